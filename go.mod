@@ -1,0 +1,3 @@
+module github.com/rdmashim/rdmashim
+
+go 1.26
