@@ -1,0 +1,61 @@
+package kshim
+
+import "context"
+
+// Kernel is what a process sees of an RDMA kernel: its device files and the
+// attributes below /sys/class. Implementations are safe for concurrent use.
+type Kernel interface {
+	// Open opens a device file, "/dev/infiniband/uverbs0", or an attribute
+	// below /sys/class, "/sys/class/infiniband_verbs/uverbs0/ibdev", whose
+	// text Read returns. A path that does not exist is ENOENT.
+	Open(path string) (File, error)
+
+	// ReadDir lists the names in a directory below /sys/class, sorted.
+	// A directory that does not exist is ENOENT.
+	ReadDir(path string) ([]string, error)
+
+	// Adopt returns the file behind a descriptor number that a command
+	// answered (GET_CONTEXT's async_fd, CREATE_COMP_CHANNEL's fd). The caller
+	// closes it. A number that is not open, or was adopted before, is EBADF.
+	Adopt(fd int32) (File, error)
+}
+
+// File is an open file. Its methods are safe for concurrent use; after Close
+// all but Munmap answer an error that Is EBADF (Read: net.ErrClosed too).
+// Errors are, or wrap, a syscall.Errno.
+type File interface {
+	// Write is write(2): one command of the uverbs write ABI, header first.
+	// It returns len(cmd) on success. Addresses in the command must lie in
+	// memory announced by Pin, else EFAULT.
+	Write(cmd []byte) (int, error)
+
+	// Ioctl is ioctl(RDMA_VERBS_IOCTL) with arg as struct ib_uverbs_ioctl_hdr
+	// and its attributes; the kernel writes results back into arg. arg must
+	// lie in memory announced by Pin.
+	Ioctl(arg []byte) error
+
+	// Mmap is mmap(PROT_READ|PROT_WRITE, MAP_SHARED) of a queue whose offset
+	// and length a create command answered. As in the kernel it succeeds once
+	// per queue, EINVAL after. A mapping outlives Close and the queue.
+	Mmap(offset uint64, length int) ([]byte, error)
+
+	// Munmap gives a mapping back; it works after Close too. The slice must
+	// not be touched afterwards. A slice that Mmap did not return is EINVAL.
+	Munmap(mapping []byte) error
+
+	// Read blocks until an event (or the attribute's text) is there and reads
+	// one into buf. It returns ctx.Err() when ctx ends, and an error that Is
+	// net.ErrClosed when the file is closed meanwhile.
+	Read(ctx context.Context, buf []byte) (int, error)
+
+	// Pin announces buf to the kernel and returns the address at which
+	// commands may name it. It holds the memory, pinned, until release is
+	// called; release is idempotent. The same memory may be announced several
+	// times. An empty buf gives address 0 and a release that does nothing.
+	Pin(buf []byte) (addr uint64, release func())
+
+	// Close closes the descriptor and with it everything that the file owns
+	// in the kernel. It wakes blocked Reads. Idempotent: a second Close
+	// returns nil.
+	Close() error
+}

@@ -1,0 +1,66 @@
+package link
+
+import "net/netip"
+
+// Packet is one RoCEv2 packet without its pad and ICRC, which belong to the
+// Link: the transport part of a UDP datagram.
+type Packet struct {
+	// Peer is where the packet goes, or where it came from. Received packets
+	// carry the sender's UDP source port, which RoCEv2 uses as entropy: only
+	// the address identifies the sender.
+	Peer netip.AddrPort
+
+	// Head holds the BTH and the extended headers. A received packet has
+	// everything up to the ICRC in Head (pad included) and no Payload.
+	Head []byte
+
+	// Payload is the unpadded payload. The Link pads it to a multiple of four
+	// bytes with zeros, as the BTH's pad count in Head says.
+	Payload []byte
+
+	// Flip, when not zero, is 1 + the index of a bit of the finished datagram
+	// payload (ICRC included; taken modulo its length in bits) that is
+	// inverted after the ICRC was computed: how a tap corrupts a packet.
+	Flip uint32
+}
+
+// Caps says what a link can do.
+type Caps struct {
+	// Local is the address that the link answers on.
+	Local netip.AddrPort
+	// MTU is the largest UDP payload in bytes that leaves in one packet,
+	// ICRC included: the interface's MTU without IP and UDP headers.
+	MTU int
+	// BatchSize is how many packets one Send and one Recv move at best.
+	BatchSize int
+}
+
+// Link carries packets. Send and Recv may run at the same time; each is called
+// by one goroutine at a time. Close may be called from anywhere.
+type Link interface {
+	// Send finishes the packets and sends them in order. The packets' memory
+	// may be reused when it returns. Packets that cannot be sent are counted
+	// and dropped, as on a wire; an error means that the link is gone.
+	Send(batch []Packet) error
+
+	// Recv blocks until packets are there and stores up to len(batch) of
+	// them. Packets whose ICRC is wrong are counted and dropped. What it
+	// returns is valid until the next Recv. After Close it returns an error
+	// that Is net.ErrClosed.
+	Recv(batch []Packet) (int, error)
+
+	Caps() Caps
+
+	// Counters adds the link's counters, each with its name, to dst.
+	Counters(dst []Counter) []Counter
+
+	// Close ends the link and wakes a blocked Recv. It is idempotent.
+	Close() error
+}
+
+// Counter is a named count that only grows, as it appears below the port's
+// hw_counters directory.
+type Counter struct {
+	Name  string
+	Value uint64
+}
