@@ -1,0 +1,37 @@
+package wire
+
+import "encoding/binary"
+
+// AtomicETHLen is the length of an [AtomicETH].
+const AtomicETHLen = 28
+
+// AtomicETH is the atomic extended header (IBA 9.3.4).
+type AtomicETH struct {
+	VA      uint64 // a multiple of eight
+	RKey    uint32
+	SwapAdd uint64 // what to store if equal, or what to add
+	Compare uint64 // what COMPARE_SWAP expects; FETCH_ADD ignores it
+}
+
+// Length returns [AtomicETHLen].
+func (*AtomicETH) Length() int { return AtomicETHLen }
+
+// Parse reads the first AtomicETHLen bytes of b. The error is ErrShort or nil.
+func (h *AtomicETH) Parse(b []byte) error {
+	if len(b) < AtomicETHLen {
+		return ErrShort
+	}
+	h.VA = binary.BigEndian.Uint64(b)
+	h.RKey = binary.BigEndian.Uint32(b[8:])
+	h.SwapAdd = binary.BigEndian.Uint64(b[12:])
+	h.Compare = binary.BigEndian.Uint64(b[20:])
+	return nil
+}
+
+// Append appends the header's AtomicETHLen bytes to b.
+func (h *AtomicETH) Append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, h.VA)
+	b = binary.BigEndian.AppendUint32(b, h.RKey)
+	b = binary.BigEndian.AppendUint64(b, h.SwapAdd)
+	return binary.BigEndian.AppendUint64(b, h.Compare)
+}

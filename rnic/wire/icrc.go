@@ -1,0 +1,158 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"net/netip"
+)
+
+// ICRCLen is the length of the invariant CRC, the last bytes of every packet.
+const ICRCLen = 4
+
+const (
+	udpHeaderLen  = 8
+	ip4HeaderLen  = 20
+	ip6HeaderLen  = 40
+	maskedLRHLen  = 8 // stands in for the local route header that RoCE lacks
+	protocolUDP   = 17
+	ip4FlagDF     = 0x40
+	maskedByteBTH = 4 // FECN, BECN and reserved bits change on the way
+)
+
+// Flow is what the invariant CRC needs to know of one direction between two UDP
+// ports: addresses, ports and the Don't Fragment bit. It is a value of a few
+// words, never changes, and may be used by many goroutines. The zero Flow is not
+// usable.
+//
+// The CRC (IBA 7.8.1, A17.3.3) is that of Ethernet, over eight bytes of ones,
+// the IP and UDP headers with the fields that change on the way as ones (IPv4:
+// type of service, time to live and checksum; IPv6: traffic class, flow label
+// and hop limit; the UDP checksum), the BTH with its byte 4 as ones, and all that
+// follows. The IP header is taken to have no options and to be no fragment.
+type Flow struct {
+	base uint32 // CRC register after the headers, all lengths and the identification 0
+	v6   bool
+}
+
+// NewFlow describes datagrams from src to dst. dontFragment is the DF bit of
+// IPv4 that they carry: set for RoCEv2 of Linux and for sockets with
+// IP_PMTUDISC_DO. IPv4 addresses may be given in their IPv6-mapped form; zones
+// do not matter. The addresses must be valid and of one family.
+func NewFlow(src, dst netip.AddrPort, dontFragment bool) (Flow, error) {
+	s, d := src.Addr().Unmap(), dst.Addr().Unmap()
+	if !s.IsValid() || !d.IsValid() {
+		return Flow{}, errors.New("wire: flow from " + src.String() + " to " + dst.String() + ": both need an address")
+	}
+	if s.Is4() != d.Is4() {
+		return Flow{}, errors.New("wire: flow from " + src.String() + " to " + dst.String() + ": one is IPv4, the other IPv6")
+	}
+	buf := make([]byte, 0, maskedLRHLen+ip6HeaderLen+udpHeaderLen)
+	buf = binary.BigEndian.AppendUint64(buf, 1<<64-1)
+	if s.Is4() {
+		flags := byte(0)
+		if dontFragment {
+			flags = ip4FlagDF
+		}
+		buf = append(buf, 0x45, 0xff, 0, 0, 0, 0, flags, 0, 0xff, protocolUDP, 0xff, 0xff)
+	} else {
+		buf = append(buf, 0x6f, 0xff, 0xff, 0xff, 0, 0, protocolUDP, 0xff)
+	}
+	buf = append(append(buf, s.AsSlice()...), d.AsSlice()...)
+	buf = binary.BigEndian.AppendUint16(buf, src.Port())
+	buf = binary.BigEndian.AppendUint16(buf, dst.Port())
+	buf = append(buf, 0, 0, 0xff, 0xff)
+	return Flow{base: ^crc32.ChecksumIEEE(buf), v6: !s.Is4()}, nil
+}
+
+// ICRC returns the invariant CRC of a datagram whose payload is head, then the
+// segments, then the CRC. head begins with the BTH and holds all of it; segments
+// (payload, pad) may be of any number and length. Nothing is copied or changed.
+// id is the IPv4 identification with which the datagram will leave; IPv6 has
+// none and ignores it. A head shorter than a BTH gives a CRC of no meaning.
+func (f Flow) ICRC(id uint16, head []byte, segments ...[]byte) uint32 {
+	n := len(head)
+	for _, s := range segments {
+		n += len(s)
+	}
+	crc := f.start(n, id, head)
+	for _, s := range segments {
+		if len(s) != 0 {
+			crc = crc32.Update(crc, crc32.IEEETable, s)
+		}
+	}
+	return crc
+}
+
+// AppendICRC appends a CRC in its order on the wire, which is little-endian.
+func AppendICRC(b []byte, crc uint32) []byte { return binary.LittleEndian.AppendUint32(b, crc) }
+
+// Check reports whether b, the payload of a datagram with its ICRC, has the CRC
+// that belongs to the identification id.
+func (f Flow) Check(b []byte, id uint16) bool {
+	n := len(b) - ICRCLen
+	return n >= BTHLen && f.start(n, id, b[:n]) == binary.LittleEndian.Uint32(b[n:])
+}
+
+// Diff returns the CRC computed for the identification 0 XOR the one that b, the
+// payload of a datagram with its ICRC, brings: 0 if they are equal, else what
+// [SolveID] takes. ok is false if b is too short to be a packet.
+func (f Flow) Diff(b []byte) (diff uint32, ok bool) {
+	n := len(b) - ICRCLen
+	if n < BTHLen {
+		return 0, false
+	}
+	return f.start(n, 0, b[:n]) ^ binary.LittleEndian.Uint32(b[n:]), true
+}
+
+// Verify reports whether b, the payload of a datagram with its ICRC, has the CRC
+// that belongs to any identification, and returns that. A receiving UDP socket
+// does not show the identification, so this is the check for one; over IPv6,
+// which has none, the CRC must be equal. Any identification weakens the detection
+// of random errors from 2^-32 to 2^-16, though every single-bit error is still
+// found; a receiver that knows its peer sends few should compare the id.
+func (f Flow) Verify(b []byte) (id uint16, ok bool) {
+	diff, ok := f.Diff(b)
+	if !ok || diff == 0 {
+		return 0, ok
+	}
+	if f.v6 {
+		return 0, false
+	}
+	return SolveID(diff, len(b)-ICRCLen)
+}
+
+// start returns the CRC over the headers and head of a datagram with n bytes
+// before the ICRC. The fields that vary are XORed into the flow's register: the
+// CRC is linear, and the distance from each to the end of the UDP header fixed.
+func (f Flow) start(n int, id uint16, head []byte) uint32 {
+	udp := uint16(udpHeaderLen + n + ICRCLen)
+	r := f.base ^ shift[3][udp>>8] ^ shift[2][udp&0xff]
+	if f.v6 {
+		r ^= ip6Length[0][udp>>8] ^ ip6Length[1][udp&0xff]
+	} else {
+		total := udp + ip4HeaderLen
+		r ^= ip4Length[0][total>>8] ^ ip4Length[1][total&0xff]
+		if id != 0 {
+			r ^= ip4ID[0][id>>8] ^ ip4ID[1][id&0xff]
+		}
+	}
+	if len(head) < BTHLen {
+		return crc32.Update(^r, crc32.IEEETable, head)
+	}
+	crc := ^maskedBTH(r, (*[BTHLen]byte)(head))
+	if rest := head[BTHLen:]; len(rest) != 0 {
+		crc = crc32.Update(crc, crc32.IEEETable, rest)
+	}
+	return crc
+}
+
+// maskedBTH moves the register over a BTH whose byte 4 is taken as ones. It does
+// not use crc32.Update, through which a masked copy would escape to the heap.
+func maskedBTH(r uint32, b *[BTHLen]byte) uint32 {
+	r ^= binary.LittleEndian.Uint32(b[:])
+	r = shift[7][r&0xff] ^ shift[6][r>>8&0xff] ^ shift[5][r>>16&0xff] ^ shift[4][r>>24] ^
+		shift[3][0xff] ^ shift[2][b[5]] ^ shift[1][b[6]] ^ shift[0][b[7]]
+	r ^= binary.LittleEndian.Uint32(b[8:])
+	return shift[3][r&0xff] ^ shift[2][r>>8&0xff] ^ shift[1][r>>16&0xff] ^ shift[0][r>>24]
+}

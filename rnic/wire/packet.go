@@ -1,0 +1,145 @@
+package wire
+
+// CNPLen is the length of the reserved bytes, zero, that a congestion
+// notification has in place of extended headers (IBA A17.9.3).
+const CNPLen = 16
+
+// Packet is a packet taken apart. Only the extended headers that the opcode
+// carries count; [Packet.Parse] clears the others and [Packet.AppendHeaders]
+// does not look at them. A Packet may be used again and again.
+type Packet struct {
+	BTH
+	DETH         DETH
+	FETH         FETH
+	RETH         RETH
+	AtomicETH    AtomicETH
+	AETH         AETH
+	AtomicAckETH AtomicAckETH
+	ImmDt        ImmDt
+	IETH         IETH
+	Payload      []byte // without pad
+}
+
+// Parse takes apart b, the payload of a UDP datagram without the trailing ICRC.
+// Payload becomes a part of b (its capacity ends where the pad begins), so it
+// lives as long as b does. An error is an [Error]: ErrShort, ErrVersion,
+// ErrOpcode or ErrPad, found in this order; the Packet is then not to be used.
+//
+// Whether a payload is allowed, and how long it must be, depends on the
+// connection: that is the responder's and the completer's check, with
+// [Opcode.HasPayload].
+func (p *Packet) Parse(b []byte) error {
+	*p = Packet{}
+	if err := p.BTH.Parse(b); err != nil {
+		return err
+	}
+	if p.TVer != 0 {
+		return ErrVersion
+	}
+	n := p.Opcode.HeaderLen()
+	if n == 0 {
+		return ErrOpcode
+	}
+	if len(b) < n {
+		return ErrShort
+	}
+	if len(b)%4 != 0 || int(p.Pad) > len(b)-n {
+		return ErrPad
+	}
+	p.parseExtended(b[BTHLen:n])
+	end := len(b) - int(p.Pad)
+	p.Payload = b[n:end:end]
+	return nil
+}
+
+// parseExtended reads the opcode's extended headers. b is exactly as long as
+// they are, so the parsers cannot fail.
+func (p *Packet) parseExtended(b []byte) {
+	h := p.Opcode.Headers()
+	if h&HasDETH != 0 {
+		_ = p.DETH.Parse(b)
+		b = b[DETHLen:]
+	}
+	if h&HasFETH != 0 {
+		_ = p.FETH.Parse(b)
+		b = b[FETHLen:]
+	}
+	if h&HasRETH != 0 {
+		_ = p.RETH.Parse(b)
+		b = b[RETHLen:]
+	}
+	if h&HasAtomicETH != 0 {
+		_ = p.AtomicETH.Parse(b)
+		b = b[AtomicETHLen:]
+	}
+	if h&HasAETH != 0 {
+		_ = p.AETH.Parse(b)
+		b = b[AETHLen:]
+	}
+	if h&HasAtomicAckETH != 0 {
+		_ = p.AtomicAckETH.Parse(b)
+		b = b[AtomicAckETHLen:]
+	}
+	if h&HasImmDt != 0 {
+		_ = p.ImmDt.Parse(b)
+		b = b[ImmDtLen:]
+	}
+	if h&HasIETH != 0 {
+		_ = p.IETH.Parse(b)
+	}
+}
+
+// AppendHeaders appends the BTH as it stands in p, pad count included, and the
+// extended headers that its opcode carries: Opcode.HeaderLen() bytes. Payload,
+// pad and ICRC are the caller's. An unknown opcode gets a BTH alone.
+func (p *Packet) AppendHeaders(b []byte) []byte {
+	b = p.BTH.Append(b)
+	h := p.Opcode.Headers()
+	if h&HasDETH != 0 {
+		b = p.DETH.Append(b)
+	}
+	if h&HasFETH != 0 {
+		b = p.FETH.Append(b)
+	}
+	if h&HasRETH != 0 {
+		b = p.RETH.Append(b)
+	}
+	if h&HasAtomicETH != 0 {
+		b = p.AtomicETH.Append(b)
+	}
+	if h&HasAETH != 0 {
+		b = p.AETH.Append(b)
+	}
+	if h&HasAtomicAckETH != 0 {
+		b = p.AtomicAckETH.Append(b)
+	}
+	if h&HasImmDt != 0 {
+		b = p.ImmDt.Append(b)
+	}
+	if h&HasIETH != 0 {
+		b = p.IETH.Append(b)
+	}
+	if h&HasCNP != 0 {
+		b = append(b, zeros[:]...)
+	}
+	return b
+}
+
+// Append appends the whole packet without ICRC: headers, payload and as many
+// zero bytes as Pad says.
+func (p *Packet) Append(b []byte) []byte {
+	b = append(p.AppendHeaders(b), p.Payload...)
+	return append(b, zeros[:p.Pad&3]...)
+}
+
+// Length returns the number of bytes that [Packet.Append] appends.
+func (p *Packet) Length() int { return p.Opcode.HeaderLen() + len(p.Payload) + int(p.Pad&3) }
+
+// PadLen returns the pad count for a payload of n bytes: 0 … 3.
+func PadLen(n int) uint8 { return uint8(-n & 3) }
+
+var zeros [CNPLen]byte
+
+// Pad returns n zero bytes, 0 … 3, to send behind a payload. They are shared:
+// nobody may write to them.
+func Pad(n uint8) []byte { return zeros[: n&3 : n&3] }
