@@ -1,0 +1,269 @@
+package abi
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// layout is what testdata/layout.c printed.
+type layout struct {
+	size  map[string]int                  // by C structure
+	field map[string]map[string]fieldSpan // by C structure and C field
+	value map[string]uint64
+}
+
+type fieldSpan struct{ off, size int }
+
+func parseLayout(t testing.TB, text []byte) layout {
+	l := layout{map[string]int{}, map[string]map[string]fieldSpan{}, map[string]uint64{}}
+	num := func(s string) int {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		return n
+	}
+	sc := bufio.NewScanner(bytes.NewReader(text))
+	for sc.Scan() {
+		f := strings.Fields(sc.Text())
+		switch {
+		case len(f) == 3 && f[0] == "struct":
+			l.size[f[1]] = num(f[2])
+			l.field[f[1]] = map[string]fieldSpan{}
+		case len(f) == 5 && f[0] == "field":
+			l.field[f[1]][f[2]] = fieldSpan{num(f[3]), num(f[4])}
+		case len(f) == 3 && f[0] == "value":
+			l.value[f[1]] = uint64(num(f[2]))
+		default:
+			t.Fatalf("layout: cannot read %q", sc.Text())
+		}
+	}
+	require.NotEmpty(t, l.size)
+	return l
+}
+
+func golden(t testing.TB) layout {
+	text, err := os.ReadFile("testdata/layout.golden")
+	require.NoError(t, err)
+	return parseLayout(t, text)
+}
+
+// structs are all fixed structures: Go value, C name, declared size.
+var structs = []struct {
+	v    Struct
+	c    string
+	size int
+}{
+	{&CmdHdr{}, "ib_uverbs_cmd_hdr", CmdHdrSize},
+	{&ExCmdHdr{}, "ib_uverbs_ex_cmd_hdr", ExCmdHdrSize},
+	{&GetContext{}, "ib_uverbs_get_context", GetContextSize},
+	{&GetContextResp{}, "ib_uverbs_get_context_resp", GetContextRespSize},
+	{&QueryDevice{}, "ib_uverbs_query_device", QueryDeviceSize},
+	{&QueryDeviceResp{}, "ib_uverbs_query_device_resp", QueryDeviceRespSize},
+	{&QueryPort{}, "ib_uverbs_query_port", QueryPortSize},
+	{&QueryPortResp{}, "ib_uverbs_query_port_resp", QueryPortRespSize},
+	{&GIDEntry{}, "ib_uverbs_gid_entry", GIDEntrySize},
+	{&AllocPD{}, "ib_uverbs_alloc_pd", AllocPDSize},
+	{&AllocPDResp{}, "ib_uverbs_alloc_pd_resp", AllocPDRespSize},
+	{&DeallocPD{}, "ib_uverbs_dealloc_pd", DeallocPDSize},
+	{&RegMR{}, "ib_uverbs_reg_mr", RegMRSize},
+	{&RegMRResp{}, "ib_uverbs_reg_mr_resp", RegMRRespSize},
+	{&DeregMR{}, "ib_uverbs_dereg_mr", DeregMRSize},
+	{&CreateCompChannel{}, "ib_uverbs_create_comp_channel", CreateCompChannelSize},
+	{&CreateCompChannelResp{}, "ib_uverbs_create_comp_channel_resp", CreateCompChannelRespSize},
+	{&CreateCQ{}, "ib_uverbs_create_cq", CreateCQSize},
+	{&CreateCQResp{}, "ib_uverbs_create_cq_resp", CreateCQRespSize},
+	{&ResizeCQ{}, "ib_uverbs_resize_cq", ResizeCQSize},
+	{&ResizeCQResp{}, "ib_uverbs_resize_cq_resp", ResizeCQRespSize},
+	{&DestroyCQ{}, "ib_uverbs_destroy_cq", DestroyCQSize},
+	{&DestroyCQResp{}, "ib_uverbs_destroy_cq_resp", DestroyCQRespSize},
+	{&ReqNotifyCQ{}, "ib_uverbs_req_notify_cq", ReqNotifyCQSize},
+	{&WC{}, "ib_uverbs_wc", WCSize},
+	{&CompEvent{}, "ib_uverbs_comp_event_desc", CompEventSize},
+	{&AsyncEvent{}, "ib_uverbs_async_event_desc", AsyncEventSize},
+	{&CreateQP{}, "ib_uverbs_create_qp", CreateQPSize},
+	{&CreateQPResp{}, "ib_uverbs_create_qp_resp", CreateQPRespSize},
+	{&QPDest{}, "ib_uverbs_qp_dest", QPDestSize},
+	{&QueryQP{}, "ib_uverbs_query_qp", QueryQPSize},
+	{&QueryQPResp{}, "ib_uverbs_query_qp_resp", QueryQPRespSize},
+	{&ModifyQP{}, "ib_uverbs_modify_qp", ModifyQPSize},
+	{&DestroyQP{}, "ib_uverbs_destroy_qp", DestroyQPSize},
+	{&DestroyQPResp{}, "ib_uverbs_destroy_qp_resp", DestroyQPRespSize},
+	{&PostSend{}, "ib_uverbs_post_send", PostSendSize},
+	{&PostSendResp{}, "ib_uverbs_post_send_resp", PostSendRespSize},
+	{&AHAttr{}, "ib_uverbs_ah_attr", AHAttrSize},
+	{&CreateAH{}, "ib_uverbs_create_ah", CreateAHSize},
+	{&CreateAHResp{}, "ib_uverbs_create_ah_resp", CreateAHRespSize},
+	{&DestroyAH{}, "ib_uverbs_destroy_ah", DestroyAHSize},
+	{&IoctlHdr{}, "ib_uverbs_ioctl_hdr", IoctlHdrSize},
+	{&IoctlAttr{}, "ib_uverbs_attr", IoctlAttrSize},
+	{&MMInfo{}, "mminfo", MMInfoSize},
+	{&RXECreateCQResp{}, "rxe_create_cq_resp", RXECreateCQRespSize},
+	{&RXECreateQPResp{}, "rxe_create_qp_resp", RXECreateQPRespSize},
+	{&RXECreateAHResp{}, "rxe_create_ah_resp", RXECreateAHRespSize},
+	{&RXESGE{}, "rxe_sge", RXESGESize},
+}
+
+// plain reduces a Go or C field name to what both have in common.
+func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+
+// fill gives every byte of a field its own non-zero value and returns those bytes as they must lie in memory.
+func fill(v reflect.Value, next *byte, bigEndian bool) []byte {
+	var mem []byte
+	take := func() byte {
+		*next++
+		if *next == 0 {
+			*next = 1
+		}
+		mem = append(mem, *next)
+		return *next
+	}
+	integer := func(n int) uint64 {
+		var x uint64
+		for i := range n {
+			b := uint64(take())
+			if bigEndian {
+				x = x<<8 | b
+			} else {
+				x |= b << (8 * i)
+			}
+		}
+		return x
+	}
+	switch v.Kind() {
+	case reflect.Array:
+		for i := range v.Len() {
+			v.Index(i).SetUint(uint64(take()))
+		}
+	case reflect.Int32, reflect.Int64:
+		x := integer(int(v.Type().Size()))
+		v.SetInt(int64(x) << (64 - v.Type().Bits()) >> (64 - v.Type().Bits()))
+	default:
+		v.SetUint(integer(int(v.Type().Size())))
+	}
+	return mem
+}
+
+func TestStructsLieAsInC(t *testing.T) {
+	checkStructs(t, golden(t))
+}
+
+func checkStructs(t *testing.T, l layout) {
+	for _, s := range structs {
+		t.Run(s.c, func(t *testing.T) {
+			require.Equal(t, l.size[s.c], s.size)
+			fields := l.field[s.c]
+			require.NotEmpty(t, fields)
+			v := reflect.ValueOf(s.v).Elem()
+			v.SetZero()
+			seen := map[string]bool{}
+			for i := range v.NumField() {
+				name := plain(v.Type().Field(i).Name)
+				for c, span := range fields {
+					if plain(c) != name && !(c == "cmd_hdr_reserved" && name == "reserved") {
+						continue
+					}
+					seen[c] = true
+					checkField(t, s.v, v.Field(i), c, span, s.size)
+				}
+			}
+			for c := range fields {
+				if !strings.HasPrefix(c, "reserved") && !strings.HasPrefix(c, "driver_data") && !seen[c] {
+					t.Errorf("no Go field for %s.%s", s.c, c)
+				}
+			}
+			require.LessOrEqual(t, v.NumField(), len(fields), "a Go field has no C field")
+			require.Len(t, seen, v.NumField(), "a Go field has no C field")
+		})
+	}
+}
+
+// checkField sets one field alone and looks where its bytes come out.
+func checkField(t *testing.T, s Struct, f reflect.Value, c string, span fieldSpan, size int) {
+	var next byte = 0x10
+	var want []byte
+	if f.Kind() == reflect.Struct {
+		want = make([]byte, span.size)
+		for i := range f.NumField() {
+			fill(f.Field(i), &next, false)
+		}
+		f.Addr().Interface().(Struct).Put(want)
+	} else {
+		want = fill(f, &next, strings.HasSuffix(c, "_guid"))
+	}
+	require.Len(t, want, span.size, c)
+	got := bytes.Repeat([]byte{0xa5}, size+4)
+	s.Put(got)
+	exp := make([]byte, size)
+	copy(exp[span.off:], want)
+	require.Equal(t, exp, got[:size], c)
+	require.Equal(t, bytes.Repeat([]byte{0xa5}, 4), got[size:], "%s: wrote beyond the structure", c)
+
+	back := reflect.New(reflect.TypeOf(s).Elem())
+	require.NoError(t, back.Interface().(Struct).Parse(got[:size]))
+	require.Equal(t, s, back.Interface(), c)
+	f.SetZero()
+}
+
+func TestParseRefusesEveryShorterPrefix(t *testing.T) {
+	for _, s := range structs {
+		b := bytes.Repeat([]byte{0xff}, s.size)
+		for n := range s.size {
+			v := reflect.New(reflect.TypeOf(s.v).Elem())
+			require.ErrorIs(t, v.Interface().(Struct).Parse(b[:n]), ErrShort, "%s[:%d]", s.c, n)
+			require.True(t, v.Elem().IsZero(), "%s[:%d]: changed", s.c, n)
+		}
+	}
+}
+
+// TestLayoutFromHeaders makes the golden file anew where it can, so that a change of the headers shows.
+func TestLayoutFromHeaders(t *testing.T) {
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc to compile testdata/layout.c")
+	}
+	for _, h := range []string{"rdma/ib_user_verbs.h", "rdma/rdma_user_rxe.h"} {
+		if _, err := os.Stat("/usr/include/" + h); err != nil {
+			t.Skipf("no %s (package linux-libc-dev)", h)
+		}
+	}
+	bin := filepath.Join(t.TempDir(), "layout")
+	out, err := exec.Command(cc, "-o", bin, "testdata/layout.c").CombinedOutput()
+	if err != nil {
+		t.Skipf("headers too old or different: %v\n%s", err, out)
+	}
+	text, err := exec.Command(bin).Output()
+	require.NoError(t, err)
+	l := parseLayout(t, text)
+	checkStructs(t, l)
+	checkNumbers(t, l)
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{0xff}, 176))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, s := range structs {
+			v := reflect.New(reflect.TypeOf(s.v).Elem()).Interface().(Struct)
+			if err := v.Parse(b); err != nil {
+				if len(b) >= s.size {
+					t.Fatalf("%s: %v with %d bytes", s.c, err, len(b))
+				}
+				continue
+			}
+			enc := make([]byte, s.size)
+			v.Put(enc)
+			w := reflect.New(reflect.TypeOf(s.v).Elem()).Interface().(Struct)
+			if err := w.Parse(enc); err != nil || !reflect.DeepEqual(v, w) {
+				t.Fatalf("%s: %+v became %+v, %v", s.c, v, w, err)
+			}
+		}
+	})
+}
