@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// The values that stand for zero fields of [Options].
+const (
+	// DefaultMTU has room for a path MTU of 4096: headers of at most 56 bytes
+	// (BTH, RETH, immediate …), payload, pad and ICRC.
+	DefaultMTU = 4096 + 64
+	// DefaultQueue is the room of a port's receive queue.
+	DefaultQueue = 4 << 20
+	// DefaultBatch is how many packets one Recv hands out at most.
+	DefaultBatch = 64
+)
+
+// Options describe a network. The zero value gives the defaults.
+type Options struct {
+	// MTU is the largest UDP payload in bytes that passes, ICRC included.
+	MTU int
+	// Queue is how many bytes of UDP payload a port holds until they are
+	// received; a packet that does not fit is dropped and counted.
+	Queue int
+	// Batch is the Caps' BatchSize.
+	Batch int
+}
+
+// Network is a set of ports, each with an address of its own, that reach each
+// other. It needs no closing: when its ports are closed nothing is left.
+type Network struct {
+	mtu   int
+	queue int
+	batch int
+
+	mu    sync.RWMutex
+	ports map[netip.AddrPort]*port // guarded by mu
+	next  netip.Addr               // guarded by mu: where the search for a free address begins
+}
+
+// NewNetwork makes a network without ports.
+func NewNetwork(o Options) *Network {
+	n := &Network{
+		mtu:   o.MTU,
+		queue: o.Queue,
+		batch: o.Batch,
+		ports: make(map[netip.AddrPort]*port),
+		next:  firstAddr,
+	}
+	if n.mtu <= 0 {
+		n.mtu = DefaultMTU
+	}
+	if n.queue <= 0 {
+		n.queue = DefaultQueue
+	}
+	if n.batch <= 0 {
+		n.batch = DefaultBatch
+	}
+	return n
+}
+
+// firstAddr is the first address that is given to who asks for any. The range
+// 198.18.0.0/15 is for benchmarks (RFC 2544) and never routed.
+var firstAddr = netip.MustParseAddr("198.18.0.1")
+
+// Attach adds a port at addr. An addr without address (the zero netip.Addr, or
+// an unspecified one) takes a free address of the network; port 0 is RoCEv2's
+// 4791. An address and port that is taken is an error that Is EADDRINUSE.
+func (n *Network) Attach(addr netip.AddrPort) (link.Link, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := addr
+	if at.Port() == 0 {
+		at = netip.AddrPortFrom(at.Addr(), wire.Port)
+	}
+	at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+	if !at.IsValid() || at.Addr().IsUnspecified() {
+		at = n.freeLocked(at.Port())
+	}
+	if n.ports[at] != nil {
+		return nil, fmt.Errorf("sim: attach %s: another port of this network has this address; "+
+			"close it or attach elsewhere: %w", at, syscall.EADDRINUSE)
+	}
+	p := newPort(n, at)
+	n.ports[at] = p
+	return p, nil
+}
+
+// freeLocked finds an address at which no port is attached.
+func (n *Network) freeLocked(udpPort uint16) netip.AddrPort {
+	for {
+		at := netip.AddrPortFrom(n.next, udpPort)
+		n.next = n.next.Next()
+		if n.ports[at] == nil {
+			return at
+		}
+	}
+}
+
+// find returns the port at an address, nil if there is none.
+func (n *Network) find(at netip.AddrPort) *port {
+	n.mu.RLock()
+	p := n.ports[at]
+	n.mu.RUnlock()
+	return p
+}
+
+func (n *Network) remove(p *port) {
+	n.mu.Lock()
+	if n.ports[p.local] == p {
+		delete(n.ports, p.local)
+	}
+	n.mu.Unlock()
+}
+
+// errClosed is what a closed port answers.
+func errClosed(op string, at netip.AddrPort) error {
+	return fmt.Errorf("sim: %s on %s: %w", op, at, net.ErrClosed)
+}

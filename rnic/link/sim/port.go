@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// port is one Link of a network.
+type port struct {
+	net   *Network
+	local netip.AddrPort
+	inbox inbox
+	lent  []datagram // given out by the last Recv; of the receiving goroutine
+	paths map[netip.AddrPort]path
+	stage []datagram // of the sending goroutine, reused
+	count counters
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// path is what the sender keeps of a destination. Ports come and go, so the
+// port is looked up each time; only the ICRC's part is kept.
+type path struct {
+	flow wire.Flow
+	ok   bool // false: the other address family
+}
+
+// maxPaths bounds the memory of a port that sends to ever new addresses.
+const maxPaths = 4096
+
+// datagram is a UDP datagram on its way. buf is the payload, ICRC included.
+type datagram struct {
+	from netip.AddrPort
+	flow wire.Flow
+	buf  []byte
+}
+
+type counters struct {
+	icrc, malformed, noRoute, tooLong, queueFull atomic.Uint64
+}
+
+func newPort(n *Network, at netip.AddrPort) *port {
+	p := &port{
+		net:    n,
+		local:  at,
+		paths:  make(map[netip.AddrPort]path),
+		closed: make(chan struct{}),
+	}
+	p.inbox.init(n.queue)
+	return p
+}
+
+// Caps implements link.Link.
+func (p *port) Caps() link.Caps {
+	return link.Caps{Local: p.local, MTU: p.net.mtu, BatchSize: p.net.batch}
+}
+
+// Counters implements link.Link. drop_queue_full counts at the port whose queue
+// was full, the other drops where they happened.
+func (p *port) Counters(dst []link.Counter) []link.Counter {
+	return append(dst,
+		link.Counter{Name: "drop_icrc", Value: p.count.icrc.Load()},
+		link.Counter{Name: "drop_malformed", Value: p.count.malformed.Load()},
+		link.Counter{Name: "drop_queue_full", Value: p.count.queueFull.Load()},
+		link.Counter{Name: "drop_no_route", Value: p.count.noRoute.Load()},
+		link.Counter{Name: "drop_too_long", Value: p.count.tooLong.Load()},
+	)
+}
+
+// Close implements link.Link. Packets on their way to the port are lost.
+func (p *port) Close() error {
+	p.closing.Do(func() {
+		p.net.remove(p)
+		close(p.closed)
+	})
+	return nil
+}
+
+func (p *port) isClosed() bool {
+	select {
+	case <-p.closed:
+		return true
+	default:
+		return false
+	}
+}

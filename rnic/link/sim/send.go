@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Send implements link.Link. Runs of packets to one address are queued at once.
+func (p *port) Send(batch []link.Packet) error {
+	if p.isClosed() {
+		return errClosed("send", p.local)
+	}
+	for i := 0; i < len(batch); {
+		to := batch[i].Peer
+		j := i + 1
+		for j < len(batch) && batch[j].Peer == to {
+			j++
+		}
+		p.sendTo(to, batch[i:j])
+		i = j
+	}
+	return nil
+}
+
+// sendTo writes packets out and queues them at their common destination.
+func (p *port) sendTo(to netip.AddrPort, batch []link.Packet) {
+	at := netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())
+	dst := p.net.find(at)
+	way := p.path(at)
+	if dst == nil || !way.ok {
+		p.count.noRoute.Add(uint64(len(batch)))
+		return
+	}
+	p.stage = p.stage[:0]
+	for i := range batch {
+		if buf := p.finish(&batch[i], dst, way.flow); buf != nil {
+			p.stage = append(p.stage, datagram{from: p.local, flow: way.flow, buf: buf})
+		}
+	}
+	if len(p.stage) > 0 {
+		dst.inbox.put(p.stage)
+		clear(p.stage)
+	}
+}
+
+// finish writes one packet with pad and ICRC into a buffer of dst; nil if it
+// was dropped.
+func (p *port) finish(pkt *link.Packet, dst *port, flow wire.Flow) []byte {
+	pad := wire.PadLen(len(pkt.Payload))
+	n := len(pkt.Head) + len(pkt.Payload) + int(pad) + wire.ICRCLen
+	switch {
+	case len(pkt.Head) < wire.BTHLen:
+		p.count.malformed.Add(1)
+		return nil
+	case n > p.net.mtu:
+		p.count.tooLong.Add(1)
+		return nil
+	}
+	buf := dst.inbox.reserve(n)
+	if buf == nil {
+		dst.count.queueFull.Add(1)
+		return nil
+	}
+	b := append(buf[:0], pkt.Head...)
+	b = append(b, pkt.Payload...)
+	b = append(b, wire.Pad(pad)...)
+	b = wire.AppendICRC(b, flow.ICRC(0, b))
+	if pkt.Flip != 0 {
+		bit := int(pkt.Flip-1) % (n * 8)
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+	return b
+}
+
+// path returns what the ICRC needs to know of the way to an address.
+func (p *port) path(to netip.AddrPort) path {
+	way, known := p.paths[to]
+	if known {
+		return way
+	}
+	if len(p.paths) >= maxPaths {
+		clear(p.paths)
+	}
+	flow, err := wire.NewFlow(p.local, to, true)
+	way = path{flow: flow, ok: err == nil}
+	p.paths[to] = way
+	return way
+}
