@@ -1,0 +1,76 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryPackageHasDoc: doc.go says what a package is and what it is not.
+func TestEveryPackageHasDoc(t *testing.T) {
+	documented := map[string]bool{}
+	packages := map[string]bool{}
+	for _, s := range sources(t) {
+		packages[s.pkg] = true
+		if filepath.Base(s.path) == "doc.go" && s.file.Doc != nil && len(s.file.Doc.Text()) > 200 {
+			documented[s.pkg] = true
+		}
+	}
+	for pkg := range packages {
+		if !documented[pkg] {
+			t.Errorf("%s has no doc.go that says what it is, what it is not, and how a call flows", pkg)
+		}
+	}
+}
+
+var quoted = regexp.MustCompile("`([^`\n]+)`")
+
+// pathLike says whether a quoted text claims to be a path of the repository.
+func pathLike(s string) bool {
+	if strings.ContainsAny(s, " $<>*{}()?=:,…") || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "-") {
+		return false
+	}
+	for _, top := range []string{"uapi", "kshim", "rnic", "netlinkmgr", "tools", "vm", "tests", "docs", ".ci"} {
+		if s == top || strings.HasPrefix(strings.TrimPrefix(s, "./"), top+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestDocumentedPathsExist holds ARCHITECTURE.md and README.md to the tree.
+func TestDocumentedPathsExist(t *testing.T) {
+	for _, doc := range []string{"ARCHITECTURE.md", "README.md", "tests/testdata/README.md"} {
+		text, err := os.ReadFile(filepath.Join(root, doc))
+		require.NoError(t, err)
+		named := 0
+		for _, m := range quoted.FindAllStringSubmatch(string(text), -1) {
+			if !pathLike(m[1]) {
+				continue
+			}
+			named++
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s names %s, which does not exist", doc, m[1])
+			}
+		}
+		if doc == "ARCHITECTURE.md" {
+			require.Greater(t, named, 20, "ARCHITECTURE.md names the layout's paths")
+		}
+	}
+}
+
+// TestTopLevel: nothing else lies at the top of the repository.
+func TestTopLevel(t *testing.T) {
+	allowed := strings.Fields("go.mod go.sum README.md ARCHITECTURE.md LICENSE uapi kshim rnic netlinkmgr tools vm tests docs .ci .git .gitignore")
+	entries, err := os.ReadDir(root)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if !contains(allowed, e.Name()) {
+			t.Errorf("%s does not belong at the top level", e.Name())
+		}
+	}
+}

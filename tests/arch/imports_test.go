@@ -1,0 +1,204 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	module = "github.com/rdmashim/rdmashim"
+	root   = "../.."
+)
+
+// source is one Go file of the module.
+type source struct {
+	path    string // slash-separated, from the module's root
+	pkg     string // its directory
+	test    bool
+	imports []string
+	file    *ast.File
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(p) != ".go" {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, p)
+		rel = filepath.ToSlash(rel)
+		s := source{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), file: f}
+		for _, i := range f.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			s.imports = append(s.imports, name)
+		}
+		all = append(all, s)
+		return nil
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	return all
+}
+
+// allowed lists, for each package, which of the module's own packages its
+// sources (not its tests) may import. A package that is not listed may import
+// nothing of the module.
+var allowed = map[string][]string{
+	"kshim":          {},
+	"kshim/abi":      {},
+	"kshim/ring":     {"kshim/abi"},
+	"kshim/verbs":    {"kshim", "kshim/abi", "kshim/ring"},
+	"kshim/emu":      {"kshim", "kshim/abi"},
+	"rnic/wire":      {},
+	"rnic/mem":       {"kshim/abi"},
+	"rnic/link":      {},
+	"rnic/link/udp":  {"rnic/link", "rnic/wire"},
+	"rnic/link/sim":  {"rnic/link", "rnic/wire"},
+	"rnic/engine":    {"kshim/abi", "rnic/link", "rnic/mem", "rnic/wire"},
+	"rnic":           {"kshim/abi", "kshim/emu", "kshim/ring", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
+	"uapi":           {"kshim", "kshim/abi", "kshim/ring", "kshim/verbs"},
+	"uapi/uapitest":  {"uapi"},
+	"tools/rdmashim": {"uapi"},
+}
+
+// assembly is the one file that may put parts together.
+const assembly = "uapi/open.go"
+
+// ours returns the module-relative name of an import of the module's own.
+func ours(name string) (string, bool) {
+	return strings.CutPrefix(name, module+"/")
+}
+
+func TestImportRules(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.path == assembly {
+			continue
+		}
+		for _, name := range s.imports {
+			if name == module {
+				t.Errorf("%s imports the module's root, which is no package", s.path)
+			}
+			if pkg, ok := ours(name); ok && !contains(allowed[s.pkg], pkg) {
+				t.Errorf("%s imports %s: %s may import only %v", s.path, pkg, s.pkg, allowed[s.pkg])
+			}
+		}
+	}
+}
+
+func TestOnlyOneFilePutsPartsTogether(t *testing.T) {
+	parts := []string{"kshim/emu", "rnic", "rnic/link/udp", "rnic/link/sim"}
+	var found []string
+	for _, s := range sources(t) {
+		if s.path != assembly {
+			continue
+		}
+		for _, name := range s.imports {
+			if pkg, ok := ours(name); ok && contains(parts, pkg) {
+				found = append(found, pkg)
+			}
+		}
+	}
+	require.ElementsMatch(t, parts, found, "%s assembles the embedded path", assembly)
+}
+
+// TestPureBottoms holds that wire and abi import the standard library only and
+// that the engine has no clock, socket, lock or log.
+func TestPureBottoms(t *testing.T) {
+	forbidden := map[string][]string{
+		"rnic/engine": {"time", "net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "math/rand", "math/rand/v2"},
+	}
+	standardOnly := []string{"rnic/wire", "kshim/abi", "kshim", "rnic/mem", "rnic/link"}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, name := range s.imports {
+			if contains(forbidden[s.pkg], name) {
+				t.Errorf("%s imports %s: time is an argument there and the caller serialises", s.path, name)
+			}
+			first, _, _ := strings.Cut(name, "/")
+			if contains(standardOnly, s.pkg) && strings.Contains(first, ".") {
+				if _, own := ours(name); !own {
+					t.Errorf("%s imports %s: %s uses the standard library only", s.path, name, s.pkg)
+				}
+			}
+		}
+	}
+}
+
+// unsafeRooms are the few places that may use unsafe; a name that ends in a
+// slash is a package.
+var unsafeRooms = []string{"kshim/host/", "kshim/ring/", "kshim/emu/usermem.go", "rnic/mem/word.go"}
+
+func TestUnsafeRooms(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if !contains(s.imports, "unsafe") || s.test {
+			continue
+		}
+		ok := false
+		for _, room := range unsafeRooms {
+			if s.path == room || strings.HasSuffix(room, "/") && strings.HasPrefix(s.path, room) {
+				ok, used[room] = true, true
+			}
+		}
+		if !ok {
+			t.Errorf("%s uses unsafe; it lives in %v only", s.path, unsafeRooms)
+		}
+	}
+	require.True(t, used["kshim/ring/"], "the rule looks at nothing: kshim/ring must use unsafe")
+}
+
+// TestNoCgo holds the promise of a build without a C compiler.
+func TestNoCgo(t *testing.T) {
+	for _, s := range sources(t) {
+		if contains(s.imports, "C") {
+			t.Errorf("%s uses cgo", s.path)
+		}
+	}
+}
+
+// TestLinkname: no reaching into the runtime behind the compiler's back.
+func TestLinkname(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, g := range s.file.Comments {
+			for _, c := range g.List {
+				if strings.HasPrefix(c.Text, "//go:linkname") {
+					t.Errorf("%s uses %s", s.path, c.Text)
+				}
+			}
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
