@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -46,7 +47,9 @@ func (r *recorder) Send(batch []Packet) error {
 		return r.failure
 	}
 	r.sends++
-	r.maxLen = max(r.maxLen, len(batch))
+	if r.maxLen > 0 && len(batch) > r.maxLen {
+		return errors.New("batch too large")
+	}
 	for _, p := range batch {
 		g := got{seq: binary.BigEndian.Uint32(p.Head), flip: p.Flip, at: time.Since(r.start)}
 		if g.tail = g.seq; len(p.Payload) > 0 {
@@ -66,13 +69,20 @@ func (r *recorder) Close() error {
 	return nil
 }
 func (r *recorder) Counters(dst []Counter) []Counter {
-	return append(dst, Counter{"inner", uint64(len(r.got))})
+	return append(dst, Counter{"inner", uint64(len(r.sent()))})
 }
 
 func (r *recorder) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failure = err
+}
+
+// sent is what was sent so far.
+func (r *recorder) sent() []got {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
 }
 
 func (r *recorder) seqs() []uint32 {
@@ -198,14 +208,14 @@ func TestLoss(t *testing.T) {
 	r := newRecorder()
 	l := WithFaults(r, Faults{Loss: 0.25, Seed: 1})
 	sendNumbered(t, l, 0, 4000, 16)
-	require.Equal(t, uint64(4000-len(r.got)), count(l, "fault_loss"))
+	require.Equal(t, uint64(4000-len(r.sent())), count(l, "fault_loss"))
 	require.InDelta(t, 1000, count(l, "fault_loss"), 150)
 	last := -1
-	for _, g := range r.got {
+	for _, g := range r.sent() {
 		require.Greater(t, int(g.seq), last, "loss alone keeps the order")
 		last = int(g.seq)
 	}
-	require.Equal(t, uint64(len(r.got)), count(l, "inner"), "the inner link's counters are there too")
+	require.Equal(t, uint64(len(r.sent())), count(l, "inner"), "the inner link's counters are there too")
 }
 
 func TestDupAndCorrupt(t *testing.T) {
@@ -213,7 +223,7 @@ func TestDupAndCorrupt(t *testing.T) {
 	l := WithFaults(r, Faults{Dup: 0.3, Corrupt: 0.3, Seed: 2})
 	sendNumbered(t, l, 0, 2000, 7)
 	seen, flipped := map[uint32]int{}, 0
-	for _, g := range r.got {
+	for _, g := range r.sent() {
 		if g.flip != 0 {
 			flipped++
 			require.Zero(t, seen[g.seq], "a duplicate is whole")
@@ -241,12 +251,12 @@ func TestReorderHoldsBackByAtMostEight(t *testing.T) {
 
 	// What was still held is lost with the link; all before it is whole.
 	seen, out := map[uint32]bool{}, 0
-	for _, g := range r.got {
+	for _, g := range r.sent() {
 		require.Equal(t, g.seq, g.tail, "a held packet keeps its bytes")
 		require.False(t, seen[g.seq])
 		seen[g.seq] = true
 	}
-	for i, g := range r.got {
+	for i, g := range r.sent() {
 		late := i - int(g.seq)
 		require.LessOrEqual(t, late, 4*maxBehind)
 		if late > 0 {
@@ -268,7 +278,7 @@ func TestHeldPacketGoesWhenNothingFollows(t *testing.T) {
 		time.Sleep(holdTime)
 		synctest.Wait()
 		require.Equal(t, []uint32{0, 1, 2}, r.seqs())
-		require.Equal(t, holdTime, r.got[0].at)
+		require.Equal(t, holdTime, r.sent()[0].at)
 		require.NoError(t, l.Close())
 	})
 }
@@ -277,17 +287,17 @@ func TestDelayKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		l := WithFaults(r, Faults{Delay: 2 * time.Millisecond})
+		r.maxLen = r.Caps().BatchSize
 		sendNumbered(t, l, 0, 40, 40)
 		time.Sleep(time.Millisecond)
 		sendNumbered(t, l, 40, 50, 4)
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		require.Len(t, r.got, 40)
-		require.LessOrEqual(t, r.maxLen, 16, "batches no larger than the link's")
+		require.Len(t, r.sent(), 40)
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		require.Len(t, r.got, 50)
-		for i, g := range r.got {
+		require.Len(t, r.sent(), 50)
+		for i, g := range r.sent() {
 			require.Equal(t, got{seq: uint32(i), tail: uint32(i), at: time.Duration(2+i/40) * time.Millisecond}, g)
 		}
 		require.Equal(t, uint64(50), count(l, "fault_delay"))
@@ -344,7 +354,7 @@ func TestFaultyClose(t *testing.T) {
 		require.ErrorIs(t, l.Send(nil), net.ErrClosed)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Empty(t, r.got)
+		require.Empty(t, r.sent())
 		// synctest.Test fails if a goroutine were left.
 	})
 }
