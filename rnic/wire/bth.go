@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// Port is the UDP destination port of RoCEv2 (IBA A17.4.3).
+// Port is the UDP destination port of RoCEv2 (IBA A17).
 const Port = 4791
 
 // BTHLen is the length of a [BTH].
@@ -16,7 +16,7 @@ type BTH struct {
 	Pad       uint8 // 0 … 3 bytes after the payload
 	TVer      uint8 // transport header version: 0
 	PKey      PKey
-	FECN      bool // congestion seen on the way of this packet (IBA A17.9)
+	FECN      bool // congestion seen on the way of this packet (IBA A17)
 	BECN      bool // congestion seen on the way back; outside the ICRC, as FECN is
 	DestQPN   QPN
 	AckReq    bool

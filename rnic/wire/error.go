@@ -8,14 +8,14 @@ type Error uint8
 const (
 	// ErrShort: the packet ends before the headers that its opcode carries do.
 	ErrShort Error = iota + 1
-	// ErrVersion: the transport header version is not 0 (IBA 9.2.3).
+	// ErrVersion: the transport header version is not 0 (IBA 9.2).
 	ErrVersion
 	// ErrOpcode: the opcode is reserved or of a service not spoken here (RD, XRC).
 	ErrOpcode
 	// ErrPad: the pad count exceeds the payload, or headers, payload and pad
-	// together are not a multiple of four bytes (IBA 9.2.4).
+	// together are not a multiple of four bytes (IBA 9.2).
 	ErrPad
-	// ErrICRC: the invariant CRC does not belong to the packet (IBA 7.8.1, A17).
+	// ErrICRC: the invariant CRC does not belong to the packet (IBA 7.8.1).
 	ErrICRC
 
 	// NumErrors is one more than the largest Error.

@@ -25,7 +25,7 @@ const (
 // words, never changes, and may be used by many goroutines. The zero Flow is not
 // usable.
 //
-// The CRC (IBA 7.8.1, A17.3.3) is that of Ethernet, over eight bytes of ones,
+// The CRC (IBA 7.8.1, A17) is that of Ethernet, over eight bytes of ones,
 // the IP and UDP headers with the fields that change on the way as ones (IPv4:
 // type of service, time to live and checksum; IPv6: traffic class, flow label
 // and hop limit; the UDP checksum), the BTH with its byte 4 as ones, and all that

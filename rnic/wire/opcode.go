@@ -3,7 +3,7 @@ package wire
 import "fmt"
 
 // Opcode is the first byte of the BTH: three bits of transport service and five
-// of operation (IBA 9.2.1, table 38). What an opcode means is asked with its
+// of operation (IBA 9.2.1). What an opcode means is asked with its
 // methods, which read the table; its bits are never tested by hand.
 type Opcode uint8
 
@@ -53,7 +53,7 @@ const (
 )
 
 // The opcodes of the unreliable datagram, and the congestion notification packet
-// of RoCEv2 (IBA A17.9.3).
+// of RoCEv2 (IBA A17).
 const (
 	UDSendOnly    Opcode = 0x64
 	UDSendOnlyImm Opcode = 0x65

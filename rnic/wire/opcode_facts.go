@@ -3,7 +3,7 @@ package wire
 import "strings"
 
 // Service is a transport service. The values are the three high bits of the
-// opcode (IBA table 38).
+// opcode (IBA 9.2.1).
 type Service uint8
 
 const (

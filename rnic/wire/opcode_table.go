@@ -9,8 +9,8 @@ type fact struct {
 	headers   Headers
 }
 
-// table is IBA tables 38 (opcodes) and 39 and following (headers of each service)
-// in one; FLUSH and ATOMIC WRITE are annex A19, CNP is A17.9.3.
+// table holds the opcodes of IBA 9.2.1 and the extended headers that go with
+// them; FLUSH and ATOMIC WRITE are of annex A19, CNP of A17.
 var table = [256]fact{
 	RCSendFirst:    {"RC SEND_FIRST", OpSend, First, 0},
 	RCSendMiddle:   {"RC SEND_MIDDLE", OpSend, Middle, 0},

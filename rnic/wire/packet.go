@@ -1,7 +1,7 @@
 package wire
 
 // CNPLen is the length of the reserved bytes, zero, that a congestion
-// notification has in place of extended headers (IBA A17.9.3).
+// notification has in place of extended headers (IBA A17).
 const CNPLen = 16
 
 // Packet is a packet taken apart. Only the extended headers that the opcode

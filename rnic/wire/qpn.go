@@ -9,9 +9,9 @@ const (
 	// SMIQPN is the subnet management queue pair; RoCE does not use it.
 	SMIQPN QPN = 0
 	// GSIQPN is the general services queue pair, which carries the
-	// communication manager's datagrams (IBA 3.2.4, 16).
+	// communication manager's datagrams (IBA 16).
 	GSIQPN QPN = 1
-	// MulticastQPN is the destination of a multicast datagram (IBA 9.6.1.1).
+	// MulticastQPN is the destination of a multicast datagram.
 	MulticastQPN QPN = mask24
 )
 
@@ -33,7 +33,7 @@ const DefaultPKey PKey = 0xffff
 func (k PKey) Full() bool { return k&0x8000 != 0 }
 
 // Match reports whether a packet with key k may enter a port with key q: the
-// same partition, not 0, and at least one full member (IBA 10.9.3).
+// same partition, not 0, and at least one full member (IBA 10.9).
 func (k PKey) Match(q PKey) bool {
 	return k&0x7fff == q&0x7fff && k&0x7fff != 0 && (k|q)&0x8000 != 0
 }

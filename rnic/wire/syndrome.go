@@ -4,7 +4,7 @@ import "fmt"
 
 // Syndrome is the first byte of an AETH: an acknowledgement with a credit count,
 // a receiver-not-ready with a timer code, or a negative acknowledgement with its
-// code (IBA 9.7.5.1, table 43).
+// code (IBA 9.7.5.1).
 type Syndrome uint8
 
 // The kinds, bits 7 to 5 of the syndrome. Everything else is reserved.
@@ -39,7 +39,7 @@ func (s Syndrome) IsRNR() bool { return s&syndromeMask == syndromeRNR }
 func (s Syndrome) IsNAK() bool { return s&syndromeMask == syndromeNAK }
 
 // IsReserved reports whether s is of no defined kind, or a NAK with a reserved
-// code. A requester that receives one drops the packet (IBA 9.7.5.2.8).
+// code. A requester drops a packet that brings one.
 func (s Syndrome) IsReserved() bool {
 	return !s.IsACK() && !s.IsRNR() && !(s.IsNAK() && s.NAK() < numNAKCodes)
 }
@@ -68,7 +68,7 @@ func (s Syndrome) String() string {
 	return "NAK " + s.NAK().String()
 }
 
-// NAKCode says what a responder found wrong (IBA table 44).
+// NAKCode says what a responder found wrong (IBA 9.7.5.2).
 type NAKCode uint8
 
 const (

@@ -35,7 +35,7 @@ func RNRTimerFor(ns int64) RNRTimer {
 }
 
 // AckTimeout is the five-bit code of a queue pair's local ACK timeout (IBA
-// 9.7.6.1.3 and 12.7.34): 4.096 µs times two to its power. Code 0 turns the
+// 9.7.6.1.3): 4.096 µs times two to its power. Code 0 turns the
 // timeout off.
 type AckTimeout uint8
 

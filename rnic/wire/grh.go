@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// GRHLen is the length of the global route header that stands before the payload
+// in the receive buffer of an unreliable datagram, whatever the IP version.
+const GRHLen = 40
+
+// GRH is what a receive buffer shows of the IP header of an unreliable datagram
+// (IBA 8.3, A17). Over IPv6 it is the IPv6 header. Over IPv4 it is 20 bytes of
+// no meaning, here zero, then the IPv4 header: FlowLabel has no place in it.
+type GRH struct {
+	Src, Dst     netip.Addr // both IPv4, or both IPv6
+	TrafficClass uint8      // type of service, over IPv4
+	FlowLabel    uint32     // 20 bits
+	PayloadLen   uint16     // bytes behind the IP header
+	NextHeader   uint8      // 17: UDP
+	HopLimit     uint8      // time to live, over IPv4
+}
+
+// Length returns [GRHLen].
+func (*GRH) Length() int { return GRHLen }
+
+// Parse reads the first GRHLen bytes of b. The error is ErrShort, ErrVersion
+// where they are of neither form, or nil.
+func (h *GRH) Parse(b []byte) error {
+	if len(b) < GRHLen {
+		return ErrShort
+	}
+	*h = GRH{}
+	first := binary.BigEndian.Uint32(b)
+	// The bytes before an IPv4 header may look like IPv6; the checksum decides.
+	is6, is4 := first>>28 == 6, b[20] == 0x45
+	switch {
+	case is4 && (!is6 || sum16(b[20:GRHLen]) == 0xffff):
+		h.TrafficClass = b[21]
+		h.PayloadLen = binary.BigEndian.Uint16(b[22:]) - ip4HeaderLen
+		h.HopLimit = b[28]
+		h.NextHeader = b[29]
+		h.Src = netip.AddrFrom4([4]byte(b[32:36]))
+		h.Dst = netip.AddrFrom4([4]byte(b[36:40]))
+	case is6:
+		h.TrafficClass = uint8(first >> 20)
+		h.FlowLabel = first & 0xfffff
+		h.PayloadLen = binary.BigEndian.Uint16(b[4:])
+		h.NextHeader = b[6]
+		h.HopLimit = b[7]
+		h.Src = netip.AddrFrom16([16]byte(b[8:24]))
+		h.Dst = netip.AddrFrom16([16]byte(b[24:40]))
+	default:
+		return ErrVersion
+	}
+	return nil
+}
+
+// Append appends the header's GRHLen bytes to b. The IPv4 form has the
+// identification 0, Don't Fragment set, and a valid checksum; it is chosen when
+// both addresses are IPv4, mapped or not.
+func (h *GRH) Append(b []byte) []byte {
+	src, dst := h.Src.Unmap(), h.Dst.Unmap()
+	if src.Is4() && dst.Is4() {
+		return h.append4(b, src.As4(), dst.As4())
+	}
+	b = binary.BigEndian.AppendUint32(b, 6<<28|uint32(h.TrafficClass)<<20|h.FlowLabel&0xfffff)
+	b = binary.BigEndian.AppendUint16(b, h.PayloadLen)
+	b = append(b, h.NextHeader, h.HopLimit)
+	b = append16(b, h.Src)
+	return append16(b, h.Dst)
+}
+
+func (h *GRH) append4(b []byte, src, dst [4]byte) []byte {
+	b = append(append(b, zeros[:]...), zeros[:GRHLen-ip4HeaderLen-len(zeros)]...)
+	start := len(b)
+	b = append(b, 0x45, h.TrafficClass)
+	b = binary.BigEndian.AppendUint16(b, h.PayloadLen+ip4HeaderLen)
+	b = append(b, 0, 0, ip4FlagDF, 0, h.HopLimit, h.NextHeader, 0, 0)
+	b = append(append(b, src[:]...), dst[:]...)
+	binary.BigEndian.PutUint16(b[start+10:], ^sum16(b[start:]))
+	return b
+}
+
+// sum16 returns the ones' complement sum of b's 16-bit words (RFC 1071). b has an
+// even length of at most 40 bytes.
+func sum16(b []byte) uint16 {
+	var sum uint32
+	for i := 0; i < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	sum = sum>>16 + sum&0xffff
+	return uint16(sum>>16 + sum)
+}
+
+// append16 appends an address in 16 bytes, zeros for the zero Addr.
+func append16(b []byte, a netip.Addr) []byte {
+	var raw [16]byte
+	if a.IsValid() {
+		raw = a.As16()
+	}
+	return append(b, raw[:]...)
+}
