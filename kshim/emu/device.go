@@ -1,0 +1,141 @@
+package emu
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Device is what the emulated RDMA core asks of a driver: ib_device_ops
+// (include/rdma/ib_verbs.h) as far as the core calls them here. The core has
+// checked handles, attributes masks, state transitions and object counts
+// before it calls; the driver checks what only it knows. Errors are, or wrap,
+// a syscall.Errno. Methods are called concurrently.
+//
+// The core destroys objects in dependency order (QP, CQ, MR, PD) and destroys
+// each exactly once, also when a process dies in the middle.
+type Device interface {
+	// Name is the device's name as it appears in sysfs: "soft0".
+	Name() string
+	// DriverID tells the client which provider's rings the device speaks:
+	// abi.DriverRXE for the soft RNIC.
+	DriverID() uint32
+	// NetDev names what the device sends on, for the sysfs "parent".
+	NetDev() string
+
+	QueryDevice() abi.QueryDeviceResp
+	// QueryPort answers for port 1 … phys_port_cnt.
+	QueryPort(port uint8) (abi.QueryPortResp, error)
+	// GIDs is the port's table of valid entries.
+	GIDs(port uint8) []GIDEntry
+	// Counters reads the port's counters (sysfs ports/N/hw_counters).
+	Counters() []Counter
+
+	AllocPD() (PD, error)
+	// RegMR registers mem, announced user memory whose first byte has the
+	// address iova for both sides.
+	RegMR(pd PD, mem Memory, iova uint64, access abi.AccessFlags) (MR, error)
+	// CreateCQ makes a completion queue of at least cqe entries and answers
+	// its ring in u.
+	CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error)
+	// CreateQP makes a queue pair in RESET, raises init.Cap to what it
+	// granted, and answers its rings in u.
+	CreateQP(init *QPInit, u *Udata, ev QPEvents) (QP, error)
+
+	// Close stops the device when the last user has gone.
+	Close() error
+}
+
+// GIDEntry is one entry of a port's GID table.
+type GIDEntry struct {
+	Index   int
+	GID     netip.Addr // 16 bytes; IPv4 as ::ffff:a.b.c.d
+	Type    uint32     // abi.GIDTypeRoCEv2
+	NetDev  string
+	IfIndex uint32
+}
+
+// Counter is a named count that only grows.
+type Counter struct {
+	Name  string
+	Value uint64
+}
+
+// PD, MR, CQ and QP are the driver's side of the core's objects.
+type PD interface{ Dealloc() error }
+
+type MR interface {
+	LKey() uint32
+	RKey() uint32
+	// Dereg invalidates the keys. When it returns the device no longer
+	// touches the memory.
+	Dereg() error
+}
+
+type CQ interface {
+	// CQE is how many entries the ring holds.
+	CQE() int
+	// Arm asks for one Completion event (REQ_NOTIFY_CQ).
+	Arm(solicitedOnly bool) error
+	Destroy() error
+}
+
+type QP interface {
+	// Num is the queue pair number, 24 bits.
+	Num() uint32
+	// State is the present state; it may turn to ERR at any time.
+	State() abi.QPState
+	// Modify carries out a transition whose mask and states the core has
+	// checked (ib_modify_qp_is_ok).
+	Modify(attr *abi.ModifyQP, mask abi.QPAttrMask) error
+	Query() (abi.QueryQPResp, error)
+	// Doorbell tells that work requests were published in the send queue.
+	// EINVAL in RESET, INIT and RTR.
+	Doorbell() error
+	Counters() []Counter
+	// Destroy stops the queue pair. When it returns the device no longer
+	// touches its rings nor memory on its behalf.
+	Destroy() error
+}
+
+// QPInit is struct ib_qp_init_attr.
+type QPInit struct {
+	PD         PD
+	SendCQ     CQ
+	RecvCQ     CQ
+	Type       abi.QPType
+	SigAll     bool
+	UserHandle uint64
+	Cap        QPCap
+}
+
+// QPCap is struct ib_qp_cap.
+type QPCap struct {
+	MaxSendWR, MaxRecvWR   uint32
+	MaxSendSGE, MaxRecvSGE uint32
+	MaxInline              uint32
+}
+
+// CQEvents and QPEvents are how a driver raises events. They never block and
+// may be called with the driver's locks held.
+type CQEvents interface {
+	// Completion is called once per Arm when an entry was added.
+	Completion()
+	// Error reports that a completion was lost (IB_EVENT_CQ_ERR).
+	Error()
+}
+
+type QPEvents interface {
+	// Event raises an asynchronous event for the queue pair.
+	Event(abi.EventType)
+}
+
+// Udata is the driver's part of a command: what the client's provider sent
+// and where its answer goes (struct ib_udata).
+type Udata struct {
+	In  []byte
+	Out []byte // as long as the client has room for
+	// Mmap publishes ring memory and returns the offset at which the client
+	// maps it, once. (rxe_create_mmap_info)
+	Mmap func(ring []byte) (offset uint64)
+}
