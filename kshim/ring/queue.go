@@ -1,0 +1,166 @@
+package ring
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+var le = binary.LittleEndian
+
+// pageSize is what a queue's mapping is a multiple of.
+const pageSize = 4096
+
+// Bounds of a queue that Open and New accept: they keep wild headers from overflowing anything.
+const (
+	minLog2Elem = 6  // a cache line, the least that rxe uses
+	maxLog2Elem = 16 // far above the 1 KiB of the largest send element
+	maxSlots    = 1 << 24
+)
+
+// Queue is one shared queue: its memory and its geometry, the latter read once and then private.
+type Queue struct {
+	mem  []byte
+	data []byte
+	log2 uint
+	mask uint32
+	prod *uint32 // in mem
+	cons *uint32 // in mem
+}
+
+// Open takes a queue that the other side made. The mapping must be 4-byte aligned, as every mapping of memory is.
+// A header that does not fit the mapping is ErrMapping.
+func Open(mapping []byte) (*Queue, error) {
+	if len(mapping) < abi.QueueBufData || uintptr(unsafe.Pointer(unsafe.SliceData(mapping)))%4 != 0 {
+		return nil, ErrMapping
+	}
+	log2 := le.Uint32(mapping[abi.QueueBufLog2ElemSize:])
+	slots := uint64(le.Uint32(mapping[abi.QueueBufIndexMask:])) + 1
+	if log2 < minLog2Elem || log2 > maxLog2Elem || slots < 2 || slots > maxSlots || slots&(slots-1) != 0 ||
+		slots<<log2 > uint64(len(mapping)-abi.QueueBufData) {
+		return nil, ErrMapping
+	}
+	return open(mapping, uint(log2), uint32(slots-1)), nil
+}
+
+func open(mem []byte, log2 uint, mask uint32) *Queue {
+	size := (int(mask) + 1) << log2
+	return &Queue{
+		mem:  mem,
+		data: mem[abi.QueueBufData : abi.QueueBufData+size],
+		log2: log2,
+		mask: mask,
+		prod: (*uint32)(unsafe.Pointer(&mem[abi.QueueBufProducerIndex])),
+		cons: (*uint32)(unsafe.Pointer(&mem[abi.QueueBufConsumerIndex])),
+	}
+}
+
+// New makes a queue for at least n elements of at least elemSize bytes and rounds both as rxe does: the element to a
+// power of two of at least a cache line, the slots, of which one always stays empty, to a power of two above n
+// (rxe_queue.c:rxe_queue_init). The memory is 8-byte aligned and a multiple of the page long. elemSize or n out of
+// range is ErrMapping.
+func New(elemSize, n int) (*Queue, error) {
+	if elemSize < 1 || elemSize > 1<<maxLog2Elem || n < 1 || n >= maxSlots {
+		return nil, ErrMapping
+	}
+	log2 := max(uint(bits.Len(uint(elemSize-1))), minLog2Elem)
+	slots := 1 << bits.Len(uint(n))
+	if uint64(slots)<<log2 > 1<<30 {
+		return nil, ErrMapping
+	}
+	size := (abi.QueueBufData + slots<<log2 + pageSize - 1) &^ (pageSize - 1)
+	words := make([]uint64, size/8)
+	mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
+	le.PutUint32(mem[abi.QueueBufLog2ElemSize:], uint32(log2))
+	le.PutUint32(mem[abi.QueueBufIndexMask:], uint32(slots-1))
+	return open(mem, log2, uint32(slots-1)), nil
+}
+
+// Mapping is the memory that the other side maps.
+func (q *Queue) Mapping() []byte { return q.mem }
+
+// ElemSize is the size of a slot in bytes, a power of two.
+func (q *Queue) ElemSize() int { return 1 << q.log2 }
+
+// Cap is how many elements fit: one less than the slots.
+func (q *Queue) Cap() int { return int(q.mask) }
+
+func (q *Queue) slot(i uint32) []byte {
+	off := int(i&q.mask) << q.log2
+	end := off + 1<<q.log2
+	return q.data[off:end:end]
+}
+
+// Producer is the side that fills slots. It must be used by one goroutine at a time.
+type Producer struct {
+	q   *Queue
+	idx uint32 // next slot to fill; the shared index is only written
+}
+
+// Producer starts producing at the index that the header holds, which is 0 in a new queue.
+func (q *Queue) Producer() *Producer {
+	return &Producer{q: q, idx: atomic.LoadUint32(q.prod) & q.mask}
+}
+
+// Free tells how many slots can be filled now. ErrIndex if the consumer's index lies beyond the ring.
+func (p *Producer) Free() (int, error) {
+	cons := atomic.LoadUint32(p.q.cons)
+	if cons > p.q.mask {
+		return 0, ErrIndex
+	}
+	return int((cons - p.idx - 1) & p.q.mask), nil
+}
+
+// Slot is the i-th free slot, 0 ≤ i < Free. It still holds what was in it before.
+func (p *Producer) Slot(i int) []byte { return p.q.slot(p.idx + uint32(i)) }
+
+// Publish makes the first n free slots, filled meanwhile, visible to the consumer.
+func (p *Producer) Publish(n int) {
+	p.idx = (p.idx + uint32(n)) & p.q.mask
+	atomic.StoreUint32(p.q.prod, p.idx)
+}
+
+// Consumer is the side that empties slots. It must be used by one goroutine at a time.
+type Consumer struct {
+	q   *Queue
+	idx uint32 // next slot to take; the shared index is only written
+}
+
+// Consumer starts consuming at the index that the header holds, which is 0 in a new queue.
+func (q *Queue) Consumer() *Consumer {
+	return &Consumer{q: q, idx: atomic.LoadUint32(q.cons) & q.mask}
+}
+
+// Ready tells how many slots are filled. ErrIndex if the producer's index lies beyond the ring.
+func (c *Consumer) Ready() (int, error) {
+	prod := atomic.LoadUint32(c.q.prod)
+	if prod > c.q.mask {
+		return 0, ErrIndex
+	}
+	return int((prod - c.idx) & c.q.mask), nil
+}
+
+// Slot is the i-th filled slot, 0 ≤ i < Ready. The producer may be changing it.
+func (c *Consumer) Slot(i int) []byte { return c.q.slot(c.idx + uint32(i)) }
+
+// Release gives the first n filled slots back to the producer.
+func (c *Consumer) Release(n int) {
+	c.idx = (c.idx + uint32(n)) & c.q.mask
+	atomic.StoreUint32(c.q.cons, c.idx)
+}
+
+// Reset empties the queue as the kernel does with the queues of a queue pair that goes to RESET: both indices become 0.
+// Neither side may be at work; a Producer or Consumer made before must be reset as well.
+func (q *Queue) Reset() {
+	atomic.StoreUint32(q.prod, 0)
+	atomic.StoreUint32(q.cons, 0)
+}
+
+// Reset starts again at index 0, where Queue.Reset or the kernel's move to RESET put the queue.
+func (p *Producer) Reset() { p.idx = 0 }
+
+// Reset starts again at index 0, where Queue.Reset or the kernel's move to RESET put the queue.
+func (c *Consumer) Reset() { c.idx = 0 }
