@@ -1,0 +1,276 @@
+package uapi
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// DefaultDevice is what an empty device name opens when RDMASHIM_DEVICE is
+// not set.
+const DefaultDevice = "soft"
+
+// RoCEPort is the UDP port that RoCEv2 is assigned (IBA annex A17.9.2.2).
+const RoCEPort = 4791
+
+// maxDeviceName bounds what the parser looks at; no sensible name is longer.
+const maxDeviceName = 1024
+
+// maxFaultDelay bounds delay=, so that a typing error does not look like a
+// dead link.
+const maxFaultDelay = 10 * time.Second
+
+type deviceKind string
+
+const (
+	kindSoft deviceKind = "soft" // soft RNIC on UDP sockets
+	kindSim  deviceKind = "sim"  // soft RNIC on an in-memory network
+	kindHost deviceKind = "host" // the real kernel's device
+)
+
+// deviceSpec is a parsed device name. Two specs that compare equal ask for the
+// same device with the same options.
+type deviceSpec struct {
+	kind deviceKind
+	addr netip.Addr // zero: choose one
+	host string     // kindHost: the kernel's name of the device
+	net  string     // kindSim: name of the shared in-memory network, "" is a private one
+	deviceOptions
+}
+
+// deviceOptions is what follows the question mark in a device name.
+type deviceOptions struct {
+	loss, reorder, dup, corrupt float64 // 0 … 1
+	delay                       time.Duration
+	seed                        uint64
+	port                        int // UDP port, 0 any, -1 not given
+	mtu                         int // bytes, 0 not given
+}
+
+// deviceOption is one option of the parser's table.
+type deviceOption struct {
+	name, form string
+	kinds      string // which kinds know it
+	set        func(*deviceSpec, string) error
+}
+
+var deviceOptionTable = []deviceOption{
+	{"loss", "1% or 0.01", "soft sim", func(s *deviceSpec, v string) error { return setFraction(&s.loss, v) }},
+	{"reorder", "10%", "soft sim", func(s *deviceSpec, v string) error { return setFraction(&s.reorder, v) }},
+	{"dup", "1%", "soft sim", func(s *deviceSpec, v string) error { return setFraction(&s.dup, v) }},
+	{"corrupt", "0.1%", "soft sim", func(s *deviceSpec, v string) error { return setFraction(&s.corrupt, v) }},
+	{"delay", "2ms", "soft sim", setDelay},
+	{"seed", "7", "soft sim", setSeed},
+	{"port", "4791, 0 takes any", "soft sim", setPort},
+	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
+	{"net", "NAME", "sim", setNet},
+}
+
+// deviceForms is what an error about a device name ends with.
+const deviceForms = `known forms are soft, soft:10.0.0.1, soft:[::1], sim, sim?net=NAME, rxe0 and host:rxe0`
+
+// parseDevice reads a device name:
+//
+//	soft | soft:ADDR | sim | sim:ADDR | host:NAME | NAME   [?option=value&…]
+//
+// It accepts a bare % (1%), which net/url does not. Errors are EINVAL.
+func parseDevice(name string) (deviceSpec, error) {
+	spec := deviceSpec{deviceOptions: deviceOptions{port: -1}}
+	if len(name) > maxDeviceName {
+		return spec, badDevice("%q…: the name is longer than %d bytes", name[:32], maxDeviceName)
+	}
+	base, options, hasOptions := strings.Cut(name, "?")
+	kind, rest, hasRest := strings.Cut(base, ":")
+	switch kind {
+	case "soft", "sim":
+		spec.kind = deviceKind(kind)
+		if hasRest {
+			addr, err := parseDeviceAddr(rest)
+			if err != nil {
+				return spec, badDevice("%q: %v", name, err)
+			}
+			spec.addr = addr
+		}
+	case "host":
+		spec.kind, spec.host = kindHost, rest
+	default:
+		spec.kind, spec.host = kindHost, base
+	}
+	if spec.kind == kindHost && !isKernelName(spec.host) {
+		return spec, badDevice("%q is not a device name: %s", name, deviceForms)
+	}
+	if !hasOptions {
+		return spec, nil
+	}
+	if err := spec.parseOptions(options); err != nil {
+		return spec, badDevice("%q: %v", name, err)
+	}
+	return spec, nil
+}
+
+// parseOptions reads option=value pairs separated by &. A repeated option is
+// an error: one of the two would be silently ignored.
+func (s *deviceSpec) parseOptions(text string) error {
+	seen := make(map[string]bool)
+	for part := range strings.SplitSeq(text, "&") {
+		if part == "" {
+			continue
+		}
+		key, value, hasValue := strings.Cut(part, "=")
+		option := findDeviceOption(s.kind, key)
+		switch {
+		case option == nil:
+			return fmt.Errorf("unknown option %q; %s", key, knownOptions(s.kind))
+		case !hasValue:
+			return fmt.Errorf("option %q has no value; write %s=%s", key, key, option.form)
+		case seen[key]:
+			return fmt.Errorf("option %q is given twice", key)
+		}
+		seen[key] = true
+		if err := option.set(s, value); err != nil {
+			return fmt.Errorf("option %s=%q: %v", key, value, err)
+		}
+	}
+	return nil
+}
+
+func findDeviceOption(kind deviceKind, key string) *deviceOption {
+	for i := range deviceOptionTable {
+		if o := &deviceOptionTable[i]; o.name == key && strings.Contains(o.kinds, string(kind)) {
+			return o
+		}
+	}
+	return nil
+}
+
+func knownOptions(kind deviceKind) string {
+	var known []string
+	for _, o := range deviceOptionTable {
+		if strings.Contains(o.kinds, string(kind)) {
+			known = append(known, o.name+"="+o.form)
+		}
+	}
+	if len(known) == 0 {
+		return fmt.Sprintf("a %s device takes none", kind)
+	}
+	return fmt.Sprintf("%s knows %s", kind, strings.Join(known, "; "))
+}
+
+// parseDeviceAddr reads ADDR or [ADDR]; an IPv6 address may carry a zone.
+func parseDeviceAddr(text string) (netip.Addr, error) {
+	inner := text
+	if strings.HasPrefix(inner, "[") {
+		if !strings.HasSuffix(inner, "]") {
+			return netip.Addr{}, fmt.Errorf("%q lacks its closing bracket; another UDP port is an option: ?port=N", text)
+		}
+		inner = inner[1 : len(inner)-1]
+	}
+	addr, err := netip.ParseAddr(inner)
+	if err != nil {
+		if _, e := netip.ParseAddrPort(text); e == nil {
+			return netip.Addr{}, fmt.Errorf("%q has a port; another UDP port is an option: ?port=N", text)
+		}
+		return netip.Addr{}, fmt.Errorf("%q is not an IP address (host names are not looked up)", text)
+	}
+	addr = addr.Unmap()
+	if addr.IsUnspecified() || addr.IsMulticast() {
+		return netip.Addr{}, fmt.Errorf("%s is not an address of one interface", addr)
+	}
+	return addr, nil
+}
+
+// isKernelName holds for what the kernel accepts as a device name
+// (IB_DEVICE_NAME_MAX, no path separators).
+func isKernelName(name string) bool {
+	if name == "" || len(name) > 63 || name == "." || name == ".." {
+		return false
+	}
+	for _, r := range name {
+		ok := r == '_' || r == '-' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// setFraction reads 5% or 0.05 into 0 … 1.
+func setFraction(dst *float64, text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(v) {
+		return fmt.Errorf("not a share; write 1%% or 0.01")
+	}
+	if percent {
+		v /= 100
+	}
+	if v < 0 || v > 1 {
+		if !percent && v > 1 && v <= 100 {
+			return fmt.Errorf("more than 1; write %s%% for a percentage", number)
+		}
+		return fmt.Errorf("outside 0%% … 100%%")
+	}
+	*dst = v
+	return nil
+}
+
+func setDelay(s *deviceSpec, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxFaultDelay {
+		return fmt.Errorf("not a duration of 0 … %v; write 2ms", maxFaultDelay)
+	}
+	s.delay = d
+	return nil
+}
+
+func setSeed(s *deviceSpec, text string) error {
+	v, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return fmt.Errorf("not a whole number of 64 bits")
+	}
+	s.seed = v
+	return nil
+}
+
+func setPort(s *deviceSpec, text string) error {
+	v, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return fmt.Errorf("not a UDP port 0 … 65535")
+	}
+	s.port = int(v)
+	return nil
+}
+
+func setMTU(s *deviceSpec, text string) error {
+	v, err := strconv.Atoi(text)
+	if err != nil || !isPathMTU(v) {
+		return fmt.Errorf("not a path MTU: 256, 512, 1024, 2048 or 4096")
+	}
+	s.mtu = v
+	return nil
+}
+
+func setNet(s *deviceSpec, text string) error {
+	if text == "" || len(text) > 128 {
+		return fmt.Errorf("a network's name has 1 … 128 bytes")
+	}
+	s.net = text
+	return nil
+}
+
+// isPathMTU holds for the five path MTUs of IBA 9.6.1 (bytes of payload).
+func isPathMTU(n int) bool {
+	switch n {
+	case 256, 512, 1024, 2048, 4096:
+		return true
+	}
+	return false
+}
+
+func badDevice(format string, args ...any) error {
+	return &explained{text: "device " + fmt.Sprintf(format, args...), err: syscall.EINVAL}
+}

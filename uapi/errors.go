@@ -1,0 +1,97 @@
+package uapi
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// OpError is the error of every call of this package: which call failed, on
+// what, and why. errors.Is finds the errno in it:
+//
+//	EBADF    the handle is zero, stale, closed or of another context
+//	EINVAL   an argument or the queue pair's state is wrong
+//	ENOMEM   the queue is full, or a table of the device is
+//	EBUSY    something still uses the object
+//	EFAULT   the memory is not there, or may not be written
+//	EADDRINUSE, ENODEV, ENOTSUP   Open
+//
+// Contexts' errors (context.Canceled, context.DeadlineExceeded) and
+// net.ErrClosed are found the same way.
+type OpError struct {
+	Op     string // the call: "PostWrite"
+	Object string // what it was called on: "qp 17", or ""
+	Err    error
+}
+
+func (e *OpError) Error() string {
+	if e.Object == "" {
+		return "rdma " + e.Op + ": " + e.Err.Error()
+	}
+	return "rdma " + e.Op + " " + e.Object + ": " + e.Err.Error()
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+// Timeout reports whether a deadline passed, as net.Error does.
+func (e *OpError) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(e.Err, &t) && t.Timeout()
+}
+
+// WCError is a work completion with a status other than WCSuccess, as an
+// error. WC.Err makes it.
+type WCError struct {
+	WC WC
+}
+
+func (e *WCError) Error() string {
+	text := fmt.Sprintf("rdma qp %d: work request %d: %v", int(e.WC.QP), int64(e.WC.WRID), e.WC.Status)
+	if e.WC.VendorErr != 0 {
+		text += fmt.Sprintf(" (vendor error %#x)", e.WC.VendorErr)
+	}
+	return text
+}
+
+// Unwrap gives the status, so that errors.Is(err, uapi.WCRemAccessErr) works.
+func (e *WCError) Unwrap() error { return e.WC.Status }
+
+// explained is an errno with a sentence that says what was wrong and what to
+// do.
+type explained struct {
+	text string
+	err  error
+}
+
+func (e *explained) Error() string { return e.text + " (" + e.err.Error() + ")" }
+func (e *explained) Unwrap() error { return e.err }
+
+// explain makes an error that Is err.
+func explain(err error, format string, args ...any) error {
+	return &explained{text: fmt.Sprintf(format, args...), err: err}
+}
+
+// closedError is what calls on a closed context or a destroyed object answer:
+// it Is both EBADF and net.ErrClosed.
+type closedError struct{ what string }
+
+func (e *closedError) Error() string { return e.what + " is closed" }
+
+func (e *closedError) Is(target error) bool {
+	return target == syscall.EBADF || target == net.ErrClosed
+}
+
+var errContextClosed = &closedError{"the context"}
+
+// opError wraps err once.
+func opError(op, object string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Object: object, Err: err}
+}
+
+func qpName(qp QP) string { return fmt.Sprintf("qp %d", int(qp)) }
+func mrName(mr MR) string { return fmt.Sprintf("mr %d", int(mr)) }
+func cqName(cq CQ) string { return fmt.Sprintf("cq %d", int(cq)) }

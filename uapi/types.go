@@ -1,0 +1,238 @@
+package uapi
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// MR is the handle of a memory region, from RegMR. It is never 0: the zero
+// value is no region.
+type MR int
+
+// QP is the handle of a queue pair, from CreateQP: its queue pair number,
+// 24 bits, never 0.
+type QP int
+
+// CQ is the handle of a completion queue, from CreateCQ. It is never 0.
+type CQ int
+
+// WRID identifies a work request and comes back in WC.WRID. Those that
+// PostWrite and its siblings return count up from 0 for each queue pair;
+// those given to Post are the caller's own, all 64 bits of them.
+type WRID int64
+
+// Access says what may be done with a memory region (enum
+// ib_access_flags). Local reading is always allowed.
+type Access uint32
+
+const (
+	// AccessLocalWrite allows local writes: the device may place receives,
+	// READ results and atomics' old values there.
+	AccessLocalWrite = Access(abi.AccessLocalWrite)
+	// AccessRemoteWrite allows remote writes; it needs AccessLocalWrite.
+	AccessRemoteWrite = Access(abi.AccessRemoteWrite)
+	// AccessRemoteRead allows remote reads.
+	AccessRemoteRead = Access(abi.AccessRemoteRead)
+	// AccessRemoteAtomic allows remote atomics; it needs AccessLocalWrite.
+	AccessRemoteAtomic = Access(abi.AccessRemoteAtomic)
+)
+
+// String lists the flags by their verbs names.
+func (a Access) String() string { return abi.AccessFlags(a).String() }
+
+// Op is the operation of a work request (enum ib_wr_opcode).
+type Op uint32
+
+const (
+	OpWrite       = Op(abi.WRRDMAWrite)
+	OpWriteImm    = Op(abi.WRRDMAWriteWithImm)
+	OpSend        = Op(abi.WRSend)
+	OpSendImm     = Op(abi.WRSendWithImm)
+	OpRead        = Op(abi.WRRDMARead)
+	OpCompareSwap = Op(abi.WRAtomicCmpAndSwp)
+	OpFetchAdd    = Op(abi.WRAtomicFetchAndAdd)
+	// OpRecv posts a receive. Its number is that of its completion.
+	OpRecv = Op(abi.WCRecv)
+)
+
+// String is the verbs name without its prefix: "RDMA_WRITE".
+func (o Op) String() string {
+	if o == OpRecv {
+		return "RECV"
+	}
+	return abi.WROpcode(o).String()
+}
+
+// SendFlags modify a work request (enum ib_send_flags). They mean nothing for
+// OpRecv.
+type SendFlags uint32
+
+const (
+	// Fence holds the request back until earlier READs and atomics of the
+	// queue pair have completed.
+	Fence = SendFlags(abi.SendFence)
+	// Signaled asks for a completion also when the request succeeds. A failed
+	// request always completes.
+	Signaled = SendFlags(abi.SendSignaled)
+	// Solicited marks the message for a peer that waits for solicited events.
+	Solicited = SendFlags(abi.SendSolicited)
+	// Inline copies the data at post: the buffer may be reused when Post
+	// returns. At most QPConfig.Inline bytes; OpWrite and OpSend (with or
+	// without immediate) only.
+	Inline = SendFlags(abi.SendInline)
+)
+
+// String lists the flags by their verbs names.
+func (f SendFlags) String() string { return abi.SendFlags(f).String() }
+
+// SGE is a piece of a registered region: one entry of a scatter/gather list.
+type SGE struct {
+	MR     MR
+	Offset uint64 // bytes from the start of the region
+	Length uint64 // bytes
+}
+
+// WR is a work request for Post.
+type WR struct {
+	ID    WRID // comes back in WC.WRID
+	Op    Op
+	Flags SendFlags
+	// SGE is the local memory: the source of writes and sends, the
+	// destination of reads, receives and of an atomic's old value (8 bytes).
+	// Post does not keep it.
+	SGE []SGE
+	// RemoteAddr and RKey name the peer's memory; not for sends and receives.
+	RemoteAddr uint64
+	RKey       uint32
+	// Imm goes with OpWriteImm and OpSendImm, in the program's byte order
+	// (big-endian on the wire).
+	Imm uint32
+	// CompareAdd is what OpCompareSwap compares with, and what OpFetchAdd
+	// adds; Swap is what OpCompareSwap stores on a match.
+	CompareAdd, Swap uint64
+}
+
+// MRInfo describes a memory region. Addr and RKey are what a peer needs.
+type MRInfo struct {
+	Addr, Length uint64
+	LKey, RKey   uint32
+	Access       Access
+}
+
+// Region is what a peer needs to know to read or write a memory region.
+type Region struct {
+	Addr, Length uint64
+	RKey         uint32
+	Access       Access
+}
+
+// Region is the part of a region's description that is meant for the peer.
+func (i MRInfo) Region() Region {
+	return Region{Addr: i.Addr, Length: i.Length, RKey: i.RKey, Access: i.Access}
+}
+
+// QPState is the state of a queue pair (enum ib_qp_state).
+type QPState uint32
+
+const (
+	StateReset = QPState(abi.QPSReset)
+	StateInit  = QPState(abi.QPSInit)
+	StateRTR   = QPState(abi.QPSRTR)
+	StateRTS   = QPState(abi.QPSRTS)
+	StateError = QPState(abi.QPSErr)
+)
+
+// String is the verbs name: RESET, INIT, RTR, RTS, ERR.
+func (s QPState) String() string { return abi.QPState(s).String() }
+
+// QPInfo describes a queue pair.
+type QPInfo struct {
+	QP             QP
+	State          QPState
+	SendCQ, RecvCQ CQ
+	// SendDepth and RecvDepth are how many requests may be outstanding.
+	SendDepth, RecvDepth int
+	SendSGE, RecvSGE     int
+	Inline               int // bytes
+	// Remote is the peer's endpoint once ConnectQP has succeeded.
+	Remote   Endpoint
+	MTU      int // bytes; 0 before ConnectQP
+	SendPSN  uint32
+	RecvPSN  uint32
+	GIDIndex int
+	// Timeout, Retry, RNRRetry, MinRNRTimer and MaxRdAtomic are in force from
+	// ConnectQP on, in verbs' encodings.
+	Timeout, Retry, RNRRetry, MinRNRTimer, MaxRdAtomic int
+}
+
+// Counter is a named count that only grows.
+type Counter struct {
+	Name  string
+	Value uint64
+}
+
+// Counters is a list of counters with distinct names.
+type Counters []Counter
+
+// Get is the value of the named counter, 0 if there is none.
+func (c Counters) Get(name string) uint64 {
+	for _, counter := range c {
+		if counter.Name == name {
+			return counter.Value
+		}
+	}
+	return 0
+}
+
+// Map gives the counters by name.
+func (c Counters) Map() map[string]uint64 {
+	m := make(map[string]uint64, len(c))
+	for _, counter := range c {
+		m[counter.Name] = counter.Value
+	}
+	return m
+}
+
+// GID is an entry of a port's address table.
+type GID struct {
+	Index  int
+	Addr   netip.Addr // IPv4 addresses unmapped
+	Type   string     // "RoCE v2"
+	NetDev string
+}
+
+// DeviceInfo describes a device, and what was chosen automatically on it.
+type DeviceInfo struct {
+	Name   string // the kernel's name: "soft0"
+	Device string // what Open takes to get it: "soft:127.0.0.1"
+	Kind   string // "soft", "sim" or "host"
+	Driver string // whose rings it speaks: "RXE"
+	NetDev string // the interface it sends on, if known
+	// Address is where the device answers: its address and UDP port.
+	Address   netip.AddrPort
+	NodeGUID  uint64
+	Firmware  string
+	Open      bool   // this process has it open
+	PortState string // "ACTIVE", "DOWN"
+
+	// Port, GIDIndex and MTU are what this context uses; options override
+	// them. GIDReason says why that GID was chosen.
+	Port      int
+	GIDs      []GID
+	GIDIndex  int
+	GIDReason string
+	MTU       int // bytes of payload a packet: the port's active MTU, or the option's
+	MaxMTU    int
+
+	// The device's limits.
+	MaxMessage  uint64 // bytes
+	MaxMRSize   uint64 // bytes
+	MaxMR       int
+	MaxQP       int
+	MaxCQ       int
+	MaxCQE      int // entries a completion queue
+	MaxDepth    int // work requests a queue
+	MaxSGE      int
+	MaxRdAtomic int
+}
