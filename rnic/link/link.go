@@ -33,6 +33,15 @@ type Caps struct {
 	MTU int
 	// BatchSize is how many packets one Send and one Recv move at best.
 	BatchSize int
+
+	// NetDev and IfIndex name the network interface that holds Local; empty
+	// and 0 where there is none.
+	NetDev  string
+	IfIndex int
+	// SendBuffer and RecvBuffer are the bytes of memory that were granted for
+	// packets on their way; 0 where that means nothing. Linux charges about
+	// two bytes for each byte of payload.
+	SendBuffer, RecvBuffer int
 }
 
 // Link carries packets. Send and Recv may run at the same time; each is called

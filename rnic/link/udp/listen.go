@@ -1,0 +1,79 @@
+package udp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// DefaultBuffer is the size of socket buffers asked for when Options names none.
+const DefaultBuffer = 4 << 20
+
+// Options are Listen's. The zero value gives the defaults.
+type Options struct {
+	// Buffer is the size in bytes of the socket's send and of its receive
+	// buffer to ask for; 0 is DefaultBuffer. The system may grant less
+	// (Linux: net.core.rmem_max and wmem_max), which Caps tells.
+	Buffer int
+}
+
+// Listen binds a UDP socket to local, a concrete address of this machine, and
+// returns the link on it. Port 0 takes any free port; RoCEv2 peers expect 4791.
+//
+// An address or port in use is an error that Is syscall.EADDRINUSE, an address
+// that no interface has EADDRNOTAVAIL, an unspecified address EINVAL (the ICRC
+// covers the address, so it must be known), a system on which RoCEv2 datagrams
+// cannot be sent ENOTSUP.
+func Listen(local netip.AddrPort, o Options) (link.Link, error) {
+	addr := local.Addr().Unmap()
+	if !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast() {
+		return nil, fmt.Errorf("udp: listen on %v: a concrete address of this machine is needed, because the ICRC of every packet covers it: %w", local, syscall.EINVAL)
+	}
+	if o.Buffer == 0 {
+		o.Buffer = DefaultBuffer
+	}
+	family := "udp6"
+	if addr.Is4() {
+		family = "udp4"
+	}
+	var got granted
+	lc := net.ListenConfig{Control: func(_, _ string, rc syscall.RawConn) error {
+		var err error
+		return errors.Join(rc.Control(func(fd uintptr) { got, err = setOptions(fd, addr.Is4(), o.Buffer) }), err)
+	}}
+	pc, err := lc.ListenPacket(context.Background(), family, netip.AddrPortFrom(addr, local.Port()).String())
+	if err != nil {
+		return nil, explain(local, err)
+	}
+	sock := pc.(*net.UDPConn)
+	l, err := newLink(sock, got)
+	if err != nil {
+		sock.Close()
+		return nil, fmt.Errorf("udp: listen on %v: %w", local, err)
+	}
+	return l, nil
+}
+
+// explain says what the errors that users meet mean.
+func explain(local netip.AddrPort, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		holder := "another program"
+		if local.Port() == wire.Port {
+			holder = fmt.Sprintf("a loaded rdma_rxe or another soft device holds UDP %d", wire.Port)
+		}
+		return fmt.Errorf("udp: listen on %v: the address is taken, likely because %s: use another address of this machine, a free port (port=0, between soft devices only), or end the holder (rxe: rmmod rdma_rxe): %w", local, holder, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("udp: listen on %v: no interface of this machine has the address: %w", local, err)
+	}
+	return fmt.Errorf("udp: listen on %v: %w", local, err)
+}
+
+// granted is what the socket got of the buffers it asked for.
+type granted struct{ send, recv int }

@@ -1,0 +1,34 @@
+package udp
+
+import "golang.org/x/sys/unix"
+
+// setOptions asks for DF and for buffers.
+func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
+	s := int(fd)
+	var err error
+	if v4 {
+		// UNVERIFIED: which identification goes with it. Soft devices solve
+		// for it; others may refuse the packets.
+		err = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_DONTFRAG, 1)
+	} else {
+		err = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1)
+	}
+	if err != nil {
+		return granted{}, err
+	}
+	// darwin refuses a size above kern.ipc.maxsockbuf as a whole.
+	for size := buffer; size >= 64<<10; size /= 2 {
+		if unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF, size) == nil {
+			break
+		}
+	}
+	for size := buffer; size >= 64<<10; size /= 2 {
+		if unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_SNDBUF, size) == nil {
+			break
+		}
+	}
+	var g granted
+	g.send, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	g.recv, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	return g, nil
+}

@@ -1,0 +1,15 @@
+//go:build !linux && !darwin
+
+package udp
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+)
+
+// setOptions refuses: nothing is known of the IPv4 header that a socket of this
+// system sends, which the ICRC covers.
+func setOptions(uintptr, bool, int) (granted, error) {
+	return granted{}, fmt.Errorf("RoCEv2 over sockets is not supported on %s: %w", runtime.GOOS, syscall.ENOTSUP)
+}

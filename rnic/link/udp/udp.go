@@ -1,0 +1,173 @@
+package udp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+const (
+	// batchSize is how many datagrams one system call moves.
+	batchSize = 64
+	// slotSize holds the largest packet: 4096 bytes of payload and at most
+	// 72 of headers, pad and ICRC. A longer datagram is none of RoCEv2's.
+	slotSize = 4096 + 128
+)
+
+// socket is a link on a UDP socket. Its sender and its receiver, each used by
+// one goroutine at a time, share nothing but the descriptor and the counters.
+type socket struct {
+	conn  *net.UDPConn
+	raw   syscall.RawConn
+	local netip.AddrPort // the zone, if any, included
+	caps  link.Caps
+	tx    sender
+	rx    receiver
+	count counters
+}
+
+// counters of what did not get through, and of ICRCs that needed solving.
+type counters struct {
+	icrc, malformed, solved                                atomic.Uint64
+	tooLong, unreachable, refused, noBuffer, denied, other atomic.Uint64
+}
+
+func newLink(conn *net.UDPConn, got granted) (*socket, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
+	name, index, mtu := holder(local.Addr())
+	s := &socket{conn: conn, raw: raw, local: local, caps: link.Caps{
+		Local:      local,
+		MTU:        payloadMTU(mtu, local.Addr().Is4()),
+		BatchSize:  batchSize,
+		NetDev:     name,
+		IfIndex:    index,
+		SendBuffer: got.send,
+		RecvBuffer: got.recv,
+	}}
+	s.tx.init(s)
+	s.rx.init(s)
+	return s, nil
+}
+
+func (s *socket) Caps() link.Caps { return s.caps }
+
+// Close closes the socket; a Send or Recv that waits ends with net.ErrClosed.
+func (s *socket) Close() error {
+	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Send gathers each packet with its pad and ICRC and sends them in order.
+func (s *socket) Send(batch []link.Packet) error {
+	for len(batch) > 0 {
+		n := min(len(batch), batchSize)
+		if err := s.tx.send(batch[:n]); err != nil {
+			return err
+		}
+		batch = batch[n:]
+	}
+	return nil
+}
+
+// Recv waits for datagrams and hands out those whose ICRC is right.
+func (s *socket) Recv(batch []link.Packet) (int, error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	for {
+		n, err := s.rx.recv(min(len(batch), batchSize))
+		if err != nil {
+			return 0, err
+		}
+		good := 0
+		for i := range n {
+			if s.check(i, &batch[good]) {
+				good++
+			}
+		}
+		if good > 0 {
+			return good, nil
+		}
+	}
+}
+
+// check verifies a received datagram and describes it in pkt.
+func (s *socket) check(slot int, pkt *link.Packet) bool {
+	data, from, whole := s.rx.datagram(slot)
+	if !whole || len(data) < wire.BTHLen+wire.ICRCLen {
+		s.count.malformed.Add(1)
+		return false
+	}
+	flow, ok := s.rx.flows.find(from, s.local)
+	if !ok {
+		s.count.malformed.Add(1)
+		return false
+	}
+	id, ok := flow.Verify(data)
+	if !ok {
+		s.count.icrc.Add(1)
+		return false
+	}
+	if id != 0 {
+		s.count.solved.Add(1)
+	}
+	*pkt = link.Packet{Peer: from, Head: data[: len(data)-wire.ICRCLen : len(data)-wire.ICRCLen]}
+	return true
+}
+
+// drop counts a packet that the system refused to send.
+func (s *socket) drop(err error) {
+	c := &s.count.other
+	switch {
+	case errors.Is(err, syscall.EMSGSIZE):
+		c = &s.count.tooLong
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
+		errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
+		// EINVAL: Linux's answer to a destination that the bound source
+		// address cannot reach, such as 10.0.0.1 from 127.0.0.1.
+		c = &s.count.unreachable
+	case errors.Is(err, syscall.ECONNREFUSED):
+		c = &s.count.refused
+	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
+		c = &s.count.noBuffer
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		c = &s.count.denied
+	}
+	c.Add(1)
+}
+
+// Counters implements link.Link.
+func (s *socket) Counters(dst []link.Counter) []link.Counter {
+	c := &s.count
+	parts := []link.Counter{
+		{Name: "send_err_msgsize", Value: c.tooLong.Load()},
+		{Name: "send_err_unreach", Value: c.unreachable.Load()},
+		{Name: "send_err_refused", Value: c.refused.Load()},
+		{Name: "send_err_nobufs", Value: c.noBuffer.Load()},
+		{Name: "send_err_denied", Value: c.denied.Load()},
+		{Name: "send_err_other", Value: c.other.Load()},
+	}
+	var sum uint64
+	for _, p := range parts {
+		sum += p.Value
+	}
+	dst = append(dst,
+		link.Counter{Name: "drop_icrc", Value: c.icrc.Load()},
+		link.Counter{Name: "drop_malformed", Value: c.malformed.Load()},
+		link.Counter{Name: "icrc_solved", Value: c.solved.Load()},
+		link.Counter{Name: "send_err", Value: sum},
+	)
+	return append(dst, parts...)
+}

@@ -1,0 +1,413 @@
+package udp
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+var (
+	loopback4 = netip.MustParseAddrPort("127.0.0.1:0")
+	loopback6 = netip.MustParseAddrPort("[::1]:0")
+)
+
+// listen binds a free port, or skips where the address does not exist.
+func listen(t testing.TB, at netip.AddrPort) link.Link {
+	t.Helper()
+	l, err := Listen(at, Options{})
+	if at.Addr().Is6() && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
+		t.Skip("this machine has no IPv6 loopback address: ", err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// head encodes the headers of an acknowledged WRITE ONLY that carries n bytes.
+func head(psn wire.PSN, n int) []byte {
+	p := wire.Packet{
+		BTH:  wire.BTH{Opcode: wire.RCWriteOnly, MigReq: true, PKey: wire.DefaultPKey, DestQPN: 0x123456, PSN: psn, AckReq: true, Pad: wire.PadLen(n)},
+		RETH: wire.RETH{VA: 0x1000, RKey: 7, DMALen: uint32(n)},
+	}
+	return p.AppendHeaders(nil)
+}
+
+func fill(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = seed + byte(i)*7
+	}
+	return b
+}
+
+func counter(t testing.TB, l link.Link, name string) uint64 {
+	t.Helper()
+	for _, c := range l.Counters(nil) {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	t.Fatalf("no counter %q", name)
+	return 0
+}
+
+// recvN receives exactly n packets and copies them.
+func recvN(t testing.TB, l link.Link, n int) []link.Packet {
+	t.Helper()
+	var all []link.Packet
+	batch := make([]link.Packet, 16)
+	for len(all) < n {
+		k, err := l.Recv(batch[:min(16, n-len(all))])
+		require.NoError(t, err)
+		require.Positive(t, k)
+		for _, p := range batch[:k] {
+			p.Head = bytes.Clone(p.Head)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func TestSendAndReceive(t *testing.T) {
+	for _, at := range []netip.AddrPort{loopback4, loopback6} {
+		t.Run(at.Addr().String(), func(t *testing.T) {
+			a, b := listen(t, at), listen(t, at)
+			var batch []link.Packet
+			for i := range 150 { // more than two system calls, all pad counts
+				n := []int{0, 1, 2, 3, 4, 255, 1024, 4096}[i%8]
+				batch = append(batch, link.Packet{Peer: b.Caps().Local, Head: head(wire.PSN(i), n), Payload: fill(n, byte(i))})
+			}
+			done := make(chan []link.Packet)
+			go func() { done <- recvN(t, b, len(batch)) }()
+			require.NoError(t, a.Send(batch))
+			got := <-done
+			for i, p := range got {
+				require.Equal(t, a.Caps().Local, p.Peer)
+				require.Empty(t, p.Payload)
+				var w wire.Packet
+				require.NoError(t, w.Parse(p.Head), "packet %d", i)
+				require.Equal(t, wire.PSN(i), w.PSN)
+				require.Equal(t, batch[i].Payload, append([]byte{}, w.Payload...))
+			}
+			for _, l := range []link.Link{a, b} {
+				for _, c := range l.Counters(nil) {
+					require.Zero(t, c.Value, c.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestCaps(t *testing.T) {
+	c := listen(t, loopback4).Caps()
+	require.Equal(t, loopback4.Addr(), c.Local.Addr())
+	require.NotZero(t, c.Local.Port())
+	require.GreaterOrEqual(t, c.MTU, 1472)
+	require.LessOrEqual(t, c.MTU, 65507)
+	require.Equal(t, batchSize, c.BatchSize)
+	require.Positive(t, c.SendBuffer)
+	require.Positive(t, c.RecvBuffer)
+	require.NotEmpty(t, c.NetDev)
+	require.Positive(t, c.IfIndex)
+	if runtime.GOOS == "linux" {
+		require.Equal(t, "lo", c.NetDev)
+		// The whole prefix of lo answers.
+		require.Equal(t, "lo", listen(t, netip.MustParseAddrPort("127.0.0.77:0")).Caps().NetDev)
+	}
+}
+
+func TestPayloadMTU(t *testing.T) {
+	for _, c := range []struct {
+		mtu  int
+		v4   bool
+		want int
+	}{{1500, true, 1472}, {1500, false, 1452}, {65536, true, 65507}, {65536, false, 65488}, {9000, true, 8972}} {
+		require.Equal(t, c.want, payloadMTU(c.mtu, c.v4), "%+v", c)
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	a := listen(t, loopback4)
+	_, err := Listen(a.Caps().Local, Options{})
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorContains(t, err, a.Caps().Local.String())
+	require.ErrorContains(t, err, "another program")
+
+	require.NoError(t, a.Close())
+	again, err := Listen(a.Caps().Local, Options{})
+	require.NoError(t, err, "free at once after Close")
+	again.Close()
+
+	err = explain(netip.MustParseAddrPort("10.0.0.1:4791"), syscall.EADDRINUSE)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	for _, s := range []string{"10.0.0.1:4791", "a loaded rdma_rxe or another soft device holds UDP 4791", "port=0"} {
+		require.ErrorContains(t, err, s)
+	}
+}
+
+func TestBadAddresses(t *testing.T) {
+	for _, c := range []struct {
+		at   netip.AddrPort
+		want error
+	}{
+		{netip.AddrPort{}, syscall.EINVAL},
+		{netip.MustParseAddrPort("0.0.0.0:0"), syscall.EINVAL},
+		{netip.MustParseAddrPort("[::]:4791"), syscall.EINVAL},
+		{netip.MustParseAddrPort("224.0.0.1:4791"), syscall.EINVAL},
+		{netip.MustParseAddrPort("203.0.113.7:0"), syscall.EADDRNOTAVAIL},
+	} {
+		_, err := Listen(c.at, Options{})
+		require.ErrorIs(t, err, c.want, c.at)
+	}
+}
+
+func TestFlipIsDroppedByTheICRC(t *testing.T) {
+	a, b := listen(t, loopback4), listen(t, loopback4)
+	payload := fill(101, 1)
+	length := len(head(0, 101)) + 104 + wire.ICRCLen
+	var batch []link.Packet
+	masked := 0
+	for bit := range 8 * length {
+		if bit/8 == 4 { // FECN, BECN, reserved: outside the ICRC
+			masked++
+			continue
+		}
+		// The index is taken modulo the length.
+		batch = append(batch, link.Packet{Peer: b.Caps().Local, Head: head(1, 101), Payload: payload, Flip: uint32(1 + bit + 8*length*(bit%3))})
+	}
+	require.Equal(t, 8, masked)
+	for len(batch) > 0 {
+		n := min(len(batch), 32)
+		end := link.Packet{Peer: b.Caps().Local, Head: head(2, 0)}
+		before := counter(t, b, "drop_icrc")
+		require.NoError(t, a.Send(append(batch[:n:n], end)))
+		got := recvN(t, b, 1)
+		require.Equal(t, end.Head, got[0].Head)
+		require.Equal(t, before+uint64(n), counter(t, b, "drop_icrc"))
+		batch = batch[n:]
+	}
+	require.Equal(t, fill(101, 1), payload, "the caller's memory is not touched")
+}
+
+// raw is a socket that sends whatever a test wants.
+func raw(t *testing.T, to link.Link) (*net.UDPConn, wire.Flow) {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback4))
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	flow, err := wire.NewFlow(c.LocalAddr().(*net.UDPAddr).AddrPort(), to.Caps().Local, true)
+	require.NoError(t, err)
+	return c, flow
+}
+
+func TestForgedDatagrams(t *testing.T) {
+	b := listen(t, loopback4)
+	c, flow := raw(t, b)
+	send := func(p []byte) {
+		_, err := c.WriteToUDPAddrPort(p, b.Caps().Local)
+		require.NoError(t, err)
+	}
+	// Every truncation of a good packet, from nothing up.
+	good := head(9, 8)
+	good = append(good, fill(8, 3)...)
+	good = wire.AppendICRC(good, flow.ICRC(0, good))
+	for n := range good {
+		send(good[:n])
+	}
+	// Longer than any RoCEv2 packet.
+	send(make([]byte, slotSize+1))
+	send(make([]byte, 20000))
+	send(good)
+	got := recvN(t, b, 1)
+	require.Equal(t, good[:len(good)-wire.ICRCLen], got[0].Head)
+	require.Equal(t, uint64(wire.BTHLen+wire.ICRCLen+2), counter(t, b, "drop_malformed"))
+	require.Equal(t, uint64(len(good)-wire.BTHLen-wire.ICRCLen), counter(t, b, "drop_icrc"))
+	require.Zero(t, counter(t, b, "icrc_solved"))
+}
+
+// A sender whose kernel numbers its datagrams, as rxe's does.
+func TestIdentificationIsSolved(t *testing.T) {
+	b := listen(t, loopback4)
+	c, flow := raw(t, b)
+	for _, id := range []uint16{1, 63, 0x8000, 0xffff} {
+		p := append(head(wire.PSN(id), 16), fill(16, byte(id))...)
+		p = wire.AppendICRC(p, flow.ICRC(id, p))
+		_, err := c.WriteToUDPAddrPort(p, b.Caps().Local)
+		require.NoError(t, err)
+		require.Equal(t, p[:len(p)-wire.ICRCLen], recvN(t, b, 1)[0].Head)
+	}
+	require.Equal(t, uint64(4), counter(t, b, "icrc_solved"))
+}
+
+// A packet whose ICRC was made for other ports or addresses is not ours.
+func TestOtherFlowsICRC(t *testing.T) {
+	b := listen(t, loopback4)
+	c, flow := raw(t, b)
+	local := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	end := head(1, 0)
+	end = wire.AppendICRC(end, flow.ICRC(0, end))
+	for _, f := range []struct{ src, dst netip.AddrPort }{
+		{netip.AddrPortFrom(local.Addr(), local.Port()^1), b.Caps().Local},
+		{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), local.Port()), b.Caps().Local},
+		{local, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), b.Caps().Local.Port())},
+	} {
+		wrong, err := wire.NewFlow(f.src, f.dst, true)
+		require.NoError(t, err)
+		p := head(1, 0)
+		_, err = c.WriteToUDPAddrPort(wire.AppendICRC(p, wrong.ICRC(0, p)), b.Caps().Local)
+		require.NoError(t, err)
+	}
+	_, err := c.WriteToUDPAddrPort(end, b.Caps().Local)
+	require.NoError(t, err)
+	recvN(t, b, 1)
+	require.Equal(t, uint64(3), counter(t, b, "drop_icrc"))
+}
+
+func TestSendErrorsAreCounted(t *testing.T) {
+	a, b := listen(t, loopback4), listen(t, loopback4)
+	ok := link.Packet{Peer: b.Caps().Local, Head: head(1, 0)}
+	batch := []link.Packet{
+		{Peer: b.Caps().Local, Head: head(1, 0), Payload: make([]byte, 66000)}, // EMSGSIZE
+		{Peer: netip.MustParseAddrPort("203.0.113.7:4791"), Head: head(1, 0)},  // not from 127.0.0.1
+		{Peer: netip.MustParseAddrPort("[::1]:4791"), Head: head(1, 0)},        // other family
+		{Head: head(1, 0)}, // no address
+		{Peer: b.Caps().Local, Head: []byte{1, 2, 3}}, // no BTH
+		ok,
+	}
+	require.NoError(t, a.Send(batch))
+	recvN(t, b, 1)
+	require.Equal(t, uint64(1), counter(t, a, "send_err_msgsize"))
+	require.Equal(t, uint64(3), counter(t, a, "send_err_unreach"))
+	require.Equal(t, uint64(4), counter(t, a, "send_err"))
+	require.Equal(t, uint64(1), counter(t, a, "drop_malformed"))
+
+	// A closed port answers with ICMP; later packets must still leave.
+	gone := listen(t, loopback4)
+	require.NoError(t, gone.Close())
+	for range 3 {
+		require.NoError(t, a.Send([]link.Packet{{Peer: gone.Caps().Local, Head: head(1, 0)}, ok}))
+		recvN(t, b, 1)
+	}
+}
+
+func TestCloseWakesReceive(t *testing.T) {
+	for range 20 {
+		a := listen(t, loopback4)
+		entered, done := make(chan struct{}), make(chan error)
+		go func() {
+			close(entered)
+			_, err := a.Recv(make([]link.Packet, 4))
+			done <- err
+		}()
+		<-entered
+		require.NoError(t, a.Close())
+		select {
+		case err := <-done:
+			require.ErrorIs(t, err, net.ErrClosed)
+		case <-time.After(30 * time.Second):
+			t.Fatal("Recv still blocks after Close")
+		}
+		require.NoError(t, a.Close(), "idempotent")
+		_, err := a.Recv(make([]link.Packet, 4))
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.ErrorIs(t, a.Send([]link.Packet{{Peer: a.Caps().Local, Head: head(1, 0)}}), net.ErrClosed)
+	}
+}
+
+// Both directions at once, under the race detector.
+func TestBothWays(t *testing.T) {
+	a, b := listen(t, loopback4), listen(t, loopback4)
+	const n = 400
+	var wg sync.WaitGroup
+	for _, d := range []struct{ from, to link.Link }{{a, b}, {b, a}} {
+		wg.Go(func() {
+			for i := range n / 8 {
+				var batch []link.Packet
+				for j := range 8 {
+					batch = append(batch, link.Packet{Peer: d.to.Caps().Local, Head: head(wire.PSN(8*i+j), 64), Payload: fill(64, 1)})
+				}
+				if !errors.Is(d.from.Send(batch), nil) {
+					t.Error("send failed")
+				}
+				d.from.Counters(nil)
+			}
+		})
+		wg.Go(func() {
+			for i, p := range recvN(t, d.to, n) {
+				var w wire.Packet
+				if w.Parse(p.Head) != nil || w.PSN != wire.PSN(i) {
+					t.Errorf("packet %d came as %v", i, w.PSN)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFlowsAreBounded(t *testing.T) {
+	var f flows
+	local := netip.MustParseAddrPort("10.0.0.1:4791")
+	for i := range 3 * maxFlows {
+		_, ok := f.find(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), uint16(i+1)), local)
+		require.True(t, ok)
+		require.LessOrEqual(t, len(f.all), maxFlows)
+	}
+	_, ok := f.find(netip.MustParseAddrPort("[::1]:1"), local)
+	require.False(t, ok)
+}
+
+func TestNoAllocation(t *testing.T) {
+	a, b := listen(t, loopback4), listen(t, loopback4)
+	step := exchange(t, a, b, 16, 4096)
+	step()
+	require.Zero(t, testing.AllocsPerRun(50, step))
+}
+
+// exchange returns a function that sends n packets of a to b and receives them.
+func exchange(t testing.TB, a, b link.Link, n, size int) func() {
+	out, in := make([]link.Packet, n), make([]link.Packet, n)
+	for i := range out {
+		out[i] = link.Packet{Peer: b.Caps().Local, Head: head(wire.PSN(i), size), Payload: fill(size, byte(i))}
+	}
+	return func() {
+		if err := a.Send(out); err != nil {
+			t.Error(err)
+		}
+		for got := 0; got < n; {
+			k, err := b.Recv(in[got:])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got += k
+		}
+	}
+}
+
+func BenchmarkExchange(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		n, size int
+	}{{"32x4096", 32, 4096}, {"32x64", 32, 64}, {"1x64", 1, 64}} {
+		b.Run(c.name, func(b *testing.B) {
+			x, y := listen(b, loopback4), listen(b, loopback4)
+			step := exchange(b, x, y, c.n, c.size)
+			b.SetBytes(int64(c.n * c.size))
+			b.ReportAllocs()
+			for b.Loop() {
+				step()
+			}
+		})
+	}
+}
