@@ -1,0 +1,218 @@
+package mem
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+func TestWriteReadRemote(t *testing.T) {
+	tab := NewTable(1)
+	buf := bytes.Repeat([]byte{0xa5}, 64)
+	r, err := tab.Register(1, buf, 0x1000, allAccess)
+	require.NoError(t, err)
+	require.NoError(t, tab.Write(1, r.Key(), 0x1003, []byte("hello"), true))
+	require.Equal(t, "\xa5\xa5\xa5hello\xa5", string(buf[:9]))
+	got := make([]byte, 5)
+	require.NoError(t, tab.Read(1, r.Key(), 0x1003, got))
+	require.Equal(t, "hello", string(got))
+
+	ro, err := tab.Register(1, buf, 0x1000, abi.AccessLocalWrite)
+	require.NoError(t, err)
+	require.Equal(t, ErrAccess, tab.Write(1, ro.Key(), 0x1000, []byte{1}, true))
+	require.Equal(t, ErrAccess, tab.Read(1, ro.Key(), 0x1000, got))
+	require.NoError(t, tab.Write(1, 0xdead, 5, nil, true))
+	require.NoError(t, tab.Read(1, 0xdead, 5, nil))
+}
+
+// Every alignment and length: all bytes arrive, none beside them changes, and
+// the last word is where the documentation says.
+func TestCopyInEveryAlignment(t *testing.T) {
+	backing := make([]uint64, 32)
+	all := unsafe.Slice((*byte)(unsafe.Pointer(&backing[0])), 256)
+	src := make([]byte, 100)
+	for i := range src {
+		src[i] = byte(i + 1)
+	}
+	for off := range 9 {
+		for n := range 80 {
+			for _, last := range []bool{false, true} {
+				clear(all)
+				dst := all[off : off+n]
+				require.NoError(t, copyIn(dst, src[:n], last))
+				require.Equal(t, src[:n], dst)
+				require.Equal(t, make([]byte, off), all[:off])
+				require.Equal(t, make([]byte, 256-off-n), all[off+n:])
+			}
+			at, size := lastWord(all[off : off+n])
+			end := off + at + size
+			switch {
+			case size == 8:
+				require.Zero(t, (off+at)%8)
+				require.Less(t, off+n-end, 4)
+			case size == 4:
+				require.Zero(t, (off+at)%4)
+				require.Less(t, off+n-end, 4)
+			default:
+				require.Less(t, n, 7)
+			}
+		}
+	}
+}
+
+func TestScatterGather(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	tab := NewTable(1)
+	for range 500 {
+		var list []SGE
+		var regions [][]byte
+		total := 0
+		for range 1 + rng.IntN(6) {
+			n := rng.IntN(40)
+			buf := make([]byte, n+8)
+			r, err := tab.Register(1, buf, 0x1000, abi.AccessLocalWrite)
+			require.NoError(t, err)
+			s := SGE{Addr: 0x1004, Length: uint32(n), LKey: r.Key()}
+			if n == 0 {
+				s.LKey = 0xdead // an empty entry needs no key
+			}
+			list = append(list, s)
+			regions = append(regions, buf[4:4+n])
+			total += n
+			defer func() { _ = tab.Deregister(r.Key()) }()
+		}
+		require.EqualValues(t, total, ListLength(list))
+		require.NoError(t, tab.CheckList(1, list, abi.AccessLocalWrite))
+		data := make([]byte, total)
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		// In random pieces, each at its offset.
+		for off := 0; off < total; {
+			n := 1 + rng.IntN(total-off)
+			require.NoError(t, tab.Scatter(1, list, uint64(off), data[off:off+n], off+n == total))
+			off += n
+		}
+		require.True(t, bytes.Equal(data, bytes.Join(regions, nil)))
+		if total == 0 {
+			continue
+		}
+		off := rng.IntN(total)
+		got := make([]byte, total-off)
+		require.NoError(t, tab.Gather(1, list, uint64(off), got))
+		require.Equal(t, data[off:], got)
+		require.Equal(t, ErrLength, tab.Gather(1, list, uint64(off)+1, got))
+		require.Equal(t, ErrLength, tab.Scatter(1, list, uint64(off)+1, got, true))
+	}
+}
+
+func TestScatterNeedsLocalWrite(t *testing.T) {
+	tab := NewTable(1)
+	r := register(t, tab, 8, 0x1000, abi.AccessRemoteRead)
+	list := []SGE{{0x1000, 8, r.Key()}}
+	require.Equal(t, ErrAccess, tab.Scatter(1, list, 0, []byte{1}, true))
+	require.Equal(t, ErrAccess, tab.CheckList(1, list, abi.AccessLocalWrite))
+	require.NoError(t, tab.Gather(1, list, 0, make([]byte, 8)))
+	require.Equal(t, ErrPD, tab.Gather(2, list, 0, make([]byte, 8)))
+}
+
+func TestAtomics(t *testing.T) {
+	tab := NewTable(1)
+	words := make([]uint64, 3)
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 24)
+	r, err := tab.Register(1, buf, 0x1000, allAccess)
+	require.NoError(t, err)
+	words[1] = 40
+
+	old, err := tab.FetchAdd(1, r.Key(), 0x1008, 2)
+	require.NoError(t, err)
+	require.EqualValues(t, 40, old)
+	old, err = tab.CompareSwap(1, r.Key(), 0x1008, 42, 7)
+	require.NoError(t, err)
+	require.EqualValues(t, 42, old)
+	old, err = tab.CompareSwap(1, r.Key(), 0x1008, 42, 9)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, old)
+	require.Equal(t, []uint64{0, 7, 0}, words)
+	old, err = tab.FetchAdd(1, r.Key(), 0x1008, ^uint64(0)) // -1
+	require.NoError(t, err)
+	require.EqualValues(t, 7, old)
+	require.EqualValues(t, 6, binary.NativeEndian.Uint64(buf[8:]))
+
+	_, err = tab.FetchAdd(1, r.Key(), 0x1004, 1)
+	require.Equal(t, ErrAlign, err)
+	_, err = tab.FetchAdd(1, r.Key(), 0x1018, 1)
+	require.Equal(t, ErrBounds, err)
+	odd, err := tab.Register(1, buf[4:], 0x1000, allAccess)
+	require.NoError(t, err)
+	_, err = tab.CompareSwap(1, odd.Key(), 0x1000, 0, 1)
+	require.Equal(t, ErrAlign, err, "aligned address, unaligned memory")
+	noAtomic := register(t, tab, 8, 0x1000, allAccess&^abi.AccessRemoteAtomic)
+	_, err = tab.CompareSwap(1, noAtomic.Key(), 0x1000, 0, 1)
+	require.Equal(t, ErrAccess, err)
+}
+
+func TestOtherPanicsGoOn(t *testing.T) {
+	require.Panics(t, func() { _ = copyIn(make([]byte, 100), make([]byte, 1), true) })
+}
+
+func TestNoAllocations(t *testing.T) {
+	tab := NewTable(1)
+	a, b := register(t, tab, 8192, 0x1000, allAccess), register(t, tab, 8192, 0x9000, allAccess)
+	list := []SGE{{0x1000, 100, a.Key()}, {0x9000, 8000, b.Key()}}
+	pkt := make([]byte, 4096)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_ = tab.Gather(1, list, 10, pkt)
+		_ = tab.Scatter(1, list, 10, pkt, true)
+		_ = tab.Write(1, a.Key(), 0x1000, pkt, true)
+		_ = tab.Write(1, a.Key()+1, 0x1000, pkt, true)
+		_ = tab.Read(1, a.Key(), 0x1000, pkt)
+		_, _ = tab.FetchAdd(1, a.Key(), 0x1000, 1)
+	}))
+}
+
+// A peer's write and its owner's read are no race for Go's race detector.
+func TestHiddenFromRaceDetector(t *testing.T) {
+	tab := NewTable(1)
+	buf := make([]byte, 256)
+	r, err := tab.Register(1, buf, 0x1000, allAccess)
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = tab.Write(1, r.Key(), 0x1000, make([]byte, 200), true)
+		_ = tab.Read(1, r.Key(), 0x1000, make([]byte, 200))
+		_, _ = tab.FetchAdd(1, r.Key(), 0x1000, 0)
+	}()
+	for i := range buf {
+		buf[i]++
+	}
+	<-done
+}
+
+func BenchmarkWrite4096(b *testing.B) {
+	tab := NewTable(1)
+	r := register(b, tab, 1<<20, 0, allAccess)
+	pkt := make([]byte, 4096)
+	b.SetBytes(4096)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		_ = tab.Write(1, r.Key(), uint64(i%256)*4096, pkt, true)
+	}
+}
+
+func BenchmarkWrite8(b *testing.B) {
+	tab := NewTable(1)
+	r := register(b, tab, 1<<20, 0, allAccess)
+	pkt := make([]byte, 8)
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = tab.Write(1, r.Key(), 64, pkt, true)
+	}
+}

@@ -1,0 +1,56 @@
+package mem
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Memory that its owner takes away (SIGSEGV; protected rather than unmapped, so
+// that nobody else gets the addresses), or whose file is cut short (SIGBUS),
+// gives ErrFault for every way in and out.
+func TestVanishedMapping(t *testing.T) {
+	page := os.Getpagesize()
+	for name, vanish := range map[string]func(t *testing.T) []byte{
+		"protected": func(t *testing.T) []byte {
+			m, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = syscall.Munmap(m) })
+			require.NoError(t, syscall.Mprotect(m, syscall.PROT_NONE))
+			return m
+		},
+		"truncated": func(t *testing.T) []byte {
+			f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+			require.NoError(t, err)
+			defer f.Close()
+			require.NoError(t, f.Truncate(int64(2*page)))
+			m, err := syscall.Mmap(int(f.Fd()), 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = syscall.Munmap(m) })
+			require.NoError(t, f.Truncate(0))
+			return m
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := vanish(t)
+			tab := NewTable(1)
+			r, err := tab.Register(1, m, 0x10000, allAccess)
+			require.NoError(t, err)
+			list := []SGE{{0x10000, uint32(len(m)), r.Key()}}
+			buf := make([]byte, 200)
+			require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf, true))
+			require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf[:8], true))
+			require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf[:4], true))
+			require.Equal(t, ErrFault, tab.Read(1, r.Key(), 0x10000, buf))
+			require.Equal(t, ErrFault, tab.Scatter(1, list, 3, buf, false))
+			require.Equal(t, ErrFault, tab.Gather(1, list, 3, buf))
+			_, err = tab.FetchAdd(1, r.Key(), 0x10000, 1)
+			require.Equal(t, ErrFault, err)
+			_, err = tab.CompareSwap(1, r.Key(), 0x10000, 0, 1)
+			require.Equal(t, ErrFault, err)
+		})
+	}
+}

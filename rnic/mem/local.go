@@ -1,0 +1,73 @@
+package mem
+
+import "github.com/rdmashim/rdmashim/kshim/abi"
+
+// ListLength is the number of bytes of a scatter list.
+func ListLength(list []SGE) uint64 {
+	var n uint64
+	for i := range list {
+		n += uint64(list[i].Length)
+	}
+	return n
+}
+
+// CheckList reports whether every entry of the list lies in a region that
+// permits need; to read locally needs no flag. Empty entries are not looked at.
+func (t *Table) CheckList(pd PD, list []SGE, need abi.AccessFlags) error {
+	for i := range list {
+		s := &list[i]
+		if err := t.Check(pd, s.LKey, s.Addr, uint64(s.Length), need); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Gather fills dst from the list, beginning off bytes into it.
+func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) error {
+	for i := 0; len(dst) > 0; i++ {
+		if i == len(list) {
+			return ErrLength
+		}
+		s := &list[i]
+		if off >= uint64(s.Length) {
+			off -= uint64(s.Length)
+			continue
+		}
+		n := min(uint64(s.Length)-off, uint64(len(dst)))
+		src, err := t.lookup(pd, s.LKey, s.Addr+off, n, 0)
+		if err == nil {
+			err = copyOut(dst[:n], src)
+		}
+		if err != nil {
+			return err
+		}
+		dst, off = dst[n:], 0
+	}
+	return nil
+}
+
+// Scatter copies src into the list, beginning off bytes into it. last says that
+// src ends a message. On an error a part may have been written.
+func (t *Table) Scatter(pd PD, list []SGE, off uint64, src []byte, last bool) error {
+	for i := 0; len(src) > 0; i++ {
+		if i == len(list) {
+			return ErrLength
+		}
+		s := &list[i]
+		if off >= uint64(s.Length) {
+			off -= uint64(s.Length)
+			continue
+		}
+		n := min(uint64(s.Length)-off, uint64(len(src)))
+		dst, err := t.lookup(pd, s.LKey, s.Addr+off, n, abi.AccessLocalWrite)
+		if err == nil {
+			err = copyIn(dst, src[:n], last && n == uint64(len(src)))
+		}
+		if err != nil {
+			return err
+		}
+		src, off = src[n:], 0
+	}
+	return nil
+}

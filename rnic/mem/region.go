@@ -1,0 +1,50 @@
+package mem
+
+import "github.com/rdmashim/rdmashim/kshim/abi"
+
+// PD is a protection domain: regions and queue pairs of different domains
+// cannot be used together (IBA 10.2.3).
+type PD uint32
+
+// SGE is an entry of a scatter or gather list: struct ib_sge.
+type SGE struct {
+	Addr   uint64
+	Length uint32
+	LKey   uint32
+}
+
+// Region is a registered memory region.
+type Region struct {
+	key       uint32
+	pd        PD
+	iova      uint64
+	mem       []byte
+	access    abi.AccessFlags
+	revocable bool
+}
+
+// Key is both the region's L_Key and its R_Key, as with rxe.
+func (r *Region) Key() uint32 { return r.key }
+
+// IOVA is the address of the region's first byte for local and remote users.
+func (r *Region) IOVA() uint64 { return r.iova }
+
+// Length is the region's size in bytes.
+func (r *Region) Length() uint64 { return uint64(len(r.mem)) }
+
+// Access is what the region permits.
+func (r *Region) Access() abi.AccessFlags { return r.access }
+
+// AllowInvalidate lets a SEND with invalidate revoke the region's key. Regions
+// that user space registers are not of that kind (IBA 10.6.5, rxe_invalidate_mr).
+func (r *Region) AllowInvalidate() { r.revocable = true }
+
+// window returns the n bytes at addr. n is not 0.
+func (r *Region) window(addr, n uint64) ([]byte, error) {
+	off := addr - r.iova // below iova it wraps and exceeds any length
+	size := uint64(len(r.mem))
+	if off > size || n > size-off {
+		return nil, ErrBounds
+	}
+	return r.mem[off : off+n : off+n], nil
+}

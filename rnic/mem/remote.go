@@ -1,0 +1,62 @@
+package mem
+
+import "github.com/rdmashim/rdmashim/kshim/abi"
+
+// Write copies src to addr of the region with this remote key. last says that
+// src ends a message. On ErrFault a part may have been written.
+func (t *Table) Write(pd PD, key uint32, addr uint64, src []byte, last bool) error {
+	if len(src) == 0 {
+		return nil
+	}
+	dst, err := t.lookup(pd, key, addr, uint64(len(src)), abi.AccessRemoteWrite)
+	if err != nil {
+		return err
+	}
+	return copyIn(dst, src, last)
+}
+
+// Read copies from addr of the region with this remote key into dst.
+func (t *Table) Read(pd PD, key uint32, addr uint64, dst []byte) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	src, err := t.lookup(pd, key, addr, uint64(len(dst)), abi.AccessRemoteRead)
+	if err != nil {
+		return err
+	}
+	return copyOut(dst, src)
+}
+
+// FetchAdd adds to the 64-bit word at addr, in the host's byte order, and
+// returns what was there (IBA 9.4.5).
+func (t *Table) FetchAdd(pd PD, key uint32, addr, add uint64) (uint64, error) {
+	b, err := t.atomicWord(pd, key, addr)
+	if err != nil {
+		return 0, err
+	}
+	return fetchAdd(b, add)
+}
+
+// CompareSwap stores swap in the 64-bit word at addr if it equals compare, and
+// returns what was there.
+func (t *Table) CompareSwap(pd PD, key uint32, addr, compare, swap uint64) (uint64, error) {
+	b, err := t.atomicWord(pd, key, addr)
+	if err != nil {
+		return 0, err
+	}
+	return compareSwap(b, compare, swap)
+}
+
+func (t *Table) atomicWord(pd PD, key uint32, addr uint64) ([]byte, error) {
+	if addr%8 != 0 {
+		return nil, ErrAlign
+	}
+	b, err := t.lookup(pd, key, addr, 8, abi.AccessRemoteAtomic)
+	if err != nil {
+		return nil, err
+	}
+	if !aligned(b, 8) { // the address is what iova says; the memory may lie elsewhere
+		return nil, ErrAlign
+	}
+	return b, nil
+}

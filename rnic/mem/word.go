@@ -1,0 +1,61 @@
+package mem
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+)
+
+// aligned reports whether b begins at a multiple of n, a power of two. b is not
+// empty.
+func aligned(b []byte, n uintptr) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))&(n-1) == 0
+}
+
+// lastWord returns where the last aligned word of b, of eight or else four
+// bytes, begins and its size; a size of 0 if there is none.
+func lastWord(b []byte) (at, size int) {
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	end := (start + uintptr(len(b))) &^ 3
+	switch {
+	case end&7 == 0 && end >= start+8:
+		return int(end - 8 - start), 8
+	case end >= start+4:
+		return int(end - 4 - start), 4
+	}
+	return len(b), 0
+}
+
+// storeWord stores the 8, 4 or 0 bytes of src in dst, which is aligned.
+//
+//go:norace
+func storeWord(dst, src []byte) {
+	switch len(src) {
+	case 8:
+		atomic.StoreUint64((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), binary.NativeEndian.Uint64(src))
+	case 4:
+		atomic.StoreUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(dst))), binary.NativeEndian.Uint32(src))
+	}
+}
+
+// addWord adds to the aligned word b and returns what it was.
+//
+//go:norace
+func addWord(b []byte, add uint64) uint64 {
+	p := (*uint64)(unsafe.Pointer(unsafe.SliceData(b)))
+	v := atomic.AddUint64(p, add)
+	return v - add
+}
+
+// casWord stores swap in the aligned word b if it is compare, and returns what
+// it was.
+//
+//go:norace
+func casWord(b []byte, compare, swap uint64) uint64 {
+	p := (*uint64)(unsafe.Pointer(unsafe.SliceData(b)))
+	v := atomic.LoadUint64(p)
+	for v == compare && !atomic.CompareAndSwapUint64(p, compare, swap) {
+		v = atomic.LoadUint64(p)
+	}
+	return v
+}
