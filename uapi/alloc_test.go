@@ -1,0 +1,71 @@
+package uapi
+
+import (
+	"math"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAlloc(t *testing.T) {
+	for _, n := range []int{1, 4095, 4096, 4097, 1 << 20} {
+		mem, err := Alloc(n)
+		require.NoError(t, err)
+		require.Len(t, mem, n)
+		require.Equal(t, n, cap(mem))
+		require.Zero(t, address(mem)%uintptr(os.Getpagesize()))
+		for _, b := range mem {
+			require.Zero(t, b)
+		}
+		mem[n-1] = 1
+		require.NoError(t, Free(mem))
+	}
+}
+
+func TestAllocRefuses(t *testing.T) {
+	for _, n := range []int{0, -1, math.MinInt, math.MaxInt} {
+		_, err := Alloc(n)
+		require.ErrorIs(t, err, syscall.EINVAL, "%d bytes", n)
+	}
+	if math.MaxInt > math.MaxInt32 {
+		_, err := Alloc(maxAlloc)
+		require.Error(t, err)
+	}
+}
+
+func TestFreeRefuses(t *testing.T) {
+	mem, err := Alloc(2 * os.Getpagesize())
+	require.NoError(t, err)
+	require.ErrorIs(t, Free(nil), syscall.EINVAL)
+	require.ErrorIs(t, Free(make([]byte, 10)), syscall.EINVAL)
+	require.ErrorIs(t, Free(mem[1:]), syscall.EINVAL)
+
+	release := allocations.hold(mem[100:200])
+	require.NotNil(t, release)
+	require.ErrorIs(t, Free(mem), syscall.EBUSY)
+	release()
+	require.NoError(t, Free(mem[:10]), "the start is enough")
+	require.ErrorIs(t, Free(mem), syscall.EINVAL, "freed twice")
+	require.Nil(t, allocations.hold(make([]byte, 10)))
+}
+
+func TestWordsInMemory(t *testing.T) {
+	mem, err := Alloc(64)
+	require.NoError(t, err)
+	defer Free(mem)
+	w, err := Uint64At(mem, 56)
+	require.NoError(t, err)
+	w.Store(math.MaxUint64)
+	require.Equal(t, byte(0xff), mem[63])
+	h, err := Uint32At(mem, 60)
+	require.NoError(t, err)
+	require.Equal(t, uint32(math.MaxUint32), h.Load())
+	for _, off := range []int{-8, 4, 57, 64, math.MaxInt} {
+		_, err = Uint64At(mem, off)
+		require.ErrorIs(t, err, syscall.EINVAL)
+	}
+	_, err = Uint32At(mem, 2)
+	require.ErrorIs(t, err, syscall.EINVAL)
+}

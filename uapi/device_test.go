@@ -1,0 +1,109 @@
+package uapi
+
+import (
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseDevice(t *testing.T) {
+	addr := netip.MustParseAddr
+	none := deviceOptions{port: -1}
+	for name, want := range map[string]deviceSpec{
+		"soft":                 {kind: kindSoft, deviceOptions: none},
+		"soft?":                {kind: kindSoft, deviceOptions: none},
+		"soft:10.0.0.1":        {kind: kindSoft, addr: addr("10.0.0.1"), deviceOptions: none},
+		"soft:[::1]":           {kind: kindSoft, addr: addr("::1"), deviceOptions: none},
+		"soft:::1":             {kind: kindSoft, addr: addr("::1"), deviceOptions: none},
+		"soft:[10.0.0.1]":      {kind: kindSoft, addr: addr("10.0.0.1"), deviceOptions: none},
+		"soft:::ffff:10.0.0.1": {kind: kindSoft, addr: addr("10.0.0.1"), deviceOptions: none},
+		"soft:[fe80::1%eth0]":  {kind: kindSoft, addr: addr("fe80::1%eth0"), deviceOptions: none},
+		"sim":                  {kind: kindSim, deviceOptions: none},
+		"sim?net=a b":          {kind: kindSim, net: "a b", deviceOptions: none},
+		"sim:10.0.0.9?net=x":   {kind: kindSim, net: "x", addr: addr("10.0.0.9"), deviceOptions: none},
+		"rxe0":                 {kind: kindHost, host: "rxe0", deviceOptions: none},
+		"host:rxe0":            {kind: kindHost, host: "rxe0", deviceOptions: none},
+		"host:soft":            {kind: kindHost, host: "soft", deviceOptions: none},
+		"soft?loss=1%&reorder=0.1&dup=100%&corrupt=0&delay=2ms&seed=7&port=0&mtu=1024": {kind: kindSoft, deviceOptions: deviceOptions{
+			loss: 0.01, reorder: 0.1, dup: 1, delay: 2 * time.Millisecond, seed: 7, port: 0, mtu: 1024}},
+		"soft?&seed=0xff&": {kind: kindSoft, deviceOptions: deviceOptions{port: -1, seed: 255}},
+	} {
+		got, err := parseDevice(name)
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestParseDeviceRefuses(t *testing.T) {
+	for name, says := range map[string]string{
+		"":                        "known forms",
+		"?loss=1%":                "known forms",
+		"host:":                   "known forms",
+		"host:../../etc":          "known forms",
+		"a/b":                     "known forms",
+		"soft:":                   "not an IP address",
+		"soft:localhost":          "host names are not looked up",
+		"soft:[::1":               "closing bracket",
+		"soft:[::1]:4791":         "?port=N",
+		"soft:10.0.0.1:4791":      "?port=N",
+		"soft:0.0.0.0":            "one interface",
+		"soft:[::]":               "one interface",
+		"soft:224.0.0.1":          "one interface",
+		"soft?los=1%":             "soft knows loss=1% or 0.01; reorder=10%; dup=1%; corrupt=0.1%; delay=2ms; seed=7; port=4791, 0 takes any; mtu=",
+		"soft?net=x":              "unknown option",
+		"sim?gateway=x":           "net=NAME",
+		"rxe0?loss=1%":            "a host device takes none",
+		"soft?loss":               "write loss=",
+		"soft?loss=":              "not a share",
+		"soft?loss=x":             "not a share",
+		"soft?loss=NaN":           "not a share",
+		"soft?loss=5":             "write 5%",
+		"soft?loss=101%":          "outside",
+		"soft?loss=-1%":           "outside",
+		"soft?loss=+Inf":          "outside",
+		"soft?loss=1%&loss=2%":    "twice",
+		"soft?delay=2":            "write 2ms",
+		"soft?delay=-2ms":         "not a duration",
+		"soft?delay=1h":           "not a duration",
+		"soft?seed=-1":            "64 bits",
+		"soft?seed=":              "64 bits",
+		"soft?port=65536":         "0 … 65535",
+		"soft?port=-1":            "0 … 65535",
+		"soft?mtu=1500":           "256, 512",
+		"sim?net=":                "1 … 128",
+		strings.Repeat("a", 2000): "longer than",
+	} {
+		_, err := parseDevice(name)
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+		require.ErrorContains(t, err, says, name)
+	}
+}
+
+// What the parser accepts is in range, whatever was written.
+func FuzzParseDevice(f *testing.F) {
+	for _, seed := range []string{"soft", "soft:[::1]?loss=1%&seed=7", "sim?net=x&mtu=256", "host:rxe0", "soft?delay=2ms&port=0", "soft:1.2.3.4?dup=1e-3"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		spec, err := parseDevice(name)
+		if err != nil {
+			require.ErrorIs(t, err, syscall.EINVAL)
+			return
+		}
+		for _, v := range []float64{spec.loss, spec.reorder, spec.dup, spec.corrupt} {
+			require.True(t, v >= 0 && v <= 1, "%q: share %v", name, v)
+		}
+		require.True(t, spec.port >= -1 && spec.port <= 65535)
+		require.True(t, spec.mtu == 0 || isPathMTU(spec.mtu))
+		require.True(t, spec.delay >= 0 && spec.delay <= maxFaultDelay)
+		require.Equal(t, spec.kind == kindHost, spec.host != "")
+		if spec.kind == kindHost {
+			require.True(t, isKernelName(spec.host))
+		}
+		require.False(t, spec.addr.IsUnspecified() || spec.addr.IsMulticast())
+	})
+}
