@@ -187,8 +187,11 @@ func TestStrings(t *testing.T) {
 	require.Equal(t, "unknown position", wire.Position(200).String())
 	require.Equal(t, "with invalidate", wire.Invalidate.String())
 	require.Equal(t, "unknown suffix", wire.Suffix(200).String())
-	require.Equal(t, "XRC", wire.ServiceXRC.String())
-	require.Equal(t, "reserved service", wire.Service(7).String())
+	for i, want := range []string{"RC", "UC", "RD", "UD", "CNP", "XRC", "reserved service", "reserved service"} {
+		require.Equal(t, want, wire.Opcode(i<<5|0x1f).Service().String())
+	}
+	require.Equal(t, "plain", wire.Plain.String())
+	require.Equal(t, "with immediate", wire.Immediate.String())
 	require.Equal(t, "DETH+ImmDt", wire.UDSendOnlyImm.Headers().String())
 	require.Equal(t, "reserved code 9", wire.NAKCode(9).String())
 }
