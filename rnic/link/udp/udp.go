@@ -152,12 +152,12 @@ func (s *socket) drop(err error) {
 func (s *socket) Counters(dst []link.Counter) []link.Counter {
 	c := &s.count
 	parts := []link.Counter{
-		{Name: "send_err_msgsize", Value: c.tooLong.Load()},
-		{Name: "send_err_unreach", Value: c.unreachable.Load()},
-		{Name: "send_err_refused", Value: c.refused.Load()},
-		{Name: "send_err_nobufs", Value: c.noBuffer.Load()},
-		{Name: "send_err_denied", Value: c.denied.Load()},
-		{Name: "send_err_other", Value: c.other.Load()},
+		{Name: "drop_send_msgsize", Value: c.tooLong.Load()},
+		{Name: "drop_send_unreach", Value: c.unreachable.Load()},
+		{Name: "drop_send_refused", Value: c.refused.Load()},
+		{Name: "drop_send_nobufs", Value: c.noBuffer.Load()},
+		{Name: "drop_send_denied", Value: c.denied.Load()},
+		{Name: "drop_send_other", Value: c.other.Load()},
 	}
 	var sum uint64
 	for _, p := range parts {
@@ -167,7 +167,7 @@ func (s *socket) Counters(dst []link.Counter) []link.Counter {
 		link.Counter{Name: "drop_icrc", Value: c.icrc.Load()},
 		link.Counter{Name: "drop_malformed", Value: c.malformed.Load()},
 		link.Counter{Name: "icrc_solved", Value: c.solved.Load()},
-		link.Counter{Name: "send_err", Value: sum},
+		link.Counter{Name: "drop_send", Value: sum},
 	)
 	return append(dst, parts...)
 }

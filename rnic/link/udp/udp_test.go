@@ -287,9 +287,9 @@ func TestSendErrorsAreCounted(t *testing.T) {
 	}
 	require.NoError(t, a.Send(batch))
 	recvN(t, b, 1)
-	require.Equal(t, uint64(1), counter(t, a, "send_err_msgsize"))
-	require.Equal(t, uint64(3), counter(t, a, "send_err_unreach"))
-	require.Equal(t, uint64(4), counter(t, a, "send_err"))
+	require.Equal(t, uint64(1), counter(t, a, "drop_send_msgsize"))
+	require.Equal(t, uint64(3), counter(t, a, "drop_send_unreach"))
+	require.Equal(t, uint64(4), counter(t, a, "drop_send"))
 	require.Equal(t, uint64(1), counter(t, a, "drop_malformed"))
 
 	// A closed port answers with ICMP; later packets must still leave.
