@@ -1,0 +1,188 @@
+package emu
+
+import (
+	"testing"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+// client speaks the ABI by hand: a page of announced memory holds requests'
+// responses.
+type client struct {
+	t    testing.TB
+	m    *Machine
+	dev  *fakeDevice
+	proc *Process
+	f    kshim.File
+	page []byte
+	addr uint64
+}
+
+// newClient opens a device. With context set, GET_CONTEXT has been done.
+func newClient(t testing.TB, context bool) *client {
+	t.Helper()
+	m, dev := New(Options{}), newFakeDevice("fake0")
+	require.NoError(t, m.Register(dev))
+	c := &client{t: t, m: m, dev: dev, proc: m.Process("test"), page: make([]byte, 4096)}
+	t.Cleanup(func() {
+		c.proc.Exit()
+		dev.check(t)
+		require.Zero(t, int(m.devices[0].counts[kindPD].Load()))
+	})
+	c.open(context)
+	return c
+}
+
+func (c *client) open(context bool) {
+	c.t.Helper()
+	f, err := c.proc.Open("/dev/infiniband/uverbs0")
+	require.NoError(c.t, err)
+	c.f = f
+	if c.addr == 0 {
+		c.addr, _ = f.Pin(c.page)
+	}
+	if context {
+		_, err := c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
+		require.NoError(c.t, err)
+	}
+}
+
+var requestSizes = map[abi.Command]int{
+	abi.CmdGetContext: abi.GetContextSize, abi.CmdQueryDevice: abi.QueryDeviceSize, abi.CmdQueryPort: abi.QueryPortSize,
+	abi.CmdAllocPD: abi.AllocPDSize, abi.CmdDeallocPD: abi.DeallocPDSize, abi.CmdRegMR: abi.RegMRSize,
+	abi.CmdDeregMR: abi.DeregMRSize, abi.CmdCreateCompChannel: abi.CreateCompChannelSize, abi.CmdCreateCQ: abi.CreateCQSize,
+	abi.CmdDestroyCQ: abi.DestroyCQSize, abi.CmdReqNotifyCQ: abi.ReqNotifyCQSize, abi.CmdCreateQP: abi.CreateQPSize,
+	abi.CmdQueryQP: abi.QueryQPSize, abi.CmdModifyQP: abi.ModifyQPSize, abi.CmdDestroyQP: abi.DestroyQPSize,
+	abi.CmdPostSend: abi.PostSendSize,
+}
+
+// encode is a write of a request with room for out bytes of response.
+func encode(n abi.Command, req abi.Struct, out int) []byte {
+	size := requestSizes[n]
+	b := make([]byte, abi.CmdHdrSize+size)
+	(&abi.CmdHdr{Command: n, InWords: uint16(len(b) / 4), OutWords: uint16(out / 4)}).Put(b)
+	req.Put(b[abi.CmdHdrSize:])
+	return b
+}
+
+// do writes a command and gives the response's bytes.
+func (c *client) do(n abi.Command, req abi.Struct, out int) ([]byte, error) {
+	c.t.Helper()
+	for i := range c.page {
+		c.page[i] = 0xa5
+	}
+	b := encode(n, req, out)
+	w, err := c.f.Write(b)
+	if err == nil {
+		require.Equal(c.t, len(b), w)
+	} else {
+		require.Zero(c.t, w)
+	}
+	for _, x := range c.page[out:] {
+		require.Equal(c.t, byte(0xa5), x, "written beyond the response")
+	}
+	return c.page[:out], err
+}
+
+func must[R any, P interface {
+	*R
+	abi.Struct
+}](c *client, n abi.Command, req abi.Struct, out int) R {
+	c.t.Helper()
+	b, err := c.do(n, req, out)
+	require.NoError(c.t, err)
+	var r R
+	require.NoError(c.t, P(&r).Parse(b))
+	return r
+}
+
+func (c *client) pd() uint32 {
+	c.t.Helper()
+	return must[abi.AllocPDResp](c, abi.CmdAllocPD, &abi.AllocPD{Response: c.addr}, 4).PDHandle
+}
+
+func (c *client) channel() (kshim.File, int32) {
+	c.t.Helper()
+	fd := int32(must[abi.CreateCompChannelResp](c, abi.CmdCreateCompChannel, &abi.CreateCompChannel{Response: c.addr}, 4).FD)
+	f, err := c.proc.Adopt(fd)
+	require.NoError(c.t, err)
+	return f, fd
+}
+
+func (c *client) cq(user uint64, channel int32) (handle uint32, mi abi.MMInfo) {
+	c.t.Helper()
+	r := must[abi.CreateCQResp](c, abi.CmdCreateCQ, &abi.CreateCQ{Response: c.addr, UserHandle: user, CQE: 15, CompChannel: channel}, 24)
+	require.Equal(c.t, uint32(15), r.CQE)
+	var x abi.RXECreateCQResp
+	require.NoError(c.t, x.Parse(c.page[8:24]))
+	return r.CQHandle, x.MI
+}
+
+func (c *client) qp(pd, scq, rcq uint32) abi.CreateQPResp {
+	c.t.Helper()
+	return must[abi.CreateQPResp](c, abi.CmdCreateQP, qpRequest(c.addr, pd, scq, rcq), 64)
+}
+
+func qpRequest(addr uint64, pd, scq, rcq uint32) *abi.CreateQP {
+	return &abi.CreateQP{
+		Response: addr, UserHandle: 0x77, PDHandle: pd, SendCQHandle: scq, RecvCQHandle: rcq,
+		MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 1, QPType: abi.QPTRC,
+	}
+}
+
+func (c *client) mr(pd uint32, start, length uint64, access abi.AccessFlags) (abi.RegMRResp, error) {
+	c.t.Helper()
+	b, err := c.do(abi.CmdRegMR, &abi.RegMR{
+		Response: c.addr, Start: start, Length: length, HCAVA: start, PDHandle: pd, AccessFlags: access,
+	}, 12)
+	var r abi.RegMRResp
+	if err == nil {
+		require.NoError(c.t, r.Parse(b))
+	}
+	return r, err
+}
+
+const (
+	maskINIT abi.QPAttrMask = 0x39
+	maskRTR  abi.QPAttrMask = 0x129181
+	maskRTS  abi.QPAttrMask = 0x12e01
+)
+
+func initAttr(qp uint32) *abi.ModifyQP {
+	return &abi.ModifyQP{QPHandle: qp, AttrMask: maskINIT, QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: 0xe}
+}
+
+func rtrAttr(qp uint32) *abi.ModifyQP {
+	return &abi.ModifyQP{
+		QPHandle: qp, AttrMask: maskRTR, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, DestQPNum: 18, RQPSN: 7,
+		MaxDestRdAtomic: 1, MinRNRTimer: 12, Dest: abi.QPDest{IsGlobal: 1, PortNum: 1, HopLimit: 64},
+	}
+}
+
+func rtsAttr(qp uint32) *abi.ModifyQP {
+	return &abi.ModifyQP{QPHandle: qp, AttrMask: maskRTS, QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1}
+}
+
+func (c *client) modify(a *abi.ModifyQP) error {
+	c.t.Helper()
+	_, err := c.do(abi.CmdModifyQP, a, 0)
+	return err
+}
+
+// rts makes a queue pair with what it needs and brings it to RTS.
+func (c *client) rts() (qp, pd, cq uint32) {
+	c.t.Helper()
+	pd = c.pd()
+	cq, _ = c.cq(1, -1)
+	qp = c.qp(pd, cq, cq).QPHandle
+	require.NoError(c.t, c.modify(initAttr(qp)))
+	require.NoError(c.t, c.modify(rtrAttr(qp)))
+	require.NoError(c.t, c.modify(rtsAttr(qp)))
+	return qp, pd, cq
+}
+
+func doorbell(addr uint64, qp uint32) []byte {
+	return encode(abi.CmdPostSend, &abi.PostSend{Response: addr, QPHandle: qp, WQESize: abi.SendWRSize}, 4)
+}

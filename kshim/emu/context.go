@@ -1,0 +1,98 @@
+package emu
+
+import (
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// numCompVectors is how many completion vectors a device has. rxe has as many
+// as there are processors; they mean nothing for a device without interrupts.
+const numCompVectors = 1
+
+// getContext makes the file usable and opens its file of asynchronous events.
+func getContext(c *call) error {
+	f := c.file
+	async := newEventFile(f, true)
+	if f.hasContext() == nil {
+		return fail(syscall.EINVAL, "the file has a context")
+	}
+	if err := f.proc.install(async, &async.file, false); err != nil {
+		return err
+	}
+	(&abi.GetContextResp{AsyncFD: uint32(async.fd), NumCompVectors: numCompVectors}).Put(c.out[:])
+	err := c.respond(abi.GetContextRespSize)
+	if err == nil {
+		err = f.setContext(async) // EINVAL if another was quicker
+	}
+	if err != nil {
+		_ = async.Close()
+	}
+	return err
+}
+
+func queryDevice(c *call) error {
+	if err := c.file.hasContext(); err != nil {
+		return err
+	}
+	attr := c.file.dev.QueryDevice()
+	attr.Put(c.out[:])
+	return c.respond(abi.QueryDeviceRespSize)
+}
+
+// exQueryDevice answers struct ib_uverbs_ex_query_device_resp. What the device
+// does not have (on-demand paging, clocks, RSS, tag matching) stays zero.
+func exQueryDevice(c *call) error {
+	if err := c.file.hasContext(); err != nil {
+		return err
+	}
+	if compMask, reserved := le.Uint32(c.req), le.Uint32(c.req[4:]); compMask != 0 || reserved != 0 {
+		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", compMask, reserved)
+	}
+	attr := c.file.dev.QueryDevice()
+	clear(c.out[:])
+	attr.Put(c.out[:])
+	le.PutUint32(c.out[180:], uint32(min(len(c.resp), exQueryDeviceRespSize))) // response_length
+	le.PutUint64(c.out[224:], uint64(attr.DeviceCapFlags))                     // device_cap_flags_ex
+	return c.respond(exQueryDeviceRespSize)
+}
+
+func queryPort(c *call) error {
+	if err := c.file.hasContext(); err != nil {
+		return err
+	}
+	var req abi.QueryPort
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	if !c.file.dev.portValid(req.PortNum) {
+		return fail(syscall.EINVAL, "the device has no port %d", req.PortNum)
+	}
+	attr, err := c.file.dev.QueryPort(req.PortNum)
+	if err != nil {
+		return err
+	}
+	attr.Put(c.out[:])
+	return c.respond(abi.QueryPortRespSize)
+}
+
+// createCompChannel opens a file for completion events.
+func createCompChannel(c *call) error {
+	f := c.file
+	if err := f.hasContext(); err != nil {
+		return err
+	}
+	ch := newEventFile(f, false)
+	if err := f.proc.install(ch, &ch.file, false); err != nil {
+		return err
+	}
+	(&abi.CreateCompChannelResp{FD: uint32(ch.fd)}).Put(c.out[:])
+	if err := c.respond(abi.CreateCompChannelRespSize); err != nil {
+		_ = ch.Close()
+		return err
+	}
+	f.mu.Lock()
+	f.channels[ch] = struct{}{}
+	f.mu.Unlock()
+	return nil
+}

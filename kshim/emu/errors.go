@@ -1,0 +1,53 @@
+package emu
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// Error is a refused call: which, on what, why, and the number that the kernel
+// would answer. errors.Is(err, syscall.EINVAL) sees the number.
+type Error struct {
+	Op    string // "CREATE_QP", "mmap", "open"
+	Path  string // "/dev/infiniband/uverbs0"
+	Msg   string // "pd handle 0x7 does not exist"
+	Errno syscall.Errno
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %s: %s: %v", e.Op, e.Path, e.Msg, e.Errno)
+}
+
+func (e *Error) Unwrap() error { return e.Errno }
+
+// fail makes an Error whose Op and Path the entry of the call fills in.
+func fail(errno syscall.Errno, format string, args ...any) error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Errno: errno}
+}
+
+// explain fills in what the layers below did not know. An error of a driver
+// passes with its own text.
+func explain(err error, op, path string) error {
+	if e, ok := err.(*Error); ok {
+		if e.Op == "" {
+			e.Op = op
+		}
+		if e.Path == "" {
+			e.Path = path
+		}
+		return e
+	}
+	if err == errClosed { //nolint:errorlint // our own value
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", op, path, err)
+}
+
+// closedError answers calls on a closed file.
+type closedError struct{}
+
+func (closedError) Error() string   { return "use of closed file" }
+func (closedError) Unwrap() []error { return []error{syscall.EBADF, net.ErrClosed} }
+
+var errClosed error = closedError{}

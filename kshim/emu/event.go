@@ -1,0 +1,218 @@
+package emu
+
+import (
+	"context"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// source is an object's part in an event queue: how many events of one type
+// are waiting, and how many were read. A queue is a list of sources, so that
+// it is bounded by the objects there are, and posting allocates nothing.
+type source struct {
+	queue   *eventQueue // nil: nobody listens
+	element uint64
+	event   abi.EventType
+
+	// guarded by queue.mu
+	dead       bool
+	pending    uint32
+	reported   uint32
+	queued     bool
+	prev, next *source
+}
+
+// eventQueue is struct ib_uverbs_event_queue. Waiting is by channels only.
+type eventQueue struct {
+	wake chan struct{} // one token: something may be there
+	done chan struct{} // closed when no more events will come
+
+	mu         sync.Mutex
+	head, tail *source // guarded by mu
+	err        error   // guarded by mu: what a read of an empty queue answers
+}
+
+func newEventQueue() *eventQueue {
+	return &eventQueue{wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// post adds one event of the source.
+func (s *source) post() {
+	q := s.queue
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	if q.err == nil && !s.dead {
+		if s.pending++; s.pending == 0 {
+			s.pending-- // four thousand million unread ones are enough
+		}
+		q.append(s)
+	}
+	q.mu.Unlock()
+	q.notify()
+}
+
+// retire drops what the source has waiting and everything it may post later,
+// and tells how many of its events were read (ib_uverbs_release_uevent).
+func (s *source) retire() (reported uint32) {
+	q := s.queue
+	if q == nil {
+		return 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.dead = true
+	s.pending = 0
+	q.unlink(s)
+	return s.reported
+}
+
+func (q *eventQueue) notify() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *eventQueue) append(s *source) {
+	if s.queued {
+		return
+	}
+	s.queued = true
+	s.prev, s.next = q.tail, nil
+	if q.tail != nil {
+		q.tail.next = s
+	} else {
+		q.head = s
+	}
+	q.tail = s
+}
+
+func (q *eventQueue) unlink(s *source) {
+	if !s.queued {
+		return
+	}
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		q.head = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	} else {
+		q.tail = s.prev
+	}
+	s.prev, s.next, s.queued = nil, nil, false
+}
+
+// close ends the queue. Reads answer err, after what is waiting if keep is set.
+func (q *eventQueue) close(err error, keep bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err == errClosed { //nolint:errorlint // our own value
+		return
+	}
+	if !keep {
+		for q.head != nil {
+			q.unlink(q.head)
+		}
+	}
+	if q.err == nil {
+		close(q.done)
+	}
+	q.err = err
+}
+
+// take waits for an event. room is how much the reader has for its size.
+func (q *eventQueue) take(ctx context.Context, room, size int) (element uint64, event abi.EventType, err error) {
+	for {
+		q.mu.Lock()
+		if s := q.head; s != nil {
+			if room >= size {
+				q.unlink(s)
+				s.pending--
+				s.reported++
+				element, event = s.element, s.event
+				if s.pending > 0 {
+					q.append(s)
+				}
+			} else {
+				err = fail(syscall.EINVAL, "an event is %d bytes, the buffer %d", size, room)
+			}
+			more := q.head != nil
+			q.mu.Unlock()
+			if more {
+				q.notify() // the token that woke us was for all of them
+			}
+			return element, event, err
+		}
+		err = q.err
+		q.mu.Unlock()
+		if err != nil {
+			return 0, 0, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, 0, ctx.Err()
+		case <-q.wake:
+		case <-q.done:
+		}
+	}
+}
+
+// eventFile is a file that events are read from: the asynchronous one of a
+// context, or a completion channel.
+type eventFile struct {
+	file
+	queue *eventQueue
+	owner *uverbsFile
+	async bool
+}
+
+var _ kshim.File = (*eventFile)(nil)
+
+func newEventFile(owner *uverbsFile, async bool) *eventFile {
+	const path = "[infinibandevent]" // the kernel's name for both
+	return &eventFile{file: newFile(owner.proc, path), queue: newEventQueue(), owner: owner, async: async}
+}
+
+// Read gives one event: struct ib_uverbs_comp_event_desc or
+// ib_uverbs_async_event_desc. When the context it belongs to has gone it is EIO.
+func (f *eventFile) Read(ctx context.Context, buf []byte) (int, error) {
+	size := abi.CompEventSize
+	if f.async {
+		size = abi.AsyncEventSize
+	}
+	element, event, err := f.queue.take(ctx, len(buf), size)
+	if err != nil {
+		if err == ctx.Err() {
+			return 0, err
+		}
+		return 0, explain(err, "read", f.path)
+	}
+	if f.async {
+		(&abi.AsyncEvent{Element: element, EventType: event}).Put(buf)
+	} else {
+		(&abi.CompEvent{CQHandle: element}).Put(buf)
+	}
+	return size, nil
+}
+
+func (f *eventFile) Close() error {
+	f.shut(func() {
+		f.queue.close(errClosed, false)
+		f.owner.forget(f)
+	})
+	return nil
+}
+
+// abandon is what the end of a context does to its event files.
+func (f *eventFile) abandon(keep bool) {
+	if !f.isClosed() {
+		f.queue.close(fail(syscall.EIO, "the context has gone"), keep)
+	}
+}

@@ -1,0 +1,221 @@
+package emu
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// call is one command or ioctl on its way through the layers. Calls are reused,
+// so that a doorbell allocates nothing.
+type call struct {
+	file *uverbsFile
+	cmd  *command
+	meth *method
+
+	req   []byte // the request, without headers; at least cmd.req bytes
+	hwIn  []byte // the driver's part of it
+	resp  []byte // user memory for the response: at least cmd.resp bytes, if there is one
+	hwOut []byte // user memory for the driver's part of it
+
+	attrs [maxAttrs]attrValue // of an ioctl, in the order of the method's table
+	buf   [256]byte           // req and hwIn, when they fit
+	inbuf [8]byte             // an attribute's inline data
+	out   [exQueryDeviceRespSize]byte
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+func newCall(f *uverbsFile) *call {
+	c := calls.Get().(*call)
+	c.file = f
+	return c
+}
+
+func (c *call) free() {
+	c.file, c.cmd, c.meth = nil, nil, nil
+	c.req, c.hwIn, c.resp, c.hwOut = nil, nil, nil, nil
+	c.attrs = [maxAttrs]attrValue{}
+	calls.Put(c)
+}
+
+// name is what the call is in messages.
+func (c *call) name() string {
+	switch {
+	case c.cmd != nil:
+		return c.cmd.name
+	case c.meth != nil:
+		return c.meth.name
+	default:
+		return "write"
+	}
+}
+
+// room is n bytes for what is copied in.
+func (c *call) room(n int) []byte {
+	if n <= len(c.buf) {
+		return c.buf[:n]
+	}
+	return make([]byte, n)
+}
+
+// user finds n bytes of the client's memory, access_ok.
+func (c *call) user(addr uint64, n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	b := c.file.proc.memory.Slice(addr, uint64(n))
+	if b == nil {
+		return nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", n, addr)
+	}
+	return b, nil
+}
+
+// fetchWrite takes a write() apart: uverbs_main.c:ib_uverbs_write, verify_hdr.
+func (c *call) fetchWrite(b []byte) error {
+	var h abi.CmdHdr
+	if h.Parse(b) != nil {
+		return fail(syscall.EINVAL, "%d bytes are less than a command header", len(b))
+	}
+	if h.Command&^(abi.CmdFlagExtended|abi.CmdCommandMask) != 0 {
+		return fail(syscall.EINVAL, "command %#x has unknown flags", uint32(h.Command))
+	}
+	c.cmd = lookupCommand(h.Command)
+	if c.cmd == nil {
+		return fail(syscall.EOPNOTSUPP, "command %#x is unknown", uint32(h.Command))
+	}
+	switch {
+	case !c.cmd.ext:
+		return c.fetchPlain(&h, b)
+	case c.cmd.do == nil:
+		return nil // run says so; Linux first misreads the header as a plain one
+	default:
+		return c.fetchExtended(&h, b)
+	}
+}
+
+func (c *call) fetchPlain(h *abi.CmdHdr, b []byte) error {
+	if int(h.InWords)*4 != len(b) {
+		return fail(syscall.EINVAL, "header says %d bytes, write has %d", int(h.InWords)*4, len(b))
+	}
+	if len(b) < abi.CmdHdrSize+c.cmd.req {
+		return fail(syscall.ENOSPC, "request is %d bytes, not %d", len(b)-abi.CmdHdrSize, c.cmd.req)
+	}
+	out := int(h.OutWords) * 4
+	if out < c.cmd.resp {
+		return fail(syscall.ENOSPC, "room for a response of %d bytes, not %d", out, c.cmd.resp)
+	}
+	if err := c.copyRequest(b[abi.CmdHdrSize:], c.cmd.req); err != nil {
+		return err
+	}
+	if c.cmd.resp == 0 {
+		return nil
+	}
+	// A request that has a response begins with its address.
+	return c.findResponse(le.Uint64(c.req), c.cmd.resp, out)
+}
+
+func (c *call) fetchExtended(h *abi.CmdHdr, b []byte) error {
+	const headers = abi.CmdHdrSize + abi.ExCmdHdrSize
+	var x abi.ExCmdHdr
+	if x.Parse(b[abi.CmdHdrSize:]) != nil {
+		return fail(syscall.EINVAL, "%d bytes are less than the two headers", len(b))
+	}
+	in, hwIn := int(h.InWords)*8, int(x.ProviderInWords)*8
+	out, hwOut := int(h.OutWords)*8, int(x.ProviderOutWords)*8
+	switch {
+	case in+hwIn != len(b)-headers:
+		return fail(syscall.EINVAL, "headers say %d bytes, write has %d", in+hwIn, len(b)-headers)
+	case in < c.cmd.req:
+		return fail(syscall.ENOSPC, "request is %d bytes, not %d", in, c.cmd.req)
+	case x.Reserved != 0:
+		return fail(syscall.EINVAL, "reserved field is %#x", x.Reserved)
+	case (x.Response == 0) != (out+hwOut == 0):
+		return fail(syscall.EINVAL, "response of %d bytes at %#x", out+hwOut, x.Response)
+	case out < c.cmd.resp && x.Response != 0:
+		return fail(syscall.ENOSPC, "room for a response of %d bytes, not %d", out, c.cmd.resp)
+	}
+	if err := c.copyRequest(b[headers:], in); err != nil {
+		return err
+	}
+	return c.findResponse(x.Response, out, out+hwOut)
+}
+
+// copyRequest copies in a request whose first core bytes are the core's.
+func (c *call) copyRequest(b []byte, core int) error {
+	all := c.room(len(b))
+	if err := copyIn(all, b); err != nil {
+		return err
+	}
+	if !c.cmd.udata && !c.cmd.ext {
+		core = len(b) // a longer request than known, see trailing
+	}
+	c.req, c.hwIn = all[:core], all[core:]
+	return nil
+}
+
+// findResponse splits the client's room for a response. Without a driver's part
+// all of it is the core's, which clears what it does not fill.
+func (c *call) findResponse(addr uint64, core, all int) error {
+	b, err := c.user(addr, all)
+	if err != nil {
+		return err
+	}
+	if !c.cmd.udata && !c.cmd.ext {
+		core = all
+	}
+	c.resp, c.hwOut = b[:core:core], b[core:]
+	return nil
+}
+
+// trailing refuses a request that says more than this kernel understands
+// (uverbs_request).
+func (c *call) trailing() error {
+	if c.cmd.variable {
+		return nil
+	}
+	for _, b := range c.req[c.cmd.req:] {
+		if b != 0 {
+			return fail(syscall.EOPNOTSUPP, "the %d bytes after the request are not zero", len(c.req)-c.cmd.req)
+		}
+	}
+	return nil
+}
+
+// run does a fetched command.
+func (c *call) run() error {
+	if c.cmd.do == nil {
+		return fail(syscall.EOPNOTSUPP, "not supported by this kernel and device")
+	}
+	if err := c.trailing(); err != nil {
+		return err
+	}
+	if c.cmd.hot {
+		err := c.cmd.do(c)
+		if err != nil {
+			if gone := c.file.usable(); gone != nil {
+				return gone
+			}
+		}
+		return err
+	}
+	if err := c.file.enter(); err != nil {
+		return err
+	}
+	defer c.file.leave()
+	return c.cmd.do(c)
+}
+
+// respond copies out a response of n bytes, which lies in c.out, as far as there
+// is room, and clears the room that is left (uverbs_response).
+func (c *call) respond(n int) error {
+	n = min(n, len(c.resp))
+	if err := copyOut(c.resp, c.out[:n]); err != nil {
+		return err
+	}
+	if n < len(c.resp) {
+		return zeroOut(c.resp[n:])
+	}
+	return nil
+}

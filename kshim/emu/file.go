@@ -1,0 +1,117 @@
+package emu
+
+import (
+	"context"
+	"io"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
+
+// file is what all kinds of open file share: a place in a process's table, its
+// memory, and the answers to calls that a kind does not have.
+type file struct {
+	proc   *Process
+	path   string
+	fd     int32
+	once   sync.Once     // guards the close
+	closed chan struct{} // closed by it
+}
+
+func newFile(p *Process, path string) file {
+	return file{proc: p, path: path, closed: make(chan struct{})}
+}
+
+func (f *file) isClosed() bool {
+	select {
+	case <-f.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// refuse answers a call that this kind of file does not have.
+func (f *file) refuse(op string, errno syscall.Errno) error {
+	if f.isClosed() {
+		return errClosed
+	}
+	return &Error{Op: op, Path: f.path, Msg: "this kind of file has no " + op, Errno: errno}
+}
+
+func (f *file) Write([]byte) (int, error) { return 0, f.refuse("write", syscall.EBADF) }
+func (f *file) Ioctl([]byte) error        { return f.refuse("ioctl", syscall.ENOTTY) }
+func (f *file) Mmap(uint64, int) ([]byte, error) {
+	return nil, f.refuse("mmap", syscall.ENODEV)
+}
+func (f *file) Read(context.Context, []byte) (int, error) {
+	return 0, f.refuse("read", syscall.EINVAL)
+}
+
+// Munmap gives back a mapping of any file of the process. See kshim.File.
+func (f *file) Munmap(mapping []byte) error {
+	return explainNil(f.proc.maps.remove(mapping), "munmap", f.path)
+}
+
+// Pin announces memory to the process's address space. See kshim.File.
+func (f *file) Pin(buf []byte) (uint64, func()) { return f.proc.memory.Pin(buf) }
+
+// shut closes the file once: it frees the number, then runs the rest.
+func (f *file) shut(rest func()) {
+	f.once.Do(func() {
+		close(f.closed)
+		f.proc.release(f.fd)
+		if rest != nil {
+			rest()
+		}
+	})
+}
+
+func explainNil(err error, op, path string) error {
+	if err == nil {
+		return nil
+	}
+	return explain(err, op, path)
+}
+
+// attributeFile is an open attribute of sysfs: its text as it was at open.
+type attributeFile struct {
+	file
+	mu   sync.Mutex
+	text string // guarded by mu: what is still to be read
+}
+
+var _ kshim.File = (*attributeFile)(nil)
+
+func (p *Process) openAttribute(name string) (kshim.File, error) {
+	text, err := p.machine.readAttribute(name)
+	if err != nil {
+		return nil, explain(err, "open", name)
+	}
+	f := &attributeFile{file: newFile(p, name), text: text}
+	if err := p.install(f, &f.file, true); err != nil {
+		return nil, explain(err, "open", name)
+	}
+	return f, nil
+}
+
+// Read gives the text, then io.EOF.
+func (f *attributeFile) Read(_ context.Context, buf []byte) (int, error) {
+	if f.isClosed() {
+		return 0, errClosed
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.text == "" && len(buf) > 0 {
+		return 0, io.EOF
+	}
+	n := copy(buf, f.text)
+	f.text = f.text[n:]
+	return n, nil
+}
+
+func (f *attributeFile) Close() error {
+	f.shut(nil)
+	return nil
+}

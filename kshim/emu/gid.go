@@ -1,0 +1,104 @@
+package emu
+
+import (
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// gid finds an entry of a port's table: EINVAL beyond the table, ENODATA where
+// it is empty (cache.c:rdma_get_gid_attr).
+func (d *device) gid(port uint8, index uint64) (GIDEntry, error) {
+	if !d.portValid(port) {
+		return GIDEntry{}, fail(syscall.EINVAL, "the device has no port %d", port)
+	}
+	attr, err := d.QueryPort(port)
+	if err != nil {
+		return GIDEntry{}, err
+	}
+	for _, e := range d.GIDs(port) {
+		if uint64(e.Index) == index {
+			return e, nil
+		}
+	}
+	if index >= uint64(attr.GIDTblLen) {
+		return GIDEntry{}, fail(syscall.EINVAL, "GID index %d, the table of port %d has %d", index, port, attr.GIDTblLen)
+	}
+	return GIDEntry{}, fail(syscall.ENODATA, "GID %d of port %d is empty", index, port)
+}
+
+// checkGID says whether a path can start from an entry.
+func (d *device) checkGID(port uint8, index uint64) error {
+	_, err := d.gid(port, index)
+	return err
+}
+
+func (e *GIDEntry) put(b []byte, port uint8) {
+	(&abi.GIDEntry{
+		GID: e.GID.As16(), GIDIndex: uint32(e.Index), PortNum: uint32(port),
+		GIDType: abi.GIDType(e.Type), NetdevIfindex: e.IfIndex,
+	}).Put(b)
+}
+
+// queryGIDEntry is UVERBS_METHOD_QUERY_GID_ENTRY.
+func queryGIDEntry(c *call) error {
+	port, err := c.constant(attrGIDEntryPort, 1<<32-1)
+	if err != nil {
+		return err
+	}
+	index, err := c.constant(attrGIDEntryIndex, 1<<32-1)
+	if err != nil {
+		return err
+	}
+	if err := c.flags(attrGIDEntryFlags, 0); err != nil {
+		return err
+	}
+	if err := c.file.hasContext(); err != nil {
+		return err
+	}
+	if port > 255 {
+		return fail(syscall.EINVAL, "the device has no port %d", port)
+	}
+	e, err := c.file.dev.gid(uint8(port), index)
+	if err != nil {
+		return err
+	}
+	var b [abi.GIDEntrySize]byte
+	e.put(b[:], uint8(port))
+	return c.answer(attrGIDEntryResp, b[:])
+}
+
+// queryGIDTable is UVERBS_METHOD_QUERY_GID_TABLE: the valid entries of all
+// ports, each in a record as long as the client says.
+func queryGIDTable(c *call) error {
+	size, err := c.constant(attrGIDTableSize, 1<<32-1)
+	if err != nil {
+		return err
+	}
+	if err := c.flags(attrGIDTableFlags, 0); err != nil {
+		return err
+	}
+	room := uint64(c.attrs[attrGIDTableEntries].len)
+	if size == 0 || room == 0 || room%size != 0 {
+		return fail(syscall.EINVAL, "%d bytes for entries of %d", room, size)
+	}
+	if err := c.file.hasContext(); err != nil {
+		return err
+	}
+	var table []byte
+	n := uint64(0)
+	for port := uint8(1); c.file.dev.portValid(port); port++ {
+		for _, e := range c.file.dev.GIDs(port) {
+			if n++; n > room/size {
+				return fail(syscall.EINVAL, "the table has more than %d entries", room/size)
+			}
+			record := make([]byte, max(size, abi.GIDEntrySize))
+			e.put(record, port)
+			table = append(table, record[:size]...)
+		}
+	}
+	if err := c.answer(attrGIDTableEntries, table); err != nil {
+		return err
+	}
+	return c.answer(attrGIDTableCount, le.AppendUint64(nil, n))
+}

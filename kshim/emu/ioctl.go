@@ -1,0 +1,194 @@
+package emu
+
+import (
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// attrValue is an attribute as the client gave it.
+type attrValue struct {
+	present bool
+	len     int
+	data    uint64 // the value itself if it is input of at most 8 bytes, else its address
+	at      int    // where it stands in arg
+}
+
+// ioctl takes RDMA_VERBS_IOCTL apart and does it: uverbs_ioctl.c, in its order.
+func (c *call) ioctl(arg []byte) error {
+	if len(arg) == 0 || c.file.proc.memory.Slice(address(arg), uint64(len(arg))) == nil {
+		return fail(syscall.EFAULT, "the argument is not in memory announced with Pin")
+	}
+	var h abi.IoctlHdr
+	if h.Parse(arg) != nil {
+		return fail(syscall.EFAULT, "%d bytes are less than a header", len(arg))
+	}
+	switch {
+	case h.Length > 4096 || int(h.Length) != abi.IoctlHdrSize+int(h.NumAttrs)*abi.IoctlAttrSize:
+		return fail(syscall.EINVAL, "header says %d bytes and %d attributes", h.Length, h.NumAttrs)
+	case h.Reserved1 != 0 || h.Reserved2 != 0:
+		return fail(syscall.EPROTONOSUPPORT, "reserved fields are not zero")
+	case uint32(h.DriverID) != c.file.dev.DriverID():
+		return fail(syscall.EINVAL, "driver id %v, the device's is %v", h.DriverID, abi.DriverID(c.file.dev.DriverID()))
+	}
+	if c.meth = lookupMethod(h.ObjectID, h.MethodID); c.meth == nil {
+		return fail(syscall.EPROTONOSUPPORT, "object %v has no method %d", h.ObjectID, h.MethodID)
+	}
+	if int(h.Length) > len(arg) {
+		return fail(syscall.EFAULT, "header says %d bytes, argument has %d", h.Length, len(arg))
+	}
+	if err := c.fetchAttrs(arg[:h.Length]); err != nil {
+		return err
+	}
+	if err := c.meth.do(c); err != nil {
+		return err
+	}
+	// The client learns which outputs are valid from the flags.
+	for i := range c.meth.attrs {
+		if v := &c.attrs[i]; v.present && c.meth.attrs[i].dir == out {
+			flags := arg[v.at+4:]
+			le.PutUint16(flags, le.Uint16(flags)|abi.AttrFValidOutput)
+		}
+	}
+	return nil
+}
+
+// fetchAttrs is uverbs_set_attr for each.
+func (c *call) fetchAttrs(arg []byte) error {
+	for at := abi.IoctlHdrSize; at < len(arg); at += abi.IoctlAttrSize {
+		var a abi.IoctlAttr
+		if err := a.Parse(arg[at:]); err != nil {
+			return err
+		}
+		i := c.meth.find(a.AttrID)
+		if i < 0 {
+			if a.Flags&abi.AttrFMandatory != 0 {
+				return fail(syscall.EPROTONOSUPPORT, "attribute %#x is unknown", a.AttrID)
+			}
+			continue
+		}
+		spec, v := &c.meth.attrs[i], &c.attrs[i]
+		switch {
+		case v.present:
+			return fail(syscall.EINVAL, "attribute %#x is there twice", a.AttrID)
+		case int(a.Len) < spec.min || int(a.Len) > spec.max:
+			return fail(syscall.EINVAL, "attribute %#x has %d bytes, not %d to %d", a.AttrID, a.Len, spec.min, spec.max)
+		case a.AttrData != 0:
+			return fail(syscall.EINVAL, "reserved field of attribute %#x is %#x", a.AttrID, a.AttrData)
+		}
+		*v = attrValue{present: true, len: int(a.Len), data: a.Data, at: at}
+	}
+	for i := range c.meth.attrs {
+		if c.meth.attrs[i].mandatory && !c.attrs[i].present {
+			return fail(syscall.EINVAL, "attribute %#x is missing", c.meth.attrs[i].id)
+		}
+	}
+	return nil
+}
+
+func (m *method) find(id abi.AttrID) int {
+	for i := range m.attrs {
+		if m.attrs[i].id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// constant is an input that stands in the attribute (uverbs_get_const).
+func (c *call) constant(i int, most uint64) (uint64, error) {
+	if v := c.attrs[i].data; v <= most {
+		return v, nil
+	}
+	return 0, fail(syscall.EINVAL, "attribute %#x is %#x, more than %#x", c.meth.attrs[i].id, c.attrs[i].data, most)
+}
+
+// flags checks an input of flags, 4 or 8 bytes (uverbs_get_flags64).
+func (c *call) flags(i int, allowed uint64) error {
+	v := c.attrs[i]
+	if !v.present {
+		return nil
+	}
+	data := v.data
+	switch v.len {
+	case 4:
+		data = uint64(uint32(data))
+	case 8:
+	default:
+		return fail(syscall.EINVAL, "flags of %d bytes", v.len)
+	}
+	if data&^allowed != 0 {
+		return fail(syscall.EINVAL, "flags %#x are unknown in part", data)
+	}
+	return nil
+}
+
+// answer copies out an output, as far as there is room, and clears the rest.
+func (c *call) answer(i int, b []byte) error {
+	room, err := c.user(c.attrs[i].data, c.attrs[i].len)
+	if err != nil {
+		return err
+	}
+	n := min(len(b), len(room))
+	if err := copyOut(room, b[:n]); err != nil {
+		return err
+	}
+	return zeroOut(room[n:])
+}
+
+// input copies in the bytes of an attribute, appended to what is in buf already.
+func (c *call) input(i int, to []byte) error {
+	v := &c.attrs[i]
+	if v.len <= abi.AttrInlineMax {
+		le.PutUint64(c.inbuf[:], v.data)
+		copy(to, c.inbuf[:v.len])
+		return nil
+	}
+	from, err := c.user(v.data, v.len)
+	if err != nil {
+		return err
+	}
+	return copyIn(to, from)
+}
+
+// invokeWrite carries a command of write() (UVERBS_METHOD_INVOKE_WRITE). Its
+// request still begins with the field for the response's address, which is
+// ignored.
+func invokeWrite(c *call) error {
+	n, err := c.constant(attrWriteCmd, 1<<32-1)
+	if err != nil {
+		return err
+	}
+	number := abi.Command(n)
+	if number&^(abi.CmdFlagExtended|abi.CmdCommandMask) != 0 {
+		return fail(syscall.EINVAL, "command %#x has unknown flags", n)
+	}
+	if c.cmd = lookupCommand(number); c.cmd == nil {
+		return fail(syscall.EOPNOTSUPP, "command %#x is unknown", n)
+	}
+	coreIn, hwIn := c.attrs[attrCoreIn].len, c.attrs[attrHWIn].len
+	coreOut, hwOut := c.attrs[attrCoreOut].len, c.attrs[attrHWOut].len
+	if coreIn < c.cmd.req || coreOut < c.cmd.resp {
+		return fail(syscall.ENOSPC, "request of %d and response of %d bytes, not %d and %d", coreIn, coreOut, c.cmd.req, c.cmd.resp)
+	}
+	all := c.room(coreIn + hwIn)
+	c.req, c.hwIn = all[:coreIn], all[coreIn:]
+	if err := c.input(attrCoreIn, c.req); err != nil {
+		return err
+	}
+	if err := c.input(attrHWIn, c.hwIn); err != nil {
+		return err
+	}
+	if c.resp, err = c.user(c.attrs[attrCoreOut].data, coreOut); err != nil {
+		return err
+	}
+	if c.hwOut, err = c.user(c.attrs[attrHWOut].data, hwOut); err != nil {
+		return err
+	}
+	return c.run()
+}
+
+// notSupported is for methods that rxe does not have.
+func notSupported(*call) error {
+	return fail(syscall.EOPNOTSUPP, "not supported by this device")
+}

@@ -1,0 +1,160 @@
+package emu
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Options of a Machine; the zero value is good.
+type Options struct {
+	// Logger is told of what no caller can be told: a driver that fails while
+	// a file closes. Default: silent.
+	Logger *slog.Logger
+}
+
+// Machine is one emulated kernel: the devices registered with it, and the
+// device files and attributes that show them. It is safe for concurrent use.
+type Machine struct {
+	log        *slog.Logger
+	ringOffset atomic.Uint64 // where the next ring can be mapped
+
+	mu      sync.Mutex
+	devices map[int]*device // guarded by mu, by minor number
+}
+
+// New gives a machine without devices.
+func New(o Options) *Machine {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Machine{log: o.Logger, devices: map[int]*device{}}
+}
+
+// device is a registered Device with what the core keeps of it, struct
+// ib_device and ib_uverbs_device.
+type device struct {
+	Device
+	name    string
+	minor   int // N in uverbsN
+	machine *Machine
+	attr    abi.QueryDeviceResp
+	counts  [numKinds]atomic.Int32 // objects that exist, per kind
+
+	mu    sync.Mutex
+	gone  bool                     // guarded by mu: unregistered
+	files map[*uverbsFile]struct{} // guarded by mu: open files
+	qps   map[uint32]*queuePair    // guarded by mu: by number, for sysfs
+}
+
+// Register adds a device: the next free /dev/infiniband/uverbsN and its
+// attributes. EEXIST when the name is taken, EINVAL when it is none.
+func (m *Machine) Register(d Device) error {
+	name := d.Name()
+	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+		return &Error{Op: "register", Path: strconv.Quote(name), Msg: "not a device name", Errno: syscall.EINVAL}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.find(name) != nil {
+		return &Error{Op: "register", Path: name, Msg: "a device of that name is registered", Errno: syscall.EEXIST}
+	}
+	minor := 0
+	for m.devices[minor] != nil {
+		minor++
+	}
+	m.devices[minor] = &device{
+		Device: d, name: name, minor: minor, machine: m, attr: d.QueryDevice(),
+		files: map[*uverbsFile]struct{}{}, qps: map[uint32]*queuePair{},
+	}
+	return nil
+}
+
+// Unregister takes a device away, as when its module is removed: its paths
+// vanish, everything that clients hold on it is destroyed, their asynchronous
+// files give DEVICE_FATAL, their calls EIO; then the device is closed. ENOENT
+// when there is none of that name.
+func (m *Machine) Unregister(name string) error {
+	m.mu.Lock()
+	d := m.find(name)
+	if d == nil {
+		m.mu.Unlock()
+		return &Error{Op: "unregister", Path: name, Msg: "no such device", Errno: syscall.ENOENT}
+	}
+	delete(m.devices, d.minor)
+	m.mu.Unlock()
+
+	d.mu.Lock()
+	d.gone = true
+	files := slices.Collect(maps.Keys(d.files))
+	d.mu.Unlock()
+	for _, f := range files {
+		f.disassociate()
+	}
+	return d.Close()
+}
+
+// find gives the device of a name. Preconditions: mu is held.
+func (m *Machine) find(name string) *device {
+	for _, d := range m.devices {
+		if d.name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// list gives the devices in the order of their minor numbers.
+func (m *Machine) list() []*device {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := slices.Collect(maps.Values(m.devices))
+	slices.SortFunc(all, func(a, b *device) int { return a.minor - b.minor })
+	return all
+}
+
+func (d *device) node() string { return "uverbs" + strconv.Itoa(d.minor) }
+
+// portValid is rdma_is_port_valid.
+func (d *device) portValid(port uint8) bool { return port >= 1 && port <= d.attr.PhysPortCnt }
+
+// limit is how many objects of a kind the device says it has.
+func (d *device) limit(k kind) uint32 {
+	switch k {
+	case kindPD:
+		return d.attr.MaxPD
+	case kindMR:
+		return d.attr.MaxMR
+	case kindCQ:
+		return d.attr.MaxCQ
+	default:
+		return d.attr.MaxQP
+	}
+}
+
+// charge counts one more object of a kind. The kernel leaves this to the
+// driver; rxe's pools answer ENOMEM or EINVAL. UNVERIFIED
+func (d *device) charge(k kind) error {
+	if n := d.counts[k].Add(1); uint32(n) > d.limit(k) {
+		d.counts[k].Add(-1)
+		return fail(syscall.ENOMEM, "the device's %d %ss are in use", d.limit(k), k)
+	}
+	return nil
+}
+
+func (d *device) uncharge(k kind) { d.counts[k].Add(-1) }
+
+// publish gives ring memory an offset at which it can be mapped. Offsets are
+// never used twice, and lie apart as pages do.
+func (m *Machine) publish(n int) uint64 {
+	const page = 4096
+	size := (uint64(n) + page - 1) &^ (page - 1)
+	return m.ringOffset.Add(size+page) - size
+}

@@ -1,0 +1,126 @@
+package emu
+
+import (
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// kind of an object. The order is the order of destruction.
+type kind uint8
+
+const (
+	kindQP kind = iota
+	kindCQ
+	kindMR
+	kindPD
+	numKinds
+)
+
+var kindNames = [numKinds]string{kindQP: "qp", kindCQ: "cq", kindMR: "mr", kindPD: "pd"}
+
+func (k kind) String() string { return kindNames[k] }
+
+// object is struct ib_uobject: what is common to everything behind a handle.
+type object struct {
+	kind   kind
+	file   *uverbsFile
+	handle uint32
+	// users counts the objects that need this one (ib_pd.usecnt, ib_cq.usecnt).
+	// It rises only under mu held for reading.
+	users atomic.Int32
+	// needs are the objects it counts among the users of.
+	needs []*object
+	// body is the one of *protectionDomain, *region, *completionQueue and
+	// *queuePair that this object is.
+	body body
+
+	mu   sync.RWMutex // held for reading by commands on it, for writing by its end
+	dead bool         // guarded by mu
+}
+
+// body is what the kinds differ in.
+type body interface {
+	// destroy tells the device. It is called once, unless it fails.
+	destroy() error
+	// released is called after it, whatever it answered, when the object is
+	// no more.
+	released()
+}
+
+// acquire finds the object of a handle and holds it against destruction until
+// release: rdma_lookup_get_uobject. ENOENT when there is none, EINVAL when it is
+// of another kind.
+func (f *uverbsFile) acquire(k kind, handle uint32) (*object, error) {
+	o := f.handles.get(handle)
+	if o == nil {
+		return nil, fail(syscall.ENOENT, "%s handle %#x does not exist", k, handle)
+	}
+	if o.kind != k {
+		return nil, fail(syscall.EINVAL, "handle %#x is a %s, not a %s", handle, o.kind, k)
+	}
+	o.mu.RLock()
+	if o.dead {
+		o.mu.RUnlock()
+		return nil, fail(syscall.ENOENT, "%s handle %#x does not exist", k, handle)
+	}
+	return o, nil
+}
+
+func (o *object) release() { o.mu.RUnlock() }
+
+// create makes an object known: it gets a handle, and those it needs get a user.
+// Preconditions: the caller has acquired the objects in needs, and charged the
+// device. On an error the caller destroys the body.
+func (f *uverbsFile) create(o *object) error {
+	o.file = f
+	for _, n := range o.needs {
+		n.users.Add(1)
+	}
+	err := f.handles.add(o)
+	if err != nil {
+		for _, n := range o.needs {
+			n.users.Add(-1)
+		}
+	}
+	return err
+}
+
+// destroy ends the object of a handle: uobj_perform_destroy. EBUSY while others
+// need it.
+func (f *uverbsFile) destroy(k kind, handle uint32) (*object, error) {
+	o, err := f.acquire(k, handle)
+	if err != nil {
+		return nil, err
+	}
+	o.release()
+	return o, o.end(false)
+}
+
+// end destroys the object once. A command does not succeed while the object has
+// users, nor when the device refuses; the end of a file takes no such notice.
+func (o *object) end(force bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dead {
+		return fail(syscall.ENOENT, "%s handle %#x does not exist", o.kind, o.handle)
+	}
+	if n := o.users.Load(); n != 0 && !force {
+		return fail(syscall.EBUSY, "%s handle %#x is in use by %d others", o.kind, o.handle, n)
+	}
+	if err := o.body.destroy(); err != nil {
+		if !force {
+			return err
+		}
+		o.file.proc.machine.log.Warn("emu: the device did not destroy an object",
+			"device", o.file.dev.name, "kind", o.kind.String(), "handle", o.handle, "error", err)
+	}
+	o.dead = true
+	o.file.handles.remove(o)
+	o.file.dev.uncharge(o.kind)
+	for _, n := range o.needs {
+		n.users.Add(-1)
+	}
+	o.body.released()
+	return nil
+}

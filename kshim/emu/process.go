@@ -1,0 +1,152 @@
+package emu
+
+import (
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
+
+// firstFD is the lowest number a file gets: 0, 1 and 2 belong to what the
+// process was started with, and are no event files.
+const firstFD = 3
+
+// maxFD bounds the table, RLIMIT_NOFILE.
+const maxFD = 1 << 20
+
+// Process is one client of the emulated kernel: a table of open files and the
+// memory that was announced. It implements kshim.Kernel.
+type Process struct {
+	machine *Machine
+	name    string
+	memory  *UserMemory
+	maps    mappings
+
+	mu     sync.Mutex
+	exited bool      // guarded by mu
+	files  []fdEntry // guarded by mu; index is the number less firstFD
+}
+
+type fdEntry struct {
+	file    kshim.File // nil: free
+	adopted bool       // somebody holds the file
+}
+
+var _ kshim.Kernel = (*Process)(nil)
+
+// Process starts a client. The name appears in messages only.
+func (m *Machine) Process(name string) *Process {
+	return &Process{machine: m, name: name, memory: newUserMemory()}
+}
+
+// Open opens a device file or an attribute. See kshim.Kernel.
+func (p *Process) Open(name string) (kshim.File, error) {
+	name = path.Clean(name)
+	if node, ok := strings.CutPrefix(name, "/dev/infiniband/"); ok {
+		return p.openDevice(name, node)
+	}
+	return p.openAttribute(name)
+}
+
+// ReadDir lists a directory. See kshim.Kernel.
+func (p *Process) ReadDir(name string) ([]string, error) {
+	names, err := p.machine.readDir(path.Clean(name))
+	if err != nil {
+		return nil, explain(err, "readdir", name)
+	}
+	return names, nil
+}
+
+func (p *Process) openDevice(name, node string) (kshim.File, error) {
+	for _, d := range p.machine.list() {
+		if d.node() != node {
+			continue
+		}
+		f := newUverbsFile(p, name, d)
+		if err := d.attach(f); err != nil {
+			return nil, explain(err, "open", name)
+		}
+		if err := p.install(f, &f.file, true); err != nil {
+			d.detach(f)
+			return nil, explain(err, "open", name)
+		}
+		return f, nil
+	}
+	return nil, explain(fail(syscall.ENOENT, "no such device file"), "open", name)
+}
+
+// Adopt gives the file behind a number that a command answered. See
+// kshim.Kernel.
+func (p *Process) Adopt(fd int32) (kshim.File, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := int(fd) - firstFD
+	if i < 0 || i >= len(p.files) || p.files[i].file == nil || p.files[i].adopted {
+		return nil, &Error{Op: "adopt", Path: p.name, Msg: "descriptor is not open, or was adopted", Errno: syscall.EBADF}
+	}
+	p.files[i].adopted = true
+	return p.files[i].file, nil
+}
+
+// Exit ends the process: every open file is closed, in the order of the
+// numbers, and announced memory is forgotten. Idempotent.
+func (p *Process) Exit() {
+	p.mu.Lock()
+	p.exited = true
+	open := make([]kshim.File, 0, len(p.files))
+	for _, e := range p.files {
+		if e.file != nil {
+			open = append(open, e.file)
+		}
+	}
+	p.mu.Unlock()
+	for _, f := range open {
+		_ = f.Close()
+	}
+	p.maps.drop()
+	p.memory.drop()
+}
+
+// install gives a file the lowest free number.
+func (p *Process) install(f kshim.File, base *file, adopted bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exited {
+		return fail(syscall.ESRCH, "process %q has exited", p.name)
+	}
+	i := 0
+	for i < len(p.files) && p.files[i].file != nil {
+		i++
+	}
+	if i >= maxFD {
+		return fail(syscall.EMFILE, "process %q has %d files open", p.name, len(p.files))
+	}
+	if i == len(p.files) {
+		p.files = append(p.files, fdEntry{})
+	}
+	p.files[i] = fdEntry{file: f, adopted: adopted}
+	base.fd = int32(i + firstFD)
+	return nil
+}
+
+// release frees a number.
+func (p *Process) release(fd int32) {
+	p.mu.Lock()
+	p.files[fd-firstFD] = fdEntry{}
+	p.mu.Unlock()
+}
+
+// channel gives the completion channel of owner behind a number,
+// ib_uverbs_lookup_comp_file: EBADF for any other file.
+func (p *Process) channel(fd int32, owner *uverbsFile) (*eventFile, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := int(fd) - firstFD; i >= 0 && i < len(p.files) {
+		if f, ok := p.files[i].file.(*eventFile); ok && !f.async && f.owner == owner {
+			return f, nil
+		}
+	}
+	return nil, fail(syscall.EBADF, "descriptor %d is not a completion channel of this context", fd)
+}

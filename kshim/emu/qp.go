@@ -1,0 +1,242 @@
+package emu
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// queuePair is struct ib_uqp_object. It is what the device raises its events
+// through.
+type queuePair struct {
+	object
+	qp       QP
+	typ      abi.QPType
+	offsets  []uint64 // its rings, should they never be mapped
+	reported uint32   // set when it is released
+
+	modify sync.Mutex // from the look at the state to the transition
+	port   uint8      // guarded by modify: set on the way to INIT
+
+	events  sync.Mutex
+	element uint64
+	queue   *eventQueue
+	sources map[abi.EventType]*source // guarded by events
+	noMore  bool                      // guarded by events
+}
+
+var _ QPEvents = (*queuePair)(nil)
+
+// Event is one event for the asynchronous file (ib_uverbs_qp_event_handler).
+func (q *queuePair) Event(t abi.EventType) {
+	q.events.Lock()
+	defer q.events.Unlock()
+	if q.noMore {
+		return
+	}
+	s := q.sources[t]
+	if s == nil {
+		s = &source{queue: q.queue, element: q.element, event: t}
+		if q.sources == nil {
+			q.sources = map[abi.EventType]*source{}
+		}
+		q.sources[t] = s
+	}
+	s.post()
+}
+
+func (q *queuePair) destroy() error { return q.qp.Destroy() }
+
+func (q *queuePair) released() {
+	q.file.rings.forget(q.offsets)
+	d := q.file.dev
+	d.mu.Lock()
+	if d.qps[q.qp.Num()] == q {
+		delete(d.qps, q.qp.Num())
+	}
+	d.mu.Unlock()
+	q.events.Lock()
+	defer q.events.Unlock()
+	q.noMore = true
+	for _, s := range q.sources {
+		q.reported += s.retire()
+	}
+}
+
+func createQP(c *call) error {
+	f := c.file
+	if err := f.hasContext(); err != nil {
+		return err
+	}
+	var req abi.CreateQP
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	if err := f.dev.checkQP(&req); err != nil {
+		return err
+	}
+	rcq, err := f.acquire(kindCQ, req.RecvCQHandle)
+	if err != nil {
+		return err
+	}
+	defer rcq.release()
+	scq := rcq
+	if req.SendCQHandle != req.RecvCQHandle {
+		if scq, err = f.acquire(kindCQ, req.SendCQHandle); err != nil {
+			return err
+		}
+		defer scq.release()
+	}
+	pd, err := f.acquire(kindPD, req.PDHandle)
+	if err != nil {
+		return err
+	}
+	defer pd.release()
+
+	q := &queuePair{
+		object:  object{kind: kindQP, file: f, needs: []*object{pd, scq, rcq}},
+		typ:     req.QPType,
+		element: req.UserHandle,
+		queue:   f.asyncQueue(),
+	}
+	q.body = q
+	init := &QPInit{
+		PD:     pd.body.(*protectionDomain).pd,
+		SendCQ: scq.body.(*completionQueue).cq,
+		RecvCQ: rcq.body.(*completionQueue).cq,
+		Type:   req.QPType, SigAll: req.SQSigAll != 0, UserHandle: req.UserHandle,
+		Cap: QPCap{
+			MaxSendWR: req.MaxSendWR, MaxRecvWR: req.MaxRecvWR,
+			MaxSendSGE: req.MaxSendSGE, MaxRecvSGE: req.MaxRecvSGE, MaxInline: req.MaxInlineData,
+		},
+	}
+	if err := c.makeQP(q, init); err != nil {
+		return err
+	}
+	return c.finish(&q.object, func() int {
+		(&abi.CreateQPResp{
+			QPHandle: q.handle, QPN: q.qp.Num(),
+			MaxSendWR: init.Cap.MaxSendWR, MaxRecvWR: init.Cap.MaxRecvWR,
+			MaxSendSGE: init.Cap.MaxSendSGE, MaxRecvSGE: init.Cap.MaxRecvSGE,
+			MaxInlineData: init.Cap.MaxInline,
+		}).Put(c.out[:])
+		return abi.CreateQPRespSize
+	})
+}
+
+// checkQP is what create_qp and rxe_qp_chk_cap refuse before they look further.
+func (d *device) checkQP(req *abi.CreateQP) error {
+	switch req.QPType {
+	case abi.QPTRC, abi.QPTUC, abi.QPTUD:
+	case abi.QPTRawPacket: // needs CAP_NET_RAW, then EOPNOTSUPP on rxe
+		return fail(syscall.EPERM, "raw packet queue pairs are for the privileged")
+	case abi.QPTXRCIni, abi.QPTXRCTgt, abi.QPTDriver:
+		return fail(syscall.EOPNOTSUPP, "the device has no %v queue pairs", req.QPType)
+	default:
+		return fail(syscall.EINVAL, "%v is not a queue pair type", req.QPType)
+	}
+	if req.IsSRQ != 0 {
+		return fail(syscall.ENOENT, "shared receive queue handle %#x does not exist", req.SRQHandle)
+	}
+	switch {
+	case req.MaxSendWR > d.attr.MaxQPWR, req.MaxRecvWR > d.attr.MaxQPWR:
+		return fail(syscall.EINVAL, "%d and %d work requests, the device has %d", req.MaxSendWR, req.MaxRecvWR, d.attr.MaxQPWR)
+	case req.MaxSendSGE > d.attr.MaxSGE, req.MaxRecvSGE > d.attr.MaxSGE:
+		return fail(syscall.EINVAL, "%d and %d scatter entries, the device has %d", req.MaxSendSGE, req.MaxRecvSGE, d.attr.MaxSGE)
+	}
+	return nil
+}
+
+// makeQP has the device make the queue pair, and copies out the driver's part
+// of the response.
+func (c *call) makeQP(q *queuePair, init *QPInit) error {
+	f := c.file
+	if err := f.dev.charge(kindQP); err != nil {
+		return err
+	}
+	u := c.udata(&q.offsets)
+	qp, err := f.dev.CreateQP(init, u, q)
+	if err != nil {
+		f.rings.forget(q.offsets)
+		f.dev.uncharge(kindQP)
+		return err
+	}
+	q.qp = qp
+	f.dev.mu.Lock()
+	f.dev.qps[qp.Num()] = q
+	f.dev.mu.Unlock()
+	if err := copyOut(c.hwOut, u.Out); err != nil {
+		f.undo(&q.object)
+		return err
+	}
+	return nil
+}
+
+func queryQP(c *call) error {
+	var req abi.QueryQP
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	o, err := c.file.acquire(kindQP, req.QPHandle)
+	if err != nil {
+		return err
+	}
+	defer o.release()
+	attr, err := o.body.(*queuePair).qp.Query() // attr_mask is a hint; all is answered
+	if err != nil {
+		return err
+	}
+	attr.Put(c.out[:])
+	return c.respond(abi.QueryQPRespSize)
+}
+
+func destroyQP(c *call) error {
+	var req abi.DestroyQP
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	o, err := c.file.destroy(kindQP, req.QPHandle)
+	if err != nil {
+		return err
+	}
+	(&abi.DestroyQPResp{EventsReported: o.body.(*queuePair).reported}).Put(c.out[:])
+	return c.respond(abi.DestroyQPRespSize)
+}
+
+// postSend is the doorbell: the work requests lie in the ring, the command
+// carries none. It allocates nothing.
+func postSend(c *call) error {
+	var req abi.PostSend
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	rest := uint64(len(c.req) - abi.PostSendSize)
+	list, sges := uint64(req.WRCount)*uint64(req.WQESize), uint64(req.SGECount)*16
+	switch {
+	case req.WQESize < abi.SendWRSize:
+		return fail(syscall.EINVAL, "work request of %d bytes, at least %d", req.WQESize, abi.SendWRSize)
+	case list > rest, sges > rest-list:
+		return fail(syscall.ENOSPC, "%d work requests and %d scatter entries in %d bytes", req.WRCount, req.SGECount, rest)
+	case req.WRCount != 0 || req.SGECount != 0:
+		// Linux hands the list to rxe, which ignores it for queue pairs of
+		// user space. A client that does this is mistaken. UNVERIFIED
+		return fail(syscall.EINVAL, "work requests are posted in the ring, not in the command")
+	}
+	for _, b := range c.req[abi.PostSendSize:] {
+		if b != 0 {
+			return fail(syscall.EOPNOTSUPP, "the %d bytes after the request are not zero", rest)
+		}
+	}
+	o, err := c.file.acquire(kindQP, req.QPHandle)
+	if err != nil {
+		return err
+	}
+	err = o.body.(*queuePair).qp.Doorbell()
+	o.release()
+	le.PutUint32(c.out[:], 0) // bad_wr: none of none
+	if outErr := c.respond(abi.PostSendRespSize); err == nil {
+		err = outErr
+	}
+	return err
+}

@@ -1,0 +1,318 @@
+package emu
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// node is a directory or an attribute of sysfs, made when it is looked at:
+// one of dir and text is set.
+type node struct {
+	dir  func() []entry
+	find func(name string) (node, bool) // a quicker way than dir to one entry; may be nil
+	text func() (string, error)
+}
+
+func (n *node) lookup(name string) (node, bool) {
+	if n.find != nil {
+		return n.find(name)
+	}
+	list := n.dir()
+	i := slices.IndexFunc(list, func(e entry) bool { return e.name == name })
+	if i < 0 {
+		return node{}, false
+	}
+	return list[i].node, true
+}
+
+type entry struct {
+	name string
+	node node
+}
+
+func dir(list func() []entry) node { return node{dir: list} }
+
+func attribute(format string, args ...any) node {
+	return node{text: func() (string, error) { return fmt.Sprintf(format, args...) + "\n", nil }}
+}
+
+func (m *Machine) readDir(path string) ([]string, error) {
+	n, err := m.walk(path)
+	if err != nil {
+		return nil, err
+	}
+	if n.dir == nil {
+		return nil, fail(syscall.ENOTDIR, "not a directory")
+	}
+	var names []string
+	for _, e := range n.dir() {
+		names = append(names, e.name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (m *Machine) readAttribute(path string) (string, error) {
+	n, err := m.walk(path)
+	if err != nil {
+		return "", err
+	}
+	if n.text == nil {
+		return "", fail(syscall.EISDIR, "a directory")
+	}
+	return n.text()
+}
+
+// walk follows a path from the root.
+func (m *Machine) walk(path string) (node, error) {
+	if !strings.HasPrefix(path, "/") {
+		return node{}, fail(syscall.ENOENT, "the path is not absolute")
+	}
+	at := dir(m.root)
+	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if name == "" {
+			continue // the root itself
+		}
+		if at.dir == nil {
+			return node{}, fail(syscall.ENOTDIR, "something before %q is not a directory", name)
+		}
+		next, ok := at.lookup(name)
+		if !ok {
+			return node{}, fail(syscall.ENOENT, "there is no %q", name)
+		}
+		at = next
+	}
+	return at, nil
+}
+
+func one(name string, n node) func() []entry {
+	return func() []entry { return []entry{{name, n}} }
+}
+
+func (m *Machine) root() []entry {
+	return []entry{
+		{"dev", dir(one("infiniband", dir(m.devNodes)))},
+		{"sys", dir(one("class", dir(func() []entry {
+			return []entry{
+				{"infiniband", dir(m.classInfiniband)},
+				{"infiniband_verbs", dir(m.classVerbs)},
+			}
+		})))},
+	}
+}
+
+// devNodes are listed only; they open as device files, not as text.
+func (m *Machine) devNodes() []entry {
+	var list []entry
+	for _, d := range m.list() {
+		list = append(list, entry{d.node(), node{text: func() (string, error) {
+			return "", fail(syscall.ENXIO, "a device file")
+		}}})
+	}
+	return list
+}
+
+// classVerbs is /sys/class/infiniband_verbs.
+func (m *Machine) classVerbs() []entry {
+	list := []entry{{"abi_version", attribute("%d", abi.UverbsABIVersion)}}
+	for _, d := range m.list() {
+		list = append(list, entry{d.node(), dir(func() []entry {
+			return []entry{
+				{"abi_version", attribute("%d", d.providerABI())},
+				{"dev", attribute("231:%d", 192+d.minor)}, // IB_UVERBS_MAJOR, IB_UVERBS_BASE_MINOR
+				{"ibdev", attribute("%s", d.name)},
+			}
+		})})
+	}
+	return list
+}
+
+// providerABI is ib_device_ops.uverbs_abi_ver: the version of the driver's part
+// of commands.
+func (d *device) providerABI() int {
+	if abi.DriverID(d.DriverID()) == abi.DriverRXE {
+		return abi.RXEABIVersionMax
+	}
+	return 1
+}
+
+// classInfiniband is /sys/class/infiniband.
+func (m *Machine) classInfiniband() []entry {
+	var list []entry
+	for _, d := range m.list() {
+		list = append(list, entry{d.name, dir(d.sysfs)})
+	}
+	return list
+}
+
+func (d *device) sysfs() []entry {
+	fw := d.attr.FWVer
+	return []entry{
+		{"fw_ver", attribute("%d.%d.%d", fw>>32, fw>>16&0xffff, fw&0xffff)},
+		{"node_desc", attribute("%s", d.name)},
+		{"node_guid", attribute("%s", guid(d.attr.NodeGUID))},
+		{"node_type", attribute("%d: CA", abi.NodeIBCA)},
+		{"parent", attribute("%s", d.NetDev())},
+		{"sys_image_guid", attribute("%s", guid(d.attr.SysImageGUID))},
+		{"ports", dir(func() []entry {
+			var ports []entry
+			for p := uint8(1); d.portValid(p); p++ {
+				ports = append(ports, entry{strconv.Itoa(int(p)), dir(func() []entry { return d.sysfsPort(p) })})
+			}
+			return ports
+		})},
+	}
+}
+
+func guid(v uint64) string {
+	return fmt.Sprintf("%04x:%04x:%04x:%04x", v>>48, v>>32&0xffff, v>>16&0xffff, v&0xffff)
+}
+
+// sysfsPort is ports/N. An attribute whose port cannot be queried is not there.
+func (d *device) sysfsPort(port uint8) []entry {
+	list := []entry{
+		{"hw_counters", dir(func() []entry { return counters(d.Counters()) })},
+		{"qp", dir(d.sysfsQPs)},
+	}
+	a, err := d.QueryPort(port)
+	if err != nil {
+		return list
+	}
+	return append(list,
+		entry{"cap_mask", attribute("0x%08x", a.PortCapFlags)},
+		entry{"gid_attrs", dir(func() []entry {
+			return []entry{
+				{"ndevs", d.gidTable(port, a.GIDTblLen, gidNetDev)},
+				{"types", d.gidTable(port, a.GIDTblLen, gidType)},
+			}
+		})},
+		entry{"gids", d.gidTable(port, a.GIDTblLen, gidText)},
+		entry{"lid", attribute("0x%x", a.LID)},
+		entry{"lid_mask_count", attribute("%d", a.LMC)},
+		entry{"link_layer", attribute("%s", linkLayerText(a.LinkLayer))},
+		entry{"phys_state", attribute("%d: %s", a.PhysState, physStateText(a.PhysState))},
+		entry{"pkeys", dir(func() []entry {
+			var list []entry
+			for i := range int(a.PkeyTblLen) {
+				list = append(list, entry{strconv.Itoa(i), attribute("0xffff")})
+			}
+			return list
+		})},
+		entry{"sm_lid", attribute("0x%x", a.SMLID)},
+		entry{"sm_sl", attribute("%d", a.SMSL)},
+		entry{"state", attribute("%d: %s", a.State, a.State)},
+	)
+}
+
+// gidTable is a directory with a file for each place in the GID table, taken or
+// not. rxe has 1024 places.
+func (d *device) gidTable(port uint8, size uint32, text func(*GIDEntry) (string, error)) node {
+	place := func(i int) node {
+		return node{text: func() (string, error) {
+			for _, e := range d.GIDs(port) {
+				if e.Index == i {
+					return text(&e)
+				}
+			}
+			return text(nil)
+		}}
+	}
+	return node{
+		dir: func() []entry {
+			list := make([]entry, size)
+			for i := range list {
+				list[i] = entry{strconv.Itoa(i), place(i)}
+			}
+			return list
+		},
+		find: func(name string) (node, bool) {
+			i, err := strconv.ParseUint(name, 10, 32)
+			if err != nil || i >= uint64(size) || strconv.FormatUint(i, 10) != name {
+				return node{}, false
+			}
+			return place(int(i)), true
+		},
+	}
+}
+
+// gidText writes all 16 bytes out; an empty place is all zero.
+func gidText(e *GIDEntry) (string, error) {
+	gid := netip.IPv6Unspecified()
+	if e != nil {
+		gid = netip.AddrFrom16(e.GID.As16())
+	}
+	return gid.StringExpanded() + "\n", nil
+}
+
+func gidType(e *GIDEntry) (string, error) {
+	if e == nil {
+		return "", fail(syscall.EINVAL, "the place in the GID table is empty")
+	}
+	if abi.GIDType(e.Type) == abi.GIDTypeRoCEv2 {
+		return "RoCE v2\n", nil
+	}
+	return "IB/RoCE v1\n", nil
+}
+
+func gidNetDev(e *GIDEntry) (string, error) {
+	if e == nil {
+		return "", fail(syscall.EINVAL, "the place in the GID table is empty")
+	}
+	return e.NetDev + "\n", nil
+}
+
+func linkLayerText(l abi.LinkLayer) string {
+	switch l {
+	case abi.LinkLayerEthernet:
+		return "Ethernet"
+	case abi.LinkLayerInfiniBand, abi.LinkLayerUnspecified:
+		return "InfiniBand"
+	}
+	return "Unknown"
+}
+
+func physStateText(s abi.PhysState) string {
+	names := [...]string{"<unknown>", "Sleep", "Polling", "Disabled", "PortConfigurationTraining",
+		"LinkUp", "LinkErrorRecovery", "Phy Test"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return names[0]
+}
+
+func counters(list []Counter) []entry {
+	entries := make([]entry, len(list))
+	for i, c := range list {
+		entries[i] = entry{c.Name, attribute("%d", c.Value)}
+	}
+	return entries
+}
+
+// sysfsQPs is ports/N/qp, which Linux does not have: a directory for each queue
+// pair of the device, with its counters.
+func (d *device) sysfsQPs() []entry {
+	d.mu.Lock()
+	all := maps.Clone(d.qps)
+	d.mu.Unlock()
+	var list []entry
+	for n, q := range all {
+		list = append(list, entry{strconv.Itoa(int(n)), dir(one("counters", dir(q.counters)))})
+	}
+	return list
+}
+
+func (q *queuePair) counters() []entry {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.dead {
+		return nil
+	}
+	return counters(q.qp.Counters())
+}

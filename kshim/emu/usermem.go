@@ -1,0 +1,277 @@
+package emu
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// This is the only file of the package that knows where memory lies. Addresses
+// leave it as numbers and come back as numbers; here a number only selects one
+// of the slices that were announced, it is never made a pointer.
+
+// UserMemory is a process's address space as far as the kernel was told of it:
+// the ranges announced with Pin. Ranges may overlap and be announced several
+// times. Lookups take no lock and allocate nothing.
+type UserMemory struct {
+	mu     sync.Mutex               // serialises changes
+	ranges atomic.Pointer[rangeSet] // replaced as a whole, never changed
+}
+
+// rangeSet is sorted by address. maxEnd[i] is the highest end of ranges[0..i],
+// so that a search backwards among overlapping ranges knows when to stop.
+type rangeSet struct {
+	ranges []*pinned
+	maxEnd []uint64
+}
+
+// pinned is one range, held against the garbage collector until the last
+// announcement and the last region that uses it have gone.
+type pinned struct {
+	addr, end uint64
+	mem       []byte
+	pinner    runtime.Pinner
+
+	announced int // guarded by UserMemory.mu
+	users     int // guarded by UserMemory.mu: announcements and regions
+}
+
+func newUserMemory() *UserMemory {
+	m := &UserMemory{}
+	m.ranges.Store(&rangeSet{})
+	// A process that is dropped without Exit must not leave pinned memory
+	// behind, which the runtime answers with a panic.
+	runtime.SetFinalizer(m, (*UserMemory).drop)
+	return m
+}
+
+// address is where b begins.
+func address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// Pin announces buf. See kshim.File.
+func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
+	if len(buf) == 0 {
+		return 0, func() {}
+	}
+	buf = buf[:len(buf):len(buf)]
+	addr = address(buf)
+
+	m.mu.Lock()
+	p := m.exact(addr, uint64(len(buf)))
+	if p == nil {
+		p = &pinned{addr: addr, end: addr + uint64(len(buf)), mem: buf}
+		p.pinner.Pin(unsafe.SliceData(buf))
+		m.insert(p)
+	}
+	p.announced++
+	p.users++
+	m.mu.Unlock()
+
+	var once sync.Once
+	return addr, func() {
+		once.Do(func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if p.announced == 0 {
+				return // drop was quicker
+			}
+			if p.announced--; p.announced == 0 {
+				m.remove(p)
+			}
+			p.put()
+		})
+	}
+}
+
+// Slice gives the n bytes at addr, or nil when they do not lie within one
+// announced range. The bytes stay there as long as the slice is held, but their
+// owner may change or unmap them: reach them with copyIn and copyOut.
+func (m *UserMemory) Slice(addr, n uint64) []byte {
+	p := m.ranges.Load().find(addr, n)
+	if p == nil {
+		return nil
+	}
+	off := addr - p.addr
+	return p.mem[off : off+n : off+n]
+}
+
+// hold is Slice for a region: the memory stays pinned until unhold, also when
+// its announcement is withdrawn.
+func (m *UserMemory) hold(addr, n uint64) ([]byte, *pinned) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.ranges.Load().find(addr, n)
+	if p == nil {
+		return nil, nil
+	}
+	p.users++
+	off := addr - p.addr
+	return p.mem[off : off+n : off+n], p
+}
+
+func (m *UserMemory) unhold(p *pinned) {
+	m.mu.Lock()
+	p.put()
+	m.mu.Unlock()
+}
+
+// drop forgets all announcements, as when a process ends.
+func (m *UserMemory) drop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.ranges.Load().ranges {
+		p.users -= p.announced - 1
+		p.announced = 0
+		p.put()
+	}
+	m.ranges.Store(&rangeSet{})
+}
+
+// put releases one use. Preconditions: UserMemory.mu is held.
+func (p *pinned) put() {
+	if p.users--; p.users == 0 {
+		p.pinner.Unpin()
+	}
+}
+
+// exact finds a range that is announced with just these bounds.
+func (m *UserMemory) exact(addr, n uint64) *pinned {
+	s := m.ranges.Load()
+	for i := s.last(addr); i >= 0 && s.ranges[i].addr == addr; i-- {
+		if s.ranges[i].end == addr+n {
+			return s.ranges[i]
+		}
+	}
+	return nil
+}
+
+func (m *UserMemory) insert(p *pinned) {
+	old := m.ranges.Load().ranges
+	list := make([]*pinned, 0, len(old)+1)
+	at := m.ranges.Load().last(p.addr) + 1
+	list = append(append(append(list, old[:at]...), p), old[at:]...)
+	m.ranges.Store(newRangeSet(list))
+}
+
+func (m *UserMemory) remove(p *pinned) {
+	old := m.ranges.Load().ranges
+	list := make([]*pinned, 0, len(old))
+	at := slices.Index(old, p)
+	m.ranges.Store(newRangeSet(append(append(list, old[:at]...), old[at+1:]...)))
+}
+
+func newRangeSet(list []*pinned) *rangeSet {
+	s := &rangeSet{ranges: list, maxEnd: make([]uint64, len(list))}
+	var top uint64
+	for i, p := range list {
+		top = max(top, p.end)
+		s.maxEnd[i] = top
+	}
+	return s
+}
+
+// last is the index of the last range that begins at or below addr, or -1.
+func (s *rangeSet) last(addr uint64) int {
+	lo, hi := 0, len(s.ranges)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if s.ranges[mid].addr <= addr {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+func (s *rangeSet) find(addr, n uint64) *pinned {
+	end := addr + n
+	if n == 0 || end < addr {
+		return nil
+	}
+	for i := s.last(addr); i >= 0 && s.maxEnd[i] >= end; i-- {
+		if s.ranges[i].end >= end {
+			return s.ranges[i]
+		}
+	}
+	return nil
+}
+
+// copyOut copies src to user memory, copy_to_user; dst may be longer, its rest
+// is left alone. As the kernel's own writes, it is invisible to the race
+// detector: a client may share one response buffer among calls whose response
+// nobody reads. (A loop, because copy is instrumented in any case.)
+//
+//go:norace
+func copyOut(dst, src []byte) (err error) {
+	defer faulted(&err, debug.SetPanicOnFault(true))
+	for i := range src {
+		dst[i] = src[i]
+	}
+	return nil
+}
+
+// zeroOut clears user memory, clear_user.
+//
+//go:norace
+func zeroOut(dst []byte) (err error) {
+	defer faulted(&err, debug.SetPanicOnFault(true))
+	for i := range dst {
+		dst[i] = 0
+	}
+	return nil
+}
+
+// copyIn copies user memory to dst, copy_from_user.
+//
+//go:norace
+func copyIn(dst, src []byte) (err error) {
+	defer faulted(&err, debug.SetPanicOnFault(true))
+	for i := range src {
+		dst[i] = src[i]
+	}
+	return nil
+}
+
+var pageSize = uintptr(os.Getpagesize())
+
+// probe touches every page of mem and says EFAULT where it cannot be read, or
+// written if write is asked for: what get_user_pages finds out in the kernel.
+// It writes by adding nothing, atomically, to a word, so that it loses no
+// update of a program or device that is at work there. (Under the race detector
+// that word counts as written.) The word may begin before mem, within the page.
+//
+//go:norace
+//go:noinline
+func probe(mem []byte, write bool) (seen byte, err error) {
+	defer faulted(&err, debug.SetPanicOnFault(true))
+	base := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	for off := uintptr(0); off < uintptr(len(mem)); off += pageSize - (base+off)%pageSize {
+		p := unsafe.Pointer(&mem[off])
+		if write {
+			atomic.AddUint32((*uint32)(unsafe.Add(p, -int((base+off)%4))), 0)
+		} else {
+			seen ^= *(*byte)(p)
+		}
+	}
+	return seen, nil
+}
+
+// faulted is deferred by everything that touches user memory: it turns a fault
+// there into EFAULT and lets every other panic pass.
+func faulted(err *error, old bool) {
+	debug.SetPanicOnFault(old)
+	r := recover()
+	if r == nil {
+		return
+	}
+	if _, ok := r.(interface{ Addr() uintptr }); !ok {
+		panic(r)
+	}
+	*err = syscall.EFAULT
+}

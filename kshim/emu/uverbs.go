@@ -1,0 +1,224 @@
+package emu
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// uverbsFile is an open /dev/infiniband/uverbsN, struct ib_uverbs_file.
+type uverbsFile struct {
+	file
+	dev     *device
+	handles handleTable
+	rings   rings
+	state   atomic.Int32 // one of the states below
+
+	// life is held for reading by every command but the hot ones, which hold
+	// an object instead, so that the end of the file waits for them and none
+	// comes after (hw_destroy_rwsem).
+	life sync.RWMutex
+
+	mu       sync.Mutex
+	context  bool                    // guarded by mu: GET_CONTEXT has succeeded
+	async    *eventFile              // guarded by mu: the default asynchronous file
+	fatal    *source                 // guarded by mu: DEVICE_FATAL
+	channels map[*eventFile]struct{} // guarded by mu: completion channels
+}
+
+const (
+	fileOpen   int32 = iota
+	fileGone         // its device was unregistered
+	fileClosed       // closed by its owner
+)
+
+var _ kshim.File = (*uverbsFile)(nil)
+
+func newUverbsFile(p *Process, path string, d *device) *uverbsFile {
+	return &uverbsFile{file: newFile(p, path), dev: d, channels: map[*eventFile]struct{}{}}
+}
+
+func (d *device) attach(f *uverbsFile) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.gone {
+		return fail(syscall.ENXIO, "the device was unregistered")
+	}
+	d.files[f] = struct{}{}
+	return nil
+}
+
+func (d *device) detach(f *uverbsFile) {
+	d.mu.Lock()
+	delete(d.files, f)
+	d.mu.Unlock()
+}
+
+// usable says why a call cannot be served, if it cannot.
+func (f *uverbsFile) usable() error {
+	switch f.state.Load() {
+	case fileOpen:
+		return nil
+	case fileGone:
+		return fail(syscall.EIO, "the device was unregistered")
+	default:
+		return errClosed
+	}
+}
+
+// enter begins a command that may touch anything of the file; leave ends it.
+func (f *uverbsFile) enter() error {
+	f.life.RLock()
+	if err := f.usable(); err != nil {
+		f.life.RUnlock()
+		return err
+	}
+	return nil
+}
+
+func (f *uverbsFile) leave() { f.life.RUnlock() }
+
+// hasContext is ib_uverbs_get_ucontext: EINVAL before GET_CONTEXT.
+func (f *uverbsFile) hasContext() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.context {
+		return fail(syscall.EINVAL, "GET_CONTEXT comes first")
+	}
+	return nil
+}
+
+// Write is one command. See kshim.File.
+func (f *uverbsFile) Write(cmd []byte) (int, error) {
+	if err := f.usable(); err != nil {
+		return 0, explain(err, "write", f.path)
+	}
+	c := newCall(f)
+	defer c.free()
+	err := c.fetchWrite(cmd)
+	if err == nil {
+		err = c.run()
+	}
+	if err != nil {
+		return 0, explain(err, c.name(), f.path)
+	}
+	return len(cmd), nil
+}
+
+// Ioctl is RDMA_VERBS_IOCTL. See kshim.File.
+func (f *uverbsFile) Ioctl(arg []byte) error {
+	if err := f.usable(); err != nil {
+		return explain(err, "ioctl", f.path)
+	}
+	c := newCall(f)
+	defer c.free()
+	if err := c.ioctl(arg); err != nil {
+		return explain(err, c.name(), f.path)
+	}
+	return nil
+}
+
+// Mmap maps a queue, once. See kshim.File.
+func (f *uverbsFile) Mmap(offset uint64, length int) ([]byte, error) {
+	if err := f.enter(); err != nil {
+		return nil, explain(err, "mmap", f.path)
+	}
+	defer f.leave()
+	err := f.hasContext()
+	var ring []byte
+	if err == nil {
+		ring, err = f.rings.take(offset, length)
+	}
+	if err != nil {
+		return nil, explain(err, "mmap", f.path)
+	}
+	f.proc.maps.add(ring)
+	return ring, nil
+}
+
+// Read has no meaning here: EINVAL, as for any file without a read operation.
+func (f *uverbsFile) Read(context.Context, []byte) (int, error) {
+	if err := f.usable(); err != nil {
+		return 0, explain(err, "read", f.path)
+	}
+	return 0, f.refuse("read", syscall.EINVAL)
+}
+
+// Close ends the file and what it owns. See kshim.File.
+func (f *uverbsFile) Close() error {
+	f.shut(func() {
+		f.state.Store(fileClosed)
+		f.teardown(false)
+		f.dev.detach(f)
+	})
+	return nil
+}
+
+// disassociate is what a file sees of its device's end: DEVICE_FATAL, then
+// nothing (ib_uverbs_free_hw_resources).
+func (f *uverbsFile) disassociate() {
+	if f.state.CompareAndSwap(fileOpen, fileGone) {
+		f.mu.Lock()
+		fatal := f.fatal
+		f.mu.Unlock()
+		if fatal != nil {
+			fatal.post()
+		}
+	}
+	// Also when Close was quicker: the device must not end before it is done.
+	f.teardown(true)
+}
+
+// teardown destroys what the file owns (uverbs_destroy_ufile_hw). Preconditions:
+// state is no longer fileOpen.
+func (f *uverbsFile) teardown(keepEvents bool) {
+	// Behind this lock no command is running but hot ones, and none will
+	// start; a hot one holds the object that it is about, which end waits for.
+	f.life.Lock()
+	defer f.life.Unlock()
+	for k := range numKinds {
+		for _, o := range f.handles.all(k) {
+			_ = o.end(true) // ENOENT: the other of Close and disassociate was quicker
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.async != nil {
+		f.async.abandon(keepEvents)
+	}
+	for ch := range f.channels {
+		ch.abandon(keepEvents)
+	}
+	clear(f.channels)
+}
+
+// forget is told that one of the file's channels was closed.
+func (f *uverbsFile) forget(ch *eventFile) {
+	f.mu.Lock()
+	delete(f.channels, ch)
+	f.mu.Unlock()
+}
+
+// setContext makes the file usable: GET_CONTEXT's last step.
+func (f *uverbsFile) setContext(async *eventFile) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.context {
+		return fail(syscall.EINVAL, "the file has a context")
+	}
+	f.context = true
+	f.async = async
+	f.fatal = &source{queue: async.queue, event: abi.EventDeviceFatal}
+	return nil
+}
+
+// asyncQueue is where objects made now report to.
+func (f *uverbsFile) asyncQueue() *eventQueue {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.async.queue
+}
