@@ -1,0 +1,267 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Context is an open device: one uverbs file, its asynchronous event file and one completion channel. Its methods, and those
+// of everything made from it, are safe for concurrent use.
+type Context struct {
+	kernel kshim.Kernel
+	info   DeviceInfo
+	prov   provider
+	cmd    *commander
+	async  kshim.File
+	comp   kshim.File
+	compFD int32
+	maxMsg uint32 // of port 1; the same on every port of the devices we know
+
+	readers sync.WaitGroup
+	done    chan struct{} // closed when Close begins
+	nextKey atomic.Uint64 // user handles, and generations of queue pairs
+
+	ctl    sync.RWMutex // shared by control calls, exclusive in Close
+	closed bool         // guarded by ctl
+
+	mu  sync.Mutex // guards the tables
+	pds map[*PD]struct{}
+	mrs map[*MR]struct{}
+	cqs map[uint64]*CQ // by user handle
+	qps map[uint64]*QP // by user handle
+}
+
+// Open opens a device by its name. A name that is not there is ENODEV; a device of a driver that is not spoken here is
+// EPROTONOSUPPORT.
+func Open(k kshim.Kernel, device string) (*Context, error) {
+	fail := func(err error) (*Context, error) {
+		return nil, &Error{Op: "open", Object: device, Err: err}
+	}
+	info, err := findDevice(k, device)
+	if err != nil {
+		return fail(err)
+	}
+	prov, err := providerFor(info)
+	if err != nil {
+		return fail(err)
+	}
+	file, err := k.Open(info.Node)
+	if err != nil {
+		return fail(err)
+	}
+	c := &Context{
+		kernel: k, info: info, prov: prov, cmd: newCommander(file, prov.driver()),
+		done: make(chan struct{}),
+		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{},
+	}
+	if err := c.start(); err != nil {
+		c.closeFiles()
+		return fail(err)
+	}
+	c.readers.Go(c.readCompletions)
+	c.readers.Go(c.readAsync)
+	return c, nil
+}
+
+// start makes the kernel's side of the context and its event files.
+func (c *Context) start() error {
+	resp, err := c.cmd.getContext()
+	if errors.Is(err, syscall.EINVAL) {
+		return fmt.Errorf("%w: %w", errDriver, err) // the kernel compares the driver's number
+	}
+	if err != nil {
+		return fmt.Errorf("GET_CONTEXT: %w", err)
+	}
+	c.info.Driver = c.prov.driver()
+	if c.async, err = c.kernel.Adopt(int32(resp.AsyncFD)); err != nil {
+		return fmt.Errorf("asynchronous event file: %w", err)
+	}
+	if c.compFD, err = c.cmd.createCompChannel(); err != nil {
+		return fmt.Errorf("CREATE_COMP_CHANNEL: %w", err)
+	}
+	if c.comp, err = c.kernel.Adopt(c.compFD); err != nil {
+		return fmt.Errorf("completion channel: %w", err)
+	}
+	port, err := c.cmd.queryPort(1)
+	if err != nil {
+		return fmt.Errorf("QUERY_PORT: %w", err)
+	}
+	c.maxMsg = port.MaxMsgSz
+	return nil
+}
+
+// Device is what is known of the device without asking it.
+func (c *Context) Device() DeviceInfo { return c.info }
+
+// begin enters a control call; end leaves it. Close waits for those that are inside.
+func (c *Context) begin() error {
+	c.ctl.RLock()
+	if c.closed {
+		c.ctl.RUnlock()
+		return errClosed
+	}
+	return nil
+}
+
+func (c *Context) end() { c.ctl.RUnlock() }
+
+// call runs f as a control call and names its error.
+func (c *Context) call(op, object string, f func() error) error {
+	err := c.begin()
+	if err == nil {
+		err = f()
+		c.end()
+	}
+	if err != nil {
+		return &Error{Op: op, Object: object, Err: err}
+	}
+	return nil
+}
+
+// QueryDevice asks for the device's limits.
+func (c *Context) QueryDevice() (attr DeviceAttr, err error) {
+	err = c.call("query device", c.info.Name, func() (err error) {
+		attr, err = c.cmd.queryDevice()
+		return err
+	})
+	return attr, err
+}
+
+// QueryPort asks for the state of a port; ports count from 1. A port that does not exist is EINVAL.
+func (c *Context) QueryPort(port uint8) (attr PortAttr, err error) {
+	err = c.call("query port", fmt.Sprintf("%s port %d", c.info.Name, port), func() (err error) {
+		attr, err = c.cmd.queryPort(port)
+		return err
+	})
+	return attr, err
+}
+
+// GIDs reads the valid entries of a port's GID table.
+func (c *Context) GIDs(port uint8) (list []GID, err error) {
+	err = c.call("query GID table", fmt.Sprintf("%s port %d", c.info.Name, port), func() (err error) {
+		list, err = c.gids(port)
+		return err
+	})
+	return list, err
+}
+
+// Counters reads the counters of port 1. A device without any has an empty list.
+func (c *Context) Counters() (list []Counter, err error) {
+	err = c.call("read counters", c.info.Name, func() (err error) {
+		list, err = readCounters(c.kernel, sysIB+"/"+c.info.Name+"/ports/1/hw_counters")
+		if errors.Is(err, syscall.ENOENT) {
+			return nil
+		}
+		return err
+	})
+	return list, err
+}
+
+// Close destroys everything that was made from the context, in dependency order, and closes it. Waiters wake with
+// net.ErrClosed; every later call answers net.ErrClosed and EBADF. A second Close does nothing.
+func (c *Context) Close() error {
+	c.ctl.Lock()
+	defer c.ctl.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	close(c.done)
+	var errs []error
+	for _, qp := range c.allQPs() {
+		errs = append(errs, qp.destroy(errClosed))
+	}
+	for _, cq := range c.allCQs() {
+		errs = append(errs, cq.destroy(errClosed))
+	}
+	for mr := range c.mrs {
+		errs = append(errs, mr.dereg())
+	}
+	for pd := range c.pds {
+		errs = append(errs, pd.dealloc())
+	}
+	c.closeFiles()
+	c.readers.Wait()
+	c.abandon()
+	if err := errors.Join(errs...); err != nil {
+		return &Error{Op: "close", Object: c.info.Name, Err: err}
+	}
+	return nil
+}
+
+// closeFiles closes the files, the device last: it frees what the kernel still holds.
+func (c *Context) closeFiles() {
+	if c.comp != nil {
+		c.comp.Close()
+	}
+	if c.async != nil {
+		c.async.Close()
+	}
+	c.cmd.file.Close()
+	c.cmd.release()
+}
+
+// abandon drops what could not be destroyed one by one: the kernel let go of it when the file was closed.
+func (c *Context) abandon() {
+	for _, qp := range c.allQPs() {
+		qp.drop(errClosed)
+	}
+	for _, cq := range c.allCQs() {
+		cq.drop(errClosed)
+	}
+	for mr := range c.mrs {
+		mr.drop()
+	}
+	clear(c.pds)
+}
+
+func (c *Context) allQPs() []*QP {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*QP, 0, len(c.qps))
+	for _, qp := range c.qps {
+		list = append(list, qp)
+	}
+	return list
+}
+
+func (c *Context) allCQs() []*CQ {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*CQ, 0, len(c.cqs))
+	for _, cq := range c.cqs {
+		list = append(list, cq)
+	}
+	return list
+}
+
+// gids asks by ioctl, or sysfs where the kernel has no such ioctl.
+func (c *Context) gids(port uint8) ([]GID, error) {
+	attr, err := c.cmd.queryPort(port)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := c.cmd.queryDevice()
+	if err != nil {
+		return nil, err
+	}
+	// The table holds the entries of all ports. The ioctl's length is 16 bits wide.
+	entries := min(max(int(attr.GIDTblLen), 1)*max(int(dev.PhysPortCnt), 1), 0xffff/abi.GIDEntrySize)
+	table := make([]byte, entries*abi.GIDEntrySize)
+	addr, release := c.cmd.file.Pin(table)
+	defer release()
+	n, err := c.cmd.queryGIDTable(table, addr)
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EPROTONOSUPPORT) {
+		return sysfsGIDs(c.kernel, c.info.Name, port)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseGIDs(table, n, port)
+}

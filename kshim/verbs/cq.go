@@ -1,0 +1,328 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// CQ is a completion queue. Any number of queue pairs of the context may share it.
+type CQ struct {
+	ctx    *Context
+	key    uint64 // user handle
+	handle uint32
+	cqe    int
+
+	soft     atomic.Int32 // receives that the client itself has to flush, in all queue pairs
+	suspects atomic.Int32 // queue pairs that may be in ERR unnoticed
+
+	mu   sync.Mutex // guards what follows
+	q    *compQueue
+	qps  map[uint32]*QP // by generation
+	last struct {
+		gen uint32
+		qp  *QP
+	} // whose completion came last
+	err  error // Poll's answer when nothing is left: destroyed, closed, overrun
+	gone bool  // destroyed
+
+	armMu sync.Mutex  // held during the arming command
+	armed atomic.Bool // an event for any completion will come or is on its way
+
+	wakeMu sync.Mutex
+	wakeCh chan struct{} // closed to wake all waiters; nil when there is none
+}
+
+// CreateCQ makes a completion queue with room for cqe completions at least. It overruns, and then fails for good, when more
+// are outstanding: give it the sum of the depths of the queues that it serves. cqe outside the device's limits is EINVAL.
+func (c *Context) CreateCQ(cqe int) (*CQ, error) {
+	cq := &CQ{ctx: c, cqe: cqe, qps: map[uint32]*QP{}, key: c.nextKey.Add(1)}
+	err := c.call("create CQ", fmt.Sprintf("%d entries", cqe), func() (err error) {
+		if cqe < 1 || cqe > maxQueued {
+			return errArgument
+		}
+		// In the table first: an event may come before the create command returns.
+		c.mu.Lock()
+		c.cqs[cq.key] = cq
+		c.mu.Unlock()
+		cq.mu.Lock()
+		defer cq.mu.Unlock()
+		cq.handle, cq.q, err = c.prov.createCQ(c.cmd, &abi.CreateCQ{UserHandle: cq.key, CQE: uint32(cqe), CompChannel: c.compFD})
+		if err != nil {
+			c.mu.Lock()
+			delete(c.cqs, cq.key)
+			c.mu.Unlock()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cq, nil
+}
+
+// Cap is how many completions were asked room for.
+func (cq *CQ) Cap() int { return cq.cqe }
+
+// Destroy frees the queue. EBUSY while queue pairs use it, EBADF the second time. Waiters wake with EBADF.
+func (cq *CQ) Destroy() error {
+	return cq.ctx.call("destroy CQ", "", func() error { return cq.destroy(errDestroyed) })
+}
+
+func (cq *CQ) destroy(why error) error {
+	cq.mu.Lock()
+	gone := cq.gone
+	cq.gone = true // only one caller may go on
+	cq.mu.Unlock()
+	if gone {
+		return errDestroyed
+	}
+	if err := cq.ctx.cmd.destroyCQ(cq.handle); err != nil {
+		cq.mu.Lock()
+		cq.gone = false
+		cq.mu.Unlock()
+		return err
+	}
+	cq.drop(why)
+	return nil
+}
+
+// drop lets go of what the client holds.
+func (cq *CQ) drop(why error) {
+	cq.ctx.mu.Lock()
+	delete(cq.ctx.cqs, cq.key)
+	cq.ctx.mu.Unlock()
+	cq.mu.Lock()
+	cq.gone = true
+	cq.err = why
+	cq.q.close()
+	cq.q = nil
+	cq.mu.Unlock()
+	cq.wake()
+}
+
+// fail makes Poll answer err once nothing is left.
+func (cq *CQ) fail(err error) {
+	cq.mu.Lock()
+	if cq.err == nil {
+		cq.err = err
+	}
+	cq.mu.Unlock()
+	cq.wake()
+}
+
+// Poll takes completions out, oldest first, at most len(wc), and returns how many. None is 0 and no error. An error comes
+// only when nothing is left to take: EOVERFLOW when completions were lost, EBADF when the queue was destroyed, also
+// net.ErrClosed when the context was closed, EIO when the device failed or the ring is not sound. wc beyond the count may have
+// been written to.
+func (cq *CQ) Poll(wc []WC) (int, error) {
+	cq.mu.Lock()
+	n, failed, err := cq.poll(wc)
+	cq.mu.Unlock()
+	if failed != nil {
+		failed.kick()
+	}
+	return n, err
+}
+
+// poll also returns a queue pair whose receives the kernel must be reminded of.
+func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
+	if cq.q == nil {
+		return 0, nil, cq.err
+	}
+	for n < len(wc) && failed == nil {
+		ok, err := cq.q.next(&wc[n])
+		if err != nil {
+			cq.err = err
+			break
+		}
+		if !ok {
+			break
+		}
+		qp, kept, ok := cq.resolve(&wc[n])
+		if !ok {
+			cq.err = errCorrupt
+			continue
+		}
+		if !kept {
+			continue
+		}
+		if wc[n].Status != abi.WCSuccess && qp.learnError() {
+			failed = qp
+		}
+		n++
+	}
+	cq.q.release()
+	if cq.soft.Load() > 0 {
+		if n < len(wc) && failed == nil {
+			n += cq.flush(wc[n:])
+		}
+		if n > 0 && cq.soft.Load() > 0 {
+			cq.wake() // what is left may have become deliverable, and no event will tell another waiter
+		}
+	}
+	if n > 0 || len(wc) == 0 {
+		return n, failed, nil
+	}
+	return 0, failed, cq.err
+}
+
+// resolve turns a completion as the kernel left it into the caller's: kept is false for one of a queue pair that is gone, ok
+// false for one of a work request that is not outstanding.
+func (cq *CQ) resolve(wc *WC) (qp *QP, kept, ok bool) {
+	recv, gen, seq := splitID(wc.ID)
+	if qp = cq.last.qp; qp == nil || cq.last.gen != gen {
+		if qp = cq.qps[gen]; qp == nil {
+			return nil, false, true
+		}
+		cq.last.gen, cq.last.qp = gen, qp
+	}
+	if !recv && qp.sendCQ == cq {
+		return qp, true, qp.sendDone(wc, seq)
+	}
+	if recv && qp.recvCQ == cq {
+		return qp, true, qp.recvDone(wc, seq)
+	}
+	return qp, false, false
+}
+
+// flush completes receives that were posted in ERR and never reached the kernel.
+func (cq *CQ) flush(wc []WC) int {
+	n := 0
+	for _, qp := range cq.qps {
+		if n == len(wc) {
+			break
+		}
+		if qp.recvCQ == cq {
+			n += qp.flushSoft(wc[n:])
+		}
+	}
+	return n
+}
+
+// attach enters a queue pair under a generation; free is false if another has it.
+func (cq *CQ) attach(qp *QP, gen uint32) (free bool, err error) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.gone {
+		return false, errDestroyed
+	}
+	if other := cq.qps[gen]; other != nil && other != qp {
+		return false, nil
+	}
+	cq.qps[gen] = qp
+	return true, nil
+}
+
+func (cq *CQ) detach(gen uint32) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	delete(cq.qps, gen)
+	cq.last.qp = nil
+}
+
+// Arm asks for one event, REQ_NOTIFY_CQ: with solicitedOnly for the next completion of a message sent with SendSolicited, or
+// of a failed request, else for the next of any. Wait does so by itself; an event wakes all who wait.
+func (cq *CQ) Arm(solicitedOnly bool) error {
+	return cq.ctx.call("arm CQ", "", func() error { return cq.ctx.cmd.reqNotifyCQ(cq.handle, solicitedOnly) })
+}
+
+// arm makes sure that an event will come for any completion from now on.
+func (cq *CQ) arm() error {
+	cq.armMu.Lock()
+	defer cq.armMu.Unlock()
+	if cq.armed.Swap(true) { // before the command, so that an event right after it is not overwritten
+		return nil
+	}
+	err := cq.Arm(false)
+	if err != nil {
+		cq.armed.Store(false)
+	}
+	return err
+}
+
+// event is what the completion channel's reader calls.
+func (cq *CQ) event() {
+	cq.armed.Store(false)
+	cq.wake()
+}
+
+// wake wakes all waiters: each polls again.
+func (cq *CQ) wake() {
+	cq.wakeMu.Lock()
+	defer cq.wakeMu.Unlock()
+	if cq.wakeCh != nil {
+		close(cq.wakeCh)
+		cq.wakeCh = nil
+	}
+}
+
+// waiter returns the channel that the next wake closes.
+func (cq *CQ) waiter() <-chan struct{} {
+	cq.wakeMu.Lock()
+	defer cq.wakeMu.Unlock()
+	if cq.wakeCh == nil {
+		cq.wakeCh = make(chan struct{})
+	}
+	return cq.wakeCh
+}
+
+// Wait is Poll that waits until there is at least one completion. It returns ctx.Err() when ctx ends first; the completions
+// then stay in the queue. A wc of length 0 returns at once. Several may wait on one queue.
+func (cq *CQ) Wait(ctx context.Context, wc []WC) (int, error) {
+	if len(wc) == 0 {
+		return 0, nil
+	}
+	for {
+		if n, err := cq.Poll(wc); n > 0 || err != nil {
+			return n, err
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		woken := cq.waiter()
+		if err := cq.arm(); err != nil {
+			cq.wake() // those who relied on this arming must try themselves
+			if n, perr := cq.Poll(wc); n > 0 || perr != nil {
+				return n, perr
+			}
+			return 0, err
+		}
+		// The kernel does not tell of completions that came before it was armed.
+		if n, err := cq.Poll(wc); n > 0 || err != nil {
+			return n, err
+		}
+		if cq.suspects.Load() > 0 && cq.questionSuspects() {
+			continue
+		}
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// questionSuspects asks the kernel for the state of queue pairs that may have gone to ERR without a completion. It reports
+// whether one had.
+func (cq *CQ) questionSuspects() bool {
+	var list []*QP
+	cq.mu.Lock()
+	for _, qp := range cq.qps {
+		if qp.recvCQ == cq && qp.suspect.Swap(false) {
+			cq.suspects.Add(-1)
+			list = append(list, qp)
+		}
+	}
+	cq.mu.Unlock()
+	found := false
+	for _, qp := range list {
+		if attr, err := qp.Query(); err == nil && attr.State == abi.QPSErr {
+			found = true
+		}
+	}
+	return found
+}

@@ -1,0 +1,30 @@
+// Package verbs is the client of the kernel's RDMA interface: device discovery, contexts, protection domains, memory
+// regions, completion queues and queue pairs, in pure Go.
+//
+// It is written once against kshim.Kernel. Whether the real kernel answers (kshim/host) or the emulated one (kshim/emu) it
+// does not know; it imports neither, and holds to what Linux does. It offers no handles (uapi does that), makes no
+// connections (kshim/cm) and prints nothing.
+//
+// How a command passes: a method checks its object, a function in commands.go names the command's structures (kshim/abi),
+// invoke puts them into the context's pinned scratch memory and gives them to RDMA_VERBS_IOCTL's INVOKE_WRITE. The kernel
+// refuses write() from a thread whose credentials have changed, so write() is left to the one call whose cost matters, the
+// doorbell, with the ioctl behind it.
+//
+// How a work request passes: Post checks the queue pair's state and the room, encodes the request into the send queue
+// (kshim/ring), publishes it and rings the doorbell. Poll takes the completion out of the completion queue's ring without a
+// system call. Neither allocates.
+//
+// What the kernel leaves to its client is done here:
+//   - rxe rounds a queue's depth up; full means here exactly the depth that was asked for.
+//   - A completion with an error status carries only the work request's id. The id in the ring is this package's own: direction,
+//     generation of the queue pair and sequence number; the caller's id, the opcode and the room in the queue come from there.
+//   - Completions of a queue pair that was destroyed or reset are dropped: their generation is gone.
+//   - A failed doorbell would leave its request published, so the state is checked before the index moves.
+//   - Linux does not flush a receive posted in ERR. Such receives stay here and are completed with WR_FLUSH_ERR, after those
+//     that the kernel has. That a queue pair is in ERR is learnt from Modify, from its first error completion, from an asynchronous
+//     event, or by asking, when Wait is about to block on a receive queue that was empty when it was posted to.
+//   - A completion queue that overran says so in an asynchronous event: Poll returns the error once the ring is empty.
+//
+// Locks, outermost first: Context.ctl (shared by every control call, exclusive in Close), QP.modify, CQ.mu, and then one of
+// the two work queues' mu; the scratch memory's lock is innermost. No lock is held while waiting for an event.
+package verbs

@@ -1,0 +1,88 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// readCompletions hands the events of the completion channel to their completion queues until Close.
+func (c *Context) readCompletions() {
+	err := readEvents(c.comp, abi.CompEventSize, func(b []byte) {
+		var ev abi.CompEvent
+		if ev.Parse(b) != nil {
+			return
+		}
+		if cq := c.lookupCQ(ev.CQHandle); cq != nil {
+			cq.event()
+		}
+	})
+	c.broken(err)
+}
+
+// readAsync hands asynchronous events to their objects until Close. Events for objects that are gone are ignored: the
+// element is a number of ours, never a pointer.
+func (c *Context) readAsync() {
+	err := readEvents(c.async, abi.AsyncEventSize, func(b []byte) {
+		var ev abi.AsyncEvent
+		if ev.Parse(b) != nil {
+			return
+		}
+		c.asyncEvent(&ev)
+	})
+	c.broken(err)
+}
+
+func (c *Context) asyncEvent(ev *abi.AsyncEvent) {
+	switch ev.EventType {
+	case abi.EventCQErr:
+		if cq := c.lookupCQ(ev.Element); cq != nil {
+			cq.fail(errOverrun)
+		}
+	case abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr:
+		c.mu.Lock()
+		qp := c.qps[ev.Element]
+		c.mu.Unlock()
+		if qp != nil && qp.learnError() {
+			qp.kick()
+		}
+	case abi.EventDeviceFatal:
+		for _, cq := range c.allCQs() {
+			cq.fail(errFatal)
+		}
+	}
+}
+
+// readEvents reads until the file fails; one read is one event.
+func readEvents(f kshim.File, size int, event func([]byte)) error {
+	buf := make([]byte, size)
+	for {
+		n, err := f.Read(context.Background(), buf)
+		if err != nil {
+			return err
+		}
+		event(buf[:n])
+	}
+}
+
+// broken is the end of an event file. Unless the context is closing, nobody would wake up any more: every completion queue fails.
+func (c *Context) broken(err error) {
+	select {
+	case <-c.done:
+		return
+	default:
+	}
+	err = fmt.Errorf("event file: %w", errors.Join(err, errFatal))
+	for _, cq := range c.allCQs() {
+		cq.fail(err)
+	}
+}
+
+func (c *Context) lookupCQ(key uint64) *CQ {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cqs[key]
+}

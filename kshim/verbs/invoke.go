@@ -1,0 +1,129 @@
+package verbs
+
+import (
+	"sync"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Places in the scratch memory. Everything the kernel reads or writes in a command lies here, announced once.
+const (
+	scratchArg  = 0    // ioctl header and attributes
+	scratchIn   = 512  // the command's request
+	scratchOut  = 1024 // its response
+	scratchUHW  = 2048 // the driver's part of the response
+	scratchSize = 4096
+
+	maxAttrs = (scratchIn - scratchArg - abi.IoctlHdrSize) / abi.IoctlAttrSize
+)
+
+// commander gives commands to one open device file.
+type commander struct {
+	file   kshim.File
+	driver abi.DriverID
+
+	mu      sync.Mutex // guards mem
+	mem     []byte
+	addr    uint64
+	release func()
+}
+
+func newCommander(file kshim.File, driver abi.DriverID) *commander {
+	c := &commander{file: file, driver: driver, mem: make([]byte, scratchSize)}
+	c.addr, c.release = file.Pin(c.mem)
+	return c
+}
+
+// block is a structure and its size; the zero block is none.
+type block struct {
+	s    abi.Struct
+	size int
+}
+
+// attrs builds the attributes of an ioctl.
+type attrs struct {
+	b []byte // the ioctl's argument, header first
+	n int
+}
+
+func (a *attrs) add(attr abi.IoctlAttr) {
+	attr.Flags = abi.AttrFMandatory
+	attr.Put(a.b[abi.IoctlHdrSize+a.n*abi.IoctlAttrSize:])
+	a.n++
+}
+
+// in adds input that lies at addr: up to 8 bytes are copied into the attribute.
+func (a *attrs) in(id abi.AttrID, b []byte, addr uint64) {
+	attr := abi.IoctlAttr{AttrID: id, Len: uint16(len(b)), Data: addr}
+	if len(b) <= abi.AttrInlineMax {
+		attr.Data = 0
+		for i, x := range b {
+			attr.Data |= uint64(x) << (8 * i)
+		}
+	}
+	a.add(attr)
+}
+
+func (a *attrs) value(id abi.AttrID, size uint16, v uint64) {
+	a.add(abi.IoctlAttr{AttrID: id, Len: size, Data: v})
+}
+
+func (a *attrs) out(id abi.AttrID, addr uint64, size int) {
+	a.add(abi.IoctlAttr{AttrID: id, Len: uint16(size), Data: addr})
+}
+
+// finish writes the header and returns the whole argument.
+func (a *attrs) finish(object abi.ObjectID, method abi.MethodID, driver abi.DriverID) []byte {
+	arg := a.b[:abi.IoctlHdrSize+a.n*abi.IoctlAttrSize]
+	hdr := abi.IoctlHdr{
+		Length: uint16(len(arg)), ObjectID: object, MethodID: method, NumAttrs: uint16(a.n), DriverID: driver,
+	}
+	hdr.Put(arg)
+	return arg
+}
+
+// invoke carries one write() command by ioctl: request in, response out, and the driver's part of the response uhw.
+func (c *commander) invoke(cmd abi.Command, in, out, uhw block) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.mem)
+	req := c.mem[scratchIn : scratchIn+in.size]
+	in.s.Put(req)
+	a := attrs{b: c.mem[scratchArg:scratchIn]}
+	a.in(abi.AttrCoreIn, req, c.addr+scratchIn)
+	if out.size > 0 {
+		a.out(abi.AttrCoreOut, c.addr+scratchOut, out.size)
+	}
+	a.value(abi.AttrWriteCmd, 8, uint64(cmd))
+	if uhw.size > 0 {
+		a.out(abi.AttrUHWOut, c.addr+scratchUHW, uhw.size)
+	}
+	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, abi.MethodInvokeWrite, c.driver)); err != nil {
+		return err
+	}
+	if out.size > 0 {
+		if err := out.s.Parse(c.mem[scratchOut : scratchOut+out.size]); err != nil {
+			return err
+		}
+	}
+	if uhw.size > 0 {
+		return uhw.s.Parse(c.mem[scratchUHW : scratchUHW+uhw.size])
+	}
+	return nil
+}
+
+// ioctl calls another method of the device; build adds its attributes, and done reads the 8 bytes at scratchOut that one
+// of them may have named.
+func (c *commander) ioctl(method abi.MethodID, build func(a *attrs, out uint64), done func(out []byte)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.mem)
+	a := attrs{b: c.mem[scratchArg:scratchIn]}
+	build(&a, c.addr+scratchOut)
+	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, method, c.driver)); err != nil {
+		return err
+	}
+	done(c.mem[scratchOut:scratchUHW])
+	return nil
+}

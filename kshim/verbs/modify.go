@@ -1,0 +1,130 @@
+package verbs
+
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Modify sets the attributes that mask names; with QPMaskState it moves the queue pair to attr.State. The kernel checks the
+// transition and its mask (EINVAL). In RESET all that was outstanding is forgotten, without completions, and the queue pair can
+// be used again; in ERR everything is flushed.
+func (qp *QP) Modify(attr *QPAttr, mask abi.QPAttrMask) error {
+	return qp.ctx.call("modify", qp.name(), func() error {
+		qp.modify.Lock()
+		defer qp.modify.Unlock()
+		if qp.gone {
+			return errDestroyed
+		}
+		req := modifyRequest(qp.handle, attr, mask)
+		switch {
+		case mask&abi.QPMaskState == 0:
+			return qp.ctx.cmd.modifyQP(&req)
+		case attr.State == abi.QPSReset:
+			return qp.toReset(&req)
+		case attr.State == abi.QPSErr:
+			return qp.toError(&req)
+		}
+		return qp.toState(&req, attr.State)
+	})
+}
+
+func modifyRequest(handle uint32, attr *QPAttr, mask abi.QPAttrMask) abi.ModifyQP {
+	return abi.ModifyQP{
+		Dest: attr.AV, AltDest: attr.AltAV, QPHandle: handle, AttrMask: mask, QKey: attr.QKey, RQPSN: attr.RQPSN, SQPSN: attr.SQPSN,
+		DestQPNum: attr.DestQPNum, QPAccessFlags: attr.AccessFlags, PkeyIndex: attr.PkeyIndex, AltPkeyIndex: attr.AltPkeyIndex,
+		QPState: attr.State, CurQPState: attr.CurState, PathMTU: attr.PathMTU, PathMigState: attr.PathMigState,
+		EnSQDAsyncNotify: attr.EnSQDAsyncNotify, MaxRdAtomic: attr.MaxRdAtomic, MaxDestRdAtomic: attr.MaxDestRdAtomic,
+		MinRNRTimer: attr.MinRNRTimer, PortNum: attr.PortNum, Timeout: attr.Timeout, RetryCnt: attr.RetryCnt,
+		RNRRetry: attr.RNRRetry, AltPortNum: attr.AltPortNum, AltTimeout: attr.AltTimeout,
+	}
+}
+
+// setState records a state unless the present one is no longer from: a poller may have learnt of an error meanwhile.
+func (qp *QP) setState(from, to abi.QPState) {
+	qp.sq.mu.Lock()
+	qp.rq.mu.Lock()
+	qp.state.CompareAndSwap(uint32(from), uint32(to))
+	qp.rq.mu.Unlock()
+	qp.sq.mu.Unlock()
+}
+
+func (qp *QP) toState(req *abi.ModifyQP, to abi.QPState) error {
+	from := qp.State()
+	if err := qp.ctx.cmd.modifyQP(req); err != nil {
+		return err
+	}
+	qp.setState(from, to)
+	return nil
+}
+
+// toReset keeps everybody off the rings, whose indices the kernel zeroes.
+func (qp *QP) toReset(req *abi.ModifyQP) error {
+	from := qp.State()
+	qp.setState(from, abi.QPSReset)
+	if qp.State() != abi.QPSReset { // it had just turned to ERR
+		from = abi.QPSErr
+		qp.setState(from, abi.QPSReset)
+	}
+	if err := qp.ctx.cmd.modifyQP(req); err != nil {
+		qp.setState(abi.QPSReset, from)
+		return err
+	}
+	qp.detach()
+	qp.sq.mu.Lock()
+	qp.send.reset()
+	qp.sq.mu.Unlock()
+	qp.rq.mu.Lock()
+	qp.recv.reset()
+	qp.rq.mu.Unlock()
+	return qp.attach()
+}
+
+func (qp *QP) toError(req *abi.ModifyQP) error {
+	qp.rq.mu.Lock()
+	before := qp.ringEnd
+	qp.rq.mu.Unlock()
+	if err := qp.ctx.cmd.modifyQP(req); err != nil {
+		return err
+	}
+	qp.sq.mu.Lock()
+	qp.rq.mu.Lock()
+	qp.state.Store(uint32(abi.QPSErr))
+	late := qp.ringEnd != before
+	qp.rq.mu.Unlock()
+	qp.sq.mu.Unlock()
+	if late { // receives that were posted while the kernel was flushing
+		qp.flushRing()
+	}
+	return nil
+}
+
+// learnError takes note that the kernel has the queue pair in ERR. From now on receives stay with the client. It reports
+// whether receives are in the ring that may have been put there too late to be flushed: then kick must be called, without
+// locks.
+func (qp *QP) learnError() (kick bool) {
+	qp.rq.mu.Lock()
+	defer qp.rq.mu.Unlock()
+	switch abi.QPState(qp.state.Load()) {
+	case abi.QPSReset, abi.QPSInit, abi.QPSErr:
+		return false
+	}
+	if qp.typ != abi.QPTRC {
+		return false // a failed datagram need not stop its queue pair
+	}
+	qp.state.Store(uint32(abi.QPSErr))
+	return qp.inRing() > 0
+}
+
+// kick has the kernel flush the receives in the ring.
+func (qp *QP) kick() {
+	qp.modify.Lock()
+	defer qp.modify.Unlock()
+	if !qp.gone && qp.State() == abi.QPSErr {
+		qp.flushRing()
+	}
+}
+
+// flushRing repeats the move to ERR: rdma_rxe then looks at the receive queue again (rxe_qp.c:rxe_qp_error schedules the
+// responder, which flushes). UNVERIFIED that every kernel does; one that does not leaves the receive outstanding, as without it.
+func (qp *QP) flushRing() {
+	_ = qp.ctx.cmd.modifyQP(&abi.ModifyQP{QPHandle: qp.handle, AttrMask: abi.QPMaskState, QPState: abi.QPSErr})
+}

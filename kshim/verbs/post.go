@@ -1,0 +1,195 @@
+package verbs
+
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Post posts send requests, in order, with one doorbell, and returns how many. It stops at the first that cannot be posted:
+// ENOMEM when MaxSendWR are outstanding, EINVAL for a queue pair that is not in RTS (in ERR requests are accepted and
+// flushed), for too many pieces, too much inline data, a message longer than the port's maximum or a request that makes no
+// sense, EBADF after Destroy. Neither the requests nor their lists are kept. If the doorbell itself fails, the count is that
+// of the requests published, and their fate is open.
+func (qp *QP) Post(batch []SendWR) (int, error) {
+	qp.sq.mu.Lock()
+	n, err := qp.putSends(batch)
+	qp.sq.mu.Unlock()
+	if n > 0 {
+		if bellErr := qp.send.bell.ring(); bellErr != nil && err == nil {
+			err = qp.fail("doorbell", bellErr)
+		}
+	}
+	return n, err
+}
+
+func (qp *QP) putSends(batch []SendWR) (n int, err error) {
+	if qp.sq.dead != nil {
+		return 0, qp.fail("post send", qp.sq.dead)
+	}
+	switch qp.State() {
+	case abi.QPSReset, abi.QPSInit, abi.QPSRTR:
+		// The kernel would refuse the doorbell, but find the request later.
+		return 0, qp.sendState
+	}
+	room, err := qp.send.room()
+	if err != nil {
+		return 0, qp.fail("post send", err)
+	}
+	for ; n < len(batch); n++ {
+		if qp.sq.full() || n >= room {
+			err = qp.sendFull
+			break
+		}
+		wr := &batch[n]
+		if err = qp.checkSend(wr); err != nil {
+			break
+		}
+		if err = qp.send.put(n, ringID(false, qp.gen, qp.sq.head), wr); err != nil {
+			err = qp.fail("post send", err)
+			break
+		}
+		qp.sq.add(wr.ID, wcOpcodes[wr.Opcode])
+	}
+	if n > 0 {
+		qp.send.publish(n)
+	}
+	return n, err
+}
+
+func (qp *QP) checkSend(wr *SendWR) error {
+	length, err := wr.Length()
+	switch {
+	case err != nil:
+	case len(wr.SGE) > qp.cap.MaxSendSGE:
+		err = errSGE
+	case len(wr.Inline) > qp.cap.MaxInline:
+		err = errInline
+	case length > qp.ctx.maxMsg:
+		err = errLength
+	default:
+		return nil
+	}
+	return qp.fail("post send", err)
+}
+
+func (qp *QP) fail(op string, err error) error {
+	return &Error{Op: op, Object: qp.name(), Err: err}
+}
+
+// sendDone completes the send request seq, and lets go of the unsignaled ones before it.
+func (qp *QP) sendDone(wc *WC, seq uint32) bool {
+	qp.sq.mu.Lock()
+	e, ok := qp.sq.retire(seq)
+	qp.sq.mu.Unlock()
+	if !ok {
+		return false
+	}
+	*wc = WC{ID: e.id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, ByteLen: wc.ByteLen, QPN: qp.num,
+		// The kernel says WITH_IMM of a sender's completion, too, and gives no immediate.
+		Flags: wc.Flags &^ (abi.WCWithImm | abi.WCWithInvalidate)}
+	if wc.Status != abi.WCSuccess {
+		wc.ByteLen, wc.Flags = 0, 0
+	}
+	return true
+}
+
+// PostRecv posts receives, in order, and returns how many. It stops at the first that cannot be posted: ENOMEM when
+// MaxRecvWR are outstanding, EINVAL in RESET or for too many pieces, EBADF after Destroy. In ERR receives are accepted and
+// flushed.
+func (qp *QP) PostRecv(batch []RecvWR) (int, error) {
+	qp.rq.mu.Lock()
+	n, soft, err := qp.putRecvs(batch)
+	qp.rq.mu.Unlock()
+	if soft && n > 0 {
+		qp.recvCQ.wake() // no event will tell
+	}
+	return n, err
+}
+
+func (qp *QP) putRecvs(batch []RecvWR) (n int, soft bool, err error) {
+	if qp.rq.dead != nil {
+		return 0, false, qp.fail("post receive", qp.rq.dead)
+	}
+	state := qp.State()
+	if state == abi.QPSReset {
+		return 0, false, qp.recvState
+	}
+	soft = state == abi.QPSErr
+	room, err := qp.recv.room()
+	if err != nil {
+		return 0, soft, qp.fail("post receive", err)
+	}
+	wasEmpty := qp.rq.outstanding() == 0
+	for ; n < len(batch); n++ {
+		if qp.rq.full() || !soft && n >= room {
+			err = qp.recvFull
+			break
+		}
+		wr := &batch[n]
+		if len(wr.SGE) > qp.cap.MaxRecvSGE {
+			err = qp.fail("post receive", errSGE)
+			break
+		}
+		if !soft {
+			if err = qp.recv.put(n, ringID(true, qp.gen, qp.rq.head), wr); err != nil {
+				err = qp.fail("post receive", err)
+				break
+			}
+		}
+		qp.rq.add(wr.ID, abi.WCRecv)
+	}
+	switch {
+	case n == 0:
+	case soft:
+		qp.recvCQ.soft.Add(int32(n))
+	default:
+		qp.ringEnd = qp.rq.head
+		qp.recv.publish(n)
+		// Had the kernel gone to ERR before, with no receive to flush, nobody would have been told.
+		if wasEmpty && state != abi.QPSInit && !qp.suspect.Swap(true) {
+			qp.recvCQ.suspects.Add(1)
+		}
+	}
+	return n, soft, err
+}
+
+// inRing is how many receives the kernel has; softCount how many the client itself has to flush. rq.mu is held.
+func (qp *QP) inRing() uint32 {
+	if n := qp.ringEnd - qp.rq.tail; n <= qp.rq.outstanding() {
+		return n
+	}
+	return 0
+}
+
+func (qp *QP) softCount() uint32 { return qp.rq.outstanding() - qp.inRing() }
+
+// recvDone completes the receive seq.
+func (qp *QP) recvDone(wc *WC, seq uint32) bool {
+	qp.rq.mu.Lock()
+	if seq-qp.rq.tail >= qp.inRing() {
+		qp.rq.mu.Unlock()
+		return false
+	}
+	e, ok := qp.rq.retire(seq)
+	qp.rq.mu.Unlock()
+	wc.ID, wc.QPN = e.id, qp.num
+	if wc.Status != abi.WCSuccess {
+		*wc = WC{ID: e.id, Status: wc.Status, Opcode: abi.WCRecv, VendorErr: wc.VendorErr, QPN: qp.num}
+	}
+	return ok
+}
+
+// flushSoft completes receives that never reached the kernel, once it has none left.
+func (qp *QP) flushSoft(wc []WC) (n int) {
+	qp.rq.mu.Lock()
+	defer qp.rq.mu.Unlock()
+	if qp.inRing() > 0 {
+		return 0
+	}
+	for ; n < len(wc) && qp.rq.outstanding() > 0; n++ {
+		e, _ := qp.rq.retire(qp.rq.tail)
+		wc[n] = WC{ID: e.id, Status: abi.WCWRFlushErr, Opcode: abi.WCRecv, QPN: qp.num}
+	}
+	qp.ringEnd = qp.rq.tail
+	qp.recvCQ.soft.Add(-int32(n))
+	return n
+}

@@ -1,0 +1,39 @@
+package verbs
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// provider is what depends on the driver: the private part of its create commands and the queues in shared memory. It has
+// the hooks at which drivers differ: before a create command (a driver may want buffers that user space made), after it
+// (rxe's queues are mapped then), and the queues themselves, as concrete types, because a call through an interface would move
+// every caller's work request to the heap. A second driver makes sendQueue, recvQueue and compQueue a switch.
+type provider interface {
+	driver() abi.DriverID
+	// createCQ makes a completion queue and opens its ring.
+	createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error)
+	// createQP makes a queue pair and opens its rings.
+	createQP(c *commander, req *abi.CreateQP) (abi.CreateQPResp, *sendQueue, *recvQueue, error)
+}
+
+// providerFor chooses the driver's provider by what sysfs says; GET_CONTEXT then names the driver to the kernel, which
+// refuses a wrong one.
+func providerFor(info DeviceInfo) (provider, error) {
+	if info.Driver != abi.DriverRXE || info.ABIVersion < abi.RXEABIVersionMin || info.ABIVersion > abi.RXEABIVersionMax {
+		return nil, fmt.Errorf("%w (driver %v, ABI %d)", errDriver, info.Driver, info.ABIVersion)
+	}
+	return rxe{}, nil
+}
+
+// maxMapping bounds the length of a queue that a kernel may claim.
+const maxMapping = 1 << 30
+
+func checkMapping(mi abi.MMInfo) (int, error) {
+	if mi.Size == 0 || mi.Size > maxMapping {
+		return 0, fmt.Errorf("kernel answers a queue of %d bytes: %w", mi.Size, syscall.EIO)
+	}
+	return int(mi.Size), nil
+}

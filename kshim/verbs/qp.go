@@ -1,0 +1,280 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// QP is a queue pair.
+type QP struct {
+	ctx    *Context
+	key    uint64 // user handle
+	handle uint32
+	num    uint32
+	typ    abi.QPType
+	sendCQ *CQ
+	recvCQ *CQ
+	cap    QPCap
+	gen    uint32 // written with both work queues' mu held; changes when the queue pair is reset
+
+	modify sync.Mutex // held through Modify, kick and Destroy
+	gone   bool       // guarded by modify: destroyed
+
+	state   atomic.Uint32 // abi.QPState as far as the client knows; written with rq.mu held, and sq.mu too unless it goes to ERR
+	suspect atomic.Bool   // counted in recvCQ.suspects
+
+	sq   workQueue // its mu guards send, too
+	send *sendQueue
+
+	rq      workQueue // its mu guards recv and ringEnd, too
+	recv    *recvQueue
+	ringEnd uint32 // sequence number behind the last receive that was put into the ring; from there on the client flushes
+
+	sendFull, sendState, recvFull, recvState error // made once: they come in busy loops
+}
+
+// CreateQP makes a queue pair in RESET. Depths and sizes outside the device's limits are EINVAL, as is a completion queue of
+// another context.
+func (pd *PD) CreateQP(init QPInit) (*QP, error) {
+	c := pd.ctx
+	var qp *QP
+	err := c.call("create QP", "", func() (err error) {
+		if pd.dead() {
+			return errDestroyed
+		}
+		if err := checkInit(c, &init); err != nil {
+			return err
+		}
+		qp, err = pd.createQP(&init)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return qp, nil
+}
+
+func checkInit(c *Context, init *QPInit) error {
+	if init.SendCQ == nil || init.RecvCQ == nil {
+		return &reason{"completion queue is missing", syscall.EINVAL}
+	}
+	if init.SendCQ.ctx != c || init.RecvCQ.ctx != c {
+		return errForeign
+	}
+	for _, n := range []int{init.MaxSendWR, init.MaxRecvWR, init.MaxSendSGE, init.MaxRecvSGE, init.MaxInline} {
+		if n < 0 || n > maxQueued {
+			return errArgument
+		}
+	}
+	if init.Type == 0 {
+		init.Type = abi.QPTRC
+	}
+	return nil
+}
+
+func (pd *PD) createQP(init *QPInit) (*QP, error) {
+	c := pd.ctx
+	qp := &QP{ctx: c, key: c.nextKey.Add(1), typ: init.Type, sendCQ: init.SendCQ, recvCQ: init.RecvCQ}
+	req := abi.CreateQP{
+		UserHandle: qp.key, PDHandle: pd.handle, SendCQHandle: init.SendCQ.handle, RecvCQHandle: init.RecvCQ.handle,
+		// A queue of no slots is no use to rxe's rings: ask for one, and count to zero here.
+		MaxSendWR: atLeastOne(init.MaxSendWR), MaxRecvWR: atLeastOne(init.MaxRecvWR),
+		MaxSendSGE: atLeastOne(init.MaxSendSGE), MaxRecvSGE: atLeastOne(init.MaxRecvSGE),
+		MaxInlineData: uint32(init.MaxInline), QPType: init.Type,
+	}
+	if init.SigAll {
+		req.SQSigAll = 1
+	}
+	resp, sq, rq, err := c.prov.createQP(c.cmd, &req)
+	if err != nil {
+		return nil, err
+	}
+	qp.handle, qp.num, qp.send, qp.recv = resp.QPHandle, resp.QPN, sq, rq
+	qp.cap = QPCap{
+		MaxSendWR: init.MaxSendWR, MaxRecvWR: init.MaxRecvWR,
+		MaxSendSGE: int(resp.MaxSendSGE), MaxRecvSGE: int(resp.MaxRecvSGE), MaxInline: int(resp.MaxInlineData),
+	}
+	qp.sq.init(init.MaxSendWR)
+	qp.rq.init(init.MaxRecvWR)
+	name := qp.name()
+	qp.sendFull = &Error{"post send", name, errSendFull}
+	qp.sendState = &Error{"post send", name, errSendState}
+	qp.recvFull = &Error{"post receive", name, errRecvFull}
+	qp.recvState = &Error{"post receive", name, errRecvState}
+	if err := qp.attach(); err != nil {
+		qp.closeQueues()
+		return nil, errors.Join(err, c.cmd.destroyQP(qp.handle))
+	}
+	c.mu.Lock()
+	c.qps[qp.key] = qp
+	c.mu.Unlock()
+	return qp, nil
+}
+
+func atLeastOne(n int) uint32 { return uint32(max(n, 1)) }
+
+// attach gives the queue pair a generation that its completion queues do not know yet.
+func (qp *QP) attach() error {
+	for {
+		gen := uint32(qp.ctx.nextKey.Add(1)) & genMask
+		ok, err := qp.sendCQ.attach(qp, gen)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if ok, err = qp.recvCQ.attach(qp, gen); !ok {
+			qp.sendCQ.detach(gen)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		qp.sq.mu.Lock()
+		qp.rq.mu.Lock()
+		qp.gen = gen
+		qp.rq.mu.Unlock()
+		qp.sq.mu.Unlock()
+		return nil
+	}
+}
+
+func (qp *QP) name() string { return fmt.Sprintf("QP %d", qp.num) }
+
+// Num is the queue pair's number, 24 bits.
+func (qp *QP) Num() uint32 { return qp.num }
+
+// Cap is the room of the queue pair: the depths that were asked for, the sizes as granted.
+func (qp *QP) Cap() QPCap { return qp.cap }
+
+// State is the state as far as the client knows without asking: an error that no completion told of is missing.
+func (qp *QP) State() abi.QPState { return abi.QPState(qp.state.Load()) }
+
+// Query asks the kernel for the queue pair's attributes.
+func (qp *QP) Query() (attr QPAttr, err error) {
+	var resp abi.QueryQPResp
+	err = qp.ctx.call("query", qp.name(), func() (err error) {
+		resp, err = qp.ctx.cmd.queryQP(qp.handle, queryMask)
+		return err
+	})
+	if err != nil {
+		return QPAttr{}, err
+	}
+	if resp.QPState == abi.QPSErr && qp.learnError() {
+		qp.kick()
+	}
+	return QPAttr{
+		State: resp.QPState, CurState: resp.CurQPState, PathMTU: resp.PathMTU, PathMigState: resp.PathMigState,
+		QKey: resp.QKey, RQPSN: resp.RQPSN, SQPSN: resp.SQPSN, DestQPNum: resp.DestQPNum, AccessFlags: resp.QPAccessFlags,
+		AV: resp.Dest, AltAV: resp.AltDest, PkeyIndex: resp.PkeyIndex, AltPkeyIndex: resp.AltPkeyIndex,
+		SQDraining: resp.SQDraining, MaxRdAtomic: resp.MaxRdAtomic, MaxDestRdAtomic: resp.MaxDestRdAtomic,
+		MinRNRTimer: resp.MinRNRTimer, PortNum: resp.PortNum, Timeout: resp.Timeout, RetryCnt: resp.RetryCnt,
+		RNRRetry: resp.RNRRetry, AltPortNum: resp.AltPortNum, AltTimeout: resp.AltTimeout,
+		Cap: qp.cap, SigAll: resp.SQSigAll != 0,
+	}, nil
+}
+
+// queryMask asks for everything.
+const queryMask = abi.QPMaskDestQPN<<1 - 1
+
+// Counters reads the queue pair's counters, where the device keeps any.
+func (qp *QP) Counters() (list []Counter, err error) {
+	err = qp.ctx.call("read counters", qp.name(), func() (err error) {
+		dir := path.Join(sysIB, qp.ctx.info.Name, "ports/1/qp", strconv.Itoa(int(qp.num)), "counters")
+		list, err = readCounters(qp.ctx.kernel, dir)
+		if errors.Is(err, syscall.ENOENT) {
+			return nil
+		}
+		return err
+	})
+	return list, err
+}
+
+// Destroy frees the queue pair. What is outstanding gets no completion, and completions that were not polled yet are
+// dropped. EBADF the second time.
+func (qp *QP) Destroy() error {
+	return qp.ctx.call("destroy", qp.name(), func() error { return qp.destroy(errDestroyed) })
+}
+
+func (qp *QP) destroy(why error) error {
+	qp.modify.Lock()
+	defer qp.modify.Unlock()
+	if qp.gone {
+		return errDestroyed
+	}
+	if err := qp.ctx.cmd.destroyQP(qp.handle); err != nil {
+		return err
+	}
+	qp.gone = true
+	qp.discard(why)
+	return nil
+}
+
+// drop lets go of a queue pair that the kernel freed with its file.
+func (qp *QP) drop(why error) {
+	qp.modify.Lock()
+	defer qp.modify.Unlock()
+	if !qp.gone {
+		qp.gone = true
+		qp.discard(why)
+	}
+}
+
+// discard lets go of what the client holds. modify is held.
+func (qp *QP) discard(why error) {
+	qp.ctx.mu.Lock()
+	delete(qp.ctx.qps, qp.key)
+	qp.ctx.mu.Unlock()
+	qp.detach()
+	qp.sq.mu.Lock()
+	qp.rq.mu.Lock()
+	qp.sq.dead, qp.rq.dead = why, why
+	qp.closeQueues()
+	qp.rq.mu.Unlock()
+	qp.sq.mu.Unlock()
+}
+
+// detach makes the completion queues forget the generation, and with it all that is outstanding.
+func (qp *QP) detach() {
+	qp.sendCQ.detach(qp.gen)
+	qp.recvCQ.detach(qp.gen)
+	qp.sq.mu.Lock()
+	qp.sq.forget()
+	qp.sq.mu.Unlock()
+	qp.rq.mu.Lock()
+	qp.recvCQ.soft.Add(-int32(qp.softCount()))
+	qp.rq.forget()
+	qp.ringEnd = qp.rq.head
+	qp.rq.mu.Unlock()
+	if qp.suspect.Swap(false) {
+		qp.recvCQ.suspects.Add(-1)
+	}
+}
+
+func (qp *QP) closeQueues() {
+	qp.send.close()
+	qp.recv.close()
+}
+
+// wcOpcodes is indexed by abi.WROpcode: what completes a request.
+var wcOpcodes = [...]abi.WCOpcode{
+	abi.WRRDMAWrite:         abi.WCRDMAWrite,
+	abi.WRRDMAWriteWithImm:  abi.WCRDMAWrite,
+	abi.WRSend:              abi.WCSend,
+	abi.WRSendWithImm:       abi.WCSend,
+	abi.WRRDMARead:          abi.WCRDMARead,
+	abi.WRAtomicCmpAndSwp:   abi.WCCompSwap,
+	abi.WRAtomicFetchAndAdd: abi.WCFetchAdd,
+	abi.WRLocalInv:          abi.WCLocalInv,
+	abi.WRSendWithInv:       abi.WCSend,
+}
+
+func isEACCES(err error) bool { return err != nil && errors.Is(err, syscall.EACCES) }

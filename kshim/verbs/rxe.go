@@ -1,0 +1,194 @@
+package verbs
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+// rxe is the provider of rdma_rxe: the kernel makes the queues and answers where to map them, work requests and completions
+// are memory, and the doorbell is a POST_SEND without work requests.
+type rxe struct{}
+
+func (rxe) driver() abi.DriverID { return abi.DriverRXE }
+
+// mapQueue maps and opens a queue. The kernel lets it be mapped once, so this follows the create command at once.
+func mapQueue(f kshim.File, mi abi.MMInfo) (*ring.Queue, error) {
+	n, err := checkMapping(mi)
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.Mmap(mi.Offset, n)
+	if err != nil {
+		return nil, err
+	}
+	q, err := ring.Open(m)
+	if err != nil {
+		return nil, errors.Join(err, f.Munmap(m))
+	}
+	return q, nil
+}
+
+func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error) {
+	var drv abi.RXECreateCQResp
+	resp, err := c.createCQ(req, block{&drv, abi.RXECreateCQRespSize})
+	if err != nil {
+		return 0, nil, err
+	}
+	q, err := mapQueue(c.file, drv.MI)
+	if err != nil {
+		return 0, nil, errors.Join(err, c.destroyCQ(resp.CQHandle))
+	}
+	return resp.CQHandle, &compQueue{file: c.file, q: q, c: q.Consumer()}, nil
+}
+
+func (rxe) createQP(c *commander, req *abi.CreateQP) (resp abi.CreateQPResp, _ *sendQueue, _ *recvQueue, err error) {
+	var drv abi.RXECreateQPResp
+	if resp, err = c.createQP(req, block{&drv, abi.RXECreateQPRespSize}); err != nil {
+		return resp, nil, nil, err
+	}
+	sq, err := mapQueue(c.file, drv.SQMI)
+	if err != nil {
+		return resp, nil, nil, errors.Join(err, c.destroyQP(resp.QPHandle))
+	}
+	rq, err := mapQueue(c.file, drv.RQMI)
+	if err != nil {
+		return resp, nil, nil, errors.Join(err, c.destroyQP(resp.QPHandle), c.file.Munmap(sq.Mapping()))
+	}
+	return resp, &sendQueue{file: c.file, q: sq, p: sq.Producer(), bell: newDoorbell(c, resp.QPHandle)},
+		&recvQueue{file: c.file, q: rq, p: rq.Producer()}, nil
+}
+
+// compQueue takes completions out of a ring. CQ.mu guards it.
+type compQueue struct {
+	file  kshim.File
+	q     *ring.Queue
+	c     *ring.Consumer
+	ready int // filled slots seen
+	taken int // of them, taken but not yet given back
+}
+
+// next takes one completion; false when there is none. Slots go back with release.
+func (q *compQueue) next(wc *WC) (bool, error) {
+	if q.taken == q.ready {
+		q.release()
+		n, err := q.c.Ready()
+		if n == 0 || err != nil {
+			return false, err
+		}
+		q.ready = n
+	}
+	if err := ring.DecodeWC(q.c.Slot(q.taken), wc); err != nil {
+		return false, err
+	}
+	q.taken++
+	return true, nil
+}
+
+func (q *compQueue) release() {
+	if q.taken > 0 {
+		q.c.Release(q.taken)
+	}
+	q.ready, q.taken = 0, 0
+}
+
+func (q *compQueue) close() { _ = q.file.Munmap(q.q.Mapping()) }
+
+// sendQueue puts work requests into a ring. QP.sq.mu guards all but bell, which has its own lock.
+type sendQueue struct {
+	file kshim.File
+	q    *ring.Queue
+	p    *ring.Producer
+	bell *doorbell
+}
+
+// room is how many requests fit behind those that are in the ring.
+func (s *sendQueue) room() (int, error) { return s.p.Free() }
+
+// put writes the i-th request of a batch, unseen by the kernel until publish.
+func (s *sendQueue) put(i int, id uint64, wr *SendWR) error {
+	return ring.EncodeSend(s.p.Slot(i), id, wr)
+}
+
+func (s *sendQueue) publish(n int) { s.p.Publish(n) }
+
+// reset follows the move to RESET, which zeroed the ring's indices.
+func (s *sendQueue) reset() { s.p.Reset() }
+
+func (s *sendQueue) close() {
+	s.bell.close()
+	_ = s.file.Munmap(s.q.Mapping())
+}
+
+// recvQueue puts receives into a ring. QP.rq.mu guards it.
+type recvQueue struct {
+	file kshim.File
+	q    *ring.Queue
+	p    *ring.Producer
+}
+
+func (r *recvQueue) room() (int, error) { return r.p.Free() }
+
+func (r *recvQueue) put(i int, id uint64, wr *RecvWR) error {
+	return ring.EncodeRecv(r.p.Slot(i), id, wr)
+}
+
+func (r *recvQueue) publish(n int) { r.p.Publish(n) }
+
+func (r *recvQueue) reset() { r.p.Reset() }
+
+func (r *recvQueue) close() { _ = r.file.Munmap(r.q.Mapping()) }
+
+// doorbell is the preformatted command that tells the kernel to look at the send queue.
+type doorbell struct {
+	cmd    *commander
+	handle uint32
+
+	mu      sync.Mutex // guards the memory, into which the kernel answers
+	mem     []byte
+	release func()
+	closed  bool
+}
+
+const (
+	bellCmdSize = abi.CmdHdrSize + abi.PostSendSize
+	bellResp    = bellCmdSize // place of the response
+	bellSize    = bellResp + 8
+)
+
+func newDoorbell(c *commander, qp uint32) *doorbell {
+	d := &doorbell{cmd: c, handle: qp, mem: make([]byte, bellSize)}
+	var addr uint64
+	addr, d.release = c.file.Pin(d.mem)
+	hdr := abi.CmdHdr{Command: abi.CmdPostSend, InWords: bellCmdSize / 4, OutWords: abi.PostSendRespSize / 4}
+	hdr.Put(d.mem)
+	req := abi.PostSend{Response: addr + bellResp, QPHandle: qp, WQESize: abi.SendWRSize}
+	req.Put(d.mem[abi.CmdHdrSize:])
+	return d
+}
+
+// ring calls by write(), which is cheapest; a thread whose credentials changed is refused that and goes by ioctl.
+func (d *doorbell) ring() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errDestroyed
+	}
+	_, err := d.cmd.file.Write(d.mem[:bellCmdSize])
+	if isEACCES(err) {
+		return d.cmd.postSend(d.handle)
+	}
+	return err
+}
+
+func (d *doorbell) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.closed = true
+		d.release()
+	}
+}

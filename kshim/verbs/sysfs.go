@@ -1,0 +1,154 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+const (
+	sysVerbs = "/sys/class/infiniband_verbs"
+	sysIB    = "/sys/class/infiniband"
+	devDir   = "/dev/infiniband"
+)
+
+// readAttr reads an attribute's text, without the line's end.
+func readAttr(k kshim.Kernel, name string) (string, error) {
+	f, err := k.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	buf := make([]byte, 4096)
+	n, err := f.Read(context.Background(), buf)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return strings.TrimSpace(string(buf[:n])), nil
+}
+
+// Devices lists the RDMA devices. No RDMA support at all is an empty list.
+func Devices(k kshim.Kernel) ([]DeviceInfo, error) {
+	nodes, err := k.ReadDir(sysVerbs)
+	if errors.Is(err, syscall.ENOENT) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &Error{Op: "list devices", Err: err}
+	}
+	var list []DeviceInfo
+	for _, node := range nodes {
+		if !strings.HasPrefix(node, "uverbs") {
+			continue
+		}
+		info, err := deviceInfo(k, node)
+		if errors.Is(err, syscall.ENOENT) {
+			continue // removed while we read
+		}
+		if err != nil {
+			return nil, &Error{Op: "list devices", Object: node, Err: err}
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+func deviceInfo(k kshim.Kernel, node string) (DeviceInfo, error) {
+	info := DeviceInfo{Node: path.Join(devDir, node)}
+	var err error
+	if info.Name, err = readAttr(k, path.Join(sysVerbs, node, "ibdev")); err != nil {
+		return info, err
+	}
+	version, err := readAttr(k, path.Join(sysVerbs, node, "abi_version"))
+	if err != nil {
+		return info, err
+	}
+	if info.ABIVersion, err = strconv.Atoi(version); err != nil {
+		return info, fmt.Errorf("abi_version %q: %w", version, syscall.EPROTO)
+	}
+	// Of the drivers only rxe has this attribute: the network interface it was made on.
+	if parent, err := readAttr(k, path.Join(sysIB, info.Name, "parent")); err == nil {
+		info.NetDev, info.Driver = parent, abi.DriverRXE
+	}
+	return info, nil
+}
+
+func findDevice(k kshim.Kernel, name string) (DeviceInfo, error) {
+	list, err := Devices(k)
+	if err != nil {
+		return DeviceInfo{}, err
+	}
+	names := make([]string, 0, len(list))
+	for _, d := range list {
+		if d.Name == name {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	if len(names) == 0 {
+		return DeviceInfo{}, fmt.Errorf("%w: there are none", errNoDevice)
+	}
+	return DeviceInfo{}, fmt.Errorf("%w: there are %s", errNoDevice, strings.Join(names, ", "))
+}
+
+// readCounters reads a directory of one number a file. Files that hold something else (lifespan) are left out.
+func readCounters(k kshim.Kernel, dir string) ([]Counter, error) {
+	names, err := k.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Counter, 0, len(names))
+	for _, name := range names {
+		text, err := readAttr(k, path.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if v, err := strconv.ParseUint(text, 10, 64); err == nil && name != "lifespan" {
+			list = append(list, Counter{name, v})
+		}
+	}
+	return list, nil
+}
+
+// sysfsGIDs reads a GID table where the kernel has no QUERY_GID_TABLE (before 5.10). An index without a GID reads as an
+// error or as zeroes.
+func sysfsGIDs(k kshim.Kernel, device string, port uint8) ([]GID, error) {
+	dir := path.Join(sysIB, device, "ports", strconv.Itoa(int(port)))
+	names, err := k.ReadDir(path.Join(dir, "gids"))
+	if err != nil {
+		return nil, err
+	}
+	var list []GID
+	for _, name := range names {
+		index, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		text, err := readAttr(k, path.Join(dir, "gids", name))
+		if err != nil {
+			continue
+		}
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr == netip.IPv6Unspecified() {
+			continue
+		}
+		g := GID{Index: index, Addr: addr, Type: abi.GIDTypeIB}
+		switch kind, _ := readAttr(k, path.Join(dir, "gid_attrs/types", name)); kind {
+		case "IB/RoCE v1":
+			g.Type = abi.GIDTypeRoCEv1
+		case "RoCE v2":
+			g.Type = abi.GIDTypeRoCEv2
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}

@@ -1,0 +1,74 @@
+package verbs
+
+import (
+	"math/bits"
+	"sync"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// The id of a work request in the ring: direction, generation of the queue pair, sequence number.
+const (
+	idRecv    = 1 << 63
+	genMask   = 1<<31 - 1
+	genShift  = 32
+	maxQueued = 1 << 24 // far above any device's max_qp_wr
+)
+
+func ringID(recv bool, gen, seq uint32) uint64 {
+	id := uint64(gen)<<genShift | uint64(seq)
+	if recv {
+		id |= idRecv
+	}
+	return id
+}
+
+func splitID(id uint64) (recv bool, gen, seq uint32) {
+	return id&idRecv != 0, uint32(id>>genShift) & genMask, uint32(id)
+}
+
+// entry is what the client remembers of an outstanding work request.
+type entry struct {
+	id     uint64 // the caller's
+	opcode abi.WCOpcode
+}
+
+// workQueue counts one direction of a queue pair: head-tail requests are outstanding, at most depth.
+type workQueue struct {
+	mu      sync.Mutex
+	dead    error // set when the queue pair is destroyed
+	entries []entry
+	mask    uint32
+	depth   uint32
+	head    uint32 // sequence number of the next request
+	tail    uint32 // of the oldest outstanding one
+}
+
+func (q *workQueue) init(depth int) {
+	size := 1 << bits.Len(uint(max(depth, 1)-1))
+	q.entries = make([]entry, size)
+	q.mask = uint32(size - 1)
+	q.depth = uint32(depth)
+}
+
+func (q *workQueue) outstanding() uint32 { return q.head - q.tail }
+
+func (q *workQueue) full() bool { return q.outstanding() >= q.depth }
+
+func (q *workQueue) add(id uint64, opcode abi.WCOpcode) {
+	q.entries[q.head&q.mask] = entry{id, opcode}
+	q.head++
+}
+
+// retire takes out the request seq and, with it, all before it: sends that asked for no completion, or whose completion was
+// lost when the completion queue overran. False if seq is not outstanding.
+func (q *workQueue) retire(seq uint32) (entry, bool) {
+	if seq-q.tail >= q.outstanding() {
+		return entry{}, false
+	}
+	q.tail = seq + 1
+	return q.entries[seq&q.mask], true
+}
+
+// forget drops all that is outstanding. Sequence numbers go on: a generation uses each once.
+func (q *workQueue) forget() { q.tail = q.head }
