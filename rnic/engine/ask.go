@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// ask is a READ or atomic request that went out: its answer takes the PSNs
+// [first, end). The borders stay as they were first chosen, because a repeated
+// READ must lie within the original one (IBA 9.7.5.1.5, rxe_resp.c:duplicate_request).
+type ask struct{ first, end seq }
+
+// askQueue holds the requests whose answers are missing, oldest first: at most
+// max_rd_atomic.
+type askQueue struct {
+	ring []ask
+	head int
+	n    int
+}
+
+func (a *askQueue) reset(limit int) {
+	if cap(a.ring) < limit {
+		a.ring = make([]ask, limit)
+	}
+	a.ring, a.head, a.n = a.ring[:limit], 0, 0
+}
+
+func (a *askQueue) empty() bool  { return a.n == 0 }
+func (a *askQueue) full() bool   { return a.n == len(a.ring) }
+func (a *askQueue) front() *ask  { return &a.ring[a.head] }
+func (a *askQueue) push(x ask)   { a.ring[(a.head+a.n)%len(a.ring)] = x; a.n++ }
+func (a *askQueue) at(i int) ask { return a.ring[(a.head+i)%len(a.ring)] }
+
+// answered drops the requests that end at or before una.
+func (a *askQueue) answered(una seq) {
+	for a.n > 0 && a.front().end <= una {
+		a.head = (a.head + 1) % len(a.ring)
+		a.n--
+	}
+}
+
+// holding returns the end of the request that holds s, if one does.
+func (a *askQueue) holding(s seq) (end seq, ok bool) {
+	for i := range a.n {
+		if x := a.at(i); x.first <= s && s < x.end {
+			return x.end, true
+		}
+	}
+	return 0, false
+}
+
+// sendAsk sends an RDMA READ or atomic request: the next piece of the READ, or
+// after going back what is missing of a piece that was asked for already. It
+// returns false when that must wait.
+func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
+	r := &q.req
+	end, again := r.nxt, false
+	if r.nxt < r.sent {
+		end, again = r.asked.holding(r.nxt)
+	}
+	if !again {
+		if r.asked.full() {
+			return false
+		}
+		end = min(w.end, r.nxt+q.readPiece())
+	}
+	if !q.fits(int(q.costAt(r.cur, end) - q.costAt(r.cur, r.nxt))) {
+		return false
+	}
+	if !again {
+		r.asked.push(ask{r.nxt, end})
+	}
+	q.startRequest(w.kind.operation, wire.Only, wire.Plain)
+	off := uint64(r.nxt-w.first) * uint64(q.mtu)
+	p := &q.out
+	if w.kind.isAtomic() {
+		p.AtomicETH = wire.AtomicETH{VA: w.remote, RKey: w.rkey, SwapAdd: w.compareAdd}
+		if w.kind.operation == wire.OpCompareSwap {
+			p.AtomicETH.Compare, p.AtomicETH.SwapAdd = w.compareAdd, w.swap
+		}
+	} else {
+		last := min(uint64(end-w.first)*uint64(q.mtu), uint64(w.length))
+		p.RETH = wire.RETH{VA: w.remote + off, RKey: w.rkey, DMALen: uint32(last - off)}
+	}
+	p.AckReq = true // no meaning for a READ (C9-53), but rxe sets it
+	q.emit(now, b, nil, end-r.nxt)
+	return true
+}
+
+// readPiece is how many packets one READ request asks for: a share of the
+// window, so that several can be under way and their answers never exceed it.
+func (q *QP) readPiece() seq {
+	share := q.req.win.size / min(len(q.req.asked.ring), 4)
+	return max(1, seq(share/(q.mtu+packetCost)))
+}

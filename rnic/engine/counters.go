@@ -1,0 +1,103 @@
+package engine
+
+import "github.com/rdmashim/rdmashim/rnic/link"
+
+// Counters of a queue pair. They only grow; their names are rxe's where the
+// meaning is the same (rxe_hw_counters.c).
+type Counters struct {
+	SentPkts, SentBytes uint64 // bytes are payload
+	RcvdPkts, RcvdBytes uint64
+
+	Sends, Recvs, Writes, Reads, Atomics uint64 // messages completed; Recvs as responder
+
+	RetransmittedPkts uint64
+	Retries           uint64 // times the requester went back, for whatever reason
+	Timeouts          uint64 // of them because nothing came for a retransmission timeout
+	ImpliedNAKs       uint64 // responses that showed a lost one before them
+
+	DuplicateRequest uint64
+	OutOfSeqRequest  uint64 // requests beyond the expected PSN
+
+	NAKSeqSent, NAKInvSent, NAKAccessSent, NAKOpSent uint64
+	NAKSeqRcvd, NAKInvRcvd, NAKAccessRcvd, NAKOpRcvd uint64
+	RNRSent, RNRRcvd                                 uint64
+
+	RetryExceeded, RNRRetryExceeded uint64
+	LocalErrors                     uint64 // requests that failed here: lengths, keys, queue entries
+	Flushed                         uint64 // work requests flushed
+
+	DropState     uint64 // packets for a state that takes none
+	DropPeer      uint64 // packets from an address that is not the peer's
+	DropPKey      uint64
+	DropService   uint64 // packets of another transport service
+	DropStaleAck  uint64 // responses to what is acknowledged already
+	DropUnsentAck uint64 // responses to PSNs that were not sent
+	DropSyndrome  uint64 // responses with a reserved syndrome
+	DropReplay    uint64 // repeated READs and atomics that are not remembered
+	DropResponse  uint64 // responses that do not belong to the request
+}
+
+// counterTable names the fields. One has two names: rxe's, and the one that goes
+// with nak_seq_sent.
+var counterTable = []struct {
+	name  string
+	field func(*Counters) *uint64
+}{
+	{"sent_pkts", func(c *Counters) *uint64 { return &c.SentPkts }},
+	{"sent_bytes", func(c *Counters) *uint64 { return &c.SentBytes }},
+	{"rcvd_pkts", func(c *Counters) *uint64 { return &c.RcvdPkts }},
+	{"rcvd_bytes", func(c *Counters) *uint64 { return &c.RcvdBytes }},
+	{"rdma_sends", func(c *Counters) *uint64 { return &c.Sends }},
+	{"rdma_recvs", func(c *Counters) *uint64 { return &c.Recvs }},
+	{"rdma_writes", func(c *Counters) *uint64 { return &c.Writes }},
+	{"rdma_reads", func(c *Counters) *uint64 { return &c.Reads }},
+	{"rdma_atomics", func(c *Counters) *uint64 { return &c.Atomics }},
+	{"retransmitted_pkts", func(c *Counters) *uint64 { return &c.RetransmittedPkts }},
+	{"completer_retry_err", func(c *Counters) *uint64 { return &c.Retries }},
+	{"retransmit_timeouts", func(c *Counters) *uint64 { return &c.Timeouts }},
+	{"implied_nak_seq", func(c *Counters) *uint64 { return &c.ImpliedNAKs }},
+	{"duplicate_request", func(c *Counters) *uint64 { return &c.DuplicateRequest }},
+	{"out_of_seq_request", func(c *Counters) *uint64 { return &c.OutOfSeqRequest }},
+	{"nak_seq_sent", func(c *Counters) *uint64 { return &c.NAKSeqSent }},
+	{"nak_inv_sent", func(c *Counters) *uint64 { return &c.NAKInvSent }},
+	{"nak_access_sent", func(c *Counters) *uint64 { return &c.NAKAccessSent }},
+	{"nak_op_sent", func(c *Counters) *uint64 { return &c.NAKOpSent }},
+	{"nak_seq_rcvd", func(c *Counters) *uint64 { return &c.NAKSeqRcvd }},
+	{"rcvd_seq_err", func(c *Counters) *uint64 { return &c.NAKSeqRcvd }},
+	{"nak_inv_rcvd", func(c *Counters) *uint64 { return &c.NAKInvRcvd }},
+	{"nak_access_rcvd", func(c *Counters) *uint64 { return &c.NAKAccessRcvd }},
+	{"nak_op_rcvd", func(c *Counters) *uint64 { return &c.NAKOpRcvd }},
+	{"send_rnr_err", func(c *Counters) *uint64 { return &c.RNRSent }},
+	{"rcvd_rnr_err", func(c *Counters) *uint64 { return &c.RNRRcvd }},
+	{"retry_exceeded_err", func(c *Counters) *uint64 { return &c.RetryExceeded }},
+	{"retry_rnr_exceeded_err", func(c *Counters) *uint64 { return &c.RNRRetryExceeded }},
+	{"send_err", func(c *Counters) *uint64 { return &c.LocalErrors }},
+	{"flushed", func(c *Counters) *uint64 { return &c.Flushed }},
+	{"drop_state", func(c *Counters) *uint64 { return &c.DropState }},
+	{"drop_peer", func(c *Counters) *uint64 { return &c.DropPeer }},
+	{"drop_pkey", func(c *Counters) *uint64 { return &c.DropPKey }},
+	{"drop_service", func(c *Counters) *uint64 { return &c.DropService }},
+	{"drop_stale_ack", func(c *Counters) *uint64 { return &c.DropStaleAck }},
+	{"drop_unsent_ack", func(c *Counters) *uint64 { return &c.DropUnsentAck }},
+	{"drop_syndrome", func(c *Counters) *uint64 { return &c.DropSyndrome }},
+	{"drop_replay", func(c *Counters) *uint64 { return &c.DropReplay }},
+	{"drop_response", func(c *Counters) *uint64 { return &c.DropResponse }},
+}
+
+// List appends the counters with their names to dst, always in the same order.
+func (c *Counters) List(dst []link.Counter) []link.Counter {
+	for _, e := range counterTable {
+		dst = append(dst, link.Counter{Name: e.name, Value: *e.field(c)})
+	}
+	return dst
+}
+
+// Add adds o to c: a device's total over its queue pairs.
+func (c *Counters) Add(o *Counters) {
+	for _, e := range counterTable {
+		if e.name == "rcvd_seq_err" {
+			continue // the same field as nak_seq_rcvd
+		}
+		*e.field(c) += *e.field(o)
+	}
+}

@@ -1,0 +1,47 @@
+// Package engine is the queue-pair state machine of the soft RNIC: the
+// reliable-connection requester, responder and completer of the InfiniBand
+// Architecture Specification (volume 1, chapter 9), with segmentation,
+// acknowledgement, retransmission, RNR, READ and atomic replay, and flush.
+//
+// It is not a driver: it has no goroutine, clock, socket, lock or log. Time is
+// an argument, packets are values, and the caller serialises all calls on one
+// queue pair. The same code therefore runs on sockets (rnic) and on virtual
+// time with seeded faults (rnic/link/sim).
+//
+// The caller drives it through six calls. Each says which of the others are
+// worth making after it:
+//
+//	Post            a work request was taken from the send queue → Transmit
+//	Receive         a packet for this queue pair arrived → Transmit, Completions, NextTimeout
+//	Transmit        writes packets that may leave now into a batch → NextTimeout, Completions
+//	NextTimeout     when HandleTimeout must be called
+//	HandleTimeout   that time has come → Transmit, Completions, NextTimeout
+//	Completions     hands out work completions in order
+//
+// # The path of a request
+//
+//  1. Post copies the work request into the send queue and numbers its packets (sendqueue.go).
+//  2. Transmit asks the requester for packets while the in-flight window has room (requester.go, window.go).
+//  3. The peer's Receive checks the packet in the specification's order (responder.go,
+//     responder_check.go) and carries it out (responder_exec.go); READs and atomics are kept for
+//     replay (replay.go).
+//  4. The peer's Transmit writes acknowledgements and READ responses (reply.go).
+//  5. Receive hands them to the completer (completer.go), which retires work requests in order, or
+//     goes back to the first packet that is missing (retransmit.go, timers.go).
+//  6. Completions hands out what was completed, and in the error state flushes the rest (flush.go).
+//
+// # Sequence numbers
+//
+// Inside, packets are numbered with 64 bits that never wrap; the low 24 are the
+// PSN. A received PSN is read as the nearest number to what is expected.
+//
+// # Where this departs from the specification
+//
+//   - A message is one work request, but a READ is asked for in pieces that fit the in-flight window.
+//   - Losses are found by measured round-trip time long before the local ACK timeout; that does not
+//     use up the retry count. The retry count and the ACK timeout together bound the time without progress.
+//   - End-to-end credits are neither given nor obeyed: the cost is an RNR NAK.
+//   - A queue pair that its own fatal NAK took to the error state repeats that NAK when the request is
+//     repeated, so that a requester whose NAK was lost learns the reason.
+//   - SQD, SQE and automatic path migration do not exist.
+package engine

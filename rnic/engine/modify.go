@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Attr are a queue pair's attributes: what of struct ib_qp_attr concerns the
+// protocol. The mask of Modify says which count.
+type Attr struct {
+	Access          abi.AccessFlags // ACCESS_FLAGS: what the peer may do
+	Peer            netip.AddrPort  // AV: where packets go and must come from
+	DestQPN         wire.QPN        // DEST_QPN
+	PathMTU         abi.MTU         // PATH_MTU
+	RQPSN           wire.PSN        // RQ_PSN: the first PSN expected
+	SQPSN           wire.PSN        // SQ_PSN: the first PSN sent
+	MaxDestRdAtomic uint8           // MAX_DEST_RD_ATOMIC: READs and atomics the peer may have outstanding, 0 … 128
+	MaxRdAtomic     uint8           // MAX_QP_RD_ATOMIC: READs and atomics outstanding at the peer, 0 … 128
+	MinRNRTimer     wire.RNRTimer   // MIN_RNR_TIMER: wait that an RNR NAK asks for, 0 … 31
+	Timeout         wire.AckTimeout // TIMEOUT: local ACK timeout, 0 … 31; 0 is for ever
+	RetryCnt        uint8           // RETRY_CNT: 0 … 7
+	RNRRetry        uint8           // RNR_RETRY: 0 … 7; 7 is for ever
+}
+
+// Modify sets the attributes that mask names and moves to the state to, which may
+// be the present one. Transitions are RESET→INIT→RTR→RTS, any state to ERR and to
+// RESET (IBA 10.3.1, figure 124); others, and values out of range, are EINVAL and
+// change nothing. Which attributes a transition requires and permits is the
+// caller's check. Next: Completions after a move to ERR.
+func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) error {
+	a := q.attr
+	a.set(attr, mask)
+	if err := q.checkTransition(to); err != nil {
+		return err
+	}
+	if err := a.check(to); err != nil {
+		return fmt.Errorf("queue pair %v: %w", q.cfg.QPN, err)
+	}
+	if to == abi.QPSReset {
+		q.reset()
+		return nil
+	}
+	q.attr, q.peer = a, a.Peer.Addr().WithZone("")
+	switch from := q.state; {
+	case to == abi.QPSErr:
+		q.rsp.nak.pending, q.rsp.nak.fatal, q.rsp.ack = false, false, false
+		q.rsp.replay.reset(len(q.rsp.replay.ring))
+		q.enterError()
+	case from == abi.QPSInit && to == abi.QPSRTR:
+		q.mtu = a.PathMTU.Bytes()
+		q.rsp.next = firstSeq(a.RQPSN)
+		q.rsp.replay.reset(int(a.MaxDestRdAtomic))
+	case from == abi.QPSRTR && to == abi.QPSRTS:
+		first := firstSeq(a.SQPSN)
+		r := &q.req
+		r.una, r.nxt, r.sent, r.post = first, first, first, first
+		r.rnrLeft = a.RNRRetry
+		r.asked.reset(int(a.MaxRdAtomic))
+		r.win.reset(&q.tun, q.mtu)
+	}
+	q.state = to
+	return nil
+}
+
+func (q *QP) checkTransition(to abi.QPState) error {
+	ok := false
+	switch to {
+	case abi.QPSReset, abi.QPSErr:
+		ok = true
+	case abi.QPSInit:
+		ok = q.state == abi.QPSReset || q.state == abi.QPSInit
+	case abi.QPSRTR:
+		ok = q.state == abi.QPSInit
+	case abi.QPSRTS:
+		ok = q.state == abi.QPSRTR || q.state == abi.QPSRTS
+	}
+	if !ok {
+		return fmt.Errorf("queue pair %v: cannot go from %v to %v: %w", q.cfg.QPN, q.state, to, syscall.EINVAL)
+	}
+	return nil
+}
+
+// reset makes the queue pair as new. What was posted is forgotten without
+// completions (IBA 10.3.1.1).
+func (q *QP) reset() {
+	q.state = abi.QPSReset
+	q.attr, q.peer = Attr{}, netip.Addr{}
+	q.mtu = 0
+	q.sq.reset()
+	q.comps.list, q.comps.head = q.comps.list[:0], 0
+	q.fail = failure{}
+	q.req = requester{asked: q.req.asked}
+	q.rsp = responder{recv: q.rsp.recv, replay: q.rsp.replay}
+	q.req.asked.reset(0)
+	q.rsp.replay.reset(0)
+}
+
+// set takes over the attributes that mask names.
+func (a *Attr) set(b *Attr, mask abi.QPAttrMask) {
+	take(&a.Access, b.Access, mask&abi.QPMaskAccessFlags)
+	take(&a.DestQPN, b.DestQPN, mask&abi.QPMaskDestQPN)
+	take(&a.PathMTU, b.PathMTU, mask&abi.QPMaskPathMTU)
+	take(&a.RQPSN, b.RQPSN&wire.MaxPSN, mask&abi.QPMaskRQPSN)
+	take(&a.SQPSN, b.SQPSN&wire.MaxPSN, mask&abi.QPMaskSQPSN)
+	take(&a.MaxDestRdAtomic, b.MaxDestRdAtomic, mask&abi.QPMaskMaxDestRdAtomic)
+	take(&a.MaxRdAtomic, b.MaxRdAtomic, mask&abi.QPMaskMaxQPRdAtomic)
+	take(&a.MinRNRTimer, b.MinRNRTimer, mask&abi.QPMaskMinRNRTimer)
+	take(&a.Timeout, b.Timeout, mask&abi.QPMaskTimeout)
+	take(&a.RetryCnt, b.RetryCnt, mask&abi.QPMaskRetryCnt)
+	take(&a.RNRRetry, b.RNRRetry, mask&abi.QPMaskRNRRetry)
+	take(&a.Peer, netip.AddrPortFrom(b.Peer.Addr().Unmap(), b.Peer.Port()), mask&abi.QPMaskAV)
+}
+
+func take[T any](dst *T, v T, named abi.QPAttrMask) {
+	if named != 0 {
+		*dst = v
+	}
+}
+
+// check looks at the attributes' ranges, and at what a state cannot do without.
+func (a *Attr) check(to abi.QPState) error {
+	ready := to == abi.QPSRTR || to == abi.QPSRTS
+	switch {
+	case ready && a.PathMTU.Bytes() == 0:
+		return fmt.Errorf("path MTU %v is not one of 256 … 4096: %w", a.PathMTU, syscall.EINVAL)
+	case ready && !a.Peer.Addr().IsValid():
+		return fmt.Errorf("no address of the peer: %w", syscall.EINVAL)
+	case !a.DestQPN.Valid():
+		return fmt.Errorf("destination %v is wider than 24 bits: %w", a.DestQPN, syscall.EINVAL)
+	case a.MaxRdAtomic > MaxRdAtomic || a.MaxDestRdAtomic > MaxRdAtomic:
+		return fmt.Errorf("%d and %d outstanding READs and atomics, at most %d: %w",
+			a.MaxRdAtomic, a.MaxDestRdAtomic, MaxRdAtomic, syscall.EINVAL)
+	case a.MinRNRTimer > 31 || a.Timeout > 31:
+		return fmt.Errorf("min_rnr_timer %d, timeout %d, at most 31: %w", a.MinRNRTimer, a.Timeout, syscall.EINVAL)
+	case a.RetryCnt > 7 || a.RNRRetry > 7:
+		return fmt.Errorf("retry_cnt %d, rnr_retry %d, at most 7: %w", a.RetryCnt, a.RNRRetry, syscall.EINVAL)
+	}
+	return nil
+}

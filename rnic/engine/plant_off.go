@@ -1,0 +1,5 @@
+//go:build !plant
+
+package engine
+
+const planted = plantNone

@@ -1,0 +1,138 @@
+package engine
+
+import "github.com/rdmashim/rdmashim/rnic/wire"
+
+// replay is a READ or atomic request that is remembered until newer ones push it
+// out: to send its answer, and to send it again. It holds no payload: a READ is
+// read again, an atomic keeps its result (IBA 9.7.5.1.5, C9-150 and following).
+type replay struct {
+	operation  wire.Operation
+	first, end seq // of the original request
+	va         uint64
+	rkey       uint32
+	length     uint32
+	msn        wire.MSN
+	orig       uint64 // result of an atomic
+
+	// What is to be sent: [cur, stop); stopLen is how many of the request's
+	// bytes lie before stop.
+	cur, stop seq
+	stopLen   uint32
+	answered  bool // the answer was sent completely at least once
+}
+
+func (r *replay) pending() bool { return r.cur < r.stop }
+
+// replayQueue holds the last max_dest_rd_atomic READs and atomics in the order
+// of their PSNs.
+type replayQueue struct {
+	ring []replay
+	head int
+	n    int
+	left int // how many are pending
+}
+
+func (u *replayQueue) reset(limit int) {
+	if cap(u.ring) < limit {
+		u.ring = make([]replay, limit)
+	}
+	u.ring = u.ring[:limit]
+	u.head, u.n, u.left = 0, 0, 0
+}
+
+func (u *replayQueue) at(i int) *replay { return &u.ring[(u.head+i)%len(u.ring)] }
+
+// hasRoom reports whether another request may be outstanding. The oldest makes
+// room once its answer has been sent: a requester that keeps to the limit has
+// received it.
+func (u *replayQueue) hasRoom() bool {
+	return u.n < len(u.ring) || len(u.ring) > 0 && (u.at(0).answered || !u.at(0).pending())
+}
+
+// add appends a request, pushing out the oldest if need be. hasRoom holds.
+func (u *replayQueue) add(r replay) {
+	if u.n == len(u.ring) {
+		if u.at(0).pending() {
+			u.left--
+		}
+		u.head = (u.head + 1) % len(u.ring)
+		u.n--
+	}
+	*u.at(u.n) = r
+	u.n++
+	u.left++
+}
+
+// find returns the request that s belongs to, or nil.
+func (u *replayQueue) find(s seq) *replay {
+	for i := u.n - 1; i >= 0; i-- {
+		if r := u.at(i); r.first <= s && s < r.end {
+			return r
+		}
+	}
+	return nil
+}
+
+// oldest returns the first request whose answer is to be sent, or nil.
+func (u *replayQueue) oldest() *replay {
+	if u.left == 0 {
+		return nil
+	}
+	for i := range u.n {
+		if r := u.at(i); r.pending() {
+			return r
+		}
+	}
+	return nil
+}
+
+// sent moves r's answer on by a packet.
+func (u *replayQueue) sent(r *replay) {
+	if r.cur++; r.cur == r.stop {
+		r.answered = true
+		u.left--
+	}
+}
+
+// again asks for [from, stop) of r's answer, whatever of it was being sent.
+func (u *replayQueue) again(r *replay, from, stop seq, stopLen uint32) {
+	if !r.pending() {
+		u.left++
+	}
+	r.cur, r.stop, r.stopLen = from, stop, stopLen
+}
+
+// duplicate handles a request from before the expected PSN, whose effect took
+// place already (IBA 9.7.5.1.3: SEND and WRITE are acknowledged again with the
+// latest PSN, READs are done again, atomics answered from memory).
+func (q *QP) duplicate(s seq, p *wire.Packet) {
+	u := &q.rsp.replay
+	switch p.Opcode.Operation() {
+	case wire.OpSend, wire.OpWrite:
+		q.rsp.ack = planted != plantAckLost
+	case wire.OpRead:
+		r := u.find(s)
+		if r == nil || r.operation != wire.OpRead || !q.within(r, s, &p.RETH) {
+			q.counters.DropReplay++
+			return
+		}
+		skipped := uint32(s-r.first) * uint32(q.mtu)
+		u.again(r, s, s+packets(p.RETH.DMALen, q.mtu), skipped+p.RETH.DMALen)
+	case wire.OpFetchAdd, wire.OpCompareSwap:
+		r := u.find(s)
+		if r == nil || r.operation != p.Opcode.Operation() || r.va != p.AtomicETH.VA || r.rkey != p.AtomicETH.RKey {
+			q.counters.DropReplay++
+			return
+		}
+		u.again(r, r.first, r.end, 0)
+	default:
+		q.counters.DropReplay++
+	}
+}
+
+// within reports whether a repeated READ at s asks for a part of the original.
+func (q *QP) within(r *replay, s seq, e *wire.RETH) bool {
+	skipped := uint64(s-r.first) * uint64(q.mtu)
+	return e.RKey == r.rkey && e.VA == r.va+skipped &&
+		skipped+uint64(e.DMALen) <= uint64(r.length) && (e.DMALen > 0 || r.length == 0)
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// transmitReplies writes answers while the batch holds fewer than limit packets:
+// READ responses and ATOMIC ACKs in the order of their PSNs, then one ACK for
+// all that was carried out, or the NAK that ends it (IBA 9.7.5.1).
+func (q *QP) transmitReplies(b *Batch, limit int) {
+	for len(b.Packets) < limit && q.mayReply() {
+		switch r := q.rsp.replay.oldest(); {
+		case r != nil && r.operation == wire.OpRead:
+			q.replyRead(b, r)
+		case r != nil:
+			q.replyAtomic(b, r)
+		case q.rsp.nak.pending:
+			q.rsp.nak.pending = false
+			q.rsp.ack = false // the NAK acknowledges all before it
+			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.rsp.msn, nil)
+		case q.rsp.ack:
+			q.rsp.ack = false
+			q.reply(b, wire.RCAck, q.rsp.next-1, wire.SyndromeACK(wire.NoCredits), q.rsp.msn, nil)
+		default:
+			return
+		}
+	}
+}
+
+// mayReply: in ERR the answers that were due when the queue pair failed may still
+// leave, the fatal NAK as the last of them.
+func (q *QP) mayReply() bool {
+	return q.state == abi.QPSRTR || q.state == abi.QPSRTS || q.state == abi.QPSErr
+}
+
+// reply adds a response packet to the batch.
+func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, msn wire.MSN, payload []byte) {
+	q.startPacket(op, s)
+	q.out.AETH = wire.AETH{Syndrome: syn, MSN: msn}
+	b.add(q.attr.Peer, &q.out, payload)
+	q.counters.SentPkts++
+	q.counters.SentBytes += uint64(len(payload))
+}
+
+// replyRead adds one READ response. A READ repeated from the middle goes on with
+// Middle, as rxe does and expects.
+func (q *QP) replyRead(b *Batch, r *replay) {
+	off := uint64(r.cur-r.first) * uint64(q.mtu)
+	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(q.mtu))))
+	if q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload) != nil {
+		q.failReply(r)
+		return
+	}
+	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.first, r.cur+1 == r.stop), wire.Plain)
+	q.reply(b, op, r.cur, wire.SyndromeACK(wire.NoCredits), r.msn, payload)
+	q.rsp.replay.sent(r)
+}
+
+func (q *QP) replyAtomic(b *Batch, r *replay) {
+	q.out.AtomicAckETH.Orig = r.orig
+	q.reply(b, wire.RCAtomicAck, r.cur, wire.SyndromeACK(wire.NoCredits), r.msn, nil)
+	q.rsp.replay.sent(r)
+}
+
+// failReply ends the queue pair because the region of a READ is gone while it is
+// being answered.
+func (q *QP) failReply(r *replay) {
+	at := r.cur
+	q.rsp.replay.reset(len(q.rsp.replay.ring))
+	if q.rsp.nak.fatal { // an earlier failure is reported at its own PSN, but this one comes first
+		q.rsp.nak.at = at
+		return
+	}
+	q.rsp.next = at
+	q.refuse(remoteOpError)
+}

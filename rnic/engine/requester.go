@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// requester sends the packets of the send queue.
+//
+//	una ≤ nxt ≤ sent ≤ post
+//
+// una is the oldest PSN that is not acknowledged, or whose READ response or
+// ATOMIC ACK is missing; nxt goes out next; sent is one more than the highest
+// that ever went out; post is the first that no work request has.
+type requester struct {
+	una, nxt, sent, post seq
+
+	cur   uint64   // the work request of nxt
+	asked askQueue // READ and atomic requests whose answers are missing
+	win   window
+
+	rnrLeft  uint8 // RNR NAKs that may still come before progress
+	wentBack seq   // una when a lost packet was last made up for; 0: none since a timeout
+
+	since int  // cost sent since the last packet that asked for an ACK
+	probe bool // the next packet asks for an ACK: it is the first after going back
+	timer timer
+}
+
+// Transmit writes packets that may leave now into b, behind what is there. More
+// reports that b was filled, so there may be more. Next: NextTimeout, and
+// Completions when State turned to ERR.
+func (q *QP) Transmit(now Time, b *Batch) (more bool) {
+	// Answers and requests share the batch, so that neither starves the other.
+	half := cap(b.Packets) - (cap(b.Packets)-len(b.Packets))/2
+	q.transmitReplies(b, half)
+	q.transmitRequests(now, b)
+	q.transmitReplies(b, cap(b.Packets))
+	return b.Full()
+}
+
+func (q *QP) transmitRequests(now Time, b *Batch) {
+	for !b.Full() && q.mayRequest() {
+		w := q.sq.at(q.req.cur)
+		if q.req.nxt == w.first && !q.checkLocal(w) {
+			return
+		}
+		ok := false
+		if w.kind.returnsData() {
+			ok = q.sendAsk(now, b, w)
+		} else {
+			ok = q.sendData(now, b, w)
+		}
+		if !ok {
+			return
+		}
+	}
+}
+
+// mayRequest reports whether the requester may look at its next packet at all.
+func (q *QP) mayRequest() bool {
+	return q.state == abi.QPSRTS && q.req.cur < q.sq.tail && !q.req.timer.waitsForReceiver()
+}
+
+// checkLocal looks at a request before its first packet: its own faults, its
+// scatter list, and the fence (IBA 10.8.3.3, C10-98: wait until READs and
+// atomics before it are complete). False holds the queue.
+func (q *QP) checkLocal(w *sendWR) bool {
+	if w.status == abi.WCSuccess && w.kind.returnsData() {
+		switch {
+		case q.attr.MaxRdAtomic == 0:
+			w.status = abi.WCLocQPOpErr // C9-75: nothing could ever be outstanding
+		case q.cfg.Regions.CheckList(q.cfg.PD, w.sge, abi.AccessLocalWrite) != nil:
+			w.status = abi.WCLocProtErr
+		}
+	}
+	if w.status != abi.WCSuccess {
+		q.failLocal()
+		return false
+	}
+	a := &q.req.asked
+	return w.flags&abi.SendFence == 0 || a.empty() || a.front().first >= w.first
+}
+
+// failLocal moves to ERR if the oldest request has a local error: everything
+// before it is complete then.
+func (q *QP) failLocal() {
+	if q.state != abi.QPSRTS || q.sq.len() == 0 {
+		return
+	}
+	if w := q.sq.at(q.sq.head); w.status != abi.WCSuccess {
+		q.counters.LocalErrors++
+		q.failRequest(q.sq.head, w.status)
+	}
+}
+
+// inFlight is the cost of what was sent and is not acknowledged, counting READs
+// by their responses.
+func (q *QP) inFlight() int {
+	if q.req.una == q.req.nxt {
+		return 0
+	}
+	return int(q.costAt(q.req.cur, q.req.nxt) - q.costAt(q.sq.head, q.req.una))
+}
+
+// fits reports whether n more bytes may be in flight. One packet always may.
+func (q *QP) fits(n int) bool {
+	f := q.inFlight()
+	return f == 0 || f+n <= q.req.win.size
+}
+
+// sendData sends one packet of a SEND or WRITE. It returns false when that must
+// wait.
+func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
+	s := q.req.nxt
+	if w.status != abi.WCSuccess {
+		q.failLocal()
+		return false
+	}
+	off := uint64(s-w.first) * uint64(q.mtu)
+	n := int(min(uint64(w.length)-off, uint64(q.mtu)))
+	if !q.fits(n + packetCost) {
+		return false
+	}
+	payload := b.payload(n)
+	if w.flags&abi.SendInline != 0 {
+		copy(payload, w.inline[off:])
+	} else if err := q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
+		w.status = abi.WCLocProtErr
+		q.failLocal()
+		return false
+	}
+	pos, suffix, last := position(s == w.first, s+1 == w.end), wire.Plain, s+1 == w.end
+	if last {
+		suffix = w.kind.suffix
+	}
+	q.startRequest(w.kind.operation, pos, suffix)
+	p := &q.out
+	p.Solicited = last && w.flags&abi.SendSolicited != 0
+	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
+	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
+	p.IETH.RKey = w.invalidate
+	q.req.since += n + packetCost
+	p.AckReq = last || q.req.probe || q.req.since >= q.req.win.size/4
+	q.emit(now, b, payload, 1)
+	return true
+}
+
+// position is the place in its message of a packet.
+func position(first, last bool) wire.Position {
+	switch {
+	case first && last:
+		return wire.Only
+	case first:
+		return wire.First
+	case last:
+		return wire.Last
+	}
+	return wire.Middle
+}
+
+// startRequest fills what all requests have in common into the packet to be
+// written; its PSN is nxt.
+func (q *QP) startRequest(o wire.Operation, pos wire.Position, x wire.Suffix) {
+	op, _ := wire.FindOpcode(wire.ServiceRC, o, pos, x)
+	q.startPacket(op, q.req.nxt)
+}
+
+// startPacket begins a packet to the peer.
+func (q *QP) startPacket(op wire.Opcode, s seq) {
+	q.out.BTH = wire.BTH{
+		Opcode:  op,
+		MigReq:  true, // "migrated": some hardware refuses 0
+		PKey:    wire.DefaultPKey,
+		DestQPN: q.attr.DestQPN,
+		PSN:     s.psn(),
+	}
+}
+
+// emit adds the request packet that stands for n PSNs to the batch and moves on.
+func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
+	r := &q.req
+	b.add(q.attr.Peer, &q.out, payload)
+	q.counters.SentPkts++
+	q.counters.SentBytes += uint64(len(payload))
+	if r.nxt < r.sent {
+		q.counters.RetransmittedPkts++
+	} else if q.out.AckReq {
+		r.timer.sample(now, r.nxt)
+	}
+	if q.out.AckReq {
+		r.since, r.probe = 0, false
+	}
+	r.nxt += n
+	r.sent = max(r.sent, r.nxt)
+	if r.nxt == q.sq.at(r.cur).end {
+		r.cur++
+	}
+	q.startTimer(now)
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// responder carries out the peer's requests.
+type responder struct {
+	next    seq      // the expected PSN
+	msn     wire.MSN // messages completed
+	refused bool     // next was answered with a sequence or RNR NAK; further packets wait for it
+
+	ack bool // everything before next is to be acknowledged
+	nak nak  // is to be sent
+
+	during  wire.Operation // OpSend or OpWrite in the middle of such a message, else OpNone
+	done    uint64         // bytes of that message so far
+	remote  wire.RETH      // of that WRITE
+	recv    ReceiveWR      // the receive of that SEND
+	recvLen uint64
+	holds   bool // recv was taken and not completed
+
+	replay replayQueue
+}
+
+// nak is a negative acknowledgement that waits for Transmit.
+type nak struct {
+	pending  bool
+	fatal    bool // it took the queue pair to ERR
+	at       seq
+	syndrome wire.Syndrome
+}
+
+// Receive takes a packet whose BTH names this queue pair, from the address from.
+// The packet is not kept. Next: Transmit, Completions, NextTimeout.
+func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
+	if !q.acceptHeader(from, p) {
+		return
+	}
+	q.counters.RcvdPkts++
+	q.counters.RcvdBytes += uint64(len(p.Payload))
+	switch {
+	case p.Opcode.IsResponse():
+		q.receiveResponse(now, p)
+	case p.Opcode.IsRequest():
+		q.receiveRequest(p)
+	default:
+		q.counters.DropService++
+	}
+}
+
+// acceptHeader is the validation that precedes all transport processing: state,
+// transport service, P_Key, source (IBA 9.6.1). What fails is dropped silently.
+func (q *QP) acceptHeader(from netip.Addr, p *wire.Packet) bool {
+	switch {
+	case q.state == abi.QPSReset || q.state == abi.QPSInit:
+		q.counters.DropState++
+	case p.Opcode.Service() != wire.ServiceRC:
+		q.counters.DropService++
+	case !p.PKey.Match(wire.DefaultPKey):
+		q.counters.DropPKey++
+	case from.Unmap().WithZone("") != q.peer:
+		q.counters.DropPeer++
+	default:
+		return true
+	}
+	return false
+}
+
+// receiveRequest validates a request in the specification's order (IBA 9.7.4.1)
+// and carries it out.
+func (q *QP) receiveRequest(p *wire.Packet) {
+	if q.state == abi.QPSErr {
+		q.repeatFatal(p)
+		return
+	}
+	if !q.checkPSN(p) {
+		return
+	}
+	for _, check := range requestChecks {
+		if e := check(q, p); e.refuses() {
+			q.refuse(e)
+			return
+		}
+	}
+	q.execute(p)
+}
+
+// expect moves on by n PSNs: the request at next was carried out.
+func (q *QP) expect(n seq) {
+	q.rsp.next += n
+	q.rsp.refused = false
+	q.rsp.nak.pending = false // one for an earlier gap came too late
+}
+
+// refuse answers the request at next with a NAK. Other than for RNR that ends the
+// queue pair (IBA 9.9.3).
+func (q *QP) refuse(e refusal) {
+	q.rsp.refused = true
+	q.rsp.nak = nak{pending: true, fatal: !e.syndrome.IsRNR(), at: q.rsp.next, syndrome: e.syndrome}
+	q.countNAK(e.syndrome)
+	if q.rsp.nak.fatal {
+		if q.rsp.holds {
+			q.completeReceive(e.status, abi.WCRecv)
+		}
+		q.enterError()
+	}
+}
+
+func (q *QP) countNAK(s wire.Syndrome) {
+	switch {
+	case s.IsRNR():
+		q.counters.RNRSent++
+	case s.NAK() == wire.NAKPSNSequence:
+		q.counters.NAKSeqSent++
+	case s.NAK() == wire.NAKInvalidRequest:
+		q.counters.NAKInvSent++
+	case s.NAK() == wire.NAKRemoteAccess:
+		q.counters.NAKAccessSent++
+	case s.NAK() == wire.NAKRemoteOperational:
+		q.counters.NAKOpSent++
+	}
+}
+
+// repeatFatal handles a request in ERR. The state discards everything; but where
+// this side's own NAK led to it and the refused request comes again, the NAK was
+// lost and is sent again, so that the requester learns why.
+func (q *QP) repeatFatal(p *wire.Packet) {
+	q.counters.DropState++
+	if n := &q.rsp.nak; n.fatal && p.PSN == n.at.psn() {
+		n.pending = true
+	}
+}

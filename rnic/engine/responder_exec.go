@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+func listLength(list []mem.SGE) uint64 { return mem.ListLength(list) }
+
+// execute carries out a request that passed all checks.
+func (q *QP) execute(p *wire.Packet) {
+	switch p.Opcode.Operation() {
+	case wire.OpSend:
+		q.executeSend(p)
+	case wire.OpWrite:
+		q.executeWrite(p)
+	case wire.OpRead:
+		q.executeRead(p)
+	default:
+		q.executeAtomic(p)
+	}
+}
+
+// payload is what of the packet's payload is stored: all of it.
+func payload(p *wire.Packet) []byte {
+	if planted == plantLength && len(p.Payload) > 0 && p.Opcode.EndsMessage() {
+		return p.Payload[:len(p.Payload)-1]
+	}
+	return p.Payload
+}
+
+// executeSend stores one packet of a SEND in the receive.
+func (q *QP) executeSend(p *wire.Packet) {
+	r := &q.rsp
+	last := p.Opcode.EndsMessage()
+	if q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, payload(p), last) != nil {
+		q.refuse(localProtError)
+		return
+	}
+	r.done += uint64(len(p.Payload))
+	r.during = wire.OpSend
+	if !last {
+		q.executed(p)
+		return
+	}
+	if p.Opcode.HasInvalidate() && q.cfg.Regions.Invalidate(q.cfg.PD, p.IETH.RKey) != nil {
+		q.failInvalidate(p)
+		return
+	}
+	q.completeMessage(p, abi.WCRecv)
+}
+
+// failInvalidate ends the queue pair after a SEND whose key cannot be revoked.
+// The requester is not at fault as far as the wire knows: it gets its ACK, with
+// the MSN where it was (rxe_resp.c, recorded from Linux 6.1).
+func (q *QP) failInvalidate(p *wire.Packet) {
+	q.executed(p)
+	q.completeReceive(abi.WCRemInvReqErr, abi.WCRecv)
+	q.rsp.during = wire.OpNone
+	q.enterError()
+}
+
+// executeWrite stores one packet of a WRITE; an immediate completes a receive.
+func (q *QP) executeWrite(p *wire.Packet) {
+	r := &q.rsp
+	last := p.Opcode.EndsMessage()
+	if q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, payload(p), last) != nil {
+		q.refuse(accessError)
+		return
+	}
+	r.done += uint64(len(p.Payload))
+	r.during = wire.OpWrite
+	if last {
+		q.completeMessage(p, abi.WCRecvRDMAWithImm)
+		return
+	}
+	q.executed(p)
+}
+
+// executed notes that a packet of a SEND or WRITE was carried out.
+func (q *QP) executed(p *wire.Packet) {
+	q.expect(1)
+	q.rsp.ack = q.rsp.ack || p.AckReq
+}
+
+// completeMessage ends a SEND or WRITE.
+func (q *QP) completeMessage(p *wire.Packet, op abi.WCOpcode) {
+	r := &q.rsp
+	r.during = wire.OpNone
+	r.msn = r.msn.Next()
+	if r.holds {
+		q.pushReceive(p, op)
+	}
+	q.executed(p)
+}
+
+// executeRead remembers a READ request; Transmit answers it.
+func (q *QP) executeRead(p *wire.Packet) {
+	r := &q.rsp
+	n := packets(p.RETH.DMALen, q.mtu)
+	r.msn = r.msn.Next()
+	r.replay.add(replay{
+		operation: wire.OpRead, first: r.next, end: r.next + n,
+		va: p.RETH.VA, rkey: p.RETH.RKey, length: p.RETH.DMALen, msn: r.msn,
+		cur: r.next, stop: r.next + n, stopLen: p.RETH.DMALen,
+	})
+	r.ack = false // the response acknowledges all before it
+	q.expect(n)
+}
+
+// executeAtomic does an atomic once and remembers its result.
+func (q *QP) executeAtomic(p *wire.Packet) {
+	r := &q.rsp
+	e := &p.AtomicETH
+	var orig uint64
+	var err error
+	if p.Opcode.Operation() == wire.OpFetchAdd {
+		orig, err = q.cfg.Regions.FetchAdd(q.cfg.PD, e.RKey, e.VA, e.SwapAdd)
+	} else {
+		orig, err = q.cfg.Regions.CompareSwap(q.cfg.PD, e.RKey, e.VA, e.Compare, e.SwapAdd)
+	}
+	if err != nil {
+		q.refuse(remoteOpError)
+		return
+	}
+	r.msn = r.msn.Next()
+	r.replay.add(replay{
+		operation: p.Opcode.Operation(), first: r.next, end: r.next + 1,
+		va: e.VA, rkey: e.RKey, msn: r.msn, orig: orig,
+		cur: r.next, stop: r.next + 1,
+	})
+	r.ack = false
+	q.expect(1)
+}
+
+// pushReceive completes the receive that a message consumed.
+func (q *QP) pushReceive(p *wire.Packet, op abi.WCOpcode) {
+	r := &q.rsp
+	c := Completion{
+		ID: r.recv.ID, Opcode: op, ByteLen: uint32(r.done), Recv: true, Solicited: p.Solicited,
+	}
+	if p.Opcode.HasImm() {
+		c.Flags |= abi.WCWithImm
+		binary.BigEndian.PutUint32(c.Imm[:], p.ImmDt.Data)
+	}
+	if p.Opcode.HasInvalidate() {
+		c.Flags |= abi.WCWithInvalidate
+		c.Invalidate = p.IETH.RKey
+	}
+	r.holds = false
+	q.counters.Recvs++
+	q.complete(c)
+}
+
+// completeReceive completes the receive that is held with an error.
+func (q *QP) completeReceive(status abi.WCStatus, op abi.WCOpcode) {
+	q.rsp.holds = false
+	q.complete(Completion{ID: q.rsp.recv.ID, Status: status, Opcode: op, Recv: true, Solicited: true})
+}

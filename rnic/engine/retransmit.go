@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// goBack starts again at the oldest packet that is missing: in the middle of a
+// message, or of a READ's responses (IBA 9.7.5.1.1, 9.7.5.2.4).
+func (q *QP) goBack(now Time, timeout bool) {
+	r := &q.req
+	if r.una == r.sent {
+		return
+	}
+	q.counters.Retries++
+	r.win.shrink(r.una, r.sent, q.mtu, timeout)
+	q.rewind()
+	r.timer.retransmit = now + Time(q.retransmitAfter())
+}
+
+// rewind sends everything from una on again.
+func (q *QP) rewind() {
+	r := &q.req
+	r.nxt, r.cur = r.una, q.sq.head
+	r.since, r.probe = 0, true
+	r.timer.sampling = false // Karn: the answer could be to either
+}
+
+// lost goes back because the peer, or a gap in its answers, said that una is
+// missing. It does so once: a second message about the same packet was on its
+// way already, and the answer to the retransmission is not yet there. If the
+// retransmission is lost too the timer notices.
+func (q *QP) lost(now Time) {
+	r := &q.req
+	if r.timer.waitsForReceiver() || r.wentBack == r.una {
+		return
+	}
+	r.wentBack = r.una
+	q.goBack(now, false)
+}
+
+// receiverNotReady waits as long as the peer asked for, then starts again at una
+// (IBA 9.7.5.2.8). The RNR retry count bounds how often, 7 is for ever.
+func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
+	r := &q.req
+	if r.timer.waitsForReceiver() {
+		return // a copy of the NAK
+	}
+	q.counters.RNRRcvd++
+	if q.attr.RNRRetry != 7 {
+		if r.rnrLeft == 0 {
+			q.counters.RNRRetryExceeded++
+			q.failRequest(q.sq.head, abi.WCRNRRetryExcErr)
+			return
+		}
+		r.rnrLeft--
+	}
+	q.rewind()
+	r.wentBack = 0
+	r.timer.receiver = now + Time(t.Nanoseconds())
+	r.timer.retransmit, r.timer.giveUp = 0, 0 // the peer lives
+}

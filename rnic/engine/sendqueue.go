@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// packetCost is added to a packet's payload when bytes in flight are counted:
+// roughly what a kernel charges a socket buffer beyond the payload.
+const packetCost = 256
+
+// sendWR is a work request in the send queue.
+type sendWR struct {
+	id         uint64
+	kind       *kind
+	flags      abi.SendFlags
+	imm        [4]byte
+	invalidate uint32
+	remote     uint64
+	rkey       uint32
+	compareAdd uint64
+	swap       uint64
+	length     uint32
+	sge        []mem.SGE
+	inline     []byte
+
+	// status, when not WCSuccess, is a local error: no (further) packet of the
+	// request is sent, and it completes so when all before it have completed.
+	status abi.WCStatus
+
+	first, end seq    // PSNs: [first, end)
+	cost       uint64 // of everything posted before it
+}
+
+// kind is what an opcode of a work request means.
+type kind struct {
+	operation wire.Operation
+	suffix    wire.Suffix
+	wc        abi.WCOpcode
+}
+
+// returnsData reports whether the answer is more than an ACK: the request counts
+// against max_rd_atomic.
+func (k *kind) returnsData() bool {
+	return k.operation == wire.OpRead || k.isAtomic()
+}
+
+func (k *kind) isAtomic() bool {
+	return k.operation == wire.OpFetchAdd || k.operation == wire.OpCompareSwap
+}
+
+// unknownKind stands for opcodes that are not supported.
+var unknownKind = kind{operation: wire.OpNone}
+
+var kinds = [...]*kind{
+	abi.WRSend:              {wire.OpSend, wire.Plain, abi.WCSend},
+	abi.WRSendWithImm:       {wire.OpSend, wire.Immediate, abi.WCSend},
+	abi.WRSendWithInv:       {wire.OpSend, wire.Invalidate, abi.WCSend},
+	abi.WRRDMAWrite:         {wire.OpWrite, wire.Plain, abi.WCRDMAWrite},
+	abi.WRRDMAWriteWithImm:  {wire.OpWrite, wire.Immediate, abi.WCRDMAWrite},
+	abi.WRRDMARead:          {wire.OpRead, wire.Plain, abi.WCRDMARead},
+	abi.WRAtomicFetchAndAdd: {wire.OpFetchAdd, wire.Plain, abi.WCFetchAdd},
+	abi.WRAtomicCmpAndSwp:   {wire.OpCompareSwap, wire.Plain, abi.WCCompSwap},
+}
+
+func kindOf(op abi.WROpcode) *kind {
+	if uint64(op) < uint64(len(kinds)) && kinds[op] != nil {
+		return kinds[op]
+	}
+	return &unknownKind
+}
+
+// sendQueue is a ring of work requests. Indices grow without end; the request
+// with index i lies at i modulo the ring's length.
+type sendQueue struct {
+	ring []sendWR
+	head uint64 // the oldest that is not completed
+	tail uint64 // the next to be posted
+	cost uint64 // of everything ever posted
+}
+
+func (s *sendQueue) init(depth, sges, inline int) {
+	depth, sges, inline = max(depth, 0), max(sges, 0), max(inline, 0)
+	s.ring = make([]sendWR, depth)
+	lists := make([]mem.SGE, depth*sges)
+	data := make([]byte, depth*inline)
+	for i := range s.ring {
+		s.ring[i].sge = lists[i*sges : i*sges : (i+1)*sges]
+		s.ring[i].inline = data[i*inline : i*inline : (i+1)*inline]
+	}
+}
+
+func (s *sendQueue) reset() { s.head, s.tail, s.cost = 0, 0, 0 }
+
+func (s *sendQueue) len() int { return int(s.tail - s.head) }
+
+func (s *sendQueue) at(i uint64) *sendWR { return &s.ring[i%uint64(len(s.ring))] }
+
+// Post takes over a work request. EINVAL in RESET, INIT and RTR; ENOMEM when
+// SendDepth work requests are outstanding. What is wrong with the request itself
+// shows in its completion. In ERR it is flushed. Next: Transmit, or Completions
+// in ERR.
+func (q *QP) Post(now Time, wr *SendWR) error {
+	switch {
+	case q.state != abi.QPSRTS && q.state != abi.QPSErr:
+		return fmt.Errorf("queue pair %v: post in %v, needs RTS: %w", q.cfg.QPN, q.state, syscall.EINVAL)
+	case q.sq.len() >= len(q.sq.ring):
+		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, len(q.sq.ring), syscall.ENOMEM)
+	}
+	w := q.sq.at(q.sq.tail)
+	w.id, w.flags, w.imm, w.invalidate = wr.ID, wr.Flags, wr.Imm, wr.Invalidate
+	w.remote, w.rkey, w.compareAdd, w.swap = wr.RemoteAddr, wr.RKey, wr.CompareAdd, wr.Swap
+	w.sge, w.inline, w.length = w.sge[:0], w.inline[:0], 0
+	w.kind = kindOf(wr.Opcode)
+	if w.status = w.take(wr); w.status != abi.WCSuccess {
+		w.length = 0
+	}
+	w.first, w.end = q.req.post, q.req.post+1
+	w.cost = q.sq.cost
+	if !w.kind.isAtomic() && q.mtu > 0 {
+		w.end = w.first + packets(w.length, q.mtu)
+	}
+	q.req.post = w.end
+	q.sq.cost += uint64(w.length) + uint64(w.end-w.first)*packetCost
+	q.sq.tail++
+	return nil
+}
+
+// take copies the request's data description and checks what can be checked
+// without looking at memory.
+func (w *sendWR) take(wr *SendWR) abi.WCStatus {
+	if wr.Err != nil || w.kind == &unknownKind {
+		return abi.WCLocQPOpErr
+	}
+	var n uint64
+	if wr.Flags&abi.SendInline != 0 {
+		if w.kind.returnsData() || len(wr.Inline) > cap(w.inline) {
+			return abi.WCLocQPOpErr
+		}
+		w.inline = append(w.inline, wr.Inline...)
+		n = uint64(len(wr.Inline))
+	} else {
+		if len(wr.SGE) > cap(w.sge) {
+			return abi.WCLocQPOpErr
+		}
+		w.sge = append(w.sge, wr.SGE...)
+		n = mem.ListLength(wr.SGE)
+	}
+	if n > MaxMessage || w.kind.isAtomic() && n != 8 {
+		return abi.WCLocLenErr
+	}
+	w.length = uint32(n)
+	return abi.WCSuccess
+}
+
+// costAt is the cost of everything before PSN s, which belongs to request i or
+// is the first that nothing is posted for.
+func (q *QP) costAt(i uint64, s seq) uint64 {
+	if i == q.sq.tail {
+		return q.sq.cost
+	}
+	w := q.sq.at(i)
+	n := uint64(s - w.first)
+	return w.cost + min(n*uint64(q.mtu), uint64(w.length)) + n*packetCost
+}

@@ -1,0 +1,36 @@
+package engine
+
+// Tuning are constants of the requester that the specification leaves open.
+// Zero fields get the defaults.
+type Tuning struct {
+	InitialWindow int // bytes in flight at the start; 64 KiB
+	MaxWindow     int // bytes in flight at most; 1 MiB
+
+	// The retransmission timeout follows the measured round-trip time within
+	// these bounds and that of the local ACK timeout; before a measurement it
+	// is InitialRTO. 1 ms, 1 s, 20 ms.
+	MinRTO, MaxRTO, InitialRTO Duration
+
+	// MinAckTimeout is the least local ACK timeout that is obeyed: the codes
+	// begin at 8 µs, which no soft device can keep. 1 ms. (IBA C9-142 leaves
+	// the lower bound to the implementation.)
+	MinAckTimeout Duration
+}
+
+func (t Tuning) withDefaults() Tuning {
+	def(&t.InitialWindow, 64<<10)
+	def(&t.MaxWindow, 1<<20)
+	def(&t.MinRTO, Millisecond)
+	def(&t.MaxRTO, Second)
+	def(&t.InitialRTO, 20*Millisecond)
+	def(&t.MinAckTimeout, Millisecond)
+	t.InitialWindow = min(t.InitialWindow, t.MaxWindow)
+	t.MaxRTO = max(t.MaxRTO, t.MinRTO)
+	return t
+}
+
+func def[T int | Duration](p *T, v T) {
+	if *p <= 0 {
+		*p = v
+	}
+}
