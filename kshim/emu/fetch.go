@@ -20,7 +20,8 @@ type call struct {
 	hwOut []byte // user memory for the driver's part of it
 
 	attrs [maxAttrs]attrValue // of an ioctl, in the order of the method's table
-	buf   [256]byte           // req and hwIn, when they fit
+	buf   [256]byte           // what write or an ioctl's inputs brought, when it fits
+	arg   [256]byte           // an ioctl's header and attributes, when they fit
 	inbuf [8]byte             // an attribute's inline data
 	out   [exQueryDeviceRespSize]byte
 }
@@ -52,13 +53,16 @@ func (c *call) name() string {
 	}
 }
 
-// room is n bytes for what is copied in.
-func (c *call) room(n int) []byte {
-	if n <= len(c.buf) {
-		return c.buf[:n]
+// room is n bytes of buf, or others if it is too small.
+func room(buf []byte, n int) []byte {
+	if n <= len(buf) {
+		return buf[:n]
 	}
 	return make([]byte, n)
 }
+
+// longestWrite is more than the headers of any command can describe.
+const longestWrite = 1 << 21
 
 // user finds n bytes of the client's memory, access_ok.
 func (c *call) user(addr uint64, n int) ([]byte, error) {
@@ -73,10 +77,19 @@ func (c *call) user(addr uint64, n int) ([]byte, error) {
 }
 
 // fetchWrite takes a write() apart: uverbs_main.c:ib_uverbs_write, verify_hdr.
-func (c *call) fetchWrite(b []byte) error {
+// The command is copied first: what is checked is what is done, whatever the
+// client changes meanwhile.
+func (c *call) fetchWrite(cmd []byte) error {
+	if len(cmd) < abi.CmdHdrSize || len(cmd) > longestWrite {
+		return fail(syscall.EINVAL, "no command has %d bytes", len(cmd))
+	}
+	b := room(c.buf[:], len(cmd))
+	if err := copyIn(b, cmd); err != nil {
+		return err
+	}
 	var h abi.CmdHdr
-	if h.Parse(b) != nil {
-		return fail(syscall.EINVAL, "%d bytes are less than a command header", len(b))
+	if err := h.Parse(b); err != nil {
+		return err
 	}
 	if h.Command&^(abi.CmdFlagExtended|abi.CmdCommandMask) != 0 {
 		return fail(syscall.EINVAL, "command %#x has unknown flags", uint32(h.Command))
@@ -106,9 +119,7 @@ func (c *call) fetchPlain(h *abi.CmdHdr, b []byte) error {
 	if out < c.cmd.resp {
 		return fail(syscall.ENOSPC, "room for a response of %d bytes, not %d", out, c.cmd.resp)
 	}
-	if err := c.copyRequest(b[abi.CmdHdrSize:], c.cmd.req); err != nil {
-		return err
-	}
+	c.splitRequest(b[abi.CmdHdrSize:], c.cmd.req)
 	if c.cmd.resp == 0 {
 		return nil
 	}
@@ -136,23 +147,17 @@ func (c *call) fetchExtended(h *abi.CmdHdr, b []byte) error {
 	case out < c.cmd.resp && x.Response != 0:
 		return fail(syscall.ENOSPC, "room for a response of %d bytes, not %d", out, c.cmd.resp)
 	}
-	if err := c.copyRequest(b[headers:], in); err != nil {
-		return err
-	}
+	c.splitRequest(b[headers:], in)
 	return c.findResponse(x.Response, out, out+hwOut)
 }
 
-// copyRequest copies in a request whose first core bytes are the core's.
-func (c *call) copyRequest(b []byte, core int) error {
-	all := c.room(len(b))
-	if err := copyIn(all, b); err != nil {
-		return err
-	}
+// splitRequest tells the core's part of a request, its first core bytes, from
+// the driver's.
+func (c *call) splitRequest(b []byte, core int) {
 	if !c.cmd.udata && !c.cmd.ext {
 		core = len(b) // a longer request than known, see trailing
 	}
-	c.req, c.hwIn = all[:core], all[core:]
-	return nil
+	c.req, c.hwIn = b[:core], b[core:]
 }
 
 // findResponse splits the client's room for a response. Without a driver's part

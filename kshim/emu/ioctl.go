@@ -15,29 +15,12 @@ type attrValue struct {
 }
 
 // ioctl takes RDMA_VERBS_IOCTL apart and does it: uverbs_ioctl.c, in its order.
-func (c *call) ioctl(arg []byte) error {
-	if len(arg) == 0 || c.file.proc.memory.Slice(address(arg), uint64(len(arg))) == nil {
-		return fail(syscall.EFAULT, "the argument is not in memory announced with Pin")
+func (c *call) ioctl(user []byte) error {
+	arg, err := c.fetchArg(user)
+	if err != nil {
+		return err
 	}
-	var h abi.IoctlHdr
-	if h.Parse(arg) != nil {
-		return fail(syscall.EFAULT, "%d bytes are less than a header", len(arg))
-	}
-	switch {
-	case h.Length > 4096 || int(h.Length) != abi.IoctlHdrSize+int(h.NumAttrs)*abi.IoctlAttrSize:
-		return fail(syscall.EINVAL, "header says %d bytes and %d attributes", h.Length, h.NumAttrs)
-	case h.Reserved1 != 0 || h.Reserved2 != 0:
-		return fail(syscall.EPROTONOSUPPORT, "reserved fields are not zero")
-	case uint32(h.DriverID) != c.file.dev.DriverID():
-		return fail(syscall.EINVAL, "driver id %v, the device's is %v", h.DriverID, abi.DriverID(c.file.dev.DriverID()))
-	}
-	if c.meth = lookupMethod(h.ObjectID, h.MethodID); c.meth == nil {
-		return fail(syscall.EPROTONOSUPPORT, "object %v has no method %d", h.ObjectID, h.MethodID)
-	}
-	if int(h.Length) > len(arg) {
-		return fail(syscall.EFAULT, "header says %d bytes, argument has %d", h.Length, len(arg))
-	}
-	if err := c.fetchAttrs(arg[:h.Length]); err != nil {
+	if err := c.fetchAttrs(arg); err != nil {
 		return err
 	}
 	if err := c.meth.do(c); err != nil {
@@ -46,11 +29,45 @@ func (c *call) ioctl(arg []byte) error {
 	// The client learns which outputs are valid from the flags.
 	for i := range c.meth.attrs {
 		if v := &c.attrs[i]; v.present && c.meth.attrs[i].dir == out {
-			flags := arg[v.at+4:]
+			flags := arg[v.at+4 : v.at+6]
 			le.PutUint16(flags, le.Uint16(flags)|abi.AttrFValidOutput)
+			if err := copyOut(user[v.at+4:], flags); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// fetchArg copies the argument in and finds the method that its header names.
+func (c *call) fetchArg(user []byte) ([]byte, error) {
+	if len(user) < abi.IoctlHdrSize || c.file.proc.memory.Slice(address(user), uint64(len(user))) == nil {
+		return nil, fail(syscall.EFAULT, "an argument of %d bytes, or not in memory announced with Pin", len(user))
+	}
+	const page = 4096
+	arg := room(c.arg[:], min(len(user), page))
+	if err := copyIn(arg, user[:len(arg)]); err != nil {
+		return nil, err
+	}
+	var h abi.IoctlHdr
+	if err := h.Parse(arg); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.Length > page || int(h.Length) != abi.IoctlHdrSize+int(h.NumAttrs)*abi.IoctlAttrSize:
+		return nil, fail(syscall.EINVAL, "header says %d bytes and %d attributes", h.Length, h.NumAttrs)
+	case h.Reserved1 != 0 || h.Reserved2 != 0:
+		return nil, fail(syscall.EPROTONOSUPPORT, "reserved fields are not zero")
+	case uint32(h.DriverID) != c.file.dev.DriverID():
+		return nil, fail(syscall.EINVAL, "driver id %v, the device's is %v", h.DriverID, abi.DriverID(c.file.dev.DriverID()))
+	}
+	if c.meth = lookupMethod(h.ObjectID, h.MethodID); c.meth == nil {
+		return nil, fail(syscall.EPROTONOSUPPORT, "object %v has no method %d", h.ObjectID, h.MethodID)
+	}
+	if int(h.Length) > len(arg) {
+		return nil, fail(syscall.EFAULT, "header says %d bytes, argument has %d", h.Length, len(arg))
+	}
+	return arg[:h.Length], nil
 }
 
 // fetchAttrs is uverbs_set_attr for each.
@@ -171,7 +188,7 @@ func invokeWrite(c *call) error {
 	if coreIn < c.cmd.req || coreOut < c.cmd.resp {
 		return fail(syscall.ENOSPC, "request of %d and response of %d bytes, not %d and %d", coreIn, coreOut, c.cmd.req, c.cmd.resp)
 	}
-	all := c.room(coreIn + hwIn)
+	all := room(c.buf[:], coreIn+hwIn)
 	c.req, c.hwIn = all[:coreIn], all[coreIn:]
 	if err := c.input(attrCoreIn, c.req); err != nil {
 		return err

@@ -1,0 +1,184 @@
+package emu
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPin(t *testing.T) {
+	m := newUserMemory()
+	defer m.drop()
+	addr, release := m.Pin(nil)
+	require.Zero(t, addr)
+	release()
+
+	b := make([]byte, 100, 200)
+	at, releaseAll := m.Pin(b)
+	in, releaseIn := m.Pin(b[40:60])
+	same, releaseSame := m.Pin(b)
+	require.Equal(t, at, same)
+	require.Equal(t, at+40, in)
+	b[50] = 7
+	require.Equal(t, byte(7), m.Slice(at+50, 1)[0])
+	require.Len(t, m.Slice(at, 100), 100)
+	require.Nil(t, m.Slice(at, 101), "beyond the length, though not the capacity")
+	require.Nil(t, m.Slice(at-1, 2))
+	require.Nil(t, m.Slice(at, 0))
+	require.Nil(t, m.Slice(at, 1<<64-1), "wraps around")
+	require.Equal(t, 5, cap(m.Slice(at, 5)), "nothing can be appended")
+
+	releaseAll()
+	releaseAll()
+	require.NotNil(t, m.Slice(at, 100), "announced twice, withdrawn once")
+	releaseSame()
+	require.Nil(t, m.Slice(at, 100))
+	require.NotNil(t, m.Slice(in, 20))
+	require.Nil(t, m.Slice(in, 21))
+	releaseIn()
+	require.Nil(t, m.Slice(in, 1))
+	require.Empty(t, m.ranges.Load().ranges)
+}
+
+// TestPinModel compares lookups among random, overlapping ranges with a search
+// of all of them.
+func TestPinModel(t *testing.T) {
+	const seed = 1
+	rng := rand.New(rand.NewPCG(seed, 0))
+	m := newUserMemory()
+	defer m.drop()
+	arena := make([]byte, 4096)
+	base := address(arena)
+	type ann struct {
+		lo, hi  uint64
+		release func()
+	}
+	var live []ann
+	for range 3000 {
+		if len(live) > 0 && rng.IntN(5) < 2 {
+			i := rng.IntN(len(live))
+			live[i].release()
+			live = append(live[:i], live[i+1:]...)
+		} else {
+			lo := rng.IntN(4095)
+			hi := min(lo+1+rng.IntN(1<<rng.IntN(12)), 4096)
+			addr, release := m.Pin(arena[lo:hi])
+			require.Equal(t, base+uint64(lo), addr)
+			live = append(live, ann{uint64(lo), uint64(hi), release})
+		}
+		for range 5 {
+			lo, n := uint64(rng.IntN(4096)), uint64(1+rng.IntN(64))
+			want := false
+			for _, a := range live {
+				want = want || a.lo <= lo && lo+n <= a.hi
+			}
+			got := m.Slice(base+lo, n)
+			require.Equal(t, want, got != nil, "seed %d", seed)
+			if want {
+				require.Same(t, &arena[lo], &got[0])
+			}
+		}
+	}
+	for _, a := range live {
+		a.release()
+	}
+	require.Empty(t, m.ranges.Load().ranges)
+}
+
+// TestPinDropped: a process that is forgotten without Exit must not make the
+// runtime panic about leaked pins.
+func TestPinDropped(t *testing.T) {
+	func() {
+		p := New(Options{}).Process("forgotten")
+		p.memory.Pin(make([]byte, 64))
+	}()
+	for range 4 {
+		runtime.GC()
+	}
+}
+
+func TestRegionHoldsMemory(t *testing.T) {
+	c := newClient(t, true)
+	pd := c.pd()
+	buf := make([]byte, 10000)
+	addr, release := c.f.Pin(buf)
+	r, err := c.mr(pd, addr+1, 9000, abi.AccessLocalWrite|abi.AccessRemoteRead)
+	require.NoError(t, err)
+	release()
+	_, err = c.mr(pd, addr+1, 9000, 0)
+	require.ErrorIs(t, err, syscall.EFAULT, "no longer announced")
+	mr := c.f.(*uverbsFile).handles.get(r.MRHandle).body.(*region)
+	require.Equal(t, 1, mr.pin.users)
+	fake := mr.mr.(*fakeMR)
+	require.Same(t, &buf[1], &fake.mem[0])
+	require.Len(t, fake.mem, 9000)
+	require.Equal(t, addr+1, fake.iova)
+	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: r.MRHandle}, 0)
+	require.NoError(t, err)
+	require.Zero(t, mr.pin.users)
+}
+
+func TestRegMRErrors(t *testing.T) {
+	c := newClient(t, true)
+	pd := c.pd()
+	buf := make([]byte, 8192)
+	addr, _ := c.f.Pin(buf)
+	for name, x := range map[string]struct {
+		start, length uint64
+		access        abi.AccessFlags
+		errno         syscall.Errno
+	}{
+		"remote write without local":  {addr, 100, abi.AccessRemoteWrite, syscall.EINVAL},
+		"remote atomic without local": {addr, 100, abi.AccessRemoteAtomic, syscall.EINVAL},
+		"unknown flag":                {addr, 100, 1 << 8, syscall.EINVAL},
+		"on demand":                   {addr, 100, abi.AccessOnDemand, syscall.EINVAL},
+		"empty":                       {addr, 0, 1, syscall.EINVAL},
+		"wraps":                       {addr, 1<<64 - 1, 1, syscall.EINVAL},
+		"too long":                    {addr, 1<<62 + 1, 1, syscall.EINVAL},
+		"beyond":                      {addr, 8193, 1, syscall.EFAULT},
+		"before":                      {addr - 1, 10, 0, syscall.EFAULT},
+		"elsewhere":                   {4096, 10, 0, syscall.EFAULT},
+	} {
+		_, err := c.mr(pd, x.start, x.length, x.access)
+		require.ErrorIs(t, err, x.errno, name)
+	}
+	for _, access := range []abi.AccessFlags{0, 1, 4, 7, 15, 1 | abi.AccessRelaxedOrdering} {
+		_, err := c.mr(pd, addr, 8192, access)
+		require.NoError(t, err, "%v", access)
+	}
+	// The address that peers use may be another, but in the same place of a page.
+	reg := abi.RegMR{Response: c.addr, Start: addr, Length: 10, HCAVA: addr%4096 + 0x10000, PDHandle: pd}
+	_, err := c.do(abi.CmdRegMR, &reg, 12)
+	require.NoError(t, err)
+	reg.HCAVA++
+	_, err = c.do(abi.CmdRegMR, &reg, 12)
+	require.ErrorIs(t, err, syscall.EINVAL)
+}
+
+// TestProbeKeeps: looking whether memory can be written changes none of it.
+func TestProbeKeeps(t *testing.T) {
+	buf := make([]byte, 3*4096+5)
+	for i := range buf {
+		buf[i] = byte(i * 7)
+	}
+	for _, r := range [][2]int{{0, len(buf)}, {1, 2}, {3, 4}, {4093, 4099}, {4095, 4096}, {4097, len(buf)}} {
+		_, err := probe(buf[r[0]:r[1]], true)
+		require.NoError(t, err)
+		_, err = probe(buf[r[0]:r[1]], false)
+		require.NoError(t, err)
+	}
+	for i := range buf {
+		require.Equal(t, byte(i*7), buf[i])
+	}
+}
+
+// TestFaultedPasses: only faults in user memory are swallowed.
+func TestFaultedPasses(t *testing.T) {
+	require.Panics(t, func() {
+		_ = copyOut(nil, []byte{1})
+	})
+}
