@@ -1,0 +1,99 @@
+package rnic
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Config describes a device.
+type Config struct {
+	// Name is the device's name in sysfs, such as "soft0".
+	Name string
+	// NetDev and IfIndex name what the device sends on; by default what the
+	// link's Caps say.
+	NetDev  string
+	IfIndex uint32
+	// Link carries the packets. The device owns it: Close closes it.
+	Link link.Link
+	// MTU is the port's MTU in bytes of payload: 256, 512, 1024, 2048 or 4096;
+	// 0 is the largest that fits the link.
+	MTU int
+	// Seed decides queue pair numbers, keys and the GUID; 0 is random, which
+	// keeps traffic of a dead process away from the next one.
+	Seed uint64
+	// Tuning is passed to the queue pairs.
+	Tuning engine.Tuning
+}
+
+// headRoom is what must fit beside the payload of a packet: rxe reckons with 80
+// bytes of headers, of which IPv4 and UDP take 28 (rxe_param.h:eth_mtu_int_to_enum).
+const headRoom = 80 - 28
+
+// mtus are the InfiniBand MTUs, largest first.
+var mtus = [...]abi.MTU{abi.MTU4096, abi.MTU2048, abi.MTU1024, abi.MTU512, abi.MTU256}
+
+// activeMTU is the port's MTU for the one that was asked for, 0 being the
+// largest, on a link that carries packets of caps.MTU bytes.
+func activeMTU(ask int, caps link.Caps) (abi.MTU, error) {
+	for _, m := range mtus {
+		fits := m.Bytes()+headRoom <= caps.MTU
+		switch {
+		case ask == 0 && fits, ask == m.Bytes() && fits:
+			return m, nil
+		case ask == m.Bytes():
+			return 0, fmt.Errorf("mtu %d does not fit the link: its packets hold %d bytes, headers included; choose a smaller one: %w", ask, caps.MTU, syscall.EINVAL)
+		}
+	}
+	if ask == 0 {
+		return 0, fmt.Errorf("the link's packets hold %d bytes, headers included; the smallest MTU, 256, needs %d: %w", caps.MTU, 256+headRoom, syscall.EINVAL)
+	}
+	return 0, fmt.Errorf("mtu %d: must be 256, 512, 1024, 2048 or 4096: %w", ask, syscall.EINVAL)
+}
+
+// random returns seed, or 64 random bits for 0.
+func random(seed uint64) uint64 {
+	if seed != 0 {
+		return seed
+	}
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// mix spreads a seed over several uses (the finalizer of splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// gidOf is the GID of a RoCEv2 address (IBA A17.4): the IPv6 address, or the
+// IPv4 address mapped to one.
+func gidOf(a netip.Addr) netip.Addr { return netip.AddrFrom16(a.WithZone("").As16()) }
+
+// portLID is what QUERY_PORT reports as the LID. RoCE has none (rxe: 0); a soft
+// device away from RoCEv2's UDP port tells its port here, and MODIFY_QP's dlid
+// names the peer's.
+func portLID(udp uint16) uint16 {
+	if udp == wire.Port {
+		return 0
+	}
+	return udp
+}
+
+// peerPort is the UDP port that a dlid names.
+func peerPort(dlid uint16) uint16 {
+	if dlid == 0 {
+		return wire.Port
+	}
+	return dlid
+}

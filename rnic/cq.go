@@ -1,0 +1,115 @@
+package rnic
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+// CQ is a completion queue.
+type CQ struct {
+	d    *Device
+	ring *ring.Queue
+	ev   emu.CQEvents
+
+	prod  *ring.Producer // guarded by d.mu
+	armed arming         // guarded by d.mu
+	users int            // guarded by d.mu: queue pairs, one counted twice if it uses the queue for both
+}
+
+// arming is what kind of entry raises the next event.
+type arming uint8
+
+const (
+	unarmed arming = iota
+	armedSolicited
+	armedAny
+)
+
+// CreateCQ implements emu.Device.
+func (d *Device) CreateCQ(cqe int, u *emu.Udata, ev emu.CQEvents) (emu.CQ, error) {
+	if cqe < 1 || cqe > maxCQE {
+		return nil, fmt.Errorf("rnic: completion queue of %d entries: must be 1 … %d: %w", cqe, maxCQE, syscall.EINVAL)
+	}
+	if len(u.Out) < abi.RXECreateCQRespSize {
+		return nil, shortAnswer("CREATE_CQ", len(u.Out), abi.RXECreateCQRespSize)
+	}
+	q, err := ring.New(ring.CQElemSize, cqe)
+	if err != nil {
+		return nil, fmt.Errorf("rnic: completion queue of %d entries: %w: %w", cqe, err, syscall.ENOMEM)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if d.cqs >= maxCQ {
+		return nil, fmt.Errorf("rnic: all %d completion queues of %s are in use: %w", maxCQ, d.name, syscall.ENOMEM)
+	}
+	d.cqs++
+	resp := abi.RXECreateCQResp{MI: publish(u, q)}
+	resp.Put(u.Out)
+	return &CQ{d: d, ring: q, ev: ev, prod: q.Producer()}, nil
+}
+
+// publish makes a ring available to the client.
+func publish(u *emu.Udata, q *ring.Queue) abi.MMInfo {
+	return abi.MMInfo{Offset: u.Mmap(q.Mapping()), Size: uint32(len(q.Mapping()))}
+}
+
+// shortAnswer is the error for a client that has no room for the rings: it does
+// not know the driver.
+func shortAnswer(op string, have, need int) error {
+	return fmt.Errorf("rnic: %s: the response has room for %d bytes of driver data, %d are needed: %w", op, have, need, syscall.EINVAL)
+}
+
+// CQE implements emu.CQ.
+func (c *CQ) CQE() int { return c.ring.Cap() }
+
+// Arm implements emu.CQ. A request for any entry stands although one for
+// solicited entries follows (rxe_verbs.c:rxe_req_notify_cq).
+func (c *CQ) Arm(solicitedOnly bool) error {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	if err := c.d.check(); err != nil {
+		return err
+	}
+	if !solicitedOnly {
+		c.armed = armedAny
+	} else if c.armed == unarmed {
+		c.armed = armedSolicited
+	}
+	return nil
+}
+
+// Destroy implements emu.CQ.
+func (c *CQ) Destroy() error {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	if c.users > 0 {
+		return fmt.Errorf("rnic: completion queue is in use by queue pairs (%d): %w", c.users, syscall.EBUSY)
+	}
+	c.d.cqs--
+	c.armed = unarmed
+	return nil
+}
+
+// put adds an entry. When the ring is full, or its indices make no sense, the
+// entry is lost and the client told (IB_EVENT_CQ_ERR, one for each entry, as
+// with rxe); an entry that waits to be polled is never overwritten.
+// Preconditions: d.mu is held.
+func (c *CQ) put(wc *ring.WC, solicited bool) {
+	if free, err := c.prod.Free(); err != nil || free == 0 || ring.EncodeWC(c.prod.Slot(0), wc) != nil {
+		c.d.count.cqOverflow++
+		c.ev.Error()
+		return
+	}
+	c.prod.Publish(1)
+	if c.armed == armedAny || c.armed == armedSolicited && solicited {
+		c.armed = unarmed
+		c.ev.Completion()
+	}
+}

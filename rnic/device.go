@@ -1,0 +1,172 @@
+package rnic
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Device is a soft RNIC with one port. Its methods are safe for concurrent use.
+type Device struct {
+	name    string
+	netdev  string
+	ifindex uint32
+	link    link.Link
+	caps    link.Caps
+	mtu     abi.MTU
+	guid    uint64
+	tuning  engine.Tuning
+	start   time.Time // engine.Time 0
+
+	mu      sync.Mutex
+	regions *mem.Table          // guarded by mu
+	qps     map[wire.QPN]*QP    // guarded by mu
+	nextQPN wire.QPN            // guarded by mu
+	pds     map[mem.PD]struct{} // guarded by mu
+	nextPD  mem.PD              // guarded by mu
+	cqs     int                 // guarded by mu
+	touched []*QP               // guarded by mu: what settle looks at
+	done    []engine.Completion // guarded by mu: scratch of settle
+	wqe     *decoder            // guarded by mu: scratch of doorbells
+	senders senderList          // guarded by mu: queue pairs that may have packets to send
+	sending bool                // guarded by mu: somebody has the transmitter
+	sent    *sync.Cond          // of mu: a batch has left, or the transmitter is free
+	batch   *engine.Batch       // of who has the transmitter
+	timers  timerHeap           // guarded by mu
+	alarm   *time.Timer         // guarded by mu: wakes the worker
+	alarmAt engine.Time         // guarded by mu: when; noAlarm if it is not set
+	retired engine.Counters     // guarded by mu: of queue pairs that are gone
+	closing bool                // guarded by mu: the worker sends no more
+	closed  bool                // guarded by mu
+	lost    error               // guarded by mu: the link failed
+
+	kick  chan struct{} // to the worker: there is something to send
+	quit  chan struct{} // closed: the worker ends
+	procs sync.WaitGroup
+
+	count struct {
+		malformed          [wire.NumErrors]uint64 // of the receiver; by wire.Error
+		dropQPN, dropOther uint64                 // guarded by mu
+		cqOverflow         uint64                 // guarded by mu
+	}
+}
+
+var _ emu.Device = (*Device)(nil)
+
+// New starts a device on c.Link. Without a name or a link, or with an MTU that
+// does not fit the link, it returns an error that Is EINVAL and leaves the link
+// alone.
+func New(c Config) (*Device, error) {
+	if c.Name == "" || c.Link == nil {
+		return nil, fmt.Errorf("rnic: a device needs a name and a link: %w", syscall.EINVAL)
+	}
+	caps := c.Link.Caps()
+	mtu, err := activeMTU(c.MTU, caps)
+	if err != nil {
+		return nil, fmt.Errorf("rnic: device %s on %v: %w", c.Name, caps.Local, err)
+	}
+	seed := random(c.Seed)
+	d := &Device{
+		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, caps: caps, mtu: mtu,
+		// A locally administered EUI-64.
+		guid:    mix(seed^1)&^(3<<56) | 2<<56,
+		tuning:  c.Tuning,
+		start:   time.Now(),
+		regions: mem.NewTable(mix(seed ^ 2)),
+		qps:     make(map[wire.QPN]*QP),
+		nextQPN: wire.QPN(mix(seed^3)) & wire.MulticastQPN,
+		pds:     make(map[mem.PD]struct{}),
+		done:    make([]engine.Completion, 64),
+		wqe:     new(decoder),
+		batch:   engine.NewBatch(max(caps.BatchSize, 1)),
+		alarmAt: noAlarm,
+		kick:    make(chan struct{}, 1),
+		quit:    make(chan struct{}),
+	}
+	if d.netdev == "" {
+		d.netdev = caps.NetDev
+	}
+	if d.ifindex == 0 {
+		d.ifindex = uint32(caps.IfIndex)
+	}
+	d.sent = sync.NewCond(&d.mu)
+	d.alarm = time.NewTimer(time.Hour)
+	d.alarm.Stop()
+	d.procs.Go(d.receive)
+	d.procs.Go(d.work)
+	return d, nil
+}
+
+// now is the engine's clock. It begins at 1, because 0 means no time to the engine.
+func (d *Device) now() engine.Time { return engine.Time(1 + time.Since(d.start)) }
+
+// Name implements emu.Device.
+func (d *Device) Name() string { return d.name }
+
+// DriverID implements emu.Device: the rings are rxe's.
+func (d *Device) DriverID() uint32 { return uint32(abi.DriverRXE) }
+
+// NetDev implements emu.Device.
+func (d *Device) NetDev() string { return d.netdev }
+
+// Addr is the address and UDP port on which the device answers.
+func (d *Device) Addr() netip.AddrPort { return d.caps.Local }
+
+// GIDs implements emu.Device: one entry, the link's address.
+func (d *Device) GIDs(port uint8) []emu.GIDEntry {
+	if port != 1 {
+		return nil
+	}
+	return []emu.GIDEntry{{Index: 0, GID: gidOf(d.caps.Local.Addr()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: d.netdev, IfIndex: d.ifindex}}
+}
+
+// check returns what a closed or broken device answers. Preconditions: mu is held.
+func (d *Device) check() error {
+	switch {
+	case d.closed:
+		return fmt.Errorf("rnic: device %s is closed: %w", d.name, syscall.ENODEV)
+	case d.lost != nil:
+		return fmt.Errorf("rnic: device %s lost its link (%v): %w", d.name, d.lost, syscall.EIO)
+	}
+	return nil
+}
+
+// closeBatches is how many batches Close still sends: acknowledgements mostly.
+const closeBatches = 8
+
+// Close implements emu.Device: it sends what is owed, closes the link and stops
+// the goroutines. It is idempotent.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closing {
+		d.mu.Unlock()
+		d.procs.Wait()
+		return nil
+	}
+	d.closing = true
+	for d.sending {
+		d.sent.Wait()
+	}
+	d.transmit(closeBatches)
+	d.closed = true
+	d.alarm.Stop()
+	d.mu.Unlock()
+	close(d.quit)
+	err := d.link.Close()
+	d.procs.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	return err
+}

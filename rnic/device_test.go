@@ -1,0 +1,289 @@
+package rnic
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+)
+
+// fixed is a link with given Caps that carries nothing.
+type fixed struct {
+	caps   link.Caps
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newFixed(local string, mtu int) *fixed {
+	return &fixed{caps: link.Caps{Local: netip.MustParseAddrPort(local), MTU: mtu, BatchSize: 8, NetDev: "veth7", IfIndex: 7}, closed: make(chan struct{})}
+}
+
+func (f *fixed) Send([]link.Packet) error                   { return nil }
+func (f *fixed) Caps() link.Caps                            { return f.caps }
+func (f *fixed) Counters(dst []link.Counter) []link.Counter { return dst }
+func (f *fixed) Close() error                               { f.once.Do(func() { close(f.closed) }); return nil }
+func (f *fixed) Recv([]link.Packet) (int, error)            { <-f.closed; return 0, net.ErrClosed }
+
+func TestNewRefuses(t *testing.T) {
+	ok := newFixed("10.0.0.1:4791", 1472)
+	for name, c := range map[string]Config{
+		"no name":        {Link: ok},
+		"no link":        {Name: "soft0"},
+		"no such MTU":    {Name: "soft0", Link: ok, MTU: 1000},
+		"MTU too large":  {Name: "soft0", Link: ok, MTU: 2048},
+		"link too small": {Name: "soft0", Link: newFixed("10.0.0.1:4791", 256)},
+	} {
+		_, err := New(c)
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+	select {
+	case <-ok.closed:
+		t.Fatal("a link was closed that the device did not take")
+	default:
+	}
+}
+
+func TestActiveMTU(t *testing.T) {
+	for _, c := range []struct {
+		ask, link int
+		want      abi.MTU
+	}{
+		{0, 1500 - 28, abi.MTU1024}, // as rxe: netdev 1500 → 1024
+		{0, 4500 - 28, abi.MTU4096}, // 4500 → 4096
+		{0, 65507, abi.MTU4096},
+		{0, 4096 + 52, abi.MTU4096},
+		{0, 4096 + 51, abi.MTU2048},
+		{0, 256 + 52, abi.MTU256},
+		{256, 65507, abi.MTU256},
+		{2048, 65507, abi.MTU2048},
+	} {
+		m, err := activeMTU(c.ask, link.Caps{MTU: c.link})
+		require.NoError(t, err)
+		require.Equal(t, c.want, m, "%+v", c)
+	}
+}
+
+func TestQueries(t *testing.T) {
+	l := newFixed("10.0.0.1:4791", 1472)
+	d, err := New(Config{Name: "soft3", Link: l})
+	require.NoError(t, err)
+	require.Equal(t, "soft3", d.Name())
+	require.Equal(t, "veth7", d.NetDev())
+	require.Equal(t, uint32(abi.DriverRXE), d.DriverID())
+	require.Equal(t, []emu.GIDEntry{{GID: netip.MustParseAddr("::ffff:10.0.0.1"), Type: 2, NetDev: "veth7", IfIndex: 7}}, d.GIDs(1))
+	require.Empty(t, d.GIDs(2))
+
+	a := d.QueryDevice()
+	require.NotZero(t, a.NodeGUID)
+	require.Equal(t, uint64(2), a.NodeGUID>>56&3, "locally administered")
+	require.Equal(t, []uint32{32, 32767, 128, 1}, []uint32{a.MaxSGE, a.MaxCQE, a.MaxQPRdAtom, uint32(a.MaxPkeys)})
+	require.Equal(t, uint8(1), a.PhysPortCnt)
+
+	p, err := d.QueryPort(1)
+	require.NoError(t, err)
+	require.Equal(t, abi.PortActive, p.State)
+	require.Equal(t, abi.MTU1024, p.ActiveMTU)
+	require.Equal(t, abi.LinkLayerEthernet, p.LinkLayer)
+	require.Equal(t, uint32(8<<20), p.MaxMsgSz)
+	require.Zero(t, p.LID, "RoCEv2's own port needs no mention")
+	_, err = d.QueryPort(0)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = d.QueryPort(2)
+	require.ErrorIs(t, err, syscall.EINVAL)
+
+	require.NoError(t, d.Close())
+	p, err = d.QueryPort(1)
+	require.NoError(t, err)
+	require.Equal(t, abi.PortDown, p.State)
+	_, err = d.AllocPD()
+	require.ErrorIs(t, err, syscall.ENODEV)
+
+	other, err := New(Config{Name: "soft3", Link: newFixed("[fe80::1%eth0]:50000", 1452)})
+	require.NoError(t, err)
+	defer other.Close()
+	p, err = other.QueryPort(1)
+	require.NoError(t, err)
+	require.Equal(t, uint16(50000), p.LID)
+	require.Equal(t, netip.MustParseAddr("fe80::1"), other.GIDs(1)[0].GID)
+	require.NotEqual(t, a.NodeGUID, other.QueryDevice().NodeGUID)
+}
+
+// With a seed everything random repeats; without, nothing does.
+func TestSeed(t *testing.T) {
+	first := func(seed uint64) (qpn, key uint32) {
+		d, err := New(Config{Name: "soft0", Link: newFixed("10.0.0.1:4791", 65507), Seed: seed})
+		require.NoError(t, err)
+		defer d.Close()
+		pd, err := d.AllocPD()
+		require.NoError(t, err)
+		return newQP(t, d, pd, qpOptions{}).qp.Num(), register(t, d, pd, 8, allAccess).mr.RKey()
+	}
+	n1, k1 := first(7)
+	n2, k2 := first(7)
+	n3, k3 := first(0)
+	n4, k4 := first(0)
+	require.Equal(t, []uint32{n1, k1}, []uint32{n2, k2})
+	require.NotEqual(t, []uint32{n3, k3}, []uint32{n4, k4})
+}
+
+func TestQPNumbers(t *testing.T) {
+	d := newDevice(t, newFixed("10.0.0.1:4791", 65507), 8, qpOptions{})
+	d.mu.Lock()
+	d.nextQPN = 0xfffffe
+	d.mu.Unlock()
+	// 0xffffff is the multicast number, 0 and 1 are the management's.
+	for _, want := range []uint32{0xfffffe, 2, 3} {
+		require.Equal(t, want, newQP(t, d.Device, d.pd, qpOptions{}).qp.Num())
+	}
+	d.mu.Lock()
+	d.nextQPN = 2
+	d.mu.Unlock()
+	require.Equal(t, uint32(4), newQP(t, d.Device, d.pd, qpOptions{}).qp.Num(), "numbers in use are left out")
+}
+
+func TestCreateRefuses(t *testing.T) {
+	net := sim.NewNetwork(sim.Options{})
+	var ds [2]*testDevice
+	for i := range ds {
+		l, err := net.Attach(netip.AddrPort{})
+		require.NoError(t, err)
+		ds[i] = newDevice(t, l, 8, qpOptions{})
+	}
+	d, foreign := ds[0], ds[1]
+
+	for _, cqe := range []int{-1, 0, 32768} {
+		u, _ := udata(16)
+		_, err := d.CreateCQ(cqe, u, newEvents())
+		require.ErrorIs(t, err, syscall.EINVAL, "cqe %d", cqe)
+	}
+	u, _ := udata(15)
+	_, err := d.CreateCQ(10, u, newEvents())
+	require.ErrorIs(t, err, syscall.EINVAL, "no room for the ring")
+	require.Equal(t, 127, newCQ(t, d.Device, 64).cq.CQE(), "rounded as rxe does")
+	require.Equal(t, 32767, newCQ(t, d.Device, 32767).cq.CQE())
+
+	cq := newCQ(t, d.Device, 1)
+	good := func() *emu.QPInit {
+		return &emu.QPInit{PD: d.pd, SendCQ: cq.cq, RecvCQ: cq.cq, Type: abi.QPTRC, Cap: emu.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}}
+	}
+	for name, c := range map[string]struct {
+		change func(*emu.QPInit)
+		room   int
+		want   error
+	}{
+		"UD":         {func(i *emu.QPInit) { i.Type = abi.QPTUD }, 32, syscall.EOPNOTSUPP},
+		"sges":       {func(i *emu.QPInit) { i.Cap.MaxSendSGE = 33 }, 32, syscall.EINVAL},
+		"recv sges":  {func(i *emu.QPInit) { i.Cap.MaxRecvSGE = 33 }, 32, syscall.EINVAL},
+		"inline":     {func(i *emu.QPInit) { i.Cap.MaxInline = 1024 }, 32, syscall.EINVAL},
+		"depth":      {func(i *emu.QPInit) { i.Cap.MaxSendWR = maxQPWR + 1 }, 32, syscall.EINVAL},
+		"wild depth": {func(i *emu.QPInit) { i.Cap.MaxRecvWR = 0xffffffff }, 32, syscall.EINVAL},
+		"too large":  {func(i *emu.QPInit) { i.Cap.MaxSendWR, i.Cap.MaxInline = maxQPWR, 512 }, 32, syscall.ENOMEM},
+		"no room":    {func(*emu.QPInit) {}, 31, syscall.EINVAL},
+		"foreign PD": {func(i *emu.QPInit) { i.PD = foreign.pd }, 32, syscall.EINVAL},
+		"foreign CQ": {func(i *emu.QPInit) { i.SendCQ = foreign.qp.send.cq }, 32, syscall.EINVAL},
+		"no recv CQ": {func(i *emu.QPInit) { i.RecvCQ = nil }, 32, syscall.EINVAL},
+	} {
+		init := good()
+		c.change(init)
+		u, _ := udata(c.room)
+		_, err := d.CreateQP(init, u, newEvents())
+		require.ErrorIs(t, err, c.want, name)
+	}
+
+	// inline 0, sge 1 → inline 16; inline 220 → 13 elements, as rxe grants.
+	for _, c := range []struct{ sge, inline, wantSGE, wantInline uint32 }{{1, 0, 1, 16}, {1, 220, 13, 220}, {32, 0, 32, 512}} {
+		init := good()
+		init.Cap.MaxSendSGE, init.Cap.MaxInline = c.sge, c.inline
+		u, _ := udata(32)
+		qp, err := d.CreateQP(init, u, newEvents())
+		require.NoError(t, err)
+		require.Equal(t, c.wantSGE, init.Cap.MaxSendSGE)
+		require.Equal(t, c.wantInline, init.Cap.MaxInline)
+		r, err := qp.Query()
+		require.NoError(t, err)
+		require.Equal(t, uint32(15), r.MaxSendWR, "what the ring holds")
+		require.NoError(t, qp.Destroy())
+	}
+	// No receives are possible where none were asked for.
+	init := good()
+	init.Cap.MaxRecvWR, init.Cap.MaxRecvSGE = 0, 0
+	u, _ = udata(32)
+	_, err = d.CreateQP(init, u, newEvents())
+	require.NoError(t, err)
+
+	require.ErrorIs(t, d.qp.send.cq.Destroy(), syscall.EBUSY)
+	require.NoError(t, d.qp.qp.Destroy())
+	require.NoError(t, d.qp.send.cq.Destroy())
+	require.NoError(t, d.mem.mr.Dereg())
+	require.NoError(t, d.pd.Dealloc())
+	_, err = d.RegMR(foreign.pd, make([]byte, 8), 0, allAccess)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = d.RegMR(d.pd, nil, 0, allAccess)
+	require.ErrorIs(t, err, syscall.EINVAL)
+}
+
+func TestCompletionQueueEvents(t *testing.T) {
+	d := newDevice(t, newFixed("10.0.0.1:4791", 65507), 8, qpOptions{})
+	c := newCQ(t, d.Device, 3)
+	cq := c.cq.(*CQ)
+	put := func(solicited bool) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		cq.put(&ring.WC{ID: 1}, solicited)
+	}
+	check := func(comp, bad int, what string) {
+		t.Helper()
+		gotComp, gotBad := c.counts()
+		require.Equal(t, [2]int{comp, bad}, [2]int{gotComp, gotBad}, what)
+	}
+	drain := func() {
+		for {
+			if _, ok := c.poll(); !ok {
+				return
+			}
+		}
+	}
+	put(true)
+	check(0, 0, "not armed")
+	require.NoError(t, c.cq.Arm(false))
+	check(0, 0, "arming does not look back")
+	put(false)
+	check(1, 0, "armed for any")
+	put(false)
+	check(1, 0, "once per arm")
+	drain()
+
+	require.NoError(t, c.cq.Arm(true))
+	put(false)
+	check(1, 0, "armed for solicited only")
+	put(true)
+	check(2, 0, "solicited")
+	drain()
+
+	require.NoError(t, c.cq.Arm(false))
+	require.NoError(t, c.cq.Arm(true))
+	put(false)
+	check(3, 0, "solicited only does not take back any")
+	put(false)
+	put(false)
+	put(false)
+	check(3, 1, "full: an error event")
+	put(false)
+	check(3, 2, "one for each that was lost")
+	require.Equal(t, uint64(2), d.counter(t, "cq_overflow"))
+	for range 3 {
+		_, ok := c.poll()
+		require.True(t, ok, "what waited was not overwritten")
+	}
+	_, ok := c.poll()
+	require.False(t, ok)
+}

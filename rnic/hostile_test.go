@@ -1,0 +1,194 @@
+package rnic
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+func putIndex(q *ring.Queue, at int, v uint32) { binary.LittleEndian.PutUint32(q.Mapping()[at:], v) }
+
+func TestSendIndexBeyondTheRing(t *testing.T) {
+	for _, v := range []uint32{128, 0x7fffffff, 0xffffffff} {
+		a, b := newPair(t, pairOptions{})
+		for i := range uint64(3) {
+			a.qp.postRecv(i)
+		}
+		putIndex(a.qp.sq, abi.QueueBufProducerIndex, v)
+		require.ErrorIs(t, a.qp.qp.Doorbell(), syscall.EINVAL)
+		require.Equal(t, abi.QPSErr, a.qp.qp.State())
+		require.Equal(t, []abi.EventType{abi.EventQPFatal}, a.qp.asyncs())
+		require.ErrorIs(t, a.qp.qp.Doorbell(), syscall.EINVAL)
+		require.Len(t, a.qp.asyncs(), 1)
+
+		// The other queue pairs of the device do not notice.
+		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
+		q.connectTo(p, defaults())
+		p.connectTo(q, defaults())
+		q.post(write(a, b, 1, 0, 0, 100))
+		q.send.waitStatus(1, abi.WCSuccess)
+
+		// RESET mends it.
+		a.qp.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
+		a.qp.sprod.Reset()
+		a.qp.rprod.Reset()
+		a.qp.connectTo(p, defaults())
+		require.NoError(t, a.qp.qp.Doorbell())
+	}
+}
+
+func TestReceiveIndexBeyondTheRing(t *testing.T) {
+	a, b := newPair(t, pairOptions{})
+	putIndex(b.qp.rq, abi.QueueBufProducerIndex, 4096)
+	a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
+	a.qp.send.waitStatus(1, abi.WCRemOpErr)
+	b.qp.recv.waitStatus(0, abi.WCLocQPOpErr)
+	require.Equal(t, abi.QPSErr, b.qp.qp.State())
+	require.Equal(t, []abi.EventType{abi.EventQPFatal}, b.qp.asyncs())
+}
+
+func TestCompletionIndexBeyondTheRing(t *testing.T) {
+	a, b := newPair(t, pairOptions{})
+	putIndex(a.qp.send.ring, abi.QueueBufConsumerIndex, 0xfffff)
+	a.qp.post(write(a, b, 1, 0, 0, 8))
+	<-a.qp.send.wake
+	_, bad := a.qp.send.counts()
+	require.Equal(t, 1, bad)
+}
+
+// badEntry is an entry that no honest client writes.
+type badEntry struct {
+	name string
+	mar  func(slot []byte)
+}
+
+var le = binary.LittleEndian
+
+var badSends = []badEntry{
+	{"opcode", func(s []byte) { le.PutUint32(s[abi.SendWQEOpcode:], 77) }},
+	{"wild opcode", func(s []byte) { le.PutUint32(s[abi.SendWQEOpcode:], 0xffffffff) }},
+	{"unsupported opcode", func(s []byte) { le.PutUint32(s[abi.SendWQEOpcode:], uint32(abi.WRBindMW)) }},
+	{"flags", func(s []byte) { le.PutUint32(s[abi.SendWQESendFlags:], 0xffffffff) }},
+	{"length", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMALength:], 0xffffffff) }},
+	{"length of the list", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMALength:], 9) }},
+	{"elements", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMANumSGE:], 0xffffffff) }},
+	{"33 elements", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMANumSGE:], 33) }},
+	{"half done", func(s []byte) { le.PutUint32(s[abi.SendWQEDMA+abi.DMASGEOffset:], 4) }},
+	{"state", func(s []byte) { le.PutUint32(s[abi.SendWQEState:], 1) }},
+	{"inline beyond the slot", func(s []byte) {
+		le.PutUint32(s[abi.SendWQESendFlags:], uint32(abi.SendInline|abi.SendSignaled))
+		le.PutUint32(s[abi.SendWQEDMA+abi.DMALength:], 4000)
+		le.PutUint32(s[abi.SendWQEDMA+abi.DMAResid:], 4000)
+	}},
+	{"longer than the device carries", func(s []byte) {
+		for _, at := range []int{abi.SendWQEDMA + abi.DMALength, abi.SendWQEDMA + abi.DMAResid, abi.SendWQESize + 8} {
+			le.PutUint32(s[at:], maxMessage+1)
+		}
+	}},
+}
+
+func TestMalformedSends(t *testing.T) {
+	for _, bad := range badSends {
+		t.Run(bad.name, func(t *testing.T) {
+			a, b := newPair(t, pairOptions{})
+			a.qp.publish(write(a, b, 1, 0, 0, 8))
+			slot := a.qp.sprod.Slot(0)
+			require.NoError(t, ring.EncodeSend(slot, 2, write(a, b, 2, 0, 0, 8)))
+			bad.mar(slot)
+			a.qp.sprod.Publish(1)
+			a.qp.post(write(a, b, 3, 0, 0, 8))
+			a.qp.send.waitStatus(1, abi.WCSuccess)
+			a.qp.send.waitStatus(2, abi.WCLocQPOpErr)
+			a.qp.send.waitStatus(3, abi.WCWRFlushErr)
+			require.Equal(t, abi.QPSErr, a.qp.qp.State())
+			require.Equal(t, abi.QPSRTS, b.qp.qp.State(), "the peer is not told")
+		})
+	}
+}
+
+func TestMalformedReceives(t *testing.T) {
+	for _, bad := range []badEntry{
+		{"length", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMALength:], 0xffffffff) }},
+		{"length of the list", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMALength:], 7) }},
+		{"elements", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMANumSGE:], 0xffffffff) }},
+		{"half done", func(s []byte) { le.PutUint32(s[abi.RecvWQEDMA+abi.DMACurSGE:], 1) }},
+	} {
+		t.Run(bad.name, func(t *testing.T) {
+			a, b := newPair(t, pairOptions{})
+			slot := b.qp.rprod.Slot(0)
+			require.NoError(t, ring.EncodeRecv(slot, 5, &ring.RecvWR{SGE: []ring.SGE{b.mem.sge(0, 64)}}))
+			bad.mar(slot)
+			b.qp.rprod.Publish(1)
+			b.qp.postRecv(6)
+			a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 8)}})
+			a.qp.send.waitStatus(1, abi.WCRemOpErr)
+			b.qp.recv.waitStatus(5, abi.WCLocQPOpErr)
+			b.qp.recv.waitStatus(6, abi.WCWRFlushErr)
+		})
+	}
+}
+
+// More elements than were asked for, in a slot whose rounded size has room.
+func TestMoreElementsThanGranted(t *testing.T) {
+	a, b := newPair(t, pairOptions{qp: qpOptions{sges: 2}})
+	sge := []ring.SGE{b.mem.sge(0, 1), b.mem.sge(1, 1), b.mem.sge(2, 1)}
+	require.NoError(t, ring.EncodeRecv(b.qp.rprod.Slot(0), 5, &ring.RecvWR{SGE: sge}))
+	b.qp.rprod.Publish(1)
+	a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
+	a.qp.send.waitStatus(1, abi.WCRemOpErr)
+	b.qp.recv.waitStatus(5, abi.WCLocQPOpErr)
+}
+
+// A client that scribbles over its rings while the device works. Whatever comes
+// of it is the client's; the device, its peer and other queue pairs stay sane.
+func TestScribbledRings(t *testing.T) {
+	const rounds = 300
+	a, b := newPair(t, pairOptions{})
+	q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
+	q.connectTo(p, defaults())
+	p.connectTo(q, defaults())
+
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for i, r := range []*ring.Queue{a.qp.sq, a.qp.rq, a.qp.send.ring, b.qp.rq} {
+		words := r.Mapping()
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(i), 1))
+			for !stop.Load() {
+				// Indices now and then, entries most of the time: words that may be
+				// right, and words that cannot be.
+				at := abi.QueueBufData + rnd.IntN(4*512)
+				if rnd.IntN(20) == 0 {
+					at = []int{abi.QueueBufProducerIndex, abi.QueueBufConsumerIndex, abi.QueueBufIndexMask, 0}[rnd.IntN(4)]
+				}
+				scribble(words[at&^3:], []uint32{0, 1, 2, 8, 64, 0xffffffff, rnd.Uint32()}[rnd.IntN(7)])
+			}
+		})
+	}
+	for i := range rounds {
+		_ = a.qp.qp.Doorbell()
+		if a.qp.qp.State() == abi.QPSErr && i%10 == 0 {
+			a.qp.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
+			a.qp.connectTo(b.qp, defaults())
+		}
+		q.post(write(a, b, uint64(i), 4096, 4096, 64))
+		q.send.waitStatus(uint64(i), abi.WCSuccess)
+	}
+	stop.Store(true)
+	wg.Wait()
+	require.NoError(t, a.qp.qp.Destroy())
+	require.NoError(t, b.qp.qp.Destroy())
+}
+
+// scribble writes a word as another process would: without synchronisation.
+//
+//go:norace
+func scribble(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }

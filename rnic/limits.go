@@ -1,0 +1,94 @@
+package rnic
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+)
+
+// The device's limits: rxe's (rxe_param.h), where what they limit is spoken here.
+const (
+	maxQP      = 1 << 16
+	maxQPWR    = 1 << 20
+	maxCQ      = 1 << 20
+	maxCQE     = 1<<15 - 1
+	maxPD      = 1 << 20
+	maxRdAtom  = 128
+	maxMessage = 8 << 20
+	gidTable   = 1024
+)
+
+// Device capability flags (enum ib_uverbs_device_cap_flags) that hold here.
+const (
+	capCurrQPStateMod = 1 << 7
+	capSysImageGUID   = 1 << 11
+	capRCRNRNAKGen    = 1 << 12
+)
+
+// capRoCEv2 is RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP, which rxe reports as its
+// port's capabilities.
+const capRoCEv2 = 0x00800000
+
+// Values of struct ib_port_attr that are not enumerated in abi.
+const (
+	width1X    = 1
+	speedSDR   = 1
+	oneVirtual = 1 // virtual lanes: max_vl_num
+)
+
+// QueryDevice implements emu.Device.
+func (d *Device) QueryDevice() abi.QueryDeviceResp {
+	return abi.QueryDeviceResp{
+		NodeGUID:        d.guid,
+		SysImageGUID:    d.guid,
+		MaxMRSize:       1<<64 - 1,
+		PageSizeCap:     0xfffff000,
+		MaxQP:           maxQP,
+		MaxQPWR:         maxQPWR,
+		DeviceCapFlags:  capCurrQPStateMod | capSysImageGUID | capRCRNRNAKGen,
+		MaxSGE:          ring.MaxSGE,
+		MaxSGERd:        ring.MaxSGE,
+		MaxCQ:           maxCQ,
+		MaxCQE:          maxCQE,
+		MaxMR:           mem.MaxRegions,
+		MaxPD:           maxPD,
+		MaxQPRdAtom:     maxRdAtom,
+		MaxResRdAtom:    0x3f000,
+		MaxQPInitRdAtom: maxRdAtom,
+		AtomicCap:       abi.AtomicHCA,
+		MaxPkeys:        1,
+		LocalCAAckDelay: 15,
+		PhysPortCnt:     1,
+	}
+}
+
+// QueryPort implements emu.Device.
+func (d *Device) QueryPort(port uint8) (abi.QueryPortResp, error) {
+	if port != 1 {
+		return abi.QueryPortResp{}, fmt.Errorf("rnic: device %s has port 1 only, not %d: %w", d.name, port, syscall.EINVAL)
+	}
+	r := abi.QueryPortResp{
+		PortCapFlags: capRoCEv2,
+		MaxMsgSz:     maxMessage,
+		GIDTblLen:    gidTable,
+		PkeyTblLen:   1,
+		LID:          portLID(d.caps.Local.Port()),
+		State:        abi.PortActive,
+		MaxMTU:       abi.MTU4096,
+		ActiveMTU:    d.mtu,
+		MaxVLNum:     oneVirtual,
+		ActiveWidth:  width1X,
+		ActiveSpeed:  speedSDR,
+		PhysState:    abi.PortPhysStateLinkUp,
+		LinkLayer:    abi.LinkLayerEthernet,
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.check() != nil {
+		r.State, r.PhysState = abi.PortDown, abi.PortPhysStateDisabled
+	}
+	return r, nil
+}

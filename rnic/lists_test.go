@@ -1,0 +1,91 @@
+package rnic
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+func TestSenderListTakesTurns(t *testing.T) {
+	var l senderList
+	require.Nil(t, l.pop())
+	all := make([]*QP, 100)
+	for i := range all {
+		all[i] = &QP{num: 1}
+	}
+	var want []*QP
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		q := all[r.IntN(len(all))]
+		switch r.IntN(5) {
+		case 0, 1:
+			if !q.listed {
+				want = append(want, q)
+			}
+			l.push(q)
+			require.True(t, q.listed)
+		case 2, 3:
+			got := l.pop()
+			if len(want) == 0 {
+				require.Nil(t, got)
+				continue
+			}
+			require.Same(t, want[0], got)
+			require.False(t, got.listed)
+			want = want[1:]
+		case 4:
+			l.moveToFront(q)
+			for i, w := range want {
+				if w == q {
+					want = append([]*QP{q}, append(append([]*QP{}, want[:i]...), want[i+1:]...)...)
+					break
+				}
+			}
+		}
+		require.Equal(t, len(want), l.n)
+	}
+}
+
+func TestTimerHeap(t *testing.T) {
+	var h timerHeap
+	require.Equal(t, noAlarm, h.first())
+	all := make([]*QP, 64)
+	for i := range all {
+		all[i] = &QP{slot: notInHeap}
+	}
+	at := map[*QP]engine.Time{}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 50_000 {
+		q := all[r.IntN(len(all))]
+		switch r.IntN(3) {
+		case 0:
+			when := engine.Time(r.IntN(1000))
+			h.wake(q, when)
+			if old, in := at[q]; !in || when < old {
+				at[q] = when
+			}
+		case 1:
+			h.remove(q)
+			delete(at, q)
+		case 2:
+			first := noAlarm
+			for _, w := range at {
+				first = min(first, w)
+			}
+			require.Equal(t, first, h.first())
+			if len(at) > 0 {
+				p := h.pop()
+				require.Equal(t, first, at[p])
+				require.Equal(t, notInHeap, p.slot)
+				delete(at, p)
+			}
+		}
+		require.Len(t, h.q, len(at))
+	}
+	for i, q := range h.q {
+		require.Equal(t, i, q.slot)
+	}
+}

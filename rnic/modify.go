@@ -1,0 +1,170 @@
+package rnic
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Modify implements emu.QP. EINVAL for values out of range or addresses that the
+// port cannot reach, EOPNOTSUPP for SQD and path migration; then nothing changes.
+func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
+	d := q.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return err
+	}
+	to := q.engine.State()
+	if mask&abi.QPMaskState != 0 {
+		to = a.QPState
+	}
+	attr, err := q.attributes(a, mask)
+	if err == nil && to == abi.QPSSQD || to == abi.QPSSQE {
+		err = fmt.Errorf("state %v is not supported: %w", to, syscall.EOPNOTSUPP)
+	}
+	if err != nil {
+		return fmt.Errorf("rnic: modify queue pair %v: %w", q.num, err)
+	}
+	if to == abi.QPSErr || to == abi.QPSReset {
+		q.sendOwed() // acknowledgements: after that nothing is sent any more
+	}
+	if err := q.engine.Modify(d.now(), to, &attr, mask); err != nil {
+		return fmt.Errorf("rnic: modify: %w", err)
+	}
+	if to == abi.QPSReset {
+		q.reset()
+	} else {
+		q.remember(a, mask)
+	}
+	d.touch(q)
+	d.settle(doorbellBatches)
+	return nil
+}
+
+// toError moves the queue pair to the error state. Preconditions: d.mu is held.
+func (q *QP) toError(now engine.Time) {
+	// It is permitted from every state.
+	_ = q.engine.Modify(now, abi.QPSErr, &engine.Attr{}, abi.QPMaskState)
+	q.d.touch(q)
+}
+
+// reset empties the rings, as the kernel does (rxe_qp.c:rxe_qp_reset).
+func (q *QP) reset() {
+	q.sq.Reset()
+	q.rq.Reset()
+	q.send.Reset()
+	q.recv.Reset()
+	q.taken, q.broken = 0, false
+	q.attr = q.initial
+}
+
+// attributes checks what concerns the port, and translates the rest.
+func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, error) {
+	attr := engine.Attr{
+		Access:          a.QPAccessFlags,
+		DestQPN:         wire.QPN(a.DestQPNum),
+		PathMTU:         a.PathMTU,
+		RQPSN:           wire.PSN(a.RQPSN) & wire.MaxPSN,
+		SQPSN:           wire.PSN(a.SQPSN) & wire.MaxPSN,
+		MaxDestRdAtomic: a.MaxDestRdAtomic,
+		MaxRdAtomic:     a.MaxRdAtomic,
+		MinRNRTimer:     wire.RNRTimer(a.MinRNRTimer),
+		Timeout:         wire.AckTimeout(a.Timeout),
+		RetryCnt:        a.RetryCnt,
+		RNRRetry:        a.RNRRetry,
+	}
+	named := func(m abi.QPAttrMask) bool { return mask&m != 0 }
+	switch {
+	case named(abi.QPMaskAltPath | abi.QPMaskPathMigState):
+		return attr, fmt.Errorf("alternate paths are not supported: %w", syscall.EOPNOTSUPP)
+	case named(abi.QPMaskPort) && a.PortNum != 1:
+		return attr, fmt.Errorf("port %d: the device has port 1 only: %w", a.PortNum, syscall.EINVAL)
+	case named(abi.QPMaskPkeyIndex) && a.PkeyIndex != 0:
+		return attr, fmt.Errorf("P_Key index %d: the table has one entry: %w", a.PkeyIndex, syscall.EINVAL)
+	case named(abi.QPMaskPathMTU) && a.PathMTU.Bytes() == 0:
+		return attr, fmt.Errorf("path MTU %v: must be one of 256 … 4096: %w", a.PathMTU, syscall.EINVAL)
+	case named(abi.QPMaskPathMTU) && a.PathMTU > q.d.mtu:
+		return attr, fmt.Errorf("path MTU %v is above the port's active MTU of %v: %w", a.PathMTU, q.d.mtu, syscall.EINVAL)
+	case named(abi.QPMaskAV):
+		var err error
+		attr.Peer, err = q.d.peer(&a.Dest)
+		return attr, err
+	}
+	return attr, nil
+}
+
+// peer is the address that an address vector means. The DGID is the peer's IP
+// address (IBA A17.4), the dlid its UDP port (0: 4791).
+func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
+	addr, local := netip.AddrFrom16(v.DGID).Unmap(), d.caps.Local.Addr()
+	switch {
+	case v.PortNum != 1:
+		return netip.AddrPort{}, fmt.Errorf("address vector for port %d: the device has port 1 only: %w", v.PortNum, syscall.EINVAL)
+	case v.IsGlobal == 0:
+		return netip.AddrPort{}, fmt.Errorf("address vector without a GID: RoCE needs is_global: %w", syscall.EINVAL)
+	case v.SGIDIndex != 0:
+		return netip.AddrPort{}, fmt.Errorf("source GID index %d: the port has index 0 only: %w", v.SGIDIndex, syscall.EINVAL)
+	case addr.IsUnspecified() || addr.IsMulticast():
+		return netip.AddrPort{}, fmt.Errorf("destination GID %v is not the address of a queue pair: %w", addr, syscall.EINVAL)
+	case addr.Is4() != local.Is4():
+		return netip.AddrPort{}, fmt.Errorf("destination GID %v cannot be reached from %v, which is of the other IP version: %w", addr, local, syscall.EINVAL)
+	}
+	return netip.AddrPortFrom(addr, peerPort(v.DLID)), nil
+}
+
+// initialAttr is what Query answers before anything is set.
+func initialAttr(init *emu.QPInit, sendWR, recvWR int) abi.QueryQPResp {
+	r := abi.QueryQPResp{
+		MaxSendWR: uint32(sendWR), MaxRecvWR: uint32(recvWR),
+		MaxSendSGE: init.Cap.MaxSendSGE, MaxRecvSGE: init.Cap.MaxRecvSGE, MaxInlineData: init.Cap.MaxInline,
+		PortNum: 1,
+	}
+	if init.SigAll {
+		r.SQSigAll = 1
+	}
+	if init.Cap.MaxRecvWR == 0 {
+		r.MaxRecvWR = 0
+	}
+	return r
+}
+
+// remember keeps for Query what was set.
+func (q *QP) remember(a *abi.ModifyQP, mask abi.QPAttrMask) {
+	r := &q.attr
+	keep(&r.QPAccessFlags, a.QPAccessFlags, mask&abi.QPMaskAccessFlags)
+	keep(&r.PkeyIndex, a.PkeyIndex, mask&abi.QPMaskPkeyIndex)
+	keep(&r.PortNum, a.PortNum, mask&abi.QPMaskPort)
+	keep(&r.QKey, a.QKey, mask&abi.QPMaskQKey)
+	keep(&r.Dest, a.Dest, mask&abi.QPMaskAV)
+	keep(&r.PathMTU, a.PathMTU, mask&abi.QPMaskPathMTU)
+	keep(&r.Timeout, a.Timeout, mask&abi.QPMaskTimeout)
+	keep(&r.RetryCnt, a.RetryCnt, mask&abi.QPMaskRetryCnt)
+	keep(&r.RNRRetry, a.RNRRetry, mask&abi.QPMaskRNRRetry)
+	keep(&r.MaxRdAtomic, a.MaxRdAtomic, mask&abi.QPMaskMaxQPRdAtomic)
+	keep(&r.MinRNRTimer, a.MinRNRTimer, mask&abi.QPMaskMinRNRTimer)
+	keep(&r.MaxDestRdAtomic, a.MaxDestRdAtomic, mask&abi.QPMaskMaxDestRdAtomic)
+	keep(&r.DestQPNum, a.DestQPNum, mask&abi.QPMaskDestQPN)
+}
+
+func keep[T any](dst *T, v T, named abi.QPAttrMask) {
+	if named != 0 {
+		*dst = v
+	}
+}
+
+// Query implements emu.QP. The PSNs are the next ones, as with rxe.
+func (q *QP) Query() (abi.QueryQPResp, error) {
+	q.d.mu.Lock()
+	defer q.d.mu.Unlock()
+	r, now := q.attr, q.engine.Attr()
+	r.QPState = q.engine.State()
+	r.CurQPState = r.QPState
+	r.RQPSN, r.SQPSN = uint32(now.RQPSN), uint32(now.SQPSN)
+	return r, nil
+}

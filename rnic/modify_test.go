@@ -1,0 +1,131 @@
+package rnic
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+func TestModifyRefuses(t *testing.T) {
+	a, b := newPair(t, pairOptions{})
+	q := newQP(t, a.Device, a.pd, qpOptions{})
+	good := func() abi.ModifyQP {
+		return abi.ModifyQP{QPState: abi.QPSRTR, Dest: dest(b.Device), PathMTU: abi.MTU1024, MinRNRTimer: 1, MaxDestRdAtomic: 1, DestQPNum: 5}
+	}
+	err := q.qp.Modify(&abi.ModifyQP{QPState: abi.QPSInit, PortNum: 2}, initMask)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	err = q.qp.Modify(&abi.ModifyQP{QPState: abi.QPSInit, PortNum: 1, PkeyIndex: 1}, initMask)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	m := good()
+	require.ErrorIs(t, q.qp.Modify(&m, rtrMask), syscall.EINVAL, "RESET to RTR")
+	require.Equal(t, abi.QPSReset, q.qp.State())
+	require.ErrorIs(t, q.qp.Doorbell(), syscall.EINVAL)
+
+	q.toInit(defaults())
+	require.ErrorIs(t, q.qp.Doorbell(), syscall.EINVAL)
+	for name, c := range map[string]struct {
+		change func(*abi.ModifyQP)
+		mask   abi.QPAttrMask
+		want   error
+	}{
+		"no GID":          {func(m *abi.ModifyQP) { m.Dest.IsGlobal = 0 }, 0, syscall.EINVAL},
+		"port":            {func(m *abi.ModifyQP) { m.Dest.PortNum = 0 }, 0, syscall.EINVAL},
+		"source GID":      {func(m *abi.ModifyQP) { m.Dest.SGIDIndex = 1 }, 0, syscall.EINVAL},
+		"zero GID":        {func(m *abi.ModifyQP) { m.Dest.DGID = [16]byte{} }, 0, syscall.EINVAL},
+		"IPv6 from IPv4":  {func(m *abi.ModifyQP) { m.Dest.DGID = [16]byte{0xfe, 0x80, 15: 1} }, 0, syscall.EINVAL},
+		"multicast":       {func(m *abi.ModifyQP) { m.Dest.DGID[12] = 224 }, 0, syscall.EINVAL},
+		"no MTU":          {func(m *abi.ModifyQP) { m.PathMTU = 0 }, 0, syscall.EINVAL},
+		"wild MTU":        {func(m *abi.ModifyQP) { m.PathMTU = 200 }, 0, syscall.EINVAL},
+		"responder depth": {func(m *abi.ModifyQP) { m.MaxDestRdAtomic = 129 }, 0, syscall.EINVAL},
+		"RNR timer":       {func(m *abi.ModifyQP) { m.MinRNRTimer = 32 }, 0, syscall.EINVAL},
+		"wide QPN":        {func(m *abi.ModifyQP) { m.DestQPNum = 1 << 24 }, 0, syscall.EINVAL},
+		"SQD":             {func(m *abi.ModifyQP) { m.QPState = abi.QPSSQD }, 0, syscall.EOPNOTSUPP},
+		"alternate path":  {func(*abi.ModifyQP) {}, abi.QPMaskAltPath, syscall.EOPNOTSUPP},
+	} {
+		m := good()
+		c.change(&m)
+		require.ErrorIs(t, q.qp.Modify(&m, rtrMask|c.mask), c.want, name)
+		require.Equal(t, abi.QPSInit, q.qp.State(), name)
+	}
+	m = good()
+	require.NoError(t, q.qp.Modify(&m, rtrMask))
+	require.ErrorIs(t, q.qp.Doorbell(), syscall.EINVAL, "RTR cannot send")
+	for _, m := range []abi.ModifyQP{{Timeout: 32}, {RetryCnt: 8}, {RNRRetry: 8}, {MaxRdAtomic: 129}} {
+		m.QPState = abi.QPSRTS
+		require.ErrorIs(t, q.qp.Modify(&m, rtsMask), syscall.EINVAL, "%+v", m)
+	}
+}
+
+func TestPathMTUAboveActive(t *testing.T) {
+	d := newDevice(t, newFixed("10.0.0.1:4791", 1472), 8, qpOptions{}) // active: 1024
+	d.qp.toInit(defaults())
+	m := abi.ModifyQP{QPState: abi.QPSRTR, Dest: dest(d.Device), PathMTU: abi.MTU2048}
+	err := d.qp.qp.Modify(&m, rtrMask)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "active MTU")
+	m.PathMTU = abi.MTU512
+	require.NoError(t, d.qp.qp.Modify(&m, rtrMask))
+}
+
+func TestQueryAnswersWhatWasSet(t *testing.T) {
+	a, b := newPair(t, pairOptions{qp: qpOptions{depth: 64, sges: 3, sigAll: true}})
+	at := attrs{mtu: abi.MTU512, access: abi.AccessRemoteRead, timeout: 13, retry: 5, rnr: 4, minRNR: 12, rdAtomic: 3, destRdAtomic: 9}
+	q, p := newQP(t, a.Device, a.pd, qpOptions{depth: 64, sges: 3, sigAll: true}), newQP(t, b.Device, b.pd, qpOptions{})
+	r, err := q.qp.Query()
+	require.NoError(t, err)
+	require.Equal(t, abi.QPSReset, r.QPState)
+	q.connectTo(p, at)
+	r, err = q.qp.Query()
+	require.NoError(t, err)
+	require.Equal(t, abi.QueryQPResp{
+		Dest: dest(b.Device), MaxSendWR: 127, MaxRecvWR: 127, MaxSendSGE: 3, MaxRecvSGE: 3, MaxInlineData: 48,
+		RQPSN: p.psn(), SQPSN: q.psn(), DestQPNum: p.qp.Num(), QPAccessFlags: abi.AccessRemoteRead,
+		QPState: abi.QPSRTS, CurQPState: abi.QPSRTS, PathMTU: abi.MTU512,
+		MaxRdAtomic: 3, MaxDestRdAtomic: 9, MinRNRTimer: 12, PortNum: 1, Timeout: 13, RetryCnt: 5, RNRRetry: 4, SQSigAll: 1,
+	}, r)
+	q.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
+	r, err = q.qp.Query()
+	require.NoError(t, err)
+	require.Equal(t, abi.QPSErr, r.QPState)
+	q.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
+	r, err = q.qp.Query()
+	require.NoError(t, err)
+	require.Equal(t, q.qp.initial, r)
+}
+
+// Moving to ERR flushes everything posted, in order; RESET makes the queue pair
+// and its rings as new.
+func TestFlushAndReset(t *testing.T) {
+	a, b := newPair(t, pairOptions{})
+	for i := range uint64(5) {
+		b.qp.postRecv(i, b.mem.sge(0, 8))
+	}
+	b.qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
+	for i := range uint64(5) {
+		b.qp.recv.waitStatus(i, abi.WCWRFlushErr)
+	}
+	// Posting in ERR is permitted and flushed.
+	b.qp.post(write(b, a, 70, 0, 0, 8), &ring.SendWR{ID: 71, Opcode: abi.WRSend})
+	b.qp.send.waitStatus(70, abi.WCWRFlushErr)
+	b.qp.send.waitStatus(71, abi.WCWRFlushErr)
+	require.Empty(t, b.qp.asyncs(), "as with rxe")
+
+	for _, q := range []*testQP{a.qp, b.qp} {
+		q.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
+		q.sprod.Reset()
+		q.rprod.Reset()
+		n, err := q.sprod.Free()
+		require.NoError(t, err)
+		require.Equal(t, 127, n)
+	}
+	a.qp.connectTo(b.qp, defaults())
+	b.qp.connectTo(a.qp, defaults())
+	a.mem.fill(1)
+	a.qp.post(write(a, b, 1, 0, 0, 5000))
+	a.qp.send.waitStatus(1, abi.WCSuccess)
+	require.Equal(t, a.mem.buf[:5000], b.mem.buf[:5000])
+}

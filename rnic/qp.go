@@ -1,0 +1,194 @@
+package rnic
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// QP is a reliable-connection queue pair: its rings, and the engine between
+// them.
+type QP struct {
+	d      *Device
+	num    wire.QPN
+	pd     *domain
+	sendCQ *CQ
+	recvCQ *CQ
+	ev     emu.QPEvents
+	sq, rq *ring.Queue
+	noRecv bool // created for no receives
+
+	initial abi.QueryQPResp // attr in RESET
+
+	// All below is guarded by d.mu.
+	engine *engine.QP
+	attr   abi.QueryQPResp // what was set, for Query
+	send   *ring.Consumer
+	recv   *ring.Consumer
+	taken  int  // entries of the send ring that the engine has and that are not retired
+	broken bool // an index in a ring made no sense: nothing is read from the rings any more
+	gone   bool // destroyed
+
+	touched bool        // in d.touched
+	listed  bool        // in d.senders
+	turns   uint64      // times that it was asked for packets
+	slot    int         // place in d.timers, or notInHeap
+	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout
+}
+
+// CreateQP implements emu.Device.
+func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.QP, error) {
+	pd, err := d.domainOf(init.PD)
+	if err != nil {
+		return nil, err
+	}
+	sendCQ, ok1 := init.SendCQ.(*CQ)
+	recvCQ, ok2 := init.RecvCQ.(*CQ)
+	if !ok1 || !ok2 || sendCQ.d != d || recvCQ.d != d {
+		return nil, fmt.Errorf("rnic: the completion queues are not of %s: %w", d.name, syscall.EINVAL)
+	}
+	if init.Type != abi.QPTRC {
+		return nil, fmt.Errorf("rnic: queue pair type %v is not supported, only RC: %w", init.Type, syscall.EOPNOTSUPP)
+	}
+	if err := checkCap(&init.Cap); err != nil {
+		return nil, err
+	}
+	if len(u.Out) < abi.RXECreateQPRespSize {
+		return nil, shortAnswer("CREATE_QP", len(u.Out), abi.RXECreateQPRespSize)
+	}
+	elem, sges, inline := ring.SendCap(int(init.Cap.MaxSendSGE), int(init.Cap.MaxInline))
+	sq, err1 := ring.New(elem, max(1, int(init.Cap.MaxSendWR)))
+	rq, err2 := ring.New(ring.RecvElemSize(int(init.Cap.MaxRecvSGE)), max(1, int(init.Cap.MaxRecvWR)))
+	if err1 != nil || err2 != nil {
+		return nil, fmt.Errorf("rnic: queue pair with %d sends of %d bytes and %d receives: the rings are too large: %w",
+			init.Cap.MaxSendWR, elem, init.Cap.MaxRecvWR, syscall.ENOMEM)
+	}
+	init.Cap.MaxSendSGE, init.Cap.MaxInline = uint32(sges), uint32(inline)
+	q := &QP{
+		d: d, pd: pd, sendCQ: sendCQ, recvCQ: recvCQ, ev: ev, sq: sq, rq: rq,
+		noRecv: init.Cap.MaxRecvWR == 0,
+		send:   sq.Consumer(), recv: rq.Consumer(),
+		slot: notInHeap,
+	}
+	q.initial = initialAttr(init, sq.Cap(), rq.Cap())
+	q.attr = q.initial
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if q.num, err = d.takeQPN(); err != nil {
+		return nil, err
+	}
+	q.engine = engine.New(engine.Config{
+		QPN: q.num, PD: pd.id, Regions: d.regions, Receives: q, SigAll: init.SigAll,
+		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: int(init.Cap.MaxRecvSGE), MaxInline: inline,
+		Tuning: d.tuning,
+	})
+	d.qps[q.num] = q
+	sendCQ.users++
+	recvCQ.users++
+	resp := abi.RXECreateQPResp{RQMI: publish(u, rq), SQMI: publish(u, sq)}
+	resp.Put(u.Out)
+	return q, nil
+}
+
+// checkCap holds what a client asks for against the limits
+// (rxe_qp.c:rxe_qp_chk_cap).
+func checkCap(c *emu.QPCap) error {
+	for _, l := range []struct {
+		what     string
+		ask, max uint32
+	}{
+		{"send work requests", c.MaxSendWR, maxQPWR},
+		{"receive work requests", c.MaxRecvWR, maxQPWR},
+		{"scatter/gather elements per send", c.MaxSendSGE, ring.MaxSGE},
+		{"scatter/gather elements per receive", c.MaxRecvSGE, ring.MaxSGE},
+		{"bytes of inline data", c.MaxInline, ring.MaxInline},
+	} {
+		if l.ask > l.max {
+			return fmt.Errorf("rnic: queue pair with %d %s: at most %d: %w", l.ask, l.what, l.max, syscall.EINVAL)
+		}
+	}
+	return nil
+}
+
+// takeQPN finds the next free queue pair number. Preconditions: mu is held.
+func (d *Device) takeQPN() (wire.QPN, error) {
+	if len(d.qps) >= maxQP {
+		return 0, fmt.Errorf("rnic: all %d queue pairs of %s are in use: %w", maxQP, d.name, syscall.ENOMEM)
+	}
+	for {
+		n := d.nextQPN
+		d.nextQPN = (d.nextQPN + 1) & wire.MulticastQPN
+		if n == wire.SMIQPN || n == wire.GSIQPN || n == wire.MulticastQPN {
+			continue
+		}
+		if _, taken := d.qps[n]; !taken {
+			return n, nil
+		}
+	}
+}
+
+// Num implements emu.QP.
+func (q *QP) Num() uint32 { return uint32(q.num) }
+
+// State implements emu.QP.
+func (q *QP) State() abi.QPState {
+	q.d.mu.Lock()
+	defer q.d.mu.Unlock()
+	return q.engine.State()
+}
+
+// Counters implements emu.QP.
+func (q *QP) Counters() []emu.Counter {
+	q.d.mu.Lock()
+	defer q.d.mu.Unlock()
+	return counterList(q.engine.Counters().List(nil))
+}
+
+// Destroy implements emu.QP. The engine and the rings are touched under the
+// device's lock only, so when it is gone from the tables nothing does any more.
+// What the queue pair owes its peer, acknowledgements mostly, is sent first.
+func (q *QP) Destroy() error {
+	d := q.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q.sendOwed()
+	q.gone = true
+	delete(d.qps, q.num)
+	d.timers.remove(q)
+	q.sendCQ.users--
+	q.recvCQ.users--
+	d.retired.Add(q.engine.Counters())
+	return nil
+}
+
+// sendOwed lets the queue pair have its turn at the transmitter, once.
+func (q *QP) sendOwed() {
+	d, turns := q.d, q.turns
+	for q.listed && q.turns == turns && d.lost == nil && !d.closed {
+		if d.sending {
+			d.sent.Wait()
+			continue
+		}
+		d.senders.moveToFront(q)
+		d.transmit(1)
+	}
+}
+
+// counterList turns a link's counters into the core's.
+func counterList(list []link.Counter) []emu.Counter {
+	out := make([]emu.Counter, len(list))
+	for i, c := range list {
+		out[i] = emu.Counter(c)
+	}
+	return out
+}

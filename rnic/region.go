@@ -1,0 +1,91 @@
+package rnic
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+)
+
+// domain is a protection domain.
+type domain struct {
+	d  *Device
+	id mem.PD
+}
+
+// AllocPD implements emu.Device.
+func (d *Device) AllocPD() (emu.PD, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if len(d.pds) >= maxPD {
+		return nil, fmt.Errorf("rnic: all %d protection domains of %s are in use: %w", maxPD, d.name, syscall.ENOMEM)
+	}
+	for {
+		d.nextPD++
+		if _, taken := d.pds[d.nextPD]; !taken {
+			d.pds[d.nextPD] = struct{}{}
+			return &domain{d, d.nextPD}, nil
+		}
+	}
+}
+
+// Dealloc implements emu.PD.
+func (p *domain) Dealloc() error {
+	p.d.mu.Lock()
+	defer p.d.mu.Unlock()
+	delete(p.d.pds, p.id)
+	return nil
+}
+
+// domainOf returns pd as one of d's.
+func (d *Device) domainOf(pd emu.PD) (*domain, error) {
+	p, ok := pd.(*domain)
+	if !ok || p.d != d {
+		return nil, fmt.Errorf("rnic: the protection domain is not one of %s: %w", d.name, syscall.EINVAL)
+	}
+	return p, nil
+}
+
+// region is a memory region.
+type region struct {
+	d *Device
+	r *mem.Region
+}
+
+// RegMR implements emu.Device.
+func (d *Device) RegMR(pd emu.PD, memory emu.Memory, iova uint64, access abi.AccessFlags) (emu.MR, error) {
+	p, err := d.domainOf(pd)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	r, err := d.regions.Register(p.id, memory, iova, access)
+	if err != nil {
+		return nil, fmt.Errorf("rnic: device %s: %w", d.name, err)
+	}
+	return &region{d, r}, nil
+}
+
+// LKey and RKey are the same, as with rxe.
+func (m *region) LKey() uint32 { return m.r.Key() }
+func (m *region) RKey() uint32 { return m.r.Key() }
+
+// Dereg implements emu.MR. The engine touches user memory under the device's
+// lock only, so with the lock held and the key gone nothing does any more.
+func (m *region) Dereg() error {
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	if err := m.d.regions.Deregister(m.r.Key()); err != nil {
+		return fmt.Errorf("rnic: device %s: deregister key %#x: %w: %w", m.d.name, m.r.Key(), err, syscall.EINVAL)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package rnic
+
+import (
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+// How many batches a caller sends at most before it leaves the rest to the
+// worker: a program wants its thread back, the receiver must not let the
+// socket's buffer run over.
+const (
+	doorbellBatches = 4
+	receiverBatches = 2
+	workerBatches   = 8
+)
+
+// touch notes that something happened to q: it may have packets to send,
+// completions, or another timeout. Preconditions, here and below: mu is held.
+func (d *Device) touch(q *QP) {
+	d.note(q)
+	d.senders.push(q)
+}
+
+// note is touch for a queue pair that has just been asked for packets.
+func (d *Device) note(q *QP) {
+	if !q.touched {
+		q.touched = true
+		d.touched = append(d.touched, q)
+	}
+}
+
+// settle sends, completes and sets timers after queue pairs were touched.
+// Packets go first, the order that doc.go explains. It frees the lock while it
+// sends.
+func (d *Device) settle(batches int) {
+	d.transmit(batches)
+	now := d.now()
+	for len(d.touched) > 0 {
+		last := len(d.touched) - 1
+		q := d.touched[last]
+		d.touched[last] = nil
+		d.touched = d.touched[:last]
+		q.touched = false
+		if !q.gone {
+			d.settleOne(q, now)
+		}
+	}
+	d.setAlarm(now)
+}
+
+func (d *Device) settleOne(q *QP, now engine.Time) {
+	q.complete()
+	if t, ok := q.engine.NextTimeout(); ok {
+		d.timers.wake(q, t)
+	}
+}
+
+// transmit sends at most so many batches, unless somebody else is at it. The
+// queue pairs take turns; each turn ends with the batch. What is left goes to
+// the worker.
+func (d *Device) transmit(batches int) {
+	if d.sending {
+		return
+	}
+	d.sending = true
+	for ; batches > 0 && d.lost == nil && !d.closed; batches-- {
+		d.fill()
+		if len(d.batch.Packets) == 0 {
+			break
+		}
+		d.mu.Unlock()
+		err := d.link.Send(d.batch.Packets)
+		d.mu.Lock()
+		d.batch.Reset()
+		d.sent.Broadcast()
+		if err != nil {
+			d.fail(err)
+		}
+	}
+	d.sending = false
+	d.sent.Broadcast()
+	if d.senders.n > 0 {
+		d.wakeWorker()
+	}
+}
+
+// fill collects a batch from those that want to send.
+func (d *Device) fill() {
+	now := d.now()
+	for range d.senders.n {
+		if d.batch.Full() {
+			return
+		}
+		q := d.senders.pop()
+		if q.gone {
+			continue
+		}
+		q.turns++
+		if q.engine.Transmit(now, d.batch) {
+			d.senders.push(q)
+		}
+		d.note(q)
+	}
+}
+
+func (d *Device) wakeWorker() {
+	select {
+	case d.kick <- struct{}{}:
+	default:
+	}
+}
+
+// setAlarm lets the worker run in time for the first timeout.
+func (d *Device) setAlarm(now engine.Time) {
+	t := d.timers.first()
+	if t >= d.alarmAt || d.closed {
+		return // it runs earlier, and sets the next one then
+	}
+	d.alarmAt = t
+	d.alarm.Reset(max(toDuration(t-now), 0))
+}
+
+// work is the worker: it serves timeouts, and sends what callers left.
+func (d *Device) work() {
+	for {
+		select {
+		case <-d.quit:
+			return
+		case <-d.kick:
+		case <-d.alarm.C:
+		}
+		d.mu.Lock()
+		if !d.closing {
+			d.serveTimers()
+			d.settle(workerBatches)
+		}
+		d.mu.Unlock()
+	}
+}
+
+// serveTimers calls those whose time has come.
+func (d *Device) serveTimers() {
+	now := d.now()
+	if d.alarmAt <= now {
+		d.alarmAt = noAlarm
+	}
+	for d.timers.first() <= now {
+		q := d.timers.pop()
+		t, ok := q.engine.NextTimeout()
+		if ok && t <= now {
+			q.engine.HandleTimeout(now)
+			d.touch(q)
+		} else if ok {
+			d.timers.wake(q, t)
+		}
+	}
+}
+
+// fail ends all queue pairs when the link is gone.
+func (d *Device) fail(err error) {
+	if d.lost != nil || d.closing {
+		return
+	}
+	d.lost = err
+	now := d.now()
+	for _, q := range d.qps {
+		q.toError(now)
+	}
+}

@@ -1,0 +1,168 @@
+package rnic
+
+import (
+	"encoding/binary"
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+)
+
+// pullBatch is how many work requests a doorbell takes before others may have
+// the lock.
+const pullBatch = 256
+
+// Doorbell implements emu.QP: it takes what was published in the send ring,
+// sends what may go now, and returns; a worker sends the rest.
+func (q *QP) Doorbell() error {
+	d := q.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		if err := q.mayPost(); err != nil {
+			return err
+		}
+		more := q.pull(d.now())
+		d.touch(q)
+		d.settle(doorbellBatches)
+		if !more {
+			return q.brokenErr()
+		}
+		d.mu.Unlock() // let others in
+		d.mu.Lock()
+	}
+}
+
+// mayPost returns EINVAL in the states in which a doorbell is refused.
+func (q *QP) mayPost() error {
+	if err := q.d.check(); err != nil {
+		return err
+	}
+	if q.gone {
+		return fmt.Errorf("rnic: queue pair %v is destroyed: %w", q.num, syscall.EINVAL)
+	}
+	switch s := q.engine.State(); s {
+	case abi.QPSReset, abi.QPSInit, abi.QPSRTR:
+		return fmt.Errorf("rnic: queue pair %v is in state %v and cannot send: bring it to RTS first: %w", q.num, s, syscall.EINVAL)
+	}
+	return q.brokenErr()
+}
+
+func (q *QP) brokenErr() error {
+	if q.broken {
+		return fmt.Errorf("rnic: queue pair %v: an index of its rings was overwritten; move it to RESET: %w", q.num, syscall.EINVAL)
+	}
+	return nil
+}
+
+// pull gives published work requests to the engine: pullBatch at most, more
+// tells that there are others. An entry stays in the ring until it is retired.
+func (q *QP) pull(now engine.Time) (more bool) {
+	if q.broken {
+		return false
+	}
+	ready, err := q.send.Ready()
+	if err != nil {
+		q.breakDown(now)
+		return false
+	}
+	for n := 0; q.taken < ready; n++ {
+		if n == pullBatch {
+			return true
+		}
+		// The engine has as many places as the ring, so it refuses none.
+		if q.engine.Post(now, q.d.wqe.send(q.send.Slot(q.taken))) != nil {
+			return false
+		}
+		q.taken++
+	}
+	return false
+}
+
+// retire gives the oldest entry of the send ring back.
+func (q *QP) retire() {
+	if q.taken > 0 {
+		q.taken--
+		q.send.Release(1)
+	}
+}
+
+// breakDown ends a queue pair whose ring cannot be read: there is no work
+// request to report it with, so it is an asynchronous error (IBA 11.6.3.2).
+func (q *QP) breakDown(now engine.Time) {
+	q.broken = true
+	q.toError(now)
+	q.ev.Event(abi.EventQPFatal)
+}
+
+// NextReceive implements engine.ReceiveSource on the receive ring.
+func (q *QP) NextReceive(wr *engine.ReceiveWR) bool {
+	if q.noRecv || q.broken {
+		return false
+	}
+	ready, err := q.recv.Ready()
+	if err != nil {
+		q.broken = true
+		q.ev.Event(abi.EventQPFatal)
+		wr.Err = err
+		return q.engine.State() != abi.QPSErr // in ERR nothing needs to fail for it
+	}
+	if ready == 0 {
+		return false
+	}
+	q.d.wqe.receive(wr, q.recv.Slot(0))
+	q.recv.Release(1)
+	return true
+}
+
+// decoder turns ring entries into the engine's work requests; it is scratch
+// memory that is used again and again.
+type decoder struct {
+	sqe ring.SendWQE
+	rqe ring.RecvWQE
+	wr  engine.SendWR
+	sge [ring.MaxSGE]mem.SGE
+}
+
+// send decodes an entry of a send ring. What it returns is valid until the next
+// call.
+func (c *decoder) send(slot []byte) *engine.SendWR {
+	err := c.sqe.Decode(slot)
+	w := &c.sqe.WR
+	if err == nil && c.sqe.Length > maxMessage {
+		err = ring.ErrLength
+	}
+	if err != nil {
+		// Signaled or not, an error completes.
+		c.wr = engine.SendWR{ID: w.ID, Opcode: w.Opcode, Err: err}
+		return &c.wr
+	}
+	c.wr = engine.SendWR{
+		ID: w.ID, Opcode: w.Opcode, Flags: w.Flags, Invalidate: w.InvalidateRKey,
+		RemoteAddr: w.RemoteAddr, RKey: w.RKey, CompareAdd: w.CompareAdd, Swap: w.Swap,
+		SGE: c.sge[:0], Inline: w.Inline,
+	}
+	binary.BigEndian.PutUint32(c.wr.Imm[:], w.Imm)
+	for _, s := range w.SGE {
+		c.wr.SGE = append(c.wr.SGE, mem.SGE(s))
+	}
+	return &c.wr
+}
+
+// receive decodes an entry of a receive ring into wr.
+func (c *decoder) receive(wr *engine.ReceiveWR, slot []byte) {
+	wr.Err = c.rqe.Decode(slot)
+	wr.ID = c.rqe.WR.ID
+	if wr.Err == nil && len(c.rqe.WR.SGE) > cap(wr.SGE) {
+		wr.Err = ring.ErrNumSGE // the slot has room for more than was asked for
+	}
+	if wr.Err != nil {
+		return
+	}
+	for _, s := range c.rqe.WR.SGE {
+		wr.SGE = append(wr.SGE, mem.SGE(s))
+	}
+}
