@@ -1,134 +1,199 @@
 package uapi
 
 import (
-	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 // Context is an open device and all that a program made on it. Its methods
 // are safe for concurrent use; requests of one queue pair take effect in the
 // order in which they were posted.
+//
+// The context owns what is made on it: Close destroys everything that is left.
 type Context struct {
+	log     *slog.Logger
+	station *station
+	verbs   *verbs.Context
+	pd      *verbs.PD
+	release func() error // gives the device back
+	chosen  choice       // port, GID, MTU
+	limits  limits
+
+	qps    radix[queuePair] // by number; changed with mu held
+	closed atomic.Bool      // set with mu held
+
+	mu      sync.Mutex
+	regions map[MR]*region          // guarded by mu
+	queues  map[CQ]*completionQueue // guarded by mu
+	pairs   map[QP]*queuePair       // guarded by mu
 }
 
-// Open opens a device by name; "" is RDMASHIM_DEVICE or "soft".
-//
-//	soft             soft RNIC on the first free of 127.0.0.1 … 127.0.0.16
-//	soft:10.0.0.1    on that address; soft:[::1]
-//	sim              private soft RNIC on an in-memory network
-//	sim?net=NAME     on an in-memory network shared in this process
-//	rxe0, host:rxe0  the real kernel's device
-//
-// Options follow a question mark: soft?loss=1%&seed=7.
-func Open(device string, opts ...Option) (*Context, error) { return nil, syscall.ENOTSUP }
+// Handles of regions and completion queues are unique in the process, so that
+// those of another context are never taken for one's own. Queue pair numbers
+// are the device's.
+var (
+	regionHandles handleTable[region]
+	queueHandles  handleTable[completionQueue]
+)
 
-// RegMR registers a memory region for RDMA operations.
-func (c *Context) RegMR(buf []byte, access Access) (MR, error) { return -1, syscall.ENOTSUP }
-
-// DeregMR deregisters a previously registered memory region.
-func (c *Context) DeregMR(mr MR) error { return syscall.ENOTSUP }
-
-// CreateQP creates a queue pair for RDMA communication.
-func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) { return -1, syscall.ENOTSUP }
-
-// CreateQPWith creates a queue pair as configured.
-func (c *Context) CreateQPWith(config QPConfig) (QP, error) { return -1, syscall.ENOTSUP }
-
-// DestroyQP destroys a queue pair.
-func (c *Context) DestroyQP(qp QP) error { return syscall.ENOTSUP }
-
-// CreateCQ creates a completion queue of size entries.
-func (c *Context) CreateCQ(size int) (CQ, error) { return -1, syscall.ENOTSUP }
-
-// DestroyCQ destroys a completion queue that no queue pair uses (else EBUSY).
-func (c *Context) DestroyCQ(cq CQ) error { return syscall.ENOTSUP }
-
-// PostWrite posts an RDMA WRITE operation.
-func (c *Context) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	return -1, syscall.ENOTSUP
+// newContext opens the station's device through the kernel.
+func newContext(kernel kshim.Kernel, s *station, config openConfig) (*Context, error) {
+	v, err := verbs.Open(kernel, s.name)
+	if err != nil {
+		return nil, err
+	}
+	c := &Context{
+		log:     config.log,
+		station: s,
+		verbs:   v,
+		regions: make(map[MR]*region),
+		queues:  make(map[CQ]*completionQueue),
+		pairs:   make(map[QP]*queuePair),
+	}
+	if err = c.choose(config); err == nil {
+		c.pd, err = v.AllocPD()
+	}
+	if err != nil {
+		v.Close()
+		return nil, err
+	}
+	c.log.Debug("device opened", "device", s.device(), "name", s.name, "port", c.chosen.port,
+		"gid_index", c.chosen.gid.Index, "gid", c.chosen.gid.Addr, "why", c.chosen.reason, "mtu", c.chosen.mtu)
+	return c, nil
 }
 
-// PostWriteImm posts an RDMA WRITE that also uses up a receive of the peer.
-func (c *Context) PostWriteImm(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64, imm uint32) (WRID, error) {
-	return -1, syscall.ENOTSUP
+// Close destroys everything that was made on the context, in dependency
+// order, and closes it. Outstanding requests end without a completion; peers
+// notice by their retries. It wakes waiters with net.ErrClosed; every later
+// call answers an error that Is EBADF and net.ErrClosed. Closing again returns
+// nil.
+func (c *Context) Close() error {
+	c.mu.Lock()
+	if c.closed.Swap(true) {
+		c.mu.Unlock()
+		return nil
+	}
+	pairs, queues, regions := c.pairs, c.queues, c.regions
+	c.pairs, c.queues, c.regions = nil, nil, nil
+	for qp, q := range pairs {
+		c.qps.set(uint32(qp), nil)
+		q.dead.Store(true)
+	}
+	for cq, q := range queues {
+		queueHandles.remove(int(cq))
+		q.dead.Store(true)
+	}
+	for mr := range regions {
+		regionHandles.remove(int(mr))
+	}
+	c.mu.Unlock()
+
+	err := c.verbs.Close()
+	if e := c.release(); err == nil {
+		err = e
+	}
+	for _, r := range regions {
+		r.drop()
+	}
+	return opError("Close", "", err)
 }
 
-// PostRead posts an RDMA READ operation.
-func (c *Context) PostRead(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
-	return -1, syscall.ENOTSUP
+// origin is where in the program an object was made.
+type origin [8]uintptr
+
+// caller records the stack above the exported function.
+func caller() (o origin) {
+	runtime.Callers(3, o[:])
+	return o
 }
 
-// PostSend posts an RDMA SEND operation (message passing).
-func (c *Context) PostSend(qp QP, mr MR, length uint64) (WRID, error) { return -1, syscall.ENOTSUP }
-
-// PostSendImm posts an RDMA SEND with an immediate.
-func (c *Context) PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
-	return -1, syscall.ENOTSUP
+// String is FILE:LINE of the first frame outside this package.
+func (o origin) String() string {
+	frames := runtime.CallersFrames(o[:])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, packagePath) || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+	}
 }
 
-// PostRecv posts a receive.
-func (c *Context) PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
-	return -1, syscall.ENOTSUP
-}
-
-// PostFetchAdd posts an atomic addition to 8 bytes of the peer's memory.
-func (c *Context) PostFetchAdd(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, add uint64) (WRID, error) {
-	return -1, syscall.ENOTSUP
-}
-
-// PostCompareSwap posts an atomic compare-and-swap of 8 bytes.
-func (c *Context) PostCompareSwap(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, compare, swap uint64) (WRID, error) {
-	return -1, syscall.ENOTSUP
-}
-
-// Post posts work requests in order and returns how many were posted.
-func (c *Context) Post(qp QP, wrs []WR) (int, error) { return 0, syscall.ENOTSUP }
-
-// PollCQ polls the completion queues of a queue pair.
-func (c *Context) PollCQ(qp QP, wc []WC) (int, error) { return -1, syscall.ENOTSUP }
-
-// WaitCQ is PollCQ that waits for at least one completion.
-func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
-	return 0, syscall.ENOTSUP
-}
-
-// Poll polls a completion queue.
-func (c *Context) Poll(cq CQ, wc []WC) (int, error) { return 0, syscall.ENOTSUP }
-
-// Wait is Poll that waits for at least one completion.
-func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) { return 0, syscall.ENOTSUP }
-
-// LocalEndpoint is what the peer's ConnectQP needs to know.
-func (c *Context) LocalEndpoint(qp QP) (Endpoint, error) { return Endpoint{}, syscall.ENOTSUP }
-
-// ConnectQP connects a queue pair to the peer's.
-func (c *Context) ConnectQP(qp QP, remote Endpoint) error { return syscall.ENOTSUP }
-
-// DisconnectQP moves a queue pair to the error state; what is outstanding
-// completes with WCWRFlushErr.
-func (c *Context) DisconnectQP(qp QP) error { return syscall.ENOTSUP }
-
-// QueryMR describes a memory region.
-func (c *Context) QueryMR(mr MR) (MRInfo, error) { return MRInfo{}, syscall.ENOTSUP }
-
-// QueryQP describes a queue pair.
-func (c *Context) QueryQP(qp QP) (QPInfo, error) { return QPInfo{}, syscall.ENOTSUP }
-
-// QueryDevice describes the device and what was chosen on it.
-func (c *Context) QueryDevice() (DeviceInfo, error) { return DeviceInfo{}, syscall.ENOTSUP }
-
-// Counters reads the device's counters.
-func (c *Context) Counters() (Counters, error) { return nil, syscall.ENOTSUP }
-
-// QPCounters reads a queue pair's counters.
-func (c *Context) QPCounters(qp QP) (Counters, error) { return nil, syscall.ENOTSUP }
+const packagePath = "github.com/rdmashim/rdmashim/uapi."
 
 // OpenHandles lists what was made on the context and not destroyed yet, with
-// the place in the program that made it.
-func (c *Context) OpenHandles() []string { return nil }
+// the place in the program that made it: for finding leaks. Completion queues
+// that belong to a queue pair are not listed apart.
+func (c *Context) OpenHandles() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []string
+	for mr, r := range c.regions {
+		list = append(list, fmt.Sprintf("%s (%d bytes) from %v", mrName(mr), r.info.Length, r.made))
+	}
+	for cq, q := range c.queues {
+		if !q.private {
+			list = append(list, fmt.Sprintf("%s (%d entries) from %v", cqName(cq), q.size, q.made))
+		}
+	}
+	for qp, q := range c.pairs {
+		list = append(list, fmt.Sprintf("%s from %v", qpName(qp), q.made))
+	}
+	slices.Sort(list)
+	return list
+}
 
-// Close destroys everything that was made on the context and closes it.
-func (c *Context) Close() error { return nil }
+// region is the memory region behind a handle, or EBADF.
+func (c *Context) region(mr MR) (*region, error) {
+	if r := regionHandles.get(int(mr)); r != nil && r.ctx == c {
+		return r, nil
+	}
+	return nil, c.badHandle("%s is no memory region of this context: zero, deregistered, or another context's", mrName(mr))
+}
 
-// Devices lists the devices that Open can open here.
-func Devices() ([]DeviceInfo, error) { return nil, syscall.ENOTSUP }
+// pair is the queue pair behind a number, or EBADF.
+func (c *Context) pair(qp QP) (*queuePair, error) {
+	if qp > 0 && qp <= max24 {
+		if q := c.qps.get(uint32(qp)); q != nil {
+			return q, nil
+		}
+	}
+	return nil, c.badHandle("%s is no queue pair of this context: zero, destroyed, or another context's", qpName(qp))
+}
+
+// queue is the completion queue behind a handle, or EBADF.
+func (c *Context) queue(cq CQ) (*completionQueue, error) {
+	if q := queueHandles.get(int(cq)); q != nil && q.ctx == c {
+		return q, nil
+	}
+	return nil, c.badHandle("%s is no completion queue of this context: zero, destroyed, or another context's", cqName(cq))
+}
+
+func (c *Context) badHandle(format, name string) error {
+	if c.closed.Load() {
+		return errContextClosed
+	}
+	return explain(syscall.EBADF, format, name)
+}
+
+// ended turns the error of a call that Close or a destroy overtook into the
+// one that says so.
+func (c *Context) ended(err error, dead *atomic.Bool, what string) error {
+	switch {
+	case err == nil:
+		return nil
+	case c.closed.Load():
+		return errContextClosed
+	case dead.Load():
+		return &closedError{what}
+	}
+	return err
+}

@@ -137,8 +137,8 @@ func (f WCFlags) String() string { return abi.WCFlags(f).String() }
 type WC struct {
 	// WRID is the id that the post returned, or that Post was given.
 	WRID WRID
-	// Status says how it ended. If it is not WCSuccess, only WRID, Status, QP
-	// and VendorErr mean something.
+	// Status says how it ended. If it is not WCSuccess, ByteLen, Imm and Flags
+	// are zero.
 	Status Status
 	// Opcode is the operation's type.
 	Opcode Opcode

@@ -211,10 +211,12 @@ type DeviceInfo struct {
 	NetDev string // the interface it sends on, if known
 	// Address is where the device answers: its address and UDP port.
 	Address   netip.AddrPort
-	NodeGUID  uint64
-	Firmware  string
+	NodeGUID  uint64 // as the kernel gives it
 	Open      bool   // this process has it open
 	PortState string // "ACTIVE", "DOWN"
+	// Notices are sentences about what was chosen automatically and the user
+	// should know.
+	Notices []string
 
 	// Port, GIDIndex and MTU are what this context uses; options override
 	// them. GIDReason says why that GID was chosen.

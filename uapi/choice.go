@@ -1,0 +1,151 @@
+package uapi
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// choice is what is used of a device, and why.
+type choice struct {
+	port   int
+	gid    verbs.GID
+	reason string
+	addr   netip.AddrPort // of the GID
+	mtu    int            // bytes
+}
+
+// limits are the device's.
+type limits struct {
+	message       uint64
+	mrSize        uint64
+	mr, qp, cq    int
+	cqe, depth    int
+	sge, rdAtomic int
+	guid          uint64
+	ports         int
+}
+
+// choose asks the device for its limits and settles on port, GID and MTU.
+func (c *Context) choose(config openConfig) error {
+	attr, err := c.verbs.QueryDevice()
+	if err != nil {
+		return err
+	}
+	c.limits = limits{
+		mrSize:   attr.MaxMRSize,
+		mr:       int(attr.MaxMR),
+		qp:       int(attr.MaxQP),
+		cq:       int(attr.MaxCQ),
+		cqe:      int(attr.MaxCQE),
+		depth:    int(attr.MaxQPWR),
+		sge:      int(attr.MaxSGE),
+		rdAtomic: int(min(attr.MaxQPRdAtom, maxRdAtomic)),
+		guid:     attr.NodeGUID,
+		ports:    int(attr.PhysPortCnt),
+	}
+	port, err := c.choosePort(config.port)
+	if err != nil {
+		return err
+	}
+	c.limits.message = uint64(port.MaxMsgSz)
+	gids, err := c.verbs.GIDs(uint8(c.chosen.port))
+	if err != nil {
+		return err
+	}
+	if c.chosen.gid, c.chosen.reason, err = chooseGID(gids, config.gidIndex); err != nil {
+		return err
+	}
+	udp := uint16(RoCEPort)
+	if port.LID != 0 {
+		udp = port.LID // how a soft device tells its UDP port
+	}
+	c.chosen.addr = netip.AddrPortFrom(c.chosen.gid.Addr.Unmap(), udp)
+	return c.chooseMTU(config.mtu, port.ActiveMTU.Bytes())
+}
+
+// choosePort takes the port asked for, else the first active one.
+func (c *Context) choosePort(ask int) (port verbs.PortAttr, err error) {
+	if ask < 0 || ask > c.limits.ports {
+		return port, explain(syscall.EINVAL, "the device has ports 1 … %d, not %d", c.limits.ports, ask)
+	}
+	first, last := ask, ask
+	if ask == 0 {
+		first, last = 1, c.limits.ports
+	}
+	for n := first; n <= last; n++ {
+		port, err = c.verbs.QueryPort(uint8(n))
+		if err != nil {
+			return port, err
+		}
+		if port.State == abi.PortActive || ask != 0 {
+			c.chosen.port = n
+			return port, nil
+		}
+	}
+	return port, explain(syscall.ENETDOWN, "none of the device's %d ports is active (port %d is %v); is its interface up?", c.limits.ports, last, port.State)
+}
+
+func (c *Context) chooseMTU(ask, active int) error {
+	switch {
+	case active == 0:
+		return explain(syscall.EIO, "the port has no active MTU")
+	case ask == 0:
+		c.chosen.mtu = active
+	case !isPathMTU(ask) || ask > active:
+		return explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", ask, active)
+	default:
+		c.chosen.mtu = ask
+	}
+	return nil
+}
+
+// gidRank orders the entries of a GID table: which one a peer most likely
+// reaches. The order is UCX's.
+func gidRank(g verbs.GID) (rank int, kind string) {
+	addr := g.Addr
+	switch v2 := g.Type == abi.GIDTypeRoCEv2; {
+	case v2 && addr.Is4In6():
+		return 1, "RoCE v2, IPv4"
+	case v2 && !addr.IsLinkLocalUnicast():
+		return 2, "RoCE v2, global IPv6"
+	case v2:
+		return 3, "RoCE v2, link-local IPv6"
+	case addr.Is4In6():
+		return 4, "RoCE v1, IPv4"
+	default:
+		return 5, g.Type.String()
+	}
+}
+
+// chooseGID takes the entry asked for, else the best by gidRank, and of equals
+// the first.
+func chooseGID(gids []verbs.GID, ask int) (verbs.GID, string, error) {
+	best, rank := -1, 0
+	for i, g := range gids {
+		if ask >= 0 {
+			if g.Index == ask {
+				return g, fmt.Sprintf("index %d was asked for", ask), nil
+			}
+			continue
+		}
+		if r, _ := gidRank(g); best < 0 || r < rank {
+			best, rank = i, r
+		}
+	}
+	if best < 0 {
+		if ask >= 0 {
+			return verbs.GID{}, "", explain(syscall.EINVAL, "the port's GID table has no entry %d (%d entries)", ask, len(gids))
+		}
+		return verbs.GID{}, "", explain(syscall.EADDRNOTAVAIL, "the port's GID table is empty; has its interface an address?")
+	}
+	_, kind := gidRank(gids[best])
+	reason := fmt.Sprintf("%s, the first choice among %d entries (order: RoCE v2 IPv4, v2 global IPv6, v2 link-local, v1)", kind, len(gids))
+	if rank > 3 {
+		reason = fmt.Sprintf("%s, for want of a RoCE v2 entry among %d", kind, len(gids))
+	}
+	return gids[best], reason, nil
+}

@@ -1,0 +1,182 @@
+package uapi
+
+import (
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// LocalEndpoint is what the peer's ConnectQP needs to know about a queue pair.
+// It also moves the queue pair from RESET to INIT, so that receives may be
+// posted before it is connected.
+func (c *Context) LocalEndpoint(qp QP) (Endpoint, error) {
+	q, err := c.pair(qp)
+	if err == nil {
+		q.modify.Lock()
+		defer q.modify.Unlock()
+		err = q.init()
+	}
+	if err != nil {
+		return Endpoint{}, opError("LocalEndpoint", qpName(qp), err)
+	}
+	return q.endpoint(), nil
+}
+
+func (q *queuePair) endpoint() Endpoint {
+	return Endpoint{
+		Addr:        q.ctx.chosen.addr,
+		QPN:         uint32(q.num),
+		PSN:         q.psn,
+		MTU:         q.config.MTU,
+		MaxRdAtomic: q.config.MaxRdAtomic,
+	}
+}
+
+// ConnectQP connects a queue pair to the peer's, whose LocalEndpoint remote
+// is: INIT, RTR and RTS in one. The peer does the same with this side's
+// endpoint, before or after; what is sent before it has is repeated until it
+// has, for as long as QPConfig.Retry allows (2.1 s by default): let both
+// connect before the first request, as ConnectOver does. A queue pair may be
+// connected to itself and to others of the same device.
+//
+// Both sides use the smaller MTU, and no more READs and atomics at a time than
+// the other one answers.
+//
+// Errors: EINVAL for an endpoint that is not valid; EISCONN when it is
+// connected already; EAFNOSUPPORT when one side's address is IPv4 and the
+// other's IPv6; ENETUNREACH when this device is on a loopback address and the
+// peer is not.
+func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
+	q, err := c.pair(qp)
+	if err == nil {
+		err = q.connect(remote)
+	}
+	return opError("ConnectQP", qpName(qp), err)
+}
+
+func (q *queuePair) connect(remote Endpoint) error {
+	if err := remote.Validate(); err != nil {
+		return err
+	}
+	remote.Addr = netip.AddrPortFrom(remote.Addr.Addr().Unmap(), remote.Addr.Port())
+	if err := reachable(q.ctx.chosen.addr.Addr(), remote.Addr.Addr()); err != nil {
+		return err
+	}
+	q.modify.Lock()
+	defer q.modify.Unlock()
+	if !q.remote.IsZero() {
+		return explain(syscall.EISCONN, "it is connected to %v; a queue pair is connected once", q.remote)
+	}
+	if err := q.init(); err != nil {
+		return err
+	}
+	if err := q.readyToReceive(remote); err != nil {
+		return err
+	}
+	q.remote = remote
+	if err := q.readyToSend(remote); err != nil {
+		return err
+	}
+	q.connected.Store(true)
+	return nil
+}
+
+// reachable catches what would otherwise end in WCRetryExcErr.
+func reachable(local, remote netip.Addr) error {
+	switch {
+	case local.Is4() != remote.Is4():
+		return explain(syscall.EAFNOSUPPORT, "this device is at %v and the peer at %v: one is IPv4, the other IPv6", local, remote)
+	case local.IsLoopback() && !remote.IsLoopback():
+		return explain(syscall.ENETUNREACH, "this device is at %v, which reaches this machine only, and the peer at %v; open soft:ADDRESS with an address of the interface to the peer", local, remote)
+	}
+	return nil
+}
+
+// init moves the queue pair from RESET to INIT. Preconditions: modify is held.
+func (q *queuePair) init() error {
+	if q.inited.Load() {
+		return nil
+	}
+	err := q.verbs.Modify(&verbs.QPAttr{
+		State:       abi.QPSInit,
+		PortNum:     uint8(q.ctx.chosen.port),
+		AccessFlags: abi.AccessFlags(q.config.Access),
+	}, abi.QPMaskState|abi.QPMaskPkeyIndex|abi.QPMaskPort|abi.QPMaskAccessFlags)
+	if err != nil {
+		return q.ctx.ended(err, &q.dead, "the queue pair")
+	}
+	q.inited.Store(true)
+	return nil
+}
+
+// readyToReceive moves the queue pair from INIT to RTR.
+func (q *queuePair) readyToReceive(remote Endpoint) error {
+	chosen := &q.ctx.chosen
+	attr := verbs.QPAttr{
+		State:           abi.QPSRTR,
+		PathMTU:         pathMTU(min(q.config.MTU, remote.MTU)),
+		DestQPNum:       remote.QPN,
+		RQPSN:           remote.PSN,
+		MaxDestRdAtomic: uint8(q.config.MaxRdAtomic),
+		MinRNRTimer:     uint8(q.config.MinRNRTimer),
+		AV: abi.QPDest{
+			DGID:      remote.Addr.Addr().As16(),
+			SGIDIndex: uint8(chosen.gid.Index),
+			HopLimit:  64,
+			IsGlobal:  1,
+			PortNum:   uint8(chosen.port),
+		},
+	}
+	if port := remote.Addr.Port(); port != RoCEPort {
+		attr.AV.DLID = port
+	}
+	err := q.verbs.Modify(&attr, abi.QPMaskState|abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|
+		abi.QPMaskRQPSN|abi.QPMaskMaxDestRdAtomic|abi.QPMaskMinRNRTimer)
+	return q.ctx.ended(err, &q.dead, "the queue pair")
+}
+
+// readyToSend moves the queue pair from RTR to RTS.
+func (q *queuePair) readyToSend(remote Endpoint) error {
+	err := q.verbs.Modify(&verbs.QPAttr{
+		State:       abi.QPSRTS,
+		SQPSN:       q.psn,
+		Timeout:     uint8(q.config.Timeout),
+		RetryCnt:    uint8(q.config.Retry),
+		RNRRetry:    uint8(q.config.RNRRetry),
+		MaxRdAtomic: uint8(min(q.config.MaxRdAtomic, remote.MaxRdAtomic)),
+	}, abi.QPMaskState|abi.QPMaskSQPSN|abi.QPMaskTimeout|abi.QPMaskRetryCnt|abi.QPMaskRNRRetry|abi.QPMaskMaxQPRdAtomic)
+	return q.ctx.ended(err, &q.dead, "the queue pair")
+}
+
+// pathMTU is the kernel's number for a path MTU in bytes.
+func pathMTU(bytes int) abi.MTU {
+	mtu := abi.MTU256
+	for mtu < abi.MTU4096 && mtu.Bytes() < bytes {
+		mtu++
+	}
+	return mtu
+}
+
+// DisconnectQP moves a queue pair to the error state: what is outstanding,
+// sends and receives, completes with WCWRFlushErr, in order, and what is
+// posted from now on as well. The peer is not told; its next request fails
+// with WCRetryExcErr. A queue pair that was never connected is EINVAL.
+func (c *Context) DisconnectQP(qp QP) error {
+	q, err := c.pair(qp)
+	if err == nil {
+		err = q.disconnect()
+	}
+	return opError("DisconnectQP", qpName(qp), err)
+}
+
+func (q *queuePair) disconnect() error {
+	q.modify.Lock()
+	defer q.modify.Unlock()
+	if !q.inited.Load() {
+		return explain(syscall.EINVAL, "it is not connected")
+	}
+	err := q.verbs.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState)
+	return q.ctx.ended(err, &q.dead, "the queue pair")
+}

@@ -1,0 +1,101 @@
+package uapi_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// The tests of this package's calls run on every kind of device that needs no
+// privilege: sim, and soft, which sends through UDP sockets.
+
+// eachDevice runs the test on a pair of devices of each kind.
+func eachDevice(t *testing.T, test func(t *testing.T, a, b *uapi.Context)) {
+	t.Run("sim", func(t *testing.T) {
+		t.Parallel()
+		a, b := uapitest.Pair(t, "")
+		test(t, a, b)
+	})
+	t.Run("soft", func(t *testing.T) {
+		t.Parallel()
+		// Any UDP port: tests must not need port 4791.
+		test(t, openDevice(t, "soft?port=0"), openDevice(t, "soft?port=0"))
+	})
+}
+
+// openDevice opens a device until the end of the test, which fails if handles
+// are left.
+func openDevice(t *testing.T, device string, opts ...uapi.Option) *uapi.Context {
+	t.Helper()
+	c, err := uapi.Open(device, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Empty(t, c.OpenHandles())
+		require.NoError(t, c.Close())
+	})
+	return c
+}
+
+var simNetworks atomic.Int64
+
+// simNetwork names an in-memory network that nobody else is on.
+func simNetwork() string { return fmt.Sprintf("sim?net=test-%d", simNetworks.Add(1)) }
+
+// within bounds a test's waiting. Nothing is measured by it: it only ends a
+// test that would hang.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// mustMR registers memory until the end of the test.
+func mustMR(t *testing.T, c *uapi.Context, buf []byte, access uapi.Access) (uapi.MR, uapi.MRInfo) {
+	t.Helper()
+	mr, err := c.RegMR(buf, access)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.DeregMR(mr) })
+	info, err := c.QueryMR(mr)
+	require.NoError(t, err)
+	return mr, info
+}
+
+// mustQP creates a queue pair until the end of the test.
+func mustQP(t *testing.T, c *uapi.Context, config uapi.QPConfig) uapi.QP {
+	t.Helper()
+	qp, err := c.CreateQPWith(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.DestroyQP(qp) })
+	return qp
+}
+
+// connectPair connects two queue pairs.
+func connectPair(t *testing.T, a *uapi.Context, qa uapi.QP, b *uapi.Context, qb uapi.QP) {
+	t.Helper()
+	ea, err := a.LocalEndpoint(qa)
+	require.NoError(t, err)
+	eb, err := b.LocalEndpoint(qb)
+	require.NoError(t, err)
+	require.NoError(t, a.ConnectQP(qa, eb))
+	if a != b || qa != qb {
+		require.NoError(t, b.ConnectQP(qb, ea))
+	}
+}
+
+// next waits for one completion.
+func next(t *testing.T, c *uapi.Context, qp uapi.QP) uapi.WC {
+	t.Helper()
+	var wc [1]uapi.WC
+	n, err := c.WaitCQ(within(t), qp, wc[:])
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	return wc[0]
+}

@@ -1,0 +1,116 @@
+package uapi
+
+import (
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// region is a registered memory region.
+type region struct {
+	ctx     *Context
+	handle  MR
+	verbs   *verbs.MR
+	buf     []byte // keeps the memory reachable, and serves inline sends
+	info    MRInfo
+	release func() // of Alloc's memory; nil else
+	made    origin
+}
+
+const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
+
+// RegMR registers a memory region for RDMA operations and returns its handle.
+//
+// access is the bitwise or of AccessLocalWrite, AccessRemoteWrite,
+// AccessRemoteRead and AccessRemoteAtomic. The memory is pinned until DeregMR;
+// any []byte will do, aligned to pages at best (Alloc).
+//
+// Errors: EINVAL for empty memory, unknown flags, or AccessRemoteWrite or
+// AccessRemoteAtomic without AccessLocalWrite; EFAULT for memory that is not
+// there, or not writable with AccessLocalWrite; ENOMEM when the device has no
+// room.
+func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
+	mr, err := c.regMR(buf, access)
+	if err != nil {
+		return -1, opError("RegMR", "", err)
+	}
+	return mr, nil
+}
+
+func (c *Context) regMR(buf []byte, access Access) (MR, error) {
+	switch {
+	case c.closed.Load():
+		return -1, errContextClosed
+	case len(buf) == 0:
+		return -1, explain(syscall.EINVAL, "the memory is empty")
+	case access&^knownAccess != 0:
+		return -1, explain(syscall.EINVAL, "access %v has unknown flags", access)
+	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
+		return -1, explain(syscall.EINVAL, "access %v: remote writing and atomics need AccessLocalWrite too", access)
+	}
+	r := &region{ctx: c, buf: buf, made: caller()}
+	r.release = allocations.hold(buf)
+	v, err := c.pd.RegMR(buf, abi.AccessFlags(access))
+	if err != nil {
+		r.drop()
+		return -1, c.ended(err, &c.closed, "")
+	}
+	r.verbs = v
+	r.info = MRInfo{Addr: v.Addr(), Length: uint64(len(buf)), LKey: v.LKey(), RKey: v.RKey(), Access: access}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		r.drop()
+		return -1, errContextClosed
+	}
+	if regionHandles.put(r, func(h int) { r.handle = MR(h) }) == 0 {
+		v.Dereg()
+		r.drop()
+		return -1, explain(syscall.ENOMEM, "the process has no handle left")
+	}
+	c.regions[r.handle] = r
+	return r.handle, nil
+}
+
+// drop lets Alloc's memory be freed again.
+func (r *region) drop() {
+	if r.release != nil {
+		r.release()
+	}
+}
+
+// DeregMR deregisters a previously registered memory region. When it returns
+// the device no longer touches the memory. Requests that still need it fail:
+// this side's with WCLocProtErr, a peer's with WCRemAccessErr.
+func (c *Context) DeregMR(mr MR) error { return opError("DeregMR", mrName(mr), c.deregMR(mr)) }
+
+func (c *Context) deregMR(mr MR) error {
+	r, err := c.region(mr)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	won := regionHandles.remove(int(mr))
+	if won {
+		delete(c.regions, mr)
+	}
+	c.mu.Unlock()
+	if !won { // another goroutine was faster
+		_, err := c.region(mr)
+		return err
+	}
+	defer r.drop()
+	return c.ended(r.verbs.Dereg(), &c.closed, "")
+}
+
+// QueryMR describes a memory region: its address as peers name it, its length
+// and its keys.
+func (c *Context) QueryMR(mr MR) (MRInfo, error) {
+	r, err := c.region(mr)
+	if err != nil {
+		return MRInfo{}, opError("QueryMR", mrName(mr), err)
+	}
+	return r.info, nil
+}

@@ -1,0 +1,191 @@
+package uapi
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/rnic"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+)
+
+// This file is the only one that puts parts together: everything else here
+// speaks to a kernel through kshim/verbs and does not know which one it is.
+
+// devices are the soft devices of this process.
+var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindSim: startSim}}
+
+// Open opens a device by name; "" is RDMASHIM_DEVICE or "soft".
+//
+//	soft             soft RNIC on the first free of 127.0.0.1 … 127.0.0.16
+//	soft:10.0.0.1    on that address; soft:[::1]
+//	sim              private soft RNIC on an in-memory network
+//	sim?net=NAME     on an in-memory network shared in this process
+//	rxe0, host:rxe0  the real kernel's device (not supported yet: ENOTSUP)
+//
+// Options follow a question mark: loss=1%, reorder=10%, dup=1%, corrupt=0.1%
+// and delay=2ms make the device's sending side misbehave as seed=7 decides;
+// mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any.
+//
+// A soft device's identity is its address and UDP port: opening it again in
+// this process gives another context on the same device, with other options
+// EINVAL. Every plain "soft" takes the next free address; when port 4791 is
+// taken on all, it takes a free port and says so. An address that was asked
+// for and is taken is EADDRINUSE. The last Close stops the device.
+func Open(device string, opts ...Option) (*Context, error) {
+	if device == "" {
+		device = defaultDeviceName()
+	}
+	c, err := open(device, newOpenConfig(opts))
+	if err != nil {
+		return nil, &OpError{Op: "Open", Object: device, Err: err}
+	}
+	return c, nil
+}
+
+func open(device string, config openConfig) (*Context, error) {
+	spec, err := parseDevice(device)
+	if err != nil {
+		return nil, err
+	}
+	if spec.kind == kindHost {
+		return nil, noHostDevice(spec.host)
+	}
+	s, err := devices.acquire(spec, config.log)
+	if err != nil {
+		return nil, err
+	}
+	kernel, exit := s.process(fmt.Sprintf("uapi(%d)", os.Getpid()))
+	if config.wrap != nil {
+		kernel = config.wrap(kernel)
+	}
+	c, err := newContext(kernel, s, config)
+	if err != nil {
+		exit()
+		devices.release(s)
+		return nil, err
+	}
+	c.release = func() error {
+		exit()
+		return devices.release(s)
+	}
+	return c, nil
+}
+
+// noHostDevice tells why a device of the real kernel cannot be opened.
+func noHostDevice(name string) error {
+	if runtime.GOOS == "linux" {
+		if _, err := os.Stat(filepath.Join("/sys/class/infiniband", name)); err == nil {
+			return explain(syscall.ENOTSUP, "the kernel has an RDMA device %s, but this version opens soft devices only; use soft or soft:ADDRESS", name)
+		}
+	}
+	return explain(syscall.ENODEV, "the kernel has no RDMA device %s; use soft or soft:ADDRESS, which need none (%s)", name, deviceForms)
+}
+
+// startSoft starts a soft RNIC on a UDP socket.
+func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
+	l, err := udp.Listen(at, udp.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return startRNIC(spec, l, name, log)
+}
+
+// simNetworks are the in-memory networks that have a name, and how many
+// devices are on each.
+var simNetworks struct {
+	mu    sync.Mutex
+	named map[string]*simNetwork // guarded by mu
+}
+
+type simNetwork struct {
+	*sim.Network
+	users int
+}
+
+// startSim starts a soft RNIC on an in-memory network.
+func startSim(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
+	network, leave := joinSimNetwork(spec.net)
+	l, err := network.Attach(at)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	s, err := startRNIC(spec, l, name, log)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	stop := s.stop
+	s.stop = func() error {
+		defer leave()
+		return stop()
+	}
+	return s, nil
+}
+
+func joinSimNetwork(name string) (network *sim.Network, leave func()) {
+	if name == "" {
+		return sim.NewNetwork(sim.Options{}), func() {}
+	}
+	simNetworks.mu.Lock()
+	defer simNetworks.mu.Unlock()
+	n := simNetworks.named[name]
+	if n == nil {
+		if simNetworks.named == nil {
+			simNetworks.named = make(map[string]*simNetwork)
+		}
+		n = &simNetwork{Network: sim.NewNetwork(sim.Options{})}
+		simNetworks.named[name] = n
+	}
+	n.users++
+	return n.Network, func() {
+		simNetworks.mu.Lock()
+		defer simNetworks.mu.Unlock()
+		if n.users--; n.users == 0 {
+			delete(simNetworks.named, name)
+		}
+	}
+}
+
+// startRNIC puts a soft RNIC on a link and an emulated kernel in front of it.
+func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*station, error) {
+	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
+	faulty := link.WithFaults(l, link.Faults{
+		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
+	})
+	device, err := rnic.New(rnic.Config{Name: name, Link: faulty, MTU: spec.mtu})
+	if err != nil {
+		faulty.Close()
+		return nil, err
+	}
+	machine := emu.New(emu.Options{Logger: log})
+	if err := machine.Register(device); err != nil {
+		device.Close()
+		return nil, err
+	}
+	port, err := device.QueryPort(1)
+	if err != nil {
+		machine.Unregister(name)
+		return nil, err
+	}
+	return &station{
+		addr:   addr,
+		netDev: device.NetDev(),
+		mtu:    port.ActiveMTU.Bytes(),
+		process: func(name string) (kshim.Kernel, func()) {
+			p := machine.Process(name)
+			return p, p.Exit
+		},
+		stop: func() error { return machine.Unregister(name) },
+	}, nil
+}

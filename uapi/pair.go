@@ -1,0 +1,246 @@
+package uapi
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// queuePair is a queue pair.
+type queuePair struct {
+	ctx        *Context
+	num        QP
+	verbs      *verbs.QP
+	send, recv *completionQueue
+	private    bool // its completion queue is its own
+	config     QPConfig
+	psn        uint32 // first packet it sends
+	made       origin
+	dead       atomic.Bool
+	inited     atomic.Bool // it has left RESET
+	connected  atomic.Bool // ConnectQP succeeded
+
+	modify sync.Mutex // serialises LocalEndpoint, ConnectQP, DisconnectQP
+	remote Endpoint   // guarded by modify; zero until RTR
+
+	mu     sync.Mutex // orders posts
+	nextID WRID       // guarded by mu, as are the lists that requests are translated in
+	sends  []verbs.SendWR
+	recvs  []verbs.RecvWR
+	sges   []verbs.SGE
+	inline []byte
+}
+
+// CreateQP creates a reliable-connection queue pair and returns its number.
+// sendCQSize and recvCQSize are the numbers of entries in the send and receive
+// completion queues, and also the queues' depths: exactly so many requests may
+// be outstanding, which a request is from its post until its completion has
+// been polled. 0 means none at all. The completions of both lie in one queue,
+// so that PollCQ gives them in the order in which they came.
+//
+// The queue pair is not connected: ConnectQP does that, and posting before it
+// is EINVAL. Errors: EINVAL for sizes that are negative or more than the
+// device can; ENOMEM when the device has no room.
+func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
+	return c.createQP("CreateQP", QPConfig{SendDepth: sendCQSize, RecvDepth: recvCQSize})
+}
+
+// CreateQPWith creates a queue pair as configured; see QPConfig. Errors are
+// those of CreateQP, and EBADF for a bad completion queue.
+func (c *Context) CreateQPWith(config QPConfig) (QP, error) {
+	return c.createQP("CreateQPWith", config)
+}
+
+func (c *Context) createQP(op string, config QPConfig) (QP, error) {
+	q, err := c.newPair(config)
+	if err != nil {
+		return -1, opError(op, "", err)
+	}
+	return q.num, nil
+}
+
+func (c *Context) newPair(config QPConfig) (*queuePair, error) {
+	if c.closed.Load() {
+		return nil, errContextClosed
+	}
+	config, err := c.resolve(config)
+	if err != nil {
+		return nil, err
+	}
+	q := &queuePair{ctx: c, config: config, psn: rand.Uint32() & max24, made: caller()}
+	if err := q.attachCQs(); err != nil {
+		return nil, err
+	}
+	q.verbs, err = c.pd.CreateQP(verbs.QPInit{
+		SendCQ:     q.send.verbs,
+		RecvCQ:     q.recv.verbs,
+		MaxSendWR:  config.SendDepth,
+		MaxRecvWR:  config.RecvDepth,
+		MaxSendSGE: config.SendSGE,
+		MaxRecvSGE: config.RecvSGE,
+		MaxInline:  config.Inline,
+		SigAll:     config.SignalAll,
+		Type:       abi.QPTRC,
+	})
+	if err != nil {
+		q.detachCQs()
+		return nil, c.ended(err, &c.closed, "")
+	}
+	q.num = QP(q.verbs.Num())
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return nil, errContextClosed
+	}
+	c.pairs[q.num] = q
+	c.qps.set(uint32(q.num), q)
+	return q, nil
+}
+
+// attachCQs finds the queue pair's completion queues, or makes one.
+func (q *queuePair) attachCQs() error {
+	c := q.ctx
+	send, recv := q.config.SendCQ, q.config.RecvCQ
+	if send == 0 {
+		send = recv
+	}
+	if recv == 0 {
+		recv = send
+	}
+	if send == 0 {
+		size := max(1, q.config.SendDepth+q.config.RecvDepth)
+		if size > c.limits.cqe {
+			return explain(syscall.EINVAL, "%d sends and %d receives: one completion queue holds %d entries; use CreateQPWith with two",
+				q.config.SendDepth, q.config.RecvDepth, c.limits.cqe)
+		}
+		cq, err := c.createCQ(size, true)
+		if err != nil {
+			return err
+		}
+		q.private = true
+		send, recv = cq.handle, cq.handle
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	if q.send, err = c.queue(send); err != nil {
+		return err
+	}
+	if q.recv, err = c.queue(recv); err != nil {
+		return err
+	}
+	q.send.users++
+	q.recv.users++
+	return nil
+}
+
+func (q *queuePair) detachCQs() error {
+	q.ctx.mu.Lock()
+	q.send.users--
+	q.recv.users--
+	q.ctx.mu.Unlock()
+	if q.private {
+		return q.ctx.destroyCQ(q.send)
+	}
+	return nil
+}
+
+// onlyCQ is the completion queue of both directions.
+func (q *queuePair) onlyCQ() (*completionQueue, error) {
+	if q.send != q.recv {
+		return nil, explain(syscall.EINVAL, "it has two completion queues; use Poll and Wait on %s and %s",
+			cqName(q.send.handle), cqName(q.recv.handle))
+	}
+	return q.send, nil
+}
+
+// DestroyQP destroys a queue pair. Requests that are outstanding end without a
+// completion; when it returns the device touches no memory on their behalf.
+// The peer is not told: its next request fails with WCRetryExcErr. It wakes
+// who waits in WaitCQ with net.ErrClosed.
+func (c *Context) DestroyQP(qp QP) error { return opError("DestroyQP", qpName(qp), c.destroyQP(qp)) }
+
+func (c *Context) destroyQP(qp QP) error {
+	q, err := c.pair(qp)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	won := !c.closed.Load() && c.qps.get(uint32(qp)) == q
+	if won {
+		c.qps.set(uint32(qp), nil)
+		delete(c.pairs, qp)
+		q.dead.Store(true)
+	}
+	c.mu.Unlock()
+	if !won {
+		_, err := c.pair(qp)
+		return err
+	}
+	err = q.verbs.Destroy()
+	if e := q.detachCQs(); err == nil {
+		err = e
+	}
+	return c.ended(err, &c.closed, "")
+}
+
+// Defaults of QPConfig.
+const (
+	defaultTimeout     = 16 // 4.096 µs · 2^16 = 268 ms
+	defaultRetry       = 7
+	defaultRNRRetry    = 7  // for ever
+	defaultMinRNRTimer = 12 // 0.64 ms
+	defaultMaxRdAtomic = 16
+)
+
+// resolve fills in defaults and checks ranges.
+func (c *Context) resolve(q QPConfig) (QPConfig, error) {
+	var err error
+	number := func(name string, v *int, standard, least, most int) {
+		switch {
+		case *v == 0:
+			*v = standard
+		case *v == -1 && least == 0:
+			*v = 0
+		case (*v < max(least, 1) || *v > most) && err == nil:
+			err = explain(syscall.EINVAL, "%s %d is not in %d … %d", name, *v, max(least, 1), most)
+		}
+	}
+	if q.SendDepth < 0 || q.SendDepth > c.limits.depth || q.RecvDepth < 0 || q.RecvDepth > c.limits.depth {
+		return q, explain(syscall.EINVAL, "%d sends and %d receives: the device's queues hold 0 … %d", q.SendDepth, q.RecvDepth, c.limits.depth)
+	}
+	number("SendSGE", &q.SendSGE, 1, 1, c.limits.sge)
+	number("RecvSGE", &q.RecvSGE, 1, 1, c.limits.sge)
+	number("Inline", &q.Inline, 0, 1, maxInline)
+	number("Timeout", &q.Timeout, defaultTimeout, 0, 31)
+	number("Retry", &q.Retry, defaultRetry, 0, 7)
+	number("RNRRetry", &q.RNRRetry, defaultRNRRetry, 0, 7)
+	number("MinRNRTimer", &q.MinRNRTimer, defaultMinRNRTimer, 0, 31)
+	number("MaxRdAtomic", &q.MaxRdAtomic, min(defaultMaxRdAtomic, c.limits.rdAtomic), 0, c.limits.rdAtomic)
+	switch {
+	case err != nil:
+	case q.MTU == 0:
+		q.MTU = c.chosen.mtu
+	case !isPathMTU(q.MTU) || q.MTU > c.chosen.mtu:
+		err = explain(syscall.EINVAL, "MTU %d is not a path MTU up to the port's %d", q.MTU, c.chosen.mtu)
+	}
+	const remote = AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
+	switch {
+	case err != nil:
+	case q.Access == 0:
+		q.Access = remote
+	case q.Access == NoAccess:
+		q.Access = 0
+	case q.Access&^(remote|AccessLocalWrite) != 0:
+		err = explain(syscall.EINVAL, "access %v has flags that a queue pair does not know", q.Access)
+	}
+	return q, err
+}
+
+// maxInline bounds QPConfig.Inline: what rxe's largest send slot holds.
+const maxInline = 512

@@ -1,0 +1,312 @@
+package uapi
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// PostWrite posts an RDMA WRITE operation: length bytes at localOffset of the
+// region go to remoteAddr of the peer, whose region's rkey allows it. It
+// returns the work request's id, which comes back in WC.WRID.
+//
+// Errors of all posts: EBADF for a bad handle; EINVAL for a range outside the
+// region, a length above DeviceInfo.MaxMessage, and a queue pair that is not
+// connected; ENOMEM when the queue is full. What the peer refuses becomes a
+// completion's status. On an error nothing was posted.
+func (c *Context) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
+	wr := WR{Op: OpWrite, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}
+	return c.postOne("PostWrite", qp, &wr)
+}
+
+// PostWriteImm posts an RDMA WRITE that also uses up a receive of the peer,
+// whose completion carries imm and the length.
+func (c *Context) PostWriteImm(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64, imm uint32) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
+	wr := WR{Op: OpWriteImm, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, Imm: imm}
+	return c.postOne("PostWriteImm", qp, &wr)
+}
+
+// PostRead posts an RDMA READ operation: length bytes at remoteAddr of the
+// peer come to localOffset of the region, which needs AccessLocalWrite.
+func (c *Context) PostRead(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
+	wr := WR{Op: OpRead, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}
+	return c.postOne("PostRead", qp, &wr)
+}
+
+// PostSend posts an RDMA SEND operation (message passing): the first length
+// bytes of the region go into the peer's next receive. While the peer has none
+// posted, the request waits.
+func (c *Context) PostSend(qp QP, mr MR, length uint64) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Length: length}}
+	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:]}
+	return c.postOne("PostSend", qp, &wr)
+}
+
+// PostSendImm is PostSend with 32 bits that the receive's completion carries.
+func (c *Context) PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Length: length}}
+	wr := WR{Op: OpSendImm, Flags: Signaled, SGE: sge[:], Imm: imm}
+	return c.postOne("PostSendImm", qp, &wr)
+}
+
+// PostRecv posts a receive: the peer's next message, of at most length bytes,
+// comes to localOffset of the region, which needs AccessLocalWrite. It may be
+// posted from LocalEndpoint on, before the queue pair is connected. A message
+// that is longer fails on both sides. A queue pair that was made with
+// recvCQSize 0 answers ENOMEM, like any full queue.
+func (c *Context) PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
+	wr := WR{Op: OpRecv, SGE: sge[:]}
+	return c.postOne("PostRecv", qp, &wr)
+}
+
+// PostFetchAdd posts an atomic addition to the 8 aligned bytes at remoteAddr
+// of the peer, whose region needs AccessRemoteAtomic. The old value comes to
+// localOffset of the region. Values are in the peer's machine's byte order.
+func (c *Context) PostFetchAdd(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, add uint64) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: 8}}
+	wr := WR{Op: OpFetchAdd, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, CompareAdd: add}
+	return c.postOne("PostFetchAdd", qp, &wr)
+}
+
+// PostCompareSwap posts an atomic compare-and-swap on the 8 aligned bytes at
+// remoteAddr of the peer: swap is stored if they equal compare. The old value
+// comes to localOffset of the region in any case.
+func (c *Context) PostCompareSwap(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, compare, swap uint64) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: 8}}
+	wr := WR{Op: OpCompareSwap, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey, CompareAdd: compare, Swap: swap}
+	return c.postOne("PostCompareSwap", qp, &wr)
+}
+
+// Post posts work requests in order, sends and receives (OpRecv) as they come,
+// with one doorbell for each run of sends, and returns how many were posted.
+// If that is less than len(wrs), the error is the next one's; those before it
+// are on their way.
+//
+// An unsignaled request that succeeds makes no completion, and its slot comes
+// back when the completion of a later signaled one is polled: with no signaled
+// request among the outstanding ones, a full queue stays full.
+func (c *Context) Post(qp QP, wrs []WR) (int, error) {
+	q, err := c.pair(qp)
+	if err != nil {
+		return 0, opError("Post", qpName(qp), err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	posted := 0
+	for posted < len(wrs) && err == nil {
+		var n int
+		n, err = q.post(wrs[posted:])
+		posted += n
+	}
+	return posted, opError("Post", qpName(qp), err)
+}
+
+// postOne posts a request under the next id of the queue pair.
+func (c *Context) postOne(op string, qp QP, wr *WR) (WRID, error) {
+	q, err := c.pair(qp)
+	if err != nil {
+		return -1, opError(op, qpName(qp), err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	wr.ID = q.nextID
+	one := [1]WR{*wr}
+	n, err := q.post(one[:])
+	if n > 0 {
+		q.nextID = (q.nextID + 1) & (1<<63 - 1)
+	}
+	if err != nil {
+		return -1, opError(op, qpName(qp), err)
+	}
+	return wr.ID, nil
+}
+
+// postBatch bounds how much is translated at a time.
+const postBatch = 128
+
+// post posts the longest run of one direction at the start of wrs.
+// Preconditions: mu is held, wrs is not empty.
+func (q *queuePair) post(wrs []WR) (int, error) {
+	receives := wrs[0].Op == OpRecv
+	run := 1
+	for run < len(wrs) && run < postBatch && (wrs[run].Op == OpRecv) == receives {
+		run++
+	}
+	q.sges, q.inline = q.sges[:0], q.inline[:0]
+	var n int
+	var err error
+	if receives {
+		n, err = q.postRecvs(wrs[:run])
+	} else {
+		n, err = q.postSends(wrs[:run])
+	}
+	if err != nil {
+		err = q.ctx.ended(err, &q.dead, "the queue pair")
+		if !q.connected.Load() && errors.Is(err, syscall.EINVAL) && n == 0 {
+			err = q.notConnected(receives, err)
+		}
+	}
+	return n, err
+}
+
+func (q *queuePair) postSends(wrs []WR) (int, error) {
+	if q.config.SendDepth == 0 {
+		return 0, explain(syscall.ENOMEM, "it was made without room for sends")
+	}
+	q.sends = q.sends[:0]
+	var bad error
+	for i := range wrs {
+		var s verbs.SendWR
+		if bad = q.translate(&wrs[i], &s); bad != nil {
+			break
+		}
+		q.sends = append(q.sends, s)
+	}
+	if len(q.sends) == 0 {
+		return 0, bad
+	}
+	n, err := q.verbs.Post(q.sends)
+	if err == nil {
+		err = bad
+	}
+	return n, err
+}
+
+func (q *queuePair) postRecvs(wrs []WR) (int, error) {
+	if q.config.RecvDepth == 0 {
+		return 0, explain(syscall.ENOMEM, "it was made without room for receives")
+	}
+	q.recvs = q.recvs[:0]
+	var bad error
+	for i := range wrs {
+		var list []verbs.SGE
+		if list, bad = q.gather(wrs[i].SGE, q.config.RecvSGE, maxReceive); bad != nil {
+			break
+		}
+		q.recvs = append(q.recvs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
+	}
+	if len(q.recvs) == 0 {
+		return 0, bad
+	}
+	n, err := q.verbs.PostRecv(q.recvs)
+	if err == nil {
+		err = bad
+	}
+	return n, err
+}
+
+// translate resolves the handles of a send request.
+func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
+	const known = Fence | Signaled | Solicited | Inline
+	switch {
+	case wr.Op > OpFetchAdd:
+		return explain(syscall.EINVAL, "%v cannot be posted", wr.Op)
+	case wr.Flags&^known != 0:
+		return explain(syscall.EINVAL, "flags %v are unknown", wr.Flags)
+	case wr.Flags&Inline != 0 && wr.Op > OpSendImm:
+		return explain(syscall.EINVAL, "%v cannot be inline", wr.Op)
+	}
+	*s = verbs.SendWR{
+		ID:         uint64(wr.ID),
+		Opcode:     abi.WROpcode(wr.Op),
+		Flags:      abi.SendFlags(wr.Flags),
+		RemoteAddr: wr.RemoteAddr,
+		RKey:       wr.RKey,
+		Imm:        wr.Imm,
+		CompareAdd: wr.CompareAdd,
+		Swap:       wr.Swap,
+	}
+	var err error
+	if wr.Flags&Inline != 0 {
+		s.Inline, err = q.gatherInline(wr.SGE)
+		return err
+	}
+	if s.SGE, err = q.gather(wr.SGE, q.config.SendSGE, q.ctx.limits.message); err != nil {
+		return err
+	}
+	if wr.Op == OpCompareSwap || wr.Op == OpFetchAdd {
+		if len(s.SGE) != 1 || s.SGE[0].Length != 8 {
+			return explain(syscall.EINVAL, "an atomic's old value takes one piece of 8 bytes")
+		}
+	}
+	return nil
+}
+
+// gather resolves a scatter/gather list. Empty pieces are left out: what their
+// length means differs between devices.
+func (q *queuePair) gather(list []SGE, most int, longest uint64) ([]verbs.SGE, error) {
+	if len(list) > most {
+		return nil, explain(syscall.EINVAL, "%d pieces; the queue pair was made for %d", len(list), most)
+	}
+	start := len(q.sges)
+	var total uint64
+	for i := range list {
+		r, err := q.resolve(&list[i], longest-total)
+		if err != nil {
+			return nil, err
+		}
+		if total += list[i].Length; list[i].Length > 0 {
+			q.sges = append(q.sges, verbs.SGE{Addr: r.info.Addr + list[i].Offset, Length: uint32(list[i].Length), LKey: r.info.LKey})
+		}
+	}
+	return q.sges[start:len(q.sges):len(q.sges)], nil
+}
+
+// gatherInline copies the pieces together.
+func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
+	start := len(q.inline)
+	var total uint64
+	for i := range list {
+		r, err := q.resolve(&list[i], q.ctx.limits.message-total)
+		if err != nil {
+			return nil, err
+		}
+		total += list[i].Length
+		if total > uint64(q.config.Inline) {
+			return nil, explain(syscall.EINVAL, "%d bytes inline; the queue pair was made for %d", total, q.config.Inline)
+		}
+		q.inline = append(q.inline, r.buf[list[i].Offset:list[i].Offset+list[i].Length]...)
+	}
+	return q.inline[start:len(q.inline):len(q.inline)], nil
+}
+
+// maxReceive is how long a receive's buffers may be together: IBA's longest
+// message (9.7.6), whatever the device's is.
+const maxReceive = 1 << 31
+
+// resolve checks a piece: its handle, its bounds, and that it takes no more
+// than the room that is left in a message.
+func (q *queuePair) resolve(piece *SGE, room uint64) (*region, error) {
+	r, err := q.ctx.region(piece.MR)
+	if err != nil {
+		return nil, err
+	}
+	if piece.Offset > r.info.Length || piece.Length > r.info.Length-piece.Offset {
+		return nil, explain(syscall.EINVAL, "%s has %d bytes; offset %d and length %d go past them",
+			mrName(piece.MR), r.info.Length, piece.Offset, piece.Length)
+	}
+	if piece.Length > room {
+		return nil, explain(syscall.EINVAL, "the message is longer than the device's maximum of %d bytes", q.ctx.limits.message)
+	}
+	return r, nil
+}
+
+// notConnected tells what to do when a post was too early.
+func (q *queuePair) notConnected(receives bool, err error) error {
+	switch {
+	case receives && !q.inited.Load():
+		return explain(syscall.EINVAL, "it is in RESET: call LocalEndpoint or ConnectQP before posting receives")
+	case !receives:
+		if e := (*explained)(nil); errors.As(err, &e) {
+			return err // the request itself was wrong
+		}
+		return explain(syscall.EINVAL, "it is not connected: call ConnectQP first")
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package uapi
+
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// QueryQP describes a queue pair: its state as the device sees it now, its
+// depths, its peer and what was agreed with it.
+func (c *Context) QueryQP(qp QP) (QPInfo, error) {
+	q, err := c.pair(qp)
+	var attr verbs.QPAttr
+	if err == nil {
+		if attr, err = q.verbs.Query(); err != nil {
+			err = c.ended(err, &q.dead, "the queue pair")
+		}
+	}
+	if err != nil {
+		return QPInfo{}, opError("QueryQP", qpName(qp), err)
+	}
+	info := QPInfo{
+		QP:        qp,
+		State:     QPState(attr.State),
+		SendCQ:    q.send.handle,
+		RecvCQ:    q.recv.handle,
+		SendDepth: q.config.SendDepth,
+		RecvDepth: q.config.RecvDepth,
+		SendSGE:   q.config.SendSGE,
+		RecvSGE:   q.config.RecvSGE,
+		Inline:    q.config.Inline,
+		SendPSN:   q.psn,
+		GIDIndex:  c.chosen.gid.Index,
+	}
+	q.modify.Lock()
+	info.Remote = q.remote
+	q.modify.Unlock()
+	if !info.Remote.IsZero() {
+		info.MTU = attr.PathMTU.Bytes()
+		info.RecvPSN = info.Remote.PSN
+		info.Timeout = int(attr.Timeout)
+		info.Retry = int(attr.RetryCnt)
+		info.RNRRetry = int(attr.RNRRetry)
+		info.MinRNRTimer = int(attr.MinRNRTimer)
+		info.MaxRdAtomic = int(attr.MaxRdAtomic)
+	}
+	return info, nil
+}
+
+// QueryDevice describes the device, what was chosen on it automatically and
+// why.
+func (c *Context) QueryDevice() (DeviceInfo, error) {
+	info, err := c.queryDevice()
+	if err != nil {
+		return DeviceInfo{}, opError("QueryDevice", "", err)
+	}
+	return info, nil
+}
+
+func (c *Context) queryDevice() (DeviceInfo, error) {
+	if c.closed.Load() {
+		return DeviceInfo{}, errContextClosed
+	}
+	port, err := c.verbs.QueryPort(uint8(c.chosen.port))
+	if err != nil {
+		return DeviceInfo{}, c.ended(err, &c.closed, "")
+	}
+	gids, err := c.verbs.GIDs(uint8(c.chosen.port))
+	if err != nil {
+		return DeviceInfo{}, c.ended(err, &c.closed, "")
+	}
+	d := c.verbs.Device()
+	info := DeviceInfo{
+		Name:        d.Name,
+		Device:      c.station.device(),
+		Kind:        string(c.station.spec.kind),
+		Driver:      d.Driver.String(),
+		NetDev:      d.NetDev,
+		Address:     c.chosen.addr,
+		NodeGUID:    c.limits.guid,
+		Open:        true,
+		PortState:   port.State.String(),
+		Notices:     c.station.notices,
+		Port:        c.chosen.port,
+		GIDs:        gidList(gids, d.NetDev),
+		GIDIndex:    c.chosen.gid.Index,
+		GIDReason:   c.chosen.reason,
+		MTU:         c.chosen.mtu,
+		MaxMTU:      port.MaxMTU.Bytes(),
+		MaxMessage:  c.limits.message,
+		MaxMRSize:   c.limits.mrSize,
+		MaxMR:       c.limits.mr,
+		MaxQP:       c.limits.qp,
+		MaxCQ:       c.limits.cq,
+		MaxCQE:      c.limits.cqe,
+		MaxDepth:    c.limits.depth,
+		MaxSGE:      c.limits.sge,
+		MaxRdAtomic: c.limits.rdAtomic,
+	}
+	return info, nil
+}
+
+func gidList(gids []verbs.GID, netDev string) []GID {
+	list := make([]GID, len(gids))
+	for i, g := range gids {
+		list[i] = GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: gidTypeName(g.Type), NetDev: netDev}
+	}
+	return list
+}
+
+// gidTypeName is how sysfs prints a GID's type.
+func gidTypeName(t abi.GIDType) string {
+	switch t {
+	case abi.GIDTypeRoCEv2:
+		return "RoCE v2"
+	case abi.GIDTypeIB, abi.GIDTypeRoCEv1:
+		return "IB/RoCE v1"
+	}
+	return t.String()
+}
+
+// Counters reads the device's counters: packets, bytes, retransmissions, NAKs
+// by kind, duplicates, drops by cause, faults injected. All contexts on the
+// device count together.
+func (c *Context) Counters() (Counters, error) {
+	if c.closed.Load() {
+		return nil, opError("Counters", "", errContextClosed)
+	}
+	list, err := c.verbs.Counters()
+	if err != nil {
+		return nil, opError("Counters", "", c.ended(err, &c.closed, ""))
+	}
+	return counters(list), nil
+}
+
+// QPCounters reads a queue pair's counters, where the device has such.
+func (c *Context) QPCounters(qp QP) (Counters, error) {
+	q, err := c.pair(qp)
+	if err != nil {
+		return nil, opError("QPCounters", qpName(qp), err)
+	}
+	list, err := q.verbs.Counters()
+	if err != nil {
+		return nil, opError("QPCounters", qpName(qp), c.ended(err, &q.dead, "the queue pair"))
+	}
+	return counters(list), nil
+}
+
+func counters(list []verbs.Counter) Counters {
+	out := make(Counters, len(list))
+	for i, counter := range list {
+		out[i] = Counter(counter)
+	}
+	return out
+}

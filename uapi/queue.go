@@ -1,0 +1,224 @@
+package uapi
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// completionQueue is a completion queue.
+type completionQueue struct {
+	ctx     *Context
+	handle  CQ
+	verbs   *verbs.CQ
+	size    int
+	private bool // made by CreateQP, destroyed with its queue pair
+	made    origin
+	dead    atomic.Bool
+	users   int // queue pairs; guarded by the context's mu
+
+	mu  sync.Mutex
+	buf [pollBatch]verbs.WC // guarded by mu: completions on their way out
+}
+
+// pollBatch is how many completions are taken out of the ring at a time.
+const pollBatch = 32
+
+// waitBuffers lend Wait its buffer: the queue's own one stays free for Poll
+// while somebody waits.
+var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
+
+// CreateCQ creates a completion queue of size entries, 1 … DeviceInfo.MaxCQE,
+// for queue pairs made by CreateQPWith. Give it room for everything that can
+// be outstanding on all of them: completions that find it full are lost, and
+// Poll answers EOVERFLOW from then on.
+func (c *Context) CreateCQ(size int) (CQ, error) {
+	q, err := c.createCQ(size, false)
+	if err != nil {
+		return -1, opError("CreateCQ", "", err)
+	}
+	return q.handle, nil
+}
+
+func (c *Context) createCQ(size int, private bool) (*completionQueue, error) {
+	switch {
+	case c.closed.Load():
+		return nil, errContextClosed
+	case size < 1 || size > c.limits.cqe:
+		return nil, explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
+	}
+	v, err := c.verbs.CreateCQ(size)
+	if err != nil {
+		return nil, c.ended(err, &c.closed, "")
+	}
+	q := &completionQueue{ctx: c, verbs: v, size: size, private: private, made: caller()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return nil, errContextClosed
+	}
+	if queueHandles.put(q, func(h int) { q.handle = CQ(h) }) == 0 {
+		v.Destroy()
+		return nil, explain(syscall.ENOMEM, "the process has no handle left")
+	}
+	c.queues[q.handle] = q
+	return q, nil
+}
+
+// DestroyCQ destroys a completion queue, and with it the completions in it.
+// EBUSY while a queue pair uses it; a queue pair's own one goes with the queue
+// pair. It wakes waiters with net.ErrClosed.
+func (c *Context) DestroyCQ(cq CQ) error {
+	q, err := c.queue(cq)
+	if err == nil && q.private {
+		err = explain(syscall.EBUSY, "it belongs to its queue pair; destroy that")
+	}
+	if err == nil {
+		err = c.destroyCQ(q)
+	}
+	return opError("DestroyCQ", cqName(cq), err)
+}
+
+func (c *Context) destroyCQ(q *completionQueue) error {
+	c.mu.Lock()
+	if q.users > 0 {
+		defer c.mu.Unlock()
+		return explain(syscall.EBUSY, "%d queue pairs use it; destroy them first", q.users)
+	}
+	won := queueHandles.remove(int(q.handle))
+	if won {
+		delete(c.queues, q.handle)
+		q.dead.Store(true)
+	}
+	c.mu.Unlock()
+	if !won {
+		_, err := c.queue(q.handle)
+		return err
+	}
+	return c.ended(q.verbs.Destroy(), &c.closed, "")
+}
+
+// PollCQ takes up to len(wc) completions of the queue pair, its sends' and its
+// receives' in the order in which they completed, and returns how many. It
+// does not block: 0 means that none is there. On an error it returns -1, so
+// that a loop that spins while it returns 0 ends.
+//
+// If the queue pair shares its completion queue, completions of the others
+// come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
+func (c *Context) PollCQ(qp QP, wc []WC) (int, error) {
+	q, err := c.pair(qp)
+	if err == nil {
+		var cq *completionQueue
+		if cq, err = q.onlyCQ(); err == nil {
+			var n int
+			if n, err = cq.poll(wc); err == nil {
+				return n, nil
+			}
+		}
+	}
+	return -1, opError("PollCQ", qpName(qp), err)
+}
+
+// Poll is PollCQ for a completion queue; on an error it returns 0.
+func (c *Context) Poll(cq CQ, wc []WC) (int, error) {
+	q, err := c.queue(cq)
+	if err == nil {
+		var n int
+		if n, err = q.poll(wc); err == nil {
+			return n, nil
+		}
+	}
+	return 0, opError("Poll", cqName(cq), err)
+}
+
+// poll takes completions in batches. An error that follows some completions
+// is left for the next call, which meets it again.
+func (q *completionQueue) poll(wc []WC) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	total := 0
+	for total < len(wc) {
+		want := min(len(wc)-total, pollBatch)
+		n, err := q.verbs.Poll(q.buf[:want])
+		convert(wc[total:], q.buf[:n])
+		total += n
+		if err != nil && total == 0 {
+			return 0, q.ctx.ended(err, &q.dead, "the completion queue")
+		}
+		if n < want {
+			break
+		}
+	}
+	return total, nil
+}
+
+// WaitCQ is PollCQ that waits until at least one completion is there. It
+// returns ctx.Err() when ctx ends first; no completion is lost by that. When
+// the context is closed or the queue pair destroyed meanwhile, the error Is
+// net.ErrClosed. Any number of goroutines may wait; each completion goes to
+// one of them. An empty wc returns 0 at once.
+//
+// Waiting costs a system call and a wake-up more than polling; see PollCQ for
+// programs that would rather spin.
+func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
+	q, err := c.pair(qp)
+	if err == nil {
+		var cq *completionQueue
+		if cq, err = q.onlyCQ(); err == nil {
+			return cq.wait(ctx, wc, "WaitCQ", qpName(qp))
+		}
+	}
+	return 0, opError("WaitCQ", qpName(qp), err)
+}
+
+// Wait is WaitCQ for a completion queue.
+func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
+	q, err := c.queue(cq)
+	if err != nil {
+		return 0, opError("Wait", cqName(cq), err)
+	}
+	return q.wait(ctx, wc, "Wait", cqName(cq))
+}
+
+func (q *completionQueue) wait(ctx context.Context, wc []WC, op, object string) (int, error) {
+	if n, err := q.poll(wc); n > 0 || err != nil || len(wc) == 0 {
+		return n, opError(op, object, err)
+	}
+	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
+	defer waitBuffers.Put(buf)
+	n, err := q.verbs.Wait(ctx, buf[:min(len(wc), pollBatch)])
+	convert(wc, buf[:n])
+	switch {
+	case n > 0:
+		return n, nil
+	case err != nil && q.ctx.closed.Load() || q.dead.Load():
+		return 0, opError(op, object, q.ctx.ended(err, &q.dead, "the completion queue"))
+	case err != nil && ctx.Err() != nil:
+		return 0, ctx.Err()
+	}
+	return 0, opError(op, object, err)
+}
+
+// convert turns the client's completions into this package's.
+func convert(dst []WC, src []verbs.WC) {
+	for i := range src {
+		s := &src[i]
+		wc := WC{
+			WRID:      WRID(s.ID),
+			Status:    Status(s.Status),
+			Opcode:    Opcode(s.Opcode),
+			ByteLen:   uint64(s.ByteLen),
+			QP:        QP(s.QPN),
+			VendorErr: s.VendorErr,
+		}
+		// Linux sets the flag on the sender's side too, where there is none.
+		if s.Flags&abi.WCWithImm != 0 && s.Status == abi.WCSuccess && (s.Opcode == abi.WCRecv || s.Opcode == abi.WCRecvRDMAWithImm) {
+			wc.Flags, wc.Imm = WCWithImm, s.Imm
+		}
+		dst[i] = wc
+	}
+}

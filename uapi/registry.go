@@ -1,0 +1,220 @@
+package uapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
+
+// station is a device that runs in this process, with the kernel in front of
+// it. open.go makes them.
+type station struct {
+	spec    deviceSpec
+	addr    netip.AddrPort // where it answers
+	name    string         // the kernel's name: "soft0"
+	netDev  string         // the interface it sends on
+	mtu     int            // its port's active MTU in bytes
+	notices []string       // what was chosen automatically and is worth telling
+
+	process func(name string) (k kshim.Kernel, exit func()) // a new client of its kernel
+	stop    func() error
+
+	users int // contexts; guarded by the registry's mu
+}
+
+// device is what Open takes to get this station.
+func (s *station) device() string {
+	addr := s.addr.Addr().String()
+	if s.addr.Addr().Is6() {
+		addr = "[" + addr + "]"
+	}
+	name := string(s.spec.kind) + ":" + addr
+	sep := "?"
+	if s.spec.net != "" {
+		name += sep + "net=" + s.spec.net
+		sep = "&"
+	}
+	if s.addr.Port() != RoCEPort {
+		name += sep + "port=" + strconv.Itoa(int(s.addr.Port()))
+	}
+	return name
+}
+
+// starter starts a device at an address; port 0 is any.
+type starter func(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error)
+
+// registry holds the soft devices of this process. A device's identity is
+// its kind, network, address and UDP port.
+type registry struct {
+	start map[deviceKind]starter
+
+	mu       sync.Mutex
+	stations []*station         // guarded by mu
+	serial   map[deviceKind]int // guarded by mu; numbers the names
+}
+
+// acquire finds or starts the device. Every acquire needs a release.
+func (r *registry) acquire(spec deviceSpec, log *slog.Logger) (*station, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if spec.addr.IsValid() && spec.port != 0 {
+		at := netip.AddrPortFrom(spec.addr, spec.udpPort())
+		if s := r.find(spec, at); s != nil {
+			if s.spec.comparable() != spec.comparable() {
+				return nil, explain(syscall.EINVAL, "%s is open in this process with other options (%s); use the same, or close it first",
+					s.device(), s.spec.optionString())
+			}
+			s.users++
+			return s, nil
+		}
+		return r.launch(spec, at, log)
+	}
+	if spec.addr.IsValid() || spec.kind == kindSim {
+		return r.launch(spec, netip.AddrPortFrom(spec.addr, spec.udpPort()), log)
+	}
+	return r.acquireLoopback(spec, log)
+}
+
+// acquireLoopback starts a device on the next free loopback address.
+func (r *registry) acquireLoopback(spec deviceSpec, log *slog.Logger) (*station, error) {
+	var taken error
+	for _, addr := range loopbacks() {
+		at := netip.AddrPortFrom(addr, spec.udpPort())
+		if r.holds(addr) {
+			continue
+		}
+		s, err := r.launch(spec, at, log)
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EACCES) {
+			return nil, err
+		}
+		taken = err
+	}
+	if spec.port > 0 {
+		if taken == nil {
+			taken = explain(syscall.EADDRINUSE, "this process has a device on each of them")
+		}
+		return nil, fmt.Errorf("UDP port %d is not free on any loopback address: %w", spec.port, taken)
+	}
+	s, err := r.launch(spec, netip.AddrPortFrom(loopbacks()[0], 0), log)
+	if err != nil {
+		return nil, err
+	}
+	if spec.port < 0 {
+		notice := fmt.Sprintf("UDP port %d is taken on every loopback address, likely by rdma_rxe or other soft devices; "+
+			"using %v, which soft devices reach and RDMA cards and rdma_rxe do not", RoCEPort, s.addr)
+		s.notices = append(s.notices, notice)
+		log.Warn(notice, "device", s.name)
+	}
+	return s, nil
+}
+
+// launch starts a device. Preconditions: mu is held.
+func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) (*station, error) {
+	if r.serial == nil {
+		r.serial = make(map[deviceKind]int)
+	}
+	name := fmt.Sprintf("%s%d", spec.kind, r.serial[spec.kind])
+	s, err := r.start[spec.kind](spec, at, name, log)
+	if err != nil {
+		return nil, err
+	}
+	r.serial[spec.kind]++
+	s.spec, s.name, s.users = spec, name, 1
+	r.stations = append(r.stations, s)
+	return s, nil
+}
+
+// release gives one acquire back; the last one stops the device.
+func (r *registry) release(s *station) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.users--
+	if s.users > 0 {
+		return nil
+	}
+	for i, other := range r.stations {
+		if other == s {
+			r.stations = append(r.stations[:i], r.stations[i+1:]...)
+			break
+		}
+	}
+	return s.stop()
+}
+
+// find is the running device of that identity, or nil. Preconditions: mu is
+// held.
+func (r *registry) find(spec deviceSpec, at netip.AddrPort) *station {
+	if spec.kind == kindSim && spec.net == "" {
+		return nil // private: nobody else's
+	}
+	for _, s := range r.stations {
+		if s.spec.kind == spec.kind && s.spec.net == spec.net && s.addr == at {
+			return s
+		}
+	}
+	return nil
+}
+
+// holds reports whether a soft device of this process is on the address.
+func (r *registry) holds(addr netip.Addr) bool {
+	for _, s := range r.stations {
+		if s.spec.kind == kindSoft && s.addr.Addr() == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// list is a snapshot of the running devices.
+func (r *registry) list() []*station {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*station(nil), r.stations...)
+}
+
+// udpPort is the UDP port asked for, 0 for any.
+func (s *deviceSpec) udpPort() uint16 {
+	if s.port < 0 {
+		return RoCEPort
+	}
+	return uint16(s.port)
+}
+
+// comparable is the options without what is part of the identity.
+func (s deviceSpec) comparable() deviceOptions {
+	s.port = 0
+	return s.deviceOptions
+}
+
+// optionString names the options that are set, as they are written.
+func (s *deviceSpec) optionString() string {
+	text := fmt.Sprintf("loss=%v&reorder=%v&dup=%v&corrupt=%v&delay=%v&seed=%d", s.loss, s.reorder, s.dup, s.corrupt, s.delay, s.seed)
+	if s.mtu != 0 {
+		text += fmt.Sprintf("&mtu=%d", s.mtu)
+	}
+	return text
+}
+
+// loopbacks are the addresses that a plain soft device may take. Only Linux
+// answers on all of 127.0.0.0/8.
+func loopbacks() []netip.Addr {
+	n := 1
+	if runtime.GOOS == "linux" {
+		n = 16
+	}
+	addrs := make([]netip.Addr, n)
+	for i := range addrs {
+		addrs[i] = netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i)})
+	}
+	return addrs
+}

@@ -1,0 +1,134 @@
+package uapitest
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// End is one side of a connection that Connect made.
+type End struct {
+	*uapi.Context
+	QP  uapi.QP
+	MR  uapi.MR
+	Buf []byte // MR's memory
+	// Local is the region as the peer sees it, Peer is the peer's.
+	Local, Peer uapi.Region
+
+	t T
+}
+
+// Defaults of Connect.
+const (
+	Depth = 64       // requests that may be outstanding in each queue
+	Size  = 64 << 10 // bytes of each side's buffer
+)
+
+// AllAccess allows everything.
+const AllAccess = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
+
+// Connect makes a connected queue pair between two contexts, which may be the
+// same, with a registered buffer on each side that the peer may access in
+// every way. They are destroyed at the end of the test.
+func Connect(t T, a, b *uapi.Context) (x, y *End) {
+	t.Helper()
+	return ConnectWith(t, a, b, uapi.QPConfig{SendDepth: Depth, RecvDepth: Depth}, Size)
+}
+
+// ConnectWith is Connect with queue pairs as configured, the same on both
+// sides, and buffers of that size.
+func ConnectWith(t T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, y *End) {
+	t.Helper()
+	x, y = newEnd(t, a, config, size), newEnd(t, b, config, size)
+	x.Peer, y.Peer = y.Local, x.Local
+	x.connect(y)
+	y.connect(x)
+	return x, y
+}
+
+func newEnd(t T, c *uapi.Context, config uapi.QPConfig, size int) *End {
+	t.Helper()
+	e := &End{Context: c, t: t}
+	var err error
+	if e.Buf, err = uapi.Alloc(size); err != nil {
+		t.Fatalf("uapitest: %v", err)
+	}
+	t.Cleanup(func() { e.check(uapi.Free(e.Buf)) })
+	if e.MR, err = c.RegMR(e.Buf, AllAccess); err != nil {
+		t.Fatalf("uapitest: %v", err)
+	}
+	t.Cleanup(func() { e.destroy(c.DeregMR(e.MR)) })
+	if e.QP, err = c.CreateQPWith(config); err != nil {
+		t.Fatalf("uapitest: %v", err)
+	}
+	t.Cleanup(func() { e.destroy(c.DestroyQP(e.QP)) })
+	info, err := c.QueryMR(e.MR)
+	if err != nil {
+		t.Fatalf("uapitest: %v", err)
+	}
+	e.Local = info.Region()
+	return e
+}
+
+func (e *End) connect(peer *End) {
+	e.t.Helper()
+	remote, err := peer.LocalEndpoint(peer.QP)
+	if err == nil {
+		err = e.ConnectQP(e.QP, remote)
+	}
+	if err != nil {
+		e.t.Fatalf("uapitest: %v", err)
+	}
+}
+
+// check reports an error of the end of a test.
+func (e *End) check(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Errorf("uapitest: %v", err)
+	}
+}
+
+// destroy reports an error, unless the test destroyed the object or closed the
+// context itself.
+func (e *End) destroy(err error) {
+	e.t.Helper()
+	if !isGone(err) {
+		e.check(err)
+	}
+}
+
+// Next waits for the next n completions and returns them. It fails the test
+// when they do not come within 30 seconds; their statuses are the caller's to
+// check.
+func (e *End) Next(n int) []uapi.WC {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	wc := make([]uapi.WC, n)
+	for got := 0; got < n; {
+		m, err := e.WaitCQ(ctx, e.QP, wc[got:])
+		if err != nil {
+			e.t.Fatalf("uapitest: completion %d of %d: %v", got+1, n, err)
+		}
+		got += m
+	}
+	return wc
+}
+
+// Must fails the test if err is not nil. It takes what a post returns:
+//
+//	id := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 12))
+func (e *End) Must(id uapi.WRID, err error) uapi.WRID {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatalf("uapitest: %v", err)
+	}
+	return id
+}
+
+// isGone holds for the errors of handles that exist no more.
+func isGone(err error) bool { return errors.Is(err, syscall.EBADF) }

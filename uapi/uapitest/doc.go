@@ -1,0 +1,15 @@
+// Package uapitest gives tests two connected soft devices in one line:
+//
+//	a, b := uapitest.Pair(t, "loss=1%&seed=7")
+//
+// The devices are private to the test: an in-memory network that nothing else
+// is on, no sockets, no ports, nothing bound. Tests that use them run in
+// parallel, under the race detector, and in a testing/synctest bubble, where
+// timeouts pass in no time.
+//
+// What a test leaves behind fails it: handles that were not destroyed, with
+// the line that made them, and goroutines of the devices that do not end.
+//
+// It is not a model of a network card: the code that runs is the soft RNIC
+// that programs use, faults included.
+package uapitest

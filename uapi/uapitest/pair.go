@@ -1,0 +1,84 @@
+package uapitest
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// T is what this package needs of a test: *testing.T, *testing.B and
+// *testing.F have it.
+type T interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// networks numbers the in-memory networks, so that each pair has its own.
+var networks atomic.Uint64
+
+// Pair opens two devices on a private network and returns a context on each.
+// options are those of a device name, for both: "loss=1%&seed=7", "mtu=256",
+// or "" for none. Faults are decided by each device for what it sends; equal
+// seeds make equal decisions on both.
+//
+// At the end of the test it closes the contexts and reports as errors what is
+// left: open handles, goroutines, devices that still run. A context that the
+// test closed itself is only checked for the last two.
+func Pair(t T, options string) (a, b *uapi.Context) {
+	t.Helper()
+	network := fmt.Sprintf("uapitest-%d", networks.Add(1))
+	return open(t, network, options), open(t, network, options)
+}
+
+func open(t T, network, options string) *uapi.Context {
+	t.Helper()
+	device := "sim?net=" + network
+	if options = strings.TrimPrefix(options, "?"); options != "" {
+		device += "&" + options
+	}
+	w := newWatch()
+	var c *uapi.Context
+	var err error
+	w.run(func() { c, err = uapi.Open(device) })
+	if err != nil {
+		t.Fatalf("uapitest: %v", err)
+	}
+	info, err := c.QueryDevice()
+	if err != nil {
+		t.Fatalf("uapitest: %v", err)
+	}
+	t.Cleanup(func() {
+		t.Helper()
+		for _, handle := range c.OpenHandles() {
+			t.Errorf("uapitest: %s was not destroyed: %s", info.Device, handle)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("uapitest: %v", err)
+		}
+		if stacks := w.left(); stacks != "" {
+			t.Errorf("uapitest: goroutines of %s do not end:\n%s", info.Device, stacks)
+		}
+		if running(info) {
+			t.Errorf("uapitest: %s still runs: another context on it is open", info.Device)
+		}
+	})
+	return c
+}
+
+// running reports whether this process still has the device.
+func running(info uapi.DeviceInfo) bool {
+	list, err := uapi.Devices()
+	if err != nil {
+		return false
+	}
+	for _, d := range list {
+		if d.Open && d.Device == info.Device {
+			return true
+		}
+	}
+	return false
+}
