@@ -21,7 +21,7 @@ const (
 	Second               = 1000 * Millisecond
 )
 
-// MaxMessage is the largest message in bytes (IBA C9-5, 9.3.3.3).
+// MaxMessage is the largest message in bytes (IBA 9.3.3).
 const MaxMessage = 1 << 31
 
 // MaxRdAtomic is the most READs and atomics that a queue pair may have

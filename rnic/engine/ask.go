@@ -81,7 +81,7 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 		last := min(uint64(end-w.first)*uint64(q.mtu), uint64(w.length))
 		p.RETH = wire.RETH{VA: w.remote + off, RKey: w.rkey, DMALen: uint32(last - off)}
 	}
-	p.AckReq = true // no meaning for a READ (C9-53), but rxe sets it
+	p.AckReq = true // means nothing here, but rxe sets it
 	q.emit(now, b, nil, end-r.nxt)
 	return true
 }

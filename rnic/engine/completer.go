@@ -7,9 +7,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// receiveResponse handles what the peer's responder sent (IBA 9.7.5.2, 9.9.2.2).
-// Responses to what was acknowledged before ("ghosts", C9-104), or was never
-// sent, are dropped.
+// receiveResponse handles what the peer's responder sent (IBA 9.7.6, 9.9.2).
+// Responses to what was acknowledged before ("ghosts"), or was never sent, are
+// dropped.
 func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 	if q.state != abi.QPSRTS {
 		q.counters.DropState++
@@ -37,7 +37,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 }
 
 // receiveAck handles an ACK or NAK. A NAK acknowledges all before its PSN, an ACK
-// its PSN too (C9-111). If an answer before it is missing, it was lost.
+// its PSN too (IBA 9.7.5.1.2). If an answer before it is missing, it was lost.
 func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome) {
 	if syn.IsACK() {
 		if !q.acknowledge(now, s+1) {
@@ -121,7 +121,7 @@ func (q *QP) advance(now Time, to seq) {
 	q.progress(now)
 }
 
-// impliedNAK goes back because an answer beyond una came, but not una's (C9-108).
+// impliedNAK goes back because an answer beyond una came, but not una's.
 func (q *QP) impliedNAK(now Time) {
 	q.counters.ImpliedNAKs++
 	q.lost(now)
@@ -172,7 +172,7 @@ func (q *QP) takeAtomic(w *sendWR, p *wire.Packet) abi.WCStatus {
 }
 
 // takeRead stores a READ response. Its length must be what the request asked for
-// (IBA 9.7.5.2.6, table 56: "bad response"). First and Middle are not told apart:
+// (IBA 9.9.2: a bad response is fatal). First and Middle are not told apart:
 // rxe answers a READ repeated from the middle with Middle, others with First.
 func (q *QP) takeRead(w *sendWR, s seq, last bool, p *wire.Packet) abi.WCStatus {
 	off := uint64(s-w.first) * uint64(q.mtu)

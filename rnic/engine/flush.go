@@ -31,7 +31,7 @@ func (q *QP) enterError() {
 }
 
 // flush completes what is outstanding in ERR: the send queue in order, signaled
-// or not, then the receives in order (IBA 10.8.3.1, C10-42 and following).
+// or not, then the receives in order (IBA 10.3.1.7).
 func (q *QP) flush(buf []Completion) int {
 	n := 0
 	for ; n < len(buf) && q.sq.head < q.sq.tail; n++ {

@@ -28,7 +28,7 @@ type Attr struct {
 
 // Modify sets the attributes that mask names and moves to the state to, which may
 // be the present one. Transitions are RESET→INIT→RTR→RTS, any state to ERR and to
-// RESET (IBA 10.3.1, figure 124); others, and values out of range, are EINVAL and
+// RESET (IBA 10.3.1); others, and values out of range, are EINVAL and
 // change nothing. Which attributes a transition requires and permits is the
 // caller's check. Next: Completions after a move to ERR.
 func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) error {

@@ -4,7 +4,7 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 
 // replay is a READ or atomic request that is remembered until newer ones push it
 // out: to send its answer, and to send it again. It holds no payload: a READ is
-// read again, an atomic keeps its result (IBA 9.7.5.1.5, C9-150 and following).
+// read again, an atomic keeps its result (IBA 9.7.5.1.5).
 type replay struct {
 	operation  wire.Operation
 	first, end seq // of the original request
@@ -102,13 +102,31 @@ func (u *replayQueue) again(r *replay, from, stop seq, stopLen uint32) {
 	r.cur, r.stop, r.stopLen = from, stop, stopLen
 }
 
+// behind returns the first READ or atomic behind s, or next if there is none.
+func (u *replayQueue) behind(s, next seq) seq {
+	for i := range u.n {
+		if r := u.at(i); r.first > s {
+			return r.first
+		}
+	}
+	return next
+}
+
 // duplicate handles a request from before the expected PSN, whose effect took
-// place already (IBA 9.7.5.1.3: SEND and WRITE are acknowledged again with the
-// latest PSN, READs are done again, atomics answered from memory).
+// place already: SENDs and WRITEs are acknowledged again, READs are done again,
+// atomics answered from memory. Repeated answers leave in the order of their PSNs,
+// before what was being answered (IBA 9.7.5.1.3, C9-110).
+//
+// The ACK reaches up to the next READ or atomic only: that one's answer may have
+// been lost too, and an ACK with its PSN would pass for it.
 func (q *QP) duplicate(s seq, p *wire.Packet) {
 	u := &q.rsp.replay
 	switch p.Opcode.Operation() {
 	case wire.OpSend, wire.OpWrite:
+		to := u.behind(s, q.rsp.next) - 1
+		if !q.rsp.ack || q.rsp.ackTo < to {
+			q.rsp.ackTo = to
+		}
 		q.rsp.ack = planted != plantAckLost
 	case wire.OpRead:
 		r := u.find(s)

@@ -21,7 +21,7 @@ func (q *QP) transmitReplies(b *Batch, limit int) {
 			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.rsp.msn, nil)
 		case q.rsp.ack:
 			q.rsp.ack = false
-			q.reply(b, wire.RCAck, q.rsp.next-1, wire.SyndromeACK(wire.NoCredits), q.rsp.msn, nil)
+			q.reply(b, wire.RCAck, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits), q.rsp.msn, nil)
 		default:
 			return
 		}

@@ -65,13 +65,13 @@ func (q *QP) mayRequest() bool {
 }
 
 // checkLocal looks at a request before its first packet: its own faults, its
-// scatter list, and the fence (IBA 10.8.3.3, C10-98: wait until READs and
-// atomics before it are complete). False holds the queue.
+// scatter list, and the fence (IBA 10.8.3.3: wait until READs and atomics
+// before it are complete). False holds the queue.
 func (q *QP) checkLocal(w *sendWR) bool {
 	if w.status == abi.WCSuccess && w.kind.returnsData() {
 		switch {
 		case q.attr.MaxRdAtomic == 0:
-			w.status = abi.WCLocQPOpErr // C9-75: nothing could ever be outstanding
+			w.status = abi.WCLocQPOpErr // nothing could ever be outstanding
 		case q.cfg.Regions.CheckList(q.cfg.PD, w.sge, abi.AccessLocalWrite) != nil:
 			w.status = abi.WCLocProtErr
 		}

@@ -13,8 +13,9 @@ type responder struct {
 	msn     wire.MSN // messages completed
 	refused bool     // next was answered with a sequence or RNR NAK; further packets wait for it
 
-	ack bool // everything before next is to be acknowledged
-	nak nak  // is to be sent
+	ack   bool // everything up to ackTo is to be acknowledged
+	ackTo seq
+	nak   nak // is to be sent
 
 	during  wire.Operation // OpSend or OpWrite in the middle of such a message, else OpNone
 	done    uint64         // bytes of that message so far
@@ -97,7 +98,7 @@ func (q *QP) expect(n seq) {
 }
 
 // refuse answers the request at next with a NAK. Other than for RNR that ends the
-// queue pair (IBA 9.9.3).
+// queue pair (IBA 9.9.3, table 58).
 func (q *QP) refuse(e refusal) {
 	q.rsp.refused = true
 	q.rsp.nak = nak{pending: true, fatal: !e.syndrome.IsRNR(), at: q.rsp.next, syndrome: e.syndrome}

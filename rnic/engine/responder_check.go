@@ -105,7 +105,7 @@ func (q *QP) checkResources(p *wire.Packet) refusal {
 
 // checkLength: all packets but the last carry exactly the path MTU, the last one
 // at least a byte, an Only anything; a WRITE carries what its RETH announced; a
-// SEND fits the receive (IBA 9.7.4.1.6, table 58).
+// SEND fits the receive (IBA 9.7.4.1.6).
 func (q *QP) checkLength(p *wire.Packet) refusal {
 	n := len(p.Payload)
 	switch p.Opcode.Operation() {

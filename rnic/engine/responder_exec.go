@@ -80,10 +80,14 @@ func (q *QP) executeWrite(p *wire.Packet) {
 	q.executed(p)
 }
 
-// executed notes that a packet of a SEND or WRITE was carried out.
+// executed notes that a packet of a SEND or WRITE was carried out. One ACK stands
+// for all that is carried out until it leaves (IBA 9.7.5.1.2).
 func (q *QP) executed(p *wire.Packet) {
+	r := &q.rsp
 	q.expect(1)
-	q.rsp.ack = q.rsp.ack || p.AckReq
+	if r.ack = r.ack || p.AckReq; r.ack {
+		r.ackTo = r.next - 1
+	}
 }
 
 // completeMessage ends a SEND or WRITE.

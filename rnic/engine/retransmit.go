@@ -6,7 +6,7 @@ import (
 )
 
 // goBack starts again at the oldest packet that is missing: in the middle of a
-// message, or of a READ's responses (IBA 9.7.5.1.1, 9.7.5.2.4).
+// message, or of a READ's responses (IBA 9.7.6).
 func (q *QP) goBack(now Time, timeout bool) {
 	r := &q.req
 	if r.una == r.sent {

@@ -15,8 +15,7 @@ func (s seq) psn() wire.PSN { return wire.PSN(s) & wire.MaxPSN }
 // near returns the number with PSN p that is nearest to s.
 func (s seq) near(p wire.PSN) seq { return s + seq(int64(p.Sub(s.psn()))) }
 
-// packets is how many packets a message of n bytes takes; an empty one takes one
-// (IBA C9-6).
+// packets is how many packets a message of n bytes takes; an empty one takes one.
 func packets(n uint32, mtu int) seq {
 	if n == 0 {
 		return 1

@@ -78,7 +78,7 @@ func (q *QP) retransmitAfter() Duration {
 }
 
 // patience is how long nothing may be acknowledged before the peer is given up,
-// 0 for ever (IBA 9.7.6.1.3, C9-141 and following).
+// 0 for ever (IBA 9.7.6.1.3).
 func (q *QP) patience() Duration {
 	return q.ackTimeout() * Duration(q.attr.RetryCnt+1)
 }

@@ -12,7 +12,7 @@ type Tuning struct {
 	MinRTO, MaxRTO, InitialRTO Duration
 
 	// MinAckTimeout is the least local ACK timeout that is obeyed: the codes
-	// begin at 8 µs, which no soft device can keep. 1 ms. (IBA C9-142 leaves
+	// begin at 8 µs, which no soft device can keep. 1 ms. (IBA 9.7.6.1.3 leaves
 	// the lower bound to the implementation.)
 	MinAckTimeout Duration
 }

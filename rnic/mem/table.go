@@ -146,8 +146,7 @@ func (t *Table) find(key uint32) *Region {
 }
 
 // lookup returns the n bytes at addr of the region with this key, after the
-// checks in the order of IBA 10.6.3.5 and table 59: key, protection domain,
-// access rights, bounds. n is not 0.
+// checks in the order key, protection domain, access rights, bounds (IBA 10.6.3). n is not 0.
 func (t *Table) lookup(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) ([]byte, error) {
 	r := t.find(key)
 	switch {
@@ -162,7 +161,7 @@ func (t *Table) lookup(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) 
 }
 
 // Check reports whether n bytes at addr could be reached with this key. No bytes
-// need no key (IBA C9-88).
+// need no key (IBA 9.7.4.1.5).
 func (t *Table) Check(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) error {
 	if n == 0 {
 		return nil

@@ -39,7 +39,7 @@ func TestRegisterRefuses(t *testing.T) {
 	require.NoError(t, err, "the last byte of the address space")
 }
 
-// Keys: IBA 10.6.3.5, table 59.
+// The order of the checks: IBA 10.6.3.
 func TestLookupErrors(t *testing.T) {
 	tab := NewTable(7)
 	r := register(t, tab, 64, 0x1000, abi.AccessLocalWrite|abi.AccessRemoteRead)
