@@ -40,14 +40,15 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 			break
 		}
 		wr := &batch[n]
-		if err = qp.checkSend(wr); err != nil {
+		var length uint32
+		if length, err = qp.checkSend(wr); err != nil {
 			break
 		}
 		if err = qp.send.put(n, ringID(false, qp.gen, qp.sq.head), wr); err != nil {
 			err = qp.fail("post send", err)
 			break
 		}
-		qp.sq.add(wr.ID, wcOpcodes[wr.Opcode])
+		qp.sq.add(wr.ID, wcOpcodes[wr.Opcode], length)
 	}
 	if n > 0 {
 		qp.send.publish(n)
@@ -55,8 +56,8 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 	return n, err
 }
 
-func (qp *QP) checkSend(wr *SendWR) error {
-	length, err := wr.Length()
+func (qp *QP) checkSend(wr *SendWR) (length uint32, err error) {
+	length, err = wr.Length()
 	switch {
 	case err != nil:
 	case len(wr.SGE) > qp.cap.MaxSendSGE:
@@ -66,9 +67,9 @@ func (qp *QP) checkSend(wr *SendWR) error {
 	case length > qp.ctx.maxMsg:
 		err = errLength
 	default:
-		return nil
+		return length, nil
 	}
-	return qp.fail("post send", err)
+	return 0, qp.fail("post send", err)
 }
 
 func (qp *QP) fail(op string, err error) error {
@@ -83,7 +84,8 @@ func (qp *QP) sendDone(wc *WC, seq uint32) bool {
 	if !ok {
 		return false
 	}
-	*wc = WC{ID: e.id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, ByteLen: wc.ByteLen, QPN: qp.num,
+	// The length is ours too: verbs promises one for receives, READs and atomics only (ibv_poll_cq).
+	*wc = WC{ID: e.id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, ByteLen: e.length, QPN: qp.num,
 		// The kernel says WITH_IMM of a sender's completion, too, and gives no immediate.
 		Flags: wc.Flags &^ (abi.WCWithImm | abi.WCWithInvalidate)}
 	if wc.Status != abi.WCSuccess {
@@ -135,7 +137,7 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, soft bool, err error) {
 				break
 			}
 		}
-		qp.rq.add(wr.ID, abi.WCRecv)
+		qp.rq.add(wr.ID, abi.WCRecv, 0)
 	}
 	switch {
 	case n == 0:

@@ -31,6 +31,7 @@ func splitID(id uint64) (recv bool, gen, seq uint32) {
 type entry struct {
 	id     uint64 // the caller's
 	opcode abi.WCOpcode
+	length uint32 // of a send's message
 }
 
 // workQueue counts one direction of a queue pair: head-tail requests are outstanding, at most depth.
@@ -55,8 +56,8 @@ func (q *workQueue) outstanding() uint32 { return q.head - q.tail }
 
 func (q *workQueue) full() bool { return q.outstanding() >= q.depth }
 
-func (q *workQueue) add(id uint64, opcode abi.WCOpcode) {
-	q.entries[q.head&q.mask] = entry{id, opcode}
+func (q *workQueue) add(id uint64, opcode abi.WCOpcode, length uint32) {
+	q.entries[q.head&q.mask] = entry{id, opcode, length}
 	q.head++
 }
 
