@@ -40,7 +40,9 @@ func parseLayout(t testing.TB, text []byte) layout {
 		case len(f) == 5 && f[0] == "field":
 			l.field[f[1]][f[2]] = fieldSpan{num(f[3]), num(f[4])}
 		case len(f) == 3 && f[0] == "value":
-			l.value[f[1]] = uint64(num(f[2]))
+			v, err := strconv.ParseUint(f[2], 10, 64)
+			require.NoError(t, err)
+			l.value[f[1]] = v
 		default:
 			t.Fatalf("layout: cannot read %q", sc.Text())
 		}

@@ -1,0 +1,639 @@
+package verbs
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+// bed is a context with what most tests need.
+type bed struct {
+	*fake
+	c      *Context
+	pd     *PD
+	scq    *CQ
+	rcq    *CQ
+	qp     *QP
+	kernel *fakeQP
+}
+
+func newBed(t testing.TB, init QPInit) *bed {
+	b := &bed{fake: newFake(t)}
+	b.c = b.open()
+	var err error
+	b.pd, err = b.c.AllocPD()
+	require.NoError(t, err)
+	b.scq, err = b.c.CreateCQ(64)
+	require.NoError(t, err)
+	b.rcq, err = b.c.CreateCQ(64)
+	require.NoError(t, err)
+	if init.SendCQ == nil {
+		init.SendCQ = b.scq
+	}
+	if init.RecvCQ == nil {
+		init.RecvCQ = b.rcq
+	}
+	b.qp, err = b.pd.CreateQP(init)
+	require.NoError(t, err)
+	b.kernel = b.kernelQP(b.qp)
+	return b
+}
+
+func (b *bed) modify(states ...abi.QPState) {
+	b.t.Helper()
+	for _, s := range states {
+		require.NoError(b.t, b.qp.Modify(&QPAttr{State: s}, abi.QPMaskState))
+		require.Equal(b.t, s, b.qp.State())
+	}
+}
+
+func (b *bed) connect() *bed {
+	b.modify(abi.QPSInit, abi.QPSRTR, abi.QPSRTS)
+	b.taken()
+	return b
+}
+
+// poll takes all completions out.
+func poll(t testing.TB, cq *CQ) []WC {
+	t.Helper()
+	wc := make([]WC, 256)
+	n, err := cq.Poll(wc)
+	require.NoError(t, err)
+	return wc[:n]
+}
+
+func ids(wc []WC) []uint64 {
+	list := []uint64{}
+	for _, c := range wc {
+		list = append(list, c.ID)
+	}
+	return list
+}
+
+var eight = QPInit{MaxSendWR: 8, MaxRecvWR: 8}
+
+func TestDevices(t *testing.T) {
+	k := newFake(t)
+	k.sys["/sys/class/infiniband_verbs/uverbs1/ibdev"] = "mlx5_0\n"
+	k.sys["/sys/class/infiniband_verbs/uverbs1/abi_version"] = "1\n"
+	list, err := Devices(k)
+	require.NoError(t, err)
+	require.Equal(t, []DeviceInfo{
+		{Name: "rxe0", Node: "/dev/infiniband/uverbs0", NetDev: "eth0", Driver: abi.DriverRXE, ABIVersion: 2},
+		{Name: "mlx5_0", Node: "/dev/infiniband/uverbs1", ABIVersion: 1},
+	}, list)
+
+	_, err = Open(k, "mlx5_0")
+	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+	_, err = Open(k, "rxe9")
+	require.ErrorIs(t, err, syscall.ENODEV)
+	require.ErrorContains(t, err, "rxe0, mlx5_0")
+
+	k.sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "9"
+	_, err = Open(k, "rxe0")
+	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+	k.sys["/sys/class/infiniband_verbs/uverbs0/abi_version"] = "x"
+	_, err = Devices(k)
+	require.Error(t, err)
+
+	clear(k.sys)
+	list, err = Devices(k)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	_, err = Open(k, "rxe0")
+	require.ErrorIs(t, err, syscall.ENODEV)
+}
+
+func TestOpenThatFailsLeavesNothing(t *testing.T) {
+	for _, cmd := range []abi.Command{abi.CmdGetContext, abi.CmdCreateCompChannel, abi.CmdQueryPort} {
+		k := newFake(t)
+		k.fail[cmd] = syscall.ENOMEM
+		_, err := Open(k, "rxe0")
+		require.ErrorIs(t, err, syscall.ENOMEM)
+		require.Empty(t, k.pins, cmd)
+	}
+	k := newFake(t)
+	k.fail[abi.CmdGetContext] = syscall.EINVAL // what a wrong driver number gives
+	_, err := Open(k, "rxe0")
+	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+}
+
+func TestQueries(t *testing.T) {
+	k := newFake(t)
+	c := k.open()
+	dev, err := c.QueryDevice()
+	require.NoError(t, err)
+	require.EqualValues(t, 16384, dev.MaxQPWR)
+	require.Equal(t, uint64(0x0102030405060708), dev.NodeGUID)
+	port, err := c.QueryPort(1)
+	require.NoError(t, err)
+	require.Equal(t, abi.PortActive, port.State)
+	_, err = c.QueryPort(2)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "rxe0 port 2")
+
+	want := []GID{{Index: 0, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), Type: abi.GIDTypeRoCEv2, IfIndex: 2}}
+	list, err := c.GIDs(1)
+	require.NoError(t, err)
+	require.Equal(t, want, list)
+	k.do(func() { k.gids[0].PortNum = 2 })
+	list, err = c.GIDs(1)
+	require.NoError(t, err)
+	require.Empty(t, list)
+
+	k.do(func() {
+		k.gids = nil // an old kernel
+		for i, g := range []string{"0000:0000:0000:0000:0000:ffff:0a00:0001", "0000:0000:0000:0000:0000:0000:0000:0000", "fe80::1"} {
+			k.sys["/sys/class/infiniband/rxe0/ports/1/gids/"+strconv.Itoa(i)] = g + "\n"
+		}
+		k.sys["/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/0"] = "RoCE v2\n"
+		k.sys["/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/2"] = "IB/RoCE v1\n"
+	})
+	list, err = c.GIDs(1)
+	require.NoError(t, err)
+	require.Equal(t, []GID{{Index: 0, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), Type: abi.GIDTypeRoCEv2}, {Index: 2, Addr: netip.MustParseAddr("fe80::1"), Type: abi.GIDTypeRoCEv1}}, list)
+
+	counters, err := c.Counters()
+	require.NoError(t, err)
+	require.Empty(t, counters)
+	k.do(func() {
+		k.sys["/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"] = "12\n"
+		k.sys["/sys/class/infiniband/rxe0/ports/1/hw_counters/lifespan"] = "10\n"
+	})
+	counters, err = c.Counters()
+	require.NoError(t, err)
+	require.Equal(t, []Counter{{"sent_pkts", 12}}, counters)
+	require.Equal(t, "rxe0", c.Device().Name)
+}
+
+func TestQueuePairCounters(t *testing.T) {
+	b := newBed(t, eight)
+	list, err := b.qp.Counters()
+	require.NoError(t, err)
+	require.Empty(t, list, "a kernel that keeps none")
+	b.do(func() {
+		b.sys["/sys/class/infiniband/rxe0/ports/1/qp/"+strconv.Itoa(int(b.qp.Num()))+"/counters/sent_bytes"] = "5\n"
+	})
+	list, err = b.qp.Counters()
+	require.NoError(t, err)
+	require.Equal(t, []Counter{{"sent_bytes", 5}}, list)
+}
+
+func TestHostileGIDCount(t *testing.T) {
+	_, err := parseGIDs(make([]byte, 64), 3, 1)
+	require.ErrorIs(t, err, syscall.EIO)
+	_, err = parseGIDs(make([]byte, 64), 1<<63, 1)
+	require.ErrorIs(t, err, syscall.EIO)
+}
+
+func TestMemoryRegions(t *testing.T) {
+	k := newFake(t)
+	c := k.open()
+	pd, err := c.AllocPD()
+	require.NoError(t, err)
+	_, err = pd.RegMR(nil, abi.AccessLocalWrite)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = pd.RegMR([]byte{}, abi.AccessLocalWrite)
+	require.ErrorIs(t, err, syscall.EINVAL)
+
+	pins := len(k.pins)
+	k.fail[abi.CmdRegMR] = syscall.EFAULT
+	_, err = pd.RegMR(make([]byte, 10), abi.AccessLocalWrite)
+	require.ErrorIs(t, err, syscall.EFAULT)
+	require.Len(t, k.pins, pins, "a failed registration holds no memory")
+	delete(k.fail, abi.CmdRegMR)
+
+	mr, err := pd.RegMR(make([]byte, 100), abi.AccessLocalWrite|abi.AccessRemoteRead)
+	require.NoError(t, err)
+	require.Len(t, k.pins, pins+1)
+	require.EqualValues(t, 100, mr.Length())
+	require.NotZero(t, mr.Addr())
+	require.NotZero(t, mr.LKey())
+	require.Equal(t, mr.LKey(), mr.RKey())
+
+	k.fail[abi.CmdDeregMR] = syscall.EBUSY
+	require.ErrorIs(t, mr.Dereg(), syscall.EBUSY)
+	require.Len(t, k.pins, pins+1, "still registered, so still held")
+	delete(k.fail, abi.CmdDeregMR)
+	require.NoError(t, mr.Dereg())
+	require.Len(t, k.pins, pins)
+	require.ErrorIs(t, mr.Dereg(), syscall.EBADF)
+
+	require.NoError(t, pd.Dealloc())
+	require.ErrorIs(t, pd.Dealloc(), syscall.EBADF)
+	_, err = pd.RegMR(make([]byte, 1), 0)
+	require.ErrorIs(t, err, syscall.EBADF)
+	_, err = pd.CreateQP(QPInit{})
+	require.ErrorIs(t, err, syscall.EBADF)
+}
+
+func TestCreateRefuses(t *testing.T) {
+	k := newFake(t)
+	c := k.open()
+	for _, n := range []int{-1, 0, 32768, 1 << 30} {
+		_, err := c.CreateCQ(n)
+		require.ErrorIs(t, err, syscall.EINVAL, n)
+	}
+	cq, err := c.CreateCQ(1)
+	require.NoError(t, err)
+	pd, err := c.AllocPD()
+	require.NoError(t, err)
+	other := newFake(t).open()
+	foreign, err := other.CreateCQ(1)
+	require.NoError(t, err)
+	for name, init := range map[string]QPInit{
+		"no queues":     {},
+		"foreign queue": {SendCQ: cq, RecvCQ: foreign},
+		"negative":      {SendCQ: cq, RecvCQ: cq, MaxSendWR: -1},
+		"too deep":      {SendCQ: cq, RecvCQ: cq, MaxSendWR: 1 << 30},
+		"sge":           {SendCQ: cq, RecvCQ: cq, MaxSendSGE: 33},
+		"inline":        {SendCQ: cq, RecvCQ: cq, MaxInline: 513},
+	} {
+		_, err := pd.CreateQP(init)
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+	require.NoError(t, cq.Destroy())
+	require.ErrorIs(t, cq.Destroy(), syscall.EBADF)
+	_, err = cq.Poll(make([]WC, 1))
+	require.ErrorIs(t, err, syscall.EBADF)
+	_, err = pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq})
+	require.ErrorIs(t, err, syscall.ENOENT)
+}
+
+// TestQueueThatDoesNotFit gives the client rings whose headers lie, or that cannot be mapped: the object is destroyed again.
+func TestQueueThatDoesNotFit(t *testing.T) {
+	for name, bad := range map[string]func(k *fake){
+		"header":     func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { m[4]++ } },
+		"no mapping": func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { mi.Offset++ } },
+		"length 0":   func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { mi.Size = 0 } },
+		"length":     func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { mi.Size = 1 << 31 } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newFake(t)
+			c := k.open()
+			pd, err := c.AllocPD()
+			require.NoError(t, err)
+			cq, err := c.CreateCQ(4)
+			require.NoError(t, err)
+			mapped := len(k.mapped)
+			bad(k)
+			_, err = c.CreateCQ(4)
+			require.Error(t, err)
+			_, err = pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4})
+			require.Error(t, err)
+			k.lieAfter = 1 // the first of the two queues is good
+			_, err = pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4})
+			require.Error(t, err)
+			require.Len(t, k.cqs, 1)
+			require.Empty(t, k.qps)
+			require.Len(t, k.mapped, mapped)
+			k.lie = nil
+		})
+	}
+}
+
+func TestQueuePairLifecycle(t *testing.T) {
+	b := newBed(t, eight)
+	require.NotZero(t, b.qp.Num())
+	require.Equal(t, abi.QPSReset, b.qp.State())
+	one := []SendWR{{Opcode: abi.WRSend}}
+	rone := []RecvWR{{ID: 1}}
+
+	_, err := b.qp.PostRecv(rone)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	for _, s := range []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR} {
+		if s != abi.QPSReset {
+			b.modify(s)
+			_, err = b.qp.PostRecv(rone)
+			require.NoError(t, err)
+		}
+		n, err := b.qp.Post(one)
+		require.ErrorIs(t, err, syscall.EINVAL, s)
+		require.Zero(t, n)
+	}
+	require.ErrorIs(t, b.qp.Modify(&QPAttr{State: abi.QPSSQE}, abi.QPMaskState), syscall.EINVAL)
+	require.Equal(t, abi.QPSRTR, b.qp.State(), "a refused transition changes nothing")
+	b.modify(abi.QPSRTS)
+	require.Zero(t, b.kernel.bells, "no request reached the ring before RTS")
+	ready, err := b.kernel.sqc.Ready()
+	require.NoError(t, err)
+	require.Zero(t, ready)
+	n, err := b.qp.Post(one)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+
+	attr, err := b.qp.Query()
+	require.NoError(t, err)
+	require.Equal(t, abi.QPSRTS, attr.State)
+	require.EqualValues(t, 7, attr.RetryCnt)
+	require.EqualValues(t, 9, attr.AV.DLID)
+	require.Equal(t, 8, attr.Cap.MaxSendWR)
+
+	require.ErrorIs(t, b.scq.Destroy(), syscall.EBUSY)
+	require.NoError(t, b.qp.Destroy())
+	require.ErrorIs(t, b.qp.Destroy(), syscall.EBADF)
+	_, err = b.qp.Post(one)
+	require.ErrorIs(t, err, syscall.EBADF)
+	_, err = b.qp.PostRecv(rone)
+	require.ErrorIs(t, err, syscall.EBADF)
+	require.ErrorIs(t, b.qp.Modify(&QPAttr{}, abi.QPMaskState), syscall.EBADF)
+	_, err = b.qp.Query()
+	require.ErrorIs(t, err, syscall.ENOENT)
+	require.NoError(t, b.scq.Destroy())
+}
+
+func TestCloseAnswersAndIsIdempotent(t *testing.T) {
+	b := newBed(t, eight).connect()
+	mr, err := b.pd.RegMR(make([]byte, 8), 0)
+	require.NoError(t, err)
+	b.taken()
+	require.NoError(t, b.c.Close())
+	var order []abi.Command
+	for _, c := range b.taken() {
+		order = append(order, c.cmd)
+	}
+	require.Equal(t, []abi.Command{abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD}, order)
+	require.NoError(t, b.c.Close())
+
+	wc := make([]WC, 1)
+	_, e1 := b.c.AllocPD()
+	_, e2 := b.c.CreateCQ(1)
+	_, e3 := b.pd.RegMR(wcBytes(), 0)
+	_, e4 := b.pd.CreateQP(eight)
+	_, e5 := b.scq.Poll(wc)
+	_, e6 := b.scq.Wait(t.Context(), wc)
+	_, e7 := b.qp.Post([]SendWR{{}})
+	_, e8 := b.qp.PostRecv([]RecvWR{{}})
+	_, e9 := b.qp.Query()
+	_, e10 := b.c.GIDs(1)
+	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, mr.Dereg(), b.qp.Destroy(), b.scq.Destroy(), b.scq.Arm(false), b.pd.Dealloc(), b.qp.Modify(&QPAttr{}, 1)} {
+		require.ErrorIs(t, err, net.ErrClosed, i+1)
+		require.ErrorIs(t, err, syscall.EBADF, i+1)
+	}
+}
+
+func wcBytes() []byte { return make([]byte, 1) }
+
+// TestCloseWhenTheKernelRefuses: the file's end frees everything, so the client lets go of everything.
+func TestCloseWhenTheKernelRefuses(t *testing.T) {
+	k := newFake(t)
+	c, err := Open(k, "rxe0")
+	require.NoError(t, err)
+	pd, err := c.AllocPD()
+	require.NoError(t, err)
+	cq, err := c.CreateCQ(8)
+	require.NoError(t, err)
+	qp, err := pd.CreateQP(QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1})
+	require.NoError(t, err)
+	_, err = pd.RegMR(make([]byte, 8), 0)
+	require.NoError(t, err)
+	for _, cmd := range []abi.Command{abi.CmdDestroyQP, abi.CmdDestroyCQ, abi.CmdDeregMR, abi.CmdDeallocPD} {
+		k.fail[cmd] = syscall.EIO
+	}
+	require.ErrorIs(t, c.Close(), syscall.EIO)
+	require.NoError(t, c.Close())
+	require.Empty(t, k.pins)
+	require.Empty(t, k.mapped)
+	_, err = cq.Poll(make([]WC, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = qp.Post([]SendWR{{}})
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// cLayout is the recording that kshim/abi holds its layouts against.
+func cLayout(t *testing.T) map[string]map[string][2]int {
+	f, err := os.Open("../abi/testdata/layout.golden")
+	require.NoError(t, err)
+	defer f.Close()
+	l := map[string]map[string][2]int{}
+	sc := bufio.NewScanner(f)
+	for sc.Scan() {
+		w := strings.Fields(sc.Text())
+		switch w[0] {
+		case "struct":
+			size, _ := strconv.Atoi(w[2])
+			l[w[1]] = map[string][2]int{"": {0, size}}
+		case "field":
+			off, _ := strconv.Atoi(w[3])
+			size, _ := strconv.Atoi(w[4])
+			l[w[1]][w[2]] = [2]int{off, size}
+		}
+	}
+	return l
+}
+
+// TestTraffic walks through the control path and holds each command, its order and its bytes against what C says.
+func TestTraffic(t *testing.T) {
+	b := newBed(t, QPInit{MaxSendWR: 5, MaxRecvWR: 6, MaxSendSGE: 2, MaxRecvSGE: 3, MaxInline: 40, SigAll: true})
+	mr, err := b.pd.RegMR(make([]byte, 4096), abi.AccessLocalWrite|abi.AccessRemoteWrite)
+	require.NoError(t, err)
+	require.NoError(t, b.qp.Modify(&QPAttr{State: abi.QPSInit, AccessFlags: abi.AccessRemoteWrite, PortNum: 1, PkeyIndex: 3}, 0x39))
+	av := abi.QPDest{DGID: [16]byte{15: 9}, SGIDIndex: 2, HopLimit: 64, TrafficClass: 5, IsGlobal: 1, PortNum: 1, DLID: 4792}
+	require.NoError(t, b.qp.Modify(&QPAttr{State: abi.QPSRTR, AV: av, PathMTU: abi.MTU1024, RQPSN: 0x123456, DestQPNum: 0x654321, MinRNRTimer: 12, MaxDestRdAtomic: 16}, 0x129181))
+	require.NoError(t, b.qp.Modify(&QPAttr{State: abi.QPSRTS, SQPSN: 0xabcdef, Timeout: 14, RetryCnt: 7, RNRRetry: 6, MaxRdAtomic: 15}, 0x12e01))
+	_, err = b.qp.Post([]SendWR{{Opcode: abi.WRSend}})
+	require.NoError(t, err)
+	require.NoError(t, b.scq.Arm(true))
+	_, err = b.qp.Query()
+	require.NoError(t, err)
+	require.NoError(t, mr.Dereg())
+	require.NoError(t, b.qp.Destroy())
+	require.NoError(t, b.scq.Destroy())
+	require.NoError(t, b.pd.Dealloc())
+
+	type fields map[string]uint64
+	pd, comp := uint64(b.pd.handle), uint64(b.c.compFD)
+	want := []struct {
+		cmd  abi.Command
+		c    string
+		outs [2]int
+		f    fields
+	}{
+		{abi.CmdGetContext, "ib_uverbs_get_context", [2]int{8, 0}, nil},
+		{abi.CmdCreateCompChannel, "ib_uverbs_create_comp_channel", [2]int{4, 0}, nil},
+		{abi.CmdQueryPort, "ib_uverbs_query_port", [2]int{40, 0}, fields{"port_num": 1}},
+		{abi.CmdAllocPD, "ib_uverbs_alloc_pd", [2]int{4, 0}, nil},
+		{abi.CmdCreateCQ, "ib_uverbs_create_cq", [2]int{8, 16}, fields{"user_handle": b.scq.key, "cqe": 64, "comp_channel": comp}},
+		{abi.CmdCreateCQ, "ib_uverbs_create_cq", [2]int{8, 16}, fields{"user_handle": b.rcq.key, "cqe": 64, "comp_channel": comp}},
+		{abi.CmdCreateQP, "ib_uverbs_create_qp", [2]int{32, 32}, fields{"user_handle": b.qp.key, "pd_handle": pd, "send_cq_handle": uint64(b.scq.handle),
+			"recv_cq_handle": uint64(b.rcq.handle), "max_send_wr": 5, "max_recv_wr": 6, "max_send_sge": 2, "max_recv_sge": 3, "max_inline_data": 40, "sq_sig_all": 1, "qp_type": 2}},
+		{abi.CmdRegMR, "ib_uverbs_reg_mr", [2]int{12, 0}, fields{"start": mr.Addr(), "hca_va": mr.Addr(), "length": 4096, "pd_handle": pd, "access_flags": 3}},
+		{abi.CmdModifyQP, "ib_uverbs_modify_qp", [2]int{}, fields{"qp_handle": uint64(b.qp.handle), "attr_mask": 0x39, "qp_state": 1, "qp_access_flags": 2, "port_num": 1, "pkey_index": 3}},
+		{abi.CmdModifyQP, "ib_uverbs_modify_qp", [2]int{}, fields{"qp_handle": uint64(b.qp.handle), "attr_mask": 0x129181, "qp_state": 2, "path_mtu": 3, "rq_psn": 0x123456,
+			"dest_qp_num": 0x654321, "min_rnr_timer": 12, "max_dest_rd_atomic": 16}},
+		{abi.CmdModifyQP, "ib_uverbs_modify_qp", [2]int{}, fields{"qp_handle": uint64(b.qp.handle), "attr_mask": 0x12e01, "qp_state": 3, "sq_psn": 0xabcdef, "timeout": 14, "retry_cnt": 7, "rnr_retry": 6, "max_rd_atomic": 15}},
+		{abi.CmdPostSend, "ib_uverbs_post_send", [2]int{4, 0}, fields{"qp_handle": uint64(b.qp.handle), "wqe_size": 56}},
+		{abi.CmdReqNotifyCQ, "ib_uverbs_req_notify_cq", [2]int{}, fields{"cq_handle": uint64(b.scq.handle), "solicited_only": 1}},
+		{abi.CmdQueryQP, "ib_uverbs_query_qp", [2]int{128, 0}, fields{"qp_handle": uint64(b.qp.handle), "attr_mask": 0x1fffff}},
+		{abi.CmdDeregMR, "ib_uverbs_dereg_mr", [2]int{}, fields{"mr_handle": uint64(mr.handle)}},
+		{abi.CmdDestroyQP, "ib_uverbs_destroy_qp", [2]int{4, 0}, fields{"qp_handle": uint64(b.qp.handle)}},
+		{abi.CmdDestroyCQ, "ib_uverbs_destroy_cq", [2]int{8, 0}, fields{"cq_handle": uint64(b.scq.handle)}},
+		{abi.CmdDeallocPD, "ib_uverbs_dealloc_pd", [2]int{}, fields{"pd_handle": pd}},
+	}
+	l := cLayout(t)
+	calls := b.taken()
+	require.Len(t, calls, len(want))
+	for i, w := range want {
+		got := calls[i]
+		require.Equal(t, w.cmd, got.cmd, i)
+		require.Equal(t, w.outs, got.outs, got.cmd)
+		require.Equal(t, l[w.c][""][1], len(got.in), got.cmd)
+		image := make([]byte, len(got.in))
+		set := func(name string, v uint64) {
+			span, ok := l[w.c][name]
+			require.True(t, ok, "%s.%s", w.c, name)
+			var b8 [8]byte
+			binary.LittleEndian.PutUint64(b8[:], v)
+			copy(image[span[0]:span[0]+span[1]], b8[:])
+		}
+		for name, v := range w.f {
+			set(name, v)
+		}
+		if got.how == "write" { // carries the address of its response
+			copy(image[:8], got.in[:8])
+		}
+		if w.f["attr_mask"] == 0x129181 {
+			d := l["ib_uverbs_qp_dest"]
+			image[d["dgid"][0]+15] = 9
+			binary.LittleEndian.PutUint16(image[d["dlid"][0]:], 4792)
+			for name, v := range map[string]byte{"sgid_index": 2, "hop_limit": 64, "traffic_class": 5, "is_global": 1, "port_num": 1} {
+				image[d[name][0]] = v
+			}
+		}
+		require.Equal(t, image, got.in, got.cmd)
+		if got.how == "ioctl" {
+			checkInvoke(t, &got)
+		} else {
+			require.Equal(t, []byte{28, 0, 0, 0, 8, 0, 1, 0}, got.raw[:8], "header of the doorbell: 32 bytes in, 4 out")
+			require.Equal(t, abi.CmdPostSend, got.cmd, "only the doorbell goes by write()")
+		}
+	}
+}
+
+// checkInvoke holds the ioctl's own bytes against the header and attributes measured on Linux.
+func checkInvoke(t *testing.T, c *call) {
+	raw := c.raw
+	n := binary.LittleEndian.Uint16(raw[6:])
+	require.EqualValues(t, len(raw), binary.LittleEndian.Uint16(raw[0:]))
+	require.EqualValues(t, 24+16*int(n), len(raw))
+	require.Zero(t, binary.LittleEndian.Uint32(raw[2:]), "object DEVICE, method INVOKE_WRITE")
+	require.EqualValues(t, 14, binary.LittleEndian.Uint32(raw[16:]), "driver id")
+	for i := range int(n) {
+		a := raw[24+16*i:]
+		id, length, flags := binary.LittleEndian.Uint16(a), binary.LittleEndian.Uint16(a[2:]), binary.LittleEndian.Uint16(a[4:])
+		require.EqualValues(t, 1, flags)
+		switch id {
+		case 0:
+			require.EqualValues(t, len(c.in), length)
+			if length <= 8 {
+				require.Equal(t, c.in, a[8:8+length], "short input stands in the attribute")
+			}
+		case 1:
+			require.EqualValues(t, c.outs[0], length)
+		case 2:
+			require.EqualValues(t, 8, length)
+			require.EqualValues(t, c.cmd, binary.LittleEndian.Uint64(a[8:]))
+		case 0x1001:
+			require.EqualValues(t, c.outs[1], length)
+		default:
+			t.Errorf("attribute %#x", id)
+		}
+	}
+}
+
+func TestDoorbellFallsBackToIoctl(t *testing.T) {
+	b := newBed(t, eight).connect()
+	b.do(func() { b.writes = syscall.EACCES })
+	n, err := b.qp.Post([]SendWR{{ID: 5, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	calls := b.taken()
+	require.Len(t, calls, 1)
+	require.Equal(t, "ioctl", calls[0].how)
+	require.Equal(t, abi.CmdPostSend, calls[0].cmd)
+	checkInvoke(t, &calls[0])
+	require.Equal(t, []uint64{5}, ids(poll(t, b.scq)))
+
+	b.do(func() { b.writes = syscall.EIO })
+	n, err = b.qp.Post([]SendWR{{ID: 6, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
+	require.ErrorIs(t, err, syscall.EIO)
+	require.Equal(t, 1, n)
+}
+
+// TestConcurrentUse runs everything at once; it means most under -race.
+func TestConcurrentUse(t *testing.T) {
+	b := newBed(t, QPInit{MaxSendWR: 64, MaxRecvWR: 64}).connect()
+	b.do(func() { b.record = false })
+	const each = 300
+	var wg sync.WaitGroup
+	ctx := t.Context()
+	var mu sync.Mutex
+	seen := map[uint64]int{}
+	for w := range 3 {
+		wg.Go(func() {
+			for i := 0; i < each; {
+				n, err := b.qp.Post([]SendWR{{ID: uint64(w*each + i), Opcode: abi.WRSend, Flags: abi.SendSignaled}})
+				if n == 0 && !errors.Is(err, syscall.ENOMEM) {
+					t.Error(err)
+					return
+				}
+				i += n
+			}
+		})
+		wg.Go(func() {
+			wc := make([]WC, 2)
+			for {
+				n, err := b.scq.Wait(ctx, wc)
+				if err != nil {
+					if !errors.Is(err, net.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				for _, c := range wc[:n] {
+					seen[c.ID]++
+				}
+				all := len(seen) == 3*each
+				mu.Unlock()
+				if all {
+					b.c.Close()
+				}
+			}
+		})
+		wg.Go(func() {
+			for {
+				mr, err := b.pd.RegMR(make([]byte, 10), 0)
+				if err == nil {
+					err = mr.Dereg()
+				}
+				if err == nil {
+					_, err = b.qp.Query()
+				}
+				if errors.Is(err, net.ErrClosed) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, seen, 3*each)
+	for id, n := range seen {
+		require.Equal(t, 1, n, id)
+	}
+}

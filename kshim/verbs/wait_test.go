@@ -1,0 +1,231 @@
+package verbs
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/stretchr/testify/require"
+)
+
+// The tests below run in bubbles: time stands still until everybody waits, so nothing sleeps and nothing races.
+
+func (b *bed) receive(n int) {
+	b.do(func() {
+		for range n {
+			b.kernel.recv(&ring.WC{Opcode: abi.WCRecv})
+		}
+	})
+}
+
+func TestWaitWakesOnTheEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		_, err := b.qp.PostRecv(recvs(1, 2))
+		require.NoError(t, err)
+		got := make(chan []uint64)
+		wc := make([]WC, 4)
+		go func() {
+			for range 2 {
+				n, err := b.rcq.Wait(t.Context(), wc)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- ids(wc[:n])
+			}
+		}()
+		for id := uint64(1); id <= 2; id++ {
+			synctest.Wait()
+			require.True(t, b.kernel.rcq.armed)
+			b.receive(1)
+			require.Equal(t, []uint64{id}, <-got)
+		}
+		n, err := b.rcq.Wait(t.Context(), nil)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
+// TestWaitPollsAgainAfterArming: a completion that came before the arming gets no event.
+func TestWaitPollsAgainAfterArming(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		_, err := b.qp.PostRecv(recvs(1))
+		require.NoError(t, err)
+		b.beforeArm = func() { b.kernel.recv(&ring.WC{Opcode: abi.WCRecv}) }
+		wc := make([]WC, 4)
+		n, err := b.rcq.Wait(t.Context(), wc)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{1}, ids(wc[:n]))
+	})
+}
+
+func TestWaitEndsWithItsContextAndLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		_, err := b.qp.PostRecv(recvs(1))
+		require.NoError(t, err)
+		wc := make([]WC, 4)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = b.rcq.Wait(ctx, wc)
+		require.Equal(t, context.DeadlineExceeded, err)
+		_, err = b.rcq.Wait(ctx, wc)
+		require.Equal(t, context.DeadlineExceeded, err)
+		b.receive(1)
+		n, err := b.rcq.Wait(ctx, wc)
+		require.NoError(t, err, "what is there is given even then")
+		require.Equal(t, []uint64{1}, ids(wc[:n]))
+	})
+}
+
+func TestWaitersAllMakeProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, QPInit{MaxSendWR: 1, MaxRecvWR: 32}).connect()
+		const waiters, each = 5, 6
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		seen := map[uint64]bool{}
+		for range waiters {
+			wg.Go(func() {
+				wc := make([]WC, 1)
+				for range each {
+					n, err := b.rcq.Wait(t.Context(), wc)
+					if err != nil || n != 1 {
+						t.Error(n, err)
+						return
+					}
+					mu.Lock()
+					seen[wc[0].ID] = true
+					mu.Unlock()
+				}
+			})
+		}
+		var list []uint64
+		for i := range uint64(waiters * each) {
+			list = append(list, i)
+		}
+		_, err := b.qp.PostRecv(recvs(list...))
+		require.NoError(t, err)
+		for left := waiters * each; left > 0; {
+			synctest.Wait()
+			n := min(left, 4)
+			b.receive(n)
+			left -= n
+		}
+		wg.Wait()
+		require.Len(t, seen, waiters*each)
+	})
+}
+
+func TestCloseAndDestroyWakeWaiters(t *testing.T) {
+	for name, end := range map[string]func(b *bed) error{
+		"close":   func(b *bed) error { return b.c.Close() },
+		"destroy": func(b *bed) error { _ = b.qp.Destroy(); return b.rcq.Destroy() },
+		"overrun": func(b *bed) error { b.do(func() { b.async(abi.EventCQErr, b.rcq.key) }); return nil },
+		"fatal":   func(b *bed) error { b.do(func() { b.async(abi.EventDeviceFatal, 0) }); return nil },
+		"broken":  func(b *bed) error { b.do(func() { b.eventFile(1).events <- nil }); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, eight).connect()
+				errs := make(chan error, 3)
+				for range 3 {
+					go func() {
+						_, err := b.rcq.Wait(context.Background(), make([]WC, 1))
+						errs <- err
+					}()
+				}
+				synctest.Wait()
+				require.NoError(t, end(b))
+				want := map[string]error{"close": net.ErrClosed, "destroy": syscall.EBADF, "overrun": syscall.EOVERFLOW, "fatal": syscall.EIO, "broken": syscall.EIO}[name]
+				for range 3 {
+					require.ErrorIs(t, <-errs, want)
+				}
+			})
+		})
+	}
+}
+
+// TestWaitFindsASilentError: the kernel went to ERR with nothing posted, so no completion told; the receive posted then
+// would wait for ever.
+func TestWaitFindsASilentError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		b.do(func() { b.kernel.state = abi.QPSErr })
+		_, err := b.qp.PostRecv(recvs(1, 2))
+		require.NoError(t, err)
+		wc := make([]WC, 4)
+		n, err := b.rcq.Wait(t.Context(), wc)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{1, 2}, ids(wc[:n]))
+		require.Equal(t, abi.WCWRFlushErr, wc[0].Status)
+		require.Zero(t, b.rcq.suspects.Load())
+	})
+}
+
+func TestWaiterWakesForReceivesTheClientFlushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		b.modify(abi.QPSErr)
+		got := make(chan uint64)
+		for range 2 {
+			go func() {
+				wc := make([]WC, 1)
+				n, err := b.rcq.Wait(t.Context(), wc)
+				if err != nil || n != 1 {
+					t.Error(n, err)
+				}
+				got <- wc[0].ID
+			}()
+		}
+		synctest.Wait()
+		_, err := b.qp.PostRecv(recvs(1, 2))
+		require.NoError(t, err)
+		require.ElementsMatch(t, []uint64{1, 2}, []uint64{<-got, <-got})
+	})
+}
+
+// TestAsyncEventTellsOfAnError: a device that raises QP_FATAL is heard.
+func TestAsyncEventTellsOfAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		_, err := b.qp.PostRecv(recvs(1))
+		require.NoError(t, err)
+		b.do(func() {
+			b.kernel.state = abi.QPSErr
+			b.async(abi.EventQPFatal, b.qp.key)
+			b.async(abi.EventQPFatal, 0xdeadbeef) // of an object that is gone
+			b.async(abi.EventPortActive, 1)
+		})
+		synctest.Wait()
+		require.Equal(t, abi.QPSErr, b.qp.State())
+		require.Equal(t, []uint64{1}, ids(poll(t, b.rcq)))
+	})
+}
+
+func TestWaitWhenArmingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		b.do(func() { b.fail[abi.CmdReqNotifyCQ] = syscall.EIO })
+		_, err := b.rcq.Wait(t.Context(), make([]WC, 1))
+		require.ErrorIs(t, err, syscall.EIO)
+		b.do(func() { delete(b.fail, abi.CmdReqNotifyCQ) })
+		done := make(chan error)
+		go func() {
+			_, err := b.rcq.Wait(t.Context(), make([]WC, 1))
+			done <- err
+		}()
+		synctest.Wait()
+		_, err = b.qp.PostRecv(recvs(1))
+		require.NoError(t, err)
+		b.receive(1)
+		require.NoError(t, <-done)
+	})
+}
