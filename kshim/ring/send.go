@@ -71,7 +71,7 @@ var ops = [...]opInfo{
 const knownFlags = abi.SendFence | abi.SendSignaled | abi.SendSolicited | abi.SendInline
 
 func (wr *SendWR) op() (opInfo, error) {
-	if int(wr.Opcode) >= len(ops) || ops[wr.Opcode].form == formNone {
+	if uint64(wr.Opcode) >= uint64(len(ops)) || ops[wr.Opcode].form == formNone {
 		return opInfo{}, ErrOpcode
 	}
 	op := ops[wr.Opcode]
