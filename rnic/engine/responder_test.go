@@ -1,0 +1,464 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// req makes a request packet to b with a PSN relative to what b expects.
+func (n *network) req(op wire.Opcode, d int, payload int, edit ...func(*wire.Packet)) *wire.Packet {
+	p := &wire.Packet{Payload: make([]byte, payload)}
+	p.BTH = wire.BTH{Opcode: op, PKey: wire.DefaultPKey, DestQPN: n.b.qp.Num(), PSN: n.b.qp.rsp.next.psn().Add(d), AckReq: true}
+	p.Pad = wire.PadLen(payload)
+	p.RETH = wire.RETH{VA: n.b.va(0), RKey: n.b.key(), DMALen: uint32(payload)}
+	p.AtomicETH = wire.AtomicETH{VA: n.b.va(0), RKey: n.b.key()}
+	fill(p.Payload, 1)
+	for _, e := range edit {
+		e(p)
+	}
+	return p
+}
+
+// answer hands packets to b and returns what b sends then.
+func (n *network) answer(ps ...*wire.Packet) []wire.Packet {
+	for _, p := range ps {
+		n.b.qp.Receive(n.now, n.a.addr.Addr(), p)
+	}
+	n.b.sent = nil
+	n.pump(n.b)
+	n.collect(n.b)
+	n.fly = nil
+	return n.b.sent
+}
+
+func dmalen(v uint32) func(*wire.Packet) { return func(p *wire.Packet) { p.RETH.DMALen = v } }
+func rkey(v uint32) func(*wire.Packet) {
+	return func(p *wire.Packet) { p.RETH.RKey, p.AtomicETH.RKey = v, v }
+}
+func addr(v uint64) func(*wire.Packet) {
+	return func(p *wire.Packet) { p.RETH.VA, p.AtomicETH.VA = v, v }
+}
+
+const (
+	nakSeq    = wire.Syndrome(0x60)
+	nakInv    = wire.Syndrome(0x61)
+	nakAccess = wire.Syndrome(0x62)
+	nakOp     = wire.Syndrome(0x63)
+)
+
+// IBA 9.7.4.1: every way to refuse a request, with the NAK and what becomes of
+// the receive that is posted (its status; 0 with flushed false: untouched).
+func TestRefusals(t *testing.T) {
+	type packets []*wire.Packet
+	without := func(f abi.AccessFlags) func(int, *Attr) {
+		return func(_ int, a *Attr) { a.Access &^= f }
+	}
+	const flush = abi.WCWRFlushErr
+	for _, c := range []struct {
+		name string
+		attr func(int, *Attr)
+		pre  func(n *network) packets // succeed
+		bad  func(n *network) *wire.Packet
+		nak  wire.Syndrome
+		recv abi.WCStatus // of the receive posted: 100 bytes
+	}{
+		// 9.7.4.1.2, opcode sequence
+		{"SEND Middle first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendMiddle, 0, 256) }, nakInv, flush},
+		{"SEND Last first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendLast, 0, 1) }, nakInv, flush},
+		{"WRITE Middle first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteMiddle, 0, 256) }, nakInv, flush},
+		{"WRITE Last with immediate first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteLastImm, 0, 1) }, nakInv, flush},
+		{"SEND First within WRITE", nil,
+			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+			func(n *network) *wire.Packet { return n.req(wire.RCSendFirst, 1, 256) }, nakInv, flush},
+		{"SEND Last within WRITE", nil,
+			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+			func(n *network) *wire.Packet { return n.req(wire.RCSendLast, 1, 44) }, nakInv, flush},
+		{"READ within WRITE", nil,
+			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+			func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 1, 0) }, nakInv, flush},
+		{"WRITE Middle after Last", nil,
+			func(n *network) packets { return packets{n.req(wire.RCWriteOnly, 0, 10)} },
+			func(n *network) *wire.Packet { return n.req(wire.RCWriteMiddle, 1, 256) }, nakInv, flush},
+
+		// 9.7.4.1.3, operation supported and enabled
+		{"ATOMIC WRITE", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCAtomicWrite, 0, 8) }, nakInv, flush},
+		{"FLUSH", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCFlush, 0, 0) }, nakInv, flush},
+		{"WRITE not enabled", without(abi.AccessRemoteWrite), nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10) }, nakInv, flush},
+		{"READ not enabled", without(abi.AccessRemoteRead), nil, func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 0, 0, dmalen(10)) }, nakInv, flush},
+		{"atomic not enabled", without(abi.AccessRemoteAtomic), nil, func(n *network) *wire.Packet { return n.req(wire.RCFetchAdd, 0, 0) }, nakInv, flush},
+		{"not enabled is noticed before the key", without(abi.AccessRemoteRead), nil,
+			func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 0, 0, dmalen(10), rkey(1)) }, nakInv, flush},
+
+		// 9.7.4.1.4, resources
+		{"READ without resources", func(_ int, a *Attr) { a.MaxDestRdAtomic = 0 }, nil,
+			func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 0, 0, dmalen(10)) }, nakInv, flush},
+		{"more READs than resources", func(_ int, a *Attr) { a.MaxDestRdAtomic = 2 },
+			func(n *network) packets {
+				return packets{n.req(wire.RCReadRequest, 0, 0, dmalen(10)), n.req(wire.RCReadRequest, 1, 0, dmalen(10))}
+			},
+			func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 2, 0, dmalen(10)) }, nakInv, flush},
+
+		// 9.7.4.1.6, length
+		{"SEND First short", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendFirst, 0, 255) }, nakInv, abi.WCRemInvReqErr},
+		{"SEND Only longer than the MTU", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendOnly, 0, 257) }, nakInv, abi.WCRemInvReqErr},
+		{"SEND longer than the receive", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendOnly, 0, 101) }, nakInv, abi.WCLocLenErr},
+		{"WRITE First short", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 255, dmalen(300)) }, nakInv, flush},
+		{"WRITE First that is all", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 256) }, nakInv, flush},
+		{"WRITE Only shorter than announced", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, dmalen(11)) }, nakInv, flush},
+		{"WRITE Only longer than announced", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, dmalen(9)) }, nakInv, flush},
+		{"WRITE Last empty", nil,
+			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+			func(n *network) *wire.Packet { return n.req(wire.RCWriteLast, 1, 0) }, nakInv, flush},
+		{"WRITE Last too long", nil,
+			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+			func(n *network) *wire.Packet { return n.req(wire.RCWriteLast, 1, 45) }, nakInv, flush},
+		{"WRITE Middle beyond the end", nil,
+			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
+			func(n *network) *wire.Packet { return n.req(wire.RCWriteMiddle, 1, 256) }, nakInv, flush},
+		{"WRITE over 2 GiB", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 256, dmalen(MaxMessage+1)) }, nakInv, flush},
+		{"READ over 2 GiB", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 0, 0, dmalen(MaxMessage+1)) }, nakInv, flush},
+		{"READ with payload", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 0, 4) }, nakInv, flush},
+		{"atomic misaligned", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCFetchAdd, 0, 0, addr(n.b.va(4))) }, nakInv, flush},
+		{"atomic with payload", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCCompareSwap, 0, 4) }, nakInv, flush},
+		{"length before key", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, dmalen(11), rkey(1)) }, nakInv, flush},
+
+		// 9.7.4.1.5, R_Key
+		{"WRITE unknown key", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, rkey(1)) }, nakAccess, flush},
+		{"WRITE First unknown key", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 256, dmalen(300), rkey(1)) }, nakAccess, flush},
+		{"WRITE whose end is outside", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 256, dmalen(regionLen+1)) }, nakAccess, flush},
+		{"WRITE below", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, addr(n.b.va(0)-1)) }, nakAccess, flush},
+		{"WRITE wrapping", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, addr(^uint64(0)-4)) }, nakAccess, flush},
+		{"READ unknown key", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 0, 0, dmalen(10), rkey(1)) }, nakAccess, flush},
+		{"READ outside", nil, nil, func(n *network) *wire.Packet {
+			return n.req(wire.RCReadRequest, 0, 0, dmalen(2), addr(n.b.va(regionLen-1)))
+		}, nakAccess, flush},
+		{"atomic unknown key", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCFetchAdd, 0, 0, rkey(1)) }, nakAccess, flush},
+		{"WRITE with immediate, unknown key", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnlyImm, 0, 10, rkey(1)) }, nakAccess, flush},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newPair(t, cfg{mtu: abi.MTU256, psnA: 0xffffff, attr: c.attr})
+			n.b.postRecv(7, regionLen/2, 100)
+			n.b.postRecv(8, regionLen/2, 100)
+			var pre packets
+			if c.pre != nil {
+				pre = c.pre(n)
+			}
+			bad := c.bad(n)
+			before := append([]byte{}, n.b.mem[1000:]...)
+			for _, p := range pre {
+				n.b.qp.Receive(n.now, n.a.addr.Addr(), p)
+			}
+			out := n.answer(bad)
+			require.NotEmpty(t, out)
+			last := out[len(out)-1]
+			require.Equal(t, wire.RCAck, last.Opcode)
+			require.Equal(t, c.nak, last.AETH.Syndrome)
+			require.Equal(t, bad.PSN, last.PSN)
+			require.EqualValues(t, n.b.qp.rsp.msn, last.AETH.MSN)
+			require.Equal(t, abi.QPSErr, n.b.qp.State())
+			require.Equal(t, []abi.WCStatus{c.recv, flush}, statuses(n.b.wcs))
+			require.EqualValues(t, 7, n.b.wcs[0].ID)
+			require.Equal(t, before, n.b.mem[1000:])
+
+			require.Empty(t, n.answer(n.req(wire.RCWriteOnly, 5, 4)), "ERR answers nothing else")
+			require.Len(t, n.answer(bad), 1, "a repeated request gets its NAK again")
+		})
+	}
+}
+
+// IBA 9.7.4.1.6: a SEND that outgrows the receive in the middle.
+func TestLongSendRefusedInTheMiddle(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	n.b.postRecv(7, 0, 300)
+	out := n.answer(n.req(wire.RCSendFirst, 0, 256), n.req(wire.RCSendMiddle, 1, 256))
+	require.Len(t, out, 1)
+	require.Equal(t, nakInv, out[0].AETH.Syndrome)
+	require.Equal(t, []abi.WCStatus{abi.WCLocLenErr}, statuses(n.b.wcs))
+	require.Equal(t, make([]byte, 44), n.b.mem[256:300])
+}
+
+// IBA 9.9.3: a receive that cannot be used is the responder's fault.
+func TestBadReceives(t *testing.T) {
+	for name, c := range map[string]struct {
+		wr     ReceiveWR
+		status abi.WCStatus
+	}{
+		"malformed":        {ReceiveWR{Err: errors.New("no such thing")}, abi.WCLocQPOpErr},
+		"unknown lkey":     {ReceiveWR{SGE: []mem.SGE{{Addr: 0x20000, Length: 100, LKey: 1}}}, abi.WCLocProtErr},
+		"outside":          {ReceiveWR{SGE: []mem.SGE{{Addr: 1, Length: 100, LKey: 0}}}, abi.WCLocProtErr},
+		"another's domain": {ReceiveWR{}, abi.WCLocProtErr},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newPair(t, cfg{})
+			switch name {
+			case "outside":
+				c.wr.SGE[0].LKey = n.b.key()
+			case "another's domain":
+				r, err := n.b.tab.Register(testPD+1, make([]byte, 100), 0x900000, abi.AccessLocalWrite)
+				require.NoError(t, err)
+				c.wr.SGE = []mem.SGE{{Addr: 0x900000, Length: 100, LKey: r.Key()}}
+			}
+			c.wr.ID = 5
+			n.b.recv.list = []ReceiveWR{c.wr}
+			n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 10)})
+			n.run(0)
+			require.Equal(t, []abi.WCStatus{abi.WCRemOpErr}, statuses(n.a.wcs))
+			require.Equal(t, []abi.WCStatus{c.status}, statuses(n.b.wcs))
+			require.EqualValues(t, 5, n.b.wcs[0].ID)
+			require.Equal(t, abi.QPSErr, n.a.qp.State())
+			require.Equal(t, abi.QPSErr, n.b.qp.State())
+		})
+	}
+}
+
+// IBA 9.7.5.1.5, 9.7.4.1.5: no bytes need no key.
+func TestZeroLengthNeedsNoKey(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRRDMAWrite, RKey: 0xdead, RemoteAddr: 5})
+	n.post(n.a, SendWR{ID: 2, Opcode: abi.WRRDMARead, RKey: 0xdead, RemoteAddr: 5})
+	n.post(n.a, SendWR{ID: 3, Opcode: abi.WRSend})
+	n.b.recv.list = []ReceiveWR{{ID: 9}}
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2, 3)
+	requireSuccess(t, n.b.wcs, 9)
+}
+
+// IBA 9.7.4.1.1: a gap is answered once; the expected packet ends that.
+func TestSequenceNAKOncePerGap(t *testing.T) {
+	n := newPair(t, cfg{psnA: 0xfffffe})
+	out := n.answer(n.req(wire.RCWriteOnly, 1, 4), n.req(wire.RCWriteOnly, 2, 4))
+	require.Len(t, out, 1)
+	require.Equal(t, nakSeq, out[0].AETH.Syndrome)
+	require.Equal(t, wire.PSN(0xfffffe), out[0].PSN)
+	require.Empty(t, n.answer(n.req(wire.RCWriteOnly, 3, 4)))
+	require.EqualValues(t, 3, n.b.qp.Counters().OutOfSeqRequest)
+	require.EqualValues(t, 1, n.b.qp.Counters().NAKSeqSent)
+	require.Equal(t, abi.QPSRTS, n.b.qp.State())
+
+	out = n.answer(n.req(wire.RCWriteOnly, 0, 4))
+	require.Len(t, out, 1)
+	require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
+	out = n.answer(n.req(wire.RCWriteOnly, 1, 4))
+	require.Equal(t, nakSeq, out[0].AETH.Syndrome)
+	require.Equal(t, wire.PSN(0xffffff), out[0].PSN)
+	// A NAK that has not left yet is pointless once the gap has closed.
+	n.b.qp.rsp.refused = false
+	out = n.answer(n.req(wire.RCWriteOnly, 2, 4), n.req(wire.RCWriteOnly, 0, 4))
+	require.Len(t, out, 1)
+	require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
+}
+
+// IBA 9.7.5.1.3, 9.7.5.1.5, C9-110: duplicates.
+func TestDuplicates(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256, psnA: 0xfffffe})
+	fill(n.b.mem, 5)
+	*n.b.word(0) = 10
+	n.b.postRecv(1, 8192, 256)
+	write := n.req(wire.RCWriteOnly, 0, 8, addr(n.b.va(64)))
+	send := n.req(wire.RCSendOnly, 1, 16)
+	read := n.req(wire.RCReadRequest, 2, 0, dmalen(1000), addr(n.b.va(1024)))
+	add := n.req(wire.RCFetchAdd, 6, 0, func(p *wire.Packet) { p.AtomicETH.SwapAdd = 5 })
+	write2 := n.req(wire.RCWriteOnly, 7, 8, addr(n.b.va(64)))
+	out := n.answer(write, send, read, add, write2)
+	require.Equal(t, []wire.Opcode{
+		wire.RCReadResponseFirst, wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast,
+		wire.RCAtomicAck, wire.RCAck,
+	}, opcodes(out))
+	require.EqualValues(t, 3, out[0].AETH.MSN)
+	require.EqualValues(t, 4, out[4].AETH.MSN)
+	require.EqualValues(t, 5, out[5].AETH.MSN)
+	require.EqualValues(t, 10, out[4].AtomicAckETH.Orig)
+	require.EqualValues(t, 15, *n.b.word(0))
+
+	// A WRITE has no effect again; its ACK does not pass the READ behind it.
+	clear(n.b.mem[64:72])
+	out = n.answer(write)
+	require.Equal(t, []wire.Opcode{wire.RCAck}, opcodes(out))
+	require.Equal(t, send.PSN, out[0].PSN)
+	require.Equal(t, make([]byte, 8), n.b.mem[64:72])
+	out = n.answer(write2, write)
+	require.Equal(t, []wire.Opcode{wire.RCAck}, opcodes(out))
+	require.Equal(t, write2.PSN, out[0].PSN)
+
+	// A READ is done again, with what is there now; a part of it too.
+	n.b.mem[1024+256] ^= 0xff
+	out = n.answer(read)
+	require.Len(t, out, 4)
+	require.Equal(t, n.b.mem[1280:1536], out[1].Payload)
+	part := n.req(wire.RCReadRequest, 0, 0, dmalen(1000-256), addr(n.b.va(1024+256)))
+	part.PSN = read.PSN.Next()
+	out = n.answer(part)
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast}, opcodes(out))
+	require.Equal(t, part.PSN, out[0].PSN)
+	part.RETH.DMALen = 300
+	out = n.answer(part)
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseMiddle, wire.RCReadResponseLast}, opcodes(out))
+	require.Len(t, out[1].Payload, 44)
+
+	// An atomic is answered from memory.
+	out = n.answer(add)
+	require.Equal(t, []wire.Opcode{wire.RCAtomicAck}, opcodes(out))
+	require.EqualValues(t, 10, out[0].AtomicAckETH.Orig)
+	require.EqualValues(t, 15, *n.b.word(0))
+
+	// Earlier PSNs first, whatever the order of arrival.
+	out = n.answer(write2, add, read)
+	require.Equal(t, []wire.Opcode{
+		wire.RCReadResponseFirst, wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast,
+		wire.RCAtomicAck, wire.RCAck,
+	}, opcodes(out))
+
+	// What does not fit the original is dropped.
+	drops := n.b.qp.Counters().DropReplay
+	for i, edit := range []func(*wire.Packet){
+		dmalen(1001), rkey(1), addr(n.b.va(1025)), dmalen(0),
+		func(p *wire.Packet) { p.PSN = p.PSN.Next() },
+		func(p *wire.Packet) { p.PSN = p.PSN.Add(-1) },
+		func(p *wire.Packet) { p.Opcode = wire.RCFetchAdd },
+		func(p *wire.Packet) { p.Opcode = wire.RCFlush },
+	} {
+		p := *read
+		edit(&p)
+		require.Empty(t, n.answer(&p), i)
+	}
+	require.Equal(t, drops+8, n.b.qp.Counters().DropReplay)
+	require.Len(t, n.b.wcs, 1)
+}
+
+// A READ that is repeated while it is being answered starts again.
+func TestReadRepeatedWhileAnswered(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	read := n.req(wire.RCReadRequest, 0, 0, dmalen(256*8))
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), read)
+	b := NewBatch(3)
+	require.True(t, n.b.qp.Transmit(n.now, b))
+	require.Len(t, b.Packets, 3)
+	out := n.answer(read)
+	require.Len(t, out, 8)
+	require.Equal(t, read.PSN, out[0].PSN)
+	require.Empty(t, n.answer())
+}
+
+// The last max_dest_rd_atomic requests are remembered, no more.
+func TestReplayResources(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.MaxDestRdAtomic = 2 }})
+	var reads []*wire.Packet
+	for range 5 {
+		r := n.req(wire.RCReadRequest, 0, 0, dmalen(10))
+		reads = append(reads, r)
+		require.Len(t, n.answer(r), 1)
+	}
+	for i, r := range reads {
+		want := 0
+		if i >= 3 {
+			want = 1
+		}
+		require.Len(t, n.answer(r), want, i)
+	}
+	// One that is being answered for the second time makes room for a new one.
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), reads[3])
+	require.Len(t, n.answer(n.req(wire.RCReadRequest, 0, 0, dmalen(10))), 1)
+}
+
+// IBA 9.7.5.2.8: without a receive the answer is RNR with the queue pair's timer,
+// and what follows waits.
+func TestReceiverNotReady(t *testing.T) {
+	for _, op := range []wire.Opcode{wire.RCSendOnly, wire.RCSendOnlyImm, wire.RCWriteOnlyImm, wire.RCSendFirst} {
+		n := newPair(t, cfg{mtu: abi.MTU256, attr: func(_ int, a *Attr) { a.MinRNRTimer = 17 }})
+		size := 20
+		if op == wire.RCSendFirst {
+			size = 256
+		}
+		p := n.req(op, 0, size)
+		out := n.answer(p, n.req(wire.RCWriteOnly, 1, 4))
+		require.Len(t, out, 1)
+		require.Equal(t, wire.Syndrome(0x20|17), out[0].AETH.Syndrome)
+		require.Equal(t, p.PSN, out[0].PSN)
+		require.Zero(t, out[0].AETH.MSN)
+		require.Equal(t, make([]byte, 16), n.b.mem[:16])
+		require.Len(t, n.answer(p), 1, "again")
+		require.EqualValues(t, 2, n.b.qp.Counters().RNRSent)
+		n.b.postRecv(1, 0, 300)
+		out = n.answer(p)
+		if op != wire.RCSendFirst {
+			require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
+			requireSuccess(t, n.b.wcs, 1)
+		}
+	}
+}
+
+// IBA 9.7.5.1.2: one ACK for what came together; none where none was asked for.
+func TestCoalescedAck(t *testing.T) {
+	n := newPair(t, cfg{})
+	var ps []*wire.Packet
+	for i := range 10 {
+		ps = append(ps, n.req(wire.RCWriteOnly, i, 8))
+	}
+	out := n.answer(ps...)
+	require.Len(t, out, 1)
+	require.Equal(t, ps[9].PSN, out[0].PSN)
+	require.EqualValues(t, 10, out[0].AETH.MSN)
+	p := n.req(wire.RCWriteOnly, 0, 8)
+	p.AckReq = false
+	require.Empty(t, n.answer(p))
+}
+
+// The region of a READ may go while it is being answered, that of a WRITE in the
+// middle of the message.
+func TestDeregisteredInTheMiddle(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	read := n.req(wire.RCReadRequest, 0, 0, dmalen(256*8))
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), read)
+	b := NewBatch(3)
+	n.b.qp.Transmit(n.now, b)
+	require.NoError(t, n.b.tab.Deregister(n.b.key()))
+	out := n.answer()
+	require.Len(t, out, 1)
+	require.Equal(t, nakOp, out[0].AETH.Syndrome)
+	require.Equal(t, read.PSN.Add(3), out[0].PSN)
+	require.Equal(t, abi.QPSErr, n.b.qp.State())
+
+	n = newPair(t, cfg{mtu: abi.MTU256})
+	first, last := n.req(wire.RCWriteFirst, 0, 256, dmalen(300)), n.req(wire.RCWriteLast, 1, 44)
+	require.Len(t, n.answer(first), 1)
+	require.NoError(t, n.b.tab.Deregister(n.b.key()))
+	out = n.answer(last)
+	require.Equal(t, nakAccess, out[0].AETH.Syndrome)
+	require.Equal(t, last.PSN, out[0].PSN)
+}
+
+// SEND with invalidate: the key is gone when the receive completes; one that
+// cannot be revoked fails the receive and the queue pair, but not the requester
+// (recorded from Linux 6.1: the ACK does not count the message).
+func TestSendWithInvalidate(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	w, err := n.b.tab.Register(testPD, make([]byte, 8), 0x900000, allAccess)
+	require.NoError(t, err)
+	w.AllowInvalidate()
+	for range 3 {
+		n.b.postRecv(1, 0, 1000)
+	}
+	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSendWithInv, SGE: n.a.sge(0, 600), Invalidate: w.Key()})
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+	requireSuccess(t, n.b.wcs, 1)
+	require.Equal(t, abi.WCWithInvalidate, n.b.wcs[0].Flags)
+	require.Equal(t, w.Key(), n.b.wcs[0].Invalidate)
+	require.Equal(t, mem.ErrKey, n.b.tab.Check(testPD, w.Key(), 0x900000, 8, 0))
+
+	n.a.sent = nil
+	n.post(n.a, SendWR{ID: 2, Opcode: abi.WRSendWithInv, SGE: n.a.sge(0, 6), Invalidate: n.b.key()})
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2)
+	require.Equal(t, []wire.Opcode{wire.RCSendOnlyInv}, opcodes(n.a.sent))
+	require.EqualValues(t, 1, n.b.sent[len(n.b.sent)-1].AETH.MSN)
+	require.Equal(t, []abi.WCStatus{abi.WCSuccess, abi.WCRemInvReqErr, abi.WCWRFlushErr}, statuses(n.b.wcs))
+	require.Equal(t, abi.QPSErr, n.b.qp.State())
+	require.Equal(t, abi.QPSRTS, n.a.qp.State())
+}
