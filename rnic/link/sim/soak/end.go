@@ -1,0 +1,94 @@
+package soak
+
+import (
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link/sim/virtual"
+)
+
+// end is one end of a connection.
+type end struct {
+	run  *run
+	node *virtual.Node
+	qp   *virtual.QP
+	plan *endPlan
+	peer *end
+	conn *conn
+	out  *lane // its requests
+	in   *lane // its receives, and the memory that its peer targets
+
+	broken   bool        // the program moved it to the error state
+	failedAt engine.Time // when it was first seen in the error state; -1: never
+	flow     flow
+	mon      monitor
+	packets  uint64 // sent
+}
+
+// conn is a reliable connection.
+type conn struct {
+	ends [2]*end
+}
+
+func (e *end) String() string { return e.qp.String() }
+
+// look notices when the queue pair has entered the error state.
+func (e *end) look() {
+	if e.failedAt < 0 && e.qp.State() == abi.QPSErr {
+		e.failedAt = e.run.world.Now()
+	}
+}
+
+// mayFlush reports whether there is a reason for this end to be in the error
+// state.
+func (e *end) mayFlush() bool {
+	return e.broken || e.out.failed || e.out.offended() || e.in.recvFailed || e.in.offended()
+}
+
+// explain returns err unless something took this end to the error state. The
+// queues have no order between them, so what did may show only after a flush of
+// the other queue, but not later than that.
+func (e *end) explain(err error) error {
+	if e.qp.State() != abi.QPSErr {
+		return err
+	}
+	if !e.mayFlush() {
+		e.run.world.At(e.run.world.Now(), func() {
+			if !e.mayFlush() {
+				e.run.fail(err)
+			}
+		})
+	}
+	return nil
+}
+
+// offended reports whether a request of the lane may have taken the ends to the
+// error state. It need not be the next to complete: what a responder refuses, the
+// requester learns at once, and READs before it whose answers are missing are
+// flushed.
+func (l *lane) offended() bool {
+	for _, o := range l.ops[:l.posted] {
+		if o.bug != fine || o.localRegion.gone || o.region != nil && o.region.gone {
+			return true
+		}
+	}
+	return false
+}
+
+// flow is what the network did to the requests of an end and to their answers.
+type flow struct {
+	una       uint64      // packets below this number are acknowledged by answers that arrived
+	asked     int         // the first of the monitor's READs and atomics without its last answer
+	progress  engine.Time // when una last grew
+	trouble   engine.Time // when a packet of the connection was last dropped; -1: never
+	slow      engine.Time // the longest that a packet of the connection took
+	rnr       int         // RNR NAKs that arrived since the last progress
+	waits     bool        // nothing was sent since an RNR NAK arrived
+	notBefore engine.Time // that RNR NAK asked to wait until then
+}
+
+func (e *end) describe() string {
+	return fmt.Sprintf("%s %s, posted %d completed %d of %d, receives %d of %d", e, e.qp.State(),
+		e.out.posted, e.out.completed, len(e.out.ops), e.in.recvDone, len(e.in.receives))
+}

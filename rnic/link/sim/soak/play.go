@@ -1,0 +1,207 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link/sim/virtual"
+)
+
+// A run must come to its end within this time after the network has healed, and
+// within so many events.
+const (
+	patience  = 60 * 1000 * ms
+	maxEvents = 3_000_000
+)
+
+// arrange makes events of a lane's program.
+func (r *run) arrange(b *builder) {
+	l, p := b.lane, b.prog
+	for _, post := range p.posts {
+		r.world.At(post.at, func() { l.wanted += post.count; l.post() })
+	}
+	l.postReceives(len(l.receives) - int(b.to.plan.lateShare*float64(len(l.receives))))
+	for i := l.recvReady; i < len(l.receives); i++ {
+		r.tally.Late++
+		r.world.At(engine.Time(r.rand.Intn(int(r.plan.chaos))), func() { l.postReceives(1) })
+	}
+	if p.revokeAt > 0 {
+		r.world.At(p.revokeAt, func() { r.revoke(b.victim, l) })
+	}
+	if p.dropAt > 0 {
+		r.world.At(p.dropAt, func() { r.revoke(b.outVictim, l) })
+	}
+	if e := l.from; e.plan.breakAt > 0 {
+		r.world.At(e.plan.breakAt, func() { r.breakEnd(e) })
+	}
+}
+
+// disturb makes events of what happens to the network, and of the end of it.
+func (r *run) disturb() {
+	w := r.world
+	for _, c := range r.plan.cuts {
+		cut := func(on bool) func() {
+			return func() {
+				a, b := r.nodes[0], r.nodes[1]
+				if c.reverse {
+					a, b = b, a
+				}
+				w.Cut(a, b, on)
+				if c.both {
+					w.Cut(b, a, on)
+				}
+			}
+		}
+		w.At(c.from, cut(true))
+		w.At(c.until, cut(false))
+	}
+	for _, b := range r.plan.bursts {
+		w.At(b.from, func() {
+			if !r.calm {
+				w.SetFaults(b.faults)
+			}
+		})
+		w.At(b.until, func() {
+			if !r.calm {
+				w.SetFaults(r.plan.world.Faults)
+			}
+		})
+	}
+	w.At(r.plan.chaos, r.heal)
+}
+
+// heal ends the disturbances: no more faults, and every receive is posted.
+func (r *run) heal() {
+	r.calm = true
+	r.world.Logf("the network heals")
+	r.world.SetFaults(virtual.Faults{})
+	for _, l := range r.lanes {
+		l.wanted = len(l.ops)
+		l.postReceives(len(l.receives) - l.recvReady)
+		l.post()
+	}
+	r.letGo()
+}
+
+// play runs the events to their end and checks it.
+func (r *run) play() error {
+	w := r.world
+	deadline := r.plan.chaos + patience
+	for _, c := range r.plan.cuts {
+		deadline = max(deadline, c.until+patience)
+	}
+	for events := 0; !r.done(); events++ {
+		if !w.Step(deadline) {
+			break
+		}
+		if events > maxEvents {
+			w.Fail(virtual.ErrStuck)
+		}
+	}
+	if err := w.Failure(); err != nil {
+		return err
+	}
+	if !r.done() {
+		return fmt.Errorf("not everything completed in %d s: %s", patience/(1000*ms), r.describe())
+	}
+	return r.finish()
+}
+
+// letGo breaks ends that would wait for a dead peer for ever, as they were told
+// to: with an ACK timeout of 0, nothing else ends it.
+func (r *run) letGo() {
+	if r.done() {
+		return
+	}
+	r.world.At(r.world.Now()+1000*ms, r.letGo)
+	for _, l := range r.lanes {
+		if l.from.plan.timeout == 0 && l.to.failedAt >= 0 && l.from.failedAt < 0 {
+			r.breakEnd(l.from)
+		}
+	}
+}
+
+// done reports whether every request that will be posted has completed.
+func (r *run) done() bool {
+	if !r.calm {
+		return false
+	}
+	for _, l := range r.lanes {
+		if l.completed < len(l.ops) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) describe() string {
+	var s []string
+	for _, l := range r.lanes {
+		s = append(s, l.from.describe())
+	}
+	return strings.Join(s, "; ")
+}
+
+// post posts what the program wants posted and the send queue has room for.
+func (l *lane) post() {
+	r := l.run
+	for l.posted < l.wanted && l.posted < len(l.ops) {
+		full := l.posted-l.completed == l.from.plan.depth
+		if full && !l.knocked {
+			l.knocked = true // once: a full queue must say so, and stay as it is
+			err := l.from.qp.QP.Post(r.world.Now(), l.ops[l.posted].wr())
+			if !errors.Is(err, syscall.ENOMEM) {
+				r.fail(fmt.Errorf("%s: post to a full queue of %d: %v", l.name, l.from.plan.depth, err))
+			}
+			r.tally.Full++
+		}
+		if full || r.world.Failure() != nil {
+			return
+		}
+		o := l.ops[l.posted]
+		o.postedAt = r.world.Now()
+		l.posted++
+		r.world.Logf("%-12s %s %s id %d", "post", l.name, o, o.id)
+		if err := l.from.qp.Post(o.wr()); err != nil {
+			r.fail(fmt.Errorf("%s: post of %s in %s: %w", l.name, o, l.from.qp.State(), err))
+		}
+	}
+}
+
+// postReceives posts the next n receives.
+func (l *lane) postReceives(n int) {
+	for ; n > 0 && l.recvReady < len(l.receives); n-- {
+		l.to.qp.PostReceive(l.receives[l.recvReady].wr())
+		l.recvReady++
+	}
+	if l.to.failedAt >= 0 {
+		l.to.qp.Poke() // they are flushed
+	}
+}
+
+// revoke deregisters a region, after the model has taken note of what happened
+// to it so far.
+func (r *run) revoke(g *region, l *lane) {
+	if g.gone {
+		return
+	}
+	r.tally.Revoked++
+	r.world.Logf("deregister key %#x of %s", g.key, g.node.Name)
+	r.fail(l.settle(0))
+	r.fail(g.deregister(r.world.Now()))
+}
+
+// breakEnd moves a queue pair to the error state.
+func (r *run) breakEnd(e *end) {
+	if e.qp.State() == abi.QPSErr {
+		return
+	}
+	r.tally.Broken++
+	e.broken = true
+	r.fail(e.qp.Modify(abi.QPSErr, &engine.Attr{}, 0))
+	e.look()
+}

@@ -1,0 +1,181 @@
+package soak
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link/sim/virtual"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Options of a run.
+type Options struct {
+	Log func(line string) // gets a line for every event; may be nil
+}
+
+// Report is what a run came to.
+type Report struct {
+	Seed  uint64
+	Trace virtual.Trace // equal for equal runs
+	Tally Tally
+	Err   error // what the oracle found, nil if nothing
+}
+
+// Run plays a seed.
+func Run(seed uint64, o Options) Report {
+	r := &run{plan: newPlan(seed), tally: newTally(), rand: virtual.NewRand(seed ^ 0x5eed)}
+	r.tally.Seeds = 1
+	err := r.build(o)
+	if err == nil {
+		err = r.play()
+	}
+	if err != nil && r.world != nil {
+		r.world.Logf("FAILED: %v", err)
+	}
+	r.count()
+	return Report{Seed: seed, Trace: r.world.Trace(), Tally: r.tally, Err: err}
+}
+
+// run is one run.
+type run struct {
+	plan  *plan
+	rand  virtual.Rand // of the program's memory
+	world *virtual.World
+	tally Tally
+
+	nodes    []*virtual.Node // a, b, and a stranger
+	conns    []*conn
+	lanes    []*lane
+	ends     []map[wire.QPN]*end // by node
+	counters []*counters
+	regions  []*region
+	iova     uint64
+	calm     bool // the disturbances are over
+}
+
+// build makes the world of the plan.
+func (r *run) build(o Options) error {
+	opts := r.plan.world
+	opts.Watch = r
+	opts.Log = o.Log
+	r.world = virtual.New(opts)
+	for i, name := range []string{"a", "b", "stranger"} {
+		n := r.world.AddNode(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
+		r.nodes = append(r.nodes, n)
+		r.ends = append(r.ends, map[wire.QPN]*end{})
+		c, err := newCounters(r, n)
+		if err != nil {
+			return err
+		}
+		r.counters = append(r.counters, c)
+	}
+	for i := range r.plan.conns {
+		if err := r.connect(i, &r.plan.conns[i]); err != nil {
+			return err
+		}
+	}
+	for _, c := range r.conns {
+		for i, e := range c.ends {
+			b := &builder{lane: e.out, plan: r.plan, prog: &e.plan.program, r: &r.rand}
+			if err := b.build(); err != nil {
+				return fmt.Errorf("connection %d: %w", i, err)
+			}
+			r.arrange(b)
+		}
+	}
+	r.disturb()
+	return nil
+}
+
+// connect makes the queue pairs of a connection and takes them to RTS.
+func (r *run) connect(i int, p *connPlan) error {
+	c := &conn{}
+	nodes := [2]*virtual.Node{r.nodes[0], r.nodes[1]}
+	if p.loopback {
+		nodes[1] = nodes[0]
+	}
+	for k := range c.ends {
+		e := &end{run: r, node: nodes[k], plan: &p.ends[k], conn: c, failedAt: -1}
+		e.flow.trouble = -1
+		qpn := wire.QPN(r.rand.Intn(1 << 24))
+		for r.ends[e.node.Index][qpn] != nil || qpn < 2 {
+			qpn++
+		}
+		e.qp = e.node.AddQP(engine.Config{
+			QPN: qpn, PD: pd, SigAll: e.plan.sigAll, SendDepth: e.plan.depth,
+			MaxSendSGE: maxSGE, MaxRecvSGE: maxSGE, MaxInline: e.plan.inline,
+		})
+		r.ends[e.node.Index][qpn] = e
+		e.mon = newMonitor(e.plan.psn)
+		e.flow.una = e.mon.first
+		c.ends[k] = e
+	}
+	for k, e := range c.ends {
+		e.peer = c.ends[1-k]
+		e.out = &lane{run: r, name: fmt.Sprintf("lane %d%s", i, []string{">", "<"}[k]), mtu: r.plan.mtu, from: e, to: e.peer}
+		e.peer.in = e.out
+		r.lanes = append(r.lanes, e.out)
+	}
+	for _, e := range c.ends {
+		if err := e.connect(); err != nil {
+			return err
+		}
+	}
+	r.conns = append(r.conns, c)
+	return nil
+}
+
+func (e *end) connect() error {
+	return e.qp.Connect(engine.Attr{
+		Access: e.plan.access, Peer: e.peer.qp.At(), DestQPN: e.peer.qp.Num, PathMTU: e.run.plan.mtuAbi,
+		RQPSN: e.peer.plan.psn, SQPSN: e.plan.psn,
+		MaxDestRdAtomic: e.peer.plan.rdAtomic, MaxRdAtomic: e.plan.rdAtomic,
+		MinRNRTimer: e.plan.minRNR, Timeout: e.plan.timeout, RetryCnt: e.plan.retry, RNRRetry: e.plan.rnrRetry,
+	})
+}
+
+// newRegion makes a region at an address of its own. Some lie near the end of
+// the address space.
+func (r *run) newRegion(n *virtual.Node, a *arena, s span, d mem.PD, access abi.AccessFlags) *region {
+	r.iova += 1 << 32
+	base := r.iova
+	if r.rand.Hit(0.05) {
+		base = -(r.iova >> 8)
+	}
+	g := &region{span: s, node: n, arena: a, iova: base + uint64(s.at), access: access, pd: d}
+	r.regions = append(r.regions, g)
+	return g
+}
+
+// keyInUse reports whether a region of the node has this key, or its index.
+func (r *run) keyInUse(n *virtual.Node, key uint32) bool {
+	for _, g := range r.regions {
+		if g.node == n && g.handle != nil && g.key>>8 == key>>8 {
+			return true
+		}
+	}
+	return false
+}
+
+// fail ends the run.
+func (r *run) fail(err error) {
+	if err != nil {
+		r.world.Fail(err)
+	}
+}
+
+func (r *run) count() {
+	t := &r.tally
+	w := r.world
+	t.Faults = w.Hit
+	t.ICRC = w.Drops.ICRC
+	t.VirtualTime = uint64(w.Now())
+	for i := range mtus {
+		if mtus[i].bytes == r.plan.mtu {
+			t.MTUs[i]++
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package soak
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/link/sim/virtual"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Tally counts what happened in runs.
+type Tally struct {
+	Seeds       uint64
+	Packets     uint64
+	Bytes       uint64 // sent, ICRC included
+	VirtualTime uint64 // ns
+	Faults      [virtual.NumFaults]uint64
+	Masked      uint64 // one-bit errors outside of what the ICRC covers
+	ICRC        uint64 // packets dropped for it
+	Strays      uint64 // packets from a stranger's address
+	Opcodes     [256]uint64
+	Repeated    uint64
+	NAKs        [8]uint64
+	RNR         uint64
+	Requests    map[abi.WROpcode]uint64 // that succeeded
+	Status      map[virtual.Status]uint64
+	Mistakes    [numMistakes]uint64 // that were answered as they should be
+	Revoked     uint64              // regions deregistered while requests were outstanding
+	Broken      uint64              // queue pairs moved to the error state by the program
+	Late        uint64              // receives posted late
+	Full        uint64              // posts to a full send queue
+	MTUs        [5]uint64
+}
+
+func newTally() Tally {
+	return Tally{Requests: map[abi.WROpcode]uint64{}, Status: map[virtual.Status]uint64{}}
+}
+
+// Add adds the counts of u.
+func (t *Tally) Add(u *Tally) {
+	for _, p := range []struct{ to, from *uint64 }{
+		{&t.Seeds, &u.Seeds}, {&t.Packets, &u.Packets}, {&t.Bytes, &u.Bytes}, {&t.VirtualTime, &u.VirtualTime},
+		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR},
+		{&t.Revoked, &u.Revoked}, {&t.Broken, &u.Broken}, {&t.Late, &u.Late}, {&t.Full, &u.Full},
+	} {
+		*p.to += *p.from
+	}
+	addAll(t.Faults[:], u.Faults[:])
+	addAll(t.Opcodes[:], u.Opcodes[:])
+	addAll(t.NAKs[:], u.NAKs[:])
+	addAll(t.Mistakes[:], u.Mistakes[:])
+	addAll(t.MTUs[:], u.MTUs[:])
+	for k, n := range u.Requests {
+		t.Requests[k] += n
+	}
+	for k, n := range u.Status {
+		t.Status[k] += n
+	}
+}
+
+func addAll(to, from []uint64) {
+	for i, n := range from {
+		to[i] += n
+	}
+}
+
+// line is a count with its name.
+type line struct {
+	name string
+	n    uint64
+}
+
+// group is counts of a kind, all of which a soak of some length reaches.
+type group struct {
+	name  string
+	lines []line
+}
+
+// statuses are those that a reliable connection can complete with, by queue.
+var statuses = []virtual.Status{
+	{Status: abi.WCSuccess}, {Status: abi.WCLocProtErr}, {Status: abi.WCLocQPOpErr}, {Status: abi.WCWRFlushErr},
+	{Status: abi.WCRemInvReqErr}, {Status: abi.WCRemAccessErr}, {Status: abi.WCRemOpErr},
+	{Status: abi.WCRetryExcErr}, {Status: abi.WCRNRRetryExcErr},
+	{Status: abi.WCSuccess, Recv: true}, {Status: abi.WCLocLenErr, Recv: true}, {Status: abi.WCLocProtErr, Recv: true},
+	{Status: abi.WCLocQPOpErr, Recv: true}, {Status: abi.WCWRFlushErr, Recv: true},
+}
+
+// groups are the counts that must not be zero.
+func (t *Tally) groups() []group {
+	faults := group{name: "faults"}
+	for i, n := range t.Faults {
+		faults.lines = append(faults.lines, line{virtual.Fault(i).String(), n})
+	}
+	faults.lines = append(faults.lines, line{"found by ICRC", t.ICRC}, line{"outside ICRC", t.Masked}, line{"from a stranger", t.Strays})
+
+	packets := group{name: "packets"}
+	for op := range wire.Opcode(0x20) {
+		switch op {
+		case wire.RCFlush, wire.RCAtomicWrite: // not sent by this engine
+		default:
+			if op.Known() {
+				packets.lines = append(packets.lines, line{strings.TrimPrefix(op.String(), "RC "), t.Opcodes[op]})
+			}
+		}
+	}
+	packets.lines = append(packets.lines, line{"repeated requests", t.Repeated})
+
+	naks := group{name: "NAKs", lines: []line{{"receiver not ready", t.RNR}}}
+	for c := wire.NAKPSNSequence; c <= wire.NAKRemoteOperational; c++ {
+		naks.lines = append(naks.lines, line{c.String(), t.NAKs[c]})
+	}
+
+	requests := group{name: "requests that succeeded"}
+	for _, c := range codes {
+		requests.lines = append(requests.lines, line{c.code.String(), t.Requests[c.code]})
+	}
+
+	status := group{name: "completions"}
+	for _, s := range statuses {
+		queue := "send "
+		if s.Recv {
+			queue = "recv "
+		}
+		status.lines = append(status.lines, line{queue + s.Status.String(), t.Status[s]})
+	}
+
+	mistakes := group{name: "mistakes that were answered"}
+	for m := fine + 1; m < numMistakes; m++ {
+		mistakes.lines = append(mistakes.lines, line{m.String(), t.Mistakes[m]})
+	}
+
+	other := group{name: "disturbances", lines: []line{
+		{"late receives", t.Late}, {"regions revoked", t.Revoked}, {"queue pairs broken", t.Broken}, {"posts to a full queue", t.Full},
+	}}
+	for i, m := range mtus {
+		other.lines = append(other.lines, line{fmt.Sprintf("seeds with MTU %d", m.bytes), t.MTUs[i]})
+	}
+	return []group{faults, packets, naks, requests, status, mistakes, other}
+}
+
+// Zeros names the counts that are zero.
+func (t *Tally) Zeros() []string {
+	var z []string
+	for _, g := range t.groups() {
+		for _, l := range g.lines {
+			if l.n == 0 {
+				z = append(z, g.name+": "+l.name)
+			}
+		}
+	}
+	return z
+}
+
+// String is a table of all counts.
+func (t *Tally) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d seeds, %d packets, %.1f MB, %.1f s of virtual time\n", t.Seeds, t.Packets, float64(t.Bytes)/1e6, float64(t.VirtualTime)/1e9)
+	for _, g := range t.groups() {
+		fmt.Fprintf(&b, "%s\n", g.name)
+		for _, l := range g.lines {
+			fmt.Fprintf(&b, "  %-36s %10d\n", l.name, l.n)
+		}
+	}
+	return b.String()
+}

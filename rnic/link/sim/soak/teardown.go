@@ -1,0 +1,114 @@
+package soak
+
+import (
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+// finish checks the end of a run: receives that are left are flushed, packets
+// that are still under way hit nothing, all memory is what it must be, and
+// nothing is kept.
+func (r *run) finish() error {
+	for _, l := range r.lanes {
+		if err := l.settle(0); err != nil {
+			return err
+		}
+		if n := l.succeededMessages(); l.from.failedAt < 0 && l.to.failedAt < 0 && l.recvDone != n {
+			return fmt.Errorf("%s: %d receives completed, %d messages were sent", l.name, l.recvDone, n)
+		}
+	}
+	for _, c := range r.conns {
+		for _, e := range c.ends {
+			r.breakEnd(e)
+		}
+	}
+	w := r.world
+	if err := w.Run(w.Now()+1000*ms, maxEvents); err != nil {
+		return err
+	}
+	for _, l := range r.lanes {
+		if l.recvDone != len(l.receives) {
+			return fmt.Errorf("%s: %d of %d receives completed after the queue pair had failed", l.name, l.recvDone, len(l.receives))
+		}
+		if err := l.checkMemory(); err != nil {
+			return err
+		}
+	}
+	for _, c := range r.counters {
+		if err := c.finish(); err != nil {
+			return err
+		}
+	}
+	return r.release()
+}
+
+// succeededMessages counts the messages that succeeded.
+func (l *lane) succeededMessages() int {
+	n := 0
+	for _, o := range l.messages {
+		if o.done && o.status == abi.WCSuccess {
+			n++
+		}
+	}
+	return n
+}
+
+// checkMemory looks at all of a lane's memory.
+func (l *lane) checkMemory() error {
+	if err := l.settle(0); err != nil {
+		return err
+	}
+	if at := l.source.diff(0, len(l.source.mem)); at >= 0 {
+		return fmt.Errorf("%s: byte %d of what is sent was written", l.name, at)
+	}
+	if at := l.sink.diff(0, len(l.sink.mem)); at >= 0 {
+		return fmt.Errorf("%s: byte %d of the sink was written by no READ or atomic that may", l.name, at)
+	}
+	return l.checkInbox()
+}
+
+// release gives everything back and looks for what is kept.
+func (r *run) release() error {
+	for _, c := range r.conns {
+		for _, e := range c.ends {
+			if at, ok := e.qp.NextTimeout(); ok {
+				return fmt.Errorf("%s in the error state has a timeout at %d", e, at)
+			}
+			if n := e.qp.Outstanding(); n != 0 {
+				return fmt.Errorf("%s has %d requests outstanding after all completed", e, n)
+			}
+			if err := e.checkCounters(); err != nil {
+				return err
+			}
+			if err := e.qp.Modify(abi.QPSReset, &engine.Attr{}, 0); err != nil {
+				return err
+			}
+			e.node.Remove(e.qp)
+		}
+	}
+	for _, g := range r.regions {
+		if g.handle == nil || g.gone {
+			continue
+		}
+		if err := g.deregister(r.world.Now()); err != nil {
+			return err
+		}
+	}
+	for _, n := range r.nodes {
+		if k := n.Regions.Len(); k != 0 {
+			return fmt.Errorf("node %s keeps %d regions", n.Name, k)
+		}
+	}
+	return nil
+}
+
+// checkCounters compares the queue pair's counters with what was seen.
+func (e *end) checkCounters() error {
+	c := e.qp.Counters()
+	if c.SentPkts != e.packets {
+		return fmt.Errorf("%s counts %d packets sent, it was %d", e, c.SentPkts, e.packets)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package virtual
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Options describe a world. The zero value is a network of 5 µs latency and
+// 10 Gbit/s without faults.
+type Options struct {
+	Seed    uint64
+	Faults  Faults
+	Latency engine.Duration // one way
+	Rate    int64           // bytes per second and direction
+	// Batching is up to how long a node takes from the arrival of a packet
+	// until it lets its queue pair send: what arrives in between is answered
+	// together. 0: at once.
+	Batching engine.Duration
+	// Watch is told what happens; may be nil.
+	Watch Watcher
+	// Log gets a line for every event; may be nil.
+	Log func(line string)
+}
+
+// Watcher is told what happens, after it was traced. A Flight and a Packet are
+// valid during the call only.
+type Watcher interface {
+	Sent(f *Flight)
+	Dropped(f *Flight, why Fault)
+	Arrives(f *Flight, qp *QP, p *wire.Packet) // before the engine sees it
+	Arrived(f *Flight, qp *QP, p *wire.Packet) // after
+	Completed(qp *QP, c *engine.Completion)
+}
+
+// World is a set of nodes on a network, and a clock. Nothing happens in it but
+// by its methods; it has no goroutines and knows no real time.
+type World struct {
+	// Carry takes every packet that a node sends. It is the network with its
+	// faults unless something else is put in its place.
+	Carry func(*Flight)
+	// Hit counts the faults that happened.
+	Hit [NumFaults]uint64
+	// Drops counts the packets that nodes refused before any queue pair.
+	Drops struct{ ICRC, QPN uint64 }
+
+	now      engine.Time
+	rand     Rand
+	faults   Faults
+	latency  engine.Time
+	nsPerKiB engine.Time
+	batching engine.Time
+	watch    Watcher
+	log      func(string)
+
+	events  eventQueue
+	nodes   []*Node
+	byAddr  map[netip.Addr]*Node
+	ways    [][]direction
+	flows   [][]wire.Flow
+	flights uint64
+	spare   []*Flight
+	trace   Trace
+	failure error
+}
+
+// New makes a world without nodes, at time 0.
+func New(o Options) *World {
+	w := &World{
+		rand:     NewRand(o.Seed),
+		faults:   o.Faults,
+		latency:  engine.Time(o.Latency),
+		batching: engine.Time(o.Batching),
+		watch:    o.Watch,
+		byAddr:   make(map[netip.Addr]*Node),
+	}
+	if w.latency <= 0 {
+		w.latency = 5000
+	}
+	rate := o.Rate
+	if rate <= 0 {
+		rate = 10e9 / 8
+	}
+	w.nsPerKiB = engine.Time(1e9 * 1024 / rate)
+	if o.Log != nil {
+		w.log = func(s string) { o.Log(fmt.Sprintf("%12.3fus  %s", float64(w.now)/1e3, s)) }
+	}
+	w.Carry = w.carry
+	return w
+}
+
+// Now is the time.
+func (w *World) Now() engine.Time { return w.now }
+
+// Pending returns how many events are yet to happen.
+func (w *World) Pending() int { return len(w.events.heap) }
+
+// At calls do at a time, not before now.
+func (w *World) At(at engine.Time, do func()) {
+	w.events.push(event{at: max(at, w.now), do: do})
+}
+
+// Logf writes a line into the log, if there is one.
+func (w *World) Logf(format string, args ...any) {
+	if w.log != nil {
+		w.log(fmt.Sprintf(format, args...))
+	}
+}
+
+// failf ends the run: the first failure counts.
+func (w *World) failf(format string, args ...any) {
+	if w.failure == nil {
+		w.failure = fmt.Errorf("at %d ns: "+format, append([]any{int64(w.now)}, args...)...)
+		w.Logf("FAILED: %v", w.failure)
+	}
+}
+
+// Fail ends the run with an error; the first one counts.
+func (w *World) Fail(err error) { w.failf("%w", err) }
+
+// Failure returns what ended the run, if anything did.
+func (w *World) Failure() error { return w.failure }
+
+// ErrStuck is how Run ends when as many events happened as were allowed.
+var ErrStuck = errors.New("too many events")
+
+// Step makes the next event happen if it is due until the given time, and
+// reports whether there was one.
+func (w *World) Step(until engine.Time) bool {
+	if w.failure != nil || len(w.events.heap) == 0 || w.events.heap[0].at > until {
+		return false
+	}
+	e := w.events.pop()
+	w.now = max(w.now, e.at)
+	switch {
+	case e.flight != nil:
+		w.Deliver(e.flight)
+	case e.timer != nil:
+		e.timer.timeout(e.at)
+	case e.pump != nil:
+		e.pump.pump()
+	case e.do != nil:
+		e.do()
+	}
+	return true
+}
+
+// Run lets events happen up to a time, which is then now. It returns early with
+// the failure, or with ErrStuck after so many events.
+func (w *World) Run(until engine.Time, events int) error {
+	for w.Step(until) {
+		if events--; events < 0 {
+			w.Fail(ErrStuck)
+		}
+	}
+	if w.failure == nil {
+		w.now = max(w.now, until)
+	}
+	return w.failure
+}
+
+// AddNode adds a device at an address.
+func (w *World) AddNode(name string, addr netip.Addr) *Node {
+	n := newNode(w, name, addr, len(w.nodes))
+	w.nodes = append(w.nodes, n)
+	w.byAddr[addr] = n
+	for i := range w.ways {
+		w.ways[i] = append(w.ways[i], direction{})
+		w.flows[i] = append(w.flows[i], makeFlow(w.nodes[i], n))
+	}
+	w.ways = append(w.ways, make([]direction, len(w.nodes)))
+	row := make([]wire.Flow, len(w.nodes))
+	for i := range row {
+		row[i] = makeFlow(n, w.nodes[i])
+	}
+	w.flows = append(w.flows, row)
+	return n
+}
+
+func makeFlow(from, to *Node) wire.Flow {
+	f, err := wire.NewFlow(from.addrPort(), to.addrPort(), true)
+	if err != nil {
+		panic(err) // the nodes of a world are of one address family
+	}
+	return f
+}
+
+func (w *World) flow(from, to *Node) wire.Flow { return w.flows[from.Index][to.Index] }
+
+// Status is a completion's status with its queue, for counting.
+type Status struct {
+	Status abi.WCStatus
+	Recv   bool
+}
