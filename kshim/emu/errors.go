@@ -30,13 +30,14 @@ func fail(errno syscall.Errno, format string, args ...any) error {
 // passes with its own text.
 func explain(err error, op, path string) error {
 	if e, ok := err.(*Error); ok {
-		if e.Op == "" {
-			e.Op = op
+		named := *e // an event queue answers the same to many
+		if named.Op == "" {
+			named.Op = op
 		}
-		if e.Path == "" {
-			e.Path = path
+		if named.Path == "" {
+			named.Path = path
 		}
-		return e
+		return &named
 	}
 	if err == errClosed { //nolint:errorlint // our own value
 		return err

@@ -243,8 +243,8 @@ var pageSize = uintptr(os.Getpagesize())
 // probe touches every page of mem and says EFAULT where it cannot be read, or
 // written if write is asked for: what get_user_pages finds out in the kernel.
 // It writes by adding nothing, atomically, to a word, so that it loses no
-// update of a program or device that is at work there. (Under the race detector
-// that word counts as written.) The word may begin before mem, within the page.
+// update of a program or device that is at work there. The word may begin before
+// mem, within the page.
 //
 //go:norace
 //go:noinline
@@ -254,7 +254,7 @@ func probe(mem []byte, write bool) (seen byte, err error) {
 	for off := uintptr(0); off < uintptr(len(mem)); off += pageSize - (base+off)%pageSize {
 		p := unsafe.Pointer(&mem[off])
 		if write {
-			atomic.AddUint32((*uint32)(unsafe.Add(p, -int((base+off)%4))), 0)
+			touch((*uint32)(unsafe.Add(p, -int((base+off)%4))))
 		} else {
 			seen ^= *(*byte)(p)
 		}

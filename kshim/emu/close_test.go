@@ -1,0 +1,248 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+// TestClosedFile: every call on every kind of closed file.
+func TestClosedFile(t *testing.T) {
+	c := newClient(t, true)
+	ch, _ := c.channel()
+	async := c.async()
+	attr, err := c.proc.Open("/sys/class/infiniband_verbs/abi_version")
+	require.NoError(t, err)
+	require.NoError(t, c.f.Close())
+	for _, f := range []interface {
+		Close() error
+		Write([]byte) (int, error)
+		Ioctl([]byte) error
+		Mmap(uint64, int) ([]byte, error)
+		Read(context.Context, []byte) (int, error)
+	}{c.f, ch, async, attr} {
+		require.NoError(t, f.Close())
+		require.NoError(t, f.Close(), "twice")
+		_, errWrite := f.Write(make([]byte, 32))
+		_, errMmap := f.Mmap(0, 4096)
+		_, errRead := f.Read(t.Context(), make([]byte, 16))
+		for _, err := range []error{errWrite, f.Ioctl(make([]byte, 32)), errMmap, errRead} {
+			require.ErrorIs(t, err, syscall.EBADF)
+			require.ErrorIs(t, err, net.ErrClosed)
+		}
+	}
+	_, err = c.proc.Adopt(4)
+	require.ErrorIs(t, err, syscall.EBADF)
+	addr, release := c.f.Pin(make([]byte, 8))
+	require.NotZero(t, addr, "memory is the process's, not the file's")
+	release()
+}
+
+// TestDescriptors: the lowest free number, and no number twice.
+func TestDescriptors(t *testing.T) {
+	c := newClient(t, true) // 3 and 4
+	a, fdA := c.channel()
+	_, fdB := c.channel()
+	require.Equal(t, []int32{5, 6}, []int32{fdA, fdB})
+	require.NoError(t, a.Close())
+	_, fdC := c.channel()
+	require.Equal(t, int32(5), fdC)
+	require.NoError(t, a.Close(), "an old file's second close is not the new one's")
+	_, fdD := c.channel()
+	require.Equal(t, int32(7), fdD)
+	for _, fd := range []int32{-1, 0, 2, 3, 5, 8, 1 << 30, -1 << 31} {
+		_, err := c.proc.Adopt(fd)
+		require.ErrorIs(t, err, syscall.EBADF, "%d", fd)
+	}
+	c.proc.Exit()
+	c.proc.Exit()
+	_, err := c.proc.Open("/dev/infiniband/uverbs0")
+	require.ErrorIs(t, err, syscall.ESRCH)
+	_, err = c.proc.Open("/sys/class/infiniband_verbs/abi_version")
+	require.ErrorIs(t, err, syscall.ESRCH)
+	require.Empty(t, c.proc.memory.ranges.Load().ranges)
+}
+
+// TestUnregisterInUse: a device that goes while clients hold objects on it.
+func TestUnregisterInUse(t *testing.T) {
+	c := newClient(t, true)
+	async := c.async()
+	ch, fd := c.channel()
+	qp, pd, _ := c.rts()
+	cq, mi := c.cq(9, fd)
+	c.dev.lastCQ.ev.Completion()
+	ring, err := c.f.Mmap(mi.Offset, int(mi.Size))
+	require.NoError(t, err)
+	_, err = c.mr(pd, c.addr, 4096, 1)
+	require.NoError(t, err)
+	dev := c.m.devices[0]
+
+	require.NoError(t, c.m.Unregister("fake0"))
+	require.True(t, c.dev.closed)
+	c.dev.check(t)
+	require.Zero(t, dev.counts[kindQP].Load())
+	c.m.devices[0] = dev // for the client's own clean-up
+
+	_, err = c.f.Write(doorbell(c.addr, qp))
+	require.ErrorIs(t, err, syscall.EIO)
+	_, err = c.do(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: cq}, 0)
+	require.ErrorIs(t, err, syscall.EIO)
+	_, err = c.f.Mmap(0, 4096)
+	require.ErrorIs(t, err, syscall.EIO)
+	require.ErrorIs(t, c.ioctl(argument(0, 0)), syscall.EIO)
+	ring[1] = 1
+
+	var b [16]byte
+	n, err := async.Read(t.Context(), b[:])
+	require.NoError(t, err)
+	var e abi.AsyncEvent
+	require.NoError(t, e.Parse(b[:n]))
+	require.Equal(t, abi.AsyncEvent{EventType: abi.EventDeviceFatal}, e)
+	_, err = async.Read(t.Context(), b[:])
+	require.ErrorIs(t, err, syscall.EIO)
+	_, err = ch.Read(t.Context(), b[:])
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NoError(t, c.f.Close())
+	require.NoError(t, c.f.Munmap(ring))
+}
+
+// storm is many goroutines that give commands with whatever handles they saw,
+// until their file has gone.
+func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
+	var mu sync.Mutex
+	seen := [numKinds][]uint32{}
+	f, proc := c.f, c.proc
+	for range n {
+		seed := rng.Uint64()
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			page := make([]byte, 256)
+			addr, release := f.Pin(page)
+			defer release()
+			pick := func(k kind) uint32 {
+				mu.Lock()
+				defer mu.Unlock()
+				if len(seen[k]) == 0 {
+					return 0
+				}
+				return seen[k][rng.IntN(len(seen[k]))]
+			}
+			note := func(k kind) {
+				mu.Lock()
+				seen[k] = append(seen[k], le.Uint32(page))
+				mu.Unlock()
+			}
+			for {
+				clear(page)
+				made := kind(numKinds)
+				var b []byte
+				switch rng.IntN(14) {
+				case 0:
+					b, made = encode(abi.CmdAllocPD, &abi.AllocPD{Response: addr}, 4), kindPD
+				case 1:
+					b, made = encode(abi.CmdRegMR, &abi.RegMR{Response: addr, Start: addr, HCAVA: addr, Length: 256, PDHandle: pick(kindPD)}, 12), kindMR
+				case 2:
+					b, made = encode(abi.CmdCreateCQ, &abi.CreateCQ{Response: addr, CQE: 7, CompChannel: 5}, 24), kindCQ
+				case 3, 4:
+					b, made = encode(abi.CmdCreateQP, qpRequest(addr, pick(kindPD), pick(kindCQ), pick(kindCQ)), 64), kindQP
+				case 5:
+					b = encode(abi.CmdDestroyQP, &abi.DestroyQP{Response: addr, QPHandle: pick(kindQP)}, 4)
+				case 6:
+					b = encode(abi.CmdDestroyCQ, &abi.DestroyCQ{Response: addr, CQHandle: pick(kindCQ)}, 8)
+				case 7:
+					b = encode(abi.CmdDeregMR, &abi.DeregMR{MRHandle: pick(kindMR)}, 0)
+				case 8:
+					b = encode(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pick(kindPD)}, 0)
+				case 9:
+					b = encode(abi.CmdModifyQP, []*abi.ModifyQP{initAttr(pick(kindQP)), rtrAttr(pick(kindQP)), rtsAttr(pick(kindQP))}[rng.IntN(3)], 0)
+				case 10:
+					b = encode(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: pick(kindCQ)}, 0)
+				case 11:
+					b = encode(abi.CmdGetContext, &abi.GetContext{Response: addr}, 8)
+				case 12:
+					if _, err := readText(proc, fmt.Sprintf("/sys/class/infiniband/fake0/ports/1/qp/%d/counters/rdma_sends", 17+rng.IntN(9))); err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ESRCH) {
+						panic(err)
+					}
+					b = encode(abi.CmdQueryQP, &abi.QueryQP{Response: addr, QPHandle: pick(kindQP)}, 128)
+				default:
+					b = doorbell(addr, pick(kindQP))
+				}
+				_, err := f.Write(b)
+				switch {
+				case err == nil && made < numKinds:
+					note(made)
+				case errors.Is(err, syscall.EBADF) && errors.Is(err, net.ErrClosed), errors.Is(err, syscall.EIO):
+					return
+				case errors.Is(err, syscall.EBADF) && made != kindCQ:
+					panic(err) // only a missing channel is EBADF by itself
+				}
+			}
+		})
+	}
+}
+
+// TestCloseInTheMiddle closes a file, ends its process or takes its device away
+// while commands are on their way, at a random moment. The fake device sees
+// every object die once, in order, and none is left.
+func TestCloseInTheMiddle(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 10
+	}
+	first := time.Now().UnixNano()
+	before := runtime.NumGoroutine()
+	for i := range rounds {
+		seed := uint64(first) + uint64(i)
+		if !t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			c := newClient(t, true)
+			ch, _ := c.channel()
+			dev := c.m.devices[0]
+			readers := make(chan error, 1)
+			go func() {
+				_, err := ch.Read(context.Background(), make([]byte, 8))
+				readers <- err
+			}()
+			var wg sync.WaitGroup
+			c.storm(rng, 3, &wg)
+			for range rng.IntN(2000) {
+				runtime.Gosched()
+			}
+			ends := []func(){
+				func() { require.NoError(t, c.f.Close()) },
+				func() { c.proc.Exit() },
+				func() { require.NoError(t, c.m.Unregister("fake0")) },
+			}
+			if rng.IntN(2) == 0 { // two at once
+				wg.Go(ends[rng.IntN(2)])
+			}
+			ends[rng.IntN(3)]()
+			wg.Wait()
+			c.dev.check(t)
+			for k := range numKinds {
+				require.Zero(t, dev.counts[k].Load(), k)
+			}
+			require.Empty(t, c.f.(*uverbsFile).rings.pending)
+			require.Error(t, <-readers)
+			c.m.devices[0] = dev
+		}) {
+			return
+		}
+	}
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("goroutines left:\n%s", stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}

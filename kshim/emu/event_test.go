@@ -1,0 +1,227 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+// async adopts the context's asynchronous file, which has the first number
+// after the device's.
+func (c *client) async() kshim.File {
+	c.t.Helper()
+	f, err := c.proc.Adopt(4)
+	require.NoError(c.t, err)
+	return f
+}
+
+func readComp(t *testing.T, f kshim.File) uint64 {
+	t.Helper()
+	var b [64]byte
+	n, err := f.Read(t.Context(), b[:])
+	require.NoError(t, err)
+	require.Equal(t, 8, n, "one event a read, whatever the buffer")
+	return le.Uint64(b[:])
+}
+
+// none says that no event is there: the read ends with the context.
+func none(t *testing.T, f kshim.File) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Read(ctx, make([]byte, 16))
+	require.Equal(t, context.Canceled, err)
+}
+
+func TestCompletionEvents(t *testing.T) {
+	c := newClient(t, true)
+	ch, fd := c.channel()
+	a, _ := c.cq(0xaaaa, fd)
+	evA := c.dev.lastCQ.ev
+	b, _ := c.cq(0xbbbb, fd)
+	evB := c.dev.lastCQ.ev
+	silent, _ := c.cq(0xcccc, -1)
+	c.dev.lastCQ.ev.Completion() // nobody listens
+	none(t, ch)
+
+	evA.Completion()
+	evA.Completion()
+	evB.Completion()
+	_, err := ch.Read(t.Context(), make([]byte, 7))
+	require.ErrorIs(t, err, syscall.EINVAL, "too small for an event")
+	require.Equal(t, uint64(0xaaaa), readComp(t, ch))
+	require.Equal(t, uint64(0xbbbb), readComp(t, ch), "nobody waits behind another's backlog")
+	require.Equal(t, uint64(0xaaaa), readComp(t, ch), "and none is lost")
+	none(t, ch)
+
+	evA.Completion()
+	evB.Completion()
+	r := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: a}, 8)
+	require.Equal(t, abi.DestroyCQResp{CompEventsReported: 2}, r, "read, not raised")
+	evA.Completion() // a late one of a device
+	require.Equal(t, uint64(0xbbbb), readComp(t, ch))
+	none(t, ch)
+	r = must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: b}, 8)
+	require.Equal(t, abi.DestroyCQResp{CompEventsReported: 2}, r)
+	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: silent}, 8)
+}
+
+func TestAsyncEvents(t *testing.T) {
+	c := newClient(t, true)
+	f := c.async()
+	qp, pd, cq := c.rts()
+	c.dev.lastCQ.ev.Error()
+	c.dev.last.ev.Event(abi.EventQPFatal)
+	c.dev.last.ev.Event(abi.EventCommEst)
+
+	read := func() abi.AsyncEvent {
+		t.Helper()
+		var b [16]byte
+		n, err := f.Read(t.Context(), b[:])
+		require.NoError(t, err)
+		require.Equal(t, 16, n)
+		var e abi.AsyncEvent
+		require.NoError(t, e.Parse(b[:]))
+		return e
+	}
+	_, err := f.Read(t.Context(), make([]byte, 8))
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventCQErr}, read())
+	require.Equal(t, abi.AsyncEvent{Element: 0x77, EventType: abi.EventQPFatal}, read())
+	c.dev.last.ev.Event(abi.EventQPFatal)
+	c.dev.lastCQ.ev.Error()
+
+	r := must[abi.DestroyQPResp](c, abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: qp}, 4)
+	require.Equal(t, uint32(1), r.EventsReported)
+	require.Equal(t, abi.EventCQErr, read().EventType, "a destroyed queue pair's events are gone")
+	d := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: cq}, 8)
+	require.Equal(t, abi.DestroyCQResp{AsyncEventsReported: 2}, d)
+	none(t, f)
+
+	require.NoError(t, f.Close())
+	cq, _ = c.cq(0, -1) // the context goes on without its file
+	c.dev.lastCQ.ev.Error()
+	c.qp(pd, cq, cq)
+	c.dev.last.ev.Event(abi.EventQPFatal)
+}
+
+// TestBlockingRead: a read waits without a system call, so that time in a
+// bubble stands still until everything else has been done.
+func TestBlockingRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, true)
+		ch, fd := c.channel()
+		c.cq(0x1234, fd)
+		ev := c.dev.lastCQ.ev
+
+		start := time.Now()
+		go func() {
+			time.Sleep(time.Hour)
+			ev.Completion()
+		}()
+		require.Equal(t, uint64(0x1234), readComp(t, ch))
+		require.Equal(t, time.Hour, time.Since(start))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := ch.Read(ctx, make([]byte, 8))
+		require.Equal(t, context.DeadlineExceeded, err)
+
+		// Of several readers each event wakes one.
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { readComp(t, ch) })
+		}
+		synctest.Wait()
+		for range 3 {
+			ev.Completion()
+		}
+		wg.Wait()
+
+		for _, how := range []string{"channel", "device"} {
+			errs := make(chan error, 2)
+			for range 2 {
+				go func() {
+					_, err := ch.Read(context.Background(), make([]byte, 8))
+					errs <- err
+				}()
+			}
+			synctest.Wait()
+			want := []error{syscall.EBADF, net.ErrClosed}
+			if how == "device" {
+				want = []error{syscall.EIO}
+				require.NoError(t, c.f.Close())
+			} else {
+				require.NoError(t, ch.Close())
+			}
+			for range 2 {
+				err := <-errs
+				for _, w := range want {
+					require.ErrorIs(t, err, w, "closing the %s", how)
+				}
+			}
+			if how == "channel" {
+				ch, _ = c.channel()
+			}
+		}
+		require.NoError(t, ch.Close())
+		_, err = ch.Read(t.Context(), make([]byte, 8))
+		require.ErrorIs(t, err, net.ErrClosed, "closed counts more than abandoned")
+	})
+}
+
+// TestEventsUnderLoad: with many raising and many reading, each event is read
+// once.
+func TestEventsUnderLoad(t *testing.T) {
+	c := newClient(t, true)
+	ch, fd := c.channel()
+	const queues, each, readers = 4, 500, 3
+	var raise sync.WaitGroup
+	for i := range queues {
+		c.cq(uint64(i), fd)
+		ev := c.dev.lastCQ.ev
+		raise.Go(func() {
+			for range each {
+				ev.Completion()
+			}
+		})
+	}
+	var mu sync.Mutex
+	var got [queues]int
+	left := queues * each
+	var read sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range readers {
+		read.Go(func() {
+			b := make([]byte, 8)
+			for {
+				if _, err := ch.Read(ctx, b); err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				got[le.Uint64(b)]++
+				left--
+				if left == 0 {
+					cancel()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	raise.Wait()
+	read.Wait()
+	cancel()
+	require.Equal(t, [queues]int{each, each, each, each}, got)
+}

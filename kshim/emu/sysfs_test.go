@@ -1,0 +1,157 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tree lists everything below a path with its text, a line each.
+func tree(t *testing.T, p *Process, at string) (lines []string) {
+	t.Helper()
+	names, err := p.ReadDir(at)
+	if errors.Is(err, syscall.ENOTDIR) {
+		text, err := readText(p, at)
+		if err != nil {
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			text = e.Errno.Error()
+		}
+		return []string{at + ": " + text}
+	}
+	require.NoError(t, err)
+	for _, name := range names {
+		lines = append(lines, tree(t, p, path.Join(at, name))...)
+	}
+	return lines
+}
+
+func readText(p *Process, name string) (string, error) {
+	f, err := p.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var text strings.Builder
+	b := make([]byte, 7)
+	for {
+		n, err := f.Read(context.Background(), b)
+		text.Write(b[:n])
+		if err == io.EOF {
+			s, ok := strings.CutSuffix(text.String(), "\n")
+			if !ok {
+				return s, errors.New("no newline at the end")
+			}
+			return s, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+func TestSysfs(t *testing.T) {
+	c := newClient(t, true)
+	c.rts()
+	c.dev.doorbells.Store(42)
+	want := `
+/dev/infiniband/uverbs0: invalid argument
+/sys/class/infiniband/fake0/fw_ver: 1.2.3
+/sys/class/infiniband/fake0/node_desc: fake0
+/sys/class/infiniband/fake0/node_guid: 0200:0aff:fe00:0001
+/sys/class/infiniband/fake0/node_type: 1: CA
+/sys/class/infiniband/fake0/parent: lo
+/sys/class/infiniband/fake0/ports/1/cap_mask: 0x00000000
+/sys/class/infiniband/fake0/ports/1/gid_attrs/ndevs/0: lo
+/sys/class/infiniband/fake0/ports/1/gid_attrs/ndevs/1: invalid argument
+/sys/class/infiniband/fake0/ports/1/gid_attrs/ndevs/2: invalid argument
+/sys/class/infiniband/fake0/ports/1/gid_attrs/ndevs/3: lo
+/sys/class/infiniband/fake0/ports/1/gid_attrs/types/0: RoCE v2
+/sys/class/infiniband/fake0/ports/1/gid_attrs/types/1: invalid argument
+/sys/class/infiniband/fake0/ports/1/gid_attrs/types/2: invalid argument
+/sys/class/infiniband/fake0/ports/1/gid_attrs/types/3: IB/RoCE v1
+/sys/class/infiniband/fake0/ports/1/gids/0: 0000:0000:0000:0000:0000:ffff:0a00:0001
+/sys/class/infiniband/fake0/ports/1/gids/1: 0000:0000:0000:0000:0000:0000:0000:0000
+/sys/class/infiniband/fake0/ports/1/gids/2: 0000:0000:0000:0000:0000:0000:0000:0000
+/sys/class/infiniband/fake0/ports/1/gids/3: fe80:0000:0000:0000:0000:0000:0000:0001
+/sys/class/infiniband/fake0/ports/1/hw_counters/rcvd_pkts: 7
+/sys/class/infiniband/fake0/ports/1/hw_counters/sent_pkts: 42
+/sys/class/infiniband/fake0/ports/1/lid: 0x0
+/sys/class/infiniband/fake0/ports/1/lid_mask_count: 0
+/sys/class/infiniband/fake0/ports/1/link_layer: Ethernet
+/sys/class/infiniband/fake0/ports/1/phys_state: 5: LinkUp
+/sys/class/infiniband/fake0/ports/1/pkeys/0: 0xffff
+/sys/class/infiniband/fake0/ports/1/qp/17/counters/rdma_sends: 5
+/sys/class/infiniband/fake0/ports/1/sm_lid: 0x0
+/sys/class/infiniband/fake0/ports/1/sm_sl: 0
+/sys/class/infiniband/fake0/ports/1/state: 4: ACTIVE
+/sys/class/infiniband/fake0/sys_image_guid: 0200:0aff:fe00:0001
+/sys/class/infiniband_verbs/abi_version: 6
+/sys/class/infiniband_verbs/uverbs0/abi_version: 2
+/sys/class/infiniband_verbs/uverbs0/dev: 231:192
+/sys/class/infiniband_verbs/uverbs0/ibdev: fake0`
+	c.dev.gidTblLen = 4
+	lines := tree(t, c.proc, "/")
+	require.Equal(t, want, "\n"+strings.Join(lines, "\n"))
+
+	for name, errno := range map[string]syscall.Errno{
+		"/sys/class/infiniband/fake1/fw_ver":                syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/2/state":         syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/1/gids/4":        syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/1/gids/00":       syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/1/gids/-1":       syscall.ENOENT,
+		"/sys/class/infiniband/fake0/fw_ver/x":              syscall.ENOTDIR,
+		"/sys/class/infiniband/fake0":                       syscall.EISDIR,
+		"/sys/class/infiniband/fake0/ports/1/qp/1/counters": syscall.ENOENT,
+		"/dev/infiniband/uverbs1":                           syscall.ENOENT,
+		"/dev/infiniband/rdma_cm":                           syscall.ENOENT,
+		"sys/class":                                         syscall.ENOENT,
+		"":                                                  syscall.ENOENT,
+	} {
+		_, err := c.proc.Open(name)
+		require.ErrorIs(t, err, errno, name)
+	}
+	_, err := c.proc.ReadDir("/sys/class/nothing")
+	require.ErrorIs(t, err, syscall.ENOENT)
+	f, err := c.proc.Open("/sys/class//infiniband/./fake0/fw_ver")
+	require.NoError(t, err)
+	_, err = f.Write([]byte("x"))
+	require.ErrorIs(t, err, syscall.EBADF)
+	require.ErrorIs(t, f.Ioctl(nil), syscall.ENOTTY)
+	_, err = f.Mmap(0, 1)
+	require.ErrorIs(t, err, syscall.ENODEV)
+}
+
+// TestDevices: names and numbers of several devices, and what becomes of them.
+func TestDevices(t *testing.T) {
+	m := New(Options{})
+	a, b, c := newFakeDevice("a"), newFakeDevice("b"), newFakeDevice("c")
+	require.NoError(t, m.Register(a))
+	require.NoError(t, m.Register(b))
+	require.ErrorIs(t, m.Register(newFakeDevice("a")), syscall.EEXIST)
+	for _, name := range []string{"", "x/y", "."} {
+		require.ErrorIs(t, m.Register(newFakeDevice(name)), syscall.EINVAL)
+	}
+	p := m.Process("p")
+	defer p.Exit()
+	names := func() []string {
+		list, err := p.ReadDir("/sys/class/infiniband_verbs")
+		require.NoError(t, err)
+		return list
+	}
+	require.Equal(t, []string{"abi_version", "uverbs0", "uverbs1"}, names())
+	require.NoError(t, m.Unregister("a"))
+	require.ErrorIs(t, m.Unregister("a"), syscall.ENOENT)
+	require.True(t, a.closed)
+	require.Equal(t, []string{"abi_version", "uverbs1"}, names())
+	require.NoError(t, m.Register(c))
+	text, err := readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev")
+	require.NoError(t, err)
+	require.Equal(t, "c", text, "the lowest free number")
+}
