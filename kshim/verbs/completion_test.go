@@ -220,6 +220,29 @@ func TestFlushWaitsForTheKernelsOwn(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, ids(poll(t, b.rcq)))
 }
 
+// TestSpinningFindsASilentError: as with Wait, but for a program that only polls.
+func TestSpinningFindsASilentError(t *testing.T) {
+	b := newBed(t, eight).connect()
+	b.do(func() { b.kernel.state = abi.QPSErr })
+	_, err := b.qp.PostRecv(recvs(1))
+	require.NoError(t, err)
+	wc := make([]WC, 1)
+	n := 0
+	for range 2 * patience {
+		if n, err = b.rcq.Poll(wc); n > 0 {
+			break
+		}
+		require.NoError(t, err)
+	}
+	require.Equal(t, []uint64{1}, ids(wc[:n]))
+	b.taken()
+	for range 2 * patience {
+		_, err = b.rcq.Poll(wc)
+		require.NoError(t, err)
+	}
+	require.Empty(t, b.taken(), "once answered, polling makes no system calls")
+}
+
 func TestResetForgets(t *testing.T) {
 	b := newBed(t, eight).connect()
 	_, err := b.qp.PostRecv(recvs(1, 2))

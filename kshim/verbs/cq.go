@@ -121,11 +121,27 @@ func (cq *CQ) fail(err error) {
 func (cq *CQ) Poll(wc []WC) (int, error) {
 	cq.mu.Lock()
 	n, failed, err := cq.poll(wc)
+	ask := n == 0 && cq.suspects.Load() > 0 && cq.bored()
 	cq.mu.Unlock()
 	if failed != nil {
 		failed.kick()
 	}
+	if ask {
+		cq.questionSuspects()
+	}
 	return n, err
+}
+
+// patience is how many times a spinning program finds nothing before the kernel is asked what Wait asks before it blocks.
+const patience = 4096
+
+func (cq *CQ) bored() bool {
+	cq.idle++
+	if cq.idle < patience {
+		return false
+	}
+	cq.idle = 0
+	return true
 }
 
 // poll also returns a queue pair whose receives the kernel must be reminded of.

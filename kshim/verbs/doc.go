@@ -22,7 +22,8 @@
 //   - A failed doorbell would leave its request published, so the state is checked before the index moves.
 //   - Linux does not flush a receive posted in ERR. Such receives stay here and are completed with WR_FLUSH_ERR, after those
 //     that the kernel has. That a queue pair is in ERR is learnt from Modify, from its first error completion, from an asynchronous
-//     event, or by asking, when Wait is about to block on a receive queue that was empty when it was posted to.
+//     event, or by asking: receives were posted to an empty queue, so that nobody would have told of an error before, and Wait is
+//     about to block or Poll has found nothing many times.
 //   - A completion queue that overran says so in an asynchronous event: Poll returns the error once the ring is empty.
 //
 // Locks, outermost first: Context.ctl (shared by every control call, exclusive in Close), QP.modify, CQ.mu, and then one of

@@ -99,15 +99,16 @@ func (qp *QP) sendDone(wc *WC, seq uint32) bool {
 // flushed.
 func (qp *QP) PostRecv(batch []RecvWR) (int, error) {
 	qp.rq.mu.Lock()
-	n, soft, err := qp.putRecvs(batch)
+	n, wake, err := qp.putRecvs(batch)
 	qp.rq.mu.Unlock()
-	if soft && n > 0 {
-		qp.recvCQ.wake() // no event will tell
+	if wake {
+		qp.recvCQ.wake()
 	}
 	return n, err
 }
 
-func (qp *QP) putRecvs(batch []RecvWR) (n int, soft bool, err error) {
+// putRecvs also tells whether waiters have something to see that no event will tell of.
+func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 	if qp.rq.dead != nil {
 		return 0, false, qp.fail("post receive", qp.rq.dead)
 	}
@@ -115,10 +116,10 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, soft bool, err error) {
 	if state == abi.QPSReset {
 		return 0, false, qp.recvState
 	}
-	soft = state == abi.QPSErr
+	soft := state == abi.QPSErr
 	room, err := qp.recv.room()
 	if err != nil {
-		return 0, soft, qp.fail("post receive", err)
+		return 0, false, qp.fail("post receive", err)
 	}
 	wasEmpty := qp.rq.outstanding() == 0
 	for ; n < len(batch); n++ {
@@ -143,15 +144,17 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, soft bool, err error) {
 	case n == 0:
 	case soft:
 		qp.recvCQ.soft.Add(int32(n))
+		wake = true
 	default:
 		qp.ringEnd = qp.rq.head
 		qp.recv.publish(n)
 		// Had the kernel gone to ERR before, with no receive to flush, nobody would have been told.
 		if wasEmpty && state != abi.QPSInit && !qp.suspect.Swap(true) {
 			qp.recvCQ.suspects.Add(1)
+			wake = true // a waiter that blocks already must ask
 		}
 	}
-	return n, soft, err
+	return n, wake, err
 }
 
 // inRing is how many receives the kernel has; softCount how many the client itself has to flush. rq.mu is held.

@@ -170,6 +170,27 @@ func TestWaitFindsASilentError(t *testing.T) {
 	})
 }
 
+// TestBlockedWaiterFindsASilentError is the same with a waiter that was there before.
+func TestBlockedWaiterFindsASilentError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, eight).connect()
+		got := make(chan []uint64)
+		go func() {
+			wc := make([]WC, 4)
+			n, err := b.rcq.Wait(t.Context(), wc)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- ids(wc[:n])
+		}()
+		synctest.Wait()
+		b.do(func() { b.kernel.state = abi.QPSErr })
+		_, err := b.qp.PostRecv(recvs(1))
+		require.NoError(t, err)
+		require.Equal(t, []uint64{1}, <-got)
+	})
+}
+
 func TestWaiterWakesForReceivesTheClientFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
