@@ -28,6 +28,7 @@ type CQ struct {
 	} // whose completion came last
 	err  error // Poll's answer when nothing is left: destroyed, closed, overrun
 	gone bool  // destroyed
+	idle int   // empty polls since suspects appeared
 
 	armMu sync.Mutex  // held during the arming command
 	armed atomic.Bool // an event for any completion will come or is on its way
