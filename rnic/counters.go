@@ -13,7 +13,9 @@ func (d *Device) Counters() []emu.Counter {
 	d.mu.Lock()
 	sum := d.retired
 	for _, q := range d.qps {
-		sum.Add(q.engine.Counters())
+		if q != nil {
+			sum.Add(q.engine.Counters())
+		}
 	}
 	c := d.count
 	d.mu.Unlock()

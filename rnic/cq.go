@@ -41,21 +41,29 @@ func (d *Device) CreateCQ(cqe int, u *emu.Udata, ev emu.CQEvents) (emu.CQ, error
 	if err != nil {
 		return nil, fmt.Errorf("rnic: completion queue of %d entries: %w: %w", cqe, err, syscall.ENOMEM)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.check(); err != nil {
+	if err := d.countCQ(); err != nil {
 		return nil, err
 	}
-	if d.cqs >= maxCQ {
-		return nil, fmt.Errorf("rnic: all %d completion queues of %s are in use: %w", maxCQ, d.name, syscall.ENOMEM)
-	}
-	d.cqs++
 	resp := abi.RXECreateCQResp{MI: publish(u, q)}
 	resp.Put(u.Out)
 	return &CQ{d: d, ring: q, ev: ev, prod: q.Producer()}, nil
 }
 
-// publish makes a ring available to the client.
+// countCQ takes a place for a completion queue.
+func (d *Device) countCQ() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return err
+	}
+	if d.cqs >= maxCQ {
+		return fmt.Errorf("rnic: all %d completion queues of %s are in use: %w", maxCQ, d.name, syscall.ENOMEM)
+	}
+	d.cqs++
+	return nil
+}
+
+// publish makes a ring available to the client. Preconditions: d.mu is not held.
 func publish(u *emu.Udata, q *ring.Queue) abi.MMInfo {
 	return abi.MMInfo{Offset: u.Mmap(q.Mapping()), Size: uint32(len(q.Mapping()))}
 }

@@ -28,7 +28,8 @@
 // leaves its queue pairs in the list of senders for the one who has it. A caller
 // keeps the token for a few batches only; what is left is the worker's.
 //
-// Acknowledgements therefore leave before the completions that they belong to
-// become visible: a program that ends as soon as it has seen its last message
-// does not leave its peer without the answer.
+// Packets go before completions: the acknowledgement of a message has left, or is
+// next in the transmitter's list, when its completion becomes visible. A program
+// that ends as soon as it has seen its last message does not leave its peer
+// without the answer; Destroy and Close send what is still in the list.
 package rnic

@@ -79,11 +79,6 @@ func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.
 	q.initial = initialAttr(init, sq.Cap(), rq.Cap())
 	q.attr = q.initial
 
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.check(); err != nil {
-		return nil, err
-	}
 	if q.num, err = d.takeQPN(); err != nil {
 		return nil, err
 	}
@@ -92,11 +87,14 @@ func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.
 		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: int(init.Cap.MaxRecvSGE), MaxInline: inline,
 		Tuning: d.tuning,
 	})
+	resp := abi.RXECreateQPResp{RQMI: publish(u, rq), SQMI: publish(u, sq)}
+	resp.Put(u.Out)
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.qps[q.num] = q
 	sendCQ.users++
 	recvCQ.users++
-	resp := abi.RXECreateQPResp{RQMI: publish(u, rq), SQMI: publish(u, sq)}
-	resp.Put(u.Out)
 	return q, nil
 }
 
@@ -120,8 +118,13 @@ func checkCap(c *emu.QPCap) error {
 	return nil
 }
 
-// takeQPN finds the next free queue pair number. Preconditions: mu is held.
+// takeQPN takes the next free queue pair number.
 func (d *Device) takeQPN() (wire.QPN, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return 0, err
+	}
 	if len(d.qps) >= maxQP {
 		return 0, fmt.Errorf("rnic: all %d queue pairs of %s are in use: %w", maxQP, d.name, syscall.ENOMEM)
 	}
@@ -132,6 +135,7 @@ func (d *Device) takeQPN() (wire.QPN, error) {
 			continue
 		}
 		if _, taken := d.qps[n]; !taken {
+			d.qps[n] = nil
 			return n, nil
 		}
 	}

@@ -78,7 +78,7 @@ func (d *Device) transmit(batches int) {
 	}
 	d.sending = false
 	d.sent.Broadcast()
-	if d.senders.n > 0 {
+	if d.senders.n > 0 && d.lost == nil && !d.closing {
 		d.wakeWorker()
 	}
 }
@@ -122,13 +122,18 @@ func (d *Device) setAlarm(now engine.Time) {
 // work is the worker: it serves timeouts, and sends what callers left.
 func (d *Device) work() {
 	for {
+		rang := false
 		select {
 		case <-d.quit:
 			return
 		case <-d.kick:
 		case <-d.alarm.C:
+			rang = true
 		}
 		d.mu.Lock()
+		if rang {
+			d.alarmAt = noAlarm
+		}
 		if !d.closing {
 			d.serveTimers()
 			d.settle(workerBatches)
@@ -140,9 +145,6 @@ func (d *Device) work() {
 // serveTimers calls those whose time has come.
 func (d *Device) serveTimers() {
 	now := d.now()
-	if d.alarmAt <= now {
-		d.alarmAt = noAlarm
-	}
 	for d.timers.first() <= now {
 		q := d.timers.pop()
 		t, ok := q.engine.NextTimeout()
@@ -163,6 +165,8 @@ func (d *Device) fail(err error) {
 	d.lost = err
 	now := d.now()
 	for _, q := range d.qps {
-		q.toError(now)
+		if q != nil {
+			q.toError(now)
+		}
 	}
 }

@@ -1,0 +1,242 @@
+package rnic
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// roundTrip writes, reads back and sends, once for each path MTU that fits.
+func roundTrip(t *testing.T, a, b *testDevice) {
+	const n = 300_000
+	a.mem.fill(7)
+	for i, m := range []abi.MTU{abi.MTU256, abi.MTU1024, abi.MTU4096} {
+		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
+		at := defaults()
+		at.mtu = m
+		q.connectTo(p, at)
+		p.connectTo(q, at)
+		to := i * n
+		p.postRecv(3)
+		wr := write(a, b, 1, 0, to, n)
+		wr.Opcode = abi.WRRDMAWriteWithImm
+		q.post(wr)
+		q.send.waitStatus(1, abi.WCSuccess)
+		p.recv.waitStatus(3, abi.WCSuccess)
+		require.Equal(t, a.mem.buf[:n], b.mem.buf[to:to+n])
+		p.post(&ring.SendWR{ID: 2, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled, SGE: []ring.SGE{b.mem.sge(1<<20, n)}, RemoteAddr: a.mem.at, RKey: a.mem.mr.RKey()})
+		p.send.waitStatus(2, abi.WCSuccess)
+		require.Equal(t, a.mem.buf[:n], b.mem.buf[1<<20:1<<20+n])
+		require.NoError(t, q.qp.Destroy())
+		require.NoError(t, p.qp.Destroy())
+	}
+}
+
+func TestOverUDP(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1", "::1"} {
+		t.Run(addr, func(t *testing.T) {
+			a, b := connected(t, udpLinks(t, addr), 2<<20, abi.MTU1024, qpOptions{})
+			require.NotZero(t, dest(a.Device).DLID, "away from port 4791 the LID names the port")
+			roundTrip(t, a, b)
+			require.Zero(t, a.counter(t, "drop_icrc")+b.counter(t, "drop_icrc"))
+		})
+	}
+}
+
+func TestOverUDPWithFaults(t *testing.T) {
+	l := udpLinks(t, "127.0.0.1")
+	for i := range l {
+		l[i] = link.WithFaults(l[i], link.Faults{Loss: 0.05, Reorder: 0.1, Dup: 0.01, Corrupt: 0.001, Delay: 100 * time.Microsecond, Seed: uint64(i)})
+	}
+	a, b := connected(t, l, 2<<20, abi.MTU4096, qpOptions{})
+	roundTrip(t, a, b)
+	require.NotZero(t, a.counter(t, "retransmitted_pkts"))
+}
+
+// Two queue pairs of one device, over the device's own link.
+func TestLoopback(t *testing.T) {
+	for name, l := range map[string]link.Link{"sim": simLinks(t)[0], "udp": udpLinks(t, "127.0.0.1")[0]} {
+		t.Run(name, func(t *testing.T) {
+			d := newDevice(t, l, 2<<20, qpOptions{})
+			roundTrip(t, d, d)
+		})
+	}
+}
+
+// failing is a link that breaks.
+type failing struct {
+	*fixed
+	err  error
+	once sync.Once
+	down chan struct{}
+}
+
+func (f *failing) Recv([]link.Packet) (int, error) {
+	select {
+	case <-f.down:
+		return 0, f.err
+	case <-f.closed:
+		return 0, f.err
+	}
+}
+
+func TestLinkLost(t *testing.T) {
+	l := &failing{fixed: newFixed("10.0.0.1:4791", 65507), err: errors.New("cable cut"), down: make(chan struct{})}
+	d := newDevice(t, l, 4096, qpOptions{})
+	d.qp.connectTo(d.qp, defaults())
+	d.qp.postRecv(5)
+	d.qp.post(write(d, d, 1, 0, 8, 8))
+	close(l.down)
+	d.qp.send.waitStatus(1, abi.WCWRFlushErr)
+	d.qp.recv.waitStatus(5, abi.WCWRFlushErr)
+	require.Equal(t, abi.QPSErr, d.qp.qp.State())
+	err := d.qp.qp.Doorbell()
+	require.ErrorIs(t, err, syscall.EIO)
+	require.ErrorContains(t, err, "cable cut")
+	p, err := d.QueryPort(1)
+	require.NoError(t, err)
+	require.Equal(t, abi.PortDown, p.State)
+	require.NoError(t, d.Close())
+}
+
+// A SEND for which no receive is posted waits, and goes through when one is.
+func TestReceiverNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, pairOptions{})
+		a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 10)}})
+		time.Sleep(time.Second)
+		require.NotZero(t, a.counter(t, "rcvd_rnr_err"))
+		require.NotZero(t, b.counter(t, "send_rnr_err"))
+		b.qp.postRecv(2, b.mem.sge(0, 10))
+		a.qp.send.waitStatus(1, abi.WCSuccess)
+		b.qp.recv.waitStatus(2, abi.WCSuccess)
+		a.Close()
+		b.Close()
+	})
+}
+
+// The peer is silent: the status comes after (retry_cnt+1) timeouts and not
+// before, and no goroutine spins meanwhile (the bubble's time would stand still).
+func TestSilentPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := defaults()
+		at.timeout, at.retry = 14, 3
+		a, b := newPair(t, pairOptions{attrs: at, faults: link.Faults{Loss: 1}})
+		start := time.Now()
+		a.qp.post(write(a, b, 1, 0, 0, 8))
+		a.qp.send.waitStatus(1, abi.WCRetryExcErr)
+		one := time.Duration(wire.AckTimeout(14).Nanoseconds())
+		require.GreaterOrEqual(t, time.Since(start), 4*one)
+		require.Less(t, time.Since(start), 5*one)
+		a.Close()
+		b.Close()
+	})
+}
+
+// Solicited-only notification: raised by a solicited message, or by an error.
+func TestSolicitedEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, pairOptions{})
+		send := func(id uint64, f abi.SendFlags) {
+			b.qp.postRecv(id)
+			a.qp.post(&ring.SendWR{ID: id, Opcode: abi.WRSend, Flags: f | abi.SendSignaled})
+			a.qp.send.waitStatus(id, abi.WCSuccess)
+			synctest.Wait()
+		}
+		require.NoError(t, b.qp.recv.cq.Arm(true))
+		send(1, 0)
+		n, _ := b.qp.recv.counts()
+		require.Zero(t, n)
+		send(2, abi.SendSolicited)
+		n, _ = b.qp.recv.counts()
+		require.Equal(t, 1, n)
+
+		require.NoError(t, b.qp.recv.cq.Arm(true))
+		b.qp.postRecv(3)
+		b.qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
+		n, _ = b.qp.recv.counts()
+		require.Equal(t, 2, n, "a completion with an error counts as solicited")
+		a.Close()
+		b.Close()
+	})
+}
+
+// gate is a link whose sends wait.
+type gate struct {
+	link.Link
+	open chan struct{}
+}
+
+func (g *gate) Send(batch []link.Packet) error {
+	<-g.open
+	return g.Link.Send(batch)
+}
+
+// A receiver destroys its queue pair as soon as it has the message, while its
+// transmitter is busy elsewhere: the acknowledgement goes out nevertheless.
+func TestDestroySendsAcknowledgement(t *testing.T) {
+	for _, ender := range []string{"destroy", "close", "error"} {
+		t.Run(ender, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := sim.NewNetwork(sim.Options{})
+				var ds [2]*testDevice
+				g := &gate{open: make(chan struct{})}
+				for i := range ds {
+					l, err := net.Attach(netip.AddrPort{})
+					require.NoError(t, err)
+					if i == 1 {
+						g.Link, l = l, g
+					}
+					ds[i] = newDevice(t, l, 1<<16, qpOptions{})
+				}
+				a, b := ds[0], ds[1]
+				busy, other := newQP(t, b.Device, b.pd, qpOptions{}), newQP(t, a.Device, a.pd, qpOptions{})
+				for _, p := range [][2]*testQP{{a.qp, b.qp}, {busy, other}} {
+					p[0].connectTo(p[1], defaults())
+					p[1].connectTo(p[0], defaults())
+				}
+				// b's transmitter hangs in the link with a packet of another queue pair.
+				go func() {
+					_ = ring.EncodeSend(busy.sprod.Slot(0), 1, write(b, a, 1, 0, 0, 8))
+					busy.sprod.Publish(1)
+					_ = busy.qp.Doorbell()
+				}()
+				synctest.Wait()
+				b.qp.postRecv(1)
+				a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
+				b.qp.recv.waitStatus(1, abi.WCSuccess) // visible although the answer waits
+
+				done := make(chan error)
+				go func() {
+					switch ender {
+					case "destroy":
+						done <- b.qp.qp.Destroy()
+					case "close":
+						done <- b.Close()
+					case "error":
+						done <- b.qp.qp.Modify(&abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
+					}
+				}()
+				synctest.Wait()
+				close(g.open)
+				require.NoError(t, <-done)
+				a.qp.send.waitStatus(1, abi.WCSuccess)
+				require.Zero(t, a.counter(t, "retransmitted_pkts"))
+				a.Close()
+				b.Close()
+			})
+		})
+	}
+}
