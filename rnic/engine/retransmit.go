@@ -13,7 +13,7 @@ func (q *QP) goBack(now Time, timeout bool) {
 		return
 	}
 	q.counters.Retries++
-	r.win.shrink(r.una, r.sent, q.mtu, timeout)
+	r.win.shrink(q.mtu, timeout)
 	q.rewind()
 	r.timer.retransmit = now + Time(q.retransmitAfter())
 }

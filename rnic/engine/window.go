@@ -2,15 +2,15 @@ package engine
 
 // window bounds the bytes in flight: requests that are not acknowledged, and READ
 // responses that were asked for. It doubles every round trip until the first
-// loss, then grows by a quarter, and halves when something was lost, at most
-// once for what was in flight together.
+// loss, then grows by a quarter, and halves whenever the requester goes back.
+// (Going back sends everything in flight again, so the next loss is of the new
+// flight: there is no burst of losses to count as one.)
 //
 // It stands for the socket buffers on the way, which the requester cannot see: a
-// default one holds some 200 kB (notes of measurement: 40 packets of 4 KiB).
+// default one holds some 40 packets of 4 KiB.
 type window struct {
-	size    int // bytes
-	slow    bool
-	recover seq // losses before this one were answered already
+	size int // bytes
+	slow bool
 }
 
 func (w *window) reset(t *Tuning, mtu int) {
@@ -25,18 +25,13 @@ func (w *window) grow(t *Tuning, n uint64) {
 	w.size = min(w.size+int(n), max(t.MaxWindow, w.size))
 }
 
-// shrink notes that una was lost while everything below sent was in flight.
-// A loss that a later packet showed leaves room for a few packets, so that the
-// next loss shows too; a timeout leaves room for one.
-func (w *window) shrink(una, sent seq, mtu int, timeout bool) {
-	if una < w.recover && !timeout {
-		return
-	}
+// shrink notes a loss. One that a later packet showed leaves room for a few
+// packets, so that the next loss shows too; a timeout leaves room for two.
+func (w *window) shrink(mtu int, timeout bool) {
 	floor := 4
 	if timeout {
-		floor = 1
+		floor = 2
 	}
-	w.recover = sent
 	w.slow = true
 	w.size = max(w.size/2, floor*(mtu+packetCost))
 }

@@ -1,0 +1,666 @@
+package engine
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+func (n *network) write(id uint64, l int) SendWR {
+	return SendWR{ID: id, Opcode: abi.WRRDMAWrite, SGE: n.a.sge(0, l), RKey: n.b.key(), RemoteAddr: n.b.va(0)}
+}
+
+func (n *network) read(id uint64, l int) SendWR {
+	return SendWR{ID: id, Opcode: abi.WRRDMARead, SGE: n.a.sge(regionLen/2, l), RKey: n.b.key(), RemoteAddr: n.b.va(0)}
+}
+
+// dropOnce loses the first packet from h for which f holds.
+func dropOnce(h *host, f func(p *wire.Packet) bool) func(*host, *wire.Packet) (int, Time) {
+	done := false
+	return func(from *host, p *wire.Packet) (int, Time) {
+		if !done && from == h && f(p) {
+			done = true
+			return 0, 0
+		}
+		return 1, 0
+	}
+}
+
+func psnIs(want wire.PSN) func(*wire.Packet) bool {
+	return func(p *wire.Packet) bool { return p.PSN == want }
+}
+
+// IBA 9.7.6: a lost request is sent again from where it was lost, after a NAK
+// at once, if there is none after a timeout.
+func TestGoBackInTheMiddle(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256, psnA: 0xfffffe})
+	fill(n.a.mem[:900], 1)
+	n.filter = dropOnce(n.a, psnIs(0xffffff))
+	n.post(n.a, n.write(1, 900))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+	require.Equal(t, n.a.mem[:900], n.b.mem[:900])
+	require.Equal(t, []wire.Opcode{
+		wire.RCWriteFirst, wire.RCWriteMiddle, wire.RCWriteMiddle, wire.RCWriteLast,
+		wire.RCWriteMiddle, wire.RCWriteMiddle, wire.RCWriteLast,
+	}, opcodes(n.a.sent))
+	require.True(t, n.a.sent[4].AckReq, "the first after going back asks for an ACK")
+	require.EqualValues(t, 3, n.a.qp.Counters().RetransmittedPkts)
+	require.EqualValues(t, 1, n.a.qp.Counters().NAKSeqRcvd)
+	require.Zero(t, n.a.qp.Counters().Timeouts)
+	require.Less(t, n.now, Time(Millisecond))
+}
+
+func TestTimeoutIsEarly(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
+	n.post(n.a, n.write(0, 10))
+	n.run(0) // measures the round trip
+	start := n.now
+	for i, lose := range []*host{n.a, n.b} {
+		n.filter = dropOnce(lose, func(*wire.Packet) bool { return true })
+		n.a.wcs = nil
+		n.post(n.a, n.write(uint64(i), 10))
+		n.run(0)
+		requireSuccess(t, n.a.wcs, uint64(i))
+		require.Less(t, n.now-start, Time(5*Millisecond), "long before the ACK timeout")
+		start = n.now
+	}
+	require.EqualValues(t, 2, n.a.qp.Counters().Timeouts)
+	require.EqualValues(t, 1, n.b.qp.Counters().DuplicateRequest)
+}
+
+// IBA 9.7.6.1.3: a silent peer is given up after (retry_cnt+1) ACK timeouts, with
+// retransmissions on the way that back off.
+func TestRetryExceeded(t *testing.T) {
+	for _, retries := range []uint8{0, 2, 7} {
+		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout, a.RetryCnt = 14, retries }})
+		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+		n.post(n.a, n.write(1, 10))
+		n.post(n.a, n.write(2, 10))
+		start := n.now
+		n.run(0)
+		require.Equal(t, []abi.WCStatus{abi.WCRetryExcErr, abi.WCWRFlushErr}, statuses(n.a.wcs))
+		require.Equal(t, abi.QPSErr, n.a.qp.State())
+		require.Equal(t, abi.QPSRTS, n.b.qp.State())
+		require.Equal(t, Time(retries+1)*67_108_864, n.now-start)
+		c := n.a.qp.Counters()
+		require.EqualValues(t, 1, c.RetryExceeded)
+		require.GreaterOrEqual(t, c.Timeouts, uint64(retries)+1)
+		require.Less(t, c.Timeouts, uint64(retries)+8)
+	}
+}
+
+// Timeout 0 is for ever: retransmissions go on.
+func TestNoTimeoutNeverGivesUp(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout, a.RetryCnt = 0, 0 }})
+	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+	n.post(n.a, n.write(1, 10))
+	n.run(Time(3600 * Second))
+	require.Empty(t, n.a.wcs)
+	require.Greater(t, n.a.qp.Counters().Timeouts, uint64(3000))
+	n.filter = nil
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+}
+
+// A host that slept does not blame the peer.
+func TestStalledHostGrantsMoreTime(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.post(n.a, n.write(1, 10))
+	n.pump(n.a)
+	n.fly = nil
+	n.now += Time(10 * Second)
+	n.a.qp.HandleTimeout(n.now)
+	require.Equal(t, abi.QPSRTS, n.a.qp.State())
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+}
+
+// IBA 9.7.5.2.8: the requester waits as long as asked, as often as rnr_retry says.
+func TestRNRRetries(t *testing.T) {
+	for _, retries := range []uint8{0, 1, 6} {
+		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry, a.MinRNRTimer = retries, 20 }})
+		n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
+		n.post(n.a, n.write(2, 10))
+		start := n.now
+		n.run(0)
+		require.Equal(t, []abi.WCStatus{abi.WCRNRRetryExcErr, abi.WCWRFlushErr}, statuses(n.a.wcs))
+		require.EqualValues(t, retries+1, n.a.qp.Counters().RNRRcvd)
+		require.EqualValues(t, 1, n.a.qp.Counters().RNRRetryExceeded)
+		require.Equal(t, abi.QPSRTS, n.b.qp.State())
+		require.GreaterOrEqual(t, n.now-start, Time(retries)*Time(10240*Microsecond))
+		require.Less(t, n.now-start, Time(retries+1)*Time(10240*Microsecond))
+	}
+}
+
+// 7 is for ever, however long that takes; the ACK timeout does not run meanwhile.
+func TestRNRForever(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.MinRNRTimer, a.Timeout, a.RetryCnt = 0, 8, 0 }})
+	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
+	n.run(Time(60 * Second))
+	require.Empty(t, n.a.wcs)
+	require.Greater(t, n.a.qp.Counters().RNRRcvd, uint64(80)) // each 655 ms
+	require.Less(t, n.a.qp.Counters().RNRRcvd, uint64(100))
+	n.b.postRecv(3, 0, 10)
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+	requireSuccess(t, n.b.wcs, 3)
+}
+
+// The wait is not cut short by copies of the NAK, nor counted twice.
+func TestRNRCopies(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry, a.MinRNRTimer = 2, 20 }})
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		if p.AETH.Syndrome.IsRNR() {
+			return 3, 0
+		}
+		return 1, 0
+	}
+	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
+	n.run(0)
+	require.EqualValues(t, 3, n.a.qp.Counters().RNRRcvd)
+	require.Equal(t, []abi.WCStatus{abi.WCRNRRetryExcErr}, statuses(n.a.wcs))
+}
+
+// A lost READ response is asked for again from where it was lost, whether a later
+// response shows it, a later ACK, or nothing (IBA 9.7.6).
+func TestReadRetry(t *testing.T) {
+	for name, c := range map[string]struct {
+		drop     wire.PSN
+		after    bool // a WRITE follows
+		timeouts uint64
+		again    []wire.Opcode // sent by a after the first READ request
+	}{
+		"middle":        {1, false, 0, []wire.Opcode{wire.RCReadRequest}},
+		"first":         {0, false, 0, []wire.Opcode{wire.RCReadRequest}},
+		"last":          {3, false, 1, []wire.Opcode{wire.RCReadRequest}},
+		"last, WRITE":   {3, true, 0, []wire.Opcode{wire.RCWriteOnly, wire.RCReadRequest, wire.RCWriteOnly}},
+		"middle, WRITE": {1, true, 0, []wire.Opcode{wire.RCWriteOnly, wire.RCReadRequest, wire.RCWriteOnly}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newPair(t, cfg{mtu: abi.MTU256})
+			fill(n.b.mem[:1000], 4)
+			n.filter = dropOnce(n.b, psnIs(c.drop))
+			n.post(n.a, n.read(1, 1000))
+			ids := []uint64{1}
+			if c.after {
+				w := n.write(2, 10)
+				w.RemoteAddr = n.b.va(5000)
+				n.post(n.a, w)
+				ids = append(ids, 2)
+			}
+			n.run(0)
+			requireSuccess(t, n.a.wcs, ids...)
+			require.Equal(t, n.b.mem[:1000], n.a.mem[regionLen/2:regionLen/2+1000])
+			require.Equal(t, c.again, opcodes(n.a.sent)[1:])
+			re := n.a.sent[len(n.a.sent)-1]
+			if c.after {
+				re = n.a.sent[2]
+			}
+			require.Equal(t, c.drop, re.PSN)
+			require.Equal(t, n.b.va(256*int(c.drop)), re.RETH.VA)
+			require.EqualValues(t, 1000-256*int(c.drop), re.RETH.DMALen)
+			require.Equal(t, c.timeouts, n.a.qp.Counters().Timeouts)
+			require.Equal(t, 1-c.timeouts, min(1, n.a.qp.Counters().ImpliedNAKs))
+			require.EqualValues(t, 1, n.a.qp.Counters().Retries)
+		})
+	}
+}
+
+// Lost answers to atomics: once done, answered again.
+func TestAtomicRetry(t *testing.T) {
+	n := newPair(t, cfg{})
+	*n.b.word(0) = 100
+	n.filter = dropOnce(n.b, psnIs(1))
+	for i := range 3 {
+		n.post(n.a, SendWR{ID: uint64(i), Opcode: abi.WRAtomicFetchAndAdd, CompareAdd: 1, SGE: n.a.sge(8*i, 8), RKey: n.b.key(), RemoteAddr: n.b.va(0)})
+	}
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 0, 1, 2)
+	require.EqualValues(t, 103, *n.b.word(0))
+	for i := range 3 {
+		require.EqualValues(t, 100+i, *n.a.word(8 * i))
+	}
+	require.NotZero(t, n.a.qp.Counters().ImpliedNAKs)
+}
+
+// A NAK that comes several times makes the requester go back once.
+func TestNAKStorm(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	drop := dropOnce(n.a, psnIs(2))
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		if p.AETH.Syndrome == nakSeq {
+			return 5, 0
+		}
+		return drop(from, p)
+	}
+	n.post(n.a, n.write(1, 256*20))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+	require.EqualValues(t, 1, n.a.qp.Counters().Retries)
+	require.EqualValues(t, 18, n.a.qp.Counters().RetransmittedPkts)
+}
+
+// No more READs and atomics are outstanding than max_rd_atomic, and they need not
+// stop what follows them.
+func TestMaxRdAtomic(t *testing.T) {
+	for _, limit := range []uint8{1, 3} {
+		n := newPair(t, cfg{mtu: abi.MTU256, attr: func(_ int, a *Attr) { a.MaxRdAtomic = limit }})
+		open, most := 0, 0
+		n.filter = func(from *host, p *wire.Packet) (int, Time) {
+			switch op := p.Opcode; {
+			case op.IsReadRequest(), op.IsAtomic():
+				open++
+				most = max(most, open)
+			case op.IsReadResponse() && op.EndsMessage(), op == wire.RCAtomicAck:
+				open--
+			}
+			return 1, 0
+		}
+		for i := range 10 {
+			if i%2 == 0 {
+				n.post(n.a, n.read(uint64(i), 1000))
+			} else {
+				n.post(n.a, SendWR{ID: uint64(i), Opcode: abi.WRAtomicFetchAndAdd, SGE: n.a.sge(0, 8), RKey: n.b.key(), RemoteAddr: n.b.va(0)})
+			}
+		}
+		n.run(0)
+		requireSuccess(t, n.a.wcs, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+		require.EqualValues(t, limit, most)
+	}
+}
+
+// A READ larger than the window is asked for in pieces; the answers on their way
+// never exceed it.
+func TestReadInPieces(t *testing.T) {
+	const l = 300_000
+	n := newPair(t, cfg{mtu: abi.MTU4096, edit: func(_ int, c *Config) { c.Tuning.MaxWindow = 64 << 10 }})
+	fill(n.b.mem[:l], 1)
+	asked := 0
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		if p.Opcode.IsReadRequest() {
+			asked += int(p.RETH.DMALen)
+			require.Zero(t, (p.RETH.VA-n.b.va(0))%4096)
+		}
+		asked -= len(p.Payload)
+		require.LessOrEqual(t, asked, 64<<10)
+		return 1, 0
+	}
+	n.post(n.a, n.read(1, l))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+	require.EqualValues(t, l, n.a.wcs[0].ByteLen)
+	require.Equal(t, n.b.mem[:l], n.a.mem[regionLen/2:][:l])
+	require.Greater(t, len(n.a.sent), 5)
+}
+
+// IBA 10.8.3.3: a fenced request waits for READs and atomics before it.
+func TestFence(t *testing.T) {
+	for _, fence := range []bool{false, true} {
+		n := newPair(t, cfg{})
+		n.post(n.a, n.read(1, 3000))
+		w := n.write(2, 10)
+		if fence {
+			w.Flags = abi.SendFence
+		}
+		n.post(n.a, w)
+		n.pump(n.a)
+		want := []wire.Opcode{wire.RCReadRequest}
+		if !fence {
+			want = append(want, wire.RCWriteOnly)
+		}
+		require.Equal(t, want, opcodes(n.a.sent))
+		n.run(0)
+		requireSuccess(t, n.a.wcs, 1, 2)
+	}
+	// A fenced READ that is repeated does not wait for itself.
+	n := newPair(t, cfg{})
+	r := n.read(1, 3000)
+	r.Flags = abi.SendFence
+	n.filter = dropOnce(n.a, func(*wire.Packet) bool { return true })
+	n.post(n.a, r)
+	n.post(n.a, n.write(2, 5))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2)
+}
+
+// The window: never more in flight than it says, an ACK asked for each quarter
+// of it, smaller after losses, larger without.
+func TestWindow(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU4096, edit: func(_ int, c *Config) { c.SendDepth = 512 }})
+	for i := range 200 {
+		n.post(n.a, n.write(uint64(i), 40_000))
+	}
+	n.pump(n.a)
+	w := &n.a.qp.req.win
+	sent := len(n.a.sent) * (4096 + packetCost)
+	require.LessOrEqual(t, sent, 64<<10+4096)
+	require.Greater(t, sent, 50<<10)
+	since := 0
+	for _, p := range n.a.sent {
+		if since += len(p.Payload) + packetCost; p.AckReq {
+			since = 0
+		}
+		require.LessOrEqual(t, since, 64<<10/4+4096)
+	}
+	n.run(0)
+	require.Equal(t, 1<<20, w.size)
+	n.a.wcs = nil
+	drops, seen := 0, 0
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		if seen++; from == n.a && drops < 30 && seen%20 == 0 {
+			drops++
+			return 0, 0
+		}
+		return 1, 0
+	}
+	for i := range 50 {
+		n.post(n.a, n.write(uint64(i), 40_000))
+	}
+	least := w.size
+	for range 10_000 {
+		n.run(n.now + 10_000)
+		least = min(least, w.size)
+	}
+	require.Len(t, n.a.wcs, 50)
+	require.Equal(t, 30, drops)
+	require.Less(t, least, 1<<18)
+	require.GreaterOrEqual(t, least, 4*(4096+packetCost))
+}
+
+// Local errors take effect when the requests before them are done; what follows
+// is flushed; the peer notices nothing.
+func TestLocalErrors(t *testing.T) {
+	readOnly := func(n *network) uint32 {
+		r, err := n.a.tab.Register(testPD, make([]byte, 100), 0x900000, abi.AccessRemoteRead)
+		require.NoError(t, err)
+		return r.Key()
+	}
+	for name, c := range map[string]struct {
+		wr     func(n *network) SendWR
+		status abi.WCStatus
+	}{
+		"malformed":     {func(n *network) SendWR { w := n.write(5, 10); w.Err = errors.New("bad"); return w }, abi.WCLocQPOpErr},
+		"opcode":        {func(n *network) SendWR { w := n.write(5, 10); w.Opcode = abi.WRTSO; return w }, abi.WCLocQPOpErr},
+		"wild opcode":   {func(n *network) SendWR { w := n.write(5, 10); w.Opcode = 1 << 31; return w }, abi.WCLocQPOpErr},
+		"too many SGEs": {func(n *network) SendWR { w := n.write(5, 10); w.SGE = make([]mem.SGE, 5); return w }, abi.WCLocQPOpErr},
+		"too much inline": {func(n *network) SendWR {
+			return SendWR{ID: 5, Opcode: abi.WRSend, Flags: abi.SendInline, Inline: make([]byte, 65)}
+		}, abi.WCLocQPOpErr},
+		"inline READ":   {func(n *network) SendWR { w := n.read(5, 10); w.Flags = abi.SendInline; return w }, abi.WCLocQPOpErr},
+		"over 2 GiB":    {func(n *network) SendWR { w := n.write(5, 10); w.SGE[0].Length = MaxMessage + 1; return w }, abi.WCLocLenErr},
+		"atomic length": {func(n *network) SendWR { w := n.read(5, 4); w.Opcode = abi.WRAtomicCmpAndSwp; return w }, abi.WCLocLenErr},
+		"lkey":          {func(n *network) SendWR { w := n.write(5, 10); w.SGE[0].LKey++; return w }, abi.WCLocProtErr},
+		"bounds": {func(n *network) SendWR {
+			w := n.write(5, 10)
+			w.SGE[0].Addr = n.a.va(regionLen) - 5
+			return w
+		}, abi.WCLocProtErr},
+		"bounds in the middle": {func(n *network) SendWR {
+			w := n.write(5, 10_000)
+			w.SGE[0].Addr = n.a.va(regionLen - 5000)
+			return w
+		}, abi.WCLocProtErr},
+		"READ into read-only": {func(n *network) SendWR {
+			w := n.read(5, 10)
+			w.SGE = []mem.SGE{{Addr: 0x900000, Length: 10, LKey: readOnly(n)}}
+			return w
+		}, abi.WCLocProtErr},
+		"atomic into nowhere": {func(n *network) SendWR {
+			w := n.read(5, 8)
+			w.Opcode = abi.WRAtomicFetchAndAdd
+			w.SGE[0].LKey++
+			return w
+		}, abi.WCLocProtErr},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newPair(t, cfg{edit: func(_ int, c *Config) { c.SigAll = false }})
+			first := n.read(3, 5000)
+			first.Flags = abi.SendSignaled
+			n.post(n.a, n.write(1, 3000))
+			n.post(n.a, first)
+			n.post(n.a, c.wr(n))
+			n.post(n.a, n.write(6, 10))
+			n.a.postRecv(7, 0, 10)
+			n.run(0)
+			require.Equal(t, []abi.WCStatus{
+				abi.WCSuccess, abi.WCSuccess, c.status, abi.WCWRFlushErr, abi.WCWRFlushErr,
+			}, statuses(n.a.wcs))
+			for i, id := range []uint64{1, 3, 5, 6, 7} {
+				require.Equal(t, id, n.a.wcs[i].ID)
+				require.Equal(t, i == 0, n.a.wcs[i].Silent)
+			}
+			require.True(t, n.a.wcs[4].Recv)
+			require.Equal(t, abi.QPSErr, n.a.qp.State())
+			require.Equal(t, abi.QPSRTS, n.b.qp.State())
+		})
+	}
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.MaxRdAtomic = 0 }})
+	n.post(n.a, n.read(1, 5))
+	n.run(0)
+	require.Equal(t, []abi.WCStatus{abi.WCLocQPOpErr}, statuses(n.a.wcs))
+}
+
+// The region of a request may go while the request is under way.
+func TestDeregisteredWhileSending(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	n.post(n.a, n.write(1, 200_000))
+	n.pump(n.a)
+	require.NoError(t, n.a.tab.Deregister(n.a.key()))
+	n.run(0)
+	require.Equal(t, []abi.WCStatus{abi.WCLocProtErr}, statuses(n.a.wcs))
+
+	n = newPair(t, cfg{mtu: abi.MTU256})
+	n.post(n.a, n.read(1, 2000))
+	n.pump(n.a)
+	require.NoError(t, n.a.tab.Deregister(n.a.key()))
+	n.run(0)
+	require.Equal(t, []abi.WCStatus{abi.WCLocProtErr}, statuses(n.a.wcs))
+}
+
+// IBA 9.9.2: the NAK's code becomes the status of the request that it names; those
+// before it succeeded.
+func TestRemoteErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		wr     func(n *network) SendWR
+		status abi.WCStatus
+	}{
+		"unknown key": {func(n *network) SendWR { w := n.write(5, 5000); w.RKey++; return w }, abi.WCRemAccessErr},
+		"READ outside": {func(n *network) SendWR {
+			w := n.read(5, 5000)
+			w.RemoteAddr = n.b.va(regionLen) - 4999
+			return w
+		}, abi.WCRemAccessErr},
+		"misaligned atomic": {func(n *network) SendWR {
+			w := n.read(5, 8)
+			w.Opcode, w.RemoteAddr = abi.WRAtomicFetchAndAdd, n.b.va(4)
+			return w
+		}, abi.WCRemInvReqErr},
+		"receive too small": {func(n *network) SendWR { return SendWR{ID: 5, Opcode: abi.WRSend, SGE: n.a.sge(0, 11)} }, abi.WCRemInvReqErr},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newPair(t, cfg{})
+			n.b.postRecv(9, 0, 10)
+			n.post(n.a, n.write(1, 3000))
+			n.post(n.a, n.read(2, 3000))
+			n.post(n.a, c.wr(n))
+			n.post(n.a, n.write(6, 10))
+			n.run(0)
+			require.Equal(t, []abi.WCStatus{abi.WCSuccess, abi.WCSuccess, c.status, abi.WCWRFlushErr}, statuses(n.a.wcs))
+			require.Equal(t, abi.QPSErr, n.a.qp.State())
+			require.Equal(t, abi.QPSErr, n.b.qp.State())
+			require.Len(t, n.b.wcs, 1)
+		})
+	}
+}
+
+// The fatal NAK is lost: the retransmission learns it.
+func TestFatalNAKLost(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.filter = dropOnce(n.b, func(p *wire.Packet) bool { return p.AETH.Syndrome == nakAccess })
+	w := n.write(1, 10)
+	w.RKey++
+	n.post(n.a, w)
+	n.run(0)
+	require.Equal(t, []abi.WCStatus{abi.WCRemAccessErr}, statuses(n.a.wcs))
+}
+
+// A NAK that passes a READ whose answer was lost: the READ can not be completed
+// any more and is flushed, the refused request has the NAK's status.
+func TestFatalNAKBehindLostRead(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		if p.Opcode.IsReadResponse() {
+			return 0, 0
+		}
+		return 1, 0
+	}
+	w := n.write(3, 10)
+	w.RKey++
+	n.post(n.a, n.write(1, 10))
+	n.post(n.a, n.read(2, 10))
+	n.post(n.a, w)
+	n.post(n.a, n.write(4, 10))
+	n.run(0)
+	require.Equal(t, []abi.WCStatus{abi.WCSuccess, abi.WCWRFlushErr, abi.WCRemAccessErr, abi.WCWRFlushErr}, statuses(n.a.wcs))
+}
+
+// Responses that fit nothing are counted and dropped.
+func TestStrayResponses(t *testing.T) {
+	n := newPair(t, cfg{psnA: 100, attr: func(_ int, a *Attr) { a.MaxRdAtomic = 2 }})
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		if p.PSN == 100 && from == n.a {
+			return 1, 0
+		}
+		return 0, 0
+	}
+	n.post(n.a, n.write(1, 10)) // 100
+	n.post(n.a, n.write(2, 10)) // 101
+	n.post(n.a, n.read(3, 10))  // 102
+	n.post(n.a, n.read(4, 10))  // 103
+	n.post(n.a, n.read(5, 10))  // 104: not sent, two READs are outstanding
+	n.pump(n.a)
+	n.now += latency
+	require.True(t, n.deliver())
+	c := n.a.qp.Counters()
+	resp := func(op wire.Opcode, psn wire.PSN, s wire.Syndrome) {
+		p := wire.Packet{AETH: wire.AETH{Syndrome: s}, Payload: make([]byte, 0)}
+		p.BTH = wire.BTH{Opcode: op, PKey: wire.DefaultPKey, PSN: psn}
+		if op.IsReadResponse() {
+			p.Payload = make([]byte, 10)
+		}
+		n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+	}
+	for _, x := range []struct {
+		psn  wire.PSN
+		op   wire.Opcode
+		syn  wire.Syndrome
+		drop *uint64
+	}{
+		{99, wire.RCAck, 31, &c.DropStaleAck},
+		{wire.PSN(100).Add(-1 << 22), wire.RCAck, 31, &c.DropStaleAck},
+		{104, wire.RCAck, 31, &c.DropUnsentAck},
+		{105, wire.RCAck, nakSeq, &c.DropUnsentAck},
+		{104, wire.RCAck, nakAccess, &c.DropUnsentAck},
+		{99, wire.RCAck, nakAccess, &c.DropStaleAck},
+		{99, wire.RCAck, 0x21, &c.DropStaleAck},
+		{1 << 22, wire.RCReadResponseOnly, 31, &c.DropUnsentAck},
+		{101, wire.RCAck, 0x40, &c.DropSyndrome},
+		{101, wire.RCAck, 0x65, &c.DropSyndrome},
+		{101, wire.RCAck, 0x64, &c.DropSyndrome}, // RD only
+		{101, wire.RCReadResponseOnly, 31, &c.DropResponse},
+		{101, wire.RCAtomicAck, 31, &c.DropResponse},
+		{102, wire.RCReadResponseOnly, nakSeq, &c.DropSyndrome},
+	} {
+		before, una := *x.drop, n.a.qp.req.una
+		resp(x.op, x.psn&wire.MaxPSN, x.syn)
+		require.Equal(t, before+1, *x.drop, "%+v", x)
+		if x.syn.NAK() != wire.NAKInvalidRD || !x.syn.IsNAK() {
+			require.Equal(t, una, n.a.qp.req.una)
+		}
+	}
+	n.collect(n.a)
+	require.Equal(t, []abi.WCStatus{0}, statuses(n.a.wcs), "a NAK acknowledges what is before it")
+	n.filter = nil
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2, 3, 4, 5)
+}
+
+// IBA 9.9.2: an answer to the right PSN that is not what was asked for is fatal.
+func TestBadResponses(t *testing.T) {
+	for name, c := range map[string]struct {
+		op  wire.Opcode
+		len int
+	}{
+		"short":             {wire.RCReadResponseFirst, 255},
+		"long":              {wire.RCReadResponseFirst, 257},
+		"ends early":        {wire.RCReadResponseOnly, 256},
+		"atomic for a READ": {wire.RCAtomicAck, 0},
+		"Last where Middle": {wire.RCReadResponseLast, 256},
+		"empty":             {wire.RCReadResponseFirst, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newPair(t, cfg{mtu: abi.MTU256})
+			n.post(n.a, n.read(1, 600))
+			n.pump(n.a)
+			p := wire.Packet{AETH: wire.AETH{Syndrome: 31}, Payload: make([]byte, c.len)}
+			p.BTH = wire.BTH{Opcode: c.op, PKey: wire.DefaultPKey}
+			n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+			n.collect(n.a)
+			require.Equal(t, []abi.WCStatus{abi.WCBadRespErr}, statuses(n.a.wcs))
+		})
+	}
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRAtomicFetchAndAdd, SGE: n.a.sge(0, 8), RKey: n.b.key(), RemoteAddr: n.b.va(0)})
+	n.pump(n.a)
+	p := wire.Packet{AETH: wire.AETH{Syndrome: 31}, Payload: make([]byte, 8)}
+	p.BTH = wire.BTH{Opcode: wire.RCReadResponseOnly, PKey: wire.DefaultPKey}
+	n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+	n.collect(n.a)
+	require.Equal(t, []abi.WCStatus{abi.WCBadRespErr}, statuses(n.a.wcs))
+}
+
+// IBA 9.6.1: what is not for this queue pair's connection is dropped.
+func TestHeaderDrops(t *testing.T) {
+	n := newPair(t, cfg{})
+	c := n.b.qp.Counters()
+	send := func(from string, edit func(*wire.Packet)) {
+		p := n.req(wire.RCWriteOnly, 0, 8, edit)
+		n.b.qp.Receive(n.now, netip.MustParseAddr(from), p)
+	}
+	none := func(*wire.Packet) {}
+	send("10.0.0.3", none)
+	require.EqualValues(t, 1, c.DropPeer)
+	send("10.0.0.1", func(p *wire.Packet) { p.PKey = 0x1234 })
+	require.EqualValues(t, 1, c.DropPKey)
+	send("10.0.0.1", func(p *wire.Packet) { p.Opcode = wire.UCWriteOnly })
+	send("10.0.0.1", func(p *wire.Packet) { p.Opcode = wire.CNP })
+	send("10.0.0.1", func(p *wire.Packet) { p.Opcode = 0xff })
+	require.EqualValues(t, 3, c.DropService)
+	require.Zero(t, c.RcvdPkts)
+	require.Equal(t, make([]byte, 8), n.b.mem[:8])
+	send("::ffff:10.0.0.1", none)
+	require.EqualValues(t, 1, c.RcvdPkts)
+	require.NotEqual(t, make([]byte, 8), n.b.mem[:8])
+}
+
+func TestPostErrors(t *testing.T) {
+	n := newPair(t, cfg{edit: func(_ int, c *Config) { c.SendDepth = 3 }})
+	for i := range 3 {
+		n.post(n.a, n.write(uint64(i), 10))
+	}
+	w := n.write(9, 10)
+	require.ErrorIs(t, n.a.qp.Post(n.now, &w), syscall.ENOMEM)
+	require.Equal(t, 3, n.a.qp.Outstanding())
+	n.run(0)
+	require.NoError(t, n.a.qp.Post(n.now, &w))
+	require.NoError(t, n.a.qp.Modify(n.now, abi.QPSReset, &Attr{}, 0))
+	require.ErrorIs(t, n.a.qp.Post(n.now, &w), syscall.EINVAL)
+}
