@@ -1,0 +1,202 @@
+package uapi_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// callsOn makes every call that takes a handle and returns their errors.
+func callsOn(c *uapi.Context, qp uapi.QP, mr uapi.MR, cq uapi.CQ) map[string]error {
+	ctx := context.Background()
+	errs := make(map[string]error)
+	note := func(name string) func(_ any, err error) {
+		return func(_ any, err error) { errs[name] = err }
+	}
+	wc := make([]uapi.WC, 1)
+	errs["DeregMR"] = c.DeregMR(mr)
+	errs["DestroyQP"] = c.DestroyQP(qp)
+	errs["DestroyCQ"] = c.DestroyCQ(cq)
+	errs["DisconnectQP"] = c.DisconnectQP(qp)
+	errs["ConnectQP"] = c.ConnectQP(qp, uapi.Endpoint{})
+	note("PostWrite")(c.PostWrite(qp, mr, 0, 0, 0, 0))
+	note("PostWriteImm")(c.PostWriteImm(qp, mr, 0, 0, 0, 0, 0))
+	note("PostRead")(c.PostRead(qp, mr, 0, 0, 0, 0))
+	note("PostSend")(c.PostSend(qp, mr, 0))
+	note("PostSendImm")(c.PostSendImm(qp, mr, 0, 0))
+	note("PostRecv")(c.PostRecv(qp, mr, 0, 0))
+	note("PostFetchAdd")(c.PostFetchAdd(qp, mr, 0, 0, 0, 0))
+	note("PostCompareSwap")(c.PostCompareSwap(qp, mr, 0, 0, 0, 0, 0))
+	note("Post")(c.Post(qp, []uapi.WR{{Op: uapi.OpSend}}))
+	note("PollCQ")(c.PollCQ(qp, wc))
+	note("WaitCQ")(c.WaitCQ(ctx, qp, wc))
+	note("Poll")(c.Poll(cq, wc))
+	note("Wait")(c.Wait(ctx, cq, wc))
+	note("LocalEndpoint")(c.LocalEndpoint(qp))
+	note("QueryMR")(c.QueryMR(mr))
+	note("QueryQP")(c.QueryQP(qp))
+	note("QPCounters")(c.QPCounters(qp))
+	return errs
+}
+
+func TestForeignHandles(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	mr, _ := mustMR(t, a, make([]byte, 8), 0)
+	cq, err := a.CreateCQ(1)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, a.DestroyCQ(cq)) })
+	qp := mustQP(t, a, uapi.QPConfig{})
+	for name, err := range callsOn(b, qp, mr, cq) {
+		require.ErrorIs(t, err, syscall.EBADF, name)
+	}
+	require.Len(t, a.OpenHandles(), 3)
+}
+
+func TestForeignHandlesOnTheSameDevice(t *testing.T) {
+	t.Parallel()
+	device := simNetwork() + "&mtu=1024"
+	a := openDevice(t, "sim:10.0.0.1?"+device[len("sim?"):])
+	b := openDevice(t, "sim:10.0.0.1?"+device[len("sim?"):])
+	ia, err := a.QueryDevice()
+	require.NoError(t, err)
+	ib, err := b.QueryDevice()
+	require.NoError(t, err)
+	require.Equal(t, ia.NodeGUID, ib.NodeGUID, "one device")
+	mr, _ := mustMR(t, a, make([]byte, 8), 0)
+	qp := mustQP(t, a, uapi.QPConfig{})
+	for name, err := range callsOn(b, qp, mr, 0) {
+		require.ErrorIs(t, err, syscall.EBADF, name)
+	}
+	// Contexts on one device connect to each other like any others.
+	qb := mustQP(t, b, uapi.QPConfig{SendDepth: 1})
+	connectPair(t, a, qp, b, qb)
+}
+
+func TestStaleHandles(t *testing.T) {
+	t.Parallel()
+	a, _ := uapitest.Pair(t, "")
+	mr, err := a.RegMR(make([]byte, 8), 0)
+	require.NoError(t, err)
+	cq, err := a.CreateCQ(1)
+	require.NoError(t, err)
+	qp, err := a.CreateQP(1, 1)
+	require.NoError(t, err)
+	require.NoError(t, a.DestroyQP(qp))
+	require.NoError(t, a.DestroyCQ(cq))
+	require.NoError(t, a.DeregMR(mr))
+	for name, err := range callsOn(a, qp, mr, cq) {
+		require.ErrorIs(t, err, syscall.EBADF, name)
+	}
+}
+
+func TestClosedContext(t *testing.T) {
+	t.Parallel()
+	a, _ := uapitest.Pair(t, "")
+	mr, err := a.RegMR(make([]byte, 8), 0)
+	require.NoError(t, err)
+	cq, err := a.CreateCQ(1)
+	require.NoError(t, err)
+	qp, err := a.CreateQP(1, 1)
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close(), "idempotent")
+	errs := callsOn(a, qp, mr, cq)
+	_, errs["RegMR"] = a.RegMR(make([]byte, 1), 0)
+	_, errs["CreateQP"] = a.CreateQP(1, 1)
+	_, errs["CreateCQ"] = a.CreateCQ(1)
+	_, errs["QueryDevice"] = a.QueryDevice()
+	_, errs["Counters"] = a.Counters()
+	for name, err := range errs {
+		require.ErrorIs(t, err, syscall.EBADF, name)
+		require.ErrorIs(t, err, net.ErrClosed, name)
+	}
+}
+
+// Of many goroutines that destroy the same object one succeeds.
+func TestDestroyRaces(t *testing.T) {
+	t.Parallel()
+	a, _ := uapitest.Pair(t, "")
+	for range 20 {
+		mr, err := a.RegMR(make([]byte, 8), 0)
+		require.NoError(t, err)
+		qp, err := a.CreateQP(1, 1)
+		require.NoError(t, err)
+		cq, err := a.CreateCQ(1)
+		require.NoError(t, err)
+		for _, destroy := range []func() error{
+			func() error { return a.DeregMR(mr) },
+			func() error { return a.DestroyQP(qp) },
+			func() error { return a.DestroyCQ(cq) },
+		} {
+			errs := make([]error, 4)
+			var wg sync.WaitGroup
+			for i := range errs {
+				wg.Go(func() { errs[i] = destroy() })
+			}
+			wg.Wait()
+			won := 0
+			for _, err := range errs {
+				if err == nil {
+					won++
+				} else {
+					require.ErrorIs(t, err, syscall.EBADF)
+				}
+			}
+			require.Equal(t, 1, won)
+		}
+	}
+}
+
+// Calls that race with Close end in success or EBADF; nothing hangs or panics.
+func TestCloseRacesWithEverything(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		a, b := uapitest.Pair(t, "")
+		x, _ := uapitest.Connect(t, a, b)
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for range 4 {
+			wg.Go(func() {
+				<-start
+				wc := make([]uapi.WC, 4)
+				for {
+					if _, err := x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 100); err != nil && !errors.Is(err, syscall.ENOMEM) {
+						if !errors.Is(err, syscall.EBADF) {
+							t.Error(err)
+						}
+						return
+					}
+					if _, err := x.PollCQ(x.QP, wc); err != nil && !errors.Is(err, syscall.EBADF) {
+						t.Error(err)
+					}
+					if mr, err := a.RegMR(make([]byte, 10), 0); err == nil {
+						a.DeregMR(mr)
+					}
+					if qp, err := a.CreateQP(1, 1); err == nil {
+						a.DestroyQP(qp)
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			<-start
+			for range 50 {
+				x.Counters()
+			}
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		close(start)
+		wg.Wait()
+	}
+}
