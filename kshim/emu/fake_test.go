@@ -166,7 +166,7 @@ func (d *fakeDevice) CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error) {
 	if len(u.Out) < abi.RXECreateCQRespSize {
 		return nil, syscall.EINVAL
 	}
-	q := &fakeCQ{d: d, ev: ev, ring: make([]byte, 384+128*(cqe+1)), cqe: cqe}
+	q := &fakeCQ{d: d, ev: ev, ring: make([]byte, 384+min(128*(cqe+1), 4096)), cqe: cqe}
 	if err := d.born(q, "cq"); err != nil {
 		return nil, err
 	}
