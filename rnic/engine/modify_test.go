@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/mem"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// bring takes a fresh queue pair to a state.
+func bring(t *testing.T, to abi.QPState) (*QP, *receives) {
+	r := &receives{}
+	q := New(Config{QPN: 1, PD: testPD, Regions: mem.NewTable(1), Receives: r, SendDepth: 4, MaxSendSGE: 1, MaxRecvSGE: 1})
+	a := goodAttr()
+	for _, s := range []struct {
+		s abi.QPState
+		m abi.QPAttrMask
+	}{{abi.QPSInit, maskInit}, {abi.QPSRTR, maskRTR}, {abi.QPSRTS, maskRTS}} {
+		if to == abi.QPSReset || to == abi.QPSErr {
+			break
+		}
+		require.NoError(t, q.Modify(1, s.s, &a, s.m))
+		if s.s == to {
+			break
+		}
+	}
+	if to == abi.QPSErr {
+		require.NoError(t, q.Modify(1, to, &Attr{}, abi.QPMaskState))
+	}
+	require.Equal(t, to, q.State())
+	return q, r
+}
+
+func goodAttr() Attr {
+	return Attr{
+		Access: allAccess, Peer: netip.MustParseAddrPort("10.0.0.2:4791"), DestQPN: 2, PathMTU: abi.MTU1024,
+		RQPSN: 5, SQPSN: 6, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7, RNRRetry: 7,
+	}
+}
+
+// IBA 10.3.1: the transitions.
+func TestTransitions(t *testing.T) {
+	states := []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSErr}
+	allowed := map[[2]abi.QPState]bool{
+		{abi.QPSReset, abi.QPSInit}: true, {abi.QPSInit, abi.QPSInit}: true, {abi.QPSInit, abi.QPSRTR}: true,
+		{abi.QPSRTR, abi.QPSRTS}: true, {abi.QPSRTS, abi.QPSRTS}: true,
+	}
+	for _, from := range states {
+		for _, to := range append(states, abi.QPSSQD, abi.QPSSQE, 99) {
+			q, _ := bring(t, from)
+			a := goodAttr()
+			err := q.Modify(1, to, &a, maskInit|maskRTR|maskRTS)
+			if allowed[[2]abi.QPState{from, to}] || to == abi.QPSReset || to == abi.QPSErr {
+				require.NoError(t, err, "%v to %v", from, to)
+				require.Equal(t, to, q.State())
+			} else {
+				require.ErrorIs(t, err, syscall.EINVAL, "%v to %v", from, to)
+				require.Equal(t, from, q.State())
+			}
+		}
+	}
+}
+
+func TestAttributeRanges(t *testing.T) {
+	for name, edit := range map[string]func(*Attr){
+		"MTU 0":          func(a *Attr) { a.PathMTU = 0 },
+		"MTU 6":          func(a *Attr) { a.PathMTU = 6 },
+		"no peer":        func(a *Attr) { a.Peer = netip.AddrPort{} },
+		"QPN":            func(a *Attr) { a.DestQPN = 1 << 24 },
+		"rd_atomic":      func(a *Attr) { a.MaxRdAtomic = 129 },
+		"dest_rd_atomic": func(a *Attr) { a.MaxDestRdAtomic = 129 },
+		"rnr timer":      func(a *Attr) { a.MinRNRTimer = 32 },
+		"timeout":        func(a *Attr) { a.Timeout = 32 },
+		"retry_cnt":      func(a *Attr) { a.RetryCnt = 8 },
+		"rnr_retry":      func(a *Attr) { a.RNRRetry = 8 },
+	} {
+		q, _ := bring(t, abi.QPSInit)
+		a := goodAttr()
+		edit(&a)
+		before := q.Attr()
+		require.ErrorIs(t, q.Modify(1, abi.QPSRTR, &a, maskRTR|maskRTS), syscall.EINVAL, name)
+		require.Equal(t, abi.QPSInit, q.State())
+		require.Equal(t, before, q.Attr(), "nothing changes")
+	}
+}
+
+// Attributes that the mask does not name stay; PSNs show where the queue pair is.
+func TestAttrFollowsMask(t *testing.T) {
+	n := newPair(t, cfg{psnA: 0xffffff, psnB: 7})
+	a := goodAttr()
+	a.MinRNRTimer, a.Access = 3, abi.AccessRemoteRead
+	require.NoError(t, n.a.qp.Modify(n.now, abi.QPSRTS, &a, abi.QPMaskMinRNRTimer))
+	got := n.a.qp.Attr()
+	require.Equal(t, allAccess, got.Access)
+	require.EqualValues(t, 3, got.MinRNRTimer)
+	require.EqualValues(t, 0xffffff, got.SQPSN)
+	n.post(n.a, n.write(1, 10))
+	n.run(0)
+	require.EqualValues(t, 0, n.a.qp.Attr().SQPSN)
+	require.EqualValues(t, 0, n.b.qp.Attr().RQPSN)
+}
+
+// IBA 10.3.1.7: a move to ERR flushes everything in order, what is posted then
+// too; a message that is half there flushes its receive.
+func TestModifyToErrorFlushes(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256, edit: func(_ int, c *Config) { c.SigAll = false }})
+	for i := range 3 {
+		n.b.postRecv(uint64(10+i), 1000*i, 1000)
+	}
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCSendFirst, 0, 256)) // takes receive 10
+	for i := range 5 {
+		n.post(n.b, SendWR{ID: uint64(i), Opcode: abi.WRRDMAWrite, SGE: n.b.sge(0, 1000), RKey: n.a.key(), RemoteAddr: n.a.va(0)})
+	}
+	n.pump(n.b)
+	require.NoError(t, n.b.qp.Modify(n.now, abi.QPSErr, &Attr{}, abi.QPMaskState))
+	_, ok := n.b.qp.NextTimeout()
+	require.False(t, ok)
+	n.b.sent = nil
+	n.pump(n.b)
+	require.Empty(t, n.b.sent, "silent")
+	n.collect(n.b)
+	ids := func() (ids []uint64) {
+		for _, c := range n.b.wcs {
+			require.Equal(t, abi.WCWRFlushErr, c.Status)
+			require.False(t, c.Silent)
+			ids = append(ids, c.ID)
+		}
+		return
+	}
+	require.Equal(t, []uint64{10, 0, 1, 2, 3, 4, 11, 12}, ids())
+	n.post(n.b, SendWR{ID: 20, Opcode: abi.WRSend})
+	n.b.postRecv(21, 0, 10)
+	n.collect(n.b)
+	require.Equal(t, []uint64{10, 0, 1, 2, 3, 4, 11, 12, 20, 21}, ids())
+	require.EqualValues(t, 9, n.b.qp.Counters().Flushed)
+}
+
+// A queue pair is as new after RESET.
+func TestReset(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.post(n.a, n.write(1, 100_000))
+	n.post(n.a, n.read(2, 1000))
+	n.pump(n.a)
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCWriteFirst, 0, 1024, dmalen(2000)))
+	for _, h := range []*host{n.a, n.b} {
+		require.NoError(t, h.qp.Modify(n.now, abi.QPSReset, &Attr{}, abi.QPMaskState))
+		require.Equal(t, Attr{}, h.qp.Attr())
+		require.Zero(t, h.qp.Outstanding())
+	}
+	n.fly = nil
+	n.run(0)
+	require.Empty(t, n.a.wcs)
+	c := cfg{mtu: abi.MTU512, psnA: 44, psnB: 55}
+	n.connect(n.a, n.b, 0, c, c.psnA, c.psnB)
+	n.connect(n.b, n.a, 1, c, c.psnB, c.psnA)
+	for i, op := range []abi.WROpcode{abi.WRSend, abi.WRRDMARead, abi.WRRDMAWriteWithImm} {
+		transfer(t, n, op, uint64(i), 5000)
+	}
+}
+
+// States that take no packets.
+func TestPacketsInOtherStates(t *testing.T) {
+	for _, s := range []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSErr} {
+		q, _ := bring(t, s)
+		for op := range 256 {
+			p := wire.Packet{}
+			p.BTH = wire.BTH{Opcode: wire.Opcode(op), PKey: wire.DefaultPKey, PSN: 5}
+			q.Receive(1, netip.MustParseAddr("10.0.0.2"), &p)
+		}
+		b := NewBatch(4)
+		require.False(t, q.Transmit(1, b))
+		require.Empty(t, b.Packets)
+		require.Equal(t, s, q.State())
+	}
+	q, _ := bring(t, abi.QPSRTR)
+	p := wire.Packet{}
+	p.BTH = wire.BTH{Opcode: wire.RCAck, PKey: wire.DefaultPKey, PSN: 6}
+	q.Receive(1, netip.MustParseAddr("10.0.0.2"), &p)
+	require.EqualValues(t, 1, q.Counters().DropState)
+	wr := SendWR{Opcode: abi.WRSend}
+	require.ErrorIs(t, q.Post(1, &wr), syscall.EINVAL)
+	// The responder works already.
+	p.Opcode, p.PSN, p.AckReq = wire.RCWriteOnly, 5, true
+	q.Receive(1, netip.MustParseAddr("10.0.0.2"), &p)
+	b := NewBatch(4)
+	q.Transmit(1, b)
+	require.Len(t, b.Packets, 1)
+}
+
+// A failed request, then everything else, in order, also across small buffers.
+func TestFlushOrderAfterFailure(t *testing.T) {
+	n := newPair(t, cfg{})
+	bad := n.write(3, 10)
+	bad.Err = errors.New("bad")
+	n.post(n.a, n.write(1, 10))
+	n.post(n.a, bad)
+	for i := range 40 {
+		n.post(n.a, n.write(uint64(4+i), 10))
+	}
+	n.run(0)
+	require.Len(t, n.a.wcs, 42)
+	for i, c := range n.a.wcs {
+		switch i {
+		case 0:
+			require.Equal(t, abi.WCSuccess, c.Status)
+		case 1:
+			require.Equal(t, abi.WCLocQPOpErr, c.Status)
+		default:
+			require.Equal(t, abi.WCWRFlushErr, c.Status)
+			require.EqualValues(t, i+2, c.ID)
+		}
+	}
+}
+
+func TestCounters(t *testing.T) {
+	c := &Counters{}
+	fields := int(unsafe.Sizeof(*c) / 8)
+	seen := map[*uint64]bool{}
+	names := map[string]bool{}
+	for i, e := range counterTable {
+		seen[e.field(c)] = true
+		require.False(t, names[e.name], e.name)
+		names[e.name] = true
+		*e.field(c) = uint64(i) + 1
+	}
+	require.Len(t, seen, fields, "every field has a name")
+	var sum Counters
+	sum.Add(c)
+	sum.Add(c)
+	for i, x := range sum.List([]link.Counter{{Name: "first"}})[1:] {
+		require.Equal(t, counterTable[i].name, x.Name)
+		require.Equal(t, 2**counterTable[i].field(c), x.Value)
+	}
+}
