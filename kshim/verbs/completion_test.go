@@ -258,8 +258,16 @@ func TestResetForgets(t *testing.T) {
 	require.Zero(t, b.rcq.soft.Load())
 
 	b.modify(abi.QPSInit, abi.QPSRTR, abi.QPSRTS)
+	saw := 0
+	b.do(func() {
+		b.bell = func(qp *fakeQP) {
+			saw, _ = qp.sqc.Ready()
+			qp.succeed()
+		}
+	})
 	n, err := b.qp.Post(sends(sig, 11, 12, 13, 14, 15, 16, 17, 18))
 	require.NoError(t, err)
+	require.Equal(t, 8, saw, "the client starts where the kernel does")
 	require.Equal(t, 8, n, "all slots are free again")
 	n, err = b.qp.PostRecv(recvs(21, 22, 23, 24, 25, 26, 27, 28))
 	require.NoError(t, err)

@@ -173,13 +173,9 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 		n++
 	}
 	cq.q.release()
-	if cq.soft.Load() > 0 {
-		if n < len(wc) && failed == nil {
-			n += cq.flush(wc[n:])
-		}
-		if n > 0 && cq.soft.Load() > 0 {
-			cq.wake() // what is left may have become deliverable, and no event will tell another waiter
-		}
+	// They become deliverable with a completion of the kernel's, whose event wakes those who wait for them.
+	if cq.soft.Load() > 0 && n < len(wc) && failed == nil {
+		n += cq.flush(wc[n:])
 	}
 	if n > 0 || len(wc) == 0 {
 		return n, failed, nil
