@@ -1,0 +1,5 @@
+//go:build !plant
+
+package soak
+
+const planting = false

@@ -1,0 +1,25 @@
+//go:build plant
+
+package soak
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+const planting = true
+
+var flagPlant = flag.String("plant", "", "the mistake that the engines make")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !engine.Plant(*flagPlant) {
+		fmt.Fprintf(os.Stderr, "unknown mistake %q, there are %q\n", *flagPlant, engine.Plants())
+		os.Exit(2)
+	}
+	os.Exit(m.Run())
+}
