@@ -1,6 +1,3 @@
-// Package wiretest takes RoCEv2 packets out of recorded frames, for tests of what
-// goes over the wire. It reads classic pcap files of Ethernet frames, as tcpdump
-// writes them, and nothing else.
 package wiretest
 
 import (

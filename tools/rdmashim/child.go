@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// listeningPrefix begins the line by which a server tells where it listens.
+const listeningPrefix = "listening "
+
+// child is the demo's server process.
+type child struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser // held open: the server ends when it closes
+	addr  string
+	ended chan struct{} // closed when the process has ended
+	err   error         // how it ended; read after ended
+}
+
+// startServer starts this program again as a server on a free loopback port
+// and waits until it listens. The server ends when this process does, however
+// that happens: the pipe to its standard input closes.
+func startServer(ctx context.Context, stderr io.Writer, device string) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's file: %w", err)
+	}
+	c := &child{ended: make(chan struct{})}
+	args := []string{"server", "--once", "--with-stdin", "--listen", "127.0.0.1:0"}
+	if device != "" {
+		args = append(args, "--device", device)
+	}
+	c.cmd = exec.Command(self, args...)
+	c.cmd.Stderr = stderr
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the server process: %w", err)
+	}
+	line := make(chan string, 1)
+	go func() {
+		defer close(c.ended)
+		r := bufio.NewReader(stdout)
+		text, _ := r.ReadString('\n')
+		line <- text
+		_, _ = io.Copy(io.Discard, r)
+		c.err = c.cmd.Wait()
+	}()
+	select {
+	case text := <-line:
+		addr, ok := strings.CutPrefix(strings.TrimSpace(text), listeningPrefix)
+		if !ok {
+			c.stop()
+			return nil, errors.New("the server process ended before it listened (its reason is above)")
+		}
+		c.addr = addr
+		return c, nil
+	case <-ctx.Done():
+		c.stop()
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// finish waits for a server that has been told to end. One that does not
+// within the limit is killed.
+func (c *child) finish() error {
+	_ = c.stdin.Close()
+	t := time.NewTimer(peerSilence)
+	defer t.Stop()
+	select {
+	case <-c.ended:
+	case <-t.C:
+		c.stop()
+		return fmt.Errorf("the server process %d did not end within %v and was killed", c.pid(), peerSilence)
+	}
+	if c.err != nil {
+		return fmt.Errorf("the server process %d failed: %w", c.pid(), c.err)
+	}
+	return nil
+}
+
+// stop kills the server and waits until it has gone.
+func (c *child) stop() {
+	_ = c.stdin.Close()
+	_ = c.cmd.Process.Kill()
+	<-c.ended
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+type clientOptions struct {
+	deviceFlags
+	asJSON bool
+}
+
+func newClient() *cobra.Command {
+	var o clientOptions
+	cmd := &cobra.Command{
+		Use:   "client HOST[:PORT] [FILE]",
+		Short: "Write a file into a server's memory by RDMA and read it back",
+		Long: `Write FILE (default: this program's own) into the memory of 'rdmashim server' on
+HOST by RDMA WRITE, send a message with an immediate, do an atomic, read
+everything back by RDMA READ and compare.
+
+Without --device the soft device on the route's source address is used.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("client needs the server's HOST; start one with 'rdmashim server'")
+			}
+			return maxArgs(2)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := ""
+			if len(args) == 2 {
+				path = args[1]
+			}
+			r, err := runClient(cmd.Context(), withDefaultPort(args[0]), path, o, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return r.print(cmd.OutOrStdout(), o.asJSON)
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().BoolVarP(&o.asJSON, "json", "j", false, "print JSON")
+	return cmd
+}
+
+// withDefaultPort completes HOST to HOST:PORT; IPv6 addresses may come bare.
+func withDefaultPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+}
+
+// runClient does the job against the server at addr.
+func runClient(ctx context.Context, addr, path string, o clientOptions, stderr io.Writer) (*report, error) {
+	o.chooseSeed()
+	file, bytes, err := openSource(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	dialer := net.Dialer{Timeout: peerSilence}
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("reach the server: %w (is 'rdmashim server' running there?)", err)
+	}
+	defer conn.Close()
+	s := &clientSession{file: file, bytes: bytes, stderr: stderr}
+	s.ctl = newControl(conn)
+	s.report.Seed = o.seed
+	if s.rdma, err = o.openFor(conn, stderr); err != nil {
+		return nil, err
+	}
+	defer s.rdma.Close()
+	if err := errors.Join(s.run(ctx), s.close()); err != nil {
+		return nil, err
+	}
+	return &s.report, s.report.check()
+}
+
+func (o *clientOptions) openFor(conn net.Conn, stderr io.Writer) (*uapi.Context, error) {
+	if o.device != "" {
+		return open(o.name(""), stderr)
+	}
+	return openRoute(conn, o.options(), stderr)
+}
+
+// openSource opens the file to send; an empty path is this program's own.
+func openSource(path string) (*os.File, int64, error) {
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, 0, fmt.Errorf("find this program's file: %w", err)
+		}
+		path = self
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		f.Close()
+		return nil, 0, fmt.Errorf("%s is not a regular file, so its size is not known beforehand", path)
+	}
+	return f, info.Size(), nil
+}

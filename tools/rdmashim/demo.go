@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+func newDemo() *cobra.Command {
+	var o clientOptions
+	cmd := &cobra.Command{
+		Use:   "demo [FILE]",
+		Short: "Move a file between two processes by RDMA and prove it",
+		Long: `Start a server process and be its client, each with its own device; write FILE
+(default: this program's own) into the server's memory by RDMA WRITE, send a
+message with an immediate, do an atomic, read everything back by RDMA READ, and
+compare the SHA-256 of source, server's memory and read-back.
+
+When either process is killed the other ends within 5 s and says what was lost.`,
+		Example: "  rdmashim demo\n  rdmashim demo --loss 5% --reorder 10% --seed 7 FILE",
+		Args:    maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := ""
+			if len(args) == 1 {
+				path = args[0]
+			}
+			r, err := demo(cmd.Context(), path, o, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return r.print(cmd.OutOrStdout(), o.asJSON)
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().BoolVarP(&o.asJSON, "json", "j", false, "print JSON")
+	return cmd
+}
+
+// demo runs the server as another process and the client in this one.
+func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (*report, error) {
+	o.chooseSeed()
+	base := o.device
+	if base == "" {
+		base = os.Getenv("RDMASHIM_DEVICE")
+	}
+	if base == "" {
+		base = uapi.DefaultDevice
+	}
+	server, client, err := demoDevices(base)
+	if err != nil {
+		return nil, err
+	}
+	// A file that cannot be read is told before a process is started.
+	file, _, err := openSource(path)
+	if err != nil {
+		return nil, err
+	}
+	path = file.Name()
+	file.Close()
+	c, err := startServer(ctx, stderr, withOptions(server, o.options()))
+	if err != nil {
+		return nil, err
+	}
+	defer c.stop()
+	o.device = client
+	r, err := runClient(ctx, c.addr, path, o, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return r, c.finish()
+}
+
+// demoDevices names the devices of the two processes. Two processes cannot
+// share a soft device's address and port: with a named address the client
+// takes a free port there.
+func demoDevices(base string) (server, client string, err error) {
+	name, options, _ := strings.Cut(base, "?")
+	switch {
+	case name == "sim":
+		return "", "", usagef("sim devices live in one process and the demo needs two: use --device soft")
+	case !strings.HasPrefix(name, "soft:"):
+		return base, base, nil
+	}
+	keep := []string{"port=0"}
+	for o := range strings.SplitSeq(options, "&") {
+		if o != "" && !strings.HasPrefix(o, "port=") {
+			keep = append(keep, o)
+		}
+	}
+	return base, fmt.Sprintf("%s?%s", name, strings.Join(keep, "&")), nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// requireProof checks a report against the file itself.
+func requireProof(t *testing.T, r report, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	sum := sha256.Sum256(data)
+	digest := hex.EncodeToString(sum[:])
+	require.Equal(t, digest, r.SHA256Source)
+	require.Equal(t, digest, r.SHA256Server)
+	require.Equal(t, digest, r.SHA256Readback)
+	require.EqualValues(t, len(data), r.Bytes)
+	require.NotZero(t, r.ServerPID)
+	require.NotZero(t, r.ClientPID)
+	require.NotEqual(t, r.ServerPID, r.ClientPID)
+	require.NotEqual(t, r.ServerDevice.Address, r.ClientDevice.Address)
+	// The bytes went over the wire, both ways, in packets of the path MTU.
+	packets := uint64(len(data)) / uint64(max(r.ClientDevice.MTU, 1))
+	require.Greater(t, r.Client["sent_pkts"], packets)
+	require.Greater(t, r.Server["sent_pkts"], packets)
+	require.GreaterOrEqual(t, r.Client["sent_bytes"], uint64(len(data)))
+	if len(data) > 0 {
+		require.Positive(t, r.Goodput)
+	}
+}
+
+func TestDemoSizes(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 4096, chunk, chunk + 1, 3*chunk + 4097, (depth+2)*chunk - 1} {
+		path := writeFile(t, n)
+		t.Run(size(int64(n)), func(t *testing.T) {
+			t.Parallel()
+			requireProof(t, runDemo(t, path), path)
+		})
+	}
+}
+
+func TestDemoMTU(t *testing.T) {
+	path := writeFile(t, 300_000)
+	for _, mtu := range []string{"256", "1024"} {
+		r := runDemo(t, "--mtu", mtu, path)
+		requireProof(t, r, path)
+		require.Greater(t, r.Client["sent_pkts"], uint64(300_000/1024))
+	}
+}
+
+// TestDemoDefaultFile: without FILE the program moves itself.
+func TestDemoDefaultFile(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	requireProof(t, runDemo(t), self)
+}
+
+func TestDemoText(t *testing.T) {
+	o := runTool(t, "demo", writeFile(t, 5000))
+	require.Zero(t, o.code, o.stderr)
+	for _, want := range []string{"server", "client", "WRITE", "READ", "ATOMIC", "SHA-256", "/s", "sent_pkts", "all equal"} {
+		require.Contains(t, o.stdout, want)
+	}
+	require.NotContains(t, o.stdout+o.stderr, "\r", "no progress in a pipe")
+}
+
+// TestDemoNamedAddress: two processes cannot share an address and port, so
+// that the client moves to a free port.
+func TestDemoNamedAddress(t *testing.T) {
+	path := writeFile(t, 10_000)
+	r := runDemo(t, "--device", "soft:127.0.3.1", path)
+	requireProof(t, r, path)
+	require.True(t, strings.HasPrefix(r.ServerDevice.Address, "127.0.3.1:"), r.ServerDevice.Address)
+	require.True(t, strings.HasPrefix(r.ClientDevice.Address, "127.0.3.1:"), r.ClientDevice.Address)
+}
+
+func TestDemoIPv6(t *testing.T) {
+	if o := runTool(t, "devices", "--device", "soft:[::1]?port=0"); o.code != 0 {
+		t.Skipf("no IPv6 loopback here (%s); enable IPv6 to run this", strings.TrimSpace(o.stderr))
+	}
+	path := writeFile(t, 100_000)
+	requireProof(t, runDemo(t, "--device", "soft:[::1]", path), path)
+}
+
+// TestEightDemosAtOnce: their devices do not get into each other's way.
+func TestEightDemosAtOnce(t *testing.T) {
+	path := writeFile(t, 2*chunk+17)
+	reports := make([]report, 8)
+	var wg sync.WaitGroup
+	for i := range reports {
+		wg.Go(func() { reports[i] = runDemo(t, path) })
+	}
+	wg.Wait()
+	addresses := map[string]bool{}
+	for _, r := range reports {
+		requireProof(t, r, path)
+		addresses[r.ClientDevice.Address] = true
+	}
+	require.Len(t, addresses, len(reports))
+}
+
+// TestDemoUnderFaults moves 100 MiB over a bad wire; the counters show that the
+// wire was as bad as asked for, and that each kind of recovery happened.
+func TestDemoUnderFaults(t *testing.T) {
+	n := 100 << 20
+	if testing.Short() {
+		n = 8 << 20
+	}
+	path := writeFile(t, n)
+	r := runDemo(t, "--loss", "5%", "--reorder", "10%", "--dup", "1%", "--corrupt", "0.1%", "--seed", "7", path)
+	requireProof(t, r, path)
+	for who, c := range map[string]map[string]uint64{"client": r.Client, "server": r.Server} {
+		for name, share := range map[string]float64{"fault_loss": 0.05, "fault_reorder": 0.1, "fault_dup": 0.01, "fault_corrupt": 0.001} {
+			want := share * float64(c["sent_pkts"])
+			require.InDelta(t, want, float64(c[name]), want/2, "%s of the %s: %d of %d packets", name, who, c[name], c["sent_pkts"])
+		}
+		require.Positive(t, c["drop_icrc"], who)
+	}
+	sum := func(name string) uint64 { return r.Client[name] + r.Server[name] }
+	require.Positive(t, sum("retransmitted_pkts"))
+	require.Positive(t, sum("out_of_seq_request"), "sequence NAKs sent")
+	require.Positive(t, sum("rcvd_seq_err"), "sequence NAKs received")
+	require.Positive(t, sum("duplicate_request"))
+	t.Logf("%d MiB: write %.1f s, read %.1f s, %d retransmissions", n>>20, r.WriteSeconds, r.ReadSeconds, sum("retransmitted_pkts"))
+}
+
+// TestDemoSeedIsSaid: faults without a seed get one that can be given again.
+func TestDemoSeedIsSaid(t *testing.T) {
+	r := runDemo(t, "--loss", "1%", "--delay", "1ms", writeFile(t, 1000))
+	require.NotZero(t, r.Seed)
+	require.Positive(t, r.Client["fault_delay"])
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// deviceLine is a device as 'devices --json' prints it; the keys are stable.
+type deviceLine struct {
+	Device  string    `json:"device"`
+	Kind    string    `json:"kind"`
+	Address string    `json:"address,omitempty"`
+	NetDev  string    `json:"netdev,omitempty"`
+	State   string    `json:"state"`
+	MTU     int       `json:"mtu"`
+	GIDs    []gidLine `json:"gids"`
+}
+
+type gidLine struct {
+	Index  int    `json:"index"`
+	GID    string `json:"gid"`
+	Type   string `json:"type"`
+	NetDev string `json:"netdev,omitempty"`
+}
+
+func newDevices() *cobra.Command {
+	var asJSON bool
+	var d deviceFlags
+	cmd := &cobra.Command{
+		Use:   "devices",
+		Short: "List the devices that programs can open here",
+		Long: `List the devices that programs can open here, with address, GIDs, MTU and port
+state. Soft devices are made when they are opened: the list names one for each
+address of this machine. With --device only that one is opened and shown.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := listDevices(d.device, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetIndent("", "  ")
+				return e.Encode(list)
+			}
+			return printDevices(cmd.OutOrStdout(), list)
+		},
+	}
+	d.addDevice(cmd)
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	return cmd
+}
+
+func listDevices(name string, stderr io.Writer) ([]deviceLine, error) {
+	infos, err := []uapi.DeviceInfo(nil), error(nil)
+	if name == "" {
+		infos, err = uapi.Devices()
+	} else {
+		var c *uapi.Context
+		if c, err = open(name, stderr); err == nil {
+			defer c.Close()
+			infos = make([]uapi.DeviceInfo, 1)
+			infos[0], err = c.QueryDevice()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]deviceLine, 0, len(infos))
+	for _, i := range infos {
+		l := deviceLine{Device: i.Device, Kind: i.Kind, NetDev: i.NetDev, State: i.PortState, MTU: i.MTU, GIDs: []gidLine{}}
+		if i.Address.IsValid() {
+			l.Address = i.Address.String()
+		}
+		for _, g := range i.GIDs {
+			l.GIDs = append(l.GIDs, gidLine{g.Index, g.Addr.String(), g.Type, g.NetDev})
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+func printDevices(w io.Writer, list []deviceLine) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "DEVICE\tKIND\tADDRESS\tNETDEV\tSTATE\tMTU\tGID")
+	for _, d := range list {
+		gid := "-"
+		if len(d.GIDs) > 0 {
+			gid = fmt.Sprintf("%d: %s (%s)", d.GIDs[0].Index, d.GIDs[0].GID, d.GIDs[0].Type)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", d.Device, d.Kind, dash(d.Address), dash(d.NetDev), d.State, d.MTU, gid)
+		for _, g := range d.GIDs[min(1, len(d.GIDs)):] {
+			fmt.Fprintf(t, "\t\t\t\t\t\t%d: %s (%s)\n", g.Index, g.GID, g.Type)
+		}
+	}
+	return t.Flush()
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

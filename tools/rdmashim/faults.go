@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// deviceFlags are the flags that choose a device and what it does to what it
+// sends. Faults become options of the device name, so that the tool needs no
+// other door to them than every program has.
+type deviceFlags struct {
+	device                      string
+	loss, reorder, dup, corrupt share
+	delay                       time.Duration
+	seed                        uint64
+	mtu                         pathMTU
+}
+
+// share is a flag's part of a whole: "5%" or "0.05".
+type share string
+
+func (s *share) String() string { return string(*s) }
+func (*share) Type() string     { return "share" }
+
+func (s *share) Set(text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return errors.New("want a share of all packets from 0 to 1, like 5% or 0.05")
+	}
+	*s = share(text)
+	return nil
+}
+
+// pathMTU is a flag's path MTU in bytes.
+type pathMTU int
+
+func (m *pathMTU) String() string { return strconv.Itoa(int(*m)) }
+func (*pathMTU) Type() string     { return "bytes" }
+
+func (m *pathMTU) Set(text string) error {
+	switch text {
+	case "256", "512", "1024", "2048", "4096":
+		n, _ := strconv.Atoi(text)
+		*m = pathMTU(n)
+		return nil
+	}
+	return errors.New("want 256, 512, 1024, 2048 or 4096")
+}
+
+func (f *deviceFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.addDevice(cmd)
+	flags.Var(&f.loss, "loss", "lose this share of the packets each side sends, like 5% (soft devices)")
+	flags.Var(&f.reorder, "reorder", "send this share of the packets late, like 10%")
+	flags.Var(&f.dup, "dup", "send this share of the packets twice, like 1%")
+	flags.Var(&f.corrupt, "corrupt", "invert one bit in this share of the packets, like 0.1%")
+	flags.DurationVar(&f.delay, "delay", 0, "send every packet this much later, like 2ms")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of the faults; the same seed hits the same packets (default: chosen and printed)")
+	flags.Var(&f.mtu, "mtu", "path MTU: 256, 512, 1024, 2048 or 4096 (default: the largest that fits)")
+}
+
+func (f *deviceFlags) addDevice(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.device, "device", "d", "", "device: soft, soft:ADDRESS or a kernel device's name (default: $RDMASHIM_DEVICE, else soft)")
+}
+
+// anyFault says whether a fault was asked for.
+func (f *deviceFlags) anyFault() bool {
+	return f.loss != "" || f.reorder != "" || f.dup != "" || f.corrupt != "" || f.delay != 0
+}
+
+// chooseSeed picks a seed when faults are wanted and none was given, so that
+// the run can be repeated.
+func (f *deviceFlags) chooseSeed() {
+	if f.anyFault() && f.seed == 0 {
+		f.seed = uint64(rand.Uint32()) + 1
+	}
+}
+
+// options renders the faults as device options: "loss=5%&seed=7".
+func (f *deviceFlags) options() string {
+	var o []string
+	add := func(key, value string) {
+		if value != "" {
+			o = append(o, key+"="+value)
+		}
+	}
+	add("loss", string(f.loss))
+	add("reorder", string(f.reorder))
+	add("dup", string(f.dup))
+	add("corrupt", string(f.corrupt))
+	if f.delay != 0 {
+		add("delay", f.delay.String())
+	}
+	if f.seed != 0 {
+		add("seed", strconv.FormatUint(f.seed, 10))
+	}
+	if f.mtu != 0 {
+		add("mtu", f.mtu.String())
+	}
+	return strings.Join(o, "&")
+}
+
+// name is the device name with its options; base is used when no device was
+// asked for.
+func (f *deviceFlags) name(base string) string {
+	name := f.device
+	if name == "" {
+		name = base
+	}
+	return withOptions(name, f.options())
+}
+
+// withOptions appends options to a device name that may have some.
+func withOptions(name, options string) string {
+	switch {
+	case options == "":
+		return name
+	case strings.Contains(name, "?"):
+		return name + "&" + options
+	default:
+		return name + "?" + options
+	}
+}
+
+// softAt names the soft device on an address.
+func softAt(a netip.Addr) string {
+	a = a.Unmap()
+	if a.Is6() {
+		return fmt.Sprintf("soft:[%s]", a)
+	}
+	return "soft:" + a.String()
+}

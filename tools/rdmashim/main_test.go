@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// asTool makes the test binary behave as the tool, so that tests run what
+// users run, as processes of their own, without building anything.
+const asTool = "RDMASHIM_TEST_AS_TOOL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asTool) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// tool prepares a run of the tool as its own process.
+func tool(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(os.Environ(), asTool+"=1", "RDMASHIM_DEVICE=")
+	return cmd
+}
+
+// outcome is what a run of the tool left.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// runTool runs the tool to its end.
+func runTool(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return finish(t, tool(t, args...))
+}
+
+func finish(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatalf("run %v: %v", cmd.Args, err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// runDemo runs the demo with --json and decodes its report.
+func runDemo(t *testing.T, args ...string) report {
+	t.Helper()
+	return decodeReport(t, runTool(t, append([]string{"demo", "--json"}, args...)...))
+}
+
+func decodeReport(t *testing.T, o outcome) (r report) {
+	t.Helper()
+	require.Zero(t, o.code, "stderr: %s", o.stderr)
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), "stdout: %s", o.stdout)
+	return r
+}
+
+// writeFile makes a file of n bytes that do not repeat.
+func writeFile(t *testing.T, n int) string {
+	t.Helper()
+	data := make([]byte, n)
+	x := uint64(n) + 0x9e3779b97f4a7c15
+	for i := range data {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		data[i] = byte(x)
+	}
+	path := filepath.Join(t.TempDir(), "source")
+	require.NoError(t, os.WriteFile(path, data, 0o644))
+	return path
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		args   string
+		code   int
+		stdout string // what stdout must contain
+		stderr string // what stderr must contain
+	}{
+		{"no arguments help", "", 0, "Available Commands", ""},
+		{"help", "--help", 0, "rdmashim demo", ""},
+		{"help of demo", "demo --help", 0, "--loss", ""},
+		{"help of server", "server --help", 0, "--max-bytes", ""},
+		{"help of client", "client --help", 0, "HOST", ""},
+		{"help of devices", "help devices", 0, "--json", ""},
+		{"version", "version", 0, "rdmashim " + version, ""},
+		{"unknown command", "frobnicate", 2, "", `unknown command "frobnicate"`},
+		{"unknown flag", "demo --frobnicate", 2, "", "--frobnicate"},
+		{"too many arguments", "demo a b", 2, "", "at most 1"},
+		{"version takes none", "version x", 2, "", "takes no arguments"},
+		{"client without host", "client", 2, "", "rdmashim server"},
+		{"share above one", "demo --loss 200%", 2, "", "from 0 to 1"},
+		{"share that is no number", "demo --dup often", 2, "", "from 0 to 1"},
+		{"senseless mtu", "demo --mtu 1500", 2, "", "4096"},
+		{"sim has one process", "demo --device sim", 2, "", "two"},
+		{"no such file", "demo /nonexistent/file", 1, "", "no such file"},
+		{"a directory", "demo .", 1, "", "not a regular file"},
+		{"unknown device option", "demo --device soft?lose=1%", 1, "", "unknown option"},
+		{"no such kernel device", "devices --device nosuch0", 1, "", "nosuch0"},
+		{"nobody listens", "client 127.0.0.1:1", 1, "", "rdmashim server"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := runTool(t, strings.Fields(c.args)...)
+			require.Equal(t, c.code, o.code, "stdout %q stderr %q", o.stdout, o.stderr)
+			require.Contains(t, o.stdout, c.stdout)
+			require.Contains(t, o.stderr, c.stderr)
+			if c.code != 0 {
+				require.Empty(t, o.stdout, "only data goes to stdout")
+			}
+			if c.code == 1 && !strings.HasPrefix(c.args, "demo --device") {
+				require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+			}
+		})
+	}
+}
+
+func TestVersionJSON(t *testing.T) {
+	o := runTool(t, "version", "--json")
+	var v versionInfo
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &v))
+	require.Equal(t, version, v.Version)
+	require.NotEmpty(t, v.Go)
+}
+
+// TestRunInProcess: run takes its streams and shares no state between calls.
+func TestRunInProcess(t *testing.T) {
+	for range 2 {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 0, run(context.Background(), []string{"version"}, nil, &stdout, &stderr))
+		require.Equal(t, 2, run(context.Background(), []string{"version", "-x"}, nil, &stdout, &stderr))
+		require.Equal(t, 1, strings.Count(stdout.String(), "\n"))
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// usageError marks an error in how the command was called: exit status 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// newRoot builds the command tree anew, so that tests share no flag state.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rdmashim",
+		Short: "RDMA on any Linux machine, with or without an RDMA device",
+		Long: `rdmashim moves memory between processes by RDMA, on a soft RNIC in user space
+(the default: no root, no kernel module) or on a kernel device.
+
+Start with:  rdmashim demo`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newVersion())
+	return root
+}
+
+// noArgs and maxArgs are cobra's validators as usage errors.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasParent() {
+		return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+	}
+	return usagef("unknown command %q; the commands are listed by 'rdmashim --help'", args[0])
+}
+
+func maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("%s takes at most %d argument(s), got %d", cmd.CommandPath(), n, len(args))
+		}
+		return nil
+	}
+}

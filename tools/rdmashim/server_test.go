@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// startTestServer starts 'rdmashim server' and returns where it listens.
+func startTestServer(t *testing.T, args ...string) (addr string, cmd *exec.Cmd, stderr func() string) {
+	t.Helper()
+	cmd = tool(t, append([]string{"server", "--listen", "127.0.0.1:0"}, args...)...)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	require.NoError(t, cmd.Start())
+	ended := false
+	stop := func() string {
+		if !ended {
+			ended = true
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		}
+		return errors.String()
+	}
+	t.Cleanup(func() { stop() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, "the server ended: %s", stop)
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
+	require.True(t, ok, line)
+	return addr, cmd, stop
+}
+
+// TestServerAndClient is the demo between two shells, twice on one server.
+func TestServerAndClient(t *testing.T) {
+	addr, cmd, _ := startTestServer(t)
+	path := writeFile(t, 2*chunk+5)
+	for range 2 {
+		r := decodeReport(t, runTool(t, "client", "--json", addr, path))
+		requireProof(t, r, path)
+		require.Equal(t, cmd.Process.Pid, r.ServerPID)
+		require.True(t, strings.HasPrefix(r.ClientDevice.Address, "127.0.0.1:"), "the route's source address: %s", r.ClientDevice.Address)
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), "a server that is told to end ends well")
+}
+
+// TestServerServesManyAtOnce with one device for all.
+func TestServerServesManyAtOnce(t *testing.T) {
+	addr, _, _ := startTestServer(t, "--device", "soft")
+	path := writeFile(t, chunk+5)
+	done := make(chan outcome)
+	for range 4 {
+		go func() { done <- runTool(t, "client", "--json", addr, path) }()
+	}
+	for range 4 {
+		requireProof(t, decodeReport(t, <-done), path)
+	}
+}
+
+func TestServerRefusesTooMuch(t *testing.T) {
+	addr, _, _ := startTestServer(t, "--max-bytes", "1000")
+	o := runTool(t, "client", addr, writeFile(t, 1001))
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "--max-bytes")
+	path := writeFile(t, 1000)
+	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)
+}
+
+// TestServerSurvivesNonsense: whatever a peer says, the next client is served.
+func TestServerSurvivesNonsense(t *testing.T) {
+	addr, _, stop := startTestServer(t)
+	encode := func(v any) string {
+		b, err := json.Marshal(v)
+		require.NoError(t, err)
+		return string([]byte{0, 0, byte(len(b) >> 8), byte(len(b))}) + string(b)
+	}
+	for _, words := range []string{
+		"",
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"\x00\x00\x00\x05hello",
+		"\x00\x00\x00\x02{}",
+		"\xff\xff\xff\xff",
+		"\x00\x00\x00\x50{",
+		encode(hello{Version: 99, Name: "x", Bytes: 1}),
+		encode(hello{Version: controlVersion, Name: "x", Bytes: -1}),
+		encode(hello{Version: controlVersion, Name: "x", Bytes: 1 << 62}),
+		encode(hello{Version: controlVersion, Name: "x", Bytes: 8}),
+		encode(hello{Version: controlVersion, Name: "x", Bytes: 8}) + "no introduction follows this, but words",
+	} {
+		conn, err := net.Dial("tcp", addr)
+		require.NoError(t, err)
+		_, err = conn.Write([]byte(words))
+		require.NoError(t, err)
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		_, _ = io.Copy(io.Discard, conn)
+		conn.Close()
+	}
+	path := writeFile(t, 5000)
+	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)
+	said := stop()
+	require.NotContains(t, said, "panic")
+	require.Contains(t, said, "--max-bytes")
+	require.Contains(t, said, "version 99")
+}
+
+// TestDevices lists soft devices, as text and as JSON.
+func TestDevices(t *testing.T) {
+	o := runTool(t, "devices", "-j")
+	require.Zero(t, o.code, o.stderr)
+	var list []deviceLine
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	found := false
+	for _, d := range list {
+		if d.Device == "soft:127.0.0.1" {
+			found = true
+			require.Equal(t, "soft", d.Kind)
+			require.Equal(t, 4096, d.MTU)
+			require.NotEmpty(t, d.State)
+			require.Equal(t, "127.0.0.1", d.GIDs[0].GID)
+		}
+	}
+	require.True(t, found, o.stdout)
+	o = runTool(t, "devices")
+	require.Zero(t, o.code, o.stderr)
+	require.Contains(t, o.stdout, "DEVICE")
+	require.Contains(t, o.stdout, "soft:127.0.0.1")
+	o = runTool(t, "devices", "-j", "-d", "soft:127.0.3.9?mtu=1024")
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list), o.stderr)
+	require.Len(t, list, 1)
+	require.Equal(t, 1024, list[0].MTU)
+	require.Equal(t, "127.0.3.9:4791", list[0].Address)
+}
