@@ -1,0 +1,101 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"errors"
+	"syscall"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDataPathDoesNotAllocate(t *testing.T) {
+	b := newBed(t, QPInit{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxInline: 32}).connect()
+	b.do(func() {
+		b.record = false
+		b.bell = func(qp *fakeQP) {
+			n, _ := qp.sqc.Ready()
+			for i := range n {
+				id := binary.LittleEndian.Uint64(qp.sqc.Slot(i))
+				_ = ring.EncodeWC(qp.scq.p.Slot(0), &ring.WC{ID: id})
+				qp.scq.p.Publish(1)
+			}
+			qp.sqc.Release(n)
+		}
+	})
+	wc := make([]WC, 4)
+	data := []byte("inline")
+	bad := 0
+	allocs := testing.AllocsPerRun(200, func() {
+		n, err := b.qp.Post([]SendWR{
+			{ID: 1, Opcode: abi.WRRDMAWrite, Flags: sig, SGE: []SGE{{Addr: 1, Length: 2, LKey: 3}}},
+			{ID: 2, Opcode: abi.WRSend, Flags: sig | abi.SendInline, Inline: data},
+		})
+		m, perr := b.scq.Poll(wc)
+		if n != 2 || m != 2 || err != nil || perr != nil {
+			bad++
+		}
+		if m, err := b.scq.Poll(wc); m != 0 || err != nil {
+			bad++
+		}
+	})
+	require.Zero(t, bad)
+	require.Zero(t, allocs, "post, doorbell and poll")
+
+	allocs = testing.AllocsPerRun(200, func() {
+		n, err := b.qp.PostRecv([]RecvWR{{ID: 1, SGE: []SGE{{Addr: 1, Length: 2, LKey: 3}}}})
+		b.mu.Lock()
+		slot := b.kernel.rqc.Slot(0)
+		_ = ring.EncodeWC(b.kernel.rcq.p.Slot(0), &ring.WC{ID: binary.LittleEndian.Uint64(slot)})
+		b.kernel.rcq.p.Publish(1)
+		b.kernel.rqc.Release(1)
+		b.mu.Unlock()
+		if m, perr := b.rcq.Poll(wc); n != 1 || m != 1 || err != nil || perr != nil {
+			bad++
+		}
+	})
+	require.Zero(t, bad)
+	require.Zero(t, allocs, "receive and poll")
+
+	b.do(func() { b.bell = func(*fakeQP) {} })
+	_, err := b.qp.Post(sends(sig, make([]uint64, 64)...))
+	require.NoError(t, err)
+	full := sends(sig, 1)
+	allocs = testing.AllocsPerRun(100, func() {
+		if _, err := b.qp.Post(full); !errors.Is(err, syscall.ENOMEM) {
+			bad++
+		}
+	})
+	require.Zero(t, bad)
+	require.Zero(t, allocs, "a full queue met in a busy loop")
+}
+
+func BenchmarkPostPoll(b *testing.B) {
+	bed := newBed(b, QPInit{MaxSendWR: 64}).connect()
+	bed.do(func() {
+		bed.record = false
+		bed.bell = func(qp *fakeQP) {
+			id := binary.LittleEndian.Uint64(qp.sqc.Slot(0))
+			_ = ring.EncodeWC(qp.scq.p.Slot(0), &ring.WC{ID: id})
+			qp.scq.p.Publish(1)
+			qp.sqc.Release(1)
+		}
+	})
+	wc := make([]WC, 1)
+	batch := []SendWR{{Opcode: abi.WRRDMAWrite, Flags: sig, SGE: []SGE{{Addr: 1, Length: 2, LKey: 3}}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = bed.qp.Post(batch)
+		_, _ = bed.scq.Poll(wc)
+	}
+}
+
+func BenchmarkEmptyPoll(b *testing.B) {
+	bed := newBed(b, QPInit{MaxSendWR: 64}).connect()
+	wc := make([]WC, 1)
+	for b.Loop() {
+		_, _ = bed.scq.Poll(wc)
+	}
+}
