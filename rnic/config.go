@@ -29,7 +29,8 @@ type Config struct {
 	// Seed decides queue pair numbers, keys and the GUID; 0 is random, which
 	// keeps traffic of a dead process away from the next one.
 	Seed uint64
-	// Tuning is passed to the queue pairs.
+	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
+	// link's buffers.
 	Tuning engine.Tuning
 }
 
@@ -56,6 +57,18 @@ func activeMTU(ask int, caps link.Caps) (abi.MTU, error) {
 		return 0, fmt.Errorf("the link's packets hold %d bytes, headers included; the smallest MTU, 256, needs %d: %w", caps.MTU, 256+headRoom, syscall.EINVAL)
 	}
 	return 0, fmt.Errorf("mtu %d: must be 256, 512, 1024, 2048 or 4096: %w", ask, syscall.EINVAL)
+}
+
+// tune limits a queue pair's window to what a socket's buffer holds: more is lost
+// by the receiver when it is late, and sent again for nothing. The peer's buffer
+// is taken to be like ours. Linux charges a datagram of 4,164 bytes 8,448
+// (measured by where a window begins to lose packets: at 0.47 of the buffer none,
+// at 0.75 every tenth).
+func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
+	if t.MaxWindow == 0 && caps.RecvBuffer > 0 {
+		t.MaxWindow = min(max(caps.RecvBuffer*15/32, 2*4096), 1<<20)
+	}
+	return t
 }
 
 // random returns seed, or 64 random bits for 0.

@@ -81,7 +81,7 @@ func New(c Config) (*Device, error) {
 		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, caps: caps, mtu: mtu,
 		// A locally administered EUI-64.
 		guid:    mix(seed^1)&^(3<<56) | 2<<56,
-		tuning:  c.Tuning,
+		tuning:  tune(c.Tuning, caps),
 		start:   time.Now(),
 		regions: mem.NewTable(mix(seed ^ 2)),
 		qps:     make(map[wire.QPN]*QP),

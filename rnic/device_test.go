@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
@@ -70,6 +71,17 @@ func TestActiveMTU(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, m, "%+v", c)
 	}
+}
+
+func TestWindowFollowsTheBuffer(t *testing.T) {
+	window := func(set, buffer int) int {
+		return tune(engine.Tuning{MaxWindow: set}, link.Caps{RecvBuffer: buffer}).MaxWindow
+	}
+	require.Equal(t, 0, window(0, 0), "the engine's default")
+	require.Equal(t, 99840, window(0, 212992))
+	require.Equal(t, 1<<20, window(0, 8<<20))
+	require.Equal(t, 8192, window(0, 4096))
+	require.Equal(t, 5000, window(5000, 212992))
 }
 
 func TestQueries(t *testing.T) {

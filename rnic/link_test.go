@@ -116,7 +116,7 @@ func TestReceiverNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})
 		a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 10)}})
-		time.Sleep(time.Second)
+		time.Sleep(50 * time.Millisecond)
 		require.NotZero(t, a.counter(t, "rcvd_rnr_err"))
 		require.NotZero(t, b.counter(t, "send_rnr_err"))
 		b.qp.postRecv(2, b.mem.sge(0, 10))
