@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -189,6 +190,52 @@ func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
 			}
 		})
 	}
+}
+
+// TestCreateAgainstDestroy: creates that need two objects, in either order, and
+// destroys of both, do not wait for one another for ever.
+func TestCreateAgainstDestroy(t *testing.T) {
+	c := newClient(t, true)
+	pd := c.pd()
+	var cqs [2]atomic.Uint32
+	for i := range cqs {
+		h, _ := c.cq(0, -1)
+		cqs[i].Store(h)
+	}
+	buffer := func() (uint64, []byte) {
+		b := make([]byte, 64)
+		addr, _ := c.f.Pin(b)
+		return addr, b
+	}
+	var wg sync.WaitGroup
+	for i := range 2 {
+		wg.Go(func() {
+			addr, page := buffer()
+			for range 2000 {
+				if _, err := c.f.Write(encode(abi.CmdCreateQP, qpRequest(addr, pd, cqs[i].Load(), cqs[1-i].Load()), 64)); err == nil {
+					_, err = c.f.Write(encode(abi.CmdDestroyQP, &abi.DestroyQP{Response: addr, QPHandle: le.Uint32(page)}, 4))
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		wg.Go(func() {
+			addr, page := buffer()
+			for range 2000 {
+				_, err := c.f.Write(encode(abi.CmdDestroyCQ, &abi.DestroyCQ{Response: addr, CQHandle: cqs[i].Load()}, 8))
+				if err != nil {
+					continue // in use
+				}
+				if _, err := c.f.Write(encode(abi.CmdCreateCQ, &abi.CreateCQ{Response: addr, CQE: 1, CompChannel: -1}, 24)); err != nil {
+					t.Error(err)
+					return
+				}
+				cqs[i].Store(le.Uint32(page))
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestCloseInTheMiddle closes a file, ends its process or takes its device away

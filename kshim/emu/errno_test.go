@@ -92,6 +92,7 @@ func TestExamplesCoverTable(t *testing.T) {
 	for n := range commands {
 		has := slices.ContainsFunc(examples, func(e example) bool { return e.cmd == abi.Command(n) })
 		require.Equal(t, commands[n].do != nil, has, "command %v", abi.Command(n))
+		require.Equal(t, commands[n].do == nil, commands[n].lacks != "", "command %v", abi.Command(n))
 		require.Equal(t, abi.Command(n).String(), commands[n].name)
 	}
 }

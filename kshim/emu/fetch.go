@@ -101,7 +101,7 @@ func (c *call) fetchWrite(cmd []byte) error {
 	switch {
 	case !c.cmd.ext:
 		return c.fetchPlain(&h, b)
-	case c.cmd.do == nil:
+	case c.cmd.lacks != "":
 		return nil // run says so; Linux first misreads the header as a plain one
 	default:
 		return c.fetchExtended(&h, b)
@@ -190,8 +190,8 @@ func (c *call) trailing() error {
 
 // run does a fetched command.
 func (c *call) run() error {
-	if c.cmd.do == nil {
-		return fail(syscall.EOPNOTSUPP, "not supported by this kernel and device")
+	if c.cmd.lacks != "" {
+		return fail(syscall.EOPNOTSUPP, "the command is %s", c.cmd.lacks)
 	}
 	if err := c.trailing(); err != nil {
 		return err

@@ -89,12 +89,16 @@ func TestPinModel(t *testing.T) {
 	require.Empty(t, m.ranges.Load().ranges)
 }
 
-// TestPinDropped: a process that is forgotten without Exit must not make the
-// runtime panic about leaked pins.
+// TestPinDropped: a process that is forgotten without Exit, with memory announced
+// and registered, must not make the runtime panic about leaked pins.
 func TestPinDropped(t *testing.T) {
 	func() {
-		p := New(Options{}).Process("forgotten")
-		p.memory.Pin(make([]byte, 64))
+		m := newUserMemory()
+		m.Pin(make([]byte, 64))
+		addr, release := m.Pin(make([]byte, 64))
+		_, pin := m.hold(addr, 64)
+		require.NotNil(t, pin)
+		release()
 	}()
 	for range 4 {
 		runtime.GC()

@@ -86,6 +86,34 @@ func (f *uverbsFile) create(o *object) error {
 	return err
 }
 
+// finish is how every create ends: the new object gets its handle, the response
+// is encoded and copied out. If it cannot be, the object is destroyed again, as
+// the client never learnt of it.
+func (c *call) finish(o *object, encode func() int) error {
+	if err := c.file.create(o); err != nil {
+		c.file.undo(o)
+		return err
+	}
+	err := c.respond(encode())
+	if err != nil {
+		_ = o.end(true)
+	}
+	return err
+}
+
+// undo destroys what has no handle yet.
+func (f *uverbsFile) undo(o *object) {
+	o.mu.Lock() // sysfs may see it
+	defer o.mu.Unlock()
+	o.dead = true
+	if err := o.body.destroy(); err != nil {
+		f.proc.machine.log.Warn("emu: the device did not destroy an object",
+			"device", f.dev.name, "kind", o.kind.String(), "error", err)
+	}
+	f.dev.uncharge(o.kind)
+	o.body.released()
+}
+
 // destroy ends the object of a handle: uobj_perform_destroy. EBUSY while others
 // need it.
 func (f *uverbsFile) destroy(k kind, handle uint32) (*object, error) {

@@ -76,17 +76,13 @@ func createQP(c *call) error {
 	if err := f.dev.checkQP(&req); err != nil {
 		return err
 	}
-	rcq, err := f.acquire(kindCQ, req.RecvCQHandle)
+	scq, rcq, err := f.acquireCQs(req.SendCQHandle, req.RecvCQHandle)
 	if err != nil {
 		return err
 	}
-	defer rcq.release()
-	scq := rcq
-	if req.SendCQHandle != req.RecvCQHandle {
-		if scq, err = f.acquire(kindCQ, req.SendCQHandle); err != nil {
-			return err
-		}
-		defer scq.release()
+	defer scq.release()
+	if rcq != scq {
+		defer rcq.release()
 	}
 	pd, err := f.acquire(kindPD, req.PDHandle)
 	if err != nil {
@@ -123,6 +119,27 @@ func createQP(c *call) error {
 		}).Put(c.out[:])
 		return abi.CreateQPRespSize
 	})
+}
+
+// acquireCQs acquires two queues, which may be one. The lower handle comes first,
+// as two callers that each hold what the other wants, and two others that wait to
+// destroy it, would wait for ever.
+func (f *uverbsFile) acquireCQs(send, recv uint32) (scq, rcq *object, err error) {
+	first, err := f.acquire(kindCQ, min(send, recv))
+	if err != nil {
+		return nil, nil, err
+	}
+	second := first
+	if send != recv {
+		if second, err = f.acquire(kindCQ, max(send, recv)); err != nil {
+			first.release()
+			return nil, nil, err
+		}
+	}
+	if send <= recv {
+		return first, second, nil
+	}
+	return second, first, nil
 }
 
 // checkQP is what create_qp and rxe_qp_chk_cap refuse before they look further.

@@ -20,6 +20,7 @@ import (
 // times. Lookups take no lock and allocate nothing.
 type UserMemory struct {
 	mu     sync.Mutex               // serialises changes
+	live   map[*pinned]struct{}     // guarded by mu: all that is pinned
 	ranges atomic.Pointer[rangeSet] // replaced as a whole, never changed
 }
 
@@ -42,11 +43,15 @@ type pinned struct {
 }
 
 func newUserMemory() *UserMemory {
-	m := &UserMemory{}
+	m := &UserMemory{live: map[*pinned]struct{}{}}
 	m.ranges.Store(&rangeSet{})
-	// A process that is dropped without Exit must not leave pinned memory
-	// behind, which the runtime answers with a panic.
-	runtime.SetFinalizer(m, (*UserMemory).drop)
+	// A process that is dropped without Exit, and its device with it, must not
+	// leave pinned memory behind, which the runtime answers with a panic.
+	runtime.SetFinalizer(m, func(m *UserMemory) {
+		for p := range m.live {
+			p.pinner.Unpin()
+		}
+	})
 	return m
 }
 
@@ -66,6 +71,7 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 	if p == nil {
 		p = &pinned{addr: addr, end: addr + uint64(len(buf)), mem: buf}
 		p.pinner.Pin(unsafe.SliceData(buf))
+		m.live[p] = struct{}{}
 		m.insert(p)
 	}
 	p.announced++
@@ -83,7 +89,7 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 			if p.announced--; p.announced == 0 {
 				m.remove(p)
 			}
-			p.put()
+			m.put(p)
 		})
 	}
 }
@@ -116,7 +122,7 @@ func (m *UserMemory) hold(addr, n uint64) ([]byte, *pinned) {
 
 func (m *UserMemory) unhold(p *pinned) {
 	m.mu.Lock()
-	p.put()
+	m.put(p)
 	m.mu.Unlock()
 }
 
@@ -127,15 +133,16 @@ func (m *UserMemory) drop() {
 	for _, p := range m.ranges.Load().ranges {
 		p.users -= p.announced - 1
 		p.announced = 0
-		p.put()
+		m.put(p)
 	}
 	m.ranges.Store(&rangeSet{})
 }
 
-// put releases one use. Preconditions: UserMemory.mu is held.
-func (p *pinned) put() {
+// put releases one use. Preconditions: mu is held.
+func (m *UserMemory) put(p *pinned) {
 	if p.users--; p.users == 0 {
 		p.pinner.Unpin()
+		delete(m.live, p)
 	}
 }
 
