@@ -104,7 +104,10 @@ func (c *Context) Post(qp QP, wrs []WR) (int, error) {
 		n, err = q.post(wrs[posted:])
 		posted += n
 	}
-	return posted, opError("Post", qpName(qp), err)
+	if err != nil {
+		return posted, opError("Post", qpName(qp), err)
+	}
+	return posted, nil
 }
 
 // postOne posts a request under the next id of the queue pair.

@@ -169,7 +169,10 @@ func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 	if err == nil {
 		var cq *completionQueue
 		if cq, err = q.onlyCQ(); err == nil {
-			return cq.wait(ctx, wc, "WaitCQ", qpName(qp))
+			var n int
+			if n, err = cq.wait(ctx, wc); err == nil || err == ctx.Err() {
+				return n, err
+			}
 		}
 	}
 	return 0, opError("WaitCQ", qpName(qp), err)
@@ -178,15 +181,18 @@ func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 // Wait is WaitCQ for a completion queue.
 func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
 	q, err := c.queue(cq)
-	if err != nil {
-		return 0, opError("Wait", cqName(cq), err)
+	if err == nil {
+		var n int
+		if n, err = q.wait(ctx, wc); err == nil || err == ctx.Err() {
+			return n, err
+		}
 	}
-	return q.wait(ctx, wc, "Wait", cqName(cq))
+	return 0, opError("Wait", cqName(cq), err)
 }
 
-func (q *completionQueue) wait(ctx context.Context, wc []WC, op, object string) (int, error) {
+func (q *completionQueue) wait(ctx context.Context, wc []WC) (int, error) {
 	if n, err := q.poll(wc); n > 0 || err != nil || len(wc) == 0 {
-		return n, opError(op, object, err)
+		return n, err
 	}
 	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
 	defer waitBuffers.Put(buf)
@@ -195,12 +201,12 @@ func (q *completionQueue) wait(ctx context.Context, wc []WC, op, object string) 
 	switch {
 	case n > 0:
 		return n, nil
-	case err != nil && q.ctx.closed.Load() || q.dead.Load():
-		return 0, opError(op, object, q.ctx.ended(err, &q.dead, "the completion queue"))
+	case err != nil && (q.ctx.closed.Load() || q.dead.Load()):
+		return 0, q.ctx.ended(err, &q.dead, "the completion queue")
 	case err != nil && ctx.Err() != nil:
 		return 0, ctx.Err()
 	}
-	return 0, opError(op, object, err)
+	return 0, err
 }
 
 // convert turns the client's completions into this package's.

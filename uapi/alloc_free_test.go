@@ -1,0 +1,100 @@
+package uapi
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Posting and polling allocate nothing; nor does the device beneath, which
+// runs in the doorbell and in its receive loop.
+func TestPostAndPollAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, device := range []string{"sim?net=allocs", "soft?port=0"} {
+		t.Run(device, func(t *testing.T) {
+			a, err := Open(device)
+			require.NoError(t, err)
+			defer a.Close()
+			b, err := Open(device)
+			require.NoError(t, err)
+			defer b.Close()
+			qa, err := a.CreateQP(8, 8)
+			require.NoError(t, err)
+			qb, err := b.CreateQP(8, 8)
+			require.NoError(t, err)
+			ea, err := a.LocalEndpoint(qa)
+			require.NoError(t, err)
+			eb, err := b.LocalEndpoint(qb)
+			require.NoError(t, err)
+			require.NoError(t, a.ConnectQP(qa, eb))
+			require.NoError(t, b.ConnectQP(qb, ea))
+			buf, target := make([]byte, 4096), make([]byte, 4096)
+			mr, err := a.RegMR(buf, AccessLocalWrite)
+			require.NoError(t, err)
+			peer, err := b.RegMR(target, AccessLocalWrite|AccessRemoteWrite)
+			require.NoError(t, err)
+			info, err := b.QueryMR(peer)
+			require.NoError(t, err)
+
+			wc := make([]WC, 8)
+			drain := func(c *Context, qp QP) {
+				for {
+					n, err := c.PollCQ(qp, wc)
+					if err != nil || n > 0 && wc[0].Status != WCSuccess {
+						t.Error(err, wc[0])
+					}
+					if n != 0 {
+						return
+					}
+				}
+			}
+			write := func() {
+				if _, err := a.PostWrite(qa, mr, 0, info.Addr, info.RKey, 4096); err != nil {
+					t.Error(err)
+				}
+				drain(a, qa)
+			}
+			message := func() {
+				if _, err := b.PostRecv(qb, peer, 0, 4096); err != nil {
+					t.Error(err)
+				}
+				if _, err := a.PostSend(qa, mr, 64); err != nil {
+					t.Error(err)
+				}
+				drain(a, qa)
+				drain(b, qb)
+			}
+			list := []WR{
+				{Op: OpWrite, SGE: []SGE{{mr, 0, 100}}, RemoteAddr: info.Addr, RKey: info.RKey},
+				{Op: OpWrite, Flags: Signaled, SGE: []SGE{{mr, 0, 100}}, RemoteAddr: info.Addr, RKey: info.RKey},
+			}
+			post := func() {
+				if _, err := a.Post(qa, list); err != nil {
+					t.Error(err)
+				}
+				drain(a, qa)
+			}
+			for name, f := range map[string]func(){"write": write, "message": message, "list": post} {
+				for range 50 {
+					f() // buffers grow to their size
+				}
+				require.Less(t, allocsPerRun(200, f), 0.5, name)
+			}
+		})
+	}
+}
+
+// allocsPerRun is testing.AllocsPerRun, but leaves all processors on, because
+// f spins until another goroutine has done its part.
+func allocsPerRun(runs int, f func()) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range runs {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / float64(runs)
+}

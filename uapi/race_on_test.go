@@ -1,0 +1,5 @@
+//go:build race
+
+package uapi
+
+const raceEnabled = true
