@@ -1,0 +1,20 @@
+// Package netlinkmgr makes and looks after RDMA links in software (rxe) and
+// shows the kernel's RDMA objects, over NETLINK_RDMA.
+//
+// It lists devices, ports, GID tables, resources with their owners, counters
+// and system settings; adds and deletes links; and with Ensure does everything
+// that lies between a bare machine and a usable RoCEv2 device: choose a network
+// device, bring it up, load modules, create the link, wait for an active port
+// and a usable GID. It is no verbs client and moves no data, and it knows
+// nothing of the soft RNIC in user space.
+//
+// A call flows so: client.go takes it, encode.go makes the Request, the Kernel
+// carries it (host_linux.go: the nl package of vishvananda/netlink), attr.go and
+// parse*.go decode what comes back. Ensure (ensure.go) chooses in choose.go,
+// loads modules in module*.go, waits in wait.go and ranks GIDs in gid.go;
+// every failure is a type of errors.go that says what to do.
+//
+// Kernel is a struct of functions, so a test's kernel is one too: package
+// netlinktest has one that keeps state. Only *_linux.go files touch the system;
+// elsewhere Open answers ENOTSUP.
+package netlinkmgr

@@ -1,0 +1,222 @@
+package netlinkmgr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// GIDType is how packets of a GID travel.
+type GIDType string
+
+// Types as sysfs writes them.
+const (
+	GIDRoCEv2 GIDType = "RoCE v2"    // UDP, port 4791
+	GIDRoCEv1 GIDType = "IB/RoCE v1" // Ethernet frames, or InfiniBand
+)
+
+// Scope is how far a GID's address reaches.
+type Scope string
+
+// The scopes, in the order of preference.
+const (
+	ScopeIPv4      Scope = "IPv4"       // an IPv4 address, mapped
+	ScopeGlobal    Scope = "global"     // routable IPv6
+	ScopeLinkLocal Scope = "link-local" // this link only
+)
+
+// GID is an entry of a port's GID table.
+type GID struct {
+	Device string
+	Port   uint32
+	Index  int
+	GID    netip.Addr // 128 bits, as on the wire
+	Type   GIDType
+	NetDev string
+	Scope  Scope
+	Usable bool
+	Best   bool   // the one to use on this port
+	Why    string // why it is best, or why another is better
+}
+
+// Addr is the address that the GID stands for: IPv4 where it is mapped.
+func (g *GID) Addr() netip.Addr { return g.GID.Unmap() }
+
+// gidRank is UCX's order (uct_ib_device_select_gid): RoCE v2 before v1; there
+// IPv4 before global before link-local.
+func gidRank(g *GID) int {
+	rank := slices.Index([]Scope{ScopeIPv4, ScopeGlobal, ScopeLinkLocal}, g.Scope)
+	if g.Type != GIDRoCEv2 {
+		rank += 3
+	}
+	return rank
+}
+
+func scopeOf(a netip.Addr) Scope {
+	switch {
+	case a.Is4In6():
+		return ScopeIPv4
+	case a.IsLinkLocalUnicast():
+		return ScopeLinkLocal
+	}
+	return ScopeGlobal
+}
+
+// GIDs reads a port's GID table (sysfs), without the empty entries, and marks
+// the best one.
+func (m *Manager) GIDs(ctx context.Context, device string, port uint32) ([]GID, error) {
+	list, err := m.readGIDs(device, port)
+	if err != nil {
+		return nil, err
+	}
+	devs, err := m.netDevs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	judgeGIDs(list, devs)
+	return list, nil
+}
+
+func (m *Manager) readGIDs(device string, port uint32) ([]GID, error) {
+	dir := fmt.Sprintf("sys/class/infiniband/%s/ports/%d", device, port)
+	entries, err := fs.ReadDir(m.k.Root, dir+"/gids")
+	if err != nil {
+		return nil, opError(fmt.Sprintf("read the GID table of %s/%d", device, port), unwrapPath(err))
+	}
+	var list []GID
+	for _, e := range entries {
+		index, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		addr, ok := parseGID(m.line(dir + "/gids/" + e.Name()))
+		// An entry whose type cannot be read is empty: index 0 of rxe may be
+		// all zeros, others vanish while they are read.
+		kind := m.line(dir + "/gid_attrs/types/" + e.Name())
+		if !ok || kind == "" {
+			continue
+		}
+		list = append(list, GID{
+			Device: device, Port: port, Index: index, GID: addr, Type: GIDType(kind),
+			NetDev: m.line(dir + "/gid_attrs/ndevs/" + e.Name()), Scope: scopeOf(addr),
+		})
+	}
+	slices.SortFunc(list, func(a, b GID) int { return cmp.Compare(a.Index, b.Index) })
+	return list, nil
+}
+
+// parseGID reads sysfs's notation: eight groups of four hexadecimal digits,
+// nothing left out. All zeros is an empty entry.
+func parseGID(s string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(s)
+	if err != nil || !a.Is6() || a.Zone() != "" || a.IsUnspecified() {
+		return netip.Addr{}, false
+	}
+	return a, true
+}
+
+// line reads a one-line file; a missing one is empty.
+func (m *Manager) line(path string) string {
+	b, err := fs.ReadFile(m.k.Root, path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// unwrapPath drops the path of a file error: the operation names its object.
+func unwrapPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// judgeGIDs says of each entry whether it can be used, and marks the best: the
+// lowest rank, then the lowest index.
+func judgeGIDs(list []GID, devs []NetDev) {
+	best := -1
+	for i := range list {
+		g := &list[i]
+		g.Usable, g.Why = usableGID(g, devs)
+		if g.Usable && (best < 0 || gidRank(g) < gidRank(&list[best])) {
+			best = i
+		}
+	}
+	for i := range list {
+		g := &list[i]
+		switch {
+		case i == best:
+			g.Best, g.Why = true, bestReason(g)
+		case g.Usable && gidRank(g) == gidRank(&list[best]):
+			g.Why = fmt.Sprintf("as good as index %d, which comes first", list[best].Index)
+		case g.Usable:
+			g.Why = fmt.Sprintf("index %d goes before: %s", list[best].Index, rankReason(g))
+		}
+	}
+}
+
+// usableGID checks that the address behind the GID is there: a GID outlives
+// its address for a moment, and rxe's default GID stands for a link-local
+// address that the network device need not have.
+func usableGID(g *GID, devs []NetDev) (bool, string) {
+	if g.NetDev == "" {
+		return false, "no network device behind it"
+	}
+	i := slices.IndexFunc(devs, func(d NetDev) bool { return d.Name == g.NetDev })
+	if i < 0 {
+		return false, g.NetDev + " is not in this network namespace"
+	}
+	if !devs[i].Up {
+		return false, g.NetDev + " is down"
+	}
+	for _, a := range devs[i].Addrs {
+		if a.Prefix.Addr() == g.Addr() {
+			if a.Tentative {
+				return false, "duplicate address detection has not passed"
+			}
+			return true, ""
+		}
+	}
+	return false, fmt.Sprintf("%s has not the address %s", g.NetDev, g.Addr())
+}
+
+func bestReason(g *GID) string {
+	if g.Type != GIDRoCEv2 {
+		return "no usable RoCE v2 entry; " + rankReason(g)
+	}
+	switch g.Scope {
+	case ScopeIPv4:
+		return "RoCE v2 over IPv4: first in the order"
+	case ScopeGlobal:
+		return "RoCE v2 over global IPv6: no usable IPv4 entry"
+	}
+	return "RoCE v2 over link-local IPv6: nothing routable"
+}
+
+func rankReason(g *GID) string {
+	switch {
+	case g.Type != GIDRoCEv2:
+		return "RoCE v1 is not routable"
+	case g.Scope == ScopeLinkLocal:
+		return "link-local reaches this link only"
+	}
+	return "IPv6 comes after IPv4"
+}
+
+// bestGID finds the entry that is marked.
+func bestGID(list []GID) *GID {
+	for i := range list {
+		if list[i].Best {
+			return &list[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package netlinkmgr
+
+import (
+	"context"
+	"io/fs"
+	"net/netip"
+)
+
+// Kernel is what the manager asks of a Linux system. Open fills it with the
+// real one; a test's is made of functions.
+type Kernel struct {
+	// RDMA carries one request over NETLINK_RDMA and returns the payloads of
+	// its answers. The kernel's refusal is a syscall.Errno, wrapped with the
+	// kernel's own words where it sent some.
+	RDMA func(ctx context.Context, r Request) ([][]byte, error)
+	// NetDevs lists the network devices of this network namespace.
+	NetDevs func(ctx context.Context) ([]NetDev, error)
+	// SetNetDev brings a network device up or down.
+	SetNetDev func(ctx context.Context, name string, up bool) error
+	// InsertModule loads the module file at path (below Root) and gives EEXIST
+	// when it is loaded already.
+	InsertModule func(path string) error
+	// RemoveModule unloads a module that is not in use.
+	RemoveModule func(name string) error
+	// Watch signals changes of links and addresses until ctx ends. It may be
+	// nil: the manager also polls.
+	Watch func(ctx context.Context) (<-chan struct{}, error)
+	// Root is the root of the file system, for /sys, /proc, /etc and
+	// /lib/modules.
+	Root fs.FS
+	// Release is the running kernel's, as uname -r prints it.
+	Release string
+}
+
+// NetDev is a network device.
+type NetDev struct {
+	Index    int
+	Name     string
+	Kind     string // rtnetlink's kind: device, veth, bridge, vlan, dummy …
+	Loopback bool
+	Ethernet bool // ARPHRD_ETHER
+	Up       bool // administratively
+	Carrier  bool // meaningful when Up
+	Physical bool // has a device behind it: a card, or a virtual machine's
+	Default  bool // a default route leaves here
+	MTU      int
+	MAC      string
+	Addrs    []NetAddr
+}
+
+// NetAddr is an address of a network device.
+type NetAddr struct {
+	Prefix    netip.Prefix
+	Tentative bool // IPv6: duplicate address detection has not ended, or failed
+}
+
+// Manager works on a kernel's RDMA devices. It holds no state and may be used
+// by several goroutines.
+type Manager struct{ k Kernel }
+
+// New gives a manager of a kernel.
+func New(k Kernel) *Manager { return &Manager{k} }

@@ -1,0 +1,152 @@
+package netlinkmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// Links lists the ports of all devices.
+func (m *Manager) Links(ctx context.Context) ([]Port, error) {
+	devices, err := m.Devices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Port
+	for _, d := range devices {
+		ports, err := m.Ports(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, ports...)
+	}
+	return list, nil
+}
+
+// ports lists the ports of all devices and which are rxe's; none when the
+// kernel's RDMA core is not loaded.
+func (m *Manager) ports(ctx context.Context) ([]portOf, error) {
+	devices, err := m.Devices(ctx)
+	var none *NoRDMAError
+	if errors.As(err, &none) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []portOf
+	for _, d := range devices {
+		ports, err := m.Ports(ctx, d)
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENODEV) {
+			continue // the device went away since the list was made
+		}
+		if err != nil {
+			return nil, err
+		}
+		rxe := m.IsRXE(ctx, d)
+		for _, p := range ports {
+			list = append(list, portOf{p, rxe})
+		}
+	}
+	return list, nil
+}
+
+// AddLink creates the link name of a kind ("rxe", "siw") on a network device.
+// It loads nothing and waits for nothing: Ensure does.
+func (m *Manager) AddLink(ctx context.Context, name, kind, netdev string) error {
+	if name == "" || checkName(name) != nil {
+		return &OpError{fmt.Sprintf("use %q as the name of a link", name), syscall.EINVAL}
+	}
+	_, err := m.exchange(ctx, reqNewLink(name, kind, netdev))
+	if err == nil {
+		return nil
+	}
+	op := fmt.Sprintf("create link %s (%s) on %s", name, kind, netdev)
+	var loaded *NoRDMAError
+	switch {
+	case errors.As(err, &loaded):
+		return err
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		return m.whyNotPermitted(ctx, op, netdev, err)
+	case errors.Is(err, syscall.EEXIST):
+		return m.whyExists(ctx, name, kind, netdev)
+	case errors.Is(err, syscall.ENODEV):
+		return &NetDevGoneError{NetDev: netdev}
+	case errors.Is(err, syscall.EINVAL):
+		return m.whyInvalid(ctx, op, kind, netdev, err)
+	}
+	return &OpError{op, err}
+}
+
+// whyNotPermitted: rxe answers EPERM also for a VLAN.
+func (m *Manager) whyNotPermitted(ctx context.Context, op, netdev string, err error) error {
+	if devs, listErr := m.netDevs(ctx); listErr == nil {
+		if d, findErr := findNetDev(devs, netdev); findErr == nil && unfit(d) != "" {
+			return &NetDevUnsuitableError{NetDev: netdev, Why: unfit(d)}
+		}
+	}
+	return permission(op, "CAP_NET_ADMIN", err)
+}
+
+// whyExists: the kernel answers EEXIST for the name and for the network device.
+func (m *Manager) whyExists(ctx context.Context, name, kind, netdev string) error {
+	ports, err := m.ports(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range ports {
+		if p.Device == name && p.NetDev != netdev {
+			return &NameTakenError{Device: name, NetDev: p.NetDev, Want: netdev, RXE: p.rxe}
+		}
+	}
+	if l := linkOn(ports, netdev); l != nil && kind == "rxe" {
+		return &NetDevHasLinkError{NetDev: netdev, Device: l.Device, Want: name}
+	}
+	return &NetDevHasLinkError{NetDev: netdev, Want: name}
+}
+
+// whyInvalid: the kernel answers EINVAL for a kind whose module is not there.
+func (m *Manager) whyInvalid(ctx context.Context, op, kind, netdev string, err error) error {
+	if kind == "rxe" && !m.loaded(rxeModule) {
+		dir := moduleDir(m.k.Release)
+		if _, modErr := m.modulesFor(dir, []string{rxeModule}); modErr != nil {
+			return modErr
+		}
+		return &OpError{op, fmt.Errorf("the module %s is not loaded: 'rdmashim link up %s' loads it: %w", rxeModule, netdev, err)}
+	}
+	if kind != "rxe" {
+		return &OpError{op, fmt.Errorf("this kernel knows no link type %q: %w", kind, err)}
+	}
+	return &OpError{op, err}
+}
+
+// DeleteLink removes a link that was added; hardware devices cannot be.
+func (m *Manager) DeleteLink(ctx context.Context, name string) error {
+	d, err := m.Device(ctx, name)
+	if err != nil {
+		return err
+	}
+	return m.deleteLink(ctx, d)
+}
+
+func (m *Manager) deleteLink(ctx context.Context, d Device) error {
+	_, err := m.exchange(ctx, reqDelLink(d.Index))
+	op := "delete link " + d.Name
+	if errors.Is(err, syscall.EINVAL) {
+		return &OpError{op, fmt.Errorf("it was not made by adding a link: %w", err)}
+	}
+	return opError(op, permission(op, "CAP_NET_ADMIN", err))
+}
+
+// DryAdd and DryDelete say what AddLink and DeleteLink would send.
+func DryAdd(name, kind, netdev string) Step {
+	r := reqNewLink(name, kind, netdev)
+	return Step{Text: r.String(), Message: r.Message()}
+}
+
+// DryDelete says what deleting a device would send.
+func DryDelete(d Device) Step {
+	r := reqDelLink(d.Index)
+	return Step{Text: r.String(), Message: r.Message()}
+}

@@ -1,0 +1,131 @@
+package netlinkmgr
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// consistent repeats a dump that a change interrupted.
+func consistent[T any](dump func() ([]T, error)) (list []T, err error) {
+	for range 5 {
+		if list, err = dump(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return list, err
+		}
+	}
+	return list, err
+}
+
+func listNetDevs(context.Context) ([]NetDev, error) {
+	links, err := consistent(netlink.LinkList)
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := consistent(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, err
+	}
+	def := defaultDevs()
+	list := make([]NetDev, 0, len(links))
+	for _, l := range links {
+		a := l.Attrs()
+		_, virtual := os.Stat(filepath.Join("/sys/class/net", a.Name, "device"))
+		d := NetDev{
+			Index: a.Index, Name: a.Name, Kind: l.Type(), MTU: a.MTU, MAC: a.HardwareAddr.String(),
+			Loopback: a.Flags&net.FlagLoopback != 0, Up: a.Flags&net.FlagUp != 0,
+			Ethernet: a.EncapType == "ether", Carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
+			Physical: virtual == nil, Default: def[a.Index],
+		}
+		for _, x := range addrs {
+			if x.LinkIndex == a.Index {
+				d.Addrs = append(d.Addrs, netAddr(x))
+			}
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+func netAddr(x netlink.Addr) NetAddr {
+	ones, _ := x.Mask.Size()
+	ip, _ := netip.AddrFromSlice(x.IP)
+	return NetAddr{
+		Prefix:    netip.PrefixFrom(ip.Unmap(), ones),
+		Tentative: x.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) != 0 && x.Flags&unix.IFA_F_OPTIMISTIC == 0,
+	}
+}
+
+// defaultDevs are the indices of the devices that a default route leaves by.
+func defaultDevs() map[int]bool {
+	def := map[int]bool{}
+	routes, err := consistent(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return def // it only ranks
+	}
+	for _, r := range routes {
+		if r.Dst != nil {
+			if ones, _ := r.Dst.Mask.Size(); ones > 0 {
+				continue
+			}
+		}
+		if r.Gw != nil || len(r.MultiPath) > 0 {
+			def[r.LinkIndex] = true
+		}
+	}
+	return def
+}
+
+func setNetDev(_ context.Context, name string, up bool) error {
+	l, err := netlink.LinkByName(name)
+	var gone netlink.LinkNotFoundError
+	if errors.As(err, &gone) {
+		return unix.ENODEV
+	}
+	if err != nil {
+		return err
+	}
+	if up {
+		return netlink.LinkSetUp(l)
+	}
+	return netlink.LinkSetDown(l)
+}
+
+// watchNetDevs signals changes of links and addresses. A signal that nobody
+// takes stands for all that follow it.
+func watchNetDevs(ctx context.Context) (<-chan struct{}, error) {
+	links := make(chan netlink.LinkUpdate, 16)
+	addrs := make(chan netlink.AddrUpdate, 16)
+	if err := netlink.LinkSubscribeWithOptions(links, ctx.Done(), netlink.LinkSubscribeOptions{ErrorCallback: func(error) {}}); err != nil {
+		return nil, err
+	}
+	if err := netlink.AddrSubscribeWithOptions(addrs, ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: func(error) {}}); err != nil {
+		addrs = nil // the links' events remain
+	}
+	signal := make(chan struct{}, 1)
+	go func() {
+		defer close(signal)
+		for links != nil || addrs != nil {
+			select {
+			case _, ok := <-links:
+				if !ok {
+					links = nil
+				}
+			case _, ok := <-addrs:
+				if !ok {
+					addrs = nil
+				}
+			}
+			select {
+			case signal <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return signal, nil
+}

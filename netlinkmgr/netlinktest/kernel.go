@@ -1,0 +1,280 @@
+package netlinktest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+// Kernel is the state of a system. A test fills it before use and may change
+// it under Lock.
+type Kernel struct {
+	sync.Mutex
+	Devs    []netlinkmgr.NetDev
+	Links   []*Link
+	Modules map[string]bool // loaded
+	// Files are added to the file system; sysfs is made from the state.
+	Files map[string]string
+	// Symlinks of the file system.
+	Symlinks map[string]string
+	// Refuse gives an error for an operation: "newlink", "dellink", "setup",
+	// "setdown", "insert NAME", "remove NAME", "watch".
+	Refuse map[string]error
+	// Before is called, unlocked, before each operation that Refuse knows.
+	Before func(op string)
+	// ActiveAfter is how many queries a new link's port stays down, GIDAfter
+	// how many reads of a new link's GID table find it empty.
+	ActiveAfter, GIDAfter int
+	// Did lists the changes that were asked for.
+	Did []string
+
+	nextIndex uint32
+	watchers  []chan struct{}
+}
+
+// Link is an RDMA device with one port.
+type Link struct {
+	Index   uint32
+	Name    string
+	NetDev  string
+	RXE     bool
+	Objects Objects
+
+	inactive, noGIDs int
+}
+
+// Objects are what a link's queries show.
+type Objects struct {
+	QPs      []netlinkmgr.QP
+	CQs      []netlinkmgr.CQ
+	MRs      []netlinkmgr.MR
+	PDs      []netlinkmgr.PD
+	CMIDs    []netlinkmgr.CMID
+	Contexts []netlinkmgr.Context
+	Counters []netlinkmgr.Counter
+}
+
+// Release is the kernel's.
+const Release = "6.1.0-test-amd64"
+
+// New is a machine like a small virtual one: lo, eth0 with addresses and a
+// default route, docker0 without carrier, and the modules of Debian's kernel
+// on disk, none of them loaded.
+func New() *Kernel {
+	k := &Kernel{
+		Devs: []netlinkmgr.NetDev{
+			{Index: 1, Name: "lo", Kind: "device", Loopback: true, Up: true, Carrier: true, MTU: 65536, Addrs: addrs("127.0.0.1/8", "::1/128")},
+			{Index: 2, Name: "eth0", Kind: "device", Ethernet: true, Up: true, Carrier: true, Physical: true, Default: true, MTU: 1500,
+				MAC: "52:54:00:12:34:56", Addrs: addrs("10.0.2.15/24", "fe80::5054:ff:fe12:3456/64")},
+			{Index: 3, Name: "docker0", Kind: "bridge", Ethernet: true, Up: true, MTU: 1500, MAC: "02:42:00:00:00:01", Addrs: addrs("172.17.0.1/16")},
+		},
+		Modules:  map[string]bool{},
+		Files:    map[string]string{},
+		Symlinks: map[string]string{},
+		Refuse:   map[string]error{},
+	}
+	k.Files["lib/modules/"+Release+"/modules.dep"] = modulesDep
+	k.Files["etc/os-release"] = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n"
+	k.Files["proc/self/status"] = "Name:\ttest\nCapEff:\t000001ffffffffff\n"
+	return k
+}
+
+const modulesDep = `kernel/drivers/infiniband/core/ib_core.ko:
+kernel/drivers/infiniband/core/ib_uverbs.ko: kernel/drivers/infiniband/core/ib_core.ko
+kernel/drivers/infiniband/core/rdma_ucm.ko: kernel/drivers/infiniband/core/ib_uverbs.ko kernel/drivers/infiniband/core/ib_core.ko
+kernel/net/ipv4/udp_tunnel.ko:
+kernel/net/ipv6/ip6_udp_tunnel.ko:
+kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko: kernel/drivers/infiniband/core/ib_uverbs.ko kernel/net/ipv6/ip6_udp_tunnel.ko kernel/net/ipv4/udp_tunnel.ko kernel/drivers/infiniband/core/ib_core.ko
+`
+
+func addrs(list ...string) (out []netlinkmgr.NetAddr) {
+	for _, s := range list {
+		out = append(out, netlinkmgr.NetAddr{Prefix: netip.MustParsePrefix(s)})
+	}
+	return out
+}
+
+// Addrs makes addresses of prefixes.
+func Addrs(list ...string) []netlinkmgr.NetAddr { return addrs(list...) }
+
+// Manager gives a manager of this kernel.
+func (k *Kernel) Manager() *netlinkmgr.Manager {
+	return netlinkmgr.New(netlinkmgr.Kernel{
+		RDMA: k.rdma, NetDevs: k.netDevs, SetNetDev: k.setNetDev,
+		InsertModule: k.insert, RemoveModule: k.remove, Watch: k.watch,
+		Root: files{k}, Release: Release,
+	})
+}
+
+// LoadRXE loads rdma_rxe and what it needs.
+func (k *Kernel) LoadRXE() {
+	for _, m := range []string{"ib_core", "ib_uverbs", "udp_tunnel", "ip6_udp_tunnel", "rdma_rxe"} {
+		k.Modules[m] = true
+	}
+}
+
+// AddLink makes a link without any check.
+func (k *Kernel) AddLink(name, netdev string, rxe bool) *Link {
+	l := &Link{Index: k.nextIndex, Name: name, NetDev: netdev, RXE: rxe, inactive: k.ActiveAfter, noGIDs: k.GIDAfter}
+	k.nextIndex++
+	k.Links = append(k.Links, l)
+	return l
+}
+
+// Signal wakes who watches.
+func (k *Kernel) Signal() {
+	for _, w := range k.watchers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Dev finds a network device; nil when there is none.
+func (k *Kernel) Dev(name string) *netlinkmgr.NetDev {
+	for i := range k.Devs {
+		if k.Devs[i].Name == name {
+			return &k.Devs[i]
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) link(match func(*Link) bool) *Link {
+	if i := slices.IndexFunc(k.Links, match); i >= 0 {
+		return k.Links[i]
+	}
+	return nil
+}
+
+// begin notes an operation and takes the lock.
+func (k *Kernel) begin(op, detail string) error {
+	if k.Before != nil {
+		k.Before(op)
+	}
+	k.Lock()
+	k.Did = append(k.Did, strings.TrimSpace(op+" "+detail))
+	return k.Refuse[op]
+}
+
+func (k *Kernel) netDevs(context.Context) ([]netlinkmgr.NetDev, error) {
+	k.Lock()
+	defer k.Unlock()
+	return slices.Clone(k.Devs), nil
+}
+
+func (k *Kernel) setNetDev(_ context.Context, name string, up bool) error {
+	op := map[bool]string{true: "setup", false: "setdown"}[up]
+	err := k.begin(op, name)
+	defer k.Unlock()
+	d := k.Dev(name)
+	switch {
+	case err != nil:
+		return err
+	case d == nil:
+		return syscall.ENODEV
+	}
+	d.Up, d.Carrier = up, up
+	k.Signal()
+	return nil
+}
+
+func (k *Kernel) insert(file string) error {
+	name := strings.ReplaceAll(strings.TrimSuffix(path.Base(file), ".ko"), "-", "_")
+	err := k.begin("insert "+name, "")
+	defer k.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case k.Modules[name]:
+		return syscall.EEXIST
+	}
+	for line := range strings.Lines(modulesDep) {
+		target, needs, _ := strings.Cut(line, ":")
+		if !strings.HasSuffix(file, target) {
+			continue
+		}
+		for _, n := range strings.Fields(needs) {
+			if !k.Modules[strings.TrimSuffix(path.Base(n), ".ko")] {
+				return syscall.ENOENT // a symbol is missing
+			}
+		}
+	}
+	k.Modules[name] = true
+	return nil
+}
+
+func (k *Kernel) remove(name string) error {
+	err := k.begin("remove "+name, "")
+	defer k.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case !k.Modules[name]:
+		return syscall.ENOENT
+	case name == "rdma_rxe" && len(k.Links) > 0:
+		return syscall.EBUSY
+	}
+	delete(k.Modules, name)
+	return nil
+}
+
+func (k *Kernel) watch(ctx context.Context) (<-chan struct{}, error) {
+	err := k.begin("watch", "")
+	defer k.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	c := make(chan struct{}, 1)
+	k.watchers = append(k.watchers, c)
+	context.AfterFunc(ctx, func() {
+		k.Lock()
+		defer k.Unlock()
+		k.watchers = slices.DeleteFunc(k.watchers, func(w chan struct{}) bool { return w == c })
+		close(c)
+	})
+	return c, nil
+}
+
+// newLink refuses what nldev_newlink and rxe_newlink refuse.
+func (k *Kernel) newLink(name, kind, netdev string) error {
+	err := k.begin("newlink", fmt.Sprintf("%s %s %s", name, kind, netdev))
+	defer k.Unlock()
+	d := k.Dev(netdev)
+	switch {
+	case err != nil:
+		return err
+	case d == nil:
+		return syscall.ENODEV
+	case kind != "rxe" || !k.Modules["rdma_rxe"]:
+		return syscall.EINVAL
+	case d.Kind == "vlan":
+		return syscall.EPERM
+	case k.link(func(l *Link) bool { return l.Name == name || l.RXE && l.NetDev == netdev }) != nil:
+		return syscall.EEXIST
+	}
+	k.AddLink(name, netdev, true)
+	return nil
+}
+
+func (k *Kernel) delLink(index uint32) error {
+	err := k.begin("dellink", fmt.Sprint(index))
+	defer k.Unlock()
+	i := slices.IndexFunc(k.Links, func(l *Link) bool { return l.Index == index })
+	switch {
+	case err != nil:
+		return err
+	case i < 0 || !k.Links[i].RXE:
+		return syscall.EINVAL
+	}
+	k.Links = slices.Delete(k.Links, i, i+1)
+	return nil
+}

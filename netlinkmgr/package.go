@@ -1,0 +1,61 @@
+package netlinkmgr
+
+import (
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// packages says for distributions (ID and ID_LIKE of /etc/os-release, see
+// os-release(5)) which command installs rdma_rxe for the running kernel.
+// %r is the kernel's release, %a Debian's name of the machine.
+var packages = map[string]string{
+	"debian":   "apt-get install linux-image-%a (the cloud kernels lack it), and boot it",
+	"ubuntu":   "apt-get install linux-modules-extra-%r",
+	"fedora":   "dnf install kernel-modules-extra-%r",
+	"rhel":     "dnf install kernel-modules-extra-%r (RHEL 9.5 and newer have no rxe)",
+	"suse":     "zypper install kernel-default",
+	"opensuse": "zypper install kernel-default",
+	"arch":     "pacman -S linux, and boot it",
+	"alpine":   "apk add linux-lts, and boot it",
+}
+
+// installHint names the package with rxe for this distribution, or "".
+func (m *Manager) installHint() string {
+	text, err := fs.ReadFile(m.k.Root, "etc/os-release")
+	if err != nil {
+		if text, err = fs.ReadFile(m.k.Root, "usr/lib/os-release"); err != nil {
+			return ""
+		}
+	}
+	for _, id := range osIDs(string(text)) {
+		if hint, ok := packages[id]; ok {
+			return strings.NewReplacer("%r", m.k.Release, "%a", debianArch()).Replace(hint)
+		}
+	}
+	return ""
+}
+
+// osIDs lists ID, then the words of ID_LIKE.
+func osIDs(text string) []string {
+	var id, like string
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if unquoted, err := strconv.Unquote(value); err == nil {
+			value = unquoted
+		}
+		switch key {
+		case "ID":
+			id = value
+		case "ID_LIKE":
+			like = value
+		}
+	}
+	return append([]string{id}, strings.Fields(like)...)
+}
+
+// hexBit reads a bit of a hexadecimal mask.
+func hexBit(mask string, bit int) bool {
+	v, err := strconv.ParseUint(mask, 16, 64)
+	return err == nil && v>>bit&1 == 1
+}

@@ -1,0 +1,65 @@
+package netlinkmgr
+
+import (
+	"context"
+	"errors"
+	"syscall"
+)
+
+// Remove undoes what Ensure changed on this system; see Manager.Remove.
+func Remove(ctx context.Context, r *Result) error {
+	m, err := Open()
+	if err != nil {
+		return err
+	}
+	return m.Remove(ctx, r)
+}
+
+// Remove undoes what Ensure changed, the last change first: the link, the
+// network device's state, the modules. What was there before stays, and so
+// does a module that something else uses by now. Removing twice is no error.
+func (m *Manager) Remove(ctx context.Context, r *Result) error { return m.undo(ctx, r.Made) }
+
+func (m *Manager) undo(ctx context.Context, c Changes) error {
+	var errs []error
+	if c.Link != "" {
+		errs = append(errs, m.undoLink(ctx, c))
+	}
+	if c.NetDevUp != "" {
+		err := m.k.SetNetDev(ctx, c.NetDevUp, false)
+		if !errors.Is(err, syscall.ENODEV) {
+			errs = append(errs, opError("bring "+c.NetDevUp+" down", permission("bring "+c.NetDevUp+" down", "CAP_NET_ADMIN", err)))
+		}
+	}
+	for i := len(c.Modules) - 1; i >= 0; i-- {
+		errs = append(errs, m.undoModule(c.Modules[i].Name))
+	}
+	return errors.Join(errs...)
+}
+
+// undoLink deletes the link if it is still the one that was made: a name may
+// have been taken again, an index is not reused before it wraps.
+func (m *Manager) undoLink(ctx context.Context, c Changes) error {
+	d, err := m.Device(ctx, c.Link)
+	var gone *NoDeviceError
+	var none *NoRDMAError
+	switch {
+	case errors.As(err, &gone), errors.As(err, &none):
+		return nil
+	case err != nil:
+		return err
+	case c.LinkIndex >= 0 && int64(d.Index) != c.LinkIndex:
+		return nil
+	}
+	return m.deleteLink(ctx, d)
+}
+
+func (m *Manager) undoModule(name string) error {
+	err := m.k.RemoveModule(name)
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EAGAIN):
+		return nil // gone already, or in use
+	}
+	op := "unload module " + name
+	return opError(op, permission(op, "CAP_SYS_MODULE", err))
+}
