@@ -479,7 +479,7 @@ func TestSendWaitsForReceive(t *testing.T) {
 		a, b := uapitest.Pair(t, "")
 		x, y := uapitest.Connect(t, a, b)
 		x.Must(x.PostSend(x.QP, x.MR, 8))
-		time.Sleep(time.Minute)
+		time.Sleep(3 * time.Second)
 		n, err := x.PollCQ(x.QP, make([]uapi.WC, 1))
 		require.NoError(t, err)
 		require.Zero(t, n)

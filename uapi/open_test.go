@@ -1,0 +1,261 @@
+package uapi_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	for device, errno := range map[string]syscall.Errno{
+		"soft?los=1%":       syscall.EINVAL,
+		"nosuchdevice":      syscall.ENODEV,
+		"host:nosuchdevice": syscall.ENODEV,
+		"soft:192.0.2.1":    syscall.EADDRNOTAVAIL, // TEST-NET-1: nobody's
+		"not a device":      syscall.EINVAL,
+	} {
+		c, err := uapi.Open(device)
+		require.Nil(t, c)
+		require.ErrorIs(t, err, errno, device)
+		var op *uapi.OpError
+		require.ErrorAs(t, err, &op)
+		require.Equal(t, "Open", op.Op)
+		require.Equal(t, device, op.Object)
+		require.ErrorContains(t, err, device)
+	}
+}
+
+func TestOpenOptions(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]uapi.Option{
+		"port 2":                uapi.WithPort(2),
+		"port -1":               uapi.WithPort(-1),
+		"no such GID":           uapi.WithGIDIndex(5),
+		"odd MTU":               uapi.WithMTU(1500),
+		"MTU beyond the port's": uapi.WithMTU(4096),
+	} {
+		_, err := uapi.Open("sim?mtu=1024", opt)
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+	c := openDevice(t, "sim?mtu=1024", uapi.WithPort(1), uapi.WithGIDIndex(0), uapi.WithMTU(512), uapi.WithLogger(nil), nil)
+	info, err := c.QueryDevice()
+	require.NoError(t, err)
+	require.Equal(t, 512, info.MTU)
+	require.Contains(t, info.GIDReason, "asked for")
+	qp := mustQP(t, c, uapi.QPConfig{})
+	e, err := c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	require.Equal(t, 512, e.MTU)
+}
+
+func TestQueryDevice(t *testing.T) {
+	t.Parallel()
+	c := openDevice(t, "soft?port=0&mtu=1024")
+	info, err := c.QueryDevice()
+	require.NoError(t, err)
+	require.Equal(t, "soft", info.Kind)
+	require.True(t, strings.HasPrefix(info.Name, "soft"))
+	require.Equal(t, "RXE", info.Driver)
+	require.True(t, info.Address.Addr().IsLoopback())
+	require.NotZero(t, info.Address.Port())
+	require.Equal(t, fmt.Sprintf("soft:%v?port=%d", info.Address.Addr(), info.Address.Port()), info.Device)
+	require.Equal(t, []int{1, 0, 1024, 4096}, []int{info.Port, info.GIDIndex, info.MTU, info.MaxMTU})
+	require.Len(t, info.GIDs, 1)
+	require.Equal(t, info.Address.Addr(), info.GIDs[0].Addr)
+	require.Equal(t, "RoCE v2", info.GIDs[0].Type)
+	require.Contains(t, info.GIDReason, "RoCE v2, IPv4")
+	require.Equal(t, "ACTIVE", info.PortState)
+	require.Positive(t, info.MaxMessage)
+	require.Positive(t, info.MaxQP)
+
+	// The name it gives opens the same device, if the options are the same.
+	other := openDevice(t, info.Device+"&mtu=1024")
+	same, err := other.QueryDevice()
+	require.NoError(t, err)
+	require.Equal(t, info.NodeGUID, same.NodeGUID)
+	_, err = uapi.Open(info.Device)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "other options")
+}
+
+// An address that was asked for and is taken is an error that says by whom.
+func TestAddressTaken(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs 127.0.0.0/8")
+	}
+	holder, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.1.2.3:0")))
+	require.NoError(t, err)
+	defer holder.Close()
+	port := holder.LocalAddr().(*net.UDPAddr).Port
+	device := fmt.Sprintf("soft:127.1.2.3?port=%d", port)
+	_, err = uapi.Open(device)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorContains(t, err, "likely")
+
+	// Once it is free, it is free at once, and again after Close.
+	require.NoError(t, holder.Close())
+	for range 3 {
+		c, err := uapi.Open(device)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+}
+
+// Soft devices on different UDP ports of one address connect to each other.
+func TestSoftDevicesOnOneAddress(t *testing.T) {
+	t.Parallel()
+	a, b := openDevice(t, "soft:127.0.0.1?port=0"), openDevice(t, "soft:127.0.0.1?port=0")
+	checkTransfer(t, a, b)
+}
+
+func TestSoftOnIPv6(t *testing.T) {
+	t.Parallel()
+	a, err := uapi.Open("soft:[::1]?port=0")
+	if err != nil {
+		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+		t.Skip("this machine has no IPv6")
+	}
+	defer a.Close()
+	b := openDevice(t, "soft:[::1]?port=0")
+	checkTransfer(t, a, b)
+
+	// One side IPv4 and the other IPv6 is caught when connecting.
+	v4 := openDevice(t, "soft?port=0")
+	e, err := v4.LocalEndpoint(mustQP(t, v4, uapi.QPConfig{}))
+	require.NoError(t, err)
+	require.ErrorIs(t, a.ConnectQP(mustQP(t, a, uapi.QPConfig{}), e), syscall.EAFNOSUPPORT)
+}
+
+// checkTransfer moves some bytes each way.
+func checkTransfer(t *testing.T, a, b *uapi.Context) {
+	t.Helper()
+	bufs := [][]byte{bytes.Repeat([]byte("a"), 10000), bytes.Repeat([]byte("b"), 10000)}
+	ma, _ := mustMR(t, a, bufs[0], uapi.AccessLocalWrite)
+	mb, info := mustMR(t, b, bufs[1], uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead)
+	qa, qb := mustQP(t, a, uapi.QPConfig{SendDepth: 1}), mustQP(t, b, uapi.QPConfig{})
+	connectPair(t, a, qa, b, qb)
+	_, err := a.PostWrite(qa, ma, 0, info.Addr, info.RKey, 5000)
+	require.NoError(t, err)
+	require.NoError(t, next(t, a, qa).Err())
+	_, err = a.PostRead(qa, ma, 0, info.Addr, info.RKey, 10000)
+	require.NoError(t, err)
+	require.NoError(t, next(t, a, qa).Err())
+	require.Equal(t, strings.Repeat("a", 5000)+strings.Repeat("b", 5000), string(bufs[0]))
+	require.NoError(t, a.DestroyQP(qa))
+	require.NoError(t, b.DestroyQP(qb))
+	require.NoError(t, a.DeregMR(ma))
+	require.NoError(t, b.DeregMR(mb))
+}
+
+// A peer that a loopback device cannot reach is an error when connecting, not
+// two seconds later.
+func TestUnreachablePeer(t *testing.T) {
+	t.Parallel()
+	c := openDevice(t, "soft?port=0")
+	qp := mustQP(t, c, uapi.QPConfig{})
+	e, err := c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	e.Addr = netip.MustParseAddrPort("198.51.100.1:4791")
+	err = c.ConnectQP(qp, e)
+	require.ErrorIs(t, err, syscall.ENETUNREACH)
+	require.ErrorContains(t, err, "soft:ADDRESS")
+}
+
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	c := openDevice(t, "soft?port=0")
+	mine, err := c.QueryDevice()
+	require.NoError(t, err)
+	list, err := uapi.Devices()
+	require.NoError(t, err)
+	var open, loopback bool
+	for _, d := range list {
+		require.NotEmpty(t, d.Device)
+		require.Contains(t, []string{"soft", "sim", "host"}, d.Kind)
+		if d.Device == mine.Device {
+			open = true
+			require.True(t, d.Open)
+			require.Equal(t, mine.Address, d.Address)
+			require.Equal(t, mine.MTU, d.MTU)
+			require.Equal(t, mine.GIDs, d.GIDs)
+		}
+		if d.Device == "soft:127.0.0.1" {
+			loopback = true
+			require.Equal(t, "ACTIVE", d.PortState)
+			require.Equal(t, 4096, d.MTU)
+			require.NotEmpty(t, d.NetDev)
+		}
+	}
+	require.True(t, open)
+	require.True(t, loopback)
+}
+
+// Opening and closing leaves no goroutine, descriptor or socket behind.
+func TestNothingLeaks(t *testing.T) {
+	const rounds = 20
+	use := func() {
+		a, err := uapi.Open("soft?port=0")
+		require.NoError(t, err)
+		b, err := uapi.Open("soft?port=0")
+		require.NoError(t, err)
+		checkTransfer(t, a, b)
+		// What is left open goes with the context.
+		_, err = a.RegMR(make([]byte, 100), 0)
+		require.NoError(t, err)
+		_, err = a.CreateQP(10, 10)
+		require.NoError(t, err)
+		require.NoError(t, a.Close())
+		require.NoError(t, b.Close())
+	}
+	use()
+	goroutines, files, maps := runtime.NumGoroutine(), openFiles(t), mappings(t)
+	for range rounds {
+		use()
+	}
+	require.Less(t, runtime.NumGoroutine(), goroutines+rounds)
+	require.Less(t, openFiles(t), files+rounds)
+	require.Less(t, mappings(t), maps+rounds)
+}
+
+// openFiles counts this process's descriptors, 0 where that is not known.
+func openFiles(t *testing.T) int {
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	list, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(list)
+}
+
+// mappings counts this process's memory mappings, 0 where that is not known.
+func mappings(t *testing.T) int {
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	text, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	return bytes.Count(text, []byte("\n"))
+}
+
+// Without a logger the package is silent; with one it tells what it chose.
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	openDevice(t, "sim", uapi.WithLogger(log))
+	require.Contains(t, text.String(), "gid_index=0")
+	require.Contains(t, text.String(), "mtu=4096")
+}
