@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
 )
 
 // asTool makes the test binary behave as the tool, so that tests run what
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	leak.Main(m)
 }
 
 // tool prepares a run of the tool as its own process.

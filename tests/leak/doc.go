@@ -1,0 +1,9 @@
+// Package leak makes a test binary fail when its tests leave something behind:
+// goroutines or descriptors. It is for TestMain only:
+//
+//	func TestMain(m *testing.M) { leak.Main(m) }
+//
+// It is no profiler and knows nothing of RDMA handles; uapitest.Pair checks those
+// for each test. Main notes what is open, runs the tests, waits until goroutines
+// that are just ending have ended, and prints what is still there.
+package leak
