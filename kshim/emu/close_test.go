@@ -192,6 +192,55 @@ func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
 	}
 }
 
+// TestDyingObject: one that is found just before it is destroyed, and locked just
+// after.
+func TestDyingObject(t *testing.T) {
+	c := newClient(t, true)
+	f := c.f.(*uverbsFile)
+	o := f.handles.get(c.pd())
+	o.dead = true
+	_, err := f.acquire(kindPD, o.handle)
+	require.ErrorIs(t, err, syscall.ENOENT)
+	require.ErrorIs(t, o.end(false), syscall.ENOENT)
+	o.dead = false
+	require.NoError(t, o.end(false))
+}
+
+// TestQueueOrder: the lower of two handles is looked at first, whichever queue
+// it is.
+func TestQueueOrder(t *testing.T) {
+	c := newClient(t, true)
+	wrong := c.pd()
+	missing := wrong + 1
+	f := c.f.(*uverbsFile)
+	for _, pair := range [][2]uint32{{wrong, missing}, {missing, wrong}} {
+		_, _, err := f.acquireCQs(pair[0], pair[1])
+		require.ErrorIs(t, err, syscall.EINVAL)
+	}
+	low, _ := c.cq(0, -1)
+	high, _ := c.cq(0, -1)
+	for _, pair := range [][2]uint32{{low, high}, {high, low}, {low, low}} {
+		scq, rcq, err := f.acquireCQs(pair[0], pair[1])
+		require.NoError(t, err)
+		require.Equal(t, pair, [2]uint32{scq.handle, rcq.handle})
+		scq.release()
+		if scq != rcq {
+			rcq.release()
+		}
+	}
+}
+
+// TestDoorbellAfterClose: a doorbell that was under way when its file closed
+// finds no queue pair, and says why.
+func TestDoorbellAfterClose(t *testing.T) {
+	c := newClient(t, true)
+	qp, _, _ := c.rts()
+	late := newCall(c.f.(*uverbsFile))
+	require.NoError(t, late.fetchWrite(doorbell(c.addr, qp)))
+	require.NoError(t, c.f.Close())
+	require.Equal(t, errClosed, late.run())
+}
+
 // TestCreateAgainstDestroy: creates that need two objects, in either order, and
 // destroys of both, do not wait for one another for ever.
 func TestCreateAgainstDestroy(t *testing.T) {

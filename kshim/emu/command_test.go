@@ -62,6 +62,10 @@ func TestLife(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EBUSY)
 
 	must[abi.DestroyQPResp](c, abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: qp.QPHandle}, 8)
+	require.Equal(t, make([]byte, 8), c.page[:8], "room beyond the response is cleared")
+	list, err := c.proc.ReadDir("/sys/class/infiniband/fake0/ports/1/qp")
+	require.NoError(t, err)
+	require.Empty(t, list)
 	_, err = c.f.Write(doorbell(c.addr, qp.QPHandle))
 	require.ErrorIs(t, err, syscall.ENOENT, "doorbell after destroy")
 	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: cq}, 8)
