@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || udpportable
 
 package udp
 
@@ -10,6 +10,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
+
+// This file serves systems without sendmmsg; the tag udpportable lets it be tested
+// on Linux.
 
 // sender sends a datagram at a time.
 type sender struct {

@@ -1,0 +1,30 @@
+package udp
+
+import "golang.org/x/sys/unix"
+
+// setOptions makes the socket send whole datagrams with DF set, and asks for
+// buffers; beyond the system's limit only with CAP_NET_ADMIN.
+func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
+	s := int(fd)
+	var err error
+	if v4 {
+		err = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+	} else {
+		err = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+	}
+	if err != nil {
+		return granted{}, err
+	}
+	ask := func(force, plain int) {
+		if unix.SetsockoptInt(s, unix.SOL_SOCKET, force, buffer) != nil {
+			// A refusal is no error: the socket keeps the default.
+			_ = unix.SetsockoptInt(s, unix.SOL_SOCKET, plain, buffer)
+		}
+	}
+	ask(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
+	ask(unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
+	var g granted
+	g.send, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	g.recv, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	return g, nil
+}
