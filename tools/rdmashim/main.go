@@ -29,6 +29,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return 0
 	}
+	var ended *exitStatus
+	if errors.As(err, &ended) {
+		if ended.err != nil {
+			fmt.Fprintf(stderr, "rdmashim: %s\n", oneLine(ended.err))
+		}
+		return ended.code
+	}
 	fmt.Fprintf(stderr, "rdmashim: %s\n", oneLine(err))
 	var usage *usageError
 	if errors.As(err, &usage) {

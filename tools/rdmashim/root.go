@@ -33,6 +33,7 @@ Start with:  rdmashim demo`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newVersion())
+	root.AddCommand(newVM())
 	return root
 }
 

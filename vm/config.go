@@ -1,0 +1,139 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Config says what guests to boot and what to run in them. The zero value of a
+// field is its default.
+type Config struct {
+	// Command is what Run runs, looked up on the guest's PATH.
+	Command Command
+
+	Nodes   int           // 1 (default) or 2, on a private link
+	Memory  int           // MiB for each guest; default 256 and what Add needs
+	CPUs    int           // for each guest; default 2
+	Timeout time.Duration // for everything after the guests have booted; default 10 minutes, negative: none
+	// BootTimeout is for booting, until rxe0 is up; default 3 minutes, which a
+	// busy machine that emulates may need.
+	BootTimeout time.Duration
+
+	Add    []Add    // files and directories to bring into the guests
+	Out    string   // directory into which the files in the guest's /out are brought (two nodes: into node0 and node1 in it)
+	Env    []string // environment of all commands, as NAME=VALUE
+	NoLink bool     // make no rxe0
+
+	Kernel  string // file of a kernel of one's own; needs Modules
+	Modules string // directory of its modules, as /lib/modules/RELEASE
+	Image   string // file of an image that was built earlier; it must fit the kernel
+	Source  string // directory of the project's module; default: found from the working directory
+	QEMU    string // the QEMU program; default qemu-system-x86_64 on PATH
+	Accel   string // "tcg" (software), "kvm", or "" (default): KVM if a guest was seen to boot with it
+
+	// LogFile keeps the guest's log (two nodes: FILE.node0 and FILE.node1).
+	// Without it the log is kept, and named, only when something went wrong.
+	LogFile string
+	// Log receives lines about what is being done.
+	Log func(format string, args ...any)
+}
+
+// Command is a command to run in a guest.
+type Command struct {
+	Args   []string
+	Env    []string  // in addition to Config.Env
+	Dir    string    // working directory, made when it does not exist; default /
+	Stdin  io.Reader // nil: empty
+	Stdout io.Writer // nil: dropped
+	Stderr io.Writer // nil: dropped
+	// Terminal runs the command on a terminal of its own, whose output is
+	// Stdout. nil: none.
+	Terminal *Terminal
+}
+
+// Terminal is the terminal of an interactive command.
+type Terminal struct {
+	Rows, Cols uint16
+	Resized    <-chan [2]uint16 // new rows and columns; may be nil
+}
+
+// Add names a file or directory of the host and where it goes in the guest. An
+// ELF program that needs shared libraries brings them along.
+type Add struct{ Host, Guest string }
+
+// ParseAdd reads HOSTPATH[:GUESTPATH]. Without GUESTPATH it goes to where it is
+// on the host.
+func ParseAdd(s string) (Add, error) {
+	host, guest, both := strings.Cut(s, ":")
+	if host == "" || (both && !strings.HasPrefix(guest, "/")) {
+		return Add{}, fmt.Errorf("%q is not HOSTPATH[:GUESTPATH] with an absolute GUESTPATH", s)
+	}
+	return Add{host, guest}, nil
+}
+
+// withDefaults checks a configuration and fills in what was left out.
+func (c Config) withDefaults() (Config, error) {
+	if c.Nodes == 0 {
+		c.Nodes = 1
+	}
+	if c.Nodes != 1 && c.Nodes != 2 {
+		return c, fmt.Errorf("%d nodes: 1 or 2 are possible", c.Nodes)
+	}
+	if c.CPUs == 0 {
+		c.CPUs = 2
+	}
+	if c.CPUs < 1 || c.CPUs > 64 {
+		return c, fmt.Errorf("%d CPUs: 1 to 64 are possible", c.CPUs)
+	}
+	if c.Memory < 0 || (c.Memory > 0 && c.Memory < 128) || c.Memory > 1<<20 {
+		return c, fmt.Errorf("%d MiB of memory: a guest needs 128 or more", c.Memory)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Minute
+	}
+	if c.BootTimeout == 0 {
+		c.BootTimeout = 3 * time.Minute
+	}
+	switch c.Accel {
+	case "", "tcg", "kvm":
+	default:
+		return c, fmt.Errorf("accel %q: tcg and kvm are possible", c.Accel)
+	}
+	for _, e := range append(append([]string{}, c.Env...), c.Command.Env...) {
+		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
+			return c, fmt.Errorf("environment %q is not NAME=VALUE", e)
+		}
+	}
+	if (c.Kernel == "") != (c.Modules == "") {
+		return c, errors.New("a kernel of your own needs both: the kernel's file and the directory of its modules (/lib/modules/RELEASE)")
+	}
+	if c.Log == nil {
+		c.Log = func(string, ...any) {}
+	}
+	return c, nil
+}
+
+// Addresses of the guests' private link.
+func nodeAddress(node int) string { return fmt.Sprintf("10.77.0.%d", node+1) }
+
+// LinkName is the name of each guest's rxe link.
+const LinkName = "rxe0"
+
+// linkNetdev is the netdev that it is on.
+const linkNetdev = "eth0"
+
+// nodeEnv is what commands of a node find in their environment.
+func (c *Config) nodeEnv(node int) []string {
+	env := []string{
+		fmt.Sprintf("RDMASHIM_NODE=%d", node),
+		"RDMASHIM_ADDR=" + nodeAddress(node),
+		"RDMASHIM_OUT=/out",
+	}
+	if c.Nodes == 2 {
+		env = append(env, "RDMASHIM_PEER="+nodeAddress(1-node))
+	}
+	return append(env, c.Env...)
+}

@@ -1,0 +1,87 @@
+package vm
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ExitError says that a command ran in the guest and did not end with status 0.
+type ExitError struct {
+	Node   int
+	Code   int            // exit status, when no signal ended it
+	Signal syscall.Signal // not 0: the signal that ended it
+}
+
+// Status is the status that a shell would report: the command's, or 128 and
+// the signal's number.
+func (e *ExitError) Status() int {
+	if e.Signal != 0 {
+		return 128 + int(e.Signal)
+	}
+	return e.Code
+}
+
+func (e *ExitError) Error() string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("the command on node %d was ended by signal %d (%v)", e.Node, int(e.Signal), e.Signal)
+	}
+	return fmt.Sprintf("the command on node %d ended with status %d", e.Node, e.Code)
+}
+
+// CommandError says that a command could not be run in the guest.
+type CommandError struct {
+	Node     int
+	Reason   string
+	NotFound bool // there is no such command
+}
+
+func (e *CommandError) Error() string { return fmt.Sprintf("node %d: %s", e.Node, e.Reason) }
+
+// MissingError says that something that must be installed is not there.
+type MissingError struct {
+	What    string // what is missing
+	Install string // what to do about it
+}
+
+func (e *MissingError) Error() string { return fmt.Sprintf("%s; %s", e.What, e.Install) }
+
+// KernelError says that the guest's kernel complained: its log holds a warning,
+// a bug or an oops.
+type KernelError struct {
+	Node  int
+	Lines []string // what it wrote, from the first complaint on
+	Log   string   // file that holds the whole log
+}
+
+func (e *KernelError) Error() string {
+	return fmt.Sprintf("the kernel of node %d complained (whole log: %s): %s", e.Node, e.Log, strings.Join(e.Lines, " | "))
+}
+
+// TimeoutError says that a guest was ended because its time was up.
+type TimeoutError struct {
+	Node  int
+	Doing string // what it was at
+	After time.Duration
+	Log   string // file that holds the guest's log
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("node %d was ended after %v while %s; its log: %s", e.Node, e.After, e.Doing, e.Log)
+}
+
+// Timeout says that this is one, as net.Error does.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// DiedError says that a guest ended before it was told to.
+type DiedError struct {
+	Node  int
+	Doing string
+	Cause string // what QEMU said, or the log's last line
+	Log   string
+}
+
+func (e *DiedError) Error() string {
+	return fmt.Sprintf("the guest of node %d ended while %s: %s; its log: %s", e.Node, e.Doing, e.Cause, e.Log)
+}

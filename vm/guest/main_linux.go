@@ -1,0 +1,230 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main is the helper: it serves the host until that says PowerOff or goes away,
+// and then powers the machine off. It must run as root in a guest.
+func Main(ctx context.Context) error {
+	if _, err := os.Stat(imageMark); err != nil {
+		return fmt.Errorf("this is the helper that runs inside a guest, and here is none (%s is missing)", imageMark)
+	}
+	g := &helper{log: openKernelLog()}
+	err := g.main(ctx)
+	if err != nil {
+		g.log.printf("helper: %v", err)
+	}
+	powerOff()
+	return err
+}
+
+// imageMark is a file that every image holds.
+const imageMark = "/etc/rdmashim-guest"
+
+type helper struct {
+	log  kernelLog
+	conn *Conn
+	env  []string
+	tail *logTail
+
+	frames chan frame    // what the host sent, but for Stdin, Kill and Winsize
+	input  *commandInput // of the command that runs, if any; owned by serve
+	pushed *io.PipeWriter
+}
+
+type frame struct {
+	kind    Kind
+	payload []byte
+}
+
+func (g *helper) main(ctx context.Context) error {
+	for _, m := range []string{"virtio_pci", "virtio_mmio", "virtio_console", "virtio_rng"} {
+		if err := loadModule(m); err != nil {
+			g.log.printf("module %s: %v", m, err)
+		}
+	}
+	port, err := openPort(PortName, 30*time.Second)
+	if err != nil {
+		return err
+	}
+	g.conn = NewConn(port)
+	g.tail = startLogTail(g.conn.Writer(KindLog))
+	if err := g.hello(); err != nil {
+		return err
+	}
+	return g.serve(ctx)
+}
+
+func (g *helper) hello() error {
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return err
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return err
+	}
+	return g.conn.WriteMessage(KindHello, Hello{
+		Version: Version,
+		Kernel:  unix.ByteSliceToString(uts.Release[:]),
+		Uptime:  time.Duration(now.Nano()).Seconds(),
+	})
+}
+
+// serve reads the host's frames and carries out one request after the other.
+// Requests run apart from the reading, so that input and signals reach them.
+func (g *helper) serve(ctx context.Context) error {
+	done := make(chan Done, 1)
+	busy := false
+	type read struct {
+		frame
+		err error
+	}
+	reads := make(chan read)
+	go func() {
+		for {
+			kind, payload, err := g.conn.Read()
+			reads <- read{frame{kind, payload}, err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case d := <-done:
+			busy, g.input, g.pushed = false, nil, nil
+			g.tail.flush()
+			if err := g.conn.WriteMessage(KindDone, d); err != nil {
+				return err
+			}
+		case r := <-reads:
+			if r.err != nil {
+				return fmt.Errorf("host: %w", r.err)
+			}
+			if r.kind == KindPowerOff {
+				return nil
+			}
+			if g.feed(r.frame) {
+				continue
+			}
+			if busy {
+				return fmt.Errorf("host: request %d while another runs", r.kind)
+			}
+			work, err := g.request(ctx, r.frame)
+			if err != nil {
+				return err
+			}
+			busy = true
+			go func() { done <- work() }()
+		}
+	}
+}
+
+// feed gives a frame to the request that runs, and says whether it was one for
+// such; what comes too late is dropped.
+func (g *helper) feed(f frame) bool {
+	switch f.kind {
+	case KindStdin, KindStdinEnd, KindKill, KindWinsize:
+		if g.input != nil {
+			g.input.take(f)
+		}
+	case KindData:
+		if g.pushed != nil {
+			g.pushed.Write(f.payload) // an error is the reader's to report
+		}
+	case KindDataEnd:
+		if g.pushed != nil {
+			g.pushed.Close()
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// request returns what carries the request out.
+func (g *helper) request(ctx context.Context, f frame) (func() Done, error) {
+	switch f.kind {
+	case KindSetup:
+		var s Setup
+		if err := json.Unmarshal(f.payload, &s); err != nil {
+			return nil, err
+		}
+		return func() Done { return g.setup(ctx, s) }, nil
+	case KindExec:
+		var e Exec
+		if err := json.Unmarshal(f.payload, &e); err != nil {
+			return nil, err
+		}
+		g.input = newCommandInput()
+		input := g.input
+		return func() Done { return g.exec(e, input) }, nil
+	case KindPush:
+		var p Push
+		if err := json.Unmarshal(f.payload, &p); err != nil {
+			return nil, err
+		}
+		r, w := io.Pipe()
+		g.pushed = w
+		return func() Done {
+			err := Unpack(r, p.Dir)
+			r.CloseWithError(io.ErrClosedPipe) // what still comes is dropped
+			return doneWith(err)
+		}, nil
+	case KindPull:
+		var p Pull
+		if err := json.Unmarshal(f.payload, &p); err != nil {
+			return nil, err
+		}
+		return func() Done { return doneWith(g.pull(p)) }, nil
+	}
+	return nil, fmt.Errorf("host: unexpected frame %d", f.kind)
+}
+
+func doneWith(err error) (d Done) {
+	if err != nil {
+		d.Error = err.Error()
+	}
+	return d
+}
+
+// openPort opens the virtio serial port of a name, waiting for it to appear:
+// the driver finds its ports while the helper starts.
+func openPort(name string, limit time.Duration) (*os.File, error) {
+	deadline := time.Now().Add(limit)
+	for {
+		names, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
+		for _, n := range names {
+			text, err := os.ReadFile(n)
+			if err != nil || strings.TrimSpace(string(text)) != name {
+				continue
+			}
+			f, err := os.OpenFile("/dev/"+filepath.Base(filepath.Dir(n)), os.O_RDWR|unix.O_NONBLOCK, 0)
+			if err == nil {
+				return f, nil
+			}
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("no virtio serial port %q appeared in %v", name, limit)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func powerOff() {
+	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+	// Where the machine cannot power off, a restart ends it as well: QEMU is
+	// told not to reboot.
+	unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
+}

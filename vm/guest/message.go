@@ -1,0 +1,53 @@
+package guest
+
+// Hello is the guest's first frame.
+type Hello struct {
+	Version int
+	Kernel  string  // the kernel's release
+	Uptime  float64 // seconds since the kernel started
+}
+
+// Setup says what the guest prepares before it runs anything.
+type Setup struct {
+	Node     int    // from 0
+	Hostname string //
+	Netdev   string // netdev for rxe0; when it does not exist, one end of a veth pair of that name
+	Address  string // the netdev's address, as 192.0.2.1/24; empty: none
+	Link     string // name of the rxe link; empty: make none
+	Env      []string
+}
+
+// Exec is a command to run. Args[0] is looked up on PATH.
+type Exec struct {
+	Args []string
+	Env  []string // added to the guest's
+	Dir  string   // made when it does not exist; empty: /
+	TTY  *Winsize // not nil: on a pseudo terminal of that size
+	// Stdin says whether standard input will be sent; without it, it is empty.
+	Stdin bool
+}
+
+// Winsize is the size of a terminal in characters.
+type Winsize struct{ Rows, Cols uint16 }
+
+// Kill asks for a signal to the running command's process group.
+type Kill struct{ Signal int }
+
+// Push asks the guest to unpack a tar under a directory.
+type Push struct{ Dir string }
+
+// Pull asks the guest for a tar of what lies in a directory.
+type Pull struct{ Dir string }
+
+// Done answers Setup, Exec, Push and Pull.
+type Done struct {
+	Error    string `json:",omitempty"` // what went wrong, empty for a command that ran
+	NotFound bool   `json:",omitempty"` // Exec: there is no such command
+	Code     int    `json:",omitempty"` // Exec: exit status
+	Signal   int    `json:",omitempty"` // Exec: the signal that ended it
+	Link     string `json:",omitempty"` // Setup: the rxe link that is up
+	Steps    []string
+}
+
+// OutDir is the guest's directory for files that go back to the host.
+const OutDir = "/out"

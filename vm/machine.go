@@ -1,0 +1,383 @@
+package vm
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/vm/guest"
+)
+
+// Machine is a guest that runs. Its methods are called one at a time.
+type Machine struct {
+	Node  int
+	Link  string   // the rxe link that is up, or empty
+	Steps []string // what setting it up took
+	Boot  time.Duration
+
+	process *process
+	conn    *guest.Conn
+	log     *guestLog
+	hello   chan guest.Hello
+	done    chan guest.Done
+	gone    chan struct{} // closed when the guest's side of the port is
+
+	mu      sync.Mutex
+	streams streams        // of the command that runs; guarded by mu
+	pulled  *io.PipeWriter // guarded by mu
+}
+
+// streams are where a command's input comes from and its output goes.
+type streams struct {
+	stdout, stderr io.Writer
+	want           chan struct{} // the guest asks for input
+}
+
+// guestLog is a guest's log: a file, and what is judged of it.
+type guestLog struct {
+	file  *os.File
+	judge *logJudge
+	ends  sync.WaitGroup // sources that are still read
+}
+
+func newMachine(node int, p *process, log *guestLog) *Machine {
+	m := &Machine{
+		Node: node, process: p, conn: guest.NewConn(p.control), log: log,
+		hello: make(chan guest.Hello, 1), done: make(chan guest.Done, 1), gone: make(chan struct{}),
+	}
+	log.ends.Add(2)
+	console, kernel := log.judge.source(), log.judge.source()
+	go func() {
+		defer log.ends.Done()
+		io.Copy(console, p.console)
+		console.flush()
+	}()
+	go func() {
+		defer log.ends.Done()
+		defer close(m.gone)
+		m.read(kernel)
+		kernel.flush()
+	}()
+	return m
+}
+
+// read takes the guest's frames until the port is closed.
+func (m *Machine) read(kernel io.Writer) {
+	for {
+		kind, payload, err := m.conn.Read()
+		if err != nil {
+			m.mu.Lock()
+			if m.pulled != nil {
+				m.pulled.CloseWithError(io.ErrUnexpectedEOF)
+			}
+			m.mu.Unlock()
+			return
+		}
+		m.mu.Lock()
+		s, pulled := m.streams, m.pulled
+		m.mu.Unlock()
+		switch kind {
+		case guest.KindHello:
+			var h guest.Hello
+			if json.Unmarshal(payload, &h) == nil {
+				m.hello <- h
+			}
+		case guest.KindLog:
+			kernel.Write(payload)
+		case guest.KindStdout:
+			writeTo(s.stdout, payload)
+		case guest.KindStderr:
+			writeTo(s.stderr, payload)
+		case guest.KindStdinWant:
+			select {
+			case s.want <- struct{}{}:
+			default:
+			}
+		case guest.KindData:
+			if pulled != nil {
+				pulled.Write(payload) // an error is the reader's to report
+			}
+		case guest.KindDataEnd:
+			if pulled != nil {
+				pulled.Close()
+			}
+		case guest.KindDone:
+			var d guest.Done
+			if err := json.Unmarshal(payload, &d); err != nil {
+				d.Error = "the guest's answer cannot be read: " + err.Error()
+			}
+			m.done <- d
+		}
+	}
+}
+
+// writeTo drops what a writer refuses: a reader of our output that went away
+// is no reason to stop the guest.
+func writeTo(w io.Writer, p []byte) {
+	if w != nil {
+		w.Write(p)
+	}
+}
+
+// boot waits for the guest and sets it up.
+func (m *Machine) boot(ctx context.Context, s guest.Setup) error {
+	started := time.Now()
+	select {
+	case h := <-m.hello:
+		if h.Version != guest.Version {
+			return fmt.Errorf("the image speaks version %d of the protocol, this program %d: build the image anew", h.Version, guest.Version)
+		}
+	case <-m.gone:
+		return m.died("booting")
+	case <-ctx.Done():
+		return m.ended(ctx, "booting", time.Since(started))
+	}
+	d, err := m.request(ctx, "setting up", guest.KindSetup, s)
+	if err != nil {
+		return err
+	}
+	m.Steps, m.Link = d.Steps, d.Link
+	m.Boot = time.Since(started)
+	if d.Error != "" {
+		return fmt.Errorf("node %d: %s", m.Node, d.Error)
+	}
+	return nil
+}
+
+// request sends a request and waits for its answer.
+func (m *Machine) request(ctx context.Context, doing string, kind guest.Kind, message any) (guest.Done, error) {
+	started := time.Now()
+	if err := m.conn.WriteMessage(kind, message); err != nil {
+		if gone := m.goneSoon(); gone {
+			return guest.Done{}, m.died(doing)
+		}
+		return guest.Done{}, fmt.Errorf("node %d: %w", m.Node, err)
+	}
+	return m.answer(ctx, doing, started)
+}
+
+func (m *Machine) answer(ctx context.Context, doing string, started time.Time) (guest.Done, error) {
+	select {
+	case d := <-m.done:
+		return d, nil
+	case <-m.gone:
+		return guest.Done{}, m.died(doing)
+	case <-ctx.Done():
+		return guest.Done{}, m.ended(ctx, doing, time.Since(started))
+	}
+}
+
+func (m *Machine) goneSoon() bool {
+	select {
+	case <-m.gone:
+		return true
+	case <-time.After(time.Second):
+		return false
+	}
+}
+
+// died tells why a guest ended that was not told to.
+func (m *Machine) died(doing string) error {
+	select {
+	case <-m.process.exited:
+	case <-time.After(2 * time.Second): // a panic takes a moment to restart, which ends QEMU
+	}
+	cause := m.process.complaint()
+	if cause == "" {
+		cause = "the log's last line is " + m.log.judge.lastLine()
+	}
+	return &DiedError{Node: m.Node, Doing: doing, Cause: cause, Log: m.log.file.Name()}
+}
+
+// ended ends a guest whose time is up or that is no longer wanted.
+func (m *Machine) ended(ctx context.Context, doing string, after time.Duration) error {
+	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return context.Cause(ctx)
+	}
+	return &TimeoutError{Node: m.Node, Doing: doing, After: after.Round(100 * time.Millisecond), Log: m.log.file.Name()}
+}
+
+// Exec runs a command in the guest to its end. It returns an *ExitError for a
+// status that is not 0 and a *CommandError for a command that cannot be run.
+// When ctx ends the command is left to itself: the guest must be closed.
+func (m *Machine) Exec(ctx context.Context, c Command) error {
+	s := streams{stdout: c.Stdout, stderr: c.Stderr, want: make(chan struct{}, 1)}
+	m.setStreams(s)
+	defer m.setStreams(streams{})
+	e := guest.Exec{Args: c.Args, Env: c.Env, Dir: c.Dir, Stdin: c.Stdin != nil}
+	if c.Terminal != nil {
+		e.TTY = &guest.Winsize{Rows: c.Terminal.Rows, Cols: c.Terminal.Cols}
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	if c.Stdin != nil {
+		go m.sendInput(c.Stdin, s.want, ended)
+	}
+	if c.Terminal != nil && c.Terminal.Resized != nil {
+		go m.sendSizes(c.Terminal.Resized, ended)
+	}
+	d, err := m.request(ctx, "running "+strings.Join(c.Args, " "), guest.KindExec, e)
+	switch {
+	case err != nil:
+		return err
+	case d.Error != "":
+		return &CommandError{Node: m.Node, Reason: d.Error, NotFound: d.NotFound}
+	case d.Code != 0 || d.Signal != 0:
+		return &ExitError{Node: m.Node, Code: d.Code, Signal: syscall.Signal(d.Signal)}
+	}
+	return nil
+}
+
+// Signal sends a signal to the command that runs.
+func (m *Machine) Signal(s syscall.Signal) error {
+	return m.conn.WriteMessage(guest.KindKill, guest.Kill{Signal: int(s)})
+}
+
+func (m *Machine) setStreams(s streams) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streams = s
+}
+
+// sendInput sends input as the guest asks for it.
+func (m *Machine) sendInput(r io.Reader, want, ended <-chan struct{}) {
+	buf := make([]byte, guest.MaxPayload)
+	for {
+		select {
+		case <-want:
+		case <-ended:
+			return
+		}
+		n, err := r.Read(buf)
+		for n == 0 && err == nil {
+			n, err = r.Read(buf)
+		}
+		select {
+		case <-ended: // what was read comes too late
+			return
+		default:
+		}
+		if n > 0 {
+			m.conn.Write(guest.KindStdin, buf[:n])
+		}
+		if err != nil {
+			m.conn.Write(guest.KindStdinEnd, nil)
+			return
+		}
+	}
+}
+
+func (m *Machine) sendSizes(sizes <-chan [2]uint16, ended <-chan struct{}) {
+	for {
+		select {
+		case s := <-sizes:
+			m.conn.WriteMessage(guest.KindWinsize, guest.Winsize{Rows: s[0], Cols: s[1]})
+		case <-ended:
+			return
+		}
+	}
+}
+
+// Push copies a file or directory of the host into the guest.
+func (m *Machine) Push(ctx context.Context, a ...Add) error {
+	if err := m.conn.WriteMessage(guest.KindPush, guest.Push{Dir: "/"}); err != nil {
+		return fmt.Errorf("node %d: %w", m.Node, err)
+	}
+	started := time.Now()
+	sent := make(chan error, 1)
+	go func() {
+		err := m.pack(a)
+		if werr := m.conn.Write(guest.KindDataEnd, nil); err == nil {
+			err = werr
+		}
+		sent <- err
+	}()
+	d, err := m.answer(ctx, "receiving files", started)
+	if err != nil {
+		return err
+	}
+	if d.Error != "" {
+		err = fmt.Errorf("node %d: receive files: %s", m.Node, d.Error)
+	}
+	// What we failed to send explains what the guest missed.
+	if serr := <-sent; serr != nil {
+		err = serr
+	}
+	return err
+}
+
+func (m *Machine) pack(adds []Add) error {
+	out := bufio.NewWriterSize(m.conn.Writer(guest.KindData), guest.MaxPayload)
+	tw := tar.NewWriter(out)
+	for _, a := range adds {
+		if err := guest.PackPath(tw, a.Host, strings.TrimPrefix(path.Clean("/"+a.Guest), "/")); err != nil {
+			return fmt.Errorf("add %s: %w", a.Host, err)
+		}
+	}
+	if err := tw.Close(); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// Pull copies what lies in a directory of the guest into one of the host.
+func (m *Machine) Pull(ctx context.Context, from, to string) error {
+	r, w := io.Pipe()
+	m.mu.Lock()
+	m.pulled = w
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.pulled = nil
+		m.mu.Unlock()
+	}()
+	unpacked := make(chan error, 1)
+	go func() {
+		err := guest.Unpack(r, to)
+		io.Copy(io.Discard, r) // the archive's padding, and what cannot be written
+		r.CloseWithError(io.ErrClosedPipe)
+		unpacked <- err
+	}()
+	d, err := m.request(ctx, "bringing files back", guest.KindPull, guest.Pull{Dir: from})
+	if err != nil {
+		w.CloseWithError(err)
+	}
+	uerr := <-unpacked
+	switch {
+	case err != nil:
+		return err
+	case d.Error != "":
+		return fmt.Errorf("node %d: bring files back: %s", m.Node, d.Error)
+	case uerr != nil:
+		return fmt.Errorf("bring files back into %s: %w", to, uerr)
+	}
+	return nil
+}
+
+// powerOff tells the guest to end, waits for that, and makes sure of it.
+func (m *Machine) powerOff(limit time.Duration) {
+	m.conn.Write(guest.KindPowerOff, nil)
+	select {
+	case <-m.process.exited:
+	case <-time.After(limit):
+	}
+	m.kill()
+}
+
+// kill ends the guest and waits until its log is read.
+func (m *Machine) kill() {
+	m.process.kill()
+	m.log.ends.Wait()
+	m.process.control.Close()
+	m.process.console.Close()
+}
