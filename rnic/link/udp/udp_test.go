@@ -411,3 +411,32 @@ func BenchmarkExchange(b *testing.B) {
 		})
 	}
 }
+
+// Link-local peers: their zone is the link's, and is not shown above, because a
+// GID has none.
+func TestLinkLocal(t *testing.T) {
+	ifs, err := net.Interfaces()
+	require.NoError(t, err)
+	for _, i := range ifs {
+		addrs, _ := i.Addrs()
+		for _, x := range addrs {
+			n, ok := x.(*net.IPNet)
+			if !ok || n.IP.To4() != nil || !n.IP.IsLinkLocalUnicast() || i.Flags&net.FlagUp == 0 {
+				continue
+			}
+			ip, _ := netip.AddrFromSlice(n.IP)
+			a, err := Listen(netip.AddrPortFrom(ip.WithZone(i.Name), 0), Options{})
+			if err != nil {
+				continue // tentative, or filtered
+			}
+			defer a.Close()
+			b := listen(t, netip.AddrPortFrom(ip.WithZone(i.Name), 0))
+			require.Equal(t, i.Name, b.Caps().NetDev)
+			to := netip.AddrPortFrom(ip, b.Caps().Local.Port())
+			require.NoError(t, a.Send([]link.Packet{{Peer: to, Head: head(1, 0)}}))
+			require.Equal(t, netip.AddrPortFrom(ip, a.Caps().Local.Port()), recvN(t, b, 1)[0].Peer)
+			return
+		}
+	}
+	t.Skip("no interface has an IPv6 link-local address")
+}
