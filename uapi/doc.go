@@ -1,3 +1,86 @@
-// Package uapi is RDMA for Go programs: memory regions, queue pairs and
-// completion queues as plain integer handles.
+// Package uapi is RDMA for Go programs, on any machine: memory regions, queue
+// pairs and completion queues as plain integer handles, in pure Go, with or
+// without an RDMA card, kernel module or privilege.
+//
+// # The calls
+//
+// Seven calls are those of the API's founding document (user/rdma.h), in Go
+// case, with the same parameters in the same order:
+//
+//	RegMR, DeregMR, CreateQP, DestroyQP, PostWrite, PostSend, PollCQ
+//
+// They are methods of a Context, which Open makes, and functions on a default
+// context, which the first use opens with the device that RDMASHIM_DEVICE
+// names, else "soft". As in the document they return a non-negative number, or
+// -1 on an error; Go's error beside it says why. Around them stand those
+// without which no program gets far: LocalEndpoint and ConnectQP (ConnectOver
+// does both over TCP), QueryMR, PostRecv, PostRead, PostWriteImm, PostSendImm,
+// PostFetchAdd, PostCompareSwap, WaitCQ, Alloc, Close. Under them lies a
+// general layer of which they are thin wrappers: CreateCQ, CreateQPWith, Post,
+// Poll and Wait, with completion queues shared by many queue pairs, scatter
+// lists, flags, inline data and the caller's own 64-bit ids.
+//
+// It is not a byte stream, and not a connection manager: it moves messages and
+// memory between queue pairs whose endpoints the programs have exchanged.
+//
+// # How a write goes
+//
+// PostWrite resolves the handles, checks the bounds, and puts a work request
+// into a ring of shared memory; a doorbell, the only system call, tells the
+// kernel. The kernel is either emulated in the process, with a soft RNIC that
+// speaks RoCEv2 over UDP, or the real one. It cuts the data into packets, the
+// peer's device checks key and bounds and places them, and an acknowledgement
+// makes a completion in another ring. PollCQ takes it from there without a
+// system call; WaitCQ sleeps until it is there.
+//
+// # The founding document's example
+//
+// The document's complete example writes to address 0x80000000 with key 12345
+// on a queue pair that it never connects. Nobody registered that memory, so it
+// cannot succeed. Here its outcome is:
+//
+//   - not connected: PostWrite returns -1 and an error that Is EINVAL and says
+//     to call ConnectQP first;
+//   - connected: the completion's status is WCRemAccessErr.
+//
+// Its polling loop, which spins while the result is 0, ends on an error too,
+// because that is -1.
+//
+// # Completions
+//
+// What can be checked at the call is an error of the call, and then nothing
+// was posted. What only the device or the peer can tell is a completion's
+// Status. A queue is full when exactly as many requests are outstanding as it
+// was made for, whatever the device rounds that to: ENOMEM. A request is
+// outstanding until its completion was polled; an unsignaled one until that of
+// a later signaled one was. After the first failed request the queue pair is
+// in the error state, and everything outstanding completes, in order, with
+// WCWRFlushErr. A queue pair that is connected to itself is both sides at once:
+// what the peer's half refuses may show as WCWRFlushErr.
+//
+// # Defaults
+//
+// ConnectQP uses, unless QPConfig says otherwise: timeout 16 (268 ms), retry
+// 7, so that a dead peer is noticed, with WCRetryExcErr, after about 2.1 s;
+// RNR retry 7, which is for ever: a send waits until the peer posts a receive;
+// RNR timer 12 (0.64 ms); 16 READs and atomics at a time in each direction; the
+// smaller one of the two ports' MTUs. QueryQP tells what is in force. Port, GID
+// and MTU of the device are chosen as QueryDevice explains (the first active
+// port; RoCE v2 IPv4 before global IPv6 before link-local), and WithPort,
+// WithGIDIndex and WithMTU override it.
+//
+// # Memory
+//
+// A registered slice is pinned until it is deregistered. From a post until its
+// completion the buffer belongs to the device: a send's must not change, a
+// receive's must not be read. After the completion both are safe to use, also
+// in the eyes of the race detector. A region that a peer may write to at any
+// time is read with Uint64At or Uint32At.
+//
+// # Handles and concurrency
+//
+// Everything is safe for concurrent use; ordering is per queue pair. Handles
+// that are zero, stale, of another context or of a closed one answer EBADF,
+// never anything else's object. A Context's objects go with its Close, and a
+// process's with its end.
 package uapi

@@ -1,7 +1,12 @@
 package uapitest_test
 
 import (
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,4 +25,161 @@ func TestPairWrites(t *testing.T) {
 	require.Equal(t, id, wc.WRID)
 	require.Equal(t, uapi.WCOpWrite, wc.Opcode)
 	require.Equal(t, "hello", string(y.Buf[:5]))
+}
+
+func TestPairsAreApart(t *testing.T) {
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			a, b := uapitest.Pair(t, fmt.Sprintf("loss=5%%&seed=%d", i))
+			x, y := uapitest.Connect(t, a, b)
+			for j := range x.Buf {
+				x.Buf[j] = byte(i + 1)
+			}
+			for range 8 {
+				x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, uapitest.Size))
+			}
+			for _, wc := range x.Next(8) {
+				require.NoError(t, wc.Err())
+			}
+			require.Equal(t, x.Buf, y.Buf)
+		})
+	}
+}
+
+// In a bubble time is virtual: what waits for a timeout waits for nothing.
+func TestPairInBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "loss=20%&delay=50ms&seed=3")
+		x, y := uapitest.Connect(t, a, b)
+		start := time.Now()
+		copy(x.Buf, strings.Repeat("x", 50000))
+		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 50000))
+		require.NoError(t, x.Next(1)[0].Err())
+		require.Equal(t, x.Buf, y.Buf)
+		require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond, "there and back")
+	})
+}
+
+func TestConnectOneContextToItself(t *testing.T) {
+	t.Parallel()
+	a, _ := uapitest.Pair(t, "mtu=256")
+	x, y := uapitest.Connect(t, a, a)
+	y.Must(y.PostRecv(y.QP, y.MR, 0, 100))
+	copy(x.Buf, "within")
+	x.Must(x.PostSend(x.QP, x.MR, 6))
+	require.Equal(t, uint64(6), y.Next(1)[0].ByteLen)
+	require.NoError(t, x.Next(1)[0].Err())
+	require.Equal(t, "within", string(y.Buf[:6]))
+}
+
+// fakeT is a test that keeps what it is told.
+type fakeT struct {
+	mu       sync.Mutex
+	errors   []string
+	cleanups []func()
+}
+
+type fatal struct{}
+
+func (f *fakeT) Helper()           {}
+func (f *fakeT) Cleanup(f2 func()) { f.cleanups = append(f.cleanups, f2) }
+
+func (f *fakeT) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errors = append(f.errors, fmt.Sprintf(format, args...))
+}
+
+func (f *fakeT) Fatalf(format string, args ...any) {
+	f.Errorf(format, args...)
+	panic(fatal{})
+}
+
+// run runs a test as testing does: cleanups last in, first out.
+func (f *fakeT) run(test func(t uapitest.T)) []string {
+	protect := func(g func()) {
+		defer func() {
+			if r := recover(); r != nil {
+				if _, ok := r.(fatal); !ok {
+					panic(r)
+				}
+			}
+		}()
+		g()
+	}
+	protect(func() { test(f) })
+	for i := len(f.cleanups) - 1; i >= 0; i-- {
+		protect(f.cleanups[i])
+	}
+	return f.errors
+}
+
+func TestCleanTestsPass(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, new(fakeT).run(func(t uapitest.T) {
+		a, b := uapitest.Pair(t, "")
+		uapitest.Connect(t, a, b)
+	}))
+	require.Empty(t, new(fakeT).run(func(t uapitest.T) {
+		a, b := uapitest.Pair(t, "")
+		x, _ := uapitest.Connect(t, a, b)
+		x.DestroyQP(x.QP)
+		x.DeregMR(x.MR)
+		b.Close() // what a test destroys itself is no error
+	}))
+}
+
+func TestLeakedHandlesFail(t *testing.T) {
+	t.Parallel()
+	errs := new(fakeT).run(func(t uapitest.T) {
+		a, _ := uapitest.Pair(t, "")
+		a.RegMR(make([]byte, 123), 0)
+		a.CreateQP(1, 1)
+	})
+	require.Len(t, errs, 2)
+	require.Contains(t, errs[0], "123 bytes")
+	require.Contains(t, errs[0], "pair_test.go:")
+	require.Contains(t, errs[1], "qp ")
+}
+
+func TestLeakedDeviceFails(t *testing.T) {
+	t.Parallel()
+	var leaked *uapi.Context
+	errs := new(fakeT).run(func(t uapitest.T) {
+		a, _ := uapitest.Pair(t, "")
+		info, err := a.QueryDevice()
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		// A second context keeps the device, and its goroutines, running.
+		leaked, _ = uapi.Open(info.Device)
+	})
+	require.NoError(t, leaked.Close())
+	require.Len(t, errs, 2)
+	require.Contains(t, errs[0], "goroutines")
+	require.Contains(t, errs[1], "still runs")
+}
+
+func TestBadOptionsFail(t *testing.T) {
+	t.Parallel()
+	errs := new(fakeT).run(func(t uapitest.T) { uapitest.Pair(t, "los=1%") })
+	require.Len(t, errs, 1)
+	require.Contains(t, errs[0], "unknown option")
+}
+
+func TestMistakesOfConnectFail(t *testing.T) {
+	t.Parallel()
+	errs := new(fakeT).run(func(t uapitest.T) {
+		a, b := uapitest.Pair(t, "")
+		uapitest.ConnectWith(t, a, b, uapi.QPConfig{}, 0)
+	})
+	require.Len(t, errs, 1)
+	errs = new(fakeT).run(func(t uapitest.T) {
+		a, b := uapitest.Pair(t, "")
+		x, _ := uapitest.Connect(t, a, b)
+		x.Must(x.PostSend(0, 0, 0))
+	})
+	require.Len(t, errs, 1)
+	require.Contains(t, errs[0], "bad file descriptor")
 }

@@ -1,0 +1,234 @@
+package uapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// connected opens two devices and connects a queue pair on each. Programs on
+// two machines do the same with ConnectOver and a TCP connection.
+func connected(deviceA, deviceB string) (a, b *uapi.Context, qa, qb uapi.QP) {
+	var err error
+	if a, err = uapi.Open(deviceA); err != nil {
+		log.Fatal(err)
+	}
+	if b, err = uapi.Open(deviceB); err != nil {
+		log.Fatal(err)
+	}
+	if qa, err = a.CreateQP(64, 64); err != nil {
+		log.Fatal(err)
+	}
+	if qb, err = b.CreateQP(64, 64); err != nil {
+		log.Fatal(err)
+	}
+	ea, err := a.LocalEndpoint(qa)
+	if err != nil {
+		log.Fatal(err)
+	}
+	eb, err := b.LocalEndpoint(qb)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(a.ConnectQP(qa, eb), b.ConnectQP(qb, ea)); err != nil {
+		log.Fatal(err)
+	}
+	return a, b, qa, qb
+}
+
+// RDMA WRITE: bytes appear in the peer's memory, and the peer's program does
+// nothing for it.
+func Example_write() {
+	a, b, qa, _ := connected("sim?net=write", "sim?net=write")
+	defer a.Close()
+	defer b.Close()
+
+	// The peer opens a region and tells its address and key.
+	target := make([]byte, 64)
+	targetMR, err := b.RegMR(target, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	remote, err := b.QueryMR(targetMR)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	source := []byte("Hello RDMA!")
+	mr, err := a.RegMR(source, uapi.AccessLocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := a.PostWrite(qa, mr, 0, remote.Addr, remote.RKey, uint64(len(source)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	var wc [10]uapi.WC
+	n := 0
+	for n == 0 { // spin; WaitCQ sleeps instead
+		if n, err = a.PollCQ(qa, wc[:]); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(wc[0].WRID == id, wc[0].Status.Name(), wc[0].ByteLen)
+	fmt.Printf("%s\n", target[:11])
+	// Output:
+	// true SUCCESS 11
+	// Hello RDMA!
+}
+
+// Two queue pairs meet: each side needs the other one's endpoint, which
+// travels as text here.
+func Example_pair() {
+	a, err := uapi.Open("sim:10.0.0.1?net=pair")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer a.Close()
+	b, err := uapi.Open("sim:10.0.0.2?net=pair")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Close()
+	qa, err := a.CreateQP(16, 16)
+	if err != nil {
+		log.Fatal(err)
+	}
+	qb, err := b.CreateQP(16, 16)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	mine, err := a.LocalEndpoint(qa)
+	if err != nil {
+		log.Fatal(err)
+	}
+	text := mine.String() // rc1,10.0.0.1:4791,qpn=…,psn=…,mtu=4096,rd=16
+	theirs, err := b.LocalEndpoint(qb)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	parsed, err := uapi.ParseEndpoint(text)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(b.ConnectQP(qb, parsed), a.ConnectQP(qa, theirs))
+	info, err := b.QueryQP(qb)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(info.State, info.Remote.Addr, info.MTU)
+	// Output:
+	// <nil> <nil>
+	// RTS 10.0.0.1:4791 4096
+}
+
+// A receiver that sleeps until a message comes.
+func ExampleContext_WaitCQ() {
+	a, b, qa, qb := connected("sim?net=wait", "sim?net=wait")
+	defer a.Close()
+	defer b.Close()
+	inbox, outbox := make([]byte, 1024), []byte("wake up")
+	in, err := b.RegMR(inbox, uapi.AccessLocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	out, err := a.RegMR(outbox, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := b.PostRecv(qb, in, 0, 1024); err != nil {
+		log.Fatal(err)
+	}
+
+	var receiver sync.WaitGroup
+	receiver.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		var wc [1]uapi.WC
+		if _, err := b.WaitCQ(ctx, qb, wc[:]); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s, immediate %d\n", inbox[:wc[0].ByteLen], wc[0].Imm)
+	})
+	if _, err := a.PostSendImm(qa, out, 7, 42); err != nil {
+		log.Fatal(err)
+	}
+	receiver.Wait()
+	// Output:
+	// wake up, immediate 42
+}
+
+// A device that misbehaves on purpose: what arrives is intact all the same.
+func Example_faults() {
+	a, b, qa, _ := connected("sim?net=faults&loss=10%&corrupt=1%&seed=7", "sim?net=faults")
+	defer a.Close()
+	defer b.Close()
+	source, target := make([]byte, 1<<20), make([]byte, 1<<20)
+	for i := range source {
+		source[i] = byte(i >> 8)
+	}
+	mr, err := a.RegMR(source, uapi.AccessLocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	targetMR, err := b.RegMR(target, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	remote, err := b.QueryMR(targetMR)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := a.PostWrite(qa, mr, 0, remote.Addr, remote.RKey, 1<<20); err != nil {
+		log.Fatal(err)
+	}
+	var wc [1]uapi.WC
+	if _, err := a.WaitCQ(context.Background(), qa, wc[:]); err != nil {
+		log.Fatal(err)
+	}
+	counters, err := a.Counters()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(wc[0].Status.Name(), string(source) == string(target))
+	fmt.Println(counters.Get("fault_loss") > 0, counters.Get("retransmitted_pkts") > 0)
+	// Output:
+	// SUCCESS true
+	// true true
+}
+
+// A key that the peer never gave out.
+func Example_badRKey() {
+	a, b, qa, _ := connected("sim?net=rkey", "sim?net=rkey")
+	defer a.Close()
+	defer b.Close()
+	mr, err := a.RegMR([]byte("Test message"), uapi.AccessLocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := a.PostWrite(qa, mr, 0, 0x80000000, 12345, 12); err != nil {
+		log.Fatal(err)
+	}
+	var wc [1]uapi.WC
+	if _, err := a.WaitCQ(context.Background(), qa, wc[:]); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(wc[0].Status)
+	fmt.Println(errors.Is(wc[0].Err(), uapi.WCRemAccessErr))
+
+	// A mistake on this side is an error of the call instead.
+	_, err = a.PostWrite(qa, 99, 0, 0x80000000, 12345, 12)
+	fmt.Println(errors.Is(err, syscall.EBADF))
+	// Output:
+	// REM_ACCESS_ERR (remote access error: the peer refused the remote key, address range or permission)
+	// true
+	// true
+}

@@ -1,0 +1,31 @@
+package uapitest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// A test of a program that sends messages, over a link that loses one packet
+// in a hundred.
+func ExamplePair() {
+	test := func(t uapitest.T) { // func TestMessage(t *testing.T)
+		a, b := uapitest.Pair(t, "loss=1%&seed=7")
+		x, y := uapitest.Connect(t, a, b)
+
+		y.Must(y.PostRecv(y.QP, y.MR, 0, 100))
+		n := copy(x.Buf, "hello, peer")
+		x.Must(x.PostSend(x.QP, x.MR, uint64(n)))
+
+		got := y.Next(1)[0]
+		fmt.Printf("%s: %q\n", got.Opcode, y.Buf[:got.ByteLen])
+		fmt.Println(x.Next(1)[0].Status.Name())
+	}
+	new(fakeT).run(test)
+	// Output:
+	// RECV: "hello, peer"
+	// SUCCESS
+}
+
+var _ uapitest.T = (*testing.T)(nil)
