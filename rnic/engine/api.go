@@ -93,9 +93,6 @@ type Completion struct {
 	Silent bool
 }
 
-// Errors on a queue pair have their cause in Completion.Status; what Post and
-// Modify return wraps a syscall.Errno.
-
 // New makes a queue pair in RESET.
 func New(cfg Config) *QP {
 	q := &QP{cfg: cfg, tun: cfg.Tuning.withDefaults(), state: abi.QPSReset}
@@ -105,7 +102,8 @@ func New(cfg Config) *QP {
 }
 
 // QP is a reliable-connection queue pair. Its methods must not be called
-// concurrently.
+// concurrently. Errors that they return wrap a syscall.Errno; what goes wrong with
+// a work request shows in its Completion.
 type QP struct {
 	cfg      Config
 	tun      Tuning

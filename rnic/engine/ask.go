@@ -38,11 +38,11 @@ func (a *askQueue) answered(una seq) {
 	}
 }
 
-// holding returns the end of the request that holds s, if one does.
-func (a *askQueue) holding(s seq) (end seq, ok bool) {
+// endOf returns the end of the request that holds s; ok is false if none does.
+func (a *askQueue) endOf(s seq) (end seq, ok bool) {
 	for i := range a.n {
-		if x := a.at(i); x.first <= s && s < x.end {
-			return x.end, true
+		if x := a.at(i); s < x.end {
+			return x.end, x.first <= s
 		}
 	}
 	return 0, false
@@ -55,7 +55,7 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 	r := &q.req
 	end, again := r.nxt, false
 	if r.nxt < r.sent {
-		end, again = r.asked.holding(r.nxt)
+		end, again = r.asked.endOf(r.nxt)
 	}
 	if !again {
 		if r.asked.full() {

@@ -75,10 +75,7 @@ func (u *replayQueue) find(s seq) *replay {
 
 // oldest returns the first request whose answer is to be sent, or nil.
 func (u *replayQueue) oldest() *replay {
-	if u.left == 0 {
-		return nil
-	}
-	for i := range u.n {
+	for i := 0; u.left > 0 && i < u.n; i++ {
 		if r := u.at(i); r.pending() {
 			return r
 		}

@@ -66,12 +66,7 @@ func (q *QP) replyAtomic(b *Batch, r *replay) {
 // failReply ends the queue pair because the region of a READ is gone while it is
 // being answered.
 func (q *QP) failReply(r *replay) {
-	at := r.cur
+	q.rsp.next = r.cur // so that the NAK names this packet, even before an earlier fatal one
 	q.rsp.replay.reset(len(q.rsp.replay.ring))
-	if q.rsp.nak.fatal { // an earlier failure is reported at its own PSN, but this one comes first
-		q.rsp.nak.at = at
-		return
-	}
-	q.rsp.next = at
 	q.refuse(remoteOpError)
 }

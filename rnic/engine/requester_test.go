@@ -457,12 +457,16 @@ func TestDeregisteredWhileSending(t *testing.T) {
 	n.run(0)
 	require.Equal(t, []abi.WCStatus{abi.WCLocProtErr}, statuses(n.a.wcs))
 
-	n = newPair(t, cfg{mtu: abi.MTU256})
-	n.post(n.a, n.read(1, 2000))
-	n.pump(n.a)
-	require.NoError(t, n.a.tab.Deregister(n.a.key()))
-	n.run(0)
-	require.Equal(t, []abi.WCStatus{abi.WCLocProtErr}, statuses(n.a.wcs))
+	for _, op := range []abi.WROpcode{abi.WRRDMARead, abi.WRAtomicFetchAndAdd} {
+		n = newPair(t, cfg{mtu: abi.MTU256})
+		wr := n.read(1, 8)
+		wr.Opcode = op
+		n.post(n.a, wr)
+		n.pump(n.a)
+		require.NoError(t, n.a.tab.Deregister(n.a.key()))
+		n.run(0)
+		require.Equal(t, []abi.WCStatus{abi.WCLocProtErr}, statuses(n.a.wcs))
+	}
 }
 
 // IBA 9.9.2: the NAK's code becomes the status of the request that it names; those

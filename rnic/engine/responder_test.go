@@ -433,6 +433,32 @@ func TestDeregisteredInTheMiddle(t *testing.T) {
 	require.Equal(t, last.PSN, out[0].PSN)
 }
 
+// A READ that cannot be answered any more comes before the request behind it that
+// was refused already.
+func TestTwoFailures(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	read, bad := n.req(wire.RCReadRequest, 0, 0, dmalen(600)), n.req(wire.RCWriteOnly, 3, 8, rkey(1))
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), read)
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), bad)
+	require.Equal(t, abi.QPSErr, n.b.qp.State())
+	require.NoError(t, n.b.tab.Deregister(n.b.key()))
+	out := n.answer()
+	require.Len(t, out, 1)
+	require.Equal(t, nakOp, out[0].AETH.Syndrome)
+	require.Equal(t, read.PSN, out[0].PSN)
+}
+
+// An atomic on a word whose memory is not aligned, though its address is.
+func TestAtomicOnOddMemory(t *testing.T) {
+	n := newPair(t, cfg{})
+	odd, err := n.b.tab.Register(testPD, n.b.mem[4:100], 0x900000, allAccess)
+	require.NoError(t, err)
+	out := n.answer(n.req(wire.RCFetchAdd, 0, 0, addr(0x900000), rkey(odd.Key())))
+	require.Len(t, out, 1)
+	require.Equal(t, nakOp, out[0].AETH.Syndrome)
+	require.Equal(t, abi.QPSErr, n.b.qp.State())
+}
+
 // SEND with invalidate: the key is gone when the receive completes; one that
 // cannot be revoked fails the receive and the queue pair, but not the requester
 // (recorded from Linux 6.1: the ACK does not count the message).

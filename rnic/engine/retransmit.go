@@ -6,12 +6,9 @@ import (
 )
 
 // goBack starts again at the oldest packet that is missing: in the middle of a
-// message, or of a READ's responses (IBA 9.7.6).
+// message, or of a READ's responses (IBA 9.7.6). Something is outstanding.
 func (q *QP) goBack(now Time, timeout bool) {
 	r := &q.req
-	if r.una == r.sent {
-		return
-	}
 	q.counters.Retries++
 	r.win.shrink(q.mtu, timeout)
 	q.rewind()

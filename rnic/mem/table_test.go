@@ -76,6 +76,17 @@ func TestLookupErrors(t *testing.T) {
 	}
 }
 
+func TestRegionAttributes(t *testing.T) {
+	r := register(t, NewTable(1), 64, 0x1000, abi.AccessRemoteRead)
+	require.EqualValues(t, 0x1000, r.IOVA())
+	require.EqualValues(t, 64, r.Length())
+	require.Equal(t, abi.AccessRemoteRead, r.Access())
+	for e := ErrKey; e <= ErrLength; e++ {
+		require.NotContains(t, e.Error(), "unknown")
+	}
+	require.Contains(t, Error(99).Error(), "unknown")
+}
+
 func TestStaleKeyFails(t *testing.T) {
 	tab := NewTable(3)
 	seen := map[uint32]bool{}
