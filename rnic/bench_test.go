@@ -111,9 +111,15 @@ func TestNoAllocation(t *testing.T) {
 			for range 30 { // queues and windows reach their size
 				step()
 			}
-			// The odd one is the runtime's or the timer's, not the path's: about a
-			// hundred packets go both ways in a step.
-			require.Less(t, testing.AllocsPerRun(50, step), 1.0)
+			// Links and windows may still grow when the machine is busy; an allocation
+			// of the path's would show each time.
+			var allocs float64
+			for range 20 {
+				if allocs = testing.AllocsPerRun(20, step); allocs == 0 {
+					return
+				}
+			}
+			require.Zero(t, allocs)
 		})
 	}
 }
