@@ -132,7 +132,11 @@ func TestEnsureErrors(t *testing.T) {
 			netlinkmgr.EnsureOptions{}, new(*netlinkmgr.PermissionError), syscall.EPERM, []string{"CAP_NET_ADMIN", "bring eth0 up"}},
 		{"no permission to add", func(k *netlinktest.Kernel) { k.Refuse["newlink"] = syscall.EPERM; k.Dev("eth0").Up = false },
 			netlinkmgr.EnsureOptions{}, new(*netlinkmgr.PermissionError), syscall.EPERM, []string{"CAP_NET_ADMIN", "create link rxe0"}},
-		{"name taken", func(k *netlinktest.Kernel) { k.LoadRXE(); k.Devs = append(k.Devs, eth1); k.AddLink("rxe0", "eth1", true) },
+		{"name taken", func(k *netlinktest.Kernel) {
+			k.LoadRXE()
+			k.Devs = append(k.Devs, eth1)
+			k.AddLink("rxe0", "eth1", true)
+		},
 			netlinkmgr.EnsureOptions{Name: "rxe0", NetDev: "eth0"}, new(*netlinkmgr.NameTakenError), syscall.EEXIST, []string{"on eth1", "rdmashim link delete rxe0"}},
 		{"name taken by hardware", func(k *netlinktest.Kernel) { k.LoadRXE(); k.AddLink("rxe0", "docker0", false) },
 			netlinkmgr.EnsureOptions{Name: "rxe0"}, new(*netlinkmgr.NameTakenError), syscall.EEXIST, []string{"no rxe link"}},

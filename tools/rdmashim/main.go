@@ -13,15 +13,24 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := runAs(ctx, os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
 // run executes the command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runAs(ctx, "rdmashim", args, stdin, stdout, stderr)
+}
+
+// runAs is run under a name: as rdma, the program takes iproute2's place.
+func runAs(ctx context.Context, argv0 string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	asRDMA := calledAsRDMA(argv0)
 	root := newRoot()
-	root.SetArgs(args)
+	if asRDMA {
+		root = newRDMARoot()
+	}
+	root.SetArgs(rdmaArgs(args, asRDMA))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -36,7 +45,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 		return ended.code
 	}
-	fmt.Fprintf(stderr, "rdmashim: %s\n", oneLine(err))
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), oneLine(err))
 	var usage *usageError
 	if errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "try '%s --help'\n", cmd.CommandPath())

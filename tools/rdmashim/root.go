@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
 
 // usageError marks an error in how the command was called: exit status 2.
@@ -33,6 +35,7 @@ Start with:  rdmashim demo`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newVersion())
+	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	root.AddCommand(newVM())
 	return root
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+func (t *rdmaTool) dev() *cobra.Command {
+	show := t.command("show [DEV]", "List RDMA devices", devShow)
+	show.Aliases = []string{"list"}
+	return t.object("dev", "Show the kernel's RDMA devices",
+		"dev shows the kernel's RDMA devices in iproute2's words.", devShow, show)
+}
+
+func devShow(c *rdmaCall, args []string) error {
+	w := words{"dev show", args}
+	var name string
+	if len(args) > 0 {
+		name, _ = w.next("")
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	devices, err := c.devices(name)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(devices))
+	for _, d := range devices {
+		rows = append(rows, c.devRow(&d))
+	}
+	return c.print(rows)
+}
+
+// devRow shows the protocol with details only: iproute2 before 6.11 does not
+// show it, and scripts compare.
+func (c *rdmaCall) devRow(d *netlinkmgr.Device) row {
+	var r row
+	r.add(field{"ifindex", d.Index, fmt.Sprintf("%d: ", d.Index)}, field{"ifname", d.Name, d.Name + ": "})
+	if d.NodeType != nil {
+		r.add(keyed("node_type", *d.NodeType))
+	}
+	if c.details > 0 && d.Protocol != "" {
+		r.add(keyed("protocol", d.Protocol))
+	}
+	if d.Firmware != "" {
+		r.add(keyed("fw", d.Firmware))
+	}
+	if d.NodeGUID != nil {
+		r.add(keyed("node_guid", *d.NodeGUID))
+	}
+	if d.SysImageGUID != nil {
+		r.add(keyed("sys_image_guid", *d.SysImageGUID))
+	}
+	if c.details == 0 {
+		return r
+	}
+	if d.AdaptiveMod != nil {
+		r.add(onOff("adaptive-moderation", *d.AdaptiveMod))
+	}
+	if d.Caps != nil {
+		r.add(list("caps", netlinkmgr.DeviceCaps(*d.Caps)))
+	}
+	return r
+}

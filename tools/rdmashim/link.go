@@ -1,0 +1,238 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+func (t *rdmaTool) link() *cobra.Command {
+	show := t.command("show [DEV[/PORT]]", "List links: the ports of RDMA devices", linkShow)
+	show.Aliases = []string{"list"}
+	cmd := t.object("link", "Show, add, delete and set up RDMA links of the kernel",
+		`link shows, adds and deletes the kernel's RDMA links in iproute2's words, and
+beyond them sets up a usable rxe link in one go (up) and explains the GID table
+(gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(),
+		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", linkGID))
+	return cmd
+}
+
+func dryRunFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolP("dry-run", "n", false, "print what would be sent to the kernel, change nothing")
+}
+
+func isDryRun(cmd *cobra.Command) bool {
+	dry, _ := cmd.Flags().GetBool("dry-run")
+	return dry
+}
+
+// linkShow lists ports.
+func linkShow(c *rdmaCall, args []string) error {
+	spec := portSpec{all: true}
+	w := words{"link show", args}
+	if len(args) > 0 {
+		word, _ := w.next("")
+		var err error
+		if spec, err = parsePortSpec(word); err != nil {
+			return err
+		}
+		if !spec.all && spec.port == 0 {
+			return usagef("link show: a link is a port; %q names none", word)
+		}
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	ports, _, err := c.ports(spec)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(ports))
+	for _, p := range ports {
+		rows = append(rows, c.linkRow(&p))
+	}
+	return c.print(rows)
+}
+
+func (c *rdmaCall) linkRow(p *netlinkmgr.Port) row {
+	var r row
+	r.add(field{"ifindex", p.DeviceIndex, ""}, field{"ifname", p.Device, "link " + p.Device + "/"}, field{"port", p.Port, fmt.Sprintf("%d ", p.Port)})
+	if p.SubnetPrefix != nil {
+		r.add(keyed("subnet_prefix", *p.SubnetPrefix))
+	}
+	r.optional("lid", p.LID)
+	r.optional("sm_lid", p.SMLID)
+	if p.LMC != nil {
+		r.add(keyed("lmc", *p.LMC))
+	}
+	if p.State != nil {
+		r.add(keyed("state", *p.State))
+	}
+	if p.PhysState != nil {
+		r.add(keyed("physical_state", *p.PhysState))
+	}
+	if p.NetDev != "" {
+		index := field{"netdev_index", p.NetDevIndex, ""}
+		if c.details > 0 {
+			index.text = fmt.Sprintf("netdev_index %d ", p.NetDevIndex)
+		}
+		r.add(keyed("netdev", p.NetDev), index)
+	}
+	if c.details > 0 && p.Caps != nil {
+		r.add(list("caps", netlinkmgr.PortCaps(*p.Caps)))
+	}
+	return r
+}
+
+func (t *rdmaTool) linkAdd() *cobra.Command {
+	var dry bool
+	cmd := t.command("add NAME type rxe netdev DEV", "Add a link to a network device", func(c *rdmaCall, args []string) error {
+		w := words{"link add", args}
+		name, err := w.next("the link's NAME")
+		if err != nil {
+			return err
+		}
+		kind, err := w.after("type", "the link's type (rxe)")
+		if err != nil {
+			return err
+		}
+		netdev, err := w.after("netdev", "the network device's name")
+		if err != nil {
+			return err
+		}
+		if err := w.end(); err != nil {
+			return err
+		}
+		if dry {
+			return c.printSteps([]netlinkmgr.Step{netlinkmgr.DryAdd(name, kind, netdev)})
+		}
+		return c.m.AddLink(c.ctx, name, kind, netdev)
+	})
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) { dry = isDryRun(cmd) }
+	dryRunFlag(cmd)
+	return cmd
+}
+
+// after takes a keyword and the word behind it.
+func (w *words) after(key, what string) (string, error) {
+	if err := w.keyword(key); err != nil {
+		return "", err
+	}
+	return w.next(what)
+}
+
+func (t *rdmaTool) linkDelete() *cobra.Command {
+	var dry bool
+	cmd := t.command("delete NAME", "Delete a link", func(c *rdmaCall, args []string) error {
+		w := words{"link delete", args}
+		name, err := w.next("the link's NAME")
+		if err != nil {
+			return err
+		}
+		if err := w.end(); err != nil {
+			return err
+		}
+		if !dry {
+			return c.m.DeleteLink(c.ctx, name)
+		}
+		d, err := c.m.Device(c.ctx, name)
+		if err != nil {
+			return err
+		}
+		return c.printSteps([]netlinkmgr.Step{netlinkmgr.DryDelete(d)})
+	})
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) { dry = isDryRun(cmd) }
+	dryRunFlag(cmd)
+	return cmd
+}
+
+func (t *rdmaTool) linkUp() *cobra.Command {
+	var o netlinkmgr.EnsureOptions
+	cmd := t.command("up [NETDEV]", "Make sure that a usable rxe link is there, and print the GID to use", func(c *rdmaCall, args []string) error {
+		if len(args) > 1 {
+			return usagef("link up: at most one network device, not %q", args)
+		}
+		if len(args) == 1 {
+			o.NetDev = args[0]
+		}
+		if o.Timeout < 0 {
+			return usagef("link up: --timeout %v is negative", o.Timeout)
+		}
+		return linkUp(c, o)
+	})
+	cmd.Long = `up takes NETDEV, or finds a usable network device, brings it up, loads rdma_rxe
+and what it needs, creates the link unless there is one, waits until its port is
+ACTIVE and a usable RoCE v2 GID is there, and prints both. It may be called
+again; if it fails, what it had changed is undone.`
+	f := cmd.Flags()
+	f.StringVar(&o.Name, "name", "", "name of the link (default: the one there, or the first free of rxe0, rxe1 …)")
+	f.DurationVar(&o.Timeout, "timeout", netlinkmgr.DefaultTimeout, "how long to wait for port and GID")
+	f.StringSliceVar(&o.Modules, "module", nil, "load this module as well (rdma_ucm, ib_umad)")
+	dryRunFlag(cmd)
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) { o.DryRun = isDryRun(cmd) }
+	return cmd
+}
+
+func linkUp(c *rdmaCall, o netlinkmgr.EnsureOptions) error {
+	if !o.DryRun {
+		o.Log = func(s netlinkmgr.Step) { fmt.Fprintln(c.err, s.Text) }
+	}
+	start := time.Now()
+	r, err := c.m.Ensure(c.ctx, o)
+	if err != nil {
+		return err
+	}
+	for _, s := range r.Warnings {
+		fmt.Fprintln(c.err, "warning: "+s)
+	}
+	if o.DryRun && !c.json {
+		return c.printSteps(r.Steps)
+	}
+	if !c.json && c.details == 0 {
+		for _, s := range r.Reasons {
+			fmt.Fprintln(c.err, s)
+		}
+	}
+	return c.print([]row{c.upRow(r, time.Since(start))})
+}
+
+func (c *rdmaCall) upRow(r *netlinkmgr.Result, took time.Duration) row {
+	var out row
+	steps := make([]string, len(r.Steps))
+	for i, s := range r.Steps {
+		steps[i] = s.String()
+	}
+	if r.DryRun {
+		out.add(field{"ifname", r.Device, ""}, field{"netdev", r.NetDev, ""}, field{"dry_run", true, ""}, field{"steps", steps, ""}, field{"reasons", r.Reasons, ""})
+		return out
+	}
+	out.add(field{"ifname", r.Device, "link " + r.Device + "/"}, field{"port", r.Port, fmt.Sprintf("%d ", r.Port)},
+		keyed("state", r.State), keyed("netdev", r.NetDev), keyed("gid_index", r.GIDIndex), keyed("gid", r.GID), keyed("gid_type", string(r.GIDType)))
+	if r.UVerbs != "" {
+		out.add(keyed("uverbs", r.UVerbs))
+	}
+	out.add(field{"created", r.Made.Link != "", ""}, field{"steps", steps, ""}, field{"reasons", r.Reasons, ""}, field{"warnings", append([]string{}, r.Warnings...), ""})
+	if c.details > 0 {
+		out.add(field{"took_ms", took.Milliseconds(), ""})
+		for _, s := range r.Reasons {
+			out.add(field{text: "\n    " + s})
+		}
+	}
+	return out
+}
+
+// printSteps prints what would be done: here it is the data.
+func (c *rdmaCall) printSteps(steps []netlinkmgr.Step) error {
+	rows := make([]row, len(steps))
+	for i, s := range steps {
+		rows[i].add(field{"step", s.Text, s.Text})
+		if s.Message != nil {
+			hex := fmt.Sprintf("%x", s.Message)
+			rows[i].add(field{"message", hex, "\n    " + hex})
+		}
+	}
+	return c.print(rows)
+}

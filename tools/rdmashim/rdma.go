@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+// rdmaTool is what the commands in iproute2's words share. They flow so:
+// rdma_args.go puts options and shortened words where cobra expects them, a
+// command's file asks netlinkmgr and makes rows, rdma_filter.go drops rows,
+// rdma_out.go prints them as text or JSON.
+type rdmaTool struct {
+	open func() (*netlinkmgr.Manager, error)
+}
+
+// newRDMA are the five objects of iproute2's rdma.
+func newRDMA(open func() (*netlinkmgr.Manager, error)) []*cobra.Command {
+	t := &rdmaTool{open}
+	return []*cobra.Command{t.link(), t.dev(), t.resource(), t.statistic(), t.system()}
+}
+
+// rdmaCall is one call of a command.
+type rdmaCall struct {
+	ctx     context.Context
+	m       *netlinkmgr.Manager
+	out     io.Writer
+	err     io.Writer
+	json    bool
+	pretty  bool
+	details int // 2 shows what drivers tell
+}
+
+// rdmaFlags adds iproute2's options to an object's command.
+func rdmaFlags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.BoolP("json", "j", false, "print JSON")
+	f.BoolP("pretty", "p", false, "print JSON with line breaks, counters one to a line")
+	f.CountP("details", "d", "print details; twice: what the driver tells, too")
+}
+
+// call reads the options and opens the manager.
+func (t *rdmaTool) call(cmd *cobra.Command) (*rdmaCall, error) {
+	f := cmd.Flags()
+	c := &rdmaCall{ctx: cmd.Context(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	c.json, _ = f.GetBool("json")
+	c.pretty, _ = f.GetBool("pretty")
+	c.details, _ = f.GetCount("details")
+	var err error
+	c.m, err = t.open()
+	return c, err
+}
+
+// object makes the command of an object. Without a word it shows.
+func (t *rdmaTool) object(name, short, long string, show func(*rdmaCall, []string) error, more ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Long:  long,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && args[0] != "help" {
+				return usagef("unknown %s command %q; the commands are listed by '%s --help'", name, args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cmd.Help()
+			}
+			return t.run(cmd, nil, show)
+		},
+	}
+	rdmaFlags(cmd)
+	cmd.AddCommand(more...)
+	return cmd
+}
+
+// command makes a command of an object.
+func (t *rdmaTool) command(use, short string, do func(*rdmaCall, []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ArbitraryArgs,
+		RunE:  func(cmd *cobra.Command, args []string) error { return t.run(cmd, args, do) },
+	}
+}
+
+func (t *rdmaTool) run(cmd *cobra.Command, args []string, do func(*rdmaCall, []string) error) error {
+	if len(args) == 1 && args[0] == "help" {
+		return cmd.Help()
+	}
+	c, err := t.call(cmd)
+	if err != nil {
+		return err
+	}
+	return do(c, args)
+}
+
+// words reads the rest of a command line of words.
+type words struct {
+	cmd  string // for messages
+	rest []string
+}
+
+// next takes the next word; it is an error when there is none.
+func (w *words) next(what string) (string, error) {
+	if len(w.rest) == 0 {
+		return "", usagef("%s: %s is missing", w.cmd, what)
+	}
+	word := w.rest[0]
+	w.rest = w.rest[1:]
+	return word, nil
+}
+
+// keyword takes a keyword, which may be shortened.
+func (w *words) keyword(key string) error {
+	got, err := w.next("the word " + key)
+	if err == nil && !strings.HasPrefix(key, got) {
+		return usagef("%s: %q stands where the word %s belongs", w.cmd, got, key)
+	}
+	return err
+}
+
+// end checks that nothing is left.
+func (w *words) end() error {
+	if len(w.rest) > 0 {
+		return usagef("%s: nothing may follow, but %q does", w.cmd, w.rest[0])
+	}
+	return nil
+}
+
+// portSpec is DEV, DEV/PORT or DEV/- (what belongs to no port).
+type portSpec struct {
+	dev  string // empty: all devices
+	port uint32 // 0 with all unset: DEV/-
+	all  bool   // all ports
+}
+
+func parsePortSpec(s string) (portSpec, error) {
+	dev, port, ok := strings.Cut(s, "/")
+	switch {
+	case dev == "":
+		return portSpec{}, usagef("%q names no device; write DEV or DEV/PORT", s)
+	case !ok || port == "":
+		return portSpec{dev: dev, all: true}, nil
+	case port == "-":
+		return portSpec{dev: dev}, nil
+	}
+	var n uint32
+	for _, c := range port {
+		if c < '0' || c > '9' || n > 255 {
+			return portSpec{}, usagef("%q is no port; write DEV or DEV/PORT, ports count from 1", s)
+		}
+		n = n*10 + uint32(c-'0')
+	}
+	if n == 0 {
+		return portSpec{}, usagef("%q is no port; ports count from 1", s)
+	}
+	return portSpec{dev: dev, port: n}, nil
+}
+
+// devices lists the device that is named, or all.
+func (c *rdmaCall) devices(name string) ([]netlinkmgr.Device, error) {
+	if name == "" {
+		return c.m.Devices(c.ctx)
+	}
+	d, err := c.m.Device(c.ctx, name)
+	return []netlinkmgr.Device{d}, err
+}
+
+// ports lists the ports that a specification means.
+func (c *rdmaCall) ports(s portSpec) ([]netlinkmgr.Port, []netlinkmgr.Device, error) {
+	list, err := c.devices(s.dev)
+	if err != nil {
+		return nil, nil, err
+	}
+	var ports []netlinkmgr.Port
+	var owners []netlinkmgr.Device
+	for _, d := range list {
+		if s.dev != "" && s.port > d.Ports {
+			return nil, nil, usagef("%s has no port %d; it has %d", d.Name, s.port, d.Ports)
+		}
+		all, err := c.m.Ports(c.ctx, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, p := range all {
+			if s.dev == "" || s.all || p.Port == s.port {
+				ports, owners = append(ports, p), append(owners, d)
+			}
+		}
+	}
+	return ports, owners, nil
+}

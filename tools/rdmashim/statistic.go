@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (t *rdmaTool) statistic() *cobra.Command {
+	show := t.command("show [link DEV[/PORT]]", "Show hardware counters", statisticShow)
+	show.Aliases = []string{"list"}
+	return t.object("statistic", "Show the counters of the kernel's RDMA links",
+		"statistic shows the counters of the kernel's RDMA links in iproute2's words.", statisticShow, show)
+}
+
+func statisticShow(c *rdmaCall, args []string) error {
+	spec := portSpec{all: true}
+	w := words{"statistic show", args}
+	if len(args) > 0 {
+		word, err := w.after("link", "the link, DEV or DEV/PORT,")
+		if err != nil {
+			return err
+		}
+		if spec, err = parsePortSpec(word); err != nil {
+			return err
+		}
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	ports, devices, err := c.ports(spec)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, len(ports))
+	for i, p := range ports {
+		counters, err := c.m.Counters(c.ctx, devices[i], p.Port)
+		if err != nil {
+			return err
+		}
+		rows[i].add(field{"ifname", p.Device, "link " + p.Device + "/"}, field{"port", p.Port, fmt.Sprintf("%d ", p.Port)})
+		for _, n := range counters {
+			f := keyed(n.Name, n.Value)
+			if c.pretty {
+				f.text = "\n    " + f.text
+			}
+			rows[i].add(f)
+		}
+	}
+	return c.print(rows)
+}

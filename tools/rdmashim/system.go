@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func (t *rdmaTool) system() *cobra.Command {
+	return t.object("system", "Show and set what concerns all of the kernel's RDMA",
+		"system shows and sets in iproute2's words what concerns all of the kernel's RDMA.", systemShow,
+		t.command("show [netns|privileged-qkey|monitor]", "Show the settings", systemShow),
+		t.command("set netns {shared|exclusive}", "Say whether network namespaces share the RDMA devices", systemSet))
+}
+
+func systemShow(c *rdmaCall, args []string) error {
+	w := words{"system show", args}
+	if len(args) > 0 {
+		// As in iproute2, the word is checked and all is shown.
+		word, _ := w.next("")
+		if !strings.HasPrefix("netns", word) && !strings.HasPrefix("privileged-qkey", word) && !strings.HasPrefix("monitor", word) {
+			return usagef("system show: %q is none of netns, privileged-qkey, monitor", word)
+		}
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	s, err := c.m.System(c.ctx)
+	if err != nil {
+		return err
+	}
+	var r row
+	r.add(keyed("netns", s.NetNS))
+	if s.PrivilegedQKey != nil {
+		r.add(onOff("privileged-qkey", *s.PrivilegedQKey))
+	}
+	if s.Monitor != nil {
+		r.add(onOff("monitor", *s.Monitor))
+	}
+	fork := onOff("copy-on-fork", s.CopyOnFork)
+	fork.text = strings.TrimSuffix(fork.text, " ")
+	r.add(fork)
+	return c.print([]row{r})
+}
+
+func systemSet(c *rdmaCall, args []string) error {
+	w := words{"system set", args}
+	mode, err := w.after("netns", "the mode, shared or exclusive,")
+	if err != nil {
+		return err
+	}
+	if mode != "shared" && mode != "exclusive" {
+		return usagef("system set netns: %q is neither shared nor exclusive", mode)
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	return c.m.SetNetNS(c.ctx, mode == "shared")
+}
