@@ -156,7 +156,11 @@ func (b *builder) layTarget() error {
 			o.revokes.handle.AllowInvalidate()
 		}
 	}
-	return registerAll(b.main, b.victim, b.closed, b.foreign)
+	if err := registerAll(b.main, b.victim, b.closed, b.foreign); err != nil {
+		return err
+	}
+	b.mainKey, b.mainAddr = b.main.key, b.main.iova
+	return nil
 }
 
 // layLocal makes the memory at this end.
@@ -217,6 +221,9 @@ func (b *builder) aim(o *op, q *requestPlan) {
 	o.region = reg
 	o.target = span{reg.at + at, o.length}
 	o.raddr, o.rkey = reg.addr(o.target.at), reg.key
+	if q.anyKey && o.length == 0 { // IBA C9-88
+		o.raddr, o.rkey = b.r.Uint64(), b.unknownKey(b.to)
+	}
 }
 
 // takeWord aims a FETCH_ADD at a word of the node that all lanes share.

@@ -27,11 +27,13 @@ type lane struct {
 	failed    bool
 	barred    int // when not 0: ops[barred:] can have no effect
 
-	target *arena // at the other end
-	source *arena // here: what is sent
-	sink   *arena // here: what comes back
-	head   int
-	chunk  int
+	target   *arena // at the other end
+	mainKey  uint32 // of the region that most requests target
+	mainAddr uint64
+	source   *arena // here: what is sent
+	sink     *arena // here: what comes back
+	head     int
+	chunk    int
 
 	messages   []*op // those that take a receive
 	receives   []*receive

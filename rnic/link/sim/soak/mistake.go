@@ -28,6 +28,11 @@ const (
 	otherPDLocal
 	noLocalWrite // an answer into a region without local write access
 	malformed    // the ring's entry made no sense
+	manyPieces   // a list longer than the queue pair takes
+	longInline   // more inline bytes than it takes
+	oddOpcode    // an operation that it does not have
+	oddAtomic    // an atomic that is not of eight bytes
+	tooLarge     // more than a message can be
 
 	numMistakes
 )
@@ -55,6 +60,11 @@ var outcomes = [numMistakes]struct {
 	otherPDLocal: {"other PD locally", abi.WCLocProtErr, 0},
 	noLocalWrite: {"no local write", abi.WCLocProtErr, 0},
 	malformed:    {"malformed request", abi.WCLocQPOpErr, 0},
+	manyPieces:   {"list too long", abi.WCLocQPOpErr, 0},
+	longInline:   {"inline too long", abi.WCLocQPOpErr, 0},
+	oddOpcode:    {"unsupported opcode", abi.WCLocQPOpErr, 0},
+	oddAtomic:    {"atomic of other length", abi.WCLocLenErr, 0},
+	tooLarge:     {"message too large", abi.WCLocLenErr, 0},
 }
 
 func (m mistake) String() string { return outcomes[m].name }

@@ -34,6 +34,7 @@ type reading struct {
 	first, end uint64
 	va         uint64
 	length     uint32
+	told       bool // the responder has sent the last answer at least once
 }
 
 func newMonitor(psn wire.PSN) monitor {
@@ -104,7 +105,7 @@ func (e *end) checkRequest(f *virtual.Flight, p *wire.Packet) error {
 			count = max(1, (uint64(p.RETH.DMALen)+uint64(e.run.plan.mtu)-1)/uint64(e.run.plan.mtu))
 		}
 		rec.read = len(m.asked)
-		m.asked = append(m.asked, reading{n, n + count, p.RETH.VA, p.RETH.DMALen})
+		m.asked = append(m.asked, reading{first: n, end: n + count, va: p.RETH.VA, length: p.RETH.DMALen})
 		if out := e.outstanding(); out > int(e.plan.rdAtomic) {
 			return fmt.Errorf("%s has %d READs and atomics outstanding, limit %d: %s", e, out, e.plan.rdAtomic, f)
 		}
@@ -174,26 +175,42 @@ func (e *end) checkResponse(f *virtual.Flight, p *wire.Packet) error {
 	} else if p.Opcode.Carries(wire.HasAETH) && !p.AETH.Syndrome.IsACK() {
 		return fmt.Errorf("%s sent an answer with data and a NAK: %s", e, f)
 	}
+	if p.Opcode == wire.RCAck {
+		return e.checkAckOrder(f, p, n)
+	}
 	return e.checkReadResponse(f, p, n)
+}
+
+// checkAckOrder: a responder answers in order; what acknowledges a PSN does not
+// overtake the answers of READs and atomics before it (IBA 9.7.5.1, C9-93).
+func (e *end) checkAckOrder(f *virtual.Flight, p *wire.Packet, n uint64) error {
+	if p.AETH.Syndrome.IsACK() {
+		n++
+	}
+	m := &e.peer.mon
+	for _, r := range m.asked[e.peer.flow.asked:] {
+		if r.end <= n && !r.told {
+			return fmt.Errorf("%s sends %s before the answer to the request with PSN %d", e, f, r.first&uint64(wire.MaxPSN))
+		}
+	}
+	return nil
 }
 
 // checkReadResponse: an answer belongs to a READ or atomic with this PSN, and has
 // the opcode of its place in it. A READ that was repeated from the middle may
 // begin there with FIRST or MIDDLE (Linux: MIDDLE).
 func (e *end) checkReadResponse(f *virtual.Flight, p *wire.Packet, n uint64) error {
-	if p.Opcode == wire.RCAck {
-		return nil
-	}
 	m := &e.peer.mon
 	rec := m.sent[n-m.first]
 	if rec.read < 0 || rec.op.IsAtomic() != (p.Opcode == wire.RCAtomicAck) {
 		return fmt.Errorf("%s answers PSN %d, which was %s, with %s", e, p.PSN, rec.op, f)
 	}
-	r := m.asked[rec.read]
+	r := &m.asked[rec.read]
+	last := n+1 == r.end
+	r.told = r.told || last
 	if rec.op.IsAtomic() {
 		return nil
 	}
-	last := n+1 == r.end
 	if p.Opcode.EndsMessage() != last {
 		return fmt.Errorf("%s answers PSN %d of a READ of PSNs %d to %d with %s", e, p.PSN,
 			r.first&uint64(wire.MaxPSN), (r.end-1)&uint64(wire.MaxPSN), f)

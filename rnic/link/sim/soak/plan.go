@@ -22,7 +22,10 @@ type plan struct {
 	conns  []connPlan
 	cuts   []cut
 	bursts []burst
+	sleeps []sleep
 	stray  float64 // rate of packets that a stranger repeats from its own address
+	forge  float64 // rate of packets that are made up, in the peer's name
+	again  bool    // the queue pairs live a second time
 }
 
 // cut is a partition of one or both ways.
@@ -30,6 +33,13 @@ type cut struct {
 	from, until engine.Time
 	both        bool
 	reverse     bool
+}
+
+// sleep is a time in which a node does nothing: a host that is busy, or a virtual
+// machine that does not run.
+type sleep struct {
+	from, until engine.Time
+	node        int
 }
 
 // burst is a time of other fault rates.
@@ -56,6 +66,7 @@ type endPlan struct {
 	access    abi.AccessFlags
 	inline    int
 	breakAt   engine.Time // when the program moves it to the error state; 0: never
+	tuning    engine.Tuning
 	program   programPlan
 	lateShare float64 // of its receives, those that are posted late
 }
@@ -93,9 +104,17 @@ func newPlan(seed uint64) *plan {
 			p.cuts = append(p.cuts, cut{from, from + engine.Time(r.Between(100, 20000))*us, r.Hit(0.5), r.Hit(0.5)})
 		}
 	}
+	if r.Hit(0.1) {
+		from := engine.Time(r.Intn(int(p.chaos)))
+		p.sleeps = append(p.sleeps, sleep{from, from + engine.Time(r.Between(100, 50000))*us, r.Intn(2)})
+	}
 	if r.Hit(0.2) {
 		p.stray = 0.05
 	}
+	if r.Hit(0.2) {
+		p.forge = 0.05
+	}
+	p.again = r.Hit(0.2)
 	conns := r.Between(1, 4)
 	if p.large {
 		conns = 1
@@ -159,6 +178,9 @@ func (p *plan) drawConn(r *virtual.Rand) connPlan {
 		if r.Hit(0.4) {
 			e.lateShare = float64(r.Intn(101)) / 100
 		}
+		if r.Hit(0.5) {
+			e.tuning = p.drawTuning(r)
+		}
 		e.program = p.drawProgram(r)
 	}
 	// A direction that the queue pair itself forbids.
@@ -170,6 +192,17 @@ func (p *plan) drawConn(r *virtual.Rand) connPlan {
 	return c
 }
 
+// drawTuning draws windows from a single packet on, and timers.
+func (p *plan) drawTuning(r *virtual.Rand) engine.Tuning {
+	return engine.Tuning{
+		InitialWindow: r.Between(1, 32) * (p.mtu + 256),
+		MaxWindow:     r.Between(1, 128) * (p.mtu + 256),
+		MinRTO:        engine.Duration(r.Between(100, 2000)) * engine.Microsecond,
+		InitialRTO:    engine.Duration(r.Between(1, 30)) * engine.Millisecond,
+		MaxRTO:        engine.Duration(r.Between(5, 1000)) * engine.Millisecond,
+	}
+}
+
 // drawPSN likes the places where a sequence number wraps or changes its sign.
 func drawPSN(r *virtual.Rand) wire.PSN {
 	switch r.Intn(4) {
@@ -179,4 +212,21 @@ func drawPSN(r *virtual.Rand) wire.PSN {
 		return wire.PSN(1 << 23).Add(-r.Intn(200))
 	}
 	return wire.PSN(r.Intn(1 << 24))
+}
+
+// sequel draws a second plan for the same queue pairs.
+func (p *plan) sequel(seed uint64) *plan {
+	q := newPlan(seed ^ 0xa9a1)
+	q.world.Latency, q.world.Rate, q.world.Batching = p.world.Latency, p.world.Rate, p.world.Batching
+	for i := range q.conns {
+		if i >= len(p.conns) {
+			break
+		}
+		q.conns[i].loopback = p.conns[i].loopback
+		for k := range q.conns[i].ends {
+			e, before := &q.conns[i].ends[k], &p.conns[i].ends[k]
+			e.depth, e.sigAll, e.inline, e.tuning = before.depth, before.sigAll, before.inline, before.tuning
+		}
+	}
+	return q
 }

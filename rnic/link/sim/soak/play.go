@@ -18,25 +18,28 @@ const (
 	maxEvents = 3_000_000
 )
 
+// at makes an event at a time of the plan.
+func (r *run) at(t engine.Time, do func()) { r.world.At(r.base+t, do) }
+
 // arrange makes events of a lane's program.
 func (r *run) arrange(b *builder) {
 	l, p := b.lane, b.prog
 	for _, post := range p.posts {
-		r.world.At(post.at, func() { l.wanted += post.count; l.post() })
+		r.at(post.at, func() { l.wanted += post.count; l.post() })
 	}
 	l.postReceives(len(l.receives) - int(b.to.plan.lateShare*float64(len(l.receives))))
 	for i := l.recvReady; i < len(l.receives); i++ {
 		r.tally.Late++
-		r.world.At(engine.Time(r.rand.Intn(int(r.plan.chaos))), func() { l.postReceives(1) })
+		r.at(engine.Time(r.rand.Intn(int(r.plan.chaos))), func() { l.postReceives(1) })
 	}
 	if p.revokeAt > 0 {
-		r.world.At(p.revokeAt, func() { r.revoke(b.victim, l) })
+		r.at(p.revokeAt, func() { r.revoke(b.victim, l) })
 	}
 	if p.dropAt > 0 {
-		r.world.At(p.dropAt, func() { r.revoke(b.outVictim, l) })
+		r.at(p.dropAt, func() { r.revoke(b.outVictim, l) })
 	}
 	if e := l.from; e.plan.breakAt > 0 {
-		r.world.At(e.plan.breakAt, func() { r.breakEnd(e) })
+		r.at(e.plan.breakAt, func() { r.breakEnd(e) })
 	}
 }
 
@@ -56,22 +59,37 @@ func (r *run) disturb() {
 				}
 			}
 		}
-		w.At(c.from, cut(true))
-		w.At(c.until, cut(false))
+		r.at(c.from, cut(true))
+		r.at(c.until, cut(false))
 	}
 	for _, b := range r.plan.bursts {
-		w.At(b.from, func() {
+		r.at(b.from, func() {
 			if !r.calm {
 				w.SetFaults(b.faults)
 			}
 		})
-		w.At(b.until, func() {
+		r.at(b.until, func() {
 			if !r.calm {
 				w.SetFaults(r.plan.world.Faults)
 			}
 		})
 	}
-	w.At(r.plan.chaos, r.heal)
+	for _, s := range r.plan.sleeps {
+		r.at(s.from, func() {
+			r.tally.Frozen++
+			w.Freeze(r.nodes[s.node], r.base+s.until)
+			r.trouble(r.base + s.until)
+		})
+	}
+	r.at(r.plan.chaos, r.heal)
+}
+
+// trouble notes that until then the network, or a host, is to blame for what does
+// not arrive.
+func (r *run) trouble(until engine.Time) {
+	for _, l := range r.lanes {
+		l.from.flow.trouble = max(l.from.flow.trouble, until)
+	}
 }
 
 // heal ends the disturbances: no more faults, and every receive is posted.
@@ -90,9 +108,9 @@ func (r *run) heal() {
 // play runs the events to their end and checks it.
 func (r *run) play() error {
 	w := r.world
-	deadline := r.plan.chaos + patience
+	deadline := r.base + r.plan.chaos + patience
 	for _, c := range r.plan.cuts {
-		deadline = max(deadline, c.until+patience)
+		deadline = max(deadline, r.base+c.until+patience)
 	}
 	for events := 0; !r.done(); events++ {
 		if !w.Step(deadline) {

@@ -30,6 +30,7 @@ type requestPlan struct {
 	place     place
 	slack     int // by how much the receive is longer
 	hotspot   bool
+	anyKey    bool // without bytes the key does not matter
 }
 
 // place is the memory that a request targets.
@@ -117,6 +118,7 @@ func (p *plan) drawRequest(r *virtual.Rand) requestPlan {
 	if q.length > 0 && r.Hit(0.3) {
 		q.pieces = r.Between(1, 4)
 	}
+	q.anyKey = q.length == 0 && r.Hit(0.3)
 	q.inline = q.code != abi.WRRDMARead && q.length <= 256 && r.Hit(0.3)
 	if r.Hit(0.1) {
 		q.place = inVictim
@@ -171,6 +173,12 @@ func (g *programPlan) fitBug(r *virtual.Rand) {
 		}
 	case noLocalWrite:
 		q.code = memory[1+r.Intn(3)]
+	case oddAtomic:
+		q.code = memory[2+r.Intn(2)]
+	case longInline:
+		q.code = abi.WRRDMAWrite
+	case oddOpcode:
+		q.code = []abi.WROpcode{abi.WRLocalInv, abi.WRBindMW, abi.WRTSO, abi.WRMaskedAtomicCmpAndSwp, 99}[r.Intn(5)]
 	}
 	if q.code == abi.WRAtomicFetchAndAdd || q.code == abi.WRAtomicCmpAndSwp {
 		q.length, q.pieces = 8, 1

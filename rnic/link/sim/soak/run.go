@@ -3,6 +3,7 @@ package soak
 import (
 	"fmt"
 	"net/netip"
+	"runtime/debug"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -26,27 +27,53 @@ type Report struct {
 
 // Run plays a seed.
 func Run(seed uint64, o Options) Report {
-	r := &run{plan: newPlan(seed), tally: newTally(), rand: virtual.NewRand(seed ^ 0x5eed)}
+	r := &run{seed: seed, plan: newPlan(seed), tally: newTally(), rand: virtual.NewRand(seed ^ 0x5eed)}
 	r.tally.Seeds = 1
-	err := r.build(o)
-	if err == nil {
-		err = r.play()
-	}
-	if err != nil && r.world != nil {
+	err := r.live(o)
+	if err != nil {
 		r.world.Logf("FAILED: %v", err)
 	}
 	r.count()
 	return Report{Seed: seed, Trace: r.world.Trace(), Tally: r.tally, Err: err}
 }
 
+// live makes the world, plays the plan in it, and perhaps another one on the same
+// queue pairs. A panic is a failure of the seed.
+func (r *run) live(o Options) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic at %d ns: %v\n%s", int64(r.world.Now()), p, debug.Stack())
+		}
+	}()
+	if err := r.makeWorld(o); err != nil {
+		return err
+	}
+	if err := r.generation(); err != nil || !r.plan.again {
+		return err
+	}
+	r.plan = r.plan.sequel(r.seed)
+	r.world.SetFaults(r.plan.world.Faults)
+	return r.generation()
+}
+
+// generation plays a plan from its connections to the end of them.
+func (r *run) generation() error {
+	if err := r.build(); err != nil {
+		return err
+	}
+	return r.play()
+}
+
 // run is one run.
 type run struct {
+	seed  uint64
 	plan  *plan
 	rand  virtual.Rand // of the program's memory
 	world *virtual.World
 	tally Tally
 
 	nodes    []*virtual.Node // a, b, and a stranger
+	base     engine.Time     // when the plan began
 	conns    []*conn
 	lanes    []*lane
 	ends     []map[wire.QPN]*end // by node
@@ -56,8 +83,8 @@ type run struct {
 	calm     bool // the disturbances are over
 }
 
-// build makes the world of the plan.
-func (r *run) build(o Options) error {
+// makeWorld makes the network of the plan, and its nodes.
+func (r *run) makeWorld(o Options) error {
 	opts := r.plan.world
 	opts.Watch = r
 	opts.Log = o.Log
@@ -65,6 +92,17 @@ func (r *run) build(o Options) error {
 	for i, name := range []string{"a", "b", "stranger"} {
 		n := r.world.AddNode(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
 		r.nodes = append(r.nodes, n)
+	}
+	return nil
+}
+
+// build makes the connections of the plan, with their memory and programs. In a
+// second generation the queue pairs are there.
+func (r *run) build() error {
+	old := r.conns
+	r.base, r.calm = r.world.Now(), false
+	r.conns, r.lanes, r.ends, r.counters, r.regions = nil, nil, nil, nil, nil
+	for _, n := range r.nodes {
 		r.ends = append(r.ends, map[wire.QPN]*end{})
 		c, err := newCounters(r, n)
 		if err != nil {
@@ -73,7 +111,11 @@ func (r *run) build(o Options) error {
 		r.counters = append(r.counters, c)
 	}
 	for i := range r.plan.conns {
-		if err := r.connect(i, &r.plan.conns[i]); err != nil {
+		var before *conn
+		if i < len(old) {
+			before = old[i]
+		}
+		if err := r.connect(i, &r.plan.conns[i], before); err != nil {
 			return err
 		}
 	}
@@ -90,8 +132,9 @@ func (r *run) build(o Options) error {
 	return nil
 }
 
-// connect makes the queue pairs of a connection and takes them to RTS.
-func (r *run) connect(i int, p *connPlan) error {
+// connect makes the queue pairs of a connection, or uses those of one before, and
+// takes them to RTS.
+func (r *run) connect(i int, p *connPlan, before *conn) error {
 	c := &conn{}
 	nodes := [2]*virtual.Node{r.nodes[0], r.nodes[1]}
 	if p.loopback {
@@ -100,15 +143,14 @@ func (r *run) connect(i int, p *connPlan) error {
 	for k := range c.ends {
 		e := &end{run: r, node: nodes[k], plan: &p.ends[k], conn: c, failedAt: -1}
 		e.flow.trouble = -1
-		qpn := wire.QPN(r.rand.Intn(1 << 24))
-		for r.ends[e.node.Index][qpn] != nil || qpn < 2 {
-			qpn++
+		if before != nil {
+			e.qp = before.ends[k].qp
+			e.packets = e.qp.Counters().SentPkts
+			r.tally.Revived++
+		} else {
+			e.qp = r.newQP(e)
 		}
-		e.qp = e.node.AddQP(engine.Config{
-			QPN: qpn, PD: pd, SigAll: e.plan.sigAll, SendDepth: e.plan.depth,
-			MaxSendSGE: maxSGE, MaxRecvSGE: maxSGE, MaxInline: e.plan.inline,
-		})
-		r.ends[e.node.Index][qpn] = e
+		r.ends[e.node.Index][e.qp.Num] = e
 		e.mon = newMonitor(e.plan.psn)
 		e.flow.una = e.mon.first
 		c.ends[k] = e
@@ -126,6 +168,17 @@ func (r *run) connect(i int, p *connPlan) error {
 	}
 	r.conns = append(r.conns, c)
 	return nil
+}
+
+func (r *run) newQP(e *end) *virtual.QP {
+	qpn := wire.QPN(r.rand.Intn(1 << 24))
+	for r.ends[e.node.Index][qpn] != nil || qpn < 2 {
+		qpn++
+	}
+	return e.node.AddQP(engine.Config{
+		QPN: qpn, PD: pd, SigAll: e.plan.sigAll, SendDepth: e.plan.depth, Tuning: e.plan.tuning,
+		MaxSendSGE: maxSGE, MaxRecvSGE: maxSGE, MaxInline: e.plan.inline,
+	})
 }
 
 func (e *end) connect() error {

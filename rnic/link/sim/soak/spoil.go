@@ -4,10 +4,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// unknownKey belongs to no region, whatever the tables' random start: spoil looks
-// for one that none of the node's regions is near.
-const unknownKeyTries = 100
-
 // spoil gives a request its mistake.
 func (b *builder) spoil(o *op, q *requestPlan) error {
 	switch o.bug {
@@ -53,6 +49,20 @@ func (b *builder) spoil(o *op, q *requestPlan) error {
 		o.list = b.outForeign.list(o.local)
 		if o.answered() {
 			o.list = b.inForeign.list(o.local)
+		}
+	case manyPieces:
+		for len(o.list) <= maxSGE {
+			o.list = append(o.list, mem.SGE{Addr: o.list[0].Addr, LKey: o.list[0].LKey})
+		}
+	case longInline:
+		o.inline, o.data = true, make([]byte, b.from.plan.inline+1)
+	case oddAtomic:
+		o.list = clone(o.list)
+		o.list[0].Length = []uint32{0, 4, 7, 16}[b.r.Intn(4)]
+	case tooLarge:
+		o.list = nil
+		for range maxSGE {
+			o.list = append(o.list, mem.SGE{Addr: o.localRegion.iova, Length: 1 << 30, LKey: o.localRegion.key})
 		}
 	case noLocalWrite:
 		o.list = b.inReadOnly.list(o.local)

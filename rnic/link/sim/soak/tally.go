@@ -19,6 +19,9 @@ type Tally struct {
 	Masked      uint64 // one-bit errors outside of what the ICRC covers
 	ICRC        uint64 // packets dropped for it
 	Strays      uint64 // packets from a stranger's address
+	Forged      uint64 // packets that nobody should take seriously
+	Frozen      uint64 // times that a node slept
+	Revived     uint64 // queue pairs that were connected anew
 	Opcodes     [256]uint64
 	Repeated    uint64
 	NAKs        [8]uint64
@@ -41,7 +44,7 @@ func newTally() Tally {
 func (t *Tally) Add(u *Tally) {
 	for _, p := range []struct{ to, from *uint64 }{
 		{&t.Seeds, &u.Seeds}, {&t.Packets, &u.Packets}, {&t.Bytes, &u.Bytes}, {&t.VirtualTime, &u.VirtualTime},
-		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR},
+		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Forged, &u.Forged}, {&t.Frozen, &u.Frozen}, {&t.Revived, &u.Revived}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR},
 		{&t.Revoked, &u.Revoked}, {&t.Broken, &u.Broken}, {&t.Late, &u.Late}, {&t.Full, &u.Full},
 	} {
 		*p.to += *p.from
@@ -79,7 +82,7 @@ type group struct {
 
 // statuses are those that a reliable connection can complete with, by queue.
 var statuses = []virtual.Status{
-	{Status: abi.WCSuccess}, {Status: abi.WCLocProtErr}, {Status: abi.WCLocQPOpErr}, {Status: abi.WCWRFlushErr},
+	{Status: abi.WCSuccess}, {Status: abi.WCLocLenErr}, {Status: abi.WCLocProtErr}, {Status: abi.WCLocQPOpErr}, {Status: abi.WCWRFlushErr},
 	{Status: abi.WCRemInvReqErr}, {Status: abi.WCRemAccessErr}, {Status: abi.WCRemOpErr},
 	{Status: abi.WCRetryExcErr}, {Status: abi.WCRNRRetryExcErr},
 	{Status: abi.WCSuccess, Recv: true}, {Status: abi.WCLocLenErr, Recv: true}, {Status: abi.WCLocProtErr, Recv: true},
@@ -92,7 +95,8 @@ func (t *Tally) groups() []group {
 	for i, n := range t.Faults {
 		faults.lines = append(faults.lines, line{virtual.Fault(i).String(), n})
 	}
-	faults.lines = append(faults.lines, line{"found by ICRC", t.ICRC}, line{"outside ICRC", t.Masked}, line{"from a stranger", t.Strays})
+	faults.lines = append(faults.lines, line{"found by ICRC", t.ICRC}, line{"outside ICRC", t.Masked}, line{"from a stranger", t.Strays},
+		line{"forged", t.Forged}, line{"slept", t.Frozen})
 
 	packets := group{name: "packets"}
 	for op := range wire.Opcode(0x20) {
@@ -131,7 +135,7 @@ func (t *Tally) groups() []group {
 	}
 
 	other := group{name: "disturbances", lines: []line{
-		{"late receives", t.Late}, {"regions revoked", t.Revoked}, {"queue pairs broken", t.Broken}, {"posts to a full queue", t.Full},
+		{"late receives", t.Late}, {"regions revoked", t.Revoked}, {"queue pairs broken", t.Broken}, {"queue pairs revived", t.Revived}, {"posts to a full queue", t.Full},
 	}}
 	for i, m := range mtus {
 		other.lines = append(other.lines, line{fmt.Sprintf("seeds with MTU %d", m.bytes), t.MTUs[i]})

@@ -85,7 +85,6 @@ func (r *run) release() error {
 			if err := e.qp.Modify(abi.QPSReset, &engine.Attr{}, 0); err != nil {
 				return err
 			}
-			e.node.Remove(e.qp)
 		}
 	}
 	for _, g := range r.regions {
@@ -97,6 +96,11 @@ func (r *run) release() error {
 		}
 	}
 	for _, n := range r.nodes {
+		for _, qp := range n.QPs {
+			if n := qp.Receives.Len(); n != 0 {
+				return fmt.Errorf("%s leaves %d receives in the ring", qp, n)
+			}
+		}
 		if k := n.Regions.Len(); k != 0 {
 			return fmt.Errorf("node %s keeps %d regions", n.Name, k)
 		}

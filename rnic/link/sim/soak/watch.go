@@ -11,7 +11,7 @@ import (
 
 // Sent implements virtual.Watcher.
 func (r *run) Sent(f *virtual.Flight) {
-	if f.From == r.nodes[stranger] {
+	if f.From == r.nodes[stranger] || f.Tag == forged {
 		return
 	}
 	r.tally.Packets++
@@ -30,6 +30,7 @@ func (r *run) Sent(f *virtual.Flight) {
 	to.peer.packets++
 	r.fail(to.peer.checkPacket(f, &p))
 	r.stray(f)
+	r.forge(to.peer, &p)
 }
 
 // stray lets a stranger repeat the packet from its own address, with a right
@@ -47,7 +48,7 @@ const stranger = 2
 func (r *run) Dropped(f *virtual.Flight, why virtual.Fault) {
 	if e, _ := f.Tag.(*end); e != nil {
 		now := r.world.Now()
-		e.flow.trouble, e.peer.flow.trouble = now, now
+		e.flow.trouble, e.peer.flow.trouble = max(e.flow.trouble, now), max(e.peer.flow.trouble, now)
 	}
 }
 
@@ -56,7 +57,7 @@ func (r *run) Arrives(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 	if f.Flipped {
 		r.tally.Masked++
 	}
-	if f.From == r.nodes[stranger] {
+	if f.From == r.nodes[stranger] || f.Tag == forged {
 		return
 	}
 	if e := r.endOf(qp); e != nil {

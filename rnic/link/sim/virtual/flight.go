@@ -81,6 +81,19 @@ func (w *World) Forge(from *Node, f *Flight) {
 	w.Carry(g)
 }
 
+// Inject sends a packet that no engine wrote. Its Pad must fit its payload.
+func (w *World) Inject(from, to *Node, p *wire.Packet, tag any) {
+	f := w.newFlight()
+	w.flights++
+	*f = Flight{Number: w.flights, From: from, To: to, Sent: w.now, Bytes: p.Append(f.Bytes[:0]), Tag: tag}
+	f.Bytes = wire.AppendICRC(f.Bytes, w.flow(from, to).ICRC(0, f.Bytes))
+	w.note(noteSent, uint64(from.Index)<<8|uint64(to.Index), f.digest())
+	if w.log != nil {
+		w.log(fmt.Sprintf("%-12s %s", "forged", f))
+	}
+	w.Carry(f)
+}
+
 // Arrive lets a packet arrive at a time, not before now.
 func (w *World) Arrive(f *Flight, at engine.Time) {
 	w.events.push(event{at: max(at, w.now), flight: f})

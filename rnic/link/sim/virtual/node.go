@@ -18,9 +18,10 @@ type Node struct {
 	Regions *mem.Table
 	QPs     []*QP
 
-	world *World
-	qps   map[wire.QPN]*QP
-	batch *engine.Batch
+	world  *World
+	frozen engine.Time
+	qps    map[wire.QPN]*QP
+	batch  *engine.Batch
 }
 
 // QP is a queue pair of a node, with what a driver keeps beside the engine.

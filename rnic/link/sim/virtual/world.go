@@ -136,6 +136,9 @@ func (w *World) Step(until engine.Time) bool {
 	}
 	e := w.events.pop()
 	w.now = max(w.now, e.at)
+	if w.sleeps(&e) {
+		return true
+	}
 	switch {
 	case e.flight != nil:
 		w.Deliver(e.flight)
@@ -146,6 +149,33 @@ func (w *World) Step(until engine.Time) bool {
 	case e.do != nil:
 		e.do()
 	}
+	return true
+}
+
+// Freeze stops a node until a time: packets and timeouts wait.
+func (w *World) Freeze(n *Node, until engine.Time) {
+	w.Logf("node %s sleeps until %d ns", n.Name, int64(until))
+	n.frozen = until
+}
+
+// sleeps puts an event off if its node is frozen. Packets that came meanwhile go
+// before timeouts, as a driver reads its socket first.
+func (w *World) sleeps(e *event) bool {
+	switch {
+	case e.flight != nil && e.flight.To.frozen > w.now:
+		e.at = e.flight.To.frozen
+	case e.pump != nil && e.pump.Node.frozen > w.now:
+		e.at = e.pump.Node.frozen + 1
+	case e.timer != nil && e.timer.Node.frozen > w.now:
+		if !e.timer.timing || e.at != e.timer.timer {
+			return true // an earlier event took its place
+		}
+		e.at = e.timer.Node.frozen + 2
+		e.timer.timer = e.at
+	default:
+		return false
+	}
+	w.events.push(*e)
 	return true
 }
 
