@@ -2,9 +2,11 @@ package uapi
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -21,12 +23,23 @@ type completionQueue struct {
 	dead    atomic.Bool
 	users   int // queue pairs; guarded by the context's mu
 
-	mu  sync.Mutex
-	buf [pollBatch]verbs.WC // guarded by mu: completions on their way out
+	mu     sync.Mutex
+	buf    [pollBatch]verbs.WC // guarded by mu: completions on their way out
+	misses uint                // guarded by mu: empty polls in a row
 }
 
 // pollBatch is how many completions are taken out of the ring at a time.
 const pollBatch = 32
+
+// A program that spins on an empty queue keeps a processor from the soft RNIC,
+// which may need it, and in a testing/synctest bubble it keeps time from
+// passing. So it yields now and then, and naps once it has spun for long.
+const (
+	yieldEvery = 64      // empty polls
+	spinLong   = 1 << 14 // empty polls in a row, about a millisecond
+	napEvery   = 256
+	nap        = 20 * time.Microsecond
+)
 
 // waitBuffers lend Wait its buffer: the queue's own one stays free for Poll
 // while somebody waits.
@@ -104,8 +117,10 @@ func (c *Context) destroyCQ(q *completionQueue) error {
 
 // PollCQ takes up to len(wc) completions of the queue pair, its sends' and its
 // receives' in the order in which they completed, and returns how many. It
-// does not block: 0 means that none is there. On an error it returns -1, so
-// that a loop that spins while it returns 0 ends.
+// does not wait: 0 means that none is there. On an error it returns -1, so
+// that a loop that spins while it returns 0 ends. Spinning for more than some
+// milliseconds is better left to WaitCQ; a program that does it all the same
+// is made to yield the processor for some microseconds now and then.
 //
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
@@ -135,11 +150,29 @@ func (c *Context) Poll(cq CQ, wc []WC) (int, error) {
 	return 0, opError("Poll", cqName(cq), err)
 }
 
-// poll takes completions in batches. An error that follows some completions
-// is left for the next call, which meets it again.
+// poll takes completions, and looks after programs that spin.
 func (q *completionQueue) poll(wc []WC) (int, error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	n, err := q.take(wc)
+	if n > 0 || err != nil {
+		q.misses = 0
+	} else {
+		q.misses++
+	}
+	misses := q.misses
+	q.mu.Unlock()
+	switch {
+	case misses > spinLong && misses%napEvery == 0:
+		time.Sleep(nap)
+	case misses > 0 && misses%yieldEvery == 0:
+		runtime.Gosched()
+	}
+	return n, err
+}
+
+// take takes completions in batches. An error that follows some completions is
+// left for the next call, which meets it again. Preconditions: mu is held.
+func (q *completionQueue) take(wc []WC) (int, error) {
 	total := 0
 	for total < len(wc) {
 		want := min(len(wc)-total, pollBatch)

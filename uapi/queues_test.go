@@ -3,6 +3,7 @@ package uapi_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"syscall"
 	"testing"
@@ -242,7 +243,7 @@ func TestCreateRefuses(t *testing.T) {
 	a, b := uapitest.Pair(t, "")
 	info, err := a.QueryDevice()
 	require.NoError(t, err)
-	for _, n := range []int{0, -1, info.MaxCQE + 1, 1 << 40} {
+	for _, n := range []int{0, -1, info.MaxCQE + 1, math.MaxInt32} {
 		_, err := a.CreateCQ(n)
 		require.ErrorIs(t, err, syscall.EINVAL, "%d entries", n)
 	}

@@ -1,0 +1,73 @@
+//go:build linux || darwin
+
+package uapi_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// page maps a page of memory that is not Go's.
+func page(t *testing.T, prot int) []byte {
+	t.Helper()
+	mem, err := syscall.Mmap(-1, 0, os.Getpagesize(), prot, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	require.NoError(t, err)
+	return mem
+}
+
+func TestRegisterReadOnlyMemory(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	x, y := uapitest.Connect(t, a, b)
+	mem := page(t, syscall.PROT_READ)
+	_, err := x.RegMR(mem, uapi.AccessLocalWrite)
+	require.ErrorIs(t, err, syscall.EFAULT)
+	mr, _ := mustMR(t, x.Context, mem, 0)
+	y.Buf[0] = 1
+	x.Must(x.PostWrite(x.QP, mr, 0, x.Peer.Addr, x.Peer.RKey, 100))
+	require.NoError(t, x.Next(1)[0].Err())
+	require.Zero(t, y.Buf[0])
+	require.NoError(t, x.DeregMR(mr))
+	require.NoError(t, syscall.Munmap(mem))
+}
+
+func TestRegisterMemoryThatIsNotThere(t *testing.T) {
+	a, _ := uapitest.Pair(t, "")
+	mem := page(t, syscall.PROT_READ|syscall.PROT_WRITE)
+	require.NoError(t, syscall.Munmap(mem))
+	_, err := a.RegMR(mem, uapi.AccessLocalWrite)
+	require.ErrorIs(t, err, syscall.EFAULT)
+	_, err = a.RegMR(mem, 0)
+	require.ErrorIs(t, err, syscall.EFAULT)
+}
+
+// A mapping that vanishes while it is registered fails requests, not the
+// process.
+func TestMemoryVanishes(t *testing.T) {
+	a, b := uapitest.Pair(t, "")
+	x, y := uapitest.Connect(t, a, b)
+	mem := page(t, syscall.PROT_READ|syscall.PROT_WRITE)
+	mr, info := mustMR(t, y.Context, mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	require.NoError(t, syscall.Munmap(mem))
+	x.Must(x.PostWrite(x.QP, x.MR, 0, info.Addr, info.RKey, 8))
+	// REM_OP_ERR is what a READ of it gives; the responder calls a WRITE that
+	// its memory does not take a remote access error.
+	require.Contains(t, []uapi.Status{uapi.WCRemOpErr, uapi.WCRemAccessErr}, x.Next(1)[0].Status)
+	require.NoError(t, y.DeregMR(mr))
+}
+
+func TestMemoryVanishesLocally(t *testing.T) {
+	a, b := uapitest.Pair(t, "")
+	x, _ := uapitest.Connect(t, a, b)
+	mem := page(t, syscall.PROT_READ|syscall.PROT_WRITE)
+	mr, _ := mustMR(t, x.Context, mem, uapi.AccessLocalWrite)
+	require.NoError(t, syscall.Munmap(mem))
+	x.Must(x.PostWrite(x.QP, mr, 0, x.Peer.Addr, x.Peer.RKey, 8))
+	require.Equal(t, uapi.WCLocProtErr, x.Next(1)[0].Status)
+}
