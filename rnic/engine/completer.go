@@ -33,7 +33,6 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 	default:
 		q.receiveData(now, s, p)
 	}
-	q.failLocal()
 }
 
 // receiveAck handles an ACK or NAK. A NAK acknowledges all before its PSN, an ACK

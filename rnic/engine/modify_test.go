@@ -120,6 +120,8 @@ func TestModifyToErrorFlushes(t *testing.T) {
 		n.post(n.b, SendWR{ID: uint64(i), Opcode: abi.WRRDMAWrite, SGE: n.b.sge(0, 1000), RKey: n.a.key(), RemoteAddr: n.a.va(0)})
 	}
 	n.pump(n.b)
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCSendMiddle, 0, 256)) // to be acknowledged
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), n.req(wire.RCSendMiddle, 1, 256)) // to be refused
 	require.NoError(t, n.b.qp.Modify(n.now, abi.QPSErr, &Attr{}, abi.QPMaskState))
 	_, ok := n.b.qp.NextTimeout()
 	require.False(t, ok)
@@ -141,6 +143,32 @@ func TestModifyToErrorFlushes(t *testing.T) {
 	n.collect(n.b)
 	require.Equal(t, []uint64{10, 0, 1, 2, 3, 4, 11, 12, 20, 21}, ids())
 	require.EqualValues(t, 9, n.b.qp.Counters().Flushed)
+}
+
+// A queue pair in ERR repeats its fatal NAK only until it is told to be in ERR.
+func TestModifyToErrorEndsNAK(t *testing.T) {
+	n := newPair(t, cfg{})
+	bad := n.req(wire.RCSendMiddle, 0, 1024)
+	require.Len(t, n.answer(bad), 1)
+	require.Len(t, n.answer(bad), 1)
+	require.NoError(t, n.b.qp.Modify(n.now, abi.QPSErr, &Attr{}, abi.QPMaskState))
+	require.Empty(t, n.answer(bad))
+}
+
+// When the queue pair fails as requester, what was carried out is still
+// acknowledged; a request to send again is pointless.
+func TestRequesterFailureKeepsAcks(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.post(n.b, SendWR{ID: 1, Opcode: abi.WRSend})
+	n.pump(n.b)
+	fatal := wire.Packet{AETH: wire.AETH{Syndrome: nakOp}}
+	fatal.BTH = wire.BTH{Opcode: wire.RCAck, PKey: wire.DefaultPKey}
+	write := n.req(wire.RCWriteOnly, 0, 8)
+	out := n.answer(write, n.req(wire.RCWriteOnly, 2, 8), &fatal)
+	require.Equal(t, abi.QPSErr, n.b.qp.State())
+	require.Len(t, out, 1)
+	require.Equal(t, wire.SyndromeACK(31), out[0].AETH.Syndrome)
+	require.Equal(t, write.PSN, out[0].PSN)
 }
 
 // A queue pair is as new after RESET.

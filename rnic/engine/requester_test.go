@@ -156,7 +156,7 @@ func TestRNRForever(t *testing.T) {
 
 // The wait is not cut short by copies of the NAK, nor counted twice.
 func TestRNRCopies(t *testing.T) {
-	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry, a.MinRNRTimer = 2, 20 }})
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry, a.MinRNRTimer = 5, 20 }})
 	n.filter = func(from *host, p *wire.Packet) (int, Time) {
 		if p.AETH.Syndrome.IsRNR() {
 			return 3, 0
@@ -165,8 +165,22 @@ func TestRNRCopies(t *testing.T) {
 	}
 	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
 	n.run(0)
-	require.EqualValues(t, 3, n.a.qp.Counters().RNRRcvd)
+	require.EqualValues(t, 6, n.a.qp.Counters().RNRRcvd)
+	require.EqualValues(t, 6, n.b.qp.Counters().RNRSent)
 	require.Equal(t, []abi.WCStatus{abi.WCRNRRetryExcErr}, statuses(n.a.wcs))
+}
+
+// Progress gives the RNR retries back.
+func TestRNRRetriesComeBack(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry = 1 }})
+	for i := range 5 {
+		n.post(n.a, SendWR{ID: uint64(i), Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
+		n.run(n.now + Time(100*Microsecond)) // RNR timer 12 is 640 µs
+		n.b.postRecv(1, 0, 10)
+		n.run(0)
+	}
+	requireSuccess(t, n.a.wcs, 0, 1, 2, 3, 4)
+	require.EqualValues(t, 5, n.a.qp.Counters().RNRRcvd)
 }
 
 // A lost READ response is asked for again from where it was lost, whether a later
@@ -246,6 +260,32 @@ func TestNAKStorm(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 1)
 	require.EqualValues(t, 1, n.a.qp.Counters().Retries)
 	require.EqualValues(t, 18, n.a.qp.Counters().RetransmittedPkts)
+}
+
+// After a timeout a NAK for the same packet is news: its retransmission was lost.
+func TestNAKAfterTimeout(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+	n.post(n.a, n.write(1, 10))
+	n.pump(n.a)
+	nak := func(retries uint64) {
+		p := wire.Packet{AETH: wire.AETH{Syndrome: nakSeq}}
+		p.BTH = wire.BTH{Opcode: wire.RCAck, PKey: wire.DefaultPKey}
+		n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+		n.pump(n.a)
+		require.Equal(t, retries, n.a.qp.Counters().Retries)
+	}
+	nak(1)
+	nak(1)
+	at, ok := n.a.qp.NextTimeout()
+	require.True(t, ok)
+	n.now = at
+	n.a.qp.HandleTimeout(n.now)
+	n.pump(n.a)
+	require.EqualValues(t, 2, n.a.qp.Counters().Retries)
+	nak(3)
+	nak(3)
+	require.Len(t, n.a.sent, 4)
 }
 
 // No more READs and atomics are outstanding than max_rd_atomic, and they need not
@@ -373,6 +413,38 @@ func TestWindow(t *testing.T) {
 	require.Equal(t, 30, drops)
 	require.Less(t, least, 1<<18)
 	require.GreaterOrEqual(t, least, 4*(4096+packetCost))
+}
+
+// Small packets count more than their bytes, as socket buffers count them.
+func TestWindowOfSmallPackets(t *testing.T) {
+	n := newPair(t, cfg{edit: func(_ int, c *Config) { c.SendDepth = 512 }})
+	for i := range 512 {
+		n.post(n.a, n.write(uint64(i), 8))
+	}
+	n.pump(n.a)
+	require.Len(t, n.a.sent, 64<<10/(8+packetCost))
+}
+
+func TestWindowGrowth(t *testing.T) {
+	var w window
+	tun := Tuning{}.withDefaults()
+	w.reset(&tun, 1024)
+	w.grow(&tun, 1000)
+	require.Equal(t, 64<<10+1000, w.size)
+	w.shrink(1024, false)
+	require.Equal(t, 32<<10+500, w.size)
+	w.grow(&tun, 1000)
+	require.Equal(t, 32<<10+751, w.size)
+	for range 10 {
+		w.shrink(1024, false)
+	}
+	require.Equal(t, 4*(1024+packetCost), w.size)
+	for range 10 {
+		w.shrink(1024, true)
+	}
+	require.Equal(t, 2*(1024+packetCost), w.size)
+	w.grow(&tun, 1<<30)
+	require.Equal(t, 1<<20, w.size)
 }
 
 // Local errors take effect when the requests before them are done; what follows

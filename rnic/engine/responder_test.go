@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		pre  func(n *network) packets // succeed
 		bad  func(n *network) *wire.Packet
 		nak  wire.Syndrome
-		recv abi.WCStatus // of the receive posted: 100 bytes
+		recv abi.WCStatus // of the receive posted
 	}{
 		// 9.7.4.1.2, opcode sequence
 		{"SEND Middle first", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendMiddle, 0, 256) }, nakInv, flush},
@@ -82,6 +82,14 @@ func TestRefusals(t *testing.T) {
 		{"READ within WRITE", nil,
 			func(n *network) packets { return packets{n.req(wire.RCWriteFirst, 0, 256, dmalen(300))} },
 			func(n *network) *wire.Packet { return n.req(wire.RCReadRequest, 1, 0) }, nakInv, flush},
+		{"WRITE Last within SEND, as if of the WRITE before", nil,
+			func(n *network) packets {
+				return packets{
+					n.req(wire.RCWriteFirst, 0, 256, dmalen(300)), n.req(wire.RCWriteLast, 1, 44),
+					n.req(wire.RCSendFirst, 2, 256),
+				}
+			},
+			func(n *network) *wire.Packet { return n.req(wire.RCWriteLast, 3, 44) }, nakInv, abi.WCRemInvReqErr},
 		{"WRITE Middle after Last", nil,
 			func(n *network) packets { return packets{n.req(wire.RCWriteOnly, 0, 10)} },
 			func(n *network) *wire.Packet { return n.req(wire.RCWriteMiddle, 1, 256) }, nakInv, flush},
@@ -107,7 +115,13 @@ func TestRefusals(t *testing.T) {
 		// 9.7.4.1.6, length
 		{"SEND First short", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendFirst, 0, 255) }, nakInv, abi.WCRemInvReqErr},
 		{"SEND Only longer than the MTU", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendOnly, 0, 257) }, nakInv, abi.WCRemInvReqErr},
-		{"SEND longer than the receive", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCSendOnly, 0, 101) }, nakInv, abi.WCLocLenErr},
+		{"SEND Last empty", nil,
+			func(n *network) packets { return packets{n.req(wire.RCSendFirst, 0, 256)} },
+			func(n *network) *wire.Packet { return n.req(wire.RCSendLast, 1, 0) }, nakInv, abi.WCRemInvReqErr},
+		{"SEND longer than the receive", nil, nil, func(n *network) *wire.Packet {
+			n.b.recv.list[0].SGE[0].Length = 100
+			return n.req(wire.RCSendOnly, 0, 101)
+		}, nakInv, abi.WCLocLenErr},
 		{"WRITE First short", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 255, dmalen(300)) }, nakInv, flush},
 		{"WRITE First that is all", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteFirst, 0, 256) }, nakInv, flush},
 		{"WRITE Only shorter than announced", nil, nil, func(n *network) *wire.Packet { return n.req(wire.RCWriteOnly, 0, 10, dmalen(11)) }, nakInv, flush},
@@ -143,8 +157,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newPair(t, cfg{mtu: abi.MTU256, psnA: 0xffffff, attr: c.attr})
-			n.b.postRecv(7, regionLen/2, 100)
-			n.b.postRecv(8, regionLen/2, 100)
+			n.b.postRecv(7, 0, 400)
+			n.b.postRecv(8, 0, 400)
 			var pre packets
 			if c.pre != nil {
 				pre = c.pre(n)
@@ -343,6 +357,7 @@ func TestReadRepeatedWhileAnswered(t *testing.T) {
 	require.Len(t, out, 8)
 	require.Equal(t, read.PSN, out[0].PSN)
 	require.Empty(t, n.answer())
+	require.Zero(t, n.b.qp.rsp.replay.left)
 }
 
 // The last max_dest_rd_atomic requests are remembered, no more.
@@ -364,6 +379,7 @@ func TestReplayResources(t *testing.T) {
 	// One that is being answered for the second time makes room for a new one.
 	n.b.qp.Receive(n.now, n.a.addr.Addr(), reads[3])
 	require.Len(t, n.answer(n.req(wire.RCReadRequest, 0, 0, dmalen(10))), 1)
+	require.Zero(t, n.b.qp.rsp.replay.left)
 }
 
 // IBA 9.7.5.2.8: without a receive the answer is RNR with the queue pair's timer,
@@ -407,6 +423,11 @@ func TestCoalescedAck(t *testing.T) {
 	p := n.req(wire.RCWriteOnly, 0, 8)
 	p.AckReq = false
 	require.Empty(t, n.answer(p))
+	// A READ response acknowledges what is before it.
+	out = n.answer(n.req(wire.RCWriteOnly, 0, 8), n.req(wire.RCReadRequest, 1, 0, dmalen(8)))
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseOnly}, opcodes(out))
+	out = n.answer(n.req(wire.RCWriteOnly, 0, 8), n.req(wire.RCFetchAdd, 1, 0))
+	require.Equal(t, []wire.Opcode{wire.RCAtomicAck}, opcodes(out))
 }
 
 // The region of a READ may go while it is being answered, that of a WRITE in the
