@@ -126,6 +126,9 @@ func installKernel(dir, name, release string, image []byte, set *moduleSet) (*Ke
 	if err := put("modules/modules.dep", set.dep()); err != nil {
 		return nil, err
 	}
+	if err := put("modules/modules.builtin", set.list); err != nil {
+		return nil, err
+	}
 	text, err := json.MarshalIndent(m, "", "\t")
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,6 +23,7 @@ import (
 type moduleSet struct {
 	files []moduleFile
 	needs map[string][]string // by path: paths of all that it needs, in order of loading
+	list  []byte              // modules.builtin, which says what is a part of the kernel
 }
 
 // moduleFile is one module, decompressed.
@@ -39,8 +41,11 @@ func readModules(dir string) (*moduleSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	builtin := builtinModules(dir)
 	s := &moduleSet{needs: map[string][]string{}}
+	if s.list, err = os.ReadFile(filepath.Join(dir, "modules.builtin")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	builtin := builtinModules(s.list)
 	r := moduleReader{dir: dir, paths: paths, builtin: builtin, set: s, done: map[string]string{}}
 	for _, m := range GuestModules {
 		_, err := r.add(m.Name, nil)
@@ -72,12 +77,8 @@ func findModules(dir string) (map[string]string, error) {
 	return paths, nil
 }
 
-func builtinModules(dir string) map[string]bool {
+func builtinModules(text []byte) map[string]bool {
 	builtin := map[string]bool{}
-	text, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
-	if err != nil {
-		return builtin
-	}
 	for _, line := range strings.Fields(string(text)) {
 		if name, ok := nameOfModule(line); ok {
 			builtin[name] = true

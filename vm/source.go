@@ -28,10 +28,12 @@ type goTool struct {
 // runs, one that it depends on, or the module that the running program was built
 // from.
 func findSource(ctx context.Context, dir string) (*goTool, error) {
-	if _, err := exec.LookPath("go"); err != nil {
-		return nil, &MissingError{What: "no go command found, which builds the image", Install: "install Go 1.26 or newer, or use an image that 'rdmashim vm build' wrote elsewhere (--image FILE)"}
+	g, err := userGo(dir)
+	if err != nil {
+		return nil, err
 	}
-	g := &goTool{dir: dir, env: []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + guestArch, "GOAMD64=v1", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT="}}
+	// What a user set for his own builds must not change the image.
+	g.env = append(g.env, "GOAMD64=v1", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=")
 	if dir != "" {
 		return g, nil
 	}
@@ -56,6 +58,15 @@ func findSource(ctx context.Context, dir string) (*goTool, error) {
 	}
 	g.dir = module.Dir
 	return g, nil
+}
+
+// userGo is the go command in a directory (empty: the current one), with the
+// user's settings, but building static programs for the guest.
+func userGo(dir string) (*goTool, error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, &MissingError{What: "no go command found, which builds what runs in the guest", Install: "install Go 1.26 or newer (an image written elsewhere by 'rdmashim vm build' needs none: --image FILE)"}
+	}
+	return &goTool{dir: dir, env: []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + guestArch}}, nil
 }
 
 func (g *goTool) command(ctx context.Context, args ...string) *exec.Cmd {

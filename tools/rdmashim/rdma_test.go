@@ -190,7 +190,7 @@ func TestLinkUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, stderr)
 	require.Empty(t, k.Did)
-	require.Equal(t, 7, strings.Count(stdout, "\n"), "five modules, one message of two lines: %s", stdout)
+	require.Equal(t, 8, strings.Count(stdout, "\n"), "six modules, one message of two lines: %s", stdout)
 	require.Contains(t, stdout, `LINK_TYPE="rxe"`)
 
 	stdout, stderr, err = runRDMA(t, k, "link up eth0 --name fast")

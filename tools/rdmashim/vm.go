@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -209,5 +208,3 @@ func newVMBuild() *cobra.Command {
 	cmd.Flags().StringVar(&modules, "modules", "", "modules of that kernel: `DIR` as /lib/modules/RELEASE")
 	return cmd
 }
-
-var _ = os.Stdin

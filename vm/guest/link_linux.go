@@ -1,55 +1,40 @@
 package guest
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink"
+	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
 
-// ensureLink creates the rxe link and waits until it can be used.
+// linkLimit is how long a port may take to become active: emulated processors
+// are slow, and their host may be busy.
+const linkLimit = time.Minute
+
+// ensureLink has the link manager make the rxe link and wait until it can be
+// used; what it does and why is told to step.
 func ensureLink(ctx context.Context, name, netdev string, step func(string, ...any)) error {
-	for _, m := range []string{"crc32_generic", "rdma_rxe"} {
-		if err := loadModule(m); err != nil {
-			step("module %s: %v", m, err)
-		}
+	// rxe asks the crypto layer for an algorithm, for which that would call
+	// modprobe; in newer kernels it is built in.
+	if err := loadModule("crc32_generic"); err != nil {
+		step("module crc32_generic: %v", err)
 	}
-	if err := netlink.RdmaLinkAdd(name, "rxe", netdev); err != nil {
+	r, err := netlinkmgr.Ensure(ctx, netlinkmgr.EnsureOptions{
+		Name:    name,
+		NetDev:  netdev,
+		Timeout: linkLimit,
+		Modules: []string{"rdma_ucm", "ib_umad"},
+		Log:     func(s netlinkmgr.Step) { step("link %s: %s", name, s) },
+	})
+	if err != nil {
 		return err
 	}
-	step("link %s: created on %s", name, netdev)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	port := "/sys/class/infiniband/" + name + "/ports/1"
-	for {
-		state, _ := os.ReadFile(port + "/state")
-		if i, gid := usableGID(port); i >= 0 && bytes.Contains(state, []byte("ACTIVE")) {
-			step("link %s: port ACTIVE, GID %d %s", name, i, gid)
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("port state %q, no usable RoCE v2 GID", bytes.TrimSpace(state))
-		case <-time.After(10 * time.Millisecond):
-		}
+	for _, why := range r.Reasons {
+		step("link %s: %s", name, why)
 	}
-}
-
-func usableGID(port string) (int, string) {
-	for i := range 16 {
-		gid, err := os.ReadFile(fmt.Sprintf("%s/gids/%d", port, i))
-		if err != nil {
-			break
-		}
-		kind, _ := os.ReadFile(filepath.Join(port, "gid_attrs/types", fmt.Sprint(i)))
-		if strings.Trim(string(gid), "0:\n") != "" && strings.Contains(string(kind), "v2") {
-			return i, strings.TrimSpace(string(gid))
-		}
+	for _, w := range r.Warnings {
+		step("link %s: warning: %s", name, w)
 	}
-	return -1, ""
+	step("link %s: on %s, port %v, GID %d %v", r.Device, r.NetDev, r.State, r.GIDIndex, r.GID)
+	return nil
 }

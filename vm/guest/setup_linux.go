@@ -55,11 +55,6 @@ func (g *helper) prepare(ctx context.Context, s Setup, step func(string, ...any)
 		return fmt.Errorf("link %s: %w", s.Link, err)
 	}
 	d.Link = s.Link
-	for _, m := range []string{"rdma_ucm", "ib_umad"} {
-		if err := loadModule(m); err != nil {
-			step("module %s: %v", m, err)
-		}
-	}
 	return nil
 }
 

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rdmashim/rdmashim/vm"
+)
+
+// newVMShell is an interactive shell in a guest.
+func newVMShell() *cobra.Command {
+	var f vmFlags
+	cmd := &cobra.Command{
+		Use:   "shell [flags] [-- COMMAND [ARGUMENT...]]",
+		Short: "Boot and give a shell in the guest",
+		Long: `Boots a guest, brings rxe0 up and runs a shell (or the command) on a terminal.
+Leave it with 'exit' or Control-D. Without a terminal the shell reads standard
+input.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = []string{"gosh"}
+			}
+			if !cmd.Flags().Changed("timeout") {
+				f.config.Timeout = -1
+			}
+			c, err := f.get(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			command := vm.Command{Args: args, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
+			s, err := vm.Start(cmd.Context(), c)
+			if err != nil {
+				return vmStatus(err)
+			}
+			restore := onTerminal(&command, cmd.InOrStdin())
+			err = s.Exec(cmd.Context(), 0, command)
+			restore()
+			result, cerr := s.Close()
+			sayResult(&f, cmd.ErrOrStderr(), result)
+			if cerr != nil {
+				err = cerr
+			}
+			return vmStatus(err)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	f.register(cmd.Flags())
+	return cmd
+}
+
+// onTerminal gives the command a terminal like ours, when we have one, and
+// returns what gives ours back.
+func onTerminal(c *vm.Command, stdin io.Reader) (restore func()) {
+	in, ok := stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return func() {}
+	}
+	cols, rows, err := term.GetSize(int(in.Fd()))
+	if err != nil {
+		cols, rows = 80, 24
+	}
+	state, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: the terminal stays line by line: %v\n", err)
+		return func() {}
+	}
+	resized := make(chan [2]uint16, 1)
+	stop := watchSize(func() {
+		if cols, rows, err := term.GetSize(int(in.Fd())); err == nil {
+			select {
+			case resized <- [2]uint16{uint16(rows), uint16(cols)}:
+			default:
+			}
+		}
+	})
+	c.Terminal = &vm.Terminal{Rows: uint16(rows), Cols: uint16(cols), Resized: resized}
+	c.Env = append(c.Env, "TERM="+os.Getenv("TERM"))
+	return func() {
+		stop()
+		term.Restore(int(in.Fd()), state)
+	}
+}
