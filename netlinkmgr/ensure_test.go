@@ -16,7 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/netlinkmgr/netlinktest"
 )
 
-var moduleOrder = []string{"insert ib_core", "insert udp_tunnel", "insert ip6_udp_tunnel", "insert ib_uverbs", "insert rdma_rxe"}
+var moduleOrder = []string{"insert crc32_generic", "insert ib_core", "insert udp_tunnel", "insert ip6_udp_tunnel", "insert ib_uverbs", "insert rdma_rxe"}
 
 // changes drops what changes nothing.
 func changes(did []string) []string {
@@ -199,10 +199,10 @@ func TestEnsureDryRun(t *testing.T) {
 	for _, s := range r.Steps {
 		text = append(text, s.Text)
 	}
-	require.Len(t, text, 7)
-	require.Equal(t, "load module ib_core from /lib/modules/"+netlinktest.Release+"/kernel/drivers/infiniband/core/ib_core.ko", text[0])
-	require.Equal(t, "bring eth0 up", text[5])
-	last := r.Steps[6]
+	require.Len(t, text, 8)
+	require.Equal(t, "load module ib_core from /lib/modules/"+netlinktest.Release+"/kernel/drivers/infiniband/core/ib_core.ko", text[1])
+	require.Equal(t, "bring eth0 up", text[6])
+	last := r.Steps[7]
 	require.Contains(t, last.Text, "RDMA_NLDEV_CMD_NEWLINK")
 	require.Contains(t, last.String(), "72786530", "the message's bytes hold the name")
 

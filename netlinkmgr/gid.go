@@ -96,11 +96,12 @@ func (m *Manager) readGIDs(device string, port uint32) ([]GID, error) {
 			continue
 		}
 		addr, ok := parseGID(m.line(dir + "/gids/" + e.Name()))
-		// An entry whose type cannot be read is empty: index 0 of rxe may be
-		// all zeros, others vanish while they are read.
+		if !ok {
+			continue // empty, as most of rxe's 1024 are
+		}
 		kind := m.line(dir + "/gid_attrs/types/" + e.Name())
-		if !ok || kind == "" {
-			continue
+		if kind == "" {
+			continue // it went away between the reads
 		}
 		list = append(list, GID{
 			Device: device, Port: port, Index: index, GID: addr, Type: GIDType(kind),

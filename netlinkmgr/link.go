@@ -74,9 +74,20 @@ func (m *Manager) AddLink(ctx context.Context, name, kind, netdev string) error 
 	case errors.Is(err, syscall.ENODEV):
 		return &NetDevGoneError{NetDev: netdev}
 	case errors.Is(err, syscall.EINVAL):
-		return m.whyInvalid(ctx, op, kind, netdev, err)
+		return m.whyInvalid(op, kind, netdev, err)
+	case errors.Is(err, syscall.ENOENT) && kind == "rxe" && !m.hasAlgorithm(rxeChecksum):
+		return m.whyNoChecksum(op, netdev, err)
 	}
 	return &OpError{op, err}
+}
+
+// whyNoChecksum: the crypto code has not what rxe needs.
+func (m *Manager) whyNoChecksum(op, netdev string, err error) error {
+	dir := moduleDir(m.k.Release)
+	if _, modErr := m.modulesFor(dir, []string{rxeChecksumGeneric}); modErr != nil {
+		return modErr
+	}
+	return &OpError{op, fmt.Errorf("the module %s is not loaded: 'rdmashim link up %s' loads it: %w", rxeChecksumGeneric, netdev, err)}
 }
 
 // whyNotPermitted: rxe answers EPERM also for a VLAN.
@@ -107,7 +118,7 @@ func (m *Manager) whyExists(ctx context.Context, name, kind, netdev string) erro
 }
 
 // whyInvalid: the kernel answers EINVAL for a kind whose module is not there.
-func (m *Manager) whyInvalid(ctx context.Context, op, kind, netdev string, err error) error {
+func (m *Manager) whyInvalid(op, kind, netdev string, err error) error {
 	if kind == "rxe" && !m.loaded(rxeModule) {
 		dir := moduleDir(m.k.Release)
 		if _, modErr := m.modulesFor(dir, []string{rxeModule}); modErr != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -20,6 +21,52 @@ func moduleDir(release string) string { return "lib/modules/" + release }
 type ModuleFile struct {
 	Name string // as in /sys/module: underscores
 	Path string // of its file, below the root
+
+	optional bool // the machine may not have what it drives
+}
+
+// rxeChecksum is the algorithm that rxe asks of the kernel's crypto code when a
+// link is made (rxe_verbs.c:rxe_register_device; NEWLINK gives ENOENT without
+// it). The kernel asks modprobe for it, which a small system need not have, and
+// no module depends on it. Newer kernels have it built in.
+const (
+	rxeChecksum        = "crc32"
+	rxeChecksumGeneric = "crc32_generic"
+)
+
+// hasAlgorithm says whether the kernel's crypto code offers an algorithm now.
+func (m *Manager) hasAlgorithm(name string) bool {
+	b, err := fs.ReadFile(m.k.Root, "proc/crypto")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(line, ":")
+		if strings.TrimSpace(key) == "name" && strings.TrimSpace(value) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// checksumModules lists the modules that offer rxe's checksum, as modprobe
+// would find them: by alias, the quick ones among them, else the portable one.
+func (m *Manager) checksumModules(dir string, deps moduleDeps) []string {
+	if m.hasAlgorithm(rxeChecksum) {
+		return nil
+	}
+	var names []string
+	if b, err := fs.ReadFile(m.k.Root, dir+"/modules.alias"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) == 3 && f[0] == "alias" && f[1] == "crypto-"+rxeChecksum {
+				names = append(names, strings.ReplaceAll(f[2], "-", "_"))
+			}
+		}
+	}
+	if !slices.Contains(names, rxeChecksumGeneric) {
+		names = append(names, rxeChecksumGeneric)
+	}
+	return slices.DeleteFunc(names, func(n string) bool { _, ok := deps[n]; return !ok })
 }
 
 // moduleName gives the name of a module's file: rdma_rxe for
@@ -102,15 +149,6 @@ func (m *Manager) builtin(dir, name string) bool {
 // modulesFor lists what must be loaded, in order, so that the kernel has the
 // modules named; NoModuleError when one is not to be had.
 func (m *Manager) modulesFor(dir string, names []string) ([]ModuleFile, error) {
-	var todo []string
-	for _, n := range names {
-		if n = strings.ReplaceAll(n, "-", "_"); !m.loaded(n) && !m.builtin(dir, n) {
-			todo = append(todo, n)
-		}
-	}
-	if len(todo) == 0 {
-		return nil, nil
-	}
 	text, err := fs.ReadFile(m.k.Root, dir+"/modules.dep")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, opError("read /"+dir+"/modules.dep", unwrapPath(err))
@@ -118,7 +156,15 @@ func (m *Manager) modulesFor(dir string, names []string) ([]ModuleFile, error) {
 	deps := parseModulesDep(string(text))
 	var list []ModuleFile
 	seen := map[string]bool{}
-	for _, n := range todo {
+	optional := 0
+	if slices.Contains(names, rxeModule) {
+		sums := m.checksumModules(dir, deps)
+		optional, names = len(sums), append(sums, names...)
+	}
+	for i, n := range names {
+		if n = strings.ReplaceAll(n, "-", "_"); m.loaded(n) || m.builtin(dir, n) {
+			continue
+		}
 		files, ok := deps.order(n)
 		if !ok {
 			return nil, m.noModule(n, dir)
@@ -129,7 +175,7 @@ func (m *Manager) modulesFor(dir string, names []string) ([]ModuleFile, error) {
 				continue
 			}
 			seen[name] = true
-			list = append(list, ModuleFile{name, path.Join(dir, f)})
+			list = append(list, ModuleFile{name, path.Join(dir, f), i < optional})
 		}
 	}
 	return list, nil
@@ -146,7 +192,7 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, syscall.EEXIST):
+	case errors.Is(err, syscall.EEXIST), f.optional && errors.Is(err, syscall.ENODEV):
 		return false, nil
 	case errors.As(err, &file) && errors.Is(err, fs.ErrNotExist): // a bare ENOENT is a missing symbol
 		return false, &NoModuleError{Module: f.Name, Release: m.k.Release, Dir: "/" + path.Dir(f.Path), Install: m.installHint()}

@@ -34,6 +34,11 @@ func (f files) now(name string) fstest.MapFS {
 	for mod := range k.Modules {
 		m["sys/module/"+mod+"/initstate"] = text("live")
 	}
+	crypto := "name         : sha256\n"
+	if k.Modules["crc32_generic"] {
+		crypto += "\nname         : crc32\ndriver       : crc32-generic\n"
+	}
+	m["proc/crypto"] = text(crypto)
 	for _, l := range k.Links {
 		dir := "sys/class/infiniband/" + l.Name
 		if l.RXE {

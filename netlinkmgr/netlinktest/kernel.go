@@ -66,7 +66,7 @@ const Release = "6.1.0-test-amd64"
 
 // New is a machine like a small virtual one: lo, eth0 with addresses and a
 // default route, docker0 without carrier, and the modules of Debian's kernel
-// on disk, none of them loaded.
+// on disk, none of them loaded, and no modprobe.
 func New() *Kernel {
 	k := &Kernel{
 		Devs: []netlinkmgr.NetDev{
@@ -86,7 +86,8 @@ func New() *Kernel {
 	return k
 }
 
-const modulesDep = `kernel/drivers/infiniband/core/ib_core.ko:
+const modulesDep = `kernel/crypto/crc32_generic.ko:
+kernel/drivers/infiniband/core/ib_core.ko:
 kernel/drivers/infiniband/core/ib_uverbs.ko: kernel/drivers/infiniband/core/ib_core.ko
 kernel/drivers/infiniband/core/rdma_ucm.ko: kernel/drivers/infiniband/core/ib_uverbs.ko kernel/drivers/infiniband/core/ib_core.ko
 kernel/net/ipv4/udp_tunnel.ko:
@@ -115,7 +116,7 @@ func (k *Kernel) Manager() *netlinkmgr.Manager {
 
 // LoadRXE loads rdma_rxe and what it needs.
 func (k *Kernel) LoadRXE() {
-	for _, m := range []string{"ib_core", "ib_uverbs", "udp_tunnel", "ip6_udp_tunnel", "rdma_rxe"} {
+	for _, m := range []string{"crc32_generic", "ib_core", "ib_uverbs", "udp_tunnel", "ip6_udp_tunnel", "rdma_rxe"} {
 		k.Modules[m] = true
 	}
 }
@@ -258,6 +259,8 @@ func (k *Kernel) newLink(name, kind, netdev string) error {
 		return syscall.EINVAL
 	case d.Kind == "vlan":
 		return syscall.EPERM
+	case !k.Modules["crc32_generic"]:
+		return syscall.ENOENT // and no modprobe to ask
 	case k.link(func(l *Link) bool { return l.Name == name || l.RXE && l.NetDev == netdev }) != nil:
 		return syscall.EEXIST
 	}
