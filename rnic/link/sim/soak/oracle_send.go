@@ -82,10 +82,11 @@ func (l *lane) broke(o *op, status abi.WCStatus) error {
 	case status == abi.WCRetryExcErr:
 		return l.checkRetryExceeded(o)
 	case status == abi.WCRNRRetryExcErr:
-		l.barred = o.index + 1
 		return l.checkRNRExceeded(o)
 	}
-	if !o.isRead() {
+	// What was sent before may still arrive, but not if the responder refused this
+	// one, or if this one never was sent; a READ's answer may fail late.
+	if !o.isRead() && (status != abi.WCLocProtErr || o.bug != fine) {
 		l.barred = o.index + 1
 	}
 	switch {
