@@ -423,6 +423,11 @@ func TestWindowOfSmallPackets(t *testing.T) {
 	}
 	n.pump(n.a)
 	require.Len(t, n.a.sent, 64<<10/(8+packetCost))
+
+	n = newPair(t, cfg{mtu: abi.MTU256})
+	n.post(n.a, n.write(1, 100_000))
+	n.pump(n.a)
+	require.Len(t, n.a.sent, 64<<10/(256+packetCost))
 }
 
 func TestWindowGrowth(t *testing.T) {
