@@ -1,6 +1,8 @@
 package uapi_test
 
 import (
+	"context"
+	"net"
 	"syscall"
 	"testing"
 
@@ -139,4 +141,102 @@ func TestZeroHandles(t *testing.T) {
 		require.ErrorAs(t, err, &op, name)
 		require.Equal(t, name, op.Op)
 	}
+}
+
+// Every package function does what the method of its name does, with the
+// parameters in the same order.
+func TestPackageFunctions(t *testing.T) {
+	t.Setenv("RDMASHIM_DEVICE", "sim")
+	t.Cleanup(func() { require.NoError(t, uapi.Close()) })
+	buf := make([]byte, 4096)
+	mr, err := uapi.RegMR(buf, uapitest.AllAccess)
+	require.NoError(t, err)
+	info, err := uapi.QueryMR(mr)
+	require.NoError(t, err)
+	cq, err := uapi.CreateCQ(64)
+	require.NoError(t, err)
+	qp, err := uapi.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 16, RecvDepth: 16})
+	require.NoError(t, err)
+	peer, err := uapi.CreateQP(16, 16)
+	require.NoError(t, err)
+
+	// The two meet over a pipe.
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	met := make(chan error, 1)
+	go func() {
+		_, err := uapi.ConnectOver(context.Background(), there, peer, nil, nil)
+		met <- err
+	}()
+	_, err = uapi.ConnectOver(within(t), here, qp, []uapi.MR{mr}, nil)
+	require.NoError(t, err)
+	require.NoError(t, <-met)
+
+	for range 2 {
+		_, err = uapi.PostRecv(peer, mr, 3000, 100)
+		require.NoError(t, err)
+	}
+	_, err = uapi.PostRecv(peer, mr, 3000, 100)
+	require.NoError(t, err)
+	copy(buf, "0123456789")
+	var wc [1]uapi.WC
+	wait := func(op uapi.Opcode, length uint64) {
+		t.Helper()
+		n, err := uapi.Wait(within(t), cq, wc[:])
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.NoError(t, wc[0].Err())
+		require.Equal(t, op, wc[0].Opcode)
+		require.Equal(t, length, wc[0].ByteLen)
+	}
+	_, err = uapi.PostWrite(qp, mr, 1, info.Addr+100, info.RKey, 4)
+	require.NoError(t, err)
+	wait(uapi.WCOpWrite, 4)
+	require.Equal(t, "1234", string(buf[100:104]))
+	_, err = uapi.PostWriteImm(qp, mr, 2, info.Addr+200, info.RKey, 5, 77)
+	require.NoError(t, err)
+	wait(uapi.WCOpWrite, 5)
+	require.Equal(t, "23456", string(buf[200:205]))
+	_, err = uapi.PostRead(qp, mr, 300, info.Addr+3, info.RKey, 6)
+	require.NoError(t, err)
+	wait(uapi.WCOpRead, 6)
+	require.Equal(t, "345678", string(buf[300:306]))
+	_, err = uapi.PostFetchAdd(qp, mr, 400, info.Addr+408, info.RKey, 9)
+	require.NoError(t, err)
+	wait(uapi.WCOpFetchAdd, 8)
+	_, err = uapi.PostCompareSwap(qp, mr, 400, info.Addr+408, info.RKey, 9, 11)
+	require.NoError(t, err)
+	wait(uapi.WCOpCompareSwap, 8)
+	word, err := uapi.Uint64At(buf, 408)
+	require.NoError(t, err)
+	require.Equal(t, uint64(11), word.Load())
+	_, err = uapi.PostSend(qp, mr, 7)
+	require.NoError(t, err)
+	wait(uapi.WCOpSend, 7)
+	_, err = uapi.PostSendImm(qp, mr, 8, 78)
+	require.NoError(t, err)
+	wait(uapi.WCOpSend, 8)
+	for _, imm := range []uint32{77, 0, 78} {
+		n, err := uapi.WaitCQ(within(t), peer, wc[:])
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, imm, wc[0].Imm)
+	}
+	n, err := uapi.Post(qp, []uapi.WR{{ID: 5, Op: uapi.OpWrite, Flags: uapi.Signaled, RemoteAddr: info.Addr, RKey: info.RKey}})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	wait(uapi.WCOpWrite, 0)
+
+	state, err := uapi.QueryQP(qp)
+	require.NoError(t, err)
+	require.Equal(t, uapi.StateRTS, state.State)
+	require.NoError(t, uapi.DisconnectQP(qp))
+	n, err = uapi.Poll(cq, wc[:])
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.NoError(t, uapi.DestroyQP(qp))
+	require.NoError(t, uapi.DestroyQP(peer))
+	require.NoError(t, uapi.DestroyCQ(cq))
+	require.NoError(t, uapi.DeregMR(mr))
 }

@@ -34,7 +34,10 @@ func Devices() ([]DeviceInfo, error) {
 			}
 		}
 	}
-	return append(list, hostDevices()...), nil
+	if runtime.GOOS == "linux" {
+		list = append(list, hostDevices("/sys/class/infiniband")...)
+	}
+	return list, nil
 }
 
 func listed(list []DeviceInfo, info DeviceInfo) bool {
@@ -111,11 +114,7 @@ func mtuForInterface(mtu int) int {
 }
 
 // hostDevices are the real kernel's, from sysfs.
-func hostDevices() []DeviceInfo {
-	if runtime.GOOS != "linux" {
-		return nil
-	}
-	const root = "/sys/class/infiniband"
+func hostDevices(root string) []DeviceInfo {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return nil

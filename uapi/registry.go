@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -68,7 +69,7 @@ func (r *registry) acquire(spec deviceSpec, log *slog.Logger) (*station, error) 
 		at := netip.AddrPortFrom(spec.addr, spec.udpPort())
 		if s := r.find(spec, at); s != nil {
 			if s.spec.comparable() != spec.comparable() {
-				return nil, explain(syscall.EINVAL, "%s is open in this process with other options (%s); use the same, or close it first",
+				return nil, explain(syscall.EINVAL, "%s is open in this process with other options: %s; use the same, or close it first",
 					s.device(), s.spec.optionString())
 			}
 			s.users++
@@ -198,11 +199,28 @@ func (s deviceSpec) comparable() deviceOptions {
 
 // optionString names the options that are set, as they are written.
 func (s *deviceSpec) optionString() string {
-	text := fmt.Sprintf("loss=%v&reorder=%v&dup=%v&corrupt=%v&delay=%v&seed=%d", s.loss, s.reorder, s.dup, s.corrupt, s.delay, s.seed)
-	if s.mtu != 0 {
-		text += fmt.Sprintf("&mtu=%d", s.mtu)
+	var set []string
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"loss", s.loss}, {"reorder", s.reorder}, {"dup", s.dup}, {"corrupt", s.corrupt}} {
+		if share.value != 0 {
+			set = append(set, fmt.Sprintf("%s=%v%%", share.name, share.value*100))
+		}
 	}
-	return text
+	if s.delay != 0 {
+		set = append(set, fmt.Sprintf("delay=%v", s.delay))
+	}
+	if s.seed != 0 {
+		set = append(set, fmt.Sprintf("seed=%d", s.seed))
+	}
+	if s.mtu != 0 {
+		set = append(set, fmt.Sprintf("mtu=%d", s.mtu))
+	}
+	if len(set) == 0 {
+		return "none"
+	}
+	return strings.Join(set, "&")
 }
 
 // loopbacks are the addresses that a plain soft device may take. Only Linux

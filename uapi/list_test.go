@@ -1,0 +1,52 @@
+package uapi
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHostDevices(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"rxe0/parent":                    "eth0\n",
+		"rxe0/ports/1/state":             "4: ACTIVE\n",
+		"rxe0/ports/1/gids/0":            "0000:0000:0000:0000:0000:ffff:0a00:0001\n",
+		"rxe0/ports/1/gid_attrs/types/0": "RoCE v2\n",
+		"rxe0/ports/1/gid_attrs/ndevs/0": "eth0\n",
+		"strange/ports/1/gids/0":         "not a GID",
+	} {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	list := hostDevices(root)
+	require.Len(t, list, 2)
+	rxe := list[0]
+	require.Equal(t, "host:rxe0", rxe.Device)
+	require.Equal(t, "ACTIVE", rxe.PortState)
+	require.Equal(t, "eth0", rxe.NetDev)
+	require.Equal(t, "10.0.0.1:4791", rxe.Address.String())
+	require.Equal(t, []GID{{Addr: netip.MustParseAddr("10.0.0.1"), Type: "RoCE v2", NetDev: "eth0"}}, rxe.GIDs)
+	require.NotEmpty(t, rxe.Notices)
+	require.Empty(t, list[1].GIDs)
+	require.Empty(t, hostDevices(filepath.Join(root, "none")))
+}
+
+func TestSoftDeviceOn(t *testing.T) {
+	up := &net.Interface{Name: "eth0", MTU: 1500, Flags: net.FlagUp}
+	info, ok := softDeviceOn(up, &net.IPNet{IP: net.ParseIP("10.0.0.1"), Mask: net.CIDRMask(24, 32)})
+	require.True(t, ok)
+	require.Equal(t, []any{"soft:10.0.0.1", "10.0.0.1:4791", 1024, "ACTIVE"}, []any{info.Device, info.Address.String(), info.MTU, info.PortState})
+	info, ok = softDeviceOn(&net.Interface{Name: "eth1", MTU: 9000}, &net.IPNet{IP: net.ParseIP("fe80::1"), Mask: net.CIDRMask(64, 128)})
+	require.True(t, ok)
+	require.Equal(t, []any{"soft:[fe80::1%eth1]", 4096, "DOWN"}, []any{info.Device, info.MTU, info.PortState})
+	_, err := parseDevice(info.Device)
+	require.NoError(t, err)
+	_, ok = softDeviceOn(up, &net.UnixAddr{})
+	require.False(t, ok)
+}
