@@ -68,7 +68,7 @@ func (p *port) finish(pkt *link.Packet, dst *port, flow wire.Flow) []byte {
 	b = append(b, wire.Pad(pad)...)
 	b = wire.AppendICRC(b, flow.ICRC(0, b))
 	if pkt.Flip != 0 {
-		bit := int(pkt.Flip-1) % (n * 8)
+		bit := (pkt.Flip - 1) % uint32(n*8)
 		b[bit/8] ^= 1 << (bit % 8)
 	}
 	return b
