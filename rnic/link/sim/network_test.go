@@ -159,8 +159,8 @@ func TestDropsAreCounted(t *testing.T) {
 		packet(to, 2, make([]byte, 1024+64-wire.BTHLen-wire.ICRCLen)),
 	}))
 	require.Len(t, receive(t, b), 1)
-	require.Equal(t, uint64(4), counter(t, a, "drop_no_route"))
-	require.Equal(t, uint64(1), counter(t, a, "drop_too_long"))
+	require.Equal(t, uint64(4), counter(t, a, "drop_send_unreach"))
+	require.Equal(t, uint64(1), counter(t, a, "drop_send_msgsize"))
 	require.Equal(t, uint64(1), counter(t, a, "drop_malformed"))
 }
 
@@ -224,7 +224,7 @@ func TestCloseWakesAndEnds(t *testing.T) {
 		_, err = a.Recv(make([]link.Packet, 1))
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.NoError(t, b.Send([]link.Packet{packet(at("10.0.0.1:4791"), 1, nil)}))
-		require.Equal(t, uint64(1), counter(t, b, "drop_no_route"))
+		require.Equal(t, uint64(1), counter(t, b, "drop_send_unreach"))
 		require.NoError(t, b.Close())
 	})
 }

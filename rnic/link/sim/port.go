@@ -60,15 +60,16 @@ func (p *port) Caps() link.Caps {
 	return link.Caps{Local: p.local, MTU: p.net.mtu, BatchSize: p.net.batch}
 }
 
-// Counters implements link.Link. drop_queue_full counts at the port whose queue
+// Counters implements link.Link, with the names of rnic/link/udp where the
+// meaning is the same. drop_queue_full counts at the port whose queue
 // was full, the other drops where they happened.
 func (p *port) Counters(dst []link.Counter) []link.Counter {
 	return append(dst,
 		link.Counter{Name: "drop_icrc", Value: p.count.icrc.Load()},
 		link.Counter{Name: "drop_malformed", Value: p.count.malformed.Load()},
 		link.Counter{Name: "drop_queue_full", Value: p.count.queueFull.Load()},
-		link.Counter{Name: "drop_no_route", Value: p.count.noRoute.Load()},
-		link.Counter{Name: "drop_too_long", Value: p.count.tooLong.Load()},
+		link.Counter{Name: "drop_send_unreach", Value: p.count.noRoute.Load()},
+		link.Counter{Name: "drop_send_msgsize", Value: p.count.tooLong.Load()},
 	)
 }
 

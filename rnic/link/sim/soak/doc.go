@@ -26,7 +26,9 @@
 //     (oracle_recv.go). READs return bytes that were there (oracle_read.go). Atomics
 //     of several lanes on one word add powers of two, so that the word itself says
 //     which of them happened (counter.go).
-//   - Packets obey the wire's rules (monitor.go).
+//   - Packets obey the wire's rules (monitor.go). Nobody gives up on a peer that
+//     lives, nor too early (giveup.go). Packets from a stranger, and forged ones,
+//     do nothing (forge.go).
 //   - In the end nothing is outstanding, no timer runs, all regions go
 //     (teardown.go).
 //

@@ -76,18 +76,6 @@ func (l *lane) offended() bool {
 	return false
 }
 
-// flow is what the network did to the requests of an end and to their answers.
-type flow struct {
-	una       uint64      // packets below this number are acknowledged by answers that arrived
-	asked     int         // the first of the monitor's READs and atomics without its last answer
-	progress  engine.Time // when una last grew
-	trouble   engine.Time // when a packet of the connection was last dropped; -1: never
-	slow      engine.Time // the longest that a packet of the connection took
-	rnr       int         // RNR NAKs that arrived since the last progress
-	waits     bool        // nothing was sent since an RNR NAK arrived
-	notBefore engine.Time // that RNR NAK asked to wait until then
-}
-
 func (e *end) describe() string {
 	return fmt.Sprintf("%s %s, posted %d completed %d of %d, receives %d of %d", e, e.qp.State(),
 		e.out.posted, e.out.completed, len(e.out.ops), e.in.recvDone, len(e.in.receives))

@@ -5,7 +5,6 @@ import (
 	"hash/crc32"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link/sim/virtual"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -221,117 +220,6 @@ func (e *end) checkReadResponse(f *virtual.Flight, p *wire.Packet, n uint64) err
 	}
 	if len(p.Payload) != want {
 		return fmt.Errorf("%s answers PSN %d of a READ with %d bytes, due are %d", e, p.PSN, len(p.Payload), want)
-	}
-	return nil
-}
-
-// arrives follows a request that reaches its responder, and an answer that
-// reaches its requester. e is where it arrives.
-func (e *end) arrives(f *virtual.Flight, p *wire.Packet) {
-	now := e.run.world.Now()
-	slow := max(e.flow.slow, now-f.Sent)
-	e.flow.slow, e.peer.flow.slow = slow, slow
-	if p.Opcode.IsRequest() {
-		m := &e.peer.mon
-		end := number(m.next, p.PSN) + 1
-		if p.Opcode.IsReadRequest() {
-			end = m.asked[m.sent[end-1-m.first].read].end
-		}
-		m.arrived = max(m.arrived, end)
-		return
-	}
-	e.answered(now, p)
-}
-
-// answered follows an answer that arrives at the requester, as far as the
-// specification says what it acknowledges: an ACK its packet and all before, a
-// NAK all before; but nothing beyond a READ or atomic whose answer is missing.
-func (e *end) answered(now engine.Time, p *wire.Packet) {
-	fl := &e.flow
-	n := number(fl.una, p.PSN)
-	nak := p.Opcode.Carries(wire.HasAETH) && !p.AETH.Syndrome.IsACK()
-	switch {
-	case n < fl.una || n >= e.mon.next:
-		return
-	case p.Opcode == wire.RCAck && !nak:
-		e.acknowledge(now, n+1)
-	case p.Opcode == wire.RCAck:
-		e.acknowledge(now, n)
-	default:
-		e.acknowledge(now, n)
-		if fl.una == n {
-			e.advance(now, n+1)
-		}
-	}
-	if nak && p.AETH.Syndrome.IsRNR() {
-		fl.rnr++
-		if fl.una == n && !fl.waits { // else it is a copy
-			fl.waits = true
-			fl.notBefore = now + engine.Time(p.AETH.Syndrome.RNRTimer().Nanoseconds())
-		}
-	}
-}
-
-func (e *end) acknowledge(now engine.Time, upTo uint64) {
-	if i := e.flow.asked; i < len(e.mon.asked) {
-		upTo = min(upTo, max(e.mon.asked[i].first, e.flow.una))
-	}
-	e.advance(now, upTo)
-}
-
-func (e *end) advance(now engine.Time, una uint64) {
-	fl := &e.flow
-	if una <= fl.una {
-		return
-	}
-	fl.una, fl.progress, fl.rnr, fl.notBefore, fl.waits = una, now, 0, 0, false
-	for fl.asked < len(e.mon.asked) && e.mon.asked[fl.asked].end <= una {
-		fl.asked++
-	}
-}
-
-// wait is how long the end's queue pair believes in a silent peer.
-func (e *end) wait() engine.Time {
-	return engine.Time(e.plan.retry+1) * max(engine.Time(e.plan.timeout.Nanoseconds()), engine.Time(engine.Millisecond))
-}
-
-// checkRetryExceeded: the queue pair gives up only after (retry_cnt+1) timeouts
-// without progress (IBA 9.7.6.1.3, C9-141), and only if its peer is gone or the
-// network deserves it.
-func (l *lane) checkRetryExceeded(o *op) error {
-	e, now := l.from, l.run.world.Now()
-	fl := &e.flow
-	silent := now - max(fl.progress, o.postedAt)
-	switch {
-	case e.plan.timeout == 0:
-		return fmt.Errorf("%s: %s ended with RETRY_EXC_ERR, but the queue pair has no ACK timeout", l.name, o)
-	case silent < e.wait():
-		return fmt.Errorf("%s: %s gave up after %d ns without progress, %d timeouts are %d ns", l.name, o, silent, e.plan.retry+1, e.wait())
-	case e.peer.failedAt >= 0 || fl.slow > e.wait()/16:
-		return nil
-	}
-	// With few retries the one packet that was lost may be all there is to it.
-	quiet, enough := now-max(fl.trouble, o.postedAt), 2*e.wait()
-	if e.plan.retry >= 3 {
-		quiet, enough = now-max(fl.trouble, fl.progress, o.postedAt), e.wait()/2
-	}
-	if quiet >= enough {
-		return fmt.Errorf("%s: %s gave up although the peer was alive and nothing was lost for %d ns", l.name, o, quiet)
-	}
-	return nil
-}
-
-// checkRNRExceeded: the queue pair gives up after rnr_retry+1 RNR NAKs in a row
-// (IBA C9-150), never with 7.
-func (l *lane) checkRNRExceeded(o *op) error {
-	e := l.from
-	switch {
-	case e.plan.rnrRetry == 7:
-		return fmt.Errorf("%s: %s ended with RNR_RETRY_EXC_ERR, but rnr_retry is 7, for ever", l.name, o)
-	case !o.takesReceive():
-		return fmt.Errorf("%s: %s ended with RNR_RETRY_EXC_ERR, but takes no receive", l.name, o)
-	case e.flow.rnr <= int(e.plan.rnrRetry):
-		return fmt.Errorf("%s: %s gave up after %d RNR NAKs, rnr_retry is %d", l.name, o, e.flow.rnr, e.plan.rnrRetry)
 	}
 	return nil
 }

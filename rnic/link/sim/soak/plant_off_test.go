@@ -2,4 +2,9 @@
 
 package soak
 
-const planting = false
+const (
+	planting   = false
+	replayTags = ""
+)
+
+func replayPlant() string { return "" }

@@ -11,7 +11,12 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
-const planting = true
+const (
+	planting   = true
+	replayTags = "-tags plant "
+)
+
+func replayPlant() string { return " -plant=" + *flagPlant }
 
 var flagPlant = flag.String("plant", "", "the mistake that the engines make")
 

@@ -27,9 +27,9 @@ func seeds() int {
 	return 2500
 }
 
-// replay is the command that runs a seed again.
+// replay is the command that runs a seed again, in the module's directory.
 func replay(seed uint64) string {
-	return fmt.Sprintf("go test ./rnic/link/sim/soak -run TestSoak -v -sim.seed=%d", seed)
+	return fmt.Sprintf("go test %s./rnic/link/sim/soak -run TestSoak -v -sim.seed=%d%s", replayTags, seed, replayPlant())
 }
 
 // TestSoak runs the seeds on all processors, each seed on one.
