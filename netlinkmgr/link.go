@@ -69,7 +69,7 @@ func (m *Manager) AddLink(ctx context.Context, name, kind, netdev string) error 
 		return err
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return m.whyNotPermitted(ctx, op, netdev, err)
-	case errors.Is(err, syscall.EEXIST):
+	case errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.ENFILE):
 		return m.whyExists(ctx, name, kind, netdev)
 	case errors.Is(err, syscall.ENODEV):
 		return &NetDevGoneError{NetDev: netdev}
@@ -100,7 +100,9 @@ func (m *Manager) whyNotPermitted(ctx context.Context, op, netdev string, err er
 	return permission(op, "CAP_NET_ADMIN", err)
 }
 
-// whyExists: the kernel answers EEXIST for the name and for the network device.
+// whyExists: the kernel answers EEXIST when the network device has a link
+// (rxe.c:rxe_newlink), and ENFILE when the name is taken
+// (core/device.c:assign_name).
 func (m *Manager) whyExists(ctx context.Context, name, kind, netdev string) error {
 	ports, err := m.ports(ctx)
 	if err != nil {

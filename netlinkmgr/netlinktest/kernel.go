@@ -261,8 +261,10 @@ func (k *Kernel) newLink(name, kind, netdev string) error {
 		return syscall.EPERM
 	case !k.Modules["crc32_generic"]:
 		return syscall.ENOENT // and no modprobe to ask
-	case k.link(func(l *Link) bool { return l.Name == name || l.RXE && l.NetDev == netdev }) != nil:
+	case k.link(func(l *Link) bool { return l.RXE && l.NetDev == netdev }) != nil:
 		return syscall.EEXIST
+	case k.link(func(l *Link) bool { return l.Name == name }) != nil:
+		return syscall.ENFILE
 	}
 	k.AddLink(name, netdev, true)
 	return nil

@@ -1,0 +1,221 @@
+//go:build guest && linux
+
+package guesttest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+// nobody is a user without any privilege.
+const nobody = 65534
+
+func TestNoModule(t *testing.T) {
+	m := bare(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", ModuleDir: t.TempDir()})
+	var e *netlinkmgr.NoModuleError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "rdma_rxe", e.Module)
+	require.Empty(t, loaded(t))
+}
+
+// TestBadModule: a file that is no module of this kernel.
+func TestBadModule(t *testing.T) {
+	m := bare(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "modules.dep"), []byte("rdma_rxe.ko: crc32_generic.ko\ncrc32_generic.ko:\n"), 0o644))
+	image := moduleFile(t, "crc32_generic")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "crc32_generic.ko"), image, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rdma_rxe.ko"), []byte(strings.Repeat("no module ", 100)), 0o644))
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", ModuleDir: dir})
+	var e *netlinkmgr.ModuleError
+	require.ErrorAs(t, err, &e)
+	require.ErrorIs(t, err, syscall.ENOEXEC)
+	require.Contains(t, err.Error(), "not built for the running kernel")
+	require.Empty(t, loaded(t), "the first module is unloaded again")
+}
+
+func moduleFile(t *testing.T, name string) []byte {
+	t.Helper()
+	var found string
+	require.NoError(t, filepath.Walk("/lib/modules", func(p string, _ os.FileInfo, err error) error {
+		if filepath.Base(p) == name+".ko" {
+			found = p
+		}
+		return err
+	}))
+	b, err := os.ReadFile(found)
+	require.NoError(t, err)
+	return b
+}
+
+func TestNoPermission(t *testing.T) {
+	m := bare(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	o := run(t, nobody, "rdmashim", "link", "up", "ta")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "CAP_SYS_MODULE")
+	require.Empty(t, o.stdout)
+	require.Empty(t, loaded(t))
+
+	// With the modules loaded, it is the link that may not be made.
+	ensure(t, "ta")
+	require.NoError(t, m.DeleteLink(t.Context(), "rxe0"))
+	for _, line := range []string{"link up ta", "link add rxe0 type rxe netdev ta"} {
+		o = run(t, nobody, "rdmashim", strings.Fields(line)...)
+		require.Equal(t, 1, o.code)
+		require.Contains(t, o.stderr, "CAP_NET_ADMIN", line)
+	}
+	require.NoError(t, netlink.LinkSetDown(link(t, "ta")))
+	o = run(t, nobody, "rdmashim", "link", "up", "ta")
+	require.Contains(t, o.stderr, "bring ta up: no permission")
+	require.NoError(t, netlink.LinkSetUp(link(t, "ta")))
+	ensure(t, "ta")
+	o = run(t, nobody, "rdmashim", "link", "delete", "rxe0")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "CAP_NET_ADMIN")
+	require.Zero(t, run(t, nobody, "rdmashim", "link", "show").code, "anybody may look")
+	require.Zero(t, run(t, nobody, "rdmashim", "link", "up", "ta").code, "nor is it needed when the link is there")
+}
+
+func TestNameTaken(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	require.NoError(t, netlink.AddrAdd(link(t, "tb"), mustAddr(t, "10.79.0.1/24")))
+	ensure(t, "ta")
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{Name: "rxe0", NetDev: "tb"})
+	var e *netlinkmgr.NameTakenError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "ta", e.NetDev)
+	o := ours(t, "link add rxe0 type rxe netdev tb")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "the name rxe0 is taken by the RDMA device on ta")
+
+	// A free name is found for a second link.
+	r, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "tb", Timeout: patience})
+	require.NoError(t, err)
+	require.Equal(t, "rxe1", r.Device)
+}
+
+func mustAddr(t *testing.T, s string) *netlink.Addr {
+	t.Helper()
+	a, err := netlink.ParseAddr(s)
+	require.NoError(t, err)
+	return a
+}
+
+func TestNetDevHasLink(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	ensure(t, "ta")
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{Name: "other", NetDev: "ta"})
+	var e *netlinkmgr.NetDevHasLinkError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "rxe0", e.Device)
+	o := ours(t, "link add other type rxe netdev ta")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "ta has the rxe link rxe0 already")
+}
+
+// TestNetDevGone: it was never there, or goes just before the link is made.
+func TestNetDevGone(t *testing.T) {
+	m := bare(t)
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "nosuch"})
+	var e *netlinkmgr.NetDevGoneError
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, e.Known, "lo")
+
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	l := link(t, "ta")
+	_, err = m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Log: func(s netlinkmgr.Step) {
+		if s.Message != nil {
+			_ = netlink.LinkDel(l)
+		}
+	}})
+	require.ErrorAs(t, err, &e)
+	require.ErrorIs(t, err, syscall.ENODEV)
+	require.Empty(t, loaded(t), "modules are unloaded again")
+}
+
+// TestNetDevGoesLater: with the network device, the kernel takes the link away.
+func TestNetDevGoesLater(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	require.NoError(t, netlink.LinkSetDown(link(t, "tb")))
+	l := link(t, "ta")
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: patience, Log: func(s netlinkmgr.Step) {
+		if s.Message != nil {
+			go func() {
+				for {
+					if _, err := m.Device(t.Context(), "rxe0"); err == nil {
+						_ = netlink.LinkDel(l)
+						return
+					}
+				}
+			}()
+		}
+	}})
+	require.ErrorIs(t, err, syscall.ENODEV)
+	require.Less(t, len(err.Error()), 300)
+}
+
+func TestVLAN(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	ensure(t, "ta")
+	require.NoError(t, m.DeleteLink(t.Context(), "rxe0"))
+	require.NoError(t, loadByDep("8021q"))
+	v := &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: "ta.5", ParentIndex: link(t, "ta").Attrs().Index}, VlanId: 5}
+	require.NoError(t, netlink.LinkAdd(v))
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta.5"})
+	var e *netlinkmgr.NetDevUnsuitableError
+	require.ErrorAs(t, err, &e)
+	// The kernel says EPERM there, which is not about privileges.
+	o := ours(t, "link add rxe0 type rxe netdev ta.5")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "VLAN")
+}
+
+// TestNotReady: no address, or no carrier.
+func TestNotReady(t *testing.T) {
+	m := bare(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	require.NoError(t, netlink.LinkSetDown(link(t, "tb")))
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: time.Second})
+	var e *netlinkmgr.NotReadyError
+	require.ErrorAs(t, err, &e)
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
+	require.Contains(t, e.Why, "no carrier")
+	require.Empty(t, loaded(t), "nothing half-made stays")
+
+	require.NoError(t, netlink.LinkSetUp(link(t, "tb")))
+	addrs, err := netlink.AddrList(link(t, "ta"), netlink.FAMILY_ALL)
+	require.NoError(t, err)
+	for _, a := range addrs {
+		require.NoError(t, netlink.AddrDel(link(t, "ta"), &a))
+	}
+	_, err = m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: time.Second})
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, err.Error(), "ip addr add")
+	require.Empty(t, loaded(t))
+}
+
+func TestUnknownKind(t *testing.T) {
+	noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	ensure(t, "ta")
+	o := ours(t, "link add s0 type nosuch netdev ta")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, `no link type "nosuch"`)
+}

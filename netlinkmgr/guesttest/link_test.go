@@ -1,0 +1,135 @@
+//go:build guest && linux
+
+package guesttest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+// TestAddShowDelete: the commands make, show and delete a link.
+func TestAddShowDelete(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	require.NoError(t, m.Remove(t.Context(), ensure(t, "ta"))) // loads the modules only if nothing else did
+	ensure(t, "ta")
+	require.NoError(t, m.DeleteLink(t.Context(), "rxe0"))
+
+	require.Equal(t, outcome{}, ours(t, "link add mine type rxe netdev ta"))
+	show := rows(t, ours(t, "-j link show mine/1"))
+	require.Len(t, show, 1)
+	require.Equal(t, "mine", show[0]["ifname"])
+	require.Equal(t, "ta", show[0]["netdev"])
+	require.Equal(t, "ACTIVE", show[0]["state"])
+	require.Equal(t, "LINK_UP", show[0]["physical_state"])
+	require.EqualValues(t, link(t, "ta").Attrs().Index, show[0]["netdev_index"])
+
+	// The node GUID is the MAC's EUI-64, in this order.
+	mac := link(t, "ta").Attrs().HardwareAddr
+	d := device(t, "mine")
+	want := netlinkmgr.GUID(uint64(mac[0]^2)<<56 | uint64(mac[1])<<48 | uint64(mac[2])<<40 | 0xfffe<<24 | uint64(mac[3])<<16 | uint64(mac[4])<<8 | uint64(mac[5]))
+	require.Equal(t, want, *d.NodeGUID)
+	require.True(t, m.IsRXE(t.Context(), d))
+
+	require.Equal(t, outcome{}, ours(t, "link delete mine"))
+	require.Equal(t, "[]\n", ours(t, "-j link show").stdout)
+	gone := ours(t, "link delete mine")
+	require.Equal(t, 1, gone.code)
+	require.Contains(t, gone.stderr, `no RDMA device "mine"`)
+}
+
+// TestUpTwice: from a kernel without RDMA to a usable link, again, and back.
+func TestUpTwice(t *testing.T) {
+	m := bare(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	require.NoError(t, netlink.LinkSetDown(link(t, "ta")))
+	o := netlinkmgr.EnsureOptions{NetDev: "ta", Modules: []string{"rdma_ucm"}, Timeout: patience}
+
+	o.DryRun = true
+	dry, err := m.Ensure(t.Context(), o)
+	require.NoError(t, err)
+	require.Empty(t, loaded(t), "a dry run loads nothing")
+	require.False(t, isUp(t, "ta"))
+
+	o.DryRun = false
+	first, err := m.Ensure(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, dry.Steps, first.Steps, "the dry run said what would be done")
+	require.Equal(t, "rxe0", first.Device)
+	require.Equal(t, "::ffff:10.78.0.1", first.GID.String())
+	require.Equal(t, netlinkmgr.GIDRoCEv2, first.GIDType)
+	require.FileExists(t, first.UVerbs)
+	require.Contains(t, loaded(t), "rdma_ucm")
+
+	second, err := m.Ensure(t.Context(), o)
+	require.NoError(t, err)
+	require.False(t, second.Made.Any())
+	require.Empty(t, second.Steps)
+	require.Equal(t, first.GIDIndex, second.GIDIndex)
+	up := rows(t, ours(t, "-j link up ta"))
+	require.Equal(t, "rxe0", up[0]["ifname"])
+	require.Equal(t, false, up[0]["created"])
+
+	require.NoError(t, m.Remove(t.Context(), second))
+	require.Equal(t, "rxe0", device(t, "rxe0").Name, "what was there stays")
+	require.NoError(t, m.Remove(t.Context(), first))
+	require.Empty(t, loaded(t))
+	require.False(t, isUp(t, "ta"))
+	require.NoError(t, m.Remove(t.Context(), first), "again")
+}
+
+// TestUpWaitsForCarrier: the link is usable once the cable is in.
+func TestUpWaitsForCarrier(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	require.NoError(t, netlink.LinkSetDown(link(t, "tb")))
+	done := make(chan error, 1)
+	created := make(chan struct{}, 16)
+	go func() {
+		_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: patience, Log: func(s netlinkmgr.Step) {
+			if s.Message != nil {
+				created <- struct{}{}
+			}
+		}})
+		done <- err
+	}()
+	<-created
+	require.NoError(t, netlink.LinkSetUp(link(t, "tb")))
+	require.NoError(t, <-done)
+}
+
+// TestGIDTable: entries follow the addresses, and the best is marked.
+func TestGIDTable(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "fd78::1/64")
+	r := ensure(t, "ta")
+	require.Equal(t, "fd78::1", r.GID.String(), "global goes before link-local")
+
+	addr, err := netlink.ParseAddr("10.78.0.1/24")
+	require.NoError(t, err)
+	require.NoError(t, netlink.AddrAdd(link(t, "ta"), addr))
+	r = ensure(t, "ta")
+	require.Equal(t, "10.78.0.1", r.GID.Unmap().String(), "IPv4 goes before IPv6")
+	gids, err := m.GIDs(t.Context(), r.Device, 1)
+	require.NoError(t, err)
+	require.Len(t, gids, 3)
+	var best []int
+	for _, g := range gids {
+		require.Equal(t, netlinkmgr.GIDRoCEv2, g.Type)
+		require.Equal(t, "ta", g.NetDev)
+		require.NotEmpty(t, g.Why)
+		if g.Best {
+			best = append(best, g.Index)
+		}
+	}
+	require.Equal(t, []int{r.GIDIndex}, best)
+
+	table := rows(t, ours(t, "-j link gid "+r.Device))
+	require.Len(t, table, 3)
+	require.Equal(t, "10.78.0.1", table[r.GIDIndex]["address"])
+	require.Equal(t, true, table[r.GIDIndex]["best"])
+}
