@@ -498,3 +498,66 @@ func TestSendGivesUpAfterRNRRetries(t *testing.T) {
 		require.Equal(t, uapi.WCRNRRetryExcErr, x.Next(1)[0].Status)
 	})
 }
+
+// A completion queue that is too small for what is outstanding says so, and
+// goes on saying so.
+func TestCompletionQueueOverflows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "")
+		cq, err := a.CreateCQ(1)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, a.DestroyCQ(cq)) }()
+		x, y := uapitest.Connect(t, a, b)
+		qa, err := a.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 64})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, a.DestroyQP(qa)) }()
+		qb := mustQP(t, b, uapi.QPConfig{})
+		connectPair(t, a, qa, b, qb)
+		for range 64 {
+			x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
+		}
+		synctest.Wait() // all are done
+		wc := make([]uapi.WC, 64)
+		lost := 64
+		for {
+			var n int
+			if n, err = a.Poll(cq, wc); err != nil {
+				break
+			}
+			require.Positive(t, n, "an empty queue that overflowed is an error")
+			lost -= n
+		}
+		require.ErrorIs(t, err, syscall.EOVERFLOW)
+		require.Positive(t, lost)
+		_, err = a.Wait(t.Context(), cq, wc)
+		require.ErrorIs(t, err, syscall.EOVERFLOW)
+		_ = y
+	})
+}
+
+// A receive whose memory may not be written fails on both sides.
+func TestReceiveWithoutPermission(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	x, y := uapitest.Connect(t, a, b)
+	mr, _ := mustMR(t, y.Context, []byte("constant"), uapi.AccessRemoteRead)
+	y.Must(y.PostRecv(y.QP, mr, 0, 8))
+	x.Must(x.PostSend(x.QP, x.MR, 8))
+	require.Equal(t, uapi.WCLocProtErr, y.Next(1)[0].Status)
+	require.Equal(t, uapi.WCRemOpErr, x.Next(1)[0].Status)
+}
+
+// What a queue pair may be asked for by its peer is limited by its own access,
+// whatever the region allows.
+func TestQueuePairAccess(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	for _, access := range []uapi.Access{uapi.NoAccess, uapi.AccessRemoteRead} {
+		x, _ := uapitest.Connect(t, a, b)
+		qa := mustQP(t, a, uapi.QPConfig{SendDepth: 1})
+		qb := mustQP(t, b, uapi.QPConfig{Access: access})
+		connectPair(t, a, qa, b, qb)
+		x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8))
+		require.Contains(t, []uapi.Status{uapi.WCRemAccessErr, uapi.WCRemInvReqErr}, next(t, a, qa).Status)
+	}
+}
