@@ -162,5 +162,8 @@ func (q *QP) pushReceive(p *wire.Packet, op abi.WCOpcode) {
 // completeReceive completes the receive that is held with an error.
 func (q *QP) completeReceive(status abi.WCStatus, op abi.WCOpcode) {
 	q.rsp.holds = false
+	if status == abi.WCWRFlushErr {
+		q.counters.Flushed++
+	}
 	q.complete(Completion{ID: q.rsp.recv.ID, Status: status, Opcode: op, Recv: true, Solicited: true})
 }

@@ -23,7 +23,8 @@ type end struct {
 	failedAt engine.Time // when it was first seen in the error state; -1: never
 	flow     flow
 	mon      monitor
-	packets  uint64 // sent
+	counted  engine.Counters // of the queue pair when the connection began
+	seen     seen
 }
 
 // conn is a reliable connection.

@@ -145,7 +145,7 @@ func (r *run) connect(i int, p *connPlan, before *conn) error {
 		e.flow.trouble = -1
 		if before != nil {
 			e.qp = before.ends[k].qp
-			e.packets = e.qp.Counters().SentPkts
+			e.counted = *e.qp.Counters()
 			r.tally.Revived++
 		} else {
 			e.qp = r.newQP(e)

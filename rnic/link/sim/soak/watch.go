@@ -27,7 +27,8 @@ func (r *run) Sent(f *virtual.Flight) {
 		return
 	}
 	f.Tag = to.peer
-	to.peer.packets++
+	to.peer.seen.packets++
+	to.peer.seen.bytes += uint64(len(p.Payload))
 	r.fail(to.peer.checkPacket(f, &p))
 	r.stray(f)
 	r.forge(to.peer, &p)
@@ -85,6 +86,7 @@ func (r *run) Arrived(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
 	e := r.endOf(qp)
 	e.look()
+	e.seen.completed(c)
 	r.tally.Status[virtual.Status{Status: c.Status, Recv: c.Recv}]++
 	if c.Recv {
 		r.fail(e.in.received(c))
