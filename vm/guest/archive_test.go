@@ -1,0 +1,83 @@
+package guest
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestArchive(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	put := func(name, text string, mode os.FileMode) {
+		path := filepath.Join(from, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+	}
+	put("tool", "#!", 0o755)
+	put("sub/deep/file", "text", 0o640)
+	require.NoError(t, os.Mkdir(filepath.Join(from, "empty"), 0o700))
+	require.NoError(t, os.Symlink("tool", filepath.Join(from, "link")))
+	require.NoError(t, os.Symlink(filepath.Join(from, "tool"), filepath.Join(from, "absolute")))
+
+	var b bytes.Buffer
+	tw := tar.NewWriter(&b)
+	require.NoError(t, PackPath(tw, from, "tree"))
+	require.NoError(t, PackPath(tw, filepath.Join(from, "link"), "bin/renamed"))
+	require.NoError(t, tw.Close())
+	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to))
+	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), to), "over what is there already")
+
+	info, err := os.Lstat(filepath.Join(to, "bin/renamed"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o755), info.Mode(), "the link itself is followed")
+	text, err := os.ReadFile(filepath.Join(to, "tree/sub/deep/file"))
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+	target, err := os.Readlink(filepath.Join(to, "tree/link"))
+	require.NoError(t, err)
+	require.Equal(t, "tool", target)
+	require.DirExists(t, filepath.Join(to, "tree/empty"))
+
+	for n := 600; n < b.Len()-2048; n += 512 { // within headers, before the last file
+		require.Error(t, Unpack(bytes.NewReader(b.Bytes()[:n]), t.TempDir()), "cut to %d bytes", n)
+	}
+	require.ErrorIs(t, PackPath(tw, filepath.Join(from, "none"), "x"), os.ErrNotExist)
+}
+
+// TestUnpackStaysInside: an archive cannot write outside of the directory,
+// neither by its names nor through links that it made before.
+func TestUnpackStaysInside(t *testing.T) {
+	outside := t.TempDir()
+	victim := filepath.Join(outside, "victim")
+	for name, headers := range map[string][]tar.Header{
+		"dots":     {{Name: "../../../../../../../" + victim, Typeflag: tar.TypeReg}},
+		"absolute": {{Name: victim, Typeflag: tar.TypeReg}},
+		"link":     {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: outside}, {Name: "l/victim", Typeflag: tar.TypeReg}},
+	} {
+		var b bytes.Buffer
+		tw := tar.NewWriter(&b)
+		for _, h := range headers {
+			h.Mode = 0o644
+			require.NoError(t, tw.WriteHeader(&h))
+		}
+		require.NoError(t, tw.Close())
+		Unpack(&b, t.TempDir()) // whether it errs or puts it inside does not matter
+		require.NoFileExists(t, victim, name)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	var b bytes.Buffer
+	tw := tar.NewWriter(&b)
+	tw.WriteHeader(&tar.Header{Name: "a", Size: 1, Mode: 0o644})
+	io.WriteString(tw, "x")
+	tw.Close()
+	f.Add(b.Bytes())
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) { Unpack(bytes.NewReader(data), dir) })
+}

@@ -1,0 +1,167 @@
+package vm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeModule is an ELF file with a section .modinfo, as gcc would make it: the
+// header, the section's bytes, the names of sections, the table of sections.
+func fakeModule(depends string) []byte {
+	info := "license=GPL\x00depends=" + depends + "\x00name=x\x00"
+	names := "\x00.modinfo\x00.shstrtab\x00"
+	le := binary.LittleEndian
+	b := make([]byte, 64)
+	copy(b, "\x7fELF\x02\x01\x01")
+	le.PutUint16(b[16:], 1)  // ET_REL
+	le.PutUint16(b[18:], 62) // EM_X86_64
+	le.PutUint32(b[20:], 1)
+	table := (64 + len(info) + len(names) + 7) &^ 7
+	le.PutUint64(b[40:], uint64(table))
+	le.PutUint16(b[52:], 64) // e_ehsize
+	le.PutUint16(b[58:], 64) // e_shentsize
+	le.PutUint16(b[60:], 3)  // e_shnum
+	le.PutUint16(b[62:], 2)  // e_shstrndx
+	b = append(append(b, info...), names...)
+	b = append(b, make([]byte, table-len(b)+3*64)...)
+	section := func(i, name, kind, at, n int) {
+		s := b[table+i*64:]
+		le.PutUint32(s, uint32(name))
+		le.PutUint32(s[4:], uint32(kind))
+		le.PutUint64(s[24:], uint64(at))
+		le.PutUint64(s[32:], uint64(n))
+		le.PutUint64(s[48:], 1)
+	}
+	section(1, 1, 1, 64, len(info))             // SHT_PROGBITS
+	section(2, 10, 3, 64+len(info), len(names)) // SHT_STRTAB
+	return b
+}
+
+// fakeModules is a directory of modules like /lib/modules/RELEASE.
+func fakeModules(t *testing.T, dir string) string {
+	t.Helper()
+	dir = filepath.Join(dir, "0.0-fake")
+	for _, m := range GuestModules {
+		if m.Optional {
+			continue
+		}
+		depends := map[string]string{"rdma_rxe": "ib_uverbs,ib_core,udp_tunnel", "rdma_ucm": "ib_core,ib_uverbs"}[m.Name]
+		putModule(t, dir, "drivers/"+m.Name+".ko", fakeModule(depends))
+	}
+	putModule(t, dir, "core/ib_core.ko", fakeModule(""))
+	putModule(t, dir, "core/ib-uverbs.ko", fakeModule("ib_core")) // files may have dashes
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "modules.builtin"), []byte("kernel/net/udp_tunnel.ko\n"), 0o644))
+	return dir
+}
+
+func putModule(t *testing.T, dir, path string, data []byte) {
+	t.Helper()
+	path = filepath.Join(dir, "kernel", path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, data, 0o644))
+}
+
+func TestReadModules(t *testing.T) {
+	dir := fakeModules(t, t.TempDir())
+	set, err := readModules(dir)
+	require.NoError(t, err)
+	at := map[string]int{}
+	for i, f := range set.files {
+		at[f.path] = i + 1
+	}
+	require.Less(t, at["kernel/core/ib_core.ko"], at["kernel/core/ib-uverbs.ko"])
+	require.Less(t, at["kernel/core/ib-uverbs.ko"], at["kernel/drivers/rdma_rxe.ko"])
+	require.NotContains(t, at, "kernel/net/udp_tunnel.ko", "a part of the kernel is not loaded")
+	require.Contains(t, string(set.dep()), "kernel/drivers/rdma_rxe.ko: kernel/core/ib-uverbs.ko kernel/core/ib_core.ko\n")
+	require.Contains(t, string(set.dep()), "kernel/core/ib_core.ko:\n")
+}
+
+func TestReadModulesErrors(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, dir string)
+		want   string
+	}{
+		{"no directory", func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) }, "no such file"},
+		{"none", func(t *testing.T, dir string) {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "kernel")))
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, "kernel"), 0o755))
+		}, "holds none"},
+		{"rxe is missing", func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, "kernel/drivers/rdma_rxe.ko")))
+		}, "has no rdma_rxe"},
+		{"a needed one is missing", func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, "kernel/core/ib_core.ko")))
+		}, "has no ib_core"},
+		{"a circle", func(t *testing.T, dir string) { putModule(t, dir, "core/ib_core.ko", fakeModule("rdma_rxe")) }, "needs itself"},
+		{"no ELF", func(t *testing.T, dir string) { putModule(t, dir, "core/ib_core.ko", []byte("text")) }, "ib_core.ko"},
+		{"cut off", func(t *testing.T, dir string) {
+			putModule(t, dir, "core/ib_core.ko", fakeModule("")[:100])
+		}, "ib_core.ko"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := fakeModules(t, t.TempDir())
+			c.change(t, dir)
+			_, err := readModules(dir)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// xzHello is "hello\n" as xz(1) compressed it.
+var xzHello = []byte("\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x02\x00!\x01\x16\x00\x00\x00t/\xe5\xa3\x01\x00\x05hello\n\x00\x00\x00\xa5`\x97\xf1\x94\xf6\xfd\xe0\x00\x01\x1e\x06\xc1/\xa4\x1d\x1f\xb6\xf3}\x01\x00\x00\x00\x00\x04YZ")
+
+func TestDecompress(t *testing.T) {
+	var gz, zst bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	w.Write([]byte("hello\n"))
+	require.NoError(t, w.Close())
+	z, err := zstd.NewWriter(&zst)
+	require.NoError(t, err)
+	z.Write([]byte("hello\n"))
+	require.NoError(t, z.Close())
+	for ext, data := range map[string][]byte{"": []byte("hello\n"), ".ko": []byte("hello\n"), ".gz": gz.Bytes(), ".zst": zst.Bytes(), ".xz": xzHello} {
+		got, err := decompress(bytes.NewReader(data), ext)
+		require.NoError(t, err, ext)
+		require.Equal(t, "hello\n", string(got), ext)
+		if len(ext) > 1 && ext != ".ko" {
+			_, err = decompress(bytes.NewReader(data[:len(data)/2]), ext)
+			require.Error(t, err, ext)
+		}
+	}
+}
+
+func TestNameOfModule(t *testing.T) {
+	for path, want := range map[string]string{
+		"a/b/rdma_rxe.ko": "rdma_rxe", "ib-core.ko.xz": "ib_core", "x.ko.zst": "x", "x.ko.gz": "x",
+		"x.ko.sig": "", "modules.dep": "", "x": "",
+	} {
+		name, ok := nameOfModule(path)
+		require.Equal(t, want, name, path)
+		require.Equal(t, want != "", ok, path)
+	}
+}
+
+func TestModuleNeedsOfGarbage(t *testing.T) {
+	whole := fakeModule("a,b-c")
+	names, err := moduleNeeds(whole)
+	require.NoError(t, err)
+	require.Equal(t, "a b_c", strings.Join(names, " "))
+	for n := range len(whole) - 64*3 {
+		_, err := moduleNeeds(whole[:n])
+		require.Error(t, err, "cut to %d bytes", n)
+	}
+}
+
+func FuzzModuleNeeds(f *testing.F) {
+	f.Add(fakeModule("a,b"))
+	f.Fuzz(func(t *testing.T, b []byte) { moduleNeeds(b) })
+}
