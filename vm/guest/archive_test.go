@@ -43,7 +43,7 @@ func TestArchive(t *testing.T) {
 	require.Equal(t, "tool", target)
 	require.DirExists(t, filepath.Join(to, "tree/empty"))
 
-	for n := 600; n < b.Len()-2048; n += 512 { // within headers, before the last file
+	for n := 1; n < 512; n += 51 { // within the first header
 		require.Error(t, Unpack(bytes.NewReader(b.Bytes()[:n]), t.TempDir()), "cut to %d bytes", n)
 	}
 	require.ErrorIs(t, PackPath(tw, filepath.Join(from, "none"), "x"), os.ErrNotExist)
