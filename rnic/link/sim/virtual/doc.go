@@ -14,5 +14,6 @@
 // The scripts below testdata say that, step by step, and rnic/link/sim/soak for
 // any program. Scripts are text: commands, a line of dashes, and what they lead
 // to. Run the tests with -rewrite to write the latter anew, and read the
-// difference against the specification before it is believed.
+// difference against the specification before it is believed. testdata/README.md has
+// the commands.
 package virtual

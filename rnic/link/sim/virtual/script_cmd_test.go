@@ -81,7 +81,10 @@ func (s *script) do(line string) error {
 	case "state":
 		s.printf("a %s, b %s", s.qps["a"].State(), s.qps["b"].State())
 	case "modify":
-		return s.qps[args.word(0)].Modify(abi.QPSErr, &engine.Attr{}, 0)
+		to := map[string]abi.QPState{"err": abi.QPSErr, "reset": abi.QPSReset}[args.word(1)]
+		return s.qps[args.word(0)].Modify(to, &engine.Attr{}, 0)
+	case "connect":
+		return s.connect(args)
 	case "dereg":
 		return s.w.nodes[args.node(0)].Regions.Deregister(s.regs[args.word(0)+"."+args.word(1)].Key())
 	case "compare":

@@ -10,7 +10,7 @@ import (
 )
 
 // config makes the world: mtu, psn (of a's requests), psnb, timeout, retry, rnr,
-// minrnr, rd, window, depth, and access=none for b.
+// minrnr, rd, destrd, window, depth, and access=none for b.
 func (s *script) config(o options) error {
 	s.w, s.at, s.kept = New(Options{}), 0, nil
 	s.w.watch = scriptWatch{s}
@@ -43,11 +43,16 @@ func (s *script) config(o options) error {
 			Tuning: engine.Tuning{InitialWindow: o.number("window", 0), MaxWindow: o.number("window", 0)},
 		})
 	}
+	return s.connect(o)
+}
+
+// connect takes both queue pairs from RESET to RTS.
+func (s *script) connect(o options) error {
 	a, b := s.qps["a"], s.qps["b"]
 	attr := engine.Attr{
 		PathMTU:     map[int]abi.MTU{256: abi.MTU256, 512: abi.MTU512, 1024: abi.MTU1024, 2048: abi.MTU2048, 4096: abi.MTU4096}[s.mtu],
 		Access:      abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic,
-		MaxRdAtomic: uint8(o.number("rd", 4)), MaxDestRdAtomic: uint8(o.number("rd", 4)),
+		MaxRdAtomic: uint8(o.number("rd", 4)), MaxDestRdAtomic: uint8(o.number("destrd", o.number("rd", 4))),
 		MinRNRTimer: wire.RNRTimer(o.number("minrnr", 12)), Timeout: wire.AckTimeout(o.number("timeout", 14)),
 		RetryCnt: uint8(o.number("retry", 7)), RNRRetry: uint8(o.number("rnr", 7)),
 	}
