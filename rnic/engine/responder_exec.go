@@ -67,7 +67,12 @@ func (q *QP) failInvalidate(p *wire.Packet) {
 func (q *QP) executeWrite(p *wire.Packet) {
 	r := &q.rsp
 	last := p.Opcode.EndsMessage()
-	if q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, payload(p), last) != nil {
+	switch err := q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, payload(p), last); err {
+	case nil:
+	case mem.ErrFault: // the key is right, the memory is gone (IBA 9.7.5.2.6)
+		q.refuse(remoteOpError)
+		return
+	default:
 		q.refuse(accessError)
 		return
 	}
