@@ -85,10 +85,10 @@ func (c *child) finish() error {
 	case <-c.ended:
 	case <-t.C:
 		c.stop()
-		return fmt.Errorf("the server process %d did not end within %v and was killed", c.pid(), peerSilence)
+		return fmt.Errorf("the transfer was complete and nothing is lost, but the server process %d did not end within %v and was killed", c.pid(), peerSilence)
 	}
 	if c.err != nil {
-		return fmt.Errorf("the server process %d failed: %w", c.pid(), c.err)
+		return fmt.Errorf("the transfer was complete and nothing is lost, but the server process %d failed: %w", c.pid(), c.err)
 	}
 	return nil
 }

@@ -98,12 +98,9 @@ func TestEightDemosAtOnce(t *testing.T) {
 		wg.Go(func() { reports[i] = runDemo(t, path) })
 	}
 	wg.Wait()
-	addresses := map[string]bool{}
 	for _, r := range reports {
 		requireProof(t, r, path)
-		addresses[r.ClientDevice.Address] = true
 	}
-	require.Len(t, addresses, len(reports))
 }
 
 // TestDemoUnderFaults moves 100 MiB over a bad wire; the counters show that the
