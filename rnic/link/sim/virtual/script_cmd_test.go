@@ -78,6 +78,13 @@ func (s *script) do(line string) error {
 		return s.run()
 	case "advance":
 		return s.advance(args)
+	case "sleep":
+		d, err := parseDuration(args.word(1))
+		if err == nil {
+			s.w.Freeze(s.w.nodes[args.node(0)], s.w.now+d)
+			err = s.w.Run(s.w.now+d+2, 1000)
+		}
+		return err
 	case "state":
 		s.printf("a %s, b %s", s.qps["a"].State(), s.qps["b"].State())
 	case "modify":
