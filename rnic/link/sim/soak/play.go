@@ -218,7 +218,9 @@ func (r *run) breakEnd(e *end) {
 	if e.qp.State() == abi.QPSErr {
 		return
 	}
-	r.tally.Broken++
+	if !r.calm {
+		r.tally.Broken++
+	}
 	e.broken = true
 	r.fail(e.qp.Modify(abi.QPSErr, &engine.Attr{}, 0))
 	e.look()
