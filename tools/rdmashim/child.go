@@ -15,6 +15,10 @@ import (
 // listeningPrefix begins the line by which a server tells where it listens.
 const listeningPrefix = "listening "
 
+// errServerSaid means that the server process ended before it listened, and has
+// said why on the standard error that both processes share.
+var errServerSaid = errors.New("the server process ended before it listened")
+
 // child is the demo's server process.
 type child struct {
 	cmd   *exec.Cmd
@@ -63,7 +67,7 @@ func startServer(ctx context.Context, stderr io.Writer, device string) (*child, 
 		addr, ok := strings.CutPrefix(strings.TrimSpace(text), listeningPrefix)
 		if !ok {
 			c.stop()
-			return nil, errors.New("the server process ended before it listened (its reason is above)")
+			return nil, errServerSaid
 		}
 		c.addr = addr
 		return c, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,6 +65,9 @@ func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (
 	path = file.Name()
 	file.Close()
 	c, err := startServer(ctx, stderr, withOptions(server, o.options()))
+	if errors.Is(err, errServerSaid) {
+		return nil, &exitStatus{code: 1}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func TestUsage(t *testing.T) {
 			if c.code != 0 {
 				require.Empty(t, o.stdout, "only data goes to stdout")
 			}
-			if c.code == 1 && !strings.HasPrefix(c.args, "demo --device") {
+			if c.code == 1 {
 				require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
 			}
 		})
