@@ -40,9 +40,9 @@ func BuildImage(ctx context.Context, c ImageConfig, file string) (*Image, error)
 	return &Image{File: file, Size: int64(len(data)), SHA256: sum(data)}, nil
 }
 
-// cachedImage builds an image into the cache, where images of the same content
+// CachedImage builds an image into the cache of the user, where images of the same content
 // are one file and old ones are removed.
-func cachedImage(ctx context.Context, c ImageConfig) (*Image, error) {
+func CachedImage(ctx context.Context, c ImageConfig) (*Image, error) {
 	data, err := buildImage(ctx, c)
 	if err != nil {
 		return nil, err

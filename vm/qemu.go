@@ -135,6 +135,12 @@ func (p *process) kill() {
 	<-p.exited
 }
 
+// Check says whether QEMU, a program or empty for the default, is there.
+func Check(qemu string) error {
+	_, err := findQEMU(qemu)
+	return err
+}
+
 // findQEMU finds the QEMU program.
 func findQEMU(name string) (string, error) {
 	if name == "" {

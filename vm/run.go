@@ -114,7 +114,7 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 func (s *Session) findImage(ctx context.Context, kernel *Kernel) (*Image, error) {
 	c := &s.config
 	if c.Image == "" {
-		return cachedImage(ctx, ImageConfig{Kernel: kernel, Source: c.Source, Log: c.Log})
+		return CachedImage(ctx, ImageConfig{Kernel: kernel, Source: c.Source, Log: c.Log})
 	}
 	info, err := os.Stat(c.Image)
 	if err != nil {

@@ -67,8 +67,10 @@ func (t *logTail) run() {
 		if ok {
 			var text []byte
 			number, text = formatRecord(buf[:n])
-			_, err := t.out.Write(text)
-			ok = err == nil
+			if !bytes.HasSuffix(text, []byte("] "+flushMark+"\n")) {
+				_, err := t.out.Write(text)
+				ok = err == nil
+			}
 		}
 		t.mu.Lock()
 		t.last, t.dead = max(t.last, number), !ok
@@ -101,6 +103,9 @@ func (t *logTail) flush() {
 	}
 }
 
+// flushMark is the record that newestRecord writes; it is not sent.
+const flushMark = "rdmashim: flush"
+
 // newestRecord returns the number of the log's last record. It writes one to
 // find it: the log can be read from its start or its end only.
 func newestRecord() (uint64, bool) {
@@ -112,7 +117,7 @@ func newestRecord() (uint64, bool) {
 	if _, err := unix.Seek(fd, 0, io.SeekEnd); err != nil {
 		return 0, false
 	}
-	if _, err := unix.Write(fd, []byte("<7>rdmashim: done\n")); err != nil {
+	if _, err := unix.Write(fd, []byte("<7>"+flushMark+"\n")); err != nil {
 		return 0, false
 	}
 	buf := make([]byte, 8192)
@@ -136,5 +141,32 @@ func formatRecord(record []byte) (uint64, []byte) {
 	at, _ := strconv.ParseUint(fields[2], 10, 64)
 	// Further lines are key=value pairs about the message.
 	text, _, _ = bytes.Cut(text, []byte("\n"))
-	return number, fmt.Appendf(nil, "[%5d.%06d] %s\n", at/1e6, at%1e6, text)
+	return number, fmt.Appendf(nil, "[%5d.%06d] %s\n", at/1e6, at%1e6, unescape(text))
+}
+
+// unescape undoes \xNN of characters that do not print; a line stays a line.
+func unescape(text []byte) []byte {
+	var out []byte
+	for {
+		before, after, ok := bytes.Cut(text, []byte(`\x`))
+		out = append(out, before...)
+		if !ok {
+			return out
+		}
+		text = after
+		if len(after) < 2 {
+			return append(append(out, `\x`...), after...)
+		}
+		c, err := strconv.ParseUint(string(after[:2]), 16, 8)
+		switch {
+		case err != nil:
+			out = append(out, `\x`...)
+			continue
+		case c == '\n' || c == '\r':
+			out = append(out, ' ')
+		default:
+			out = append(out, byte(c))
+		}
+		text = after[2:]
+	}
 }

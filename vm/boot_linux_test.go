@@ -1,0 +1,298 @@
+package vm_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/vm"
+	"github.com/rdmashim/rdmashim/vm/vmtest"
+)
+
+// inGuest runs commands in one guest.
+type inGuest struct{ s *vm.Session }
+
+func (g inGuest) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	err = g.s.Exec(t.Context(), 0, vm.Command{Args: args, Stdout: &out, Stderr: &errs})
+	return out.String(), errs.String(), err
+}
+
+func (g inGuest) ok(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr, err := g.run(t, args...)
+	require.NoError(t, err, "stderr: %s", stderr)
+	return stdout
+}
+
+// TestGuest boots one guest and holds it to what is promised of guests.
+func TestGuest(t *testing.T) {
+	c := vmtest.Config(t)
+	c.LogFile = filepath.Join(t.TempDir(), "log")
+	cat, err := exec.LookPath("cat")
+	require.NoError(t, err)
+	c.Add = []vm.Add{{Host: cat, Guest: "/host/cat"}, {Host: "testdata", Guest: "/data"}, {Host: "doc.go", Guest: "/tmp/doc.go"}}
+	c.Out = filepath.Join(t.TempDir(), "out")
+	s, err := vm.Start(t.Context(), c)
+	require.NoError(t, err)
+	g := inGuest{s}
+	for name, test := range map[string]func(*testing.T){
+		"status":   g.status,
+		"streams":  g.streams,
+		"rxe":      g.rxe,
+		"input":    g.input,
+		"output":   g.output,
+		"signal":   g.signal,
+		"terminal": g.terminal,
+		"files":    g.files,
+		"limits":   g.limits,
+	} {
+		t.Run(name, test)
+	}
+	r, err := s.Close()
+	require.NoError(t, err)
+	log, err := os.ReadFile(c.LogFile)
+	require.NoError(t, err)
+	for _, want := range []string{
+		"Linux version",           // the kernel's first line
+		"rdmashim: link rxe0: on", // the link manager's last step
+	} {
+		require.True(t, bytes.Contains(log, []byte(want)), "the log tells %q", want)
+	}
+	fmt.Printf("vm: image %.1f MB, booted in %.1f s with %s\n", float64(r.Image.Size)/1e6, r.Boot.Seconds(), r.Accel)
+	require.Less(t, r.Image.Size, int64(40e6))
+}
+
+func (g inGuest) status(t *testing.T) {
+	var exit *vm.ExitError
+	_, _, err := g.run(t, "gosh", "-c", "exit 7")
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 7, exit.Code)
+	_, _, err = g.run(t, "gosh", "-c", "kill -9 $$; sleep 10")
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 137, exit.Status())
+	var command *vm.CommandError
+	_, _, err = g.run(t, "no-such-command")
+	require.ErrorAs(t, err, &command)
+	require.True(t, command.NotFound)
+	g.ok(t, "true")
+}
+
+func (g inGuest) streams(t *testing.T) {
+	stdout, stderr, err := g.run(t, "gosh", "-c", "echo to stdout; echo to stderr >&2")
+	require.NoError(t, err)
+	require.Equal(t, "to stdout\n", stdout)
+	require.Equal(t, "to stderr\n", stderr)
+}
+
+func (g inGuest) rxe(t *testing.T) {
+	require.Equal(t, "rxe0", g.s.Nodes[0].Link)
+	require.Contains(t, g.ok(t, "cat", "/sys/class/infiniband/rxe0/ports/1/state"), "ACTIVE")
+	devices := g.ok(t, "ls", "/dev/infiniband")
+	for _, d := range []string{"uverbs0", "rdma_cm", "umad0"} {
+		require.Contains(t, devices, d)
+	}
+	require.Contains(t, g.ok(t, "rdmashim", "version"), "rdmashim")
+	require.Contains(t, g.ok(t, "gosh", "-c", "echo $RDMASHIM_NODE $RDMASHIM_ADDR"), "0 10.77.0.1")
+	require.NotContains(t, g.ok(t, "ls", "/sys/class/net"), "dummy0")
+}
+
+func (g inGuest) input(t *testing.T) {
+	data := make([]byte, 1<<20)
+	for i := range data {
+		data[i] = byte(i * i >> 5)
+	}
+	var out bytes.Buffer
+	err := g.s.Exec(t.Context(), 0, vm.Command{Args: []string{"shasum", "-a", "256"}, Stdin: bytes.NewReader(data), Stdout: &out})
+	require.NoError(t, err)
+	require.Contains(t, out.String(), fmt.Sprintf("%x", sha256.Sum256(data)))
+
+	// A command that reads none of it ends all the same.
+	err = g.s.Exec(t.Context(), 0, vm.Command{Args: []string{"true"}, Stdin: endless{}})
+	require.NoError(t, err)
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// output reads slowly what the guest writes quickly: nothing is lost, and the
+// guest's processor is not stopped.
+func (g inGuest) output(t *testing.T) {
+	h := sha256.New()
+	n := int64(0)
+	slow := writer(func(p []byte) (int, error) {
+		if n += int64(len(p)); n < 1<<20 {
+			time.Sleep(2 * time.Millisecond)
+		}
+		return h.Write(p)
+	})
+	const size = 4 << 20
+	err := g.s.Exec(t.Context(), 0, vm.Command{Args: []string{"head", "-c", fmt.Sprint(size), "/dev/zero"}, Stdout: slow})
+	require.NoError(t, err)
+	require.EqualValues(t, size, n)
+	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(make([]byte, size))), fmt.Sprintf("%x", h.Sum(nil)))
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+func (g inGuest) signal(t *testing.T) {
+	started := make(chan struct{})
+	go func() {
+		<-started
+		g.s.Nodes[0].Signal(syscall.SIGTERM)
+	}()
+	first := true
+	err := g.s.Exec(t.Context(), 0, vm.Command{
+		Args: []string{"gosh", "-c", "echo started; exec sleep 1000"},
+		Stdout: writer(func(p []byte) (int, error) {
+			if first {
+				first = false
+				close(started)
+			}
+			return len(p), nil
+		}),
+	})
+	var exit *vm.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.NotZero(t, exit.Status())
+}
+
+func (g inGuest) terminal(t *testing.T) {
+	var out bytes.Buffer
+	err := g.s.Exec(t.Context(), 0, vm.Command{
+		Args: []string{"gosh", "-c", "read LINE; tty; echo got $LINE"}, Terminal: &vm.Terminal{Rows: 33, Cols: 77},
+		Stdin: strings.NewReader("typed\n"), Stdout: &out,
+	})
+	require.NoError(t, err)
+	require.Contains(t, out.String(), "/dev/pts/")
+	require.Contains(t, out.String(), "got typed\r\n")
+}
+
+func (g inGuest) files(t *testing.T) {
+	require.Equal(t, "some text\n", g.ok(t, "/host/cat", "/data/file"), "a dynamic program brings its libraries")
+	require.Contains(t, g.ok(t, "cat", "/tmp/doc.go"), "package vm", "/tmp is a file system of its own")
+	g.ok(t, "gosh", "-c", "mkdir -p /out/sub && echo back > /out/sub/f")
+	out := t.TempDir()
+	require.NoError(t, g.s.Nodes[0].Pull(t.Context(), "/out", out))
+	text, err := os.ReadFile(filepath.Join(out, "sub/f"))
+	require.NoError(t, err)
+	require.Equal(t, "back\n", string(text))
+	require.Error(t, g.s.Nodes[0].Pull(t.Context(), "/nowhere", out))
+	g.ok(t, "true")
+}
+
+// limits: what a user of the guest may rely on.
+func (g inGuest) limits(t *testing.T) {
+	require.Equal(t, "node0\n", g.ok(t, "hostname"))
+	require.Contains(t, g.ok(t, "id"), "uid=0")
+	require.Equal(t, "/\n", g.ok(t, "pwd"))
+	var out bytes.Buffer
+	require.NoError(t, g.s.Exec(t.Context(), 0, vm.Command{Args: []string{"gosh", "-c", "pwd; echo $X"}, Dir: "/made/here", Env: []string{"X=y"}, Stdout: &out}))
+	require.Equal(t, "/made/here\ny\n", out.String())
+}
+
+// TestTwoGuests boots two guests that reach each other.
+func TestTwoGuests(t *testing.T) {
+	c := vmtest.Config(t)
+	c.Nodes = 2
+	var out, errs bytes.Buffer
+	c.Command = vm.Command{
+		Args: []string{"gosh", "-c", `
+			echo node $RDMASHIM_NODE at $RDMASHIM_ADDR, peer $RDMASHIM_PEER, link $(ls /sys/class/infiniband)
+			if [ $RDMASHIM_NODE = 0 ]; then ping -c 2 $RDMASHIM_PEER >/dev/null && echo reached; fi`},
+		Stdout: &out, Stderr: &errs,
+	}
+	r, err := vm.Run(t.Context(), c)
+	require.NoError(t, err, "stdout %s stderr %s", &out, &errs)
+	require.ElementsMatch(t, []string{
+		"node0: node 0 at 10.77.0.1, peer 10.77.0.2, link rxe0",
+		"node1: node 1 at 10.77.0.2, peer 10.77.0.1, link rxe0",
+		"node0: reached",
+	}, strings.Split(strings.TrimSpace(out.String()), "\n"))
+	fmt.Printf("vm: two nodes booted in %.1f s, off after %.1f s\n", r.Boot.Seconds(), r.Total.Seconds())
+}
+
+// TestKernelComplains: a kernel that oopses fails the run and is quoted.
+func TestKernelComplains(t *testing.T) {
+	c := vmtest.Config(t)
+	c.NoLink = true
+	t.Setenv("TMPDIR", t.TempDir())
+	c.Command.Args = []string{"gosh", "-c", "echo c > /proc/sysrq-trigger; sleep 1000"}
+	_, err := vm.Run(t.Context(), c)
+	var died *vm.DiedError
+	var kernel *vm.KernelError
+	require.ErrorAs(t, err, &died)
+	require.ErrorAs(t, err, &kernel)
+	require.Contains(t, strings.Join(kernel.Lines, "\n"), "Kernel panic")
+	log, err := os.ReadFile(kernel.Log)
+	require.NoError(t, err)
+	require.Contains(t, string(log), "sysrq: Trigger a crash")
+}
+
+// TestImageReproducible builds an image from another folder, with nothing
+// built earlier, and compares.
+func TestImageReproducible(t *testing.T) {
+	c := vmtest.Config(t) // whose image was built from this folder
+	here, err := os.ReadFile(c.Image)
+	require.NoError(t, err)
+	elsewhere := filepath.Join(t.TempDir(), "another", "folder")
+	copySources(t, "..", elsewhere)
+	kernel, err := vm.FindKernel(t.Context(), "", "", t.Logf)
+	require.NoError(t, err)
+	started := time.Now()
+	image, err := vm.BuildImage(t.Context(), vm.ImageConfig{Kernel: kernel, Source: elsewhere, Fresh: true, Log: t.Logf}, filepath.Join(t.TempDir(), "image"))
+	require.NoError(t, err)
+	there, err := os.ReadFile(image.File)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(here, there), "images of %d and %d bytes from the same inputs differ", len(here), len(there))
+	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(there)), image.SHA256)
+	fmt.Printf("vm: image built anew in %.1f s: the same %d bytes\n", time.Since(started).Seconds(), len(there))
+}
+
+// copySources copies what a Go module is built from.
+func copySources(t *testing.T, from, to string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		rel, err := filepath.Rel(from, p)
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		src, err := os.Open(p)
+		if err != nil {
+			return err
+		}
+		defer src.Close()
+		dst, err := os.Create(target)
+		if err != nil {
+			return err
+		}
+		defer dst.Close()
+		_, err = io.Copy(dst, src)
+		return err
+	}))
+}
