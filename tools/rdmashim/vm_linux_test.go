@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/vm/vmtest"
+)
+
+func TestVMUsage(t *testing.T) {
+	for _, c := range []struct {
+		name, args string
+		code       int
+		stderr     string
+	}{
+		{"no command", "vm run", 2, "needs a command"},
+		{"no package", "vm test", 2, "needs a package"},
+		{"no binary", "vm exec", 2, "needs a test binary"},
+		{"no file", "vm build", 2, "needs -o"},
+		{"three nodes", "vm run --nodes 3 -- true", 125, "3 nodes"},
+		{"bad add", "vm run --add a:b -- true", 2, "HOSTPATH"},
+		{"bad environment", "vm run --env X -- true", 125, "NAME=VALUE"},
+		{"half a kernel", "vm run --kernel x -- true", 125, "needs both"},
+		{"bad accel", "vm run --accel warp -- true", 125, "warp"},
+		{"no QEMU", "vm run --qemu no-such-qemu -- true", 125, "install"},
+		{"the helper on a host", "vm guest", 1, "inside a guest"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := runTool(t, strings.Fields(c.args)...)
+			require.Equal(t, c.code, o.code, "stderr %q", o.stderr)
+			require.Contains(t, o.stderr, c.stderr)
+			require.Empty(t, o.stdout)
+			if c.code != 2 {
+				require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+			}
+		})
+	}
+}
+
+// TestVMRun runs a command in a guest as a user does.
+func TestVMRun(t *testing.T) {
+	image := vmtest.Config(t).Image
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("from the host\n"), 0o644))
+	cmd := tool(t, "vm", "run", "--image", image, "--log", filepath.Join(dir, "log"), "--out", filepath.Join(dir, "out"),
+		"--add", filepath.Join(dir, "in")+":/data/in", "--boot-timeout", "5m", "--",
+		"gosh", "-c", "cat /data/in -; echo to stderr >&2; echo back >/out/f; rdmashim link show; exit 9")
+	cmd.Stdin = strings.NewReader("from standard input\n")
+	o := finish(t, cmd)
+	require.Equal(t, 9, o.code, "stderr: %s", o.stderr)
+	require.True(t, strings.HasPrefix(o.stdout, "from the host\nfrom standard input\n"), "stdout: %s", o.stdout)
+	require.Contains(t, o.stdout, "rxe0/1", "the tool in the guest sees its link")
+	require.NotContains(t, o.stdout, "rdmashim:", "standard output is the command's alone")
+	require.Contains(t, o.stderr, "to stderr\n")
+	text, err := os.ReadFile(filepath.Join(dir, "out", "f"))
+	require.NoError(t, err)
+	require.Equal(t, "back\n", string(text))
+	for line := range strings.Lines(o.stderr) {
+		if strings.Contains(line, "off after") {
+			fmt.Printf("vm: trivial command: %s", line)
+		}
+	}
+}
+
+// TestVMTest runs tests in a guest: with the tool, and with go test -exec.
+func TestVMTest(t *testing.T) {
+	image := vmtest.Config(t).Image
+	module := filepath.Join(t.TempDir(), "sample")
+	put := func(name, text string) {
+		path := filepath.Join(module, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	put("go.mod", "module example.org/sample\n\ngo 1.26\n")
+	put("testdata/f", "data")
+	put("sub/testdata/g", "data")
+	put("empty/empty.go", "package empty\n")
+	put("sub/sub.go", "package sub\n\nfunc F() int { return 1 }\n")
+	put("sub/sub_test.go", `package sub
+
+import (
+	"os"
+	"testing"
+)
+
+func TestGuest(t *testing.T) {
+	if _, err := os.Stat("/dev/infiniband/uverbs0"); err != nil || F() != 1 {
+		t.Fatal(err)
+	}
+}
+
+func TestData(t *testing.T) {
+	for _, name := range []string{"testdata/g", "../testdata/f"} {
+		if _, err := os.ReadFile(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSkipped(t *testing.T) { t.Skip("a reason") }
+`)
+	put("bad/bad_test.go", "package bad\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Error(\"what was wrong\") }\n")
+
+	cmd := tool(t, "vm", "test", "--image", image, "--boot-timeout", "5m", "./...")
+	cmd.Dir = module
+	o := finish(t, cmd)
+	require.Equal(t, 1, o.code, "stdout: %s stderr: %s", o.stdout, o.stderr)
+	for _, want := range []string{
+		"ok  \texample.org/sample/sub\t", "FAIL\texample.org/sample/bad\t", "?   \texample.org/sample/empty\t[no test files]",
+		"what was wrong", "2 passed, 1 failed, 1 skipped\n",
+	} {
+		require.Contains(t, o.stdout, want)
+	}
+	require.NotContains(t, o.stdout, "a reason", "what passed is quiet")
+
+	self, err := os.Executable()
+	require.NoError(t, err)
+	gotest := exec.CommandContext(t.Context(), "go", "test", "-v", "-coverprofile="+filepath.Join(module, "cover"), "-exec", self+" vm exec --boot-timeout 5m --image "+image, "./sub")
+	gotest.Dir = module
+	gotest.Env = append(os.Environ(), asTool+"=1", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	out, err := gotest.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- PASS: TestData")
+	require.Contains(t, string(out), "coverage: 100.0%")
+	require.FileExists(t, filepath.Join(module, "cover"))
+}
+
+// TestVMBuild holds the printed sum to the written file.
+func TestVMBuild(t *testing.T) {
+	vmtest.Config(t)
+	file := filepath.Join(t.TempDir(), "image")
+	o := runTool(t, "vm", "build", "-o", file)
+	require.Zero(t, o.code, "stderr: %s", o.stderr)
+	image, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("%x  %s\n", sha256.Sum256(image), file), o.stdout)
+}
+
+// TestVMKilled kills the tool while a guest boots: its QEMU ends as well.
+func TestVMKilled(t *testing.T) {
+	image := vmtest.Config(t).Image
+	cmd := tool(t, "vm", "run", "--accel", "tcg", "--image", image, "--", "sleep", "1000")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	qemu := 0
+	for deadline := time.Now().Add(2 * time.Minute); qemu == 0; time.Sleep(20 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "no QEMU was started: %s", &stderr)
+		qemu = childNamed(t, cmd.Process.Pid, "qemu-system")
+	}
+	require.NoError(t, cmd.Process.Kill())
+	for deadline := time.Now().Add(2 * time.Minute); syscall.Kill(qemu, 0) == nil && !zombie(qemu); time.Sleep(20 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "QEMU %d still runs", qemu)
+	}
+}
+
+// childNamed finds a child of a process by the start of its name.
+func childNamed(t *testing.T, parent int, name string) int {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	for _, s := range stats {
+		text, err := os.ReadFile(s)
+		if err != nil {
+			continue
+		}
+		var pid, ppid int
+		var comm, state string
+		if n, _ := fmt.Sscanf(string(text), "%d %s %s %d", &pid, &comm, &state, &ppid); n == 4 && ppid == parent && strings.HasPrefix(comm, "("+name) {
+			return pid
+		}
+	}
+	return 0
+}
+
+// zombie says whether of a process only its entry is left.
+func zombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return err != nil || strings.HasPrefix(after, "Z")
+}
