@@ -49,6 +49,7 @@ type deviceOptions struct {
 	seed                        uint64
 	port                        int // UDP port, 0 any, -1 not given
 	mtu                         int // bytes, 0 not given
+	rawDoorbell                 bool
 }
 
 // deviceOption is one option of the parser's table.
@@ -68,6 +69,7 @@ var deviceOptionTable = []deviceOption{
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
 	{"net", "NAME", "sim", setNet},
+	{"doorbell", "syscall or raw", "host", setDoorbell},
 }
 
 // deviceForms is what an error about a device name ends with.
@@ -153,9 +155,6 @@ func knownOptions(kind deviceKind) string {
 		if strings.Contains(o.kinds, string(kind)) {
 			known = append(known, o.name+"="+o.form)
 		}
-	}
-	if len(known) == 0 {
-		return fmt.Sprintf("a %s device takes none", kind)
 	}
 	return fmt.Sprintf("%s knows %s", kind, strings.Join(known, "; "))
 }
@@ -259,6 +258,14 @@ func setNet(s *deviceSpec, text string) error {
 		return fmt.Errorf("a network's name has 1 … 128 bytes")
 	}
 	s.net = text
+	return nil
+}
+
+func setDoorbell(s *deviceSpec, text string) error {
+	if text != "syscall" && text != "raw" {
+		return fmt.Errorf("not syscall or raw")
+	}
+	s.rawDoorbell = text == "raw"
 	return nil
 }
 

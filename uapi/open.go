@@ -1,17 +1,17 @@
 package uapi
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
@@ -30,11 +30,18 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 //	soft:10.0.0.1    on that address; soft:[::1]
 //	sim              private soft RNIC on an in-memory network
 //	sim?net=NAME     on an in-memory network shared in this process
-//	rxe0, host:rxe0  the real kernel's device (not supported yet: ENOTSUP)
+//	rxe0, host:rxe0  the real kernel's device
 //
 // Options follow a question mark: loss=1%, reorder=10%, dup=1%, corrupt=0.1%
 // and delay=2ms make the device's sending side misbehave as seed=7 decides;
 // mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any.
+// A device of the kernel knows doorbell=raw instead, which makes posting a little
+// quicker and lets the garbage collector wait for it (kshim/host.Options).
+//
+// The kernel's devices are those of rdma_rxe; one of another driver is
+// EPROTONOSUPPORT. ENODEV says that there is none of that name, EACCES that its
+// file below /dev/infiniband may not be opened, ENOTSUP that this system has no
+// such kernel.
 //
 // A soft device's identity is its address and UDP port: opening it again in
 // this process gives another context on the same device, with other options
@@ -57,10 +64,7 @@ func open(device string, config openConfig) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.kind == kindHost {
-		return nil, noHostDevice(spec.host)
-	}
-	s, err := devices.acquire(spec, config.log)
+	s, release, err := acquire(spec, config.log)
 	if err != nil {
 		return nil, err
 	}
@@ -71,24 +75,46 @@ func open(device string, config openConfig) (*Context, error) {
 	c, err := newContext(kernel, s, config)
 	if err != nil {
 		exit()
-		devices.release(s)
-		return nil, err
+		release()
+		return nil, explainOpen(spec, err)
 	}
 	c.release = func() error {
 		exit()
-		return devices.release(s)
+		return release()
 	}
 	return c, nil
 }
 
-// noHostDevice tells why a device of the real kernel cannot be opened.
-func noHostDevice(name string) error {
-	if runtime.GOOS == "linux" {
-		if _, err := os.Stat(filepath.Join("/sys/class/infiniband", name)); err == nil {
-			return explain(syscall.ENOTSUP, "the kernel has an RDMA device %s, but this version opens soft devices only; use soft or soft:ADDRESS", name)
-		}
+// acquire gives the device that a name asks for, and what gives it back.
+func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() error, err error) {
+	if spec.kind == kindHost {
+		s, err = hostStation(spec)
+		return s, func() error { return nil }, err
 	}
-	return explain(syscall.ENODEV, "the kernel has no RDMA device %s; use soft or soft:ADDRESS, which need none (%s)", name, deviceForms)
+	s, err = devices.acquire(spec, log)
+	return s, func() error { return devices.release(s) }, err
+}
+
+// hostStation is a device of the kernel, which runs by itself.
+func hostStation(spec deviceSpec) (*station, error) {
+	kernel, err := host.New(host.Options{RawDoorbell: spec.rawDoorbell})
+	if err != nil {
+		return nil, err
+	}
+	return &station{
+		spec:    spec,
+		name:    spec.host,
+		process: func(string) (kshim.Kernel, func()) { return kernel, func() {} },
+	}, nil
+}
+
+// explainOpen adds what to do to the error of a device that is not there: the
+// name may have been meant otherwise.
+func explainOpen(spec deviceSpec, err error) error {
+	if spec.kind == kindHost && errors.Is(err, syscall.ENODEV) {
+		return fmt.Errorf("%w; soft devices need no kernel device (%s)", err, deviceForms)
+	}
+	return err
 }
 
 // startSoft starts a soft RNIC on a UDP socket.

@@ -32,6 +32,13 @@ type station struct {
 
 // device is what Open takes to get this station.
 func (s *station) device() string {
+	if s.spec.kind == kindHost {
+		name := string(kindHost) + ":" + s.spec.host
+		if s.spec.rawDoorbell {
+			name += "?doorbell=raw"
+		}
+		return name
+	}
 	addr := s.addr.Addr().String()
 	if s.addr.Addr().Is6() {
 		addr = "[" + addr + "]"
