@@ -89,6 +89,7 @@ var allowed = map[string][]string{
 	"netlinkmgr/netlinktest": {"netlinkmgr"},
 	"vm":                     {"netlinkmgr", "vm/guest"},
 	"vm/guest":               {"netlinkmgr"},
+	"vm/vmtest":              {"vm"},
 	"tools/rdmashim":         {"uapi", "netlinkmgr", "vm", "vm/guest"},
 }
 
