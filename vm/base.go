@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -65,16 +66,23 @@ func (g *goTool) baseKey(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sums, err := os.ReadFile(filepath.Join(g.dir, "go.sum"))
+	modules, err := g.output(ctx, append([]string{"list", "-deps", "-f", "{{with .Module}}{{.}} {{.Sum}}{{end}}"}, basePackages()...)...)
 	if err != nil {
 		return "", fmt.Errorf("the project's sources in %s are incomplete: %w", g.dir, err)
 	}
-	requires, err := os.ReadFile(filepath.Join(g.dir, "go.mod"))
-	if err != nil {
-		return "", err
-	}
-	inputs := fmt.Sprintf("1 %s %s\n%s\n%s\n%s", version, guestArch, strings.Join(GuestCommands, " "), requires, sums)
+	lines := strings.Split(string(modules), "\n")
+	slices.Sort(lines)
+	inputs := fmt.Sprintf("1 %s %s %q %q", version, guestArch, GuestCommands, slices.Compact(lines))
 	return sum([]byte(inputs))[:24], nil
+}
+
+// basePackages are the builder and the commands that it builds.
+func basePackages() []string {
+	packages := []string{urootTool}
+	for _, c := range GuestCommands {
+		packages = append(packages, urootCommands+c)
+	}
+	return packages
 }
 
 func (g *goTool) buildBase(ctx context.Context) ([]byte, error) {
@@ -84,11 +92,9 @@ func (g *goTool) buildBase(ctx context.Context) ([]byte, error) {
 	}
 	defer os.RemoveAll(tmp)
 	file := filepath.Join(tmp, "base.cpio")
-	args := []string{"tool", urootTool, "-o", file, "-format", "cpio", "-skip-ldd", "-initcmd", "init", "-defaultsh", "gosh"}
-	for _, c := range GuestCommands {
-		args = append(args, urootCommands+c)
-	}
-	if _, err := g.output(ctx, args...); err != nil {
+	packages := basePackages()
+	args := []string{"tool", packages[0], "-o", file, "-format", "cpio", "-skip-ldd", "-initcmd", "init", "-defaultsh", "gosh"}
+	if _, err := g.output(ctx, append(args, packages[1:]...)...); err != nil {
 		return nil, fmt.Errorf("build u-root's commands: %w", err)
 	}
 	return os.ReadFile(file)

@@ -79,7 +79,10 @@ func ownKernel(kernel, modules string) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return installKernel(dir, kernel, filepath.Base(filepath.Clean(modules)), image, set)
+	if set.release == "" {
+		set.release = filepath.Base(filepath.Clean(modules))
+	}
+	return installKernel(dir, kernel, set.release, image, set)
 }
 
 // manifest describes a kernel in the cache; it is written last, so that a

@@ -24,6 +24,10 @@ type moduleSet struct {
 	files []moduleFile
 	needs map[string][]string // by path: paths of all that it needs, in order of loading
 	list  []byte              // modules.builtin, which says what is a part of the kernel
+
+	// release is the kernel's that the modules were built for, as uname -r says
+	// it, or empty when they do not tell.
+	release string
 }
 
 // moduleFile is one module, decompressed.
@@ -125,9 +129,12 @@ func (r *moduleReader) add(name string, above []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("modules: %s: %w", file, err)
 	}
-	names, err := moduleNeeds(data)
+	names, release, err := moduleInfo(data)
 	if err != nil {
 		return "", fmt.Errorf("modules: %s: %w", file, err)
+	}
+	if r.set.release == "" {
+		r.set.release = release
 	}
 	var needs []string
 	for _, n := range names {
@@ -210,30 +217,33 @@ func decompress(r io.Reader, ext string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// moduleNeeds reads the names of the modules that one needs from its section
-// .modinfo (modinfo(8)).
-func moduleNeeds(module []byte) ([]string, error) {
+// moduleInfo reads from a module's section .modinfo the names of the modules
+// that it needs and the release of the kernel that it was built for, which
+// begins vermagic (modinfo(8)).
+func moduleInfo(module []byte) (needs []string, release string, err error) {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	section := f.Section(".modinfo")
 	if section == nil {
-		return nil, fmt.Errorf("not a kernel module: no section .modinfo")
+		return nil, "", fmt.Errorf("not a kernel module: no section .modinfo")
 	}
 	info, err := section.Data()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var names []string
 	for field := range strings.SplitSeq(string(info), "\x00") {
+		if magic, ok := strings.CutPrefix(field, "vermagic="); ok {
+			release, _, _ = strings.Cut(magic, " ")
+		}
 		if list, ok := strings.CutPrefix(field, "depends="); ok {
 			for n := range strings.SplitSeq(list, ",") {
 				if n != "" {
-					names = append(names, strings.ReplaceAll(n, "-", "_"))
+					needs = append(needs, strings.ReplaceAll(n, "-", "_"))
 				}
 			}
 		}
 	}
-	return names, nil
+	return needs, release, nil
 }

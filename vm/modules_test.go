@@ -16,7 +16,7 @@ import (
 // fakeModule is an ELF file with a section .modinfo, as gcc would make it: the
 // header, the section's bytes, the names of sections, the table of sections.
 func fakeModule(depends string) []byte {
-	info := "license=GPL\x00depends=" + depends + "\x00name=x\x00"
+	info := "license=GPL\x00depends=" + depends + "\x00name=x\x00vermagic=0.0-fake SMP mod_unload \x00"
 	names := "\x00.modinfo\x00.shstrtab\x00"
 	le := binary.LittleEndian
 	b := make([]byte, 64)
@@ -150,18 +150,19 @@ func TestNameOfModule(t *testing.T) {
 	}
 }
 
-func TestModuleNeedsOfGarbage(t *testing.T) {
+func TestModuleInfo(t *testing.T) {
 	whole := fakeModule("a,b-c")
-	names, err := moduleNeeds(whole)
+	names, release, err := moduleInfo(whole)
 	require.NoError(t, err)
 	require.Equal(t, "a b_c", strings.Join(names, " "))
+	require.Equal(t, "0.0-fake", release)
 	for n := range len(whole) - 64*3 {
-		_, err := moduleNeeds(whole[:n])
+		_, _, err := moduleInfo(whole[:n])
 		require.Error(t, err, "cut to %d bytes", n)
 	}
 }
 
-func FuzzModuleNeeds(f *testing.F) {
+func FuzzModuleInfo(f *testing.F) {
 	f.Add(fakeModule("a,b"))
-	f.Fuzz(func(t *testing.T, b []byte) { moduleNeeds(b) })
+	f.Fuzz(func(t *testing.T, b []byte) { moduleInfo(b) })
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,8 +21,8 @@ func newVMShell() *cobra.Command {
 		Use:   "shell [flags] [-- COMMAND [ARGUMENT...]]",
 		Short: "Boot and give a shell in the guest",
 		Long: `Boots a guest, brings rxe0 up and runs a shell (or the command) on a terminal.
-Leave it with 'exit' or Control-D. Without a terminal the shell reads standard
-input.`,
+Leave it with 'exit' or Control-D; Control-] ends the guest at once, when it hangs.
+Without a terminal the shell reads standard input.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"gosh"}
@@ -32,12 +35,14 @@ input.`,
 				return err
 			}
 			command := vm.Command{Args: args, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
-			s, err := vm.Start(cmd.Context(), c)
+			ctx, cancel := context.WithCancelCause(cmd.Context())
+			defer cancel(nil)
+			s, err := vm.Start(ctx, c)
 			if err != nil {
 				return vmStatus(err)
 			}
-			restore := onTerminal(&command, cmd.InOrStdin())
-			err = s.Exec(cmd.Context(), 0, command)
+			restore := onTerminal(&command, cmd.InOrStdin(), func() { cancel(errEscaped) })
+			err = s.Exec(ctx, 0, command)
 			restore()
 			result, cerr := s.Close()
 			sayResult(&f, cmd.ErrOrStderr(), result)
@@ -52,9 +57,30 @@ input.`,
 	return cmd
 }
 
+// escapeKey is Control-], as telnet(1) has it.
+const escapeKey = 0x1d
+
+var errEscaped = errors.New("ended by Control-]")
+
+// escapeReader is a terminal's input that watches for the key.
+type escapeReader struct {
+	r       io.Reader
+	escaped func()
+}
+
+func (e *escapeReader) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if i := bytes.IndexByte(p[:n], escapeKey); i >= 0 {
+		e.escaped()
+		return i, io.EOF
+	}
+	return n, err
+}
+
 // onTerminal gives the command a terminal like ours, when we have one, and
 // returns what gives ours back.
-func onTerminal(c *vm.Command, stdin io.Reader) (restore func()) {
+// escaped is called when the user types the key that ends the guest.
+func onTerminal(c *vm.Command, stdin io.Reader, escaped func()) (restore func()) {
 	in, ok := stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return func() {}
@@ -78,6 +104,7 @@ func onTerminal(c *vm.Command, stdin io.Reader) (restore func()) {
 		}
 	})
 	c.Terminal = &vm.Terminal{Rows: uint16(rows), Cols: uint16(cols), Resized: resized}
+	c.Stdin = &escapeReader{in, escaped}
 	c.Env = append(c.Env, "TERM="+os.Getenv("TERM"))
 	return func() {
 		stop()
