@@ -67,6 +67,9 @@ func startServer(ctx context.Context, stderr io.Writer, device string) (*child, 
 		addr, ok := strings.CutPrefix(strings.TrimSpace(text), listeningPrefix)
 		if !ok {
 			c.stop()
+			if c.cmd.ProcessState.ExitCode() != 1 {
+				return nil, fmt.Errorf("the server process %d ended before it listened: %w", c.pid(), c.err)
+			}
 			return nil, errServerSaid
 		}
 		c.addr = addr

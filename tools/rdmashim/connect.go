@@ -133,8 +133,11 @@ func (e *endpoint) connect(ctx context.Context, regions ...uapi.MR) ([]uapi.Regi
 	defer cancel()
 	peer, err := e.rdma.ConnectOver(limited, e.ctl.conn, e.qp, regions, nil)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		switch cause := context.Cause(ctx); {
+		case cause != nil:
 			err = cause
+		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+			err = fmt.Errorf("%w (%w)", errPeerGone, err)
 		}
 		return nil, fmt.Errorf("connect to the other process, with nothing moved yet: %w", err)
 	}

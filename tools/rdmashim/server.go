@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os/signal"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -73,13 +75,16 @@ func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr
 	stopClosing := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stopClosing()
 	if o.withStdin {
+		// The process that reads what this one prints may go at any time. That
+		// is an error to end with, not a signal to die of.
+		signal.Ignore(syscall.SIGPIPE)
 		go func() {
 			_, _ = io.Copy(io.Discard, stdin)
 			cancel(fmt.Errorf("%w (standard input closed)", errPeerGone))
 		}()
 	}
 	if _, err := fmt.Fprintf(stdout, "%s%s\n", listeningPrefix, ln.Addr()); err != nil {
-		return err
+		return fmt.Errorf("nobody was served: cannot say where to: %w", err)
 	}
 	return accept(ctx, ln, o, stderr)
 }
