@@ -17,6 +17,8 @@ type port struct {
 	lent  []datagram // given out by the last Recv; of the receiving goroutine
 	paths map[netip.AddrPort]path
 	stage []datagram // of the sending goroutine, reused
+	tap   link.Tap   // or nil
+	shown []byte     // of the sending goroutine: a packet for the tap
 	count counters
 
 	closing sync.Once
@@ -59,6 +61,9 @@ func newPort(n *Network, at netip.AddrPort) *port {
 func (p *port) Caps() link.Caps {
 	return link.Caps{Local: p.local, MTU: p.net.mtu, BatchSize: p.net.batch}
 }
+
+// SetTap implements link.Tappable.
+func (p *port) SetTap(t link.Tap) { p.tap = t }
 
 // Counters implements link.Link, with the names of rnic/link/udp where the
 // meaning is the same. drop_queue_full counts at the port whose queue

@@ -36,6 +36,9 @@ func (p *port) check(batch []link.Packet) int {
 	n := 0
 	for i := range p.lent {
 		d := &p.lent[i]
+		if p.tap != nil {
+			p.tap.Datagram(link.Inbound, d.from, p.local, 0, d.buf, nil, nil)
+		}
 		if !d.flow.Check(d.buf, 0) {
 			p.count.icrc.Add(1)
 			continue

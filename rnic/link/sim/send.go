@@ -29,6 +29,9 @@ func (p *port) sendTo(to netip.AddrPort, batch []link.Packet) {
 	at := netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())
 	dst := p.net.find(at)
 	way := p.path(at)
+	if p.tap != nil && way.ok {
+		p.show(at, batch, way.flow)
+	}
 	if dst == nil || !way.ok {
 		p.count.noRoute.Add(uint64(len(batch)))
 		return
@@ -63,15 +66,32 @@ func (p *port) finish(pkt *link.Packet, dst *port, flow wire.Flow) []byte {
 		dst.count.queueFull.Add(1)
 		return nil
 	}
-	b := append(buf[:0], pkt.Head...)
+	return assemble(buf[:0], pkt, flow)
+}
+
+// assemble appends a packet with pad and ICRC, and the bit that pkt.Flip names
+// inverted, to the empty b.
+func assemble(b []byte, pkt *link.Packet, flow wire.Flow) []byte {
+	b = append(b, pkt.Head...)
 	b = append(b, pkt.Payload...)
-	b = append(b, wire.Pad(pad)...)
+	b = append(b, wire.Pad(wire.PadLen(len(pkt.Payload)))...)
 	b = wire.AppendICRC(b, flow.ICRC(0, b))
 	if pkt.Flip != 0 {
-		bit := (pkt.Flip - 1) % uint32(n*8)
+		bit := (pkt.Flip - 1) % uint32(len(b)*8)
 		b[bit/8] ^= 1 << (bit % 8)
 	}
 	return b
+}
+
+// show lets the tap see packets that leave, before it is known whether somebody
+// is there to receive them.
+func (p *port) show(to netip.AddrPort, batch []link.Packet, flow wire.Flow) {
+	for i := range batch {
+		if len(batch[i].Head) >= wire.BTHLen {
+			p.shown = assemble(p.shown[:0], &batch[i], flow)
+			p.tap.Datagram(link.Outbound, p.local, to, 0, p.shown, nil, nil)
+		}
+	}
 }
 
 // path returns what the ICRC needs to know of the way to an address.

@@ -73,7 +73,9 @@ func (t *sender) add(p *link.Packet) {
 	if p.Flip != 0 {
 		t.flip[i] = assemble(t.flip[i], p, tail)
 		n += set(&iov[n], t.flip[i])
+		t.s.show(p.Peer, t.flip[i], nil, nil)
 	} else {
+		t.s.show(p.Peer, p.Head, p.Payload, tail)
 		n += set(&iov[n], p.Head)
 		n += set(&iov[n], p.Payload)
 		n += set(&iov[n], tail)

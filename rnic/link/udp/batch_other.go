@@ -44,6 +44,7 @@ func (t *sender) sendOne(p *link.Packet) error {
 		return nil
 	}
 	t.buf = assemble(t.buf, p, t.tail.finish(p, flow))
+	t.s.show(p.Peer, t.buf, nil, nil)
 	to := netip.AddrPortFrom(p.Peer.Addr().Unmap(), p.Peer.Port())
 	if to.Addr().IsLinkLocalUnicast() && to.Addr().Is6() {
 		to = netip.AddrPortFrom(to.Addr().WithZone(t.s.local.Addr().Zone()), to.Port())

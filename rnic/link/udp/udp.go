@@ -26,6 +26,7 @@ type socket struct {
 	raw   syscall.RawConn
 	local netip.AddrPort // the zone, if any, included
 	caps  link.Caps
+	tap   link.Tap // or nil
 	tx    sender
 	rx    receiver
 	count counters
@@ -61,6 +62,9 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 
 func (s *socket) Caps() link.Caps { return s.caps }
 
+// SetTap implements link.Tappable.
+func (s *socket) SetTap(t link.Tap) { s.tap = t }
+
 // Close closes the socket; a Send or Recv that waits ends with net.ErrClosed.
 func (s *socket) Close() error {
 	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -79,6 +83,13 @@ func (s *socket) Send(batch []link.Packet) error {
 		batch = batch[n:]
 	}
 	return nil
+}
+
+// show lets the tap, if there is one, see a datagram that leaves.
+func (s *socket) show(to netip.AddrPort, head, payload, tail []byte) {
+	if s.tap != nil {
+		s.tap.Datagram(link.Outbound, s.local, to, 0, head, payload, tail)
+	}
 }
 
 // Recv waits for datagrams and hands out those whose ICRC is right.
@@ -116,6 +127,9 @@ func (s *socket) check(slot int, pkt *link.Packet) bool {
 		return false
 	}
 	id, ok := flow.Verify(data)
+	if s.tap != nil {
+		s.tap.Datagram(link.Inbound, from, s.local, id, data, nil, nil)
+	}
 	if !ok {
 		s.count.icrc.Add(1)
 		return false
