@@ -107,7 +107,8 @@ func followKernel(ctx context.Context, tools packageTools, name string, seen map
 	}
 	*found = append(*found, p)
 	for _, d := range p.Depends {
-		for _, prefix := range []string{"linux-image-", "linux-modules-", "linux-binary-"} {
+		// Newer Debian splits what was one package.
+		for _, prefix := range []string{"linux-image-", "linux-modules-", "linux-binary-", "linux-base-"} {
 			if strings.HasPrefix(d, prefix) {
 				if err := followKernel(ctx, tools, d, seen, found); err != nil {
 					return err
@@ -142,24 +143,46 @@ func fetchKernel(ctx context.Context, tools packageTools, packages []debPackage,
 		}
 		os.Remove(file)
 	}
-	images, _ := filepath.Glob(filepath.Join(tree, "boot", "vmlinuz-*"))
-	if len(images) != 1 {
-		return nil, fmt.Errorf("package %s holds %d kernels in /boot, expected 1", packages[0].Name, len(images))
+	vmlinuz, modules, err := findInTree(tree)
+	if err != nil {
+		return nil, fmt.Errorf("package %s: %w", packages[0].Name, err)
 	}
-	image, err := os.ReadFile(images[0])
+	image, err := os.ReadFile(vmlinuz)
 	if err != nil {
 		return nil, err
-	}
-	release := releaseOf(images[0])
-	modules := filepath.Join(tree, "lib", "modules", release)
-	if _, err := os.Stat(modules); err != nil {
-		modules = filepath.Join(tree, "usr", "lib", "modules", release)
 	}
 	set, err := readModules(modules)
 	if err != nil {
 		return nil, err
 	}
-	return installKernel(dir, packages[0].Name+" "+packages[0].Version, release, image, set)
+	return installKernel(dir, packages[0].Name+" "+packages[0].Version, filepath.Base(modules), image, set)
+}
+
+// findInTree finds the kernel and the directory of its modules among unpacked
+// packages: /boot/vmlinuz-RELEASE and /lib/modules/RELEASE, or, in newer ones,
+// both in /usr/lib/modules/RELEASE.
+func findInTree(tree string) (vmlinuz, modules string, err error) {
+	for _, pattern := range []string{"boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz"} {
+		found, _ := filepath.Glob(filepath.Join(tree, filepath.FromSlash(pattern)))
+		if len(found) == 0 {
+			continue
+		}
+		if len(found) > 1 {
+			return "", "", fmt.Errorf("%d kernels where one was expected", len(found))
+		}
+		release, inBoot := strings.CutPrefix(filepath.Base(found[0]), "vmlinuz-")
+		if !inBoot {
+			release = filepath.Base(filepath.Dir(found[0]))
+		}
+		for _, lib := range []string{"lib", "usr/lib"} {
+			modules = filepath.Join(tree, filepath.FromSlash(lib), "modules", release)
+			if isDir(filepath.Join(modules, "kernel")) {
+				return found[0], modules, nil
+			}
+		}
+		return "", "", fmt.Errorf("no modules of kernel %s", release)
+	}
+	return "", "", errors.New("no kernel in it")
 }
 
 // aptTools are the package tools of Debian and its descendants. None of them

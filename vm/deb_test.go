@@ -181,6 +181,28 @@ func TestKernelCacheChecked(t *testing.T) {
 	require.Equal(t, "kernel", string(data))
 }
 
+func TestFindInTree(t *testing.T) {
+	for name, c := range map[string]struct{ vmlinuz, modules string }{
+		"Debian 12, Ubuntu": {"boot/vmlinuz-1.0-x", "lib/modules/1.0-x"},
+		"merged":            {"boot/vmlinuz-1.0-x", "usr/lib/modules/1.0-x"},
+		"newer Debian":      {"usr/lib/modules/1.0-x/vmlinuz", "usr/lib/modules/1.0-x"},
+	} {
+		tree := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(tree, c.modules, "kernel"), 0o755))
+		_, _, err := findInTree(tree)
+		require.ErrorContains(t, err, "no kernel", name)
+		vmlinuz := filepath.Join(tree, c.vmlinuz)
+		require.NoError(t, os.MkdirAll(filepath.Dir(vmlinuz), 0o755))
+		require.NoError(t, os.WriteFile(vmlinuz, nil, 0o644))
+		got, modules, err := findInTree(tree)
+		require.NoError(t, err, name)
+		require.Equal(t, []string{vmlinuz, filepath.Join(tree, c.modules)}, []string{got, modules}, name)
+		require.NoError(t, os.RemoveAll(filepath.Join(tree, c.modules, "kernel")))
+		_, _, err = findInTree(tree)
+		require.ErrorContains(t, err, "no modules", name)
+	}
+}
+
 func TestParseDeb(t *testing.T) {
 	p, err := parseDeb([]byte("Package: a\nVersion: 1:2-3\nDepends: b (= 1) | c, d:any,\n e\nSHA256: 00\n\nPackage: z\nVersion: 9\n"))
 	require.NoError(t, err)

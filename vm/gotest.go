@@ -179,11 +179,6 @@ func moduleOf(dir string) string {
 	}
 }
 
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // buildTests builds a test binary for each package that has tests.
 func buildTests(ctx context.Context, c TestConfig, tmp string) ([]testBinary, error) {
 	g, err := userGo(c.Source)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 )
 
 // Kernel is a kernel with the modules that a guest needs, as files.
@@ -214,10 +213,4 @@ func cacheDir(elem ...string) (string, error) {
 	}
 	path := filepath.Join(append([]string{base, "rdmashim"}, elem...)...)
 	return path, os.MkdirAll(filepath.Dir(path), 0o755)
-}
-
-// releaseOf cuts the release out of the name of a kernel's file.
-func releaseOf(vmlinuz string) string {
-	_, release, _ := strings.Cut(filepath.Base(vmlinuz), "vmlinuz-")
-	return release
 }

@@ -61,3 +61,13 @@ func writeFileAtomic(path string, data []byte) error {
 	}
 	return os.Rename(f.Name(), path)
 }
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
