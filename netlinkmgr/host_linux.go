@@ -10,24 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open gives a manager of the running kernel, in the caller's network
-// namespace.
-func Open() (*Manager, error) {
+// Running is the running kernel, in the caller's network namespace.
+func Running() (Kernel, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
-		return nil, &OpError{"ask for the kernel's release", err}
+		return Kernel{}, &OpError{"ask for the kernel's release", err}
 	}
-	root := os.DirFS("/")
-	return New(Kernel{
+	return Kernel{
 		RDMA:         exchangeRDMA,
 		NetDevs:      listNetDevs,
 		SetNetDev:    setNetDev,
 		InsertModule: func(path string) error { return insertModule("/" + strings.TrimPrefix(path, "/")) },
 		RemoveModule: removeModule,
 		Watch:        watchNetDevs,
-		Root:         root,
+		Root:         os.DirFS("/"),
 		Release:      unix.ByteSliceToString(u.Release[:]),
-	}), nil
+	}, nil
 }
 
 // answerWithin bounds one exchange in seconds: the kernel answers while it is

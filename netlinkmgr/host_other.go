@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Open gives ENOTSUP: RDMA links are Linux's.
-func Open() (*Manager, error) {
-	return nil, &OpError{"manage RDMA links on " + runtime.GOOS, fmt.Errorf("only Linux has them; the soft device works here: %w", syscall.ENOTSUP)}
+// Running gives ENOTSUP: RDMA links are Linux's.
+func Running() (Kernel, error) {
+	return Kernel{}, &OpError{"manage RDMA links on " + runtime.GOOS, fmt.Errorf("only Linux has them; the soft device works here: %w", syscall.ENOTSUP)}
 }

@@ -60,3 +60,13 @@ type Manager struct{ k Kernel }
 
 // New gives a manager of a kernel.
 func New(k Kernel) *Manager { return &Manager{k} }
+
+// Open gives a manager of the running kernel, in the caller's network
+// namespace; ENOTSUP where that is not Linux.
+func Open() (*Manager, error) {
+	k, err := Running()
+	if err != nil {
+		return nil, err
+	}
+	return New(k), nil
+}

@@ -31,7 +31,6 @@ const (
 	CmdGetCharDev Command = 15
 	CmdStatGet    Command = 17
 	CmdResCtxGet  Command = 22
-	CmdResSRQGet  Command = 23
 )
 
 var commandNames = map[Command]string{
@@ -39,7 +38,7 @@ var commandNames = map[Command]string{
 	CmdSysGet: "SYS_GET", CmdSysSet: "SYS_SET", CmdResGet: "RES_GET", CmdResQPGet: "RES_QP_GET",
 	CmdResCMIDGet: "RES_CM_ID_GET", CmdResCQGet: "RES_CQ_GET", CmdResMRGet: "RES_MR_GET",
 	CmdResPDGet: "RES_PD_GET", CmdGetCharDev: "GET_CHARDEV", CmdStatGet: "STAT_GET",
-	CmdResCtxGet: "RES_CTX_GET", CmdResSRQGet: "RES_SRQ_GET",
+	CmdResCtxGet: "RES_CTX_GET",
 }
 
 func (c Command) String() string {
@@ -105,7 +104,6 @@ const (
 	attrNDevIndex           attrType = 50
 	attrNDevName            attrType = 51
 	attrDriver              attrType = 52
-	attrDriverEntry         attrType = 53
 	attrDriverString        attrType = 54
 	attrDriverPrintType     attrType = 55
 	attrDriverS32           attrType = 56
@@ -132,11 +130,6 @@ const (
 	attrDevDIM              attrType = 84
 	attrResCtx              attrType = 86
 	attrResCtxEntry         attrType = 87
-	attrResSRQ              attrType = 88
-	attrResSRQEntry         attrType = 89
-	attrResSRQN             attrType = 90
-	attrMinRange            attrType = 91
-	attrMaxRange            attrType = 92
 	attrSysCopyOnFork       attrType = 93
 	attrSysPrivilegedQKey   attrType = 96
 	attrResSubtype          attrType = 98

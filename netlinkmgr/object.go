@@ -64,7 +64,7 @@ type Counter struct {
 // Owner is who made an object.
 type Owner struct {
 	Kernel bool   // made in the kernel: Comm is the kernel module's name, PID 0
-	PID    uint32 // as seen in the caller's PID namespace
+	PID    uint32 // the thread that made it, in the caller's PID namespace
 	Comm   string // the process's command; empty when it has gone or is hidden
 }
 

@@ -288,3 +288,26 @@ func TestCalledAsRDMA(t *testing.T) {
 	require.True(t, calledAsRDMA("/x/rdma.exe"))
 	require.False(t, calledAsRDMA("rdmashim"))
 }
+
+// TestLikeRecordedIproute2: from the same answers of a real kernel, what
+// iproute2's rdma 6.1 printed, byte for byte.
+func TestLikeRecordedIproute2(t *testing.T) {
+	r, err := netlinktest.Recorded()
+	require.NoError(t, err)
+	require.Greater(t, len(r.Calls), 10)
+	for _, c := range r.Calls {
+		t.Run(c.Args, func(t *testing.T) {
+			var stdout bytes.Buffer
+			root := &cobra.Command{Use: "rdmashim"}
+			root.AddCommand(newRDMA(func() (*netlinkmgr.Manager, error) { return r.Manager(), nil })...)
+			root.SetArgs(rdmaArgs(append([]string{"-j"}, strings.Fields(c.Args)...), false))
+			root.SetOut(&stdout)
+			require.NoError(t, root.ExecuteContext(t.Context()))
+			got := stdout.String()
+			if c.Args == "-d dev show" {
+				got = strings.Replace(got, `"protocol":"roce",`, "", 1) // which iproute2 6.11 learnt
+			}
+			require.Equal(t, c.Output, got)
+		})
+	}
+}
