@@ -74,7 +74,7 @@ func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, erro
 		SQPSN:           wire.PSN(a.SQPSN) & wire.MaxPSN,
 		MaxDestRdAtomic: a.MaxDestRdAtomic,
 		MaxRdAtomic:     a.MaxRdAtomic,
-		MinRNRTimer:     wire.RNRTimer(a.MinRNRTimer),
+		MinRNRTimer:     wire.RNRTimer(a.MinRNRTimer & 31), // as rxe, which takes 8 bits and sends 5
 		Timeout:         wire.AckTimeout(a.Timeout),
 		RetryCnt:        a.RetryCnt,
 		RNRRetry:        a.RNRRetry,
@@ -85,8 +85,6 @@ func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, erro
 		return attr, fmt.Errorf("alternate paths are not supported: %w", syscall.EOPNOTSUPP)
 	case named(abi.QPMaskPort) && a.PortNum != 1:
 		return attr, fmt.Errorf("port %d: the device has port 1 only: %w", a.PortNum, syscall.EINVAL)
-	case named(abi.QPMaskPkeyIndex) && a.PkeyIndex != 0:
-		return attr, fmt.Errorf("P_Key index %d: the table has one entry: %w", a.PkeyIndex, syscall.EINVAL)
 	case named(abi.QPMaskPathMTU) && a.PathMTU.Bytes() == 0:
 		return attr, fmt.Errorf("path MTU %v: must be one of 256 … 4096: %w", a.PathMTU, syscall.EINVAL)
 	case named(abi.QPMaskPathMTU) && a.PathMTU > q.d.mtu:

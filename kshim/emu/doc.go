@@ -24,9 +24,26 @@
 // CQEvents and QPEvents, a reader of the event file wakes (event.go). When a
 // file closes, everything it owns is destroyed, QP, CQ, MR, PD, each once.
 //
-// Error numbers are those of Linux 6.1, from its sources or measured; what is
-// neither carries the word UNVERIFIED. Differences that are meant: a handle
-// carries a generation, so a stale one is ENOENT and never another object; a
-// destroy waits for commands on the same object instead of failing with EBUSY;
-// memory that was not announced is EFAULT, also where it exists.
+// Error numbers are those of Linux 6.1 with rdma_rxe, from its sources or
+// measured. Differences that are meant:
+//
+//   - A handle carries a generation, so a stale one is ENOENT and never another
+//     object.
+//   - A destroy waits for commands on the same object instead of failing with
+//     EBUSY.
+//   - Memory that was not announced is EFAULT, also where it exists.
+//   - A full table is ENOMEM. rxe says so of regions only, and of all else EINVAL
+//     (rxe_pool.c: __rxe_add_to_pool), which looks like a mistake in the request.
+//   - An empty region is EINVAL. Linux takes one that does not begin at a page's
+//     start, because its page counts (ib_umem_num_pages).
+//   - max_dest_rd_atomic above the device's limit is EINVAL. rxe takes it, and in
+//     rounding it up to a power of two loses it: 129 becomes 0 (rxe_qp.c:
+//     rxe_qp_from_attr). Smaller numbers are answered as they were given; rxe
+//     answers them rounded up.
+//   - A path MTU of 0 or beyond the port's active one, and retry counts beyond
+//     their 3 bits, are EINVAL (these by the soft RNIC). rxe takes all of them
+//     (rxe_qp.c: rxe_qp_chk_attr).
+//   - Work requests within POST_SEND are EINVAL. Linux takes them and rxe forgets
+//     them, as it looks at the ring only (rxe_verbs.c: rxe_post_send): a client
+//     that sends them loses them.
 package emu

@@ -140,7 +140,7 @@ func (d *device) limit(k kind) uint32 {
 }
 
 // charge counts one more object of a kind. The kernel leaves this to the
-// driver; rxe's pools answer ENOMEM or EINVAL. UNVERIFIED
+// driver. That it is ENOMEM for every kind is a meant difference: see doc.go.
 func (d *device) charge(k kind) error {
 	if n := d.counts[k].Add(1); uint32(n) > d.limit(k) {
 		d.counts[k].Add(-1)

@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"math"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -60,12 +61,14 @@ func regMR(c *call) error {
 	defer pd.release()
 
 	switch {
-	case req.Length == 0: // UNVERIFIED
+	case req.Length == 0:
 		return fail(syscall.EINVAL, "the region is empty")
 	case req.Start+req.Length < req.Start, req.HCAVA+req.Length < req.HCAVA:
 		return fail(syscall.EINVAL, "%d bytes at %#x wrap around", req.Length, req.Start)
-	case req.Length > f.dev.attr.MaxMRSize: // UNVERIFIED
+	case req.Length > f.dev.attr.MaxMRSize: // the kernel leaves it to drivers; rxe says that it has no limit
 		return fail(syscall.EINVAL, "%d bytes are more than the device's %d", req.Length, f.dev.attr.MaxMRSize)
+	case req.Length/page >= math.MaxUint32: // ib_umem_get counts pages so
+		return fail(syscall.EINVAL, "%d bytes are more pages than 32 bits count", req.Length)
 	}
 	if err := f.dev.charge(kindMR); err != nil {
 		return err

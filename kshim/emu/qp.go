@@ -236,8 +236,7 @@ func postSend(c *call) error {
 	case list > rest, sges > rest-list:
 		return fail(syscall.ENOSPC, "%d work requests and %d scatter entries in %d bytes", req.WRCount, req.SGECount, rest)
 	case req.WRCount != 0 || req.SGECount != 0:
-		// Linux hands the list to rxe, which ignores it for queue pairs of
-		// user space. A client that does this is mistaken. UNVERIFIED
+		// A meant difference: see doc.go.
 		return fail(syscall.EINVAL, "work requests are posted in the ring, not in the command")
 	}
 	for _, b := range c.req[abi.PostSendSize:] {

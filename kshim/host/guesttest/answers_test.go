@@ -1,0 +1,194 @@
+//go:build guest && linux
+
+package guesttest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+// answer is an error's number as a word.
+func answer(err error) string {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &errno):
+		return unix.ErrnoName(errno)
+	}
+	return err.Error()
+}
+
+// TestAnswers asks both kernels what no client of ours asks, because what the
+// emulator answers there was once a guess. Where want has a slash, the second
+// word is the emulator's, and its documentation says why.
+func TestAnswers(t *testing.T) {
+	type bench struct {
+		*raw
+		pd, cq, qp uint32
+		gid        abi.GIDEntry
+		mem        uint64 // two pages, aligned, and one that is not there
+	}
+	register := func(start, length uint64) func(*bench) string {
+		return func(b *bench) string {
+			req := &abi.RegMR{Response: b.addr, Start: b.mem + start, HCAVA: b.mem + start, Length: length, PDHandle: b.pd,
+				AccessFlags: abi.AccessLocalWrite}
+			return answer(b.do(abi.CmdRegMR, req, abi.RegMRSize, abi.RegMRRespSize))
+		}
+	}
+	modify := func(change func(*abi.ModifyQP), field func(abi.QueryQPResp) uint8) func(*bench) string {
+		return func(b *bench) string {
+			require.NoError(b.t, b.toInit(b.qp, nil))
+			got := answer(b.toRTR(b.qp, b.gid, change))
+			if got == "ok" {
+				got += fmt.Sprint(" ", field(b.query(b.qp)))
+			}
+			return got
+		}
+	}
+	rts := func(change func(*abi.ModifyQP), field func(abi.QueryQPResp) uint8) func(*bench) string {
+		return func(b *bench) string {
+			require.NoError(b.t, b.toInit(b.qp, nil))
+			require.NoError(b.t, b.toRTR(b.qp, b.gid, nil))
+			got := answer(b.toRTS(b.qp, change))
+			if got == "ok" {
+				got += fmt.Sprint(" ", field(b.query(b.qp)))
+			}
+			return got
+		}
+	}
+	post := func(wrs, sges uint32, more []byte) func(*bench) string {
+		return func(b *bench) string {
+			require.NoError(b.t, b.toInit(b.qp, nil))
+			require.NoError(b.t, b.toRTR(b.qp, b.gid, nil))
+			require.NoError(b.t, b.toRTS(b.qp, nil))
+			req := &abi.PostSend{Response: b.addr, QPHandle: b.qp, WRCount: wrs, SGECount: sges, WQESize: abi.SendWRSize}
+			return answer(b.do(abi.CmdPostSend, req, abi.PostSendSize, abi.PostSendRespSize, more...))
+		}
+	}
+	wr := make([]byte, abi.SendWRSize)
+	for _, c := range []struct {
+		name string
+		ask  func(*bench) string
+		want string
+	}{
+		{"register nothing at a page's start", register(0, 0), "EINVAL"},
+		{"register nothing within a page", register(8, 0), "ok/EINVAL"},
+		{"register more pages than 32 bits count", register(0, 1<<62), "EINVAL"},
+		{"register past the end of addresses", register(0, 1<<64-1), "EINVAL"},
+		{"register what is not there", register(0, 3*4096), "EFAULT"},
+		{"INIT with a P_Key that the table lacks", func(b *bench) string {
+			got := answer(b.toInit(b.qp, func(r *abi.ModifyQP) { r.PkeyIndex = 9999 }))
+			return fmt.Sprint(got, " ", b.query(b.qp).PkeyIndex)
+		}, "ok 9999"},
+		{"RTR with a 6-bit RNR timer", modify(func(r *abi.ModifyQP) { r.MinRNRTimer = 44 },
+			func(a abi.QueryQPResp) uint8 { return a.MinRNRTimer }), "ok 44"},
+		{"RTR with 128 READs at a time", modify(func(r *abi.ModifyQP) { r.MaxDestRdAtomic = 128 },
+			func(a abi.QueryQPResp) uint8 { return a.MaxDestRdAtomic }), "ok 128"},
+		{"RTR with 129", modify(func(r *abi.ModifyQP) { r.MaxDestRdAtomic = 129 },
+			func(a abi.QueryQPResp) uint8 { return a.MaxDestRdAtomic }), "ok 0/EINVAL"},
+		{"RTR with a path MTU beyond the port's", modify(func(r *abi.ModifyQP) { r.PathMTU = abi.MTU2048 },
+			func(a abi.QueryQPResp) uint8 { return uint8(a.PathMTU) }), "ok 4/EINVAL"},
+		{"RTR with path MTU 0", modify(func(r *abi.ModifyQP) { r.PathMTU = 0 },
+			func(a abi.QueryQPResp) uint8 { return uint8(a.PathMTU) }), "ok 0/EINVAL"},
+		{"RTR with a path MTU that is none", modify(func(r *abi.ModifyQP) { r.PathMTU = 9 },
+			func(a abi.QueryQPResp) uint8 { return uint8(a.PathMTU) }), "EINVAL"},
+		{"RTR with a peer's number of 25 bits", modify(func(r *abi.ModifyQP) { r.DestQPNum = 1<<24 + 7 },
+			func(a abi.QueryQPResp) uint8 { return uint8(a.DestQPNum) }), "ok 7"},
+		{"RTS with a retry count of 4 bits", rts(func(r *abi.ModifyQP) { r.RetryCnt = 9 },
+			func(a abi.QueryQPResp) uint8 { return a.RetryCnt }), "ok 9/EINVAL"},
+		{"RTS with an RNR retry count of 4 bits", rts(func(r *abi.ModifyQP) { r.RNRRetry = 9 },
+			func(a abi.QueryQPResp) uint8 { return a.RNRRetry }), "ok 9/EINVAL"},
+		{"RTS with 5 READs at a time", rts(func(r *abi.ModifyQP) { r.MaxRdAtomic = 5 },
+			func(a abi.QueryQPResp) uint8 { return a.MaxRdAtomic }), "ok 8/ok 5"},
+		{"doorbell", post(0, 0, nil), "ok"},
+		{"doorbell with zeroes behind it", post(0, 0, make([]byte, 16)), "ok"},
+		{"doorbell with something behind it", post(0, 0, []byte{1, 0, 0, 0}), "ENOTSUP"},
+		{"doorbell with a work request", post(1, 0, wr), "ok/EINVAL"},
+		{"doorbell with a list that is not there", post(1, 0, nil), "ENOSPC"},
+		{"late receive, flushed by a second move to ERR", func(b *bench) string { return lateReceive(b.raw, b.pd) }, "5 of ERR 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for name, k := range kernels(t) {
+				b := &bench{raw: newRaw(t, k)}
+				b.pd, b.cq, b.gid = b.raw.pd(), b.raw.cq(16), b.raw.gid()
+				b.qp = b.raw.qp(b.pd, b.cq).QPHandle
+				mem, err := unix.Mmap(-1, 0, 3*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+				require.NoError(t, err)
+				require.NoError(t, unix.Mprotect(mem[2*4096:], unix.PROT_NONE))
+				addr, release := b.f.Pin(mem)
+				b.mem = addr
+				want := c.want
+				if rxe, emulator, differ := strings.Cut(c.want, "/"); differ {
+					if want = emulator; name == "rxe" {
+						want = rxe
+					}
+				}
+				t.Cleanup(func() { release(); require.NoError(t, unix.Munmap(mem)) })
+				assert.Equal(t, want, c.ask(b), name)
+			}
+		})
+	}
+}
+
+// lateReceive puts a receive into the ring of a queue pair that is in ERR, where
+// nothing makes the kernel look at it, and moves it to ERR again.
+func lateReceive(r *raw, pd uint32) string {
+	t := r.t
+	req := &abi.CreateCQ{Response: r.addr, UserHandle: 1, CQE: 16, CompChannel: -1}
+	require.NoError(t, r.do(abi.CmdCreateCQ, req, abi.CreateCQSize, abi.CreateCQRespSize+abi.RXECreateCQRespSize))
+	var made abi.CreateCQResp
+	var queue abi.RXECreateCQResp
+	require.NoError(t, made.Parse(r.page))
+	require.NoError(t, queue.Parse(r.page[abi.CreateCQRespSize:]))
+	completions := r.ring(queue.MI).Consumer()
+	qp := r.qp(pd, made.CQHandle)
+	var queues abi.RXECreateQPResp
+	require.NoError(t, queues.Parse(r.page[abi.CreateQPRespSize:]))
+	r.ring(queues.SQMI)
+	receives := r.ring(queues.RQMI).Producer()
+
+	require.NoError(t, r.toInit(qp.QPHandle, nil))
+	toErr := abi.ModifyQP{QPHandle: qp.QPHandle, AttrMask: abi.QPMaskState, QPState: abi.QPSErr}
+	require.NoError(t, r.modify(toErr))
+	require.NoError(t, ring.EncodeRecv(receives.Slot(0), 7, &ring.RecvWR{}))
+	receives.Publish(1)
+	// The kernel has no entry for receives, so that there is nothing to wait for.
+	n, err := completions.Ready()
+	require.NoError(t, err)
+	require.Zero(t, n, "flushed although nobody told")
+
+	moves := 1
+	for n == 0 && moves < 100 {
+		moves++
+		require.NoError(t, r.modify(toErr))
+		n, err = completions.Ready()
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, n)
+	var wc ring.WC
+	require.NoError(t, ring.DecodeWC(completions.Slot(0), &wc))
+	require.Equal(t, uint64(7), wc.ID)
+	return fmt.Sprintf("%d of %v %d", wc.Status, abi.QPSErr, moves)
+}
+
+// ring maps a queue.
+func (r *raw) ring(mi abi.MMInfo) *ring.Queue {
+	r.t.Helper()
+	m, err := r.f.Mmap(mi.Offset, int(mi.Size))
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { require.NoError(r.t, r.f.Munmap(m)) })
+	q, err := ring.Open(m)
+	require.NoError(r.t, err)
+	return q
+}
