@@ -41,9 +41,7 @@ func osIDs(text string) []string {
 	var id, like string
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		if unquoted, err := strconv.Unquote(value); err == nil {
-			value = unquoted
-		}
+		value = strings.Trim(value, `"'`)
 		switch key {
 		case "ID":
 			id = value
