@@ -56,8 +56,6 @@ func (q *QP) toError(now engine.Time) {
 
 // reset empties the rings, as the kernel does (rxe_qp.c:rxe_qp_reset).
 func (q *QP) reset() {
-	q.sq.Reset()
-	q.rq.Reset()
 	q.send.Reset()
 	q.recv.Reset()
 	q.taken, q.broken = 0, false

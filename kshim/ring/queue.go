@@ -152,15 +152,19 @@ func (c *Consumer) Release(n int) {
 	atomic.StoreUint32(c.q.cons, c.idx)
 }
 
-// Reset empties the queue as the kernel does with the queues of a queue pair that goes to RESET: both indices become 0.
-// Neither side may be at work; a Producer or Consumer made before must be reset as well.
-func (q *Queue) Reset() {
-	atomic.StoreUint32(q.prod, 0)
-	atomic.StoreUint32(q.cons, 0)
+// Reset drops what is in the queue, unseen. It is what the kernel does with the queues of a queue pair that goes to RESET:
+// its tasks advance the consumer's index to the producer's, and both stay what they are (rxe_qp.c:rxe_qp_reset;
+// rxe_queue_reset clears the slots, not the header). The producer must not be at work. An index beyond the ring, which
+// nobody could go on from, starts both again at 0.
+func (c *Consumer) Reset() {
+	prod := atomic.LoadUint32(c.q.prod)
+	if prod > c.q.mask {
+		prod = 0
+		atomic.StoreUint32(c.q.prod, 0)
+	}
+	c.idx = prod
+	atomic.StoreUint32(c.q.cons, prod)
 }
 
-// Reset starts again at index 0, where Queue.Reset or the kernel's move to RESET put the queue.
-func (p *Producer) Reset() { p.idx = 0 }
-
-// Reset starts again at index 0, where Queue.Reset or the kernel's move to RESET put the queue.
-func (c *Consumer) Reset() { c.idx = 0 }
+// Reset goes on at the index that the header holds after the other side's Reset, or the kernel's move to RESET.
+func (p *Producer) Reset() { p.idx = atomic.LoadUint32(p.q.prod) & p.q.mask }

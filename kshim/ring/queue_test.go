@@ -129,12 +129,34 @@ func TestProducerConsumer(t *testing.T) {
 		}
 		c.Release(3)
 	}
-	p.Publish(2)
-	q.Reset()
-	p.Reset()
+}
+
+// TestReset: as seen on Linux 6.1, the indices stay where the producer left them.
+func TestReset(t *testing.T) {
+	q, err := New(64, 3)
+	require.NoError(t, err)
+	m := q.Mapping()
+	p, c := q.Producer(), q.Consumer()
+	p.Publish(3)
+	c.Release(1)
 	c.Reset()
+	p.Reset()
 	ready, _ := c.Ready()
 	free, _ := p.Free()
+	require.Equal(t, []int{0, 3}, []int{ready, free})
+	require.EqualValues(t, 3, binary.LittleEndian.Uint32(m[128:]))
+	require.EqualValues(t, 3, binary.LittleEndian.Uint32(m[256:]))
+	p.Slot(0)[0] = 77
+	p.Publish(1)
+	require.EqualValues(t, 77, c.Slot(0)[0])
+
+	binary.LittleEndian.PutUint32(m[128:], 4) // beyond the ring
+	c.Reset()
+	p.Reset()
+	ready, err = c.Ready()
+	require.NoError(t, err)
+	free, err = p.Free()
+	require.NoError(t, err)
 	require.Equal(t, []int{0, 3}, []int{ready, free})
 }
 

@@ -149,8 +149,6 @@ func (k *fake) modifyQP(req *abi.ModifyQP) error {
 	}
 	switch to := req.QPState; to {
 	case abi.QPSReset:
-		qp.sq.Reset()
-		qp.rq.Reset()
 		qp.sqc.Reset()
 		qp.rqc.Reset()
 	case abi.QPSErr:

@@ -56,7 +56,7 @@ func (qp *QP) toState(req *abi.ModifyQP, to abi.QPState) error {
 	return nil
 }
 
-// toReset keeps everybody off the rings, whose indices the kernel zeroes.
+// toReset keeps everybody off the rings, which the kernel empties.
 func (qp *QP) toReset(req *abi.ModifyQP) error {
 	from := qp.State()
 	qp.setState(from, abi.QPSReset)

@@ -115,7 +115,7 @@ func (s *sendQueue) put(i int, id uint64, wr *SendWR) error {
 
 func (s *sendQueue) publish(n int) { s.p.Publish(n) }
 
-// reset follows the move to RESET, which zeroed the ring's indices.
+// reset follows the move to RESET, which dropped what was in the ring.
 func (s *sendQueue) reset() { s.p.Reset() }
 
 func (s *sendQueue) close() {
