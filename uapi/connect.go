@@ -47,7 +47,8 @@ func (q *queuePair) endpoint() Endpoint {
 // Errors: EINVAL for an endpoint that is not valid; EISCONN when it is
 // connected already; EAFNOSUPPORT when one side's address is IPv4 and the
 // other's IPv6; ENETUNREACH when this device is on a loopback address and the
-// peer is not.
+// peer is not; EADDRNOTAVAIL when this device is the kernel's, which knows one
+// UDP port, and the peer on another.
 func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
 	q, err := c.pair(qp)
 	if err == nil {
@@ -63,6 +64,9 @@ func (q *queuePair) connect(remote Endpoint) error {
 	remote.Addr = netip.AddrPortFrom(remote.Addr.Addr().Unmap(), remote.Addr.Port())
 	if err := reachable(q.ctx.chosen.addr.Addr(), remote.Addr.Addr()); err != nil {
 		return err
+	}
+	if q.ctx.station.spec.kind == kindHost && remote.Addr.Port() != RoCEPort {
+		return explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", remote.Addr.Port(), RoCEPort)
 	}
 	q.modify.Lock()
 	defer q.modify.Unlock()

@@ -7,7 +7,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 // Devices lists the devices that Open can open on this machine without
@@ -121,20 +125,58 @@ func hostDevices(root string) []DeviceInfo {
 	}
 	var list []DeviceInfo
 	for _, e := range entries {
-		dir := filepath.Join(root, e.Name())
-		info := DeviceInfo{Name: e.Name(), Device: "host:" + e.Name(), Kind: string(kindHost), Port: 1,
-			NetDev:  readAttribute(dir, "parent"),
-			Notices: []string{"the real kernel's devices cannot be opened by this version"},
-		}
-		_, state, _ := strings.Cut(readAttribute(dir, "ports/1/state"), ": ")
-		info.PortState = state
-		if gid, err := netip.ParseAddr(readAttribute(dir, "ports/1/gids/0")); err == nil {
-			netDev := readAttribute(dir, "ports/1/gid_attrs/ndevs/0")
-			info.GIDs = []GID{{Addr: gid.Unmap(), Type: readAttribute(dir, "ports/1/gid_attrs/types/0"), NetDev: netDev}}
-			info.Address = netip.AddrPortFrom(gid.Unmap(), RoCEPort)
-		}
-		list = append(list, info)
+		list = append(list, hostDevice(filepath.Join(root, e.Name()), e.Name()))
 	}
+	return list
+}
+
+// hostDevice describes port 1 of a device whose directory in sysfs is dir. Of
+// all drivers only rdma_rxe says on which interface its device is ("parent").
+func hostDevice(dir, name string) DeviceInfo {
+	info := DeviceInfo{Name: name, Device: string(kindHost) + ":" + name, Kind: string(kindHost), Port: 1, NetDev: readAttribute(dir, "parent")}
+	_, info.PortState, _ = strings.Cut(readAttribute(dir, "ports/1/state"), ": ")
+	guid, _ := strconv.ParseUint(strings.ReplaceAll(readAttribute(dir, "node_guid"), ":", ""), 16, 64)
+	info.NodeGUID = guid
+	gids := hostGIDs(filepath.Join(dir, "ports/1"))
+	for _, g := range gids {
+		info.GIDs = append(info.GIDs, GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: gidTypeName(g.Type), NetDev: readAttribute(dir, "ports/1/gid_attrs/ndevs/"+strconv.Itoa(g.Index))})
+	}
+	if best, reason, err := chooseGID(gids, -1); err == nil {
+		info.GIDIndex, info.GIDReason = best.Index, reason
+		info.Address = netip.AddrPortFrom(best.Addr.Unmap(), RoCEPort)
+	}
+	if info.NetDev == "" {
+		info.Notices = []string{"its driver is likely not supported: rdma_rxe is"}
+		return info
+	}
+	info.Driver, info.MaxMTU = "RXE", 4096
+	if ifc, err := net.InterfaceByName(info.NetDev); err == nil {
+		info.MTU = mtuForInterface(ifc.MTU)
+	}
+	return info
+}
+
+// hostGIDs is a port's address table. A place without an address reads as an
+// error or as zeroes.
+func hostGIDs(port string) []verbs.GID {
+	entries, err := os.ReadDir(filepath.Join(port, "gids"))
+	if err != nil {
+		return nil
+	}
+	var list []verbs.GID
+	for _, e := range entries {
+		index, err := strconv.Atoi(e.Name())
+		addr, addrErr := netip.ParseAddr(readAttribute(port, "gids/"+e.Name()))
+		if err != nil || addrErr != nil || addr == netip.IPv6Unspecified() {
+			continue
+		}
+		g := verbs.GID{Index: index, Addr: addr, Type: abi.GIDTypeRoCEv1}
+		if readAttribute(port, "gid_attrs/types/"+e.Name()) == "RoCE v2" {
+			g.Type = abi.GIDTypeRoCEv2
+		}
+		list = append(list, g)
+	}
+	slices.SortFunc(list, func(a, b verbs.GID) int { return a.Index - b.Index })
 	return list
 }
 

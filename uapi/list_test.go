@@ -13,12 +13,17 @@ import (
 func TestHostDevices(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"rxe0/parent":                    "eth0\n",
-		"rxe0/ports/1/state":             "4: ACTIVE\n",
-		"rxe0/ports/1/gids/0":            "0000:0000:0000:0000:0000:ffff:0a00:0001\n",
-		"rxe0/ports/1/gid_attrs/types/0": "RoCE v2\n",
-		"rxe0/ports/1/gid_attrs/ndevs/0": "eth0\n",
-		"strange/ports/1/gids/0":         "not a GID",
+		"rxe0/parent":                     "eth0\n",
+		"rxe0/node_guid":                  "5054:00ff:fe12:3456\n",
+		"rxe0/ports/1/state":              "4: ACTIVE\n",
+		"rxe0/ports/1/gids/0":             "fe80:0000:0000:0000:5054:00ff:fe12:3456\n",
+		"rxe0/ports/1/gid_attrs/types/0":  "RoCE v2\n",
+		"rxe0/ports/1/gid_attrs/ndevs/0":  "eth0\n",
+		"rxe0/ports/1/gids/2":             "0000:0000:0000:0000:0000:0000:0000:0000\n",
+		"rxe0/ports/1/gids/10":            "0000:0000:0000:0000:0000:ffff:0a00:0001\n",
+		"rxe0/ports/1/gid_attrs/types/10": "RoCE v2\n",
+		"rxe0/ports/1/gid_attrs/ndevs/10": "eth0\n",
+		"strange/ports/1/gids/0":          "not a GID",
 	} {
 		path := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -31,9 +36,17 @@ func TestHostDevices(t *testing.T) {
 	require.Equal(t, "ACTIVE", rxe.PortState)
 	require.Equal(t, "eth0", rxe.NetDev)
 	require.Equal(t, "10.0.0.1:4791", rxe.Address.String())
-	require.Equal(t, []GID{{Addr: netip.MustParseAddr("10.0.0.1"), Type: "RoCE v2", NetDev: "eth0"}}, rxe.GIDs)
-	require.NotEmpty(t, rxe.Notices)
+	require.Equal(t, []GID{
+		{Index: 0, Addr: netip.MustParseAddr("fe80::5054:ff:fe12:3456"), Type: "RoCE v2", NetDev: "eth0"},
+		{Index: 10, Addr: netip.MustParseAddr("10.0.0.1"), Type: "RoCE v2", NetDev: "eth0"},
+	}, rxe.GIDs)
+	require.Equal(t, 10, rxe.GIDIndex)
+	require.Contains(t, rxe.GIDReason, "RoCE v2, IPv4")
+	require.Equal(t, uint64(0x505400fffe123456), rxe.NodeGUID)
+	require.Equal(t, "RXE", rxe.Driver)
+	require.Empty(t, rxe.Notices)
 	require.Empty(t, list[1].GIDs)
+	require.Contains(t, list[1].Notices[0], "rdma_rxe")
 	require.Empty(t, hostDevices(filepath.Join(root, "none")))
 }
 

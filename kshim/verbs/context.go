@@ -38,7 +38,7 @@ type Context struct {
 }
 
 // Open opens a device by its name. A name that is not there is ENODEV; a device of a driver that is not spoken here is
-// EPROTONOSUPPORT.
+// EPROTONOSUPPORT, and the error names the driver.
 func Open(k kshim.Kernel, device string) (*Context, error) {
 	fail := func(err error) (*Context, error) {
 		return nil, &Error{Op: "open", Object: device, Err: err}
@@ -47,12 +47,16 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 	if err != nil {
 		return fail(err)
 	}
-	prov, err := providerFor(info)
+	file, err := k.Open(info.Node)
 	if err != nil {
 		return fail(err)
 	}
-	file, err := k.Open(info.Node)
+	if info.Driver == abi.DriverUnknown { // sysfs does not tell
+		info.Driver = askDriver(file)
+	}
+	prov, err := providerFor(info)
 	if err != nil {
+		file.Close()
 		return fail(err)
 	}
 	c := &Context{
@@ -72,8 +76,10 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 // start makes the kernel's side of the context and its event files.
 func (c *Context) start() error {
 	resp, err := c.cmd.getContext()
-	if errors.Is(err, syscall.EINVAL) {
-		return fmt.Errorf("%w: %w", errDriver, err) // the kernel compares the driver's number
+	if errors.Is(err, syscall.EINVAL) { // the kernel compares the driver's number
+		if c.info.Driver = askDriver(c.cmd.file); c.info.Driver != c.prov.driver() {
+			return notSpoken(c.info)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("GET_CONTEXT: %w", err)

@@ -46,7 +46,7 @@ var (
 	errOverrun   = &reason{"completion queue overran and completions were lost: make it as large as all work that can be outstanding", syscall.EOVERFLOW}
 	errCorrupt   = &reason{"completion names a work request that is not outstanding", syscall.EIO}
 	errNoDevice  = &reason{"no such RDMA device", syscall.ENODEV}
-	errDriver    = &reason{"device is driven by a driver other than rdma_rxe, or by one of another ABI version", syscall.EPROTONOSUPPORT}
+	errDriver    = &reason{"driver is not supported (rdma_rxe is)", syscall.EPROTONOSUPPORT}
 	errFatal     = &reason{"device reported a fatal error", syscall.EIO}
 )
 

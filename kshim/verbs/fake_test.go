@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -42,6 +43,8 @@ type fake struct {
 
 	bell func(qp *fakeQP) // called with mu held
 	gids []abi.GIDEntry
+
+	driver abi.DriverID // 0: DriverRXE
 
 	beforeArm func() // called with mu held
 
@@ -138,7 +141,7 @@ func (k *fake) newFile(path string) *fakeFile {
 func (k *fake) Open(path string) (kshim.File, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if path == "/dev/infiniband/uverbs0" {
+	if strings.HasPrefix(path, "/dev/infiniband/uverbs") {
 		return k.newFile(path), nil
 	}
 	if text, ok := k.sys[path]; ok {
@@ -290,8 +293,11 @@ func (f *fakeFile) Ioctl(arg []byte) error {
 	if err := hdr.Parse(arg); err != nil || int(hdr.Length) != len(arg) || len(arg) != 24+16*int(hdr.NumAttrs) {
 		return syscall.EINVAL
 	}
-	if hdr.DriverID != abi.DriverRXE || hdr.ObjectID != abi.ObjectDevice {
+	if hdr.DriverID != cmp.Or(k.driver, abi.DriverRXE) || hdr.ObjectID != abi.ObjectDevice {
 		return syscall.EINVAL
+	}
+	if hdr.MethodID != abi.MethodInvokeWrite && hdr.MethodID != abi.MethodQueryGIDTable {
+		return syscall.EPROTONOSUPPORT
 	}
 	if _, err := k.mem(k.addrOf(arg), len(arg)); err != nil {
 		return err

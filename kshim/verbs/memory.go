@@ -1,7 +1,9 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
@@ -90,6 +92,9 @@ func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 		})
 		if err != nil {
 			mr.release()
+			if errors.Is(err, syscall.ENOMEM) {
+				err = fmt.Errorf("%w (the device has no room for another region, or it is more memory than this process may lock: RLIMIT_MEMLOCK, ulimit -l)", err)
+			}
 			return err
 		}
 		mr.handle, mr.lkey, mr.rkey = resp.MRHandle, resp.LKey, resp.RKey

@@ -19,13 +19,12 @@ type provider interface {
 	createQP(c *commander, req *abi.CreateQP) (abi.CreateQPResp, *sendQueue, *recvQueue, error)
 }
 
-// providerFor chooses the driver's provider by what sysfs says; GET_CONTEXT then names the driver to the kernel, which
-// refuses a wrong one.
+// providerFor chooses the driver's provider. GET_CONTEXT then names the driver to the kernel, which refuses a wrong one.
 func providerFor(info DeviceInfo) (provider, error) {
-	if info.Driver != abi.DriverRXE || info.ABIVersion < abi.RXEABIVersionMin || info.ABIVersion > abi.RXEABIVersionMax {
-		return nil, fmt.Errorf("%w (driver %v, ABI %d)", errDriver, info.Driver, info.ABIVersion)
+	if info.Driver == abi.DriverRXE && info.ABIVersion >= abi.RXEABIVersionMin && info.ABIVersion <= abi.RXEABIVersionMax {
+		return rxe{}, nil
 	}
-	return rxe{}, nil
+	return nil, notSpoken(info)
 }
 
 // maxMapping bounds the length of a queue that a kernel may claim.

@@ -90,8 +90,6 @@ func TestDevices(t *testing.T) {
 		{Name: "mlx5_0", Node: "/dev/infiniband/uverbs1", ABIVersion: 1},
 	}, list)
 
-	_, err = Open(k, "mlx5_0")
-	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
 	_, err = Open(k, "rxe9")
 	require.ErrorIs(t, err, syscall.ENODEV)
 	require.ErrorContains(t, err, "rxe0, mlx5_0")
@@ -111,6 +109,38 @@ func TestDevices(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENODEV)
 }
 
+// TestOtherDrivers: the error names the driver and what is missing for it.
+func TestOtherDrivers(t *testing.T) {
+	for driver, says := range map[abi.DriverID]string{
+		abi.DriverMLX5: "driven by MLX5, for which is missing: queues and doorbell records in the program's memory",
+		abi.DriverSIW:  "driven by SIW, for which is missing: its queues, whose elements carry a valid bit",
+		abi.DriverEFA:  "driven by EFA, for which are missing",
+		40:             "driven by DriverID(40), for which are missing",
+		99:             "the kernel does not say which",
+	} {
+		k := newFake(t)
+		k.driver = driver
+		delete(k.sys, "/sys/class/infiniband/rxe0/parent")
+		_, err := Open(k, "rxe0")
+		require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+		require.ErrorContains(t, err, says)
+		require.Empty(t, k.calls, "a command was given")
+		require.Empty(t, k.pins)
+		require.Equal(t, 1, k.closed)
+	}
+	// An rdma_rxe that sysfs does not show as one is found by asking.
+	k := newFake(t)
+	delete(k.sys, "/sys/class/infiniband/rxe0/parent")
+	require.Equal(t, abi.DriverRXE, k.open().Device().Driver)
+	// A device that sysfs takes for rdma_rxe and that is none.
+	k = newFake(t)
+	k.driver = abi.DriverSIW
+	_, err := Open(k, "rxe0")
+	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+	require.ErrorContains(t, err, "driven by SIW")
+	require.Empty(t, k.pins)
+}
+
 func TestOpenThatFailsLeavesNothing(t *testing.T) {
 	for _, cmd := range []abi.Command{abi.CmdGetContext, abi.CmdCreateCompChannel, abi.CmdQueryPort} {
 		k := newFake(t)
@@ -120,9 +150,9 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 		require.Empty(t, k.pins, cmd)
 	}
 	k := newFake(t)
-	k.fail[abi.CmdGetContext] = syscall.EINVAL // what a wrong driver number gives
+	k.fail[abi.CmdGetContext] = syscall.EINVAL // which a wrong driver number gives, too
 	_, err := Open(k, "rxe0")
-	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+	require.ErrorIs(t, err, syscall.EINVAL)
 }
 
 func TestQueries(t *testing.T) {

@@ -1,0 +1,53 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Asking for the driver: an ioctl that names a wrong driver is EINVAL, and one that names the right one and a method that
+// does not exist EPROTONOSUPPORT (uverbs_ioctl.c:ib_uverbs_cmd_verbs). Neither does anything.
+const (
+	noMethod   abi.MethodID = 0xfff
+	maxDrivers              = 64 // far more than enum rdma_driver_id has
+)
+
+// askDriver asks a device file which driver is behind it; DriverUnknown if the kernel does not say.
+func askDriver(file kshim.File) abi.DriverID {
+	arg := make([]byte, abi.IoctlHdrSize)
+	_, release := file.Pin(arg)
+	defer release()
+	for id := abi.DriverUnknown; id < maxDrivers; id++ {
+		hdr := abi.IoctlHdr{Length: abi.IoctlHdrSize, ObjectID: abi.ObjectDevice, MethodID: noMethod, DriverID: id}
+		hdr.Put(arg)
+		if errors.Is(file.Ioctl(arg), syscall.EPROTONOSUPPORT) {
+			return id
+		}
+	}
+	return abi.DriverUnknown
+}
+
+// missing is what a provider for a driver would have to bring.
+var missing = map[abi.DriverID]string{
+	abi.DriverSIW:  "its queues, whose elements carry a valid bit in place of indices, and connecting by rdma_cm",
+	abi.DriverMLX5: "queues and doorbell records in the program's memory, and doorbell registers that are mapped",
+	abi.DriverMLX4: "queues and doorbell records in the program's memory, and doorbell registers that are mapped",
+}
+
+// notSpoken is the error of a device that has no provider here.
+func notSpoken(info DeviceInfo) error {
+	switch what, known := missing[info.Driver]; {
+	case info.Driver == abi.DriverRXE:
+		return fmt.Errorf("%w: %v has version %d of its interface, known are %d to %d",
+			errDriver, info.Driver, info.ABIVersion, abi.RXEABIVersionMin, abi.RXEABIVersionMax)
+	case known:
+		return fmt.Errorf("%w: it is driven by %v, for which is missing: %s", errDriver, info.Driver, what)
+	case info.Driver == abi.DriverUnknown:
+		return fmt.Errorf("%w: the kernel does not say which; missing are its queues and its doorbell", errDriver)
+	}
+	return fmt.Errorf("%w: it is driven by %v, for which are missing: its queues and its doorbell", errDriver, info.Driver)
+}
