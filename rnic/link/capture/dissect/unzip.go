@@ -1,0 +1,18 @@
+package dissect
+
+import (
+	"bufio"
+	"compress/gzip"
+)
+
+// unzip returns r, or what is in it if it is gzipped.
+func unzip(r *bufio.Reader) (*bufio.Reader, error) {
+	if magic, err := r.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
+		return r, nil // whatever it is, the next reader says
+	}
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, notCapture(err)
+	}
+	return bufio.NewReader(z), nil
+}
