@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
 const repository = "../.."
@@ -51,6 +53,9 @@ func TestReadmeCommands(t *testing.T) {
 			ran++
 			t.Run(strings.TrimSpace(rest), func(t *testing.T) {
 				t.Parallel()
+				if strings.HasPrefix(strings.TrimSpace(rest), "vm ") {
+					vmtest.Config(t) // or a skip that says what is missing
+				}
 				cmd := tool(t, strings.Fields(rest)...)
 				cmd.Dir = repository
 				o := finish(t, cmd)
