@@ -50,6 +50,7 @@ type deviceOptions struct {
 	port                        int // UDP port, 0 any, -1 not given
 	mtu                         int // bytes, 0 not given
 	rawDoorbell                 bool
+	pcap                        string // file for a capture of the device's packets, "" none
 }
 
 // deviceOption is one option of the parser's table.
@@ -68,6 +69,7 @@ var deviceOptionTable = []deviceOption{
 	{"seed", "7", "soft sim", setSeed},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
+	{"pcap", "FILE", "soft sim", setPcap},
 	{"net", "NAME", "sim", setNet},
 	{"doorbell", "syscall or raw", "host", setDoorbell},
 }
@@ -266,6 +268,14 @@ func setDoorbell(s *deviceSpec, text string) error {
 		return fmt.Errorf("not syscall or raw")
 	}
 	s.rawDoorbell = text == "raw"
+	return nil
+}
+
+func setPcap(s *deviceSpec, text string) error {
+	if text == "" || strings.ContainsRune(text, 0) {
+		return fmt.Errorf("not a file's name")
+	}
+	s.pcap = text
 	return nil
 }
 

@@ -32,7 +32,8 @@ func TestParseDevice(t *testing.T) {
 		"host:soft":             {kind: kindHost, host: "soft", deviceOptions: none},
 		"soft?loss=1%&reorder=0.1&dup=100%&corrupt=0&delay=2ms&seed=7&port=0&mtu=1024": {kind: kindSoft, deviceOptions: deviceOptions{
 			loss: 0.01, reorder: 0.1, dup: 1, delay: 2 * time.Millisecond, seed: 7, port: 0, mtu: 1024}},
-		"soft?&seed=0xff&": {kind: kindSoft, deviceOptions: deviceOptions{port: -1, seed: 255}},
+		"sim?pcap=/tmp/a b.pcapng": {kind: kindSim, deviceOptions: deviceOptions{port: -1, pcap: "/tmp/a b.pcapng"}},
+		"soft?&seed=0xff&":         {kind: kindSoft, deviceOptions: deviceOptions{port: -1, seed: 255}},
 	} {
 		got, err := parseDevice(name)
 		require.NoError(t, err, name)
@@ -78,6 +79,9 @@ func TestParseDeviceRefuses(t *testing.T) {
 		"soft?port=-1":            "0 … 65535",
 		"soft?mtu=1500":           "256, 512",
 		"sim?net=":                "1 … 128",
+		"soft?pcap=":              "not a file",
+		"soft?pcap=a\x00b":        "not a file",
+		"rxe0?pcap=x":             "unknown option",
 		strings.Repeat("a", 2000): "longer than",
 	} {
 		_, err := parseDevice(name)

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/capture"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 )
@@ -34,7 +35,11 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 //
 // Options follow a question mark: loss=1%, reorder=10%, dup=1%, corrupt=0.1%
 // and delay=2ms make the device's sending side misbehave as seed=7 decides;
-// mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any.
+// mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any;
+// pcap=FILE writes its packets, both ways and as they are on the wire, to a
+// pcapng file, which is complete when the device has stopped. A FILE that cannot
+// be opened fails Open; one that can later not be written does not disturb the
+// device (counter pcap_drop).
 // A device of the kernel knows doorbell=raw instead, which makes posting a little
 // quicker and lets the garbage collector wait for it (kshim/host.Options).
 //
@@ -183,9 +188,29 @@ func joinSimNetwork(name string) (network *sim.Network, leave func()) {
 	}
 }
 
+// capturePackets puts the capture that pcap= asks for on a link, which it closes
+// when it cannot.
+func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger) (link.Link, error) {
+	if spec.pcap == "" {
+		return l, nil
+	}
+	captured, err := capture.Wrap(l, spec.pcap, capture.Options{Name: name, Failed: func(err error) {
+		log.Warn("the capture ends here: its file cannot be written; the device goes on", "device", name, "file", spec.pcap, "err", err)
+	}})
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return captured, nil
+}
+
 // startRNIC puts a soft RNIC on a link and an emulated kernel in front of it.
 func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*station, error) {
 	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
+	l, err := capturePackets(spec, l, name, log)
+	if err != nil {
+		return nil, err
+	}
 	faulty := link.WithFaults(l, link.Faults{
 		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
 	})

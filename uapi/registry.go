@@ -3,6 +3,7 @@ package uapi
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"runtime"
@@ -101,6 +102,9 @@ func (r *registry) acquireLoopback(spec deviceSpec, log *slog.Logger) (*station,
 		s, err := r.launch(spec, at, log)
 		if err == nil {
 			return s, nil
+		}
+		if file := (*fs.PathError)(nil); errors.As(err, &file) {
+			return nil, err // of pcap=FILE, whatever the address
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EACCES) {
 			return nil, err
@@ -223,6 +227,9 @@ func (s *deviceSpec) optionString() string {
 	}
 	if s.mtu != 0 {
 		set = append(set, fmt.Sprintf("mtu=%d", s.mtu))
+	}
+	if s.pcap != "" {
+		set = append(set, "pcap="+s.pcap)
 	}
 	if len(set) == 0 {
 		return "none"

@@ -1,0 +1,190 @@
+package uapi_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// tally is what a capture holds.
+type tally struct{ out, in, bad uint64 }
+
+func readCapture(t *testing.T, path string, port uint16) (c tally) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	r, err := dissect.NewReader(bytes.NewReader(b), port)
+	require.NoError(t, err)
+	var p dissect.Packet
+	for {
+		err := r.Next(&p)
+		if err == io.EOF {
+			require.Zero(t, r.Missing())
+			return c
+		}
+		require.NoError(t, err)
+		if p.ICRC != dissect.OK {
+			c.bad++
+		} else {
+			require.NoError(t, p.Err)
+		}
+		switch p.Direction {
+		case dissect.Outbound:
+			c.out++
+		case dissect.Inbound:
+			c.in++
+		}
+	}
+}
+
+func counters(t *testing.T, c *uapi.Context) map[string]uint64 {
+	t.Helper()
+	list, err := c.Counters()
+	require.NoError(t, err)
+	m := map[string]uint64{}
+	for _, x := range list {
+		m[x.Name] = x.Value
+	}
+	return m
+}
+
+// sentOut is how many packets left, below the faults, by a device's counters.
+func sentOut(c map[string]uint64) uint64 { return c["sent_pkts"] - c["fault_loss"] + c["fault_dup"] }
+
+// cameIn is how many came, by a device's counters.
+func cameIn(c map[string]uint64) uint64 {
+	n := c["rcvd_pkts"]
+	for _, drop := range []string{"drop_icrc", "drop_malformed", "drop_opcode", "drop_qpn", "drop_peer"} {
+		n += c[drop]
+	}
+	return n
+}
+
+// A device's capture holds what its counters say: everything that it sent but
+// what the faults lost, and everything that came.
+func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
+	for _, c := range []struct{ name, a, b string }{
+		{"sim", "sim?net=pcap1", "sim?net=pcap1"},
+		{"soft", "soft?port=0", "soft?port=0"},
+		{"soft with faults", "soft?port=0&loss=5%&dup=2%&seed=7", "soft?port=0&loss=5%&seed=8"},
+		{"soft with corruption", "soft?port=0&corrupt=5%&seed=7", "soft?port=0&corrupt=5%&seed=8"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.pcapng")
+			a, err := uapi.Open(c.a + "&pcap=" + path)
+			require.NoError(t, err)
+			defer a.Close()
+			b, err := uapi.Open(c.b)
+			require.NoError(t, err)
+			defer b.Close()
+			info, err := a.QueryDevice()
+			require.NoError(t, err)
+			pcapTransfer(t, a, b)
+			// Until all that was sent has come, acknowledgements may be on their way.
+			require.Eventually(t, func() bool {
+				x, y := counters(t, a), counters(t, b)
+				return sentOut(x) == cameIn(y) && sentOut(y) == cameIn(x)
+			}, 30*time.Second, time.Millisecond)
+			after := counters(t, a)
+			require.NoError(t, a.Close())
+
+			got := readCapture(t, path, info.Address.Port())
+			require.Equal(t, sentOut(after), got.out)
+			require.Equal(t, cameIn(after), got.in)
+			require.Equal(t, after["pcap_pkts"], got.out+got.in)
+			require.Zero(t, after["pcap_drop"])
+			if strings.Contains(c.a, "corrupt") {
+				require.NotZero(t, got.bad)
+			} else {
+				require.Zero(t, got.bad, "every ICRC is right")
+			}
+		})
+	}
+}
+
+// pcapTransfer moves some bytes there and back.
+func pcapTransfer(t *testing.T, a, b *uapi.Context) {
+	t.Helper()
+	src, dst := bytes.Repeat([]byte("RDMA over files "), 20_000), make([]byte, 320_000)
+	am, err := a.RegMR(src, uapi.AccessLocalWrite)
+	require.NoError(t, err)
+	bm, err := b.RegMR(dst, uapitest.AllAccess)
+	require.NoError(t, err)
+	qa, err := a.CreateQP(16, 16)
+	require.NoError(t, err)
+	qb, err := b.CreateQP(16, 16)
+	require.NoError(t, err)
+	for _, end := range []struct {
+		c, peer     *uapi.Context
+		qp, peersQP uapi.QP
+	}{{a, b, qa, qb}, {b, a, qb, qa}} {
+		remote, err := end.peer.LocalEndpoint(end.peersQP)
+		require.NoError(t, err)
+		require.NoError(t, end.c.ConnectQP(end.qp, remote))
+	}
+	there, err := b.QueryMR(bm)
+	require.NoError(t, err)
+	_, err = a.PostWrite(qa, am, 0, there.Addr, there.RKey, uint64(len(src)))
+	require.NoError(t, err)
+	_, err = a.PostRead(qa, am, 0, there.Addr, there.RKey, uint64(len(src)))
+	require.NoError(t, err)
+	wc := make([]uapi.WC, 2)
+	for n := 0; n < 2; {
+		k, err := a.WaitCQ(t.Context(), qa, wc[n:])
+		require.NoError(t, err)
+		n += k
+	}
+	require.Equal(t, uapi.WCSuccess, wc[0].Status)
+	require.Equal(t, uapi.WCSuccess, wc[1].Status)
+	require.Equal(t, src, dst)
+}
+
+func TestPcapOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	_, err := uapi.Open("sim?pcap=" + filepath.Join(dir, "no", "file"))
+	require.ErrorIs(t, err, syscall.ENOENT)
+	_, err = uapi.Open("soft?pcap=" + dir)
+	require.Error(t, err)
+	require.ErrorContains(t, err, dir)
+
+	path := filepath.Join(dir, "x")
+	a, err := uapi.Open("sim:10.0.0.1?net=pcap2&pcap=" + path)
+	require.NoError(t, err)
+	again, err := uapi.Open("sim:10.0.0.1?net=pcap2&pcap=" + path)
+	require.NoError(t, err, "the same device")
+	_, err = uapi.Open("sim:10.0.0.1?net=pcap2")
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "pcap="+path)
+	require.NoError(t, again.Close())
+	require.NoError(t, a.Close())
+}
+
+// A full disk is told to the log; the device works on.
+func TestPcapFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	a, err := uapi.Open("sim?net=pcap3&pcap=/dev/full", uapi.WithLogger(logger))
+	require.NoError(t, err)
+	b, err := uapi.Open("sim?net=pcap3")
+	require.NoError(t, err)
+	defer b.Close()
+	pcapTransfer(t, a, b)
+	require.NoError(t, a.Close())
+	require.Contains(t, log.String(), "no space left")
+	require.Contains(t, log.String(), "file=/dev/full")
+}
