@@ -411,3 +411,21 @@ func TestSequenceNumbersWrap(t *testing.T) {
 		require.Equal(t, []uint64{id, id + 1}, ids(poll(t, b.rcq)))
 	}
 }
+
+// rdma_rxe does not look at the send queue when a queue pair comes back from SQD: the bell tells it.
+func TestBellAfterSQD(t *testing.T) {
+	b := newBed(t, eight).connect()
+	b.modify(abi.QPSSQD, abi.QPSRTS)
+	bells := 0
+	b.do(func() { b.bell = func(*fakeQP) { bells++ } })
+	b.modify(abi.QPSSQD, abi.QPSRTS)
+	require.Zero(t, bells, "nothing was posted")
+	b.modify(abi.QPSSQD)
+	_, err := b.qp.Post(sends(sig, 1))
+	require.NoError(t, err)
+	require.Equal(t, 1, bells)
+	b.do(func() { b.bell = func(qp *fakeQP) { bells++; qp.succeed() } })
+	b.modify(abi.QPSRTS)
+	require.Equal(t, 2, bells)
+	require.Len(t, poll(t, b.scq), 1)
+}

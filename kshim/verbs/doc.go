@@ -24,6 +24,7 @@
 //     that the kernel has. That a queue pair is in ERR is learnt from Modify, from its first error completion, from an asynchronous
 //     event, or by asking: receives were posted to an empty queue, so that nobody would have told of an error before, and Wait is
 //     about to block or Poll has found nothing many times.
+//   - What was posted in SQD is not sent on the way back to RTS until a bell rings, so it is rung then.
 //   - A completion queue that overran says so in an asynchronous event: Poll returns the error once the ring is empty.
 //
 // Locks, outermost first: Context.ctl (shared by every control call, exclusive in Close), QP.modify, CQ.mu, and then one of

@@ -158,7 +158,7 @@ func (k *fake) modifyQP(req *abi.ModifyQP) error {
 		qp.toErr()
 		return nil
 	default:
-		if qp.state != to-1 && qp.state != to {
+		if qp.state != to-1 && qp.state != to && !(qp.state == abi.QPSSQD && to == abi.QPSRTS) {
 			return syscall.EINVAL
 		}
 	}

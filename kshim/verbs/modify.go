@@ -53,7 +53,22 @@ func (qp *QP) toState(req *abi.ModifyQP, to abi.QPState) error {
 		return err
 	}
 	qp.setState(from, to)
+	if from == abi.QPSSQD && to == abi.QPSRTS {
+		return qp.resume()
+	}
 	return nil
+}
+
+// resume reminds the kernel of what was posted in SQD: rdma_rxe looks at the send queue when the bell rings, and not when
+// the queue pair comes back to RTS (rxe_qp.c:rxe_qp_from_attr).
+func (qp *QP) resume() error {
+	qp.sq.mu.Lock()
+	waiting := qp.sq.dead == nil && qp.sq.outstanding() > 0
+	qp.sq.mu.Unlock()
+	if !waiting {
+		return nil
+	}
+	return qp.send.bell.ring()
 }
 
 // toReset keeps everybody off the rings, which the kernel empties.
