@@ -97,7 +97,7 @@ func TestQueries(t *testing.T) {
 	a := d.QueryDevice()
 	require.NotZero(t, a.NodeGUID)
 	require.Equal(t, uint64(2), a.NodeGUID>>56&3, "locally administered")
-	require.Equal(t, []uint32{32, 32767, 128, 1}, []uint32{a.MaxSGE, a.MaxCQE, a.MaxQPRdAtom, uint32(a.MaxPkeys)})
+	require.Equal(t, []uint32{32, 32767, 128, 64}, []uint32{a.MaxSGE, a.MaxCQE, a.MaxQPRdAtom, uint32(a.MaxPkeys)})
 	require.Equal(t, uint8(1), a.PhysPortCnt)
 
 	p, err := d.QueryPort(1)

@@ -19,6 +19,7 @@ const (
 	maxRdAtom  = 128
 	maxMessage = 8 << 20
 	gidTable   = 1024
+	maxPkeys   = 64 // the port's table has one entry all the same
 )
 
 // Device capability flags (enum ib_uverbs_device_cap_flags) that hold here.
@@ -28,9 +29,9 @@ const (
 	capRCRNRNAKGen    = 1 << 12
 )
 
-// capRoCEv2 is RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP, which rxe reports as its
-// port's capabilities.
-const capRoCEv2 = 0x00800000
+// capCM is IB_PORT_CM_SUP, the one port capability that rxe reports
+// (rxe_param.h: RXE_PORT_PORT_CAP_FLAGS).
+const capCM = 1 << 16
 
 // Values of struct ib_port_attr that are not enumerated in abi.
 const (
@@ -59,7 +60,7 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 		MaxResRdAtom:    0x3f000,
 		MaxQPInitRdAtom: maxRdAtom,
 		AtomicCap:       abi.AtomicHCA,
-		MaxPkeys:        1,
+		MaxPkeys:        maxPkeys,
 		LocalCAAckDelay: 15,
 		PhysPortCnt:     1,
 	}
@@ -71,7 +72,7 @@ func (d *Device) QueryPort(port uint8) (abi.QueryPortResp, error) {
 		return abi.QueryPortResp{}, fmt.Errorf("rnic: device %s has port 1 only, not %d: %w", d.name, port, syscall.EINVAL)
 	}
 	r := abi.QueryPortResp{
-		PortCapFlags: capRoCEv2,
+		PortCapFlags: capCM,
 		MaxMsgSz:     maxMessage,
 		GIDTblLen:    gidTable,
 		PkeyTblLen:   1,

@@ -12,7 +12,7 @@ import (
 )
 
 // Modify implements emu.QP. EINVAL for values out of range or addresses that the
-// port cannot reach, EOPNOTSUPP for SQD and path migration; then nothing changes.
+// port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing changes.
 func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	d := q.d
 	d.mu.Lock()
@@ -20,12 +20,13 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	if err := d.check(); err != nil {
 		return err
 	}
-	to := q.engine.State()
+	from := q.engine.State()
+	to := from
 	if mask&abi.QPMaskState != 0 {
 		to = a.QPState
 	}
 	attr, err := q.attributes(a, mask)
-	if err == nil && to == abi.QPSSQD || to == abi.QPSSQE {
+	if err == nil && to == abi.QPSSQE {
 		err = fmt.Errorf("state %v is not supported: %w", to, syscall.EOPNOTSUPP)
 	}
 	if err != nil {
@@ -42,6 +43,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	} else {
 		q.remember(a, mask)
 	}
+	q.draining = to == abi.QPSSQD && (q.draining || mask&abi.QPMaskState != 0 && from != to)
 	d.touch(q)
 	d.settle(doorbellBatches)
 	return nil
@@ -66,7 +68,7 @@ func (q *QP) reset() {
 func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, error) {
 	attr := engine.Attr{
 		Access:          a.QPAccessFlags,
-		DestQPN:         wire.QPN(a.DestQPNum),
+		DestQPN:         wire.QPN(a.DestQPNum & (1<<24 - 1)), // QUERY_QP answers what was given, as rxe does
 		PathMTU:         a.PathMTU,
 		RQPSN:           wire.PSN(a.RQPSN) & wire.MaxPSN,
 		SQPSN:           wire.PSN(a.SQPSN) & wire.MaxPSN,
@@ -79,7 +81,7 @@ func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, erro
 	}
 	named := func(m abi.QPAttrMask) bool { return mask&m != 0 }
 	switch {
-	case named(abi.QPMaskAltPath | abi.QPMaskPathMigState):
+	case named(abi.QPMaskAltPath), named(abi.QPMaskPathMigState) && a.PathMigState != abi.MigMigrated:
 		return attr, fmt.Errorf("alternate paths are not supported: %w", syscall.EOPNOTSUPP)
 	case named(abi.QPMaskPort) && a.PortNum != 1:
 		return attr, fmt.Errorf("port %d: the device has port 1 only: %w", a.PortNum, syscall.EINVAL)
@@ -137,7 +139,7 @@ func (q *QP) remember(a *abi.ModifyQP, mask abi.QPAttrMask) {
 	keep(&r.PkeyIndex, a.PkeyIndex, mask&abi.QPMaskPkeyIndex)
 	keep(&r.PortNum, a.PortNum, mask&abi.QPMaskPort)
 	keep(&r.QKey, a.QKey, mask&abi.QPMaskQKey)
-	keep(&r.Dest, a.Dest, mask&abi.QPMaskAV)
+	keep(&r.Dest, path(a.Dest), mask&abi.QPMaskAV)
 	keep(&r.PathMTU, a.PathMTU, mask&abi.QPMaskPathMTU)
 	keep(&r.Timeout, a.Timeout, mask&abi.QPMaskTimeout)
 	keep(&r.RetryCnt, a.RetryCnt, mask&abi.QPMaskRetryCnt)
@@ -147,6 +149,16 @@ func (q *QP) remember(a *abi.ModifyQP, mask abi.QPAttrMask) {
 	keep(&r.MaxDestRdAtomic, a.MaxDestRdAtomic, mask&abi.QPMaskMaxDestRdAtomic)
 	keep(&r.DestQPNum, a.DestQPNum, mask&abi.QPMaskDestQPN)
 }
+
+// path is an address vector as it is kept: global, which RoCE always is, with the
+// TTL that packets have, which is the socket's, and without a service level.
+func path(v abi.QPDest) abi.QPDest {
+	v.IsGlobal, v.HopLimit, v.SL = 1, hopLimit, 0
+	return v
+}
+
+// hopLimit is what a socket's packets have unless it is told otherwise.
+const hopLimit = 64
 
 func keep[T any](dst *T, v T, named abi.QPAttrMask) {
 	if named != 0 {
@@ -161,6 +173,9 @@ func (q *QP) Query() (abi.QueryQPResp, error) {
 	r, now := q.attr, q.engine.Attr()
 	r.QPState = q.engine.State()
 	r.CurQPState = r.QPState
+	if q.draining && r.QPState == abi.QPSSQD {
+		r.SQDraining = 1
+	}
 	r.RQPSN, r.SQPSN = uint32(now.RQPSN), uint32(now.SQPSN)
 	return r, nil
 }

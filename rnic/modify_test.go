@@ -39,8 +39,9 @@ func TestModifyRefuses(t *testing.T) {
 		"no MTU":          {func(m *abi.ModifyQP) { m.PathMTU = 0 }, 0, syscall.EINVAL},
 		"wild MTU":        {func(m *abi.ModifyQP) { m.PathMTU = 200 }, 0, syscall.EINVAL},
 		"responder depth": {func(m *abi.ModifyQP) { m.MaxDestRdAtomic = 129 }, 0, syscall.EINVAL},
-		"wide QPN":        {func(m *abi.ModifyQP) { m.DestQPNum = 1 << 24 }, 0, syscall.EINVAL},
-		"SQD":             {func(m *abi.ModifyQP) { m.QPState = abi.QPSSQD }, 0, syscall.EOPNOTSUPP},
+		"SQD":             {func(m *abi.ModifyQP) { m.QPState = abi.QPSSQD }, 0, syscall.EINVAL},
+		"SQE":             {func(m *abi.ModifyQP) { m.QPState = abi.QPSSQE }, 0, syscall.EOPNOTSUPP},
+		"migration":       {func(m *abi.ModifyQP) { m.PathMigState = abi.MigArmed }, abi.QPMaskPathMigState, syscall.EOPNOTSUPP},
 		"alternate path":  {func(*abi.ModifyQP) {}, abi.QPMaskAltPath, syscall.EOPNOTSUPP},
 	} {
 		m := good()
@@ -50,10 +51,14 @@ func TestModifyRefuses(t *testing.T) {
 	}
 	m = good()
 	m.MinRNRTimer = 44 // 5 bits of it are sent, all are answered
+	m.DestQPNum |= 0x7000000
+	m.Dest.IsGlobal, m.Dest.HopLimit, m.Dest.SL = 9, 3, 5
 	require.NoError(t, q.qp.Modify(&m, rtrMask))
 	attr, err := q.qp.Query()
 	require.NoError(t, err)
 	require.Equal(t, uint8(44), attr.MinRNRTimer)
+	require.Equal(t, m.DestQPNum, attr.DestQPNum)
+	require.Equal(t, []uint8{1, 64, 0}, []uint8{attr.Dest.IsGlobal, attr.Dest.HopLimit, attr.Dest.SL}, "as rxe answers")
 	require.ErrorIs(t, q.qp.Doorbell(), syscall.EINVAL, "RTR cannot send")
 	for _, m := range []abi.ModifyQP{{Timeout: 32}, {RetryCnt: 8}, {RNRRetry: 8}, {MaxRdAtomic: 129}} {
 		m.QPState = abi.QPSRTS
@@ -129,4 +134,32 @@ func TestFlushAndReset(t *testing.T) {
 	a.qp.post(write(a, b, 1, 0, 0, 5000))
 	a.qp.send.waitStatus(1, abi.WCSuccess)
 	require.Equal(t, a.mem.buf[:5000], b.mem.buf[:5000])
+}
+
+// In SQD what is posted waits; the event tells when what was begun is complete.
+func TestDrain(t *testing.T) {
+	a, b := newPair(t, pairOptions{})
+	b.qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState)
+	require.Equal(t, []abi.EventType{abi.EventSQDrained}, b.qp.asyncs(), "nothing was begun")
+	b.qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState)
+	require.Len(t, b.qp.asyncs(), 1, "it drained once")
+
+	// A SEND that waits for a receive was begun.
+	a.qp.post(&ring.SendWR{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled})
+	a.qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState)
+	attr, err := a.qp.qp.Query()
+	require.NoError(t, err)
+	require.Equal(t, []uint8{uint8(abi.QPSSQD), 1}, []uint8{uint8(attr.QPState), attr.SQDraining})
+	require.Empty(t, a.qp.asyncs())
+	a.qp.post(write(a, b, 2, 0, 0, 100))
+	b.qp.postRecv(3, b.mem.sge(0, 8))
+	a.qp.send.waitStatus(1, abi.WCSuccess)
+	<-a.qp.wake
+	require.Equal(t, []abi.EventType{abi.EventSQDrained}, a.qp.asyncs())
+	attr, err = a.qp.qp.Query()
+	require.NoError(t, err)
+	require.Zero(t, attr.SQDraining)
+
+	a.qp.modify(abi.ModifyQP{QPState: abi.QPSRTS}, abi.QPMaskState)
+	a.qp.send.waitStatus(2, abi.WCSuccess)
 }

@@ -35,6 +35,8 @@ type QP struct {
 	broken bool // an index in a ring made no sense: nothing is read from the rings any more
 	gone   bool // destroyed
 
+	draining bool // in SQD, and the end of it was not reported yet
+
 	touched bool        // in d.touched
 	listed  bool        // in d.senders
 	turns   uint64      // times that it was asked for packets

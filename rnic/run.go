@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
@@ -49,6 +50,10 @@ func (d *Device) settle(batches int) {
 
 func (d *Device) settleOne(q *QP, now engine.Time) {
 	q.complete()
+	if q.draining && q.engine.Drained() {
+		q.draining = false
+		q.ev.Event(abi.EventSQDrained)
+	}
 	if t, ok := q.engine.NextTimeout(); ok {
 		d.timers.wake(q, t)
 	}

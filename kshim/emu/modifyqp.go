@@ -125,10 +125,9 @@ func (q *queuePair) checkValues(attr *abi.ModifyQP) error {
 		return fail(syscall.EINVAL, "timeout %d, the field has 5 bits", attr.Timeout)
 	}
 	// rxe takes any pkey_index, having one P_Key, and any min_rnr_timer, of
-	// which it sends 5 bits (rxe_resp.c). Linux cuts numbers that do not fit to
-	// 24 bits, and logs it.
+	// which it sends 5 bits (rxe_resp.c). Linux cuts PSNs that do not fit to
+	// 24 bits, and logs it (verbs.c: _ib_modify_qp).
 	attr.RQPSN &= 1<<24 - 1
 	attr.SQPSN &= 1<<24 - 1
-	attr.DestQPNum &= 1<<24 - 1
 	return nil
 }

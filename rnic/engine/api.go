@@ -133,10 +133,10 @@ func (q *QP) State() abi.QPState { return q.state }
 // and the next to be sent.
 func (q *QP) Attr() Attr {
 	a := q.attr
-	if q.state == abi.QPSRTR || q.state == abi.QPSRTS {
+	if q.state == abi.QPSRTR || q.sends() {
 		a.RQPSN = q.rsp.next.psn()
 	}
-	if q.state == abi.QPSRTS {
+	if q.sends() {
 		a.SQPSN = q.req.nxt.psn()
 	}
 	return a

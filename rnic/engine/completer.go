@@ -11,7 +11,7 @@ import (
 // Responses to what was acknowledged before ("ghosts"), or was never sent, are
 // dropped.
 func (q *QP) receiveResponse(now Time, p *wire.Packet) {
-	if q.state != abi.QPSRTS {
+	if !q.sends() {
 		q.counters.DropState++
 		return
 	}

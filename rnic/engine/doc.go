@@ -43,5 +43,5 @@
 //   - End-to-end credits are neither given nor obeyed: the cost is an RNR NAK.
 //   - A queue pair that its own fatal NAK took to the error state repeats that NAK when the request is
 //     repeated, so that a requester whose NAK was lost learns the reason.
-//   - SQD, SQE and automatic path migration do not exist.
+//   - SQE, which reliable connections do not have, and automatic path migration do not exist.
 package engine

@@ -27,10 +27,11 @@ type Attr struct {
 }
 
 // Modify sets the attributes that mask names and moves to the state to, which may
-// be the present one. Transitions are RESET→INIT→RTR→RTS, any state to ERR and to
-// RESET (IBA 10.3.1); others, and values out of range, are EINVAL and
-// change nothing. Which attributes a transition requires and permits is the
-// caller's check. Next: Completions after a move to ERR.
+// be the present one. Transitions are RESET→INIT→RTR→RTS, RTS→SQD→RTS, any state
+// to ERR and to RESET (IBA 10.3.1); others, and values out of range, are EINVAL
+// and change nothing. Which attributes a transition requires and permits is the
+// caller's check. Next: Completions after a move to ERR, Drained after one to
+// SQD, Transmit after one back to RTS.
 func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) error {
 	a := q.attr
 	a.set(attr, mask)
@@ -39,6 +40,9 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 	}
 	if err := a.check(to); err != nil {
 		return fmt.Errorf("queue pair %v: %w", q.cfg.QPN, err)
+	}
+	if err := q.checkResize(mask); err != nil && to != abi.QPSReset {
+		return err
 	}
 	if to == abi.QPSReset {
 		q.reset()
@@ -61,6 +65,10 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 		r.rnrLeft = a.RNRRetry
 		r.asked.reset(int(a.MaxRdAtomic))
 		r.win.reset(&q.tun, q.mtu)
+	case from == abi.QPSRTS && to == abi.QPSSQD:
+		q.startDraining()
+	case from == abi.QPSSQD && to == abi.QPSSQD:
+		q.resize(mask)
 	}
 	q.state = to
 	return nil
@@ -76,7 +84,9 @@ func (q *QP) checkTransition(to abi.QPState) error {
 	case abi.QPSRTR:
 		ok = q.state == abi.QPSInit
 	case abi.QPSRTS:
-		ok = q.state == abi.QPSRTR || q.state == abi.QPSRTS
+		ok = q.state == abi.QPSRTR || q.sends()
+	case abi.QPSSQD:
+		ok = q.sends()
 	}
 	if !ok {
 		return fmt.Errorf("queue pair %v: cannot go from %v to %v: %w", q.cfg.QPN, q.state, to, syscall.EINVAL)
@@ -123,7 +133,7 @@ func take[T any](dst *T, v T, named abi.QPAttrMask) {
 
 // check looks at the attributes' ranges, and at what a state cannot do without.
 func (a *Attr) check(to abi.QPState) error {
-	ready := to == abi.QPSRTR || to == abi.QPSRTS
+	ready := to == abi.QPSRTR || to == abi.QPSRTS || to == abi.QPSSQD
 	switch {
 	case ready && a.PathMTU.Bytes() == 0:
 		return fmt.Errorf("path MTU %v is not one of 256 … 4096: %w", a.PathMTU, syscall.EINVAL)

@@ -23,7 +23,7 @@ func bring(t *testing.T, to abi.QPState) (*QP, *receives) {
 	for _, s := range []struct {
 		s abi.QPState
 		m abi.QPAttrMask
-	}{{abi.QPSInit, maskInit}, {abi.QPSRTR, maskRTR}, {abi.QPSRTS, maskRTS}} {
+	}{{abi.QPSInit, maskInit}, {abi.QPSRTR, maskRTR}, {abi.QPSRTS, maskRTS}, {abi.QPSSQD, abi.QPMaskState}} {
 		if to == abi.QPSReset || to == abi.QPSErr {
 			break
 		}
@@ -48,13 +48,14 @@ func goodAttr() Attr {
 
 // IBA 10.3.1: the transitions.
 func TestTransitions(t *testing.T) {
-	states := []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSErr}
+	states := []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSErr}
 	allowed := map[[2]abi.QPState]bool{
 		{abi.QPSReset, abi.QPSInit}: true, {abi.QPSInit, abi.QPSInit}: true, {abi.QPSInit, abi.QPSRTR}: true,
 		{abi.QPSRTR, abi.QPSRTS}: true, {abi.QPSRTS, abi.QPSRTS}: true,
+		{abi.QPSRTS, abi.QPSSQD}: true, {abi.QPSSQD, abi.QPSSQD}: true, {abi.QPSSQD, abi.QPSRTS}: true,
 	}
 	for _, from := range states {
-		for _, to := range append(states, abi.QPSSQD, abi.QPSSQE, 99) {
+		for _, to := range append(states, abi.QPSSQE, 99) {
 			q, _ := bring(t, from)
 			a := goodAttr()
 			err := q.Modify(1, to, &a, maskInit|maskRTR|maskRTS)

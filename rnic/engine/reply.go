@@ -31,7 +31,7 @@ func (q *QP) transmitReplies(b *Batch, limit int) {
 // mayReply: in ERR the answers that were due when the queue pair failed may still
 // leave, the fatal NAK as the last of them.
 func (q *QP) mayReply() bool {
-	return q.state == abi.QPSRTR || q.state == abi.QPSRTS || q.state == abi.QPSErr
+	return q.state == abi.QPSRTR || q.sends() || q.state == abi.QPSErr
 }
 
 // reply adds a response packet to the batch.

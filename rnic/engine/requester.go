@@ -18,6 +18,7 @@ type requester struct {
 	una, nxt, sent, post seq
 
 	cur   uint64   // the work request of nxt
+	hold  uint64   // in SQD: the first work request that was not begun
 	asked askQueue // READ and atomic requests whose answers are missing
 	win   window
 
@@ -61,7 +62,11 @@ func (q *QP) transmitRequests(now Time, b *Batch) {
 
 // mayRequest reports whether the requester may look at its next packet at all.
 func (q *QP) mayRequest() bool {
-	return q.state == abi.QPSRTS && q.req.cur < q.sq.tail && !q.req.timer.waitsForReceiver()
+	end := q.sq.tail
+	if q.state == abi.QPSSQD {
+		end = q.req.hold
+	}
+	return q.sends() && q.req.cur < end && !q.req.timer.waitsForReceiver()
 }
 
 // checkLocal looks at a request before its first packet: its own faults, its
@@ -87,7 +92,7 @@ func (q *QP) checkLocal(w *sendWR) bool {
 // failLocal moves to ERR if the oldest request has a local error: everything
 // before it is complete then.
 func (q *QP) failLocal() {
-	if q.state != abi.QPSRTS || q.sq.len() == 0 {
+	if !q.sends() || q.sq.len() == 0 {
 		return
 	}
 	if w := q.sq.at(q.sq.head); w.status != abi.WCSuccess {

@@ -102,11 +102,11 @@ func (s *sendQueue) at(i uint64) *sendWR { return &s.ring[i%uint64(len(s.ring))]
 
 // Post takes over a work request. EINVAL in RESET, INIT and RTR; ENOMEM when
 // SendDepth work requests are outstanding. What is wrong with the request itself
-// shows in its completion. In ERR it is flushed. Next: Transmit, or Completions
+// shows in its completion. In ERR it is flushed, in SQD it waits for RTS. Next: Transmit, or Completions
 // in ERR.
 func (q *QP) Post(now Time, wr *SendWR) error {
 	switch {
-	case q.state != abi.QPSRTS && q.state != abi.QPSErr:
+	case !q.sends() && q.state != abi.QPSErr:
 		return fmt.Errorf("queue pair %v: post in %v, needs RTS: %w", q.cfg.QPN, q.state, syscall.EINVAL)
 	case q.sq.len() >= len(q.sq.ring):
 		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, len(q.sq.ring), syscall.ENOMEM)

@@ -122,7 +122,7 @@ func (q *QP) NextTimeout() (Time, bool) {
 // Completions, NextTimeout.
 func (q *QP) HandleTimeout(now Time) {
 	t := &q.req.timer
-	if q.state != abi.QPSRTS {
+	if !q.sends() {
 		return
 	}
 	if t.receiver != 0 && now >= t.receiver {
