@@ -12,8 +12,8 @@ import (
 var packages = map[string]string{
 	"debian":   "apt-get install linux-image-%a (the cloud kernels lack it), and boot it",
 	"ubuntu":   "apt-get install linux-modules-extra-%r",
-	"fedora":   "dnf install kernel-modules-extra-%r",
-	"rhel":     "dnf install kernel-modules-extra-%r (RHEL 9.5 and newer have no rxe)",
+	"fedora":   "dnf install kernel-modules-%r kernel-modules-extra-%r",                    // UNVERIFIED: which of the two
+	"rhel":     "dnf install kernel-modules-%r kernel-modules-extra-%r, where it is there", // UNVERIFIED: newer releases dropped it
 	"suse":     "zypper install kernel-default",
 	"opensuse": "zypper install kernel-default",
 	"arch":     "pacman -S linux, and boot it",

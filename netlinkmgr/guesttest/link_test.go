@@ -3,9 +3,17 @@
 package guesttest
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+	"github.com/ulikunitz/xz"
 	"github.com/vishvananda/netlink"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
@@ -132,4 +140,59 @@ func TestGIDTable(t *testing.T) {
 	require.Len(t, table, 3)
 	require.Equal(t, "10.78.0.1", table[r.GIDIndex]["address"])
 	require.Equal(t, true, table[r.GIDIndex]["best"])
+}
+
+// TestNetNSMode: set by one tool, seen by the other.
+func TestNetNSMode(t *testing.T) {
+	m := noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	ensure(t, "ta")
+	require.NoError(t, m.DeleteLink(t.Context(), "rxe0"))
+	defer ours(t, "system set netns shared")
+	require.Equal(t, outcome{}, ours(t, "system set netns exclusive"))
+	require.Contains(t, run(t, 0, theirs(t), "system", "show").stdout, "netns exclusive")
+	require.Equal(t, "exclusive", rows(t, ours(t, "-j system show"))[0]["netns"])
+	require.Equal(t, outcome{}, ours(t, "sys set netns shared"))
+	require.Contains(t, run(t, 0, theirs(t), "system", "show").stdout, "netns shared")
+}
+
+// TestCompressedModules: modules as other distributions ship them.
+func TestCompressedModules(t *testing.T) {
+	m := bare(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	pack := []func(io.Writer) (io.WriteCloser, error){
+		func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
+		func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+		func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+	}
+	suffix := []string{".xz", ".zst", ".gz"}
+	dir := t.TempDir()
+	var dep strings.Builder
+	file := map[string]string{}
+	for i, name := range []string{"crc32_generic", "ib_core", "udp_tunnel", "ip6_udp_tunnel", "ib_uverbs", "rdma_rxe"} {
+		var b bytes.Buffer
+		z, err := pack[i%3](&b)
+		require.NoError(t, err)
+		_, err = z.Write(moduleFile(t, name))
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		file[name] = name + ".ko" + suffix[i%3]
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file[name]), b.Bytes(), 0o644))
+	}
+	for name, needs := range map[string][]string{
+		"crc32_generic": nil, "ib_core": nil, "udp_tunnel": nil, "ip6_udp_tunnel": {"udp_tunnel"}, "ib_uverbs": {"ib_core"},
+		"rdma_rxe": {"ib_uverbs", "ib_core", "ip6_udp_tunnel", "udp_tunnel"},
+	} {
+		dep.WriteString(file[name] + ":")
+		for _, n := range needs {
+			dep.WriteString(" " + file[n])
+		}
+		dep.WriteString("\n")
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "modules.dep"), []byte(dep.String()), 0o644))
+	r, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", ModuleDir: dir, Timeout: patience})
+	require.NoError(t, err)
+	require.Len(t, r.Made.Modules, 6)
+	require.NoError(t, m.Remove(t.Context(), r))
+	require.Empty(t, loaded(t))
 }

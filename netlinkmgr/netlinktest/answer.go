@@ -64,6 +64,7 @@ type request struct {
 	index, port           uint32
 	hasIndex              bool
 	name, kind, dev, char string
+	mode                  uint8
 }
 
 func parseRequest(b []byte) (r request) {
@@ -81,6 +82,8 @@ func parseRequest(b []byte) (r request) {
 			r.dev = cstr(v)
 		case 65:
 			r.kind = cstr(v)
+		case 66:
+			r.mode = v[0]
 		case 69:
 			r.char = cstr(v)
 		}
@@ -106,7 +109,15 @@ func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, erro
 	case netlinkmgr.CmdDelLink:
 		return nil, k.delLink(r.index)
 	case netlinkmgr.CmdSysGet:
-		return [][]byte{msg(nil).u8(66, 1).u8(93, 1)}, nil
+		k.Lock()
+		defer k.Unlock()
+		shared := uint8(1)
+		if k.Exclusive {
+			shared = 0
+		}
+		return [][]byte{msg(nil).u8(66, shared).u8(93, 1)}, nil
+	case netlinkmgr.CmdSysSet:
+		return nil, k.setNetNS(r.mode)
 	}
 	k.Lock()
 	defer k.Unlock()

@@ -20,12 +20,14 @@ type Kernel struct {
 	Devs    []netlinkmgr.NetDev
 	Links   []*Link
 	Modules map[string]bool // loaded
+	// Exclusive is the network namespace mode.
+	Exclusive bool
 	// Files are added to the file system; sysfs is made from the state.
 	Files map[string]string
 	// Symlinks of the file system.
 	Symlinks map[string]string
 	// Refuse gives an error for an operation: "newlink", "dellink", "setup",
-	// "setdown", "insert NAME", "remove NAME", "watch".
+	// "setdown", "insert NAME", "remove NAME", "watch", "setnetns".
 	Refuse map[string]error
 	// Before is called, unlocked, before each operation that Refuse knows.
 	Before func(op string)
@@ -243,6 +245,16 @@ func (k *Kernel) watch(ctx context.Context) (<-chan struct{}, error) {
 		close(c)
 	})
 	return c, nil
+}
+
+// setNetNS refuses what rdma_compatdev_set refuses.
+func (k *Kernel) setNetNS(mode uint8) error {
+	err := k.begin("setnetns", fmt.Sprint(mode))
+	defer k.Unlock()
+	if err == nil {
+		k.Exclusive = mode == 0
+	}
+	return err
 }
 
 // newLink refuses what nldev_newlink and rxe_newlink refuse.
