@@ -66,7 +66,7 @@ func sentOut(c map[string]uint64) uint64 { return c["sent_pkts"] - c["fault_loss
 // cameIn is how many came, by a device's counters.
 func cameIn(c map[string]uint64) uint64 {
 	n := c["rcvd_pkts"]
-	for _, drop := range []string{"drop_icrc", "drop_malformed", "drop_opcode", "drop_qpn", "drop_peer"} {
+	for _, drop := range []string{"drop_icrc", "drop_malformed", "drop_opcode", "drop_qpn"} {
 		n += c[drop]
 	}
 	return n

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -82,20 +81,26 @@ func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (
 
 // demoDevices names the devices of the two processes. Two processes cannot
 // share a soft device's address and port: with a named address the client
-// takes a free port there.
+// takes a free port there. Nor can they write one capture: it is the client's.
 func demoDevices(base string) (server, client string, err error) {
-	name, options, _ := strings.Cut(base, "?")
+	name, _, _ := strings.Cut(base, "?")
 	switch {
 	case name == "sim":
 		return "", "", usagef("sim devices live in one process and the demo needs two: use --device soft")
 	case !strings.HasPrefix(name, "soft:"):
-		return base, base, nil
+		return withoutOption(base, "pcap"), base, nil
 	}
-	keep := []string{"port=0"}
+	return withoutOption(base, "pcap"), withOptions(withoutOption(base, "port"), "port=0"), nil
+}
+
+// withoutOption is a device name without one of its options.
+func withoutOption(device, option string) string {
+	name, options, _ := strings.Cut(device, "?")
+	var keep []string
 	for o := range strings.SplitSeq(options, "&") {
-		if o != "" && !strings.HasPrefix(o, "port=") {
+		if o != "" && !strings.HasPrefix(o, option+"=") {
 			keep = append(keep, o)
 		}
 	}
-	return base, fmt.Sprintf("%s?%s", name, strings.Join(keep, "&")), nil
+	return withOptions(name, strings.Join(keep, "&"))
 }

@@ -3,6 +3,7 @@ package dissect
 import (
 	"encoding/binary"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -114,3 +115,7 @@ func (p *Packet) parse(f *frame) {
 	p.PayloadLen = len(p.Wire.Payload)
 	p.Wire.Payload = p.Wire.Payload[:min(p.PayloadLen, len(f.data)-header)]
 }
+
+// Reason is the text of a Packet's Err without the name of the package that found
+// it.
+func Reason(err error) string { return strings.TrimPrefix(err.Error(), "wire: ") }
