@@ -1,16 +1,24 @@
 package udp
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
 
-// setOptions makes the socket send whole datagrams with DF set, and asks for
-// buffers; beyond the system's limit only with CAP_NET_ADMIN.
+	"golang.org/x/sys/unix"
+)
+
+// setOptions makes the socket send whole datagrams with DF set, and take ones
+// without a UDP checksum over IPv6, as RoCEv2 devices send them: the ICRC takes
+// its place. It asks for buffers; beyond the system's limit only with
+// CAP_NET_ADMIN.
 func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
 	s := int(fd)
 	var err error
 	if v4 {
 		err = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
 	} else {
-		err = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+		err = errors.Join(
+			unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO),
+			unix.SetsockoptInt(s, unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_RX, 1))
 	}
 	if err != nil {
 		return granted{}, err
