@@ -17,6 +17,7 @@ import (
 type clientOptions struct {
 	deviceFlags
 	asJSON bool
+	limit  int64 // bytes of the file to send; 0: all
 }
 
 func newClient() *cobra.Command {
@@ -68,6 +69,9 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 		return nil, err
 	}
 	defer file.Close()
+	if o.limit > 0 {
+		bytes = min(bytes, o.limit)
+	}
 	dialer := net.Dialer{Timeout: peerSilence}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -57,12 +58,15 @@ func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (
 		return nil, err
 	}
 	// A file that cannot be read is told before a process is started.
-	file, _, err := openSource(path)
+	file, bytes, err := openSource(path)
 	if err != nil {
 		return nil, err
 	}
-	path = file.Name()
 	file.Close()
+	if path == "" {
+		o.limit = defaultLimit(base, file.Name(), bytes, stderr)
+	}
+	path = file.Name()
 	c, err := startServer(ctx, stderr, withOptions(server, o.options()))
 	if errors.Is(err, errServerSaid) {
 		return nil, &exitStatus{code: 1}
@@ -91,6 +95,21 @@ func demoDevices(base string) (server, client string, err error) {
 		return withoutOption(base, "pcap"), base, nil
 	}
 	return withoutOption(base, "pcap"), withOptions(withoutOption(base, "port"), "port=0"), nil
+}
+
+// defaultLimit is how much of its own program the demo sends: all of it, unless
+// the device is the kernel's and this user may not lock so much memory.
+func defaultLimit(device, name string, bytes int64, stderr io.Writer) int64 {
+	kind, _, _ := strings.Cut(device, "?")
+	kind, _, _ = strings.Cut(kind, ":")
+	const rest = 64 << 10 // messages, counters, and parts of pages
+	may := lockable()
+	if kind == "soft" || kind == "sim" || bytes <= may-rest || may <= rest {
+		return bytes
+	}
+	fmt.Fprintf(stderr, "rdmashim: sending the first %s of %s, because this user may lock no more than %s of memory (ulimit -l)\n",
+		size(may-rest), name, size(may))
+	return may - rest
 }
 
 // withoutOption is a device name without one of its options.

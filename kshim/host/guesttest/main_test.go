@@ -4,16 +4,42 @@ package guesttest
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+// device is the kernel's device that every test uses.
+const device = "rxe0"
+
+// patience bounds every wait: an emulated processor is slow.
+const patience = time.Minute
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asUser) != "" {
+		os.Exit(user())
+	}
+	leak.Main(m)
+}
+
+// kernel is the real one.
+func kernel(t testing.TB) kshim.Kernel {
+	t.Helper()
+	if _, err := os.Stat("/sys/class/infiniband/" + device); err != nil {
+		t.Skipf("there is no %s here: these tests run in a guest, see doc.go", device)
+	}
+	k, err := host.New(host.Options{})
+	require.NoError(t, err)
+	return k
+}
 
 // attribute reads an attribute's text.
 func attribute(t testing.TB, k kshim.Kernel, name string) string {
@@ -25,4 +51,65 @@ func attribute(t testing.TB, k kshim.Kernel, name string) string {
 	n, err := f.Read(context.Background(), buf)
 	require.NoError(t, err, name)
 	return strings.TrimSpace(string(buf[:n]))
+}
+
+// pair is two contexts on the kernel's device, with a queue pair on each,
+// connected, and a region on each that permits everything.
+type pair struct {
+	a, b       *uapi.Context
+	qa, qb     uapi.QP
+	ma, mb     uapi.MR
+	bufA, bufB []byte
+	at         uapi.MRInfo // of mb
+}
+
+const everything = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
+
+func connect(t testing.TB, name string, size int) *pair {
+	t.Helper()
+	kernel(t)
+	p := &pair{bufA: make([]byte, size), bufB: make([]byte, size)}
+	p.a, p.qa, p.ma = side(t, name, p.bufA)
+	p.b, p.qb, p.mb = side(t, name, p.bufB)
+	ea, err := p.a.LocalEndpoint(p.qa)
+	require.NoError(t, err)
+	eb, err := p.b.LocalEndpoint(p.qb)
+	require.NoError(t, err)
+	require.NoError(t, p.a.ConnectQP(p.qa, eb))
+	require.NoError(t, p.b.ConnectQP(p.qb, ea))
+	p.at, err = p.b.QueryMR(p.mb)
+	require.NoError(t, err)
+	return p
+}
+
+func side(t testing.TB, name string, buf []byte) (*uapi.Context, uapi.QP, uapi.MR) {
+	t.Helper()
+	c, err := uapi.Open(name)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	mr, err := c.RegMR(buf, everything)
+	require.NoError(t, err)
+	qp, err := c.CreateQP(16, 16)
+	require.NoError(t, err)
+	return c, qp, mr
+}
+
+// wait takes one completion, which must be a success.
+func wait(t testing.TB, c *uapi.Context, qp uapi.QP) uapi.WC {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var wc [1]uapi.WC
+	_, err := c.WaitCQ(ctx, qp, wc[:])
+	require.NoError(t, err)
+	require.NoError(t, wc[0].Err())
+	return wc[0]
+}
+
+// write writes n bytes from a to b and waits for it.
+func (p *pair) write(t testing.TB, n int) {
+	t.Helper()
+	_, err := p.a.PostWrite(p.qa, p.ma, 0, p.at.Addr, p.at.RKey, uint64(n))
+	require.NoError(t, err)
+	wait(t, p.a, p.qa)
 }

@@ -1,0 +1,218 @@
+//go:build guest && linux
+
+package guesttest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// asUser makes the test binary do what it names instead of its tests.
+const asUser = "RDMASHIM_GUESTTEST_AS"
+
+const nobody = 65534
+
+// again runs the test binary as nobody, to do what is named.
+func again(what string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), asUser+"="+what)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: true}}
+	return cmd
+}
+
+// user is the other process.
+func user() int {
+	var err error
+	switch what := os.Getenv(asUser); what {
+	case "hold":
+		_, err = hold()
+		fmt.Println("holding")
+		select {}
+	case "write":
+		err = userWrites()
+	case "open":
+		var c *uapi.Context
+		if c, err = uapi.Open(device); err == nil {
+			err = c.Close()
+		}
+	case "lock":
+		err = userLocks()
+	default:
+		err = errors.New(what)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func hold() (c *uapi.Context, err error) {
+	if c, err = uapi.Open(device); err != nil {
+		return nil, err
+	}
+	if _, err = c.RegMR(make([]byte, 1<<16), everything); err != nil {
+		return nil, err
+	}
+	_, err = c.CreateQP(8, 8)
+	return c, err
+}
+
+// userWrites is an RDMA WRITE by this process to itself.
+func userWrites() error {
+	if os.Getuid() != nobody {
+		return fmt.Errorf("user %d", os.Getuid())
+	}
+	c, err := uapi.Open(device)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 1<<16)
+	mr, err := c.RegMR(buf, everything)
+	if err != nil {
+		return err
+	}
+	at, err := c.QueryMR(mr)
+	if err != nil {
+		return err
+	}
+	qp, err := c.CreateQP(8, 8)
+	if err != nil {
+		return err
+	}
+	peer, err := c.LocalEndpoint(qp)
+	if err == nil {
+		err = c.ConnectQP(qp, peer)
+	}
+	if err != nil {
+		return err
+	}
+	copy(buf, "by nobody")
+	if _, err = c.PostWrite(qp, mr, 0, at.Addr+1<<15, at.RKey, 1<<15); err != nil {
+		return err
+	}
+	var wc [1]uapi.WC
+	for n := 0; n == 0; {
+		if n, err = c.PollCQ(qp, wc[:]); err != nil {
+			return err
+		}
+	}
+	if err := wc[0].Err(); err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(buf[1<<15:], []byte("by nobody")) {
+		return errors.New("the bytes did not arrive")
+	}
+	return c.Close()
+}
+
+// userLocks registers more than it may lock, and less after that.
+func userLocks() error {
+	limit := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		return err
+	}
+	c, err := uapi.Open(device)
+	if err != nil {
+		return err
+	}
+	_, err = c.RegMR(make([]byte, 2<<20), everything)
+	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "RLIMIT_MEMLOCK") {
+		return fmt.Errorf("2 MiB: %w", err)
+	}
+	if _, err = c.RegMR(make([]byte, 1<<18), everything); err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+func runSelf(t *testing.T, what string) (stderr string, err error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := again(what)
+	cmd.Stderr = &out
+	err = cmd.Run()
+	return out.String(), err
+}
+
+// TestOrdinaryUser: who may open the device file needs no privilege.
+func TestOrdinaryUser(t *testing.T) {
+	kernel(t)
+	for _, what := range []string{"write", "lock"} {
+		stderr, err := runSelf(t, what)
+		require.NoError(t, err, stderr)
+	}
+
+	const node = "/dev/infiniband/uverbs0"
+	info, err := os.Stat(node)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(node, 0o600))
+	stderr, err := runSelf(t, "open")
+	require.NoError(t, os.Chmod(node, info.Mode().Perm()))
+	require.Error(t, err)
+	require.Contains(t, stderr, node)
+	require.Contains(t, stderr, "permission denied")
+	require.Contains(t, stderr, "udev")
+}
+
+// TestDemo: the tool's demonstration between two processes, as root and as an
+// ordinary user.
+func TestDemo(t *testing.T) {
+	kernel(t)
+	tool, err := exec.LookPath("rdmashim")
+	require.NoError(t, err)
+	file := t.TempDir() + "/file"
+	require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte("what travels\n"), 50000), 0o644))
+	require.NoError(t, openPath(file))
+	for _, uid := range []uint32{0, nobody} {
+		cmd := exec.CommandContext(t.Context(), tool, "demo", "--device", device, "--json", file)
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, NoSetGroups: true}}
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		require.NoError(t, cmd.Run(), errs.String())
+		require.Contains(t, out.String(), `"device": "host:rxe0"`)
+		require.Contains(t, out.String(), `"bytes": 650000`)
+		require.Empty(t, errs.String())
+	}
+	// Its own program is more than an ordinary user may lock.
+	cmd := exec.CommandContext(t.Context(), tool, "demo", "--device", device)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: true}}
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	text, err := cmd.Output()
+	require.NoError(t, err, errs.String())
+	require.Contains(t, string(text), "all equal")
+	require.Contains(t, errs.String(), "sending the first 7.9 MiB of")
+
+	out, err := exec.CommandContext(t.Context(), tool, "devices", "--device", device).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "host:rxe0  host  10.77.0.1:4791  eth0    ACTIVE  1024")
+}
+
+// openPath lets everybody reach a file of a test's directory.
+func openPath(file string) error {
+	for dir := file; dir != "/"; {
+		dir = dir[:max(1, strings.LastIndexByte(dir, '/'))]
+		if dir == "/" || dir == "/tmp" {
+			return nil
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
