@@ -1,0 +1,513 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// sizes are those at which packets begin and end.
+var sizes = []struct {
+	name string
+	n    int
+}{
+	{"0", 0}, {"1", 1}, {"3", 3}, {"mtu-1", portMTU - 1}, {"mtu", portMTU}, {"mtu+1", portMTU + 1}, {"2mtu", 2 * portMTU},
+	{"5mtu+7", 5*portMTU + 7}, {"1M", 1 << 20},
+}
+
+// operations are those that move data, with what the completions on both sides are to show.
+var operations = []struct {
+	name string
+	op   abi.WROpcode
+	recv bool // uses up a receive
+}{
+	{"write", abi.WRRDMAWrite, false}, {"write-imm", abi.WRRDMAWriteWithImm, true}, {"send", abi.WRSend, true},
+	{"send-imm", abi.WRSendWithImm, true}, {"read", abi.WRRDMARead, false},
+}
+
+// dataTests: every operation in every size, then what is particular to each.
+var dataTests = append(sizeTests(), []test{
+	{"write/8M", func(r *rig) { r.whole(abi.WRRDMAWrite) }},
+	{"read/8M", func(r *rig) { r.whole(abi.WRRDMARead) }},
+	{"send/8M", func(r *rig) { r.whole(abi.WRSend) }},
+	{"write/immediate-values", func(r *rig) { r.immediates(abi.WRRDMAWriteWithImm) }},
+	{"send/immediate-values", func(r *rig) { r.immediates(abi.WRSendWithImm) }},
+	{"write/inline", func(r *rig) { r.inline(abi.WRRDMAWrite) }},
+	{"send/inline", func(r *rig) { r.inline(abi.WRSend) }},
+	{"write/gather", func(r *rig) { r.gather(abi.WRRDMAWrite) }},
+	{"send/gather", func(r *rig) { r.gather(abi.WRSend) }},
+	{"read/scatter", func(r *rig) {
+		a, b := r.pair()
+		fill(b.buf[:4000], 21)
+		wr := a.rdma(abi.WRRDMARead, 0, 0, b, 0)
+		wr.SGE = []verbs.SGE{a.sge(10, 1000), a.sge(3000, 1), a.sge(5000, 2499), a.sge(9000, 500)}
+		a.post(wr)
+		a.sends(1)
+		got := append(append(append(append([]byte{}, a.buf[10:1010]...), a.buf[3000]), a.buf[5000:7499]...), a.buf[9000:9500]...)
+		r.saySame("scattered", b.buf[:4000], got)
+	}},
+	{"send/scatter", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:2500], 22)
+		b.nextID++
+		_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 1), b.sge(100, 1023), b.sge(2000, 0), b.sge(3000, 4000)}}})
+		r.must(err)
+		a.post(a.wr(abi.WRSend, 0, 2500))
+		a.sends(1)
+		b.recvs(1)
+		got := append(append(append([]byte{}, b.buf[0]), b.buf[100:1123]...), b.buf[3000:3000+2500-1024]...)
+		r.saySame("scattered", a.buf[:2500], got)
+	}},
+	{"send/larger-receive", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:100], 23)
+		fill(b.buf[:8192], 24)
+		b.recv(0, 8192)
+		a.post(a.wr(abi.WRSend, 0, 100))
+		a.sends(1)
+		b.recvs(1)
+		r.saySame("message", a.buf[:100], b.buf[:100])
+		want := make([]byte, 8192)
+		fill(want, 24)
+		r.saySame("behind it", want[100:], b.buf[100:8192])
+	}},
+	{"send/exact-receive", func(r *rig) {
+		a, b := r.pair()
+		b.recv(0, 1500)
+		a.post(a.wr(abi.WRSend, 0, 1500))
+		a.sends(1)
+		b.recvs(1)
+	}},
+	{"send/empty-receive", func(r *rig) {
+		a, b := r.pair()
+		b.nextID++
+		_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID}})
+		r.must(err)
+		a.post(a.wr(abi.WRSend, 0, 0))
+		a.sends(1)
+		b.recvs(1)
+	}},
+	{"send/receives-in-order", func(r *rig) {
+		a, b := r.pair()
+		for i := range 8 {
+			b.recv(1000*i, 1000)
+		}
+		for i := range 8 {
+			a.post(a.wr(abi.WRSend, 0, 10*i))
+		}
+		a.sends(8)
+		b.recvs(8)
+	}},
+	{"send/waits-for-a-receive", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:3000], 25)
+		a.post(a.wr(abi.WRSend, 0, 3000))
+		pause()
+		a.sayNoMore()
+		b.recv(0, 4000)
+		a.sends(1)
+		b.recvs(1)
+		r.saySame("target", a.buf[:3000], b.buf[:3000])
+	}},
+	{"write/imm-waits-for-a-receive", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:3000], 26)
+		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 3000, b, 0)
+		wr.Imm = 5
+		a.post(wr)
+		pause()
+		a.sayNoMore()
+		b.recv(8000, 4)
+		a.sends(1)
+		b.recvs(1)
+		r.saySame("target", a.buf[:3000], b.buf[:3000])
+	}},
+	{"write/imm-leaves-the-receive's-buffer", func(r *rig) {
+		a, b := r.pair()
+		fill(b.buf[8000:8100], 27)
+		b.recv(8000, 100)
+		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0)
+		wr.Imm = 5
+		a.post(wr)
+		a.sends(1)
+		b.recvs(1)
+		r.sayUntouched("the receive's buffer", b.buf[8000:8100], 27)
+	}},
+	{"write/to-odd-addresses", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:6000], 28)
+		fill(b.buf[:12000], 29)
+		a.post(a.rdma(abi.WRRDMAWrite, 3, 5000, b, 4097))
+		a.sends(1)
+		r.saySame("target", a.buf[3:5003], b.buf[4097:9097])
+		want := make([]byte, 12000)
+		fill(want, 29)
+		r.saySame("before it", want[:4097], b.buf[:4097])
+		r.saySame("behind it", want[9097:12000], b.buf[9097:12000])
+	}},
+	{"read/from-odd-addresses", func(r *rig) {
+		a, b := r.pair()
+		fill(b.buf[:12000], 30)
+		fill(a.buf[:12000], 31)
+		a.post(a.rdma(abi.WRRDMARead, 1001, 5000, b, 4097))
+		a.sends(1)
+		r.saySame("target", b.buf[4097:9097], a.buf[1001:6001])
+		want := make([]byte, 12000)
+		fill(want, 31)
+		r.saySame("behind it", want[6001:12000], a.buf[6001:12000])
+	}},
+	{"write/nothing-with-no-key", func(r *rig) {
+		a, _ := r.pair()
+		a.nextID++
+		a.post(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled})
+		a.sends(1)
+		a.sayState()
+	}},
+	{"read/nothing-with-no-key", func(r *rig) {
+		a, _ := r.pair()
+		a.nextID++
+		a.post(verbs.SendWR{ID: a.nextID, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled})
+		a.sends(1)
+		a.sayState()
+	}},
+	{"write/in-both-directions", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:8000], 32)
+		fill(b.buf[:8000], 33)
+		for range 4 {
+			a.post(a.rdma(abi.WRRDMAWrite, 0, 8000, b, 16000))
+			b.post(b.rdma(abi.WRRDMAWrite, 0, 8000, a, 16000))
+		}
+		a.sends(4)
+		b.sends(4)
+		r.saySame("at b", a.buf[:8000], b.buf[16000:24000])
+		r.saySame("at a", b.buf[:8000], a.buf[16000:24000])
+	}},
+	{"write/to-itself", func(r *rig) {
+		e := r.newEnd("a", r.open(0), defaults())
+		e.toRTR(e)
+		e.toRTS()
+		fill(e.buf[:3000], 34)
+		e.post(e.rdma(abi.WRRDMAWrite, 0, 3000, e, 10000))
+		e.sends(1)
+		r.saySame("target", e.buf[:3000], e.buf[10000:13000])
+		e.recv(20000, 100)
+		e.post(e.wr(abi.WRSend, 0, 100))
+		e.sends(1)
+		e.recvs(1)
+		r.saySame("message", e.buf[:100], e.buf[20000:20100])
+	}},
+	{"write/then-send", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:20000], 35)
+		b.recv(30000, 64)
+		w := a.rdma(abi.WRRDMAWrite, 0, 20000, b, 0)
+		w.Flags = 0
+		a.post(w, a.wr(abi.WRSend, 0, 4))
+		b.recvs(1) // then the WRITE before it is there
+		r.saySame("what was written before", a.buf[:20000], b.buf[:20000])
+		a.sends(1)
+	}},
+	{"write/then-read-back", func(r *rig) {
+		a, b := r.pair()
+		fill(a.buf[:5000], 36)
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 5000, b, 0), a.rdma(abi.WRRDMARead, 10000, 5000, b, 0))
+		a.sends(2)
+		r.saySame("read back", a.buf[:5000], a.buf[10000:15000])
+	}},
+	{"write/unsignaled", func(r *rig) {
+		a, b := r.pair()
+		for range 3 {
+			wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
+			wr.Flags = 0
+			a.post(wr)
+		}
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sends(1)
+		a.sayNoMore()
+	}},
+	{"write/signal-all", func(r *rig) {
+		a, b := r.pair(func(c *config) { c.sigAll = true })
+		for range 3 {
+			wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
+			wr.Flags = 0
+			a.post(wr)
+		}
+		a.sends(3)
+		q, err := a.qp.Query()
+		r.must(err)
+		r.say("Query says so: %t", q.SigAll)
+	}},
+	{"write/batch", func(r *rig) {
+		a, b := r.pair()
+		var wrs []verbs.SendWR
+		for i := range 12 {
+			fill(a.buf[100*i:100*i+100], byte(i))
+			wrs = append(wrs, a.rdma(abi.WRRDMAWrite, 100*i, 100, b, 100*(11-i)))
+		}
+		a.sayPost("batch", wrs...)
+		a.sends(12)
+		for i := range 12 {
+			r.saySame("target", a.buf[100*i:100*i+100], b.buf[100*(11-i):100*(11-i)+100])
+		}
+	}},
+	{"send/mixed-with-others", func(r *rig) {
+		a, b := r.pair()
+		for range 3 {
+			b.recv(0, 64)
+		}
+		imm := a.rdma(abi.WRRDMAWriteWithImm, 0, 30, b, 100)
+		imm.Imm = 0xabcdef01
+		a.post(a.wr(abi.WRSend, 0, 10), a.rdma(abi.WRRDMARead, 1000, 20, b, 0), imm, a.rdma(abi.WRRDMAWrite, 0, 40, b, 200),
+			a.wr(abi.WRSend, 0, 50))
+		a.sends(5)
+		b.recvs(3)
+	}},
+	{"send/with-invalidate", func(r *rig) {
+		a, b := r.pair()
+		extra, err := b.pd.RegMR(b.buf, allAccess)
+		r.must(err)
+		b.recv(0, 64)
+		wr := a.wr(abi.WRSendWithInv, 0, 8)
+		wr.InvalidateRKey = extra.RKey() ^ 0xffff00 // no region's
+		a.post(wr)
+		a.sends(1)
+		b.recvs(1)
+	}},
+	{"read/one-at-a-time", func(r *rig) {
+		a, b := r.pair(func(c *config) { c.rdAtomic = 1 })
+		fill(b.buf[:16000], 37)
+		for i := range 8 {
+			a.post(a.rdma(abi.WRRDMARead, 2000*i, 2000, b, 2000*i))
+		}
+		a.sends(8)
+		r.saySame("target", b.buf[:16000], a.buf[:16000])
+	}},
+	{"read/many-at-a-time", func(r *rig) {
+		a, b := r.pair(func(c *config) { c.rdAtomic = 16 })
+		fill(b.buf[:32000], 38)
+		for i := range 16 {
+			a.post(a.rdma(abi.WRRDMARead, 2000*i, 2000, b, 2000*i))
+		}
+		a.sends(16)
+		r.saySame("target", b.buf[:32000], a.buf[:32000])
+	}},
+	{"read/fence", func(r *rig) {
+		a, b := r.pair()
+		fill(b.buf[:8000], 39)
+		fill(a.buf[:8000], 40)
+		// Without the fence the second might leave before the first has filled its source.
+		w := a.rdma(abi.WRRDMAWrite, 0, 8000, b, 20000)
+		w.Flags |= abi.SendFence
+		a.post(a.rdma(abi.WRRDMARead, 0, 8000, b, 0), w)
+		a.sends(2)
+		r.saySame("what was read and written", b.buf[:8000], b.buf[20000:28000])
+	}},
+	{"atomic/add", func(r *rig) {
+		a, b := r.pair()
+		binary.NativeEndian.PutUint64(b.buf[64:], 100)
+		for i := range 3 {
+			wr := a.rdma(abi.WRAtomicFetchAndAdd, 8*i, 8, b, 64)
+			wr.CompareAdd = 7
+			a.post(wr)
+		}
+		a.sends(3)
+		for i := range 3 {
+			r.say("old value %d", binary.NativeEndian.Uint64(a.buf[8*i:]))
+		}
+		r.say("word %d", binary.NativeEndian.Uint64(b.buf[64:]))
+	}},
+	{"atomic/add-wraps", func(r *rig) {
+		a, b := r.pair()
+		binary.NativeEndian.PutUint64(b.buf[64:], 1<<64-1)
+		wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 64)
+		wr.CompareAdd = 2
+		a.post(wr)
+		a.sends(1)
+		r.say("old value %#x, word %d", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(b.buf[64:]))
+	}},
+	{"atomic/swap", func(r *rig) {
+		a, b := r.pair()
+		binary.NativeEndian.PutUint64(b.buf[64:], 5)
+		hit := a.rdma(abi.WRAtomicCmpAndSwp, 0, 8, b, 64)
+		hit.CompareAdd, hit.Swap = 5, 0x123456789abcdef0
+		miss := a.rdma(abi.WRAtomicCmpAndSwp, 8, 8, b, 64)
+		miss.CompareAdd, miss.Swap = 5, 9
+		a.post(hit, miss)
+		a.sends(2)
+		r.say("old values %d and %#x", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(a.buf[8:]))
+		r.say("word %#x", binary.NativeEndian.Uint64(b.buf[64:]))
+	}},
+	{"atomic/neighbours", func(r *rig) {
+		a, b := r.pair()
+		fill(b.buf[:256], 41)
+		want := append([]byte{}, b.buf[:256]...)
+		wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 64)
+		wr.CompareAdd = 1
+		a.post(wr)
+		a.sends(1)
+		binary.NativeEndian.PutUint64(want[64:], binary.NativeEndian.Uint64(want[64:])+1)
+		r.saySame("around it", want, b.buf[:256])
+	}},
+	{"atomic/from-both-sides", func(r *rig) {
+		a, b := r.pair()
+		const rounds = 50
+		done := make(chan error, 2)
+		add := func(e, peer *end, local int) {
+			for range rounds {
+				wr := e.rdma(abi.WRAtomicFetchAndAdd, local, 8, a, 64) // the word is a's
+				wr.CompareAdd = 1
+				if _, err := e.qp.Post([]verbs.SendWR{wr}); err != nil {
+					done <- err
+					return
+				}
+				if wcs, err := take(e.scq, 1); err != nil || wcs[0].Status != abi.WCSuccess {
+					done <- fmt.Errorf("%v, %w", wcs, err)
+					return
+				}
+			}
+			done <- nil
+		}
+		// a reaches its own memory through a second connection.
+		c, d := &end{}, &end{}
+		*c, *d = *a, *b
+		var err error
+		c.qp, err = a.pd.CreateQP(a.init())
+		r.must(err)
+		d.qp, err = a.pd.CreateQP(a.init())
+		r.must(err)
+		d.ctx, d.mr, d.pd = a.ctx, a.mr, a.pd
+		r.connect(c, d)
+		go add(b, a, 0)
+		go add(c, d, 8)
+		r.result("one", <-done)
+		r.result("other", <-done)
+		r.say("word %d", binary.NativeEndian.Uint64(a.buf[64:]))
+	}},
+}...)
+
+func sizeTests() []test {
+	var tests []test
+	for _, o := range operations {
+		for _, s := range sizes {
+			tests = append(tests, test{fmt.Sprintf("%s/%s", o.name, s.name), func(r *rig) {
+				a, b := r.pair(func(c *config) { c.size = 2 << 20 })
+				r.move(o.op, o.recv, a, b, s.n)
+			}})
+		}
+	}
+	for _, m := range []abi.MTU{abi.MTU256, abi.MTU512} {
+		for _, o := range operations {
+			tests = append(tests, test{fmt.Sprintf("%s/path-mtu-%v", o.name, m), func(r *rig) {
+				a, b := r.pair(func(c *config) { c.mtu = m })
+				r.move(o.op, o.recv, a, b, 5000)
+			}})
+		}
+	}
+	return tests
+}
+
+// move does one operation over n bytes and compares source and target, and what surrounds it.
+func (r *rig) move(op abi.WROpcode, recv bool, a, b *end, n int) {
+	r.Helper()
+	fill(a.buf, 11)
+	fill(b.buf, 12)
+	const from, to = 100, 5000
+	if recv {
+		b.recv(to, n)
+	}
+	wr := a.rdma(op, from, n, b, to)
+	wr.Imm = 0x01020304
+	if op == abi.WRSend || op == abi.WRSendWithImm {
+		wr.RemoteAddr, wr.RKey = 0, 0
+	}
+	a.post(wr)
+	a.sends(1)
+	if recv {
+		b.recvs(1)
+	}
+	src, dst, at, seed := a.buf[from:from+n], b.buf, to, byte(12)
+	if op == abi.WRRDMARead {
+		src, dst, at, seed = b.buf[to:to+n], a.buf, from, 11
+	}
+	want := make([]byte, len(dst))
+	fill(want, seed)
+	copy(want[at:], src)
+	r.saySame("memory", want, dst)
+	a.sayNoMore()
+	b.sayNoMore()
+}
+
+// whole moves the longest message.
+func (r *rig) whole(op abi.WROpcode) {
+	r.Helper()
+	a, b := r.pair(func(c *config) { c.size = 8 << 20 })
+	fill(a.buf, 13)
+	fill(b.buf, 14)
+	if op == abi.WRSend {
+		b.recv(0, 8<<20)
+	}
+	wr := a.rdma(op, 0, 8<<20, b, 0)
+	a.post(wr)
+	a.sends(1)
+	if op == abi.WRSend {
+		b.recvs(1)
+	}
+	r.saySame("memory", a.buf, b.buf)
+}
+
+func (r *rig) immediates(op abi.WROpcode) {
+	r.Helper()
+	a, b := r.pair()
+	for _, imm := range []uint32{0, 1, 0x80000000, 0x12345678, 0xffffffff} {
+		b.recv(0, 64)
+		wr := a.rdma(op, 0, 4, b, 100)
+		wr.Imm = imm
+		a.post(wr)
+		a.sends(1)
+		b.recvs(1)
+	}
+}
+
+// inline posts data that is overwritten at once.
+func (r *rig) inline(op abi.WROpcode) {
+	r.Helper()
+	a, b := r.pair()
+	for _, n := range []int{0, 1, 63, 64} {
+		data := make([]byte, n)
+		fill(data, 15)
+		want := append([]byte{}, data...)
+		b.recv(0, 64)
+		wr := a.rdma(op, 0, 0, b, 0)
+		wr.SGE, wr.Inline = nil, data
+		wr.Flags |= abi.SendInline
+		a.post(wr)
+		clear(data)
+		a.sends(1)
+		if op == abi.WRSend {
+			b.recvs(1)
+		}
+		r.saySame("target", want, b.buf[:n])
+	}
+}
+
+// gather sends from several pieces, one of them empty.
+func (r *rig) gather(op abi.WROpcode) {
+	r.Helper()
+	a, b := r.pair()
+	fill(a.buf, 16)
+	b.recv(0, 8000)
+	wr := a.rdma(op, 0, 0, b, 0)
+	wr.SGE = []verbs.SGE{a.sge(10000, 1), a.sge(20, 1500), a.sge(500, 0), a.sge(30000, 3000)}
+	a.post(wr)
+	a.sends(1)
+	if op == abi.WRSend {
+		b.recvs(1)
+	}
+	want := append(append([]byte{a.buf[10000]}, a.buf[20:1520]...), a.buf[30000:33000]...)
+	r.saySame("gathered", want, b.buf[:4501])
+}

@@ -1,0 +1,395 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// reach takes a's queue pair to a state, with b's in RTS where a has a peer.
+func (r *rig) reach(s abi.QPState) (a, b *end) {
+	r.Helper()
+	a, b = r.ends()
+	switch s {
+	case abi.QPSReset:
+	case abi.QPSInit:
+		a.toInit()
+	case abi.QPSRTR:
+		b.toRTR(a)
+		b.toRTS()
+		a.toRTR(b)
+	default:
+		r.connect(a, b)
+		if s != abi.QPSRTS {
+			a.to(s)
+		}
+	}
+	return a, b
+}
+
+// stateTests are the transitions of IBA 10.3.1, each from every state to every one, and what each needs.
+var stateTests = append(transitionTests(), []test{
+	{"state/init-needs", func(r *rig) {
+		a, _ := r.ends()
+		r.missing(a, a.attrInit(), maskInit)
+	}},
+	{"state/rtr-needs", func(r *rig) {
+		a, b := r.ends()
+		a.toInit()
+		r.missing(a, a.attrRTR(b), maskRTR)
+	}},
+	{"state/rts-needs", func(r *rig) {
+		a, b := r.ends()
+		a.toRTR(b)
+		r.missing(a, a.attrRTS(), maskRTS)
+	}},
+	{"state/init-takes", func(r *rig) {
+		a, b := r.ends()
+		r.superfluous(a, b, abi.QPSInit, maskInit)
+	}},
+	{"state/rtr-takes", func(r *rig) {
+		a, b := r.ends()
+		a.toInit()
+		r.superfluous(a, b, abi.QPSRTR, maskRTR)
+	}},
+	{"state/rts-takes", func(r *rig) {
+		a, b := r.ends()
+		a.toRTR(b)
+		r.superfluous(a, b, abi.QPSRTS, maskRTS)
+	}},
+	{"state/reset-takes", func(r *rig) {
+		a, b := r.ends()
+		r.superfluous(a, b, abi.QPSReset, abi.QPMaskState)
+	}},
+	{"state/error-takes", func(r *rig) {
+		a, b := r.pair()
+		r.superfluous(a, b, abi.QPSErr, abi.QPMaskState)
+	}},
+	{"state/drain-takes", func(r *rig) {
+		a, b := r.pair()
+		r.superfluous(a, b, abi.QPSSQD, abi.QPMaskState)
+	}},
+	{"state/rts-again-takes", func(r *rig) {
+		a, b := r.pair()
+		r.superfluous(a, b, abi.QPSRTS, abi.QPMaskState)
+	}},
+	{"state/nothing", func(r *rig) {
+		a, _ := r.pair()
+		r.result("no attribute at all", a.qp.Modify(&verbs.QPAttr{}, 0))
+		r.result("an unknown one", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState|1<<30))
+		r.result("the first unknown one", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState|1<<21))
+		a.sayState()
+	}},
+	{"state/unknown-state", func(r *rig) {
+		a, _ := r.pair()
+		for _, s := range []abi.QPState{7, 8, 255} {
+			r.say("to %d: %s", s, errText(a.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState)))
+		}
+		a.sayState()
+	}},
+	{"state/current-state", func(r *rig) {
+		a, _ := r.pair()
+		for _, c := range []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSErr} {
+			attr := verbs.QPAttr{State: abi.QPSRTS, CurState: c}
+			r.say("in RTS, said to be in %v, to RTS: %s", c, errText(a.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskCurState)))
+		}
+		a.sayState()
+	}},
+	{"state/without-state", func(r *rig) {
+		a, _ := r.pair()
+		attr := verbs.QPAttr{MinRNRTimer: 7}
+		r.result("MIN_RNR_TIMER alone in RTS", a.qp.Modify(&attr, abi.QPMaskMinRNRTimer))
+		attr, err := a.qp.Query()
+		r.must(err)
+		r.say("min_rnr_timer %d", attr.MinRNRTimer)
+		attr = verbs.QPAttr{AccessFlags: abi.AccessRemoteRead}
+		r.result("ACCESS_FLAGS alone in RTS", a.qp.Modify(&attr, abi.QPMaskAccessFlags))
+		attr = verbs.QPAttr{Timeout: 5}
+		r.result("TIMEOUT alone in RTS", a.qp.Modify(&attr, abi.QPMaskTimeout))
+	}},
+	{"state/failed-move-changes-nothing", func(r *rig) {
+		a, b := r.ends()
+		a.toInit()
+		attr := a.attrRTR(b)
+		attr.PathMTU, attr.MinRNRTimer = 9, 3
+		r.result("to RTR with a bad MTU", a.qp.Modify(&attr, maskRTR))
+		a.sayState()
+		q, err := a.qp.Query()
+		r.must(err)
+		r.say("min_rnr_timer %d, destination known: %t", q.MinRNRTimer, q.DestQPNum != 0)
+	}},
+	{"state/query", func(r *rig) {
+		a, b := r.pair()
+		q, err := a.qp.Query()
+		r.result("Query", err)
+		r.say("state %v, path_mtu %v, port %d, pkey_index %d", q.State, q.PathMTU, q.PortNum, q.PkeyIndex)
+		r.say("rq_psn %#x, sq_psn %#x, destination right: %t", q.RQPSN, q.SQPSN, q.DestQPNum == b.qp.Num())
+		r.say("access %v, max_rd_atomic %d, max_dest_rd_atomic %d", q.AccessFlags, q.MaxRdAtomic, q.MaxDestRdAtomic)
+		r.say("min_rnr_timer %d, timeout %d, retry_cnt %d, rnr_retry %d", q.MinRNRTimer, q.Timeout, q.RetryCnt, q.RNRRetry)
+		_, addr := b.gid()
+		r.say("path: to the peer's GID: %t, hop limit %d, global %d, port %d, sl %d", q.AV.DGID == addr.As16(), q.AV.HopLimit, q.AV.IsGlobal, q.AV.PortNum, q.AV.SL)
+		r.say("draining %d, migration %v", q.SQDraining, q.PathMigState)
+	}},
+	{"state/query-in-reset", func(r *rig) {
+		a, _ := r.ends()
+		q, err := a.qp.Query()
+		r.result("Query", err)
+		r.say("state %v, rq_psn %d, sq_psn %d, destination %d, timeout %d", q.State, q.RQPSN, q.SQPSN, q.DestQPNum, q.Timeout)
+	}},
+	{"state/query-moves-on", func(r *rig) {
+		a, b := r.pair(func(c *config) { c.psn = 0xfffffe })
+		for range 3 {
+			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+			a.sends(1)
+		}
+		qa, err := a.qp.Query()
+		r.must(err)
+		qb, err := b.qp.Query()
+		r.must(err)
+		r.say("a sends next %#x, b expects %#x", qa.SQPSN, qb.RQPSN)
+	}},
+	{"state/init-again", func(r *rig) {
+		a, b := r.ends()
+		a.toInit()
+		attr := a.attrInit()
+		attr.AccessFlags = abi.AccessRemoteRead
+		r.result("INIT to INIT", a.qp.Modify(&attr, maskInit))
+		q, err := a.qp.Query()
+		r.must(err)
+		r.say("access %v", q.AccessFlags)
+		r.connect(a, b)
+		b.post(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
+		b.sends(1)
+	}},
+	{"state/access-in-rts", func(r *rig) {
+		a, b := r.pair()
+		attr := verbs.QPAttr{State: abi.QPSRTS, AccessFlags: abi.AccessRemoteRead}
+		r.result("RTS to RTS", b.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskAccessFlags))
+		a.post(a.rdma(abi.WRRDMARead, 0, 8, b, 0))
+		a.sends(1)
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sends(1)
+	}},
+	{"state/reset-and-again", func(r *rig) {
+		a, b := r.pair()
+		for i := range 3 {
+			fill(a.buf[:256], byte(i))
+			b.recv(0, 256)
+			a.post(a.wr(abi.WRSend, 0, 256))
+			a.sends(1)
+			b.recvs(1)
+			r.saySame("target", a.buf[:256], b.buf[:256])
+			a.to(abi.QPSReset)
+			b.to(abi.QPSReset)
+			r.connect(a, b)
+		}
+	}},
+	{"state/reset-forgets", func(r *rig) {
+		a, b := r.pair()
+		for range 5 {
+			a.recv(0, 64)
+		}
+		a.to(abi.QPSReset)
+		a.sayState()
+		a.sayNoMore()
+		b.to(abi.QPSReset)
+		r.connect(a, b)
+		a.recv(64, 64)
+		b.post(b.wr(abi.WRSend, 0, 8))
+		b.sends(1)
+		a.recvs(1) // the new one, not one of the five
+	}},
+	{"state/reset-drops-completions", func(r *rig) {
+		a, b := r.pair()
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		b.post(b.rdma(abi.WRRDMAWrite, 0, 8, a, 0))
+		b.sends(1)
+		a.to(abi.QPSReset)
+		b.to(abi.QPSReset)
+		r.connect(a, b)
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 9, b, 0))
+		a.sends(1)
+	}},
+	{"state/error-and-again", func(r *rig) {
+		a, b := r.pair()
+		wr := a.rdma(abi.WRRDMAWrite, 0, 8, b, 0)
+		wr.RKey ^= 0x5555
+		a.post(wr)
+		a.sends(1)
+		b.sayStateOnce(abi.QPSErr)
+		a.to(abi.QPSReset)
+		b.to(abi.QPSReset)
+		r.connect(a, b)
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sends(1)
+	}},
+	{"state/rtr-receives", func(r *rig) {
+		a, b := r.ends()
+		b.toRTR(a)
+		b.recv(0, 64)
+		a.toRTR(b)
+		a.toRTS()
+		a.post(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMARead, 0, 8, b, 0))
+		a.sends(2)
+		b.recvs(1)
+		b.sayState()
+	}},
+	{"state/peer-in-init", func(r *rig) {
+		a, b := r.ends(func(c *config) { c.timeout, c.retry = 12, 1 })
+		b.toInit()
+		a.toRTR(b)
+		a.toRTS()
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sends(1)
+		b.sayState()
+	}},
+	{"state/peer-in-reset", func(r *rig) {
+		a, b := r.ends(func(c *config) { c.timeout, c.retry = 12, 1 })
+		a.toRTR(b)
+		a.toRTS()
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sends(1)
+		a.sayState()
+	}},
+	{"state/drain-holds-back", func(r *rig) {
+		a, b := r.pair()
+		a.to(abi.QPSSQD)
+		a.sayState()
+		a.sayPost("write", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		b.post(b.rdma(abi.WRRDMAWrite, 0, 8, a, 100)) // a still answers
+		b.sends(1)
+		pause()
+		a.sayNoMore()
+		attr := verbs.QPAttr{State: abi.QPSRTS}
+		r.result("SQD to RTS", a.qp.Modify(&attr, abi.QPMaskState))
+		a.sends(1)
+	}},
+	{"state/drain-finishes-what-it-began", func(r *rig) {
+		a, b := r.pair()
+		b.recv(0, 64)
+		a.post(a.wr(abi.WRSend, 0, 8), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sends(2)
+		attr := verbs.QPAttr{State: abi.QPSSQD, EnSQDAsyncNotify: 1}
+		r.result("RTS to SQD", a.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify))
+		q, err := a.qp.Query()
+		r.must(err)
+		r.say("draining: %d", q.SQDraining)
+	}},
+	{"state/drain-then-error", func(r *rig) {
+		a, b := r.pair()
+		a.to(abi.QPSSQD)
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.recv(0, 64)
+		a.to(abi.QPSErr)
+		a.sends(2)
+		a.recvs(1)
+	}},
+	{"state/drain-changes-attributes", func(r *rig) {
+		a, b := r.pair()
+		a.to(abi.QPSSQD)
+		attr := verbs.QPAttr{State: abi.QPSSQD, Timeout: 19, RetryCnt: 5, RNRRetry: 4, MaxRdAtomic: 2, AV: a.path(b)}
+		mask := abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskAV
+		r.result("SQD to SQD", a.qp.Modify(&attr, mask))
+		q, err := a.qp.Query()
+		r.must(err)
+		r.say("timeout %d, retry_cnt %d, rnr_retry %d, max_rd_atomic %d", q.Timeout, q.RetryCnt, q.RNRRetry, q.MaxRdAtomic)
+		r.result("SQD to RTS", a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.sends(1)
+	}},
+}...)
+
+// transitionTests: with all attributes that any transition takes, and then with none but the state.
+func transitionTests() []test {
+	from := []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSErr}
+	to := []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSSQE, abi.QPSErr}
+	var tests []test
+	for _, f := range from {
+		for _, t := range to {
+			tests = append(tests, test{fmt.Sprintf("transition/%v-to-%v", f, t), func(r *rig) {
+				a, b := r.reach(f)
+				attr, mask := a.full(b, t)
+				r.result("with what it needs", a.qp.Modify(&attr, mask))
+				a.sayState()
+				if mask == abi.QPMaskState {
+					return
+				}
+				a, _ = r.reach(f)
+				r.result("with the state alone", a.qp.Modify(&verbs.QPAttr{State: t}, abi.QPMaskState))
+				a.sayState()
+			}})
+		}
+	}
+	return tests
+}
+
+// full are the attributes that the usual way to a state needs.
+func (e *end) full(peer *end, to abi.QPState) (verbs.QPAttr, abi.QPAttrMask) {
+	switch to {
+	case abi.QPSInit:
+		return e.attrInit(), maskInit
+	case abi.QPSRTR:
+		return e.attrRTR(peer), maskRTR
+	case abi.QPSRTS:
+		return e.attrRTS(), maskRTS
+	}
+	return verbs.QPAttr{State: to}, abi.QPMaskState
+}
+
+// missing leaves out one attribute after the other of a transition.
+func (r *rig) missing(e *end, attr verbs.QPAttr, mask abi.QPAttrMask) {
+	for bit := abi.QPAttrMask(2); bit != 0 && bit <= abi.QPMaskDestQPN; bit <<= 1 {
+		if mask&bit != 0 {
+			r.say("to %v without %v: %s", attr.State, bit, errText(e.qp.Modify(&attr, mask&^bit)))
+		}
+	}
+	e.sayState()
+	r.result("with all", e.qp.Modify(&attr, mask))
+}
+
+// superfluous adds one attribute after the other to those that a transition needs. Each starts at the same
+// state.
+func (r *rig) superfluous(e, peer *end, to abi.QPState, mask abi.QPAttrMask) {
+	r.Helper()
+	from := e.qp.State()
+	all := e.attrRTS()
+	for _, more := range []verbs.QPAttr{e.attrRTR(peer), e.attrInit()} {
+		all.PathMTU, all.DestQPNum, all.RQPSN = max(all.PathMTU, more.PathMTU), max(all.DestQPNum, more.DestQPNum), max(all.RQPSN, more.RQPSN)
+		all.MaxDestRdAtomic, all.MinRNRTimer = max(all.MaxDestRdAtomic, more.MaxDestRdAtomic), max(all.MinRNRTimer, more.MinRNRTimer)
+		all.PortNum, all.AccessFlags = max(all.PortNum, more.PortNum), all.AccessFlags|more.AccessFlags
+		if more.AV.IsGlobal != 0 {
+			all.AV = more.AV
+		}
+	}
+	all.State, all.AltAV, all.AltPortNum = to, all.AV, 1
+	for bit := abi.QPAttrMask(4); bit <= abi.QPMaskDestQPN; bit <<= 1 {
+		if mask&bit != 0 {
+			continue
+		}
+		err := e.qp.Modify(&all, mask|bit)
+		r.say("to %v with %v as well: %s", to, bit, errText(err))
+		if err == nil {
+			e.to(abi.QPSReset)
+			e.again(peer, from)
+		}
+	}
+}
+
+// again takes a queue pair from RESET to where it was.
+func (e *end) again(peer *end, s abi.QPState) {
+	e.r.Helper()
+	if s == abi.QPSReset {
+		return
+	}
+	e.toInit()
+	if s == abi.QPSInit {
+		return
+	}
+	e.toRTR(peer)
+	if s != abi.QPSRTR {
+		e.toRTS()
+	}
+}

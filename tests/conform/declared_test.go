@@ -1,0 +1,94 @@
+//go:build linux || darwin
+
+package conform
+
+import "strings"
+
+// difference is one that is meant: on these kernels the lines on the left come out as those on the right.
+type difference struct {
+	test    string
+	kernels string // a prefix of their names
+	reason  string // the kernel's source function or the specification's clause
+	lines   []replacement
+}
+
+// replacement is a line as it was recorded and as it is seen instead; an empty one is a line that is not there.
+type replacement struct{ recorded, seen string }
+
+// mostDeclared is how many differences there may be.
+const mostDeclared = 15
+
+// differences are all that are declared: where rxe departs from the InfiniBand specification the soft RNIC does not follow
+// it, and some things only a kernel can do.
+var differences = []difference{
+	{"attr/path-mtu", "emulator", "rxe_qp.c:rxe_qp_chk_attr compares with the port's largest MTU only, and takes 0; the soft RNIC refuses what its port cannot send", []replacement{
+		{"path-mtu to RTR with 0x0: ok", "path-mtu to RTR with 0x0: EINVAL"},
+		{"path-mtu to RTR with 0x4: ok", "path-mtu to RTR with 0x4: EINVAL"},
+		{"path-mtu to RTR with 0x5: ok", "path-mtu to RTR with 0x5: EINVAL"},
+	}},
+	{"attr/max-dest-rd-atomic", "emulator", "rxe_qp.c:rxe_qp_from_attr takes more than the device's limit, and in rounding it up to a power of two makes 0 of it", []replacement{
+		{"max-dest-rd-atomic to RTR with 0x81: ok", "max-dest-rd-atomic to RTR with 0x81: EINVAL"},
+		{"0x81 is not what Query gives", ""},
+		{"max-dest-rd-atomic to RTR with 0xff: ok", "max-dest-rd-atomic to RTR with 0xff: EINVAL"},
+		{"0xff is not what Query gives", ""},
+	}},
+	{"attr/retry-counts", "emulator", "rxe_qp.c:rxe_qp_chk_attr does not look; both counts have 3 bits (IBA vol. 1, 9.7.5.2.8 and 12.7)", []replacement{
+		{"retry-counts to RTS with 0x78: ok", "retry-counts to RTS with 0x78: EINVAL"},
+		{"retry-counts to RTS with 0x87: ok", "retry-counts to RTS with 0x87: EINVAL"},
+	}},
+	{"mr/memory-without-access", "emulator", "umem.c:ib_umem_get pins with FOLL_FORCE, so that a page which the program itself may not read can be registered for reading", []replacement{
+		{"to read: ok", "to read: EFAULT"},
+	}},
+	{"qp/types", "emulator", "rxe_qp.c:rxe_qp_chk_init takes UC and UD; the soft RNIC has reliable connections only", []replacement{
+		{"UC: ok", "UC: EOPNOTSUPP"},
+		{"UD: ok", "UD: EOPNOTSUPP"},
+	}},
+	{"error/write-imm-bad-key", "emulator", "rxe_resp.c:check_resource takes the receive before check_rkey, and completes it with the requester's status; the soft RNIC checks the key first", []replacement{
+		{"b recv 1: REM_ACCESS_ERR RECV", "b recv 1: WR_FLUSH_ERR RECV"},
+	}},
+	{"error/send-longer-than-the-receive", "emulator", "IBA vol. 1, 9.9.6: LOC_LEN_ERR and a NAK for an invalid request; rxe_resp.c:send_data_in says MALFORMED_WQE", []replacement{
+		{"a send 1: REM_OP_ERR SEND", "a send 1: REM_INV_REQ_ERR SEND"},
+		{"b recv 1: LOC_QP_OP_ERR RECV", "b recv 1: LOC_LEN_ERR RECV"},
+	}},
+	{"error/local-key", "emulator", "IBA vol. 1, 11.6.2: LOC_PROT_ERR; rxe_req.c:rxe_requester says LOC_QP_OP_ERR when the region is not found", []replacement{
+		{"a send 1: LOC_QP_OP_ERR SEND", "a send 1: LOC_PROT_ERR SEND"},
+		{"a send 1: LOC_QP_OP_ERR RDMA_WRITE", "a send 1: LOC_PROT_ERR RDMA_WRITE"},
+	}},
+	{"error/receive-buffer", "emulator", "IBA vol. 1, 11.6.2: LOC_PROT_ERR; rxe_resp.c:send_data_in says MALFORMED_WQE, which is LOC_QP_OP_ERR", []replacement{
+		{"b recv 77: LOC_QP_OP_ERR RECV", "b recv 77: LOC_PROT_ERR RECV"},
+	}},
+}
+
+// declaredFor finds the difference of a test on a kernel, or nil.
+func declaredFor(test, kernel string) *difference {
+	for i := range differences {
+		if d := &differences[i]; d.test == test && strings.HasPrefix(kernel, d.kernels) {
+			return d
+		}
+	}
+	return nil
+}
+
+// apply makes of a record what is seen on the kernel that differs. ok is false if a line to replace is not
+// there: then the declaration is out of date.
+func (d *difference) apply(record []string) (lines []string, ok bool) {
+	used := make([]bool, len(d.lines))
+	for _, line := range record {
+		for i, r := range d.lines {
+			if r.recorded == line {
+				used[i] = true
+				line = r.seen
+				break
+			}
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	for i := range used {
+		if !used[i] {
+			return lines, false
+		}
+	}
+	return lines, true
+}

@@ -1,0 +1,144 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// patience is how long a test waits for what must come. A guest on a busy machine may stand still for
+// seconds; nothing that passes takes as long.
+const patience = 30 * time.Second
+
+// rig is what a case works with: the kernel under test, and the observation that it writes.
+type rig struct {
+	testing.TB
+	sys    *system
+	lines  []string
+	mapped [][]byte // to be unmapped at the very end
+}
+
+// newRig makes the rig of a case. Cleanups that the case adds run before this one's.
+func newRig(t testing.TB, sys *system) *rig {
+	r := &rig{TB: t, sys: sys}
+	t.Cleanup(func() {
+		for _, mem := range r.mapped {
+			if err := syscall.Munmap(mem); err != nil {
+				t.Errorf("munmap: %v", err)
+			}
+		}
+	})
+	return r
+}
+
+// say adds a line to the observation.
+func (r *rig) say(format string, args ...any) {
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+// result adds a line that tells how a call ended.
+func (r *rig) result(call string, err error) { r.say("%s: %s", call, errText(err)) }
+
+// must ends the test when what is only its setting fails.
+func (r *rig) must(err error) {
+	r.Helper()
+	require.NoError(r, err)
+}
+
+// errnos are those that the observations name.
+var errnos = []struct {
+	errno syscall.Errno
+	name  string
+}{
+	{syscall.EACCES, "EACCES"}, {syscall.EAFNOSUPPORT, "EAFNOSUPPORT"}, {syscall.EBADF, "EBADF"}, {syscall.EBUSY, "EBUSY"},
+	{syscall.EEXIST, "EEXIST"}, {syscall.EFAULT, "EFAULT"}, {syscall.EINVAL, "EINVAL"}, {syscall.EIO, "EIO"},
+	{syscall.EISCONN, "EISCONN"}, {syscall.EMSGSIZE, "EMSGSIZE"}, {syscall.ENETUNREACH, "ENETUNREACH"}, {syscall.ENODATA, "ENODATA"},
+	{syscall.ENODEV, "ENODEV"}, {syscall.ENOENT, "ENOENT"}, {syscall.ENOMEM, "ENOMEM"}, {syscall.ENOSPC, "ENOSPC"}, {syscall.ENOSYS, "ENOSYS"},
+	{syscall.ENOTSUP, "EOPNOTSUPP"}, {syscall.EOPNOTSUPP, "EOPNOTSUPP"}, {syscall.EOVERFLOW, "EOVERFLOW"}, {syscall.EPERM, "EPERM"}, {syscall.EPROTO, "EPROTO"},
+	{syscall.EPROTONOSUPPORT, "EPROTONOSUPPORT"}, {syscall.ETIMEDOUT, "ETIMEDOUT"},
+}
+
+// errText is how an error is written: as its errno, whatever the words around it.
+func errText(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, net.ErrClosed) && errors.Is(err, syscall.EBADF):
+		return "EBADF, closed"
+	case errors.Is(err, net.ErrClosed):
+		return "closed"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "deadline exceeded"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	for _, e := range errnos {
+		if errors.Is(err, e.errno) {
+			return e.name
+		}
+	}
+	return err.Error()
+}
+
+// process gives the case a process on a side, which ends with it.
+func (r *rig) process(side int) kshim.Kernel {
+	k, exit := r.sys.process(side)
+	r.Cleanup(exit)
+	return k
+}
+
+// open opens the side's device; the context closes with the case.
+func (r *rig) open(side int) *verbs.Context {
+	r.Helper()
+	ctx, err := verbs.Open(r.process(side), r.sys.device[side])
+	r.must(err)
+	r.Cleanup(func() {
+		if err := ctx.Close(); err != nil {
+			r.Errorf("closing %s: %v", r.sys.device[side], err)
+		}
+	})
+	return ctx
+}
+
+// withDeadline is a context that ends when patience does.
+func (r *rig) withDeadline() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	r.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits until cond holds, and reports whether it did in time.
+func eventually(cond func() bool) bool {
+	for deadline := time.Now().Add(patience); ; {
+		if cond() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// test is one case of the suite.
+type test struct {
+	name string // group/what
+	run  func(r *rig)
+}
+
+func (t test) group() string {
+	group, _, _ := strings.Cut(t.name, "/")
+	return group
+}

@@ -1,0 +1,18 @@
+//go:build linux
+
+package conform
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRXE(t *testing.T) {
+	if !haveRXE() {
+		t.Skip("no rxe0 here")
+	}
+	sys, err := kernelRXE()
+	require.NoError(t, err)
+	runSuite(t, sys)
+}

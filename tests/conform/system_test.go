@@ -1,0 +1,77 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/rnic"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+)
+
+// system is a kernel under test: how to open two devices, which may be one. Side 0 is a, side 1 is b.
+type system struct {
+	name string
+	// process gives a side a process of its own, as far as the kernel can tell them apart, and its end.
+	process func(side int) (kshim.Kernel, func())
+	device  [2]string // names in the kernel
+	uapi    [2]string // the same for uapi.Open
+}
+
+// portMTU is what the devices' ports have: rxe's on a netdev of 1500 bytes.
+const portMTU = 1024
+
+// networks numbers the in-memory networks.
+var networks atomic.Uint64
+
+// emulatorSim is two soft RNICs on an in-memory network.
+func emulatorSim(t testing.TB) *system {
+	network := sim.NewNetwork(sim.Options{})
+	attach := func(side int) (link.Link, error) {
+		return network.Attach(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(side + 1)}), 4791))
+	}
+	device := fmt.Sprintf("sim?net=conform-%d-%d&mtu=%d", os.Getpid(), networks.Add(1), portMTU)
+	return emulator(t, "emulator+sim", attach, device)
+}
+
+// emulatorUDP is two soft RNICs on sockets. Other tests run beside it, so the ports are any that are free.
+func emulatorUDP(t testing.TB) *system {
+	attach := func(int) (link.Link, error) {
+		return udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
+	}
+	return emulator(t, "emulator+udp", attach, fmt.Sprintf("soft:127.0.0.1?port=0&mtu=%d", portMTU))
+}
+
+func emulator(t testing.TB, name string, attach func(side int) (link.Link, error), uapiDevice string) *system {
+	t.Helper()
+	s := &system{name: name, uapi: [2]string{uapiDevice, uapiDevice}}
+	var machines [2]*emu.Machine
+	for side := range machines {
+		l, err := attach(side)
+		require.NoError(t, err)
+		s.device[side] = fmt.Sprintf("soft%d", side)
+		device, err := rnic.New(rnic.Config{Name: s.device[side], Link: l, MTU: portMTU})
+		if err != nil {
+			l.Close()
+		}
+		require.NoError(t, err)
+		machines[side] = emu.New(emu.Options{})
+		require.NoError(t, machines[side].Register(device))
+		t.Cleanup(func() { require.NoError(t, machines[side].Unregister(s.device[side])) })
+	}
+	s.process = func(side int) (kshim.Kernel, func()) {
+		p := machines[side].Process("conform")
+		return p, p.Exit
+	}
+	return s
+}
