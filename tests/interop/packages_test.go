@@ -1,0 +1,185 @@
+//go:build !guest
+
+package interop
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rdmashim/rdmashim/vm"
+)
+
+// debianPackages hold the C programs, the verbs library with its driver for rxe,
+// and what they need and a small system may lack. They are fetched by the
+// package manager and unpacked; nothing is installed.
+var debianPackages = []string{
+	"ibverbs-utils", "perftest", "ibverbs-providers", "libibverbs1", "librdmacm1",
+	"libibumad3", "libpci3", "libnl-3-200", "libnl-route-3-200",
+}
+
+// cPrograms are those that the tests run.
+var cPrograms = []string{"ibv_rc_pingpong", "ib_write_bw", "ib_read_bw"}
+
+// programs says what to add to the guest for the C programs.
+func programs(ctx context.Context) ([]vm.Add, error) {
+	dir, err := unpacked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return programAdds(ctx, dir)
+}
+
+// unpacked returns the directory that holds the unpacked packages, from the
+// cache of the user or fetched now.
+func unpacked(ctx context.Context) (string, error) {
+	for _, tool := range []string{"apt-get", "dpkg"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", fmt.Errorf("no %s here, which fetches ibv_rc_pingpong and perftest", tool)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "rdmashim", "interop", "programs")
+	if complete(dir) {
+		return dir, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".fetch-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	if err := fetch(ctx, tmp); err != nil {
+		return "", err
+	}
+	tree := filepath.Join(tmp, "tree")
+	if !complete(tree) {
+		return "", errors.New("the packages do not hold " + strings.Join(cPrograms, ", "))
+	}
+	os.RemoveAll(dir) // what an earlier, broken run left
+	if err := os.Rename(tree, dir); err != nil && !complete(dir) {
+		return "", err
+	}
+	return dir, nil
+}
+
+func complete(dir string) bool {
+	for _, p := range cPrograms {
+		if _, err := os.Stat(filepath.Join(dir, "usr/bin", p)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// fetch downloads the packages into dir and unpacks them below dir/tree.
+func fetch(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "download"}, debianPackages...)...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get download: %w: %s (are the package lists there? apt-get update)", err, lastLine(out))
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if len(files) != len(debianPackages) {
+		return fmt.Errorf("apt-get download left %d files for %d packages", len(files), len(debianPackages))
+	}
+	for _, f := range files {
+		if out, err := exec.CommandContext(ctx, "dpkg", "-x", f, filepath.Join(dir, "tree")).CombinedOutput(); err != nil {
+			return fmt.Errorf("unpack %s: %w: %s", filepath.Base(f), err, lastLine(out))
+		}
+	}
+	return nil
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
+}
+
+// programAdds says what of the packages goes where in the guest. The programs
+// and all libraries that they load lie in /c, the latter where LD_LIBRARY_PATH
+// names them; the driver of rxe lies where the verbs library looks for it.
+func programAdds(ctx context.Context, dir string) (adds []vm.Add, err error) {
+	drivers, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*/libibverbs/librxe-*.so"))
+	if len(drivers) != 1 {
+		return nil, fmt.Errorf("%s holds %d drivers for rxe, not 1", dir, len(drivers))
+	}
+	rel, err := filepath.Rel(dir, drivers[0])
+	if err != nil {
+		return nil, err
+	}
+	adds = append(adds,
+		vm.Add{Host: drivers[0], Guest: "/" + filepath.ToSlash(rel)},
+		vm.Add{Host: filepath.Join(dir, "etc/libibverbs.d/rxe.driver"), Guest: "/etc/libibverbs.d/rxe.driver"})
+	libraries := map[string]bool{}
+	for _, p := range cPrograms {
+		file := filepath.Join(dir, "usr/bin", p)
+		// Without the permission package vm does not look for the libraries,
+		// which it would not find; the guest's tests set it again.
+		if err := os.Chmod(file, 0o644); err != nil {
+			return nil, err
+		}
+		adds = append(adds, vm.Add{Host: file, Guest: path.Join(guestC, p)})
+		list, err := loads(ctx, dir, file)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range list {
+			if !libraries[l] {
+				libraries[l] = true
+				adds = append(adds, vm.Add{Host: l, Guest: path.Join(guestC, "lib", filepath.Base(l))})
+			}
+		}
+	}
+	return adds, nil
+}
+
+// loads lists the libraries that a program of the packages loads, of the
+// packages or of this system, its dynamic linker among them.
+func loads(ctx context.Context, dir, program string) (list []string, err error) {
+	var path []string
+	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*"} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+		path = append(path, found...)
+	}
+	f, err := elf.Open(program)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	linker, err := io.ReadAll(f.Section(".interp").Open())
+	if err != nil {
+		return nil, err
+	}
+	ld := string(bytes.TrimRight(linker, "\x00"))
+	cmd := exec.CommandContext(ctx, ld, "--list", program)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(path, ":"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("list the libraries of %s: %w: %s", filepath.Base(program), err, lastLine(out))
+	}
+	for line := range strings.Lines(string(out)) {
+		if _, file, ok := strings.Cut(line, "=>"); ok {
+			if words := strings.Fields(file); len(words) > 0 && strings.HasPrefix(words[0], "/") {
+				list = append(list, words[0])
+			}
+		}
+	}
+	return append(list, ld), nil
+}
