@@ -56,6 +56,7 @@ func (g *goTool) base(ctx context.Context, useCache bool, logf func(string, ...a
 		if err := writeSummed(path, data); err != nil {
 			return nil, err
 		}
+		prune(filepath.Dir(path), 3)
 	}
 	return data, nil
 }

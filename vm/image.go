@@ -3,10 +3,13 @@ package vm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -61,13 +64,13 @@ func CachedImage(ctx context.Context, c ImageConfig) (*Image, error) {
 	if err := writeFileAtomic(path, data); err != nil {
 		return nil, fmt.Errorf("write the image: %w", err)
 	}
-	pruneImages(filepath.Dir(path), 8)
+	prune(filepath.Dir(path), 8)
 	return image, nil
 }
 
-// pruneImages keeps the newest images and those of the last hour, which a
-// guest may be about to boot.
-func pruneImages(dir string, keep int) {
+// prune keeps the newest archives of a directory and those of the last hour,
+// which a guest may be about to boot.
+func prune(dir string, keep int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.cpio"))
 	age := map[string]time.Time{}
 	for _, f := range files {
@@ -82,6 +85,10 @@ func pruneImages(dir string, keep int) {
 		}
 	}
 }
+
+// imageMark is the file by which an image is known; it holds the release of the
+// kernel whose modules are in the image.
+const imageMark = "etc/rdmashim-guest"
 
 func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 	if c.Log == nil {
@@ -105,7 +112,7 @@ func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 		{"bin/sh", modeLink | 0o777, []byte("../bbin/gosh")},
 		{"bin/uinit", modeLink | 0o777, []byte("../bbin/rdmashim")},
 		{"etc/uinit.flags", modeFile | 0o644, []byte("\"vm\"\n\"guest\"\n")},
-		{"etc/rdmashim-guest", modeFile | 0o644, []byte("kernel " + c.Kernel.Release + "\n")},
+		{imageMark, modeFile | 0o644, []byte(c.Kernel.Release + "\n")},
 		{"etc/passwd", modeFile | 0o644, []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")},
 		{"etc/group", modeFile | 0o644, []byte("root:x:0:\nnogroup:x:65534:\n")},
 		{"etc/hosts", modeFile | 0o644, []byte("127.0.0.1 localhost\n::1 localhost\n")},
@@ -134,4 +141,19 @@ func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 		image.WriteByte(0)
 	}
 	return image.Bytes(), nil
+}
+
+// imageRelease reads for which kernel an image was built.
+func imageRelease(image []byte) (string, error) {
+	const header = 110 // of newc, before the name
+	at := bytes.LastIndex(image, []byte(imageMark+"\x00"))
+	if at < header || string(image[at-header:at-header+6]) != "070701" {
+		return "", errors.New("this is no image that 'rdmashim vm build' wrote")
+	}
+	size, err := strconv.ParseUint(string(image[at-header+54:at-header+62]), 16, 16)
+	start := (at + len(imageMark) + 1 + 3) &^ 3
+	if err != nil || uint64(len(image)-min(start, len(image))) < size {
+		return "", errors.New("the image is cut off")
+	}
+	return strings.TrimSpace(string(image[start : start+int(size)])), nil
 }

@@ -374,10 +374,19 @@ func (m *Machine) powerOff(limit time.Duration) {
 	m.kill()
 }
 
-// kill ends the guest and waits until its log is read.
+// kill ends the guest and waits until its log is read, unless a reader of the
+// command's output holds that up.
 func (m *Machine) kill() {
 	m.process.kill()
-	m.log.ends.Wait()
+	read := make(chan struct{})
+	go func() {
+		m.log.ends.Wait()
+		close(read)
+	}()
+	select {
+	case <-read:
+	case <-time.After(5 * time.Second):
+	}
 	m.process.control.Close()
 	m.process.console.Close()
 }

@@ -116,15 +116,18 @@ func (s *Session) findImage(ctx context.Context, kernel *Kernel) (*Image, error)
 	if c.Image == "" {
 		return CachedImage(ctx, ImageConfig{Kernel: kernel, Source: c.Source, Log: c.Log})
 	}
-	info, err := os.Stat(c.Image)
+	data, err := os.ReadFile(c.Image)
 	if err != nil {
 		return nil, fmt.Errorf("image: %w", err)
 	}
-	id, err := sumFile(c.Image)
+	release, err := imageRelease(data)
 	if err != nil {
-		return nil, fmt.Errorf("image: %w", err)
+		return nil, fmt.Errorf("image %s: %w", c.Image, err)
 	}
-	return &Image{File: c.Image, Size: info.Size(), SHA256: id}, nil
+	if release != kernel.Release {
+		return nil, fmt.Errorf("image %s is for kernel %s, and this is %s: build it anew", c.Image, release, kernel.Release)
+	}
+	return &Image{File: c.Image, Size: int64(len(data)), SHA256: sum(data)}, nil
 }
 
 // boot starts all guests and waits until each is set up and has its files.
@@ -280,6 +283,9 @@ func (s *Session) exec(ctx context.Context, m *Machine, c Command) error {
 
 // Exec runs a command on one node, within the session's time limit.
 func (s *Session) Exec(ctx context.Context, node int, c Command) error {
+	if node < 0 || node >= len(s.Nodes) {
+		return fmt.Errorf("there is no node %d, only %d of them", node, len(s.Nodes))
+	}
 	ctx, cancel := s.withLimit(ctx)
 	defer cancel()
 	return s.exec(ctx, s.Nodes[node], c)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,9 @@ func TestRun(t *testing.T) {
 	require.Len(t, r.Nodes, 1)
 	require.Equal(t, NodeResult{Link: "rxe0", Steps: []string{"fake"}}, r.Nodes[0])
 	require.Equal(t, "tcg", r.Accel)
-	require.Equal(t, sum([]byte("no image")), r.Image.SHA256)
+	image, err := os.ReadFile(c.Image)
+	require.NoError(t, err)
+	require.Equal(t, sum(image), r.Image.SHA256)
 	require.Positive(t, r.Boot)
 	require.GreaterOrEqual(t, r.Total, r.Boot)
 	require.Empty(t, logsLeft(t), "the log of a good run is not kept")
@@ -259,6 +262,35 @@ func TestRunMissing(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
+// TestRunWrongImage: an image for another kernel would hang at boot.
+func TestRunWrongImage(t *testing.T) {
+	c := fakeConfig(t, "ok")
+	var b bytes.Buffer
+	require.NoError(t, writeCPIO(&b, []cpioEntry{{imageMark, modeFile, []byte("9.9-other\n")}}))
+	require.NoError(t, os.WriteFile(c.Image, b.Bytes(), 0o644))
+	_, _, _, err := runFake(t, c, "echo")
+	require.ErrorContains(t, err, "9.9-other")
+	require.NoError(t, os.WriteFile(c.Image, []byte("text"), 0o644))
+	_, _, _, err = runFake(t, c, "echo")
+	require.ErrorContains(t, err, "no image")
+	c.Image = "/nonexistent"
+	_, _, _, err = runFake(t, c, "echo")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestRunBlockedOutput: nobody reads what the command prints, yet its time
+// limit holds.
+func TestRunBlockedOutput(t *testing.T) {
+	c := fakeConfig(t, "ok")
+	c.Timeout = 200 * time.Millisecond
+	r, w := io.Pipe()
+	defer r.Close()
+	c.Command = Command{Args: []string{"echo", "x"}, Stdout: w}
+	_, err := Run(t.Context(), c)
+	var timeout *TimeoutError
+	require.ErrorAs(t, err, &timeout)
+}
+
 // TestSession runs several commands in one guest.
 func TestSession(t *testing.T) {
 	s, err := Start(t.Context(), fakeConfig(t, "ok"))
@@ -271,6 +303,7 @@ func TestSession(t *testing.T) {
 	var exit *ExitError
 	require.ErrorAs(t, s.Exec(t.Context(), 0, Command{Args: []string{"exit", "3"}}), &exit)
 	require.NoError(t, s.Exec(t.Context(), 0, Command{Args: []string{"echo"}}), "one that failed ends nothing")
+	require.ErrorContains(t, s.Exec(t.Context(), 1, Command{Args: []string{"echo"}}), "node 1")
 	_, err = s.Close()
 	require.NoError(t, err)
 	_, err = s.Close()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 )
@@ -25,8 +26,8 @@ type goTool struct {
 }
 
 // findSource finds the project's sources: the module in which the process
-// runs, one that it depends on, or the module that the running program was built
-// from.
+// runs, one that it depends on, the directory or the version that the running
+// program was built from.
 func findSource(ctx context.Context, dir string) (*goTool, error) {
 	g, err := userGo(dir)
 	if err != nil {
@@ -43,6 +44,10 @@ func findSource(ctx context.Context, dir string) (*goTool, error) {
 			return g, nil
 		}
 	}
+	if dir := builtFrom(); dir != "" {
+		g.dir = dir
+		return g, nil
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path != modulePath || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return nil, errors.New("the project's sources, from which the image is built, were not found: run in a module that requires " + modulePath + ", or use --image FILE")
@@ -58,6 +63,18 @@ func findSource(ctx context.Context, dir string) (*goTool, error) {
 	}
 	g.dir = module.Dir
 	return g, nil
+}
+
+// builtFrom is the directory of the sources that the running program was built
+// from, when it still is on this machine.
+func builtFrom() string {
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Dir(filepath.Dir(file))
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if !filepath.IsAbs(file) || err != nil || !strings.HasPrefix(string(text), "module "+modulePath+"\n") {
+		return ""
+	}
+	return dir
 }
 
 // userGo is the go command in a directory (empty: the current one), with the

@@ -41,6 +41,9 @@ Without a terminal the shell reads standard input.`,
 			if err != nil {
 				return vmStatus(err)
 			}
+			if term := os.Getenv("TERM"); len(args) == 1 && args[0] == "gosh" && (term == "" || term == "dumb") {
+				command.Args = []string{"gosh", "-comp=false"} // its line editor asks the terminal what it can
+			}
 			restore := onTerminal(&command, cmd.InOrStdin(), func() { cancel(errEscaped) })
 			err = s.Exec(ctx, 0, command)
 			restore()
