@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// recording is a file of tests/testdata.
+func recording(name string) string { return filepath.Join(repository, "tests", "testdata", name) }
+
+// dumpFile runs dump --json.
+func dumpFile(t *testing.T, path string) (lines []dumpLine) {
+	t.Helper()
+	o := runTool(t, "dump", "-j", path)
+	require.Zero(t, o.code, o.stderr)
+	require.Empty(t, o.stderr)
+	for text := range strings.Lines(o.stdout) {
+		var l dumpLine
+		require.NoError(t, json.Unmarshal([]byte(text), &l))
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// UnmarshalText lets tests read what the tool printed.
+func (h *hex64) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 0, 64)
+	*h = hex64(n)
+	return err
+}
+
+// TestDumpText holds lines of every kind to what tshark showed when the
+// recordings were made (the .txt beside each).
+func TestDumpText(t *testing.T) {
+	for _, c := range []struct {
+		file   string
+		number int
+		want   string
+	}{
+		{"rxe-6.1-rc-mtu1024.pcap", 15, "20:52:47.134115000 10.99.0.1:50631 > 10.99.0.2:4791 RC SEND_ONLY_WITH_IMMEDIATE qpn 0x000057 psn 16777207 ackreq imm 0xdeadbe01 length 0 icrc ok"},
+		{"rxe-6.1-rc-mtu1024.pcap", 32, "20:52:47.275603000 10.99.0.1:50631 > 10.99.0.2:4791 RC SEND_LAST_WITH_IMMEDIATE qpn 0x000057 psn 2 ackreq imm 0xdeadbe04 length 3 icrc ok"},
+		{"rxe-6.1-rc-mtu1024.pcap", 61, "20:52:47.505084000 10.99.0.1:50631 > 10.99.0.2:4791 RC RDMA_WRITE_LAST_WITH_IMMEDIATE qpn 0x000057 psn 19 ackreq imm 0xdeadbe08 length 2 icrc ok"},
+		{"rxe-6.1-rc-mtu1024.pcap", 63, "20:52:47.522734000 10.99.0.1:50631 > 10.99.0.2:4791 RC RDMA_READ_REQUEST qpn 0x000057 psn 20 ackreq reth va 0x7f4495d40000 rkey 0x00000266 dmalen 0 length 0 icrc ok"},
+		{"rxe-6.1-rc-mtu1024.pcap", 83, "20:52:47.668267000 10.99.0.1:50631 > 10.99.0.2:4791 RC COMPARE_SWAP qpn 0x000057 psn 32 ackreq atomic va 0x7f4495d40000 rkey 0x00000266 swapadd 0x2222222222222222 compare 0x1111111111111111 length 0 icrc ok"},
+		{"rxe-6.1-rc-mtu1024.pcap", 84, "20:52:47.668721000 10.99.0.2:50631 > 10.99.0.1:4791 RC ATOMIC_ACKNOWLEDGE qpn 0x000011 psn 32 aeth ACK msn 35 original 0xf1eae3dcd5cec7c0 length 0 icrc ok"},
+		{"rxe-6.1-rc-mtu1024.pcap", 87, "20:52:47.705136000 10.99.0.1:50631 > 10.99.0.2:4791 RC FETCH_ADD qpn 0x000057 psn 34 ackreq atomic va 0x7f4495d40000 rkey 0x00000266 swapadd 0x10 compare 0x0 length 0 icrc ok"},
+		{"rxe-6.1-rc-mtu1024.pcap", 94, "20:52:47.772495000 10.99.0.1:50631 > 10.99.0.2:4791 RC SEND_LAST_WITH_INVALIDATE qpn 0x000057 psn 38 ackreq invalidate 0x08000298 length 1024 icrc ok"},
+		{"rxe-6.1-rc-errors.pcap", 47, "20:50:42.946563000 10.99.0.2:50952 > 10.99.0.1:4791 RC ACKNOWLEDGE qpn 0x000014 psn 10752 aeth RNR NAK timer 1 (0.01ms) msn 0 length 0 icrc ok"},
+		{"rxe-6.1-uc-ud.pcap", 36, "20:52:51.657099000 10.99.0.1:49500 > 10.99.0.2:4791 UD SEND_ONLY_WITH_IMMEDIATE qpn 0x00005b psn 7 deth qkey 0x11223344 srcqpn 0x000015 imm 0xfeed0003 length 3 icrc ok"},
+		{"rxe-6.1-uc-ud.pcap", 38, "20:52:51.701495000 10.99.0.1:49500 > 10.99.0.2:4791 UD SEND_ONLY qpn 0x00005b psn 9 deth qkey 0x11223344 srcqpn 0x000015 length 20 icrc ok"},
+		{"rxe-6.1-ipv6.pcap", 5, "20:52:55.863685000 [fe80::3466:b4ff:fe7a:5e18]:51176 > [fe80::77:adff:fe5d:8ec]:4791 RC SEND_ONLY qpn 0x00005c psn 0 ackreq length 2 icrc ok"},
+		{"rxe-6.1-ipv6.pcap", 60, "20:52:56.414096000 [fd00:99::2]:51408 > [fd00:99::1]:4791 RC ACKNOWLEDGE qpn 0x000018 psn 10 aeth ACK msn 9 length 0 icrc ok"},
+		{"rxe-6.1-cm.pcap", 1, "20:50:51.474868000 10.99.0.1:55410 > 10.99.0.2:4791 UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest tid 0x288fad9b4 length 256 icrc ok"},
+		{"rxe-7.2-atomic-write.pcap", 5, "20:49:46.454871000 10.99.0.1:50631 > 10.99.0.2:4791 RC ATOMIC_WRITE qpn 0x000057 psn 2236964 ackreq reth va 0x7f38b8648000 rkey 0x0000033b dmalen 8 length 8 icrc ok"},
+	} {
+		o := runTool(t, "dump", recording(c.file))
+		require.Zero(t, o.code, o.stderr)
+		lines := strings.Split(o.stdout, "\n")
+		require.Equal(t, c.want, lines[c.number-1], "%s packet %d", c.file, c.number)
+	}
+}
+
+// TestDumpHelpNamesTheKeys: the keys of the JSON are documented.
+func TestDumpHelpNamesTheKeys(t *testing.T) {
+	o := runTool(t, "dump", "--help")
+	require.Zero(t, o.code)
+	for _, key := range jsonKeys(reflect.TypeFor[dumpLine]()) {
+		require.Regexp(t, `\b`+key+`\b`, o.stdout)
+	}
+}
+
+func jsonKeys(of reflect.Type) (keys []string) {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		keys = append(append(keys, name), jsonKeys(of.Field(i).Type)...)
+	}
+	return keys
+}
+
+func TestDumpUsage(t *testing.T) {
+	cut := filepath.Join(t.TempDir(), "cut.pcap")
+	b, err := os.ReadFile(recording("rxe-6.1-uc-ud.pcap"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(cut, b[:1000], 0o600))
+	for _, c := range []struct {
+		args           string
+		code           int
+		stdout, stderr string
+	}{
+		{"dump", 2, "", "one capture file"},
+		{"dump a b", 2, "", "one capture file"},
+		{"dump --port 0 x", 2, "", "from 1 to 65535"},
+		{"dump --port 70000 x", 2, "", "from 1 to 65535"},
+		{"dump /nonexistent/file", 1, "", "no such file"},
+		{"dump " + repository, 1, "", "is a directory"},
+		{"dump " + filepath.Join(repository, "README.md"), 1, "", "no pcap or pcapng file"},
+		{"dump " + cut, 1, "UC SEND_ONLY", "damaged behind record"},
+		{"dump -p 4792 " + recording("rxe-6.1-uc-ud.pcap"), 0, "", ""},
+	} {
+		o := runTool(t, strings.Fields(c.args)...)
+		require.Equal(t, c.code, o.code, "%s: %s", c.args, o.stderr)
+		require.Contains(t, o.stdout, c.stdout)
+		require.Equal(t, c.stdout == "", o.stdout == "", c.args)
+		require.Contains(t, o.stderr, c.stderr)
+	}
+}
+
+func TestDumpStandardInput(t *testing.T) {
+	f, err := os.Open(recording("rxe-6.1-cm.pcap"))
+	require.NoError(t, err)
+	defer f.Close()
+	cmd := tool(t, "dump", "-")
+	cmd.Stdin = f
+	o := finish(t, cmd)
+	require.Zero(t, o.code, o.stderr)
+	require.Equal(t, 42, strings.Count(o.stdout, "\n"))
+	require.Contains(t, o.stdout, "UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest")
+}
+
+// Any bytes are lines of text or JSON, or an error.
+func FuzzDump(f *testing.F) {
+	for _, name := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-ipv6.pcap", "rxe-6.1-cm.pcap", "rxe-6.1-rc-errors.pcap"} {
+		b, err := os.ReadFile(recording(name))
+		require.NoError(f, err)
+		f.Add(b[:1500])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var text, lines bytes.Buffer
+		err := dump(bytes.NewReader(b), &text, io.Discard, false, dumpOptions{port: 4791})
+		again := dump(bytes.NewReader(b), &lines, io.Discard, true, dumpOptions{port: 4791, asJSON: true})
+		if (err == nil) != (again == nil) {
+			t.Fatalf("text: %v, JSON: %v", err, again)
+		}
+		if n := strings.Count(text.String(), "\n"); n != strings.Count(lines.String(), "\n") {
+			t.Fatalf("%d lines of text:\n%s\nJSON:\n%s", n, &text, &lines)
+		}
+		for d := json.NewDecoder(&lines); d.More(); {
+			var l dumpLine
+			if err := d.Decode(&l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
