@@ -21,13 +21,12 @@ import (
 
 // TestConfig says which Go tests to run in a guest.
 type TestConfig struct {
-	Config                // Command is not used
-	Packages []string     // as 'go test' takes them
-	Flags    []string     // of the test binaries, as -test.run=X; -test.v is always given
-	Tags     string       // build tags
-	Verbose  bool         // Output receives all output, else what failed
-	Output   io.Writer    // report in the manner of 'go test'; nil: dropped
-	each     func(string) // sees each line of test output, for this package's tests
+	Config             // Command is not used
+	Packages []string  // as 'go test' takes them
+	Flags    []string  // of the test binaries, as -test.run=X; -test.v is always given
+	Tags     string    // build tags
+	Verbose  bool      // Output receives all output, else what failed
+	Output   io.Writer // report in the manner of 'go test'; nil: dropped
 }
 
 // TestReport is what came of running tests.
@@ -50,6 +49,7 @@ type PackageReport struct {
 type TestOutcome struct {
 	Name    string
 	Outcome string // PASS, FAIL or SKIP
+	Output  string // what it printed and logged
 }
 
 // ErrTestsFailed says that tests ran and some failed.
@@ -223,7 +223,46 @@ func buildTests(ctx context.Context, c TestConfig, tmp string) ([]testBinary, er
 	return binaries, nil
 }
 
-var testLine = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
+var (
+	testLine  = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
+	testStart = regexp.MustCompile(`^=== (RUN|CONT|NAME|PAUSE)\s+(\S+)$`)
+)
+
+// testParser reads what a test binary prints with -test.v.
+type testParser struct {
+	tests  []TestOutcome
+	now    string // the test whose output the lines are
+	output map[string]*strings.Builder
+}
+
+// maxTestOutput is kept of each test's output, in bytes.
+const maxTestOutput = 64 << 10
+
+func (p *testParser) line(line string) {
+	if p.output == nil {
+		p.output = map[string]*strings.Builder{}
+	}
+	if m := testStart.FindStringSubmatch(line); m != nil {
+		p.now = m[2]
+		return
+	}
+	if m := testLine.FindStringSubmatch(line); m != nil {
+		t := TestOutcome{Name: m[2], Outcome: m[1]}
+		if b := p.output[t.Name]; b != nil {
+			t.Output = b.String()
+		}
+		p.tests = append(p.tests, t)
+		return
+	}
+	b := p.output[p.now]
+	if b == nil {
+		b = &strings.Builder{}
+		p.output[p.now] = b
+	}
+	if b.Len() < maxTestOutput {
+		b.WriteString(line + "\n")
+	}
+}
 
 // noise is what tells nothing when a test has failed.
 var noise = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT)\b|--- (PASS|SKIP):)|^PASS$`)
@@ -236,13 +275,9 @@ func runTests(ctx context.Context, s *Session, c TestConfig, b testBinary) (Pack
 		return p, nil
 	}
 	var kept bytes.Buffer
+	var parser testParser
 	lines := &lineWriter{each: func(line string) {
-		if m := testLine.FindStringSubmatch(line); m != nil {
-			p.Tests = append(p.Tests, TestOutcome{m[2], m[1]})
-		}
-		if c.each != nil {
-			c.each(line)
-		}
+		parser.line(line)
 		switch {
 		case c.Verbose:
 			fmt.Fprintln(c.Output, line)
@@ -258,7 +293,7 @@ func runTests(ctx context.Context, s *Session, c TestConfig, b testBinary) (Pack
 		Stderr: lines,
 	})
 	lines.flush()
-	p.Took = time.Since(started)
+	p.Took, p.Tests = time.Since(started), parser.tests
 	if err == nil {
 		fmt.Fprintf(c.Output, "ok  \t%s\t%.3fs\n", b.pkg, p.Took.Seconds())
 		return p, nil

@@ -3,6 +3,7 @@ package vm
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,35 @@ func TestLineWriter(t *testing.T) {
 	require.True(t, noise.MatchString("=== RUN   TestX"))
 	require.False(t, noise.MatchString("--- FAIL: TestX (0.00s)"))
 	require.False(t, noise.MatchString("panic: oh"))
+}
+
+func TestTestParser(t *testing.T) {
+	var p testParser
+	// As a test binary of Go 1.26 printed it with -test.v.
+	for line := range strings.Lines(`=== RUN   TestA
+    a_test.go:6: logged
+=== RUN   TestA/x
+=== PAUSE TestA/x
+=== RUN   TestA/y
+    a_test.go:9: a reason
+=== CONT  TestA/x
+printed
+    a_test.go:7: oh
+--- FAIL: TestA (0.01s)
+    --- SKIP: TestA/y (0.00s)
+    --- FAIL: TestA/x (0.00s)
+=== RUN   TestB
+--- PASS: TestB (0.00s)
+FAIL
+`) {
+		p.line(strings.TrimSuffix(line, "\n"))
+	}
+	require.Equal(t, []TestOutcome{
+		{"TestA", "FAIL", "    a_test.go:6: logged\n"},
+		{"TestA/y", "SKIP", "    a_test.go:9: a reason\n"},
+		{"TestA/x", "FAIL", "printed\n    a_test.go:7: oh\n"},
+		{"TestB", "PASS", ""},
+	}, p.tests)
 }
 
 func TestParseLibraries(t *testing.T) {

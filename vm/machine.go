@@ -385,7 +385,7 @@ func (m *Machine) kill() {
 	}()
 	select {
 	case <-read:
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Second):
 	}
 	m.process.control.Close()
 	m.process.console.Close()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,9 +64,9 @@ func Tests(t *testing.T, c vm.TestConfig) {
 			t.Run(test.Name, func(t *testing.T) {
 				switch test.Outcome {
 				case "SKIP":
-					t.Skip("in the guest; its reason is in the output of " + p.Package)
+					t.Skip("in the guest: " + strings.TrimSpace(test.Output))
 				case "FAIL":
-					t.Error("failed in the guest")
+					t.Errorf("in the guest:\n%s", test.Output)
 				}
 			})
 		}
