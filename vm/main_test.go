@@ -190,6 +190,7 @@ func fakeConfig(t *testing.T, mode string) Config {
 	}
 	t.Setenv("TMPDIR", dir)
 	t.Setenv(asQEMU, mode)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // the fake reports no races of ours
 	kernel, image := filepath.Join(dir, "vmlinuz"), filepath.Join(dir, "image")
 	require.NoError(t, os.WriteFile(kernel, []byte("no kernel"), 0o644))
 	var archive bytes.Buffer
