@@ -66,7 +66,7 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
   feth                   placement, selection
   mad                    class, method, status, tid, attribute, name
   payload_length         bytes without pad
-  icrc, icrc_value       as above; as it was received
+  icrc, icrc_value       as above; the CRC-32 received (tshark shows its bytes reversed)
   malformed              only of such a packet`,
 		Example: "  rdmashim dump capture.pcapng\n  tcpdump -i eth0 -w - udp port 4791 | rdmashim dump -",
 		Args: func(_ *cobra.Command, args []string) error {
