@@ -1,0 +1,163 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+const programDir = "/c"
+
+// programRun is one run of a C program. Together the runs have every role with
+// every family and every path MTU.
+type programRun struct {
+	family family
+	mtu    int
+	role   string // the program's
+}
+
+func (r programRun) String() string {
+	return fmt.Sprintf("%s MTU%d C %s", r.family.name, r.mtu, r.role)
+}
+
+var programRuns = []programRun{
+	{families[0], 1024, "server"},
+	{families[0], 4096, "client"},
+	{families[1], 4096, "server"},
+	{families[1], 1024, "client"},
+}
+
+// program is a C program that runs.
+type program struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+// start starts a C program of the distribution on rxe.
+func start(t *testing.T, name string, args ...string) *program {
+	t.Helper()
+	if why := os.Getenv("INTEROP_NO_PROGRAMS"); why != "" {
+		t.Skip("no C programs: ", why)
+	}
+	file := filepath.Join(programDir, name)
+	require.NoError(t, os.Chmod(file, 0o755))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	p := &program{Cmd: exec.CommandContext(ctx, file, args...)}
+	p.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(programDir, "lib"))
+	p.Stdout, p.Stderr = &p.out, &p.out
+	require.NoError(t, p.Start())
+	t.Cleanup(func() {
+		cancel()
+		_ = p.Wait() // its second call says so only
+		if t.Failed() {
+			t.Logf("%s %s:\n%s", name, strings.Join(args, " "), p.out.String())
+		}
+	})
+	return p
+}
+
+// ends waits for the program's end, which must be a good one.
+func (p *program) ends(t *testing.T) string {
+	t.Helper()
+	require.NoError(t, p.Wait(), "%s", p.out.String())
+	countProgram()
+	return p.out.String()
+}
+
+// memory reads the program's memory.
+func (p *program) memory(t *testing.T, addr uint64, n int) []byte {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.Process.Pid))
+	require.NoError(t, err)
+	defer f.Close()
+	b := make([]byte, n)
+	_, err = f.ReadAt(b, int64(addr))
+	require.NoError(t, err, "memory of the program at %#x", addr)
+	return b
+}
+
+// talk is the test's end of a program's TCP connection.
+type talk struct {
+	t *testing.T
+	net.Conn
+}
+
+// dial connects to a program that is a server, as soon as it listens.
+func dial(t *testing.T, port int) *talk {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", port))
+		if err == nil {
+			return newTalk(t, c)
+		}
+		require.True(t, time.Now().Before(deadline), "the program does not listen: %v", err)
+	}
+}
+
+// listen makes a socket for a program that is a client, and returns its port.
+func listen(t *testing.T) (accept func() *talk, port int) {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	require.NoError(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
+	return func() *talk {
+		c, err := l.Accept()
+		require.NoError(t, err, "the program does not connect")
+		return newTalk(t, c)
+	}, l.Addr().(*net.TCPAddr).Port
+}
+
+func newTalk(t *testing.T, c net.Conn) *talk {
+	t.Cleanup(func() { c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(2*patience)))
+	return &talk{t, c}
+}
+
+// say sends a text in a field of n bytes, the rest of which is zeros.
+func (c *talk) say(text string, n int) {
+	c.t.Helper()
+	b := make([]byte, n)
+	copy(b, text)
+	_, err := c.Write(b)
+	require.NoError(c.t, err)
+}
+
+// hear receives n bytes and returns them up to the first zero.
+func (c *talk) hear(n int) string {
+	c.t.Helper()
+	b := make([]byte, n)
+	_, err := io.ReadFull(c, b)
+	require.NoError(c.t, err, "the program hung up")
+	text, _, _ := bytes.Cut(b, []byte{0})
+	return string(text)
+}
+
+// freePort finds a TCP port for a program that is a server.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp4", "0.0.0.0:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// partner makes the soft end of a connection with a program.
+func partner(t *testing.T, f family, mtu, max int) *end {
+	d := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), max)
+	return d.newEnd(t, uapi.QPConfig{MTU: mtu, SendDepth: 128, RecvDepth: 512})
+}
