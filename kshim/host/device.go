@@ -48,7 +48,7 @@ func (d *device) Write(cmd []byte) (int, error) {
 		case syscall.EINTR:
 			continue
 		}
-		return 0, &Error{Op: "write", Path: d.path, Errno: errno}
+		return 0, &callError{Op: "write", Path: d.path, Errno: errno}
 	}
 }
 
@@ -66,7 +66,7 @@ func (d *device) Ioctl(arg []byte) error {
 		return errClosed
 	}
 	if len(arg) < abi.IoctlHdrSize || len(arg) < int(binary.LittleEndian.Uint16(arg)) {
-		return &Error{Op: "ioctl", Path: d.path, Msg: "the argument is shorter than its header says", Errno: syscall.EFAULT}
+		return &callError{Op: "ioctl", Path: d.path, Msg: "the argument is shorter than its header says", Errno: syscall.EFAULT}
 	}
 	for {
 		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(d.fd), abi.RDMAVerbsIoctl, uintptr(unsafe.Pointer(unsafe.SliceData(arg))))
@@ -76,7 +76,7 @@ func (d *device) Ioctl(arg []byte) error {
 		case syscall.EINTR:
 			continue
 		}
-		return &Error{Op: "ioctl", Path: d.path, Errno: errno}
+		return &callError{Op: "ioctl", Path: d.path, Errno: errno}
 	}
 }
 
@@ -104,7 +104,7 @@ func (d *device) Read(_ context.Context, buf []byte) (int, error) {
 	n, err := retry(func() (int, error) { return syscall.Read(d.fd, buf) })
 	switch {
 	case err != nil:
-		return 0, &Error{Op: "read", Path: d.path, Errno: err.(syscall.Errno)}
+		return 0, &callError{Op: "read", Path: d.path, Errno: err.(syscall.Errno)}
 	case n == 0 && len(buf) > 0:
 		return 0, io.EOF
 	}

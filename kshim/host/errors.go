@@ -11,27 +11,27 @@ import (
 	"syscall"
 )
 
-// Error is a refused call: which, on what, the kernel's number, and what is
+// callError is a refused call: which, on what, the kernel's number, and what is
 // known to help. errors.Is(err, syscall.EINVAL) sees the number.
-type Error struct {
+type callError struct {
 	Op    string // "write", "ioctl", "open"
 	Path  string // "/dev/infiniband/uverbs0"
 	Msg   string // why, or what to do; may be empty
 	Errno syscall.Errno
 }
 
-func (e *Error) Error() string {
+func (e *callError) Error() string {
 	if e.Msg == "" {
 		return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Errno)
 	}
 	return fmt.Sprintf("%s %s: %v (%s)", e.Op, e.Path, e.Errno, e.Msg)
 }
 
-func (e *Error) Unwrap() error { return e.Errno }
+func (e *callError) Unwrap() error { return e.Errno }
 
 // openError explains what keeps a device file from being opened.
 func openError(name string, errno syscall.Errno) error {
-	e := &Error{Op: "open", Path: name, Errno: errno}
+	e := &callError{Op: "open", Path: name, Errno: errno}
 	if !strings.HasPrefix(name, devDir) {
 		return e
 	}
@@ -60,5 +60,5 @@ func pathError(op, path string, err error) error {
 	if !errors.As(err, &errno) {
 		return fmt.Errorf("%s %s: %w", op, path, err)
 	}
-	return &Error{Op: op, Path: path, Errno: errno}
+	return &callError{Op: op, Path: path, Errno: errno}
 }

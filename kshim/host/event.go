@@ -29,19 +29,17 @@ var _ kshim.File = (*eventFile)(nil)
 
 // newEventFile takes a descriptor over, and closes it on failure.
 func newEventFile(fd int, path string) (*eventFile, error) {
-	fail := func(err error) (*eventFile, error) {
-		unhold(fd)
-		return nil, pathError("adopt", path, err)
-	}
 	// The kernel hands them out blocking.
 	if err := syscall.SetNonblock(fd, true); err != nil {
+		unhold(fd)
 		syscall.Close(fd)
-		return fail(err)
+		return nil, pathError("adopt", path, err)
 	}
 	f := os.NewFile(uintptr(fd), path)
 	if err := f.SetReadDeadline(time.Time{}); err != nil { // the netpoller did not take it
+		unhold(fd)
 		f.Close()
-		return fail(syscall.EPERM)
+		return nil, pathError("adopt", path, syscall.EPERM)
 	}
 	return &eventFile{path: path, f: f, fd: fd, turn: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
@@ -58,7 +56,7 @@ func (e *eventFile) Read(ctx context.Context, buf []byte) (int, error) {
 	}
 	defer func() { <-e.turn }()
 	if len(buf) == 0 {
-		return 0, &Error{Op: "read", Path: e.path, Msg: "no room for an event", Errno: syscall.EINVAL}
+		return 0, &callError{Op: "read", Path: e.path, Msg: "no room for an event", Errno: syscall.EINVAL}
 	}
 	defer e.wakeAtEnd(ctx)()
 	n, err := e.f.Read(buf)
@@ -107,7 +105,7 @@ func (e *eventFile) refuse(op string, errno syscall.Errno) error {
 	case <-e.closed:
 		return errClosed
 	default:
-		return &Error{Op: op, Path: e.path, Errno: errno}
+		return &callError{Op: op, Path: e.path, Errno: errno}
 	}
 }
 

@@ -19,18 +19,18 @@ const (
 	sysDir = "/sys/class/"
 )
 
-// Kernel is the kernel of this machine. It implements kshim.Kernel and holds
+// kernel is the kernel of this machine. It implements kshim.Kernel and holds
 // nothing itself.
-type Kernel struct{ options Options }
+type kernel struct{ options Options }
 
-var _ kshim.Kernel = (*Kernel)(nil)
+var _ kshim.Kernel = (*kernel)(nil)
 
 // New gives the kernel of this machine, whether or not it has RDMA devices.
 // ENOTSUP where there can be none.
-func New(o Options) (kshim.Kernel, error) { return &Kernel{o}, nil }
+func New(o Options) (kshim.Kernel, error) { return &kernel{o}, nil }
 
 // Open opens a device file or an attribute. See kshim.Kernel.
-func (k *Kernel) Open(name string) (kshim.File, error) {
+func (k *kernel) Open(name string) (kshim.File, error) {
 	name = path.Clean(name)
 	mode := syscall.O_RDONLY
 	switch {
@@ -53,10 +53,10 @@ func (k *Kernel) Open(name string) (kshim.File, error) {
 }
 
 // ReadDir lists a directory. See kshim.Kernel.
-func (k *Kernel) ReadDir(name string) ([]string, error) {
+func (k *kernel) ReadDir(name string) ([]string, error) {
 	name = path.Clean(name)
 	if !strings.HasPrefix(name+"/", sysDir) {
-		return nil, &Error{Op: "readdir", Path: name, Errno: syscall.ENOENT}
+		return nil, &callError{Op: "readdir", Path: name, Errno: syscall.ENOENT}
 	}
 	dir, err := os.Open(name)
 	if err != nil {
@@ -78,10 +78,10 @@ const eventLink = "anon_inode:[infinibandevent]"
 // Adopt gives the file behind a number that a command answered. See
 // kshim.Kernel. When it fails for a number that is an event file, the
 // descriptor is closed: nobody else could.
-func (k *Kernel) Adopt(number int32) (kshim.File, error) {
+func (k *kernel) Adopt(number int32) (kshim.File, error) {
 	fd := int(number)
 	refuse := func(why string) (kshim.File, error) {
-		return nil, &Error{Op: "adopt", Path: "descriptor " + strconv.Itoa(fd), Msg: why, Errno: syscall.EBADF}
+		return nil, &callError{Op: "adopt", Path: "descriptor " + strconv.Itoa(fd), Msg: why, Errno: syscall.EBADF}
 	}
 	// Taking over a descriptor that is somebody else's would close it one day.
 	link, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))

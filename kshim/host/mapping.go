@@ -11,11 +11,11 @@ import (
 // frees is freed when the last mapping has gone, too.
 func mapQueue(path string, fd int, offset uint64, length int) ([]byte, error) {
 	if offset > math.MaxInt64 {
-		return nil, &Error{Op: "mmap", Path: path, Errno: syscall.EINVAL}
+		return nil, &callError{Op: "mmap", Path: path, Errno: syscall.EINVAL}
 	}
 	m, err := syscall.Mmap(fd, int64(offset), length, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
-		return nil, &Error{Op: "mmap", Path: path, Errno: err.(syscall.Errno)}
+		return nil, &callError{Op: "mmap", Path: path, Errno: err.(syscall.Errno)}
 	}
 	process.mu.Lock()
 	process.maps[&m[0]] = len(m)
@@ -32,10 +32,10 @@ func unmapQueue(path string, m []byte) error {
 	}
 	process.mu.Unlock()
 	if !known {
-		return &Error{Op: "munmap", Path: path, Msg: "not a mapping, or not the whole of one", Errno: syscall.EINVAL}
+		return &callError{Op: "munmap", Path: path, Msg: "not a mapping, or not the whole of one", Errno: syscall.EINVAL}
 	}
 	if err := syscall.Munmap(m); err != nil {
-		return &Error{Op: "munmap", Path: path, Errno: err.(syscall.Errno)}
+		return &callError{Op: "munmap", Path: path, Errno: err.(syscall.Errno)}
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import "sync"
 // dropped: the device may be writing there until the file is closed.
 var process = struct {
 	mu    sync.Mutex
-	files map[int]struct{} // guarded by mu: descriptors of files, by number
-	maps  map[*byte]int    // guarded by mu: mappings, first byte and length
-	pins  map[*pin]struct{}
+	files map[int]struct{}  // guarded by mu: descriptors of files, by number
+	maps  map[*byte]int     // guarded by mu: mappings, first byte and length
+	pins  map[*pin]struct{} // guarded by mu
 }{files: map[int]struct{}{}, maps: map[*byte]int{}, pins: map[*pin]struct{}{}}
 
 // hold notes that a descriptor belongs to a file. It answers false when it does
