@@ -1,0 +1,64 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// faults are what goes wrong with the packets that the soft side sends, its
+// requests as well as its answers, and the counter that tells that it did.
+var faults = []struct {
+	name, options, counter string
+	badICRC                bool
+}{
+	{"loss", "loss=4%&seed=1", "fault_loss", false},
+	{"duplicates", "dup=10%&seed=2", "fault_dup", false},
+	{"reordering", "reorder=5%&seed=3", "fault_reorder", false},
+	{"delay", "delay=3ms&seed=4", "fault_delay", false},
+	{"all but corruption", "loss=1%&dup=2%&reorder=2%&delay=1ms&seed=5", "fault_loss", false},
+	{"corruption", "corrupt=4%&seed=6", "fault_corrupt", true},
+}
+
+// TestFaults moves messages in both directions while the soft side's packets are
+// lost, doubled, reordered, delayed or corrupted: every byte arrives all the same.
+// What rxe refuses for its ICRC shows in the difference of the packets sent and
+// received; not every kernel logs it.
+func TestFaults(t *testing.T) {
+	for i, c := range faults {
+		t.Run(c.name, func(t *testing.T) {
+			f := families[i%len(families)]
+			mtu := mtus[i/len(families)%len(mtus)]
+			soft := newDevice(t, "soft", openSoft(t, softName(f, 1+i, "?"+c.options)), 1<<18)
+			rxe := newDevice(t, "rxe", openRXE(t, f), 1<<18)
+			before := freshCounter("rcvd_pkts")
+			// A lost packet costs rxe the whole timeout: 67 ms.
+			a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 14})
+			for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {
+				for _, m := range messages {
+					for _, n := range []int{1, 3*mtu + 1, 100_000} {
+						move(t, way.from, way.to, m, n, 1)
+					}
+				}
+				atomics(t, way.from, way.to)
+				queueful(t, way.from, way.to, mtu)
+			}
+			counters, err := a.ctx.Counters()
+			require.NoError(t, err)
+			made := counters.Get(c.counter)
+			require.NotZero(t, made, "no fault was made")
+			if c.badICRC {
+				// Bits that change on the way, such as FECN, are not covered.
+				refused := counters.Get("sent_pkts") - (freshCounter("rcvd_pkts") - before)
+				require.Positive(t, int64(refused), "rxe received every packet although %d were corrupted", made)
+				lab.kmsg.badICRCs(t)
+			} else {
+				require.Zero(t, lab.kmsg.badICRCs(t), "rxe saw a bad ICRC although none was made")
+			}
+		})
+	}
+}
