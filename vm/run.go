@@ -61,7 +61,11 @@ type Session struct {
 	cancel  context.CancelFunc
 	limit   time.Time // when the guests' time is up; zero: never
 	result  Result
-	failed  bool // something went wrong, so that logs are kept
+
+	mu sync.Mutex
+	// Guarded by mu.
+	failed bool // something went wrong: guests are ended, not powered off
+	wanted bool // logs are kept: what went wrong is not that the caller gave up
 }
 
 // Start boots guests and brings rxe0 up in each. Close must be called; ctx ends
@@ -101,7 +105,7 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 	s.result.Accel = h.accel
 	s.config.Log("vm: booting %s with %s, image %.1f MB", kernel.Name, h.accel, float64(image.Size)/1e6)
 	if err := s.boot(ctx, qemu, h, adds); err != nil {
-		s.failed = true
+		s.fail(err)
 		_, cerr := s.Close()
 		return s, joinFlat(err, cerr)
 	}
@@ -276,9 +280,21 @@ func (s *Session) exec(ctx context.Context, m *Machine, c Command) error {
 	case errors.As(err, &exit):
 		s.result.Nodes[m.Node].Status = exit.Status()
 	default:
-		s.failed = true
+		s.fail(err)
 	}
 	return err
+}
+
+// fail notes what went wrong. A command that cannot be run leaves a good guest.
+func (s *Session) fail(err error) {
+	var command *CommandError
+	if errors.As(err, &command) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = true
+	s.wanted = s.wanted || !(errors.Is(err, context.Canceled) || errors.Is(err, errGivenUp))
 }
 
 // Exec runs a command on one node, within the session's time limit.
@@ -291,16 +307,24 @@ func (s *Session) Exec(ctx context.Context, node int, c Command) error {
 	return s.exec(ctx, s.Nodes[node], c)
 }
 
+// pullAll brings the nodes' files back, unless a guest is beyond that.
 func (s *Session) pullAll(ctx context.Context) error {
+	if s.failed {
+		return nil
+	}
 	ctx, cancel := s.withLimit(ctx)
 	defer cancel()
-	return s.each(ctx, func(ctx context.Context, m *Machine) error {
+	err := s.each(ctx, func(ctx context.Context, m *Machine) error {
 		to := s.config.Out
 		if len(s.Nodes) > 1 {
 			to = filepath.Join(to, fmt.Sprintf("node%d", m.Node))
 		}
 		return m.Pull(ctx, guest.OutDir, to)
 	})
+	if err != nil {
+		s.fail(err)
+	}
+	return err
 }
 
 // powerOffLimit is how long a guest may take to power off before it is ended.
@@ -336,7 +360,7 @@ func (s *Session) Close() (*Result, error) {
 		if len(complaints) > 0 {
 			errs = append(errs, &KernelError{Node: i, Lines: complaints, Log: name})
 		}
-		if s.config.LogFile == "" && !s.failed && len(complaints) == 0 {
+		if s.config.LogFile == "" && !s.wanted && len(complaints) == 0 {
 			os.Remove(name)
 			continue
 		}

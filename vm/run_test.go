@@ -76,6 +76,7 @@ func TestRunStatus(t *testing.T) {
 	require.ErrorAs(t, err, &command)
 	require.True(t, command.NotFound)
 	require.Equal(t, -1, r.Nodes[0].Status)
+	require.Empty(t, logsLeft(t))
 }
 
 func TestRunInput(t *testing.T) {
@@ -113,6 +114,11 @@ func TestRunFilesAfterFailure(t *testing.T) {
 	var exit *ExitError
 	require.ErrorAs(t, err, &exit)
 	require.FileExists(t, filepath.Join(c.Out, "a"))
+
+	var died *DiedError
+	_, _, _, err = runFake(t, c, "die")
+	require.ErrorAs(t, err, &died)
+	require.Equal(t, 1, strings.Count(err.Error(), "ended while"), "told once: %v", err)
 }
 
 func TestRunEnvironment(t *testing.T) {
@@ -193,6 +199,7 @@ func TestRunCancelled(t *testing.T) {
 	_, err = s.Close()
 	require.NoError(t, err)
 	require.NotNil(t, s.Nodes[0].process.cmd.ProcessState, "QEMU has ended and was waited for")
+	require.Empty(t, logsLeft(t), "nobody wants the log of a run that was given up")
 }
 
 func TestRunDied(t *testing.T) {

@@ -151,6 +151,7 @@ func TestVMBuild(t *testing.T) {
 func TestVMKilled(t *testing.T) {
 	image := vmtest.Config(t).Image
 	cmd := tool(t, "vm", "run", "--accel", "tcg", "--image", image, "--", "sleep", "1000")
+	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir()) // a log is left by one that is killed
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	require.NoError(t, cmd.Start())
