@@ -26,6 +26,10 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		to = a.QPState
 	}
 	attr, err := q.attributes(a, mask)
+	if err == nil && from == abi.QPSSQD && mask&abi.QPMaskState != 0 && to != abi.QPSErr && !q.engine.Drained() {
+		// rxe_qp.c:rxe_qp_chk_attr
+		err = fmt.Errorf("the send queue has not drained yet, only ERR may follow: %w", syscall.EINVAL)
+	}
 	if err == nil && to == abi.QPSSQE {
 		err = fmt.Errorf("state %v is not supported: %w", to, syscall.EOPNOTSUPP)
 	}

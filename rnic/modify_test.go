@@ -151,6 +151,9 @@ func TestDrain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []uint8{uint8(abi.QPSSQD), 1}, []uint8{uint8(attr.QPState), attr.SQDraining})
 	require.Empty(t, a.qp.asyncs())
+	for _, to := range []abi.QPState{abi.QPSRTS, abi.QPSSQD, abi.QPSReset} {
+		require.ErrorIs(t, a.qp.qp.Modify(&abi.ModifyQP{QPState: to}, abi.QPMaskState), syscall.EINVAL, "%v before it has drained", to)
+	}
 	a.qp.post(write(a, b, 2, 0, 0, 100))
 	b.qp.postRecv(3, b.mem.sge(0, 8))
 	a.qp.send.waitStatus(1, abi.WCSuccess)

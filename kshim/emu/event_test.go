@@ -182,6 +182,23 @@ func TestBlockingRead(t *testing.T) {
 	})
 }
 
+// TestAsyncEventsOutliveTheirFile: as on Linux, a reader of asynchronous events
+// does not notice that the device file was closed.
+func TestAsyncEventsOutliveTheirFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, true)
+		async := c.async()
+		require.NoError(t, c.f.Close())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := async.Read(ctx, make([]byte, 16))
+		require.Equal(t, context.DeadlineExceeded, err)
+		require.NoError(t, async.Close())
+		_, err = async.Read(t.Context(), make([]byte, 16))
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
+}
+
 // TestEventsUnderLoad: with many raising and many reading, each event is read
 // once.
 func TestEventsUnderLoad(t *testing.T) {

@@ -173,8 +173,11 @@ func (f *uverbsFile) disassociate() {
 	f.teardown(true)
 }
 
-// teardown destroys what the file owns (uverbs_destroy_ufile_hw). Preconditions:
-// state is no longer fileOpen.
+// teardown destroys what the file owns (uverbs_destroy_ufile_hw). Readers of its
+// completion channels wake. Those of asynchronous events wake when the device has
+// gone; the end of the file they do not notice (uverbs_std_types_async_fd.c:
+// the queue closes with its own descriptor). Preconditions: state is no longer
+// fileOpen.
 func (f *uverbsFile) teardown(keepEvents bool) {
 	// Behind this lock no command is running but hot ones, and none will
 	// start; a hot one holds the object that it is about, which end waits for.
@@ -187,8 +190,8 @@ func (f *uverbsFile) teardown(keepEvents bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.async != nil {
-		f.async.abandon(keepEvents)
+	if f.async != nil && keepEvents {
+		f.async.abandon(true)
 	}
 	for ch := range f.channels {
 		ch.abandon(keepEvents)

@@ -23,7 +23,11 @@ func (r *rig) reach(s abi.QPState) (a, b *end) {
 		a.toRTR(b)
 	default:
 		r.connect(a, b)
-		if s != abi.QPSRTS {
+		switch s {
+		case abi.QPSRTS:
+		case abi.QPSSQD:
+			a.drain()
+		default:
 			a.to(s)
 		}
 	}
@@ -256,7 +260,7 @@ var stateTests = append(transitionTests(), []test{
 	}},
 	{"state/drain-holds-back", func(r *rig) {
 		a, b := r.pair()
-		a.to(abi.QPSSQD)
+		a.drain()
 		a.sayState()
 		a.sayPost("write", a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		b.post(b.rdma(abi.WRRDMAWrite, 0, 8, a, 100)) // a still answers
@@ -274,13 +278,28 @@ var stateTests = append(transitionTests(), []test{
 		a.sends(2)
 		attr := verbs.QPAttr{State: abi.QPSSQD, EnSQDAsyncNotify: 1}
 		r.result("RTS to SQD", a.qp.Modify(&attr, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify))
+		a.drained()
+		a.sayState()
+		a.sayNoMore()
+	}},
+	{"state/drain-not-finished", func(r *rig) {
+		a, b := r.pair(func(c *config) { c.timeout = 21 }) // the peer is waited for for a long time
+		r.must(b.qp.Destroy())
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
+		a.to(abi.QPSSQD)
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		q, err := a.qp.Query()
 		r.must(err)
-		r.say("draining: %d", q.SQDraining)
+		r.say("state %v, draining %d", q.State, q.SQDraining)
+		for _, s := range []abi.QPState{abi.QPSRTS, abi.QPSSQD, abi.QPSReset} {
+			r.say("to %v: %s", s, errText(a.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState)))
+		}
+		r.result("to ERR", a.qp.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
+		a.sends(2)
 	}},
 	{"state/drain-then-error", func(r *rig) {
 		a, b := r.pair()
-		a.to(abi.QPSSQD)
+		a.drain()
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0), a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		a.recv(0, 64)
 		a.to(abi.QPSErr)
@@ -289,7 +308,7 @@ var stateTests = append(transitionTests(), []test{
 	}},
 	{"state/drain-changes-attributes", func(r *rig) {
 		a, b := r.pair()
-		a.to(abi.QPSSQD)
+		a.drain()
 		attr := verbs.QPAttr{State: abi.QPSSQD, Timeout: 19, RetryCnt: 5, RNRRetry: 4, MaxRdAtomic: 2, AV: a.path(b)}
 		mask := abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic | abi.QPMaskAV
 		r.result("SQD to SQD", a.qp.Modify(&attr, mask))
@@ -372,6 +391,7 @@ func (r *rig) superfluous(e, peer *end, to abi.QPState, mask abi.QPAttrMask) {
 		err := e.qp.Modify(&all, mask|bit)
 		r.say("to %v with %v as well: %s", to, bit, errText(err))
 		if err == nil {
+			e.drained()
 			e.to(abi.QPSReset)
 			e.again(peer, from)
 		}

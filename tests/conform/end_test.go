@@ -197,6 +197,24 @@ func (e *end) to(s abi.QPState) {
 	e.r.must(e.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState))
 }
 
+// drain moves to SQD and waits until what was begun has completed: before, Linux lets nothing but ERR follow.
+func (e *end) drain() {
+	e.r.Helper()
+	e.to(abi.QPSSQD)
+	e.drained()
+}
+
+func (e *end) drained() {
+	e.r.Helper()
+	if !eventually(func() bool {
+		attr, err := e.qp.Query()
+		e.r.must(err)
+		return attr.State != abi.QPSSQD || attr.SQDraining == 0
+	}) {
+		e.r.Fatalf("%s does not drain", e.name)
+	}
+}
+
 // sayState adds the state that the kernel has the queue pair in.
 func (e *end) sayState() {
 	e.r.Helper()

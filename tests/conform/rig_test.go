@@ -113,8 +113,10 @@ func (r *rig) open(side int) *verbs.Context {
 }
 
 // withDeadline is a context that ends when patience does.
-func (r *rig) withDeadline() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (r *rig) withDeadline() context.Context { return r.within(patience) }
+
+func (r *rig) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	r.Cleanup(cancel)
 	return ctx
 }

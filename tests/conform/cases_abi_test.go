@@ -1,0 +1,521 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// bytes is a request as it is.
+type bytes []byte
+
+func (b bytes) Put(dst []byte)     { copy(dst, b) }
+func (b bytes) Parse([]byte) error { return nil }
+
+// abiTests are the system-call line itself: what kshim/verbs never does wrong.
+var abiTests = []test{
+	{"abi/write-lengths", func(r *rig) {
+		w, _ := r.raw()
+		for _, n := range []int{0, 1, 7, 8, 12} {
+			b := w.mem[rawIn : rawIn+n]
+			clear(b)
+			if n >= 8 {
+				(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 4, OutWords: 44}).Put(b)
+			}
+			_, err := w.f.Write(b)
+			r.say("%d bytes: %s", n, errText(err))
+		}
+		r.result("16 bytes, as the header says", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
+		b := w.mem[rawIn : rawIn+16]
+		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 5, OutWords: 44}).Put(b)
+		_, err := w.f.Write(b)
+		r.result("header says more", err)
+		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 3, OutWords: 44}).Put(b)
+		_, err = w.f.Write(b)
+		r.result("header says less", err)
+	}},
+	{"abi/write-returns-its-length", func(r *rig) {
+		w, _ := r.raw()
+		b := w.mem[rawIn : rawIn+16]
+		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 4, OutWords: 44}).Put(b)
+		le.PutUint64(b[8:], w.addr+rawOut)
+		n, err := w.f.Write(b)
+		r.say("%d, %s", n, errText(err))
+	}},
+	{"abi/unknown-commands", func(r *rig) {
+		w, _ := r.raw()
+		for _, c := range []abi.Command{41, 58, 255, 256, 0x40000000, abi.CmdFlagExtended | 200, abi.CmdFlagExtended} {
+			r.say("%#x by write: %s", uint32(c), errText(w.write(c, bytes(make([]byte, 24)), 24, 0)))
+			r.say("%#x by ioctl: %s", uint32(c), errText(w.command(c, bytes(make([]byte, 24)), 24, nil, 0, nil, 0)))
+		}
+	}},
+	{"abi/commands-that-rxe-lacks", func(r *rig) {
+		w, _ := r.raw()
+		for _, c := range []abi.Command{
+			abi.CmdModifyAH, abi.CmdQueryAH, abi.CmdRegSMR, abi.CmdQueryMR, abi.CmdBindMW, abi.CmdPollCQ, abi.CmdPeekCQ, abi.CmdPostRecv,
+			abi.CmdPostSRQRecv, abi.CmdOpenXRCD, abi.CmdCloseXRCD, abi.CmdOpenQP,
+		} {
+			r.say("%v: %s", c, errText(w.command(c, bytes(make([]byte, 128)), 128, bytes(nil), 256, nil, 0)))
+		}
+	}},
+	{"abi/commands-of-other-services", func(r *rig) {
+		w, _ := r.raw()
+		for _, c := range []struct {
+			cmd       abi.Command
+			req, resp int
+		}{
+			{abi.CmdDestroyAH, 4, 0}, {abi.CmdDeallocMW, 8, 0}, {abi.CmdDetachMcast, 24, 0}, {abi.CmdDestroySRQ, 16, 4},
+			{abi.CmdCreateXSRQ, 48, 16},
+		} {
+			// With handles of nothing: that shows whether the command is there.
+			req := make(bytes, c.req)
+			for i := range req {
+				req[i] = 0x77
+			}
+			r.say("%v: %s", c.cmd, errText(w.command(c.cmd, req, c.req, bytes(nil), c.resp, nil, 0)))
+		}
+	}},
+	{"abi/before-the-context", func(r *rig) {
+		w := r.rawFile()
+		r.result("QUERY_DEVICE by write", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
+		var resp abi.QueryDeviceResp
+		r.result("QUERY_DEVICE", w.command(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, &resp, abi.QueryDeviceRespSize, nil, 0))
+		r.result("ALLOC_PD", w.command(abi.CmdAllocPD, &abi.AllocPD{}, 8, &abi.AllocPDResp{}, 4, nil, 0))
+		_, _, err := w.tryCQ(abi.CreateCQ{CQE: 4, CompChannel: -1})
+		r.result("CREATE_CQ", err)
+		_, err = w.f.Mmap(0, 4096)
+		r.result("mmap", err)
+	}},
+	{"abi/context-twice", func(r *rig) {
+		w, _ := r.raw()
+		r.result("GET_CONTEXT", w.command(abi.CmdGetContext, &abi.GetContext{}, 8, &abi.GetContextResp{}, 8, nil, 0))
+		r.result("by write", w.write(abi.CmdGetContext, &abi.GetContext{}, 8, 2))
+		var resp abi.QueryDeviceResp
+		r.result("QUERY_DEVICE", w.command(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, &resp, abi.QueryDeviceRespSize, nil, 0))
+	}},
+	{"abi/request-too-short", func(r *rig) {
+		w, _ := r.raw()
+		for _, c := range []struct {
+			cmd       abi.Command
+			req, resp int
+		}{
+			{abi.CmdQueryPort, 16, 40}, {abi.CmdRegMR, 40, 12}, {abi.CmdCreateCQ, 32, 8}, {abi.CmdModifyQP, 112, 0}, {abi.CmdQueryQP, 16, 128},
+		} {
+			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, bytes(nil), c.req-4, bytes(nil), c.resp, nil, 0)))
+			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, bytes(nil), c.req-4, c.resp/4)))
+		}
+	}},
+	{"abi/response-too-short", func(r *rig) {
+		w, _ := r.raw()
+		for _, c := range []struct {
+			cmd       abi.Command
+			req, resp int
+		}{{abi.CmdQueryPort, 16, 40}, {abi.CmdAllocPD, 8, 4}, {abi.CmdQueryDevice, 8, 176}} {
+			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, bytes(nil), c.req, bytes(nil), c.resp-4, nil, 0)))
+			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, bytes(nil), c.req, c.resp/4-1)))
+		}
+	}},
+	{"abi/request-too-long", func(r *rig) {
+		w, _ := r.raw()
+		req := make(bytes, 24)
+		req[8] = 1 // the port
+		r.result("QUERY_PORT with 8 bytes of zeroes behind", w.command(abi.CmdQueryPort, req, 24, bytes(nil), 40, nil, 0))
+		req[23] = 1
+		r.result("QUERY_PORT with something behind", w.command(abi.CmdQueryPort, req, 24, bytes(nil), 40, nil, 0))
+	}},
+	{"abi/response-nowhere", func(r *rig) {
+		w, _ := r.raw()
+		b := w.mem[rawIn : rawIn+16]
+		(&abi.CmdHdr{Command: abi.CmdQueryDevice, InWords: 4, OutWords: 44}).Put(b)
+		le.PutUint64(b[8:], 0x10)
+		_, err := w.f.Write(b)
+		r.result("QUERY_DEVICE by write", err)
+		r.result("ALLOC_PD by ioctl", w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil,
+			attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdAllocPD)), attr(abi.AttrCoreOut, 4, 0x10)))
+	}},
+	{"abi/request-nowhere", func(r *rig) {
+		w, _ := r.raw()
+		r.result("QUERY_PORT by ioctl", w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil,
+			attr(abi.AttrCoreIn, 16, 0x10), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdQueryPort)), attr(abi.AttrCoreOut, 40, w.addr+rawOut)))
+	}},
+	{"abi/handles", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 4, -1)
+		pd := w.allocPD()
+		dealloc := func(h uint32) error {
+			return w.command(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: h}, 4, nil, 0, nil, 0)
+		}
+		r.result("DEALLOC_PD of nothing", dealloc(0x7fff0000))
+		r.result("DEALLOC_PD of a completion queue", dealloc(cq.handle))
+		r.result("DEALLOC_PD", dealloc(pd))
+		r.result("DEALLOC_PD again", dealloc(pd))
+		r.result("DESTROY_CQ of nothing", func() error {
+			_, err := (&rawCQ{w: w, handle: 0x7fff0000}).destroy()
+			return err
+		}())
+		r.result("DESTROY_QP of a completion queue", func() error {
+			_, err := (&rawQP{w: w, handle: cq.handle}).destroy()
+			return err
+		}())
+		r.result("QUERY_QP of nothing", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: 0x7fff0000}, 16, &abi.QueryQPResp{}, 128, nil, 0))
+		r.result("MODIFY_QP of nothing", w.command(abi.CmdModifyQP, &abi.ModifyQP{QPHandle: 0x7fff0000, AttrMask: 1}, 112, nil, 0, nil, 0))
+		r.result("REQ_NOTIFY_CQ of nothing", w.command(abi.CmdReqNotifyCQ, &abi.ReqNotifyCQ{CQHandle: 0x7fff0000}, 8, nil, 0, nil, 0))
+		r.result("DEREG_MR of nothing", w.command(abi.CmdDeregMR, &abi.DeregMR{MRHandle: 0x7fff0000}, 4, nil, 0, nil, 0))
+		r.result("REG_MR in no domain", w.command(abi.CmdRegMR, &abi.RegMR{Start: w.addr, Length: 64, HCAVA: w.addr, PDHandle: 0x7fff0000}, 40, &abi.RegMRResp{}, 12, nil, 0))
+	}},
+	{"abi/handles-of-another-file", func(r *rig) {
+		w, _ := r.raw()
+		var pd uint32
+		for range 40 { // beyond the numbers that the other file has
+			pd = w.allocPD()
+		}
+		v, _ := r.raw()
+		r.result("DEALLOC_PD", v.command(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, 4, nil, 0, nil, 0))
+	}},
+	{"abi/busy", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 4, -1)
+		qp := w.createQP(2, cq, cq)
+		_, err := cq.destroy()
+		r.result("DESTROY_CQ", err)
+		_, err = qp.destroy()
+		r.result("DESTROY_QP", err)
+		_, err = qp.destroy()
+		r.result("DESTROY_QP", err)
+		_, err = cq.destroy()
+		r.result("DESTROY_CQ", err)
+	}},
+	{"abi/create-cq", func(r *rig) {
+		w, _ := r.raw()
+		for _, c := range []struct {
+			what string
+			req  abi.CreateCQ
+		}{
+			{"no entries", abi.CreateCQ{CQE: 0, CompChannel: -1}},
+			{"too many entries", abi.CreateCQ{CQE: 32768, CompChannel: -1}},
+			{"a vector that is not there", abi.CreateCQ{CQE: 4, CompVector: 100000, CompChannel: -1}},
+			{"a channel that is no descriptor", abi.CreateCQ{CQE: 4, CompChannel: 99999}},
+			{"good", abi.CreateCQ{CQE: 4, CompChannel: -1}},
+			{"another negative channel", abi.CreateCQ{CQE: 4, CompChannel: -5}},
+		} {
+			resp, _, err := w.tryCQ(c.req)
+			r.say("%s: %s, %d entries", c.what, errText(err), resp.CQE)
+		}
+		r.result("no room for the driver's answer", w.command(abi.CmdCreateCQ, &abi.CreateCQ{CQE: 4, CompChannel: -1}, 32, &abi.CreateCQResp{}, 8, nil, 0))
+	}},
+	{"abi/create-qp", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 16, -1)
+		pd := w.allocPD()
+		good := abi.CreateQP{PDHandle: pd, SendCQHandle: cq.handle, RecvCQHandle: cq.handle, MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1, QPType: abi.QPTRC}
+		for _, c := range []struct {
+			what string
+			edit func(*abi.CreateQP)
+		}{
+			{"good", func(*abi.CreateQP) {}},
+			{"no domain", func(q *abi.CreateQP) { q.PDHandle = 0x7fff0000 }},
+			{"no send queue", func(q *abi.CreateQP) { q.SendCQHandle = 0x7fff0000 }},
+			{"no receive queue", func(q *abi.CreateQP) { q.RecvCQHandle = 0x7fff0000 }},
+			{"a domain as the send queue", func(q *abi.CreateQP) { q.SendCQHandle = pd }},
+			{"no receives", func(q *abi.CreateQP) { q.MaxRecvWR = 0 }},
+			{"33 pieces", func(q *abi.CreateQP) { q.MaxSendSGE = 33 }},
+			{"513 bytes inline", func(q *abi.CreateQP) { q.MaxInlineData = 513 }},
+			{"a shared receive queue that is not there", func(q *abi.CreateQP) { q.IsSRQ, q.SRQHandle = 1, 0x7fff0000 }},
+		} {
+			req := good
+			c.edit(&req)
+			resp, _, err := w.tryQP(req)
+			if err != nil {
+				r.say("%s: %s", c.what, errText(err))
+				continue
+			}
+			r.say("%s: ok, sends %d, receives %d, pieces %d and %d, inline %d", c.what,
+				resp.MaxSendWR, resp.MaxRecvWR, resp.MaxSendSGE, resp.MaxRecvSGE, resp.MaxInlineData)
+		}
+		r.result("no room for the driver's answer", w.command(abi.CmdCreateQP, &good, 56, &abi.CreateQPResp{}, 32, nil, 0))
+	}},
+	{"abi/queues", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 8, -1)
+		r.say("completion queue of 8: %d fit, %d bytes each", cq.q.Cap(), cq.q.ElemSize())
+		for _, c := range []abi.CreateQP{
+			{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInlineData: 220},
+			{MaxSendWR: 64, MaxRecvWR: 15, MaxSendSGE: 1, MaxRecvSGE: 2},
+			{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 32, MaxRecvSGE: 32},
+		} {
+			ask := c
+			c.PDHandle, c.SendCQHandle, c.RecvCQHandle, c.QPType = w.allocPD(), cq.handle, cq.handle, abi.QPTRC
+			_, uhw, err := w.tryQP(c)
+			r.must(err)
+			sq, rq := w.open(uhw.SQMI), w.open(uhw.RQMI)
+			r.say("%d sends of %d pieces, %d inline: %d fit, %d bytes each", ask.MaxSendWR, ask.MaxSendSGE, ask.MaxInlineData, sq.Cap(), sq.ElemSize())
+			r.say("%d receives of %d pieces: %d fit, %d bytes each", ask.MaxRecvWR, ask.MaxRecvSGE, rq.Cap(), rq.ElemSize())
+		}
+	}},
+	{"abi/mmap", func(r *rig) {
+		w, _ := r.raw()
+		resp, mi, err := w.tryCQ(abi.CreateCQ{CQE: 8, CompChannel: -1})
+		r.must(err)
+		_, err = w.f.Mmap(mi.Offset+1<<20, int(mi.Size))
+		r.result("an offset of nothing", err)
+		_, err = w.f.Mmap(mi.Offset, int(mi.Size)*16)
+		r.result("too long", err)
+		m, err := w.f.Mmap(mi.Offset, int(mi.Size))
+		r.result("right", err)
+		_, err = w.f.Mmap(mi.Offset, int(mi.Size))
+		r.result("again", err)
+		_, err = (&rawCQ{w: w, handle: resp.CQHandle}).destroy()
+		r.result("DESTROY_CQ", err)
+		r.say("the mapping is still there: %t", m[abi.QueueBufIndexMask] == 15)
+		r.result("closing the file", w.f.Close())
+		r.say("and still: %t", m[abi.QueueBufIndexMask] == 15)
+		r.result("munmap", w.f.Munmap(m))
+	}},
+	{"abi/mmap-of-what-is-gone", func(r *rig) {
+		w, _ := r.raw()
+		resp, mi, err := w.tryCQ(abi.CreateCQ{CQE: 8, CompChannel: -1})
+		r.must(err)
+		_, err = (&rawCQ{w: w, handle: resp.CQHandle}).destroy()
+		r.must(err)
+		_, err = w.f.Mmap(mi.Offset, int(mi.Size))
+		r.result("mmap", err)
+	}},
+	{"abi/reg-mr", func(r *rig) {
+		w, _ := r.raw()
+		pd := w.allocPD()
+		for _, c := range []struct {
+			what string
+			req  abi.RegMR
+		}{
+			{"good", abi.RegMR{Start: w.addr, Length: 64, HCAVA: w.addr}},
+			{"another address for peers, alike within the page", abi.RegMR{Start: w.addr, Length: 64, HCAVA: w.addr&0xfff | 0x7000000}},
+			{"another address for peers, unlike within the page", abi.RegMR{Start: w.addr, Length: 64, HCAVA: w.addr + 8}},
+			{"wraps", abi.RegMR{Start: w.addr, Length: 1<<64 - 64, HCAVA: w.addr}},
+			{"nowhere", abi.RegMR{Start: 0x10000, Length: 4096, HCAVA: 0x10000}},
+			{"the zero page", abi.RegMR{Start: 0, Length: 4096}},
+		} {
+			c.req.PDHandle, c.req.AccessFlags = pd, allAccess
+			r.result(c.what, w.command(abi.CmdRegMR, &c.req, 40, &abi.RegMRResp{}, 12, nil, 0))
+		}
+	}},
+	{"abi/doorbell-in-each-state", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 16, -1)
+		qp := w.createQP(2, cq, cq)
+		ring := func(state string) {
+			r.say("%s: %s by write, %s by ioctl", state, errText(qp.bell()), errText(w.command(abi.CmdPostSend,
+				&abi.PostSend{QPHandle: qp.handle, WQESize: abi.SendWRSize}, 24, &abi.PostSendResp{}, 4, nil, 0)))
+		}
+		ring("RESET")
+		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: allAccess}, maskInit))
+		ring("INIT")
+		qp.toRTR()
+		ring("RTR")
+		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSRTS, Timeout: 18, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 4, SQPSN: 5}, maskRTS))
+		ring("RTS")
+		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState))
+		ring("SQD")
+		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState))
+		ring("ERR")
+		_, err := qp.destroy()
+		r.must(err)
+		ring("destroyed")
+	}},
+	{"abi/doorbell-requests", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 16, -1)
+		qp := w.createQP(2, cq, cq)
+		qp.connect()
+		post := func(what string, p abi.PostSend) {
+			p.QPHandle = qp.handle
+			r.result(what, w.write(abi.CmdPostSend, &p, 24, 1))
+		}
+		post("small work requests", abi.PostSend{WQESize: 55})
+		post("large work requests", abi.PostSend{WQESize: 128})
+		post("more work requests than there are", abi.PostSend{WRCount: 1, WQESize: 56})
+		post("more pieces than there are", abi.PostSend{SGECount: 1, WQESize: 56})
+		post("more than a number holds", abi.PostSend{WRCount: 1 << 31, WQESize: 56})
+		post("none", abi.PostSend{WQESize: 56})
+	}},
+	{"abi/doorbell-counts", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 16, -1)
+		qp := w.createQP(2, cq, cq)
+		qp.connect()
+		qp.post(qp.rdmaWrite())
+		cq.take(1)
+		r.must(qp.bell()) // nothing new
+		n, err := cq.c.Ready()
+		r.say("a bell for nothing: %d completions, %s", n, errText(err))
+	}},
+	{"abi/query-qp", func(r *rig) {
+		w, _ := r.raw()
+		cq := w.createCQ(1, 16, -1)
+		qp := w.createQP(2, cq, cq)
+		qp.connect()
+		var resp abi.QueryQPResp
+		r.result("asked for nothing", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle}, 16, &resp, 128, nil, 0))
+		r.say("state %v, timeout %d, sends %d, receives %d, pieces %d and %d", resp.QPState, resp.Timeout, resp.MaxSendWR, resp.MaxRecvWR, resp.MaxSendSGE, resp.MaxRecvSGE)
+		r.result("asked for all", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle, AttrMask: 1<<21 - 1}, 16, &resp, 128, nil, 0))
+		r.result("asked for what is not", w.command(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle, AttrMask: 1 << 31}, 16, &resp, 128, nil, 0))
+	}},
+	{"abi/query-device-extended", func(r *rig) {
+		w, _ := r.raw()
+		b := w.mem[rawIn : rawIn+32]
+		clear(b)
+		(&abi.CmdHdr{Command: abi.CmdFlagExtended | abi.Command(abi.ExCmdQueryDevice), InWords: 1, OutWords: 38}).Put(b)
+		(&abi.ExCmdHdr{Response: w.addr + rawOut}).Put(b[8:])
+		clear(w.mem[rawOut : rawOut+304])
+		n, err := w.f.Write(b)
+		r.say("%d, %s, response_length %d, max_sge %d", n, errText(err), le.Uint32(w.mem[rawOut+180:]), le.Uint32(w.mem[rawOut+68:]))
+		b[24] = 1
+		_, err = w.f.Write(b)
+		r.result("comp_mask", err)
+		b[24] = 0
+		le.PutUint32(b[20:], 1)
+		_, err = w.f.Write(b)
+		r.result("reserved field", err)
+	}},
+	{"abi/ioctl-header", func(r *rig) {
+		w, _ := r.raw()
+		core := func() []abi.IoctlAttr {
+			return []abi.IoctlAttr{attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdQueryDevice)), attr(abi.AttrCoreOut, 176, w.addr+rawOut)}
+		}
+		try := func(what string, edit func(*abi.IoctlHdr)) {
+			r.result(what, w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, edit, core()...))
+		}
+		try("good", nil)
+		try("another driver", func(h *abi.IoctlHdr) { h.DriverID = abi.DriverMLX5 })
+		try("another object", func(h *abi.IoctlHdr) { h.ObjectID = 77 })
+		try("another method", func(h *abi.IoctlHdr) { h.MethodID = 77 })
+		try("reserved field", func(h *abi.IoctlHdr) { h.Reserved1 = 1 })
+		try("second reserved field", func(h *abi.IoctlHdr) { h.Reserved2 = 1 })
+		try("fewer attributes than its length", func(h *abi.IoctlHdr) { h.NumAttrs-- })
+		try("shorter than its attributes", func(h *abi.IoctlHdr) { h.Length -= 16 })
+	}},
+	{"abi/ioctl-attributes", func(r *rig) {
+		w, _ := r.raw()
+		in, cmd, out := attr(abi.AttrCoreIn, 8, 0), attr(abi.AttrWriteCmd, 8, uint64(abi.CmdQueryDevice)), attr(abi.AttrCoreOut, 176, w.addr+rawOut)
+		try := func(what string, attrs ...abi.IoctlAttr) {
+			r.result(what, w.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil, attrs...))
+		}
+		unknown := attr(0x77, 8, 0)
+		try("an unknown one", in, cmd, out, unknown)
+		unknown.Flags = 0
+		try("an unknown one that is optional", in, cmd, out, unknown)
+		try("one twice", in, cmd, cmd, out)
+		try("no command", in, out)
+		short := cmd
+		short.Len = 4
+		try("a command of 4 bytes", in, short, out)
+		reserved := cmd
+		reserved.AttrData = 1
+		try("reserved field", in, reserved, out)
+		try("no response", in, cmd)
+		try("no request", cmd, out)
+		try("in another order", out, cmd, in)
+	}},
+	{"abi/gid-table", func(r *rig) {
+		w, _ := r.raw()
+		table := func(what string, entry, flags uint64, room int) {
+			clear(w.mem[rawOut : rawOut+8])
+			err := w.ioctl(abi.ObjectDevice, abi.MethodQueryGIDTable, nil,
+				attr(abi.AttrQueryGIDTableEntrySize, 8, entry), attr(abi.AttrQueryGIDTableFlags, 4, flags),
+				attr(abi.AttrQueryGIDTableRespEntries, room, w.addr+rawUHW), attr(abi.AttrQueryGIDTableRespNumEntries, 8, w.addr+rawOut))
+			r.say("%s: %s, any: %t", what, errText(err), le.Uint64(w.mem[rawOut:]) > 0)
+		}
+		table("good", abi.GIDEntrySize, 0, 32*abi.GIDEntrySize)
+		table("small entries", 16, 0, 1024)
+		table("no entry size", 0, 0, 1024)
+		table("large entries", 64, 0, 1024)
+		table("flags", abi.GIDEntrySize, 1, 1024)
+		table("room for none", abi.GIDEntrySize, 0, 0)
+	}},
+	{"abi/gid-entry", func(r *rig) {
+		w, _ := r.raw()
+		entry := func(what string, port, index, flags uint64, portLen int) {
+			err := w.ioctl(abi.ObjectDevice, abi.MethodQueryGIDEntry, nil,
+				attr(abi.AttrQueryGIDEntryPort, portLen, port), attr(abi.AttrQueryGIDEntryGIDIndex, 8, index),
+				attr(abi.AttrQueryGIDEntryFlags, 4, flags), attr(abi.AttrQueryGIDEntryRespEntry, abi.GIDEntrySize, w.addr+rawOut))
+			r.result(what, err)
+		}
+		entry("good", 1, 0, 0, 8)
+		entry("an empty one", 1, 1000, 0, 8)
+		entry("beyond the table", 1, 5000, 0, 8)
+		entry("another port", 2, 0, 0, 8)
+		entry("flags", 1, 0, 1, 8)
+		entry("a port of 4 bytes", 1, 0, 0, 4)
+	}},
+	{"abi/ioctl-methods-that-rxe-lacks", func(r *rig) {
+		w, _ := r.raw()
+		r.result("QUERY_CONTEXT", w.ioctl(abi.ObjectDevice, abi.MethodQueryContext, nil))
+	}},
+	{"abi/closed", func(r *rig) {
+		w, _ := r.raw()
+		r.result("Close", w.f.Close())
+		r.result("Close", w.f.Close())
+		r.result("write", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))
+		r.result("ioctl", w.ioctl(abi.ObjectDevice, abi.MethodQueryContext, nil))
+		_, err := w.f.Mmap(0, 4096)
+		r.result("mmap", err)
+		_, err = w.f.Read(context.Background(), make([]byte, 16))
+		r.result("read", err)
+	}},
+	{"abi/read-the-device-file", func(r *rig) {
+		w, _ := r.raw()
+		_, err := w.f.Read(context.Background(), make([]byte, 16))
+		r.result("read", err)
+	}},
+	{"abi/adopt", func(r *rig) {
+		w, _ := r.raw()
+		_, err := w.k.Adopt(9999)
+		r.result("no descriptor", err)
+		_, err = w.k.Adopt(-1)
+		r.result("a negative one", err)
+		fd, _ := w.channel()
+		_, err = w.k.Adopt(fd)
+		r.result("a channel a second time", err)
+	}},
+	{"abi/open", func(r *rig) {
+		k := r.process(0)
+		for _, name := range []string{"/dev/infiniband/uverbs99", "/sys/class/infiniband_verbs/nothing", "/sys/class/infiniband/nothing/node_type"} {
+			_, err := k.Open(name)
+			r.say("%s: %s", name, errText(err))
+		}
+		_, err := k.ReadDir("/sys/class/infiniband/nothing")
+		r.result("a directory that is not there", err)
+	}},
+	{"abi/attributes", func(r *rig) {
+		k := r.process(0)
+		device := "/sys/class/infiniband/" + r.sys.device[0]
+		text := func(name string) string {
+			f, err := k.Open(name)
+			if err != nil {
+				return errText(err)
+			}
+			defer f.Close()
+			b := make([]byte, 256)
+			n, err := f.Read(context.Background(), b)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return errText(err)
+			}
+			return strings.TrimSpace(string(b[:n]))
+		}
+		r.say("abi_version: %s", text("/sys/class/infiniband_verbs/abi_version"))
+		r.say("node_type: %s", text(device+"/node_type"))
+		r.say("ports/1/state: %s", text(device+"/ports/1/state"))
+		r.say("ports/1/phys_state: %s", text(device+"/ports/1/phys_state"))
+		r.say("ports/1/link_layer: %s", text(device+"/ports/1/link_layer"))
+		r.say("ports/1/gid_attrs/types/0: %s", text(device+"/ports/1/gid_attrs/types/0"))
+		r.say("ports/1/pkeys/0: %s", text(device+"/ports/1/pkeys/0"))
+		r.say("node_guid has four groups: %t", strings.Count(text(device+"/node_guid"), ":") == 3)
+		r.say("the first GID has eight groups: %t", strings.Count(text(device+"/ports/1/gids/0"), ":") == 7)
+		names, err := k.ReadDir(device + "/ports")
+		r.say("ports: %v, %s", names, errText(err))
+	}},
+}

@@ -1,0 +1,295 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Handles that events carry.
+const (
+	sendQueue = 0xcafe0001
+	recvQueue = 0xcafe0002
+	queuePair = 0xcafe0003
+)
+
+var eventTests = []test{
+	{"event/completion", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		scq.arm(false)
+		qp.post(qp.rdmaWrite())
+		r.sayEvent(ch)
+		scq.take(1)
+		r.sayNoEvent(ch)
+	}},
+	{"event/not-armed", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		r.sayNoEvent(ch)
+	}},
+	{"event/one-for-each-arming", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		scq.arm(false)
+		for range 3 {
+			qp.post(qp.rdmaWrite())
+		}
+		scq.take(3)
+		r.sayEvent(ch)
+		r.sayNoEvent(ch)
+		scq.arm(false)
+		scq.arm(false) // twice is once
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		r.sayEvent(ch)
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		r.sayNoEvent(ch)
+	}},
+	{"event/not-for-what-was-there", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		qp.post(qp.rdmaWrite())
+		eventually(func() bool { n, _ := scq.c.Ready(); return n == 1 })
+		scq.arm(false)
+		r.sayNoEvent(ch)
+		qp.post(qp.rdmaWrite())
+		r.sayEvent(ch)
+	}},
+	{"event/solicited-only", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		rcq.arm(true)
+		qp.message(0)
+		rcq.take(1)
+		r.sayNoEvent(ch)
+		qp.message(abi.SendSolicited)
+		rcq.take(1)
+		r.sayEvent(ch)
+	}},
+	{"event/solicited-for-any", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		rcq.arm(false)
+		rcq.arm(true) // does not take the first back
+		qp.message(0)
+		rcq.take(1)
+		r.sayEvent(ch)
+		rcq.arm(true)
+		rcq.arm(false)
+		qp.message(0)
+		rcq.take(1)
+		r.sayEvent(ch)
+	}},
+	{"event/solicited-on-a-failure", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		scq.arm(true)
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		r.sayNoEvent(ch)
+		r.must(qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState))
+		qp.post(qp.rdmaWrite()) // is flushed
+		scq.take(1)
+		_, err := ch.Read(r.within(500*time.Millisecond), make([]byte, 64))
+		r.say("a failed one is told of: %t", err == nil)
+	}},
+	{"event/two-queues", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		rcq.arm(false)
+		qp.message(0)
+		r.sayEvent(ch)
+		scq.arm(false)
+		qp.post(qp.rdmaWrite())
+		r.sayEvent(ch)
+	}},
+	{"event/two-channels", func(r *rig) {
+		w, _ := r.raw()
+		fd1, ch1 := w.channel()
+		fd2, ch2 := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd1), w.createCQ(recvQueue, 16, fd2)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		scq.arm(false)
+		rcq.arm(false)
+		qp.message(0)
+		r.sayEvent(ch1)
+		r.sayEvent(ch2)
+	}},
+	{"event/no-channel", func(r *rig) {
+		w, async := r.raw()
+		scq := w.createCQ(sendQueue, 16, -1)
+		qp := w.createQP(queuePair, scq, scq)
+		qp.connect()
+		scq.arm(false)
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		r.sayNoEvent(async)
+	}},
+	{"event/small-buffer", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq := w.createCQ(sendQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, scq)
+		qp.connect()
+		scq.arm(false)
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		eventually(func() bool {
+			_, err := ch.Read(r.withDeadline(), make([]byte, 4))
+			r.result("reading 4 bytes", err)
+			return true
+		})
+	}},
+	{"event/deadline", func(r *rig) {
+		w, async := r.raw()
+		_, ch := w.channel()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		_, err := ch.Read(ctx, make([]byte, 64))
+		r.result("completion channel", err)
+		_, err = async.Read(ctx, make([]byte, 64))
+		r.result("asynchronous events", err)
+	}},
+	{"event/close-wakes", func(r *rig) {
+		w, _ := r.raw()
+		_, ch := w.channel()
+		done := make(chan error, 1)
+		go func() {
+			_, err := ch.Read(context.Background(), make([]byte, 64))
+			done <- err
+		}()
+		pause()
+		r.result("Close", ch.Close())
+		r.result("Read", <-done)
+		r.result("Close", ch.Close())
+	}},
+	{"event/counts-reported", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		for range 3 {
+			scq.arm(false)
+			qp.post(qp.rdmaWrite())
+			scq.take(1)
+			r.sayEvent(ch)
+		}
+		_, err := qp.destroy()
+		r.result("destroying the queue pair", err)
+		resp, err := scq.destroy()
+		r.say("destroying the queue: %s, %d completion events, %d asynchronous", errText(err), resp.CompEventsReported, resp.AsyncEventsReported)
+	}},
+	{"event/unread-ones-go-with-the-queue", func(r *rig) {
+		w, _ := r.raw()
+		fd, ch := w.channel()
+		scq := w.createCQ(sendQueue, 16, fd)
+		qp := w.createQP(queuePair, scq, scq)
+		qp.connect()
+		scq.arm(false)
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		_, err := qp.destroy()
+		r.must(err)
+		resp, err := scq.destroy()
+		r.say("destroying the queue: %s, %d completion events", errText(err), resp.CompEventsReported)
+		r.sayNoEvent(ch)
+	}},
+	{"event/overrun", func(r *rig) {
+		w, async := r.raw()
+		scq := w.createCQ(sendQueue, 3, -1)
+		rcq := w.createCQ(recvQueue, 16, -1)
+		qp := w.createQP(queuePair, scq, rcq)
+		qp.connect()
+		for range scq.q.Cap() {
+			qp.post(qp.rdmaWrite())
+		}
+		eventually(func() bool { n, _ := scq.c.Ready(); return n == scq.q.Cap() })
+		r.sayNoEvent(async)
+		qp.post(qp.rdmaWrite())
+		r.sayEvent(async)
+		qp.post(qp.rdmaWrite())
+		r.sayEvent(async)
+		n, err := scq.c.Ready()
+		r.say("in the ring, all that fit: %t, %s", n == scq.q.Cap(), errText(err))
+	}},
+	{"event/drained-asked-for", func(r *rig) { r.drained(1) }},
+	{"event/drained-not-asked-for", func(r *rig) { r.drained(0) }},
+	{"event/none-on-a-failure", func(r *rig) {
+		w, async := r.raw()
+		scq := w.createCQ(sendQueue, 16, -1)
+		qp := w.createQP(queuePair, scq, scq)
+		qp.connect()
+		wr := qp.rdmaWrite()
+		wr.RKey ^= 0x5a00
+		qp.post(wr)
+		scq.take(1)
+		r.sayNoEvent(async)
+	}},
+	{"event/none-on-the-first-packet", func(r *rig) {
+		w, async := r.raw()
+		scq := w.createCQ(sendQueue, 16, -1)
+		qp := w.createQP(queuePair, scq, scq)
+		qp.connect()
+		qp.post(qp.rdmaWrite())
+		scq.take(1)
+		r.sayNoEvent(async)
+	}},
+	{"event/after-the-device-file", func(r *rig) {
+		w, async := r.raw()
+		_, ch := w.channel()
+		r.result("closing the device file", w.f.Close())
+		_, err := ch.Read(r.withDeadline(), make([]byte, 64))
+		r.result("reading the channel", err)
+		r.sayNoEvent(async)
+		r.result("closing it", async.Close())
+	}},
+}
+
+// drained goes to SQD with nothing outstanding.
+func (r *rig) drained(notify uint8) {
+	r.Helper()
+	w, async := r.raw()
+	scq := w.createCQ(sendQueue, 16, -1)
+	qp := w.createQP(queuePair, scq, scq)
+	qp.connect()
+	qp.post(qp.rdmaWrite())
+	scq.take(1)
+	r.result("to SQD", qp.modify(abi.ModifyQP{QPState: abi.QPSSQD, EnSQDAsyncNotify: notify}, abi.QPMaskState|abi.QPMaskEnSQDAsyncNotify))
+	r.sayEvent(async)
+	r.sayNoEvent(async)
+	n, err := qp.destroy()
+	r.say("destroying it: %s, %d events", errText(err), n)
+}
