@@ -1,0 +1,228 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// capture takes the RoCEv2 packets that pass eth0, rxe's end of the wire.
+type capture struct {
+	fd     int
+	frames []frame
+	steps  []step
+	done   chan struct{}
+	quit   chan struct{}
+}
+
+type frame struct {
+	at   time.Time
+	data []byte
+}
+
+// step is what the test did, and when it began.
+type step struct {
+	at   time.Time
+	text string
+}
+
+func newCapture(t *testing.T) *capture {
+	t.Helper()
+	eth0, err := net.InterfaceByName("eth0")
+	require.NoError(t, err)
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20))
+	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1))
+	require.NoError(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}))
+	all := uint16(unix.ETH_P_ALL)
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: eth0.Index}))
+	c := &capture{fd: fd, done: make(chan struct{}), quit: make(chan struct{})}
+	go c.run()
+	return c
+}
+
+func (c *capture) run() {
+	defer close(c.done)
+	buf, control := make([]byte, 1<<16), make([]byte, 128)
+	for {
+		n, m, _, _, err := unix.Recvmsg(c.fd, buf, control, 0)
+		if err != nil {
+			if err == unix.EINTR {
+				continue
+			}
+			select {
+			case <-c.quit: // and nothing came for a while
+				return
+			default:
+				continue
+			}
+		}
+		at := time.Now()
+		if list, err := unix.ParseSocketControlMessage(control[:m]); err == nil {
+			for _, cm := range list {
+				if cm.Header.Type == unix.SO_TIMESTAMPNS && len(cm.Data) >= 16 {
+					at = time.Unix(int64(binary.NativeEndian.Uint64(cm.Data)), int64(binary.NativeEndian.Uint64(cm.Data[8:])))
+				}
+			}
+		}
+		if isRoCE(buf[:n]) {
+			c.frames = append(c.frames, frame{at, bytes.Clone(buf[:n])})
+		}
+	}
+}
+
+// isRoCE holds for Ethernet frames to UDP port 4791.
+func isRoCE(b []byte) bool {
+	if len(b) < 14+40 { // both kinds are longer
+		return false
+	}
+	udp := 14 + 20
+	switch {
+	case b[12] == 0x08 && b[13] == 0x00 && b[14] == 0x45 && b[14+9] == unix.IPPROTO_UDP:
+	case b[12] == 0x86 && b[13] == 0xdd && b[14+6] == unix.IPPROTO_UDP:
+		udp = 14 + 40
+	default:
+		return false
+	}
+	return binary.BigEndian.Uint16(b[udp+2:]) == uapi.RoCEPort
+}
+
+func (c *capture) step(format string, args ...any) {
+	c.steps = append(c.steps, step{time.Now(), fmt.Sprintf(format, args...)})
+}
+
+// stop ends the capture once no packet comes any more.
+func (c *capture) stop() {
+	close(c.quit)
+	<-c.done
+	unix.Close(c.fd)
+}
+
+// pcap gives the classic file format.
+func (c *capture) pcap() []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, 0xa1b2c3d4)
+	b = le.AppendUint16(b, 2)
+	b = le.AppendUint16(b, 4)
+	b = append(b, make([]byte, 8)...)
+	b = le.AppendUint32(b, 1<<18)
+	b = le.AppendUint32(b, 1) // Ethernet
+	for _, f := range c.frames {
+		b = le.AppendUint32(b, uint32(f.at.Unix()))
+		b = le.AppendUint32(b, uint32(f.at.Nanosecond()/1000))
+		b = le.AppendUint32(b, uint32(len(f.data)))
+		b = le.AppendUint32(b, uint32(len(f.data)))
+		b = append(b, f.data...)
+	}
+	return b
+}
+
+// save writes the recording and its text where the host takes them from.
+func (c *capture) save(t *testing.T, name, title string) {
+	t.Helper()
+	require.NotEmpty(t, c.frames, "nothing was captured")
+	file := c.pcap()
+	frames, err := wiretest.Read(file)
+	require.NoError(t, err)
+	require.Len(t, frames, len(c.frames))
+	var uts unix.Utsname
+	require.NoError(t, unix.Uname(&uts))
+	release := unix.ByteSliceToString(uts.Release[:])
+	short := strings.Join(strings.SplitN(release, ".", 3)[:2], ".")
+	name = fmt.Sprintf("soft-rxe-%s-%s", short, name)
+	text := fmt.Sprintf(recordingText, name, title, release, unix.ByteSliceToString(uts.Version[:]), netdevMTU, len(frames)) + c.lines(t, frames)
+	for ext, data := range map[string][]byte{".pcap": file, ".txt": []byte(text)} {
+		require.NoError(t, os.WriteFile(filepath.Join("/out", name+ext), data, 0o644))
+	}
+	lab.sums.mu.Lock()
+	lab.sums.packets += int64(len(frames))
+	lab.sums.mu.Unlock()
+}
+
+const recordingText = `%s.pcap: %s
+
+Topology: Linux %s (%s) rdma_rxe in one virtual machine (QEMU). rxe0 on eth0 (10.77.0.1, fd00:77::1)
+in the initial network namespace; the soft RNIC of this project (10.77.0.2 and up, fd00:77::2 and up) in a namespace of
+its own, on the other end of the veth pair. MTU of both ends: %d.
+
+Traffic: tests/interop opens both devices with package uapi in one process and connects a queue pair of one with one of
+the other: "go test ./tests/interop -run Interop -update". Captured on eth0 with a packet socket, UDP port 4791, whole
+packets. What the soft RNIC was told to lose is not in the file. UDP checksums that are not 0 are those of the soft side's
+socket and incomplete: the veth pair never computes them.
+
+%d packets. The ICRC of each one was recomputed from the captured bytes and is equal (IPv4: with the captured
+identification).
+
+Columns, as decoded by package wire: frame; time in s; source > destination; opcode; dqp = destination queue pair; psn;
+flags: M = MigReq, A = acknowledge request, S = solicited event; the fields of the extended headers; len = payload bytes without
+pad, pad = pad count. Lines that begin with == are the steps of the test, as they began.
+
+`
+
+// lines gives a line a packet, and the steps between them.
+func (c *capture) lines(t *testing.T, frames []wiretest.Frame) string {
+	t.Helper()
+	var b strings.Builder
+	steps := c.steps
+	for i, f := range frames {
+		for len(steps) > 0 && !steps[0].at.After(c.frames[i].at) {
+			fmt.Fprintln(&b, "==", steps[0].text)
+			steps = steps[1:]
+		}
+		flow, err := wire.NewFlow(f.Src, f.Dst, f.DF)
+		require.NoError(t, err)
+		require.True(t, flow.Check(f.UDP, f.ID), "frame %d: bad ICRC", f.Number)
+		var p wire.Packet
+		require.NoError(t, p.Parse(f.UDP[:len(f.UDP)-wire.ICRCLen]), "frame %d", f.Number)
+		fmt.Fprintf(&b, "%4d %10.6f %v > %v  %v (%d)  dqp=%v psn=0x%06x %s%s len=%d pad=%d\n", f.Number,
+			c.frames[i].at.Sub(c.frames[0].at).Seconds(), f.Src.Addr(), f.Dst.Addr(), p.Opcode, uint8(p.Opcode),
+			p.DestQPN, uint32(p.PSN), flagsOf(&p), fieldsOf(&p), len(p.Payload), p.Pad)
+	}
+	return b.String()
+}
+
+func flagsOf(p *wire.Packet) string {
+	flags := []byte("---")
+	for i, on := range []bool{p.MigReq, p.AckReq, p.Solicited} {
+		if on {
+			flags[i] = "MAS"[i]
+		}
+	}
+	return string(flags)
+}
+
+func fieldsOf(p *wire.Packet) string {
+	var b strings.Builder
+	if p.Opcode.Carries(wire.HasRETH) {
+		fmt.Fprintf(&b, " reth va=0x%016x rkey=0x%08x dmalen=%d", p.RETH.VA, uint32(p.RETH.RKey), p.RETH.DMALen)
+	}
+	if p.Opcode.Carries(wire.HasAtomicETH) {
+		fmt.Fprintf(&b, " atomiceth va=0x%016x rkey=0x%08x swap/add=0x%016x cmp=0x%016x", p.AtomicETH.VA, uint32(p.AtomicETH.RKey), p.AtomicETH.SwapAdd, p.AtomicETH.Compare)
+	}
+	if p.Opcode.Carries(wire.HasImmDt) {
+		fmt.Fprintf(&b, " imm=0x%08x", p.ImmDt.Data)
+	}
+	if p.Opcode.Carries(wire.HasAETH) {
+		fmt.Fprintf(&b, " aeth syndrome=0x%02x (%v) msn=%d", uint8(p.AETH.Syndrome), p.AETH.Syndrome, uint32(p.AETH.MSN))
+	}
+	if p.Opcode.Carries(wire.HasAtomicAckETH) {
+		fmt.Fprintf(&b, " orig=0x%016x", p.AtomicAckETH.Orig)
+	}
+	return b.String()
+}
