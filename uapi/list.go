@@ -133,7 +133,7 @@ func hostDevices(root string) []DeviceInfo {
 // hostDevice describes port 1 of a device whose directory in sysfs is dir. Of
 // all drivers only rdma_rxe says on which interface its device is ("parent").
 func hostDevice(dir, name string) DeviceInfo {
-	info := DeviceInfo{Name: name, Device: string(kindHost) + ":" + name, Kind: string(kindHost), Port: 1, NetDev: readAttribute(dir, "parent")}
+	info := DeviceInfo{Name: name, Device: string(kindHost) + ":" + name, Kind: string(kindHost), Port: 1, NetDev: readAttribute(dir, "parent"), Open: devices.hasHost(name)}
 	_, info.PortState, _ = strings.Cut(readAttribute(dir, "ports/1/state"), ": ")
 	guid, _ := strconv.ParseUint(strings.ReplaceAll(readAttribute(dir, "node_guid"), ":", ""), 16, 64)
 	info.NodeGUID = guid

@@ -93,8 +93,11 @@ func open(device string, config openConfig) (*Context, error) {
 // acquire gives the device that a name asks for, and what gives it back.
 func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() error, err error) {
 	if spec.kind == kindHost {
-		s, err = hostStation(spec)
-		return s, func() error { return nil }, err
+		if s, err = hostStation(spec); err != nil {
+			return nil, nil, err
+		}
+		devices.countHost(spec.host, 1)
+		return s, func() error { devices.countHost(spec.host, -1); return nil }, nil
 	}
 	s, err = devices.acquire(spec, log)
 	return s, func() error { return devices.release(s) }, err

@@ -67,6 +67,24 @@ type registry struct {
 	mu       sync.Mutex
 	stations []*station         // guarded by mu
 	serial   map[deviceKind]int // guarded by mu; numbers the names
+	hosts    map[string]int     // guarded by mu: contexts on the kernel's devices, by name
+}
+
+// countHost notes that n more contexts are open on a device of the kernel.
+func (r *registry) countHost(name string, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hosts == nil {
+		r.hosts = map[string]int{}
+	}
+	r.hosts[name] += n
+}
+
+// hasHost reports whether this process has a device of the kernel open.
+func (r *registry) hasHost(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hosts[name] > 0
 }
 
 // acquire finds or starts the device. Every acquire needs a release.

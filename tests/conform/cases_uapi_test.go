@@ -1,0 +1,463 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// uapiTests are the handle API's calls, on the same kernels.
+var uapiTests = []test{
+	{"uapi/open-unknown", func(r *rig) {
+		for _, name := range []string{"nothing0", "host:nothing0", "a b", "soft:nowhere"} {
+			_, err := uapi.Open(name)
+			r.say("%q: %s", name, errText(err))
+		}
+	}},
+	{"uapi/device", func(r *rig) {
+		c := r.uapiOpen(0)
+		info, err := c.QueryDevice()
+		r.result("QueryDevice", err)
+		r.say("driver %s, port %d %s, MTU %d of %d", info.Driver, info.Port, info.PortState, info.MTU, info.MaxMTU)
+		r.say("max message %d, pieces %d, rd_atomic %d, cqe %d, depth %d", info.MaxMessage, info.MaxSGE, info.MaxRdAtomic, info.MaxCQE, info.MaxDepth)
+		r.say("address: %t, GIDs: %t, reason: %t", info.Address.Addr().IsValid(), len(info.GIDs) > 0, info.GIDReason != "")
+	}},
+	{"uapi/devices", func(r *rig) {
+		c := r.uapiOpen(0)
+		mine, err := c.QueryDevice()
+		r.must(err)
+		list, err := uapi.Devices()
+		r.result("Devices", err)
+		found := false
+		for _, d := range list {
+			found = found || d.Device == mine.Device && d.Open
+		}
+		r.say("the open one is listed as open: %t", found)
+	}},
+	{"uapi/options", func(r *rig) {
+		for _, o := range []struct {
+			what string
+			opt  uapi.Option
+		}{
+			{"port 2", uapi.WithPort(2)}, {"GID 900", uapi.WithGIDIndex(900)}, {"MTU 1000", uapi.WithMTU(1000)},
+			{"MTU 4096", uapi.WithMTU(4096)}, {"MTU 512", uapi.WithMTU(512)},
+		} {
+			c, err := uapi.Open(r.sys.uapi[0], o.opt)
+			if err != nil {
+				r.say("%s: %s", o.what, errText(err))
+				continue
+			}
+			info, err := c.QueryDevice()
+			r.must(err)
+			r.say("%s: ok, MTU %d", o.what, info.MTU)
+			r.must(c.Close())
+		}
+	}},
+	{"uapi/register", func(r *rig) {
+		c := r.uapiOpen(0)
+		buf := make([]byte, 1000)
+		mr, err := c.RegMR(buf, uapiAll)
+		r.result("RegMR", err)
+		info, err := c.QueryMR(mr)
+		r.say("QueryMR: %s, %d bytes, %v, keys alike: %t", errText(err), info.Length, info.Access, info.LKey == info.RKey)
+		r.result("DeregMR", c.DeregMR(mr))
+		r.result("DeregMR", c.DeregMR(mr))
+		_, err = c.QueryMR(mr)
+		r.result("QueryMR", err)
+		for _, bad := range []struct {
+			what   string
+			buf    []byte
+			access uapi.Access
+		}{{"nothing", nil, 0}, {"remote write alone", buf, uapi.AccessRemoteWrite}, {"unknown access", buf, 1 << 30}} {
+			mr, err := c.RegMR(bad.buf, bad.access)
+			r.say("%s: %d, %s", bad.what, mr, errText(err))
+		}
+	}},
+	{"uapi/register-alloc", func(r *rig) {
+		c := r.uapiOpen(0)
+		mem, err := uapi.Alloc(10000)
+		r.result("Alloc", err)
+		mr, err := c.RegMR(mem, uapiAll)
+		r.result("RegMR", err)
+		r.result("Free while registered", uapi.Free(mem))
+		r.result("DeregMR", c.DeregMR(mr))
+		r.result("Free", uapi.Free(mem))
+	}},
+	{"uapi/create", func(r *rig) {
+		c := r.uapiOpen(0)
+		for _, s := range [][2]int{{1, 1}, {0, 0}, {100, 7}, {-1, 1}, {1, -1}, {1 << 21, 1}, {40000, 1}} {
+			qp, err := c.CreateQP(s[0], s[1])
+			r.say("%d sends, %d receives: a number: %t, %s", s[0], s[1], qp > 0, errText(err))
+			if err == nil {
+				r.result("DestroyQP", c.DestroyQP(qp))
+				r.result("DestroyQP", c.DestroyQP(qp))
+			}
+		}
+	}},
+	{"uapi/completion-queues", func(r *rig) {
+		c := r.uapiOpen(0)
+		for _, n := range []int{0, -1, 1, 32767, 32768} {
+			cq, err := c.CreateCQ(n)
+			r.say("%d entries: %s", n, errText(err))
+			if err == nil {
+				r.must(c.DestroyCQ(cq))
+			}
+		}
+		cq, err := c.CreateCQ(16)
+		r.must(err)
+		qp, err := c.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4})
+		r.result("CreateQPWith", err)
+		r.result("DestroyCQ in use", c.DestroyCQ(cq))
+		r.result("DestroyQP", c.DestroyQP(qp))
+		r.result("DestroyCQ", c.DestroyCQ(cq))
+		_, err = c.Poll(cq, make([]uapi.WC, 1))
+		r.result("Poll", err)
+		_, err = c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})
+		r.result("CreateQPWith on what is gone", err)
+	}},
+	{"uapi/not-connected", func(r *rig) {
+		a, b := r.uapiEnds(patient())
+		id, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("PostWrite", id, err)
+		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
+		a.sayPosted("PostRecv", id, err)
+		_, err = a.LocalEndpoint(a.qp)
+		r.result("LocalEndpoint", err)
+		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
+		a.sayPosted("PostRecv", id, err)
+		r.result("DisconnectQP", a.DisconnectQP(a.qp))
+	}},
+	{"uapi/endpoint", func(r *rig) {
+		a, _ := r.uapiEnds(patient())
+		e, err := a.LocalEndpoint(a.qp)
+		r.result("LocalEndpoint", err)
+		r.say("number right: %t, MTU %d, rd_atomic %d, valid: %s", e.QPN == uint32(a.qp), e.MTU, e.MaxRdAtomic, errText(e.Validate()))
+		again, err := uapi.ParseEndpoint(e.String())
+		r.say("there and back: %t, %s", again == e, errText(err))
+		a.sayInfo()
+	}},
+	{"uapi/connect-refuses", func(r *rig) {
+		a, b := r.uapiEnds(patient())
+		e, err := b.LocalEndpoint(b.qp)
+		r.must(err)
+		r.result("to nobody", a.ConnectQP(a.qp, uapi.Endpoint{}))
+		bad := e
+		bad.MTU = 1000
+		r.result("with a bad MTU", a.ConnectQP(a.qp, bad))
+		bad = e
+		bad.QPN = 1 << 24
+		r.result("with a bad number", a.ConnectQP(a.qp, bad))
+		bad = e
+		bad.Addr = netip.MustParseAddrPort("[2001:db8::1]:4791")
+		r.result("to the other IP version", a.ConnectQP(a.qp, bad))
+		r.result("well", a.ConnectQP(a.qp, e))
+		r.result("again", a.ConnectQP(a.qp, e))
+		r.result("one that is not there", a.ConnectQP(uapi.QP(1<<24-2), e))
+	}},
+	{"uapi/connect-takes-the-smaller", func(r *rig) {
+		a := r.newHandles("a", r.uapiOpen(0), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MTU: 512, MaxRdAtomic: 4, Timeout: 18})
+		b := r.newHandles("b", r.uapiOpen(1), uapi.QPConfig{SendDepth: 4, RecvDepth: 4, MaxRdAtomic: 8, Timeout: 18})
+		r.join(a, b)
+		for _, h := range []*handles{a, b} {
+			info, err := h.QueryQP(h.qp)
+			r.must(err)
+			r.say("%s: %v, MTU %d, rd_atomic %d, timeout %d, retry %d, rnr_retry %d", h.name, info.State, info.MTU, info.MaxRdAtomic, info.Timeout, info.Retry, info.RNRRetry)
+		}
+		fill(a.buf[:3000], 61)
+		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 3000))
+		a.next(1)
+		r.saySame("target", a.buf[:3000], b.buf[:3000])
+	}},
+	{"uapi/connect-over", func(r *rig) {
+		a, b := r.uapiEnds(patient())
+		x, y := net.Pipe()
+		defer x.Close()
+		defer y.Close()
+		done := make(chan error, 1)
+		go func() {
+			peer, err := b.ConnectOver(r.withDeadline(), y, b.qp, []uapi.MR{b.mr}, []byte("b"))
+			if err == nil && string(peer.Data) != "a" {
+				err = net.ErrWriteToConnected
+			}
+			done <- err
+		}()
+		peer, err := a.ConnectOver(r.withDeadline(), x, a.qp, []uapi.MR{a.mr}, []byte("a"))
+		r.result("a", err)
+		r.result("b", <-done)
+		r.say("peer's data %q, regions %d", peer.Data, len(peer.Regions))
+		a.posted(a.PostWrite(a.qp, a.mr, 0, peer.Regions[0].Addr, peer.Regions[0].RKey, 100))
+		a.next(1)
+	}},
+	{"uapi/write", func(r *rig) {
+		a, b := r.uapiPair()
+		fill(a.buf[:5000], 62)
+		id, err := a.PostWrite(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000)
+		a.sayPosted("PostWrite", id, err)
+		a.next(1)
+		r.saySame("target", a.buf[100:4100], b.buf[7:4007])
+	}},
+	{"uapi/read", func(r *rig) {
+		a, b := r.uapiPair()
+		fill(b.buf[:5000], 63)
+		id, err := a.PostRead(a.qp, a.mr, 100, b.info.Addr+7, b.info.RKey, 4000)
+		a.sayPosted("PostRead", id, err)
+		a.next(1)
+		r.saySame("target", b.buf[7:4007], a.buf[100:4100])
+	}},
+	{"uapi/send", func(r *rig) {
+		a, b := r.uapiPair()
+		fill(a.buf[:5000], 64)
+		id, err := b.PostRecv(b.qp, b.mr, 50, 6000)
+		b.sayPosted("PostRecv", id, err)
+		id, err = a.PostSend(a.qp, a.mr, 5000)
+		a.sayPosted("PostSend", id, err)
+		a.next(1)
+		b.next(1)
+		r.saySame("target", a.buf[:5000], b.buf[50:5050])
+	}},
+	{"uapi/immediates", func(r *rig) {
+		a, b := r.uapiPair()
+		b.posted(b.PostRecv(b.qp, b.mr, 0, 100))
+		b.posted(b.PostRecv(b.qp, b.mr, 0, 100))
+		a.posted(a.PostSendImm(a.qp, a.mr, 10, 0xfedcba98))
+		a.posted(a.PostWriteImm(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 20, 1))
+		a.next(2)
+		b.next(2)
+	}},
+	{"uapi/atomics", func(r *rig) {
+		a, b := r.uapiPair()
+		binary.NativeEndian.PutUint64(b.buf[8:], 40)
+		a.posted(a.PostFetchAdd(a.qp, a.mr, 0, b.info.Addr+8, b.info.RKey, 2))
+		a.next(1)
+		a.posted(a.PostCompareSwap(a.qp, a.mr, 8, b.info.Addr+8, b.info.RKey, 42, 7))
+		a.next(1)
+		r.say("old values %d and %d, word %d", binary.NativeEndian.Uint64(a.buf), binary.NativeEndian.Uint64(a.buf[8:]), binary.NativeEndian.Uint64(b.buf[8:]))
+		id, err := a.PostFetchAdd(a.qp, a.mr, 0, b.info.Addr+4, b.info.RKey, 2)
+		a.sayPosted("misaligned", id, err)
+		if err == nil {
+			a.next(1)
+		}
+	}},
+	{"uapi/post-refuses", func(r *rig) {
+		a, b := r.uapiPair()
+		size := uint64(len(a.buf))
+		id, err := a.PostWrite(a.qp, a.mr, size-7, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("beyond the region", id, err)
+		id, err = a.PostWrite(a.qp, a.mr, 1<<63, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("far beyond the region", id, err)
+		id, err = a.PostWrite(a.qp, a.mr+1, 0, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("a region that is not there", id, err)
+		id, err = a.PostWrite(0, a.mr, 0, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("no queue pair", id, err)
+		id, err = a.PostSend(a.qp, a.mr, size+1)
+		a.sayPosted("a message beyond the region", id, err)
+		id, err = a.PostRecv(a.qp, a.mr, 0, size+1)
+		a.sayPosted("a receive beyond the region", id, err)
+		a.sayInfo()
+	}},
+	{"uapi/remote-errors", func(r *rig) {
+		a, b := r.uapiPair()
+		a.posted(a.PostWrite(a.qp, a.mr, 0, 0x80000000, 12345, 8))
+		a.next(1)
+		a.sayInfo()
+		_ = b
+		a, b = r.uapiPair()
+		a.posted(a.PostRead(a.qp, a.mr, 0, b.info.Addr+b.info.Length-4, b.info.RKey, 8))
+		a.next(1)
+	}},
+	{"uapi/no-access", func(r *rig) {
+		c := patient()
+		c.Access = uapi.NoAccess
+		a, b := r.uapiEnds(c)
+		r.join(a, b)
+		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		a.next(1)
+	}},
+	{"uapi/full", func(r *rig) {
+		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 3, RecvDepth: 2, Timeout: 18})
+		r.join(a, b)
+		for range 3 {
+			a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		}
+		id, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("a fourth", id, err)
+		a.next(3)
+		id, err = a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("then", id, err)
+		a.next(1)
+		for range 2 {
+			b.posted(b.PostRecv(b.qp, b.mr, 0, 8))
+		}
+		id, err = b.PostRecv(b.qp, b.mr, 0, 8)
+		b.sayPosted("a third receive", id, err)
+	}},
+	{"uapi/post-list", func(r *rig) {
+		a, b := r.uapiEnds(uapi.QPConfig{SendDepth: 16, RecvDepth: 16, SendSGE: 3, Inline: 32, Timeout: 18})
+		r.join(a, b)
+		fill(a.buf[:1000], 65)
+		copy(a.buf[2000:], "inline")
+		n, err := b.Post(b.qp, []uapi.WR{{ID: 90, Op: uapi.OpRecv, SGE: []uapi.SGE{{MR: b.mr, Offset: 30000, Length: 100}}}})
+		r.say("b: %d posted, %s", n, errText(err))
+		n, err = a.Post(a.qp, []uapi.WR{
+			{ID: 1, Op: uapi.OpWrite, SGE: []uapi.SGE{{MR: a.mr, Length: 10}, {MR: a.mr, Offset: 100, Length: 20}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey},
+			{ID: 2, Op: uapi.OpWrite, Flags: uapi.Signaled | uapi.Inline, SGE: []uapi.SGE{{MR: a.mr, Offset: 2000, Length: 6}}, RemoteAddr: b.info.Addr + 1000, RKey: b.info.RKey},
+			{ID: 3, Op: uapi.OpSend, Flags: uapi.Signaled | uapi.Solicited, SGE: []uapi.SGE{{MR: a.mr, Length: 50}}},
+			{ID: 4, Op: uapi.OpRead, Flags: uapi.Signaled | uapi.Fence, SGE: []uapi.SGE{{MR: a.mr, Offset: 5000, Length: 30}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey},
+		})
+		r.say("a: %d posted, %s", n, errText(err))
+		a.next(3)
+		b.next(1)
+		r.say("%s", b.buf[1000:1006])
+		r.saySame("gathered, and read back", append(append([]byte{}, a.buf[:10]...), a.buf[100:120]...), a.buf[5000:5030])
+		n, err = a.Post(a.qp, []uapi.WR{
+			{ID: 5, Op: uapi.OpWrite, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 1}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey},
+			{ID: 6, Op: 99, Flags: uapi.Signaled},
+			{ID: 7, Op: uapi.OpWrite, Flags: uapi.Signaled},
+		})
+		r.say("a: %d posted, %s", n, errText(err))
+		a.next(1)
+	}},
+	{"uapi/no-receive", func(r *rig) {
+		c := patient()
+		c.RNRRetry = -1
+		a, b := r.uapiEnds(c)
+		r.join(a, b)
+		a.posted(a.PostSend(a.qp, a.mr, 8))
+		a.next(1)
+		a.sayInfo()
+		b.sayInfo()
+	}},
+	{"uapi/peer-gone", func(r *rig) {
+		c := patient()
+		c.Timeout, c.Retry = 12, 1
+		a, b := r.uapiEnds(c)
+		r.join(a, b)
+		r.result("DestroyQP", b.DestroyQP(b.qp))
+		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		a.next(1)
+	}},
+	{"uapi/disconnect", func(r *rig) {
+		a, b := r.uapiPair()
+		for range 3 {
+			a.posted(a.PostRecv(a.qp, a.mr, 0, 8))
+		}
+		r.result("DisconnectQP", a.DisconnectQP(a.qp))
+		a.next(3)
+		a.sayInfo()
+		id, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
+		a.sayPosted("PostWrite", id, err)
+		a.next(1)
+		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
+		a.sayPosted("PostRecv", id, err)
+		a.next(1)
+		r.result("DisconnectQP", a.DisconnectQP(a.qp))
+	}},
+	{"uapi/dereg-under-way", func(r *rig) {
+		a, b := r.uapiPair()
+		r.result("DeregMR", b.DeregMR(b.mr))
+		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		a.next(1)
+	}},
+	{"uapi/shared-queue", func(r *rig) {
+		ca, cb := r.uapiOpen(0), r.uapiOpen(1)
+		cq, err := ca.CreateCQ(64)
+		r.must(err)
+		config := patient()
+		plain := config
+		config.SendCQ, config.RecvCQ = cq, cq
+		a, b := r.newHandles("a", ca, config), r.newHandles("b", cb, plain)
+		c, d := r.newHandles("c", ca, config), r.newHandles("d", cb, plain)
+		r.join(a, b)
+		r.join(c, d)
+		for _, h := range []*handles{a, c} {
+			h.posted(h.PostWrite(h.qp, h.mr, 0, b.info.Addr, b.info.RKey, 8))
+			wcs := make([]uapi.WC, 1)
+			_, err := ca.Wait(r.withDeadline(), cq, wcs)
+			r.say("%s: %s, of its queue pair: %t, %s", h.name, handleText(&wcs[0]), wcs[0].QP == h.qp, errText(err))
+			if err == nil && wcs[0].Status != uapi.WCSuccess {
+				break // c's peer is d, whose domain is b's
+			}
+		}
+	}},
+	{"uapi/poll", func(r *rig) {
+		a, b := r.uapiPair()
+		n, err := a.PollCQ(a.qp, make([]uapi.WC, 4))
+		r.say("nothing: %d, %s", n, errText(err))
+		n, err = a.PollCQ(0, make([]uapi.WC, 4))
+		r.say("no queue pair: %d, %s", n, errText(err))
+		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		wcs := make([]uapi.WC, 4)
+		eventually(func() bool { n, err = a.PollCQ(a.qp, wcs); return n != 0 })
+		r.say("one: %d, %s, %s", n, errText(err), handleText(&wcs[0]))
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		n, err = a.WaitCQ(ctx, a.qp, wcs)
+		r.say("waiting for nothing: %d, %s", n, errText(err))
+	}},
+	{"uapi/wait-then-destroy", func(r *rig) {
+		a, _ := r.uapiPair()
+		done := make(chan error, 1)
+		go func() {
+			_, err := a.WaitCQ(r.withDeadline(), a.qp, make([]uapi.WC, 1))
+			done <- err
+		}()
+		pause()
+		r.result("DestroyQP", a.DestroyQP(a.qp))
+		r.result("WaitCQ", <-done)
+	}},
+	{"uapi/open-handles", func(r *rig) {
+		a, _ := r.uapiPair()
+		r.say("%d", len(a.OpenHandles()))
+		r.must(a.DestroyQP(a.qp))
+		r.must(a.DeregMR(a.mr))
+		r.say("%d", len(a.OpenHandles()))
+	}},
+	{"uapi/close", func(r *rig) {
+		a, b := r.uapiPair()
+		b.posted(b.PostRecv(b.qp, b.mr, 0, 8))
+		r.result("Close", a.Close())
+		r.result("Close", a.Close())
+		_, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
+		r.result("PostWrite", err)
+		_, err = a.CreateQP(1, 1)
+		r.result("CreateQP", err)
+		_, err = a.QueryMR(a.mr)
+		r.result("QueryMR", err)
+		_, err = a.PollCQ(a.qp, make([]uapi.WC, 1))
+		r.result("PollCQ", err)
+		b.sayInfo()
+	}},
+	{"uapi/counters", func(r *rig) {
+		a, b := r.uapiPair()
+		before, err := a.Counters()
+		r.result("Counters", err)
+		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		a.next(1)
+		r.say("sent_pkts grows: %t", eventually(func() bool {
+			after, err := a.Counters()
+			r.must(err)
+			return after.Get("sent_pkts") > before.Get("sent_pkts")
+		}))
+	}},
+	{"uapi/8M", func(r *rig) {
+		a, b := r.uapiEnds(patient())
+		r.join(a, b)
+		big, far := make([]byte, 8<<20), make([]byte, 8<<20)
+		fill(big, 66)
+		mr, err := a.RegMR(big, uapiAll)
+		r.must(err)
+		target, err := b.RegMR(far, uapiAll)
+		r.must(err)
+		info, err := b.QueryMR(target)
+		r.must(err)
+		a.posted(a.PostWrite(a.qp, mr, 0, info.Addr, info.RKey, 8<<20))
+		a.next(1)
+		r.saySame("target", big, far)
+	}},
+}

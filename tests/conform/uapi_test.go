@@ -1,0 +1,134 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+const uapiAll = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
+
+// handles is one side of a connection over the handle API.
+type handles struct {
+	*uapi.Context
+	r    *rig
+	name string
+	qp   uapi.QP
+	mr   uapi.MR
+	buf  []byte
+	info uapi.MRInfo
+}
+
+// uapiOpen opens a side's device.
+func (r *rig) uapiOpen(side int) *uapi.Context {
+	r.Helper()
+	c, err := uapi.Open(r.sys.uapi[side])
+	r.must(err)
+	r.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			r.Errorf("closing %s: %v", r.sys.uapi[side], err)
+		}
+	})
+	return c
+}
+
+// patient is a configuration whose peer has nine seconds to answer.
+func patient() uapi.QPConfig {
+	return uapi.QPConfig{SendDepth: 16, RecvDepth: 16, Timeout: 18, MinRNRTimer: 1}
+}
+
+func (r *rig) newHandles(name string, c *uapi.Context, config uapi.QPConfig) *handles {
+	r.Helper()
+	h := &handles{Context: c, r: r, name: name, buf: make([]byte, 64<<10)}
+	var err error
+	h.mr, err = c.RegMR(h.buf, uapiAll)
+	r.must(err)
+	h.info, err = c.QueryMR(h.mr)
+	r.must(err)
+	h.qp, err = c.CreateQPWith(config)
+	r.must(err)
+	return h
+}
+
+// uapiEnds makes a side each, not connected.
+func (r *rig) uapiEnds(config uapi.QPConfig) (a, b *handles) {
+	r.Helper()
+	return r.newHandles("a", r.uapiOpen(0), config), r.newHandles("b", r.uapiOpen(1), config)
+}
+
+func (r *rig) uapiPair() (a, b *handles) {
+	r.Helper()
+	a, b = r.uapiEnds(patient())
+	r.join(a, b)
+	return a, b
+}
+
+// join connects two sides to each other.
+func (r *rig) join(a, b *handles) {
+	r.Helper()
+	x, err := a.LocalEndpoint(a.qp)
+	r.must(err)
+	y, err := b.LocalEndpoint(b.qp)
+	r.must(err)
+	r.must(a.ConnectQP(a.qp, y))
+	r.must(b.ConnectQP(b.qp, x))
+}
+
+// posted is for what must be possible to post.
+func (h *handles) posted(_ uapi.WRID, err error) {
+	h.r.Helper()
+	h.r.must(err)
+}
+
+// sayPosted adds how a post ended.
+func (h *handles) sayPosted(what string, id uapi.WRID, err error) {
+	if err != nil {
+		h.r.say("%s %s: %d, %s", h.name, what, id, errText(err))
+		return
+	}
+	h.r.say("%s %s: id %d", h.name, what, id)
+}
+
+// next waits for n completions of the queue pair's queue and adds them.
+func (h *handles) next(n int) []uapi.WC {
+	h.r.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	wcs := make([]uapi.WC, n)
+	got := 0
+	var err error
+	for got < n && err == nil {
+		var m int
+		m, err = h.WaitCQ(ctx, h.qp, wcs[got:])
+		got += max(m, 0)
+	}
+	for _, wc := range wcs[:got] {
+		h.r.say("%s %d: %s", h.name, wc.WRID, handleText(&wc))
+	}
+	if err != nil {
+		h.r.say("%s: %d of %d completions, then %s", h.name, got, n, errText(err))
+	}
+	return wcs[:got]
+}
+
+func handleText(wc *uapi.WC) string {
+	text := fmt.Sprintf("%s %v", wc.Status.Name(), wc.Opcode)
+	if wc.Status != uapi.WCSuccess {
+		return text
+	}
+	text += fmt.Sprintf(" %d bytes", wc.ByteLen)
+	if wc.Flags&uapi.WCWithImm != 0 {
+		text += fmt.Sprintf(" imm %#08x", wc.Imm)
+	}
+	return text
+}
+
+func (h *handles) sayInfo() {
+	h.r.Helper()
+	info, err := h.QueryQP(h.qp)
+	h.r.must(err)
+	h.r.say("%s state: %v", h.name, info.State)
+}
