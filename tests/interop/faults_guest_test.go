@@ -30,35 +30,43 @@ var faults = []struct {
 // received; not every kernel logs it.
 func TestFaults(t *testing.T) {
 	for i, c := range faults {
-		t.Run(c.name, func(t *testing.T) {
-			f := families[i%len(families)]
-			mtu := mtus[i/len(families)%len(mtus)]
-			soft := newDevice(t, "soft", openSoft(t, softName(f, 1+i, "?"+c.options)), 1<<18)
-			rxe := newDevice(t, "rxe", openRXE(t, f), 1<<18)
-			before := freshCounter("rcvd_pkts")
-			// A lost packet costs rxe the whole timeout: 67 ms.
-			a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 14})
-			for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {
-				for _, m := range messages {
-					for _, n := range []int{1, 3*mtu + 1, 100_000} {
-						move(t, way.from, way.to, m, n, 1)
-					}
+		for j, f := range families {
+			t.Run(c.name+" "+f.name, func(t *testing.T) {
+				name := softName(f, 1+i, "?"+c.options)
+				mtu := mtus[(i+j)%len(mtus)]
+				before := freshCounter("rcvd_pkts")
+				sent, made := underFault(t, f, name, mtu, c.counter)
+				if c.badICRC {
+					// Bits that change on the way, such as FECN, are not covered.
+					refused := sent - (freshCounter("rcvd_pkts") - before)
+					require.Positive(t, int64(refused), "rxe received every packet although %d were corrupted", made)
+					lab.kmsg.badICRCs(t)
+				} else {
+					require.Zero(t, lab.kmsg.badICRCs(t), "rxe saw a bad ICRC although none was made")
 				}
-				atomics(t, way.from, way.to)
-				queueful(t, way.from, way.to, mtu)
-			}
-			counters, err := a.ctx.Counters()
-			require.NoError(t, err)
-			made := counters.Get(c.counter)
-			require.NotZero(t, made, "no fault was made")
-			if c.badICRC {
-				// Bits that change on the way, such as FECN, are not covered.
-				refused := counters.Get("sent_pkts") - (freshCounter("rcvd_pkts") - before)
-				require.Positive(t, int64(refused), "rxe received every packet although %d were corrupted", made)
-				lab.kmsg.badICRCs(t)
-			} else {
-				require.Zero(t, lab.kmsg.badICRCs(t), "rxe saw a bad ICRC although none was made")
-			}
-		})
+			})
+		}
 	}
+}
+
+// underFault moves messages and returns how many packets the soft side sent, and
+// how many faults were made.
+func underFault(t *testing.T, f family, name string, mtu int, counter string) (sent, made uint64) {
+	soft := newDevice(t, "soft", openSoft(t, name), 1<<18)
+	rxe := newDevice(t, "rxe", openRXE(t, f), 1<<18)
+	// A lost packet costs rxe the whole timeout: 134 ms.
+	a, b := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 15})
+	for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {
+		for _, m := range messages {
+			for _, n := range []int{1, 3*mtu + 1, 100_000} {
+				move(t, way.from, way.to, m, n, 1)
+			}
+		}
+		atomics(t, way.from, way.to)
+		queueful(t, way.from, way.to, mtu)
+	}
+	counters, err := a.ctx.Counters()
+	require.NoError(t, err)
+	require.NotZero(t, counters.Get(counter), "no fault was made")
+	return counters.Get("sent_pkts"), counters.Get(counter)
 }

@@ -31,7 +31,7 @@ const (
 func TestInterop(t *testing.T) {
 	c := vmtest.Config(t)
 	c.Memory = 640
-	c.Timeout = 5 * time.Minute
+	c.Timeout = 9 * time.Minute
 	c.Out = t.TempDir()
 	c.Env = append(c.Env, "CI="+os.Getenv("CI"))
 	if adds, err := programs(t.Context()); err != nil {
@@ -77,7 +77,7 @@ func TestInterop(t *testing.T) {
 
 // guestFlags hands -run down: INTEROP_RUN chooses tests in the guest.
 func guestFlags() []string {
-	flags := []string{"-test.timeout=4m"}
+	flags := []string{"-test.timeout=8m"}
 	if run := os.Getenv("INTEROP_RUN"); run != "" {
 		flags = append(flags, "-test.run="+run)
 	}

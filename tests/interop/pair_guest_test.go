@@ -30,7 +30,8 @@ type end struct {
 	mr     uapi.MR
 	region uapi.Region
 	mem    []byte
-	half   int // offset of the half that messages go to
+	v4     bool // connected over IPv4
+	half   int  // offset of the half that messages go to
 }
 
 func (e *end) source() []byte { return e.mem[:e.half] }
@@ -99,6 +100,10 @@ func newPair(t *testing.T, a, b *device, config uapi.QPConfig) (*end, *end) {
 	t.Helper()
 	x, y := a.newEnd(t, config), b.newEnd(t, config)
 	connect(t, x, y)
+	info, err := x.ctx.QueryQP(x.qp)
+	require.NoError(t, err)
+	x.v4 = info.Remote.Addr.Addr().Is4()
+	y.v4 = x.v4
 	return x, y
 }
 
