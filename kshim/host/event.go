@@ -68,7 +68,34 @@ func (e *eventFile) Read(ctx context.Context, buf []byte) (int, error) {
 	case errors.Is(err, os.ErrClosed):
 		return 0, errClosed
 	}
-	return 0, pathError("read", e.path, err)
+	return e.readNow(buf, err)
+}
+
+// readNow reads without waiting, after the netpoller has refused to wait. It does
+// so when the kernel reports an error for the descriptor, as for a completion
+// channel whose device file was closed, and does not say which; read(2) does, and
+// gives events that are there still.
+func (e *eventFile) readNow(buf []byte, refused error) (int, error) {
+	conn, err := e.f.SyscallConn()
+	if err != nil {
+		return 0, pathError("read", e.path, err)
+	}
+	var n int
+	read := refused
+	err = conn.Control(func(fd uintptr) {
+		n, read = retry(func() (int, error) { return syscall.Read(int(fd), buf) })
+	})
+	switch {
+	case errors.Is(err, os.ErrClosed):
+		return 0, errClosed
+	case err != nil:
+		return 0, pathError("read", e.path, err)
+	case errors.Is(read, syscall.EAGAIN):
+		return 0, pathError("read", e.path, refused)
+	case read != nil:
+		return 0, pathError("read", e.path, read)
+	}
+	return n, nil
 }
 
 // wakeAtEnd makes a read fail when ctx ends, until stop is called.
