@@ -114,7 +114,6 @@ func bothWays(t *testing.T, a, b *end, mtu int) {
 }
 
 // lengths moves a message of each length, and looks after rxe's counter.
-//
 // The longest one is left out where it would say nothing new and take long.
 func lengths(t *testing.T, from, to *end, m message, mtu int) {
 	list := sizes(mtu)
