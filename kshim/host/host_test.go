@@ -18,6 +18,7 @@ import (
 	"weak"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
@@ -177,6 +178,45 @@ func TestCloseAndNumbers(t *testing.T) {
 	}
 }
 
+// TestCloseWaitsForCalls: the number stays this file's while a call is inside.
+func TestCloseWaitsForCalls(t *testing.T) {
+	r, w := pipe(t)
+	defer syscall.Close(r)
+	hold(w)
+	d := &device{path: "pipe", fd: w}
+	big := make([]byte, 1<<20) // more than a pipe holds
+	written := make(chan error, 1)
+	go func() {
+		_, err := d.Write(big)
+		written <- err
+	}()
+	// Once there is something to read the call is inside, and stays.
+	ready := []unix.PollFd{{Fd: int32(r), Events: unix.POLLIN}}
+	_, err := retry(func() (int, error) { return unix.Poll(ready, -1) })
+	require.NoError(t, err)
+	closed := make(chan struct{})
+	go func() {
+		_ = d.Close()
+		close(closed)
+	}()
+	for d.mu.TryRLock() { // until Close waits
+		d.mu.RUnlock()
+		select {
+		case <-closed:
+			t.Fatal("Close did not wait")
+		default:
+		}
+	}
+	buf := make([]byte, 1<<16)
+	for left := len(big); left > 0; {
+		n, err := syscall.Read(r, buf)
+		require.NoError(t, err)
+		left -= n
+	}
+	require.NoError(t, <-written)
+	<-closed
+}
+
 func TestWrite(t *testing.T) {
 	r, w := pipe(t)
 	defer syscall.Close(r)
@@ -275,6 +315,22 @@ func TestPins(t *testing.T) {
 	runtime.GC()
 	require.Nil(t, memory.Value())
 	require.Empty(t, process.pins)
+}
+
+// TestDroppedPin: memory stays pinned though its release was dropped, too: the
+// device may be writing there.
+func TestDroppedPin(t *testing.T) {
+	_, memory, release := pinSomething(&device{fd: -1})
+	runtime.KeepAlive(release)
+	release = nil
+	runtime.GC()
+	runtime.GC()
+	require.NotNil(t, memory.Value())
+	require.Len(t, process.pins, 1)
+	for p := range process.pins {
+		p.pinner.Unpin()
+	}
+	clear(process.pins)
 }
 
 //go:noinline
