@@ -1,0 +1,57 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// leastPrograms is how many a run must have.
+const leastPrograms = 300
+
+// comparePrograms runs the programs of many seeds on two kernels. CONFORM_SEED is the first seed, CONFORM_PROGRAMS
+// how many there are; CONFORM_SEED alone repeats one.
+func comparePrograms(t *testing.T, x, y *system) {
+	first, n := uint64(1), uint64(leastPrograms)
+	if v, ok := fromEnv(t, "CONFORM_SEED"); ok {
+		first, n = v, 1
+	}
+	if v, ok := fromEnv(t, "CONFORM_PROGRAMS"); ok {
+		n = v
+	}
+	steps, fails, differ := 0, 0, 0
+	for seed := first; seed < first+n && differ < 5; seed++ {
+		p, q := runProgram(t, x, seed), runProgram(t, y, seed)
+		steps += p.steps
+		fails += p.fails
+		text := diff(p.lines, q.lines)
+		if text == "" && p.err == nil {
+			continue
+		}
+		differ++
+		if p.err != nil && text == "" {
+			text = fmt.Sprintf("%v on both:\n%s", p.err, diff(nil, p.lines))
+		}
+		t.Errorf("the program of seed %d differs (- %s, + %s); repeat it with CONFORM_SEED=%d:\n%s", seed, x.name, y.name, seed, text)
+	}
+	fmt.Printf("conform: programs kernel=%s,%s programs=%d first=%d steps=%d failures-provoked=%d different=%d\n", x.name, y.name, n, first, steps, fails, differ)
+}
+
+func fromEnv(t *testing.T, name string) (uint64, bool) {
+	s := os.Getenv(name)
+	if s == "" {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(s, 10, 64)
+	require.NoError(t, err, name)
+	return v, true
+}
+
+func TestProgramsOnEmulators(t *testing.T) {
+	comparePrograms(t, emulatorSim(t), emulatorUDP(t))
+}
