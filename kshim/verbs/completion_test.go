@@ -429,3 +429,37 @@ func TestBellAfterSQD(t *testing.T) {
 	require.Equal(t, 2, bells)
 	require.Len(t, poll(t, b.scq), 1)
 }
+
+// rdma_rxe does not always hear the bell in ERR: the move there is repeated.
+func TestSendsPostedInErrorAreFlushed(t *testing.T) {
+	b := newBed(t, eight).connect()
+	b.do(func() { b.kernel.deafBell = true })
+	b.modify(abi.QPSErr)
+	for i := range uint64(20) {
+		_, err := b.qp.Post(sends(sig, 3*i, 3*i+1, 3*i+2))
+		require.NoError(t, err)
+		got := poll(t, b.scq)
+		require.Len(t, got, 3)
+		for j, wc := range got {
+			require.Equal(t, WC{ID: 3*i + uint64(j), Status: abi.WCWRFlushErr, Opcode: abi.WCSend, QPN: b.qp.Num()}, wc)
+		}
+	}
+}
+
+// The kernel went to ERR without a word; the first completion tells, and the rest is flushed.
+func TestSendsPostedUnknowinglyAreFlushed(t *testing.T) {
+	b := newBed(t, eight).connect()
+	b.do(func() {
+		b.kernel.deafBell = true
+		b.kernel.toErr()
+	})
+	_, err := b.qp.PostRecv(recvs(1))
+	require.NoError(t, err)
+	_, err = b.qp.Post(sends(sig, 2, 3))
+	require.NoError(t, err)
+	attr, err := b.qp.Query()
+	require.NoError(t, err)
+	require.Equal(t, abi.QPSErr, attr.State)
+	require.Len(t, poll(t, b.scq), 2)
+	require.Len(t, poll(t, b.rcq), 1)
+}

@@ -30,6 +30,9 @@ type CQ struct {
 	gone bool  // destroyed
 	idle int   // empty polls since suspects appeared
 
+	// use is shared by commands that name the handle and exclusive in the one that frees it, as PD.use.
+	use sync.RWMutex
+
 	armMu sync.Mutex  // held during the arming command
 	armed atomic.Bool // an event for any completion will come or is on its way
 
@@ -70,7 +73,17 @@ func (cq *CQ) Cap() int { return cq.cqe }
 
 // Destroy frees the queue. EBUSY while queue pairs use it, EBADF the second time. Waiters wake with EBADF.
 func (cq *CQ) Destroy() error {
-	return cq.ctx.call("destroy CQ", "", func() error { return cq.destroy(errDestroyed) })
+	return cq.ctx.call("destroy CQ", "", func() error {
+		cq.use.Lock()
+		defer cq.use.Unlock()
+		return cq.destroy(errDestroyed)
+	})
+}
+
+func (cq *CQ) dead() bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.gone
 }
 
 func (cq *CQ) destroy(why error) error {
@@ -240,7 +253,14 @@ func (cq *CQ) detach(gen uint32) {
 // Arm asks for one event, REQ_NOTIFY_CQ: with solicitedOnly for the next completion of a message sent with SendSolicited, or
 // of a failed request, else for the next of any. Wait does so by itself; an event wakes all who wait.
 func (cq *CQ) Arm(solicitedOnly bool) error {
-	return cq.ctx.call("arm CQ", "", func() error { return cq.ctx.cmd.reqNotifyCQ(cq.handle, solicitedOnly) })
+	return cq.ctx.call("arm CQ", "", func() error {
+		cq.use.RLock()
+		defer cq.use.RUnlock()
+		if cq.dead() {
+			return errDestroyed
+		}
+		return cq.ctx.cmd.reqNotifyCQ(cq.handle, solicitedOnly)
+	})
 }
 
 // arm makes sure that an event will come for any completion from now on.

@@ -24,9 +24,12 @@
 //     that the kernel has. That a queue pair is in ERR is learnt from Modify, from its first error completion, from an asynchronous
 //     event, or by asking: receives were posted to an empty queue, so that nobody would have told of an error before, and Wait is
 //     about to block or Poll has found nothing many times.
+//   - A doorbell in ERR need not make Linux flush. The move to ERR is repeated then, which does.
 //   - What was posted in SQD is not sent on the way back to RTS until a bell rings, so it is rung then.
 //   - A completion queue that overran says so in an asynchronous event: Poll returns the error once the ring is empty.
+//   - A handle that was freed is the next object's. No command names one: destroying an object excludes the commands on it.
 //
-// Locks, outermost first: Context.ctl (shared by every control call, exclusive in Close), QP.modify, CQ.mu, and then one of
-// the two work queues' mu; the scratch memory's lock is innermost. No lock is held while waiting for an event.
+// Locks, outermost first: Context.ctl (shared by every control call, exclusive in Close), PD.use, CQ.use in the order of
+// their making, QP.modify, CQ.mu, and then the two work queues' mu, the sends' first; the scratch memory's lock is innermost. No lock
+// is held while waiting for an event.
 package verbs

@@ -195,7 +195,9 @@ func (k *fake) postSend(req *abi.PostSend, out []byte) error {
 	clear(out)
 	qp.bells++
 	if qp.state == abi.QPSErr {
-		qp.flushSends()
+		if !qp.deafBell {
+			qp.flushSends()
+		}
 		return nil
 	}
 	k.bell(qp)

@@ -85,6 +85,7 @@ type fakeQP struct {
 	sqc, rqc   *ring.Consumer
 	bells      int
 	deafInErr  bool // does not flush on a second move to ERR
+	deafBell   bool // does not flush when the bell rings in ERR
 	modifyMask []abi.QPAttrMask
 }
 

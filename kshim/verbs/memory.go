@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -13,6 +14,10 @@ type PD struct {
 	ctx    *Context
 	handle uint32
 	gone   bool // guarded by ctx.mu
+
+	// use is shared by commands that name the handle and exclusive in the one that frees it: the kernel gives a freed handle to
+	// the next object.
+	use sync.RWMutex
 }
 
 // AllocPD makes a protection domain.
@@ -36,6 +41,8 @@ func (c *Context) AllocPD() (*PD, error) {
 // Dealloc frees the domain. EBUSY while regions or queue pairs use it, EBADF when it was freed before.
 func (pd *PD) Dealloc() error {
 	return pd.ctx.call("deallocate PD", "", func() error {
+		pd.use.Lock()
+		defer pd.use.Unlock()
 		if pd.dead() {
 			return errDestroyed
 		}
@@ -83,6 +90,8 @@ func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 		if len(buf) == 0 {
 			return errEmpty
 		}
+		pd.use.RLock()
+		defer pd.use.RUnlock()
 		if pd.dead() {
 			return errDestroyed
 		}

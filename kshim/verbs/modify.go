@@ -94,28 +94,37 @@ func (qp *QP) toReset(req *abi.ModifyQP) error {
 }
 
 func (qp *QP) toError(req *abi.ModifyQP) error {
-	qp.rq.mu.Lock()
-	before := qp.ringEnd
-	qp.rq.mu.Unlock()
+	sends, receives := qp.posted()
 	if err := qp.ctx.cmd.modifyQP(req); err != nil {
 		return err
 	}
 	qp.sq.mu.Lock()
 	qp.rq.mu.Lock()
 	qp.state.Store(uint32(abi.QPSErr))
-	late := qp.ringEnd != before
+	late := qp.sq.head != sends || qp.ringEnd != receives
 	qp.rq.mu.Unlock()
 	qp.sq.mu.Unlock()
-	if late { // receives that were posted while the kernel was flushing
+	if late { // posted while the kernel was flushing
 		qp.flushRing()
 	}
 	return nil
 }
 
+// posted is how far the rings are filled.
+func (qp *QP) posted() (sends, receives uint32) {
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	qp.rq.mu.Lock()
+	defer qp.rq.mu.Unlock()
+	return qp.sq.head, qp.ringEnd
+}
+
 // learnError takes note that the kernel has the queue pair in ERR. From now on receives stay with the client. It reports
-// whether receives are in the ring that may have been put there too late to be flushed: then kick must be called, without
+// whether requests are in the rings that may have been put there too late to be flushed: then kick must be called, without
 // locks.
 func (qp *QP) learnError() (kick bool) {
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
 	qp.rq.mu.Lock()
 	defer qp.rq.mu.Unlock()
 	switch abi.QPState(qp.state.Load()) {
@@ -126,10 +135,10 @@ func (qp *QP) learnError() (kick bool) {
 		return false // a failed datagram need not stop its queue pair
 	}
 	qp.state.Store(uint32(abi.QPSErr))
-	return qp.inRing() > 0
+	return qp.inRing() > 0 || qp.sq.outstanding() > 0
 }
 
-// kick has the kernel flush the receives in the ring.
+// kick has the kernel flush what is in the rings.
 func (qp *QP) kick() {
 	qp.modify.Lock()
 	defer qp.modify.Unlock()
@@ -138,8 +147,11 @@ func (qp *QP) kick() {
 	}
 }
 
-// flushRing repeats the move to ERR: rdma_rxe then looks at the receive queue again (rxe_qp.c:rxe_qp_error runs the responder,
-// which flushes). A kernel that did not would leave the receive outstanding, as without it.
+// flushRing repeats the move to ERR: rdma_rxe then looks at both queues again (rxe_qp.c:rxe_qp_error runs the responder and
+// the completer, which flush). A kernel that did not would leave the request outstanding, as without it. A doorbell in ERR
+// makes rdma_rxe flush too, but not always: of the requests that one run of the completer flushes the requester
+// counts one only (rxe_req.c:rxe_requester), and when its place in the ring has fallen behind by a whole round it takes the
+// queue for empty.
 func (qp *QP) flushRing() {
 	_ = qp.ctx.cmd.modifyQP(&abi.ModifyQP{QPHandle: qp.handle, AttrMask: abi.QPMaskState, QPState: abi.QPSErr})
 }

@@ -17,6 +17,9 @@ func (qp *QP) Post(batch []SendWR) (int, error) {
 		if bellErr := qp.send.bell.ring(); bellErr != nil && err == nil {
 			err = qp.fail("doorbell", bellErr)
 		}
+		if qp.State() == abi.QPSErr {
+			qp.kick() // the bell may go unheard
+		}
 	}
 	return n, err
 }

@@ -24,7 +24,7 @@ type QP struct {
 	cap    QPCap
 	gen    uint32 // written with both work queues' mu held; changes when the queue pair is reset
 
-	modify sync.Mutex // held through Modify, kick and Destroy
+	modify sync.Mutex // held through Modify, Query, kick and Destroy
 	gone   bool       // guarded by modify: destroyed
 
 	state   atomic.Uint32 // abi.QPState as far as the client knows; written with rq.mu held, and sq.mu too unless it goes to ERR
@@ -46,11 +46,20 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	c := pd.ctx
 	var qp *QP
 	err := c.call("create QP", "", func() (err error) {
+		pd.use.RLock()
+		defer pd.use.RUnlock()
 		if pd.dead() {
 			return errDestroyed
 		}
 		if err := checkInit(c, &init); err != nil {
 			return err
+		}
+		for _, cq := range init.cqs() {
+			cq.use.RLock()
+			defer cq.use.RUnlock()
+			if cq.dead() {
+				return errDestroyed
+			}
 		}
 		qp, err = pd.createQP(&init)
 		return err
@@ -77,6 +86,18 @@ func checkInit(c *Context, init *QPInit) error {
 		init.Type = abi.QPTRC
 	}
 	return nil
+}
+
+// cqs are the completion queues, each once, in the one order in which they are locked.
+func (init *QPInit) cqs() []*CQ {
+	first, second := init.SendCQ, init.RecvCQ
+	switch {
+	case first == second:
+		return []*CQ{first}
+	case first.key > second.key:
+		first, second = second, first
+	}
+	return []*CQ{first, second}
 }
 
 func (pd *PD) createQP(init *QPInit) (*QP, error) {
@@ -158,10 +179,15 @@ func (qp *QP) Cap() QPCap { return qp.cap }
 // State is the state as far as the client knows without asking: an error that no completion told of is missing.
 func (qp *QP) State() abi.QPState { return abi.QPState(qp.state.Load()) }
 
-// Query asks the kernel for the queue pair's attributes.
+// Query asks the kernel for the queue pair's attributes. EBADF after Destroy.
 func (qp *QP) Query() (attr QPAttr, err error) {
 	var resp abi.QueryQPResp
 	err = qp.ctx.call("query", qp.name(), func() (err error) {
+		qp.modify.Lock() // the kernel gives a destroyed queue pair's handle to the next object
+		defer qp.modify.Unlock()
+		if qp.gone {
+			return errDestroyed
+		}
 		resp, err = qp.ctx.cmd.queryQP(qp.handle, queryMask)
 		return err
 	})
