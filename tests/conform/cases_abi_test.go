@@ -11,11 +11,11 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// bytes is a request as it is.
-type bytes []byte
+// octets is a request as it is.
+type octets []byte
 
-func (b bytes) Put(dst []byte)     { copy(dst, b) }
-func (b bytes) Parse([]byte) error { return nil }
+func (b octets) Put(dst []byte)     { copy(dst, b) }
+func (b octets) Parse([]byte) error { return nil }
 
 // abiTests are the system-call line itself: what kshim/verbs never does wrong.
 var abiTests = []test{
@@ -50,8 +50,8 @@ var abiTests = []test{
 	{"abi/unknown-commands", func(r *rig) {
 		w, _ := r.raw()
 		for _, c := range []abi.Command{41, 58, 255, 256, 0x40000000, abi.CmdFlagExtended | 200, abi.CmdFlagExtended} {
-			r.say("%#x by write: %s", uint32(c), errText(w.write(c, bytes(make([]byte, 24)), 24, 0)))
-			r.say("%#x by ioctl: %s", uint32(c), errText(w.command(c, bytes(make([]byte, 24)), 24, nil, 0, nil, 0)))
+			r.say("%#x by write: %s", uint32(c), errText(w.write(c, octets(make([]byte, 24)), 24, 0)))
+			r.say("%#x by ioctl: %s", uint32(c), errText(w.command(c, octets(make([]byte, 24)), 24, nil, 0, nil, 0)))
 		}
 	}},
 	{"abi/commands-that-rxe-lacks", func(r *rig) {
@@ -60,7 +60,7 @@ var abiTests = []test{
 			abi.CmdModifyAH, abi.CmdQueryAH, abi.CmdRegSMR, abi.CmdQueryMR, abi.CmdBindMW, abi.CmdPollCQ, abi.CmdPeekCQ, abi.CmdPostRecv,
 			abi.CmdPostSRQRecv, abi.CmdOpenXRCD, abi.CmdCloseXRCD, abi.CmdOpenQP,
 		} {
-			r.say("%v: %s", c, errText(w.command(c, bytes(make([]byte, 128)), 128, bytes(nil), 256, nil, 0)))
+			r.say("%v: %s", c, errText(w.command(c, octets(make([]byte, 128)), 128, octets(nil), 256, nil, 0)))
 		}
 	}},
 	{"abi/commands-of-other-services", func(r *rig) {
@@ -73,11 +73,11 @@ var abiTests = []test{
 			{abi.CmdCreateXSRQ, 48, 16},
 		} {
 			// With handles of nothing: that shows whether the command is there.
-			req := make(bytes, c.req)
+			req := make(octets, c.req)
 			for i := range req {
 				req[i] = 0x77
 			}
-			r.say("%v: %s", c.cmd, errText(w.command(c.cmd, req, c.req, bytes(nil), c.resp, nil, 0)))
+			r.say("%v: %s", c.cmd, errText(w.command(c.cmd, req, c.req, octets(nil), c.resp, nil, 0)))
 		}
 	}},
 	{"abi/before-the-context", func(r *rig) {
@@ -106,8 +106,8 @@ var abiTests = []test{
 		}{
 			{abi.CmdQueryPort, 16, 40}, {abi.CmdRegMR, 40, 12}, {abi.CmdCreateCQ, 32, 8}, {abi.CmdModifyQP, 112, 0}, {abi.CmdQueryQP, 16, 128},
 		} {
-			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, bytes(nil), c.req-4, bytes(nil), c.resp, nil, 0)))
-			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, bytes(nil), c.req-4, c.resp/4)))
+			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, octets(nil), c.req-4, octets(nil), c.resp, nil, 0)))
+			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, octets(nil), c.req-4, c.resp/4)))
 		}
 	}},
 	{"abi/response-too-short", func(r *rig) {
@@ -116,17 +116,17 @@ var abiTests = []test{
 			cmd       abi.Command
 			req, resp int
 		}{{abi.CmdQueryPort, 16, 40}, {abi.CmdAllocPD, 8, 4}, {abi.CmdQueryDevice, 8, 176}} {
-			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, bytes(nil), c.req, bytes(nil), c.resp-4, nil, 0)))
-			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, bytes(nil), c.req, c.resp/4-1)))
+			r.say("%v, 4 bytes short, by ioctl: %s", c.cmd, errText(w.command(c.cmd, octets(nil), c.req, octets(nil), c.resp-4, nil, 0)))
+			r.say("%v, 4 bytes short, by write: %s", c.cmd, errText(w.write(c.cmd, octets(nil), c.req, c.resp/4-1)))
 		}
 	}},
 	{"abi/request-too-long", func(r *rig) {
 		w, _ := r.raw()
-		req := make(bytes, 24)
+		req := make(octets, 24)
 		req[8] = 1 // the port
-		r.result("QUERY_PORT with 8 bytes of zeroes behind", w.command(abi.CmdQueryPort, req, 24, bytes(nil), 40, nil, 0))
+		r.result("QUERY_PORT with 8 bytes of zeroes behind", w.command(abi.CmdQueryPort, req, 24, octets(nil), 40, nil, 0))
 		req[23] = 1
-		r.result("QUERY_PORT with something behind", w.command(abi.CmdQueryPort, req, 24, bytes(nil), 40, nil, 0))
+		r.result("QUERY_PORT with something behind", w.command(abi.CmdQueryPort, req, 24, octets(nil), 40, nil, 0))
 	}},
 	{"abi/response-nowhere", func(r *rig) {
 		w, _ := r.raw()

@@ -319,6 +319,47 @@ var queueTests = []test{
 		_, err = a.qp.PostRecv([]verbs.RecvWR{{}})
 		r.result("PostRecv", err)
 	}},
+	{"qp/destroyed-is-no-other", func(r *rig) {
+		a, b := r.pair()
+		r.must(a.qp.Destroy())
+		old := a.qp
+		var err error
+		a.qp, err = a.pd.CreateQP(a.init()) // may get the old one's handle
+		r.must(err)
+		_, err = old.Query()
+		r.result("Query", err)
+		r.result("Modify", old.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
+		r.result("Destroy", old.Destroy())
+		b.to(abi.QPSReset)
+		r.connect(a, b)
+		a.sayState()
+		_, err = old.Post([]verbs.SendWR{a.wr(abi.WRSend, 0, 1)})
+		r.result("Post", err)
+	}},
+	{"cq/destroyed-is-no-other", func(r *rig) {
+		e := r.newEnd("a", r.open(0), defaults())
+		cq, err := e.ctx.CreateCQ(4)
+		r.must(err)
+		r.must(cq.Destroy())
+		_, err = e.ctx.CreateCQ(4) // may get the old one's handle
+		r.must(err)
+		r.result("Arm", cq.Arm(false))
+		_, err = e.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1})
+		r.result("CreateQP", err)
+		r.result("Destroy", cq.Destroy())
+	}},
+	{"pd/destroyed-is-no-other", func(r *rig) {
+		ctx := r.open(0)
+		pd, err := ctx.AllocPD()
+		r.must(err)
+		r.must(pd.Dealloc())
+		other, err := ctx.AllocPD() // may get the old one's handle
+		r.must(err)
+		_, err = pd.RegMR(make([]byte, 64), 0)
+		r.result("RegMR", err)
+		r.result("Dealloc", pd.Dealloc())
+		r.result("Dealloc of the other", other.Dealloc())
+	}},
 	{"qp/destroy-with-receives-posted", func(r *rig) {
 		a, _ := r.pair()
 		for range 8 {
