@@ -159,7 +159,7 @@ func TestInstallHint(t *testing.T) {
 	for release, want := range map[string]string{
 		"ID=debian\n":                 "apt-get install linux-image-" + debianArch(),
 		"ID=ubuntu\nID_LIKE=debian\n": "apt-get install linux-modules-extra-6.12",
-		"NAME=x\nID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n": "kernel-modules-extra-6.12",
+		"NAME=x\nID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n": "dnf install '*/6.12/*/rdma_rxe.ko*'",
 		"ID='opensuse-leap'\nID_LIKE=\"suse opensuse\"":          "zypper install kernel-default",
 		"ID=mint\nID_LIKE=\"ubuntu debian\"":                     "linux-modules-extra-6.12",
 		"ID=arch":                                                "pacman -S linux",

@@ -12,13 +12,18 @@ import (
 var packages = map[string]string{
 	"debian":   "apt-get install linux-image-%a (the cloud kernels lack it), and boot it",
 	"ubuntu":   "apt-get install linux-modules-extra-%r",
-	"fedora":   "dnf install kernel-modules-%r kernel-modules-extra-%r",                    // UNVERIFIED: which of the two
-	"rhel":     "dnf install kernel-modules-%r kernel-modules-extra-%r, where it is there", // UNVERIFIED: newer releases dropped it
+	"fedora":   rpmHint,
+	"rhel":     rpmHint,
 	"suse":     "zypper install kernel-default",
 	"opensuse": "zypper install kernel-default",
 	"arch":     "pacman -S linux, and boot it",
 	"alpine":   "apk add linux-lts, and boot it",
 }
+
+// rpmHint asks for the file: which package holds it, kernel-modules or
+// kernel-modules-extra, changed between releases, and some have none. dnf takes
+// what begins with */ for a file that a package provides.
+const rpmHint = "dnf install '*/%r/*/rdma_rxe.ko*'"
 
 // installHint names the package with rxe for this distribution, or "".
 func (m *Manager) installHint() string {

@@ -7,8 +7,8 @@ func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
 	s := int(fd)
 	var err error
 	if v4 {
-		// UNVERIFIED: which identification goes with it. Soft devices solve
-		// for it; others may refuse the packets.
+		// Nothing says which identification goes with it. Soft devices solve
+		// for it; others may refuse the packets, and the README says so.
 		err = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_DONTFRAG, 1)
 	} else {
 		err = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1)
