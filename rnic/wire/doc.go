@@ -21,6 +21,14 @@
 // payload and [PadLen] zero bytes follow; the link computes [Flow.ICRC] over
 // these pieces where they lie and appends it with [AppendICRC].
 //
+// # Management datagrams
+//
+// The payload of a datagram to [GSIQPN] is MADLen bytes: a [MAD], and behind it, in
+// the class of the communication manager, the message that its attribute names:
+// [REQ], [MRA], [REJ], [REP], [RTU], [DREQ] or [DREP] (IBA 12.6). A REQ that is
+// addressed by IP begins its private data with an [IPCM]. LAP, APR and SIDR have
+// names here and no more: RoCE has no alternate paths, and nothing resolves services.
+//
 // # Rules that hold everywhere
 //
 //   - Numbers on the wire are big-endian, the ICRC alone is little-endian.

@@ -29,7 +29,7 @@ type headerCase struct {
 
 func headerCases() []headerCase {
 	const all4, all8 = "ffffffff", "ffffffffffffffff"
-	return []headerCase{
+	return append(madCases(), []headerCase{
 		{"BTH", func() header { return new(wire.BTH) }, &wire.BTH{
 			Opcode: 0xff, Solicited: true, MigReq: true, Pad: 3, TVer: 15, PKey: 0xffff,
 			FECN: true, BECN: true, DestQPN: wire.MulticastQPN, AckReq: true, PSN: wire.MaxPSN,
@@ -48,7 +48,7 @@ func headerCases() []headerCase {
 			&wire.DETH{QKey: 1<<32 - 1, SrcQPN: wire.MulticastQPN}, "ffffffff 00ffffff"},
 		{"FETH", func() header { return new(wire.FETH) },
 			&wire.FETH{Placement: 15, Selection: 3}, "0000003f"},
-	}
+	}...)
 }
 
 func unhex(t testing.TB, s string) []byte {

@@ -1,0 +1,95 @@
+package wire
+
+import "encoding/binary"
+
+// REQPrivateLen is the length of a REQ's private data. Of the RDMA IP CM service
+// the first [IPCMLen] bytes are an [IPCM] and the rest is the program's.
+const REQPrivateLen = 92
+
+// REQ is ConnectRequest, which asks for a connection (IBA 12.6.5). Responder
+// resources and initiator depth are the sender's own.
+type REQ struct {
+	LocalCommID        CommID
+	ServiceID          ServiceID
+	LocalCAGUID        uint64
+	LocalQKey          uint32
+	LocalQPN           QPN
+	ResponderResources uint8
+	LocalEECN          QPN // end-to-end context, of reliable datagrams only
+	InitiatorDepth     uint8
+	RemoteEECN         QPN
+	RemoteTimeout      CMTimeout // within which the receiver shall answer
+	TransportService   uint8     // 2 bits: ServiceCodeRC …
+	FlowControl        bool      // end-to-end credits are given
+	StartingPSN        PSN
+	LocalTimeout       CMTimeout // within which the sender answers
+	RetryCount         uint8     // 3 bits: for the receiver's queue pair
+	PKey               PKey
+	MTU                uint8 // 4 bits: 1 … 5 for 256 … 4096 bytes
+	RDCExists          bool
+	RNRRetryCount      uint8 // 3 bits
+	MaxCMRetries       uint8 // 4 bits
+	SRQ                bool
+	ExtendedTransport  uint8 // 3 bits
+	Primary, Alternate CMPath
+	Private            [REQPrivateLen]byte
+}
+
+// Codes of a REQ's transport service type.
+const (
+	ServiceCodeRC uint8 = 0
+	ServiceCodeUC uint8 = 1
+	ServiceCodeRD uint8 = 2
+)
+
+// Length returns [CMLen].
+func (*REQ) Length() int { return CMLen }
+
+// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or nil.
+func (m *REQ) Parse(b []byte) error {
+	if len(b) < CMLen {
+		return ErrShort
+	}
+	word := func(at int) uint32 { return binary.BigEndian.Uint32(b[at:]) }
+	m.LocalCommID = CommID(word(0))
+	m.ServiceID = ServiceID(binary.BigEndian.Uint64(b[8:]))
+	m.LocalCAGUID = binary.BigEndian.Uint64(b[16:])
+	m.LocalQKey = word(28)
+	m.LocalQPN, m.ResponderResources = QPN(word(32)>>8), b[35]
+	m.LocalEECN, m.InitiatorDepth = QPN(word(36)>>8), b[39]
+	m.RemoteEECN = QPN(word(40) >> 8)
+	m.RemoteTimeout, m.TransportService, m.FlowControl = CMTimeout(b[43]>>3), b[43]>>1&3, b[43]&1 != 0
+	m.StartingPSN = PSN(word(44) >> 8)
+	m.LocalTimeout, m.RetryCount = CMTimeout(b[47]>>3), b[47]&7
+	m.PKey = PKey(binary.BigEndian.Uint16(b[48:]))
+	m.MTU, m.RDCExists, m.RNRRetryCount = b[50]>>4, b[50]&8 != 0, b[50]&7
+	m.MaxCMRetries, m.SRQ, m.ExtendedTransport = b[51]>>4, b[51]&8 != 0, b[51]&7
+	m.Primary.parse(b[52:])
+	m.Alternate.parse(b[52+pathLen:])
+	m.Private = [REQPrivateLen]byte(b[52+2*pathLen:])
+	return nil
+}
+
+// Append appends the message's CMLen bytes to b.
+func (m *REQ) Append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(m.LocalCommID))
+	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint64(b, uint64(m.ServiceID))
+	b = binary.BigEndian.AppendUint64(b, m.LocalCAGUID)
+	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint32(b, m.LocalQKey)
+	b = append24(b, uint32(m.LocalQPN), m.ResponderResources)
+	b = append24(b, uint32(m.LocalEECN), m.InitiatorDepth)
+	b = append24(b, uint32(m.RemoteEECN), uint8(m.RemoteTimeout)<<3|m.TransportService&3<<1|byte(bit(m.FlowControl, 0)))
+	b = append24(b, uint32(m.StartingPSN), uint8(m.LocalTimeout)<<3|m.RetryCount&7)
+	b = binary.BigEndian.AppendUint16(b, uint16(m.PKey))
+	b = append(b, m.MTU<<4|byte(bit(m.RDCExists, 3))|m.RNRRetryCount&7, m.MaxCMRetries<<4|byte(bit(m.SRQ, 3))|m.ExtendedTransport&7)
+	b = m.Primary.append(b)
+	b = m.Alternate.append(b)
+	return append(b, m.Private[:]...)
+}
+
+// append24 appends the low 24 bits of v, and a byte.
+func append24(b []byte, v uint32, low uint8) []byte {
+	return binary.BigEndian.AppendUint32(b, v<<8|uint32(low))
+}
