@@ -37,6 +37,7 @@ func udpLinks(t testing.TB, addr string) [2]link.Link {
 			t.Skip("no such sockets here: ", err)
 		}
 		require.NoError(t, err)
+		t.Cleanup(func() { l[i].Close() })
 	}
 	return l
 }

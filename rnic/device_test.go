@@ -32,7 +32,15 @@ func (f *fixed) Send([]link.Packet) error                   { return nil }
 func (f *fixed) Caps() link.Caps                            { return f.caps }
 func (f *fixed) Counters(dst []link.Counter) []link.Counter { return dst }
 func (f *fixed) Close() error                               { f.once.Do(func() { close(f.closed) }); return nil }
-func (f *fixed) Recv([]link.Packet) (int, error)            { <-f.closed; return 0, net.ErrClosed }
+func (f *fixed) Wait() error                                { <-f.closed; return net.ErrClosed }
+func (f *fixed) Recv([]link.Packet) (int, error) {
+	select {
+	case <-f.closed:
+		return 0, net.ErrClosed
+	default:
+		return 0, nil
+	}
+}
 
 func TestNewRefuses(t *testing.T) {
 	ok := newFixed("10.0.0.1:4791", 1472)

@@ -89,7 +89,17 @@ func (f *failing) Recv([]link.Packet) (int, error) {
 		return 0, f.err
 	case <-f.closed:
 		return 0, f.err
+	default:
+		return 0, nil
 	}
+}
+
+func (f *failing) Wait() error {
+	select {
+	case <-f.down:
+	case <-f.closed:
+	}
+	return nil
 }
 
 func TestLinkLost(t *testing.T) {

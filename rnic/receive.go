@@ -18,7 +18,7 @@ func (d *Device) receive() {
 	n := max(d.caps.BatchSize, 1)
 	r := &receiver{in: make([]link.Packet, n), parsed: make([]wire.Packet, n), good: make([]int, 0, n)}
 	for {
-		n, err := d.link.Recv(r.in)
+		n, err := link.Receive(d.link, r.in)
 		if err != nil {
 			d.mu.Lock()
 			d.fail(err)

@@ -44,27 +44,46 @@ type Caps struct {
 	SendBuffer, RecvBuffer int
 }
 
-// Link carries packets. Send and Recv may run at the same time; each is called
-// by one goroutine at a time. Close may be called from anywhere.
+// Link carries packets. Send, Recv and Wait may run at the same time; each is
+// called by one goroutine at a time. Close may be called from anywhere.
 type Link interface {
 	// Send finishes the packets and sends them in order. The packets' memory
 	// may be reused when it returns. Packets that cannot be sent are counted
 	// and dropped, as on a wire; an error means that the link is gone.
 	Send(batch []Packet) error
 
-	// Recv blocks until packets are there and stores up to len(batch) of
-	// them. Packets whose ICRC is wrong are counted and dropped. What it
-	// returns is valid until the next Recv. After Close it returns an error
-	// that Is net.ErrClosed.
+	// Recv stores up to len(batch) of the packets that are there; 0 when
+	// there are none: it does not block. Packets whose ICRC is wrong are
+	// counted and dropped. What it returns is valid until the next Recv.
+	// After Close it returns an error that Is net.ErrClosed.
 	Recv(batch []Packet) (int, error)
+
+	// Wait blocks until Recv may find packets; it may also return when there
+	// are none. Packets that came before the call, and that no Recv has
+	// taken, end it at once. Who waits may be another than who receives: a
+	// Recv while a Wait blocks is allowed. After Close it returns an error
+	// that Is net.ErrClosed.
+	Wait() error
 
 	Caps() Caps
 
 	// Counters adds the link's counters, each with its name, to dst.
 	Counters(dst []Counter) []Counter
 
-	// Close ends the link and wakes a blocked Recv. It is idempotent.
+	// Close ends the link and wakes a blocked Wait. It is idempotent.
 	Close() error
+}
+
+// Receive is Recv that waits for at least one packet.
+func Receive(l Link, batch []Packet) (int, error) {
+	for {
+		if n, err := l.Recv(batch); n > 0 || err != nil || len(batch) == 0 {
+			return n, err
+		}
+		if err := l.Wait(); err != nil {
+			return 0, err
+		}
+	}
 }
 
 // Counter is a named count that only grows, as it appears below the port's

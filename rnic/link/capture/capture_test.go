@@ -167,7 +167,7 @@ func exchange(t *testing.T, a, b link.Link, sizes []int) {
 	require.NoError(t, a.Send(batch))
 	in := make([]link.Packet, 64)
 	for got := 0; got < len(sizes); {
-		n, err := b.Recv(in)
+		n, err := link.Receive(b, in)
 		require.NoError(t, err)
 		got += n
 	}

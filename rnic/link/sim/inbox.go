@@ -14,7 +14,7 @@ const (
 // into them, the receiver reads in them. Buffers are kept as a stack, so that
 // few of them are touched when the receiver keeps up.
 type inbox struct {
-	ready chan struct{} // holds a token when packets may be there
+	ready chan struct{} // holds a token when something was put since the last Wait
 
 	mu     sync.Mutex
 	room   int        // guarded by mu: bytes that may still be queued
@@ -78,22 +78,24 @@ func (b *inbox) wake() {
 	}
 }
 
-// take moves up to max datagrams to dst. When some stay behind it leaves a
-// token for the next call.
+// waiting reports whether something can be taken.
+func (b *inbox) waiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.head < len(b.queue)
+}
+
+// take moves up to max datagrams to dst.
 func (b *inbox) take(dst []datagram, max int) []datagram {
 	b.mu.Lock()
 	n := min(max, len(b.queue)-b.head)
 	dst = append(dst, b.queue[b.head:b.head+n]...)
 	clear(b.queue[b.head : b.head+n])
 	b.head += n
-	more := b.head < len(b.queue)
-	if !more {
+	if b.head == len(b.queue) {
 		b.queue, b.head = b.queue[:0], 0
 	}
 	b.mu.Unlock()
-	if more {
-		b.wake()
-	}
 	return dst
 }
 

@@ -52,7 +52,7 @@ func counter(t *testing.T, l link.Link, name string) uint64 {
 func receive(t *testing.T, l link.Link) []wire.Packet {
 	t.Helper()
 	batch := make([]link.Packet, 8)
-	n, err := l.Recv(batch)
+	n, err := link.Receive(l, batch)
 	require.NoError(t, err)
 	var got []wire.Packet
 	for _, p := range batch[:n] {
@@ -98,7 +98,7 @@ func TestReceivedPacketNamesItsSender(t *testing.T) {
 	a, b := attach(t, n, "10.0.0.1:4791"), attach(t, n, "10.0.0.2:5000")
 	require.NoError(t, b.Send([]link.Packet{packet(a.Caps().Local, 1, nil)}))
 	batch := make([]link.Packet, 1)
-	k, err := a.Recv(batch)
+	k, err := link.Receive(a, batch)
 	require.NoError(t, err)
 	require.Equal(t, 1, k)
 	require.Equal(t, at("10.0.0.2:5000"), batch[0].Peer)
@@ -213,7 +213,7 @@ func TestCloseWakesAndEnds(t *testing.T) {
 		require.NoError(t, err)
 		ended := make(chan error)
 		go func() {
-			_, err := a.Recv(make([]link.Packet, 1))
+			_, err := link.Receive(a, make([]link.Packet, 1))
 			ended <- err
 		}()
 		synctest.Wait() // blocks for good: on a channel, nothing else
@@ -221,7 +221,7 @@ func TestCloseWakesAndEnds(t *testing.T) {
 		require.ErrorIs(t, <-ended, net.ErrClosed)
 		require.NoError(t, a.Close())
 		require.ErrorIs(t, a.Send([]link.Packet{packet(b.Caps().Local, 1, nil)}), net.ErrClosed)
-		_, err = a.Recv(make([]link.Packet, 1))
+		_, err = link.Receive(a, make([]link.Packet, 1))
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.NoError(t, b.Send([]link.Packet{packet(at("10.0.0.1:4791"), 1, nil)}))
 		require.Equal(t, uint64(1), counter(t, b, "drop_send_unreach"))
@@ -253,7 +253,7 @@ func TestManySenders(t *testing.T) {
 	next := map[netip.AddrPort]int{}
 	batch := make([]link.Packet, 16)
 	for total := 0; total < senders*packets; {
-		k, err := sink.Recv(batch)
+		k, err := link.Receive(sink, batch)
 		require.NoError(t, err)
 		for _, p := range batch[:k] {
 			var w wire.Packet
@@ -280,7 +280,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		for got := 0; got < len(out); {
-			k, err := b.Recv(in)
+			k, err := link.Receive(b, in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +315,7 @@ func BenchmarkSendRecv4096(b *testing.B) {
 	for b.Loop() {
 		_ = l.Send(out)
 		for got := 0; got < len(out); {
-			k, _ := l.Recv(in)
+			k, _ := link.Receive(l, in)
 			got += k
 		}
 	}

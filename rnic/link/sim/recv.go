@@ -16,17 +16,25 @@ func (p *port) Recv(batch []link.Packet) (int, error) {
 		if p.isClosed() {
 			return 0, errClosed("receive", p.local)
 		}
-		select {
-		case <-p.closed:
-			continue
-		case <-p.inbox.ready:
-		}
 		p.lent = p.inbox.take(p.lent[:0], len(batch))
-		if n := p.check(batch); n > 0 {
+		if n := p.check(batch); n > 0 || len(p.lent) == 0 {
 			return n, nil
 		}
 		p.inbox.giveBack(p.lent)
 		p.lent = p.lent[:0]
+	}
+}
+
+// Wait implements link.Link.
+func (p *port) Wait() error {
+	if p.inbox.waiting() && !p.isClosed() {
+		return nil
+	}
+	select {
+	case <-p.closed:
+		return errClosed("receive", p.local)
+	case <-p.inbox.ready:
+		return nil
 	}
 }
 

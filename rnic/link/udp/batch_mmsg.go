@@ -130,13 +130,17 @@ type receiver struct {
 	buf  []byte
 
 	want, got int
-	try       func(fd uintptr) bool
+	try       func(fd uintptr)
 	err       error
+
+	waits int
+	ready func(fd uintptr) bool
 }
 
 func (r *receiver) init(s *socket) {
 	r.s = s
 	r.try = r.recvmmsg
+	r.ready = r.mayRead
 	r.buf = make([]byte, batchSize*slotSize)
 	for i := range r.hdr {
 		set(&r.iov[i], r.slot(i))
@@ -149,16 +153,36 @@ func (r *receiver) init(s *socket) {
 
 func (r *receiver) slot(i int) []byte { return r.buf[i*slotSize:][:slotSize:slotSize] }
 
-// recv waits for at least one datagram and returns how many came, at most want.
+// recv returns how many datagrams it took, at most want. It asks by Control,
+// because Read is what a Wait may hold at the same time.
 func (r *receiver) recv(want int) (int, error) {
 	r.want, r.got, r.err = want, 0, nil
-	if err := r.s.raw.Read(r.try); err != nil {
+	if err := r.s.raw.Control(r.try); err != nil {
 		return 0, err
 	}
 	return r.got, r.err
 }
 
-func (r *receiver) recvmmsg(fd uintptr) bool {
+// wait blocks in the netpoller until the socket may have something.
+func (r *receiver) wait() error {
+	r.waits = 0
+	return r.s.raw.Read(r.ready)
+}
+
+func (*receiver) close() {} // the netpoller has ended the wait
+
+// mayRead looks at the socket itself the first time, when the netpoller is set
+// up to report what comes after, and believes the netpoller the second time.
+func (r *receiver) mayRead(fd uintptr) bool {
+	if r.waits++; r.waits > 1 {
+		return true
+	}
+	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(p[:], 0)
+	return n != 0 || err != nil
+}
+
+func (r *receiver) recvmmsg(fd uintptr) {
 	for i := range r.want {
 		r.hdr[i].Hdr.Namelen = unix.SizeofSockaddrInet6
 	}
@@ -167,16 +191,16 @@ func (r *receiver) recvmmsg(fd uintptr) bool {
 		switch errno {
 		case 0:
 			r.got = int(n)
-			return true
+			return
 		case unix.EAGAIN:
-			return false
+			return
 		case unix.EINTR:
 		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EMSGSIZE, unix.EPROTO, unix.ECONNRESET:
 			// About a packet sent earlier; asking has cleared it.
 			r.s.drop(errno)
 		default:
 			r.err = errno
-			return true
+			return
 		}
 	}
 }

@@ -65,9 +65,11 @@ func (s *socket) Caps() link.Caps { return s.caps }
 // SetTap implements link.Tappable.
 func (s *socket) SetTap(t link.Tap) { s.tap = t }
 
-// Close closes the socket; a Send or Recv that waits ends with net.ErrClosed.
+// Close closes the socket; a Send or Wait that blocks ends with net.ErrClosed.
 func (s *socket) Close() error {
-	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	err := s.conn.Close()
+	s.rx.close()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil
@@ -92,14 +94,14 @@ func (s *socket) show(to netip.AddrPort, head, payload, tail []byte) {
 	}
 }
 
-// Recv waits for datagrams and hands out those whose ICRC is right.
+// Recv hands out the datagrams that are there and whose ICRC is right.
 func (s *socket) Recv(batch []link.Packet) (int, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
 	for {
 		n, err := s.rx.recv(min(len(batch), batchSize))
-		if err != nil {
+		if n == 0 || err != nil {
 			return 0, err
 		}
 		good := 0
@@ -113,6 +115,9 @@ func (s *socket) Recv(batch []link.Packet) (int, error) {
 		}
 	}
 }
+
+// Wait implements link.Link.
+func (s *socket) Wait() error { return s.rx.wait() }
 
 // check verifies a received datagram and describes it in pkt.
 func (s *socket) check(slot int, pkt *link.Packet) bool {

@@ -68,7 +68,7 @@ func recvN(t testing.TB, l link.Link, n int) []link.Packet {
 	var all []link.Packet
 	batch := make([]link.Packet, 16)
 	for len(all) < n {
-		k, err := l.Recv(batch[:min(16, n-len(all))])
+		k, err := link.Receive(l, batch[:min(16, n-len(all))])
 		require.NoError(t, err)
 		require.Positive(t, k)
 		for _, p := range batch[:k] {
@@ -307,7 +307,7 @@ func TestCloseWakesReceive(t *testing.T) {
 		entered, done := make(chan struct{}), make(chan error)
 		go func() {
 			close(entered)
-			_, err := a.Recv(make([]link.Packet, 4))
+			_, err := link.Receive(a, make([]link.Packet, 4))
 			done <- err
 		}()
 		<-entered
@@ -319,7 +319,7 @@ func TestCloseWakesReceive(t *testing.T) {
 			t.Fatal("Recv still blocks after Close")
 		}
 		require.NoError(t, a.Close(), "idempotent")
-		_, err := a.Recv(make([]link.Packet, 4))
+		_, err := link.Receive(a, make([]link.Packet, 4))
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.ErrorIs(t, a.Send([]link.Packet{{Peer: a.Caps().Local, Head: head(1, 0)}}), net.ErrClosed)
 	}
@@ -385,7 +385,7 @@ func exchange(t testing.TB, a, b link.Link, n, size int) func() {
 			t.Error(err)
 		}
 		for got := 0; got < n; {
-			k, err := b.Recv(in[got:])
+			k, err := link.Receive(b, in[got:])
 			if err != nil {
 				t.Error(err)
 				return
