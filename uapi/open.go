@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/capture"
@@ -74,17 +75,25 @@ func open(device string, config openConfig) (*Context, error) {
 		return nil, err
 	}
 	kernel, exit := s.process(fmt.Sprintf("uapi(%d)", os.Getpid()))
+	kernel, untrace, err := trace.Env(kernel, s.name)
+	if err != nil {
+		exit()
+		release()
+		return nil, err
+	}
 	if config.wrap != nil {
 		kernel = config.wrap(kernel)
 	}
 	c, err := newContext(kernel, s, config)
 	if err != nil {
 		exit()
+		untrace()
 		release()
 		return nil, explainOpen(spec, err)
 	}
 	c.release = func() error {
 		exit()
+		untrace()
 		return release()
 	}
 	return c, nil

@@ -23,6 +23,9 @@ func newFile(p *Process, path string) file {
 	return file{proc: p, path: path, closed: make(chan struct{})}
 }
 
+// FD is the file's number in its process, for messages.
+func (f *file) FD() int { return int(f.fd) }
+
 func (f *file) isClosed() bool {
 	select {
 	case <-f.closed:

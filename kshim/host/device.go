@@ -26,6 +26,13 @@ type device struct {
 
 var _ kshim.File = (*device)(nil)
 
+// FD is the descriptor's number, for messages; -1 when it is closed.
+func (d *device) FD() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.fd
+}
+
 // Write is write(2). See kshim.File. It allocates nothing.
 func (d *device) Write(cmd []byte) (int, error) {
 	d.mu.RLock()

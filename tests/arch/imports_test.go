@@ -73,6 +73,7 @@ var allowed = map[string][]string{
 	"kshim/verbs":               {"kshim", "kshim/abi", "kshim/ring"},
 	"kshim/emu":                 {"kshim", "kshim/abi"},
 	"kshim/host":                {"kshim", "kshim/abi"},
+	"kshim/trace":               {"kshim", "kshim/abi"},
 	"rnic/wire":                 {},
 	"rnic/mem":                  {"kshim/abi"},
 	"rnic/link":                 {},
@@ -120,7 +121,7 @@ func TestImportRules(t *testing.T) {
 }
 
 func TestOnlyOneFilePutsPartsTogether(t *testing.T) {
-	parts := []string{"kshim/emu", "kshim/host", "rnic", "rnic/link/udp", "rnic/link/sim"}
+	parts := []string{"kshim/emu", "kshim/host", "kshim/trace", "rnic", "rnic/link/udp", "rnic/link/sim"}
 	var found []string
 	for _, s := range sources(t) {
 		if s.path != assembly {

@@ -1,0 +1,103 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
+
+// The environment variables that switch tracing on.
+const (
+	EnvTrace = "RDMASHIM_TRACE"      // 1: to standard error; else the file to append to; empty, 0: off
+	EnvTime  = "RDMASHIM_TRACE_TIME" // 1: with times
+	EnvPin   = "RDMASHIM_TRACE_PIN"  // 1: with Pin
+)
+
+// Env wraps k as the environment asks, with the process's number and name before
+// each line, sim0, and sim0#2 for the next of that name; done lets go of the file and must be called when k is used no more.
+// Without RDMASHIM_TRACE it gives k itself. A file that cannot be opened is an
+// error.
+func Env(k kshim.Kernel, name string) (traced kshim.Kernel, done func(), err error) {
+	target := os.Getenv(EnvTrace)
+	if target == "" || target == "0" {
+		return k, func() {}, nil
+	}
+	w, done, err := files.open(target)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s=%s: %w", EnvTrace, target, err)
+	}
+	opts := []Option{WithName(strconv.Itoa(os.Getpid()) + " " + files.name(name))}
+	if os.Getenv(EnvTime) == "1" {
+		opts = append(opts, WithTime())
+	}
+	if os.Getenv(EnvPin) == "1" {
+		opts = append(opts, WithPin())
+	}
+	return New(k, w, opts...), done, nil
+}
+
+// traceFiles are the files of this process that are traced to. Kernels share
+// one, so that it is open once.
+type traceFiles struct {
+	mu     sync.Mutex
+	byName map[string]*traceFile // guarded by mu
+	uses   map[string]int        // guarded by mu: of a kernel's name
+}
+
+type traceFile struct {
+	*os.File
+	users int
+}
+
+var files traceFiles
+
+// name tells kernels of one name apart.
+func (t *traceFiles) name(name string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.uses == nil {
+		t.uses = map[string]int{}
+	}
+	if t.uses[name]++; t.uses[name] > 1 {
+		return name + "#" + strconv.Itoa(t.uses[name])
+	}
+	return name
+}
+
+// open gives what to write to. A file is appended to, so that several processes
+// may trace to one: each line is one write.
+func (t *traceFiles) open(target string) (io.Writer, func(), error) {
+	if target == "1" {
+		return os.Stderr, func() {}, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.byName[target]
+	if f == nil {
+		file, err := os.OpenFile(target, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, nil, err
+		}
+		f = &traceFile{File: file}
+		if t.byName == nil {
+			t.byName = map[string]*traceFile{}
+		}
+		t.byName[target] = f
+	}
+	f.users++
+	var once sync.Once
+	return f, func() { once.Do(func() { t.release(target, f) }) }, nil
+}
+
+func (t *traceFiles) release(target string, f *traceFile) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.users--; f.users == 0 {
+		delete(t.byName, target)
+		_ = f.Close()
+	}
+}

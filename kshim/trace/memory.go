@@ -1,0 +1,85 @@
+package trace
+
+import (
+	"runtime/debug"
+	"sync"
+)
+
+// memory is what a process announced with Pin.
+type memory struct {
+	mu   sync.RWMutex
+	pins []*pin // guarded by mu
+}
+
+type pin struct {
+	addr uint64
+	buf  []byte
+}
+
+func (m *memory) add(addr uint64, buf []byte) *pin {
+	p := &pin{addr, buf}
+	m.mu.Lock()
+	m.pins = append(m.pins, p)
+	m.mu.Unlock()
+	return p
+}
+
+func (m *memory) remove(p *pin) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, q := range m.pins {
+		if q == p {
+			last := len(m.pins) - 1
+			m.pins[i], m.pins[last] = m.pins[last], nil
+			m.pins = m.pins[:last]
+			return
+		}
+	}
+}
+
+// read copies the n bytes at addr; false when they do not lie in one announced
+// range, or when they are not there any more.
+func (m *memory) read(addr, n uint64) ([]byte, bool) {
+	if n == 0 {
+		return nil, true
+	}
+	src := m.find(addr, n)
+	if src == nil {
+		return nil, false
+	}
+	return copied(src)
+}
+
+func (m *memory) find(addr, n uint64) []byte {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, p := range m.pins {
+		off, size := addr-p.addr, uint64(len(p.buf))
+		if addr >= p.addr && off <= size && n <= size-off {
+			return p.buf[off : off+n]
+		}
+	}
+	return nil
+}
+
+// copied is a copy of memory that may change, or vanish, meanwhile: a call's
+// arguments and response belong to the caller, who may share them among calls.
+// The copy is invisible to the race detector, as the kernel's own is.
+//
+//go:norace
+func copied(src []byte) (dst []byte, ok bool) {
+	defer func(old bool) {
+		debug.SetPanicOnFault(old)
+		if r := recover(); r != nil {
+			if _, fault := r.(interface{ Addr() uintptr }); !fault {
+				panic(r)
+			}
+			dst, ok = nil, false
+		}
+	}(debug.SetPanicOnFault(true))
+	dst = make([]byte, len(src))
+	for i := range src {
+		dst[i] = src[i]
+	}
+	return dst, true
+}

@@ -1,0 +1,77 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Option changes what New shows.
+type Option func(*output)
+
+// WithName puts a name in brackets before each line: whose call it is.
+func WithName(name string) Option {
+	return func(o *output) {
+		if name != "" {
+			o.prefix = "[" + oneLine(name) + "] "
+		}
+	}
+}
+
+// WithTime shows when a call began, in seconds since New, and in angle brackets
+// how long it took.
+func WithTime() Option { return func(o *output) { o.timed = true } }
+
+// WithPin shows Pin, and what releases it, which are no system calls.
+func WithPin() Option { return func(o *output) { o.pins = true } }
+
+// output prints lines.
+type output struct {
+	prefix string
+	timed  bool
+	pins   bool
+	start  time.Time
+
+	mu sync.Mutex // one Write at a time
+	w  io.Writer  // guarded by mu
+}
+
+// line is one call on its way to being printed.
+type line struct {
+	out   *output
+	begun time.Time
+	b     []byte
+}
+
+// call begins a line: the call's name and its opening parenthesis.
+func (o *output) call(name string) *line {
+	l := &line{out: o, b: make([]byte, 0, 512)}
+	l.b = append(l.b, o.prefix...)
+	if o.timed {
+		l.begun = time.Now()
+		l.b = fmt.Appendf(l.b, "%11.6f ", l.begun.Sub(o.start).Seconds())
+	}
+	l.b = append(append(l.b, name...), '(')
+	return l
+}
+
+func (l *line) text(s string) *line {
+	l.b = append(l.b, s...)
+	return l
+}
+
+// returns closes the arguments. It is called before the call is made, so that
+// what follows is its answer.
+func (l *line) returns() *line { return l.text(") = ") }
+
+// print ends the line and writes it, at once. What cannot be written is lost.
+func (l *line) print() {
+	if l.out.timed {
+		l.b = fmt.Appendf(l.b, " <%.6f>", time.Since(l.begun).Seconds())
+	}
+	l.b = append(l.b, '\n')
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	_, _ = l.out.w.Write(l.b)
+}
