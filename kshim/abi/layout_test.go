@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,18 +52,23 @@ func parseLayout(t testing.TB, text []byte) layout {
 	return l
 }
 
-func golden(t testing.TB) layout {
-	text, err := os.ReadFile("testdata/layout.golden")
+func golden(t testing.TB) layout { return goldenFile(t, "testdata/layout.golden") }
+
+func goldenFile(t testing.TB, name string) layout {
+	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	return parseLayout(t, text)
 }
 
-// structs are all fixed structures: Go value, C name, declared size.
-var structs = []struct {
+// cStruct is a fixed structure: Go value, C name, declared size.
+type cStruct struct {
 	v    Struct
 	c    string
 	size int
-}{
+}
+
+// structs are those of uverbs; ucmStructs of rdma_cm.
+var structs = []cStruct{
 	{&CmdHdr{}, "ib_uverbs_cmd_hdr", CmdHdrSize},
 	{&ExCmdHdr{}, "ib_uverbs_ex_cmd_hdr", ExCmdHdrSize},
 	{&GetContext{}, "ib_uverbs_get_context", GetContextSize},
@@ -154,10 +160,10 @@ func fill(v reflect.Value, next *byte, bigEndian bool) []byte {
 }
 
 func TestStructsLieAsInC(t *testing.T) {
-	checkStructs(t, golden(t))
+	checkStructs(t, golden(t), structs)
 }
 
-func checkStructs(t *testing.T, l layout) {
+func checkStructs(t *testing.T, l layout, structs []cStruct) {
 	for _, s := range structs {
 		t.Run(s.c, func(t *testing.T) {
 			require.Equal(t, l.size[s.c], s.size)
@@ -215,7 +221,7 @@ func checkField(t *testing.T, s Struct, f reflect.Value, c string, span fieldSpa
 }
 
 func TestParseRefusesEveryShorterPrefix(t *testing.T) {
-	for _, s := range structs {
+	for _, s := range slices.Concat(structs, ucmStructs) {
 		b := bytes.Repeat([]byte{0xff}, s.size)
 		for n := range s.size {
 			v := reflect.New(reflect.TypeOf(s.v).Elem())
@@ -227,32 +233,37 @@ func TestParseRefusesEveryShorterPrefix(t *testing.T) {
 
 // TestLayoutFromHeaders makes the golden file anew where it can, so that a change of the headers shows.
 func TestLayoutFromHeaders(t *testing.T) {
+	l := layoutFromHeaders(t, "testdata/layout.c", "rdma/ib_user_verbs.h", "rdma/rdma_user_rxe.h")
+	checkStructs(t, l, structs)
+	checkNumbers(t, l)
+}
+
+// layoutFromHeaders compiles and runs a C program that prints a layout.
+func layoutFromHeaders(t *testing.T, program string, headers ...string) layout {
 	cc, err := exec.LookPath("gcc")
 	if err != nil {
-		t.Skip("no gcc to compile testdata/layout.c")
+		t.Skip("no gcc to compile " + program)
 	}
-	for _, h := range []string{"rdma/ib_user_verbs.h", "rdma/rdma_user_rxe.h"} {
+	for _, h := range headers {
 		if _, err := os.Stat("/usr/include/" + h); err != nil {
 			t.Skipf("no %s (package linux-libc-dev)", h)
 		}
 	}
 	bin := filepath.Join(t.TempDir(), "layout")
-	out, err := exec.Command(cc, "-o", bin, "testdata/layout.c").CombinedOutput()
+	out, err := exec.Command(cc, "-o", bin, program).CombinedOutput()
 	if err != nil {
 		t.Skipf("headers too old or different: %v\n%s", err, out)
 	}
 	text, err := exec.Command(bin).Output()
 	require.NoError(t, err)
-	l := parseLayout(t, text)
-	checkStructs(t, l)
-	checkNumbers(t, l)
+	return parseLayout(t, text)
 }
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{0xff}, 176))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, s := range structs {
+		for _, s := range slices.Concat(structs, ucmStructs) {
 			v := reflect.New(reflect.TypeOf(s.v).Elem()).Interface().(Struct)
 			if err := v.Parse(b); err != nil {
 				if len(b) >= s.size {

@@ -1,0 +1,85 @@
+package abi
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+	"syscall"
+)
+
+// SockaddrStorage is struct __kernel_sockaddr_storage.
+type SockaddrStorage [128]byte
+
+// Address families of a Sockaddr, and the sizes of their structures in bytes.
+const (
+	AFInet  = 2  // AF_INET: struct sockaddr_in
+	AFInet6 = 10 // AF_INET6: struct sockaddr_in6
+	AFIB    = 27 // AF_IB: struct sockaddr_ib
+
+	SockaddrInSize  = 16
+	SockaddrIn6Size = 28
+	SockaddrIBSize  = 48
+)
+
+type familyError struct{}
+
+func (familyError) Error() string        { return "abi: address of no family that is known here" }
+func (familyError) Is(target error) bool { return target == syscall.EAFNOSUPPORT }
+
+// ErrFamily is what a Sockaddr of another family than AF_INET and AF_INET6 gives; it is EAFNOSUPPORT.
+var ErrFamily error = familyError{}
+
+// Set encodes an address, IPv4 as sockaddr_in (also when it is mapped into IPv6), IPv6 as sockaddr_in6, and answers the
+// structure's size. The zone of an IPv6 address must be an interface's number; another, and an address that is none, is
+// ErrFamily.
+func (s *SockaddrStorage) Set(a netip.AddrPort) (size uint16, err error) {
+	*s = SockaddrStorage{}
+	switch addr := a.Addr().Unmap(); {
+	case addr.Is4():
+		le.PutUint16(s[0:], AFInet)
+		binary.BigEndian.PutUint16(s[2:], a.Port())
+		ip := addr.As4()
+		copy(s[4:8], ip[:])
+		return SockaddrInSize, nil
+	case addr.Is6():
+		var scope uint64
+		if zone := addr.Zone(); zone != "" {
+			if scope, err = strconv.ParseUint(zone, 10, 32); err != nil {
+				return 0, ErrFamily
+			}
+		}
+		le.PutUint16(s[0:], AFInet6)
+		binary.BigEndian.PutUint16(s[2:], a.Port())
+		ip := addr.As16()
+		copy(s[8:24], ip[:])
+		le.PutUint32(s[24:], uint32(scope))
+		return SockaddrIn6Size, nil
+	}
+	return 0, ErrFamily
+}
+
+// AddrPort decodes an address. The scope of an IPv6 address becomes its zone, a number. An address of another family, and
+// none at all, is ErrFamily.
+func (s *SockaddrStorage) AddrPort() (netip.AddrPort, error) {
+	port := binary.BigEndian.Uint16(s[2:])
+	switch le.Uint16(s[0:]) {
+	case AFInet:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(s[4:8])), port), nil
+	case AFInet6:
+		addr := netip.AddrFrom16([16]byte(s[8:24]))
+		if scope := le.Uint32(s[24:]); scope != 0 && !addr.Is4In6() {
+			addr = addr.WithZone(strconv.FormatUint(uint64(scope), 10))
+		}
+		return netip.AddrPortFrom(addr, port), nil
+	}
+	return netip.AddrPort{}, ErrFamily
+}
+
+// GID decodes the address within a struct sockaddr_ib, which UCMQueryGID answers. ErrFamily for another.
+func (s *SockaddrStorage) GID() (gid [16]byte, err error) {
+	if le.Uint16(s[0:]) != AFIB {
+		return gid, ErrFamily
+	}
+	copy(gid[:], s[8:24])
+	return gid, nil
+}
