@@ -11,10 +11,10 @@ import (
 
 // CQ is a completion queue.
 type CQ struct {
-	d    *Device
-	ring *ring.Queue
-	ev   emu.CQEvents
+	d  *Device
+	ev emu.CQEvents
 
+	ring  *ring.Queue    // guarded by d.mu
 	prod  *ring.Producer // guarded by d.mu
 	armed arming         // guarded by d.mu
 	users int            // guarded by d.mu: queue pairs, one counted twice if it uses the queue for both
@@ -75,7 +75,11 @@ func shortAnswer(op string, have, need int) error {
 }
 
 // CQE implements emu.CQ.
-func (c *CQ) CQE() int { return c.ring.Cap() }
+func (c *CQ) CQE() int {
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	return c.ring.Cap()
+}
 
 // Arm implements emu.CQ. A request for any entry stands although one for
 // solicited entries follows (rxe_verbs.c:rxe_req_notify_cq).

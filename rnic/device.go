@@ -36,6 +36,7 @@ type Device struct {
 	pds     map[mem.PD]struct{} // guarded by mu
 	nextPD  mem.PD              // guarded by mu
 	cqs     int                 // guarded by mu
+	ahs     addressTable        // guarded by mu
 	touched []*QP               // guarded by mu: what settle looks at
 	done    []engine.Completion // guarded by mu: scratch of settle
 	wqe     *decoder            // guarded by mu: scratch of doorbells

@@ -56,6 +56,7 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 		MaxCQE:          maxCQE,
 		MaxMR:           mem.MaxRegions,
 		MaxPD:           maxPD,
+		MaxAH:           maxAH,
 		MaxQPRdAtom:     maxRdAtom,
 		MaxResRdAtom:    0x3f000,
 		MaxQPInitRdAtom: maxRdAtom,

@@ -52,6 +52,29 @@ func (v *RXECreateCQResp) Parse(b []byte) error {
 	return nil
 }
 
+// RXEResizeCQResp is struct rxe_resize_cq_resp, the driver's part after ResizeCQResp: the new queue.
+type RXEResizeCQResp struct {
+	MI MMInfo
+}
+
+// RXEResizeCQRespSize is the size of rxe_resize_cq_resp in bytes.
+const RXEResizeCQRespSize = 16
+
+// Put encodes v into the first RXEResizeCQRespSize bytes of b, zeroing what is reserved; b must be at least that long.
+func (v *RXEResizeCQResp) Put(b []byte) {
+	clear(b[:RXEResizeCQRespSize])
+	v.MI.Put(b[0:16])
+}
+
+// Parse decodes the first RXEResizeCQRespSize bytes of b; a shorter b is ErrShort and leaves v alone.
+func (v *RXEResizeCQResp) Parse(b []byte) error {
+	if len(b) < RXEResizeCQRespSize {
+		return ErrShort
+	}
+	_ = v.MI.Parse(b[0:16])
+	return nil
+}
+
 // RXECreateQPResp is struct rxe_create_qp_resp, the driver's part after CreateQPResp: the receive queue comes first.
 type RXECreateQPResp struct {
 	RQMI MMInfo

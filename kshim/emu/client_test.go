@@ -55,7 +55,8 @@ var requestSizes = map[abi.Command]int{
 	abi.CmdDeregMR: abi.DeregMRSize, abi.CmdCreateCompChannel: abi.CreateCompChannelSize, abi.CmdCreateCQ: abi.CreateCQSize,
 	abi.CmdDestroyCQ: abi.DestroyCQSize, abi.CmdReqNotifyCQ: abi.ReqNotifyCQSize, abi.CmdCreateQP: abi.CreateQPSize,
 	abi.CmdQueryQP: abi.QueryQPSize, abi.CmdModifyQP: abi.ModifyQPSize, abi.CmdDestroyQP: abi.DestroyQPSize,
-	abi.CmdPostSend: abi.PostSendSize,
+	abi.CmdPostSend: abi.PostSendSize, abi.CmdCreateAH: abi.CreateAHSize, abi.CmdDestroyAH: abi.DestroyAHSize,
+	abi.CmdResizeCQ: abi.ResizeCQSize, abi.CmdReregMR: abi.ReregMRSize,
 }
 
 // encode is a write of a request with room for out bytes of response.
@@ -132,6 +133,12 @@ func qpRequest(addr uint64, pd, scq, rcq uint32) *abi.CreateQP {
 		Response: addr, UserHandle: 0x77, PDHandle: pd, SendCQHandle: scq, RecvCQHandle: rcq,
 		MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 1, QPType: abi.QPTRC,
 	}
+}
+
+func ahRequest(addr uint64, pd uint32) *abi.CreateAH {
+	return &abi.CreateAH{Response: addr, PDHandle: pd, Attr: abi.AHAttr{
+		DGID: [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 2}, IsGlobal: 1, PortNum: 1, HopLimit: 64,
+	}}
 }
 
 func (c *client) mr(pd uint32, start, length uint64, access abi.AccessFlags) (abi.RegMRResp, error) {

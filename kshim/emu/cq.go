@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"sync"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -11,7 +12,8 @@ import (
 type completionQueue struct {
 	object
 	cq         CQ
-	offsets    []uint64 // its ring, should it never be mapped
+	resize     sync.Mutex // one at a time
+	offsets    []uint64   // guarded by resize: its ring, should it never be mapped
 	completion source
 	lost       source
 

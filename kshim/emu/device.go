@@ -35,6 +35,10 @@ type Device interface {
 	// RegMR registers mem, announced user memory whose first byte has the
 	// address iova for both sides.
 	RegMR(pd PD, mem Memory, iova uint64, access abi.AccessFlags) (MR, error)
+	// CreateAH keeps an address vector for datagrams and answers its number
+	// in u, if the client has room for it. The core has checked port, GID and
+	// that the route is global.
+	CreateAH(pd PD, attr *abi.AHAttr, u *Udata) (AH, error)
 	// CreateCQ makes a completion queue of at least cqe entries and answers
 	// its ring in u.
 	CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error)
@@ -61,12 +65,18 @@ type Counter struct {
 	Value uint64
 }
 
-// PD, MR, CQ and QP are the driver's side of the core's objects.
+// PD, AH, MR, CQ and QP are the driver's side of the core's objects.
 type PD interface{ Dealloc() error }
+
+type AH interface{ Destroy() error }
 
 type MR interface {
 	LKey() uint32
 	RKey() uint32
+	// Rereg changes what the flags of r name, all of it or, on an error,
+	// nothing. The keys stay. When it returns the device no longer touches
+	// memory that was replaced.
+	Rereg(r *Rereg) error
 	// Dereg invalidates the keys. When it returns the device no longer
 	// touches the memory.
 	Dereg() error
@@ -75,6 +85,10 @@ type MR interface {
 type CQ interface {
 	// CQE is how many entries the ring holds.
 	CQE() int
+	// Resize replaces the ring by one of at least cqe entries, to which the
+	// entries that wait are moved, and answers it in u. EINVAL if cqe is less
+	// than there are.
+	Resize(cqe int, u *Udata) error
 	// Arm asks for one Completion event (REQ_NOTIFY_CQ).
 	Arm(solicitedOnly bool) error
 	Destroy() error
@@ -96,6 +110,16 @@ type QP interface {
 	// Destroy stops the queue pair. When it returns the device no longer
 	// touches its rings nor memory on its behalf.
 	Destroy() error
+}
+
+// Rereg is what ib_device_ops.rereg_user_mr is asked for. Only the fields that
+// Flags names count.
+type Rereg struct {
+	Flags  abi.ReregFlags
+	Mem    Memory // ReregTranslation, as are
+	IOVA   uint64
+	PD     PD              // ReregPD
+	Access abi.AccessFlags // ReregAccess
 }
 
 // QPInit is struct ib_qp_init_attr.

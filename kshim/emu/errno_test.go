@@ -28,10 +28,10 @@ type handleField struct {
 }
 
 type objects struct {
-	pd, mr, cq, qp uint32
+	pd, mr, cq, qp, ah uint32
 	// free ones, which nothing needs
-	freePD, freeMR, freeCQ, freeQP uint32
-	buf                            uint64
+	freePD, freeMR, freeCQ, freeQP, freeAH uint32
+	buf                                    uint64
 }
 
 func newObjects(c *client) *objects {
@@ -44,6 +44,9 @@ func newObjects(c *client) *objects {
 		require.NoError(c.t, err)
 		*mr = r.MRHandle
 	}
+	for _, ah := range []*uint32{&o.ah, &o.freeAH} {
+		*ah = must[abi.CreateAHResp](c, abi.CmdCreateAH, ahRequest(c.addr, o.pd), 12).AHHandle
+	}
 	o.freePD = c.pd()
 	o.freeCQ, _ = c.cq(2, -1)
 	o.freeQP = c.qp(o.pd, o.cq, o.cq).QPHandle
@@ -51,7 +54,7 @@ func newObjects(c *client) *objects {
 }
 
 func (o *objects) of(k kind) uint32 {
-	return [...]uint32{kindQP: o.qp, kindCQ: o.cq, kindMR: o.mr, kindPD: o.pd}[k]
+	return [...]uint32{kindQP: o.qp, kindCQ: o.cq, kindAH: o.ah, kindMR: o.mr, kindPD: o.pd}[k]
 }
 
 // otherThan is a handle of another kind.
@@ -64,6 +67,17 @@ var examples = []example{
 	{abi.CmdRegMR, 12, func(c *client, o *objects) abi.Struct {
 		return &abi.RegMR{Response: c.addr, Start: o.buf, HCAVA: o.buf, Length: 5000, PDHandle: o.pd, AccessFlags: 1}
 	}, []handleField{{32, kindPD}}, syscall.ENOENT},
+	{abi.CmdReregMR, 8, func(c *client, o *objects) abi.Struct {
+		return &abi.ReregMR{
+			Response: c.addr, MRHandle: o.mr, Flags: abi.ReregSupported, Start: o.buf + 4096, HCAVA: 4096 + o.buf%4096,
+			Length: 904, PDHandle: o.freePD, AccessFlags: 7,
+		}
+	}, []handleField{{8, kindMR}, {40, kindPD}}, syscall.ENOENT},
+	{abi.CmdCreateAH, 12, func(c *client, o *objects) abi.Struct { return ahRequest(c.addr, o.pd) }, []handleField{{16, kindPD}}, syscall.EINVAL},
+	{abi.CmdDestroyAH, 0, func(c *client, o *objects) abi.Struct { return &abi.DestroyAH{AHHandle: o.freeAH} }, []handleField{{0, kindAH}}, syscall.ENOENT},
+	{abi.CmdResizeCQ, 24, func(c *client, o *objects) abi.Struct {
+		return &abi.ResizeCQ{Response: c.addr, CQHandle: o.cq, CQE: 30}
+	}, []handleField{{8, kindCQ}}, syscall.ENOENT},
 	{abi.CmdCreateCompChannel, 4, func(c *client, o *objects) abi.Struct { return &abi.CreateCompChannel{Response: c.addr} }, nil, syscall.EINVAL},
 	{abi.CmdCreateCQ, 24, func(c *client, o *objects) abi.Struct {
 		return &abi.CreateCQ{Response: c.addr, CQE: 4, CompChannel: -1}
@@ -198,6 +212,10 @@ func TestSmallResponse(t *testing.T) {
 		}
 		for n := commands[e.cmd].resp; n < e.out; n += 4 {
 			_, err := send(b, n)
+			if e.cmd == abi.CmdCreateAH {
+				require.NoError(t, err, "rxe takes a client that knows no numbers of address handles")
+				continue
+			}
 			require.ErrorIs(t, err, syscall.EINVAL, "room for %d bytes: the driver's part does not fit", n)
 		}
 	})

@@ -26,6 +26,8 @@ type fakeDevice struct {
 	nextQP uint32
 	last   *fakeQP
 	lastCQ *fakeCQ
+	lastMR *fakeMR
+	lastAH *fakeAH
 	refuse error // of every create and destroy
 	closed bool
 
@@ -39,7 +41,7 @@ func newFakeDevice(name string) *fakeDevice {
 		attr: abi.QueryDeviceResp{
 			NodeGUID: 0x02000afffe000001, SysImageGUID: 0x02000afffe000001, FWVer: 1<<32 | 2<<16 | 3,
 			MaxMRSize: 1 << 62, MaxQP: 64, MaxQPWR: 1024, MaxSGE: 32, MaxCQ: 64, MaxCQE: 32767,
-			MaxMR: 64, MaxPD: 64, MaxQPRdAtom: 128, MaxQPInitRdAtom: 128, MaxPkeys: 1, PhysPortCnt: 1,
+			MaxMR: 64, MaxPD: 64, MaxAH: 64, MaxQPRdAtom: 128, MaxQPInitRdAtom: 128, MaxPkeys: 1, PhysPortCnt: 1,
 			DeviceCapFlags: 0x1234,
 		},
 		gids: []GIDEntry{
@@ -131,12 +133,33 @@ func (p *fakePD) Dealloc() error {
 		switch o := o.(type) {
 		case *fakeMR:
 			return o.pd == p
+		case *fakeAH:
+			return o.pd == p
 		case *fakeQP:
 			return o.init.PD == PD(p)
 		}
 		return false
 	})
 }
+
+type fakeAH struct {
+	d    *fakeDevice
+	pd   *fakePD
+	attr abi.AHAttr
+}
+
+func (d *fakeDevice) CreateAH(pd PD, attr *abi.AHAttr, u *Udata) (AH, error) {
+	a := &fakeAH{d, pd.(*fakePD), *attr}
+	if len(u.Out) >= abi.RXECreateAHRespSize {
+		(&abi.RXECreateAHResp{AHNum: 9}).Put(u.Out)
+	}
+	d.mu.Lock()
+	d.lastAH = a
+	d.mu.Unlock()
+	return a, d.born(a, "ah")
+}
+
+func (a *fakeAH) Destroy() error { return a.d.died(a, func(any) bool { return false }) }
 
 type fakeMR struct {
 	d      *fakeDevice
@@ -148,7 +171,28 @@ type fakeMR struct {
 
 func (d *fakeDevice) RegMR(pd PD, mem Memory, iova uint64, access abi.AccessFlags) (MR, error) {
 	m := &fakeMR{d, pd.(*fakePD), mem, iova, access}
+	d.mu.Lock()
+	d.lastMR = m
+	d.mu.Unlock()
 	return m, d.born(m, "mr")
+}
+
+func (m *fakeMR) Rereg(r *Rereg) error {
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	if m.d.refuse != nil {
+		return m.d.refuse
+	}
+	if r.Flags&abi.ReregPD != 0 {
+		m.pd = r.PD.(*fakePD)
+	}
+	if r.Flags&abi.ReregTranslation != 0 {
+		m.mem, m.iova = r.Mem, r.IOVA
+	}
+	if r.Flags&abi.ReregAccess != 0 {
+		m.access = r.Access
+	}
+	return nil
 }
 
 func (m *fakeMR) LKey() uint32 { return 0x2c4 }
@@ -175,6 +219,23 @@ func (d *fakeDevice) CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error) {
 	d.lastCQ = q
 	d.mu.Unlock()
 	return q, nil
+}
+
+func (q *fakeCQ) Resize(cqe int, u *Udata) error {
+	if len(u.Out) < abi.RXEResizeCQRespSize {
+		return syscall.EINVAL
+	}
+	q.d.mu.Lock()
+	refuse := q.d.refuse
+	q.d.mu.Unlock()
+	ring := make([]byte, 384+min(128*(cqe+1), 4096))
+	mi := abi.MMInfo{Offset: u.Mmap(ring), Size: uint32(len(ring))}
+	if refuse != nil {
+		return refuse
+	}
+	q.ring, q.cqe = ring, cqe
+	(&abi.RXEResizeCQResp{MI: mi}).Put(u.Out)
+	return nil
 }
 
 func (q *fakeCQ) CQE() int { return q.cqe }

@@ -134,6 +134,8 @@ func (d *device) limit(k kind) uint32 {
 		return d.attr.MaxMR
 	case kindCQ:
 		return d.attr.MaxCQ
+	case kindAH:
+		return d.attr.MaxAH
 	default:
 		return d.attr.MaxQP
 	}

@@ -10,8 +10,12 @@ import (
 // region is struct ib_mr with its ib_umem.
 type region struct {
 	object
-	mr  MR
-	pin *pinned
+	mr MR
+
+	// guarded by object.mu
+	mem    []byte
+	pin    *pinned
+	access abi.AccessFlags
 }
 
 func (r *region) destroy() error { return r.mr.Dereg() }
@@ -19,6 +23,10 @@ func (r *region) destroy() error { return r.mr.Dereg() }
 // released lets go of the memory, which stayed where it was until now even if
 // the client withdrew its announcement.
 func (r *region) released() { r.file.proc.memory.unhold(r.pin) }
+
+// page is what addresses are compared in, whatever the machine's: the kernel says
+// PAGE_SIZE.
+const page = 4096
 
 const (
 	// knownAccess is IB_ACCESS_SUPPORTED.
@@ -47,7 +55,6 @@ func regMR(c *call) error {
 	if err := req.Parse(c.req); err != nil {
 		return err
 	}
-	const page = 4096 // whatever the machine's: the kernel says PAGE_SIZE
 	if req.Start%page != req.HCAVA%page {
 		return fail(syscall.EINVAL, "start %#x and hca_va %#x differ within the page", req.Start, req.HCAVA)
 	}
@@ -60,15 +67,8 @@ func regMR(c *call) error {
 	}
 	defer pd.release()
 
-	switch {
-	case req.Length == 0:
-		return fail(syscall.EINVAL, "the region is empty")
-	case req.Start+req.Length < req.Start, req.HCAVA+req.Length < req.HCAVA:
-		return fail(syscall.EINVAL, "%d bytes at %#x wrap around", req.Length, req.Start)
-	case req.Length > f.dev.attr.MaxMRSize: // the kernel leaves it to drivers; rxe says that it has no limit
-		return fail(syscall.EINVAL, "%d bytes are more than the device's %d", req.Length, f.dev.attr.MaxMRSize)
-	case req.Length/page >= math.MaxUint32: // ib_umem_get counts pages so
-		return fail(syscall.EINVAL, "%d bytes are more pages than 32 bits count", req.Length)
+	if err := f.checkRange(req.Start, req.Length, req.HCAVA); err != nil {
+		return err
 	}
 	if err := f.dev.charge(kindMR); err != nil {
 		return err
@@ -84,26 +84,50 @@ func regMR(c *call) error {
 	})
 }
 
-// register takes the memory, looks whether it is there (ib_umem_get), and hands
-// it to the device.
-func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, error) {
-	mem, pin := f.proc.memory.hold(req.Start, req.Length)
+// checkRange is what ib_umem_get and drivers refuse of a region's place.
+func (f *uverbsFile) checkRange(start, length, iova uint64) error {
+	switch {
+	case length == 0:
+		return fail(syscall.EINVAL, "the region is empty")
+	case start+length < start, iova+length < iova:
+		return fail(syscall.EINVAL, "%d bytes at %#x wrap around", length, start)
+	case length > f.dev.attr.MaxMRSize: // the kernel leaves it to drivers; rxe says that it has no limit
+		return fail(syscall.EINVAL, "%d bytes are more than the device's %d", length, f.dev.attr.MaxMRSize)
+	case length/page >= math.MaxUint32: // ib_umem_get counts pages so
+		return fail(syscall.EINVAL, "%d bytes are more pages than 32 bits count", length)
+	}
+	return nil
+}
+
+// take holds memory and looks whether it is there (ib_umem_get).
+func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) ([]byte, *pinned, error) {
+	mem, pin := f.proc.memory.hold(start, length)
 	if pin == nil {
-		return nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", req.Length, req.Start)
+		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", length, start)
 	}
-	var mr MR
-	write := req.AccessFlags&writeAccess != 0
-	_, err := probe(mem, write)
+	write := access&writeAccess != 0
+	if _, err := probe(mem, write); err != nil {
+		f.proc.memory.unhold(pin)
+		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x cannot be accessed (for writing: %t)", length, start, write)
+	}
+	return mem, pin, nil
+}
+
+// register takes the memory and hands it to the device.
+func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, error) {
+	mem, pin, err := f.take(req.Start, req.Length, req.AccessFlags)
 	if err != nil {
-		err = fail(syscall.EFAULT, "%d bytes at %#x cannot be accessed (for writing: %t)", req.Length, req.Start, write)
-	} else {
-		mr, err = f.dev.RegMR(pd.pd, Memory(mem), req.HCAVA, req.AccessFlags)
+		return nil, err
 	}
+	mr, err := f.dev.RegMR(pd.pd, Memory(mem), req.HCAVA, req.AccessFlags)
 	if err != nil {
 		f.proc.memory.unhold(pin)
 		return nil, err
 	}
-	r := &region{object: object{kind: kindMR, file: f, needs: []*object{&pd.object}}, mr: mr, pin: pin}
+	r := &region{
+		object: object{kind: kindMR, file: f, needs: []*object{&pd.object}},
+		mr:     mr, mem: mem, pin: pin, access: req.AccessFlags,
+	}
 	r.body = r
 	return r, nil
 }

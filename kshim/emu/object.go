@@ -12,12 +12,13 @@ type kind uint8
 const (
 	kindQP kind = iota
 	kindCQ
+	kindAH
 	kindMR
 	kindPD
 	numKinds
 )
 
-var kindNames = [numKinds]string{kindQP: "qp", kindCQ: "cq", kindMR: "mr", kindPD: "pd"}
+var kindNames = [numKinds]string{kindQP: "qp", kindCQ: "cq", kindAH: "ah", kindMR: "mr", kindPD: "pd"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -31,8 +32,8 @@ type object struct {
 	users atomic.Int32
 	// needs are the objects it counts among the users of.
 	needs []*object
-	// body is the one of *protectionDomain, *region, *completionQueue and
-	// *queuePair that this object is.
+	// body is the one of *protectionDomain, *region, *addressHandle,
+	// *completionQueue and *queuePair that this object is.
 	body body
 
 	mu   sync.RWMutex // held for reading by commands on it, for writing by its end
@@ -68,6 +69,24 @@ func (f *uverbsFile) acquire(k kind, handle uint32) (*object, error) {
 }
 
 func (o *object) release() { o.mu.RUnlock() }
+
+// acquireAlone is acquire for a command that changes what the handle means
+// (uobj_get_write). It waits for the others where the kernel answers EBUSY.
+func (f *uverbsFile) acquireAlone(k kind, handle uint32) (*object, error) {
+	o, err := f.acquire(k, handle)
+	if err != nil {
+		return nil, err
+	}
+	o.mu.RUnlock()
+	o.mu.Lock()
+	if o.dead {
+		o.mu.Unlock()
+		return nil, fail(syscall.ENOENT, "%s handle %#x does not exist", k, handle)
+	}
+	return o, nil
+}
+
+func (o *object) releaseAlone() { o.mu.Unlock() }
 
 // create makes an object known: it gets a handle, and those it needs get a user.
 // Preconditions: the caller has acquired the objects in needs, and charged the

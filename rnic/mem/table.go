@@ -56,14 +56,10 @@ func (t *Table) Len() int { return t.live }
 // range that wraps the address space, and remote write or atomic access without
 // local write (IBA 10.6.3.1) are EINVAL; a full table is ENOMEM.
 func (t *Table) Register(pd PD, mem []byte, iova uint64, access abi.AccessFlags) (*Region, error) {
-	switch {
-	case len(mem) == 0:
-		return nil, fmt.Errorf("memory region is empty: %w", syscall.EINVAL)
-	case iova+uint64(len(mem)-1) < iova:
-		return nil, fmt.Errorf("memory region of %d bytes at %#x wraps the address space: %w", len(mem), iova, syscall.EINVAL)
-	case access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && access&abi.AccessLocalWrite == 0:
-		return nil, fmt.Errorf("memory region with %v needs LOCAL_WRITE too: %w", access, syscall.EINVAL)
-	case t.live >= MaxRegions:
+	if err := checkRegion(mem, iova, access); err != nil {
+		return nil, err
+	}
+	if t.live >= MaxRegions {
 		return nil, fmt.Errorf("all %d memory regions are in use: %w", MaxRegions, syscall.ENOMEM)
 	}
 	i := t.takeSlot()

@@ -128,6 +128,18 @@ static void structs(void)
 	F(ib_uverbs_reg_mr_resp, mr_handle);
 	F(ib_uverbs_reg_mr_resp, lkey);
 	F(ib_uverbs_reg_mr_resp, rkey);
+	S(ib_uverbs_rereg_mr);
+	F(ib_uverbs_rereg_mr, response);
+	F(ib_uverbs_rereg_mr, mr_handle);
+	F(ib_uverbs_rereg_mr, flags);
+	F(ib_uverbs_rereg_mr, start);
+	F(ib_uverbs_rereg_mr, length);
+	F(ib_uverbs_rereg_mr, hca_va);
+	F(ib_uverbs_rereg_mr, pd_handle);
+	F(ib_uverbs_rereg_mr, access_flags);
+	S(ib_uverbs_rereg_mr_resp);
+	F(ib_uverbs_rereg_mr_resp, lkey);
+	F(ib_uverbs_rereg_mr_resp, rkey);
 	S(ib_uverbs_dereg_mr);
 	F(ib_uverbs_dereg_mr, mr_handle);
 	S(ib_uverbs_create_comp_channel);
@@ -340,6 +352,8 @@ static void structs(void)
 	F(mminfo, pad);
 	S(rxe_create_cq_resp);
 	F(rxe_create_cq_resp, mi);
+	S(rxe_resize_cq_resp);
+	F(rxe_resize_cq_resp, mi);
 	S(rxe_create_qp_resp);
 	F(rxe_create_qp_resp, rq_mi);
 	F(rxe_create_qp_resp, sq_mi);

@@ -1,0 +1,71 @@
+package emu
+
+import (
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// addressHandle is struct ib_ah: an address vector that datagrams name.
+type addressHandle struct {
+	object
+	ah AH
+}
+
+func (a *addressHandle) destroy() error { return a.ah.Destroy() }
+func (a *addressHandle) released()      {}
+
+// createAH checks in the kernel's order: uverbs_cmd.c:ib_uverbs_create_ah, then
+// verbs.c:rdma_create_user_ah with rdma_check_ah_attr and rdma_fill_sgid_attr.
+func createAH(c *call) error {
+	f := c.file
+	if err := f.hasContext(); err != nil {
+		return err
+	}
+	var req abi.CreateAH
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	if !f.dev.portValid(req.Attr.PortNum) {
+		return fail(syscall.EINVAL, "the device has no port %d", req.Attr.PortNum)
+	}
+	pd, err := f.acquire(kindPD, req.PDHandle)
+	if err != nil {
+		return err
+	}
+	defer pd.release()
+	if req.Attr.IsGlobal == 0 {
+		return fail(syscall.EINVAL, "the path has no global route (is_global is 0), which RoCE needs")
+	}
+	if err := f.dev.checkGID(req.Attr.PortNum, uint64(req.Attr.SGIDIndex)); err != nil {
+		return err
+	}
+	if err := f.dev.charge(kindAH); err != nil {
+		return err
+	}
+	u := &Udata{In: c.hwIn, Out: make([]byte, len(c.hwOut))}
+	ah, err := f.dev.CreateAH(pd.body.(*protectionDomain).pd, &req.Attr, u)
+	if err != nil {
+		f.dev.uncharge(kindAH)
+		return err
+	}
+	a := &addressHandle{object: object{kind: kindAH, file: f, needs: []*object{pd}}, ah: ah}
+	a.body = a
+	if err := copyOut(c.hwOut, u.Out); err != nil {
+		f.undo(&a.object)
+		return err
+	}
+	return c.finish(&a.object, func() int {
+		(&abi.CreateAHResp{AHHandle: a.handle}).Put(c.out[:])
+		return abi.CreateAHRespSize
+	})
+}
+
+func destroyAH(c *call) error {
+	var req abi.DestroyAH
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	_, err := c.file.destroy(kindAH, req.AHHandle)
+	return err
+}

@@ -1,0 +1,55 @@
+package mem
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Change is what Reregister gives a region; what is nil stays.
+type Change struct {
+	Mem    []byte // with IOVA, the address of its first byte
+	IOVA   uint64
+	PD     *PD
+	Access *abi.AccessFlags
+}
+
+// Reregister changes a region, whose key stays, all of it or nothing (IBA 11.2.8.6).
+// ErrKey if there is no such region; else the errors of Register. When it returns no
+// packet reaches memory that was replaced.
+func (t *Table) Reregister(key uint32, c Change) error {
+	r := t.find(key)
+	if r == nil || r.key != key {
+		return ErrKey
+	}
+	next := *r
+	if c.Mem != nil {
+		next.mem, next.iova = c.Mem, c.IOVA
+	}
+	if c.PD != nil {
+		next.pd = *c.PD
+	}
+	if c.Access != nil {
+		next.access = *c.Access
+	}
+	if err := checkRegion(next.mem, next.iova, next.access); err != nil {
+		return err
+	}
+	*r = next
+	return nil
+}
+
+// checkRegion is what a region must be. Remote write or atomic access needs local
+// write (IBA 10.6.3.1).
+func checkRegion(mem []byte, iova uint64, access abi.AccessFlags) error {
+	switch {
+	case len(mem) == 0:
+		return fmt.Errorf("memory region is empty: %w", syscall.EINVAL)
+	case iova+uint64(len(mem)-1) < iova:
+		return fmt.Errorf("memory region of %d bytes at %#x wraps the address space: %w", len(mem), iova, syscall.EINVAL)
+	case access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && access&abi.AccessLocalWrite == 0:
+		return fmt.Errorf("memory region with %v needs LOCAL_WRITE too: %w", access, syscall.EINVAL)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package rnic
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+// Resize implements emu.CQ (rxe_verbs.c:rxe_resize_cq, rxe_queue.c:rxe_queue_resize).
+// What waits in the ring moves to the new one; the old one then looks empty.
+func (c *CQ) Resize(cqe int, u *emu.Udata) error {
+	if len(u.Out) < abi.RXEResizeCQRespSize {
+		return shortAnswer("RESIZE_CQ", len(u.Out), abi.RXEResizeCQRespSize)
+	}
+	if cqe < 1 || cqe > maxCQE {
+		return fmt.Errorf("rnic: completion queue of %d entries: must be 1 … %d: %w", cqe, maxCQE, syscall.EINVAL)
+	}
+	next, err := ring.New(ring.CQElemSize, cqe)
+	if err != nil {
+		return fmt.Errorf("rnic: completion queue of %d entries: %w: %w", cqe, err, syscall.ENOMEM)
+	}
+	resp := abi.RXEResizeCQResp{MI: publish(u, next)}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
+	if err := c.d.check(); err != nil {
+		return err
+	}
+	waiting, err := c.prod.Waiting()
+	if err == nil && waiting > cqe {
+		return fmt.Errorf("rnic: completion queue of %d entries: %d wait to be polled: %w", cqe, waiting, syscall.EINVAL)
+	}
+	prod, err := c.prod.MoveTo(next)
+	if err != nil {
+		return errors.Join(fmt.Errorf("rnic: completion queue's ring: %w", err), syscall.EINVAL)
+	}
+	c.ring, c.prod = next, prod
+	resp.Put(u.Out)
+	return nil
+}
