@@ -43,7 +43,9 @@ input), a line each: time (UTC), direction if the file has it, addresses, opcode
 queue pair and PSN, extended headers, bytes of payload, and whether the ICRC is
 right. It reads what tcpdump, Wireshark and soft devices with pcap=FILE write:
 Ethernet, Linux cooked and raw IP, with VLAN tags, IPv4 and IPv6. Packets of the
-connection manager are SENDs to queue pair 1, with their message's name.
+connection manager are SENDs to queue pair 1, with their message's name, the
+communication identifiers of sender and receiver, service, queue pair and PSN,
+reason, addresses, and bytes of private data (zeros at its end do not count).
 
 icrc is ok, bad, cut (the end was not captured) or unchecked (an IP header that
 RoCEv2 does not allow). "malformed" says why a packet has no meaning.
@@ -64,7 +66,16 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
   atomic_ack_eth         original
   immediate, invalidate_rkey
   feth                   placement, selection
-  mad                    class, method, status, tid, attribute, name
+  mad                    class, method, status, tid, attribute, name, cm: the message
+                         of the connection manager, with the fields that it has:
+                         local_id, remote_id, service_id, port, qpn, psn, ca_guid,
+                         responder_resources, initiator_depth, rnr_retry_count,
+                         flow_control, srq, target_ack_delay, about (0 REQ, 1 REP, 2
+                         other), timeout, reason, reason_text, info, private_length,
+                         private (hexadecimal); ip: version, src_port, src, dst; req:
+                         remote_timeout, local_timeout, transport, retry_count,
+                         max_cm_retries, mtu, pkey, local_gid, remote_gid, flow_label,
+                         tclass, hop_limit, ack_timeout
   payload_length         bytes without pad
   icrc, icrc_value       as above; the CRC-32 received (tshark shows its bytes reversed)
   malformed              only of such a packet`,

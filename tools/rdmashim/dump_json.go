@@ -89,15 +89,6 @@ type dumpAtomicAck struct {
 	Original hex64 `json:"original"`
 }
 
-type dumpMAD struct {
-	Class     uint8  `json:"class"`
-	Method    uint8  `json:"method"`
-	Status    uint16 `json:"status"`
-	TID       hex64  `json:"tid"`
-	Attribute uint16 `json:"attribute"`
-	Name      string `json:"name"`
-}
-
 // hex64 is a number of 64 bits as JSON: readers of JSON keep 53 bits of a number.
 type hex64 uint64
 
@@ -128,8 +119,8 @@ func newDumpLine(p *dissect.Packet) *dumpLine {
 		return l
 	}
 	l.extended(&p.Wire)
-	if m := p.MAD; m != nil {
-		l.MAD = &dumpMAD{m.Class, m.Method, m.Status, hex64(m.Transaction), m.Attribute, m.Name()}
+	if p.MAD != nil {
+		l.MAD = newDumpMAD(p.MAD)
 	}
 	l.PayloadLength = &p.PayloadLen
 	return l

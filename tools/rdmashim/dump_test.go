@@ -59,7 +59,7 @@ func TestDumpText(t *testing.T) {
 		{"rxe-6.1-uc-ud.pcap", 38, "20:52:51.701495000 10.99.0.1:49500 > 10.99.0.2:4791 UD SEND_ONLY qpn 0x00005b psn 9 deth qkey 0x11223344 srcqpn 0x000015 length 20 icrc ok"},
 		{"rxe-6.1-ipv6.pcap", 5, "20:52:55.863685000 [fe80::3466:b4ff:fe7a:5e18]:51176 > [fe80::77:adff:fe5d:8ec]:4791 RC SEND_ONLY qpn 0x00005c psn 0 ackreq length 2 icrc ok"},
 		{"rxe-6.1-ipv6.pcap", 60, "20:52:56.414096000 [fd00:99::2]:51408 > [fd00:99::1]:4791 RC ACKNOWLEDGE qpn 0x000018 psn 10 aeth ACK msn 9 length 0 icrc ok"},
-		{"rxe-6.1-cm.pcap", 1, "20:50:51.474868000 10.99.0.1:55410 > 10.99.0.2:4791 UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest tid 0x288fad9b4 length 256 icrc ok"},
+		{"rxe-6.1-cm.pcap", 1, "20:50:51.474868000 10.99.0.1:55410 > 10.99.0.2:4791 UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest tid 0x288fad9b4 local 0xb4d9fa88 service tcp/7471 qpn 0x000044 psn 13842884 ip 10.99.0.1:58183 > 10.99.0.2 private 26 length 256 icrc ok"},
 		{"rxe-7.2-atomic-write.pcap", 5, "20:49:46.454871000 10.99.0.1:50631 > 10.99.0.2:4791 RC ATOMIC_WRITE qpn 0x000057 psn 2236964 ackreq reth va 0x7f38b8648000 rkey 0x0000033b dmalen 8 length 8 icrc ok"},
 	} {
 		o := runTool(t, "dump", recording(c.file))

@@ -26,7 +26,7 @@ func appendDumpText(b []byte, p *dissect.Packet) []byte {
 	if p.Err == nil {
 		b = appendExtended(b, &p.Wire)
 		if p.MAD != nil {
-			b = fmt.Appendf(b, " mad %s tid 0x%x", p.MAD.Name(), p.MAD.Transaction)
+			b = appendMAD(b, p.MAD)
 		}
 		b = fmt.Appendf(b, " length %d", p.PayloadLen)
 	} else {

@@ -1,60 +1,74 @@
 package dissect
 
 import (
-	"encoding/binary"
 	"fmt"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// madHeaderLen is the length of the header that all management datagrams share.
-const madHeaderLen = 24
-
-// classCM is the management class of the communication manager.
-const classCM = 7
-
-// MAD is the common header of a management datagram (IBA 13.4.3).
+// MAD is a management datagram.
 type MAD struct {
-	Class       uint8 // 7: communication management
-	Method      uint8
-	Status      uint16
-	Transaction uint64
-	Attribute   uint16
+	wire.MAD
+	// CM is the communication manager's message behind the header: a pointer to
+	// one of wire's REQ, MRA, REJ, REP, RTU, DREQ and DREP, or nil.
+	CM any
+	// IPCM is what a REQ to the RDMA IP CM service says of addresses, or nil.
+	IPCM *wire.IPCM
 }
 
-// cmMessages are the attributes of the communication manager (IBA 12.6).
-var cmMessages = map[uint16]string{
-	0x01: "ClassPortInfo",
-	0x10: "ConnectRequest",
-	0x11: "MsgRcptAck",
-	0x12: "ConnectReject",
-	0x13: "ConnectReply",
-	0x14: "ReadyToUse",
-	0x15: "DisconnectRequest",
-	0x16: "DisconnectReply",
-	0x17: "ServiceIDResReq",
-	0x18: "ServiceIDResReqResp",
-	0x19: "LoadAlternatePath",
-	0x1a: "AlternatePathResponse",
-}
-
-// parseMAD reads the header of a datagram, nil if it is too short for one.
+// parseMAD reads a datagram, nil if it is too short for the header.
 func parseMAD(b []byte) *MAD {
-	if len(b) < madHeaderLen {
+	m := new(MAD)
+	if m.Parse(b) != nil {
 		return nil
 	}
-	return &MAD{
-		Class:       b[1],
-		Method:      b[3],
-		Status:      binary.BigEndian.Uint16(b[4:]),
-		Transaction: binary.BigEndian.Uint64(b[8:]),
-		Attribute:   binary.BigEndian.Uint16(b[16:]),
+	if m.IsCM() {
+		m.CM = parseCM(m.Attribute, b[wire.MADHeaderLen:])
 	}
+	if req, ok := m.CM.(*wire.REQ); ok {
+		if _, _, ip := req.ServiceID.IP(); ip {
+			m.IPCM = new(wire.IPCM)
+			_ = m.IPCM.Parse(req.Private[:]) // it is long enough
+		}
+	}
+	return m
+}
+
+// message is what wire's messages have in common.
+type message interface{ Parse(b []byte) error }
+
+// parseCM reads a message, nil where it has no codec or its end was not recorded.
+func parseCM(a wire.CMAttribute, b []byte) any {
+	var m message
+	switch a {
+	case wire.AttrREQ:
+		m = new(wire.REQ)
+	case wire.AttrMRA:
+		m = new(wire.MRA)
+	case wire.AttrREJ:
+		m = new(wire.REJ)
+	case wire.AttrREP:
+		m = new(wire.REP)
+	case wire.AttrRTU:
+		m = new(wire.RTU)
+	case wire.AttrDREQ:
+		m = new(wire.DREQ)
+	case wire.AttrDREP:
+		m = new(wire.DREP)
+	default:
+		return nil
+	}
+	if m.Parse(b) != nil {
+		return nil
+	}
+	return m
 }
 
 // Name returns the message's name in the specification, such as "CM
 // ConnectRequest", or its numbers.
 func (m *MAD) Name() string {
-	if name := cmMessages[m.Attribute]; m.Class == classCM && name != "" {
-		return "CM " + name
+	if m.Class == wire.ClassCM {
+		return "CM " + m.Attribute.String()
 	}
-	return fmt.Sprintf("class 0x%02x attribute 0x%04x", m.Class, m.Attribute)
+	return fmt.Sprintf("class 0x%02x attribute 0x%04x", m.Class, uint16(m.Attribute))
 }

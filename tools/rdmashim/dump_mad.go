@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// private is what a program put into a message, as far as one can tell: how much
+// that was is not on the wire, so zeros at the end are left out.
+func private(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
+
+// serviceName names a service: tcp/7471, ip/17/53, or its number.
+func serviceName(s wire.ServiceID) string {
+	if port, ok := s.TCPPort(); ok {
+		return fmt.Sprintf("tcp/%d", port)
+	}
+	if protocol, port, ok := s.IP(); ok {
+		return fmt.Sprintf("ip/%d/%d", protocol, port)
+	}
+	return s.String()
+}
+
+// appendMAD appends what a datagram says.
+func appendMAD(b []byte, m *dissect.MAD) []byte {
+	b = fmt.Appendf(b, " mad %s tid 0x%x", m.Name(), m.TID)
+	ids := func(c *wire.CommIDs) {
+		b = fmt.Appendf(b, " local %v remote %v", c.LocalCommID, c.RemoteCommID)
+	}
+	var data []byte
+	switch m := m.CM.(type) {
+	case nil:
+		return b
+	case *wire.REQ:
+		b = fmt.Appendf(b, " local %v service %s qpn %v psn %d", m.LocalCommID, serviceName(m.ServiceID), m.LocalQPN, m.StartingPSN)
+		data = m.Private[:]
+	case *wire.MRA:
+		ids(&m.CommIDs)
+		b = fmt.Appendf(b, " of %v timeout %d", m.About, m.Timeout)
+		data = m.Private[:]
+	case *wire.REJ:
+		ids(&m.CommIDs)
+		b = fmt.Appendf(b, " of %v reason %d (%v)", m.About, m.Reason, m.Reason)
+		data = m.Private[:]
+	case *wire.REP:
+		ids(&m.CommIDs)
+		b = fmt.Appendf(b, " qpn %v psn %d", m.LocalQPN, m.StartingPSN)
+		data = m.Private[:]
+	case *wire.RTU:
+		ids(&m.CommIDs)
+		data = m.Private[:]
+	case *wire.DREQ:
+		ids(&m.CommIDs)
+		b = fmt.Appendf(b, " qpn %v", m.RemoteQPN)
+		data = m.Private[:]
+	case *wire.DREP:
+		ids(&m.CommIDs)
+		data = m.Private[:]
+	}
+	if h := m.IPCM; h != nil {
+		data = data[wire.IPCMLen:]
+		if h.Dst().IsValid() {
+			b = fmt.Appendf(b, " ip %v > %v", h.Src(), h.Dst())
+		}
+	}
+	return fmt.Appendf(b, " private %d", len(private(data)))
+}
+
+type dumpMAD struct {
+	Class     uint8   `json:"class"`
+	Method    uint8   `json:"method"`
+	Status    uint16  `json:"status"`
+	TID       hex64   `json:"tid"`
+	Attribute uint16  `json:"attribute"`
+	Name      string  `json:"name"`
+	CM        *dumpCM `json:"cm,omitempty"`
+}
+
+// dumpCM is a message of the communication manager; the keys that a message does
+// not have are absent.
+type dumpCM struct {
+	LocalID  uint32  `json:"local_id"`
+	RemoteID *uint32 `json:"remote_id,omitempty"`
+	Service  *hex64  `json:"service_id,omitempty"`
+	Port     *uint16 `json:"port,omitempty"`
+	QPN      *uint32 `json:"qpn,omitempty"`
+	PSN      *uint32 `json:"psn,omitempty"`
+	CAGUID   *hex64  `json:"ca_guid,omitempty"`
+
+	ResponderResources *uint8 `json:"responder_resources,omitempty"`
+	InitiatorDepth     *uint8 `json:"initiator_depth,omitempty"`
+	RNRRetryCount      *uint8 `json:"rnr_retry_count,omitempty"`
+	FlowControl        *bool  `json:"flow_control,omitempty"`
+	SRQ                *bool  `json:"srq,omitempty"`
+
+	REQ *dumpREQ `json:"req,omitempty"`
+	IP  *dumpIP  `json:"ip,omitempty"`
+
+	TargetAckDelay *uint8  `json:"target_ack_delay,omitempty"`
+	About          *uint8  `json:"about,omitempty"`
+	Timeout        *uint8  `json:"timeout,omitempty"`
+	Reason         *uint16 `json:"reason,omitempty"`
+	ReasonText     string  `json:"reason_text,omitempty"`
+	Info           *string `json:"info,omitempty"`
+
+	PrivateLength int    `json:"private_length"`
+	Private       string `json:"private"`
+}
+
+type dumpREQ struct {
+	RemoteTimeout uint8  `json:"remote_timeout"`
+	LocalTimeout  uint8  `json:"local_timeout"`
+	Transport     uint8  `json:"transport"`
+	RetryCount    uint8  `json:"retry_count"`
+	MaxCMRetries  uint8  `json:"max_cm_retries"`
+	MTU           uint8  `json:"mtu"`
+	PKey          uint16 `json:"pkey"`
+	LocalGID      string `json:"local_gid"`
+	RemoteGID     string `json:"remote_gid"`
+	FlowLabel     uint32 `json:"flow_label"`
+	TrafficClass  uint8  `json:"tclass"`
+	HopLimit      uint8  `json:"hop_limit"`
+	AckTimeout    uint8  `json:"ack_timeout"`
+}
+
+type dumpIP struct {
+	Version uint8  `json:"version"`
+	SrcPort uint16 `json:"src_port"`
+	Src     string `json:"src,omitempty"`
+	Dst     string `json:"dst,omitempty"`
+}
+
+func newDumpMAD(m *dissect.MAD) *dumpMAD {
+	l := &dumpMAD{m.Class, m.Method, m.Status, hex64(m.TID), uint16(m.Attribute), m.Name(), nil}
+	if m.CM != nil {
+		l.CM = newDumpCM(m)
+	}
+	return l
+}
+
+func newDumpCM(mad *dissect.MAD) *dumpCM {
+	l := &dumpCM{}
+	var data []byte
+	switch m := mad.CM.(type) {
+	case *wire.REQ:
+		l.fillREQ(m, mad.IPCM)
+		data = m.Private[:]
+		if mad.IPCM != nil {
+			data = data[wire.IPCMLen:]
+		}
+	case *wire.MRA:
+		l.ids(&m.CommIDs)
+		l.About, l.Timeout = new(uint8(m.About)), new(uint8(m.Timeout))
+		data = m.Private[:]
+	case *wire.REJ:
+		l.ids(&m.CommIDs)
+		l.About, l.Reason, l.ReasonText = new(uint8(m.About)), new(uint16(m.Reason)), m.Reason.String()
+		l.Info = new(hex.EncodeToString(m.Info[:min(int(m.InfoLen), len(m.Info))]))
+		data = m.Private[:]
+	case *wire.REP:
+		l.ids(&m.CommIDs)
+		l.QPN, l.PSN, l.CAGUID = new(uint32(m.LocalQPN)), new(uint32(m.StartingPSN)), new(hex64(m.LocalCAGUID))
+		l.ResponderResources, l.InitiatorDepth, l.RNRRetryCount = &m.ResponderResources, &m.InitiatorDepth, &m.RNRRetryCount
+		l.FlowControl, l.SRQ = &m.FlowControl, &m.SRQ
+		l.TargetAckDelay = &m.TargetAckDelay
+		data = m.Private[:]
+	case *wire.RTU:
+		l.ids(&m.CommIDs)
+		data = m.Private[:]
+	case *wire.DREQ:
+		l.ids(&m.CommIDs)
+		l.QPN = new(uint32(m.RemoteQPN))
+		data = m.Private[:]
+	case *wire.DREP:
+		l.ids(&m.CommIDs)
+		data = m.Private[:]
+	}
+	data = private(data)
+	l.PrivateLength, l.Private = len(data), hex.EncodeToString(data)
+	return l
+}
+
+func (l *dumpCM) ids(c *wire.CommIDs) {
+	l.LocalID, l.RemoteID = uint32(c.LocalCommID), new(uint32(c.RemoteCommID))
+}
+
+func (l *dumpCM) fillREQ(m *wire.REQ, ip *wire.IPCM) {
+	l.LocalID, l.Service = uint32(m.LocalCommID), new(hex64(m.ServiceID))
+	if _, port, ok := m.ServiceID.IP(); ok {
+		l.Port = &port
+	}
+	l.QPN, l.PSN, l.CAGUID = new(uint32(m.LocalQPN)), new(uint32(m.StartingPSN)), new(hex64(m.LocalCAGUID))
+	l.ResponderResources, l.InitiatorDepth, l.RNRRetryCount = &m.ResponderResources, &m.InitiatorDepth, &m.RNRRetryCount
+	l.FlowControl, l.SRQ = &m.FlowControl, &m.SRQ
+	p := &m.Primary
+	l.REQ = &dumpREQ{uint8(m.RemoteTimeout), uint8(m.LocalTimeout), m.TransportService, m.RetryCount, m.MaxCMRetries, m.MTU, uint16(m.PKey),
+		p.LocalGID.Addr().String(), p.RemoteGID.Addr().String(), p.FlowLabel, p.TrafficClass, p.HopLimit, uint8(p.AckTimeout)}
+	if ip == nil {
+		return
+	}
+	l.IP = &dumpIP{Version: ip.IPVersion, SrcPort: ip.SrcPort}
+	if ip.Dst().IsValid() {
+		l.IP.Src, l.IP.Dst = ip.Src().Addr().String(), ip.Dst().String()
+	}
+}
