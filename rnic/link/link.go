@@ -22,6 +22,11 @@ type Packet struct {
 	// payload (ICRC included; taken modulo its length in bits) that is
 	// inverted after the ICRC was computed: how a tap corrupts a packet.
 	Flip uint32
+
+	// Alone asks that the packet leaves as a datagram of its own, not in a
+	// send that a device cuts up: set on retransmissions after a timeout,
+	// because what went wrong may have been that.
+	Alone bool
 }
 
 // Caps says what a link can do.

@@ -8,208 +8,72 @@ import (
 	"strconv"
 	"unsafe"
 
-	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/wire"
-
 	"golang.org/x/sys/unix"
 )
 
-// sender sends up to batchSize packets with one sendmmsg. Its message headers,
-// scatter lists and addresses are laid out once; golang.org/x/net's batches
-// would allocate an address per message.
-type sender struct {
-	s     *socket
-	flows flows
-	zone  uint32 // scope of link-local peers
+// This file holds what the system calls sendmmsg and recvmmsg need in memory.
+// golang.org/x/net's batches would allocate an address per message.
 
-	hdr  [batchSize]unix.Mmsghdr
-	iov  [batchSize][3]unix.Iovec // head, payload, trailer
-	addr [batchSize]unix.RawSockaddrInet6
-	tail [batchSize]trailer
-	flip [batchSize][]byte // whole packets in which a bit is inverted
+// useGRO: this receiver can take merged datagrams apart.
+const useGRO = true
 
-	next, end int // messages that are to be sent
-	try       func(fd uintptr) bool
-	err       error
+// envelope is what a message header points to, apart from the data.
+type envelope struct {
+	addr    unix.RawSockaddrInet6 // or an Inet4
+	control control
 }
 
-func (t *sender) init(s *socket) {
-	t.s = s
-	t.try = t.sendmmsg
-	t.zone = scope(s.caps.IfIndex, s.local.Addr())
+// control is a control message with a segment size: UDP_SEGMENT's 16 bits, or
+// UDP_GRO's int.
+type control struct {
+	hdr  unix.Cmsghdr
+	data [8]byte
 }
 
-// send finishes and sends at most batchSize packets.
-func (t *sender) send(batch []link.Packet) error {
-	t.next, t.end, t.err = 0, 0, nil
-	for i := range batch {
-		t.add(&batch[i])
-	}
-	if t.end == 0 {
-		return nil
-	}
-	if err := t.s.raw.Write(t.try); err != nil {
-		return err
-	}
-	return t.err
+// attach points a header's name at e.
+func (e *envelope) attach(h *unix.Msghdr) { h.Name = (*byte)(unsafe.Pointer(&e.addr)) }
+
+// setSegments makes the message one whose data is cut into datagrams of size
+// bytes.
+func (e *envelope) setSegments(h *unix.Msghdr, size int) {
+	c := &e.control
+	c.hdr.Level, c.hdr.Type = unix.SOL_UDP, unix.UDP_SEGMENT
+	c.hdr.SetLen(unix.CmsgLen(2))
+	binary.NativeEndian.PutUint16(c.data[:], uint16(size))
+	h.Control = (*byte)(unsafe.Pointer(c))
+	h.SetControllen(unix.CmsgSpace(2))
 }
 
-// add finishes one packet into the next message.
-func (t *sender) add(p *link.Packet) {
-	if len(p.Head) < wire.BTHLen {
-		t.s.count.malformed.Add(1)
-		return
-	}
-	flow, ok := t.flows.findTo(t.s.local, p.Peer)
-	if !ok {
-		t.s.count.unreachable.Add(1)
-		return
-	}
-	i := t.end
-	t.end++
-	tail := t.tail[i].finish(p, flow)
-	iov := &t.iov[i]
-	n := 0
-	if p.Flip != 0 {
-		t.flip[i] = assemble(t.flip[i], p, tail)
-		n += set(&iov[n], t.flip[i])
-		t.s.show(p.Peer, t.flip[i], nil, nil)
-	} else {
-		t.s.show(p.Peer, p.Head, p.Payload, tail)
-		n += set(&iov[n], p.Head)
-		n += set(&iov[n], p.Payload)
-		n += set(&iov[n], tail)
-	}
-	h := &t.hdr[i].Hdr
-	h.Iov = &iov[0]
-	h.SetIovlen(n)
-	h.Name = (*byte)(unsafe.Pointer(&t.addr[i]))
-	h.Namelen = putAddr(&t.addr[i], p.Peer, t.zone)
+// wantSegments makes room for the segment size of a message that is received.
+func (e *envelope) wantSegments(h *unix.Msghdr) {
+	h.Control = (*byte)(unsafe.Pointer(&e.control))
+	h.SetControllen(int(unsafe.Sizeof(e.control)))
 }
 
-// set points v at b, and returns 1, or 0 if b is empty.
-func set(v *unix.Iovec, b []byte) int {
-	if len(b) == 0 {
+// segments is the segment size of a received message, 0 if it is one datagram.
+func (e *envelope) segments(h *unix.Msghdr) int {
+	c := &e.control
+	if int(h.Controllen) < unix.CmsgLen(4) || c.hdr.Level != unix.SOL_UDP || c.hdr.Type != unix.UDP_GRO {
 		return 0
 	}
+	return int(int32(binary.NativeEndian.Uint32(c.data[:])))
+}
+
+// sendmmsg and recvmmsg return how many messages they moved.
+func sendmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), 0, 0, 0)
+	return int(n), errno
+}
+
+func recvmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT, 0, 0)
+	return int(n), errno
+}
+
+// point makes v describe b, which is not empty.
+func point(v *unix.Iovec, b []byte) {
 	v.Base = &b[0]
 	v.SetLen(len(b))
-	return 1
-}
-
-// sendmmsg sends what is left. It returns false when the socket's buffer is
-// full: the netpoller calls it again.
-func (t *sender) sendmmsg(fd uintptr) bool {
-	for t.next < t.end {
-		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&t.hdr[t.next])), uintptr(t.end-t.next), 0, 0, 0)
-		switch errno {
-		case 0:
-			t.next += int(n)
-		case unix.EAGAIN:
-			return false
-		case unix.EINTR:
-		case unix.EBADF, unix.ENOTSOCK:
-			t.err = errno
-			return true
-		default: // about the first message: the others may have better luck
-			t.s.drop(errno)
-			t.next++
-		}
-	}
-	return true
-}
-
-// receiver receives up to batchSize datagrams with one recvmmsg.
-type receiver struct {
-	s     *socket
-	flows flows
-
-	hdr  [batchSize]unix.Mmsghdr
-	iov  [batchSize]unix.Iovec
-	addr [batchSize]unix.RawSockaddrInet6
-	buf  []byte
-
-	want, got int
-	try       func(fd uintptr)
-	err       error
-
-	waits int
-	ready func(fd uintptr) bool
-}
-
-func (r *receiver) init(s *socket) {
-	r.s = s
-	r.try = r.recvmmsg
-	r.ready = r.mayRead
-	r.buf = make([]byte, batchSize*slotSize)
-	for i := range r.hdr {
-		set(&r.iov[i], r.slot(i))
-		h := &r.hdr[i].Hdr
-		h.Iov = &r.iov[i]
-		h.SetIovlen(1)
-		h.Name = (*byte)(unsafe.Pointer(&r.addr[i]))
-	}
-}
-
-func (r *receiver) slot(i int) []byte { return r.buf[i*slotSize:][:slotSize:slotSize] }
-
-// recv returns how many datagrams it took, at most want. It asks by Control,
-// because Read is what a Wait may hold at the same time.
-func (r *receiver) recv(want int) (int, error) {
-	r.want, r.got, r.err = want, 0, nil
-	if err := r.s.raw.Control(r.try); err != nil {
-		return 0, err
-	}
-	return r.got, r.err
-}
-
-// wait blocks in the netpoller until the socket may have something.
-func (r *receiver) wait() error {
-	r.waits = 0
-	return r.s.raw.Read(r.ready)
-}
-
-func (*receiver) close() {} // the netpoller has ended the wait
-
-// mayRead looks at the socket itself the first time, when the netpoller is set
-// up to report what comes after, and believes the netpoller the second time.
-func (r *receiver) mayRead(fd uintptr) bool {
-	if r.waits++; r.waits > 1 {
-		return true
-	}
-	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(p[:], 0)
-	return n != 0 || err != nil
-}
-
-func (r *receiver) recvmmsg(fd uintptr) {
-	for i := range r.want {
-		r.hdr[i].Hdr.Namelen = unix.SizeofSockaddrInet6
-	}
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.hdr[0])), uintptr(r.want), 0, 0, 0)
-		switch errno {
-		case 0:
-			r.got = int(n)
-			return
-		case unix.EAGAIN:
-			return
-		case unix.EINTR:
-		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EMSGSIZE, unix.EPROTO, unix.ECONNRESET:
-			// About a packet sent earlier; asking has cleared it.
-			r.s.drop(errno)
-		default:
-			r.err = errno
-			return
-		}
-	}
-}
-
-// datagram returns a received datagram and its sender. whole is false when it
-// was cut to fit the slot.
-func (r *receiver) datagram(i int) (data []byte, from netip.AddrPort, whole bool) {
-	h := &r.hdr[i]
-	return r.slot(i)[:h.Len], getAddr(&r.addr[i]), h.Hdr.Flags&unix.MSG_TRUNC == 0
 }
 
 // putAddr encodes a peer and returns the length of the socket address.

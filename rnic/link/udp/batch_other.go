@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"sync"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -15,11 +14,12 @@ import (
 // This file serves systems without sendmmsg; the tag udpportable lets it be tested
 // on Linux.
 
+const useGRO = false
+
 // sender sends a datagram at a time.
 type sender struct {
 	s     *socket
-	flows flows
-	tail  trailer
+	peers peers
 	buf   []byte
 }
 
@@ -39,13 +39,15 @@ func (t *sender) sendOne(p *link.Packet) error {
 		t.s.count.malformed.Add(1)
 		return nil
 	}
-	flow, ok := t.flows.findTo(t.s.local, p.Peer)
-	if !ok {
+	peer := t.peers.to(t.s.local, p.Peer)
+	if peer == nil {
 		t.s.count.unreachable.Add(1)
 		return nil
 	}
-	t.buf = assemble(t.buf, p, t.tail.finish(p, flow))
-	t.s.show(p.Peer, t.buf, nil, nil)
+	t.buf = appendWhole(t.buf[:0], p, peer.flow, 0)
+	if t.s.tap != nil {
+		t.s.tap.Datagram(link.Outbound, t.s.local, p.Peer, 0, t.buf, nil, nil)
+	}
 	to := netip.AddrPortFrom(p.Peer.Addr().Unmap(), p.Peer.Port())
 	if to.Addr().IsLinkLocalUnicast() && to.Addr().Is6() {
 		to = netip.AddrPortFrom(to.Addr().WithZone(t.s.local.Addr().Zone()), to.Port())
@@ -60,116 +62,63 @@ func (t *sender) sendOne(p *link.Packet) error {
 	return nil
 }
 
-// receiver receives a datagram at a time, into slots, by a goroutine of its
-// own: a read that does not block is not to be had here.
+// receiver receives a datagram at a time.
 type receiver struct {
 	s     *socket
-	flows flows
-	slots [batchSize]received
-	given int // slots that the last recv handed out; of who receives
-
-	quit  chan struct{} // closed by close
-	free  chan struct{} // a token for each slot that pump may fill
-	ready chan struct{} // a token when something was filled since the last wait
-
-	mu         sync.Mutex
-	head, fill int   // guarded by mu: slots[head … fill) are filled, counted without end
-	err        error // guarded by mu: the socket was closed
-}
-
-// received is a datagram.
-type received struct {
-	buf  [slotSize + 1]byte // one byte more, to see that a datagram was cut
-	n    int
-	from netip.AddrPort
+	peers peers
+	buf   [slotSize + 1]byte // one byte more, to see that a datagram was cut
+	n     int
+	from  netip.AddrPort
+	full  bool // buf holds a datagram that next has not returned
+	err   error
+	try   func(fd uintptr)
+	look  func(fd uintptr) bool
 }
 
 func (r *receiver) init(s *socket) {
 	r.s = s
-	r.quit = make(chan struct{})
-	r.free = make(chan struct{}, batchSize)
-	r.ready = make(chan struct{}, 1)
-	for range batchSize {
-		r.free <- struct{}{}
-	}
-	go r.pump()
+	r.try = r.read
+	r.look = func(fd uintptr) bool { return readable(fd) }
 }
 
-// pump reads datagrams until the socket is closed.
-func (r *receiver) pump() {
-	for i := 0; ; i++ {
-		select {
-		case <-r.quit:
-			return
-		case <-r.free:
-		}
-		if err := r.read(&r.slots[i%batchSize]); err != nil {
-			return
-		}
-		r.mu.Lock()
-		r.fill++
-		r.mu.Unlock()
-		select {
-		case r.ready <- struct{}{}:
-		default:
-		}
+// fill reads a datagram, if one is there.
+func (r *receiver) fill() (bool, error) {
+	r.err = nil
+	// Not raw.Read: its lock is held by a Wait that blocks.
+	if err := r.s.raw.Control(r.try); err != nil {
+		return false, err
 	}
+	return r.full, r.err
 }
 
-// close ends the pump and the wait. The socket is closed.
-func (r *receiver) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.err = net.ErrClosed
-		close(r.quit)
-	}
-}
-
-func (r *receiver) read(d *received) error {
+func (r *receiver) read(fd uintptr) {
 	for {
-		n, from, err := r.s.conn.ReadFromUDPAddrPort(d.buf[:])
-		if err == nil {
-			d.n, d.from = n, netip.AddrPortFrom(from.Addr().Unmap().WithZone(""), from.Port())
-			return nil
+		var err error
+		r.n, r.from, err = receive(fd, r.buf[:])
+		switch {
+		case err == nil:
+			r.full = true
+			return
+		case isEmpty(err):
+			return
+		case isOfSending(err):
+			r.s.drop(err)
+		default:
+			r.err = err
+			return
 		}
-		if errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		r.s.drop(err)
 	}
 }
 
-func (r *receiver) recv(want int) (int, error) {
-	for range r.given {
-		r.free <- struct{}{}
+func (r *receiver) next() (d datagram, ok bool) {
+	if !r.full {
+		return d, false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.head += r.given
-	r.given = min(want, r.fill-r.head)
-	if r.err != nil {
-		r.given = 0
-	}
-	return r.given, r.err
+	r.full = false
+	return datagram{data: r.buf[:min(r.n, slotSize)], from: r.from, whole: r.n <= slotSize}, true
 }
 
-func (r *receiver) wait() error {
-	r.mu.Lock()
-	there, err := r.fill-r.head > r.given, r.err
-	r.mu.Unlock()
-	if there || err != nil {
-		return err
-	}
-	select {
-	case <-r.ready:
-		return nil
-	case <-r.quit:
-		return net.ErrClosed
-	}
-}
+func (r *receiver) learn(uint16) {}
 
-func (r *receiver) datagram(i int) (data []byte, from netip.AddrPort, whole bool) {
-	d := &r.slots[(r.head+i)%batchSize]
-	return d.buf[:min(d.n, slotSize)], d.from, d.n <= slotSize
-}
+// wait blocks until there may be something to read.
+func (r *receiver) wait() error { return r.s.raw.Read(r.look) }

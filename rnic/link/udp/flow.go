@@ -6,42 +6,88 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// maxFlows bounds what strangers can make a link remember.
-const maxFlows = 4096
+// maxPeers bounds what strangers can make a link remember.
+const maxPeers = 4096
 
-// flows remembers the flows of one direction.
-type flows struct {
-	last netip.AddrPort // the peer of the last packet, mostly that of the next
+// peers remembers the peers of one direction.
+type peers struct {
+	addr netip.AddrPort // the peer of the last packet, mostly that of the next
+	last *peer
+	all  map[netip.AddrPort]*peer
+}
+
+// peer is what is known of one.
+type peer struct {
 	flow wire.Flow
-	all  map[netip.AddrPort]wire.Flow
+	gso  suspension // sending only
 }
 
-// find returns the flow from src to dst, one of which is always the link's own
-// address. ok is false when they are of different families.
-func (f *flows) find(src, dst netip.AddrPort) (_ wire.Flow, ok bool) {
-	return f.get(src, src, dst)
-}
+// from finds who sent from src; dst is the link's own address. It is nil when
+// they are of different families.
+func (p *peers) from(src, dst netip.AddrPort) *peer { return p.get(src, src, dst) }
 
-// findTo is find with the peer at the other end.
-func (f *flows) findTo(src, dst netip.AddrPort) (_ wire.Flow, ok bool) {
-	return f.get(dst, src, dst)
-}
+// to finds who is sent to.
+func (p *peers) to(src, dst netip.AddrPort) *peer { return p.get(dst, src, dst) }
 
-func (f *flows) get(peer, src, dst netip.AddrPort) (wire.Flow, bool) {
-	if peer == f.last && peer.IsValid() {
-		return f.flow, true
+func (p *peers) get(addr, src, dst netip.AddrPort) *peer {
+	if addr == p.addr && p.last != nil {
+		return p.last
 	}
-	flow, ok := f.all[peer]
-	if !ok {
-		var err error
-		if flow, err = wire.NewFlow(src, dst, true); err != nil {
-			return flow, false
+	found := p.all[addr]
+	if found == nil {
+		flow, err := wire.NewFlow(src, dst, true)
+		if err != nil {
+			return nil
 		}
-		if f.all == nil || len(f.all) >= maxFlows {
-			f.all = make(map[netip.AddrPort]wire.Flow)
+		if p.all == nil || len(p.all) >= maxPeers {
+			p.all = make(map[netip.AddrPort]*peer)
 		}
-		f.all[peer] = flow
+		found = &peer{flow: flow}
+		p.all[addr] = found
 	}
-	f.last, f.flow = peer, flow
-	return flow, true
+	p.addr, p.last = addr, found
+	return found
+}
+
+const (
+	minPenalty = 64      // packets
+	maxPenalty = 1 << 16 // packets
+)
+
+// suspension keeps GSO from a peer for a while after a timeout. Segments whose
+// identifications some device on the way writes otherwise than Linux does have
+// wrong ICRCs when they arrive, and are lost without a word, every time. A
+// timeout may have had other causes, so GSO comes back, after twice as many
+// packets each time.
+type suspension struct {
+	plain   int // packets that are still to leave alone
+	penalty int // how many they were
+	passed  int // packets that have left by GSO since
+}
+
+// alone notes a retransmission after a timeout, and reports whether it begins a
+// suspension.
+func (s *suspension) alone() bool {
+	if s.plain > 0 {
+		return false
+	}
+	s.penalty = min(max(2*s.penalty, minPenalty), maxPenalty)
+	s.plain, s.passed = s.penalty, 0
+	return true
+}
+
+// allowed reports whether GSO may be used now.
+func (s *suspension) allowed() bool { return s.plain == 0 }
+
+// sent notes n packets that are no retransmissions after a timeout.
+func (s *suspension) sent(n int) {
+	if s.plain > 0 {
+		s.plain = max(s.plain-n, 0)
+		return
+	}
+	if s.penalty > 0 {
+		if s.passed += n; s.passed > 4*s.penalty {
+			s.penalty = 0
+		}
+	}
 }

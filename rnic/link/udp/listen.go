@@ -19,9 +19,18 @@ const DefaultBuffer = 4 << 20
 type Options struct {
 	// Buffer is the size in bytes of the socket's send and of its receive
 	// buffer to ask for; 0 is DefaultBuffer. The system may grant less
-	// (Linux: net.core.rmem_max and wmem_max), which Caps tells.
+	// (Linux: net.core.rmem_max and wmem_max, unless the process has
+	// CAP_NET_ADMIN), which Caps tells.
 	Buffer int
+
+	// NoGSO and NoGRO turn segmentation offload off: every packet is then a
+	// datagram of its own for the kernel, when it is sent or received. They
+	// are used where the kernel has them (Linux 4.18 and 5.0).
+	NoGSO, NoGRO bool
 }
+
+// offload says which segmentation offload is used.
+type offload struct{ gso, gro bool }
 
 // Listen binds a UDP socket to local, a concrete address of this machine, and
 // returns the link on it. Port 0 takes any free port; RoCEv2 peers expect 4791.
@@ -45,7 +54,7 @@ func Listen(local netip.AddrPort, o Options) (link.Link, error) {
 	var got granted
 	lc := net.ListenConfig{Control: func(_, _ string, rc syscall.RawConn) error {
 		var err error
-		return errors.Join(rc.Control(func(fd uintptr) { got, err = setOptions(fd, addr.Is4(), o.Buffer) }), err)
+		return errors.Join(rc.Control(func(fd uintptr) { got, err = setOptions(fd, addr.Is4(), o) }), err)
 	}}
 	pc, err := lc.ListenPacket(context.Background(), family, netip.AddrPortFrom(addr, local.Port()).String())
 	if err != nil {
@@ -75,5 +84,9 @@ func explain(local netip.AddrPort, err error) error {
 	return fmt.Errorf("udp: listen on %v: %w", local, err)
 }
 
-// granted is what the socket got of the buffers it asked for.
-type granted struct{ send, recv int }
+// granted is what the socket got of what was asked for: bytes of buffers, and
+// offloads.
+type granted struct {
+	send, recv int
+	offload    offload
+}

@@ -3,7 +3,7 @@ package udp
 import "golang.org/x/sys/unix"
 
 // setOptions asks for DF and for buffers.
-func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
+func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 	s := int(fd)
 	var err error
 	if v4 {
@@ -17,12 +17,12 @@ func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
 		return granted{}, err
 	}
 	// darwin refuses a size above kern.ipc.maxsockbuf as a whole.
-	for size := buffer; size >= 64<<10; size /= 2 {
+	for size := o.Buffer; size >= 64<<10; size /= 2 {
 		if unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF, size) == nil {
 			break
 		}
 	}
-	for size := buffer; size >= 64<<10; size /= 2 {
+	for size := o.Buffer; size >= 64<<10; size /= 2 {
 		if unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_SNDBUF, size) == nil {
 			break
 		}

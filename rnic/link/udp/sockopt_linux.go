@@ -8,9 +8,9 @@ import (
 
 // setOptions makes the socket send whole datagrams with DF set, and take ones
 // without a UDP checksum over IPv6, as RoCEv2 devices send them: the ICRC takes
-// its place. It asks for buffers; beyond the system's limit only with
-// CAP_NET_ADMIN.
-func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
+// its place. It asks for buffers, beyond the system's limit only with
+// CAP_NET_ADMIN, and for segmentation offload.
+func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 	s := int(fd)
 	var err error
 	if v4 {
@@ -24,9 +24,9 @@ func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
 		return granted{}, err
 	}
 	ask := func(force, plain int) {
-		if unix.SetsockoptInt(s, unix.SOL_SOCKET, force, buffer) != nil {
+		if unix.SetsockoptInt(s, unix.SOL_SOCKET, force, o.Buffer) != nil {
 			// A refusal is no error: the socket keeps the default.
-			_ = unix.SetsockoptInt(s, unix.SOL_SOCKET, plain, buffer)
+			_ = unix.SetsockoptInt(s, unix.SOL_SOCKET, plain, o.Buffer)
 		}
 	}
 	ask(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
@@ -34,5 +34,9 @@ func setOptions(fd uintptr, v4 bool, buffer int) (granted, error) {
 	var g granted
 	g.send, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_SNDBUF)
 	g.recv, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	// An older kernel knows neither. UDP_SEGMENT is set for each send; 0 asks
+	// whether it could be.
+	g.offload.gso = !o.NoGSO && unix.SetsockoptInt(s, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
+	g.offload.gro = useGRO && !o.NoGRO && unix.SetsockoptInt(s, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	return g, nil
 }

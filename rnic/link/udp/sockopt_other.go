@@ -10,6 +10,6 @@ import (
 
 // setOptions refuses: nothing is known of the IPv4 header that a socket of this
 // system sends, which the ICRC covers.
-func setOptions(uintptr, bool, int) (granted, error) {
+func setOptions(uintptr, bool, Options) (granted, error) {
 	return granted{}, fmt.Errorf("RoCEv2 over sockets is not supported on %s: %w", runtime.GOOS, syscall.ENOTSUP)
 }

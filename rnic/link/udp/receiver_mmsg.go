@@ -1,0 +1,159 @@
+//go:build linux && !udpportable
+
+package udp
+
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxMessages is how many messages one recvmmsg takes at most.
+	maxMessages = 64
+	// groMessages and groSlot are the number and size of buffers with GRO,
+	// which merges up to 64 KiB.
+	groMessages = 32
+	groSlot     = 1 << 16
+)
+
+// receiver receives up to maxMessages messages with one recvmmsg, and cuts them
+// into datagrams where they lie: with GRO a message is many datagrams of one
+// sender behind each other, all of one length but the last.
+type receiver struct {
+	s     *socket
+	peers peers
+
+	hdr  [maxMessages]unix.Mmsghdr
+	env  [maxMessages]envelope
+	iov  [maxMessages]unix.Iovec
+	buf  []byte
+	slot int // bytes of buf for each message
+	most int // messages
+
+	got, cur int    // messages of the last call, and the next one to be cut up
+	open     bool   // a message is being cut up
+	rest     []byte // of that message
+	segment  int    // its datagrams' length
+	id       uint16 // likely identification of the next one
+	from     netip.AddrPort
+	cutOff   bool // its end is missing
+
+	try   func(fd uintptr)
+	look  func(fd uintptr) bool
+	looks int
+	err   error
+}
+
+func (r *receiver) init(s *socket) {
+	r.s = s
+	r.try = r.recvmmsg
+	r.look = r.readable
+	r.most, r.slot = maxMessages, slotSize
+	if s.offload.gro {
+		r.most, r.slot = groMessages, groSlot
+	}
+	r.buf = make([]byte, r.most*r.slot)
+	for i := range r.most {
+		point(&r.iov[i], r.buf[i*r.slot:][:r.slot])
+		h := &r.hdr[i].Hdr
+		h.Iov = &r.iov[i]
+		h.SetIovlen(1)
+		r.env[i].attach(h)
+	}
+	r.got = r.most // all headers are to be made ready
+	r.cur = r.most
+}
+
+// fill reads messages when all datagrams were taken, and reports whether there
+// were any.
+func (r *receiver) fill() (bool, error) {
+	for i := range r.got {
+		h := &r.hdr[i].Hdr
+		h.Namelen = unix.SizeofSockaddrInet6
+		r.env[i].wantSegments(h)
+	}
+	r.got, r.cur, r.err = 0, 0, nil
+	// Not raw.Read: its lock is held by a Wait that blocks.
+	if err := r.s.raw.Control(r.try); err != nil {
+		return false, err
+	}
+	return r.got > 0, r.err
+}
+
+func (r *receiver) recvmmsg(fd uintptr) {
+	for {
+		n, errno := recvmmsg(fd, r.hdr[:r.most])
+		switch errno {
+		case 0:
+			r.got = n
+			return
+		case unix.EAGAIN:
+			return
+		case unix.EINTR:
+		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EMSGSIZE, unix.EPROTO, unix.ECONNRESET:
+			// About a packet sent earlier; asking has cleared it.
+			r.s.drop(errno)
+		default:
+			r.err = errno
+			return
+		}
+	}
+}
+
+// next returns the next datagram of what was read.
+func (r *receiver) next() (d datagram, ok bool) {
+	if !r.open {
+		if r.cur == r.got {
+			return d, false
+		}
+		r.start(r.cur)
+		r.cur++
+	}
+	n := min(r.segment, len(r.rest))
+	d = datagram{data: r.rest[:n:n], from: r.from, id: r.id, whole: true}
+	r.rest = r.rest[n:]
+	r.id++
+	if len(r.rest) == 0 {
+		r.open = false
+		d.whole = !r.cutOff
+	}
+	return d, true
+}
+
+// start begins with a message.
+func (r *receiver) start(i int) {
+	h, e := &r.hdr[i], &r.env[i]
+	r.open = true
+	r.rest = r.buf[i*r.slot:][:min(int(h.Len), r.slot)]
+	r.cutOff = h.Hdr.Flags&unix.MSG_TRUNC != 0
+	r.from = getAddr(&e.addr)
+	r.id = 0
+	r.segment = len(r.rest)
+	if n := e.segments(&h.Hdr); n > 0 && n < len(r.rest) {
+		r.segment = n
+		r.s.count.groReads.Add(1)
+		r.s.count.groPackets.Add(uint64((len(r.rest) + n - 1) / n))
+	}
+}
+
+// learn notes the identification of the datagram that next returned last; in one
+// message they usually follow each other.
+func (r *receiver) learn(id uint16) { r.id = id + 1 }
+
+// wait blocks until there may be something to read.
+func (r *receiver) wait() error {
+	r.looks = 0
+	return r.s.raw.Read(r.look)
+}
+
+// readable looks at the socket itself the first time, when the netpoller is set
+// up to report what comes after, and believes the netpoller the second time.
+func (r *receiver) readable(fd uintptr) bool {
+	if r.looks++; r.looks > 1 {
+		return true
+	}
+	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll[:], 0)
+	return n != 0 || err != nil // POLLERR: an error to fetch
+}

@@ -1,0 +1,77 @@
+package udp
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// datagram is one that was received.
+type datagram struct {
+	data  []byte
+	from  netip.AddrPort
+	id    uint16 // likely identification: its place among those that came together
+	whole bool
+}
+
+// badReads is how many reads one Recv makes that bring nothing good, so that who
+// sends rubbish does not keep it for ever.
+const badReads = 4
+
+// Recv hands out datagrams whose ICRC is right. What one read brought may take
+// several calls; nothing is read before all of it was handed out.
+func (s *socket) Recv(batch []link.Packet) (int, error) {
+	good, reads := 0, 0
+	for good < len(batch) {
+		d, ok := s.rx.next()
+		if ok {
+			if s.check(d, &batch[good]) {
+				good++
+			}
+			continue
+		}
+		if good > 0 || reads == badReads {
+			break // they lie where the next read would go
+		}
+		reads++
+		if some, err := s.rx.fill(); err != nil || !some {
+			return 0, err
+		}
+	}
+	return good, nil
+}
+
+// Wait implements link.Link.
+func (s *socket) Wait() error { return s.rx.wait() }
+
+// check verifies a received datagram and describes it in pkt.
+func (s *socket) check(d datagram, pkt *link.Packet) bool {
+	if !d.whole || len(d.data) < wire.BTHLen+wire.ICRCLen || len(d.data) > slotSize {
+		s.count.malformed.Add(1)
+		return false
+	}
+	from := s.rx.peers.from(d.from, s.local)
+	if from == nil {
+		s.count.malformed.Add(1)
+		return false
+	}
+	v4 := d.from.Addr().Is4()
+	id, ok := verify(from.flow, v4, d.data, d.id)
+	if s.tap != nil {
+		s.tap.Datagram(link.Inbound, d.from, s.local, id, d.data, nil, nil)
+	}
+	if !ok {
+		s.count.icrc.Add(1)
+		return false
+	}
+	if v4 && id != d.id {
+		s.rx.learn(id)
+		if id != 0 {
+			s.count.solved.Add(1)
+		}
+	}
+	end := len(d.data) - wire.ICRCLen
+	*pkt = link.Packet{Peer: d.from, Head: d.data[:end:end]}
+	return true
+}

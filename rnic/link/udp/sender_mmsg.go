@@ -1,0 +1,269 @@
+//go:build linux && !udpportable
+
+package udp
+
+import (
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyLimit is up to how many bytes a piece of a packet is copied next to its
+// neighbours: cheaper than an entry in a scatter list.
+const copyLimit = 256
+
+// sender sends up to batchSize packets with one sendmmsg:
+//
+//	send   builds messages, hands them to the kernel, and sees to GSO sends
+//	       that it refuses
+//	build  cuts the batch into runs that can leave together (segments), each a
+//	       message
+//	add    puts a run's packets into a message: payloads from where they lie,
+//	       headers, trailers and small payloads next to each other in frame
+//	flush  makes the system call
+//
+// Everything that the kernel reads is laid out once.
+type sender struct {
+	s     *socket
+	peers peers
+	zone  uint32 // scope of link-local peers
+	room  int    // bytes that one send may carry
+	limit int    // packets that one send may carry; 1: GSO is off
+
+	hdr   [batchSize]unix.Mmsghdr
+	env   [batchSize]envelope
+	first [batchSize]int // the message's first packet in the batch
+	size  [batchSize]int // and how many it has
+	iov   [3 * batchSize]unix.Iovec
+	frame []byte
+	flip  []byte // whole packets in which a bit is inverted
+
+	next, end int // messages that are to be sent
+	iovs      int // entries of iov in use
+	failed    int // messages that the kernel refused
+	refused   unix.Errno
+	try       func(fd uintptr) bool
+	call      func(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) // sendmmsg, but for tests
+	err       error
+}
+
+func (t *sender) init(s *socket) {
+	t.s = s
+	t.try = t.flush
+	t.call = sendmmsg
+	t.zone = scope(s.caps.IfIndex, s.local.Addr())
+	t.room = payloadMTU(1<<16-1, s.local.Addr().Is4())
+	t.limit = 1
+	if s.offload.gso {
+		t.limit = maxSegments
+	}
+	t.frame = make([]byte, 0, batchSize*(2*copyLimit+maxTrailer))
+	for i := range t.env {
+		t.env[i].attach(&t.hdr[i].Hdr)
+	}
+}
+
+// send finishes and sends at most batchSize packets.
+func (t *sender) send(batch []link.Packet) error {
+	defer t.forget()
+	for len(batch) > 0 {
+		t.build(batch, t.limit)
+		if err := t.run(); err != nil {
+			return err
+		}
+		if t.refused == 0 {
+			return nil
+		}
+		at := t.first[t.next]
+		end := at + t.size[t.next]
+		if err := t.sendPlainly(batch[at:end]); err != nil {
+			return err
+		}
+		batch = batch[end:]
+	}
+	return nil
+}
+
+// sendPlainly sends the packets of a GSO send that the kernel refused, each by
+// itself. It is GSO's fault if they leave now: EIO where the device cannot make
+// checksums, or IPsec is on the way (udp.c:udp_send_skb), EINVAL where fewer
+// segments are allowed. Then there are fewer from now on, or none.
+func (t *sender) sendPlainly(batch []link.Packet) error {
+	why := t.refused
+	t.s.count.gsoRefused.Add(1)
+	t.build(batch, 1)
+	if err := t.run(); err != nil {
+		return err
+	}
+	if t.failed == t.end || why != unix.EIO && why != unix.EINVAL {
+		return nil
+	}
+	t.s.count.gsoReduced.Add(1)
+	if t.limit > fewSegments {
+		t.limit = fewSegments
+	} else {
+		t.limit = 1
+	}
+	return nil
+}
+
+// fewSegments is how many packets a GSO send carries when the kernel has refused
+// one with more.
+const fewSegments = 16
+
+// forget drops the references to packets: their memory is not the link's.
+func (t *sender) forget() {
+	clear(t.iov[:t.iovs])
+	t.iovs = 0
+}
+
+// run hands the messages that were built to the kernel.
+func (t *sender) run() error {
+	t.next, t.failed, t.refused, t.err = 0, 0, 0, nil
+	if t.end == 0 {
+		return nil
+	}
+	if err := t.s.raw.Write(t.try); err != nil {
+		return err
+	}
+	return t.err
+}
+
+// build makes messages of a batch, with up to limit packets each.
+func (t *sender) build(batch []link.Packet, limit int) {
+	t.end, t.iovs = 0, 0
+	t.frame, t.flip = t.frame[:0], t.flip[:0]
+	for at := 0; at < len(batch); {
+		first := &batch[at]
+		if len(first.Head) < wire.BTHLen {
+			t.s.count.malformed.Add(1)
+			at++
+			continue
+		}
+		to := t.peers.to(t.s.local, first.Peer)
+		if to == nil {
+			t.s.count.unreachable.Add(1)
+			at++
+			continue
+		}
+		if first.Alone && to.gso.alone() {
+			t.s.count.gsoSuspended.Add(1)
+		}
+		most := limit
+		if !to.gso.allowed() {
+			most = 1
+		}
+		n, size := segments(batch[at:], most, t.room)
+		if !first.Alone {
+			to.gso.sent(n)
+		}
+		t.first[t.end], t.size[t.end] = at, n
+		t.add(batch[at:at+n], to, size)
+		at += n
+	}
+}
+
+// add finishes packets into the next message.
+func (t *sender) add(run []link.Packet, to *peer, size int) {
+	h, e := &t.hdr[t.end].Hdr, &t.env[t.end]
+	t.end++
+	begin := t.iovs
+	framed := len(t.frame) // what lies in frame behind it has no entry yet
+	for i := range run {
+		p := &run[i]
+		if p.Flip != 0 {
+			framed = t.cut(framed)
+			at := len(t.flip)
+			t.flip = appendWhole(t.flip, p, to.flow, uint16(i))
+			t.show(p, i, t.flip[at:], nil, nil)
+			t.refer(t.flip[at:])
+			continue
+		}
+		at := len(t.frame)
+		if len(p.Head) <= copyLimit && len(p.Payload) <= copyLimit {
+			t.frame = appendWhole(t.frame, p, to.flow, uint16(i))
+			t.show(p, i, t.frame[at:], nil, nil)
+			continue
+		}
+		framed = t.put(p.Head, framed)
+		framed = t.put(p.Payload, framed)
+		at = len(t.frame)
+		t.frame = appendTrailer(t.frame, p, to.flow, uint16(i))
+		t.show(p, i, p.Head, p.Payload, t.frame[at:])
+	}
+	t.cut(framed)
+	h.Iov = &t.iov[begin]
+	h.SetIovlen(t.iovs - begin)
+	h.Namelen = putAddr(&e.addr, run[0].Peer, t.zone)
+	h.Control = nil
+	h.SetControllen(0)
+	if len(run) > 1 {
+		e.setSegments(h, size)
+		t.s.count.gsoSends.Add(1)
+		t.s.count.gsoPackets.Add(uint64(len(run)))
+	}
+}
+
+// put adds a piece of a packet to the message.
+func (t *sender) put(b []byte, framed int) int {
+	if len(b) <= copyLimit {
+		t.frame = append(t.frame, b...)
+		return framed
+	}
+	framed = t.cut(framed)
+	t.refer(b)
+	return framed
+}
+
+// cut makes an entry of what is in frame since framed.
+func (t *sender) cut(framed int) int {
+	if b := t.frame[framed:]; len(b) > 0 {
+		t.refer(b)
+	}
+	return len(t.frame)
+}
+
+func (t *sender) refer(b []byte) {
+	point(&t.iov[t.iovs], b)
+	t.iovs++
+}
+
+// show lets the tap, if there is one, see a datagram that leaves. One of a GSO
+// send that the kernel refuses is shown a second time, as it leaves then.
+func (t *sender) show(p *link.Packet, id int, head, payload, tail []byte) {
+	if t.s.tap == nil {
+		return
+	}
+	if !t.s.local.Addr().Is4() {
+		id = 0
+	}
+	t.s.tap.Datagram(link.Outbound, t.s.local, p.Peer, uint16(id), head, payload, tail)
+}
+
+// flush sends what is left. It returns false when the socket's buffer is full:
+// the netpoller calls it again.
+func (t *sender) flush(fd uintptr) bool {
+	for t.next < t.end {
+		n, errno := t.call(fd, t.hdr[t.next:t.end])
+		switch errno {
+		case 0:
+			t.next += n
+		case unix.EAGAIN:
+			return false
+		case unix.EINTR:
+		case unix.EBADF, unix.ENOTSOCK:
+			t.err = errno
+			return true
+		default: // about the first message: the others may have better luck
+			if t.size[t.next] > 1 {
+				t.refused = errno
+				return true
+			}
+			t.s.drop(errno)
+			t.failed++
+			t.next++
+		}
+	}
+	return true
+}
