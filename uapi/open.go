@@ -226,19 +226,19 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 	faulty := link.WithFaults(l, link.Faults{
 		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
 	})
-	device, err := rnic.New(rnic.Config{Name: name, Link: faulty, MTU: spec.mtu})
+	var device *rnic.Device
+	soft := softModule(rnic.Config{Name: name, Link: faulty, MTU: spec.mtu}, &device)
+	machine := emu.New(emu.Options{Logger: log})
+	if err = machine.Install(soft); err == nil {
+		err = machine.Insmod(soft.Name)
+	}
 	if err != nil {
 		faulty.Close()
 		return nil, err
 	}
-	machine := emu.New(emu.Options{Logger: log})
-	if err := machine.Register(device); err != nil {
-		device.Close()
-		return nil, err
-	}
 	port, err := device.QueryPort(1)
 	if err != nil {
-		machine.Unregister(name)
+		machine.Rmmod(soft.Name)
 		return nil, err
 	}
 	return &station{
@@ -249,6 +249,28 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 			p := machine.Process(name)
 			return p, p.Exit
 		},
-		stop: func() error { return machine.Unregister(name) },
+		stop: func() error { return machine.Rmmod(soft.Name) },
 	}, nil
+}
+
+// softModule is the soft RNIC's driver, as a module of the emulated kernel: its
+// init starts the one device that it has, its exit stops it.
+func softModule(c rnic.Config, device **rnic.Device) emu.Module {
+	return emu.Module{
+		Name:  "soft",
+		Needs: []string{"ib_uverbs"},
+		Init: func(this *emu.Driver) error {
+			d, err := rnic.New(c)
+			if err != nil {
+				return err
+			}
+			if err := this.Register(d); err != nil {
+				d.Close()
+				return err
+			}
+			*device = d
+			return nil
+		},
+		Exit: func(this *emu.Driver) error { return this.Unregister(c.Name) },
+	}
 }

@@ -13,15 +13,15 @@ const numCompVectors = 1
 // getContext makes the file usable and opens its file of asynchronous events.
 func getContext(c *call) error {
 	f := c.file
-	async := newEventFile(f, true)
 	if f.hasContext() == nil {
 		return fail(syscall.EINVAL, "the file has a context")
 	}
-	if err := f.proc.install(async, &async.file, false); err != nil {
+	async, err := f.openEvents(true)
+	if err != nil {
 		return err
 	}
 	(&abi.GetContextResp{AsyncFD: uint32(async.fd), NumCompVectors: numCompVectors}).Put(c.out[:])
-	err := c.respond(abi.GetContextRespSize)
+	err = c.respond(abi.GetContextRespSize)
 	if err == nil {
 		err = f.setContext(async) // EINVAL if another was quicker
 	}
@@ -82,8 +82,8 @@ func createCompChannel(c *call) error {
 	if err := f.hasContext(); err != nil {
 		return err
 	}
-	ch := newEventFile(f, false)
-	if err := f.proc.install(ch, &ch.file, false); err != nil {
+	ch, err := f.openEvents(false)
+	if err != nil {
 		return err
 	}
 	(&abi.CreateCompChannelResp{FD: uint32(ch.fd)}).Put(c.out[:])

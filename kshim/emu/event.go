@@ -171,13 +171,23 @@ type eventFile struct {
 	queue *eventQueue
 	owner *uverbsFile
 	async bool
+
+	uverbs moduleHold // its code is there
 }
 
 var _ kshim.File = (*eventFile)(nil)
 
-func newEventFile(owner *uverbsFile, async bool) *eventFile {
+// openEvents opens an event file of a context: it has a number, and nobody knows
+// it yet.
+func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 	const path = "[infinibandevent]" // the kernel's name for both
-	return &eventFile{file: newFile(owner.proc, path), queue: newEventQueue(), owner: owner, async: async}
+	e := &eventFile{file: newFile(f.proc, path), queue: newEventQueue(), owner: f, async: async}
+	f.proc.machine.share(&e.uverbs, &f.uverbs)
+	if err := f.proc.install(e, &e.file, false); err != nil {
+		f.proc.machine.put(&e.uverbs)
+		return nil, err
+	}
+	return e, nil
 }
 
 // Read gives one event: struct ib_uverbs_comp_event_desc or
@@ -206,6 +216,7 @@ func (f *eventFile) Close() error {
 	f.shut(func() {
 		f.queue.close(errClosed, false)
 		f.owner.forget(f)
+		f.proc.machine.put(&f.uverbs)
 	})
 	return nil
 }

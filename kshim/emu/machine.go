@@ -18,6 +18,9 @@ type Options struct {
 	// Logger is told of what no caller can be told: a driver that fails while
 	// a file closes. Default: silent.
 	Logger *slog.Logger
+	// Bare boots without ib_uverbs, the module that brings the device files;
+	// otherwise it is loaded, as on a system with rdma-core.
+	Bare bool
 }
 
 // Machine is one emulated kernel: the devices registered with it, and the
@@ -26,8 +29,11 @@ type Machine struct {
 	log        *slog.Logger
 	ringOffset atomic.Uint64 // where the next ring can be mapped
 
-	mu      sync.Mutex
-	devices map[int]*device // guarded by mu, by minor number
+	mu        sync.Mutex
+	devices   map[int]*device   // guarded by mu, as are all; by index
+	installed map[string]Module // by name
+	modules   []*module         // loaded, in this order
+	uverbs    *module           // ib_uverbs, if it is loaded
 }
 
 // New gives a machine without devices.
@@ -35,7 +41,12 @@ func New(o Options) *Machine {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Machine{log: o.Logger, devices: map[int]*device{}}
+	m := &Machine{log: o.Logger, devices: map[int]*device{}, installed: map[string]Module{}}
+	m.installed[moduleUverbs] = uverbsModule()
+	if !o.Bare {
+		_ = m.Insmod(moduleUverbs) // its init does not fail, nor has it been loaded
+	}
+	return m
 }
 
 // device is a registered Device with what the core keeps of it, struct
@@ -43,7 +54,9 @@ func New(o Options) *Machine {
 type device struct {
 	Device
 	name    string
-	minor   int // N in uverbsN
+	index   int     // among the machine's devices
+	minor   int     // N in uverbsN, or noMinor; guarded by Machine.mu
+	owner   *module // whose device it is; nil: nobody's who can be unloaded
 	machine *Machine
 	attr    abi.QueryDeviceResp
 	counts  [numKinds]atomic.Int32 // objects that exist, per kind
@@ -54,25 +67,36 @@ type device struct {
 	qps   map[uint32]*queuePair    // guarded by mu: by number, for sysfs
 }
 
-// Register adds a device: the next free /dev/infiniband/uverbsN and its
-// attributes. EEXIST when the name is taken, EINVAL when it is none.
-func (m *Machine) Register(d Device) error {
+// Register adds a device, with its attributes and, if ib_uverbs is loaded, the
+// next free /dev/infiniband/uverbsN. EEXIST when the name is taken, EINVAL when it
+// is none. Modules register theirs through a Driver; this is for devices that no
+// module owns.
+func (m *Machine) Register(d Device) error { return m.register(d, nil) }
+
+func (m *Machine) register(d Device, owner *module) error {
 	name := d.Name()
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
 		return &Error{Op: "register", Path: strconv.Quote(name), Msg: "not a device name", Errno: syscall.EINVAL}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if owner != nil && (owner.gone || owner.state == ModuleUnloading) {
+		return &Error{Op: "register", Path: name, Msg: "module " + owner.Name + " is being unloaded", Errno: syscall.ENODEV}
+	}
 	if m.find(name) != nil {
 		return &Error{Op: "register", Path: name, Msg: "a device of that name is registered", Errno: syscall.EEXIST}
 	}
-	minor := 0
-	for m.devices[minor] != nil {
-		minor++
+	index := 0
+	for m.devices[index] != nil {
+		index++
 	}
-	m.devices[minor] = &device{
-		Device: d, name: name, minor: minor, machine: m, attr: d.QueryDevice(),
+	dev := &device{
+		Device: d, name: name, index: index, minor: noMinor, owner: owner, machine: m, attr: d.QueryDevice(),
 		files: map[*uverbsFile]struct{}{}, qps: map[uint32]*queuePair{},
+	}
+	m.devices[index] = dev
+	if m.uverbs != nil {
+		m.addNode(dev)
 	}
 	return nil
 }
@@ -88,7 +112,7 @@ func (m *Machine) Unregister(name string) error {
 		m.mu.Unlock()
 		return &Error{Op: "unregister", Path: name, Msg: "no such device", Errno: syscall.ENOENT}
 	}
-	delete(m.devices, d.minor)
+	delete(m.devices, d.index)
 	m.mu.Unlock()
 
 	d.mu.Lock()
@@ -111,16 +135,19 @@ func (m *Machine) find(name string) *device {
 	return nil
 }
 
-// list gives the devices in the order of their minor numbers.
+// list gives the devices in the order of their indices.
 func (m *Machine) list() []*device {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := slices.Collect(maps.Values(m.devices))
-	slices.SortFunc(all, func(a, b *device) int { return a.minor - b.minor })
-	return all
+	return m.sorted()
 }
 
-func (d *device) node() string { return "uverbs" + strconv.Itoa(d.minor) }
+// sorted is list. Preconditions: mu is held.
+func (m *Machine) sorted() []*device {
+	all := slices.Collect(maps.Values(m.devices))
+	slices.SortFunc(all, func(a, b *device) int { return a.index - b.index })
+	return all
+}
 
 // portValid is rdma_is_port_valid.
 func (d *device) portValid(port uint8) bool { return port >= 1 && port <= d.attr.PhysPortCnt }

@@ -60,21 +60,15 @@ func (p *Process) ReadDir(name string) ([]string, error) {
 }
 
 func (p *Process) openDevice(name, node string) (kshim.File, error) {
-	for _, d := range p.machine.list() {
-		if d.node() != node {
-			continue
-		}
-		f := newUverbsFile(p, name, d)
-		if err := d.attach(f); err != nil {
-			return nil, explain(err, "open", name)
-		}
-		if err := p.install(f, &f.file, true); err != nil {
-			d.detach(f)
-			return nil, explain(err, "open", name)
-		}
-		return f, nil
+	f := newUverbsFile(p, name)
+	if err := f.attach(node); err != nil {
+		return nil, explain(err, "open", name)
 	}
-	return nil, explain(fail(syscall.ENOENT, "no such device file"), "open", name)
+	if err := p.install(f, &f.file, true); err != nil {
+		f.detach()
+		return nil, explain(err, "open", name)
+	}
+	return f, nil
 }
 
 // Adopt gives the file behind a number that a command answered. See

@@ -97,21 +97,23 @@ func one(name string, n node) func() []entry {
 }
 
 func (m *Machine) root() []entry {
-	return []entry{
-		{"dev", dir(one("infiniband", dir(m.devNodes)))},
-		{"sys", dir(one("class", dir(func() []entry {
-			return []entry{
-				{"infiniband", dir(m.classInfiniband)},
-				{"infiniband_verbs", dir(m.classVerbs)},
-			}
-		})))},
+	class := []entry{{"infiniband", dir(m.classInfiniband)}}
+	list := []entry{
+		{"proc", dir(one("modules", node{text: m.procModules}))},
+		{"sys", dir(func() []entry {
+			return []entry{{"class", dir(func() []entry { return class })}, {"module", dir(m.sysModules)}}
+		})},
 	}
+	if m.hasUverbs() {
+		class = append(class, entry{"infiniband_verbs", dir(m.classVerbs)})
+		list = append(list, entry{"dev", dir(one("infiniband", dir(m.devNodes)))})
+	}
+	return list
 }
 
-// devNodes are listed only; they open as device files, not as text.
 func (m *Machine) devNodes() []entry {
 	var list []entry
-	for _, d := range m.list() {
+	for _, d := range m.nodes() {
 		list = append(list, entry{d.node(), node{text: func() (string, error) {
 			return "", fail(syscall.ENXIO, "a device file")
 		}}})
@@ -122,11 +124,11 @@ func (m *Machine) devNodes() []entry {
 // classVerbs is /sys/class/infiniband_verbs.
 func (m *Machine) classVerbs() []entry {
 	list := []entry{{"abi_version", attribute("%d", abi.UverbsABIVersion)}}
-	for _, d := range m.list() {
+	for _, d := range m.nodes() {
 		list = append(list, entry{d.node(), dir(func() []entry {
 			return []entry{
 				{"abi_version", attribute("%d", d.providerABI())},
-				{"dev", attribute("231:%d", 192+d.minor)}, // IB_UVERBS_MAJOR, IB_UVERBS_BASE_MINOR
+				{"dev", attribute("231:%d", 192+d.number)}, // IB_UVERBS_MAJOR, IB_UVERBS_BASE_MINOR
 				{"ibdev", attribute("%s", d.name)},
 			}
 		})})

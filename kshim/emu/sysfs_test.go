@@ -62,6 +62,7 @@ func TestSysfs(t *testing.T) {
 	c.dev.doorbells.Store(42)
 	want := `
 /dev/infiniband/uverbs0: invalid argument
+/proc/modules: ib_uverbs 0 2 - Live 0x0000000000000000
 /sys/class/infiniband/fake0/fw_ver: 1.2.3
 /sys/class/infiniband/fake0/node_desc: fake0
 /sys/class/infiniband/fake0/node_guid: 0200:0aff:fe00:0001
@@ -95,7 +96,10 @@ func TestSysfs(t *testing.T) {
 /sys/class/infiniband_verbs/abi_version: 6
 /sys/class/infiniband_verbs/uverbs0/abi_version: 2
 /sys/class/infiniband_verbs/uverbs0/dev: 231:192
-/sys/class/infiniband_verbs/uverbs0/ibdev: fake0`
+/sys/class/infiniband_verbs/uverbs0/ibdev: fake0
+/sys/module/ib_uverbs/coresize: 0
+/sys/module/ib_uverbs/initstate: live
+/sys/module/ib_uverbs/refcnt: 2`
 	c.dev.gidTblLen = 4
 	lines := tree(t, c.proc, "/")
 	require.Equal(t, want, "\n"+strings.Join(lines, "\n"))

@@ -18,6 +18,8 @@ type uverbsFile struct {
 	rings   rings
 	state   atomic.Int32 // one of the states below
 
+	uverbs, driver moduleHold // the modules that it needs
+
 	// life is held for reading by every command but the hot ones, which hold
 	// an object instead, so that the end of the file waits for them and none
 	// comes after (hw_destroy_rwsem).
@@ -38,24 +40,38 @@ const (
 
 var _ kshim.File = (*uverbsFile)(nil)
 
-func newUverbsFile(p *Process, path string, d *device) *uverbsFile {
-	return &uverbsFile{file: newFile(p, path), dev: d, channels: map[*eventFile]struct{}{}}
+func newUverbsFile(p *Process, path string) *uverbsFile {
+	return &uverbsFile{file: newFile(p, path), channels: map[*eventFile]struct{}{}}
 }
 
-func (d *device) attach(f *uverbsFile) error {
+// attach finds the file's device, by the name of its node, and holds it.
+func (f *uverbsFile) attach(node string) error {
+	m := f.proc.machine
+	d, err := m.openNode(node, &f.uverbs, &f.driver)
+	if err != nil {
+		return err
+	}
+	f.dev = d
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.gone {
+	gone := d.gone
+	if !gone {
+		d.files[f] = struct{}{}
+	}
+	d.mu.Unlock()
+	if gone {
+		f.detach()
 		return fail(syscall.ENXIO, "the device was unregistered")
 	}
-	d.files[f] = struct{}{}
 	return nil
 }
 
-func (d *device) detach(f *uverbsFile) {
-	d.mu.Lock()
-	delete(d.files, f)
-	d.mu.Unlock()
+// detach is the file's end. What it held can go.
+func (f *uverbsFile) detach() {
+	f.dev.mu.Lock()
+	delete(f.dev.files, f)
+	f.dev.mu.Unlock()
+	f.proc.machine.put(&f.driver)
+	f.proc.machine.put(&f.uverbs)
 }
 
 // usable says why a call cannot be served, if it cannot.
@@ -153,7 +169,7 @@ func (f *uverbsFile) Close() error {
 	f.shut(func() {
 		f.state.Store(fileClosed)
 		f.teardown(false)
-		f.dev.detach(f)
+		f.detach()
 	})
 	return nil
 }
@@ -171,6 +187,8 @@ func (f *uverbsFile) disassociate() {
 	}
 	// Also when Close was quicker: the device must not end before it is done.
 	f.teardown(true)
+	// From here on the file no longer reaches the driver.
+	f.proc.machine.put(&f.driver)
 }
 
 // teardown destroys what the file owns (uverbs_destroy_ufile_hw). Readers of its
