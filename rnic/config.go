@@ -59,6 +59,17 @@ func activeMTU(ask int, caps link.Caps) (abi.MTU, error) {
 	return 0, fmt.Errorf("mtu %d: must be 256, 512, 1024, 2048 or 4096: %w", ask, syscall.EINVAL)
 }
 
+// PathMTU is the largest InfiniBand MTU whose packets fit UDP payloads of room
+// bytes, 0 if none does.
+func PathMTU(room int) int {
+	for _, m := range mtus {
+		if m.Bytes()+headRoom <= room {
+			return m.Bytes()
+		}
+	}
+	return 0
+}
+
 // tune limits a queue pair's window to what a socket's buffer holds: more is lost
 // by the receiver when it is late, and sent again for nothing. The peer's buffer
 // is taken to be like ours. Linux charges a datagram of 4,164 bytes 8,448

@@ -47,7 +47,8 @@ func (q *queuePair) endpoint() Endpoint {
 // Errors: EINVAL for an endpoint that is not valid; EISCONN when it is
 // connected already; EAFNOSUPPORT when one side's address is IPv4 and the
 // other's IPv6; ENETUNREACH when this device is on a loopback address and the
-// peer is not; EADDRNOTAVAIL when this device is the kernel's, which knows one
+// peer is not; EMSGSIZE when the route to the peer does not carry packets of the
+// MTU that both sides offer; EADDRNOTAVAIL when this device is the kernel's, which knows one
 // UDP port, and the peer on another.
 func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
 	q, err := c.pair(qp)
@@ -67,6 +68,9 @@ func (q *queuePair) connect(remote Endpoint) error {
 	}
 	if q.ctx.station.spec.kind == kindHost && remote.Addr.Port() != RoCEPort {
 		return explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", remote.Addr.Port(), RoCEPort)
+	}
+	if err := q.fitsRoute(remote); err != nil {
+		return err
 	}
 	q.modify.Lock()
 	defer q.modify.Unlock()
@@ -96,6 +100,26 @@ func reachable(local, remote netip.Addr) error {
 		return explain(syscall.ENETUNREACH, "this device is at %v, which reaches this machine only, and the peer at %v; open soft:ADDRESS with an address of the interface to the peer", local, remote)
 	}
 	return nil
+}
+
+// fitsRoute refuses a path MTU that is too large for the route to the peer: the
+// interface's MTU, by which the port's was chosen, may be larger. Both sides
+// must use the same path MTU, so this one cannot choose a smaller one alone.
+func (q *queuePair) fitsRoute(remote Endpoint) error {
+	route := q.ctx.station.route
+	if route == nil {
+		return nil
+	}
+	mtu := min(q.config.MTU, remote.MTU)
+	most, err := route(remote.Addr.Addr())
+	if err != nil || most >= mtu {
+		return nil // without a route yet: there may be one when packets go
+	}
+	if most == 0 {
+		return explain(syscall.EMSGSIZE, "the route to %v does not even carry packets for the smallest path MTU, 256", remote.Addr.Addr())
+	}
+	return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and %d would be used; open one of the devices with mtu=%d, or set MTU to %d in its QPConfig",
+		remote.Addr.Addr(), most, mtu, most, most)
 }
 
 // init moves the queue pair from RESET to INIT. Preconditions: modify is held.

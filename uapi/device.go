@@ -49,6 +49,7 @@ type deviceOptions struct {
 	seed                        uint64
 	port                        int // UDP port, 0 any, -1 not given
 	mtu                         int // bytes, 0 not given
+	noGSO, noGRO                bool
 	rawDoorbell                 bool
 	pcap                        string // file for a capture of the device's packets, "" none
 }
@@ -69,6 +70,8 @@ var deviceOptionTable = []deviceOption{
 	{"seed", "7", "soft sim", setSeed},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
+	{"gso", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGSO, v) }},
+	{"gro", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGRO, v) }},
 	{"pcap", "FILE", "soft sim", setPcap},
 	{"net", "NAME", "sim", setNet},
 	{"doorbell", "syscall or raw", "host", setDoorbell},
@@ -252,6 +255,15 @@ func setMTU(s *deviceSpec, text string) error {
 		return fmt.Errorf("not a path MTU: 256, 512, 1024, 2048 or 4096")
 	}
 	s.mtu = v
+	return nil
+}
+
+// setOff reads on or off, on being what is without the option.
+func setOff(off *bool, text string) error {
+	if text != "on" && text != "off" {
+		return fmt.Errorf("not on or off")
+	}
+	*off = text == "off"
 	return nil
 }
 

@@ -33,6 +33,8 @@ func TestParseDevice(t *testing.T) {
 		"soft?loss=1%&reorder=0.1&dup=100%&corrupt=0&delay=2ms&seed=7&port=0&mtu=1024": {kind: kindSoft, deviceOptions: deviceOptions{
 			loss: 0.01, reorder: 0.1, dup: 1, delay: 2 * time.Millisecond, seed: 7, port: 0, mtu: 1024}},
 		"sim?pcap=/tmp/a b.pcapng": {kind: kindSim, deviceOptions: deviceOptions{port: -1, pcap: "/tmp/a b.pcapng"}},
+		"soft?gso=off&gro=off":     {kind: kindSoft, deviceOptions: deviceOptions{port: -1, noGSO: true, noGRO: true}},
+		"soft?gso=on&gro=on":       {kind: kindSoft, deviceOptions: none},
 		"soft?&seed=0xff&":         {kind: kindSoft, deviceOptions: deviceOptions{port: -1, seed: 255}},
 	} {
 		got, err := parseDevice(name)
@@ -78,6 +80,8 @@ func TestParseDeviceRefuses(t *testing.T) {
 		"soft?port=65536":         "0 … 65535",
 		"soft?port=-1":            "0 … 65535",
 		"soft?mtu=1500":           "256, 512",
+		"soft?gso=no":             "not on or off",
+		"sim?gso=off":             "unknown option",
 		"sim?net=":                "1 … 128",
 		"soft?pcap=":              "not a file",
 		"soft?pcap=a\x00b":        "not a file",

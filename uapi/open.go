@@ -37,6 +37,8 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 // Options follow a question mark: loss=1%, reorder=10%, dup=1%, corrupt=0.1%
 // and delay=2ms make the device's sending side misbehave as seed=7 decides;
 // mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any;
+// gso=off and gro=off let each packet be a datagram of its own for the system,
+// when it is sent or received, where it could take many at a time;
 // pcap=FILE writes its packets, both ways and as they are on the wire, to a
 // pcapng file, which is complete when the device has stopped. A FILE that cannot
 // be opened fails Open; one that can later not be written does not disturb the
@@ -136,11 +138,21 @@ func explainOpen(spec deviceSpec, err error) error {
 
 // startSoft starts a soft RNIC on a UDP socket.
 func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
-	l, err := udp.Listen(at, udp.Options{})
+	l, err := udp.Listen(at, udp.Options{NoGSO: spec.noGSO, NoGRO: spec.noGRO})
 	if err != nil {
 		return nil, err
 	}
-	return startRNIC(spec, l, name, log)
+	s, err := startRNIC(spec, l, name, log)
+	if err != nil {
+		return nil, err
+	}
+	if routed, ok := l.(link.Routed); ok {
+		s.route = func(peer netip.Addr) (int, error) {
+			room, err := routed.PathMTU(peer)
+			return rnic.PathMTU(room), err
+		}
+	}
+	return s, nil
 }
 
 // simNetworks are the in-memory networks that have a name, and how many

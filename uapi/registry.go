@@ -26,6 +26,7 @@ type station struct {
 	notices []string       // what was chosen automatically and is worth telling
 
 	process func(name string) (k kshim.Kernel, exit func()) // a new client of its kernel
+	route   func(peer netip.Addr) (mtu int, err error)      // largest path MTU on the way to peer, 0 for none; nil: not known
 	stop    func() error
 
 	users int // contexts; guarded by the registry's mu
@@ -245,6 +246,12 @@ func (s *deviceSpec) optionString() string {
 	}
 	if s.mtu != 0 {
 		set = append(set, fmt.Sprintf("mtu=%d", s.mtu))
+	}
+	if s.noGSO {
+		set = append(set, "gso=off")
+	}
+	if s.noGRO {
+		set = append(set, "gro=off")
 	}
 	if s.pcap != "" {
 		set = append(set, "pcap="+s.pcap)
