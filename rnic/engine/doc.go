@@ -25,7 +25,8 @@
 //  3. The peer's Receive checks the packet in the specification's order (responder.go,
 //     responder_check.go) and carries it out (responder_exec.go); READs and atomics are kept for
 //     replay (replay.go).
-//  4. The peer's Transmit writes acknowledgements and READ responses (reply.go).
+//  4. The peer's Transmit writes acknowledgements, which may wait for other packets (ack.go), and READ
+//     responses (reply.go).
 //  5. Receive hands them to the completer (completer.go), which retires work requests in order, or
 //     goes back to the first packet that is missing (retransmit.go, timers.go).
 //  6. Completions hands out what was completed, and in the error state flushes the rest (flush.go).

@@ -51,7 +51,8 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 	q.attr, q.peer = a, a.Peer.Addr().WithZone("")
 	switch from := q.state; {
 	case to == abi.QPSErr:
-		q.rsp.nak.pending, q.rsp.nak.fatal, q.rsp.ack = false, false, false
+		q.rsp.nak.pending, q.rsp.nak.fatal = false, false
+		q.ackSent() // or never
 		q.rsp.replay.reset(len(q.rsp.replay.ring))
 		q.enterError()
 	case from == abi.QPSInit && to == abi.QPSRTR:

@@ -41,6 +41,8 @@ func randomRun(t *testing.T, seed uint64, total *Counters) {
 	n := newPair(t, cfg{mtu: mtu, psnA: wire.PSN(rng.Uint32()), psnB: 0xffff80, attr: func(_ int, a *Attr) {
 		a.MaxRdAtomic = uint8(1 + rng.IntN(4))
 		a.Timeout = 0 // nothing may fail
+	}, edit: func(side int, c *Config) {
+		c.Tuning.AckDelay = testDelay * Duration(seed>>side&1)
 	}})
 	loss, dup, reorder := rng.Float64()*0.15, rng.Float64()*0.1, rng.Float64()*0.15
 	n.filter = func(_ *host, p *wire.Packet) (int, Time) {

@@ -7,8 +7,9 @@ import (
 
 // transmitReplies writes answers while the batch holds fewer than limit packets:
 // READ responses and ATOMIC ACKs in the order of their PSNs, then one ACK for
-// all that was carried out, or the NAK that ends it (IBA 9.7.5.1).
-func (q *QP) transmitReplies(b *Batch, limit int) {
+// all that was carried out, or the NAK that ends it (IBA 9.7.5.1). The ACK goes
+// with ack only.
+func (q *QP) transmitReplies(b *Batch, limit int, ack bool) {
 	for len(b.Packets) < limit && q.mayReply() {
 		switch r := q.rsp.replay.oldest(); {
 		case r != nil && r.operation == wire.OpRead:
@@ -17,10 +18,10 @@ func (q *QP) transmitReplies(b *Batch, limit int) {
 			q.replyAtomic(b, r)
 		case q.rsp.nak.pending:
 			q.rsp.nak.pending = false
-			q.rsp.ack = false // the NAK acknowledges all before it
+			q.ackSent() // the NAK acknowledges all before it
 			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.rsp.msn, nil)
-		case q.rsp.ack:
-			q.rsp.ack = false
+		case q.rsp.ack && ack:
+			q.ackSent()
 			q.reply(b, wire.RCAck, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits), q.rsp.msn, nil)
 		default:
 			return

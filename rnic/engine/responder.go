@@ -13,9 +13,11 @@ type responder struct {
 	msn     wire.MSN // messages completed
 	refused bool     // next was answered with a sequence or RNR NAK; further packets wait for it
 
-	ack   bool // everything up to ackTo is to be acknowledged
-	ackTo seq
-	nak   nak // is to be sent
+	ack     bool // everything up to ackTo is to be acknowledged
+	ackTo   seq
+	ackBy   Time // with ack: when it must leave at the latest; 0: not decided
+	unacked int  // bytes and packetCosts carried out since the last ACK
+	nak     nak  // is to be sent
 
 	during  wire.Operation // OpSend or OpWrite in the middle of such a message, else OpNone
 	done    uint64         // bytes of that message so far
@@ -47,7 +49,7 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	case p.Opcode.IsResponse():
 		q.receiveResponse(now, p)
 	case p.Opcode.IsRequest():
-		q.receiveRequest(p)
+		q.receiveRequest(now, p)
 	default:
 		q.counters.DropService++
 	}
@@ -73,12 +75,13 @@ func (q *QP) acceptHeader(from netip.Addr, p *wire.Packet) bool {
 
 // receiveRequest validates a request in the specification's order (IBA 9.7.4.1)
 // and carries it out.
-func (q *QP) receiveRequest(p *wire.Packet) {
+func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 	if q.state == abi.QPSErr {
 		q.repeatFatal(p)
 		return
 	}
 	if !q.checkPSN(p) {
+		q.scheduleAck(now, p, true)
 		return
 	}
 	for _, check := range requestChecks {
@@ -88,6 +91,7 @@ func (q *QP) receiveRequest(p *wire.Packet) {
 		}
 	}
 	q.execute(p)
+	q.scheduleAck(now, p, false)
 }
 
 // expect moves on by n PSNs: the request at next was carried out.

@@ -90,6 +90,7 @@ func (q *QP) executeWrite(p *wire.Packet) {
 func (q *QP) executed(p *wire.Packet) {
 	r := &q.rsp
 	q.expect(1)
+	r.unacked += len(p.Payload) + packetCost
 	if r.ack = r.ack || p.AckReq; r.ack {
 		r.ackTo = r.next - 1
 	}
@@ -116,7 +117,7 @@ func (q *QP) executeRead(p *wire.Packet) {
 		va: p.RETH.VA, rkey: p.RETH.RKey, length: p.RETH.DMALen, msn: r.msn,
 		cur: r.next, stop: r.next + n, stopLen: p.RETH.DMALen,
 	})
-	r.ack = false // the response acknowledges all before it
+	q.ackSent() // by the response, which acknowledges all before it
 	q.expect(n)
 }
 
@@ -141,7 +142,7 @@ func (q *QP) executeAtomic(p *wire.Packet) {
 		va: e.VA, rkey: e.RKey, msn: r.msn, orig: orig,
 		cur: r.next, stop: r.next + 1,
 	})
-	r.ack = false
+	q.ackSent()
 	q.expect(1)
 }
 

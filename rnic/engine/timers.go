@@ -109,6 +109,9 @@ func (q *QP) progress(now Time) {
 func (q *QP) NextTimeout() (Time, bool) {
 	t := &q.req.timer
 	var at Time
+	if q.rsp.ack {
+		at = q.rsp.ackBy
+	}
 	for _, x := range [...]Time{t.retransmit, t.giveUp, t.receiver} {
 		if x != 0 && (at == 0 || x < at) {
 			at = x
@@ -117,7 +120,7 @@ func (q *QP) NextTimeout() (Time, bool) {
 	return at, at != 0
 }
 
-// HandleTimeout does what is due at now. Too early is harmless. Packets that
+// HandleTimeout does what is due at now; an ACK that is due Transmit sends. Too early is harmless. Packets that
 // arrived before now should be handed to Receive first. Next: Transmit,
 // Completions, NextTimeout.
 func (q *QP) HandleTimeout(now Time) {

@@ -8,8 +8,13 @@ type Tuning struct {
 
 	// The retransmission timeout follows the measured round-trip time within
 	// these bounds and that of the local ACK timeout; before a measurement it
-	// is InitialRTO. 1 ms, 1 s, 20 ms.
+	// is InitialRTO. 4 ms, 1 s, 20 ms.
 	MinRTO, MaxRTO, InitialRTO Duration
+
+	// AckDelay is how long an ACK may wait at most for another packet to ride
+	// with, or until the caller ends the wait. 0: it leaves with the next
+	// Transmit. Of a peer's MinRTO it must be a fraction.
+	AckDelay Duration
 
 	// MinAckTimeout is the least local ACK timeout that is obeyed: the codes
 	// begin at 8 µs, which no soft device can keep. 1 ms. (IBA 9.7.6.1.3 leaves
@@ -20,7 +25,7 @@ type Tuning struct {
 func (t Tuning) withDefaults() Tuning {
 	def(&t.InitialWindow, 64<<10)
 	def(&t.MaxWindow, 1<<20)
-	def(&t.MinRTO, Millisecond)
+	def(&t.MinRTO, 4*Millisecond)
 	def(&t.MaxRTO, Second)
 	def(&t.InitialRTO, 20*Millisecond)
 	def(&t.MinAckTimeout, Millisecond)
