@@ -137,14 +137,14 @@ func (b *builder) layTarget() error {
 	revoked := lay(&size, 8*(b.revokedTotal+1), 8)
 	size += gap
 	b.target = newArena(b.r, size)
-	n := b.to.node
-	b.main = b.run.newRegion(n, b.target, main, pd, allAccess)
-	b.victim = b.run.newRegion(n, b.target, victim, pd, allAccess)
-	b.closed = b.run.newRegion(n, b.target, closed, pd, abi.AccessLocalWrite)
-	b.foreign = b.run.newRegion(n, b.target, foreign, otherPd, allAccess)
+	n := b.to
+	b.main = n.newRegion(b.target, main, pd, allAccess)
+	b.victim = n.newRegion(b.target, victim, pd, allAccess)
+	b.closed = n.newRegion(b.target, closed, pd, abi.AccessLocalWrite)
+	b.foreign = n.newRegion(b.target, foreign, otherPd, allAccess)
 	for _, o := range b.ops {
 		if o.code == abi.WRSendWithInv {
-			o.revokes = b.run.newRegion(n, b.target, span{revoked.at, 8}, pd, allAccess)
+			o.revokes = n.newRegion(b.target, span{revoked.at, 8}, pd, allAccess)
 			revoked.at += 8
 		}
 	}
@@ -165,16 +165,16 @@ func (b *builder) layTarget() error {
 
 // layLocal makes the memory at this end.
 func (b *builder) layLocal() error {
-	n := b.from.node
+	n := b.from
 	b.source = newArena(b.r, b.sourceSize+gap)
 	b.sink = newArena(b.r, b.sinkSize+gap)
 	all := func(a *arena) span { return span{0, len(a.mem)} }
-	b.out = b.run.newRegion(n, b.source, all(b.source), pd, 0)
-	b.outVictim = b.run.newRegion(n, b.source, all(b.source), pd, abi.AccessRemoteRead)
-	b.outForeign = b.run.newRegion(n, b.source, all(b.source), otherPd, 0)
-	b.in = b.run.newRegion(n, b.sink, all(b.sink), pd, abi.AccessLocalWrite)
-	b.inReadOnly = b.run.newRegion(n, b.sink, all(b.sink), pd, 0)
-	b.inForeign = b.run.newRegion(n, b.sink, all(b.sink), otherPd, abi.AccessLocalWrite)
+	b.out = n.newRegion(b.source, all(b.source), pd, 0)
+	b.outVictim = n.newRegion(b.source, all(b.source), pd, abi.AccessRemoteRead)
+	b.outForeign = n.newRegion(b.source, all(b.source), otherPd, 0)
+	b.in = n.newRegion(b.sink, all(b.sink), pd, abi.AccessLocalWrite)
+	b.inReadOnly = n.newRegion(b.sink, all(b.sink), pd, 0)
+	b.inForeign = n.newRegion(b.sink, all(b.sink), otherPd, abi.AccessLocalWrite)
 	return registerAll(b.out, b.outVictim, b.outForeign, b.in, b.inReadOnly, b.inForeign)
 }
 

@@ -10,17 +10,24 @@ import (
 
 // end is one end of a connection.
 type end struct {
-	run  *run
-	node *virtual.Node
-	qp   *virtual.QP
-	plan *endPlan
-	peer *end
-	conn *conn
-	out  *lane // its requests
-	in   *lane // its receives, and the memory that its peer targets
+	run   *run
+	index int // in the connection
+	node  *virtual.Node
+	qp    *virtual.QP
+	plan  *endPlan
+	peer  *end
+	conn  *conn
+	out   *lane // its requests
+	in    *lane // its receives, and the memory that its peer targets
+
+	regions []*region
 
 	broken   bool        // the program moved it to the error state
+	gone     bool        // the queue pair is no more, or no more in this connection
+	slept    engine.Time // its node slept until then
 	failedAt engine.Time // when it was first seen in the error state; -1: never
+	begun    int         // in SQD: so many requests were begun before
+	held     uint64      // and packets from this number on wait
 	flow     flow
 	mon      monitor
 	counted  engine.Counters // of the queue pair when the connection began
@@ -29,7 +36,9 @@ type end struct {
 
 // conn is a reliable connection.
 type conn struct {
-	ends [2]*end
+	index int // in the plan
+	plan  *connPlan
+	ends  [2]*end
 }
 
 func (e *end) String() string { return e.qp.String() }

@@ -11,6 +11,7 @@ type flow struct {
 	una       uint64      // packets below this number are acknowledged by answers that arrived
 	asked     int         // the first of the monitor's READs and atomics without its last answer
 	progress  engine.Time // when una last grew
+	since     engine.Time // when the wait for an answer began
 	trouble   engine.Time // when a packet of the connection was last dropped; -1: never
 	slow      engine.Time // the longest that a packet of the connection took
 	rnr       int         // RNR NAKs that arrived since the last progress
@@ -77,7 +78,7 @@ func (e *end) advance(now engine.Time, una uint64) {
 	if una <= fl.una {
 		return
 	}
-	fl.una, fl.progress, fl.rnr, fl.notBefore, fl.waits = una, now, 0, 0, false
+	fl.una, fl.progress, fl.since, fl.rnr, fl.notBefore, fl.waits = una, now, now, 0, 0, false
 	for fl.asked < len(e.mon.asked) && e.mon.asked[fl.asked].end <= una {
 		fl.asked++
 	}

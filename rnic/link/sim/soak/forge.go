@@ -11,7 +11,7 @@ var forged = new(int)
 // take seriously, although ICRC, address and queue pair are right: p, a packet
 // that the end just sent, with something wrong.
 func (r *run) forge(e *end, p *wire.Packet) {
-	if r.plan.forge == 0 || !r.rand.Hit(r.plan.forge) {
+	if r.plan.forge == 0 || e.peer.gone || !r.rand.Hit(r.plan.forge) {
 		return
 	}
 	q := *p
@@ -53,6 +53,12 @@ func (e *end) forgeRequest(q *wire.Packet) {
 	}
 }
 
+// Acknowledgements of what was never sent lie so far ahead.
+const (
+	forgedAhead  = 1 << 20
+	forgedSpread = 1 << 12
+)
+
 // forgeResponse: what was never sent is acknowledged, or a syndrome is reserved
 // (IBA 9.7.5.2).
 func (e *end) forgeResponse(q *wire.Packet) {
@@ -61,7 +67,7 @@ func (e *end) forgeResponse(q *wire.Packet) {
 	q.AETH.Syndrome = wire.SyndromeACK(wire.NoCredits)
 	switch r.rand.Intn(3) {
 	case 0:
-		q.PSN = q.PSN.Add(1<<20 + r.rand.Intn(1<<20))
+		q.PSN = q.PSN.Add(forgedAhead + r.rand.Intn(forgedSpread))
 	case 1:
 		q.AETH.Syndrome = wire.Syndrome(0x40 + r.rand.Intn(32))
 	case 2:

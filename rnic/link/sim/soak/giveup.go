@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
@@ -9,6 +10,18 @@ import (
 // wait is how long the end's queue pair believes in a silent peer.
 func (e *end) wait() engine.Time {
 	return engine.Time(e.plan.retry+1) * max(engine.Time(e.plan.timeout.Nanoseconds()), engine.Time(engine.Millisecond))
+}
+
+// deadline is when the queue pair has to have given up a peer that stays silent:
+// after retry_cnt+1 timeouts, or one timeout after its own host slept through
+// that. Nobody waits longer, whatever it sends again meanwhile.
+func (e *end) deadline() engine.Time {
+	fl := &e.flow
+	if e.plan.timeout == 0 || fl.una == e.mon.next || fl.waits {
+		return math.MaxInt64
+	}
+	timeout := e.wait() / engine.Time(e.plan.retry+1)
+	return max(fl.since+e.wait(), e.slept+timeout) + us
 }
 
 // checkRetryExceeded: the queue pair gives up only after (retry_cnt+1) timeouts
@@ -21,6 +34,8 @@ func (l *lane) checkRetryExceeded(o *op) error {
 	switch {
 	case e.plan.timeout == 0:
 		return fmt.Errorf("%s: %s ended with RETRY_EXC_ERR, but the queue pair has no ACK timeout", l.name, o)
+	case now > e.deadline():
+		return fmt.Errorf("%s: %s gave up %d ns late", l.name, o, now-e.deadline())
 	case silent < e.wait():
 		return fmt.Errorf("%s: %s gave up after %d ns without progress, %d timeouts are %d ns", l.name, o, silent, e.plan.retry+1, e.wait())
 	case e.peer.failedAt >= 0 || fl.slow > e.wait()/16:

@@ -24,6 +24,8 @@ type lane struct {
 	wanted    int // ops[:wanted] are to be posted as soon as there is room
 	knocked   bool
 	resuming  bool
+	closing   bool   // nothing more is posted
+	next      uint64 // the number of the first packet of the next request
 	failed    bool
 	barred    int // when not 0: ops[barred:] can have no effect
 

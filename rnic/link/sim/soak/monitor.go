@@ -85,12 +85,19 @@ func (e *end) checkRequest(f *virtual.Flight, p *wire.Packet) error {
 	m := &e.mon
 	n := number(m.next, p.PSN)
 	switch {
-	case e.qp.Sending != abi.QPSRTS:
+	case e.qp.Sending == abi.QPSSQD && n >= e.held:
+		return fmt.Errorf("%s begins a request while its send queue drains: %s", e, f)
+	case e.qp.Sending != abi.QPSRTS && e.qp.Sending != abi.QPSSQD:
 		return fmt.Errorf("%s in %s sent a request: %s", e, e.qp.Sending, f)
 	case n > m.next || n < m.first:
 		return fmt.Errorf("%s sent PSN %d, next is %d: %s", e, p.PSN, m.next&uint64(wire.MaxPSN), f)
+	case e.run.world.Now() > e.deadline():
+		return fmt.Errorf("%s believes in its peer %d ns after %d timeouts of %d ns: %s", e, e.run.world.Now()-e.deadline(), e.plan.retry+1, e.plan.timeout.Nanoseconds(), f)
 	case e.run.world.Now() < e.flow.notBefore:
 		return fmt.Errorf("%s sent a request %d ns before the time of the RNR NAK was over: %s", e, e.flow.notBefore-e.run.world.Now(), f)
+	}
+	if e.flow.waits || e.flow.una == m.next {
+		e.flow.since = e.run.world.Now()
 	}
 	e.flow.waits = false
 	e.run.tally.Opcodes[p.Opcode]++

@@ -36,6 +36,7 @@ type op struct {
 	limit    int     // with a mistake: the bytes of a WRITE or READ that may be moved before it is found
 	revokes  *region // SEND with invalidate
 	postedAt engine.Time
+	first    uint64 // the number of its first packet
 	done     bool
 	status   abi.WCStatus
 

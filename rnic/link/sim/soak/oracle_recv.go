@@ -39,6 +39,7 @@ func (l *lane) received(c *engine.Completion) error {
 		err = l.checkPartialReceive(v, o)
 	}
 	l.recvDone++
+	l.drained()
 	if err == nil {
 		err = l.settle(0)
 	}

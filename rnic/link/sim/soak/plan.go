@@ -14,18 +14,20 @@ const (
 
 // plan is what a seed decides before anything happens.
 type plan struct {
-	world  virtual.Options
-	chaos  engine.Time // when the disturbances end
-	mtu    int
-	mtuAbi abi.MTU
-	large  bool // requests of a MiB and more
-	conns  []connPlan
-	cuts   []cut
-	bursts []burst
-	sleeps []sleep
-	stray  float64 // rate of packets that a stranger repeats from its own address
-	forge  float64 // rate of packets that are made up, in the peer's name
-	again  bool    // the queue pairs live a second time
+	world    virtual.Options
+	chaos    engine.Time // when the disturbances end
+	mtu      int
+	mtuAbi   abi.MTU
+	large    bool // requests of a MiB and more
+	conns    []connPlan
+	cuts     []cut
+	bursts   []burst
+	sleeps   []sleep
+	stray    float64 // rate of packets that a stranger repeats from its own address
+	forge    float64 // rate of packets that are made up, in the peer's name
+	again    bool    // the queue pairs live a second time
+	queue    int     // bytes that may wait for a wire; 0: any number
+	restarts []restartPlan
 }
 
 // cut is a partition of one or both ways.
@@ -55,20 +57,23 @@ type connPlan struct {
 }
 
 type endPlan struct {
-	psn       wire.PSN // of its first request
-	timeout   wire.AckTimeout
-	retry     uint8
-	rnrRetry  uint8
-	minRNR    wire.RNRTimer
-	rdAtomic  uint8 // READs and atomics that it has outstanding, and that the other end keeps
-	depth     int
-	sigAll    bool
-	access    abi.AccessFlags
-	inline    int
-	breakAt   engine.Time // when the program moves it to the error state; 0: never
-	tuning    engine.Tuning
-	program   programPlan
-	lateShare float64 // of its receives, those that are posted late
+	psn          wire.PSN // of its first request
+	timeout      wire.AckTimeout
+	retry        uint8
+	rnrRetry     uint8
+	minRNR       wire.RNRTimer
+	rdAtomic     uint8 // READs and atomics that it has outstanding
+	destRdAtomic uint8 // and that it keeps for its peer
+	depth        int
+	sigAll       bool
+	access       abi.AccessFlags
+	inline       int
+	breakAt      engine.Time // when the program moves it to the error state; 0: never
+	tuning       engine.Tuning
+	program      programPlan
+	lateShare    float64 // of its receives, those that are posted late
+	slow         slowPlan
+	pauses       []engine.Time // when its send queue is drained and resumed
 }
 
 const allAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
@@ -101,8 +106,15 @@ func newPlan(seed uint64) *plan {
 	if r.Hit(0.2) {
 		for range r.Between(1, 3) {
 			from := engine.Time(r.Intn(int(p.chaos)))
-			p.cuts = append(p.cuts, cut{from, from + engine.Time(r.Between(100, 20000))*us, r.Hit(0.5), r.Hit(0.5)})
+			lasts := engine.Time(r.Between(100, 20000)) * us
+			if r.Hit(0.3) { // beyond what any retry count waits for
+				lasts = engine.Time(r.Between(500, 1500)) * ms
+			}
+			p.cuts = append(p.cuts, cut{from, from + lasts, r.Hit(0.5), r.Hit(0.5)})
 		}
+	}
+	if r.Hit(0.2) {
+		p.queue = r.Between(4, 60) * (p.mtu + 100)
 	}
 	if r.Hit(0.1) {
 		from := engine.Time(r.Intn(int(p.chaos)))
@@ -116,11 +128,17 @@ func newPlan(seed uint64) *plan {
 	}
 	p.again = r.Hit(0.2)
 	conns := r.Between(1, 4)
-	if p.large {
+	switch {
+	case p.large:
 		conns = 1
+	case r.Hit(0.03):
+		conns = r.Between(8, 16)
 	}
 	for range conns {
 		p.conns = append(p.conns, p.drawConn(&r))
+	}
+	if r.Hit(0.25) {
+		p.drawRestarts(&r)
 	}
 	return p
 }
@@ -145,7 +163,7 @@ func drawFaults(r *virtual.Rand, grade int) virtual.Faults {
 
 func (p *plan) drawConn(r *virtual.Rand) connPlan {
 	c := connPlan{loopback: r.Hit(0.1)}
-	rdAtomic := uint8([]int{1, 2, 4, 16}[r.Intn(4)])
+	rdAtomic := uint8([]int{1, 2, r.Between(1, 16), 16}[r.Intn(4)])
 	for i := range c.ends {
 		e := &c.ends[i]
 		*e = endPlan{
@@ -154,11 +172,11 @@ func (p *plan) drawConn(r *virtual.Rand) connPlan {
 			retry:    7,
 			rnrRetry: 7,
 			minRNR:   wire.RNRTimer(r.Between(1, 18)), // 0.01 … 5 ms
-			rdAtomic: rdAtomic,
-			depth:    r.Between(1, 32),
-			sigAll:   r.Hit(0.3),
-			access:   allAccess,
-			inline:   []int{0, 64, 256}[r.Intn(3)],
+			rdAtomic: rdAtomic, destRdAtomic: rdAtomic,
+			depth:  r.Between(1, 32),
+			sigAll: r.Hit(0.3),
+			access: allAccess,
+			inline: []int{0, 64, 256}[r.Intn(3)],
 		}
 		if r.Hit(0.15) {
 			e.retry = uint8(r.Intn(7))
@@ -177,6 +195,12 @@ func (p *plan) drawConn(r *virtual.Rand) connPlan {
 		}
 		if r.Hit(0.4) {
 			e.lateShare = float64(r.Intn(101)) / 100
+		}
+		if r.Hit(0.15) {
+			e.slow = slowPlan{r.Between(1, 4), engine.Time(r.Between(1, 1000)) * us}
+		}
+		for r.Hit(0.15) {
+			e.pauses = append(e.pauses, engine.Time(r.Intn(int(p.chaos))))
 		}
 		if r.Hit(0.5) {
 			e.tuning = p.drawTuning(r)
@@ -214,18 +238,17 @@ func drawPSN(r *virtual.Rand) wire.PSN {
 	return wire.PSN(r.Intn(1 << 24))
 }
 
-// sequel draws a second plan for the same queue pairs.
-func (p *plan) sequel(seed uint64) *plan {
+// sequel draws a second plan for the same queue pairs, those of conns.
+func (p *plan) sequel(seed uint64, conns []*conn) *plan {
 	q := newPlan(seed ^ 0xa9a1)
 	q.world.Latency, q.world.Rate, q.world.Batching = p.world.Latency, p.world.Rate, p.world.Batching
 	for i := range q.conns {
-		if i >= len(p.conns) {
+		if i >= len(conns) {
 			break
 		}
-		q.conns[i].loopback = p.conns[i].loopback
+		q.conns[i].loopback = conns[i].plan.loopback
 		for k := range q.conns[i].ends {
-			e, before := &q.conns[i].ends[k], &p.conns[i].ends[k]
-			e.depth, e.sigAll, e.inline, e.tuning = before.depth, before.sigAll, before.inline, before.tuning
+			q.conns[i].ends[k].inherit(conns[i].ends[k].plan)
 		}
 	}
 	return q

@@ -3,6 +3,7 @@ package soak
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"syscall"
 
@@ -24,29 +25,45 @@ func (r *run) at(t engine.Time, do func()) { r.world.At(r.base+t, do) }
 // arrange makes events of a lane's program.
 func (r *run) arrange(b *builder) {
 	l, p := b.lane, b.prog
+	if r.calm { // a late life, without disturbances of its own
+		l.wanted = len(l.ops)
+		l.postReceives(len(l.receives))
+		l.post()
+		return
+	}
 	for _, post := range p.posts {
-		r.at(post.at, func() { l.wanted += post.count; l.post() })
+		r.soon(post.at, func() { l.wanted += post.count; l.post() })
 	}
-	l.postReceives(len(l.receives) - int(b.to.plan.lateShare*float64(len(l.receives))))
-	for i := l.recvReady; i < len(l.receives); i++ {
-		r.tally.Late++
-		r.at(engine.Time(r.rand.Intn(int(r.plan.chaos))), func() { l.postReceives(1) })
-	}
+	l.offerReceives()
 	if p.revokeAt > 0 {
-		r.at(p.revokeAt, func() { r.revoke(b.victim, l) })
+		r.soon(p.revokeAt, func() { r.revoke(b.victim, l) })
 	}
 	if p.dropAt > 0 {
-		r.at(p.dropAt, func() { r.revoke(b.outVictim, l) })
+		r.soon(p.dropAt, func() { r.revoke(b.outVictim, l) })
 	}
-	if e := l.from; e.plan.breakAt > 0 {
-		r.at(e.plan.breakAt, func() { r.breakEnd(e) })
+	e := l.from
+	if e.plan.breakAt > 0 {
+		r.soon(e.plan.breakAt, func() { r.breakEnd(e) })
 	}
+	for _, at := range e.plan.pauses {
+		r.soon(at, func() { r.pause(e) })
+	}
+}
+
+// soon makes an event a time from now, unless the network has healed by then.
+func (r *run) soon(t engine.Time, do func()) {
+	r.world.At(r.world.Now()+t, func() {
+		if !r.calm {
+			do()
+		}
+	})
 }
 
 // disturb makes events of what happens to the network, and of the end of it.
 func (r *run) disturb() {
 	w := r.world
 	for _, c := range r.plan.cuts {
+		r.countCut(c)
 		cut := func(on bool) func() {
 			return func() {
 				a, b := r.nodes[0], r.nodes[1]
@@ -78,18 +95,47 @@ func (r *run) disturb() {
 		r.at(s.from, func() {
 			r.tally.Frozen++
 			w.Freeze(r.nodes[s.node], r.base+s.until)
-			r.trouble(r.base + s.until)
+			r.sleeps(r.nodes[s.node], r.base+s.until)
 		})
+	}
+	for i := range r.plan.restarts {
+		p := &r.plan.restarts[i]
+		r.at(p.at, func() { r.restart(p) })
 	}
 	r.at(r.plan.chaos, r.heal)
 }
 
-// trouble notes that until then the network, or a host, is to blame for what does
-// not arrive.
-func (r *run) trouble(until engine.Time) {
+// countCut counts a partition by whether some queue pair must give up over it.
+func (r *run) countCut(c cut) {
+	short, long := true, true
 	for _, l := range r.lanes {
-		l.from.flow.trouble = max(l.from.flow.trouble, until)
+		wait := l.from.wait()
+		if l.from.plan.timeout == 0 {
+			wait = math.MaxInt64
+		}
+		short, long = short && c.until-c.from < wait, long && c.until-c.from > wait
 	}
+	if short {
+		r.tally.Cuts[0]++
+	}
+	if long {
+		r.tally.Cuts[1]++
+	}
+}
+
+// sleeps notes that until then a host is to blame for what does not arrive, and
+// that its queue pairs may be late.
+func (r *run) sleeps(n *virtual.Node, until engine.Time) {
+	r.trouble = max(r.trouble, until)
+	r.slept[n.Index] = max(r.slept[n.Index], until)
+	for _, l := range r.lanes {
+		l.from.inheritSleep()
+	}
+}
+
+func (e *end) inheritSleep() {
+	e.flow.trouble = max(e.flow.trouble, e.run.trouble)
+	e.slept = max(e.slept, e.run.slept[e.node.Index])
 }
 
 // heal ends the disturbances: no more faults, and every receive is posted.
@@ -145,7 +191,7 @@ func (r *run) letGo() {
 
 // done reports whether every request that will be posted has completed.
 func (r *run) done() bool {
-	if !r.calm {
+	if !r.calm || r.restarts > 0 {
 		return false
 	}
 	for _, l := range r.lanes {
@@ -167,6 +213,9 @@ func (r *run) describe() string {
 // post posts what the program wants posted and the send queue has room for.
 func (l *lane) post() {
 	r := l.run
+	if l.closing || l.from.gone {
+		return
+	}
 	for l.posted < l.wanted && l.posted < len(l.ops) {
 		full := l.posted-l.completed == l.from.plan.depth
 		if full && !l.knocked {
@@ -182,6 +231,8 @@ func (l *lane) post() {
 		}
 		o := l.ops[l.posted]
 		o.postedAt = r.world.Now()
+		o.first = l.next
+		l.next += uint64(packetsOf(o.length, l.mtu))
 		l.posted++
 		r.world.Logf("%-12s %s %s id %d", "post", l.name, o, o.id)
 		if err := l.from.qp.Post(o.wr()); err != nil {
@@ -192,7 +243,7 @@ func (l *lane) post() {
 
 // postReceives posts the next n receives.
 func (l *lane) postReceives(n int) {
-	for ; n > 0 && l.recvReady < len(l.receives); n-- {
+	for ; n > 0 && l.recvReady < len(l.receives) && !l.to.gone; n-- {
 		l.to.qp.PostReceive(l.receives[l.recvReady].wr())
 		l.recvReady++
 	}
@@ -215,7 +266,7 @@ func (r *run) revoke(g *region, l *lane) {
 
 // breakEnd moves a queue pair to the error state.
 func (r *run) breakEnd(e *end) {
-	if e.qp.State() == abi.QPSErr {
+	if e.gone || e.qp.State() == abi.QPSErr {
 		return
 	}
 	if !r.calm {

@@ -51,9 +51,8 @@ func (b *builder) layReceives() error {
 		v.spans = split(b.r, &b.inboxSize, 64, 2, 1)
 		b.receives = append(b.receives, v)
 	}
-	n := b.to.node
 	b.lane.inbox = newArena(b.r, b.inboxSize+gap)
-	b.inbox = b.run.newRegion(n, b.lane.inbox, span{0, len(b.lane.inbox.mem)}, pd, abi.AccessLocalWrite)
+	b.inbox = b.to.newRegion(b.lane.inbox, span{0, len(b.lane.inbox.mem)}, pd, abi.AccessLocalWrite)
 	if err := b.inbox.register(); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (r *run) live(o Options) (err error) {
 	if err := r.generation(); err != nil || !r.plan.again {
 		return err
 	}
-	r.plan = r.plan.sequel(r.seed)
+	r.plan = r.plan.sequel(r.seed, r.conns)
 	r.world.SetFaults(r.plan.world.Faults)
 	return r.generation()
 }
@@ -74,13 +74,20 @@ type run struct {
 
 	nodes    []*virtual.Node // a, b, and a stranger
 	base     engine.Time     // when the plan began
-	conns    []*conn
-	lanes    []*lane
-	ends     []map[wire.QPN]*end // by node
+	conns    []*conn         // by their place in the plan
+	lanes    []*lane         // of conns
+	retired  []*lane         // of connections that were given up
+	restarts int             // that are going on
+	ends     map[*virtual.QP]*end
+	numbers  [][]wire.QPN // by node: of queue pairs that are gone
+	former   []psnRange   // that packets of former lives may have
 	counters []*counters
 	regions  []*region
 	iova     uint64
-	calm     bool // the disturbances are over
+	trouble  engine.Time   // the last time that a host sleeps
+	slept    []engine.Time // and each node
+	calm     bool          // the disturbances are over
+	before   uint64        // what the queue pair of the packet that arrives had counted
 }
 
 // makeWorld makes the network of the plan, and its nodes.
@@ -101,9 +108,10 @@ func (r *run) makeWorld(o Options) error {
 func (r *run) build() error {
 	old := r.conns
 	r.base, r.calm = r.world.Now(), false
-	r.conns, r.lanes, r.ends, r.counters, r.regions = nil, nil, nil, nil, nil
+	r.conns, r.lanes, r.retired, r.counters, r.regions = nil, nil, nil, nil, nil
+	r.trouble, r.slept = -1, make([]engine.Time, len(r.nodes))
+	r.ends, r.numbers, r.former = map[*virtual.QP]*end{}, make([][]wire.QPN, len(r.nodes)), nil
 	for _, n := range r.nodes {
-		r.ends = append(r.ends, map[wire.QPN]*end{})
 		c, err := newCounters(r, n)
 		if err != nil {
 			return err
@@ -111,46 +119,65 @@ func (r *run) build() error {
 		r.counters = append(r.counters, c)
 	}
 	for i := range r.plan.conns {
-		var before *conn
+		var before [2]heir
 		if i < len(old) {
-			before = old[i]
+			before = [2]heir{{qp: old[i].ends[0].qp}, {qp: old[i].ends[1].qp}}
 		}
-		if err := r.connect(i, &r.plan.conns[i], before); err != nil {
+		c, err := r.connect(i, &r.plan.conns[i], before)
+		if err != nil {
+			return err
+		}
+		r.conns = append(r.conns, c)
+	}
+	for _, c := range r.conns {
+		if err := r.equip(c); err != nil {
 			return err
 		}
 	}
-	for _, c := range r.conns {
-		for i, e := range c.ends {
-			b := &builder{lane: e.out, plan: r.plan, prog: &e.plan.program, r: &r.rand}
-			if err := b.build(); err != nil {
-				return fmt.Errorf("connection %d: %w", i, err)
-			}
-			r.arrange(b)
-		}
-	}
+	r.world.SetQueue(r.plan.queue)
 	r.disturb()
 	return nil
 }
 
+// equip gives a connection its memory and programs.
+func (r *run) equip(c *conn) error {
+	for _, e := range c.ends {
+		b := &builder{lane: e.out, plan: r.plan, prog: &e.plan.program, r: &r.rand}
+		if err := b.build(); err != nil {
+			return fmt.Errorf("%s: %w", e.out.name, err)
+		}
+		r.arrange(b)
+	}
+	return nil
+}
+
+// heir says which queue pair an end gets: one that was before, or a new one with
+// a number, or with any.
+type heir struct {
+	qp  *virtual.QP
+	num wire.QPN // 0: any
+}
+
 // connect makes the queue pairs of a connection, or uses those of one before, and
 // takes them to RTS.
-func (r *run) connect(i int, p *connPlan, before *conn) error {
-	c := &conn{}
+func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
+	c := &conn{index: i, plan: p}
 	nodes := [2]*virtual.Node{r.nodes[0], r.nodes[1]}
 	if p.loopback {
 		nodes[1] = nodes[0]
 	}
 	for k := range c.ends {
-		e := &end{run: r, node: nodes[k], plan: &p.ends[k], conn: c, failedAt: -1}
+		e := &end{run: r, index: k, node: nodes[k], plan: &p.ends[k], conn: c, failedAt: -1}
 		e.flow.trouble = -1
-		if before != nil {
-			e.qp = before.ends[k].qp
+		e.inheritSleep()
+		if h := heirs[k]; h.qp != nil {
+			e.qp = h.qp
 			e.counted = *e.qp.Counters()
 			r.tally.Revived++
 		} else {
-			e.qp = r.newQP(e)
+			e.qp = r.newQP(e, h.num)
 		}
-		r.ends[e.node.Index][e.qp.Num] = e
+		r.ends[e.qp] = e
 		e.mon = newMonitor(e.plan.psn)
 		e.flow.una = e.mon.first
 		c.ends[k] = e
@@ -159,21 +186,23 @@ func (r *run) connect(i int, p *connPlan, before *conn) error {
 		e.peer = c.ends[1-k]
 		e.out = &lane{run: r, name: fmt.Sprintf("lane %d%s", i, []string{">", "<"}[k]), mtu: r.plan.mtu, from: e, to: e.peer}
 		e.peer.in = e.out
+		e.out.next = e.mon.first
 		r.lanes = append(r.lanes, e.out)
 	}
 	for _, e := range c.ends {
 		if err := e.connect(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	r.conns = append(r.conns, c)
-	return nil
+	return c, nil
 }
 
-func (r *run) newQP(e *end) *virtual.QP {
-	qpn := wire.QPN(r.rand.Intn(1 << 24))
-	for r.ends[e.node.Index][qpn] != nil || qpn < 2 {
-		qpn++
+func (r *run) newQP(e *end, qpn wire.QPN) *virtual.QP {
+	if qpn == 0 {
+		qpn = wire.QPN(r.rand.Intn(1 << 24))
+	}
+	for e.node.Lookup(qpn) != nil || qpn < 2 {
+		qpn = (qpn + 1) & wire.MulticastQPN
 	}
 	return e.node.AddQP(engine.Config{
 		QPN: qpn, PD: pd, SigAll: e.plan.sigAll, SendDepth: e.plan.depth, Tuning: e.plan.tuning,
@@ -185,7 +214,7 @@ func (e *end) connect() error {
 	return e.qp.Connect(engine.Attr{
 		Access: e.plan.access, Peer: e.peer.qp.At(), DestQPN: e.peer.qp.Num, PathMTU: e.run.plan.mtuAbi,
 		RQPSN: e.peer.plan.psn, SQPSN: e.plan.psn,
-		MaxDestRdAtomic: e.peer.plan.rdAtomic, MaxRdAtomic: e.plan.rdAtomic,
+		MaxDestRdAtomic: e.plan.destRdAtomic, MaxRdAtomic: e.plan.rdAtomic,
 		MinRNRTimer: e.plan.minRNR, Timeout: e.plan.timeout, RetryCnt: e.plan.retry, RNRRetry: e.plan.rnrRetry,
 	})
 }
@@ -200,6 +229,13 @@ func (r *run) newRegion(n *virtual.Node, a *arena, s span, d mem.PD, access abi.
 	}
 	g := &region{span: s, node: n, arena: a, iova: base + uint64(s.at), access: access, pd: d}
 	r.regions = append(r.regions, g)
+	return g
+}
+
+// newRegion makes a region that the end's process owns.
+func (e *end) newRegion(a *arena, s span, d mem.PD, access abi.AccessFlags) *region {
+	g := e.run.newRegion(e.node, a, s, d, access)
+	e.regions = append(e.regions, g)
 	return g
 }
 
@@ -224,7 +260,7 @@ func (r *run) count() {
 	t := &r.tally
 	w := r.world
 	t.Faults = w.Hit
-	t.ICRC = w.Drops.ICRC
+	t.ICRC, t.Nobody = w.Drops.ICRC, w.Drops.QPN
 	t.VirtualTime = uint64(w.Now())
 	for i := range mtus {
 		if mtus[i].bytes == r.plan.mtu {

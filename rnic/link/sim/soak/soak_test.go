@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +12,7 @@ import (
 )
 
 var (
-	flagN    = flag.Int("sim.n", 0, "how many seeds the soak runs; 0: 2500, fewer with -short or -race")
+	flagN    = flag.Int("sim.n", 0, "how many seeds the soak runs; 0: 10000, fewer with -short or -race")
 	flagSeed = flag.Uint64("sim.seed", 0, "run this seed only, and print every event with -v")
 	flagFrom = flag.Uint64("sim.from", 1, "the first seed of the soak")
 )
@@ -22,9 +23,9 @@ func seeds() int {
 	case *flagN > 0:
 		return *flagN
 	case testing.Short() || raceEnabled:
-		return 200
+		return 500
 	}
-	return 2500
+	return 10_000
 }
 
 // replay is the command that runs a seed again, in the module's directory.
@@ -43,7 +44,11 @@ func TestSoak(t *testing.T) {
 	for _, f := range failed {
 		t.Errorf("seed %d (trace %016x): %v\n\treplay: %s", f.Seed, uint64(f.Trace), f.Err, replay(f.Seed))
 	}
-	t.Logf("%.1f s; %s", time.Since(start).Seconds(), total.String())
+	// At the beginning of lines, where tools/test looks for it.
+	fmt.Printf("soak: %.1f s\n", time.Since(start).Seconds())
+	for line := range strings.Lines(total.String()) {
+		fmt.Print("soak: ", line)
+	}
 	if len(failed) > 0 || seeds() < 1000 {
 		return // too few to reach everything
 	}

@@ -34,6 +34,15 @@ type Tally struct {
 	Late        uint64              // receives posted late
 	Full        uint64              // posts to a full send queue
 	MTUs        [5]uint64
+	Restarts    [restartKinds]uint64 // connections given up and made anew
+	Numbers     [numberKinds]uint64  // of queue pairs that were made for that
+	Noticed     uint64               // ends that gave up a dead peer by themselves
+	Stale       uint64               // packets of a former life that reached a queue pair
+	Nobody      uint64               // packets for queue pairs that are gone
+	Paused      uint64               // send queues that were told to drain
+	Drained     uint64               // and that did
+	Slow        uint64               // receives that a slow program completed
+	Cuts        [2]uint64            // partitions within and beyond what all of the seed's queue pairs wait for
 }
 
 func newTally() Tally {
@@ -45,7 +54,8 @@ func (t *Tally) Add(u *Tally) {
 	for _, p := range []struct{ to, from *uint64 }{
 		{&t.Seeds, &u.Seeds}, {&t.Packets, &u.Packets}, {&t.Bytes, &u.Bytes}, {&t.VirtualTime, &u.VirtualTime},
 		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Forged, &u.Forged}, {&t.Frozen, &u.Frozen}, {&t.Revived, &u.Revived}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR},
-		{&t.Revoked, &u.Revoked}, {&t.Broken, &u.Broken}, {&t.Late, &u.Late}, {&t.Full, &u.Full},
+		{&t.Revoked, &u.Revoked}, {&t.Broken, &u.Broken}, {&t.Late, &u.Late}, {&t.Full, &u.Full}, {&t.Noticed, &u.Noticed}, {&t.Stale, &u.Stale}, {&t.Nobody, &u.Nobody},
+		{&t.Paused, &u.Paused}, {&t.Drained, &u.Drained}, {&t.Slow, &u.Slow},
 	} {
 		*p.to += *p.from
 	}
@@ -54,6 +64,9 @@ func (t *Tally) Add(u *Tally) {
 	addAll(t.NAKs[:], u.NAKs[:])
 	addAll(t.Mistakes[:], u.Mistakes[:])
 	addAll(t.MTUs[:], u.MTUs[:])
+	addAll(t.Restarts[:], u.Restarts[:])
+	addAll(t.Numbers[:], u.Numbers[:])
+	addAll(t.Cuts[:], u.Cuts[:])
 	for k, n := range u.Requests {
 		t.Requests[k] += n
 	}
@@ -96,7 +109,7 @@ func (t *Tally) groups() []group {
 		faults.lines = append(faults.lines, line{virtual.Fault(i).String(), n})
 	}
 	faults.lines = append(faults.lines, line{"found by ICRC", t.ICRC}, line{"outside ICRC", t.Masked}, line{"from a stranger", t.Strays},
-		line{"forged", t.Forged}, line{"slept", t.Frozen})
+		line{"forged", t.Forged}, line{"slept", t.Frozen}, line{"partitions that healed in time", t.Cuts[0]}, line{"partitions beyond all retries", t.Cuts[1]})
 
 	packets := group{name: "packets"}
 	for op := range wire.Opcode(0x20) {
@@ -136,7 +149,15 @@ func (t *Tally) groups() []group {
 
 	other := group{name: "disturbances", lines: []line{
 		{"late receives", t.Late}, {"regions revoked", t.Revoked}, {"queue pairs broken", t.Broken}, {"queue pairs revived", t.Revived}, {"posts to a full queue", t.Full},
+		{"receives drained slowly", t.Slow}, {"send queues paused", t.Paused}, {"send queues drained", t.Drained},
 	}}
+	for k, n := range t.Restarts {
+		other.lines = append(other.lines, line{restartNames[k], n})
+	}
+	other.lines = append(other.lines, line{"dead peers noticed", t.Noticed}, line{"stale packets at a queue pair", t.Stale}, line{"packets for a queue pair that is gone", t.Nobody})
+	for k, n := range t.Numbers {
+		other.lines = append(other.lines, line{"revived " + numberNames[k], n})
+	}
 	for i, m := range mtus {
 		other.lines = append(other.lines, line{fmt.Sprintf("seeds with MTU %d", m.bytes), t.MTUs[i]})
 	}
@@ -156,15 +177,19 @@ func (t *Tally) Zeros() []string {
 	return z
 }
 
-// String is a table of all counts.
+// String is a line of totals and one for each kind of counts.
 func (t *Tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d seeds, %d packets, %.1f MB, %.1f s of virtual time\n", t.Seeds, t.Packets, float64(t.Bytes)/1e6, float64(t.VirtualTime)/1e9)
 	for _, g := range t.groups() {
-		fmt.Fprintf(&b, "%s\n", g.name)
-		for _, l := range g.lines {
-			fmt.Fprintf(&b, "  %-36s %10d\n", l.name, l.n)
+		fmt.Fprintf(&b, "%s: ", g.name)
+		for i, l := range g.lines {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s %d", l.name, l.n)
 		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

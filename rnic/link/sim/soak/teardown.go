@@ -25,6 +25,9 @@ func (r *run) finish() error {
 			r.breakEnd(e)
 		}
 	}
+	for _, l := range r.retired {
+		r.fail(l.checkRetired())
+	}
 	w := r.world
 	if err := w.Run(w.Now()+1000*ms, maxEvents); err != nil {
 		return err
@@ -37,10 +40,18 @@ func (r *run) finish() error {
 			return err
 		}
 	}
+	for _, l := range r.retired {
+		if err := l.checkRetired(); err != nil {
+			return err
+		}
+	}
 	for _, c := range r.counters {
 		if err := c.finish(); err != nil {
 			return err
 		}
+	}
+	if err := w.Account(); err != nil {
+		return err
 	}
 	if err := r.checkQuiet(); err != nil {
 		return err
@@ -51,7 +62,7 @@ func (r *run) finish() error {
 // checkQuiet: where the network did nothing wrong, no responder saw a gap.
 func (r *run) checkQuiet() error {
 	for _, n := range r.world.Hit {
-		if n > 0 || r.tally.Forged > 0 {
+		if n > 0 || r.tally.Forged > 0 || r.tally.Restarts != [restartKinds]uint64{} {
 			return nil
 		}
 	}

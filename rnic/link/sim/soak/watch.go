@@ -21,17 +21,17 @@ func (r *run) Sent(f *virtual.Flight) {
 		r.fail(fmt.Errorf("node %s sent a packet that does not parse: %w: %x", f.From.Name, err, f.Bytes))
 		return
 	}
-	to := r.ends[f.To.Index][p.DestQPN]
-	if to == nil || to.peer.node != f.From {
-		r.fail(fmt.Errorf("node %s sent to a queue pair that it is not connected to: %s", f.From.Name, f))
+	e := r.ends[f.QP]
+	if e == nil || e.gone || f.To != e.peer.node || p.DestQPN != e.peer.qp.Num {
+		r.fail(fmt.Errorf("%s sent to a queue pair that it is not connected to: %s", f.QP, f))
 		return
 	}
-	f.Tag = to.peer
-	to.peer.seen.packets++
-	to.peer.seen.bytes += uint64(len(p.Payload))
-	r.fail(to.peer.checkPacket(f, &p))
+	f.Tag = e
+	e.seen.packets++
+	e.seen.bytes += uint64(len(p.Payload))
+	r.fail(e.checkPacket(f, &p))
 	r.stray(f)
-	r.forge(to.peer, &p)
+	r.forge(e, &p)
 }
 
 // stray lets a stranger repeat the packet from its own address, with a right
@@ -58,18 +58,26 @@ func (r *run) Arrives(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 	if f.Flipped {
 		r.tally.Masked++
 	}
+	r.noteTaken(qp)
 	if f.From == r.nodes[stranger] || f.Tag == forged {
 		return
 	}
-	if e := r.endOf(qp); e != nil {
+	sender, _ := f.Tag.(*end)
+	switch e := r.ends[qp]; {
+	case sender == nil || e == nil:
+	case e.gone || sender.peer != e:
+		r.tally.Stale++
+		r.world.Logf("%-12s that was a packet of a former life", "")
+	default:
 		e.arrives(f, p)
 	}
 }
 
 // Arrived implements virtual.Watcher.
 func (r *run) Arrived(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
-	e := r.endOf(qp)
-	if e == nil {
+	r.checkTaken(qp)
+	e := r.ends[qp]
+	if e == nil || e.gone {
 		return
 	}
 	e.look()
@@ -84,7 +92,11 @@ func (r *run) Arrived(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 
 // Completed implements virtual.Watcher.
 func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
-	e := r.endOf(qp)
+	e := r.ends[qp]
+	if e == nil || e.gone {
+		r.fail(fmt.Errorf("%s completes %d (%s) after its reset", qp, c.ID, c.Status))
+		return
+	}
 	e.look()
 	e.seen.completed(c)
 	r.tally.Status[virtual.Status{Status: c.Status, Recv: c.Recv}]++
@@ -109,4 +121,22 @@ func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
 	}
 }
 
-func (r *run) endOf(qp *virtual.QP) *end { return r.ends[qp.Node.Index][qp.Num] }
+// taken is what a queue pair counted of the packets that reached it: taken, or
+// dropped before they were looked at (IBA 9.6.1).
+func taken(qp *virtual.QP) uint64 {
+	c := qp.Counters()
+	n := c.RcvdPkts + c.DropService + c.DropPKey + c.DropPeer
+	if s := qp.State(); s == abi.QPSReset || s == abi.QPSInit {
+		n += c.DropState // elsewhere these were taken before they were dropped
+	}
+	return n
+}
+
+func (r *run) noteTaken(qp *virtual.QP) { r.before = taken(qp) }
+
+// checkTaken: every packet is counted once, by what became of it.
+func (r *run) checkTaken(qp *virtual.QP) {
+	if now := taken(qp); now != r.before+1 {
+		r.fail(fmt.Errorf("%s counts a packet %d times as received or dropped", qp, now-r.before))
+	}
+}

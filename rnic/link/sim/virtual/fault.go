@@ -27,10 +27,11 @@ const (
 	Corrupted
 	Delayed
 	Partitioned
+	Overflowed // the queue before the wire had no room
 	NumFaults
 )
 
-var faultNames = [NumFaults]string{"lost", "duplicated", "reordered", "corrupted", "delayed", "partitioned"}
+var faultNames = [NumFaults]string{"lost", "duplicated", "reordered", "corrupted", "delayed", "partitioned", "overflowed"}
 
 // String returns the fault in a word.
 func (f Fault) String() string {
@@ -54,6 +55,11 @@ func (w *World) Cut(from, to *Node, cut bool) { w.way(from, to).cut = cut }
 // IsCut reports whether the way is partitioned.
 func (w *World) IsCut(from, to *Node) bool { return w.way(from, to).cut }
 
+// SetQueue bounds the bytes that wait for each way's wire from now on: what does
+// not fit is dropped, as by a switch or a socket with a small buffer. 0 is without
+// bound.
+func (w *World) SetQueue(bytes int) { w.queue = bytes }
+
 // SetFaults changes the rates from now on.
 func (w *World) SetFaults(f Faults) { w.faults = f }
 
@@ -68,12 +74,18 @@ func (w *World) carry(f *Flight) {
 	lose, dup, reorder, corrupt, delay := r.Hit(x.Loss), r.Hit(x.Dup), r.Hit(x.Reorder), r.Hit(x.Corrupt), r.Hit(x.Delay)
 	hold, again, bit := w.hold(), w.hold(), r.Uint64()
 
-	way.free = max(way.free, w.now) + engine.Time(len(f.Bytes))*w.nsPerKiB/1024
-	at := way.free + w.latency
-	switch {
-	case way.cut:
+	if way.cut {
 		w.drop(f, Partitioned)
 		return
+	}
+	way.free = max(way.free, w.now)
+	if w.queue > 0 && int((way.free-w.now)*1024/w.nsPerKiB)+len(f.Bytes) > w.queue {
+		w.drop(f, Overflowed)
+		return
+	}
+	way.free += engine.Time(len(f.Bytes)) * w.nsPerKiB / 1024
+	at := way.free + w.latency
+	switch {
 	case lose:
 		w.drop(f, Lost)
 		return

@@ -14,6 +14,7 @@ import (
 type Flight struct {
 	Number   uint64 // counts the packets that were sent
 	From, To *Node
+	QP       *QP // that sent it; nil: none did
 	Sent     engine.Time
 	Bytes    []byte
 	Copy     bool // made by the network
@@ -48,7 +49,8 @@ func (f *Flight) digest() uint64 {
 }
 
 // launch turns a packet that an engine wrote into a flight.
-func (w *World) launch(from *Node, pkt *link.Packet) {
+func (w *World) launch(qp *QP, pkt *link.Packet) {
+	from := qp.Node
 	to := w.byAddr[pkt.Peer.Addr()]
 	if to == nil {
 		w.failf("node %s sends to %s, where nobody is", from.Name, pkt.Peer)
@@ -56,7 +58,7 @@ func (w *World) launch(from *Node, pkt *link.Packet) {
 	}
 	f := w.newFlight()
 	w.flights++
-	*f = Flight{Number: w.flights, From: from, To: to, Sent: w.now, Bytes: f.Bytes[:0]}
+	*f = Flight{Number: w.flights, From: from, To: to, QP: qp, Sent: w.now, Bytes: f.Bytes[:0]}
 	f.Bytes = append(append(f.Bytes, pkt.Head...), pkt.Payload...)
 	f.Bytes = append(f.Bytes, wire.Pad(wire.PadLen(len(pkt.Payload)))...)
 	f.Bytes = wire.AppendICRC(f.Bytes, w.flow(from, to).ICRC(0, f.Bytes))
@@ -96,6 +98,7 @@ func (w *World) Inject(from, to *Node, p *wire.Packet, tag any) {
 
 // Arrive lets a packet arrive at a time, not before now.
 func (w *World) Arrive(f *Flight, at engine.Time) {
+	w.inFlight++
 	w.events.push(event{at: max(at, w.now), flight: f})
 }
 
@@ -123,6 +126,7 @@ func (w *World) Deliver(f *Flight) {
 		w.note(noteNoQP, uint64(p.DestQPN), f.digest())
 		return
 	}
+	w.Delivered++
 	w.note(noteDelivered, uint64(p.DestQPN), f.digest())
 	if w.log != nil {
 		w.log(fmt.Sprintf("%-12s %s", "arrives", f))

@@ -3,6 +3,7 @@ package virtual
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -37,6 +38,7 @@ type QP struct {
 	timer   engine.Time // when the earliest timer event of this queue pair is due
 	timing  bool        // there is one
 	pumping bool        // there is a pump event
+	gone    bool        // destroyed
 	spins   int         // timeouts in a row without the time having moved
 	spinAt  engine.Time
 }
@@ -67,8 +69,18 @@ func (n *Node) AddQP(c engine.Config) *QP {
 	return qp
 }
 
-// Remove destroys a queue pair: packets for it no longer find it.
-func (n *Node) Remove(qp *QP) { delete(n.qps, qp.Num) }
+// Lookup returns the queue pair with a number, or nil.
+func (n *Node) Lookup(num wire.QPN) *QP { return n.qps[num] }
+
+// Remove destroys a queue pair: packets for it no longer find it, and what it had
+// to do is forgotten.
+func (n *Node) Remove(qp *QP) {
+	n.world.note(noteState, uint64(qp.Num), noteDestroyed)
+	n.world.Logf("%-12s %s", "destroy", qp)
+	qp.gone = true
+	delete(n.qps, qp.Num)
+	n.QPs = slices.DeleteFunc(n.QPs, func(q *QP) bool { return q == qp })
+}
 
 // Post hands a work request to the queue pair and rings its bell.
 func (qp *QP) Post(wr *engine.SendWR) error {
@@ -108,6 +120,9 @@ func (qp *QP) receive(from *Node, p *wire.Packet) {
 func (qp *QP) pump() {
 	w := qp.Node.world
 	qp.pumping = false
+	if qp.gone {
+		return
+	}
 	for more := true; more && w.failure == nil; {
 		b := qp.Node.batch
 		b.Reset()
@@ -117,7 +132,7 @@ func (qp *QP) pump() {
 			w.failf("%s: Transmit promised more and wrote nothing", qp)
 		}
 		for i := range b.Packets {
-			w.launch(qp.Node, &b.Packets[i])
+			w.launch(qp, &b.Packets[i])
 		}
 	}
 	qp.drain()
@@ -178,7 +193,7 @@ const maxSpins = 1000
 // timeout lets the queue pair's timeout happen if it is still due.
 func (qp *QP) timeout(at engine.Time) {
 	w := qp.Node.world
-	if !qp.timing || at != qp.timer {
+	if qp.gone || !qp.timing || at != qp.timer {
 		return // an earlier event took its place
 	}
 	qp.timing = false

@@ -20,6 +20,9 @@ const (
 	noteState
 )
 
+// noteDestroyed stands where a state would.
+const noteDestroyed = 1 << 32
+
 func (w *World) note(kind note, a, b uint64) {
 	t := uint64(w.trace)
 	for _, x := range [...]uint64{uint64(kind), uint64(w.now), a, b} {

@@ -45,8 +45,10 @@ type World struct {
 	Carry func(*Flight)
 	// Hit counts the faults that happened.
 	Hit [NumFaults]uint64
-	// Drops counts the packets that nodes refused before any queue pair.
-	Drops struct{ ICRC, QPN uint64 }
+	// Drops counts the packets that nodes refused before any queue pair, and
+	// Delivered those that came to one.
+	Drops     struct{ ICRC, QPN uint64 }
+	Delivered uint64
 
 	now      engine.Time
 	rand     Rand
@@ -57,15 +59,17 @@ type World struct {
 	watch    Watcher
 	log      func(string)
 
-	events  eventQueue
-	nodes   []*Node
-	byAddr  map[netip.Addr]*Node
-	ways    [][]direction
-	flows   [][]wire.Flow
-	flights uint64
-	spare   []*Flight
-	trace   Trace
-	failure error
+	events   eventQueue
+	nodes    []*Node
+	byAddr   map[netip.Addr]*Node
+	ways     [][]direction
+	flows    [][]wire.Flow
+	flights  uint64
+	inFlight uint64 // flights that have yet to arrive
+	queue    int    // bytes that may wait for a wire; 0: any number
+	spare    []*Flight
+	trace    Trace
+	failure  error
 }
 
 // New makes a world without nodes, at time 0.
@@ -141,6 +145,7 @@ func (w *World) Step(until engine.Time) bool {
 	}
 	switch {
 	case e.flight != nil:
+		w.inFlight--
 		w.Deliver(e.flight)
 	case e.timer != nil:
 		e.timer.timeout(e.at)
@@ -177,6 +182,18 @@ func (w *World) sleeps(e *event) bool {
 	}
 	w.events.push(*e)
 	return true
+}
+
+// Account adds up what became of the packets that were sent and of the copies that
+// the network made: each arrived, was dropped for a reason, or is under way. It
+// holds while the network carries the packets itself.
+func (w *World) Account() error {
+	made := w.flights + w.Hit[Duplicated]
+	gone := w.Delivered + w.Drops.ICRC + w.Drops.QPN + w.Hit[Lost] + w.Hit[Partitioned] + w.Hit[Overflowed]
+	if made != gone+w.inFlight {
+		return fmt.Errorf("%d packets were sent or repeated, but %d arrived or were dropped and %d are under way", made, gone, w.inFlight)
+	}
+	return nil
 }
 
 // Run lets events happen up to a time, which is then now. It returns early with
