@@ -1,23 +1,48 @@
 // Package udp puts RoCEv2 packets on UDP sockets.
 //
 // It knows datagrams, addresses, batches and the invariant CRC; it knows
-// nothing of queue pairs, which are rnic's, and does no segmentation offload:
-// every packet is a datagram of its own, and many go in one system call.
+// nothing of queue pairs, which are rnic's.
 //
-// Sending, a packet's head, payload, pad and ICRC are gathered from where they
-// lie (Linux: sendmmsg) or copied together (elsewhere). Receiving, datagrams
-// are read into the link's own buffers (recvmmsg), the ICRC is checked and cut
-// off, and the rest is handed up until the next Recv.
+// Sending (sender_mmsg.go), a batch is cut into runs of equally long packets to
+// one peer (segments). A run is one message, which the kernel or the card cuts
+// into datagrams again (GSO, UDP_SEGMENT); all messages of a batch go in one
+// sendmmsg. Payloads are taken from where they lie; headers, pads and ICRCs are
+// small and gathered.
+//
+// Receiving (receiver_mmsg.go), recvmmsg reads messages into the link's own
+// buffers. A message may be many datagrams of one sender that the kernel merged,
+// or never cut up (GRO, UDP_GRO). They are told apart where they lie, each ICRC
+// is checked, and the packets handed up until the next Recv.
+//
+// Elsewhere than on Linux (batch_other.go) every packet is a datagram and a
+// system call of its own.
 //
 // # The ICRC and the IPv4 identification
 //
 // The CRC covers the identification and the Don't Fragment bit of the IPv4
 // header, which a UDP socket neither chooses nor shows. A Linux socket that is
 // not connected and has IP_MTU_DISCOVER=IP_PMTUDISC_DO sends identification 0
-// with DF set; that is why these sockets are never connected. The kernel's rxe
-// sends others: a receiver first assumes 0 and then solves for the one that
-// makes the CRC right (wire.Flow.Verify). Address translation on the way
-// changes what the CRC covers, and every packet is dropped.
+// with DF set, and numbers the segments of a GSO send 0, 1, 2 …; that is why
+// these sockets are never connected. A receiver first assumes a packet's place
+// among those that came with it, and then solves for the identification that
+// makes the CRC right: the kernel's rxe has others, and a segment that arrives by
+// itself does not show its place. Address translation on the way changes what the
+// CRC covers, and every packet is dropped.
+//
+// # When GSO does not work
+//
+// A send that the kernel refuses goes out again packet by packet. If that works
+// where it failed with EIO or EINVAL, GSO is to blame: it is turned down to 16
+// packets a send, then off, for as long as the link lives. Something on the way
+// that numbers segments in another way loses them without a word, so a
+// retransmission after a timeout (link.Packet.Alone) goes alone and suspends GSO
+// for its peer. All of that is counted (Counters). Options turn it off for good.
+//
+// # MTU
+//
+// Caps has the interface's, PathMTU that of the route to a peer. What is longer
+// than the route carries is dropped and counted (drop_send_msgsize): there is no
+// fragmentation.
 //
 // An address and port belong to one socket: SO_REUSEADDR and SO_REUSEPORT are
 // never set, or two devices would share one's packets.
