@@ -18,6 +18,7 @@ const (
 	deviceFile fileKind = iota
 	attributeFile
 	eventFile
+	cmFile // of the connection manager
 )
 
 // file implements kshim.File.
@@ -81,10 +82,12 @@ const notThere = "memory that cannot be read"
 func (f *file) Write(cmd []byte) (int, error) {
 	l := f.begin("write").text(", ")
 	var a answer
-	if seen, ok := look(cmd); ok {
-		l.b, a = appendWrite(l.b, seen)
-	} else {
+	if seen, ok := look(cmd); !ok {
 		l.text(notThere)
+	} else if f.kind == cmFile {
+		l.b, a = appendUCM(l.b, seen)
+	} else {
+		l.b, a = appendWrite(l.b, seen)
 	}
 	l.returns()
 	n, err := f.inner.Write(cmd)

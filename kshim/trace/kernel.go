@@ -39,13 +39,19 @@ func (k *kernel) Open(name string) (kshim.File, error) {
 		l.print()
 		return nil, err
 	}
-	kind := deviceFile
-	if strings.HasPrefix(path.Clean(name), "/sys/") {
-		kind = attributeFile
-	}
-	t := k.wrap(f, kind, name, descriptor(f, path.Base(name)))
+	t := k.wrap(f, kindOf(path.Clean(name)), name, descriptor(f, path.Base(name)))
 	l.text(t.fd).print()
 	return t.asFile(), nil
+}
+
+func kindOf(name string) fileKind {
+	switch {
+	case strings.HasPrefix(name, "/sys/"):
+		return attributeFile
+	case name == "/dev/infiniband/rdma_cm":
+		return cmFile
+	}
+	return deviceFile
 }
 
 // ReadDir lists a directory. See kshim.Kernel.

@@ -9,6 +9,7 @@ var fieldNames = map[string]string{
 	"SMLID": "sm_lid", "SMSL": "sm_sl",
 	"MaxQPWR": "max_qp_wr", "MaxSRQWR": "max_srq_wr", "MaxSRQSGE": "max_srq_sge",
 	"MaxRawIPv6QP": "max_raw_ipv6_qp",
+	"IBDevIndex":   "ibdev_index", "OptVal": "optval", "OptName": "optname", "OptLen": "optlen",
 }
 
 // fieldName is the kernel's name of a field of kshim/abi: max_send_wr for

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -23,10 +24,18 @@ const hexLimit = 64
 var (
 	inHex = map[string]bool{
 		"lkey": true, "rkey": true, "qkey": true, "flow_label": true, "device_cap_flags": true,
-		"port_cap_flags": true, "vendor_id": true, "rq_psn": true, "sq_psn": true,
+		"port_cap_flags": true, "vendor_id": true, "rq_psn": true, "sq_psn": true, "attr_mod": true,
 	}
 	inDecimal = map[string]bool{"length": true}
 )
+
+// kinds are the fields that hold a kind in a number of another type.
+var kinds = map[string]func(uint64) string{
+	"qp_state":       func(v uint64) string { return abi.QPState(v).String() },
+	"cur_qp_state":   func(v uint64) string { return abi.QPState(v).String() },
+	"path_mtu":       func(v uint64) string { return abi.MTU(v).String() },
+	"path_mig_state": func(v uint64) string { return abi.MigState(v).String() },
+}
 
 // appendStruct shows a structure of package abi: {pd_handle=1, …}. show tells
 // whether a field is worth it; nil shows all.
@@ -74,6 +83,13 @@ func appendValue(b []byte, name string, f reflect.Value) []byte {
 		return append(b, netip.AddrFrom16(x).String()...)
 	case fmt.Stringer:
 		return append(b, x.String()...)
+	case abi.SockaddrStorage:
+		return appendSockaddr(b, &x)
+	case abi.UCMConnParam:
+		return appendConnParam(b, &x)
+	}
+	if kind := kinds[name]; kind != nil && f.CanUint() {
+		return append(b, kind(f.Uint())...)
 	}
 	switch f.Kind() {
 	case reflect.Struct:
@@ -94,6 +110,9 @@ func appendValue(b []byte, name string, f reflect.Value) []byte {
 		if f.Type().Elem().Kind() == reflect.Uint8 {
 			raw := make([]byte, f.Len())
 			reflect.Copy(reflect.ValueOf(raw), f)
+			if raw = bytes.TrimRight(raw, "\x00"); len(raw) == 0 {
+				return append(b, '0')
+			}
 			return appendHex(b, raw)
 		}
 		b = append(b, '[')

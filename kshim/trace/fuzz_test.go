@@ -1,0 +1,71 @@
+package trace
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzLine traces any bytes as a command of every kind, with any bytes where they
+// may point to: it never panics, and each call is one line of text, whether the
+// kernel takes it or not.
+func FuzzLine(f *testing.F) {
+	for n, c := range commands {
+		if c.req.known() {
+			req := c.req.make()
+			_ = req.Parse(append([]byte{0, 0x10}, make([]byte, c.req.size)...)) // a response at 0x1000
+			f.Add(uint8(0), writeCmd(n, req, c.req.size, 256), []byte{1, 2, 3})
+		}
+		f.Add(uint8(1), ioctlArg(0, 0, abi.IoctlAttr{AttrID: abi.AttrCoreIn, Len: uint16(c.req.size), Data: 0x1000},
+			abi.IoctlAttr{AttrID: abi.AttrCoreOut, Len: 256, Data: 0x1000}, abi.IoctlAttr{AttrID: abi.AttrWriteCmd, Len: 8, Data: uint64(n)},
+			abi.IoctlAttr{AttrID: abi.AttrUHWOut, Len: 64, Data: 0x1040}), []byte{0xff, 0xfe})
+	}
+	for key, m := range methods {
+		var attrs []abi.IoctlAttr
+		for id := range m.attrs {
+			attrs = append(attrs, abi.IoctlAttr{AttrID: id, Len: 64, Data: 0x1000})
+		}
+		f.Add(uint8(1), ioctlArg(key.object, key.id, attrs...), []byte{1})
+	}
+	for n, c := range ucmCommands {
+		f.Add(uint8(2), put(&abi.UCMHdr{Cmd: n, In: uint16(c.req.size), Out: 512}, abi.UCMHdrSize, c.req.make(), c.req.size), []byte{2, 0, 0x1b, 0x58, 10, 0, 0, 1})
+	}
+	f.Add(uint8(3), []byte{8}, put(&abi.CompEvent{CQHandle: 7}, 8))
+	f.Add(uint8(3), []byte{16}, put(&abi.AsyncEvent{Element: 7, EventType: abi.EventCQErr}, 16))
+	f.Add(uint8(4), []byte("attribute\n\x00"), []byte{0x80, 0xff})
+	f.Fuzz(func(t *testing.T, kind uint8, cmd, page []byte) {
+		k, out := &fakeKernel{names: []string{string(page)}, read: string(page)}, &log{t: t}
+		traced := New(k, out, WithPin())
+		paths := []string{"/dev/infiniband/uverbs0", "/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0", "/sys/" + string(cmd)}
+		file, err := traced.Open(paths[int(kind)%len(paths)])
+		require.NoError(t, err)
+		mem := make([]byte, 512)
+		copy(mem, page)
+		_, release := file.Pin(mem)
+		for _, answer := range []error{nil, syscall.EINVAL} {
+			k.err = answer
+			lines := strings.Count(out.b.String(), "\n")
+			var got error
+			switch int(kind) % len(paths) {
+			case 0, 2:
+				_, got = file.Write(cmd)
+			case 1:
+				got = file.Ioctl(cmd)
+			case 3:
+				k.err = nil
+				event, err := traced.Adopt(5)
+				require.NoError(t, err)
+				k.err = answer
+				_, got = event.Read(t.Context(), make([]byte, min(len(page), 32)))
+			case 4:
+				_, got = file.Read(t.Context(), make([]byte, len(page)))
+			}
+			require.Equal(t, answer, got)
+			require.Equal(t, lines+1, strings.Count(out.b.String(), "\n"))
+		}
+		release()
+	})
+}
