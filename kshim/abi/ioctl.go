@@ -88,7 +88,21 @@ const (
 	MethodQueryMR     MethodID = 3
 	MethodRegDMABufMR MethodID = 4
 
-	MethodAsyncEventAlloc MethodID = 0
+	MethodMWDestroy           MethodID = 0
+	MethodFlowDestroy         MethodID = 0
+	MethodXRCDDestroy         MethodID = 0
+	MethodRWQIndTblDestroy    MethodID = 0
+	MethodWQCreate            MethodID = 0
+	MethodWQDestroy           MethodID = 1
+	MethodFlowActionESPCreate MethodID = 0
+	MethodFlowActionDestroy   MethodID = 1
+	MethodFlowActionESPModify MethodID = 2
+	MethodDMAlloc             MethodID = 0
+	MethodDMFree              MethodID = 1
+	MethodCountersCreate      MethodID = 0
+	MethodCountersDestroy     MethodID = 1
+	MethodCountersRead        MethodID = 2
+	MethodAsyncEventAlloc     MethodID = 0
 )
 
 // AttrID is the number of an attribute within its method.

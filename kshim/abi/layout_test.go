@@ -83,6 +83,12 @@ var structs = []cStruct{
 	{&DeallocPD{}, "ib_uverbs_dealloc_pd", DeallocPDSize},
 	{&RegMR{}, "ib_uverbs_reg_mr", RegMRSize},
 	{&RegMRResp{}, "ib_uverbs_reg_mr_resp", RegMRRespSize},
+	{&ExCreateCQ{}, "ib_uverbs_ex_create_cq", ExCreateCQSize},
+	{&ExCreateCQResp{}, "ib_uverbs_ex_create_cq_resp", ExCreateCQRespSize},
+	{&ExCreateQP{}, "ib_uverbs_ex_create_qp", ExCreateQPSize},
+	{&ExCreateQPResp{}, "ib_uverbs_ex_create_qp_resp", ExCreateQPRespSize},
+	{&ExModifyQP{}, "ib_uverbs_ex_modify_qp", ExModifyQPSize},
+	{&ExModifyQPResp{}, "ib_uverbs_ex_modify_qp_resp", ExModifyQPRespSize},
 	{&ReregMR{}, "ib_uverbs_rereg_mr", ReregMRSize},
 	{&ReregMRResp{}, "ib_uverbs_rereg_mr_resp", ReregMRRespSize},
 	{&DeregMR{}, "ib_uverbs_dereg_mr", DeregMRSize},
@@ -149,6 +155,10 @@ func fill(v reflect.Value, next *byte, bigEndian bool) []byte {
 		return x
 	}
 	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), next, bigEndian)
+		}
 	case reflect.Array:
 		for i := range v.Len() {
 			v.Index(i).SetUint(uint64(take()))
