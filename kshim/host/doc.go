@@ -10,7 +10,8 @@
 // garbage collector until it is released (pin.go), and has left the stack by
 // then: the compiler moves what is handed to Pin to the heap. Event files, whose
 // numbers commands answer, are made non-blocking and read through the runtime's
-// netpoller, so that a reader is a goroutine and no thread (event.go). What the
+// netpoller, so that a reader is a goroutine and no thread (event.go); so is the
+// connection manager's file, whose events a command fetches (cm.go). What the
 // process holds is in one table (process.go), because numbers and memory are the
 // process's, whichever Kernel they came through.
 //
@@ -25,5 +26,8 @@
 // are not those that opened the file (EACCES), also after a setuid to the same
 // user, and Go's setuid changes each thread for itself. ioctl(2) is not refused.
 // kshim/verbs therefore gives commands by ioctl, and the doorbell by write with
-// the ioctl behind it.
+// the ioctl behind it. The connection manager's file has no ioctl: commands that
+// are refused there are given by the thread that opened the file (cm.go). That does
+// not help a process that changes its credentials as a whole after it opened the
+// file; its commands are EACCES until it opens the file anew.
 package host

@@ -34,6 +34,8 @@ func (k *kernel) Open(name string) (kshim.File, error) {
 	name = path.Clean(name)
 	mode := syscall.O_RDONLY
 	switch {
+	case name == cmNode:
+		return openCM(name)
 	case strings.HasPrefix(name, devDir):
 		mode = syscall.O_RDWR
 	case !strings.HasPrefix(name, sysDir):

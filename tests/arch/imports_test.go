@@ -71,6 +71,7 @@ var allowed = map[string][]string{
 	"kshim/abi":                 {},
 	"kshim/ring":                {"kshim/abi"},
 	"kshim/verbs":               {"kshim", "kshim/abi", "kshim/ring"},
+	"kshim/cm":                  {"kshim", "kshim/abi", "kshim/verbs"},
 	"kshim/emu":                 {"kshim", "kshim/abi"},
 	"kshim/host":                {"kshim", "kshim/abi"},
 	"kshim/trace":               {"kshim", "kshim/abi"},

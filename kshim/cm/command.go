@@ -1,0 +1,136 @@
+package cm
+
+import (
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// room is what a request or a response has: the largest is GET_EVENT's answer.
+const room = 512
+
+// scratch is a command's memory: the request, and pinned room for what the kernel writes back or reads beside it.
+type scratch struct {
+	cmd     []byte
+	mem     []byte
+	addr    uint64
+	release func()
+}
+
+// take gives scratch memory. Commands of different ids do not wait for each other: some sleep in the kernel.
+func (c *Channel) take() *scratch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.free); n > 0 {
+		s := c.free[n-1]
+		c.free = c.free[:n-1]
+		return s
+	}
+	s := &scratch{cmd: make([]byte, room), mem: make([]byte, room)}
+	s.addr, s.release = c.file.Pin(s.mem)
+	return s
+}
+
+func (c *Channel) give(s *scratch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free = append(c.free, s)
+}
+
+// request is a command: its structure, and for one that has an answer where its address goes and what decodes it.
+type request struct {
+	cmd      abi.UCMCommand
+	in       abi.Struct
+	inSize   int
+	response *uint64
+	out      abi.Struct
+	outSize  int
+}
+
+// do gives one command. Close waits for it.
+func (c *Channel) do(r *request) error {
+	c.ctl.RLock()
+	defer c.ctl.RUnlock()
+	if c.closed {
+		return errClosed
+	}
+	s := c.take()
+	defer c.give(s)
+	return c.write(s, r)
+}
+
+// write is a command with memory. Its error names the command.
+func (c *Channel) write(s *scratch, r *request) error {
+	if r.response != nil {
+		*r.response = s.addr
+		clear(s.mem[:r.outSize])
+	}
+	n := abi.UCMHdrSize + r.inSize
+	(&abi.UCMHdr{Cmd: r.cmd, In: uint16(r.inSize), Out: uint16(r.outSize)}).Put(s.cmd)
+	r.in.Put(s.cmd[abi.UCMHdrSize:])
+	wrote, err := c.file.Write(s.cmd[:n])
+	if err == nil && wrote != n {
+		err = errShort
+	}
+	if err == nil && r.out != nil {
+		err = r.out.Parse(s.mem[:r.outSize])
+	}
+	if err != nil {
+		return fmt.Errorf("%v: %w", r.cmd, err)
+	}
+	return nil
+}
+
+func (c *Channel) createID(uid uint64, ps abi.UCMPortSpace, typ abi.QPType) (uint32, error) {
+	req := abi.UCMCreateID{UID: uid, PS: ps, QPType: typ}
+	var resp abi.UCMCreateIDResp
+	err := c.do(&request{abi.UCMCmdCreateID, &req, abi.UCMCreateIDSize, &req.Response, &resp, abi.UCMCreateIDRespSize})
+	return resp.ID, err
+}
+
+func (c *Channel) destroyID(id uint32) (reported uint32, err error) {
+	req := abi.UCMDestroyID{ID: id}
+	var resp abi.UCMDestroyIDResp
+	err = c.do(&request{abi.UCMCmdDestroyID, &req, abi.UCMDestroyIDSize, &req.Response, &resp, abi.UCMDestroyIDRespSize})
+	return resp.EventsReported, err
+}
+
+func (c *Channel) initQPAttr(id uint32, state abi.QPState) (attr abi.QPAttr, err error) {
+	req := abi.UCMInitQPAttr{ID: id, QPState: uint32(state)}
+	err = c.do(&request{abi.UCMCmdInitQPAttr, &req, abi.UCMInitQPAttrSize, &req.Response, &attr, abi.QPAttrSize})
+	return attr, err
+}
+
+func (c *Channel) query(id uint32, what abi.UCMQueryOption) (resp abi.UCMQueryAddrResp, err error) {
+	req := abi.UCMQuery{ID: id, Option: what}
+	err = c.do(&request{abi.UCMCmdQuery, &req, abi.UCMQuerySize, &req.Response, &resp, abi.UCMQueryAddrRespSize})
+	return resp, err
+}
+
+// command gives one that has no answer.
+func (c *Channel) command(cmd abi.UCMCommand, in abi.Struct, size int) error {
+	return c.do(&request{cmd: cmd, in: in, inSize: size})
+}
+
+func (c *Channel) disconnect(id uint32) error {
+	return c.command(abi.UCMCmdDisconnect, &abi.UCMDisconnect{ID: id}, abi.UCMDisconnectSize)
+}
+
+func (c *Channel) reject(id uint32, why abi.UCMRejReason, private []byte) error {
+	req := abi.UCMReject{ID: id, Reason: uint8(why), PrivateDataLen: uint8(len(private))}
+	copy(req.PrivateData[:], private)
+	return c.command(abi.UCMCmdReject, &req, abi.UCMRejectSize)
+}
+
+// setOption passes a value beside the command, in the pinned memory.
+func (c *Channel) setOption(id uint32, level abi.UCMOptionLevel, option abi.UCMOption, value []byte) error {
+	c.ctl.RLock()
+	defer c.ctl.RUnlock()
+	if c.closed {
+		return errClosed
+	}
+	s := c.take()
+	defer c.give(s)
+	req := abi.UCMSetOption{OptVal: s.addr, ID: id, Level: level, OptName: option, OptLen: uint32(copy(s.mem, value))}
+	return c.write(s, &request{cmd: abi.UCMCmdSetOption, in: &req, inSize: abi.UCMSetOptionSize})
+}

@@ -1,0 +1,160 @@
+package cm
+
+import (
+	"context"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// QP is the queue pair of a connection; *verbs.QP is one. It must be of the device that the id is bound to.
+type QP interface {
+	Num() uint32
+	Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error
+}
+
+// ConnParam is what a side tells of its end (struct rdma_conn_param).
+type ConnParam struct {
+	// Private is up to abi.UCMConnectData bytes in Connect and abi.UCMAcceptData in Accept.
+	Private []byte
+
+	ResponderResources uint8 // READs and atomics of the peer taken at a time
+	InitiatorDepth     uint8 // READs and atomics issued at a time
+	FlowControl        bool
+	RetryCount         uint8 // 3 bits; in Connect only, and for both sides
+	RNRRetryCount      uint8 // 3 bits, 7 for ever: how often the peer tries again when there is no receive
+	SRQ                bool
+}
+
+func (p *ConnParam) encode(qp QP) abi.UCMConnParam {
+	c := abi.UCMConnParam{
+		QPNum: qp.Num(), PrivateDataLen: uint8(len(p.Private)), SRQ: flag(p.SRQ), FlowControl: flag(p.FlowControl),
+		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7), Valid: 1,
+	}
+	copy(c.PrivateData[:], p.Private)
+	return c
+}
+
+func flag(on bool) uint8 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// QPAttr asks for the attributes that move the id's queue pair to a state, INIT, RTR or RTS, and which of them count.
+func (id *ID) QPAttr(state abi.QPState) (attr verbs.QPAttr, mask abi.QPAttrMask, err error) {
+	err = id.call("ask for the queue pair's attributes of", func() error {
+		a, err := id.ch.initQPAttr(id.num, state)
+		if err != nil {
+			return err
+		}
+		attr, mask = convert(&a), a.QPAttrMask
+		return nil
+	})
+	return attr, mask, err
+}
+
+func convert(a *abi.QPAttr) verbs.QPAttr {
+	return verbs.QPAttr{
+		State: abi.QPState(a.QPState), CurState: abi.QPState(a.CurQPState), PathMTU: abi.MTU(a.PathMTU),
+		PathMigState: abi.MigState(a.PathMigState), QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPNum: a.DestQPNum,
+		AccessFlags: a.QPAccessFlags, AV: a.AHAttr.QPDest(), AltAV: a.AltAHAttr.QPDest(), PkeyIndex: a.PkeyIndex,
+		AltPkeyIndex: a.AltPkeyIndex, EnSQDAsyncNotify: a.EnSQDAsyncNotify, MaxRdAtomic: a.MaxRdAtomic,
+		MaxDestRdAtomic: a.MaxDestRdAtomic, MinRNRTimer: a.MinRNRTimer, PortNum: a.PortNum, Timeout: a.Timeout,
+		RetryCnt: a.RetryCnt, RNRRetry: a.RNRRetry, AltPortNum: a.AltPortNum, AltTimeout: a.AltTimeout,
+	}
+}
+
+// move moves the queue pair to a state with the id's attributes, which change may correct.
+func (id *ID) move(qp QP, state abi.QPState, change func(*verbs.QPAttr)) error {
+	attr, mask, err := id.QPAttr(state)
+	if err != nil {
+		return err
+	}
+	if change != nil {
+		change(&attr)
+	}
+	return qp.Modify(&attr, mask|abi.QPMaskState)
+}
+
+// Init moves the queue pair to INIT with the id's device port and P_Key, so that receives can be posted before the
+// connection is made. Connect and Accept do it when it was not done.
+func (id *ID) Init(qp QP) error {
+	if err := id.move(qp, abi.QPSInit, nil); err != nil {
+		return err
+	}
+	id.mu.Lock()
+	id.inited = true
+	id.mu.Unlock()
+	return nil
+}
+
+func (id *ID) ensureInit(qp QP) error {
+	id.mu.Lock()
+	done := id.inited
+	id.mu.Unlock()
+	if done {
+		return nil
+	}
+	return id.Init(qp)
+}
+
+// Connect connects the queue pair to the peer that the id was resolved to, and tells what the peer said. A refusal is a
+// *RejectedError. How long the kernel goes on asking a host that is silent is its own matter, a minute and more
+// (UNREACHABLE, ETIMEDOUT): let ctx have a deadline. After an error the id can only be destroyed, and the queue pair is in
+// some state on the way.
+func (id *ID) Connect(ctx context.Context, qp QP, p ConnParam) (Peer, error) {
+	const op = "connect to"
+	fail := func(err error) (Peer, error) { return Peer{}, err }
+	if err := ctx.Err(); err != nil {
+		return fail(&Error{op, id.name(), err})
+	}
+	if len(p.Private) > abi.UCMConnectData {
+		return fail(&Error{op, id.name(), errPrivate})
+	}
+	if err := id.ensureInit(qp); err != nil {
+		return fail(err)
+	}
+	err := id.call(op, func() error {
+		req := abi.UCMConnect{ID: id.num, ConnParam: p.encode(qp)}
+		return id.ch.command(abi.UCMCmdConnect, &req, abi.UCMConnectSize)
+	})
+	if err != nil {
+		return fail(err)
+	}
+	ev, err := id.await(ctx, op, abi.UCMEventConnectResponse)
+	if err != nil {
+		return fail(err)
+	}
+	if err := id.complete(qp); err != nil {
+		// The peer believes in the connection. Let it know.
+		_ = id.call(op, func() error { return id.ch.reject(id.num, abi.UCMRejConsumerDefined, nil) })
+		return fail(&Error{op, id.name(), err})
+	}
+	return ev.Peer, nil
+}
+
+// complete is the active side's part after the peer's reply.
+func (id *ID) complete(qp QP) error {
+	// INIT again: which accesses the peer may have the kernel says only now.
+	for _, state := range []abi.QPState{abi.QPSInit, abi.QPSRTR, abi.QPSRTS} {
+		if err := id.move(qp, state, nil); err != nil {
+			return err
+		}
+	}
+	// Without a parameter ACCEPT says that the queue pair is ready. There is no ESTABLISHED on this side.
+	return id.ch.command(abi.UCMCmdAccept, &abi.UCMAccept{UID: id.uid, ID: id.num}, abi.UCMAcceptSize)
+}
+
+// Disconnect asks the peer to end the connection; DISCONNECTED, and the end of Context, tell that it has answered or was
+// given up. It does not wait. The queue pair should be moved to ERR. EINVAL for an id that was never connected.
+func (id *ID) Disconnect() error {
+	return id.call("disconnect", func() error {
+		id.mu.Lock()
+		id.local = true
+		id.mu.Unlock()
+		return id.ch.disconnect(id.num)
+	})
+}

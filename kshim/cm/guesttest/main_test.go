@@ -1,0 +1,170 @@
+//go:build guest && linux
+
+package guesttest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/leak"
+)
+
+// device is the kernel's device, and self the address of its network interface.
+const device = "rxe0"
+
+var self = netip.MustParseAddr("10.77.0.1")
+
+// patience bounds every wait: an emulated processor is slow.
+const patience = time.Minute
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// kernel is the real one.
+func kernel(t testing.TB) kshim.Kernel {
+	t.Helper()
+	if _, err := os.Stat("/sys/class/infiniband/" + device); err != nil {
+		t.Skipf("there is no %s here: these tests run in a guest, see doc.go", device)
+	}
+	k, err := host.New(host.Options{})
+	require.NoError(t, err)
+	return k
+}
+
+// limited is a context that bounds a wait.
+func limited(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// side is what one end has: an event channel, a device, memory.
+type side struct {
+	k   kshim.Kernel
+	ch  *cm.Channel
+	dev *verbs.Context
+	pd  *verbs.PD
+	buf []byte
+	mr  *verbs.MR
+}
+
+// newSide opens everything; it is closed with the test, and nothing of it may be left in the kernel.
+func newSide(t testing.TB) *side {
+	t.Helper()
+	s := &side{k: kernel(t), buf: make([]byte, 4096)}
+	var err error
+	s.ch, err = cm.Open(s.k)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.ch.Close()) })
+	s.dev, err = verbs.Open(s.k, device)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.dev.Close()) })
+	s.pd, err = s.dev.AllocPD()
+	require.NoError(t, err)
+	s.mr, err = s.pd.RegMR(s.buf, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
+	require.NoError(t, err)
+	return s
+}
+
+// conn is a queue pair with its completion queue.
+type conn struct {
+	*verbs.QP
+	cq *verbs.CQ
+}
+
+func (s *side) newQP() (*conn, error) {
+	cq, err := s.dev.CreateCQ(32)
+	if err != nil {
+		return nil, err
+	}
+	qp, err := s.pd.CreateQP(verbs.QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 8, MaxRecvWR: 8})
+	if err != nil {
+		_ = cq.Destroy()
+		return nil, err
+	}
+	return &conn{qp, cq}, nil
+}
+
+func (s *side) qp(t testing.TB) *conn {
+	t.Helper()
+	c, err := s.newQP()
+	require.NoError(t, err)
+	return c
+}
+
+func (c *conn) close() error {
+	if err := c.QP.Destroy(); err != nil {
+		return err
+	}
+	return c.cq.Destroy()
+}
+
+func (s *side) receive(c *conn) error {
+	_, err := c.PostRecv([]verbs.RecvWR{{ID: 7, SGE: []verbs.SGE{{Addr: s.mr.Addr(), Length: 64, LKey: s.mr.LKey()}}}})
+	return err
+}
+
+func (c *conn) completion(ctx context.Context) (verbs.WC, error) {
+	wc := make([]verbs.WC, 1)
+	n, err := c.cq.Wait(ctx, wc)
+	switch {
+	case err != nil:
+		return wc[0], err
+	case n != 1:
+		return wc[0], fmt.Errorf("%d completions", n)
+	case wc[0].Status != abi.WCSuccess:
+		return wc[0], fmt.Errorf("completion with %v", wc[0].Status)
+	}
+	return wc[0], nil
+}
+
+func (c *conn) send(ctx context.Context, wr verbs.SendWR) error {
+	wr.Flags |= abi.SendSignaled
+	if _, err := c.Post([]verbs.SendWR{wr}); err != nil {
+		return err
+	}
+	_, err := c.completion(ctx)
+	return err
+}
+
+// common is what connections of these tests ask for.
+var common = cm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7}
+
+func with(private string) cm.ConnParam {
+	p := common
+	p.Private = []byte(private)
+	return p
+}
+
+// text is private data without the zeroes behind it.
+func text(private []byte) string {
+	n := len(private)
+	for n > 0 && private[n-1] == 0 {
+		n--
+	}
+	return string(private[:n])
+}
+
+// cmIDs lists the kernel's ids of this process.
+func cmIDs(t testing.TB) []netlinkmgr.CMID {
+	t.Helper()
+	m, err := netlinkmgr.Open()
+	require.NoError(t, err)
+	d, err := m.Device(t.Context(), device)
+	require.NoError(t, err)
+	list, err := m.CMIDs(t.Context(), d)
+	require.NoError(t, err)
+	return list
+}

@@ -1,0 +1,247 @@
+package cm
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// DefaultBacklog is how many requests a listener keeps when nothing else is said.
+const DefaultBacklog = 128
+
+// Listener takes requests for connections to an address. It is safe for concurrent use.
+type Listener struct {
+	id   *ID
+	addr netip.AddrPort
+}
+
+// backlog is the requests that nobody has taken yet.
+type backlog struct {
+	mu       sync.Mutex
+	max      int
+	requests []*Request    // guarded by mu
+	closed   bool          // guarded by mu
+	wake     chan struct{} // room for one
+}
+
+// Listen listens on an address: a wildcard for all devices, port 0 for one that is free. backlog is how many requests wait
+// for Accept, 0 for DefaultBacklog; more are rejected. EADDRINUSE, ENODEV when no RDMA device has the address.
+func (c *Channel) Listen(local netip.AddrPort, n int, o Options) (*Listener, error) {
+	id, err := c.NewID()
+	if err != nil {
+		return nil, err
+	}
+	if n <= 0 {
+		n = DefaultBacklog
+	}
+	id.queue = &backlog{max: n, wake: make(chan struct{}, 1)}
+	l := &Listener{id: id, addr: local}
+	if err = id.apply(&o); err == nil {
+		err = id.Bind(local)
+	}
+	var r Route
+	if err == nil {
+		r, err = id.Route()
+	}
+	if err == nil {
+		l.addr = r.Local
+		err = id.call("listen on", func() error {
+			return c.command(abi.UCMCmdListen, &abi.UCMListen{ID: id.num, Backlog: uint32(n)}, abi.UCMListenSize)
+		})
+	}
+	if err != nil {
+		_ = id.Destroy()
+		return nil, &Error{"listen on", local.String(), err}
+	}
+	return l, nil
+}
+
+// Addr is the address that is listened on, with the port that was chosen.
+func (l *Listener) Addr() netip.AddrPort { return l.addr }
+
+// Accept gives the next request. It returns ctx.Err() when ctx ends and net.ErrClosed after Close.
+func (l *Listener) Accept(ctx context.Context) (*Request, error) {
+	q := l.id.queue
+	for {
+		q.mu.Lock()
+		if q.closed {
+			q.mu.Unlock()
+			return nil, &Error{"accept on", l.addr.String(), errListenerClosed}
+		}
+		if len(q.requests) > 0 {
+			r := q.requests[0]
+			q.requests = q.requests[1:]
+			more := len(q.requests) > 0
+			q.mu.Unlock()
+			if more {
+				q.notify()
+			}
+			return r, nil
+		}
+		q.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-q.wake:
+		case <-l.id.done: // closed, or the channel is closed or broken
+			if why := l.id.why(); why != error(errDestroyed) {
+				return nil, &Error{"accept on", l.addr.String(), why}
+			}
+			return nil, &Error{"accept on", l.addr.String(), errListenerClosed}
+		}
+	}
+}
+
+func (id *ID) why() error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.over
+}
+
+func (q *backlog) notify() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put adds a request unless there is no room.
+func (q *backlog) put(r *Request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || len(q.requests) >= q.max {
+		return false
+	}
+	q.requests = append(q.requests, r)
+	q.notify()
+	return true
+}
+
+// Close ends listening and rejects the requests that nobody took. Connections that were accepted stay. A second Close does
+// nothing.
+func (l *Listener) Close() error {
+	q := l.id.queue
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.closed = true
+	waiting := q.requests
+	q.requests = nil
+	q.mu.Unlock()
+	err := l.id.Destroy()
+	for _, r := range waiting {
+		_ = r.Destroy()
+	}
+	return err
+}
+
+// request takes a new id, which the kernel made for a peer's request to a listener.
+func (c *Channel) request(listener *ID, resp *abi.UCMEventResp) {
+	id := newID(c)
+	id.num = resp.ID
+	r := &Request{ID: id, Peer: peer(resp)}
+	if listener != nil && listener.queue != nil {
+		c.enter(id)
+		if listener.queue.put(r) {
+			return
+		}
+		c.mu.Lock()
+		delete(c.ids, id.uid)
+		c.mu.Unlock()
+	}
+	// The listener has gone or has no room. The kernel, whose own backlog is free again once the event was fetched, would
+	// keep the id for ever.
+	_, _ = c.destroyID(id.num)
+}
+
+// Request is a peer's wish for a connection. It is answered by Accept or Reject, or destroyed, which rejects it. It is an
+// ID: Route tells the addresses, Device the device whose queue pair is to be connected.
+type Request struct {
+	*ID
+	Peer Peer // what the peer told of itself
+
+	mu       sync.Mutex
+	answered bool // guarded by mu
+}
+
+func (r *Request) claim() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answered {
+		return errAnswered
+	}
+	r.answered = true
+	return nil
+}
+
+// Accept connects the queue pair to the peer and waits until the peer has said that it is connected too. ResponderResources
+// and InitiatorDepth beyond what Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile. After an error the request can only
+// be destroyed.
+//
+// The peer may send as soon as it is connected, which is before this is: post receives between Init and Accept.
+func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
+	const op = "accept"
+	if err := ctx.Err(); err != nil {
+		return &Error{op, r.name(), err}
+	}
+	if len(p.Private) > abi.UCMAcceptData {
+		return &Error{op, r.name(), errPrivate}
+	}
+	if err := r.claim(); err != nil {
+		return &Error{op, r.name(), err}
+	}
+	p.ResponderResources = min(p.ResponderResources, r.Peer.ResponderResources)
+	p.InitiatorDepth = min(p.InitiatorDepth, r.Peer.InitiatorDepth)
+	if err := r.prepare(qp, &p); err != nil {
+		_ = r.ID.call(op, func() error { return r.ch.reject(r.num, abi.UCMRejConsumerDefined, nil) })
+		return &Error{op, r.name(), err}
+	}
+	err := r.ID.call(op, func() error {
+		// From now on the id's events bear its own uid. Those before were not kept by the kernel.
+		req := abi.UCMAccept{UID: r.uid, ID: r.num, ConnParam: p.encode(qp)}
+		return r.ch.command(abi.UCMCmdAccept, &req, abi.UCMAcceptSize)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.await(ctx, op, abi.UCMEventEstablished)
+	return err
+}
+
+// prepare makes the queue pair ready before the reply: the peer's first packet may be faster than its word.
+func (r *Request) prepare(qp QP, p *ConnParam) error {
+	if err := r.ensureInit(qp); err != nil {
+		return err
+	}
+	// The kernel says here what the peer wished; it will tell the peer what we grant.
+	err := r.move(qp, abi.QPSRTR, func(a *verbs.QPAttr) { a.MaxDestRdAtomic = p.ResponderResources })
+	if err == nil {
+		err = r.move(qp, abi.QPSRTS, func(a *verbs.QPAttr) { a.MaxRdAtomic = p.InitiatorDepth })
+	}
+	return err
+}
+
+// Reject refuses the request and destroys it. why is abi.UCMRejConsumerDefined (which 0 means) or
+// abi.UCMRejVendorOptionNotSupported: Linux sends no other (EINVAL). private is up to abi.UCMRejectData bytes.
+func (r *Request) Reject(why abi.UCMRejReason, private []byte) error {
+	const op = "reject"
+	switch {
+	case len(private) > abi.UCMRejectData:
+		return &Error{op, r.name(), errPrivate}
+	case why != 0 && why != abi.UCMRejConsumerDefined && why != abi.UCMRejVendorOptionNotSupported:
+		return &Error{op, r.name(), errReason}
+	}
+	if err := r.claim(); err != nil {
+		return &Error{op, r.name(), err}
+	}
+	err := r.ID.call(op, func() error { return r.ch.reject(r.num, why, private) })
+	if e := r.Destroy(); err == nil {
+		err = e
+	}
+	return err
+}
