@@ -50,7 +50,7 @@ func (q *QP) replyRead(b *Batch, r *replay) {
 	off := uint64(r.cur-r.first) * uint64(q.mtu)
 	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(q.mtu))))
 	if q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload) != nil {
-		q.failReply(r)
+		q.failReply(b, r)
 		return
 	}
 	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.first, r.cur+1 == r.stop), wire.Plain)
@@ -65,8 +65,19 @@ func (q *QP) replyAtomic(b *Batch, r *replay) {
 }
 
 // failReply ends the queue pair because the region of a READ is gone while it is
-// being answered.
-func (q *QP) failReply(r *replay) {
+// being answered. If the READ had its answer before, the program had reason to
+// take the region away, and what repeats it is most likely late: a requester that
+// has the answer takes no notice of the NAK, and one that lost it learns why it
+// will not get it. Neither ends this side.
+func (q *QP) failReply(b *Batch, r *replay) {
+	if r.answered {
+		q.counters.DropReplay++
+		q.countNAK(remoteOpError.syndrome)
+		q.reply(b, wire.RCAck, r.cur, remoteOpError.syndrome, q.rsp.msn, nil)
+		r.cur, r.stop = r.end, r.end
+		q.rsp.replay.left--
+		return
+	}
 	q.rsp.next = r.cur // so that the NAK names this packet, even before an earlier fatal one
 	q.rsp.replay.reset(len(q.rsp.replay.ring))
 	q.refuse(remoteOpError)

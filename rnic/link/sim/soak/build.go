@@ -15,6 +15,9 @@ const (
 // gap separates what is targeted from what is not.
 const gap = 64
 
+// revokedSize is the length of a region that is invalidated.
+const revokedSize = 64
+
 // lay returns a place for n bytes behind all others of an arena that is being
 // laid out, at a multiple of align.
 func lay(size *int, n, align int) span {
@@ -134,7 +137,7 @@ func (b *builder) layTarget() error {
 	size += gap
 	foreign := lay(&size, 1024, 8)
 	size += gap
-	revoked := lay(&size, 8*(b.revokedTotal+1), 8)
+	revoked := lay(&size, revokedSize*(b.revokedTotal+1), 8)
 	size += gap
 	b.target = newArena(b.r, size)
 	n := b.to
@@ -144,8 +147,8 @@ func (b *builder) layTarget() error {
 	b.foreign = n.newRegion(b.target, foreign, otherPd, allAccess)
 	for _, o := range b.ops {
 		if o.code == abi.WRSendWithInv {
-			o.revokes = n.newRegion(b.target, span{revoked.at, 8}, pd, allAccess)
-			revoked.at += 8
+			o.revokes = n.newRegion(b.target, span{revoked.at, revokedSize}, pd, allAccess)
+			revoked.at += revokedSize
 		}
 	}
 	for _, o := range b.ops {
@@ -206,8 +209,11 @@ func (b *builder) aim(o *op, q *requestPlan) {
 		return
 	}
 	reg := b.main
-	if q.place == inVictim {
+	switch {
+	case q.place == inVictim:
 		reg = b.victim
+	case q.place == inRevoked && b.ops[q.revokedBy].revokes != nil:
+		reg = b.ops[q.revokedBy].revokes
 	}
 	room := reg.n - o.length
 	at := b.r.Intn(room + 1)

@@ -79,7 +79,7 @@ func (e *end) explain(err error) error {
 // flushed.
 func (l *lane) offended() bool {
 	for _, o := range l.ops[:l.posted] {
-		if o.bug != fine || o.localRegion.gone || o.region != nil && o.region.gone {
+		if o.bug != fine || o.localRegion.gone || o.region.dropped() {
 			return true
 		}
 	}

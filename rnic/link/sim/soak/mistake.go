@@ -12,6 +12,7 @@ const (
 	// Found by the responder.
 	unknownRKey  // a key that nobody has
 	staleRKey    // the key of a region that was deregistered; another has its place
+	revokedRKey  // the key that a SEND with invalidate before it revoked
 	beyondRegion // the last byte is outside
 	wrapsAround  // address plus length overflow
 	noPermission // the region forbids it
@@ -46,6 +47,7 @@ var outcomes = [numMistakes]struct {
 	fine:         {"none", abi.WCSuccess, abi.WCSuccess},
 	unknownRKey:  {"unknown rkey", abi.WCRemAccessErr, 0},
 	staleRKey:    {"stale rkey", abi.WCRemAccessErr, 0},
+	revokedRKey:  {"rkey invalidated before", abi.WCRemAccessErr, 0},
 	beyondRegion: {"beyond region", abi.WCRemAccessErr, 0},
 	wrapsAround:  {"address overflow", abi.WCRemAccessErr, 0},
 	noPermission: {"no permission", abi.WCRemAccessErr, 0},

@@ -63,7 +63,7 @@ func (l *lane) took(v *receive, o *op, c *engine.Completion) error {
 		return fmt.Errorf("%s: receive %d: %w", l.name, v.index, err)
 	}
 	if o.revokes != nil {
-		o.revokes.gone, o.revokes.goneAt = true, l.run.world.Now()
+		o.revokes.gone, o.revokes.invalid, o.revokes.goneAt = true, true, l.run.world.Now()
 	}
 	data := o.data
 	if !o.isSend() {

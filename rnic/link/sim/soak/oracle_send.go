@@ -91,8 +91,8 @@ func (l *lane) broke(o *op, status abi.WCStatus) error {
 	}
 	switch {
 	case o.bug != fine && status == outcomes[o.bug].send:
-	case o.bug == fine && status == abi.WCRemOpErr && o.isRead() && o.region.gone: // while it was answered
-	case o.bug == fine && status == abi.WCRemAccessErr && o.region != nil && o.region.gone:
+	case o.bug == fine && status == abi.WCRemOpErr && o.isRead() && o.region.dropped(): // while it was answered
+	case o.bug == fine && status == abi.WCRemAccessErr && o.region.dropped():
 	case status == abi.WCLocProtErr && o.localRegion.gone:
 	default:
 		return fmt.Errorf("%s: %s completed with %s", l.name, o, status)

@@ -30,6 +30,7 @@ type requestPlan struct {
 	place     place
 	slack     int // by how much the receive is longer
 	hotspot   bool
+	revokedBy int  // of place inRevoked: the SEND with invalidate that ends it
 	anyKey    bool // without bytes the key does not matter
 }
 
@@ -37,9 +38,10 @@ type requestPlan struct {
 type place uint8
 
 const (
-	inMain   place = iota
-	inVictim       // a region that may be deregistered meanwhile
-	inWord         // a word that several lanes add to
+	inMain    place = iota
+	inVictim        // a region that may be deregistered meanwhile
+	inWord          // a word that several lanes add to
+	inRevoked       // a region that a later SEND invalidates
 )
 
 type postPlan struct {
@@ -65,6 +67,7 @@ func (p *plan) drawProgram(r *virtual.Rand) programPlan {
 		budget = max(0, budget-q.length)
 		g.requests = append(g.requests, q)
 	}
+	g.lendRegions(r)
 	if r.Hit(0.35) {
 		g.bug = mistake(1 + r.Intn(int(numMistakes)-1))
 		g.bugAt = len(g.requests) - 1 - r.Intn((len(g.requests)+1)/2)
@@ -78,6 +81,24 @@ func (p *plan) drawProgram(r *virtual.Rand) programPlan {
 	}
 	g.drawPosts(r, p.chaos)
 	return g
+}
+
+// lendRegions lets requests target regions that a SEND behind them invalidates,
+// as storage protocols do. The SEND is fenced: a READ must have its answer by then
+// (IBA 10.8.3.3).
+func (g *programPlan) lendRegions(r *virtual.Rand) {
+	for j := range g.requests {
+		if g.requests[j].code != abi.WRSendWithInv || j == 0 || r.Hit(0.3) {
+			continue
+		}
+		for range 3 {
+			switch q := &g.requests[r.Intn(j)]; q.code {
+			case abi.WRRDMAWrite, abi.WRRDMAWriteWithImm, abi.WRRDMARead, abi.WRAtomicFetchAndAdd, abi.WRAtomicCmpAndSwp:
+				q.place, q.revokedBy, q.length, q.anyKey = inRevoked, j, min(q.length, revokedSize), false
+				g.requests[j].fence = true
+			}
+		}
+	}
 }
 
 // codes with their weights.
@@ -151,6 +172,12 @@ func (g *programPlan) fitBug(r *virtual.Rand) {
 	q.length = max(q.length, r.Between(1, 300))
 	memory := []abi.WROpcode{abi.WRRDMAWrite, abi.WRRDMARead, abi.WRAtomicFetchAndAdd, abi.WRAtomicCmpAndSwp, abi.WRRDMAWriteWithImm}
 	switch g.bug {
+	case revokedRKey:
+		g.bugAt = max(1, g.bugAt)
+		q = &g.requests[g.bugAt]
+		q.place, q.inline = inMain, false
+		g.requests[r.Intn(g.bugAt)].code = abi.WRSendWithInv
+		q.code, q.length = memory[r.Intn(len(memory))], min(max(q.length, 1), revokedSize)
 	case unknownRKey, staleRKey, beyondRegion, wrapsAround, noPermission, otherPD:
 		q.code = memory[r.Intn(len(memory))]
 	case misaligned:

@@ -14,15 +14,16 @@ import (
 // run.
 type region struct {
 	span
-	node   *virtual.Node
-	arena  *arena
-	iova   uint64
-	access abi.AccessFlags
-	pd     mem.PD
-	key    uint32
-	handle *mem.Region
-	gone   bool
-	goneAt engine.Time
+	node    *virtual.Node
+	arena   *arena
+	iova    uint64
+	access  abi.AccessFlags
+	pd      mem.PD
+	key     uint32
+	handle  *mem.Region
+	gone    bool
+	invalid bool // gone because its key was invalidated, in order with the requests
+	goneAt  engine.Time
 }
 
 // register makes a region known to its node.
@@ -44,6 +45,10 @@ func (r *region) deregister(now engine.Time) error {
 	r.gone, r.goneAt = true, now
 	return nil
 }
+
+// dropped reports whether the program took the region away, whatever requests
+// were under way.
+func (r *region) dropped() bool { return r != nil && r.gone && !r.invalid }
 
 // addr is the address of an offset of the arena.
 func (r *region) addr(at int) uint64 { return r.iova + uint64(at-r.at) }

@@ -17,6 +17,12 @@ func (b *builder) spoil(o *op, q *requestPlan) error {
 		}
 		o.rkey = stale.key
 		return stale.deregister(0)
+	case revokedRKey:
+		for _, before := range b.ops[:o.index] {
+			if g := before.revokes; g != nil {
+				o.raddr, o.rkey = g.iova, g.key
+			}
+		}
 	case beyondRegion:
 		o.raddr = b.main.addr(b.main.end() &^ 7)
 		if !o.isAtomic() {
