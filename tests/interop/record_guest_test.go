@@ -36,8 +36,12 @@ func TestRecord(t *testing.T) {
 	})
 }
 
+// plain lets a soft device send datagrams: a packet socket on a veth pair sees a
+// GSO send before it is cut up.
+const plain = "?gso=off"
+
 func script(t *testing.T, c *capture, f family, mtu int) {
-	soft := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), 1<<16)
+	soft := newDevice(t, "soft", openSoft(t, softName(f, 0, plain)), 1<<16)
 	rxe := newDevice(t, "rxe", openRXE(t, f), 1<<16)
 	for _, d := range [][2]*device{{soft, rxe}, {rxe, soft}} {
 		from, to := newPair(t, d[0], d[1], uapi.QPConfig{MTU: mtu})
@@ -99,7 +103,7 @@ func burst(t *testing.T, from, to *end, n int) {
 
 // lossy moves messages while the soft side loses one packet in six.
 func lossy(t *testing.T, c *capture, f family, mtu int) {
-	soft := newDevice(t, "soft", openSoft(t, softName(f, softAddrs-1, "?loss=17%&seed=11")), 1<<16)
+	soft := newDevice(t, "soft", openSoft(t, softName(f, softAddrs-1, plain+"&loss=17%&seed=11")), 1<<16)
 	rxe := newDevice(t, "rxe", openRXE(t, f), 1<<16)
 	from, to := newPair(t, soft, rxe, uapi.QPConfig{MTU: mtu, Timeout: 14})
 	for range 2 {
