@@ -378,23 +378,3 @@ func TestMADWidths(t *testing.T) {
 		require.Equal(t, make([]byte, m.Length()), m.Append(dirty(m.Length())), "%T", m)
 	}
 }
-
-func FuzzMADHeader(f *testing.F) { fuzzCase(f, "MAD") }
-func FuzzREQ(f *testing.F)       { fuzzMessage(f, "REQ", wire.AttrREQ) }
-func FuzzMRA(f *testing.F)       { fuzzMessage(f, "MRA", wire.AttrMRA) }
-func FuzzREJ(f *testing.F)       { fuzzMessage(f, "REJ", wire.AttrREJ) }
-func FuzzREP(f *testing.F)       { fuzzMessage(f, "REP", wire.AttrREP) }
-func FuzzRTU(f *testing.F)       { fuzzMessage(f, "RTU", wire.AttrRTU) }
-func FuzzDREQ(f *testing.F)      { fuzzMessage(f, "DREQ", wire.AttrDREQ) }
-func FuzzDREP(f *testing.F)      { fuzzMessage(f, "DREP", wire.AttrDREP) }
-func FuzzIPCM(f *testing.F)      { fuzzCase(f, "IPCM") }
-
-// fuzzMessage fuzzes a message with the recorded ones as seeds.
-func fuzzMessage(f *testing.F, name string, a wire.CMAttribute) {
-	for _, r := range recordedMADs(f) {
-		if r.mad[17] == byte(a) {
-			f.Add(r.mad[wire.MADHeaderLen:])
-		}
-	}
-	fuzzCase(f, name)
-}
