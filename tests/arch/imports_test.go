@@ -79,6 +79,7 @@ var allowed = map[string][]string{
 	"rnic/mem":                  {"kshim/abi"},
 	"rnic/link":                 {},
 	"rnic/link/udp":             {"rnic/link", "rnic/wire"},
+	"rnic/link/udp/rawudp":      {},
 	"rnic/link/sim":             {"rnic/link", "rnic/wire"},
 	"rnic/link/capture":         {"rnic/link"},
 	"rnic/link/capture/dissect": {"rnic/wire"},
