@@ -69,7 +69,7 @@ func createCQ(c *call) error {
 	cq, err := f.dev.CreateCQ(int(req.CQE), u, q)
 	if err == nil {
 		q.cq = cq
-		err = copyOut(c.hwOut, u.Out)
+		err = c.copyOut(c.hwOut, u.Out)
 		if err != nil {
 			f.undo(&q.object)
 			return err

@@ -9,30 +9,42 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// source is an object's part in an event queue: how many events of one type
-// are waiting, and how many were read. A queue is a list of sources, so that
-// it is bounded by the objects there are, and posting allocates nothing.
+// source is an object's part in an event queue: events of one type. An event is
+// no more than its source, so that posting one is counting.
 type source struct {
 	queue   *eventQueue // nil: nobody listens
 	element uint64
 	event   abi.EventType
 
 	// guarded by queue.mu
-	dead       bool
-	pending    uint32
-	reported   uint32
-	queued     bool
-	prev, next *source
+	dead        bool
+	reported    uint32 // events that were read
+	first, last *run   // the ones that wait
 }
 
-// eventQueue is struct ib_uverbs_event_queue. Waiting is by channels only.
+// run is events of one source that came one after the other.
+type run struct {
+	source     *source
+	n          uint32
+	prev, next *run // in the queue
+	later      *run // of the same source
+}
+
+// maxRuns bounds a queue that nobody reads. Linux has no such bound: it takes
+// memory for every event.
+const maxRuns = 1 << 16
+
+// eventQueue is struct ib_uverbs_event_queue: events come out in the order in
+// which they were posted. Waiting is by channels only.
 type eventQueue struct {
 	wake chan struct{} // one token: something may be there
 	done chan struct{} // closed when no more events will come
 
 	mu         sync.Mutex
-	head, tail *source // guarded by mu
-	err        error   // guarded by mu: what a read of an empty queue answers
+	head, tail *run  // guarded by mu, as are all
+	runs       int   // in the queue
+	spare      *run  // used before, by next
+	err        error // what a read of an empty queue answers
 }
 
 func newEventQueue() *eventQueue {
@@ -47,9 +59,6 @@ func (s *source) post() {
 	}
 	q.mu.Lock()
 	if q.err == nil && !s.dead {
-		if s.pending++; s.pending == 0 {
-			s.pending-- // four thousand million unread ones are enough
-		}
 		q.append(s)
 	}
 	q.mu.Unlock()
@@ -66,8 +75,9 @@ func (s *source) retire() (reported uint32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.dead = true
-	s.pending = 0
-	q.unlink(s)
+	for s.first != nil {
+		q.unlink(s.first)
+	}
 	return s.reported
 }
 
@@ -78,35 +88,58 @@ func (q *eventQueue) notify() {
 	}
 }
 
+// append adds an event of s at the end. In a queue that is too long it joins those
+// of s that wait, before others that are older: none is lost.
 func (q *eventQueue) append(s *source) {
-	if s.queued {
+	at := q.tail
+	if (at == nil || at.source != s) && q.runs >= maxRuns {
+		at = s.last
+	}
+	if at != nil && at.source == s && at.n < 1<<32-1 {
+		at.n++
 		return
 	}
-	s.queued = true
-	s.prev, s.next = q.tail, nil
-	if q.tail != nil {
-		q.tail.next = s
+	r := q.spare
+	if r == nil {
+		r = new(run)
 	} else {
-		q.head = s
+		q.spare = r.next
 	}
-	q.tail = s
+	*r = run{source: s, n: 1, prev: q.tail}
+	if q.tail != nil {
+		q.tail.next = r
+	} else {
+		q.head = r
+	}
+	q.tail = r
+	if s.last != nil {
+		s.last.later = r
+	} else {
+		s.first = r
+	}
+	s.last = r
+	q.runs++
 }
 
-func (q *eventQueue) unlink(s *source) {
-	if !s.queued {
-		return
-	}
-	if s.prev != nil {
-		s.prev.next = s.next
+// unlink takes the first run of a source out of the queue.
+func (q *eventQueue) unlink(r *run) {
+	if r.prev != nil {
+		r.prev.next = r.next
 	} else {
-		q.head = s.next
+		q.head = r.next
 	}
-	if s.next != nil {
-		s.next.prev = s.prev
+	if r.next != nil {
+		r.next.prev = r.prev
 	} else {
-		q.tail = s.prev
+		q.tail = r.prev
 	}
-	s.prev, s.next, s.queued = nil, nil, false
+	s := r.source
+	if s.first = r.later; s.first == nil {
+		s.last = nil
+	}
+	q.runs--
+	*r = run{next: q.spare}
+	q.spare = r
 }
 
 // close ends the queue. Reads answer err, after what is waiting if keep is set.
@@ -131,14 +164,12 @@ func (q *eventQueue) close(err error, keep bool) {
 func (q *eventQueue) take(ctx context.Context, room, size int) (element uint64, event abi.EventType, err error) {
 	for {
 		q.mu.Lock()
-		if s := q.head; s != nil {
-			if room >= size {
-				q.unlink(s)
-				s.pending--
+		if r := q.head; r != nil {
+			if s := r.source; room >= size {
 				s.reported++
 				element, event = s.element, s.event
-				if s.pending > 0 {
-					q.append(s)
+				if r.n--; r.n == 0 {
+					q.unlink(r)
 				}
 			} else {
 				err = fail(syscall.EINVAL, "an event is %d bytes, the buffer %d", size, room)
@@ -172,7 +203,8 @@ type eventFile struct {
 	owner *uverbsFile
 	async bool
 
-	uverbs moduleHold // its code is there
+	uverbs  moduleHold              // its code is there
+	sources map[deviceEvent]*source // guarded by owner.mu: of an asynchronous file
 }
 
 var _ kshim.File = (*eventFile)(nil)

@@ -2,6 +2,7 @@ package emu
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -24,9 +25,13 @@ type call struct {
 	arg   [256]byte           // an ioctl's header and attributes, when they fit
 	inbuf [8]byte             // an attribute's inline data
 	out   [exQueryDeviceRespSize]byte
+	lane  uint32 // of its process's gate
 }
 
-var calls = sync.Pool{New: func() any { return new(call) }}
+var (
+	calls = sync.Pool{New: func() any { return &call{lane: lanes.Add(1)} }}
+	lanes atomic.Uint32
+)
 
 func newCall(f *uverbsFile) *call {
 	c := calls.Get().(*call)
@@ -84,7 +89,7 @@ func (c *call) fetchWrite(cmd []byte) error {
 		return fail(syscall.EINVAL, "no command has %d bytes", len(cmd))
 	}
 	b := room(c.buf[:], len(cmd))
-	if err := copyIn(b, cmd); err != nil {
+	if err := c.copyIn(b, cmd); err != nil {
 		return err
 	}
 	var h abi.CmdHdr
@@ -205,7 +210,7 @@ func (c *call) run() error {
 		}
 		return err
 	}
-	if err := c.file.enter(); err != nil {
+	if err := c.file.enterFor(c.cmd); err != nil {
 		return err
 	}
 	defer c.file.leave()
@@ -216,11 +221,11 @@ func (c *call) run() error {
 // is room, and clears the room that is left (uverbs_response).
 func (c *call) respond(n int) error {
 	n = min(n, len(c.resp))
-	if err := copyOut(c.resp, c.out[:n]); err != nil {
+	if err := c.copyOut(c.resp, c.out[:n]); err != nil {
 		return err
 	}
 	if n < len(c.resp) {
-		return zeroOut(c.resp[n:])
+		return c.zeroOut(c.resp[n:])
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
@@ -15,12 +16,13 @@ type file struct {
 	proc   *Process
 	path   string
 	fd     int32
-	once   sync.Once     // guards the close
-	closed chan struct{} // closed by it
+	claims atomic.Int32  // who wanted to close it; the first does
+	closed chan struct{} // closed when that begins
+	ended  chan struct{} // closed when it is done
 }
 
 func newFile(p *Process, path string) file {
-	return file{proc: p, path: path, closed: make(chan struct{})}
+	return file{proc: p, path: path, closed: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // FD is the file's number in its process, for messages.
@@ -60,15 +62,26 @@ func (f *file) Munmap(mapping []byte) error {
 // Pin announces memory to the process's address space. See kshim.File.
 func (f *file) Pin(buf []byte) (uint64, func()) { return f.proc.memory.Pin(buf) }
 
-// shut closes the file once: it frees the number, then runs the rest.
+// shut closes the file once: it frees the number, then runs the rest. Others who
+// close it wait for that.
 func (f *file) shut(rest func()) {
-	f.once.Do(func() {
-		close(f.closed)
-		f.proc.release(f.fd)
+	if f.claim() {
 		if rest != nil {
 			rest()
 		}
-	})
+		close(f.ended)
+	}
+	<-f.ended
+}
+
+// claim tells the first who closes the file, and frees its number.
+func (f *file) claim() bool {
+	if f.claims.Add(1) > 1 {
+		return false
+	}
+	close(f.closed)
+	f.proc.release(f.fd)
+	return true
 }
 
 func explainNil(err error, op, path string) error {

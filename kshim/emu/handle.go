@@ -75,12 +75,22 @@ func (t *handleTable) get(handle uint32) *object {
 	return nil
 }
 
-func (t *handleTable) remove(o *object) {
+// remove takes an object out of the table. It is false when it was not there.
+func (t *handleTable) remove(o *object) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := o.handle % maxHandles
-	(*t.slots.Load())[i].Store(nil)
+	if slot := &(*t.slots.Load())[i]; !slot.CompareAndSwap(o, nil) {
+		return false
+	}
 	t.free = append(t.free, i)
+	return true
+}
+
+func (t *handleTable) empty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.free) == len(t.next)
 }
 
 // all gives the objects of a kind.

@@ -31,7 +31,7 @@ func (c *call) ioctl(user []byte) error {
 		if v := &c.attrs[i]; v.present && c.meth.attrs[i].dir == out {
 			flags := arg[v.at+4 : v.at+6]
 			le.PutUint16(flags, le.Uint16(flags)|abi.AttrFValidOutput)
-			if err := copyOut(user[v.at+4:], flags); err != nil {
+			if err := c.copyOut(user[v.at+4:], flags); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (c *call) fetchArg(user []byte) ([]byte, error) {
 	}
 	const page = 4096
 	arg := room(c.arg[:], min(len(user), page))
-	if err := copyIn(arg, user[:len(arg)]); err != nil {
+	if err := c.copyIn(arg, user[:len(arg)]); err != nil {
 		return nil, err
 	}
 	var h abi.IoctlHdr
@@ -147,10 +147,10 @@ func (c *call) answer(i int, b []byte) error {
 		return err
 	}
 	n := min(len(b), len(room))
-	if err := copyOut(room, b[:n]); err != nil {
+	if err := c.copyOut(room, b[:n]); err != nil {
 		return err
 	}
-	return zeroOut(room[n:])
+	return c.zeroOut(room[n:])
 }
 
 // input copies in the bytes of an attribute, appended to what is in buf already.
@@ -165,7 +165,7 @@ func (c *call) input(i int, to []byte) error {
 	if err != nil {
 		return err
 	}
-	return copyIn(to, from)
+	return c.copyIn(to, from)
 }
 
 // invokeWrite carries a command of write() (UVERBS_METHOD_INVOKE_WRITE). Its

@@ -95,16 +95,20 @@ func (m *Machine) register(d Device, owner *module) error {
 		files: map[*uverbsFile]struct{}{}, qps: map[uint32]*queuePair{},
 	}
 	m.devices[index] = dev
+	if s, ok := d.(EventSource); ok {
+		s.SetEvents(dev)
+	}
 	if m.uverbs != nil {
 		m.addNode(dev)
 	}
 	return nil
 }
 
-// Unregister takes a device away, as when its module is removed: its paths
-// vanish, everything that clients hold on it is destroyed, their asynchronous
-// files give DEVICE_FATAL, their calls EIO; then the device is closed. ENOENT
-// when there is none of that name.
+// Unregister takes a device away, as when its card is pulled out: its paths
+// vanish, everything that clients hold on it is destroyed, and their asynchronous
+// files give DEVICE_FATAL, then EIO. Their calls are EIO, but for those that
+// destroy objects, which succeed once for each, Munmap and Close; what they have
+// mapped stays. Then the device is closed. ENOENT when there is none of that name.
 func (m *Machine) Unregister(name string) error {
 	m.mu.Lock()
 	d := m.find(name)

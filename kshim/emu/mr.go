@@ -106,7 +106,7 @@ func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) ([]byte,
 		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", length, start)
 	}
 	write := access&writeAccess != 0
-	if _, err := probe(mem, write); err != nil {
+	if err := f.probe(mem, write); err != nil {
 		f.proc.memory.unhold(pin)
 		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x cannot be accessed (for writing: %t)", length, start, write)
 	}

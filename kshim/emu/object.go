@@ -68,7 +68,10 @@ func (f *uverbsFile) acquire(k kind, handle uint32) (*object, error) {
 	return o, nil
 }
 
-func (o *object) release() { o.mu.RUnlock() }
+func (o *object) release() {
+	o.mu.RUnlock()
+	o.file.letGo()
+}
 
 // acquireAlone is acquire for a command that changes what the handle means
 // (uobj_get_write). It waits for the others where the kernel answers EBUSY.
@@ -86,7 +89,10 @@ func (f *uverbsFile) acquireAlone(k kind, handle uint32) (*object, error) {
 	return o, nil
 }
 
-func (o *object) releaseAlone() { o.mu.Unlock() }
+func (o *object) releaseAlone() {
+	o.mu.Unlock()
+	o.file.letGo()
+}
 
 // create makes an object known: it gets a handle, and those it needs get a user.
 // Preconditions: the caller has acquired the objects in needs, and charged the
@@ -136,12 +142,24 @@ func (f *uverbsFile) undo(o *object) {
 // destroy ends the object of a handle: uobj_perform_destroy. EBUSY while others
 // need it.
 func (f *uverbsFile) destroy(k kind, handle uint32) (*object, error) {
+	if o := f.handles.get(handle); o != nil && o.kind == k && o.bury() {
+		return o, nil
+	}
 	o, err := f.acquire(k, handle)
 	if err != nil {
 		return nil, err
 	}
 	o.release()
 	return o, o.end(false)
+}
+
+// bury forgets an object that its device has left behind: as in the kernel, its
+// handle stays until the client destroys it, and tells what it would have told
+// (rdma_core.c: uverbs_destroy_uobject).
+func (o *object) bury() bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.dead && o.file.handles.remove(o)
 }
 
 // end destroys the object once. A command does not succeed while the object has
@@ -152,6 +170,11 @@ func (o *object) end(force bool) error {
 	if o.dead {
 		return fail(syscall.ENOENT, "%s handle %#x does not exist", o.kind, o.handle)
 	}
+	return o.endLocked(force)
+}
+
+// endLocked is end. Preconditions: mu is held, and the object is not dead.
+func (o *object) endLocked(force bool) error {
 	if n := o.users.Load(); n != 0 && !force {
 		return fail(syscall.EBUSY, "%s handle %#x is in use by %d others", o.kind, o.handle, n)
 	}
@@ -163,7 +186,9 @@ func (o *object) end(force bool) error {
 			"device", o.file.dev.name, "kind", o.kind.String(), "handle", o.handle, "error", err)
 	}
 	o.dead = true
-	o.file.handles.remove(o)
+	if o.file.state.Load() != fileGone {
+		o.file.handles.remove(o)
+	}
 	o.file.dev.uncharge(o.kind)
 	for _, n := range o.needs {
 		n.users.Add(-1)

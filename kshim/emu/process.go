@@ -23,10 +23,13 @@ type Process struct {
 	name    string
 	memory  *UserMemory
 	maps    mappings
+	touch   gate          // around every access to memory
+	done    chan struct{} // closed when all has gone
 
 	mu     sync.Mutex
-	exited bool      // guarded by mu
-	files  []fdEntry // guarded by mu; index is the number less firstFD
+	exited bool      // guarded by mu, as are all
+	files  []fdEntry // index is the number less firstFD
+	owning int       // device files that are not quite closed
 }
 
 type fdEntry struct {
@@ -38,7 +41,7 @@ var _ kshim.Kernel = (*Process)(nil)
 
 // Process starts a client. The name appears in messages only.
 func (m *Machine) Process(name string) *Process {
-	return &Process{machine: m, name: name, memory: newUserMemory()}
+	return &Process{machine: m, name: name, memory: newUserMemory(), done: make(chan struct{})}
 }
 
 // Open opens a device file or an attribute. See kshim.Kernel.
@@ -65,7 +68,7 @@ func (p *Process) openDevice(name, node string) (kshim.File, error) {
 		return nil, explain(err, "open", name)
 	}
 	if err := p.install(f, &f.file, true); err != nil {
-		f.detach()
+		f.disown()
 		return nil, explain(err, "open", name)
 	}
 	return f, nil
@@ -86,21 +89,52 @@ func (p *Process) Adopt(fd int32) (kshim.File, error) {
 
 // Exit ends the process: every open file is closed, in the order of the
 // numbers, and announced memory is forgotten. Idempotent.
+// It waits for commands that are on their way; Machine.Kill does not.
 func (p *Process) Exit() {
-	p.mu.Lock()
-	p.exited = true
-	open := make([]kshim.File, 0, len(p.files))
-	for _, e := range p.files {
-		if e.file != nil {
-			open = append(open, e.file)
-		}
+	open, ok := p.beginExit()
+	if !ok {
+		<-p.done
+		return
 	}
-	p.mu.Unlock()
 	for _, f := range open {
 		_ = f.Close()
 	}
 	p.maps.drop()
 	p.memory.drop()
+	<-p.done
+}
+
+// Done is closed when the process has ended, by Exit or Machine.Kill, and all it
+// owned has gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// beginExit makes the process open nothing more, and gives its files. It succeeds
+// once.
+func (p *Process) beginExit() (open []kshim.File, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exited {
+		return nil, false
+	}
+	p.exited = true
+	for _, e := range p.files {
+		if e.file != nil {
+			open = append(open, e.file)
+		}
+	}
+	if p.owning == 0 {
+		close(p.done)
+	}
+	return open, true
+}
+
+// disowned is told that a device file has gone.
+func (p *Process) disowned() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.owning--; p.owning == 0 && p.exited {
+		close(p.done)
+	}
 }
 
 // install gives a file the lowest free number.
@@ -119,6 +153,9 @@ func (p *Process) install(f kshim.File, base *file, adopted bool) error {
 	}
 	if i == len(p.files) {
 		p.files = append(p.files, fdEntry{})
+	}
+	if _, ok := f.(*uverbsFile); ok {
+		p.owning++
 	}
 	p.files[i] = fdEntry{file: f, adopted: adopted}
 	base.fd = int32(i + firstFD)

@@ -183,7 +183,7 @@ func (c *call) makeQP(q *queuePair, init *QPInit) error {
 	f.dev.mu.Lock()
 	f.dev.qps[qp.Num()] = q
 	f.dev.mu.Unlock()
-	if err := copyOut(c.hwOut, u.Out); err != nil {
+	if err := c.copyOut(c.hwOut, u.Out); err != nil {
 		f.undo(&q.object)
 		return err
 	}

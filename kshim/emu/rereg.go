@@ -63,7 +63,7 @@ func reregMR(c *call) error {
 // the object is held alone.
 func (r *region) change(f *uverbsFile, change *Rereg, req *abi.ReregMR, access abi.AccessFlags) error {
 	if change.Flags&abi.ReregTranslation == 0 {
-		if _, err := probe(r.mem, access&writeAccess != 0); err != nil {
+		if err := f.probe(r.mem, access&writeAccess != 0); err != nil {
 			return fail(syscall.EFAULT, "the region's %d bytes cannot be accessed with %v", len(r.mem), access)
 		}
 		err := r.mr.Rereg(change)

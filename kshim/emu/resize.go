@@ -35,7 +35,7 @@ func resizeCQ(c *call) error {
 	// The old ring can no longer be mapped; where it is, it stays.
 	f.rings.forget(q.offsets)
 	q.offsets = offsets
-	if err := copyOut(c.hwOut, u.Out); err != nil {
+	if err := c.copyOut(c.hwOut, u.Out); err != nil {
 		return err
 	}
 	(&abi.ResizeCQResp{CQE: uint32(q.cq.CQE())}).Put(c.out[:])

@@ -312,7 +312,7 @@ func (d *device) sysfsQPs() []entry {
 
 func (q *queuePair) counters() []entry {
 	q.mu.RLock()
-	defer q.mu.RUnlock()
+	defer q.release()
 	if q.dead {
 		return nil
 	}

@@ -2,6 +2,7 @@ package emu
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,7 @@ type uverbsFile struct {
 	state   atomic.Int32 // one of the states below
 
 	uverbs, driver moduleHold // the modules that it needs
+	dying          dying
 
 	// life is held for reading by every command but the hot ones, which hold
 	// an object instead, so that the end of the file waits for them and none
@@ -27,8 +29,8 @@ type uverbsFile struct {
 
 	mu       sync.Mutex
 	context  bool                    // guarded by mu: GET_CONTEXT has succeeded
-	async    *eventFile              // guarded by mu: the default asynchronous file
-	fatal    *source                 // guarded by mu: DEVICE_FATAL
+	async    *eventFile              // guarded by mu: the first asynchronous file, if there is one
+	asyncs   map[*eventFile]struct{} // guarded by mu: all of them
 	channels map[*eventFile]struct{} // guarded by mu: completion channels
 }
 
@@ -36,12 +38,13 @@ const (
 	fileOpen   int32 = iota
 	fileGone         // its device was unregistered
 	fileClosed       // closed by its owner
+	fileKilled       // its owner was killed
 )
 
 var _ kshim.File = (*uverbsFile)(nil)
 
 func newUverbsFile(p *Process, path string) *uverbsFile {
-	return &uverbsFile{file: newFile(p, path), channels: map[*eventFile]struct{}{}}
+	return &uverbsFile{file: newFile(p, path), asyncs: map[*eventFile]struct{}{}, channels: map[*eventFile]struct{}{}}
 }
 
 // attach finds the file's device, by the name of its node, and holds it.
@@ -59,7 +62,7 @@ func (f *uverbsFile) attach(node string) error {
 	}
 	d.mu.Unlock()
 	if gone {
-		f.detach()
+		f.disown()
 		return fail(syscall.ENXIO, "the device was unregistered")
 	}
 	return nil
@@ -67,6 +70,12 @@ func (f *uverbsFile) attach(node string) error {
 
 // detach is the file's end. What it held can go.
 func (f *uverbsFile) detach() {
+	f.disown()
+	f.proc.disowned()
+}
+
+// disown is detach for a file that nobody has seen.
+func (f *uverbsFile) disown() {
 	f.dev.mu.Lock()
 	delete(f.dev.files, f)
 	f.dev.mu.Unlock()
@@ -81,6 +90,8 @@ func (f *uverbsFile) usable() error {
 		return nil
 	case fileGone:
 		return fail(syscall.EIO, "the device was unregistered")
+	case fileKilled:
+		return errKilled
 	default:
 		return errClosed
 	}
@@ -90,13 +101,55 @@ func (f *uverbsFile) usable() error {
 func (f *uverbsFile) enter() error {
 	f.life.RLock()
 	if err := f.usable(); err != nil {
-		f.life.RUnlock()
+		f.leave()
 		return err
 	}
 	return nil
 }
 
-func (f *uverbsFile) leave() { f.life.RUnlock() }
+// enterFor is enter, but when the device has gone, objects can still be destroyed,
+// and nothing else (rdma_core.c: rdma_lookup_get_uobject,
+// ib_uverbs_get_ucontext_file).
+func (f *uverbsFile) enterFor(cmd *command) error {
+	f.life.RLock()
+	err := f.usable()
+	if err != nil && !(f.state.Load() == fileGone && cmd.destroys()) {
+		f.leave()
+		return err
+	}
+	return nil
+}
+
+// destroys says whether the command destroys an object, as its name does.
+func (cmd *command) destroys() bool {
+	for _, verb := range [...]string{"DESTROY_", "DEALLOC_", "DEREG_"} {
+		if strings.HasPrefix(cmd.name, verb) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *uverbsFile) leave() {
+	f.life.RUnlock()
+	f.letGo()
+}
+
+// letGo is called by everybody who has let go of something of the file.
+func (f *uverbsFile) letGo() {
+	if f.state.Load() == fileKilled {
+		f.reap()
+	}
+}
+
+// shutOut refuses what no longer reaches the kernel: calls on a closed file, and
+// those of the dead.
+func (f *uverbsFile) shutOut() error {
+	if f.state.Load() == fileGone {
+		return nil
+	}
+	return f.usable()
+}
 
 // hasContext is ib_uverbs_get_ucontext: EINVAL before GET_CONTEXT.
 func (f *uverbsFile) hasContext() error {
@@ -110,7 +163,7 @@ func (f *uverbsFile) hasContext() error {
 
 // Write is one command. See kshim.File.
 func (f *uverbsFile) Write(cmd []byte) (int, error) {
-	if err := f.usable(); err != nil {
+	if err := f.shutOut(); err != nil {
 		return 0, explain(err, "write", f.path)
 	}
 	c := newCall(f)
@@ -127,7 +180,7 @@ func (f *uverbsFile) Write(cmd []byte) (int, error) {
 
 // Ioctl is RDMA_VERBS_IOCTL. See kshim.File.
 func (f *uverbsFile) Ioctl(arg []byte) error {
-	if err := f.usable(); err != nil {
+	if err := f.shutOut(); err != nil {
 		return explain(err, "ioctl", f.path)
 	}
 	c := newCall(f)
@@ -167,26 +220,20 @@ func (f *uverbsFile) Read(context.Context, []byte) (int, error) {
 // Close ends the file and what it owns. See kshim.File.
 func (f *uverbsFile) Close() error {
 	f.shut(func() {
-		f.state.Store(fileClosed)
-		f.teardown(false)
+		for old := f.state.Load(); old != fileKilled && !f.state.CompareAndSwap(old, fileClosed); old = f.state.Load() {
+		}
+		f.teardown()
 		f.detach()
 	})
 	return nil
 }
 
-// disassociate is what a file sees of its device's end: DEVICE_FATAL, then
-// nothing (ib_uverbs_free_hw_resources).
+// disassociate is what a file sees of its device's end: its objects go, then
+// DEVICE_FATAL comes as the last event (ib_uverbs_free_hw_resources).
 func (f *uverbsFile) disassociate() {
-	if f.state.CompareAndSwap(fileOpen, fileGone) {
-		f.mu.Lock()
-		fatal := f.fatal
-		f.mu.Unlock()
-		if fatal != nil {
-			fatal.post()
-		}
-	}
+	f.state.CompareAndSwap(fileOpen, fileGone)
 	// Also when Close was quicker: the device must not end before it is done.
-	f.teardown(true)
+	f.teardown()
 	// From here on the file no longer reaches the driver.
 	f.proc.machine.put(&f.driver)
 }
@@ -196,7 +243,8 @@ func (f *uverbsFile) disassociate() {
 // gone; the end of the file they do not notice (uverbs_std_types_async_fd.c:
 // the queue closes with its own descriptor). Preconditions: state is no longer
 // fileOpen.
-func (f *uverbsFile) teardown(keepEvents bool) {
+func (f *uverbsFile) teardown() {
+	defer f.letGo()
 	// Behind this lock no command is running but hot ones, and none will
 	// start; a hot one holds the object that it is about, which end waits for.
 	f.life.Lock()
@@ -208,11 +256,14 @@ func (f *uverbsFile) teardown(keepEvents bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.async != nil && keepEvents {
-		f.async.abandon(true)
+	if f.state.Load() == fileGone {
+		for async := range f.asyncs {
+			async.sourceOf(deviceEvent{event: abi.EventDeviceFatal}).post()
+			async.abandon(true)
+		}
 	}
 	for ch := range f.channels {
-		ch.abandon(keepEvents)
+		ch.abandon(false)
 	}
 	clear(f.channels)
 }
@@ -221,10 +272,12 @@ func (f *uverbsFile) teardown(keepEvents bool) {
 func (f *uverbsFile) forget(ch *eventFile) {
 	f.mu.Lock()
 	delete(f.channels, ch)
+	delete(f.asyncs, ch)
 	f.mu.Unlock()
 }
 
-// setContext makes the file usable: GET_CONTEXT's last step.
+// setContext makes the file usable: GET_CONTEXT's last step. By ioctl it brings no
+// asynchronous file.
 func (f *uverbsFile) setContext(async *eventFile) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,14 +285,27 @@ func (f *uverbsFile) setContext(async *eventFile) error {
 		return fail(syscall.EINVAL, "the file has a context")
 	}
 	f.context = true
-	f.async = async
-	f.fatal = &source{queue: async.queue, event: abi.EventDeviceFatal}
+	if async != nil {
+		f.addAsync(async)
+	}
 	return nil
 }
 
-// asyncQueue is where objects made now report to.
+// addAsync enters an asynchronous file (ib_uverbs_init_async_event_file).
+// Preconditions: mu is held.
+func (f *uverbsFile) addAsync(async *eventFile) {
+	f.asyncs[async] = struct{}{}
+	if f.async == nil {
+		f.async = async
+	}
+}
+
+// asyncQueue is where objects made now report to; nil is nowhere.
 func (f *uverbsFile) asyncQueue() *eventQueue {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.async == nil {
+		return nil
+	}
 	return f.async.queue
 }

@@ -1,0 +1,45 @@
+package emu
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// gate lets calls through until it is shut, which then waits for those inside. It
+// is a lock whose readers do not meet: each uses a lane of its own, as far as
+// there are enough.
+type gate struct {
+	isShut atomic.Bool
+	lanes  [gateLanes]gateLane
+}
+
+const gateLanes = 16
+
+type gateLane struct {
+	inside atomic.Int32
+	_      [60]byte // a cache line each
+}
+
+// enter is false when the gate is shut; otherwise leave must follow, soon.
+func (g *gate) enter(lane uint32) bool {
+	l := &g.lanes[lane%gateLanes]
+	l.inside.Add(1)
+	if g.isShut.Load() {
+		l.inside.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (g *gate) leave(lane uint32) { g.lanes[lane%gateLanes].inside.Add(-1) }
+
+// shut returns when nobody is inside, and nobody will be. What is done inside is
+// short: copies, no waiting.
+func (g *gate) shut() {
+	g.isShut.Store(true)
+	for i := range g.lanes {
+		for g.lanes[i].inside.Load() != 0 {
+			runtime.Gosched()
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package emu
+
+import (
+	"sync/atomic"
+	"syscall"
+)
+
+// errKilled is what is left to say to a process that was killed.
+var errKilled error = &Error{Msg: "the process was killed", Errno: syscall.ESRCH}
+
+// Kill ends a process as SIGKILL does, at any point, also in the middle of its
+// commands and from within a driver. When it returns, no command touches the
+// process's memory any more, none begins, its reads have ended, its files are
+// closed, and everything that no command holds has been released: queue pairs
+// and regions first of all, so that its peers find nobody. What a command holds
+// that is still on its way through the driver goes when that command leaves; it
+// is what the driver is asked about that very moment. Done tells when all has
+// gone. Kill itself waits for no command.
+//
+// ESRCH when the process has ended, or is not this machine's.
+func (m *Machine) Kill(p *Process) error {
+	if p.machine != m {
+		return &Error{Op: "kill", Path: p.name, Msg: "no process of this machine", Errno: syscall.ESRCH}
+	}
+	open, ok := p.beginExit()
+	if !ok {
+		return &Error{Op: "kill", Path: p.name, Msg: "the process has ended", Errno: syscall.ESRCH}
+	}
+	// Commands that come now are refused; those on their way are kept from the
+	// process's memory, and reap when they leave.
+	for _, f := range open {
+		if f, ok := f.(*uverbsFile); ok {
+			f.state.Store(fileKilled)
+		}
+	}
+	p.touch.shut()
+	for _, f := range open {
+		if f, ok := f.(*uverbsFile); ok {
+			f.kill()
+		} else {
+			_ = f.Close()
+		}
+	}
+	p.maps.drop()
+	p.memory.drop()
+	return nil
+}
+
+// kill is Close, but waits for nothing.
+func (f *uverbsFile) kill() {
+	if f.claim() {
+		close(f.ended)
+		f.dying.orphan.Store(true)
+	}
+	f.reap()
+}
+
+// dying is the state of a killed file's end.
+type dying struct {
+	reapers atomic.Int32 // who reaps, and who asked for another round
+	orphan  atomic.Bool  // Close will not end the file; the last round does
+}
+
+// reap destroys what can be destroyed of a killed file. Kill calls it, and
+// everybody who let go of something of such a file: what one could not destroy
+// because a command held it, that command does. Rounds do not overlap, and after
+// every call a whole one follows.
+func (f *uverbsFile) reap() {
+	if f.dying.reapers.Add(1) > 1 {
+		return // who is at it goes round once more
+	}
+	for {
+		n := f.dying.reapers.Load()
+		left := f.reapRound()
+		if left == 0 && f.life.TryLock() {
+			// No command is on its way, and none will begin.
+			if f.handles.empty() && f.dying.orphan.CompareAndSwap(true, false) {
+				f.detach()
+			}
+			f.life.Unlock()
+		}
+		if f.dying.reapers.CompareAndSwap(n, 0) {
+			return
+		}
+	}
+}
+
+// reapRound tells how many objects it could not destroy.
+func (f *uverbsFile) reapRound() (left int) {
+	for k := range numKinds {
+		for _, o := range f.handles.all(k) {
+			if !o.reap() {
+				left++
+			}
+		}
+	}
+	return left
+}
+
+// reap destroys the object unless somebody holds it, or needs it who could not be
+// destroyed.
+func (o *object) reap() bool {
+	if !o.mu.TryLock() {
+		return false
+	}
+	defer o.mu.Unlock()
+	switch {
+	case o.dead:
+		o.file.handles.remove(o) // if it outlived its device
+	case o.users.Load() != 0:
+		return false
+	default:
+		_ = o.endLocked(true)
+	}
+	return true
+}
+
+// copyOut, zeroOut and copyIn are the calls' ways to the memory of their process,
+// until it is killed.
+
+func (c *call) copyOut(dst, src []byte) error {
+	if !c.file.proc.touch.enter(c.lane) {
+		return errKilled
+	}
+	err := copyOut(dst, src)
+	c.file.proc.touch.leave(c.lane)
+	return err
+}
+
+func (c *call) zeroOut(dst []byte) error {
+	if !c.file.proc.touch.enter(c.lane) {
+		return errKilled
+	}
+	err := zeroOut(dst)
+	c.file.proc.touch.leave(c.lane)
+	return err
+}
+
+func (c *call) copyIn(dst, src []byte) error {
+	if !c.file.proc.touch.enter(c.lane) {
+		return errKilled
+	}
+	err := copyIn(dst, src)
+	c.file.proc.touch.leave(c.lane)
+	return err
+}
+
+// probe looks whether memory is there, until the process is killed.
+func (f *uverbsFile) probe(mem []byte, write bool) error {
+	if !f.proc.touch.enter(0) {
+		return errKilled
+	}
+	defer f.proc.touch.leave(0)
+	_, err := probe(mem, write)
+	return err
+}
