@@ -11,14 +11,17 @@ var le = binary.LittleEndian
 // exQueryDeviceRespSize is sizeof(struct ib_uverbs_ex_query_device_resp).
 const exQueryDeviceRespSize = 304
 
-// support is whether a command is answered, and if not, why; EOPNOTSUPP then.
+// support is whether a command is answered, and if not, why.
 type support string
 
 const (
-	notYet    support = "not in this kernel yet"
-	notOnRXE  support = "not on this device, as on rxe: its queues are in mapped memory"
-	optional  support = "not on this device, as on rxe"
-	ioctlOnly support = "in no kernel by write"
+	noSRQ     support = "the soft RNIC has no shared receive queues; rdma_rxe has"
+	noMW      support = "the soft RNIC has no memory windows; rdma_rxe has"
+	noMcast   support = "the soft RNIC has no multicast; rdma_rxe has"
+	noXRC     support = "no extended reliable connections, as rdma_rxe"
+	notOnRXE  support = "not for this device, as for rdma_rxe: its queues are in mapped memory"
+	optional  support = "not for this device, as for rdma_rxe"
+	ioctlOnly support = "in no kernel by write; by ioctl it is"
 	nowhere   support = "in no kernel"
 )
 
@@ -26,11 +29,11 @@ const (
 // (uverbs_cmd.c: uverbs_def_write_intf).
 type command struct {
 	name     string
-	req      int     // least size of the request, without headers
-	resp     int     // least size of the response; 0: it has none
+	req      int     // size of the request, without headers
+	resp     int     // size of the response; 0: it has none
 	udata    bool    // the driver has a part of both
 	variable bool    // a list of work requests follows the request
-	ext      bool    // extended: has the second header, no response field
+	ext      bool    // extended: has the second header, no response field, and no least sizes
 	hot      bool    // data path: holds its object only, allocates nothing
 	lacks    support // empty: do answers it
 	do       func(*call) error
@@ -52,14 +55,14 @@ var commands = [...]command{
 	abi.CmdReregMR:           {name: "REREG_MR", req: abi.ReregMRSize, resp: abi.ReregMRRespSize, udata: true, do: reregMR},
 	abi.CmdQueryMR:           {name: "QUERY_MR", lacks: ioctlOnly},
 	abi.CmdDeregMR:           {name: "DEREG_MR", req: abi.DeregMRSize, do: deregMR},
-	abi.CmdAllocMW:           {name: "ALLOC_MW", lacks: notYet},
+	abi.CmdAllocMW:           {name: "ALLOC_MW", req: 16, resp: 8, udata: true, lacks: noMW},
 	abi.CmdBindMW:            {name: "BIND_MW", lacks: nowhere},
-	abi.CmdDeallocMW:         {name: "DEALLOC_MW", lacks: notYet},
+	abi.CmdDeallocMW:         {name: "DEALLOC_MW", req: 4, lacks: noMW},
 	abi.CmdCreateCompChannel: {name: "CREATE_COMP_CHANNEL", req: abi.CreateCompChannelSize, resp: abi.CreateCompChannelRespSize, do: createCompChannel},
 	abi.CmdCreateCQ:          {name: "CREATE_CQ", req: abi.CreateCQSize, resp: abi.CreateCQRespSize, udata: true, do: createCQ},
 	abi.CmdResizeCQ:          {name: "RESIZE_CQ", req: abi.ResizeCQSize, resp: abi.ResizeCQRespSize, udata: true, do: resizeCQ},
 	abi.CmdDestroyCQ:         {name: "DESTROY_CQ", req: abi.DestroyCQSize, resp: abi.DestroyCQRespSize, do: destroyCQ},
-	abi.CmdPollCQ:            {name: "POLL_CQ", lacks: notOnRXE},
+	abi.CmdPollCQ:            {name: "POLL_CQ", req: 16, resp: 8, lacks: notOnRXE},
 	abi.CmdPeekCQ:            {name: "PEEK_CQ", lacks: nowhere},
 	abi.CmdReqNotifyCQ:       {name: "REQ_NOTIFY_CQ", req: abi.ReqNotifyCQSize, hot: true, do: reqNotifyCQ},
 	abi.CmdCreateQP:          {name: "CREATE_QP", req: abi.CreateQPSize, resp: abi.CreateQPRespSize, udata: true, do: createQP},
@@ -67,27 +70,26 @@ var commands = [...]command{
 	abi.CmdModifyQP:          {name: "MODIFY_QP", req: abi.ModifyQPSize, do: modifyQP},
 	abi.CmdDestroyQP:         {name: "DESTROY_QP", req: abi.DestroyQPSize, resp: abi.DestroyQPRespSize, do: destroyQP},
 	abi.CmdPostSend:          {name: "POST_SEND", req: abi.PostSendSize, resp: abi.PostSendRespSize, variable: true, hot: true, do: postSend},
-	abi.CmdPostRecv:          {name: "POST_RECV", lacks: notOnRXE},
-	abi.CmdAttachMcast:       {name: "ATTACH_MCAST", lacks: notYet},
-	abi.CmdDetachMcast:       {name: "DETACH_MCAST", lacks: notYet},
-	abi.CmdCreateSRQ:         {name: "CREATE_SRQ", lacks: notYet},
-	abi.CmdModifySRQ:         {name: "MODIFY_SRQ", lacks: notYet},
-	abi.CmdQuerySRQ:          {name: "QUERY_SRQ", lacks: notYet},
-	abi.CmdDestroySRQ:        {name: "DESTROY_SRQ", lacks: notYet},
-	abi.CmdPostSRQRecv:       {name: "POST_SRQ_RECV", lacks: notOnRXE},
-	abi.CmdOpenXRCD:          {name: "OPEN_XRCD", lacks: optional},
-	abi.CmdCloseXRCD:         {name: "CLOSE_XRCD", lacks: optional},
-	abi.CmdCreateXSRQ:        {name: "CREATE_XSRQ", lacks: optional},
-	abi.CmdOpenQP:            {name: "OPEN_QP", lacks: optional},
+	abi.CmdPostRecv:          {name: "POST_RECV", req: 24, resp: 4, variable: true, lacks: notOnRXE},
+	abi.CmdAttachMcast:       {name: "ATTACH_MCAST", req: 24, lacks: noMcast},
+	abi.CmdDetachMcast:       {name: "DETACH_MCAST", req: 24, lacks: noMcast},
+	abi.CmdCreateSRQ:         {name: "CREATE_SRQ", req: 32, resp: 16, udata: true, lacks: noSRQ},
+	abi.CmdModifySRQ:         {name: "MODIFY_SRQ", req: 16, udata: true, lacks: noSRQ},
+	abi.CmdQuerySRQ:          {name: "QUERY_SRQ", req: 16, resp: 16, lacks: noSRQ},
+	abi.CmdDestroySRQ:        {name: "DESTROY_SRQ", req: 16, resp: 4, lacks: noSRQ},
+	abi.CmdPostSRQRecv:       {name: "POST_SRQ_RECV", req: 24, resp: 4, variable: true, lacks: notOnRXE},
+	abi.CmdOpenXRCD:          {name: "OPEN_XRCD", req: 16, resp: 4, udata: true, lacks: noXRC},
+	abi.CmdCloseXRCD:         {name: "CLOSE_XRCD", req: 4, lacks: noXRC},
+	abi.CmdCreateXSRQ:        {name: "CREATE_XSRQ", req: 48, resp: 16, udata: true, lacks: noSRQ},
+	abi.CmdOpenQP:            {name: "OPEN_QP", req: 32, resp: 32, udata: true, lacks: noXRC},
 }
 
-// exCommands are the extended ones, by number. Their minimal sizes are the
-// kernel's, which end before fields that came later.
+// exCommands are the extended ones, by number.
 var exCommands = [...]command{
-	abi.ExCmdQueryDevice:      {name: "EX_QUERY_DEVICE", ext: true, udata: true, req: 8, resp: 184, do: exQueryDevice},
-	abi.ExCmdCreateCQ:         {name: "EX_CREATE_CQ", ext: true, lacks: notYet},
-	abi.ExCmdCreateQP:         {name: "EX_CREATE_QP", ext: true, lacks: notYet},
-	abi.ExCmdModifyQP:         {name: "EX_MODIFY_QP", ext: true, lacks: notYet},
+	abi.ExCmdQueryDevice:      {name: "EX_QUERY_DEVICE", ext: true, udata: true, req: 8, resp: exQueryDeviceRespSize, do: exQueryDevice},
+	abi.ExCmdCreateCQ:         {name: "EX_CREATE_CQ", ext: true, udata: true, req: abi.ExCreateCQSize, resp: abi.ExCreateCQRespSize, do: exCreateCQ},
+	abi.ExCmdCreateQP:         {name: "EX_CREATE_QP", ext: true, udata: true, req: abi.ExCreateQPSize, resp: abi.ExCreateQPRespSize, do: exCreateQP},
+	abi.ExCmdModifyQP:         {name: "EX_MODIFY_QP", ext: true, udata: true, req: abi.ExModifyQPSize, resp: abi.ExModifyQPRespSize, do: exModifyQP},
 	abi.ExCmdCreateFlow:       {name: "EX_CREATE_FLOW", ext: true, lacks: optional},
 	abi.ExCmdDestroyFlow:      {name: "EX_DESTROY_FLOW", ext: true, lacks: optional},
 	abi.ExCmdCreateWQ:         {name: "EX_CREATE_WQ", ext: true, lacks: optional},

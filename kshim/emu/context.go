@@ -52,8 +52,8 @@ func exQueryDevice(c *call) error {
 	attr := c.file.dev.QueryDevice()
 	clear(c.out[:])
 	attr.Put(c.out[:])
-	le.PutUint32(c.out[180:], uint32(min(len(c.resp), exQueryDeviceRespSize))) // response_length
-	le.PutUint64(c.out[224:], uint64(attr.DeviceCapFlags))                     // device_cap_flags_ex
+	le.PutUint32(c.out[180:], c.responseLength(exQueryDeviceRespSize)) // response_length
+	le.PutUint64(c.out[224:], uint64(attr.DeviceCapFlags))             // device_cap_flags_ex
 	return c.respond(exQueryDeviceRespSize)
 }
 

@@ -36,54 +36,105 @@ func (q *completionQueue) released() {
 	q.asyncReported = q.lost.retire()
 }
 
+// cqInit is what a completion queue is made of, in whatever form it came.
+type cqInit struct {
+	userHandle        uint64
+	cqe, vector       uint32
+	flags             uint32
+	completion, async *eventQueue
+}
+
 func createCQ(c *call) error {
-	f := c.file
-	if err := f.hasContext(); err != nil {
+	if err := c.file.hasContext(); err != nil {
 		return err
 	}
 	var req abi.CreateCQ
 	if err := req.Parse(c.req); err != nil {
 		return err
 	}
-	if req.CompVector >= numCompVectors {
-		return fail(syscall.EINVAL, "completion vector %d of %d", req.CompVector, numCompVectors)
+	init := &cqInit{userHandle: req.UserHandle, cqe: req.CQE, vector: req.CompVector}
+	return c.createCQ(init, req.CompChannel, func(q *completionQueue) error {
+		(&abi.CreateCQResp{CQHandle: q.handle, CQE: uint32(q.cq.CQE())}).Put(c.out[:])
+		return c.respond(abi.CreateCQRespSize)
+	})
+}
+
+// exCreateCQ is uverbs_cmd.c:ib_uverbs_ex_create_cq.
+func exCreateCQ(c *call) error {
+	if err := c.file.hasContext(); err != nil {
+		return err
 	}
-	q := &completionQueue{object: object{kind: kindCQ, file: f}}
-	q.body = q
-	q.completion = source{element: req.UserHandle}
-	q.lost = source{element: req.UserHandle, event: abi.EventCQErr, queue: f.asyncQueue()}
-	if req.CompChannel >= 0 {
-		ch, err := f.proc.channel(req.CompChannel, f)
+	var req abi.ExCreateCQ
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	if req.CompMask != 0 || req.Reserved != 0 {
+		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", req.CompMask, req.Reserved)
+	}
+	init := &cqInit{userHandle: req.UserHandle, cqe: req.CQE, vector: req.CompVector, flags: req.Flags}
+	return c.createCQ(init, req.CompChannel, func(q *completionQueue) error {
+		(&abi.ExCreateCQResp{
+			Base:           abi.CreateCQResp{CQHandle: q.handle, CQE: uint32(q.cq.CQE())},
+			ResponseLength: c.responseLength(abi.ExCreateCQRespSize),
+		}).Put(c.out[:])
+		return c.respond(abi.ExCreateCQRespSize)
+	})
+}
+
+// createCQ is what the two commands have in common (uverbs_cmd.c: create_cq). No
+// channel is a negative descriptor.
+func (c *call) createCQ(init *cqInit, channel int32, respond func(*completionQueue) error) error {
+	f := c.file
+	if err := checkVector(init.vector); err != nil {
+		return err
+	}
+	init.async = f.asyncQueue()
+	if channel >= 0 {
+		ch, err := f.proc.channel(channel, f)
 		if err != nil {
 			return err
 		}
-		q.completion.queue = ch.queue
+		init.completion = ch.queue
 	}
-	if req.CQE == 0 || req.CQE > f.dev.attr.MaxCQE { // rxe_cq_chk_attr
-		return fail(syscall.EINVAL, "%d entries, 1 to %d can be had", req.CQE, f.dev.attr.MaxCQE)
+	return c.makeCQ(init, respond)
+}
+
+func checkVector(vector uint32) error {
+	if vector >= numCompVectors {
+		return fail(syscall.EINVAL, "completion vector %d of %d", vector, numCompVectors)
 	}
+	return nil
+}
+
+// makeCQ has the device make the queue.
+func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error {
+	f := c.file
+	if init.flags != 0 { // rxe_create_cq
+		return fail(syscall.EOPNOTSUPP, "flags %#x of completion queues", init.flags)
+	}
+	if init.cqe == 0 || init.cqe > f.dev.attr.MaxCQE { // rxe_cq_chk_attr
+		return fail(syscall.EINVAL, "%d entries, 1 to %d can be had", init.cqe, f.dev.attr.MaxCQE)
+	}
+	q := &completionQueue{object: object{kind: kindCQ, file: f}}
+	q.body = q
+	q.completion = source{element: init.userHandle, queue: init.completion}
+	q.lost = source{element: init.userHandle, event: abi.EventCQErr, queue: init.async}
 	if err := f.dev.charge(kindCQ); err != nil {
 		return err
 	}
 	u := c.udata(&q.offsets)
-	cq, err := f.dev.CreateCQ(int(req.CQE), u, q)
-	if err == nil {
-		q.cq = cq
-		err = c.copyOut(c.hwOut, u.Out)
-		if err != nil {
-			f.undo(&q.object)
-			return err
-		}
-	}
+	cq, err := f.dev.CreateCQ(int(init.cqe), u, q)
 	if err != nil {
 		f.rings.forget(q.offsets)
 		f.dev.uncharge(kindCQ)
 		return err
 	}
-	return c.finish(&q.object, func() int {
-		(&abi.CreateCQResp{CQHandle: q.handle, CQE: uint32(cq.CQE())}).Put(c.out[:])
-		return abi.CreateCQRespSize
-	})
+	q.cq = cq
+	if err := c.copyOut(c.hwOut, u.Out); err != nil {
+		f.undo(&q.object)
+		return err
+	}
+	return c.finishWith(&q.object, func() error { return respond(q) })
 }
 
 // udata is the driver's part of the call. Rings that it publishes wait in the

@@ -21,6 +21,7 @@ type call struct {
 	hwOut []byte // user memory for the driver's part of it
 
 	attrs [maxAttrs]attrValue // of an ioctl, in the order of the method's table
+	held  []*object           // that they name
 	buf   [256]byte           // what write or an ioctl's inputs brought, when it fits
 	arg   [256]byte           // an ioctl's header and attributes, when they fit
 	inbuf [8]byte             // an attribute's inline data
@@ -40,9 +41,11 @@ func newCall(f *uverbsFile) *call {
 }
 
 func (c *call) free() {
+	if c.meth != nil {
+		clear(c.attrs[:len(c.meth.attrs)])
+	}
 	c.file, c.cmd, c.meth = nil, nil, nil
 	c.req, c.hwIn, c.resp, c.hwOut = nil, nil, nil, nil
-	c.attrs = [maxAttrs]attrValue{}
 	calls.Put(c)
 }
 
@@ -117,6 +120,9 @@ func (c *call) fetchPlain(h *abi.CmdHdr, b []byte) error {
 	if int(h.InWords)*4 != len(b) {
 		return fail(syscall.EINVAL, "header says %d bytes, write has %d", int(h.InWords)*4, len(b))
 	}
+	if c.cmd.lacks != "" {
+		return nil // as above
+	}
 	if len(b) < abi.CmdHdrSize+c.cmd.req {
 		return fail(syscall.ENOSPC, "request is %d bytes, not %d", len(b)-abi.CmdHdrSize, c.cmd.req)
 	}
@@ -143,16 +149,13 @@ func (c *call) fetchExtended(h *abi.CmdHdr, b []byte) error {
 	switch {
 	case in+hwIn != len(b)-headers:
 		return fail(syscall.EINVAL, "headers say %d bytes, write has %d", in+hwIn, len(b)-headers)
-	case in < c.cmd.req:
-		return fail(syscall.ENOSPC, "request is %d bytes, not %d", in, c.cmd.req)
 	case x.Reserved != 0:
 		return fail(syscall.EINVAL, "reserved field is %#x", x.Reserved)
 	case (x.Response == 0) != (out+hwOut == 0):
 		return fail(syscall.EINVAL, "response of %d bytes at %#x", out+hwOut, x.Response)
-	case out < c.cmd.resp && x.Response != 0:
-		return fail(syscall.ENOSPC, "room for a response of %d bytes, not %d", out, c.cmd.resp)
 	}
 	c.splitRequest(b[headers:], in)
+	c.pad()
 	return c.findResponse(x.Response, out, out+hwOut)
 }
 
@@ -162,7 +165,14 @@ func (c *call) splitRequest(b []byte, core int) {
 	if !c.cmd.udata && !c.cmd.ext {
 		core = len(b) // a longer request than known, see trailing
 	}
-	c.req, c.hwIn = b[:core], b[core:]
+	c.req, c.hwIn = b[:core:core], b[core:]
+}
+
+// pad makes zero of what a shorter extended request leaves out (uverbs_request).
+func (c *call) pad() {
+	if n := len(c.req); c.cmd.ext && n < c.cmd.req {
+		c.req = append(c.req[:n:n], make([]byte, c.cmd.req-n)...)
+	}
 }
 
 // findResponse splits the client's room for a response. Without a driver's part
@@ -216,6 +226,10 @@ func (c *call) run() error {
 	defer c.file.leave()
 	return c.cmd.do(c)
 }
+
+// responseLength is how much of a response of n bytes the client learns
+// (uverbs_response_length).
+func (c *call) responseLength(n int) uint32 { return uint32(min(n, len(c.resp))) }
 
 // respond copies out a response of n bytes, which lies in c.out, as far as there
 // is room, and clears the room that is left (uverbs_response).

@@ -6,32 +6,61 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// attrValue is an attribute as the client gave it.
-type attrValue struct {
-	present bool
-	len     int
-	data    uint64 // the value itself if it is input of at most 8 bytes, else its address
-	at      int    // where it stands in arg
-}
-
 // ioctl takes RDMA_VERBS_IOCTL apart and does it: uverbs_ioctl.c, in its order.
 func (c *call) ioctl(user []byte) error {
 	arg, err := c.fetchArg(user)
 	if err != nil {
 		return err
 	}
+	if c.meth.object == abi.ObjectDevice && c.meth.id == abi.MethodInvokeWrite {
+		err = c.fetchAttrs(arg)
+		if err == nil {
+			err = invokeWrite(c) // a hot command holds its object only
+		}
+	} else {
+		err = c.method(arg)
+	}
+	if err != nil {
+		return err
+	}
+	return c.tell(user, arg)
+}
+
+// method does any other method: what its attributes name is held meanwhile.
+func (c *call) method(arg []byte) error {
+	if err := c.file.enter(); err != nil {
+		return err
+	}
+	defer c.file.leave()
 	if err := c.fetchAttrs(arg); err != nil {
 		return err
 	}
-	if err := c.meth.do(c); err != nil {
+	defer c.letGo()
+	if err := c.hold(); err != nil {
 		return err
 	}
-	// The client learns which outputs are valid from the flags.
+	return c.meth.do(c)
+}
+
+// tell writes to the argument what it tells the client: the flags say which
+// outputs are valid, and new handles stand in their attributes.
+func (c *call) tell(user, arg []byte) error {
 	for i := range c.meth.attrs {
-		if v := &c.attrs[i]; v.present && c.meth.attrs[i].dir == out {
+		v := &c.attrs[i]
+		if !v.present {
+			continue
+		}
+		switch c.meth.attrs[i].typ {
+		case AttrOut:
 			flags := arg[v.at+4 : v.at+6]
 			le.PutUint16(flags, le.Uint16(flags)|abi.AttrFValidOutput)
 			if err := c.copyOut(user[v.at+4:], flags); err != nil {
+				return err
+			}
+		case AttrHandleNew, AttrFDNew:
+			data := arg[v.at+8 : v.at+16]
+			le.PutUint64(data, v.data)
+			if err := c.copyOut(user[v.at+8:], data); err != nil {
 				return err
 			}
 		}
@@ -84,20 +113,53 @@ func (c *call) fetchAttrs(arg []byte) error {
 			}
 			continue
 		}
-		spec, v := &c.meth.attrs[i], &c.attrs[i]
-		switch {
-		case v.present:
+		if c.attrs[i].present {
 			return fail(syscall.EINVAL, "attribute %#x is there twice", a.AttrID)
-		case int(a.Len) < spec.min || int(a.Len) > spec.max:
-			return fail(syscall.EINVAL, "attribute %#x has %d bytes, not %d to %d", a.AttrID, a.Len, spec.min, spec.max)
-		case a.AttrData != 0:
-			return fail(syscall.EINVAL, "reserved field of attribute %#x is %#x", a.AttrID, a.AttrData)
 		}
-		*v = attrValue{present: true, len: int(a.Len), data: a.Data, at: at}
+		c.attrs[i] = attrValue{present: true, len: int(a.Len), data: a.Data, at: at}
+		if err := c.checkAttr(&c.meth.attrs[i], &c.attrs[i], &a); err != nil {
+			return err
+		}
 	}
 	for i := range c.meth.attrs {
-		if c.meth.attrs[i].mandatory && !c.attrs[i].present {
-			return fail(syscall.EINVAL, "attribute %#x is missing", c.meth.attrs[i].id)
+		if !c.meth.attrs[i].optional && !c.attrs[i].present {
+			return fail(syscall.EINVAL, "attribute %s is missing", c.meth.attrs[i].name)
+		}
+	}
+	return nil
+}
+
+// checkAttr is uverbs_process_attr.
+func (c *call) checkAttr(spec *attrSpec, v *attrValue, a *abi.IoctlAttr) error {
+	if spec.longer && v.len > spec.max {
+		if err := c.trailingZero(spec, v); err != nil {
+			return err
+		}
+	} else if v.len < spec.min || v.len > spec.max {
+		return fail(syscall.EINVAL, "attribute %s has %d bytes, not %d to %d", spec.name, v.len, spec.min, spec.max)
+	}
+	if a.AttrData != 0 {
+		return fail(syscall.EINVAL, "reserved field of attribute %s is %#x", spec.name, a.AttrData)
+	}
+	if spec.typ.object() {
+		return c.resolve(spec, v)
+	}
+	return nil
+}
+
+// trailingZero refuses a structure that says more than this kernel understands.
+func (c *call) trailingZero(spec *attrSpec, v *attrValue) error {
+	b, err := c.user(v.data, v.len)
+	if err != nil {
+		return err
+	}
+	rest := make([]byte, v.len-spec.max)
+	if err := c.copyIn(rest, b[spec.max:]); err != nil {
+		return err
+	}
+	for _, x := range rest {
+		if x != 0 {
+			return fail(syscall.EOPNOTSUPP, "the %d bytes after attribute %s are not zero", len(rest), spec.name)
 		}
 	}
 	return nil
@@ -117,7 +179,7 @@ func (c *call) constant(i int, most uint64) (uint64, error) {
 	if v := c.attrs[i].data; v <= most {
 		return v, nil
 	}
-	return 0, fail(syscall.EINVAL, "attribute %#x is %#x, more than %#x", c.meth.attrs[i].id, c.attrs[i].data, most)
+	return 0, fail(syscall.EINVAL, "attribute %s is %#x, more than %#x", c.meth.attrs[i].name, c.attrs[i].data, most)
 }
 
 // flags checks an input of flags, 4 or 8 bytes (uverbs_get_flags64).
@@ -183,16 +245,20 @@ func invokeWrite(c *call) error {
 	if c.cmd = lookupCommand(number); c.cmd == nil {
 		return fail(syscall.EOPNOTSUPP, "command %#x is unknown", n)
 	}
+	if c.cmd.lacks != "" {
+		return c.run()
+	}
 	coreIn, hwIn := c.attrs[attrCoreIn].len, c.attrs[attrHWIn].len
 	coreOut, hwOut := c.attrs[attrCoreOut].len, c.attrs[attrHWOut].len
-	if coreIn < c.cmd.req || coreOut < c.cmd.resp {
+	if !c.cmd.ext && (coreIn < c.cmd.req || coreOut < c.cmd.resp) {
 		return fail(syscall.ENOSPC, "request of %d and response of %d bytes, not %d and %d", coreIn, coreOut, c.cmd.req, c.cmd.resp)
 	}
 	all := room(c.buf[:], coreIn+hwIn)
-	c.req, c.hwIn = all[:coreIn], all[coreIn:]
+	c.req, c.hwIn = all[:coreIn:coreIn], all[coreIn:]
 	if err := c.input(attrCoreIn, c.req); err != nil {
 		return err
 	}
+	c.pad()
 	if err := c.input(attrHWIn, c.hwIn); err != nil {
 		return err
 	}

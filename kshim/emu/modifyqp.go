@@ -20,6 +20,27 @@ func modifyQP(c *call) error {
 	if attr.AttrMask&^standardMask != 0 {
 		return fail(syscall.EOPNOTSUPP, "attribute mask %v is unknown in part", attr.AttrMask)
 	}
+	return c.modifyQP(attr)
+}
+
+// exModifyQP is uverbs_cmd.c:ib_uverbs_ex_modify_qp.
+func exModifyQP(c *call) error {
+	const rateLimit = 1 << 25 // IB_QP_RATE_LIMIT: no transition takes it
+	var req abi.ExModifyQP
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	if req.Base.AttrMask&^(standardMask|rateLimit) != 0 {
+		return fail(syscall.EOPNOTSUPP, "attribute mask %v is unknown in part", req.Base.AttrMask)
+	}
+	if err := c.modifyQP(req.Base); err != nil {
+		return err
+	}
+	(&abi.ExModifyQPResp{ResponseLength: c.responseLength(abi.ExModifyQPRespSize)}).Put(c.out[:])
+	return c.respond(abi.ExModifyQPRespSize)
+}
+
+func (c *call) modifyQP(attr abi.ModifyQP) error {
 	o, err := c.file.acquire(kindQP, attr.QPHandle)
 	if err != nil {
 		return err

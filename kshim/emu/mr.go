@@ -14,6 +14,7 @@ type region struct {
 
 	// guarded by object.mu
 	mem    []byte
+	iova   uint64
 	pin    *pinned
 	access abi.AccessFlags
 }
@@ -126,7 +127,7 @@ func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, er
 	}
 	r := &region{
 		object: object{kind: kindMR, file: f, needs: []*object{&pd.object}},
-		mr:     mr, mem: mem, pin: pin, access: req.AccessFlags,
+		mr:     mr, mem: mem, iova: req.HCAVA, pin: pin, access: req.AccessFlags,
 	}
 	r.body = r
 	return r, nil

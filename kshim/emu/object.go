@@ -115,11 +115,15 @@ func (f *uverbsFile) create(o *object) error {
 // is encoded and copied out. If it cannot be, the object is destroyed again, as
 // the client never learnt of it.
 func (c *call) finish(o *object, encode func() int) error {
+	return c.finishWith(o, func() error { return c.respond(encode()) })
+}
+
+func (c *call) finishWith(o *object, respond func() error) error {
 	if err := c.file.create(o); err != nil {
 		c.file.undo(o)
 		return err
 	}
-	err := c.respond(encode())
+	err := respond()
 	if err != nil {
 		_ = o.end(true)
 	}

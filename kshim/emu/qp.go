@@ -65,16 +65,54 @@ func (q *queuePair) released() {
 }
 
 func createQP(c *call) error {
-	f := c.file
-	if err := f.hasContext(); err != nil {
+	if err := c.file.hasContext(); err != nil {
 		return err
 	}
 	var req abi.CreateQP
 	if err := req.Parse(c.req); err != nil {
 		return err
 	}
-	if err := f.dev.checkQP(&req); err != nil {
+	return c.createQP(&req, 0, func(resp *abi.CreateQPResp) error {
+		resp.Put(c.out[:])
+		return c.respond(abi.CreateQPRespSize)
+	})
+}
+
+// exCreateQP is uverbs_cmd.c:ib_uverbs_ex_create_qp.
+func exCreateQP(c *call) error {
+	if err := c.file.hasContext(); err != nil {
 		return err
+	}
+	var req abi.ExCreateQP
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	const indTable = 1 // IB_UVERBS_CREATE_QP_MASK_IND_TABLE
+	if req.CompMask&^indTable != 0 || req.Reserved != 0 {
+		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x", req.CompMask, req.Reserved)
+	}
+	if req.CompMask&indTable != 0 {
+		return fail(syscall.ENOENT, "indirection table handle %#x does not exist", req.RWQIndTblHandle)
+	}
+	plain := &abi.CreateQP{
+		UserHandle: req.UserHandle, PDHandle: req.PDHandle, SendCQHandle: req.SendCQHandle, RecvCQHandle: req.RecvCQHandle,
+		SRQHandle: req.SRQHandle, MaxSendWR: req.MaxSendWR, MaxRecvWR: req.MaxRecvWR, MaxSendSGE: req.MaxSendSGE,
+		MaxRecvSGE: req.MaxRecvSGE, MaxInlineData: req.MaxInlineData, SQSigAll: req.SQSigAll, QPType: req.QPType, IsSRQ: req.IsSRQ,
+	}
+	return c.createQP(plain, req.CreateFlags, func(resp *abi.CreateQPResp) error {
+		(&abi.ExCreateQPResp{Base: *resp, ResponseLength: c.responseLength(abi.ExCreateQPRespSize)}).Put(c.out[:])
+		return c.respond(abi.ExCreateQPRespSize)
+	})
+}
+
+// createQP is what the two commands have in common (uverbs_cmd.c: create_qp).
+func (c *call) createQP(req *abi.CreateQP, flags uint32, respond func(*abi.CreateQPResp) error) error {
+	f := c.file
+	if err := checkQPType(req.QPType); err != nil {
+		return err
+	}
+	if req.IsSRQ != 0 {
+		return fail(syscall.ENOENT, "shared receive queue handle %#x does not exist", req.SRQHandle)
 	}
 	scq, rcq, err := f.acquireCQs(req.SendCQHandle, req.RecvCQHandle)
 	if err != nil {
@@ -89,36 +127,14 @@ func createQP(c *call) error {
 		return err
 	}
 	defer pd.release()
-
-	q := &queuePair{
-		object:  object{kind: kindQP, file: f, needs: []*object{pd, scq, rcq}},
-		typ:     req.QPType,
-		element: req.UserHandle,
-		queue:   f.asyncQueue(),
-	}
-	q.body = q
-	init := &QPInit{
-		PD:     pd.body.(*protectionDomain).pd,
-		SendCQ: scq.body.(*completionQueue).cq,
-		RecvCQ: rcq.body.(*completionQueue).cq,
-		Type:   req.QPType, SigAll: req.SQSigAll != 0, UserHandle: req.UserHandle,
-		Cap: QPCap{
+	return c.makeQP(&qpInit{
+		pd: pd, scq: scq, rcq: rcq, userHandle: req.UserHandle, typ: req.QPType, flags: flags, sigAll: req.SQSigAll != 0,
+		cap: QPCap{
 			MaxSendWR: req.MaxSendWR, MaxRecvWR: req.MaxRecvWR,
 			MaxSendSGE: req.MaxSendSGE, MaxRecvSGE: req.MaxRecvSGE, MaxInline: req.MaxInlineData,
 		},
-	}
-	if err := c.makeQP(q, init); err != nil {
-		return err
-	}
-	return c.finish(&q.object, func() int {
-		(&abi.CreateQPResp{
-			QPHandle: q.handle, QPN: q.qp.Num(),
-			MaxSendWR: init.Cap.MaxSendWR, MaxRecvWR: init.Cap.MaxRecvWR,
-			MaxSendSGE: init.Cap.MaxSendSGE, MaxRecvSGE: init.Cap.MaxRecvSGE,
-			MaxInlineData: init.Cap.MaxInline,
-		}).Put(c.out[:])
-		return abi.CreateQPRespSize
-	})
+		async: f.asyncQueue(),
+	}, respond)
 }
 
 // acquireCQs acquires two queues, which may be one. The lower handle comes first,
@@ -142,38 +158,72 @@ func (f *uverbsFile) acquireCQs(send, recv uint32) (scq, rcq *object, err error)
 	return second, first, nil
 }
 
-// checkQP is what create_qp and rxe_qp_chk_cap refuse before they look further.
-func (d *device) checkQP(req *abi.CreateQP) error {
-	switch req.QPType {
+// checkQPType is what the kernel says of types before it looks further.
+func checkQPType(t abi.QPType) error {
+	switch t {
 	case abi.QPTRC, abi.QPTUC, abi.QPTUD:
+		return nil
 	case abi.QPTRawPacket: // needs CAP_NET_RAW, then EOPNOTSUPP on rxe
 		return fail(syscall.EPERM, "raw packet queue pairs are for the privileged")
 	case abi.QPTXRCIni, abi.QPTXRCTgt, abi.QPTDriver:
-		return fail(syscall.EOPNOTSUPP, "the device has no %v queue pairs", req.QPType)
+		return fail(syscall.EOPNOTSUPP, "the device has no %v queue pairs", t)
 	default:
-		return fail(syscall.EINVAL, "%v is not a queue pair type", req.QPType)
+		return fail(syscall.EINVAL, "%v is not a queue pair type", t)
 	}
-	if req.IsSRQ != 0 {
-		return fail(syscall.ENOENT, "shared receive queue handle %#x does not exist", req.SRQHandle)
-	}
+}
+
+// qpInit is what a queue pair is made of, in whatever form it came. The objects
+// are held.
+type qpInit struct {
+	pd, scq, rcq *object
+	userHandle   uint64
+	typ          abi.QPType
+	flags        uint32 // enum ib_uverbs_qp_create_flags
+	sigAll       bool
+	cap          QPCap
+	async        *eventQueue
+}
+
+// check is what create_qp and rxe_qp_chk_cap refuse.
+func (d *device) checkQP(init *qpInit) error {
+	const known = 1<<1 | 1<<8 | 1<<9 | 1<<11 // ib_uverbs_qp_create_flags, but SQ_SIG_ALL
 	switch {
-	case req.MaxSendWR > d.attr.MaxQPWR, req.MaxRecvWR > d.attr.MaxQPWR:
-		return fail(syscall.EINVAL, "%d and %d work requests, the device has %d", req.MaxSendWR, req.MaxRecvWR, d.attr.MaxQPWR)
-	case req.MaxSendSGE > d.attr.MaxSGE, req.MaxRecvSGE > d.attr.MaxSGE:
-		return fail(syscall.EINVAL, "%d and %d scatter entries, the device has %d", req.MaxSendSGE, req.MaxRecvSGE, d.attr.MaxSGE)
+	case init.flags&^known != 0:
+		return fail(syscall.EINVAL, "create flags %#x are unknown in part", init.flags)
+	case init.flags != 0: // rxe_create_qp
+		return fail(syscall.EOPNOTSUPP, "create flags %#x", init.flags)
+	case init.cap.MaxSendWR > d.attr.MaxQPWR, init.cap.MaxRecvWR > d.attr.MaxQPWR:
+		return fail(syscall.EINVAL, "%d and %d work requests, the device has %d", init.cap.MaxSendWR, init.cap.MaxRecvWR, d.attr.MaxQPWR)
+	case init.cap.MaxSendSGE > d.attr.MaxSGE, init.cap.MaxRecvSGE > d.attr.MaxSGE:
+		return fail(syscall.EINVAL, "%d and %d scatter entries, the device has %d", init.cap.MaxSendSGE, init.cap.MaxRecvSGE, d.attr.MaxSGE)
 	}
 	return nil
 }
 
-// makeQP has the device make the queue pair, and copies out the driver's part
-// of the response.
-func (c *call) makeQP(q *queuePair, init *QPInit) error {
+// makeQP has the device make the queue pair.
+func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error {
 	f := c.file
+	if err := f.dev.checkQP(init); err != nil {
+		return err
+	}
+	q := &queuePair{
+		object:  object{kind: kindQP, file: f, needs: []*object{init.pd, init.scq, init.rcq}},
+		typ:     init.typ,
+		element: init.userHandle,
+		queue:   init.async,
+	}
+	q.body = q
+	attr := &QPInit{
+		PD:     init.pd.body.(*protectionDomain).pd,
+		SendCQ: init.scq.body.(*completionQueue).cq,
+		RecvCQ: init.rcq.body.(*completionQueue).cq,
+		Type:   init.typ, SigAll: init.sigAll, UserHandle: init.userHandle, Cap: init.cap,
+	}
 	if err := f.dev.charge(kindQP); err != nil {
 		return err
 	}
 	u := c.udata(&q.offsets)
-	qp, err := f.dev.CreateQP(init, u, q)
+	qp, err := f.dev.CreateQP(attr, u, q)
 	if err != nil {
 		f.rings.forget(q.offsets)
 		f.dev.uncharge(kindQP)
@@ -187,7 +237,14 @@ func (c *call) makeQP(q *queuePair, init *QPInit) error {
 		f.undo(&q.object)
 		return err
 	}
-	return nil
+	return c.finishWith(&q.object, func() error {
+		return respond(&abi.CreateQPResp{
+			QPHandle: q.handle, QPN: qp.Num(),
+			MaxSendWR: attr.Cap.MaxSendWR, MaxRecvWR: attr.Cap.MaxRecvWR,
+			MaxSendSGE: attr.Cap.MaxSendSGE, MaxRecvSGE: attr.Cap.MaxRecvSGE,
+			MaxInlineData: attr.Cap.MaxInline,
+		})
+	})
 }
 
 func queryQP(c *call) error {

@@ -85,6 +85,6 @@ func (r *region) change(f *uverbsFile, change *Rereg, req *abi.ReregMR, access a
 		return err
 	}
 	f.proc.memory.unhold(r.pin)
-	r.mem, r.pin, r.access = mem, pin, access
+	r.mem, r.iova, r.pin, r.access = mem, req.HCAVA, pin, access
 	return nil
 }

@@ -1,0 +1,137 @@
+package emu
+
+import (
+	"math"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// The methods of RDMA_VERBS_IOCTL that make objects.
+
+// Where the driver's attributes stand.
+const (
+	attrCQHWIn  = int(abi.AttrCreateCQEventFD) + 1
+	attrCQHWOut = attrCQHWIn + 1
+	attrQPHWIn  = int(abi.AttrCreateQPRespQPNum) + 1
+	attrQPHWOut = attrQPHWIn + 1
+)
+
+// qpCapSize is sizeof(struct ib_uverbs_qp_cap).
+const qpCapSize = 20
+
+// driverParts finds the driver's input and its room for output.
+func (c *call) driverParts(in, out int) error {
+	c.hwIn = make([]byte, c.attrs[in].len)
+	if err := c.input(in, c.hwIn); err != nil {
+		return err
+	}
+	var err error
+	c.hwOut, err = c.user(c.attrs[out].data, c.attrs[out].len)
+	return err
+}
+
+// word is an input of 4 bytes.
+func (c *call) word(i abi.AttrID) uint32 { return uint32(c.attrs[i].data) }
+
+// eventQueue is where an object's asynchronous events go that names a file, or
+// none.
+func (c *call) eventQueue(i abi.AttrID) *eventQueue {
+	if f := c.attrs[i].events; f != nil {
+		return f.queue
+	}
+	return c.file.asyncQueue()
+}
+
+// methodCreateCQ is UVERBS_METHOD_CQ_CREATE.
+func methodCreateCQ(c *call) error {
+	const known = 3 // TIMESTAMP_COMPLETION, IGNORE_OVERRUN
+	if err := c.flags(int(abi.AttrCreateCQFlags), known); err != nil {
+		return err
+	}
+	init := &cqInit{
+		userHandle: c.attrs[abi.AttrCreateCQUserHandle].data,
+		cqe:        c.word(abi.AttrCreateCQCQE), vector: c.word(abi.AttrCreateCQCompVector), flags: c.word(abi.AttrCreateCQFlags),
+		async: c.eventQueue(abi.AttrCreateCQEventFD),
+	}
+	if ch := c.attrs[abi.AttrCreateCQCompChannel].events; ch != nil {
+		init.completion = ch.queue
+	}
+	if err := checkVector(init.vector); err != nil {
+		return err
+	}
+	if err := c.driverParts(attrCQHWIn, attrCQHWOut); err != nil {
+		return err
+	}
+	return c.makeCQ(init, func(q *completionQueue) error {
+		c.attrs[abi.AttrCreateCQHandle].data = uint64(q.handle)
+		return c.answer(int(abi.AttrCreateCQRespCQE), le.AppendUint32(nil, uint32(q.cq.CQE())))
+	})
+}
+
+// methodCreateQP is UVERBS_METHOD_QP_CREATE.
+func methodCreateQP(c *call) error {
+	var caps [qpCapSize]byte
+	if err := c.inputPart(abi.AttrCreateQPCap, caps[:]); err != nil {
+		return err
+	}
+	typ, err := c.constant(int(abi.AttrCreateQPType), math.MaxUint32)
+	if err != nil {
+		return err
+	}
+	if typ > 255 {
+		return fail(syscall.EINVAL, "%d is not a queue pair type", typ)
+	}
+	if err := checkQPType(abi.QPType(typ)); err != nil {
+		return err
+	}
+	init := &qpInit{
+		pd: c.attrs[abi.AttrCreateQPPDHandle].obj, scq: c.attrs[abi.AttrCreateQPSendCQHandle].obj,
+		rcq: c.attrs[abi.AttrCreateQPRecvCQHandle].obj, typ: abi.QPType(typ),
+		userHandle: c.attrs[abi.AttrCreateQPUserHandle].data,
+		cap: QPCap{
+			MaxSendWR: le.Uint32(caps[0:]), MaxRecvWR: le.Uint32(caps[4:]),
+			MaxSendSGE: le.Uint32(caps[8:]), MaxRecvSGE: le.Uint32(caps[12:]), MaxInline: le.Uint32(caps[16:]),
+		},
+		async: c.eventQueue(abi.AttrCreateQPEventFD),
+	}
+	if init.pd == nil || init.scq == nil || init.rcq == nil {
+		return fail(syscall.ENOENT, "a protection domain and both completion queues are needed")
+	}
+	if init.flags, init.sigAll, err = c.createFlags(); err != nil {
+		return err
+	}
+	if err := c.driverParts(attrQPHWIn, attrQPHWOut); err != nil {
+		return err
+	}
+	return c.makeQP(init, func(resp *abi.CreateQPResp) error {
+		c.attrs[abi.AttrCreateQPHandle].data = uint64(resp.QPHandle)
+		var b []byte
+		for _, v := range []uint32{resp.MaxSendWR, resp.MaxRecvWR, resp.MaxSendSGE, resp.MaxRecvSGE, resp.MaxInlineData} {
+			b = le.AppendUint32(b, v)
+		}
+		if err := c.answer(int(abi.AttrCreateQPRespCap), b); err != nil {
+			return err
+		}
+		return c.answer(int(abi.AttrCreateQPRespQPNum), le.AppendUint32(nil, resp.QPN))
+	})
+}
+
+// createFlags are those of QP_CREATE, of which one takes the place of sq_sig_all.
+func (c *call) createFlags() (flags uint32, sigAll bool, err error) {
+	const sqSigAll, known = 1 << 12, 1<<1 | 1<<8 | 1<<9 | 1<<11 | 1<<12 // enum ib_uverbs_qp_create_flags
+	if err := c.flags(int(abi.AttrCreateQPFlags), known); err != nil {
+		return 0, false, err
+	}
+	v := c.word(abi.AttrCreateQPFlags)
+	return v &^ sqSigAll, v&sqSigAll != 0, nil
+}
+
+// inputPart is input for a structure of which the client may have sent more.
+func (c *call) inputPart(i abi.AttrID, to []byte) error {
+	from, err := c.user(c.attrs[i].data, c.attrs[i].len)
+	if err != nil {
+		return err
+	}
+	return c.copyIn(to, from[:len(to)])
+}
