@@ -8,4 +8,15 @@ const (
 	plantDouble
 	plantAckLost
 	plantLength
+	plantResync
+	plantResetHolds
+	plantRNR
+	plantForEver
+	plantSilence
+	plantWindow
+	plantInvalidate
+	plantReadRepeat
+	plantAtomicAgain
+	plantDrain
+	plantFence
 )

@@ -132,12 +132,18 @@ func (q *QP) duplicate(s seq, p *wire.Packet) {
 			return
 		}
 		skipped := uint32(s-r.first) * uint32(q.mtu)
+		if planted == plantReadRepeat {
+			r.va -= uint64(skipped)
+		}
 		u.again(r, s, s+packets(p.RETH.DMALen, q.mtu), skipped+p.RETH.DMALen)
 	case wire.OpFetchAdd, wire.OpCompareSwap:
 		r := u.find(s)
 		if r == nil || r.operation != p.Opcode.Operation() || r.va != p.AtomicETH.VA || r.rkey != p.AtomicETH.RKey {
 			q.counters.DropReplay++
 			return
+		}
+		if planted == plantAtomicAgain {
+			_, _ = q.cfg.Regions.FetchAdd(q.cfg.PD, r.rkey, r.va, p.AtomicETH.SwapAdd)
 		}
 		u.again(r, r.first, r.end, 0)
 	default:

@@ -46,7 +46,7 @@ func (q *QP) executeSend(p *wire.Packet) {
 		q.executed(p)
 		return
 	}
-	if p.Opcode.HasInvalidate() && q.cfg.Regions.Invalidate(q.cfg.PD, p.IETH.RKey) != nil {
+	if p.Opcode.HasInvalidate() && planted != plantInvalidate && q.cfg.Regions.Invalidate(q.cfg.PD, p.IETH.RKey) != nil {
 		q.failInvalidate(p)
 		return
 	}

@@ -10,7 +10,9 @@ import (
 func (q *QP) goBack(now Time, timeout bool) {
 	r := &q.req
 	q.counters.Retries++
-	r.win.shrink(q.mtu, timeout)
+	if planted != plantWindow {
+		r.win.shrink(q.mtu, timeout)
+	}
 	q.rewind()
 	r.timer.retransmit = now + Time(q.retransmitAfter())
 }
@@ -55,5 +57,8 @@ func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 	q.rewind()
 	r.wentBack = 0
 	r.timer.receiver = now + Time(t.Nanoseconds())
+	if planted == plantRNR {
+		r.timer.receiver = now + 1
+	}
 	r.timer.retransmit, r.timer.giveUp = 0, 0 // the peer lives
 }

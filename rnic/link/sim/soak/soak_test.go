@@ -25,8 +25,10 @@ func seeds() int {
 	case testing.Short() || raceEnabled:
 		return 500
 	}
-	return 10_000
+	return seedsEverywhere
 }
+
+const seedsEverywhere = 10_000
 
 // replay is the command that runs a seed again, in the module's directory.
 func replay(seed uint64) string {
@@ -40,7 +42,11 @@ func TestSoak(t *testing.T) {
 		return
 	}
 	start := time.Now()
-	total, failed := soak(*flagFrom, seeds(), 5)
+	stop := 5
+	if planting {
+		stop = 1
+	}
+	total, failed := soak(*flagFrom, seeds(), stop)
 	for _, f := range failed {
 		t.Errorf("seed %d (trace %016x): %v\n\treplay: %s", f.Seed, uint64(f.Trace), f.Err, replay(f.Seed))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link/sim/virtual"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -50,6 +51,9 @@ func (r *run) finish() error {
 			return err
 		}
 	}
+	if err := r.checkWaste(); err != nil {
+		return err
+	}
 	if err := w.Account(); err != nil {
 		return err
 	}
@@ -68,6 +72,17 @@ func (r *run) checkQuiet() error {
 	}
 	if n := r.tally.NAKs[wire.NAKPSNSequence]; n > 0 {
 		return fmt.Errorf("%d NAKs for gaps on a network without faults", n)
+	}
+	return nil
+}
+
+// checkWaste: a way with a small buffer drops what a large window throws at it,
+// but not most of what is ever sent: windows shrink.
+func (r *run) checkWaste() error {
+	const many = 2000
+	sent, dropped := r.tally.Packets, r.world.Hit[virtual.Overflowed]
+	if sent > many && 2*dropped > sent {
+		return fmt.Errorf("%d of %d packets did not fit the buffers on their way: the windows do not adapt", dropped, sent)
 	}
 	return nil
 }
