@@ -224,6 +224,7 @@ func (p *plan) drawTuning(r *virtual.Rand) engine.Tuning {
 		MinRTO:        engine.Duration(r.Between(100, 2000)) * engine.Microsecond,
 		InitialRTO:    engine.Duration(r.Between(1, 30)) * engine.Millisecond,
 		MaxRTO:        engine.Duration(r.Between(5, 1000)) * engine.Millisecond,
+		AckDelay:      engine.Duration(max(0, r.Between(-500, 1000))) * engine.Microsecond,
 	}
 }
 
