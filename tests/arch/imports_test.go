@@ -85,8 +85,9 @@ var allowed = map[string][]string{
 	"rnic/link/capture/dissect": {"rnic/wire"},
 	"rnic/link/sim/virtual":     {"kshim/abi", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
 	"rnic/link/sim/soak":        {"kshim/abi", "rnic/engine", "rnic/link", "rnic/link/sim/virtual", "rnic/mem", "rnic/wire"},
+	"rnic/cm":                   {"rnic/link", "rnic/wire"},
 	"rnic/engine":               {"kshim/abi", "rnic/link", "rnic/mem", "rnic/wire"},
-	"rnic":                      {"kshim/abi", "kshim/emu", "kshim/ring", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
+	"rnic":                      {"kshim/abi", "kshim/emu", "kshim/ring", "rnic/cm", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
 	"uapi":                      {"kshim", "kshim/abi", "kshim/ring", "kshim/verbs"},
 	"uapi/uapitest":             {"uapi"},
 	"tests/leak":                {},
@@ -144,6 +145,7 @@ func TestPureBottoms(t *testing.T) {
 	forbidden := map[string][]string{
 		"rnic/engine": {"time", "net", "os", "log", "log/slog", "sync", "sync/atomic", "context", "math/rand", "math/rand/v2"},
 	}
+	forbidden["rnic/cm"] = forbidden["rnic/engine"]
 	standardOnly := []string{"rnic/wire", "kshim/abi", "kshim", "rnic/mem", "rnic/link"}
 	for _, s := range sources(t) {
 		if s.test {

@@ -1,0 +1,61 @@
+package cm
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// AcceptParams is what the passive side answers with.
+type AcceptParams struct {
+	QPN wire.QPN
+	// MaxDestRdAtomic and MaxRdAtomic should not exceed what the ConnectRequest's
+	// Attr said.
+	MaxDestRdAtomic, MaxRdAtomic uint8
+	RNRRetryCount                uint8 // 0 … 7
+	FlowControl, SRQ             bool
+	Private                      []byte // at most [wire.REPPrivateLen] bytes
+}
+
+// Accept sends a REP for a ConnectRequest: the queue pair can receive (IBA 12.9.6).
+// What became of it is told by Connected, Rejected or Unreachable. Next: Transmit,
+// NextTimeout.
+func (m *Manager) Accept(now Time, id wire.CommID, p *AcceptParams) error {
+	c, err := m.lookup(id)
+	switch {
+	case err != nil:
+		return err
+	case c.state != ReqRcvd && c.state != ReqMRA:
+		return c.wrongState("accept")
+	case len(p.Private) > wire.REPPrivateLen:
+		return tooLong("accept", p.Private, wire.REPPrivateLen)
+	case p.RNRRetryCount > 7:
+		return fmt.Errorf("cm: accept: retry counts have 3 bits: %w", syscall.EINVAL)
+	case !p.QPN.Valid():
+		return fmt.Errorf("cm: accept: queue pair number %v: %w", p.QPN, syscall.EINVAL)
+	}
+	m.answered(c)
+	c.state, c.localQPN = RepSent, p.QPN
+	c.attr.MaxDestRdAtomic, c.attr.MaxRdAtomic = p.MaxDestRdAtomic, p.MaxRdAtomic
+	c.sending = m.rep(c, p)
+	m.send(c, now)
+	return nil
+}
+
+// CommEstablished tells that a packet came for the connection's queue pair: the
+// peer has got the REP, so nothing waits for the RTU any more (IBA 12.9.6, RTU
+// timeout). In other states than after Accept it does nothing. Next: Event.
+func (m *Manager) CommEstablished(id wire.CommID) {
+	if c := m.conns[id]; c != nil && (c.state == RepSent || c.state == RepWait) {
+		m.connected(c, nil)
+	}
+}
+
+// connected is the passive side's end of the handshake.
+func (m *Manager) connected(c *conn, private []byte) {
+	c.state = Established
+	m.stop(c)
+	m.counters.Accepted++
+	m.report(c, Event{Kind: Connected, Private: private})
+}

@@ -1,0 +1,98 @@
+package cm
+
+import "github.com/rdmashim/rdmashim/rnic/wire"
+
+// Time is nanoseconds on a monotonic clock of the caller's choice, above 0.
+type Time int64
+
+// Duration is nanoseconds.
+type Duration int64
+
+// Units of Duration.
+const (
+	Millisecond Duration = 1_000_000
+	Second               = 1000 * Millisecond
+)
+
+// Config is fixed when a manager is made. Zero values are replaced by the values
+// of Linux (drivers/infiniband/core/cma.c), with which it interoperates.
+type Config struct {
+	CAGUID  uint64 // the device's node GUID, which tells it from all others
+	Seed    uint64 // decides communication identifiers, transactions and PSNs
+	UDPPort uint16 // where the device receives; 0: 4791
+
+	// MTU is the largest path MTU code that the port can carry, 1 … 5; 0: 5.
+	MTU uint8
+	// AckDelay is the code of the time that the device takes to acknowledge; 0: 15,
+	// as rxe.
+	AckDelay uint8
+	// PacketLife is the code of a packet's life time on the way; 0: 18. From it follow
+	// the local ACK timeout and the length of TIMEWAIT.
+	PacketLife wire.CMTimeout
+
+	// ResponseTimeout is the code of the time within which a peer shall answer, on
+	// top of twice PacketLife; 0: 20, 4.3 s.
+	ResponseTimeout wire.CMTimeout
+	// Retries is how many times ResponseTimeout may pass without an answer before
+	// the peer is given up, 1 … 15, not counting the first; 0: 15.
+	Retries uint8
+	// FirstRetry is when a message that was not answered is repeated for the first
+	// time; the interval doubles until it is the response timeout. 0: 250 ms.
+	FirstRetry Duration
+	// MRATimeout is the code of the time that an MRA asks for, and the longest that
+	// is granted to a peer that asks; 0: 24, 69 s.
+	MRATimeout wire.CMTimeout
+
+	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536
+	MaxLinger int // TIMEWAIT, and what is left of destroyed connections; 0: 4,096
+}
+
+func (c Config) withDefaults() Config {
+	set(&c.UDPPort, wire.Port)
+	set(&c.MTU, 5)
+	set(&c.AckDelay, 15)
+	set(&c.PacketLife, 18)
+	set(&c.ResponseTimeout, 20)
+	set(&c.Retries, 15)
+	set(&c.FirstRetry, 250*Millisecond)
+	set(&c.MRATimeout, 24)
+	set(&c.MaxConns, 65536)
+	set(&c.MaxLinger, 4096)
+	c.AckDelay, c.Retries = min(c.AckDelay, 31), min(c.Retries, 15)
+	for _, t := range []*wire.CMTimeout{&c.PacketLife, &c.ResponseTimeout, &c.MRATimeout} {
+		*t = min(*t, 31)
+	}
+	return c
+}
+
+// set gives *p a value if it has none.
+func set[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// span is a timeout code's time.
+func span(t wire.CMTimeout) Duration { return Duration(t.Nanoseconds()) }
+
+// patience is how long an answer is waited for that the peer should give within
+// t: the way there and back comes on top (IBA 12.10.2).
+func (c *Config) patience(t wire.CMTimeout) Duration { return span(t) + 2*span(c.PacketLife) }
+
+// Silence is the time after which a peer that answers nothing is given up.
+func (c Config) Silence() Duration {
+	c = c.withDefaults()
+	return c.patience(c.ResponseTimeout) * Duration(c.Retries+1)
+}
+
+// ackTimeout returns the code of the local ACK timeout for a peer with an ACK
+// delay and a path with a packet life time: twice the life time and the delay, to
+// the nearest power of two that is not far below (IBA 9.7.6.1.3).
+func ackTimeout(delay, life uint8) wire.AckTimeout {
+	long, short := max(delay, life+1), min(delay, life+1)
+	if long-short <= 1 {
+		long++
+	}
+	return wire.AckTimeout(min(long, 31))
+}

@@ -1,0 +1,113 @@
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// ConnectParams is what the active side asks for.
+type ConnectParams struct {
+	Peer    netip.AddrPort // address and UDP port of the peer's device
+	Service wire.ServiceID
+	// Src and Dst go into the REQ of a service of the RDMA IP CM service: the
+	// program's own address and port, and the address that it wants. Src's address is
+	// this device's in any case.
+	Src netip.AddrPort
+	Dst netip.Addr
+
+	QPN wire.QPN
+	MTU uint8 // path MTU code, 1 … 5, at most the port's
+	// MaxDestRdAtomic and MaxRdAtomic are what this side's queue pair may serve and
+	// may have outstanding.
+	MaxDestRdAtomic, MaxRdAtomic uint8
+	RetryCount, RNRRetryCount    uint8 // 0 … 7
+	FlowControl, SRQ             bool
+	TrafficClass, HopLimit       uint8 // HopLimit 0: 64
+	FlowLabel                    uint32
+	// Private is for the peer's program: at most [wire.REQUserLen] bytes for
+	// services of the RDMA IP CM service, [wire.REQPrivateLen] for others.
+	Private []byte
+}
+
+// check returns what is wrong with the parameters. The packet of a private data
+// that is too long cannot be made (EINVAL), as with Linux.
+func (p *ConnectParams) check(m *Manager) error {
+	room := wire.REQPrivateLen
+	_, _, ip := p.Service.IP()
+	if ip {
+		room = wire.REQUserLen
+	}
+	switch {
+	case !p.Peer.IsValid() || p.Peer.Port() == 0:
+		return fmt.Errorf("cm: connect: the peer needs an address and a UDP port, not %v: %w", p.Peer, syscall.EINVAL)
+	case !p.Src.Addr().IsValid() || bare(p.Src.Addr()).Is4() != bare(p.Peer.Addr()).Is4():
+		return fmt.Errorf("cm: connect: own address %v does not go with the peer's %v: %w", p.Src.Addr(), p.Peer.Addr(), syscall.EINVAL)
+	case ip && !p.Dst.IsValid():
+		return fmt.Errorf("cm: connect: service %v needs a destination address: %w", p.Service, syscall.EINVAL)
+	case len(p.Private) > room:
+		return fmt.Errorf("cm: connect: %d bytes of private data, at most %d fit: %w", len(p.Private), room, syscall.EINVAL)
+	case p.MTU < 1 || p.MTU > m.cfg.MTU:
+		return fmt.Errorf("cm: connect: path MTU code %d, the port has 1 to %d: %w", p.MTU, m.cfg.MTU, syscall.EINVAL)
+	case p.RetryCount > 7 || p.RNRRetryCount > 7:
+		return fmt.Errorf("cm: connect: retry counts have 3 bits: %w", syscall.EINVAL)
+	case !p.QPN.Valid():
+		return fmt.Errorf("cm: connect: queue pair number %v: %w", p.QPN, syscall.EINVAL)
+	}
+	return nil
+}
+
+// Connect sends a REQ and makes a connection in REQ_SENT (IBA 12.9.5). Its end is
+// told by ConnectResponse, Rejected or Unreachable. Next: Transmit, NextTimeout.
+func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
+	if err := p.check(m); err != nil {
+		return 0, err
+	}
+	c, err := m.newConn()
+	if err != nil {
+		return 0, err
+	}
+	c.active, c.state = true, ReqSent
+	c.tid = m.tids | uint64(c.id)
+	c.service, c.src, c.dst, c.localQPN = p.Service, p.Src, p.Dst, p.QPN
+	c.timeout, c.retries = m.cfg.ResponseTimeout, m.cfg.Retries
+	c.attr = Attr{
+		Peer: p.Peer, MTU: p.MTU, RQPSN: m.psn(), MaxDestRdAtomic: p.MaxDestRdAtomic, MaxRdAtomic: p.MaxRdAtomic,
+		Timeout: ackTimeout(m.cfg.AckDelay, uint8(m.cfg.PacketLife)), RetryCount: p.RetryCount,
+		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,
+	}
+	set(&c.attr.HopLimit, 64)
+	c.sending = m.req(c, p)
+	m.counters.Requests++
+	m.send(c, now)
+	return c.id, nil
+}
+
+// psn is the first packet sequence number of a direction.
+func (m *Manager) psn() wire.PSN { return wire.PSN(m.random.next()) & wire.MaxPSN }
+
+// Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS. private
+// is at most [wire.RTUPrivateLen] bytes. Next: Transmit, NextTimeout.
+func (m *Manager) Confirm(now Time, id wire.CommID, private []byte) error {
+	c, err := m.lookup(id)
+	if err != nil {
+		return err
+	}
+	if c.state != RepRcvd && c.state != RepMRA {
+		return c.wrongState("confirm")
+	}
+	if len(private) > wire.RTUPrivateLen {
+		return tooLong("confirm", private, wire.RTUPrivateLen)
+	}
+	c.state = Established
+	c.sending, c.replay = m.rtu(c, private), true // a repeated REP means that it was lost
+	m.stop(c)
+	m.out = append(m.out, c.sending)
+	return nil
+}
+
+func tooLong(call string, private []byte, room int) error {
+	return fmt.Errorf("cm: %s: %d bytes of private data, at most %d fit: %w", call, len(private), room, syscall.EINVAL)
+}

@@ -1,0 +1,59 @@
+package cm
+
+import "github.com/rdmashim/rdmashim/rnic/link"
+
+// Counters of a manager. They only grow.
+type Counters struct {
+	Received                 uint64 // datagrams
+	Requests, RequestsRcvd   uint64 // connections asked for, and reported as asked for
+	Replies, Accepted        uint64 // connections that the active, the passive side got
+	RejectsSent, RejectsRcvd uint64
+	Retries                  uint64 // messages repeated
+	Duplicates               uint64 // messages that had come before
+	Timeouts                 uint64 // peers given up
+	Stale                    uint64 // connections found out to be dead by a new one
+	LingerEvicted            uint64 // left TIMEWAIT before time, to keep its number bounded
+
+	DropLength    uint64 // datagrams that are not 256 bytes
+	DropClass     uint64 // of another class, version or method
+	DropAttribute uint64 // of a message that is not spoken here
+	DropUnknown   uint64 // for connections that are not there
+	DropPeer      uint64 // from an address that is not the peer's
+	DropState     uint64 // in a state that has no use for them
+	DropQPN       uint64 // with a queue pair number that is none or another one's
+	DropBacklog   uint64 // requests that a full listener did not take
+}
+
+var counterTable = []struct {
+	name  string
+	field func(*Counters) *uint64
+}{
+	{"cm_rcvd_mads", func(c *Counters) *uint64 { return &c.Received }},
+	{"cm_requests", func(c *Counters) *uint64 { return &c.Requests }},
+	{"cm_rcvd_requests", func(c *Counters) *uint64 { return &c.RequestsRcvd }},
+	{"cm_replies", func(c *Counters) *uint64 { return &c.Replies }},
+	{"cm_accepted", func(c *Counters) *uint64 { return &c.Accepted }},
+	{"cm_rejects", func(c *Counters) *uint64 { return &c.RejectsSent }},
+	{"cm_rcvd_rejects", func(c *Counters) *uint64 { return &c.RejectsRcvd }},
+	{"cm_retries", func(c *Counters) *uint64 { return &c.Retries }},
+	{"cm_duplicates", func(c *Counters) *uint64 { return &c.Duplicates }},
+	{"cm_timeouts", func(c *Counters) *uint64 { return &c.Timeouts }},
+	{"cm_stale", func(c *Counters) *uint64 { return &c.Stale }},
+	{"cm_linger_evicted", func(c *Counters) *uint64 { return &c.LingerEvicted }},
+	{"cm_drop_length", func(c *Counters) *uint64 { return &c.DropLength }},
+	{"cm_drop_class", func(c *Counters) *uint64 { return &c.DropClass }},
+	{"cm_drop_attribute", func(c *Counters) *uint64 { return &c.DropAttribute }},
+	{"cm_drop_unknown", func(c *Counters) *uint64 { return &c.DropUnknown }},
+	{"cm_drop_peer", func(c *Counters) *uint64 { return &c.DropPeer }},
+	{"cm_drop_state", func(c *Counters) *uint64 { return &c.DropState }},
+	{"cm_drop_qpn", func(c *Counters) *uint64 { return &c.DropQPN }},
+	{"cm_drop_backlog", func(c *Counters) *uint64 { return &c.DropBacklog }},
+}
+
+// List appends the counters with their names to dst, always in the same order.
+func (c *Counters) List(dst []link.Counter) []link.Counter {
+	for _, e := range counterTable {
+		dst = append(dst, link.Counter{Name: e.name, Value: *e.field(c)})
+	}
+	return dst
+}

@@ -1,0 +1,85 @@
+package cm
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// EventKind says what happened, in the words of the RDMA connection manager.
+type EventKind uint8
+
+const (
+	// ConnectRequest: a listener got a REQ; Conn is new, and its owner's from now on.
+	// Next: Accept or Reject.
+	ConnectRequest EventKind = iota + 1
+	// ConnectResponse: the peer accepted. Next: Confirm or Reject.
+	ConnectResponse
+	// Connected: the passive side got the RTU (RDMA_CM_EVENT_ESTABLISHED).
+	Connected
+	// Rejected: the peer refused, for Reason.
+	Rejected
+	// Unreachable: nobody answered for the documented time.
+	Unreachable
+	// Disconnected: the connection is over: by this side, by the peer, or, with a
+	// Reason, because the peer knows nothing of it.
+	Disconnected
+	// TimeWaitExit: nothing of the connection can be on its way any more, its queue
+	// pair may be used again.
+	TimeWaitExit
+)
+
+// String returns the name without RDMA_CM_EVENT_.
+func (k EventKind) String() string {
+	names := [...]string{"", "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "REJECTED", "UNREACHABLE", "DISCONNECTED", "TIMEWAIT_EXIT"}
+	if int(k) < len(names) && k != 0 {
+		return names[k]
+	}
+	return "UNKNOWN"
+}
+
+// Event is something that a connection's owner should know.
+type Event struct {
+	Kind EventKind
+	Conn wire.CommID
+	// Listener is the one that a ConnectRequest is for.
+	Listener ListenerID
+	// Reason is of a Rejected, and of a Disconnected without a DREQ.
+	Reason wire.RejectReason
+	// Info is a REJ's additional information, which depends on Reason.
+	Info []byte
+	// Service, Src and Dst are of a ConnectRequest: what the peer wants, and for
+	// services of the IP kind from where and at which address.
+	Service wire.ServiceID
+	Src     netip.AddrPort
+	Dst     netip.Addr
+	// Attr is of a ConnectRequest and a ConnectResponse.
+	Attr Attr
+	// Private is the private data of the message behind the event, all of it: how
+	// much the peer's program gave is not on the wire, zeros follow. nil where no
+	// message is.
+	Private []byte
+}
+
+// Attr is what a queue pair needs to know to be connected, from its own side.
+type Attr struct {
+	Peer         netip.AddrPort // address and UDP port of the peer's device
+	RemoteQPN    wire.QPN
+	RQPSN, SQPSN wire.PSN // first to be received, first to be sent
+	MTU          uint8    // path MTU code, 1 … 5
+	// MaxDestRdAtomic and MaxRdAtomic are what the peer asks for and offers; once
+	// accepted, what was agreed on.
+	MaxDestRdAtomic, MaxRdAtomic uint8
+	Timeout                      wire.AckTimeout
+	RetryCount, RNRRetryCount    uint8
+	FlowControl, SRQ             bool // of the peer
+	TrafficClass, HopLimit       uint8
+	FlowLabel                    uint32
+}
+
+// Datagram is a management datagram that shall leave, from queue pair 1 to queue
+// pair 1.
+type Datagram struct {
+	To  netip.AddrPort
+	MAD [wire.MADLen]byte
+}

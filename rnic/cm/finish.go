@@ -1,0 +1,112 @@
+package cm
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Reject sends a REJ: for a ConnectRequest instead of Accept, after Accept as long
+// as there is no Connected, for a ConnectResponse instead of Confirm, and before it
+// to call a Connect off. private is at most [wire.REJPrivateLen] bytes, info at most
+// [wire.REJInfoLen]. Programs' own reason is [wire.RejConsumer]. No event follows.
+// Next: Transmit, NextTimeout, Destroy.
+func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, info, private []byte) error {
+	c, err := m.lookup(id)
+	if err != nil {
+		return err
+	}
+	if len(private) > wire.REJPrivateLen {
+		return tooLong("reject", private, wire.REJPrivateLen)
+	}
+	if len(info) > wire.REJInfoLen {
+		return fmt.Errorf("cm: reject: %d bytes of information, at most %d fit: %w", len(info), wire.REJInfoLen, syscall.EINVAL)
+	}
+	switch c.state {
+	case Idle, Established, DreqSent, TimeWait:
+		return c.wrongState("be rejected")
+	}
+	m.reject(c, now, reason, info, private)
+	return nil
+}
+
+// reject ends c with a REJ.
+func (m *Manager) reject(c *conn, now Time, reason wire.RejectReason, info, private []byte) {
+	m.counters.RejectsSent++
+	c.sending = m.rej(c, reason, info, private)
+	m.out = append(m.out, c.sending)
+	m.refused(c, now)
+}
+
+// Disconnect sends a DREQ; private is at most [wire.DREQPrivateLen] bytes. The end
+// is told by Disconnected. On a connection that is over, or going to be, it does
+// nothing. Next: Transmit, NextTimeout.
+func (m *Manager) Disconnect(now Time, id wire.CommID, private []byte) error {
+	c, err := m.lookup(id)
+	if err != nil {
+		return err
+	}
+	if len(private) > wire.DREQPrivateLen {
+		return tooLong("disconnect", private, wire.DREQPrivateLen)
+	}
+	switch c.state {
+	case Established:
+		m.disconnect(c, now, private)
+		return nil
+	case DreqSent, TimeWait:
+		return nil
+	}
+	return c.wrongState("disconnect")
+}
+
+func (m *Manager) disconnect(c *conn, now Time, private []byte) {
+	c.state = DreqSent
+	c.sending = m.dreq(c, private)
+	m.send(c, now)
+}
+
+// Destroy takes the connection from its owner, who hears no more of it. The peer
+// is told what the state asks for: a connection is disconnected, an attempt
+// rejected. What is left of it goes by itself. Next: Transmit, NextTimeout.
+func (m *Manager) Destroy(now Time, id wire.CommID) error {
+	c, err := m.lookup(id)
+	if err != nil {
+		return err
+	}
+	c.orphan = true
+	switch c.state {
+	case Idle:
+		m.forget(c)
+		return nil
+	case ReqSent, ReqWait:
+		m.reject(c, now, wire.RejTimeout, m.guid(), nil)
+	case ReqRcvd, ReqMRA, RepSent, RepWait, RepRcvd, RepMRA:
+		m.reject(c, now, wire.RejConsumer, nil, nil)
+	case Established:
+		m.disconnect(c, now, nil)
+	}
+	if c.state != Idle {
+		m.lingers(c)
+	}
+	return nil
+}
+
+// gaveUp ends c after a peer's silence.
+func (m *Manager) gaveUp(c *conn, now Time) {
+	m.counters.Timeouts++
+	switch c.state {
+	case DreqSent:
+		m.disconnected(c, now, Event{})
+	default:
+		m.reject(c, now, wire.RejTimeout, m.guid(), nil)
+		m.report(c, Event{Kind: Unreachable})
+	}
+}
+
+// disconnected ends a connection.
+func (m *Manager) disconnected(c *conn, now Time, e Event) {
+	m.enterTimeWait(c, now)
+	e.Kind = Disconnected
+	m.report(c, e)
+}

@@ -1,0 +1,105 @@
+package cm
+
+// lingering is a list of connections that are over, or destroyed by their owners
+// and on their way there, the oldest first.
+type lingering struct {
+	oldest, newest *conn
+	n              int
+}
+
+func (l *lingering) add(c *conn) {
+	if c.linger {
+		return
+	}
+	c.linger, c.older = true, l.newest
+	if l.newest != nil {
+		l.newest.newer = c
+	} else {
+		l.oldest = c
+	}
+	l.newest = c
+	l.n++
+}
+
+func (l *lingering) remove(c *conn) {
+	if !c.linger {
+		return
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		l.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		l.newest = c.older
+	}
+	c.linger, c.older, c.newer = false, nil, nil
+	l.n--
+}
+
+// lingers puts c on the list. Beyond its bound the oldest leaves before its time.
+func (m *Manager) lingers(c *conn) {
+	m.linger.add(c)
+	for m.linger.n > m.cfg.MaxLinger {
+		m.counters.LingerEvicted++
+		m.leave(m.linger.oldest)
+	}
+}
+
+// leave ends lingering, of whatever kind.
+func (m *Manager) leave(c *conn) {
+	if c.state == TimeWait {
+		m.leaveTimeWait(c)
+	} else {
+		m.forget(c)
+	}
+}
+
+// enterTimeWait ends a connection whose identifiers may still be named by packets
+// on their way (IBA 12.9.8.4). It lasts one local ACK timeout, which covers twice
+// a packet's life and the peer's delay.
+func (m *Manager) enterTimeWait(c *conn, now Time) {
+	m.answered(c)
+	m.unregisterQPN(c)
+	c.state, c.replay = TimeWait, false
+	c.resend, c.limit = 0, 0
+	wait := Duration(max(c.attr.Timeout.Nanoseconds(), 1))
+	c.giveUp = now + Time(min(wait, span(m.cfg.MRATimeout))) // whatever the peer claims
+	m.timers.set(c)
+	m.lingers(c)
+}
+
+// refused keeps a connection that this side rejected for as long as the peer, if
+// the REJ was lost, repeats what it was an answer to: the REJ is replayed then.
+// Without that, a program would see one REQ as several.
+func (m *Manager) refused(c *conn, now Time) {
+	m.enterTimeWait(c, now)
+	c.replay, c.quiet = planted != plantReject, true
+	c.giveUp = now + Time(2*m.cfg.patience(c.timeout))
+	m.timers.set(c)
+}
+
+func (m *Manager) leaveTimeWait(c *conn) {
+	m.linger.remove(c)
+	if planted == plantLinger {
+		m.stop(c)
+		return
+	}
+	m.idle(c)
+	if !c.quiet {
+		m.report(c, Event{Kind: TimeWaitExit})
+	}
+}
+
+// idle ends a connection that left nothing on its way that matters.
+func (m *Manager) idle(c *conn) {
+	m.answered(c)
+	m.unregister(c)
+	m.stop(c)
+	c.state = Idle
+	if c.orphan {
+		m.forget(c)
+	}
+}

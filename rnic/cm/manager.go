@@ -1,0 +1,235 @@
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Manager is the communication manager of one port. Its methods must not be
+// called concurrently. Errors wrap a syscall.Errno.
+type Manager struct {
+	cfg      Config
+	random   random
+	nextID   wire.CommID
+	tids     uint64 // the upper half of transactions
+	counters Counters
+
+	conns      map[wire.CommID]*conn
+	remotes    map[remoteID]*conn  // by the peer's identifier, from when it is known
+	qpns       map[remoteQPN]*conn // by the peer's queue pair, until TIMEWAIT
+	services   map[wire.ServiceID][]*Listener
+	listeners  map[ListenerID]*Listener
+	nextListen ListenerID
+
+	timers timerHeap
+	linger lingering
+	out    []Datagram
+	events []Event
+}
+
+// remoteID is a communication identifier of a peer.
+type remoteID struct {
+	addr netip.Addr
+	guid uint64
+	id   wire.CommID
+}
+
+// remoteQPN is a queue pair of a peer.
+type remoteQPN struct {
+	addr netip.Addr
+	guid uint64
+	qpn  wire.QPN
+}
+
+// New makes a manager without connections.
+func New(cfg Config) *Manager {
+	m := &Manager{
+		cfg: cfg.withDefaults(), random: random(cfg.Seed),
+		conns:     make(map[wire.CommID]*conn),
+		remotes:   make(map[remoteID]*conn),
+		qpns:      make(map[remoteQPN]*conn),
+		services:  make(map[wire.ServiceID][]*Listener),
+		listeners: make(map[ListenerID]*Listener),
+	}
+	m.nextID = wire.CommID(m.random.next())
+	m.tids = m.random.next() << 32
+	return m
+}
+
+// random is a sequence of numbers (splitmix64).
+type random uint64
+
+func (r *random) next() uint64 {
+	*r += 0x9e3779b97f4a7c15
+	z := uint64(*r)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// conn is a connection.
+type conn struct {
+	id, remote wire.CommID
+	state      State
+	active     bool
+	orphan     bool // destroyed by its owner: no more events, and it goes by itself
+	listener   *Listener
+	waiting    bool // counts against the listener's backlog
+
+	guid     uint64 // the peer's
+	tid      uint64
+	service  wire.ServiceID
+	src      netip.AddrPort
+	dst      netip.Addr
+	localQPN wire.QPN
+	attr     Attr
+
+	sending  Datagram       // what is repeated: REQ, REP, DREQ; or the last answer, which is replayed
+	replay   bool           // sending answers repeated messages
+	quiet    bool           // no TimeWaitExit
+	timeout  wire.CMTimeout // of the peer's answers
+	retries  uint8
+	tries    int
+	interval Duration
+	resend   Time // 0: not
+	giveUp   Time // 0: never
+	limit    Time // beyond which no MRA moves giveUp
+
+	heap   int // index in timers, -1: none
+	older  *conn
+	newer  *conn
+	linger bool // in lingering
+}
+
+// newConn makes a connection and gives it an identifier that no other has.
+func (m *Manager) newConn() (*conn, error) {
+	if len(m.conns)-m.linger.n >= m.cfg.MaxConns {
+		return nil, fmt.Errorf("cm: no room for more than %d connections: %w", m.cfg.MaxConns, syscall.ENOMEM)
+	}
+	for m.nextID == 0 || m.conns[m.nextID] != nil {
+		m.nextID++
+	}
+	c := &conn{id: m.nextID, heap: -1}
+	m.nextID++
+	m.conns[c.id] = c
+	return c, nil
+}
+
+// lookup returns a connection that has an owner.
+func (m *Manager) lookup(id wire.CommID) (*conn, error) {
+	c := m.conns[id]
+	if c == nil || c.orphan {
+		return nil, fmt.Errorf("cm: no connection %v: %w", id, syscall.ENOENT)
+	}
+	return c, nil
+}
+
+// wrongState is the answer to a call that does not fit the state.
+func (c *conn) wrongState(call string) error {
+	return fmt.Errorf("cm: connection %v cannot %s in state %v: %w", c.id, call, c.state, syscall.EINVAL)
+}
+
+// forget takes c out of everything.
+func (m *Manager) forget(c *conn) {
+	m.unregister(c)
+	m.answered(c)
+	m.timers.remove(c)
+	m.linger.remove(c)
+	delete(m.conns, c.id)
+	c.state = Idle
+}
+
+// register makes c known by the peer's identifier and queue pair.
+func (m *Manager) register(c *conn) {
+	m.remotes[c.remoteID()] = c
+	m.qpns[c.remoteQPN()] = c
+}
+
+// unregister is the reverse.
+func (m *Manager) unregister(c *conn) {
+	if key := c.remoteID(); m.remotes[key] == c {
+		delete(m.remotes, key)
+	}
+	m.unregisterQPN(c)
+}
+
+func (m *Manager) unregisterQPN(c *conn) {
+	if key := c.remoteQPN(); m.qpns[key] == c {
+		delete(m.qpns, key)
+	}
+}
+
+func (c *conn) remoteID() remoteID { return remoteID{bare(c.attr.Peer.Addr()), c.guid, c.remote} }
+
+func (c *conn) remoteQPN() remoteQPN {
+	return remoteQPN{bare(c.attr.Peer.Addr()), c.guid, c.attr.RemoteQPN}
+}
+
+// bare is an address without what does not tell addresses apart on the wire.
+func bare(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+// report raises an event, unless nobody owns c any more.
+func (m *Manager) report(c *conn, e Event) {
+	if c.orphan {
+		return
+	}
+	e.Conn = c.id
+	m.events = append(m.events, e)
+}
+
+// Event takes the oldest event out; false when there is none.
+func (m *Manager) Event() (Event, bool) {
+	if len(m.events) == 0 {
+		m.events = nil
+		return Event{}, false
+	}
+	e := m.events[0]
+	m.events[0] = Event{}
+	m.events = m.events[1:]
+	return e, true
+}
+
+// Transmit takes the oldest datagram out that shall leave; false when there is
+// none. A datagram that cannot be sent may be dropped, as if the network had.
+func (m *Manager) Transmit() (Datagram, bool) {
+	if len(m.out) == 0 {
+		m.out = nil
+		return Datagram{}, false
+	}
+	d := m.out[0]
+	m.out = m.out[1:]
+	return d, true
+}
+
+// State returns a connection's state; Idle where there is no such connection.
+func (m *Manager) State(id wire.CommID) State {
+	if c := m.conns[id]; c != nil {
+		return c.state
+	}
+	return Idle
+}
+
+// Attr returns what a connection's queue pair is to be set to. It is complete
+// from ConnectRequest or ConnectResponse on; before, ENOENT tells of no
+// connection and EINVAL of one that is not so far.
+func (m *Manager) Attr(id wire.CommID) (Attr, error) {
+	c, err := m.lookup(id)
+	if err != nil {
+		return Attr{}, err
+	}
+	switch c.state {
+	case Idle, ReqSent, ReqWait, TimeWait:
+		return Attr{}, c.wrongState("tell its attributes")
+	}
+	return c.attr, nil
+}
+
+// Len returns how many connections there are in any state, and how many of them
+// linger: in TIMEWAIT, or destroyed and on their way there.
+func (m *Manager) Len() (all, lingering int) { return len(m.conns), m.linger.n }
+
+// Counters gives access to the counters, which only grow.
+func (m *Manager) Counters() *Counters { return &m.counters }

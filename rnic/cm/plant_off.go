@@ -1,0 +1,5 @@
+//go:build !plant
+
+package cm
+
+const planted = plantNone

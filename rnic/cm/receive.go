@@ -1,0 +1,168 @@
+package cm
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// message is what Receive knows of the message at hand.
+type message struct {
+	from netip.AddrPort
+	tid  uint64
+	data []byte // behind the header
+}
+
+// Receive takes a management datagram that came to queue pair 1 from a source
+// address and UDP port. Whatever it contains: what makes no sense is dropped, and
+// counted. Next: Transmit, Event, NextTimeout.
+func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
+	m.counters.Received++
+	var h wire.MAD
+	if len(mad) != wire.MADLen || h.Parse(mad) != nil {
+		m.counters.DropLength++
+		return
+	}
+	if !h.IsCM() {
+		m.counters.DropClass++
+		return
+	}
+	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	msg := &message{from: from, tid: h.TID, data: mad[wire.MADHeaderLen:]}
+	switch h.Attribute {
+	case wire.AttrREQ:
+		m.receiveREQ(now, msg)
+	case wire.AttrMRA:
+		m.receiveMRA(now, msg)
+	case wire.AttrREJ:
+		m.receiveREJ(now, msg)
+	case wire.AttrREP:
+		m.receiveREP(now, msg)
+	case wire.AttrRTU:
+		m.receiveRTU(msg)
+	case wire.AttrDREQ:
+		m.receiveDREQ(now, msg)
+	case wire.AttrDREP:
+		m.receiveDREP(now, msg)
+	default: // LAP and APR too: RoCE has no alternate paths
+		m.counters.DropAttribute++
+	}
+}
+
+// find returns the connection that a message names, nil if there is none or the
+// message is not from its peer.
+func (m *Manager) find(msg *message, ids wire.CommIDs) *conn {
+	c := m.conns[ids.RemoteCommID]
+	switch {
+	case c == nil || c.state == Idle:
+		m.counters.DropUnknown++
+	case bare(c.attr.Peer.Addr()) != bare(msg.from.Addr()):
+		m.counters.DropPeer++
+	case c.remote != 0 && c.remote != ids.LocalCommID:
+		m.counters.DropUnknown++
+	default:
+		return c
+	}
+	return nil
+}
+
+// gone reports whether nothing is left of a connection but what its owner holds.
+func (m *Manager) gone(id wire.CommID) bool {
+	c := m.conns[id]
+	return c == nil || c.state == Idle
+}
+
+// replays answers a repeated message as before.
+func (m *Manager) replays(c *conn) {
+	m.counters.Duplicates++
+	if c.replay {
+		m.out = append(m.out, c.sending)
+	}
+}
+
+// receiveMRA: the peer got REQ or REP and needs more time (IBA 12.6.6).
+func (m *Manager) receiveMRA(now Time, msg *message) {
+	var r wire.MRA
+	_ = r.Parse(msg.data) // Receive saw to the length
+	c := m.find(msg, r.CommIDs)
+	if c == nil {
+		return
+	}
+	switch {
+	case (c.state == ReqSent || c.state == ReqWait) && r.About == wire.AboutREQ:
+		c.state = ReqWait
+	case (c.state == RepSent || c.state == RepWait) && r.About == wire.AboutREP:
+		c.state = RepWait
+	default:
+		m.counters.DropState++
+		return
+	}
+	m.postpone(c, now, min(span(r.Timeout), span(m.cfg.MRATimeout)))
+}
+
+// receiveRTU: the active side has got the REP.
+func (m *Manager) receiveRTU(msg *message) {
+	var r wire.RTU
+	_ = r.Parse(msg.data)
+	c := m.find(msg, r.CommIDs)
+	switch {
+	case c == nil:
+		// A peer that believes in a connection which is not: tell it.
+		if m.gone(r.RemoteCommID) {
+			m.refuse(replyTo(msg.from), msg.tid, r.CommIDs, wire.AboutOther, wire.RejInvalidCommID)
+		}
+	case c.state == RepSent || c.state == RepWait:
+		m.connected(c, r.Private[:])
+	case c.state == TimeWait:
+		m.replays(c)
+	default:
+		m.counters.Duplicates++
+	}
+}
+
+// receiveDREQ: the peer ends the connection (IBA 12.9.7). It is answered for the
+// program, which has no say in it.
+func (m *Manager) receiveDREQ(now Time, msg *message) {
+	var r wire.DREQ
+	_ = r.Parse(msg.data)
+	c := m.find(msg, r.CommIDs)
+	if c == nil {
+		// Nothing is left of it here: nothing shall be left of it there.
+		if m.gone(r.RemoteCommID) {
+			m.out = append(m.out, datagram(replyTo(msg.from), msg.tid, wire.AttrDREP, &wire.DREP{CommIDs: swap(r.CommIDs)}))
+		}
+		return
+	}
+	if r.RemoteQPN != c.localQPN {
+		m.counters.DropQPN++
+		return
+	}
+	switch c.state {
+	case ReqSent, ReqWait, ReqRcvd, ReqMRA:
+		m.counters.DropState++
+		return
+	}
+	again := c.state == TimeWait
+	if again {
+		m.counters.Duplicates++
+	}
+	drep := datagram(c.attr.Peer, msg.tid, wire.AttrDREP, &wire.DREP{CommIDs: c.ids()})
+	m.out = append(m.out, drep)
+	if !again {
+		m.disconnected(c, now, Event{Private: r.Private[:]})
+	}
+}
+
+// receiveDREP: the peer agrees that it is over.
+func (m *Manager) receiveDREP(now Time, msg *message) {
+	var r wire.DREP
+	_ = r.Parse(msg.data)
+	c := m.find(msg, r.CommIDs)
+	switch {
+	case c == nil:
+	case c.state == DreqSent:
+		m.disconnected(c, now, Event{Private: r.Private[:]})
+	default:
+		m.counters.Duplicates++
+	}
+}

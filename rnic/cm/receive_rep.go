@@ -1,0 +1,117 @@
+package cm
+
+import "github.com/rdmashim/rdmashim/rnic/wire"
+
+// receiveREP: the peer accepted (IBA 12.9.5).
+func (m *Manager) receiveREP(now Time, msg *message) {
+	var r wire.REP
+	_ = r.Parse(msg.data)
+	c := m.find(msg, r.CommIDs)
+	if c == nil {
+		// It was called off, or this host began anew: the peer need not wait.
+		if m.gone(r.RemoteCommID) {
+			m.refuse(replyTo(msg.from), msg.tid, r.CommIDs, wire.AboutREP, wire.RejInvalidCommID)
+		}
+		return
+	}
+	switch c.state {
+	case ReqSent, ReqWait:
+		m.reply(c, now, &r)
+	case RepRcvd, RepMRA:
+		m.counters.Duplicates++
+		c.state = RepMRA
+		m.out = append(m.out, m.mra(c, wire.AboutREP))
+	case Established, TimeWait:
+		if planted != plantRTU {
+			m.replays(c)
+		}
+	default:
+		m.counters.DropState++
+	}
+}
+
+// reply takes the REP for c.
+func (m *Manager) reply(c *conn, now Time, r *wire.REP) {
+	if r.LocalCommID == 0 || r.LocalQPN <= wire.GSIQPN || r.LocalQPN == wire.MulticastQPN {
+		m.counters.DropQPN++
+		return
+	}
+	c.remote, c.guid = r.LocalCommID, r.LocalCAGUID
+	a := &c.attr
+	a.RemoteQPN, a.SQPSN = r.LocalQPN, r.StartingPSN
+	a.MaxDestRdAtomic, a.MaxRdAtomic = r.InitiatorDepth, r.ResponderResources
+	a.RNRRetryCount, a.FlowControl, a.SRQ = r.RNRRetryCount, r.FlowControl, r.SRQ
+	a.Timeout = ackTimeout(r.TargetAckDelay, uint8(a.Timeout)-1)
+	c.state = RepRcvd
+	if old := m.qpns[c.remoteQPN()]; old != nil {
+		// The peer's queue pair has another connection here: that one is stale, and so
+		// that nobody mixes them up, this one ends too (IBA 12.9.8.3.1).
+		m.reject(c, now, wire.RejStaleConn, nil, nil)
+		m.report(c, Event{Kind: Rejected, Reason: wire.RejStaleConn})
+		m.abandon(old, now)
+		return
+	}
+	m.register(c)
+	m.stop(c)
+	m.counters.Replies++
+	m.report(c, Event{Kind: ConnectResponse, Attr: c.attr, Private: r.Private[:]})
+}
+
+// receiveREJ: the peer refuses, or does not know of the connection (IBA 12.6.7).
+func (m *Manager) receiveREJ(now Time, msg *message) {
+	var r wire.REJ
+	_ = r.Parse(msg.data)
+	c := m.rejected(msg, &r)
+	if c == nil {
+		return
+	}
+	m.counters.RejectsRcvd++
+	e := Event{Kind: Rejected, Reason: r.Reason, Private: r.Private[:], Info: r.Info[:min(int(r.InfoLen), wire.REJInfoLen)]}
+	switch c.state {
+	case ReqSent, ReqWait:
+		if r.Reason == wire.RejStaleConn {
+			m.enterTimeWait(c, now)
+		} else {
+			m.idle(c)
+		}
+		m.report(c, e)
+	case ReqRcvd, ReqMRA, RepSent, RepWait:
+		// A repeated REQ that the REJ overtook shall not come back as a new one.
+		m.enterTimeWait(c, now)
+		c.quiet = true
+		m.report(c, e)
+	case RepRcvd, RepMRA:
+		m.enterTimeWait(c, now)
+		m.report(c, e)
+	case Established, DreqSent:
+		m.disconnected(c, now, e)
+	default:
+		m.counters.DropState++
+	}
+}
+
+// rejected returns the connection that a REJ is about.
+func (m *Manager) rejected(msg *message, r *wire.REJ) *conn {
+	switch {
+	case r.RemoteCommID == 0 && r.Reason == wire.RejTimeout && r.InfoLen >= 8:
+		// Who calls a REQ off before it was answered knows no identifier of ours.
+		guid := uint64(0)
+		for _, b := range r.Info[:8] {
+			guid = guid<<8 | uint64(b)
+		}
+		if c := m.remotes[remoteID{bare(msg.from.Addr()), guid, r.LocalCommID}]; c != nil {
+			return c
+		}
+		m.counters.DropUnknown++
+		return nil
+	case r.LocalCommID == 0 && r.About == wire.AboutREQ:
+		// Who refuses a REQ without a connection has no identifier.
+		c := m.find(msg, wire.CommIDs{RemoteCommID: r.RemoteCommID})
+		if c != nil && c.state != ReqSent && c.state != ReqWait {
+			m.counters.DropState++
+			return nil
+		}
+		return c
+	}
+	return m.find(msg, r.CommIDs)
+}

@@ -1,0 +1,134 @@
+package cm
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// receiveREQ: somebody wants to be connected (IBA 12.9.6, 12.9.8.3.1).
+func (m *Manager) receiveREQ(now Time, msg *message) {
+	var r wire.REQ
+	_ = r.Parse(msg.data)
+	peer := netip.AddrPortFrom(msg.from.Addr(), portOf(r.Primary.LocalLID))
+	key := remoteID{bare(peer.Addr()), r.LocalCAGUID, r.LocalCommID}
+	if c := m.remotes[key]; c != nil && c.tid == msg.tid && c.attr.RemoteQPN == r.LocalQPN {
+		m.repeatedREQ(c)
+		return
+	}
+	refuse := func(reason wire.RejectReason, info ...byte) {
+		m.refuse(peer, msg.tid, wire.CommIDs{LocalCommID: r.LocalCommID}, wire.AboutREQ, reason, info...)
+	}
+	if old := m.stale(&r, key); old != nil && planted != plantStale {
+		refuse(wire.RejStaleConn)
+		m.abandon(old, now)
+		return
+	}
+	ip, reason := m.checkREQ(&r, peer)
+	if reason != 0 {
+		var info []byte
+		if reason == wire.RejInvalidMTU {
+			info = []byte{m.cfg.MTU} // UNVERIFIED: where in the information it is looked for
+		}
+		refuse(reason, info...)
+		return
+	}
+	l := m.listenerFor(r.ServiceID, ip.Dst())
+	if l == nil {
+		refuse(wire.RejInvalidServiceID)
+		return
+	}
+	if l.pending >= l.backlog {
+		m.counters.DropBacklog++ // the peer asks again
+		return
+	}
+	c, err := m.newConn()
+	if err != nil {
+		refuse(wire.RejNoResources)
+		return
+	}
+	m.request(c, l, &r, peer, msg.tid, &ip)
+}
+
+// stale returns a connection that the sender of r cannot have any more: one that
+// has the same identifier or queue pair (IBA 12.9.8.3.1).
+func (m *Manager) stale(r *wire.REQ, key remoteID) *conn {
+	if c := m.remotes[key]; c != nil {
+		return c
+	}
+	return m.qpns[remoteQPN{key.addr, key.guid, r.LocalQPN}]
+}
+
+// abandon ends a connection that its peer has not any more.
+func (m *Manager) abandon(c *conn, now Time) {
+	m.counters.Stale++
+	switch c.state {
+	case Established:
+		m.disconnect(c, now, nil)
+	case ReqRcvd, ReqMRA, RepSent, RepWait, RepRcvd, RepMRA:
+		m.enterTimeWait(c, now)
+		c.quiet = true
+		m.report(c, Event{Kind: Rejected, Reason: wire.RejStaleConn})
+	}
+}
+
+// checkREQ returns what the REQ says of IP addresses, and why it is to be refused,
+// 0 if it is not.
+func (m *Manager) checkREQ(r *wire.REQ, peer netip.AddrPort) (ip wire.IPCM, reason wire.RejectReason) {
+	switch {
+	case r.TransportService != wire.ServiceCodeRC || r.ExtendedTransport != 0:
+		return ip, wire.RejInvalidService
+	case r.LocalQPN <= wire.GSIQPN || r.LocalQPN == wire.MulticastQPN || r.LocalCommID == 0:
+		return ip, wire.RejUnsupported
+	case bare(r.Primary.LocalGID.Addr()) != bare(peer.Addr()):
+		// Data would go to another address than this answer.
+		return ip, wire.RejInvalidGID
+	case r.MTU < 1 || r.MTU > m.cfg.MTU:
+		return ip, wire.RejInvalidMTU
+	}
+	if _, _, is := r.ServiceID.IP(); is {
+		_ = ip.Parse(r.Private[:])
+		if ip.Major != 0 || !ip.Dst().IsValid() {
+			return ip, wire.RejConsumer // as Linux (cma_ib_req_handler)
+		}
+	}
+	return ip, 0
+}
+
+// repeatedREQ: the answer was lost, or is not there yet.
+func (m *Manager) repeatedREQ(c *conn) {
+	switch c.state {
+	case ReqRcvd, ReqMRA:
+		m.counters.Duplicates++
+		c.state = ReqMRA
+		m.out = append(m.out, m.mra(c, wire.AboutREQ))
+	case RepSent, RepWait:
+		m.counters.Duplicates++
+		m.out = append(m.out, c.sending)
+	default:
+		m.replays(c)
+	}
+}
+
+// request makes c of a REQ and tells its new owner.
+func (m *Manager) request(c *conn, l *Listener, r *wire.REQ, peer netip.AddrPort, tid uint64, ip *wire.IPCM) {
+	c.state, c.remote, c.guid, c.tid, c.service = ReqRcvd, r.LocalCommID, r.LocalCAGUID, tid, r.ServiceID
+	c.listener, c.waiting = l, true
+	l.pending++
+	c.timeout, c.retries = min(r.LocalTimeout, m.cfg.MRATimeout), r.MaxCMRetries
+	p := &r.Primary
+	c.attr = Attr{
+		Peer: peer, RemoteQPN: r.LocalQPN, RQPSN: m.psn(), SQPSN: r.StartingPSN, MTU: r.MTU,
+		MaxDestRdAtomic: r.InitiatorDepth, MaxRdAtomic: r.ResponderResources,
+		Timeout:    ackTimeout(m.cfg.AckDelay, max(uint8(p.AckTimeout), 1)-1),
+		RetryCount: r.RetryCount, RNRRetryCount: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,
+		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,
+	}
+	m.register(c)
+	m.counters.RequestsRcvd++
+	e := Event{Kind: ConnectRequest, Listener: l.id, Service: r.ServiceID, Attr: c.attr, Private: r.Private[:]}
+	if ip.Dst().IsValid() {
+		e.Src, e.Dst, e.Private = ip.Src(), ip.Dst(), r.Private[wire.IPCMLen:]
+	}
+	m.report(c, e)
+}

@@ -1,0 +1,47 @@
+package cm
+
+// State is that of a connection (IBA 12.9.5, 12.9.6).
+type State uint8
+
+const (
+	// Idle: it came to an end, or never began; its owner still holds it.
+	Idle State = iota
+	// ReqSent: the active side waits for an answer to its REQ.
+	ReqSent
+	// ReqWait: an MRA came; the answer takes longer (IBA: REP Wait).
+	ReqWait
+	// ReqRcvd: the passive side's program has to accept or reject.
+	ReqRcvd
+	// ReqMRA: as ReqRcvd, and the peer was asked for patience.
+	ReqMRA
+	// RepSent: the passive side waits for the RTU.
+	RepSent
+	// RepWait: an MRA came for the REP (IBA: RTU Wait).
+	RepWait
+	// RepRcvd: the active side's program has to confirm or reject.
+	RepRcvd
+	// RepMRA: as RepRcvd, and the peer was asked for patience.
+	RepMRA
+	// Established: data may flow.
+	Established
+	// DreqSent: a DREQ is under way.
+	DreqSent
+	// TimeWait: it is over; its identifiers wait until no packet of it can be on
+	// the way any more.
+	TimeWait
+
+	numStates
+)
+
+var stateNames = [numStates]string{
+	"IDLE", "REQ_SENT", "MRA_REQ_RCVD", "REQ_RCVD", "MRA_REQ_SENT", "REP_SENT", "MRA_REP_RCVD", "REP_RCVD", "MRA_REP_SENT",
+	"ESTABLISHED", "DREQ_SENT", "TIMEWAIT",
+}
+
+// String returns Linux's name (enum ib_cm_state).
+func (s State) String() string {
+	if s < numStates {
+		return stateNames[s]
+	}
+	return "UNKNOWN"
+}

@@ -1,0 +1,119 @@
+package cm
+
+import "container/heap"
+
+// timerHeap orders connections by when something is due.
+type timerHeap []*conn
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].due() < h[j].due() }
+func (h timerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].heap, h[j].heap = i, j }
+func (h *timerHeap) Push(x any)        { c := x.(*conn); c.heap = len(*h); *h = append(*h, c) }
+
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	(*h)[last], c.heap = nil, -1
+	*h = (*h)[:last]
+	return c
+}
+
+// set puts c where its times say.
+func (h *timerHeap) set(c *conn) {
+	switch due := c.due(); {
+	case due == 0:
+		h.remove(c)
+	case c.heap < 0:
+		heap.Push(h, c)
+	default:
+		heap.Fix(h, c.heap)
+	}
+}
+
+func (h *timerHeap) remove(c *conn) {
+	if c.heap >= 0 {
+		heap.Remove(h, c.heap)
+	}
+}
+
+// due is when something is to be done for c, 0 if never.
+func (c *conn) due() Time {
+	if c.resend != 0 && (c.giveUp == 0 || c.resend < c.giveUp) {
+		return c.resend
+	}
+	return c.giveUp
+}
+
+// NextTimeout is when HandleTimeout must be called; false if never. It may change
+// with every other call.
+func (m *Manager) NextTimeout() (Time, bool) {
+	if len(m.timers) == 0 {
+		return 0, false
+	}
+	return m.timers[0].due(), true
+}
+
+// HandleTimeout does what is due at now; too early is harmless. Datagrams that
+// arrived before now should be handed to Receive first. Next: Transmit, Event,
+// NextTimeout.
+func (m *Manager) HandleTimeout(now Time) {
+	for len(m.timers) > 0 && m.timers[0].due() <= now {
+		m.expire(m.timers[0], now)
+	}
+}
+
+// expire does what is due for c.
+func (m *Manager) expire(c *conn, now Time) {
+	switch {
+	case c.state == TimeWait:
+		m.leaveTimeWait(c)
+	case c.giveUp > now:
+		m.repeat(c, now)
+	case c.tries < 2:
+		// A peer is given up only after it was asked twice, so that a host that
+		// slept does not take itself for a silent peer.
+		c.giveUp = now + Time(m.cfg.patience(c.timeout))
+		m.repeat(c, now)
+	default:
+		m.gaveUp(c, now)
+	}
+}
+
+// send sends what is in c.sending, and again until stop is called or the peer is
+// given up.
+func (m *Manager) send(c *conn, now Time) {
+	whole := m.cfg.patience(c.timeout)
+	c.interval = min(m.cfg.FirstRetry, whole)
+	c.tries, c.replay = 1, false
+	c.resend = now + Time(c.interval)
+	c.giveUp = now + Time(whole)*Time(c.retries+1)
+	c.limit = c.giveUp + Time(span(m.cfg.MRATimeout))*Time(c.retries+1)
+	m.timers.set(c)
+	m.out = append(m.out, c.sending)
+}
+
+// repeat sends c.sending again.
+func (m *Manager) repeat(c *conn, now Time) {
+	c.tries++
+	c.interval = min(2*c.interval, m.cfg.patience(c.timeout))
+	c.resend = now + Time(c.interval)
+	if planted == plantRepeat && c.state == RepSent {
+		c.resend = 0
+	}
+	m.timers.set(c)
+	m.counters.Retries++
+	m.out = append(m.out, c.sending)
+}
+
+// postpone gives the peer the time that it asked for in an MRA, from now on. It is
+// still asked, less and less often: an answer may be lost.
+func (m *Manager) postpone(c *conn, now Time, by Duration) {
+	c.giveUp = max(c.giveUp, min(now+Time(by+m.cfg.patience(c.timeout)), c.limit))
+	m.timers.set(c)
+}
+
+// stop ends repeating.
+func (m *Manager) stop(c *conn) {
+	c.resend, c.giveUp, c.limit = 0, 0, 0
+	m.timers.set(c)
+}

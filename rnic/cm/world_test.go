@@ -1,0 +1,239 @@
+package cm_test
+
+import (
+	"container/heap"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// world is hosts on a network on virtual time.
+type world struct {
+	t     testing.TB
+	now   cm.Time
+	hosts []*host
+	queue flights
+	seq   int
+
+	// fate says when a datagram arrives, each time: none is a loss.
+	fate func(f *flight) []cm.Duration
+	// seen is shown every datagram that is sent.
+	seen func(f *flight)
+	// told gets every event; owner is the host of the connection.
+	told func(owner *host, e cm.Event)
+}
+
+type host struct {
+	w    *world
+	name string
+	addr netip.AddrPort
+	m    *cm.Manager
+	seed uint64
+	cfg  cm.Config
+	down bool
+	qpn  wire.QPN
+
+	names map[wire.CommID]string
+	ids   map[string]wire.CommID
+}
+
+// flight is a datagram on its way.
+type flight struct {
+	at       cm.Time
+	seq      int
+	from, to *host
+	life     uint64 // of the sender
+	mad      [wire.MADLen]byte
+	do       func() // instead of a datagram: what somebody planned
+}
+
+type flights []*flight
+
+func (q flights) Len() int { return len(q) }
+func (q flights) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q flights) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *flights) Push(x any)   { *q = append(*q, x.(*flight)) }
+func (q *flights) Pop() any {
+	last := len(*q) - 1
+	f := (*q)[last]
+	*q = (*q)[:last]
+	return f
+}
+
+const hop = cm.Millisecond
+
+func newWorld(t testing.TB) *world {
+	return &world{t: t, now: 1, fate: func(*flight) []cm.Duration { return []cm.Duration{hop} }, seen: func(*flight) {}, told: func(*host, cm.Event) {}}
+}
+
+// host adds one; the n-th has the address 10.0.0.n.
+func (w *world) host(name string, cfg cm.Config) *host {
+	n := byte(len(w.hosts) + 1)
+	h := &host{w: w, name: name, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, n}), wire.Port), cfg: cfg, qpn: wire.QPN(n) << 16}
+	if cfg.UDPPort != 0 {
+		h.addr = netip.AddrPortFrom(h.addr.Addr(), cfg.UDPPort)
+	}
+	h.cfg.CAGUID, h.seed = 0x0200000000000000+uint64(n), cfg.Seed<<8|uint64(n)
+	w.hosts = append(w.hosts, h)
+	h.start()
+	return h
+}
+
+// start gives the host a manager that knows nothing.
+func (h *host) start() {
+	h.seed += 1 << 40
+	h.cfg.Seed = h.seed
+	h.m = cm.New(h.cfg)
+	h.names, h.ids = map[wire.CommID]string{}, map[string]wire.CommID{}
+}
+
+func (w *world) at(addr netip.AddrPort) *host {
+	for _, h := range w.hosts {
+		if h.addr == addr {
+			return h
+		}
+	}
+	return nil
+}
+
+// settle takes out what the host has to say, in the order in which a driver would.
+func (h *host) settle() {
+	for {
+		d, ok := h.m.Transmit()
+		if !ok {
+			break
+		}
+		h.w.fly(h, d)
+	}
+	for {
+		e, ok := h.m.Event()
+		if !ok {
+			return
+		}
+		h.w.told(h, e)
+	}
+}
+
+func (w *world) fly(from *host, d cm.Datagram) {
+	to := w.at(d.To)
+	if to == nil {
+		return // nobody is there
+	}
+	f := &flight{from: from, to: to, life: from.seed, mad: d.MAD}
+	w.seen(f)
+	for _, after := range w.fate(f) {
+		w.seq++
+		one := *f
+		one.at, one.seq = w.now+cm.Time(after), w.seq
+		heap.Push(&w.queue, &one)
+	}
+}
+
+// later plans something.
+func (w *world) later(after cm.Duration, do func()) {
+	w.seq++
+	heap.Push(&w.queue, &flight{at: w.now + cm.Time(after), seq: w.seq, do: do})
+}
+
+// next is when something happens; 0 if nothing will.
+func (w *world) next() cm.Time {
+	var at cm.Time
+	if len(w.queue) > 0 {
+		at = w.queue[0].at
+	}
+	for _, h := range w.hosts {
+		if t, ok := h.m.NextTimeout(); ok && !h.down && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// forever is as far as time goes.
+const forever cm.Time = 1 << 60
+
+// run lets everything happen until a time; until forever, as long as there is
+// anything to happen.
+func (w *world) run(until cm.Time) {
+	for steps := 0; ; steps++ {
+		if steps > 5_000_000 {
+			w.t.Fatalf("the world does not come to rest at %d", w.now)
+		}
+		at := w.next()
+		if at == 0 || at > until {
+			break
+		}
+		w.step(at)
+	}
+	if until != forever {
+		w.now = max(w.now, until)
+	}
+}
+
+func (w *world) step(at cm.Time) {
+	w.now = max(w.now, at)
+	for len(w.queue) > 0 && w.queue[0].at <= w.now {
+		f := heap.Pop(&w.queue).(*flight)
+		switch {
+		case f.do != nil:
+			f.do()
+		case !f.to.down:
+			f.to.m.Receive(w.now, f.from.addr, f.mad[:])
+			f.to.settle()
+		}
+	}
+	for _, h := range w.hosts {
+		if t, ok := h.m.NextTimeout(); ok && t <= w.now && !h.down {
+			h.m.HandleTimeout(w.now)
+			h.settle()
+		}
+	}
+}
+
+func (w *world) advance(d cm.Duration) { w.run(w.now + cm.Time(d)) }
+
+// params is an ordinary request of h to a host's port.
+func (h *host) params(to *host, port uint16, private string) *cm.ConnectParams {
+	h.qpn++
+	return &cm.ConnectParams{Peer: to.addr, Service: wire.TCPService(port), Src: netip.AddrPortFrom(h.addr.Addr(), 50000), Dst: to.addr.Addr(),
+		QPN: h.qpn, MTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 8, RetryCount: 6, RNRRetryCount: 5, Private: []byte(private)}
+}
+
+func (h *host) acceptParams(private string) *cm.AcceptParams {
+	h.qpn++
+	return &cm.AcceptParams{QPN: h.qpn, MaxDestRdAtomic: 2, MaxRdAtomic: 3, RNRRetryCount: 1, Private: []byte(private)}
+}
+
+// attribute is the kind of a flight's message.
+func (f *flight) attribute() wire.CMAttribute {
+	var h wire.MAD
+	if err := h.Parse(f.mad[:]); err != nil {
+		panic(err)
+	}
+	return h.Attribute
+}
+
+var shortNames = map[wire.CMAttribute]string{wire.AttrREQ: "REQ", wire.AttrMRA: "MRA", wire.AttrREJ: "REJ", wire.AttrREP: "REP",
+	wire.AttrRTU: "RTU", wire.AttrDREQ: "DREQ", wire.AttrDREP: "DREP"}
+
+// String names the message and what it is about.
+func (f *flight) String() string {
+	s := fmt.Sprintf("%s>%s %s", f.from.name, f.to.name, shortNames[f.attribute()])
+	data := f.mad[wire.MADHeaderLen:]
+	switch f.attribute() {
+	case wire.AttrREJ:
+		var r wire.REJ
+		_ = r.Parse(data)
+		s += fmt.Sprintf(" of %v: %v", r.About, r.Reason)
+	case wire.AttrMRA:
+		var r wire.MRA
+		_ = r.Parse(data)
+		s += fmt.Sprintf(" of %v", r.About)
+	}
+	return s
+}
