@@ -1,0 +1,522 @@
+package rnic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// A flood is what everybody on the network may send to a device that two honest
+// peers use: for each honest packet that leaves the first one, some that should
+// do nothing, from its address and from a stranger's. The attacker has seen all
+// honest packets, and knows numbers and keys.
+//
+// RoCEv2 authenticates nobody: a packet from the right address with the expected
+// PSN and a right key is the peer's. What is wrong in any one of these must not
+// count.
+type flood struct {
+	link.Link // of the first peer
+	stranger  link.Link
+
+	mu       sync.Mutex
+	kinds    []forgery
+	rate     int // forged packets for each honest one
+	rnd      *rand.Rand
+	batch    []link.Packet
+	recent   []link.Packet // honest packets
+	old      []link.Packet // those of work that is done
+	last     wire.BTH      // of the last honest request
+	target   wire.RETH     // memory that nobody honest writes to, with its key
+	injected map[string]uint64
+	passed   uint64 // of them, those that a queue pair looks at
+}
+
+// forgery makes a packet for the victim, or gives none.
+type forgery struct {
+	name     string
+	counter  string // that it must add one to
+	stranger bool
+	passes   bool // the queue pair looks at it
+	make     func(f *flood) (link.Packet, bool)
+}
+
+// Send implements link.Link.
+func (f *flood) Send(batch []link.Packet) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.batch = f.batch[:0]
+	for i := range batch {
+		p := &batch[i]
+		f.listen(p)
+		f.batch = append(f.batch, *p)
+		for range f.rate {
+			f.forge(p.Peer)
+		}
+	}
+	return f.Link.Send(f.batch)
+}
+
+// listen keeps a copy of an honest packet.
+func (f *flood) listen(p *link.Packet) {
+	f.recent = append(f.recent, clonePacket(p))
+	var bth wire.Packet
+	if bth.Parse(append(bytes.Clone(p.Head), padded(p.Payload)...)) == nil && bth.Opcode.IsRequest() {
+		f.last = bth.BTH
+	}
+}
+
+func clonePacket(p *link.Packet) link.Packet {
+	return link.Packet{Peer: p.Peer, Head: bytes.Clone(p.Head), Payload: bytes.Clone(p.Payload)}
+}
+
+func padded(b []byte) []byte { return append(bytes.Clone(b), wire.Pad(wire.PadLen(len(b)))...) }
+
+// done says that all that was sent so far has had its effect.
+func (f *flood) done() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.old = append(f.old, f.recent...)
+	f.old = f.old[max(0, len(f.old)-500):]
+	f.recent = nil
+}
+
+// forge sends one packet, or puts it into the batch.
+func (f *flood) forge(to netip.AddrPort) {
+	if len(f.kinds) == 0 {
+		return
+	}
+	k := &f.kinds[f.rnd.IntN(len(f.kinds))]
+	p, ok := k.make(f)
+	if !ok {
+		return
+	}
+	p.Peer = to
+	f.injected[k.counter]++
+	if k.passes {
+		f.passed++
+	}
+	switch {
+	case !k.stranger:
+		f.batch = append(f.batch, p)
+	case f.stranger.Send([]link.Packet{p}) != nil:
+		panic("the stranger's link is gone")
+	}
+}
+
+// plausible is the packet that could come next, with something to write where
+// nobody should.
+func (f *flood) plausible() wire.Packet {
+	p := wire.Packet{BTH: f.last, RETH: f.target, Payload: make([]byte, f.target.DMALen)}
+	p.Opcode, p.PSN, p.AckReq, p.Pad = wire.RCWriteOnly, f.last.PSN.Add(1), true, 0
+	for i := range p.Payload {
+		p.Payload[i] = 0xee
+	}
+	return p
+}
+
+func wrong(change func(f *flood, p *wire.Packet)) func(*flood) (link.Packet, bool) {
+	return func(f *flood) (link.Packet, bool) {
+		p := f.plausible()
+		change(f, &p)
+		p.Pad = wire.PadLen(len(p.Payload))
+		return link.Packet{Head: p.AppendHeaders(nil), Payload: p.Payload}, f.last.DestQPN != 0
+	}
+}
+
+func wrongBytes(change func(f *flood, p *link.Packet)) func(*flood) (link.Packet, bool) {
+	return func(f *flood) (link.Packet, bool) {
+		p, ok := wrong(func(*flood, *wire.Packet) {})(f)
+		change(f, &p)
+		return p, ok
+	}
+}
+
+// replay repeats an honest packet whose effect took place long ago.
+func replay(requests bool) func(f *flood) (link.Packet, bool) {
+	return func(f *flood) (link.Packet, bool) {
+		for range 20 {
+			if len(f.old) == 0 {
+				break
+			}
+			p := clonePacket(&f.old[f.rnd.IntN(len(f.old))])
+			if wire.Opcode(p.Head[0]).IsRequest() == requests {
+				return p, true
+			}
+		}
+		return link.Packet{}, false
+	}
+}
+
+// refused are packets that are dropped before a queue pair acts on them.
+var refused = []forgery{
+	{"another address", "drop_peer", true, false, wrong(func(*flood, *wire.Packet) {})},
+	{"another address, response", "drop_peer", true, false, wrong(func(f *flood, p *wire.Packet) {
+		p.Opcode, p.Payload, p.PSN = wire.RCAck, nil, wire.PSN(f.rnd.Uint32())&wire.MaxPSN
+	})},
+	{"another address, replay", "drop_peer", true, false, replay(true)},
+	{"partition", "drop_pkey", false, false, wrong(func(_ *flood, p *wire.Packet) { p.PKey = 0x8001 })},
+	{"partition of limited members", "drop_pkey", true, false, wrong(func(_ *flood, p *wire.Packet) { p.PKey = 0x0001 })},
+	{"no such queue pair", "drop_qpn", false, false, wrong(func(_ *flood, p *wire.Packet) { p.DestQPN ^= 0x800000 })},
+	{"multicast", "drop_qpn", true, false, wrong(func(_ *flood, p *wire.Packet) { p.DestQPN = wire.MulticastQPN })},
+	{"UC", "drop_service", false, false, wrong(func(_ *flood, p *wire.Packet) { p.Opcode = wire.UCSendOnly })},
+	{"UD", "drop_service", false, false, wrong(func(_ *flood, p *wire.Packet) { p.Opcode = wire.UDSendOnly })},
+	{"reserved opcode", "drop_opcode", false, false, wrongBytes(func(f *flood, p *link.Packet) { p.Head[0] = byte(0x18 + f.rnd.IntN(4)) })},
+	{"reserved transport", "drop_opcode", true, false, wrongBytes(func(_ *flood, p *link.Packet) { p.Head[0] |= 0xe0 })},
+	{"transport version", "drop_malformed", false, false, wrongBytes(func(f *flood, p *link.Packet) { p.Head[1] |= byte(1 + f.rnd.IntN(15)) })},
+	{"truncated headers", "drop_malformed", false, false, wrongBytes(func(f *flood, p *link.Packet) {
+		p.Head, p.Payload = p.Head[:wire.BTHLen+f.rnd.IntN(len(p.Head)-wire.BTHLen)], nil
+	})},
+	{"pad beyond the payload", "drop_malformed", true, false, wrongBytes(func(_ *flood, p *link.Packet) { p.Head[1] |= 3 << 4; p.Payload = nil })},
+	{"ICRC", "drop_icrc", false, false, wrongBytes(func(f *flood, p *link.Packet) { p.Flip = 1 + 96 + f.rnd.Uint32N(200) })},
+	{"ICRC of a stranger", "drop_icrc", true, false, wrongBytes(func(f *flood, p *link.Packet) { p.Flip = 1 + 96 + f.rnd.Uint32N(200) })},
+}
+
+// disbelieved are packets from the peer's address that its queue pair takes, looks
+// at, and does nothing about, or answers.
+var disbelieved = []forgery{
+	{"replayed request", "duplicates", false, true, replay(true)},
+	{"replayed response", "responses", false, true, replay(false)},
+	{"another request in the place of an old one", "duplicates", false, true, wrong(func(f *flood, p *wire.Packet) { p.PSN = f.last.PSN.Add(-1 - f.rnd.IntN(1<<22)) })},
+	{"an old PSN and a wrong key", "duplicates", false, true, wrong(func(f *flood, p *wire.Packet) {
+		p.PSN = f.last.PSN.Add(-5000 - f.rnd.IntN(1<<22))
+		p.RETH.RKey ^= 0x5555
+	})},
+	{"an atomic in the place of an old request", "duplicates", false, true, wrong(func(f *flood, p *wire.Packet) {
+		p.Opcode, p.PSN, p.Payload = wire.RCFetchAdd, f.last.PSN.Add(-5000-f.rnd.IntN(1<<22)), nil
+		p.AtomicETH = wire.AtomicETH{VA: f.target.VA, RKey: f.target.RKey, SwapAdd: 1}
+	})},
+	{"a READ of what was not asked for", "duplicates", false, true, wrong(func(f *flood, p *wire.Packet) {
+		p.Opcode, p.PSN, p.Payload = wire.RCReadRequest, f.last.PSN.Add(-5000-f.rnd.IntN(1<<22)), nil
+	})},
+	{"acknowledgement of what was not sent", "responses", false, true, wrong(func(f *flood, p *wire.Packet) {
+		p.Opcode, p.Payload, p.PSN = wire.RCAck, nil, p.PSN.Add(1<<21+f.rnd.IntN(1<<21))
+	})},
+	{"NAK of what was not sent", "responses", false, true, wrong(func(f *flood, p *wire.Packet) {
+		p.Opcode, p.Payload, p.PSN = wire.RCAck, nil, p.PSN.Add(1<<21+f.rnd.IntN(1<<21))
+		p.AETH.Syndrome = wire.SyndromeNAK(wire.NAKRemoteAccess)
+	})},
+}
+
+// ahead are requests beyond the window, which look like the successors of lost
+// packets: a responder must ask for those.
+var ahead = []forgery{
+	{"beyond the window", "gaps", false, true, wrong(func(f *flood, p *wire.Packet) { p.PSN = p.PSN.Add(5000 + f.rnd.IntN(1<<22)) })},
+	{"beyond the window with a wrong key", "gaps", false, true, wrong(func(f *flood, p *wire.Packet) {
+		p.PSN = p.PSN.Add(5000 + f.rnd.IntN(1<<22))
+		p.RETH.RKey ^= 0x5555
+	})},
+}
+
+// flooded is a pair of devices with a flood on the first one's link.
+type flooded struct {
+	*flood
+	t      testing.TB
+	a, b   *testDevice
+	canary *memory
+	round  uint64
+	before map[string]uint64 // counters of b
+}
+
+// newFlooded makes the pair on two links, and the flood with a third.
+func newFlooded(t testing.TB, links [3]link.Link, kinds []forgery, rate int) *flooded {
+	f := &flood{Link: links[0], stranger: links[2], rate: rate, rnd: rand.New(rand.NewPCG(1, 2)), injected: map[string]uint64{}}
+	x := &flooded{flood: f, t: t}
+	x.a, x.b = newDevice(t, f, 1<<20, qpOptions{}), newDevice(t, links[1], 1<<20, qpOptions{})
+	at := defaults()
+	at.timeout = 17 // the network is fine: nobody should lose patience
+	x.a.qp.connectTo(x.b.qp, at)
+	x.b.qp.connectTo(x.a.qp, at)
+	x.canary = &memory{buf: bytes.Repeat([]byte{0xca}, 4096), at: 0x1234_5000}
+	var err error
+	x.canary.mr, err = x.b.RegMR(x.b.pd, x.canary.buf, x.canary.at, allAccess)
+	require.NoError(t, err)
+	f.target = wire.RETH{VA: x.canary.at + 8, RKey: x.canary.mr.RKey(), DMALen: 64}
+	x.work() // so that there is something to replay
+	x.before = x.counters()
+	f.mu.Lock()
+	f.kinds = kinds
+	f.mu.Unlock()
+	return x
+}
+
+func (x *flooded) counters() map[string]uint64 {
+	m := map[string]uint64{}
+	for _, c := range x.b.Counters() {
+		m[c.Name] = c.Value
+	}
+	return m
+}
+
+// A round of work moves so many bytes from a to b by WRITEs and a SEND, from a to b
+// by READs, and from b to a by a READ.
+const (
+	pushed   = 16*20_000 + 3000
+	fetched  = 4 * 20_000
+	readBack = 30_000
+)
+
+// work lets the honest peers do a round of everything and compares what came of
+// it: WRITEs and a SEND one way, READs and atomics both ways.
+func (x *flooded) work() {
+	t, a, b := x.t, x.a, x.b
+	x.round++
+	a.mem.fill(byte(x.round))
+	id := x.round << 16
+	b.qp.postRecv(id, b.mem.sge(400_000, 4000))
+	for i := range 16 {
+		a.qp.publish(write(a, b, id+uint64(i), i*20_000, i*20_000, 20_000))
+	}
+	a.qp.publish(&ring.SendWR{ID: id + 16, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{a.mem.sge(0, 3000)}})
+	a.qp.publish(atomicAdd(a, b, id+17))
+	a.qp.publish(&ring.SendWR{ID: id + 18, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled | abi.SendFence, SGE: []ring.SGE{a.mem.sge(600_000, readBack)},
+		RemoteAddr: b.mem.at, RKey: b.mem.mr.RKey()})
+	for i := range 4 {
+		b.qp.publish(&ring.SendWR{ID: id + uint64(i), Opcode: abi.WRRDMARead, Flags: abi.SendSignaled,
+			SGE: []ring.SGE{b.mem.sge(500_000+i*20_000, 20_000)}, RemoteAddr: a.mem.at + uint64(i)*20_000, RKey: a.mem.mr.RKey()})
+	}
+	b.qp.publish(atomicAdd(b, a, id+4))
+	require.NoError(t, a.qp.qp.Doorbell())
+	require.NoError(t, b.qp.qp.Doorbell())
+	for i := range uint64(19) {
+		a.qp.send.waitStatus(id+i, abi.WCSuccess)
+	}
+	for i := range uint64(5) {
+		b.qp.send.waitStatus(id+i, abi.WCSuccess)
+	}
+	b.qp.recv.waitStatus(id, abi.WCSuccess)
+	require.True(t, bytes.Equal(a.mem.buf[:16*20_000], b.mem.buf[:16*20_000]), "WRITEs")
+	require.True(t, bytes.Equal(a.mem.buf[:3000], b.mem.buf[400_000:403_000]), "SEND")
+	require.True(t, bytes.Equal(a.mem.buf[:fetched], b.mem.buf[500_000:500_000+fetched]), "READs")
+	require.True(t, bytes.Equal(a.mem.buf[:readBack], a.mem.buf[600_000:600_000+readBack]), "READ")
+	require.Equal(t, x.round, binary.NativeEndian.Uint64(b.mem.buf[atomicAt:]), "atomics at b")
+	x.done()
+}
+
+const atomicAt = 1<<20 - 64
+
+// atomicAdd adds one to a word of the peer that nothing else touches. The answer
+// goes elsewhere.
+func atomicAdd(from, to *testDevice, id uint64) *ring.SendWR {
+	return &ring.SendWR{ID: id, Opcode: abi.WRAtomicFetchAndAdd, Flags: abi.SendSignaled, SGE: []ring.SGE{from.mem.sge(atomicAt+32, 8)},
+		RemoteAddr: to.mem.at + atomicAt, RKey: to.mem.mr.RKey(), CompareAdd: 1}
+}
+
+// goodput is which part of the payload that both honest peers sent was new.
+func (x *flooded) goodput() float64 {
+	sent := x.a.counter(x.t, "sent_bytes") + x.b.counter(x.t, "sent_bytes")
+	return float64(x.round*(pushed+fetched+readBack)) / float64(sent)
+}
+
+// delta is how much counters of b grew since the flood began.
+func (x *flooded) delta(names ...string) uint64 {
+	now, n := x.counters(), uint64(0)
+	for _, name := range names {
+		v, ok := now[name]
+		require.True(x.t, ok, "no counter %s", name)
+		n += v - x.before[name]
+	}
+	return n
+}
+
+// untouched: nothing landed, nobody was hurt.
+func (x *flooded) untouched() {
+	require.Equal(x.t, bytes.Repeat([]byte{0xca}, 4096), x.canary.buf)
+	require.Equal(x.t, abi.QPSRTS, x.a.qp.qp.State())
+	require.Equal(x.t, abi.QPSRTS, x.b.qp.qp.State())
+}
+
+// groups are counters that one kind of forgery adds to, which of them depends on
+// details that do not matter.
+var groups = map[string][]string{
+	"duplicates": {"duplicate_request"},
+	"responses":  {"drop_stale_ack", "drop_unsent_ack"},
+	"gaps":       {"out_of_seq_request"},
+}
+
+func countersOf(name string) []string {
+	if g := groups[name]; g != nil {
+		return g
+	}
+	return []string{name}
+}
+
+const floodRounds = 20
+
+// floodSim runs a flood, in a bubble.
+func floodSim(t *testing.T, kinds []forgery, rate int, least float64, check func(x *flooded)) {
+	synctest.Test(t, func(t *testing.T) {
+		net := sim.NewNetwork(sim.Options{Queue: 64 << 20})
+		var links [3]link.Link
+		for i := range links {
+			var err error
+			links[i], err = net.Attach(netip.AddrPort{})
+			require.NoError(t, err)
+		}
+		x := newFlooded(t, links, kinds, rate)
+		synctest.Wait()
+		for range floodRounds {
+			x.work()
+		}
+		synctest.Wait()
+		x.untouched()
+		total := uint64(0)
+		for name, n := range x.injected {
+			require.NotZero(t, n, name)
+			total += n
+		}
+		goodput := x.goodput()
+		t.Logf("%d forged packets, goodput %.3f: %v", total, goodput, x.injected)
+		require.Greater(t, goodput, least, "the new part of what the honest peers send")
+		check(x)
+		require.NoError(t, x.a.Close())
+		require.NoError(t, x.b.Close())
+		require.NoError(t, links[2].Close())
+	})
+}
+
+// TestFloodOfRefusedPackets: what is wrong on its face is counted by what is
+// wrong, exactly, and costs the honest peers not one packet.
+func TestFloodOfRefusedPackets(t *testing.T) {
+	floodSim(t, refused, 3, 0.99, func(x *flooded) {
+		for name, n := range x.injected {
+			require.Equal(t, n, x.delta(name), name)
+		}
+		require.Zero(t, x.a.counter(t, "retransmitted_pkts")+x.b.counter(t, "retransmitted_pkts"))
+		require.Zero(t, x.b.counter(t, "duplicate_request")+x.b.counter(t, "out_of_seq_request"))
+	})
+}
+
+// TestFloodOfDisbelievedPackets: replays and forgeries with the peer's address.
+func TestFloodOfDisbelievedPackets(t *testing.T) {
+	floodSim(t, disbelieved, 3, 0.5, func(x *flooded) {
+		for name, n := range x.injected {
+			require.Equal(t, n, x.delta(countersOf(name)...), name)
+		}
+		require.Zero(t, x.a.counter(t, "retransmitted_pkts")+x.b.counter(t, "retransmitted_pkts"))
+	})
+}
+
+// TestFloodOfGaps: packets from beyond the window make the responder ask for what
+// it believes lost, and the requester send again what is outstanding. Who can send
+// in the peer's name has that much power; but work goes on.
+func TestFloodOfGaps(t *testing.T) {
+	floodSim(t, ahead, 1, 0.33, func(x *flooded) {
+		again := x.a.counter(t, "retransmitted_pkts")
+		for name, n := range x.injected {
+			d := x.delta(countersOf(name)...)
+			require.GreaterOrEqual(t, d, n, name)
+			require.LessOrEqual(t, d, n+again, name)
+		}
+	})
+}
+
+// TestFloodOfEverything has all kinds at once: what a queue pair takes is what the
+// peer sent and what was forged well enough, to the packet.
+func TestFloodOfEverything(t *testing.T) {
+	all := append(append(append([]forgery(nil), refused...), disbelieved...), ahead...)
+	floodSim(t, all, 3, 0.5, func(x *flooded) {
+		for _, k := range refused {
+			require.Equal(t, x.injected[k.counter], x.delta(k.counter), k.name)
+		}
+		again := x.a.counter(t, "retransmitted_pkts")
+		d, n := x.delta("duplicate_request", "out_of_seq_request"), x.injected["duplicates"]+x.injected["gaps"]
+		require.GreaterOrEqual(t, d, n)
+		require.LessOrEqual(t, d, n+again)
+		require.Equal(t, x.a.counter(t, "sent_pkts")+x.passed, x.b.counter(t, "rcvd_pkts"))
+	})
+}
+
+// TestWrongKeyAtTheRightMoment: who can send in the peer's name can end the
+// connection, but not write; other connections of the device do not notice.
+func TestWrongKeyAtTheRightMoment(t *testing.T) {
+	tapped(t, func(t *testing.T, tap *wiretap, a, b *testDevice) {
+		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
+		q.connectTo(p, defaults())
+		p.connectTo(q, defaults())
+		const n = 100
+		for range n {
+			w := forgedWrite(a, b)
+			w.RETH.RKey ^= 0x100
+			require.NoError(t, tap.inject(encode(b, w)))
+		}
+		synctest.Wait()
+		require.Equal(t, abi.QPSErr, b.qp.qp.State())
+		require.Equal(t, uint64(1), b.counter(t, "nak_access_sent"))
+		require.Equal(t, uint64(n-1), b.counter(t, "drop_state"))
+		require.Equal(t, make([]byte, len(b.mem.buf)), b.mem.buf)
+		q.post(write(a, b, 1, 0, 0, 5000))
+		q.send.waitStatus(1, abi.WCSuccess)
+		require.Equal(t, a.mem.buf[:5000], b.mem.buf[:5000])
+	})
+}
+
+// TestFloodOverUDP: the same over sockets, with datagrams that no link would send.
+// The kernel may drop any packet, so counts are bounds and goodput is only shown.
+func TestFloodOverUDP(t *testing.T) {
+	var links [3]link.Link
+	for i, addr := range []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"} {
+		l, err := udp.Listen(netip.AddrPortFrom(netip.MustParseAddr(addr), 0), udp.Options{})
+		if i == 2 && err != nil {
+			l, err = udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{}) // where 127.0.0.1 is all there is
+		}
+		require.NoError(t, err)
+		links[i] = l
+	}
+	defer links[2].Close()
+	all := append(append(append([]forgery(nil), refused...), disbelieved...), ahead...)
+	if links[2].Caps().Local.Addr() == links[0].Caps().Local.Addr() {
+		all = append(all[3:len(refused):len(refused)], append(disbelieved, ahead...)...)
+	}
+	x := newFlooded(t, links, all, 2)
+	bare, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(x.b.Addr()))
+	require.NoError(t, err)
+	defer bare.Close()
+	x.flood.mu.Lock()
+	x.flood.kinds = append(x.flood.kinds, forgery{"bare", "bare", true, false, func(f *flood) (link.Packet, bool) {
+		_, _ = bare.Write(make([]byte, f.rnd.IntN(16))) // no room for BTH and ICRC
+		f.injected["bare"]++
+		return link.Packet{}, false
+	}})
+	x.flood.mu.Unlock()
+	rounds := floodRounds
+	if testing.Short() {
+		rounds = 3
+	}
+	for range rounds {
+		x.work()
+	}
+	x.untouched()
+	x.flood.mu.Lock()
+	defer x.flood.mu.Unlock()
+	short := x.injected["bare"]
+	delete(x.injected, "bare")
+	line := ""
+	for name, n := range x.injected {
+		d := x.delta(countersOf(name)...)
+		line += fmt.Sprintf(" %s %d of %d", name, d, n)
+		require.NotZero(t, d, name)
+		switch name {
+		case "drop_malformed":
+			require.LessOrEqual(t, d, n+short, name)
+		case "duplicates", "gaps", "responses": // honest packets too, when some are lost
+		default:
+			require.LessOrEqual(t, d, n, name)
+		}
+	}
+	t.Logf("goodput %.3f, %d short datagrams:%s", x.goodput(), short, line)
+}
