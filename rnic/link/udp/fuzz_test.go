@@ -1,0 +1,94 @@
+package udp
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// FuzzVerify gives the check of a received datagram anything: what it takes has
+// the ICRC that its identification gives, and what the sender's side made is
+// taken, with whatever identification it left.
+func FuzzVerify(f *testing.F) {
+	f.Add([]byte("0123456789ab0123"), uint16(0), uint16(0), true)
+	f.Add(make([]byte, 64), uint16(1), uint16(0xffff), false)
+	a, b := netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")
+	c, d := netip.MustParseAddrPort("[fe80::1]:4791"), netip.MustParseAddrPort("[fe80::2]:4791")
+	v4, err := wire.NewFlow(a, b, true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	v6, err := wire.NewFlow(c, d, false)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, id, guess uint16, is4 bool) {
+		flow := v6
+		if is4 {
+			flow = v4
+		}
+		if len(data) >= wire.BTHLen+wire.ICRCLen && len(data) < 9000 {
+			if found, ok := verify(flow, is4, data, guess); ok {
+				at := len(data) - wire.ICRCLen
+				if flow.ICRC(found, data[:at]) != binary.LittleEndian.Uint32(data[at:]) {
+					t.Fatalf("identification %#x does not give this ICRC", found)
+				}
+			}
+		}
+		if len(data) < wire.BTHLen || len(data) > 5000 {
+			return
+		}
+		p := link.Packet{Head: data[:wire.BTHLen], Payload: data[wire.BTHLen:]}
+		whole := appendWhole(nil, &p, flow, id)
+		if len(whole) != datagramLen(&p) {
+			t.Fatalf("%d bytes, said were %d", len(whole), datagramLen(&p))
+		}
+		if tail := appendTrailer(nil, &p, flow, id); string(tail) != string(whole[len(data):]) {
+			t.Fatal("the trailer is not the whole's end")
+		}
+		found, ok := verify(flow, is4, whole, guess)
+		if !ok || is4 && found != id {
+			t.Fatalf("identification %#x of %#x, %v", found, id, ok)
+		}
+		p.Flip = uint32(guess) + 1
+		if _, ok := verify(flow, is4, appendWhole(nil, &p, flow, id), id); ok && !is4 {
+			t.Fatal("a flipped bit is not noticed")
+		}
+	})
+}
+
+// FuzzSegments cuts a batch into sends: every packet leaves, in order, and each
+// send is what a kernel takes: one peer, equal lengths but for a shorter last.
+func FuzzSegments(f *testing.F) {
+	f.Add([]byte{10, 10, 10, 4, 10, 0x80, 10, 200, 201, 1}, uint8(64), uint16(9000))
+	f.Add([]byte{0, 0, 0}, uint8(1), uint16(0))
+	peers := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")}
+	f.Fuzz(func(t *testing.T, packets []byte, limit uint8, room uint16) {
+		var batch []link.Packet
+		for _, b := range packets {
+			batch = append(batch, link.Packet{Peer: peers[b>>6&1], Alone: b >= 0xc0, Head: make([]byte, wire.BTHLen), Payload: make([]byte, int(b&63))})
+		}
+		for len(batch) > 0 {
+			n, size := segments(batch, max(int(limit), 1), int(room))
+			if n < 1 || n > len(batch) || n > max(int(limit), 1) {
+				t.Fatalf("%d of %d packets, limit %d", n, len(batch), limit)
+			}
+			total := 0
+			for i := range n {
+				p := &batch[i]
+				length := datagramLen(p)
+				total += length
+				if p.Peer != batch[0].Peer || length > size || length < size && i < n-1 || n > 1 && p.Alone {
+					t.Fatalf("packet %d of %d: %d bytes in segments of %d", i, n, length, size)
+				}
+			}
+			if n > 1 && total > int(room) {
+				t.Fatalf("%d bytes, room for %d", total, room)
+			}
+			batch = batch[n:]
+		}
+	})
+}
