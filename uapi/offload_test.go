@@ -1,0 +1,53 @@
+package uapi_test
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// gso=off and gro=off reach the socket, and messages arrive either way.
+func TestOffloadOptions(t *testing.T) {
+	for _, options := range []string{"", "&gso=off", "&gro=off", "&gso=off&gro=off", "&gso=on&gro=on"} {
+		t.Run(strings.TrimPrefix(options, "&"), func(t *testing.T) {
+			var c [2]*uapi.Context
+			for i := range c {
+				var err error
+				c[i], err = uapi.Open("soft?port=0" + options)
+				require.NoError(t, err)
+				defer c[i].Close()
+			}
+			x, y := uapitest.Connect(t, c[0], c[1])
+			for i := range x.Buf {
+				x.Buf[i] = byte(i * 13)
+			}
+			x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, uint64(len(x.Buf))))
+			require.NoError(t, x.Next(1)[0].Err())
+			require.True(t, bytes.Equal(x.Buf, y.Buf))
+			if runtime.GOOS != "linux" {
+				return
+			}
+			sent, err := x.Counters()
+			require.NoError(t, err)
+			got, err := y.Counters()
+			require.NoError(t, err)
+			if strings.Contains(options, "gso=off") {
+				require.Zero(t, sent.Get("gso_sends"))
+				require.Zero(t, got.Get("gro_reads"), "plain datagrams are not merged on loopback")
+				return
+			}
+			require.Positive(t, sent.Get("gso_pkts"))
+			if strings.Contains(options, "gro=off") {
+				require.Zero(t, got.Get("gro_reads"))
+			} else {
+				require.Positive(t, got.Get("gro_pkts"))
+			}
+		})
+	}
+}
