@@ -35,8 +35,8 @@ func (m *Machine) Kill(p *Process) error {
 	}
 	p.touch.shut()
 	for _, f := range open {
-		if f, ok := f.(*uverbsFile); ok {
-			f.kill()
+		if u, ok := f.(*uverbsFile); ok {
+			u.kill()
 		} else {
 			_ = f.Close()
 		}
