@@ -70,6 +70,9 @@ func sharedLibraries(program string) ([]string, error) {
 	linker := ""
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
+			if p.Filesz > 4096 { // PATH_MAX
+				return nil, fmt.Errorf("%s names its dynamic linker with %d bytes", program, p.Filesz)
+			}
 			name := make([]byte, p.Filesz)
 			if _, err := p.ReadAt(name, 0); err != nil {
 				return nil, err

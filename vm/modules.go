@@ -191,6 +191,10 @@ func readModule(path string) ([]byte, error) {
 	return decompress(f, filepath.Ext(path))
 }
 
+// maxUnpacked bounds an unpacked kernel or module: a file may be damaged, and a
+// few kilobytes can stand for gigabytes.
+const maxUnpacked = 512 << 20
+
 // decompress reads what an extension (.xz, .gz, .zst or other) says.
 func decompress(r io.Reader, ext string) ([]byte, error) {
 	switch ext {
@@ -214,7 +218,11 @@ func decompress(r io.Reader, ext string) ([]byte, error) {
 		defer z.Close()
 		r = z
 	}
-	return io.ReadAll(r)
+	b, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	if err == nil && len(b) > maxUnpacked {
+		err = fmt.Errorf("more than %d bytes, unpacked", maxUnpacked)
+	}
+	return b, err
 }
 
 // moduleInfo reads from a module's section .modinfo the names of the modules

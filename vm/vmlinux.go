@@ -62,8 +62,9 @@ func payloadExt(payload []byte) string {
 // hasPVHNote looks for XEN_ELFNOTE_PHYS32_ENTRY (xen/interface/elfnote.h).
 func hasPVHNote(f *elf.File) bool {
 	const phys32Entry = 18
+	const most = 1 << 20 // bytes of notes; the header's number is anything in a damaged file
 	for _, p := range f.Progs {
-		if p.Type != elf.PT_NOTE {
+		if p.Type != elf.PT_NOTE || p.Filesz > most {
 			continue
 		}
 		notes := make([]byte, p.Filesz)
