@@ -54,7 +54,8 @@ func FuzzVerify(f *testing.F) {
 			t.Fatalf("identification %#x of %#x, %v", found, id, ok)
 		}
 		p.Flip = uint32(guess) + 1
-		if _, ok := verify(flow, is4, appendWhole(nil, &p, flow, id), id); ok && !is4 {
+		const variant = 4 // the byte of the BTH with FECN and BECN, which the ICRC leaves out
+		if _, ok := verify(flow, is4, appendWhole(nil, &p, flow, id), id); ok && !is4 && int(guess)%(8*len(whole))/8 != variant {
 			t.Fatal("a flipped bit is not noticed")
 		}
 	})
