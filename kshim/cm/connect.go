@@ -24,6 +24,17 @@ type ConnParam struct {
 	RetryCount         uint8 // 3 bits; in Connect only, and for both sides
 	RNRRetryCount      uint8 // 3 bits, 7 for ever: how often the peer tries again when there is no receive
 	SRQ                bool
+
+	// MinRNRTimer is how long the peer waits when this side has no receive, in the 5-bit code of IBA table 45. 0 leaves it
+	// to the kernel, which takes 0 too: 655.36 ms. It is not sent until a receive is missing.
+	MinRNRTimer uint8
+}
+
+// setRTR puts in what the kernel does not know.
+func (p *ConnParam) setRTR(a *verbs.QPAttr) {
+	if p.MinRNRTimer != 0 {
+		a.MinRNRTimer = p.MinRNRTimer & 31
+	}
 }
 
 func (p *ConnParam) encode(qp QP) abi.UCMConnParam {
@@ -128,24 +139,30 @@ func (id *ID) Connect(ctx context.Context, qp QP, p ConnParam) (Peer, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if err := id.complete(qp); err != nil {
+	if err := id.complete(qp, &p); err != nil {
 		// The peer believes in the connection. Let it know.
 		_ = id.call(op, func() error { return id.ch.reject(id.num, abi.UCMRejConsumerDefined, nil) })
-		return fail(&Error{op, id.name(), err})
+		return fail(outer(op, id.name(), err))
 	}
 	return ev.Peer, nil
 }
 
 // complete is the active side's part after the peer's reply.
-func (id *ID) complete(qp QP) error {
+func (id *ID) complete(qp QP, p *ConnParam) error {
 	// INIT again: which accesses the peer may have the kernel says only now.
-	for _, state := range []abi.QPState{abi.QPSInit, abi.QPSRTR, abi.QPSRTS} {
-		if err := id.move(qp, state, nil); err != nil {
-			return err
-		}
+	if err := id.move(qp, abi.QPSInit, nil); err != nil {
+		return err
+	}
+	if err := id.move(qp, abi.QPSRTR, p.setRTR); err != nil {
+		return err
+	}
+	if err := id.move(qp, abi.QPSRTS, nil); err != nil {
+		return err
 	}
 	// Without a parameter ACCEPT says that the queue pair is ready. There is no ESTABLISHED on this side.
-	return id.ch.command(abi.UCMCmdAccept, &abi.UCMAccept{UID: id.uid, ID: id.num}, abi.UCMAcceptSize)
+	return id.call("accept", func() error {
+		return id.ch.command(abi.UCMCmdAccept, &abi.UCMAccept{UID: id.uid, ID: id.num}, abi.UCMAcceptSize)
+	})
 }
 
 // Disconnect asks the peer to end the connection; DISCONNECTED, and the end of Context, tell that it has answered or was

@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"syscall"
@@ -23,6 +24,15 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// outer names what an inner call was a part of, and drops the name that the inner one gave.
+func outer(op, object string, err error) error {
+	var inner *Error
+	if errors.As(err, &inner) {
+		err = fmt.Errorf("%s: %w", inner.Op, inner.Err)
+	}
+	return &Error{op, object, err}
+}
 
 // EventError is an event that tells of a failure: ADDR_ERROR, ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, DEVICE_REMOVAL.
 // It Is the errno that the event carries: ETIMEDOUT for a host that does not answer, ENODEV for a device that has gone.

@@ -92,6 +92,7 @@ func (id *ID) deliver(ev Event) {
 	case id.over != nil:
 	case len(id.events) == maxEvents:
 		id.endLocked(errOverflow)
+		defer id.cut(errOverflow)
 	default:
 		id.events = append(id.events, ev)
 	}

@@ -2,15 +2,19 @@ package cm
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// DefaultBacklog is how many requests a listener keeps when nothing else is said.
-const DefaultBacklog = 128
+// DefaultBacklog is how many requests a listener keeps when nothing else is said: what Linux permits
+// (/proc/sys/net/rdma_ucm/max_backlog).
+const DefaultBacklog = 1024
 
 // Listener takes requests for connections to an address. It is safe for concurrent use.
 type Listener struct {
@@ -28,7 +32,8 @@ type backlog struct {
 }
 
 // Listen listens on an address: a wildcard for all devices, port 0 for one that is free. backlog is how many requests wait
-// for Accept, 0 for DefaultBacklog; more are rejected. EADDRINUSE, ENODEV when no RDMA device has the address.
+// for Accept, 0 for DefaultBacklog; more are rejected. EADDRINUSE, or
+// EADDRNOTAVAIL when a wildcard has the port or the address is not of this host; ENODEV when no RDMA device has the address.
 func (c *Channel) Listen(local netip.AddrPort, n int, o Options) (*Listener, error) {
 	id, err := c.NewID()
 	if err != nil {
@@ -54,7 +59,7 @@ func (c *Channel) Listen(local netip.AddrPort, n int, o Options) (*Listener, err
 	}
 	if err != nil {
 		_ = id.Destroy()
-		return nil, &Error{"listen on", local.String(), err}
+		return nil, outer("listen on", local.String(), err)
 	}
 	return l, nil
 }
@@ -180,8 +185,8 @@ func (r *Request) claim() error {
 }
 
 // Accept connects the queue pair to the peer and waits until the peer has said that it is connected too. ResponderResources
-// and InitiatorDepth beyond what Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile. After an error the request can only
-// be destroyed.
+// and InitiatorDepth beyond what Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile. After an error
+// the request can only be destroyed.
 //
 // The peer may send as soon as it is connected, which is before this is: post receives between Init and Accept.
 func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
@@ -199,7 +204,7 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 	p.InitiatorDepth = min(p.InitiatorDepth, r.Peer.InitiatorDepth)
 	if err := r.prepare(qp, &p); err != nil {
 		_ = r.ID.call(op, func() error { return r.ch.reject(r.num, abi.UCMRejConsumerDefined, nil) })
-		return &Error{op, r.name(), err}
+		return outer(op, r.name(), err)
 	}
 	err := r.ID.call(op, func() error {
 		// From now on the id's events bear its own uid. Those before were not kept by the kernel.
@@ -207,7 +212,7 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 		return r.ch.command(abi.UCMCmdAccept, &req, abi.UCMAcceptSize)
 	})
 	if err != nil {
-		return err
+		return gaveUp(err)
 	}
 	_, err = r.await(ctx, op, abi.UCMEventEstablished)
 	return err
@@ -215,13 +220,29 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 
 // prepare makes the queue pair ready before the reply: the peer's first packet may be faster than its word.
 func (r *Request) prepare(qp QP, p *ConnParam) error {
+	if _, _, err := r.QPAttr(abi.QPSRTR); err != nil {
+		return gaveUp(err)
+	}
 	if err := r.ensureInit(qp); err != nil {
 		return err
 	}
 	// The kernel says here what the peer wished; it will tell the peer what we grant.
-	err := r.move(qp, abi.QPSRTR, func(a *verbs.QPAttr) { a.MaxDestRdAtomic = p.ResponderResources })
+	err := r.move(qp, abi.QPSRTR, func(a *verbs.QPAttr) {
+		a.MaxDestRdAtomic = p.ResponderResources
+		p.setRTR(a)
+	})
 	if err == nil {
 		err = r.move(qp, abi.QPSRTS, func(a *verbs.QPAttr) { a.MaxRdAtomic = p.InitiatorDepth })
+	}
+	return err
+}
+
+// gaveUp tells what it means that the kernel finds a request in the wrong state: it drops the peer's later word, because
+// nobody can be told before Accept.
+func gaveUp(err error) error {
+	var e *Error
+	if errors.Is(err, syscall.EINVAL) && errors.As(err, &e) {
+		return &Error{e.Op, e.Object, fmt.Errorf("%w (%w)", errGone, e.Err)}
 	}
 	return err
 }

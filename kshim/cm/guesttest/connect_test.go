@@ -90,7 +90,7 @@ func TestConnection(t *testing.T) {
 	require.Equal(t, abi.QPSRTS, attr.State)
 	require.Equal(t, qb.Num(), attr.DestQPNum)
 	require.Equal(t, uint8(0x40), attr.AV.TrafficClass)
-	t.Logf("active: %+v", attr)
+	require.Equal(t, uint8(12), attr.MinRNRTimer)
 	require.Equal(t, abi.AccessRemoteWrite|abi.AccessRemoteRead|abi.AccessRemoteAtomic, attr.AccessFlags&^abi.AccessLocalWrite)
 	attr, err = qb.Query()
 	require.NoError(t, err)

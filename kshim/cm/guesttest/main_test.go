@@ -140,7 +140,7 @@ func (c *conn) send(ctx context.Context, wr verbs.SendWR) error {
 }
 
 // common is what connections of these tests ask for.
-var common = cm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7}
+var common = cm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, MinRNRTimer: 12}
 
 func with(private string) cm.ConnParam {
 	p := common

@@ -1,0 +1,467 @@
+package cm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+var (
+	nowhere = netip.AddrPort{}
+	server  = netip.MustParseAddrPort("10.0.0.1:7471")
+)
+
+// listen serves the address; each request goes to serve, in turn.
+func listen(t *testing.T, c *Channel, serve func(*Request)) *Listener {
+	t.Helper()
+	l, err := c.Listen(server, 0, Options{})
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			r, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			serve(r)
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return l
+}
+
+func TestConnection(t *testing.T) {
+	k := newFake(t)
+	a, b := k.open(), k.open()
+	qb := newFakeQP(0x222)
+	accepted := make(chan *Request, 1)
+	listen(t, b, func(r *Request) {
+		require.NoError(t, r.Init(qb))
+		require.NoError(t, r.Accept(t.Context(), qb, ConnParam{Private: []byte("back"), ResponderResources: 9, InitiatorDepth: 1, MinRNRTimer: 12}))
+		accepted <- r
+	})
+	k.taken()
+	id, err := a.Resolve(t.Context(), nowhere, server, Options{TOS: 8, ReuseAddr: true, AFOnly: true, AckTimeout: 17})
+	require.NoError(t, err)
+	k.do(func() {
+		require.Equal(t, map[abi.UCMOption]string{abi.UCMOptionTOS: "\x08", abi.UCMOptionReuseAddr: "\x01\x00\x00\x00",
+			abi.UCMOptionAFOnly: "\x01\x00\x00\x00", abi.UCMOptionAckTimeout: "\x11"}, k.ids[id.num].options)
+	})
+	name, err := id.Device()
+	require.NoError(t, err)
+	require.Equal(t, "rxe0", name)
+	qa := newFakeQP(0x111)
+	peer, err := id.Connect(t.Context(), qa, ConnParam{Private: []byte("there"), ResponderResources: 4, InitiatorDepth: 2, RetryCount: 9, RNRRetryCount: 7})
+	require.NoError(t, err)
+	require.Equal(t, "back", string(peer.Private[:4]))
+	require.Len(t, peer.Private, abi.UCMAcceptData)
+	require.Equal(t, uint32(0x222), peer.QPN)
+	r := <-accepted
+	require.Equal(t, "there", string(r.Peer.Private[:5]))
+	require.Equal(t, uint32(0x111), r.Peer.QPN)
+
+	// The second INIT of the active side brings the accesses.
+	require.Equal(t, []string{"INIT 0", "INIT REMOTE_WRITE|REMOTE_READ", "RTR", "RTS"}, qa.seen)
+	require.Equal(t, []string{"INIT REMOTE_WRITE|REMOTE_READ", "RTR", "RTS"}, qb.seen)
+	require.Equal(t, uint32(0x222), qa.last[abi.QPSRTR].DestQPNum)
+	require.Equal(t, []uint8{2, 1}, []uint8{qb.last[abi.QPSRTR].MaxDestRdAtomic, qb.last[abi.QPSRTS].MaxRdAtomic}, "cut to the offer")
+	require.Equal(t, []uint8{0, 12}, []uint8{qa.last[abi.QPSRTR].MinRNRTimer, qb.last[abi.QPSRTR].MinRNRTimer})
+	k.do(func() { require.Equal(t, uint8(7), k.ids[id.num].asked.RetryCount) })
+
+	require.NoError(t, id.Context().Err())
+	require.NoError(t, r.Context().Err())
+	require.NoError(t, r.Disconnect())
+	<-id.Context().Done()
+	require.ErrorIs(t, context.Cause(id.Context()), syscall.ECONNRESET)
+	<-r.Context().Done() // the reply came without anybody's doing
+	require.ErrorIs(t, context.Cause(r.Context()), syscall.ENOTCONN)
+	for _, end := range []*ID{id, r.ID} {
+		ev, err := end.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, abi.UCMEventDisconnected, ev.Type)
+		require.NoError(t, end.Destroy())
+		require.ErrorIs(t, end.Destroy(), syscall.EBADF)
+		_, err = end.Next(t.Context())
+		require.ErrorIs(t, err, syscall.EBADF)
+	}
+	require.Equal(t, 1, k.left(), "the listener")
+}
+
+// TestTheCommands of a connection are those that librdmacm gives.
+func TestTheCommands(t *testing.T) {
+	k := newFake(t)
+	a, b := k.open(), k.open()
+	accepted := make(chan *Request, 1)
+	listen(t, b, func(r *Request) {
+		require.NoError(t, r.Accept(t.Context(), newFakeQP(2), ConnParam{}))
+		accepted <- r
+	})
+	require.Equal(t, []string{"CREATE_ID 0", "BIND 0", "QUERY 0", "LISTEN 0"}, k.taken())
+	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+	require.NoError(t, err)
+	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	require.NoError(t, err)
+	r := <-accepted
+	require.NoError(t, id.Destroy())
+	<-r.Context().Done()
+	require.NoError(t, r.Destroy())
+	require.ElementsMatch(t, []string{
+		"CREATE_ID 1", "RESOLVE_ADDR 1", "RESOLVE_ROUTE 1", "INIT_QP_ATTR 1", "CONNECT 1",
+		"INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "INIT_QP_ATTR 2", "ACCEPT 2",
+		"INIT_QP_ATTR 1", "INIT_QP_ATTR 1", "INIT_QP_ATTR 1", "ACCEPT 1", "DESTROY_ID 1", "DISCONNECT 2", "DESTROY_ID 2",
+	}, k.taken())
+}
+
+func TestReject(t *testing.T) {
+	k := newFake(t)
+	a, b := k.open(), k.open()
+	listen(t, b, func(r *Request) {
+		require.ErrorIs(t, r.Reject(abi.UCMRejNoResources, nil), syscall.EINVAL)
+		require.ErrorIs(t, r.Reject(0, make([]byte, 149)), syscall.EINVAL)
+		require.NoError(t, r.Reject(abi.UCMRejVendorOptionNotSupported, []byte("no")))
+	})
+	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+	require.NoError(t, err)
+	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	var r *RejectedError
+	require.ErrorAs(t, err, &r)
+	require.Equal(t, abi.UCMRejVendorOptionNotSupported, r.Reason)
+	require.Equal(t, "no", string(r.Private[:2]))
+	require.EqualError(t, err, "cm: connect to 10.0.0.1:7471: connection rejected: VENDOR_OPTION_NOT_SUPPORTED")
+	require.NoError(t, id.Destroy())
+	require.Equal(t, 1, k.left())
+}
+
+func TestNobodyListens(t *testing.T) {
+	k := newFake(t)
+	a := k.open()
+	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+	require.NoError(t, err)
+	defer id.Destroy()
+	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	require.EqualError(t, err, "cm: connect to 10.0.0.1:7471: connection refused: nobody listens there")
+	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{Private: make([]byte, 57)})
+	require.ErrorIs(t, err, syscall.EINVAL)
+}
+
+// TestFailures: each event that tells of one is an error that names it.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		ev     abi.UCMEvent
+		status int32
+		is     error
+		text   string
+	}{
+		{abi.UCMEventAddrError, -110, syscall.ETIMEDOUT, "address was not resolved"},
+		{abi.UCMEventAddrError, -19, syscall.ENODEV, "address was not resolved"},
+		{abi.UCMEventRouteError, -110, syscall.ETIMEDOUT, "route was not resolved"},
+		{abi.UCMEventUnreachable, -110, syscall.ETIMEDOUT, "peer does not answer"},
+		{abi.UCMEventUnreachable, 0, syscall.EHOSTUNREACH, "peer does not answer"},
+		{abi.UCMEventConnectError, -22, syscall.EINVAL, "connection was not made"},
+		{abi.UCMEventConnectError, -1 << 31, syscall.EIO, "connection was not made"},
+		{abi.UCMEventDeviceRemoval, 0, syscall.ENODEV, "device has gone"},
+		{abi.UCMEventRejected, -111, syscall.ECONNREFUSED, "REJECTED"},
+		{abi.UCMEventDisconnected, 0, syscall.ECONNRESET, "peer disconnected"},
+	} {
+		t.Run(c.ev.String(), func(t *testing.T) {
+			k := newFake(t)
+			k.silent = true
+			a := k.open()
+			id, err := a.NewID()
+			require.NoError(t, err)
+			failed := make(chan error)
+			go func() { failed <- id.ResolveAddr(t.Context(), nowhere, server, 0) }()
+			k.do(func() {
+				k.post(k.ids[0], 99, 0, nil, 0, nil) // what nobody knows is passed over
+				k.post(k.ids[0], abi.UCMEventAddrChange, 0, nil, 0, nil)
+				k.post(k.ids[0], c.ev, c.status, nil, 0, nil)
+			})
+			err = <-failed
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.text)
+			require.NoError(t, id.Destroy())
+		})
+	}
+}
+
+// TestDeadlines hold at every step, and an id that was given up is destroyed.
+func TestDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFake(t)
+		a, b := k.open(), k.open()
+		defer func() { require.NoError(t, a.Close()); require.NoError(t, b.Close()) }()
+		l, err := b.Listen(server, 1, Options{})
+		require.NoError(t, err)
+		within := func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) }
+
+		ctx, cancel := within()
+		_, err = l.Accept(ctx)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		k.do(func() { k.silent = true })
+		ctx, cancel = within()
+		_, err = a.Resolve(ctx, nowhere, server, Options{})
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "10.0.0.1:7471")
+		require.Equal(t, 1, k.left())
+		_, err = a.Resolve(ctx, nowhere, server, Options{})
+		require.ErrorIs(t, err, context.DeadlineExceeded, "before anything was asked")
+
+		k.do(func() { k.silent = false })
+		id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+		require.NoError(t, err)
+		k.do(func() { k.silent = true })
+		ctx, cancel = within()
+		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{})
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, id.Destroy())
+
+		k.do(func() { k.silent = false })
+		id, err = a.Resolve(t.Context(), nowhere, server, Options{})
+		require.NoError(t, err)
+		ctx, cancel = within()
+		defer cancel()
+		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{}) // nobody accepts
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, id.Destroy())
+		r, err := l.Accept(t.Context())
+		require.NoError(t, err)
+		err = r.Accept(t.Context(), newFakeQP(2), ConnParam{})
+		require.ErrorIs(t, err, syscall.ECONNABORTED)
+		require.ErrorContains(t, err, "the peer gave up")
+		require.NoError(t, r.Destroy())
+		require.NoError(t, l.Close())
+		require.Zero(t, k.left())
+	})
+}
+
+// TestMilliseconds: how long the kernel resolves is the caller's to say, and never longer than its context.
+func TestMilliseconds(t *testing.T) {
+	require.Equal(t, uint32(5000), milliseconds(t.Context(), 0))
+	require.Equal(t, uint32(250), milliseconds(t.Context(), 250*time.Millisecond))
+	require.Equal(t, uint32(1), milliseconds(t.Context(), time.Microsecond), "0 would be for ever")
+	require.Equal(t, uint32(1<<31-1), milliseconds(t.Context(), 1<<62))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.LessOrEqual(t, milliseconds(ctx, time.Minute), uint32(100))
+	cancel()
+	past, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	require.Equal(t, uint32(1), milliseconds(past, 0))
+}
+
+func TestListener(t *testing.T) {
+	k := newFake(t)
+	a, b := k.open(), k.open()
+	_, err := b.Listen(netip.AddrPort{}, 0, Options{})
+	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
+	require.Zero(t, k.left())
+	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:0"), 2, Options{})
+	require.NoError(t, err)
+	require.NotZero(t, l.Addr().Port())
+	_, err = b.Listen(l.Addr(), 2, Options{})
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	to := netip.AddrPortFrom(server.Addr(), l.Addr().Port())
+	ends := make(chan error, 3)
+	for range 3 {
+		go func() {
+			id, err := a.Resolve(t.Context(), nowhere, to, Options{})
+			if err == nil {
+				_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+				err = errors.Join(err, id.Destroy())
+			}
+			ends <- err
+		}()
+	}
+	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED, "no room")
+	r, err := l.Accept(t.Context())
+	require.NoError(t, err)
+	route, err := r.Route()
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.1", route.Remote.Addr().String())
+	local, remote, err := r.GIDs()
+	require.NoError(t, err)
+	require.Equal(t, []string{"::ffff:10.0.0.1", "::ffff:10.0.0.1"}, []string{local.String(), remote.String()})
+	require.NoError(t, r.Destroy(), "refuses, too")
+	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED)
+	waiting := make(chan error, 1)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-ends, syscall.ECONNREFUSED, "nobody took it")
+	require.NoError(t, l.Close())
+	_, err = l.Accept(t.Context())
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Zero(t, k.left())
+
+	l, err = b.Listen(server, 0, Options{})
+	require.NoError(t, err)
+	go func() {
+		_, err := l.Accept(context.Background())
+		waiting <- err
+	}()
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-waiting, net.ErrClosed)
+	l, err = b.Listen(server, 0, Options{})
+	require.NoError(t, err)
+	go func() {
+		_, err := l.Accept(context.Background())
+		waiting <- err
+	}()
+	require.NoError(t, b.Close())
+	require.ErrorIs(t, <-waiting, net.ErrClosed)
+}
+
+// TestNumbersAreReused: an event of an id that is no more does not reach the next one, which has its number.
+func TestNumbersAreReused(t *testing.T) {
+	k := newFake(t)
+	k.silent = true
+	a := k.open()
+	first, err := a.NewID()
+	require.NoError(t, err)
+	var late fakeEvent
+	k.do(func() {
+		late = fakeEvent{nil, abi.UCMEventResp{UID: first.uid, ID: first.num, Event: abi.UCMEventDisconnected}}
+	})
+	require.NoError(t, first.Destroy())
+	second, err := a.NewID()
+	require.NoError(t, err)
+	require.Equal(t, first.num, second.num)
+	require.NotEqual(t, first.uid, second.uid)
+	k.do(func() {
+		k.raw(k.files[0], late)
+		k.post(k.ids[0], abi.UCMEventAddrChange, 0, nil, 0, nil)
+	})
+	ev, err := second.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, abi.UCMEventAddrChange, ev.Type)
+	require.NoError(t, second.Context().Err())
+}
+
+// TestAFailingQueuePair: the peer hears of it.
+func TestAFailingQueuePair(t *testing.T) {
+	for _, state := range []abi.QPState{abi.QPSInit, abi.QPSRTR, abi.QPSRTS} {
+		for _, passive := range []bool{true, false} {
+			t.Run(fmt.Sprint(state, passive), func(t *testing.T) {
+				k := newFake(t)
+				a, b := k.open(), k.open()
+				qa, qb := newFakeQP(1), newFakeQP(2)
+				bad := qa
+				if passive {
+					bad = qb
+				}
+				bad.fail[state] = syscall.ENOMEM
+				served := make(chan error, 1)
+				listen(t, b, func(r *Request) {
+					served <- r.Accept(t.Context(), qb, ConnParam{})
+					_ = r.Destroy()
+				})
+				id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+				require.NoError(t, err)
+				_, err = id.Connect(t.Context(), qa, ConnParam{})
+				require.NoError(t, id.Destroy())
+				if passive {
+					require.ErrorIs(t, <-served, syscall.ENOMEM)
+					require.ErrorIs(t, err, syscall.ECONNREFUSED)
+				} else if require.ErrorIs(t, err, syscall.ENOMEM); state != abi.QPSInit {
+					require.ErrorIs(t, <-served, syscall.ECONNREFUSED)
+				}
+			})
+		}
+	}
+}
+
+// TestManyAtOnce: ids of one channel do not disturb each other, and there is one goroutine for all.
+func TestManyAtOnce(t *testing.T) {
+	k := newFake(t)
+	a, b := k.open(), k.open()
+	listen(t, b, func(r *Request) {
+		require.NoError(t, r.Accept(t.Context(), newFakeQP(r.Peer.QPN), ConnParam{}))
+		context.AfterFunc(r.Context(), func() { _ = r.Destroy() })
+	})
+	var wg sync.WaitGroup
+	for i := range uint32(200) {
+		wg.Go(func() {
+			id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			peer, err := id.Connect(t.Context(), newFakeQP(i), ConnParam{})
+			if err != nil || peer.QPN != i {
+				t.Error(err, peer.QPN)
+			}
+			if err := id.Destroy(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for k.left() > 1 { // AfterFunc
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	k := newFake(t)
+	k.sys["gone"] = "yes"
+	_, err := Open(k)
+	require.ErrorIs(t, err, syscall.ENOENT)
+	require.ErrorContains(t, err, "rdma_ucm")
+	k = newFake(t)
+	k.sys[versionFile] = "5\n"
+	_, err = Open(k)
+	require.ErrorIs(t, err, syscall.EPROTONOSUPPORT)
+	k = newFake(t)
+	k.mute = true
+	_, err = Open(k)
+	require.ErrorIs(t, err, syscall.ENOTSUP)
+	k = newFake(t)
+	delete(k.sys, versionFile)
+	c := k.open()
+	require.NoError(t, c.Close())
+	require.NoError(t, c.Close())
+	k.do(func() { require.Empty(t, k.pins) })
+	_, err = c.NewID()
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = c.Listen(server, 0, Options{})
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestDevice(t *testing.T) {
+	k := newFake(t)
+	a := k.open()
+	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+	require.NoError(t, err)
+	defer id.Destroy()
+	k.do(func() { // another of the same GUID, with another address
+		k.sys["/sys/class/infiniband_verbs/uverbs1/ibdev"] = "rxe1\n"
+		k.sys["/sys/class/infiniband_verbs/uverbs1/abi_version"] = "2\n"
+		k.sys["/sys/class/infiniband/rxe1/node_guid"] = "0200:00ff:fe00:0001\n"
+		k.sys["/sys/class/infiniband/rxe1/ports/1/gids/0"] = "0000:0000:0000:0000:0000:ffff:0a00:0002\n"
+	})
+	name, err := id.Device()
+	require.NoError(t, err)
+	require.Equal(t, "rxe0", name)
+	k.do(func() {
+		k.sys["/sys/class/infiniband/rxe0/node_guid"] = "0200:00ff:fe00:0009\n"
+		k.sys["/sys/class/infiniband/rxe1/node_guid"] = "0200:00ff:fe00:0008\n"
+	})
+	_, err = id.Device()
+	require.ErrorIs(t, err, syscall.ENODEV)
+	require.ErrorContains(t, err, "rxe0 (020000fffe000009), rxe1 (020000fffe000008)")
+}

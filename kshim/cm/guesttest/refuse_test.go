@@ -1,0 +1,151 @@
+//go:build guest && linux
+
+package guesttest
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/cm"
+)
+
+// TestReject: reason and private data reach who asked.
+func TestReject(t *testing.T) {
+	a, b := newSide(t), newSide(t)
+	ctx := limited(t)
+	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	for _, c := range []struct {
+		why, want abi.UCMRejReason
+		private   string
+	}{
+		{0, abi.UCMRejConsumerDefined, "no, thanks"},
+		{abi.UCMRejConsumerDefined, abi.UCMRejConsumerDefined, ""},
+		{abi.UCMRejVendorOptionNotSupported, abi.UCMRejVendorOptionNotSupported, "option 5"},
+	} {
+		answered := make(chan error, 1)
+		go func() {
+			req, err := l.Accept(ctx)
+			if err == nil {
+				err = req.Reject(c.why, []byte(c.private))
+			}
+			answered <- err
+		}()
+		_, _, err := a.dial(ctx, l.Addr(), common)
+		require.NoError(t, <-answered)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		var r *cm.RejectedError
+		require.ErrorAs(t, err, &r)
+		require.Equal(t, c.want, r.Reason)
+		require.Equal(t, c.private, text(r.Private))
+		require.Len(t, r.Private, abi.UCMRejectData)
+	}
+}
+
+// TestRejectRefusals: what cannot be sent is refused before it is, and the request is still there.
+func TestRejectRefusals(t *testing.T) {
+	a, b := newSide(t), newSide(t)
+	ctx := limited(t)
+	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	refused := make(chan error, 1)
+	go func() {
+		_, _, err := a.dial(ctx, l.Addr(), common)
+		refused <- err
+	}()
+	req, err := l.Accept(ctx)
+	require.NoError(t, err)
+	require.ErrorIs(t, req.Reject(abi.UCMRejNoResources, nil), syscall.EINVAL)
+	require.ErrorIs(t, req.Reject(0, make([]byte, abi.UCMRejectData+1)), syscall.EINVAL)
+	require.ErrorIs(t, req.Accept(ctx, b.qp(t), with(string(make([]byte, abi.UCMAcceptData+1)))), syscall.EINVAL)
+	require.NoError(t, req.Reject(0, nil))
+	require.ErrorIs(t, <-refused, syscall.ECONNREFUSED)
+	require.ErrorIs(t, req.Reject(0, nil), syscall.EINVAL, "answered")
+	require.ErrorIs(t, req.Destroy(), syscall.EBADF)
+}
+
+// TestNobodyListens: refused at once.
+func TestNobodyListens(t *testing.T) {
+	a := newSide(t)
+	start := time.Now()
+	_, _, err := a.dial(limited(t), netip.AddrPortFrom(self, 9), common)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.ErrorContains(t, err, "nobody listens")
+	require.ErrorContains(t, err, "10.77.0.1:9")
+	t.Logf("refused after %v", time.Since(start))
+}
+
+// TestNoWay: no route, no RDMA device on the way, a host that is not there.
+func TestNoWay(t *testing.T) {
+	a := newSide(t)
+	ctx := limited(t)
+	_, err := a.ch.Resolve(ctx, netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:1"), cm.Options{})
+	require.ErrorIs(t, err, syscall.ENETUNREACH)
+	_, err = a.ch.Resolve(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.77.0.99:1"), cm.Options{Timeout: 100 * time.Millisecond})
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
+	require.ErrorContains(t, err, "ADDR_ERROR")
+	_, err = a.ch.Resolve(ctx, netip.MustParseAddrPort("10.99.0.1:0"), netip.MustParseAddrPort("10.77.0.99:1"), cm.Options{})
+	t.Log(err)
+	require.Error(t, err)
+	_, err = a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPort{}, cm.Options{})
+	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
+	_, err = a.ch.Listen(netip.MustParseAddrPort("10.99.0.1:1"), 0, cm.Options{})
+	t.Log(err)
+	require.Error(t, err)
+	l, err := a.ch.Listen(netip.MustParseAddrPort("[::]:0"), 0, cm.Options{})
+	require.NoError(t, err)
+	_, err = a.ch.Listen(netip.AddrPortFrom(self, l.Addr().Port()), 0, cm.Options{})
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, "the wildcard has it")
+	one, err := a.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	require.NoError(t, err)
+	_, err = a.ch.Listen(one.Addr(), 0, cm.Options{})
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.NoError(t, one.Close())
+	require.NoError(t, l.Close())
+	require.NoError(t, l.Close())
+	_, err = l.Accept(ctx)
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// silent is a neighbour that has an address and never answers.
+func silent(t testing.TB) netip.AddrPort {
+	t.Helper()
+	eth, err := netlink.LinkByName("eth0")
+	require.NoError(t, err)
+	n := &netlink.Neigh{LinkIndex: eth.Attrs().Index, IP: net.IPv4(10, 77, 0, 66), State: netlink.NUD_PERMANENT,
+		HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 66}}
+	require.NoError(t, netlink.NeighSet(n))
+	t.Cleanup(func() { _ = netlink.NeighDel(n) })
+	return netip.MustParseAddrPort("10.77.0.66:7471")
+}
+
+// TestSilentHost: the caller's deadline holds, and without one the kernel gives up by itself.
+func TestSilentHost(t *testing.T) {
+	a := newSide(t)
+	to := silent(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, _, err := a.dial(ctx, to, common)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "10.77.0.66:7471")
+	require.Empty(t, cmIDs(t))
+
+	if testing.Short() {
+		t.Skip("the kernel's patience is minutes")
+	}
+	start := time.Now()
+	_, _, err = a.dial(t.Context(), to, common)
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
+	require.ErrorContains(t, err, "UNREACHABLE")
+	t.Logf("unreachable after %v", time.Since(start))
+}

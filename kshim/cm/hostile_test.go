@@ -1,0 +1,235 @@
+package cm
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// TestNoMoreEvents: a kernel that gives none any more ends all waiting, with its reason.
+func TestNoMoreEvents(t *testing.T) {
+	k := newFake(t)
+	k.silent = true
+	a := k.open()
+	id, err := a.NewID()
+	require.NoError(t, err)
+	l, err := a.Listen(server, 0, Options{})
+	require.NoError(t, err)
+	ends := make(chan error, 3)
+	go func() { ends <- id.ResolveAddr(t.Context(), nowhere, server, 0) }()
+	go func() { _, err := id.Next(t.Context()); ends <- err }()
+	go func() { _, err := l.Accept(t.Context()); ends <- err }()
+	k.do(func() {
+		k.fail[abi.UCMCmdGetEvent] = syscall.EACCES
+		k.raw(k.files[0], fakeEvent{})
+	})
+	for range 3 {
+		err := <-ends
+		require.ErrorIs(t, err, syscall.EACCES)
+		require.ErrorContains(t, err, "no more events")
+	}
+	require.ErrorIs(t, context.Cause(id.Context()), syscall.EACCES)
+	late, err := a.NewID()
+	require.NoError(t, err)
+	_, err = late.Next(t.Context())
+	require.ErrorIs(t, err, syscall.EACCES)
+	require.NoError(t, late.Destroy())
+	require.NoError(t, id.Destroy())
+	require.NoError(t, l.Close())
+	require.Zero(t, k.left())
+}
+
+// TestRefusedCommands: each is an error of its caller, and nothing is left.
+func TestRefusedCommands(t *testing.T) {
+	for _, cmd := range []abi.UCMCommand{abi.UCMCmdCreateID, abi.UCMCmdSetOption, abi.UCMCmdResolveAddr, abi.UCMCmdResolveRoute,
+		abi.UCMCmdInitQPAttr, abi.UCMCmdConnect, abi.UCMCmdAccept} {
+		t.Run(cmd.String(), func(t *testing.T) {
+			k := newFake(t)
+			a, b := k.open(), k.open()
+			l, err := b.Listen(server, 0, Options{})
+			require.NoError(t, err)
+			k.do(func() { k.fail[cmd] = syscall.ENOMEM })
+			ends := make(chan error, 1)
+			go func() {
+				id, err := a.Resolve(t.Context(), nowhere, server, Options{TOS: 1})
+				if err == nil {
+					_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+					_ = id.Destroy()
+				}
+				ends <- err
+			}()
+			if cmd == abi.UCMCmdAccept {
+				r, err := l.Accept(t.Context())
+				require.NoError(t, err)
+				require.ErrorIs(t, r.Accept(t.Context(), newFakeQP(2), ConnParam{}), syscall.ENOMEM)
+				require.NoError(t, r.Destroy())
+				require.ErrorIs(t, <-ends, syscall.ECONNREFUSED)
+			} else {
+				err := <-ends
+				require.ErrorIs(t, err, syscall.ENOMEM)
+				require.ErrorContains(t, err, cmd.String())
+			}
+			require.NoError(t, l.Close())
+			require.Zero(t, k.left())
+		})
+	}
+}
+
+// TestRefusedDestroy: the id is still there and can be destroyed later.
+func TestRefusedDestroy(t *testing.T) {
+	k := newFake(t)
+	a := k.open()
+	id, err := a.NewID()
+	require.NoError(t, err)
+	k.do(func() { k.fail[abi.UCMCmdDestroyID] = syscall.EACCES })
+	require.ErrorIs(t, id.Destroy(), syscall.EACCES)
+	k.do(func() { delete(k.fail, abi.UCMCmdDestroyID) })
+	require.NoError(t, id.Destroy())
+}
+
+func TestAShortWrite(t *testing.T) {
+	k := newFake(t)
+	a := k.open()
+	k.do(func() { k.room = 1 })
+	_, err := a.NewID()
+	require.ErrorIs(t, err, syscall.EIO)
+}
+
+// TestMisplacedEvents: events for nobody, of unknown kinds, out of order and too many.
+func TestMisplacedEvents(t *testing.T) {
+	k := newFake(t)
+	k.silent = true
+	a := k.open()
+	id, err := a.NewID()
+	require.NoError(t, err)
+	var orphan *fakeID
+	k.do(func() {
+		f := k.files[0]
+		for _, uid := range []uint64{0, 77, 1 << 63} {
+			for ev := range abi.UCMEvent(20) {
+				if ev != abi.UCMEventConnectRequest {
+					k.raw(f, fakeEvent{nil, abi.UCMEventResp{UID: uid, ID: 0, Event: ev}})
+				}
+			}
+		}
+		// A request to what is no listener: the new id must not stay.
+		orphan = k.newID(f, 0)
+		k.raw(f, fakeEvent{nil, abi.UCMEventResp{UID: id.uid, ID: orphan.num, Event: abi.UCMEventConnectRequest}})
+		k.post(k.ids[id.num], abi.UCMEventEstablished, 0, nil, 0, nil)
+		k.post(k.ids[id.num], abi.UCMEventConnectResponse, 0, nil, 255, nil)
+	})
+	ev, err := id.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, abi.UCMEventEstablished, ev.Type)
+	ev, err = id.Next(t.Context())
+	require.NoError(t, err)
+	require.Len(t, ev.Peer.Private, 255)
+	require.Equal(t, 1, k.left(), "the orphan was destroyed")
+
+	k.do(func() {
+		for range maxEvents + 10 {
+			k.post(k.ids[id.num], abi.UCMEventAddrChange, 0, nil, 0, nil)
+		}
+	})
+	<-id.Context().Done()
+	for range maxEvents {
+		_, err := id.Next(t.Context())
+		require.NoError(t, err)
+	}
+	_, err = id.Next(t.Context())
+	require.ErrorIs(t, err, syscall.EOVERFLOW)
+	require.NoError(t, id.Destroy())
+}
+
+// TestCloseInTheMiddle of everything.
+func TestCloseInTheMiddle(t *testing.T) {
+	for range 50 {
+		k := newFake(t)
+		a, b := k.open(), k.open()
+		l, err := b.Listen(server, 0, Options{})
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				r, err := l.Accept(t.Context())
+				if err != nil {
+					return
+				}
+				_ = r.Accept(t.Context(), newFakeQP(2), ConnParam{})
+			}
+		})
+		for range 4 {
+			wg.Go(func() {
+				for {
+					id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+					if err != nil {
+						return
+					}
+					_, _ = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+					_ = id.Destroy()
+				}
+			})
+		}
+		n := rand.IntN(200)
+		seen := make(chan struct{})
+		k.do(func() {
+			k.hook = func(*fakeFile, abi.UCMCommand) {
+				if n--; n == 0 {
+					close(seen)
+				}
+			}
+			if n == 0 {
+				close(seen)
+			}
+		})
+		<-seen
+		require.NoError(t, b.Close())
+		require.NoError(t, a.Close())
+		wg.Wait()
+		require.Zero(t, k.left())
+		k.do(func() { require.Empty(t, k.pins) })
+		_, err = a.NewID()
+		require.ErrorIs(t, err, net.ErrClosed)
+	}
+}
+
+// FuzzEvents: whatever GET_EVENT answers, the client neither panics nor hangs, and can be closed.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4})
+	f.Add(make([]byte, 2*abi.UCMEventRespSize))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		k := newFake(t)
+		a := k.open()
+		l, err := a.Listen(server, 2, Options{})
+		require.NoError(t, err)
+		id, err := a.NewID()
+		require.NoError(t, err)
+		k.do(func() {
+			for len(b) > 0 {
+				var ev abi.UCMEventResp
+				one := make([]byte, abi.UCMEventRespSize)
+				b = b[copy(one, b):]
+				_ = ev.Parse(one)
+				k.raw(k.files[0], fakeEvent{nil, ev})
+			}
+			k.raw(k.files[0], fakeEvent{nil, abi.UCMEventResp{UID: id.uid, ID: id.num, Event: abi.UCMEventAddrResolved}})
+		})
+		for { // the last one comes, unless one before ended the id
+			ev, err := id.Next(t.Context())
+			if err != nil || ev.Type == abi.UCMEventAddrResolved {
+				break
+			}
+			_ = ev.Err()
+		}
+		_ = l.Close()
+		_ = id.Destroy()
+		require.NoError(t, a.Close())
+	})
+}
