@@ -5,9 +5,12 @@
 // A seed makes a plan (plan.go): nodes, connections, an MTU, timers, fault
 // rates; and for each direction of each connection, a lane, a program
 // (program.go): requests of every kind and size with the mistakes that
-// some make, receives, and disturbances: late receives, deregistration,
-// partitions, a queue pair moved to the error state. The run (run.go) plays it
-// until the disturbances end and the network heals, and then gives it a bounded
+// some make, receives, and disturbances: receives that come late or slowly
+// (slow.go), deregistration, partitions within and beyond what retries last for,
+// small buffers on the way, send queues that are drained and resumed (drain.go), a
+// queue pair moved to the error state, connections given up and made anew while
+// packets of their former life are under way (restart.go). The run (run.go) plays
+// it until the disturbances end and the network heals, and then gives it a bounded
 // virtual time to finish.
 //
 // The oracle watches every packet and completion:
@@ -27,7 +30,8 @@
 //     of several lanes on one word add powers of two, so that the word itself says
 //     which of them happened (counter.go).
 //   - Packets obey the wire's rules (monitor.go). Nobody gives up on a peer that
-//     lives, nor too early (giveup.go). Packets from a stranger, and forged ones,
+//     lives, nor too early, nor too late (giveup.go). Every packet is counted once,
+//     by what became of it (watch.go). Packets from a stranger, and forged ones,
 //     do nothing (forge.go).
 //   - In the end nothing is outstanding, no timer runs, all regions go
 //     (teardown.go).
