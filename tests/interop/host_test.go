@@ -40,6 +40,7 @@ func TestInterop(t *testing.T) {
 		c.Env = append(c.Env, "INTEROP_NO_PROGRAMS="+strings.ReplaceAll(err.Error(), "\n", " "))
 	} else {
 		c.Add = append(c.Add, adds...)
+		c.Add, c.Env = addPeer(t, c.Add, c.Env)
 	}
 	var output bytes.Buffer
 	report, err := vm.Test(t.Context(), vm.TestConfig{

@@ -25,10 +25,14 @@ import (
 var debianPackages = []string{
 	"ibverbs-utils", "perftest", "ibverbs-providers", "libibverbs1", "librdmacm1",
 	"libibumad3", "libpci3", "libnl-3-200", "libnl-route-3-200",
+	"rdmacm-utils", "librdmacm-dev", "libibverbs-dev",
 }
 
 // cPrograms are those that the tests run.
-var cPrograms = []string{"ibv_rc_pingpong", "ib_write_bw", "ib_read_bw"}
+var cPrograms = []string{"ibv_rc_pingpong", "ib_write_bw", "ib_read_bw", "rping"}
+
+// cHeader is what a C program of our own needs to be compiled (cmpeer_test.go).
+const cHeader = "usr/include/rdma/rdma_cma.h"
 
 // programs says what to add to the guest for the C programs.
 func programs(ctx context.Context) ([]vm.Add, error) {
@@ -36,7 +40,12 @@ func programs(ctx context.Context) ([]vm.Add, error) {
 	if err != nil {
 		return nil, err
 	}
-	return programAdds(ctx, dir)
+	adds, err := programAdds(ctx, dir, cPrograms)
+	if err != nil {
+		return nil, err
+	}
+	drivers, err := driverAdds(dir)
+	return append(drivers, adds...), err
 }
 
 // unpacked returns the directory that holds the unpacked packages, from the
@@ -83,7 +92,8 @@ func complete(dir string) bool {
 			return false
 		}
 	}
-	return true
+	_, err := os.Stat(filepath.Join(dir, cHeader))
+	return err == nil
 }
 
 // fetch downloads the packages into dir and unpacks them below dir/tree.
@@ -112,10 +122,8 @@ func lastLine(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// programAdds says what of the packages goes where in the guest. The programs
-// and all libraries that they load lie in /c, the latter where LD_LIBRARY_PATH
-// names them; the driver of rxe lies where the verbs library looks for it.
-func programAdds(ctx context.Context, dir string) (adds []vm.Add, err error) {
+// driverAdds puts the driver of rxe where the verbs library looks for it.
+func driverAdds(dir string) ([]vm.Add, error) {
 	drivers, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*/libibverbs/librxe-*.so"))
 	if len(drivers) != 1 {
 		return nil, fmt.Errorf("%s holds %d drivers for rxe, not 1", dir, len(drivers))
@@ -124,11 +132,17 @@ func programAdds(ctx context.Context, dir string) (adds []vm.Add, err error) {
 	if err != nil {
 		return nil, err
 	}
-	adds = append(adds,
-		vm.Add{Host: drivers[0], Guest: "/" + filepath.ToSlash(rel)},
-		vm.Add{Host: filepath.Join(dir, "etc/libibverbs.d/rxe.driver"), Guest: "/etc/libibverbs.d/rxe.driver"})
+	return []vm.Add{
+		{Host: drivers[0], Guest: "/" + filepath.ToSlash(rel)},
+		{Host: filepath.Join(dir, "etc/libibverbs.d/rxe.driver"), Guest: "/etc/libibverbs.d/rxe.driver"},
+	}, nil
+}
+
+// programAdds says where in the guest programs of usr/bin lie, and all libraries
+// that they load: in /c, the latter where LD_LIBRARY_PATH names them.
+func programAdds(ctx context.Context, dir string, programs []string) (adds []vm.Add, err error) {
 	libraries := map[string]bool{}
-	for _, p := range cPrograms {
+	for _, p := range programs {
 		file := filepath.Join(dir, "usr/bin", p)
 		// Without the permission package vm does not look for the libraries,
 		// which it would not find; the guest's tests set it again.

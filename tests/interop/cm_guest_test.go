@@ -1,0 +1,197 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// What the peer in C (testdata/cmpeer.c) and this one say to each other.
+const (
+	cmWrote    = "client-wrote-this\x00"
+	cmWroteImm = "client-wrote-with-imm\x00"
+	cmRefusal  = "C says no"
+)
+
+// cmEnd is this side of a connection: kshim/cm and kshim/verbs on rxe.
+type cmEnd struct {
+	ch   *cm.Channel
+	dev  *verbs.Context
+	cq   *verbs.CQ
+	qp   *verbs.QP
+	page []byte
+	mr   *verbs.MR
+}
+
+func newCMEnd(t *testing.T) *cmEnd {
+	t.Helper()
+	k, err := host.New(host.Options{})
+	require.NoError(t, err)
+	e := &cmEnd{page: make([]byte, 4096)}
+	e.ch, err = cm.Open(k)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.ch.Close()) })
+	e.dev, err = verbs.Open(k, "rxe0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.dev.Close()) })
+	pd, err := e.dev.AllocPD()
+	require.NoError(t, err)
+	e.mr, err = pd.RegMR(e.page, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
+	require.NoError(t, err)
+	e.cq, err = e.dev.CreateCQ(64)
+	require.NoError(t, err)
+	e.qp, err = pd.CreateQP(verbs.QPInit{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 32, MaxRecvWR: 32})
+	require.NoError(t, err)
+	return e
+}
+
+func (e *cmEnd) completion(t *testing.T) verbs.WC {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var wc [1]verbs.WC
+	_, err := e.cq.Wait(ctx, wc[:])
+	require.NoError(t, err)
+	require.Equal(t, abi.WCSuccess, wc[0].Status)
+	return wc[0]
+}
+
+func (e *cmEnd) post(t *testing.T, op abi.WROpcode, n int, imm uint32, at []byte) {
+	t.Helper()
+	_, err := e.qp.Post([]verbs.SendWR{{Opcode: op, Flags: abi.SendSignaled, Imm: imm,
+		RemoteAddr: binary.BigEndian.Uint64(at), RKey: binary.BigEndian.Uint32(at[8:]),
+		SGE: []verbs.SGE{{Addr: e.mr.Addr(), Length: uint32(n), LKey: e.mr.LKey()}}}})
+	require.NoError(t, err)
+	e.completion(t)
+}
+
+var cmParam = cm.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: 7, RNRRetryCount: 7}
+
+// startPeer starts the peer in C.
+func startPeer(t *testing.T, args ...string) *program {
+	t.Helper()
+	if why := os.Getenv("INTEROP_NO_PEER"); why != "" {
+		t.Skip("no peer in C: ", why)
+	}
+	return start(t, "cmpeer", args...)
+}
+
+// TestCMPeer: librdmacm's side and ours connect in both directions, and every byte of the flows is right at both ends.
+func TestCMPeer(t *testing.T) {
+	for _, f := range families {
+		for _, flow := range []string{"write-read", "write-imm", "reject"} {
+			t.Run(fmt.Sprint(f.name, " C client ", flow), func(t *testing.T) { cmServe(t, f, flow) })
+			t.Run(fmt.Sprint(f.name, " C server ", flow), func(t *testing.T) { cmCall(t, f, flow) })
+		}
+	}
+}
+
+// cmServe is our side as the server.
+func cmServe(t *testing.T, f family, flow string) {
+	e := newCMEnd(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	l, err := e.ch.Listen(netip.AddrPortFrom(f.rxe, 0), 1, cm.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	p := startPeer(t, "client", flow, f.rxe.String(), strconv.Itoa(int(l.Addr().Port())))
+	r, err := l.Accept(ctx)
+	require.NoError(t, err)
+	defer r.Destroy()
+	require.True(t, strings.HasPrefix(string(r.Peer.Private), "hello from C\x00"))
+	if flow == "reject" {
+		require.NoError(t, r.Reject(0, []byte("Go says no")))
+		require.Contains(t, p.ends(t), "rejected 28 'Go says no'")
+		return
+	}
+	copy(e.page, "server-initial")
+	require.NoError(t, r.Init(e.qp))
+	_, err = e.qp.PostRecv([]verbs.RecvWR{{ID: 100}})
+	require.NoError(t, err)
+	param := cmParam
+	param.Private = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, e.mr.Addr()), e.mr.RKey())
+	require.NoError(t, r.Accept(ctx, e.qp, param))
+	want := cmWrote
+	if flow == "write-imm" {
+		want = cmWroteImm
+		wc := e.completion(t)
+		require.Equal(t, abi.WCRecvRDMAWithImm, wc.Opcode)
+		require.Equal(t, []uint32{uint32(len(want)), uint32(len(want))}, []uint32{wc.Imm, wc.ByteLen})
+	}
+	<-r.Context().Done()
+	require.ErrorIs(t, context.Cause(r.Context()), syscall.ECONNRESET)
+	require.Equal(t, want, string(e.page[:len(want)]))
+	require.Contains(t, p.ends(t), "ok")
+}
+
+var cmPort = 7470
+
+// call connects, as soon as the program listens.
+func (e *cmEnd) call(ctx context.Context, to netip.AddrPort, p cm.ConnParam) (*cm.ID, cm.Peer, error) {
+	for {
+		id, err := e.ch.Resolve(ctx, netip.AddrPort{}, to, cm.Options{})
+		if err != nil {
+			return nil, cm.Peer{}, err
+		}
+		peer, err := id.Connect(ctx, e.qp, p)
+		var r *cm.RejectedError
+		if !errors.As(err, &r) || r.Reason != abi.UCMRejInvalidServiceID || ctx.Err() != nil {
+			return id, peer, err
+		}
+		_ = id.Destroy()
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// cmCall is our side as the client.
+func cmCall(t *testing.T, f family, flow string) {
+	e := newCMEnd(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmPort++ // one of its own: the last one's program may still be ending
+	p := startPeer(t, "server", flow, f.rxe.String(), strconv.Itoa(cmPort))
+	param := cmParam
+	param.Private = []byte("hello from Go")
+	id, peer, err := e.call(ctx, netip.AddrPortFrom(f.rxe, uint16(cmPort)), param)
+	defer id.Destroy()
+	if flow == "reject" {
+		var r *cm.RejectedError
+		require.ErrorAs(t, err, &r)
+		require.Equal(t, abi.UCMRejConsumerDefined, r.Reason)
+		require.Equal(t, cmRefusal, string(r.Private[:len(cmRefusal)]))
+		require.Contains(t, p.ends(t), "request 'hello from Go'")
+		return
+	}
+	require.NoError(t, err)
+	if flow == "write-imm" {
+		n := copy(e.page, cmWroteImm)
+		e.post(t, abi.WRRDMAWriteWithImm, n, uint32(n), peer.Private)
+	} else {
+		n := copy(e.page, cmWrote)
+		e.post(t, abi.WRRDMAWrite, n, 0, peer.Private)
+		clear(e.page)
+		e.post(t, abi.WRRDMARead, len(e.page), 0, peer.Private)
+		require.Equal(t, cmWrote, string(e.page[:len(cmWrote)]))
+	}
+	require.NoError(t, id.Disconnect())
+	<-id.Context().Done()
+	require.ErrorIs(t, context.Cause(id.Context()), syscall.ENOTCONN)
+	require.Contains(t, p.ends(t), "ok")
+}
