@@ -77,6 +77,11 @@ func (m *Manager) enterTimeWait(c *conn, now Time) {
 func (m *Manager) refused(c *conn, now Time) {
 	m.enterTimeWait(c, now)
 	c.replay, c.quiet = planted != plantReject, true
+	m.remember(c, now)
+}
+
+// remember keeps c for twice the longest interval in which the peer repeats.
+func (m *Manager) remember(c *conn, now Time) {
 	c.giveUp = now + Time(2*m.cfg.patience(c.timeout))
 	m.timers.set(c)
 }

@@ -3,6 +3,7 @@ package cm
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -225,6 +226,19 @@ func (m *Manager) Attr(id wire.CommID) (Attr, error) {
 		return Attr{}, c.wrongState("tell its attributes")
 	}
 	return c.attr, nil
+}
+
+// Conns returns the connections that have an owner, in the order of their
+// identifiers.
+func (m *Manager) Conns() []wire.CommID {
+	var ids []wire.CommID
+	for id, c := range m.conns {
+		if !c.orphan {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // Len returns how many connections there are in any state, and how many of them

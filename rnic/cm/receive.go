@@ -39,7 +39,7 @@ func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 	case wire.AttrREP:
 		m.receiveREP(now, msg)
 	case wire.AttrRTU:
-		m.receiveRTU(msg)
+		m.receiveRTU(now, msg)
 	case wire.AttrDREQ:
 		m.receiveDREQ(now, msg)
 	case wire.AttrDREP:
@@ -72,11 +72,16 @@ func (m *Manager) gone(id wire.CommID) bool {
 	return c == nil || c.state == Idle
 }
 
-// replays answers a repeated message as before.
-func (m *Manager) replays(c *conn) {
+// replays answers a repeated message as before. A peer that repeats what was refused
+// may go on doing so.
+func (m *Manager) replays(c *conn, now Time) {
 	m.counters.Duplicates++
-	if c.replay {
-		m.out = append(m.out, c.sending)
+	if !c.replay {
+		return
+	}
+	m.out = append(m.out, c.sending)
+	if c.state == TimeWait {
+		m.remember(c, now)
 	}
 }
 
@@ -101,7 +106,7 @@ func (m *Manager) receiveMRA(now Time, msg *message) {
 }
 
 // receiveRTU: the active side has got the REP.
-func (m *Manager) receiveRTU(msg *message) {
+func (m *Manager) receiveRTU(now Time, msg *message) {
 	var r wire.RTU
 	_ = r.Parse(msg.data)
 	c := m.find(msg, r.CommIDs)
@@ -114,7 +119,7 @@ func (m *Manager) receiveRTU(msg *message) {
 	case c.state == RepSent || c.state == RepWait:
 		m.connected(c, r.Private[:])
 	case c.state == TimeWait:
-		m.replays(c)
+		m.replays(c, now)
 	default:
 		m.counters.Duplicates++
 	}

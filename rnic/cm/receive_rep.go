@@ -23,7 +23,7 @@ func (m *Manager) receiveREP(now Time, msg *message) {
 		m.out = append(m.out, m.mra(c, wire.AboutREP))
 	case Established, TimeWait:
 		if planted != plantRTU {
-			m.replays(c)
+			m.replays(c, now)
 		}
 	default:
 		m.counters.DropState++

@@ -13,7 +13,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	peer := netip.AddrPortFrom(msg.from.Addr(), portOf(r.Primary.LocalLID))
 	key := remoteID{bare(peer.Addr()), r.LocalCAGUID, r.LocalCommID}
 	if c := m.remotes[key]; c != nil && c.tid == msg.tid && c.attr.RemoteQPN == r.LocalQPN {
-		m.repeatedREQ(c)
+		m.repeatedREQ(c, now)
 		return
 	}
 	refuse := func(reason wire.RejectReason, info ...byte) {
@@ -96,7 +96,7 @@ func (m *Manager) checkREQ(r *wire.REQ, peer netip.AddrPort) (ip wire.IPCM, reas
 }
 
 // repeatedREQ: the answer was lost, or is not there yet.
-func (m *Manager) repeatedREQ(c *conn) {
+func (m *Manager) repeatedREQ(c *conn, now Time) {
 	switch c.state {
 	case ReqRcvd, ReqMRA:
 		m.counters.Duplicates++
@@ -106,7 +106,7 @@ func (m *Manager) repeatedREQ(c *conn) {
 		m.counters.Duplicates++
 		m.out = append(m.out, c.sending)
 	default:
-		m.replays(c)
+		m.replays(c, now)
 	}
 }
 

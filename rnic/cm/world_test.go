@@ -22,6 +22,8 @@ type world struct {
 	fate func(f *flight) []cm.Duration
 	// seen is shown every datagram that is sent.
 	seen func(f *flight)
+	// arrives is shown every datagram that a host gets, before it does.
+	arrives func(f *flight)
 	// told gets every event; owner is the host of the connection.
 	told func(owner *host, e cm.Event)
 }
@@ -68,7 +70,7 @@ func (q *flights) Pop() any {
 const hop = cm.Millisecond
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, now: 1, fate: func(*flight) []cm.Duration { return []cm.Duration{hop} }, seen: func(*flight) {}, told: func(*host, cm.Event) {}}
+	return &world{t: t, now: 1, fate: func(*flight) []cm.Duration { return []cm.Duration{hop} }, seen: func(*flight) {}, arrives: func(*flight) {}, told: func(*host, cm.Event) {}}
 }
 
 // host adds one; the n-th has the address 10.0.0.n.
@@ -183,6 +185,7 @@ func (w *world) step(at cm.Time) {
 		case f.do != nil:
 			f.do()
 		case !f.to.down:
+			w.arrives(f)
 			f.to.m.Receive(w.now, f.from.addr, f.mad[:])
 			f.to.settle()
 		}

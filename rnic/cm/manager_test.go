@@ -1,0 +1,288 @@
+package cm_test
+
+import (
+	"bytes"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// pair is two hosts whose programs accept and confirm at once; the passive ends of
+// connections are appended to passive.
+func pair(t testing.TB, cfg cm.Config) (w *world, a, b *host, passive *[]wire.CommID) {
+	w = newWorld(t)
+	a, b = w.host("a", cfg), w.host("b", cfg)
+	passive = new([]wire.CommID)
+	_, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 10_000)
+	require.NoError(t, err)
+	w.told = func(h *host, e cm.Event) {
+		switch e.Kind {
+		case cm.ConnectRequest:
+			*passive = append(*passive, e.Conn)
+			require.NoError(t, h.m.Accept(w.now, e.Conn, h.acceptParams("")))
+			h.settle()
+		case cm.ConnectResponse:
+			require.NoError(t, h.m.Confirm(w.now, e.Conn, nil))
+			h.settle()
+		}
+	}
+	return w, a, b, passive
+}
+
+func (h *host) connect(t testing.TB, to *host) wire.CommID {
+	id, err := h.m.Connect(h.w.now, h.params(to, 1, ""))
+	require.NoError(t, err)
+	h.settle()
+	return id
+}
+
+// 1,000 connections at once, and then 1,000 one after another, leave nothing; the
+// number that lingers is bounded, and no identifier comes twice.
+func TestThousandConnections(t *testing.T) {
+	w, a, b, passive := pair(t, cm.Config{Seed: 1, MaxLinger: 100})
+	seen := map[wire.CommID]bool{}
+	var active []wire.CommID
+	for range 1000 {
+		id := a.connect(t, b)
+		require.False(t, seen[id])
+		seen[id] = true
+		active = append(active, id)
+	}
+	w.advance(10 * hop)
+	require.Len(t, *passive, 1000)
+	for _, h := range []*host{a, b} {
+		all, lingering := h.m.Len()
+		require.Equal(t, []int{1000, 0}, []int{all, lingering})
+		_, waits := h.m.NextTimeout()
+		require.False(t, waits, "nothing is to be done for connections that are there")
+	}
+	end := func(ids ...wire.CommID) {
+		for _, id := range ids {
+			require.NoError(t, a.m.Destroy(w.now, id))
+			a.settle()
+		}
+		w.advance(10 * hop)
+		for _, id := range *passive {
+			require.NoError(t, b.m.Destroy(w.now, id))
+		}
+		*passive = nil
+	}
+	end(active...)
+	for range 1000 {
+		id := a.connect(t, b)
+		require.False(t, seen[id], "an identifier comes again")
+		seen[id] = true
+		w.advance(3 * hop)
+		require.Equal(t, cm.Established, a.m.State(id))
+		end(id)
+		_, lingering := a.m.Len()
+		require.LessOrEqual(t, lingering, 100)
+		_, lingering = b.m.Len()
+		require.LessOrEqual(t, lingering, 100)
+	}
+	w.run(forever)
+	for _, h := range []*host{a, b} {
+		all, lingering := h.m.Len()
+		require.Equal(t, []int{0, 0}, []int{all, lingering})
+		_, waits := h.m.NextTimeout()
+		require.False(t, waits)
+	}
+	require.NotZero(t, a.m.Counters().LingerEvicted)
+}
+
+// Each message's room for private data, and one byte more.
+func TestPrivateData(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.host("a", cm.Config{Seed: 1}), w.host("b", cm.Config{Seed: 1})
+	_, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 9)
+	require.NoError(t, err)
+	_, err = b.m.Listen(77, netip.Addr{}, 9)
+	require.NoError(t, err)
+	got := map[cm.EventKind]cm.Event{}
+	w.told = func(_ *host, e cm.Event) { got[e.Kind] = e }
+	data := func(n int) []byte { return bytes.Repeat([]byte{0xab}, n) }
+	tooLong := func(err error) { require.ErrorIs(t, err, syscall.EINVAL) }
+	step := func(err error) {
+		require.NoError(t, err)
+		a.settle()
+		b.settle()
+		w.advance(hop)
+	}
+
+	p := a.params(b, 1, string(data(57)))
+	_, err = a.m.Connect(w.now, p)
+	tooLong(err)
+	p.Private = data(56)
+	id, err := a.m.Connect(w.now, p)
+	step(err)
+	require.Equal(t, data(56), got[cm.ConnectRequest].Private)
+	passive := got[cm.ConnectRequest].Conn
+	tooLong(b.m.Accept(w.now, passive, &cm.AcceptParams{QPN: 9, Private: data(197)}))
+	tooLong(b.m.Reject(w.now, passive, 28, nil, data(149)))
+	tooLong(b.m.Reject(w.now, passive, 28, data(73), nil))
+	step(b.m.Accept(w.now, passive, &cm.AcceptParams{QPN: 9, Private: data(196)}))
+	require.Equal(t, data(196), got[cm.ConnectResponse].Private)
+	tooLong(a.m.Confirm(w.now, id, data(225)))
+	step(a.m.Confirm(w.now, id, data(224)))
+	require.Equal(t, data(224), got[cm.Connected].Private)
+	tooLong(b.m.Disconnect(w.now, passive, data(221)))
+	step(b.m.Disconnect(w.now, passive, data(220)))
+	require.Equal(t, data(220), got[cm.Disconnected].Private)
+
+	// A service that is not of IP has the room of the addresses too.
+	p = a.params(b, 1, string(data(93)))
+	p.Service = 77
+	_, err = a.m.Connect(w.now, p)
+	tooLong(err)
+	p.Private = data(92)
+	_, err = a.m.Connect(w.now, p)
+	step(err)
+	e := got[cm.ConnectRequest]
+	require.Equal(t, []any{data(92), netip.AddrPort{}, netip.Addr{}}, []any{e.Private, e.Src, e.Dst})
+	step(b.m.Reject(w.now, e.Conn, 28, data(72), data(148)))
+	require.Equal(t, []any{data(72), data(148)}, []any{got[cm.Rejected].Info, got[cm.Rejected].Private})
+}
+
+func TestBadCalls(t *testing.T) {
+	w, a, b, _ := pair(t, cm.Config{Seed: 1})
+	good := a.params(b, 1, "")
+	for name, spoil := range map[string]func(p *cm.ConnectParams){
+		"no peer":       func(p *cm.ConnectParams) { p.Peer = netip.AddrPort{} },
+		"no port":       func(p *cm.ConnectParams) { p.Peer = netip.AddrPortFrom(p.Peer.Addr(), 0) },
+		"no own":        func(p *cm.ConnectParams) { p.Src = netip.AddrPort{} },
+		"mixed":         func(p *cm.ConnectParams) { p.Src = netip.MustParseAddrPort("[::1]:1") },
+		"nowhere":       func(p *cm.ConnectParams) { p.Dst = netip.Addr{} },
+		"MTU 0":         func(p *cm.ConnectParams) { p.MTU = 0 },
+		"MTU 6":         func(p *cm.ConnectParams) { p.MTU = 6 },
+		"retries":       func(p *cm.ConnectParams) { p.RetryCount = 8 },
+		"RNR retries":   func(p *cm.ConnectParams) { p.RNRRetryCount = 8 },
+		"queue pair":    func(p *cm.ConnectParams) { p.QPN = 1 << 24 },
+		"private bytes": func(p *cm.ConnectParams) { p.Private = make([]byte, 57) },
+	} {
+		p := *good
+		spoil(&p)
+		_, err := a.m.Connect(w.now, &p)
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+	for _, err := range []error{a.m.Accept(1, 5, &cm.AcceptParams{}), a.m.Confirm(1, 5, nil), a.m.Reject(1, 5, 28, nil, nil),
+		a.m.Disconnect(1, 5, nil), a.m.Destroy(1, 5), a.m.Take(5), a.m.Unlisten(5)} {
+		require.ErrorIs(t, err, syscall.ENOENT)
+	}
+	_, err := a.m.Attr(5)
+	require.ErrorIs(t, err, syscall.ENOENT)
+	id := a.connect(t, b)
+	_, err = a.m.Attr(id)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = a.m.Listen(77, netip.MustParseAddr("10.0.0.1"), 1)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	all, _ := a.m.Len()
+	require.Equal(t, 1, all)
+}
+
+// Datagrams for a connection from an address that is not the peer's do nothing.
+func TestForged(t *testing.T) {
+	w, a, b, passive := pair(t, cm.Config{Seed: 1})
+	id := a.connect(t, b)
+	var sent []*flight
+	w.seen = func(f *flight) { sent = append(sent, f) }
+	w.advance(3 * hop)
+	require.Equal(t, cm.Established, a.m.State(id))
+	require.NoError(t, b.m.Disconnect(w.now, (*passive)[0], nil))
+	d, _ := b.m.Transmit()
+	forger := netip.MustParseAddrPort("10.0.0.77:4791")
+	a.m.Receive(w.now, forger, d.MAD[:])
+	require.Equal(t, cm.Established, a.m.State(id))
+	require.EqualValues(t, 1, a.m.Counters().DropPeer)
+	_, answered := a.m.Transmit()
+	require.False(t, answered)
+
+	// A DREQ that names another queue pair neither.
+	d.MAD[wire.MADHeaderLen+10]++
+	a.m.Receive(w.now, b.addr, d.MAD[:])
+	require.Equal(t, cm.Established, a.m.State(id))
+	require.EqualValues(t, 1, a.m.Counters().DropQPN)
+	d.MAD[wire.MADHeaderLen+10]--
+	a.m.Receive(w.now, b.addr, d.MAD[:])
+	require.Equal(t, cm.TimeWait, a.m.State(id))
+
+	// A REQ that names another address than its own is refused.
+	for _, f := range sent {
+		if f.attribute() == wire.AttrREQ {
+			b.m.Receive(w.now, forger, f.mad[:])
+		}
+	}
+	out, events := drain(b)
+	for _, o := range out {
+		require.Equal(t, forger, o.To)
+	}
+	require.Empty(t, events)
+}
+
+// A listener is there for its address or for all; without it, requests that were
+// reported stay.
+func TestListeners(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.host("a", cm.Config{Seed: 1}), w.host("b", cm.Config{Seed: 1})
+	one, err := b.m.Listen(wire.TCPService(1), b.addr.Addr(), 5)
+	require.NoError(t, err)
+	other, err := b.m.Listen(wire.TCPService(1), netip.MustParseAddr("10.0.0.99"), 5)
+	require.NoError(t, err)
+	var got []cm.Event
+	w.told = func(_ *host, e cm.Event) { got = append(got, e) }
+	for _, dst := range []string{"10.0.0.2", "10.0.0.99", "::ffff:10.0.0.2", "10.0.0.3"} {
+		p := a.params(b, 1, "")
+		p.Dst = netip.MustParseAddr(dst)
+		_, err := a.m.Connect(w.now, p)
+		require.NoError(t, err)
+	}
+	a.settle()
+	w.advance(3 * hop)
+	require.Len(t, got, 4)
+	require.Equal(t, []any{one, other, one}, []any{got[0].Listener, got[1].Listener, got[2].Listener})
+	require.Equal(t, cm.Rejected, got[3].Kind)
+	require.NoError(t, b.m.Unlisten(one))
+	require.ErrorIs(t, b.m.Unlisten(one), syscall.ENOENT)
+	require.NoError(t, b.m.Accept(w.now, got[0].Conn, b.acceptParams("")))
+	_, err = b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.NoError(t, b.m.Unlisten(other))
+	_, err = b.m.Listen(wire.TCPService(1), netip.IPv6Unspecified(), 5)
+	require.NoError(t, err)
+}
+
+// A host that slept past the time does not give its peer up unasked.
+func TestSleeper(t *testing.T) {
+	w, a, b, _ := pair(t, cm.Config{Seed: 1})
+	id, err := a.m.Connect(w.now, a.params(b, 1, ""))
+	require.NoError(t, err)
+	drain(a) // lost
+	w.now += cm.Time(3600 * cm.Second)
+	a.m.HandleTimeout(w.now)
+	a.settle()
+	w.advance(3 * hop)
+	require.Equal(t, cm.Established, a.m.State(id))
+}
+
+// Names and counters are complete.
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	for s := cm.Idle; s <= cm.TimeWait; s++ {
+		require.False(t, seen[s.String()])
+		seen[s.String()] = true
+	}
+	require.Equal(t, "UNKNOWN", (cm.TimeWait + 1).String())
+	for k := cm.ConnectRequest; k <= cm.TimeWaitExit; k++ {
+		require.False(t, seen[k.String()] && k != cm.Connected)
+		seen[k.String()] = true
+	}
+	require.Equal(t, "UNKNOWN", cm.EventKind(0).String())
+	require.Equal(t, "UNKNOWN", (cm.TimeWaitExit + 1).String())
+	list := new(cm.Counters).List(nil)
+	require.Len(t, list, 20)
+	require.Equal(t, cm.Duration(103_079_215_104), cm.Config{}.Silence(), "16 times 4.295 s and twice 1.074 s")
+}

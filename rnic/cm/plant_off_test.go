@@ -1,0 +1,5 @@
+//go:build !plant
+
+package cm_test
+
+const planting = false
