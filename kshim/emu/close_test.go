@@ -170,7 +170,7 @@ func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
 				case 11:
 					b = encode(abi.CmdGetContext, &abi.GetContext{Response: addr}, 8)
 				case 12:
-					if _, err := readText(proc, fmt.Sprintf("/sys/class/infiniband/fake0/ports/1/qp/%d/counters/rdma_sends", 17+rng.IntN(9))); err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ESRCH) {
+					if _, err := readText(proc, fmt.Sprintf("/sys/class/infiniband/fake0/ports/1/qp/%d/counters/rdma_sends", 17+rng.IntN(9))); err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, net.ErrClosed) {
 						panic(err)
 					}
 					b = encode(abi.CmdQueryQP, &abi.QueryQP{Response: addr, QPHandle: pick(kindQP)}, 128)
@@ -181,7 +181,9 @@ func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
 				switch {
 				case err == nil && made < numKinds:
 					note(made)
-				case errors.Is(err, syscall.EBADF) && errors.Is(err, net.ErrClosed), errors.Is(err, syscall.EIO):
+				case errors.Is(err, syscall.EBADF) && errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ESRCH):
+					return
+				case errors.Is(err, syscall.EIO) && c.f.(*uverbsFile).state.Load() != fileOpen:
 					return
 				case errors.Is(err, syscall.EBADF) && made != kindCQ:
 					panic(err) // only a missing channel is EBADF by itself
@@ -317,12 +319,14 @@ func TestCloseInTheMiddle(t *testing.T) {
 				func() { require.NoError(t, c.f.Close()) },
 				func() { c.proc.Exit() },
 				func() { require.NoError(t, c.m.Unregister("fake0")) },
+				func() { _ = c.m.Kill(c.proc) }, // ESRCH if Exit was quicker
 			}
 			if rng.IntN(2) == 0 { // two at once
 				wg.Go(ends[rng.IntN(2)])
 			}
-			ends[rng.IntN(3)]()
+			ends[rng.IntN(4)]()
 			wg.Wait()
+			_ = c.f.Close()
 			c.dev.check(t)
 			for k := range numKinds {
 				require.Zero(t, dev.counts[k].Load(), k)

@@ -31,6 +31,7 @@ type fakeDevice struct {
 	refuse error // of every create and destroy
 	closed bool
 
+	hook      func(step string) // of every call of the core, when it begins and when it ends
 	gidTblLen uint32
 	quiet     bool // doorbells are not counted
 }
@@ -51,16 +52,35 @@ func newFakeDevice(name string) *fakeDevice {
 	}
 }
 
-func (d *fakeDevice) Name() string                     { return d.name }
-func (d *fakeDevice) DriverID() uint32                 { return uint32(abi.DriverRXE) }
-func (d *fakeDevice) NetDev() string                   { return "lo" }
-func (d *fakeDevice) QueryDevice() abi.QueryDeviceResp { return d.attr }
-func (d *fakeDevice) GIDs(uint8) []GIDEntry            { return d.gids }
+func (d *fakeDevice) Name() string     { return d.name }
+func (d *fakeDevice) DriverID() uint32 { return uint32(abi.DriverRXE) }
+func (d *fakeDevice) NetDev() string   { return "lo" }
+
+// step calls the hook now, and when its answer is called.
+func (d *fakeDevice) step(call string) (end func()) {
+	if d.hook == nil {
+		return func() {}
+	}
+	d.hook(call)
+	return func() { d.hook("end of " + call) }
+}
+
+func (d *fakeDevice) QueryDevice() abi.QueryDeviceResp {
+	defer d.step("QueryDevice")()
+	return d.attr
+}
+
+func (d *fakeDevice) GIDs(uint8) []GIDEntry {
+	defer d.step("GIDs")()
+	return d.gids
+}
+
 func (d *fakeDevice) Counters() []Counter {
 	return []Counter{{"sent_pkts", uint64(d.doorbells.Load())}, {"rcvd_pkts", 7}}
 }
 
 func (d *fakeDevice) QueryPort(port uint8) (abi.QueryPortResp, error) {
+	defer d.step("QueryPort")()
 	return abi.QueryPortResp{
 		State: abi.PortActive, MaxMTU: abi.MTU4096, ActiveMTU: abi.MTU1024, GIDTblLen: d.gidTblLen, PkeyTblLen: 1,
 		PhysState: abi.PortPhysStateLinkUp, LinkLayer: abi.LinkLayerEthernet, MaxMsgSz: 8 << 20,
@@ -124,11 +144,13 @@ func (d *fakeDevice) Close() error {
 type fakePD struct{ d *fakeDevice }
 
 func (d *fakeDevice) AllocPD() (PD, error) {
+	defer d.step("AllocPD")()
 	p := &fakePD{d}
 	return p, d.born(p, "pd")
 }
 
 func (p *fakePD) Dealloc() error {
+	defer p.d.step("PD.Dealloc")()
 	return p.d.died(p, func(o any) bool {
 		switch o := o.(type) {
 		case *fakeMR:
@@ -149,6 +171,7 @@ type fakeAH struct {
 }
 
 func (d *fakeDevice) CreateAH(pd PD, attr *abi.AHAttr, u *Udata) (AH, error) {
+	defer d.step("CreateAH")()
 	a := &fakeAH{d, pd.(*fakePD), *attr}
 	if len(u.Out) >= abi.RXECreateAHRespSize {
 		(&abi.RXECreateAHResp{AHNum: 9}).Put(u.Out)
@@ -159,7 +182,10 @@ func (d *fakeDevice) CreateAH(pd PD, attr *abi.AHAttr, u *Udata) (AH, error) {
 	return a, d.born(a, "ah")
 }
 
-func (a *fakeAH) Destroy() error { return a.d.died(a, func(any) bool { return false }) }
+func (a *fakeAH) Destroy() error {
+	defer a.d.step("AH.Destroy")()
+	return a.d.died(a, func(any) bool { return false })
+}
 
 type fakeMR struct {
 	d      *fakeDevice
@@ -170,6 +196,7 @@ type fakeMR struct {
 }
 
 func (d *fakeDevice) RegMR(pd PD, mem Memory, iova uint64, access abi.AccessFlags) (MR, error) {
+	defer d.step("RegMR")()
 	m := &fakeMR{d, pd.(*fakePD), mem, iova, access}
 	d.mu.Lock()
 	d.lastMR = m
@@ -178,6 +205,7 @@ func (d *fakeDevice) RegMR(pd PD, mem Memory, iova uint64, access abi.AccessFlag
 }
 
 func (m *fakeMR) Rereg(r *Rereg) error {
+	defer m.d.step("MR.Rereg")()
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	if m.d.refuse != nil {
@@ -197,7 +225,10 @@ func (m *fakeMR) Rereg(r *Rereg) error {
 
 func (m *fakeMR) LKey() uint32 { return 0x2c4 }
 func (m *fakeMR) RKey() uint32 { return 0x2c4 }
-func (m *fakeMR) Dereg() error { return m.d.died(m, func(any) bool { return false }) }
+func (m *fakeMR) Dereg() error {
+	defer m.d.step("MR.Dereg")()
+	return m.d.died(m, func(any) bool { return false })
+}
 
 type fakeCQ struct {
 	d    *fakeDevice
@@ -207,6 +238,7 @@ type fakeCQ struct {
 }
 
 func (d *fakeDevice) CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error) {
+	defer d.step("CreateCQ")()
 	if len(u.Out) < abi.RXECreateCQRespSize {
 		return nil, syscall.EINVAL
 	}
@@ -222,6 +254,7 @@ func (d *fakeDevice) CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error) {
 }
 
 func (q *fakeCQ) Resize(cqe int, u *Udata) error {
+	defer q.d.step("CQ.Resize")()
 	if len(u.Out) < abi.RXEResizeCQRespSize {
 		return syscall.EINVAL
 	}
@@ -240,11 +273,13 @@ func (q *fakeCQ) Resize(cqe int, u *Udata) error {
 
 func (q *fakeCQ) CQE() int { return q.cqe }
 func (q *fakeCQ) Arm(bool) error {
+	defer q.d.step("CQ.Arm")()
 	q.d.arms.Add(1)
 	return nil
 }
 
 func (q *fakeCQ) Destroy() error {
+	defer q.d.step("CQ.Destroy")()
 	return q.d.died(q, func(o any) bool {
 		p, ok := o.(*fakeQP)
 		return ok && (p.init.SendCQ == CQ(q) || p.init.RecvCQ == CQ(q))
@@ -263,6 +298,7 @@ type fakeQP struct {
 }
 
 func (d *fakeDevice) CreateQP(init *QPInit, u *Udata, ev QPEvents) (QP, error) {
+	defer d.step("CreateQP")()
 	if len(u.Out) < abi.RXECreateQPRespSize || len(u.In) != 0 {
 		return nil, syscall.EINVAL
 	}
@@ -287,6 +323,7 @@ func (q *fakeQP) Num() uint32        { return q.num }
 func (q *fakeQP) State() abi.QPState { return abi.QPState(q.state.Load()) }
 
 func (q *fakeQP) Modify(attr *abi.ModifyQP, mask abi.QPAttrMask) error {
+	defer q.d.step("QP.Modify")()
 	q.d.mu.Lock()
 	defer q.d.mu.Unlock()
 	q.modified = *attr
@@ -297,10 +334,12 @@ func (q *fakeQP) Modify(attr *abi.ModifyQP, mask abi.QPAttrMask) error {
 }
 
 func (q *fakeQP) Query() (abi.QueryQPResp, error) {
+	defer q.d.step("QP.Query")()
 	return abi.QueryQPResp{QPState: q.State(), CurQPState: q.State(), MaxSendWR: q.init.Cap.MaxSendWR}, nil
 }
 
 func (q *fakeQP) Doorbell() error {
+	defer q.d.step("QP.Doorbell")()
 	if q.dead.Load() {
 		q.d.mu.Lock()
 		q.d.fault("doorbell of a destroyed queue pair")
@@ -318,6 +357,7 @@ func (q *fakeQP) Doorbell() error {
 func (q *fakeQP) Counters() []Counter { return []Counter{{"rdma_sends", 5}} }
 
 func (q *fakeQP) Destroy() error {
+	defer q.d.step("QP.Destroy")()
 	err := q.d.died(q, func(any) bool { return false })
 	if err == nil {
 		q.dead.Store(true)

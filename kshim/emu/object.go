@@ -98,7 +98,9 @@ func (o *object) releaseAlone() {
 // Preconditions: the caller has acquired the objects in needs, and charged the
 // device. On an error the caller destroys the body.
 func (f *uverbsFile) create(o *object) error {
-	o.file = f
+	if o.file == nil { // sysfs may look at a queue pair already
+		o.file = f
+	}
 	for _, n := range o.needs {
 		n.users.Add(1)
 	}

@@ -21,6 +21,7 @@ import (
 type UserMemory struct {
 	mu     sync.Mutex               // serialises changes
 	live   map[*pinned]struct{}     // guarded by mu: all that is pinned
+	gone   bool                     // guarded by mu: dropped; nothing is pinned any more
 	ranges atomic.Pointer[rangeSet] // replaced as a whole, never changed
 }
 
@@ -67,6 +68,10 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 	addr = address(buf)
 
 	m.mu.Lock()
+	if m.gone {
+		m.mu.Unlock()
+		return addr, func() {}
+	}
 	p := m.exact(addr, uint64(len(buf)))
 	if p == nil {
 		p = &pinned{addr: addr, end: addr + uint64(len(buf)), mem: buf}
@@ -126,10 +131,11 @@ func (m *UserMemory) unhold(p *pinned) {
 	m.mu.Unlock()
 }
 
-// drop forgets all announcements, as when a process ends.
+// drop forgets all announcements, and those to come, as when a process ends.
 func (m *UserMemory) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.gone = true
 	for _, p := range m.ranges.Load().ranges {
 		p.users -= p.announced - 1
 		p.announced = 0

@@ -173,7 +173,7 @@ func (f *uverbsFile) Write(cmd []byte) (int, error) {
 		err = c.run()
 	}
 	if err != nil {
-		return 0, explain(err, c.name(), f.path)
+		return 0, explain(f.orKilled(err), c.name(), f.path)
 	}
 	return len(cmd), nil
 }
@@ -186,9 +186,17 @@ func (f *uverbsFile) Ioctl(arg []byte) error {
 	c := newCall(f)
 	defer c.free()
 	if err := c.ioctl(arg); err != nil {
-		return explain(err, c.name(), f.path)
+		return explain(f.orKilled(err), c.name(), f.path)
 	}
 	return nil
+}
+
+// orKilled puts an end to what else a call has to say when its process is dead.
+func (f *uverbsFile) orKilled(err error) error {
+	if f.state.Load() == fileKilled {
+		return errKilled
+	}
+	return err
 }
 
 // Mmap maps a queue, once. See kshim.File.
