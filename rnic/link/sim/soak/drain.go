@@ -19,7 +19,7 @@ func (r *run) pause(e *end) {
 		if o.first >= e.mon.next {
 			break
 		}
-		e.begun, e.held = o.index+1, o.first+uint64(packetsOf(o.length, e.out.mtu))
+		e.begun, e.held = o.index+1, o.first+uint64(o.packets)
 	}
 	r.fail(e.qp.Modify(abi.QPSSQD, &engine.Attr{}, 0))
 	hasty := r.rand.Hit(0.2)

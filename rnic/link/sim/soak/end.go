@@ -39,6 +39,8 @@ type conn struct {
 	index int // in the plan
 	plan  *connPlan
 	ends  [2]*end
+
+	leaving bool // it is being given up
 }
 
 func (e *end) String() string { return e.qp.String() }

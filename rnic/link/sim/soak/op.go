@@ -37,6 +37,7 @@ type op struct {
 	revokes  *region // SEND with invalidate
 	postedAt engine.Time
 	first    uint64 // the number of its first packet
+	packets  int
 	done     bool
 	status   abi.WCStatus
 

@@ -232,7 +232,8 @@ func (l *lane) post() {
 		o := l.ops[l.posted]
 		o.postedAt = r.world.Now()
 		o.first = l.next
-		l.next += uint64(packetsOf(o.length, l.mtu))
+		o.packets = packetsOf(o.length, l.mtu)
+		l.next += uint64(o.packets)
 		l.posted++
 		r.world.Logf("%-12s %s %s id %d", "post", l.name, o, o.id)
 		if err := l.from.qp.Post(o.wr()); err != nil {

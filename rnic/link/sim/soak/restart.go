@@ -51,26 +51,29 @@ func (p *plan) drawRestarts(r *virtual.Rand) {
 		if !r.Hit(0.5) {
 			continue
 		}
-		x := restartPlan{
-			at: engine.Time(r.Between(1, int(p.chaos))), conn: i,
-			kind: restartKind(r.Intn(int(restartKinds))), dead: r.Intn(2),
-			num:  [2]numberKind{numberKind(r.Intn(int(numberKinds))), numberKind(r.Intn(int(numberKinds)))},
-			next: p.drawConn(r),
+		for again := true; again; again = r.Hit(0.3) {
+			x := restartPlan{
+				at: engine.Time(r.Between(1, int(p.chaos))), conn: i,
+				kind: restartKind(r.Intn(int(restartKinds))), dead: r.Intn(2),
+				num:  [2]numberKind{numberKind(r.Intn(int(numberKinds))), numberKind(r.Intn(int(numberKinds)))},
+				next: p.drawConn(r),
+			}
+			if r.Hit(0.5) {
+				x.delay = engine.Time(r.Intn(300)) * us
+			}
+			p.restarts = append(p.restarts, x)
 		}
-		if r.Hit(0.5) {
-			x.delay = engine.Time(r.Intn(300)) * us
-		}
-		p.restarts = append(p.restarts, x)
 	}
 }
 
 // restart ends a life of a connection.
 func (r *run) restart(p *restartPlan) {
-	if r.world.Failure() != nil {
+	c := r.conns[p.conn]
+	if r.world.Failure() != nil || c.leaving {
 		return
 	}
+	c.leaving = true
 	r.restarts++
-	c := r.conns[p.conn]
 	for _, e := range c.ends {
 		n := e.out.packets()
 		r.former = append(r.former, psnRange{e.plan.psn, n}, psnRange{e.plan.psn.Add(forgedAhead), n + forgedSpread})

@@ -187,6 +187,7 @@ func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
 		e.out = &lane{run: r, name: fmt.Sprintf("lane %d%s", i, []string{">", "<"}[k]), mtu: r.plan.mtu, from: e, to: e.peer}
 		e.peer.in = e.out
 		e.out.next = e.mon.first
+		r.tally.RdAtomic[e.plan.rdAtomic]++
 		r.lanes = append(r.lanes, e.out)
 	}
 	for _, e := range c.ends {

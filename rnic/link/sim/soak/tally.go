@@ -34,6 +34,8 @@ type Tally struct {
 	Late        uint64              // receives posted late
 	Full        uint64              // posts to a full send queue
 	MTUs        [5]uint64
+	Traits      [numTraits]uint64    // of requests that succeeded
+	RdAtomic    [17]uint64           // connections by how many READs and atomics may be outstanding
 	Restarts    [restartKinds]uint64 // connections given up and made anew
 	Numbers     [numberKinds]uint64  // of queue pairs that were made for that
 	Noticed     uint64               // ends that gave up a dead peer by themselves
@@ -47,6 +49,32 @@ type Tally struct {
 
 func newTally() Tally {
 	return Tally{Requests: map[abi.WROpcode]uint64{}, Status: map[virtual.Status]uint64{}}
+}
+
+// What requests have beside their operation.
+const (
+	traitFenced = iota
+	traitInline
+	traitEmpty
+	traitPieces
+	traitSolicited
+	traitUnsignaled
+	traitWrapped
+	numTraits
+)
+
+var traitNames = [numTraits]string{"fenced", "inline", "without bytes", "of several pieces", "solicited", "unsignaled", "across the end of the PSNs"}
+
+func (t *Tally) countTraits(o *op) {
+	last := o.first + uint64(max(1, o.packets)) - 1
+	for i, has := range [numTraits]bool{
+		traitFenced: o.fenced(), traitInline: o.inline, traitEmpty: o.length == 0, traitPieces: len(o.list) > 1 && !o.inline,
+		traitSolicited: o.flags&abi.SendSolicited != 0, traitUnsignaled: o.flags&abi.SendSignaled == 0, traitWrapped: o.first>>24 != last>>24,
+	} {
+		if has {
+			t.Traits[i]++
+		}
+	}
 }
 
 // Add adds the counts of u.
@@ -64,6 +92,8 @@ func (t *Tally) Add(u *Tally) {
 	addAll(t.NAKs[:], u.NAKs[:])
 	addAll(t.Mistakes[:], u.Mistakes[:])
 	addAll(t.MTUs[:], u.MTUs[:])
+	addAll(t.Traits[:], u.Traits[:])
+	addAll(t.RdAtomic[:], u.RdAtomic[:])
 	addAll(t.Restarts[:], u.Restarts[:])
 	addAll(t.Numbers[:], u.Numbers[:])
 	addAll(t.Cuts[:], u.Cuts[:])
@@ -133,6 +163,14 @@ func (t *Tally) groups() []group {
 		requests.lines = append(requests.lines, line{c.code.String(), t.Requests[c.code]})
 	}
 
+	for i, n := range t.Traits {
+		requests.lines = append(requests.lines, line{traitNames[i], n})
+	}
+	limits := group{name: "ends by READs and atomics that may be outstanding"}
+	for i, n := range t.RdAtomic[1:] {
+		limits.lines = append(limits.lines, line{fmt.Sprint(i + 1), n})
+	}
+
 	status := group{name: "completions"}
 	for _, s := range statuses {
 		queue := "send "
@@ -161,7 +199,7 @@ func (t *Tally) groups() []group {
 	for i, m := range mtus {
 		other.lines = append(other.lines, line{fmt.Sprintf("seeds with MTU %d", m.bytes), t.MTUs[i]})
 	}
-	return []group{faults, packets, naks, requests, status, mistakes, other}
+	return []group{faults, packets, naks, requests, limits, status, mistakes, other}
 }
 
 // Zeros names the counts that are zero.

@@ -112,6 +112,7 @@ func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
 	o := l.ops[l.completed-1]
 	if c.Status == abi.WCSuccess {
 		r.tally.Requests[o.code]++
+		r.tally.countTraits(o)
 	} else if o.bug != fine && c.Status == outcomes[o.bug].send {
 		r.tally.Mistakes[o.bug]++
 	}
