@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -110,4 +111,36 @@ func TestLayoutsParse(t *testing.T) {
 		require.NoError(t, l.make().Parse(make([]byte, l.size)), "%T", l.make())
 		require.ErrorIs(t, l.make().Parse(make([]byte, l.size-1)), abi.ErrShort, "%T", l.make())
 	}
+}
+
+// TestMethodNames holds the ioctl methods' attributes against the recording: the
+// names of one method begin alike there, and have these numbers.
+func TestMethodNames(t *testing.T) {
+	text, err := os.ReadFile("../abi/testdata/layout.golden")
+	require.NoError(t, err)
+	numbers := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if w := strings.Fields(line); w[0] == "value" && strings.HasPrefix(w[1], "UVERBS_ATTR_") {
+			numbers[w[1]] = w[2]
+		}
+	}
+	require.NotEmpty(t, numbers)
+	checked := 0
+	for _, m := range methods {
+		var prefixes map[string]bool // that fit all attributes so far
+		for id, a := range m.attrs {
+			fit := map[string]bool{}
+			for name, number := range numbers {
+				if p, ok := strings.CutSuffix(name, strings.ToUpper(a.name)); ok && number == strconv.Itoa(int(id)) && (prefixes == nil || prefixes[p]) {
+					fit[p] = true
+				}
+			}
+			prefixes = fit
+		}
+		if len(m.attrs) > 1 {
+			require.NotEmpty(t, prefixes, "%s: no method has these attributes", m.name)
+			checked++
+		}
+	}
+	require.Greater(t, checked, 8)
 }
