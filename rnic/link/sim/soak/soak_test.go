@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,7 @@ func TestSoak(t *testing.T) {
 		runOne(t, *flagSeed)
 		return
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small, and many
 	start := time.Now()
 	stop := 5
 	if planting {
