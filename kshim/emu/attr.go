@@ -148,13 +148,9 @@ func (c *call) resolve(spec *attrSpec, v *attrValue) error {
 		}
 		return fail(syscall.ENOENT, "%v handle %#x does not exist", spec.object, v.data)
 	}
-	o, err := f.acquire(k, uint32(v.data))
-	if err != nil {
-		return err
-	}
-	o.release()
-	v.obj = o
-	return nil
+	var err error
+	v.obj, err = f.find(k, uint32(v.data))
+	return err
 }
 
 // events gives the event file of owner behind a descriptor

@@ -220,7 +220,7 @@ func (c *call) run() error {
 		}
 		return err
 	}
-	if err := c.file.enterFor(c.cmd); err != nil {
+	if err := c.file.enterFor(c.cmd.name); err != nil {
 		return err
 	}
 	defer c.file.leave()

@@ -28,7 +28,7 @@ func (c *call) ioctl(user []byte) error {
 
 // method does any other method: what its attributes name is held meanwhile.
 func (c *call) method(arg []byte) error {
-	if err := c.file.enter(); err != nil {
+	if err := c.file.enterFor(c.meth.name); err != nil {
 		return err
 	}
 	defer c.file.leave()

@@ -148,24 +148,26 @@ func (f *uverbsFile) undo(o *object) {
 // destroy ends the object of a handle: uobj_perform_destroy. EBUSY while others
 // need it.
 func (f *uverbsFile) destroy(k kind, handle uint32) (*object, error) {
-	if o := f.handles.get(handle); o != nil && o.kind == k && o.bury() {
-		return o, nil
-	}
-	o, err := f.acquire(k, handle)
+	o, err := f.find(k, handle)
 	if err != nil {
 		return nil, err
 	}
-	o.release()
 	return o, o.end(false)
 }
 
-// bury forgets an object that its device has left behind: as in the kernel, its
-// handle stays until the client destroys it, and tells what it would have told
-// (rdma_core.c: uverbs_destroy_uobject).
-func (o *object) bury() bool {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	return o.dead && o.file.handles.remove(o)
+// find is acquire for who will destroy the object. It finds one that has outlived
+// its device, too: as in the kernel, its handle stays until the client destroys it,
+// and tells what it would have told (rdma_core.c: uverbs_destroy_uobject).
+func (f *uverbsFile) find(k kind, handle uint32) (*object, error) {
+	o, err := f.acquire(k, handle)
+	if err == nil {
+		o.release()
+		return o, nil
+	}
+	if o := f.handles.get(handle); o != nil && o.kind == k {
+		return o, nil
+	}
+	return nil, err
 }
 
 // end destroys the object once. A command does not succeed while the object has
@@ -174,6 +176,9 @@ func (o *object) end(force bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.dead {
+		if !force && o.file.state.Load() == fileGone && o.file.handles.remove(o) {
+			return nil // its device had gone before
+		}
 		return fail(syscall.ENOENT, "%s handle %#x does not exist", o.kind, o.handle)
 	}
 	return o.endLocked(force)

@@ -110,24 +110,24 @@ func (f *uverbsFile) enter() error {
 // enterFor is enter, but when the device has gone, objects can still be destroyed,
 // and nothing else (rdma_core.c: rdma_lookup_get_uobject,
 // ib_uverbs_get_ucontext_file).
-func (f *uverbsFile) enterFor(cmd *command) error {
+func (f *uverbsFile) enterFor(name string) error {
 	f.life.RLock()
 	err := f.usable()
-	if err != nil && !(f.state.Load() == fileGone && cmd.destroys()) {
+	if err != nil && !(f.state.Load() == fileGone && destroys(name)) {
 		f.leave()
 		return err
 	}
 	return nil
 }
 
-// destroys says whether the command destroys an object, as its name does.
-func (cmd *command) destroys() bool {
+// destroys says whether the command of that name destroys an object.
+func destroys(name string) bool {
 	for _, verb := range [...]string{"DESTROY_", "DEALLOC_", "DEREG_"} {
-		if strings.HasPrefix(cmd.name, verb) {
+		if strings.HasPrefix(name, verb) {
 			return true
 		}
 	}
-	return false
+	return strings.HasSuffix(name, "_DESTROY") // by ioctl
 }
 
 func (f *uverbsFile) leave() {

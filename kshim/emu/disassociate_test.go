@@ -1,0 +1,190 @@
+package emu
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+func readAsync(t *testing.T, f kshim.File) abi.AsyncEvent {
+	t.Helper()
+	var b [16]byte
+	n, err := f.Read(t.Context(), b[:])
+	require.NoError(t, err)
+	var e abi.AsyncEvent
+	require.NoError(t, e.Parse(b[:n]))
+	return e
+}
+
+// TestDestroyAfterUnplug: a client whose device has gone can still clean up, by
+// either form, once for each object and in any order.
+func TestDestroyAfterUnplug(t *testing.T) {
+	for _, form := range []string{"write", "ioctl"} {
+		t.Run(form, func(t *testing.T) {
+			c := newClient(t, true)
+			dev := c.m.devices[0]
+			async := c.async()
+			ch, fd := c.channel()
+			qp, pd, cq := c.rts()
+			heard, _ := c.cq(5, fd)
+			ev := c.dev.lastCQ.ev
+			mr, err := c.mr(pd, c.addr, 4096, 1)
+			require.NoError(t, err)
+			ev.Completion()
+			ev.Completion()
+			readComp(t, ch)
+			c.dev.last.ev.Event(abi.EventQPFatal)
+			c.dev.last.ev.Event(abi.EventCommEst)
+			require.Equal(t, abi.EventQPFatal, readAsync(t, async).EventType)
+
+			require.NoError(t, c.m.Unregister("fake0"))
+			c.m.devices[0] = dev // for the client's own clean-up
+			require.Equal(t, abi.AsyncEvent{EventType: abi.EventDeviceFatal}, readAsync(t, async), "unread events went with their objects")
+			_, err = async.Read(t.Context(), make([]byte, 16))
+			require.ErrorIs(t, err, syscall.EIO)
+
+			for n, req := range map[abi.Command]abi.Struct{
+				abi.CmdQueryDevice: &abi.QueryDevice{Response: c.addr}, abi.CmdAllocPD: &abi.AllocPD{Response: c.addr},
+				abi.CmdQueryQP: &abi.QueryQP{Response: c.addr, QPHandle: qp}, abi.CmdModifyQP: initAttr(qp),
+				abi.CmdReqNotifyCQ: &abi.ReqNotifyCQ{CQHandle: cq}, abi.CmdCreateCompChannel: &abi.CreateCompChannel{Response: c.addr},
+				abi.CmdGetContext: &abi.GetContext{Response: c.addr},
+			} {
+				_, err := c.f.Write(encode(n, req, 176))
+				require.ErrorIs(t, err, syscall.EIO, "%v", n)
+			}
+			gids := argument(abi.ObjectDevice, abi.MethodQueryGIDEntry,
+				attr(abi.AttrQueryGIDEntryPort, 8, 1), attr(abi.AttrQueryGIDEntryGIDIndex, 8, 0),
+				attr(abi.AttrQueryGIDEntryFlags, 4, 0), attr(abi.AttrQueryGIDEntryRespEntry, 32, c.addr))
+			require.ErrorIs(t, c.ioctl(gids), syscall.EIO)
+
+			destroy := func(n abi.Command, req abi.Struct, out int) ([]byte, error) {
+				t.Helper()
+				if form == "ioctl" {
+					return c.invoke(n, req, out)
+				}
+				return c.do(n, req, out)
+			}
+			once := func(n abi.Command, req abi.Struct, out int) []byte {
+				t.Helper()
+				b, err := destroy(n, req, out)
+				require.NoError(t, err)
+				b = append([]byte(nil), b...)
+				_, err = destroy(n, req, out)
+				require.ErrorIs(t, err, syscall.ENOENT, "it was the last time")
+				return b
+			}
+			_, err = destroy(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: qp}, 0)
+			require.ErrorIs(t, err, syscall.EINVAL)
+			once(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, 0)
+			once(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0)
+			b := once(abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: heard}, 8)
+			require.Equal(t, []byte{1, 0, 0, 0, 0, 0, 0, 0}, b, "events that were read")
+			b = once(abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: qp}, 4)
+			require.Equal(t, []byte{1, 0, 0, 0}, b)
+			require.False(t, c.f.(*uverbsFile).handles.empty(), "one queue is left to Close")
+			require.NoError(t, c.f.Close())
+			_, err = ch.Read(t.Context(), make([]byte, 8))
+			require.ErrorIs(t, err, syscall.EIO)
+		})
+	}
+}
+
+// TestNativeDestroyAfterUnplug is the same by the objects' own methods.
+func TestNativeDestroyAfterUnplug(t *testing.T) {
+	c := newClient(t, true)
+	dev := c.m.devices[0]
+	pd := c.pd()
+	require.NoError(t, c.m.Unregister("fake0"))
+	c.m.devices[0] = dev
+	destroy := argument(abi.ObjectPD, abi.MethodPDDestroy, attr(abi.AttrDestroyPDHandle, 0, uint64(pd)))
+	require.NoError(t, c.ioctl(destroy))
+	require.ErrorIs(t, c.ioctl(destroy), syscall.ENOENT)
+}
+
+// TestUnplugWakes: whoever waits for an event of the device learns of its end, and
+// who has no context is not told.
+func TestUnplugWakes(t *testing.T) {
+	c := newClient(t, true)
+	dev := c.m.devices[0]
+	bare, err := c.m.Process("bare").Open("/dev/infiniband/uverbs0")
+	require.NoError(t, err)
+	async := c.async()
+	ch, _ := c.channel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, err := ch.Read(context.Background(), make([]byte, 8))
+		require.ErrorIs(t, err, syscall.EIO)
+	})
+	wg.Go(func() {
+		require.Equal(t, abi.EventDeviceFatal, readAsync(t, async).EventType)
+		_, err := async.Read(context.Background(), make([]byte, 16))
+		require.ErrorIs(t, err, syscall.EIO)
+	})
+	require.NoError(t, c.m.Unregister("fake0"))
+	wg.Wait()
+	c.m.devices[0] = dev
+	_, err = bare.Write(encode(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8))
+	require.ErrorIs(t, err, syscall.EFAULT, "another process's memory")
+	require.NoError(t, bare.Close())
+	_, err = bare.Write(nil)
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = c.proc.Open("/dev/infiniband/uverbs0")
+	require.ErrorIs(t, err, syscall.ENXIO, "an open that found it just before")
+}
+
+// portDevice is a device that raises events of its port.
+type portDevice struct {
+	*fakeDevice
+	events DeviceEvents
+}
+
+func (d *portDevice) SetEvents(e DeviceEvents) { d.events = e }
+
+func TestPortEvents(t *testing.T) {
+	m := New(Options{})
+	dev := &portDevice{fakeDevice: newFakeDevice("fake0")}
+	require.NoError(t, m.Register(dev))
+	open := func() (*client, kshim.File) {
+		c := &client{t: t, m: m, dev: dev.fakeDevice, proc: m.Process("p"), page: make([]byte, 4096)}
+		t.Cleanup(c.proc.Exit)
+		c.open(true)
+		return c, c.async()
+	}
+	dev.events.Event(1, abi.EventPortActive) // nobody is there
+	a, first := open()
+	dev.events.Event(1, abi.EventPortErr)
+	b, second := open()
+	_, err := b.proc.Open("/dev/infiniband/uverbs0") // without a context
+	require.NoError(t, err)
+	qp, _, _ := a.rts()
+	dev.events.Event(1, abi.EventPortActive)
+	dev.last.ev.Event(abi.EventCommEst)
+	dev.events.Event(1, abi.EventPortActive)
+	dev.events.Event(1, abi.EventGIDChange)
+	require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventPortErr}, readAsync(t, first))
+	require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventPortActive}, readAsync(t, first))
+	require.Equal(t, abi.AsyncEvent{Element: 0x77, EventType: abi.EventCommEst}, readAsync(t, first), "in the order of their raising")
+	for _, f := range []kshim.File{first, second} {
+		if f == second {
+			require.Equal(t, abi.EventPortActive, readAsync(t, f).EventType)
+		}
+		require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventPortActive}, readAsync(t, f))
+		require.Equal(t, abi.AsyncEvent{Element: 1, EventType: abi.EventGIDChange}, readAsync(t, f))
+		none(t, f)
+	}
+	r := must[abi.DestroyQPResp](a, abi.CmdDestroyQP, &abi.DestroyQP{Response: a.addr, QPHandle: qp}, 4)
+	require.Equal(t, uint32(1), r.EventsReported)
+	require.NoError(t, second.Close())
+	dev.events.Event(1, abi.EventPortErr)
+	require.Equal(t, abi.EventPortErr, readAsync(t, first).EventType)
+	require.NoError(t, m.Unregister("fake0"))
+	dev.events.Event(1, abi.EventPortActive) // a late one
+	require.Equal(t, abi.EventDeviceFatal, readAsync(t, first).EventType)
+	dev.check(t)
+}
