@@ -61,6 +61,9 @@ func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.
 	if err := checkCap(&init.Cap); err != nil {
 		return nil, err
 	}
+	if len(u.In) != 0 { // rxe_verbs.c:rxe_create_qp
+		return nil, fmt.Errorf("rnic: CREATE_QP: %d bytes of driver data, there are none: %w", len(u.In), syscall.EINVAL)
+	}
 	if len(u.Out) < abi.RXECreateQPRespSize {
 		return nil, shortAnswer("CREATE_QP", len(u.Out), abi.RXECreateQPRespSize)
 	}

@@ -143,10 +143,10 @@ func (c *call) resolve(spec *attrSpec, v *attrValue) error {
 	}
 	k, known := kindOfObject[spec.object]
 	if !known {
-		if f.handles.get(uint32(v.data)) != nil {
-			return fail(syscall.EINVAL, "handle %#x is not a %v", v.data, spec.object)
+		if spec.object == abi.ObjectSRQ && f.handles.get(uint32(v.data)) == nil { // rxe has them
+			return fail(syscall.ENOENT, "%v handle %#x does not exist", spec.object, v.data)
 		}
-		return fail(syscall.ENOENT, "%v handle %#x does not exist", spec.object, v.data)
+		return fail(syscall.EINVAL, "handle %#x: the device has no objects of type %v", v.data, spec.object)
 	}
 	var err error
 	v.obj, err = f.find(k, uint32(v.data))

@@ -66,7 +66,7 @@ var examples = []example{
 	{abi.CmdAllocPD, 4, func(c *client, o *objects) abi.Struct { return &abi.AllocPD{Response: c.addr} }, nil, syscall.EINVAL},
 	{abi.CmdRegMR, 12, func(c *client, o *objects) abi.Struct {
 		return &abi.RegMR{Response: c.addr, Start: o.buf, HCAVA: o.buf, Length: 5000, PDHandle: o.pd, AccessFlags: 1}
-	}, []handleField{{32, kindPD}}, syscall.ENOENT},
+	}, []handleField{{32, kindPD}}, syscall.EINVAL},
 	{abi.CmdReregMR, 8, func(c *client, o *objects) abi.Struct {
 		return &abi.ReregMR{
 			Response: c.addr, MRHandle: o.mr, Flags: abi.ReregSupported, Start: o.buf + 4096, HCAVA: 4096 + o.buf%4096,

@@ -25,7 +25,7 @@ func modifyQP(c *call) error {
 
 // exModifyQP is uverbs_cmd.c:ib_uverbs_ex_modify_qp.
 func exModifyQP(c *call) error {
-	const rateLimit = 1 << 25 // IB_QP_RATE_LIMIT: no transition takes it
+	const rateLimit = 1 << 25 // IB_QP_RATE_LIMIT
 	var req abi.ExModifyQP
 	if err := req.Parse(c.req); err != nil {
 		return err
@@ -55,6 +55,9 @@ func (c *call) modifyQP(attr abi.ModifyQP) error {
 	}
 	if err := q.checkPath(&attr); err != nil {
 		return err
+	}
+	if attr.AttrMask&^standardMask != 0 { // rxe_modify_qp
+		return fail(syscall.EOPNOTSUPP, "the device has no rate limits")
 	}
 	from := q.qp.State()
 	if attr.AttrMask&mCur != 0 {

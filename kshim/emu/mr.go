@@ -52,6 +52,9 @@ func checkAccess(a abi.AccessFlags) error {
 
 func regMR(c *call) error {
 	f := c.file
+	if err := f.hasContext(); err != nil {
+		return err
+	}
 	var req abi.RegMR
 	if err := req.Parse(c.req); err != nil {
 		return err

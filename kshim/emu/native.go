@@ -96,7 +96,10 @@ func infoHandles(c *call) error {
 	if err := c.copyOut(to, b); err != nil {
 		return err
 	}
-	return c.offer(1, le.AppendUint32(nil, uint32(len(list))))
+	if !c.attrs[1].present { // the table calls it optional; uverbs_copy_to does not
+		return fail(syscall.ENOENT, "no room for the number of handles")
+	}
+	return c.answer(1, le.AppendUint32(nil, uint32(len(list))))
 }
 
 // handlesOf are the handles of a file's objects of a type.

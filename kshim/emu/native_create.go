@@ -101,6 +101,9 @@ func methodCreateQP(c *call) error {
 	if init.flags, init.sigAll, err = c.createFlags(); err != nil {
 		return err
 	}
+	if init.flags != 0 && init.typ != abi.QPTUD { // uverbs_std_types_qp.c:check_creation_flags
+		return fail(syscall.EINVAL, "create flags %#x of %v queue pairs", init.flags, init.typ)
+	}
 	if err := c.driverParts(attrQPHWIn, attrQPHWOut); err != nil {
 		return err
 	}

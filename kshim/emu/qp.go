@@ -92,7 +92,7 @@ func exCreateQP(c *call) error {
 		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x", req.CompMask, req.Reserved)
 	}
 	if req.CompMask&indTable != 0 {
-		return fail(syscall.ENOENT, "indirection table handle %#x does not exist", req.RWQIndTblHandle)
+		return fail(syscall.EINVAL, "indirection table handle %#x: the device has none", req.RWQIndTblHandle)
 	}
 	plain := &abi.CreateQP{
 		UserHandle: req.UserHandle, PDHandle: req.PDHandle, SendCQHandle: req.SendCQHandle, RecvCQHandle: req.RecvCQHandle,
@@ -186,7 +186,7 @@ type qpInit struct {
 
 // check is what create_qp and rxe_qp_chk_cap refuse.
 func (d *device) checkQP(init *qpInit) error {
-	const known = 1<<1 | 1<<8 | 1<<9 | 1<<11 // ib_uverbs_qp_create_flags, but SQ_SIG_ALL
+	const known = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<8 | 1<<9 | 1<<10 | 1<<11 // uverbs_cmd.c: create_qp
 	switch {
 	case init.flags&^known != 0:
 		return fail(syscall.EINVAL, "create flags %#x are unknown in part", init.flags)

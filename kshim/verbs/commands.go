@@ -49,6 +49,25 @@ func (c *commander) regMR(req *abi.RegMR) (resp abi.RegMRResp, err error) {
 	return resp, err
 }
 
+func (c *commander) reregMR(req *abi.ReregMR) (resp abi.ReregMRResp, err error) {
+	err = c.invoke(abi.CmdReregMR, block{req, abi.ReregMRSize}, block{&resp, abi.ReregMRRespSize}, block{})
+	return resp, err
+}
+
+func (c *commander) createAH(req *abi.CreateAH, uhw block) (resp abi.CreateAHResp, err error) {
+	err = c.invoke(abi.CmdCreateAH, block{req, abi.CreateAHSize}, block{&resp, abi.CreateAHRespSize}, uhw)
+	return resp, err
+}
+
+func (c *commander) destroyAH(ah uint32) error {
+	return c.invoke(abi.CmdDestroyAH, block{&abi.DestroyAH{AHHandle: ah}, abi.DestroyAHSize}, block{}, block{})
+}
+
+func (c *commander) resizeCQ(req *abi.ResizeCQ, uhw block) (resp abi.ResizeCQResp, err error) {
+	err = c.invoke(abi.CmdResizeCQ, block{req, abi.ResizeCQSize}, block{&resp, abi.ResizeCQRespSize}, uhw)
+	return resp, err
+}
+
 func (c *commander) deregMR(mr uint32) error {
 	return c.invoke(abi.CmdDeregMR, block{&abi.DeregMR{MRHandle: mr}, abi.DeregMRSize}, block{}, block{})
 }

@@ -33,6 +33,7 @@ type Context struct {
 	mu  sync.Mutex // guards the tables
 	pds map[*PD]struct{}
 	mrs map[*MR]struct{}
+	ahs map[*AH]struct{}
 	cqs map[uint64]*CQ // by user handle
 	qps map[uint64]*QP // by user handle
 }
@@ -62,7 +63,7 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 	c := &Context{
 		kernel: k, info: info, prov: prov, cmd: newCommander(file, prov.driver()),
 		done: make(chan struct{}),
-		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{},
+		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{},
 	}
 	if err := c.start(); err != nil {
 		c.closeFiles()
@@ -186,6 +187,9 @@ func (c *Context) Close() error {
 	for _, cq := range c.allCQs() {
 		errs = append(errs, cq.destroy(errClosed))
 	}
+	for ah := range c.ahs {
+		errs = append(errs, ah.destroy())
+	}
 	for mr := range c.mrs {
 		errs = append(errs, mr.dereg())
 	}
@@ -224,6 +228,7 @@ func (c *Context) abandon() {
 	for mr := range c.mrs {
 		mr.drop()
 	}
+	clear(c.ahs)
 	clear(c.pds)
 }
 

@@ -14,7 +14,7 @@ type CQ struct {
 	ctx    *Context
 	key    uint64 // user handle
 	handle uint32
-	cqe    int
+	cqe    atomic.Int64 // as asked for
 
 	soft     atomic.Int32 // receives that the client itself has to flush, in all queue pairs
 	suspects atomic.Int32 // queue pairs that may be in ERR unnoticed
@@ -43,7 +43,8 @@ type CQ struct {
 // CreateCQ makes a completion queue with room for cqe completions at least. It overruns, and then fails for good, when more
 // are outstanding: give it the sum of the depths of the queues that it serves. cqe outside the device's limits is EINVAL.
 func (c *Context) CreateCQ(cqe int) (*CQ, error) {
-	cq := &CQ{ctx: c, cqe: cqe, qps: map[uint32]*QP{}, key: c.nextKey.Add(1)}
+	cq := &CQ{ctx: c, qps: map[uint32]*QP{}, key: c.nextKey.Add(1)}
+	cq.cqe.Store(int64(cqe))
 	err := c.call("create CQ", fmt.Sprintf("%d entries", cqe), func() (err error) {
 		if cqe < 1 || cqe > maxQueued {
 			return errArgument
@@ -69,7 +70,7 @@ func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 }
 
 // Cap is how many completions were asked room for.
-func (cq *CQ) Cap() int { return cq.cqe }
+func (cq *CQ) Cap() int { return int(cq.cqe.Load()) }
 
 // Destroy frees the queue. EBUSY while queue pairs use it, EBADF the second time. Waiters wake with EBADF.
 func (cq *CQ) Destroy() error {
@@ -112,7 +113,9 @@ func (cq *CQ) drop(why error) {
 	cq.mu.Lock()
 	cq.gone = true
 	cq.err = why
-	cq.q.close()
+	if cq.q != nil { // see Resize
+		cq.q.close()
+	}
 	cq.q = nil
 	cq.mu.Unlock()
 	cq.wake()

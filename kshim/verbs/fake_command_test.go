@@ -37,6 +37,14 @@ func (k *fake) command(cmd abi.Command, in, out, uhw []byte) error {
 		return answer(&abi.RegMRResp{MRHandle: h, LKey: h << 8, RKey: h << 8}, 12)
 	case abi.CmdDeregMR:
 		return k.drop(in, "mr")
+	case abi.CmdReregMR:
+		return k.reregMR(in, answer)
+	case abi.CmdCreateAH:
+		return k.createAH(in, out, uhw)
+	case abi.CmdDestroyAH:
+		return k.drop(in, "ah")
+	case abi.CmdResizeCQ:
+		return k.resizeCQ(in, out, uhw)
 	case abi.CmdCreateCQ:
 		return k.createCQ(in, out, uhw)
 	case abi.CmdDestroyCQ, abi.CmdReqNotifyCQ:

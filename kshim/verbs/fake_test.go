@@ -46,6 +46,8 @@ type fake struct {
 
 	driver abi.DriverID // 0: DriverRXE
 
+	rereg []abi.ReregMR // as they came
+
 	beforeArm func() // called with mu held
 
 	lie      func(m []byte, mi *abi.MMInfo) // spoils a queue that is handed out

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -72,20 +73,27 @@ func (pd *PD) dead() bool {
 type MR struct {
 	ctx     *Context
 	handle  uint32
-	addr    uint64
-	length  uint64
-	lkey    uint32
-	rkey    uint32
-	access  abi.AccessFlags
-	release func()
-	gone    bool // guarded by ctx.mu
+	state   atomic.Pointer[mrState]
+	release func() // of the memory; changed under use
+	gone    bool   // guarded by ctx.mu
+
+	// use is exclusive in commands that name the handle, of which one frees it.
+	use sync.Mutex
+}
+
+// mrState is what Rereg may change; it is replaced as a whole.
+type mrState struct {
+	addr, length uint64
+	lkey, rkey   uint32
+	access       abi.AccessFlags
 }
 
 // RegMR registers buf. A nil or empty buf is EINVAL, as is remote writing or remote atomics without local writing; memory
 // that is not there, or not writable although writing is allowed, is EFAULT; more than RLIMIT_MEMLOCK is ENOMEM.
 func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 	c := pd.ctx
-	mr := &MR{ctx: c, length: uint64(len(buf)), access: access}
+	mr := &MR{ctx: c}
+	s := &mrState{length: uint64(len(buf)), access: access}
 	err := c.call("register MR", fmt.Sprintf("%d bytes for %v", len(buf), access), func() error {
 		if len(buf) == 0 {
 			return errEmpty
@@ -95,9 +103,9 @@ func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 		if pd.dead() {
 			return errDestroyed
 		}
-		mr.addr, mr.release = c.cmd.file.Pin(buf)
+		s.addr, mr.release = c.cmd.file.Pin(buf)
 		resp, err := c.cmd.regMR(&abi.RegMR{
-			Start: mr.addr, Length: mr.length, HCAVA: mr.addr, PDHandle: pd.handle, AccessFlags: access,
+			Start: s.addr, Length: s.length, HCAVA: s.addr, PDHandle: pd.handle, AccessFlags: access,
 		})
 		if err != nil {
 			mr.release()
@@ -106,7 +114,8 @@ func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 			}
 			return err
 		}
-		mr.handle, mr.lkey, mr.rkey = resp.MRHandle, resp.LKey, resp.RKey
+		mr.handle, s.lkey, s.rkey = resp.MRHandle, resp.LKey, resp.RKey
+		mr.state.Store(s)
 		c.mu.Lock()
 		c.mrs[mr] = struct{}{}
 		c.mu.Unlock()
@@ -119,40 +128,41 @@ func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 }
 
 // Addr is the address of the region's first byte, for local and remote use.
-func (mr *MR) Addr() uint64 { return mr.addr }
+func (mr *MR) Addr() uint64 { return mr.state.Load().addr }
 
 // Length is the region's length in bytes.
-func (mr *MR) Length() uint64 { return mr.length }
+func (mr *MR) Length() uint64 { return mr.state.Load().length }
 
 // LKey is the key for scatter/gather lists.
-func (mr *MR) LKey() uint32 { return mr.lkey }
+func (mr *MR) LKey() uint32 { return mr.state.Load().lkey }
 
 // RKey is the key that a peer needs.
-func (mr *MR) RKey() uint32 { return mr.rkey }
+func (mr *MR) RKey() uint32 { return mr.state.Load().rkey }
 
 // Access is what the region permits.
-func (mr *MR) Access() abi.AccessFlags { return mr.access }
+func (mr *MR) Access() abi.AccessFlags { return mr.state.Load().access }
 
 // Dereg takes the keys away and lets go of the memory: afterwards the device no longer touches it. EBADF the second time.
 // On any other error the region stays registered and its memory held.
 func (mr *MR) Dereg() error {
-	return mr.ctx.call("deregister MR", fmt.Sprintf("key %#x", mr.rkey), func() error {
-		mr.ctx.mu.Lock()
-		gone := mr.gone
-		mr.gone = true // only one caller may go on
-		mr.ctx.mu.Unlock()
-		if gone {
+	return mr.ctx.call("deregister MR", fmt.Sprintf("key %#x", mr.RKey()), func() error {
+		mr.use.Lock()
+		defer mr.use.Unlock()
+		if mr.dead() {
 			return errDestroyed
 		}
 		return mr.dereg()
 	})
 }
 
+func (mr *MR) dead() bool {
+	mr.ctx.mu.Lock()
+	defer mr.ctx.mu.Unlock()
+	return mr.gone
+}
+
 func (mr *MR) dereg() error {
 	if err := mr.ctx.cmd.deregMR(mr.handle); err != nil {
-		mr.ctx.mu.Lock()
-		mr.gone = false
-		mr.ctx.mu.Unlock()
 		return err
 	}
 	mr.drop()

@@ -15,6 +15,10 @@ type provider interface {
 	driver() abi.DriverID
 	// createCQ makes a completion queue and opens its ring.
 	createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error)
+	// resizeCQ gives a completion queue another ring and opens it. A *ringLost if the queue has it and it could not be opened.
+	resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error)
+	// createAH makes an address handle and tells the number by which work requests name it.
+	createAH(c *commander, req *abi.CreateAH) (handle, num uint32, err error)
 	// createQP makes a queue pair and opens its rings.
 	createQP(c *commander, req *abi.CreateQP) (abi.CreateQPResp, *sendQueue, *recvQueue, error)
 }

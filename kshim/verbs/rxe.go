@@ -45,6 +45,24 @@ func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error)
 	return resp.CQHandle, &compQueue{file: c.file, q: q, c: q.Consumer()}, nil
 }
 
+func (rxe) resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error) {
+	var drv abi.RXEResizeCQResp
+	if _, err := c.resizeCQ(req, block{&drv, abi.RXEResizeCQRespSize}); err != nil {
+		return nil, err
+	}
+	q, err := mapQueue(c.file, drv.MI)
+	if err != nil {
+		return nil, &ringLost{err}
+	}
+	return &compQueue{file: c.file, q: q, c: q.Consumer()}, nil
+}
+
+func (rxe) createAH(c *commander, req *abi.CreateAH) (handle, num uint32, err error) {
+	var drv abi.RXECreateAHResp
+	resp, err := c.createAH(req, block{&drv, abi.RXECreateAHRespSize})
+	return resp.AHHandle, drv.AHNum, err
+}
+
 func (rxe) createQP(c *commander, req *abi.CreateQP) (resp abi.CreateQPResp, _ *sendQueue, _ *recvQueue, err error) {
 	var drv abi.RXECreateQPResp
 	if resp, err = c.createQP(req, block{&drv, abi.RXECreateQPRespSize}); err != nil {

@@ -63,23 +63,6 @@ var abiTests = []test{
 			r.say("%v: %s", c, errText(w.command(c, octets(make([]byte, 128)), 128, octets(nil), 256, nil, 0)))
 		}
 	}},
-	{"abi/commands-of-other-services", func(r *rig) {
-		w, _ := r.raw()
-		for _, c := range []struct {
-			cmd       abi.Command
-			req, resp int
-		}{
-			{abi.CmdDestroyAH, 4, 0}, {abi.CmdDeallocMW, 8, 0}, {abi.CmdDetachMcast, 24, 0}, {abi.CmdDestroySRQ, 16, 4},
-			{abi.CmdCreateXSRQ, 48, 16},
-		} {
-			// With handles of nothing: that shows whether the command is there.
-			req := make(octets, c.req)
-			for i := range req {
-				req[i] = 0x77
-			}
-			r.say("%v: %s", c.cmd, errText(w.command(c.cmd, req, c.req, octets(nil), c.resp, nil, 0)))
-		}
-	}},
 	{"abi/before-the-context", func(r *rig) {
 		w := r.rawFile()
 		r.result("QUERY_DEVICE by write", w.write(abi.CmdQueryDevice, &abi.QueryDevice{}, 8, 44))

@@ -1,0 +1,237 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+)
+
+// stand is a device file with an object of every kind that others need, and one that nobody needs. pd is needed by mr, ah
+// and qp, cq by qp. The queue pair is in RESET, of reliable connections.
+type stand struct {
+	*raw
+	buf                            uint64
+	pd, mr, cq, ah, qp             uint32
+	freePD, freeMR, freeAH, freeCQ uint32
+	channel, async                 int32
+	path                           abi.QPDest
+}
+
+const standBuffer = 8192
+
+// tableRig makes stands for one entry, one after another.
+type tableRig struct {
+	*rig
+	path abi.QPDest
+	bare bool // stands have no context
+	now  *stand
+}
+
+func newTableRig(r *rig) *tableRig {
+	r.Helper()
+	t := &tableRig{rig: r}
+	guide := r.newEnd("guide", r.open(0), defaults())
+	t.path = guide.path(guide)
+	return t
+}
+
+// stand is the present one, or a new one.
+func (t *tableRig) stand() *stand {
+	t.Helper()
+	if t.now == nil {
+		t.now = t.build(t.rawFile())
+	}
+	return t.now
+}
+
+// drop gives the stand up, when a call has changed something.
+func (t *tableRig) drop() {
+	if t.now != nil {
+		t.now.f.Close()
+		t.now = nil
+	}
+}
+
+// build makes the objects.
+func (t *tableRig) build(w *raw) *stand {
+	t.Helper()
+	s := &stand{raw: w, path: t.path}
+	if t.bare {
+		return s
+	}
+	mem := make([]byte, standBuffer+4096)
+	at, release := w.f.Pin(mem)
+	t.Cleanup(release)
+	s.buf = (at + 4095) &^ 4095
+	var ctx abi.GetContextResp
+	t.must(w.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &ctx, abi.GetContextRespSize, nil, 0))
+	s.async = int32(ctx.AsyncFD)
+	async, err := w.k.Adopt(s.async)
+	t.must(err)
+	t.Cleanup(func() { async.Close() })
+	s.channel, _ = w.channel()
+	s.pd, s.freePD = w.allocPD(), w.allocPD()
+	s.mr, s.freeMR = s.region(), s.region()
+	s.cq, s.freeCQ = s.queue(), s.queue()
+	s.ah, s.freeAH = s.address(), s.address()
+	qp, _, err := w.tryQP(*s.qpRequest())
+	t.must(err)
+	s.qp = qp.QPHandle
+	return s
+}
+
+func (s *stand) region() uint32 {
+	s.r.Helper()
+	var resp abi.RegMRResp
+	s.r.must(s.command(abi.CmdRegMR, s.mrRequest(), abi.RegMRSize, &resp, abi.RegMRRespSize, nil, 0))
+	return resp.MRHandle
+}
+
+func (s *stand) queue() uint32 {
+	s.r.Helper()
+	resp, _, err := s.tryCQ(abi.CreateCQ{UserHandle: 5, CQE: 4, CompChannel: -1})
+	s.r.must(err)
+	return resp.CQHandle
+}
+
+func (s *stand) address() uint32 {
+	s.r.Helper()
+	var resp abi.CreateAHResp
+	var uhw abi.RXECreateAHResp
+	s.r.must(s.command(abi.CmdCreateAH, s.ahRequest(), abi.CreateAHSize, &resp, abi.CreateAHRespSize, &uhw, abi.RXECreateAHRespSize))
+	return resp.AHHandle
+}
+
+func (s *stand) mrRequest() *abi.RegMR {
+	return &abi.RegMR{Start: s.buf, Length: 4096, HCAVA: s.buf, PDHandle: s.pd, AccessFlags: abi.AccessLocalWrite}
+}
+
+func (s *stand) ahRequest() *abi.CreateAH { return &abi.CreateAH{PDHandle: s.pd, Attr: ahAttr(s.path)} }
+
+// ahAttr is a path of a queue pair as an address vector.
+func ahAttr(p abi.QPDest) abi.AHAttr {
+	return abi.AHAttr{
+		DGID: p.DGID, FlowLabel: p.FlowLabel, SGIDIndex: p.SGIDIndex, HopLimit: p.HopLimit, TrafficClass: p.TrafficClass,
+		DLID: p.DLID, SL: p.SL, IsGlobal: p.IsGlobal, PortNum: p.PortNum,
+	}
+}
+
+func (s *stand) qpRequest() *abi.CreateQP {
+	return &abi.CreateQP{
+		UserHandle: 6, PDHandle: s.pd, SendCQHandle: s.cq, RecvCQHandle: s.cq,
+		MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1, QPType: abi.QPTRC,
+	}
+}
+
+func (s *stand) initRequest() *abi.ModifyQP {
+	return &abi.ModifyQP{QPHandle: s.qp, AttrMask: maskInit, QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: allAccess}
+}
+
+// toRTS takes the queue pair there, connected to nobody in particular.
+func (s *stand) toRTS() {
+	s.r.Helper()
+	for _, m := range []abi.ModifyQP{
+		*s.initRequest(),
+		{QPHandle: s.qp, AttrMask: maskRTR, QPState: abi.QPSRTR, PathMTU: abi.MTU1024, DestQPNum: 77, MaxDestRdAtomic: 1, MinRNRTimer: 1, Dest: s.path},
+		{QPHandle: s.qp, AttrMask: maskRTS, QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1},
+	} {
+		s.r.must(s.command(abi.CmdModifyQP, &m, abi.ModifyQPSize, nil, 0, nil, 0))
+	}
+}
+
+// handle gives one of an object type, and one of another.
+func (s *stand) handle(o abi.ObjectID) (right, other uint32) {
+	switch o {
+	case abi.ObjectPD:
+		return s.pd, s.cq
+	case abi.ObjectCQ:
+		return s.cq, s.pd
+	case abi.ObjectQP:
+		return s.qp, s.pd
+	case abi.ObjectAH:
+		return s.ah, s.pd
+	default:
+		return s.mr, s.pd
+	}
+}
+
+// shape is how a command is sent: as it should be, but for what a check spoils.
+type shape struct {
+	in       []byte
+	core, hw int  // room for the response and its driver's part
+	words    int  // added to the header's length
+	nowhere  bool // the response's address
+	unread   bool // the request's address, by ioctl
+}
+
+// send gives a command in a form.
+func (s *stand) send(e *emu.Entry, form string, p shape) error {
+	switch {
+	case form == "ioctl":
+		return s.invoke(e, p)
+	case e.Form == emu.FormExtended:
+		return s.writeExtended(e, p)
+	default:
+		return s.writePlain(e, p)
+	}
+}
+
+const noAddress = 0x10
+
+func (s *stand) writePlain(e *emu.Entry, p shape) error {
+	b := s.mem[rawIn : rawIn+abi.CmdHdrSize+len(p.in)]
+	(&abi.CmdHdr{Command: e.Command, InWords: uint16(len(b)/4 + p.words), OutWords: uint16((p.core + p.hw) / 4)}).Put(b)
+	copy(b[abi.CmdHdrSize:], p.in)
+	if e.Response > 0 && len(p.in) >= 8 {
+		le.PutUint64(b[abi.CmdHdrSize:], s.respond(p))
+	}
+	_, err := s.f.Write(b)
+	return err
+}
+
+func (s *stand) respond(p shape) uint64 {
+	if p.nowhere {
+		return noAddress
+	}
+	clear(s.mem[rawOut:])
+	return s.addr + rawOut
+}
+
+func (s *stand) writeExtended(e *emu.Entry, p shape) error {
+	const headers = abi.CmdHdrSize + abi.ExCmdHdrSize
+	b := s.mem[rawIn : rawIn+headers+len(p.in)]
+	(&abi.CmdHdr{Command: e.Command, InWords: uint16(len(p.in)/8 + p.words), OutWords: uint16(p.core / 8)}).Put(b)
+	x := abi.ExCmdHdr{ProviderOutWords: uint16(p.hw / 8)}
+	if p.core+p.hw > 0 {
+		x.Response = s.respond(p)
+	}
+	x.Put(b[abi.CmdHdrSize:])
+	copy(b[headers:], p.in)
+	_, err := s.f.Write(b)
+	return err
+}
+
+func (s *stand) invoke(e *emu.Entry, p shape) error {
+	core := attr(abi.AttrCoreIn, len(p.in), s.addr+rawIn)
+	copy(s.mem[rawIn:rawOut], p.in)
+	switch {
+	case p.unread:
+		core.Data = noAddress
+	case len(p.in) <= abi.AttrInlineMax:
+		var b [8]byte
+		copy(b[:], p.in)
+		core.Data = binary.LittleEndian.Uint64(b[:])
+	}
+	attrs := []abi.IoctlAttr{core, attr(abi.AttrWriteCmd, 8, uint64(e.Command))}
+	at := s.respond(p)
+	if p.core > 0 {
+		attrs = append(attrs, attr(abi.AttrCoreOut, p.core, at))
+	}
+	if p.hw > 0 {
+		attrs = append(attrs, attr(abi.AttrUHWOut, p.hw, s.addr+rawUHW))
+	}
+	return s.ioctl(abi.ObjectDevice, abi.MethodInvokeWrite, nil, attrs...)
+}

@@ -1,0 +1,231 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+)
+
+// tableTests are made from the emulator's table of everything that can be asked for: a case for each supported entry, in
+// each form, and one for all that are not supported.
+func tableTests() []test {
+	var list []test
+	var refused []emu.Entry
+	for _, e := range emu.Table() {
+		switch {
+		case e.Support != emu.Supported:
+			refused = append(refused, e)
+		case e.Form == emu.FormIoctl:
+			list = append(list, test{"method/" + e.Name, func(r *rig) { runMethod(r, &e, &coverage{}) }})
+		default:
+			list = append(list, test{"command/" + e.Name, func(r *rig) { runCommand(r, &e, &coverage{}) }})
+		}
+	}
+	return append(list, test{"command/unsupported", func(r *rig) { runRefused(r, refused, &coverage{}) }})
+}
+
+func runCommand(r *rig, e *emu.Entry, cover *coverage) {
+	r.Helper()
+	x := commandExamples[e.Name]
+	if x == nil {
+		r.Fatalf("the table has %s as supported, and no example of it is tested", e.Name)
+	}
+	t := &tableCase{tableRig: newTableRig(r), entry: e, cover: cover}
+	t.bare = x.opens
+	defer t.drop()
+	for _, form := range forms(e) {
+		t.drop()
+		t.command(x, form)
+	}
+}
+
+func runMethod(r *rig, e *emu.Entry, cover *coverage) {
+	r.Helper()
+	x := methodExamples[e.Name]
+	if x == nil {
+		r.Fatalf("the table has %s as supported, and no example of it is tested", e.Name)
+	}
+	t := &tableCase{tableRig: newTableRig(r), entry: e, cover: cover}
+	t.bare = x.opens
+	defer t.drop()
+	t.method(x)
+}
+
+// runRefused asks for what is not supported, with handles of nothing. The errno is the table's on the emulator.
+func runRefused(r *rig, list []emu.Entry, cover *coverage) {
+	r.Helper()
+	s := &stand{raw: func() *raw { w, _ := r.raw(); return w }()}
+	for _, e := range list {
+		var err error
+		if e.Form == emu.FormIoctl {
+			err = s.ioctl(e.Object, e.Method, nil, goodAttrs(&e, s)...)
+			cover.note(e.Name, "ioctl", err)
+			r.say("%s: %s", e.Name, errText(err))
+			continue
+		}
+		for _, form := range forms(&e) {
+			in := make([]byte, max(e.Request, 4))
+			if e.Form == emu.FormExtended {
+				in = make([]byte, 8)
+			}
+			for i := range in {
+				in[i] = 0x77
+			}
+			err = s.send(&e, form, shape{in: in, core: e.Response})
+			cover.note(e.Name, form, err)
+			r.say("%s by %s: %s", e.Name, form, errText(err))
+		}
+	}
+}
+
+// goodAttrs are well-formed attributes with handles that are there.
+func goodAttrs(e *emu.Entry, s *stand) []abi.IoctlAttr {
+	var list []abi.IoctlAttr
+	for _, a := range e.Attrs {
+		switch {
+		case !a.Mandatory:
+		case a.Object == abi.ObjectPD:
+			list = append(list, attr(a.ID, 0, uint64(s.allocPD())))
+		case a.Type == emu.AttrConst, a.Type == emu.AttrFlags, a.Type == emu.AttrHandleNew:
+			list = append(list, attr(a.ID, a.Min, 0))
+		default:
+			list = append(list, attr(a.ID, a.Min, s.addr+rawOut))
+		}
+	}
+	return list
+}
+
+// forms are the ways in which an entry can be asked for.
+func forms(e *emu.Entry) []string {
+	if e.Form == emu.FormIoctl {
+		return []string{"ioctl"}
+	}
+	return []string{"write", "ioctl"}
+}
+
+// coverage is what kernels answered to an entry in a form. Only calls that were made are noted.
+type coverage struct {
+	mu   sync.Mutex
+	seen map[string]map[string]int // by entry and form: "ok" and errnos, and how often
+}
+
+func (c *coverage) note(entry, form string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = map[string]map[string]int{}
+	}
+	key := entry + " by " + form
+	if c.seen[key] == nil {
+		c.seen[key] = map[string]int{}
+	}
+	c.seen[key][errText(err)]++
+}
+
+// lacking is what the table promises and nobody saw.
+func (c *coverage) lacking(table []emu.Entry) []string {
+	var list []string
+	for i := range table {
+		e := &table[i]
+		for _, form := range forms(e) {
+			key := e.Name + " by " + form
+			seen := c.seen[key]
+			refused := 0
+			for text, n := range seen {
+				if text != "ok" && slices.ContainsFunc(errnoNames(), func(name string) bool { return name == text }) {
+					refused += n
+				}
+			}
+			switch {
+			case e.Support == emu.Supported && seen["ok"] == 0:
+				list = append(list, key+": no success")
+			case refused == 0:
+				list = append(list, key+": no errno")
+			case e.Support == emu.Unsupported && (len(seen) != 1 || seen[errText(e.Errno)] == 0):
+				list = append(list, fmt.Sprintf("%s: %v, the table says %s", key, seen, errText(e.Errno)))
+			}
+		}
+	}
+	return list
+}
+
+func errnoNames() []string {
+	var names []string
+	for _, e := range errnos {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// TestTableCoverage: nothing is in the table as supported that was not seen to succeed, and to fail with an errno, in each
+// of its forms; what is not supported has the errno that the table says.
+func TestTableCoverage(t *testing.T) {
+	sys := emulatorSim(t)
+	cover := &coverage{}
+	table := emu.Table()
+	var refused []emu.Entry
+	for i := range table {
+		e := &table[i]
+		switch {
+		case e.Support != emu.Supported:
+			refused = append(refused, *e)
+			continue
+		case e.Form == emu.FormIoctl:
+			t.Run(e.Name, func(t *testing.T) { runMethod(newRig(t, sys), e, cover) })
+		default:
+			t.Run(e.Name, func(t *testing.T) { runCommand(newRig(t, sys), e, cover) })
+		}
+	}
+	t.Run("unsupported", func(t *testing.T) { runRefused(newRig(t, sys), refused, cover) })
+	require.Empty(t, cover.lacking(table))
+}
+
+// TestCoverageSeesGaps: the test above can fail.
+func TestCoverageSeesGaps(t *testing.T) {
+	table := emu.Table()
+	full := func() *coverage {
+		c := &coverage{}
+		for i := range table {
+			e := &table[i]
+			for _, form := range forms(e) {
+				if e.Support == emu.Supported {
+					c.note(e.Name, form, nil)
+				}
+				c.note(e.Name, form, orError(e))
+			}
+		}
+		return c
+	}
+	require.Empty(t, full().lacking(table))
+	for _, gap := range []struct{ key, text, want string }{
+		{"ALLOC_PD by write", "ok", "no success"}, {"ALLOC_PD by ioctl", "EINVAL", "no errno"},
+		{"CQ.CQ_CREATE by ioctl", "ok", "no success"}, {"CREATE_SRQ by write", "EOPNOTSUPP", "no errno"},
+	} {
+		c := full()
+		delete(c.seen[gap.key], gap.text)
+		lacks := c.lacking(table)
+		require.Len(t, lacks, 1)
+		require.True(t, strings.HasPrefix(lacks[0], gap.key+": "+gap.want), lacks[0])
+	}
+	c := full()
+	c.seen["CREATE_SRQ by ioctl"]["EINVAL"] = 1
+	require.Len(t, c.lacking(table), 1)
+	more := append(slices.Clone(table), emu.Entry{Name: "NEW", Form: emu.FormIoctl, Support: emu.Supported})
+	require.Len(t, full().lacking(more), 1)
+}
+
+func orError(e *emu.Entry) error {
+	if e.Errno != 0 {
+		return e.Errno
+	}
+	return errnos[6].errno
+}
