@@ -102,6 +102,21 @@ func FuzzIoctl(f *testing.F) {
 	f.Add(c.mark(argument(abi.ObjectDevice, abi.MethodQueryGIDEntry,
 		attr(abi.AttrQueryGIDEntryPort, 8, 1), attr(abi.AttrQueryGIDEntryGIDIndex, 8, 0),
 		attr(abi.AttrQueryGIDEntryFlags, 4, 0), attr(abi.AttrQueryGIDEntryRespEntry, 32, c.addr))), []byte{})
+	handles := map[abi.ObjectID]uint32{abi.ObjectPD: o.pd, abi.ObjectCQ: o.cq, abi.ObjectQP: o.qp, abi.ObjectMR: o.mr, abi.ObjectAH: o.ah}
+	for i := range methods { // with the least that each attribute takes
+		var list []abi.IoctlAttr
+		for _, a := range methods[i].attrs {
+			v := attr(a.id, a.min, 1)
+			switch {
+			case a.typ == AttrHandle || a.typ == AttrHandleDestroy:
+				v.Data = uint64(handles[a.object])
+			case a.typ == AttrOut || a.min > abi.AttrInlineMax:
+				v.Data = c.addr + pageIn
+			}
+			list = append(list, v)
+		}
+		f.Add(c.mark(argument(methods[i].object, methods[i].id, list...)), []byte{1, 0, 0, 0, 1, 0, 0, 0, 1})
+	}
 	f.Fuzz(func(t *testing.T, arg, in []byte) {
 		c := newClient(t, true)
 		newObjects(c)
