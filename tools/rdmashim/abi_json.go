@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/rdmashim/rdmashim/kshim/emu"
+)
+
+// jsonEntry and jsonAttr are the keys that abi --help promises.
+type jsonEntry struct {
+	Name     string     `json:"name"`
+	Form     emu.Form   `json:"form"`
+	Command  *uint32    `json:"command,omitempty"`
+	Object   *uint16    `json:"object,omitempty"`
+	Method   *uint16    `json:"method,omitempty"`
+	Request  int        `json:"request,omitempty"`
+	Response int        `json:"response,omitempty"`
+	Driver   bool       `json:"driver"`
+	Attrs    []jsonAttr `json:"attributes,omitempty"`
+	Support  string     `json:"support"`
+	Reason   string     `json:"reason,omitempty"`
+	Errno    string     `json:"errno,omitempty"`
+}
+
+type jsonAttr struct {
+	Name      string `json:"name"`
+	ID        uint16 `json:"id"`
+	Type      string `json:"type"`
+	Object    string `json:"object,omitempty"`
+	Min       int    `json:"min"`
+	Max       int    `json:"max"`
+	Mandatory bool   `json:"mandatory"`
+	Longer    bool   `json:"longer,omitempty"`
+}
+
+func printABIJSON(out io.Writer, table []emu.Entry) error {
+	list := make([]jsonEntry, 0, len(table))
+	for i := range table {
+		list = append(list, newJSONEntry(&table[i]))
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(list)
+}
+
+func newJSONEntry(e *emu.Entry) jsonEntry {
+	j := jsonEntry{
+		Name: e.Name, Form: e.Form, Request: e.Request, Response: e.Response, Driver: e.Driver, Support: string(e.Support), Reason: e.Reason,
+	}
+	if e.Errno != 0 {
+		j.Errno = errnoName(e.Errno)
+	}
+	if e.Form == emu.FormIoctl {
+		j.Object, j.Method = new(uint16(e.Object)), new(uint16(e.Method))
+	} else {
+		j.Command = new(uint32(e.Command))
+	}
+	for _, a := range e.Attrs {
+		row := jsonAttr{Name: a.Name, ID: uint16(a.ID), Type: a.Type.String(), Min: a.Min, Max: a.Max, Mandatory: a.Mandatory, Longer: a.Longer}
+		if a.Max == 0 {
+			row.Object = a.Object.String()
+		}
+		j.Attrs = append(j.Attrs, row)
+	}
+	return j
+}

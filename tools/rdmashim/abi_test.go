@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/emu"
+)
+
+var rewriteABI = flag.Bool("rewrite-abi", false, "write what 'rdmashim abi' prints to testdata")
+
+// TestABI holds what is printed to what was read and kept.
+func TestABI(t *testing.T) {
+	for name, args := range map[string][]string{
+		"abi.txt":      {"abi"},
+		"abi-one.txt":  {"abi", "qp_create"},
+		"abi-both.txt": {"abi", "get_context"},
+		"abi-not.txt":  {"abi", "CREATE_SRQ"},
+		"abi-one.json": {"abi", "-j", "RESIZE_CQ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := runTool(t, args...)
+			require.Zero(t, o.code, o.stderr)
+			file := filepath.Join("testdata", name)
+			if *rewriteABI {
+				require.NoError(t, os.WriteFile(file, []byte(o.stdout), 0o644))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), o.stdout)
+		})
+	}
+}
+
+func TestABIJSON(t *testing.T) {
+	o := runTool(t, "abi", "--json")
+	require.Zero(t, o.code, o.stderr)
+	var list []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	require.Len(t, list, len(emu.Table()))
+	for _, e := range list {
+		require.Equal(t, e["support"] == "unsupported", e["errno"] != nil && e["reason"] != nil, e["name"])
+		require.Equal(t, e["form"] == "ioctl", e["command"] == nil && e["method"] != nil && e["object"] != nil, e["name"])
+	}
+}
+
+func TestABIUnknownName(t *testing.T) {
+	o := runTool(t, "abi", "FLY")
+	require.Equal(t, 1, o.code)
+	require.Empty(t, o.stdout)
+	require.Equal(t, 1, strings.Count(o.stderr, "\n"))
+	require.Contains(t, o.stderr, `"FLY"`)
+	require.Equal(t, 2, runTool(t, "abi", "a", "b").code)
+}
