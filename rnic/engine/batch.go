@@ -48,3 +48,6 @@ func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
 	head := p.AppendHeaders(b.arena[at : at : at+headRoom])
 	b.Packets = append(b.Packets, link.Packet{Peer: peer, Head: head, Payload: payload})
 }
+
+// last is the packet that was added last.
+func (b *Batch) last() *link.Packet { return &b.Packets[len(b.Packets)-1] }

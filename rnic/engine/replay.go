@@ -19,6 +19,7 @@ type replay struct {
 	cur, stop seq
 	stopLen   uint32
 	answered  bool // the answer was sent completely at least once
+	repeated  bool // it was asked for again: what was sent may have been lost for want of leaving alone
 }
 
 func (r *replay) pending() bool { return r.cur < r.stop }
@@ -96,7 +97,7 @@ func (u *replayQueue) again(r *replay, from, stop seq, stopLen uint32) {
 	if !r.pending() {
 		u.left++
 	}
-	r.cur, r.stop, r.stopLen = from, stop, stopLen
+	r.cur, r.stop, r.stopLen, r.repeated = from, stop, stopLen, true
 }
 
 // behind returns the first READ or atomic behind s, or next if there is none.

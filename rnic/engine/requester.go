@@ -23,6 +23,7 @@ type requester struct {
 	win   window
 
 	rnrLeft  uint8 // RNR NAKs that may still come before progress
+	alone    seq   // what was sent before it, and is sent again, is a datagram of its own: a timeout came
 	wentBack seq   // una when a lost packet was last made up for; 0: none since a timeout
 
 	since int  // cost sent since the last packet that asked for an ACK
@@ -191,6 +192,7 @@ func (q *QP) startPacket(op wire.Opcode, s seq) {
 func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	r := &q.req
 	b.add(q.attr.Peer, &q.out, payload)
+	b.last().Alone = r.nxt < r.alone
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
 	if r.nxt < r.sent {

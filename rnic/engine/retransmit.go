@@ -10,6 +10,9 @@ import (
 func (q *QP) goBack(now Time, timeout bool) {
 	r := &q.req
 	q.counters.Retries++
+	if timeout {
+		r.alone = r.sent
+	}
 	if planted != plantWindow {
 		r.win.shrink(q.mtu, timeout)
 	}
