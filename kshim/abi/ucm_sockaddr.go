@@ -83,3 +83,13 @@ func (s *SockaddrStorage) GID() (gid [16]byte, err error) {
 	copy(gid[:], s[8:24])
 	return gid, nil
 }
+
+// SetGID makes it a struct sockaddr_ib of a GID, a P_Key and a service id.
+func (s *SockaddrStorage) SetGID(gid [16]byte, pkey uint16, service uint64) {
+	*s = SockaddrStorage{}
+	le.PutUint16(s[0:], AFIB)
+	binary.BigEndian.PutUint16(s[2:], pkey)
+	copy(s[8:24], gid[:])
+	binary.BigEndian.PutUint64(s[24:], service)
+	binary.BigEndian.PutUint64(s[32:], ^uint64(0))
+}

@@ -28,6 +28,7 @@ type Options struct {
 type Machine struct {
 	log        *slog.Logger
 	ringOffset atomic.Uint64 // where the next ring can be mapped
+	cm         ucmCore       // rdma_cm
 
 	mu        sync.Mutex
 	devices   map[int]*device   // guarded by mu, as are all; by index
@@ -126,6 +127,7 @@ func (m *Machine) Unregister(name string) error {
 	for _, f := range files {
 		f.disassociate()
 	}
+	m.unregisterCM(d)
 	return d.Close()
 }
 

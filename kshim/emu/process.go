@@ -48,6 +48,9 @@ func (m *Machine) Process(name string) *Process {
 func (p *Process) Open(name string) (kshim.File, error) {
 	name = path.Clean(name)
 	if node, ok := strings.CutPrefix(name, "/dev/infiniband/"); ok {
+		if node == nodeCM {
+			return p.openCM(name)
+		}
 		return p.openDevice(name, node)
 	}
 	return p.openAttribute(name)

@@ -1,0 +1,239 @@
+package emu
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// nodeCM is the connection manager's file below /dev/infiniband.
+const nodeCM = "rdma_cm"
+
+// ucmCore is rdma_ucm and rdma_cm: the ids and ports of a machine. Numbers of ids
+// are the machine's, not a file's, as in Linux (ucma.c: ctx_table).
+//
+// Locks, outermost first: an id's mu, the driver's, and then one of ucmCore.mu and
+// ucmFile.mu, never both. The driver may raise events with its own held.
+type ucmCore struct {
+	mu       sync.Mutex
+	ids      map[uint32]*ucmID       // guarded by mu
+	ports    map[uint16][]ucmBinding // guarded by mu
+	nextPort uint16                  // guarded by mu
+}
+
+// ucmBinding is an id's hold on a port, as the id was when it took it.
+type ucmBinding struct {
+	id            *ucmID
+	addr          netip.Addr
+	reuse, afOnly bool
+}
+
+// ucmFile is an open connection manager.
+type ucmFile struct {
+	file
+	wake chan struct{} // one token: an event may be there
+
+	mu     sync.Mutex
+	events []ucmEvent          // guarded by mu
+	ids    map[*ucmID]struct{} // guarded by mu
+	ended  bool                // guarded by mu
+}
+
+// ucmEvent is an event that waits.
+type ucmEvent struct {
+	of   *ucmID // whose
+	made *ucmID // in CONNECT_REQUEST: the new id
+	resp abi.UCMEventResp
+}
+
+var (
+	_ kshim.File   = (*ucmFile)(nil)
+	_ kshim.Waiter = (*ucmFile)(nil)
+)
+
+// openCM opens the connection manager, which is there as long as a device has one.
+func (p *Process) openCM(name string) (kshim.File, error) {
+	if len(p.machine.cmDevices()) == 0 {
+		return nil, explain(fail(syscall.ENOENT, "no device has a connection manager"), "open", name)
+	}
+	f := &ucmFile{file: newFile(p, name), wake: make(chan struct{}, 1), ids: map[*ucmID]struct{}{}}
+	if err := p.install(f, &f.file, true); err != nil {
+		return nil, explain(err, "open", name)
+	}
+	return f, nil
+}
+
+// ucmCommand is a row of the command table: what the request and the response
+// take, and who does it. Requests of CONNECT and ACCEPT may lack the ECE.
+type ucmCommand struct {
+	in, least, out int
+	do             func(c *ucmCall) error
+}
+
+// ucmCall is a command on its way.
+type ucmCall struct {
+	f   *ucmFile
+	in  []byte
+	out int
+}
+
+// ucmTable is the command table. What it lacks of the kernel's is not supported:
+// multicast, migration, and the older BIND_IP, RESOLVE_IP and QUERY_ROUTE.
+func ucmTable(cmd abi.UCMCommand) (ucmCommand, bool) {
+	switch cmd {
+	case abi.UCMCmdCreateID:
+		return ucmCommand{in: abi.UCMCreateIDSize, out: abi.UCMCreateIDRespSize, do: (*ucmCall).createID}, true
+	case abi.UCMCmdDestroyID:
+		return ucmCommand{in: abi.UCMDestroyIDSize, out: abi.UCMDestroyIDRespSize, do: (*ucmCall).destroyID}, true
+	case abi.UCMCmdGetEvent:
+		return ucmCommand{in: abi.UCMGetEventSize, out: abi.UCMEventRespSize - abi.UCMECESize - 4, do: (*ucmCall).getEvent}, true
+	case abi.UCMCmdBind:
+		return ucmCommand{in: abi.UCMBindSize, do: (*ucmCall).bind}, true
+	case abi.UCMCmdResolveAddr:
+		return ucmCommand{in: abi.UCMResolveAddrSize, do: (*ucmCall).resolveAddr}, true
+	case abi.UCMCmdResolveRoute:
+		return ucmCommand{in: abi.UCMResolveRouteSize, do: (*ucmCall).resolveRoute}, true
+	case abi.UCMCmdListen:
+		return ucmCommand{in: abi.UCMListenSize, do: (*ucmCall).listen}, true
+	case abi.UCMCmdQuery:
+		return ucmCommand{in: abi.UCMQuerySize, do: (*ucmCall).query}, true
+	case abi.UCMCmdConnect:
+		return ucmCommand{in: abi.UCMConnectSize, least: abi.UCMConnectSize - abi.UCMECESize, do: (*ucmCall).connect}, true
+	case abi.UCMCmdAccept:
+		return ucmCommand{in: abi.UCMAcceptSize, least: abi.UCMAcceptSize - abi.UCMECESize, do: (*ucmCall).accept}, true
+	case abi.UCMCmdReject:
+		return ucmCommand{in: abi.UCMRejectSize, do: (*ucmCall).reject}, true
+	case abi.UCMCmdDisconnect:
+		return ucmCommand{in: abi.UCMDisconnectSize, do: (*ucmCall).disconnect}, true
+	case abi.UCMCmdInitQPAttr:
+		return ucmCommand{in: abi.UCMInitQPAttrSize, out: abi.QPAttrSize, do: (*ucmCall).initQPAttr}, true
+	case abi.UCMCmdSetOption:
+		return ucmCommand{in: abi.UCMSetOptionSize, do: (*ucmCall).setOption}, true
+	case abi.UCMCmdNotify:
+		return ucmCommand{in: abi.UCMNotifySize, do: (*ucmCall).notify}, true
+	}
+	return ucmCommand{}, false
+}
+
+// Write is one command (ucma_write).
+func (f *ucmFile) Write(cmd []byte) (int, error) {
+	if f.isClosed() {
+		return 0, errClosed
+	}
+	// The longest request; what is behind it nobody reads.
+	var buf [abi.UCMHdrSize + abi.UCMAcceptSize]byte
+	n := min(len(cmd), len(buf))
+	if err := f.access(func() error { return copyIn(buf[:n], cmd[:n]) }); err != nil {
+		return 0, explain(err, "write", f.path)
+	}
+	var hdr abi.UCMHdr
+	if err := hdr.Parse(buf[:n]); err != nil {
+		return 0, explain(fail(syscall.EINVAL, "a command begins with %d bytes of header", abi.UCMHdrSize), "write", f.path)
+	}
+	if err := f.command(&hdr, len(cmd), buf[abi.UCMHdrSize:]); err != nil {
+		return 0, explain(err, hdr.Cmd.String(), f.path)
+	}
+	return len(cmd), nil
+}
+
+func (f *ucmFile) command(hdr *abi.UCMHdr, total int, body []byte) error {
+	row, ok := ucmTable(hdr.Cmd)
+	switch {
+	case hdr.Cmd > abi.UCMCmdJoinMcast:
+		return fail(syscall.EINVAL, "there is no such command")
+	case abi.UCMHdrSize+int(hdr.In) > total:
+		return fail(syscall.EINVAL, "the header says %d bytes, and %d are there", hdr.In, total-abi.UCMHdrSize)
+	case hdr.Cmd == abi.UCMCmdGetOption:
+		return fail(syscall.ENOSYS, "the kernel has no such command")
+	case !ok:
+		return fail(syscall.EOPNOTSUPP, "not supported")
+	case int(hdr.Out) < row.out:
+		return fail(syscall.ENOSPC, "the response takes %d bytes", row.out)
+	}
+	if row.least == 0 {
+		row.least = row.in
+	}
+	if int(hdr.In) < row.least {
+		return fail(syscall.EINVAL, "the request takes %d bytes", row.least)
+	}
+	clear(body[min(int(hdr.In), row.in):])
+	return row.do(&ucmCall{f: f, in: body[:row.in], out: int(hdr.Out)})
+}
+
+// access is around every access to the process's memory, until it is killed.
+func (f *ucmFile) access(do func() error) error {
+	if !f.proc.touch.enter(0) {
+		return errKilled
+	}
+	defer f.proc.touch.leave(0)
+	return do()
+}
+
+// answer copies the response out, as much of it as there is room for.
+func (c *ucmCall) answer(addr uint64, resp abi.Struct, size int) error {
+	var buf [abi.UCMEventRespSize]byte
+	resp.Put(buf[:])
+	n := min(size, c.out)
+	dst := c.f.proc.memory.Slice(addr, uint64(n))
+	if dst == nil {
+		return fail(syscall.EFAULT, "the response at %#x is not in memory that was announced", addr)
+	}
+	return c.f.access(func() error { return copyOut(dst, buf[:n]) })
+}
+
+// Close destroys the file's ids (ucma_close).
+func (f *ucmFile) Close() error {
+	f.shut(func() {
+		f.mu.Lock()
+		f.ended = true
+		var ids []*ucmID
+		for id := range f.ids {
+			ids = append(ids, id)
+		}
+		f.mu.Unlock()
+		for _, id := range ids {
+			if f.proc.machine.cm.remove(id) {
+				id.destroy()
+			}
+		}
+	})
+	return nil
+}
+
+// id finds the id at off in the request and holds it until release.
+func (c *ucmCall) id(off int) (id *ucmID, release func(), err error) {
+	num := binary.LittleEndian.Uint32(c.in[off:])
+	core := &c.f.proc.machine.cm
+	core.mu.Lock()
+	id = core.ids[num]
+	core.mu.Unlock()
+	switch {
+	case id == nil:
+		return nil, nil, fail(syscall.ENOENT, "id %d does not exist", num)
+	case id.file != c.f:
+		return nil, nil, fail(syscall.EINVAL, "id %d is another file's", num)
+	}
+	id.mu.Lock()
+	if id.gone {
+		id.mu.Unlock()
+		return nil, nil, fail(syscall.ENOENT, "id %d does not exist", num)
+	}
+	return id, id.mu.Unlock, nil
+}
+
+// with runs f on the id at off.
+func (c *ucmCall) with(off int, f func(id *ucmID) error) error {
+	id, release, err := c.id(off)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return f(id)
+}
+
+// unspecified says that an address is a wildcard.
+func unspecified(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }

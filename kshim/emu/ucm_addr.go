@@ -1,0 +1,292 @@
+package emu
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// The ports that are given where none is asked for
+// (/proc/sys/net/ipv4/ip_local_port_range).
+const firstPort, lastPort = 32768, 60999
+
+// servicePrefix is the service id of the port space TCP, without the port (IBA
+// annex A11).
+const servicePrefix = uint64(abi.UCMPSTCP) << 16
+
+// sockaddr decodes an address of a request.
+func sockaddr(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
+	a, err := s.AddrPort()
+	if err != nil {
+		return a, fail(syscall.EINVAL, "an address is of no family that is supported")
+	}
+	want := uint16(abi.SockaddrIn6Size)
+	if a.Addr().Is4() {
+		want = abi.SockaddrInSize
+	}
+	if size != want {
+		return a, fail(syscall.EINVAL, "the address takes %d bytes, not %d", want, size)
+	}
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+}
+
+// takePort binds an id to a port of its address (cma.c: cma_get_port): EADDRINUSE
+// when an id has the same, EADDRNOTAVAIL when a wildcard is in the way.
+// Preconditions here and below: the id's mu is held.
+func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) (netip.AddrPort, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ports == nil {
+		c.ports = map[uint16][]ucmBinding{}
+		c.nextPort = uint16(firstPort + rand.IntN(lastPort-firstPort+1))
+	}
+	if a.Port() == 0 {
+		for range lastPort - firstPort + 1 {
+			p := c.nextPort
+			if c.nextPort++; c.nextPort > lastPort || c.nextPort < firstPort {
+				c.nextPort = firstPort
+			}
+			if len(c.ports[p]) == 0 {
+				a = netip.AddrPortFrom(a.Addr(), p)
+				break
+			}
+		}
+		if a.Port() == 0 {
+			return a, fail(syscall.EADDRNOTAVAIL, "no port is free")
+		}
+	}
+	for _, other := range c.ports[a.Port()] {
+		switch {
+		case id.reuse && other.reuse, other.addr.Is4() != a.Addr().Is4() && (other.afOnly || id.afOnly):
+		case unspecified(a.Addr()) || unspecified(other.addr):
+			return a, fail(syscall.EADDRNOTAVAIL, "port %d is taken", a.Port())
+		case other.addr == a.Addr():
+			return a, fail(syscall.EADDRINUSE, "%v is taken", a)
+		}
+	}
+	c.ports[a.Port()] = append(c.ports[a.Port()], ucmBinding{id, a.Addr(), id.reuse, id.afOnly})
+	id.src, id.bound = a, true
+	return a, nil
+}
+
+// release gives the id's port back.
+func (id *ucmID) release() {
+	if !id.bound {
+		return
+	}
+	id.bound = false
+	c := &id.file.proc.machine.cm
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	port := id.src.Port()
+	c.ports[port] = slices.DeleteFunc(c.ports[port], func(b ucmBinding) bool { return b.id == id })
+	if len(c.ports[port]) == 0 {
+		delete(c.ports, port)
+	}
+}
+
+// cmDevices gives the devices that can be connected by address.
+func (m *Machine) cmDevices() (list []*device) {
+	for _, d := range m.list() {
+		if _, ok := d.Device.(CMDevice); ok {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// deviceOf finds the device that has an address.
+func (m *Machine) deviceOf(a netip.Addr) *device {
+	for _, d := range m.cmDevices() {
+		for _, g := range d.GIDs(1) {
+			if g.GID.Unmap().WithZone("") == a.WithZone("") {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// bind is rdma_bind_addr.
+func (c *ucmCall) bind() error {
+	var req abi.UCMBind
+	_ = req.Parse(c.in)
+	a, err := sockaddr(&req.Addr, req.AddrSize)
+	if err != nil {
+		return err
+	}
+	return c.with(0, func(id *ucmID) error {
+		if id.state != ucmIdle {
+			return fail(syscall.EINVAL, "the id is bound or resolved")
+		}
+		var d *device
+		if !unspecified(a.Addr()) {
+			if d = c.f.proc.machine.deviceOf(a.Addr()); d == nil {
+				return fail(syscall.EADDRNOTAVAIL, "no RDMA device has the address %v", a.Addr())
+			}
+		}
+		if _, err := c.f.proc.machine.cm.takePort(id, a); err != nil {
+			return err
+		}
+		id.state = ucmBound
+		id.setDevice(d)
+		return nil
+	})
+}
+
+func (id *ucmID) setDevice(d *device) {
+	if d != nil {
+		id.dev, id.cm = d, d.Device.(CMDevice)
+	}
+}
+
+// resolveAddr finds the device on the way, at once: there are no neighbours to be
+// asked. The event tells of it all the same.
+func (c *ucmCall) resolveAddr() error {
+	var req abi.UCMResolveAddr
+	_ = req.Parse(c.in)
+	dst, err := sockaddr(&req.DstAddr, req.DstSize)
+	if err != nil {
+		return err
+	}
+	if unspecified(dst.Addr()) {
+		return fail(syscall.EINVAL, "a wildcard is no destination")
+	}
+	var src netip.AddrPort
+	if req.SrcSize != 0 {
+		if src, err = sockaddr(&req.SrcAddr, req.SrcSize); err != nil {
+			return err
+		}
+	}
+	return c.with(0, func(id *ucmID) error {
+		switch {
+		case id.state == ucmBound && !unspecified(id.src.Addr()):
+			src = id.src
+		case id.state != ucmIdle && id.state != ucmBound:
+			return fail(syscall.EINVAL, "the id is resolved")
+		}
+		return id.resolve(src, dst)
+	})
+}
+
+func (id *ucmID) resolve(src, dst netip.AddrPort) error {
+	m := id.file.proc.machine
+	from := src.Addr()
+	if unspecified(from) {
+		from = netip.Addr{}
+	}
+	var best *device
+	var path CMPath
+	failed := fail(syscall.ENETUNREACH, "no RDMA device reaches %v", dst.Addr())
+	for _, d := range m.cmDevices() {
+		p, err := d.Device.(CMDevice).CMResolve(from, dst.Addr())
+		switch {
+		case err != nil && best == nil && len(m.cmDevices()) == 1:
+			failed = err
+		case err == nil && (best == nil || p.Preferred && !path.Preferred):
+			best, path = d, p
+		}
+	}
+	if best == nil {
+		return failed
+	}
+	if !id.bound {
+		if _, err := m.cm.takePort(id, netip.AddrPortFrom(path.Local.Unmap(), src.Port())); err != nil {
+			return err
+		}
+	} else {
+		id.src = netip.AddrPortFrom(path.Local.Unmap(), id.src.Port())
+	}
+	id.dst, id.path, id.state = dst, path, ucmAddrResolved
+	id.setDevice(best)
+	id.post(abi.UCMEventAddrResolved, 0, nil, nil)
+	return nil
+}
+
+func (c *ucmCall) resolveRoute() error {
+	return c.with(0, func(id *ucmID) error {
+		if id.state != ucmAddrResolved {
+			return fail(syscall.EINVAL, "the id's address is not resolved, or its route is")
+		}
+		id.state = ucmRouteResolved
+		id.post(abi.UCMEventRouteResolved, 0, nil, nil)
+		return nil
+	})
+}
+
+// maxBacklog is the kernel's (/proc/sys/net/rdma_ucm/max_backlog).
+const maxBacklog = 1024
+
+// listen listens on the id's device, or on all for a wildcard address. A device that
+// comes later is not listened on.
+func (c *ucmCall) listen() error {
+	var req abi.UCMListen
+	_ = req.Parse(c.in)
+	return c.with(0, func(id *ucmID) error {
+		if id.state != ucmBound {
+			return fail(syscall.EINVAL, "the id is not bound, or listens")
+		}
+		backlog := int(min(req.Backlog, maxBacklog))
+		if backlog == 0 {
+			backlog = maxBacklog
+		}
+		devices := []*device{id.dev}
+		addr := id.src.Addr()
+		if id.dev == nil {
+			devices, addr = c.f.proc.machine.cmDevices(), netip.Addr{}
+		}
+		for _, d := range devices {
+			cm := d.Device.(CMDevice)
+			l, err := cm.CMListen(servicePrefix|uint64(id.src.Port()), addr, backlog, &listenOn{id, d, cm})
+			if err != nil {
+				for _, l := range id.listeners {
+					l.Close()
+				}
+				id.listeners = nil
+				return err
+			}
+			id.listeners = append(id.listeners, l)
+		}
+		id.state = ucmListening
+		return nil
+	})
+}
+
+// query answers addresses, as IP addresses or GIDs.
+func (c *ucmCall) query() error {
+	var req abi.UCMQuery
+	_ = req.Parse(c.in)
+	return c.with(8, func(id *ucmID) error {
+		var resp abi.UCMQueryAddrResp
+		if id.dev != nil {
+			resp.NodeGUID, resp.PortNum, resp.Pkey, resp.IBDevIndex = id.dev.attr.NodeGUID, 1, 0xffff, uint32(id.dev.index)
+		}
+		switch req.Option {
+		case abi.UCMQueryAddr:
+			resp.SrcSize, _ = resp.SrcAddr.Set(id.src)
+			resp.DstSize, _ = resp.DstAddr.Set(id.dst)
+		case abi.UCMQueryGID:
+			resp.SrcSize, resp.DstSize = abi.SockaddrIBSize, abi.SockaddrIBSize
+			resp.SrcAddr.SetGID(gid16(id.src), 0xffff, servicePrefix|uint64(id.src.Port()))
+			resp.DstAddr.SetGID(gid16(id.dst), 0xffff, servicePrefix|uint64(id.dst.Port()))
+		case abi.UCMQueryPath:
+			return fail(syscall.EOPNOTSUPP, "path records are not supported")
+		default:
+			return fail(syscall.ENOSYS, "there is no such question")
+		}
+		if c.out < abi.UCMQueryAddrRespSize-8 {
+			return fail(syscall.ENOSPC, "the response takes %d bytes", abi.UCMQueryAddrRespSize-8)
+		}
+		return c.answer(req.Response, &resp, abi.UCMQueryAddrRespSize)
+	})
+}
+
+func gid16(a netip.AddrPort) [16]byte {
+	if !a.IsValid() {
+		return [16]byte{}
+	}
+	return a.Addr().As16()
+}

@@ -1,0 +1,219 @@
+package emu
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// param takes what a request says of its side.
+func param(p *abi.UCMConnParam) CMPeerParam {
+	return CMPeerParam{
+		QPN: p.QPNum & 0xffffff, ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7), FlowControl: p.FlowControl != 0, SRQ: p.SRQ != 0,
+	}
+}
+
+func (c *ucmCall) connect() error {
+	var req abi.UCMConnect
+	_ = req.Parse(c.in)
+	if req.ConnParam.Valid == 0 {
+		return fail(syscall.EINVAL, "the parameter is not valid")
+	}
+	if req.ConnParam.PrivateDataLen > abi.UCMConnectData {
+		return fail(syscall.EINVAL, "a request carries %d bytes of private data", abi.UCMConnectData)
+	}
+	return c.with(abi.UCMConnParamSize, func(id *ucmID) error {
+		if id.state != ucmRouteResolved {
+			return fail(syscall.EINVAL, "the id's route is not resolved, or it is connected")
+		}
+		conn, err := id.cm.CMConnect(&CMRequest{
+			Service: servicePrefix | uint64(id.dst.Port()), Src: id.src, Dst: id.dst, GIDIndex: id.path.GIDIndex,
+			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.tos, AckTimeout: id.timeout,
+		}, id)
+		if err != nil {
+			return err
+		}
+		id.conn, id.active, id.state = conn, true, ucmConnect
+		return nil
+	})
+}
+
+// accept answers a request, and on the active side, without a parameter, says that
+// the queue pair is ready.
+func (c *ucmCall) accept() error {
+	var req abi.UCMAccept
+	_ = req.Parse(c.in)
+	return c.with(8+abi.UCMConnParamSize, func(id *ucmID) error {
+		switch {
+		case id.conn == nil:
+			return fail(syscall.EINVAL, "the id has no connection")
+		case req.ConnParam.Valid == 0 && !id.active:
+			return fail(syscall.EINVAL, "the parameter is not valid")
+		case req.ConnParam.Valid == 0:
+			return id.conn.Confirm()
+		case id.active || req.ConnParam.PrivateDataLen > abi.UCMAcceptData:
+			return fail(syscall.EINVAL, "the id asked itself, or there are more than %d bytes of private data", abi.UCMAcceptData)
+		}
+		// Its events are kept from now on: the first may come before Accept returns.
+		old := id.setUID(req.UID)
+		err := id.conn.Accept(&CMReply{Param: param(&req.ConnParam), Private: req.ConnParam.Private()})
+		if err != nil {
+			id.setUID(old)
+		}
+		return err
+	})
+}
+
+func (id *ucmID) setUID(uid uint64) (old uint64) {
+	id.file.mu.Lock()
+	defer id.file.mu.Unlock()
+	old, id.uid = id.uid, uid
+	return old
+}
+
+func (c *ucmCall) reject() error {
+	var req abi.UCMReject
+	_ = req.Parse(c.in)
+	why := abi.UCMRejReason(req.Reason)
+	switch why {
+	case 0:
+		why = abi.UCMRejConsumerDefined
+	case abi.UCMRejConsumerDefined, abi.UCMRejVendorOptionNotSupported:
+	default:
+		return fail(syscall.EINVAL, "reason %v is not a program's to give", why)
+	}
+	if req.PrivateDataLen > abi.UCMRejectData {
+		return fail(syscall.EINVAL, "a rejection carries %d bytes of private data", abi.UCMRejectData)
+	}
+	return c.with(0, func(id *ucmID) error {
+		if id.conn == nil {
+			return fail(syscall.EINVAL, "the id has no connection")
+		}
+		return id.conn.Reject(why, req.PrivateData[:req.PrivateDataLen])
+	})
+}
+
+// disconnect asks the peer to end the connection, or answers it. That there is none
+// any more is no error (cma.c: rdma_disconnect).
+func (c *ucmCall) disconnect() error {
+	return c.with(0, func(id *ucmID) error {
+		if id.conn == nil {
+			return fail(syscall.EINVAL, "the id has no connection")
+		}
+		_ = id.conn.Disconnect()
+		return nil
+	})
+}
+
+// initQPAttr answers masks and values as Linux does: ib_cm_init_qp_attr, and for an
+// id without a connection cma_ib_init_qp_attr, which permits the peer nothing yet.
+func (c *ucmCall) initQPAttr() error {
+	var req abi.UCMInitQPAttr
+	_ = req.Parse(c.in)
+	if req.QPState > uint32(abi.QPSErr) {
+		return fail(syscall.EINVAL, "there is no such state")
+	}
+	return c.with(8, func(id *ucmID) error {
+		if id.dev == nil {
+			return fail(syscall.EINVAL, "the id has no device")
+		}
+		attr := abi.QPAttr{QPState: req.QPState, CurQPState: 0}
+		switch abi.QPState(req.QPState) {
+		case abi.QPSInit:
+			id.initAttr(&attr)
+		case abi.QPSRTR, abi.QPSRTS:
+			if id.conn == nil {
+				return fail(syscall.EINVAL, "the id has no connection")
+			}
+			a, err := id.conn.Attr()
+			if err != nil {
+				return err
+			}
+			id.connAttr(&attr, &a)
+		default:
+			return fail(syscall.EINVAL, "connections bring queue pairs to INIT, RTR and RTS")
+		}
+		return c.answer(req.Response, &attr, abi.QPAttrSize)
+	})
+}
+
+func (id *ucmID) initAttr(attr *abi.QPAttr) {
+	attr.QPAttrMask = abi.QPMaskState | abi.QPMaskAccessFlags | abi.QPMaskPkeyIndex | abi.QPMaskPort
+	attr.PortNum = 1
+	if id.conn == nil {
+		return
+	}
+	if a, err := id.conn.Attr(); err == nil {
+		attr.QPAccessFlags = abi.AccessRemoteWrite
+		if a.MaxDestRdAtomic > 0 {
+			attr.QPAccessFlags |= abi.AccessRemoteRead | abi.AccessRemoteAtomic
+		}
+	}
+}
+
+func (id *ucmID) connAttr(attr *abi.QPAttr, a *CMAttr) {
+	if attr.QPState == uint32(abi.QPSRTS) {
+		attr.QPAttrMask = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic
+		attr.SQPSN, attr.Timeout, attr.RetryCnt, attr.RNRRetry, attr.MaxRdAtomic = a.SQPSN, a.Timeout, a.RetryCnt, a.RNRRetry, a.MaxRdAtomic
+		return
+	}
+	attr.QPAttrMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer
+	attr.PathMTU, attr.DestQPNum, attr.RQPSN, attr.MaxDestRdAtomic = uint32(a.PathMTU), a.DestQPN, a.RQPSN, a.MaxDestRdAtomic
+	av := a.AV
+	attr.AHAttr = abi.AHAttr{
+		DGID: av.DGID, FlowLabel: av.FlowLabel, SGIDIndex: uint8(id.path.GIDIndex), HopLimit: av.HopLimit, TrafficClass: av.TrafficClass,
+		DLID: av.DLID, SL: av.SL, IsGlobal: 1, PortNum: 1,
+	}
+}
+
+func (c *ucmCall) setOption() error {
+	var req abi.UCMSetOption
+	_ = req.Parse(c.in)
+	want := map[abi.UCMOption]uint32{abi.UCMOptionTOS: 1, abi.UCMOptionReuseAddr: 4, abi.UCMOptionAFOnly: 4, abi.UCMOptionAckTimeout: 1}[req.OptName]
+	if req.Level != abi.UCMLevelID || want == 0 {
+		return fail(syscall.ENOSYS, "there is no such option")
+	}
+	if req.OptLen != want {
+		return fail(syscall.EINVAL, "the option takes %d bytes", want)
+	}
+	src := c.f.proc.memory.Slice(req.OptVal, uint64(want))
+	if src == nil {
+		return fail(syscall.EFAULT, "the option's value at %#x is not in memory that was announced", req.OptVal)
+	}
+	var value [4]byte
+	if err := c.f.access(func() error { return copyIn(value[:want], src) }); err != nil {
+		return err
+	}
+	on := binary.LittleEndian.Uint32(value[:]) != 0
+	return c.with(8, func(id *ucmID) error {
+		switch req.OptName {
+		case abi.UCMOptionTOS:
+			id.tos = value[0]
+		case abi.UCMOptionAckTimeout:
+			id.timeout = value[0] & 31
+		case abi.UCMOptionReuseAddr, abi.UCMOptionAFOnly:
+			if id.state != ucmIdle && id.state != ucmBound {
+				return fail(syscall.EINVAL, "too late for the option")
+			}
+			if req.OptName == abi.UCMOptionReuseAddr {
+				id.reuse = on
+			} else {
+				id.afOnly = on
+			}
+		}
+		return nil
+	})
+}
+
+func (c *ucmCall) notify() error {
+	var req abi.UCMNotify
+	_ = req.Parse(c.in)
+	return c.with(0, func(id *ucmID) error {
+		if id.conn == nil || req.Event != abi.EventCommEst {
+			return fail(syscall.EINVAL, "the id has no connection, or the event is none of it")
+		}
+		return id.conn.CommEstablished()
+	})
+}

@@ -1,0 +1,154 @@
+package emu
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// Event is a driver's event of a connection.
+func (id *ucmID) Event(ev CMEvent) {
+	var param *CMPeerParam
+	if ev.Event == abi.UCMEventConnectResponse {
+		param = &ev.Peer
+	}
+	id.post(ev.Event, ev.Status, param, ev.Private)
+}
+
+// post gives an event to who has the id. Those of a request that was not accepted
+// yet, which has no uid, are dropped: its ACCEPT will fail (ucma.c:
+// ucma_event_handler).
+func (id *ucmID) post(ev abi.UCMEvent, status int32, param *CMPeerParam, private []byte) {
+	f := id.file
+	f.mu.Lock()
+	if id.uid != 0 && !id.dead {
+		resp := abi.UCMEventResp{UID: id.uid, ID: id.num, Event: ev, Status: status}
+		putParam(&resp, param, private)
+		f.events = append(f.events, ucmEvent{of: id, resp: resp})
+	}
+	f.mu.Unlock()
+	f.notify()
+}
+
+func putParam(resp *abi.UCMEventResp, param *CMPeerParam, private []byte) {
+	var p abi.UCMConnParam
+	if param != nil {
+		p = abi.UCMConnParam{
+			QPNum: param.QPN, ResponderResources: param.ResponderResources, InitiatorDepth: param.InitiatorDepth,
+			RetryCount: param.RetryCount, RNRRetryCount: param.RNRRetryCount, FlowControl: flag(param.FlowControl), SRQ: flag(param.SRQ),
+		}
+	}
+	p.PrivateDataLen = uint8(copy(p.PrivateData[:], private[:min(len(private), 255)]))
+	p.Put(resp.Param[:])
+}
+
+func flag(on bool) uint8 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// listenOn is a listener's part on one device.
+type listenOn struct {
+	id  *ucmID
+	dev *device
+	cm  CMDevice
+}
+
+// Request makes an id of a peer's request. Its events have no uid, and so are not
+// kept, until it is accepted. No lock of an id may be taken here: the driver has
+// its own, and commands take those in the other order.
+func (l *listenOn) Request(conn CMConn, r *CMRequest) (CMEvents, error) {
+	f := l.id.file
+	made := &ucmID{
+		file: f, state: ucmConnect, conn: conn, src: r.Dst, dst: r.Src, dev: l.dev, cm: l.cm,
+		path: CMPath{Local: r.Dst.Addr(), GIDIndex: r.GIDIndex},
+	}
+	core := &f.proc.machine.cm
+	if !core.add(made) {
+		return nil, syscall.ECONNREFUSED
+	}
+	resp := abi.UCMEventResp{ID: made.num, Event: abi.UCMEventConnectRequest}
+	putParam(&resp, &r.Param, r.Private)
+	f.mu.Lock()
+	dead := l.id.dead
+	if dead {
+		made.dead = true
+		delete(f.ids, made)
+	} else {
+		resp.UID = l.id.uid
+		f.events = append(f.events, ucmEvent{of: l.id, made: made, resp: resp})
+	}
+	f.mu.Unlock()
+	if dead {
+		core.remove(made)
+		return nil, syscall.ECONNREFUSED
+	}
+	f.notify()
+	return made, nil
+}
+
+func (f *ucmFile) notify() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// getEvent gives one event. The file is non-blocking: EAGAIN when there is none.
+func (c *ucmCall) getEvent() error {
+	var req abi.UCMGetEvent
+	_ = req.Parse(c.in)
+	f := c.f
+	f.mu.Lock()
+	if len(f.events) == 0 {
+		f.mu.Unlock()
+		return syscall.EAGAIN
+	}
+	ev := f.events[0]
+	if err := c.answer(req.Response, &ev.resp, abi.UCMEventRespSize); err != nil {
+		f.mu.Unlock()
+		return err // the event stays
+	}
+	f.events[0] = ucmEvent{}
+	f.events = f.events[1:]
+	ev.of.reported++
+	more := len(f.events) > 0
+	f.mu.Unlock()
+	if more {
+		f.notify()
+	}
+	if ev.made != nil {
+		ev.made.taken()
+	}
+	return nil
+}
+
+// taken makes room among the requests that wait.
+func (id *ucmID) taken() {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if id.conn != nil {
+		id.conn.Taken()
+	}
+}
+
+// WaitReadable waits for an event. See kshim.Waiter.
+func (f *ucmFile) WaitReadable(ctx context.Context) error {
+	f.mu.Lock()
+	ready := len(f.events) > 0
+	f.mu.Unlock()
+	if ready {
+		return nil
+	}
+	select {
+	case <-f.wake:
+		return nil
+	case <-f.closed:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,219 @@
+package emu
+
+import (
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// cmWire connects fake devices: messages arrive at once, with the wire's lock held,
+// as a driver raises events with its own.
+type cmWire struct {
+	mu        sync.Mutex
+	listeners map[*cmListener]bool
+	conns     map[*cmConn]bool
+	silent    bool
+}
+
+// cmDevice is a fakeDevice with a communication manager.
+type cmDevice struct {
+	*fakeDevice
+	wire *cmWire
+	addr netip.Addr
+}
+
+func newCMWire() *cmWire {
+	return &cmWire{listeners: map[*cmListener]bool{}, conns: map[*cmConn]bool{}}
+}
+
+func (w *cmWire) device(name, addr string) *cmDevice {
+	d := &cmDevice{newFakeDevice(name), w, netip.MustParseAddr(addr)}
+	d.attr.NodeGUID += uint64(len(name)) + uint64(d.addr.As4()[3])
+	d.gids = []GIDEntry{{Index: 5, GID: netip.AddrFrom16(d.addr.As16()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: "lo", IfIndex: 1}}
+	return d
+}
+
+type cmListener struct {
+	dev     *cmDevice
+	service uint64
+	addr    netip.Addr
+	room    int
+	ev      CMListenEvents
+}
+
+type cmConn struct {
+	dev      *cmDevice
+	peer     *cmConn
+	ev       CMEvents
+	state    string // "asking", "asked", "answered", "confirming", "up", "over"
+	param    CMPeerParam
+	listener *cmListener // until it is taken
+}
+
+func (d *cmDevice) CMResolve(src, dst netip.Addr) (CMPath, error) {
+	if src.IsValid() && src != d.addr {
+		return CMPath{}, syscall.EADDRNOTAVAIL
+	}
+	if dst.As4()[0] != 10 {
+		return CMPath{}, syscall.ENETUNREACH
+	}
+	return CMPath{Local: d.addr, GIDIndex: 5, Preferred: dst == d.addr}, nil
+}
+
+func (d *cmDevice) CMListen(service uint64, addr netip.Addr, backlog int, ev CMListenEvents) (CMListener, error) {
+	d.wire.mu.Lock()
+	defer d.wire.mu.Unlock()
+	l := &cmListener{d, service, addr, backlog, ev}
+	d.wire.listeners[l] = true
+	return l, nil
+}
+
+func (l *cmListener) Close() {
+	l.dev.wire.mu.Lock()
+	defer l.dev.wire.mu.Unlock()
+	delete(l.dev.wire.listeners, l)
+}
+
+func (d *cmDevice) CMConnect(r *CMRequest, ev CMEvents) (CMConn, error) {
+	w := d.wire
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := &cmConn{dev: d, ev: ev, state: "asking", param: r.Param}
+	w.conns[c] = true
+	if w.silent {
+		return c, nil
+	}
+	for l := range w.listeners {
+		if l.service != r.Service || l.dev.addr != r.Dst.Addr() || l.addr.IsValid() && l.addr != r.Dst.Addr() {
+			continue
+		}
+		if l.room == 0 {
+			return c, nil
+		}
+		l.room--
+		p := &cmConn{dev: l.dev, peer: c, state: "asked", listener: l}
+		there := *r
+		there.GIDIndex = 5
+		there.Private = append(append([]byte(nil), r.Private...), make([]byte, abi.UCMConnectData-len(r.Private))...)
+		there.Param.ResponderResources, there.Param.InitiatorDepth = r.Param.InitiatorDepth, r.Param.ResponderResources
+		var err error
+		if p.ev, err = l.ev.Request(p, &there); err == nil {
+			w.conns[p] = true
+			c.peer = p
+			return c, nil
+		}
+		l.room++
+	}
+	c.over(CMEvent{Event: abi.UCMEventRejected, Status: int32(abi.UCMRejInvalidServiceID)})
+	return c, nil
+}
+
+func (c *cmConn) over(ev CMEvent) {
+	c.state = "over"
+	c.ev.Event(ev)
+}
+
+// locked runs f when the connection is in a state that fits.
+func (c *cmConn) locked(f func() error, states ...string) error {
+	c.dev.wire.mu.Lock()
+	defer c.dev.wire.mu.Unlock()
+	for _, s := range states {
+		if c.state == s {
+			return f()
+		}
+	}
+	return syscall.EINVAL
+}
+
+func (c *cmConn) Attr() (a CMAttr, err error) {
+	err = c.locked(func() error {
+		a = CMAttr{AV: abi.QPDest{DGID: c.peer.dev.addr.As16(), HopLimit: 64}, DestQPN: c.peer.param.QPN, PathMTU: abi.MTU1024,
+			RQPSN: 1, SQPSN: 2, MaxRdAtomic: c.peer.param.ResponderResources, MaxDestRdAtomic: c.peer.param.InitiatorDepth,
+			Timeout: 18, RetryCnt: 7, RNRRetry: 7}
+		return nil
+	}, "asked", "answered", "confirming", "up")
+	return a, err
+}
+
+func (c *cmConn) Taken() {
+	c.dev.wire.mu.Lock()
+	defer c.dev.wire.mu.Unlock()
+	c.takenLocked()
+}
+
+func (c *cmConn) takenLocked() {
+	if c.listener != nil {
+		c.listener.room++
+		c.listener = nil
+	}
+}
+
+func (c *cmConn) Accept(r *CMReply) error {
+	return c.locked(func() error {
+		c.takenLocked()
+		if c.peer == nil || c.peer.state != "asking" {
+			return syscall.EINVAL
+		}
+		c.state, c.param, c.peer.state = "answered", r.Param, "confirming"
+		p := r.Param
+		p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
+		c.peer.ev.Event(CMEvent{Event: abi.UCMEventConnectResponse, Peer: p,
+			Private: append(append([]byte(nil), r.Private...), make([]byte, abi.UCMAcceptData-len(r.Private))...)})
+		return nil
+	}, "asked")
+}
+
+func (c *cmConn) Confirm() error {
+	return c.locked(func() error {
+		c.state, c.peer.state = "up", "up"
+		c.peer.ev.Event(CMEvent{Event: abi.UCMEventEstablished})
+		return nil
+	}, "confirming")
+}
+
+func (c *cmConn) Reject(why abi.UCMRejReason, private []byte) error {
+	return c.locked(func() error {
+		c.takenLocked()
+		c.state = "over"
+		if c.peer != nil && c.peer.state != "over" {
+			c.peer.over(CMEvent{Event: abi.UCMEventRejected, Status: int32(why),
+				Private: append(append([]byte(nil), private...), make([]byte, abi.UCMRejectData-len(private))...)})
+		}
+		return nil
+	}, "asked", "answered", "confirming")
+}
+
+func (c *cmConn) Disconnect() error {
+	return c.locked(func() error {
+		c.disconnect()
+		return nil
+	}, "up")
+}
+
+func (c *cmConn) disconnect() {
+	for _, end := range []*cmConn{c.peer, c} {
+		end.over(CMEvent{Event: abi.UCMEventDisconnected})
+		end.ev.Event(CMEvent{Event: abi.UCMEventTimewaitExit})
+	}
+}
+
+func (c *cmConn) CommEstablished() error { return c.locked(func() error { return nil }, "answered") }
+
+func (c *cmConn) Destroy() {
+	w := c.dev.wire
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.takenLocked()
+	switch c.state {
+	case "asked", "answered", "confirming", "asking":
+		if c.peer != nil && c.peer.state != "over" {
+			c.peer.over(CMEvent{Event: abi.UCMEventRejected, Status: int32(abi.UCMRejConsumerDefined), Private: make([]byte, abi.UCMRejectData)})
+		}
+	case "up":
+		c.disconnect()
+	}
+	c.state = "over"
+	delete(w.conns, c)
+}
