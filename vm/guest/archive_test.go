@@ -78,6 +78,20 @@ func FuzzUnpack(f *testing.F) {
 	io.WriteString(tw, "x")
 	tw.Close()
 	f.Add(b.Bytes())
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, data []byte) { Unpack(bytes.NewReader(data), dir) })
+	outer := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := filepath.Join(outer, "in")
+		require.NoError(t, os.Mkdir(dir, 0o755))
+		_ = Unpack(bytes.NewReader(data), dir)
+		_ = filepath.WalkDir(dir, func(p string, d os.DirEntry, _ error) error { // so that all can be removed
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(p, 0o700)
+			}
+			return nil
+		})
+		require.NoError(t, os.RemoveAll(dir))
+		left, err := os.ReadDir(outer)
+		require.NoError(t, err)
+		require.Empty(t, left, "outside of the directory")
+	})
 }
