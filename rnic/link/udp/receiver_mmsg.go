@@ -31,6 +31,7 @@ type receiver struct {
 	slot int // bytes of buf for each message
 	most int // messages
 
+	dry      bool   // the last call took all there was, and fill has not said so yet
 	got, cur int    // messages of the last call, and the next one to be cut up
 	open     bool   // a message is being cut up
 	rest     []byte // of that message
@@ -66,8 +67,13 @@ func (r *receiver) init(s *socket) {
 }
 
 // fill reads messages when all datagrams were taken, and reports whether there
-// were any.
+// were any. A read that brought less than it could have emptied the socket: the
+// next fill spares the system call, and a Wait looks for itself.
 func (r *receiver) fill() (bool, error) {
+	if r.dry {
+		r.dry = false
+		return false, nil
+	}
 	for i := range r.got {
 		h := &r.hdr[i].Hdr
 		h.Namelen = unix.SizeofSockaddrInet6
@@ -78,6 +84,7 @@ func (r *receiver) fill() (bool, error) {
 	if err := r.s.raw.Control(r.try); err != nil {
 		return false, err
 	}
+	r.dry = r.got > 0 && r.got < r.most
 	return r.got > 0, r.err
 }
 
