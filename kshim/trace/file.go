@@ -47,8 +47,18 @@ type progressFile struct {
 	progresser
 }
 
+// waitFile is a file whose events a command fetches. That it is waited for is no
+// call that the kernel answers, and is not shown.
+type waitFile struct {
+	*file
+	kshim.Waiter
+}
+
 // asFile is the file with what else the wrapped one has.
 func (f *file) asFile() kshim.File {
+	if w, ok := f.inner.(kshim.Waiter); ok {
+		return &waitFile{f, w}
+	}
 	if p, ok := f.inner.(progresser); ok {
 		return &progressFile{f, p}
 	}
