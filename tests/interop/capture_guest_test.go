@@ -209,6 +209,9 @@ func flagsOf(p *wire.Packet) string {
 
 func fieldsOf(p *wire.Packet) string {
 	var b strings.Builder
+	if p.Opcode.Carries(wire.HasDETH) {
+		fmt.Fprintf(&b, " deth qkey=0x%08x sqp=%v", p.DETH.QKey, p.DETH.SrcQPN)
+	}
 	if p.Opcode.Carries(wire.HasRETH) {
 		fmt.Fprintf(&b, " reth va=0x%016x rkey=0x%08x dmalen=%d", p.RETH.VA, uint32(p.RETH.RKey), p.RETH.DMALen)
 	}
@@ -217,6 +220,9 @@ func fieldsOf(p *wire.Packet) string {
 	}
 	if p.Opcode.Carries(wire.HasImmDt) {
 		fmt.Fprintf(&b, " imm=0x%08x", p.ImmDt.Data)
+	}
+	if p.Opcode.Carries(wire.HasIETH) {
+		fmt.Fprintf(&b, " ieth rkey=0x%08x", p.IETH.RKey)
 	}
 	if p.Opcode.Carries(wire.HasAETH) {
 		fmt.Fprintf(&b, " aeth syndrome=0x%02x (%v) msn=%d", uint8(p.AETH.Syndrome), p.AETH.Syndrome, uint32(p.AETH.MSN))

@@ -34,6 +34,12 @@ func TestRecord(t *testing.T) {
 		c.stop()
 		c.save(t, "ipv6-loss", "lost requests and lost answers of the soft side, over IPv6 at path MTU 1024")
 	})
+	t.Run("ipv6-unreliable", func(t *testing.T) {
+		c := newCapture(t)
+		unreliable(t, c, families[1])
+		c.stop()
+		c.save(t, "ipv6-unreliable", "unreliable connections and datagrams to a multicast group, and SEND with invalidate, of rxe over IPv6")
+	})
 }
 
 // plain lets a soft device send datagrams: a packet socket on a veth pair sees a

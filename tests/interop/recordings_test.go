@@ -26,6 +26,9 @@ var recorded = []struct {
 	{name: "soft-rxe-6.1-ipv6-mtu4096", soft: everyOpcode4096, rxe: everyOpcode4096, naks: everyNAK, rnr: true, together: true},
 	{name: "soft-rxe-6.1-ipv6-loss", soft: []wire.Opcode{wire.RCWriteFirst, wire.RCReadRequest}, rxe: []wire.Opcode{wire.RCWriteFirst, wire.RCReadRequest},
 		naks: []wire.NAKCode{wire.NAKPSNSequence}},
+	{name: "soft-rxe-6.1-ipv6-unreliable", soft: []wire.Opcode{wire.RCAck}, rxe: []wire.Opcode{
+		0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, // unreliable connection
+		wire.UDSendOnly, wire.UDSendOnlyImm, wire.RCSendLastInv, wire.RCSendOnlyInv}},
 }
 
 var everyOpcode4096 = []wire.Opcode{
