@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -32,6 +33,9 @@ type Config struct {
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
 	// link's buffers.
 	Tuning engine.Tuning
+	// CM has the times and limits of the communication manager; who the device
+	// is, it takes from the device.
+	CM cm.Config
 }
 
 // headRoom is what must fit beside the payload of a packet: rxe reckons with 80

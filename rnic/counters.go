@@ -17,7 +17,7 @@ func (d *Device) Counters() []emu.Counter {
 			sum.Add(q.engine.Counters())
 		}
 	}
-	c := d.count
+	c, cm, dropGSI := d.count, *d.gsi.cm.Counters(), d.gsi.drop
 	d.mu.Unlock()
 
 	var malformed uint64
@@ -32,7 +32,9 @@ func (d *Device) Counters() []emu.Counter {
 		link.Counter{Name: "drop_malformed", Value: malformed},
 		link.Counter{Name: "drop_opcode", Value: c.malformed[wire.ErrOpcode]},
 		link.Counter{Name: "cq_overflow", Value: c.cqOverflow},
+		link.Counter{Name: "drop_gsi", Value: dropGSI},
 	)
+	list = cm.List(list)
 	return counterList(merge(d.link.Counters(list)))
 }
 

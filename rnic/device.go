@@ -45,6 +45,7 @@ type Device struct {
 	sent    *sync.Cond          // of mu: a batch has left, or the transmitter is free
 	batch   *engine.Batch       // of who has the transmitter
 	timers  timerHeap           // guarded by mu
+	gsi     gsi                 // guarded by mu
 	alarm   *time.Timer         // guarded by mu: wakes the worker
 	alarmAt engine.Time         // guarded by mu: when; noAlarm if it is not set
 	retired engine.Counters     // guarded by mu: of queue pairs that are gone
@@ -101,6 +102,7 @@ func New(c Config) (*Device, error) {
 	if d.ifindex == 0 {
 		d.ifindex = uint32(caps.IfIndex)
 	}
+	d.gsi = newGSI(c.CM, d, mix(seed^4))
 	d.sent = sync.NewCond(&d.mu)
 	d.alarm = time.NewTimer(time.Hour)
 	d.alarm.Stop()
@@ -159,6 +161,7 @@ func (d *Device) Close() error {
 	for d.sending {
 		d.sent.Wait()
 	}
+	d.gsi.close(d.now())
 	d.transmit(closeBatches)
 	d.closed = true
 	d.alarm.Stop()

@@ -15,6 +15,10 @@
 //	           finds each packet's queue pair and calls engine.Receive
 //	timeout    the worker goroutine calls engine.HandleTimeout of those due
 //
+// Queue pair 1 is none of the engine's: management datagrams go to the
+// communication manager, rnic/cm, which has a turn whenever a batch is filled and
+// a time among the others (gsi.go).
+//
 // Each of the three ends in settle: queue pairs that were touched may send, so
 // the transmitter runs; then their completions go to the completion rings, with
 // an event where one was asked for; then the timer is set.

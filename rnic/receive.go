@@ -54,7 +54,11 @@ func (d *Device) deliver(r *receiver) {
 		p := &r.parsed[i]
 		q := d.qps[p.DestQPN]
 		if q == nil {
-			d.count.dropQPN++
+			if p.DestQPN == wire.GSIQPN {
+				d.gsi.receive(now, &r.in[i], p)
+			} else {
+				d.count.dropQPN++
+			}
 			continue
 		}
 		q.engine.Receive(now, r.in[i].Peer.Addr(), p)

@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
@@ -45,6 +46,7 @@ func (d *Device) settle(batches int) {
 			d.settleOne(q, now)
 		}
 	}
+	d.gsi.report()
 	d.setAlarm(now)
 }
 
@@ -83,7 +85,7 @@ func (d *Device) transmit(batches int) {
 	}
 	d.sending = false
 	d.sent.Broadcast()
-	if d.senders.n > 0 && d.lost == nil && !d.closing {
+	if (d.senders.n > 0 || d.gsi.cm.Pending()) && d.lost == nil && !d.closing {
 		d.wakeWorker()
 	}
 }
@@ -91,6 +93,7 @@ func (d *Device) transmit(batches int) {
 // fill collects a batch from those that want to send.
 func (d *Device) fill() {
 	now := d.now()
+	d.gsi.fill(d.batch)
 	for range d.senders.n {
 		if d.batch.Full() {
 			return
@@ -116,7 +119,7 @@ func (d *Device) wakeWorker() {
 
 // setAlarm lets the worker run in time for the first timeout.
 func (d *Device) setAlarm(now engine.Time) {
-	t := d.timers.first()
+	t := min(d.timers.first(), d.gsi.first())
 	if t >= d.alarmAt || d.closed {
 		return // it runs earlier, and sets the next one then
 	}
@@ -160,6 +163,7 @@ func (d *Device) serveTimers() {
 			d.timers.wake(q, t)
 		}
 	}
+	d.gsi.cm.HandleTimeout(cm.Time(now))
 }
 
 // fail ends all queue pairs when the link is gone.

@@ -205,6 +205,9 @@ func (m *Manager) Transmit() (Datagram, bool) {
 	return d, true
 }
 
+// Pending reports whether Transmit has something.
+func (m *Manager) Pending() bool { return len(m.out) > 0 }
+
 // State returns a connection's state; Idle where there is no such connection.
 func (m *Manager) State(id wire.CommID) State {
 	if c := m.conns[id]; c != nil {

@@ -1,0 +1,104 @@
+package rnic
+
+import (
+	"math"
+
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// gsi is queue pair 1, the general services interface (IBA 10.2.4), and behind it
+// the communication manager. All of it is guarded by Device.mu.
+type gsi struct {
+	cm   *cm.Manager
+	sink func(cm.Event)
+	psn  wire.PSN // of the next packet
+	drop uint64   // packets that are no management datagrams
+}
+
+// newGSI makes the manager of a device with the identity that only the device
+// knows.
+func newGSI(c cm.Config, d *Device, seed uint64) gsi {
+	c.CAGUID, c.Seed, c.UDPPort, c.MTU = d.guid, seed, d.caps.Local.Port(), uint8(d.mtu)
+	return gsi{cm: cm.New(c)}
+}
+
+// CM lends the device's communication manager to do, which must not keep it, nor
+// block; what do asks for is sent, and timed, when it has returned. The error is
+// do's, or what a closed or broken device answers (ENODEV, EIO).
+func (d *Device) CM(do func(now cm.Time, m *cm.Manager) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(); err != nil {
+		return err
+	}
+	err := do(cm.Time(d.now()), d.gsi.cm)
+	d.settle(doorbellBatches)
+	return err
+}
+
+// CMEvents sets who is told the events of the communication manager; until then
+// they wait. sink is called with the device locked: it must neither block nor call
+// the device.
+func (d *Device) CMEvents(sink func(cm.Event)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gsi.sink = sink
+	d.gsi.report()
+}
+
+// receive takes a packet to queue pair 1. Preconditions, here and below: the
+// device's mu is held.
+func (g *gsi) receive(now engine.Time, from *link.Packet, p *wire.Packet) {
+	switch {
+	case p.Opcode != wire.UDSendOnly, !p.PKey.Match(wire.DefaultPKey), p.DETH.QKey != wire.GSIQKey, p.DETH.SrcQPN != wire.GSIQPN,
+		len(p.Payload) != wire.MADLen:
+		g.drop++
+	default:
+		g.cm.Receive(cm.Time(now), from.Peer, p.Payload)
+	}
+}
+
+// fill puts datagrams into a batch while it has room.
+func (g *gsi) fill(b *engine.Batch) {
+	for g.cm.Pending() && !b.Full() {
+		d, _ := g.cm.Transmit()
+		p := wire.Packet{
+			BTH:  wire.BTH{Opcode: wire.UDSendOnly, MigReq: true, PKey: wire.DefaultPKey, DestQPN: wire.GSIQPN, PSN: g.psn},
+			DETH: wire.DETH{QKey: wire.GSIQKey, SrcQPN: wire.GSIQPN},
+		}
+		g.psn = g.psn.Next()
+		head := p.AppendHeaders(make([]byte, 0, wire.BTHLen+wire.DETHLen))
+		b.Packets = append(b.Packets, link.Packet{Peer: d.To, Head: head, Payload: d.MAD[:]})
+	}
+}
+
+// report hands out events.
+func (g *gsi) report() {
+	for g.sink != nil {
+		e, ok := g.cm.Event()
+		if !ok {
+			return
+		}
+		g.sink(e)
+	}
+}
+
+// first is when serve must be called, or noAlarm.
+func (g *gsi) first() engine.Time {
+	if t, ok := g.cm.NextTimeout(); ok {
+		return engine.Time(t)
+	}
+	return math.MaxInt64
+}
+
+// close tells the peers that all connections are over, as far as one datagram each
+// can.
+func (g *gsi) close(now engine.Time) {
+	g.sink = nil
+	for _, id := range g.cm.Conns() {
+		_ = g.cm.Destroy(cm.Time(now), id)
+	}
+}
