@@ -137,7 +137,7 @@ func (c *Context) OpenHandles() []string {
 	defer c.mu.Unlock()
 	var list []string
 	for mr, r := range c.regions {
-		list = append(list, fmt.Sprintf("%s (%d bytes) from %v", mrName(mr), r.info.Length, r.made))
+		list = append(list, fmt.Sprintf("%s (%d bytes) from %v", mrName(mr), r.info().Length, r.made))
 	}
 	for cq, q := range c.queues {
 		if !q.private {

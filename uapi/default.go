@@ -113,6 +113,24 @@ func DestroyCQ(cq CQ) error {
 	return c.DestroyCQ(cq)
 }
 
+// ResizeCQ is Context.ResizeCQ on the default context.
+func ResizeCQ(cq CQ, size int) error {
+	c, err := Default()
+	if err != nil {
+		return err
+	}
+	return c.ResizeCQ(cq, size)
+}
+
+// ReRegMR is Context.ReRegMR on the default context.
+func ReRegMR(mr MR, buf []byte, access Access) error {
+	c, err := Default()
+	if err != nil {
+		return err
+	}
+	return c.ReRegMR(mr, buf, access)
+}
+
 // PostWrite is Context.PostWrite on the default context.
 func PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	c, err := Default()

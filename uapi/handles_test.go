@@ -25,6 +25,8 @@ func callsOn(c *uapi.Context, qp uapi.QP, mr uapi.MR, cq uapi.CQ) map[string]err
 	errs["DeregMR"] = c.DeregMR(mr)
 	errs["DestroyQP"] = c.DestroyQP(qp)
 	errs["DestroyCQ"] = c.DestroyCQ(cq)
+	errs["ResizeCQ"] = c.ResizeCQ(cq, 8)
+	errs["ReRegMR"] = c.ReRegMR(mr, nil, 0)
 	errs["DisconnectQP"] = c.DisconnectQP(qp)
 	errs["ConnectQP"] = c.ConnectQP(qp, uapi.Endpoint{})
 	note("PostWrite")(c.PostWrite(qp, mr, 0, 0, 0, 0))

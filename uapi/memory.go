@@ -1,6 +1,8 @@
 package uapi
 
 import (
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -9,14 +11,24 @@ import (
 
 // region is a registered memory region.
 type region struct {
-	ctx     *Context
-	handle  MR
-	verbs   *verbs.MR
-	buf     []byte // keeps the memory reachable, and serves inline sends
-	info    MRInfo
-	release func() // of Alloc's memory; nil else
-	made    origin
+	ctx    *Context
+	handle MR
+	verbs  *verbs.MR
+	state  atomic.Pointer[regionState] // replaced by ReRegMR
+	made   origin
+
+	mu      sync.Mutex
+	release func() // guarded by mu: of Alloc's memory; nil else
+	dropped bool   // guarded by mu
 }
+
+// regionState is what ReRegMR changes.
+type regionState struct {
+	buf  []byte // keeps the memory reachable, and serves inline sends
+	info MRInfo
+}
+
+func (r *region) info() *MRInfo { return &r.state.Load().info }
 
 const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
 
@@ -39,17 +51,13 @@ func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
 }
 
 func (c *Context) regMR(buf []byte, access Access) (MR, error) {
-	switch {
-	case c.closed.Load():
+	if c.closed.Load() {
 		return -1, errContextClosed
-	case len(buf) == 0:
-		return -1, explain(syscall.EINVAL, "the memory is empty")
-	case access&^knownAccess != 0:
-		return -1, explain(syscall.EINVAL, "access %v has unknown flags", access)
-	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
-		return -1, explain(syscall.EINVAL, "access %v: remote writing and atomics need AccessLocalWrite too", access)
 	}
-	r := &region{ctx: c, buf: buf, made: caller()}
+	if err := checkRegion(len(buf) == 0, access); err != nil {
+		return -1, err
+	}
+	r := &region{ctx: c, made: caller()}
 	r.release = allocations.hold(buf)
 	v, err := c.pd.RegMR(buf, abi.AccessFlags(access))
 	if err != nil {
@@ -57,7 +65,7 @@ func (c *Context) regMR(buf []byte, access Access) (MR, error) {
 		return -1, c.ended(err, &c.closed, "")
 	}
 	r.verbs = v
-	r.info = MRInfo{Addr: v.Addr(), Length: uint64(len(buf)), LKey: v.LKey(), RKey: v.RKey(), Access: access}
+	r.state.Store(&regionState{buf: buf, info: infoOf(v)})
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,11 +82,33 @@ func (c *Context) regMR(buf []byte, access Access) (MR, error) {
 	return r.handle, nil
 }
 
-// drop lets Alloc's memory be freed again.
+// checkRegion is what no region may be.
+func checkRegion(empty bool, access Access) error {
+	switch {
+	case empty:
+		return explain(syscall.EINVAL, "the memory is empty")
+	case access&^knownAccess != 0:
+		return explain(syscall.EINVAL, "access %v has unknown flags", access)
+	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
+		return explain(syscall.EINVAL, "access %v: remote writing and atomics need AccessLocalWrite too", access)
+	}
+	return nil
+}
+
+// drop is the region's end.
 func (r *region) drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped = true
+	r.letGo()
+}
+
+// letGo lets Alloc's memory be freed again. Preconditions: mu is held.
+func (r *region) letGo() {
 	if r.release != nil {
 		r.release()
 	}
+	r.release = nil
 }
 
 // DeregMR deregisters a previously registered memory region. When it returns
@@ -112,5 +142,5 @@ func (c *Context) QueryMR(mr MR) (MRInfo, error) {
 	if err != nil {
 		return MRInfo{}, opError("QueryMR", mrName(mr), err)
 	}
-	return r.info, nil
+	return *r.info(), nil
 }

@@ -285,11 +285,12 @@ const maxReceive = 1 << 31
 
 // resolve checks a piece: its handle, its bounds, and that it takes no more
 // than the room that is left in a message.
-func (q *queuePair) resolve(piece *SGE, room uint64) (*region, error) {
-	r, err := q.ctx.region(piece.MR)
+func (q *queuePair) resolve(piece *SGE, room uint64) (*regionState, error) {
+	region, err := q.ctx.region(piece.MR)
 	if err != nil {
 		return nil, err
 	}
+	r := region.state.Load()
 	if piece.Offset > r.info.Length || piece.Length > r.info.Length-piece.Offset {
 		return nil, explain(syscall.EINVAL, "%s has %d bytes; offset %d and length %d go past them",
 			mrName(piece.MR), r.info.Length, piece.Offset, piece.Length)

@@ -42,12 +42,25 @@ type tableCase struct {
 	entry *emu.Entry
 	cover *coverage
 	quiet bool // results are held against the rules, not written down
+	// opened gives the descriptor that a call has opened, if the entry is one that does.
+	opened func(s *stand) int32
+}
+
+// closeNew closes a file that nobody wants.
+func (t *tableCase) closeNew(fd int32) {
+	t.Helper()
+	f, err := t.stand().k.Adopt(fd)
+	t.must(err)
+	t.must(f.Close())
 }
 
 // check makes a call on a stand and gives its errno. A call that did something is the stand's last.
 func (t *tableCase) check(form string, call func(s *stand) error) string {
 	t.Helper()
 	err := call(t.stand())
+	if err == nil && t.opened != nil {
+		t.closeNew(t.opened(t.stand()))
+	}
 	t.cover.note(t.entry.Name, form, err)
 	text := errText(err)
 	if err == nil || text == "EFAULT" {
@@ -182,7 +195,7 @@ func (t *tableCase) states(x *commandExample, form string) {
 			defer w.f.Close()
 			p := t.shape(s, x) // its handles are another file's
 			spare := &stand{raw: w}
-			return spare.send(t.entry, form, p)
+			return spare.send(t.entry, form, p) // it fails, or t.opened would look at the wrong file
 		}), t.lost(x))
 	}
 	for _, wrong := range x.wrong {

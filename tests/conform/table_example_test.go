@@ -10,9 +10,8 @@ import (
 var commandExamples = map[string]*commandExample{
 	"GET_CONTEXT": {
 		opens: true, request: func(*stand) abi.Struct { return &abi.GetContext{} },
-		wrong: []wrongState{{what: "a second time", prepare: func(s *stand) {
-			s.r.must(s.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &abi.GetContextResp{}, abi.GetContextRespSize, nil, 0))
-		}, request: func(*stand) abi.Struct { return &abi.GetContext{} }}},
+		wrong: []wrongState{{what: "a second time", prepare: func(s *stand) { s.context() },
+			request: func(*stand) abi.Struct { return &abi.GetContext{} }}},
 	},
 	"QUERY_DEVICE": {request: func(*stand) abi.Struct { return &abi.QueryDevice{} }},
 	"QUERY_PORT": {

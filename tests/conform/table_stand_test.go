@@ -66,12 +66,7 @@ func (t *tableRig) build(w *raw) *stand {
 	at, release := w.f.Pin(mem)
 	t.Cleanup(release)
 	s.buf = (at + 4095) &^ 4095
-	var ctx abi.GetContextResp
-	t.must(w.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &ctx, abi.GetContextRespSize, nil, 0))
-	s.async = int32(ctx.AsyncFD)
-	async, err := w.k.Adopt(s.async)
-	t.must(err)
-	t.Cleanup(func() { async.Close() })
+	s.context()
 	s.channel, _ = w.channel()
 	s.pd, s.freePD = w.allocPD(), w.allocPD()
 	s.mr, s.freeMR = s.region(), s.region()
@@ -81,6 +76,17 @@ func (t *tableRig) build(w *raw) *stand {
 	t.must(err)
 	s.qp = qp.QPHandle
 	return s
+}
+
+// context does GET_CONTEXT. The file of asynchronous events goes with the case.
+func (s *stand) context() {
+	s.r.Helper()
+	var resp abi.GetContextResp
+	s.r.must(s.command(abi.CmdGetContext, &abi.GetContext{}, abi.GetContextSize, &resp, abi.GetContextRespSize, nil, 0))
+	s.async = int32(resp.AsyncFD)
+	async, err := s.k.Adopt(s.async)
+	s.r.must(err)
+	s.r.Cleanup(func() { async.Close() })
 }
 
 func (s *stand) region() uint32 {

@@ -41,6 +41,9 @@ func runCommand(r *rig, e *emu.Entry, cover *coverage) {
 	}
 	t := &tableCase{tableRig: newTableRig(r), entry: e, cover: cover}
 	t.bare = x.opens
+	if e.Command == abi.CmdGetContext || e.Command == abi.CmdCreateCompChannel {
+		t.opened = func(s *stand) int32 { return int32(le.Uint32(s.mem[rawOut:])) } // both responses begin with it
+	}
 	defer t.drop()
 	for _, form := range forms(e) {
 		t.drop()
@@ -56,6 +59,10 @@ func runMethod(r *rig, e *emu.Entry, cover *coverage) {
 	}
 	t := &tableCase{tableRig: newTableRig(r), entry: e, cover: cover}
 	t.bare = x.opens
+	if e.Object == abi.ObjectAsyncEvent {
+		const data = rawArg + abi.IoctlHdrSize + 8 // of the first attribute
+		t.opened = func(s *stand) int32 { return int32(le.Uint64(s.mem[data:])) }
+	}
 	defer t.drop()
 	t.method(x)
 }

@@ -1,0 +1,89 @@
+package uapi
+
+import (
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// ResizeCQ gives a completion queue made by CreateCQ room for size entries, 1 …
+// DeviceInfo.MaxCQE. Completions that wait in it stay, in their order, and Poll
+// and Wait may go on meanwhile. A queue that has overrun is not mended by it.
+//
+// Errors, after which nothing has changed: EINVAL for a size out of range or
+// less than the completions that wait; ENOMEM when there is no room.
+func (c *Context) ResizeCQ(cq CQ, size int) error {
+	q, err := c.queue(cq)
+	if err == nil {
+		err = q.resize(size)
+	}
+	return opError("ResizeCQ", cqName(cq), err)
+}
+
+func (q *completionQueue) resize(size int) error {
+	c := q.ctx
+	if size < 1 || size > c.limits.cqe {
+		return explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
+	}
+	if err := q.verbs.Resize(size); err != nil {
+		return c.ended(err, &q.dead, "the completion queue")
+	}
+	c.mu.Lock()
+	q.size = size
+	c.mu.Unlock()
+	return nil
+}
+
+// ReRegMR changes a memory region: what it permits, and, if buf is not nil, its
+// memory. The handle stays; QueryMR tells address and keys, which may change.
+// Nothing that uses the region should be outstanding: of a message that is on
+// its way the rest meets the changed region.
+//
+// Errors, after which nothing has changed: EOPNOTSUPP where the device cannot
+// (rdma_rxe of Linux 6.1 nothing of it, later ones not the memory); EINVAL for
+// memory that is empty and not nil, and, as with EFAULT, as for RegMR.
+func (c *Context) ReRegMR(mr MR, buf []byte, access Access) error {
+	r, err := c.region(mr)
+	if err == nil {
+		err = c.reRegMR(r, buf, access)
+	}
+	return opError("ReRegMR", mrName(mr), err)
+}
+
+func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
+	if err := checkRegion(buf != nil && len(buf) == 0, access); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped {
+		_, err := c.region(r.handle)
+		return err
+	}
+	change := verbs.Rereg{Flags: abi.ReregAccess, Access: abi.AccessFlags(access)}
+	next, release := *r.state.Load(), func() {}
+	if buf != nil {
+		change.Flags |= abi.ReregTranslation
+		change.Buf, next.buf = buf, buf
+		if hold := allocations.hold(buf); hold != nil {
+			release = hold
+		}
+	}
+	if err := r.verbs.Rereg(change); err != nil {
+		release()
+		return c.ended(err, &c.closed, "")
+	}
+	next.info = infoOf(r.verbs)
+	r.state.Store(&next)
+	if buf != nil {
+		r.letGo()
+		r.release = release
+	}
+	return nil
+}
+
+// infoOf describes a region as it is now.
+func infoOf(v *verbs.MR) MRInfo {
+	return MRInfo{Addr: v.Addr(), Length: v.Length(), LKey: v.LKey(), RKey: v.RKey(), Access: Access(v.Access())}
+}

@@ -1,0 +1,133 @@
+package uapi_test
+
+import (
+	"context"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+func TestResizeCQ(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	cq, err := a.CreateCQ(8)
+	require.NoError(t, err)
+	qa := mustQP(t, a, uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 8})
+	qb := mustQP(t, b, uapi.QPConfig{})
+	connectPair(t, a, qa, b, qb)
+	src, _ := mustMR(t, a, make([]byte, 64), uapi.AccessLocalWrite)
+	_, there := mustMR(t, b, make([]byte, 64), uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+
+	wc := make([]uapi.WC, 16)
+	want := uapi.WRID(0)
+	for i, size := range []int{100, 4, 33, 2} {
+		for range 2 {
+			_, err := a.PostWrite(qa, src, 0, there.Addr, there.RKey, 8)
+			require.NoError(t, err)
+		}
+		require.NoError(t, a.ResizeCQ(cq, size), "resize %d", i)
+		for got := 0; got < 2; {
+			n, err := a.Wait(context.Background(), cq, wc)
+			require.NoError(t, err)
+			for _, c := range wc[:n] {
+				require.Equal(t, uapi.WCSuccess, c.Status)
+				require.Equal(t, want, c.WRID)
+				want++
+			}
+			got += n
+		}
+	}
+	device, err := a.QueryDevice()
+	require.NoError(t, err)
+	for _, size := range []int{-1, 0, device.MaxCQE + 1} {
+		require.ErrorIs(t, a.ResizeCQ(cq, size), syscall.EINVAL, "%d", size)
+	}
+	require.ErrorContains(t, a.ResizeCQ(cq, 0), "ResizeCQ")
+	require.NoError(t, a.DestroyQP(qa))
+	require.NoError(t, a.DestroyCQ(cq))
+	require.ErrorIs(t, a.ResizeCQ(cq, 8), syscall.EBADF)
+}
+
+func TestReRegMR(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	qa, qb := mustQP(t, a, uapi.QPConfig{SendDepth: 8}), mustQP(t, b, uapi.QPConfig{SendDepth: 8})
+	connectPair(t, a, qa, b, qb)
+	src, _ := mustMR(t, a, []byte("0123456789abcdef"), uapi.AccessLocalWrite)
+	old := make([]byte, 32)
+	mr, info := mustMR(t, b, old, uapi.AccessLocalWrite)
+	const remote = uapi.AccessLocalWrite | uapi.AccessRemoteWrite
+
+	require.NoError(t, b.ReRegMR(mr, nil, remote))
+	now, err := b.QueryMR(mr)
+	require.NoError(t, err)
+	info.Access = remote
+	require.Equal(t, info, now)
+	write := func(info uapi.MRInfo, at uint64) uapi.Status {
+		t.Helper()
+		_, err := a.PostWrite(qa, src, 0, info.Addr+at, info.RKey, 16)
+		require.NoError(t, err)
+		wc := make([]uapi.WC, 1)
+		_, err = a.WaitCQ(context.Background(), qa, wc)
+		require.NoError(t, err)
+		return wc[0].Status
+	}
+	require.Equal(t, uapi.WCSuccess, write(now, 0))
+	require.Equal(t, "0123456789abcdef", string(old[:16]))
+
+	mem, err := uapi.Alloc(4096)
+	require.NoError(t, err)
+	require.NoError(t, b.ReRegMR(mr, mem[:2048], remote))
+	require.ErrorIs(t, uapi.Free(mem), syscall.EBUSY, "it is registered")
+	now, err = b.QueryMR(mr)
+	require.NoError(t, err)
+	require.EqualValues(t, 2048, now.Length)
+	clear(old)
+	require.Equal(t, uapi.WCSuccess, write(now, 2032))
+	require.Equal(t, "0123456789abcdef", string(mem[2032:2048]))
+	require.Equal(t, make([]byte, 32), old, "nothing reaches the old memory")
+
+	for name, err := range map[string]error{
+		"empty":         b.ReRegMR(mr, []byte{}, remote),
+		"unknown flags": b.ReRegMR(mr, nil, 1<<20),
+		"remote alone":  b.ReRegMR(mr, nil, uapi.AccessRemoteWrite),
+	} {
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+	require.NoError(t, b.ReRegMR(mr, make([]byte, 16), uapi.AccessLocalWrite))
+	require.NoError(t, uapi.Free(mem), "it is registered no more")
+	now, err = b.QueryMR(mr)
+	require.NoError(t, err)
+	require.Equal(t, uapi.WCRemAccessErr, write(now, 0), "no remote writing any more")
+	require.NoError(t, b.DeregMR(mr))
+	require.ErrorIs(t, b.ReRegMR(mr, nil, remote), syscall.EBADF)
+}
+
+// TestReRegMRAmongDereg: one of the two wins, and the memory is let go once.
+func TestReRegMRAmongDereg(t *testing.T) {
+	t.Parallel()
+	a, _ := uapitest.Pair(t, "")
+	for range 50 {
+		first, err := uapi.Alloc(4096)
+		require.NoError(t, err)
+		second, err := uapi.Alloc(4096)
+		require.NoError(t, err)
+		mr, err := a.RegMR(first, uapi.AccessLocalWrite)
+		require.NoError(t, err)
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := a.ReRegMR(mr, second, uapi.AccessLocalWrite); err != nil {
+				require.ErrorIs(t, err, syscall.EBADF)
+			}
+		})
+		both.Go(func() { require.NoError(t, a.DeregMR(mr)) })
+		both.Wait()
+		require.NoError(t, uapi.Free(first))
+		require.NoError(t, uapi.Free(second))
+	}
+}
