@@ -25,11 +25,14 @@ import (
 var debianPackages = []string{
 	"ibverbs-utils", "perftest", "ibverbs-providers", "libibverbs1", "librdmacm1",
 	"libibumad3", "libpci3", "libnl-3-200", "libnl-route-3-200",
-	"rdmacm-utils", "librdmacm-dev", "libibverbs-dev",
+	"rdmacm-utils", "librdmacm-dev", "libibverbs-dev", "libgcc-s1",
 }
 
 // cPrograms are those that the tests run.
 var cPrograms = []string{"ibv_rc_pingpong", "ib_write_bw", "ib_read_bw", "rping"}
+
+// cThreads is what a program loads when a thread of it ends, and does not list.
+const cThreads = "lib/*-linux-*/libgcc_s.so.1"
 
 // cHeader is what a C program of our own needs to be compiled (cmpeer_test.go).
 const cHeader = "usr/include/rdma/rdma_cma.h"
@@ -92,8 +95,9 @@ func complete(dir string) bool {
 			return false
 		}
 	}
+	threads, _ := filepath.Glob(filepath.Join(dir, cThreads))
 	_, err := os.Stat(filepath.Join(dir, cHeader))
-	return err == nil
+	return err == nil && len(threads) == 1
 }
 
 // fetch downloads the packages into dir and unpacks them below dir/tree.
@@ -122,7 +126,8 @@ func lastLine(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// driverAdds puts the driver of rxe where the verbs library looks for it.
+// driverAdds puts what no program lists where it is looked for: the driver of rxe,
+// by the verbs library, and what threads need.
 func driverAdds(dir string) ([]vm.Add, error) {
 	drivers, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*/libibverbs/librxe-*.so"))
 	if len(drivers) != 1 {
@@ -132,7 +137,12 @@ func driverAdds(dir string) ([]vm.Add, error) {
 	if err != nil {
 		return nil, err
 	}
+	threads, _ := filepath.Glob(filepath.Join(dir, cThreads))
+	if len(threads) != 1 {
+		return nil, fmt.Errorf("%s holds %d files %s, not 1", dir, len(threads), cThreads)
+	}
 	return []vm.Add{
+		{Host: threads[0], Guest: path.Join(guestC, "lib", filepath.Base(threads[0]))},
 		{Host: drivers[0], Guest: "/" + filepath.ToSlash(rel)},
 		{Host: filepath.Join(dir, "etc/libibverbs.d/rxe.driver"), Guest: "/etc/libibverbs.d/rxe.driver"},
 	}, nil
