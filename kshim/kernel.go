@@ -59,3 +59,14 @@ type File interface {
 	// returns nil.
 	Close() error
 }
+
+// Progresser is an optional part of a device's File: a kernel that runs in the
+// program's process lets one that polls do the device's work, so that no other
+// goroutine need be woken for it.
+type Progresser interface {
+	// Progress does what there is to do without blocking: packets are received
+	// and sent, completions written. It reports whether it did something. A
+	// program calls it when it found a queue empty, and looks again when it
+	// reports true. It allocates nothing, and is harmless after Close.
+	Progress() bool
+}

@@ -46,7 +46,7 @@ func udpLinks(t testing.TB, addr string) [2]link.Link {
 func connected(t testing.TB, l [2]link.Link, size int, mtu abi.MTU, o qpOptions) (a, b *testDevice) {
 	a, b = newDevice(t, l[0], size, o), newDevice(t, l[1], size, o)
 	at := defaults()
-	at.mtu = mtu
+	at.mtu, at.timeout = mtu, 20 // the machine may be busy
 	a.qp.connectTo(b.qp, at)
 	b.qp.connectTo(a.qp, at)
 	return a, b

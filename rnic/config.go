@@ -83,8 +83,16 @@ func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
 	if t.MaxWindow == 0 && caps.RecvBuffer > 0 {
 		t.MaxWindow = min(max(caps.RecvBuffer*15/32, 2*4096), 1<<20)
 	}
+	if t.AckDelay == 0 {
+		t.AckDelay = ackDelay
+	}
 	return t
 }
+
+// ackDelay bounds how long an acknowledgement waits for a packet to ride with, or
+// for the program to poll once more. It passes only when the program is given a
+// message and then neither answers nor asks again.
+const ackDelay = 500 * engine.Microsecond
 
 // random returns seed, or 64 random bits for 0.
 func random(seed uint64) uint64 {

@@ -89,6 +89,7 @@ func (c *CQ) Arm(solicitedOnly bool) error {
 	if err := c.d.check(); err != nil {
 		return err
 	}
+	c.d.waits()
 	if !solicitedOnly {
 		c.armed = armedAny
 	} else if c.armed == unarmed {

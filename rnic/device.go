@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,7 +30,7 @@ type Device struct {
 	tuning  engine.Tuning
 	start   time.Time // engine.Time 0
 
-	mu      sync.Mutex
+	mu      deviceLock
 	regions *mem.Table          // guarded by mu
 	qps     map[wire.QPN]*QP    // guarded by mu
 	nextQPN wire.QPN            // guarded by mu
@@ -41,6 +42,8 @@ type Device struct {
 	done    []engine.Completion // guarded by mu: scratch of settle
 	wqe     *decoder            // guarded by mu: scratch of doorbells
 	senders senderList          // guarded by mu: queue pairs that may have packets to send
+	held    []*QP               // guarded by mu: queue pairs that may hold an acknowledgement
+	owed    atomic.Bool         // held is not empty
 	sending bool                // guarded by mu: somebody has the transmitter
 	sent    *sync.Cond          // of mu: a batch has left, or the transmitter is free
 	batch   *engine.Batch       // of who has the transmitter
@@ -52,13 +55,18 @@ type Device struct {
 	closing bool                // guarded by mu: the worker sends no more
 	closed  bool                // guarded by mu
 	lost    error               // guarded by mu: the link failed
+	down    atomic.Bool         // closed, or lost: doorbells ask check
+
+	rx      receiver
+	polling polling
+	woken   struct{ listener, worker atomic.Uint64 } // how often, for tests
 
 	kick  chan struct{} // to the worker: there is something to send
 	quit  chan struct{} // closed: the worker ends
 	procs sync.WaitGroup
 
 	count struct {
-		malformed          [wire.NumErrors]uint64 // of the receiver; by wire.Error
+		malformed          [wire.NumErrors]uint64 // guarded by mu; by wire.Error
 		dropQPN, dropOther uint64                 // guarded by mu
 		cqOverflow         uint64                 // guarded by mu
 	}
@@ -103,10 +111,13 @@ func New(c Config) (*Device, error) {
 		d.ifindex = uint32(caps.IfIndex)
 	}
 	d.gsi = newGSI(c.CM, d, mix(seed^4))
-	d.sent = sync.NewCond(&d.mu)
+	d.rx.init(max(caps.BatchSize, 1))
+	d.polling.unpark = make(chan struct{}, 1)
+	d.mu.d = d
+	d.sent = sync.NewCond(&d.mu.Mutex)
 	d.alarm = time.NewTimer(time.Hour)
 	d.alarm.Stop()
-	d.procs.Go(d.receive)
+	d.procs.Go(d.listen)
 	d.procs.Go(d.work)
 	return d, nil
 }
@@ -162,8 +173,10 @@ func (d *Device) Close() error {
 		d.sent.Wait()
 	}
 	d.gsi.close(d.now())
+	d.hurry()
 	d.transmit(closeBatches)
 	d.closed = true
+	d.down.Store(true)
 	d.alarm.Stop()
 	d.mu.Unlock()
 	close(d.quit)

@@ -11,29 +11,43 @@
 //
 //	doorbell   QP.Doorbell pulls what was published in the send ring: copied
 //	           once, checked, given to engine.Post
-//	packet     the receiver goroutine takes a batch from the link, parses it,
-//	           finds each packet's queue pair and calls engine.Receive
+//	packet     who receives takes a batch from the link, parses it, finds each
+//	           packet's queue pair and calls engine.Receive
 //	timeout    the worker goroutine calls engine.HandleTimeout of those due
 //
 // Queue pair 1 is none of the engine's: management datagrams go to the
 // communication manager, rnic/cm, which has a turn whenever a batch is filled and
 // a time among the others (gsi.go).
 //
-// Each of the three ends in settle: queue pairs that were touched may send, so
-// the transmitter runs; then their completions go to the completion rings, with
-// an event where one was asked for; then the timer is set.
+// Each of the three ends in settle: completions of queue pairs that were touched
+// go to the completion rings, with an event where one was asked for; the queue
+// pairs may send, so the transmitter runs; then the timer is set.
 //
 // # Who runs when
 //
-// One lock, Device.mu, guards the engine, the regions and the tables. Whoever
-// holds it runs the engine inline; no goroutine is woken to do another's work.
-// The transmitter is a token (Device.sending): who finds it free fills a batch
-// under the lock and sends it without, batch after batch; who finds it taken
-// leaves its queue pairs in the list of senders for the one who has it. A caller
-// keeps the token for a few batches only; what is left is the worker's.
+// The engine, the regions and the tables belong to who has Device.mu. Whoever gets
+// it runs the engine inline; no goroutine is woken to do another's work. A doorbell
+// does not wait for it: it leaves a note, and who has the lock serves it when they
+// give it up (token.go).
 //
-// Packets go before completions: the acknowledgement of a message has left, or is
-// next in the transmitter's list, when its completion becomes visible. A program
-// that ends as soon as it has seen its last message does not leave its peer
-// without the answer; Destroy and Close send what is still in the list.
+// Who receives has Device.rx: the listener goroutine, which waits in the netpoller,
+// or a program that polls an empty completion queue (Progress). While a program
+// polls the listener stays away from the socket, so that no packet wakes it; it
+// comes back when somebody arms a completion queue, or a millisecond after the last
+// poll (progress.go).
+//
+// The transmitter is a token too (Device.sending): who finds it free fills a batch
+// under the lock and sends it without, batch after batch; who finds it taken leaves
+// its queue pairs in the list of senders for the one who has it. A caller keeps the
+// token for a few batches only; what is left is the worker's.
+//
+// # Acknowledgements
+//
+// They wait for a packet to ride with (held.go): a program that was given a message
+// and answers it sends both at once. Without an answer they go when the program
+// polls again and nothing came, or, without a program that polls, when the listener
+// has emptied the socket and those whom it told of completions have had a chance to
+// run; after half a millisecond at the latest. So a completion may be visible
+// before its message is acknowledged: Destroy, Close and a move to ERR or RESET send
+// what is owed first. A program that ends by itself should close its context.
 package rnic

@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"fmt"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -26,6 +27,10 @@ type QP struct {
 
 	initial abi.QueryQPResp // attr in RESET
 
+	bell     atomic.Bool // a doorbell that finds d.mu taken may leave a note
+	noted    atomic.Bool // in d.notes
+	nextNote *QP         // of d.notes
+
 	// All below is guarded by d.mu.
 	engine *engine.QP
 	attr   abi.QueryQPResp // what was set, for Query
@@ -39,6 +44,7 @@ type QP struct {
 
 	touched bool        // in d.touched
 	listed  bool        // in d.senders
+	holds   bool        // in d.held
 	turns   uint64      // times that it was asked for packets
 	slot    int         // place in d.timers, or notInHeap
 	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout
@@ -170,8 +176,11 @@ func (q *QP) Destroy() error {
 	d := q.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	q.engine.Hurry()
+	d.touch(q)
 	q.sendOwed()
 	q.gone = true
+	q.bell.Store(false)
 	delete(d.qps, q.num)
 	d.timers.remove(q)
 	q.sendCQ.users--

@@ -1,24 +1,43 @@
 package rnic
 
 import (
+	"runtime"
+	"sync"
+
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// receiver is the memory of the receiving goroutine.
+// receiver is the receiving side of the link. Its lock is the token of whoever
+// receives: the listener, or a program that polls.
 type receiver struct {
+	sync.Mutex
 	in     []link.Packet
 	parsed []wire.Packet
 	good   []int // in and parsed of those that can be used
 	bad    [wire.NumErrors]uint64
 }
 
-// receive takes batches from the link until that is closed.
-func (d *Device) receive() {
-	n := max(d.caps.BatchSize, 1)
-	r := &receiver{in: make([]link.Packet, n), parsed: make([]wire.Packet, n), good: make([]int, 0, n)}
+func (r *receiver) init(batch int) {
+	r.in = make([]link.Packet, batch)
+	r.parsed = make([]wire.Packet, batch)
+	r.good = make([]int, 0, batch)
+}
+
+// listen is the listener: it receives whenever no program does, until the link
+// is closed.
+func (d *Device) listen() {
 	for {
-		n, err := link.Receive(d.link, r.in)
+		err := d.link.Wait()
+		d.woken.listener.Add(1)
+		if err == nil {
+			if !d.park() {
+				return
+			}
+			d.rx.Lock()
+			err = d.drain()
+			d.rx.Unlock()
+		}
 		if err != nil {
 			d.mu.Lock()
 			d.fail(err)
@@ -26,12 +45,45 @@ func (d *Device) receive() {
 			d.mu.Unlock()
 			return
 		}
-		r.parse(n)
+	}
+}
+
+// drain receives until nothing is left. Acknowledgements go last, when those who
+// were told of completions have had their turn: their answers take them along.
+// Preconditions: rx is held.
+func (d *Device) drain() error {
+	for {
+		n, err := d.receive()
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		if !d.owed.Load() {
+			return nil
+		}
+		runtime.Gosched()
 		d.mu.Lock()
-		d.deliver(r)
-		d.settle(receiverBatches)
+		d.sendHeld()
 		d.mu.Unlock()
 	}
+}
+
+// receive takes a batch from the link, if there is one, and all that follows
+// from it. Preconditions: rx is held.
+func (d *Device) receive() (int, error) {
+	r := &d.rx
+	n, err := d.link.Recv(r.in)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	r.parse(n)
+	d.mu.Lock()
+	d.deliver(r)
+	d.settle(receiverBatches)
+	d.mu.Unlock()
+	return n, nil
 }
 
 // parse takes the packets apart, before the lock is needed.

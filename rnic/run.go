@@ -30,10 +30,14 @@ func (d *Device) note(q *QP) {
 	}
 }
 
-// settle sends, completes and sets timers after queue pairs were touched.
-// Packets go first, the order that doc.go explains. It frees the lock while it
-// sends.
+// settle completes, sends and sets timers after queue pairs were touched. It
+// frees the lock while it sends.
 func (d *Device) settle(batches int) {
+	for _, q := range d.touched {
+		if !q.gone && q.engine.HasCompletions() {
+			q.complete()
+		}
+	}
 	d.transmit(batches)
 	now := d.now()
 	for len(d.touched) > 0 {
@@ -56,6 +60,10 @@ func (d *Device) settleOne(q *QP, now engine.Time) {
 		q.draining = false
 		q.ev.Event(abi.EventSQDrained)
 	}
+	q.bell.Store(q.takesDoorbells())
+	if q.listed {
+		return // it gets its turn at the transmitter, and comes here again
+	}
 	if t, ok := q.engine.NextTimeout(); ok {
 		d.timers.wake(q, t)
 	}
@@ -74,9 +82,10 @@ func (d *Device) transmit(batches int) {
 		if len(d.batch.Packets) == 0 {
 			break
 		}
-		d.mu.Unlock()
+		d.mu.Mutex.Unlock()
 		err := d.link.Send(d.batch.Packets)
 		d.mu.Lock()
+		d.takeNotes()
 		d.batch.Reset()
 		d.sent.Broadcast()
 		if err != nil {
@@ -107,6 +116,12 @@ func (d *Device) fill() {
 			d.senders.push(q)
 		}
 		d.note(q)
+		if q.engine.HoldsAck() {
+			d.hold(q)
+		}
+	}
+	if len(d.batch.Packets) > 0 && len(d.held) > 0 {
+		d.ride(now)
 	}
 }
 
@@ -138,6 +153,7 @@ func (d *Device) work() {
 		case <-d.alarm.C:
 			rang = true
 		}
+		d.woken.worker.Add(1)
 		d.mu.Lock()
 		if rang {
 			d.alarmAt = noAlarm
@@ -172,6 +188,7 @@ func (d *Device) fail(err error) {
 		return
 	}
 	d.lost = err
+	d.down.Store(true)
 	now := d.now()
 	for _, q := range d.qps {
 		if q != nil {

@@ -16,10 +16,20 @@ import (
 const pullBatch = 256
 
 // Doorbell implements emu.QP: it takes what was published in the send ring,
-// sends what may go now, and returns; a worker sends the rest.
+// sends what may go now, and returns; a worker sends the rest. When somebody else
+// has the lock it leaves that to them.
 func (q *QP) Doorbell() error {
 	d := q.d
-	d.mu.Lock()
+	if !d.mu.TryLock() {
+		if q.bell.Load() && !d.down.Load() {
+			d.mu.notes.leave(q)
+			if d.mu.TryLock() {
+				d.mu.Unlock()
+			}
+			return nil
+		}
+		d.mu.Lock()
+	}
 	defer d.mu.Unlock()
 	for {
 		if err := q.mayPost(); err != nil {
@@ -49,6 +59,12 @@ func (q *QP) mayPost() error {
 		return fmt.Errorf("rnic: queue pair %v is in state %v and cannot send: bring it to RTS first: %w", q.num, s, syscall.EINVAL)
 	}
 	return q.brokenErr()
+}
+
+// takesDoorbells is mayPost without the reasons, and without the device's.
+func (q *QP) takesDoorbells() bool {
+	s := q.engine.State()
+	return !q.gone && !q.broken && s != abi.QPSReset && s != abi.QPSInit && s != abi.QPSRTR
 }
 
 func (q *QP) brokenErr() error {
@@ -94,6 +110,7 @@ func (q *QP) retire() {
 // request to report it with, so it is an asynchronous error (IBA 11.6.3.2).
 func (q *QP) breakDown(now engine.Time) {
 	q.broken = true
+	q.bell.Store(false)
 	q.toError(now)
 	q.ev.Event(abi.EventQPFatal)
 }

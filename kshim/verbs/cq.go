@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -134,8 +135,22 @@ func (cq *CQ) fail(err error) {
 // Poll takes completions out, oldest first, at most len(wc), and returns how many. None is 0 and no error. An error comes
 // only when nothing is left to take: EOVERFLOW when completions were lost, EBADF when the queue was destroyed, also
 // net.ErrClosed when the context was closed, EIO when the device failed or the ring is not sound. wc beyond the count may have
-// been written to.
+// been written to. A kernel in this process gets its turn when nothing is there: it works in the program that polls.
 func (cq *CQ) Poll(wc []WC) (int, error) {
+	n, err := cq.pollOnce(wc)
+	if n == 0 && err == nil && len(wc) > 0 && cq.ctx.progress() {
+		return cq.pollOnce(wc)
+	}
+	return n, err
+}
+
+// progress lets a kernel that runs in this process work. It reports whether there may be something new.
+func (c *Context) progress() bool {
+	p, ok := c.cmd.file.(kshim.Progresser)
+	return ok && p.Progress()
+}
+
+func (cq *CQ) pollOnce(wc []WC) (int, error) {
 	cq.mu.Lock()
 	n, failed, err := cq.poll(wc)
 	ask := n == 0 && cq.suspects.Load() > 0 && cq.bored()

@@ -33,16 +33,16 @@ type requester struct {
 
 // Transmit writes packets that may leave now into b, behind what is there. More
 // reports that b was filled, so there may be more. An ACK whose time has not
-// come leaves behind other packets only (HoldsAck). Next: NextTimeout, and
+// come leaves with requests only (HoldsAck), before them: the peer is to see its
+// messages completed before it sees what answers them. Next: NextTimeout, and
 // Completions when State turned to ERR.
 func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	// Answers and requests share the batch, so that neither starves the other.
-	before := len(b.Packets)
-	half := cap(b.Packets) - (cap(b.Packets)-before)/2
-	due := now >= q.rsp.ackBy
+	half := cap(b.Packets) - (cap(b.Packets)-len(b.Packets))/2
+	due := now >= q.rsp.ackBy || q.mayRequest()
 	q.transmitReplies(b, half, due)
 	q.transmitRequests(now, b)
-	q.transmitReplies(b, cap(b.Packets), due || len(b.Packets) > before)
+	q.transmitReplies(b, cap(b.Packets), due)
 	return b.Full()
 }
 

@@ -1,0 +1,59 @@
+package rnic
+
+import "github.com/rdmashim/rdmashim/rnic/engine"
+
+// Acknowledgements wait for packets to ride with (engine/ack.go). Queue pairs
+// that hold one are in Device.held; owed tells without the lock whether any is.
+
+// hold notes that q holds an acknowledgement. Preconditions, here and below: mu
+// is held.
+func (d *Device) hold(q *QP) {
+	if !q.holds {
+		q.holds = true
+		d.held = append(d.held, q)
+		d.owed.Store(true)
+	}
+}
+
+// ride lets acknowledgements go with the batch that is about to leave.
+func (d *Device) ride(now engine.Time) {
+	kept := d.held[:0]
+	for _, q := range d.held {
+		switch {
+		case q.gone || !q.engine.HoldsAck():
+		case d.batch.Full():
+			kept = append(kept, q)
+			continue
+		default:
+			q.engine.Hurry()
+			if q.engine.Transmit(now, d.batch) {
+				d.senders.push(q)
+			}
+			d.note(q)
+		}
+		q.holds = false
+	}
+	clear(d.held[len(kept):])
+	d.held = kept
+	d.owed.Store(len(kept) > 0)
+}
+
+// sendHeld sends the acknowledgements that wait.
+func (d *Device) sendHeld() {
+	d.hurry()
+	d.settle(doorbellBatches)
+}
+
+// hurry makes those who hold an acknowledgement senders.
+func (d *Device) hurry() {
+	for i, q := range d.held {
+		d.held[i] = nil
+		q.holds = false
+		if !q.gone && q.engine.HoldsAck() {
+			q.engine.Hurry()
+			d.touch(q)
+		}
+	}
+	d.held = d.held[:0]
+	d.owed.Store(false)
+}

@@ -1,0 +1,118 @@
+package rnic
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A program that polls does the device's work itself: no goroutine is woken for
+// it. The listener notices when a packet wakes it all the same, and then stays
+// away from the socket until the polling stops.
+const (
+	// spinning is after how many polls without an Arm between them a program
+	// counts as one that polls. One that waits polls twice or so.
+	spinning = 32
+	// stampEvery is how often a poll looks at the clock.
+	stampEvery = 16
+	// yieldEvery is after how many polls without anything others get the
+	// processor: what the program waits for may be theirs to do.
+	yieldEvery = 16
+	// pollPause is how long a program that polls may do something else before
+	// the listener takes over.
+	pollPause = time.Millisecond
+)
+
+// polling is what programs that poll leave for the listener.
+type polling struct {
+	polls atomic.Uint64 // calls of Progress; written with rx held
+	calm  atomic.Uint64 // polls at the last Arm
+	at    atomic.Int64  // engine.Time of about the last poll
+	empty int           // polls without anything; guarded by rx
+
+	parked atomic.Bool   // the listener is about to wait for unpark
+	unpark chan struct{} // a token: it should not
+}
+
+// Progress receives what the link has, and does all that follows from it, unless
+// somebody else is at it. It reports whether it did something, so that there may
+// be completions. It does not block.
+func (d *Device) Progress() bool {
+	if !d.rx.TryLock() {
+		runtime.Gosched()
+		return false
+	}
+	p := &d.polling
+	polls := p.polls.Load() + 1
+	p.polls.Store(polls)
+	if polls%stampEvery == 0 {
+		p.at.Store(int64(d.now()))
+	}
+	did := d.poll()
+	if did {
+		p.empty = 0
+	}
+	p.empty++
+	yield := p.empty%yieldEvery == 0
+	d.rx.Unlock()
+	if yield {
+		runtime.Gosched()
+	}
+	return did
+}
+
+// poll receives, or does what else there is. Preconditions: rx is held.
+func (d *Device) poll() bool {
+	n, err := d.receive()
+	if n > 0 || err != nil { // an error the listener sees too, and deals with
+		return n > 0
+	}
+	// Nobody answered what came before: the acknowledgements go alone.
+	if !d.owed.Load() || !d.mu.TryLock() {
+		return false
+	}
+	d.sendHeld()
+	d.mu.Unlock()
+	return true
+}
+
+// polled reports whether a program polls at present.
+func (d *Device) polled() bool {
+	p := &d.polling
+	return p.polls.Load()-p.calm.Load() >= spinning && time.Duration(int64(d.now())-p.at.Load()) < pollPause
+}
+
+// waits is told by Arm that somebody is about to wait for an event: the listener
+// is needed.
+func (d *Device) waits() {
+	p := &d.polling
+	p.calm.Store(p.polls.Load())
+	if p.parked.Load() {
+		select {
+		case p.unpark <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// park returns when no program polls; false when the device is closed.
+func (d *Device) park() bool {
+	if !d.polled() {
+		return true
+	}
+	p := &d.polling
+	p.parked.Store(true)
+	defer p.parked.Store(false)
+	t := time.NewTimer(pollPause)
+	defer t.Stop()
+	for d.polled() {
+		select {
+		case <-t.C:
+			t.Reset(pollPause)
+		case <-p.unpark:
+		case <-d.quit:
+			return false
+		}
+	}
+	return true
+}
