@@ -18,6 +18,10 @@ func (d *Device) Counters() []emu.Counter {
 		}
 	}
 	c, cm, dropGSI := d.count, *d.gsi.cm.Counters(), d.gsi.drop
+	linkDowned := uint64(0)
+	if d.lost != nil {
+		linkDowned = 1
+	}
 	d.mu.Unlock()
 
 	var malformed uint64
@@ -33,6 +37,8 @@ func (d *Device) Counters() []emu.Counter {
 		link.Counter{Name: "drop_opcode", Value: c.malformed[wire.ErrOpcode]},
 		link.Counter{Name: "cq_overflow", Value: c.cqOverflow},
 		link.Counter{Name: "drop_gsi", Value: dropGSI},
+		link.Counter{Name: "link_downed", Value: linkDowned},
+		link.Counter{Name: "ack_deferred"}, // rxe has it, and counts nothing there
 	)
 	list = cm.List(list)
 	return counterList(merge(d.link.Counters(list)))

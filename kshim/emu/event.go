@@ -215,8 +215,10 @@ func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 	const path = "[infinibandevent]" // the kernel's name for both
 	e := &eventFile{file: newFile(f.proc, path), queue: newEventQueue(), owner: f, async: async}
 	f.proc.machine.share(&e.uverbs, &f.uverbs)
+	f.held.Add(1)
 	if err := f.proc.install(e, &e.file, false); err != nil {
 		f.proc.machine.put(&e.uverbs)
+		f.drop()
 		return nil, err
 	}
 	return e, nil
@@ -249,6 +251,7 @@ func (f *eventFile) Close() error {
 		f.queue.close(errClosed, false)
 		f.owner.forget(f)
 		f.proc.machine.put(&f.uverbs)
+		f.owner.drop()
 	})
 	return nil
 }

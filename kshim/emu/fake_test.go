@@ -84,6 +84,7 @@ func (d *fakeDevice) QueryPort(port uint8) (abi.QueryPortResp, error) {
 	return abi.QueryPortResp{
 		State: abi.PortActive, MaxMTU: abi.MTU4096, ActiveMTU: abi.MTU1024, GIDTblLen: d.gidTblLen, PkeyTblLen: 1,
 		PhysState: abi.PortPhysStateLinkUp, LinkLayer: abi.LinkLayerEthernet, MaxMsgSz: 8 << 20,
+		ActiveWidth: 2, ActiveSpeed: 32, // 4X EDR
 	}, nil
 }
 

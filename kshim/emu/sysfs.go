@@ -130,6 +130,8 @@ func (m *Machine) classVerbs() []entry {
 				{"abi_version", attribute("%d", d.providerABI())},
 				{"dev", attribute("231:%d", 192+d.number)}, // IB_UVERBS_MAJOR, IB_UVERBS_BASE_MINOR
 				{"ibdev", attribute("%s", d.name)},
+				{"power", dir(powerEntries)},
+				{"uevent", attribute("MAJOR=231\nMINOR=%d\nDEVNAME=infiniband/%s\nDEVMODE=0666", 192+d.number, d.node())},
 			}
 		})})
 	}
@@ -155,13 +157,14 @@ func (m *Machine) classInfiniband() []entry {
 }
 
 func (d *device) sysfs() []entry {
-	fw := d.attr.FWVer
 	return []entry{
-		{"fw_ver", attribute("%d.%d.%d", fw>>32, fw>>16&0xffff, fw&0xffff)},
+		{"fw_ver", attribute("%s", firmware(d.attr.FWVer))},
 		{"node_desc", attribute("%s", d.name)},
 		{"node_guid", attribute("%s", guid(d.attr.NodeGUID))},
 		{"node_type", attribute("%d: CA", abi.NodeIBCA)},
 		{"parent", attribute("%s", d.NetDev())},
+		{"power", dir(powerEntries)},
+		{"uevent", attribute("NAME=%s", d.name)},
 		{"sys_image_guid", attribute("%s", guid(d.attr.SysImageGUID))},
 		{"ports", dir(func() []entry {
 			var ports []entry
@@ -180,7 +183,10 @@ func guid(v uint64) string {
 // sysfsPort is ports/N. An attribute whose port cannot be queried is not there.
 func (d *device) sysfsPort(port uint8) []entry {
 	list := []entry{
-		{"hw_counters", dir(func() []entry { return counters(d.Counters()) })},
+		{"hw_counters", dir(func() []entry {
+			// Linux may answer what it read lifespan milliseconds ago.
+			return append(counters(d.Counters()), entry{"lifespan", attribute("0")})
+		})},
 		{"qp", dir(d.sysfsQPs)},
 	}
 	a, err := d.QueryPort(port)
@@ -207,6 +213,7 @@ func (d *device) sysfsPort(port uint8) []entry {
 			}
 			return list
 		})},
+		entry{"rate", attribute("%s", rateText(a.ActiveSpeed, a.ActiveWidth))},
 		entry{"sm_lid", attribute("0x%x", a.SMLID)},
 		entry{"sm_sl", attribute("%d", a.SMSL)},
 		entry{"state", attribute("%d: %s", a.State, a.State)},
@@ -287,6 +294,51 @@ func physStateText(s abi.PhysState) string {
 		return names[s]
 	}
 	return names[0]
+}
+
+// rateText is the port's rate as sysfs.c:rate_show writes it.
+func rateText(speed, width uint8) string {
+	speeds := map[uint8]struct {
+		tenths int // of a Gb/s, per lane
+		name   string
+	}{
+		1: {25, "SDR"}, 2: {50, "DDR"}, 4: {100, "QDR"}, 8: {100, "FDR10"}, 16: {140, "FDR"}, 32: {250, "EDR"}, 64: {500, "HDR"},
+	}
+	s, ok := speeds[speed]
+	if !ok {
+		s = speeds[1] // as an unknown one is there
+	}
+	lanes := map[uint8]int{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[width]
+	tenths := s.tenths * lanes
+	half := ""
+	if tenths%10 != 0 {
+		half = ".5"
+	}
+	return fmt.Sprintf("%d%s Gb/sec (%dX %s)", tenths/10, half, lanes, s.name)
+}
+
+// firmware is the version's three parts; a device without firmware has none.
+func firmware(v uint64) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d", v>>32, v>>16&0xffff, v&0xffff)
+}
+
+// powerEntries is what the driver core shows of every device without power
+// management.
+func powerEntries() []entry {
+	return []entry{
+		{"async", attribute("disabled")},
+		{"autosuspend_delay_ms", node{text: func() (string, error) { return "", fail(syscall.EIO, "the device is never suspended") }}},
+		{"control", attribute("auto")},
+		{"runtime_active_kids", attribute("0")},
+		{"runtime_active_time", attribute("0")},
+		{"runtime_enabled", attribute("disabled")},
+		{"runtime_status", attribute("unsupported")},
+		{"runtime_suspended_time", attribute("0")},
+		{"runtime_usage", attribute("0")},
+	}
 }
 
 func counters(list []Counter) []entry {

@@ -81,6 +81,7 @@ func TestSysfs(t *testing.T) {
 /sys/class/infiniband/fake0/ports/1/gids/1: 0000:0000:0000:0000:0000:0000:0000:0000
 /sys/class/infiniband/fake0/ports/1/gids/2: 0000:0000:0000:0000:0000:0000:0000:0000
 /sys/class/infiniband/fake0/ports/1/gids/3: fe80:0000:0000:0000:0000:0000:0000:0001
+/sys/class/infiniband/fake0/ports/1/hw_counters/lifespan: 0
 /sys/class/infiniband/fake0/ports/1/hw_counters/rcvd_pkts: 7
 /sys/class/infiniband/fake0/ports/1/hw_counters/sent_pkts: 42
 /sys/class/infiniband/fake0/ports/1/lid: 0x0
@@ -89,14 +90,38 @@ func TestSysfs(t *testing.T) {
 /sys/class/infiniband/fake0/ports/1/phys_state: 5: LinkUp
 /sys/class/infiniband/fake0/ports/1/pkeys/0: 0xffff
 /sys/class/infiniband/fake0/ports/1/qp/17/counters/rdma_sends: 5
+/sys/class/infiniband/fake0/ports/1/rate: 100 Gb/sec (4X EDR)
 /sys/class/infiniband/fake0/ports/1/sm_lid: 0x0
 /sys/class/infiniband/fake0/ports/1/sm_sl: 0
 /sys/class/infiniband/fake0/ports/1/state: 4: ACTIVE
+/sys/class/infiniband/fake0/power/async: disabled
+/sys/class/infiniband/fake0/power/autosuspend_delay_ms: input/output error
+/sys/class/infiniband/fake0/power/control: auto
+/sys/class/infiniband/fake0/power/runtime_active_kids: 0
+/sys/class/infiniband/fake0/power/runtime_active_time: 0
+/sys/class/infiniband/fake0/power/runtime_enabled: disabled
+/sys/class/infiniband/fake0/power/runtime_status: unsupported
+/sys/class/infiniband/fake0/power/runtime_suspended_time: 0
+/sys/class/infiniband/fake0/power/runtime_usage: 0
 /sys/class/infiniband/fake0/sys_image_guid: 0200:0aff:fe00:0001
+/sys/class/infiniband/fake0/uevent: NAME=fake0
 /sys/class/infiniband_verbs/abi_version: 6
 /sys/class/infiniband_verbs/uverbs0/abi_version: 2
 /sys/class/infiniband_verbs/uverbs0/dev: 231:192
 /sys/class/infiniband_verbs/uverbs0/ibdev: fake0
+/sys/class/infiniband_verbs/uverbs0/power/async: disabled
+/sys/class/infiniband_verbs/uverbs0/power/autosuspend_delay_ms: input/output error
+/sys/class/infiniband_verbs/uverbs0/power/control: auto
+/sys/class/infiniband_verbs/uverbs0/power/runtime_active_kids: 0
+/sys/class/infiniband_verbs/uverbs0/power/runtime_active_time: 0
+/sys/class/infiniband_verbs/uverbs0/power/runtime_enabled: disabled
+/sys/class/infiniband_verbs/uverbs0/power/runtime_status: unsupported
+/sys/class/infiniband_verbs/uverbs0/power/runtime_suspended_time: 0
+/sys/class/infiniband_verbs/uverbs0/power/runtime_usage: 0
+/sys/class/infiniband_verbs/uverbs0/uevent: MAJOR=231
+MINOR=192
+DEVNAME=infiniband/uverbs0
+DEVMODE=0666
 /sys/module/ib_uverbs/coresize: 0
 /sys/module/ib_uverbs/initstate: live
 /sys/module/ib_uverbs/refcnt: 2`
@@ -158,4 +183,13 @@ func TestDevices(t *testing.T) {
 	text, err := readText(p, "/sys/class/infiniband_verbs/uverbs0/ibdev")
 	require.NoError(t, err)
 	require.Equal(t, "c", text, "the lowest free number")
+}
+
+func TestRate(t *testing.T) {
+	for want, x := range map[string][2]uint8{
+		"2.5 Gb/sec (1X SDR)": {1, 1}, "10 Gb/sec (1X FDR10)": {8, 1}, "56 Gb/sec (4X FDR)": {16, 2},
+		"100 Gb/sec (2X HDR)": {64, 16}, "30 Gb/sec (12X SDR)": {77, 8}, "40 Gb/sec (8X DDR)": {2, 4}, "10 Gb/sec (1X QDR)": {4, 1},
+	} {
+		require.Equal(t, want, rateText(x[0], x[1]))
+	}
 }

@@ -19,7 +19,8 @@ type uverbsFile struct {
 	rings   rings
 	state   atomic.Int32 // one of the states below
 
-	uverbs, driver moduleHold // the modules that it needs
+	uverbs, driver moduleHold   // the modules that it needs
+	held           atomic.Int32 // by itself, and by its event files: the driver stays as long
 	dying          dying
 
 	// life is held for reading by every command but the hot ones, which hold
@@ -55,6 +56,7 @@ func (f *uverbsFile) attach(node string) error {
 		return err
 	}
 	f.dev = d
+	f.held.Store(1)
 	d.mu.Lock()
 	gone := d.gone
 	if !gone {
@@ -68,6 +70,14 @@ func (f *uverbsFile) attach(node string) error {
 	return nil
 }
 
+// drop gives the driver back after the last of the device file and its event
+// files (uverbs_main.c: ib_uverbs_release_file).
+func (f *uverbsFile) drop() {
+	if f.held.Add(-1) == 0 {
+		f.proc.machine.put(&f.driver)
+	}
+}
+
 // detach is the file's end. What it held can go.
 func (f *uverbsFile) detach() {
 	f.disown()
@@ -79,8 +89,8 @@ func (f *uverbsFile) disown() {
 	f.dev.mu.Lock()
 	delete(f.dev.files, f)
 	f.dev.mu.Unlock()
-	f.proc.machine.put(&f.driver)
 	f.proc.machine.put(&f.uverbs)
+	f.drop()
 }
 
 // usable says why a call cannot be served, if it cannot.

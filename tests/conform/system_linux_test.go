@@ -3,6 +3,10 @@ package conform
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/host"
@@ -34,5 +38,27 @@ func kernelRXE() (*system, error) {
 		process: func(int) (kshim.Kernel, func()) { return kernel, func() {} },
 		device:  [2]string{name, name},
 		uapi:    [2]string{name, name},
+		references: func(int) (core, driver int) {
+			return moduleReferences("ib_uverbs"), moduleReferences("rdma_rxe")
+		},
+		unload: func(_ int, driver bool) error {
+			if driver {
+				return unix.DeleteModule("rdma_rxe", unix.O_NONBLOCK)
+			}
+			return unix.DeleteModule("ib_uverbs", unix.O_NONBLOCK)
+		},
 	}, nil
+}
+
+// moduleReferences is a module's count, -1 if it cannot be told.
+func moduleReferences(name string) int {
+	text, err := os.ReadFile(filepath.Join("/sys/module", name, "refcnt"))
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return -1
+	}
+	return n
 }

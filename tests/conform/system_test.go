@@ -26,6 +26,10 @@ type system struct {
 	process func(side int) (kshim.Kernel, func())
 	device  [2]string // names in the kernel
 	uapi    [2]string // the same for uapi.Open
+	// references is how many hold ib_uverbs, and the driver of a side's device.
+	references func(side int) (core, driver int)
+	// unload tries to unload the driver, or ib_uverbs.
+	unload func(side int, driver bool) error
 }
 
 // portMTU is what the devices' ports have: rxe's on a netdev of 1500 bytes.
@@ -66,8 +70,28 @@ func emulator(t testing.TB, name string, attach func(side int) (link.Link, error
 		}
 		require.NoError(t, err)
 		machines[side] = emu.New(emu.Options{})
-		require.NoError(t, machines[side].Register(device))
-		t.Cleanup(func() { require.NoError(t, machines[side].Unregister(s.device[side])) })
+		require.NoError(t, machines[side].Install(emu.Module{
+			Name: "soft", Needs: []string{"ib_uverbs"}, Init: func(this *emu.Driver) error { return this.Register(device) },
+		}))
+		require.NoError(t, machines[side].Insmod("soft"))
+		t.Cleanup(func() { require.NoError(t, machines[side].Rmmod("soft")) })
+	}
+	s.references = func(side int) (core, driver int) {
+		for _, m := range machines[side].Lsmod() {
+			switch m.Name {
+			case "soft":
+				driver = m.Refs
+			case "ib_uverbs":
+				core = m.Refs
+			}
+		}
+		return core, driver
+	}
+	s.unload = func(side int, driver bool) error {
+		if driver {
+			return machines[side].Rmmod("soft")
+		}
+		return machines[side].Rmmod("ib_uverbs")
 	}
 	s.process = func(side int) (kshim.Kernel, func()) {
 		p := machines[side].Process("conform")
