@@ -174,19 +174,3 @@ func TestExchangeRefusesItsOwnMistakes(t *testing.T) {
 	_, err = Exchange(t.Context(), nil, introduction)
 	require.ErrorIs(t, err, syscall.EINVAL)
 }
-
-func FuzzIntroduction(f *testing.F) {
-	payload, err := introduction.append(nil)
-	require.NoError(f, err)
-	f.Add(payload)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		in, err := parseIntroduction(b)
-		if err != nil {
-			require.Zero(t, in)
-			return
-		}
-		again, err := in.append(nil)
-		require.NoError(t, err)
-		require.Equal(t, b, again)
-	})
-}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
-	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
 // seeds gives a fuzz target one recorded packet of each opcode, from at, without
@@ -157,9 +156,4 @@ func FuzzICRC(f *testing.F) {
 			}
 		}
 	})
-}
-
-func FuzzPcap(f *testing.F) {
-	f.Add([]byte("\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00\x01\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, b []byte) { _, _ = wiretest.Read(b) })
 }
