@@ -34,6 +34,12 @@
 //   - Memory that was not announced is EFAULT, also where it exists.
 //   - A full table is ENOMEM. rxe says so of regions only, and of all else EINVAL
 //     (rxe_pool.c: __rxe_add_to_pool), which looks like a mistake in the request.
+//   - REREG_MR works. rxe of Linux 6.1 has no rereg_user_mr, so that the command is
+//     EOPNOTSUPP; later ones change access and domain, not the memory.
+//   - Shared receive queues, memory windows and multicast are refused as for a
+//     driver without them (see Table). rxe has them.
+//   - DESTROY_CQ wants its whole request. Linux takes 8 bytes less from write and
+//     reads on behind them, for rdma-core 18 and 19 (uverbs_main.c: verify_hdr).
 //   - An empty region is EINVAL. Linux takes one that does not begin at a page's
 //     start, because its page counts (ib_umem_num_pages).
 //   - max_dest_rd_atomic above the device's limit is EINVAL. rxe takes it, and in
