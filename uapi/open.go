@@ -56,6 +56,10 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 // EINVAL. Every plain "soft" takes the next free address; when port 4791 is
 // taken on all, it takes a free port and says so. An address that was asked
 // for and is taken is EADDRINUSE. The last Close stops the device.
+//
+// With RDMASHIM_TRACE=1 in the environment, every call to the device's kernel is
+// printed to standard error, with RDMASHIM_TRACE=FILE appended to a file, as
+// strace does (kshim/trace).
 func Open(device string, opts ...Option) (*Context, error) {
 	if device == "" {
 		device = defaultDeviceName()
