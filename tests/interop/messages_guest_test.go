@@ -42,6 +42,11 @@ func TestMessages(t *testing.T) {
 					watch.allReceived(t)
 				})
 			}
+			counters, err := soft.ctx.Counters()
+			require.NoError(t, err)
+			require.Greater(t, counters.Get("gso_pkts"), uint64(1000), "many of them left by GSO, each with an ICRC for its own identification")
+			require.Zero(t, counters.Get("gso_refused"))
+			t.Logf("GSO: %d packets in %d sends, %d suspensions", counters.Get("gso_pkts"), counters.Get("gso_sends"), counters.Get("gso_suspended"))
 		})
 	}
 	require.Zero(t, lab.kmsg.badICRCs(t), "rxe saw a bad ICRC although none was made")

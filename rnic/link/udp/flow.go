@@ -51,14 +51,15 @@ func (p *peers) get(addr, src, dst netip.AddrPort) *peer {
 
 const (
 	minPenalty = 64      // packets
-	maxPenalty = 1 << 16 // packets
+	maxPenalty = 1 << 10 // packets
 )
 
 // suspension keeps GSO from a peer for a while after a timeout. Segments whose
 // identifications some device on the way writes otherwise than Linux does have
 // wrong ICRCs when they arrive, and are lost without a word, every time. A
-// timeout may have had other causes, so GSO comes back, after twice as many
-// packets each time.
+// timeout may have had other causes, such as a busy machine, so GSO comes back:
+// after twice as many packets each time, but never so many that the rest does
+// not count.
 type suspension struct {
 	plain   int // packets that are still to leave alone
 	penalty int // how many they were
