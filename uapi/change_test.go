@@ -2,6 +2,8 @@ package uapi_test
 
 import (
 	"context"
+	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"testing"
@@ -130,4 +132,35 @@ func TestReRegMRAmongDereg(t *testing.T) {
 		require.NoError(t, uapi.Free(first))
 		require.NoError(t, uapi.Free(second))
 	}
+}
+
+func TestAddressHandles(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	qb := mustQP(t, b, uapi.QPConfig{})
+	there, err := b.LocalEndpoint(qb)
+	require.NoError(t, err)
+	ah, err := a.CreateAH(there.Addr)
+	require.NoError(t, err)
+	require.NotZero(t, ah)
+	require.Len(t, a.OpenHandles(), 1)
+	require.ErrorIs(t, b.DestroyAH(ah), syscall.EBADF, "another context's")
+	for name, bad := range map[string]string{"unspecified": "0.0.0.0:4791", "multicast": "224.0.0.1:4791"} {
+		_, err := a.CreateAH(netip.MustParseAddrPort(bad))
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+	_, err = a.CreateAH(netip.AddrPort{})
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = a.CreateAH(netip.MustParseAddrPort("[2001:db8::1]:4791"))
+	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
+	require.NoError(t, a.DestroyAH(ah))
+	require.ErrorIs(t, a.DestroyAH(ah), syscall.EBADF)
+	require.ErrorIs(t, a.DestroyAH(0), syscall.EBADF)
+
+	left, err := uapi.Open("sim")
+	require.NoError(t, err)
+	ah, err = left.CreateAH(netip.MustParseAddrPort("198.18.0.9:0"))
+	require.NoError(t, err)
+	require.NoError(t, left.Close())
+	require.ErrorIs(t, left.DestroyAH(ah), net.ErrClosed)
 }

@@ -63,11 +63,8 @@ func (q *queuePair) connect(remote Endpoint) error {
 		return err
 	}
 	remote.Addr = netip.AddrPortFrom(remote.Addr.Addr().Unmap(), remote.Addr.Port())
-	if err := reachable(q.ctx.chosen.addr.Addr(), remote.Addr.Addr()); err != nil {
+	if err := q.ctx.reaches(remote.Addr.Addr(), remote.Addr.Port()); err != nil {
 		return err
-	}
-	if q.ctx.station.spec.kind == kindHost && remote.Addr.Port() != RoCEPort {
-		return explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", remote.Addr.Port(), RoCEPort)
 	}
 	if err := q.fitsRoute(remote); err != nil {
 		return err

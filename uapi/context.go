@@ -31,18 +31,20 @@ type Context struct {
 	qps    radix[queuePair] // by number; changed with mu held
 	closed atomic.Bool      // set with mu held
 
-	mu      sync.Mutex
-	regions map[MR]*region          // guarded by mu
-	queues  map[CQ]*completionQueue // guarded by mu
-	pairs   map[QP]*queuePair       // guarded by mu
+	mu        sync.Mutex
+	regions   map[MR]*region          // guarded by mu
+	queues    map[CQ]*completionQueue // guarded by mu
+	addresses map[AH]*addressHandle   // guarded by mu
+	pairs     map[QP]*queuePair       // guarded by mu
 }
 
-// Handles of regions and completion queues are unique in the process, so that
+// Handles of regions, completion queues and addresses are unique in the process, so that
 // those of another context are never taken for one's own. Queue pair numbers
 // are the device's.
 var (
-	regionHandles handleTable[region]
-	queueHandles  handleTable[completionQueue]
+	regionHandles  handleTable[region]
+	queueHandles   handleTable[completionQueue]
+	addressHandles handleTable[addressHandle]
 )
 
 // newContext opens the station's device through the kernel.
@@ -52,12 +54,13 @@ func newContext(kernel kshim.Kernel, s *station, config openConfig) (*Context, e
 		return nil, err
 	}
 	c := &Context{
-		log:     config.log,
-		station: s,
-		verbs:   v,
-		regions: make(map[MR]*region),
-		queues:  make(map[CQ]*completionQueue),
-		pairs:   make(map[QP]*queuePair),
+		log:       config.log,
+		station:   s,
+		verbs:     v,
+		regions:   make(map[MR]*region),
+		queues:    make(map[CQ]*completionQueue),
+		addresses: make(map[AH]*addressHandle),
+		pairs:     make(map[QP]*queuePair),
 	}
 	if err = c.choose(config); err == nil {
 		c.pd, err = v.AllocPD()
@@ -84,6 +87,10 @@ func (c *Context) Close() error {
 	}
 	pairs, queues, regions := c.pairs, c.queues, c.regions
 	c.pairs, c.queues, c.regions = nil, nil, nil
+	for ah := range c.addresses {
+		addressHandles.remove(int(ah))
+	}
+	c.addresses = nil
 	for qp, q := range pairs {
 		c.qps.set(uint32(qp), nil)
 		q.dead.Store(true)
@@ -143,6 +150,9 @@ func (c *Context) OpenHandles() []string {
 		if !q.private {
 			list = append(list, fmt.Sprintf("%s (%d entries) from %v", cqName(cq), q.size, q.made))
 		}
+	}
+	for ah, a := range c.addresses {
+		list = append(list, fmt.Sprintf("%s from %v", ahName(ah), a.made))
 	}
 	for qp, q := range c.pairs {
 		list = append(list, fmt.Sprintf("%s from %v", qpName(qp), q.made))

@@ -3,6 +3,7 @@ package uapi
 import (
 	"context"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 )
@@ -129,6 +130,24 @@ func ReRegMR(mr MR, buf []byte, access Access) error {
 		return err
 	}
 	return c.ReRegMR(mr, buf, access)
+}
+
+// CreateAH is Context.CreateAH on the default context.
+func CreateAH(remote netip.AddrPort) (AH, error) {
+	c, err := Default()
+	if err != nil {
+		return -1, err
+	}
+	return c.CreateAH(remote)
+}
+
+// DestroyAH is Context.DestroyAH on the default context.
+func DestroyAH(ah AH) error {
+	c, err := Default()
+	if err != nil {
+		return err
+	}
+	return c.DestroyAH(ah)
 }
 
 // PostWrite is Context.PostWrite on the default context.

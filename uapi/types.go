@@ -17,6 +17,9 @@ type QP int
 // CQ is the handle of a completion queue, from CreateCQ. It is never 0.
 type CQ int
 
+// AH is the handle of an address handle, from CreateAH. It is never 0.
+type AH int
+
 // WRID identifies a work request and comes back in WC.WRID. Those that
 // PostWrite and its siblings return count up from 0 for each queue pair;
 // those given to Post are the caller's own, all 64 bits of them.

@@ -1,0 +1,99 @@
+package uapi
+
+import (
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// addressHandle is an address handle.
+type addressHandle struct {
+	ctx    *Context
+	handle AH
+	verbs  *verbs.AH
+	made   origin
+}
+
+// CreateAH makes an address handle: the path from this device's port to the
+// device at remote, for datagrams. Port 0 means RoCEPort.
+//
+// Errors: EINVAL for an address that is not one device's; EAFNOSUPPORT,
+// ENETUNREACH and EADDRNOTAVAIL as for ConnectQP; ENOMEM when the device has no
+// room. A kernel device resolves the link-layer address meanwhile and fails
+// where there is none.
+func (c *Context) CreateAH(remote netip.AddrPort) (AH, error) {
+	ah, err := c.createAH(remote)
+	if err != nil {
+		return -1, opError("CreateAH", "", err)
+	}
+	return ah, nil
+}
+
+func (c *Context) createAH(remote netip.AddrPort) (AH, error) {
+	addr, port := remote.Addr().Unmap(), remote.Port()
+	if port == 0 {
+		port = RoCEPort
+	}
+	switch {
+	case c.closed.Load():
+		return -1, errContextClosed
+	case !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast():
+		return -1, explain(syscall.EINVAL, "%v is not the address of a device", remote.Addr())
+	}
+	if err := c.reaches(addr, port); err != nil {
+		return -1, err
+	}
+	attr := verbs.AHAttr{
+		DGID: addr.As16(), SGIDIndex: uint8(c.chosen.gid.Index), HopLimit: 64, IsGlobal: 1, PortNum: uint8(c.chosen.port),
+	}
+	if port != RoCEPort {
+		attr.DLID = port
+	}
+	v, err := c.pd.CreateAH(attr)
+	if err != nil {
+		return -1, c.ended(err, &c.closed, "")
+	}
+	a := &addressHandle{ctx: c, verbs: v, made: caller()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return -1, errContextClosed
+	}
+	if addressHandles.put(a, func(h int) { a.handle = AH(h) }) == 0 {
+		v.Destroy()
+		return -1, explain(syscall.ENOMEM, "the process has no handle left")
+	}
+	c.addresses[a.handle] = a
+	return a.handle, nil
+}
+
+// reaches catches what the device cannot send to.
+func (c *Context) reaches(addr netip.Addr, port uint16) error {
+	if err := reachable(c.chosen.addr.Addr(), addr); err != nil {
+		return err
+	}
+	if c.station.spec.kind == kindHost && port != RoCEPort {
+		return explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", port, RoCEPort)
+	}
+	return nil
+}
+
+// DestroyAH destroys an address handle.
+func (c *Context) DestroyAH(ah AH) error { return opError("DestroyAH", ahName(ah), c.destroyAH(ah)) }
+
+func (c *Context) destroyAH(ah AH) error {
+	a := addressHandles.get(int(ah))
+	if a != nil && a.ctx == c {
+		c.mu.Lock()
+		won := addressHandles.remove(int(ah))
+		if won {
+			delete(c.addresses, ah)
+		}
+		c.mu.Unlock()
+		if won {
+			return c.ended(a.verbs.Destroy(), &c.closed, "")
+		}
+	}
+	return c.badHandle("%s is no address handle of this context: zero, destroyed, or another context's", ahName(ah))
+}
