@@ -129,7 +129,7 @@ func (k *fake) destroy(id *fakeID) {
 	}
 	p.peer = nil
 	switch id.state {
-	case "req", "rep", "req sent":
+	case "req", "rep", "req sent", "connecting":
 		p.state = "ended"
 		k.post(p, abi.UCMEventRejected, int32(abi.UCMRejConsumerDefined), nil, abi.UCMRejectData, nil)
 	case "connected":

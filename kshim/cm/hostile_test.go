@@ -233,3 +233,54 @@ func FuzzEvents(f *testing.F) {
 		require.NoError(t, a.Close())
 	})
 }
+
+// TestCancelAtEveryCommand: at whichever command of either side the caller gives up, it is told so or has its connection,
+// the other side ends, and nothing is left.
+func TestCancelAtEveryCommand(t *testing.T) {
+	made := false
+	for n := 1; !made; n++ {
+		require.Less(t, n, 1000, "the connection is never made")
+		k := newFake(t)
+		a, b := k.open(), k.open()
+		l, err := b.Listen(server, 0, Options{})
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() {
+			r, err := l.Accept(t.Context())
+			if err == nil {
+				err = r.Accept(t.Context(), newFakeQP(2), ConnParam{})
+				if err == nil {
+					<-r.Context().Done()
+				}
+				_ = r.Destroy()
+			}
+			ended <- err
+		}()
+		ctx, cancel := context.WithCancel(t.Context())
+		k.do(func() {
+			left := n
+			k.hook = func(_ *fakeFile, cmd abi.UCMCommand) {
+				if cmd != abi.UCMCmdGetEvent {
+					if left--; left == 0 {
+						cancel()
+					}
+				}
+			}
+		})
+		id, err := a.Resolve(ctx, nowhere, server, Options{})
+		if err == nil {
+			_, err = id.Connect(ctx, newFakeQP(1), ConnParam{})
+			if made = err == nil && ctx.Err() == nil; made {
+				cancel()
+			}
+			require.NoError(t, id.Destroy())
+		}
+		if err != nil {
+			require.ErrorIs(t, err, context.Canceled, "at command %d", n)
+		}
+		require.NoError(t, l.Close())
+		<-ended
+		require.Zero(t, k.left(), "at command %d", n)
+		cancel()
+	}
+}
