@@ -21,12 +21,16 @@ type Options struct {
 	// Bare boots without ib_uverbs, the module that brings the device files;
 	// otherwise it is loaded, as on a system with rdma-core.
 	Bare bool
+	// Memlock is the RLIMIT_MEMLOCK that processes start with, in bytes, as those
+	// without CAP_IPC_LOCK. Default: unlimited, as nothing is really locked here.
+	Memlock uint64
 }
 
 // Machine is one emulated kernel: the devices registered with it, and the
 // device files and attributes that show them. It is safe for concurrent use.
 type Machine struct {
 	log        *slog.Logger
+	memlock    uint64
 	ringOffset atomic.Uint64 // where the next ring can be mapped
 	cm         ucmCore       // rdma_cm
 
@@ -42,7 +46,10 @@ func New(o Options) *Machine {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Machine{log: o.Logger, devices: map[int]*device{}, installed: map[string]Module{}}
+	if o.Memlock == 0 {
+		o.Memlock = Unlimited
+	}
+	m := &Machine{log: o.Logger, memlock: o.Memlock, devices: map[int]*device{}, installed: map[string]Module{}}
 	m.installed[moduleUverbs] = uverbsModule()
 	if !o.Bare {
 		_ = m.Insmod(moduleUverbs) // its init does not fail, nor has it been loaded

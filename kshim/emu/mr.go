@@ -105,9 +105,9 @@ func (f *uverbsFile) checkRange(start, length, iova uint64) error {
 
 // take holds memory and looks whether it is there (ib_umem_get).
 func (f *uverbsFile) take(start, length uint64, access abi.AccessFlags) ([]byte, *pinned, error) {
-	mem, pin := f.proc.memory.hold(start, length)
-	if pin == nil {
-		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", length, start)
+	mem, pin, err := f.proc.memory.hold(start, length)
+	if err != nil {
+		return nil, nil, err
 	}
 	write := access&writeAccess != 0
 	if err := f.probe(mem, write); err != nil {

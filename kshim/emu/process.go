@@ -41,7 +41,9 @@ var _ kshim.Kernel = (*Process)(nil)
 
 // Process starts a client. The name appears in messages only.
 func (m *Machine) Process(name string) *Process {
-	return &Process{machine: m, name: name, memory: newUserMemory(), done: make(chan struct{})}
+	p := &Process{machine: m, name: name, memory: newUserMemory(), done: make(chan struct{})}
+	p.SetMemlock(m.memlock)
+	return p
 }
 
 // Open opens a device file or an attribute. See kshim.Kernel.

@@ -19,22 +19,23 @@ import (
 // the ranges announced with Pin. Ranges may overlap and be announced several
 // times. Lookups take no lock and allocate nothing.
 type UserMemory struct {
-	mu     sync.Mutex               // serialises changes
-	live   map[*pinned]struct{}     // guarded by mu: all that is pinned
-	gone   bool                     // guarded by mu: dropped; nothing is pinned any more
-	ranges atomic.Pointer[rangeSet] // replaced as a whole, never changed
+	mu     sync.Mutex                // serialises changes
+	live   map[*pinnedRange]struct{} // guarded by mu: all that is pinned
+	locked memlock                   // guarded by mu
+	gone   bool                      // guarded by mu: dropped; nothing is pinned any more
+	ranges atomic.Pointer[rangeSet]  // replaced as a whole, never changed
 }
 
 // rangeSet is sorted by address. maxEnd[i] is the highest end of ranges[0..i],
 // so that a search backwards among overlapping ranges knows when to stop.
 type rangeSet struct {
-	ranges []*pinned
+	ranges []*pinnedRange
 	maxEnd []uint64
 }
 
-// pinned is one range, held against the garbage collector until the last
+// pinnedRange is one range, held against the garbage collector until the last
 // announcement and the last region that uses it have gone.
-type pinned struct {
+type pinnedRange struct {
 	addr, end uint64
 	mem       []byte
 	pinner    runtime.Pinner
@@ -44,7 +45,7 @@ type pinned struct {
 }
 
 func newUserMemory() *UserMemory {
-	m := &UserMemory{live: map[*pinned]struct{}{}}
+	m := &UserMemory{live: map[*pinnedRange]struct{}{}, locked: memlock{limit: Unlimited}}
 	m.ranges.Store(&rangeSet{})
 	// A process that is dropped without Exit, and its device with it, must not
 	// leave pinned memory behind, which the runtime answers with a panic.
@@ -74,7 +75,7 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 	}
 	p := m.exact(addr, uint64(len(buf)))
 	if p == nil {
-		p = &pinned{addr: addr, end: addr + uint64(len(buf)), mem: buf}
+		p = &pinnedRange{addr: addr, end: addr + uint64(len(buf)), mem: buf}
 		p.pinner.Pin(unsafe.SliceData(buf))
 		m.live[p] = struct{}{}
 		m.insert(p)
@@ -111,26 +112,6 @@ func (m *UserMemory) Slice(addr, n uint64) []byte {
 	return p.mem[off : off+n : off+n]
 }
 
-// hold is Slice for a region: the memory stays pinned until unhold, also when
-// its announcement is withdrawn.
-func (m *UserMemory) hold(addr, n uint64) ([]byte, *pinned) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.ranges.Load().find(addr, n)
-	if p == nil {
-		return nil, nil
-	}
-	p.users++
-	off := addr - p.addr
-	return p.mem[off : off+n : off+n], p
-}
-
-func (m *UserMemory) unhold(p *pinned) {
-	m.mu.Lock()
-	m.put(p)
-	m.mu.Unlock()
-}
-
 // drop forgets all announcements, and those to come, as when a process ends.
 func (m *UserMemory) drop() {
 	m.mu.Lock()
@@ -145,7 +126,7 @@ func (m *UserMemory) drop() {
 }
 
 // put releases one use. Preconditions: mu is held.
-func (m *UserMemory) put(p *pinned) {
+func (m *UserMemory) put(p *pinnedRange) {
 	if p.users--; p.users == 0 {
 		p.pinner.Unpin()
 		delete(m.live, p)
@@ -153,7 +134,7 @@ func (m *UserMemory) put(p *pinned) {
 }
 
 // exact finds a range that is announced with just these bounds.
-func (m *UserMemory) exact(addr, n uint64) *pinned {
+func (m *UserMemory) exact(addr, n uint64) *pinnedRange {
 	s := m.ranges.Load()
 	for i := s.last(addr); i >= 0 && s.ranges[i].addr == addr; i-- {
 		if s.ranges[i].end == addr+n {
@@ -163,22 +144,22 @@ func (m *UserMemory) exact(addr, n uint64) *pinned {
 	return nil
 }
 
-func (m *UserMemory) insert(p *pinned) {
+func (m *UserMemory) insert(p *pinnedRange) {
 	old := m.ranges.Load().ranges
-	list := make([]*pinned, 0, len(old)+1)
+	list := make([]*pinnedRange, 0, len(old)+1)
 	at := m.ranges.Load().last(p.addr) + 1
 	list = append(append(append(list, old[:at]...), p), old[at:]...)
 	m.ranges.Store(newRangeSet(list))
 }
 
-func (m *UserMemory) remove(p *pinned) {
+func (m *UserMemory) remove(p *pinnedRange) {
 	old := m.ranges.Load().ranges
-	list := make([]*pinned, 0, len(old))
+	list := make([]*pinnedRange, 0, len(old))
 	at := slices.Index(old, p)
 	m.ranges.Store(newRangeSet(append(append(list, old[:at]...), old[at+1:]...)))
 }
 
-func newRangeSet(list []*pinned) *rangeSet {
+func newRangeSet(list []*pinnedRange) *rangeSet {
 	s := &rangeSet{ranges: list, maxEnd: make([]uint64, len(list))}
 	var top uint64
 	for i, p := range list {
@@ -202,7 +183,7 @@ func (s *rangeSet) last(addr uint64) int {
 	return lo - 1
 }
 
-func (s *rangeSet) find(addr, n uint64) *pinned {
+func (s *rangeSet) find(addr, n uint64) *pinnedRange {
 	end := addr + n
 	if n == 0 || end < addr {
 		return nil

@@ -1,0 +1,150 @@
+package emu
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/stretchr/testify/require"
+)
+
+// TestObjectLimits: a device has as many objects as it says, for all its users
+// together; what is given back can be had again.
+func TestObjectLimits(t *testing.T) {
+	m, dev := New(Options{}), newFakeDevice("fake0")
+	dev.attr.MaxPD, dev.attr.MaxCQ, dev.attr.MaxQP, dev.attr.MaxMR, dev.attr.MaxAH = 7, 6, 5, 4, 3
+	require.NoError(t, m.Register(dev))
+	var users [2]*client
+	var pds, cqs [2]uint32
+	for i := range users {
+		users[i] = &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
+		t.Cleanup(users[i].proc.Exit)
+		users[i].open(true)
+		pds[i] = users[i].pd()
+		cqs[i], _ = users[i].cq(0, -1)
+	}
+	for name, x := range map[string]struct {
+		limit   int
+		make    func(i int) (abi.Command, abi.Struct, int)
+		destroy func(c *client, handle uint32) error
+	}{
+		"pd": {7 - 2, func(i int) (abi.Command, abi.Struct, int) {
+			return abi.CmdAllocPD, &abi.AllocPD{Response: users[i].addr}, 4
+		}, func(c *client, h uint32) error {
+			_, err := c.do(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: h}, 0)
+			return err
+		}},
+		"cq": {6 - 2, func(i int) (abi.Command, abi.Struct, int) {
+			return abi.CmdCreateCQ, &abi.CreateCQ{Response: users[i].addr, CQE: 3, CompChannel: -1}, 24
+		}, func(c *client, h uint32) error {
+			_, err := c.do(abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: h}, 8)
+			return err
+		}},
+		"qp": {5, func(i int) (abi.Command, abi.Struct, int) {
+			return abi.CmdCreateQP, qpRequest(users[i].addr, pds[i], cqs[i], cqs[i]), 64
+		}, func(c *client, h uint32) error {
+			_, err := c.do(abi.CmdDestroyQP, &abi.DestroyQP{Response: c.addr, QPHandle: h}, 4)
+			return err
+		}},
+		"mr": {4, func(i int) (abi.Command, abi.Struct, int) {
+			return abi.CmdRegMR, &abi.RegMR{
+				Response: users[i].addr, Start: users[i].addr, HCAVA: users[i].addr, Length: 8, PDHandle: pds[i],
+			}, 12
+		}, func(c *client, h uint32) error {
+			_, err := c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: h}, 0)
+			return err
+		}},
+		"ah": {3, func(i int) (abi.Command, abi.Struct, int) {
+			return abi.CmdCreateAH, ahRequest(users[i].addr, pds[i]), 12
+		},
+			func(c *client, h uint32) error {
+				_, err := c.do(abi.CmdDestroyAH, &abi.DestroyAH{AHHandle: h}, 0)
+				return err
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			handles := make([]uint32, x.limit)
+			for n := range x.limit {
+				cmd, req, out := x.make(n % 2)
+				b, err := users[n%2].do(cmd, req, out)
+				require.NoError(t, err)
+				handles[n] = le.Uint32(b)
+			}
+			for i, c := range users {
+				cmd, req, out := x.make(i)
+				_, err := c.do(cmd, req, out)
+				require.ErrorIs(t, err, syscall.ENOMEM)
+			}
+			require.NoError(t, x.destroy(users[0], handles[0]))
+			cmd, req, out := x.make(1)
+			_, err := users[1].do(cmd, req, out)
+			require.NoError(t, err, "what one gives back another can have")
+		})
+	}
+	require.ElementsMatch(t, []Resources{
+		{Device: "fake0", Process: "p", PD: 3, CQ: 2, QP: 2, MR: 1, AH: 1},
+		{Device: "fake0", Process: "p", PD: 4, CQ: 4, QP: 3, MR: 3, AH: 2},
+	}, m.Resources())
+	require.NoError(t, m.Kill(users[1].proc))
+	require.Equal(t, []Resources{{Device: "fake0", Process: "p", PD: 3, CQ: 2, QP: 2, MR: 1, AH: 1}}, m.Resources())
+}
+
+func TestMemlock(t *testing.T) {
+	m, dev := New(Options{Memlock: 4*page + 100}), newFakeDevice("fake0")
+	require.NoError(t, m.Register(dev))
+	c := &client{t: t, m: m, dev: dev, proc: m.Process("p"), page: make([]byte, 4096)}
+	defer c.proc.Exit()
+	c.open(true)
+	pd := c.pd()
+	buf := make([]byte, 9*page)
+	addr, release := c.f.Pin(buf)
+	defer release()
+	start := (addr + page - 1) &^ (page - 1)
+	locked := func(pages uint64) {
+		t.Helper()
+		n, limit := c.proc.Memlock()
+		require.Equal(t, pages*page, n)
+		require.Equal(t, uint64(4*page+100), limit)
+	}
+	a, err := c.mr(pd, start+page-1, 2, 1)
+	require.NoError(t, err)
+	locked(2) // every page that is touched
+	_, err = c.mr(pd, start+page-1, 2, 1)
+	require.NoError(t, err)
+	locked(4) // also twice
+	_, err = c.mr(pd, start, 1, 1)
+	require.ErrorIs(t, err, syscall.ENOMEM)
+	require.ErrorContains(t, err, "RLIMIT_MEMLOCK")
+	locked(4)
+	rereg := &abi.ReregMR{
+		Response: c.addr, MRHandle: a.MRHandle, Flags: abi.ReregTranslation, Start: start, HCAVA: start, Length: page,
+	}
+	_, err = c.do(abi.CmdReregMR, rereg, abi.ReregMRRespSize)
+	require.ErrorIs(t, err, syscall.ENOMEM, "old and new memory are held together for a moment")
+	other := m.Process("other")
+	other.SetMemlock(Unlimited)
+	locked(4)
+
+	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: a.MRHandle}, 0)
+	require.NoError(t, err)
+	locked(2)
+	_, err = c.mr(pd, 8, 3*page, 1)
+	require.ErrorIs(t, err, syscall.ENOMEM, "before anybody looks whether the memory is there")
+	_, err = c.mr(pd, 8, 8, 1)
+	require.ErrorIs(t, err, syscall.EFAULT)
+	locked(2)
+	dev.refuse = syscall.EINVAL
+	_, err = c.mr(pd, start, page, 1)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	dev.refuse = nil
+	locked(2)
+	c.proc.SetMemlock(0)
+	_, err = c.mr(pd, start, page, 1)
+	require.ErrorIs(t, err, syscall.EPERM)
+	c.proc.SetMemlock(1)
+	_, err = c.mr(pd, start, page, 1)
+	require.ErrorIs(t, err, syscall.ENOMEM, "less than what is held already")
+	require.NoError(t, m.Kill(c.proc))
+	n, _ := c.proc.Memlock()
+	require.Zero(t, n)
+}
