@@ -3,6 +3,7 @@ package rnic
 import (
 	"math"
 
+	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -12,23 +13,27 @@ import (
 // gsi is queue pair 1, the general services interface (IBA 10.2.4), and behind it
 // the communication manager. All of it is guarded by Device.mu.
 type gsi struct {
-	cm   *cm.Manager
-	sink func(cm.Event)
-	psn  wire.PSN // of the next packet
-	drop uint64   // packets that are no management datagrams
+	cm    *cm.Manager
+	users cmUsers
+	sink  func(cm.Event)
+	psn   wire.PSN // of the next packet
+	drop  uint64   // packets that are no management datagrams
 }
 
 // newGSI makes the manager of a device with the identity that only the device
 // knows.
 func newGSI(c cm.Config, d *Device, seed uint64) gsi {
 	c.CAGUID, c.Seed, c.UDPPort, c.MTU = d.guid, seed, d.caps.Local.Port(), uint8(d.mtu)
-	return gsi{cm: cm.New(c)}
+	return gsi{
+		cm: cm.New(c), sink: d.dispatch,
+		users: cmUsers{listeners: make(map[cm.ListenerID]emu.CMListenEvents), conns: make(map[wire.CommID]emu.CMEvents)},
+	}
 }
 
-// CM lends the device's communication manager to do, which must not keep it, nor
-// block; what do asks for is sent, and timed, when it has returned. The error is
-// do's, or what a closed or broken device answers (ENODEV, EIO).
-func (d *Device) CM(do func(now cm.Time, m *cm.Manager) error) error {
+// withCM lends the device's communication manager to do; what do asks for is sent,
+// and timed, when it has returned. The error is do's, or what a closed or broken
+// device answers (ENODEV, EIO). Events are raised with the device locked.
+func (d *Device) withCM(do func(now cm.Time, m *cm.Manager) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(); err != nil {
@@ -37,16 +42,6 @@ func (d *Device) CM(do func(now cm.Time, m *cm.Manager) error) error {
 	err := do(cm.Time(d.now()), d.gsi.cm)
 	d.settle(doorbellBatches)
 	return err
-}
-
-// CMEvents sets who is told the events of the communication manager; until then
-// they wait. sink is called with the device locked: it must neither block nor call
-// the device.
-func (d *Device) CMEvents(sink func(cm.Event)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.gsi.sink = sink
-	d.gsi.report()
 }
 
 // receive takes a packet to queue pair 1. Preconditions, here and below: the

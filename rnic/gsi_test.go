@@ -30,13 +30,15 @@ func newCMDevice(t *testing.T, net *sim.Network, f link.Faults, at netip.AddrPor
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
 	c := &cmDevice{d, t, make(chan cm.Event, 100)}
-	d.CMEvents(func(e cm.Event) { c.events <- e })
+	d.mu.Lock()
+	d.gsi.sink = func(e cm.Event) { c.events <- e }
+	d.mu.Unlock()
 	return c
 }
 
 func (d *cmDevice) do(f func(now cm.Time, m *cm.Manager) error) {
 	d.t.Helper()
-	require.NoError(d.t, d.CM(f))
+	require.NoError(d.t, d.withCM(f))
 }
 
 // event waits for one.
@@ -136,7 +138,7 @@ func TestCMAlone(t *testing.T) {
 		b.event(cm.Connected)
 		require.NoError(t, b.Close())
 		require.Equal(t, id, a.event(cm.Disconnected).Conn)
-		require.ErrorIs(t, b.CM(func(cm.Time, *cm.Manager) error { return nil }), syscall.ENODEV)
+		require.ErrorIs(t, b.withCM(func(cm.Time, *cm.Manager) error { return nil }), syscall.ENODEV)
 
 		a.event(cm.TimeWaitExit)
 		begin := time.Now()

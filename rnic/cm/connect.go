@@ -27,6 +27,7 @@ type ConnectParams struct {
 	FlowControl, SRQ             bool
 	TrafficClass, HopLimit       uint8 // HopLimit 0: 64
 	FlowLabel                    uint32
+	Timeout                      wire.AckTimeout // local ACK timeout; 0: what PacketLife gives
 	// Private is for the peer's program: at most [wire.REQUserLen] bytes for
 	// services of the RDMA IP CM service, [wire.REQPrivateLen] for others.
 	Private []byte
@@ -79,6 +80,9 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,
 	}
 	set(&c.attr.HopLimit, 64)
+	if p.Timeout != 0 {
+		c.attr.Timeout = min(p.Timeout, 31)
+	}
 	c.sending = m.req(c, p)
 	m.counters.Requests++
 	m.send(c, now)

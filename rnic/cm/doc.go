@@ -58,7 +58,8 @@
 //     changes nothing about how long a peer is waited for: (retries + 1) times the
 //     response timeout and twice the packet life time, 103 s with the values of Linux.
 //     An MRA moves that end, but not without limit.
-//   - A DREQ is answered at once, whatever the program is doing.
+//   - A DREQ is answered at once, whatever the program is doing. One that comes
+//     before a lost RTU raises Connected first: it says that there was a connection.
 //   - A REJ is remembered and sent again while the peer may repeat what it refused, so
 //     that a program sees no request twice. One who answers a connection that is not
 //     there (REP, RTU) is told so.

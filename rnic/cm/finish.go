@@ -92,6 +92,14 @@ func (m *Manager) Destroy(now Time, id wire.CommID) error {
 	return nil
 }
 
+// Forget drops a ConnectRequest as if it had not come: the peer, which hears nothing,
+// asks again. In other states it does nothing.
+func (m *Manager) Forget(id wire.CommID) {
+	if c := m.conns[id]; c != nil && (c.state == ReqRcvd || c.state == ReqMRA) {
+		m.forget(c)
+	}
+}
+
 // gaveUp ends c after a peer's silence.
 func (m *Manager) gaveUp(c *conn, now Time) {
 	m.counters.Timeouts++

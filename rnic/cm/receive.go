@@ -146,6 +146,8 @@ func (m *Manager) receiveDREQ(now Time, msg *message) {
 	case ReqSent, ReqWait, ReqRcvd, ReqMRA:
 		m.counters.DropState++
 		return
+	case RepSent, RepWait:
+		m.connected(c, nil) // who ends a connection had one: the RTU was lost
 	}
 	again := c.state == TimeWait
 	if again {

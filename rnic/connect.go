@@ -1,0 +1,231 @@
+package rnic
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+var _ emu.CMDevice = (*Device)(nil)
+
+// cmUsers are who hears the communication manager's events. Guarded by Device.mu.
+type cmUsers struct {
+	listeners map[cm.ListenerID]emu.CMListenEvents
+	conns     map[wire.CommID]emu.CMEvents
+}
+
+// cmListener is an emu.CMListener, cmConn an emu.CMConn.
+type (
+	cmListener struct {
+		d  *Device
+		id cm.ListenerID
+	}
+	cmConn struct {
+		d  *Device
+		id wire.CommID
+	}
+)
+
+// CMResolve implements emu.CMDevice. What the system's routes say decides only
+// what is preferred: a socket that is bound to an address sends from it anyway.
+func (d *Device) CMResolve(src, dst netip.Addr) (emu.CMPath, error) {
+	local, dst := d.caps.Local.Addr(), dst.Unmap()
+	switch {
+	case src.IsValid() && src.Unmap().WithZone("") != local.WithZone(""):
+		return emu.CMPath{}, fmt.Errorf("rnic: device %s has the address %v, not %v: %w", d.name, local, src, syscall.EADDRNOTAVAIL)
+	case dst.Is4() != local.Is4():
+		return emu.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v, which is of the other IP version: %w", d.name, local, dst, syscall.ENETUNREACH)
+	case local.IsLoopback() && !dst.IsLoopback():
+		return emu.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v beyond this host: %w", d.name, local, dst, syscall.ENETUNREACH)
+	}
+	return emu.CMPath{Local: local, Preferred: dst == local || d.caps.NetDev != "" && routed(local, dst)}, nil
+}
+
+// routed reports whether the system would send to dst from local.
+func routed(local, dst netip.Addr) bool {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, wire.Port))) // sends nothing
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	from, ok := c.LocalAddr().(*net.UDPAddr)
+	return ok && from.AddrPort().Addr().Unmap().WithZone("") == local.WithZone("")
+}
+
+// CMListen implements emu.CMDevice.
+func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev emu.CMListenEvents) (emu.CMListener, error) {
+	l := &cmListener{d: d}
+	err := d.withCM(func(_ cm.Time, m *cm.Manager) (err error) {
+		if l.id, err = m.Listen(wire.ServiceID(service), addr, backlog); err == nil {
+			d.gsi.users.listeners[l.id] = ev
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close implements emu.CMListener.
+func (l *cmListener) Close() {
+	_ = l.d.withCM(func(_ cm.Time, m *cm.Manager) error {
+		delete(l.d.gsi.users.listeners, l.id)
+		return m.Unlisten(l.id)
+	})
+}
+
+// CMConnect implements emu.CMDevice. The ABI knows no UDP port of the peer's device:
+// it is taken to be this device's own.
+func (d *Device) CMConnect(p *emu.CMRequest, ev emu.CMEvents) (emu.CMConn, error) {
+	c := &cmConn{d: d}
+	err := d.withCM(func(now cm.Time, m *cm.Manager) (err error) {
+		c.id, err = m.Connect(now, &cm.ConnectParams{
+			Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), d.caps.Local.Port()),
+			Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), QPN: wire.QPN(p.Param.QPN), MTU: uint8(d.mtu),
+			MaxDestRdAtomic: p.Param.ResponderResources, MaxRdAtomic: p.Param.InitiatorDepth,
+			RetryCount: p.Param.RetryCount, RNRRetryCount: p.Param.RNRRetryCount, FlowControl: p.Param.FlowControl, SRQ: p.Param.SRQ,
+			TrafficClass: p.TOS, Timeout: wire.AckTimeout(p.AckTimeout), Private: p.Private,
+		})
+		if err == nil {
+			d.gsi.users.conns[c.id] = ev
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// dispatch gives an event to whom it is for. Preconditions: mu is held.
+func (d *Device) dispatch(e cm.Event) {
+	if e.Kind == cm.ConnectRequest {
+		d.request(e)
+		return
+	}
+	ev := d.gsi.users.conns[e.Conn]
+	if ev == nil {
+		return
+	}
+	out := emu.CMEvent{}
+	switch e.Kind {
+	case cm.ConnectResponse:
+		out = emu.CMEvent{Event: abi.UCMEventConnectResponse, Peer: peerParam(&e.Attr), Private: e.Private}
+	case cm.Connected: // like Linux without the RTU's private data
+		out.Event = abi.UCMEventEstablished
+	case cm.Rejected:
+		out = emu.CMEvent{Event: abi.UCMEventRejected, Status: int32(e.Reason), Private: e.Private}
+	case cm.Unreachable:
+		out = emu.CMEvent{Event: abi.UCMEventUnreachable, Status: -linuxETIMEDOUT}
+	case cm.Disconnected:
+		out.Event = abi.UCMEventDisconnected
+	case cm.TimeWaitExit:
+		out.Event = abi.UCMEventTimewaitExit
+	}
+	ev.Event(out)
+}
+
+// linuxETIMEDOUT is the number that the ABI carries, whatever the host calls it.
+const linuxETIMEDOUT = 110
+
+// request offers a request to its listener. One that nobody takes is forgotten; the
+// peer asks again.
+func (d *Device) request(e cm.Event) {
+	users, port := &d.gsi.users, uint16(0)
+	if _, p, ok := e.Service.IP(); ok {
+		port = p
+	}
+	var ev emu.CMEvents
+	l := users.listeners[e.Listener]
+	err := error(syscall.ECONNREFUSED)
+	if l != nil {
+		ev, err = l.Request(&cmConn{d, e.Conn}, &emu.CMRequest{
+			Service: uint64(e.Service), Src: e.Src, Dst: netip.AddrPortFrom(e.Dst, port), Param: peerParam(&e.Attr), Private: e.Private,
+			TOS: e.Attr.TrafficClass,
+		})
+	}
+	if err != nil {
+		d.gsi.cm.Forget(e.Conn)
+		return
+	}
+	users.conns[e.Conn] = ev
+}
+
+func peerParam(a *cm.Attr) emu.CMPeerParam {
+	return emu.CMPeerParam{QPN: uint32(a.RemoteQPN), ResponderResources: a.MaxDestRdAtomic, InitiatorDepth: a.MaxRdAtomic,
+		RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount, FlowControl: a.FlowControl, SRQ: a.SRQ}
+}
+
+// Attr implements emu.CMConn. The DLID carries a UDP port that is not 4791.
+func (c *cmConn) Attr() (out emu.CMAttr, err error) {
+	err = c.d.withCM(func(_ cm.Time, m *cm.Manager) error {
+		a, err := m.Attr(c.id)
+		if err != nil {
+			return err
+		}
+		out = emu.CMAttr{
+			AV: abi.QPDest{DGID: gidOf(a.Peer.Addr()).As16(), FlowLabel: a.FlowLabel, DLID: portLID(a.Peer.Port()), HopLimit: a.HopLimit,
+				TrafficClass: a.TrafficClass, IsGlobal: 1},
+			DestQPN: uint32(a.RemoteQPN), RQPSN: uint32(a.RQPSN), SQPSN: uint32(a.SQPSN), PathMTU: abi.MTU(a.MTU),
+			MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic, Timeout: uint8(a.Timeout),
+			RetryCnt: a.RetryCount, RNRRetry: a.RNRRetryCount,
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Taken implements emu.CMConn.
+func (c *cmConn) Taken() {
+	_ = c.d.withCM(func(_ cm.Time, m *cm.Manager) error { return m.Take(c.id) })
+}
+
+// Accept implements emu.CMConn.
+func (c *cmConn) Accept(r *emu.CMReply) error {
+	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
+		return m.Accept(now, c.id, &cm.AcceptParams{
+			QPN: wire.QPN(r.Param.QPN), MaxDestRdAtomic: r.Param.ResponderResources, MaxRdAtomic: r.Param.InitiatorDepth,
+			RNRRetryCount: r.Param.RNRRetryCount, FlowControl: r.Param.FlowControl, SRQ: r.Param.SRQ, Private: r.Private,
+		})
+	})
+}
+
+// Confirm implements emu.CMConn.
+func (c *cmConn) Confirm() error {
+	return c.d.withCM(func(now cm.Time, m *cm.Manager) error { return m.Confirm(now, c.id, nil) })
+}
+
+// Reject implements emu.CMConn.
+func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
+	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
+		return m.Reject(now, c.id, wire.RejectReason(reason), nil, private)
+	})
+}
+
+// Disconnect implements emu.CMConn.
+func (c *cmConn) Disconnect() error {
+	return c.d.withCM(func(now cm.Time, m *cm.Manager) error { return m.Disconnect(now, c.id, nil) })
+}
+
+// CommEstablished implements emu.CMConn.
+func (c *cmConn) CommEstablished() error {
+	return c.d.withCM(func(_ cm.Time, m *cm.Manager) error {
+		m.CommEstablished(c.id)
+		return nil
+	})
+}
+
+// Destroy implements emu.CMConn.
+func (c *cmConn) Destroy() {
+	_ = c.d.withCM(func(now cm.Time, m *cm.Manager) error {
+		delete(c.d.gsi.users.conns, c.id)
+		return m.Destroy(now, c.id)
+	})
+}

@@ -1,0 +1,187 @@
+package rnic
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	rdmacm "github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+)
+
+// cmHost is a machine with a soft RNIC, and a program on it.
+type cmHost struct {
+	t   *testing.T
+	dev *Device
+	ch  *rdmacm.Channel
+	ctx *verbs.Context
+	pd  *verbs.PD
+	cq  *verbs.CQ
+}
+
+func newCMHost(t *testing.T, net *sim.Network, f link.Faults, c cm.Config) *cmHost {
+	t.Helper()
+	l, err := net.Attach(netip.AddrPort{})
+	require.NoError(t, err)
+	h := &cmHost{t: t}
+	h.dev, err = New(Config{Name: "soft0", Link: link.WithFaults(l, f), CM: c})
+	require.NoError(t, err)
+	m := emu.New(emu.Options{})
+	require.NoError(t, m.Register(h.dev))
+	p := m.Process("program")
+	h.ch, err = rdmacm.Open(p)
+	require.NoError(t, err)
+	h.ctx, err = verbs.Open(p, "soft0")
+	require.NoError(t, err)
+	h.pd, err = h.ctx.AllocPD()
+	require.NoError(t, err)
+	h.cq, err = h.ctx.CreateCQ(64)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		h.ch.Close()
+		h.ctx.Close()
+		p.Exit()
+		h.dev.Close()
+	})
+	return h
+}
+
+func (h *cmHost) qp() *verbs.QP {
+	q, err := h.pd.CreateQP(verbs.QPInit{SendCQ: h.cq, RecvCQ: h.cq, MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1})
+	require.NoError(h.t, err)
+	return q
+}
+
+// Programs connect by address and port through the ABI of rdma_cm, over links that
+// lose packets, and move a message.
+func TestConnectByAddress(t *testing.T) {
+	net := sim.NewNetwork(sim.Options{})
+	quick := cm.Config{FirstRetry: 5 * cm.Millisecond, PacketLife: 10} // no test waits for Linux's times
+	a := newCMHost(t, net, link.Faults{Loss: 0.05, Seed: 1}, quick)
+	b := newCMHost(t, net, link.Faults{Loss: 0.05, Seed: 2}, quick)
+	server := netip.AddrPortFrom(b.dev.Addr().Addr(), 7471)
+	l, err := b.ch.Listen(server, 10, rdmacm.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+
+	const tries = 10
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		defer cancel()
+		for range tries {
+			r, err := l.Accept(context.Background())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			q := b.qp()
+			got := make([]byte, 64)
+			mr, _ := b.pd.RegMR(got, abi.AccessLocalWrite)
+			err = r.Init(q)
+			if err == nil {
+				_, err = q.PostRecv([]verbs.RecvWR{{ID: 1, SGE: []verbs.SGE{{Addr: mr.Addr(), Length: 64, LKey: mr.LKey()}}}})
+			}
+			if err == nil {
+				err = r.Accept(context.Background(), q, rdmacm.ConnParam{Private: []byte("welcome"), ResponderResources: 1, InitiatorDepth: 1})
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var wc [1]verbs.WC
+			_, err = b.cq.Wait(context.Background(), wc[:])
+			if err != nil || wc[0].Status != abi.WCSuccess || string(got[:5]) != "hello" {
+				t.Errorf("%v, %+v, %q", err, wc[0], got)
+			}
+			<-r.Context().Done()
+			_ = q.Destroy()
+			_ = mr.Dereg()
+			_ = r.Destroy()
+		}
+	})
+	for range tries {
+		id, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
+		require.NoError(t, err)
+		q := a.qp()
+		peer, err := id.Connect(ctx, q, rdmacm.ConnParam{Private: []byte("let me in"), ResponderResources: 1, InitiatorDepth: 1,
+			RetryCount: 7, RNRRetryCount: 7})
+		require.NoError(t, err)
+		require.Equal(t, "welcome", string(peer.Private[:7]))
+		_, err = q.Post([]verbs.SendWR{{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled | abi.SendInline, Inline: []byte("hello")}})
+		require.NoError(t, err)
+		var wc [1]verbs.WC
+		_, err = a.cq.Wait(ctx, wc[:])
+		require.NoError(t, err)
+		require.Equal(t, abi.WCSuccess, wc[0].Status)
+		require.NoError(t, id.Disconnect())
+		<-id.Context().Done()
+		require.NoError(t, q.Destroy())
+		require.NoError(t, id.Destroy())
+	}
+	serving.Wait()
+	require.Eventually(t, func() bool { return a.left() == 0 && b.left() == 0 }, time.Minute, time.Millisecond, "connections are left")
+}
+
+// left is how many connections the device knows.
+func (h *cmHost) left() (n int) {
+	_ = h.dev.withCM(func(_ cm.Time, m *cm.Manager) error {
+		n, _ = m.Len()
+		return nil
+	})
+	return n + len(h.dev.gsi.users.conns)
+}
+
+// A closed port is refused at once, a silent address after the documented time.
+func TestConnectInVain(t *testing.T) {
+	net := sim.NewNetwork(sim.Options{})
+	c := cm.Config{ResponseTimeout: 8, PacketLife: 8, Retries: 3, FirstRetry: cm.Millisecond} // 3 ms, four times
+	a, b := newCMHost(t, net, link.Faults{}, c), newCMHost(t, net, link.Faults{}, c)
+	connect := func(to netip.Addr) error {
+		id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, netip.AddrPortFrom(to, 1), rdmacm.Options{})
+		require.NoError(t, err)
+		defer id.Destroy()
+		q := a.qp()
+		defer q.Destroy()
+		_, err = id.Connect(t.Context(), q, rdmacm.ConnParam{})
+		return err
+	}
+	var rej *rdmacm.RejectedError
+	require.ErrorAs(t, connect(b.dev.Addr().Addr()), &rej)
+	require.EqualValues(t, 8, rej.Reason)
+	require.ErrorIs(t, connect(netip.MustParseAddr("10.255.255.1")), syscall.ETIMEDOUT)
+}
+
+func TestCMResolve(t *testing.T) {
+	net := sim.NewNetwork(sim.Options{})
+	a := newCMHost(t, net, link.Faults{}, cm.Config{}).dev
+	own := a.Addr().Addr()
+	for _, c := range []struct {
+		src, dst netip.Addr
+		want     error
+		prefers  bool
+	}{
+		{netip.Addr{}, own, nil, true},
+		{own, own.Next(), nil, false},
+		{netip.Addr{}, netip.AddrFrom16(own.As16()), nil, true},
+		{own.Next(), own, syscall.EADDRNOTAVAIL, false},
+		{netip.Addr{}, netip.MustParseAddr("2001:db8::1"), syscall.ENETUNREACH, false},
+	} {
+		p, err := a.CMResolve(c.src, c.dst)
+		require.ErrorIs(t, err, c.want)
+		if c.want == nil {
+			require.Equal(t, emu.CMPath{Local: own, Preferred: c.prefers}, p)
+		}
+	}
+}
