@@ -55,6 +55,7 @@ type Device struct {
 	closing bool                // guarded by mu: the worker sends no more
 	closed  bool                // guarded by mu
 	lost    error               // guarded by mu: the link failed
+	events  emu.DeviceEvents    // nil, or set before the device is used
 	down    atomic.Bool         // closed, or lost: doorbells ask check
 
 	rx      receiver
@@ -121,6 +122,10 @@ func New(c Config) (*Device, error) {
 	d.procs.Go(d.work)
 	return d, nil
 }
+
+// SetEvents implements emu.EventSource: the port's one event is PORT_ERR, when the
+// link has failed.
+func (d *Device) SetEvents(e emu.DeviceEvents) { d.events = e }
 
 // now is the engine's clock. It begins at 1, because 0 means no time to the engine.
 func (d *Device) now() engine.Time { return engine.Time(1 + time.Since(d.start)) }

@@ -195,4 +195,7 @@ func (d *Device) fail(err error) {
 			q.toError(now)
 		}
 	}
+	if d.events != nil {
+		d.events.Event(1, abi.EventPortErr) // QueryPort says DOWN from here on
+	}
 }

@@ -3,12 +3,15 @@
 package conform
 
 import (
+	"bytes"
 	"context"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 // sysfsNames are all attributes of an rxe device, but for links and for what other modules than its own hang there (ib_cm its
@@ -60,6 +63,32 @@ var moduleTests = []test{
 		r.must(w.f.Close())
 		r.say("unloading ib_uverbs is refused: %t", r.sys.unload(0, false) != nil)
 		r.must(async.Close())
+	}},
+	{"module/peer-dies", func(r *rig) {
+		quick := func(c *config) { c.timeout, c.retry = 12, 1 }
+		a, b := r.ends(quick)
+		// b's process is one that can die by itself.
+		k, exit := r.sys.process(1)
+		r.Cleanup(exit)
+		ctx, err := verbs.Open(k, r.sys.device[1])
+		r.must(err)
+		b = r.newEnd("b", ctx, b.config)
+		r.connect(a, b)
+		a.post(a.rdma(abi.WRRDMAWrite, 0, 4096, b, 0))
+		a.sends(1)
+		if r.sys.kill != nil {
+			r.must(r.sys.kill(1, k))
+		} else {
+			r.must(ctx.Close())
+		}
+		seen := bytes.Clone(b.buf)
+		a.post(a.rdma(abi.WRRDMAWrite, 4096, 4096, b, 0), a.rdma(abi.WRRDMARead, 0, 64, b, 0))
+		a.sends(2)
+		a.sayStateOnce(abi.QPSErr)
+		r.say("the memory of the dead is untouched: %t", bytes.Equal(seen, b.buf))
+		if r.sys.kill != nil {
+			_ = ctx.Close() // there is nobody who would care
+		}
 	}},
 	{"module/sysfs", func(r *rig) {
 		k := r.process(0)

@@ -28,6 +28,8 @@ type system struct {
 	uapi    [2]string // the same for uapi.Open
 	// references is how many hold ib_uverbs, and the driver of a side's device.
 	references func(side int) (core, driver int)
+	// kill ends a process of a side as a signal does; nil where that would end the test.
+	kill func(side int, k kshim.Kernel) error
 	// unload tries to unload the driver, or ib_uverbs.
 	unload func(side int, driver bool) error
 }
@@ -87,6 +89,7 @@ func emulator(t testing.TB, name string, attach func(side int) (link.Link, error
 		}
 		return core, driver
 	}
+	s.kill = func(side int, k kshim.Kernel) error { return machines[side].Kill(k.(*emu.Process)) }
 	s.unload = func(side int, driver bool) error {
 		if driver {
 			return machines[side].Rmmod("soft")

@@ -1,0 +1,49 @@
+package rnic
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+)
+
+type portEvents chan abi.EventType
+
+func (e portEvents) Event(port uint8, t abi.EventType) {
+	if port == 1 {
+		e <- t
+	}
+}
+
+// TestPortError: when its link fails, the port says so: by an event, by its state
+// and by a counter. Closing the device is no failure.
+func TestPortError(t *testing.T) {
+	for _, failure := range []bool{true, false} {
+		l := newFixed("10.0.0.1:4791", 4200)
+		d, err := New(Config{Name: "soft0", Link: l})
+		require.NoError(t, err)
+		events := make(portEvents, 2)
+		var source emu.EventSource = d
+		source.SetEvents(events)
+		state := func() abi.PortState {
+			a, err := d.QueryPort(1)
+			require.NoError(t, err)
+			return a.State
+		}
+		require.Equal(t, abi.PortActive, state())
+		if failure {
+			l.Close()
+			require.Equal(t, abi.EventPortErr, <-events)
+			require.Equal(t, abi.PortDown, state())
+		}
+		require.NoError(t, d.Close())
+		require.Empty(t, events)
+		for _, c := range d.Counters() {
+			if c.Name == "link_downed" {
+				require.Equal(t, failure, c.Value == 1)
+			}
+		}
+	}
+}
