@@ -117,4 +117,3 @@ var ahead = []forgery{
 		p.RETH.RKey ^= 0x5555
 	})},
 }
-
