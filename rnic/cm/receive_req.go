@@ -16,8 +16,8 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		m.repeatedREQ(c, now)
 		return
 	}
-	refuse := func(reason wire.RejectReason, info ...byte) {
-		m.refuse(peer, msg.tid, wire.CommIDs{LocalCommID: r.LocalCommID}, wire.AboutREQ, reason, info...)
+	refuse := func(reason wire.RejectReason) {
+		m.refuse(peer, msg.tid, wire.CommIDs{LocalCommID: r.LocalCommID}, wire.AboutREQ, reason)
 	}
 	if old := m.stale(&r, key); old != nil && planted != plantStale {
 		refuse(wire.RejStaleConn)
@@ -26,11 +26,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	}
 	ip, reason := m.checkREQ(&r, peer)
 	if reason != 0 {
-		var info []byte
-		if reason == wire.RejInvalidMTU {
-			info = []byte{m.cfg.MTU} // UNVERIFIED: where in the information it is looked for
-		}
-		refuse(reason, info...)
+		refuse(reason) // without the MTU that would do: nobody is known to read it
 		return
 	}
 	l := m.listenerFor(r.ServiceID, ip.Dst())
