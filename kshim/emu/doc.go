@@ -24,6 +24,15 @@
 // CQEvents and QPEvents, a reader of the event file wakes (event.go). When a
 // file closes, everything it owns is destroyed, QP, CQ, MR, PD, each once.
 //
+// Drivers come as modules (module.go): Install, then Insmod, whose Init registers
+// devices. ib_uverbs is one too, and there from the start; without it devices have
+// no files. An open file holds ib_uverbs and its device's driver. A device can be
+// taken away under its users all the same (Unregister): they hear DEVICE_FATAL,
+// and can still destroy and close. Kill ends a process at any point: the gate
+// between commands and user memory is shut first (gate.go), then objects are
+// destroyed as far as no command holds one, and by the command otherwise
+// (kill.go).
+//
 // Error numbers are those of Linux 6.1 with rdma_rxe, from its sources or
 // measured. Differences that are meant:
 //
@@ -32,6 +41,15 @@
 //   - A destroy waits for commands on the same object instead of failing with
 //     EBUSY.
 //   - Memory that was not announced is EFAULT, also where it exists.
+//   - A module in use is EBUSY. delete_module says EAGAIN, as for something that
+//     one could wait for.
+//   - After DEVICE_FATAL and what was waiting, asynchronous files answer EIO. On
+//     Linux they block, as the program knows that nothing follows
+//     (uverbs_std_types_async_fd.c).
+//   - Memory is not locked, so RLIMIT_MEMLOCK counts only if it is set (Options,
+//     Process.SetMemlock).
+//   - An event queue that nobody reads keeps 65,536 runs of events of one source;
+//     beyond that events of the same source join, and their order is lost.
 //   - A full table is ENOMEM. rxe says so of regions only, and of all else EINVAL
 //     (rxe_pool.c: __rxe_add_to_pool), which looks like a mistake in the request.
 //   - REREG_MR works. rxe of Linux 6.1 has no rereg_user_mr, so that the command is

@@ -14,8 +14,9 @@ var errKilled error = &Error{Msg: "the process was killed", Errno: syscall.ESRCH
 // closed, and everything that no command holds has been released: queue pairs
 // and regions first of all, so that its peers find nobody. What a command holds
 // that is still on its way through the driver goes when that command leaves; it
-// is what the driver is asked about that very moment. Done tells when all has
-// gone. Kill itself waits for no command.
+// is what the driver is asked about that very moment. Ids of the connection
+// manager follow by themselves. Done tells when all has gone. Kill itself waits
+// for no command.
 //
 // ESRCH when the process has ended, or is not this machine's.
 func (m *Machine) Kill(p *Process) error {
@@ -35,9 +36,12 @@ func (m *Machine) Kill(p *Process) error {
 	}
 	p.touch.shut()
 	for _, f := range open {
-		if u, ok := f.(*uverbsFile); ok {
-			u.kill()
-		} else {
+		switch f := f.(type) {
+		case *uverbsFile:
+			f.kill()
+		case *ucmFile:
+			go f.Close() // waits for commands on its ids
+		default:
 			_ = f.Close()
 		}
 	}

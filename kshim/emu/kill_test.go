@@ -333,3 +333,24 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 	require.Equal(t, seen, private, "memory was touched after Kill")
 	v.buried()
 }
+
+// TestKillWithIDs: files of the connection manager end as well, also when nobody
+// waits.
+func TestKillWithIDs(t *testing.T) {
+	m := New(Options{})
+	require.NoError(t, m.Register(newCMWire().device("one", "10.0.0.1")))
+	p := m.Process("p")
+	f, err := p.Open("/dev/infiniband/rdma_cm")
+	require.NoError(t, err)
+	require.NoError(t, m.Kill(p))
+	<-p.Done()
+	_, err = f.Write(make([]byte, 8))
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.NoError(t, f.Close())
+
+	q := m.Process("q")
+	_, err = q.Open("/dev/infiniband/rdma_cm")
+	require.NoError(t, err)
+	q.Exit()
+	<-q.Done()
+}

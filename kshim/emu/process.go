@@ -29,7 +29,7 @@ type Process struct {
 	mu     sync.Mutex
 	exited bool      // guarded by mu, as are all
 	files  []fdEntry // index is the number less firstFD
-	owning int       // device files that are not quite closed
+	owning int       // files of objects that are not quite closed
 }
 
 type fdEntry struct {
@@ -133,7 +133,7 @@ func (p *Process) beginExit() (open []kshim.File, ok bool) {
 	return open, true
 }
 
-// disowned is told that a device file has gone.
+// disowned is told that a file with objects has gone.
 func (p *Process) disowned() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,8 @@ func (p *Process) install(f kshim.File, base *file, adopted bool) error {
 	if i == len(p.files) {
 		p.files = append(p.files, fdEntry{})
 	}
-	if _, ok := f.(*uverbsFile); ok {
+	switch f.(type) {
+	case *uverbsFile, *ucmFile:
 		p.owning++
 	}
 	p.files[i] = fdEntry{file: f, adopted: adopted}

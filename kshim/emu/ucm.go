@@ -200,6 +200,7 @@ func (f *ucmFile) Close() error {
 				id.destroy()
 			}
 		}
+		f.proc.disowned()
 	})
 	return nil
 }
