@@ -30,8 +30,11 @@ func (m *Machine) Kill(p *Process) error {
 	// Commands that come now are refused; those on their way are kept from the
 	// process's memory, and reap when they leave.
 	for _, f := range open {
-		if f, ok := f.(*uverbsFile); ok {
+		switch f := f.(type) {
+		case *uverbsFile:
 			f.state.Store(fileKilled)
+		case *ucmFile:
+			f.kill()
 		}
 	}
 	p.touch.shut()
@@ -39,8 +42,7 @@ func (m *Machine) Kill(p *Process) error {
 		switch f := f.(type) {
 		case *uverbsFile:
 			f.kill()
-		case *ucmFile:
-			go f.Close() // waits for commands on its ids
+		case *ucmFile: // is on its way
 		default:
 			_ = f.Close()
 		}

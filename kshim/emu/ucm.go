@@ -187,22 +187,35 @@ func (c *ucmCall) answer(addr uint64, resp abi.Struct, size int) error {
 
 // Close destroys the file's ids (ucma_close).
 func (f *ucmFile) Close() error {
-	f.shut(func() {
-		f.mu.Lock()
-		f.ended = true
-		var ids []*ucmID
-		for id := range f.ids {
-			ids = append(ids, id)
-		}
-		f.mu.Unlock()
-		for _, id := range ids {
-			if f.proc.machine.cm.remove(id) {
-				id.destroy()
-			}
-		}
-		f.proc.disowned()
-	})
+	f.shut(f.end)
 	return nil
+}
+
+// kill is Close, but does not wait for commands on the file's ids.
+func (f *ucmFile) kill() {
+	if f.claim() {
+		go func() {
+			f.end()
+			close(f.file.ended)
+		}()
+	}
+}
+
+// end destroys the file's ids.
+func (f *ucmFile) end() {
+	f.mu.Lock()
+	f.ended = true
+	var ids []*ucmID
+	for id := range f.ids {
+		ids = append(ids, id)
+	}
+	f.mu.Unlock()
+	for _, id := range ids {
+		if f.proc.machine.cm.remove(id) {
+			id.destroy()
+		}
+	}
+	f.proc.disowned()
 }
 
 // id finds the id at off in the request and holds it until release.
