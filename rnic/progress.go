@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // A program that polls does the device's work itself: no goroutine is woken for
@@ -13,8 +15,8 @@ const (
 	// spinning is after how many polls without an Arm between them a program
 	// counts as one that polls. One that waits polls twice or so.
 	spinning = 32
-	// stampEvery is how often a poll looks at the clock.
-	stampEvery = 16
+	// stampEvery is how many polls without anything share a look at the clock.
+	stampEvery = 4
 	// yieldEvery is after how many polls without anything others get the
 	// processor: what the program waits for may be theirs to do.
 	yieldEvery = 16
@@ -45,15 +47,14 @@ func (d *Device) Progress() bool {
 	p := &d.polling
 	polls := p.polls.Load() + 1
 	p.polls.Store(polls)
-	if polls%stampEvery == 0 {
+	did := d.poll()
+	if p.empty++; did {
+		p.empty = 0
+		p.at.Store(int64(d.rx.now))
+	} else if p.empty%stampEvery == 0 {
 		p.at.Store(int64(d.now()))
 	}
-	did := d.poll()
-	if did {
-		p.empty = 0
-	}
-	p.empty++
-	yield := p.empty%yieldEvery == 0
+	yield := p.empty%yieldEvery == yieldEvery-1
 	d.rx.Unlock()
 	if yield {
 		runtime.Gosched()
@@ -100,6 +101,7 @@ func (d *Device) park() bool {
 	if !d.polled() {
 		return true
 	}
+	link.Quiet(d.link)
 	p := &d.polling
 	p.parked.Store(true)
 	defer p.parked.Store(false)

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -16,6 +17,7 @@ type receiver struct {
 	parsed []wire.Packet
 	good   []int // in and parsed of those that can be used
 	bad    [wire.NumErrors]uint64
+	now    engine.Time // when the last batch was delivered
 }
 
 func (r *receiver) init(batch int) {
@@ -67,6 +69,7 @@ func (d *Device) drain() error {
 		d.mu.Lock()
 		d.sendHeld()
 		d.mu.Unlock()
+		return nil
 	}
 }
 
@@ -102,6 +105,7 @@ func (r *receiver) parse(n int) {
 // deliver hands packets to their queue pairs. Preconditions: mu is held.
 func (d *Device) deliver(r *receiver) {
 	now := d.now()
+	r.now = now
 	for _, i := range r.good {
 		p := &r.parsed[i]
 		q := d.qps[p.DestQPN]

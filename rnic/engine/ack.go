@@ -3,9 +3,9 @@ package engine
 import "github.com/rdmashim/rdmashim/rnic/wire"
 
 // pressure is how many bytes a responder carries out, packetCost for each packet
-// included, before it acknowledges without delay: half of what a requester begins
-// with.
-const pressure = 32 << 10
+// included, before it acknowledges without delay: what a requester whose window has
+// opened asks for too.
+const pressure = 256 << 10
 
 // overdue is an earlier time than any.
 const overdue Time = -1

@@ -210,9 +210,10 @@ func (f *faulty) fire() {
 	}
 }
 
-// Recv, Wait, Caps: only sending is faulty.
+// Recv, Wait, Quiet, Caps: only sending is faulty.
 func (f *faulty) Recv(batch []Packet) (int, error) { return f.inner.Recv(batch) }
 func (f *faulty) Wait() error                      { return f.inner.Wait() }
+func (f *faulty) Quiet()                           { Quiet(f.inner) }
 func (f *faulty) Caps() Caps                       { return f.inner.Caps() }
 
 // Counters adds the faults that were injected to the inner link's counters.

@@ -79,6 +79,21 @@ type Link interface {
 	Close() error
 }
 
+// Quieter is a Link that can be told that nobody will Wait for a while.
+type Quieter interface {
+	Link
+	// Quiet ends what the last Wait left behind, which may cost something with
+	// each packet. It is called by who waits; the next Wait begins anew.
+	Quiet()
+}
+
+// Quiet tells l that there will be no Wait for a while, if it wants to know.
+func Quiet(l Link) {
+	if q, ok := l.(Quieter); ok {
+		q.Quiet()
+	}
+}
+
 // Receive is Recv that waits for at least one packet.
 func Receive(l Link, batch []Packet) (int, error) {
 	for {

@@ -72,19 +72,16 @@ type receiver struct {
 	full  bool // buf holds a datagram that next has not returned
 	err   error
 	try   func(fd uintptr)
-	look  func(fd uintptr) bool
 }
 
 func (r *receiver) init(s *socket) {
 	r.s = s
 	r.try = r.read
-	r.look = func(fd uintptr) bool { return readable(fd) }
 }
 
 // fill reads a datagram, if one is there.
 func (r *receiver) fill() (bool, error) {
 	r.err = nil
-	// Not raw.Read: its lock is held by a Wait that blocks.
 	if err := r.s.raw.Control(r.try); err != nil {
 		return false, err
 	}
@@ -119,6 +116,3 @@ func (r *receiver) next() (d datagram, ok bool) {
 }
 
 func (r *receiver) learn(uint16) {}
-
-// wait blocks until there may be something to read.
-func (r *receiver) wait() error { return r.s.raw.Read(r.look) }

@@ -40,16 +40,13 @@ type receiver struct {
 	from     netip.AddrPort
 	cutOff   bool // its end is missing
 
-	try   func(fd uintptr)
-	look  func(fd uintptr) bool
-	looks int
-	err   error
+	try func(fd uintptr)
+	err error
 }
 
 func (r *receiver) init(s *socket) {
 	r.s = s
 	r.try = r.recvmmsg
-	r.look = r.readable
 	r.most, r.slot = maxMessages, slotSize
 	if s.offload.gro {
 		r.most, r.slot = groMessages, groSlot
@@ -80,7 +77,6 @@ func (r *receiver) fill() (bool, error) {
 		r.env[i].wantSegments(h)
 	}
 	r.got, r.cur, r.err = 0, 0, nil
-	// Not raw.Read: its lock is held by a Wait that blocks.
 	if err := r.s.raw.Control(r.try); err != nil {
 		return false, err
 	}
@@ -147,20 +143,3 @@ func (r *receiver) start(i int) {
 // learn notes the identification of the datagram that next returned last; in one
 // message they usually follow each other.
 func (r *receiver) learn(id uint16) { r.id = id + 1 }
-
-// wait blocks until there may be something to read.
-func (r *receiver) wait() error {
-	r.looks = 0
-	return r.s.raw.Read(r.look)
-}
-
-// readable looks at the socket itself the first time, when the netpoller is set
-// up to report what comes after, and believes the netpoller the second time.
-func (r *receiver) readable(fd uintptr) bool {
-	if r.looks++; r.looks > 1 {
-		return true
-	}
-	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(poll[:], 0)
-	return n != 0 || err != nil // POLLERR: an error to fetch
-}

@@ -43,7 +43,10 @@ func (s *socket) Recv(batch []link.Packet) (int, error) {
 }
 
 // Wait implements link.Link.
-func (s *socket) Wait() error { return s.rx.wait() }
+func (s *socket) Wait() error { return s.raw.Wait() }
+
+// Quiet implements link.Quieter.
+func (s *socket) Quiet() { s.raw.Quiet() }
 
 // check verifies a received datagram and describes it in pkt.
 func (s *socket) check(d datagram, pkt *link.Packet) bool {

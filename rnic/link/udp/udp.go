@@ -1,10 +1,8 @@
 package udp
 
 import (
-	"errors"
 	"net"
 	"net/netip"
-	"syscall"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
@@ -21,8 +19,8 @@ const (
 // socket is a link on a UDP socket. Its sender and its receiver, each used by
 // one goroutine at a time, share nothing but the descriptor and the counters.
 type socket struct {
-	conn    *net.UDPConn
-	raw     syscall.RawConn
+	conn    *net.UDPConn // closed where raw is another descriptor
+	raw     conduit
 	local   netip.AddrPort // the zone, if any, included
 	caps    link.Caps
 	offload offload
@@ -33,13 +31,13 @@ type socket struct {
 }
 
 func newLink(conn *net.UDPConn, got granted) (*socket, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
 	name, index, mtu := holder(local.Addr())
+	raw, err := detach(conn)
+	if err != nil {
+		return nil, err
+	}
 	s := &socket{conn: conn, raw: raw, local: local, offload: got.offload, caps: link.Caps{
 		Local:      local,
 		MTU:        payloadMTU(mtu, local.Addr().Is4()),
@@ -69,12 +67,7 @@ func (s *socket) PathMTU(peer netip.Addr) (int, error) {
 }
 
 // Close closes the socket; a Send or Wait that blocks ends with net.ErrClosed.
-func (s *socket) Close() error {
-	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
-}
+func (s *socket) Close() error { return s.raw.Close() }
 
 // Send finishes each packet with its pad and ICRC and sends them in order.
 func (s *socket) Send(batch []link.Packet) error {

@@ -1,0 +1,18 @@
+package udp
+
+// conduit is how the socket is used without closing it under somebody's feet.
+// After Close its methods return an error that Is net.ErrClosed.
+type conduit interface {
+	// Control calls f with the descriptor; f does not block.
+	Control(f func(fd uintptr)) error
+	// Write calls f until it returns true, and waits in between until the
+	// socket's buffer has room.
+	Write(f func(fd uintptr) bool) error
+	// Wait blocks until there may be something to read, be it an error. One
+	// goroutine at a time waits.
+	Wait() error
+	// Quiet tells that there will be no Wait for a while. It is called by who
+	// waits.
+	Quiet()
+	Close() error
+}

@@ -1,0 +1,157 @@
+//go:build linux && !udpportable
+
+package udp
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// quiet is a socket that the netpoller watches only from a Wait until Quiet. What
+// it watches wakes a thread with every datagram that arrives, and every one that
+// has left, although nobody waits: a program that polls would pay for that with
+// each packet.
+type quiet struct {
+	fd     int // unknown to the netpoller
+	closed atomic.Bool
+	use    sync.RWMutex // read: fd is in use; write: it is closed
+
+	look  func(fd uintptr) bool // mayRead
+	looks int                   // of who waits
+
+	mu    sync.Mutex
+	watch *os.File        // guarded by mu: the socket for the netpoller, or nil
+	ready syscall.RawConn // guarded by mu: watch's
+}
+
+// detach takes a socket out of the netpoller. It closes conn, also on an error.
+func detach(conn *net.UDPConn) (conduit, error) {
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	q := &quiet{}
+	q.look = q.mayRead
+	ctl := raw.Control(func(fd uintptr) { q.fd, err = duplicate(int(fd)) })
+	return q, errors.Join(ctl, err)
+}
+
+func duplicate(fd int) (int, error) {
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return n, os.NewSyscallError("fcntl", err)
+}
+
+// Control implements conduit.
+func (q *quiet) Control(f func(fd uintptr)) error {
+	q.use.RLock()
+	defer q.use.RUnlock()
+	if q.closed.Load() {
+		return net.ErrClosed
+	}
+	f(uintptr(q.fd))
+	return nil
+}
+
+// Wait implements conduit.
+func (q *quiet) Wait() error {
+	ready, err := q.watched()
+	if err != nil {
+		return err
+	}
+	q.looks = 0
+	err = ready.Read(q.look)
+	if q.closed.Load() || errors.Is(err, os.ErrClosed) {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// watched lets the netpoller watch the socket.
+func (q *quiet) watched() (syscall.RawConn, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed.Load() {
+		return nil, net.ErrClosed
+	}
+	if q.watch != nil {
+		return q.ready, nil
+	}
+	fd, err := duplicate(q.fd)
+	if err != nil {
+		return nil, err
+	}
+	w := os.NewFile(uintptr(fd), "udp") // it does not block, so the netpoller takes it
+	ready, err := w.SyscallConn()
+	if err == nil {
+		err = w.SetReadDeadline(time.Time{}) // an error if it did not
+	}
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	q.watch, q.ready = w, ready
+	return ready, nil
+}
+
+// mayRead looks at the socket itself the first time, when the netpoller is set up
+// to report what comes after, and believes the netpoller the second time.
+func (q *quiet) mayRead(fd uintptr) bool {
+	if q.looks++; q.looks > 1 {
+		return true
+	}
+	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll[:], 0)
+	return n != 0 || err != nil // POLLERR: an error to fetch
+}
+
+// Quiet implements conduit.
+func (q *quiet) Quiet() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unwatch()
+}
+
+func (q *quiet) unwatch() {
+	if q.watch != nil {
+		q.watch.Close()
+		q.watch, q.ready = nil, nil
+	}
+}
+
+// fullWait is how long a full send buffer is waited for until somebody looks
+// whether the socket was closed, in milliseconds.
+const fullWait = 10
+
+// Write implements conduit. It blocks a thread when the buffer is full, which is
+// rare.
+func (q *quiet) Write(f func(fd uintptr) bool) error {
+	q.use.RLock()
+	defer q.use.RUnlock()
+	for !q.closed.Load() {
+		if f(uintptr(q.fd)) {
+			return nil
+		}
+		p := [1]unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLOUT}}
+		_, _ = unix.Poll(p[:], fullWait)
+	}
+	return net.ErrClosed
+}
+
+// Close implements conduit.
+func (q *quiet) Close() error {
+	if q.closed.Swap(true) {
+		return nil
+	}
+	q.Quiet()
+	q.use.Lock()
+	defer q.use.Unlock()
+	return unix.Close(q.fd)
+}
