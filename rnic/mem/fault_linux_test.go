@@ -54,3 +54,24 @@ func TestVanishedMapping(t *testing.T) {
 		})
 	}
 }
+
+// Memory that has become read-only gives ErrFault to who would write it.
+func TestReadOnlyMapping(t *testing.T) {
+	m, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	require.NoError(t, err)
+	defer func() { _ = syscall.Munmap(m) }()
+	require.NoError(t, syscall.Mprotect(m, syscall.PROT_READ))
+	tab := NewTable(1)
+	r, err := tab.Register(1, m, 0x10000, allAccess)
+	require.NoError(t, err)
+	buf := make([]byte, 200)
+	for _, n := range []int{200, 8, 4, 3} {
+		require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf[:n], true), "%d bytes", n)
+	}
+	_, err = tab.FetchAdd(1, r.Key(), 0x10000, 1)
+	require.Equal(t, ErrFault, err)
+	_, err = tab.CompareSwap(1, r.Key(), 0x10000, 0, 1)
+	require.Equal(t, ErrFault, err)
+	require.NoError(t, tab.Read(1, r.Key(), 0x10000, buf))
+	require.Equal(t, make([]byte, 200), buf)
+}

@@ -2,7 +2,6 @@ package mem
 
 import (
 	"encoding/binary"
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -32,30 +31,19 @@ func lastWord(b []byte) (at, size int) {
 func storeWord(dst, src []byte) {
 	switch len(src) {
 	case 8:
-		atomic.StoreUint64((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), binary.NativeEndian.Uint64(src))
+		store64((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), binary.NativeEndian.Uint64(src))
 	case 4:
-		atomic.StoreUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(dst))), binary.NativeEndian.Uint32(src))
+		store32((*uint32)(unsafe.Pointer(unsafe.SliceData(dst))), binary.NativeEndian.Uint32(src))
 	}
 }
 
 // addWord adds to the aligned word b and returns what it was.
-//
-//go:norace
 func addWord(b []byte, add uint64) uint64 {
-	p := (*uint64)(unsafe.Pointer(unsafe.SliceData(b)))
-	v := atomic.AddUint64(p, add)
-	return v - add
+	return add64((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), add)
 }
 
 // casWord stores swap in the aligned word b if it is compare, and returns what
 // it was.
-//
-//go:norace
 func casWord(b []byte, compare, swap uint64) uint64 {
-	p := (*uint64)(unsafe.Pointer(unsafe.SliceData(b)))
-	v := atomic.LoadUint64(p)
-	for v == compare && !atomic.CompareAndSwapUint64(p, compare, swap) {
-		v = atomic.LoadUint64(p)
-	}
-	return v
+	return cas64((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), compare, swap)
 }
