@@ -103,20 +103,46 @@ func reachable(local, remote netip.Addr) error {
 // interface's MTU, by which the port's was chosen, may be larger. Both sides
 // must use the same path MTU, so this one cannot choose a smaller one alone.
 func (q *queuePair) fitsRoute(remote Endpoint) error {
-	route := q.ctx.station.route
-	if route == nil {
-		return nil
-	}
 	mtu := min(q.config.MTU, remote.MTU)
-	most, err := route(remote.Addr.Addr())
-	if err != nil || most >= mtu {
-		return nil // without a route yet: there may be one when packets go
+	switch most := q.routeMTU(remote); {
+	case most == 0:
+		return q.noWay(remote)
+	case most < mtu:
+		return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and %d would be used; connect with ConnectOver, which agrees on one, or open one of the devices with mtu=%d, or set MTU to %d in its QPConfig",
+			remote.Addr.Addr(), most, mtu, most, most)
 	}
-	if most == 0 {
-		return explain(syscall.EMSGSIZE, "the route to %v does not even carry packets for the smallest path MTU, 256", remote.Addr.Addr())
+	return nil
+}
+
+func (q *queuePair) noWay(remote Endpoint) error {
+	return explain(syscall.EMSGSIZE, "the route to %v does not even carry packets for the smallest path MTU, 256", remote.Addr.Addr())
+}
+
+// routeMTU is the largest path MTU that both sides offer and the route to the
+// peer carries; 0 if it does not even carry the smallest. Without a route there
+// may be one when packets go.
+func (q *queuePair) routeMTU(remote Endpoint) int {
+	mtu := min(q.config.MTU, remote.MTU)
+	if q.ctx.station.route == nil {
+		return mtu
 	}
-	return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and %d would be used; open one of the devices with mtu=%d, or set MTU to %d in its QPConfig",
-		remote.Addr.Addr(), most, mtu, most, most)
+	most, err := q.ctx.station.route(remote.Addr.Addr())
+	if err != nil {
+		return mtu
+	}
+	return min(mtu, most)
+}
+
+// routeMTU is queuePair.routeMTU for a route that carries anything.
+func (c *Context) routeMTU(qp QP, remote Endpoint) (int, error) {
+	q, err := c.pair(qp)
+	if err == nil {
+		if mtu := q.routeMTU(remote); mtu > 0 {
+			return mtu, nil
+		}
+		err = q.noWay(remote)
+	}
+	return 0, opError("ConnectOver", qpName(qp), err)
 }
 
 // init moves the queue pair from RESET to INIT. Preconditions: modify is held.

@@ -26,20 +26,22 @@ type Introduction struct {
 // The frame of an introduction, numbers big-endian:
 //
 //	0  "RDIN"
-//	4  u8  version, 1
-//	5  u8  kind: 1 introduction, 2 ready
+//	4  u8  version, 2
+//	5  u8  kind: 1 introduction, 2 ready, 3 path
 //	6  u16 0
 //	8  u32 bytes that follow
 //
 // An introduction follows with the endpoint (40 bytes), u32 number of
 // regions, u32 bytes of data, the regions (u64 address, u64 length, u32 rkey,
-// u32 access) and the data. Ready has nothing.
+// u32 access) and the data. Ready has nothing. Path has u32, the largest path MTU
+// in bytes that the sender can use with this peer.
 const (
 	frameMagic      = "RDIN"
-	frameVersion    = 1
+	frameVersion    = 2
 	frameHeader     = 12
 	frameIntroduce  = 1
 	frameReady      = 2
+	framePath       = 3
 	regionSize      = 24
 	introFixed      = endpointSize + 8
 	maxRegions      = 1024
@@ -80,6 +82,20 @@ func exchangeReady(ctx context.Context, conn net.Conn) error {
 		err = explain(syscall.EPROTO, "the peer's ready frame has %d bytes", len(answer))
 	}
 	return err
+}
+
+// exchangePath tells the peer the path MTU that this side would use, and returns
+// the smaller one of both: each side knows only its own route, and both must use
+// the same path MTU.
+func exchangePath(ctx context.Context, conn net.Conn, mtu int) (int, error) {
+	answer, err := swapFrames(ctx, conn, framePath, binary.BigEndian.AppendUint32(nil, uint32(mtu)))
+	if err != nil {
+		return 0, err
+	}
+	if len(answer) != 4 || !isPathMTU(int(binary.BigEndian.Uint32(answer))) {
+		return 0, explain(syscall.EPROTO, "the peer's path frame has %d bytes, %x", len(answer), answer)
+	}
+	return min(mtu, int(binary.BigEndian.Uint32(answer))), nil
 }
 
 func connName(conn net.Conn) string {
@@ -226,7 +242,8 @@ func parseIntroduction(b []byte) (Introduction, error) {
 
 // ConnectOver connects a queue pair to the peer's over any stream connection,
 // usually TCP: it exchanges introductions (the endpoint of qp, the regions
-// mrs, data), connects, and returns when the peer has connected as well, which
+// mrs, data), agrees on a path MTU that the routes of both carry, connects, and
+// returns when the peer has connected as well, which
 // calls ConnectOver too. Receives that the peer's first message needs are
 // posted before. The connection stays open; keep it to notice when the peer's
 // process ends. ctx and errors are those of Exchange and ConnectQP.
@@ -244,6 +261,13 @@ func (c *Context) ConnectOver(ctx context.Context, conn net.Conn, qp QP, mrs []M
 	}
 	if peer, err = Exchange(ctx, conn, mine); err != nil {
 		return peer, err
+	}
+	mtu, err := c.routeMTU(qp, peer.Endpoint)
+	if err != nil {
+		return peer, err
+	}
+	if peer.Endpoint.MTU, err = exchangePath(ctx, conn, mtu); err != nil {
+		return peer, opError("ConnectOver", connName(conn), err)
 	}
 	if err = c.ConnectQP(qp, peer.Endpoint); err != nil {
 		return peer, err

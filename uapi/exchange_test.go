@@ -75,7 +75,7 @@ func TestIntroductionBytes(t *testing.T) {
 	require.NoError(t, err)
 	var frame bytes.Buffer
 	require.NoError(t, writeFrame(&frame, frameIntroduce, payload))
-	require.Equal(t, "5244494e"+"01"+"01"+"0000"+"00000065"+
+	require.Equal(t, "5244494e"+"02"+"01"+"0000"+"00000065"+
 		endpoint4Hex+"00000002"+"00000005"+
 		"00007f0000001000"+"0000000000001000"+"00abcd01"+"00000003"+
 		"0000000000000001"+"0000000000000002"+"00000003"+"00000000"+
@@ -108,7 +108,7 @@ func TestExchangeWithHostilePeer(t *testing.T) {
 		"http":              {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), syscall.EPROTO},
 		"nothing":           {nil, io.ErrUnexpectedEOF},
 		"half":              {frame(func(b []byte) []byte { return b[:30] }), io.ErrUnexpectedEOF},
-		"version":           {put(4, 2), syscall.EPROTONOSUPPORT},
+		"version":           {put(4, 1), syscall.EPROTONOSUPPORT},
 		"kind":              {put(5, 2), syscall.EPROTO},
 		"reserved":          {put(7, 1), syscall.EPROTO},
 		"4 GiB":             {frame(func(b []byte) []byte { binary.BigEndian.PutUint32(b[8:], 1<<32-1); return b }), syscall.EMSGSIZE},

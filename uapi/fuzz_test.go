@@ -22,9 +22,9 @@ func FuzzFrame(f *testing.F) {
 	var b bytes.Buffer
 	require.NoError(f, writeFrame(&b, frameIntroduce, payload))
 	f.Add(byte(frameIntroduce), b.Bytes())
-	f.Add(byte(frameReady), []byte("RDIN\x01\x02\x00\x00\x00\x00\x00\x00"))
+	f.Add(byte(frameReady), []byte("RDIN\x02\x02\x00\x00\x00\x00\x00\x00"))
 	f.Add(byte(frameIntroduce), []byte("HTTP/1.1 400 Bad Request\r\n"))
-	f.Add(byte(frameIntroduce), binary.BigEndian.AppendUint32([]byte("RDIN\x01\x01\x00\x00"), 1<<31))
+	f.Add(byte(frameIntroduce), binary.BigEndian.AppendUint32([]byte("RDIN\x02\x01\x00\x00"), 1<<31))
 	f.Fuzz(func(t *testing.T, kind byte, sent []byte) {
 		r := bytes.NewReader(sent)
 		answer, err := readFrame(r, kind)

@@ -2,6 +2,7 @@ package uapi
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -47,4 +48,56 @@ func TestRouteTooNarrow(t *testing.T) {
 	c, err := a.CreateQP(4, 4)
 	require.NoError(t, err)
 	require.NoError(t, a.ConnectQP(c, remote), "a route may come later")
+}
+
+// Each side knows its own route; ConnectOver finds the path MTU that both carry.
+func TestConnectOverAgreesOnMTU(t *testing.T) {
+	for _, routes := range [][2]int{{4096, 4096}, {1024, 4096}, {4096, 512}, {1024, 2048}} {
+		var ends [2]*Context
+		var qps [2]QP
+		for i, most := range routes {
+			c, err := Open("sim?net=agree")
+			require.NoError(t, err)
+			t.Cleanup(func() { c.Close() })
+			c.station.route = func(netip.Addr) (int, error) { return most, nil }
+			qps[i], err = c.CreateQP(4, 4)
+			require.NoError(t, err)
+			ends[i] = c
+		}
+		x, y := net.Pipe()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := ends[1].ConnectOver(t.Context(), y, qps[1], nil, nil)
+			failed <- err
+		}()
+		_, err := ends[0].ConnectOver(t.Context(), x, qps[0], nil, nil)
+		require.NoError(t, err)
+		require.NoError(t, <-failed)
+		for i, c := range ends {
+			info, err := c.QueryQP(qps[i])
+			require.NoError(t, err)
+			require.Equal(t, min(routes[0], routes[1]), info.MTU)
+		}
+		x.Close()
+		y.Close()
+	}
+}
+
+func TestConnectOverWithoutAWay(t *testing.T) {
+	a, err := Open("sim?net=noway")
+	require.NoError(t, err)
+	defer a.Close()
+	a.station.route = func(netip.Addr) (int, error) { return 0, nil }
+	qp, err := a.CreateQP(4, 4)
+	require.NoError(t, err)
+	peer, err := a.LocalEndpoint(qp)
+	require.NoError(t, err)
+	x, y := net.Pipe()
+	defer x.Close()
+	go func() {
+		Exchange(t.Context(), y, Introduction{Endpoint: peer})
+		y.Close()
+	}()
+	_, err = a.ConnectOver(t.Context(), x, qp, nil, nil)
+	require.ErrorIs(t, err, syscall.EMSGSIZE)
 }
