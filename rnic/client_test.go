@@ -152,6 +152,7 @@ type testQP struct {
 type qpOptions struct {
 	depth, sges, inline int
 	sigAll              bool
+	typ                 abi.QPType // 0 is RC
 	send, recv          *testCQ
 }
 
@@ -169,7 +170,10 @@ func newQP(t testing.TB, d *Device, pd emu.PD, o qpOptions) *testQP {
 	if o.recv == nil {
 		o.recv = newCQ(t, d, 256)
 	}
-	init := &emu.QPInit{PD: pd, SendCQ: o.send.cq, RecvCQ: o.recv.cq, Type: abi.QPTRC, SigAll: o.sigAll, Cap: emu.QPCap{
+	if o.typ == 0 {
+		o.typ = abi.QPTRC
+	}
+	init := &emu.QPInit{PD: pd, SendCQ: o.send.cq, RecvCQ: o.recv.cq, Type: o.typ, SigAll: o.sigAll, Cap: emu.QPCap{
 		MaxSendWR: uint32(o.depth), MaxRecvWR: uint32(o.depth), MaxSendSGE: uint32(o.sges), MaxRecvSGE: uint32(o.sges), MaxInline: uint32(o.inline)}}
 	ev := newEvents()
 	u, maps := udata(abi.RXECreateQPRespSize)

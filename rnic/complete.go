@@ -45,6 +45,9 @@ func (q *QP) completeOne(c *engine.Completion) {
 		cq = q.recvCQ
 		if c.Status == abi.WCSuccess {
 			wc.SrcQP = q.attr.DestQPNum
+			if c.SrcQPN != 0 { // of a datagram
+				wc.SrcQP = uint32(c.SrcQPN)
+			}
 			wc.Flags |= abi.WCGRH // as with rxe: RoCEv2 packets have an IP header
 		}
 	}

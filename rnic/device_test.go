@@ -200,7 +200,7 @@ func TestCreateRefuses(t *testing.T) {
 		room   int
 		want   error
 	}{
-		"UD":         {func(i *emu.QPInit) { i.Type = abi.QPTUD }, 32, syscall.EOPNOTSUPP},
+		"UC":         {func(i *emu.QPInit) { i.Type = abi.QPTUC }, 32, syscall.EOPNOTSUPP},
 		"sges":       {func(i *emu.QPInit) { i.Cap.MaxSendSGE = 33 }, 32, syscall.EINVAL},
 		"recv sges":  {func(i *emu.QPInit) { i.Cap.MaxRecvSGE = 33 }, 32, syscall.EINVAL},
 		"inline":     {func(i *emu.QPInit) { i.Cap.MaxInline = 1024 }, 32, syscall.EINVAL},

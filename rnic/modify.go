@@ -84,6 +84,7 @@ func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, erro
 		Timeout:         wire.AckTimeout(a.Timeout),
 		RetryCnt:        a.RetryCnt,
 		RNRRetry:        a.RNRRetry,
+		QKey:            a.QKey,
 	}
 	named := func(m abi.QPAttrMask) bool { return mask&m != 0 }
 	switch {
@@ -127,7 +128,7 @@ func initialAttr(init *emu.QPInit, sendWR, recvWR int) abi.QueryQPResp {
 	r := abi.QueryQPResp{
 		MaxSendWR: uint32(sendWR), MaxRecvWR: uint32(recvWR),
 		MaxSendSGE: init.Cap.MaxSendSGE, MaxRecvSGE: init.Cap.MaxRecvSGE, MaxInlineData: init.Cap.MaxInline,
-		PortNum: 1,
+		PortNum: 1, PathMTU: abi.MTU256, // until it is set (rxe_qp.c:rxe_qp_init_misc)
 	}
 	if init.SigAll {
 		r.SQSigAll = 1

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// QP is a reliable-connection queue pair: its rings, and the engine between
-// them.
+// QP is a queue pair, of reliable connections or of datagrams: its rings, and the
+// engine between them.
 type QP struct {
 	d      *Device
 	num    wire.QPN
@@ -32,7 +32,7 @@ type QP struct {
 	nextNote *QP         // of d.notes
 
 	// All below is guarded by d.mu.
-	engine *engine.QP
+	engine transport
 	attr   abi.QueryQPResp // what was set, for Query
 	send   *ring.Consumer
 	recv   *ring.Consumer
@@ -61,8 +61,8 @@ func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.
 	if !ok1 || !ok2 || sendCQ.d != d || recvCQ.d != d {
 		return nil, fmt.Errorf("rnic: the completion queues are not of %s: %w", d.name, syscall.EINVAL)
 	}
-	if init.Type != abi.QPTRC {
-		return nil, fmt.Errorf("rnic: queue pair type %v is not supported, only RC: %w", init.Type, syscall.EOPNOTSUPP)
+	if init.Type != abi.QPTRC && init.Type != abi.QPTUD {
+		return nil, fmt.Errorf("rnic: queue pair type %v is not supported, only RC and UD: %w", init.Type, syscall.EOPNOTSUPP)
 	}
 	if err := checkCap(&init.Cap); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.
 	if q.num, err = d.takeQPN(); err != nil {
 		return nil, err
 	}
-	q.engine = engine.New(engine.Config{
+	q.engine = d.newTransport(init.Type, engine.Config{
 		QPN: q.num, PD: pd.id, Regions: d.regions, Receives: q, SigAll: init.SigAll,
 		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: int(init.Cap.MaxRecvSGE), MaxInline: inline,
 		Tuning: d.tuning,

@@ -90,7 +90,9 @@ func (q *QP) pull(now engine.Time) (more bool) {
 			return true
 		}
 		// The engine has as many places as the ring, so it refuses none.
-		if q.engine.Post(now, q.d.wqe.send(q.send.Slot(q.taken))) != nil {
+		wr := q.d.wqe.send(q.send.Slot(q.taken))
+		q.address(wr)
+		if q.engine.Post(now, wr) != nil {
 			return false
 		}
 		q.taken++

@@ -66,7 +66,8 @@ type SendWR struct {
 	Swap       uint64
 	SGE        []mem.SGE
 	Inline     []byte
-	Err        error // the entry was malformed: it completes with LOC_QP_OP_ERR
+	To         Destination // of a datagram
+	Err        error       // the entry was malformed: it completes with LOC_QP_OP_ERR
 }
 
 // ReceiveWR is a receive.
@@ -83,10 +84,11 @@ type Completion struct {
 	Opcode     abi.WCOpcode // also set on an error
 	ByteLen    uint32       // receives and READs
 	Flags      abi.WCFlags
-	Imm        [4]byte // with WCWithImm, as on the wire
-	Invalidate uint32  // with WCWithInvalidate: the R_Key that was revoked
-	Recv       bool    // belongs to the receive completion queue
-	Solicited  bool    // the sender asked for a solicited event, or this is an error
+	Imm        [4]byte  // with WCWithImm, as on the wire
+	Invalidate uint32   // with WCWithInvalidate: the R_Key that was revoked
+	SrcQPN     wire.QPN // of a datagram that was received: its sender
+	Recv       bool     // belongs to the receive completion queue
+	Solicited  bool     // the sender asked for a solicited event, or this is an error
 
 	// Silent completions are unsignaled requests that succeeded. The caller
 	// writes no entry for them; they tell that the send queue has room again.

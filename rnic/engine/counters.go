@@ -30,6 +30,9 @@ type Counters struct {
 	DropPeer      uint64 // packets from an address that is not the peer's
 	DropPKey      uint64
 	DropService   uint64 // packets of another transport service
+	DropQKey      uint64 // datagrams with another Q_Key
+	DropNoReceive uint64 // datagrams without a receive
+	DropTooLong   uint64 // datagrams longer than the port's MTU, not sent
 	DropStaleAck  uint64 // responses to what is acknowledged already
 	DropUnsentAck uint64 // responses to PSNs that were not sent
 	DropSyndrome  uint64 // responses with a reserved syndrome
@@ -77,6 +80,9 @@ var counterTable = []struct {
 	{"drop_peer", func(c *Counters) *uint64 { return &c.DropPeer }},
 	{"drop_pkey", func(c *Counters) *uint64 { return &c.DropPKey }},
 	{"drop_service", func(c *Counters) *uint64 { return &c.DropService }},
+	{"drop_qkey", func(c *Counters) *uint64 { return &c.DropQKey }},
+	{"drop_no_receive", func(c *Counters) *uint64 { return &c.DropNoReceive }},
+	{"drop_too_long", func(c *Counters) *uint64 { return &c.DropTooLong }},
 	{"drop_stale_ack", func(c *Counters) *uint64 { return &c.DropStaleAck }},
 	{"drop_unsent_ack", func(c *Counters) *uint64 { return &c.DropUnsentAck }},
 	{"drop_syndrome", func(c *Counters) *uint64 { return &c.DropSyndrome }},

@@ -24,6 +24,7 @@ type Attr struct {
 	Timeout         wire.AckTimeout // TIMEOUT: local ACK timeout, 0 … 31; 0 is for ever
 	RetryCnt        uint8           // RETRY_CNT: 0 … 7
 	RNRRetry        uint8           // RNR_RETRY: 0 … 7; 7 is for ever
+	QKey            uint32          // QKEY: of datagrams only
 }
 
 // Modify sets the attributes that mask names and moves to the state to, which may
@@ -76,23 +77,28 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 }
 
 func (q *QP) checkTransition(to abi.QPState) error {
-	ok := false
-	switch to {
-	case abi.QPSReset, abi.QPSErr:
-		ok = true
-	case abi.QPSInit:
-		ok = q.state == abi.QPSReset || q.state == abi.QPSInit
-	case abi.QPSRTR:
-		ok = q.state == abi.QPSInit
-	case abi.QPSRTS:
-		ok = q.state == abi.QPSRTR || q.sends()
-	case abi.QPSSQD:
-		ok = q.sends()
-	}
-	if !ok {
+	if !mayFollow(q.state, to) {
 		return fmt.Errorf("queue pair %v: cannot go from %v to %v: %w", q.cfg.QPN, q.state, to, syscall.EINVAL)
 	}
 	return nil
+}
+
+// mayFollow tells the transitions that there are (IBA 10.3.1).
+func mayFollow(from, to abi.QPState) bool {
+	sends := from == abi.QPSRTS || from == abi.QPSSQD
+	switch to {
+	case abi.QPSReset, abi.QPSErr:
+		return true
+	case abi.QPSInit:
+		return from == abi.QPSReset || from == abi.QPSInit
+	case abi.QPSRTR:
+		return from == abi.QPSInit
+	case abi.QPSRTS:
+		return from == abi.QPSRTR || sends
+	case abi.QPSSQD:
+		return sends
+	}
+	return false
 }
 
 // reset makes the queue pair as new. What was posted is forgotten without

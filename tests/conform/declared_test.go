@@ -40,9 +40,8 @@ var differences = []difference{
 	{"mr/memory-without-access", "emulator", "umem.c:ib_umem_get pins with FOLL_FORCE, so that a page which the program itself may not read can be registered for reading", []replacement{
 		{"to read: ok", "to read: EFAULT"},
 	}},
-	{"qp/types", "emulator", "rxe_qp.c:rxe_qp_chk_init takes UC and UD; the soft RNIC has reliable connections only", []replacement{
+	{"qp/types", "emulator", "rxe_qp.c:rxe_qp_chk_init takes UC; the soft RNIC has reliable connections and datagrams only", []replacement{
 		{"UC: ok", "UC: EOPNOTSUPP"},
-		{"UD: ok", "UD: EOPNOTSUPP"},
 	}},
 	{"error/write-imm-bad-key", "emulator", "rxe_resp.c:check_resource takes the receive before check_rkey, and completes it with the requester's status; the soft RNIC checks the key first", []replacement{
 		{"b recv 1: REM_ACCESS_ERR RECV", "b recv 1: WR_FLUSH_ERR RECV"},
@@ -57,6 +56,10 @@ var differences = []difference{
 	}},
 	{"error/receive-buffer", "emulator", "IBA vol. 1, 11.6.2: LOC_PROT_ERR; rxe_resp.c:send_data_in says MALFORMED_WQE, which is LOC_QP_OP_ERR", []replacement{
 		{"b recv 77: LOC_QP_OP_ERR RECV", "b recv 77: LOC_PROT_ERR RECV"},
+	}},
+	{"ud/short-receive-or-a-controlled-q-key", "emulator", "IBA vol. 1, 11.6.2: LOC_LEN_ERR, and 10.2.5: a Q_Key with the highest bit set stands for the queue pair's own; rxe_resp.c:send_data_in says MALFORMED_WQE, and rxe_req.c:init_req_packet sends the key as it is", []replacement{
+		{"b recv 1: LOC_QP_OP_ERR RECV", "b recv 1: LOC_LEN_ERR RECV"},
+		{"b recv 1: SUCCESS RECV 49 bytes GRH", "b recv 1: SUCCESS RECV 48 bytes GRH"},
 	}},
 	{"command/unsupported", "emulator", "shared receive queues, memory windows and multicast, which rxe has and the soft RNIC has not: refused as by a driver without them (uverbs_uapi.c:uapi_finalize_disable)", []replacement{
 		{"ALLOC_MW by write: ENOENT", "ALLOC_MW by write: EOPNOTSUPP"},

@@ -37,6 +37,8 @@ type config struct {
 	minRNR         uint8
 	rdAtomic       uint8
 	psn            uint32
+	typ            abi.QPType // 0 is RC
+	qkey           uint32     // of datagrams
 }
 
 // defaults: a live peer is given nine seconds to answer, a receive that is missing is asked for again for
@@ -85,7 +87,7 @@ func (e *end) init() verbs.QPInit {
 	c := &e.config
 	return verbs.QPInit{
 		SendCQ: e.scq, RecvCQ: e.rcq, MaxSendWR: c.sendWR, MaxRecvWR: c.recvWR, MaxSendSGE: c.sge, MaxRecvSGE: c.sge,
-		MaxInline: c.inline, SigAll: c.sigAll,
+		MaxInline: c.inline, SigAll: c.sigAll, Type: c.typ,
 	}
 }
 

@@ -1,0 +1,225 @@
+package rnic
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+const testQKey = 0x1234567
+
+// toDatagrams brings a queue pair of that type from RESET to RTS.
+func (q *testQP) toDatagrams() {
+	q.t.Helper()
+	q.modify(abi.ModifyQP{QPState: abi.QPSInit, PortNum: 1, QKey: testQKey}, abi.QPMaskState|abi.QPMaskQKey|abi.QPMaskPkeyIndex|abi.QPMaskPort)
+	q.modify(abi.ModifyQP{QPState: abi.QPSRTR}, abi.QPMaskState)
+	q.modify(abi.ModifyQP{QPState: abi.QPSRTS, SQPSN: q.psn()}, abi.QPMaskState|abi.QPMaskSQPSN)
+}
+
+// datagramDevices are devices on one network with a queue pair for datagrams each.
+func datagramDevices(t testing.TB, at ...netip.AddrPort) []*testDevice {
+	t.Helper()
+	net := sim.NewNetwork(sim.Options{})
+	var list []*testDevice
+	for _, a := range at {
+		l, err := net.Attach(a)
+		require.NoError(t, err)
+		d := newDevice(t, l, 1<<16, qpOptions{typ: abi.QPTUD, inline: 64})
+		d.qp.toDatagrams()
+		list = append(list, d)
+	}
+	return list
+}
+
+// handle makes an address handle for a device, and answers its number.
+func handle(t testing.TB, from *testDevice, to *testDevice) (emu.AH, uint32) {
+	t.Helper()
+	v := dest(to.Device)
+	u, _ := udata(abi.RXECreateAHRespSize)
+	ah, err := from.CreateAH(from.pd, &abi.AHAttr{DGID: v.DGID, DLID: v.DLID, IsGlobal: 1, PortNum: 1}, u)
+	require.NoError(t, err)
+	var resp abi.RXECreateAHResp
+	require.NoError(t, resp.Parse(u.Out))
+	return ah, resp.AHNum
+}
+
+func datagram(from, to *testDevice, id uint64, ah uint32, off, n int) *ring.SendWR {
+	return &ring.SendWR{ID: id, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{from.mem.sge(off, n)},
+		AHNum: ah, RemoteQPN: to.qp.qp.Num(), RemoteQKey: testQKey}
+}
+
+// Datagrams to other devices, on other UDP ports too, over both IP versions, and to
+// oneself.
+func TestDatagrams(t *testing.T) {
+	for name, at := range map[string][]netip.AddrPort{
+		"IPv4":      {netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")},
+		"IPv6":      {netip.MustParseAddrPort("[fd00::1]:4791"), netip.MustParseAddrPort("[fd00::2]:4791")},
+		"UDP ports": {netip.MustParseAddrPort("10.0.0.1:5000"), netip.MustParseAddrPort("10.0.0.1:60000")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := datagramDevices(t, at...)
+			id := uint64(0)
+			for _, from := range ds {
+				from.mem.fill(byte(from.qp.qp.Num()))
+				for _, to := range ds {
+					_, ah := handle(t, from, to)
+					for i, n := range []int{0, 1, 3, 1023, 4096} {
+						id++
+						to.qp.postRecv(id, to.mem.sge(10_000, wire.GRHLen+n))
+						wr := datagram(from, to, 100+id, ah, 5, n)
+						if i == 2 {
+							wr.Opcode, wr.Imm = abi.WRSendWithImm, 0xcafe0000
+						}
+						from.qp.post(wr)
+						from.qp.send.waitStatus(100+id, abi.WCSuccess)
+						wc := to.qp.recv.waitStatus(id, abi.WCSuccess)
+						require.EqualValues(t, wire.GRHLen+n, wc.ByteLen)
+						require.Equal(t, from.qp.qp.Num(), wc.SrcQP)
+						require.Equal(t, to.qp.qp.Num(), wc.QPN)
+						require.Equal(t, i == 2, wc.Flags&abi.WCWithImm != 0 && wc.Imm == 0xcafe0000)
+						require.NotZero(t, wc.Flags&abi.WCGRH)
+						require.Equal(t, from.mem.buf[5:5+n], to.mem.buf[10_000+wire.GRHLen:][:n])
+						var grh wire.GRH
+						require.NoError(t, grh.Parse(to.mem.buf[10_000:]))
+						require.Equal(t, from.Addr().Addr(), grh.Src)
+						require.Equal(t, to.Addr().Addr(), grh.Dst)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Every drop is counted, and hurts nobody.
+func TestDatagramsDropped(t *testing.T) {
+	ds := datagramDevices(t, netip.AddrPort{}, netip.AddrPort{})
+	a, b := ds[0], ds[1]
+	_, ah := handle(t, a, b)
+	for i, c := range []struct {
+		counter string
+		at      *testDevice
+		change  func(wr *ring.SendWR)
+	}{
+		{"drop_qkey", b, func(wr *ring.SendWR) { wr.RemoteQKey++ }},
+		{"drop_qpn", b, func(wr *ring.SendWR) { wr.RemoteQPN ^= 1 << 23 }},
+		{"drop_qpn", b, func(wr *ring.SendWR) { wr.RemoteQPN = uint32(wire.MulticastQPN) }},
+		{"drop_gsi", b, func(wr *ring.SendWR) { wr.RemoteQPN = uint32(wire.GSIQPN) }},
+		{"drop_no_receive", b, func(*ring.SendWR) {}},
+		{"drop_too_long", a, func(wr *ring.SendWR) { wr.SGE[0].Length = 4097 }},
+	} {
+		before := c.at.counter(t, c.counter)
+		wr := datagram(a, b, uint64(i), ah, 0, 8)
+		c.change(wr)
+		a.qp.post(wr)
+		a.qp.send.waitStatus(uint64(i), abi.WCSuccess)
+		require.Eventually(t, func() bool { return c.at.counter(t, c.counter) == before+1 }, patience, 1e6, c.counter)
+	}
+	b.qp.postRecv(1, b.mem.sge(0, 100))
+	a.qp.post(datagram(a, b, 7, ah, 0, 8))
+	require.EqualValues(t, 48, b.qp.recv.waitStatus(1, abi.WCSuccess).ByteLen)
+}
+
+// An address handle counts when the bell rings, and only in its domain; without one
+// a request fails.
+func TestDatagramHandles(t *testing.T) {
+	ds := datagramDevices(t, netip.AddrPort{}, netip.AddrPort{})
+	a, b := ds[0], ds[1]
+	first, ah := handle(t, a, b)
+	b.qp.postRecv(1, b.mem.sge(0, 100))
+	a.qp.post(datagram(a, b, 1, ah, 0, 8))
+	a.qp.send.waitStatus(1, abi.WCSuccess)
+	require.NoError(t, first.Destroy())
+	b.qp.recv.waitStatus(1, abi.WCSuccess)
+
+	foreign := &testDevice{Device: a.Device}
+	var err error
+	foreign.pd, err = a.AllocPD()
+	require.NoError(t, err)
+	_, other := handle(t, foreign, b)
+	for i, num := range []uint32{ah, other, 0, 1 << 31} {
+		a.qp.publish(datagram(a, b, 10, num, 0, 8))
+		a.qp.post(datagram(a, b, 11, num, 0, 8))
+		a.qp.send.waitStatus(10, abi.WCLocQPOpErr)
+		a.qp.send.waitStatus(11, abi.WCWRFlushErr)
+		require.Equal(t, abi.QPSErr, a.qp.qp.State(), "%d", i)
+		a.qp.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
+		a.qp.sprod.Reset()
+		a.qp.toDatagrams()
+	}
+	require.EqualValues(t, 4, a.counter(t, "send_err"))
+}
+
+// A queue pair hears many others, and those of reliable connections none of them.
+func TestDatagramsFromMany(t *testing.T) {
+	ds := datagramDevices(t, make([]netip.AddrPort, 5)...)
+	to := ds[0]
+	const each = 20
+	var handles []uint32
+	for _, from := range ds[1:] {
+		_, ah := handle(t, from, to)
+		handles = append(handles, ah)
+	}
+	want, got := map[string]int{}, map[string]int{}
+	for round := range each {
+		for i, from := range ds[1:] {
+			id := uint64(round*10 + i)
+			to.qp.postRecv(id, to.mem.sge(int(id)*100, 100))
+			binary.LittleEndian.PutUint32(from.mem.buf, from.qp.qp.Num())
+			from.qp.post(datagram(from, to, id, handles[i], 0, 4))
+			from.qp.send.waitStatus(id, abi.WCSuccess)
+			want[fmt.Sprint(from.qp.qp.Num(), " ", from.qp.qp.Num())]++
+			wc := to.qp.recv.waitStatus(id, abi.WCSuccess)
+			got[fmt.Sprint(wc.SrcQP, " ", binary.LittleEndian.Uint32(to.mem.buf[int(id)*100+wire.GRHLen:]))]++
+		}
+	}
+	require.Equal(t, want, got)
+}
+
+// A link that loses, repeats and turns over loses, repeats and turns over datagrams:
+// what arrives is whole.
+func TestDatagramsOverABadLink(t *testing.T) {
+	net := sim.NewNetwork(sim.Options{})
+	var ds [2]*testDevice
+	for i := range ds {
+		l, err := net.Attach(netip.AddrPort{})
+		require.NoError(t, err)
+		ds[i] = newDevice(t, link.WithFaults(l, link.Faults{Loss: 0.1, Dup: 0.1, Corrupt: 0.1, Seed: uint64(i + 1)}), 1<<16, qpOptions{typ: abi.QPTUD})
+		ds[i].qp.toDatagrams()
+	}
+	a, b := ds[0], ds[1]
+	_, ah := handle(t, a, b)
+	const n = 300
+	for i := range 60 {
+		b.qp.postRecv(uint64(i), b.mem.sge(1000*i, 1000))
+	}
+	for i := range 40 {
+		for j := range n {
+			a.mem.buf[j] = byte(i)
+		}
+		a.qp.post(datagram(a, b, uint64(i), ah, 0, n))
+		a.qp.send.waitStatus(uint64(i), abi.WCSuccess)
+	}
+	arrived := 0
+	require.Eventually(t, func() bool {
+		for wc, ok := b.qp.recv.poll(); ok; wc, ok = b.qp.recv.poll() {
+			require.Equal(t, abi.WCSuccess, wc.Status)
+			require.EqualValues(t, wire.GRHLen+n, wc.ByteLen)
+			msg := b.mem.buf[1000*int(wc.ID)+wire.GRHLen:][:n]
+			for _, x := range msg {
+				require.Equal(t, msg[0], x)
+			}
+			arrived++
+		}
+		return arrived > 20
+	}, patience, 1e6)
+}

@@ -1,0 +1,412 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// datagramTests are queue pairs of unreliable datagrams.
+var datagramTests = []test{
+	{"ud/states", func(r *rig) {
+		e, _ := r.datagramEnds()
+		sayAttr := func() {
+			attr, err := e.qp.Query()
+			r.must(err)
+			r.say("%v: Q_Key %#x, rq_psn %#x, sq_psn %#x, path MTU %d, destination %#x", attr.State, attr.QKey, attr.RQPSN, attr.SQPSN,
+				attr.PathMTU, attr.DestQPNum)
+		}
+		sayAttr()
+		for _, s := range []abi.QPState{abi.QPSInit, abi.QPSRTR, abi.QPSRTS} {
+			r.result(s.String(), e.datagramStep(s))
+			sayAttr()
+		}
+		e.to(abi.QPSErr)
+		sayAttr()
+		e.to(abi.QPSReset)
+		e.sayState()
+	}},
+	{"ud/masks", func(r *rig) {
+		e, peer := r.datagramEnds()
+		try := func(what string, s abi.QPState, mask abi.QPAttrMask) {
+			attr := verbs.QPAttr{
+				State: s, PortNum: 1, QKey: 5, SQPSN: 7, PathMTU: abi.MTU1024, AV: e.path(peer), DestQPNum: peer.qp.Num(),
+				AccessFlags: allAccess, Timeout: 10, RetryCnt: 3, RNRRetry: 3, MaxRdAtomic: 1, MaxDestRdAtomic: 1,
+			}
+			r.result(what, e.qp.Modify(&attr, mask))
+		}
+		const state = abi.QPMaskState
+		try("RESET to RTR", abi.QPSRTR, state)
+		try("RESET to INIT without a Q_Key", abi.QPSInit, maskInit&^abi.QPMaskAccessFlags)
+		try("RESET to INIT with access", abi.QPSInit, maskDatagramInit|abi.QPMaskAccessFlags)
+		try("RESET to INIT without a port", abi.QPSInit, maskDatagramInit&^abi.QPMaskPort)
+		try("RESET to INIT", abi.QPSInit, maskDatagramInit)
+		try("INIT to INIT with a Q_Key", abi.QPSInit, state|abi.QPMaskQKey)
+		try("INIT to RTR with a path", abi.QPSRTR, state|abi.QPMaskAV)
+		try("INIT to RTR with a path MTU", abi.QPSRTR, state|abi.QPMaskPathMTU)
+		try("INIT to RTR with a destination", abi.QPSRTR, state|abi.QPMaskDestQPN)
+		try("INIT to RTR with rq_psn", abi.QPSRTR, state|abi.QPMaskRQPSN)
+		try("INIT to RTS", abi.QPSRTS, maskDatagramRTS)
+		try("INIT to RTR with a Q_Key", abi.QPSRTR, state|abi.QPMaskQKey)
+		try("RTR to RTS without a PSN", abi.QPSRTS, state)
+		try("RTR to RTS as for RC", abi.QPSRTS, maskRTS)
+		try("RTR to RTS", abi.QPSRTS, maskDatagramRTS)
+		try("RTS to RTS with a Q_Key", abi.QPSRTS, state|abi.QPMaskQKey)
+		try("a Q_Key", 0, abi.QPMaskQKey)
+		try("a P_Key", 0, abi.QPMaskPkeyIndex)
+		try("RTS to SQD", abi.QPSSQD, state)
+		e.drained()
+		try("SQD with P_Key and Q_Key", 0, abi.QPMaskPkeyIndex|abi.QPMaskQKey)
+		try("SQD with a path", 0, abi.QPMaskAV)
+		try("SQD to RTS", abi.QPSRTS, state|abi.QPMaskQKey)
+	}},
+	{"ud/send", func(r *rig) {
+		a, b, way := r.datagrams()
+		for _, n := range []int{0, 1, 2, 3, 4, portMTU - 1, portMTU} {
+			fill(a.buf[:n], byte(n))
+			fill(b.buf[:2*portMTU], 99)
+			b.recv(0, 2*portMTU)
+			a.post(a.datagram(abi.WRSend, 0, n, way, b))
+			a.sends(1)
+			wc := b.recvs(1)
+			r.say("from a: %t", len(wc) == 1 && wc[0].SrcQP == a.qp.Num() && wc[0].QPN == b.qp.Num() && wc[0].PkeyIndex == 0)
+			r.saySame("message", a.buf[:n], b.buf[grhLen:grhLen+n])
+			want := make([]byte, 2*portMTU)
+			fill(want, 99)
+			r.saySame("behind it", want[grhLen+n:], b.buf[grhLen+n:2*portMTU])
+		}
+	}},
+	{"ud/immediate", func(r *rig) {
+		a, b, way := r.datagrams()
+		for i, imm := range []uint32{0, 1, 0x01020304, 0xffffffff} {
+			b.recv(0, 100)
+			wr := a.datagram(abi.WRSendWithImm, 0, i, way, b)
+			wr.Imm = imm
+			a.post(wr)
+			a.sends(1)
+			b.recvs(1)
+		}
+	}},
+	{"ud/route-header", func(r *rig) {
+		a, b, way := r.datagrams()
+		for _, n := range []int{0, 1, 5, 1000} {
+			b.recv(0, grhLen+n)
+			a.post(a.datagram(abi.WRSend, 0, n, way, b))
+			a.sends(1)
+			b.recvs(1)
+			b.sayGRH(b.buf, a)
+		}
+		b.recv(0, grhLen)
+		a.post(a.datagram(abi.WRSendWithImm, 0, 0, way, b))
+		a.sends(1)
+		b.recvs(1)
+		b.sayGRH(b.buf, a)
+	}},
+	{"ud/longer-than-the-port's-mtu", func(r *rig) {
+		a, b, way := r.datagrams()
+		b.recv(0, 8<<10)
+		for _, n := range []int{portMTU + 1, 2 * portMTU, 8 << 10} {
+			a.post(a.datagram(abi.WRSend, 0, n, way, b))
+			a.sends(1)
+		}
+		a.sayMark(way, b)
+		a.sayState()
+		a.sayPSNs()
+		b.sayPSNs()
+	}},
+	{"ud/scatter", func(r *rig) {
+		a, b, way := r.datagrams()
+		fill(a.buf[:1000], 31)
+		b.nextID++
+		_, err := b.qp.PostRecv([]verbs.RecvWR{{ID: b.nextID, SGE: []verbs.SGE{b.sge(0, 30), b.sge(2000, 20), b.sge(3000, 0), b.sge(4000, 2000)}}})
+		r.must(err)
+		wr := a.datagram(abi.WRSend, 0, 0, way, b)
+		wr.SGE = []verbs.SGE{a.sge(0, 1), a.sge(1, 99), a.sge(100, 900)}
+		a.post(wr)
+		a.sends(1)
+		b.recvs(1)
+		all := append(append(append([]byte{}, b.buf[:30]...), b.buf[2000:2020]...), b.buf[4000:6000]...)
+		b.sayGRH(all, a)
+		r.saySame("message", a.buf[:1000], all[grhLen:grhLen+1000])
+	}},
+	{"ud/inline", func(r *rig) {
+		a, b, way := r.datagrams()
+		for _, n := range []int{0, 1, 64} {
+			data := make([]byte, n)
+			fill(data, 32)
+			b.recv(0, 200)
+			wr := a.datagram(abi.WRSend, 0, 0, way, b)
+			wr.SGE, wr.Inline, wr.Flags = nil, data, wr.Flags|abi.SendInline
+			a.post(wr)
+			clear(data[:0])
+			a.sends(1)
+			b.recvs(1)
+			r.saySame("message", data, b.buf[grhLen:grhLen+n])
+		}
+	}},
+	{"ud/both-ways-at-once", func(r *rig) {
+		a, b, way := r.datagrams()
+		back := b.wayTo(a)
+		for i := range 8 {
+			b.recv(1000*i, 500)
+			a.recv(1000*i, 500)
+		}
+		for i := range 8 {
+			a.post(a.datagram(abi.WRSend, 9000, 10*i, way, b))
+			b.post(b.datagram(abi.WRSend, 9000, 10*i+1, back, a))
+		}
+		a.sends(8)
+		b.sends(8)
+		a.recvs(8)
+		b.recvs(8)
+	}},
+	{"ud/one-to-many", func(r *rig) {
+		a, b, way := r.datagrams()
+		others := make([]*verbs.QP, 4)
+		for i := range others {
+			var err error
+			others[i], err = b.pd.CreateQP(b.init())
+			r.must(err)
+			e := *b
+			e.qp = others[i]
+			e.datagramRTS()
+			e.recv(1000*i, 100)
+			a.post(a.datagram(abi.WRSend, 0, i, way, &e))
+			a.sends(1)
+			for _, wc := range e.recvs(1) {
+				r.say("at its place: %t", wc.QPN == others[i].Num() && wc.SrcQP == a.qp.Num())
+			}
+		}
+	}},
+	{"ud/to-itself", func(r *rig) {
+		a, _, _ := r.datagrams()
+		way := a.wayTo(a)
+		fill(a.buf[:100], 33)
+		a.recv(1000, 200)
+		a.post(a.datagram(abi.WRSend, 0, 100, way, a))
+		a.sends(1)
+		for _, wc := range a.recvs(1) {
+			r.say("from itself: %t", wc.SrcQP == a.qp.Num())
+		}
+		a.sayGRH(a.buf[1000:], a)
+		r.saySame("message", a.buf[:100], a.buf[1000+grhLen:1100+grhLen])
+	}},
+	{"ud/another-q-key", func(r *rig) {
+		a, b, way := r.datagrams()
+		b.recv(0, 100)
+		wr := a.datagram(abi.WRSend, 0, 8, way, b)
+		wr.RemoteQKey++
+		a.post(wr)
+		a.sends(1)
+		a.sayMark(way, b)
+		b.sayState()
+
+		r.must(b.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS, QKey: 77}, abi.QPMaskState|abi.QPMaskQKey))
+		b.recv(0, 100)
+		a.post(a.datagram(abi.WRSend, 0, 9, way, b))
+		a.sends(1)
+		b.config.qkey = 77
+		a.sayMark(way, b)
+	}},
+	{"ud/no-receive", func(r *rig) {
+		a, b, way := r.datagrams()
+		for range 3 {
+			a.post(a.datagram(abi.WRSend, 0, 8, way, b))
+			a.sends(1)
+		}
+		pause()
+		a.sayMark(way, b)
+		b.sayNoMore()
+	}},
+	{"ud/short-receive-or-a-controlled-q-key", func(r *rig) {
+		for _, c := range []struct{ room, n int }{{grhLen, 0}, {grhLen + 9, 10}, {grhLen - 1, 0}, {0, 0}, {10, 100}} {
+			a, b, way := r.datagrams()
+			fill(b.buf[:200], 34)
+			b.recv(0, c.room)
+			a.post(a.datagram(abi.WRSend, 0, c.n, way, b))
+			a.sends(1)
+			b.recvs(1)
+			b.sayState()
+			want := make([]byte, 200)
+			fill(want, 34)
+			r.saySame(fmt.Sprintf("behind %d", c.room), want[c.room:], b.buf[c.room:200])
+		}
+		a, b, way := r.datagrams()
+		b.recv(0, 100)
+		wr := a.datagram(abi.WRSend, 0, 8, way, b)
+		wr.RemoteQKey = 0x80000005 // stands for the sender's own, which is the receiver's, too
+		a.post(wr)
+		a.sends(1)
+		b.recv(0, 100)
+		a.post(a.datagram(abi.WRSend, 0, 9, way, b))
+		a.sends(1)
+		b.recvs(1)
+	}},
+	{"ud/to-nobody", func(r *rig) {
+		a, b, way := r.datagrams()
+		gone, err := b.pd.CreateQP(b.init())
+		r.must(err)
+		to := *b
+		to.qp = gone
+		a.post(a.datagram(abi.WRSend, 0, 8, way, &to)) // in RESET
+		a.sends(1)
+		r.must(gone.Destroy())
+		a.post(a.datagram(abi.WRSend, 0, 8, way, &to))
+		a.sends(1)
+		a.sayMark(way, b)
+	}},
+	{"ud/in-every-state", func(r *rig) {
+		a, b := r.datagramEnds()
+		a.datagramRTS()
+		way := a.wayTo(b)
+		send := func(s abi.QPState) {
+			wr := a.datagram(abi.WRSend, 0, 8, way, b)
+			wr.Flags |= abi.SendSolicited
+			a.post(wr)
+			a.sends(1)
+			pause()
+		}
+		b.sayPost("in RESET", b.datagram(abi.WRSend, 0, 1, way, b))
+		r.must(b.datagramStep(abi.QPSInit))
+		for range 3 {
+			b.recv(0, 100)
+		}
+		send(abi.QPSInit)
+		b.sayPost("in INIT", b.datagram(abi.WRSend, 0, 1, way, b))
+		b.sayNoMore()
+		r.must(b.datagramStep(abi.QPSRTR))
+		send(abi.QPSRTR)
+		b.recvs(1)
+		b.sayPost("in RTR", b.datagram(abi.WRSend, 0, 1, way, b))
+		r.must(b.datagramStep(abi.QPSRTS))
+		b.drain()
+		send(abi.QPSSQD)
+		b.recvs(1)
+		b.to(abi.QPSErr)
+		b.recvs(1)
+		b.recv(0, 100)
+		b.recvs(1)
+		send(abi.QPSErr)
+		b.sayNoMore()
+	}},
+	{"ud/flush", func(r *rig) {
+		a, b, way := r.datagrams()
+		for range 3 {
+			a.recv(0, 100)
+		}
+		a.to(abi.QPSErr)
+		a.recvs(3)
+		a.post(a.datagram(abi.WRSend, 0, 8, way, b), a.datagram(abi.WRSendWithImm, 0, 8, way, b))
+		a.sends(2)
+		a.to(abi.QPSReset)
+		a.datagramRTS()
+		a.sayMark(way, b)
+		a.sayNoMore()
+	}},
+	{"ud/drain", func(r *rig) {
+		a, b, way := r.datagrams()
+		b.recv(0, 100)
+		a.post(a.datagram(abi.WRSend, 0, 8, way, b))
+		a.sends(1)
+		a.drain()
+		a.post(a.datagram(abi.WRSend, 0, 9, way, b))
+		pause()
+		b.recvs(1)
+		a.sayNoMore()
+		b.recv(0, 100)
+		r.must(a.qp.Modify(&verbs.QPAttr{State: abi.QPSRTS}, abi.QPMaskState))
+		a.sends(1)
+		b.recvs(1)
+	}},
+	{"ud/no-address-handle", func(r *rig) {
+		for _, what := range []string{"none such", "destroyed", "of another domain"} {
+			a, b, way := r.datagrams()
+			wr := a.datagram(abi.WRSend, 0, 8, way, b)
+			switch what {
+			case "none such":
+				wr.AHNum = 0x7ff0
+			case "destroyed":
+				r.must(way.Destroy())
+			case "of another domain":
+				pd, err := a.ctx.AllocPD()
+				r.must(err)
+				ah, err := pd.CreateAH(way.Attr())
+				r.must(err)
+				wr.AHNum = ah.Num()
+			}
+			r.say("%s:", what)
+			a.recv(0, 100)
+			a.post(wr)
+			a.sends(1)
+			a.recvs(1)
+			a.sayState()
+		}
+	}},
+	{"ud/other-operations", func(r *rig) {
+		for _, op := range []abi.WROpcode{
+			abi.WRRDMAWrite, abi.WRRDMAWriteWithImm, abi.WRRDMARead, abi.WRAtomicFetchAndAdd, abi.WRAtomicCmpAndSwp, abi.WRSendWithInv,
+		} {
+			a, b, way := r.datagrams()
+			wr := a.datagram(op, 0, 8, way, b)
+			if op != abi.WRSendWithInv {
+				wr.RemoteAddr, wr.RKey = b.mr.Addr(), b.mr.RKey()
+			}
+			r.say("%v:", op)
+			a.post(wr)
+			a.sends(1)
+			a.sayState()
+		}
+	}},
+	{"ud/unsignaled", func(r *rig) {
+		a, b, way := r.datagrams()
+		for i := range 20 { // more than the queue holds
+			b.recv(0, 100)
+			wr := a.datagram(abi.WRSend, 0, i, way, b)
+			if i%4 != 3 {
+				wr.Flags = 0
+			}
+			a.post(wr)
+			if i%4 == 3 {
+				a.sends(1)
+			}
+			b.recvs(1)
+		}
+		a.sayNoMore()
+	}},
+	{"ud/flags", func(r *rig) {
+		a, b, way := r.datagrams()
+		for _, flags := range []abi.SendFlags{0, abi.SendSolicited} {
+			b.recv(0, 100)
+			wr := a.datagram(abi.WRSend, 0, 8, way, b)
+			wr.Flags |= flags | abi.SendFence // the fence means nothing here
+			a.post(wr)
+			a.sends(1)
+			b.recvs(1)
+		}
+	}},
+	{"ud/from-a-connection", func(r *rig) {
+		// A reliable connection to a queue pair of datagrams, and the reverse.
+		c, d := r.ends(func(c *config) { c.timeout, c.retry = 8, 1 })
+		a, b, way := r.datagrams()
+		to := *d
+		to.qp = b.qp
+		c.toRTR(&to)
+		c.toRTS()
+		b.recv(0, 100)
+		c.post(c.wr(abi.WRSend, 0, 8))
+		c.sends(1)
+		a.sayMark(way, b)
+
+		c, d = r.pair()
+		d.recv(0, 100)
+		to.qp = d.qp
+		a.post(a.datagram(abi.WRSend, 0, 8, way, &to))
+		a.sends(1)
+		c.post(c.wr(abi.WRSend, 0, 5))
+		c.sends(1)
+		d.recvs(1)
+	}},
+}
