@@ -22,11 +22,13 @@ import (
 type Context struct {
 	log     *slog.Logger
 	station *station
+	kernel  kshim.Kernel
 	verbs   *verbs.Context
 	pd      *verbs.PD
 	release func() error // gives the device back
 	chosen  choice       // port, GID, MTU
 	limits  limits
+	cm      managed
 
 	qps    radix[queuePair] // by number; changed with mu held
 	closed atomic.Bool      // set with mu held
@@ -56,6 +58,7 @@ func newContext(kernel kshim.Kernel, s *station, config openConfig) (*Context, e
 	c := &Context{
 		log:       config.log,
 		station:   s,
+		kernel:    kernel,
 		verbs:     v,
 		regions:   make(map[MR]*region),
 		queues:    make(map[CQ]*completionQueue),
@@ -104,7 +107,11 @@ func (c *Context) Close() error {
 	}
 	c.mu.Unlock()
 
-	err := c.verbs.Close()
+	opened.remove(c)
+	err := c.cm.close(pairs) // while there are queue pairs: peers are told
+	if e := c.verbs.Close(); err == nil {
+		err = e
+	}
 	if e := c.release(); err == nil {
 		err = e
 	}

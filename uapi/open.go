@@ -102,6 +102,7 @@ func open(device string, config openConfig) (*Context, error) {
 		untrace()
 		return release()
 	}
+	opened.add(c)
 	return c, nil
 }
 

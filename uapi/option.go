@@ -98,6 +98,8 @@ type QPConfig struct {
 	// MaxRdAtomic is how many READs and atomics may be in flight in each
 	// direction (16); the device and the peer may lower it. -1 allows none.
 	MaxRdAtomic int
+
+	managed bool // for Dial and Request.Accept
 }
 
 // NoAccess in QPConfig.Access lets peers do nothing but send.

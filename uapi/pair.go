@@ -21,8 +21,9 @@ type queuePair struct {
 	psn        uint32 // first packet it sends
 	made       origin
 	dead       atomic.Bool
-	inited     atomic.Bool // it has left RESET
-	connected  atomic.Bool // ConnectQP succeeded
+	inited     atomic.Bool                // it has left RESET
+	connected  atomic.Bool                // ConnectQP succeeded
+	conn       atomic.Pointer[connection] // nil unless it was connected by address
 
 	modify sync.Mutex // serialises LocalEndpoint, ConnectQP, DisconnectQP
 	remote Endpoint   // guarded by modify; zero until RTR
@@ -83,7 +84,8 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 		MaxSendSGE: config.SendSGE,
 		MaxRecvSGE: config.RecvSGE,
 		MaxInline:  config.Inline,
-		SigAll:     config.SignalAll,
+		SigAll:     config.SignalAll && !config.managed, // probes are never signaled
+		Probes:     config.managed && config.SendDepth < c.limits.depth,
 		Type:       abi.QPTRC,
 	})
 	if err != nil {
@@ -114,6 +116,9 @@ func (q *queuePair) attachCQs() error {
 	}
 	if send == 0 {
 		size := max(1, q.config.SendDepth+q.config.RecvDepth)
+		if q.config.managed && size < c.limits.cqe {
+			size++ // for a keepalive that fails
+		}
 		if size > c.limits.cqe {
 			return explain(syscall.EINVAL, "%d sends and %d receives: one completion queue holds %d entries; use CreateQPWith with two",
 				q.config.SendDepth, q.config.RecvDepth, c.limits.cqe)
@@ -181,6 +186,9 @@ func (c *Context) destroyQP(qp QP) error {
 	if !won {
 		_, err := c.pair(qp)
 		return err
+	}
+	if conn := q.conn.Load(); conn != nil {
+		conn.destroy()
 	}
 	err = q.verbs.Destroy()
 	if e := q.detachCQs(); err == nil {

@@ -225,6 +225,9 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 		CompareAdd: wr.CompareAdd,
 		Swap:       wr.Swap,
 	}
+	if q.config.SignalAll {
+		s.Flags |= abi.SendSignaled
+	}
 	var err error
 	if wr.Flags&Inline != 0 {
 		s.Inline, err = q.gatherInline(wr.SGE)

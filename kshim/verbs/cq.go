@@ -196,6 +196,9 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 			continue
 		}
 		if !kept {
+			if qp != nil && wc[n].Status != abi.WCSuccess && qp.learnError() { // a probe
+				failed = qp
+			}
 			continue
 		}
 		if wc[n].Status != abi.WCSuccess && qp.learnError() {
@@ -214,8 +217,8 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 	return 0, failed, cq.err
 }
 
-// resolve turns a completion as the kernel left it into the caller's: kept is false for one of a queue pair that is gone, ok
-// false for one of a work request that is not outstanding.
+// resolve turns a completion as the kernel left it into the caller's: kept is false for one of a queue pair that is gone
+// and of a probe, ok false for one of a work request that is not outstanding.
 func (cq *CQ) resolve(wc *WC) (qp *QP, kept, ok bool) {
 	recv, gen, seq := splitID(wc.ID)
 	if qp = cq.last.qp; qp == nil || cq.last.gen != gen {
@@ -225,7 +228,9 @@ func (cq *CQ) resolve(wc *WC) (qp *QP, kept, ok bool) {
 		cq.last.gen, cq.last.qp = gen, qp
 	}
 	if !recv && qp.sendCQ == cq {
-		return qp, true, qp.sendDone(wc, seq)
+		ok = qp.sendDone(wc, seq)
+		probe := !ok && qp.isProbe(seq)
+		return qp, !probe, ok || probe
 	}
 	if recv && qp.recvCQ == cq {
 		return qp, true, qp.recvDone(wc, seq)

@@ -110,6 +110,9 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 		MaxSendSGE: atLeastOne(init.MaxSendSGE), MaxRecvSGE: atLeastOne(init.MaxRecvSGE),
 		MaxInlineData: uint32(init.MaxInline), QPType: init.Type,
 	}
+	if init.Probes {
+		req.MaxSendWR = uint32(init.MaxSendWR) + 1
+	}
 	if init.SigAll {
 		req.SQSigAll = 1
 	}

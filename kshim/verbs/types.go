@@ -63,6 +63,7 @@ type QPInit struct {
 	MaxRecvSGE int        // pieces of a receive; 0 means 1
 	MaxInline  int        // bytes of inline data. The device may grant more
 	SigAll     bool       // every send is signaled, whatever its flags
+	Probes     bool       // room in the ring for one more, so that Probe never takes a request's place
 	Type       abi.QPType // 0 means abi.QPTRC
 }
 

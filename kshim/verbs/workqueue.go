@@ -43,6 +43,9 @@ type workQueue struct {
 	depth   uint32
 	head    uint32 // sequence number of the next request
 	tail    uint32 // of the oldest outstanding one
+
+	probe   uint32 // sequence number of the last probe
+	probing bool   // there was one since the last reset
 }
 
 func (q *workQueue) init(depth int) {
@@ -72,4 +75,4 @@ func (q *workQueue) retire(seq uint32) (entry, bool) {
 }
 
 // forget drops all that is outstanding. Sequence numbers go on: a generation uses each once.
-func (q *workQueue) forget() { q.tail = q.head }
+func (q *workQueue) forget() { q.tail, q.probing = q.head, false }

@@ -88,7 +88,7 @@ var allowed = map[string][]string{
 	"rnic/cm":                   {"rnic/link", "rnic/wire"},
 	"rnic/engine":               {"kshim/abi", "rnic/link", "rnic/mem", "rnic/wire"},
 	"rnic":                      {"kshim/abi", "kshim/emu", "kshim/ring", "rnic/cm", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
-	"uapi":                      {"kshim", "kshim/abi", "kshim/ring", "kshim/verbs"},
+	"uapi":                      {"kshim", "kshim/abi", "kshim/cm", "kshim/ring", "kshim/verbs"},
 	"uapi/uapitest":             {"uapi"},
 	"tests/leak":                {},
 	"netlinkmgr":                {},

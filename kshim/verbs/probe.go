@@ -1,0 +1,70 @@
+package verbs
+
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// probeDistance keeps a probe's sequence number away from those of requests that are outstanding, of which there are at
+// most maxQueued.
+const probeDistance = 1 << 31
+
+// Probe posts a zero-length WRITE that asks for no completion, counts as no request of the program's and never shows in a
+// completion queue: whether the peer answers it shows in the queue pair's state, which is ERR once the retries are used up
+// (Query). It reports false, and posts nothing, while requests are in the ring that are not done, since those tell
+// the same. EINVAL for a queue pair that is not in RTS.
+//
+// Its completion, which comes only if it fails, takes a place in the completion queue until the next Poll.
+func (qp *QP) Probe() (bool, error) {
+	sent, err := qp.putProbe()
+	if !sent || err != nil {
+		return false, err
+	}
+	if err := qp.send.bell.ring(); err != nil {
+		return true, qp.fail("doorbell", err)
+	}
+	return true, nil
+}
+
+func (qp *QP) putProbe() (bool, error) {
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	if qp.sq.dead != nil {
+		return false, qp.fail("probe", qp.sq.dead)
+	}
+	if qp.State() != abi.QPSRTS {
+		return false, qp.sendState
+	}
+	room, err := qp.send.room()
+	if err != nil {
+		return false, qp.fail("probe", err)
+	}
+	if room < qp.send.q.Cap() {
+		return false, nil
+	}
+	seq := qp.sq.head + probeDistance
+	if err := qp.send.put(0, ringID(false, qp.gen, seq), &SendWR{Opcode: abi.WRRDMAWrite}); err != nil {
+		return false, qp.fail("probe", err)
+	}
+	qp.sq.probe, qp.sq.probing = seq, true
+	qp.send.publish(1)
+	return true, nil
+}
+
+// Posted counts the send requests that were ever posted, modulo 2^32, and tells whether all that is in the ring, probes too,
+// is done.
+func (qp *QP) Posted() (n uint32, done bool) {
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	if qp.sq.dead != nil {
+		return qp.sq.head, true
+	}
+	room, err := qp.send.room()
+	return qp.sq.head, err == nil && room >= qp.send.q.Cap()
+}
+
+// isProbe reports whether a completion is a probe's.
+func (qp *QP) isProbe(seq uint32) bool {
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	return qp.sq.probing && seq == qp.sq.probe
+}

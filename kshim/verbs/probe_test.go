@@ -1,0 +1,62 @@
+package verbs
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+// TestProbe: a probe is a WRITE of nothing that takes no place of the program's; only its failure comes back, and is not
+// shown.
+func TestProbe(t *testing.T) {
+	b := newBed(t, QPInit{MaxSendWR: 1, MaxRecvWR: 1, Probes: true})
+	_, err := b.qp.Probe()
+	require.ErrorIs(t, err, syscall.EINVAL, "not in RTS")
+	b.connect()
+	b.do(func() { b.bell = func(*fakeQP) {} }) // a device that is busy
+	sent, err := b.qp.Probe()
+	require.NoError(t, err)
+	require.True(t, sent)
+	require.Equal(t, 1, len(b.taken()), "one doorbell")
+	b.do(func() {
+		n, err := b.kernel.sqc.Ready()
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		var e ring.SendWQE
+		require.NoError(t, e.Decode(b.kernel.sqc.Slot(0)))
+		require.Equal(t, abi.WRRDMAWrite, e.WR.Opcode)
+		require.Zero(t, e.WR.Flags&abi.SendSignaled)
+	})
+	sent, err = b.qp.Probe()
+	require.NoError(t, err)
+	require.False(t, sent, "the first is not answered yet")
+	posted, done := b.qp.Posted()
+	require.Zero(t, posted)
+	require.False(t, done)
+
+	// The program's one place is its own, and its completion comes.
+	_, err = b.qp.Post(sends(sig, 7))
+	require.NoError(t, err)
+	b.do(b.kernel.succeed)
+	require.Equal(t, []uint64{7}, ids(poll(t, b.scq)))
+	posted, done = b.qp.Posted()
+	require.EqualValues(t, 1, posted)
+	require.True(t, done)
+
+	// One that fails tells of the queue pair's state, and no more.
+	_, err = b.qp.Probe()
+	require.NoError(t, err)
+	b.do(func() { b.kernel.failFirst(abi.WCRetryExcErr) })
+	require.Empty(t, poll(t, b.scq))
+	require.Equal(t, abi.QPSErr, b.qp.State())
+	_, err = b.qp.Probe()
+	require.ErrorIs(t, err, syscall.EINVAL)
+
+	require.NoError(t, b.qp.Destroy())
+	_, err = b.qp.Probe()
+	require.ErrorIs(t, err, syscall.EBADF)
+}

@@ -1,0 +1,114 @@
+package uapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/cm"
+)
+
+// Why a connection was not made, or stands no more. errors.Is finds them in what Dial,
+// Request.Accept and Cause return, and in each the errno in parentheses.
+var (
+	// ErrRefused: nobody listens there, or the program there refused; then it is a *RejectError (ECONNREFUSED).
+	ErrRefused error = &connError{"connection refused", syscall.ECONNREFUSED}
+	// ErrUnreachable: the peer did not answer while the connection was being made (ETIMEDOUT).
+	ErrUnreachable error = &connError{"the peer does not answer", syscall.ETIMEDOUT}
+	// ErrGaveUp: who asked for the connection does not wait for the answer any more (ECONNABORTED).
+	ErrGaveUp error = &connError{"the peer gave up before it was accepted", syscall.ECONNABORTED}
+	// ErrPeerDisconnected: the peer ended the connection, or its process ended (ECONNRESET).
+	ErrPeerDisconnected error = &connError{"the peer disconnected", syscall.ECONNRESET}
+	// ErrPeerSilent: the peer no longer answers; a keepalive found it out (ETIMEDOUT).
+	ErrPeerSilent error = &connError{"the peer no longer answers", syscall.ETIMEDOUT}
+	// ErrDisconnected: this side ended the connection (ENOTCONN).
+	ErrDisconnected error = &connError{"disconnected on this side", syscall.ENOTCONN}
+	// ErrQPFailed: the queue pair went to the error state; its first failed completion says why (EIO).
+	ErrQPFailed error = &connError{"the queue pair failed; its first failed completion says why", syscall.EIO}
+	// ErrDeviceGone: the device was taken away (ENODEV).
+	ErrDeviceGone error = &connError{"the device is gone", syscall.ENODEV}
+)
+
+type connError struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e *connError) Error() string { return e.text }
+func (e *connError) Unwrap() error { return e.errno }
+
+// RejectReason is why a request was rejected (IBA table 109).
+type RejectReason int
+
+// What a program may give as its reason; Linux sends no other.
+const (
+	RejectedByProgram         = RejectReason(abi.UCMRejConsumerDefined)
+	RejectedUnsupportedOption = RejectReason(abi.UCMRejVendorOptionNotSupported)
+)
+
+// String is the kernel's name: "CONSUMER_DEFINED".
+func (r RejectReason) String() string { return abi.UCMRejReason(r).String() }
+
+// RejectError is the peer's refusal. It Is ErrRefused.
+type RejectError struct {
+	Reason RejectReason
+	// PrivateData is what the peer's program said, with zeroes behind it: 148 bytes in all.
+	PrivateData []byte
+}
+
+func (e *RejectError) Error() string {
+	switch {
+	case abi.UCMRejReason(e.Reason) == abi.UCMRejInvalidServiceID:
+		return "connection refused: nobody listens there"
+	case e.Reason == RejectedByProgram:
+		return "connection refused by the peer's program"
+	}
+	return "connection rejected: " + e.Reason.String()
+}
+
+func (e *RejectError) Unwrap() error { return ErrRefused }
+
+// setupError names why a connection was not made. ctx is what the caller gave, inner what
+// it was bounded by.
+func setupError(ctx, inner context.Context, err error) error {
+	var rejected *cm.RejectedError
+	var event *cm.EventError
+	var gone *cm.DisconnectedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &rejected):
+		return &RejectError{Reason: RejectReason(rejected.Reason), PrivateData: rejected.Private}
+	case errors.As(err, &gone):
+		return ErrPeerDisconnected
+	case errors.As(err, &event) && event.Event == abi.UCMEventUnreachable:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case errors.As(err, &event) && event.Event == abi.UCMEventDeviceRemoval:
+		return fmt.Errorf("%w: %w", ErrDeviceGone, err)
+	case errors.Is(err, syscall.ECONNABORTED):
+		return fmt.Errorf("%w: %w", ErrGaveUp, err)
+	case ctx.Err() == nil && inner.Err() != nil && errors.Is(err, inner.Err()):
+		return fmt.Errorf("%w for %v", ErrUnreachable, DefaultConnectTimeout)
+	}
+	return err
+}
+
+// endError names why a connection stands no more.
+func endError(cause error) error {
+	var gone *cm.DisconnectedError
+	var event *cm.EventError
+	switch {
+	case errors.As(cause, &gone) && gone.Local:
+		return ErrDisconnected
+	case errors.As(cause, &gone):
+		return ErrPeerDisconnected
+	case errors.As(cause, &event) && event.Event == abi.UCMEventDeviceRemoval:
+		return ErrDeviceGone
+	case errors.Is(cause, net.ErrClosed):
+		return errContextClosed
+	}
+	return cause
+}

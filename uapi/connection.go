@@ -1,0 +1,241 @@
+package uapi
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// connection is what makes a queue pair one that was connected by address.
+type connection struct {
+	q    *queuePair
+	id   *cm.ID
+	info ConnInfo
+
+	life context.Context // ends with the connection; its cause is why
+	cut  context.CancelCauseFunc
+	stop func() bool // no longer hear the id's end
+	once sync.Once
+	keep keeper
+}
+
+// ConnInfo describes a connection made by Dial or Request.Accept.
+type ConnInfo struct {
+	LocalAddr, RemoteAddr netip.AddrPort
+	// PrivateData is what the peer said, in its answer to Dial (196 bytes) or in its
+	// request (56 bytes), with zeroes behind it: its length is not on the wire.
+	PrivateData []byte
+}
+
+// channel opens the connection manager on the context's kernel, once.
+func (c *Context) channel() (*cm.Channel, error) {
+	c.cm.mu.Lock()
+	defer c.cm.mu.Unlock()
+	switch {
+	case c.closed.Load():
+		return nil, errContextClosed
+	case c.cm.channel == nil:
+		ch, err := cm.Open(c.kernel)
+		if err != nil {
+			return nil, err
+		}
+		c.cm.channel = ch
+	}
+	return c.cm.channel, nil
+}
+
+// managed is a context's part of the connection manager.
+type managed struct {
+	mu      sync.Mutex
+	channel *cm.Channel // guarded by mu; nil until needed
+}
+
+// close ends all connections; their peers are told. Preconditions: the context is marked
+// as closed.
+func (m *managed) close(pairs map[QP]*queuePair) error {
+	m.mu.Lock()
+	ch := m.channel
+	m.mu.Unlock()
+	for _, q := range pairs {
+		if conn := q.conn.Load(); conn != nil {
+			conn.end(errContextClosed)
+		}
+	}
+	if ch == nil {
+		return nil
+	}
+	return ch.Close()
+}
+
+// begin makes the queue pair a connected one.
+func (q *queuePair) begin(id *cm.ID, info ConnInfo, keepAlive time.Duration) *connection {
+	conn := &connection{q: q, id: id, info: info}
+	conn.life, conn.cut = context.WithCancelCause(context.Background())
+	conn.keep.init(conn, keepAlive)
+	q.conn.Store(conn)
+	conn.keep.start()
+	conn.stop = context.AfterFunc(id.Context(), func() { conn.end(endError(context.Cause(id.Context()))) })
+	if q.ctx.closed.Load() || q.dead.Load() { // whoever did that may have missed it
+		conn.end(errContextClosed)
+		_ = id.Destroy()
+	}
+	return conn
+}
+
+// end notes the end, the first time. What is outstanding is flushed, so that who waits for
+// completions sees it too.
+func (conn *connection) end(why error) {
+	conn.once.Do(func() {
+		conn.keep.stop()
+		conn.cut(why)
+		if !conn.q.dead.Load() {
+			_ = conn.q.disconnect()
+		}
+	})
+}
+
+// destroy ends the connection with its queue pair. The peer is told.
+func (conn *connection) destroy() {
+	conn.end(&closedError{"the queue pair"})
+	conn.stop()
+	_ = conn.id.Destroy()
+}
+
+// connectionOf is the connection of a queue pair, or ENOTCONN.
+func (c *Context) connectionOf(qp QP) (*connection, error) {
+	q, err := c.pair(qp)
+	if err != nil {
+		return nil, err
+	}
+	conn := q.conn.Load()
+	if conn == nil {
+		return nil, explain(syscall.ENOTCONN, "it was not connected by Dial or Request.Accept")
+	}
+	return conn, nil
+}
+
+// QueryConn describes the connection that Dial or Request.Accept made. ENOTCONN for another
+// queue pair.
+func (c *Context) QueryConn(qp QP) (ConnInfo, error) {
+	conn, err := c.connectionOf(qp)
+	if err != nil {
+		return ConnInfo{}, opError("QueryConn", qpName(qp), err)
+	}
+	return conn.info, nil
+}
+
+// Disconnect ends a connection made by Dial or Request.Accept and tells the peer, whose Done
+// fires. What is outstanding here completes with WCWRFlushErr: poll what matters first. It does
+// not wait for the peer. The queue pair stays, to be polled empty, until DestroyQP, which
+// disconnects too. Disconnecting again does nothing.
+func (c *Context) Disconnect(qp QP) error {
+	conn, err := c.connectionOf(qp)
+	if err == nil && conn.life.Err() == nil {
+		err = conn.id.Disconnect()
+		if conn.life.Err() != nil {
+			err = nil // the peer was faster
+		}
+		conn.end(ErrDisconnected)
+	}
+	return opError("Disconnect", qpName(qp), err)
+}
+
+// Done is closed when the connection that Dial or Request.Accept made has ended; Cause says
+// why. For a queue pair that is no such it is closed already.
+func (c *Context) Done(qp QP) <-chan struct{} {
+	conn, err := c.connectionOf(qp)
+	if err != nil {
+		return alreadyDone
+	}
+	return conn.life.Done()
+}
+
+var alreadyDone = func() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
+
+// Cause is nil while the connection stands, then why it ended: ErrPeerDisconnected,
+// ErrPeerSilent, ErrDisconnected, ErrQPFailed, ErrDeviceGone, or net.ErrClosed for a closed
+// context. ENOTCONN for a queue pair that was not connected by address, EBADF after DestroyQP.
+func (c *Context) Cause(qp QP) error {
+	conn, err := c.connectionOf(qp)
+	if err == nil {
+		err = context.Cause(conn.life)
+	}
+	return opError("Cause", qpName(qp), err)
+}
+
+// managedPair is a queue pair as kshim/cm moves it: with what QPConfig says where that is this
+// side's own matter.
+type managedPair struct{ *queuePair }
+
+func (q managedPair) Num() uint32 { return uint32(q.num) }
+
+// Modify implements cm.QP.
+func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
+	q.modify.Lock()
+	defer q.modify.Unlock()
+	switch attr.State {
+	case abi.QPSInit:
+		attr.AccessFlags = abi.AccessFlags(q.config.Access)
+		mask |= abi.QPMaskAccessFlags
+	case abi.QPSRTR:
+		attr.MinRNRTimer = uint8(q.config.MinRNRTimer)
+	case abi.QPSRTS:
+		attr.Timeout, attr.RetryCnt, attr.RNRRetry = uint8(q.config.Timeout), uint8(q.config.Retry), uint8(q.config.RNRRetry)
+	}
+	if err := q.verbs.Modify(attr, mask); err != nil {
+		return q.ctx.ended(err, &q.dead, "the queue pair")
+	}
+	switch attr.State {
+	case abi.QPSInit:
+		q.inited.Store(true)
+	case abi.QPSRTR:
+		port := uint16(RoCEPort)
+		if attr.AV.DLID != 0 {
+			port = attr.AV.DLID
+		}
+		q.remote = Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom16(attr.AV.DGID).Unmap(), port), QPN: attr.DestQPNum,
+			PSN: attr.RQPSN, MTU: attr.PathMTU.Bytes(), MaxRdAtomic: q.config.MaxRdAtomic}
+	case abi.QPSRTS:
+		q.psn = attr.SQPSN
+		q.remote.MaxRdAtomic = int(attr.MaxRdAtomic)
+		q.connected.Store(true)
+	}
+	return nil
+}
+
+// param is what this side tells of its queue pair.
+func (q managedPair) param(private []byte) cm.ConnParam {
+	return cm.ConnParam{
+		Private:            private,
+		ResponderResources: uint8(q.config.MaxRdAtomic),
+		InitiatorDepth:     uint8(q.config.MaxRdAtomic),
+		FlowControl:        true,
+		RetryCount:         uint8(q.config.Retry),
+		RNRRetryCount:      uint8(q.config.RNRRetry),
+		MinRNRTimer:        uint8(q.config.MinRNRTimer),
+	}
+}
+
+// defaultDepth is how many sends and receives a connection's queue pair takes when its QPConfig
+// says neither.
+const defaultDepth = 64
+
+// newManaged makes a queue pair for a connection.
+func (c *Context) newManaged(config QPConfig) (managedPair, error) {
+	if config.SendDepth == 0 && config.RecvDepth == 0 {
+		config.SendDepth, config.RecvDepth = defaultDepth, defaultDepth
+	}
+	config.managed = true
+	q, err := c.newPair(config)
+	return managedPair{q}, err
+}

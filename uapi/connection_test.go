@@ -1,0 +1,417 @@
+package uapi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var cmNets atomic.Int64
+
+// twoDevices are contexts on two devices of a private network.
+func twoDevices(t *testing.T, options string) (a, b *Context) {
+	t.Helper()
+	name := fmt.Sprintf("sim?net=cm-%d%s", cmNets.Add(1), options)
+	for _, c := range []**Context{&a, &b} {
+		var err error
+		*c, err = Open(name)
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.Empty(t, (*c).OpenHandles())
+			require.NoError(t, (*c).Close())
+		})
+	}
+	return a, b
+}
+
+func addrOf(c *Context) netip.Addr { return c.chosen.addr.Addr() }
+
+func dialable(c *Context, l *Listener) string {
+	return netip.AddrPortFrom(addrOf(c), l.Addr().Port()).String()
+}
+
+// joined are two ends of a connection.
+type joined struct {
+	a, b   *Context
+	qa, qb QP
+}
+
+// join connects a to b, which must have the listener.
+func join(t *testing.T, a, b *Context, l *Listener, config DialConfig) joined {
+	t.Helper()
+	ctx := t.Context()
+	j := joined{a: a, b: b}
+	done := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(ctx)
+		if err == nil {
+			j.qb, err = r.Accept(ctx, []byte("yes"))
+		}
+		done <- err
+	}()
+	var err error
+	j.qa, err = a.Dial(ctx, dialable(b, l), config)
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	return j
+}
+
+func (j *joined) leave(t *testing.T) {
+	require.NoError(t, j.a.DestroyQP(j.qa))
+	require.NoError(t, j.b.DestroyQP(j.qb))
+}
+
+// one waits for one completion.
+func one(t *testing.T, c *Context, qp QP) WC {
+	t.Helper()
+	var wc [1]WC
+	_, err := c.WaitCQ(t.Context(), qp, wc[:])
+	require.NoError(t, err)
+	return wc[0]
+}
+
+// TestDialAndListen: private data both ways, receives before the connection, data both ways, and the end.
+func TestDialAndListen(t *testing.T) {
+	for _, options := range []string{"", "&loss=5%&dup=2%&seed=3"} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := twoDevices(t, options)
+			l, err := b.Listen(":0")
+			require.NoError(t, err)
+			defer l.Close()
+			page := make([]byte, 4096)
+			mb, err := b.RegMR(page, AccessLocalWrite|AccessRemoteWrite)
+			require.NoError(t, err)
+			src := []byte("by address and port")
+			ma, err := a.RegMR(src, AccessLocalWrite)
+			require.NoError(t, err)
+			accepted := make(chan QP)
+			go func() {
+				r, err := l.Accept(t.Context())
+				require.NoError(t, err)
+				require.Same(t, b, r.Context)
+				require.Equal(t, addrOf(a), r.RemoteAddr.Addr())
+				require.Equal(t, "ask\x00", string(r.PrivateData[:4]))
+				require.Len(t, r.PrivateData, MaxDialPrivate)
+				qp, err := r.CreateQP(QPConfig{SendDepth: 4, RecvDepth: 4})
+				require.NoError(t, err)
+				_, err = r.CreateQP(QPConfig{})
+				require.ErrorIs(t, err, syscall.EINVAL)
+				_, err = b.PostRecv(qp, mb, 0, 4096)
+				require.NoError(t, err)
+				got, err := r.Accept(t.Context(), []byte("answer"))
+				require.NoError(t, err)
+				require.Equal(t, qp, got)
+				_, err = r.Accept(t.Context(), nil)
+				require.ErrorIs(t, err, syscall.EINVAL)
+				require.ErrorIs(t, r.Reject(0, nil), syscall.EINVAL)
+				accepted <- qp
+			}()
+			prepared := QP(0)
+			qa, err := a.Dial(t.Context(), dialable(b, l), DialConfig{Private: []byte("ask"), Prepare: func(qp QP) error { prepared = qp; return nil }})
+			require.NoError(t, err)
+			require.Equal(t, prepared, qa)
+			qb := <-accepted
+			info, err := a.QueryConn(qa)
+			require.NoError(t, err)
+			require.Equal(t, "answer\x00", string(info.PrivateData[:7]))
+			require.Len(t, info.PrivateData, MaxAcceptPrivate)
+			require.Equal(t, dialable(b, l), info.RemoteAddr.String())
+			theirs, err := b.QueryConn(qb)
+			require.NoError(t, err)
+			require.Equal(t, info.LocalAddr, theirs.RemoteAddr)
+			q, err := a.QueryQP(qa)
+			require.NoError(t, err)
+			require.Equal(t, StateRTS, q.State)
+			require.Equal(t, uint32(qb), q.Remote.QPN)
+			require.Equal(t, defaultMinRNRTimer, q.MinRNRTimer)
+			require.ErrorIs(t, a.ConnectQP(qa, q.Remote), syscall.EISCONN)
+
+			_, err = a.PostSend(qa, ma, uint64(len(src)))
+			require.NoError(t, err)
+			require.Equal(t, WCSuccess, one(t, a, qa).Status)
+			wc := one(t, b, qb)
+			require.Equal(t, WCSuccess, wc.Status)
+			require.Equal(t, string(src), string(page[:wc.ByteLen]))
+			require.NoError(t, a.Cause(qa))
+			require.NoError(t, a.Disconnect(qa))
+			require.NoError(t, a.Disconnect(qa), "again")
+			<-a.Done(qa)
+			<-b.Done(qb)
+			require.ErrorIs(t, a.Cause(qa), ErrDisconnected)
+			require.ErrorIs(t, b.Cause(qb), ErrPeerDisconnected)
+			require.ErrorIs(t, b.Cause(qb), syscall.ECONNRESET)
+			j := joined{a, b, qa, qb}
+			j.leave(t)
+			require.ErrorIs(t, a.Cause(qa), syscall.EBADF)
+			require.NoError(t, a.DeregMR(ma))
+			require.NoError(t, b.DeregMR(mb))
+		})
+	}
+}
+
+// TestDialRefused: a closed port, at once; a program that refuses, with its reason and words.
+func TestDialRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		start := time.Now()
+		_, err := a.Dial(t.Context(), netip.AddrPortFrom(addrOf(b), 9).String(), DialConfig{})
+		require.ErrorIs(t, err, ErrRefused)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.ErrorContains(t, err, "nobody listens there")
+		require.ErrorContains(t, err, "sim:")
+		require.Less(t, time.Since(start), time.Second)
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		defer l.Close()
+		go func() {
+			r, err := l.Accept(t.Context())
+			require.NoError(t, err)
+			_, err = r.CreateQP(QPConfig{})
+			require.NoError(t, err)
+			require.ErrorIs(t, r.Reject(1, nil), syscall.EINVAL)
+			require.ErrorIs(t, r.Reject(0, make([]byte, MaxRejectPrivate+1)), syscall.EINVAL)
+			require.NoError(t, r.Reject(RejectedUnsupportedOption, []byte("not you")))
+			_, err = r.Accept(t.Context(), nil)
+			require.ErrorIs(t, err, syscall.EINVAL)
+		}()
+		_, err = a.Dial(t.Context(), dialable(b, l), DialConfig{})
+		var rejected *RejectError
+		require.ErrorAs(t, err, &rejected)
+		require.ErrorIs(t, err, ErrRefused)
+		require.Equal(t, RejectedUnsupportedOption, rejected.Reason)
+		require.True(t, strings.HasPrefix(string(rejected.PrivateData), "not you\x00"))
+		require.Len(t, rejected.PrivateData, MaxRejectPrivate)
+	})
+}
+
+// TestDialSilent: a host that does not answer is given up at the documented time, or ctx's.
+func TestDialSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoDevices(t, "")
+		start := time.Now()
+		nobody := netip.AddrPortFrom(netip.MustParseAddr("10.99.0.9"), 1)
+		if addrOf(a).Is6() {
+			t.Fatal("the network has changed")
+		}
+		_, err := a.Dial(t.Context(), nobody.String(), DialConfig{})
+		require.ErrorIs(t, err, ErrUnreachable)
+		require.ErrorIs(t, err, syscall.ETIMEDOUT)
+		require.Equal(t, DefaultConnectTimeout, time.Since(start))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = a.Dial(ctx, nobody.String(), DialConfig{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, ErrUnreachable)
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, err = a.Dial(ctx, nobody.String(), DialConfig{})
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+// TestAcceptGaveUp: the one who asked goes before, or while, it is accepted.
+func TestAcceptGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		defer l.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		dialled := make(chan error, 1)
+		go func() {
+			_, err := a.Dial(ctx, dialable(b, l), DialConfig{})
+			dialled <- err
+		}()
+		r, err := l.Accept(t.Context())
+		require.NoError(t, err)
+		_, err = r.CreateQP(QPConfig{})
+		require.NoError(t, err)
+		cancel()
+		require.ErrorIs(t, <-dialled, context.Canceled)
+		synctest.Wait()
+		_, err = r.Accept(t.Context(), nil)
+		require.ErrorIs(t, err, ErrGaveUp)
+		require.Empty(t, b.OpenHandles())
+	})
+}
+
+// TestDialMistakes are found before anything is sent, and leave nothing.
+func TestDialMistakes(t *testing.T) {
+	a, b := twoDevices(t, "")
+	to := netip.AddrPortFrom(addrOf(b), 9).String()
+	for _, c := range []struct {
+		addr   string
+		config DialConfig
+		want   error
+	}{
+		{to, DialConfig{Private: make([]byte, MaxDialPrivate+1)}, syscall.EINVAL},
+		{to, DialConfig{QPConfig: QPConfig{Retry: 8}}, syscall.EINVAL},
+		{to, DialConfig{LocalAddr: netip.MustParseAddrPort("10.77.0.1:0")}, syscall.EADDRNOTAVAIL},
+		{to, DialConfig{LocalAddr: netip.MustParseAddrPort("[2001:db8::1]:0")}, syscall.EAFNOSUPPORT},
+		{to, DialConfig{Prepare: func(QP) error { return syscall.EDOM }}, syscall.EDOM},
+		{"10.0.0.1", DialConfig{}, syscall.EINVAL},
+		{":1", DialConfig{}, syscall.EINVAL},
+		{"[2001:db8::1]:1", DialConfig{}, syscall.EAFNOSUPPORT},
+	} {
+		_, err := a.Dial(t.Context(), c.addr, c.config)
+		require.ErrorIs(t, err, c.want, "%s %+v", c.addr, c.config)
+		require.Empty(t, a.OpenHandles())
+	}
+	for addr, want := range map[string]error{"x": syscall.EINVAL, "x:1": syscall.EINVAL, ":65536": syscall.EINVAL, "10.77.0.1:1": syscall.EADDRNOTAVAIL} {
+		_, err := a.Listen(addr)
+		require.ErrorIs(t, err, want, addr)
+	}
+	l, err := a.Listen(":7471")
+	require.NoError(t, err)
+	_, err = a.Listen(":7471")
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.NoError(t, l.Close())
+	require.NoError(t, l.Close())
+	_, err = l.Accept(t.Context())
+	require.ErrorIs(t, err, net.ErrClosed)
+	qp, err := a.CreateQP(1, 1)
+	require.NoError(t, err)
+	<-a.Done(qp)
+	require.ErrorIs(t, a.Cause(qp), syscall.ENOTCONN)
+	require.ErrorIs(t, a.Disconnect(qp), syscall.ENOTCONN)
+	require.NoError(t, a.DestroyQP(qp))
+	<-a.Done(qp)
+	require.ErrorIs(t, a.Cause(qp), syscall.EBADF)
+}
+
+// TestListenEverywhere: one listener on all devices of the process, which tells whose a request is.
+func TestListenEverywhere(t *testing.T) {
+	a, b := twoDevices(t, "")
+	c, err := Open(b.station.device()) // another context on the same device
+	require.NoError(t, err)
+	defer c.Close()
+	l, err := listen(":0", []*Context{a, b, c}, nil)
+	require.NoError(t, err)
+	defer l.Close()
+	require.Len(t, l.parts, 2)
+	for _, to := range []*Context{a, b} {
+		from := a
+		if to == a {
+			from = b
+		}
+		go func() {
+			r, err := l.Accept(t.Context())
+			require.NoError(t, err)
+			require.Same(t, to, r.Context)
+			require.NoError(t, r.Reject(0, nil))
+		}()
+		_, err := from.Dial(t.Context(), dialable(to, l), DialConfig{})
+		require.ErrorIs(t, err, ErrRefused)
+	}
+}
+
+// TestContextCloseEndsConnections: the peer is told, and waiters wake.
+func TestContextCloseEndsConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		c, err := Open(b.station.device())
+		require.NoError(t, err)
+		l, err := c.Listen(":0")
+		require.NoError(t, err)
+		j := join(t, a, c, l, DialConfig{})
+		done := c.Done(j.qb)
+		accepted := make(chan error)
+		go func() {
+			_, err := l.Accept(t.Context())
+			accepted <- err
+		}()
+		require.NoError(t, c.Close())
+		<-done
+		require.ErrorIs(t, <-accepted, net.ErrClosed)
+		require.NoError(t, l.Close())
+		<-a.Done(j.qa)
+		require.ErrorIs(t, a.Cause(j.qa), ErrPeerDisconnected)
+		_, err = c.Dial(t.Context(), "10.0.0.1:1", DialConfig{})
+		require.ErrorIs(t, err, net.ErrClosed)
+		_, err = c.Listen(":0")
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.NoError(t, a.DestroyQP(j.qa))
+	})
+}
+
+// TestManyConnections: a thousand in a loop and a thousand at once leave nothing. Ids of connections that are over
+// are the device's for as long as their packets might be under way.
+func TestManyConnections(t *testing.T) {
+	n := 1000
+	if testing.Short() || raceEnabled {
+		n = 100
+	}
+	a, b := twoDevices(t, "")
+	l, err := b.Listen(":0")
+	require.NoError(t, err)
+	defer l.Close()
+	config := DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}}
+	before := runtime.NumGoroutine()
+	for range n {
+		j := join(t, a, b, l, config)
+		j.leave(t)
+	}
+	var mu sync.Mutex
+	seen := map[QP]bool{}
+	var served sync.WaitGroup
+	for range n {
+		served.Go(func() {
+			r, err := l.Accept(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = r.CreateQP(config.QPConfig)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			qp, err := r.Accept(t.Context(), nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			seen[qp] = true
+			mu.Unlock()
+		})
+	}
+	mine := make([]QP, n)
+	var dialled sync.WaitGroup
+	for i := range n {
+		dialled.Go(func() {
+			var err error
+			if mine[i], err = a.Dial(t.Context(), dialable(b, l), config); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	dialled.Wait()
+	served.Wait()
+	if t.Failed() {
+		return
+	}
+	require.Len(t, seen, n)
+	for _, qp := range mine {
+		require.NoError(t, a.DestroyQP(qp))
+	}
+	for qp := range seen {
+		<-b.Done(qp)
+		require.ErrorIs(t, b.Cause(qp), ErrPeerDisconnected)
+		require.NoError(t, b.DestroyQP(qp))
+	}
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+2; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "goroutines do not end")
+	}
+}

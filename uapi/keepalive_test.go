@@ -1,0 +1,246 @@
+package uapi
+
+import (
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/rnic"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+)
+
+// mortal is a link whose machine can lose its power: nothing leaves it any more.
+type mortal struct {
+	link.Link
+	off  *atomic.Bool
+	sent *atomic.Int64
+}
+
+func (m mortal) Send(batch []link.Packet) error {
+	if m.off.Load() {
+		return nil
+	}
+	m.sent.Add(int64(len(batch)))
+	return m.Link.Send(batch)
+}
+
+// cmHost is a machine with a device and one process on it.
+type cmHost struct {
+	*Context
+	machine *emu.Machine
+	proc    *emu.Process
+	device  *rnic.Device
+	off     atomic.Bool
+	sent    atomic.Int64
+
+	unplugged bool
+}
+
+func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
+	h := &cmHost{machine: emu.New(emu.Options{})}
+	l, err := network.Attach(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), RoCEPort))
+	require.NoError(t, err)
+	name := fmt.Sprintf("soft%d", i)
+	d, err := rnic.New(rnic.Config{Name: name, Link: mortal{l, &h.off, &h.sent}})
+	require.NoError(t, err)
+	h.device = d
+	require.NoError(t, h.machine.Register(d))
+	s := &station{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: 4096}
+	h.proc = h.machine.Process("test")
+	h.Context, err = newContext(h.proc, s, newOpenConfig(nil))
+	require.NoError(t, err)
+	h.release = func() error { h.proc.Exit(); return nil }
+	t.Cleanup(func() {
+		_ = h.Close()
+		if err := h.machine.Unregister(name); !h.unplugged {
+			require.NoError(t, err)
+		}
+	})
+	return h
+}
+
+// keepAliveBound is the time within which a dead idle peer is noticed.
+func keepAliveBound(interval time.Duration) time.Duration {
+	return 2*interval + silence(&QPConfig{Timeout: defaultTimeout, Retry: defaultRetry})
+}
+
+// TestKeepAliveNoticesDeath: the machine of an idle peer loses its power, and each kind of end notices it within the bound,
+// though nobody polls.
+func TestKeepAliveNoticesDeath(t *testing.T) {
+	for _, victim := range []string{"dialler", "listener"} {
+		for _, interval := range []time.Duration{0, 200 * time.Millisecond} {
+			t.Run(fmt.Sprint(victim, interval), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { death(t, victim == "dialler", interval) })
+			})
+		}
+	}
+}
+
+func death(t *testing.T, dialler bool, interval time.Duration) {
+	network := sim.NewNetwork(sim.Options{})
+	a, b := startHost(t, network, 1), startHost(t, network, 2)
+	l, err := b.Listen(":0", ListenKeepAlive(interval))
+	require.NoError(t, err)
+	defer l.Close()
+	j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}})
+	if interval == 0 {
+		interval = DefaultKeepAlive
+	}
+	time.Sleep(20 * interval)
+	require.NoError(t, a.Cause(j.qa), "an idle connection stays")
+	require.NoError(t, b.Cause(j.qb))
+	n, err := a.PollCQ(j.qa, make([]WC, 4))
+	require.NoError(t, err)
+	require.Zero(t, n, "keepalives do not show")
+
+	dead, live, qp := a, b, j.qb
+	if !dialler {
+		dead, live, qp = b, a, j.qa
+	}
+	dead.off.Store(true)
+	start := time.Now()
+	<-live.Done(qp)
+	require.LessOrEqual(t, time.Since(start), keepAliveBound(interval))
+	require.ErrorIs(t, live.Cause(qp), ErrPeerSilent)
+	require.ErrorIs(t, live.Cause(qp), syscall.ETIMEDOUT)
+	n, err = live.PollCQ(qp, make([]WC, 4))
+	require.NoError(t, err)
+	require.Zero(t, n, "nor do those that failed")
+	<-dead.Done(j.qa + j.qb - qp)
+	j.leave(t)
+}
+
+// TestKeepAliveOff: nothing is sent, and nothing noticed.
+func TestKeepAliveOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := sim.NewNetwork(sim.Options{})
+		a, b := startHost(t, network, 1), startHost(t, network, 2)
+		l, err := b.Listen(":0", ListenKeepAlive(-1))
+		require.NoError(t, err)
+		defer l.Close()
+		j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: -1})
+		time.Sleep(time.Second)
+		before := a.sent.Load() + b.sent.Load()
+		time.Sleep(time.Hour)
+		require.Equal(t, before, a.sent.Load()+b.sent.Load())
+		j.leave(t)
+	})
+}
+
+// TestKilledPeer: the kernel of a process that is killed tells the peer at once.
+func TestKilledPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := sim.NewNetwork(sim.Options{})
+		a, b := startHost(t, network, 1), startHost(t, network, 2)
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		j := join(t, a.Context, b.Context, l, DialConfig{})
+		require.NoError(t, b.machine.Kill(b.proc))
+		start := time.Now()
+		<-a.Done(j.qa)
+		require.Less(t, time.Since(start), keepAliveBound(DefaultKeepAlive))
+		require.ErrorIs(t, a.Cause(j.qa), ErrPeerDisconnected)
+		require.NoError(t, a.DestroyQP(j.qa))
+		_ = l.Close()
+		_ = b.Close()
+	})
+}
+
+// TestDeviceGone: a device that is taken away ends its connections, with its name for it.
+func TestDeviceGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := sim.NewNetwork(sim.Options{})
+		a, b := startHost(t, network, 1), startHost(t, network, 2)
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		defer l.Close()
+		j := join(t, a.Context, b.Context, l, DialConfig{})
+		b.unplugged = true
+		require.NoError(t, b.machine.Unregister(b.station.name))
+		<-b.Done(j.qb)
+		require.ErrorIs(t, b.Cause(j.qb), ErrDeviceGone)
+		<-a.Done(j.qa)
+		_ = a.DestroyQP(j.qa)
+		_ = b.DestroyQP(j.qb)
+		_ = b.Close()
+	})
+}
+
+// TestFailedQueuePair: a mistake of this side's is its end, and the peer is told.
+func TestFailedQueuePair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		l, err := b.Listen(":0", ListenKeepAlive(-1)) // its own queue pair fails with it
+		require.NoError(t, err)
+		defer l.Close()
+		j := join(t, a, b, l, DialConfig{})
+		src := make([]byte, 8)
+		mr, err := a.RegMR(src, AccessLocalWrite)
+		require.NoError(t, err)
+		_, err = a.PostWrite(j.qa, mr, 0, 4096, 12345, 8)
+		require.NoError(t, err)
+		require.Equal(t, WCRemAccessErr, one(t, a, j.qa).Status)
+		start := time.Now()
+		<-a.Done(j.qa)
+		require.LessOrEqual(t, time.Since(start), keepAliveBound(DefaultKeepAlive))
+		require.ErrorIs(t, a.Cause(j.qa), ErrQPFailed)
+		<-b.Done(j.qb)
+		require.ErrorIs(t, b.Cause(j.qb), ErrPeerDisconnected)
+		j.leave(t)
+		require.NoError(t, a.DeregMR(mr))
+	})
+}
+
+// TestKeepAliveBesideWork: queues that are full, unsignaled and unpolled requests are not disturbed.
+func TestKeepAliveBesideWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		const interval = 100 * time.Millisecond
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		defer l.Close()
+		for _, all := range []bool{false, true} {
+			j := join(t, a, b, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 3, SignalAll: all}})
+			buf := make([]byte, 64)
+			ma, err := a.RegMR(buf, AccessLocalWrite)
+			require.NoError(t, err)
+			mb, err := b.RegMR(make([]byte, 64), AccessLocalWrite|AccessRemoteWrite)
+			require.NoError(t, err)
+			to, err := b.QueryMR(mb)
+			require.NoError(t, err)
+			for round := range 20 {
+				for i := range 3 {
+					wr := WR{ID: WRID(i), Op: OpWrite, SGE: []SGE{{MR: ma, Length: 8}}, RemoteAddr: to.Addr, RKey: to.RKey}
+					if i == 2 {
+						wr.Flags = Signaled
+					}
+					_, err := a.Post(j.qa, []WR{wr})
+					require.NoError(t, err, "round %d", round)
+				}
+				time.Sleep(5 * interval) // unpolled, with keepalives
+				var wc [8]WC
+				n, err := a.PollCQ(j.qa, wc[:])
+				require.NoError(t, err)
+				want := 1
+				if all {
+					want = 3
+				}
+				require.Equal(t, want, n)
+				require.EqualValues(t, 2, wc[n-1].WRID)
+				require.Equal(t, WCSuccess, wc[n-1].Status)
+			}
+			require.NoError(t, a.Cause(j.qa))
+			j.leave(t)
+			require.NoError(t, a.DeregMR(ma))
+			require.NoError(t, b.DeregMR(mb))
+		}
+	})
+}

@@ -1,0 +1,244 @@
+package uapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/cm"
+)
+
+// Listener takes requests for connections to an address. It is safe for concurrent use.
+type Listener struct {
+	addr      netip.AddrPort
+	keepAlive time.Duration
+	requests  chan *Request
+	parts     []*listenPart
+
+	life   context.Context // ends with Close
+	cut    context.CancelFunc
+	ended  chan struct{} // closed when no part hears any more
+	closed sync.Once
+}
+
+// listenPart is a listener on one kernel: each soft device has its own, the real kernel's
+// devices share one.
+type listenPart struct {
+	cm    *cm.Listener
+	ctxs  []*Context // on that kernel's devices
+	heard chan struct{}
+}
+
+// ListenOption changes what Listen does.
+type ListenOption func(*listenConfig)
+
+type listenConfig struct {
+	backlog   int
+	keepAlive time.Duration
+}
+
+// ListenBacklog is how many requests wait for Accept (1024, what Linux permits); more are rejected.
+func ListenBacklog(n int) ListenOption { return func(c *listenConfig) { c.backlog = n } }
+
+// ListenKeepAlive is DialConfig.KeepAlive for the connections that are accepted.
+func ListenKeepAlive(idle time.Duration) ListenOption {
+	return func(c *listenConfig) { c.keepAlive = idle }
+}
+
+// Listen listens for connections to addr, HOST:PORT, on this context's device: from Dial, and
+// from programs that use librdmacm, RDMA_PS_TCP. An empty host is any of the device's addresses,
+// port 0 a free one.
+//
+// Errors: EADDRINUSE; EADDRNOTAVAIL or ENODEV when the device does not have the address; ENOENT when
+// the kernel has no connection manager.
+func (c *Context) Listen(addr string, opts ...ListenOption) (*Listener, error) {
+	l, err := listen(addr, []*Context{c}, opts)
+	if err != nil {
+		return nil, opError("Listen", addr, err)
+	}
+	return l, nil
+}
+
+// listen listens on the kernels of the contexts.
+func listen(text string, ctxs []*Context, opts []ListenOption) (*Listener, error) {
+	var config listenConfig
+	for _, o := range opts {
+		if o != nil {
+			o(&config)
+		}
+	}
+	addr, err := parseListen(text)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listener{addr: addr, keepAlive: config.keepAlive, requests: make(chan *Request), ended: make(chan struct{})}
+	for _, group := range byKernel(ctxs) {
+		p := &listenPart{ctxs: group, heard: make(chan struct{})}
+		if p.cm, err = group[0].listenCM(l.addr, config.backlog); err != nil {
+			for _, other := range l.parts {
+				_ = other.cm.Close()
+			}
+			return nil, fmt.Errorf("on %s: %w", group[0].station.device(), err)
+		}
+		l.parts = append(l.parts, p)
+		l.addr = netip.AddrPortFrom(l.addr.Addr(), p.cm.Addr().Port())
+	}
+	l.life, l.cut = context.WithCancel(context.Background())
+	for _, p := range l.parts {
+		go l.hear(p)
+	}
+	go func() {
+		defer close(l.ended)
+		for _, p := range l.parts {
+			<-p.heard
+		}
+	}()
+	return l, nil
+}
+
+// byKernel puts contexts together that have a kernel in common, each device once.
+func byKernel(ctxs []*Context) [][]*Context {
+	var groups [][]*Context
+next:
+	for _, c := range ctxs {
+		for i, g := range groups {
+			host := c.station.spec.kind == kindHost && g[0].station.spec.kind == kindHost
+			if host || c.station == g[0].station {
+				groups[i] = append(g, c)
+				continue next
+			}
+		}
+		groups = append(groups, []*Context{c})
+	}
+	return groups
+}
+
+func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, error) {
+	ch, err := c.channel()
+	if err != nil {
+		return nil, err
+	}
+	l, err := ch.Listen(addr, backlog, cm.Options{})
+	taken := errors.Is(err, syscall.EADDRNOTAVAIL) // how Linux says it of a wildcard
+	if addr.Addr() == netip.IPv6Unspecified() && (taken || errors.Is(err, syscall.EAFNOSUPPORT)) {
+		// Or there is no IPv6.
+		if v4, e := ch.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), addr.Port()), backlog, cm.Options{}); e == nil {
+			return v4, nil
+		}
+	}
+	if taken && addr.Addr().IsUnspecified() {
+		return nil, explain(syscall.EADDRINUSE, "port %d is taken", addr.Port())
+	}
+	return l, err
+}
+
+// parseListen reads HOST:PORT with a numeric or empty host.
+func parseListen(text string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(text)
+	if err != nil {
+		return netip.AddrPort{}, explain(syscall.EINVAL, "%v; write HOST:PORT or :PORT", err)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, explain(syscall.EINVAL, "port %q is not 0 … 65535", service)
+	}
+	addr := netip.IPv6Unspecified() // takes IPv4 too
+	if host != "" {
+		if addr, err = netip.ParseAddr(host); err != nil {
+			return netip.AddrPort{}, explain(syscall.EINVAL, "%q is not an IP address", host)
+		}
+	}
+	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), nil
+}
+
+// hear takes a part's requests until the listener or the part's kernel is closed.
+func (l *Listener) hear(p *listenPart) {
+	defer close(p.heard)
+	for {
+		req, err := p.cm.Accept(l.life)
+		if err != nil {
+			return
+		}
+		r, err := l.request(p, req)
+		if err != nil {
+			_ = req.Destroy()
+			continue
+		}
+		select {
+		case l.requests <- r:
+		case <-l.life.Done():
+			_ = req.Destroy()
+			return
+		}
+	}
+}
+
+// request finds out which device a request is for.
+func (l *Listener) request(p *listenPart, req *cm.Request) (*Request, error) {
+	route, err := req.Route()
+	if err != nil {
+		return nil, err
+	}
+	c := p.ctxs[0]
+	if len(p.ctxs) > 1 || c.station.spec.kind == kindHost {
+		name, err := req.Device()
+		if err != nil {
+			return nil, err
+		}
+		if c = deviceNamed(p.ctxs, name); c == nil {
+			p.ctxs[0].log.Debug("a request was refused: it is for a device that is not open", "device", name, "from", route.Remote)
+			return nil, explain(syscall.ENODEV, "the request is for device %s, which is not open", name)
+		}
+	}
+	return &Request{Context: c, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,
+		req: req, keepAlive: l.keepAlive}, nil
+}
+
+func deviceNamed(ctxs []*Context, name string) *Context {
+	for _, c := range ctxs {
+		if c.station.name == name && !c.closed.Load() {
+			return c
+		}
+	}
+	return nil
+}
+
+// Addr is the address that is listened on, with the port that was chosen.
+func (l *Listener) Addr() netip.AddrPort { return l.addr }
+
+// Accept gives the next request, which Request.Accept or Request.Reject must answer. It returns
+// ctx.Err() when ctx ends and an error that Is net.ErrClosed when the listener or its contexts are
+// closed.
+func (l *Listener) Accept(ctx context.Context) (*Request, error) {
+	select {
+	case r := <-l.requests:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.life.Done():
+	case <-l.ended:
+	}
+	return nil, opError("Accept", l.addr.String(), &closedError{"the listener"})
+}
+
+// Close ends listening and rejects the requests that nobody took. Connections stay. A second
+// Close does nothing.
+func (l *Listener) Close() error {
+	var err error
+	l.closed.Do(func() {
+		l.cut()
+		for _, p := range l.parts {
+			if e := p.cm.Close(); err == nil && !errors.Is(e, net.ErrClosed) {
+				err = e
+			}
+		}
+		<-l.ended
+	})
+	return opError("Close", l.addr.String(), err)
+}

@@ -1,0 +1,144 @@
+package uapi
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/cm"
+)
+
+// Request is a peer's wish for a connection. Look at it, make its queue pair with CreateQP, post
+// receives, and answer it with Accept or Reject: one that is not answered stays.
+type Request struct {
+	// Context is the device that the request came to, and whose the queue pair is: its
+	// regions are those that the peer can be told of.
+	Context               *Context
+	LocalAddr, RemoteAddr netip.AddrPort
+	// PrivateData is what came with the request, with zeroes behind it, 56 bytes in all: its length is
+	// not on the wire.
+	PrivateData []byte
+
+	req       *cm.Request
+	keepAlive time.Duration
+
+	mu       sync.Mutex
+	pair     managedPair // guarded by mu
+	answered bool        // guarded by mu
+}
+
+func (r *Request) name() string { return "request from " + r.RemoteAddr.String() }
+
+// CreateQP makes the queue pair that Accept connects, so that receives can be posted before the peer
+// can send. Both depths 0 mean 64 each. EINVAL the second time and after an answer.
+func (r *Request) CreateQP(config QPConfig) (QP, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answered {
+		return -1, opError("CreateQP", r.name(), errAnswered)
+	}
+	if err := r.create(config); err != nil {
+		return -1, opError("CreateQP", r.name(), err)
+	}
+	return r.pair.num, nil
+}
+
+var errAnswered error = &explained{text: "the request was answered before", err: syscall.EINVAL}
+
+// create makes the queue pair. Preconditions: mu is held.
+func (r *Request) create(config QPConfig) error {
+	if r.pair.queuePair != nil {
+		return explain(syscall.EINVAL, "the request has its queue pair, %s", qpName(r.pair.num))
+	}
+	q, err := r.Context.newManaged(config)
+	if err != nil {
+		return err
+	}
+	if err := r.req.Init(q); err != nil {
+		_ = r.Context.destroyQP(q.num)
+		return err
+	}
+	r.pair = q
+	return nil
+}
+
+// Accept connects the queue pair, made by CreateQP or now with default settings, tells the peer, and waits until
+// the peer has said that it is connected too. private is at most MaxAcceptPrivate bytes, behind which the
+// peer sees zeroes.
+//
+// Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when it does not confirm within
+// DefaultConnectTimeout; ErrPeerDisconnected; ctx's own; EINVAL for too much private data and when the request was
+// answered before. After another error than that the queue pair is destroyed, too, and the peer told.
+func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
+	qp, err := r.accept(ctx, private)
+	if err != nil {
+		return -1, opError("Accept", r.name(), err)
+	}
+	return qp, nil
+}
+
+func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
+	if len(private) > MaxAcceptPrivate {
+		return -1, explain(syscall.EINVAL, "%d bytes of private data; an acceptance carries %d", len(private), MaxAcceptPrivate)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answered {
+		return -1, errAnswered
+	}
+	inner, cancel := bounded(ctx)
+	defer cancel()
+	r.answered = true
+	var err error
+	if r.pair.queuePair == nil {
+		err = r.create(QPConfig{})
+	}
+	if err == nil {
+		err = r.req.Accept(inner, r.pair, r.pair.param(private))
+	}
+	if err != nil {
+		r.drop()
+		return -1, setupError(ctx, inner, err)
+	}
+	info := ConnInfo{LocalAddr: r.LocalAddr, RemoteAddr: r.RemoteAddr, PrivateData: r.PrivateData}
+	r.pair.begin(r.req.ID, info, r.keepAlive)
+	return r.pair.num, nil
+}
+
+// drop gives back what the request has. Preconditions: mu is held.
+func (r *Request) drop() {
+	_ = r.req.Destroy()
+	if q := r.pair; q.queuePair != nil {
+		_ = r.Context.destroyQP(q.num)
+	}
+}
+
+// Reject refuses the request; the peer's Dial fails with a *RejectError that carries reason and
+// private data, at most MaxRejectPrivate bytes. 0 is RejectedByProgram; Linux sends no other reasons than the two that
+// are named here (EINVAL). A queue pair that CreateQP made is destroyed.
+func (r *Request) Reject(reason RejectReason, private []byte) error {
+	if reason == 0 {
+		reason = RejectedByProgram
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var err error
+	switch {
+	case r.answered:
+		err = errAnswered
+	case len(private) > MaxRejectPrivate:
+		err = explain(syscall.EINVAL, "%d bytes of private data; a rejection carries %d", len(private), MaxRejectPrivate)
+	case reason != RejectedByProgram && reason != RejectedUnsupportedOption:
+		err = explain(syscall.EINVAL, "reason %v; the kernel sends %v and %v", reason, RejectedByProgram, RejectedUnsupportedOption)
+	default:
+		r.answered = true
+		err = r.req.Reject(abi.UCMRejReason(reason), private)
+		if q := r.pair; q.queuePair != nil {
+			_ = r.Context.destroyQP(q.num)
+		}
+	}
+	return opError("Reject", r.name(), err)
+}
