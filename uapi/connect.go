@@ -44,7 +44,7 @@ func (q *queuePair) endpoint() Endpoint {
 // Both sides use the smaller MTU, and no more READs and atomics at a time than
 // the other one answers.
 //
-// Errors: EINVAL for an endpoint that is not valid; EISCONN when it is
+// Errors: EINVAL for an endpoint that is not valid, and for a queue pair of datagrams; EISCONN when it is
 // connected already; EAFNOSUPPORT when one side's address is IPv4 and the
 // other's IPv6; ENETUNREACH when this device is on a loopback address and the
 // peer is not; EMSGSIZE when the route to the peer does not carry packets of the
@@ -59,6 +59,9 @@ func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
 }
 
 func (q *queuePair) connect(remote Endpoint) error {
+	if err := q.noConnection(); err != nil {
+		return err
+	}
 	if err := remote.Validate(); err != nil {
 		return err
 	}

@@ -51,8 +51,8 @@ func TestImmediates(t *testing.T) {
 			require.Zero(t, wc.Flags, "the sender has no immediate")
 		}
 		got := y.Next(2)
-		require.Equal(t, uapi.WC{WRID: first, Opcode: uapi.WCOpRecv, ByteLen: 4, Imm: 0x01020304, Flags: uapi.WCWithImm, QP: y.QP}, got[0])
-		require.Equal(t, uapi.WC{WRID: second, Opcode: uapi.WCOpRecvWriteImm, ByteLen: 14, Imm: 0xfffefdfc, Flags: uapi.WCWithImm, QP: y.QP}, got[1])
+		require.Equal(t, uapi.WC{WRID: first, Opcode: uapi.WCOpRecv, ByteLen: 4, Imm: 0x01020304, Flags: uapi.WCWithImm, QP: y.QP, SrcQPN: uint32(x.QP)}, got[0])
+		require.Equal(t, uapi.WC{WRID: second, Opcode: uapi.WCOpRecvWriteImm, ByteLen: 14, Imm: 0xfffefdfc, Flags: uapi.WCWithImm, QP: y.QP, SrcQPN: uint32(x.QP)}, got[1])
 		require.Equal(t, "with", string(y.Buf[:4]))
 		require.Equal(t, "with immediate", string(y.Buf[1000:1014]))
 		require.Equal(t, make([]byte, 100), y.Buf[100:200], "the receive's memory was not used")

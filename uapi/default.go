@@ -186,6 +186,15 @@ func PostSend(qp QP, mr MR, length uint64) (WRID, error) {
 	return c.PostSend(qp, mr, length)
 }
 
+// PostSendTo is Context.PostSendTo on the default context.
+func PostSendTo(qp QP, ah AH, remoteQPN, remoteQKey uint32, mr MR, localOffset, length uint64) (WRID, error) {
+	c, err := Default()
+	if err != nil {
+		return -1, err
+	}
+	return c.PostSendTo(qp, ah, remoteQPN, remoteQKey, mr, localOffset, length)
+}
+
 // PostSendImm is Context.PostSendImm on the default context.
 func PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
 	c, err := Default()

@@ -59,6 +59,12 @@ func newOpenConfig(opts []Option) openConfig {
 // the default in parentheses; where 0 itself has a meaning in verbs, -1 asks
 // for it.
 type QPConfig struct {
+	// Type is the transport service (TypeRC). Queue pairs of TypeUD are ready when
+	// they are made; of the fields below, Access, MTU and those from Timeout on mean
+	// nothing for them.
+	Type QPType
+	// QKey is what datagrams must carry to be received (0); of TypeUD only.
+	QKey uint32
 	// SendCQ and RecvCQ take the completions and may be shared by many queue
 	// pairs. Both zero: the queue pair gets one completion queue of its own
 	// for both directions, with room for everything that can be outstanding.

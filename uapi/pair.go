@@ -50,7 +50,9 @@ func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
 	return c.createQP("CreateQP", QPConfig{SendDepth: sendCQSize, RecvDepth: recvCQSize})
 }
 
-// CreateQPWith creates a queue pair as configured; see QPConfig. Errors are
+// CreateQPWith creates a queue pair as configured; see QPConfig. One of TypeUD can
+// send and receive when it is made; its peers need its number and LocalEndpoint's Addr,
+// for CreateAH. Errors are
 // those of CreateQP, and EBADF for a bad completion queue.
 func (c *Context) CreateQPWith(config QPConfig) (QP, error) {
 	return c.createQP("CreateQPWith", config)
@@ -86,13 +88,20 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 		MaxInline:  config.Inline,
 		SigAll:     config.SignalAll && !config.managed, // probes are never signaled
 		Probes:     config.managed && config.SendDepth < c.limits.depth,
-		Type:       abi.QPTRC,
+		Type:       abi.QPType(config.Type),
 	})
 	if err != nil {
 		q.detachCQs()
 		return nil, c.ended(err, &c.closed, "")
 	}
 	q.num = QP(q.verbs.Num())
+	if config.Type == TypeUD {
+		if err := q.startDatagrams(); err != nil {
+			q.verbs.Destroy()
+			q.detachCQs()
+			return nil, c.ended(err, &c.closed, "")
+		}
+	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,6 +217,19 @@ const (
 
 // resolve fills in defaults and checks ranges.
 func (c *Context) resolve(q QPConfig) (QPConfig, error) {
+	switch q.Type {
+	case 0:
+		q.Type = TypeRC
+	case TypeRC, TypeUD:
+	default:
+		return q, explain(syscall.EINVAL, "Type %v is neither TypeRC nor TypeUD", q.Type)
+	}
+	if q.managed && q.Type != TypeRC {
+		return q, explain(syscall.EINVAL, "connections are of TypeRC; queue pairs of %v are not connected", q.Type)
+	}
+	if q.Type == TypeRC && q.QKey != 0 {
+		return q, explain(syscall.EINVAL, "a Q_Key is of datagrams: set Type to TypeUD")
+	}
 	var err error
 	number := func(name string, v *int, standard, least, most int) {
 		switch {

@@ -189,6 +189,9 @@ func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 	var bad error
 	for i := range wrs {
 		var list []verbs.SGE
+		if bad = q.checkReceive(&wrs[i]); bad != nil {
+			break
+		}
 		if list, bad = q.gather(wrs[i].SGE, q.config.RecvSGE, maxReceive); bad != nil {
 			break
 		}
@@ -225,10 +228,13 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 		CompareAdd: wr.CompareAdd,
 		Swap:       wr.Swap,
 	}
+	err := q.checkType(wr, s)
+	if err != nil {
+		return err
+	}
 	if q.config.SignalAll {
 		s.Flags |= abi.SendSignaled
 	}
-	var err error
 	if wr.Flags&Inline != 0 {
 		s.Inline, err = q.gatherInline(wr.SGE)
 		return err

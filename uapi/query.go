@@ -20,6 +20,8 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 	}
 	info := QPInfo{
 		QP:        qp,
+		Type:      q.config.Type,
+		QKey:      q.config.QKey,
 		State:     QPState(attr.State),
 		SendCQ:    q.send.handle,
 		RecvCQ:    q.recv.handle,
@@ -34,6 +36,9 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 	q.modify.Lock()
 	info.Remote = q.remote
 	q.modify.Unlock()
+	if info.Type == TypeUD {
+		info.MTU = c.chosen.mtu
+	}
 	if !info.Remote.IsZero() {
 		info.MTU = attr.PathMTU.Bytes()
 		info.RecvPSN = info.Remote.PSN

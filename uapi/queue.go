@@ -258,6 +258,9 @@ func convert(dst []WC, src []verbs.WC) {
 		if s.Flags&abi.WCWithImm != 0 && s.Status == abi.WCSuccess && (s.Opcode == abi.WCRecv || s.Opcode == abi.WCRecvRDMAWithImm) {
 			wc.Flags, wc.Imm = WCWithImm, s.Imm
 		}
+		if s.Status == abi.WCSuccess && s.Opcode >= abi.WCRecv {
+			wc.SrcQPN = s.SrcQP
+		}
 		dst[i] = wc
 	}
 }

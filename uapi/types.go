@@ -114,6 +114,10 @@ type WR struct {
 	// CompareAdd is what OpCompareSwap compares with, and what OpFetchAdd
 	// adds; Swap is what OpCompareSwap stores on a match.
 	CompareAdd, Swap uint64
+	// AH, RemoteQPN and RemoteQKey say where a datagram goes, on queue pairs of
+	// TypeUD: see PostSendTo.
+	AH                    AH
+	RemoteQPN, RemoteQKey uint32
 }
 
 // MRInfo describes a memory region. Addr and RKey are what a peer needs.
@@ -152,6 +156,8 @@ func (s QPState) String() string { return abi.QPState(s).String() }
 // QPInfo describes a queue pair.
 type QPInfo struct {
 	QP             QP
+	Type           QPType
+	QKey           uint32 // of TypeUD
 	State          QPState
 	SendCQ, RecvCQ CQ
 	// SendDepth and RecvDepth are how many requests may be outstanding.
@@ -160,7 +166,7 @@ type QPInfo struct {
 	Inline               int // bytes
 	// Remote is the peer's endpoint once ConnectQP has succeeded.
 	Remote   Endpoint
-	MTU      int // bytes; 0 before ConnectQP
+	MTU      int // bytes; 0 before ConnectQP; of TypeUD the longest datagram
 	SendPSN  uint32
 	RecvPSN  uint32
 	GIDIndex int

@@ -1,0 +1,240 @@
+package uapi_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"log"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+const qkey = 0x11111111
+
+// dgrams is a side with a queue pair for datagrams.
+type dgrams struct {
+	*uapi.Context
+	t   *testing.T
+	qp  uapi.QP
+	at  netip.AddrPort
+	buf []byte
+	mr  uapi.MR
+}
+
+func newDgrams(t *testing.T, c *uapi.Context, config uapi.QPConfig) *dgrams {
+	t.Helper()
+	config.Type, config.QKey, config.SendDepth, config.RecvDepth = uapi.TypeUD, qkey, 8, 8
+	d := &dgrams{Context: c, t: t, qp: mustQP(t, c, config), buf: make([]byte, 1<<16)}
+	e, err := c.LocalEndpoint(d.qp)
+	require.NoError(t, err)
+	require.EqualValues(t, d.qp, e.QPN)
+	d.at = e.Addr
+	d.mr, err = c.RegMR(d.buf, uapi.AccessLocalWrite)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.DeregMR(d.mr)) })
+	return d
+}
+
+func (d *dgrams) way(to *dgrams) uapi.AH {
+	d.t.Helper()
+	ah, err := d.CreateAH(to.at)
+	require.NoError(d.t, err)
+	d.t.Cleanup(func() { require.NoError(d.t, d.DestroyAH(ah)) })
+	return ah
+}
+
+func (d *dgrams) next() uapi.WC {
+	d.t.Helper()
+	var wc [1]uapi.WC
+	n, err := d.WaitCQ(d.t.Context(), d.qp, wc[:])
+	require.NoError(d.t, err)
+	require.Equal(d.t, 1, n)
+	return wc[0]
+}
+
+// Messages of all lengths, and answers to whom the route header names.
+func TestDatagrams(t *testing.T) {
+	t.Parallel()
+	eachDevice(t, func(t *testing.T, ca, cb *uapi.Context) {
+		a, b := newDgrams(t, ca, uapi.QPConfig{Inline: 64}), newDgrams(t, cb, uapi.QPConfig{})
+		ah := a.way(b)
+		info, err := a.QueryQP(a.qp)
+		require.NoError(t, err)
+		require.Equal(t, uapi.StateRTS, info.State)
+		require.Equal(t, uapi.TypeUD, info.Type)
+		for _, n := range []int{0, 1, 100, info.MTU} {
+			for i := range a.buf[:n] {
+				a.buf[i] = byte(i + n)
+			}
+			id, err := b.PostRecv(b.qp, b.mr, 0, uint64(uapi.GRHLen+n))
+			require.NoError(t, err)
+			_, err = a.PostSendTo(a.qp, ah, uint32(b.qp), qkey, a.mr, 0, uint64(n))
+			require.NoError(t, err)
+			require.NoError(t, a.next().Err())
+			require.Equal(t, uapi.WC{WRID: id, Opcode: uapi.WCOpRecv, ByteLen: uint64(uapi.GRHLen + n), QP: b.qp, SrcQPN: uint32(a.qp)}, b.next())
+			require.Equal(t, a.buf[:n], b.buf[uapi.GRHLen:uapi.GRHLen+n])
+
+			src, err := uapi.DatagramSource(b.buf)
+			require.NoError(t, err)
+			back, err := b.CreateAH(netip.AddrPortFrom(src, a.at.Port()))
+			require.NoError(t, err)
+			_, err = a.PostRecv(a.qp, a.mr, 1000, 200)
+			require.NoError(t, err)
+			_, err = b.Post(b.qp, []uapi.WR{{ID: 9, Op: uapi.OpSendImm, Flags: uapi.Signaled, Imm: 77, AH: back, RemoteQPN: uint32(a.qp), RemoteQKey: qkey}})
+			require.NoError(t, err)
+			require.NoError(t, b.next().Err())
+			wc := a.next()
+			require.EqualValues(t, 77, wc.Imm)
+			require.Equal(t, uint32(b.qp), wc.SrcQPN)
+			require.NoError(t, b.DestroyAH(back))
+		}
+		_, err = b.PostRecv(b.qp, b.mr, 0, 100)
+		require.NoError(t, err)
+		_, err = a.Post(a.qp, []uapi.WR{{Op: uapi.OpSend, Flags: uapi.Inline, SGE: []uapi.SGE{{MR: a.mr, Length: 60}}, AH: ah, RemoteQPN: uint32(b.qp), RemoteQKey: qkey}})
+		require.NoError(t, err)
+		require.EqualValues(t, 100, b.next().ByteLen)
+	})
+}
+
+// Mistakes are errors of the call, and say what to do.
+func TestDatagramErrors(t *testing.T) {
+	t.Parallel()
+	ca, cb := uapitest.Pair(t, "")
+	a, b := newDgrams(t, ca, uapi.QPConfig{}), newDgrams(t, cb, uapi.QPConfig{})
+	ah, foreign := a.way(b), b.way(a)
+	to := func(wr uapi.WR) uapi.WR {
+		if wr.AH == 0 {
+			wr.AH = ah
+		}
+		if wr.RemoteQPN == 0 {
+			wr.RemoteQPN = uint32(b.qp)
+		}
+		return wr
+	}
+	piece := func(n uint64) []uapi.SGE { return []uapi.SGE{{MR: a.mr, Length: n}} }
+	for name, c := range map[string]struct {
+		wr   uapi.WR
+		want error
+		text string
+	}{
+		"no address":      {uapi.WR{Op: uapi.OpSend}, syscall.EINVAL, "PostSendTo"},
+		"a write":         {to(uapi.WR{Op: uapi.OpWrite}), syscall.EINVAL, "only be sent"},
+		"too long":        {to(uapi.WR{Op: uapi.OpSend, SGE: piece(4097)}), syscall.EMSGSIZE, "4096"},
+		"wild length":     {to(uapi.WR{Op: uapi.OpSend, SGE: piece(1 << 63)}), syscall.EMSGSIZE, "4096"},
+		"another's":       {to(uapi.WR{Op: uapi.OpSend, AH: foreign}), syscall.EBADF, "address handle"},
+		"negative":        {to(uapi.WR{Op: uapi.OpSend, AH: -1}), syscall.EBADF, "address handle"},
+		"number":          {to(uapi.WR{Op: uapi.OpSend, RemoteQPN: 1 << 24}), syscall.EINVAL, "24 bits"},
+		"short receive":   {uapi.WR{Op: uapi.OpRecv, SGE: piece(39)}, syscall.EINVAL, "GRHLen"},
+		"no room at all":  {uapi.WR{Op: uapi.OpRecv}, syscall.EINVAL, "GRHLen"},
+		"too many pieces": {to(uapi.WR{Op: uapi.OpSend, SGE: append(piece(1), piece(1)...)}), syscall.EINVAL, "pieces"},
+	} {
+		n, err := a.Post(a.qp, []uapi.WR{c.wr})
+		require.Zero(t, n, name)
+		require.ErrorIs(t, err, c.want, name)
+		require.ErrorContains(t, err, c.text, name)
+	}
+	_, err := a.PostSend(a.qp, a.mr, 1)
+	require.ErrorContains(t, err, "PostSendTo")
+	e, err := b.LocalEndpoint(b.qp)
+	require.NoError(t, err)
+	require.ErrorIs(t, a.ConnectQP(a.qp, e), syscall.EINVAL)
+
+	rc := mustQP(t, a.Context, uapi.QPConfig{SendDepth: 1})
+	_, err = a.PostSendTo(rc, ah, 1, 1, a.mr, 0, 1)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "TypeUD")
+	_, err = a.CreateQPWith(uapi.QPConfig{Type: 3})
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = a.CreateQPWith(uapi.QPConfig{QKey: 3})
+	require.ErrorIs(t, err, syscall.EINVAL)
+
+	// The error state flushes, as for connections.
+	_, err = a.PostRecv(a.qp, a.mr, 0, 100)
+	require.NoError(t, err)
+	require.NoError(t, a.DisconnectQP(a.qp))
+	require.Equal(t, uapi.WCWRFlushErr, a.next().Status)
+	_, err = a.PostSendTo(a.qp, ah, uint32(b.qp), qkey, a.mr, 0, 1)
+	require.NoError(t, err)
+	require.Equal(t, uapi.WCWRFlushErr, a.next().Status)
+}
+
+func TestDatagramSource(t *testing.T) {
+	const v4 = "450000340000400040110000" + "0a000001" + "0a000002"
+	const zeros = "0000000000000000000000000000000000000000"
+	for header, want := range map[string]string{
+		zeros + v4: "10.0.0.1",
+		// Over IPv6, and IPv4 behind bytes that look like IPv6: its checksum is right.
+		"6000000000341140" + "fd000000000000000000000000000001" + "fd000000000000000000000000000002": "fd00::1",
+		"60" + zeros[2:] + "4500003400004000401126b7" + "0a000001" + "0a000002":                      "10.0.0.1",
+		zeros + zeros:         "",
+		zeros + v4[:38]:       "",
+		"50" + zeros + zeros:  "",
+		zeros + v4[:2] + "ff": "",
+	} {
+		raw, err := hex.DecodeString(header)
+		require.NoError(t, err)
+		addr, err := uapi.DatagramSource(raw)
+		if want == "" {
+			require.ErrorIs(t, err, syscall.EINVAL, header)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, addr.String())
+	}
+}
+
+// Datagrams: a queue pair that is not connected speaks with whom it likes.
+func Example_datagrams() {
+	must := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	client, err := uapi.Open("sim?net=datagrams")
+	must(err)
+	defer client.Close()
+	server, err := uapi.Open("sim?net=datagrams")
+	must(err)
+	defer server.Close()
+
+	// The server posts a receive, with room for the route header.
+	const key = 0x11111111
+	config := uapi.QPConfig{Type: uapi.TypeUD, QKey: key, SendDepth: 8, RecvDepth: 8}
+	qs, err := server.CreateQPWith(config)
+	must(err)
+	inbox := make([]byte, uapi.GRHLen+100)
+	in, err := server.RegMR(inbox, uapi.AccessLocalWrite)
+	must(err)
+	_, err = server.PostRecv(qs, in, 0, uint64(len(inbox)))
+	must(err)
+	there, err := server.LocalEndpoint(qs) // its Addr and QPN are what a client must know, and the key
+
+	must(err)
+	qc, err := client.CreateQPWith(config)
+	must(err)
+	out, err := client.RegMR([]byte("hello"), 0)
+	must(err)
+	ah, err := client.CreateAH(there.Addr)
+	must(err)
+	_, err = client.PostSendTo(qc, ah, there.QPN, key, out, 0, 5)
+	must(err)
+
+	var wc [1]uapi.WC
+	for n := 0; n == 0; must(err) {
+		n, err = server.PollCQ(qs, wc[:])
+	}
+	from, err := uapi.DatagramSource(inbox)
+	must(err)
+	here, err := client.LocalEndpoint(qc)
+	must(err)
+	fmt.Printf("%s\n", inbox[uapi.GRHLen:wc[0].ByteLen])
+	fmt.Println(from == here.Addr.Addr(), wc[0].SrcQPN == uint32(qc))
+	// Output:
+	// hello
+	// true true
+}
