@@ -292,7 +292,14 @@ func TestFloodOfRefusedPackets(t *testing.T) {
 func TestFloodOfDisbelievedPackets(t *testing.T) {
 	floodSim(t, disbelieved, 3, 0.5, func(x *flooded) {
 		for name, n := range x.injected {
-			require.Equal(t, n, x.delta(countersOf(name)...), name)
+			d := x.delta(countersOf(name)...)
+			require.GreaterOrEqual(t, d, n, name)
+			if name == "responses" {
+				// The peer answers duplicates as well. An answer that comes behind
+				// that of an honest request is stale: the order is the scheduler's.
+				n += x.injected["duplicates"]
+			}
+			require.LessOrEqual(t, d, n, name)
 		}
 		require.Zero(t, x.a.counter(t, "retransmitted_pkts")+x.b.counter(t, "retransmitted_pkts"))
 	})
