@@ -29,7 +29,7 @@ var debianPackages = []string{
 }
 
 // cPrograms are those that the tests run.
-var cPrograms = []string{"ibv_rc_pingpong", "ib_write_bw", "ib_read_bw", "rping"}
+var cPrograms = []string{"ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_read_bw", "rping"}
 
 // cThreads is what a program loads when a thread of it ends, and does not list.
 const cThreads = "lib/*-linux-*/libgcc_s.so.1"
