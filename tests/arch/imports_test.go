@@ -96,7 +96,8 @@ var allowed = map[string][]string{
 	"vm":                        {"netlinkmgr", "vm/guest"},
 	"vm/guest":                  {"netlinkmgr"},
 	"vm/vmtest":                 {"vm"},
-	"tools/rdmashim":            {"uapi", "netlinkmgr", "kshim/abi", "kshim/emu", "vm", "vm/guest", "rnic/link/capture/dissect", "rnic/wire"},
+	"tools/rdmashim/perf":       {"uapi"},
+	"tools/rdmashim":            {"tools/rdmashim/perf", "uapi", "netlinkmgr", "kshim/abi", "kshim/emu", "vm", "vm/guest", "rnic/link/capture/dissect", "rnic/wire"},
 }
 
 // assembly is the one file that may put parts together.

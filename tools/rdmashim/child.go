@@ -28,16 +28,17 @@ type child struct {
 	err   error         // how it ended; read after ended
 }
 
-// startServer starts this program again as a server on a free loopback port
+// startServer starts this program again as a server, by the words of command,
+// on a free loopback port
 // and waits until it listens. The server ends when this process does, however
 // that happens: the pipe to its standard input closes.
-func startServer(ctx context.Context, stderr io.Writer, device string) (*child, error) {
+func startServer(ctx context.Context, stderr io.Writer, device string, command ...string) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program's file: %w", err)
 	}
 	c := &child{ended: make(chan struct{})}
-	args := []string{"server", "--once", "--with-stdin", "--listen", "127.0.0.1:0"}
+	args := append(command, "--once", "--with-stdin", "--listen", "127.0.0.1:0")
 	if device != "" {
 		args = append(args, "--device", device)
 	}

@@ -57,7 +57,7 @@ func (e *endpoint) close() error {
 }
 
 // open opens a device; what it chooses by itself is said on stderr.
-func open(name string, stderr io.Writer) (*uapi.Context, error) {
+func open(name string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, error) {
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
@@ -67,22 +67,22 @@ func open(name string, stderr io.Writer) (*uapi.Context, error) {
 			return a
 		},
 	}))
-	return uapi.Open(name, uapi.WithLogger(log))
+	return uapi.Open(name, append(opts, uapi.WithLogger(log))...)
 }
 
 // openRoute opens the soft device on the address that a connection uses on
 // this side: the one whose packets the route to the peer carries. When
 // something holds the RoCE port there (another soft device, a loaded rdma_rxe),
 // it takes a free port, which the peer learns from the endpoint.
-func openRoute(conn net.Conn, options string, stderr io.Writer) (*uapi.Context, error) {
+func openRoute(conn net.Conn, options string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, error) {
 	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	if err != nil {
 		return nil, fmt.Errorf("the control connection's own address %v: %w", conn.LocalAddr(), err)
 	}
 	name := softAt(local.Addr())
-	c, err := open(withOptions(name, options), stderr)
+	c, err := open(withOptions(name, options), stderr, opts...)
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EINVAL) {
-		if free, freeErr := open(withOptions(name, withPort(options)), stderr); freeErr == nil {
+		if free, freeErr := open(withOptions(name, withPort(options)), stderr, opts...); freeErr == nil {
 			return free, nil
 		}
 	}

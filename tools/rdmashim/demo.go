@@ -67,7 +67,7 @@ func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (
 		o.limit = defaultLimit(base, file.Name(), bytes, stderr)
 	}
 	path = file.Name()
-	c, err := startServer(ctx, stderr, withOptions(server, o.options()))
+	c, err := startServer(ctx, stderr, withOptions(server, o.options()), "server")
 	if errors.Is(err, errServerSaid) {
 		return nil, &exitStatus{code: 1}
 	}

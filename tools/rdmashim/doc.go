@@ -6,6 +6,9 @@
 // goes to stdout, all else to stderr. A failure is one line on stderr and exit
 // status 1, wrong usage exit status 2.
 //
+// A run of perf flows alike: perf.go starts the server process, perf_client.go and
+// perf_control.go are the two sides, package perf below measures.
+//
 // A run of demo flows: demo.go starts a server process (child.go) and becomes
 // the client; session_client.go drives the transfer against
 // session_server.go; the two talk over a TCP control connection (control.go)

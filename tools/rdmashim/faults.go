@@ -67,7 +67,7 @@ func (f *deviceFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.corrupt, "corrupt", "invert one bit in this share of the packets, like 0.1%")
 	flags.DurationVar(&f.delay, "delay", 0, "send every packet this much later, like 2ms")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the faults; the same seed hits the same packets (default: chosen and printed)")
-	flags.Var(&f.mtu, "mtu", "path MTU: 256, 512, 1024, 2048 or 4096 (default: the largest that fits)")
+	flags.VarP(&f.mtu, "mtu", "m", "path MTU: 256, 512, 1024, 2048 or 4096 (default: the largest that fits)")
 }
 
 func (f *deviceFlags) addDevice(cmd *cobra.Command) {

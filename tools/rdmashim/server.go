@@ -25,10 +25,13 @@ type serverOptions struct {
 	once      bool
 	withStdin bool
 	shared    *uapi.Context // the device that was named, if one was
+	opts      []uapi.Option
+	// session serves one client.
+	session func(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Writer) error
 }
 
 func newServer() *cobra.Command {
-	var o serverOptions
+	o := serverOptions{session: serveOne}
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Serve clients of this tool until ended",
@@ -60,7 +63,7 @@ func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr
 	// A named device is opened at once, so that a wrong name is told at once,
 	// and serves all clients.
 	if o.device != "" {
-		c, err := open(o.name(""), stderr)
+		c, err := open(o.name(""), stderr, o.opts...)
 		if err != nil {
 			return err
 		}
@@ -104,10 +107,10 @@ func accept(ctx context.Context, ln net.Listener, o serverOptions, stderr io.Wri
 			return nil // ended by a signal
 		}
 		if o.once {
-			return serveOne(ctx, conn, o, stderr)
+			return o.session(ctx, conn, o, stderr)
 		}
 		sessions.Go(func() {
-			if err := serveOne(ctx, conn, o, stderr); err != nil {
+			if err := o.session(ctx, conn, o, stderr); err != nil {
 				fmt.Fprintf(stderr, "rdmashim: client %v: %s\n", conn.RemoteAddr(), oneLine(err))
 			}
 		})

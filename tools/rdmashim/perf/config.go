@@ -1,0 +1,167 @@
+package perf
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// Op is what is measured.
+type Op string
+
+const (
+	Write  Op = "write"
+	Read   Op = "read"
+	Send   Op = "send"
+	Atomic Op = "atomic" // fetch-and-add
+)
+
+// AtomicSize is the only size of an atomic, in bytes.
+const AtomicSize = 8
+
+// Limits of what a Config may ask for.
+const (
+	MaxSize  = 1 << 30 // bytes
+	MaxQPs   = 16384
+	MaxDepth = 16384
+)
+
+// Config is a measurement. Both sides use the same one; it travels as JSON.
+type Config struct {
+	Op      Op   `json:"op"`
+	Latency bool `json:"latency"`
+	// Sizes are the messages' lengths in bytes, a run each.
+	Sizes []int `json:"sizes"`
+	// Iterations is how many messages each queue pair moves; Duration, if it
+	// is not 0, takes its place, and every queue pair moves one at least.
+	Iterations int           `json:"iterations"`
+	Duration   time.Duration `json:"duration"`
+	// Warmup is how many messages a queue pair moves before they count.
+	Warmup int `json:"warmup"`
+	QPs    int `json:"qps"`
+	// Depth is how many messages a queue pair has outstanding, Outstanding how
+	// many all of them together have (0: QPs · Depth).
+	Depth       int `json:"depth"`
+	Outstanding int `json:"outstanding"`
+	// List is how many messages a post carries, and one of Moderation messages
+	// asks for a completion.
+	List       int `json:"list"`
+	Moderation int `json:"moderation"`
+	// Inline is up to which size the post itself carries the bytes.
+	Inline int `json:"inline"`
+	// MTU is the largest path MTU in bytes (0: the port's).
+	MTU           int  `json:"mtu"`
+	Bidirectional bool `json:"bidirectional"`
+	// Events waits for completions instead of polling.
+	Events bool `json:"events"`
+	// Check compares what arrived; Spoil inverts a bit of the source before it
+	// leaves, so that Check has something to find.
+	Check bool `json:"check"`
+	Spoil bool `json:"spoil"`
+}
+
+// Validate says what is wrong with a Config, whoever it came from. Errors are
+// EINVAL.
+func (c *Config) Validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf(format+": %w", append(args, syscall.EINVAL)...)
+	}
+	switch c.Op {
+	case Write, Read, Send, Atomic:
+	default:
+		return bad("operation %q is none of write, read, send, atomic", c.Op)
+	}
+	if len(c.Sizes) == 0 || len(c.Sizes) > 64 {
+		return bad("%d sizes, not 1 to 64", len(c.Sizes))
+	}
+	for _, s := range c.Sizes {
+		if s < 1 || s > MaxSize {
+			return bad("size %d is not 1 to %d bytes", s, MaxSize)
+		}
+		if c.Op == Atomic && s != AtomicSize {
+			return bad("size %d: an atomic has %d bytes", s, AtomicSize)
+		}
+	}
+	switch {
+	case c.Iterations < 1 && c.Duration == 0, c.Iterations < 0, c.Iterations > 1<<30:
+		return bad("%d iterations are not 1 to %d", c.Iterations, 1<<30)
+	case c.Duration < 0:
+		return bad("duration %v is negative", c.Duration)
+	case c.Warmup < 0 || c.Warmup > 1<<30:
+		return bad("%d messages of warm-up are not 0 to %d", c.Warmup, 1<<30)
+	case c.QPs < 1 || c.QPs > MaxQPs:
+		return bad("%d queue pairs are not 1 to %d", c.QPs, MaxQPs)
+	case c.Depth < 1 || c.Depth > MaxDepth:
+		return bad("a depth of %d is not 1 to %d", c.Depth, MaxDepth)
+	case c.Outstanding < 0:
+		return bad("%d outstanding messages are less than none", c.Outstanding)
+	case c.List < 1 || c.List > c.Depth || c.List > c.limit():
+		return bad("%d messages a post are not 1 to the %d that may be outstanding", c.List, min(c.Depth, c.limit()))
+	case c.Moderation < 1:
+		return bad("a completion for %d messages: it must be 1 or more", c.Moderation)
+	case c.Inline < 0 || c.Inline > 4096:
+		return bad("%d inline bytes are not 0 to 4096", c.Inline)
+	case c.Latency && (c.QPs > 1 || c.List > 1 || c.Bidirectional):
+		return bad("latency is measured with one queue pair, one message a post, and in one direction")
+	case c.Spoil && (!c.Check || c.Op == Atomic):
+		return bad("there is nothing to spoil without a check of bytes")
+	}
+	return nil
+}
+
+// Bytes is how much memory a side needs.
+func (c *Config) Bytes() int64 {
+	slots, stride := c.layout()
+	return 2 * int64(slots) * int64(stride)
+}
+
+const (
+	page = 4096
+	// spread is how much memory the slots of one direction may take together;
+	// queue pairs beyond share slots.
+	spread = 64 << 20
+)
+
+// layout is how many slots there are for each direction, and how long they are.
+func (c *Config) layout() (slots, stride int) {
+	for _, s := range c.Sizes {
+		stride = max(stride, s)
+	}
+	if stride > page/2 {
+		stride = (stride + page - 1) / page * page
+	} else {
+		stride = (stride + 63) / 64 * 64
+	}
+	return max(1, min(c.QPs, spread/stride)), stride
+}
+
+// limit is how many messages may be outstanding together.
+func (c *Config) limit() int {
+	if c.Outstanding > 0 {
+		return min(c.Outstanding, c.QPs*c.Depth)
+	}
+	return c.QPs * c.Depth
+}
+
+// every is how many messages of a queue pair one completion stands for. Those
+// that have none may not fill what can be outstanding.
+func (c *Config) every() int {
+	if c.limit() < c.QPs*c.Depth {
+		return 1
+	}
+	return max(1, min(c.Moderation, c.Depth/2))
+}
+
+// receives is how many receives a queue pair has posted.
+func (c *Config) receives() int {
+	if c.takesReceives() {
+		return max(1, min(2*c.Depth, 16384/c.QPs))
+	}
+	return 0
+}
+
+// takesReceives says whether messages use receives up. WRITE with an immediate
+// is how a side that waits learns of a WRITE.
+func (c *Config) takesReceives() bool {
+	return c.Op == Send || c.Op == Write && c.Latency && c.Events
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package perf
+
+import (
+	"syscall"
+	"time"
+)
+
+// CPUTime is the processor time that the process has used, 0 where that is not
+// known.
+func CPUTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,93 @@
+package perf
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Result is what a run of one size yields. Its JSON keys are stable.
+type Result struct {
+	Bytes      int     `json:"bytes"`
+	Iterations int     `json:"iterations"` // messages measured, of all queue pairs and both directions
+	Seconds    float64 `json:"seconds"`
+	*Bandwidth
+	*Latency
+	ClientCPU float64 `json:"client_cpu_seconds"`
+	ServerCPU float64 `json:"server_cpu_seconds"`
+	// AllocsPerOp is how many objects this process allocated for a message.
+	AllocsPerOp float64 `json:"allocs_per_op"`
+	Checked     bool    `json:"checked"`
+
+	Total int `json:"-"` // messages done, warm-up included
+}
+
+// Bandwidth is the part of a Result that perftest's bandwidth tests print.
+type Bandwidth struct {
+	Peak    float64 `json:"bw_peak_mib_per_second"` // of the best sixteenth; 0 with a duration
+	Average float64 `json:"bw_average_mib_per_second"`
+	MsgRate float64 `json:"msg_rate_mpps"` // millions of messages a second
+	Goodput float64 `json:"goodput_bytes_per_second"`
+}
+
+// Latency is the part of a Result that perftest's latency tests print, in µs.
+type Latency struct {
+	Min     float64 `json:"t_min_us"`
+	Max     float64 `json:"t_max_us"`
+	Typical float64 `json:"t_typical_us"` // the median
+	Avg     float64 `json:"t_avg_us"`
+	Stdev   float64 `json:"t_stdev_us"`
+	P99     float64 `json:"t_99_us"`
+	P999    float64 `json:"t_99_9_us"`
+}
+
+const mib = 1 << 20
+
+func newBandwidth(r Result, best float64) *Bandwidth {
+	rate := float64(r.Iterations) / max(r.Seconds, 1e-9)
+	return &Bandwidth{
+		Peak: best * float64(r.Bytes) / mib, Average: rate * float64(r.Bytes) / mib,
+		MsgRate: rate / 1e6, Goodput: rate * float64(r.Bytes),
+	}
+}
+
+func newLatency(h *hdrhistogram.Histogram) *Latency {
+	us := func(ns float64) float64 { return ns / 1e3 }
+	at := func(p float64) float64 { return us(float64(h.ValueAtPercentile(p))) }
+	return &Latency{
+		Min: us(float64(h.Min())), Max: us(float64(h.Max())), Typical: at(50),
+		Avg: us(h.Mean()), Stdev: us(h.StdDev()), P99: at(99), P999: at(99.9),
+	}
+}
+
+// Add adds what the other side moved at the same time.
+func (r *Result) Add(o Result) {
+	r.Iterations += o.Iterations
+	r.Seconds = max(r.Seconds, o.Seconds)
+	if r.Bandwidth != nil && o.Bandwidth != nil {
+		r.Peak += o.Peak
+		r.Average += o.Average
+		r.MsgRate += o.MsgRate
+		r.Goodput += o.Goodput
+	}
+}
+
+// usage is what the process had used when a run began.
+type usage struct {
+	cpu     time.Duration
+	mallocs uint64
+}
+
+func startUsage() usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{CPUTime(), m.Mallocs}
+}
+
+func (u usage) end(r *Result) {
+	r.ClientCPU = (CPUTime() - u.cpu).Seconds()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	r.AllocsPerOp = float64(m.Mallocs-u.mallocs) / float64(max(r.Iterations, 1))
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// perfClient is the side that asks.
+type perfClient struct {
+	ctl    *control
+	side   *perf.Side
+	report perfReport
+}
+
+// runPerf measures against the server at addr.
+func runPerf(ctx context.Context, addr string, o *perfOptions, stderr io.Writer) (*perfReport, error) {
+	dialer := net.Dialer{Timeout: peerSilence}
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("reach the server: %w (is 'rdmashim perf server' running there?)", err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	var opts []uapi.Option
+	if o.gid >= 0 {
+		opts = append(opts, uapi.WithGIDIndex(o.gid))
+	}
+	var rdma *uapi.Context
+	if o.device != "" {
+		rdma, err = open(o.name(""), stderr, opts...)
+	} else {
+		rdma, err = openRoute(conn, o.options(), stderr, opts...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer rdma.Close()
+	c := &perfClient{ctl: newControl(conn)}
+	c.report.Config, c.report.Seed, c.report.ClientPID = o.config, o.seed, os.Getpid()
+	if c.report.ClientDevice, err = describe(rdma); err != nil {
+		return nil, err
+	}
+	if c.side, err = perf.NewSide(rdma, o.config, true); err != nil {
+		return nil, err
+	}
+	err = c.run(ctx, stderr)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return &c.report, errors.Join(err, c.side.Close())
+}
+
+func (c *perfClient) run(ctx context.Context, stderr io.Writer) error {
+	if err := c.ctl.send(perfHello{Perf: perfVersion, Config: c.side.Config}); err != nil {
+		return err
+	}
+	var w welcome
+	if err := c.ctl.receive(&w, perfConnect); err != nil {
+		return fmt.Errorf("wait for the server's welcome: %w", err)
+	}
+	if w.Error != "" {
+		return fmt.Errorf("the server refused: %s", w.Error)
+	}
+	c.report.ServerPID, c.report.ServerDevice = w.PID, w.Device
+	limited, cancel := context.WithTimeout(ctx, perfConnect)
+	defer cancel()
+	if err := c.side.Connect(limited, c.ctl.conn); err != nil {
+		return fmt.Errorf("connect to the server: %w", err)
+	}
+	bar := newProgress(stderr, "sizes", int64(len(c.side.Config.Sizes)))
+	defer bar.done()
+	for _, size := range c.side.Config.Sizes {
+		r, err := c.measure(ctx, size)
+		if err != nil {
+			return fmt.Errorf("%s of %d bytes: %w", opNames[c.side.Config.Op], size, err)
+		}
+		c.report.Results = append(c.report.Results, r)
+		bar.add(1)
+	}
+	if err := c.ctl.send(perfGo{}); err != nil {
+		return err
+	}
+	// The server process may be told to end when it has answered.
+	return c.ctl.receive(&perfReady{}, peerSilence)
+}
+
+// measure is one run.
+func (c *perfClient) measure(ctx context.Context, size int) (r perf.Result, err error) {
+	if err := c.side.Prepare(size); err != nil {
+		return r, err
+	}
+	if err := c.ctl.send(perfGo{Size: size}); err != nil {
+		return r, err
+	}
+	var ready perfReady
+	if err := c.ctl.receive(&ready, perfConnect); err != nil {
+		return r, err
+	}
+	if ready.Error != "" {
+		return r, fmt.Errorf("the server is not ready: %s", ready.Error)
+	}
+	var out perfOutcome
+	running, came := watch(ctx, c.ctl, &out)
+	if c.side.Config.Latency {
+		r, err = c.side.Latency(running)
+	} else {
+		r, err = c.side.Bandwidth(running)
+	}
+	if err != nil {
+		if errors.Is(err, errRunOver) {
+			return r, fmt.Errorf("the server gave up: %s", out.Error)
+		}
+		return r, cause(running, err)
+	}
+	if err := c.ctl.send(perfDone{Total: r.Total}); err != nil {
+		return r, err
+	}
+	// What the server still sends takes receives here.
+	if c.side.Config.Bidirectional {
+		if err := c.side.Serve(running); err != nil {
+			return r, cause(running, err)
+		}
+	}
+	if err := came(); err != nil {
+		return r, err
+	}
+	if out.Error != "" {
+		return r, errors.New(out.Error)
+	}
+	r.Add(out.Result)
+	r.ServerCPU = out.Result.ServerCPU
+	r.Checked = c.side.Config.Check
+	return r, c.side.Verify(out.Total)
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// The two sides of perf talk over the same kind of control connection as those
+// of demo: hello and welcome, then of each size go, ready, done and results. That
+// it breaks ends whatever a side is doing.
+
+// perfVersion changes when the messages below do.
+const perfVersion = 1
+
+// perfHello is the client's first message.
+type perfHello struct {
+	Perf   int         `json:"perf"` // version
+	Config perf.Config `json:"config"`
+}
+
+// perfGo asks for a run, or with size 0 says goodbye.
+type perfGo struct {
+	Size int `json:"size"`
+}
+
+// perfReady answers it.
+type perfReady struct {
+	Error string `json:"error,omitempty"`
+}
+
+// perfDone says that the client has sent what it sends.
+type perfDone struct {
+	Total int `json:"total"` // messages, warm-up included
+}
+
+// perfOutcome ends a run: what the server moved, used and found.
+type perfOutcome struct {
+	Result perf.Result `json:"result"`
+	Total  int         `json:"total"`
+	Error  string      `json:"error,omitempty"`
+}
+
+// errRunOver ends a side's serving in good order.
+var errRunOver = errors.New("the run is over")
+
+// perfConnect bounds how long connecting many queue pairs takes.
+const perfConnect = time.Minute
+
+// watch receives the peer's next message in the background. The context that it
+// returns ends with errRunOver when it came, and with an error when it did not.
+func watch(ctx context.Context, ctl *control, v any) (context.Context, func() error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	came := make(chan error, 1)
+	go func() {
+		err := ctl.receive(v, 0)
+		came <- err
+		if err == nil {
+			err = errRunOver
+		}
+		cancel(err)
+	}()
+	return ctx, func() error { return <-came }
+}
+
+// cause prefers why ctx ended to the errors that followed from it.
+func cause(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); err != nil && why != nil && !errors.Is(why, errRunOver) {
+		return why
+	}
+	return err
+}
+
+// servePerf serves the client at the other end of conn.
+func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Writer) error {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	ctl := newControl(conn)
+	var hello perfHello
+	if err := ctl.receive(&hello, peerSilence); err != nil {
+		return fmt.Errorf("a client connected, but said nothing useful: %w", err)
+	}
+	refuse := func(err error) error {
+		_ = ctl.send(welcome{Error: err.Error()})
+		return err
+	}
+	if hello.Perf != perfVersion {
+		return refuse(fmt.Errorf("the client speaks version %d of perf's protocol, this server %d: use the same rdmashim on both sides", hello.Perf, perfVersion))
+	}
+	if err := hello.Config.Validate(); err != nil {
+		return refuse(err)
+	}
+	if n := hello.Config.Bytes(); n > o.maxBytes {
+		return refuse(fmt.Errorf("the client wants %d bytes of memory, this server gives at most %d (--max-bytes)", n, o.maxBytes))
+	}
+	rdma := o.shared
+	if rdma == nil {
+		c, err := openRoute(conn, o.options(), stderr, o.opts...)
+		if err != nil {
+			return refuse(err)
+		}
+		defer c.Close()
+		rdma = c
+	}
+	side, err := perf.NewSide(rdma, hello.Config, false)
+	if err != nil {
+		return refuse(err)
+	}
+	s := &perfServer{ctl: ctl, side: side}
+	err = s.run(ctx, rdma)
+	if ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
+		err = context.Cause(ctx)
+	}
+	return errors.Join(err, side.Close())
+}
+
+// perfServer is the side that answers.
+type perfServer struct {
+	ctl  *control
+	side *perf.Side
+}
+
+func (s *perfServer) run(ctx context.Context, rdma *uapi.Context) error {
+	w := welcome{PID: os.Getpid()}
+	var err error
+	if w.Device, err = describe(rdma); err != nil {
+		w.Error = err.Error()
+	}
+	if err := errors.Join(err, s.ctl.send(w)); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, perfConnect)
+	defer cancel()
+	if err := s.side.Connect(limited, s.ctl.conn); err != nil {
+		return fmt.Errorf("connect to the client: %w", err)
+	}
+	for {
+		var g perfGo
+		if err := s.ctl.receive(&g, 0); err != nil {
+			return err
+		}
+		if g.Size == 0 {
+			return s.ctl.send(perfReady{})
+		}
+		err := s.side.Prepare(g.Size)
+		ready := perfReady{}
+		if err != nil {
+			ready.Error = err.Error()
+		}
+		if err := errors.Join(err, s.ctl.send(ready)); err != nil {
+			return err
+		}
+		if err := s.serve(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// serve is one run.
+func (s *perfServer) serve(ctx context.Context) error {
+	var done perfDone
+	cpu := perf.CPUTime()
+	running, came := watch(ctx, s.ctl, &done)
+	var out perfOutcome
+	var err error
+	if s.side.Config.Bidirectional {
+		// The client may be through before this side is.
+		both, cancel := context.WithCancelCause(ctx)
+		gone := context.AfterFunc(running, func() {
+			if why := context.Cause(running); !errors.Is(why, errRunOver) {
+				cancel(why)
+			}
+		})
+		out.Result, err = s.side.Bandwidth(both)
+		gone()
+		cancel(nil)
+		out.Total = out.Result.Total
+	}
+	if err == nil {
+		err = s.side.Serve(running)
+	}
+	if err != nil {
+		_ = s.ctl.send(perfOutcome{Error: err.Error()})
+		return cause(running, err)
+	}
+	if err := came(); err != nil {
+		return err
+	}
+	out.Result.ServerCPU = (perf.CPUTime() - cpu).Seconds()
+	if err := s.side.Verify(done.Total); err != nil {
+		out.Error = err.Error()
+	}
+	return s.ctl.send(out)
+}

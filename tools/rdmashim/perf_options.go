@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+)
+
+// perfOptions are those of 'perf OP bw' and 'perf OP lat', with perftest's
+// letters where perftest has them.
+type perfOptions struct {
+	deviceFlags
+	config   perf.Config
+	host     string // HOST:PORT of the server; "" starts one
+	size     int
+	seconds  float64
+	all      bool
+	warmup   int
+	gid      int
+	port     string
+	force    bool
+	asJSON   bool
+	outJSON  bool
+	jsonFile string
+}
+
+// Defaults are perftest's.
+const (
+	perfBWSize, perfLatSize = 65536, 2
+	perfBWCount             = 5000
+	perfLatCount            = 1000
+	perfDepth               = 128
+	perfModeration          = 100
+	largestLog              = 23 // -a ends with 8 MiB
+)
+
+func (o *perfOptions) add(cmd *cobra.Command) {
+	c := &o.config
+	o.deviceFlags.add(cmd)
+	f := cmd.Flags()
+	size, count, depth := perfBWSize, perfBWCount, perfDepth
+	if c.Latency {
+		size, count, depth = perfLatSize, perfLatCount, 1
+		if c.Op == perf.Write || c.Op == perf.Send {
+			depth = 16 // acknowledgements may be on the way
+		}
+	}
+	if c.Op == perf.Atomic {
+		size = perf.AtomicSize
+	}
+	f.IntVarP(&o.size, "size", "s", size, "bytes of a message")
+	f.IntVarP(&c.Iterations, "iters", "n", count, "messages of each queue pair")
+	f.Float64VarP(&o.seconds, "duration", "D", 0, "seconds to measure, instead of a number of messages")
+	f.BoolVarP(&o.all, "all", "a", false, "run sizes of 2, 4, 8 … bytes up to 8 MiB")
+	f.IntVarP(&c.Depth, "tx-depth", "t", depth, "messages that a queue pair has outstanding")
+	f.IntVarP(&c.QPs, "qp", "q", 1, "queue pairs")
+	f.IntVarP(&c.List, "post_list", "l", 1, "messages that one post carries")
+	f.IntVarP(&c.Moderation, "cq-mod", "Q", perfModeration, "messages that one completion stands for; at most half the depth, and 1 above 8 KiB")
+	f.IntVarP(&c.Inline, "inline_size", "I", 0, "send messages up to so many bytes inline")
+	f.IntVar(&c.Outstanding, "outstanding", 0, "messages that all queue pairs together have outstanding (default: qp × tx-depth)")
+	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "move in both directions at once")
+	f.BoolVarP(&c.Events, "events", "e", false, "wait for completions instead of polling for them")
+	f.IntVarP(&o.gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")
+	f.StringVarP(&o.port, "port", "p", defaultPerfPort, "the server's TCP port")
+	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted as in perftest; the processor's frequency is never looked at")
+	f.IntVar(&o.warmup, "warmup", -1, "messages of each queue pair before those that count (default: up to 100, or the depth)")
+	f.BoolVar(&c.Check, "check", false, "compare every byte of the last pattern that was sent with what arrived")
+	f.BoolVar(&c.Spoil, "spoil", false, "invert a bit of the source before the last pattern leaves, so that --check has something to find")
+	f.BoolVarP(&o.asJSON, "json", "j", false, "print JSON")
+	f.BoolVar(&o.outJSON, "out_json", false, "the same, by perftest's name")
+	f.StringVar(&o.jsonFile, "out_json_file", "", "write JSON to this file, too")
+}
+
+// complete makes a Config of the options.
+func (o *perfOptions) complete(cmd *cobra.Command, args []string) error {
+	c := &o.config
+	changed := cmd.Flags().Changed
+	switch {
+	case o.all && changed("size"):
+		return usagef("-a runs all sizes: leave -s out")
+	case o.all && c.Op == perf.Atomic:
+		return usagef("-a: an atomic has one size, %d bytes", perf.AtomicSize)
+	case changed("duration") && changed("iters"):
+		return usagef("-n counts messages and -D time: leave one of them out")
+	case changed("duration") && (o.seconds < 0.001 || o.seconds > 1e6):
+		return usagef("-D %g: want a number of seconds from 0.001 to 1000000", o.seconds)
+	case o.warmup < -1:
+		return usagef("--warmup %d is less than none", o.warmup)
+	case changed("gid-index") && o.gid < 0:
+		return usagef("-x %d: want an index from 0", o.gid)
+	}
+	c.Duration = time.Duration(o.seconds * float64(time.Second))
+	c.Sizes = []int{o.size}
+	if o.all {
+		c.Sizes = nil
+		for n := 1; n <= largestLog; n++ {
+			c.Sizes = append(c.Sizes, 1<<n)
+		}
+	}
+	if !o.all && o.size > 8192 && !changed("cq-mod") {
+		c.Moderation = 1
+	}
+	if c.List > c.Depth && !changed("tx-depth") {
+		c.Depth = c.List
+	}
+	c.MTU, o.mtu = int(o.mtu), 0
+	if c.Warmup = o.warmup; o.warmup < 0 {
+		c.Warmup = max(100, c.Depth)
+		if c.Duration == 0 {
+			c.Warmup = min(c.Warmup, c.Iterations)
+		}
+		if c.QPs > 16 {
+			c.Warmup = min(c.Warmup, 2)
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return &usageError{fmt.Errorf("%s", strings.TrimSuffix(err.Error(), ": invalid argument"))}
+	}
+	if len(args) == 1 {
+		if o.host = args[0]; o.host == "" {
+			return usagef("the HOST is empty")
+		}
+		if _, _, err := net.SplitHostPort(o.host); err != nil {
+			o.host = net.JoinHostPort(strings.Trim(o.host, "[]"), o.port)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+)
+
+// perfReport is what a measurement yields. Its JSON keys are stable.
+type perfReport struct {
+	Test         string        `json:"test"` // as perftest's program without "ib_": "write_bw"
+	Config       perf.Config   `json:"config"`
+	Seed         uint64        `json:"seed,omitempty"`
+	ServerPID    int           `json:"server_pid"`
+	ClientPID    int           `json:"client_pid"`
+	ServerDevice side          `json:"server_device"`
+	ClientDevice side          `json:"client_device"`
+	Results      []perf.Result `json:"results"`
+}
+
+func (r *perfReport) name() string {
+	if r.Config.Latency {
+		return string(r.Config.Op) + "_lat"
+	}
+	return string(r.Config.Op) + "_bw"
+}
+
+func (r *perfReport) json(w io.Writer) error {
+	r.Test = r.name()
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+const perfRule = "---------------------------------------------------------------------------------------"
+
+// text prints perftest's columns.
+func (r *perfReport) text(w io.Writer) error {
+	var b strings.Builder
+	c := &r.Config
+	fmt.Fprintln(&b, perfRule)
+	fmt.Fprintf(&b, " %s  device %s, server %s  MTU %d  queue pairs %d  TX depth %d  %s\n", r.name(),
+		r.ClientDevice.Device, r.ServerDevice.Device, r.mtu(), c.QPs, c.Depth, map[bool]string{true: "events", false: "polling"}[c.Events])
+	fmt.Fprintln(&b, perfRule)
+	if c.Latency {
+		fmt.Fprintln(&b, " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]")
+	} else {
+		fmt.Fprintln(&b, " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]")
+	}
+	client, server := 0.0, 0.0
+	for _, x := range r.Results {
+		client, server = client+x.ClientCPU, server+x.ServerCPU
+		switch {
+		case x.Latency != nil:
+			fmt.Fprintf(&b, " %-7d %-10d %-14.2f %-14.2f %-16.2f %-14.2f %-15.2f %-22.2f %-.2f\n", x.Bytes, x.Iterations, x.Min, x.Max, x.Typical, x.Avg, x.Stdev, x.P99, x.P999)
+		case x.Bandwidth != nil:
+			fmt.Fprintf(&b, " %-10d %-14d %-19.2f %-21.2f %-.6f\n", x.Bytes, x.Iterations, x.Peak, x.Average, x.MsgRate)
+		}
+	}
+	fmt.Fprintln(&b, perfRule)
+	fmt.Fprintf(&b, " CPU time: client %.3f s, server %.3f s\n", client, server)
+	if c.Check {
+		fmt.Fprintln(&b, " data checked: every byte of the last pattern is right")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *perfReport) mtu() int {
+	m := min(r.ClientDevice.MTU, r.ServerDevice.MTU)
+	if r.Config.MTU > 0 {
+		m = min(m, r.Config.MTU)
+	}
+	return m
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+)
+
+func runPerfJSON(t *testing.T, args ...string) (r perfReport) {
+	t.Helper()
+	o := runTool(t, append([]string{"perf"}, append(args, "-j")...)...)
+	require.Zero(t, o.code, "stderr: %s", o.stderr)
+	require.Empty(t, o.stderr)
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), o.stdout)
+	return r
+}
+
+// TestPerf runs each test once in each of its ways, with its data checked.
+func TestPerf(t *testing.T) {
+	for _, c := range []struct {
+		args       string
+		iterations int // 0: at least one
+	}{
+		{"write bw -n 40 -s 5000", 40},
+		{"read bw -n 40 -s 5000", 40},
+		{"send bw -n 40 -s 5000", 40},
+		{"atomic bw -n 40", 40},
+		{"write lat -n 40 -s 64", 40},
+		{"read lat -n 40", 40},
+		{"send lat -n 40 -s 1", 40},
+		{"atomic lat -n 40", 40},
+		{"write lat -n 40 -e -s 100", 40},
+		{"send lat -n 40 -e", 40},
+		{"read bw -n 40 -e -s 9000", 40},
+		{"write bw -n 40 -q 3 -l 16 -s 64", 120},
+		{"write bw -n 300 -t 100 -l 90 -Q 50 -s 64", 300},
+		{"write bw -n 30 -s 32 -I 64", 30},
+		{"write bw -b -n 40 -q 2", 160},
+		{"send bw -b -e -n 40 -s 300", 80},
+		{"atomic bw -b -n 40 -q 2 -e", 160},
+		{"write bw -n 5 -q 40 -t 4 --outstanding 8 -s 64", 200},
+		{"write bw -D 0.01 -q 3 -s 64 -F", 0},
+		{"send lat -D 0.01", 0},
+		{"write bw -n 20 -m 1024 -s 5000 --warmup 0", 20},
+	} {
+		// One after the other: who polls needs a processor for each side.
+		t.Run(c.args, func(t *testing.T) {
+			r := runPerfJSON(t, append(strings.Fields(c.args), "--check")...)
+			require.Len(t, r.Results, 1)
+			x := r.Results[0]
+			require.True(t, x.Checked)
+			require.Positive(t, x.Iterations)
+			if c.iterations > 0 {
+				require.Equal(t, c.iterations, x.Iterations)
+			}
+			require.Equal(t, strings.Contains(c.args, "lat"), x.Latency != nil)
+			require.Equal(t, strings.Contains(c.args, "bw"), x.Bandwidth != nil)
+			require.NotEqual(t, r.ServerPID, r.ClientPID)
+			if x.Latency != nil {
+				require.LessOrEqual(t, x.Min, x.Typical)
+				require.LessOrEqual(t, x.Typical, x.P99)
+				require.LessOrEqual(t, x.P999, x.Max*1.001)
+			}
+		})
+	}
+}
+
+// TestPerfCheckFinds: a bit that is not as it was sent is found, on whichever
+// side it arrives.
+func TestPerfCheckFinds(t *testing.T) {
+	for _, args := range []string{
+		"write bw", "read bw", "send bw", "write lat", "read lat", "send lat", "write lat -e", "write bw -b", "send bw -b -q 2",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			o := runTool(t, append(append([]string{"perf"}, strings.Fields(args)...), "-n", "10", "-s", "100", "--check", "--spoil")...)
+			require.Equal(t, 1, o.code, o.stdout)
+			require.Empty(t, o.stdout)
+			require.Contains(t, o.stderr, "corrupted: byte 49 of a message of 100 bytes")
+			require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+		})
+	}
+}
+
+// TestPerfUnderFaults: what is measured over a bad wire is still right.
+func TestPerfUnderFaults(t *testing.T) {
+	for _, args := range []string{"write bw -n 100 -s 20000", "send lat -n 20", "read bw -n 50 -s 20000"} {
+		r := runPerfJSON(t, append(strings.Fields(args), "--check", "--loss", "2%", "--seed", "7")...)
+		require.EqualValues(t, 7, r.Seed)
+	}
+}
+
+// TestPerfColumns: scripts that read perftest's columns find them.
+func TestPerfColumns(t *testing.T) {
+	for args, want := range map[string]string{
+		"write bw -n 10": "#bytes #iterations BW peak[MiB/sec] BW average[MiB/sec] MsgRate[Mpps]",
+		"write lat -n 10": "#bytes #iterations t_min[usec] t_max[usec] t_typical[usec] t_avg[usec] t_stdev[usec] " +
+			"99% percentile[usec] 99.9% percentile[usec]",
+	} {
+		o := runTool(t, append([]string{"perf"}, strings.Fields(args)...)...)
+		require.Zero(t, o.code, o.stderr)
+		require.Empty(t, o.stderr, "quiet in a pipe")
+		require.NotContains(t, o.stdout, "\r")
+		lines := strings.Split(o.stdout, "\n")
+		at := -1
+		for i, l := range lines {
+			if strings.Join(strings.Fields(l), " ") == want {
+				at = i
+			}
+		}
+		require.Positive(t, at, o.stdout)
+		row := strings.Fields(lines[at+1])
+		require.Len(t, row, map[bool]int{true: 9, false: 5}[strings.Contains(args, "lat")], o.stdout)
+		require.Equal(t, "10", row[1])
+		require.Contains(t, o.stdout, "CPU time: client")
+	}
+}
+
+// TestPerfAllSizes: -a, and the JSON schema of a file.
+func TestPerfAllSizes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.json")
+	o := runTool(t, "perf", "write", "bw", "-a", "-n", "2", "--out_json_file", path)
+	require.Zero(t, o.code, o.stderr)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var r map[string]any
+	require.NoError(t, json.Unmarshal(text, &r))
+	require.ElementsMatch(t, []string{"test", "config", "server_pid", "client_pid", "server_device", "client_device", "results"}, keys(r))
+	require.Equal(t, "write_bw", r["test"])
+	results := r["results"].([]any)
+	require.Len(t, results, largestLog)
+	for i, x := range results {
+		row := x.(map[string]any)
+		require.EqualValues(t, 2<<i, row["bytes"])
+		require.ElementsMatch(t, []string{"bytes", "iterations", "seconds", "bw_peak_mib_per_second", "bw_average_mib_per_second",
+			"msg_rate_mpps", "goodput_bytes_per_second", "client_cpu_seconds", "server_cpu_seconds", "allocs_per_op", "checked"}, keys(row))
+	}
+}
+
+func keys(m map[string]any) (k []string) {
+	for name := range m {
+		k = append(k, name)
+	}
+	return k
+}
+
+// TestPerfOptions: each letter, and what it asks for.
+func TestPerfOptions(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want func(*perf.Config) any
+		is   any
+	}{
+		{"write bw", func(c *perf.Config) any { return c.Moderation }, 1},
+		{"write bw", func(c *perf.Config) any { return c.Sizes }, []int{65536}},
+		{"write lat", func(c *perf.Config) any { return c.Sizes }, []int{2}},
+		{"atomic bw", func(c *perf.Config) any { return c.Sizes }, []int{8}},
+		{"write bw", func(c *perf.Config) any { return c.Iterations }, 5000},
+		{"write lat", func(c *perf.Config) any { return c.Iterations }, 1000},
+		{"write bw -n 7", func(c *perf.Config) any { return []int{c.Iterations, c.Warmup} }, []int{7, 7}},
+		{"write bw -t 9", func(c *perf.Config) any { return c.Depth }, 9},
+		{"write bw -l 200", func(c *perf.Config) any { return c.Depth }, 200},
+		{"write bw -q 9", func(c *perf.Config) any { return c.QPs }, 9},
+		{"write bw -Q 9", func(c *perf.Config) any { return c.Moderation }, 9},
+		{"write bw -s 8", func(c *perf.Config) any { return c.Moderation }, 100},
+		{"write bw -s 8 -Q 9", func(c *perf.Config) any { return c.Moderation }, 9},
+		{"write bw -m 512", func(c *perf.Config) any { return c.MTU }, 512},
+		{"write bw -D 1.5", func(c *perf.Config) any { return c.Duration.String() }, "1.5s"},
+		{"write bw -b", func(c *perf.Config) any { return c.Bidirectional }, true},
+		{"write bw -e", func(c *perf.Config) any { return c.Events }, true},
+		{"write bw -a", func(c *perf.Config) any { return len(c.Sizes) }, 23},
+	} {
+		words := strings.Fields(c.args)
+		o := &perfOptions{}
+		o.config.Op, o.config.Latency = perf.Op(words[0]), words[1] == "lat"
+		cmd := newRoot()
+		o.add(cmd)
+		require.NoError(t, cmd.ParseFlags(words[2:]), c.args)
+		require.NoError(t, o.complete(cmd, nil), c.args)
+		require.Equal(t, c.is, c.want(&o.config), c.args)
+	}
+}
+
+func TestPerfUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"frobnicate":                `no "frobnicate"`,
+		"write":                     "bw or lat",
+		"write sideways":            "bw or lat",
+		"write bw a b":              "at most 1",
+		"write bw -s 0":             "size 0",
+		"write bw -s x":             "-s",
+		"write bw -n 0":             "iterations",
+		"write bw -n 1 -D 1":        "-n counts",
+		"write bw -D 0":             "-D 0",
+		"write bw -D nan":           "duration",
+		"write bw -a -s 4":          "-a runs all sizes",
+		"atomic bw -s 16":           "8 bytes",
+		"atomic bw -a":              "one size",
+		"write bw -q 0":             "queue pairs",
+		"write bw -t 0":             "depth",
+		"write bw -t 4 -l 5":        "messages a post",
+		"write bw --outstanding -1": "outstanding",
+		"write bw -m 1500":          "4096",
+		"write bw -x -2":            "index from 0",
+		"write bw --warmup -2":      "warmup",
+		"write lat -q 2":            "one queue pair",
+		"write lat -b":              "one direction",
+		"write bw --spoil":          "nothing to spoil",
+		"write bw -d sim":           "two",
+		"write bw --frobnicate":     "--frobnicate",
+		"server x":                  "takes no arguments",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			o := runTool(t, append([]string{"perf"}, strings.Fields(args)...)...)
+			require.Equal(t, 2, o.code, "%q %q", o.stdout, o.stderr)
+			require.Empty(t, o.stdout)
+			require.Contains(t, o.stderr, want)
+		})
+	}
+}
+
+// TestPerfErrors: a failure is one line and status 1.
+func TestPerfErrors(t *testing.T) {
+	for args, want := range map[string]string{
+		"write bw 127.0.0.1:1":                         "rdmashim perf server",
+		"write bw -d nosuch0":                          "nosuch0",
+		"write bw -x 99":                               "99",
+		"write bw -q 9000 -t 9000":                     "completion queue",
+		"write bw -n 1 --out_json_file /nonexistent/f": "no such file",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			o := runTool(t, append([]string{"perf"}, strings.Fields(args)...)...)
+			require.Equal(t, 1, o.code, "%q %q", o.stdout, o.stderr)
+			require.Contains(t, o.stderr, want)
+			require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+		})
+	}
+}
+
+// TestPerfServer serves two clients and one that makes no sense.
+func TestPerfServer(t *testing.T) {
+	cmd := tool(t, "perf", "server", "--listen", "127.0.0.1:0", "--max-bytes", "1000000")
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
+	require.True(t, ok, line)
+	o := runTool(t, "perf", "write", "bw", "-s", "2000000", "-n", "1", addr)
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "--max-bytes")
+	for range 2 {
+		r := runPerfJSON(t, "write", "bw", "-n", "10", "--check", addr)
+		require.Equal(t, cmd.Process.Pid, r.ServerPID)
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), "a server that is told to end ends well")
+}
