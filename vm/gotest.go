@@ -25,6 +25,7 @@ type TestConfig struct {
 	Packages []string  // as 'go test' takes them
 	Flags    []string  // of the test binaries, as -test.run=X; -test.v is always given
 	Tags     string    // build tags
+	Race     bool      // with the race detector, which needs a C compiler
 	Verbose  bool      // Output receives all output, else what failed
 	Output   io.Writer // report in the manner of 'go test'; nil: dropped
 }
@@ -55,8 +56,8 @@ type TestOutcome struct {
 // ErrTestsFailed says that tests ran and some failed.
 var ErrTestsFailed = errors.New("tests failed")
 
-// Test builds the test binaries of packages, static and for the guest, boots
-// one guest and runs them in it one after the other, each in its package's
+// Test builds the test binaries of packages, static unless for the race detector,
+// boots one guest and runs them in it one after the other, each in its package's
 // directory, where the package's testdata is.
 func Test(ctx context.Context, c TestConfig) (*TestReport, error) {
 	if c.Output == nil {
@@ -185,6 +186,9 @@ func buildTests(ctx context.Context, c TestConfig, tmp string) ([]testBinary, er
 	if err != nil {
 		return nil, err
 	}
+	if c.Race {
+		g.env = append(g.env, "CGO_ENABLED=1")
+	}
 	list := []string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles"}
 	if c.Tags != "" {
 		list = append(list, "-tags", c.Tags)
@@ -210,6 +214,9 @@ func buildTests(ctx context.Context, c TestConfig, tmp string) ([]testBinary, er
 			build := []string{"test", "-c", "-trimpath", "-ldflags=-s -w", "-o", b.file}
 			if c.Tags != "" {
 				build = append(build, "-tags", c.Tags)
+			}
+			if c.Race {
+				build = append(build, "-race")
 			}
 			if _, err := g.output(ctx, append(build, p.ImportPath)...); err != nil {
 				return nil, fmt.Errorf("build the tests of %s: %w", p.ImportPath, err)

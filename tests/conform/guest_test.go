@@ -17,6 +17,9 @@ import (
 // there as well.
 func TestOnLinux(t *testing.T) {
 	config := vmtest.Config(t)
+	if vmtest.Race {
+		config.Memory, config.Timeout = 1500, 3*config.Timeout
+	}
 	for _, name := range []string{"CI", "CONFORM_SEED", "CONFORM_PROGRAMS"} {
 		config.Env = append(config.Env, name+"="+os.Getenv(name))
 	}
@@ -26,6 +29,7 @@ func TestOnLinux(t *testing.T) {
 		Packages: []string{"github.com/rdmashim/rdmashim/tests/conform"},
 		Flags:    []string{"-test.run=^(TestRXE|TestProgramsOnRXE)$"},
 		Tags:     "guest",
+		Race:     vmtest.Race,
 		Verbose:  true,
 		Output:   &output,
 	})

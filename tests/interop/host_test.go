@@ -32,6 +32,9 @@ func TestInterop(t *testing.T) {
 	c := vmtest.Config(t)
 	c.Memory = 640
 	c.Timeout = 9 * time.Minute
+	if vmtest.Race {
+		c.Memory, c.Timeout = 1500, 3*c.Timeout
+	}
 	c.Out = t.TempDir()
 	c.Env = append(c.Env, "CI="+os.Getenv("CI"))
 	if adds, err := programs(t.Context()); err != nil {
@@ -47,6 +50,7 @@ func TestInterop(t *testing.T) {
 		Config:   c,
 		Packages: []string{"github.com/rdmashim/rdmashim/tests/interop"},
 		Tags:     "guest",
+		Race:     vmtest.Race,
 		Flags:    guestFlags(),
 		Verbose:  true,
 		Output:   &output,
@@ -79,6 +83,9 @@ func TestInterop(t *testing.T) {
 // guestFlags hands -run down: INTEROP_RUN chooses tests in the guest.
 func guestFlags() []string {
 	flags := []string{"-test.timeout=8m"}
+	if vmtest.Race {
+		flags = []string{"-test.timeout=24m"}
+	}
 	if run := os.Getenv("INTEROP_RUN"); run != "" {
 		flags = append(flags, "-test.run="+run)
 	}

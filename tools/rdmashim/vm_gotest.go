@@ -61,6 +61,7 @@ could not be run or its kernel complained.`,
 	cmd.Flags().BoolVar(&short, "short", false, "tell tests to be short")
 	cmd.Flags().BoolVarP(&c.Verbose, "verbose", "v", false, "print all output of the tests")
 	cmd.Flags().StringVar(&c.Tags, "tags", "", "build tags")
+	cmd.Flags().BoolVar(&c.Race, "race", false, "build with the race detector, which needs a C compiler here, and more --memory")
 	cmd.Flags().StringVar(&f.config.Out, "out", "", "bring files that the tests leave in /out back into `DIR`")
 	return cmd
 }

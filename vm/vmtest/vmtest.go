@@ -56,7 +56,7 @@ func Config(t testing.TB) vm.Config {
 func Tests(t *testing.T, c vm.TestConfig) {
 	t.Helper()
 	var output bytes.Buffer
-	c.Output, c.Verbose = &output, true
+	c.Output, c.Verbose, c.Race = &output, true, Race
 	c.Env = append(c.Env, "CI="+os.Getenv("CI"))
 	report, err := vm.Test(t.Context(), c)
 	for _, p := range report.Packages {
