@@ -15,6 +15,8 @@
 //	           packet's queue pair and calls engine.Receive
 //	timeout    the worker goroutine calls engine.HandleTimeout of those due
 //
+// A queue pair's engine is of reliable connections or of datagrams (transport.go).
+//
 // Queue pair 1 is none of the engine's: management datagrams go to the
 // communication manager, rnic/cm, which has a turn whenever a batch is filled and
 // a time among the others (gsi.go).

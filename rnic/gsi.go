@@ -48,7 +48,7 @@ func (d *Device) withCM(do func(now cm.Time, m *cm.Manager) error) error {
 // device's mu is held.
 func (g *gsi) receive(now engine.Time, from *link.Packet, p *wire.Packet) {
 	switch {
-	case p.Opcode != wire.UDSendOnly, !p.PKey.Match(wire.DefaultPKey), p.DETH.QKey != wire.GSIQKey, p.DETH.SrcQPN != wire.GSIQPN,
+	case p.Opcode != wire.UDSendOnly, engine.CheckDatagram(p, wire.GSIQKey) != engine.Accepted, p.DETH.SrcQPN != wire.GSIQPN,
 		len(p.Payload) != wire.MADLen:
 		g.drop++
 	default:
@@ -60,13 +60,8 @@ func (g *gsi) receive(now engine.Time, from *link.Packet, p *wire.Packet) {
 func (g *gsi) fill(b *engine.Batch) {
 	for g.cm.Pending() && !b.Full() {
 		d, _ := g.cm.Transmit()
-		p := wire.Packet{
-			BTH:  wire.BTH{Opcode: wire.UDSendOnly, MigReq: true, PKey: wire.DefaultPKey, DestQPN: wire.GSIQPN, PSN: g.psn},
-			DETH: wire.DETH{QKey: wire.GSIQKey, SrcQPN: wire.GSIQPN},
-		}
+		b.AddDatagram(&engine.Datagram{Peer: d.To, DestQPN: wire.GSIQPN, SrcQPN: wire.GSIQPN, QKey: wire.GSIQKey, PSN: g.psn}, d.MAD[:])
 		g.psn = g.psn.Next()
-		head := p.AppendHeaders(make([]byte, 0, wire.BTHLen+wire.DETHLen))
-		b.Packets = append(b.Packets, link.Packet{Peer: d.To, Head: head, Payload: d.MAD[:]})
 	}
 }
 

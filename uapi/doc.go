@@ -20,6 +20,8 @@
 // Poll and Wait, with completion queues shared by many queue pairs, scatter
 // lists, flags, inline data and the caller's own 64-bit ids.
 //
+// Queue pairs of TypeUD send datagrams, each to whom it names: PostSendTo, CreateAH.
+//
 // It is not a byte stream, and not a connection manager: it moves messages and
 // memory between queue pairs whose endpoints the programs have exchanged.
 //

@@ -201,7 +201,7 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 			}
 			continue
 		}
-		if wc[n].Status != abi.WCSuccess && qp.learnError() {
+		if wc[n].Status != abi.WCSuccess && qp.failed(&wc[n]) {
 			failed = qp
 		}
 		n++

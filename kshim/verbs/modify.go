@@ -119,6 +119,19 @@ func (qp *QP) posted() (sends, receives uint32) {
 	return qp.sq.head, qp.ringEnd
 }
 
+// failed is told of a completion with an error, and reports as learnError does. A datagram that could not be sent stops its
+// queue pair on rdma_rxe, and only its sends as the specification has it (IBA 10.3.1.6, SQE): the kernel is asked.
+func (qp *QP) failed(wc *WC) (kick bool) {
+	if qp.typ == abi.QPTRC || wc.Opcode >= abi.WCRecv {
+		return qp.learnError()
+	}
+	if !qp.suspect.Swap(true) {
+		qp.recvCQ.suspects.Add(1)
+		qp.recvCQ.wake() // a waiter that blocks already must ask
+	}
+	return false
+}
+
 // learnError takes note that the kernel has the queue pair in ERR. From now on receives stay with the client. It reports
 // whether requests are in the rings that may have been put there too late to be flushed: then kick must be called, without
 // locks.
@@ -130,9 +143,6 @@ func (qp *QP) learnError() (kick bool) {
 	switch abi.QPState(qp.state.Load()) {
 	case abi.QPSReset, abi.QPSInit, abi.QPSErr:
 		return false
-	}
-	if qp.typ != abi.QPTRC {
-		return false // a failed datagram need not stop its queue pair
 	}
 	qp.state.Store(uint32(abi.QPSErr))
 	return qp.inRing() > 0 || qp.sq.outstanding() > 0

@@ -31,6 +31,15 @@
 //     goes back to the first packet that is missing (retransmit.go, timers.go).
 //  6. Completions hands out what was completed, and in the error state flushes the rest (flush.go).
 //
+// # Datagrams
+//
+// Datagrams is the other kind of queue pair, unreliable datagrams (IBA 9.8.3), driven by
+// the same calls: Post copies a request with its destination (datagram_send.go), Transmit
+// makes one packet of it and completes it, the peer's Receive checks Q_Key and receive and
+// stores the route header and the payload (datagram_receive.go). Nothing is repeated, and
+// what does not fit is dropped and counted. packet.go makes and checks single datagrams
+// for the general services queue pair, which is none of this package's.
+//
 // # Sequence numbers
 //
 // Inside, packets are numbered with 64 bits that never wrap; the low 24 are the
@@ -44,5 +53,8 @@
 //   - End-to-end credits are neither given nor obeyed: the cost is an RNR NAK.
 //   - A queue pair that its own fatal NAK took to the error state repeats that NAK when the request is
 //     repeated, so that a requester whose NAK was lost learns the reason.
-//   - SQE, which reliable connections do not have, and automatic path migration do not exist.
+//   - SQE, which reliable connections do not have, and automatic path migration do not exist: a
+//     datagram that cannot be sent moves its queue pair to ERR, as with rxe.
+//   - Of a datagram's IP header the receiver sees the addresses; hop limit, traffic class and flow
+//     label are those of the sockets, 64, 0 and 0, whatever the address handle says.
 package engine

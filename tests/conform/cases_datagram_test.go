@@ -345,6 +345,34 @@ var datagramTests = []test{
 			a.sayState()
 		}
 	}},
+	{"ud/after-a-failure", func(r *rig) {
+		// What is posted to a queue pair that stopped is flushed, whichever side it stopped on.
+		a, b, way := r.datagrams()
+		wr := a.datagram(abi.WRSend, 0, 8, way, b)
+		wr.AHNum = 0x7ff0
+		a.recv(0, 100)
+		a.post(wr)
+		a.sends(1)
+		a.recvs(1)
+		a.recv(0, 100)
+		a.recv(0, 100)
+		a.recvs(2)
+		a.post(a.datagram(abi.WRSend, 0, 8, way, b))
+		a.sends(1)
+
+		a, b, way = r.datagrams()
+		back := b.wayTo(a)
+		b.recv(0, grhLen)
+		a.post(a.datagram(abi.WRSend, 0, 8, way, b))
+		a.sends(1)
+		if wcs, err := take(b.rcq, 1); err != nil || wcs[0].Status == abi.WCSuccess { // which error it is, another case says
+			r.say("a message longer than the receive: %v, %s", wcs, errText(err))
+		}
+		b.recv(0, 100)
+		b.recvs(1)
+		b.post(b.datagram(abi.WRSend, 0, 8, back, a))
+		b.sends(1)
+	}},
 	{"ud/other-operations", func(r *rig) {
 		for _, op := range []abi.WROpcode{
 			abi.WRRDMAWrite, abi.WRRDMAWriteWithImm, abi.WRRDMARead, abi.WRAtomicFetchAndAdd, abi.WRAtomicCmpAndSwp, abi.WRSendWithInv,
