@@ -3,6 +3,7 @@ package uapi
 import (
 	"bytes"
 	"context"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -100,7 +101,9 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 				"ALLOC_PD", "CREATE_COMP_CHANNEL", "CREATE_CQ", "CREATE_QP", "DEREG_MR", "DESTROY_CQ", "DESTROY_QP",
 				"DEVICE.5", // QUERY_GID_TABLE
 				"GET_CONTEXT", "MODIFY_QP", "POST_SEND", "QUERY_DEVICE", "QUERY_PORT", "REG_MR", "REQ_NOTIFY_CQ",
-			}, ra.seen())
+			}, slices.DeleteFunc(ra.seen(), func(name string) bool {
+				return name == "QUERY_QP" // of a client that waits long enough to wonder whether the queue pair lives
+			}))
 			for _, r := range []*recorder{ra, rb} {
 				require.Empty(t, r.wild, "only doorbells are written, with no work request in them")
 				require.Equal(t, 2, r.count("Adopt"), "the two event files")
