@@ -36,9 +36,15 @@ func blocks(t *testing.T, language string) []string {
 func TestReadmeCommands(t *testing.T) {
 	elsewhere := map[string]string{
 		"./tools/test": "this very run",
-		"go run ./tools/rdmashim server --listen 127.0.0.1:7471": "TestServerAndClient",
-		"go run ./tools/rdmashim client 127.0.0.1 FILE":          "TestServerAndClient",
-		"go get github.com/rdmashim/rdmashim":                    "the module itself",
+		"go run ./tools/rdmashim server --listen 127.0.0.1:7471":     "TestServerAndClient",
+		"go run ./tools/rdmashim client 127.0.0.1 FILE":              "TestServerAndClient",
+		"go run ./tools/rdmashim sample write-read server --once":    "TestSamples",
+		"go run ./tools/rdmashim sample write-read client 127.0.0.1": "TestSamples",
+		"go run ./tools/rdmashim sample write-imm server":            "TestSampleServesMany",
+		"go run ./tools/rdmashim sample write-imm client 127.0.0.1":  "TestSampleServesMany",
+		"go run ./tools/rdmashim ping server":                        "TestSampleServesMany",
+		"go run ./tools/rdmashim ping client 127.0.0.1":              "TestSampleServesMany",
+		"go get github.com/rdmashim/rdmashim":                        "the module itself",
 	}
 	ran := 0
 	for _, b := range blocks(t, "sh") {

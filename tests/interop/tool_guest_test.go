@@ -1,0 +1,153 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tool starts rdmashim on the side that the device is of: rxe's, or that of the soft RNIC.
+func tool(t *testing.T, soft bool, args ...string) *program {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", args...)}
+	p.Stdout, p.Stderr = &p.out, &p.out
+	startTool(t, soft, p)
+	t.Cleanup(func() {
+		cancel()
+		_ = p.Wait()
+		if t.Failed() {
+			t.Logf("rdmashim %s:\n%s", strings.Join(args, " "), p.out.String())
+		}
+	})
+	return p
+}
+
+func startTool(t *testing.T, soft bool, p *program) {
+	t.Helper()
+	begin := p.Start
+	if soft {
+		begin = func() error { return lab.space.do(p.Start) } // a child is where the thread is that makes it
+	}
+	require.NoError(t, begin())
+}
+
+// serving starts a server of the tool and returns its port.
+func serving(t *testing.T, soft bool, args ...string) (*program, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", append(args, "--port", "0", "--once")...)}
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	p.Stderr = &p.out
+	startTool(t, soft, p)
+	t.Cleanup(func() {
+		cancel()
+		_ = p.Wait()
+		if t.Failed() {
+			t.Logf("rdmashim %s:\n%s", strings.Join(args, " "), p.out.String())
+		}
+	})
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	require.NoError(t, err, "%s", p.out.String())
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
+	require.True(t, ok, line)
+	at, err := netip.ParseAddrPort(addr)
+	require.NoError(t, err)
+	return p, strconv.Itoa(int(at.Port()))
+}
+
+// TestTool: the tool's samples and ping on rxe and on the soft RNIC, with each other and with programs of librdmacm, in each
+// direction. --once says by its status that all bytes were right.
+func TestTool(t *testing.T) {
+	for _, f := range families {
+		for _, program := range []string{"write-read", "write-imm", "ping"} {
+			for _, server := range []string{"rxe", "soft", "C"} {
+				for _, client := range []string{"rxe", "soft", "C"} {
+					if server == client && server != "rxe" {
+						continue // two in C are not ours; two soft ones need no guest
+					}
+					t.Run(fmt.Sprint(f.name, "/", program, "/", client, " to ", server), func(t *testing.T) { toolRun(t, f, program, server, client) })
+				}
+			}
+		}
+	}
+}
+
+func toolRun(t *testing.T, f family, name, server, client string) {
+	words := []string{"sample", name}
+	if name == "ping" {
+		words = []string{"ping"}
+	}
+	addrOf := map[string]string{"rxe": f.rxe.String(), "C": f.rxe.String(), "soft": f.softAddr(7).String()}
+	device := map[string]string{"rxe": "rxe0", "soft": softName(f, 7, "")}
+	port := ""
+	var s *program
+	switch {
+	case server != "C":
+		s, port = serving(t, server == "soft", append(words, "server", "--device", device[server])...)
+	default:
+		cmPort++
+		port = strconv.Itoa(cmPort)
+		if name == "ping" {
+			s = start(t, "rping", "-s", "-v", "-C", strconv.Itoa(pings), "-a", addrOf["C"], "-p", port)
+		} else {
+			s = startPeer(t, "server", name, addrOf["C"], port)
+		}
+	}
+	var c *program
+	switch {
+	case client == "C" && name == "ping":
+		c = start(t, "rping", "-c", "-v", "-V", "-C", strconv.Itoa(pings), "-a", addrOf[server], "-p", port)
+	case client == "C":
+		c = startPeer(t, "client", name, addrOf[server], port)
+	default:
+		args := append(words, "client", "--device", device[client], "--port", port, addrOf[server])
+		if name == "ping" {
+			args = append(args, "--count", strconv.Itoa(pings))
+		}
+		c = retried(t, client == "soft", args...)
+	}
+	if c != nil {
+		c.ends(t)
+	}
+	require.NoError(t, s.Wait(), "%s", s.out.String())
+}
+
+// retried runs a client until the server, which is in C and says nothing, listens.
+func retried(t *testing.T, soft bool, args ...string) *program {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		p := tool(t, soft, args...)
+		err := p.Wait()
+		if err == nil {
+			return nil
+		}
+		refused := bytes.Contains(p.out.Bytes(), []byte("nobody listens there"))
+		require.True(t, refused && time.Now().Before(deadline), "%v: %s", err, p.out.String())
+	}
+}
+
+// TestToolFinds: without --device, the tool finds rxe0 by the route.
+func TestToolFinds(t *testing.T) {
+	_, err := os.Stat("/dev/infiniband/rdma_cm")
+	require.NoError(t, err)
+	for _, f := range families {
+		s, port := serving(t, false, "sample", "write-read", "server")
+		p := tool(t, true, "sample", "write-read", "client", "--port", port, f.rxe.String())
+		p.ends(t)
+		require.NoError(t, s.Wait(), "%s", s.out.String())
+	}
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// softAddrs numbers loopback addresses, one for each process of these tests.
+var softAddrs atomic.Int32
+
+func nextSoft() string { return fmt.Sprintf("127.0.9.%d", softAddrs.Add(1)) }
+
+// cmServer is a server of the tool, as a process.
+type cmServer struct {
+	t    *testing.T
+	addr string        // HOST:PORT for clients
+	out  *bufio.Reader // the lines after the first
+	stop func() outcome
+	wait func() outcome
+}
+
+func startCM(t *testing.T, args ...string) *cmServer {
+	t.Helper()
+	host := nextSoft()
+	cmd := tool(t, append(args, "--device", "soft:"+host, "--port", "0")...)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	s := &cmServer{t: t, out: bufio.NewReader(stdout)}
+	var ended *outcome
+	s.wait = func() outcome {
+		if ended == nil {
+			rest, _ := io.ReadAll(s.out)
+			_ = cmd.Wait()
+			ended = &outcome{cmd.ProcessState.ExitCode(), string(rest), stderr.String()}
+		}
+		return *ended
+	}
+	s.stop = func() outcome {
+		if ended == nil {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		}
+		return s.wait()
+	}
+	t.Cleanup(func() { s.stop() })
+	line, err := s.out.ReadString('\n')
+	require.NoError(t, err, "the server ended: %s", stderr.String())
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
+	require.True(t, ok, line)
+	at, err := netip.ParseAddrPort(addr)
+	require.NoError(t, err)
+	s.addr = fmt.Sprintf("%s:%d", host, at.Port())
+	return s
+}
+
+func callCM(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return runTool(t, append(args, "--device", "soft:"+nextSoft())...)
+}
+
+// TestSamples: what both ends say, with --once.
+func TestSamples(t *testing.T) {
+	for _, c := range []struct {
+		words, client, server string
+	}{
+		{"sample write-read", "WRITE complete\nREAD complete: 'client-wrote-this'\n", "verified, buf='client-wrote-this'\n"},
+		{"sample write-imm", "WRITE_WITH_IMM completed\n", "Got RECV with IMM: imm_data=0x16000000 (host=22)\n"},
+		{"ping", "10 pings of 64 bytes to ", ": 10 pings\n"},
+	} {
+		t.Run(c.words, func(t *testing.T) {
+			t.Parallel()
+			words := strings.Fields(c.words)
+			s := startCM(t, append(words, "server", "--once")...)
+			o := callCM(t, append(words, "client", s.addr)...)
+			require.Zero(t, o.code, o.stderr)
+			require.Contains(t, o.stdout, c.client)
+			o = s.wait()
+			require.Zero(t, o.code, o.stderr)
+			require.Contains(t, o.stdout, c.server)
+		})
+	}
+}
+
+// TestSampleServesMany, one after another and at once, until it is told to end.
+func TestSampleServesMany(t *testing.T) {
+	t.Parallel()
+	for _, words := range [][]string{{"sample", "write-read"}, {"sample", "write-imm"}, {"ping"}} {
+		s := startCM(t, append(words, "server")...)
+		require.Zero(t, callCM(t, append(words, "client", s.addr)...).code)
+		done := make(chan outcome)
+		const n = 3
+		for range n {
+			go func() { done <- callCM(t, append(words, "client", s.addr)...) }()
+		}
+		for range n {
+			o := <-done
+			require.Zero(t, o.code, o.stderr)
+		}
+		o := s.stop()
+		require.Zero(t, o.code, "a server that is told to end ends well: %s", o.stderr)
+		require.Equal(t, n+1, strings.Count(o.stdout, "client "), o.stdout)
+		require.Empty(t, o.stderr)
+	}
+}
+
+// TestSampleSeesMistakes: a client that writes nothing, or something else, or goes away, is a failed one, at either end.
+func TestSampleSeesMistakes(t *testing.T) {
+	t.Parallel()
+	c, err := uapi.Open("soft:" + nextSoft())
+	require.NoError(t, err)
+	defer c.Close()
+	for _, m := range []struct {
+		words, want string
+		do          func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error
+	}{
+		{"sample write-read", "not \"client-wrote-this\"", nil},
+		{"sample write-read", "holds \"client-wrote-that\"", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
+			_, err := c.PostWrite(qp, mr, 0, at, key, 18)
+			return err
+		}},
+		{"sample write-imm", "the peer disconnected", nil},
+		{"sample write-imm", "immediate 17", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
+			_, err := c.PostWriteImm(qp, mr, 0, at, key, 22, 17)
+			return err
+		}},
+		{"ping", "the peer disconnected", nil},
+		{"ping", "1 bytes, not 16", func(qp uapi.QP, at uint64, key uint32, mr uapi.MR) error {
+			_, err := c.PostSend(qp, mr, 1)
+			return err
+		}},
+	} {
+		s := startCM(t, append(strings.Fields(m.words), "server", "--once")...)
+		mr, err := c.RegMR([]byte("client-wrote-that\x00\x00\x00\x00\x00"), uapi.AccessLocalWrite)
+		require.NoError(t, err)
+		qp, err := c.Dial(t.Context(), s.addr, uapi.DialConfig{})
+		require.NoError(t, err)
+		if m.do != nil {
+			info, err := c.QueryConn(qp)
+			require.NoError(t, err)
+			var at uint64
+			for _, b := range info.PrivateData[:8] {
+				at = at<<8 | uint64(b)
+			}
+			key := uint32(info.PrivateData[8])<<24 | uint32(info.PrivateData[9])<<16 | uint32(info.PrivateData[10])<<8 | uint32(info.PrivateData[11])
+			require.NoError(t, m.do(qp, at, key, mr))
+			wait, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err = c.WaitCQ(wait, qp, make([]uapi.WC, 1))
+			cancel()
+			require.NoError(t, err)
+		}
+		require.NoError(t, c.DestroyQP(qp))
+		require.NoError(t, c.DeregMR(mr))
+		o := s.wait()
+		require.Equal(t, 1, o.code, "%s: %s", m.words, o.stdout)
+		require.Contains(t, o.stderr, m.want)
+		require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+	}
+}
+
+// TestSampleErrors: exit status, one line, and what to do.
+func TestSampleErrors(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"sample write-read client", 2, "HOST"},
+		{"sample write-imm client a b", 2, "at most 1"},
+		{"sample write-read server x", 2, "takes no arguments"},
+		{"sample frobnicate", 2, "takes no arguments"},
+		{"ping client -S 3 127.0.0.1", 2, "size"},
+		{"ping client -C 0 127.0.0.1", 2, "count"},
+		{"sample write-read server --device nosuch0", 1, "soft devices need no kernel device"},
+		{"sample write-read client --device nosuch0 127.0.0.1", 1, "nosuch0"},
+		{"ping server --listen 10.255.255.1 --device soft:127.0.9.200", 1, "10.255.255.1"},
+		{"sample write-read client --device soft:127.0.9.201 10.255.255.1", 1, "127.0.9.201"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			o := runTool(t, strings.Fields(c.args)...)
+			require.Equal(t, c.code, o.code, o.stderr)
+			require.Contains(t, o.stderr, c.want)
+			require.Empty(t, o.stdout)
+			if c.code == 1 {
+				require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+			}
+		})
+	}
+	t.Run("a closed port", func(t *testing.T) {
+		t.Parallel()
+		s := startCM(t, "ping", "server")
+		host, _, _ := strings.Cut(s.addr, ":")
+		o := callCM(t, "sample", "write-read", "client", host+":9")
+		require.Equal(t, 1, o.code)
+		require.Contains(t, o.stderr, "nobody listens there")
+		require.Contains(t, o.stderr, "rdmashim sample write-read server")
+		// And the wrong program: nothing in its acceptance says where its page is.
+		o = callCM(t, "sample", "write-read", "client", s.addr)
+		require.Equal(t, 1, o.code)
+		require.Contains(t, o.stderr, "12 bytes")
+	})
+}
+
+// TestSampleFindsDevices: without --device, the server serves on what there is, and the client takes the route's.
+func TestSampleFindsDevices(t *testing.T) {
+	t.Parallel()
+	cmd := tool(t, "sample", "write-read", "server", "--port", "0", "--once")
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		_ = cmd.Wait()
+		require.Contains(t, stderr.String(), "--device", "no address is free here")
+		t.Skip("somebody has every address: ", stderr.String())
+	}
+	at, err := netip.ParseAddrPort(strings.TrimSpace(strings.TrimPrefix(line, listeningPrefix)))
+	require.NoError(t, err)
+	list, err := uapi.Devices()
+	require.NoError(t, err)
+	for _, d := range list {
+		if !d.Address.Addr().Is4() || d.Address.Addr().IsLoopback() {
+			continue
+		}
+		// From another address of this machine: the route's own is the server's here.
+		o := callCM(t, "sample", "write-read", "client", fmt.Sprintf("127.0.0.1:%d", at.Port()))
+		if o.code == 1 && strings.Contains(o.stderr, "does not answer") {
+			t.Skip("another process has 127.0.0.1")
+		}
+		require.Zero(t, o.code, o.stderr)
+		return
+	}
+	_ = cmd.Process.Kill()
+}
