@@ -217,8 +217,7 @@ func (c *cmConn) Disconnect() error {
 // CommEstablished implements emu.CMConn.
 func (c *cmConn) CommEstablished() error {
 	return c.d.withCM(func(_ cm.Time, m *cm.Manager) error {
-		m.CommEstablished(c.id)
-		return nil
+		return m.CommEstablished(c.id)
 	})
 }
 

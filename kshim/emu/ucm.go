@@ -68,7 +68,8 @@ func (p *Process) openCM(name string) (kshim.File, error) {
 }
 
 // ucmCommand is a row of the command table: what the request and the response
-// take, and who does it. Requests of CONNECT and ACCEPT may lack the ECE.
+// take, and who does it. Requests of CONNECT and ACCEPT may lack the ECE; how long
+// others are Linux does not ask, and what they lack is 0 here.
 type ucmCommand struct {
 	in, least, out int
 	do             func(c *ucmCall) error
@@ -154,9 +155,7 @@ func (f *ucmFile) command(hdr *abi.UCMHdr, total int, body []byte) error {
 	case int(hdr.Out) < row.out:
 		return fail(syscall.ENOSPC, "the response takes %d bytes", row.out)
 	}
-	if row.least == 0 {
-		row.least = row.in
-	}
+	// Only CONNECT and ACCEPT look how long a request is (ucma.c).
 	if int(hdr.In) < row.least {
 		return fail(syscall.EINVAL, "the request takes %d bytes", row.least)
 	}

@@ -58,18 +58,44 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) (netip.AddrPort, error) 
 			return a, fail(syscall.EADDRNOTAVAIL, "no port is free")
 		}
 	}
-	for _, other := range c.ports[a.Port()] {
-		switch {
-		case id.reuse && other.reuse, other.addr.Is4() != a.Addr().Is4() && (other.afOnly || id.afOnly):
-		case unspecified(a.Addr()) || unspecified(other.addr):
-			return a, fail(syscall.EADDRNOTAVAIL, "port %d is taken", a.Port())
-		case other.addr == a.Addr():
-			return a, fail(syscall.EADDRINUSE, "%v is taken", a)
-		}
+	if err := c.checkPort(id, a, id.reuse); err != nil {
+		return a, err
 	}
 	c.ports[a.Port()] = append(c.ports[a.Port()], ucmBinding{id, a.Addr(), id.reuse, id.afOnly})
 	id.src, id.bound = a, true
 	return a, nil
+}
+
+// checkPort looks who else is bound to the port (cma.c: cma_check_port). The core's
+// mu is held.
+func (c *ucmCore) checkPort(id *ucmID, a netip.AddrPort, reuse bool) error {
+	for _, other := range c.ports[a.Port()] {
+		switch {
+		case other.id == id, reuse && other.reuse, other.addr.Is4() != a.Addr().Is4() && (other.afOnly || id.afOnly):
+		case unspecified(a.Addr()) || unspecified(other.addr):
+			return fail(syscall.EADDRNOTAVAIL, "port %d is taken", a.Port())
+		case other.addr == a.Addr():
+			return fail(syscall.EADDRINUSE, "%v is taken", a)
+		}
+	}
+	return nil
+}
+
+// ownPort makes an id that listens the only one on its port: others may share it
+// while nobody does (cma.c: rdma_listen).
+func (c *ucmCore) ownPort(id *ucmID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkPort(id, id.src, false); err != nil {
+		return err
+	}
+	id.reuse = false
+	for i, b := range c.ports[id.src.Port()] {
+		if b.id == id {
+			c.ports[id.src.Port()][i].reuse = false
+		}
+	}
+	return nil
 }
 
 // release gives the id's port back.
@@ -212,6 +238,7 @@ func (c *ucmCall) resolveRoute() error {
 			return fail(syscall.EINVAL, "the id's address is not resolved, or its route is")
 		}
 		id.state = ucmRouteResolved
+		id.path.TOS = id.tos // later ones come too late (cma.c: cma_resolve_iboe_route)
 		id.post(abi.UCMEventRouteResolved, 0, nil, nil)
 		return nil
 	})
@@ -226,8 +253,20 @@ func (c *ucmCall) listen() error {
 	var req abi.UCMListen
 	_ = req.Parse(c.in)
 	return c.with(0, func(id *ucmID) error {
-		if id.state != ucmBound {
-			return fail(syscall.EINVAL, "the id is not bound, or listens")
+		switch id.state {
+		case ucmIdle: // to a wildcard and a port that is free
+			if _, err := c.f.proc.machine.cm.takePort(id, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
+				return err
+			}
+			id.state = ucmBound
+		case ucmBound:
+		default:
+			return fail(syscall.EINVAL, "the id is resolved, or listens")
+		}
+		if id.reuse {
+			if err := c.f.proc.machine.cm.ownPort(id); err != nil {
+				return err
+			}
 		}
 		backlog := int(min(req.Backlog, maxBacklog))
 		if backlog == 0 {
@@ -262,12 +301,19 @@ func (c *ucmCall) query() error {
 	return c.with(8, func(id *ucmID) error {
 		var resp abi.UCMQueryAddrResp
 		if id.dev != nil {
-			resp.NodeGUID, resp.PortNum, resp.Pkey, resp.IBDevIndex = id.dev.attr.NodeGUID, 1, 0xffff, uint32(id.dev.index)
+			resp.NodeGUID, resp.PortNum, resp.Pkey, resp.IBDevIndex = id.dev.attr.NodeGUID, 1, 0, uint32(id.dev.index) // P_Keys of Ethernet are none
+		}
+		dst := id.dst
+		if !dst.IsValid() && id.src.IsValid() { // binding chooses the family of both (cma.c: rdma_bind_addr)
+			dst = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+			if id.src.Addr().Is4() {
+				dst = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+			}
 		}
 		switch req.Option {
 		case abi.UCMQueryAddr:
 			resp.SrcSize, _ = resp.SrcAddr.Set(id.src)
-			resp.DstSize, _ = resp.DstAddr.Set(id.dst)
+			resp.DstSize, _ = resp.DstAddr.Set(dst)
 		case abi.UCMQueryGID:
 			resp.SrcSize, resp.DstSize = abi.SockaddrIBSize, abi.SockaddrIBSize
 			resp.SrcAddr.SetGID(gid16(id.src), 0xffff, servicePrefix|uint64(id.src.Port()))

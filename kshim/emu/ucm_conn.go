@@ -11,7 +11,7 @@ import (
 func param(p *abi.UCMConnParam) CMPeerParam {
 	return CMPeerParam{
 		QPN: p.QPNum & 0xffffff, ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
-		RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7), FlowControl: p.FlowControl != 0, SRQ: p.SRQ != 0,
+		RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7), FlowControl: p.FlowControl&1 != 0, SRQ: p.SRQ != 0,
 	}
 }
 
@@ -28,11 +28,13 @@ func (c *ucmCall) connect() error {
 		if id.state != ucmRouteResolved {
 			return fail(syscall.EINVAL, "the id's route is not resolved, or it is connected")
 		}
+		id.ask(true, req.ConnParam.ResponderResources)
 		conn, err := id.cm.CMConnect(&CMRequest{
 			Service: servicePrefix | uint64(id.dst.Port()), Src: id.src, Dst: id.dst, GIDIndex: id.path.GIDIndex,
-			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.tos, AckTimeout: id.timeout,
+			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.path.TOS, AckTimeout: id.timeout,
 		}, id)
 		if err != nil {
+			id.ask(false, 0)
 			return err
 		}
 		id.conn, id.active, id.state = conn, true, ucmConnect
@@ -99,10 +101,12 @@ func (c *ucmCall) reject() error {
 // any more is no error (cma.c: rdma_disconnect).
 func (c *ucmCall) disconnect() error {
 	return c.with(0, func(id *ucmID) error {
-		if id.conn == nil {
+		switch {
+		case id.conn != nil:
+			_ = id.conn.Disconnect()
+		case id.state != ucmListening || id.dev == nil:
 			return fail(syscall.EINVAL, "the id has no connection")
 		}
-		_ = id.conn.Disconnect()
 		return nil
 	})
 }
@@ -120,43 +124,54 @@ func (c *ucmCall) initQPAttr() error {
 			return fail(syscall.EINVAL, "the id has no device")
 		}
 		attr := abi.QPAttr{QPState: req.QPState, CurQPState: 0}
-		switch abi.QPState(req.QPState) {
-		case abi.QPSInit:
-			id.initAttr(&attr)
-		case abi.QPSRTR, abi.QPSRTS:
-			if id.conn == nil {
-				return fail(syscall.EINVAL, "the id has no connection")
-			}
-			a, err := id.conn.Attr()
-			if err != nil {
-				return err
-			}
-			id.connAttr(&attr, &a)
-		default:
-			return fail(syscall.EINVAL, "connections bring queue pairs to INIT, RTR and RTS")
+		if err := id.attr(&attr); err != nil {
+			return err
 		}
 		return c.answer(req.Response, &attr, abi.QPAttrSize)
 	})
 }
 
-func (id *ucmID) initAttr(attr *abi.QPAttr) {
-	attr.QPAttrMask = abi.QPMaskState | abi.QPMaskAccessFlags | abi.QPMaskPkeyIndex | abi.QPMaskPort
-	attr.PortNum = 1
-	if id.conn == nil {
-		return
+// attr fills in the attributes for a state. Without a connection those for INIT answer
+// for all (cma.c: rdma_init_qp_attr).
+func (id *ucmID) attr(attr *abi.QPAttr) error {
+	attr.QPAttrMask, attr.PortNum = abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPkeyIndex|abi.QPMaskPort, 1
+	switch {
+	case id.state == ucmListening:
+		return fail(syscall.EINVAL, "the id listens")
+	case id.conn == nil:
+		return nil
 	}
-	if a, err := id.conn.Attr(); err == nil {
+	a, err := id.conn.Attr()
+	switch abi.QPState(attr.QPState) {
+	case abi.QPSInit:
+		resources, asking := id.asks()
+		if err == nil {
+			resources = a.MaxDestRdAtomic
+		} else if !asking {
+			return err
+		}
 		attr.QPAccessFlags = abi.AccessRemoteWrite
-		if a.MaxDestRdAtomic > 0 {
+		if resources > 0 {
 			attr.QPAccessFlags |= abi.AccessRemoteRead | abi.AccessRemoteAtomic
 		}
+		return nil
+	case abi.QPSRTR, abi.QPSRTS:
+		if err == nil {
+			attr.PortNum = 0
+			id.connAttr(attr, &a)
+		}
+		return err
 	}
+	return fail(syscall.EINVAL, "connections bring queue pairs to INIT, RTR and RTS")
 }
 
 func (id *ucmID) connAttr(attr *abi.QPAttr, a *CMAttr) {
 	if attr.QPState == uint32(abi.QPSRTS) {
 		attr.QPAttrMask = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic
 		attr.SQPSN, attr.Timeout, attr.RetryCnt, attr.RNRRetry, attr.MaxRdAtomic = a.SQPSN, a.Timeout, a.RetryCnt, a.RNRRetry, a.MaxRdAtomic
+		if id.timeout != 0 {
+			attr.Timeout = id.timeout
+		}
 		return
 	}
 	attr.QPAttrMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer
@@ -193,15 +208,16 @@ func (c *ucmCall) setOption() error {
 			id.tos = value[0]
 		case abi.UCMOptionAckTimeout:
 			id.timeout = value[0] & 31
-		case abi.UCMOptionReuseAddr, abi.UCMOptionAFOnly:
+		case abi.UCMOptionReuseAddr:
+			if id.state == ucmListening || !on && id.state != ucmIdle {
+				return fail(syscall.EINVAL, "too late for the option")
+			}
+			id.reuse = on
+		case abi.UCMOptionAFOnly:
 			if id.state != ucmIdle && id.state != ucmBound {
 				return fail(syscall.EINVAL, "too late for the option")
 			}
-			if req.OptName == abi.UCMOptionReuseAddr {
-				id.reuse = on
-			} else {
-				id.afOnly = on
-			}
+			id.afOnly = on
 		}
 		return nil
 	})

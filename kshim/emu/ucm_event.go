@@ -9,11 +9,26 @@ import (
 
 // Event is a driver's event of a connection.
 func (id *ucmID) Event(ev CMEvent) {
+	id.ask(false, 0)
 	var param *CMPeerParam
 	if ev.Event == abi.UCMEventConnectResponse {
+		ev.Peer.RetryCount = 0 // a reply names none
 		param = &ev.Peer
 	}
 	id.post(ev.Event, ev.Status, param, ev.Private)
+}
+
+// ask notes that a request is under way, and what it offers; its end is any event.
+func (id *ucmID) ask(on bool, resources uint8) {
+	id.file.mu.Lock()
+	defer id.file.mu.Unlock()
+	id.asking, id.offered = on, resources
+}
+
+func (id *ucmID) asks() (resources uint8, asking bool) {
+	id.file.mu.Lock()
+	defer id.file.mu.Unlock()
+	return id.offered, id.asking
 }
 
 // post gives an event to who has the id. Those of a request that was not accepted
@@ -137,18 +152,19 @@ func (id *ucmID) taken() {
 
 // WaitReadable waits for an event. See kshim.Waiter.
 func (f *ucmFile) WaitReadable(ctx context.Context) error {
-	f.mu.Lock()
-	ready := len(f.events) > 0
-	f.mu.Unlock()
-	if ready {
-		return nil
-	}
-	select {
-	case <-f.wake:
-		return nil
-	case <-f.closed:
-		return errClosed
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		f.mu.Lock()
+		ready := len(f.events) > 0
+		f.mu.Unlock()
+		if ready {
+			return nil
+		}
+		select {
+		case <-f.wake: // perhaps for an event that is gone
+		case <-f.closed:
+			return errClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }

@@ -49,6 +49,8 @@ type ucmID struct {
 	uid      uint64
 	reported uint32
 	dead     bool // no more events
+	asking   bool // its request was neither answered nor given up
+	offered  uint8
 }
 
 // add gives an id the lowest free number. When its file has been closed there is

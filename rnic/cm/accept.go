@@ -45,11 +45,19 @@ func (m *Manager) Accept(now Time, id wire.CommID, p *AcceptParams) error {
 
 // CommEstablished tells that a packet came for the connection's queue pair: the
 // peer has got the REP, so nothing waits for the RTU any more (IBA 12.9.6, RTU
-// timeout). In other states than after Accept it does nothing. Next: Event.
-func (m *Manager) CommEstablished(id wire.CommID) {
-	if c := m.conns[id]; c != nil && (c.state == RepSent || c.state == RepWait) {
-		m.connected(c, nil)
+// timeout). EISCONN when the RTU was faster, EINVAL in other states. Next: Event.
+func (m *Manager) CommEstablished(id wire.CommID) error {
+	c, err := m.lookup(id)
+	switch {
+	case err != nil:
+		return err
+	case c.state == Established:
+		return fmt.Errorf("cm: connection %v is established: %w", id, syscall.EISCONN)
+	case c.state != RepSent && c.state != RepWait:
+		return fmt.Errorf("cm: connection %v is %v and waits for no RTU: %w", id, c.state, syscall.EINVAL)
 	}
+	m.connected(c, nil)
+	return nil
 }
 
 // connected is the passive side's end of the handshake.

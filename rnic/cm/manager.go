@@ -225,7 +225,7 @@ func (m *Manager) Attr(id wire.CommID) (Attr, error) {
 		return Attr{}, err
 	}
 	switch c.state {
-	case Idle, ReqSent, ReqWait, TimeWait:
+	case Idle, ReqSent, ReqWait, DreqSent, TimeWait:
 		return Attr{}, c.wrongState("tell its attributes")
 	}
 	return c.attr, nil

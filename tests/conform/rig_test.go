@@ -62,7 +62,8 @@ var errnos = []struct {
 	errno syscall.Errno
 	name  string
 }{
-	{syscall.EACCES, "EACCES"}, {syscall.EAFNOSUPPORT, "EAFNOSUPPORT"}, {syscall.EBADF, "EBADF"}, {syscall.EBUSY, "EBUSY"},
+	{syscall.EACCES, "EACCES"}, {syscall.EADDRINUSE, "EADDRINUSE"}, {syscall.EADDRNOTAVAIL, "EADDRNOTAVAIL"}, {syscall.EAGAIN, "EAGAIN"},
+	{syscall.ECONNABORTED, "ECONNABORTED"}, {syscall.ECONNREFUSED, "ECONNREFUSED"}, {syscall.ECONNRESET, "ECONNRESET"}, {syscall.ENOTCONN, "ENOTCONN"}, {syscall.EAFNOSUPPORT, "EAFNOSUPPORT"}, {syscall.EBADF, "EBADF"}, {syscall.EBUSY, "EBUSY"},
 	{syscall.EEXIST, "EEXIST"}, {syscall.EFAULT, "EFAULT"}, {syscall.EINVAL, "EINVAL"}, {syscall.EIO, "EIO"},
 	{syscall.EISCONN, "EISCONN"}, {syscall.EMSGSIZE, "EMSGSIZE"}, {syscall.ENETUNREACH, "ENETUNREACH"}, {syscall.ENODATA, "ENODATA"},
 	{syscall.ENODEV, "ENODEV"}, {syscall.ENOENT, "ENOENT"}, {syscall.ENOMEM, "ENOMEM"}, {syscall.ENOSPC, "ENOSPC"}, {syscall.ENOSYS, "ENOSYS"},

@@ -23,7 +23,7 @@ var recordTo = flag.String("record", "", "write the observations to this directo
 func suite() []test {
 	return slices.Concat(
 		deviceTests, memoryTests, queueTests, stateTests, attrTests, dataTests, errorTests, limitTests, eventTests, abiTests, uapiTests, uapiChangeTests,
-		changeTests, datagramTests, tableTests(), moduleTests,
+		changeTests, datagramTests, tableTests(), moduleTests, cmTests, cmConnectionTests, cmStateTests(),
 	)
 }
 

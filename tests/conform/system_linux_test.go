@@ -1,6 +1,8 @@
 package conform
 
 import (
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -33,11 +35,16 @@ func kernelRXE() (*system, error) {
 		return nil, err
 	}
 	name := rxeName()
+	addr, err := rxeAddr(name)
+	if err != nil {
+		return nil, err
+	}
 	return &system{
 		name:    "rxe",
 		process: func(int) (kshim.Kernel, func()) { return kernel, func() {} },
 		device:  [2]string{name, name},
 		uapi:    [2]string{name, name},
+		cmAddr:  func(int) netip.Addr { return addr },
 		references: func(int) (core, driver int) {
 			return moduleReferences("ib_uverbs"), moduleReferences("rdma_rxe")
 		},
@@ -61,4 +68,19 @@ func moduleReferences(name string) int {
 		return -1
 	}
 	return n
+}
+
+// rxeAddr is the device's IPv4 address.
+func rxeAddr(name string) (netip.Addr, error) {
+	dir := filepath.Join("/sys/class/infiniband", name, "ports/1/gids")
+	for i := range 16 {
+		text, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(i)))
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		if gid, err := netip.ParseAddr(strings.TrimSpace(string(text))); err == nil && gid.Is4In6() {
+			return gid.Unmap(), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s has no IPv4 address", name)
 }

@@ -26,6 +26,9 @@ type system struct {
 	process func(side int) (kshim.Kernel, func())
 	device  [2]string // names in the kernel
 	uapi    [2]string // the same for uapi.Open
+	// cmSide is the side whose device and process a side uses to connect by address, and cmAddr a side's address.
+	cmSide [2]int
+	cmAddr func(side int) netip.Addr
 	// references is how many hold ib_uverbs, and the driver of a side's device.
 	references func(side int) (core, driver int)
 	// kill ends a process of a side as a signal does; nil where that would end the test.
@@ -55,16 +58,22 @@ func emulatorUDP(t testing.TB) *system {
 	attach := func(int) (link.Link, error) {
 		return udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
 	}
-	return emulator(t, "emulator+udp", attach, fmt.Sprintf("soft:127.0.0.1?port=0&mtu=%d", portMTU))
+	s := emulator(t, "emulator+udp", attach, fmt.Sprintf("soft:127.0.0.1?port=0&mtu=%d", portMTU))
+	// Addresses name no UDP port, so only a device with the same port is reached: here itself, like rxe.
+	s.cmSide = [2]int{0, 0}
+	return s
 }
 
 func emulator(t testing.TB, name string, attach func(side int) (link.Link, error), uapiDevice string) *system {
 	t.Helper()
-	s := &system{name: name, uapi: [2]string{uapiDevice, uapiDevice}}
+	s := &system{name: name, uapi: [2]string{uapiDevice, uapiDevice}, cmSide: [2]int{0, 1}}
 	var machines [2]*emu.Machine
+	var addrs [2]netip.Addr
+	s.cmAddr = func(side int) netip.Addr { return addrs[side] }
 	for side := range machines {
 		l, err := attach(side)
 		require.NoError(t, err)
+		addrs[side] = l.Caps().Local.Addr()
 		s.device[side] = fmt.Sprintf("soft%d", side)
 		device, err := rnic.New(rnic.Config{Name: s.device[side], Link: l, MTU: portMTU})
 		if err != nil {

@@ -1,0 +1,219 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// cmPair is two files, one of which listens, and the two ends of a connection on its way.
+type cmPair struct {
+	r               *rig
+	a, b            *cmFile
+	listener        *cmID
+	at              netip.AddrPort // where it listens
+	active, passive *cmID
+	qpnA, qpnB      uint32
+	greeting        string // private data of the request
+	ackTimeout      uint8  // of the active side, 0 for the kernel's
+}
+
+func (r *rig) cmPair() *cmPair {
+	r.Helper()
+	p := &cmPair{r: r, a: r.cmFile(0), b: r.cmFile(1), qpnA: cmQPN(), qpnB: cmQPN(), greeting: "hello"}
+	p.listener = p.b.create("listener")
+	r.must(p.listener.bind(r.cmAddr(1, 0)))
+	resp, err := p.listener.query(abi.UCMQueryAddr)
+	r.must(err)
+	p.at, err = resp.SrcAddr.AddrPort()
+	r.must(err)
+	r.must(p.listener.listen(16))
+	return p
+}
+
+// dial makes an id of file a whose route to the listener is resolved.
+func (p *cmPair) dial(name string) *cmID {
+	p.r.Helper()
+	id := p.a.create(name)
+	if p.ackTimeout != 0 {
+		p.r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionAckTimeout, p.ackTimeout))
+	}
+	p.r.must(id.resolveAddr(netip.AddrPort{}, p.at))
+	p.a.wantEvent(abi.UCMEventAddrResolved)
+	p.r.must(id.resolveRoute())
+	p.a.wantEvent(abi.UCMEventRouteResolved)
+	return id
+}
+
+// request brings the pair to where the passive side has a request.
+func (p *cmPair) request() *cmPair {
+	p.r.Helper()
+	p.active = p.dial("active")
+	p.r.must(p.active.connect(cmParam(p.qpnA, p.greeting)))
+	p.passive = p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
+	return p
+}
+
+// reply goes on to where the active side has the reply.
+func (p *cmPair) reply() *cmPair {
+	p.r.Helper()
+	p.request()
+	p.r.must(p.passive.accept(cmParam(p.qpnB, "welcome")))
+	p.a.wantEvent(abi.UCMEventConnectResponse)
+	return p
+}
+
+// connect goes on to where both sides are connected.
+func (p *cmPair) connect() *cmPair {
+	p.r.Helper()
+	p.reply()
+	p.r.must(p.active.confirm())
+	p.b.wantEvent(abi.UCMEventEstablished)
+	return p
+}
+
+// cmStages are the states in which an id can be.
+var cmStages = []struct {
+	name string
+	make func(r *rig) *cmID
+}{
+	{"new", func(r *rig) *cmID { return r.cmFile(0).create("id") }},
+	{"bound", func(r *rig) *cmID {
+		id := r.cmFile(0).create("id")
+		r.must(id.bind(r.cmAddr(0, 0)))
+		return id
+	}},
+	{"bound to a wildcard", func(r *rig) *cmID {
+		id := r.cmFile(0).create("id")
+		r.must(id.bind(netip.MustParseAddrPort("0.0.0.0:0")))
+		return id
+	}},
+	{"listening", func(r *rig) *cmID { return r.cmPair().listener }},
+	{"address resolved", func(r *rig) *cmID {
+		id := r.cmFile(0).create("id")
+		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
+		id.c.wantEvent(abi.UCMEventAddrResolved)
+		return id
+	}},
+	{"route resolved", func(r *rig) *cmID { return r.cmPair().dial("id") }},
+	{"request sent", func(r *rig) *cmID { return r.cmPair().request().active }},
+	{"reply received", func(r *rig) *cmID { return r.cmPair().reply().active }},
+	{"connected actively", func(r *rig) *cmID { return r.cmPair().connect().active }},
+	{"disconnect sent", func(r *rig) *cmID {
+		p := r.cmPair().connect()
+		r.must(p.active.disconnect())
+		p.b.wantEvent(abi.UCMEventDisconnected)
+		return p.active
+	}},
+	{"disconnected", func(r *rig) *cmID {
+		p := r.cmPair().connect()
+		r.must(p.active.disconnect())
+		p.b.wantEvent(abi.UCMEventDisconnected)
+		r.must(p.passive.disconnect())
+		p.a.wantEvent(abi.UCMEventDisconnected)
+		return p.active
+	}},
+	{"rejected", func(r *rig) *cmID {
+		p := r.cmPair().request()
+		r.must(p.passive.reject(0, ""))
+		p.a.wantEvent(abi.UCMEventRejected)
+		return p.active
+	}},
+	{"request received", func(r *rig) *cmID { return r.cmPair().request().passive }},
+	{"request given up", func(r *rig) *cmID {
+		p := r.cmPair().request()
+		_, err := p.active.destroy()
+		r.must(err)
+		r.cmGone(p.passive)
+		return p.passive
+	}},
+	{"reply sent", func(r *rig) *cmID { return r.cmPair().reply().passive }},
+	{"reply refused", func(r *rig) *cmID {
+		p := r.cmPair().reply()
+		r.must(p.active.reject(0, ""))
+		p.b.wantEvent(abi.UCMEventRejected)
+		return p.passive
+	}},
+	{"connected passively", func(r *rig) *cmID { return r.cmPair().connect().passive }},
+	{"disconnect received", func(r *rig) *cmID {
+		p := r.cmPair().connect()
+		r.must(p.active.disconnect())
+		p.b.wantEvent(abi.UCMEventDisconnected)
+		return p.passive
+	}},
+	{"refused", func(r *rig) *cmID {
+		p := r.cmPair().request()
+		r.must(p.passive.reject(0, ""))
+		p.a.wantEvent(abi.UCMEventRejected)
+		return p.passive
+	}},
+}
+
+// cmGone waits until the kernel knows that who sent a request does not want it any more, of which no event tells.
+func (r *rig) cmGone(passive *cmID) {
+	r.Helper()
+	if !eventually(func() bool { _, err := passive.qpAttr(abi.QPSRTR); return err != nil }) {
+		r.Fatal("the request is still there")
+	}
+}
+
+// cmCommands are what can be asked of an id in any state.
+var cmCommands = []struct {
+	name string
+	give func(r *rig, id *cmID) error
+}{
+	{"BIND", func(r *rig, id *cmID) error { return id.bind(r.cmAddr(0, 0)) }},
+	{"LISTEN", func(_ *rig, id *cmID) error { return id.listen(4) }},
+	{"RESOLVE_ADDR", func(r *rig, id *cmID) error { return id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)) }},
+	{"RESOLVE_ROUTE", func(_ *rig, id *cmID) error { return id.resolveRoute() }},
+	{"QUERY of addresses", func(_ *rig, id *cmID) error { _, err := id.query(abi.UCMQueryAddr); return err }},
+	{"QUERY of GIDs", func(_ *rig, id *cmID) error { _, err := id.query(abi.UCMQueryGID); return err }},
+	{"CONNECT", func(_ *rig, id *cmID) error { return id.connect(cmParam(cmQPN(), "")) }},
+	{"ACCEPT", func(_ *rig, id *cmID) error { return id.accept(cmParam(cmQPN(), "")) }},
+	{"ACCEPT without a parameter", func(_ *rig, id *cmID) error { return id.confirm() }},
+	{"REJECT", func(_ *rig, id *cmID) error { return id.reject(0, "") }},
+	{"DISCONNECT", func(_ *rig, id *cmID) error { return id.disconnect() }},
+	{"DISCONNECT twice", func(r *rig, id *cmID) error {
+		_ = id.disconnect()
+		return id.disconnect()
+	}},
+	{"INIT_QP_ATTR to RESET", cmToState(abi.QPSReset)},
+	{"INIT_QP_ATTR to INIT", cmToState(abi.QPSInit)},
+	{"INIT_QP_ATTR to RTR", cmToState(abi.QPSRTR)},
+	{"INIT_QP_ATTR to RTS", cmToState(abi.QPSRTS)},
+	{"INIT_QP_ATTR to ERR", cmToState(abi.QPSErr)},
+	{"NOTIFY of COMM_EST", func(_ *rig, id *cmID) error { return id.notify(abi.EventCommEst) }},
+	{"NOTIFY of another event", func(_ *rig, id *cmID) error { return id.notify(abi.EventQPFatal) }},
+	{"SET_OPTION TOS", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 4) }},
+	{"SET_OPTION REUSEADDR", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionReuseAddr, 1, 0, 0, 0) }},
+	{"SET_OPTION AFONLY", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionAFOnly, 1, 0, 0, 0) }},
+	{"SET_OPTION ACK_TIMEOUT", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionAckTimeout, 10) }},
+	{"DESTROY_ID", func(_ *rig, id *cmID) error { _, err := id.destroy(); return err }},
+}
+
+func cmToState(s abi.QPState) func(*rig, *cmID) error {
+	return func(_ *rig, id *cmID) error {
+		_, err := id.qpAttr(s)
+		return err
+	}
+}
+
+// cmStateTests give each command to an id in each state.
+func cmStateTests() (tests []test) {
+	for _, stage := range cmStages {
+		tests = append(tests, test{"cm/when-" + strings.ReplaceAll(stage.name, " ", "-"), func(r *rig) {
+			for _, cmd := range cmCommands {
+				// A refusal does not end the message that waits for an answer, so that the id is kept by ib_cm for half a minute.
+				waits := stage.name == "request sent" || stage.name == "reply sent"
+				if waits && (strings.HasPrefix(cmd.name, "ACCEPT") || cmd.name == "REJECT") {
+					continue
+				}
+				r.result(cmd.name, cmd.give(r, stage.make(r)))
+			}
+		}})
+	}
+	return tests
+}
