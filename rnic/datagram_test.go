@@ -3,6 +3,7 @@ package rnic
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
@@ -222,4 +223,34 @@ func TestDatagramsOverABadLink(t *testing.T) {
 		}
 		return arrived > 20
 	}, patience, 1e6)
+}
+
+// Rings with anything in them: nothing panics or hangs, and the device goes on.
+func TestDatagramRingsAtRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		d := newDevice(t, newFixed("10.0.0.1:4791", 65507), 1<<14, qpOptions{typ: abi.QPTUD})
+		d.qp.toDatagrams()
+		_, ah := handle(t, d, d)
+		for i := range 4 {
+			d.qp.postRecv(uint64(i), d.mem.sge(0, 100))
+			require.NoError(t, ring.EncodeSend(d.qp.sprod.Slot(i), 1, datagram(d, d, 1, ah, 0, 8)))
+			for _, slot := range [][]byte{d.qp.sprod.Slot(i), d.qp.rprod.Slot(i)} {
+				for range r.IntN(4) {
+					slot[r.IntN(len(slot))] = byte(r.Uint32())
+				}
+			}
+		}
+		putIndex(d.qp.sq, abi.QueueBufProducerIndex, r.Uint32N(130))
+		putIndex(d.qp.rq, abi.QueueBufProducerIndex, r.Uint32N(130))
+		_ = d.qp.qp.Doorbell()
+		p := wire.Packet{BTH: wire.BTH{Opcode: wire.UDSendOnly, PKey: wire.DefaultPKey, DestQPN: d.qp.qp.num}, DETH: wire.DETH{QKey: testQKey}}
+		d.mu.Lock()
+		d.qp.qp.engine.Receive(d.now(), netip.MustParseAddr("10.0.0.2"), &p)
+		d.touch(d.qp.qp)
+		d.settle(1)
+		d.mu.Unlock()
+		sane(t, d)
+		require.NoError(t, d.Close())
+	}
 }

@@ -1,0 +1,52 @@
+package verbs
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+)
+
+// TestFailedDatagram: the kernel is asked what a datagram that could not be sent did to the queue pair, also when somebody
+// waits for receives that nobody would flush.
+func TestFailedDatagram(t *testing.T) {
+	for _, stops := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, eight).connect()
+			b.qp.typ = abi.QPTUD
+			got := make(chan []uint64, 1)
+			go func() {
+				wc := make([]WC, 4)
+				n, _ := b.rcq.Wait(t.Context(), wc)
+				got <- ids(wc[:n])
+			}()
+			_, err := b.qp.PostRecv(recvs(9))
+			require.NoError(t, err)
+			synctest.Wait()
+			b.do(func() {
+				b.bell = func(qp *fakeQP) {
+					qp.sends(func(w *ring.SendWQE) {
+						qp.scq.post(qp.k, &ring.WC{ID: w.WR.ID, Status: abi.WCLocQPOpErr, QPN: qp.num})
+					})
+					if stops {
+						qp.state = abi.QPSErr
+					}
+				}
+			})
+			_, err = b.qp.Post(sends(sig, 1))
+			require.NoError(t, err)
+			require.Equal(t, []uint64{1}, ids(poll(t, b.scq)))
+			synctest.Wait()
+			if !stops {
+				require.Equal(t, abi.QPSRTS, b.qp.State())
+				require.Empty(t, got)
+				b.do(b.kernel.toErr)
+			}
+			require.Equal(t, []uint64{9}, <-got)
+			require.Equal(t, abi.QPSErr, b.qp.State())
+		})
+	}
+}
