@@ -21,6 +21,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/cm"
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // What the peer in C (testdata/cmpeer.c) and this one say to each other.
@@ -30,7 +31,7 @@ const (
 	cmRefusal  = "C says no"
 )
 
-// cmEnd is this side of a connection: kshim/cm and kshim/verbs on rxe.
+// cmEnd is this side of a connection: kshim/cm and kshim/verbs.
 type cmEnd struct {
 	ch   *cm.Channel
 	dev  *verbs.Context
@@ -40,26 +41,33 @@ type cmEnd struct {
 	mr   *verbs.MR
 }
 
-func newCMEnd(t *testing.T) *cmEnd {
+// cmSide is who talks to a C program, which is always on rxe: rxe itself, or the soft RNIC over the wire, which loses
+// packets if it is told to.
+type cmSide struct {
+	name string
+	soft bool
+	loss float64
+}
+
+var cmSides = []cmSide{{name: "rxe"}, {name: "soft", soft: true}, {name: "soft 5 % loss", soft: true, loss: 0.05}}
+
+// addr is the side's address.
+func (s cmSide) addr(f family) netip.Addr {
+	if s.soft {
+		return f.softAddr(7)
+	}
+	return f.rxe
+}
+
+// newCMEnd makes this side.
+func newCMEnd(t *testing.T, f family, s cmSide) *cmEnd {
 	t.Helper()
+	if s.soft {
+		return cmProgram(t, softKernel(t, s.addr(f), link.Faults{Loss: s.loss, Seed: 5}), "soft0")
+	}
 	k, err := host.New(host.Options{})
 	require.NoError(t, err)
-	e := &cmEnd{page: make([]byte, 4096)}
-	e.ch, err = cm.Open(k)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.ch.Close()) })
-	e.dev, err = verbs.Open(k, "rxe0")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.dev.Close()) })
-	pd, err := e.dev.AllocPD()
-	require.NoError(t, err)
-	e.mr, err = pd.RegMR(e.page, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
-	require.NoError(t, err)
-	e.cq, err = e.dev.CreateCQ(64)
-	require.NoError(t, err)
-	e.qp, err = pd.CreateQP(verbs.QPInit{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 32, MaxRecvWR: 32})
-	require.NoError(t, err)
-	return e
+	return cmProgram(t, k, "rxe0")
 }
 
 func (e *cmEnd) completion(t *testing.T) verbs.WC {
@@ -97,21 +105,23 @@ func startPeer(t *testing.T, args ...string) *program {
 func TestCMPeer(t *testing.T) {
 	for _, f := range families {
 		for _, flow := range []string{"write-read", "write-imm", "reject"} {
-			t.Run(fmt.Sprint(f.name, " C client ", flow), func(t *testing.T) { cmServe(t, f, flow) })
-			t.Run(fmt.Sprint(f.name, " C server ", flow), func(t *testing.T) { cmCall(t, f, flow) })
+			for _, s := range cmSides {
+				t.Run(fmt.Sprint(f.name, " C client ", s.name, " server ", flow), func(t *testing.T) { cmServe(t, f, s, flow) })
+				t.Run(fmt.Sprint(f.name, " C server ", s.name, " client ", flow), func(t *testing.T) { cmCall(t, f, s, flow) })
+			}
 		}
 	}
 }
 
 // cmServe is our side as the server.
-func cmServe(t *testing.T, f family, flow string) {
-	e := newCMEnd(t)
+func cmServe(t *testing.T, f family, s cmSide, flow string) {
+	e := newCMEnd(t, f, s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l, err := e.ch.Listen(netip.AddrPortFrom(f.rxe, 0), 1, cm.Options{})
+	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, cm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
-	p := startPeer(t, "client", flow, f.rxe.String(), strconv.Itoa(int(l.Addr().Port())))
+	p := startPeer(t, "client", flow, s.addr(f).String(), strconv.Itoa(int(l.Addr().Port())))
 	r, err := l.Accept(ctx)
 	require.NoError(t, err)
 	defer r.Destroy()
@@ -161,8 +171,8 @@ func (e *cmEnd) call(ctx context.Context, to netip.AddrPort, p cm.ConnParam) (*c
 }
 
 // cmCall is our side as the client.
-func cmCall(t *testing.T, f family, flow string) {
-	e := newCMEnd(t)
+func cmCall(t *testing.T, f family, s cmSide, flow string) {
+	e := newCMEnd(t, f, s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmPort++ // one of its own: the last one's program may still be ending

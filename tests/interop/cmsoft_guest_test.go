@@ -22,14 +22,17 @@ import (
 )
 
 // softKernel is an emulated kernel with a soft RNIC at an address of the soft
-// side.
-func softKernel(t *testing.T, addr netip.Addr) kshim.Kernel {
+// side, and what goes wrong with the packets that it sends.
+func softKernel(t *testing.T, addr netip.Addr, f link.Faults) kshim.Kernel {
 	t.Helper()
 	var l link.Link
 	require.NoError(t, lab.space.do(func() (err error) {
 		l, err = udp.Listen(netip.AddrPortFrom(addr, 4791), udp.Options{})
 		return err
 	}))
+	if f.Any() {
+		l = link.WithFaults(l, f)
+	}
 	dev, err := rnic.New(rnic.Config{Name: "soft0", Link: l})
 	require.NoError(t, err)
 	m := emu.New(emu.Options{})
@@ -77,7 +80,7 @@ func TestSoftCM(t *testing.T) {
 			t.Run(f.name+"/"+active, func(t *testing.T) {
 				real, err := host.New(host.Options{})
 				require.NoError(t, err)
-				soft, rxe := cmProgram(t, softKernel(t, f.softAddr(6)), "soft0"), cmProgram(t, real, "rxe0")
+				soft, rxe := cmProgram(t, softKernel(t, f.softAddr(6), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
 				if active == "soft" {
 					connectPrograms(t, soft, rxe, netip.AddrPortFrom(f.rxe, 7481))
 				} else {

@@ -70,20 +70,22 @@ const pings = 5
 // TestCMRping: the distribution's rping, as client and as server, verifies what it gets back.
 func TestCMRping(t *testing.T) {
 	for _, f := range families {
-		t.Run(f.name+" C client", func(t *testing.T) { pingServe(t, f) })
-		t.Run(f.name+" C server", func(t *testing.T) { pingCall(t, f) })
+		for _, s := range cmSides {
+			t.Run(f.name+" C client "+s.name+" server", func(t *testing.T) { pingServe(t, f, s) })
+			t.Run(f.name+" C server "+s.name+" client", func(t *testing.T) { pingCall(t, f, s) })
+		}
 	}
 }
 
 // pingServe reads what rping has, and writes it back.
-func pingServe(t *testing.T, f family) {
-	e := newCMEnd(t)
+func pingServe(t *testing.T, f family, s cmSide) {
+	e := newCMEnd(t, f, s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l, err := e.ch.Listen(netip.AddrPortFrom(f.rxe, 0), 1, cm.Options{})
+	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, cm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
-	p := start(t, "rping", "-c", "-v", "-V", "-C", strconv.Itoa(pings), "-a", f.rxe.String(), "-p", strconv.Itoa(int(l.Addr().Port())))
+	p := start(t, "rping", "-c", "-v", "-V", "-C", strconv.Itoa(pings), "-a", s.addr(f).String(), "-p", strconv.Itoa(int(l.Addr().Port())))
 	r, err := l.Accept(ctx)
 	require.NoError(t, err)
 	defer r.Destroy()
@@ -107,8 +109,8 @@ func pingServe(t *testing.T, f family) {
 }
 
 // pingCall tells rping where data is, and where it goes back to.
-func pingCall(t *testing.T, f family) {
-	e := newCMEnd(t)
+func pingCall(t *testing.T, f family, s cmSide) {
+	e := newCMEnd(t, f, s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmPort++
