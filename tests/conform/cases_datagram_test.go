@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // datagramTests are queue pairs of unreliable datagrams.
@@ -436,5 +437,42 @@ var datagramTests = []test{
 		c.post(c.wr(abi.WRSend, 0, 5))
 		c.sends(1)
 		d.recvs(1)
+	}},
+	{"ud/uapi", func(r *rig) {
+		a, b := r.uapiEnds(uapi.QPConfig{Type: uapi.TypeUD, QKey: testQKey, SendDepth: 8, RecvDepth: 8, Inline: 16})
+		there, err := b.LocalEndpoint(b.qp)
+		r.must(err)
+		info, err := a.QueryQP(a.qp)
+		r.say("QueryQP: %s, %v %v, Q_Key %#x, MTU %d", errText(err), info.Type, info.State, info.QKey, info.MTU)
+		ah, err := a.CreateAH(there.Addr)
+		r.result("CreateAH", err)
+		fill(a.buf[:100], 40)
+		_, err = b.PostRecv(b.qp, b.mr, 0, uapi.GRHLen+100)
+		r.result("PostRecv", err)
+		_, err = a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, 100)
+		r.result("PostSendTo", err)
+		a.next(1)
+		b.next(1)
+		r.saySame("message", a.buf[:100], b.buf[uapi.GRHLen:uapi.GRHLen+100])
+		here, err := a.LocalEndpoint(a.qp)
+		r.must(err)
+		src, err := uapi.DatagramSource(b.buf)
+		r.say("DatagramSource: %s, the sender: %t", errText(err), src == here.Addr.Addr())
+		_, err = a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, portMTU+1)
+		r.result("longer than the MTU", err)
+		_, err = a.PostRecv(a.qp, a.mr, 0, uapi.GRHLen-1)
+		r.result("a receive without room for the route header", err)
+		_, err = a.PostSend(a.qp, a.mr, 1)
+		r.result("PostSend", err)
+		_, err = a.PostWrite(a.qp, a.mr, 0, 0, 0, 1)
+		r.result("PostWrite", err)
+		r.result("ConnectQP", a.ConnectQP(a.qp, there))
+		r.result("DisconnectQP", b.DisconnectQP(b.qp))
+		_, err = b.PostRecv(b.qp, b.mr, 0, 100)
+		r.result("PostRecv", err)
+		b.next(1)
+		r.result("DestroyAH", a.DestroyAH(ah))
+		_, err = a.PostSendTo(a.qp, ah, there.QPN, testQKey, a.mr, 0, 1)
+		r.result("PostSendTo", err)
 	}},
 }
