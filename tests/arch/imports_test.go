@@ -96,7 +96,7 @@ var allowed = map[string][]string{
 	"vm":                        {"netlinkmgr", "vm/guest"},
 	"vm/guest":                  {"netlinkmgr"},
 	"vm/vmtest":                 {"vm"},
-	"tools/rdmashim/perf":       {"uapi"},
+	"tools/rdmashim/perf":       {"rnic/link/udp/rawudp", "uapi"},
 	"tools/rdmashim":            {"tools/rdmashim/perf", "uapi", "netlinkmgr", "kshim/abi", "kshim/emu", "vm", "vm/guest", "rnic/link/capture/dissect", "rnic/wire"},
 }
 

@@ -33,7 +33,7 @@ func tool(t *testing.T, args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
-	cmd.Env = append(os.Environ(), asTool+"=1", "RDMASHIM_DEVICE=")
+	cmd.Env = append(os.Environ(), asTool+"=1", "RDMASHIM_DEVICE=", "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

@@ -15,6 +15,9 @@ import (
 // longest is the longest time that a histogram tells from longer ones.
 const longest = time.Minute
 
+// newHistogram takes nanoseconds, to three digits.
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(longest), 3) }
+
 // patience is how long a side waits for what must complete at once.
 const patience = 5 * time.Second
 
@@ -40,7 +43,7 @@ func (s *Side) Latency(ctx context.Context) (Result, error) {
 		}
 	}
 	s.fill(1)
-	h := hdrhistogram.New(1, int64(longest), 3)
+	h := newHistogram()
 	u := startUsage()
 	began := time.Now()
 	at, n := began, 0

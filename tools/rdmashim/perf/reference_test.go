@@ -1,0 +1,75 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// References move something, and end when they are told to.
+func TestReferences(t *testing.T) {
+	for name, run := range map[string]func(context.Context) (float64, error){
+		"raw UDP":  func(c context.Context) (float64, error) { return RawUDP(c, 65536, time.Millisecond) },
+		"Go TCP":   func(c context.Context) (float64, error) { return GoTCP(c, 65536, time.Millisecond) },
+		"spinning": func(c context.Context) (float64, error) { return UDPPingPong(c, 64, time.Millisecond, true) },
+		"waiting":  func(c context.Context) (float64, error) { return UDPPingPong(c, 64, time.Millisecond, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, err := run(t.Context())
+			if errors.Is(err, syscall.ENOTSUP) {
+				t.Skip("not on this system: ", err)
+			}
+			require.NoError(t, err)
+			require.Positive(t, v)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err = run(ctx)
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestPattern(t *testing.T) {
+	seen := map[string]bool{}
+	for _, client := range []bool{false, true} {
+		for slot := range 4 {
+			for phase := range 2 {
+				b := make([]byte, 37)
+				pattern(b, client, slot, phase)
+				require.False(t, seen[string(b)])
+				seen[string(b)] = true
+			}
+		}
+	}
+}
+
+// Whatever a peer sends as its wishes is refused or can be done.
+func TestValidate(t *testing.T) {
+	good := Config{Op: Write, Sizes: []int{64}, Iterations: 1, QPs: 1, Depth: 4, List: 1, Moderation: 1}
+	require.NoError(t, good.Validate())
+	for i, spoil := range []func(*Config){
+		func(c *Config) { c.Op = "sing" },
+		func(c *Config) { c.Sizes = nil },
+		func(c *Config) { c.Sizes = make([]int, 65) },
+		func(c *Config) { c.Sizes = []int{MaxSize + 1} },
+		func(c *Config) { c.Op = Atomic },
+		func(c *Config) { c.Iterations = 0 },
+		func(c *Config) { c.Duration = -1 },
+		func(c *Config) { c.QPs = MaxQPs + 1 },
+		func(c *Config) { c.Depth = MaxDepth + 1 },
+		func(c *Config) { c.List = 5 },
+		func(c *Config) { c.List, c.Outstanding = 4, 3 },
+		func(c *Config) { c.Moderation = 0 },
+		func(c *Config) { c.Inline = 5000 },
+		func(c *Config) { c.Latency, c.QPs = true, 2 },
+		func(c *Config) { c.Spoil = true },
+	} {
+		c := good
+		spoil(&c)
+		require.ErrorIs(t, c.Validate(), syscall.EINVAL, "case %d", i)
+	}
+}
