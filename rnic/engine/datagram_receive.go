@@ -50,11 +50,11 @@ func (q *Datagrams) accept(p *wire.Packet) bool {
 		return false
 	}
 	switch CheckDatagram(p, q.qkey) {
-	case RefusedService:
+	case WrongService:
 		q.counters.DropService++
-	case RefusedPKey:
+	case WrongPKey:
 		q.counters.DropPKey++
-	case RefusedQKey:
+	case WrongQKey:
 		q.counters.DropQKey++
 	default:
 		return true

@@ -180,7 +180,7 @@ func TestDatagramAsRecorded(t *testing.T) {
 			got[8] |= body[8] & 0x80 // rxe asks for an acknowledgement, which datagrams have none of
 			require.Equal(t, body, got)
 			require.Equal(t, Accepted, CheckDatagram(&p, p.DETH.QKey))
-			require.Equal(t, RefusedQKey, CheckDatagram(&p, p.DETH.QKey+1))
+			require.Equal(t, WrongQKey, CheckDatagram(&p, p.DETH.QKey+1))
 		}
 	}
 	require.Greater(t, n, 50)

@@ -45,26 +45,26 @@ func (b *Batch) addDatagram(d *Datagram, payload []byte) {
 	b.add(d.Peer, &p, payload)
 }
 
-// Refusal is why a received packet is no datagram for a queue pair.
-type Refusal uint8
+// Verdict is whether a received packet is a datagram for a queue pair, or why not.
+type Verdict uint8
 
 const (
-	Accepted       Refusal = iota
-	RefusedService         // another transport service
-	RefusedPKey            // another partition
-	RefusedQKey            // another Q_Key
+	Accepted     Verdict = iota
+	WrongService         // another transport service
+	WrongPKey            // another partition
+	WrongQKey            // another Q_Key
 )
 
 // CheckDatagram holds a received packet against a Q_Key (IBA 9.6.1 and 9.8.3):
 // transport service, P_Key, Q_Key. What is refused is dropped silently.
-func CheckDatagram(p *wire.Packet, qkey uint32) Refusal {
+func CheckDatagram(p *wire.Packet, qkey uint32) Verdict {
 	switch {
 	case p.Opcode.Service() != wire.ServiceUD:
-		return RefusedService
+		return WrongService
 	case !p.PKey.Match(wire.DefaultPKey):
-		return RefusedPKey
+		return WrongPKey
 	case p.DETH.QKey != qkey:
-		return RefusedQKey
+		return WrongQKey
 	}
 	return Accepted
 }

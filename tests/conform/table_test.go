@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -234,5 +235,5 @@ func orError(e *emu.Entry) error {
 	if e.Errno != 0 {
 		return e.Errno
 	}
-	return errnos[6].errno
+	return syscall.EINVAL
 }
