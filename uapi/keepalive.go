@@ -42,9 +42,14 @@ func (k *keeper) init(conn *connection, interval time.Duration) {
 }
 
 // silence is how long a silent peer is believed in, and a little more: (Retry+1) timeouts.
-// Devices wait up to four times as long (IBA 9.9.2.1.1); those here do not.
+// Devices wait up to four times as long (IBA 9.9.2.1.1); those here do not. A queue pair that waits for ever is
+// judged as by default.
 func silence(q *QPConfig) time.Duration {
-	t := time.Duration(q.Retry+1) * (4096 << q.Timeout)
+	timeout, retry := q.Timeout, q.Retry
+	if timeout == 0 {
+		timeout, retry = defaultTimeout, managedRetry
+	}
+	t := time.Duration(retry+1) * (4096 << timeout)
 	return t + t/4 + 100*time.Millisecond
 }
 
@@ -54,7 +59,7 @@ func (k *keeper) start() {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.posted, _ = k.conn.q.verbs.Posted()
+	k.posted = k.conn.q.verbs.Sends().Posted
 	k.timer = time.AfterFunc(k.interval, k.look)
 }
 
@@ -100,12 +105,18 @@ func (k *keeper) ask() (time.Duration, error) {
 	case attr.State == abi.QPSErr:
 		return 0, ErrQPFailed
 	}
-	posted, done := v.Posted()
-	idle := posted == k.posted
-	k.posted = posted
-	if !done { // what is on its way tells as well
-		if left := k.grace - time.Since(k.asked); k.probing && left > 0 {
+	sends := v.Sends()
+	idle := sends.Posted == k.posted
+	k.posted = sends.Posted
+	if !sends.Done { // what is on its way tells as well
+		left := k.grace - time.Since(k.asked)
+		switch {
+		case !k.probing || !sends.Probing:
+			k.probing = false
+		case left > 0:
 			return left, nil
+		default: // this queue pair's retries do not end, or it is told in a moment
+			return 0, ErrPeerSilent
 		}
 		return min(k.interval, k.grace), nil
 	}

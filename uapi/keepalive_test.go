@@ -69,7 +69,7 @@ func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 
 // keepAliveBound is the time within which a dead idle peer is noticed.
 func keepAliveBound(interval time.Duration) time.Duration {
-	return 2*interval + silence(&QPConfig{Timeout: defaultTimeout, Retry: defaultRetry})
+	return 2*interval + silence(&QPConfig{Timeout: defaultTimeout, Retry: managedRetry})
 }
 
 // TestKeepAliveNoticesDeath: the machine of an idle peer loses its power, and each kind of end notices it within the bound,
@@ -78,19 +78,22 @@ func TestKeepAliveNoticesDeath(t *testing.T) {
 	for _, victim := range []string{"dialler", "listener"} {
 		for _, interval := range []time.Duration{0, 200 * time.Millisecond} {
 			t.Run(fmt.Sprint(victim, interval), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { death(t, victim == "dialler", interval) })
+				synctest.Test(t, func(t *testing.T) { death(t, victim == "dialler", interval, 0) })
+			})
+			t.Run(fmt.Sprint(victim, interval, " with requests that wait for ever"), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { death(t, victim == "dialler", interval, -1) })
 			})
 		}
 	}
 }
 
-func death(t *testing.T, dialler bool, interval time.Duration) {
+func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 	network := sim.NewNetwork(sim.Options{})
 	a, b := startHost(t, network, 1), startHost(t, network, 2)
 	l, err := b.Listen(":0", ListenKeepAlive(interval))
 	require.NoError(t, err)
 	defer l.Close()
-	j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}})
+	j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1, Timeout: timeout}})
 	if interval == 0 {
 		interval = DefaultKeepAlive
 	}

@@ -46,20 +46,38 @@ func (qp *QP) putProbe() (bool, error) {
 		return false, qp.fail("probe", err)
 	}
 	qp.sq.probe, qp.sq.probing = seq, true
+	qp.sq.waiting = true
 	qp.send.publish(1)
 	return true, nil
 }
 
-// Posted counts the send requests that were ever posted, modulo 2^32, and tells whether all that is in the ring, probes too,
-// is done.
-func (qp *QP) Posted() (n uint32, done bool) {
+// Sends is how far the send queue has come.
+type Sends struct {
+	Posted  uint32 // requests that were ever posted, modulo 2^32
+	Done    bool   // all that is in the ring, probes too, is done
+	Probing bool   // the last probe is not done
+}
+
+// Sends looks at the ring.
+func (qp *QP) Sends() Sends {
 	qp.sq.mu.Lock()
 	defer qp.sq.mu.Unlock()
+	s := Sends{Posted: qp.sq.head, Done: true}
 	if qp.sq.dead != nil {
-		return qp.sq.head, true
+		return s
 	}
 	room, err := qp.send.room()
-	return qp.sq.head, err == nil && room >= qp.send.q.Cap()
+	if err != nil {
+		return s
+	}
+	filled := uint32(qp.send.q.Cap() - room)
+	s.Done = filled == 0
+	// A probe was the first in the ring, and is, as long as all that was posted since is there too.
+	if filled != qp.sq.head+probeDistance-qp.sq.probe+1 {
+		qp.sq.waiting = false
+	}
+	s.Probing = qp.sq.waiting
+	return s
 }
 
 // isProbe reports whether a completion is a probe's.

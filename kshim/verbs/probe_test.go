@@ -34,18 +34,17 @@ func TestProbe(t *testing.T) {
 	sent, err = b.qp.Probe()
 	require.NoError(t, err)
 	require.False(t, sent, "the first is not answered yet")
-	posted, done := b.qp.Posted()
-	require.Zero(t, posted)
-	require.False(t, done)
+	require.Equal(t, Sends{Probing: true}, b.qp.Sends())
 
 	// The program's one place is its own, and its completion comes.
 	_, err = b.qp.Post(sends(sig, 7))
 	require.NoError(t, err)
+	require.Equal(t, Sends{Posted: 1, Probing: true}, b.qp.Sends())
+	b.do(func() { b.kernel.sqc.Release(1) })
+	require.Equal(t, Sends{Posted: 1}, b.qp.Sends(), "the probe is done, the request not")
 	b.do(b.kernel.succeed)
 	require.Equal(t, []uint64{7}, ids(poll(t, b.scq)))
-	posted, done = b.qp.Posted()
-	require.EqualValues(t, 1, posted)
-	require.True(t, done)
+	require.Equal(t, Sends{Posted: 1, Done: true}, b.qp.Sends())
 
 	// One that fails tells of the queue pair's state, and no more.
 	_, err = b.qp.Probe()

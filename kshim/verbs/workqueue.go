@@ -46,6 +46,7 @@ type workQueue struct {
 
 	probe   uint32 // sequence number of the last probe
 	probing bool   // there was one since the last reset
+	waiting bool   // it was not done when last looked at
 }
 
 func (q *workQueue) init(depth int) {
@@ -75,4 +76,4 @@ func (q *workQueue) retire(seq uint32) (entry, bool) {
 }
 
 // forget drops all that is outstanding. Sequence numbers go on: a generation uses each once.
-func (q *workQueue) forget() { q.tail, q.probing = q.head, false }
+func (q *workQueue) forget() { q.tail, q.probing, q.waiting = q.head, false, false }

@@ -1,0 +1,130 @@
+package uapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// A server gives each client memory to write to and tells it where, in the acceptance. The client
+// writes there and goes, which the server is told.
+func ExampleContext_Dial() {
+	ctx := context.Background()
+	server, client := openBoth("sim?net=dial")
+	defer server.Close()
+	defer client.Close()
+	l, err := server.Listen(":7471")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+	served := make(chan string)
+	go func() { served <- serveOne(ctx, l) }()
+
+	qp, err := client.Dial(ctx, at(server, l), uapi.DialConfig{Private: []byte("hello")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := client.QueryConn(qp)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var there uapi.Region // what the server said
+	fmt.Sscanf(string(conn.PrivateData), "%x %x", &there.Addr, &there.RKey)
+	text := []byte("written by address and port")
+	mr, err := client.RegMR(text, uapi.AccessLocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.PostWrite(qp, mr, 0, there.Addr, there.RKey, uint64(len(text))); err != nil {
+		log.Fatal(err)
+	}
+	wc := make([]uapi.WC, 1)
+	if _, err := client.WaitCQ(ctx, qp, wc); err != nil || wc[0].Err() != nil {
+		log.Fatal(err, wc[0].Err())
+	}
+	if err := client.Disconnect(qp); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-served)
+	// Output:
+	// asked with "hello"
+	// the peer disconnected: true
+	// written by address and port
+}
+
+// serveOne accepts a client and waits until it has gone.
+func serveOne(ctx context.Context, l *uapi.Listener) string {
+	r, err := l.Accept(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("asked with %q\n", r.PrivateData[:5])
+	c, page := r.Context, make([]byte, 64)
+	mr, err := c.RegMR(page, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	info, err := c.QueryMR(mr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	qp, err := r.Accept(ctx, fmt.Appendf(nil, "%x %x ", info.Addr, info.RKey))
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-c.Done(qp)
+	fmt.Println("the peer disconnected:", errors.Is(c.Cause(qp), uapi.ErrPeerDisconnected))
+	return string(page[:27])
+}
+
+// A request can be looked at and refused, with a word.
+func ExampleRequest_Reject() {
+	ctx := context.Background()
+	server, client := openBoth("sim?net=reject")
+	defer server.Close()
+	defer client.Close()
+	l, err := server.Listen(":0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if r, err := l.Accept(ctx); err == nil {
+			_ = r.Reject(uapi.RejectedByProgram, []byte("full"))
+		}
+	}()
+	_, err = client.Dial(ctx, at(server, l), uapi.DialConfig{})
+	var rejected *uapi.RejectError
+	if errors.As(err, &rejected) {
+		fmt.Printf("%v: %s\n", rejected.Reason, rejected.PrivateData[:4])
+	}
+	fmt.Println(errors.Is(err, uapi.ErrRefused))
+	// Output:
+	// CONSUMER_DEFINED: full
+	// true
+}
+
+func openBoth(device string) (a, b *uapi.Context) {
+	a, err := uapi.Open(device)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if b, err = uapi.Open(device); err != nil {
+		log.Fatal(err)
+	}
+	return a, b
+}
+
+// at is where a listener is reached.
+func at(c *uapi.Context, l *uapi.Listener) string {
+	info, err := c.QueryDevice()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return netip.AddrPortFrom(info.Address.Addr(), l.Addr().Port()).String()
+}
