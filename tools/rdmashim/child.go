@@ -33,15 +33,20 @@ type child struct {
 // and waits until it listens. The server ends when this process does, however
 // that happens: the pipe to its standard input closes.
 func startServer(ctx context.Context, stderr io.Writer, device string, command ...string) (*child, error) {
+	args := append(command, "--once", "--with-stdin", "--listen", "127.0.0.1:0")
+	if device != "" {
+		args = append(args, "--device", device)
+	}
+	return startProcess(ctx, stderr, args)
+}
+
+// startProcess starts this program again and waits until it says that it listens.
+func startProcess(ctx context.Context, stderr io.Writer, args []string) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program's file: %w", err)
 	}
 	c := &child{ended: make(chan struct{})}
-	args := append(command, "--once", "--with-stdin", "--listen", "127.0.0.1:0")
-	if device != "" {
-		args = append(args, "--device", device)
-	}
 	c.cmd = exec.Command(self, args...)
 	c.cmd.Stderr = stderr
 	if c.stdin, err = c.cmd.StdinPipe(); err != nil {

@@ -4,6 +4,7 @@ package perf
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
@@ -24,6 +25,9 @@ type ball struct {
 }
 
 func newBall(size int, spin bool) (*ball, error) {
+	if size == ackSize || size < 1 || size > 9000 {
+		return nil, fmt.Errorf("a ping-pong of %d bytes: want 1 to 9000, and not %d: %w", size, ackSize, syscall.EINVAL)
+	}
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return nil, err

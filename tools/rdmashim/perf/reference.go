@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link/udp/rawudp"
 )
 
-// The references that need nothing installed. Both of their sides are in this
-// process, which spares them what two processes cost; that is to their favour.
+// The references that need nothing installed. Both sides of RawUDP and GoTCP are
+// in this process, which spares them what two processes cost.
 
 // RawUDP is the goodput, in bytes a second, of messages over UDP with GSO, GRO,
 // CRC-32 and the copies of both sides, for about d. An error Is syscall.ENOTSUP
@@ -93,37 +94,31 @@ const ackSize = 16
 
 // UDPPingPong is half the median round trip, in µs, of datagrams of size bytes
 // between two sockets, each answered and then acknowledged, for about d. Both
-// sides spin, or wait as package net does.
-func UDPPingPong(ctx context.Context, size int, d time.Duration, spin bool) (float64, error) {
-	if size == ackSize || size < 1 || size > 9000 {
-		return 0, fmt.Errorf("a ping-pong of %d bytes: want 1 to 9000, and not %d", size, ackSize)
-	}
+// sides spin, or wait as package net does. other starts the side that answers,
+// UDPPong in another process, for the socket at from, and says where it listens.
+func UDPPingPong(ctx context.Context, size int, d time.Duration, spin bool,
+	other func(ctx context.Context, from netip.AddrPort) (to netip.AddrPort, stop func(), err error),
+) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+patience)
 	defer cancel()
-	a, err := newBall(size, spin)
-	if err != nil {
-		return 0, err
-	}
-	defer a.conn.Close()
 	b, err := newBall(size, spin)
 	if err != nil {
 		return 0, err
 	}
 	defer b.conn.Close()
-	a.peer, b.peer = b.addr(), a.addr()
-	stop := context.AfterFunc(ctx, func() { a.conn.Close(); b.conn.Close() })
+	var stop func()
+	if b.peer, stop, err = other(ctx, b.addr()); err != nil {
+		return 0, err
+	}
 	defer stop()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for b.hear(ctx) == nil && b.say() == nil && b.acknowledge() == nil {
-		}
-	}()
-	defer func() { cancel(); b.conn.Close(); <-ended }()
+	defer context.AfterFunc(ctx, func() { b.conn.Close() })()
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
 	h := newHistogram()
 	began := time.Now()
 	for at := began; at.Sub(began) < d; {
-		if err := a.turn(ctx); err != nil {
+		if err := b.turn(ctx); err != nil {
 			return 0, fmt.Errorf("raw UDP ping-pong: %w", err)
 		}
 		now := time.Now()
@@ -131,6 +126,33 @@ func UDPPingPong(ctx context.Context, size int, d time.Duration, spin bool) (flo
 		at = now
 	}
 	return newLatency(h).Typical, nil
+}
+
+// UDPPong answers UDPPingPong's socket at peer until ctx ends, which is no
+// error. It tells announce where it listens.
+func UDPPong(ctx context.Context, size int, spin bool, peer netip.AddrPort, announce func(netip.AddrPort) error) error {
+	b, err := newBall(size, spin)
+	if err != nil {
+		return err
+	}
+	defer b.conn.Close()
+	b.peer = peer
+	if err := announce(b.addr()); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { b.conn.Close() })()
+	for err == nil {
+		if err = b.hear(ctx); err == nil {
+			err = b.say()
+		}
+		if err == nil {
+			err = b.acknowledge()
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // turn says, hears and acknowledges.

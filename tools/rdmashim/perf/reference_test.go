@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -13,10 +14,14 @@ import (
 // References move something, and end when they are told to.
 func TestReferences(t *testing.T) {
 	for name, run := range map[string]func(context.Context) (float64, error){
-		"raw UDP":  func(c context.Context) (float64, error) { return RawUDP(c, 65536, time.Millisecond) },
-		"Go TCP":   func(c context.Context) (float64, error) { return GoTCP(c, 65536, time.Millisecond) },
-		"spinning": func(c context.Context) (float64, error) { return UDPPingPong(c, 64, time.Millisecond, true) },
-		"waiting":  func(c context.Context) (float64, error) { return UDPPingPong(c, 64, time.Millisecond, false) },
+		"raw UDP": func(c context.Context) (float64, error) { return RawUDP(c, 65536, time.Millisecond) },
+		"Go TCP":  func(c context.Context) (float64, error) { return GoTCP(c, 65536, time.Millisecond) },
+		"spinning": func(c context.Context) (float64, error) {
+			return UDPPingPong(c, 64, time.Millisecond, true, pongIn(t, true))
+		},
+		"waiting": func(c context.Context) (float64, error) {
+			return UDPPingPong(c, 64, time.Millisecond, false, pongIn(t, false))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := run(t.Context())
@@ -71,5 +76,23 @@ func TestValidate(t *testing.T) {
 		c := good
 		spoil(&c)
 		require.ErrorIs(t, c.Validate(), syscall.EINVAL, "case %d", i)
+	}
+}
+
+// pongIn answers in this process.
+func pongIn(t *testing.T, spin bool) func(context.Context, netip.AddrPort) (netip.AddrPort, func(), error) {
+	return func(ctx context.Context, from netip.AddrPort) (netip.AddrPort, func(), error) {
+		ctx, cancel := context.WithCancel(ctx)
+		at, ended := make(chan netip.AddrPort, 1), make(chan error, 1)
+		go func() {
+			ended <- UDPPong(ctx, 64, spin, from, func(a netip.AddrPort) error { at <- a; return nil })
+		}()
+		select {
+		case a := <-at:
+			return a, func() { cancel(); require.NoError(t, <-ended) }, nil
+		case err := <-ended:
+			cancel()
+			return netip.AddrPort{}, nil, err
+		}
 	}
 }
