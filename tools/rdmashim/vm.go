@@ -45,7 +45,7 @@ and runs commands in it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newVMRun(), newVMShell(), newVMBuild(), newVMTest(), newVMExec(), newVMGuest())
+	cmd.AddCommand(newVMRun(), newVMShell(), newVMBuild(), newVMTest(), newVMExec(), newVMGuest(), newVMDemo(), newVMDemoNode())
 	return cmd
 }
 

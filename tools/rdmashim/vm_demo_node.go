@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// demoPatience is how long a client goes on asking a server that does not listen yet.
+const demoPatience = time.Minute
+
+// newVMDemoNode is what 'vm demo' runs on each node.
+func newVMDemoNode() *cobra.Command {
+	var mixed bool
+	cmd := &cobra.Command{
+		Use:    "demo-node",
+		Short:  "A node's part of vm demo",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := &syncWriter{w: cmd.OutOrStdout()}
+			switch os.Getenv("RDMASHIM_NODE") {
+			case "0":
+				return demoServers(cmd.Context(), out)
+			case "1":
+				return demoClients(cmd.Context(), out, mixed)
+			}
+			return errors.New("this runs in the guests of 'rdmashim vm demo'")
+		},
+	}
+	cmd.Flags().BoolVar(&mixed, "mixed", false, "the soft RNIC on node 1")
+	return cmd
+}
+
+// syncWriter lets several write to one.
+type syncWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *syncWriter) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}
+
+// demoServers serves one client of each sample, and captures.
+func demoServers(ctx context.Context, out io.Writer) error {
+	file, err := os.Create(filepath.Join(os.Getenv("RDMASHIM_OUT"), demoCapture))
+	if err != nil {
+		return err
+	}
+	stop, err := captureNetdev("eth0", file)
+	if err != nil {
+		file.Close()
+		return fmt.Errorf("capture: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*demoPatience) // the clients may have failed
+	defer cancel()
+	errs := make([]error, len(samples))
+	var wg sync.WaitGroup
+	for i, s := range samples {
+		wg.Go(func() { _, errs[i] = demoSample(ctx, out, s.name, "server", "--once") })
+	}
+	wg.Wait()
+	return errors.Join(append(errs, stop(), file.Close())...)
+}
+
+// demoClients runs the clients, on rxe or with the soft RNIC in its place.
+func demoClients(ctx context.Context, out io.Writer, mixed bool) error {
+	var device []string
+	if mixed {
+		if text, err := demoTool(ctx, nil, "link", "delete", "rxe0"); err != nil {
+			return fmt.Errorf("%w: %s", err, text)
+		}
+		// As long as it is loaded it has the UDP port of all the node's addresses.
+		if err := unloadModule("rdma_rxe"); err != nil {
+			return err
+		}
+		device = []string{"--device", "soft:" + os.Getenv("RDMASHIM_ADDR")}
+	}
+	for _, s := range samples {
+		for deadline := time.Now().Add(demoPatience); ; {
+			text, err := demoSample(ctx, out, s.name, "client", append(device, os.Getenv("RDMASHIM_PEER"))...)
+			if err == nil {
+				break
+			}
+			if !strings.Contains(text, "nobody listens") || time.Now().After(deadline) {
+				return err
+			}
+			time.Sleep(100 * time.Millisecond) // the server is still starting
+		}
+	}
+	return nil
+}
+
+// demoTool runs this program, and gives what it says.
+func demoTool(ctx context.Context, env []string, args ...string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Stdout, cmd.Stderr = &text, &text
+	cmd.Env = append(os.Environ(), env...)
+	err = cmd.Run()
+	return text.String(), err
+}
+
+// demoSample runs a side of a sample and prints what it says, and its queue pair's states. Every byte is checked by the
+// sample itself.
+func demoSample(ctx context.Context, out io.Writer, name, side string, args ...string) (string, error) {
+	dir, err := os.MkdirTemp("", "demo-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	trace := filepath.Join(dir, "trace")
+	text, err := demoTool(ctx, []string{"RDMASHIM_TRACE=" + trace}, append([]string{"sample", name, side}, args...)...)
+	title := name + " " + side
+	if err != nil {
+		return text, fmt.Errorf("%s: %w: %s", title, err, strings.TrimSpace(text))
+	}
+	calls, err := os.ReadFile(trace)
+	if err != nil {
+		return text, err
+	}
+	walk, err := demoWalk(string(calls))
+	if err != nil {
+		return text, fmt.Errorf("%s: %w", title, err)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&b, "%s: %s\n", title, strings.TrimSuffix(line, "\n"))
+	}
+	fmt.Fprintf(&b, "%s: queue pair: %s\n", title, walk)
+	_, err = io.WriteString(out, b.String())
+	return text, err
+}
+
+var demoModify = regexp.MustCompile(`MODIFY_QP \{.*\bqp_state=([A-Z]+).*\) = 0\b`)
+
+// demoWalk takes the states of the one queue pair out of a trace of the calls.
+func demoWalk(calls string) (string, error) {
+	walk := []string{"RESET"}
+	for _, m := range demoModify.FindAllStringSubmatch(calls, -1) {
+		walk = append(walk, m[1])
+	}
+	text := strings.Join(walk, " → ")
+	if !strings.Contains(text, "INIT → RTR → RTS") {
+		return "", fmt.Errorf("the queue pair went %s, not by INIT, RTR and RTS", text)
+	}
+	return text, nil
+}
