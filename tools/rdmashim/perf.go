@@ -124,14 +124,7 @@ func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfRepor
 	if o.host != "" {
 		return runPerf(ctx, o.host, o, stderr)
 	}
-	base := o.device
-	if base == "" {
-		base = os.Getenv("RDMASHIM_DEVICE")
-	}
-	if base == "" {
-		base = uapi.DefaultDevice
-	}
-	server, client, err := perfDevices(base)
+	server, client, err := perfDevices(deviceOrDefault(o.device))
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +156,17 @@ func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfRepor
 		err = fmt.Errorf("%w; it said: %s", err, strings.TrimSpace(said.String()))
 	}
 	return r, err
+}
+
+// deviceOrDefault is the device that was named, or that Open would take.
+func deviceOrDefault(name string) string {
+	if name == "" {
+		name = os.Getenv("RDMASHIM_DEVICE")
+	}
+	if name == "" {
+		name = uapi.DefaultDevice
+	}
+	return name
 }
 
 // perfDevices names the devices of the two processes, as the demo's.

@@ -39,6 +39,9 @@ func (s *suite) table() []comparison {
 	allocations := s.ours("allocations", func(r perf.Result) float64 {
 		return math.Round(r.AllocsPerOp*10) / 10 // the run itself makes a few
 	}, "write bw -s 64")
+	senders := s.senders("8 senders", 8, sum)
+	shares := s.senders("shares of 8 senders", 8, fairness)
+	sender := s.senders("1 sender", 1, sum)
 	none0 := &series{name: "none (a bound)"}
 	ucxPut1M, ucxPut64K := s.ucxBandwidth(suiteMiB, 400), s.ucxBandwidth(65536, 4000)
 	ucxRate := s.ucxRate(64, 100000)
@@ -58,6 +61,8 @@ func (s *suite) table() []comparison {
 		{"WRITE 64 B rate, 16 a post", "M/s", lists, ucxRate, 6, false},
 		{"WRITE 64 KiB, 1,000 queue pairs", "GB/s", thousand, one, 0.9, false},
 		{"WRITE 64 KiB, 10,000 queue pairs", "GB/s", tenThousand, one, 0.9, false},
+		{"WRITE 64 KiB, 8 senders into one receiver", "GB/s", senders, sender, 0.7, false},
+		{"fairness index of 8 senders", "", shares, none0, 0.9, false},
 		{"allocations per operation, polling", "", allocations, none0, 0, true},
 	}
 }

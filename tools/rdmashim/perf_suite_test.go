@@ -18,13 +18,14 @@ import (
 // TestPerfSuite: the rows' JSON, of a reference that is built in and of one that
 // is not there. Whether targets are met is not what is tested.
 func TestPerfSuite(t *testing.T) {
-	cmd := tool(t, "perf", "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB|^READ|waiting|^allocations")
+	cmd := tool(t, "perf", "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB|^READ|waiting|^allocations|^fairness")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
 	o := finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	require.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
 	var rows []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
-	require.Len(t, rows, 8)
+	require.Len(t, rows, 9)
 	require.Equal(t, len(rows)+2, strings.Count(o.stdout, "\n"), "a row a line")
 	unmet := 0
 	for _, r := range rows {
@@ -128,6 +129,12 @@ func TestComparisonRow(t *testing.T) {
 		}
 		require.Equal(t, c.met, *r.Met, c.name)
 	}
+}
+
+func TestFairness(t *testing.T) {
+	require.Equal(t, 1.0, fairness([]float64{2, 2, 2, 2}))
+	require.Equal(t, 0.25, fairness([]float64{0, 8, 0, 0}))
+	require.Zero(t, fairness([]float64{0, 0}))
 }
 
 // TestReadReferences reads what the programs print.
