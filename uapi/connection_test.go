@@ -415,3 +415,58 @@ func TestManyConnections(t *testing.T) {
 		require.True(t, time.Now().Before(deadline), "goroutines do not end")
 	}
 }
+
+// TestCloseAnytime: contexts, listeners and queue pairs go at any moment of connections that are being made.
+func TestCloseAnytime(t *testing.T) {
+	for seed := range 60 {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := twoDevices(t, "&delay=1ms")
+			c, err := Open(b.station.device() + "&delay=1ms")
+			require.NoError(t, err)
+			d, err := Open(a.station.device() + "&delay=1ms")
+			require.NoError(t, err)
+			l, err := c.Listen(":0")
+			require.NoError(t, err)
+			addr := dialable(c, l)
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					qp, err := d.Dial(t.Context(), addr, DialConfig{KeepAlive: 3 * time.Millisecond})
+					if err != nil {
+						return
+					}
+					<-d.Done(qp)
+					_ = d.Disconnect(qp)
+					_ = d.DestroyQP(qp)
+				})
+				all.Go(func() {
+					r, err := l.Accept(t.Context())
+					if err != nil {
+						return
+					}
+					qp, err := r.Accept(t.Context(), nil)
+					if err != nil {
+						return
+					}
+					<-c.Done(qp)
+					_ = c.DestroyQP(qp)
+				})
+			}
+			time.Sleep(time.Duration(seed) * 200 * time.Microsecond)
+			switch seed % 3 {
+			case 0:
+				_ = c.Close()
+			case 1:
+				_ = d.Close()
+			default:
+				_ = l.Close()
+				_ = d.Close()
+			}
+			time.Sleep(100 * time.Millisecond)
+			_ = l.Close()
+			_ = c.Close()
+			_ = d.Close()
+			all.Wait()
+		})
+	}
+}

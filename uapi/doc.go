@@ -22,8 +22,29 @@
 //
 // Queue pairs of TypeUD send datagrams, each to whom it names: PostSendTo, CreateAH.
 //
-// It is not a byte stream, and not a connection manager: it moves messages and
-// memory between queue pairs whose endpoints the programs have exchanged.
+// It is not a byte stream: it moves messages and memory between queue pairs.
+//
+// # Connecting
+//
+// Dial and Listen connect queue pairs by address and port, through the kernel's RDMA connection
+// manager and interoperably with librdmacm:
+//
+//	l, err := c.Listen(":7471")
+//	r, err := l.Accept(ctx)      // r.RemoteAddr, r.PrivateData
+//	qp, err := r.CreateQP(conf)  // post receives
+//	_, err = r.Accept(ctx, data) // or r.Reject(reason, data)
+//
+//	qp, err := c.Dial(ctx, "10.0.0.2:7471", uapi.DialConfig{Private: data})
+//	info, err := c.QueryConn(qp) // what the peer said
+//	<-c.Done(qp)                 // c.Cause(qp) says why
+//
+// What a peer says comes with zeroes behind it, as long as the message's room: private data has no length on
+// the wire. An idle connection's peer is asked for a sign of life after DefaultKeepAlive, so that its death is
+// noticed within 12.5 s, whatever it died of and although nobody polls: twice the interval, seven timeouts and a
+// quarter. A completion queue that the program shares among such queue pairs needs room for one entry more for each. OpenRoute
+// opens the device from which an address is reached.
+//
+// Programs that have a channel of their own exchange endpoints instead: LocalEndpoint and ConnectQP.
 //
 // # How a write goes
 //

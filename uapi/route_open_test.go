@@ -1,0 +1,89 @@
+package uapi
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestConnectByDefault: the package functions, on the default context; a listener on a wildcard is on all contexts.
+func TestConnectByDefault(t *testing.T) {
+	require.NoError(t, Close())
+	t.Setenv("RDMASHIM_DEVICE", "sim?net=cm-default")
+	defer func() { require.NoError(t, Close()) }()
+	other, err := Open("")
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = Default()
+	require.NoError(t, err)
+	l, err := Listen(":0")
+	require.NoError(t, err)
+	defer l.Close()
+	accepted := make(chan QP)
+	go func() {
+		r, err := l.Accept(t.Context())
+		require.NoError(t, err)
+		require.Same(t, other, r.Context)
+		qp, err := r.Accept(t.Context(), nil)
+		require.NoError(t, err)
+		accepted <- qp
+	}()
+	qp, err := Dial(t.Context(), dialable(other, l), DialConfig{})
+	require.NoError(t, err)
+	theirs := <-accepted
+	info, err := QueryConn(qp)
+	require.NoError(t, err)
+	require.Equal(t, dialable(other, l), info.RemoteAddr.String())
+	require.NoError(t, Cause(qp))
+	require.NoError(t, Disconnect(qp))
+	<-Done(qp)
+	require.ErrorIs(t, Cause(qp), ErrDisconnected)
+	<-other.Done(theirs)
+	_, err = Listen(l.Addr().String())
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.NoError(t, DestroyQP(qp))
+	require.NoError(t, other.DestroyQP(theirs))
+	for _, addr := range []string{"", "nonsense", "10.0.0.1:x"} {
+		_, err = Listen(addr)
+		require.ErrorIs(t, err, syscall.EINVAL, addr)
+	}
+}
+
+// TestListenOpensNamedDevice: with nothing open, the default context is opened.
+func TestListenOpensNamedDevice(t *testing.T) {
+	require.NoError(t, Close())
+	t.Setenv("RDMASHIM_DEVICE", "sim")
+	defer func() { require.NoError(t, Close()) }()
+	l, err := Listen(":0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	t.Setenv("RDMASHIM_DEVICE", "nosuch0")
+	require.NoError(t, Close())
+	_, err = Listen(":0")
+	require.Error(t, err)
+	_, err = Dial(t.Context(), "127.0.0.1:1", DialConfig{})
+	require.Error(t, err)
+	<-Done(1)
+	require.Error(t, Cause(1))
+}
+
+// TestOpenRoute opens a device on the way, and says what was tried.
+func TestOpenRoute(t *testing.T) {
+	t.Setenv("RDMASHIM_DEVICE", "")
+	c, err := OpenRoute(t.Context(), "127.0.0.1")
+	require.NoError(t, err)
+	require.True(t, addrOf(c).IsLoopback())
+	require.NoError(t, c.Close())
+	_, err = OpenRoute(t.Context(), "127.0.0.1:1", WithMTU(99))
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "route to 127.0.0.1 from 127.0.0.1")
+	require.ErrorContains(t, err, "soft:127.0.0.1")
+	_, err = OpenRoute(t.Context(), "127.0.0.1:x")
+	require.ErrorIs(t, err, syscall.EINVAL)
+	t.Setenv("RDMASHIM_DEVICE", "sim")
+	c, err = OpenRoute(t.Context(), "10.0.0.1")
+	require.NoError(t, err)
+	require.Equal(t, kindSim, c.station.spec.kind)
+	require.NoError(t, c.Close())
+}
