@@ -33,7 +33,13 @@ func newCMHost(t *testing.T, net *sim.Network, f link.Faults, c cm.Config) *cmHo
 	t.Helper()
 	l, err := net.Attach(netip.AddrPort{})
 	require.NoError(t, err)
+	return newCMHostOn(t, l, f, c)
+}
+
+func newCMHostOn(t *testing.T, l link.Link, f link.Faults, c cm.Config) *cmHost {
+	t.Helper()
 	h := &cmHost{t: t}
+	var err error
 	h.dev, err = New(Config{Name: "soft0", Link: link.WithFaults(l, f), CM: c})
 	require.NoError(t, err)
 	m := emu.New(emu.Options{})
