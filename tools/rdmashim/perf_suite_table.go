@@ -63,6 +63,7 @@ func (s *suite) table() []comparison {
 		{"WRITE 64 KiB, 10,000 queue pairs", "GB/s", tenThousand, one, 0.9, false},
 		{"WRITE 64 KiB, 8 senders into one receiver", "GB/s", senders, sender, 0.7, false},
 		{"fairness index of 8 senders", "", shares, none0, 0.9, false},
+		{"WRITE 1 MiB goodput, busy machine", "GB/s", busy(write1M), busy(s.rawUDP(suiteMiB)), 0.7, false},
 		{"allocations per operation, polling", "", allocations, none0, 0, true},
 	}
 }

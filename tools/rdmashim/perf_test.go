@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -245,6 +247,61 @@ func TestPerfErrors(t *testing.T) {
 			require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
 		})
 	}
+}
+
+// TestPerfServerDies: when the server goes in the middle of a run, the client ends
+// and says so.
+func TestPerfServerDies(t *testing.T) {
+	cmd := tool(t, "perf", "server", "--listen", "127.0.0.1:0")
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	addr := strings.TrimSpace(strings.TrimPrefix(line, listeningPrefix))
+	// What the client says passes through here, which tells when the run begins.
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		client, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			b := make([]byte, 64<<10)
+			for {
+				n, err := server.Read(b)
+				_, _ = client.Write(b[:n])
+				if strings.HasSuffix(string(b[:n]), "{}") { // ready
+					_ = cmd.Process.Kill()
+				}
+				if err != nil {
+					client.Close()
+					return
+				}
+			}
+		}()
+		_, _ = io.Copy(server, client)
+		server.Close()
+		<-answered
+	}()
+	o := runTool(t, "perf", "write", "bw", "-D", "600", "-d", "soft", ln.Addr().String())
+	<-passed
+	_ = cmd.Wait()
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "the other process went away")
+	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
 }
 
 // TestPerfServer serves two clients and one that makes no sense.
