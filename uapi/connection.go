@@ -189,6 +189,9 @@ func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
 		mask |= abi.QPMaskAccessFlags
 	case abi.QPSRTR:
 		attr.MinRNRTimer = uint8(q.config.MinRNRTimer)
+		if err := q.carried(attr); err != nil {
+			return err
+		}
 	case abi.QPSRTS:
 		attr.Timeout, attr.RetryCnt, attr.RNRRetry = uint8(q.config.Timeout), uint8(q.config.Retry), uint8(q.config.RNRRetry)
 	}
@@ -199,18 +202,40 @@ func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
 	case abi.QPSInit:
 		q.inited.Store(true)
 	case abi.QPSRTR:
-		port := uint16(RoCEPort)
-		if attr.AV.DLID != 0 {
-			port = attr.AV.DLID
-		}
-		q.remote = Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom16(attr.AV.DGID).Unmap(), port), QPN: attr.DestQPNum,
-			PSN: attr.RQPSN, MTU: attr.PathMTU.Bytes(), MaxRdAtomic: q.config.MaxRdAtomic}
+		q.remote = q.peerOf(attr)
 	case abi.QPSRTS:
 		q.psn = attr.SQPSN
 		q.remote.MaxRdAtomic = int(attr.MaxRdAtomic)
 		q.connected.Store(true)
 	}
 	return nil
+}
+
+// peerOf is the peer's endpoint as the connection manager tells of it.
+func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
+	port := uint16(RoCEPort)
+	if attr.AV.DLID != 0 {
+		port = attr.AV.DLID
+	}
+	return Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom16(attr.AV.DGID).Unmap(), port), QPN: attr.DestQPNum,
+		PSN: attr.RQPSN, MTU: attr.PathMTU.Bytes(), MaxRdAtomic: q.config.MaxRdAtomic}
+}
+
+// carried refuses a path MTU that is too large for the route: the connection manager takes the port's.
+func (q managedPair) carried(attr *verbs.QPAttr) error {
+	if q.ctx.station.route == nil {
+		return nil
+	}
+	remote := q.peerOf(attr)
+	most, err := q.ctx.station.route(remote.Addr.Addr())
+	switch {
+	case err != nil || most >= remote.MTU:
+		return nil //nolint:nilerror // there may be a route when packets go
+	case most == 0:
+		return q.noWay(remote)
+	}
+	return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and connections use the ports', %d; open one of the devices with mtu=%d",
+		remote.Addr.Addr(), most, remote.MTU, most)
 }
 
 // param is what this side tells of its queue pair.

@@ -290,6 +290,32 @@ func TestDialMistakes(t *testing.T) {
 	require.ErrorIs(t, a.Cause(qp), syscall.EBADF)
 }
 
+// TestDialNarrowRoute: a route that carries less than the ports do is told when connecting, at both ends.
+func TestDialNarrowRoute(t *testing.T) {
+	for _, narrow := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := twoDevices(t, "")
+			both := []*Context{a, b}
+			both[narrow].station.route = func(netip.Addr) (int, error) { return 1024, nil }
+			l, err := b.Listen(":0")
+			require.NoError(t, err)
+			defer l.Close()
+			accepted := make(chan error)
+			go func() {
+				r, err := l.Accept(t.Context())
+				require.NoError(t, err)
+				_, err = r.Accept(t.Context(), nil)
+				accepted <- err
+			}()
+			_, err = a.Dial(t.Context(), dialable(b, l), DialConfig{})
+			errs := []error{err, <-accepted}
+			require.ErrorIs(t, errs[narrow], syscall.EMSGSIZE)
+			require.ErrorContains(t, errs[narrow], "mtu=1024")
+			require.Error(t, errs[1-narrow])
+		})
+	}
+}
+
 // TestListenEverywhere: one listener on all devices of the process, which tells whose a request is.
 func TestListenEverywhere(t *testing.T) {
 	a, b := twoDevices(t, "")

@@ -50,8 +50,8 @@ type DialConfig struct {
 //
 // Errors: ErrRefused when nobody listens there or, as *RejectError, when the program refused;
 // ErrUnreachable when nobody answers within DefaultConnectTimeout; ctx's own when it ends first;
-// ENETUNREACH, EAFNOSUPPORT or EADDRNOTAVAIL when this device does not reach addr; EINVAL for too much private
-// data; ENOENT when the kernel has no connection manager. After an error there is nothing left.
+// ENETUNREACH, EAFNOSUPPORT or EADDRNOTAVAIL when this device does not reach addr; EMSGSIZE when the route carries less than the
+// ports' MTU; EINVAL for too much private data; ENOENT when the kernel has no connection manager. After an error there is nothing left.
 func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	qp, err := c.dial(ctx, addr, &config)
 	if err != nil {

@@ -58,7 +58,9 @@ func startCM(t *testing.T, args ...string) *cmServer {
 	}
 	t.Cleanup(func() { s.stop() })
 	line, err := s.out.ReadString('\n')
-	require.NoError(t, err, "the server ended: %s", stderr.String())
+	if err != nil {
+		t.Fatalf("the server ended: %+v", s.wait())
+	}
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
 	require.True(t, ok, line)
 	at, err := netip.ParseAddrPort(addr)
