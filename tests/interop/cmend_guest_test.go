@@ -1,0 +1,97 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/rnic/link"
+)
+
+// refusal is how long a port where nobody listens may take to say so.
+const refusal = time.Second
+
+// TestSoftCMEnds: over the wire, in both directions, a closed port refuses within a second, and a queue pair that is connected
+// a second time is stale to its peer, which ends the first connection.
+func TestSoftCMEnds(t *testing.T) {
+	for _, f := range families {
+		for _, active := range []string{"soft", "rxe"} {
+			t.Run(f.name+"/"+active, func(t *testing.T) {
+				real, err := host.New(host.Options{})
+				require.NoError(t, err)
+				a, b := cmProgram(t, softKernel(t, f.softAddr(7), link.Faults{}), "soft0"), cmProgram(t, real, "rxe0")
+				server := netip.AddrPortFrom(f.rxe, 7482)
+				if active == "rxe" {
+					a, b, server = b, a, netip.AddrPortFrom(f.softAddr(7), 7482)
+				}
+				refusedSoon(t, a, netip.AddrPortFrom(server.Addr(), 9))
+				staleOver(t, a, b, server)
+			})
+		}
+	}
+}
+
+func refusedSoon(t *testing.T, a *cmEnd, closed netip.AddrPort) {
+	id, err := a.ch.Resolve(wait(t), netip.AddrPort{}, closed, cm.Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), refusal)
+	defer cancel()
+	_, err = id.Connect(ctx, a.qp, cmParam)
+	var r *cm.RejectedError
+	require.ErrorAs(t, err, &r)
+	require.Equal(t, abi.UCMRejInvalidServiceID, r.Reason)
+	require.NoError(t, id.Destroy())
+	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
+}
+
+func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
+	ctx := wait(t)
+	l, err := b.ch.Listen(server, 8, cm.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	served := make(chan *cm.Request, 1)
+	go func() {
+		r, err := l.Accept(ctx)
+		if err == nil {
+			err = r.Accept(ctx, b.qp, cmParam)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		served <- r
+	}()
+	first, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
+	require.NoError(t, err)
+	_, err = first.Connect(ctx, a.qp, cmParam)
+	require.NoError(t, err)
+	r := <-served
+	require.False(t, t.Failed())
+
+	// The program forgot the connection, and begins anew with the same queue pair.
+	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
+	second, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
+	require.NoError(t, err)
+	_, err = second.Connect(ctx, a.qp, cmParam)
+	var stale *cm.RejectedError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, abi.UCMRejStaleConn, stale.Reason)
+	for _, id := range []*cm.ID{first, r.ID} {
+		select {
+		case <-id.Context().Done():
+		case <-ctx.Done():
+			require.FailNow(t, "the stale connection goes on")
+		}
+	}
+	for _, id := range []*cm.ID{first, second, r.ID} {
+		require.NoError(t, id.Destroy())
+	}
+}
