@@ -374,11 +374,30 @@ func TestContextCloseEndsConnections(t *testing.T) {
 // TestManyConnections: a thousand in a loop and a thousand at once leave nothing. Ids of connections that are over
 // are the device's for as long as their packets might be under way.
 func TestManyConnections(t *testing.T) {
+	t.Run("sim", func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		manyConnections(t, a, b)
+	})
+	t.Run("soft", func(t *testing.T) {
+		var both [2]*Context
+		for i := range both {
+			var err error
+			both[i], err = Open("soft")
+			require.NoError(t, err)
+			defer func() { require.NoError(t, both[i].Close()) }()
+		}
+		if both[0].chosen.addr.Port() != RoCEPort || both[1].chosen.addr.Port() != RoCEPort {
+			t.Skip("UDP port 4791 is not free on two loopback addresses")
+		}
+		manyConnections(t, both[0], both[1])
+	})
+}
+
+func manyConnections(t *testing.T, a, b *Context) {
 	n := 1000
 	if testing.Short() || raceEnabled {
 		n = 100
 	}
-	a, b := twoDevices(t, "")
 	l, err := b.Listen(":0")
 	require.NoError(t, err)
 	defer l.Close()
