@@ -133,15 +133,22 @@ func (e *endpoint) connect(ctx context.Context, regions ...uapi.MR) ([]uapi.Regi
 	defer cancel()
 	peer, err := e.rdma.ConnectOver(limited, e.ctl.conn, e.qp, regions, nil)
 	if err != nil {
-		switch cause := context.Cause(ctx); {
-		case cause != nil:
+		if cause := context.Cause(ctx); cause != nil {
 			err = cause
-		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-			err = fmt.Errorf("%w (%w)", errPeerGone, err)
+		} else {
+			err = gone(err)
 		}
 		return nil, fmt.Errorf("connect to the other process, with nothing moved yet: %w", err)
 	}
 	return peer.Regions, nil
+}
+
+// gone says that the peer went away where an exchange with it broke off.
+func gone(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("%w (%w)", errPeerGone, err)
+	}
+	return err
 }
 
 // next waits for one completion and checks that it is a success.

@@ -73,7 +73,7 @@ func (c *perfClient) run(ctx context.Context, stderr io.Writer) error {
 	limited, cancel := context.WithTimeout(ctx, perfConnect)
 	defer cancel()
 	if err := c.side.Connect(limited, c.ctl.conn); err != nil {
-		return fmt.Errorf("connect to the server: %w", err)
+		return fmt.Errorf("connect to the server: %w", gone(err))
 	}
 	bar := newProgress(stderr, "sizes", int64(len(c.side.Config.Sizes)))
 	defer bar.done()

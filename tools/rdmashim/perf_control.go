@@ -140,7 +140,7 @@ func (s *perfServer) run(ctx context.Context, rdma *uapi.Context) error {
 	limited, cancel := context.WithTimeout(ctx, perfConnect)
 	defer cancel()
 	if err := s.side.Connect(limited, s.ctl.conn); err != nil {
-		return fmt.Errorf("connect to the client: %w", err)
+		return fmt.Errorf("connect to the client: %w", gone(err))
 	}
 	for {
 		var g perfGo
