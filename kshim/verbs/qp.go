@@ -239,7 +239,7 @@ func (qp *QP) destroy(why error) error {
 	if qp.gone {
 		return errDestroyed
 	}
-	if err := qp.ctx.cmd.destroyQP(qp.handle); err != nil {
+	if err := qp.send.bell.end(); err != nil {
 		return err
 	}
 	qp.gone = true

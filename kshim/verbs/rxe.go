@@ -169,6 +169,7 @@ type doorbell struct {
 	mem     []byte
 	release func()
 	closed  bool
+	silent  bool // the queue pair is destroyed: its handle may be another's
 }
 
 const (
@@ -192,13 +193,22 @@ func newDoorbell(c *commander, qp uint32) *doorbell {
 func (d *doorbell) ring() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.closed || d.silent {
 		return errDestroyed
 	}
 	_, err := d.cmd.file.Write(d.mem[:bellCmdSize])
 	if isEACCES(err) {
 		return d.cmd.postSend(d.handle)
 	}
+	return err
+}
+
+// end destroys the queue pair while nobody rings: to the kernel one whose doorbell is being rung is busy.
+func (d *doorbell) end() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.cmd.destroyQP(d.handle)
+	d.silent = err == nil
 	return err
 }
 
