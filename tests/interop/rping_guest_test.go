@@ -135,6 +135,6 @@ func pingCall(t *testing.T, f family, s cmSide) {
 	}
 	require.NoError(t, id.Disconnect())
 	<-id.Context().Done()
-	out := p.ends(t)
+	out := p.endsAfter(t, "server DISCONNECT EVENT...")
 	require.Equal(t, pings, strings.Count(out, "ping data: rdma-ping-"), "%s", out)
 }
