@@ -37,7 +37,7 @@ func (q *queuePair) endpoint() Endpoint {
 // ConnectQP connects a queue pair to the peer's, whose LocalEndpoint remote
 // is: INIT, RTR and RTS in one. The peer does the same with this side's
 // endpoint, before or after; what is sent before it has is repeated until it
-// has, for as long as QPConfig.Retry allows (2.1 s by default): let both
+// has, for as long as QPConfig.Retry allows (1.9 s by default): let both
 // connect before the first request, as ConnectOver does. A queue pair may be
 // connected to itself and to others of the same device.
 //

@@ -255,16 +255,10 @@ func (q managedPair) param(private []byte) cm.ConnParam {
 // says neither.
 const defaultDepth = 64
 
-// managedRetry is their QPConfig.Retry by default. With 7, rdma_rxe repeats for ever (rxe_comp.c:rxe_completer).
-const managedRetry = 6
-
 // newManaged makes a queue pair for a connection.
 func (c *Context) newManaged(config QPConfig) (managedPair, error) {
 	if config.SendDepth == 0 && config.RecvDepth == 0 {
 		config.SendDepth, config.RecvDepth = defaultDepth, defaultDepth
-	}
-	if config.Retry == 0 {
-		config.Retry = managedRetry
 	}
 	config.managed = true
 	q, err := c.newPair(config)

@@ -28,8 +28,8 @@ type DialConfig struct {
 	// Private goes to the peer with the request, at most MaxDialPrivate bytes. The peer sees
 	// zeroes behind it: its length is not on the wire.
 	Private []byte
-	// QPConfig is the queue pair's; both depths 0 mean 64 each, and Retry is 6 by default, because rdma_rxe
-	// repeats for ever with 7. MTU is the route's.
+	// QPConfig is the queue pair's; both depths 0 mean 64 each. MTU is the
+	// route's.
 	QPConfig QPConfig
 	// LocalAddr is the address to connect from; the device must have it (one of the peer's
 	// IP version is chosen). Port 0 takes a free one.

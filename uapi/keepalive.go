@@ -47,7 +47,7 @@ func (k *keeper) init(conn *connection, interval time.Duration) {
 func silence(q *QPConfig) time.Duration {
 	timeout, retry := q.Timeout, q.Retry
 	if timeout == 0 {
-		timeout, retry = defaultTimeout, managedRetry
+		timeout, retry = defaultTimeout, defaultRetry
 	}
 	t := time.Duration(retry+1) * (4096 << timeout)
 	return t + t/4 + 100*time.Millisecond

@@ -69,7 +69,7 @@ func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 
 // keepAliveBound is the time within which a dead idle peer is noticed.
 func keepAliveBound(interval time.Duration) time.Duration {
-	return 2*interval + silence(&QPConfig{Timeout: defaultTimeout, Retry: managedRetry})
+	return 2*interval + silence(&QPConfig{Timeout: defaultTimeout, Retry: defaultRetry})
 }
 
 // TestKeepAliveNoticesDeath: the machine of an idle peer loses its power, and each kind of end notices it within the bound,

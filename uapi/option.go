@@ -90,9 +90,10 @@ type QPConfig struct {
 	// Timeout is the time to wait for an acknowledgement, 4.096 µs · 2^Timeout,
 	// 1 … 31 (16: 268 ms). -1 waits for ever.
 	Timeout int
-	// Retry is how often a request is repeated after a timeout, 1 … 7 (7). A
+	// Retry is how often a request is repeated after a timeout, 1 … 7 (6). A
 	// silent peer is given up, with WCRetryExcErr, after about
-	// (Retry+1)·timeout: 2.1 s by default. -1 repeats never.
+	// (Retry+1)·timeout: 1.9 s by default. -1 repeats never. With 7, rdma_rxe
+	// repeats for ever, against the specification.
 	Retry int
 	// RNRRetry is how often a request is repeated when the peer has no receive
 	// posted, 1 … 6, 7 for ever (7). -1 repeats never.

@@ -209,7 +209,7 @@ func (c *Context) destroyQP(qp QP) error {
 // Defaults of QPConfig.
 const (
 	defaultTimeout     = 16 // 4.096 µs · 2^16 = 268 ms
-	defaultRetry       = 7
+	defaultRetry       = 6  // 7 is for ever with rdma_rxe (rxe_comp.c:rxe_completer)
 	defaultRNRRetry    = 7  // for ever
 	defaultMinRNRTimer = 12 // 0.64 ms
 	defaultMaxRdAtomic = 16

@@ -304,7 +304,7 @@ func TestConnectDefaultsAndNegotiation(t *testing.T) {
 	connectPair(t, a, qa, b, qb)
 	ia, err := a.QueryQP(qa)
 	require.NoError(t, err)
-	require.Equal(t, []int{512, 16, 7, 7, 12, 3}, []int{ia.MTU, ia.Timeout, ia.Retry, ia.RNRRetry, ia.MinRNRTimer, ia.MaxRdAtomic})
+	require.Equal(t, []int{512, 16, 6, 7, 12, 3}, []int{ia.MTU, ia.Timeout, ia.Retry, ia.RNRRetry, ia.MinRNRTimer, ia.MaxRdAtomic})
 	ib, err := b.QueryQP(qb)
 	require.NoError(t, err)
 	require.Equal(t, []int{512, 14, 0, 2, 0, 3}, []int{ib.MTU, ib.Timeout, ib.Retry, ib.RNRRetry, ib.MinRNRTimer, ib.MaxRdAtomic})
