@@ -74,6 +74,24 @@ func PathMTU(room int) int {
 	return 0
 }
 
+// pathMTU is the path MTU for a peer: the port's, or what the route to the peer
+// carries of it. Without a route there may be one when packets go.
+func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
+	routed, ok := d.link.(link.Routed)
+	if !ok {
+		return d.mtu
+	}
+	room, err := routed.PathMTU(peer)
+	if err != nil {
+		return d.mtu
+	}
+	mtu := d.mtu
+	for mtu > abi.MTU256 && mtu.Bytes()+headRoom > room {
+		mtu--
+	}
+	return mtu
+}
+
 // tune limits a queue pair's window to what a socket's buffer holds: more is lost
 // by the receiver when it is late, and sent again for nothing. The peer's buffer
 // is taken to be like ours. Linux charges a datagram of 4,164 bytes 8,448

@@ -85,10 +85,11 @@ func (l *cmListener) Close() {
 // it is taken to be this device's own.
 func (d *Device) CMConnect(p *emu.CMRequest, ev emu.CMEvents) (emu.CMConn, error) {
 	c := &cmConn{d: d}
+	mtu := d.pathMTU(p.Dst.Addr().Unmap())
 	err := d.withCM(func(now cm.Time, m *cm.Manager) (err error) {
 		c.id, err = m.Connect(now, &cm.ConnectParams{
 			Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), d.caps.Local.Port()),
-			Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), QPN: wire.QPN(p.Param.QPN), MTU: uint8(d.mtu),
+			Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), QPN: wire.QPN(p.Param.QPN), MTU: uint8(mtu),
 			MaxDestRdAtomic: p.Param.ResponderResources, MaxRdAtomic: p.Param.InitiatorDepth,
 			RetryCount: p.Param.RetryCount, RNRRetryCount: p.Param.RNRRetryCount, FlowControl: p.Param.FlowControl, SRQ: p.Param.SRQ,
 			TrafficClass: p.TOS, Timeout: wire.AckTimeout(p.AckTimeout), Private: p.Private,

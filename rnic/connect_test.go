@@ -141,6 +141,45 @@ func TestConnectByAddress(t *testing.T) {
 }
 
 // left is how many connections the device knows.
+// narrow is a link whose routes carry less than its interface.
+type narrow struct{ link.Link }
+
+func (narrow) PathMTU(netip.Addr) (int, error) { return 1500 - 28, nil }
+
+// The request says what the route carries, and the peer takes that, too.
+func TestConnectTakesTheRoutesMTU(t *testing.T) {
+	net := sim.NewNetwork(sim.Options{})
+	inner, err := net.Attach(netip.AddrPort{})
+	require.NoError(t, err)
+	a := newCMHostOn(t, narrow{inner}, link.Faults{Dup: 0.01}, cm.Config{})
+	b := newCMHost(t, net, link.Faults{}, cm.Config{})
+	l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	q := b.qp()
+	accepted := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(t.Context())
+		if err == nil {
+			if err = r.Init(q); err == nil {
+				err = r.Accept(t.Context(), q, rdmacm.ConnParam{})
+			}
+		}
+		accepted <- err
+	}()
+	id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
+	require.NoError(t, err)
+	p := a.qp()
+	_, err = id.Connect(t.Context(), p, rdmacm.ConnParam{})
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
+	for _, q := range []*verbs.QP{p, q} {
+		attr, err := q.Query()
+		require.NoError(t, err)
+		require.Equal(t, abi.MTU1024, attr.PathMTU)
+	}
+}
+
 func (h *cmHost) left() (n int) {
 	_ = h.dev.withCM(func(_ cm.Time, m *cm.Manager) error {
 		n, _ = m.Len()

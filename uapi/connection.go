@@ -221,7 +221,7 @@ func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
 		PSN: attr.RQPSN, MTU: attr.PathMTU.Bytes(), MaxRdAtomic: q.config.MaxRdAtomic}
 }
 
-// carried refuses a path MTU that is too large for the route: the connection manager takes the port's.
+// carried refuses a path MTU that is too large for the route of this side: the side that asks chooses by its own.
 func (q managedPair) carried(attr *verbs.QPAttr) error {
 	if q.ctx.station.route == nil {
 		return nil
@@ -234,7 +234,7 @@ func (q managedPair) carried(attr *verbs.QPAttr) error {
 	case most == 0:
 		return q.noWay(remote)
 	}
-	return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and connections use the ports', %d; open one of the devices with mtu=%d",
+	return explain(syscall.EMSGSIZE, "the route to %v carries packets for a path MTU of %d at most, and the connection would use %d; open one of the devices with mtu=%d",
 		remote.Addr.Addr(), most, remote.MTU, most)
 }
 

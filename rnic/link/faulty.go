@@ -2,6 +2,7 @@ package link
 
 import (
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -215,6 +216,14 @@ func (f *faulty) Recv(batch []Packet) (int, error) { return f.inner.Recv(batch) 
 func (f *faulty) Wait() error                      { return f.inner.Wait() }
 func (f *faulty) Quiet()                           { Quiet(f.inner) }
 func (f *faulty) Caps() Caps                       { return f.inner.Caps() }
+
+// PathMTU implements Routed for an inner link that does.
+func (f *faulty) PathMTU(peer netip.Addr) (int, error) {
+	if r, ok := f.inner.(Routed); ok {
+		return r.PathMTU(peer)
+	}
+	return f.inner.Caps().MTU, nil
+}
 
 // Counters adds the faults that were injected to the inner link's counters.
 func (f *faulty) Counters(dst []Counter) []Counter {
