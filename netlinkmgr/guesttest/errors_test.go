@@ -3,6 +3,7 @@
 package guesttest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,6 +202,9 @@ func TestNotReady(t *testing.T) {
 
 	require.NoError(t, netlink.LinkSetUp(link(t, "tb")))
 	addrs, err := netlink.AddrList(link(t, "ta"), netlink.FAMILY_ALL)
+	for errors.Is(err, netlink.ErrDumpInterrupted) { // the address of tb came meanwhile
+		addrs, err = netlink.AddrList(link(t, "ta"), netlink.FAMILY_ALL)
+	}
 	require.NoError(t, err)
 	for _, a := range addrs {
 		require.NoError(t, netlink.AddrDel(link(t, "ta"), &a))
