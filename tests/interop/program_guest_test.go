@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ var programRuns = []programRun{
 // program is a C program that runs.
 type program struct {
 	*exec.Cmd
-	out bytes.Buffer
+	out output
 }
 
 // start starts a C program of the distribution on rxe.
@@ -171,4 +172,22 @@ func freePort(t *testing.T) int {
 func partner(t *testing.T, f family, mtu, max int) *end {
 	d := newDevice(t, "soft", openSoft(t, softName(f, 0, "")), max)
 	return d.newEnd(t, uapi.QPConfig{MTU: mtu, SendDepth: 128, RecvDepth: 512})
+}
+
+// output is what a program said so far.
+type output struct {
+	mu   sync.Mutex
+	said bytes.Buffer // guarded by mu
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said.String()
 }

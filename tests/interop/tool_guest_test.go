@@ -4,7 +4,6 @@ package interop
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -139,7 +138,7 @@ func retried(t *testing.T, soft bool, args ...string) *program {
 		if err == nil {
 			return nil
 		}
-		refused := bytes.Contains(p.out.Bytes(), []byte("nobody listens there"))
+		refused := strings.Contains(p.out.String(), "nobody listens there")
 		require.True(t, refused && time.Now().Before(deadline), "%v: %s", err, p.out.String())
 	}
 }
