@@ -26,7 +26,7 @@ func TestReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, err := run(t.Context())
 			if errors.Is(err, syscall.ENOTSUP) {
-				t.Skip("not on this system: ", err)
+				t.Skip("this reference is not on this system: ", err)
 			}
 			require.NoError(t, err)
 			require.Positive(t, v)
