@@ -394,7 +394,8 @@ func FuzzDatagrams(f *testing.F) {
 				a.transmit()
 			case 2:
 				p := wire.Packet{BTH: wire.BTH{Opcode: wire.Opcode(next()), PKey: wire.DefaultPKey}, DETH: wire.DETH{QKey: datagramQKey + uint32(next()&1)}}
-				p.Payload = data[:min(len(data), int(next()))]
+				n := int(next()) // before len(data), which it changes
+				p.Payload = data[:min(len(data), n)]
 				a.qp.Receive(1, b.addr.Addr(), &p)
 			case 3:
 				to := abi.QPState(next() % 7)
