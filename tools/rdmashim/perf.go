@@ -39,7 +39,7 @@ is 'rdmashim perf server' there.`,
 	for _, op := range []perf.Op{perf.Write, perf.Read, perf.Send, perf.Atomic} {
 		cmd.AddCommand(newPerfOp(op))
 	}
-	cmd.AddCommand(newPerfServer(), newPerfSuite(), newPerfPong(), newPerfBurn())
+	cmd.AddCommand(newPerfServer(), newPerfSuite(), newPerfOther(), newPerfBurn())
 	return cmd
 }
 

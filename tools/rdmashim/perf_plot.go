@@ -7,6 +7,7 @@ import (
 	"html"
 	"math"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
@@ -63,16 +64,19 @@ func (s *suite) draw(ctx context.Context) error {
 	for _, n := range sizes {
 		x := float64(n)
 		depth := max(8, min(128, (8<<20)/n))
-		raw := func(run func(context.Context, int, time.Duration) (float64, error)) func() (float64, error) {
-			return func() (float64, error) { v, err := run(ctx, n, turn); return v / gigabyte, err }
+		raw := func(way string, run func(context.Context, int, time.Duration, perf.Peer) (float64, error)) func() (float64, error) {
+			return func() (float64, error) {
+				v, err := run(ctx, n, turn, s.other(way, "--size", strconv.Itoa(n)))
+				return v / gigabyte, err
+			}
 		}
 		for _, p := range []struct {
 			c   *curve
 			run func() (float64, error)
 		}{
 			{&write, own(fmt.Sprintf("write bw -s %d -t %d", n, depth), goodput)},
-			{&udp, raw(perf.RawUDP)},
-			{&tcp, raw(perf.GoTCP)},
+			{&udp, raw("udp", perf.RawUDP)},
+			{&tcp, raw("tcp", perf.GoTCP)},
 			{&poll, own(fmt.Sprintf("write lat -s %d", n), latency)},
 			{&wait, own(fmt.Sprintf("write lat -e -s %d", n), latency)},
 		} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -113,13 +114,13 @@ func (s *suite) builtIn(name string, scale float64, run func(ctx context.Context
 
 func (s *suite) rawUDP(size int) *series {
 	return s.builtIn("raw UDP, GSO/GRO, CRC-32", gigabyte, func(ctx context.Context) (float64, error) {
-		return perf.RawUDP(ctx, size, s.turn)
+		return perf.RawUDP(ctx, size, s.turn, s.other("udp", "--size", strconv.Itoa(size)))
 	})
 }
 
 func (s *suite) goTCP(size int) *series {
 	return s.builtIn("Go TCP", gigabyte, func(ctx context.Context) (float64, error) {
-		return perf.GoTCP(ctx, size, s.turn)
+		return perf.GoTCP(ctx, size, s.turn, s.other("tcp", "--size", strconv.Itoa(size)))
 	})
 }
 

@@ -2,6 +2,8 @@ package perf
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,63 +13,112 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/udp/rawudp"
 )
 
-// The references that need nothing installed. Both sides of RawUDP and GoTCP are
-// in this process, which spares them what two processes cost.
+// The references that need nothing installed. Both sides are processes, as ours
+// are: a Peer starts the one that answers, and says where it listens and how to
+// end it.
+
+// Peer starts the other side of a reference.
+type Peer func(ctx context.Context) (addr netip.AddrPort, stop func(), err error)
 
 // RawUDP is the goodput, in bytes a second, of messages over UDP with GSO, GRO,
-// CRC-32 and the copies of both sides, for about d. An error Is syscall.ENOTSUP
-// where there is no GSO.
-func RawUDP(ctx context.Context, size int, d time.Duration) (float64, error) {
-	p, err := rawudp.New(rawudp.Config{Size: size})
+// CRC-32 and the copies of both sides, for about d. The other side is UDPSink. An
+// error Is syscall.ENOTSUP where there is no GSO.
+func RawUDP(ctx context.Context, size int, d time.Duration, other Peer) (float64, error) {
+	to, stop, err := other(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer p.Close()
-	return paced(ctx, size, d, p.Move)
+	defer stop()
+	s, err := rawudp.NewSender(rawudp.Config{Size: size}, to)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	defer context.AfterFunc(ctx, func() { s.Close() })()
+	return paced(ctx, size, d, s.Move)
 }
 
-// GoTCP is the same over a TCP connection of package net.
-func GoTCP(ctx context.Context, size int, d time.Duration) (float64, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+// UDPSink takes what RawUDP sends until ctx ends, which is no error. It tells
+// announce where it listens.
+func UDPSink(ctx context.Context, size int, announce func(netip.AddrPort) error) error {
+	r, err := rawudp.NewReceiver(rawudp.Config{Size: size})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := announce(r.Addr()); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { r.Close() })()
+	if err := r.Serve(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// GoTCP is the same over a TCP connection of package net. The other side is
+// TCPSink.
+func GoTCP(ctx context.Context, size int, d time.Duration, other Peer) (float64, error) {
+	to, stop, err := other(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer ln.Close()
-	tx, err := net.Dial("tcp", ln.Addr().String())
+	defer stop()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", to.String())
 	if err != nil {
 		return 0, err
 	}
-	defer tx.Close()
-	rx, err := ln.Accept()
-	if err != nil {
-		return 0, err
-	}
-	asked, moved := make(chan int), make(chan error, 1)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer rx.Close()
-		region := make([]byte, size)
-		for n := range asked {
-			var err error
-			for ; n > 0 && err == nil; n-- {
-				_, err = io.ReadFull(rx, region)
-			}
-			moved <- err
-		}
-	}()
-	defer func() { tx.Close(); close(asked); <-ended }()
-	message := make([]byte, size)
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	message, count := make([]byte, size), make([]byte, 8)
 	pattern(message, true, 0, 0)
 	return paced(ctx, size, d, func(n int) error {
-		asked <- n
+		binary.BigEndian.PutUint64(count, uint64(n))
+		if _, err := c.Write(count); err != nil {
+			return err
+		}
 		for range n {
-			if _, err := tx.Write(message); err != nil {
+			if _, err := c.Write(message); err != nil {
 				return err
 			}
 		}
-		return <-moved
+		_, err := io.ReadFull(c, count) // all has arrived
+		return err
 	})
+}
+
+// TCPSink takes what one GoTCP sends: how many messages come, the messages, and
+// an answer that they have. It ends with the connection, or with ctx, which is
+// no error, and tells announce where it listens.
+func TCPSink(ctx context.Context, size int, announce func(netip.AddrPort) error) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	if err := announce(ln.Addr().(*net.TCPAddr).AddrPort()); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	c, err := ln.Accept()
+	if err == nil {
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { c.Close() })()
+		message, count := make([]byte, size), make([]byte, 8)
+		for err == nil {
+			_, err = io.ReadFull(c, count)
+			for n := binary.BigEndian.Uint64(count); n > 0 && err == nil; n-- {
+				_, err = io.ReadFull(c, message)
+			}
+			if err == nil {
+				_, err = c.Write(count)
+			}
+		}
+	}
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // paced moves messages for about d, in growing numbers, and takes the rate of

@@ -14,8 +14,10 @@ import (
 // References move something, and end when they are told to.
 func TestReferences(t *testing.T) {
 	for name, run := range map[string]func(context.Context) (float64, error){
-		"raw UDP": func(c context.Context) (float64, error) { return RawUDP(c, 65536, time.Millisecond) },
-		"Go TCP":  func(c context.Context) (float64, error) { return GoTCP(c, 65536, time.Millisecond) },
+		"raw UDP": func(c context.Context) (float64, error) {
+			return RawUDP(c, 65536, time.Millisecond, sinkIn(t, UDPSink))
+		},
+		"Go TCP": func(c context.Context) (float64, error) { return GoTCP(c, 65536, time.Millisecond, sinkIn(t, TCPSink)) },
 		"spinning": func(c context.Context) (float64, error) {
 			return UDPPingPong(c, 64, time.Millisecond, true, pongIn(t, true))
 		},
@@ -86,6 +88,24 @@ func pongIn(t *testing.T, spin bool) func(context.Context, netip.AddrPort) (neti
 		at, ended := make(chan netip.AddrPort, 1), make(chan error, 1)
 		go func() {
 			ended <- UDPPong(ctx, 64, spin, from, func(a netip.AddrPort) error { at <- a; return nil })
+		}()
+		select {
+		case a := <-at:
+			return a, func() { cancel(); require.NoError(t, <-ended) }, nil
+		case err := <-ended:
+			cancel()
+			return netip.AddrPort{}, nil, err
+		}
+	}
+}
+
+// sinkIn takes messages in this process.
+func sinkIn(t *testing.T, sink func(context.Context, int, func(netip.AddrPort) error) error) Peer {
+	return func(ctx context.Context) (netip.AddrPort, func(), error) {
+		ctx, cancel := context.WithCancel(ctx)
+		at, ended := make(chan netip.AddrPort, 1), make(chan error, 1)
+		go func() {
+			ended <- sink(ctx, 65536, func(a netip.AddrPort) error { at <- a; return nil })
 		}()
 		select {
 		case a := <-at:

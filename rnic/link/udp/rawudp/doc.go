@@ -1,6 +1,6 @@
 // Package rawudp is the yardstick of the data path: it moves messages between
-// two UDP sockets of one process with as little as reliable RDMA over them could
-// do, and nothing of what makes it RDMA.
+// two UDP sockets, of one process or of two, with as little as reliable RDMA over
+// them could do, and nothing of what makes it RDMA.
 //
 // A message's bytes are copied out of the sender's memory into packets with a
 // header and a CRC-32, sent with GSO, received with GRO, checked, and copied to
@@ -13,7 +13,9 @@
 //
 //	Move    (the caller's goroutine) copies, counts the CRC and sends, up to 64
 //	        packets at a time; reads acknowledgements when the window is full
-//	serve   (a goroutine until Close) receives, checks, copies, acknowledges
+//	Serve   (until Close) receives, checks, copies, acknowledges
+//
+// A Pair is both in one process, with a goroutine for Serve.
 //
 // The benchmark beside it runs it and WRITEs of two soft devices in turn: both
 // see the same machine, so the ratio says how much of what the sockets give

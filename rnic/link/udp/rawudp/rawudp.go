@@ -1,11 +1,15 @@
 package rawudp
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+)
 
 // Config describes a Pair. The zero value of a field means the default in
 // parentheses.
 type Config struct {
-	// Addr is an address of this machine for both sockets (127.0.0.1).
+	// Addr is an address of this machine for the sockets (127.0.0.1).
 	Addr netip.Addr
 	// Size is the bytes of a message; it must be positive.
 	Size int
@@ -14,6 +18,20 @@ type Config struct {
 	// Window is the most bytes of messages under way (1 MiB, less if the
 	// system grants small socket buffers).
 	Window int
+}
+
+// complete checks a Config and gives the defaults but that of Window.
+func (c Config) complete() (Config, error) {
+	if !c.Addr.IsValid() {
+		c.Addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if c.MTU == 0 {
+		c.MTU = defaultMTU
+	}
+	if c.Size <= 0 || c.Size > 1<<30 || c.MTU < 0 || c.MTU > maxMTU || c.Window < 0 {
+		return c, fmt.Errorf("rawudp: size %d must be 1 … 1 GiB, mtu %d up to %d, window %d not negative: %w", c.Size, c.MTU, maxMTU, c.Window, syscall.EINVAL)
+	}
+	return c, nil
 }
 
 const (

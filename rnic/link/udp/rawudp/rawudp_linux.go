@@ -18,17 +18,16 @@ import (
 // patience is how long Move waits for one acknowledgement.
 const patience = 5 * time.Second
 
-// Pair is two sockets and the memory of both sides. Move is for one goroutine at
-// a time.
-type Pair struct {
+// Sender is the socket and the memory of the side that sends. Move is for one
+// goroutine at a time.
+type Sender struct {
 	config Config
-	source []byte // the sender's memory: one message
-	region []byte // the receiver's
+	source []byte // one message
 
-	tx, rx   *net.UDPConn
-	to, from netip.AddrPort
-	readAck  func(fd uintptr) bool
-	rawTx    syscall.RawConn
+	conn    *net.UDPConn
+	to      netip.AddrPort
+	readAck func(fd uintptr) bool
+	raw     syscall.RawConn
 
 	sent, acked uint64 // packets
 	out         []byte // packets of the next send
@@ -38,58 +37,133 @@ type Pair struct {
 	ack         [8]byte
 	ackErr      error
 
-	served sync.WaitGroup
-	broken atomic.Pointer[error] // why serve has ended
+	order *order
+}
 
-	// given and taken count packets. The datagrams order the two sides' uses
-	// of region; Go's memory model, and the race detector, do not see that.
+// Receiver is the other side's. It serves one Sender.
+type Receiver struct {
+	region []byte
+	conn   *net.UDPConn
+	order  *order
+}
+
+// order is what the two sides of one process share. given and taken count
+// packets: the datagrams order the two sides' uses of region, but Go's memory
+// model, and the race detector, do not see that.
+type order struct {
+	broken       atomic.Pointer[error] // why Serve has ended
 	given, taken atomic.Uint64
 }
 
-// New makes a pair. An error Is syscall.ENOTSUP where there is no GSO.
-func New(c Config) (*Pair, error) {
-	if !c.Addr.IsValid() {
-		c.Addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+// NewSender makes the side that sends to the Receiver at to. An error Is
+// syscall.ENOTSUP where there is no GSO.
+func NewSender(c Config, to netip.AddrPort) (*Sender, error) {
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
 	}
-	if c.MTU == 0 {
-		c.MTU = defaultMTU
-	}
-	if c.Size <= 0 || c.Size > 1<<30 || c.MTU < 0 || c.MTU > maxMTU || c.Window < 0 {
-		return nil, fmt.Errorf("rawudp: size %d must be 1 … 1 GiB, mtu %d up to %d, window %d not negative: %w", c.Size, c.MTU, maxMTU, c.Window, syscall.EINVAL)
-	}
-	p := &Pair{
-		source: make([]byte, c.Size), region: make([]byte, c.Size),
+	s := &Sender{
+		source: make([]byte, c.Size), to: to, order: &order{},
 		out: make([]byte, 0, maxSend), control: make([]byte, unix.CmsgSpace(2)),
 	}
-	for i := range p.source {
-		p.source[i] = byte(i*7 + i>>8)
+	for i := range s.source {
+		s.source[i] = byte(i*7 + i>>8)
 	}
 	var granted int
-	var err error
-	if p.tx, _, err = listen(c.Addr, unix.UDP_SEGMENT, 0); err == nil {
-		p.rx, granted, err = listen(c.Addr, unix.UDP_GRO, 1)
+	if s.conn, granted, err = listen(c.Addr, unix.UDP_SEGMENT, 0); err != nil {
+		return nil, fmt.Errorf("rawudp: a socket at %v: %w", c.Addr, err)
 	}
-	if err == nil {
-		p.rawTx, err = p.tx.SyscallConn()
-	}
-	if err != nil {
-		p.Close()
-		return nil, fmt.Errorf("rawudp: sockets at %v: %w", c.Addr, err)
+	if s.raw, err = s.conn.SyscallConn(); err != nil {
+		s.Close()
+		return nil, err
 	}
 	if c.Window == 0 {
-		// Linux charges about two bytes for each.
+		// Linux charges about two bytes for each. The receiver asked for as much,
+		// on this machine, and was granted as much.
 		c.Window = max(min(defaultWindow, granted*15/32), 2*maxSend)
 	}
-	p.config = c
-	p.from = p.tx.LocalAddr().(*net.UDPAddr).AddrPort()
-	p.to = p.rx.LocalAddr().(*net.UDPAddr).AddrPort()
-	p.readAck = func(fd uintptr) bool {
-		_, err := unix.Read(int(fd), p.ack[:])
-		p.ackErr = err
+	s.config = c
+	s.readAck = func(fd uintptr) bool {
+		_, err := unix.Read(int(fd), s.ack[:])
+		s.ackErr = err
 		return err != unix.EAGAIN
 	}
-	p.served.Go(p.serve)
+	return s, nil
+}
+
+// Source is the sender's memory.
+func (s *Sender) Source() []byte { return s.source }
+
+// Close ends a Move.
+func (s *Sender) Close() error { return s.conn.Close() }
+
+// NewReceiver makes the side that Serve then runs. An error Is syscall.ENOTSUP
+// where there is no GRO.
+func NewReceiver(c Config) (*Receiver, error) {
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := &Receiver{region: make([]byte, c.Size), order: &order{}}
+	if r.conn, _, err = listen(c.Addr, unix.UDP_GRO, 1); err != nil {
+		return nil, fmt.Errorf("rawudp: a socket at %v: %w", c.Addr, err)
+	}
+	return r, nil
+}
+
+// Addr is where it listens.
+func (r *Receiver) Addr() netip.AddrPort { return r.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// Region is the receiver's memory: after a Move it is what the sender sent.
+func (r *Receiver) Region() []byte { return r.region }
+
+// Close ends Serve.
+func (r *Receiver) Close() error { return r.conn.Close() }
+
+// Pair is both sides in one process.
+type Pair struct {
+	*Sender
+	*Receiver
+	served sync.WaitGroup
+}
+
+// New makes a pair.
+func New(c Config) (*Pair, error) {
+	r, err := NewReceiver(c)
+	if err != nil {
+		return nil, err
+	}
+	s, err := NewSender(c, r.Addr())
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	p := &Pair{Sender: s, Receiver: r}
+	r.order = s.order
+	p.served.Go(func() {
+		why := r.Serve()
+		s.order.broken.Store(&why)
+		_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // wake Move
+	})
 	return p, nil
+}
+
+// Close ends the pair.
+func (p *Pair) Close() error {
+	err := errors.Join(p.Sender.Close(), p.Receiver.Close())
+	p.served.Wait()
+	return err
+}
+
+// Move moves n messages and returns when the last is acknowledged.
+func (p *Pair) Move(n int) error {
+	if err := p.Sender.Move(n); err != nil {
+		return err
+	}
+	if n := p.Sender.order.taken.Load(); n < p.sent {
+		return fmt.Errorf("rawudp: %d packets sent, and %d taken", p.sent, n)
+	}
+	return nil
 }
 
 // listen binds a socket with large buffers, and with one offload.
@@ -120,157 +194,135 @@ func listen(at netip.Addr, offload, value int) (c *net.UDPConn, granted int, err
 	return c, granted, nil
 }
 
-// Close ends the pair.
-func (p *Pair) Close() error {
-	for _, c := range []*net.UDPConn{p.tx, p.rx} {
-		if c != nil {
-			c.Close()
-		}
-	}
-	p.served.Wait()
-	return nil
-}
-
-// Region is the receiver's memory: after a Move it is what the sender sent.
-func (p *Pair) Region() []byte { return p.region }
-
-// Source is the sender's memory.
-func (p *Pair) Source() []byte { return p.source }
-
 // Move moves n messages and returns when the last is acknowledged.
-func (p *Pair) Move(n int) error {
-	window := uint64(max(p.config.Window/p.config.MTU, ackEvery))
-	if p.config.Size < p.config.MTU {
-		window = uint64(p.config.Window / (p.config.Size + 512))
+func (s *Sender) Move(n int) error {
+	window := uint64(max(s.config.Window/s.config.MTU, ackEvery))
+	if s.config.Size < s.config.MTU {
+		window = uint64(s.config.Window / (s.config.Size + 512))
 	}
 	for i := range n {
-		for at := 0; at < len(p.source); {
-			m := min(p.config.MTU, len(p.source)-at)
-			last := i == n-1 && at+m == len(p.source)
-			if err := p.add(at, p.source[at:at+m], last, window); err != nil {
+		for at := 0; at < len(s.source); {
+			m := min(s.config.MTU, len(s.source)-at)
+			last := i == n-1 && at+m == len(s.source)
+			if err := s.add(at, s.source[at:at+m], last, window); err != nil {
 				return err
 			}
 			at += m
 		}
 	}
-	if err := p.flush(window); err != nil {
+	if err := s.flush(window); err != nil {
 		return err
 	}
-	for p.acked < p.sent {
-		if err := p.await(); err != nil {
+	for s.acked < s.sent {
+		if err := s.await(); err != nil {
 			return err
 		}
-	}
-	if n := p.taken.Load(); n < p.sent {
-		return fmt.Errorf("rawudp: %d packets sent, and %d taken", p.sent, n)
 	}
 	return nil
 }
 
 // add makes a packet, and sends what there is when that does not fit or cannot
 // leave together.
-func (p *Pair) add(at int, payload []byte, last bool, window uint64) error {
+func (s *Sender) add(at int, payload []byte, last bool, window uint64) error {
 	size := headerLen + len(payload) + crcLen
-	if p.packets == maxSegments || p.packets > 0 && (size > p.segment || len(p.out)+size > maxSend || len(p.out)%p.segment != 0) {
-		if err := p.flush(window); err != nil {
+	if s.packets == maxSegments || s.packets > 0 && (size > s.segment || len(s.out)+size > maxSend || len(s.out)%s.segment != 0) {
+		if err := s.flush(window); err != nil {
 			return err
 		}
 	}
-	if p.packets == 0 {
-		p.segment = size
+	if s.packets == 0 {
+		s.segment = size
 	}
-	begin := len(p.out)
-	p.out = binary.BigEndian.AppendUint64(p.out, p.sent+uint64(p.packets))
-	p.out = binary.BigEndian.AppendUint32(p.out, uint32(at))
+	begin := len(s.out)
+	s.out = binary.BigEndian.AppendUint64(s.out, s.sent+uint64(s.packets))
+	s.out = binary.BigEndian.AppendUint32(s.out, uint32(at))
 	flag := uint32(0)
 	if last {
 		flag = 1
 	}
-	p.out = binary.BigEndian.AppendUint32(p.out, flag)
-	p.out = append(p.out, payload...)
-	p.out = binary.LittleEndian.AppendUint32(p.out, crc32.ChecksumIEEE(p.out[begin:]))
-	p.packets++
+	s.out = binary.BigEndian.AppendUint32(s.out, flag)
+	s.out = append(s.out, payload...)
+	s.out = binary.LittleEndian.AppendUint32(s.out, crc32.ChecksumIEEE(s.out[begin:]))
+	s.packets++
 	return nil
 }
 
 // flush sends the packets that were made, when the window allows.
-func (p *Pair) flush(window uint64) error {
-	if p.packets == 0 {
+func (s *Sender) flush(window uint64) error {
+	if s.packets == 0 {
 		return nil
 	}
-	for p.sent+uint64(p.packets) > p.acked+window {
-		if err := p.await(); err != nil {
+	for s.sent+uint64(s.packets) > s.acked+window {
+		if err := s.await(); err != nil {
 			return err
 		}
 	}
 	var oob []byte
-	if p.packets > 1 {
-		oob = segments(p.control, p.segment)
+	if s.packets > 1 {
+		oob = segments(s.control, s.segment)
 	}
-	p.given.Store(p.sent + uint64(p.packets))
-	if _, _, err := p.tx.WriteMsgUDPAddrPort(p.out, oob, p.to); err != nil {
+	s.order.given.Store(s.sent + uint64(s.packets))
+	if _, _, err := s.conn.WriteMsgUDPAddrPort(s.out, oob, s.to); err != nil {
 		return err
 	}
-	p.sent += uint64(p.packets)
-	p.packets, p.out = 0, p.out[:0]
+	s.sent += uint64(s.packets)
+	s.packets, s.out = 0, s.out[:0]
 	return nil
 }
 
 // await reads one acknowledgement.
-func (p *Pair) await() error {
-	if why := p.broken.Load(); why != nil {
+func (s *Sender) await() error {
+	if why := s.order.broken.Load(); why != nil {
 		return *why
 	}
-	if err := p.tx.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	if err := p.rawTx.Read(p.readAck); err != nil {
-		return fmt.Errorf("rawudp: %d packets sent, %d acknowledged, and then none: %w", p.sent, p.acked, err)
+	if err := s.raw.Read(s.readAck); err != nil {
+		return fmt.Errorf("rawudp: %d packets sent, %d acknowledged, and then none: %w", s.sent, s.acked, err)
 	}
-	if p.ackErr != nil {
-		return p.ackErr
+	if s.ackErr != nil {
+		return s.ackErr
 	}
-	p.acked = max(p.acked, binary.BigEndian.Uint64(p.ack[:]))
+	s.acked = max(s.acked, binary.BigEndian.Uint64(s.ack[:]))
 	return nil
 }
 
-// serve is the receiver.
-func (p *Pair) serve() {
+// Serve receives until the socket is closed or a packet is wrong, and says why
+// it ended.
+func (r *Receiver) Serve() error {
 	in, oob := make([]byte, 1<<16), make([]byte, unix.CmsgSpace(4))
 	var next, acked uint64
 	var ack [8]byte
 	for {
-		n, oobn, _, _, err := p.rx.ReadMsgUDPAddrPort(in, oob)
-		p.given.Load()
+		n, oobn, _, from, err := r.conn.ReadMsgUDPAddrPort(in, oob)
+		r.order.given.Load()
 		if err == nil {
 			size := segmentSize(oob[:oobn], n)
 			for rest := in[:n]; len(rest) > 0 && err == nil; {
 				m := min(size, len(rest))
 				var now bool
-				now, err = p.place(rest[:m], next)
+				now, err = r.place(rest[:m], next)
 				rest = rest[m:]
 				next++
 				if now || next-acked >= ackEvery {
 					acked = next
-					p.taken.Store(next)
+					r.order.taken.Store(next)
 					binary.BigEndian.PutUint64(ack[:], next)
-					if _, e := p.rx.WriteToUDPAddrPort(ack[:], p.from); err == nil {
+					if _, e := r.conn.WriteToUDPAddrPort(ack[:], from); err == nil {
 						err = e
 					}
 				}
 			}
 		}
 		if err != nil {
-			why := err
-			p.broken.Store(&why)
-			p.tx.SetReadDeadline(time.Unix(1, 0)) // wake Move
-			return
+			return err
 		}
 	}
 }
 
 // place checks a packet and copies it to its place.
-func (p *Pair) place(b []byte, number uint64) (ackNow bool, err error) {
+func (r *Receiver) place(b []byte, number uint64) (ackNow bool, err error) {
 	end := len(b) - crcLen
 	if end < headerLen || crc32.ChecksumIEEE(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
 		return false, errors.New("rawudp: a packet arrived damaged")
@@ -280,10 +332,10 @@ func (p *Pair) place(b []byte, number uint64) (ackNow bool, err error) {
 	}
 	at := int(binary.BigEndian.Uint32(b[8:]))
 	payload := b[headerLen:end]
-	if at > len(p.region)-len(payload) {
+	if at > len(r.region)-len(payload) {
 		return false, errors.New("rawudp: a packet is beyond the region")
 	}
-	copy(p.region[at:], payload)
+	copy(r.region[at:], payload)
 	return b[15] != 0, nil
 }
 

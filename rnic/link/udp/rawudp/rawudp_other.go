@@ -4,19 +4,43 @@ package rawudp
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 	"syscall"
 )
 
-// Pair is two sockets and the memory of both sides.
-type Pair struct{}
+// Sender is the socket and the memory of the side that sends.
+type Sender struct{}
 
-// New refuses: this system has no GSO.
-func New(Config) (*Pair, error) {
-	return nil, fmt.Errorf("rawudp: GSO is not known on %s: %w", runtime.GOOS, syscall.ENOTSUP)
+// Receiver is the other side's.
+type Receiver struct{}
+
+// Pair is both sides in one process.
+type Pair struct {
+	*Sender
+	*Receiver
 }
 
-func (*Pair) Close() error   { return nil }
-func (*Pair) Region() []byte { return nil }
-func (*Pair) Source() []byte { return nil }
-func (*Pair) Move(int) error { return syscall.ENOTSUP }
+func refuse() error {
+	return fmt.Errorf("rawudp: GSO is not known on %s: %w", runtime.GOOS, syscall.ENOTSUP)
+}
+
+// NewSender refuses: this system has no GSO.
+func NewSender(Config, netip.AddrPort) (*Sender, error) { return nil, refuse() }
+
+// NewReceiver refuses, too.
+func NewReceiver(Config) (*Receiver, error) { return nil, refuse() }
+
+// New refuses, too.
+func New(Config) (*Pair, error) { return nil, refuse() }
+
+func (*Sender) Close() error   { return nil }
+func (*Sender) Source() []byte { return nil }
+func (*Sender) Move(int) error { return refuse() }
+
+func (*Receiver) Close() error         { return nil }
+func (*Receiver) Addr() netip.AddrPort { return netip.AddrPort{} }
+func (*Receiver) Region() []byte       { return nil }
+func (*Receiver) Serve() error         { return refuse() }
+
+func (*Pair) Close() error { return nil }
