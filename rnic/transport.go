@@ -24,6 +24,7 @@ type transport interface {
 	Drained() bool
 	HoldsAck() bool
 	Outstanding() int
+	Gauges() engine.Gauges
 	Hurry()
 }
 

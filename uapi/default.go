@@ -338,3 +338,12 @@ func QueryDevice() (DeviceInfo, error) {
 	}
 	return c.QueryDevice()
 }
+
+// Stats is Context.Stats on the default context.
+func Stats() (DeviceStats, error) {
+	c, err := Default()
+	if err != nil {
+		return DeviceStats{}, err
+	}
+	return c.Stats()
+}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
 // station is a device that runs in this process, with the kernel in front of
@@ -28,6 +29,9 @@ type station struct {
 	process func(name string) (k kshim.Kernel, exit func()) // a new client of its kernel
 	route   func(peer netip.Addr) (mtu int, err error)      // largest path MTU on the way to peer, 0 for none; nil: not known
 	stop    func() error
+
+	// stats reads its port and its queue pairs; nil on a kernel device.
+	stats func() (state string, port stats.Counters, pairs []stats.QueuePair)
 
 	users int // contexts; guarded by the registry's mu
 }

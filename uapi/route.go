@@ -45,6 +45,19 @@ func (l *contextList) at(addr netip.Addr) []*Context {
 	return slices.DeleteFunc(all, func(c *Context) bool { return !c.hasAddr(addr) })
 }
 
+// ofHosts is the contexts that are on the kernel's devices.
+func (l *contextList) ofHosts() []*Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []*Context
+	for _, c := range l.list {
+		if c.station.spec.kind == kindHost {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 func (c *Context) hasAddr(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	if c.chosen.gid.Addr.Unmap() == addr {

@@ -88,7 +88,8 @@ var allowed = map[string][]string{
 	"rnic/cm":                   {"rnic/link", "rnic/wire"},
 	"rnic/engine":               {"kshim/abi", "rnic/link", "rnic/mem", "rnic/wire"},
 	"rnic":                      {"kshim/abi", "kshim/emu", "kshim/ring", "rnic/cm", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
-	"uapi":                      {"kshim", "kshim/abi", "kshim/cm", "kshim/ring", "kshim/verbs"},
+	"uapi":                      {"kshim", "kshim/abi", "kshim/cm", "kshim/ring", "kshim/verbs", "uapi/stats"},
+	"uapi/stats":                {},
 	"uapi/uapitest":             {"uapi"},
 	"tests/leak":                {},
 	"netlinkmgr":                {},
@@ -97,7 +98,7 @@ var allowed = map[string][]string{
 	"vm/guest":                  {"netlinkmgr"},
 	"vm/vmtest":                 {"vm"},
 	"tools/rdmashim/perf":       {"rnic/link/udp/rawudp", "uapi"},
-	"tools/rdmashim":            {"tools/rdmashim/perf", "uapi", "netlinkmgr", "kshim/abi", "kshim/emu", "vm", "vm/guest", "rnic/link/capture/dissect", "rnic/wire"},
+	"tools/rdmashim":            {"tools/rdmashim/perf", "uapi", "uapi/stats", "netlinkmgr", "kshim/abi", "kshim/emu", "vm", "vm/guest", "rnic/link/capture/dissect", "rnic/wire"},
 }
 
 // assembly is the one file that may put parts together.

@@ -1,0 +1,25 @@
+package engine
+
+// Gauges are what a requester has at present. Unlike counters they go up and down.
+type Gauges struct {
+	InFlight    int      // bytes that were sent, or asked for, and are not acknowledged, and packetCost for each packet
+	Window      int      // bytes that InFlight may grow to
+	RTT         Duration // smoothed round trip (RFC 6298), 0: not measured yet
+	RTTVariance Duration
+	RTO         Duration // after which silence is a loss: from RTT, with backoff
+}
+
+// Gauges reads the requester; all zero outside of RTS and SQD, where it has nothing.
+func (q *QP) Gauges() Gauges {
+	if !q.sends() {
+		return Gauges{}
+	}
+	t := &q.req.timer
+	return Gauges{
+		InFlight: q.inFlight(), Window: q.req.win.size,
+		RTT: t.srtt, RTTVariance: t.variance, RTO: q.retransmitAfter(),
+	}
+}
+
+// Gauges of datagrams are zero: nothing is acknowledged.
+func (q *Datagrams) Gauges() Gauges { return Gauges{} }

@@ -1,0 +1,145 @@
+package stats
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Device is a reading of a device: what it counted from its start to Time, and what its
+// queue pairs have at present. The JSON keys are stable.
+type Device struct {
+	Name    string         `json:"name"`             // the kernel's name: "soft0", "rxe0"
+	Device  string         `json:"device"`           // what uapi.Open takes to get it: "soft:127.0.0.1"
+	Kind    string         `json:"kind"`             // "soft", "sim" or "host"
+	NetDev  string         `json:"netdev,omitempty"` // the interface it sends on, if known
+	Address netip.AddrPort `json:"address,omitzero"` // where it answers, if known
+	PID     int            `json:"pid,omitempty"`    // of the process that it runs in; 0: the kernel
+	Process string         `json:"process,omitempty"`
+	Time    time.Time      `json:"time"`
+	Ports   []Port         `json:"ports"`
+	// QueuePairs are, of a soft device, all; of a kernel device those that the reader sees: through
+	// Context.Stats its own, through rdmashim top those that the kernel shows to it.
+	QueuePairs []QueuePair `json:"queue_pairs"`
+}
+
+// Port is a reading of a port. What queue pairs counted that are gone is in its counters.
+type Port struct {
+	Port     int      `json:"port"`
+	State    string   `json:"state"`         // "ACTIVE", "DOWN"
+	MTU      int      `json:"mtu,omitempty"` // bytes of payload a packet, if known
+	Counters Counters `json:"counters"`
+}
+
+// QueuePair is a reading of a queue pair.
+type QueuePair struct {
+	QPN       uint32         `json:"lqpn"`
+	Type      string         `json:"type"`                // "RC", "UD"
+	State     string         `json:"state"`               // "RESET", "INIT", "RTR", "RTS", "SQD", "ERR"
+	RemoteQPN uint32         `json:"rqpn,omitempty"`      // RC, once it is connected
+	Peer      netip.AddrPort `json:"peer,omitzero"`       // where it sends to; unknown of kernel devices
+	MTU       int            `json:"mtu,omitempty"`       // bytes of payload a packet, if known
+	SQPSN     uint32         `json:"sq_psn"`              // next packet sequence number to be sent, 24 bits
+	RQPSN     uint32         `json:"rq_psn"`              // and to be expected
+	PID       int            `json:"pid,omitempty"`       // who made it, if that is another process than the
+	Process   string         `json:"comm,omitempty"`      // device's: on kernel devices
+	Requester *Requester     `json:"requester,omitempty"` // of soft devices
+	Counters  Counters       `json:"counters,omitempty"`  // none on rdma_rxe
+}
+
+// Requester is what a queue pair's sending side has at present.
+type Requester struct {
+	Outstanding int `json:"outstanding"` // work requests that are not completed
+	// InFlight and Window are bytes, and 256 more for each packet, of which there may be Window in flight
+	// until the peer acknowledges some. READs count with what they asked for.
+	InFlight int `json:"in_flight_bytes"`
+	Window   int `json:"window_bytes"` // 0 of datagrams, which nobody acknowledges
+	// RTT is the smoothed round trip, RTTVariance its mean deviation (RFC 6298); 0: not measured yet.
+	RTT         time.Duration `json:"rtt_ns"`
+	RTTVariance time.Duration `json:"rtt_variance_ns"`
+	RTO         time.Duration `json:"rto_ns"` // silence after which a packet is sent again
+}
+
+// Counters are counts that only grow, by name. A name that is not there is not counted by that device, which
+// is not the same as zero.
+type Counters map[string]uint64
+
+// Summary adds up counters that belong together. What a device does not count is zero; Known tells.
+type Summary struct {
+	SentPackets, SentBytes         uint64 // bytes are payload; repeated packets included
+	ReceivedPackets, ReceivedBytes uint64
+	Messages                       uint64 // completed: requests sent, and receives consumed
+	Retransmitted                  uint64 // packets; where those are not counted, times that the requester went back
+	Timeouts                       uint64
+	NAKsSent, NAKsReceived         uint64 // of all kinds but RNR
+	RNRSent, RNRReceived           uint64 // receiver not ready
+	Drops                          uint64 // packets dropped, whatever the cause
+}
+
+// Summarize adds up.
+func (c Counters) Summarize() Summary {
+	s := Summary{
+		SentPackets: c["sent_pkts"], SentBytes: c["sent_bytes"],
+		ReceivedPackets: c["rcvd_pkts"], ReceivedBytes: c["rcvd_bytes"],
+		Timeouts: c["retransmit_timeouts"],
+		RNRSent:  c["send_rnr_err"], RNRReceived: c["rcvd_rnr_err"],
+	}
+	for name, n := range c {
+		switch k := Lookup(name); k.Family {
+		case familyMessages:
+			s.Messages += n
+		case familyNAKsSent:
+			s.NAKsSent += n
+		case familyNAKsReceived:
+			if name != "rcvd_seq_err" {
+				s.NAKsReceived += n
+			}
+		case familyDrops:
+			s.Drops += n
+		}
+	}
+	if _, ok := c["nak_seq_rcvd"]; !ok {
+		s.NAKsReceived += c["rcvd_seq_err"]
+	}
+	var ok bool
+	if s.Retransmitted, ok = c["retransmitted_pkts"]; !ok {
+		s.Retransmitted = c["completer_retry_err"]
+	}
+	return s
+}
+
+// Known reports whether there is one of the counters.
+func (c Counters) Known(names ...string) bool {
+	for _, n := range names {
+		if _, ok := c[n]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Drops are the counters of dropped packets that are not zero, by cause: "icrc", "qpn", "no_receive" …
+func (c Counters) Drops() map[string]uint64 {
+	m := map[string]uint64{}
+	for name, n := range c {
+		if k := Lookup(name); k.Family == familyDrops && n > 0 {
+			m[k.Value] += n
+		}
+	}
+	return m
+}
+
+// Since is what was counted since an earlier reading. A counter that went down, because the device is another
+// of the same name, counts from zero.
+func (c Counters) Since(earlier Counters) Counters {
+	if c == nil {
+		return nil
+	}
+	d := make(Counters, len(c))
+	for name, n := range c {
+		if before := earlier[name]; before <= n {
+			n -= before
+		}
+		d[name] = n
+	}
+	return d
+}

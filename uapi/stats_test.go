@@ -1,0 +1,140 @@
+package uapi_test
+
+import (
+	"encoding/json"
+	"expvar"
+	"os"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/stats"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+var _ expvar.Var = uapi.StatsVar{}
+
+// A WRITE of which packets are lost: the writer's counters say what was sent again and that nothing else went
+// wrong, the other side's what came, and both queue pairs count for themselves what their ports count.
+func TestStatsOfAWriteUnderLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, mtu = 1 << 20, 1024
+		a, b := uapitest.Pair(t, "loss=5%&seed=7&mtu=1024")
+		x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, size)
+		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, size))
+		for _, wc := range x.Next(1) {
+			require.NoError(t, wc.Err())
+		}
+		synctest.Wait()
+
+		out, err := a.Stats()
+		require.NoError(t, err)
+		in, err := b.Stats()
+		require.NoError(t, err)
+		require.Equal(t, []string{"sim", "ACTIVE"}, []string{out.Kind, out.Ports[0].State})
+		require.Equal(t, mtu, out.Ports[0].MTU)
+		require.Equal(t, os.Getpid(), out.PID)
+		require.False(t, out.Time.IsZero())
+
+		p := out.Ports[0].Counters
+		s := p.Summarize()
+		require.Positive(t, p["fault_loss"])
+		require.Positive(t, s.Retransmitted)
+		require.EqualValues(t, 1, p["rdma_writes"])
+		require.EqualValues(t, 1, s.Messages)
+		require.EqualValues(t, size/mtu+s.Retransmitted, s.SentPackets, "each packet once, and the repeated ones")
+		require.EqualValues(t, size+s.Retransmitted*mtu, s.SentBytes)
+		require.EqualValues(t, p["nak_seq_rcvd"], s.NAKsReceived)
+		require.Positive(t, p["completer_retry_err"])
+		require.Zero(t, s.RNRReceived)
+		require.Zero(t, s.NAKsSent)
+
+		r := in.Ports[0].Counters.Summarize()
+		require.EqualValues(t, s.SentPackets-p["fault_loss"], r.ReceivedPackets, "what was not lost has come")
+		require.GreaterOrEqual(t, r.NAKsSent, s.NAKsReceived)
+		require.Positive(t, r.NAKsSent)
+		require.Zero(t, r.Retransmitted)
+
+		q := out.QueuePairs[0]
+		require.Len(t, out.QueuePairs, 1)
+		require.EqualValues(t, x.QP, q.QPN)
+		require.EqualValues(t, y.QP, q.RemoteQPN)
+		require.Equal(t, in.Address, q.Peer)
+		require.Equal(t, []string{"RC", "RTS"}, []string{q.Type, q.State})
+		require.Equal(t, s.SentPackets, q.Counters.Summarize().SentPackets)
+		require.NotNil(t, q.Requester)
+		require.Zero(t, q.Requester.Outstanding)
+		require.Zero(t, q.Requester.InFlight)
+		require.Positive(t, q.Requester.Window)
+		require.Positive(t, q.Requester.RTO)
+		local, err := a.LocalEndpoint(x.QP)
+		require.NoError(t, err)
+		require.EqualValues(t, (local.PSN+size/mtu)&(1<<24-1), q.SQPSN)
+		require.Equal(t, q.SQPSN, in.QueuePairs[0].RQPSN)
+	})
+}
+
+// While nobody answers, what was sent is in flight, in the window, and outstanding.
+func TestStatsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "")
+		x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 1<<20)
+		require.NoError(t, b.DestroyQP(y.QP)) // its device drops what comes
+		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1<<20))
+		synctest.Wait()
+		d, err := a.Stats()
+		require.NoError(t, err)
+		r := d.QueuePairs[0].Requester
+		require.Equal(t, 1, r.Outstanding)
+		require.Positive(t, r.InFlight)
+		require.LessOrEqual(t, r.InFlight, r.Window)
+		require.Zero(t, r.RTT)
+		require.Error(t, x.Next(1)[0].Err())
+		d, err = b.Stats()
+		require.NoError(t, err)
+		require.Positive(t, d.Ports[0].Counters.Drops()["qpn"])
+		require.Empty(t, d.QueuePairs)
+	})
+}
+
+func TestAllStats(t *testing.T) {
+	a, b := uapitest.Pair(t, "")
+	again, err := uapi.Open(deviceOf(t, a))
+	require.NoError(t, err)
+	found := map[string]int{}
+	for _, d := range uapi.AllStats() {
+		found[d.Device]++
+	}
+	require.Equal(t, 1, found[deviceOf(t, a)], "a device is read once, however often it is open")
+	require.Equal(t, 1, found[deviceOf(t, b)])
+	var list []stats.Device
+	require.NoError(t, json.Unmarshal([]byte(uapi.StatsVar{}.String()), &list))
+	require.GreaterOrEqual(t, len(list), 2)
+
+	require.NoError(t, again.Close())
+	_, err = again.Stats()
+	require.ErrorContains(t, err, "closed")
+}
+
+func deviceOf(t *testing.T, c *uapi.Context) string {
+	info, err := c.QueryDevice()
+	require.NoError(t, err)
+	return info.Device
+}
+
+// Whatever a soft device counts has a meaning that is written down.
+func TestEveryCounterIsExplained(t *testing.T) {
+	for _, device := range []string{"sim?loss=1%", "soft?port=0&loss=1%&pcap=" + t.TempDir() + "/x.pcapng"} {
+		c, err := uapi.Open(device)
+		require.NoError(t, err)
+		d, err := c.Stats()
+		require.NoError(t, err)
+		require.Greater(t, len(d.Ports[0].Counters), 50)
+		for name := range d.Ports[0].Counters {
+			require.NotEqual(t, stats.Lookup("no such counter").Help, stats.Lookup(name).Help, name)
+		}
+		require.NoError(t, c.Close())
+	}
+}
