@@ -98,7 +98,20 @@ var allowed = map[string][]string{
 	"vm/guest":                  {"netlinkmgr"},
 	"vm/vmtest":                 {"vm"},
 	"tools/rdmashim/perf":       {"rnic/link/udp/rawudp", "uapi"},
-	"tools/rdmashim":            {"tools/rdmashim/perf", "uapi", "uapi/stats", "netlinkmgr", "kshim/abi", "kshim/emu", "vm", "vm/guest", "rnic/link/capture/dissect", "rnic/wire"},
+	"tools/rdmashim/explain":    {"kshim/abi", "rnic/wire", "uapi"},
+	"tools/rdmashim": {
+		"tools/rdmashim/explain",
+		"tools/rdmashim/perf",
+		"uapi",
+		"uapi/stats",
+		"netlinkmgr",
+		"kshim/abi",
+		"kshim/emu",
+		"vm",
+		"vm/guest",
+		"rnic/link/capture/dissect",
+		"rnic/wire",
+	},
 }
 
 // assembly is the one file that may put parts together.

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
+)
+
+// explainAnswer is what 'explain --json' prints; the keys are stable.
+type explainAnswer struct {
+	Asked string          `json:"asked"`
+	Found []explain.Entry `json:"found"`
+}
+
+func newExplain() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain [KIND] NAME|NUMBER",
+		Short: "Say what a status, errno, opcode or syndrome means, and what to look at",
+		Long: `Say what a completion status, an errno, an opcode or a syndrome means, what
+usually causes it, and what to look at. Names are taken in any spelling, with the
+prefixes of verbs or without: RETRY_EXC_ERR, IBV_WC_RETRY_EXC_ERR, 'transport retry
+counter exceeded'. A number may mean several things: a KIND before it chooses one,
+and a KIND alone lists all of it.
+
+` + explainKinds(),
+		Example: `  rdmashim explain RETRY_EXC_ERR
+  rdmashim explain 12                    # status, errno, opcode, syndrome … 12
+  rdmashim explain status 12
+  rdmashim explain EMSGSIZE
+  rdmashim explain RC RDMA_WRITE_FIRST   # or: explain opcode 0x06
+  rdmashim explain NAK PSN sequence error
+  rdmashim explain timer                 # all RNR timers with their milliseconds`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked := strings.Join(args, " ")
+			if strings.TrimSpace(asked) == "" {
+				if asJSON {
+					return usagef("explain --json wants something to explain: a name, a number or a kind")
+				}
+				return cmd.Help()
+			}
+			found := explain.Find(asked)
+			if len(found) == 0 {
+				return unexplained(asked)
+			}
+			if asJSON {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetEscapeHTML(false)
+				return e.Encode(explainAnswer{asked, found})
+			}
+			return printExplained(cmd.OutOrStdout(), found)
+		},
+	}
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usagef("%w (before a negative errno write --: rdmashim explain -- -22)", err)
+	})
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return explainNames(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+// explainKinds lists what can be asked, for the help.
+func explainKinds() string {
+	var b strings.Builder
+	for _, k := range explain.Kinds {
+		all := explain.All(k)
+		examples := []string{}
+		for _, i := range []int{len(all) / 2, len(all) - 1} {
+			examples = append(examples, all[i].Name)
+		}
+		fmt.Fprintf(&b, "  %-9s %s: %d of them, such as %s\n", k, k.Title(), len(all), strings.Join(examples, ", "))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// explainNames are the words that a shell completes.
+func explainNames() (names []string) {
+	for _, k := range explain.Kinds {
+		names = append(names, string(k))
+	}
+	for _, k := range []explain.Kind{explain.Status, explain.Errno} {
+		for _, e := range explain.All(k) {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+func unexplained(asked string) error {
+	if near := explain.Nearest(asked, 4); len(near) > 0 {
+		return fmt.Errorf("nothing is known of %q; near to it: %s", asked, strings.Join(near, ", "))
+	}
+	return fmt.Errorf("nothing is known of %q; 'rdmashim explain' lists what can be asked", asked)
+}
+
+// explainBriefly is how many answers are a list rather than texts.
+const explainBriefly = 8
+
+func printExplained(w io.Writer, found []explain.Entry) error {
+	p := paletteFor(w)
+	var b bytes.Buffer
+	if len(found) > explainBriefly {
+		for _, e := range found {
+			fmt.Fprintf(&b, "%-9s %3d  %s: %s\n", e.Kind, e.Number, p.bold(e.Name), e.Means)
+		}
+	} else {
+		for i, e := range found {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			printExplanation(&b, p, &e)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func printExplanation(b *bytes.Buffer, p palette, e *explain.Entry) {
+	fmt.Fprintf(b, "%s: %s %d", p.bold(e.Name), e.Kind.Title(), e.Number)
+	if len(e.Also) > 0 {
+		fmt.Fprintf(b, " (%s)", strings.Join(e.Also, ", "))
+	}
+	b.WriteByte('\n')
+	fmt.Fprintf(b, "  means\n    %s\n", e.Means)
+	if e.Packet != nil {
+		printPacket(b, e.Packet)
+	}
+	printPoints(b, "usual causes", e.Causes)
+	printPoints(b, "look at", e.Look)
+}
+
+func printPacket(b *bytes.Buffer, k *explain.Packet) {
+	headers := "no header"
+	if len(k.Headers) > 0 {
+		headers = strings.Join(k.Headers, ", ")
+	}
+	payload := "no payload"
+	if k.Payload {
+		payload = "payload"
+	}
+	fmt.Fprintf(b, "  packet\n    %s %s, %s; behind the BTH: %s, %s; %d bytes of headers\n", k.Service, k.Operation, k.Direction, headers, payload, k.HeaderBytes)
+}
+
+func printPoints(b *bytes.Buffer, title string, points []string) {
+	if len(points) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "  %s\n", title)
+	for _, s := range points {
+		fmt.Fprintf(b, "    - %s\n", s)
+	}
+}

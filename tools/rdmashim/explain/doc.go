@@ -1,0 +1,12 @@
+// Package explain says what the numbers and names mean that RDMA answers with:
+// completion statuses, errnos, opcodes and syndromes on the wire, the times
+// that codes stand for, and why a connection was rejected.
+//
+// It looks nothing up on a machine and opens no device. The names, numbers and
+// first sentences are those of uapi, kshim/abi and rnic/wire; what is here is
+// what usually causes an answer and where to look next.
+//
+// A question flows: Find takes the words apart (a kind in front, a number, a
+// name in any spelling), asks the list of every kind, and returns what fits;
+// Nearest is for those that fit nothing.
+package explain

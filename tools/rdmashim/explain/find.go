@@ -1,0 +1,100 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// lists holds the entries of every kind.
+var lists = sync.OnceValue(func() map[Kind][]Entry {
+	return map[Kind][]Entry{
+		Status: statusList(), Errno: errnoList(), Opcode: opcodeList(), Syndrome: syndromeList(),
+		Timer: timerList(), Timeout: timeoutList(), Reject: rejectList(),
+	}
+})
+
+// kindWords are the words that may stand before a name or number.
+var kindWords = map[string]Kind{
+	"status": Status, "wc": Status, "errno": Errno, "opcode": Opcode, "syndrome": Syndrome, "aeth": Syndrome,
+	"timer": Timer, "rnr": Timer, "rnr_timer": Timer, "min_rnr_timer": Timer, "rnrtimer": Timer, "timeout": Timeout,
+	"ack_timeout": Timeout, "reject": Reject, "rej": Reject, "reason": Reject,
+}
+
+// Find returns what the words may mean: a name in any spelling, or a number,
+// with the word for a kind in front or without. A kind alone gives all of it.
+func Find(question string) []Entry {
+	words := strings.Fields(question)
+	if len(words) == 0 {
+		return nil
+	}
+	found := find(Kinds, strings.Join(words, " "))
+	if k, ok := kindWords[strings.ToLower(words[0])]; ok {
+		if len(words) == 1 && len(found) == 0 {
+			return All(k)
+		}
+		for _, e := range find([]Kind{k}, strings.Join(words[1:], " ")) {
+			if !slices.ContainsFunc(found, func(f Entry) bool { return f.Kind == e.Kind && f.Number == e.Number }) {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+func find(kinds []Kind, what string) (found []Entry) {
+	n, numeric := number(what)
+	key := normal(what)
+	for _, k := range kinds {
+		for _, e := range lists()[k] {
+			if numeric && e.Number == n || numeric && k == Errno && e.Number == -n || !numeric && key != "" && e.named(key) {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+// number reads decimal and 0x… .
+func number(s string) (int, bool) {
+	n, err := strconv.ParseInt(s, 0, 32)
+	if err != nil {
+		n, err = strconv.ParseInt(s, 10, 32) // 08 is 8
+	}
+	return int(n), err == nil
+}
+
+// named reports whether one of the entry's names is key, in its normal form.
+func (e *Entry) named(key string) bool {
+	return slices.ContainsFunc(e.names(), func(name string) bool { return normal(name) == key })
+}
+
+func (e *Entry) names() []string { return append([]string{e.Name}, e.Also...) }
+
+// prefixes are what verbs, kernel and this module put before a status' name.
+var prefixes = []string{"IBVWC", "IBWC", "IBUVERBSWC", "UAPIWC", "ABIWC", "WC", "SYSCALLE", "UNIXE"}
+
+// normal is a name without what differs between spellings: case, separators,
+// and the prefixes of programming languages.
+func normal(s string) string {
+	var b strings.Builder
+	s = strings.ToUpper(s)
+	for i := range len(s) {
+		letter, digit := s[i] >= 'A' && s[i] <= 'Z', s[i] >= '0' && s[i] <= '9'
+		point := s[i] == '.' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9'
+		if letter || digit || point {
+			b.WriteByte(s[i])
+		}
+	}
+	text := b.String()
+	for _, p := range prefixes {
+		if rest, ok := strings.CutPrefix(text, p); ok && rest != "" {
+			if strings.HasSuffix(p, "E") { // of an errno, which begins with it
+				rest = "E" + rest
+			}
+			return rest
+		}
+	}
+	return text
+}

@@ -1,0 +1,73 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// maxQuestion bounds the work for a question that nobody could mean.
+const maxQuestion = 100
+
+// Nearest returns names that look like the question, the most alike first, at
+// most n; none where nothing is alike.
+func Nearest(question string, n int) (names []string) {
+	words := strings.Fields(question)
+	if len(words) > 1 {
+		if _, ok := kindWords[strings.ToLower(words[0])]; ok {
+			words = words[1:]
+		}
+	}
+	key := normal(strings.Join(words, " "))
+	if len(key) < 2 || len(key) > maxQuestion {
+		return nil
+	}
+	type near struct {
+		name string
+		far  int
+	}
+	var all []near
+	for _, k := range Kinds {
+		for _, e := range lists()[k] {
+			far := len(key)
+			for _, name := range e.names() {
+				far = min(far, apart(key, normal(name)))
+			}
+			if far <= max(2, len(key)/3) {
+				all = append(all, near{e.Name, far})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b near) int { return cmp.Compare(a.far, b.far) })
+	for _, x := range all {
+		if len(names) < n && !slices.Contains(names, x.name) {
+			names = append(names, x.name)
+		}
+	}
+	return names
+}
+
+// apart says how different two names are: 1 where one is a part of the other,
+// else how many letters must be put in, taken out or changed (Levenshtein).
+func apart(a, b string) int {
+	if len(a) > 2 && strings.Contains(b, a) {
+		return 1
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
