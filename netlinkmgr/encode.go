@@ -108,6 +108,10 @@ func reqSetNetNS(shared bool) Request {
 	return Request{Command: CmdSysSet, Attrs: appendU8(nil, attrSysNetNSMode, mode)}
 }
 
+func reqRename(index uint32, name string) Request {
+	return Request{Command: CmdSet, Attrs: appendString(appendU32(nil, attrDevIndex, index), attrDevName, name)}
+}
+
 // reqCharDev asks for the character device of a client (uverbs) of a device.
 func reqCharDev(index uint32, client string) Request {
 	b := appendU32(nil, attrDevIndex, index)

@@ -121,7 +121,7 @@ func (m *Manager) Ensure(ctx context.Context, o EnsureOptions) (*Result, error) 
 // is 64 with the NUL; a slash would not do in sysfs, nor % (the kernel fills
 // in a number there).
 func checkName(s string) error {
-	if len(s) > 63 || strings.ContainsAny(s, "/% \t\n") || s == "." || s == ".." {
+	if len(s) > 63 || strings.ContainsAny(s, "/% \t\n\x00") || s == "." || s == ".." {
 		return &OpError{fmt.Sprintf("use %q as the name of a link", s), syscall.EINVAL}
 	}
 	return nil

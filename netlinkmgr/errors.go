@@ -219,3 +219,42 @@ func orNone(s string) string {
 	}
 	return s
 }
+
+// SetupError: a setup of links that no system could have.
+type SetupError struct {
+	Link int    // its place, from 1
+	Name string // may be empty
+	Why  string
+}
+
+func (e *SetupError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("link %d of the setup: %s", e.Link, e.Why)
+	}
+	return fmt.Sprintf("link %d of the setup, %q: %s", e.Link, e.Name, e.Why)
+}
+func (e *SetupError) Unwrap() error { return syscall.EINVAL }
+
+// NoNetNSError: no network namespace has this name.
+type NoNetNSError struct {
+	NetNS string
+	Known []string
+}
+
+func (e *NoNetNSError) Error() string {
+	return fmt.Sprintf("no network namespace is named %q (there are: %s): 'ip netns add %s' makes one", e.NetNS, orNone(strings.Join(e.Known, ", ")), e.NetNS)
+}
+func (e *NoNetNSError) Unwrap() error { return syscall.ENOENT }
+
+// HalfDoneError: a change failed, and what was done before could not all be
+// undone.
+type HalfDoneError struct {
+	Err  error
+	Done []string // what stays changed
+	Undo error    // why
+}
+
+func (e *HalfDoneError) Error() string {
+	return fmt.Sprintf("%v; this was done before and could not be undone (%v): %s", e.Err, e.Undo, strings.Join(e.Done, "; "))
+}
+func (e *HalfDoneError) Unwrap() error { return e.Err }

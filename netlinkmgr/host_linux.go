@@ -16,16 +16,52 @@ func Running() (Kernel, error) {
 	if err := unix.Uname(&u); err != nil {
 		return Kernel{}, &OpError{"ask for the kernel's release", err}
 	}
-	return Kernel{
-		RDMA:         exchangeRDMA,
-		NetDevs:      listNetDevs,
-		SetNetDev:    setNetDev,
+	k := Kernel{
+		In:           runningIn,
 		InsertModule: func(path string) error { return insertModule("/" + strings.TrimPrefix(path, "/")) },
 		RemoveModule: removeModule,
 		Watch:        watchNetDevs,
 		Root:         os.DirFS("/"),
 		Release:      unix.ByteSliceToString(u.Release[:]),
-	}, nil
+	}
+	return space("").seen(k), nil
+}
+
+// space is a network namespace to act in, by its name; "" is the caller's.
+type space string
+
+// socket makes a socket in the namespace.
+func socket[S any](n space, open func(netns.NsHandle) (S, error)) (S, error) {
+	if n == "" {
+		return open(netns.None())
+	}
+	ns, err := netns.GetFromName(string(n))
+	if err != nil {
+		var none S
+		return none, err
+	}
+	defer ns.Close()
+	return open(ns)
+}
+
+// seen fills in what differs between network namespaces.
+func (s space) seen(k Kernel) Kernel {
+	k.RDMA, k.NetDevs, k.SetNetDev, k.SetMTU = s.exchangeRDMA, s.listNetDevs, s.setNetDev, s.setMTU
+	return k
+}
+
+// runningIn is the running kernel in a named network namespace.
+func runningIn(name string) (Kernel, error) {
+	k, err := Running()
+	if err != nil {
+		return Kernel{}, err
+	}
+	ns, err := netns.GetFromName(name)
+	if err != nil {
+		return Kernel{}, err
+	}
+	k.Watch = nil
+	return space(name).seen(k), ns.Close()
 }
 
 // answerWithin bounds one exchange in seconds: the kernel answers while it is
@@ -33,8 +69,10 @@ func Running() (Kernel, error) {
 const answerWithin = 30
 
 // exchangeRDMA carries one request over a socket of its own.
-func exchangeRDMA(_ context.Context, r Request) ([][]byte, error) {
-	s, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_RDMA)
+func (n space) exchangeRDMA(_ context.Context, r Request) ([][]byte, error) {
+	s, err := socket(n, func(ns netns.NsHandle) (*nl.NetlinkSocket, error) {
+		return nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_RDMA)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,11 @@ type Kernel struct {
 	NetDevs func(ctx context.Context) ([]NetDev, error)
 	// SetNetDev brings a network device up or down.
 	SetNetDev func(ctx context.Context, name string, up bool) error
+	// SetMTU sets the MTU of a network device in bytes.
+	SetMTU func(ctx context.Context, name string, mtu int) error
+	// In gives the same system as it is seen from a network namespace that has
+	// a name (ip-netns(8)); ENOENT when none has it. It may be nil.
+	In func(netns string) (Kernel, error)
 	// InsertModule loads the module file at path (below Root) and gives EEXIST
 	// when it is loaded already.
 	InsertModule func(path string) error

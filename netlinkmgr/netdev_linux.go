@@ -3,12 +3,14 @@ package netlinkmgr
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,20 +24,35 @@ func consistent[T any](dump func() ([]T, error)) (list []T, err error) {
 	return list, err
 }
 
-func listNetDevs(context.Context) ([]NetDev, error) {
-	links, err := consistent(netlink.LinkList)
+// handle opens a socket in the namespace.
+func (n space) handle() (*netlink.Handle, error) {
+	return socket(n, func(ns netns.NsHandle) (*netlink.Handle, error) {
+		return netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	})
+}
+
+func (n space) listNetDevs(context.Context) ([]NetDev, error) {
+	h, err := n.handle()
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := consistent(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	defer h.Close()
+	links, err := consistent(h.LinkList)
 	if err != nil {
 		return nil, err
 	}
-	def := defaultDevs()
+	addrs, err := consistent(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, err
+	}
+	def := defaultDevs(h)
 	list := make([]NetDev, 0, len(links))
 	for _, l := range links {
 		a := l.Attrs()
-		_, virtual := os.Stat(filepath.Join("/sys/class/net", a.Name, "device"))
+		virtual := fs.ErrNotExist // the mounted sysfs shows the caller's namespace
+		if n == "" {
+			_, virtual = os.Stat(filepath.Join("/sys/class/net", a.Name, "device"))
+		}
 		d := NetDev{
 			Index: a.Index, Name: a.Name, Kind: l.Type(), MTU: a.MTU, MAC: a.HardwareAddr.String(),
 			Loopback: a.Flags&net.FlagLoopback != 0, Up: a.Flags&net.FlagUp != 0,
@@ -62,9 +79,9 @@ func netAddr(x netlink.Addr) NetAddr {
 }
 
 // defaultDevs are the indices of the devices that a default route leaves by.
-func defaultDevs() map[int]bool {
+func defaultDevs(h *netlink.Handle) map[int]bool {
 	def := map[int]bool{}
-	routes, err := consistent(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
+	routes, err := consistent(func() ([]netlink.Route, error) { return h.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return def // it only ranks
 	}
@@ -81,8 +98,27 @@ func defaultDevs() map[int]bool {
 	return def
 }
 
-func setNetDev(_ context.Context, name string, up bool) error {
-	l, err := netlink.LinkByName(name)
+func (n space) setNetDev(_ context.Context, name string, up bool) error {
+	return n.change(name, func(h *netlink.Handle, l netlink.Link) error {
+		if up {
+			return h.LinkSetUp(l)
+		}
+		return h.LinkSetDown(l)
+	})
+}
+
+func (n space) setMTU(_ context.Context, name string, mtu int) error {
+	return n.change(name, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, mtu) })
+}
+
+// change does something with a network device; ENODEV when there is none.
+func (n space) change(name string, do func(*netlink.Handle, netlink.Link) error) error {
+	h, err := n.handle()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	l, err := h.LinkByName(name)
 	var gone netlink.LinkNotFoundError
 	if errors.As(err, &gone) {
 		return unix.ENODEV
@@ -90,10 +126,7 @@ func setNetDev(_ context.Context, name string, up bool) error {
 	if err != nil {
 		return err
 	}
-	if up {
-		return netlink.LinkSetUp(l)
-	}
-	return netlink.LinkSetDown(l)
+	return do(h, l)
 }
 
 // watchNetDevs signals changes of links and addresses. A signal that nobody

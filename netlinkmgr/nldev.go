@@ -17,6 +17,7 @@ type Command uint16
 // Commands that the manager sends.
 const (
 	CmdGet        Command = 1
+	CmdSet        Command = 2
 	CmdNewLink    Command = 3
 	CmdDelLink    Command = 4
 	CmdPortGet    Command = 5
@@ -34,7 +35,7 @@ const (
 )
 
 var commandNames = map[Command]string{
-	CmdGet: "GET", CmdNewLink: "NEWLINK", CmdDelLink: "DELLINK", CmdPortGet: "PORT_GET",
+	CmdGet: "GET", CmdSet: "SET", CmdNewLink: "NEWLINK", CmdDelLink: "DELLINK", CmdPortGet: "PORT_GET",
 	CmdSysGet: "SYS_GET", CmdSysSet: "SYS_SET", CmdResGet: "RES_GET", CmdResQPGet: "RES_QP_GET",
 	CmdResCMIDGet: "RES_CM_ID_GET", CmdResCQGet: "RES_CQ_GET", CmdResMRGet: "RES_MR_GET",
 	CmdResPDGet: "RES_PD_GET", CmdGetCharDev: "GET_CHARDEV", CmdStatGet: "STAT_GET",

@@ -1,7 +1,6 @@
 package netlinktest
 
 import (
-	"context"
 	"encoding/binary"
 	"net/netip"
 	"syscall"
@@ -95,7 +94,7 @@ func parseRequest(b []byte) (r request) {
 func cstr(b []byte) string { return string(b[:len(b)-1]) }
 
 // rdma answers a request as nldev does.
-func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, error) {
+func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
 	r := parseRequest(req.Attrs)
 	k.Lock()
 	present := k.Modules["ib_core"]
@@ -105,7 +104,9 @@ func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, erro
 	}
 	switch req.Command {
 	case netlinkmgr.CmdNewLink:
-		return nil, k.newLink(r.name, r.kind, r.dev)
+		return nil, k.newLink(ns, r.name, r.kind, r.dev)
+	case netlinkmgr.CmdSet:
+		return nil, k.rename(r.index, r.name)
 	case netlinkmgr.CmdDelLink:
 		return nil, k.delLink(r.index)
 	case netlinkmgr.CmdSysGet:
@@ -132,10 +133,10 @@ func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, erro
 	if l == nil {
 		return nil, syscall.EINVAL
 	}
-	return k.query(l, req.Command, r)
+	return k.query(ns, l, req.Command, r)
 }
 
-func (k *Kernel) query(l *Link, c netlinkmgr.Command, r request) ([][]byte, error) {
+func (k *Kernel) query(ns string, l *Link, c netlinkmgr.Command, r request) ([][]byte, error) {
 	switch c {
 	case netlinkmgr.CmdGet:
 		return [][]byte{l.device()}, nil
@@ -143,7 +144,7 @@ func (k *Kernel) query(l *Link, c netlinkmgr.Command, r request) ([][]byte, erro
 		if r.port != 1 {
 			return nil, syscall.EINVAL
 		}
-		return [][]byte{k.port(l)}, nil
+		return [][]byte{k.port(ns, l)}, nil
 	case netlinkmgr.CmdGetCharDev:
 		if !k.Modules["ib_uverbs"] || r.char != "uverbs" {
 			return nil, syscall.EOPNOTSUPP
@@ -170,9 +171,9 @@ func (l *Link) device() []byte {
 	return l.head().u32(3, 1).u64(4, 0x01223c76).str(5, "").u64(6, guid).u64(7, guid).u8(14, 1).u8(84, 0).str(67, "roce")
 }
 
-func (k *Kernel) port(l *Link) []byte {
+func (k *Kernel) port(ns string, l *Link) []byte {
 	state, phys := uint8(4), uint8(5)
-	d := k.Dev(l.NetDev)
+	d := k.DevIn(l.NetNS, l.NetDev)
 	if l.inactive > 0 {
 		l.inactive--
 		state, phys = 1, 2
@@ -180,7 +181,7 @@ func (k *Kernel) port(l *Link) []byte {
 		state, phys = 1, 3
 	}
 	m := l.head().u32(3, 1).u64(4, 0x00890000).u8(12, state).u8(13, phys)
-	if d != nil {
+	if d != nil && ns == l.NetNS {
 		m = m.u32(50, uint32(d.Index)).str(51, d.Name)
 	}
 	return m

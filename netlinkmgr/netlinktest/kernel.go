@@ -17,7 +17,9 @@ import (
 // it under Lock.
 type Kernel struct {
 	sync.Mutex
-	Devs    []netlinkmgr.NetDev
+	Devs []netlinkmgr.NetDev
+	// Spaces are the network namespaces that have names, with their devices.
+	Spaces  map[string][]netlinkmgr.NetDev
 	Links   []*Link
 	Modules map[string]bool // loaded
 	// Exclusive is the network namespace mode.
@@ -27,7 +29,7 @@ type Kernel struct {
 	// Symlinks of the file system.
 	Symlinks map[string]string
 	// Refuse gives an error for an operation: "newlink", "dellink", "setup",
-	// "setdown", "insert NAME", "remove NAME", "watch", "setnetns".
+	// "setdown", "setmtu", "rename", "insert NAME", "remove NAME", "watch", "setnetns".
 	Refuse map[string]error
 	// Before is called, unlocked, before each operation that Refuse knows.
 	Before func(op string)
@@ -46,6 +48,7 @@ type Link struct {
 	Index   uint32
 	Name    string
 	NetDev  string
+	NetNS   string // that has NetDev
 	RXE     bool
 	Objects Objects
 
@@ -109,11 +112,40 @@ func Addrs(list ...string) []netlinkmgr.NetAddr { return addrs(list...) }
 
 // Manager gives a manager of this kernel.
 func (k *Kernel) Manager() *netlinkmgr.Manager {
-	return netlinkmgr.New(netlinkmgr.Kernel{
-		RDMA: k.rdma, NetDevs: k.netDevs, SetNetDev: k.setNetDev,
+	return netlinkmgr.New(k.in(""))
+}
+
+// in is the kernel as a network namespace sees it.
+func (k *Kernel) in(ns string) netlinkmgr.Kernel {
+	return netlinkmgr.Kernel{
+		RDMA: func(ctx context.Context, r netlinkmgr.Request) ([][]byte, error) { return k.rdma(ns, r) },
+		NetDevs: func(context.Context) ([]netlinkmgr.NetDev, error) {
+			k.Lock()
+			defer k.Unlock()
+			return slices.Clone(*k.space(ns)), nil
+		},
+		SetNetDev: func(_ context.Context, name string, up bool) error { return k.setNetDev(ns, name, up) },
+		SetMTU:    func(_ context.Context, name string, mtu int) error { return k.setMTU(ns, name, mtu) },
+		In: func(name string) (netlinkmgr.Kernel, error) {
+			k.Lock()
+			defer k.Unlock()
+			if _, ok := k.Spaces[name]; !ok {
+				return netlinkmgr.Kernel{}, syscall.ENOENT
+			}
+			return k.in(name), nil
+		},
 		InsertModule: k.insert, RemoveModule: k.remove, Watch: k.watch,
 		Root: files{k}, Release: Release,
-	})
+	}
+}
+
+// space are a network namespace's devices.
+func (k *Kernel) space(ns string) *[]netlinkmgr.NetDev {
+	if ns == "" {
+		return &k.Devs
+	}
+	list := k.Spaces[ns]
+	return &list
 }
 
 // LoadRXE loads rdma_rxe and what it needs.
@@ -142,10 +174,14 @@ func (k *Kernel) Signal() {
 }
 
 // Dev finds a network device; nil when there is none.
-func (k *Kernel) Dev(name string) *netlinkmgr.NetDev {
-	for i := range k.Devs {
-		if k.Devs[i].Name == name {
-			return &k.Devs[i]
+func (k *Kernel) Dev(name string) *netlinkmgr.NetDev { return k.DevIn("", name) }
+
+// DevIn finds a network device of a namespace that has a name.
+func (k *Kernel) DevIn(ns, name string) *netlinkmgr.NetDev {
+	list := *k.space(ns)
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
 		}
 	}
 	return nil
@@ -168,17 +204,11 @@ func (k *Kernel) begin(op, detail string) error {
 	return k.Refuse[op]
 }
 
-func (k *Kernel) netDevs(context.Context) ([]netlinkmgr.NetDev, error) {
-	k.Lock()
-	defer k.Unlock()
-	return slices.Clone(k.Devs), nil
-}
-
-func (k *Kernel) setNetDev(_ context.Context, name string, up bool) error {
+func (k *Kernel) setNetDev(ns, name string, up bool) error {
 	op := map[bool]string{true: "setup", false: "setdown"}[up]
 	err := k.begin(op, name)
 	defer k.Unlock()
-	d := k.Dev(name)
+	d := k.DevIn(ns, name)
 	switch {
 	case err != nil:
 		return err
@@ -187,6 +217,39 @@ func (k *Kernel) setNetDev(_ context.Context, name string, up bool) error {
 	}
 	d.Up, d.Carrier = up, up
 	k.Signal()
+	return nil
+}
+
+func (k *Kernel) setMTU(ns, name string, mtu int) error {
+	err := k.begin("setmtu", fmt.Sprint(name, " ", mtu))
+	defer k.Unlock()
+	d := k.DevIn(ns, name)
+	switch {
+	case err != nil:
+		return err
+	case d == nil:
+		return syscall.ENODEV
+	case mtu > 9000:
+		return syscall.EINVAL // as virtio_net may
+	}
+	d.MTU = mtu
+	return nil
+}
+
+// rename refuses what ib_device_rename refuses.
+func (k *Kernel) rename(index uint32, name string) error {
+	err := k.begin("rename", fmt.Sprint(index, " ", name))
+	defer k.Unlock()
+	l := k.link(func(l *Link) bool { return l.Index == index })
+	switch {
+	case err != nil:
+		return err
+	case l == nil:
+		return syscall.EINVAL
+	case k.link(func(l *Link) bool { return l.Name == name }) != nil:
+		return syscall.EEXIST
+	}
+	l.Name = name
 	return nil
 }
 
@@ -258,10 +321,10 @@ func (k *Kernel) setNetNS(mode uint8) error {
 }
 
 // newLink refuses what nldev_newlink and rxe_newlink refuse.
-func (k *Kernel) newLink(name, kind, netdev string) error {
+func (k *Kernel) newLink(ns, name, kind, netdev string) error {
 	err := k.begin("newlink", fmt.Sprintf("%s %s %s", name, kind, netdev))
 	defer k.Unlock()
-	d := k.Dev(netdev)
+	d := k.DevIn(ns, netdev)
 	switch {
 	case err != nil:
 		return err
@@ -273,12 +336,12 @@ func (k *Kernel) newLink(name, kind, netdev string) error {
 		return syscall.EPERM
 	case !k.Modules["crc32_generic"]:
 		return syscall.ENOENT // and no modprobe to ask
-	case k.link(func(l *Link) bool { return l.RXE && l.NetDev == netdev }) != nil:
+	case k.link(func(l *Link) bool { return l.RXE && l.NetNS == ns && l.NetDev == netdev }) != nil:
 		return syscall.EEXIST
 	case k.link(func(l *Link) bool { return l.Name == name }) != nil:
 		return syscall.ENFILE
 	}
-	k.AddLink(name, netdev, true)
+	k.AddLink(name, netdev, true).NetNS = ns
 	return nil
 }
 

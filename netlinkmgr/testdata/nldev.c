@@ -11,6 +11,7 @@
 int main(void)
 {
 P(CMD_GET)
+P(CMD_SET)
 P(CMD_NEWLINK)
 P(CMD_DELLINK)
 P(CMD_PORT_GET)

@@ -14,8 +14,9 @@ func (t *rdmaTool) link() *cobra.Command {
 	show.Aliases = []string{"list"}
 	cmd := t.object("link", "Show, add, delete and set up RDMA links of the kernel",
 		`link shows, adds and deletes the kernel's RDMA links in iproute2's words, and
-beyond them sets up a usable rxe link in one go (up) and explains the GID table
-(gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(),
+beyond them sets up a usable rxe link in one go (up), keeps links as a file says
+(apply, diff, save, unit) and explains the GID table (gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(),
+		t.linkApply(), t.linkDiff(), t.linkSave(), t.linkUnit(),
 		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", linkGID))
 	return cmd
 }

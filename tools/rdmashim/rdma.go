@@ -28,6 +28,7 @@ func newRDMA(open func() (*netlinkmgr.Manager, error)) []*cobra.Command {
 type rdmaCall struct {
 	ctx     context.Context
 	m       *netlinkmgr.Manager
+	in      io.Reader
 	out     io.Writer
 	err     io.Writer
 	json    bool
@@ -46,7 +47,7 @@ func rdmaFlags(cmd *cobra.Command) {
 // call reads the options and opens the manager.
 func (t *rdmaTool) call(cmd *cobra.Command) (*rdmaCall, error) {
 	f := cmd.Flags()
-	c := &rdmaCall{ctx: cmd.Context(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	c := &rdmaCall{ctx: cmd.Context(), in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 	c.json, _ = f.GetBool("json")
 	c.pretty, _ = f.GetBool("pretty")
 	c.details, _ = f.GetCount("details")

@@ -17,7 +17,7 @@ var rdmaWords = []struct {
 	commands []string
 }{
 	{"dev", []string{"show", "list", "help"}},
-	{"link", []string{"add", "delete", "show", "list", "help", "up", "gid"}},
+	{"link", []string{"add", "delete", "show", "list", "help", "up", "gid", "apply", "diff", "save", "unit"}},
 	{"resource", []string{"show", "list", "help"}},
 	{"system", []string{"show", "set", "help"}},
 	{"statistic", []string{"show", "list", "help"}},
