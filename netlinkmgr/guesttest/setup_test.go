@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // namespace makes a network namespace with a name and moves a device there.
@@ -31,7 +32,7 @@ func namespace(t *testing.T, name, dev string) {
 		return
 	}
 	require.NoError(t, netlink.LinkSetNsFd(link(t, dev), int(ns)))
-	h, err := netlink.NewHandleAt(ns)
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	require.NoError(t, err)
 	defer h.Close()
 	l, err := h.LinkByName(dev)
