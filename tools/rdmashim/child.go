@@ -90,15 +90,15 @@ func (c *child) pid() int { return c.cmd.Process.Pid }
 
 // finish waits for a server that has been told to end. One that does not
 // within the limit is killed.
-func (c *child) finish() error {
+func (c *child) finish(limit time.Duration) error {
 	_ = c.stdin.Close()
-	t := time.NewTimer(peerSilence)
+	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
 	case <-c.ended:
 	case <-t.C:
 		c.stop()
-		return fmt.Errorf("the transfer was complete and nothing is lost, but the server process %d did not end within %v and was killed", c.pid(), peerSilence)
+		return fmt.Errorf("the transfer was complete and nothing is lost, but the server process %d did not end within %v and was killed", c.pid(), limit)
 	}
 	if c.err != nil {
 		return fmt.Errorf("the transfer was complete and nothing is lost, but the server process %d failed: %w", c.pid(), c.err)

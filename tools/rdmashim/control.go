@@ -70,7 +70,9 @@ func (c *control) send(v any) error {
 	if len(body) > maxMessage {
 		return fmt.Errorf("control message of %d bytes is longer than %d", len(body), maxMessage)
 	}
+	// The deadline is this message's: others write to the connection after it.
 	_ = c.conn.SetWriteDeadline(time.Now().Add(peerSilence))
+	defer c.conn.SetWriteDeadline(time.Time{})
 	_, err = c.conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
 	return peerError(err)
 }
@@ -82,6 +84,7 @@ func (c *control) receive(v any, limit time.Duration) error {
 		deadline = time.Now().Add(limit)
 	}
 	_ = c.conn.SetReadDeadline(deadline)
+	defer c.conn.SetReadDeadline(time.Time{})
 	var size [4]byte
 	if _, err := io.ReadFull(c.conn, size[:]); err != nil {
 		return peerError(err)
@@ -109,7 +112,7 @@ func peerError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("no answer from the other process within %v", peerSilence)
+		return errors.New("no answer from the other process in time")
 	case errors.Is(err, net.ErrClosed):
 		return err
 	default:

@@ -80,7 +80,7 @@ func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (
 	if err != nil {
 		return nil, err
 	}
-	return r, c.finish()
+	return r, c.finish(peerSilence)
 }
 
 // demoDevices names the devices of the two processes. Two processes cannot

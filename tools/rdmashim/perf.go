@@ -146,7 +146,7 @@ func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfRepor
 	mine.device = client
 	r, err := runPerf(ctx, c.addr, &mine, stderr)
 	if err == nil {
-		err = c.finish()
+		err = c.finish(perfConnect(o.config)) // it destroys its queue pairs
 	}
 	c.stop()
 	switch {

@@ -48,6 +48,11 @@ func runPerf(ctx context.Context, addr string, o *perfOptions, stderr io.Writer)
 	if c.report.ClientDevice, err = describe(rdma); err != nil {
 		return nil, err
 	}
+	// The server waits for this, and not for thousands of queue pairs, which both
+	// sides then make at the same time.
+	if err := c.ctl.send(perfHello{Perf: perfVersion, Config: o.config}); err != nil {
+		return nil, err
+	}
 	if c.side, err = perf.NewSide(rdma, o.config, true); err != nil {
 		return nil, err
 	}
@@ -59,18 +64,16 @@ func runPerf(ctx context.Context, addr string, o *perfOptions, stderr io.Writer)
 }
 
 func (c *perfClient) run(ctx context.Context, stderr io.Writer) error {
-	if err := c.ctl.send(perfHello{Perf: perfVersion, Config: c.side.Config}); err != nil {
-		return err
-	}
 	var w welcome
-	if err := c.ctl.receive(&w, perfConnect); err != nil {
+	limit := perfConnect(c.side.Config)
+	if err := c.ctl.receive(&w, limit); err != nil {
 		return fmt.Errorf("wait for the server's welcome: %w", err)
 	}
 	if w.Error != "" {
 		return fmt.Errorf("the server refused: %s", w.Error)
 	}
 	c.report.ServerPID, c.report.ServerDevice = w.PID, w.Device
-	limited, cancel := context.WithTimeout(ctx, perfConnect)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := c.side.Connect(limited, c.ctl.conn); err != nil {
 		return fmt.Errorf("connect to the server: %w", gone(err))
@@ -101,7 +104,7 @@ func (c *perfClient) measure(ctx context.Context, size int) (r perf.Result, err 
 		return r, err
 	}
 	var ready perfReady
-	if err := c.ctl.receive(&ready, perfConnect); err != nil {
+	if err := c.ctl.receive(&ready, perfConnect(c.side.Config)); err != nil {
 		return r, err
 	}
 	if ready.Error != "" {

@@ -51,8 +51,11 @@ type perfOutcome struct {
 // errRunOver ends a side's serving in good order.
 var errRunOver = errors.New("the run is over")
 
-// perfConnect bounds how long connecting many queue pairs takes.
-const perfConnect = time.Minute
+// perfConnect bounds how long it takes to make the queue pairs, and then to
+// connect them, on a machine that has much else to do.
+func perfConnect(c perf.Config) time.Duration {
+	return time.Minute + time.Duration(c.QPs)*10*time.Millisecond
+}
 
 // watch receives the peer's next message in the background. The context that it
 // returns ends with errRunOver when it came, and with an error when it did not.
@@ -137,7 +140,7 @@ func (s *perfServer) run(ctx context.Context, rdma *uapi.Context) error {
 	if err := errors.Join(err, s.ctl.send(w)); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, perfConnect)
+	limited, cancel := context.WithTimeout(ctx, perfConnect(s.side.Config))
 	defer cancel()
 	if err := s.side.Connect(limited, s.ctl.conn); err != nil {
 		return fmt.Errorf("connect to the client: %w", gone(err))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -302,6 +303,53 @@ func TestPerfServerDies(t *testing.T) {
 	require.Equal(t, 1, o.code)
 	require.Contains(t, o.stderr, "the other process went away")
 	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+}
+
+// TestPerfSaysHelloFirst: a server waits some seconds for the hello, and making
+// queue pairs may take longer, so it comes before them.
+func TestPerfSaysHelloFirst(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	heard := make(chan perfHello, 1)
+	go func() {
+		var h perfHello
+		if conn, err := ln.Accept(); err == nil {
+			_ = newControl(conn).receive(&h, 0)
+			conn.Close()
+		}
+		heard <- h
+	}()
+	o := runTool(t, "perf", "write", "bw", "-q", "9000", "-t", "9000", "-d", "soft", ln.Addr().String())
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "completion queue", "its queue pairs cannot be made")
+	require.Equal(t, 9000, (<-heard).Config.QPs)
+}
+
+// deadlines is a connection that notes what deadlines it was given last.
+type deadlines struct {
+	net.Conn
+	read, write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// TestControlDeadlines: those of a message end with it, since introductions
+// pass over the same connection.
+func TestControlDeadlines(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	d := &deadlines{Conn: a}
+	go func() { _, _ = io.Copy(b, b) }()
+	ctl := newControl(d)
+	received := make(chan error, 1)
+	go func() { received <- ctl.receive(&perfGo{}, time.Hour) }()
+	require.NoError(t, ctl.send(perfGo{Size: 3}))
+	require.NoError(t, <-received)
+	require.Zero(t, d.read)
+	require.Zero(t, d.write)
 }
 
 // TestPerfServer serves two clients and one that makes no sense.
