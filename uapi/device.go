@@ -52,6 +52,22 @@ type deviceOptions struct {
 	noGSO, noGRO                bool
 	rawDoorbell                 bool
 	pcap                        string // file for a capture of the device's packets, "" none
+	stats                       offer  // whether other processes may read the device's counters
+}
+
+// offer is the option stats=. A soft device is offered unless it is said to be off; a sim device, of which nothing
+// is bound, unless it is said to be on.
+type offer string
+
+const (
+	offerDefault offer = ""
+	offerOn      offer = "on"
+	offerOff     offer = "off"
+)
+
+// offersStats reports whether other processes may read the device's counters.
+func (s *deviceSpec) offersStats() bool {
+	return s.stats == offerOn || s.stats == offerDefault && s.kind == kindSoft
 }
 
 // deviceOption is one option of the parser's table.
@@ -73,6 +89,7 @@ var deviceOptionTable = []deviceOption{
 	{"gso", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGSO, v) }},
 	{"gro", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGRO, v) }},
 	{"pcap", "FILE", "soft sim", setPcap},
+	{"stats", "on or off", "soft sim", setStats},
 	{"net", "NAME", "sim", setNet},
 	{"doorbell", "syscall or raw", "host", setDoorbell},
 }
@@ -264,6 +281,17 @@ func setOff(off *bool, text string) error {
 		return fmt.Errorf("not on or off")
 	}
 	*off = text == "off"
+	return nil
+}
+
+// setStats keeps what is the default anyway as the default, so that devices with equal options compare so.
+func setStats(s *deviceSpec, text string) error {
+	if text != string(offerOn) && text != string(offerOff) {
+		return fmt.Errorf("not on or off")
+	}
+	if s.stats = offer(text); s.offersStats() == (&deviceSpec{kind: s.kind}).offersStats() {
+		s.stats = offerDefault
+	}
 	return nil
 }
 

@@ -44,7 +44,12 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 // pcap=FILE writes its packets, both ways and as they are on the wire, to a
 // pcapng file, which is complete when the device has stopped. A FILE that cannot
 // be opened fails Open; one that can later not be written does not disturb the
-// device (counter pcap_drop).
+// device (counter pcap_drop);
+// stats=off keeps the device's counters to the process: without it, other
+// processes of the same user read them through a socket below $XDG_RUNTIME_DIR
+// or the directory for temporary files (package stats, rdmashim top). It costs a
+// goroutine that waits; a socket that cannot be made is no error. A sim device
+// has it with stats=on only.
 // A device of the kernel knows doorbell=raw instead, which makes posting a little
 // quicker and lets the garbage collector wait for it (kshim/host.Options).
 //

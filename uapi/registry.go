@@ -166,6 +166,7 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 	r.serial[spec.kind]++
 	s.spec, s.name, s.users = spec, name, 1
 	r.stations = append(r.stations, s)
+	offers.add(s, log)
 	return s, nil
 }
 
@@ -183,6 +184,7 @@ func (r *registry) release(s *station) error {
 			break
 		}
 	}
+	offers.remove(s)
 	return s.stop()
 }
 
@@ -259,6 +261,9 @@ func (s *deviceSpec) optionString() string {
 	}
 	if s.pcap != "" {
 		set = append(set, "pcap="+s.pcap)
+	}
+	if s.stats != offerDefault {
+		set = append(set, "stats="+string(s.stats))
 	}
 	if len(set) == 0 {
 		return "none"

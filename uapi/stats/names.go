@@ -73,15 +73,15 @@ var members = map[string]Kind{
 	"rdma_writes":     {Family: familyMessages, Label: "operation", Value: "write"},
 	"rdma_reads":      {Family: familyMessages, Label: "operation", Value: "read"},
 	"rdma_atomics":    {Family: familyMessages, Label: "operation", Value: "atomic"},
-	"nak_seq_sent":    {Family: familyNAKsSent, Label: "kind", Value: "sequence"},
-	"nak_inv_sent":    {Family: familyNAKsSent, Label: "kind", Value: "invalid"},
-	"nak_access_sent": {Family: familyNAKsSent, Label: "kind", Value: "access"},
-	"nak_op_sent":     {Family: familyNAKsSent, Label: "kind", Value: "operation"},
-	"nak_seq_rcvd":    {Family: familyNAKsReceived, Label: "kind", Value: "sequence"},
-	"rcvd_seq_err":    {Family: familyNAKsReceived, Label: "kind", Value: "sequence"}, // rdma_rxe's name of nak_seq_rcvd
-	"nak_inv_rcvd":    {Family: familyNAKsReceived, Label: "kind", Value: "invalid"},
-	"nak_access_rcvd": {Family: familyNAKsReceived, Label: "kind", Value: "access"},
-	"nak_op_rcvd":     {Family: familyNAKsReceived, Label: "kind", Value: "operation"},
+	"nak_seq_sent":    {Family: familyNAKsSent, Label: "nak", Value: "sequence"},
+	"nak_inv_sent":    {Family: familyNAKsSent, Label: "nak", Value: "invalid"},
+	"nak_access_sent": {Family: familyNAKsSent, Label: "nak", Value: "access"},
+	"nak_op_sent":     {Family: familyNAKsSent, Label: "nak", Value: "operation"},
+	"nak_seq_rcvd":    {Family: familyNAKsReceived, Label: "nak", Value: "sequence"},
+	"rcvd_seq_err":    {Family: familyNAKsReceived, Label: "nak", Value: "sequence"}, // rdma_rxe's name of nak_seq_rcvd
+	"nak_inv_rcvd":    {Family: familyNAKsReceived, Label: "nak", Value: "invalid"},
+	"nak_access_rcvd": {Family: familyNAKsReceived, Label: "nak", Value: "access"},
+	"nak_op_rcvd":     {Family: familyNAKsReceived, Label: "nak", Value: "operation"},
 }
 
 // prefixes are families whose counters begin alike; the longer ones go first.
@@ -89,7 +89,7 @@ var prefixes = []struct{ prefix, family, label string }{
 	{"cm_drop_", familyConnectsDrops, "cause"},
 	{"cm_", familyConnects, "event"},
 	{"drop_", familyDrops, "cause"},
-	{"fault_", familyFaults, "kind"},
+	{"fault_", familyFaults, "fault"},
 }
 
 // Lookup says what a counter counts. One of another driver, which is not known here, is a family of its own.

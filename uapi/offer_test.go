@@ -1,0 +1,96 @@
+//go:build linux || darwin
+
+package uapi_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/stats"
+)
+
+// privateSockets gives the test a directory for sockets of its own.
+func privateSockets(t *testing.T) string {
+	t.Helper()
+	run, err := os.MkdirTemp("", "rdma")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(run) })
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	t.Setenv("TMPDIR", filepath.Join(run, "tmp"))
+	return run
+}
+
+func offered(t *testing.T, name string) *uapi.Context {
+	t.Helper()
+	c, err := uapi.Open(name)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A process has one socket while it has a device that is offered, and it tells of those.
+func TestOffer(t *testing.T) {
+	privateSockets(t)
+	sockets := func() int {
+		list, err := stats.Processes()
+		require.NoError(t, err)
+		return len(list)
+	}
+	silent := offered(t, "soft?port=0&stats=off")
+	offered(t, "sim")
+	require.Zero(t, sockets())
+	a, b := offered(t, "soft?port=0"), offered(t, "soft?port=0&stats=on")
+	sim := offered(t, "sim?stats=on")
+	require.Equal(t, 1, sockets())
+	list, errs := stats.ReadAll(t.Context())
+	require.Empty(t, errs)
+	names := map[string]bool{}
+	for _, d := range list {
+		require.Equal(t, os.Getpid(), d.PID)
+		names[d.Device] = true
+	}
+	require.Equal(t, map[string]bool{deviceOf(t, a): true, deviceOf(t, b): true, deviceOf(t, sim): true}, names)
+	own, err := silent.Stats()
+	require.NoError(t, err, "the process itself reads it")
+	require.NotEmpty(t, own.Ports)
+
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+	require.Equal(t, 1, sockets())
+	require.NoError(t, sim.Close())
+	require.Zero(t, sockets())
+	offered(t, "soft?port=0")
+	require.Equal(t, 1, sockets())
+}
+
+// A device works without its socket.
+func TestOfferThatCannotBe(t *testing.T) {
+	run := privateSockets(t)
+	require.NoError(t, os.WriteFile(filepath.Join(run, "rdmashim"), nil, 0o600))
+	c := offered(t, "soft?port=0")
+	_, err := c.Stats()
+	require.NoError(t, err)
+	list, errs := stats.ReadAll(t.Context())
+	require.Empty(t, list)
+	require.Empty(t, errs)
+}
+
+func TestStatsOption(t *testing.T) {
+	for name, want := range map[string]string{
+		"soft?stats=no": "not on or off",
+		"rxe0?stats=on": "unknown option",
+		"soft?stats":    "has no value",
+	} {
+		_, err := uapi.Open(name)
+		require.ErrorContains(t, err, want)
+	}
+	a := offered(t, "soft?port=0&stats=off")
+	_, err := uapi.Open(deviceOf(t, a))
+	require.ErrorContains(t, err, "other options: stats=off")
+	b := offered(t, "soft?port=0&stats=on")
+	offered(t, deviceOf(t, b)) // the default
+}

@@ -1,0 +1,206 @@
+//go:build linux || darwin
+
+package stats
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// private gives the test a directory for sockets.
+func private(t *testing.T) string {
+	t.Helper()
+	run, err := os.MkdirTemp("", "rdma") // short: a socket's name has at most 104 bytes
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(run) })
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	t.Setenv("TMPDIR", filepath.Join(run, "tmp"))
+	return filepath.Join(run, "rdmashim")
+}
+
+func serve(t *testing.T, read func() []Device) *Server {
+	t.Helper()
+	s, err := Serve("a test", read)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func one() []Device { return []Device{example()} }
+
+func TestServeAndRead(t *testing.T) {
+	dir := private(t)
+	s := serve(t, one)
+	require.Equal(t, dir, filepath.Dir(s.Path()))
+	for path, mode := range map[string]os.FileMode{dir: os.ModeDir | 0o700, s.Path(): os.ModeSocket | 0o600} {
+		info, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode())
+	}
+	for range 2 {
+		list, errs := ReadAll(t.Context())
+		require.Empty(t, errs)
+		want := example()
+		want.PID = os.Getpid() // it is who answers, whatever it says
+		require.Equal(t, []Device{want}, list)
+	}
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+	require.NoFileExists(t, s.Path())
+	list, errs := ReadAll(t.Context())
+	require.Empty(t, list)
+	require.Empty(t, errs)
+}
+
+func TestWithoutARuntimeDirectory(t *testing.T) {
+	run := filepath.Dir(private(t))
+	require.NoError(t, os.Mkdir(filepath.Join(run, "tmp"), 0o777))
+	t.Setenv("XDG_RUNTIME_DIR", "not/absolute")
+	s := serve(t, one)
+	require.Equal(t, filepath.Join(run, "tmp", fmt.Sprintf("rdmashim-%d", os.Geteuid())), filepath.Dir(s.Path()))
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	list, _ := ReadAll(t.Context())
+	require.Len(t, list, 1, "who has a run-time directory finds who has none")
+}
+
+// A directory that is not the user's alone is not used, nor a name that is too long.
+func TestServeRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"open to others": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) },
+		"a file":         func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"a link": func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"2", 0o700), os.Symlink(dir+"2", dir))
+		},
+		"missing parent": func(dir string) error { return os.RemoveAll(filepath.Dir(dir)) },
+		"too long": func(dir string) error {
+			long := filepath.Dir(dir) + "/" + strings.Repeat("x", 100)
+			return errors.Join(os.Mkdir(long, 0o700), os.Setenv("XDG_RUNTIME_DIR", long))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := private(t)
+			require.NoError(t, spoil(dir))
+			_, err := Serve("a test", one)
+			require.Error(t, err)
+			list, errs := ReadAll(t.Context())
+			require.Empty(t, list)
+			require.Empty(t, errs)
+		})
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	private(t)
+	s := serve(t, func() []Device { panic("nobody asked for readings") })
+	for request, want := range map[string]string{
+		"hello\n":                          `"error":"not a request`,
+		"\n":                               `"error":"not a request`,
+		`{"version":0,"op":"read"}` + "\n": `"error":"there is no version 0`,
+		`{"version":1,"op":"kill"}` + "\n": `"error":"unknown op`,
+		strings.Repeat("x", maxRequest+1):  `"error":"not a request`,
+	} {
+		c, err := net.Dial("unix", s.Path())
+		require.NoError(t, err)
+		_, _ = c.Write([]byte(request))
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if !errors.Is(err, syscall.ECONNRESET) { // what the server did not read resets the connection
+			require.NoError(t, err)
+		}
+		require.Contains(t, line, want, request)
+		require.NoError(t, c.Close())
+	}
+}
+
+// Clients that say nothing hold up neither Close nor, when they are gone, others.
+func TestSilentClients(t *testing.T) {
+	private(t)
+	s := serve(t, one)
+	var silent []net.Conn
+	for range maxClients + 2 {
+		c, err := net.Dial("unix", s.Path())
+		require.NoError(t, err)
+		silent = append(silent, c)
+	}
+	for _, c := range silent {
+		require.NoError(t, c.Close())
+	}
+	list, errs := ReadAll(t.Context())
+	require.Empty(t, errs)
+	require.Len(t, list, 1)
+	c, err := net.Dial("unix", s.Path())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, s.Close())
+}
+
+// stale leaves the socket of a process that is gone.
+func stale(t *testing.T, dir, form string) string {
+	t.Helper()
+	cmd := exec.Command("true")
+	require.NoError(t, cmd.Run())
+	require.NoError(t, makeDir(dir))
+	path := filepath.Join(dir, fmt.Sprintf(form, cmd.Process.Pid))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	require.FileExists(t, path)
+	return path
+}
+
+func TestStaleSockets(t *testing.T) {
+	dir := private(t)
+	path := stale(t, dir, "%d-1.sock")
+	other := filepath.Join(dir, "notes.sock")
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	list, errs := ReadAll(t.Context())
+	require.Empty(t, list)
+	require.Empty(t, errs)
+	require.NoFileExists(t, path, "a reader removes it")
+
+	path = stale(t, dir, "%d-2.sock")
+	young := stale(t, dir, ".%d-3.sock")
+	serve(t, one)
+	require.NoFileExists(t, path, "and so does a server")
+	require.FileExists(t, young, "which may be about to listen")
+	require.FileExists(t, other, "and what is no socket of ours stays")
+}
+
+// A process that is stopped does not hold up for ever who asks it.
+func TestNoAnswer(t *testing.T) {
+	dir := private(t)
+	require.NoError(t, makeDir(dir))
+	l, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid())))
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	list, errs := ReadAll(ctx)
+	require.Empty(t, list)
+	require.Len(t, errs, 1)
+}
+
+// What another process says is not obeyed by the terminal.
+func TestAnswersAreCleaned(t *testing.T) {
+	d := example()
+	d.Name, d.QueuePairs[0].State = "so\x1b[2Jft", "R\nTS"
+	d.Ports[0].Counters = Counters{"sent_pkts": 1, "a b": 1, "\x07": 1, "": 1}
+	private(t)
+	serve(t, func() []Device { return []Device{d} })
+	list, errs := ReadAll(t.Context())
+	require.Empty(t, errs)
+	require.Equal(t, "so?[2Jft", list[0].Name)
+	require.Equal(t, "R?TS", list[0].QueuePairs[0].State)
+	require.Equal(t, Counters{"sent_pkts": 1}, list[0].Ports[0].Counters)
+}
