@@ -111,9 +111,10 @@ func addrs(list ...string) (out []netlinkmgr.NetAddr) {
 func Addrs(list ...string) []netlinkmgr.NetAddr { return addrs(list...) }
 
 // Manager gives a manager of this kernel.
-func (k *Kernel) Manager() *netlinkmgr.Manager {
-	return netlinkmgr.New(k.in(""))
-}
+func (k *Kernel) Manager() *netlinkmgr.Manager { return netlinkmgr.New(k.Functions()) }
+
+// Functions are how a manager reaches this kernel.
+func (k *Kernel) Functions() netlinkmgr.Kernel { return k.in("") }
 
 // in is the kernel as a network namespace sees it.
 func (k *Kernel) in(ns string) netlinkmgr.Kernel {

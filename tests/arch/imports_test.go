@@ -99,7 +99,9 @@ var allowed = map[string][]string{
 	"vm/vmtest":                 {"vm"},
 	"tools/rdmashim/perf":       {"rnic/link/udp/rawudp", "uapi"},
 	"tools/rdmashim/explain":    {"kshim/abi", "rnic/wire", "uapi"},
+	"tools/rdmashim/doctor":     {"netlinkmgr", "uapi"},
 	"tools/rdmashim": {
+		"tools/rdmashim/doctor",
 		"tools/rdmashim/explain",
 		"tools/rdmashim/perf",
 		"uapi",

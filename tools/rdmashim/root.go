@@ -34,7 +34,7 @@ Start with:  rdmashim demo`,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newABI(), newDump(), newExplain(), newSample(), newPing(), newVersion(), newPerf())
+	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newABI(), newDump(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	root.AddCommand(newVM())
 	return root

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+func newDoctor() *cobra.Command {
+	var asJSON bool
+	var peer string
+	cmd := &cobra.Command{
+		Use:   "doctor [DEVICE]",
+		Short: "Find what keeps a device from working, and the command that mends it",
+		Long: `doctor looks at everything that goes wrong in practice: kernel and modules,
+network namespace, device files, locked memory, network device and MTU, port,
+GIDs, cards on the same network device, routes and reverse path filter, who holds
+the UDP port, packet filter and NAT, buffers and offloads. At the end it writes
+memory over the device to itself and reads it back.
+
+Each check is PASS, WARN (it works, but slower or not for every peer), FAIL, or
+SKIP with the reason. After WARN and FAIL stands what mends it. Nothing is changed.
+
+DEVICE is what programs open: soft, soft:10.0.0.1, rxe0 … Without one it is what
+programs take by default. It works without root, which sees more: the packet
+filter, and whose a socket is.
+
+exit status: 0 nothing failed; 1 something did; 2 wrong usage`,
+		Example: `  rdmashim doctor
+  rdmashim doctor rxe0 --peer 10.0.0.2
+  rdmashim doctor -j | jq '.checks[] | select(.status == "FAIL")'`,
+		Args: maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var o doctor.Options
+			if len(args) == 1 {
+				o.Device = args[0]
+			}
+			if o.Device == "" {
+				why := "named by RDMASHIM_DEVICE"
+				if o.Device = os.Getenv("RDMASHIM_DEVICE"); o.Device == "" {
+					o.Device, why = uapi.DefaultDevice, "the default; RDMASHIM_DEVICE or an argument names another"
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "device %s (%s)\n", o.Device, why)
+			}
+			if peer != "" {
+				var err error
+				if o.Peer, err = netip.ParseAddr(peer); err != nil || o.Peer.IsUnspecified() {
+					return usagef("doctor: --peer %q is no IP address of a machine", peer)
+				}
+			}
+			return runDoctor(cmd, o, asJSON)
+		},
+	}
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cmd.Flags().StringVar(&peer, "peer", "", "ADDRESS that the device shall reach, for the checks of routes and filters")
+	return cmd
+}
+
+func runDoctor(cmd *cobra.Command, o doctor.Options, asJSON bool) error {
+	system, err := doctor.Running()
+	if err != nil {
+		return err
+	}
+	r, err := doctor.Run(cmd.Context(), system, o)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = r.JSON(cmd.OutOrStdout())
+	} else {
+		err = r.Text(cmd.OutOrStdout())
+	}
+	if err == nil && !r.OK {
+		return &exitStatus{code: 1}
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// wantBuffer is what a soft device asks for (rnic/link/udp.DefaultBuffer).
+const wantBuffer = 4 << 20
+
+// checkBuffers compares the socket buffers with what a soft device asks for.
+func checkBuffers(e *exam) Check {
+	if e.sys.Buffers == nil {
+		return skip("this system tells no limit")
+	}
+	recv, send, err := e.sys.Buffers(wantBuffer)
+	if err != nil {
+		return skip("%v", err)
+	}
+	if recv < wantBuffer || send < wantBuffer {
+		return warn(fmt.Sprintf("sysctl -w net.core.rmem_max=%d net.core.wmem_max=%d", wantBuffer, wantBuffer),
+			"a socket gets %s to receive and %s to send (net.core.rmem_max, wmem_max): bursts are lost, and the window stays small", size(int64(recv)), size(int64(send)))
+	}
+	if max, ok := e.text("proc/sys/net/core/rmem_max"); ok && e.capable(capNetAdmin) && len(max) < len(fmt.Sprint(wantBuffer)) {
+		return pass("a socket gets %s, for this process has CAP_NET_ADMIN; others get net.core.rmem_max, %s", size(int64(recv)), max)
+	}
+	return pass("a socket gets %s to receive and %s to send", size(int64(recv)), size(int64(send)))
+}
+
+// option says whether the device's name has an option with this value.
+func (e *exam) option(text string) bool {
+	_, options, _ := strings.Cut(e.o.Device, "?")
+	for o := range strings.SplitSeq(options, "&") {
+		if o == text {
+			return true
+		}
+	}
+	return false
+}
+
+// checkOffload looks whether packets can share system calls, and whether what is
+// cut up later arrives.
+func checkOffload(e *exam) Check {
+	if e.sys.Segmentation == nil {
+		return skip("only Linux has them for UDP")
+	}
+	if e.option("gso=off") || e.option("gro=off") {
+		return pass("turned off, as the device's name asks")
+	}
+	if send, recv := e.sys.Segmentation(); !send || !recv {
+		return warn("boot Linux 5.0 or later", "UDP sockets of kernel %s know no %s: each packet is a system call", e.sys.Kernel.Release, lacking(send, recv))
+	}
+	checkLoopback(e) // so that the counters have something to tell
+	if e.c != nil {
+		if list, err := e.c.Counters(); err == nil {
+			count := list.Map()
+			if n := count["gso_refused"] + count["gso_suspended"]; n > 0 {
+				return warn("open the device with gso=off", "segmented packets were refused or lost on %s (gso_refused %d, gso_suspended %d)", e.netDevName(), count["gso_refused"], count["gso_suspended"])
+			}
+		}
+	}
+	return e.checkFeatures()
+}
+
+func lacking(send, recv bool) string {
+	var l []string
+	if !send {
+		l = append(l, "GSO")
+	}
+	if !recv {
+		l = append(l, "GRO")
+	}
+	return strings.Join(l, " and ")
+}
+
+// checkFeatures looks at the network device's own switches.
+func (e *exam) checkFeatures() Check {
+	if e.sys.Features == nil || e.dev == nil {
+		return pass("UDP sockets know GSO and GRO")
+	}
+	on, err := e.sys.Features(e.dev.Name)
+	if err != nil {
+		return pass("UDP sockets know GSO and GRO (the switches of %s cannot be read: %v)", e.dev.Name, err)
+	}
+	gso, gro := on["tx-generic-segmentation"], on["rx-gro"]
+	if e.dev.Loopback || gso && gro {
+		return pass("UDP sockets know GSO and GRO, and %s has them on", e.dev.Name)
+	}
+	return warn("ethtool -K "+e.dev.Name+" gso on gro on", "%s is off on %s: each packet goes through the network stack by itself", lacking(gso, gro), e.dev.Name)
+}

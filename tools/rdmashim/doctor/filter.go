@@ -1,0 +1,156 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"strings"
+	"syscall"
+)
+
+// checkFirewall asks the packet filter about packets to the device, and from it.
+func checkFirewall(e *exam) Check {
+	if c, ok := e.noFilter(); ok {
+		return c
+	}
+	var maybe *Verdict
+	for _, p := range []Packet{{Hook: HookPrerouting, Dst: e.addr}, {Hook: HookInput, Dst: e.addr}, {Hook: HookOutput, Src: e.addr}, {Hook: HookPostrouting, Src: e.addr}} {
+		v, err := e.sys.Filter(e.packet(p))
+		if err != nil {
+			return filterUnknown(err)
+		}
+		if v.Drop && v.Sure {
+			return fail(e.allow(v), "packets to UDP port %d are dropped: %s", e.port, v.Rule)
+		}
+		if v.Drop && maybe == nil {
+			maybe = &v
+		}
+	}
+	if maybe != nil {
+		return warn(e.allow(*maybe), "some packets to UDP port %d are dropped: %s", e.port, maybe.Rule)
+	}
+	return pass("UDP port %d passes, in and out%s", e.port, e.legacy())
+}
+
+// packet completes a packet to or from the device.
+func (e *exam) packet(p Packet) Packet {
+	p.V6, p.Port = e.addr.Is6(), e.port
+	p.Src, p.Dst = p.Src.WithZone(""), p.Dst.WithZone("")
+	p.NetDev, p.Index = e.dev.Name, e.dev.Index
+	if e.o.Peer.IsValid() && !p.Src.IsValid() {
+		p.Src = e.o.Peer
+	}
+	if e.o.Peer.IsValid() && !p.Dst.IsValid() {
+		p.Dst = e.o.Peer
+	}
+	return p
+}
+
+// noFilter settles a check of the packet filter that cannot be asked.
+func (e *exam) noFilter() (Check, bool) {
+	switch {
+	case e.sys.Filter == nil:
+		return skip("this system's packet filter is not looked at"), true
+	case e.dev == nil || !e.addr.IsValid():
+		return skip("the network device or its address is not known"), true
+	}
+	return Check{}, false
+}
+
+func filterUnknown(err error) Check {
+	if errors.Is(err, fs.ErrPermission) {
+		return skip("only root (CAP_NET_ADMIN) may read the packet filter; the loopback below passes what it lets through")
+	}
+	if errors.Is(err, syscall.EPROTONOSUPPORT) || errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EINVAL) {
+		return pass("nf_tables is not loaded: nothing is filtered by it")
+	}
+	return skip("the packet filter cannot be read: %v", err)
+}
+
+// legacy names the tables of the old iptables, which the kernel keeps apart and
+// shows to nobody but its own tool.
+func (e *exam) legacy() string {
+	var tables []string
+	for _, file := range []string{"proc/self/net/ip_tables_names", "proc/self/net/ip6_tables_names"} {
+		text, _ := e.text(file)
+		for _, name := range strings.Fields(text) {
+			tables = append(tables, name)
+		}
+	}
+	if len(tables) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (but there are legacy tables, which are not looked at: iptables-legacy-save prints %s)", strings.Join(tables, ", "))
+}
+
+// allow is the command that lets the packets pass, in the words of who made the
+// rules.
+func (e *exam) allow(v Verdict) string {
+	table := strings.Fields(v.Rule)
+	switch {
+	case strings.Contains(v.Rule, "firewalld"):
+		return fmt.Sprintf("firewall-cmd --permanent --add-port=%d/udp; firewall-cmd --reload", e.port)
+	case strings.Contains(v.Rule, "ufw"):
+		return fmt.Sprintf("ufw allow %d/udp", e.port)
+	case len(table) >= 5 && table[0] == "table" && table[3] == "chain":
+		return fmt.Sprintf("nft insert rule %s %s %s udp dport %d accept", table[1], table[2], strings.TrimSuffix(table[4], ":"), e.port)
+	}
+	return fmt.Sprintf("nft insert rule inet filter input udp dport %d accept", e.port)
+}
+
+// checkNAT looks for translation: the ICRC covers the addresses, so translated
+// packets are dropped by who gets them.
+func checkNAT(e *exam) Check {
+	if e.loopback() {
+		return skip("%s does not leave this machine", addressOf(e.addr))
+	}
+	if c, ok := e.behindNAT(); ok {
+		return c
+	}
+	if c, ok := e.noFilter(); ok {
+		return c
+	}
+	for _, p := range []Packet{{Hook: HookPostrouting, Src: e.addr, NAT: true}, {Hook: HookOutput, Src: e.addr, NAT: true}, {Hook: HookPrerouting, Dst: e.addr, NAT: true}, {Hook: HookInput, Dst: e.addr, NAT: true}} {
+		v, err := e.sys.Filter(e.packet(p))
+		if err != nil {
+			return filterUnknown(err)
+		}
+		if !v.Rewrite {
+			continue
+		}
+		fix := e.exempt(v, p.Hook)
+		if v.Sure {
+			return fail(fix, "packets of UDP port %d are translated, and the ICRC covers addresses: %s", e.port, v.Rule)
+		}
+		return warn(fix, "some packets of UDP port %d are translated, and the ICRC covers addresses: %s", e.port, v.Rule)
+	}
+	return pass("packets leave %s as they are%s", e.dev.Name, e.legacy())
+}
+
+// exempt is the command that keeps packets from being translated.
+func (e *exam) exempt(v Verdict, h Hook) string {
+	f := strings.Fields(v.Rule)
+	if len(f) < 5 || f[0] != "table" {
+		return "let the rule except UDP port " + fmt.Sprint(e.port)
+	}
+	return fmt.Sprintf("nft insert rule %s %s %s udp dport %d accept", f[1], f[2], strings.TrimSuffix(f[4], ":"), e.port)
+}
+
+// behindNAT recognises a container's usual network: one end of a veth, a private
+// address and a default route, in a network namespace of its own. What
+// translates is then outside, where nothing can be seen.
+func (e *exam) behindNAT() (Check, bool) {
+	initial, known := e.initialNetNS()
+	if e.dev == nil || !known || initial || e.dev.Kind != "veth" || !e.dev.Default || !e.addr.IsPrivate() || onLink(e.o.Peer, e) {
+		return Check{}, false
+	}
+	return warn("give the container the machine's network (--network host), a macvlan or an ipvlan",
+		"%s is one end of a veth in a namespace of its own, as containers have it: what leaves its machine is likely translated there, and the ICRC covers addresses", e.dev.Name), true
+}
+
+// onLink says whether an address is in the network around the device's.
+func onLink(a netip.Addr, e *exam) bool {
+	p := e.prefix()
+	return a.IsValid() && p.IsValid() && p.Contains(a)
+}

@@ -1,0 +1,145 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+// size prints bytes in binary units.
+func size(n int64) string {
+	const units = "KMGT"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, u := float64(n)/1024, 0
+	for v >= 1024 && u < len(units)-1 {
+		v, u = v/1024, u+1
+	}
+	return strings.Replace(fmt.Sprintf("%.1f %ciB", v, units[u]), ".0 ", " ", 1)
+}
+
+// checkNetDev looks whether the network device below carries packets.
+func checkNetDev(e *exam) Check {
+	d := e.dev
+	switch {
+	case d == nil && len(e.devs) == 0:
+		return skip("the network devices cannot be listed")
+	case d == nil && e.kind == soft:
+		return fail(fmt.Sprintf("ip addr add %s/24 dev NETDEV, or take an address of 'rdmashim devices'", addressOf(e.addr)), "no network device has the address %s", addressOf(e.addr))
+	case d == nil && e.rdma != nil && e.below() != "":
+		return fail("run in the network namespace of "+e.below(), "%s is on %s, which is not in this network namespace", e.kernel, e.below())
+	case d == nil && e.rdma != nil:
+		return fail(fmt.Sprintf("rdmashim link delete %s; rdmashim link up", e.kernel), "%s has no network device any more", e.kernel)
+	case d == nil:
+		return e.noDevice()
+	case !d.Up:
+		return fail("ip link set "+d.Name+" up", "%s is down", d.Name)
+	case !d.Carrier:
+		return fail("connect the cable of "+d.Name+", or bring its other end up (of a veth: ip link set PEER up)", "%s is up, but has no carrier", d.Name)
+	}
+	return pass("%s is up, MTU %d", d.Name, d.MTU)
+}
+
+// headroom is what rdma_rxe and soft devices keep of a network device's MTU for
+// headers (rxe_param.h: RXE_MAX_HDR_LENGTH).
+const headroom = 80
+
+var pathMTUs = []int{4096, 2048, 1024, 512, 256}
+
+// pathMTU is the largest that fits a network device's MTU; 0 for none.
+func pathMTU(mtu int) int {
+	for _, m := range pathMTUs {
+		if m+headroom <= mtu {
+			return m
+		}
+	}
+	return 0
+}
+
+// checkMTU compares the port's active MTU with the network device's.
+func checkMTU(e *exam) Check {
+	active := e.info.MTU
+	if e.dev == nil {
+		if active == 0 {
+			return skip("no device is open and no network device known")
+		}
+		return pass("active MTU %d", active)
+	}
+	d := e.dev
+	fits := pathMTU(d.MTU)
+	grow := fmt.Sprintf("ip link set %s mtu %d", d.Name, 1500)
+	asked := strings.Contains(e.o.Device, "mtu=")
+	switch {
+	case fits == 0:
+		return fail(grow, "the MTU of %s is %d: not even packets of 256 bytes and their headers fit", d.Name, d.MTU)
+	case active > fits:
+		return fail(fmt.Sprintf("ip link set %s mtu %d", d.Name, active+headroom), "the port's active MTU is %d, but the MTU of %s is %d: full packets are lost", active, d.Name, d.MTU)
+	case active != 0 && active < fits && !asked:
+		return warn("open the device again (rdma_rxe: ip link set "+d.Name+" down, then up)", "the port's active MTU is %d, though the MTU of %s, %d, carries %d", active, d.Name, d.MTU, fits)
+	case active == 0 && fits < 1024:
+		return warn(grow, "the MTU of %s is %d: packets of %d bytes at most", d.Name, d.MTU, fits)
+	case active != 0 && active < 1024 && !asked:
+		return warn(grow, "active MTU %d, for the MTU of %s is %d: small packets are slow, and peers must use them too", active, d.Name, d.MTU)
+	case active == 0:
+		return pass("the MTU of %s, %d, carries packets of %d bytes", d.Name, d.MTU, fits)
+	case active < 4096 && !asked:
+		return pass("active MTU %d on %s's %d (4096 needs %d there, on the way and at the peer)", active, d.Name, d.MTU, 4096+headroom)
+	}
+	return pass("active MTU %d on %s's %d", active, d.Name, d.MTU)
+}
+
+// checkPort looks at the port's state.
+func checkPort(e *exam) Check {
+	number, state := max(e.info.Port, 1), e.info.PortState
+	if e.rdma != nil {
+		number, state = int(e.rdma.Port), "unknown"
+		if e.rdma.State != nil {
+			state = e.rdma.State.String()
+		}
+	}
+	if state == "" {
+		if e.kind == host {
+			return e.noDevice()
+		}
+		return skip("the device does not open: see loopback")
+	}
+	if state == "ACTIVE" {
+		return pass("port %d is ACTIVE", number)
+	}
+	fix := "see dmesg"
+	if c := checkNetDev(e); c.Status == Fail {
+		fix = c.Fix
+	}
+	return fail(fix, "port %d is %s: nothing is sent or received", number, state)
+}
+
+// checkHardware looks for RDMA hardware on the same network device: it takes
+// packets to UDP 4791 before the network stack sees them.
+func checkHardware(e *exam) Check {
+	if e.rdmaErr != nil {
+		return pass("the kernel has no RDMA device")
+	}
+	if e.dev == nil {
+		return skip("the network device is not known")
+	}
+	i := slices.IndexFunc(e.ports, func(p netlinkmgr.Port) bool {
+		return p.NetDev == e.dev.Name && p.Device != e.kernel && !e.isRXE(p.Device)
+	})
+	if i < 0 {
+		return pass("no RDMA card is on %s", e.dev.Name)
+	}
+	card := e.ports[i].Device
+	fix := "use " + card + " with programs of libibverbs, or a network device without an RDMA card"
+	if e.kind == host && e.rxe {
+		fix = fmt.Sprintf("rdmashim link delete %s, and %s", e.kernel, fix)
+	}
+	return warn(fix, "the RDMA device %s is on %s, too: a card takes packets to UDP port %d for itself", card, e.dev.Name, e.port)
+}
+
+func (e *exam) isRXE(name string) bool {
+	d, err := e.m.Device(e.ctx, name)
+	return err == nil && e.m.IsRXE(e.ctx, d)
+}

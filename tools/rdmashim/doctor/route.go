@@ -1,0 +1,209 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+// checkRoute looks for a way to the peer, or to the own network.
+func checkRoute(e *exam) Check {
+	if c, ok := e.noRoutes(); ok {
+		return c
+	}
+	dst, what := e.target()
+	if !dst.IsValid() {
+		return warn(fmt.Sprintf("ip route add PREFIX dev %s src %s", e.netDevName(), e.addr), "%s has no network around it (%s) and no route leads on: no peer is reached", e.addr, what)
+	}
+	r, err := e.sys.Route(dst, netip.Addr{})
+	if err != nil {
+		return fail(fmt.Sprintf("ip route add %s/%d dev %s src %s", dst, dst.BitLen(), e.netDevName(), addressOf(e.addr)), "no route to %s: %v", what, err)
+	}
+	if mtu := e.info.MTU; r.MTU != 0 && mtu != 0 && r.MTU < mtu+headroom {
+		return warn(fmt.Sprintf("ip route change %s/%d dev %s mtu %d, or open the device with mtu=%d", dst, dst.BitLen(), r.NetDev, mtu+headroom, max(pathMTU(r.MTU), 256)),
+			"the route to %s carries %d bytes, less than the active MTU of %d needs: connecting is refused with EMSGSIZE", what, r.MTU, mtu)
+	}
+	via := "directly"
+	if r.Gateway.IsValid() {
+		via = "by " + r.Gateway.String()
+	}
+	if r.Local {
+		return pass("%s is on this machine", what)
+	}
+	return pass("%s is reached %s on %s", what, via, r.NetDev)
+}
+
+// noRoutes settles the check of a route where there is none to look at.
+func (e *exam) noRoutes() (Check, bool) {
+	switch {
+	case e.sys.Route == nil:
+		return skip("this system does not tell its routes"), true
+	case !e.addr.IsValid():
+		return skip("the device has no address"), true
+	case e.loopback() && !e.o.Peer.IsValid() && e.kind == soft:
+		return pass("%s is on this machine only; other machines reach soft:ADDRESS of 'rdmashim devices'", e.addr), true
+	case e.dev == nil:
+		return skip("the network device is not known"), true
+	case e.addr.IsLinkLocalUnicast():
+		return skip("a link-local address reaches its own link without a route"), true
+	case e.o.Peer.IsValid() && e.o.Peer.Is4() != e.addr.Is4():
+		return fail("name the peer's address of the same family, or a device with another address", "the peer %s and the device's address %s are of two families", e.o.Peer, e.addr), true
+	}
+	return Check{}, false
+}
+
+// elsewhere are addresses that no network has (RFC 5737, RFC 3849): what leads
+// there is a default route.
+var elsewhere = map[bool]netip.Addr{true: netip.MustParseAddr("198.51.100.1"), false: netip.MustParseAddr("2001:db8::1")}
+
+// target is an address that the device should reach: the peer, a neighbour in
+// the network around its address, or what a default route leads to.
+func (e *exam) target() (netip.Addr, string) {
+	if e.o.Peer.IsValid() {
+		return e.o.Peer, "the peer " + e.o.Peer.String()
+	}
+	if p := e.prefix(); p.IsValid() && p.Bits() < p.Addr().BitLen()-1 {
+		if n := neighbour(p); n.IsValid() {
+			return n, p.Masked().String()
+		}
+	}
+	away := elsewhere[e.addr.Is4()]
+	if _, err := e.sys.Route(away, netip.Addr{}); err == nil {
+		return away, "what the default route leads to"
+	}
+	return netip.Addr{}, e.prefix().String()
+}
+
+// prefix is the network around the device's address.
+func (e *exam) prefix() netip.Prefix {
+	if e.dev == nil {
+		return netip.Prefix{}
+	}
+	for _, a := range e.dev.Addrs {
+		if a.Prefix.Addr() == e.addr.WithZone("") {
+			return a.Prefix
+		}
+	}
+	return netip.Prefix{}
+}
+
+// neighbour is another address of a network, neither its first nor its last.
+func neighbour(p netip.Prefix) netip.Addr {
+	for a := p.Masked().Addr().Next(); p.Contains(a); a = a.Next() {
+		if a != p.Addr() && p.Contains(a.Next()) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// way is by which network device packets to the target leave that have the
+// device's address as source.
+func (e *exam) way() (dst netip.Addr, what, netdev string, err error) {
+	if dst, what = e.target(); !dst.IsValid() {
+		return dst, what, "", nil
+	}
+	r, err := e.sys.Route(dst, e.addr.WithZone(""))
+	if r.Local {
+		return netip.Addr{}, what, "", err
+	}
+	return dst, what, r.NetDev, err
+}
+
+// checkSourceRoute looks whether packets with the device's address leave by its
+// network device: of two devices in one network the kernel prefers one.
+func checkSourceRoute(e *exam) Check {
+	if e.loopback() {
+		return skip("%s does not leave this machine", addressOf(e.addr))
+	}
+	if c, ok := e.noRoutes(); ok {
+		return skip("%s", c.Detail)
+	}
+	dst, what, netdev, err := e.way()
+	switch {
+	case err != nil:
+		return skip("no route to %s: %v", what, err)
+	case !dst.IsValid():
+		return skip("no way leads off this machine (%s)", what)
+	case netdev != e.dev.Name:
+		return warn(fmt.Sprintf("ip route add %s dev %s src %s table 100; ip rule add from %s table 100", routePrefix(e, dst), e.dev.Name, e.addr, e.addr),
+			"packets from %s to %s leave by %s, not by %s", e.addr, what, netdev, e.dev.Name)
+	}
+	if other := e.sameNetwork(); other != nil && e.sysctl("ipv4", "arp_ignore", e.dev.Name) == 0 && e.addr.Is4() {
+		return warn("sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
+			"%s is in %s, too, and either answers ARP for the other's address: packets may come in by the wrong one", other.Name, e.prefix().Masked())
+	}
+	return pass("packets from %s to %s leave by %s", e.addr, what, netdev)
+}
+
+func routePrefix(e *exam, dst netip.Addr) string {
+	if p := e.prefix(); p.IsValid() && p.Contains(dst) {
+		return p.Masked().String()
+	}
+	return fmt.Sprintf("%s/%d", dst, dst.BitLen())
+}
+
+// sameNetwork is another network device in the network around the address.
+func (e *exam) sameNetwork() *netlinkmgr.NetDev {
+	p := e.prefix()
+	for i := range e.devs {
+		d := &e.devs[i]
+		if d.Name == e.dev.Name || !d.Up || d.Loopback {
+			continue
+		}
+		for _, a := range d.Addrs {
+			if p.IsValid() && !a.Prefix.Addr().IsLinkLocalUnicast() && p.Contains(a.Prefix.Addr()) {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// sysctl is a setting that is the larger of "all" and of the network device's
+// (Documentation/networking/ip-sysctl.rst); -1 when it is not known.
+func (e *exam) sysctl(family, name, netdev string) int {
+	value := -1
+	for _, d := range []string{"all", netdev} {
+		text, ok := e.text("proc/sys/net/" + family + "/conf/" + d + "/" + name)
+		if ok && len(text) == 1 && text[0] >= '0' && text[0] <= '9' {
+			value = max(value, int(text[0]-'0'))
+		}
+	}
+	return value
+}
+
+// checkRPFilter looks whether the reverse path filter drops what peers send.
+func checkRPFilter(e *exam) Check {
+	switch {
+	case e.loopback():
+		return skip("it does not look at this machine's own packets")
+	case !e.addr.IsValid() || e.dev == nil:
+		return skip("the device has no address")
+	case !e.addr.Is4():
+		return skip("it is of IPv4 only")
+	}
+	value := e.sysctl("ipv4", "rp_filter", e.dev.Name)
+	switch value {
+	case -1:
+		return skip("this system does not tell its setting")
+	case 0:
+		return pass("off on %s", e.dev.Name)
+	case 2:
+		return pass("loose on %s", e.dev.Name)
+	}
+	if e.sys.Route == nil {
+		return skip("strict on %s, and this system does not tell its routes", e.dev.Name)
+	}
+	fix := fmt.Sprintf("sysctl -w net.ipv4.conf.%s.rp_filter=2", strings.ReplaceAll(e.dev.Name, ".", "/"))
+	dst, what, netdev, err := e.way()
+	switch {
+	case err != nil || !dst.IsValid():
+		return warn(fix, "strict on %s, and no route leads back to peers: what they send is dropped", e.dev.Name)
+	case netdev != e.dev.Name:
+		return fail(fix, "strict on %s, but the way back to %s is by %s: what comes from there by %s is dropped", e.dev.Name, what, netdev, e.dev.Name)
+	}
+	return pass("strict on %s, and the way back to %s is by it", e.dev.Name, what)
+}

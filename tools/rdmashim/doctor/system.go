@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// System is what the doctor asks of a machine. Running fills it with the real
+// one; a nil function is something that this system does not tell.
+type System struct {
+	// Kernel has network devices, RDMA devices, files (Root) and release.
+	Kernel netlinkmgr.Kernel
+	// Open opens a device.
+	Open func(device string) (*uapi.Context, error)
+	// OpenFile opens a device file for reading and writing, and closes it.
+	OpenFile func(path string) error
+	// Memlock is how many bytes of memory this process may lock; -1 is no
+	// limit.
+	Memlock func() (int64, error)
+	// Route is the route of packets to dst with the source src, if valid.
+	Route func(dst, src netip.Addr) (Route, error)
+	// Filter says what the packet filter does with a packet.
+	Filter func(p Packet) (Verdict, error)
+	// Features are the names of a network device's active offloads, as ethtool
+	// -k lists the kernel's own.
+	Features func(netdev string) (map[string]bool, error)
+	// Buffers are the bytes of receive and send buffer that a UDP socket gets
+	// which asks for size.
+	Buffers func(size int) (recv, send int, err error)
+	// Segmentation says whether UDP sockets know segmentation offload when they
+	// send, and when they receive.
+	Segmentation func() (send, recv bool)
+}
+
+// Route is where packets to an address go.
+type Route struct {
+	NetDev  string
+	Src     netip.Addr // the source address, if the kernel chooses it
+	Gateway netip.Addr // invalid on the own link
+	MTU     int        // 0: the network device's
+	Local   bool       // stays on this machine
+}
+
+// Hook is where the packet filter sees a packet.
+type Hook string
+
+const (
+	HookPrerouting  Hook = "prerouting"
+	HookInput       Hook = "input"
+	HookOutput      Hook = "output"
+	HookPostrouting Hook = "postrouting"
+)
+
+// Packet is a UDP datagram, the first of its flow, at a hook of the packet
+// filter. What is not said of it may be anything.
+type Packet struct {
+	Hook     Hook
+	NAT      bool       // ask the NAT chains, else those that filter
+	NetDev   string     // by which it comes in or goes out
+	Index    int        // its number
+	Src, Dst netip.Addr // invalid: any of the family
+	V6       bool
+	Port     uint16 // destination
+}
+
+// Verdict is what becomes of a packet.
+type Verdict struct {
+	Drop    bool   // it does not pass
+	Rewrite bool   // its addresses or ports are changed
+	Sure    bool   // false: only some such packets
+	Rule    string // which rule does it
+}

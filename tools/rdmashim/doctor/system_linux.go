@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// Running is this machine, in the caller's network namespace.
+func Running() (System, error) {
+	k, err := netlinkmgr.Running()
+	if err != nil {
+		return System{}, err
+	}
+	return System{
+		Kernel:       k,
+		Open:         func(device string) (*uapi.Context, error) { return uapi.Open(device) },
+		OpenFile:     openFile,
+		Memlock:      memlock,
+		Route:        route,
+		Filter:       newFilter(),
+		Features:     features,
+		Buffers:      buffers,
+		Segmentation: segmentation,
+	}, nil
+}
+
+func openFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func memlock() (int64, error) {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r); err != nil {
+		return 0, os.NewSyscallError("getrlimit", err)
+	}
+	if r.Cur == unix.RLIM_INFINITY || int64(r.Cur) < 0 {
+		return -1, nil
+	}
+	return int64(r.Cur), nil
+}
+
+func route(dst, src netip.Addr) (Route, error) {
+	o := &netlink.RouteGetOptions{}
+	if src.IsValid() {
+		o.SrcAddr = src.AsSlice()
+	}
+	list, err := netlink.RouteGetWithOptions(dst.AsSlice(), o)
+	if err != nil {
+		return Route{}, err
+	}
+	if len(list) == 0 {
+		return Route{}, unix.ENETUNREACH
+	}
+	r := list[0]
+	switch r.Type {
+	case unix.RTN_UNREACHABLE, unix.RTN_BLACKHOLE, unix.RTN_PROHIBIT, unix.RTN_THROW:
+		return Route{}, unix.EHOSTUNREACH
+	}
+	out := Route{MTU: r.MTU, Local: r.Type == unix.RTN_LOCAL}
+	if a, ok := netip.AddrFromSlice(r.Src); ok {
+		out.Src = a.Unmap()
+	}
+	if a, ok := netip.AddrFromSlice(r.Gw); ok {
+		out.Gateway = a.Unmap()
+	}
+	l, err := netlink.LinkByIndex(r.LinkIndex)
+	if err != nil {
+		return Route{}, err
+	}
+	out.NetDev = l.Attrs().Name
+	return out, nil
+}
+
+// udpSocket lends a fresh UDP socket.
+func udpSocket(f func(fd int) error) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if errors.Is(err, unix.EAFNOSUPPORT) {
+		fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	}
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	return f(fd)
+}
+
+// buffers asks as a soft device does: beyond the system's limit where it may.
+// Linux grants twice of what it counts, for its own book-keeping (socket(7)).
+func buffers(size int) (recv, send int, err error) {
+	err = udpSocket(func(fd int) error {
+		ask := func(force, plain int) {
+			if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
+				_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size)
+			}
+		}
+		ask(unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
+		ask(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
+		r, err1 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		s, err2 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+		recv, send = r/2, s/2
+		return errors.Join(err1, err2)
+	})
+	return recv, send, err
+}
+
+func segmentation() (send, recv bool) {
+	_ = udpSocket(func(fd int) error {
+		send = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
+		recv = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
+		return nil
+	})
+	return send, recv
+}

@@ -1,0 +1,166 @@
+package doctor
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// udpSocketRow is a line of /proc/net/udp: a bound socket.
+type udpSocketRow struct {
+	local netip.AddrPort
+	uid   int
+	inode string
+}
+
+// parseUDP reads /proc/net/udp or udp6 (net/ipv4/udp.c: udp4_format_sock): the
+// address is written as words of 32 bits in the machine's order. Lines that are
+// none are skipped.
+func parseUDP(text string) []udpSocketRow {
+	var list []udpSocketRow
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 10 {
+			continue
+		}
+		addr, port, _ := strings.Cut(f[1], ":")
+		b, err := hex.DecodeString(addr)
+		n, portErr := strconv.ParseUint(port, 16, 16)
+		if err != nil || portErr != nil || len(b)%4 != 0 {
+			continue
+		}
+		for i := 0; i < len(b); i += 4 {
+			binary.NativeEndian.PutUint32(b[i:], binary.BigEndian.Uint32(b[i:]))
+		}
+		a, ok := netip.AddrFromSlice(b)
+		if !ok {
+			continue
+		}
+		uid, _ := strconv.Atoi(f[7])
+		list = append(list, udpSocketRow{netip.AddrPortFrom(a.Unmap(), uint16(n)), uid, f[9]})
+	}
+	return list
+}
+
+// holder is who has a UDP socket.
+type holder struct {
+	local netip.AddrPort
+	pid   int // 0: the kernel, or hidden
+	name  string
+}
+
+func (h holder) String() string { return h.name + " on " + h.local.String() }
+
+// holders are those who have the UDP port on the device's address, without this
+// process.
+func (e *exam) holders() []holder {
+	var list []holder
+	for _, file := range []string{"proc/self/net/udp", "proc/self/net/udp6"} {
+		text, _ := e.text(file)
+		for _, s := range parseUDP(text) {
+			a := s.local.Addr()
+			if s.local.Port() != e.port || !(a.IsUnspecified() || e.kind == host || a == e.addr.WithZone("")) {
+				continue
+			}
+			if h := e.whose(s); h.pid != os.Getpid() {
+				list = append(list, h)
+			}
+		}
+	}
+	return list
+}
+
+// whose finds the process that has a socket.
+func (e *exam) whose(s udpSocketRow) holder {
+	h := holder{local: s.local}
+	link := "socket:[" + s.inode + "]"
+	entries, _ := fs.ReadDir(e.sys.Kernel.Root, "proc")
+	for _, p := range entries {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue
+		}
+		fds, _ := fs.ReadDir(e.sys.Kernel.Root, "proc/"+p.Name()+"/fd")
+		for _, fd := range fds {
+			if to, err := fs.ReadLink(e.sys.Kernel.Root, "proc/"+p.Name()+"/fd/"+fd.Name()); err == nil && to == link {
+				comm, _ := e.text("proc/" + p.Name() + "/comm")
+				h.pid, h.name = pid, fmt.Sprintf("process %d (%s)", pid, comm)
+				return h
+			}
+		}
+	}
+	h.name = fmt.Sprintf("a process of user %d (root sees which)", s.uid)
+	if s.uid == 0 && s.local.Addr().IsUnspecified() && e.m.Loaded("rdma_rxe") {
+		h.name = "rdma_rxe"
+	}
+	return h
+}
+
+// checkUDPPort looks who has the port.
+func checkUDPPort(e *exam) Check {
+	if !e.exists("proc/self/net/udp") {
+		if e.c != nil && e.kind == soft {
+			return pass("%s is this device's", e.info.Address)
+		}
+		return skip("this system does not tell who has UDP ports")
+	}
+	all := e.holders()
+	if e.kind == host {
+		return e.checkKernelPort(all)
+	}
+	switch {
+	case e.c != nil && e.port != uapi.RoCEPort && !e.asked:
+		e.port = uapi.RoCEPort
+		all = e.holders()
+		e.port = e.info.Address.Port()
+		fix, who := "rmmod rdma_rxe, or name an address that is free: soft:ADDRESS", "another soft device"
+		if len(all) > 0 {
+			fix, who = endHolder(all[0]), all[0].String()
+		}
+		return warn(fix, "UDP port %d is taken (%s), so the device is at %s: soft devices reach it, cards and rdma_rxe do not", uapi.RoCEPort, who, e.info.Address)
+	case e.c != nil && e.port != uapi.RoCEPort:
+		return pass("%s is this device's; cards and rdma_rxe use %d only", e.info.Address, uapi.RoCEPort)
+	case e.c != nil:
+		return pass("%s is this device's", e.info.Address)
+	case len(all) > 0:
+		return fail(endHolder(all[0])+", or take another address or ?port=0", "UDP port %d is held by %s", e.port, all[0])
+	}
+	return skip("the device does not open, for another reason: see loopback")
+}
+
+func endHolder(h holder) string {
+	if h.name == "rdma_rxe" {
+		return "rmmod rdma_rxe"
+	}
+	if h.pid == 0 {
+		return fmt.Sprintf("end the process that 'ss -ulnp sport = :%d' shows to root", h.local.Port())
+	}
+	return fmt.Sprintf("kill %d", h.pid)
+}
+
+// checkKernelPort is the check for rdma_rxe, whose module has the port in the
+// initial network namespace as long as it is loaded.
+func (e *exam) checkKernelPort(all []holder) Check {
+	if e.rdma != nil && !e.rxe {
+		return skip("a card takes its packets without a socket")
+	}
+	for _, h := range all {
+		switch {
+		case h.name == "rdma_rxe":
+			return pass("rdma_rxe has UDP port %d", e.port)
+		case e.rdma == nil || h.local.Addr().IsUnspecified():
+			return fail(endHolder(h)+", then load rdma_rxe again: rmmod rdma_rxe; rdmashim link up", "UDP port %d, which rdma_rxe needs, is held by %s", e.port, h)
+		}
+	}
+	if e.rdma == nil {
+		return pass("UDP port %d is free for rdma_rxe", e.port)
+	}
+	return fail("see netns; else load it again: rmmod rdma_rxe; rdmashim link up", "rdma_rxe has no socket on UDP port %d here: nothing arrives", e.port)
+}
