@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 	"vm":                        {"netlinkmgr", "vm/guest"},
 	"vm/guest":                  {"netlinkmgr"},
 	"vm/vmtest":                 {"vm"},
-	"tools/rdmashim/perf":       {"rnic/link/udp/rawudp", "uapi"},
+	"tools/rdmashim/perf":       {"kshim/ring", "rnic/link/udp/rawudp", "uapi"},
 	"tools/rdmashim/explain":    {"kshim/abi", "rnic/wire", "uapi"},
 	"tools/rdmashim/doctor":     {"netlinkmgr", "uapi"},
 	"tools/rdmashim": {

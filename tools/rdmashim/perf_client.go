@@ -17,6 +17,8 @@ type perfClient struct {
 	ctl    *control
 	side   *perf.Side
 	report perfReport
+	// gate returns when the run may begin.
+	gate func() error
 }
 
 // runPerf measures against the server at addr.
@@ -43,7 +45,7 @@ func runPerf(ctx context.Context, addr string, o *perfOptions, stderr io.Writer)
 		return nil, err
 	}
 	defer rdma.Close()
-	c := &perfClient{ctl: newControl(conn)}
+	c := &perfClient{ctl: newControl(conn), gate: o.passGate}
 	c.report.Config, c.report.Seed, c.report.ClientPID = o.config, o.seed, os.Getpid()
 	if c.report.ClientDevice, err = describe(rdma); err != nil {
 		return nil, err
@@ -109,6 +111,9 @@ func (c *perfClient) measure(ctx context.Context, size int) (r perf.Result, err 
 	}
 	if ready.Error != "" {
 		return r, fmt.Errorf("the server is not ready: %s", ready.Error)
+	}
+	if err := c.gate(); err != nil {
+		return r, err
 	}
 	var out perfOutcome
 	running, came := watch(ctx, c.ctl, &out)

@@ -24,6 +24,7 @@ type perfOptions struct {
 	gid      int
 	port     string
 	force    bool
+	gate     bool
 	asJSON   bool
 	outJSON  bool
 	jsonFile string
@@ -69,6 +70,11 @@ func (o *perfOptions) add(cmd *cobra.Command) {
 	f.StringVarP(&o.port, "port", "p", defaultPerfPort, "the server's TCP port")
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted as in perftest; the processor's frequency is never looked at")
 	f.IntVar(&o.warmup, "warmup", -1, "messages of each queue pair before those that count (default: up to 100, or the depth)")
+	if c.Op == perf.Send && !c.Latency {
+		f.DurationVar(&c.Slow, "slow", 0, "the receiver takes no more than one message in so much time, such as 1ms")
+	}
+	f.BoolVar(&o.gate, "gate", false, "print 'ready', and begin when a line comes from standard input")
+	_ = f.MarkHidden("gate")
 	f.BoolVar(&c.Check, "check", false, "compare every byte of the last pattern that was sent with what arrived")
 	f.BoolVar(&c.Spoil, "spoil", false, "invert a bit of the source before the last pattern leaves, so that --check has something to find")
 	f.BoolVarP(&o.asJSON, "json", "j", false, "print JSON")

@@ -26,6 +26,7 @@ type suite struct {
 	markdown bool
 	plot     string
 	stderr   io.Writer
+	round    int // the one that runs
 }
 
 func newPerfSuite() *cobra.Command {
@@ -68,22 +69,23 @@ Exit status: 0 measured and every target met; 1 a measurement failed; 2 wrong us
 	return cmd
 }
 
-// suiteRow is what a comparison yields. Its JSON keys are stable; values are of
-// Unit, and Ratio is ours to the reference's.
+// suiteRow is what a comparison yields. Its JSON keys are stable. Work names its
+// unit; Ratio is ours to the reference's, and null where the target bounds our
+// own figure.
 type suiteRow struct {
 	Work           string   `json:"work"`
-	Unit           string   `json:"unit"`
 	Ours           *float64 `json:"ours"`
 	Reference      string   `json:"reference"`
 	ReferenceValue *float64 `json:"reference_value"`
 	Ratio          *float64 `json:"ratio"`
 	Target         *float64 `json:"target"` // nil: none
-	Bound          string   `json:"bound,omitempty"`
 	Met            *bool    `json:"met"`
 	Rounds         int      `json:"rounds"`
 	// Spread is the range of the rounds' ratios, relative to their median.
 	Spread *float64 `json:"spread"`
 	Reason string   `json:"reason,omitempty"` // why there is no value
+
+	atMost bool // what kind of target it is
 }
 
 // series is something that is measured once a round.
@@ -91,8 +93,12 @@ type series struct {
 	name    string
 	absent  string // why it cannot be measured here
 	measure func(context.Context) (float64, error)
-	values  []float64
+	values  []float64 // of each round; NaN where it could not be had
+	failed  error     // why ours has no more
 }
+
+// bound is the reference of a row whose target bounds our own figure.
+var bound = &series{name: "a bound"}
 
 func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	filter, err := regexp.Compile(s.run)
@@ -100,7 +106,7 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 		return usagef("--run: %v", err)
 	}
 	table := slices.DeleteFunc(s.table(), func(c comparison) bool {
-		return !filter.MatchString(c.work) && !filter.MatchString(c.reference.name)
+		return !filter.MatchString(c.title()) && !filter.MatchString(c.reference.name)
 	})
 	if len(table) == 0 {
 		return usagef("--run %q matches no row", s.run)
@@ -126,13 +132,28 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var unmet []string
-	for _, r := range rows {
+	return verdict(table, rows)
+}
+
+// verdict is how the tool ends.
+func verdict(table []comparison, rows []suiteRow) error {
+	var unmet, failed []string
+	for i, r := range rows {
 		if r.Met != nil && !*r.Met {
 			unmet = append(unmet, r.Work+" against "+r.Reference)
 		}
+		for _, x := range []*series{table[i].ours, table[i].reference} {
+			if x.failed != nil {
+				if text := x.name + ": " + oneLine(x.failed); !slices.Contains(failed, text) {
+					failed = append(failed, text)
+				}
+			}
+		}
 	}
-	if len(unmet) > 0 {
+	switch {
+	case len(failed) > 0:
+		return fmt.Errorf("measurements failed: %s", strings.Join(failed, "; "))
+	case len(unmet) > 0:
 		return &exitStatus{code: 3, err: fmt.Errorf("%d of %d targets not met: %s", len(unmet), len(rows), strings.Join(unmet, "; "))}
 	}
 	return nil
@@ -150,7 +171,7 @@ func (s *suite) measure(ctx context.Context, table []comparison) error {
 	}
 	bar := newProgress(s.stderr, "measurements", int64(s.rounds*len(all)))
 	defer bar.done()
-	for range s.rounds {
+	for s.round = range s.rounds {
 		for _, x := range all {
 			v, err := x.measure(ctx)
 			if ctx.Err() != nil {
@@ -159,15 +180,18 @@ func (s *suite) measure(ctx context.Context, table []comparison) error {
 			var missing *notHere
 			switch {
 			case errors.As(err, &missing):
-				x.absent, x.measure = missing.Error(), nil
+				// Others may be missing for a while only.
+				v, x.absent = math.NaN(), missing.Error()
 			case err != nil:
-				return fmt.Errorf("%s: %w", x.name, err)
-			default:
-				x.values = append(x.values, v)
+				v, x.failed, x.measure = math.NaN(), err, nil
 			}
+			x.values = append(x.values, v)
 			bar.add(1)
 		}
-		all = slices.DeleteFunc(all, func(x *series) bool { return x.measure == nil })
+		all = slices.DeleteFunc(all, func(x *series) bool {
+			// What was not here once, and has never been, is not asked again.
+			return x.measure == nil || x.absent != "" && x.value() == nil
+		})
 		slices.Reverse(all)
 	}
 	return nil
@@ -186,50 +210,79 @@ type comparison struct {
 	atMost          bool
 }
 
+// title is the work with its unit.
+func (c *comparison) title() string {
+	if c.unit == "" {
+		return c.work
+	}
+	return c.work + " (" + c.unit + ")"
+}
+
 func (c *comparison) row() suiteRow {
-	r := suiteRow{Work: c.work, Unit: c.unit, Reference: c.reference.name}
+	r := suiteRow{Work: c.title(), Reference: c.reference.name, atMost: c.atMost}
 	if !math.IsNaN(c.target) {
-		r.Target, r.Bound = &c.target, "at least"
-		if c.atMost {
-			r.Bound = "at most"
+		r.Target = &c.target
+	}
+	r.Ours = c.ours.value()
+	if c.reference != bound {
+		r.ReferenceValue = c.reference.value()
+	}
+	var figures []float64 // that the target is about
+	for i, v := range c.ours.values {
+		if c.reference != bound && i < len(c.reference.values) {
+			v /= c.reference.values[i]
+		} else if c.reference != bound {
+			continue
+		}
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			figures = append(figures, v)
 		}
 	}
-	if len(c.ours.values) > 0 {
-		v := median(c.ours.values)
-		r.Ours = &v
+	if r.Reason = c.reason(); r.Reason != "" || len(figures) == 0 {
+		return r
 	}
-	for _, x := range []*series{c.ours, c.reference} {
-		if x.absent != "" {
-			r.Reason = x.absent
-			return r
-		}
+	figure, spread := median(figures), 0.0
+	if figure > 0 {
+		spread = (slices.Max(figures) - slices.Min(figures)) / figure
 	}
-	var ratios []float64
-	if c.reference.measure == nil { // a bound, not a reference
-		ratios = c.ours.values
-	} else {
-		v := median(c.reference.values)
-		r.ReferenceValue = &v
-		for i, o := range c.ours.values {
-			ratios = append(ratios, o/c.reference.values[i])
-		}
+	r.Spread, r.Rounds = &spread, len(figures)
+	if c.reference != bound {
+		r.Ratio = &figure
 	}
-	ratio := median(ratios)
-	spread := 0.0
-	if ratio > 0 {
-		spread = (slices.Max(ratios) - slices.Min(ratios)) / ratio
-	}
-	r.Ratio, r.Spread, r.Rounds = &ratio, &spread, len(ratios)
 	if r.Target != nil {
-		met := ratio >= c.target
+		met := figure >= c.target
 		if c.atMost {
-			met = ratio <= c.target
+			met = figure <= c.target
 		}
 		r.Met = &met
 	}
 	return r
 }
 
+// reason says why a row has no verdict.
+func (c *comparison) reason() string {
+	for _, x := range []*series{c.ours, c.reference} {
+		switch {
+		case x.failed != nil:
+			return "failed: " + oneLine(x.failed)
+		case x.absent != "" && x.value() == nil:
+			return x.absent
+		}
+	}
+	return ""
+}
+
+// value is the median of the rounds, nil if there is none.
+func (x *series) value() *float64 {
+	v := slices.DeleteFunc(slices.Clone(x.values), math.IsNaN)
+	if len(v) == 0 {
+		return nil
+	}
+	m := median(v)
+	return &m
+}
+
+// median is 0 when there is nothing.
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return 0

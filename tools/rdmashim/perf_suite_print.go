@@ -40,7 +40,7 @@ func (r *suiteRow) cells() []string {
 	}
 	target, met, ratio := "-", "-", "-"
 	if r.Target != nil {
-		target = map[string]string{"at least": "≥ ", "at most": "≤ "}[r.Bound] + number(r.Target)
+		target = map[bool]string{false: "≥ ", true: "≤ "}[r.atMost] + number(r.Target)
 	}
 	if r.Met != nil {
 		met = map[bool]string{true: "yes", false: "NO"}[*r.Met]
@@ -51,10 +51,10 @@ func (r *suiteRow) cells() []string {
 	if r.Reason != "" {
 		met = r.Reason
 	}
-	return []string{r.Work, number(r.Ours), r.Unit, r.Reference, number(r.ReferenceValue), ratio, target, met}
+	return []string{r.Work, number(r.Ours), r.Reference, number(r.ReferenceValue), ratio, target, met}
 }
 
-var suiteHead = []string{"work", "ours", "unit", "reference", "its value", "ratio", "target", "met"}
+var suiteHead = []string{"work", "ours", "reference", "its value", "ratio", "target", "met"}
 
 func suiteText(w io.Writer, rows []suiteRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

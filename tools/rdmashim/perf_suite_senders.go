@@ -1,75 +1,122 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
-// senders is a series of n client processes that write into one server at once:
-// all of their goodput together, or how fairly they share it.
-func (s *suite) senders(name string, n int, pick func(goodputs []float64) float64) *series {
-	return &series{name: name, measure: func(ctx context.Context) (float64, error) {
-		goodputs, err := s.sendTogether(ctx, n)
-		if err != nil {
-			return 0, err
-		}
-		return pick(goodputs), nil
-	}}
+// gateReady is what a client with --gate prints when it is connected.
+const gateReady = "ready"
+
+// passGate waits at the gate, if there is one: clients that are to run at the same
+// time begin together, however long each of them took to start.
+func (o *perfOptions) passGate() error {
+	if !o.gate {
+		return nil
+	}
+	if _, err := fmt.Println(gateReady); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return fmt.Errorf("wait for the word to begin: %w", err)
+	}
+	return nil
 }
 
-func (s *suite) sendTogether(ctx context.Context, n int) ([]float64, error) {
+// sender is a client process of sendTogether.
+type sender struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	stderr bytes.Buffer
+}
+
+// sendTogether runs clients of one server process at the same time, for s.turn
+// each, by the words of 'rdmashim perf'.
+func (s *suite) sendTogether(ctx context.Context, words ...string) (results []perf.Result, err error) {
 	server, client, err := perfDevices(deviceOrDefault(s.device))
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"perf", "server", "--with-stdin", "--listen", "127.0.0.1:0", "--device", server}
 	// The server is not told that no more clients come, and would complain.
 	var said bytes.Buffer
-	c, err := startProcess(ctx, &said, args)
+	c, err := startProcess(ctx, &said, []string{"perf", "server", "--with-stdin", "--listen", "127.0.0.1:0", "--device", server})
 	if errors.Is(err, errServerSaid) {
-		_, _ = said.WriteTo(s.stderr)
-		return nil, &exitStatus{code: 1}
+		return nil, errors.New(strings.TrimSpace(said.String()))
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer c.stop()
+	var all []*sender
+	defer func() {
+		for _, x := range all {
+			_ = x.stdin.Close()
+			_ = x.cmd.Process.Kill()
+			_ = x.cmd.Wait()
+		}
+	}()
+	for _, w := range words {
+		x, err := startSender(ctx, append(strings.Fields(w), "-D", strconv.FormatFloat(s.turn.Seconds(), 'g', -1, 64), "--device", client, c.addr))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x)
+	}
+	for i, x := range all {
+		if line, err := x.stdout.ReadString('\n'); err != nil || strings.TrimSpace(line) != gateReady {
+			return nil, fmt.Errorf("sender %d did not connect: %s", i+1, firstLine(x.stderr.String(), "it said nothing"))
+		}
+	}
+	for _, x := range all {
+		if _, err := io.WriteString(x.stdin, "\n"); err != nil {
+			return nil, err
+		}
+	}
+	for i, x := range all {
+		var r perfReport
+		if err := json.NewDecoder(x.stdout).Decode(&r); err != nil || len(r.Results) != 1 || r.Results[0].Bandwidth == nil {
+			return nil, fmt.Errorf("sender %d measured nothing: %s", i+1, firstLine(x.stderr.String(), "it said nothing"))
+		}
+		results = append(results, r.Results[0])
+	}
+	return results, nil
+}
+
+func startSender(ctx context.Context, words []string) (*sender, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	goodputs, errs := make([]float64, n), make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			out, err := exec.CommandContext(ctx, self, "perf", "write", "bw", "-s", "65536", "-t", "16", "-e", "-j",
-				"-D", strconv.FormatFloat(s.turn.Seconds(), 'g', -1, 64), "--device", client, c.addr).Output()
-			var ended *exec.ExitError
-			if errors.As(err, &ended) {
-				err = fmt.Errorf("sender %d: %s", i+1, strings.TrimSpace(string(ended.Stderr)))
-			}
-			var r perfReport
-			if err == nil {
-				err = json.Unmarshal(out, &r)
-			}
-			if err == nil && (len(r.Results) != 1 || r.Results[0].Bandwidth == nil) {
-				err = fmt.Errorf("sender %d measured nothing", i+1)
-			}
-			if errs[i] = err; err == nil {
-				goodputs[i] = r.Results[0].Goodput / gigabyte
-			}
-		})
+	x := &sender{cmd: exec.CommandContext(ctx, self, append([]string{"perf"}, append(words, "-j", "--gate")...)...)}
+	x.cmd.Stderr = &x.stderr
+	if x.stdin, err = x.cmd.StdinPipe(); err != nil {
+		return nil, err
 	}
-	all.Wait()
-	return goodputs, errors.Join(errs...)
+	stdout, err := x.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	x.stdout = bufio.NewReader(stdout)
+	return x, x.cmd.Start()
+}
+
+func goodputs(r []perf.Result) (v []float64) {
+	for _, x := range r {
+		v = append(v, x.Goodput/gigabyte)
+	}
+	return v
 }
 
 func sum(v []float64) (total float64) {

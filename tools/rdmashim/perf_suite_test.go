@@ -18,20 +18,22 @@ import (
 // TestPerfSuite: the rows' JSON, of a reference that is built in and of one that
 // is not there. Whether targets are met is not what is tested.
 func TestPerfSuite(t *testing.T) {
-	cmd := tool(t, "perf", "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB|^READ|waiting|^allocations|^fairness")
+	cmd := tool(t, "perf", "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|waiting|^allocations|^fairness|slow receiver|^memory")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
 	o := finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.code, o.stderr)
 	require.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
 	var rows []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
-	require.Len(t, rows, 10)
+	require.Len(t, rows, 12)
 	require.Equal(t, len(rows)+2, strings.Count(o.stdout, "\n"), "a row a line")
 	unmet := 0
 	for _, r := range rows {
-		for _, key := range []string{"work", "ours", "reference", "reference_value", "ratio", "target", "met", "rounds", "spread"} {
-			require.Contains(t, r, key)
+		names := []string{"work", "ours", "reference", "reference_value", "ratio", "target", "met", "rounds", "spread"}
+		if r["reason"] != nil {
+			names = append(names, "reason")
 		}
+		require.ElementsMatch(t, names, keys(r))
 		switch ref := r["reference"].(string); {
 		case strings.Contains(ref, "UCX"), strings.Contains(ref, "libfabric"), strings.Contains(ref, "iperf3"):
 			require.Nil(t, r["reference_value"])
@@ -105,30 +107,116 @@ func TestPerfPlot(t *testing.T) {
 
 func TestComparisonRow(t *testing.T) {
 	of := func(v ...float64) *series { return &series{measure: measured, values: v} }
+	nan := math.NaN()
 	for _, c := range []struct {
-		name      string
-		c         comparison
-		ratio     float64
-		spread    float64
-		met, none bool
+		name   string
+		c      comparison
+		figure float64
+		spread float64
+		rounds int
+		met    bool
 	}{
-		{"at least, met", comparison{ours: of(2, 4, 6), reference: of(1, 2, 2), target: 2}, 2, 0.5, true, false},
-		{"at least, not met", comparison{ours: of(1), reference: of(2), target: 0.6}, 0.5, 0, false, false},
-		{"at most, met", comparison{ours: of(1), reference: of(2), target: 0.5, atMost: true}, 0.5, 0, true, false},
-		{"at most, not met", comparison{ours: of(3), reference: of(2), target: 1.25, atMost: true}, 1.5, 0, false, false},
-		{"no target", comparison{ours: of(3), reference: of(2), target: math.NaN()}, 1.5, 0, false, true},
-		{"a bound", comparison{ours: of(0, 0), reference: &series{}, target: 0, atMost: true}, 0, 0, true, false},
+		{"at least, met", comparison{ours: of(2, 4, 6), reference: of(1, 2, 2), target: 2}, 2, 0.5, 3, true},
+		{"at least, not met", comparison{ours: of(1), reference: of(2), target: 0.6}, 0.5, 0, 1, false},
+		{"at most, met", comparison{ours: of(1), reference: of(2), target: 0.5, atMost: true}, 0.5, 0, 1, true},
+		{"at most, not met", comparison{ours: of(3), reference: of(2), target: 1.25, atMost: true}, 1.5, 0, 1, false},
+		{"the median of ratios, not the ratio of medians", comparison{ours: of(1, 10, 4), reference: of(1, 1, 8), target: 2}, 1, 9.5, 3, false},
+		{"an even number of rounds", comparison{ours: of(1, 2), reference: of(1, 1), target: 1.5}, 1.5, 2. / 3, 2, true},
+		{"a round without its reference", comparison{ours: of(1, 2, 3), reference: of(1, nan, 1), target: 2}, 2, 1, 2, true},
+		{"a reference that went", comparison{ours: of(1, 2, 3), reference: of(1, 1), target: 2}, 1.5, 2. / 3, 2, false},
+		{"a bound", comparison{ours: of(0, 0), reference: bound, target: 0, atMost: true}, 0, 0, 2, true},
+		{"a bound, not met", comparison{ours: of(1, 3), reference: bound, target: 1, atMost: true}, 2, 1, 2, false},
 	} {
 		r := c.c.row()
-		require.InDelta(t, c.ratio, *r.Ratio, 1e-9, c.name)
+		require.Empty(t, r.Reason, c.name)
 		require.InDelta(t, c.spread, *r.Spread, 1e-9, c.name)
-		if c.none {
-			require.Nil(t, r.Met)
-			require.Nil(t, r.Target)
+		require.Equal(t, c.rounds, r.Rounds, c.name)
+		require.Equal(t, c.met, *r.Met, c.name)
+		if c.c.reference == bound {
+			require.Nil(t, r.Ratio, c.name)
+			require.Nil(t, r.ReferenceValue, c.name)
+			require.InDelta(t, c.figure, *r.Ours, 1e-9, c.name)
 			continue
 		}
-		require.Equal(t, c.met, *r.Met, c.name)
+		require.InDelta(t, c.figure, *r.Ratio, 1e-9, c.name)
+		require.NotNil(t, r.ReferenceValue, c.name)
 	}
+	r := (&comparison{work: "w", unit: "GB/s", ours: of(3), reference: of(2), target: none}).row()
+	require.Equal(t, "w (GB/s)", r.Work)
+	require.InDelta(t, 1.5, *r.Ratio, 1e-9)
+	require.Nil(t, r.Met)
+	require.Nil(t, r.Target)
+}
+
+// TestComparisonRowReasons: what is missing says why, and has no verdict; what is
+// there is shown.
+func TestComparisonRowReasons(t *testing.T) {
+	of := func(v ...float64) *series { return &series{measure: measured, values: v} }
+	absent, failed := &series{name: "it", absent: "is not installed"}, of(math.NaN())
+	failed.failed = errors.New("broke")
+	for want, c := range map[string]comparison{
+		"is not installed": {ours: of(1), reference: absent, target: 1},
+		"failed: broke":    {ours: failed, reference: of(1), target: 1},
+	} {
+		r := c.row()
+		require.Equal(t, want, r.Reason)
+		require.Nil(t, r.Ratio)
+		require.Nil(t, r.Met)
+		require.Nil(t, r.Spread)
+		require.Zero(t, r.Rounds)
+		require.Equal(t, c.ours == failed, r.Ours == nil)
+		require.Equal(t, c.reference == absent, r.ReferenceValue == nil)
+	}
+}
+
+// TestSuiteJSON: the keys, and null for what is not there.
+func TestSuiteJSON(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, suiteJSON(&b, []suiteRow{{Work: "w", Reference: "r", Reason: "gone"}, {Work: "x"}}))
+	require.Equal(t, `[
+{"work":"w","ours":null,"reference":"r","reference_value":null,"ratio":null,"target":null,"met":null,"rounds":0,"spread":null,"reason":"gone"},
+{"work":"x","ours":null,"reference":"","reference_value":null,"ratio":null,"target":null,"met":null,"rounds":0,"spread":null}
+]
+`, b.String())
+}
+
+// TestSuiteMeasure: every series runs once a round, those that share a
+// measurement share it, and what fails ends neither the round nor others.
+func TestSuiteMeasure(t *testing.T) {
+	s := &suite{rounds: 3, stderr: io.Discard}
+	shared, broken, away := 0, 0, 0
+	run := memo(s, func(context.Context) (int, error) { shared++; return shared, nil })
+	a := pick("a", run, func(n int) float64 { return float64(n) })
+	b := pick("b", run, func(n int) float64 { return float64(10 * n) })
+	bad := pick("bad", func(context.Context) (int, error) { broken++; return 0, errors.New("broke") }, func(int) float64 { return 0 })
+	gone := pick("gone", func(context.Context) (int, error) {
+		if away++; away == 2 {
+			return 0, &notHere{"away"}
+		}
+		return 1, nil
+	}, func(n int) float64 { return float64(n) })
+	never := pick("never", func(context.Context) (int, error) { return 0, &notHere{"nowhere"} }, func(int) float64 { return 0 })
+	table := []comparison{
+		{"ab", "", a, b, 0.1, false}, {"a", "", a, bad, 1, false}, {"a", "", a, gone, 1, false}, {"a", "", a, never, 1, false},
+	}
+	require.NoError(t, s.measure(t.Context(), table))
+	require.Equal(t, []float64{1, 2, 3}, a.values)
+	require.Equal(t, []float64{10, 20, 30}, b.values)
+	require.Equal(t, 3, shared)
+	require.Equal(t, 1, broken)
+	var rows []suiteRow
+	for _, c := range table {
+		rows = append(rows, c.row())
+	}
+	require.True(t, *rows[0].Met)
+	require.Equal(t, "failed: broke", rows[1].Reason)
+	require.Equal(t, 2, rows[2].Rounds)
+	require.Equal(t, "nowhere", rows[3].Reason)
+	require.ErrorContains(t, verdict(table, rows), "measurements failed: bad: broke")
+	var status *exitStatus
+	require.ErrorAs(t, verdict(table[:1], []suiteRow{{Met: new(bool)}}), &status)
+	require.Equal(t, 3, status.code)
+	require.NoError(t, verdict(table[:1], rows[:1]))
 }
 
 func TestFairness(t *testing.T) {

@@ -144,7 +144,7 @@ func TestPerfAllSizes(t *testing.T) {
 		row := x.(map[string]any)
 		require.EqualValues(t, 2<<i, row["bytes"])
 		require.ElementsMatch(t, []string{"bytes", "iterations", "seconds", "bw_peak_mib_per_second", "bw_average_mib_per_second",
-			"msg_rate_mpps", "goodput_bytes_per_second", "client_cpu_seconds", "server_cpu_seconds", "allocs_per_op", "checked"}, keys(row))
+			"msg_rate_mpps", "goodput_bytes_per_second", "client_cpu_seconds", "server_cpu_seconds", "allocs_per_op", "goroutine_switches_per_op", "checked"}, keys(row))
 	}
 }
 

@@ -167,6 +167,8 @@ func (s *Side) Serve(ctx context.Context) error {
 	switch {
 	case c.Latency && (c.Op == Write || c.Op == Send):
 		return s.pong(ctx)
+	case c.Slow > 0:
+		return s.serveSlowly(ctx)
 	case c.Op == Send:
 		for ctx.Err() == nil {
 			n, err := s.poll(ctx)
@@ -181,6 +183,36 @@ func (s *Side) Serve(ctx context.Context) error {
 		<-ctx.Done()
 	}
 	return nil
+}
+
+// serveSlowly takes one message in a time, and lets others wait.
+func (s *Side) serveSlowly(ctx context.Context) error {
+	slow := s.Config.Slow
+	tick := time.NewTicker(max(slow, time.Millisecond))
+	defer tick.Stop()
+	began, owed := time.Now(), 0 // messages whose time has passed
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for due := int(time.Since(began)/slow) - owed; due > 0; {
+			n, err := s.rdma.Poll(s.cq, s.wc[:min(due, len(s.wc))])
+			if err == nil {
+				err = s.take(max(n, 0))
+			}
+			if err != nil {
+				return err
+			}
+			if n <= 0 {
+				// Nobody used the time, and it does not come again.
+				owed += due
+				break
+			}
+			due, owed = due-n, owed+n
+		}
+	}
 }
 
 // meter finds the best rate of a section of a run.

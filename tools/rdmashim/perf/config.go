@@ -54,6 +54,10 @@ type Config struct {
 	Bidirectional bool `json:"bidirectional"`
 	// Events waits for completions instead of polling.
 	Events bool `json:"events"`
+	// Slow is the time that the side that answers takes for each SEND, at
+	// least (0: none): it takes the completion, and posts the receive anew, of
+	// no more than one message in so much time.
+	Slow time.Duration `json:"slow,omitempty"`
 	// Check compares what arrived; Spoil inverts a bit of the source before it
 	// leaves, so that Check has something to find.
 	Check bool `json:"check"`
@@ -103,6 +107,8 @@ func (c *Config) Validate() error {
 		return bad("%d inline bytes are not 0 to 4096", c.Inline)
 	case c.Latency && (c.QPs > 1 || c.List > 1 || c.Bidirectional):
 		return bad("latency is measured with one queue pair, one message a post, and in one direction")
+	case c.Slow < 0 || c.Slow > time.Minute || c.Slow > 0 && (c.Op != Send || c.Latency || c.Bidirectional):
+		return bad("a receiver that takes %v for a message: want 0 to a minute, of a SEND bandwidth in one direction", c.Slow)
 	case c.Spoil && (!c.Check || c.Op == Atomic):
 		return bad("there is nothing to spoil without a check of bytes")
 	}

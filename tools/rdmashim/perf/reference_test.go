@@ -74,6 +74,9 @@ func TestValidate(t *testing.T) {
 		func(c *Config) { c.Inline = 5000 },
 		func(c *Config) { c.Latency, c.QPs = true, 2 },
 		func(c *Config) { c.Spoil = true },
+		func(c *Config) { c.Slow = time.Second },
+		func(c *Config) { c.Op, c.Slow = Send, -1 },
+		func(c *Config) { c.Op, c.Slow, c.Latency = Send, 1, true },
 	} {
 		c := good
 		spoil(&c)

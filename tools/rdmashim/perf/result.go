@@ -18,7 +18,10 @@ type Result struct {
 	ServerCPU float64 `json:"server_cpu_seconds"`
 	// AllocsPerOp is how many objects this process allocated for a message.
 	AllocsPerOp float64 `json:"allocs_per_op"`
-	Checked     bool    `json:"checked"`
+	// SwitchesPerOp is about how often a goroutine of this process was given a
+	// processor after it had waited, for a message.
+	SwitchesPerOp float64 `json:"goroutine_switches_per_op"`
+	Checked       bool    `json:"checked"`
 
 	Total int `json:"-"` // messages done, warm-up included
 }
@@ -75,19 +78,25 @@ func (r *Result) Add(o Result) {
 
 // usage is what the process had used when a run began.
 type usage struct {
-	cpu     time.Duration
-	mallocs uint64
+	cpu      time.Duration
+	mallocs  uint64
+	switches float64
 }
 
 func startUsage() usage {
 	var m runtime.MemStats
+	switches() // its first call makes what the others use
 	runtime.ReadMemStats(&m)
-	return usage{CPUTime(), m.Mallocs}
+	return usage{CPUTime(), m.Mallocs, switches()}
 }
 
 func (u usage) end(r *Result) {
 	r.ClientCPU = (CPUTime() - u.cpu).Seconds()
+	n := float64(max(r.Iterations, 1))
+	if now := switches(); now >= u.switches {
+		r.SwitchesPerOp = (now - u.switches) / n
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	r.AllocsPerOp = float64(m.Mallocs-u.mallocs) / float64(max(r.Iterations, 1))
+	r.AllocsPerOp = float64(m.Mallocs-u.mallocs) / n
 }
