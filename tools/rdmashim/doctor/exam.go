@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"net/netip"
 	"strconv"
@@ -46,12 +45,12 @@ type exam struct {
 
 // newExam opens the device, which may fail, and looks at what is below it.
 func newExam(ctx context.Context, s System, o Options) (*exam, error) {
+	if err := uapi.CheckDevice(o.Device); err != nil {
+		return nil, err
+	}
 	e := &exam{ctx: ctx, sys: s, m: netlinkmgr.New(s.Kernel), o: o, port: uapi.RoCEPort}
 	e.parse(o.Device)
 	e.c, e.openErr = s.Open(o.Device)
-	if errors.Is(e.openErr, syscall.EINVAL) {
-		return nil, e.openErr
-	}
 	if e.c != nil {
 		if e.info, e.openErr = e.c.QueryDevice(); e.openErr == nil {
 			e.kind, e.addr, e.port = e.info.Kind, e.info.Address.Addr(), e.info.Address.Port()

@@ -42,6 +42,8 @@ func (e *exam) openFix() string {
 	switch {
 	case errors.Is(e.openErr, syscall.EADDRINUSE):
 		return "see udp-port"
+	case e.dev != nil && pathMTU(e.dev.MTU) == 0:
+		return "see mtu"
 	case errors.Is(e.openErr, syscall.EADDRNOTAVAIL) && e.kind == soft:
 		return "see netdev"
 	case errors.Is(e.openErr, syscall.EADDRNOTAVAIL):

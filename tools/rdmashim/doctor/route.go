@@ -65,7 +65,7 @@ func (e *exam) target() (netip.Addr, string) {
 		return e.o.Peer, "the peer " + e.o.Peer.String()
 	}
 	if p := e.prefix(); p.IsValid() && p.Bits() < p.Addr().BitLen()-1 {
-		if n := neighbour(p); n.IsValid() {
+		if n := e.neighbour(p); n.IsValid() {
 			return n, p.Masked().String()
 		}
 	}
@@ -89,10 +89,17 @@ func (e *exam) prefix() netip.Prefix {
 	return netip.Prefix{}
 }
 
-// neighbour is another address of a network, neither its first nor its last.
-func neighbour(p netip.Prefix) netip.Addr {
-	for a := p.Masked().Addr().Next(); p.Contains(a); a = a.Next() {
-		if a != p.Addr() && p.Contains(a.Next()) {
+// neighbour is an address of a network, neither its first nor its last, that this
+// machine has not itself.
+func (e *exam) neighbour(p netip.Prefix) netip.Addr {
+	own := map[netip.Addr]bool{}
+	for _, d := range e.devs {
+		for _, a := range d.Addrs {
+			own[a.Prefix.Addr()] = true
+		}
+	}
+	for a := p.Masked().Addr().Next(); p.Contains(a.Next()); a = a.Next() {
+		if !own[a] {
 			return a
 		}
 	}

@@ -1,0 +1,411 @@
+package doctor
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// inside marks the run of this test binary in a network namespace of its own,
+// where everything may be broken.
+const inside = "RDMASHIM_TEST_IN_NAMESPACE"
+
+// namespaced runs the calling test again in a network namespace of its own; it is
+// true in there.
+func namespaced(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inside) != "" {
+		up(t, "lo")
+		return true
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	text, err := cmd.CombinedOutput()
+	if len(text) == 0 && err != nil && os.Getenv("CI") != "true" {
+		t.Skipf("no network namespace to be had (%v); run as root or allow user namespaces", err)
+	}
+	require.NoError(t, err, "%s", text)
+	require.Contains(t, string(text), "--- PASS: "+t.Name())
+	return false
+}
+
+func up(t *testing.T, name string) netlink.Link {
+	t.Helper()
+	l, err := netlink.LinkByName(name)
+	require.NoError(t, err)
+	require.NoError(t, netlink.LinkSetUp(l))
+	return l
+}
+
+// veth makes a pair, both up, with an address on its first end, for as long as the
+// test.
+func veth(t *testing.T, name, other, addr string) netlink.Link {
+	t.Helper()
+	require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: other}))
+	t.Cleanup(func() {
+		if l, err := netlink.LinkByName(name); err == nil {
+			require.NoError(t, netlink.LinkDel(l))
+		}
+	})
+	up(t, other)
+	l := up(t, name)
+	a, err := netlink.ParseAddr(addr)
+	require.NoError(t, err)
+	require.NoError(t, netlink.AddrAdd(l, a))
+	return l
+}
+
+func setting(t *testing.T, path, value string) {
+	t.Helper()
+	path = "/proc/sys/net/" + path
+	old, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte(value), 0))
+	t.Cleanup(func() { _ = os.WriteFile(path, old, 0) })
+}
+
+// on this machine, as it is.
+func really(t *testing.T, o Options) *Report {
+	t.Helper()
+	s, err := Running()
+	require.NoError(t, err)
+	r, err := Run(t.Context(), s, o)
+	require.NoError(t, err)
+	return r
+}
+
+// expect runs the doctor on a broken thing.
+func expect(t *testing.T, o Options, check string, status Status, says, fix string) *Report {
+	t.Helper()
+	r := really(t, o)
+	c := find(t, r, check)
+	require.Equal(t, status, c.Status, "%+v", c)
+	require.Contains(t, c.Detail, says)
+	require.Contains(t, c.Fix, fix)
+	return r
+}
+
+// hold gives the UDP port to another process until the test ends, and returns its
+// number.
+func hold(t *testing.T, addr string) int {
+	t.Helper()
+	c, err := net.ListenPacket("udp", addr)
+	require.NoError(t, err)
+	f, err := c.(*net.UDPConn).File()
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	holder := exec.Command("cat") // ends with its input
+	in, err := holder.StdinPipe()
+	require.NoError(t, err)
+	holder.ExtraFiles = []*os.File{f}
+	require.NoError(t, holder.Start())
+	require.NoError(t, f.Close())
+	t.Cleanup(func() {
+		require.NoError(t, in.Close())
+		require.NoError(t, holder.Wait())
+	})
+	return holder.Process.Pid
+}
+
+const onVeth = "soft:10.77.0.1"
+
+// TestSoftDevice breaks the network below a soft device, one thing at a time.
+func TestSoftDevice(t *testing.T) {
+	if !namespaced(t) {
+		return
+	}
+	soft := Options{Device: onVeth}
+	at := netip.MustParseAddr
+	t.Run("healthy", func(t *testing.T) {
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		r := really(t, soft)
+		require.True(t, r.OK)
+		for _, c := range r.Checks {
+			if c.Name != "buffers" { // the machine's limit
+				require.Contains(t, []Status{Pass, Skip}, c.Status, "%+v", c)
+			}
+		}
+		require.Equal(t, Pass, find(t, r, "loopback").Status)
+		require.Equal(t, onVeth, r.Device)
+	})
+	t.Run("netdev down", func(t *testing.T) {
+		l := veth(t, "d0", "d1", "10.77.0.1/24")
+		require.NoError(t, netlink.LinkSetDown(l))
+		expect(t, soft, "netdev", Fail, "d0 is down", "ip link set d0 up")
+	})
+	t.Run("no carrier", func(t *testing.T) {
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		l, err := netlink.LinkByName("d1")
+		require.NoError(t, err)
+		require.NoError(t, netlink.LinkSetDown(l))
+		expect(t, soft, "netdev", Fail, "no carrier", "bring its other end up")
+	})
+	t.Run("no such address", func(t *testing.T) {
+		r := expect(t, Options{Device: "soft:10.99.0.1"}, "netdev", Fail, "no network device has the address 10.99.0.1", "ip addr add")
+		require.Equal(t, Fail, find(t, r, "loopback").Status)
+		require.Contains(t, find(t, r, "loopback").Fix, "see netdev")
+	})
+	t.Run("MTU", func(t *testing.T) {
+		l := veth(t, "d0", "d1", "10.77.0.1/24")
+		require.NoError(t, netlink.LinkSetMTU(l, 600))
+		expect(t, soft, "mtu", Warn, "active MTU 512, for the MTU of d0 is 600", "ip link set d0 mtu 1500")
+		require.NoError(t, netlink.LinkSetMTU(l, 300))
+		r := expect(t, soft, "mtu", Fail, "is 300", "ip link set d0 mtu 1500")
+		require.Equal(t, "see mtu", find(t, r, "loopback").Fix)
+	})
+	t.Run("link-local", func(t *testing.T) {
+		veth(t, "d0", "d1", "fe80::77/64")
+		l, err := netlink.LinkByName("d0")
+		require.NoError(t, err)
+		require.NoError(t, netlink.AddrReplace(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP("fe80::77"), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD}))
+		r := really(t, Options{Device: "soft:[fe80::77%d0]"})
+		if c := find(t, r, "loopback"); c.Status == Pass { // the address may still be tentative
+			require.Equal(t, Warn, find(t, r, "gid").Status)
+		}
+	})
+	t.Run("port held", func(t *testing.T) {
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		pid := strconv.Itoa(hold(t, "10.77.0.1:4791"))
+		r := expect(t, soft, "udp-port", Fail, "held by process "+pid+" (cat) on 10.77.0.1:4791", "kill "+pid)
+		require.Contains(t, find(t, r, "loopback").Fix, "see udp-port")
+		require.True(t, really(t, Options{Device: onVeth + "?port=0"}).OK, "another port is free")
+	})
+	t.Run("port held everywhere", func(t *testing.T) {
+		pid := strconv.Itoa(hold(t, ":4791"))
+		expect(t, Options{Device: "soft"}, "udp-port", Warn, "cards and rdma_rxe do not", "kill "+pid)
+	})
+	t.Run("no route", func(t *testing.T) {
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		expect(t, Options{Device: onVeth, Peer: at("203.0.113.9")}, "route", Fail, "no route to the peer 203.0.113.9: network is unreachable", "ip route add 203.0.113.9/32 dev d0 src 10.77.0.1")
+		expect(t, Options{Device: onVeth, Peer: at("10.77.0.9")}, "route", Pass, "directly on d0", "")
+	})
+	t.Run("route carries less", func(t *testing.T) {
+		l := veth(t, "d0", "d1", "10.77.0.1/24")
+		require.NoError(t, netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4(10, 88, 0, 0), Mask: net.CIDRMask(16, 32)}, MTU: 700}))
+		expect(t, Options{Device: onVeth, Peer: at("10.88.0.1")}, "route", Warn, "carries 700 bytes", "mtu 1104")
+	})
+	t.Run("blackhole", func(t *testing.T) {
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		dst := &net.IPNet{IP: net.IPv4(10, 89, 0, 0), Mask: net.CIDRMask(16, 32)}
+		require.NoError(t, netlink.RouteAdd(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE}))
+		defer netlink.RouteDel(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE})
+		expect(t, Options{Device: onVeth, Peer: at("10.89.0.1")}, "route", Fail, "no route to the peer", "ip route add")
+	})
+	t.Run("two in one network", func(t *testing.T) {
+		veth(t, "e0", "e1", "10.77.0.2/24") // made first, so its route is preferred
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		expect(t, soft, "source-route", Warn, "leave by e0, not by d0", "ip rule add from 10.77.0.1 table 100")
+		expect(t, Options{Device: "soft:10.77.0.2"}, "source-route", Warn, "d0 is in 10.77.0.0/24, too", "arp_ignore=1")
+		setting(t, "ipv4/conf/all/rp_filter", "1")
+		expect(t, soft, "rp_filter", Fail, "the way back to 10.77.0.0/24 is by e0", "net.ipv4.conf.d0.rp_filter=2")
+		setting(t, "ipv4/conf/d0/rp_filter", "2")
+		expect(t, soft, "rp_filter", Pass, "loose", "")
+	})
+	t.Run("rules fixed as said", func(t *testing.T) {
+		veth(t, "e0", "e1", "10.77.0.2/24")
+		l := veth(t, "d0", "d1", "10.77.0.1/24")
+		require.NoError(t, netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4(10, 77, 0, 0), Mask: net.CIDRMask(24, 32)}, Src: net.IPv4(10, 77, 0, 1), Table: 100}))
+		rule := netlink.NewRule()
+		rule.Src, rule.Table = &net.IPNet{IP: net.IPv4(10, 77, 0, 1), Mask: net.CIDRMask(32, 32)}, 100
+		require.NoError(t, netlink.RuleAdd(rule))
+		defer netlink.RuleDel(rule)
+		setting(t, "ipv4/conf/all/arp_ignore", "1")
+		expect(t, soft, "source-route", Pass, "leave by d0", "")
+	})
+	t.Run("container", func(t *testing.T) {
+		l := veth(t, "d0", "d1", "10.77.0.1/24")
+		require.NoError(t, netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: net.IPv4(10, 77, 0, 254)}))
+		expect(t, soft, "nat", Warn, "as containers have it", "--network host")
+		expect(t, Options{Device: onVeth, Peer: at("10.77.0.9")}, "nat", Pass, "as they are", "")
+	})
+	t.Run("filter", testFilter)
+	t.Run("translation", testTranslation)
+}
+
+// table is a ruleset for a test.
+type table struct {
+	t    *testing.T
+	conn *nftables.Conn
+	*nftables.Table
+}
+
+func newTable(t *testing.T) *table {
+	t.Helper()
+	return newTableOf(t, nftables.TableFamilyINet)
+}
+
+func newTableOf(t *testing.T, f nftables.TableFamily) *table {
+	t.Helper()
+	c, err := nftables.New()
+	require.NoError(t, err)
+	x := &table{t, c, c.AddTable(&nftables.Table{Family: f, Name: "t"})}
+	t.Cleanup(func() {
+		c.FlushRuleset()
+		require.NoError(t, c.Flush())
+	})
+	return x
+}
+
+func (x *table) base(name string, kind nftables.ChainType, hook *nftables.ChainHook, policy nftables.ChainPolicy) *nftables.Chain {
+	return x.conn.AddChain(&nftables.Chain{Name: name, Table: x.Table, Type: kind, Hooknum: hook, Priority: nftables.ChainPriorityFilter, Policy: &policy})
+}
+
+func (x *table) rule(c *nftables.Chain, exprs ...expr.Any) {
+	x.conn.AddRule(&nftables.Rule{Table: x.Table, Chain: c, Exprs: exprs})
+}
+
+func (x *table) flush() {
+	x.t.Helper()
+	require.NoError(x.t, x.conn.Flush())
+}
+
+func rules(parts ...[]expr.Any) (all []expr.Any) {
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}
+
+func verdict(k expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: k}} }
+
+func l4proto(n byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{n}}}
+}
+
+func dport(op expr.CmpOp, port uint16) []expr.Any {
+	return append(l4proto(unix.IPPROTO_UDP),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: op, Register: 1, Data: []byte{byte(port >> 8), byte(port)}})
+}
+
+func ifname(key expr.MetaKey, name string) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)}}
+}
+
+// from matches a source network of IPv4.
+func from(network string) []expr.Any {
+	p := netip.MustParsePrefix(network)
+	mask := net.CIDRMask(p.Bits(), 32)
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV4}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 12, Len: 4},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Addr().AsSlice()},
+	}
+}
+
+func testFilter(t *testing.T) {
+	veth(t, "d0", "d1", "10.77.0.1/24")
+	soft := Options{Device: onVeth}
+	input := func(t *testing.T, policy nftables.ChainPolicy) (*table, *nftables.Chain) {
+		x := newTable(t)
+		return x, x.base("input", nftables.ChainTypeFilter, nftables.ChainHookInput, policy)
+	}
+	t.Run("policy", func(t *testing.T) {
+		x, _ := input(t, nftables.ChainPolicyDrop)
+		x.flush()
+		r := expect(t, soft, "firewall", Fail, "table inet t chain input: policy drop", "nft insert rule inet t input udp dport 4791 accept")
+		c := find(t, r, "loopback")
+		require.Equal(t, Fail, c.Status, "nothing arrives")
+		require.Contains(t, c.Detail, "RETRY_EXC_ERR")
+		require.Contains(t, c.Fix, "packet filter")
+	})
+	t.Run("port", func(t *testing.T) {
+		x, c := input(t, nftables.ChainPolicyAccept)
+		x.rule(c, rules(dport(expr.CmpOpEq, 4791), verdict(expr.VerdictDrop))...)
+		x.flush()
+		expect(t, soft, "firewall", Fail, "chain input: rule ", "udp dport 4791 accept")
+		require.Equal(t, Pass, find(t, really(t, Options{Device: onVeth + "?port=4999"}), "firewall").Status, "another port passes")
+	})
+	t.Run("port of one device", func(t *testing.T) {
+		x, c := input(t, nftables.ChainPolicyAccept)
+		x.rule(c, rules(ifname(expr.MetaKeyIIFNAME, "d0"), dport(expr.CmpOpEq, 4791), verdict(expr.VerdictDrop))...)
+		x.flush()
+		r := expect(t, soft, "firewall", Fail, "rule ", "accept")
+		require.Equal(t, Pass, find(t, r, "loopback").Status, "only the outside is shut out")
+		require.Equal(t, Pass, find(t, really(t, Options{Device: "soft"}), "firewall").Status, "lo is not d0")
+	})
+	t.Run("going out", func(t *testing.T) {
+		x := newTable(t)
+		c := x.base("output", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPolicyAccept)
+		x.rule(c, rules(dport(expr.CmpOpEq, 4791), verdict(expr.VerdictDrop))...)
+		x.flush()
+		r := expect(t, soft, "firewall", Fail, "chain output", "output udp dport 4791 accept")
+		require.Contains(t, find(t, r, "loopback").Fix, "outgoing")
+	})
+	t.Run("for some", func(t *testing.T) {
+		x, c := input(t, nftables.ChainPolicyDrop)
+		x.rule(c, rules(ifname(expr.MetaKeyIIFNAME, "lo"), verdict(expr.VerdictAccept))...)
+		x.rule(c, rules(from("10.77.0.0/24"), verdict(expr.VerdictAccept))...)
+		x.flush()
+		expect(t, soft, "firewall", Warn, "some packets to UDP port 4791 are dropped: table inet t chain input: policy drop", "accept")
+		peer := Options{Device: onVeth, Peer: netip.MustParseAddr("10.77.0.9")}
+		expect(t, peer, "firewall", Pass, "passes", "")
+		peer.Peer = netip.MustParseAddr("10.78.0.9")
+		expect(t, peer, "firewall", Fail, "policy drop", "accept")
+	})
+}
+
+func testTranslation(t *testing.T) {
+	veth(t, "d0", "d1", "10.77.0.1/24")
+	soft := Options{Device: onVeth}
+	t.Run("masquerade", func(t *testing.T) {
+		x := newTable(t)
+		c := x.base("post", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPolicyAccept)
+		x.rule(c, rules(ifname(expr.MetaKeyOIFNAME, "d0"), []expr.Any{&expr.Masq{}})...)
+		x.flush()
+		expect(t, soft, "nat", Fail, "table inet t chain post: rule ", "nft insert rule inet t post udp dport 4791 accept")
+		// As said, the rule before it mends it.
+		x.conn.InsertRule(&nftables.Rule{Table: x.Table, Chain: c, Exprs: rules(dport(expr.CmpOpEq, 4791), verdict(expr.VerdictAccept))})
+		x.flush()
+		expect(t, soft, "nat", Pass, "as they are", "")
+	})
+	t.Run("of others", func(t *testing.T) {
+		x := newTable(t)
+		c := x.base("post", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPolicyAccept)
+		x.rule(c, rules(from("172.17.0.0/16"), []expr.Any{&expr.Masq{}})...)
+		x.flush()
+		expect(t, soft, "nat", Pass, "as they are", "")
+	})
+	t.Run("of destinations", func(t *testing.T) {
+		x := newTable(t)
+		c := x.base("pre", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPolicyAccept)
+		x.rule(c, rules(dport(expr.CmpOpEq, 4791), []expr.Any{
+			&expr.Immediate{Register: 1, Data: []byte{0x13, 0x88}}, &expr.Redir{RegisterProtoMin: 1},
+		})...)
+		x.flush()
+		expect(t, soft, "nat", Fail, "chain pre", "nft insert rule inet t pre")
+	})
+}
+
+// TestFeatures reads the switches of a veth, which has no GRO unless asked.
+func TestFeatures(t *testing.T) {
+	if !namespaced(t) {
+		return
+	}
+	veth(t, "d0", "d1", "10.77.0.1/24")
+	on, err := features("d0")
+	require.NoError(t, err)
+	require.True(t, on["tx-generic-segmentation"], "%v", on)
+	require.False(t, on["rx-gro"], "%v", on)
+	_, err = features("nosuch0")
+	require.ErrorIs(t, err, unix.ENODEV)
+}
