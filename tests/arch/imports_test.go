@@ -83,6 +83,8 @@ var allowed = map[string][]string{
 	"rnic/link/sim":             {"rnic/link", "rnic/wire"},
 	"rnic/link/capture":         {"rnic/link"},
 	"rnic/link/capture/dissect": {"rnic/wire"},
+	"rnic/link/capture/flow":    {"rnic/link/capture/dissect", "rnic/wire"},
+	"rnic/link/capture/live":    {"rnic/link/capture/dissect", "rnic/wire"},
 	"rnic/link/sim/virtual":     {"kshim/abi", "rnic/engine", "rnic/link", "rnic/mem", "rnic/wire"},
 	"rnic/link/sim/soak":        {"kshim/abi", "rnic/engine", "rnic/link", "rnic/link/sim/virtual", "rnic/mem", "rnic/wire"},
 	"rnic/cm":                   {"rnic/link", "rnic/wire"},

@@ -46,12 +46,16 @@ type frame struct {
 	odd      bool   // IPv4 options or flags that the ICRC is not defined for
 	length   int    // bytes of UDP payload, as the headers say
 	data     []byte // of these, what the record holds
+
+	ip, udp int // where in the record the two headers begin
 }
 
 // parse finds the UDP datagram in a record. ok is false where there is none, or
 // not the beginning of one.
 func (f *frame) parse(linkType int, b []byte) (ok bool) {
-	kind, b := f.network(linkType, b)
+	kind, rest := f.network(linkType, b)
+	f.ip = len(b) - len(rest)
+	b = rest
 	switch {
 	case len(b) == 0:
 		return false
@@ -120,6 +124,7 @@ func (f *frame) parse4(b []byte) bool {
 	f.class, f.hops = b[1], b[8]
 	f.id, f.df = binary.BigEndian.Uint16(b[4:]), flags&dontFragment != 0
 	f.odd = header != 20 || flags&^dontFragment != 0
+	f.udp = f.ip + header
 	src, dst := netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))
 	return f.parseUDP(b[header:min(total, len(b))], total-header, src, dst)
 }
@@ -130,6 +135,7 @@ func (f *frame) parse6(b []byte) bool {
 	}
 	n := int(binary.BigEndian.Uint16(b[4:]))
 	f.class, f.hops = b[0]<<4|b[1]>>4, b[7]
+	f.udp = f.ip + 40
 	src, dst := netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
 	return f.parseUDP(b[40:min(40+n, len(b))], n, src, dst)
 }

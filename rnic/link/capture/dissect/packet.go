@@ -36,6 +36,10 @@ type Packet struct {
 	ICRCValue uint32 // as received; 0 when ICRC is Cut
 
 	MAD *MAD // of a datagram to QP1
+
+	// Record is the frame that holds the packet and no other, with the headers
+	// below it: what a file takes. Its data lives until the next packet is read.
+	Record Record
 }
 
 // Direction is a packet's, seen from the interface where it was captured.

@@ -6,34 +6,48 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
-	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Reader reads the RoCEv2 packets of a capture file.
+// Reader reads the RoCEv2 packets of a capture.
 type Reader struct {
-	records records
+	records Source
 	port    uint16
 	number  int // of the last record
 	missing uint64
+	file    bool
+
+	last   Record
+	bundle bundle // what is left of the last record
 }
 
-// records is a file's sequence of records.
-type records interface {
-	next() (record, error)
+// Source is a capture's sequence of records.
+type Source interface {
+	// Next returns the next record, and io.EOF behind the last.
+	Next() (Record, error)
 }
 
-// record is what a file says of a packet. data lives until the next one.
-type record struct {
-	data      []byte
-	linkType  int
-	info      gopacket.CaptureInfo
-	iface     string
-	direction Direction
+// Record is a frame as it was captured.
+type Record struct {
+	Data      []byte // lives until the next record
+	Length    int    // bytes that the frame had, of which Data is the beginning
+	LinkType  int    // LINKTYPE_… of tcpdump.org/linktypes.html
+	Time      time.Time
+	Interface string
+	Direction Direction
+}
+
+// NewSource returns a reader of another capture than a file. port is NewReader's.
+func NewSource(s Source, port uint16) *Reader {
+	if port == 0 {
+		port = wire.Port
+	}
+	return &Reader{records: s, port: port}
 }
 
 // magicNg is the type of the block with which a pcapng file begins.
@@ -42,10 +56,8 @@ const magicNg = 0x0a0d0d0a
 // NewReader reads the beginning of a file. port is the UDP port of packets, to or
 // from which they go; 0 is RoCEv2's 4791. An error means that r is no capture.
 func NewReader(r io.Reader, port uint16) (*Reader, error) {
-	if port == 0 {
-		port = wire.Port
-	}
-	reader := &Reader{port: port}
+	reader := NewSource(nil, port)
+	reader.file = true
 	b, err := unzip(bufio.NewReader(r))
 	if err != nil {
 		return nil, err
@@ -89,25 +101,46 @@ func noEOF(err error) error {
 }
 
 // Next reads on to the next RoCEv2 packet. It returns io.EOF at the end of the
-// file, and another error where the file is damaged; nothing follows either.
+// capture, and another error where a file is damaged; nothing follows either. A
+// record that holds several packets, because it was captured before they were
+// taken apart or after they were put together (GSO, GRO), gives each of them.
 func (r *Reader) Next(p *Packet) error {
 	for {
-		rec, err := r.records.next()
-		if err == io.EOF {
-			return io.EOF
+		if f, ok := r.bundle.next(); ok {
+			r.emit(p, &f)
+			p.Record = r.last
+			p.Record.Data = r.bundle.carve(r.last.Data, &f)
+			p.Record.Length = len(p.Record.Data)
+			return nil
 		}
-		if err != nil {
+		rec, err := r.records.Next()
+		switch {
+		case err == io.EOF:
+			return io.EOF
+		case err != nil && r.file:
 			return fmt.Errorf("dissect: the file is damaged behind record %d: %w", r.number, err)
+		case err != nil:
+			return err
 		}
 		r.number++
+		r.last = rec
 		var f frame
-		if !f.parse(rec.linkType, rec.data) || f.src.Port() != r.port && f.dst.Port() != r.port {
+		if !f.parse(rec.LinkType, rec.Data) || f.src.Port() != r.port && f.dst.Port() != r.port {
 			continue
 		}
-		*p = Packet{Number: r.number, Time: rec.info.Timestamp, Interface: rec.iface, Direction: rec.direction}
-		p.fill(&f)
+		if r.bundle.begin(&f) {
+			continue
+		}
+		r.emit(p, &f)
+		p.Record = rec
 		return nil
 	}
+}
+
+// emit makes the packet of f, which is of the last record.
+func (r *Reader) emit(p *Packet, f *frame) {
+	*p = Packet{Number: r.number, Time: r.last.Time, Interface: r.last.Interface, Direction: r.last.Direction}
+	p.fill(f)
 }
 
 // Records returns how many records were read, packets of other kinds included.
@@ -126,12 +159,12 @@ func (r *Reader) statistics(_ int, s pcapgo.NgInterfaceStatistics) {
 // pcapRecords reads a classic file.
 type pcapRecords struct{ r *pcapgo.Reader }
 
-func (f pcapRecords) next() (record, error) {
+func (f pcapRecords) Next() (Record, error) {
 	data, info, err := f.r.ZeroCopyReadPacketData()
 	if info.CaptureLength > 0 {
 		err = noEOF(err) // the file ends behind a record's header
 	}
-	return record{data: data, info: info, linkType: int(f.r.LinkType())}, err
+	return Record{Data: data, Length: info.Length, Time: info.Timestamp, LinkType: int(f.r.LinkType())}, err
 }
 
 // ngRecords reads a pcapng file.
@@ -139,12 +172,12 @@ type ngRecords struct{ r *pcapgo.NgReader }
 
 var errLinkType = errors.New("a record without a link type")
 
-func (f ngRecords) next() (record, error) {
+func (f ngRecords) Next() (Record, error) {
 	data, info, options, err := f.r.ZeroCopyReadPacketDataWithOptions()
 	if err != nil {
-		return record{}, err
+		return Record{}, err
 	}
-	rec := record{data: data, info: info}
+	rec := Record{Data: data, Length: info.Length, Time: info.Timestamp}
 	if len(info.AncillaryData) == 0 {
 		return rec, errLinkType
 	}
@@ -152,16 +185,16 @@ func (f ngRecords) next() (record, error) {
 	if !ok {
 		return rec, errLinkType
 	}
-	rec.linkType = int(kind)
+	rec.LinkType = int(kind)
 	if i, err := f.r.Interface(info.InterfaceIndex); err == nil {
-		rec.iface = i.Name
+		rec.Interface = i.Name
 	}
 	if options.Flags != nil {
 		switch options.Flags.Direction {
 		case pcapgo.NgEpbFlagDirectionInbound:
-			rec.direction = Inbound
+			rec.Direction = Inbound
 		case pcapgo.NgEpbFlagDirectionOutbound:
-			rec.direction = Outbound
+			rec.Direction = Outbound
 		}
 	}
 	return rec, nil
