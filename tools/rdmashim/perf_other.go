@@ -92,8 +92,8 @@ func (s *suite) other(words ...string) perf.Peer {
 }
 
 // pong starts the process that answers the ping-pong's socket.
-func (s *suite) pong(spin bool) func(context.Context, netip.AddrPort) (netip.AddrPort, func(), error) {
+func (s *suite) pong(size int, spin bool) func(context.Context, netip.AddrPort) (netip.AddrPort, func(), error) {
 	return func(ctx context.Context, from netip.AddrPort) (netip.AddrPort, func(), error) {
-		return s.other("pong", "--peer", from.String(), "--spin="+strconv.FormatBool(spin))(ctx)
+		return s.other("pong", "--peer", from.String(), "--size", strconv.Itoa(size), "--spin="+strconv.FormatBool(spin))(ctx)
 	}
 }

@@ -127,7 +127,7 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 		err = suiteText(stdout, rows)
 	}
 	if err == nil && s.plot != "" {
-		err = s.draw(ctx)
+		err = s.draw(ctx, plotSizes, plotLosses)
 	}
 	if err != nil {
 		return err

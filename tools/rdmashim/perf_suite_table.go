@@ -249,6 +249,6 @@ func (s *suite) udpPingPong(spin bool) *series {
 		name = "raw UDP ping-pong that spins"
 	}
 	return s.builtIn(name, 1, func(ctx context.Context) (float64, error) {
-		return perf.UDPPingPong(ctx, pongSize, max(s.turn, time.Millisecond), spin, s.pong(spin))
+		return perf.UDPPingPong(ctx, pongSize, max(s.turn, time.Millisecond), spin, s.pong(pongSize, spin))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,14 +19,14 @@ import (
 // TestPerfSuite: the rows' JSON, of a reference that is built in and of one that
 // is not there. Whether targets are met is not what is tested.
 func TestPerfSuite(t *testing.T) {
-	cmd := tool(t, "perf", "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|waiting|^allocations|^fairness|slow receiver|^memory")
+	cmd := tool(t, "perf", "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|waiting|^allocations|^fairness|slow receiver")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
 	o := finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.code, o.stderr)
 	require.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
 	var rows []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
-	require.Len(t, rows, 12)
+	require.Len(t, rows, 11)
 	require.Equal(t, len(rows)+2, strings.Count(o.stdout, "\n"), "a row a line")
 	unmet := 0
 	for _, r := range rows {
@@ -82,9 +83,10 @@ func TestPerfSuiteUsage(t *testing.T) {
 // TestPerfPlot: the picture is well-formed, and has a point for each that could
 // be measured.
 func TestPerfPlot(t *testing.T) {
+	t.Setenv(asTool, "1")
 	path := filepath.Join(t.TempDir(), "plot.svg")
-	o := runTool(t, "perf", "suite", "--rounds", "1", "-D", "0.001", "--run", "^READ", "--plot", path)
-	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	s := &suite{rounds: 1, turn: time.Millisecond, plot: path, stderr: io.Discard}
+	require.NoError(t, s.draw(t.Context(), []int{64, 1 << 20}, []float64{0.1, 5}))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	points := map[string]int{}
@@ -98,9 +100,9 @@ func TestPerfPlot(t *testing.T) {
 			points[e.Name.Local]++
 		}
 	}
-	require.Equal(t, 6, points["polyline"])
-	require.GreaterOrEqual(t, points["circle"], 4*12, "sizes of four curves that every system has")
-	for _, want := range []string{"Bandwidth over size", "Half round trip over size", "Goodput over loss", "raw UDP", "8M"} {
+	require.Equal(t, 9, points["polyline"])
+	require.GreaterOrEqual(t, points["circle"], 3*2+2*2+2, "points of the curves that every system has")
+	for _, want := range []string{"Bandwidth over size", "Half round trip over size", "Goodput over loss", "raw UDP", "without loss", ">1M<", ">5 %<", "MB/s", "µs"} {
 		require.Contains(t, string(text), want)
 	}
 }
@@ -217,6 +219,20 @@ func TestSuiteMeasure(t *testing.T) {
 	require.ErrorAs(t, verdict(table[:1], []suiteRow{{Met: new(bool)}}), &status)
 	require.Equal(t, 3, status.code)
 	require.NoError(t, verdict(table[:1], rows[:1]))
+}
+
+// TestChart: where points lie, names that XML would take for its own, and an
+// empty chart.
+func TestChart(t *testing.T) {
+	c := chart{"a < b", "x", "y", bytesTick, []*curve{{name: "first & only", x: []float64{1, 4, 16}, y: []float64{1, 10, 100}}}}
+	text := string(svg([]chart{c, {title: "none"}}))
+	for _, want := range []string{
+		"a &lt; b", "first &amp; only", "nothing of this could be measured here",
+		`points="70.0,270.0 345.0,161.0 620.0,52.0 "`, // corners and middle of the axes
+		">16<", ">50<",
+	} {
+		require.Contains(t, text, want)
+	}
 }
 
 func TestFairness(t *testing.T) {
