@@ -60,7 +60,7 @@ func (e *exam) noFilter() (Check, bool) {
 
 func filterUnknown(err error) Check {
 	if errors.Is(err, fs.ErrPermission) {
-		return skip("only root (CAP_NET_ADMIN) may read the packet filter; the loopback below passes what it lets through")
+		return skip("only root (CAP_NET_ADMIN) may read the packet filter")
 	}
 	if errors.Is(err, syscall.EPROTONOSUPPORT) || errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EINVAL) {
 		return pass("nf_tables is not loaded: nothing is filtered by it")

@@ -201,8 +201,11 @@ func (w *walk) chain(c *nftables.Chain, surely bool, depth int) ending {
 			what += " of chain " + c.Name
 		}
 		switch end, gone := w.follow(c, step.verdict, what, sure, depth); {
-		case gone && step.match == yes && end == decided:
+		case gone && step.match == yes && end == decided && here:
 			return decided
+		case gone && step.match == yes && end == decided:
+			w.sure = false // those that returned before go on, without these
+			return fellThrough
 		case gone && step.match == yes: // returned, or went elsewhere and fell out
 			return fellThrough
 		case gone:

@@ -115,7 +115,7 @@ func (g *generator) fill(c *nftables.Chain, n int) {
 func (g *generator) condition() []expr.Any {
 	port := []uint16{4791, 4792, 53}[g.IntN(3)]
 	op := []expr.CmpOp{expr.CmpOpEq, expr.CmpOpNeq, expr.CmpOpLt, expr.CmpOpGte}[g.IntN(4)]
-	switch g.IntN(13) {
+	switch g.IntN(15) {
 	case 0, 1, 2:
 		return dport(op, port)
 	case 3:
@@ -138,7 +138,7 @@ func (g *generator) condition() []expr.Any {
 		return g.inSet(false)
 	case 9:
 		return g.inSet(true)
-	case 10:
+	case 10, 13, 14:
 		return []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, &expr.Cmp{Op: []expr.CmpOp{expr.CmpOpEq, expr.CmpOpNeq}[g.IntN(2)], Register: 1, Data: []byte{1, 0, 0, 0}}} // not known
 	case 11:
 		if g.Family != nftables.TableFamilyIPv4 { // iptables has no tables of both families

@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// TestGolden holds both forms of a report: the JSON is for programs and stays as it
+// is.
+func TestGolden(t *testing.T) {
+	b := newBench()
+	delete(b.k.Modules, "rdma_ucm")
+	b.k.Dev("eth0").MTU = 700
+	b.k.AddLink("mlx5_0", "eth0", false)
+	b.k.Files["etc/os-release"] = "ID=ubuntu\n" // no difference between machines' names
+	b.Memlock = func() (int64, error) { return 8 << 20, nil }
+	b.Filter = func(Packet) (Verdict, error) { return Verdict{}, syscall.EPERM }
+	b.Open = func(string) (*uapi.Context, error) { return nil, syscall.EACCES }
+	r, err := Run(t.Context(), b.System, Options{Device: "rxe0"})
+	require.NoError(t, err)
+	for file, print := range map[string]func(*bytes.Buffer) error{
+		"testdata/report.json": func(w *bytes.Buffer) error { return r.JSON(w) },
+		"testdata/report.txt":  func(w *bytes.Buffer) error { return r.Text(w) },
+	} {
+		var got bytes.Buffer
+		require.NoError(t, print(&got))
+		if *rewrite {
+			require.NoError(t, os.WriteFile(file, got.Bytes(), 0o644))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got.String(), "%s; -rewrite writes it anew", file)
+	}
+}
+
+func TestBadName(t *testing.T) {
+	for _, name := range []string{"soft?x=1", "a/b", "host:"} {
+		_, err := Run(t.Context(), newBench().System, Options{Device: name})
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+}
+
+func TestContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, newBench().opens().System, Options{Device: "sim"})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestSoftLimits breaks what a soft device is given by the system.
+func TestSoftLimits(t *testing.T) {
+	for _, c := range []breakage{
+		{"small buffers", "buffers", func(b *bench) { b.Buffers = func(int) (int, int, error) { return 212992, 212992, nil } }, Options{}, Warn, "208 KiB to receive", "sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304"},
+		{"small send buffer", "buffers", func(b *bench) { b.Buffers = func(n int) (int, int, error) { return n, 212992, nil } }, Options{}, Warn, "208 KiB to send", "wmem_max"},
+		{"only for the privileged", "buffers", func(b *bench) {
+			b.k.Files["proc/self/status"] = allCaps
+			b.k.Files["proc/sys/net/core/rmem_max"] = "212992\n"
+		}, Options{}, Pass, "others get net.core.rmem_max, 212992", ""},
+		{"no limit known", "buffers", func(b *bench) { b.Buffers = nil }, Options{}, Skip, "tells no limit", ""},
+		{"old kernel", "offload", func(b *bench) { b.Segmentation = func() (bool, bool) { return true, false } }, Options{}, Warn, "know no GRO", "Linux 5.0"},
+		{"switched off", "offload", func(b *bench) {
+			b.Features = func(string) (map[string]bool, error) { return on("rx-gro"), nil }
+			b.k.Devs[0].Loopback = false
+		}, Options{}, Warn, "GSO is off on lo", "ethtool -K lo gso on gro on"},
+		{"GRO of a card off", "offload", func(b *bench) {
+			b.Features = func(string) (map[string]bool, error) { return on("tx-generic-segmentation"), nil }
+			b.k.Devs[0].Loopback, b.k.Devs[0].Physical = false, true
+		}, Options{}, Warn, "GRO is off on lo", "ethtool -K lo gso on gro on"},
+		{"asked for", "offload", func(b *bench) { b.Segmentation = func() (bool, bool) { return false, false } }, Options{Device: "soft?gso=off&port=0"}, Pass, "as the device's name asks", ""},
+		{"card on lo", "hardware", func(b *bench) { b.k.AddLink("mlx5_0", "lo", false) }, Options{}, Warn, "mlx5_0 is on lo", "a network device without"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.o.Device == "" {
+				c.o.Device = "soft?port=0"
+			}
+			if c.status == Warn {
+				require.Equal(t, Pass, newBench().opens().examine(t, c.o, c.check).Status, "unbroken")
+			}
+			b := newBench().opens()
+			c.do(b)
+			got := b.examine(t, c.o, c.check)
+			require.Equal(t, c.status, got.Status, "%+v", got)
+			require.Contains(t, got.Detail, c.says)
+			require.Contains(t, got.Fix, c.fix)
+		})
+	}
+}
+
+// TestNothingKnown: a system that tells nothing has its checks skipped, and the
+// device works.
+func TestNothingKnown(t *testing.T) {
+	s := System{Open: func(device string) (*uapi.Context, error) { return uapi.Open(device) }}
+	for _, device := range []string{"soft?port=0", "sim"} {
+		r, err := Run(t.Context(), s, Options{Device: device})
+		require.NoError(t, err)
+		require.True(t, r.OK, "%+v", r)
+		require.Equal(t, Pass, find(t, r, "loopback").Status)
+	}
+	s.Open = func(string) (*uapi.Context, error) { return nil, syscall.ENOTSUP }
+	r, err := Run(t.Context(), s, Options{Device: "rxe0"})
+	require.NoError(t, err)
+	require.False(t, r.OK)
+	require.Equal(t, "use a soft device: rdmashim doctor soft", find(t, r, "loopback").Fix)
+}
+
+func TestParseUDP(t *testing.T) {
+	list := parseUDP(kernelSockets + `  59: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000   101        0 77 2 0 0
+  58: 00000000000000000000000001000000:12B7 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1352 2 00000000b5405695 0
+  60: 0100:12B7 x
+`)
+	require.Len(t, list, 3)
+	require.Equal(t, "0.0.0.0:4791", list[0].local.String())
+	require.Equal(t, "1351", list[0].inode)
+	require.Equal(t, "127.0.0.1:53", list[1].local.String())
+	require.Equal(t, 101, list[1].uid)
+	require.Equal(t, "[::1]:4791", list[2].local.String())
+}
+
+func FuzzUDP(f *testing.F) {
+	f.Add(kernelSockets)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range parseUDP(text) {
+			if !s.local.Addr().IsValid() {
+				t.Fatalf("%+v", s)
+			}
+		}
+	})
+}
