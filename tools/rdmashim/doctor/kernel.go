@@ -157,7 +157,7 @@ func checkNetNS(e *exam) Check {
 		return fail("run the program in the network namespace that has "+e.below()+", or use a soft device here",
 			"the mode is %s, so %s is seen here, but its network device %s is in another namespace: it has no usable GID", mode, e.kernel, e.below())
 	case e.rxe && known && !initial && len(e.holders()) == 0:
-		return fail("use a soft device here: rdmashim doctor soft:"+addressOf(e.addr),
+		return fail("use a soft device here: rdmashim doctor "+softOn(e.addr),
 			"this is not the initial network namespace, and rdma_rxe of kernel %s has no UDP socket here (from Linux 7.1 it has one in each): nothing arrives", e.sys.Kernel.Release)
 	}
 	return pass("the mode is %s; %s and %s are in %s", mode, e.kernel, e.netDevName(), here)

@@ -197,6 +197,12 @@ func TestSoftDevice(t *testing.T) {
 		expect(t, Options{Device: onVeth, Peer: at("203.0.113.9")}, "route", Fail, "no route to the peer 203.0.113.9: network is unreachable", "ip route add 203.0.113.9/32 dev d0 src 10.77.0.1")
 		expect(t, Options{Device: onVeth, Peer: at("10.77.0.9")}, "route", Pass, "directly on d0", "")
 	})
+	t.Run("loopback address, peer elsewhere", func(t *testing.T) {
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		expect(t, Options{Device: "soft", Peer: at("10.77.0.9")}, "route", Fail, "the peer 10.77.0.9 is reached by d0", "rdmashim doctor --peer 10.77.0.9 soft:10.77.0.1")
+		expect(t, Options{Device: "soft", Peer: at("10.77.0.1")}, "route", Pass, "on this machine", "")
+		expect(t, Options{Device: "soft", Peer: at("203.0.113.9")}, "route", Fail, "no route", "ip route add")
+	})
 	t.Run("route carries less", func(t *testing.T) {
 		l := veth(t, "d0", "d1", "10.77.0.1/24")
 		require.NoError(t, netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4(10, 88, 0, 0), Mask: net.CIDRMask(16, 32)}, MTU: 700}))

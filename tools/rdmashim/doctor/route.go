@@ -14,6 +14,9 @@ func checkRoute(e *exam) Check {
 		return c
 	}
 	dst, what := e.target()
+	if e.loopback() && e.kind == soft {
+		return e.peerOfLoopback()
+	}
 	if !dst.IsValid() {
 		return warn(fmt.Sprintf("ip route add PREFIX dev %s src %s", e.netDevName(), e.addr), "%s has no network around it (%s) and no route leads on: no peer is reached", e.addr, what)
 	}
@@ -52,6 +55,27 @@ func (e *exam) noRoutes() (Check, bool) {
 		return fail("name the peer's address of the same family, or a device with another address", "the peer %s and the device's address %s are of two families", e.o.Peer, e.addr), true
 	}
 	return Check{}, false
+}
+
+// peerOfLoopback: a loopback address reaches peers on this machine only.
+func (e *exam) peerOfLoopback() Check {
+	r, err := e.sys.Route(e.o.Peer, netip.Addr{})
+	switch {
+	case err != nil:
+		return fail(fmt.Sprintf("ip route add %s/%d dev NETDEV", e.o.Peer, e.o.Peer.BitLen()), "no route to the peer %s: %v", e.o.Peer, err)
+	case !r.Local:
+		return fail("open the device on the address that the route has: rdmashim doctor --peer "+e.o.Peer.String()+" "+softOn(r.Src),
+			"%s is on this machine only, and the peer %s is reached by %s", e.addr, e.o.Peer, r.NetDev)
+	}
+	return pass("the peer %s is on this machine", e.o.Peer)
+}
+
+// softOn is the name of the soft device on an address.
+func softOn(a netip.Addr) string {
+	if a.Is6() {
+		return "'soft:[" + a.String() + "]'"
+	}
+	return "soft:" + addressOf(a)
 }
 
 // elsewhere are addresses that no network has (RFC 5737, RFC 3849): what leads
