@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/top"
 )
 
 // usageError marks an error in how the command was called: exit status 2.
@@ -35,6 +36,7 @@ Start with:  rdmashim demo`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newABI(), newDump(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
+	root.AddCommand(newTop(top.Here), newStats(top.Here))
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	root.AddCommand(newVM())
 	return root

@@ -1,0 +1,124 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/stats"
+)
+
+// Options say how Run shows what it reads.
+type Options struct {
+	Out, Err io.Writer
+	JSON     bool          // a line of JSON a frame
+	Count    int           // frames; 0: until ctx ends
+	Interval time.Duration // between frames
+
+	// Screen is the size of the terminal that Out is, in characters; nil: it is none, and frames follow each other.
+	Screen func() (width, height int)
+	// Wait waits for the next frame's time and reports false when ctx ends; nil: Interval passes.
+	Wait func(context.Context) bool
+}
+
+// What makes a terminal show a frame in the place of the one before, without flicker.
+const (
+	home       = "\x1b[H"
+	clearLine  = "\x1b[K"
+	clearBelow = "\x1b[J"
+	clearAll   = "\x1b[2J"
+)
+
+// Run reads and shows until Count frames were shown or ctx ends, which is no error. Each frame has the rates since the one
+// before; on a terminal a first one, without rates, comes at once.
+func Run(ctx context.Context, s *Source, o Options) error {
+	if err := s.Want(ctx); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	wait, stop := o.waiter()
+	defer stop()
+	var before []stats.Device
+	told := map[string]bool{}
+	for n := -1; o.Count == 0 || n < o.Count; n++ {
+		if n >= 0 && !wait(ctx) {
+			return nil
+		}
+		now, warnings, err := s.Read(ctx)
+		if err != nil {
+			return unlessEnded(ctx, err)
+		}
+		f := frame(before, now, time.Now())
+		before = now
+		if err := o.show(&f, n, warnings, told); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlessEnded is nil when ctx has ended: who interrupts has seen enough.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (o *Options) waiter() (wait func(context.Context) bool, stop func()) {
+	if o.Wait != nil {
+		return o.Wait, func() {}
+	}
+	t := time.NewTicker(o.Interval)
+	return func(ctx context.Context) bool {
+		select {
+		case <-t.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}, t.Stop
+}
+
+// show prints frame n, of which the one before the first has no rates. A warning is told once; on a terminal it stands below
+// the table for as long as it holds.
+func (o *Options) show(f *Frame, n int, warnings []error, told map[string]bool) error {
+	if o.Screen != nil && !o.JSON {
+		return o.draw(f, n, warnings)
+	}
+	for _, w := range warnings {
+		if !told[w.Error()] {
+			told[w.Error()] = true
+			fmt.Fprintf(o.Err, "rdmashim: %v\n", w)
+		}
+	}
+	if n < 0 {
+		return nil
+	}
+	if o.JSON {
+		return f.JSON(o.Out)
+	}
+	_, err := io.WriteString(o.Out, f.Text(0, 0)+"\n")
+	return err
+}
+
+func (o *Options) draw(f *Frame, n int, warnings []error) error {
+	width, height := o.Screen()
+	text := f.Text(width, max(height-1-len(warnings), 3))
+	for _, w := range warnings {
+		text += cut(w.Error(), width) + "\n"
+	}
+	out := []byte(home)
+	if n < 0 {
+		out = append([]byte(clearAll), out...)
+	}
+	for _, c := range []byte(text) {
+		if c == '\n' {
+			out = append(out, clearLine...)
+			out = append(out, '\r')
+		}
+		out = append(out, c)
+	}
+	_, err := o.Out.Write(append(out, clearBelow...))
+	return err
+}

@@ -1,0 +1,103 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/uapi/stats"
+)
+
+// Source is where readings come from.
+type Source struct {
+	// Processes reads the soft devices of this user's processes. Errors are of processes that cannot be read.
+	Processes func(context.Context) ([]stats.Device, []error)
+	// Kernel opens the manager of the kernel's devices.
+	Kernel func() (*netlinkmgr.Manager, error)
+
+	Device string // of this name only; "" for all
+	PID    int    // of this process only: its soft devices and its queue pairs on kernel devices; 0 for all
+
+	manager *netlinkmgr.Manager
+}
+
+// Here is the machine that the program runs on.
+func Here() *Source { return &Source{Processes: stats.ReadAll, Kernel: netlinkmgr.Open} }
+
+// Read reads all devices that are wanted, the kernel's first. What cannot be read is left out and told in warnings. An
+// error means that there is nothing at all to be read.
+func (s *Source) Read(ctx context.Context) (list []stats.Device, warnings []error, err error) {
+	host, err := s.kernel(ctx)
+	if err != nil {
+		warnings = append(warnings, err)
+	}
+	soft, errs := s.Processes(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	warnings = append(warnings, errs...)
+	for _, d := range append(host, soft...) {
+		if s.wants(&d) {
+			list = append(list, d)
+		}
+	}
+	return list, warnings, nil
+}
+
+// Want checks that a device that was asked for is there; its error names those that are.
+func (s *Source) Want(ctx context.Context) error {
+	list, warnings, err := s.Read(ctx)
+	if err != nil || len(list) > 0 || s.Device == "" && s.PID == 0 {
+		return err
+	}
+	all := *s
+	all.Device, all.PID = "", 0
+	if list, _, err = all.Read(ctx); err != nil {
+		return err
+	}
+	what := "device"
+	if s.Device != "" {
+		what += " " + s.Device
+	}
+	if s.PID != 0 {
+		what += fmt.Sprintf(" of process %d", s.PID)
+	}
+	if len(list) == 0 {
+		return errors.Join(append([]error{fmt.Errorf("no %s: no program of this user has a soft device open, and the kernel has none", what)}, warnings...)...)
+	}
+	var known []string
+	for _, d := range list {
+		name := d.Name
+		if d.PID != 0 {
+			name += fmt.Sprintf(" (%s of process %d)", d.Device, d.PID)
+		}
+		known = append(known, name)
+	}
+	return fmt.Errorf("no %s; there is %s", what, strings.Join(known, ", "))
+}
+
+// wants reports whether a device is among those that were asked for, and takes out of a kernel device what is not.
+func (s *Source) wants(d *stats.Device) bool {
+	if s.Device != "" && !named(d, s.Device) {
+		return false
+	}
+	if s.PID == 0 {
+		return true
+	}
+	if d.PID != 0 {
+		return d.PID == s.PID
+	}
+	d.QueuePairs = slices.DeleteFunc(slices.Clone(d.QueuePairs), func(q stats.QueuePair) bool { return q.PID != s.PID })
+	return len(d.QueuePairs) > 0
+}
+
+// named reports whether a device is meant: by the kernel's name, by what Open takes, or by its address.
+func named(d *stats.Device, name string) bool {
+	if name == d.Name || name == d.Device {
+		return true
+	}
+	return d.Address.IsValid() && (name == d.Address.String() || name == d.Address.Addr().String())
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/stats"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// privateSockets gives the test and the tools that it runs a directory for sockets of their own.
+func privateSockets(t *testing.T) {
+	t.Helper()
+	run, err := os.MkdirTemp("", "rdma")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(run) })
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	t.Setenv("TMPDIR", filepath.Join(run, "tmp"))
+}
+
+// lossyPair has two devices of this process under loss, and a WRITE of which something is lost each time that it is called.
+func lossyPair(t *testing.T) (a, b *uapi.Context, write func()) {
+	t.Helper()
+	open := func(name string) *uapi.Context {
+		c, err := uapi.Open(name)
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	a, b = open("soft?port=0&loss=20%&seed=7"), open("soft?port=0")
+	x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 1<<20)
+	return a, b, func() {
+		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1<<20))
+		require.NoError(t, x.Next(1)[0].Err())
+	}
+}
+
+// pidArgs restricts a command to the devices of this process; the machine may have others.
+func pidArgs(args ...string) []string { return append(args, "-p", strconv.Itoa(os.Getpid())) }
+
+// Another process sees the devices of this one, and what they do while it looks.
+func TestTopOfAnotherProcess(t *testing.T) {
+	privateSockets(t)
+	_, _, write := lossyPair(t)
+	cmd := tool(t, pidArgs("top", "-j", "-i", "0.05")...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	type rated struct {
+		Counters, Rates map[string]float64
+	}
+	var f struct {
+		Devices []struct {
+			Kind  string
+			PID   int
+			Ports []rated
+			Pairs []rated `json:"queue_pairs"`
+		}
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for { // until a line tells of a write: there is one for each
+		write()
+		require.True(t, lines.Scan(), "%v", lines.Err())
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &f))
+		require.Len(t, f.Devices, 2)
+		p := f.Devices[0].Ports[0]
+		if p.Rates["fault_loss"] > 0 && p.Rates["retransmitted_pkts"] > 0 {
+			require.Positive(t, p.Rates["sent_bytes"])
+			break
+		}
+	}
+	require.Equal(t, os.Getpid(), f.Devices[0].PID)
+	require.Positive(t, f.Devices[0].Pairs[0].Counters["retransmitted_pkts"])
+	require.Positive(t, f.Devices[1].Pairs[0].Counters["rcvd_bytes"])
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	for lines.Scan() {
+	}
+	require.NoError(t, cmd.Wait(), "who interrupts has seen enough")
+}
+
+func TestStatsOfAnotherProcess(t *testing.T) {
+	privateSockets(t)
+	a, _, write := lossyPair(t)
+	write()
+	own, err := a.Stats()
+	require.NoError(t, err)
+
+	o := runTool(t, "stats", own.Device, "-j")
+	require.Zero(t, o.code, o.stderr)
+	var list []stats.Device
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	require.Len(t, list, 1)
+	own.Time = list[0].Time
+	require.Equal(t, own.Ports[0].Counters["retransmitted_pkts"], list[0].Ports[0].Counters["retransmitted_pkts"])
+	require.Positive(t, list[0].Ports[0].Counters["retransmitted_pkts"])
+	require.Equal(t, own.QueuePairs[0].RemoteQPN, list[0].QueuePairs[0].RemoteQPN)
+
+	o = runTool(t, pidArgs("stats")...)
+	require.Zero(t, o.code, o.stderr)
+	require.Contains(t, o.stdout, "rdma_writes                1\n")
+	require.NotContains(t, o.stdout, " 0\n", "without --all")
+
+	o = runTool(t, pidArgs("stats", "--prometheus")...)
+	require.Zero(t, o.code, o.stderr)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(o.stdout))
+	require.NoError(t, err)
+	require.Len(t, families["rdmashim_port_sent_pkts_total"].GetMetric(), 2)
+	require.Len(t, families["rdmashim_qp_window_bytes"].GetMetric(), 2)
+
+	o = runTool(t, pidArgs("top", "-n", "1", "-i", "0.05")...)
+	require.Zero(t, o.code, o.stderr)
+	require.Contains(t, o.stdout, "2 devices, 2 queue pairs")
+	require.NotContains(t, o.stdout, "\x1b")
+}
+
+// A process that was killed leaves its socket; who looks removes it.
+func TestStatsAfterAKill(t *testing.T) {
+	privateSockets(t)
+	gone := tool(t, "version")
+	require.NoError(t, gone.Run())
+	dir := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "rdmashim")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	path := filepath.Join(dir, fmt.Sprintf("%d-1.sock", gone.Process.Pid))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	o := runTool(t, "stats", "-j", "-p", strconv.Itoa(gone.Process.Pid))
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "no device of process")
+	require.NoFileExists(t, path)
+}
+
+func TestTopUsage(t *testing.T) {
+	privateSockets(t)
+	for _, c := range []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"top --help", 0, ""},
+		{"top a b", 2, "at most 1"},
+		{"top -i 0", 2, "0.5 or 500ms"},
+		{"top -i nan", 2, "0.5 or 500ms"},
+		{"top -i 100000h", 2, "0.5 or 500ms"},
+		{"top -n -1", 2, "not negative"},
+		{"top -n x", 2, "invalid"},
+		{"top nosuch0", 1, "no device nosuch0"},
+		{"stats a b", 2, "at most 1"},
+		{"stats -j --prometheus", 2, "choose one"},
+		{"stats nosuch0", 1, "no device nosuch0"},
+		{"stats -p -4", 2, "not negative"},
+	} {
+		o := runTool(t, strings.Fields(c.args)...)
+		require.Equal(t, c.code, o.code, "%s: %s", c.args, o.stderr)
+		require.Contains(t, o.stderr, c.stderr, c.args)
+		if c.code == 1 {
+			require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+			require.Empty(t, o.stdout)
+		}
+	}
+}
