@@ -83,6 +83,7 @@ func TestNumbers(t *testing.T) {
 		"ATTR_STAT_HWCOUNTER_ENTRY_NAME": attrStatHWCounterName, "ATTR_STAT_HWCOUNTER_ENTRY_VALUE": attrStatHWCounterValue,
 		"ATTR_DEV_DIM": attrDevDIM, "ATTR_RES_CTX": attrResCtx, "ATTR_RES_CTX_ENTRY": attrResCtxEntry, "SYS_ATTR_COPY_ON_FORK": attrSysCopyOnFork,
 		"SYS_ATTR_PRIVILEGED_QKEY_MODE": attrSysPrivilegedQKey, "ATTR_RES_SUBTYPE": attrResSubtype, "SYS_ATTR_MONITOR_MODE": attrSysMonitorMode,
+		"ATTR_EVENT_TYPE": attrEventType,
 	} {
 		check(name, uint16(a))
 	}

@@ -21,6 +21,7 @@ func Running() (Kernel, error) {
 		InsertModule: func(path string) error { return insertModule("/" + strings.TrimPrefix(path, "/")) },
 		RemoveModule: removeModule,
 		Watch:        watchNetDevs,
+		Listen:       listen,
 		Root:         os.DirFS("/"),
 		Release:      unix.ByteSliceToString(u.Release[:]),
 	}
@@ -60,7 +61,7 @@ func runningIn(name string) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, err
 	}
-	k.Watch = nil
+	k.Watch, k.Listen = nil, nil
 	return space(name).seen(k), ns.Close()
 }
 

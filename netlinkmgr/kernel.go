@@ -30,11 +30,25 @@ type Kernel struct {
 	// Watch signals changes of links and addresses until ctx ends. It may be
 	// nil: the manager also polls.
 	Watch func(ctx context.Context) (<-chan struct{}, error)
+	// Listen opens what tells of changes until ctx ends, and says what that is.
+	// With rdma it hears RDMA's own notifications too (Linux 6.13). It may be
+	// nil: the manager also looks.
+	Listen func(ctx context.Context, rdma bool) (<-chan Notice, []string, error)
 	// Root is the root of the file system, for /sys, /proc, /etc and
 	// /lib/modules.
 	Root fs.FS
 	// Release is the running kernel's, as uname -r prints it.
 	Release string
+}
+
+// Notice is one message that tells of a change. The channel is closed at the end.
+type Notice struct {
+	RDMA   []byte  // attributes of an RDMA notification (RDMA_NLDEV_CMD_MONITOR)
+	Uevent []byte  // a uevent of a kernel object
+	Link   *NetDev // a network device as it is now, without addresses
+	Gone   bool    // Link is no more
+	Addr   bool    // an address came or went
+	Err    error   // messages were lost (ENOBUFS), or a socket failed
 }
 
 // NetDev is a network device.

@@ -48,25 +48,30 @@ func (n space) listNetDevs(context.Context) ([]NetDev, error) {
 	def := defaultDevs(h)
 	list := make([]NetDev, 0, len(links))
 	for _, l := range links {
-		a := l.Attrs()
+		d := netDev(l)
 		virtual := fs.ErrNotExist // the mounted sysfs shows the caller's namespace
 		if n == "" {
-			_, virtual = os.Stat(filepath.Join("/sys/class/net", a.Name, "device"))
+			_, virtual = os.Stat(filepath.Join("/sys/class/net", d.Name, "device"))
 		}
-		d := NetDev{
-			Index: a.Index, Name: a.Name, Kind: l.Type(), MTU: a.MTU, MAC: a.HardwareAddr.String(),
-			Loopback: a.Flags&net.FlagLoopback != 0, Up: a.Flags&net.FlagUp != 0,
-			Ethernet: a.EncapType == "ether", Carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
-			Physical: virtual == nil, Default: def[a.Index],
-		}
+		d.Physical, d.Default = virtual == nil, def[d.Index]
 		for _, x := range addrs {
-			if x.LinkIndex == a.Index {
+			if x.LinkIndex == d.Index {
 				d.Addrs = append(d.Addrs, netAddr(x))
 			}
 		}
 		list = append(list, d)
 	}
 	return list, nil
+}
+
+// netDev is what a link's message says.
+func netDev(l netlink.Link) NetDev {
+	a := l.Attrs()
+	return NetDev{
+		Index: a.Index, Name: a.Name, Kind: l.Type(), MTU: a.MTU, MAC: a.HardwareAddr.String(),
+		Loopback: a.Flags&net.FlagLoopback != 0, Up: a.Flags&net.FlagUp != 0,
+		Ethernet: a.EncapType == "ether", Carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
+	}
 }
 
 func netAddr(x netlink.Addr) NetAddr {

@@ -32,6 +32,7 @@ const (
 	CmdGetCharDev Command = 15
 	CmdStatGet    Command = 17
 	CmdResCtxGet  Command = 22
+	CmdMonitor    Command = 28 // sent by the kernel
 )
 
 var commandNames = map[Command]string{
@@ -39,7 +40,7 @@ var commandNames = map[Command]string{
 	CmdSysGet: "SYS_GET", CmdSysSet: "SYS_SET", CmdResGet: "RES_GET", CmdResQPGet: "RES_QP_GET",
 	CmdResCMIDGet: "RES_CM_ID_GET", CmdResCQGet: "RES_CQ_GET", CmdResMRGet: "RES_MR_GET",
 	CmdResPDGet: "RES_PD_GET", CmdGetCharDev: "GET_CHARDEV", CmdStatGet: "STAT_GET",
-	CmdResCtxGet: "RES_CTX_GET",
+	CmdResCtxGet: "RES_CTX_GET", CmdMonitor: "MONITOR",
 }
 
 func (c Command) String() string {
@@ -134,6 +135,7 @@ const (
 	attrSysCopyOnFork       attrType = 93
 	attrSysPrivilegedQKey   attrType = 96
 	attrResSubtype          attrType = 98
+	attrEventType           attrType = 102
 	attrSysMonitorMode      attrType = 103
 )
 

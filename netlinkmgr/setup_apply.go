@@ -1,6 +1,7 @@
 package netlinkmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,4 +89,4 @@ func isNoRDMA(err error) bool {
 	return errors.As(err, &none)
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

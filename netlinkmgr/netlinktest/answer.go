@@ -116,7 +116,11 @@ func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
 		if k.Exclusive {
 			shared = 0
 		}
-		return [][]byte{msg(nil).u8(66, shared).u8(93, 1)}, nil
+		m := msg(nil).u8(66, shared)
+		if k.Notifies {
+			m = m.u8(103, 1)
+		}
+		return [][]byte{m.u8(93, 1)}, nil
 	case netlinkmgr.CmdSysSet:
 		return nil, k.setNetNS(r.mode)
 	}
@@ -263,4 +267,24 @@ func cmid(i netlinkmgr.CMID) msg {
 		m = m.put(34, sockaddr(i.Dst))
 	}
 	return m.owner(i.Owner)
+}
+
+// Uevent is a uevent of an RDMA device; old is its name before a move.
+func Uevent(action, name, old string) []byte {
+	dir := "/devices/virtual/infiniband/"
+	s := action + "@" + dir + name + "\x00ACTION=" + action + "\x00DEVPATH=" + dir + name + "\x00SUBSYSTEM=infiniband\x00"
+	if old != "" {
+		s += "DEVPATH_OLD=" + dir + old + "\x00"
+	}
+	return []byte(s + "NAME=" + name + "\x00SEQNUM=1234\x00")
+}
+
+// Notification is an RDMA notification (nldev.c: fill_mon_register,
+// fill_mon_netdev_association); port 0 is none.
+func Notification(kind uint8, index uint32, name string, port, ndev uint32, netdev string) []byte {
+	m := msg(nil).u32(1, index).str(2, name)
+	if port != 0 {
+		m = m.u32(3, port).u32(50, ndev).str(51, netdev)
+	}
+	return m.u8(102, kind)
 }

@@ -24,6 +24,8 @@ type Kernel struct {
 	Modules map[string]bool // loaded
 	// Exclusive is the network namespace mode.
 	Exclusive bool
+	// Notifies says that the kernel has RDMA notifications.
+	Notifies bool
 	// Files are added to the file system; sysfs is made from the state.
 	Files map[string]string
 	// Symlinks of the file system.
@@ -41,6 +43,7 @@ type Kernel struct {
 
 	nextIndex uint32
 	watchers  []chan struct{}
+	listeners []chan netlinkmgr.Notice
 }
 
 // Link is an RDMA device with one port.
@@ -135,7 +138,7 @@ func (k *Kernel) in(ns string) netlinkmgr.Kernel {
 			}
 			return k.in(name), nil
 		},
-		InsertModule: k.insert, RemoveModule: k.remove, Watch: k.watch,
+		InsertModule: k.insert, RemoveModule: k.remove, Watch: k.watch, Listen: k.listen,
 		Root: files{k}, Release: Release,
 	}
 }
@@ -309,6 +312,33 @@ func (k *Kernel) watch(ctx context.Context) (<-chan struct{}, error) {
 		close(c)
 	})
 	return c, nil
+}
+
+// listen hands on what Notify gives.
+func (k *Kernel) listen(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notice, []string, error) {
+	err := k.begin("listen", fmt.Sprint(rdma))
+	defer k.Unlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := make(chan netlinkmgr.Notice, 64)
+	k.listeners = append(k.listeners, c)
+	context.AfterFunc(ctx, func() {
+		k.Lock()
+		defer k.Unlock()
+		k.listeners = slices.DeleteFunc(k.listeners, func(l chan netlinkmgr.Notice) bool { return l == c })
+		close(c)
+	})
+	return c, []string{"the test"}, nil
+}
+
+// Notify gives a notice to who listens; the lock must not be held.
+func (k *Kernel) Notify(n netlinkmgr.Notice) {
+	k.Lock()
+	defer k.Unlock()
+	for _, l := range k.listeners {
+		l <- n
+	}
 }
 
 // setNetNS refuses what rdma_compatdev_set refuses.

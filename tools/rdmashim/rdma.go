@@ -18,10 +18,10 @@ type rdmaTool struct {
 	open func() (*netlinkmgr.Manager, error)
 }
 
-// newRDMA are the five objects of iproute2's rdma.
+// newRDMA are the six objects of iproute2's rdma.
 func newRDMA(open func() (*netlinkmgr.Manager, error)) []*cobra.Command {
 	t := &rdmaTool{open}
-	return []*cobra.Command{t.link(), t.dev(), t.resource(), t.statistic(), t.system()}
+	return []*cobra.Command{t.link(), t.dev(), t.resource(), t.statistic(), t.system(), t.monitor()}
 }
 
 // rdmaCall is one call of a command.

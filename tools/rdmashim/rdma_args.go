@@ -21,6 +21,7 @@ var rdmaWords = []struct {
 	{"resource", []string{"show", "list", "help"}},
 	{"system", []string{"show", "set", "help"}},
 	{"statistic", []string{"show", "list", "help"}},
+	{"monitor", []string{"help"}},
 }
 
 // calledAsRDMA says whether the program goes by the name of iproute2's tool.

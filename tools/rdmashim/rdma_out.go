@@ -79,9 +79,9 @@ func (c *rdmaCall) print(rows []row) error {
 
 // writeJSON writes an array of objects with iproute2's line breaks.
 func writeJSON(w io.Writer, rows []row, pretty bool) {
-	begin, end, name, colon, close := "[", "]", "", ":", ""
+	begin, end := "[", "]"
 	if pretty {
-		begin, end, name, colon, close = "[ ", " ]", "\n        ", ": ", "\n    "
+		begin, end = "[ ", " ]"
 		if len(rows) == 0 {
 			end = "]"
 		}
@@ -91,21 +91,30 @@ func writeJSON(w io.Writer, rows []row, pretty bool) {
 		if i > 0 {
 			io.WriteString(w, ",")
 		}
-		io.WriteString(w, "{")
-		sep, any := "", false
-		for _, f := range r.fields {
-			if f.key == "" {
-				continue
-			}
-			io.WriteString(w, sep+name+encode(f.key)+colon+value(f.value, pretty))
-			sep, any = ",", true
-		}
-		if any {
-			io.WriteString(w, close)
-		}
-		io.WriteString(w, "}")
+		writeObject(w, r, pretty)
 	}
 	io.WriteString(w, end+"\n")
+}
+
+// writeObject writes one object.
+func writeObject(w io.Writer, r row, pretty bool) {
+	name, colon, close := "", ":", ""
+	if pretty {
+		name, colon, close = "\n        ", ": ", "\n    "
+	}
+	io.WriteString(w, "{")
+	sep, any := "", false
+	for _, f := range r.fields {
+		if f.key == "" {
+			continue
+		}
+		io.WriteString(w, sep+name+encode(f.key)+colon+value(f.value, pretty))
+		sep, any = ",", true
+	}
+	if any {
+		io.WriteString(w, close)
+	}
+	io.WriteString(w, "}")
 }
 
 // value writes a word, a number, a switch, or an array of words.
