@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,7 +33,7 @@ func (s *Source) kernel(ctx context.Context) ([]stats.Device, error) {
 	}
 	list := make([]stats.Device, 0, len(devices))
 	for _, d := range devices {
-		r, err := readKernel(ctx, s.manager, d)
+		r, err := s.readKernel(ctx, d)
 		if errors.Is(err, syscall.ENODEV) {
 			continue // deleted meanwhile
 		}
@@ -51,7 +54,8 @@ func unlessNone(err error) error {
 	return err
 }
 
-func readKernel(ctx context.Context, m *netlinkmgr.Manager, d netlinkmgr.Device) (stats.Device, error) {
+func (s *Source) readKernel(ctx context.Context, d netlinkmgr.Device) (stats.Device, error) {
+	m := s.manager
 	r := stats.Device{Name: d.Name, Device: "host:" + d.Name, Kind: "host", Time: time.Now(), QueuePairs: []stats.QueuePair{}}
 	ports, err := m.Ports(ctx, d)
 	if err != nil {
@@ -79,7 +83,11 @@ func readKernel(ctx context.Context, m *netlinkmgr.Manager, d netlinkmgr.Device)
 	}
 	pairs, err := m.QPs(ctx, d)
 	for _, q := range pairs {
-		r.QueuePairs = append(r.QueuePairs, queuePair(&q))
+		pair := queuePair(&q)
+		if s.ProcessOf != nil && pair.PID != 0 {
+			pair.PID = s.ProcessOf(pair.PID)
+		}
+		r.QueuePairs = append(r.QueuePairs, pair)
 	}
 	slices.SortFunc(r.QueuePairs, func(a, b stats.QueuePair) int { return int(a.QPN) - int(b.QPN) })
 	return r, err
@@ -111,4 +119,20 @@ func queuePair(q *netlinkmgr.QP) stats.QueuePair {
 		r.RQPSN = *q.RQPSN
 	}
 	return r
+}
+
+// processOf is the process of a thread (proc(5), /proc/PID/status); the thread itself when that cannot be told.
+func processOf(thread int) int {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(thread) + "/status")
+	if err != nil {
+		return thread
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "Tgid:"); ok {
+			if pid, err := strconv.Atoi(strings.TrimSpace(value)); err == nil {
+				return pid
+			}
+		}
+	}
+	return thread
 }

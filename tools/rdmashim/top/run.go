@@ -115,7 +115,6 @@ func (o *Options) draw(f *Frame, n int, warnings []error) error {
 	for _, c := range []byte(text) {
 		if c == '\n' {
 			out = append(out, clearLine...)
-			out = append(out, '\r')
 		}
 		out = append(out, c)
 	}

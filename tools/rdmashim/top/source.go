@@ -17,6 +17,8 @@ type Source struct {
 	Processes func(context.Context) ([]stats.Device, []error)
 	// Kernel opens the manager of the kernel's devices.
 	Kernel func() (*netlinkmgr.Manager, error)
+	// ProcessOf is the process of a thread, since threads are what the kernel shows; nil: they are the same.
+	ProcessOf func(thread int) int
 
 	Device string // of this name only; "" for all
 	PID    int    // of this process only: its soft devices and its queue pairs on kernel devices; 0 for all
@@ -25,7 +27,9 @@ type Source struct {
 }
 
 // Here is the machine that the program runs on.
-func Here() *Source { return &Source{Processes: stats.ReadAll, Kernel: netlinkmgr.Open} }
+func Here() *Source {
+	return &Source{Processes: stats.ReadAll, Kernel: netlinkmgr.Open, ProcessOf: processOf}
+}
 
 // Read reads all devices that are wanted, the kernel's first. What cannot be read is left out and told in warnings. An
 // error means that there is nothing at all to be read.

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,10 +50,10 @@ var start = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 func newMachine() *machine {
 	k := netlinktest.New()
 	k.LoadRXE()
-	k.Files["proc/321/comm"] = "worker\n"
+	k.Files["proc/3215/comm"] = "worker\n"
 	k.AddLink("rxe0", "eth0", true).Objects = netlinktest.Objects{
 		QPs: []netlinkmgr.QP{
-			{Port: ptr(uint32(1)), LQPN: 17, RQPN: ptr(uint32(18)), RQPSN: ptr(uint32(5)), SQPSN: 1<<24 - 10, Type: 2, State: 3, Owner: netlinkmgr.Owner{PID: 321}},
+			{Port: ptr(uint32(1)), LQPN: 17, RQPN: ptr(uint32(18)), RQPSN: ptr(uint32(5)), SQPSN: 1<<24 - 10, Type: 2, State: 3, Owner: netlinkmgr.Owner{PID: 3215}},
 			{LQPN: 1, Type: 1, State: 3, Owner: netlinkmgr.Owner{Kernel: true, Comm: "ib_core"}},
 		},
 		Counters: []netlinkmgr.Counter{{Name: "sent_pkts", Value: 100}, {Name: "rcvd_seq_err"}, {Name: "completer_retry_err"}, {Name: "send_rnr_err"}, {Name: "rdma_sends"}},
@@ -107,7 +109,24 @@ func (m *machine) source() *Source {
 	return &Source{
 		Processes: func(context.Context) ([]stats.Device, []error) { return []stats.Device{m.soft}, m.errs },
 		Kernel:    func() (*netlinkmgr.Manager, error) { return m.kernel.Manager(), nil },
+		ProcessOf: func(thread int) int { return thread / 10 },
 	}
+}
+
+func TestProcessOf(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		require.Equal(t, 7, processOf(7))
+		return
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	require.NoError(t, err)
+	require.Greater(t, len(threads), 1)
+	for _, e := range threads {
+		thread, err := strconv.Atoi(e.Name())
+		require.NoError(t, err)
+		require.Equal(t, os.Getpid(), processOf(thread))
+	}
+	require.Equal(t, 1<<30, processOf(1<<30), "there is no such")
 }
 
 // fixed gives what depends on the clock values that tests can know.
@@ -313,7 +332,7 @@ func TestRunOnATerminal(t *testing.T) {
 	require.Len(t, frames, 3)
 	for _, f := range frames {
 		require.True(t, strings.HasSuffix(f, clearBelow))
-		text := strings.ReplaceAll(strings.TrimSuffix(f, clearBelow), clearLine+"\r\n", "\n")
+		text := strings.ReplaceAll(strings.TrimSuffix(f, clearBelow), clearLine+"\n", "\n")
 		require.NotContains(t, text, "\x1b")
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		require.LessOrEqual(t, len(lines), 7)
