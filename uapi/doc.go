@@ -46,6 +46,15 @@
 //
 // Programs that have a channel of their own exchange endpoints instead: LocalEndpoint and ConnectQP.
 //
+// # Events
+//
+// Events gives what a device tells of itself: its port went down or came up, its GID table changed,
+// a queue pair or a completion queue broke.
+//
+//	for e := range c.Events(ctx) {
+//		log.Print(e.Type, e.Port, e.QP)
+//	}
+//
 // # How a write goes
 //
 // PostWrite resolves the handles, checks the bounds, and puts a work request

@@ -36,6 +36,8 @@ type Context struct {
 	ahs map[*AH]struct{}
 	cqs map[uint64]*CQ // by user handle
 	qps map[uint64]*QP // by user handle
+
+	watchers map[*func(Event)]struct{} // of asynchronous events; guarded by mu
 }
 
 // Open opens a device by its name. A name that is not there is ENODEV; a device of a driver that is not spoken here is

@@ -32,6 +32,7 @@ func (c *Context) readAsync() {
 			return
 		}
 		c.asyncEvent(&ev)
+		c.watched(&ev)
 	})
 	c.broken(err)
 }
@@ -85,4 +86,55 @@ func (c *Context) lookupCQ(key uint64) *CQ {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cqs[key]
+}
+
+// Event is an asynchronous event: of a port, of an object, or of the whole device when all are zero.
+type Event struct {
+	Type abi.EventType
+	Port uint8
+	QP   *QP
+	CQ   *CQ
+}
+
+// Watch has every asynchronous event from now on given to f, after the context has acted on it, until stop is called. f must
+// not block, nor call the context. Events of objects that are gone are not given.
+func (c *Context) Watch(f func(Event)) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := new(func(Event))
+	*key = f
+	if c.watchers == nil {
+		c.watchers = map[*func(Event)]struct{}{}
+	}
+	c.watchers[key] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, key)
+	}
+}
+
+// Done is closed when Close begins.
+func (c *Context) Done() <-chan struct{} { return c.done }
+
+// watched hands an event to who watches.
+func (c *Context) watched(ev *abi.AsyncEvent) {
+	e := Event{Type: ev.EventType}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch ev.EventType.Element() {
+	case abi.ElementPort:
+		e.Port = uint8(ev.Element)
+	case abi.ElementQP:
+		if e.QP = c.qps[ev.Element]; e.QP == nil {
+			return
+		}
+	case abi.ElementCQ:
+		if e.CQ = c.cqs[ev.Element]; e.CQ == nil {
+			return
+		}
+	}
+	for f := range c.watchers {
+		(*f)(e)
+	}
 }

@@ -219,6 +219,8 @@ func TestAsyncEventTellsOfAnError(t *testing.T) {
 		b := newBed(t, eight).connect()
 		_, err := b.qp.PostRecv(recvs(1))
 		require.NoError(t, err)
+		var seen []Event
+		stop := b.qp.ctx.Watch(func(e Event) { seen = append(seen, e) })
 		b.do(func() {
 			b.kernel.state = abi.QPSErr
 			b.async(abi.EventQPFatal, b.qp.key)
@@ -226,6 +228,11 @@ func TestAsyncEventTellsOfAnError(t *testing.T) {
 			b.async(abi.EventPortActive, 1)
 		})
 		synctest.Wait()
+		require.Equal(t, []Event{{Type: abi.EventQPFatal, QP: b.qp}, {Type: abi.EventPortActive, Port: 1}}, seen)
+		stop()
+		b.do(func() { b.async(abi.EventPortErr, 1) })
+		synctest.Wait()
+		require.Len(t, seen, 2)
 		require.Equal(t, abi.QPSErr, b.qp.State())
 		require.Equal(t, []uint64{1}, ids(poll(t, b.rcq)))
 	})

@@ -1,0 +1,100 @@
+package uapi
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// Event is something that a device tells of itself, its port or its objects
+// (ibv_get_async_event).
+type Event struct {
+	Time time.Time
+	// Type is the kernel's name: PORT_ERR, PORT_ACTIVE, GID_CHANGE, DEVICE_FATAL,
+	// QP_FATAL, CQ_ERR … (enum ib_event_type).
+	Type string
+	Port int // of port events; else 0
+	QP   QP  // of queue pair events; else 0
+	CQ   CQ  // of completion queue events; else 0
+	// Lost counts the events that were lost since the one before was given,
+	// because 64 of them waited to be taken.
+	Lost int
+}
+
+// eventRoom is how many events wait to be taken.
+const eventRoom = 64
+
+// Events gives the device's events from now on, as they come, until ctx ends or
+// the context is closed; then the channel is closed. Calls that fail, waits that
+// are woken: what a program must know, its own calls tell it; events say why,
+// and when a port comes back. Each call has a channel of its own.
+func (c *Context) Events(ctx context.Context) <-chan Event {
+	type told struct {
+		verbs.Event
+		at time.Time
+	}
+	in, out := make(chan told, eventRoom), make(chan Event)
+	var lost atomic.Int64
+	stop := c.verbs.Watch(func(v verbs.Event) {
+		select {
+		case in <- told{v, time.Now()}:
+		default:
+			lost.Add(1)
+		}
+	})
+	go func() {
+		defer close(out)
+		defer stop()
+		for {
+			var v told
+			select {
+			case v = <-in:
+			case <-ctx.Done():
+				return
+			case <-c.verbs.Done():
+				return
+			}
+			e := c.event(v.Event)
+			e.Time, e.Lost = v.at, int(lost.Swap(0))
+			select {
+			case out <- e:
+			case <-ctx.Done():
+				return
+			case <-c.verbs.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func (c *Context) event(v verbs.Event) Event {
+	e := Event{Type: v.Type.String(), Port: int(v.Port)}
+	if v.QP != nil {
+		e.QP = QP(v.QP.Num())
+	}
+	if v.CQ != nil {
+		e.CQ = c.handleOf(v.CQ)
+	}
+	return e
+}
+
+// handleOf finds a completion queue's handle; 0 when it is gone.
+func (c *Context) handleOf(q *verbs.CQ) CQ {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h, x := range c.queues {
+		if x.verbs == q {
+			return h
+		}
+	}
+	return 0
+}
+
+// Down says whether an event ends the use of the device's port, or of all of it.
+func (e Event) Down() bool {
+	return e.Type == abi.EventPortErr.String() || e.Type == abi.EventDeviceFatal.String()
+}

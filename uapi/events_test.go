@@ -1,0 +1,127 @@
+package uapi
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// raiser is a kernel whose asynchronous events a test raises: those of the first
+// event file that is adopted, which is the context's.
+type raiser struct {
+	kshim.Kernel
+	once   sync.Once
+	events chan abi.AsyncEvent
+}
+
+func (r *raiser) wrap(k kshim.Kernel) kshim.Kernel {
+	r.Kernel = k
+	return r
+}
+
+func (r *raiser) Adopt(fd int32) (kshim.File, error) {
+	f, err := r.Kernel.Adopt(fd)
+	r.once.Do(func() {
+		if err == nil {
+			f = &raised{File: f, r: r, closed: make(chan struct{})}
+		}
+	})
+	return f, err
+}
+
+type raised struct {
+	kshim.File
+	r      *raiser
+	closed chan struct{}
+}
+
+func (f *raised) Read(_ context.Context, b []byte) (int, error) {
+	select {
+	case e := <-f.r.events:
+		e.Put(b)
+		return abi.AsyncEventSize, nil
+	case <-f.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+func (f *raised) Close() error {
+	close(f.closed)
+	return f.File.Close()
+}
+
+func TestEvents(t *testing.T) {
+	r := &raiser{events: make(chan abi.AsyncEvent)}
+	c, err := Open("sim", withKernel(r.wrap))
+	require.NoError(t, err)
+	qp, err := c.CreateQP(8, 8)
+	require.NoError(t, err)
+	cq, err := c.CreateCQ(8)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	events, second := c.Events(ctx), c.Events(t.Context())
+	r.events <- abi.AsyncEvent{EventType: abi.EventPortErr, Element: 1}
+	e := <-events
+	require.Equal(t, "PORT_ERR", e.Type)
+	require.Equal(t, 1, e.Port)
+	require.True(t, e.Down())
+	require.False(t, e.Time.IsZero())
+	also := <-second
+	require.Equal(t, []any{e.Type, e.Port}, []any{also.Type, also.Port}, "each channel has every event")
+
+	// Objects, by their handles. The elements are the client's own numbers, from 1.
+	found := map[QP]bool{}
+	for n := uint64(1); n < 32; n++ {
+		r.events <- abi.AsyncEvent{EventType: abi.EventCommEst, Element: n}
+		r.events <- abi.AsyncEvent{EventType: abi.EventSRQLimitReached, Element: n}
+		e := <-events
+		if e.Type == "COMM_EST" {
+			found[e.QP] = true
+			require.False(t, e.Down())
+			require.Equal(t, "SRQ_LIMIT_REACHED", (<-events).Type)
+		}
+	}
+	require.Equal(t, map[QP]bool{qp: true}, found)
+	for n := uint64(1); n < 32; n++ {
+		r.events <- abi.AsyncEvent{EventType: abi.EventCQErr, Element: n}
+	}
+	r.events <- abi.AsyncEvent{EventType: abi.EventGIDChange, Element: 1}
+	queues := map[CQ]bool{}
+	for e = <-events; e.Type != "GID_CHANGE"; e = <-events {
+		require.Equal(t, "CQ_ERR", e.Type)
+		queues[e.CQ] = true
+	}
+	require.True(t, queues[cq])
+
+	stop()
+	for range events {
+	}
+	// Whoever takes none loses those beyond the room, and is told.
+	for range 2 * eventRoom {
+		r.events <- abi.AsyncEvent{EventType: abi.EventPortActive, Element: 1}
+	}
+	lost, n := 0, 0
+	r.events <- abi.AsyncEvent{EventType: abi.EventLIDChange, Element: 1}
+	for lost == 0 {
+		lost += (<-second).Lost
+		n++
+	}
+	require.Greater(t, lost, 0)
+
+	_, err = c.PollCQ(qp, make([]WC, 1))
+	require.ErrorIs(t, err, syscall.EOVERFLOW, "the completion queue was said to have overrun")
+	require.NoError(t, c.DestroyQP(qp))
+	require.NoError(t, c.DestroyCQ(cq))
+	require.NoError(t, c.Close())
+	for range second {
+	}
+	_, open := <-c.Events(t.Context())
+	require.False(t, open, "of a closed context")
+}
