@@ -116,6 +116,8 @@ var allowed = map[string][]string{
 		"vm",
 		"vm/guest",
 		"rnic/link/capture/dissect",
+		"rnic/link/capture/flow",
+		"rnic/link/capture/live",
 		"rnic/wire",
 	},
 }

@@ -1,22 +1,26 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
-
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 )
 
 type dumpOptions struct {
-	port   udpPort
-	asJSON bool
+	port    udpPort
+	asJSON  bool
+	live    string
+	filter  dumpFilter
+	file    string // to write into
+	explain bool
+	summary bool
+	print   bool
+	count   int
 }
+
+// lines reports whether packets are printed.
+func (o *dumpOptions) lines() bool { return o.print || o.explain || !o.summary && o.file == "" }
 
 // udpPort is a flag's UDP port, 1 … 65535.
 type udpPort uint16
@@ -36,8 +40,8 @@ func (p *udpPort) Set(text string) error {
 func newDump() *cobra.Command {
 	o := dumpOptions{port: 4791}
 	cmd := &cobra.Command{
-		Use:   "dump FILE",
-		Short: "Show the RoCEv2 packets of a capture file",
+		Use:   "dump FILE | --live IFACE",
+		Short: "Show the RoCEv2 packets of a capture file or an interface",
 		Long: `Show the RoCEv2 packets of a pcap or pcapng file (also gzipped; - is standard
 input), a line each: time (UTC), direction if the file has it, addresses, opcode,
 queue pair and PSN, extended headers, bytes of payload, and whether the ICRC is
@@ -48,7 +52,20 @@ communication identifiers of sender and receiver, service, queue pair and PSN,
 reason, addresses, and bytes of private data (zeros at its end do not count).
 
 icrc is ok, bad, cut (the end was not captured) or unchecked (an IP header that
-RoCEv2 does not allow). "malformed" says why a packet has no meaning.
+RoCEv2 does not allow). "malformed" says why a packet has no meaning. Datagrams that
+hold several packets, as GSO and GRO make them for the machine itself, are taken
+apart.
+
+--live captures an interface (any: all of them) until it is interrupted; Linux only,
+with root or CAP_NET_RAW. --qpn keeps packets to and from queue pairs; the sending
+one is not in a packet, it is known from answers and from the connection manager.
+--opcode keeps opcodes by name or number, and groups: send, write, read, atomic, ack,
+nak, rnr, cm, cnp, rc, uc, ud. -w writes what passed as pcapng instead of printing it
+(- is standard output); --print does both. --explain adds a line under a packet that
+was sent again, refuses or reports something, saying what it means; in the file it is
+the packet's comment. --summary prints, at the end, what each pair of queue pairs
+exchanged; --opcode does not touch it. Times and round trips are those at the place of
+the capture.
 
 With --json a packet is one line, an object with these keys. Numbers of 64 bits
 are strings in hexadecimal; keys of headers that a packet lacks are absent.
@@ -78,72 +95,55 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
                          tclass, hop_limit, ack_timeout
   payload_length         bytes without pad
   icrc, icrc_value       as above; the CRC-32 received (tshark shows its bytes reversed)
-  malformed              only of such a packet`,
-		Example: "  rdmashim dump capture.pcapng\n  tcpdump -i eth0 -w - udp port 4791 | rdmashim dump -",
+  malformed              only of such a packet
+  remarks                with --explain, a list of: kind (retransmission, out-of-order,
+                         gap, nak, rnr, repeated-answer, damaged, congestion, rejected,
+                         anew), text
+With --summary the last line is an object: pairs, a list of service, a and b (address,
+qpn, absent if unknown), first, last, packets, ab and ba: what a asked of b, and b of a:
+messages (send, write, read, atomic, other), bytes, read_bytes, requests, retransmitted,
+retransmission_rate, repeated_bytes, out_of_order, missing, responses, repeated, naks
+(sequence, invalid, access, operational, rnr, other), damaged, marked, waiting, and rtt
+(samples, min_us, smoothed_us, max_us), absent without a sample.`,
+		Example: `  rdmashim dump capture.pcapng
+  rdmashim dump --summary capture.pcapng
+  rdmashim dump --explain --qpn 0x11 capture.pcapng
+  sudo rdmashim dump --live eth0 --opcode nak,rnr
+  sudo rdmashim dump --live any -w out.pcapng --summary
+  tcpdump -i eth0 -w - udp port 4791 | rdmashim dump -`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("dump takes one capture file, or - for standard input")
+			switch {
+			case o.live != "" && len(args) != 0:
+				return usagef("dump takes a capture file or --live, not both")
+			case o.live == "" && len(args) != 1:
+				return usagef("dump takes one capture file, or - for standard input, or --live IFACE")
+			case o.file == "-" && (o.lines() || o.summary):
+				return usagef("-w - puts the packets on standard output: nothing else can be printed there")
+			case o.count < 0:
+				return usagef("--count wants a number of packets, not %d", o.count)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, live := cmd.InOrStdin(), args[0] == "-"
-			if !live {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				in = f
+			d := dumper{o: o, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+			if o.live != "" {
+				return d.interfaceOf(cmd.Context())
 			}
-			return dump(in, cmd.OutOrStdout(), cmd.ErrOrStderr(), live, o)
+			return d.fileAt(args[0], cmd.InOrStdin())
 		},
 	}
-	cmd.Flags().VarP(&o.port, "port", "p", "show the packets to or from this UDP port")
-	cmd.Flags().BoolVarP(&o.asJSON, "json", "j", false, "print JSON, a line a packet")
+	f := cmd.Flags()
+	f.VarP(&o.port, "port", "p", "show the packets to or from this UDP port")
+	f.BoolVarP(&o.asJSON, "json", "j", false, "print JSON, a line a packet")
+	f.StringVar(&o.live, "live", "", "capture this interface, or any (Linux; root or CAP_NET_RAW)")
+	f.Var(&o.filter.qpns, "qpn", "show the packets to and from these queue pairs (0x11,18)")
+	f.Var(&o.filter.opcodes, "opcode", "show the packets of these opcodes (nak,RC_SEND_ONLY,0x06)")
+	f.StringVarP(&o.file, "write", "w", "", "write the packets into this pcapng file, or - for standard output")
+	f.BoolVar(&o.print, "print", false, "print packets also with --write or --summary")
+	f.BoolVar(&o.explain, "explain", false, "say in words what retransmissions and NAKs mean")
+	f.BoolVar(&o.summary, "summary", false, "print what each pair of queue pairs exchanged")
+	f.IntVarP(&o.count, "count", "c", 0, "end after this many packets (0: never)")
+	_ = cmd.RegisterFlagCompletionFunc("live", completeInterfaces)
+	_ = cmd.RegisterFlagCompletionFunc("opcode", completeOpcodes)
 	return cmd
-}
-
-// dump prints the packets of in. live: somebody watches them come.
-func dump(in io.Reader, stdout, stderr io.Writer, live bool, o dumpOptions) error {
-	r, err := dissect.NewReader(in, uint16(o.port))
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(stdout, 64<<10)
-	err = dumpPackets(r, out, live, o)
-	if e := out.Flush(); err == nil {
-		err = e
-	}
-	if n := r.Missing(); n > 0 {
-		fmt.Fprintf(stderr, "rdmashim: %d packets are missing: whoever captured them could not keep up or write\n", n)
-	}
-	return err
-}
-
-func dumpPackets(r *dissect.Reader, out *bufio.Writer, live bool, o dumpOptions) error {
-	var p dissect.Packet
-	var line []byte
-	asJSON := json.NewEncoder(out)
-	for {
-		err := r.Next(&p)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if o.asJSON {
-			err = asJSON.Encode(newDumpLine(&p))
-		} else {
-			line = appendDumpText(line[:0], &p)
-			_, err = out.Write(line)
-		}
-		if err == nil && live {
-			err = out.Flush()
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

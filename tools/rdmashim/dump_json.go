@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
+	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -39,6 +40,14 @@ type dumpLine struct {
 	ICRC          string  `json:"icrc"`
 	ICRCValue     *uint32 `json:"icrc_value,omitempty"`
 	Malformed     string  `json:"malformed,omitempty"`
+
+	Remarks []dumpRemark `json:"remarks,omitempty"`
+}
+
+// dumpRemark is what --explain says of a packet.
+type dumpRemark struct {
+	Kind flow.RemarkKind `json:"kind"`
+	Text string          `json:"text"`
 }
 
 type dumpBTH struct {

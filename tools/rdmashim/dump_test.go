@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 )
 
 // recording is a file of tests/testdata.
@@ -132,6 +134,15 @@ func TestDumpStandardInput(t *testing.T) {
 	require.Contains(t, o.stdout, "UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest")
 }
 
+// isCapture reports whether a file holds n packets.
+func isCapture(b *bytes.Buffer, n int) bool {
+	r, err := dissect.NewReader(b, 0)
+	for ; err == nil && n > 0; n-- {
+		err = r.Next(new(dissect.Packet))
+	}
+	return err == nil
+}
+
 // Any bytes are lines of text or JSON, or an error.
 func FuzzDump(f *testing.F) {
 	for _, name := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-ipv6.pcap", "rxe-6.1-cm.pcap", "rxe-6.1-rc-errors.pcap"} {
@@ -141,8 +152,14 @@ func FuzzDump(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var text, lines bytes.Buffer
-		err := dump(bytes.NewReader(b), &text, io.Discard, false, dumpOptions{port: 4791})
-		again := dump(bytes.NewReader(b), &lines, io.Discard, true, dumpOptions{port: 4791, asJSON: true})
+		plain := dumper{o: dumpOptions{port: 4791}, stdout: &text, stderr: io.Discard}
+		err := plain.read(bytes.NewReader(b), nil)
+		told := dumper{o: dumpOptions{port: 4791, asJSON: true, explain: true}, stdout: &lines, stderr: io.Discard, flush: true}
+		again := told.read(bytes.NewReader(b), nil)
+		written := dumper{o: dumpOptions{port: 4791, file: "-", explain: true}, stdout: new(bytes.Buffer), stderr: io.Discard}
+		if e := written.read(bytes.NewReader(b), nil); (err == nil) != (e == nil) || e == nil && written.passed > 0 && !isCapture(written.stdout.(*bytes.Buffer), written.passed) {
+			t.Fatalf("text: %v, file: %v", err, e)
+		}
 		if (err == nil) != (again == nil) {
 			t.Fatalf("text: %v, JSON: %v", err, again)
 		}

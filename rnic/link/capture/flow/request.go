@@ -108,7 +108,7 @@ func (w *way) remember(p *dissect.Packet, n int) {
 			w.reads = append(w.reads[:0], w.reads[1:]...)
 		}
 		_, slack := w.span(h)
-		w.reads = append(w.reads, read{h.PSN, n + slack, h.PSN})
+		w.reads = append(w.reads, read{h.PSN, n + slack, sequence{begun: true, next: h.PSN}})
 	}
 }
 

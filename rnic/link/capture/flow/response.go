@@ -52,15 +52,14 @@ func (t *Tracker) readAnswer(v *way, p *dissect.Packet) {
 		if !psn.In(r.psn, r.max) {
 			continue
 		}
-		switch d := psn.Sub(r.next); {
-		case d < 0:
+		switch where, missing := r.seq.take(psn, 1, 0); where {
+		case again:
 			v.sum.Repeated++
 			t.remark(Repeated, "data of a READ that was there before: its request came twice")
 			return
-		case d > 0:
-			t.remark(Gap, fmt.Sprintf("%s of the READ's answer before it: lost before this point, or not captured; the requester will ask again", plural(int(d), "packet")))
+		case skip:
+			t.remark(Gap, fmt.Sprintf("%s of the READ's answer before it: lost before this point, or not captured; the requester will ask again", plural(missing, "packet")))
 		}
-		r.next = psn.Next()
 		break
 	}
 	v.sum.Read += uint64(p.PayloadLen)

@@ -59,9 +59,9 @@ type sent struct {
 
 // read is a READ whose answers come, or came.
 type read struct {
-	psn  wire.PSN
-	max  int      // packets at most
-	next wire.PSN // expected
+	psn wire.PSN
+	max int // packets at most
+	seq sequence
 }
 
 // nak is a reason to send again.

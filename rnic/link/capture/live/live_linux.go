@@ -45,6 +45,8 @@ type Source struct {
 	control  []byte
 
 	closed  atomic.Bool
+	stopped atomic.Bool
+
 	mu      sync.Mutex // guards missing
 	missing uint64
 }
@@ -122,16 +124,8 @@ func hasEthernet(iface string) (bool, error) {
 }
 
 func (s *Source) configure(fd, index int, port uint16) error {
-	raw, err := bpf.Assemble(filter(s.ethernet, port))
-	if err != nil {
+	if err := attach(fd, filter(s.ethernet, port)); err != nil {
 		return err
-	}
-	program := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
-	}
-	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
-		return os.NewSyscallError("setsockopt(SO_ATTACH_FILTER)", err)
 	}
 	for _, o := range []struct{ level, name int }{{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS}, {unix.SOL_PACKET, unix.PACKET_AUXDATA}} {
 		if err := unix.SetsockoptInt(fd, o.level, o.name, 1); err != nil {
@@ -144,12 +138,34 @@ func (s *Source) configure(fd, index int, port uint16) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ALL), Ifindex: index}))
 }
 
+// attach makes instructions the socket's filter, in place of another.
+func attach(fd int, list []bpf.Instruction) error {
+	raw, err := bpf.Assemble(list)
+	if err != nil {
+		return err
+	}
+	program := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	return os.NewSyscallError("setsockopt(SO_ATTACH_FILTER)", err)
+}
+
 // bigEndian is htons.
 func bigEndian(n uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
 }
 
-// Close ends the capture: a Next that waits returns io.EOF.
+// Stop ends the capture when what has arrived has been taken: Next returns it, then
+// io.EOF.
+func (s *Source) Stop() {
+	_ = s.conn.Control(func(fd uintptr) { _ = attach(int(fd), []bpf.Instruction{bpf.RetConstant{Val: 0}}) })
+	s.stopped.Store(true)
+	_ = s.file.SetReadDeadline(time.Now())
+}
+
+// Close ends the capture at once: a Next that waits returns io.EOF.
 func (s *Source) Close() error {
 	s.closed.Store(true)
 	return s.file.Close()
@@ -160,7 +176,10 @@ func (s *Source) Close() error {
 func (s *Source) Next() (dissect.Record, error) {
 	for {
 		rec, ok, err := s.receive()
-		if err != nil && s.closed.Load() {
+		if errors.Is(err, os.ErrDeadlineExceeded) { // stopped, and woken
+			continue
+		}
+		if err != nil && (s.closed.Load() || s.stopped.Load() && errors.Is(err, unix.EAGAIN)) {
 			err = io.EOF
 		}
 		if err != nil || ok {
@@ -173,10 +192,17 @@ func (s *Source) Next() (dissect.Record, error) {
 func (s *Source) receive() (rec dissect.Record, ok bool, err error) {
 	var n, controls, flags int
 	var from unix.Sockaddr
-	failed := s.conn.Read(func(fd uintptr) bool {
-		n, controls, flags, from, err = unix.Recvmsg(int(fd), s.data[vlanTagLen:], s.control, unix.MSG_TRUNC)
-		return err != unix.EAGAIN && err != unix.EINTR
-	})
+	take := func(fd uintptr) bool {
+		for err = unix.EINTR; err == unix.EINTR; {
+			n, controls, flags, from, err = unix.Recvmsg(int(fd), s.data[vlanTagLen:], s.control, unix.MSG_TRUNC)
+		}
+		return err != unix.EAGAIN
+	}
+	wait := s.conn.Read
+	if s.stopped.Load() {
+		wait = func(f func(uintptr) bool) error { return s.conn.Control(func(fd uintptr) { f(fd) }) }
+	}
+	failed := wait(take)
 	if failed != nil {
 		return rec, false, failed
 	}

@@ -129,6 +129,54 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// Stop lets what has arrived be taken, and ends a Next that waits.
+func TestStop(t *testing.T) {
+	inNamespace(t, func() error {
+		s, err := Open("lo", 0)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		c, err := net.ListenUDP("udp4", nil)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for range 3 {
+			if _, err := c.WriteToUDPAddrPort(make([]byte, 20), netip.MustParseAddrPort("127.0.0.1:4791")); err != nil {
+				return err
+			}
+		}
+		s.Stop()
+		s.Stop()
+		for range 3 {
+			if _, err := s.Next(); err != nil {
+				return err
+			}
+		}
+		for range 2 {
+			if _, err := s.Next(); err != io.EOF {
+				t.Errorf("got %v, want EOF", err)
+			}
+		}
+		waiting, err := Open("lo", 0)
+		if err != nil {
+			return err
+		}
+		defer waiting.Close()
+		done := make(chan error)
+		go func() {
+			_, err := waiting.Next()
+			done <- err
+		}()
+		waiting.Stop()
+		if err := <-done; err != io.EOF {
+			t.Errorf("got %v, want EOF", err)
+		}
+		return nil
+	})
+}
+
 func TestNoInterface(t *testing.T) {
 	_, err := Open("nosuchif0", 0)
 	require.ErrorContains(t, err, "no such interface")

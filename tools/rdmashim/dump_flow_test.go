@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// dumped runs dump on a recording and returns what it printed.
+func dumped(t *testing.T, args ...string) string {
+	t.Helper()
+	o := runTool(t, append([]string{"dump"}, args...)...)
+	require.Zero(t, o.code, o.stderr)
+	return o.stdout
+}
+
+func TestDumpFilters(t *testing.T) {
+	loss, errs := recording("soft-rxe-6.1-ipv6-loss.pcap"), recording("rxe-6.1-rc-errors.pcap")
+	for _, c := range []struct {
+		args  string
+		file  string
+		lines int
+		all   string // in every line
+	}{
+		{"--opcode nak", loss, 2, "NAK PSN sequence error"},
+		{"--opcode rnr", errs, 39, "RNR NAK"},
+		{"--opcode nak,rnr", errs, 39 + 15, "NAK"},
+		{"--opcode RC_RDMA_READ_REQUEST", loss, 10, "RC RDMA_READ_REQUEST"},
+		{"--opcode rdma-read-request", loss, 10, "RC RDMA_READ_REQUEST"},
+		{"--opcode 0x0c", loss, 10, "RC RDMA_READ_REQUEST"},
+		{"--opcode send_only", recording("rxe-6.1-uc-ud.pcap"), 14, "SEND_ONLY"},
+		{"--opcode cm", recording("rxe-6.1-cm.pcap"), 36, "mad CM"},
+		{"--opcode ud", loss, 0, ""},
+		{"--qpn 0x13", errs, 45, "psn 66"},
+		{"--qpn 19", errs, 45, "psn 66"},
+		{"--qpn 0x59 --opcode read", errs, 14, "RDMA_READ"},
+		{"--qpn 0x44", recording("rxe-6.1-cm.pcap"), 3, ""}, // REQ, SEND, ACK
+		{"--qpn 0x44,0x8a", recording("rxe-6.1-cm.pcap"), 4, ""},
+		{"--qpn 1 -c 5", recording("rxe-6.1-cm.pcap"), 5, "mad CM"},
+	} {
+		lines := strings.Split(strings.TrimSuffix(dumped(t, append(strings.Fields(c.args), c.file)...), "\n"), "\n")
+		if c.lines == 0 {
+			require.Equal(t, []string{""}, lines)
+			continue
+		}
+		require.Len(t, lines, c.lines, c.args)
+		for _, l := range lines {
+			require.Contains(t, l, c.all, c.args)
+		}
+	}
+}
+
+func TestDumpExplain(t *testing.T) {
+	text := dumped(t, "--explain", "--opcode", "nak", recording("soft-rxe-6.1-ipv6-loss.pcap"))
+	require.Equal(t, 4, strings.Count(text, "\n"))
+	require.Contains(t, text, "icrc ok\n    nak: the responder expected PSN 6697109")
+	var l dumpLine
+	line, _, _ := strings.Cut(dumped(t, "--explain", "-j", "--opcode", "rnr", recording("rxe-6.1-rc-errors.pcap")), "\n")
+	require.NoError(t, json.Unmarshal([]byte(line), &l))
+	require.EqualValues(t, "rnr", l.Remarks[0].Kind)
+	require.Contains(t, l.Remarks[0].Text, "no receive posted for the SEND")
+}
+
+func TestDumpSummary(t *testing.T) {
+	file := recording("soft-rxe-6.1-ipv6-loss.pcap")
+	text := dumped(t, "--summary", file)
+	require.Equal(t, `RC fd00:77::9 qpn 0x71ff80 <> fd00:77::1 qpn 0x000031: 68 packets
+  -> 10 messages (2 SEND, 2 WRITE, 6 READ) 8208 bytes out, 4104 read, in 24 packets; 9 sent again (37.50%); round trip 251.7 us (20.0 to 560.0, of 9)
+     2 NAKs PSN sequence error: packets were lost
+  <- 6 messages (2 SEND, 2 WRITE, 2 READ) 8208 bytes out, 4104 read, in 16 packets; 2 sent again (12.50%); round trip 946.0 us (170.0 to 4074.0, of 5)
+`, text)
+	var s dumpSummary
+	require.NoError(t, json.Unmarshal([]byte(dumped(t, "--summary", "-j", file)), &s))
+	require.Len(t, s.Pairs, 1)
+	require.EqualValues(t, 0x71ff80, *s.Pairs[0].A.QPN)
+	require.Equal(t, 0.375, s.Pairs[0].AB.RetransmissionRate)
+	require.EqualValues(t, 2, s.Pairs[0].AB.NAKs.Sequence)
+	// Lines too, where asked for; and of one queue pair only.
+	require.Equal(t, 68+1+4, strings.Count(dumped(t, "--summary", "--print", file), "\n"))
+	require.NoError(t, json.Unmarshal([]byte(dumped(t, "--summary", "-j", "--qpn", "0x13", recording("rxe-6.1-rc-errors.pcap"))), &s))
+	require.Len(t, s.Pairs, 1)
+	require.JSONEq(t, `{"pairs":[]}`, dumped(t, "--summary", "-j", "--qpn", "9", file))
+}
+
+// What --write writes is what passed, read by us and by tshark as the original.
+func TestDumpWrite(t *testing.T) {
+	file, path := recording("rxe-6.1-rc-errors.pcap"), filepath.Join(t.TempDir(), "out.pcapng")
+	o := runTool(t, "dump", "-w", path, "--opcode", "nak,rnr", "--explain", file)
+	require.Zero(t, o.code, o.stderr)
+	require.Contains(t, o.stderr, "54 packets written to "+path)
+	require.Equal(t, 54*2, strings.Count(o.stdout, "\n"))
+	want := dumped(t, "--opcode", "nak,rnr", file)
+	require.Equal(t, want, dumped(t, path))
+	lines, whole := compare(t, path)
+	require.Len(t, lines, 54)
+	require.Equal(t, 54, whole)
+	require.Contains(t, string(readFile(t, path)), "rnr: the receiver has no receive posted", "the comment")
+	// Without --print nothing is printed; nothing at all is a capture, too.
+	o = runTool(t, "dump", "-w", path, "--qpn", "9", file)
+	require.Zero(t, o.code)
+	require.Empty(t, o.stdout)
+	require.Empty(t, dumped(t, path))
+	compare(t, path)
+	// Through a pipe.
+	first := tool(t, "dump", "-w", "-", file)
+	out, err := first.Output()
+	require.NoError(t, err)
+	second := tool(t, "dump", "-")
+	second.Stdin = strings.NewReader(string(out))
+	require.Equal(t, dumped(t, file), finish(t, second).stdout)
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return b
+}
+
+func TestDumpFlowUsage(t *testing.T) {
+	file := recording("rxe-6.1-uc-ud.pcap")
+	mine := filepath.Join(t.TempDir(), "mine.pcap")
+	require.NoError(t, os.WriteFile(mine, readFile(t, file), 0o600))
+	for _, c := range []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"--live lo " + file, 2, "not both"},
+		{"--qpn 0x1000000 " + file, 2, "no queue pair number"},
+		{"--qpn frob " + file, 2, "no queue pair number"},
+		{"--opcode frob " + file, 2, "no opcode"},
+		{"--opcode RC_SEND_ONLI " + file, 2, "near to it: RC SEND_ONLY"},
+		{"-c -1 " + file, 2, "wants a number"},
+		{"-w - --summary " + file, 2, "nothing else"},
+		{"-w /nonexistent/dir/file " + file, 1, "no such file"},
+		{"-w " + mine + " " + mine, 1, "is being read"},
+		{"-w " + mine + " /nonexistent", 1, "no such file"},
+		{"--live nosuchif0", 1, "nosuchif0"},
+	} {
+		o := runTool(t, append([]string{"dump"}, strings.Fields(c.args)...)...)
+		require.Equal(t, c.code, o.code, c.args)
+		require.Contains(t, o.stderr, c.stderr)
+		require.Empty(t, o.stdout)
+	}
+	require.Equal(t, readFile(t, file), readFile(t, mine), "nothing was written over")
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestDumpLive: a demo of soft devices on a network of its own, watched beside it.
+func TestDumpLive(t *testing.T) {
+	if os.Getenv(inNamespace) == "" {
+		inOwnNamespace(t, "TestDumpLive")
+		return
+	}
+	loopbackUp(t)
+	path := filepath.Join(t.TempDir(), "live.pcapng")
+	cmd := tool(t, "dump", "--live", "lo", "-w", path, "--summary", "-j")
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	told := bufio.NewReader(stderr)
+	line, err := told.ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "capturing UDP port 4791 on lo")
+
+	r := runDemo(t, "--loss", "3%", "--seed", "5", writeFile(t, 300_000))
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	line, err = told.ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "packets written to "+path)
+	require.NoError(t, cmd.Wait())
+
+	var s dumpSummary
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &s))
+	require.Len(t, s.Pairs, 1)
+	p := s.Pairs[0]
+	require.NotNil(t, p.A.QPN)
+	require.NotNil(t, p.B.QPN)
+	require.EqualValues(t, 1, p.AB.Messages.Write)
+	require.EqualValues(t, 2, p.AB.Messages.Atomic)
+	require.EqualValues(t, 300_000, p.AB.ReadBytes)
+	require.NotZero(t, p.AB.Retransmitted)
+	require.NotZero(t, p.AB.RTT.Samples)
+	require.NotZero(t, r.Client["fault_loss"])
+	// Every packet was taken apart, and is in the file as tshark reads it.
+	lines, whole := compare(t, path)
+	require.Len(t, lines, int(p.Packets))
+	require.Equal(t, len(lines), whole)
+	for _, l := range lines {
+		require.Equal(t, "lo", l.Interface)
+		require.Equal(t, "ok", l.ICRC)
+	}
+}
+
+// inOwnNamespace runs a test of this binary in a network namespace of its own.
+func inOwnNamespace(t *testing.T, name string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), mustExecutable(t), "-test.run=^"+name+"$", "-test.v")
+	cmd.Env = append(os.Environ(), inNamespace+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	text, err := cmd.CombinedOutput()
+	if len(text) == 0 && err != nil {
+		t.Skipf("no network namespace to be had (%v); run as root or allow user namespaces", err)
+	}
+	require.NoError(t, err, "%s", text)
+	if strings.Contains(string(text), "--- SKIP: "+name) {
+		t.Skipf("%s", text)
+	}
+	require.Contains(t, string(text), "--- PASS: "+name)
+}
+
+// TestDumpLiveUnprivileged: who may not capture is told what is needed.
+func TestDumpLiveUnprivileged(t *testing.T) {
+	cmd := tool(t, "dump", "--live", "lo")
+	if os.Getuid() == 0 {
+		self, err := os.Open(mustExecutable(t)) // its directory is root's own
+		require.NoError(t, err)
+		defer self.Close()
+		cmd.Path, cmd.ExtraFiles = "/proc/self/fd/3", []*os.File{self}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	o := finish(t, cmd)
+	require.Equal(t, 1, o.code, o.stderr)
+	require.Contains(t, o.stderr, "needs root or CAP_NET_RAW")
+	require.Equal(t, 1, strings.Count(o.stderr, "\n"))
+}

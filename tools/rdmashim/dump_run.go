@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
+	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
+	"github.com/rdmashim/rdmashim/rnic/link/capture/live"
+)
+
+// dumper is a run of dump: packets go from the reader through the tracker and the
+// filter to the text, the file and the summary.
+type dumper struct {
+	o              dumpOptions
+	stdout, stderr io.Writer
+
+	r       *dissect.Reader
+	tracker *flow.Tracker
+	out     *bufio.Writer
+	file    *pcapngFile
+	flush   bool // somebody watches them come
+	passed  int
+	line    []byte
+	palette palette
+}
+
+// fileAt dumps a capture file, or standard input for "-".
+func (d *dumper) fileAt(path string, stdin io.Reader) error {
+	if path == "-" {
+		d.flush = true
+		return d.read(stdin, nil)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && d.o.filter.qpns != nil {
+		// Which queue pairs belong together shows in the course of the file.
+		if d.o.filter.known, err = acquaint(f, d.o.port); err != nil {
+			return err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	return d.read(f, f)
+}
+
+// acquaint follows a whole file, up to where it is damaged.
+func acquaint(f io.Reader, port udpPort) (*flow.Tracker, error) {
+	r, err := dissect.NewReader(f, uint16(port))
+	if err != nil {
+		return nil, err
+	}
+	t := flow.New()
+	for {
+		var p dissect.Packet
+		if r.Next(&p) != nil {
+			return t, nil
+		}
+		t.Add(&p)
+	}
+}
+
+// read dumps a capture file that is open; from is the file, which is not to be
+// written over.
+func (d *dumper) read(in io.Reader, from *os.File) (err error) {
+	if d.r, err = dissect.NewReader(in, uint16(d.o.port)); err != nil {
+		return err
+	}
+	return d.run(from)
+}
+
+// interfaceOf dumps an interface until the context ends.
+func (d *dumper) interfaceOf(ctx context.Context) error {
+	s, err := live.Open(d.o.live, uint16(d.o.port))
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, s.Stop)
+	defer s.Close()
+	defer stop()
+	d.r, d.flush = dissect.NewSource(s, uint16(d.o.port)), true
+	fmt.Fprintf(d.stderr, "rdmashim: capturing UDP port %d on %s; interrupt to end\n", d.o.port, d.o.live)
+	missing := s.Missing
+	err = d.run(nil)
+	if n := missing(); n > 0 {
+		d.missing(n)
+	}
+	return err
+}
+
+func (d *dumper) run(from *os.File) (err error) {
+	d.tracker = flow.New()
+	if d.o.filter.known == nil {
+		d.o.filter.known = d.tracker
+	}
+	if d.o.file != "" {
+		if d.file, err = createPcapng(d.o.file, d.stdout, from); err != nil {
+			return err
+		}
+	}
+	d.out = bufio.NewWriterSize(d.stdout, 64<<10)
+	d.palette = paletteFor(d.stdout)
+	err = d.packets()
+	if d.o.summary && err == nil {
+		err = d.summarise()
+	}
+	err = errors.Join(err, d.out.Flush())
+	if d.file != nil {
+		err = errors.Join(err, d.file.close())
+		fmt.Fprintf(d.stderr, "rdmashim: %d packets written to %s\n", d.passed, d.file.name)
+	}
+	if n := d.r.Missing(); n > 0 {
+		d.missing(n)
+	}
+	return err
+}
+
+func (d *dumper) missing(n uint64) {
+	fmt.Fprintf(d.stderr, "rdmashim: %d packets are missing: whoever captured them could not keep up or write\n", n)
+}
+
+func (d *dumper) packets() error {
+	asJSON := json.NewEncoder(d.out)
+	for {
+		var p dissect.Packet
+		err := d.r.Next(&p)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		remarks := d.tracker.Add(&p)
+		if !d.o.filter.passes(&p) {
+			continue
+		}
+		d.passed++
+		if d.file != nil {
+			if err := d.file.write(&p, remarks, d.o.explain, d.flush); err != nil {
+				return err
+			}
+		}
+		if d.o.lines() {
+			if err := d.show(&p, remarks, asJSON); err != nil {
+				return err
+			}
+		}
+		if d.passed == d.o.count {
+			return nil
+		}
+	}
+}
+
+// show prints a packet.
+func (d *dumper) show(p *dissect.Packet, remarks []flow.Remark, asJSON *json.Encoder) (err error) {
+	if !d.o.explain {
+		remarks = nil
+	}
+	if d.o.asJSON {
+		l := newDumpLine(p)
+		for _, m := range remarks {
+			l.Remarks = append(l.Remarks, dumpRemark{m.Kind, m.Text})
+		}
+		err = asJSON.Encode(l)
+	} else {
+		d.line = appendDumpText(d.line[:0], p)
+		for _, m := range remarks {
+			d.line = fmt.Appendf(d.line, "    %s: %s\n", d.colour(m.Kind), m.Text)
+		}
+		_, err = d.out.Write(d.line)
+	}
+	if err == nil && d.flush {
+		err = d.out.Flush()
+	}
+	return err
+}
+
+func (d *dumper) colour(k flow.RemarkKind) string {
+	switch k {
+	case flow.NAK, flow.RNR, flow.Damaged, flow.Rejected:
+		return d.palette.red(string(k))
+	}
+	return d.palette.yellow(string(k))
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
+	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
+)
+
+// pcapngFile is the pcapng file that --write makes.
+type pcapngFile struct {
+	name       string
+	out        io.Writer
+	closer     io.Closer
+	w          *pcapgo.NgWriter
+	interfaces map[dumpInterface]int
+}
+
+// dumpInterface is what pcapng calls an interface: each has one link type.
+type dumpInterface struct {
+	name     string
+	linkType int
+}
+
+// createPcapng begins a file, which replaces one that is there but not the one
+// that is being read.
+func createPcapng(path string, stdout io.Writer, from *os.File) (*pcapngFile, error) {
+	d := &pcapngFile{name: path, out: stdout, interfaces: map[dumpInterface]int{}}
+	if path == "-" {
+		d.name = "standard output"
+		return d, nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && from != nil {
+		if same, e := from.Stat(); e == nil && os.SameFile(info, same) {
+			err = fmt.Errorf("%s is the file that is being read: write into another", path)
+		}
+	}
+	if err == nil && info.Mode().IsRegular() {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	d.out, d.closer = f, f
+	return d, nil
+}
+
+// at returns the number of an interface in the file.
+func (d *pcapngFile) at(i dumpInterface) (n int, err error) {
+	if n, ok := d.interfaces[i]; ok {
+		return n, nil
+	}
+	ng := pcapgo.NgInterface{Name: i.name, OS: runtime.GOOS, LinkType: layers.LinkType(i.linkType), TimestampResolution: 9}
+	if d.w == nil {
+		o := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Hardware: runtime.GOARCH, OS: runtime.GOOS, Application: "rdmashim " + version}}
+		d.w, err = pcapgo.NewNgWriterInterface(d.out, ng, o)
+	} else {
+		n, err = d.w.AddInterface(ng)
+	}
+	if err == nil {
+		d.interfaces[i] = n
+	}
+	return n, err
+}
+
+// write adds a packet as it was captured; with comments, what is to be said of it.
+func (d *pcapngFile) write(p *dissect.Packet, remarks []flow.Remark, comments, flush bool) error {
+	rec := &p.Record
+	n, err := d.at(dumpInterface{rec.Interface, rec.LinkType})
+	if err != nil {
+		return err
+	}
+	var o pcapgo.NgPacketOptions
+	switch rec.Direction {
+	case dissect.Inbound:
+		o.Flags = &pcapgo.NgEpbFlags{Direction: pcapgo.NgEpbFlagDirectionInbound}
+	case dissect.Outbound:
+		o.Flags = &pcapgo.NgEpbFlags{Direction: pcapgo.NgEpbFlagDirectionOutbound}
+	}
+	for _, m := range remarks {
+		if comments {
+			o.Comments = append(o.Comments, string(m.Kind)+": "+m.Text)
+		}
+	}
+	info := gopacket.CaptureInfo{Timestamp: rec.Time, CaptureLength: len(rec.Data), Length: max(rec.Length, len(rec.Data)), InterfaceIndex: n}
+	if err := d.w.WritePacketWithOptions(info, rec.Data, o); err != nil || !flush {
+		return err
+	}
+	return d.w.Flush()
+}
+
+// close ends the file. One without packets is a capture too.
+func (d *pcapngFile) close() error {
+	const linkEthernet = 1
+	var err error
+	if d.w == nil {
+		_, err = d.at(dumpInterface{"", linkEthernet})
+	}
+	if err == nil {
+		err = d.w.Flush()
+	}
+	if d.closer != nil {
+		if e := d.closer.Close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
