@@ -30,7 +30,10 @@ func checkFirewall(e *exam) Check {
 	if maybe != nil {
 		return warn(e.allow(*maybe), "some packets to UDP port %d are dropped: %s", e.port, maybe.Rule)
 	}
-	return pass("UDP port %d passes, in and out%s", e.port, e.legacy())
+	if c, ok := e.unread(); ok {
+		return c
+	}
+	return pass("UDP port %d passes, in and out", e.port)
 }
 
 // packet completes a packet to or from the device.
@@ -62,37 +65,40 @@ func filterUnknown(err error) Check {
 	if errors.Is(err, fs.ErrPermission) {
 		return skip("only root (CAP_NET_ADMIN) may read the packet filter")
 	}
-	if errors.Is(err, syscall.EPROTONOSUPPORT) || errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EINVAL) {
+	if absent(err) {
 		return pass("nf_tables is not loaded: nothing is filtered by it")
 	}
 	return skip("the packet filter cannot be read: %v", err)
 }
 
-// legacy names the tables of the old iptables, which the kernel keeps apart and
-// shows to nobody but its own tool.
-func (e *exam) legacy() string {
-	var tables []string
-	for _, file := range []string{"proc/self/net/ip_tables_names", "proc/self/net/ip6_tables_names"} {
-		text, _ := e.text(file)
-		for _, name := range strings.Fields(text) {
-			tables = append(tables, name)
-		}
+// unread is the check of rules that could not be read; ok says that there are such.
+func (e *exam) unread() (Check, bool) {
+	if e.sys.Unread == nil {
+		return Check{}, false
 	}
-	if len(tables) == 0 {
-		return ""
+	if err := e.sys.Unread(); err != nil {
+		return warn("install iptables, whose iptables-legacy-save prints them", "the tables of the old iptables are not known: %v", err), true
 	}
-	return fmt.Sprintf(" (but there are legacy tables, which are not looked at: iptables-legacy-save prints %s)", strings.Join(tables, ", "))
+	return Check{}, false
+}
+
+// absent: the kernel has no nf_tables.
+func absent(err error) bool {
+	return errors.Is(err, syscall.EPROTONOSUPPORT) || errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EINVAL)
 }
 
 // allow is the command that lets the packets pass, in the words of who made the
 // rules.
 func (e *exam) allow(v Verdict) string {
 	table := strings.Fields(v.Rule)
+	legacy := len(table) >= 5 && strings.HasSuffix(table[2], "(legacy)")
 	switch {
 	case strings.Contains(v.Rule, "firewalld"):
 		return fmt.Sprintf("firewall-cmd --permanent --add-port=%d/udp; firewall-cmd --reload", e.port)
 	case strings.Contains(v.Rule, "ufw"):
 		return fmt.Sprintf("ufw allow %d/udp", e.port)
+	case legacy:
+		return e.legacyAccept(table)
 	case len(table) >= 5 && table[0] == "table" && table[3] == "chain":
 		return fmt.Sprintf("nft insert rule %s %s %s udp dport %d accept", table[1], table[2], strings.TrimSuffix(table[4], ":"), e.port)
 	}
@@ -125,7 +131,10 @@ func checkNAT(e *exam) Check {
 		}
 		return warn(fix, "some packets of UDP port %d are translated, and the ICRC covers addresses: %s", e.port, v.Rule)
 	}
-	return pass("packets leave %s as they are%s", e.dev.Name, e.legacy())
+	if c, ok := e.unread(); ok {
+		return c
+	}
+	return pass("packets leave %s as they are", e.dev.Name)
 }
 
 // exempt is the command that keeps packets from being translated.
@@ -134,7 +143,19 @@ func (e *exam) exempt(v Verdict, h Hook) string {
 	if len(f) < 5 || f[0] != "table" {
 		return "let the rule except UDP port " + fmt.Sprint(e.port)
 	}
+	if strings.HasSuffix(f[2], "(legacy)") {
+		return e.legacyAccept(f)
+	}
 	return fmt.Sprintf("nft insert rule %s %s %s udp dport %d accept", f[1], f[2], strings.TrimSuffix(f[4], ":"), e.port)
+}
+
+// legacyAccept is the command for a table of the old iptables.
+func (e *exam) legacyAccept(f []string) string {
+	tool := "iptables-legacy"
+	if f[1] == "ip6" {
+		tool = "ip6tables-legacy"
+	}
+	return fmt.Sprintf("%s -t %s -I %s -p udp --dport %d -j ACCEPT", tool, strings.TrimSuffix(f[2], "(legacy)"), strings.TrimSuffix(f[4], ":"), e.port)
 }
 
 // behindNAT recognises a container's usual network: one end of a veth, a private

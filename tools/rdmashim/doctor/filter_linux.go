@@ -17,6 +17,7 @@ type ruleset struct {
 	chains []*nftables.Chain
 	rules  map[chainName][]*nftables.Rule
 	sets   map[chainName][]nftables.SetElement // of sets: their table and name
+	unread error                               // why the old iptables' tables are missing
 }
 
 // chainName is a chain, or a set, of a table.
@@ -27,16 +28,23 @@ type chainName struct {
 
 func nameOf(t *nftables.Table, name string) chainName { return chainName{t.Family, t.Name, name} }
 
-// newFilter gives a function that asks nf_tables about packets; the rules are
-// read once.
-func newFilter() func(Packet) (Verdict, error) {
+// newFilter gives a function that asks the packet filter about packets, and one
+// that says what of it could not be read. The rules are read once.
+func newFilter() (ask func(Packet) (Verdict, error), unread func() error) {
 	read := sync.OnceValues(readRuleset)
-	return func(p Packet) (Verdict, error) {
+	ask = func(p Packet) (Verdict, error) {
 		r, err := read()
 		if err != nil {
 			return Verdict{}, err
 		}
 		return r.verdict(p), nil
+	}
+	return ask, func() error {
+		r, err := read()
+		if err != nil {
+			return nil // which asking says
+		}
+		return r.unread
 	}
 }
 
@@ -46,7 +54,7 @@ func readRuleset() (*ruleset, error) {
 		return nil, err
 	}
 	r := &ruleset{conn: conn, rules: map[chainName][]*nftables.Rule{}, sets: map[chainName][]nftables.SetElement{}}
-	if r.chains, err = conn.ListChains(); err != nil {
+	if r.chains, err = conn.ListChains(); err != nil && (!absent(err) || !hasLegacy()) {
 		return nil, err
 	}
 	for _, c := range r.chains {
@@ -56,6 +64,7 @@ func readRuleset() (*ruleset, error) {
 		}
 		r.rules[nameOf(c.Table, c.Name)] = list
 	}
+	r.unread = r.addLegacy()
 	return r, nil
 }
 
@@ -64,6 +73,9 @@ func (r *ruleset) elements(t *nftables.Table, name string) []nftables.SetElement
 	key := nameOf(t, name)
 	if list, ok := r.sets[key]; ok {
 		return list
+	}
+	if r.conn == nil {
+		return nil
 	}
 	list, err := r.conn.GetSetElements(&nftables.Set{Table: t, Name: name})
 	if err != nil {
@@ -135,6 +147,7 @@ type walk struct {
 	r     *ruleset
 	p     Packet
 	base  *nftables.Chain
+	steps int  // rules looked at
 	sure  bool // nothing doubtful has ended the way of some packets
 	found Verdict
 }
@@ -147,8 +160,13 @@ const (
 	decided                   // accepted, dropped or translated
 )
 
-// maxJumps is the kernel's NFT_JUMP_STACK_SIZE.
-const maxJumps = 16
+const (
+	// maxJumps is the kernel's NFT_JUMP_STACK_SIZE.
+	maxJumps = 16
+	// maxSteps bounds a walk: where conditions are not known, every way through
+	// the chains is gone.
+	maxSteps = 200_000
+)
 
 func (w *walk) where(what string) string {
 	return fmt.Sprintf("table %s %s chain %s: %s", familyName(w.base.Table.Family), w.base.Table.Name, w.base.Name, what)
@@ -190,6 +208,10 @@ func (w *walk) chain(c *nftables.Chain, surely bool, depth int) ending {
 	}
 	here := true // every packet that came is still here
 	for _, rule := range w.r.rules[nameOf(c.Table, c.Name)] {
+		if w.steps++; w.steps > maxSteps {
+			w.sure = false
+			return fellThrough
+		}
 		m := &machine{walk: w, table: c.Table, rule: rule}
 		step := m.run()
 		if step.verdict == nil || step.match == no {

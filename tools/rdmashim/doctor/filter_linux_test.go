@@ -29,7 +29,8 @@ func TestFilterAgainstKernel(t *testing.T) {
 		g.make()
 		for _, port := range []uint16{4791, 4792, 53} {
 			p := Packet{Hook: HookOutput, NetDev: "lo", Index: 1, Src: netip.MustParseAddr("127.0.0.1"), Dst: netip.MustParseAddr("127.0.0.1"), Port: port}
-			v, err := newFilter()(p)
+			ask, _ := newFilter()
+			v, err := ask(p)
 			require.NoError(t, err)
 			refused := sendRefused(t, port)
 			switch {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -249,7 +250,11 @@ var kernelBreakages = []breakage{
 	{"no nf_tables", "firewall", func(b *bench) {
 		b.Filter = func(Packet) (Verdict, error) { return Verdict{}, syscall.EPROTONOSUPPORT }
 	}, Options{}, Pass, "not loaded", ""},
-	{"legacy tables", "firewall", func(b *bench) { b.k.Files["proc/self/net/ip_tables_names"] = "filter\nnat\n" }, Options{}, Pass, "iptables-legacy-save prints filter, nat", ""},
+	{"legacy tables, no tool", "firewall", func(b *bench) {
+		b.Unread = func() error { return errors.New("iptables-legacy-save is not installed") }
+	}, Options{}, Warn, "iptables-legacy-save is not installed", "install iptables"},
+	{"filtered by the old iptables", "firewall", drop(HookInput, Verdict{Drop: true, Sure: true, Rule: "table ip filter(legacy) chain INPUT: rule 5"}), Options{}, Fail, "chain INPUT: rule 5", "iptables-legacy -t filter -I INPUT -p udp --dport 4791 -j ACCEPT"},
+	{"translated by the old iptables", "nat", drop(HookPostrouting, Verdict{Rewrite: true, Sure: true, Rule: "table ip nat(legacy) chain POSTROUTING: rule 1"}), Options{}, Fail, "translated", "iptables-legacy -t nat -I POSTROUTING -p udp --dport 4791 -j ACCEPT"},
 	{"masquerade", "nat", drop(HookPostrouting, Verdict{Rewrite: true, Sure: true, Rule: "table ip nat chain POSTROUTING: rule 5"}), Options{}, Fail, "are translated", "nft insert rule ip nat POSTROUTING udp dport 4791 accept"},
 	{"some translation", "nat", drop(HookPrerouting, Verdict{Rewrite: true, Rule: "table ip nat chain PREROUTING: rule 5"}), Options{}, Warn, "some packets", "nft insert rule ip nat PREROUTING"},
 	{"container", "nat", inContainer, Options{}, Warn, "as containers have it", "--network host"},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -30,7 +31,7 @@ func namespaced(t *testing.T) bool {
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-rewrite=%v", *rewrite))
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
 	if os.Getuid() != 0 {

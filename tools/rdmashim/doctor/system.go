@@ -23,6 +23,9 @@ type System struct {
 	Route func(dst, src netip.Addr) (Route, error)
 	// Filter says what the packet filter does with a packet.
 	Filter func(p Packet) (Verdict, error)
+	// Unread says what of the packet filter's rules Filter has not seen; nil when
+	// it has seen all.
+	Unread func() error
 	// Features are the names of a network device's active offloads, as ethtool
 	// -k lists the kernel's own.
 	Features func(netdev string) (map[string]bool, error)

@@ -18,13 +18,15 @@ func Running() (System, error) {
 	if err != nil {
 		return System{}, err
 	}
+	filter, unread := newFilter()
 	return System{
 		Kernel:       k,
 		Open:         func(device string) (*uapi.Context, error) { return uapi.Open(device) },
 		OpenFile:     openFile,
 		Memlock:      memlock,
 		Route:        route,
-		Filter:       newFilter(),
+		Filter:       filter,
+		Unread:       unread,
 		Features:     features,
 		Buffers:      buffers,
 		Segmentation: segmentation,
