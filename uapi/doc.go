@@ -90,6 +90,12 @@
 // WCWRFlushErr. A queue pair that is connected to itself is both sides at once:
 // what the peer's half refuses may show as WCWRFlushErr.
 //
+// # Watching
+//
+// Context.Stats reads a device's counters, and those of its queue pairs with window and round trip; AllStats reads every
+// device of the process, and StatsVar is that for package expvar. Other processes of the same user read soft devices
+// through a socket (package stats, rdmashim top), unless they were opened with stats=off.
+//
 // # Defaults
 //
 // ConnectQP uses, unless QPConfig says otherwise: timeout 16 (268 ms), retry

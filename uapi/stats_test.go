@@ -3,6 +3,7 @@ package uapi_test
 import (
 	"encoding/json"
 	"expvar"
+	"net"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -136,5 +137,31 @@ func TestEveryCounterIsExplained(t *testing.T) {
 			require.NotEqual(t, stats.Lookup("no such counter").Help, stats.Lookup(name).Help, name)
 		}
 		require.NoError(t, c.Close())
+	}
+}
+
+// Readings and Close get on with each other.
+func TestStatsWhileClosing(t *testing.T) {
+	for _, device := range []string{"sim", "soft?port=0"} {
+		c, err := uapi.Open(device)
+		require.NoError(t, err)
+		_, err = c.CreateQP(4, 4)
+		require.NoError(t, err)
+		started, done := make(chan struct{}), make(chan error)
+		go func() {
+			for n := 0; ; n++ {
+				if n == 3 {
+					close(started)
+				}
+				uapi.AllStats()
+				if _, err := c.Stats(); err != nil {
+					done <- err
+					return
+				}
+			}
+		}()
+		<-started
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, <-done, net.ErrClosed)
 	}
 }
