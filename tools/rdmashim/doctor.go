@@ -56,6 +56,17 @@ exit status: 0 nothing failed; 1 something did; 2 wrong usage`,
 			return runDoctor(cmd, o, asJSON)
 		},
 	}
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names := []string{uapi.DefaultDevice}
+		list, _ := uapi.Devices()
+		for _, d := range list {
+			names = append(names, d.Device)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().StringVar(&peer, "peer", "", "ADDRESS that the device shall reach, for the checks of routes and filters")
 	return cmd

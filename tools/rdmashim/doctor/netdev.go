@@ -126,7 +126,7 @@ func checkHardware(e *exam) Check {
 		return skip("the network device is not known")
 	}
 	i := slices.IndexFunc(e.ports, func(p netlinkmgr.Port) bool {
-		return p.NetDev == e.dev.Name && p.Device != e.kernel && !e.isRXE(p.Device)
+		return p.NetDev == e.dev.Name && p.Device != e.kernel && e.isCard(p.Device)
 	})
 	if i < 0 {
 		return pass("no RDMA card is on %s", e.dev.Name)
@@ -139,7 +139,9 @@ func checkHardware(e *exam) Check {
 	return warn(fix, "the RDMA device %s is on %s, too: a card takes packets to UDP port %d for itself", card, e.dev.Name, e.port)
 }
 
-func (e *exam) isRXE(name string) bool {
+// isCard says whether a device takes RoCE packets before the network stack: not
+// rdma_rxe, and not iWARP, which is on TCP.
+func (e *exam) isCard(name string) bool {
 	d, err := e.m.Device(e.ctx, name)
-	return err == nil && e.m.IsRXE(e.ctx, d)
+	return err == nil && d.Protocol != "iw" && !e.m.IsRXE(e.ctx, d)
 }

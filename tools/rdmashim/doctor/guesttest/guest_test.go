@@ -30,24 +30,25 @@ const (
 
 // way is how the doctor is run.
 type way struct {
+	device  string // empty: rxe0
 	user    uint32
 	netns   bool  // in a network namespace of its own
 	memlock int64 // limit in bytes, if not 0
-	args    []string
 }
 
-// run runs the doctor on rxe0 and checks that exit status and report agree.
+// run runs the doctor and checks that exit status and report agree.
 func run(t *testing.T, w way) *doctor.Report {
 	t.Helper()
-	args := append([]string{"doctor", "-j", "rxe0"}, w.args...)
-	name := "rdmashim"
+	if w.device == "" {
+		w.device = "rxe0"
+	}
 	if w.memlock != 0 {
 		var old unix.Rlimit
 		require.NoError(t, unix.Getrlimit(unix.RLIMIT_MEMLOCK, &old))
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: uint64(w.memlock), Max: old.Max}))
 		defer func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &old)) }()
 	}
-	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd := exec.CommandContext(t.Context(), "rdmashim", "doctor", "-j", w.device)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if w.user != 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: w.user, Gid: w.user}
@@ -258,15 +259,25 @@ func TestModules(t *testing.T) {
 	expect(t, way{}, "udp-port", doctor.Fail, "held by process "+pid, "kill "+pid)
 }
 
+// TestSoftBesideRXE: rdma_rxe has the port on every address, and an ordinary user
+// gets the buffers that the system allows.
 func TestSoftBesideRXE(t *testing.T) {
-	ensure(t)
-	cmd := exec.CommandContext(t.Context(), "rdmashim", "doctor", "-j", "soft")
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", out)
-	var r doctor.Report
-	require.NoError(t, json.Unmarshal(out, &r))
-	c := find(t, &r, "udp-port")
+	netdev := link(t, ensure(t).NetDev)
+	c := find(t, run(t, way{device: "soft"}), "udp-port")
 	require.Equal(t, doctor.Warn, c.Status, "%+v", c)
 	require.Contains(t, c.Detail, "rdma_rxe")
 	require.Equal(t, "rmmod rdma_rxe", c.Fix)
+
+	addrs, err := netlink.AddrList(netdev, netlink.FAMILY_V4)
+	require.NoError(t, err)
+	require.NotEmpty(t, addrs)
+	expect(t, way{device: "soft:" + addrs[0].IP.String()}, "udp-port", doctor.Fail, "held by rdma_rxe", "rmmod rdma_rxe")
+
+	const limit = "/proc/sys/net/core/rmem_max"
+	old, err := os.ReadFile(limit)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.WriteFile(limit, old, 0)) }()
+	require.NoError(t, os.WriteFile(limit, []byte("212992"), 0))
+	expect(t, way{device: "soft", user: nobody}, "buffers", doctor.Warn, "208 KiB to receive", "sysctl -w net.core.rmem_max=4194304")
+	expect(t, way{device: "soft"}, "buffers", doctor.Pass, "CAP_NET_ADMIN; others get net.core.rmem_max, 212992", "")
 }
