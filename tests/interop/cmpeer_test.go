@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/vm"
+	"github.com/rdmashim/rdmashim/vm/cprograms"
 )
 
 // addPeer adds testdata/cmpeer.c, compiled against the packages' librdmacm, to
@@ -37,7 +38,7 @@ func addPeer(t *testing.T, adds []vm.Add, env []string) ([]vm.Add, []string) {
 
 // peer compiles the peer and says where it and its libraries go.
 func peer(ctx context.Context) ([]vm.Add, error) {
-	dir, err := unpacked(ctx)
+	dir, err := cprograms.Unpacked(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,5 +65,5 @@ func peer(ctx context.Context) ([]vm.Add, error) {
 	if err := os.Rename(tmp.Name(), filepath.Join(dir, "usr/bin", name)); err != nil {
 		return nil, err
 	}
-	return programAdds(ctx, dir, []string{name})
+	return cprograms.ProgramAdds(ctx, dir, name)
 }

@@ -14,7 +14,7 @@
 // directions; or it plays one half of a C program's text exchange over TCP and
 // lets that program, on rxe, talk to the soft RNIC (pingpong_guest_test.go,
 // perftest_guest_test.go). The C programs are the distribution's packages,
-// fetched and unpacked but not installed (packages_test.go).
+// fetched and unpacked but not installed (vm/cprograms).
 //
 // The recordings soft-rxe-*.pcap of tests/testdata come from here, too:
 //

@@ -21,10 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "replace the recordings of tests/testdata by new ones")
 
-const (
-	testdata = "../testdata"
-	guestC   = "/c" // where the C programs are in the guest
-)
+const testdata = "../testdata"
 
 // TestInterop runs the tests of the guest, all in one boot, and reports each as
 // a subtest.

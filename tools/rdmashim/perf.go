@@ -124,9 +124,12 @@ func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfRepor
 	if o.host != "" {
 		return runPerf(ctx, o.host, o, stderr)
 	}
-	server, client, err := perfDevices(deviceOrDefault(o.device))
-	if err != nil {
-		return nil, err
+	server, client := o.serverDevice, o.device
+	if server == "" {
+		var err error
+		if server, client, err = perfDevices(deviceOrDefault(o.device)); err != nil {
+			return nil, err
+		}
 	}
 	command := []string{"perf", "server"}
 	if o.gid >= 0 {

@@ -15,19 +15,21 @@ import (
 // letters where perftest has them.
 type perfOptions struct {
 	deviceFlags
-	config   perf.Config
-	host     string // HOST:PORT of the server; "" starts one
-	size     int
-	seconds  float64
-	all      bool
-	warmup   int
-	gid      int
-	port     string
-	force    bool
-	gate     bool
-	asJSON   bool
-	outJSON  bool
-	jsonFile string
+	config  perf.Config
+	host    string // HOST:PORT of the server; "" starts one
+	size    int
+	seconds float64
+	all     bool
+	warmup  int
+	gid     int
+	port    string
+	force   bool
+	gate    bool
+	// serverDevice is that of the server that is started, if it is another one.
+	serverDevice string
+	asJSON       bool
+	outJSON      bool
+	jsonFile     string
 }
 
 // Defaults are perftest's.

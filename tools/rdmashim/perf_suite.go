@@ -26,7 +26,13 @@ type suite struct {
 	markdown bool
 	plot     string
 	stderr   io.Writer
-	round    int // the one that runs
+	vm       bool // rows of a guest, too
+	round    int  // the one that runs
+
+	// In a guest:
+	guest      bool
+	noPrograms string // why there is no perftest
+	gid        int    // rxe0's
 }
 
 func newPerfSuite() *cobra.Command {
@@ -65,6 +71,10 @@ Exit status: 0 measured and every target met; 1 a measurement failed; 2 wrong us
 	f.StringVar(&s.run, "run", "", "only rows whose work or reference matches this regular expression")
 	f.BoolVarP(&s.asJSON, "json", "j", false, "print JSON, a row a line")
 	f.BoolVar(&s.markdown, "markdown", false, "print a table in Markdown")
+	f.BoolVar(&s.vm, "vm", false, "boot a guest, and compare in it with perftest on the kernel's rxe, and the soft RNIC with rxe")
+	f.BoolVar(&s.guest, "guest", false, "measure the rows of a guest: this is one")
+	f.StringVar(&s.noPrograms, "no-programs", "", "why the guest has no perftest")
+	_, _ = f.MarkHidden("guest"), f.MarkHidden("no-programs")
 	f.StringVar(&s.plot, "plot", "", "measure over sizes and loss too, and draw it as SVG to this file")
 	return cmd
 }
@@ -105,10 +115,21 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return usagef("--run: %v", err)
 	}
-	table := slices.DeleteFunc(s.table(), func(c comparison) bool {
-		return !filter.MatchString(c.title()) && !filter.MatchString(c.reference.name)
-	})
-	if len(table) == 0 {
+	choose := func(table []comparison) []comparison {
+		return slices.DeleteFunc(table, func(c comparison) bool {
+			return !filter.MatchString(c.title()) && !filter.MatchString(c.reference.name)
+		})
+	}
+	var table, inGuest []comparison
+	if s.guest {
+		if err := s.prepareGuest(ctx); err != nil {
+			return err
+		}
+		table = choose(s.guestTable())
+	} else {
+		table, inGuest = choose(s.table()), choose(s.guestTable())
+	}
+	if len(table)+len(inGuest) == 0 {
 		return usagef("--run %q matches no row", s.run)
 	}
 	if err := s.measure(ctx, table); err != nil {
@@ -117,6 +138,10 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	var rows []suiteRow
 	for _, c := range table {
 		rows = append(rows, c.row())
+	}
+	more, failed := s.runGuest(ctx, inGuest)
+	if rows = append(rows, more...); ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	switch {
 	case s.asJSON:
@@ -132,12 +157,15 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return verdict(table, rows)
+	return verdict(slices.Concat(table, inGuest), rows, failed)
 }
 
-// verdict is how the tool ends.
-func verdict(table []comparison, rows []suiteRow) error {
+// verdict is how the tool ends. inGuest is what failed there.
+func verdict(table []comparison, rows []suiteRow, inGuest error) error {
 	var unmet, failed []string
+	if inGuest != nil {
+		failed = append(failed, inGuest.Error())
+	}
 	for i, r := range rows {
 		if r.Met != nil && !*r.Met {
 			unmet = append(unmet, r.Work+" against "+r.Reference)

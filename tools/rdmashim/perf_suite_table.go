@@ -201,6 +201,11 @@ func memo[R any](s *suite, run func(context.Context) (R, error)) func(context.Co
 
 // perf runs one test by its command line.
 func (s *suite) perf(ctx context.Context, words string) (perf.Result, error) {
+	return s.perfBetween(ctx, "", s.device, words)
+}
+
+// perfBetween does it between two devices.
+func (s *suite) perfBetween(ctx context.Context, server, client, words string) (perf.Result, error) {
 	f := splitWords(words)
 	o := &perfOptions{}
 	o.config.Op, o.config.Latency = perf.Op(f[0]), f[1] == "lat"
@@ -212,7 +217,7 @@ func (s *suite) perf(ctx context.Context, words string) (perf.Result, error) {
 	if err := o.complete(cmd, nil); err != nil {
 		return perf.Result{}, err
 	}
-	o.device = s.device
+	o.serverDevice, o.device = server, client
 	r, err := o.measure(ctx, s.stderr)
 	if err != nil {
 		return perf.Result{}, err

@@ -214,11 +214,11 @@ func TestSuiteMeasure(t *testing.T) {
 	require.Equal(t, "failed: broke", rows[1].Reason)
 	require.Equal(t, 2, rows[2].Rounds)
 	require.Equal(t, "nowhere", rows[3].Reason)
-	require.ErrorContains(t, verdict(table, rows), "measurements failed: bad: broke")
+	require.ErrorContains(t, verdict(table, rows, nil), "measurements failed: bad: broke")
 	var status *exitStatus
-	require.ErrorAs(t, verdict(table[:1], []suiteRow{{Met: new(bool)}}), &status)
+	require.ErrorAs(t, verdict(table[:1], []suiteRow{{Met: new(bool)}}, nil), &status)
 	require.Equal(t, 3, status.code)
-	require.NoError(t, verdict(table[:1], rows[:1]))
+	require.NoError(t, verdict(table[:1], rows[:1], nil))
 }
 
 // TestChart: where points lie, names that XML would take for its own, and an
@@ -281,6 +281,53 @@ Final:                   200      0.062 51737.203 13768.495       19.33      72.
 		_, err = readIperf3([]byte(bad))
 		require.Error(t, err)
 	}
+}
+
+// TestReadPerftest reads what perftest 4.5 printed on rxe.
+func TestReadPerftest(t *testing.T) {
+	for _, c := range []struct {
+		name, size string
+		want       []float64 // the first figures
+	}{
+		{"perftest_bw.txt", "65536", []float64{65536, 500, 71.51, 68.09, 0.001089}},
+		{"perftest_rate.txt", "64", []float64{64, 10000, 3.75, 3.65, 0.059809}},
+		{"perftest_lat.txt", "64", []float64{64, 2000, 9.18, 220.45, 9.46}},
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata", "perf", c.name))
+		require.NoError(t, err)
+		v, err := readPerftest(string(text), c.size)
+		require.NoError(t, err)
+		require.Equal(t, c.want, v[:5], c.name)
+		_, err = readPerftest(string(text), "12345")
+		require.ErrorContains(t, err, "no result")
+		// Without the end of its last line but one nothing is made up.
+		lines := strings.SplitAfter(string(text), "\n")
+		_, err = readPerftest(strings.Join(lines[:len(lines)-3], "")+" "+c.size+"  100  1.0\n", c.size)
+		require.Error(t, err)
+	}
+}
+
+// TestGuestRowsAbsent: without a guest its rows are there, and say so.
+func TestGuestRowsAbsent(t *testing.T) {
+	s := &suite{stderr: io.Discard, noPrograms: "no perftest here"}
+	table := s.guestTable()
+	rows, err := s.runGuest(t.Context(), table)
+	require.NoError(t, err)
+	require.Len(t, rows, 7)
+	bells := 0
+	for i, r := range rows {
+		require.Contains(t, r.Reason, "--vm")
+		require.Nil(t, r.Ours)
+		require.Nil(t, r.Met)
+		require.NotNil(t, r.Target)
+		require.Equal(t, table[i].atMost, r.atMost)
+		if strings.Contains(r.Work, "kernel rxe") {
+			require.Contains(t, r.Work, "doorbell=", "the call is named")
+			require.Equal(t, "no perftest here", table[i].reason())
+			bells++
+		}
+	}
+	require.Equal(t, 6, bells)
 }
 
 func measured(context.Context) (float64, error) { return 0, nil }
