@@ -143,7 +143,7 @@ retransmission_rate, repeated_bytes, out_of_order, missing, responses, repeated,
 	f.BoolVar(&o.explain, "explain", false, "say in words what retransmissions and NAKs mean")
 	f.BoolVar(&o.summary, "summary", false, "print what each pair of queue pairs exchanged")
 	f.IntVarP(&o.count, "count", "c", 0, "end after this many packets (0: never)")
-	_ = cmd.RegisterFlagCompletionFunc("live", completeInterfaces)
+	_ = cmd.RegisterFlagCompletionFunc("live", completeLive)
 	_ = cmd.RegisterFlagCompletionFunc("opcode", completeOpcodes)
 	return cmd
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
+	"github.com/rdmashim/rdmashim/rnic/link/capture/live"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 )
@@ -161,14 +161,10 @@ func sameName(name, word string) bool {
 	return word != "" && strings.EqualFold(plain.Replace(name), plain.Replace(word))
 }
 
-// completeInterfaces and completeOpcodes are what a shell offers for the flags.
-func completeInterfaces(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names := []string{"any"}
-	list, _ := net.Interfaces()
-	for _, i := range list {
-		names = append(names, i.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+// completeLive and completeOpcodes are what a shell offers for the flags.
+func completeLive(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	names, how := completeInterfaces(cmd, args, begin)
+	return append(names, live.Any), how
 }
 
 func completeOpcodes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -2,6 +2,9 @@ package live
 
 import "golang.org/x/net/bpf"
 
+// Any stands for all interfaces of the network namespace.
+const Any = "any"
+
 // Offsets in the frame, which begins with an IP header at offset at.
 const (
 	etherType    = 12

@@ -26,9 +26,6 @@ const (
 	hardwareEthernet = 1   // ARPHRD_ETHER
 	hardwareLoopback = 772 // ARPHRD_LOOPBACK
 
-	// Any stands for all interfaces of the network namespace.
-	Any = "any"
-
 	bufferBytes = 64 << 20
 	frameBytes  = 1 << 18
 	vlanTagLen  = 4

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// shells are what completion can be made for, and where their scripts go.
+var shells = []struct {
+	name  string
+	write func(root *cobra.Command, w io.Writer) error
+	setUp string
+}{
+	{"bash", func(c *cobra.Command, w io.Writer) error { return c.GenBashCompletionV2(w, true) },
+		"source <(rdmashim completion bash), or to keep it: rdmashim completion bash > /etc/bash_completion.d/rdmashim"},
+	{"zsh", func(c *cobra.Command, w io.Writer) error { return c.GenZshCompletion(w) },
+		`rdmashim completion zsh > "${fpath[1]}/_rdmashim", and start a new shell`},
+	{"fish", func(c *cobra.Command, w io.Writer) error { return c.GenFishCompletion(w, true) },
+		"rdmashim completion fish > ~/.config/fish/completions/rdmashim.fish"},
+}
+
+func newCompletion() *cobra.Command {
+	var names []string
+	long := "Print a script that lets a shell complete commands, flags, and names of devices and\ninterfaces of this machine.\n"
+	for _, s := range shells {
+		names = append(names, s.name)
+		long += "\n  " + s.name + ": " + s.setUp
+	}
+	cmd := &cobra.Command{
+		Use:       "completion bash|zsh|fish",
+		Short:     "Print a script with which a shell completes commands and devices",
+		Long:      long,
+		Example:   "  source <(rdmashim completion bash)",
+		ValidArgs: names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			i := slices.Index(names, args[0])
+			if i < 0 || len(args) > 1 {
+				return usagef("completion takes one shell, %s, not %q", strings.Join(names, ", "), strings.Join(args, " "))
+			}
+			return shells[i].write(cmd.Root(), cmd.OutOrStdout())
+		},
+	}
+	return cmd
+}
+
+// completeNames lets the shell offer names of devices and interfaces, where a
+// command or a flag takes one and does not know better: what the usage calls
+// DEVICE can be opened, DEV is a device of the kernel, NETDEV an interface.
+func completeNames(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		completeNames(c)
+	}
+	if f := cmd.Flags().Lookup("device"); f != nil {
+		_ = cmd.RegisterFlagCompletionFunc("device", completeDevices) // or there is one
+	}
+	if cmd.ValidArgsFunction != nil || cmd.ValidArgs != nil {
+		return
+	}
+	first := strings.Trim(argumentOf(cmd.Use), "[]")
+	switch {
+	case first == "DEVICE":
+		cmd.ValidArgsFunction = firstArgument(completeDevices)
+	case first == "DEV" || strings.HasPrefix(first, "DEV/") || strings.HasPrefix(first, "DEV["):
+		cmd.ValidArgsFunction = firstArgument(completeKernelDevices)
+	case first == "NETDEV":
+		cmd.ValidArgsFunction = firstArgument(completeInterfaces)
+	}
+}
+
+// argumentOf is the first argument in a line of usage.
+func argumentOf(use string) string {
+	words := strings.Fields(use)
+	if len(words) < 2 {
+		return ""
+	}
+	return words[1]
+}
+
+// completer is the shape of cobra's functions.
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// firstArgument completes one argument, and offers nothing for more.
+func firstArgument(f completer) completer {
+	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, begin)
+	}
+}
+
+func completeDevices(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names := []string{"soft", "sim"}
+	list, _ := uapi.Devices() // without opening one
+	for _, d := range list {
+		names = append(names, d.Device)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+func completeKernelDevices(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	list, _ := uapi.Devices()
+	for _, d := range list {
+		if d.Kind == "host" {
+			names = append(names, strings.TrimPrefix(d.Device, "host:"))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeInterfaces are names of network devices.
+func completeInterfaces(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	list, _ := net.Interfaces()
+	for _, i := range list {
+		names = append(names, i.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// everyCommand lists the tree without hidden commands.
+func everyCommand() []*cobra.Command { return documented(newRoot()) }
+
+func TestManual(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "man1")
+	o := runTool(t, "man", dir)
+	require.Zero(t, o.code, o.stderr)
+	require.Contains(t, o.stdout, "pages in "+dir)
+	for _, c := range everyCommand() {
+		page := string(readFile(t, filepath.Join(dir, pageName(c)+".1")))
+		require.Contains(t, page, ".SH NAME\n"+roff(pageName(c))+" \\- ")
+		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				require.Contains(t, page, "\\fB"+roff("--"+f.Name)+"\\fR", pageName(c))
+			}
+		})
+		for line := range strings.Lines(page) {
+			if strings.HasPrefix(line, ".") {
+				macro, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+				require.Contains(t, []string{".TH", ".SH", ".B", ".BR", ".I", ".br", ".PP", ".TP", ".nf", ".fi"}, macro, "%s: %s", pageName(c), line)
+			}
+			require.False(t, strings.HasPrefix(line, "'"), line)
+		}
+	}
+	require.Contains(t, string(readFile(t, filepath.Join(dir, "rdmashim.1"))), ".BR rdmashim\\-demo (1),")
+	for _, c := range []struct {
+		args []string
+		code int
+	}{{[]string{"man", "a", "b"}, 2}, {[]string{"man", "/proc/nonexistent"}, 1}, {[]string{"man"}, 0}} {
+		require.Equal(t, c.code, runTool(t, c.args...).code)
+	}
+}
+
+// TestManualFormats: the formatter of the system finds nothing wrong.
+func TestManualFormats(t *testing.T) {
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("groff is not installed; install it to have the pages checked: ", err)
+	}
+	for _, c := range everyCommand() {
+		cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z")
+		cmd.Stdin = bytes.NewReader(manual(c))
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Empty(t, string(out), pageName(c))
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		o := runTool(t, "completion", shell)
+		require.Zero(t, o.code)
+		require.Contains(t, o.stdout, "rdmashim")
+		require.Contains(t, o.stdout, "__complete")
+		if program, err := exec.LookPath(shell); err == nil {
+			cmd := exec.CommandContext(t.Context(), program, "-n")
+			cmd.Stdin = strings.NewReader(o.stdout)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		}
+	}
+	require.Equal(t, 2, runTool(t, "completion", "csh").code)
+	require.Contains(t, runTool(t, "completion").stdout, "/etc/bash_completion.d")
+	for _, c := range []struct {
+		args string // the last word is being written; - is an empty one
+		want string
+	}{
+		{"dem", "demo"},
+		{"dump --li", "--live"},
+		{"dump --live -", "lo"},
+		{"dump --live -", "any"},
+		{"dump --opcode n", "nak"},
+		{"devices --device -", "soft:127.0.0.1"},
+		{"demo -d s", "soft"},
+		{"explain RETRY", "RETRY_EXC_ERR"},
+		{"completion -", "fish"},
+	} {
+		args := append([]string{"__complete"}, strings.Fields(c.args)...)
+		if last := &args[len(args)-1]; *last == "-" {
+			*last = ""
+		}
+		o := runTool(t, args...)
+		require.Zero(t, o.code)
+		require.Regexp(t, `(?m)^`+c.want+`(\t|$)`, o.stdout, c.args)
+	}
+}
+
+// TestHelp: every command says what it is for, and shows how it is called.
+func TestHelp(t *testing.T) {
+	for _, c := range everyCommand() {
+		require.NotEmpty(t, c.Short, c.CommandPath())
+		require.False(t, strings.HasSuffix(c.Short, "."), "%s: %q", c.CommandPath(), c.Short)
+		for line := range strings.Lines(c.Example) {
+			words := strings.Fields(line)
+			require.True(t, len(words) == 0 || strings.HasPrefix(line, "  "), "%s: an example is indented: %q", c.CommandPath(), line)
+		}
+	}
+}
