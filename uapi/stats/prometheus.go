@@ -91,7 +91,7 @@ func (e *exposition) queuePair(l labels, q *QueuePair) {
 	if q.PID != 0 {
 		info = info.with("owner_pid", strconv.Itoa(q.PID))
 	}
-	e.add("rdmashim_qp_info", "gauge", "A queue pair, its state and its peer.", info.optional("comm", q.Process), "1")
+	e.add("rdmashim_qp_info", "gauge", "A queue pair, its state and its peer.", info.optional("owner_process", q.Process), "1")
 	e.counters("rdmashim_qp_", l, q.Counters)
 	r := q.Requester
 	if r == nil {

@@ -41,7 +41,7 @@ type QueuePair struct {
 	SQPSN     uint32         `json:"sq_psn"`              // next packet sequence number to be sent, 24 bits
 	RQPSN     uint32         `json:"rq_psn"`              // and to be expected
 	PID       int            `json:"pid,omitempty"`       // who made it, if that is another process than the
-	Process   string         `json:"comm,omitempty"`      // device's: on kernel devices
+	Process   string         `json:"process,omitempty"`   // device's: on kernel devices
 	Requester *Requester     `json:"requester,omitempty"` // of soft devices
 	Counters  Counters       `json:"counters,omitempty"`  // none on rdma_rxe
 }

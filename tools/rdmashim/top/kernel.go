@@ -56,7 +56,7 @@ func unlessNone(err error) error {
 
 func (s *Source) readKernel(ctx context.Context, d netlinkmgr.Device) (stats.Device, error) {
 	m := s.manager
-	r := stats.Device{Name: d.Name, Device: "host:" + d.Name, Kind: "host", Time: time.Now(), QueuePairs: []stats.QueuePair{}}
+	r := stats.Device{Name: d.Name, Device: "host:" + d.Name, Kind: "host", Time: time.Now(), Ports: []stats.Port{}, QueuePairs: []stats.QueuePair{}}
 	ports, err := m.Ports(ctx, d)
 	if err != nil {
 		return r, err
