@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,6 +48,10 @@ type exam struct {
 // newExam opens the device, which may fail, and looks at what is below it.
 func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 	if err := uapi.CheckDevice(o.Device); err != nil {
+		var op *uapi.OpError
+		if errors.As(err, &op) {
+			err = op.Err // names the device, too
+		}
 		return nil, err
 	}
 	e := &exam{ctx: ctx, sys: s, m: netlinkmgr.New(s.Kernel), o: o, port: uapi.RoCEPort}
@@ -152,20 +158,21 @@ func (e *exam) findNetDev() {
 	if e.rdma != nil && e.rdma.NetDev != "" {
 		name = e.rdma.NetDev
 	}
-	addr := e.addr.WithZone("")
 	for i := range e.devs {
-		d := &e.devs[i]
-		if d.Name == name {
+		if d := &e.devs[i]; d.Name == name || name == "" && e.kind == soft && e.carries(d) {
 			e.dev = d
 			return
 		}
-		for _, a := range d.Addrs {
-			within := d.Loopback && a.Prefix.Contains(addr)
-			if name == "" && e.kind == soft && (a.Prefix.Addr() == addr || within || !addr.IsValid() && d.Loopback) {
-				e.dev = d
-			}
-		}
 	}
+}
+
+// carries says whether a soft device's address is a network device's: that of lo
+// also while it is down, when it has none.
+func (e *exam) carries(d *netlinkmgr.NetDev) bool {
+	if d.Loopback && (!e.addr.IsValid() || e.addr.IsLoopback()) {
+		return true
+	}
+	return slices.ContainsFunc(d.Addrs, func(a netlinkmgr.NetAddr) bool { return a.Prefix.Addr() == e.addr.WithZone("") })
 }
 
 // below is the name of the network device that a kernel device is on, in whatever

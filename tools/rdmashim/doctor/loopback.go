@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,6 +65,11 @@ func (e *exam) openFix() string {
 
 // transferFix looks in the counters for what became of the packets.
 func (e *exam) transferFix() string {
+	for _, fault := range []string{"loss=", "corrupt=", "reorder=", "dup=", "delay="} {
+		if strings.Contains(e.o.Device, fault) {
+			return "leave out what the device's name asks for: " + fault
+		}
+	}
 	list, err := e.c.Counters()
 	if err != nil {
 		return "see the checks above"

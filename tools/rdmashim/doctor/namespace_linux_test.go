@@ -147,6 +147,22 @@ func TestSoftDevice(t *testing.T) {
 		require.Equal(t, Pass, find(t, r, "loopback").Status)
 		require.Equal(t, onVeth, r.Device)
 	})
+	t.Run("lo down", func(t *testing.T) { // as it is in a new namespace
+		l, err := netlink.LinkByName("lo")
+		require.NoError(t, err)
+		require.NoError(t, netlink.LinkSetDown(l))
+		defer up(t, "lo")
+		r := expect(t, Options{Device: "soft"}, "netdev", Fail, "lo is down", "ip link set lo up")
+		require.Equal(t, Fail, find(t, r, "loopback").Status)
+		for _, c := range r.Checks {
+			if c.Name != "netdev" && c.Name != "loopback" && c.Name != "buffers" {
+				require.Contains(t, []Status{Pass, Skip}, c.Status, "one reason is enough: %+v", c)
+			}
+		}
+	})
+	t.Run("asked to lose", func(t *testing.T) {
+		require.Contains(t, find(t, really(t, Options{Device: "sim?loss=100%"}), "loopback").Fix, "loss=")
+	})
 	t.Run("netdev down", func(t *testing.T) {
 		l := veth(t, "d0", "d1", "10.77.0.1/24")
 		require.NoError(t, netlink.LinkSetDown(l))

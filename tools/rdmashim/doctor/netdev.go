@@ -77,8 +77,12 @@ func checkMTU(e *exam) Check {
 		return fail(grow, "the MTU of %s is %d: not even packets of 256 bytes and their headers fit", d.Name, d.MTU)
 	case active > fits:
 		return fail(fmt.Sprintf("ip link set %s mtu %d", d.Name, active+headroom), "the port's active MTU is %d, but the MTU of %s is %d: full packets are lost", active, d.Name, d.MTU)
-	case active != 0 && active < fits && !asked:
-		return warn("open the device again (rdma_rxe: ip link set "+d.Name+" down, then up)", "the port's active MTU is %d, though the MTU of %s, %d, carries %d", active, d.Name, d.MTU, fits)
+	case active != 0 && active < fits && !asked && d.Up:
+		fix := "open the device again"
+		if e.kind == host {
+			fix = fmt.Sprintf("ip link set %s down; ip link set %s up", d.Name, d.Name)
+		}
+		return warn(fix, "the port's active MTU is %d, though the MTU of %s, %d, carries %d", active, d.Name, d.MTU, fits)
 	case active == 0 && fits < 1024:
 		return warn(grow, "the MTU of %s is %d: packets of %d bytes at most", d.Name, d.MTU, fits)
 	case active != 0 && active < 1024 && !asked:
