@@ -1,6 +1,9 @@
 package kshim
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Kernel is what a process sees of an RDMA kernel: its device files and the
 // attributes below /sys/class. Implementations are safe for concurrent use.
@@ -69,4 +72,21 @@ type Progresser interface {
 	// program calls it when it found a queue empty, and looks again when it
 	// reports true. It allocates nothing, and is harmless after Close.
 	Progress() bool
+}
+
+// Attender is an optional part of a device's File: a kernel that runs in the
+// program's process lets a goroutine that waits for a completion do the device's
+// work meanwhile, so that no other has to be woken first, and then wake it.
+type Attender interface {
+	// Attend does the device's work until there are completions, whosever
+	// they are, ctx ends or wakes is not seen any more, and reports true:
+	// then the program looks at its queue. What came since the last Attend
+	// returned counts, so that nothing is missed by who looks at its queue
+	// after that. It reports false when the program had better arm its queue
+	// and wait for the event, as with any kernel: there are other waiters, or
+	// it waits too seldom. It allocates nothing.
+	Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool
+	// Rouse lets an Attend look at its ctx and wakes again. Who changes them
+	// calls it afterwards.
+	Rouse()
 }

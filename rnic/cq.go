@@ -121,7 +121,9 @@ func (c *CQ) put(wc *ring.WC, solicited bool) {
 		return
 	}
 	c.prod.Publish(1)
-	if c.armed == armedAny || c.armed == armedSolicited && solicited {
+	event := c.armed == armedAny || c.armed == armedSolicited && solicited
+	c.d.attendance.announce(c.d, event)
+	if event {
 		c.armed = unarmed
 		c.ev.Completion()
 	}

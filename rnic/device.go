@@ -58,9 +58,10 @@ type Device struct {
 	events  emu.DeviceEvents    // nil, or set before the device is used
 	down    atomic.Bool         // closed, or lost: doorbells ask check
 
-	rx      receiver
-	polling polling
-	woken   struct{ listener, worker atomic.Uint64 } // how often, for tests
+	rx         receiver
+	polling    polling
+	attendance attendance
+	woken      struct{ listener, worker atomic.Uint64 } // how often, for tests
 
 	kick  chan struct{} // to the worker: there is something to send
 	quit  chan struct{} // closed: the worker ends
@@ -114,6 +115,7 @@ func New(c Config) (*Device, error) {
 	d.gsi = newGSI(c.CM, d, mix(seed^4))
 	d.rx.init(max(caps.BatchSize, 1))
 	d.polling.unpark = make(chan struct{}, 1)
+	d.attendance.listens = make(chan struct{}, 1)
 	d.mu.d = d
 	d.sent = sync.NewCond(&d.mu.Mutex)
 	d.alarm = time.NewTimer(time.Hour)

@@ -32,6 +32,7 @@ func (f *fixed) Send([]link.Packet) error                   { return nil }
 func (f *fixed) Caps() link.Caps                            { return f.caps }
 func (f *fixed) Counters(dst []link.Counter) []link.Counter { return dst }
 func (f *fixed) Close() error                               { f.once.Do(func() { close(f.closed) }); return nil }
+func (f *fixed) Interrupt()                                 {}
 func (f *fixed) Wait() error                                { <-f.closed; return net.ErrClosed }
 func (f *fixed) Recv([]link.Packet) (int, error) {
 	select {

@@ -94,6 +94,8 @@ func (f *failing) Recv([]link.Packet) (int, error) {
 	}
 }
 
+func (f *failing) Interrupt() {}
+
 func (f *failing) Wait() error {
 	select {
 	case <-f.down:

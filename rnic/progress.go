@@ -54,10 +54,11 @@ func (d *Device) Progress() bool {
 	} else if p.empty%stampEvery == 0 {
 		p.at.Store(int64(d.now()))
 	}
-	yield := p.empty%yieldEvery == yieldEvery-1
+	idle := p.empty%yieldEvery == yieldEvery-1
 	d.rx.Unlock()
-	if yield {
+	if idle {
 		runtime.Gosched()
+		yield()
 	}
 	return did
 }
@@ -69,6 +70,12 @@ func (d *Device) poll() bool {
 		return n > 0
 	}
 	// Nobody answered what came before: the acknowledgements go alone.
+	return d.answer()
+}
+
+// answer sends the acknowledgements that wait, unless somebody else works. It
+// reports whether it did. Preconditions: rx is held, nothing was received.
+func (d *Device) answer() bool {
 	if !d.owed.Load() || !d.mu.TryLock() {
 		return false
 	}
@@ -83,38 +90,82 @@ func (d *Device) polled() bool {
 	return p.polls.Load()-p.calm.Load() >= spinning && time.Duration(int64(d.now())-p.at.Load()) < pollPause
 }
 
+// calm notes that the program does not poll.
+func (d *Device) calm() {
+	p := &d.polling
+	p.calm.Store(p.polls.Load())
+}
+
 // waits is told by Arm that somebody is about to wait for an event: the listener
 // is needed.
 func (d *Device) waits() {
-	p := &d.polling
-	p.calm.Store(p.polls.Load())
-	if p.parked.Load() {
-		select {
-		case p.unpark <- struct{}{}:
-		default:
-		}
+	d.calm()
+	if d.polling.parked.Load() {
+		d.unpark()
 	}
 }
 
-// park returns when no program polls; false when the device is closed.
+// unpark lets the listener look whether it is needed.
+func (d *Device) unpark() {
+	select {
+	case d.polling.unpark <- struct{}{}:
+	default:
+	}
+}
+
+// park returns when no program polls or attends; false when the device is closed.
 func (d *Device) park() bool {
-	if !d.polled() {
+	if !d.polled() && !d.attended() {
+		d.attendance.decided()
 		return true
 	}
-	link.Quiet(d.link)
-	p := &d.polling
-	p.parked.Store(true)
-	defer p.parked.Store(false)
+	p, a := &d.polling, &d.attendance
 	t := time.NewTimer(pollPause)
 	defer t.Stop()
-	for d.polled() {
-		select {
-		case <-t.C:
-			t.Reset(pollPause)
-		case <-p.unpark:
-		case <-d.quit:
-			return false
+	for {
+		d.quiet()
+		p.parked.Store(true)
+		a.decided()
+		for d.polled() || d.attended() {
+			if !d.rest(t) {
+				return false
+			}
 		}
+		p.parked.Store(false)
+		if !a.busy.Load() {
+			a.decided()
+			return true
+		}
+		// Somebody may be taking over and have seen parked: once more.
+		runtime.Gosched()
+	}
+}
+
+// quiet keeps the link from waking anybody when a program polls.
+func (d *Device) quiet() {
+	if a := &d.attendance; d.polled() && a.busy.CompareAndSwap(false, true) {
+		link.Quiet(d.link)
+		a.busy.Store(false)
+	}
+}
+
+// rest waits in the park for a while; false when the device is closed.
+func (d *Device) rest(t *time.Timer) bool {
+	a := &d.attendance
+	if d.rests() {
+		a.asleep.Store(true)
+		defer a.asleep.Store(false)
+	}
+	if a.asleep.Load() && a.busy.Load() { // who attends looks at asleep when it ends
+		t.Stop()
+	} else {
+		t.Reset(pollPause)
+	}
+	select {
+	case <-t.C:
+	case <-d.polling.unpark:
+	case <-d.quit:
+		return false
 	}
 	return true
 }

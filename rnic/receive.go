@@ -102,10 +102,23 @@ func (r *receiver) parse(n int) {
 	}
 }
 
+// acknowledgementsFirst puts an ACK before the request that it rode with: so a
+// request completes before its answer does, as if each had left when it was due.
+// To the two halves of a queue pair it is the same.
+func (r *receiver) acknowledgementsFirst() {
+	for k := 1; k < len(r.good); k++ {
+		ack, request := &r.parsed[r.good[k]], &r.parsed[r.good[k-1]]
+		if ack.Opcode == wire.RCAck && ack.DestQPN == request.DestQPN && request.Opcode.IsRequest() {
+			r.good[k], r.good[k-1] = r.good[k-1], r.good[k]
+		}
+	}
+}
+
 // deliver hands packets to their queue pairs. Preconditions: mu is held.
 func (d *Device) deliver(r *receiver) {
 	now := d.now()
 	r.now = now
+	r.acknowledgementsFirst()
 	for _, i := range r.good {
 		p := &r.parsed[i]
 		q := d.qps[p.DestQPN]

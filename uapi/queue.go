@@ -224,14 +224,17 @@ func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
 }
 
 func (q *completionQueue) wait(ctx context.Context, wc []WC) (int, error) {
-	if n, err := q.poll(wc); n > 0 || err != nil || len(wc) == 0 {
-		return n, err
+	if len(wc) == 0 {
+		return q.poll(wc)
 	}
 	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
 	defer waitBuffers.Put(buf)
 	n, err := q.verbs.Wait(ctx, buf[:min(len(wc), pollBatch)])
 	convert(wc, buf[:n])
 	switch {
+	case n == pollBatch && len(wc) > n:
+		more, _ := q.poll(wc[n:]) // an error comes again
+		return n + more, nil
 	case n > 0:
 		return n, nil
 	case err != nil && (q.ctx.closed.Load() || q.dead.Load()):

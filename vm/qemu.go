@@ -31,7 +31,7 @@ const (
 // kernelLine is the kernel's command line. Warnings and worse go to the serial
 // console, where they arrive even when nothing else works; everything goes
 // through the control port. panic=-1 restarts at once, which ends QEMU.
-const kernelLine = "console=ttyS0 loglevel=5 panic=-1 oops=panic printk.devkmsg=on printk.time=1 random.trust_cpu=on mitigations=off audit=0"
+const kernelLine = "console=ttyS0 loglevel=5 panic=-1 oops=panic printk.devkmsg=on printk.time=1 random.trust_cpu=on mitigations=off audit=0 no_timer_check"
 
 // args is QEMU's command line.
 func (h hardware) args() []string {

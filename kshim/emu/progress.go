@@ -1,6 +1,11 @@
 package emu
 
-import "github.com/rdmashim/rdmashim/kshim"
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
 
 // progresser is a Device that a program which polls can drive: what its own
 // goroutines would do happens in the call.
@@ -10,7 +15,16 @@ type progresser interface {
 	Progress() bool
 }
 
-var _ kshim.Progresser = (*uverbsFile)(nil)
+// attender is a Device that a program which waits can drive; see kshim.Attender.
+type attender interface {
+	Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool
+	Rouse()
+}
+
+var (
+	_ kshim.Progresser = (*uverbsFile)(nil)
+	_ kshim.Attender   = (*uverbsFile)(nil)
+)
 
 // Progress lets the device work in this call. See kshim.Progresser.
 func (f *uverbsFile) Progress() bool {
@@ -19,4 +33,20 @@ func (f *uverbsFile) Progress() bool {
 	}
 	p, ok := f.dev.Device.(progresser)
 	return ok && p.Progress()
+}
+
+// Attend lets the device work in this call, and waits. See kshim.Attender.
+func (f *uverbsFile) Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool {
+	if f.state.Load() != fileOpen {
+		return false
+	}
+	a, ok := f.dev.Device.(attender)
+	return ok && a.Attend(ctx, wakes, seen)
+}
+
+// Rouse ends an Attend. See kshim.Attender.
+func (f *uverbsFile) Rouse() {
+	if a, ok := f.dev.Device.(attender); ok {
+		a.Rouse()
+	}
 }

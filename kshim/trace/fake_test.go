@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim"
@@ -24,13 +25,16 @@ type fakeFile struct {
 	addr uint64 // where Pin says the next memory lies
 }
 
-// fakeProgressFile has besides what kshim.Progresser asks for.
+// fakeProgressFile has besides what kshim.Progresser and kshim.Attender ask for.
 type fakeProgressFile struct {
 	*fakeFile
 	asked int
 }
 
 func (f *fakeProgressFile) Progress() bool { f.asked++; return f.asked == 1 }
+
+func (f *fakeProgressFile) Attend(context.Context, *atomic.Uint32, uint32) bool { return f.asked == 2 }
+func (f *fakeProgressFile) Rouse()                                              {}
 
 func (k *fakeKernel) Open(path string) (kshim.File, error) {
 	k.calls = append(k.calls, "open", path)

@@ -37,8 +37,11 @@ func (k *kernel) wrap(f kshim.File, kind fileKind, path, fd string) *file {
 	return &file{inner: f, kernel: k, kind: kind, path: path, fd: fd}
 }
 
-// progresser is what a file may have besides (kshim.Progresser).
-type progresser interface{ Progress() bool }
+// progresser is what a file of a kernel in this process has besides.
+type progresser interface {
+	kshim.Progresser
+	kshim.Attender
+}
 
 // progressFile is a file of a kernel that makes progress when it is asked to.
 // That is no call, and is not shown.

@@ -39,6 +39,7 @@ type CQ struct {
 
 	wakeMu sync.Mutex
 	wakeCh chan struct{} // closed to wake all waiters; nil when there is none
+	wakes  atomic.Uint32 // how often that was done
 }
 
 // CreateCQ makes a completion queue with room for cqe completions at least. It overruns, and then fails for good, when more
@@ -309,11 +310,13 @@ func (cq *CQ) event() {
 // wake wakes all waiters: each polls again.
 func (cq *CQ) wake() {
 	cq.wakeMu.Lock()
-	defer cq.wakeMu.Unlock()
 	if cq.wakeCh != nil {
 		close(cq.wakeCh)
 		cq.wakeCh = nil
 	}
+	cq.wakes.Add(1)
+	cq.wakeMu.Unlock()
+	cq.ctx.rouse()
 }
 
 // waiter returns the channel that the next wake closes.
@@ -333,11 +336,15 @@ func (cq *CQ) Wait(ctx context.Context, wc []WC) (int, error) {
 		return 0, nil
 	}
 	for {
-		if n, err := cq.Poll(wc); n > 0 || err != nil {
+		seen := cq.wakes.Load()
+		if n, err := cq.pollOnce(wc); n > 0 || err != nil {
 			return n, err
 		}
 		if err := ctx.Err(); err != nil {
 			return 0, err
+		}
+		if cq.attend(ctx, seen) {
+			continue
 		}
 		woken := cq.waiter()
 		if err := cq.arm(); err != nil {

@@ -39,10 +39,12 @@ type requester struct {
 func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	// Answers and requests share the batch, so that neither starves the other.
 	half := cap(b.Packets) - (cap(b.Packets)-len(b.Packets))/2
-	due := now >= q.rsp.ackBy || q.mayRequest()
+	due := now >= q.rsp.ackBy
+	rides := due || q.mayRequest()
 	q.transmitReplies(b, half, due)
 	q.transmitRequests(now, b)
-	q.transmitReplies(b, cap(b.Packets), due)
+	// Behind requests, being shorter, an ACK can share a datagram's send with them.
+	q.transmitReplies(b, cap(b.Packets), rides)
 	return b.Full()
 }
 

@@ -61,6 +61,7 @@ func (r *recorder) Send(batch []Packet) error {
 }
 
 func (r *recorder) Recv([]Packet) (int, error) { return 0, net.ErrClosed }
+func (r *recorder) Interrupt()                 {}
 func (r *recorder) Wait() error                { return net.ErrClosed }
 func (r *recorder) Caps() Caps                 { return Caps{MTU: 1500, BatchSize: 16} }
 func (r *recorder) Close() error {

@@ -211,9 +211,10 @@ func (f *faulty) fire() {
 	}
 }
 
-// Recv, Wait, Quiet, Caps: only sending is faulty.
+// Recv, Wait, Interrupt, Quiet, Caps: only sending is faulty.
 func (f *faulty) Recv(batch []Packet) (int, error) { return f.inner.Recv(batch) }
 func (f *faulty) Wait() error                      { return f.inner.Wait() }
+func (f *faulty) Interrupt()                       { f.inner.Interrupt() }
 func (f *faulty) Quiet()                           { Quiet(f.inner) }
 func (f *faulty) Caps() Caps                       { return f.inner.Caps() }
 

@@ -70,6 +70,10 @@ type Link interface {
 	// that Is net.ErrClosed.
 	Wait() error
 
+	// Interrupt lets a Wait that blocks return, or else the next one. It may
+	// be called from anywhere, and after Close.
+	Interrupt()
+
 	Caps() Caps
 
 	// Counters adds the link's counters, each with its name, to dst.

@@ -38,6 +38,9 @@ func (p *port) Wait() error {
 	}
 }
 
+// Interrupt implements link.Link.
+func (p *port) Interrupt() { p.inbox.wake() }
+
 // check hands out the lent packets whose ICRC is right. The network sends with
 // IPv4 identification 0 and so accepts no other.
 func (p *port) check(batch []link.Packet) int {

@@ -1,5 +1,10 @@
 package udp
 
+import "time"
+
+// longAgo is a deadline that interrupts.
+var longAgo = time.Unix(1, 0)
+
 // conduit is how the socket is used without closing it under somebody's feet.
 // After Close its methods return an error that Is net.ErrClosed.
 type conduit interface {
@@ -11,6 +16,8 @@ type conduit interface {
 	// Wait blocks until there may be something to read, be it an error. One
 	// goroutine at a time waits.
 	Wait() error
+	// Interrupt ends a Wait that blocks, or the next one.
+	Interrupt()
 	// Quiet tells that there will be no Wait for a while. It is called by who
 	// waits.
 	Quiet()

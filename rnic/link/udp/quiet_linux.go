@@ -26,9 +26,10 @@ type quiet struct {
 	look  func(fd uintptr) bool // mayRead
 	looks int                   // of who waits
 
-	mu    sync.Mutex
-	watch *os.File        // guarded by mu: the socket for the netpoller, or nil
-	ready syscall.RawConn // guarded by mu: watch's
+	mu        sync.Mutex
+	watch     *os.File        // guarded by mu: the socket's readiness for the netpoller, or nil
+	ready     syscall.RawConn // guarded by mu: watch's
+	interrupt bool            // guarded by mu: the next Wait is not to block
 }
 
 // detach takes a socket out of the netpoller. It closes conn, also on an error.
@@ -63,28 +64,57 @@ func (q *quiet) Control(f func(fd uintptr)) error {
 // Wait implements conduit.
 func (q *quiet) Wait() error {
 	ready, err := q.watched()
-	if err != nil {
+	if ready == nil || err != nil {
 		return err
 	}
 	q.looks = 0
 	err = ready.Read(q.look)
-	if q.closed.Load() || errors.Is(err, os.ErrClosed) {
+	switch {
+	case q.closed.Load() || errors.Is(err, os.ErrClosed):
 		return net.ErrClosed
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return q.goOn()
 	}
 	return err
 }
 
-// watched lets the netpoller watch the socket.
+// Interrupt implements conduit.
+func (q *quiet) Interrupt() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.interrupt = true
+	if q.watch != nil {
+		_ = q.watch.SetReadDeadline(longAgo)
+	}
+}
+
+// goOn ends an interruption.
+func (q *quiet) goOn() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.interrupt = false
+	if q.watch == nil {
+		return nil
+	}
+	return q.watch.SetReadDeadline(time.Time{})
+}
+
+// watched lets the netpoller watch the socket. It gives nothing for a Wait that
+// was interrupted before it began.
 func (q *quiet) watched() (syscall.RawConn, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed.Load() {
+	switch {
+	case q.closed.Load():
 		return nil, net.ErrClosed
+	case q.interrupt && q.watch == nil:
+		q.interrupt = false
+		return nil, nil
 	}
 	if q.watch != nil {
 		return q.ready, nil
 	}
-	fd, err := duplicate(q.fd)
+	fd, err := readiness(q.fd)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +129,25 @@ func (q *quiet) watched() (syscall.RawConn, error) {
 	}
 	q.watch, q.ready = w, ready
 	return ready, nil
+}
+
+// readiness makes a descriptor that can be read when fd can. The netpoller would
+// watch the socket itself for room to send too, which wakes a thread when the
+// peer has taken a datagram. It is an epoll set of one.
+func readiness(fd int) (int, error) {
+	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return -1, os.NewSyscallError("epoll_create1", err)
+	}
+	err = unix.EpollCtl(set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN})
+	if err == nil {
+		err = unix.SetNonblock(set, true)
+	}
+	if err != nil {
+		unix.Close(set)
+		return -1, os.NewSyscallError("epoll_ctl", err)
+	}
+	return set, nil
 }
 
 // mayRead looks at the socket itself the first time, when the netpoller is set up

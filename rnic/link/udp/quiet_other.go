@@ -5,7 +5,9 @@ package udp
 import (
 	"errors"
 	"net"
+	"os"
 	"syscall"
+	"time"
 )
 
 // loud is a socket that stays with the netpoller.
@@ -30,8 +32,14 @@ func detach(conn *net.UDPConn) (conduit, error) {
 
 func (c *loud) Wait() error {
 	c.looks = 0
-	return c.Read(c.look)
+	err := c.Read(c.look)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return c.conn.SetReadDeadline(time.Time{})
+	}
+	return err
 }
+
+func (c *loud) Interrupt() { _ = c.conn.SetReadDeadline(longAgo) }
 
 func (*loud) Quiet() {}
 

@@ -32,6 +32,7 @@ type receiver struct {
 	most int // messages
 
 	dry      bool   // the last call took all there was, and fill has not said so yet
+	waits    uint64 // of the socket, before that call
 	got, cur int    // messages of the last call, and the next one to be cut up
 	open     bool   // a message is being cut up
 	rest     []byte // of that message
@@ -65,12 +66,15 @@ func (r *receiver) init(s *socket) {
 
 // fill reads messages when all datagrams were taken, and reports whether there
 // were any. A read that brought less than it could have emptied the socket: the
-// next fill spares the system call, and a Wait looks for itself.
+// next fill spares the system call, unless there was a Wait, which looks for
+// itself.
 func (r *receiver) fill() (bool, error) {
-	if r.dry {
+	waits := r.s.waits.Load()
+	if r.dry && r.waits == waits {
 		r.dry = false
 		return false, nil
 	}
+	r.waits = waits
 	for i := range r.got {
 		h := &r.hdr[i].Hdr
 		h.Namelen = unix.SizeofSockaddrInet6

@@ -43,7 +43,14 @@ func (s *socket) Recv(batch []link.Packet) (int, error) {
 }
 
 // Wait implements link.Link.
-func (s *socket) Wait() error { return s.raw.Wait() }
+func (s *socket) Wait() error {
+	err := s.raw.Wait()
+	s.waits.Add(1)
+	return err
+}
+
+// Interrupt implements link.Link.
+func (s *socket) Interrupt() { s.raw.Interrupt() }
 
 // Quiet implements link.Quieter.
 func (s *socket) Quiet() { s.raw.Quiet() }

@@ -3,6 +3,7 @@ package udp
 import (
 	"net"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
@@ -28,6 +29,7 @@ type socket struct {
 	tx      sender
 	rx      receiver
 	count   counters
+	waits   atomic.Uint64 // how often Wait returned
 }
 
 func newLink(conn *net.UDPConn, got granted) (*socket, error) {

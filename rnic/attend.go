@@ -1,0 +1,246 @@
+package rnic
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+// A program that waits for completions, one after the other, stands in for the
+// listener: the packet itself wakes it, not a goroutine that the packet woke. The
+// listener is parked meanwhile, as it is for a program that polls.
+const (
+	// prompt is how soon after a completion a program must wait again.
+	prompt = 100 * time.Microsecond
+	// attendAfter is how many times in a row it must, before it may attend.
+	attendAfter = 8
+	// eager bounds that count, and late is what one that was not costs.
+	eager = 4 * attendAfter
+	late  = 8
+	// rivalry is for how many waits nobody attends after two wanted to: with
+	// several, events are fairer.
+	rivalry = 128
+)
+
+// Who attends looks at the link for a moment before it blocks, if that has paid of
+// late: an answer that comes at once finds it awake, which spares both sides the
+// wake-up. Otherwise it is tried once in a while.
+const (
+	spinFor    = 25 * time.Microsecond
+	spinTurns  = 128  // looks, where time stands still
+	spinRetry  = 8    // waits after one in vain until it is tried again; twice as many each time
+	spinRarely = 1024 // but no more
+)
+
+// spinner decides whether a wait begins with a spin.
+type spinner struct{ skip, backoff int }
+
+func (s *spinner) worth() bool {
+	if s.skip > 0 {
+		s.skip--
+		return false
+	}
+	return true
+}
+
+func (s *spinner) paid(did bool) {
+	if did {
+		s.backoff = max(s.backoff/2, spinRetry)
+		return
+	}
+	s.backoff = max(s.backoff, spinRetry)
+	s.skip, s.backoff = s.backoff, min(2*s.backoff, spinRarely)
+}
+
+// attendance is what the one who attends, the listener and those who write
+// completions know of each other.
+type attendance struct {
+	busy    atomic.Bool  // somebody attends
+	waiting atomic.Bool  // and waits for the link
+	news    atomic.Bool  // completions since the last Attend
+	last    atomic.Int64 // engine.Time of the last end of a wait
+	quick   atomic.Int32 // how many times in a row a program was prompt
+
+	asleep  atomic.Bool   // the listener is parked until somebody calls unpark
+	listens chan struct{} // a token: the listener has decided whether to park
+
+	// Whose end rouses who attends: a program's context, of which it has but
+	// one as a rule. With whoever attends.
+	ends   <-chan struct{}
+	forget func() bool
+	spin   spinner // with whoever attends
+}
+
+// Attend works in place of the listener until there is something for a program
+// that waits to look at; see kshim.Attender.
+func (d *Device) Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool {
+	a := &d.attendance
+	if !a.busy.CompareAndSwap(false, true) {
+		a.quick.Store(-rivalry)
+		d.Rouse()
+		return false
+	}
+	did := a.news.Swap(false)
+	if !did && d.mayAttend() && d.takeOver() {
+		did = d.attend(ctx, wakes, seen)
+		a.last.Store(int64(d.now()))
+	}
+	a.busy.Store(false)
+	if a.asleep.Load() {
+		d.unpark()
+	}
+	return did
+}
+
+// mayAttend reports whether the program is one that waits all the time.
+func (d *Device) mayAttend() bool {
+	a := &d.attendance
+	if time.Duration(int64(d.now())-a.last.Load()) > prompt {
+		a.quick.Add(-late)
+		return false
+	}
+	if q := a.quick.Load(); q < eager {
+		a.quick.Store(q + 1)
+	}
+	return a.quick.Load() >= attendAfter
+}
+
+// attended reports whether a program attends at present, or has just done so.
+func (d *Device) attended() bool {
+	a := &d.attendance
+	return a.quick.Load() >= attendAfter &&
+		(a.busy.Load() || time.Duration(int64(d.now())-a.last.Load()) < pollPause)
+}
+
+// takeOver waits until the listener has left the link. busy keeps it away.
+func (d *Device) takeOver() bool {
+	a := &d.attendance
+	for !d.polling.parked.Load() {
+		if a.quick.Load() < attendAfter { // a rival came
+			return false
+		}
+		d.link.Interrupt()
+		select {
+		case <-a.listens:
+		case <-d.quit:
+			return false
+		}
+	}
+	d.calm()
+	return true
+}
+
+// decided tells takeOver that the listener has parked, or not.
+func (a *attendance) decided() {
+	select {
+	case a.listens <- struct{}{}:
+	default:
+	}
+}
+
+func (d *Device) attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool {
+	a := &d.attendance
+	a.follow(ctx, d)
+	for {
+		if d.owed.Load() && !a.news.Load() {
+			d.mu.Lock()
+			d.sendHeld() // the program has had its turn
+			d.mu.Unlock()
+		}
+		if a.spin.worth() {
+			did, err := d.spin()
+			if a.spin.paid(did); err != nil {
+				return false
+			}
+		}
+		// Who changes what is looked at here looks at waiting afterwards.
+		a.waiting.Store(true)
+		done := a.news.Load() || wakes.Load() != seen || ctx.Err() != nil
+		var err error
+		if !done && a.quick.Load() >= attendAfter {
+			err = d.link.Wait()
+		}
+		a.waiting.Store(false)
+		if done {
+			break
+		}
+		if err == nil {
+			err = d.attendLink()
+		}
+		if err != nil {
+			a.quick.Store(0) // the listener meets it too, and deals with it
+		}
+		if a.quick.Load() < attendAfter {
+			return false
+		}
+	}
+	a.news.Store(false)
+	return true
+}
+
+// follow sees to it that the end of ctx rouses.
+func (a *attendance) follow(ctx context.Context, d *Device) {
+	if ctx.Done() == a.ends {
+		return
+	}
+	if a.forget != nil {
+		a.forget()
+	}
+	if a.ends, a.forget = ctx.Done(), nil; a.ends != nil {
+		a.forget = context.AfterFunc(ctx, d.Rouse)
+	}
+}
+
+// spin receives for a moment, and reports whether there are completions.
+func (d *Device) spin() (bool, error) {
+	until := d.now() + engine.Time(spinFor)
+	for n := 0; n < spinTurns && d.now() < until; n++ {
+		if err := d.attendLink(); err != nil {
+			return false, err
+		}
+		if d.attendance.news.Load() {
+			return true, nil
+		}
+		yield()
+	}
+	return false, nil
+}
+
+// attendLink receives until there are completions, or nothing is left.
+func (d *Device) attendLink() error {
+	d.rx.Lock()
+	defer d.rx.Unlock()
+	for !d.attendance.news.Load() {
+		if n, err := d.receive(); n == 0 || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rouse lets who attends look again; see kshim.Attender.
+func (d *Device) Rouse() {
+	if d.attendance.waiting.Load() {
+		d.link.Interrupt()
+	}
+}
+
+// announce follows every completion; event tells that who waits for it is told.
+func (a *attendance) announce(d *Device, event bool) {
+	if !a.news.Load() {
+		a.news.Store(true)
+	}
+	if event {
+		a.last.Store(int64(d.now()))
+	}
+	d.Rouse()
+}
+
+// rests reports whether who attends has been waiting for so long that the
+// listener need not look after it any more.
+func (d *Device) rests() bool {
+	a := &d.attendance
+	return a.waiting.Load() && time.Duration(int64(d.now())-a.last.Load()) >= pollPause
+}
