@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // inside marks the run of this test binary in a network namespace of its own,
@@ -187,6 +189,27 @@ func TestSoftDevice(t *testing.T) {
 		require.NoError(t, netlink.LinkSetMTU(l, 300))
 		r := expect(t, soft, "mtu", Fail, "is 300", "ip link set d0 mtu 1500")
 		require.Equal(t, "see mtu", find(t, r, "loopback").Fix)
+	})
+	t.Run("MTU changes under an open device", func(t *testing.T) {
+		l := veth(t, "d0", "d1", "10.77.0.1/24")
+		s, err := Running()
+		require.NoError(t, err)
+		for mtu, want := range map[int]Check{
+			9000: {Status: Warn, Detail: "active MTU is 1024, though the MTU of d0, 9000, carries 4096", Fix: "open the device again"},
+			700:  {Status: Fail, Detail: "active MTU is 1024, but the MTU of d0 is 700", Fix: "ip link set d0 mtu 1104"},
+		} {
+			require.NoError(t, netlink.LinkSetMTU(l, 1500))
+			s.Open = func(device string) (*uapi.Context, error) {
+				defer func() { require.NoError(t, netlink.LinkSetMTU(l, mtu)) }()
+				return uapi.Open(device)
+			}
+			r, err := Run(t.Context(), s, soft)
+			require.NoError(t, err)
+			got := find(t, r, "mtu")
+			require.Equal(t, want.Status, got.Status)
+			require.Contains(t, got.Detail, want.Detail)
+			require.Contains(t, got.Fix, want.Fix)
+		}
 	})
 	t.Run("link-local", func(t *testing.T) {
 		veth(t, "d0", "d1", "fe80::77/64")

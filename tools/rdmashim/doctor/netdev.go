@@ -80,7 +80,7 @@ func checkMTU(e *exam) Check {
 	case active != 0 && active < fits && !asked && d.Up:
 		fix := "open the device again"
 		if e.kind == host {
-			fix = fmt.Sprintf("ip link set %s down; ip link set %s up", d.Name, d.Name)
+			fix = fmt.Sprintf("rdmashim link delete %s; rdmashim link up --name %s %s", e.kernel, e.kernel, d.Name)
 		}
 		return warn(fix, "the port's active MTU is %d, though the MTU of %s, %d, carries %d", active, d.Name, d.MTU, fits)
 	case active == 0 && fits < 1024:

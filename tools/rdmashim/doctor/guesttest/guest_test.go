@@ -198,6 +198,27 @@ func TestOtherNamespace(t *testing.T) {
 	require.Equal(t, doctor.Fail, find(t, r, "netdev").Status)
 }
 
+// TestExclusive: then the device is seen in its own namespace only.
+func TestExclusive(t *testing.T) {
+	ensure(t)
+	m, err := netlinkmgr.Open()
+	require.NoError(t, err)
+	set := func(shared bool) { // a namespace that has ended is there for a while
+		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			err := m.SetNetNS(t.Context(), shared)
+			if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
+				require.NoError(t, err)
+				return
+			}
+		}
+	}
+	set(false)
+	defer set(true)
+	require.True(t, run(t, way{}).OK)
+	r := expect(t, way{netns: true}, "netns", doctor.Fail, "the mode is exclusive and rxe0 is not in this network namespace", "rdma dev set rxe0 netns")
+	require.Equal(t, doctor.Fail, find(t, r, "loopback").Status)
+}
+
 const inNamespace = "RDMASHIM_TEST_IN_NAMESPACE"
 
 // TestNoSocketInNamespace: with its network device in another namespace than the
