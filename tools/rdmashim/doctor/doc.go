@@ -13,7 +13,9 @@
 // A run flows so: Run (doctor.go) looks once at what all checks need (exam.go:
 // the device, its network device, the kernel's tables), then goes through the
 // table of checks; each is a function of exam in the file named after its
-// subject, and report.go prints what they gave.
+// subject, and report.go prints what they gave. The packet filter's answer comes
+// from filter_linux.go (chains), machine_linux.go (a rule's expressions) and
+// legacy_linux.go (the old iptables' rules, made into such).
 //
 // System is a struct of functions and a file system, so a test's machine is one
 // too. Only *_linux.go files touch the system; elsewhere what they would tell

@@ -28,7 +28,8 @@ func checkNetDev(e *exam) Check {
 	case d == nil && len(e.devs) == 0:
 		return skip("the network devices cannot be listed")
 	case d == nil && e.kind == soft:
-		return fail(fmt.Sprintf("ip addr add %s/24 dev NETDEV, or take an address of 'rdmashim devices'", addressOf(e.addr)), "no network device has the address %s", addressOf(e.addr))
+		bits := map[bool]int{false: 24, true: 64}[e.addr.Is6()]
+		return fail(fmt.Sprintf("ip addr add %s/%d dev NETDEV, or take an address of 'rdmashim devices'", addressOf(e.addr), bits), "no network device has the address %s", addressOf(e.addr))
 	case d == nil && e.rdma != nil && e.below() != "":
 		return fail("run in the network namespace of "+e.below(), "%s is on %s, which is not in this network namespace", e.kernel, e.below())
 	case d == nil && e.rdma != nil:
