@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -99,14 +100,69 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestHelp: every command says what it is for, and shows how it is called.
+// TestHelp: every command says what it is for, and shows calls of it that the
+// program takes.
 func TestHelp(t *testing.T) {
+	used := map[string]bool{}
 	for _, c := range everyCommand() {
 		require.NotEmpty(t, c.Short, c.CommandPath())
 		require.False(t, strings.HasSuffix(c.Short, "."), "%s: %q", c.CommandPath(), c.Short)
+		_, path, _ := strings.Cut(c.CommandPath(), " ")
+		used[path] = true
+		calls, own := 0, 0
 		for line := range strings.Lines(c.Example) {
-			words := strings.Fields(line)
-			require.True(t, len(words) == 0 || strings.HasPrefix(line, "  "), "%s: an example is indented: %q", c.CommandPath(), line)
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			require.True(t, strings.HasPrefix(line, "  "), "%s: an example is indented: %q", c.CommandPath(), line)
+			args := callIn(line)
+			if args == nil {
+				continue
+			}
+			calls++
+			found, rest, err := newRoot().Find(rdmaArgs(args, false))
+			assert.NoError(t, err, "%s: %s", c.CommandPath(), line)
+			assert.NoError(t, found.ParseFlags(rest), "%s: %s", c.CommandPath(), line)
+			assert.NoError(t, found.ValidateArgs(found.Flags().Args()), "%s: %s", c.CommandPath(), line)
+			if strings.HasPrefix(found.CommandPath()+" ", c.CommandPath()+" ") || !c.HasParent() {
+				own++
+			}
+		}
+		require.NotZero(t, calls, "%s has no example", c.CommandPath())
+		require.NotZero(t, own, "%s: no example calls it", c.CommandPath())
+	}
+	for path := range examples {
+		require.True(t, used[path], "an example for a command that there is not: %q", path)
+	}
+}
+
+// callIn returns the arguments of the program in a line of shell, or nil.
+func callIn(line string) (args []string) {
+	_, line, ok := strings.Cut(line, "rdmashim ")
+	if !ok {
+		return nil
+	}
+	args = []string{}
+	word, quoted, begun := "", false, false
+	end := func() {
+		if begun {
+			args = append(args, word)
+		}
+		word, begun = "", false
+	}
+	for _, r := range strings.TrimSuffix(line, "\n") {
+		switch {
+		case r == '\'':
+			quoted, begun = !quoted, true
+		case quoted || !strings.ContainsRune(" |&<>;#)", r):
+			word, begun = word+string(r), true
+		case r == ' ':
+			end()
+		default:
+			end()
+			return args
 		}
 	}
+	end()
+	return args
 }

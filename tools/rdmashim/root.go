@@ -40,6 +40,7 @@ Start with:  rdmashim demo`,
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	root.AddCommand(newVM(), newCompletion(), newMan())
 	completeNames(root)
+	addExamples(root)
 	return root
 }
 
