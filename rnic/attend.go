@@ -144,10 +144,8 @@ func (d *Device) attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) 
 	a := &d.attendance
 	a.follow(ctx, d)
 	for {
-		if d.owed.Load() && !a.news.Load() {
-			d.mu.Lock()
-			d.sendHeld() // the program has had its turn
-			d.mu.Unlock()
+		if !a.news.Load() {
+			d.catchUp() // the program has had its turn
 		}
 		if a.spin.worth() {
 			did, err := d.spin()

@@ -69,14 +69,14 @@ func (d *Device) poll() bool {
 	if n > 0 || err != nil { // an error the listener sees too, and deals with
 		return n > 0
 	}
-	// Nobody answered what came before: the acknowledgements go alone.
-	return d.answer()
+	return d.catchUp()
 }
 
-// answer sends the acknowledgements that wait, unless somebody else works. It
-// reports whether it did. Preconditions: rx is held, nothing was received.
-func (d *Device) answer() bool {
-	if !d.owed.Load() || !d.mu.TryLock() {
+// catchUp does what was left for a better moment, unless somebody else works: a
+// stream's work requests; and, as nobody answered what came before, its
+// acknowledgements. It reports whether it did. Preconditions: nothing was received.
+func (d *Device) catchUp() bool {
+	if !d.owed.Load() && d.mu.notes.empty() || !d.mu.TryLock() {
 		return false
 	}
 	d.sendHeld()

@@ -30,6 +30,8 @@ type QP struct {
 	bell     atomic.Bool // a doorbell that finds d.mu taken may leave a note
 	noted    atomic.Bool // in d.notes
 	nextNote *QP         // of d.notes
+	flying   atomic.Bool // packets await an acknowledgement
+	stream   stream
 
 	// All below is guarded by d.mu.
 	engine transport

@@ -61,6 +61,7 @@ func (d *Device) settleOne(q *QP, now engine.Time) {
 		q.ev.Event(abi.EventSQDrained)
 	}
 	q.bell.Store(q.takesDoorbells())
+	q.flying.Store(q.engine.Awaits())
 	if q.listed {
 		return // it gets its turn at the transmitter, and comes here again
 	}

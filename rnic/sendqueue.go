@@ -17,9 +17,15 @@ const pullBatch = 256
 
 // Doorbell implements emu.QP: it takes what was published in the send ring,
 // sends what may go now, and returns; a worker sends the rest. When somebody else
-// has the lock it leaves that to them.
+// has the lock it leaves that to them, and in a stream to the next acknowledgement.
 func (q *QP) Doorbell() error {
 	d := q.d
+	if q.streams(d.now()) {
+		d.mu.notes.leave(q)
+		if q.flying.Load() {
+			return nil
+		}
+	}
 	if !d.mu.TryLock() {
 		if q.bell.Load() && !d.down.Load() {
 			d.mu.notes.leave(q)
@@ -30,7 +36,10 @@ func (q *QP) Doorbell() error {
 		}
 		d.mu.Lock()
 	}
-	defer d.mu.Unlock()
+	defer func() {
+		d.mu.Unlock()
+		q.stream.last.Store(int64(d.now()))
+	}()
 	for {
 		if err := q.mayPost(); err != nil {
 			return err

@@ -57,6 +57,7 @@ func (d *Device) takeNotes() {
 		next := q.nextNote
 		q.nextNote = nil
 		q.noted.Store(false)
+		q.stream.waiting.Store(0)
 		if !q.gone {
 			for q.pull(d.now()) {
 			}

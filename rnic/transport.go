@@ -23,6 +23,7 @@ type transport interface {
 	Completions(buf []engine.Completion) int
 	Drained() bool
 	HoldsAck() bool
+	Awaits() bool
 	Outstanding() int
 	Gauges() engine.Gauges
 	Hurry()

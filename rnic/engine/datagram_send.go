@@ -94,3 +94,6 @@ func (q *Datagrams) completeSend(w *sendWR) {
 	q.counters.Sends++
 	q.comps.push(Completion{ID: w.id, Opcode: w.kind.wc, Silent: !q.cfg.SigAll && w.flags&abi.SendSignaled == 0})
 }
+
+// Awaits is false: no datagram is acknowledged.
+func (q *Datagrams) Awaits() bool { return false }

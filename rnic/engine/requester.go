@@ -212,3 +212,7 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	}
 	q.startTimer(now)
 }
+
+// Awaits reports that packets were sent whose acknowledgement, or timeout, will
+// come.
+func (q *QP) Awaits() bool { return q.sends() && q.req.una != q.req.nxt }

@@ -1,0 +1,69 @@
+package rnic
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// In a stream of single posts many leave with one send, and each completes in
+// order, whether the program polls, waits or does neither.
+func TestStreamSharesSends(t *testing.T) {
+	for name, rest := range map[string]func(t *testing.T, a, b *testDevice){
+		"polls": func(t *testing.T, a, b *testDevice) {
+			for a.Progress() || b.Progress() {
+			}
+		},
+		"arms":            func(t *testing.T, a, _ *testDevice) { require.NoError(t, a.qp.send.cq.Arm(false)) },
+		"something else ": func(*testing.T, *testDevice, *testDevice) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, links := countedPair(t)
+				const bursts, burst = 20, 60
+				id := uint64(0)
+				for k := range bursts {
+					if k == 1 { // the first one made it a stream
+						links[0].sends.Store(0)
+					}
+					first := id
+					for range burst {
+						id++
+						a.qp.postRaw(write(a, b, id, 0, 0, 64))
+					}
+					rest(t, a, b)
+					synctest.Wait()
+					for i := first + 1; i <= id; i++ {
+						a.qp.send.waitStatus(i, abi.WCSuccess)
+					}
+				}
+				sends := int(links[0].sends.Load())
+				require.LessOrEqual(t, sends, (bursts-1)*burst/8)
+				require.Zero(t, a.counter(t, "retransmitted_pkts"))
+				a.Close()
+				b.Close()
+			})
+		})
+	}
+}
+
+// Two messages that follow each other are no stream: none waits.
+func TestPairsAreNoStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, links := countedPair(t)
+		for k := range uint64(50) {
+			before := links[0].sends.Load()
+			a.qp.postRaw(write(a, b, 2*k, 0, 0, 64))
+			a.qp.postRaw(write(a, b, 2*k+1, 64, 64, 64))
+			require.Equal(t, before+2, links[0].sends.Load())
+			a.qp.qp.stream.last.Store(-1e9) // time passes
+			a.qp.send.waitStatus(2*k, abi.WCSuccess)
+			a.qp.send.waitStatus(2*k+1, abi.WCSuccess)
+		}
+		a.Close()
+		b.Close()
+	})
+}
