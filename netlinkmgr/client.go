@@ -195,6 +195,9 @@ func (m *Manager) System(ctx context.Context) (System, error) {
 // namespaces than the initial one exist.
 func (m *Manager) SetNetNS(ctx context.Context, shared bool) error {
 	_, err := m.exchange(ctx, reqSetNetNS(shared))
+	if errors.Is(err, syscall.EBUSY) {
+		err = fmt.Errorf("there are other network namespaces than the initial one: end them, or set the mode before they are made (module parameter netns_mode of ib_core): %w", err)
+	}
 	return opError("set the network namespace mode", permission("set the network namespace mode", "CAP_NET_ADMIN", err))
 }
 

@@ -3,6 +3,7 @@ package netlinkmgr
 import (
 	"context"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink/nl"
@@ -18,6 +19,7 @@ func Running() (Kernel, error) {
 	}
 	k := Kernel{
 		In:           runningIn,
+		OpenNetNS:    openNetNS,
 		InsertModule: func(path string) error { return insertModule("/" + strings.TrimPrefix(path, "/")) },
 		RemoveModule: removeModule,
 		Watch:        watchNetDevs,
@@ -63,6 +65,18 @@ func runningIn(name string) (Kernel, error) {
 	}
 	k.Watch, k.Listen = nil, nil
 	return space(name).seen(k), ns.Close()
+}
+
+// openNetNS tries names first, as ip-netns(8) does.
+func openNetNS(name string) (uint32, func(), error) {
+	ns, err := netns.GetFromName(name)
+	if pid, notPID := strconv.Atoi(name); err != nil && notPID == nil {
+		ns, err = netns.GetFromPid(pid)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return uint32(ns), func() { ns.Close() }, nil
 }
 
 // answerWithin bounds one exchange in seconds: the kernel answers while it is

@@ -2,6 +2,7 @@ package netlinktest
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"syscall"
 
@@ -64,13 +65,21 @@ type request struct {
 	hasIndex              bool
 	name, kind, dev, char string
 	mode                  uint8
+	has                   map[uint16]bool
+	number                map[uint16]uint32 // attributes of four bytes
+	table                 []byte            // of counters
 }
 
 func parseRequest(b []byte) (r request) {
+	r.has, r.number = map[uint16]bool{}, map[uint16]uint32{}
 	for len(b) >= 4 {
 		n := int(binary.NativeEndian.Uint16(b))
 		v := b[4:n]
-		switch binary.NativeEndian.Uint16(b[2:]) {
+		typ := binary.NativeEndian.Uint16(b[2:]) & 0x3fff
+		if r.has[typ] = true; len(v) == 4 {
+			r.number[typ] = binary.NativeEndian.Uint32(v)
+		}
+		switch typ {
 		case 1:
 			r.index, r.hasIndex = binary.NativeEndian.Uint32(v), true
 		case 2:
@@ -83,6 +92,10 @@ func parseRequest(b []byte) (r request) {
 			r.kind = cstr(v)
 		case 66:
 			r.mode = v[0]
+		case 84, 96:
+			r.number[typ] = uint32(v[0])
+		case 80:
+			r.table = v
 		case 69:
 			r.char = cstr(v)
 		}
@@ -106,7 +119,9 @@ func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
 	case netlinkmgr.CmdNewLink:
 		return nil, k.newLink(ns, r.name, r.kind, r.dev)
 	case netlinkmgr.CmdSet:
-		return nil, k.rename(r.index, r.name)
+		return nil, k.set(r)
+	case netlinkmgr.CmdStatSet, netlinkmgr.CmdStatDel:
+		return nil, k.setStat(req.Command, r)
 	case netlinkmgr.CmdDelLink:
 		return nil, k.delLink(r.index)
 	case netlinkmgr.CmdSysGet:
@@ -122,6 +137,9 @@ func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
 		}
 		return [][]byte{m.u8(93, 1)}, nil
 	case netlinkmgr.CmdSysSet:
+		if r.has[96] {
+			return nil, k.note("qkey", fmt.Sprint(r.number[96]))
+		}
 		return nil, k.setNetNS(r.mode)
 	}
 	k.Lock()
@@ -158,7 +176,20 @@ func (k *Kernel) query(ns string, l *Link, c netlinkmgr.Command, r request) ([][
 			driver = 14
 		}
 		return [][]byte{msg(nil).u64(72, 231<<8|192).u64(71, 1).str(70, "uverbs0").u32(73, driver)}, nil
+	case netlinkmgr.CmdStatStatus:
+		table := msg(nil)
+		for _, o := range l.Objects.Optional {
+			on := uint8(0)
+			if o.On {
+				on = 1
+			}
+			table = table.nest(81, msg(nil).str(82, o.Name).u32(94, o.Index).u8(95, on))
+		}
+		return [][]byte{l.head().u32(3, r.port).nest(80, table.nest(81, msg(nil).str(82, "fixed").u32(94, 0)))}, nil
 	case netlinkmgr.CmdStatGet:
+		if r.has[75] {
+			return l.objectCounters(r), nil
+		}
 		table := msg(nil)
 		for _, c := range l.Objects.Counters {
 			table = table.nest(81, msg(nil).str(82, c.Name).u64(83, c.Value))
@@ -287,4 +318,85 @@ func Notification(kind uint8, index uint32, name string, port, ndev uint32, netd
 		m = m.u32(3, port).u32(50, ndev).str(51, netdev)
 	}
 	return m.u8(102, kind)
+}
+
+// note is a change that the kernel keeps nothing of.
+func (k *Kernel) note(op, detail string) error {
+	err := k.begin(op, detail)
+	k.Unlock()
+	return err
+}
+
+// set answers the changes of a device.
+func (k *Kernel) set(r request) error {
+	switch {
+	case r.has[68]: // a network namespace
+		if !k.Exclusive {
+			return syscall.EOPNOTSUPP
+		}
+		return k.note("move", fmt.Sprint(r.index))
+	case r.has[84]:
+		return k.note("dim", fmt.Sprint(r.index, " ", r.number[84]))
+	}
+	return k.rename(r.index, r.name)
+}
+
+func (k *Kernel) setStat(c netlinkmgr.Command, r request) error {
+	op := map[netlinkmgr.Command]string{netlinkmgr.CmdStatSet: "statset", netlinkmgr.CmdStatDel: "statdel"}[c]
+	detail := fmt.Sprintf("%d/%d", r.index, r.port)
+	for _, f := range []struct {
+		typ  uint16
+		name string
+	}{{74, "mode"}, {76, "mask"}, {21, "lqpn"}, {79, "counter"}} {
+		if r.has[f.typ] {
+			detail += fmt.Sprintf(" %s=%d", f.name, r.number[f.typ])
+		}
+	}
+	if r.has[80] {
+		detail += " optional="
+		for i := 4; i+4 <= len(r.table); i += 8 {
+			if i > 4 {
+				detail += ","
+			}
+			detail += fmt.Sprint(binary.NativeEndian.Uint32(r.table[i:]))
+		}
+	}
+	return k.note(op, detail)
+}
+
+// objectCounters answers for queue pairs (their mode too) and regions.
+func (l *Link) objectCounters(r request) [][]byte {
+	o := &l.Objects
+	counters := func(list []netlinkmgr.Counter) (m msg) {
+		for _, c := range list {
+			m = m.nest(81, msg(nil).str(82, c.Name).u64(83, c.Value))
+		}
+		return m
+	}
+	table := msg(nil)
+	switch {
+	case r.has[74]:
+		mode := uint32(0)
+		if o.Mask != 0 {
+			mode = 1
+		}
+		return [][]byte{l.head().u32(3, r.port).u32(74, mode).u32(76, uint32(o.Mask))}
+	case r.number[75] == 40:
+		for _, m := range o.MRs {
+			table = table.nest(41, msg(nil).opt32(62, m.MRN).nest(80, counters(o.MRCounters)))
+		}
+		return [][]byte{l.head().nest(40, table)}
+	}
+	for _, q := range o.QPCounters {
+		e := msg(nil).opt32(3, q.Port).u32(79, q.ID).owner(q.Owner)
+		if q.Type != nil {
+			e = e.u8(26, uint8(*q.Type))
+		}
+		qps := msg(nil)
+		for _, n := range q.QPs {
+			qps = qps.nest(20, msg(nil).u32(21, n))
+		}
+		table = table.nest(78, e.nest(19, qps).nest(80, counters(q.Counters)))
+	}
+	return [][]byte{l.head().nest(77, table)}
 }

@@ -31,7 +31,8 @@ type Kernel struct {
 	// Symlinks of the file system.
 	Symlinks map[string]string
 	// Refuse gives an error for an operation: "newlink", "dellink", "setup",
-	// "setdown", "setmtu", "rename", "insert NAME", "remove NAME", "watch", "setnetns".
+	// "setdown", "setmtu", "rename", "move", "dim", "qkey", "statset",
+	// "statdel", "listen", "insert NAME", "remove NAME", "watch", "setnetns".
 	Refuse map[string]error
 	// Before is called, unlocked, before each operation that Refuse knows.
 	Before func(op string)
@@ -67,6 +68,11 @@ type Objects struct {
 	CMIDs    []netlinkmgr.CMID
 	Contexts []netlinkmgr.Context
 	Counters []netlinkmgr.Counter
+	// What a driver has that counts by queue pair and by region.
+	Mask       netlinkmgr.CounterMask
+	QPCounters []netlinkmgr.QPCounter
+	Optional   []netlinkmgr.OptionalCounter
+	MRCounters []netlinkmgr.Counter // of each region
 }
 
 // Release is the kernel's.
@@ -137,6 +143,14 @@ func (k *Kernel) in(ns string) netlinkmgr.Kernel {
 				return netlinkmgr.Kernel{}, syscall.ENOENT
 			}
 			return k.in(name), nil
+		},
+		OpenNetNS: func(name string) (uint32, func(), error) {
+			k.Lock()
+			defer k.Unlock()
+			if _, ok := k.Spaces[name]; !ok {
+				return 0, nil, syscall.ENOENT
+			}
+			return 7, func() {}, nil
 		},
 		InsertModule: k.insert, RemoveModule: k.remove, Watch: k.watch, Listen: k.listen,
 		Root: files{k}, Release: Release,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,8 +12,43 @@ import (
 func (t *rdmaTool) dev() *cobra.Command {
 	show := t.command("show [DEV]", "List RDMA devices", devShow)
 	show.Aliases = []string{"list"}
-	return t.object("dev", "Show the kernel's RDMA devices",
-		"dev shows the kernel's RDMA devices in iproute2's words.", devShow, show)
+	return t.object("dev", "Show, rename and move the kernel's RDMA devices",
+		"dev shows and changes the kernel's RDMA devices in iproute2's words.", devShow, show,
+		t.command("set DEV name NEW | netns {NAME|PID} | adaptive-moderation {on|off}", "Rename a device, move it to a network namespace, or set how it moderates events", devSet))
+}
+
+func devSet(c *rdmaCall, args []string) error {
+	w := words{"dev set", args}
+	name, err := w.next("the device's name")
+	if err != nil {
+		return err
+	}
+	what, err := w.next("what to set (name, netns or adaptive-moderation)")
+	if err != nil {
+		return err
+	}
+	is := func(word string) bool { return what != "" && strings.HasPrefix(word, what) }
+	switch {
+	case is("name"), is("netns"):
+		value, err := w.next("the new " + what)
+		if err != nil {
+			return err
+		}
+		if err := w.end(); err != nil {
+			return err
+		}
+		if is("name") {
+			return c.m.Rename(c.ctx, name, value)
+		}
+		return c.m.MoveToNetNS(c.ctx, name, value)
+	case is("adaptive-moderation"):
+		on, err := w.onOff()
+		if err != nil {
+			return err
+		}
+		return c.m.SetAdaptiveModeration(c.ctx, name, on)
+	}
+	return usagef("dev set: %q is none of name, netns, adaptive-moderation", what)
 }
 
 func devShow(c *rdmaCall, args []string) error {

@@ -91,7 +91,8 @@ func (t *rdmaTool) command(use, short string, do func(*rdmaCall, []string) error
 }
 
 func (t *rdmaTool) run(cmd *cobra.Command, args []string, do func(*rdmaCall, []string) error) error {
-	if len(args) == 1 && args[0] == "help" {
+	// A command's own words (statistic qp set) may have help behind them, too.
+	if last := len(args) - 1; last >= 0 && args[last] == "help" && (last == 0 || cmd.Name() == "qp" || cmd.Name() == "mr") {
 		return cmd.Help()
 	}
 	c, err := t.call(cmd)

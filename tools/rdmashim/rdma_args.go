@@ -16,11 +16,11 @@ var rdmaWords = []struct {
 	object   string
 	commands []string
 }{
-	{"dev", []string{"show", "list", "help"}},
+	{"dev", []string{"show", "list", "set", "help"}},
 	{"link", []string{"add", "delete", "show", "list", "help", "up", "gid", "apply", "diff", "save", "unit"}},
 	{"resource", []string{"show", "list", "help"}},
 	{"system", []string{"show", "set", "help"}},
-	{"statistic", []string{"show", "list", "help"}},
+	{"statistic", []string{"show", "list", "help", "qp", "mr", "mode", "set", "unset"}},
 	{"monitor", []string{"help"}},
 }
 
@@ -55,6 +55,7 @@ func newRDMARoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.Flags().BoolVarP(&showVersion, "version", "V", false, "print the version")
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
+	batchFlags(root, netlinkmgr.Open)
 	return root
 }
 

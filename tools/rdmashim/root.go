@@ -38,6 +38,7 @@ Start with:  rdmashim demo`,
 	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newABI(), newDump(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
 	root.AddCommand(newTop(top.Here), newStats(top.Here))
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
+	batchFlags(root, netlinkmgr.Open)
 	root.AddCommand(newVM(), newCompletion(), newMan())
 	completeNames(root)
 	addExamples(root)

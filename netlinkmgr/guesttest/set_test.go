@@ -1,0 +1,148 @@
+//go:build guest && linux
+
+package guesttest
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+)
+
+// TestSetLikeIproute2: lines that change something, or that rdma_rxe refuses,
+// end as iproute2's do: with success or not, with the same output, and with the
+// same state.
+func TestSetLikeIproute2(t *testing.T) {
+	rdma := theirs(t)
+	b := makeBusy(t)
+	d := b.r.Device
+	namespace(t, "blue", "")
+	state := func() string {
+		return run(t, 0, rdma, "-j", "dev", "show").stdout + run(t, 0, rdma, "system", "show").stdout
+	}
+	for _, line := range []string{
+		"statistic qp mode", "statistic qp mode link " + d + "/1", "statistic qp show", "statistic qp show link " + d + "/1",
+		"statistic mode", "statistic mode supported", "statistic mode supported link " + d + "/1",
+		"statistic qp set link " + d + "/1 auto type on", "statistic qp set link " + d + "/1 auto off",
+		"statistic qp bind link " + d + "/1 lqpn 17", "statistic qp unbind link " + d + "/1 cntn 1 lqpn 17",
+		"statistic set link " + d + "/1 optional-counters nope", "statistic unset link " + d + "/1 optional-counters",
+		"dev set " + d + " netns blue", "dev set " + d + " netns nosuch", "dev set nosuch name x",
+		"dev set " + d + " adaptive-moderation on", "dev set " + d + " adaptive-moderation off",
+		"system set netns shared", "system set netns exclusive", "system set netns shared",
+		"dev set " + d + " name again", "dev set again name " + d, "dev set " + d + " name " + d,
+	} {
+		t.Run(line, func(t *testing.T) {
+			before := state()
+			for _, form := range []string{"-j", ""} {
+				args := strings.Fields(line)
+				if form != "" {
+					args = append([]string{form}, args...)
+				}
+				want := run(t, 0, rdma, args...)
+				after := state()
+				if after != before {
+					undo(t, rdma, before, d)
+				}
+				got := run(t, 0, "rdmashim", args...)
+				require.Equal(t, want.code == 0, got.code == 0, "%v\n%v", want, got)
+				require.Equal(t, after, state())
+				if got.code != 0 {
+					require.Empty(t, got.stdout)
+					require.Equal(t, 1, strings.Count(got.stderr, "\n"))
+				} else {
+					require.Equal(t, noArray(want.stdout), noArray(got.stdout))
+				}
+				if form != "" && after != before {
+					undo(t, rdma, before, d)
+				}
+			}
+		})
+	}
+}
+
+// noArray drops the empty array that iproute2 prints with -j whatever was done.
+func noArray(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "[]\n", ""), "[ ]\n", "")
+}
+
+// undo gives the device its name back and the system its mode.
+func undo(t *testing.T, rdma, before, d string) {
+	t.Helper()
+	if strings.Contains(before, `"again"`) {
+		d = "again"
+	}
+	for _, r := range rows(t, run(t, 0, rdma, "-j", "dev", "show")) {
+		if name := r["ifname"].(string); name != d {
+			require.Zero(t, run(t, 0, rdma, "dev", "set", name, "name", d).code)
+		}
+	}
+	for _, mode := range []string{"shared", "exclusive"} {
+		if strings.Contains(before, "netns "+mode) && !strings.Contains(run(t, 0, rdma, "system", "show").stdout, "netns "+mode) {
+			require.Zero(t, run(t, 0, rdma, "system", "set", "netns", mode).code)
+		}
+	}
+}
+
+// TestBatchLikeIproute2: a file does the same by both.
+func TestBatchLikeIproute2(t *testing.T) {
+	rdma := theirs(t)
+	noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	d := ensure(t, "ta").Device
+	path := filepath.Join(t.TempDir(), "batch")
+	// iproute2 knows devices by the names they had when it began.
+	require.NoError(t, os.WriteFile(path, []byte("# a comment\nlink show\n\ndev \\\n show "+d+" # another\nresource show\nsystem set netns shared\ndev set "+d+" name \"one\"\n"), 0o644))
+	for _, flags := range [][]string{{"-b", path}, {"-j", "-b", path}, {"-d", "-b", path}} {
+		outcomes := map[string]outcome{}
+		for _, tool := range []string{rdma, "rdma", "rdmashim"} {
+			outcomes[tool] = run(t, 0, tool, flags...)
+			require.Zero(t, outcomes[tool].code, outcomes[tool].stderr)
+			require.NoError(t, manager(t).Rename(t.Context(), "one", d), tool)
+		}
+		require.Equal(t, outcomes["rdma"], outcomes["rdmashim"])
+		want := strings.ReplaceAll(outcomes[rdma].stdout, "protocol roce ", "") // 6.11
+		require.Equal(t, noArray(want), strings.ReplaceAll(outcomes["rdma"].stdout, "protocol roce ", ""))
+	}
+	require.NoError(t, os.WriteFile(path, []byte("dev set nosuch name x\nlink show\n"), 0o644))
+	for _, flags := range [][]string{{"-b", path}, {"-f", "-b", path}} {
+		want := run(t, 0, rdma, flags...)
+		got := run(t, 0, "rdma", flags...)
+		require.Equal(t, 1, want.code)
+		require.Equal(t, 1, got.code)
+		require.Contains(t, got.stderr, path+":1: ")
+		require.Equal(t, noArray(want.stdout), got.stdout)
+	}
+}
+
+// TestExtendedAck: the kernel's own words come with its refusal.
+func TestExtendedAck(t *testing.T) {
+	noLinks(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	d := device(t, ensure(t, "ta").Device)
+	k, err := netlinkmgr.Running()
+	require.NoError(t, err)
+	attr := func(b []byte, typ uint16, v []byte) []byte {
+		b = binary.NativeEndian.AppendUint16(b, uint16(4+len(v)))
+		b = binary.NativeEndian.AppendUint16(b, typ)
+		b = append(b, v...)
+		for len(b)%4 != 0 {
+			b = append(b, 0)
+		}
+		return b
+	}
+	attrs := attr(nil, 1, binary.NativeEndian.AppendUint32(nil, d.Index))
+	attrs = attr(attrs, 2, []byte(strings.Repeat("x", 80)+"\x00")) // a name that is too long
+	_, err = k.RDMA(context.Background(), netlinkmgr.Request{Command: netlinkmgr.CmdSet, Attrs: attrs})
+	require.Error(t, err)
+	var errno syscall.Errno
+	require.ErrorAs(t, err, &errno)
+	require.NotEqual(t, errno.Error(), err.Error(), "nothing but the number: %v", err)
+	t.Log(err)
+}
