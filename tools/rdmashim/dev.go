@@ -12,9 +12,10 @@ import (
 func (t *rdmaTool) dev() *cobra.Command {
 	show := t.command("show [DEV]", "List RDMA devices", devShow)
 	show.Aliases = []string{"list"}
+	set := t.command("set DEV name NEW | netns {NAME|PID} | adaptive-moderation {on|off}", "Rename a device, move it to a network namespace, or set how it moderates events", devSet)
+	set.Example = "  sudo rdmashim dev set rxe0 name fast\n  sudo rdmashim dev set rxe0 netns blue"
 	return t.object("dev", "Show, rename and move the kernel's RDMA devices",
-		"dev shows and changes the kernel's RDMA devices in iproute2's words.", devShow, show,
-		t.command("set DEV name NEW | netns {NAME|PID} | adaptive-moderation {on|off}", "Rename a device, move it to a network namespace, or set how it moderates events", devSet))
+		"dev shows and changes the kernel's RDMA devices in iproute2's words.", devShow, show, set)
 }
 
 func devSet(c *rdmaCall, args []string) error {

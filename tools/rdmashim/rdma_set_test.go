@@ -78,6 +78,13 @@ func TestStatisticOutput(t *testing.T) {
 		require.Empty(t, stderr)
 		require.Equal(t, c.want, stdout, c.line)
 	}
+	documented := documentedJSON(t)
+	for line, section := range map[string]string{"stat qp -j": "statistic qp show", "stat qp mode -j": "statistic qp mode", "stat mode -j": "statistic mode", "stat mode supp -j": "statistic mode", "stat mr -j": "statistic mr"} {
+		stdout, _, err := runRDMA(t, counterKernel(), line)
+		require.NoError(t, err)
+		require.Contains(t, documented, section)
+		documented[section].holdsText(t, line, stdout)
+	}
 }
 
 func TestRDMASetUsage(t *testing.T) {

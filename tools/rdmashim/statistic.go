@@ -11,13 +11,15 @@ import (
 func (t *rdmaTool) statistic() *cobra.Command {
 	show := t.command("show [link DEV[/PORT]]", "Show hardware counters", statisticShow)
 	show.Aliases = []string{"list"}
-	cmd := t.object("statistic", "Show and set the counters of the kernel's RDMA links",
-		"statistic shows and sets the counters of the kernel's RDMA links in iproute2's words.", statisticShow, show,
-		t.statisticQP(), t.statisticMR(),
-		t.command("mode [supported] [link DEV[/PORT]]", "List the optional counters that are switched on, or all there are", statisticMode),
-		t.command("set link DEV/PORT optional-counters NAME[,NAME]…", "Switch on these optional counters, and all others off", statisticSet),
-		t.command("unset link DEV/PORT optional-counters", "Switch all optional counters off", statisticUnset))
-	return cmd
+	mode := t.command("mode [supported] [link DEV[/PORT]]", "List the optional counters that are switched on, or all there are", statisticMode)
+	mode.Example = "  rdmashim statistic mode\n  rdmashim statistic mode supported link rxe0/1 -j"
+	set := t.command("set link DEV/PORT optional-counters NAME[,NAME]…", "Switch on these optional counters, and all others off", statisticSet)
+	set.Example = "  sudo rdmashim statistic set link mlx5_0/1 optional-counters cc_rx_ce_pkts"
+	unset := t.command("unset link DEV/PORT optional-counters", "Switch all optional counters off", statisticUnset)
+	unset.Example = "  sudo rdmashim statistic unset link mlx5_0/1 optional-counters"
+	return t.object("statistic", "Show and set the counters of the kernel's RDMA links",
+		"statistic shows and sets the counters of the kernel's RDMA links in iproute2's words.", statisticShow,
+		show, t.statisticQP(), t.statisticMR(), mode, set, unset)
 }
 
 func statisticShow(c *rdmaCall, args []string) error {

@@ -49,13 +49,16 @@ func (t *rdmaTool) statisticQP() *cobra.Command {
     qp unbind link DEV/PORT cntn N [lqpn N]      one queue pair, or all
 
 rdma_rxe has no such counters: it shows none and binds none.`
+	cmd.Example = "  rdmashim statistic qp mode\n  rdmashim statistic qp show link rxe0/1 -j"
 	return cmd
 }
 
 func (t *rdmaTool) statisticMR() *cobra.Command {
-	return t.command("mr [show] [link DEV]", "Show the counters of memory regions", dispatch("statistic mr", []subcommand{{"show", statisticMRShow}, {"list", statisticMRShow}, {"link", func(c *rdmaCall, args []string) error {
+	cmd := t.command("mr [show] [link DEV]", "Show the counters of memory regions", dispatch("statistic mr", []subcommand{{"show", statisticMRShow}, {"list", statisticMRShow}, {"link", func(c *rdmaCall, args []string) error {
 		return statisticMRShow(c, append([]string{"link"}, args...))
 	}}}))
+	cmd.Example = "  rdmashim statistic mr show link rxe0"
+	return cmd
 }
 
 var qpCounterFilters = filterWords("cntn# lqpn# pid# qp-type")
