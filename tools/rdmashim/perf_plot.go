@@ -247,7 +247,7 @@ func (c *chart) draw(b *bytes.Buffer) {
 		// The legend lies above the curves: none of them crosses it.
 		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="10" height="10" fill="%s"/>`+"\n", legend, top-21, color)
 		text(legend+15, top-12, "start", v.name)
-		legend += 15 + 6*float64(len(v.name)) + 16
+		legend += 15 + 6.4*float64(len(v.name)) + 14
 	}
 	line(left, bottom, right, bottom, "black")
 	line(left, top, left, bottom, "black")

@@ -91,7 +91,8 @@ type suiteRow struct {
 	Target         *float64 `json:"target"` // nil: none
 	Met            *bool    `json:"met"`
 	Rounds         int      `json:"rounds"`
-	// Spread is the range of the rounds' ratios, relative to their median.
+	// Spread is from the lower to the upper quartile of the rounds' ratios,
+	// relative to their median.
 	Spread *float64 `json:"spread"`
 	Reason string   `json:"reason,omitempty"` // why there is no value
 
@@ -271,7 +272,7 @@ func (c *comparison) row() suiteRow {
 	}
 	figure, spread := median(figures), 0.0
 	if figure > 0 {
-		spread = (slices.Max(figures) - slices.Min(figures)) / figure
+		spread = (quantile(figures, 0.75) - quantile(figures, 0.25)) / figure
 	}
 	r.Spread, r.Rounds = &spread, len(figures)
 	if c.reference != bound {
@@ -311,10 +312,18 @@ func (x *series) value() *float64 {
 }
 
 // median is 0 when there is nothing.
-func median(v []float64) float64 {
+func median(v []float64) float64 { return quantile(v, 0.5) }
+
+// quantile interpolates; it is 0 when there is nothing.
+func quantile(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return 0
 	}
 	v = slices.Sorted(slices.Values(v))
-	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
+	at, part := math.Modf(q * float64(len(v)-1))
+	i := int(at)
+	if part == 0 {
+		return v[i]
+	}
+	return v[i] + part*(v[i+1]-v[i])
 }

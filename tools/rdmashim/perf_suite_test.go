@@ -118,16 +118,16 @@ func TestComparisonRow(t *testing.T) {
 		rounds int
 		met    bool
 	}{
-		{"at least, met", comparison{ours: of(2, 4, 6), reference: of(1, 2, 2), target: 2}, 2, 0.5, 3, true},
+		{"at least, met", comparison{ours: of(2, 4, 6), reference: of(1, 2, 2), target: 2}, 2, 0.25, 3, true},
 		{"at least, not met", comparison{ours: of(1), reference: of(2), target: 0.6}, 0.5, 0, 1, false},
 		{"at most, met", comparison{ours: of(1), reference: of(2), target: 0.5, atMost: true}, 0.5, 0, 1, true},
 		{"at most, not met", comparison{ours: of(3), reference: of(2), target: 1.25, atMost: true}, 1.5, 0, 1, false},
-		{"the median of ratios, not the ratio of medians", comparison{ours: of(1, 10, 4), reference: of(1, 1, 8), target: 2}, 1, 9.5, 3, false},
-		{"an even number of rounds", comparison{ours: of(1, 2), reference: of(1, 1), target: 1.5}, 1.5, 2. / 3, 2, true},
-		{"a round without its reference", comparison{ours: of(1, 2, 3), reference: of(1, nan, 1), target: 2}, 2, 1, 2, true},
-		{"a reference that went", comparison{ours: of(1, 2, 3), reference: of(1, 1), target: 2}, 1.5, 2. / 3, 2, false},
+		{"the median of ratios, not the ratio of medians", comparison{ours: of(1, 10, 4), reference: of(1, 1, 8), target: 2}, 1, 4.75, 3, false},
+		{"an even number of rounds", comparison{ours: of(1, 2), reference: of(1, 1), target: 1.5}, 1.5, 1. / 3, 2, true},
+		{"a round without its reference", comparison{ours: of(1, 2, 3), reference: of(1, nan, 1), target: 2}, 2, 0.5, 2, true},
+		{"a reference that went", comparison{ours: of(1, 2, 3), reference: of(1, 1), target: 2}, 1.5, 1. / 3, 2, false},
 		{"a bound", comparison{ours: of(0, 0), reference: bound, target: 0, atMost: true}, 0, 0, 2, true},
-		{"a bound, not met", comparison{ours: of(1, 3), reference: bound, target: 1, atMost: true}, 2, 1, 2, false},
+		{"a bound, not met", comparison{ours: of(1, 3), reference: bound, target: 1, atMost: true}, 2, 0.5, 2, false},
 	} {
 		r := c.c.row()
 		require.Empty(t, r.Reason, c.name)
@@ -233,6 +233,14 @@ func TestChart(t *testing.T) {
 	} {
 		require.Contains(t, text, want)
 	}
+}
+
+func TestQuantile(t *testing.T) {
+	v := []float64{5, 1, 4, 2, 3}
+	require.Equal(t, []float64{1, 2, 3, 4, 5}, []float64{quantile(v, 0), quantile(v, 0.25), median(v), quantile(v, 0.75), quantile(v, 1)})
+	require.Equal(t, []float64{5, 1, 4, 2, 3}, v, "as it was")
+	require.Equal(t, 1.5, median([]float64{2, 1}))
+	require.Zero(t, median(nil))
 }
 
 func TestFairness(t *testing.T) {
