@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
@@ -184,7 +185,7 @@ func TestPerfOptions(t *testing.T) {
 		words := strings.Fields(c.args)
 		o := &perfOptions{}
 		o.config.Op, o.config.Latency = perf.Op(words[0]), words[1] == "lat"
-		cmd := newRoot()
+		cmd := &cobra.Command{}
 		o.add(cmd)
 		require.NoError(t, cmd.ParseFlags(words[2:]), c.args)
 		require.NoError(t, o.complete(cmd, nil), c.args)
