@@ -30,8 +30,7 @@ func packed(v6 bool, id uint16, payload []byte) []byte {
 
 // packets makes WRITEs with ICRCs as they are on the wire: first, middles of the
 // MTU, last.
-func packets(t *testing.T, v6 bool, id uint16, mtu, count, last int) (payload []byte, sizes []int) {
-	t.Helper()
+func packets(t testing.TB, v6 bool, id uint16, mtu, count, last int) (payload []byte, sizes []int) {
 	src, dst := netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")
 	if v6 {
 		src, dst = netip.MustParseAddrPort("[::1]:4791"), netip.MustParseAddrPort("[::2]:4791")

@@ -305,6 +305,9 @@ func FuzzFile(f *testing.F) {
 		f.Add(b[:min(len(b), 2000)])
 	}
 	f.Add(ngFile(f))
+	payload, _ := packets(f, false, 7, 16, 3, 4)
+	several := packed(false, 7, payload)
+	f.Add(pcap(f, linkRaw, several, len(several)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		list, _, _ := all(b, 0)
 		for _, p := range list {

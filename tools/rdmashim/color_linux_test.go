@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestColorOfTerminal: a terminal has colour, unless it is dumb or NO_COLOR is set
+// to anything.
+func TestColorOfTerminal(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no pseudo terminal to be had; mount devpts: ", err)
+	}
+	defer terminal.Close()
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	require.True(t, paletteFor(terminal).on)
+	t.Setenv("NO_COLOR", "0")
+	require.False(t, paletteFor(terminal).on)
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "dumb")
+	require.False(t, paletteFor(terminal).on)
+}
