@@ -73,6 +73,9 @@ func (s *suite) smallRows() []comparison {
 				return 0, err
 			}
 			b, err := bw(ctx)
+			if err == nil && min(of(l), of(b)) < 0 {
+				err = &notHere{"this Go does not tell"}
+			}
 			return math.Round(10*max(of(l), of(b))) / 10, err
 		}}
 	}

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"math"
 	"runtime"
 	"time"
 
@@ -19,7 +20,8 @@ type Result struct {
 	// AllocsPerOp is how many objects this process allocated for a message.
 	AllocsPerOp float64 `json:"allocs_per_op"`
 	// SwitchesPerOp is about how often a goroutine of this process was given a
-	// processor after it had waited, for a message.
+	// processor after it had waited, for a message; -1 where the runtime does
+	// not tell.
 	SwitchesPerOp float64 `json:"goroutine_switches_per_op"`
 	Checked       bool    `json:"checked"`
 
@@ -93,8 +95,8 @@ func startUsage() usage {
 func (u usage) end(r *Result) {
 	r.ClientCPU = (CPUTime() - u.cpu).Seconds()
 	n := float64(max(r.Iterations, 1))
-	if now := switches(); now >= u.switches {
-		r.SwitchesPerOp = (now - u.switches) / n
+	if r.SwitchesPerOp = (switches() - u.switches) / n; math.IsNaN(r.SwitchesPerOp) {
+		r.SwitchesPerOp = -1
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
