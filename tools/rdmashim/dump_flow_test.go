@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
+	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // dumped runs dump on a recording and returns what it printed.
@@ -148,4 +152,26 @@ func TestDumpFlowUsage(t *testing.T) {
 		require.Empty(t, o.stdout)
 	}
 	require.Equal(t, readFile(t, file), readFile(t, mine), "nothing was written over")
+}
+
+// Any words for the filters are a filter or an error of one line.
+func FuzzDumpFilter(f *testing.F) {
+	f.Add("0x11,18", "nak,RC_SEND_ONLY,0x06")
+	f.Add("", "")
+	f.Add("16777216", "rc rdma-write-first,,")
+	f.Fuzz(func(t *testing.T, qpns, opcodes string) {
+		var d dumpFilter
+		d.known = flow.New()
+		for _, err := range []error{d.qpns.Set(qpns), d.opcodes.Set(opcodes)} {
+			if err != nil {
+				require.NotEmpty(t, oneLine(err))
+			}
+		}
+		require.Len(t, d.opcodes.tests, len(d.opcodes.words))
+		for n := range 256 {
+			var p dissect.Packet
+			p.HasBTH, p.Wire.Opcode = true, wire.Opcode(n)
+			_ = d.passes(&p)
+		}
+	})
 }
