@@ -26,7 +26,7 @@ func newExplain() *cobra.Command {
 		Long: `Say what a completion status, an errno, an opcode or a syndrome means, what
 usually causes it, and what to look at. Names are taken in any spelling, with the
 prefixes of verbs or without: RETRY_EXC_ERR, IBV_WC_RETRY_EXC_ERR, 'transport retry
-counter exceeded'. A number may mean several things: a KIND before it chooses one,
+counter exceeded'. Events of devices and of the connection manager go, too. A number may mean several things: a KIND before it chooses one,
 and a KIND alone lists all of it.
 
 ` + explainKinds(),
@@ -36,6 +36,7 @@ and a KIND alone lists all of it.
   rdmashim explain EMSGSIZE
   rdmashim explain RC RDMA_WRITE_FIRST   # or: explain opcode 0x06
   rdmashim explain NAK PSN sequence error
+  rdmashim explain RDMA_CM_EVENT_UNREACHABLE
   rdmashim explain timer                 # all RNR timers with their milliseconds`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asked := strings.Join(args, " ")
@@ -89,7 +90,7 @@ func explainNames() (names []string) {
 	for _, k := range explain.Kinds {
 		names = append(names, string(k))
 	}
-	for _, k := range []explain.Kind{explain.Status, explain.Errno} {
+	for _, k := range []explain.Kind{explain.Status, explain.Errno, explain.Event, explain.CMEvent} {
 		for _, e := range explain.All(k) {
 			names = append(names, e.Name)
 		}

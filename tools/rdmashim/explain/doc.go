@@ -1,6 +1,6 @@
 // Package explain says what the numbers and names mean that RDMA answers with:
 // completion statuses, errnos, opcodes and syndromes on the wire, the times
-// that codes stand for, and why a connection was rejected.
+// that codes stand for, why a connection was rejected, and events.
 //
 // It looks nothing up on a machine and opens no device. The names, numbers and
 // first sentences are those of uapi, kshim/abi and rnic/wire; what is here is

@@ -14,10 +14,12 @@ const (
 	Timer    Kind = "timer"    // RNR timer code, IBA table 45
 	Timeout  Kind = "timeout"  // local ACK timeout code
 	Reject   Kind = "reject"   // reason in a REJ of the connection manager
+	Event    Kind = "event"    // asynchronous, enum ib_event_type
+	CMEvent  Kind = "cm"       // of the connection manager, enum rdma_cm_event_type
 )
 
 // Kinds lists them all.
-var Kinds = []Kind{Status, Errno, Opcode, Syndrome, Timer, Timeout, Reject}
+var Kinds = []Kind{Status, Errno, Opcode, Syndrome, Timer, Timeout, Reject, Event, CMEvent}
 
 // Title says in words what a kind is.
 func (k Kind) Title() string {
@@ -29,6 +31,8 @@ func (k Kind) Title() string {
 		Timer:    "RNR timer code",
 		Timeout:  "local ACK timeout code",
 		Reject:   "reason of a rejected connection",
+		Event:    "event of a device",
+		CMEvent:  "event of the connection manager",
 	}[k]
 }
 

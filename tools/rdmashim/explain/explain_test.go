@@ -53,6 +53,11 @@ func TestFind(t *testing.T) {
 		{"timeout 14", []string{"timeout ACK timeout 14"}},
 		{"reject 28", []string{"reject CONSUMER_DEFINED"}},
 		{"REJ stale connection", []string{"reject STALE_CONN"}},
+		{"RDMA_CM_EVENT_UNREACHABLE", []string{"cm UNREACHABLE"}},
+		{"unreachable", []string{"cm UNREACHABLE"}},
+		{"cm 8", []string{"cm REJECTED"}},
+		{"IBV_EVENT_QP_FATAL", []string{"event QP_FATAL"}},
+		{"event 18", []string{"event GID_CHANGE"}},
 		{"errno 99999", nil},
 		{"-12345678901234567890", nil},
 		{"frobnicate", nil},
@@ -109,6 +114,8 @@ func TestEntriesAreWhole(t *testing.T) {
 		}
 	}
 	require.Equal(t, "WCStatus(22)", abi.WCStatus(len(All(Status))).String(), "every status that the kernel has")
+	require.Equal(t, "EventType(20)", abi.EventType(len(All(Event))).String())
+	require.Equal(t, "UCMEvent(16)", abi.UCMEvent(len(All(CMEvent))).String())
 	known := 0
 	for n := range 256 {
 		if wire.Opcode(n).Known() {

@@ -12,6 +12,7 @@ var lists = sync.OnceValue(func() map[Kind][]Entry {
 	return map[Kind][]Entry{
 		Status: statusList(), Errno: errnoList(), Opcode: opcodeList(), Syndrome: syndromeList(),
 		Timer: timerList(), Timeout: timeoutList(), Reject: rejectList(),
+		Event: eventList(), CMEvent: cmEventList(),
 	}
 })
 
@@ -20,16 +21,22 @@ var kindWords = map[string]Kind{
 	"status": Status, "wc": Status, "errno": Errno, "opcode": Opcode, "syndrome": Syndrome, "aeth": Syndrome,
 	"timer": Timer, "rnr": Timer, "rnr_timer": Timer, "min_rnr_timer": Timer, "rnrtimer": Timer, "timeout": Timeout,
 	"ack_timeout": Timeout, "reject": Reject, "rej": Reject, "reason": Reject,
+	"event": Event, "cm": CMEvent,
 }
 
 // Find returns what the words may mean: a name in any spelling, or a number,
-// with the word for a kind in front or without. A kind alone gives all of it.
+// with the word for a kind in front or without. A kind alone gives all of it. Events
+// are found by number only with their kind in front: nobody sees them as numbers.
 func Find(question string) []Entry {
 	words := strings.Fields(question)
 	if len(words) == 0 {
 		return nil
 	}
-	found := find(Kinds, strings.Join(words, " "))
+	everywhere := Kinds
+	if _, numeric := number(strings.Join(words, " ")); numeric {
+		everywhere = Kinds[:slices.Index(Kinds, Event)]
+	}
+	found := find(everywhere, strings.Join(words, " "))
 	if k, ok := kindWords[strings.ToLower(words[0])]; ok {
 		if len(words) == 1 && len(found) == 0 {
 			return All(k)
@@ -73,7 +80,7 @@ func (e *Entry) named(key string) bool {
 func (e *Entry) names() []string { return append([]string{e.Name}, e.Also...) }
 
 // prefixes are what verbs, kernel and this module put before a status' name.
-var prefixes = []string{"IBVWC", "IBWC", "IBUVERBSWC", "UAPIWC", "ABIWC", "WC", "SYSCALLE", "UNIXE"}
+var prefixes = []string{"IBVWC", "IBWC", "IBUVERBSWC", "UAPIWC", "ABIWC", "WC", "IBVEVENT", "IBEVENT", "RDMACMEVENT", "SYSCALLE", "UNIXE"}
 
 // normal is a name without what differs between spellings: case, separators,
 // and the prefixes of programming languages.
