@@ -51,6 +51,7 @@ func parseAny(command string, b []byte) error {
 	_, errs["15"] = parseCharDev(b)
 	_, errs["17"] = parseCounters(b)
 	_, errs["22"] = parseObjects(b, attrResCtx, attrResCtxEntry, parseContext)
+	_, errs["23"] = parseObjects(b, attrResSRQ, attrResSRQEntry, parseSRQ)
 	_, errs["mode"] = parseCounterMode(b)
 	_, errs["optional"] = parseOptional(b)
 	_, errs["qpcounter"] = parseObjects(b, attrStatCounter, attrStatCounterEntry, parseQPCounter)

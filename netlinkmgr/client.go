@@ -182,6 +182,11 @@ func (m *Manager) Contexts(ctx context.Context, d Device) ([]Context, error) {
 	return objects(ctx, m, d, CmdResCtxGet, attrResCtx, attrResCtxEntry, parseContext, func(o *Context) *Owner { return &o.Owner })
 }
 
+// SRQs lists a device's shared receive queues.
+func (m *Manager) SRQs(ctx context.Context, d Device) ([]SRQ, error) {
+	return objects(ctx, m, d, CmdResSRQGet, attrResSRQ, attrResSRQEntry, parseSRQ, func(o *SRQ) *Owner { return &o.Owner })
+}
+
 // System reads the RDMA subsystem's settings.
 func (m *Manager) System(ctx context.Context) (System, error) {
 	b, err := m.one(ctx, reqSystem())

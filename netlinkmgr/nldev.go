@@ -34,6 +34,7 @@ const (
 	CmdStatGet    Command = 17
 	CmdStatDel    Command = 18
 	CmdResCtxGet  Command = 22
+	CmdResSRQGet  Command = 23
 	CmdStatStatus Command = 24
 	CmdMonitor    Command = 28 // sent by the kernel
 )
@@ -43,7 +44,7 @@ var commandNames = map[Command]string{
 	CmdSysGet: "SYS_GET", CmdSysSet: "SYS_SET", CmdResGet: "RES_GET", CmdResQPGet: "RES_QP_GET",
 	CmdResCMIDGet: "RES_CM_ID_GET", CmdResCQGet: "RES_CQ_GET", CmdResMRGet: "RES_MR_GET",
 	CmdResPDGet: "RES_PD_GET", CmdGetCharDev: "GET_CHARDEV", CmdStatSet: "STAT_SET", CmdStatGet: "STAT_GET", CmdStatDel: "STAT_DEL", CmdStatStatus: "STAT_GET_STATUS",
-	CmdResCtxGet: "RES_CTX_GET", CmdMonitor: "MONITOR",
+	CmdResCtxGet: "RES_CTX_GET", CmdResSRQGet: "RES_SRQ_GET", CmdMonitor: "MONITOR",
 }
 
 func (c Command) String() string {
@@ -142,6 +143,11 @@ const (
 	attrDevDIM              attrType = 84
 	attrResCtx              attrType = 86
 	attrResCtxEntry         attrType = 87
+	attrResSRQ              attrType = 88
+	attrResSRQEntry         attrType = 89
+	attrResSRQN             attrType = 90
+	attrMinRange            attrType = 91
+	attrMaxRange            attrType = 92
 	attrSysCopyOnFork       attrType = 93
 	attrStatHWCounterIndex  attrType = 94
 	attrStatHWCounterDyn    attrType = 95

@@ -146,6 +146,17 @@ type Context struct {
 	DriverExt []DriverAttr
 }
 
+// SRQ is a shared receive queue.
+type SRQ struct {
+	SRQN      uint32
+	Type      SRQType
+	QPs       [][2]uint32 // ranges of the queue pairs that receive from it, both ends included
+	PDN       *uint32
+	CQN       *uint32 // XRC only
+	Owner     Owner
+	DriverExt []DriverAttr
+}
+
 // CharDev is a device file of an RDMA device.
 type CharDev struct {
 	Name   string // below /dev/infiniband

@@ -267,6 +267,48 @@ func parseContext(b []byte) (Context, error) {
 	return x, missing(a, num, "context without number")
 }
 
+func parseSRQ(b []byte) (SRQ, error) {
+	var q SRQ
+	var c common
+	var num bool
+	a := newAttrs(b)
+	for a.next() {
+		if c.take(a) {
+			continue
+		}
+		switch a.typ {
+		case attrResSRQN:
+			q.SRQN, num = a.u32(), true
+		case attrResType:
+			q.Type = SRQType(a.u8())
+		case attrResPDN:
+			q.PDN = a.u32ptr()
+		case attrResCQN:
+			q.CQN = a.u32ptr()
+		case attrResQP:
+			a.entries(attrResQPEntry, func(e []byte) error {
+				var r [2]uint32
+				in := newAttrs(e)
+				for in.next() {
+					switch in.typ {
+					case attrResLQPN:
+						r[0] = in.u32()
+						r[1] = r[0]
+					case attrMinRange:
+						r[0] = in.u32()
+					case attrMaxRange:
+						r[1] = in.u32()
+					}
+				}
+				q.QPs = append(q.QPs, r)
+				return in.err
+			})
+		}
+	}
+	q.Owner, q.DriverExt = c.done()
+	return q, missing(a, num, "shared receive queue without number")
+}
+
 // Address families of Linux; other systems number theirs differently.
 const (
 	afInet  = 2

@@ -61,6 +61,13 @@ var qpStates = []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
 
 func (s QPState) String() string { return name(qpStates, int(s)) }
 
+// SRQType is ib_srq_type.
+type SRQType uint8
+
+var srqTypes = []string{"BASIC", "XRC", "TM"}
+
+func (t SRQType) String() string { return name(srqTypes, int(t)) }
+
 // PathMigState is ib_mig_state.
 type PathMigState uint8
 

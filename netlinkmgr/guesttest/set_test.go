@@ -7,12 +7,14 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
 
@@ -145,4 +147,41 @@ func TestExtendedAck(t *testing.T) {
 	require.ErrorAs(t, err, &errno)
 	require.NotEqual(t, errno.Error(), err.Error(), "nothing but the number: %v", err)
 	t.Log(err)
+}
+
+var comms = regexp.MustCompile(`(comm"?:? ?"?)[^" ]+`)
+
+// TestSRQLikeIproute2: shared receive queues, and who receives from them.
+func TestSRQLikeIproute2(t *testing.T) {
+	rdma := theirs(t)
+	b := makeBusy(t)
+	v := b.verbs
+	const rxeSRQ = 24 // of a mapping, and the number
+	resp := v.call(abi.CmdCreateSRQ, 16+rxeSRQ, func(cmd []byte, r uint64) {
+		binary.NativeEndian.PutUint64(cmd, r) // struct ib_uverbs_create_srq
+		binary.NativeEndian.PutUint32(cmd[16:], v.pd)
+		binary.NativeEndian.PutUint32(cmd[20:], 8)
+		binary.NativeEndian.PutUint32(cmd[24:], 1)
+	})
+	srq := binary.NativeEndian.Uint32(resp)
+	for range 3 {
+		v.call(abi.CmdCreateQP, abi.CreateQPRespSize+rxeQP, func(cmd []byte, r uint64) {
+			(&abi.CreateQP{Response: r, PDHandle: v.pd, SendCQHandle: v.cq, RecvCQHandle: v.cq, SRQHandle: srq, IsSRQ: 1, MaxSendWR: 4, MaxSendSGE: 1, QPType: abi.QPTRC}).Put(cmd)
+		})
+	}
+	list, err := manager(t).SRQs(t.Context(), device(t, b.r.Device))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, b.thread, list[0].Owner.PID)
+	for _, line := range []string{"resource show srq", "res show srq dev " + b.r.Device, "resource show srq type basic", "resource show srq srqn 0-9999", "-dd resource show srq"} {
+		for _, form := range []string{"-j", "-jp", ""} {
+			args := strings.Fields(form + " " + line)
+			want, got := run(t, 0, rdma, args...), run(t, 0, "rdmashim", args...)
+			require.Zero(t, want.code, want.stderr)
+			require.Contains(t, want.stdout, "BASIC")
+			// iproute2 6.1 prints what has come to lie where the command was.
+			want.stdout = comms.ReplaceAllString(want.stdout, "${1}"+comm(t))
+			require.Equal(t, want, got)
+		}
+	}
 }

@@ -58,6 +58,7 @@ func (v *verbs) call(c abi.Command, respSize int, encode func(b []byte, response
 	size := map[abi.Command]int{
 		abi.CmdGetContext: abi.GetContextSize, abi.CmdAllocPD: abi.AllocPDSize, abi.CmdCreateCQ: abi.CreateCQSize,
 		abi.CmdRegMR: abi.RegMRSize, abi.CmdCreateQP: abi.CreateQPSize, abi.CmdModifyQP: abi.ModifyQPSize,
+		abi.CmdCreateSRQ: 32,
 	}[c]
 	msg := make([]byte, abi.CmdHdrSize, abi.CmdHdrSize+size)
 	msg = append(msg, body[:size]...)

@@ -260,6 +260,19 @@ func (l *Link) objects(c netlinkmgr.Command) ([][]byte, error) {
 		for _, x := range o.Contexts {
 			table = table.nest(87, msg(nil).u32(64, x.CtxN).owner(x.Owner))
 		}
+	case netlinkmgr.CmdResSRQGet:
+		number = 88
+		for _, q := range o.SRQs {
+			qps := msg(nil)
+			for _, r := range q.QPs {
+				if r[0] == r[1] {
+					qps = qps.nest(20, msg(nil).u32(21, r[0]))
+				} else {
+					qps = qps.nest(20, msg(nil).u32(91, r[0]).u32(92, r[1]))
+				}
+			}
+			table = table.nest(89, msg(nil).u32(90, q.SRQN).u8(26, uint8(q.Type)).opt32(60, q.PDN).opt32(61, q.CQN).nest(19, qps).owner(q.Owner))
+		}
 	default:
 		return nil, syscall.EOPNOTSUPP
 	}
@@ -271,7 +284,7 @@ func (o *Objects) summary() msg {
 	for _, e := range []struct {
 		name string
 		n    int
-	}{{"pd", len(o.PDs)}, {"cq", len(o.CQs)}, {"qp", len(o.QPs)}, {"cm_id", len(o.CMIDs)}, {"mr", len(o.MRs)}, {"ctx", len(o.Contexts)}, {"srq", 0}} {
+	}{{"pd", len(o.PDs)}, {"cq", len(o.CQs)}, {"qp", len(o.QPs)}, {"cm_id", len(o.CMIDs)}, {"mr", len(o.MRs)}, {"ctx", len(o.Contexts)}, {"srq", len(o.SRQs)}} {
 		table = table.nest(16, msg(nil).str(17, e.name).u64(18, uint64(e.n)))
 	}
 	return table

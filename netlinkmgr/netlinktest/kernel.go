@@ -67,6 +67,7 @@ type Objects struct {
 	PDs      []netlinkmgr.PD
 	CMIDs    []netlinkmgr.CMID
 	Contexts []netlinkmgr.Context
+	SRQs     []netlinkmgr.SRQ
 	Counters []netlinkmgr.Counter
 	// What a driver has that counts by queue pair and by region.
 	Mask       netlinkmgr.CounterMask

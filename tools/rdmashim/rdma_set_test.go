@@ -51,6 +51,7 @@ func counterKernel() *netlinktest.Kernel {
 	k.Spaces = map[string][]netlinkmgr.NetDev{"blue": nil}
 	o := &k.Links[0].Objects
 	o.Mask = 1
+	o.SRQs = []netlinkmgr.SRQ{{SRQN: 3, QPs: [][2]uint32{{17, 17}, {20, 25}}, PDN: ptr(uint32(2)), Owner: netlinkmgr.Owner{PID: 321}}}
 	o.QPCounters = []netlinkmgr.QPCounter{{Port: ptr(uint32(1)), ID: 4, Type: ptr(netlinkmgr.QPType(2)), Owner: netlinkmgr.Owner{PID: 321}, QPs: []uint32{17, 18}, Counters: []netlinkmgr.Counter{{Name: "rx", Value: 5}}}}
 	o.Optional = []netlinkmgr.OptionalCounter{{Name: "cc_rx", Index: 6, On: true}, {Name: "cc_tx", Index: 7}}
 	o.MRCounters = []netlinkmgr.Counter{{Name: "page_faults", Value: 3}}
@@ -69,6 +70,9 @@ func TestStatisticOutput(t *testing.T) {
 		{"statistic mode", "link rxe0/1 optional-counters cc_rx\n"},
 		{"statistic mode supported", "link rxe0/1 supported optional-counters cc_rx,cc_tx\n"},
 		{"statistic mode supported link rxe0/1 -j", `[{"ifname":"rxe0","port":1,"supported optional-counters":["cc_rx","cc_tx"]}]` + "\n"},
+		{"resource show srq", "dev rxe0 srqn 3 type BASIC lqpn 17,20-25 pdn 2 pid 321 comm worker \n"},
+		{"res show srq -j type basic srqn 3", `[{"ifindex":0,"ifname":"rxe0","srqn":3,"type":"BASIC","lqpn":["17","20-25"],"pdn":2,"pid":321,"comm":"worker"}]` + "\n"},
+		{"res show srq srqn 4 -j", "[]\n"},
 		{"statistic mr", "dev rxe0 mrn 1 page_faults 3 \n"},
 		{"statistic show mr -j", `[{"ifindex":0,"ifname":"rxe0","mrn":1,"page_faults":3}]` + "\n"},
 		{"statistic mr show link rxe0 mrn 2 -j", "[]\n"},
@@ -79,7 +83,7 @@ func TestStatisticOutput(t *testing.T) {
 		require.Equal(t, c.want, stdout, c.line)
 	}
 	documented := documentedJSON(t)
-	for line, section := range map[string]string{"stat qp -j": "statistic qp show", "stat qp mode -j": "statistic qp mode", "stat mode -j": "statistic mode", "stat mode supp -j": "statistic mode", "stat mr -j": "statistic mr"} {
+	for line, section := range map[string]string{"stat qp -j": "statistic qp show", "stat qp mode -j": "statistic qp mode", "stat mode -j": "statistic mode", "stat mode supp -j": "statistic mode", "stat mr -j": "statistic mr", "res show srq -j": "resource show KIND"} {
 		stdout, _, err := runRDMA(t, counterKernel(), line)
 		require.NoError(t, err)
 		require.Contains(t, documented, section)

@@ -26,10 +26,11 @@ var resourceKinds = []resourceKind{
 	{"mr", mrRows, filterWords("rkey lkey mrlen# pid# mrn# pdn#")},
 	{"pd", pdRows, filterWords("users# pid# ctxn# pdn#")},
 	{"ctx", ctxRows, filterWords("pid# ctxn#")},
+	{"srq", srqRows, filterWords("pid# srqn# type pdn# cqn#")},
 }
 
 func (t *rdmaTool) resource() *cobra.Command {
-	show := t.command("show [DEV | {qp|cm_id|cq|mr|pd|ctx} [link DEV[/PORT]] [FILTER VALUE]…]", "Count the objects of devices, or list those of a kind", resourceShow)
+	show := t.command("show [DEV | {qp|cm_id|cq|mr|pd|ctx|srq} [link DEV[/PORT]] [FILTER VALUE]…]", "Count the objects of devices, or list those of a kind", resourceShow)
 	show.Aliases = []string{"list"}
 	show.Long = `show counts the objects of each device, or lists the objects of a kind with the
 process that made them. A FILTER is one of the keys that are shown (pid, state,
@@ -52,7 +53,7 @@ func resourceShow(c *rdmaCall, args []string) error {
 		return args[0] != "" && strings.HasPrefix(k.name, args[0])
 	})
 	if i < 0 {
-		return usagef("resource show: %q is neither a device nor one of qp, cm_id, cq, mr, pd, ctx", args[0])
+		return usagef("resource show: %q is neither a device nor one of qp, cm_id, cq, mr, pd, ctx, srq", args[0])
 	}
 	kind := resourceKinds[i]
 	spec, filters, err := parseFilters("resource show "+kind.name, args[1:], kind.filters)

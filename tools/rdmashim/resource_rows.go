@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
@@ -166,6 +167,30 @@ func ctxRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 		r.add(keyed("ctxn", x.CtxN))
 		r.owner(x.Owner)
 		c.driver(&r, x.DriverExt)
+		return r
+	})
+}
+
+func srqRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+	list, err := c.m.SRQs(c.ctx, d)
+	return rowsOf(list, err, func(q netlinkmgr.SRQ) row {
+		r := deviceRow(d)
+		r.add(keyed("srqn", q.SRQN), keyed("type", q.Type))
+		if len(q.QPs) > 0 {
+			var words []string
+			for _, n := range q.QPs {
+				word := fmt.Sprint(n[0])
+				if n[0] != n[1] {
+					word = fmt.Sprintf("%d-%d", n[0], n[1])
+				}
+				words = append(words, word)
+			}
+			r.add(field{"lqpn", words, "lqpn " + strings.Join(words, ",") + " "})
+		}
+		r.optional("pdn", q.PDN)
+		r.optional("cqn", q.CQN)
+		r.owner(q.Owner)
+		c.driver(&r, q.DriverExt)
 		return r
 	})
 }
