@@ -25,7 +25,7 @@ const lookEvery = time.Second
 
 // settling are the looks after a notice: the kernel changes ports and GID
 // tables a moment after it tells of the network device or the address.
-var settling = []time.Duration{0, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second}
+var settling = []time.Duration{time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 
 // Monitor tells of changes of RDMA devices, their ports, GIDs and network
 // devices in this network namespace until ctx ends, which is no error. What is
@@ -82,7 +82,8 @@ func (w *watcher) listen(ctx context.Context) (<-chan Notice, string, error) {
 	return notices, hears, nil
 }
 
-// run takes notices and looks until ctx ends.
+// run takes notices and looks until ctx ends. What the kernel told goes before
+// what a look would find: a device before its port.
 func (w *watcher) run(ctx context.Context, notices <-chan Notice) error {
 	settled := len(settling) // looks since the last notice
 	timer := time.NewTimer(lookEvery)
@@ -103,6 +104,13 @@ func (w *watcher) run(ctx context.Context, notices <-chan Notice) error {
 			}
 			settled = 0
 		case <-timer.C:
+			if n, ok := waiting(notices); ok {
+				if err := w.notice(ctx, n); err != nil {
+					return err
+				}
+				settled = 0
+				break
+			}
 			if err := w.look(ctx, settled < len(settling)); err != nil {
 				return err
 			}
@@ -113,6 +121,16 @@ func (w *watcher) run(ctx context.Context, notices <-chan Notice) error {
 			wait = settling[settled]
 		}
 		timer.Reset(wait)
+	}
+}
+
+// waiting takes a notice that is there already.
+func waiting(notices <-chan Notice) (Notice, bool) {
+	select {
+	case n, ok := <-notices:
+		return n, ok
+	default:
+		return Notice{}, false
 	}
 }
 

@@ -111,7 +111,9 @@ func TestMonitor(t *testing.T) {
 		}, "GID_ADD look rxe0 port=1 on=eth0 2=10.9.9.9")
 		w.does(func() { change(func(d *netlinkmgr.NetDev) { d.Addrs = d.Addrs[:2] }) }, "GID_DELETE look rxe0 port=1 on=eth0 2=10.9.9.9")
 		w.does(func() {
+			k.Lock()
 			d := *k.Dev("docker0")
+			k.Unlock()
 			d.MTU = 9000
 			link(d, false)
 		})
@@ -202,6 +204,8 @@ func TestMonitorFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := startWatch(t, netlinktest.New()) // a kernel without RDMA: it may come
 		w.does(func() {
+			w.k.Lock()
+			defer w.k.Unlock()
 			w.k.LoadRXE()
 			w.k.AddLink("rxe0", "eth0", true)
 		}, "REGISTER look rxe0", "NETDEV_ATTACH look rxe0 port=1 on=eth0", "PORT_STATE look rxe0 port=1 on=eth0 >ACTIVE",
