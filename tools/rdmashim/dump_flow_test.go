@@ -74,7 +74,7 @@ func TestDumpSummary(t *testing.T) {
 	text := dumped(t, "--summary", file)
 	require.Equal(t, `RC fd00:77::9 qpn 0x71ff80 <> fd00:77::1 qpn 0x000031: 68 packets
   -> 10 messages (2 SEND, 2 WRITE, 6 READ) 8208 bytes out, 4104 read, in 24 packets; 9 sent again (37.50%); round trip 251.7 us (20.0 to 560.0, of 9)
-     2 NAKs PSN sequence error: packets were lost
+     NAK PSN sequence error, packets were lost: 2
   <- 6 messages (2 SEND, 2 WRITE, 2 READ) 8208 bytes out, 4104 read, in 16 packets; 2 sent again (12.50%); round trip 946.0 us (170.0 to 4074.0, of 5)
 `, text)
 	var s dumpSummary

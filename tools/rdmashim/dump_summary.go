@@ -194,13 +194,13 @@ func (d *dumper) printTroubles(x *dumpDirection) {
 		n    uint64
 		text string
 	}{
-		{x.NAKs.Sequence, "NAKs PSN sequence error: packets were lost"},
-		{x.NAKs.RNR, "RNR NAKs: no receive was posted"},
-		{x.NAKs.Access, "NAKs remote access error"},
-		{x.NAKs.Invalid, "NAKs invalid request"},
-		{x.NAKs.Operational, "NAKs remote operational error"},
+		{x.NAKs.Sequence, "NAK PSN sequence error, packets were lost"},
+		{x.NAKs.RNR, "RNR NAK, no receive was posted"},
+		{x.NAKs.Access, "NAK remote access error"},
+		{x.NAKs.Invalid, "NAK invalid request"},
+		{x.NAKs.Operational, "NAK remote operational error"},
 		{x.NAKs.Other, "other NAKs"},
-		{x.Repeated, "packets of READ answers came again"},
+		{x.Repeated, "READ answers that came again"},
 		{x.OutOfOrder, "packets overtaken"},
 		{x.Missing, "packets never seen here"},
 		{x.Damaged, "damaged packets"},
@@ -208,7 +208,7 @@ func (d *dumper) printTroubles(x *dumpDirection) {
 		{uint64(x.Waiting), "request packets without an answer at the end"},
 	} {
 		if k.n > 0 {
-			fmt.Fprintf(d.out, "     %s\n", d.palette.red(fmt.Sprintf("%d %s", k.n, k.text)))
+			fmt.Fprintf(d.out, "     %s\n", d.palette.red(fmt.Sprintf("%s: %d", k.text, k.n)))
 		}
 	}
 }
