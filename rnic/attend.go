@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
 // A program that waits for completions, one after the other, stands in for the
@@ -24,44 +22,15 @@ const (
 	rivalry = 128
 )
 
-// Who attends looks at the link for a moment before it blocks, if that has paid of
-// late: an answer that comes at once finds it awake, which spares both sides the
-// wake-up. Otherwise it is tried once in a while.
-const (
-	spinFor    = 25 * time.Microsecond
-	spinTurns  = 128  // looks, where time stands still
-	spinRetry  = 8    // waits after one in vain until it is tried again; twice as many each time
-	spinRarely = 1024 // but no more
-)
-
-// spinner decides whether a wait begins with a spin.
-type spinner struct{ skip, backoff int }
-
-func (s *spinner) worth() bool {
-	if s.skip > 0 {
-		s.skip--
-		return false
-	}
-	return true
-}
-
-func (s *spinner) paid(did bool) {
-	if did {
-		s.backoff = max(s.backoff/2, spinRetry)
-		return
-	}
-	s.backoff = max(s.backoff, spinRetry)
-	s.skip, s.backoff = s.backoff, min(2*s.backoff, spinRarely)
-}
-
 // attendance is what the one who attends, the listener and those who write
 // completions know of each other.
 type attendance struct {
-	busy    atomic.Bool  // somebody attends
-	waiting atomic.Bool  // and waits for the link
-	news    atomic.Bool  // completions since the last Attend
-	last    atomic.Int64 // engine.Time of the last end of a wait
-	quick   atomic.Int32 // how many times in a row a program was prompt
+	busy    atomic.Bool   // somebody attends
+	waiting atomic.Bool   // and waits for the link
+	news    atomic.Bool   // completions since the last Attend
+	last    atomic.Int64  // engine.Time of the last end of a wait
+	told    atomic.Uint64 // events that were raised
+	quick   atomic.Int32  // how many times in a row a program was prompt
 
 	asleep  atomic.Bool   // the listener is parked until somebody calls unpark
 	listens chan struct{} // a token: the listener has decided whether to park
@@ -148,7 +117,11 @@ func (d *Device) attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) 
 			d.catchUp() // the program has had its turn
 		}
 		if a.spin.worth() {
-			did, err := d.spin()
+			var err error
+			did := d.spin(func() bool {
+				err = d.attendLink()
+				return a.news.Load() || err != nil
+			})
 			if a.spin.paid(did); err != nil {
 				return false
 			}
@@ -191,21 +164,6 @@ func (a *attendance) follow(ctx context.Context, d *Device) {
 	}
 }
 
-// spin receives for a moment, and reports whether there are completions.
-func (d *Device) spin() (bool, error) {
-	until := d.now() + engine.Time(spinFor)
-	for n := 0; n < spinTurns && d.now() < until; n++ {
-		if err := d.attendLink(); err != nil {
-			return false, err
-		}
-		if d.attendance.news.Load() {
-			return true, nil
-		}
-		yield()
-	}
-	return false, nil
-}
-
 // attendLink receives until there are completions, or nothing is left.
 func (d *Device) attendLink() error {
 	d.rx.Lock()
@@ -232,6 +190,7 @@ func (a *attendance) announce(d *Device, event bool) {
 	}
 	if event {
 		a.last.Store(int64(d.now()))
+		a.told.Add(1)
 	}
 	d.Rouse()
 }

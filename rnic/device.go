@@ -61,6 +61,7 @@ type Device struct {
 	rx         receiver
 	polling    polling
 	attendance attendance
+	polite     politeness
 	woken      struct{ listener, worker atomic.Uint64 } // how often, for tests
 
 	kick  chan struct{} // to the worker: there is something to send

@@ -25,7 +25,7 @@ func roundTrip(t *testing.T, a, b *testDevice) {
 	for i, m := range []abi.MTU{abi.MTU256, abi.MTU1024, abi.MTU4096} {
 		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})
 		at := defaults()
-		at.mtu = m
+		at.mtu, at.timeout = m, 18 // a second: the machine may be busy
 		q.connectTo(p, at)
 		p.connectTo(q, at)
 		to := i * n

@@ -17,9 +17,11 @@ const (
 	spinning = 32
 	// stampEvery is how many polls without anything share a look at the clock.
 	stampEvery = 4
-	// yieldEvery is after how many polls without anything others get the
-	// processor: what the program waits for may be theirs to do.
-	yieldEvery = 16
+	// yieldEvery and goschedEvery are after how many polls without anything
+	// other threads and other goroutines get the processor: what the program
+	// waits for may be theirs to do.
+	yieldEvery   = 16
+	goschedEvery = 64
 	// pollPause is how long a program that polls may do something else before
 	// the listener takes over.
 	pollPause = time.Millisecond
@@ -27,7 +29,7 @@ const (
 
 // polling is what programs that poll leave for the listener.
 type polling struct {
-	polls atomic.Uint64 // calls of Progress; written with rx held
+	polls atomic.Uint64 // calls of Progress
 	calm  atomic.Uint64 // polls at the last Arm
 	at    atomic.Int64  // engine.Time of about the last poll
 	empty int           // polls without anything; guarded by rx
@@ -40,13 +42,13 @@ type polling struct {
 // somebody else is at it. It reports whether it did something, so that there may
 // be completions. It does not block.
 func (d *Device) Progress() bool {
+	p := &d.polling
+	p.polls.Add(1)
 	if !d.rx.TryLock() {
+		p.at.Store(int64(d.now()))
 		runtime.Gosched()
 		return false
 	}
-	p := &d.polling
-	polls := p.polls.Load() + 1
-	p.polls.Store(polls)
 	did := d.poll()
 	if p.empty++; did {
 		p.empty = 0
@@ -54,11 +56,13 @@ func (d *Device) Progress() bool {
 	} else if p.empty%stampEvery == 0 {
 		p.at.Store(int64(d.now()))
 	}
-	idle := p.empty%yieldEvery == yieldEvery-1
+	empty := p.empty
 	d.rx.Unlock()
-	if idle {
+	if empty%yieldEvery == yieldEvery-1 {
+		d.giveWay()
+	}
+	if empty%goschedEvery == goschedEvery-1 {
 		runtime.Gosched()
-		yield()
 	}
 	return did
 }

@@ -18,6 +18,7 @@ type receiver struct {
 	good   []int // in and parsed of those that can be used
 	bad    [wire.NumErrors]uint64
 	now    engine.Time // when the last batch was delivered
+	spin   spinner     // of the listener
 }
 
 func (r *receiver) init(batch int) {
@@ -50,12 +51,20 @@ func (d *Device) listen() {
 	}
 }
 
-// drain receives until nothing is left. Acknowledgements go last, when those who
-// were told of completions have had their turn: their answers take them along.
-// Preconditions: rx is held.
+// drain receives until nothing is left, and nothing follows at once. Acknowledgements
+// go last, when those who were told of completions have had their turn: their answers
+// take them along. Preconditions: rx is held.
 func (d *Device) drain() error {
+	told := d.attendance.told.Load()
 	for {
 		n, err := d.receive()
+		// Those who were told of completions go first.
+		if n == 0 && err == nil && told == d.attendance.told.Load() && d.rx.spin.worth() {
+			d.rx.spin.paid(d.spin(func() bool {
+				n, err = d.receive()
+				return n > 0 || err != nil || d.polled()
+			}))
+		}
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,5 @@ package rnic
 
 import "syscall"
 
-// yield lets another thread that waits for this processor have it: a peer on the
-// same machine, say.
+// yield gives the processor to another thread that waits for it, if there is one.
 func yield() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

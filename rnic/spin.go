@@ -1,0 +1,77 @@
+package rnic
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+// Who would block looks for a moment longer, if that has paid of late: what comes
+// at once finds it awake, which spares both sides the wake-up. Otherwise it is
+// tried once in a while.
+const (
+	spinFor    = 25 * time.Microsecond
+	spinTurns  = 128  // looks, where time stands still
+	spinRetry  = 8    // times without, after one in vain; twice as many each time
+	spinRarely = 1024 // but no more
+)
+
+// spinner decides whether to look for longer.
+type spinner struct{ skip, backoff int }
+
+func (s *spinner) worth() bool {
+	if s.skip > 0 {
+		s.skip--
+		return false
+	}
+	return true
+}
+
+func (s *spinner) paid(did bool) {
+	s.backoff = max(s.backoff, spinRetry)
+	if did {
+		s.backoff = max(s.backoff/2, spinRetry)
+		return
+	}
+	s.skip, s.backoff = s.backoff, min(2*s.backoff, spinRarely)
+}
+
+// spin looks again and again, and reports whether there was something. In between
+// others may have the processor: it may be what they wait for.
+func (d *Device) spin(look func() bool) bool {
+	until := d.now() + engine.Time(spinFor)
+	for n := 0; n < spinTurns && d.now() < until; n++ {
+		if look() {
+			return true
+		}
+		d.giveWay()
+	}
+	return false
+}
+
+// politeness is how often the processor is kept although it could be given away.
+type politeness struct{ keep atomic.Int32 }
+
+const (
+	// longYield is longer than a peer takes that waits for the same processor:
+	// who got it has work for all of its time slice.
+	longYield = 200 * time.Microsecond
+	// keepFor is for how many times the processor is kept then.
+	keepFor = 4096
+)
+
+// giveWay lets another thread that waits for this processor have it: the peer, say.
+// On a busy machine that costs a time slice, and is left off.
+func (d *Device) giveWay() {
+	p := &d.polite
+	if n := p.keep.Load(); n > 0 {
+		p.keep.Store(n - 1)
+		return
+	}
+	at := d.now()
+	yield()
+	if d.now()-at > engine.Time(longYield) {
+		p.keep.Store(keepFor)
+	}
+}
