@@ -21,7 +21,7 @@ const (
 	// other threads and other goroutines get the processor: what the program
 	// waits for may be theirs to do.
 	yieldEvery   = 16
-	goschedEvery = 64
+	goschedEvery = 512
 	// pollPause is how long a program that polls may do something else before
 	// the listener takes over.
 	pollPause = time.Millisecond
@@ -43,10 +43,12 @@ type polling struct {
 // be completions. It does not block.
 func (d *Device) Progress() bool {
 	p := &d.polling
-	p.polls.Add(1)
+	polls := p.polls.Add(1)
 	if !d.rx.TryLock() {
 		p.at.Store(int64(d.now()))
-		runtime.Gosched()
+		if polls%yieldEvery == 0 {
+			runtime.Gosched()
+		}
 		return false
 	}
 	did := d.poll()

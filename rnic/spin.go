@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // Who would block looks for a moment longer, if that has paid of late: what comes
@@ -12,9 +13,9 @@ import (
 // tried once in a while.
 const (
 	spinFor    = 25 * time.Microsecond
-	spinTurns  = 128  // looks, where time stands still
-	spinRetry  = 8    // times without, after one in vain; twice as many each time
-	spinRarely = 1024 // but no more
+	spinTurns  = 128 // looks, where time stands still
+	spinRetry  = 1   // times without, after one in vain; twice as many each time
+	spinRarely = 8   // but no more
 )
 
 // spinner decides whether to look for longer.
@@ -40,6 +41,7 @@ func (s *spinner) paid(did bool) {
 // spin looks again and again, and reports whether there was something. In between
 // others may have the processor: it may be what they wait for.
 func (d *Device) spin(look func() bool) bool {
+	link.Quiet(d.link)
 	until := d.now() + engine.Time(spinFor)
 	for n := 0; n < spinTurns && d.now() < until; n++ {
 		if look() {

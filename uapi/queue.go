@@ -35,7 +35,7 @@ const pollBatch = 32
 // which may need it, and in a testing/synctest bubble it keeps time from
 // passing. So it yields now and then, and naps once it has spun for long.
 const (
-	yieldEvery = 64      // empty polls
+	yieldEvery = 256     // empty polls
 	spinLong   = 1 << 14 // empty polls in a row, about a millisecond
 	napEvery   = 256
 	nap        = 20 * time.Microsecond

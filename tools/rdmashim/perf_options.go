@@ -38,6 +38,7 @@ const (
 	perfBWCount             = 5000
 	perfLatCount            = 1000
 	perfDepth               = 128
+	perfLatInline           = 220 // perftest's for latency
 	perfModeration          = 100
 	largestLog              = 23 // -a ends with 8 MiB
 )
@@ -46,11 +47,12 @@ func (o *perfOptions) add(cmd *cobra.Command) {
 	c := &o.config
 	o.deviceFlags.add(cmd)
 	f := cmd.Flags()
-	size, count, depth := perfBWSize, perfBWCount, perfDepth
+	size, count, depth, inline := perfBWSize, perfBWCount, perfDepth, 0
 	if c.Latency {
 		size, count, depth = perfLatSize, perfLatCount, 1
 		if c.Op == perf.Write || c.Op == perf.Send {
 			depth = 16 // acknowledgements may be on the way
+			inline = perfLatInline
 		}
 	}
 	if c.Op == perf.Atomic {
@@ -64,7 +66,7 @@ func (o *perfOptions) add(cmd *cobra.Command) {
 	f.IntVarP(&c.QPs, "qp", "q", 1, "queue pairs")
 	f.IntVarP(&c.List, "post_list", "l", 1, "messages that one post carries")
 	f.IntVarP(&c.Moderation, "cq-mod", "Q", perfModeration, "messages that one completion stands for; at most half the depth, and 1 above 8 KiB")
-	f.IntVarP(&c.Inline, "inline_size", "I", 0, "send messages up to so many bytes inline")
+	f.IntVarP(&c.Inline, "inline_size", "I", inline, "send messages up to so many bytes inline")
 	f.IntVar(&c.Outstanding, "outstanding", 0, "messages that all queue pairs together have outstanding (default: qp × tx-depth)")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "move in both directions at once")
 	f.BoolVarP(&c.Events, "events", "e", false, "wait for completions instead of polling for them")

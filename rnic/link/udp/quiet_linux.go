@@ -29,6 +29,8 @@ type quiet struct {
 	mu        sync.Mutex
 	watch     *os.File        // guarded by mu: the socket's readiness for the netpoller, or nil
 	ready     syscall.RawConn // guarded by mu: watch's
+	set       int             // guarded by mu: watch's descriptor
+	armed     bool            // guarded by mu: the netpoller hears of datagrams
 	interrupt bool            // guarded by mu: the next Wait is not to block
 }
 
@@ -112,7 +114,7 @@ func (q *quiet) watched() (syscall.RawConn, error) {
 		return nil, nil
 	}
 	if q.watch != nil {
-		return q.ready, nil
+		return q.ready, q.arm(true)
 	}
 	fd, err := readiness(q.fd)
 	if err != nil {
@@ -127,8 +129,22 @@ func (q *quiet) watched() (syscall.RawConn, error) {
 		w.Close()
 		return nil, err
 	}
-	q.watch, q.ready = w, ready
+	q.watch, q.ready, q.set, q.armed = w, ready, fd, true
 	return ready, nil
+}
+
+// arm lets the netpoller hear of datagrams, and of those that are there, or keeps
+// them from it. Preconditions: mu is held, watch is there.
+func (q *quiet) arm(on bool) error {
+	if q.armed == on {
+		return nil
+	}
+	var e unix.EpollEvent
+	if on {
+		e.Events = unix.EPOLLIN
+	}
+	q.armed = on
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(q.set, unix.EPOLL_CTL_MOD, q.fd, &e))
 }
 
 // readiness makes a descriptor that can be read when fd can. The netpoller would
@@ -165,7 +181,9 @@ func (q *quiet) mayRead(fd uintptr) bool {
 func (q *quiet) Quiet() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.unwatch()
+	if q.watch != nil {
+		_ = q.arm(false)
+	}
 }
 
 func (q *quiet) unwatch() {
@@ -199,7 +217,9 @@ func (q *quiet) Close() error {
 	if q.closed.Swap(true) {
 		return nil
 	}
-	q.Quiet()
+	q.mu.Lock()
+	q.unwatch()
+	q.mu.Unlock()
 	q.use.Lock()
 	defer q.use.Unlock()
 	return unix.Close(q.fd)
