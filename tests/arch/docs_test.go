@@ -42,9 +42,18 @@ func pathLike(s string) bool {
 	return false
 }
 
-// TestDocumentedPathsExist holds ARCHITECTURE.md and README.md to the tree.
+var linked = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// TestDocumentedPathsExist holds ARCHITECTURE.md, README.md and docs to the tree.
 func TestDocumentedPathsExist(t *testing.T) {
-	for _, doc := range []string{"ARCHITECTURE.md", "README.md", "tests/testdata/README.md"} {
+	docs := []string{"ARCHITECTURE.md", "README.md", "tests/testdata/README.md"}
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for _, page := range pages {
+		docs = append(docs, "docs/"+filepath.Base(page))
+	}
+	for _, doc := range docs {
 		text, err := os.ReadFile(filepath.Join(root, doc))
 		require.NoError(t, err)
 		named := 0
@@ -55,6 +64,15 @@ func TestDocumentedPathsExist(t *testing.T) {
 			named++
 			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(m[1]))); err != nil {
 				t.Errorf("%s names %s, which does not exist", doc, m[1])
+			}
+		}
+		for _, m := range linked.FindAllStringSubmatch(string(text), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") || target == "" && anchor != "" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(doc), filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which does not exist", doc, m[1])
 			}
 		}
 		if doc == "ARCHITECTURE.md" {

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/vm/vmtest"
+)
+
+// A page of docs is read as a reader with a shell reads it, from its first block to its
+// last, in a directory of its own that has the checkout as rdmashim. A block's language says
+// what becomes of it:
+//
+//	sh               run here; the directory that it ends in is the next one's
+//	sh guest         run as root in a guest with rxe0, one for all pages
+//	sh elsewhere     run by the test that docElsewhere names for each line
+//	text             what the block before it prints; … stands for anything within a
+//	                 line, and for any lines where it is alone on one
+//	text figures     so, and every number stands for any number
+//	go, toml FILE    written to FILE, for the blocks that come after it
+type docBlock struct {
+	page, language, argument string
+	line                     int // in the page
+	text                     string
+}
+
+func (b docBlock) String() string { return fmt.Sprintf("docs/%s:%d", b.page, b.line) }
+
+var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
+
+// docElsewhere has the commands that do not end by themselves, or take long, and the
+// tests that run them.
+var docElsewhere = map[string]string{
+	"rdmashim monitor -j":                              "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
+	"rdmashim dump --live lo -w live.pcapng --summary": "tools/rdmashim/dump_live_linux_test.go:TestDumpLive",
+	"rdmashim vm demo":                                 "tools/rdmashim/vm_demo_test.go:TestVMDemo",
+	"rdmashim vm demo --mixed":                         "tools/rdmashim/vm_demo_test.go:TestVMDemo",
+	"rdmashim vm run -- rdmashim link show":            "tools/rdmashim/readme_test.go:TestReadmeCommands",
+	"rdmashim vm build -o image":                       "tools/rdmashim/vm_linux_test.go:TestVMBuild",
+}
+
+// docBlocks are the fenced blocks of all pages, by page.
+func docBlocks(t *testing.T) map[string][]docBlock {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	pages := map[string][]docBlock{}
+	for _, path := range paths {
+		text, page := string(readFile(t, path)), filepath.Base(path)
+		for _, at := range docFence.FindAllStringSubmatchIndex(text, -1) {
+			pages[page] = append(pages[page], docBlock{
+				page: page, language: text[at[2]:at[3]], argument: text[at[4]:at[5]],
+				line: 1 + strings.Count(text[:at[0]], "\n"), text: text[at[6]:at[7]],
+			})
+		}
+		require.Equal(t, 2*len(pages[page]), strings.Count("\n"+text, "\n```"), "%s has a fence without a language or an end", page)
+	}
+	return pages
+}
+
+// matchesDoc says whether output is as a block of text shows it. Lines after the
+// block's last and columns' widths do not count.
+func matchesDoc(shown, output string, figures bool) bool {
+	var re strings.Builder
+	re.WriteString(`\A`)
+	for line := range strings.Lines(shown) {
+		if line = strings.TrimSpace(line); line == "…" {
+			re.WriteString(`(?s:.*?)`)
+			continue
+		}
+		re.WriteString(`[ \t]*`)
+		for i, word := range strings.Fields(line) {
+			if i > 0 {
+				re.WriteString(`[ \t]+`)
+			}
+			word = regexp.QuoteMeta(word)
+			if figures {
+				word = docNumber.ReplaceAllString(word, `[0-9.]+`)
+			}
+			re.WriteString(strings.ReplaceAll(word, "…", `[^\n]*?`))
+		}
+		re.WriteString(`[ \t]*\n`)
+	}
+	return regexp.MustCompile(re.String() + `\s*\z`).MatchString(output)
+}
+
+var docNumber = regexp.MustCompile(`[0-9]+(\\\.[0-9]+)?`) // quoted by QuoteMeta
+
+func TestMatchesDoc(t *testing.T) {
+	for _, c := range []struct {
+		shown, output string
+		figures, want bool
+	}{
+		{"a b\n", "a   b\n", false, true},
+		{"a b\n", "a b\nc\n", false, false},
+		{"a b\n…\n", "a b\nc\n", false, true},
+		{"…\nz\n", "a\nb\nz\n", false, true},
+		{"a …, z\n", "a b c, z\n", false, true},
+		{"a …\n", "a b\nc\n", false, false},
+		{"in 1.5 ms\n", "in 27.03 ms\n", false, false},
+		{"in 1.5 ms\n", "in 27.03 ms\n", true, true},
+		{"in 1.5 ms\n", "in 27.03 us\n", true, false},
+		{"a.c\n", "abc\n", false, false},
+	} {
+		require.Equal(t, c.want, matchesDoc(c.shown, c.output, c.figures), "%q, %q", c.shown, c.output)
+	}
+}
+
+// docOutput compares what a block printed with what the page shows after it.
+func docOutput(t *testing.T, shown docBlock, output string) {
+	t.Helper()
+	if shown.language == "text" {
+		require.True(t, matchesDoc(shown.text, output, shown.argument == "figures"), "%s shows\n%s\nand the commands print\n%s", shown, shown.text, output)
+	}
+}
+
+// TestDocs runs the pages' blocks that run here.
+func TestDocs(t *testing.T) {
+	for page, blocks := range docBlocks(t) {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			s := docSession{top: t.TempDir()}
+			s.start(t, page == "guide.md")
+			for i, b := range blocks {
+				switch {
+				case b.language == "go", b.language == "toml":
+					require.NotEmpty(t, b.argument, "%s names no file", b)
+					require.NoError(t, os.WriteFile(filepath.Join(s.dir, b.argument), []byte(b.text), 0o644))
+				case b.language == "text" && (b.argument == "" || b.argument == "figures"):
+					require.True(t, i > 0 && blocks[i-1].language == "sh", "%s follows no command", b)
+				case b.language == "sh" && b.argument == "elsewhere":
+					ranElsewhere(t, b)
+				case b.language == "sh" && b.argument == "guest": // TestDocsInGuest
+				case b.language == "sh" && b.argument == "":
+					out := s.run(t, b)
+					if i+1 < len(blocks) {
+						docOutput(t, blocks[i+1], out)
+					}
+				default:
+					t.Errorf("%s: no test knows what ```%s %s is", b, b.language, b.argument)
+				}
+			}
+		})
+	}
+}
+
+// ranElsewhere holds that each command of a block has a test, which is there.
+func ranElsewhere(t *testing.T, b docBlock) {
+	t.Helper()
+	for line := range strings.Lines(b.text) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
+		test := docElsewhere[line]
+		require.NotEmpty(t, test, "%s: no test is known to run: %s", b, line)
+		file, name, _ := strings.Cut(test, ":")
+		require.Contains(t, string(readFile(t, filepath.Join(repository, file))), "\nfunc "+name+"(t *testing.T)", "%s: %s", b, line)
+	}
+}
+
+// docSession is a reader's shell.
+type docSession struct {
+	top string // where the reader began
+	dir string // where the reader is
+}
+
+// start makes what a reader has: the checkout and, but for who reads the guide, the
+// command, and the module that the guide made.
+func (s *docSession) start(t *testing.T, guide bool) {
+	t.Helper()
+	checkout, err := filepath.Abs(repository)
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(checkout, filepath.Join(s.top, "rdmashim")))
+	s.dir = s.top
+	if guide {
+		return
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(s.top, "bin"), 0o755))
+	require.NoError(t, os.Symlink(self, filepath.Join(s.top, "bin", "rdmashim")))
+	s.dir = filepath.Join(s.top, "first")
+	require.NoError(t, os.Mkdir(s.dir, 0o755))
+	_, requires, _ := strings.Cut(string(readFile(t, filepath.Join(repository, "go.mod"))), "\n")
+	const module = "github.com/rdmashim/rdmashim"
+	mod := "module example.org/first\n" + requires + "\nrequire " + module + " v0.0.0\n\nreplace " + module + " => ../rdmashim\n"
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "go.mod"), []byte(mod), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "go.sum"), readFile(t, filepath.Join(repository, "go.sum")), 0o644))
+}
+
+// run runs a block and returns what it printed.
+func (s *docSession) run(t *testing.T, b docBlock) string {
+	t.Helper()
+	if strings.Contains(b.text, "go ") {
+		if _, err := exec.LookPath("go"); err != nil {
+			t.Skip("no go command on PATH for the programs of docs; install Go")
+		}
+	}
+	if strings.Contains(b.text, "rdmashim vm ") {
+		vmtest.Config(t) // or a skip that says what is missing
+	}
+	where := filepath.Join(s.top, "where")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "set -e\n"+b.text+"\npwd >\""+where+"\"\n")
+	cmd.Dir = s.dir
+	bin := filepath.Join(s.top, "bin")
+	cmd.Env = append(os.Environ(), asTool+"=1", "RDMASHIM_DEVICE=", "GORACE=atexit_sleep_ms=0", "PATH="+bin+":"+os.Getenv("PATH"),
+		"PWD="+s.dir, "GOBIN="+bin, "GOWORK=off", "GOFLAGS=", "GOPROXY=off", "GOSUMDB=off")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s\nprinted:\n%s", b, b.text, out)
+	s.dir = strings.TrimSpace(string(readFile(t, where)))
+	return string(out)
+}
+
+// TestDocsInGuest runs the pages' blocks that need a kernel's device.
+func TestDocsInGuest(t *testing.T) {
+	pages := docBlocks(t)
+	dir := t.TempDir()
+	script, add := "", []string{"vm", "run", "-q", "--out", filepath.Join(dir, "out"), "--boot-timeout", "5m"}
+	var ran, shown []docBlock
+	put := func(page, name, text string) {
+		path := filepath.Join(dir, page, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	for page, blocks := range pages {
+		any := false
+		for i, b := range blocks {
+			switch {
+			case b.language == "toml":
+				put(page, b.argument, b.text)
+			case b.language == "sh" && b.argument == "guest":
+				any = true
+				name := fmt.Sprintf(".block%d", len(ran))
+				put(page, name, "set -e\n"+b.text)
+				out := fmt.Sprintf("/out/%d", len(ran))
+				script += fmt.Sprintf("cd /docs/%s && gosh %s >%s.text 2>&1\necho $? >%s.status\n", page, name, out, out)
+				ran, shown = append(ran, b), append(shown, docBlock{})
+				if i+1 < len(blocks) {
+					shown[len(shown)-1] = blocks[i+1]
+				}
+			}
+		}
+		if any {
+			add = append(add, "--add", filepath.Join(dir, page)+":/docs/"+page)
+		}
+	}
+	require.NotEmpty(t, ran)
+	put("", "script", script)
+	add = append(add, "--image", vmtest.Config(t).Image, "--add", filepath.Join(dir, "script")+":/docs/script", "--", "gosh", "/docs/script")
+	o := runTool(t, add...)
+	require.Zero(t, o.code, "stdout: %s stderr: %s", o.stdout, o.stderr)
+	for i, b := range ran {
+		t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
+			out := string(readFile(t, filepath.Join(dir, "out", strconv.Itoa(i)+".text")))
+			status := strings.TrimSpace(string(readFile(t, filepath.Join(dir, "out", strconv.Itoa(i)+".status"))))
+			require.Equal(t, "0", status, "%s\n%s\nprinted:\n%s", b, b.text, out)
+			docOutput(t, shown[i], out)
+		})
+	}
+}
