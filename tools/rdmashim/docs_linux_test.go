@@ -123,6 +123,21 @@ func docOutput(t *testing.T, shown docBlock, output string) {
 	}
 }
 
+// TestDocElsewhere: what is said to be run by another test is on a page.
+func TestDocElsewhere(t *testing.T) {
+	shown := ""
+	for _, blocks := range docBlocks(t) {
+		for _, b := range blocks {
+			if b.language == "sh" && b.argument == "elsewhere" {
+				shown += "\n" + b.text
+			}
+		}
+	}
+	for command := range docElsewhere {
+		require.Contains(t, shown, "\n"+command+"\n", "no page has it any more")
+	}
+}
+
 // TestDocs runs the pages' blocks that run here.
 func TestDocs(t *testing.T) {
 	for page, blocks := range docBlocks(t) {
