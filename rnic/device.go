@@ -61,7 +61,7 @@ type Device struct {
 	rx         receiver
 	polling    polling
 	attendance attendance
-	polite     politeness
+	contention contention
 	woken      struct{ listener, worker atomic.Uint64 } // how often, for tests
 
 	kick  chan struct{} // to the worker: there is something to send

@@ -41,6 +41,9 @@ func (s *spinner) paid(did bool) {
 // spin looks again and again, and reports whether there was something. In between
 // others may have the processor: it may be what they wait for.
 func (d *Device) spin(look func() bool) bool {
+	if d.contended() {
+		return false
+	}
 	link.Quiet(d.link)
 	until := d.now() + engine.Time(spinFor)
 	for n := 0; n < spinTurns && d.now() < until; n++ {
@@ -52,28 +55,38 @@ func (d *Device) spin(look func() bool) bool {
 	return false
 }
 
-// politeness is how often the processor is kept although it could be given away.
-type politeness struct{ keep atomic.Int32 }
+// contention is how many times nobody spins, because others want the processor.
+type contention struct{ left atomic.Int32 }
 
 const (
 	// longYield is longer than a peer takes that waits for the same processor:
 	// who got it has work for all of its time slice.
-	longYield = 200 * time.Microsecond
-	// keepFor is for how many times the processor is kept then.
-	keepFor = 4096
+	longYield = time.Millisecond
+	// contendedFor is how many times nobody spins then.
+	contendedFor = 512
+	// dozeFor is how long a program that polls sleeps instead, unless something
+	// arrives: who sleeps is preferred when it wakes, who spins waits for its turn.
+	dozeFor = 50 * time.Microsecond
 )
 
+// contended reports whether the processor is better left to others.
+func (d *Device) contended() bool {
+	n := d.contention.left.Load()
+	if n > 0 {
+		d.contention.left.Store(n - 1)
+	}
+	return n > 0
+}
+
 // giveWay lets another thread that waits for this processor have it: the peer, say.
-// On a busy machine that costs a time slice, and is left off.
 func (d *Device) giveWay() {
-	p := &d.polite
-	if n := p.keep.Load(); n > 0 {
-		p.keep.Store(n - 1)
+	if d.contended() {
+		link.Doze(d.link, dozeFor)
 		return
 	}
 	at := d.now()
 	yield()
 	if d.now()-at > engine.Time(longYield) {
-		p.keep.Store(keepFor)
+		d.contention.left.Store(contendedFor)
 	}
 }

@@ -1,6 +1,9 @@
 package link
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Packet is one RoCEv2 packet without its pad and ICRC, which belong to the
 // Link: the transport part of a UDP datagram.
@@ -95,6 +98,22 @@ type Quieter interface {
 func Quiet(l Link) {
 	if q, ok := l.(Quieter); ok {
 		q.Quiet()
+	}
+}
+
+// Dozer is a Link on which a thread can sleep for a moment.
+type Dozer interface {
+	Link
+	// Doze blocks the calling thread until Recv may find packets, but no longer
+	// than d.
+	Doze(d time.Duration)
+}
+
+// Doze sleeps until l may have packets, but no longer than d; not at all where
+// that cannot be done.
+func Doze(l Link, d time.Duration) {
+	if z, ok := l.(Dozer); ok {
+		z.Doze(d)
 	}
 }
 

@@ -98,7 +98,7 @@ const farmPairs = 5000
 // manyRows are those of many queue pairs.
 func (s *suite) manyRows() []comparison {
 	of := func(n int) *series {
-		return s.ours(fmt.Sprint(n, " queue pairs"), goodput, fmt.Sprintf("write bw -s 65536 -q %d -t %d --outstanding 16 --warmup 0", n, max(1, 16/n)))
+		return s.ours(fmt.Sprint(n, " queue pairs"), goodput, fmt.Sprintf("write bw -s 65536 -q %d -t %d --outstanding 16 --spread 65536 --warmup 0", n, max(1, 16/n)))
 	}
 	one := of(1)
 	one.name = "1 queue pair"

@@ -21,5 +21,7 @@ type conduit interface {
 	// Quiet tells that there will be no Wait for a while. It is called by who
 	// waits.
 	Quiet()
+	// Doze blocks a thread until there may be something to read, or for d.
+	Doze(d time.Duration)
 	Close() error
 }

@@ -212,6 +212,16 @@ func (q *quiet) Write(f func(fd uintptr) bool) error {
 	return net.ErrClosed
 }
 
+// Doze implements conduit.
+func (q *quiet) Doze(d time.Duration) {
+	q.use.RLock()
+	defer q.use.RUnlock()
+	if !q.closed.Load() {
+		t := unix.NsecToTimespec(int64(d))
+		_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}, &t, nil)
+	}
+}
+
 // Close implements conduit.
 func (q *quiet) Close() error {
 	if q.closed.Swap(true) {

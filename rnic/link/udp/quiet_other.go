@@ -43,6 +43,8 @@ func (c *loud) Interrupt() { _ = c.conn.SetReadDeadline(longAgo) }
 
 func (*loud) Quiet() {}
 
+func (*loud) Doze(time.Duration) {}
+
 func (c *loud) Close() error {
 	if err := c.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -54,6 +55,9 @@ func (s *socket) Interrupt() { s.raw.Interrupt() }
 
 // Quiet implements link.Quieter.
 func (s *socket) Quiet() { s.raw.Quiet() }
+
+// Doze implements link.Dozer.
+func (s *socket) Doze(d time.Duration) { s.raw.Doze(d) }
 
 // check verifies a received datagram and describes it in pkt.
 func (s *socket) check(d datagram, pkt *link.Packet) bool {

@@ -49,6 +49,9 @@ type Config struct {
 	Moderation int `json:"moderation"`
 	// Inline is up to which size the post itself carries the bytes.
 	Inline int `json:"inline"`
+	// Spread is over how many bytes of memory the messages of different queue
+	// pairs are spread; 0: 64 MiB.
+	Spread int `json:"spread,omitempty"`
 	// MTU is the largest path MTU in bytes (0: the port's).
 	MTU           int  `json:"mtu"`
 	Bidirectional bool `json:"bidirectional"`
@@ -103,6 +106,8 @@ func (c *Config) Validate() error {
 		return bad("%d messages a post are not 1 to the %d that may be outstanding", c.List, min(c.Depth, c.limit()))
 	case c.Moderation < 1:
 		return bad("a completion for %d messages: it must be 1 or more", c.Moderation)
+	case c.Spread < 0 || c.Spread > 1<<30:
+		return bad("memory of %d bytes for messages is not 0 to 1 GiB", c.Spread)
 	case c.Inline < 0 || c.Inline > 4096:
 		return bad("%d inline bytes are not 0 to 4096", c.Inline)
 	case c.Latency && (c.QPs > 1 || c.List > 1 || c.Bidirectional):
@@ -138,7 +143,11 @@ func (c *Config) layout() (slots, stride int) {
 	} else {
 		stride = (stride + 63) / 64 * 64
 	}
-	return max(1, min(c.QPs, spread/stride)), stride
+	most := spread
+	if c.Spread > 0 {
+		most = c.Spread
+	}
+	return max(1, min(c.QPs, most/stride)), stride
 }
 
 // limit is how many messages may be outstanding together.
