@@ -411,9 +411,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for k.left() > 1 { // AfterFunc
-		time.Sleep(time.Millisecond)
-	}
+	require.Eventually(t, func() bool { return k.left() <= 1 }, time.Minute, time.Millisecond, "AfterFunc")
 }
 
 func TestOpen(t *testing.T) {
