@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -66,12 +67,16 @@ func (d *Device) Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) 
 // mayAttend reports whether the program is one that waits all the time.
 func (d *Device) mayAttend() bool {
 	a := &d.attendance
+	// Besides who attends, a rival changes quick, and wins.
+	q := a.quick.Load()
 	if time.Duration(int64(d.now())-a.last.Load()) > prompt {
-		a.quick.Add(-late)
+		if q > 0 {
+			a.quick.CompareAndSwap(q, max(q-late, 0))
+		}
 		return false
 	}
-	if q := a.quick.Load(); q < eager {
-		a.quick.Store(q + 1)
+	if q < eager {
+		a.quick.CompareAndSwap(q, q+1)
 	}
 	return a.quick.Load() >= attendAfter
 }
@@ -123,6 +128,7 @@ func (d *Device) attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) 
 				return a.news.Load() || err != nil
 			})
 			if a.spin.paid(did); err != nil {
+				a.quick.Store(0)
 				return false
 			}
 		}
@@ -162,6 +168,17 @@ func (a *attendance) follow(ctx context.Context, d *Device) {
 	if a.ends, a.forget = ctx.Done(), nil; a.ends != nil {
 		a.forget = context.AfterFunc(ctx, d.Rouse)
 	}
+}
+
+// end lets go of the context when the link is closed. Nobody attends after that.
+func (a *attendance) end() {
+	for !a.busy.CompareAndSwap(false, true) {
+		runtime.Gosched() // who attends is on its way out
+	}
+	if a.forget != nil {
+		a.forget()
+	}
+	a.ends, a.forget = nil, nil
 }
 
 // attendLink receives until there are completions, or nothing is left.

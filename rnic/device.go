@@ -181,6 +181,7 @@ func (d *Device) Close() error {
 		d.sent.Wait()
 	}
 	d.gsi.close(d.now())
+	d.takeNotes()
 	d.hurry()
 	d.transmit(closeBatches)
 	d.closed = true
@@ -190,6 +191,7 @@ func (d *Device) Close() error {
 	close(d.quit)
 	err := d.link.Close()
 	d.procs.Wait()
+	d.attendance.end()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}

@@ -30,13 +30,16 @@
 // The engine, the regions and the tables belong to who has Device.mu. Whoever gets
 // it runs the engine inline; no goroutine is woken to do another's work. A doorbell
 // does not wait for it: it leaves a note, and who has the lock serves it when they
-// give it up (token.go).
+// give it up (token.go). In a stream of single posts it does so although the lock is
+// free, so that many requests leave with one send (stream.go).
 //
 // Who receives has Device.rx: the listener goroutine, which waits in the netpoller,
 // or a program that polls an empty completion queue (Progress). While a program
 // polls the listener stays away from the socket, so that no packet wakes it; it
 // comes back when somebody arms a completion queue, or a millisecond after the last
-// poll (progress.go).
+// poll (progress.go). A program that waits, completion after completion, does the
+// listener's work in its place (Attend, attend.go). Who would block looks for a moment
+// longer if that has paid, unless others want the processor (spin.go).
 //
 // The transmitter is a token too (Device.sending): who finds it free fills a batch
 // under the lock and sends it without, batch after batch; who finds it taken leaves

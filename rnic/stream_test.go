@@ -67,3 +67,22 @@ func TestPairsAreNoStream(t *testing.T) {
 		b.Close()
 	})
 }
+
+// What a stream has left waits for nobody when the device is closed.
+func TestCloseSendsTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _ := countedPair(t)
+		for id := range uint64(30) {
+			b.mem.buf[id] = 0
+			a.mem.buf[id] = byte(id + 1)
+			a.qp.postRaw(write(a, b, id, int(id), int(id), 1))
+		}
+		require.False(t, a.mu.notes.empty(), "or this tests nothing")
+		a.Close()
+		synctest.Wait()
+		for id := range 30 {
+			require.Equal(t, byte(id+1), b.mem.buf[id], id)
+		}
+		b.Close()
+	})
+}
