@@ -41,6 +41,7 @@ var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 // docElsewhere has the commands that do not end by themselves, or take long, and the
 // tests that run them.
 var docElsewhere = map[string]string{
+	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping' --plot speed.svg": "tools/rdmashim/perf_suite_test.go:TestPerfPlot",
 	"rdmashim monitor -j":                              "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
 	"rdmashim dump --live lo -w live.pcapng --summary": "tools/rdmashim/dump_live_linux_test.go:TestDumpLive",
 	"rdmashim vm demo":                                 "tools/rdmashim/vm_demo_test.go:TestVMDemo",
