@@ -156,7 +156,7 @@ func FuzzDump(f *testing.F) {
 		err := plain.read(bytes.NewReader(b), nil)
 		told := dumper{o: dumpOptions{port: 4791, asJSON: true, explain: true}, stdout: &lines, stderr: io.Discard, flush: true}
 		again := told.read(bytes.NewReader(b), nil)
-		written := dumper{o: dumpOptions{port: 4791, file: "-", explain: true}, stdout: new(bytes.Buffer), stderr: io.Discard}
+		written := dumper{o: dumpOptions{port: 4791, file: "-"}, stdout: new(bytes.Buffer), stderr: io.Discard}
 		if e := written.read(bytes.NewReader(b), nil); (err == nil) != (e == nil) || e == nil && written.passed > 0 && !isCapture(written.stdout.(*bytes.Buffer), written.passed) {
 			t.Fatalf("text: %v, file: %v", err, e)
 		}
