@@ -5,14 +5,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // TestDumpLive: a demo of soft devices on a network of its own, watched beside it.
@@ -61,28 +59,6 @@ func TestDumpLive(t *testing.T) {
 		require.Equal(t, "lo", l.Interface)
 		require.Equal(t, "ok", l.ICRC)
 	}
-}
-
-// inOwnNamespace runs a test of this binary in a network namespace of its own.
-func inOwnNamespace(t *testing.T, name string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), mustExecutable(t), "-test.run=^"+name+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inNamespace+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	text, err := cmd.CombinedOutput()
-	if len(text) == 0 && err != nil {
-		t.Skipf("no network namespace to be had (%v); run as root or allow user namespaces", err)
-	}
-	require.NoError(t, err, "%s", text)
-	if strings.Contains(string(text), "--- SKIP: "+name) {
-		t.Skipf("%s", text)
-	}
-	require.Contains(t, string(text), "--- PASS: "+name)
 }
 
 // TestDumpLiveUnprivileged: who may not capture is told what is needed.
