@@ -174,7 +174,9 @@ func TestDialRefused(t *testing.T) {
 		l, err := b.Listen(":0")
 		require.NoError(t, err)
 		defer l.Close()
-		go func() {
+		var refusing sync.WaitGroup
+		defer refusing.Wait() // the refusal arrives before Reject has taken back the queue pair
+		refusing.Go(func() {
 			r, err := l.Accept(t.Context())
 			require.NoError(t, err)
 			_, err = r.CreateQP(QPConfig{})
@@ -184,7 +186,7 @@ func TestDialRefused(t *testing.T) {
 			require.NoError(t, r.Reject(RejectedUnsupportedOption, []byte("not you")))
 			_, err = r.Accept(t.Context(), nil)
 			require.ErrorIs(t, err, syscall.EINVAL)
-		}()
+		})
 		_, err = a.Dial(t.Context(), dialable(b, l), DialConfig{})
 		var rejected *RejectError
 		require.ErrorAs(t, err, &rejected)
