@@ -333,14 +333,16 @@ func TestListenEverywhere(t *testing.T) {
 		if to == a {
 			from = b
 		}
-		go func() {
+		var refusing sync.WaitGroup
+		refusing.Go(func() {
 			r, err := l.Accept(t.Context())
 			require.NoError(t, err)
 			require.Same(t, to, r.Context)
 			require.NoError(t, r.Reject(0, nil))
-		}()
+		})
 		_, err := from.Dial(t.Context(), dialable(to, l), DialConfig{})
 		require.ErrorIs(t, err, ErrRefused)
+		refusing.Wait()
 	}
 }
 
