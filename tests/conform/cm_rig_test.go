@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -38,6 +39,7 @@ func (r *rig) cmFile(side int) *cmFile {
 	f, err := r.process(r.sys.cmSide[side]).Open("/dev/infiniband/rdma_cm")
 	r.must(err)
 	c := &cmFile{r: r, f: f, mem: make([]byte, cmRoom), ids: map[uint64]*cmID{}}
+	r.cmFiles = append(r.cmFiles, c)
 	var release func()
 	c.addr, release = f.Pin(c.mem)
 	r.Cleanup(func() {
@@ -132,8 +134,14 @@ func cmParam(qpn uint32, private string) abi.UCMConnParam {
 // cmQPN gives numbers that no queue pair and no connection of before has: nobody looks whether there is such a queue pair,
 // but a peer's in TIMEWAIT is not to be connected again.
 func cmQPN() uint32 {
-	return 0x400000 + rand.Uint32N(0x400000)
+	return 0x400000 + (cmQPNFirst+cmQPNs.Add(1))%0x400000
 }
+
+// cmQPNFirst is any: a kernel may remember the numbers of an earlier run.
+var (
+	cmQPNFirst = rand.Uint32()
+	cmQPNs     atomic.Uint32
+)
 
 func (id *cmID) connect(p abi.UCMConnParam) error {
 	return id.c.do(abi.UCMCmdConnect, &abi.UCMConnect{ID: id.num, ConnParam: p}, abi.UCMConnectSize, nil, nil, 0)
@@ -240,9 +248,20 @@ func (c *cmFile) wantEvent(want abi.UCMEvent) abi.UCMEventResp {
 	c.r.Helper()
 	ev, ok := c.fetch()
 	if !ok || ev.Event != want {
-		c.r.Fatalf("got %s and not %v; so far:\n%s", c.text(&ev), want, strings.Join(c.r.lines, "\n"))
+		c.r.Fatalf("got %s and not %v; so far:\n%s\nleft in the files:%s", c.text(&ev), want, strings.Join(c.r.lines, "\n"), c.r.cmLeft())
 	}
 	return ev
+}
+
+// cmLeft tells which events wait in the case's files.
+func (r *rig) cmLeft() string {
+	var b strings.Builder
+	for i, c := range r.cmFiles {
+		for ev, err := c.event(); err == nil; ev, err = c.event() {
+			fmt.Fprintf(&b, "\n%d: %s", i, c.text(&ev))
+		}
+	}
+	return b.String()
 }
 
 // made gives the id that a request brought. Its events are not told before ACCEPT names its uid.

@@ -28,6 +28,8 @@ type rig struct {
 	sys    *system
 	lines  []string
 	mapped [][]byte // to be unmapped at the very end
+
+	cmFiles []*cmFile
 }
 
 // newRig makes the rig of a case. Cleanups that the case adds run before this one's.
