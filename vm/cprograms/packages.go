@@ -191,7 +191,11 @@ func loads(ctx context.Context, dir, program string) (list []string, err error) 
 		return nil, err
 	}
 	defer f.Close()
-	linker, err := io.ReadAll(f.Section(".interp").Open())
+	section := f.Section(".interp")
+	if section == nil {
+		return nil, nil // static
+	}
+	linker, err := io.ReadAll(section.Open())
 	if err != nil {
 		return nil, err
 	}
