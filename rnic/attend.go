@@ -27,8 +27,8 @@ const (
 // completions know of each other.
 type attendance struct {
 	busy    atomic.Bool   // somebody attends
-	waiting atomic.Bool   // and waits for the link
-	news    atomic.Bool   // completions since the last Attend
+	blocked atomic.Int32  // and waits for this: what Rouse interrupts
+	news    atomic.Uint32 // completions
 	last    atomic.Int64  // engine.Time of the last end of a wait
 	told    atomic.Uint64 // events that were raised
 	quick   atomic.Int32  // how many times in a row a program was prompt
@@ -43,18 +43,42 @@ type attendance struct {
 	spin   spinner // with whoever attends
 }
 
+// What who attends may wait for.
+const (
+	forNothing = iota
+	forLink
+	forListener // to leave the link
+)
+
+// attention is what ends an Attend, besides trouble.
+type attention struct {
+	ctx   context.Context
+	news  uint32
+	wakes *atomic.Uint32
+	seen  uint32
+}
+
+func (w *attention) due(a *attendance) bool {
+	return a.news.Load() != w.news || w.wakes.Load() != w.seen || w.ctx.Err() != nil
+}
+
+// News counts completions; see kshim.Attender.
+func (d *Device) News() uint32 { return d.attendance.news.Load() }
+
 // Attend works in place of the listener until there is something for a program
 // that waits to look at; see kshim.Attender.
-func (d *Device) Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool {
+func (d *Device) Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
 	a := &d.attendance
 	if !a.busy.CompareAndSwap(false, true) {
 		a.quick.Store(-rivalry)
 		d.Rouse()
 		return false
 	}
-	did := a.news.Swap(false)
-	if !did && d.mayAttend() && d.takeOver() {
-		did = d.attend(ctx, wakes, seen)
+	w := attention{ctx, news, wakes, seen}
+	did := w.due(a)
+	if !did && d.mayAttend() {
+		a.follow(ctx, d)
+		did = d.takeOver(&w) && d.attend(&w) || w.due(a)
 		a.last.Store(int64(d.now()))
 	}
 	a.busy.Store(false)
@@ -67,6 +91,9 @@ func (d *Device) Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) 
 // mayAttend reports whether the program is one that waits all the time.
 func (d *Device) mayAttend() bool {
 	a := &d.attendance
+	if d.down.Load() { // Arm says so
+		return false
+	}
 	// Besides who attends, a rival changes quick, and wins.
 	q := a.quick.Load()
 	if time.Duration(int64(d.now())-a.last.Load()) > prompt {
@@ -88,11 +115,15 @@ func (d *Device) attended() bool {
 		(a.busy.Load() || time.Duration(int64(d.now())-a.last.Load()) < pollPause)
 }
 
-// takeOver waits until the listener has left the link. busy keeps it away.
-func (d *Device) takeOver() bool {
+// takeOver waits until the listener has left the link, which may take long while
+// packets come: false when that is not worth it any more. busy keeps it away.
+func (d *Device) takeOver(w *attention) bool {
 	a := &d.attendance
+	a.blocked.Store(forListener)
+	defer a.blocked.Store(forNothing)
 	for !d.polling.parked.Load() {
-		if a.quick.Load() < attendAfter { // a rival came
+		// A rival came, or the listener has gone: then it has said so.
+		if w.due(a) || a.quick.Load() < attendAfter || d.down.Load() {
 			return false
 		}
 		d.link.Interrupt()
@@ -106,7 +137,7 @@ func (d *Device) takeOver() bool {
 	return true
 }
 
-// decided tells takeOver that the listener has parked, or not.
+// decided tells takeOver to look again: the listener has parked, or not.
 func (a *attendance) decided() {
 	select {
 	case a.listens <- struct{}{}:
@@ -114,37 +145,36 @@ func (a *attendance) decided() {
 	}
 }
 
-func (d *Device) attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool {
+func (d *Device) attend(w *attention) bool {
 	a := &d.attendance
-	a.follow(ctx, d)
 	for {
-		if !a.news.Load() {
+		if a.news.Load() == w.news {
 			d.catchUp() // the program has had its turn
 		}
 		if a.spin.worth() {
 			var err error
 			did := d.spin(func() bool {
-				err = d.attendLink()
-				return a.news.Load() || err != nil
+				err = d.attendLink(w)
+				return a.news.Load() != w.news || err != nil
 			})
 			if a.spin.paid(did); err != nil {
 				a.quick.Store(0)
 				return false
 			}
 		}
-		// Who changes what is looked at here looks at waiting afterwards.
-		a.waiting.Store(true)
-		done := a.news.Load() || wakes.Load() != seen || ctx.Err() != nil
+		// Who changes what is looked at here looks at blocked afterwards.
+		a.blocked.Store(forLink)
+		done := w.due(a)
 		var err error
 		if !done && a.quick.Load() >= attendAfter {
 			err = d.link.Wait()
 		}
-		a.waiting.Store(false)
+		a.blocked.Store(forNothing)
 		if done {
-			break
+			return true
 		}
 		if err == nil {
-			err = d.attendLink()
+			err = d.attendLink(w)
 		}
 		if err != nil {
 			a.quick.Store(0) // the listener meets it too, and deals with it
@@ -153,8 +183,6 @@ func (d *Device) attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) 
 			return false
 		}
 	}
-	a.news.Store(false)
-	return true
 }
 
 // follow sees to it that the end of ctx rouses.
@@ -182,10 +210,10 @@ func (a *attendance) end() {
 }
 
 // attendLink receives until there are completions, or nothing is left.
-func (d *Device) attendLink() error {
+func (d *Device) attendLink(w *attention) error {
 	d.rx.Lock()
 	defer d.rx.Unlock()
-	for !d.attendance.news.Load() {
+	for d.attendance.news.Load() == w.news {
 		if n, err := d.receive(); n == 0 || err != nil {
 			return err
 		}
@@ -195,16 +223,17 @@ func (d *Device) attendLink() error {
 
 // Rouse lets who attends look again; see kshim.Attender.
 func (d *Device) Rouse() {
-	if d.attendance.waiting.Load() {
+	switch d.attendance.blocked.Load() {
+	case forLink:
 		d.link.Interrupt()
+	case forListener:
+		d.attendance.decided()
 	}
 }
 
 // announce follows every completion; event tells that who waits for it is told.
 func (a *attendance) announce(d *Device, event bool) {
-	if !a.news.Load() {
-		a.news.Store(true)
-	}
+	a.news.Add(1)
 	if event {
 		a.last.Store(int64(d.now()))
 		a.told.Add(1)
@@ -216,5 +245,5 @@ func (a *attendance) announce(d *Device, event bool) {
 // listener need not look after it any more.
 func (d *Device) rests() bool {
 	a := &d.attendance
-	return a.waiting.Load() && time.Duration(int64(d.now())-a.last.Load()) >= pollPause
+	return a.blocked.Load() == forLink && time.Duration(int64(d.now())-a.last.Load()) >= pollPause
 }

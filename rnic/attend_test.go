@@ -25,12 +25,15 @@ type waiter struct {
 }
 
 func (w *waiter) wait(ctx context.Context) error {
-	for !w.cq.take() {
-		seen := w.wakes.Load()
+	for {
+		news, seen := w.d.News(), w.wakes.Load()
+		if w.cq.take() {
+			return nil
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if w.d.Attend(ctx, &w.wakes, seen) {
+		if w.d.Attend(ctx, news, &w.wakes, seen) {
 			w.led++
 			continue
 		}
@@ -45,7 +48,6 @@ func (w *waiter) wait(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	return nil
 }
 
 // writes are n WRITEs, one after the other.
@@ -105,7 +107,7 @@ func TestAttendEnds(t *testing.T) {
 			for w.led < 2*attendAfter {
 				w.writes(t, b, 10)
 			}
-			a.attendance.news.Store(false) // all was taken
+			news := a.News() // all was taken
 			ended = make(chan bool)
 			go func() {
 				did := false
@@ -113,11 +115,11 @@ func TestAttendEnds(t *testing.T) {
 				for !did && ctx.Err() == nil && w.wakes.Load() == 0 && !a.down.Load() {
 					a.attendance.last.Store(int64(a.now()))
 					a.attendance.quick.Store(eager)
-					did = a.Attend(ctx, &w.wakes, 0)
+					did = a.Attend(ctx, news, &w.wakes, 0)
 				}
 				ended <- did
 			}()
-			require.Eventually(t, a.attendance.waiting.Load, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return a.attendance.blocked.Load() == forLink }, patience, time.Millisecond)
 			return a, w, ended
 		}
 		t.Run(name+"/its context", func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestAttendEnds(t *testing.T) {
 		t.Run(name+"/a rival", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			a, w, ended := attending(t, ctx)
-			require.False(t, a.Attend(t.Context(), &w.wakes, 0))
+			require.False(t, a.Attend(t.Context(), a.News(), &w.wakes, 0))
 			cancel() // it tries again until then
 			<-ended
 		})

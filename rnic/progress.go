@@ -72,8 +72,12 @@ func (d *Device) Progress() bool {
 // poll receives, or does what else there is. Preconditions: rx is held.
 func (d *Device) poll() bool {
 	n, err := d.receive()
-	if n > 0 || err != nil { // an error the listener sees too, and deals with
-		return n > 0
+	switch {
+	case err != nil:
+		d.waits() // for the listener, who meets it too, and deals with it
+		return false
+	case n > 0:
+		return true
 	}
 	return d.catchUp()
 }
@@ -102,8 +106,8 @@ func (d *Device) calm() {
 	p.calm.Store(p.polls.Load())
 }
 
-// waits is told by Arm that somebody is about to wait for an event: the listener
-// is needed.
+// waits tells that the listener is needed: Arm does, as somebody is about to wait
+// for an event.
 func (d *Device) waits() {
 	d.calm()
 	if d.polling.parked.Load() {

@@ -46,6 +46,7 @@ func (d *Device) listen() {
 			d.fail(err)
 			d.settle(0)
 			d.mu.Unlock()
+			d.attendance.decided() // not to come back
 			return
 		}
 	}

@@ -17,7 +17,8 @@ type progresser interface {
 
 // attender is a Device that a program which waits can drive; see kshim.Attender.
 type attender interface {
-	Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool
+	News() uint32
+	Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool
 	Rouse()
 }
 
@@ -35,13 +36,21 @@ func (f *uverbsFile) Progress() bool {
 	return ok && p.Progress()
 }
 
+// News counts the device's completions. See kshim.Attender.
+func (f *uverbsFile) News() uint32 {
+	if a, ok := f.dev.Device.(attender); ok {
+		return a.News()
+	}
+	return 0
+}
+
 // Attend lets the device work in this call, and waits. See kshim.Attender.
-func (f *uverbsFile) Attend(ctx context.Context, wakes *atomic.Uint32, seen uint32) bool {
+func (f *uverbsFile) Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
 	if f.state.Load() != fileOpen {
 		return false
 	}
 	a, ok := f.dev.Device.(attender)
-	return ok && a.Attend(ctx, wakes, seen)
+	return ok && a.Attend(ctx, news, wakes, seen)
 }
 
 // Rouse ends an Attend. See kshim.Attender.

@@ -33,8 +33,11 @@ type fakeProgressFile struct {
 
 func (f *fakeProgressFile) Progress() bool { f.asked++; return f.asked == 1 }
 
-func (f *fakeProgressFile) Attend(context.Context, *atomic.Uint32, uint32) bool { return f.asked == 2 }
-func (f *fakeProgressFile) Rouse()                                              {}
+func (f *fakeProgressFile) News() uint32 { return uint32(f.asked) }
+func (f *fakeProgressFile) Attend(_ context.Context, news uint32, _ *atomic.Uint32, _ uint32) bool {
+	return news == 2
+}
+func (f *fakeProgressFile) Rouse() {}
 
 func (k *fakeKernel) Open(path string) (kshim.File, error) {
 	k.calls = append(k.calls, "open", path)

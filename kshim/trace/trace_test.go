@@ -343,7 +343,7 @@ func TestProgress(t *testing.T) {
 	require.True(t, ok)
 	require.True(t, p.Progress())
 	require.False(t, p.Progress())
-	require.True(t, p.Attend(t.Context(), nil, 0))
+	require.True(t, p.Attend(t.Context(), p.News(), nil, 0))
 	require.Empty(t, out.take())
 }
 

@@ -336,14 +336,14 @@ func (cq *CQ) Wait(ctx context.Context, wc []WC) (int, error) {
 		return 0, nil
 	}
 	for {
-		seen := cq.wakes.Load()
+		news, seen := cq.ctx.news(), cq.wakes.Load()
 		if n, err := cq.pollOnce(wc); n > 0 || err != nil {
 			return n, err
 		}
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		if cq.attend(ctx, seen) {
+		if cq.attend(ctx, news, seen) {
 			continue
 		}
 		woken := cq.waiter()

@@ -1,0 +1,156 @@
+package rnic
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/link"
+)
+
+// troubled is a link that can break, or bring rubbish without end.
+type troubled struct {
+	link.Link
+	broken, flooded atomic.Bool
+}
+
+var errCut = errors.New("cable cut")
+
+func (l *troubled) Recv(batch []link.Packet) (int, error) {
+	if l.broken.Load() {
+		return 0, errCut
+	}
+	n, err := l.Link.Recv(batch)
+	if n == 0 && err == nil && l.flooded.Load() {
+		batch[0], n = link.Packet{Head: []byte{1}}, 1
+	}
+	return n, err
+}
+
+// set lets a Wait that blocks return, so that the change is seen.
+func (l *troubled) set(what *atomic.Bool, to bool) {
+	what.Store(to)
+	l.Interrupt()
+}
+
+// troubledPair is a pair whose first device's link is troubled.
+func troubledPair(t testing.TB) (a, b *testDevice, l *troubled) {
+	a, b = newPair(t, pairOptions{tap: func(inner link.Link) link.Link {
+		l = &troubled{Link: inner}
+		return l
+	}})
+	return a, b, l
+}
+
+// A link that breaks ends the work requests of a program that polls. The listener,
+// who deals with it, is away because of that program.
+func TestLinkLostWhilePolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, l := troubledPair(t)
+		pollUntilParked(a, b)
+		a.qp.postRecv(5)
+		l.set(&l.broken, true)
+		var wc ring.WC
+		for ok := false; !ok; wc, ok = a.qp.recv.poll() {
+			require.NoError(t, t.Context().Err())
+			for range 2 * spinning {
+				a.Progress()
+			}
+			time.Sleep(10 * time.Microsecond)
+			require.Less(t, time.Since(a.start), time.Minute, "virtual time")
+		}
+		require.Equal(t, abi.WCWRFlushErr, wc.Status)
+		a.Close()
+		b.Close()
+	})
+}
+
+// Nor does a program wait in vain that waits all the time: the listener, in whose
+// place it wants to work, has gone.
+func TestLinkLostWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, l := troubledPair(t)
+		w := &waiter{d: a, cq: a.qp.send}
+		w.writes(t, b, 100)
+		time.Sleep(10 * pollPause) // the listener is back
+		a.qp.postRecv(5)
+		require.NoError(t, a.qp.recv.cq.Arm(false))
+		l.set(&l.broken, true)
+		synctest.Wait()
+		events, _ := a.qp.recv.counts()
+		require.Equal(t, 1, events)
+		err := w.wait(t.Context())
+		require.ErrorIs(t, err, syscall.EIO)
+		require.ErrorContains(t, err, errCut.Error())
+		a.Close()
+		b.Close()
+	})
+}
+
+// Who wants to attend waits for the listener to leave the link, which does not while
+// packets come. Meanwhile all that would end the wait does.
+func TestAttendBehindABusyListener(t *testing.T) {
+	for name, end := range map[string]func(a *testDevice, w *waiter, cancel func()){
+		"its context": func(_ *testDevice, _ *waiter, cancel func()) { cancel() },
+		"a wake":      func(a *testDevice, w *waiter, _ func()) { w.wakes.Add(1); a.Rouse() },
+		"a completion": func(a *testDevice, _ *waiter, _ func()) {
+			a.qp.post(&ring.SendWR{ID: 3, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled, SGE: []ring.SGE{{Addr: 1, Length: 8, LKey: 1}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _, l := troubledPair(t)
+			l.set(&l.flooded, true)
+			defer l.set(&l.flooded, false) // else Close would wait
+			require.Eventually(t, func() bool { return a.counter(t, "drop_malformed") > 0 }, patience, time.Millisecond)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			w := &waiter{d: a, cq: a.qp.send}
+			ended := make(chan bool, 1)
+			go func() {
+				a.attendance.last.Store(int64(a.now()) + int64(time.Hour))
+				a.attendance.quick.Store(eager)
+				ended <- a.Attend(ctx, a.News(), &w.wakes, 0)
+			}()
+			require.Eventually(t, func() bool { return a.attendance.blocked.Load() == forListener }, patience, time.Millisecond)
+			end(a, w, cancel)
+			select {
+			case did := <-ended:
+				require.True(t, did)
+			case <-time.After(patience):
+				require.FailNow(t, "it waits for the listener")
+			}
+		})
+	}
+}
+
+// Two programs wait in turn. One finds nothing, and a completion comes for it; the
+// other attends and has it, before the first one does.
+func TestAttendHandsOverNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, pairOptions{})
+		w := &waiter{d: a, cq: a.qp.send}
+		w.writes(t, b, 100)
+		var news [2]uint32
+		for i := range news {
+			news[i] = a.News()
+			require.False(t, w.cq.take())
+		}
+		a.qp.post(write(a, b, 1, 0, 0, 8))
+		require.True(t, a.Attend(t.Context(), news[1], &w.wakes, 0))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		require.True(t, a.Attend(ctx, news[0], &w.wakes, 0))
+		require.Less(t, time.Since(start), prompt)
+		a.Close()
+		b.Close()
+	})
+}
