@@ -92,10 +92,10 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 }
 
 func (o *clientOptions) openFor(conn net.Conn, stderr io.Writer) (*uapi.Context, error) {
-	if o.device != "" {
-		return open(o.name(""), stderr)
+	if name := o.named(); name != "" {
+		return open(name, stderr)
 	}
-	return openRoute(conn, o.options(), stderr)
+	return openRoute(conn.LocalAddr(), o.options(), stderr)
 }
 
 // openSource opens the file to send; an empty path is this program's own.

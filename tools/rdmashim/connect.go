@@ -70,14 +70,14 @@ func open(name string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, er
 	return uapi.Open(name, append(opts, uapi.WithLogger(log))...)
 }
 
-// openRoute opens the soft device on the address that a connection uses on
-// this side: the one whose packets the route to the peer carries. When
+// openRoute opens the soft device on the address that a control connection uses
+// on this side: the one whose packets the route to the peer carries. When
 // something holds the RoCE port there (another soft device, a loaded rdma_rxe),
 // it takes a free port, which the peer learns from the endpoint.
-func openRoute(conn net.Conn, options string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, error) {
-	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
+func openRoute(own net.Addr, options string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, error) {
+	local, err := netip.ParseAddrPort(own.String())
 	if err != nil {
-		return nil, fmt.Errorf("the control connection's own address %v: %w", conn.LocalAddr(), err)
+		return nil, fmt.Errorf("the control connection's own address %v: %w", own, err)
 	}
 	name := softAt(local.Addr())
 	c, err := open(withOptions(name, options), stderr, opts...)

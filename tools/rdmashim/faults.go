@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -111,12 +113,12 @@ func (f *deviceFlags) options() string {
 	return strings.Join(o, "&")
 }
 
-// name is the device name with its options; base is used when no device was
-// asked for.
-func (f *deviceFlags) name(base string) string {
-	name := f.device
+// named is the device that was asked for, by flag or RDMASHIM_DEVICE, with its
+// options; empty if none was.
+func (f *deviceFlags) named() string {
+	name := cmp.Or(f.device, os.Getenv("RDMASHIM_DEVICE"))
 	if name == "" {
-		name = base
+		return ""
 	}
 	return withOptions(name, f.options())
 }

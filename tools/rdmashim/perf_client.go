@@ -36,10 +36,10 @@ func runPerf(ctx context.Context, addr string, o *perfOptions, stderr io.Writer)
 		opts = append(opts, uapi.WithGIDIndex(o.gid))
 	}
 	var rdma *uapi.Context
-	if o.device != "" {
-		rdma, err = open(o.name(""), stderr, opts...)
+	if name := o.named(); name != "" {
+		rdma, err = open(name, stderr, opts...)
 	} else {
-		rdma, err = openRoute(conn, o.options(), stderr, opts...)
+		rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr, opts...)
 	}
 	if err != nil {
 		return nil, err

@@ -104,15 +104,11 @@ func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wr
 	if n := hello.Config.Bytes(); n > o.maxBytes {
 		return refuse(fmt.Errorf("the client wants %d bytes of memory, this server gives at most %d (--max-bytes)", n, o.maxBytes))
 	}
-	rdma := o.shared
-	if rdma == nil {
-		c, err := openRoute(conn, o.options(), stderr, o.opts...)
-		if err != nil {
-			return refuse(err)
-		}
-		defer c.Close()
-		rdma = c
+	rdma, done, err := o.deviceFor(conn, stderr)
+	if err != nil {
+		return refuse(err)
 	}
+	defer done()
 	side, err := perf.NewSide(rdma, hello.Config, false)
 	if err != nil {
 		return refuse(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -24,7 +25,7 @@ type serverOptions struct {
 	maxBytes  int64
 	once      bool
 	withStdin bool
-	shared    *uapi.Context // the device that was named, if one was
+	shared    *uapi.Context // the device of all clients, if there is one
 	opts      []uapi.Option
 	// session serves one client.
 	session func(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Writer) error
@@ -40,7 +41,8 @@ asks for, to write, read and count in by RDMA, and tell it the digest of what
 arrived. Prints 'listening ADDR:PORT'.
 
 Without --device each client is served on the soft device of the address that it
-connected to. Clients can make the server allocate up to --max-bytes each.`,
+connected to; those that are free are opened at once. Clients can make the server
+allocate up to --max-bytes each.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -59,22 +61,20 @@ connected to. Clients can make the server allocate up to --max-bytes each.`,
 func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	o.chooseSeed()
-	// A named device is opened at once, so that a wrong name is told at once,
-	// and serves all clients.
-	if o.device != "" {
-		c, err := open(o.name(""), stderr, o.opts...)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		o.shared = c
+	if o.maxBytes < 0 {
+		return usagef("--max-bytes %d: memory is not negative", o.maxBytes)
 	}
+	o.chooseSeed()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("listen for clients: %w (choose another with --listen ADDR:PORT)", err)
 	}
 	defer ln.Close()
+	done, err := o.openDevices(ln.Addr(), stderr)
+	if err != nil {
+		return err
+	}
+	defer done()
 	stopClosing := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stopClosing()
 	if o.withStdin {
@@ -90,6 +90,55 @@ func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr
 		return fmt.Errorf("nobody was served: cannot say where to: %w", err)
 	}
 	return accept(ctx, ln, o, stderr)
+}
+
+// openDevices opens what the server has for its clients before the first comes, so
+// that a wrong name is told at once, and that who looks (top, stats) sees it: the device
+// that was named, or the one on the address of the listener, for all; on every address
+// those that are free, which openRoute finds open.
+func (o *serverOptions) openDevices(at net.Addr, stderr io.Writer) (done func(), err error) {
+	local, _ := netip.ParseAddrPort(at.String())
+	switch name := o.named(); {
+	case name != "":
+		o.shared, err = open(name, stderr, o.opts...)
+	case !local.Addr().IsUnspecified():
+		o.shared, err = openRoute(at, o.options(), stderr, o.opts...)
+	default:
+		return o.openAll(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { o.shared.Close() }, nil
+}
+
+// openAll opens the soft devices of all addresses. One that is not to be had may be
+// when a client comes there.
+func (o *serverOptions) openAll() (done func()) {
+	var held []*uapi.Context
+	list, _ := uapi.Devices()
+	for _, d := range list {
+		if d.Kind != "soft" {
+			continue
+		}
+		if c, err := uapi.Open(withOptions(d.Device, o.options()), o.opts...); err == nil {
+			held = append(held, c)
+		}
+	}
+	return func() {
+		for _, c := range held {
+			c.Close()
+		}
+	}
+}
+
+// deviceFor gives the device that a client is served on, and what ends its use.
+func (o *serverOptions) deviceFor(conn net.Conn, stderr io.Writer) (rdma *uapi.Context, done func(), err error) {
+	if o.shared != nil {
+		return o.shared, func() {}, nil
+	}
+	c, err := openRoute(conn.LocalAddr(), o.options(), stderr, o.opts...)
+	return c, func() { c.Close() }, err
 }
 
 func accept(ctx context.Context, ln net.Listener, o serverOptions, stderr io.Writer) error {
@@ -122,14 +171,12 @@ func serveOne(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wri
 	defer conn.Close()
 	s := &serverSession{maxBytes: o.maxBytes}
 	s.ctl = newControl(conn)
-	if s.rdma = o.shared; s.rdma == nil {
-		c, err := openRoute(conn, o.options(), stderr)
-		if err != nil {
-			_ = s.ctl.send(welcome{Error: err.Error()})
-			return err
-		}
-		defer c.Close()
-		s.rdma = c
+	rdma, done, err := o.deviceFor(conn, stderr)
+	if err != nil {
+		_ = s.ctl.send(welcome{Error: err.Error()})
+		return err
 	}
+	defer done()
+	s.rdma = rdma
 	return errors.Join(s.run(ctx), s.close())
 }

@@ -17,7 +17,13 @@ import (
 // startTestServer starts 'rdmashim server' and returns where it listens.
 func startTestServer(t *testing.T, args ...string) (addr string, cmd *exec.Cmd, stderr func() string) {
 	t.Helper()
-	cmd = tool(t, append([]string{"server", "--listen", "127.0.0.1:0"}, args...)...)
+	return startListening(t, append([]string{"server", "--listen", "127.0.0.1:0"}, args...)...)
+}
+
+// startListening starts a command that says where it listens.
+func startListening(t *testing.T, args ...string) (addr string, cmd *exec.Cmd, stderr func() string) {
+	t.Helper()
+	cmd = tool(t, args...)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	var errors strings.Builder
@@ -34,7 +40,9 @@ func startTestServer(t *testing.T, args ...string) (addr string, cmd *exec.Cmd, 
 	}
 	t.Cleanup(func() { stop() })
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err, "the server ended: %s", stop)
+	if err != nil {
+		require.NoError(t, err, "the server ended: %s", stop())
+	}
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
 	require.True(t, ok, line)
 	return addr, cmd, stop
@@ -65,6 +73,22 @@ func TestServerServesManyAtOnce(t *testing.T) {
 	for range 4 {
 		requireProof(t, decodeReport(t, <-done), path)
 	}
+}
+
+// TestServerTakesDefaultDevice of the environment, as all that open one do.
+func TestServerTakesDefaultDevice(t *testing.T) {
+	cmd := tool(t, "server", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=nosuch0")
+	o := finish(t, cmd)
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "nosuch0")
+	require.Empty(t, o.stdout)
+	addr, _, _ := startTestServer(t)
+	cmd = tool(t, "client", addr)
+	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=nosuch0")
+	o = finish(t, cmd)
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "nosuch0")
 }
 
 func TestServerRefusesTooMuch(t *testing.T) {
