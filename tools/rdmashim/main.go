@@ -45,12 +45,12 @@ func runAs(ctx context.Context, argv0 string, args []string, stdin io.Reader, st
 		}
 		return ended.code
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), oneLine(err))
 	var usage *usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "try '%s --help'\n", cmd.CommandPath())
+		fmt.Fprintf(stderr, "%s: %s (try '%s --help')\n", root.Name(), oneLine(err), cmd.CommandPath())
 		return 2
 	}
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), oneLine(err))
 	return 1
 }
 

@@ -115,6 +115,7 @@ func TestUsage(t *testing.T) {
 		{"sim has one process", "demo --device sim", 2, "", "two"},
 		{"no such file", "demo /nonexistent/file", 1, "", "no such file"},
 		{"a directory", "demo .", 1, "", "not a regular file"},
+		{"negative memory", "server --max-bytes -1", 2, "", "not negative"},
 		{"unknown device option", "demo --device soft?lose=1%", 1, "", "unknown option"},
 		{"no such kernel device", "devices --device nosuch0", 1, "", "nosuch0"},
 		{"nobody listens", "client 127.0.0.1:1", 1, "", "rdmashim server"},
@@ -128,10 +129,22 @@ func TestUsage(t *testing.T) {
 			if c.code != 0 {
 				require.Empty(t, o.stdout, "only data goes to stdout")
 			}
-			if c.code == 1 {
+			if c.code != 0 {
 				require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
 			}
 		})
+	}
+}
+
+// TestNoSuchFlag: every command refuses what it does not know in one line, which says where
+// to read on, and has done nothing by then.
+func TestNoSuchFlag(t *testing.T) {
+	for _, c := range everyCommand() {
+		args := append(strings.Fields(c.CommandPath())[1:], "--nosuchflag")
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 2, run(t.Context(), args, strings.NewReader(""), &stdout, &stderr), "%v", args)
+		require.Empty(t, stdout.String(), "%v", args)
+		require.Regexp(t, `\Ardmashim: [^\n]*nosuchflag[^\n]* \(try 'rdmashim[^\n]* --help'\)\n\z`, stderr.String(), "%v", args)
 	}
 }
 
