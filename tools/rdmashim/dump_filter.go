@@ -146,7 +146,7 @@ func opcodeTest(word string) (func(*dissect.Packet) bool, error) {
 		}
 	}
 	if !any {
-		err := fmt.Errorf("%q is no opcode; 'rdmashim explain opcode' lists them", word)
+		err := fmt.Errorf("%q is no opcode or group of them; 'rdmashim explain opcode' and 'rdmashim dump --help' list them", word)
 		if near := explain.Nearest("opcode "+word, 3); len(near) > 0 {
 			err = fmt.Errorf("%w; near to it: %s", err, strings.Join(near, ", "))
 		}

@@ -138,6 +138,7 @@ func TestDumpFlowUsage(t *testing.T) {
 		{"--qpn 0x1000000 " + file, 2, "no queue pair number"},
 		{"--qpn frob " + file, 2, "no queue pair number"},
 		{"--opcode frob " + file, 2, "no opcode"},
+		{"--opcode 256 " + file, 2, "list them (try"}, // and nothing is near to a number
 		{"--opcode RC_SEND_ONLI " + file, 2, "near to it: RC SEND_ONLY"},
 		{"-c -1 " + file, 2, "wants a number"},
 		{"-w - --summary " + file, 2, "nothing else"},
@@ -149,6 +150,7 @@ func TestDumpFlowUsage(t *testing.T) {
 		o := runTool(t, append([]string{"dump"}, strings.Fields(c.args)...)...)
 		require.Equal(t, c.code, o.code, c.args)
 		require.Contains(t, o.stderr, c.stderr)
+		require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
 		require.Empty(t, o.stdout)
 	}
 	require.Equal(t, readFile(t, file), readFile(t, mine), "nothing was written over")

@@ -61,6 +61,19 @@ func TestDumpLive(t *testing.T) {
 	}
 }
 
+// TestDumpLiveNowhere: who can write nothing is not told that a capture began.
+func TestDumpLiveNowhere(t *testing.T) {
+	if os.Getenv(inNamespace) == "" {
+		inOwnNamespace(t, "TestDumpLiveNowhere")
+		return
+	}
+	loopbackUp(t)
+	o := runTool(t, "dump", "--live", "lo", "-w", "/nonexistent/dir/file")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "no such file")
+	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+}
+
 // TestDumpLiveUnprivileged: who may not capture is told what is needed.
 func TestDumpLiveUnprivileged(t *testing.T) {
 	cmd := tool(t, "dump", "--live", "lo")

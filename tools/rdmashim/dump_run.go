@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
@@ -24,7 +25,8 @@ type dumper struct {
 	tracker *flow.Tracker
 	out     *bufio.Writer
 	file    *pcapngFile
-	flush   bool // somebody watches them come
+	begun   string // said when all is ready
+	flush   bool   // somebody watches them come
 	passed  int
 	line    []byte
 	palette palette
@@ -34,7 +36,7 @@ type dumper struct {
 func (d *dumper) fileAt(path string, stdin io.Reader) error {
 	if path == "-" {
 		d.flush = true
-		return d.read(stdin, nil)
+		return d.read("standard input", stdin, nil)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -44,13 +46,22 @@ func (d *dumper) fileAt(path string, stdin io.Reader) error {
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && d.o.filter.qpns != nil {
 		// Which queue pairs belong together shows in the course of the file.
 		if d.o.filter.known, err = acquaint(f, d.o.port); err != nil {
-			return err
+			return inCapture(path, err)
 		}
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
 	}
-	return d.read(f, f)
+	return d.read(path, f, f)
+}
+
+// inCapture says of which capture an error is, unless it does.
+func inCapture(name string, err error) error {
+	var at *fs.PathError
+	if err == nil || errors.As(err, &at) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // acquaint follows a whole file, up to where it is damaged.
@@ -71,11 +82,11 @@ func acquaint(f io.Reader, port udpPort) (*flow.Tracker, error) {
 
 // read dumps a capture file that is open; from is the file, which is not to be
 // written over.
-func (d *dumper) read(in io.Reader, from *os.File) (err error) {
+func (d *dumper) read(name string, in io.Reader, from *os.File) (err error) {
 	if d.r, err = dissect.NewReader(in, uint16(d.o.port)); err != nil {
-		return err
+		return inCapture(name, err)
 	}
-	return d.run(from)
+	return d.run(name, from)
 }
 
 // interfaceOf dumps an interface until the context ends.
@@ -88,16 +99,15 @@ func (d *dumper) interfaceOf(ctx context.Context) error {
 	defer s.Close()
 	defer stop()
 	d.r, d.flush = dissect.NewSource(s, uint16(d.o.port)), true
-	fmt.Fprintf(d.stderr, "rdmashim: capturing UDP port %d on %s; interrupt to end\n", d.o.port, d.o.live)
-	missing := s.Missing
-	err = d.run(nil)
-	if n := missing(); n > 0 {
+	d.begun = fmt.Sprintf("rdmashim: capturing UDP port %d on %s; interrupt to end\n", d.o.port, d.o.live)
+	err = d.run(d.o.live, nil)
+	if n := s.Missing(); n > 0 {
 		d.missing(n)
 	}
 	return err
 }
 
-func (d *dumper) run(from *os.File) (err error) {
+func (d *dumper) run(name string, from *os.File) (err error) {
 	d.tracker = flow.New()
 	if d.o.filter.known == nil {
 		d.o.filter.known = d.tracker
@@ -107,37 +117,46 @@ func (d *dumper) run(from *os.File) (err error) {
 			return err
 		}
 	}
+	fmt.Fprint(d.stderr, d.begun)
 	d.out = bufio.NewWriterSize(d.stdout, 64<<10)
 	d.palette = paletteFor(d.stdout)
-	err = d.packets()
+	damage, err := d.packets()
 	if d.o.summary && err == nil {
 		err = d.summarise()
 	}
-	err = errors.Join(err, d.out.Flush())
+	if e := d.out.Flush(); err == nil {
+		err = e
+	}
 	if d.file != nil {
-		err = errors.Join(err, d.file.close())
-		fmt.Fprintf(d.stderr, "rdmashim: %d packets written to %s\n", d.passed, d.file.name)
+		if e := d.file.close(); err == nil {
+			err = e
+		}
+		if err == nil {
+			fmt.Fprintf(d.stderr, "rdmashim: %d packets written to %s\n", d.passed, d.file.name)
+		}
 	}
 	if n := d.r.Missing(); n > 0 {
 		d.missing(n)
 	}
-	return err
+	return errors.Join(inCapture(name, damage), err)
 }
 
 func (d *dumper) missing(n uint64) {
 	fmt.Fprintf(d.stderr, "rdmashim: %d packets are missing: whoever captured them could not keep up or write\n", n)
 }
 
-func (d *dumper) packets() error {
+// packets takes packets to the capture's end. What it cannot read ends it, too, as
+// damage: what came before is worth its summary. An error is of what it writes.
+func (d *dumper) packets() (damage, err error) {
 	asJSON := json.NewEncoder(d.out)
 	for {
 		var p dissect.Packet
 		err := d.r.Next(&p)
 		if err == io.EOF {
-			return nil
+			return nil, nil
 		}
 		if err != nil {
-			return err
+			return err, nil
 		}
 		remarks := d.tracker.Add(&p)
 		if !d.o.filter.passes(&p) {
@@ -146,16 +165,16 @@ func (d *dumper) packets() error {
 		d.passed++
 		if d.file != nil {
 			if err := d.file.write(&p, remarks, d.o.explain, d.flush); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if d.o.lines() {
 			if err := d.show(&p, remarks, asJSON); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if d.passed == d.o.count {
-			return nil
+			return nil, nil
 		}
 	}
 }

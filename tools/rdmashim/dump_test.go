@@ -110,8 +110,14 @@ func TestDumpUsage(t *testing.T) {
 		{"dump --port 70000 x", 2, "", "from 1 to 65535"},
 		{"dump /nonexistent/file", 1, "", "no such file"},
 		{"dump " + repository, 1, "", "is a directory"},
-		{"dump " + filepath.Join(repository, "README.md"), 1, "", "no pcap or pcapng file"},
-		{"dump " + cut, 1, "UC SEND_ONLY", "damaged behind record"},
+		{"dump " + filepath.Join(repository, "README.md"), 1, "", "README.md: no pcap or pcapng file"},
+		{"dump /dev/null", 1, "", "/dev/null: 0 bytes are no capture file"},
+		{"dump -", 1, "", "standard input: 0 bytes are no capture file"},
+		{"dump " + cut, 1, "UC SEND_ONLY", "cut.pcap: the file is damaged behind record"},
+		{"dump --qpn 0x5a " + cut, 1, "UC SEND_ONLY", "cut.pcap: the file is damaged behind record"},
+		{"dump --summary " + cut, 1, "UC 10.99.0.1 qpn", "cut.pcap: the file is damaged behind record"},
+		{"dump --summary --qpn 1 README.md", 1, "", "README.md: no such file"},
+		{"dump -w /dev/full " + recording("rxe-6.1-uc-ud.pcap"), 1, "", "/dev/full: no space left"},
 		{"dump -p 4792 " + recording("rxe-6.1-uc-ud.pcap"), 0, "", ""},
 	} {
 		o := runTool(t, strings.Fields(c.args)...)
@@ -119,6 +125,9 @@ func TestDumpUsage(t *testing.T) {
 		require.Contains(t, o.stdout, c.stdout)
 		require.Equal(t, c.stdout == "", o.stdout == "", c.args)
 		require.Contains(t, o.stderr, c.stderr)
+		if c.code != 0 {
+			require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+		}
 	}
 }
 
@@ -153,11 +162,11 @@ func FuzzDump(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var text, lines bytes.Buffer
 		plain := dumper{o: dumpOptions{port: 4791}, stdout: &text, stderr: io.Discard}
-		err := plain.read(bytes.NewReader(b), nil)
+		err := plain.read("fuzz", bytes.NewReader(b), nil)
 		told := dumper{o: dumpOptions{port: 4791, asJSON: true, explain: true}, stdout: &lines, stderr: io.Discard, flush: true}
-		again := told.read(bytes.NewReader(b), nil)
+		again := told.read("fuzz", bytes.NewReader(b), nil)
 		written := dumper{o: dumpOptions{port: 4791, file: "-"}, stdout: new(bytes.Buffer), stderr: io.Discard}
-		if e := written.read(bytes.NewReader(b), nil); (err == nil) != (e == nil) || e == nil && written.passed > 0 && !isCapture(written.stdout.(*bytes.Buffer), written.passed) {
+		if e := written.read("fuzz", bytes.NewReader(b), nil); (err == nil) != (e == nil) || e == nil && written.passed > 0 && !isCapture(written.stdout.(*bytes.Buffer), written.passed) {
 			t.Fatalf("text: %v, file: %v", err, e)
 		}
 		if (err == nil) != (again == nil) {

@@ -26,8 +26,9 @@ func newExplain() *cobra.Command {
 		Long: `Say what a completion status, an errno, an opcode or a syndrome means, what
 usually causes it, and what to look at. Names are taken in any spelling, with the
 prefixes of verbs or without: RETRY_EXC_ERR, IBV_WC_RETRY_EXC_ERR, 'transport retry
-counter exceeded'. Events of devices and of the connection manager go, too. A number may mean several things: a KIND before it chooses one,
-and a KIND alone lists all of it.
+counter exceeded'. The first words of names will do: NAK, REM. Events of devices and of
+the connection manager go, too. A number may mean several things: a KIND before it
+chooses one, and a KIND alone lists all of it.
 
 ` + explainKinds(),
 		Example: `  rdmashim explain RETRY_EXC_ERR

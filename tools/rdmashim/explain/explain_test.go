@@ -58,7 +58,16 @@ func TestFind(t *testing.T) {
 		{"cm 8", []string{"cm REJECTED"}},
 		{"IBV_EVENT_QP_FATAL", []string{"event QP_FATAL"}},
 		{"event 18", []string{"event GID_CHANGE"}},
+		{"wc 12", []string{"status RETRY_EXC_ERR"}},
+		{"wc 0x0c", []string{"status RETRY_EXC_ERR"}},
+		{"NAK", []string{"syndrome NAK PSN sequence error", "syndrome NAK invalid request", "syndrome NAK remote access error",
+			"syndrome NAK remote operational error", "syndrome NAK invalid RD request"}},
+		{"syndrome nak", answers("NAK")},
+		{"REM_INV", []string{"status REM_INV_REQ_ERR", "status REM_INV_RD_REQ_ERR"}},
+		{"PSN sequence", []string{"syndrome NAK PSN sequence error"}},
 		{"errno 99999", nil},
+		{"status 99999", nil},
+		{"RETRY_EX", nil},
 		{"-12345678901234567890", nil},
 		{"frobnicate", nil},
 		{"_", nil},
@@ -71,6 +80,8 @@ func TestFind(t *testing.T) {
 	require.Len(t, Find("timer"), 32)
 	require.Len(t, Find("RNR"), 32)
 	require.Len(t, Find("wc"), 22)
+	require.Len(t, Find("RNR NAK"), 32)
+	require.Greater(t, len(Find("opcode RC")), 20)
 }
 
 func TestNearest(t *testing.T) {
@@ -79,6 +90,8 @@ func TestNearest(t *testing.T) {
 	require.Contains(t, Nearest("WRITE_FIRST", 9), "UC RDMA_WRITE_FIRST")
 	require.Contains(t, Nearest("opcode SEND_ONLI", 9), "RC SEND_ONLY")
 	require.Len(t, Nearest("NAK", 3), 3)
+	require.Empty(t, Nearest("status EMSGSIZ", 3), "which is an errno")
+	require.Empty(t, Nearest("status 9999", 3))
 	require.Empty(t, Nearest("x", 3))
 	require.Empty(t, Nearest("completely other things", 3))
 	require.Empty(t, Nearest(strings.Repeat("RETRY_EXC_ERR", 1000), 3))

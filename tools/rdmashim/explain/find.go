@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // lists holds the entries of every kind.
@@ -25,8 +26,9 @@ var kindWords = map[string]Kind{
 }
 
 // Find returns what the words may mean: a name in any spelling, or a number,
-// with the word for a kind in front or without. A kind alone gives all of it. Events
-// are found by number only with their kind in front: nobody sees them as numbers.
+// with the word for a kind in front or without. A kind alone gives all of it, and the
+// first words of names that no name is ("NAK", "REM") all those. Events are found by
+// number only with their kind in front: nobody sees them as numbers.
 func Find(question string) []Entry {
 	words := strings.Fields(question)
 	if len(words) == 0 {
@@ -37,7 +39,8 @@ func Find(question string) []Entry {
 		everywhere = Kinds[:slices.Index(Kinds, Event)]
 	}
 	found := find(everywhere, strings.Join(words, " "))
-	if k, ok := kindWords[strings.ToLower(words[0])]; ok {
+	k, kind := kindWords[strings.ToLower(words[0])]
+	if kind {
 		if len(words) == 1 && len(found) == 0 {
 			return All(k)
 		}
@@ -47,7 +50,35 @@ func Find(question string) []Entry {
 			}
 		}
 	}
+	if len(found) == 0 {
+		found = begunBy(everywhere, words)
+	}
+	if len(found) == 0 && kind {
+		found = begunBy([]Kind{k}, words[1:])
+	}
 	return found
+}
+
+// begunBy returns the entries that have a name of which these are the first words.
+func begunBy(kinds []Kind, first []string) (found []Entry) {
+	begin := spaced(strings.Join(first, " "))
+	if begin == " " {
+		return nil
+	}
+	for _, k := range kinds {
+		for _, e := range lists()[k] {
+			if slices.ContainsFunc(e.names(), func(name string) bool { return strings.HasPrefix(spaced(name), begin) }) {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+// spaced is a text's words of letters and digits in capitals, a space behind each.
+func spaced(s string) string {
+	words := strings.FieldsFunc(strings.ToUpper(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.Join(words, " ") + " "
 }
 
 func find(kinds []Kind, what string) (found []Entry) {
@@ -72,9 +103,13 @@ func number(s string) (int, bool) {
 	return int(n), err == nil
 }
 
-// named reports whether one of the entry's names is key, in its normal form.
+// named reports whether one of the entry's names is key, in its normal form. Names that
+// are numbers are found as such: what is left of "wc 12" is no errno.
 func (e *Entry) named(key string) bool {
-	return slices.ContainsFunc(e.names(), func(name string) bool { return normal(name) == key })
+	return slices.ContainsFunc(e.names(), func(name string) bool {
+		_, numeric := number(name)
+		return !numeric && normal(name) == key
+	})
 }
 
 func (e *Entry) names() []string { return append([]string{e.Name}, e.Also...) }

@@ -10,16 +10,17 @@ import (
 const maxQuestion = 100
 
 // Nearest returns names that look like the question, the most alike first, at
-// most n; none where nothing is alike.
+// most n, of the kind that stands in front; none where nothing is alike, and to a number.
 func Nearest(question string, n int) (names []string) {
-	words := strings.Fields(question)
+	words, kinds := strings.Fields(question), Kinds
 	if len(words) > 1 {
-		if _, ok := kindWords[strings.ToLower(words[0])]; ok {
-			words = words[1:]
+		if k, ok := kindWords[strings.ToLower(words[0])]; ok {
+			words, kinds = words[1:], []Kind{k}
 		}
 	}
-	key := normal(strings.Join(words, " "))
-	if len(key) < 2 || len(key) > maxQuestion {
+	what := strings.Join(words, " ")
+	key := normal(what)
+	if _, numeric := number(what); numeric || len(key) < 2 || len(key) > maxQuestion {
 		return nil
 	}
 	type near struct {
@@ -27,7 +28,7 @@ func Nearest(question string, n int) (names []string) {
 		far  int
 	}
 	var all []near
-	for _, k := range Kinds {
+	for _, k := range kinds {
 		for _, e := range lists()[k] {
 			far := len(key)
 			for _, name := range e.names() {

@@ -65,7 +65,7 @@ func NewReader(r io.Reader, port uint16) (*Reader, error) {
 	magic, err := b.Peek(4)
 	switch {
 	case err == io.EOF:
-		return nil, fmt.Errorf("dissect: %d bytes are no capture file", len(magic))
+		return nil, fmt.Errorf("%d bytes are no capture file", len(magic))
 	case err != nil:
 		return nil, err
 	case binary.LittleEndian.Uint32(magic) == magicNg:
@@ -89,7 +89,7 @@ func NewReader(r io.Reader, port uint16) (*Reader, error) {
 }
 
 func notCapture(err error) error {
-	return fmt.Errorf("dissect: no pcap or pcapng file: %w", noEOF(err))
+	return fmt.Errorf("no pcap or pcapng file: %w", noEOF(err))
 }
 
 // noEOF keeps the end of a file that came too early apart from its end.
@@ -118,7 +118,7 @@ func (r *Reader) Next(p *Packet) error {
 		case err == io.EOF:
 			return io.EOF
 		case err != nil && r.file:
-			return fmt.Errorf("dissect: the file is damaged behind record %d: %w", r.number, err)
+			return fmt.Errorf("the file is damaged behind record %d: %w", r.number, err)
 		case err != nil:
 			return err
 		}
