@@ -56,8 +56,9 @@ const DefaultExchangeTimeout = 30 * time.Second
 // Exchange sends mine and returns what the peer sent, which calls Exchange as
 // well: it makes no difference who dialled. It uses up exactly one frame of
 // the connection in each direction and leaves it open, to be used further. It
-// ends with ctx, or after DefaultExchangeTimeout when ctx has no deadline; the
-// connection's deadlines are cleared at the end.
+// ends with ctx, or after DefaultExchangeTimeout when ctx has no deadline.
+// Deadlines that the connection has do not count: it replaces them, and leaves
+// none.
 //
 // What the peer sends is bounded and checked: errors are EPROTO for something
 // else than an introduction, EPROTONOSUPPORT for another version, EMSGSIZE for
@@ -111,6 +112,7 @@ func swapFrames(ctx context.Context, conn net.Conn, kind byte, payload []byte) (
 	if conn == nil {
 		return nil, explain(syscall.EINVAL, "there is no connection")
 	}
+	conn.SetDeadline(time.Time{}) // of the caller's use before
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -163,6 +163,30 @@ func TestExchangeEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// A deadline that the connection has from its earlier use does not count, be it over
+// or still to come: ctx says how long.
+func TestExchangeReplacesDeadlines(t *testing.T) {
+	for name, left := range map[string]time.Duration{"over": -time.Hour, "to come": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := net.Pipe()
+				defer a.Close()
+				defer b.Close()
+				require.NoError(t, a.SetDeadline(time.Now().Add(left)))
+				done := make(chan error)
+				go func() {
+					time.Sleep(10 * time.Second)
+					_, err := Exchange(t.Context(), b, introduction)
+					done <- err
+				}()
+				_, err := Exchange(t.Context(), a, introduction)
+				require.NoError(t, err)
+				require.NoError(t, <-done)
+			})
+		})
+	}
+}
+
 func TestExchangeRefusesItsOwnMistakes(t *testing.T) {
 	a, _ := connected(t, "pipe")
 	_, err := Exchange(t.Context(), a, Introduction{})
