@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -44,7 +46,8 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 // pcap=FILE writes its packets, both ways and as they are on the wire, to a
 // pcapng file, which is complete when the device has stopped. A FILE that cannot
 // be opened fails Open; one that can later not be written does not disturb the
-// device (counter pcap_drop);
+// device (counter pcap_drop). Each device needs a file of its own, EBUSY: {device}
+// in FILE stands for the device's name, soft0, and {pid} for the process;
 // stats=off keeps the device's counters to the process: without it, other
 // processes of the same user read them through a socket below $XDG_RUNTIME_DIR
 // or the directory for temporary files (package stats, rdmashim top). It costs a
@@ -230,14 +233,25 @@ func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger)
 	if spec.pcap == "" {
 		return l, nil
 	}
-	captured, err := capture.Wrap(l, spec.pcap, capture.Options{Name: name, Failed: func(err error) {
-		log.Warn("the capture ends here: its file cannot be written; the device goes on", "device", name, "file", spec.pcap, "err", err)
+	file := captureFile(spec.pcap, name)
+	captured, err := capture.Wrap(l, file, capture.Options{Name: name, Failed: func(err error) {
+		log.Warn("the capture ends here: its file cannot be written; the device goes on", "device", name, "file", file, "err", err)
 	}})
+	if errors.Is(err, syscall.EBUSY) {
+		err = fmt.Errorf("%w; {device} and {pid} in the name given to pcap= stand for the device's and the process's", err)
+	}
 	if err != nil {
 		l.Close()
 		return nil, err
 	}
 	return captured, nil
+}
+
+// captureFile is where a device's packets go: programs that open several devices by
+// one name, and several processes, write a capture for each. A packet between two
+// devices would be twice in one that they share.
+func captureFile(pcap, device string) string {
+	return strings.NewReplacer("{device}", device, "{pid}", strconv.Itoa(os.Getpid())).Replace(pcap)
 }
 
 // startRNIC puts a soft RNIC on a link and an emulated kernel in front of it.

@@ -2,6 +2,7 @@ package uapi_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -169,6 +170,38 @@ func TestPcapOpenErrors(t *testing.T) {
 	require.ErrorContains(t, err, "pcap="+path)
 	require.NoError(t, again.Close())
 	require.NoError(t, a.Close())
+}
+
+// Devices do not share a file; one name gives each its own.
+func TestPcapOfSeveralDevices(t *testing.T) {
+	dir := t.TempDir()
+	shared := "sim?pcap=" + filepath.Join(dir, "x.pcapng")
+	first, err := uapi.Open(shared)
+	require.NoError(t, err)
+	defer first.Close()
+	_, err = uapi.Open(shared)
+	require.ErrorIs(t, err, syscall.EBUSY)
+	require.ErrorContains(t, err, "{device} and {pid}")
+
+	each := "sim?net=pcap4&pcap=" + filepath.Join(dir, "{pid}-{device}.pcapng")
+	a, err := uapi.Open(each)
+	require.NoError(t, err)
+	defer a.Close()
+	b, err := uapi.Open(each)
+	require.NoError(t, err)
+	defer b.Close()
+	var files [2]string
+	for i, c := range []*uapi.Context{a, b} {
+		info, err := c.QueryDevice()
+		require.NoError(t, err)
+		files[i] = filepath.Join(dir, fmt.Sprintf("%d-%s.pcapng", os.Getpid(), info.Name))
+	}
+	pcapTransfer(t, a, b)
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+	for _, f := range files {
+		require.NotZero(t, readCapture(t, f, uapi.RoCEPort).out, f)
+	}
 }
 
 // A full disk is told to the log; the device works on.
