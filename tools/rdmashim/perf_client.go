@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -19,6 +21,7 @@ type perfClient struct {
 	report perfReport
 	// gate returns when the run may begin.
 	gate func() error
+	bar  *progress
 }
 
 // runPerf measures against the server at addr.
@@ -80,15 +83,14 @@ func (c *perfClient) run(ctx context.Context, stderr io.Writer) error {
 	if err := c.side.Connect(limited, c.ctl.conn); err != nil {
 		return fmt.Errorf("connect to the server: %w", gone(err))
 	}
-	bar := newProgress(stderr, "sizes", int64(len(c.side.Config.Sizes)))
-	defer bar.done()
+	c.bar = newShare(stderr, c.report.name())
+	defer c.bar.done()
 	for _, size := range c.side.Config.Sizes {
 		r, err := c.measure(ctx, size)
 		if err != nil {
 			return fmt.Errorf("%s of %d bytes: %w", opNames[c.side.Config.Op], size, err)
 		}
 		c.report.Results = append(c.report.Results, r)
-		bar.add(1)
 	}
 	if err := c.ctl.send(perfGo{}); err != nil {
 		return err
@@ -115,6 +117,7 @@ func (c *perfClient) measure(ctx context.Context, size int) (r perf.Result, err 
 	if err := c.gate(); err != nil {
 		return r, err
 	}
+	defer c.show(size)()
 	var out perfOutcome
 	running, came := watch(ctx, c.ctl, &out)
 	if c.side.Config.Latency {
@@ -147,4 +150,45 @@ func (c *perfClient) measure(ctx context.Context, size int) (r perf.Result, err 
 	r.ServerCPU = out.Result.ServerCPU
 	r.Checked = c.side.Config.Check
 	return r, c.side.Verify(out.Total)
+}
+
+// showEvery is how often the progress of a run is shown: seldom enough to take
+// nothing from it.
+const showEvery = 200 * time.Millisecond
+
+// show shows how far a run is until it is stopped.
+func (c *perfClient) show(size int) (stop func()) {
+	if !c.bar.shown() {
+		return func() {}
+	}
+	sizes, all := float64(len(c.side.Config.Sizes)), float64(c.side.Config.Messages())
+	before := float64(len(c.report.Results))
+	c.bar.describe(fmt.Sprintf("%s of %d bytes", c.report.name(), size))
+	c.side.Done = new(atomic.Int64)
+	began, quit, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	show := func() {
+		share := float64(c.side.Done.Load()) / all
+		if d := c.side.Config.Duration; d > 0 {
+			share = time.Since(began).Seconds() / d.Seconds()
+		}
+		c.bar.set((before + min(share, 1)) / sizes)
+	}
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(showEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				show()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
+		c.bar.set((before + 1) / sizes)
+	}
 }

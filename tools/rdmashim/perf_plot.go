@@ -47,7 +47,7 @@ func (s *suite) draw(ctx context.Context, sizes []int, losses []float64) error {
 	p := plotter{s: s, ctx: ctx, turn: min(s.turn, plotTurn), sizes: sizes, losses: losses}
 	charts := []chart{p.bandwidth(), p.latency(), p.loss()}
 	rounds := min(s.rounds, plotRounds)
-	bar := newProgress(s.stderr, "points", int64(rounds*len(p.points)))
+	bar := newSteps(s.stderr, "points", rounds*len(p.points))
 	defer bar.done()
 	for s.round = range rounds {
 		for _, x := range p.points {
@@ -106,10 +106,6 @@ func (p *plotter) own(words string, value func(perf.Result) float64) func() (flo
 		return value(r), nil
 	}
 }
-
-const megabyte = 1e6
-
-func megabytes(r perf.Result) float64 { return r.Goodput / megabyte }
 
 func (p *plotter) bandwidth() chart {
 	write, udp, tcp := &curve{name: "WRITE"}, &curve{name: "raw UDP, GSO/GRO, CRC-32"}, &curve{name: "Go TCP"}

@@ -133,6 +133,9 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	if len(table)+len(inGuest) == 0 {
 		return usagef("--run %q matches no row", s.run)
 	}
+	if err := hasDirectory(s.plot); err != nil {
+		return err
+	}
 	if err := s.measure(ctx, table); err != nil {
 		return err
 	}
@@ -164,10 +167,14 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 // verdict is how the tool ends. inGuest is what failed there.
 func verdict(table []comparison, rows []suiteRow, inGuest error) error {
 	var unmet, failed []string
+	judged := 0
 	if inGuest != nil {
 		failed = append(failed, inGuest.Error())
 	}
 	for i, r := range rows {
+		if r.Met != nil {
+			judged++
+		}
 		if r.Met != nil && !*r.Met {
 			unmet = append(unmet, r.Work+" against "+r.Reference)
 		}
@@ -183,7 +190,7 @@ func verdict(table []comparison, rows []suiteRow, inGuest error) error {
 	case len(failed) > 0:
 		return fmt.Errorf("measurements failed: %s", strings.Join(failed, "; "))
 	case len(unmet) > 0:
-		return &exitStatus{code: 3, err: fmt.Errorf("%d of %d targets not met: %s", len(unmet), len(rows), strings.Join(unmet, "; "))}
+		return &exitStatus{code: 3, err: fmt.Errorf("%d of %d targets not met: %s", len(unmet), judged, strings.Join(unmet, "; "))}
 	}
 	return nil
 }
@@ -198,7 +205,7 @@ func (s *suite) measure(ctx context.Context, table []comparison) error {
 			}
 		}
 	}
-	bar := newProgress(s.stderr, "measurements", int64(s.rounds*len(all)))
+	bar := newSteps(s.stderr, "measurements", s.rounds*len(all))
 	defer bar.done()
 	for s.round = range s.rounds {
 		for _, x := range all {

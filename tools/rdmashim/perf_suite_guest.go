@@ -42,7 +42,6 @@ func (s *suite) guestTable() (table []comparison) {
 	large := fmt.Sprintf("-s 65536 -t 16 -n %d", guestLarge)
 	small := fmt.Sprintf("-s 64 -n %d", guestSmall)
 	turns := fmt.Sprintf("-s 64 -n %d", guestTurns)
-	megabytes := func(r perf.Result) float64 { return r.Goodput / megabyte }
 	bandwidth := s.perftest("ib_write_bw", large, func(f []float64) float64 { return f[4] * 65536 })
 	rate := s.perftest("ib_write_bw", small, func(f []float64) float64 { return f[4] })
 	latency := s.perftest("ib_write_lat", turns, func(f []float64) float64 { return f[4] })

@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 )
 
-func splitWords(s string) []string { return strings.Fields(s) }
-
 // suiteJSON prints an array, a row a line.
 func suiteJSON(w io.Writer, rows []suiteRow) error {
 	var b strings.Builder

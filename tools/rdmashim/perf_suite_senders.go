@@ -114,7 +114,7 @@ func startSender(ctx context.Context, words []string) (*sender, error) {
 
 func goodputs(r []perf.Result) (v []float64) {
 	for _, x := range r {
-		v = append(v, x.Goodput/gigabyte)
+		v = append(v, goodput(x))
 	}
 	return v
 }

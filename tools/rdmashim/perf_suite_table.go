@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 
 const (
 	suiteMiB = 1 << 20
+	megabyte = 1e6
 	gigabyte = 1e9
 )
 
@@ -34,9 +36,10 @@ func (s *suite) table() []comparison {
 	)
 }
 
-func goodput(r perf.Result) float64 { return r.Goodput / gigabyte }
-func msgRate(r perf.Result) float64 { return r.MsgRate }
-func typical(r perf.Result) float64 { return r.Typical }
+func goodput(r perf.Result) float64   { return r.Goodput / gigabyte }
+func megabytes(r perf.Result) float64 { return r.Goodput / megabyte }
+func msgRate(r perf.Result) float64   { return r.MsgRate }
+func typical(r perf.Result) float64   { return r.Typical }
 
 // none is the target of a row that has none.
 var none = math.NaN()
@@ -209,7 +212,7 @@ func (s *suite) perf(ctx context.Context, words string) (perf.Result, error) {
 
 // perfBetween does it between two devices.
 func (s *suite) perfBetween(ctx context.Context, server, client, words string) (perf.Result, error) {
-	f := splitWords(words)
+	f := strings.Fields(words)
 	o := &perfOptions{}
 	o.config.Op, o.config.Latency = perf.Op(f[0]), f[1] == "lat"
 	cmd := &cobra.Command{}
@@ -221,7 +224,8 @@ func (s *suite) perfBetween(ctx context.Context, server, client, words string) (
 		return perf.Result{}, err
 	}
 	o.serverDevice, o.device = server, client
-	r, err := o.measure(ctx, s.stderr)
+	// The suite's progress is shown, and not that of each measurement.
+	r, err := o.measure(ctx, struct{ io.Writer }{s.stderr})
 	if err != nil {
 		return perf.Result{}, err
 	}

@@ -216,9 +216,21 @@ func TestSuiteMeasure(t *testing.T) {
 	require.Equal(t, "nowhere", rows[3].Reason)
 	require.ErrorContains(t, verdict(table, rows, nil), "measurements failed: bad: broke")
 	var status *exitStatus
-	require.ErrorAs(t, verdict(table[:1], []suiteRow{{Met: new(bool)}}, nil), &status)
+	require.ErrorAs(t, verdict(table[2:], []suiteRow{{Met: new(bool)}, {}}, nil), &status)
 	require.Equal(t, 3, status.code)
+	require.ErrorContains(t, status, "1 of 1 targets", "a row without a verdict is not counted")
 	require.NoError(t, verdict(table[:1], rows[:1], nil))
+}
+
+// TestSuiteAlternates: in every other round what came last comes first.
+func TestSuiteAlternates(t *testing.T) {
+	var order []string
+	of := func(name string) *series {
+		return &series{name: name, measure: func(context.Context) (float64, error) { order = append(order, name); return 1, nil }}
+	}
+	s := &suite{rounds: 3, stderr: io.Discard}
+	require.NoError(t, s.measure(t.Context(), []comparison{{ours: of("ours"), reference: of("reference")}}))
+	require.Equal(t, []string{"ours", "reference", "reference", "ours", "ours", "reference"}, order)
 }
 
 // TestChart: where points lie, names that XML would take for its own, and an

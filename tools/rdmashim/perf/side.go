@@ -22,6 +22,9 @@ type Side struct {
 	Config Config
 	// Client says which side this is: the one that asks.
 	Client bool
+	// Done, if not nil, is told how many messages of a run are done, the warm-up's
+	// included, for others to read meanwhile.
+	Done *atomic.Int64
 
 	rdma   *uapi.Context
 	cq     uapi.CQ
@@ -174,12 +177,8 @@ func (s *Side) Prepare(size int) error {
 	if !first {
 		return nil // receives are posted, of the longest size
 	}
-	n := s.Config.receives()
 	for i := range s.qps {
-		for k := range n {
-			s.receives[k].ID = receiveID | uapi.WRID(i)
-		}
-		if err := s.receive(i, n); err != nil {
+		if err := s.receive(i, s.Config.receives()); err != nil {
 			return err
 		}
 	}
@@ -273,6 +272,9 @@ func (s *Side) take(n int) error {
 			used, of = 0, i
 		}
 		used++
+	}
+	if s.Done != nil {
+		s.Done.Store(int64(s.total))
 	}
 	return s.receive(of, used)
 }

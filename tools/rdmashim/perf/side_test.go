@@ -1,0 +1,90 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// pair is the two sides of a measurement, connected.
+func pair(t *testing.T, c Config) (client, server *Side) {
+	t.Helper()
+	a, b := uapitest.Pair(t, "")
+	client, err := NewSide(a, c, true)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	server, err = NewSide(b, c, false)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	here, there := net.Pipe()
+	connected := make(chan error, 1)
+	go func() { connected <- server.Connect(t.Context(), there) }()
+	require.NoError(t, client.Connect(t.Context(), here))
+	require.NoError(t, <-connected)
+	require.NoError(t, here.Close())
+	require.NoError(t, there.Close())
+	return client, server
+}
+
+// run is one run of a bandwidth.
+func run(t *testing.T, client, server *Side) Result {
+	t.Helper()
+	require.NoError(t, client.Prepare(client.Config.Sizes[0]))
+	require.NoError(t, server.Prepare(client.Config.Sizes[0]))
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	r, err := client.Bandwidth(ctx)
+	cancel()
+	require.NoError(t, errors.Join(err, <-served))
+	return r
+}
+
+// A check of bytes finds one that is not as it was sent, wherever it lies, and
+// one of atomics an addition that is missing.
+func TestVerify(t *testing.T) {
+	config := Config{Op: Write, Sizes: []int{100}, Iterations: 20, Warmup: 5, QPs: 2, Depth: 4, List: 1, Moderation: 2, Events: true, Check: true}
+	client, server := pair(t, config)
+	client.Done = new(atomic.Int64)
+	r := run(t, client, server)
+	require.Equal(t, 40, r.Iterations)
+	require.EqualValues(t, config.Messages(), client.Done.Load(), "the warm-up is told of, too")
+	require.NoError(t, server.Verify(r.Total))
+	for slot := range 2 {
+		for at := range config.Sizes[0] {
+			b := &server.mem[server.in(slot)+at]
+			*b ^= 0x10
+			var corrupt *CorruptError
+			require.ErrorAs(t, server.Verify(r.Total), &corrupt)
+			require.Equal(t, []int{slot, at}, []int{corrupt.Slot, corrupt.Offset})
+			*b ^= 0x10
+		}
+	}
+
+	config.Op, config.Sizes = Atomic, []int{AtomicSize}
+	client, server = pair(t, config)
+	r = run(t, client, server)
+	require.Equal(t, 50, r.Total)
+	require.NoError(t, server.Verify(r.Total))
+	require.ErrorContains(t, server.Verify(r.Total+1), "51 additions of 1 made 50")
+}
+
+// Percentiles are those of all that was recorded, to three digits.
+func TestPercentiles(t *testing.T) {
+	h := newHistogram()
+	for ns := int64(1000); ns <= 10_000_000; ns += 1000 { // 1 µs to 10 ms
+		require.NoError(t, h.RecordValue(ns))
+	}
+	l := newLatency(h)
+	for _, c := range []struct{ is, want float64 }{
+		{l.Min, 1}, {l.Max, 10_000}, {l.Typical, 5000}, {l.Avg, 5000.5}, {l.Stdev, 2886.75}, {l.P99, 9900}, {l.P999, 9990},
+	} {
+		require.InEpsilon(t, c.want, c.is, 0.002)
+	}
+}
