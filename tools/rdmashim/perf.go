@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ import (
 )
 
 // defaultPerfPort is where perf's server listens, as perftest's do.
-const defaultPerfPort = "18515"
+const defaultPerfPort = 18515
 
 func newPerf() *cobra.Command {
 	cmd := &cobra.Command{
@@ -95,20 +96,23 @@ func newPerfTest(op perf.Op, latency bool) *cobra.Command {
 }
 
 func (o *perfOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
+	file := o.jsonFile
+	if o.outJSON && file == "" {
+		file = perftestJSON
+	}
+	if err := hasDirectory(file); err != nil {
+		return err
+	}
 	r, err := o.measure(ctx, stderr)
 	if err != nil {
 		return err
 	}
-	if o.jsonFile != "" {
-		f, err := os.Create(o.jsonFile)
-		if err != nil {
+	if file != "" {
+		var b bytes.Buffer
+		if err := r.json(&b); err != nil {
 			return err
 		}
-		if err := r.json(f); err != nil {
-			f.Close()
-			return err
-		}
-		if err := f.Close(); err != nil {
+		if err := os.WriteFile(file, b.Bytes(), 0o666); err != nil {
 			return err
 		}
 	}
@@ -116,6 +120,18 @@ func (o *perfOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return r.json(stdout)
 	}
 	return r.text(stdout)
+}
+
+// hasDirectory says what is wrong with the directory of a file that is to be
+// written when everything has been measured; "" is no file.
+func hasDirectory(file string) error {
+	if file == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(file)); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", file, err)
+	}
+	return nil
 }
 
 // measure runs the client, and the server too if no host was named.
@@ -182,7 +198,7 @@ func perfDevices(base string) (server, client string, err error) {
 
 func newPerfServer() *cobra.Command {
 	o := serverOptions{session: servePerf}
-	var port string
+	var port uint16
 	gid := -1
 	cmd := &cobra.Command{
 		Use:   "server",
@@ -197,14 +213,14 @@ connected to. Clients can make the server allocate up to --max-bytes each.`,
 				o.opts = append(o.opts, uapi.WithGIDIndex(gid))
 			}
 			if !cmd.Flags().Changed("listen") {
-				o.listen = ":" + port
+				o.listen = fmt.Sprintf(":%d", port)
 			}
 			return serve(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o.deviceFlags.add(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&port, "port", "p", defaultPerfPort, "TCP port to listen on; 0 takes a free one")
+	f.Uint16VarP(&port, "port", "p", defaultPerfPort, "TCP port to listen on; 0 takes a free one")
 	f.StringVar(&o.listen, "listen", "", "address to listen on, ADDR:PORT, instead of every address")
 	f.IntVarP(&gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")
 	f.Int64Var(&o.maxBytes, "max-bytes", 4<<30, "most memory that one client may ask for")

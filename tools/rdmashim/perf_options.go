@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,12 +18,12 @@ type perfOptions struct {
 	deviceFlags
 	config  perf.Config
 	host    string // HOST:PORT of the server; "" starts one
-	size    int
+	size    messageBytes
 	seconds float64
 	all     bool
 	warmup  int
 	gid     int
-	port    string
+	port    uint16
 	force   bool
 	gate    bool
 	// serverDevice is that of the server that is started, if it is another one.
@@ -30,6 +31,29 @@ type perfOptions struct {
 	asJSON       bool
 	outJSON      bool
 	jsonFile     string
+}
+
+// messageBytes is a flag's length of a message: "65536", or "64K" or "1M" as in
+// perftest.
+type messageBytes int64
+
+func (s *messageBytes) String() string { return strconv.FormatInt(int64(*s), 10) }
+func (*messageBytes) Type() string     { return "bytes" }
+
+func (s *messageBytes) Set(text string) error {
+	number, scale := text, int64(1)
+	switch {
+	case strings.HasSuffix(text, "K"):
+		number, scale = text[:len(text)-1], 1<<10
+	case strings.HasSuffix(text, "M"):
+		number, scale = text[:len(text)-1], 1<<20
+	}
+	n, err := strconv.ParseInt(number, 10, 32)
+	if n *= scale; err != nil || n < 1 || n > perf.MaxSize {
+		return fmt.Errorf("want 1 to %d bytes, like 65536, 64K or 1M", perf.MaxSize)
+	}
+	*s = messageBytes(n)
+	return nil
 }
 
 // Defaults are perftest's.
@@ -41,6 +65,7 @@ const (
 	perfLatInline           = 220 // perftest's for latency
 	perfModeration          = 100
 	largestLog              = 23 // -a ends with 8 MiB
+	perftestJSON            = "perftest_out.json"
 )
 
 func (o *perfOptions) add(cmd *cobra.Command) {
@@ -58,7 +83,8 @@ func (o *perfOptions) add(cmd *cobra.Command) {
 	if c.Op == perf.Atomic {
 		size = perf.AtomicSize
 	}
-	f.IntVarP(&o.size, "size", "s", size, "bytes of a message")
+	o.size = messageBytes(size)
+	f.VarP(&o.size, "size", "s", "length of a message, like 4096, 64K or 1M")
 	f.IntVarP(&c.Iterations, "iters", "n", count, "messages of each queue pair")
 	f.Float64VarP(&o.seconds, "duration", "D", 0, "seconds to measure, instead of a number of messages")
 	f.BoolVarP(&o.all, "all", "a", false, "run sizes of 2, 4, 8 … bytes up to 8 MiB")
@@ -72,9 +98,9 @@ func (o *perfOptions) add(cmd *cobra.Command) {
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "move in both directions at once")
 	f.BoolVarP(&c.Events, "events", "e", false, "wait for completions instead of polling for them")
 	f.IntVarP(&o.gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")
-	f.StringVarP(&o.port, "port", "p", defaultPerfPort, "the server's TCP port")
+	f.Uint16VarP(&o.port, "port", "p", defaultPerfPort, "TCP port of the server at HOST")
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted as in perftest; the processor's frequency is never looked at")
-	f.IntVar(&o.warmup, "warmup", -1, "messages of each queue pair before those that count (default: up to 100, or the depth)")
+	f.IntVar(&o.warmup, "warmup", -1, "messages of each queue pair before those that count; CPU time has them, too (default: up to 100, or the depth)")
 	if c.Op == perf.Send && !c.Latency {
 		f.DurationVar(&c.Slow, "slow", 0, "the receiver takes no more than one message in so much time, such as 1ms")
 	}
@@ -83,7 +109,7 @@ func (o *perfOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&c.Check, "check", false, "compare every byte of the last pattern that was sent with what arrived")
 	f.BoolVar(&c.Spoil, "spoil", false, "invert a bit of the source before the last pattern leaves, so that --check has something to find")
 	f.BoolVarP(&o.asJSON, "json", "j", false, "print JSON")
-	f.BoolVar(&o.outJSON, "out_json", false, "the same, by perftest's name")
+	f.BoolVar(&o.outJSON, "out_json", false, "write JSON to "+perftestJSON+", as perftest does, and print it; or to --out_json_file")
 	f.StringVar(&o.jsonFile, "out_json_file", "", "write JSON to this file, too")
 }
 
@@ -106,7 +132,7 @@ func (o *perfOptions) complete(cmd *cobra.Command, args []string) error {
 		return usagef("-x %d: want an index from 0", o.gid)
 	}
 	c.Duration = time.Duration(o.seconds * float64(time.Second))
-	c.Sizes = []int{o.size}
+	c.Sizes = []int{int(o.size)}
 	if o.all {
 		c.Sizes = nil
 		for n := 1; n <= largestLog; n++ {
@@ -137,7 +163,7 @@ func (o *perfOptions) complete(cmd *cobra.Command, args []string) error {
 			return usagef("the HOST is empty")
 		}
 		if _, _, err := net.SplitHostPort(o.host); err != nil {
-			o.host = net.JoinHostPort(strings.Trim(o.host, "[]"), o.port)
+			o.host = net.JoinHostPort(strings.Trim(o.host, "[]"), strconv.Itoa(int(o.port)))
 		}
 	}
 	return nil

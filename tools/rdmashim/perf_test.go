@@ -149,6 +149,61 @@ func TestPerfAllSizes(t *testing.T) {
 	}
 }
 
+// TestPerfOutJSON: perftest's --out_json writes a file, by a name of perftest's if
+// none is given; then it is printed, too, and otherwise columns are.
+func TestPerfOutJSON(t *testing.T) {
+	for _, c := range []struct {
+		args, file string
+		columns    bool
+	}{
+		{"--out_json", "perftest_out.json", false},
+		{"--out_json --out_json_file f.json", "f.json", true},
+		{"--out_json_file f.json", "f.json", true},
+		{"--out_json_file f.json -j", "f.json", false},
+	} {
+		cmd := tool(t, append(strings.Fields("perf send lat -n 5"), strings.Fields(c.args)...)...)
+		cmd.Dir = t.TempDir()
+		o := finish(t, cmd)
+		require.Zero(t, o.code, o.stderr)
+		text, err := os.ReadFile(filepath.Join(cmd.Dir, c.file))
+		require.NoError(t, err, c.args)
+		var r perfReport
+		require.NoError(t, json.Unmarshal(text, &r), c.args)
+		require.Equal(t, "send_lat", r.Test)
+		if c.columns {
+			require.Contains(t, o.stdout, "#bytes", c.args)
+		} else {
+			require.Equal(t, string(text), o.stdout, c.args)
+		}
+		files, err := os.ReadDir(cmd.Dir)
+		require.NoError(t, err)
+		require.Len(t, files, 1, c.args)
+	}
+}
+
+// TestPerfCPU: the processor time of both processes is of the same messages, those
+// of the warm-up among them.
+func TestPerfCPU(t *testing.T) {
+	const least = 0.005 // seconds; it takes ten times that
+	for _, args := range []string{"write bw -s 64 -n 1 --warmup 100000", "read lat -s 64 -n 1 --warmup 10000"} {
+		x := runPerfJSON(t, strings.Fields(args)...).Results[0]
+		require.Equal(t, 1, x.Iterations)
+		require.Greater(t, x.ClientCPU, least, args)
+		require.Greater(t, x.ServerCPU, least, args)
+	}
+}
+
+// TestPerfDevice: -d, -x and -m are of both processes.
+func TestPerfDevice(t *testing.T) {
+	r := runPerfJSON(t, "write", "bw", "-n", "10", "-d", "soft?mtu=2048", "-x", "0", "-m", "1024")
+	require.Equal(t, 1024, r.mtu())
+	for _, d := range []side{r.ServerDevice, r.ClientDevice} {
+		require.Equal(t, 2048, d.MTU)
+		require.True(t, strings.HasPrefix(d.GID, "0 ("), d.GID)
+	}
+	require.NotEqual(t, r.ServerDevice.Address, r.ClientDevice.Address)
+}
+
 func keys(m map[string]any) (k []string) {
 	for name := range m {
 		k = append(k, name)
@@ -181,6 +236,11 @@ func TestPerfOptions(t *testing.T) {
 		{"write bw -b", func(c *perf.Config) any { return c.Bidirectional }, true},
 		{"write bw -e", func(c *perf.Config) any { return c.Events }, true},
 		{"write bw -a", func(c *perf.Config) any { return len(c.Sizes) }, 23},
+		{"write bw -s 64K", func(c *perf.Config) any { return c.Sizes }, []int{65536}},
+		{"write bw -s 1M", func(c *perf.Config) any { return c.Sizes }, []int{1 << 20}},
+		{"write bw -I 32", func(c *perf.Config) any { return c.Inline }, 32},
+		{"write bw -D 0.1 -t 200", func(c *perf.Config) any { return c.Warmup }, 200},
+		{"write bw --warmup 3", func(c *perf.Config) any { return c.Warmup }, 3},
 	} {
 		words := strings.Fields(c.args)
 		o := &perfOptions{}
@@ -199,8 +259,13 @@ func TestPerfUsage(t *testing.T) {
 		"write":                     "bw or lat",
 		"write sideways":            "bw or lat",
 		"write bw a b":              "at most 1",
-		"write bw -s 0":             "size 0",
+		"write bw -s 0":             "-s",
 		"write bw -s x":             "-s",
+		"write bw -s 1.5K":          "like 65536, 64K or 1M",
+		"write bw -s 1025M":         "want 1 to 1073741824 bytes",
+		"write bw -p x":             "-p",
+		"write bw -p 65536":         "-p",
+		"server -p x":               "-p",
 		"write bw -n 0":             "iterations",
 		"write bw -n 1 -D 1":        "-n counts",
 		"write bw -D 0":             "-D 0",
@@ -240,6 +305,7 @@ func TestPerfErrors(t *testing.T) {
 		"write bw -x 99":                               "99",
 		"write bw -q 9000 -t 9000":                     "completion queue",
 		"write bw -n 1 --out_json_file /nonexistent/f": "no such file",
+		"suite --run ^READ --plot /nonexistent/f":      "no such file",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -366,8 +432,10 @@ func TestPerfServer(t *testing.T) {
 	o := runTool(t, "perf", "write", "bw", "-s", "2000000", "-n", "1", addr)
 	require.Equal(t, 1, o.code)
 	require.Contains(t, o.stderr, "--max-bytes")
-	for range 2 {
-		r := runPerfJSON(t, "write", "bw", "-n", "10", "--check", addr)
+	host, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	for _, there := range [][]string{{addr}, {host, "-p", port}} {
+		r := runPerfJSON(t, append([]string{"write", "bw", "-n", "10", "--check"}, there...)...)
 		require.Equal(t, cmd.Process.Pid, r.ServerPID)
 	}
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))

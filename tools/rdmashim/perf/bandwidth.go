@@ -137,6 +137,7 @@ func (s *Side) request(w *uapi.WR, slot int) {
 
 // Bandwidth is a run of a side that asks: the warm-up, then what is measured.
 func (s *Side) Bandwidth(ctx context.Context) (Result, error) {
+	cpu := CPUTime()
 	if err := s.stream(ctx, s.Config.Warmup, 0, nil); err != nil {
 		return Result{}, err
 	}
@@ -157,6 +158,7 @@ func (s *Side) Bandwidth(ctx context.Context) (Result, error) {
 	d := time.Since(m.began)
 	r := Result{Bytes: s.size, Iterations: s.total - before, Seconds: d.Seconds(), Total: s.total}
 	u.end(&r)
+	r.ClientCPU = (CPUTime() - cpu).Seconds()
 	r.Bandwidth = newBandwidth(r, m.best)
 	return r, nil
 }

@@ -25,6 +25,7 @@ const patience = 5 * time.Second
 // of READ and atomics the time until the completion.
 func (s *Side) Latency(ctx context.Context) (Result, error) {
 	c := &s.Config
+	cpu := CPUTime()
 	half := time.Duration(1)
 	turn := s.ask
 	if c.Op == Write || c.Op == Send {
@@ -64,6 +65,7 @@ func (s *Side) Latency(ctx context.Context) (Result, error) {
 		}
 	}
 	r.Total = s.total
+	r.ClientCPU = (CPUTime() - cpu).Seconds()
 	r.Latency = newLatency(h)
 	return r, nil
 }

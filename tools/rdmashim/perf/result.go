@@ -3,7 +3,6 @@ package perf
 import (
 	"math"
 	"runtime"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -15,6 +14,8 @@ type Result struct {
 	Seconds    float64 `json:"seconds"`
 	*Bandwidth
 	*Latency
+	// ClientCPU and ServerCPU are processor time from when both sides were ready
+	// until the run was over, so that the warm-up is in both of them.
 	ClientCPU float64 `json:"client_cpu_seconds"`
 	ServerCPU float64 `json:"server_cpu_seconds"`
 	// AllocsPerOp is how many objects this process allocated for a message.
@@ -78,9 +79,8 @@ func (r *Result) Add(o Result) {
 	}
 }
 
-// usage is what the process had used when a run began.
+// usage is what the process had used when the messages that count began.
 type usage struct {
-	cpu      time.Duration
 	mallocs  uint64
 	switches float64
 }
@@ -89,11 +89,10 @@ func startUsage() usage {
 	var m runtime.MemStats
 	switches() // its first call makes what the others use
 	runtime.ReadMemStats(&m)
-	return usage{CPUTime(), m.Mallocs, switches()}
+	return usage{m.Mallocs, switches()}
 }
 
 func (u usage) end(r *Result) {
-	r.ClientCPU = (CPUTime() - u.cpu).Seconds()
 	n := float64(max(r.Iterations, 1))
 	if r.SwitchesPerOp = (switches() - u.switches) / n; math.IsNaN(r.SwitchesPerOp) {
 		r.SwitchesPerOp = -1
