@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,17 @@ func startProcess(ctx context.Context, stderr io.Writer, args []string) (*child,
 		c.stop()
 		return nil, context.Cause(ctx)
 	}
+}
+
+// saidError makes an error of what such a process said, if standard error was a
+// buffer: of its last line. What it said before goes to w.
+func saidError(said *bytes.Buffer, w io.Writer) error {
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	last := len(lines) - 1
+	for _, line := range lines[:last] {
+		fmt.Fprintln(w, line)
+	}
+	return errors.New(strings.TrimPrefix(lines[last], "rdmashim: "))
 }
 
 func (c *child) pid() int { return c.cmd.Process.Pid }

@@ -155,8 +155,7 @@ func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfRepor
 	var said bytes.Buffer
 	c, err := startServer(ctx, &said, withOptions(server, o.options()), command...)
 	if errors.Is(err, errServerSaid) {
-		_, _ = said.WriteTo(stderr)
-		return nil, &exitStatus{code: 1}
+		return nil, saidError(&said, stderr)
 	}
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/netip"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +76,7 @@ func (s *suite) other(words ...string) perf.Peer {
 		var said bytes.Buffer
 		c, err := startProcess(ctx, &said, append([]string{"perf", "other"}, words...))
 		if errors.Is(err, errServerSaid) {
-			err = errors.New(strings.TrimSpace(said.String()))
+			err = saidError(&said, io.Discard)
 		}
 		if err != nil {
 			return netip.AddrPort{}, nil, err

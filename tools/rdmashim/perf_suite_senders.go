@@ -53,7 +53,7 @@ func (s *suite) sendTogether(ctx context.Context, words ...string) (results []pe
 	var said bytes.Buffer
 	c, err := startProcess(ctx, &said, []string{"perf", "server", "--with-stdin", "--listen", "127.0.0.1:0", "--device", server})
 	if errors.Is(err, errServerSaid) {
-		return nil, errors.New(strings.TrimSpace(said.String()))
+		return nil, saidError(&said, io.Discard)
 	}
 	if err != nil {
 		return nil, err

@@ -115,7 +115,8 @@ func (s *suite) manyRows() []comparison {
 // weight is a queue pair's memory.
 func (s *suite) weight() *series {
 	x := &series{name: "memory of a queue pair"}
-	if name, _, _ := strings.Cut(deviceOrDefault(s.device), "?"); name != "soft" {
+	name, _, _ := strings.Cut(deviceOrDefault(s.device), "?")
+	if kind, _, _ := strings.Cut(name, ":"); kind != "soft" {
 		x.absent = "queue pairs of " + name + " are not in this process"
 		return x
 	}

@@ -222,6 +222,27 @@ func TestSuiteMeasure(t *testing.T) {
 	require.NoError(t, verdict(table[:1], rows[:1], nil))
 }
 
+// TestPerfSuiteDevice: a device that is not there fails on one line, which is the
+// rows' reason, too; only soft devices can be weighed.
+func TestPerfSuiteDevice(t *testing.T) {
+	o := runTool(t, "perf", "suite", "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0")
+	require.Equal(t, 1, o.code)
+	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+	var rows []suiteRow
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows))
+	require.Len(t, rows, 2)
+	for _, r := range rows {
+		require.True(t, strings.HasPrefix(r.Reason, "failed: rdma Open"), r.Reason)
+		require.Contains(t, r.Reason, "nosuch0")
+	}
+	for device, absent := range map[string]string{
+		"soft": "", "soft?mtu=1024": "", "soft:127.0.0.3": "", "soft:[::1]?mtu=1024": "",
+		"rxe0?doorbell=raw": "queue pairs of rxe0 are not in this process",
+	} {
+		require.Equal(t, absent, (&suite{device: device}).weight().absent, device)
+	}
+}
+
 // TestSuiteAlternates: in every other round what came last comes first.
 func TestSuiteAlternates(t *testing.T) {
 	var order []string
