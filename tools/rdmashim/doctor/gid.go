@@ -15,7 +15,7 @@ func checkGID(e *exam) Check {
 	if e.rdma == nil {
 		return e.noDevice()
 	}
-	give := fmt.Sprintf("ip addr add ADDRESS/PREFIX dev %s", e.netDevName())
+	give := e.netDevFix(fmt.Sprintf("ip addr add ADDRESS/PREFIX dev %s", e.netDevName()))
 	var best *netlinkmgr.GID
 	for i := range e.gids {
 		if e.gids[i].Best {

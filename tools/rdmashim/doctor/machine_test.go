@@ -164,7 +164,7 @@ var kernelBreakages = []breakage{
 	}, Options{}, Fail, "kernel.modules_disabled", "reboot"},
 	{"no rdma_ucm", "modules", func(b *bench) { delete(b.k.Modules, "rdma_ucm") }, Options{}, Warn, "rdma_ucm", "modprobe rdma_ucm"},
 	{"no core", "netns", func(b *bench) { clear(b.k.Modules) }, Options{}, Skip, "RDMA core is not loaded", ""},
-	{"exclusive, elsewhere", "netns", func(b *bench) { b.k.Exclusive = true; b.k.Links = nil }, Options{}, Fail, "exclusive", "rdma dev set rxe0 netns"},
+	{"exclusive, elsewhere", "netns", func(b *bench) { b.k.Exclusive = true; b.k.Links = nil }, Options{}, Fail, "exclusive", "rdmashim dev set rxe0 netns PID"},
 	{"netdev elsewhere", "netns", func(b *bench) { b.k.Devs = slices.Delete(b.k.Devs, 1, 2) }, Options{}, Fail, "eth0 is in another namespace", "soft device"},
 	{"no netdev", "netdev", func(b *bench) { b.k.Devs = slices.Delete(b.k.Devs, 1, 2) }, Options{}, Fail, "not in this network namespace", "eth0"},
 	{"no socket in this namespace", "netns", func(b *bench) {
@@ -197,6 +197,7 @@ var kernelBreakages = []breakage{
 	{"MTU tiny", "mtu", func(b *bench) { b.k.Dev("eth0").MTU = 200 }, Options{}, Fail, "is 200", "ip link set eth0 mtu"},
 	{"MTU small", "mtu", func(b *bench) { b.k.Dev("eth0").MTU = 700 }, Options{}, Warn, "packets of 512 bytes", "ip link set eth0 mtu"},
 	{"port down", "port", func(b *bench) { b.k.Dev("eth0").Up = false }, Options{}, Fail, "port 1 is DOWN", "ip link set eth0 up"},
+	{"GIDs of a netdev that is down", "gid", func(b *bench) { b.k.Dev("eth0").Up = false }, Options{}, Fail, "eth0 is down", "ip link set eth0 up"},
 	{"no address", "gid", func(b *bench) { b.k.Dev("eth0").Addrs = nil }, Options{}, Fail, "none of the 1 GIDs can be used", "ip addr add"},
 	{"link-local only", "gid", func(b *bench) { b.k.Dev("eth0").Addrs = netlinktest.Addrs("fe80::5054:ff:fe12:3456/64") }, Options{}, Warn, "link-local", "ip addr add"},
 	{"card on it", "hardware", func(b *bench) { b.k.AddLink("mlx5_0", "eth0", false) }, Options{}, Warn, "mlx5_0 is on eth0", "rdmashim link delete rxe0"},

@@ -114,11 +114,16 @@ func checkPort(e *exam) Check {
 	if state == "ACTIVE" {
 		return pass("port %d is ACTIVE", number)
 	}
-	fix := "see dmesg"
+	return fail(e.netDevFix("see dmesg"), "port %d is %s: nothing is sent or received", number, state)
+}
+
+// netDevFix is what mends the network device where that is to be done first:
+// what is above it is then as it should be, or its own fix is of use.
+func (e *exam) netDevFix(other string) string {
 	if c := checkNetDev(e); c.Status == Fail {
-		fix = c.Fix
+		return c.Fix
 	}
-	return fail(fix, "port %d is %s: nothing is sent or received", number, state)
+	return other
 }
 
 // checkHardware looks for RDMA hardware on the same network device: it takes
