@@ -37,7 +37,7 @@ Context.Events of package uapi.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args, monitor) },
 	}
-	rdmaFlags(cmd)
+	rdmaFlags(cmd.PersistentFlags())
 	return cmd
 }
 

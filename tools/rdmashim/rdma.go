@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
@@ -36,9 +37,8 @@ type rdmaCall struct {
 	details int // 2 shows what drivers tell
 }
 
-// rdmaFlags adds iproute2's options to an object's command.
-func rdmaFlags(cmd *cobra.Command) {
-	f := cmd.PersistentFlags()
+// rdmaFlags adds iproute2's options, which may stand before an object and behind it.
+func rdmaFlags(f *pflag.FlagSet) {
 	f.BoolP("json", "j", false, "print JSON")
 	f.BoolP("pretty", "p", false, "print JSON with line breaks, counters one to a line")
 	f.CountP("details", "d", "print details; twice: what the driver tells, too")
@@ -75,7 +75,7 @@ func (t *rdmaTool) object(name, short, long string, show func(*rdmaCall, []strin
 			return t.run(cmd, nil, show)
 		},
 	}
-	rdmaFlags(cmd)
+	rdmaFlags(cmd.PersistentFlags())
 	cmd.AddCommand(more...)
 	return cmd
 }

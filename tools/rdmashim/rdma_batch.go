@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
@@ -92,16 +93,12 @@ func batchFlags(root *cobra.Command, open func() (*netlinkmgr.Manager, error)) {
 	f := root.Flags()
 	f.StringVarP(&file, "batch", "b", "", "run the link, dev, resource, statistic and system commands of a `FILE`, - for stdin")
 	f.BoolVarP(&force, "force", "f", false, "with --batch: go on after a command that fails")
-	j := f.BoolP("json", "j", false, "with --batch: print JSON")
-	p := f.BoolP("pretty", "p", false, "with --batch: print JSON with line breaks")
-	d := f.CountP("details", "d", "with --batch: print details")
-	for _, name := range []string{"json", "pretty", "details"} {
-		f.Lookup(name).Hidden = true
-	}
+	rdmaFlags(f)
 	run := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
+		options := rdmaOptions(f)
 		if !f.Changed("batch") {
-			if *j || *p || *d > 0 || force {
+			if len(options) > 0 || force {
 				return usagef("no command; the commands are listed by '%s --help'", cmd.Name())
 			}
 			return run(cmd, args)
@@ -109,20 +106,24 @@ func batchFlags(root *cobra.Command, open func() (*netlinkmgr.Manager, error)) {
 		if len(args) > 0 {
 			return usagef("with --batch there is no other command, got %q", args[0])
 		}
-		options := append(repeat("-j", *j), repeat("-p", *p)...)
-		for range *d {
-			options = append(options, "-d")
-		}
 		b := &batch{root: cmd, open: open, options: options, force: force}
 		return b.run(cmd.Context(), file)
 	}
 }
 
-func repeat(word string, on bool) []string {
-	if on {
-		return []string{word}
+// rdmaOptions are iproute2's options that were given, as words.
+func rdmaOptions(f *pflag.FlagSet) (words []string) {
+	if on, _ := f.GetBool("json"); on {
+		words = append(words, "-j")
 	}
-	return nil
+	if on, _ := f.GetBool("pretty"); on {
+		words = append(words, "-p")
+	}
+	n, _ := f.GetCount("details")
+	for range n {
+		words = append(words, "-d")
+	}
+	return words
 }
 
 // batch is a run of a batch file.
@@ -178,6 +179,7 @@ func (b *batch) line(ctx context.Context, words []string) error {
 		},
 		RunE: func(*cobra.Command, []string) error { return errors.New("no command") }}
 	root.CompletionOptions.DisableDefaultCmd = true
+	rdmaFlags(root.Flags()) // what is wrong with a line is its command, not its options
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(newRDMA(b.open)...)

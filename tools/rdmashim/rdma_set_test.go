@@ -230,6 +230,8 @@ link \
 		_, _, err = runBatch(t, k, text)
 		require.ErrorAs(t, err, &usage, text)
 	}
+	_, _, err = runBatch(t, k, "frob\n", "-j", "-d")
+	require.ErrorContains(t, err, `:1: "frob" is none of link, dev`, "the options are not what is wrong")
 	_, _, err = runBatch(t, k, "")
 	require.NoError(t, err)
 }

@@ -273,7 +273,10 @@ func TestCalledAsRDMA(t *testing.T) {
 	}
 	o := as("-V")
 	require.Equal(t, outcome{0, "rdma utility, rdmashim-" + version + "\n", ""}, o)
-	require.Contains(t, as("--help").stdout, "statistic")
+	help := as("help").stdout
+	for _, says := range []string{"statistic", "--batch FILE", "-j, --json", "-p, --pretty", "-d, --details"} {
+		require.Contains(t, help, says)
+	}
 	require.Equal(t, 2, as("demo").code, "other commands are not there")
 	o = as("link", "frob")
 	require.Equal(t, 2, o.code)

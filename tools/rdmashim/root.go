@@ -39,6 +39,9 @@ Start with:  rdmashim demo`,
 	root.AddCommand(newTop(top.Here), newStats(top.Here))
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	batchFlags(root, netlinkmgr.Open)
+	for _, name := range []string{"json", "pretty", "details"} {
+		root.Flags().Lookup(name).Hidden = true // of the objects' commands, whose help has them
+	}
 	root.AddCommand(newVM(), newCompletion(), newMan())
 	completeNames(root)
 	addExamples(root)
