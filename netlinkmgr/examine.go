@@ -1,6 +1,11 @@
 package netlinkmgr
 
-import "context"
+import (
+	"context"
+	"io/fs"
+	"strconv"
+	"strings"
+)
 
 // What a program needs that only looks.
 
@@ -21,3 +26,18 @@ func (m *Manager) Loaded(name string) bool { return m.loaded(name) }
 // InstallHint is the command that installs the package of this distribution which
 // has rdma_rxe for the running kernel; empty when it is not known.
 func (m *Manager) InstallHint() string { return m.installHint() }
+
+// Capable says whether this process has a capability, by its bit (capability.h).
+func (m *Manager) Capable(bit int) bool {
+	if m.k.Root == nil {
+		return false
+	}
+	status, _ := fs.ReadFile(m.k.Root, "proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			mask, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+			return err == nil && mask>>bit&1 == 1
+		}
+	}
+	return false
+}

@@ -197,7 +197,7 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 	case errors.As(err, &file) && errors.Is(err, fs.ErrNotExist): // a bare ENOENT is a missing symbol
 		return false, &NoModuleError{Module: f.Name, Release: m.k.Release, Dir: "/" + path.Dir(f.Path), Install: m.installHint()}
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		if m.privileged() {
+		if m.Capable(capSysModule) { // so the refusal has another reason
 			return false, &ModuleError{Module: f.Name, Path: "/" + f.Path, Err: err}
 		}
 		return false, permission("load module "+f.Name, "CAP_SYS_MODULE", err)
@@ -207,18 +207,3 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 
 // capSysModule is CAP_SYS_MODULE's bit.
 const capSysModule = 16
-
-// privileged says whether this process may load modules by its capabilities,
-// so that a refusal has another reason.
-func (m *Manager) privileged() bool {
-	status, err := fs.ReadFile(m.k.Root, "proc/self/status")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(status)) {
-		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			return hexBit(strings.TrimSpace(v), capSysModule)
-		}
-	}
-	return false
-}

@@ -2,7 +2,7 @@ package netlinkmgr
 
 import (
 	"io/fs"
-	"strconv"
+	"runtime"
 	"strings"
 )
 
@@ -57,8 +57,10 @@ func osIDs(text string) []string {
 	return append([]string{id}, strings.Fields(like)...)
 }
 
-// hexBit reads a bit of a hexadecimal mask.
-func hexBit(mask string, bit int) bool {
-	v, err := strconv.ParseUint(mask, 16, 64)
-	return err == nil && v>>bit&1 == 1
+// debianArch is Debian's name of the machine in its kernel packages.
+func debianArch() string {
+	if name, ok := map[string]string{"386": "686-pae", "arm": "armmp", "ppc64le": "powerpc64le", "mips64le": "mips64el"}[runtime.GOARCH]; ok {
+		return name
+	}
+	return runtime.GOARCH
 }

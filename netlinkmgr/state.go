@@ -107,6 +107,12 @@ func (p PortSpace) String() string {
 // NetNSMode says whether network namespaces share the RDMA devices.
 type NetNSMode uint8
 
+// The modes; the RDMA core begins with NetNSShared.
+const (
+	NetNSExclusive NetNSMode = 0 // each device is in one namespace
+	NetNSShared    NetNSMode = 1 // all are seen in all
+)
+
 var netNSModes = []string{"exclusive", "shared"}
 
 func (m NetNSMode) String() string {

@@ -70,7 +70,7 @@ func checkMemlock(e *exam) Check {
 		return skip("%v", err)
 	case limit < 0:
 		return pass("no limit on locked memory")
-	case e.capable(capIPCLock):
+	case e.m.Capable(capIPCLock):
 		return pass("the limit of %s does not bind this process (CAP_IPC_LOCK)", size(limit))
 	case limit < 2*loopbackSize:
 		return fail(raiseMemlock, "this process may lock %s: too little for any transfer", size(limit))

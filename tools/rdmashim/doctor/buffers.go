@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -21,8 +22,9 @@ func checkBuffers(e *exam) Check {
 		return warn(fmt.Sprintf("sysctl -w net.core.rmem_max=%d net.core.wmem_max=%d", wantBuffer, wantBuffer),
 			"a socket gets %s to receive and %s to send (net.core.rmem_max, wmem_max): bursts are lost, and the window stays small", size(int64(recv)), size(int64(send)))
 	}
-	if max, ok := e.text("proc/sys/net/core/rmem_max"); ok && e.capable(capNetAdmin) && len(max) < len(fmt.Sprint(wantBuffer)) {
-		return pass("a socket gets %s, for this process has CAP_NET_ADMIN; others get net.core.rmem_max, %s", size(int64(recv)), max)
+	limit, _ := e.text("proc/sys/net/core/rmem_max")
+	if n, err := strconv.Atoi(limit); err == nil && n < wantBuffer && e.m.Capable(capNetAdmin) {
+		return pass("a socket gets %s, for this process has CAP_NET_ADMIN; others get net.core.rmem_max, %d", size(int64(recv)), n)
 	}
 	return pass("a socket gets %s to receive and %s to send", size(int64(recv)), size(int64(send)))
 }

@@ -214,23 +214,11 @@ func (e *exam) exists(path string) bool {
 	return err == nil
 }
 
-// Bits of the capability mask (capability.h).
+// Capabilities, as bits (capability.h).
 const (
 	capNetAdmin = 12
 	capIPCLock  = 14
 )
-
-// capable says whether this process has a capability.
-func (e *exam) capable(bit int) bool {
-	status, _ := e.text("proc/self/status")
-	for line := range strings.Lines(status) {
-		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			mask, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
-			return err == nil && mask>>bit&1 == 1
-		}
-	}
-	return false
-}
 
 // initialNetNS says whether this is the initial network namespace: only there
 // does the kernel show the settings that are not a namespace's

@@ -66,6 +66,10 @@ func TestSoftLimits(t *testing.T) {
 			b.k.Files["proc/self/status"] = allCaps
 			b.k.Files["proc/sys/net/core/rmem_max"] = "212992\n"
 		}, Options{}, Pass, "others get net.core.rmem_max, 212992", ""},
+		{"only for the privileged, by little", "buffers", func(b *bench) {
+			b.k.Files["proc/self/status"] = allCaps
+			b.k.Files["proc/sys/net/core/rmem_max"] = "1000000\n"
+		}, Options{}, Pass, "others get net.core.rmem_max, 1000000", ""},
 		{"no limit known", "buffers", func(b *bench) { b.Buffers = nil }, Options{}, Skip, "tells no limit", ""},
 		{"old kernel", "offload", func(b *bench) { b.Segmentation = func() (bool, bool) { return true, false } }, Options{}, Warn, "know no GRO", "Linux 5.0"},
 		{"switched off", "offload", func(b *bench) {
