@@ -101,11 +101,11 @@ func reqCounters(index, port uint32) Request {
 func reqSystem() Request { return Request{Command: CmdSysGet} }
 
 func reqSetNetNS(shared bool) Request {
-	mode := uint8(0)
+	mode := NetNSExclusive
 	if shared {
-		mode = 1
+		mode = NetNSShared
 	}
-	return Request{Command: CmdSysSet, Attrs: appendU8(nil, attrSysNetNSMode, mode)}
+	return Request{Command: CmdSysSet, Attrs: appendU8(nil, attrSysNetNSMode, uint8(mode))}
 }
 
 func reqRename(index uint32, name string) Request {

@@ -28,8 +28,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 func opError(op string, err error) error {
 	var perm *PermissionError
-	var none *NoRDMAError
-	if err == nil || errors.As(err, &perm) || errors.As(err, &none) {
+	if err == nil || errors.As(err, &perm) || isNoRDMA(err) {
 		return err
 	}
 	return &OpError{op, err}
@@ -42,6 +41,11 @@ func (e *NoRDMAError) Error() string {
 	return "the kernel's RDMA core is not loaded: 'rdmashim link up' (as root) loads it with rdma_rxe"
 }
 func (e *NoRDMAError) Unwrap() error { return e.Err }
+
+func isNoRDMA(err error) bool {
+	var none *NoRDMAError
+	return errors.As(err, &none)
+}
 
 // PermissionError: a privilege is missing.
 type PermissionError struct {

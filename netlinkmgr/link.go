@@ -9,47 +9,44 @@ import (
 
 // Links lists the ports of all devices.
 func (m *Manager) Links(ctx context.Context) ([]Port, error) {
-	devices, err := m.Devices(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var list []Port
-	for _, d := range devices {
-		ports, err := m.Ports(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, ports...)
-	}
-	return list, nil
+	err := m.eachDevice(ctx, func(_ Device, ports []Port) { list = append(list, ports...) })
+	return list, err
 }
 
 // ports lists the ports of all devices and which are rxe's; none when the
 // kernel's RDMA core is not loaded.
 func (m *Manager) ports(ctx context.Context) ([]portOf, error) {
-	devices, err := m.Devices(ctx)
-	var none *NoRDMAError
-	if errors.As(err, &none) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	var list []portOf
-	for _, d := range devices {
-		ports, err := m.Ports(ctx, d)
-		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENODEV) {
-			continue // the device went away since the list was made
-		}
-		if err != nil {
-			return nil, err
-		}
+	err := m.eachDevice(ctx, func(d Device, ports []Port) {
 		rxe := m.IsRXE(ctx, d)
 		for _, p := range ports {
 			list = append(list, portOf{p, rxe})
 		}
+	})
+	if isNoRDMA(err) {
+		return nil, nil
 	}
-	return list, nil
+	return list, err
+}
+
+// eachDevice gives the ports of each device, but of those that go away meanwhile.
+func (m *Manager) eachDevice(ctx context.Context, f func(Device, []Port)) error {
+	devices, err := m.Devices(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		ports, err := m.Ports(ctx, d)
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENODEV) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f(d, ports)
+	}
+	return nil
 }
 
 // AddLink creates the link name of a kind ("rxe", "siw") on a network device.
@@ -63,9 +60,8 @@ func (m *Manager) AddLink(ctx context.Context, name, kind, netdev string) error 
 		return nil
 	}
 	op := fmt.Sprintf("create link %s (%s) on %s", name, kind, netdev)
-	var loaded *NoRDMAError
 	switch {
-	case errors.As(err, &loaded):
+	case isNoRDMA(err):
 		return err
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return m.whyNotPermitted(ctx, op, netdev, err)

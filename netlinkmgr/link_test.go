@@ -128,3 +128,24 @@ func TestCancelled(t *testing.T) {
 	_, err := netlinktest.New().Manager().Devices(ctx)
 	require.ErrorIs(t, err, why)
 }
+
+// TestLinksOfDevicesThatGo: a list has those that stayed.
+func TestLinksOfDevicesThatGo(t *testing.T) {
+	k := netlinktest.New()
+	k.LoadRXE()
+	k.AddLink("rxe0", "eth0", true)
+	k.AddLink("rxe1", "docker0", true)
+	f := k.Functions()
+	rdma, asked := f.RDMA, false
+	f.RDMA = func(ctx context.Context, r netlinkmgr.Request) ([][]byte, error) {
+		if r.Command == netlinkmgr.CmdPortGet && !asked {
+			asked = true
+			return nil, syscall.ENODEV
+		}
+		return rdma(ctx, r)
+	}
+	list, err := netlinkmgr.New(f).Links(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "rxe1", list[0].Device)
+}

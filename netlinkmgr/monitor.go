@@ -45,7 +45,9 @@ func (m *Manager) Monitor(ctx context.Context, o MonitorOptions) error {
 		return ended(ctx, err)
 	}
 	w.notified = sys.Monitor != nil && *sys.Monitor
-	notices, hears, err := w.listen(ctx)
+	listening, stop := context.WithCancel(ctx)
+	defer stop() // also when it fails
+	notices, hears, err := w.listen(listening)
 	if err != nil {
 		return ended(ctx, err)
 	}

@@ -222,3 +222,18 @@ func busy() *netlinktest.Kernel {
 	k.AddLink("rxe0", "eth0", true)
 	return k
 }
+
+// TestMonitorCannotStart: what it listened to is closed again.
+func TestMonitorCannotStart(t *testing.T) {
+	f := busy().Functions()
+	var listening context.Context
+	listen := f.Listen
+	f.Listen = func(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notice, []string, error) {
+		listening = ctx
+		return listen(ctx, rdma)
+	}
+	f.NetDevs = func(context.Context) ([]netlinkmgr.NetDev, error) { return nil, syscall.EIO }
+	err := netlinkmgr.New(f).Monitor(t.Context(), netlinkmgr.MonitorOptions{Event: func(netlinkmgr.Event) {}})
+	require.ErrorIs(t, err, syscall.EIO)
+	require.ErrorIs(t, listening.Err(), context.Canceled)
+}

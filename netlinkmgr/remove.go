@@ -42,9 +42,8 @@ func (m *Manager) undo(ctx context.Context, c Changes) error {
 func (m *Manager) undoLink(ctx context.Context, c Changes) error {
 	d, err := m.Device(ctx, c.Link)
 	var gone *NoDeviceError
-	var none *NoRDMAError
 	switch {
-	case errors.As(err, &gone), errors.As(err, &none):
+	case errors.As(err, &gone), isNoRDMA(err):
 		return nil
 	case err != nil:
 		return err

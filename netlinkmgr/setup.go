@@ -86,7 +86,7 @@ func badFileName(s string) bool {
 	return s == "." || s == ".." || len(s) > 255 || strings.ContainsAny(s, "/ \t\n\x00")
 }
 
-// view is what one network namespace shows of devices and links.
+// nsView is what one network namespace shows of devices and links.
 type nsView struct {
 	name  string
 	m     *Manager
@@ -174,8 +174,7 @@ func (m *Manager) SaveSetup(ctx context.Context) (Setup, error) {
 		return cmp.Or(cmp.Compare(a.NetNS, b.NetNS), cmp.Compare(a.Name, b.Name))
 	})
 	sys, err := m.System(ctx)
-	var none *NoRDMAError
-	if errors.As(err, &none) {
+	if isNoRDMA(err) {
 		return s, nil
 	}
 	s.NetNS = &sys.NetNS

@@ -84,9 +84,4 @@ func (m *Manager) SetMTU(ctx context.Context, netdev string, mtu int) error {
 	return opError(op, permission(op, "CAP_NET_ADMIN", err))
 }
 
-func isNoRDMA(err error) bool {
-	var none *NoRDMAError
-	return errors.As(err, &none)
-}
-
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -130,7 +130,7 @@ func (p *planning) mode(ctx context.Context) error {
 	if p.s.NetNS == nil {
 		return nil
 	}
-	want, have := *p.s.NetNS, NetNSMode(1) // the RDMA core begins with shared
+	want, have := *p.s.NetNS, NetNSShared
 	if sys, err := p.m.System(ctx); err == nil {
 		have = sys.NetNS
 	} else if !isNoRDMA(err) {
@@ -140,10 +140,10 @@ func (p *planning) mode(ctx context.Context) error {
 		return nil
 	}
 	set := func(mode NetNSMode) func(context.Context) error {
-		return func(ctx context.Context) error { return p.m.SetNetNS(ctx, mode == 1) }
+		return func(ctx context.Context) error { return p.m.SetNetNS(ctx, mode == NetNSShared) }
 	}
 	p.add(Change{
-		Kind: ChangeNetNS, From: have.String(), To: want.String(), Message: reqSetNetNS(want == 1).Message(),
+		Kind: ChangeNetNS, From: have.String(), To: want.String(), Message: reqSetNetNS(want == NetNSShared).Message(),
 		Text: fmt.Sprintf("set the network namespace mode to %s (was %s)", want, have), do: set(want), undo: set(have),
 	})
 	return nil

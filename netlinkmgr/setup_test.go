@@ -30,7 +30,7 @@ func texts(list []netlinkmgr.Change) (out []string) {
 
 func TestApplySetup(t *testing.T) {
 	k := twoSpaces()
-	exclusive := netlinkmgr.NetNSMode(0)
+	exclusive := netlinkmgr.NetNSExclusive
 	s := netlinkmgr.Setup{NetNS: &exclusive, Links: []netlinkmgr.LinkSetup{
 		{Name: "a", NetDev: "eth0", MTU: 4200}, {Name: "b", NetDev: "eth1"}, {Name: "c", NetDev: "veth0", NetNS: "blue", MTU: 9000},
 	}}
@@ -91,7 +91,7 @@ func TestRenamePrune(t *testing.T) {
 
 // TestApplyUndoes: whatever change fails, everything is as before.
 func TestApplyUndoes(t *testing.T) {
-	exclusive := netlinkmgr.NetNSMode(0)
+	exclusive := netlinkmgr.NetNSExclusive
 	s := netlinkmgr.Setup{NetNS: &exclusive, Links: []netlinkmgr.LinkSetup{
 		{Name: "a", NetDev: "eth0", MTU: 4200}, {Name: "c", NetDev: "veth0", NetNS: "blue"}, {Name: "new", NetDev: "eth1"}, {Name: "last", NetDev: "lo"},
 	}}

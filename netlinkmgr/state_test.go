@@ -13,7 +13,7 @@ func TestNames(t *testing.T) {
 		"ca": NodeType(1), "unspecified": NodeType(7), "NOP": PortState(0), "ACTIVE_DEFER": PortState(5), "LINK_UP": PhysState(5), "OPA_TEST": PhysState(11),
 		"SMI": QPType(0), "XRC_TGT": QPType(10), "DRIVER": QPType(255), "RESET": QPState(0), "ERR": QPState(6), "ARMED": PathMigState(2),
 		"UNBOUND_WORKQUEUE": PollContext(3), "IDLE": CMState(0), "DESTROYING": CMState(10), "TCP": PortSpace(0x106), "UDP": PortSpace(0x111), "IPoIB": PortSpace(2), "---": PortSpace(3),
-		"exclusive": NetNSMode(0), "shared": NetNSMode(1),
+		"exclusive": NetNSExclusive, "shared": NetNSShared,
 	} {
 		require.Equal(t, want, got.String())
 	}

@@ -99,7 +99,7 @@ func parseSetup(text []byte) (netlinkmgr.Setup, error) {
 
 // netNSMode reads shared or exclusive.
 func netNSMode(word string) (netlinkmgr.NetNSMode, error) {
-	for mode := range netlinkmgr.NetNSMode(2) {
+	for _, mode := range []netlinkmgr.NetNSMode{netlinkmgr.NetNSExclusive, netlinkmgr.NetNSShared} {
 		if mode.String() == word {
 			return mode, nil
 		}

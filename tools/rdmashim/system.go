@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
 
 func (t *rdmaTool) system() *cobra.Command {
@@ -76,7 +78,7 @@ func systemSetNetNS(c *rdmaCall, w *words) error {
 	if err := w.end(); err != nil {
 		return err
 	}
-	return c.m.SetNetNS(c.ctx, mode.String() == "shared")
+	return c.m.SetNetNS(c.ctx, mode == netlinkmgr.NetNSShared)
 }
 
 // onOff takes the last word, on or off.
