@@ -42,8 +42,12 @@ func (r *perfReport) text(w io.Writer) error {
 	var b strings.Builder
 	c := &r.Config
 	fmt.Fprintln(&b, perfRule)
-	fmt.Fprintf(&b, " %s  device %s, server %s  MTU %d  queue pairs %d  TX depth %d  %s\n", r.name(),
+	fmt.Fprintf(&b, " %s  device %s, server %s  MTU %d  queue pairs %d  TX depth %d  %s", r.name(),
 		r.ClientDevice.Device, r.ServerDevice.Device, r.mtu(), c.QPs, c.Depth, map[bool]string{true: "events", false: "polling"}[c.Events])
+	if r.Seed != 0 {
+		fmt.Fprintf(&b, "  seed %d", r.Seed)
+	}
+	fmt.Fprintln(&b)
 	fmt.Fprintln(&b, perfRule)
 	if c.Latency {
 		fmt.Fprintln(&b, " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]")

@@ -19,7 +19,7 @@ import (
 // TestPerfSuite: the rows' JSON, of a reference that is built in and of one that
 // is not there. Whether targets are met is not what is tested.
 func TestPerfSuite(t *testing.T) {
-	cmd := tool(t, "perf", "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|waiting|^allocations|^fairness|slow receiver")
+	cmd := perfTool(t, "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|waiting|^allocations|^fairness|slow receiver")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
 	o := finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.code, o.stderr)
@@ -58,7 +58,7 @@ func TestPerfSuite(t *testing.T) {
 
 func TestPerfSuiteTables(t *testing.T) {
 	for flag, want := range map[string]string{"--markdown": "| work | ours |", "-D0.002": "work "} {
-		o := runTool(t, "perf", "suite", "--rounds", "1", "-D", "0.002", "--run", "^READ", flag)
+		o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--run", "^READ", flag)
 		require.Contains(t, []int{0, 3}, o.code, o.stderr)
 		require.True(t, strings.HasPrefix(o.stdout, want), o.stdout)
 		require.Equal(t, 1+strings.Count(want, "|")/3+1, strings.Count(o.stdout, "\n"))
@@ -74,7 +74,7 @@ func TestPerfSuiteUsage(t *testing.T) {
 		"--json --markdown": "exclude",
 		"x":                 "takes no arguments",
 	} {
-		o := runTool(t, append([]string{"perf", "suite"}, strings.Fields(args)...)...)
+		o := runPerfTool(t, append([]string{"suite"}, strings.Fields(args)...)...)
 		require.Equal(t, 2, o.code, args)
 		require.Contains(t, o.stderr, want)
 	}
@@ -225,7 +225,7 @@ func TestSuiteMeasure(t *testing.T) {
 // TestPerfSuiteDevice: a device that is not there fails on one line, which is the
 // rows' reason, too; only soft devices can be weighed.
 func TestPerfSuiteDevice(t *testing.T) {
-	o := runTool(t, "perf", "suite", "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0")
+	o := runPerfTool(t, "suite", "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0")
 	require.Equal(t, 1, o.code)
 	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
 	var rows []suiteRow

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,9 +19,24 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
+// perfTool prepares a run of perf whose devices, unless named, have ports of their
+// own: what else runs on the machine may have taken all the usual ones, which is
+// told on standard error.
+func perfTool(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := tool(t, append([]string{"perf"}, args...)...)
+	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=soft?port=0")
+	return cmd
+}
+
+func runPerfTool(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return finish(t, perfTool(t, args...))
+}
+
 func runPerfJSON(t *testing.T, args ...string) (r perfReport) {
 	t.Helper()
-	o := runTool(t, append([]string{"perf"}, append(args, "-j")...)...)
+	o := runPerfTool(t, append(args, "-j")...)
 	require.Zero(t, o.code, "stderr: %s", o.stderr)
 	require.Empty(t, o.stderr)
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), o.stdout)
@@ -85,7 +101,7 @@ func TestPerfCheckFinds(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			o := runTool(t, append(append([]string{"perf"}, strings.Fields(args)...), "-n", "10", "-s", "100", "--check", "--spoil")...)
+			o := runPerfTool(t, append(strings.Fields(args), "-n", "10", "-s", "100", "--check", "--spoil")...)
 			require.Equal(t, 1, o.code, o.stdout)
 			require.Empty(t, o.stdout)
 			require.Contains(t, o.stderr, "corrupted: byte 49 of a message of 100 bytes")
@@ -100,6 +116,9 @@ func TestPerfUnderFaults(t *testing.T) {
 		r := runPerfJSON(t, append(strings.Fields(args), "--check", "--loss", "2%", "--seed", "7")...)
 		require.EqualValues(t, 7, r.Seed)
 	}
+	o := runPerfTool(t, "write", "bw", "-n", "100", "--loss", "1%")
+	require.Zero(t, o.code, o.stderr)
+	require.Regexp(t, `  seed [1-9]\d*\n`, o.stdout, "so that it can be run again")
 }
 
 // TestPerfColumns: scripts that read perftest's columns find them.
@@ -109,7 +128,7 @@ func TestPerfColumns(t *testing.T) {
 		"write lat -n 10": "#bytes #iterations t_min[usec] t_max[usec] t_typical[usec] t_avg[usec] t_stdev[usec] " +
 			"99% percentile[usec] 99.9% percentile[usec]",
 	} {
-		o := runTool(t, append([]string{"perf"}, strings.Fields(args)...)...)
+		o := runPerfTool(t, strings.Fields(args)...)
 		require.Zero(t, o.code, o.stderr)
 		require.Empty(t, o.stderr, "quiet in a pipe")
 		require.NotContains(t, o.stdout, "\r")
@@ -131,7 +150,7 @@ func TestPerfColumns(t *testing.T) {
 // TestPerfAllSizes: -a, and the JSON schema of a file.
 func TestPerfAllSizes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.json")
-	o := runTool(t, "perf", "write", "bw", "-a", "-n", "2", "--out_json_file", path)
+	o := runPerfTool(t, "write", "bw", "-a", "-n", "2", "--out_json_file", path)
 	require.Zero(t, o.code, o.stderr)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -161,7 +180,7 @@ func TestPerfOutJSON(t *testing.T) {
 		{"--out_json_file f.json", "f.json", true},
 		{"--out_json_file f.json -j", "f.json", false},
 	} {
-		cmd := tool(t, append(strings.Fields("perf send lat -n 5"), strings.Fields(c.args)...)...)
+		cmd := perfTool(t, append(strings.Fields("send lat -n 5"), strings.Fields(c.args)...)...)
 		cmd.Dir = t.TempDir()
 		o := finish(t, cmd)
 		require.Zero(t, o.code, o.stderr)
@@ -195,7 +214,7 @@ func TestPerfCPU(t *testing.T) {
 
 // TestPerfDevice: -d, -x and -m are of both processes.
 func TestPerfDevice(t *testing.T) {
-	r := runPerfJSON(t, "write", "bw", "-n", "10", "-d", "soft?mtu=2048", "-x", "0", "-m", "1024")
+	r := runPerfJSON(t, "write", "bw", "-n", "10", "-d", "soft?mtu=2048&port=0", "-x", "0", "-m", "1024")
 	require.Equal(t, 1024, r.mtu())
 	for _, d := range []side{r.ServerDevice, r.ClientDevice} {
 		require.Equal(t, 2048, d.MTU)
@@ -289,7 +308,7 @@ func TestPerfUsage(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			o := runTool(t, append([]string{"perf"}, strings.Fields(args)...)...)
+			o := runPerfTool(t, strings.Fields(args)...)
 			require.Equal(t, 2, o.code, "%q %q", o.stdout, o.stderr)
 			require.Empty(t, o.stdout)
 			require.Contains(t, o.stderr, want)
@@ -309,7 +328,7 @@ func TestPerfErrors(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			o := runTool(t, append([]string{"perf"}, strings.Fields(args)...)...)
+			o := runPerfTool(t, strings.Fields(args)...)
 			require.Equal(t, 1, o.code, "%q %q", o.stdout, o.stderr)
 			require.Contains(t, o.stderr, want)
 			require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
@@ -364,7 +383,7 @@ func TestPerfServerDies(t *testing.T) {
 		server.Close()
 		<-answered
 	}()
-	o := runTool(t, "perf", "write", "bw", "-D", "600", "-d", "soft", ln.Addr().String())
+	o := runPerfTool(t, "write", "bw", "-D", "600", "-d", "soft?port=0", ln.Addr().String())
 	<-passed
 	_ = cmd.Wait()
 	require.Equal(t, 1, o.code)
@@ -387,7 +406,7 @@ func TestPerfSaysHelloFirst(t *testing.T) {
 		}
 		heard <- h
 	}()
-	o := runTool(t, "perf", "write", "bw", "-q", "9000", "-t", "9000", "-d", "soft", ln.Addr().String())
+	o := runPerfTool(t, "write", "bw", "-q", "9000", "-t", "9000", "-d", "soft?port=0", ln.Addr().String())
 	require.Equal(t, 1, o.code)
 	require.Contains(t, o.stderr, "completion queue", "its queue pairs cannot be made")
 	require.Equal(t, 9000, (<-heard).Config.QPs)
@@ -429,7 +448,7 @@ func TestPerfServer(t *testing.T) {
 	require.NoError(t, err)
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
 	require.True(t, ok, line)
-	o := runTool(t, "perf", "write", "bw", "-s", "2000000", "-n", "1", addr)
+	o := runPerfTool(t, "write", "bw", "-s", "2000000", "-n", "1", addr)
 	require.Equal(t, 1, o.code)
 	require.Contains(t, o.stderr, "--max-bytes")
 	host, port, err := net.SplitHostPort(addr)

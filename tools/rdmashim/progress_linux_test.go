@@ -14,7 +14,7 @@ import (
 func TestPerfProgress(t *testing.T) {
 	shown := func(args string) (progress, stdout string) {
 		end, tty := terminal(t, 120, 20)
-		cmd := tool(t, strings.Fields(args)...)
+		cmd := perfTool(t, strings.Fields(args)...)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, tty
 		require.NoError(t, cmd.Start())
@@ -23,7 +23,7 @@ func TestPerfProgress(t *testing.T) {
 		_ = cmd.Wait()             // targets need not be met
 		return string(text), out.String()
 	}
-	text, stdout := shown("perf write bw -n 5 -a")
+	text, stdout := shown("write bw -n 5 -a")
 	require.Contains(t, text, "write_bw of 2 bytes   0%")
 	require.Contains(t, text, "write_bw of 4096 bytes  47%", "eleven sizes of 23 were before")
 	require.Contains(t, text, "write_bw of 8388608 bytes")
@@ -33,7 +33,7 @@ func TestPerfProgress(t *testing.T) {
 	require.Contains(t, stdout, " 8388608 ")
 	require.NotContains(t, stdout, "\r")
 
-	text, stdout = shown("perf suite --json --rounds 2 -D 0.002 --run ^READ")
+	text, stdout = shown("suite --json --rounds 2 -D 0.002 --run ^READ")
 	for _, step := range []string{"(0/4)", "(1/4)", "(3/4)"} {
 		require.Contains(t, text, step, "two series of two rounds")
 	}
