@@ -14,8 +14,10 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // take takes one completion out, without an event; it allocates nothing.
@@ -190,11 +192,16 @@ func TestDoorbellLeavesANote(t *testing.T) {
 type counted struct {
 	link.Link
 	sends, packets atomic.Uint64
+
+	see func(batch []link.Packet) // if set
 }
 
 func (c *counted) Send(batch []link.Packet) error {
 	c.sends.Add(1)
 	c.packets.Add(uint64(len(batch)))
+	if c.see != nil {
+		c.see(batch)
+	}
 	return c.Link.Send(batch)
 }
 
@@ -260,6 +267,31 @@ func TestAcknowledgementComesInTime(t *testing.T) {
 		require.Zero(t, a.counter(t, "retransmitted_pkts"))
 		a.Close()
 		b.Close()
+	})
+}
+
+// What the connection manager says does not overtake an acknowledgement that waits: a
+// DREQ would end a connection whose last message was received.
+func TestAcknowledgementBeforeConnectionManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, links := countedPair(t)
+		pollUntilParked(a, b)
+		a.qp.post(write(a, b, 7, 0, 0, 64))
+		require.True(t, b.Progress())
+		require.True(t, b.owed.Load())
+		var sent []wire.Opcode
+		links[1].see = func(batch []link.Packet) {
+			for _, p := range batch {
+				sent = append(sent, wire.Opcode(p.Head[0]))
+			}
+		}
+		require.NoError(t, b.withCM(func(now cm.Time, m *cm.Manager) error {
+			_, err := m.Connect(now, &cm.ConnectParams{Peer: a.Addr(), Dst: a.Addr().Addr(), Src: b.Addr(), QPN: 77, MTU: 1})
+			return err
+		}))
+		require.Equal(t, []wire.Opcode{wire.RCAck, wire.UDSendOnly}, sent)
+		b.Close()
+		a.Close()
 	})
 }
 

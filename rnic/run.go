@@ -103,6 +103,9 @@ func (d *Device) transmit(batches int) {
 // fill collects a batch from those that want to send.
 func (d *Device) fill() {
 	now := d.now()
+	if d.gsi.cm.Pending() { // a DREQ, perhaps
+		d.ride(now)
+	}
 	d.gsi.fill(d.batch)
 	for range d.senders.n {
 		if d.batch.Full() {
