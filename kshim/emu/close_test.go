@@ -117,9 +117,10 @@ func TestUnregisterInUse(t *testing.T) {
 }
 
 // storm is many goroutines that give commands with whatever handles they saw,
-// until their file has gone.
-func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
+// until their file has gone. It counts the commands.
+func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) (given *atomic.Int64) {
 	var mu sync.Mutex
+	given = new(atomic.Int64)
 	seen := [numKinds][]uint32{}
 	f, proc := c.f, c.proc
 	for range n {
@@ -178,6 +179,7 @@ func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
 					b = doorbell(addr, pick(kindQP))
 				}
 				_, err := f.Write(b)
+				given.Add(1)
 				switch {
 				case err == nil && made < numKinds:
 					note(made)
@@ -191,6 +193,7 @@ func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) {
 			}
 		})
 	}
+	return given
 }
 
 // TestDyingObject: one that is found just before it is destroyed, and locked just
@@ -311,8 +314,8 @@ func TestCloseInTheMiddle(t *testing.T) {
 				readers <- err
 			}()
 			var wg sync.WaitGroup
-			c.storm(rng, 3, &wg)
-			for range rng.IntN(2000) {
+			given := c.storm(rng, 3, &wg)
+			for moment := rng.Int64N(2000); given.Load() < moment; {
 				runtime.Gosched()
 			}
 			ends := []func(){

@@ -307,7 +307,7 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 		}
 	}
 	var wg sync.WaitGroup
-	v.storm(rng, 3, &wg)
+	given := v.storm(rng, 3, &wg)
 	wg.Go(func() {
 		for i := 0; ; i++ {
 			at := uint64(i%16) * 512
@@ -324,7 +324,7 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 	if within {
 		wg.Wait()
 	} else {
-		for range after {
+		for given.Load() < int64(after) {
 			runtime.Gosched()
 		}
 		kill()
