@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -106,6 +107,12 @@ func (c *testCQ) poll() (wc ring.WC, ok bool) {
 	return wc, true
 }
 
+// goroutines is what every goroutine does.
+func goroutines() []byte {
+	b := make([]byte, 1<<20)
+	return b[:runtime.Stack(b, true)]
+}
+
 // patience bounds waits for what must happen; it is not a measure of anything.
 const patience = 60 * time.Second
 
@@ -123,7 +130,7 @@ func (c *testCQ) wait() ring.WC {
 		select {
 		case <-c.wake:
 		case <-time.After(patience):
-			require.FailNow(c.t, "no completion comes")
+			require.FailNow(c.t, "no completion comes", "%+v\n%s", c.cq.(*CQ).d.Counters(), goroutines())
 		}
 	}
 }
