@@ -188,7 +188,11 @@ func (o *pingOptions) pong(ctx context.Context, c *cmConn) error {
 	if err := c.pingWork(ctx, "WRITE", move(uapi.OpWrite, back, backKey, min(n, room)), false); err != nil {
 		return err
 	}
-	return c.pingWork(ctx, "last word", c.pingSay(make([]byte, pingInfo)), false)
+	err = c.pingWork(ctx, "last word", c.pingSay(make([]byte, pingInfo)), false)
+	if errors.Is(err, uapi.ErrPeerDisconnected) {
+		return nil // it leaves when it has heard that; the acknowledgement may come after its farewell
+	}
+	return err
 }
 
 // pingPlace is what the peer has told of.
