@@ -70,12 +70,13 @@ func ask(c *net.UnixConn) (*Answer, error) {
 	} else if uid != os.Geteuid() {
 		return nil, fmt.Errorf("a process of user %d listens there: %w", uid, syscall.EPERM)
 	}
-	if err := json.NewEncoder(c).Encode(request{Version, opRead}); err != nil {
-		return nil, err
+	err := json.NewEncoder(c).Encode(request{Version, opRead})
+	var a *Answer
+	if err == nil {
+		a, err = readAnswer(c)
 	}
-	a, err := readAnswer(c)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = fmt.Errorf("%w: the process closed its devices meanwhile", errGone)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return nil, fmt.Errorf("%w: the process closed its devices meanwhile", errGone)
 	}
 	return a, err
 }

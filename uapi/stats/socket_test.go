@@ -177,6 +177,28 @@ func TestStaleSockets(t *testing.T) {
 	require.FileExists(t, other, "and what is no socket of ours stays")
 }
 
+// A process that ends while it is asked is absent, wherever the question has come to.
+func TestGoneMeanwhile(t *testing.T) {
+	dir := private(t)
+	require.NoError(t, makeDir(dir))
+	path := filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid()))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	defer l.Close()
+	for _, before := range []string{"", "half an answer"} {
+		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+		require.NoError(t, err)
+		other, err := l.Accept()
+		require.NoError(t, err)
+		_, err = other.Write([]byte(before))
+		require.NoError(t, err)
+		require.NoError(t, other.Close())
+		_, err = ask(c)
+		require.ErrorIs(t, err, errGone)
+		require.NoError(t, c.Close())
+	}
+}
+
 // A process that is stopped does not hold up for ever who asks it.
 func TestNoAnswer(t *testing.T) {
 	dir := private(t)
