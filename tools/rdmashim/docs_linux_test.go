@@ -233,10 +233,13 @@ func (s *docSession) run(t *testing.T, b docBlock) string {
 	cmd.Dir = s.dir
 	bin := filepath.Join(s.top, "bin")
 	cmd.Env = append(os.Environ(), asTool+"=1", "RDMASHIM_DEVICE=", "GORACE=atexit_sleep_ms=0", "PATH="+bin+":"+os.Getenv("PATH"),
-		"PWD="+s.dir, "GOBIN="+bin, "GOWORK=off", "GOFLAGS=", "GOPROXY=off", "GOSUMDB=off")
+		"PWD="+s.dir, "GOBIN="+bin, "GOWORK=off", "GOPROXY=off", "GOSUMDB=off",
+		"GOFLAGS=-trimpath", "CGO_ENABLED=0") // so that what one page compiled the next need not: each has a directory of its own
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second // for what a block that failed left running
+	began := time.Now()
 	out, err := cmd.CombinedOutput()
+	t.Logf("%s took %v", b, time.Since(began).Round(time.Millisecond))
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
