@@ -127,10 +127,10 @@ func TestBadSetupFile(t *testing.T) {
 		{"[[link]]\nname = \"a\"\nnetdev = \"eth0\"\nmut = 1500\n", `line 4: unknown key "link.mut"`},
 		{"[system]\nnetns = \"shared\"\nspeed = 1\n[other]\nx = 1\n", `line 3: unknown key "system.speed"; line 4: unknown key "other"`},
 		{"[[link]]\nname = \"a\nnetdev = \"eth0\"\n", "line 2, column"},
-		{"[[link]]\nname = \"a\"\nnetdev = \"eth0\"\nmtu = \"big\"\n", "line 4, column 7"},
+		{"[[link]]\nname = \"a\"\nnetdev = \"eth0\"\nmtu = \"big\"\n", "line 4, column 7: link.mtu cannot be a TOML string"},
 		{"[[link]]\nname = \"a\"\nnetdev = \"eth0\"\nmtu = 0\n", "mtu"},
 		{"[[link]]\nname = \"a\"\nname = \"b\"\n", "line 3"},
-		{"link = 3\n", "line 1"},
+		{"link = 3\n", "line 1, column 8: link cannot be a TOML integer"},
 		{"[[link]]\nname = \"a\\u0000b\"\nnetdev = \"eth0\"\n", "cannot be the name of a link"},
 		{"[system]\nnetns = \"own\"\n", `"own" is neither shared nor exclusive`},
 		{"[[link]]\nname = \"a\"\nnetdev = \"eth0\"\ntype = \"siw\"\n", `type "siw" is not rxe`},
@@ -154,6 +154,8 @@ func TestBadSetupFile(t *testing.T) {
 	}
 	_, _, err := runRDMA(t, setupKernel(), "link apply /nosuch.toml")
 	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = readSetup("-", strings.NewReader("x"))
+	require.ErrorContains(t, err, "stdin: line 1")
 	for _, line := range []string{"link apply", "link diff", "link apply a b", "link save a", "link unit -"} {
 		_, _, err := runRDMA(t, setupKernel(), line)
 		var usage *usageError

@@ -45,25 +45,25 @@ const maxSetupFile = 1 << 20
 
 // readSetup reads a file, or stdin for "-".
 func readSetup(path string, stdin io.Reader) (netlinkmgr.Setup, error) {
-	in := stdin
+	in, name := stdin, "stdin"
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
 			return netlinkmgr.Setup{}, err
 		}
 		defer f.Close()
-		in = f
+		in, name = f, path
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxSetupFile+1))
 	if err != nil {
 		return netlinkmgr.Setup{}, err
 	}
 	if len(text) > maxSetupFile {
-		return netlinkmgr.Setup{}, fmt.Errorf("%s is longer than %d bytes", path, maxSetupFile)
+		return netlinkmgr.Setup{}, fmt.Errorf("%s is longer than %d bytes", name, maxSetupFile)
 	}
 	s, err := parseSetup(text)
 	if err != nil {
-		return s, fmt.Errorf("%s: %w", path, err)
+		return s, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
 }
@@ -122,7 +122,12 @@ func tomlError(err error) error {
 	var at *toml.DecodeError
 	if errors.As(err, &at) {
 		line, column := at.Position()
-		return fmt.Errorf("line %d, column %d: %s", line, column, strings.TrimPrefix(at.Error(), "toml: "))
+		says := strings.TrimPrefix(at.Error(), "toml: ")
+		// The library speaks of Go's types.
+		if what, _, ok := strings.Cut(says, " into "); ok {
+			says = fmt.Sprintf("%s cannot be a TOML %s", strings.Join(at.Key(), "."), strings.TrimPrefix(what, "cannot decode TOML "))
+		}
+		return fmt.Errorf("line %d, column %d: %s", line, column, says)
 	}
 	return err
 }
