@@ -3,6 +3,7 @@ package rnic
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -158,6 +159,8 @@ func TestScribbledRings(t *testing.T) {
 
 	var stop atomic.Bool
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
 	for i, r := range []*ring.Queue{a.qp.sq, a.qp.rq, a.qp.send.ring, b.qp.rq} {
 		words := r.Mapping()
 		wg.Go(func() {
@@ -170,6 +173,7 @@ func TestScribbledRings(t *testing.T) {
 					at = []int{abi.QueueBufProducerIndex, abi.QueueBufConsumerIndex, abi.QueueBufIndexMask, 0}[rnd.IntN(4)]
 				}
 				scribble(words[at&^3:], []uint32{0, 1, 2, 8, 64, 0xffffffff, rnd.Uint32()}[rnd.IntN(7)])
+				runtime.Gosched() // the devices need the processors, too
 			}
 		})
 	}
