@@ -78,7 +78,7 @@ func pollUntilParked(a, b *testDevice) (step func()) {
 }
 
 func TestPollingDoesNotAllocate(t *testing.T) {
-	for name, links := range map[string][2]link.Link{"sim": simLinks(t), "udp": udpLinks(t, "127.0.0.1")} {
+	for name, links := range frugalLinks(t) {
 		t.Run(name, func(t *testing.T) {
 			a, b := connected(t, links, 1<<20, abi.MTU4096, qpOptions{})
 			step := polledStep(a, b)

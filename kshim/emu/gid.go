@@ -24,7 +24,7 @@ func (d *device) gid(port uint8, index uint64) (GIDEntry, error) {
 	if index >= uint64(attr.GIDTblLen) {
 		return GIDEntry{}, fail(syscall.EINVAL, "GID index %d, the table of port %d has %d", index, port, attr.GIDTblLen)
 	}
-	return GIDEntry{}, fail(syscall.ENODATA, "GID %d of port %d is empty", index, port)
+	return GIDEntry{}, fail(abi.ENODATA, "GID %d of port %d is empty", index, port)
 }
 
 // checkGID says whether a path can start from an entry.

@@ -68,7 +68,7 @@ func TestQueryGIDEntry(t *testing.T) {
 	require.Equal(t, "::ffff:10.0.0.1", gid.String())
 	require.Equal(t, []uint32{0, 1, 2, 1}, []uint32{le.Uint32(c.page[16:]), le.Uint32(c.page[20:]), le.Uint32(c.page[24:]), le.Uint32(c.page[28:])},
 		"index, port, type RoCE v2, ifindex")
-	require.ErrorIs(t, query(1, 1, 8, 0), syscall.ENODATA)
+	require.ErrorIs(t, query(1, 1, 8, 0), abi.ENODATA)
 	require.ErrorIs(t, query(1, 8, 8, 0), syscall.EINVAL)
 	require.ErrorIs(t, query(0, 0, 8, 0), syscall.EINVAL)
 	require.ErrorIs(t, query(2, 0, 8, 0), syscall.EINVAL)

@@ -38,7 +38,7 @@ func TestModifyMeasured(t *testing.T) {
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.Dest.PortNum = 0 }, syscall.EINVAL)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.PathMTU = abi.MTU2048 }, syscall.EINVAL) // the port has 1024
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.PathMTU = 0 }, syscall.EINVAL)
-	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.Dest.SGIDIndex = 1 }, syscall.ENODATA)
+	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.Dest.SGIDIndex = 1 }, abi.ENODATA)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.Dest.SGIDIndex = 8 }, syscall.EINVAL)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.MaxDestRdAtomic = 129 }, syscall.EINVAL)
 	fails(rtrAttr(qp), func(a *abi.ModifyQP) { a.AttrMask |= abi.QPMaskAltPath }, syscall.EINVAL)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
 // errnoNames are the numbers that RDMA kernels answer, and the common ones.
@@ -22,7 +24,7 @@ var errnoNames = map[syscall.Errno]string{
 	syscall.ENOTDIR: "ENOTDIR", syscall.ENOTTY: "ENOTTY", syscall.ENXIO: "ENXIO", syscall.EOPNOTSUPP: "EOPNOTSUPP",
 	syscall.EOVERFLOW: "EOVERFLOW", syscall.EPERM: "EPERM", syscall.EPIPE: "EPIPE", syscall.EPROTO: "EPROTO",
 	syscall.EPROTONOSUPPORT: "EPROTONOSUPPORT", syscall.ERANGE: "ERANGE", syscall.EROFS: "EROFS", syscall.ESRCH: "ESRCH",
-	syscall.ETIMEDOUT: "ETIMEDOUT", syscall.EXDEV: "EXDEV", syscall.ENODATA: "ENODATA",
+	syscall.ETIMEDOUT: "ETIMEDOUT", syscall.EXDEV: "EXDEV", abi.ENODATA: "ENODATA",
 }
 
 // appendError shows a call's error as strace does: -1, the number's name and its

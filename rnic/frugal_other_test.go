@@ -1,0 +1,5 @@
+//go:build !linux || udpportable
+
+package rnic
+
+const udpFrugal = false
