@@ -179,24 +179,49 @@ func (keys keySet) holdsText(t *testing.T, of, text string) {
 	require.NotZero(t, n, "%s printed nothing", of)
 }
 
+// jsonTypes are what commands encode, by the page's sections.
+var jsonTypes = map[string]reflect.Type{
+	"demo":           reflect.TypeFor[report](),
+	"devices":        reflect.TypeFor[deviceLine](),
+	"abi":            reflect.TypeFor[jsonEntry](),
+	"dump":           reflect.TypeFor[dumpLine](),
+	"dump --summary": reflect.TypeFor[dumpSummary](),
+	"explain":        reflect.TypeFor[explainAnswer](),
+	"perf":           reflect.TypeFor[perfReport](),
+	"perf suite":     reflect.TypeFor[suiteRow](),
+	"version":        reflect.TypeFor[versionInfo](),
+	"doctor":         reflect.TypeFor[doctor.Report](),
+	"stats":          reflect.TypeFor[stats.Device](),
+	"link save":      reflect.TypeFor[setupFile](),
+}
+
+// jsonKernelLines are calls whose JSON is made of what the kernel answers.
+var jsonKernelLines = []struct{ section, line string }{
+	{"dev show", "-j dev"},
+	{"dev show", "-j -d dev show rxe0"},
+	{"link show", "-j -d link"},
+	{"link gid", "-j link gid"},
+	{"link add --dry-run", "-j link add rxe1 type rxe netdev eth0 --dry-run"},
+	{"link delete --dry-run", "-j link delete rxe0 --dry-run"},
+	{"link up", "-j -d link up --dry-run"},
+	{"link up", "-j -d link up"},
+	{"link save", "-j link save"},
+	{"resource show", "-j res"},
+	{"resource show KIND", "-j res show qp"},
+	{"resource show KIND", "-j -dd res show cq"},
+	{"resource show KIND", "-j res show mr"},
+	{"resource show KIND", "-j res show pd"},
+	{"resource show KIND", "-j res show cm_id"},
+	{"resource show KIND", "-j res show ctx"},
+	{"statistic show", "-j stat"},
+	{"system show", "-j sys"},
+}
+
 // TestJSONTypes: the page has every key of what commands encode, and no other, and
 // says of the same ones that they may be absent.
 func TestJSONTypes(t *testing.T) {
 	documented := documentedJSON(t)
-	for name, of := range map[string]reflect.Type{
-		"demo":           reflect.TypeFor[report](),
-		"devices":        reflect.TypeFor[deviceLine](),
-		"abi":            reflect.TypeFor[jsonEntry](),
-		"dump":           reflect.TypeFor[dumpLine](),
-		"dump --summary": reflect.TypeFor[dumpSummary](),
-		"explain":        reflect.TypeFor[explainAnswer](),
-		"perf":           reflect.TypeFor[perfReport](),
-		"perf suite":     reflect.TypeFor[suiteRow](),
-		"version":        reflect.TypeFor[versionInfo](),
-		"doctor":         reflect.TypeFor[doctor.Report](),
-		"stats":          reflect.TypeFor[stats.Device](),
-		"link save":      reflect.TypeFor[setupFile](),
-	} {
+	for name, of := range jsonTypes {
 		require.Contains(t, documented, name)
 		require.Equal(t, keysOf(of), documented[name], name)
 	}
@@ -268,26 +293,7 @@ func TestJSONCounters(t *testing.T) {
 // and on the recorded answers of one that is.
 func TestJSONOfKernel(t *testing.T) {
 	documented := documentedJSON(t)
-	for _, c := range []struct{ section, line string }{
-		{"dev show", "-j dev"},
-		{"dev show", "-j -d dev show rxe0"},
-		{"link show", "-j -d link"},
-		{"link gid", "-j link gid"},
-		{"link add --dry-run", "-j link add rxe1 type rxe netdev eth0 --dry-run"},
-		{"link delete --dry-run", "-j link delete rxe0 --dry-run"},
-		{"link up", "-j -d link up --dry-run"},
-		{"link up", "-j -d link up"},
-		{"link save", "-j link save"},
-		{"resource show", "-j res"},
-		{"resource show KIND", "-j res show qp"},
-		{"resource show KIND", "-j -dd res show cq"},
-		{"resource show KIND", "-j res show mr"},
-		{"resource show KIND", "-j res show pd"},
-		{"resource show KIND", "-j res show cm_id"},
-		{"resource show KIND", "-j res show ctx"},
-		{"statistic show", "-j stat"},
-		{"system show", "-j sys"},
-	} {
+	for _, c := range jsonKernelLines {
 		stdout, stderr, err := runRDMA(t, busyKernel(), c.line)
 		require.NoError(t, err, "%s: %s", c.line, stderr)
 		require.Contains(t, documented, c.section)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,16 @@ func TestPerfPlot(t *testing.T) {
 	require.GreaterOrEqual(t, points["circle"], 3*2+2*2+2, "points of the curves that every system has")
 	for _, want := range []string{"Bandwidth over size", "Half round trip over size", "Goodput over loss", "raw UDP", "without loss", ">1M<", ">5 %<", "MB/s", "µs"} {
 		require.Contains(t, string(text), want)
+	}
+	// The picture of the pages is one of these, whatever its figures.
+	shown := string(readFile(t, filepath.Join(repository, "docs", "speed.svg")))
+	figure := regexp.MustCompile(`^[0-9.]+[KMG]?( %)?$`)
+	words := regexp.MustCompile(`<text[^>]*>([^<]*)</text>`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, words)
+	for _, w := range words {
+		if !figure.MatchString(w[1]) {
+			require.Contains(t, shown, ">"+w[1]+"</text>")
+		}
 	}
 }
 

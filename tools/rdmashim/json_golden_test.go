@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var rewriteJSON = flag.Bool("rewrite-json", false, "write the kinds of the commands' JSON values to testdata")
+
+// TestJSONKinds: a value that was a number is no string tomorrow. testdata/json.txt has
+// the kind of each key's value; a line that goes, or changes, breaks somebody's program.
+func TestJSONKinds(t *testing.T) {
+	kinds := map[string]string{}
+	for section, of := range jsonTypes {
+		kindsOf(kinds, of, section+":")
+	}
+	for _, c := range jsonKernelLines {
+		stdout, stderr, err := runRDMA(t, busyKernel(), c.line)
+		require.NoError(t, err, "%s: %s", c.line, stderr)
+		for d := json.NewDecoder(strings.NewReader(stdout)); d.More(); {
+			var v any
+			require.NoError(t, d.Decode(&v))
+			kindsIn(kinds, v, c.line+":")
+		}
+	}
+	var got strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&got, "%s %s\n", path, kinds[path])
+	}
+	file := filepath.Join("testdata", "json.txt")
+	if *rewriteJSON {
+		require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
+	}
+	require.Equal(t, string(readFile(t, file)), got.String(), "run with -rewrite-json if it is meant")
+}
+
+// kindsOf notes the kinds of the values that encoding/json makes of a type.
+func kindsOf(kinds map[string]string, of reflect.Type, path string) {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch {
+	case of.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		kinds[path] = "string"
+		return
+	case of.Implements(reflect.TypeFor[json.Marshaler]()):
+		kinds[path] = of.String()
+		return
+	}
+	switch of.Kind() {
+	case reflect.Slice, reflect.Array:
+		kindsOf(kinds, of.Elem(), path+"[]")
+	case reflect.Map:
+		kindsOf(kinds, of.Elem(), path+".*")
+	case reflect.Struct:
+		for f := range of.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case f.Anonymous && name == "":
+				kindsOf(kinds, f.Type, path)
+			case f.IsExported() && name != "-":
+				kindsOf(kinds, f.Type, path+"."+name)
+			}
+		}
+	case reflect.String:
+		kinds[path] = "string"
+	case reflect.Bool:
+		kinds[path] = "boolean"
+	default:
+		kinds[path] = "number"
+	}
+}
+
+// kindsIn notes the kinds of the values in one that was printed.
+func kindsIn(kinds map[string]string, v any, path string) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			kindsIn(kinds, e, path+"[]")
+		}
+	case map[string]any:
+		for name, e := range v {
+			kindsIn(kinds, e, path+"."+name)
+		}
+	case string:
+		kinds[path] = "string"
+	case bool:
+		kinds[path] = "boolean"
+	case float64:
+		kinds[path] = "number"
+	default:
+		kinds[path] = "null"
+	}
+}
