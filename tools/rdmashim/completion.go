@@ -17,13 +17,35 @@ var shells = []struct {
 	write func(root *cobra.Command, w io.Writer) error
 	setUp string
 }{
-	{"bash", func(c *cobra.Command, w io.Writer) error { return c.GenBashCompletionV2(w, true) },
+	{"bash", func(c *cobra.Command, w io.Writer) error {
+		if _, err := io.WriteString(w, bashWords); err != nil {
+			return err
+		}
+		return c.GenBashCompletionV2(w, true)
+	},
 		"source <(rdmashim completion bash), or to keep it: rdmashim completion bash > /etc/bash_completion.d/rdmashim"},
 	{"zsh", func(c *cobra.Command, w io.Writer) error { return c.GenZshCompletion(w) },
 		`rdmashim completion zsh > "${fpath[1]}/_rdmashim", and start a new shell`},
 	{"fish", func(c *cobra.Command, w io.Writer) error { return c.GenFishCompletion(w, true) },
 		"rdmashim completion fish > ~/.config/fish/completions/rdmashim.fish"},
 }
+
+// bashWords takes the line apart where the package bash-completion is not there to do
+// it: at spaces only, while COMP_WORDS are taken apart at the colons of soft:ADDRESS, too.
+const bashWords = `# From the package bash-completion, or without it:
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    _get_comp_words_by_ref()
+    {
+        local line=${COMP_LINE:0:COMP_POINT}
+        read -ra words <<<"$line"
+        [[ $line == *[[:space:]] ]] && words+=("")
+        cword=$((${#words[@]} - 1))
+        cur=${words[cword]}
+        prev=${words[cword - 1]}
+    }
+fi
+
+`
 
 func newCompletion() *cobra.Command {
 	var names []string

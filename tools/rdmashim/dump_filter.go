@@ -173,8 +173,5 @@ func completeOpcodes(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	for _, e := range explain.All(explain.Opcode) {
-		names = append(names, strings.ReplaceAll(e.Name, " ", "_"))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return append(names, namesOf(explain.Opcode)...), cobra.ShellCompDirectiveNoFileComp
 }

@@ -64,10 +64,13 @@ chooses one, and a KIND alone lists all of it.
 		return usagef("%w (before a negative errno write --: rdmashim explain -- -22)", err)
 	})
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+		switch len(args) {
+		case 0:
+			return explainNames(), cobra.ShellCompDirectiveNoFileComp
+		case 1:
+			return namesOf(explain.Kind(strings.ToLower(args[0]))), cobra.ShellCompDirectiveNoFileComp
 		}
-		return explainNames(), cobra.ShellCompDirectiveNoFileComp
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
 }
@@ -92,8 +95,16 @@ func explainNames() (names []string) {
 		names = append(names, string(k))
 	}
 	for _, k := range []explain.Kind{explain.Status, explain.Errno, explain.Event, explain.CMEvent} {
-		for _, e := range explain.All(k) {
-			names = append(names, e.Name)
+		names = append(names, namesOf(k)...)
+	}
+	return names
+}
+
+// namesOf are the names of a kind, as one word each; times have none worth it.
+func namesOf(k explain.Kind) (names []string) {
+	for _, e := range explain.All(k) {
+		if !strings.ContainsAny(e.Name, "()") {
+			names = append(names, strings.ReplaceAll(e.Name, " ", "_"))
 		}
 	}
 	return names

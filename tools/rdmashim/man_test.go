@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -102,6 +103,36 @@ func TestCompletion(t *testing.T) {
 		o := runTool(t, args...)
 		require.Zero(t, o.code)
 		require.Regexp(t, `(?m)^`+c.want+`(\t|$)`, o.stdout, c.args)
+	}
+}
+
+// TestCompletionInBash: what a shell without any package makes of the script.
+func TestCompletionInBash(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed; install it to have completion tried: ", err)
+	}
+	dir := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(dir, "rdmashim")))
+	for line, want := range map[string]string{
+		"rdmashim dem":                             "demo",
+		"rdmashim explain RETRY_":                  "RETRY_EXC_ERR",
+		"rdmashim explain opcode RC_SEND_MI":       "RC_SEND_MIDDLE",
+		"rdmashim devices --device soft:127.0.0":   "127.0.0.1", // what is behind the colon
+		"rdmashim devices -j --device=soft:127.0.": "127.0.0.1",
+		"rdmashim completion ":                     "bash\nfish\nzsh",
+	} {
+		cmd := exec.CommandContext(t.Context(), bash, "--norc", "--noprofile", "-c", `source <(rdmashim completion bash)
+compopt() { :; } # which works in bash's own calls only
+COMP_LINE=$1 COMP_POINT=${#1} COMP_TYPE=9
+__start_rdmashim
+printf '%s\n' "${COMPREPLY[@]%% *}" | sort`, "bash", line)
+		cmd.Env = append(os.Environ(), asTool+"=1", "PATH="+dir+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, want, strings.TrimSpace(string(out)), line)
 	}
 }
 

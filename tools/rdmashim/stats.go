@@ -59,6 +59,7 @@ without --all; --json and --prometheus print them too.`,
 			return top.Totals(out, list, all)
 		},
 	}
+	cmd.ValidArgsFunction = firstArgument(completeSource(source))
 	f := cmd.Flags()
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	f.BoolVar(&prometheus, "prometheus", false, "print Prometheus' text format")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -71,12 +72,30 @@ JSON for each.`,
 			return top.Run(cmd.Context(), s, o)
 		},
 	}
+	cmd.ValidArgsFunction = firstArgument(completeSource(source))
 	f := cmd.Flags()
 	f.BoolVarP(&asJSON, "json", "j", false, "print a line of JSON each time")
 	f.IntVarP(&n, "count", "n", 0, "end after so many times; 0: never")
 	f.VarP(&every, "interval", "i", "time between, in seconds or with a unit")
 	f.IntVarP(&pid, "pid", "p", 0, "devices and queue pairs of this process only")
 	return cmd
+}
+
+// completeSource are the devices that can be read now.
+func completeSource(source func() *top.Source) completer {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		list, _, _ := source().Read(cmd.Context())
+		for _, d := range list {
+			name := d.Device
+			if d.Kind == "host" {
+				name = d.Name
+			}
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // screen gives the size of the terminal that w is; nil if it is none that can be redrawn.
