@@ -87,35 +87,31 @@ func TestValidate(t *testing.T) {
 // pongIn answers in this process.
 func pongIn(t *testing.T, spin bool) func(context.Context, netip.AddrPort) (netip.AddrPort, func(), error) {
 	return func(ctx context.Context, from netip.AddrPort) (netip.AddrPort, func(), error) {
-		ctx, cancel := context.WithCancel(ctx)
-		at, ended := make(chan netip.AddrPort, 1), make(chan error, 1)
-		go func() {
-			ended <- UDPPong(ctx, 64, spin, from, func(a netip.AddrPort) error { at <- a; return nil })
-		}()
-		select {
-		case a := <-at:
-			return a, func() { cancel(); require.NoError(t, <-ended) }, nil
-		case err := <-ended:
-			cancel()
-			return netip.AddrPort{}, nil, err
-		}
+		return startIn(t, ctx, func(ctx context.Context, announce func(netip.AddrPort) error) error {
+			return UDPPong(ctx, 64, spin, from, announce)
+		})
 	}
 }
 
 // sinkIn takes messages in this process.
 func sinkIn(t *testing.T, sink func(context.Context, int, func(netip.AddrPort) error) error) Peer {
 	return func(ctx context.Context) (netip.AddrPort, func(), error) {
-		ctx, cancel := context.WithCancel(ctx)
-		at, ended := make(chan netip.AddrPort, 1), make(chan error, 1)
-		go func() {
-			ended <- sink(ctx, 65536, func(a netip.AddrPort) error { at <- a; return nil })
-		}()
-		select {
-		case a := <-at:
-			return a, func() { cancel(); require.NoError(t, <-ended) }, nil
-		case err := <-ended:
-			cancel()
-			return netip.AddrPort{}, nil, err
-		}
+		return startIn(t, ctx, func(ctx context.Context, announce func(netip.AddrPort) error) error {
+			return sink(ctx, 65536, announce)
+		})
+	}
+}
+
+// startIn starts the other side of a reference in this process.
+func startIn(t *testing.T, ctx context.Context, run func(context.Context, func(netip.AddrPort) error) error) (netip.AddrPort, func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	at, ended := make(chan netip.AddrPort, 1), make(chan error, 1)
+	go func() { ended <- run(ctx, func(a netip.AddrPort) error { at <- a; return nil }) }()
+	select {
+	case a := <-at:
+		return a, func() { cancel(); require.NoError(t, <-ended) }, nil
+	case err := <-ended:
+		cancel() // with an error, also if it ended in good order, having been told to
+		return netip.AddrPort{}, nil, errors.Join(err, ctx.Err())
 	}
 }
