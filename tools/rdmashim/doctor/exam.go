@@ -172,6 +172,9 @@ func (e *exam) carries(d *netlinkmgr.NetDev) bool {
 	if d.Loopback && (!e.addr.IsValid() || e.addr.IsLoopback()) {
 		return true
 	}
+	if zone := e.addr.Zone(); zone != "" && zone != d.Name && zone != strconv.Itoa(d.Index) {
+		return false
+	}
 	return slices.ContainsFunc(d.Addrs, func(a netlinkmgr.NetAddr) bool { return a.Prefix.Addr() == e.addr.WithZone("") })
 }
 

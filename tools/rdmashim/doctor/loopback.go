@@ -45,7 +45,7 @@ func (e *exam) openFix() string {
 		return "see udp-port"
 	case e.dev != nil && pathMTU(e.dev.MTU) == 0:
 		return "see mtu"
-	case errors.Is(e.openErr, syscall.EADDRNOTAVAIL) && e.kind == soft:
+	case e.kind == soft && (errors.Is(e.openErr, syscall.EADDRNOTAVAIL) || checkNetDev(e).Status == Fail):
 		return "see netdev"
 	case errors.Is(e.openErr, syscall.EADDRNOTAVAIL):
 		return "see gid"

@@ -181,6 +181,7 @@ func TestSoftDevice(t *testing.T) {
 		r := expect(t, Options{Device: "soft:10.99.0.1"}, "netdev", Fail, "no network device has the address 10.99.0.1", "ip addr add")
 		require.Equal(t, Fail, find(t, r, "loopback").Status)
 		require.Contains(t, find(t, r, "loopback").Fix, "see netdev")
+		require.Equal(t, "the network device is not known", find(t, r, "rp_filter").Detail, "it is asked for an address that it has not")
 	})
 	t.Run("MTU", func(t *testing.T) {
 		l := veth(t, "d0", "d1", "10.77.0.1/24")
@@ -212,14 +213,19 @@ func TestSoftDevice(t *testing.T) {
 		}
 	})
 	t.Run("link-local", func(t *testing.T) {
-		veth(t, "d0", "d1", "fe80::77/64")
-		l, err := netlink.LinkByName("d0")
-		require.NoError(t, err)
-		require.NoError(t, netlink.AddrReplace(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP("fe80::77"), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD}))
-		r := really(t, Options{Device: "soft:[fe80::77%d0]"})
-		if c := find(t, r, "loopback"); c.Status == Pass { // the address may still be tentative
-			require.Equal(t, Warn, find(t, r, "gid").Status)
-		}
+		l := veth(t, "local0", "local1", "10.77.0.1/24") // package net remembers names' numbers
+		at := &net.IPNet{IP: net.ParseIP("fe80::77"), Mask: net.CIDRMask(64, 128)}
+		require.NoError(t, netlink.AddrAdd(l, &netlink.Addr{IPNet: at, Flags: unix.IFA_F_NODAD}))
+		r := expect(t, Options{Device: "soft:[fe80::77%local0]"}, "gid", Warn, "link-local fe80::77", "take another address")
+		require.Equal(t, Pass, find(t, r, "loopback").Status)
+		r = expect(t, Options{Device: "soft:[fe80::77%nosuch0]"}, "netdev", Fail, "no network device has the address fe80::77%nosuch0", "ip addr add")
+		require.Equal(t, "see netdev", find(t, r, "loopback").Fix)
+	})
+	t.Run("address not usable yet", func(t *testing.T) {
+		setting(t, "ipv6/conf/default/dad_transmits", "1000") // duplicate address detection takes that many seconds
+		veth(t, "d0", "d1", "fd00:77::1/64")
+		r := expect(t, Options{Device: "soft:[fd00:77::1]"}, "netdev", Fail, "fd00:77::1 of d0 is not usable yet", "ip addr show dev d0 tentative")
+		require.Equal(t, "see netdev", find(t, r, "loopback").Fix)
 	})
 	t.Run("port held", func(t *testing.T) {
 		veth(t, "d0", "d1", "10.77.0.1/24")

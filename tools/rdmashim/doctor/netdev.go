@@ -28,8 +28,7 @@ func checkNetDev(e *exam) Check {
 	case d == nil && len(e.devs) == 0:
 		return skip("the network devices cannot be listed")
 	case d == nil && e.kind == soft:
-		bits := map[bool]int{false: 24, true: 64}[e.addr.Is6()]
-		return fail(fmt.Sprintf("ip addr add %s/%d dev NETDEV, or take an address of 'rdmashim devices'", addressOf(e.addr), bits), "no network device has the address %s", addressOf(e.addr))
+		return e.noAddress()
 	case d == nil && e.rdma != nil && e.below() != "":
 		return fail("run in the network namespace of "+e.below(), "%s is on %s, which is not in this network namespace", e.kernel, e.below())
 	case d == nil && e.rdma != nil:
@@ -40,8 +39,31 @@ func checkNetDev(e *exam) Check {
 		return fail("ip link set "+d.Name+" up", "%s is down", d.Name)
 	case !d.Carrier:
 		return fail("connect the cable of "+d.Name+", or bring its other end up (of a veth: ip link set PEER up)", "%s is up, but has no carrier", d.Name)
+	case e.kind == soft && e.tentative():
+		return fail(fmt.Sprintf("wait 2 s; if it stays, another machine has the address: ip addr show dev %s tentative", d.Name), "the address %s of %s is not usable yet: duplicate address detection has not ended, or found one", addressOf(e.addr), d.Name)
 	}
 	return pass("%s is up, MTU %d", d.Name, d.MTU)
+}
+
+// noAddress: a soft device is asked for an address that is not there, or not on the
+// network device that its zone names.
+func (e *exam) noAddress() Check {
+	bits, netdev, at := 24, "NETDEV", addressOf(e.addr)
+	if e.addr.Is6() {
+		bits = 64
+	}
+	if zone := e.addr.Zone(); zone != "" {
+		netdev, at = zone, at+"%"+zone
+	}
+	return fail(fmt.Sprintf("ip addr add %s/%d dev %s, or take an address of 'rdmashim devices'", addressOf(e.addr), bits, netdev), "no network device has the address %s", at)
+}
+
+// tentative says whether the device's address waits for duplicate address detection
+// (RFC 4862, 5.4): until then no socket can have it.
+func (e *exam) tentative() bool {
+	return slices.ContainsFunc(e.dev.Addrs, func(a netlinkmgr.NetAddr) bool {
+		return a.Tentative && a.Prefix.Addr() == e.addr.WithZone("")
+	})
 }
 
 // headroom is what rdma_rxe and soft devices keep of a network device's MTU for

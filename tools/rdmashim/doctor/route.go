@@ -211,8 +211,10 @@ func checkRPFilter(e *exam) Check {
 	switch {
 	case e.loopback():
 		return skip("it does not look at this machine's own packets")
-	case !e.addr.IsValid() || e.dev == nil:
+	case !e.addr.IsValid():
 		return skip("the device has no address")
+	case e.dev == nil:
+		return skip("the network device is not known")
 	case !e.addr.Is4():
 		return skip("it is of IPv4 only")
 	}
