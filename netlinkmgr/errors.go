@@ -155,7 +155,7 @@ func (e *NameTakenError) Error() string {
 }
 func (e *NameTakenError) Unwrap() error { return syscall.EEXIST }
 
-// NetDevHasLinkError: the network device has an rxe link of another name.
+// NetDevHasLinkError: the network device has an rxe link, and can carry one.
 type NetDevHasLinkError struct {
 	NetDev string
 	Device string // the link it has; empty when the kernel only said so
@@ -163,7 +163,10 @@ type NetDevHasLinkError struct {
 }
 
 func (e *NetDevHasLinkError) Error() string {
-	if e.Device == "" {
+	switch e.Device {
+	case e.Want:
+		return fmt.Sprintf("%s has the rxe link %s already: use it, or remove it with 'rdmashim link delete %s'", e.NetDev, e.Device, e.Device)
+	case "":
 		return fmt.Sprintf("%s has an rxe link already, so %s cannot be made: see 'rdmashim link show', in all network namespaces", e.NetDev, e.Want)
 	}
 	return fmt.Sprintf("%s has the rxe link %s already, so %s cannot be made: use %s, or remove it with 'rdmashim link delete %s'", e.NetDev, e.Device, e.Want, e.Device, e.Device)

@@ -163,6 +163,8 @@ func TestLinkAddDelete(t *testing.T) {
 	_, _, err = runRDMA(t, k, "link add rxe8 type rxe netdev eth0")
 	var has *netlinkmgr.NetDevHasLinkError
 	require.ErrorAs(t, err, &has)
+	_, _, err = runRDMA(t, k, "link add rxe7 type rxe netdev eth0")
+	require.EqualError(t, err, "eth0 has the rxe link rxe7 already: use it, or remove it with 'rdmashim link delete rxe7'")
 	_, _, err = runRDMA(t, k, "link add rxe8 type siw netdev eth0")
 	require.ErrorContains(t, err, `no link type "siw"`)
 	_, _, err = runRDMA(t, k, "link add rxe8 type rxe netdev eth9")
