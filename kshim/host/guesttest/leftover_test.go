@@ -215,8 +215,11 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	line := make([]byte, 16)
 	n, err := stdout.Read(line)
-	require.NoError(t, err, out.String())
-	require.Equal(t, "holding\n", string(line[:n]))
+	if err != nil || string(line[:n]) != "holding\n" {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // all is in out then
+		t.Fatalf("%q, %v: %s", line[:n], err, out.String())
+	}
 	require.NotEqual(t, before, holdings(t))
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
