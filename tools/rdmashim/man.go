@@ -23,8 +23,8 @@ are there are replaced.`,
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			if len(args) > 1 {
-				return usagef("man takes one directory, got %d arguments", len(args))
+			if len(args) > 1 || args[0] == "" {
+				return usagef("man takes one directory, got %q", args)
 			}
 			n, err := writeManual(args[0], cmd.Root())
 			if err != nil {

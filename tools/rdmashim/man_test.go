@@ -44,7 +44,7 @@ func TestManual(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int
-	}{{[]string{"man", "a", "b"}, 2}, {[]string{"man", "/proc/nonexistent"}, 1}, {[]string{"man"}, 0}} {
+	}{{[]string{"man", "a", "b"}, 2}, {[]string{"man", ""}, 2}, {[]string{"man", "/proc/nonexistent"}, 1}, {[]string{"man"}, 0}} {
 		require.Equal(t, c.code, runTool(t, c.args...).code)
 	}
 }

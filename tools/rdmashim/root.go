@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +37,7 @@ Start with:  rdmashim demo`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newABI(), newDump(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
 	root.AddCommand(newTop(top.Here), newStats(top.Here))
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
@@ -46,6 +49,23 @@ Start with:  rdmashim demo`,
 	completeNames(root)
 	addExamples(root)
 	return root
+}
+
+// flagError is a mistake in a flag as a usage error. Of a number it says what is wrong
+// without the words of the function that read it.
+func flagError(_ *cobra.Command, err error) error {
+	var number *strconv.NumError
+	if errors.As(err, &number) {
+		why := "not a whole number"
+		switch {
+		case errors.Is(number, strconv.ErrRange):
+			why = "out of range"
+		case number.Func == "ParseFloat":
+			why = "not a number"
+		}
+		return usagef("%s", strings.Replace(err.Error(), number.Error(), why, 1))
+	}
+	return &usageError{err}
 }
 
 // noArgs and maxArgs are cobra's validators as usage errors.
