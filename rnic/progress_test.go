@@ -135,6 +135,30 @@ func TestPollingWakesNobody(t *testing.T) {
 	})
 }
 
+// Where time stands still, in a bubble, what a yield costs cannot be seen: there none
+// is made to other processes, which may take milliseconds for each. Elsewhere they are.
+func TestPollingInABubbleYieldsInTheProcess(t *testing.T) {
+	a, b := newPair(t, pairOptions{})
+	pollFor := func(a, b *testDevice) {
+		for range 10 * yieldEvery {
+			a.Progress()
+			b.Progress()
+		}
+	}
+	pollFor(a, b)
+	require.False(t, a.contention.still.Load())
+	if runtime.GOOS != "linux" {
+		return // there it is the same call
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, pairOptions{})
+		pollFor(a, b)
+		require.True(t, a.contention.still.Load() && b.contention.still.Load())
+		a.Close()
+		b.Close()
+	})
+}
+
 // An idle device does nothing, also when it was busy before.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
