@@ -31,6 +31,7 @@ const (
 // way is how the doctor is run.
 type way struct {
 	device  string // empty: rxe0
+	peer    string
 	user    uint32
 	netns   bool  // in a network namespace of its own
 	memlock int64 // limit in bytes, if not 0
@@ -48,7 +49,11 @@ func run(t *testing.T, w way) *doctor.Report {
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: uint64(w.memlock), Max: old.Max}))
 		defer func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &old)) }()
 	}
-	cmd := exec.CommandContext(t.Context(), "rdmashim", "doctor", "-j", w.device)
+	args := []string{"doctor", "-j", w.device}
+	if w.peer != "" {
+		args = append(args, "--peer", w.peer)
+	}
+	cmd := exec.CommandContext(t.Context(), "rdmashim", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if w.user != 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: w.user, Gid: w.user}
@@ -125,12 +130,36 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
+// TestKernelConfig: the running kernel's configuration, as distributions install it.
+func TestKernelConfig(t *testing.T) {
+	ensure(t)
+	k, err := netlinkmgr.Running()
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll("/boot", 0o755))
+	path := "/boot/config-" + k.Release
+	defer os.Remove(path)
+	const core = "CONFIG_INFINIBAND=m\nCONFIG_INFINIBAND_USER_ACCESS=m\n"
+	require.NoError(t, os.WriteFile(path, []byte(core+"# CONFIG_RDMA_RXE is not set\n"), 0o644))
+	expect(t, way{}, "kernel", doctor.Fail, "without CONFIG_RDMA_RXE ("+path, "")
+	require.NoError(t, os.WriteFile(path, []byte(core+"CONFIG_RDMA_RXE=m\n"), 0o644))
+	expect(t, way{}, "kernel", doctor.Pass, "CONFIG_RDMA_RXE", "")
+}
+
+func TestNoRoute(t *testing.T) {
+	netdev := ensure(t).NetDev
+	expect(t, way{peer: "203.0.113.9"}, "route", doctor.Fail, "no route to the peer 203.0.113.9", "dev "+netdev)
+}
+
 func TestNetDevDown(t *testing.T) {
 	netdev := ensure(t).NetDev
 	require.NoError(t, netlink.LinkSetDown(link(t, netdev)))
 	defer ensure(t)
 	r := expect(t, way{}, "netdev", doctor.Fail, netdev+" is down", "ip link set "+netdev+" up")
-	require.Equal(t, doctor.Fail, find(t, r, "port").Status)
+	for _, above := range []string{"port", "gid"} {
+		c := find(t, r, above)
+		require.Equal(t, doctor.Fail, c.Status, "%+v", c)
+		require.Equal(t, "ip link set "+netdev+" up", c.Fix, "what mends the network device mends the %s", above)
+	}
 	require.Equal(t, doctor.Fail, find(t, r, "loopback").Status)
 	require.NoError(t, netlink.LinkSetUp(link(t, netdev)))
 	ensure(t)
@@ -143,6 +172,8 @@ func TestSmallMTU(t *testing.T) {
 	require.NoError(t, netlink.LinkSetMTU(l, 700))
 	defer func() { require.NoError(t, netlink.LinkSetMTU(l, old)) }()
 	expect(t, way{}, "mtu", doctor.Warn, "active MTU 512", "mtu 1500")
+	require.NoError(t, netlink.LinkSetMTU(l, 300))
+	expect(t, way{}, "mtu", doctor.Fail, "is 300: not even packets of 256 bytes", "mtu 1500")
 }
 
 func TestNoAddress(t *testing.T) {
@@ -215,7 +246,7 @@ func TestExclusive(t *testing.T) {
 	set(false)
 	defer set(true)
 	require.True(t, run(t, way{}).OK)
-	r := expect(t, way{netns: true}, "netns", doctor.Fail, "the mode is exclusive and rxe0 is not in this network namespace", "rdma dev set rxe0 netns")
+	r := expect(t, way{netns: true}, "netns", doctor.Fail, "the mode is exclusive and rxe0 is not in this network namespace", "rdmashim dev set rxe0 netns PID")
 	require.Equal(t, doctor.Fail, find(t, r, "loopback").Status)
 }
 
