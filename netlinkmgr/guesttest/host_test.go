@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
@@ -16,8 +17,9 @@ import (
 func TestGuest(t *testing.T) {
 	c := vmtest.Config(t)
 	c.NoLink = true
+	c.Timeout = 9 * time.Minute // a minute where nothing else runs
 	c.Add = append(c.Add, vm.Add{Host: iproute2(t), Guest: "/usr/bin/rdma"})
-	vmtest.Tests(t, vm.TestConfig{Config: c, Packages: []string{"."}, Tags: "guest", Flags: []string{"-test.timeout=4m"}})
+	vmtest.Tests(t, vm.TestConfig{Config: c, Packages: []string{"."}, Tags: "guest", Flags: []string{"-test.timeout=8m"}})
 }
 
 // iproute2 finds the distribution's rdma, which the guest's tests compare with.
