@@ -95,6 +95,11 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return s, err
 	}
+	if c.Out != "" { // better now than when the command has run
+		if err := os.MkdirAll(c.Out, 0o755); err != nil {
+			return s, fmt.Errorf("directory for the guests' files: %w", err)
+		}
+	}
 	if s.config.Memory == 0 {
 		s.config.Memory = 256 + int(size>>20)*2
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -104,6 +105,21 @@ func TestRunFiles(t *testing.T) {
 	c.Add = []Add{{filepath.Join(dir, "none"), ""}}
 	_, _, _, err = runFake(t, c, "file", "x")
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestRunFilesNowhere: nothing boots for files that cannot be brought back.
+func TestRunFilesNowhere(t *testing.T) {
+	c := fakeConfig(t, "ok")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	c.Out = filepath.Join(file, "out")
+	booted := false
+	c.Log = func(format string, args ...any) {
+		booted = booted || strings.Contains(fmt.Sprintf(format, args...), "booting")
+	}
+	_, _, _, err := runFake(t, c, "exit", "0")
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+	require.False(t, booted)
 }
 
 // TestRunFilesAfterFailure: what a failing command leaves is wanted most.
