@@ -63,7 +63,7 @@ func (m *pathMTU) Set(text string) error {
 func (f *deviceFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.addDevice(cmd)
-	flags.Var(&f.loss, "loss", "lose this share of the packets each side sends, like 5% (soft devices)")
+	flags.Var(&f.loss, "loss", "lose this share of the packets sent from here, like 5% (soft devices)")
 	flags.Var(&f.reorder, "reorder", "send this share of the packets late, like 10%")
 	flags.Var(&f.dup, "dup", "send this share of the packets twice, like 1%")
 	flags.Var(&f.corrupt, "corrupt", "invert one bit in this share of the packets, like 0.1%")
