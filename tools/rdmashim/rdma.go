@@ -64,7 +64,7 @@ func (t *rdmaTool) object(name, short, long string, show func(*rdmaCall, []strin
 		Long:  long,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] != "help" {
-				return usagef("unknown %s command %q; the commands are listed by '%s --help'", name, args[0], cmd.CommandPath())
+				return usagef("unknown %s command %q", name, args[0])
 			}
 			return nil
 		},

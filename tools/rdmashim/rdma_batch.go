@@ -99,7 +99,7 @@ func batchFlags(root *cobra.Command, open func() (*netlinkmgr.Manager, error)) {
 		options := rdmaOptions(f)
 		if !f.Changed("batch") {
 			if len(options) > 0 || force {
-				return usagef("no command; the commands are listed by '%s --help'", cmd.Name())
+				return usagef("no command")
 			}
 			return run(cmd, args)
 		}

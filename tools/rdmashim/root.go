@@ -76,7 +76,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if cmd.HasParent() {
 		return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
 	}
-	return usagef("unknown command %q; the commands are listed by 'rdmashim --help'", args[0])
+	return usagef("unknown command %q", args[0])
 }
 
 func maxArgs(n int) cobra.PositionalArgs {
