@@ -64,7 +64,7 @@ func TestLinkLostWhilePolling(t *testing.T) {
 			for range 2 * spinning {
 				a.Progress()
 			}
-			time.Sleep(10 * time.Microsecond)
+			time.Sleep(10 * time.Microsecond) // the bubble's clock goes on
 			require.Less(t, time.Since(a.start), time.Second, "virtual time")
 		}
 		require.Equal(t, abi.WCWRFlushErr, wc.Status)
@@ -80,7 +80,7 @@ func TestLinkLostWhileWaiting(t *testing.T) {
 		a, b, l := troubledPair(t)
 		w := &waiter{d: a, cq: a.qp.send}
 		w.writes(t, b, 100)
-		time.Sleep(10 * pollPause) // the listener is back
+		time.Sleep(10 * pollPause) // of the bubble's clock: the listener is back
 		a.qp.postRecv(5)
 		require.NoError(t, a.qp.recv.cq.Arm(false))
 		l.set(&l.broken, true)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -386,7 +387,7 @@ func TestManyConnections(t *testing.T) {
 		var both [2]*Context
 		for i := range both {
 			var err error
-			both[i], err = Open("soft")
+			both[i], err = Open(ownSoft(i))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, both[i].Close()) }()
 		}
@@ -395,6 +396,15 @@ func TestManyConnections(t *testing.T) {
 		}
 		manyConnections(t, both[0], both[1])
 	})
+}
+
+// ownSoft names a soft device at an address that no other process's tests use, where there are so many.
+func ownSoft(n int) string {
+	if runtime.GOOS != "linux" {
+		return "soft"
+	}
+	pid := os.Getpid()
+	return fmt.Sprintf("soft:127.%d.%d.%d", 32+(pid>>8)%192, pid%256, 1+n)
 }
 
 func manyConnections(t *testing.T, a, b *Context) {

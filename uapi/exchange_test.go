@@ -175,7 +175,7 @@ func TestExchangeReplacesDeadlines(t *testing.T) {
 				require.NoError(t, a.SetDeadline(time.Now().Add(left)))
 				done := make(chan error)
 				go func() {
-					time.Sleep(10 * time.Second)
+					time.Sleep(10 * time.Second) // of the bubble's clock: later than either deadline
 					_, err := Exchange(t.Context(), b, introduction)
 					done <- err
 				}()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -100,9 +101,26 @@ func inOwnNamespace(t *testing.T, name string) {
 	}
 	require.NoError(t, err, "%s", text)
 	if strings.Contains(string(text), "--- SKIP: "+name) {
-		t.Skipf("%s", text)
+		t.Skip(reason(text))
 	}
 	require.Contains(t, string(text), "--- PASS: "+name)
+}
+
+// said is a line of a test's own in what go test prints.
+var said = regexp.MustCompile(`(?m)^\s+\S+_test\.go:\d+: (.*)$`)
+
+// reason is why a test was skipped, out of what go test printed of it.
+func reason(text []byte) string {
+	if m := said.FindSubmatch(text); m != nil {
+		return string(m[1])
+	}
+	return string(text)
+}
+
+// TestReason: a test that a child skipped is skipped with the child's words, on one line.
+func TestReason(t *testing.T) {
+	require.Equal(t, "no tshark here; install it", reason([]byte("=== RUN   TestX\n    x_test.go:7: no tshark here; install it\n--- SKIP: TestX (0.00s)\nPASS\n")))
+	require.Equal(t, "nothing was said", reason([]byte("nothing was said")))
 }
 
 // loopbackUp brings lo up, which a new namespace has down.
