@@ -71,7 +71,7 @@ func TestDescriptors(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ESRCH)
 	_, err = c.proc.Open("/sys/class/infiniband_verbs/abi_version")
 	require.ErrorIs(t, err, syscall.ESRCH)
-	require.Empty(t, c.proc.memory.ranges.Load().ranges)
+	require.Nil(t, c.proc.memory.ranges.Load())
 }
 
 // TestUnregisterInUse: a device that goes while clients hold objects on it.

@@ -3,6 +3,7 @@ package emu
 import (
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestPin(t *testing.T) {
 	require.Nil(t, m.Slice(in, 21))
 	releaseIn()
 	require.Nil(t, m.Slice(in, 1))
-	require.Empty(t, m.ranges.Load().ranges)
+	require.Nil(t, m.ranges.Load())
 }
 
 // TestPinModel compares lookups among random, overlapping ranges with a search
@@ -86,7 +87,66 @@ func TestPinModel(t *testing.T) {
 	for _, a := range live {
 		a.release()
 	}
-	require.Empty(t, m.ranges.Load().ranges)
+	require.Nil(t, m.ranges.Load())
+}
+
+// TestPinCostsLogarithm: what Pin, its release and a lookup cost hardly grows with
+// the ranges that there are. Bytes allocated are counted, since they are what was
+// copied, and steps, not time.
+func TestPinCostsLogarithm(t *testing.T) {
+	m := newUserMemory()
+	defer m.drop()
+	arena := make([]byte, 40_000*64)
+	next := 0
+	fill := func(n int) {
+		for ; next < n; next++ {
+			m.Pin(arena[next*64:][:64])
+		}
+	}
+	cost := func() uint64 {
+		const rounds = 200
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range rounds {
+			_, release := m.Pin(arena[i*(next/rounds)*64+8:][:16])
+			release()
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / rounds
+	}
+	fill(1000)
+	few := cost()
+	fill(40_000)
+	many := cost()
+	t.Logf("bytes for a Pin and its release: %d among 1,000 ranges, %d among 40,000", few, many)
+	require.Less(t, many, 3*few, "40 times as many ranges")
+	require.Less(t, depth(m.ranges.Load()), 80, "a random treap of 40,000 is some 37 deep")
+}
+
+func depth(t *rangeTree) int {
+	if t == nil {
+		return 0
+	}
+	return 1 + max(depth(t.left), depth(t.right))
+}
+
+// BenchmarkPin is a Pin and its release beside ranges that stay.
+func BenchmarkPin(b *testing.B) {
+	for _, n := range []int{1000, 40_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			m := newUserMemory()
+			defer m.drop()
+			arena := make([]byte, n*64)
+			for i := range n {
+				m.Pin(arena[i*64:][:64])
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				_, release := m.Pin(arena[i%n*64+8:][:16])
+				release()
+			}
+		})
+	}
 }
 
 // TestPinDropped: a process that is forgotten without Exit, with memory announced

@@ -4,7 +4,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,20 +16,14 @@ import (
 
 // UserMemory is a process's address space as far as the kernel was told of it:
 // the ranges announced with Pin. Ranges may overlap and be announced several
-// times. Lookups take no lock and allocate nothing.
+// times. Lookups take no lock and allocate nothing; they and Pin cost O(log n) of
+// the ranges that there are.
 type UserMemory struct {
 	mu     sync.Mutex                // serialises changes
 	live   map[*pinnedRange]struct{} // guarded by mu: all that is pinned
 	locked memlock                   // guarded by mu
 	gone   bool                      // guarded by mu: dropped; nothing is pinned any more
-	ranges atomic.Pointer[rangeSet]  // replaced as a whole, never changed
-}
-
-// rangeSet is sorted by address. maxEnd[i] is the highest end of ranges[0..i],
-// so that a search backwards among overlapping ranges knows when to stop.
-type rangeSet struct {
-	ranges []*pinnedRange
-	maxEnd []uint64
+	ranges atomic.Pointer[rangeTree] // changed with mu held
 }
 
 // pinnedRange is one range, held against the garbage collector until the last
@@ -46,7 +39,6 @@ type pinnedRange struct {
 
 func newUserMemory() *UserMemory {
 	m := &UserMemory{live: map[*pinnedRange]struct{}{}, locked: memlock{limit: Unlimited}}
-	m.ranges.Store(&rangeSet{})
 	// A process that is dropped without Exit, and its device with it, must not
 	// leave pinned memory behind, which the runtime answers with a panic.
 	runtime.SetFinalizer(m, func(m *UserMemory) {
@@ -73,12 +65,13 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 		m.mu.Unlock()
 		return addr, func() {}
 	}
-	p := m.exact(addr, uint64(len(buf)))
+	ranges, end := m.ranges.Load(), addr+uint64(len(buf))
+	p := ranges.exact(addr, end)
 	if p == nil {
-		p = &pinnedRange{addr: addr, end: addr + uint64(len(buf)), mem: buf}
+		p = &pinnedRange{addr: addr, end: end, mem: buf}
 		p.pinner.Pin(unsafe.SliceData(buf))
 		m.live[p] = struct{}{}
-		m.insert(p)
+		m.ranges.Store(ranges.insert(p))
 	}
 	p.announced++
 	p.users++
@@ -93,7 +86,7 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 				return // drop was quicker
 			}
 			if p.announced--; p.announced == 0 {
-				m.remove(p)
+				m.ranges.Store(m.ranges.Load().remove(p))
 			}
 			m.put(p)
 		})
@@ -117,12 +110,11 @@ func (m *UserMemory) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone = true
-	for _, p := range m.ranges.Load().ranges {
+	m.ranges.Swap(nil).each(func(p *pinnedRange) {
 		p.users -= p.announced - 1
 		p.announced = 0
 		m.put(p)
-	}
-	m.ranges.Store(&rangeSet{})
+	})
 }
 
 // put releases one use. Preconditions: mu is held.
@@ -131,69 +123,6 @@ func (m *UserMemory) put(p *pinnedRange) {
 		p.pinner.Unpin()
 		delete(m.live, p)
 	}
-}
-
-// exact finds a range that is announced with just these bounds.
-func (m *UserMemory) exact(addr, n uint64) *pinnedRange {
-	s := m.ranges.Load()
-	for i := s.last(addr); i >= 0 && s.ranges[i].addr == addr; i-- {
-		if s.ranges[i].end == addr+n {
-			return s.ranges[i]
-		}
-	}
-	return nil
-}
-
-func (m *UserMemory) insert(p *pinnedRange) {
-	old := m.ranges.Load().ranges
-	list := make([]*pinnedRange, 0, len(old)+1)
-	at := m.ranges.Load().last(p.addr) + 1
-	list = append(append(append(list, old[:at]...), p), old[at:]...)
-	m.ranges.Store(newRangeSet(list))
-}
-
-func (m *UserMemory) remove(p *pinnedRange) {
-	old := m.ranges.Load().ranges
-	list := make([]*pinnedRange, 0, len(old))
-	at := slices.Index(old, p)
-	m.ranges.Store(newRangeSet(append(append(list, old[:at]...), old[at+1:]...)))
-}
-
-func newRangeSet(list []*pinnedRange) *rangeSet {
-	s := &rangeSet{ranges: list, maxEnd: make([]uint64, len(list))}
-	var top uint64
-	for i, p := range list {
-		top = max(top, p.end)
-		s.maxEnd[i] = top
-	}
-	return s
-}
-
-// last is the index of the last range that begins at or below addr, or -1.
-func (s *rangeSet) last(addr uint64) int {
-	lo, hi := 0, len(s.ranges)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if s.ranges[mid].addr <= addr {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo - 1
-}
-
-func (s *rangeSet) find(addr, n uint64) *pinnedRange {
-	end := addr + n
-	if n == 0 || end < addr {
-		return nil
-	}
-	for i := s.last(addr); i >= 0 && s.maxEnd[i] >= end; i-- {
-		if s.ranges[i].end >= end {
-			return s.ranges[i]
-		}
-	}
-	return nil
 }
 
 // copyOut copies src to user memory, copy_to_user; dst may be longer, its rest
