@@ -215,8 +215,7 @@ func (c *Context) closeFiles() {
 	if c.async != nil {
 		c.async.Close()
 	}
-	c.cmd.file.Close()
-	c.cmd.release()
+	c.cmd.close()
 }
 
 // abandon drops what could not be destroyed one by one: the kernel let go of it when the file was closed.

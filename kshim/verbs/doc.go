@@ -6,9 +6,9 @@
 // connections (kshim/cm) and prints nothing.
 //
 // How a command passes: a method checks its object, a function in commands.go names the command's structures (kshim/abi),
-// invoke puts them into the context's pinned scratch memory and gives them to RDMA_VERBS_IOCTL's INVOKE_WRITE. The kernel
-// refuses write() from a thread whose credentials have changed, so write() is left to the one call whose cost matters, the
-// doorbell, with the ioctl behind it.
+// invoke puts them into pinned scratch memory, the command's own while it lasts, and gives them to RDMA_VERBS_IOCTL's
+// INVOKE_WRITE. Commands run side by side, up to a bound. The kernel refuses write() from a thread whose credentials have
+// changed, so write() is left to the one call whose cost matters, the doorbell, with the ioctl behind it.
 //
 // How a work request passes: Post checks the queue pair's state and the room, encodes the request into the send queue
 // (kshim/ring), publishes it and rings the doorbell. Poll takes the completion out of the completion queue's ring without a
@@ -30,6 +30,6 @@
 //   - A handle that was freed is the next object's. No command names one: destroying an object excludes the commands on it.
 //
 // Locks, outermost first: Context.ctl (shared by every control call, exclusive in Close), PD.use, CQ.use in the order of
-// their making, QP.modify, CQ.mu, and then the two work queues' mu, the sends' first; the scratch memory's lock is innermost. No lock
-// is held while waiting for an event.
+// their making, QP.modify, CQ.mu, and then the two work queues' mu, the sends' first; the lock of the free scratch memory is innermost.
+// No lock is held while waiting for an event.
 package verbs

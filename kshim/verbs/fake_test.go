@@ -49,6 +49,7 @@ type fake struct {
 	rereg []abi.ReregMR // as they came
 
 	beforeArm func() // called with mu held
+	inside    func() // called in every ioctl, without mu
 
 	lie      func(m []byte, mi *abi.MMInfo) // spoils a queue that is handed out
 	lieAfter int                            // how many are left alone first
@@ -285,6 +286,9 @@ func (f *fakeFile) Write(b []byte) (int, error) {
 
 func (f *fakeFile) Ioctl(arg []byte) error {
 	k := f.k
+	if k.inside != nil {
+		k.inside()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	select {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Places in the scratch memory. Everything the kernel reads or writes in a command lies here, announced once.
+// Places in the scratch memory. Everything the kernel reads or writes in a command lies here, announced once for many.
 const (
 	scratchArg  = 0    // ioctl header and attributes
 	scratchIn   = 512  // the command's request
@@ -18,21 +18,76 @@ const (
 	maxAttrs = (scratchIn - scratchArg - abi.IoctlHdrSize) / abi.IoctlAttrSize
 )
 
-// commander gives commands to one open device file.
+// maxScratch is how many commands of a context run side by side; more wait their turn, first come, first served. Each
+// holds 4 KiB of pinned memory, and on the real kernel a thread while it sleeps there: a Go program may have 10,000.
+const maxScratch = 64
+
+// commander gives commands to one open device file. Commands run side by side, each in scratch memory of its own; that
+// they do not name a handle which another frees is the caller's to see to.
 type commander struct {
 	file   kshim.File
 	driver abi.DriverID
 
-	mu      sync.Mutex // guards mem
+	mu     sync.Mutex
+	back   sync.Cond  // scratch memory was given back; its lock is mu
+	free   []*scratch // guarded by mu
+	busy   int        // guarded by mu: in use; with free at most maxScratch
+	closed bool       // guarded by mu
+}
+
+// scratch is the memory of a command.
+type scratch struct {
 	mem     []byte
 	addr    uint64
 	release func()
 }
 
 func newCommander(file kshim.File, driver abi.DriverID) *commander {
-	c := &commander{file: file, driver: driver, mem: make([]byte, scratchSize)}
-	c.addr, c.release = file.Pin(c.mem)
+	c := &commander{file: file, driver: driver}
+	c.back.L = &c.mu
 	return c
+}
+
+// take gives scratch memory.
+func (c *commander) take() *scratch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.busy == maxScratch {
+		c.back.Wait()
+	}
+	c.busy++
+	if n := len(c.free); n > 0 {
+		s := c.free[n-1]
+		c.free = c.free[:n-1]
+		return s
+	}
+	s := &scratch{mem: make([]byte, scratchSize)}
+	s.addr, s.release = c.file.Pin(s.mem)
+	return s
+}
+
+func (c *commander) give(s *scratch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
+	if c.closed {
+		s.release()
+	} else {
+		c.free = append(c.free, s)
+	}
+	c.back.Signal()
+}
+
+// close closes the file and gives the scratch memory back, that of commands under way when they end.
+func (c *commander) close() {
+	c.file.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, s := range c.free {
+		s.release()
+	}
+	c.free = nil
 }
 
 // block is a structure and its size; the zero block is none.
@@ -85,30 +140,30 @@ func (a *attrs) finish(object abi.ObjectID, method abi.MethodID, driver abi.Driv
 
 // invoke carries one write() command by ioctl: request in, response out, and the driver's part of the response uhw.
 func (c *commander) invoke(cmd abi.Command, in, out, uhw block) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.mem)
-	req := c.mem[scratchIn : scratchIn+in.size]
+	m := c.take()
+	defer c.give(m)
+	clear(m.mem)
+	req := m.mem[scratchIn : scratchIn+in.size]
 	in.s.Put(req)
-	a := attrs{b: c.mem[scratchArg:scratchIn]}
-	a.in(abi.AttrCoreIn, req, c.addr+scratchIn)
+	a := attrs{b: m.mem[scratchArg:scratchIn]}
+	a.in(abi.AttrCoreIn, req, m.addr+scratchIn)
 	if out.size > 0 {
-		a.out(abi.AttrCoreOut, c.addr+scratchOut, out.size)
+		a.out(abi.AttrCoreOut, m.addr+scratchOut, out.size)
 	}
 	a.value(abi.AttrWriteCmd, 8, uint64(cmd))
 	if uhw.size > 0 {
-		a.out(abi.AttrUHWOut, c.addr+scratchUHW, uhw.size)
+		a.out(abi.AttrUHWOut, m.addr+scratchUHW, uhw.size)
 	}
 	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, abi.MethodInvokeWrite, c.driver)); err != nil {
 		return err
 	}
 	if out.size > 0 {
-		if err := out.s.Parse(c.mem[scratchOut : scratchOut+out.size]); err != nil {
+		if err := out.s.Parse(m.mem[scratchOut : scratchOut+out.size]); err != nil {
 			return err
 		}
 	}
 	if uhw.size > 0 {
-		return uhw.s.Parse(c.mem[scratchUHW : scratchUHW+uhw.size])
+		return uhw.s.Parse(m.mem[scratchUHW : scratchUHW+uhw.size])
 	}
 	return nil
 }
@@ -116,14 +171,14 @@ func (c *commander) invoke(cmd abi.Command, in, out, uhw block) error {
 // ioctl calls another method of the device; build adds its attributes, and done reads the 8 bytes at scratchOut that one
 // of them may have named.
 func (c *commander) ioctl(method abi.MethodID, build func(a *attrs, out uint64), done func(out []byte)) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.mem)
-	a := attrs{b: c.mem[scratchArg:scratchIn]}
-	build(&a, c.addr+scratchOut)
+	m := c.take()
+	defer c.give(m)
+	clear(m.mem)
+	a := attrs{b: m.mem[scratchArg:scratchIn]}
+	build(&a, m.addr+scratchOut)
 	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, method, c.driver)); err != nil {
 		return err
 	}
-	done(c.mem[scratchOut:scratchUHW])
+	done(m.mem[scratchOut:scratchUHW])
 	return nil
 }

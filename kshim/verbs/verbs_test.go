@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
@@ -454,6 +455,45 @@ func TestDoorbellFallsBackToIoctl(t *testing.T) {
 	n, err = b.qp.Post([]SendWR{{ID: 6, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
 	require.ErrorIs(t, err, syscall.EIO)
 	require.Equal(t, 1, n)
+}
+
+// TestCommandsSideBySide: a command that sleeps in the kernel holds no other up, until the bound is reached; then commands
+// wait their turn.
+func TestCommandsSideBySide(t *testing.T) {
+	k := newFake(t)
+	c := k.open()
+	var mu sync.Mutex
+	inside, most := 0, 0
+	full, leave := make(chan struct{}), make(chan struct{})
+	k.inside = func() {
+		mu.Lock()
+		if inside++; inside > most {
+			if most = inside; most == maxScratch {
+				close(full)
+			}
+		}
+		mu.Unlock()
+		<-leave
+		mu.Lock()
+		inside--
+		mu.Unlock()
+	}
+	var wg sync.WaitGroup
+	for range 3 * maxScratch {
+		wg.Go(func() {
+			if _, err := c.QueryPort(1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	select {
+	case <-full:
+	case <-time.After(time.Minute):
+		t.Error("commands wait for each other")
+	}
+	close(leave)
+	wg.Wait()
+	require.Equal(t, maxScratch, most, "no more than the bound")
 }
 
 // TestConcurrentUse runs everything at once; it means most under -race.
