@@ -253,7 +253,7 @@ func PollCQ(qp QP, wc []WC) (int, error) {
 func WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 	c, err := Default()
 	if err != nil {
-		return 0, err
+		return -1, err
 	}
 	return c.WaitCQ(ctx, qp, wc)
 }

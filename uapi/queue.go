@@ -118,9 +118,10 @@ func (c *Context) destroyCQ(q *completionQueue) error {
 // PollCQ takes up to len(wc) completions of the queue pair, its sends' and its
 // receives' in the order in which they completed, and returns how many. It
 // does not wait: 0 means that none is there. On an error it returns -1, so
-// that a loop that spins while it returns 0 ends. Spinning for more than some
-// milliseconds is better left to WaitCQ; a program that does it all the same
-// is made to yield the processor for some microseconds now and then.
+// that a loop that spins while it returns 0 ends; an empty wc is EINVAL.
+// Spinning for more than some milliseconds is better left to WaitCQ; a program
+// that does it all the same is made to yield the processor for some
+// microseconds now and then.
 //
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
@@ -150,8 +151,13 @@ func (c *Context) Poll(cq CQ, wc []WC) (int, error) {
 	return 0, opError("Poll", cqName(cq), err)
 }
 
+var errNoRoom = explain(syscall.EINVAL, "wc is empty: there is no room for a completion")
+
 // poll takes completions, and looks after programs that spin.
 func (q *completionQueue) poll(wc []WC) (int, error) {
+	if len(wc) == 0 {
+		return 0, errNoRoom
+	}
 	q.mu.Lock()
 	n, err := q.take(wc)
 	if n > 0 || err != nil {
@@ -189,11 +195,11 @@ func (q *completionQueue) take(wc []WC) (int, error) {
 	return total, nil
 }
 
-// WaitCQ is PollCQ that waits until at least one completion is there. It
-// returns ctx.Err() when ctx ends first; no completion is lost by that. When
-// the context is closed or the queue pair destroyed meanwhile, the error Is
-// net.ErrClosed. Any number of goroutines may wait; each completion goes to
-// one of them. An empty wc returns 0 at once.
+// WaitCQ is PollCQ that waits until at least one completion is there. Like
+// PollCQ it returns -1 and an *OpError on an error. When ctx ends first, that Is
+// ctx.Err(), and no completion is lost; when the context is closed or the queue
+// pair destroyed meanwhile, it Is net.ErrClosed. Any number of goroutines may
+// wait; each completion goes to one of them.
 //
 // Waiting costs a system call and a wake-up more than polling; see PollCQ for
 // programs that would rather spin.
@@ -203,21 +209,21 @@ func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 		var cq *completionQueue
 		if cq, err = q.onlyCQ(); err == nil {
 			var n int
-			if n, err = cq.wait(ctx, wc); err == nil || err == ctx.Err() {
-				return n, err
+			if n, err = cq.wait(ctx, wc); err == nil {
+				return n, nil
 			}
 		}
 	}
-	return 0, opError("WaitCQ", qpName(qp), err)
+	return -1, opError("WaitCQ", qpName(qp), err)
 }
 
-// Wait is WaitCQ for a completion queue.
+// Wait is WaitCQ for a completion queue; on an error it returns 0.
 func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
 	q, err := c.queue(cq)
 	if err == nil {
 		var n int
-		if n, err = q.wait(ctx, wc); err == nil || err == ctx.Err() {
-			return n, err
+		if n, err = q.wait(ctx, wc); err == nil {
+			return n, nil
 		}
 	}
 	return 0, opError("Wait", cqName(cq), err)
@@ -225,7 +231,7 @@ func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
 
 func (q *completionQueue) wait(ctx context.Context, wc []WC) (int, error) {
 	if len(wc) == 0 {
-		return q.poll(wc)
+		return 0, errNoRoom
 	}
 	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
 	defer waitBuffers.Put(buf)

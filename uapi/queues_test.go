@@ -355,27 +355,54 @@ func TestQueuesWithoutRoom(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOMEM)
 }
 
+// Waiting and polling tell of errors alike: an *OpError, -1 of a queue pair and
+// 0 of a completion queue, whatever the error is.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "")
 		x, y := uapitest.Connect(t, a, b)
+		info, err := x.QueryQP(x.QP)
+		require.NoError(t, err)
+		wc := make([]uapi.WC, 1)
+		told := func(op string, want, n int, is, err error) {
+			t.Helper()
+			require.ErrorIs(t, err, is)
+			var of *uapi.OpError
+			require.ErrorAs(t, err, &of)
+			require.Equal(t, op, of.Op)
+			require.Equal(t, want, n)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		n, err := x.WaitCQ(ctx, x.QP, make([]uapi.WC, 1))
-		require.Equal(t, context.DeadlineExceeded, err)
-		require.Zero(t, n)
+		n, err := x.WaitCQ(ctx, x.QP, wc)
+		told("WaitCQ", -1, n, context.DeadlineExceeded, err)
+		var late interface{ Timeout() bool }
+		require.ErrorAs(t, err, &late)
+		require.True(t, late.Timeout())
+		n, err = x.Wait(ctx, info.SendCQ, wc)
+		told("Wait", 0, n, context.DeadlineExceeded, err)
 
 		// No completion is lost: what comes later is there later.
 		id := x.Must(x.PostRecv(x.QP, x.MR, 0, 8))
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = x.WaitCQ(canceled, x.QP, make([]uapi.WC, 1))
-		require.Equal(t, context.Canceled, err)
+		n, err = x.WaitCQ(canceled, x.QP, wc)
+		told("WaitCQ", -1, n, context.Canceled, err)
 		y.Must(y.PostSend(y.QP, y.MR, 8))
 		require.Equal(t, id, x.Next(1)[0].WRID)
-		n, err = x.WaitCQ(t.Context(), x.QP, nil)
-		require.NoError(t, err)
-		require.Zero(t, n)
+
+		for _, none := range [][]uapi.WC{nil, {}} {
+			n, err = x.PollCQ(x.QP, none)
+			told("PollCQ", -1, n, syscall.EINVAL, err)
+			n, err = x.WaitCQ(t.Context(), x.QP, none)
+			told("WaitCQ", -1, n, syscall.EINVAL, err)
+			n, err = x.Poll(info.SendCQ, none)
+			told("Poll", 0, n, syscall.EINVAL, err)
+			n, err = x.Wait(t.Context(), info.SendCQ, none)
+			told("Wait", 0, n, syscall.EINVAL, err)
+		}
+		n, err = x.WaitCQ(t.Context(), 0, wc)
+		told("WaitCQ", -1, n, syscall.EBADF, err)
 	})
 }
 
@@ -393,12 +420,12 @@ func TestManyWaiters(t *testing.T) {
 				wc := make([]uapi.WC, 3)
 				for {
 					n, err := x.WaitCQ(ctx, x.QP, wc)
-					for _, c := range wc[:n] {
-						got <- c.WRID
-					}
 					if err != nil {
 						done <- err
 						return
+					}
+					for _, c := range wc[:n] {
+						got <- c.WRID
 					}
 				}
 			}()
@@ -419,7 +446,7 @@ func TestManyWaiters(t *testing.T) {
 		}
 		cancel()
 		for range waiters {
-			require.Equal(t, context.Canceled, <-done)
+			require.ErrorIs(t, <-done, context.Canceled)
 		}
 	})
 }
