@@ -94,6 +94,7 @@ var allowed = map[string][]string{
 	"uapi/stats":                {},
 	"uapi/uapitest":             {"uapi"},
 	"tests/leak":                {},
+	"tests/netpath":             {},
 	"netlinkmgr":                {},
 	"netlinkmgr/netlinktest":    {"netlinkmgr"},
 	"vm":                        {"netlinkmgr", "vm/guest"},

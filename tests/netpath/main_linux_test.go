@@ -1,0 +1,35 @@
+package netpath
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
+)
+
+func TestMain(m *testing.M) {
+	Enter()
+	leak.Main(m)
+}
+
+// newNet makes a network for a test.
+func newNet(t *testing.T, o Options) *Net {
+	t.Helper()
+	n, err := New(o)
+	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ab, ba := n.Counts()
+		balanced(t, ab)
+		balanced(t, ba)
+		t.Logf("A to B %+v, B to A %+v", ab, ba)
+		require.NoError(t, n.Close())
+	})
+	return n
+}

@@ -1,0 +1,208 @@
+package netpath
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Options are the two directions, and the MTU of the interfaces at both ends; 0
+// means DefaultMTU. A path whose MTU is less swallows what is longer.
+type Options struct {
+	AB, BA Path
+	MTU    int
+}
+
+// Net is two network namespaces and the path between them.
+type Net struct {
+	A, B   *End
+	bridge *bridge
+}
+
+// End is one of the two namespaces. It has an interface "eth0" with an address of
+// each family, which no other Net of the process has, and a "lo" that is up.
+type End struct {
+	Addr4, Addr6 netip.Addr
+	space        *namespace
+}
+
+// Do calls f on a thread in the end's namespace, one call at a time. Sockets that
+// f makes belong there for good, and so do processes that it starts. Goroutines
+// that f starts run elsewhere.
+func (e *End) Do(f func() error) error { return e.space.do(f) }
+
+// nets numbers the networks of this process.
+var nets atomic.Uint32
+
+// New makes a network. The error Is EPERM, and says what would help, where
+// network namespaces are not allowed.
+func New(o Options) (n *Net, err error) {
+	number := nets.Add(1)
+	n = &Net{}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	if o.MTU == 0 {
+		o.MTU = DefaultMTU
+	}
+	var ends [2]*End
+	for i := range ends {
+		e := &End{
+			Addr4: netip.AddrFrom4([4]byte{10, 64 + byte(number>>8)&63, byte(number), byte(1 + i)}),
+			Addr6: netip.AddrFrom16([16]byte{0: 0xfd, 5: 0x77, 6: byte(number >> 8), 7: byte(number), 15: byte(1 + i)}),
+		}
+		if e.space, err = newNamespace(); err != nil {
+			return n, err
+		}
+		ends[i] = e
+		if i == 0 {
+			n.A = e
+		} else {
+			n.B = e
+		}
+	}
+	middle, err := newNamespace()
+	if err != nil {
+		return n, err
+	}
+	defer middle.close() // the bridge's sockets keep it
+	var sockets [2]int
+	err = middle.do(func() error {
+		for i := range ends {
+			if sockets[i], err = lay(i, ends[i].space.fd, o.MTU); err != nil {
+				if i == 1 {
+					unix.Close(sockets[0])
+				}
+				return err
+			}
+		}
+		n.bridge, err = newBridge(sockets, o)
+		return err
+	})
+	if err != nil {
+		return n, err
+	}
+	for i, e := range ends {
+		if err = e.Do(func() error { return configure(i, e, ends[1-i]) }); err != nil {
+			return n, err
+		}
+	}
+	for _, e := range ends {
+		if err = e.Do(awaitCarrier); err != nil {
+			return n, err
+		}
+	}
+	n.bridge.start()
+	return n, nil
+}
+
+// SetPaths changes both directions for packets to come.
+func (n *Net) SetPaths(ab, ba Path) {
+	n.bridge.lanes[0].set(ab)
+	n.bridge.lanes[1].set(ba)
+}
+
+// Counts tell what was done to packets from A to B, and from B to A.
+func (n *Net) Counts() (ab, ba Counts) { return n.bridge.lanes[0].count(), n.bridge.lanes[1].count() }
+
+// Close ends the network; packets on their way vanish. Sockets in the namespaces
+// remain, without an interface.
+func (n *Net) Close() error {
+	var err error
+	if n.bridge != nil {
+		err = n.bridge.close()
+	}
+	for _, e := range []*End{n.A, n.B} {
+		if e != nil && e.space != nil {
+			e.space.close()
+		}
+	}
+	return err
+}
+
+const endName = "eth0"
+
+// hardware is the Ethernet address of an end's interface.
+func hardware(i int) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 0, byte(0xa + i)} }
+
+// lay makes a veth pair in the caller's namespace, gives one end away and
+// returns a packet socket on the other.
+func lay(i, to, mtu int) (socket int, err error) {
+	a := netlink.NewLinkAttrs()
+	a.Name, a.MTU = fmt.Sprintf("bridge%d", i), mtu
+	v := &netlink.Veth{LinkAttrs: a, PeerName: endName, PeerHardwareAddr: hardware(i), PeerNamespace: netlink.NsFd(to), PeerMTU: uint32(mtu)}
+	if err := netlink.LinkAdd(v); err != nil {
+		return -1, fmt.Errorf("make a veth pair: %w", err)
+	}
+	l, err := netlink.LinkByName(a.Name)
+	if err == nil {
+		err = netlink.LinkSetUp(l)
+	}
+	if err != nil {
+		return -1, err
+	}
+	return listenPackets(l.Attrs().Index)
+}
+
+// carrierPatience bounds the wait for an interface's carrier.
+const carrierPatience = 10 * time.Second
+
+// awaitCarrier returns when the kernel has noticed that the end's interface has a
+// carrier, which it does some time after both ends are up: until then the
+// interface swallows what it is to send.
+func awaitCarrier() error {
+	for deadline := time.Now().Add(carrierPatience); ; time.Sleep(time.Millisecond) {
+		l, err := netlink.LinkByName(endName)
+		if err != nil || l.Attrs().OperState == netlink.OperUp {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s is %v after %v", endName, l.Attrs().OperState, carrierPatience)
+		}
+	}
+}
+
+// configure brings an end up. The other one is entered as its neighbour, so that
+// no ARP or neighbour discovery meets the path's faults.
+func configure(i int, e, other *End) error {
+	for _, name := range []string{"lo", endName} {
+		l, err := netlink.LinkByName(name)
+		if err == nil && name == endName {
+			// A frame is a packet: segment before the interface (gso_features_check
+			// in net/core/dev.c).
+			err = netlink.LinkSetGSOMaxSegs(l, 1)
+		}
+		if err == nil {
+			err = netlink.LinkSetUp(l)
+		}
+		if err != nil {
+			return fmt.Errorf("bring %s up: %w", name, err)
+		}
+	}
+	l, err := netlink.LinkByName(endName)
+	if err != nil {
+		return err
+	}
+	for _, at := range []struct {
+		own, other netip.Addr
+		bits       int
+	}{{e.Addr4, other.Addr4, 24}, {e.Addr6, other.Addr6, 64}} {
+		ipnet := &net.IPNet{IP: at.own.AsSlice(), Mask: net.CIDRMask(at.bits, at.own.BitLen())}
+		err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ipnet, Flags: unix.IFA_F_NODAD}) // nobody else is there
+		if err == nil {
+			err = netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: at.other.AsSlice(), HardwareAddr: hardware(1 - i)})
+		}
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("give %s the address %s: %w", endName, at.own, err)
+		}
+	}
+	return nil
+}
