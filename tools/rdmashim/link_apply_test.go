@@ -169,7 +169,7 @@ func TestLinkUnit(t *testing.T) {
 	s.Links[0].NetDev = "br-lan0"
 	unit := unitText("/opt/rdma shim/rdmashim", "/etc/100%/links.toml", true, s)
 	require.Equal(t, `[Unit]
-Description=rxe links of /etc/100%%/links.toml
+Description=rxe links of /etc/100%%/links.toml (rdmashim)
 ConditionPathExists=/etc/100%%/links.toml
 Wants=network-online.target sys-subsystem-net-devices-br\x2dlan0.device
 After=systemd-modules-load.service network-online.target sys-subsystem-net-devices-br\x2dlan0.device
@@ -182,20 +182,63 @@ ExecStart="/opt/rdma shim/rdmashim" link apply --prune /etc/100%%/links.toml
 [Install]
 WantedBy=multi-user.target
 `, unit)
-	require.Equal(t, `"a\"b $$HOME %%i\\"`, unitQuote(`a"b $HOME %i\`))
+}
 
-	// systemd's own opinion, where it is installed.
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		return
+// Names that mean something to systemd, which is asked itself where it is
+// installed: the unit has nothing to complain of, finds its program, and its
+// condition holds just when the file is there.
+func TestLinkUnitNames(t *testing.T) {
+	analyze, lacking := exec.LookPath("systemd-analyze")
+	for _, c := range []struct{ name, condition, word string }{
+		{"links.toml", "Exists=DIR/links.toml", "DIR/links.toml"},
+		{"my links", "Exists=DIR/my links", `"DIR/my links"`},
+		{`back\`, `ExistsGlob=DIR/back\\`, `"DIR/back\\"`},
+		{`two\\`, `ExistsGlob=DIR/two\\\\`, `"DIR/two\\\\"`},
+		{`mid\dle`, `Exists=DIR/mid\dle`, `"DIR/mid\\dle"`},
+		{`*?[{x,y}]~ 100%\`, `ExistsGlob=DIR/\*\?\[\{x,y}]~ 100%%\\`, `"DIR/*?[{x,y}]~ 100%%\\"`},
+		{"space ", "ExistsGlob=DIR/space[ ]", `"DIR/space "`},
+		{`sp\ `, `ExistsGlob=DIR/sp\\[ ]`, `"DIR/sp\\ "`},
+		{`a"b'c;#`, `Exists=DIR/a"b'c;#`, `"DIR/a\"b'c;#"`},
+		{"100% $HOME %i", "Exists=DIR/100%% $HOME %%i", `"DIR/100%% $$HOME %%i"`},
+		{"\u00e9\u00a0", "Exists=DIR/\u00e9\u00a0", "DIR/\u00e9\u00a0"},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, c.name)
+		program := filepath.Join(dir, "$HOME $$ 100% x")
+		require.NoError(t, os.WriteFile(program, nil, 0o755))
+		unit := unitText(program, file, false, netlinkmgr.Setup{})
+		lines := strings.Split(unit, "\n")
+		put := strings.NewReplacer("DIR", dir)
+		require.Contains(t, lines, "ConditionPath"+put.Replace(c.condition))
+		require.Contains(t, lines, put.Replace(`ExecStart="DIR/$HOME $$ 100%% x" link apply `+c.word))
+		for _, line := range lines {
+			require.NotRegexp(t, `(^|[^\\])(\\\\)*\\$`, line, "the line would go on")
+		}
+		if lacking != nil {
+			continue
+		}
+		path := filepath.Join(dir, "rdmashim-links.service")
+		require.NoError(t, os.WriteFile(path, []byte(unit), 0o644))
+		out, err := exec.Command(analyze, "verify", path).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.NotContains(t, string(out), "rdmashim-links.service:")
+		holds := func() error {
+			cmd := exec.Command(analyze, "condition", "--unit", filepath.Base(path))
+			cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":")
+			return cmd.Run()
+		}
+		require.Error(t, holds(), c.name)
+		require.NoError(t, os.WriteFile(file, nil, 0o644))
+		require.NoError(t, holds(), c.name)
 	}
-	path := filepath.Join(t.TempDir(), "rdmashim-links.service")
-	program, err := os.Executable()
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, []byte(unitText(program, "/etc/links.toml", false, s)), 0o644))
-	out, err := exec.Command(analyze, "verify", path).CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.NotContains(t, string(out), "rdmashim-links.service:")
+	for _, name := range []string{"a\nb", "a\rb", "tab\t", "\x7f", "not UTF-8 \xff"} {
+		require.Error(t, unitable("/bin/rdmashim", "/etc/"+name), "%q", name)
+		require.Error(t, unitable("/bin/"+name, "/etc/links"), "%q", name)
+	}
+	for _, name := range []string{`a"b`, "a'b", `a\b`} {
+		require.NoError(t, unitable("/bin/rdmashim", "/etc/"+name), "%q", name)
+		require.Error(t, unitable("/bin/"+name, "/etc/links"), "%q", name)
+	}
 }
 
 // FuzzSetupFile reads any file: a setup that could be, or one line that says

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -27,11 +29,11 @@ network devices are there. To install it:
 			if err != nil {
 				return err
 			}
-			if strings.ContainsAny(path, "\n\r") {
-				return usagef("link unit: a unit cannot name %q", path)
-			}
 			program, err := os.Executable()
 			if err != nil {
+				return err
+			}
+			if err := unitable(program, path); err != nil {
 				return err
 			}
 			if strings.HasPrefix(program, filepath.Clean(os.TempDir())+string(filepath.Separator)) {
@@ -42,6 +44,19 @@ network devices are there. To install it:
 		})
 	pruneFlag(cmd, &prune)
 	return cmd
+}
+
+// unitable refuses names that systemd does not take: a setting is one line of
+// UTF-8, and a program's name has neither quotes nor backslashes (string_is_safe
+// in systemd's string-util.c).
+func unitable(program, path string) error {
+	if !utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl) {
+		return usagef("link unit: a unit cannot name %q: rename it", path)
+	}
+	if !utf8.ValidString(program) || strings.ContainsFunc(program, unicode.IsControl) || strings.ContainsAny(program, `'"\`) {
+		return fmt.Errorf("link unit: a unit cannot start %q: install the program by another name", program)
+	}
+	return nil
 }
 
 // unitText is the unit. It waits for the network devices of the initial
@@ -56,14 +71,15 @@ func unitText(program, path string, prune bool, s netlinkmgr.Setup) string {
 			after, wants = append(after, dev), append(wants, dev)
 		}
 	}
-	command := []string{unitQuote(program), "link", "apply"}
+	// No variables are replaced in the program's name.
+	command := []string{strings.ReplaceAll(unitQuote(program), "$$", "$"), "link", "apply"}
 	if prune {
 		command = append(command, "--prune")
 	}
 	command = append(command, unitQuote(path))
 	return fmt.Sprintf(`[Unit]
-Description=rxe links of %s
-ConditionPathExists=%s
+Description=rxe links of %s (rdmashim)
+%s
 Wants=%s
 After=%s
 
@@ -74,7 +90,21 @@ ExecStart=%s
 
 [Install]
 WantedBy=multi-user.target
-`, strings.ReplaceAll(path, "%", "%%"), strings.ReplaceAll(path, "%", "%%"), strings.Join(wants, " "), strings.Join(after, " "), strings.Join(command, " "))
+`, strings.ReplaceAll(path, "%", "%%"), unitCondition(path), strings.Join(wants, " "), strings.Join(after, " "), strings.Join(command, " "))
+}
+
+// unitCondition is the setting that path exists. A backslash at the end of its
+// line would continue the line, and a space there would be left out: a path that
+// ends so is written as a pattern (glob(7)).
+func unitCondition(path string) string {
+	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "%", "%%").Replace(path)
+	switch {
+	case strings.HasSuffix(path, `\`):
+		return "ConditionPathExistsGlob=" + pattern
+	case strings.HasSuffix(path, " "):
+		return "ConditionPathExistsGlob=" + strings.TrimSuffix(pattern, " ") + "[ ]"
+	}
+	return "ConditionPathExists=" + strings.ReplaceAll(path, "%", "%%")
 }
 
 // unitEscape writes a name as a part of a unit's name (systemd-escape(1)).
@@ -94,7 +124,7 @@ func unitEscape(s string) string {
 // unitQuote writes a word of a command line (systemd.service(5), COMMAND LINES):
 // % and $ stand for something else there.
 func unitQuote(s string) string {
-	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$", "\n", `\n`).Replace(s)
+	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$").Replace(s)
 	if strings.ContainsAny(s, " \t;'\"\\") || s == "" {
 		return `"` + s + `"`
 	}
