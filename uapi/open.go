@@ -44,9 +44,10 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 // gso=off and gro=off let each packet be a datagram of its own for the system,
 // when it is sent or received, where it could take many at a time;
 // pcap=FILE writes its packets, both ways and as they are on the wire, to a
-// pcapng file, which is complete when the device has stopped. A FILE that cannot
-// be opened fails Open; one that can later not be written does not disturb the
-// device (counter pcap_drop). Each device needs a file of its own, EBUSY: {device}
+// pcapng file, which is complete when the device has stopped. A new FILE is this
+// user's alone, and a symbolic link is ELOOP. A FILE that cannot be opened fails
+// Open; one that can later not be written does not disturb the device (counter
+// pcap_drop, and a warning to the logger). Each device needs a file of its own, EBUSY: {device}
 // in FILE stands for the device's name, soft0, and {pid} for the process;
 // stats=off keeps the device's counters to the process: without it, other
 // processes of the same user read them through a socket below $XDG_RUNTIME_DIR

@@ -6,8 +6,10 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 )
 
 // The environment variables that switch tracing on.
@@ -18,9 +20,10 @@ const (
 )
 
 // Env wraps k as the environment asks, with the process's number and name before
-// each line, sim0, and sim0#2 for the next of that name; done lets go of the file and must be called when k is used no more.
-// Without RDMASHIM_TRACE it gives k itself. A file that cannot be opened is an
-// error.
+// each line, sim0, and sim0#2 for the next of that name; done lets go of the file
+// and must be called when k is used no more. Without RDMASHIM_TRACE it gives k
+// itself. A file that cannot be opened (privatefile.Open) is an error. One that
+// cannot be written later is said once on standard error, and the trace ends there.
 func Env(k kshim.Kernel, name string) (traced kshim.Kernel, done func(), err error) {
 	target := os.Getenv(EnvTrace)
 	if target == "" || target == "0" {
@@ -48,9 +51,29 @@ type traceFiles struct {
 	uses   map[string]int        // guarded by mu: of a kernel's name
 }
 
+// traceFile is a file that is traced to, by several kernels.
 type traceFile struct {
 	*os.File
-	users int
+	users  int         // guarded by traceFiles.mu
+	failed atomic.Bool // and said so
+}
+
+// Write implements io.Writer. After a failure it writes nothing more: a trace
+// with holes would mislead.
+func (f *traceFile) Write(b []byte) (int, error) {
+	if f.failed.Load() {
+		return len(b), nil
+	}
+	n, err := f.File.Write(b)
+	f.tell(err)
+	return n, err
+}
+
+// tell says the file's first error.
+func (f *traceFile) tell(err error) {
+	if err != nil && !f.failed.Swap(true) {
+		fmt.Fprintf(os.Stderr, "rdmashim: %s: %v; the trace ends here\n", EnvTrace, err)
+	}
 }
 
 var files traceFiles
@@ -78,7 +101,7 @@ func (t *traceFiles) open(target string) (io.Writer, func(), error) {
 	defer t.mu.Unlock()
 	f := t.byName[target]
 	if f == nil {
-		file, err := os.OpenFile(target, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+		file, err := privatefile.Open(target, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -98,6 +121,6 @@ func (t *traceFiles) release(target string, f *traceFile) {
 	defer t.mu.Unlock()
 	if f.users--; f.users == 0 {
 		delete(t.byName, target)
-		_ = f.Close()
+		f.tell(f.Close()) // some file systems tell only now that they had no room
 	}
 }

@@ -2,9 +2,11 @@ package trace_test
 
 import (
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -154,6 +156,49 @@ func TestCannotOpen(t *testing.T) {
 	_, err := uapi.Open("sim")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, trace.EnvTrace)
+}
+
+// TestFileIsPrivate: a trace shows what a program does, and is made for its user
+// alone; what a symbolic link leads to stays as it was.
+func TestFileIsPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("windows has neither modes nor O_NOFOLLOW; run it on a Unix")
+	}
+	file := traceTo(t)
+	program(t)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o077, info.Mode())
+
+	link := file + ".link"
+	require.NoError(t, os.Symlink(file, link))
+	t.Setenv(trace.EnvTrace, link)
+	_, err = uapi.Open("sim")
+	require.ErrorContains(t, err, link)
+	require.ErrorContains(t, err, "symbolic link")
+	after, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, info.Size(), after.Size())
+}
+
+// TestFullDisk: a trace that can no longer be written is said once, whichever of
+// the kernels that share it meets it first; the program goes on.
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no /dev/full: ", err)
+	}
+	t.Setenv(trace.EnvTrace, "/dev/full")
+	said, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer said.Close()
+	stderr := os.Stderr
+	os.Stderr = w
+	defer func() { os.Stderr = stderr }()
+	program(t)
+	require.NoError(t, w.Close())
+	text, err := io.ReadAll(said)
+	require.NoError(t, err)
+	require.Equal(t, "rdmashim: RDMASHIM_TRACE: write /dev/full: no space left on device; the trace ends here\n", string(text))
 }
 
 // TestTimes: with times, each line says when and how long.

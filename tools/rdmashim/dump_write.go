@@ -10,6 +10,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
 )
@@ -37,7 +38,7 @@ func createPcapng(path string, stdout io.Writer, from *os.File) (*pcapngFile, er
 		d.name = "standard output"
 		return d, nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	f, err := privatefile.Open(path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

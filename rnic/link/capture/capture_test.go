@@ -232,10 +232,37 @@ func TestBelowFaults(t *testing.T) {
 	require.InDelta(t, corrupt, bad, float64(corrupt)/8)
 }
 
-// broken is a file that fails after some bytes.
+// A capture holds what programs tell each other: it is made for its user alone,
+// and never where a symbolic link leads.
+func TestPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("windows has neither modes nor O_NOFOLLOW; run it on a Unix")
+	}
+	a, b := simPair(t, false)
+	defer b.Close()
+	defer a.Close()
+	path := filepath.Join(t.TempDir(), "x.pcapng")
+	w, err := Wrap(a, path, Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o077, info.Mode())
+
+	require.NoError(t, os.Symlink(path, path+".link"))
+	_, err = Wrap(b, path+".link", Options{})
+	require.ErrorIs(t, err, syscall.ELOOP)
+	require.ErrorContains(t, err, path+".link")
+	after, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, info.Size(), after.Size())
+}
+
+// broken is a file that fails after some bytes, or when it is closed.
 type broken struct {
-	room   int64
-	closed bool
+	room    int64
+	closing error
+	closed  bool
 }
 
 func (b *broken) Write(p []byte) (int, error) {
@@ -244,7 +271,7 @@ func (b *broken) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
-func (b *broken) Close() error { b.closed = true; return nil }
+func (b *broken) Close() error { b.closed = true; return b.closing }
 
 var (
 	addrA = netip.MustParseAddrPort("10.0.0.1:4791")
@@ -272,6 +299,15 @@ func TestFullDisk(t *testing.T) {
 		require.Len(t, told, 1)
 		require.ErrorIs(t, told[0], syscall.ENOSPC)
 	})
+}
+
+// A file system that tells only at the end that it had no room is heard.
+func TestFullDiskAtTheEnd(t *testing.T) {
+	out := &broken{room: 1000, closing: syscall.EDQUOT}
+	var told []error
+	f := begin(out, "x", "", func(err error) { told = append(told, err) })
+	f.close()
+	require.Equal(t, []error{syscall.EDQUOT}, told)
 }
 
 // stuck is a file that takes nothing until it is closed.

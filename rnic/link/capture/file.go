@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
@@ -39,11 +40,11 @@ type file struct {
 	done chan struct{} // closed when run has ended
 }
 
-// create opens the file at path and begins a capture with it. A file that exists
-// is replaced; a pipe must have a reader. An error Is what the system said, and
-// EBUSY when a capture is being written there.
+// create opens the file at path (privatefile.Open) and begins a capture with it. A
+// file that exists is replaced; a pipe must have a reader. An error Is what the
+// system said, and EBUSY when a capture is being written there.
 func create(path, name, description string, failed func(error)) (*file, error) {
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|openFlags, 0o644)
+	out, err := privatefile.Open(path, os.O_WRONLY|os.O_CREATE|openFlags)
 	if err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
@@ -99,14 +100,18 @@ func plain(a netip.AddrPort) netip.AddrPort {
 // run writes what Datagram fills until the capture is closed and all is written.
 func (f *file) run() {
 	defer close(f.done)
-	defer f.out.Close()
 	for {
 		b, packets, last := f.take()
 		_, err := f.out.Write(b)
-		if f.put(b, packets, err); err != nil && f.failed != nil {
-			f.failed(err)
-		}
+		f.put(b, packets, err)
 		if last || err != nil {
+			// Some file systems tell only now that they had no room.
+			if e := f.out.Close(); err == nil {
+				err = e
+			}
+			if err != nil && f.failed != nil {
+				f.failed(err)
+			}
 			return
 		}
 	}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package privatefile
+
+const noFollow = 0
