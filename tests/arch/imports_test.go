@@ -79,7 +79,8 @@ var allowed = map[string][]string{
 	"rnic/wire":                 {},
 	"rnic/mem":                  {"kshim/abi"},
 	"rnic/link":                 {},
-	"rnic/link/udp":             {"rnic/link", "rnic/wire"},
+	"rnic/link/udp":             {"rnic/link", "rnic/link/udp/ports", "rnic/wire"},
+	"rnic/link/udp/ports":       {},
 	"rnic/link/udp/rawudp":      {},
 	"rnic/link/sim":             {"rnic/link", "rnic/wire"},
 	"rnic/link/capture":         {"kshim/privatefile", "rnic/link"},
@@ -105,7 +106,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/perf":       {"kshim/ring", "rnic/link/udp/rawudp", "uapi"},
 	"tools/rdmashim/top":        {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/explain":    {"kshim/abi", "rnic/wire", "uapi"},
-	"tools/rdmashim/doctor":     {"netlinkmgr", "uapi"},
+	"tools/rdmashim/doctor":     {"netlinkmgr", "rnic/link/udp/ports", "uapi"},
 	"tools/rdmashim": {
 		"tools/rdmashim/doctor",
 		"tools/rdmashim/explain",

@@ -116,27 +116,3 @@ func TestNothingKnown(t *testing.T) {
 	require.False(t, r.OK)
 	require.Equal(t, "use a soft device: rdmashim doctor soft", find(t, r, "loopback").Fix)
 }
-
-func TestParseUDP(t *testing.T) {
-	list := parseUDP(kernelSockets + `  59: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000   101        0 77 2 0 0
-  58: 00000000000000000000000001000000:12B7 00000000000000000000000000000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1352 2 00000000b5405695 0
-  60: 0100:12B7 x
-`)
-	require.Len(t, list, 3)
-	require.Equal(t, "0.0.0.0:4791", list[0].local.String())
-	require.Equal(t, "1351", list[0].inode)
-	require.Equal(t, "127.0.0.1:53", list[1].local.String())
-	require.Equal(t, 101, list[1].uid)
-	require.Equal(t, "[::1]:4791", list[2].local.String())
-}
-
-func FuzzUDP(f *testing.F) {
-	f.Add(kernelSockets)
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, s := range parseUDP(text) {
-			if !s.local.Addr().IsValid() {
-				t.Fatalf("%+v", s)
-			}
-		}
-	})
-}

@@ -1,53 +1,13 @@
 package doctor
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
-	"strconv"
-	"strings"
 
+	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 	"github.com/rdmashim/rdmashim/uapi"
 )
-
-// udpSocketRow is a line of /proc/net/udp: a bound socket.
-type udpSocketRow struct {
-	local netip.AddrPort
-	uid   int
-	inode string
-}
-
-// parseUDP reads /proc/net/udp or udp6 (net/ipv4/udp.c: udp4_format_sock): the
-// address is written as words of 32 bits in the machine's order. Lines that are
-// none are skipped.
-func parseUDP(text string) []udpSocketRow {
-	var list []udpSocketRow
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) < 10 {
-			continue
-		}
-		addr, port, _ := strings.Cut(f[1], ":")
-		b, err := hex.DecodeString(addr)
-		n, portErr := strconv.ParseUint(port, 16, 16)
-		if err != nil || portErr != nil || len(b)%4 != 0 {
-			continue
-		}
-		for i := 0; i < len(b); i += 4 {
-			binary.NativeEndian.PutUint32(b[i:], binary.BigEndian.Uint32(b[i:]))
-		}
-		a, ok := netip.AddrFromSlice(b)
-		if !ok {
-			continue
-		}
-		uid, _ := strconv.Atoi(f[7])
-		list = append(list, udpSocketRow{netip.AddrPortFrom(a.Unmap(), uint16(n)), uid, f[9]})
-	}
-	return list
-}
 
 // holder is who has a UDP socket.
 type holder struct {
@@ -61,44 +21,31 @@ func (h holder) String() string { return h.name + " on " + h.local.String() }
 // holders are those who have the UDP port on the device's address, without this
 // process.
 func (e *exam) holders() []holder {
+	if e.sys.Kernel.Root == nil {
+		return nil
+	}
 	var list []holder
-	for _, file := range []string{"proc/self/net/udp", "proc/self/net/udp6"} {
-		text, _ := e.text(file)
-		for _, s := range parseUDP(text) {
-			a := s.local.Addr()
-			if s.local.Port() != e.port || !(a.IsUnspecified() || e.kind == host || a == e.addr.WithZone("")) {
-				continue
-			}
-			if h := e.whose(s); h.pid != os.Getpid() {
-				list = append(list, h)
-			}
+	sockets, _ := ports.Sockets(e.sys.Kernel.Root)
+	for _, s := range sockets {
+		if s.Local.Port() != e.port || e.kind != host && !s.Takes(netip.AddrPortFrom(e.addr, e.port)) {
+			continue
+		}
+		if h := e.whose(s); h.pid != os.Getpid() {
+			list = append(list, h)
 		}
 	}
 	return list
 }
 
 // whose finds the process that has a socket.
-func (e *exam) whose(s udpSocketRow) holder {
-	h := holder{local: s.local}
-	link := "socket:[" + s.inode + "]"
-	entries, _ := fs.ReadDir(e.sys.Kernel.Root, "proc")
-	for _, p := range entries {
-		pid, err := strconv.Atoi(p.Name())
-		if err != nil {
-			continue
+func (e *exam) whose(s ports.Socket) holder {
+	pid, name := s.Process(e.sys.Kernel.Root)
+	h := holder{local: s.Local, pid: pid, name: fmt.Sprintf("process %d (%s)", pid, name)}
+	if pid == 0 {
+		h.name = fmt.Sprintf("a process of user %d (root sees which)", s.UID)
+		if s.UID == 0 && s.Local.Addr().IsUnspecified() && e.m.Loaded("rdma_rxe") {
+			h.name = "rdma_rxe"
 		}
-		fds, _ := fs.ReadDir(e.sys.Kernel.Root, "proc/"+p.Name()+"/fd")
-		for _, fd := range fds {
-			if to, err := fs.ReadLink(e.sys.Kernel.Root, "proc/"+p.Name()+"/fd/"+fd.Name()); err == nil && to == link {
-				comm, _ := e.text("proc/" + p.Name() + "/comm")
-				h.pid, h.name = pid, fmt.Sprintf("process %d (%s)", pid, comm)
-				return h
-			}
-		}
-	}
-	h.name = fmt.Sprintf("a process of user %d (root sees which)", s.uid)
-	if s.uid == 0 && s.local.Addr().IsUnspecified() && e.m.Loaded("rdma_rxe") {
-		h.name = "rdma_rxe"
 	}
 	return h
 }
