@@ -264,14 +264,14 @@ func TestDialMistakes(t *testing.T) {
 		{to, DialConfig{LocalAddr: netip.MustParseAddrPort("[2001:db8::1]:0")}, syscall.EAFNOSUPPORT},
 		{to, DialConfig{Prepare: func(QP) error { return syscall.EDOM }}, syscall.EDOM},
 		{"10.0.0.1", DialConfig{}, syscall.EINVAL},
-		{":1", DialConfig{}, syscall.EINVAL},
+		{":1", DialConfig{}, ErrRefused}, // this host
 		{"[2001:db8::1]:1", DialConfig{}, syscall.EAFNOSUPPORT},
 	} {
 		_, err := a.Dial(t.Context(), c.addr, c.config)
 		require.ErrorIs(t, err, c.want, "%s %+v", c.addr, c.config)
 		require.Empty(t, a.OpenHandles())
 	}
-	for addr, want := range map[string]error{"x": syscall.EINVAL, "x:1": syscall.EINVAL, ":65536": syscall.EINVAL, "10.77.0.1:1": syscall.EADDRNOTAVAIL} {
+	for addr, want := range map[string]error{"x": syscall.EINVAL, "10.0.0.1:x": syscall.EINVAL, ":65536": syscall.EINVAL, "10.77.0.1:1": syscall.EADDRNOTAVAIL} {
 		_, err := a.Listen(addr)
 		require.ErrorIs(t, err, want, addr)
 	}
@@ -325,7 +325,7 @@ func TestListenEverywhere(t *testing.T) {
 	c, err := Open(b.station.device()) // another context on the same device
 	require.NoError(t, err)
 	defer c.Close()
-	l, err := listen(":0", []*Context{a, b, c}, nil)
+	l, err := listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, nil)
 	require.NoError(t, err)
 	defer l.Close()
 	require.Len(t, l.parts, 2)

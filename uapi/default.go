@@ -10,8 +10,9 @@ import (
 
 // The default context is what the package functions work on.
 var defaults struct {
-	mu  sync.Mutex
-	ctx *Context // guarded by mu; nil until first used
+	mu     sync.Mutex
+	ctx    *Context // guarded by mu; nil until first used
+	handed int      // guarded by mu: how often ctx was given to a caller
 }
 
 // Default is the context behind the package functions. The first use opens it
@@ -25,8 +26,9 @@ func Default() (*Context, error) {
 		if err != nil {
 			return nil, err
 		}
-		defaults.ctx = ctx
+		defaults.ctx, defaults.handed = ctx, 0
 	}
+	defaults.handed++
 	return defaults.ctx, nil
 }
 

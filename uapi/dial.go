@@ -2,8 +2,8 @@ package uapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"syscall"
 	"time"
@@ -40,7 +40,8 @@ type DialConfig struct {
 	// TOS is the type of service of the connection's packets, or traffic class (0).
 	TOS uint8
 	// Prepare is called with the queue pair before the peer is asked: receives that are posted
-	// there are posted before the peer can send. Its error ends Dial.
+	// there are posted before the peer can send. Its error ends Dial. It is called once,
+	// whatever addresses are tried.
 	Prepare func(qp QP) error
 }
 
@@ -48,63 +49,132 @@ type DialConfig struct {
 // manager: Listen, or a program that uses librdmacm, RDMA_PS_TCP. QueryConn tells what the peer
 // said, Done when the connection ends.
 //
-// Errors: ErrRefused when nobody listens there or, as *RejectError, when the program refused;
+// HOST is an address or a name. An empty one and a wildcard, as in Listener.Addr, are this host: this device's own
+// address, then those of the process's other devices, then, from a loopback address, the loopback addresses at which
+// there are devices. Where HOST has several addresses they are tried in turn, IPv4 first and those of this host at
+// which there is no device last, until one answers; an attempt takes at most an equal share of the time that is left,
+// and 2 s if there is as much. What a program there refuses is final. The queue pair is one for all attempts.
+//
+// Errors, of several addresses all that were met: ErrRefused when nobody listens there or, as *RejectError, when the program refused;
 // ErrUnreachable when nobody answers within DefaultConnectTimeout; ctx's own when it ends first;
 // ENETUNREACH, EAFNOSUPPORT or EADDRNOTAVAIL when this device does not reach addr; EMSGSIZE when the route carries less than the
 // ports' MTU; EINVAL for too much private data; ENOENT when the kernel has no connection manager. After an error there is nothing left.
 func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
-	qp, err := c.dial(ctx, addr, &config)
+	inner, cancel := bounded(ctx)
+	defer cancel()
+	remotes, err := resolve(inner, addr)
+	qp := QP(-1)
+	if err == nil {
+		qp, err = c.dial(ctx, inner, remotes, &config)
+	}
 	if err != nil {
 		return -1, opError("Dial", addr, err)
 	}
 	return qp, nil
 }
 
-func (c *Context) dial(ctx context.Context, addr string, config *DialConfig) (QP, error) {
+// dial tries the addresses in turn. ctx is the caller's, inner what it was bounded by.
+func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, config *DialConfig) (QP, error) {
 	if len(config.Private) > MaxDialPrivate {
 		return -1, explain(syscall.EINVAL, "%d bytes of private data; a request carries %d", len(config.Private), MaxDialPrivate)
-	}
-	inner, cancel := bounded(ctx)
-	defer cancel()
-	remote, err := lookup(inner, addr)
-	if err != nil {
-		return -1, err
-	}
-	local, err := c.source(config.LocalAddr, remote.Addr())
-	if err != nil {
-		return -1, err
 	}
 	ch, err := c.channel()
 	if err != nil {
 		return -1, err
 	}
-	id, err := ch.Resolve(inner, local, remote, cm.Options{TOS: config.TOS})
-	if err != nil {
-		return -1, c.from(local, setupError(ctx, inner, err))
+	d := dialling{c: c, ch: ch, config: config, ctx: ctx}
+	remotes = silentLast(onThisHost(remotes, c.hostAddrs()))
+	var errs []error
+	for i, remote := range remotes {
+		err := d.try(inner, remote, len(remotes)-i)
+		if err == nil {
+			return d.q.num, nil
+		}
+		if len(remotes) > 1 {
+			err = fmt.Errorf("%v %w", remote.Addr(), err)
+		}
+		if errs = append(errs, err); inner.Err() != nil || !elsewhere(err) {
+			break
+		}
 	}
-	q, err := c.newManaged(config.QPConfig)
-	if err != nil {
-		_ = id.Destroy()
-		return -1, err
+	if d.q.queuePair != nil {
+		_ = c.destroyQP(d.q.num)
 	}
-	info, err := q.ask(inner, id, config)
-	if err != nil {
-		_ = id.Destroy()
-		_ = c.destroyQP(q.num)
-		return -1, c.from(local, setupError(ctx, inner, err))
-	}
-	q.begin(id, info, config.KeepAlive)
-	return q.num, nil
+	return -1, tried(errs)
 }
 
-// ask moves the queue pair to INIT, lets the program post receives, and connects.
-func (q managedPair) ask(ctx context.Context, id *cm.ID, config *DialConfig) (info ConnInfo, err error) {
+// elsewhere reports whether another address of the peer may do: nobody there has answered.
+func elsewhere(err error) bool {
+	var rejected *RejectError
+	var prepare *prepareError
+	if errors.As(err, &prepare) || errors.As(err, &rejected) && (rejected.Reason == RejectedByProgram || rejected.Reason == RejectedUnsupportedOption) {
+		return false
+	}
+	for _, way := range []error{ErrRefused, ErrUnreachable, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EAFNOSUPPORT, syscall.EADDRNOTAVAIL, syscall.ENODEV} {
+		if errors.Is(err, way) {
+			return true
+		}
+	}
+	return false
+}
+
+// prepareError is what DialConfig.Prepare says.
+type prepareError struct{ error }
+
+func (e *prepareError) Unwrap() error { return e.error }
+
+// dialling is a Dial on its way.
+type dialling struct {
+	c      *Context
+	ch     *cm.Channel
+	config *DialConfig
+	ctx    context.Context // the caller's
+	q      managedPair     // made when the first address was resolved; in INIT then
+}
+
+// try asks at one address, with n attempts to go.
+func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) error {
+	start := time.Now()
+	try, cancel := share(inner, n)
+	defer cancel()
+	local, err := d.c.source(d.config.LocalAddr, remote.Addr())
+	if err != nil {
+		return err
+	}
+	failed := func(err error) error {
+		if d.ctx.Err() == nil && try.Err() != nil && errors.Is(err, try.Err()) {
+			err = fmt.Errorf("%w for %v", ErrUnreachable, time.Since(start).Round(time.Millisecond))
+		}
+		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.station.device(), setupError(d.ctx, inner, err))
+	}
+	id, err := d.ch.Resolve(try, local, remote, cm.Options{TOS: d.config.TOS})
+	if err != nil {
+		return failed(err)
+	}
+	first := d.q.queuePair == nil
+	if first {
+		if d.q, err = d.c.newManaged(d.config.QPConfig); err != nil {
+			_ = id.Destroy()
+			return err
+		}
+	}
+	info, err := d.q.ask(try, id, d.config, first)
+	if err != nil {
+		_ = id.Destroy()
+		return failed(err)
+	}
+	d.q.begin(id, info, d.config.KeepAlive)
+	return nil
+}
+
+// ask moves the queue pair to INIT, lets the program post receives the first time, and connects.
+func (q managedPair) ask(ctx context.Context, id *cm.ID, config *DialConfig, first bool) (info ConnInfo, err error) {
 	if err := id.Init(q); err != nil {
 		return info, err
 	}
-	if config.Prepare != nil {
+	if config.Prepare != nil && first {
 		if err := config.Prepare(q.num); err != nil {
-			return info, err
+			return info, &prepareError{err}
 		}
 	}
 	peer, err := id.Connect(ctx, q, q.param(config.Private))
@@ -115,46 +185,11 @@ func (q managedPair) ask(ctx context.Context, id *cm.ID, config *DialConfig) (in
 	return ConnInfo{LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: peer.Private}, err
 }
 
-// from says where an attempt was made from.
-func (c *Context) from(local netip.AddrPort, err error) error {
-	return fmt.Errorf("from %v on %s: %w", local.Addr(), c.station.device(), err)
-}
-
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, DefaultConnectTimeout)
-}
-
-// lookup reads HOST:PORT, where HOST may be a name.
-func lookup(ctx context.Context, addr string) (netip.AddrPort, error) {
-	if a, err := netip.ParseAddrPort(addr); err == nil {
-		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
-	}
-	host, service, err := net.SplitHostPort(addr)
-	if err != nil {
-		return netip.AddrPort{}, explain(syscall.EINVAL, "%v; write HOST:PORT", err)
-	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
-	if err != nil {
-		return netip.AddrPort{}, explain(syscall.EINVAL, "port %q: %v", service, err)
-	}
-	if host == "" {
-		return netip.AddrPort{}, explain(syscall.EINVAL, "%q has no host", addr)
-	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	best := found[0]
-	for _, a := range found { // IPv4 first, as GIDs are chosen
-		if a.Unmap().Is4() {
-			best = a
-			break
-		}
-	}
-	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
 }
 
 // source is the device's address from which to reach remote.

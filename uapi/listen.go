@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -52,31 +52,40 @@ func ListenKeepAlive(idle time.Duration) ListenOption {
 }
 
 // Listen listens for connections to addr, HOST:PORT, on this context's device: from Dial, and
-// from programs that use librdmacm, RDMA_PS_TCP. An empty host is any of the device's addresses,
-// port 0 a free one.
+// from programs that use librdmacm, RDMA_PS_TCP. HOST is an address or a name, of whose addresses the
+// first is taken that the device has, IPv4 first. An empty host is any of the device's addresses, port 0 a free one.
 //
 // Errors: EADDRINUSE; EADDRNOTAVAIL or ENODEV when the device does not have the address; ENOENT when
 // the kernel has no connection manager.
 func (c *Context) Listen(addr string, opts ...ListenOption) (*Listener, error) {
-	l, err := listen(addr, []*Context{c}, opts)
+	at, err := resolveListen(addr)
+	var l *Listener
+	if err == nil {
+		has := slices.IndexFunc(at, func(a netip.AddrPort) bool { return a.Addr().IsUnspecified() || c.hasAddr(a.Addr()) })
+		l, err = listen(at[max(has, 0)], []*Context{c}, opts)
+	}
 	if err != nil {
 		return nil, opError("Listen", addr, err)
 	}
 	return l, nil
 }
 
+// resolveListen reads the address to listen on.
+func resolveListen(addr string) ([]netip.AddrPort, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
+	defer cancel()
+	return resolve(ctx, addr)
+}
+
 // listen listens on the kernels of the contexts.
-func listen(text string, ctxs []*Context, opts []ListenOption) (*Listener, error) {
+func listen(addr netip.AddrPort, ctxs []*Context, opts []ListenOption) (*Listener, error) {
 	var config listenConfig
 	for _, o := range opts {
 		if o != nil {
 			o(&config)
 		}
 	}
-	addr, err := parseListen(text)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	l := &Listener{addr: addr, keepAlive: config.keepAlive, requests: make(chan *Request), ended: make(chan struct{})}
 	for _, group := range byKernel(ctxs) {
 		p := &listenPart{ctxs: group, heard: make(chan struct{})}
@@ -136,25 +145,6 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, erro
 		return nil, explain(syscall.EADDRINUSE, "port %d is taken", addr.Port())
 	}
 	return l, err
-}
-
-// parseListen reads HOST:PORT with a numeric or empty host.
-func parseListen(text string) (netip.AddrPort, error) {
-	host, service, err := net.SplitHostPort(text)
-	if err != nil {
-		return netip.AddrPort{}, explain(syscall.EINVAL, "%v; write HOST:PORT or :PORT", err)
-	}
-	port, err := strconv.ParseUint(service, 10, 16)
-	if err != nil {
-		return netip.AddrPort{}, explain(syscall.EINVAL, "port %q is not 0 … 65535", service)
-	}
-	addr := netip.IPv6Unspecified() // takes IPv4 too
-	if host != "" {
-		if addr, err = netip.ParseAddr(host); err != nil {
-			return netip.AddrPort{}, explain(syscall.EINVAL, "%q is not an IP address", host)
-		}
-	}
-	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), nil
 }
 
 // hear takes a part's requests until the listener or the part's kernel is closed.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/capture"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -169,6 +171,30 @@ func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger
 		}
 	}
 	return s, nil
+}
+
+// roceSockets are the UDP sockets of this machine; known is false where the
+// system does not tell.
+type roceSockets struct {
+	list  []ports.Socket
+	known bool
+}
+
+func heldPorts() (h roceSockets) {
+	h.list, h.known = ports.Sockets(os.DirFS("/"))
+	return h
+}
+
+// taken reports whether packets to the address's RoCE port get to a socket, bound whether
+// the socket is at that very address.
+func (h *roceSockets) taken(a netip.Addr) bool {
+	at := netip.AddrPortFrom(a, RoCEPort)
+	return slices.ContainsFunc(h.list, func(s ports.Socket) bool { return s.Takes(at) })
+}
+
+func (h *roceSockets) bound(a netip.Addr) bool {
+	at := netip.AddrPortFrom(a, RoCEPort)
+	return slices.ContainsFunc(h.list, func(s ports.Socket) bool { return s.Local == at })
 }
 
 // simNetworks are the in-memory networks that have a name, and how many

@@ -69,28 +69,43 @@ func (c *Context) hasAddr(addr netip.Addr) bool {
 
 // OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached: the one that
 // RDMASHIM_DEVICE names; else the kernel's device that has the address from which the system's route to
-// there leaves; else the soft device on that address, or, on this machine, on any free loopback address. The error says
+// there leaves; else the soft device on that address, or, on this machine, on any free loopback address. Of a name's
+// addresses the first is taken to which there is a device, in the order in which Dial tries them. The error says
 // what was tried.
 func OpenRoute(ctx context.Context, addr string, opts ...Option) (*Context, error) {
 	if os.Getenv("RDMASHIM_DEVICE") != "" {
 		return Open("", opts...)
 	}
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		addr = net.JoinHostPort(strings.Trim(addr, "[]"), "0")
+	text := addr
+	if _, _, err := net.SplitHostPort(text); err != nil {
+		text = net.JoinHostPort(strings.Trim(text, "[]"), "0")
 	}
-	remote, err := lookup(ctx, addr)
+	remotes, err := resolve(ctx, text)
+	var c *Context
+	if err == nil {
+		c, err = openRoute(silentLast(onThisHost(remotes, loopbackListeners())), opts)
+	}
 	if err != nil {
 		return nil, opError("OpenRoute", addr, err)
-	}
-	local, err := routeSource(remote.Addr())
-	if err != nil {
-		return nil, opError("OpenRoute", addr, err)
-	}
-	c, err := openAt(local, opts)
-	if err != nil {
-		return nil, opError("OpenRoute", addr, fmt.Errorf("no device for the route to %v from %v: %w", remote.Addr(), local, err))
 	}
 	return c, nil
+}
+
+// openRoute opens the device on the way to the first address that has one.
+func openRoute(remotes []netip.AddrPort, opts []Option) (*Context, error) {
+	var errs []error
+	for _, remote := range remotes {
+		local, err := routeSource(remote.Addr())
+		if err == nil {
+			var c *Context
+			if c, err = openAt(local, opts); err == nil {
+				return c, nil
+			}
+			err = fmt.Errorf("no device for the route to %v from %v: %w", remote.Addr(), local, err)
+		}
+		errs = append(errs, err)
+	}
+	return nil, tried(errs)
 }
 
 // routeSource is the address from which the system would send to remote.
@@ -106,14 +121,7 @@ func routeSource(remote netip.Addr) (netip.Addr, error) {
 
 // openAt opens the device that has an address of this machine.
 func openAt(local netip.Addr, opts []Option) (*Context, error) {
-	var tried error
-	failed := func(err error) {
-		if tried == nil {
-			tried = err
-			return
-		}
-		tried = fmt.Errorf("%w; %w", tried, err)
-	}
+	var errs []error
 	if runtime.GOOS == "linux" {
 		for _, d := range hostDevices("/sys/class/infiniband") {
 			i := slices.IndexFunc(d.GIDs, func(g GID) bool { return g.Type == gidV2 && g.Addr == local.WithZone("") })
@@ -124,7 +132,7 @@ func openAt(local netip.Addr, opts []Option) (*Context, error) {
 			if err == nil {
 				return c, nil
 			}
-			failed(err)
+			errs = append(errs, err)
 		}
 	}
 	name := "soft:" + local.String()
@@ -135,68 +143,141 @@ func openAt(local netip.Addr, opts []Option) (*Context, error) {
 	if err == nil {
 		return c, nil
 	}
-	failed(err)
+	errs = append(errs, err)
 	if local.Is4() && local.IsLoopback() && errors.Is(err, syscall.EADDRINUSE) {
 		if c, err = Open(DefaultDevice, opts...); err == nil {
 			return c, nil
 		}
-		failed(err)
+		errs = append(errs, err)
 	}
-	return nil, tried
+	return nil, tried(errs)
 }
 
 const gidV2 = "RoCE v2"
 
-// route is the default context, opened as said if it is not open yet.
-func route(open func() (*Context, error)) (*Context, error) {
+// route is the default context, opened as said if it is not open yet: then it is fresh.
+func route(open func() (*Context, error)) (c *Context, fresh bool, err error) {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()
-	if defaults.ctx == nil {
-		c, err := open()
-		if err != nil {
-			return nil, err
+	if fresh = defaults.ctx == nil; fresh {
+		if defaults.ctx, err = open(); err != nil {
+			defaults.ctx = nil
+			return nil, false, err
 		}
-		defaults.ctx = c
+		defaults.handed = 0
 	}
-	return defaults.ctx, nil
+	defaults.handed++
+	return defaults.ctx, fresh, nil
+}
+
+// withdraw closes the default context if nobody but the caller, who got it fresh, has it.
+func withdraw(c *Context) bool {
+	defaults.mu.Lock()
+	defer defaults.mu.Unlock()
+	if defaults.ctx != c || defaults.handed > 1 {
+		return false
+	}
+	defaults.ctx = nil
+	_ = c.Close()
+	return true
 }
 
 // Dial is Context.Dial on the default context. If that is not open yet, OpenRoute chooses its device by the
-// route to addr.
+// route to addr; where addr has addresses of both IP versions and nobody answers at those of the first, it is opened
+// anew for the others.
 func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
-	c, err := route(func() (*Context, error) { return OpenRoute(ctx, addr) })
+	inner, cancel := bounded(ctx)
+	defer cancel()
+	remotes, err := resolve(inner, addr)
 	if err != nil {
-		return -1, err
+		return -1, opError("Dial", addr, err)
 	}
-	return c.Dial(ctx, addr, config)
+	ways := byFamily(silentLast(onThisHost(remotes, loopbackListeners())))
+	var errs []error
+	for i, way := range ways {
+		c, fresh, err := route(func() (*Context, error) {
+			if os.Getenv("RDMASHIM_DEVICE") != "" {
+				return Open("")
+			}
+			return openRoute(way, nil)
+		})
+		if err == nil {
+			to := way
+			if !fresh || len(ways) == 1 {
+				to = remotes // this device may reach all of them
+			}
+			try, cancel := share(inner, len(ways)-i)
+			var qp QP
+			qp, err = c.dial(ctx, try, to, &config)
+			cancel()
+			if err == nil {
+				return qp, nil
+			}
+		}
+		errs = append(errs, err)
+		if inner.Err() != nil || c != nil && (!fresh || !elsewhere(err)) || i == len(ways)-1 || c != nil && !withdraw(c) {
+			break
+		}
+	}
+	return -1, opError("Dial", addr, tried(errs))
+}
+
+// byFamily parts addresses by IP version, in the order of the first of each.
+func byFamily(list []netip.AddrPort) [][]netip.AddrPort {
+	var ways [][]netip.AddrPort
+next:
+	for _, a := range list {
+		for i, w := range ways {
+			if w[0].Addr().Is4() == a.Addr().Is4() {
+				ways[i] = append(w, a)
+				continue next
+			}
+		}
+		ways = append(ways, []netip.AddrPort{a})
+	}
+	return ways
 }
 
 // Listen listens for connections to addr, HOST:PORT, on every device that this process has open and that has
 // the address; an empty host is all of them. If none has, the default context is opened, if it is not yet, on the device
-// that has the address. Request.Context tells to which one a request came. See Context.Listen.
+// that has the address; of a name's addresses, on the first that has one. Request.Context tells to which one a request
+// came. See Context.Listen.
 func Listen(addr string, opts ...ListenOption) (*Listener, error) {
-	at, err := parseListen(addr)
+	at, err := resolveListen(addr)
+	var l *Listener
+	if err == nil {
+		l, err = listenAt(at, opts)
+	}
 	if err != nil {
 		return nil, opError("Listen", addr, err)
 	}
-	ctxs := opened.at(at.Addr())
-	if len(ctxs) == 0 {
-		c, err := route(func() (*Context, error) {
+	return l, nil
+}
+
+// listenAt listens on the first of the addresses that a device has.
+func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
+	for _, at := range addrs {
+		if ctxs := opened.at(at.Addr()); len(ctxs) > 0 {
+			return listen(at, ctxs, opts)
+		}
+	}
+	var errs []error
+	for _, at := range addrs {
+		c, _, err := route(func() (*Context, error) {
 			if at.Addr().IsUnspecified() || os.Getenv("RDMASHIM_DEVICE") != "" {
 				return Open("")
 			}
 			return openAt(at.Addr(), nil)
 		})
-		if err != nil {
-			return nil, opError("Listen", addr, err)
+		if err == nil {
+			var l *Listener
+			if l, err = listen(at, []*Context{c}, opts); err == nil {
+				return l, nil
+			}
 		}
-		ctxs = []*Context{c}
+		errs = append(errs, err)
 	}
-	l, err := listen(addr, ctxs, opts)
-	if err != nil {
-		return nil, opError("Listen", addr, err)
-	}
-	return l, nil
+	return nil, tried(errs)
 }
 
 // Disconnect is Context.Disconnect on the default context.

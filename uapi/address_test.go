@@ -1,0 +1,177 @@
+package uapi
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// named lets a host name have addresses for the length of a test.
+func named(t *testing.T, name string, addrs ...string) {
+	old := lookupIP
+	t.Cleanup(func() { lookupIP = old })
+	lookupIP = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if host != name {
+			return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+		}
+		var list []netip.Addr
+		for _, a := range addrs {
+			list = append(list, netip.MustParseAddr(a))
+		}
+		return list, nil
+	}
+}
+
+// simAt opens a device at an address of a network.
+func simAt(t *testing.T, net, addr string) *Context {
+	c, err := Open("sim:" + addr + "?net=" + net)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Empty(t, c.OpenHandles())
+		require.NoError(t, c.Close())
+	})
+	return c
+}
+
+// accepting accepts what comes to the listener until the test ends.
+func accepting(t *testing.T, l *Listener) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			r, err := l.Accept(t.Context())
+			if err != nil {
+				return
+			}
+			if qp, err := r.Accept(t.Context(), nil); err == nil {
+				<-r.Context.Done(qp)
+				_ = r.Context.DestroyQP(qp)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+}
+
+// TestDialListenerAddr: what a listener says of itself can be dialled, from its own device and from
+// another of the process, although it is a wildcard.
+func TestDialListenerAddr(t *testing.T) {
+	a, b := twoDevices(t, "")
+	l, err := b.Listen(":0")
+	require.NoError(t, err)
+	require.True(t, l.Addr().Addr().IsUnspecified())
+	accepting(t, l)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	for _, addr := range []string{l.Addr().String(), "0.0.0.0:" + port, ":" + port} {
+		for _, c := range []*Context{a, b} {
+			qp, err := c.Dial(t.Context(), addr, DialConfig{})
+			require.NoError(t, err, addr)
+			info, err := c.QueryConn(qp)
+			require.NoError(t, err)
+			require.Equal(t, addrOf(b), info.RemoteAddr.Addr())
+			require.NoError(t, c.DestroyQP(qp))
+		}
+	}
+}
+
+// TestListenName: a name stands for the address that the device has, of whichever IP version.
+func TestListenName(t *testing.T) {
+	named(t, "localhost", "2001:db8::1", "10.1.0.9", "10.1.0.1")
+	for _, addr := range []string{"10.1.0.1", "2001:db8::1"} {
+		c := simAt(t, "listen-name", addr)
+		l, err := c.Listen("localhost:0")
+		require.NoError(t, err)
+		require.Equal(t, addr, l.Addr().Addr().String())
+		same, err := Listen("localhost:0")
+		require.NoError(t, err)
+		require.Equal(t, addr, same.Addr().Addr().String())
+		require.NoError(t, same.Close())
+		require.NoError(t, l.Close())
+		require.NoError(t, c.Close())
+	}
+	c := simAt(t, "listen-name", "10.1.0.2")
+	_, err := c.Listen("localhost:0")
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+	_, err = c.Listen("nobody:0")
+	var dns *net.DNSError
+	require.ErrorAs(t, err, &dns)
+}
+
+// TestDialTriesAll: of a name's addresses one is silent, one refuses, one is of the other IP version and one
+// answers. Each attempt has its share of the time, the receives are posted once.
+func TestDialTriesAll(t *testing.T) {
+	named(t, "peer", "2001:db8::9", "10.1.0.8", "10.1.0.3", "10.1.0.2")
+	synctest.Test(t, func(t *testing.T) {
+		a, b := simAt(t, "all", "10.1.0.1"), simAt(t, "all", "10.1.0.2")
+		simAt(t, "all", "10.1.0.3") // nobody listens there
+		l, err := b.Listen(":7471")
+		require.NoError(t, err)
+		accepting(t, l)
+		prepared := 0
+		start := time.Now()
+		config := DialConfig{Prepare: func(QP) error { prepared++; return nil }}
+		qp, err := a.Dial(t.Context(), "peer:7471", config)
+		require.NoError(t, err)
+		require.Equal(t, 1, prepared)
+		share := DefaultConnectTimeout / 4
+		require.GreaterOrEqual(t, time.Since(start), share)
+		require.Less(t, time.Since(start), share+time.Second)
+		info, err := a.QueryConn(qp)
+		require.NoError(t, err)
+		require.Equal(t, "10.1.0.2:7471", info.RemoteAddr.String())
+		require.NoError(t, a.DestroyQP(qp))
+
+		// What all said is told, within ctx.
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		start = time.Now()
+		_, err = a.Dial(ctx, "peer:1", DialConfig{})
+		require.ErrorIs(t, err, ErrRefused)
+		require.ErrorIs(t, err, ErrUnreachable)
+		require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
+		for _, part := range []string{"10.1.0.8 from 10.1.0.1", "the peer does not answer for 5s", "10.1.0.3", "10.1.0.2", "2001:db8::9"} {
+			require.ErrorContains(t, err, part)
+		}
+		require.Less(t, time.Since(start), 6*time.Second)
+	})
+}
+
+// TestDialStops: what the program at an address refuses, what Prepare says and ctx's end are final.
+func TestDialStops(t *testing.T) {
+	named(t, "peer", "10.1.0.2", "10.1.0.3")
+	synctest.Test(t, func(t *testing.T) {
+		a, b, c := simAt(t, "stop", "10.1.0.1"), simAt(t, "stop", "10.1.0.2"), simAt(t, "stop", "10.1.0.3")
+		refusing, err := b.Listen(":1")
+		require.NoError(t, err)
+		defer refusing.Close()
+		l, err := c.Listen(":1")
+		require.NoError(t, err)
+		accepting(t, l)
+		go func() {
+			if r, err := refusing.Accept(t.Context()); err == nil {
+				_ = r.Reject(0, nil)
+			}
+		}()
+		var rejected *RejectError
+		_, err = a.Dial(t.Context(), "peer:1", DialConfig{})
+		require.ErrorAs(t, err, &rejected)
+		require.Equal(t, RejectedByProgram, rejected.Reason)
+		prepared := 0
+		_, err = a.Dial(t.Context(), "peer:1", DialConfig{Prepare: func(QP) error { prepared++; return syscall.ENETUNREACH }})
+		require.ErrorIs(t, err, syscall.ENETUNREACH)
+		require.Equal(t, 1, prepared)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, err = a.Dial(ctx, "peer:1", DialConfig{})
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
