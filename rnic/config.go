@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	mrand "math/rand/v2"
 	"net/netip"
 	"syscall"
 
@@ -27,8 +28,10 @@ type Config struct {
 	// MTU is the port's MTU in bytes of payload: 256, 512, 1024, 2048 or 4096;
 	// 0 is the largest that fits the link.
 	MTU int
-	// Seed decides queue pair numbers, keys and the GUID; 0 is random, which
-	// keeps traffic of a dead process away from the next one.
+	// Seed makes queue pair numbers, keys, PSNs, communication identifiers and the
+	// GUID repeat, for tests. With 0 each is drawn from the system's random source
+	// by itself, so that none follows from another, and traffic of a dead process
+	// stays away from the next one.
 	Seed uint64
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
 	// link's buffers.
@@ -112,22 +115,24 @@ func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
 // message and then neither answers nor asks again.
 const ackDelay = 500 * engine.Microsecond
 
-// random returns seed, or 64 random bits for 0.
-func random(seed uint64) uint64 {
+// seeds returns a source of secrets that share nothing: each call draws 32 bytes
+// from the system. With a seed other than 0 all of them follow from it.
+func seeds(seed uint64) func() [32]byte {
+	read := rand.Read // never fails
 	if seed != 0 {
-		return seed
+		var key [32]byte
+		binary.LittleEndian.PutUint64(key[:], seed)
+		read = mrand.NewChaCha8(key).Read
 	}
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
+	return func() (b [32]byte) {
+		read(b[:])
+		return b
+	}
 }
 
-// mix spreads a seed over several uses (the finalizer of splitmix64).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+// newGUID is a locally administered EUI-64.
+func newGUID(random [32]byte) uint64 {
+	return binary.LittleEndian.Uint64(random[:])&^(3<<56) | 2<<56
 }
 
 // gidOf is the GID of a RoCEv2 address (IBA A17.4): the IPv6 address, or the

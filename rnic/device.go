@@ -3,6 +3,7 @@ package rnic
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -33,7 +34,7 @@ type Device struct {
 	mu      deviceLock
 	regions *mem.Table          // guarded by mu
 	qps     map[wire.QPN]*QP    // guarded by mu
-	nextQPN wire.QPN            // guarded by mu
+	numbers qpNumbers           // guarded by mu
 	pds     map[mem.PD]struct{} // guarded by mu
 	nextPD  mem.PD              // guarded by mu
 	cqs     int                 // guarded by mu
@@ -89,16 +90,15 @@ func New(c Config) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rnic: device %s on %v: %w", c.Name, caps.Local, err)
 	}
-	seed := random(c.Seed)
+	secret := seeds(c.Seed)
 	d := &Device{
 		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, caps: caps, mtu: mtu,
-		// A locally administered EUI-64.
-		guid:    mix(seed^1)&^(3<<56) | 2<<56,
+		guid:    newGUID(secret()),
 		tuning:  tune(c.Tuning, caps),
 		start:   time.Now(),
-		regions: mem.NewTable(mix(seed ^ 2)),
+		regions: mem.NewTable(secret()),
 		qps:     make(map[wire.QPN]*QP),
-		nextQPN: wire.QPN(mix(seed^3)) & wire.MulticastQPN,
+		numbers: qpNumbers{random: rand.NewChaCha8(secret())},
 		pds:     make(map[mem.PD]struct{}),
 		done:    make([]engine.Completion, 64),
 		wqe:     new(decoder),
@@ -113,7 +113,7 @@ func New(c Config) (*Device, error) {
 	if d.ifindex == 0 {
 		d.ifindex = uint32(caps.IfIndex)
 	}
-	d.gsi = newGSI(c.CM, d, mix(seed^4))
+	d.gsi = newGSI(c.CM, d, rand.NewChaCha8(secret()))
 	d.rx.init(max(caps.BatchSize, 1))
 	d.polling.unpark = make(chan struct{}, 1)
 	d.attendance.listens = make(chan struct{}, 1)

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // fixed is a link with given Caps that carries nothing.
@@ -138,37 +139,40 @@ func TestQueries(t *testing.T) {
 	require.NotEqual(t, a.NodeGUID, other.QueryDevice().NodeGUID)
 }
 
-// With a seed everything random repeats; without, nothing does.
-func TestSeed(t *testing.T) {
-	first := func(seed uint64) (qpn, key uint32) {
-		d, err := New(Config{Name: "soft0", Link: newFixed("10.0.0.1:4791", 65507), Seed: seed})
-		require.NoError(t, err)
-		defer d.Close()
-		pd, err := d.AllocPD()
-		require.NoError(t, err)
-		return newQP(t, d, pd, qpOptions{}).qp.Num(), register(t, d, pd, 8, allAccess).mr.RKey()
-	}
-	n1, k1 := first(7)
-	n2, k2 := first(7)
-	n3, k3 := first(0)
-	n4, k4 := first(0)
-	require.Equal(t, []uint32{n1, k1}, []uint32{n2, k2})
-	require.NotEqual(t, []uint32{n3, k3}, []uint32{n4, k4})
+// numberList is a source of random numbers that were chosen.
+type numberList []uint64
+
+func (l *numberList) Uint64() uint64 {
+	n := (*l)[0]
+	*l = (*l)[1:]
+	return n
 }
 
+// TestQPNumbers: numbers of the management, of multicast, in use and of queue
+// pairs that died lately are left out; the upper bits do not count.
 func TestQPNumbers(t *testing.T) {
-	d := newDevice(t, newFixed("10.0.0.1:4791", 65507), 8, qpOptions{})
-	d.mu.Lock()
-	d.nextQPN = 0xfffffe
-	d.mu.Unlock()
-	// 0xffffff is the multicast number, 0 and 1 are the management's.
-	for _, want := range []uint32{0xfffffe, 2, 3} {
-		require.Equal(t, want, newQP(t, d.Device, d.pd, qpOptions{}).qp.Num())
+	var n qpNumbers
+	draw := func(numbers ...uint64) wire.QPN {
+		list := numberList(numbers)
+		n.random = &list
+		return n.draw(map[wire.QPN]*QP{7: nil, 8: {}}) // nil is one that is being made
 	}
-	d.mu.Lock()
-	d.nextQPN = 2
-	d.mu.Unlock()
-	require.Equal(t, uint32(4), newQP(t, d.Device, d.pd, qpOptions{}).qp.Num(), "numbers in use are left out")
+	require.Equal(t, wire.QPN(5), draw(0, 1, 0xffffff, 7, 8, 1<<60|5))
+	n.bury(5)
+	require.Equal(t, wire.QPN(6), draw(5, 6))
+	for i := range wire.QPN(restQPNs) {
+		require.Equal(t, wire.QPN(6), draw(5, 6))
+		n.bury(100 + i)
+	}
+	require.Equal(t, wire.QPN(5), draw(5), "it has rested")
+}
+
+// A queue pair that is destroyed lets its number rest.
+func TestDestroyedQPNumberRests(t *testing.T) {
+	d := newDevice(t, newFixed("10.0.0.1:4791", 65507), 8, qpOptions{})
+	num := d.qp.qp.num
+	require.NoError(t, d.qp.qp.Destroy())
+	require.Contains(t, d.numbers.dead, num)
 }
 
 func TestCreateRefuses(t *testing.T) {

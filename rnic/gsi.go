@@ -22,8 +22,8 @@ type gsi struct {
 
 // newGSI makes the manager of a device with the identity that only the device
 // knows.
-func newGSI(c cm.Config, d *Device, seed uint64) gsi {
-	c.CAGUID, c.Seed, c.UDPPort, c.MTU = d.guid, seed, d.caps.Local.Port(), uint8(d.mtu)
+func newGSI(c cm.Config, d *Device, random cm.Random) gsi {
+	c.CAGUID, c.Random, c.UDPPort, c.MTU = d.guid, random, d.caps.Local.Port(), uint8(d.mtu)
 	return gsi{
 		cm: cm.New(c), sink: d.dispatch,
 		users: cmUsers{listeners: make(map[cm.ListenerID]emu.CMListenEvents), conns: make(map[wire.CommID]emu.CMEvents)},

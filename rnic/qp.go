@@ -131,7 +131,7 @@ func checkCap(c *emu.QPCap) error {
 	return nil
 }
 
-// takeQPN takes the next free queue pair number.
+// takeQPN takes a free queue pair number.
 func (d *Device) takeQPN() (wire.QPN, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,17 +141,9 @@ func (d *Device) takeQPN() (wire.QPN, error) {
 	if len(d.qps) >= maxQP {
 		return 0, fmt.Errorf("rnic: all %d queue pairs of %s are in use: %w", maxQP, d.name, syscall.ENOMEM)
 	}
-	for {
-		n := d.nextQPN
-		d.nextQPN = (d.nextQPN + 1) & wire.MulticastQPN
-		if n == wire.SMIQPN || n == wire.GSIQPN || n == wire.MulticastQPN {
-			continue
-		}
-		if _, taken := d.qps[n]; !taken {
-			d.qps[n] = nil
-			return n, nil
-		}
-	}
+	n := d.numbers.draw(d.qps)
+	d.qps[n] = nil
+	return n, nil
 }
 
 // Num implements emu.QP.
@@ -184,6 +176,7 @@ func (q *QP) Destroy() error {
 	q.gone = true
 	q.bell.Store(false)
 	delete(d.qps, q.num)
+	d.numbers.bury(q.num)
 	d.timers.remove(q)
 	q.sendCQ.users--
 	q.recvCQ.users--

@@ -1,7 +1,8 @@
 package uapi
 
 import (
-	"math/rand/v2"
+	"crypto/rand"
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -66,6 +67,14 @@ func (c *Context) createQP(op string, config QPConfig) (QP, error) {
 	return q.num, nil
 }
 
+// firstPSN draws the PSN with which a queue pair begins to send. It is secret:
+// a packet that is forged in this side's name needs it.
+func firstPSN() uint32 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint32(b[:]) & max24
+}
+
 func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 	if c.closed.Load() {
 		return nil, errContextClosed
@@ -74,7 +83,7 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queuePair{ctx: c, config: config, psn: rand.Uint32() & max24, made: caller()}
+	q := &queuePair{ctx: c, config: config, psn: firstPSN(), made: caller()}
 	if err := q.attachCQs(); err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (m *Manager) guid() []byte { return binary.BigEndian.AppendUint64(nil, m.cf
 func (m *Manager) dreq(c *conn, private []byte) Datagram {
 	r := &wire.DREQ{CommIDs: c.ids(), RemoteQPN: c.attr.RemoteQPN}
 	copy(r.Private[:], private)
-	return datagram(c.attr.Peer, m.tids|uint64(c.id), wire.AttrDREQ, r)
+	return datagram(c.attr.Peer, m.transaction(), wire.AttrDREQ, r)
 }
 
 // refuse answers a message with a REJ that no connection stands behind.

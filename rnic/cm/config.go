@@ -14,11 +14,17 @@ const (
 	Second               = 1000 * Millisecond
 )
 
+// Random is a generator of random numbers, such as math/rand/v2's ChaCha8.
+type Random interface{ Uint64() uint64 }
+
 // Config is fixed when a manager is made. Zero values are replaced by the values
 // of Linux (drivers/infiniband/core/cma.c), with which it interoperates.
 type Config struct {
+	// Random draws communication identifiers, transactions and PSNs, which nobody
+	// shall guess: a generator whose outputs do not show its state. It must be
+	// there.
+	Random  Random
 	CAGUID  uint64 // the device's node GUID, which tells it from all others
-	Seed    uint64 // decides communication identifiers, transactions and PSNs
 	UDPPort uint16 // where the device receives; 0: 4791
 
 	// MTU is the largest path MTU code that the port can carry, 1 … 5; 0: 5.

@@ -71,7 +71,7 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 		return 0, err
 	}
 	c.active, c.state = true, ReqSent
-	c.tid = m.tids | uint64(c.id)
+	c.tid = m.transaction()
 	c.service, c.src, c.dst, c.localQPN = p.Service, p.Src, p.Dst, p.QPN
 	c.timeout, c.retries = m.cfg.ResponseTimeout, m.cfg.Retries
 	c.attr = Attr{
@@ -88,9 +88,6 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	m.send(c, now)
 	return c.id, nil
 }
-
-// psn is the first packet sequence number of a direction.
-func (m *Manager) psn() wire.PSN { return wire.PSN(m.random.next()) & wire.MaxPSN }
 
 // Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS. private
 // is at most [wire.RTUPrivateLen] bytes. Next: Transmit, NextTimeout.

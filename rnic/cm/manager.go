@@ -13,9 +13,6 @@ import (
 // called concurrently. Errors wrap a syscall.Errno.
 type Manager struct {
 	cfg      Config
-	random   random
-	nextID   wire.CommID
-	tids     uint64 // the upper half of transactions
 	counters Counters
 
 	conns      map[wire.CommID]*conn
@@ -47,29 +44,21 @@ type remoteQPN struct {
 
 // New makes a manager without connections.
 func New(cfg Config) *Manager {
-	m := &Manager{
-		cfg: cfg.withDefaults(), random: random(cfg.Seed),
+	return &Manager{
+		cfg:       cfg.withDefaults(),
 		conns:     make(map[wire.CommID]*conn),
 		remotes:   make(map[remoteID]*conn),
 		qpns:      make(map[remoteQPN]*conn),
 		services:  make(map[wire.ServiceID][]*Listener),
 		listeners: make(map[ListenerID]*Listener),
 	}
-	m.nextID = wire.CommID(m.random.next())
-	m.tids = m.random.next() << 32
-	return m
 }
 
-// random is a sequence of numbers (splitmix64).
-type random uint64
+// transaction is the identifier of a new transaction.
+func (m *Manager) transaction() uint64 { return m.cfg.Random.Uint64() }
 
-func (r *random) next() uint64 {
-	*r += 0x9e3779b97f4a7c15
-	z := uint64(*r)
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
+// psn is the first packet sequence number of a direction.
+func (m *Manager) psn() wire.PSN { return wire.PSN(m.cfg.Random.Uint64()) & wire.MaxPSN }
 
 // conn is a connection.
 type conn struct {
@@ -110,11 +99,11 @@ func (m *Manager) newConn() (*conn, error) {
 	if len(m.conns)-m.linger.n >= m.cfg.MaxConns {
 		return nil, fmt.Errorf("cm: no room for more than %d connections: %w", m.cfg.MaxConns, syscall.ENOMEM)
 	}
-	for m.nextID == 0 || m.conns[m.nextID] != nil {
-		m.nextID++
+	id := wire.CommID(m.cfg.Random.Uint64())
+	for id == 0 || m.conns[id] != nil {
+		id = wire.CommID(m.cfg.Random.Uint64())
 	}
-	c := &conn{id: m.nextID, heap: -1}
-	m.nextID++
+	c := &conn{id: id, heap: -1}
 	m.conns[c.id] = c
 	return c, nil
 }

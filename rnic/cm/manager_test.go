@@ -44,7 +44,7 @@ func (h *host) connect(t testing.TB, to *host) wire.CommID {
 // 1,000 connections at once, and then 1,000 one after another, leave nothing; the
 // number that lingers is bounded, and no identifier comes twice.
 func TestThousandConnections(t *testing.T) {
-	w, a, b, passive := pair(t, cm.Config{Seed: 1, MaxLinger: 100})
+	w, a, b, passive := pair(t, cm.Config{MaxLinger: 100})
 	seen := map[wire.CommID]bool{}
 	var active []wire.CommID
 	for range 1000 {
@@ -98,7 +98,7 @@ func TestThousandConnections(t *testing.T) {
 // Each message's room for private data, and one byte more.
 func TestPrivateData(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.host("a", cm.Config{Seed: 1}), w.host("b", cm.Config{Seed: 1})
+	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
 	_, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 9)
 	require.NoError(t, err)
 	_, err = b.m.Listen(77, netip.Addr{}, 9)
@@ -149,7 +149,7 @@ func TestPrivateData(t *testing.T) {
 }
 
 func TestBadCalls(t *testing.T) {
-	w, a, b, _ := pair(t, cm.Config{Seed: 1})
+	w, a, b, _ := pair(t, cm.Config{})
 	good := a.params(b, 1, "")
 	for name, spoil := range map[string]func(p *cm.ConnectParams){
 		"no peer":       func(p *cm.ConnectParams) { p.Peer = netip.AddrPort{} },
@@ -186,7 +186,7 @@ func TestBadCalls(t *testing.T) {
 
 // Datagrams for a connection from an address that is not the peer's do nothing.
 func TestForged(t *testing.T) {
-	w, a, b, passive := pair(t, cm.Config{Seed: 1})
+	w, a, b, passive := pair(t, cm.Config{})
 	id := a.connect(t, b)
 	var sent []*flight
 	w.seen = func(f *flight) { sent = append(sent, f) }
@@ -227,7 +227,7 @@ func TestForged(t *testing.T) {
 // reported stay.
 func TestListeners(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.host("a", cm.Config{Seed: 1}), w.host("b", cm.Config{Seed: 1})
+	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})
 	one, err := b.m.Listen(wire.TCPService(1), b.addr.Addr(), 5)
 	require.NoError(t, err)
 	other, err := b.m.Listen(wire.TCPService(1), netip.MustParseAddr("10.0.0.99"), 5)
@@ -257,7 +257,7 @@ func TestListeners(t *testing.T) {
 
 // A host that slept past the time does not give its peer up unasked.
 func TestSleeper(t *testing.T) {
-	w, a, b, _ := pair(t, cm.Config{Seed: 1})
+	w, a, b, _ := pair(t, cm.Config{})
 	id, err := a.m.Connect(w.now, a.params(b, 1, ""))
 	require.NoError(t, err)
 	drain(a) // lost

@@ -74,7 +74,7 @@ func (t *tally) add(o *tally) {
 // side is what the program at one end of a connection knows.
 type side struct {
 	h         *host
-	life      uint64 // of the host when it began
+	life      byte // of the host when it began
 	id        wire.CommID
 	attr      cm.Attr
 	accepted  *cm.AcceptParams
@@ -96,7 +96,7 @@ type side struct {
 // refused reports whether this side, or its CM, sent a REJ.
 func (s *side) refused() bool { return s.rejected || s.told[cm.Unreachable] > 0 }
 
-func (s *side) gone() bool { return s == nil || s.h.seed != s.life }
+func (s *side) gone() bool { return s == nil || s.h.lives != s.life }
 
 // try is one call of Connect and what came of it.
 type try struct {
@@ -141,7 +141,8 @@ func newRandomWorld(t testing.TB, seed uint64) *randomWorld {
 		r.cutFrom = cm.Time(r.rnd.Int64N(int64(10 * cm.Second)))
 		r.cutTo = r.cutFrom + cm.Time(r.rnd.Int64N(int64(60*cm.Second)))
 	}
-	r.cfg = cm.Config{Seed: seed, ResponseTimeout: 16, Retries: 7, MRATimeout: 20}
+	r.cfg = cm.Config{ResponseTimeout: 16, Retries: 7, MRATimeout: 20}
+	r.w.seed = seed
 	for _, name := range []string{"a", "b", "c"} {
 		r.begin(r.w.host(name, r.cfg))
 	}
@@ -286,7 +287,7 @@ func (r *randomWorld) connect(n int) {
 
 // side makes one end of a try known.
 func (r *randomWorld) side(h *host, id wire.CommID, y *try) *side {
-	s := &side{h: h, life: h.seed, id: id, told: map[cm.EventKind]int{}}
+	s := &side{h: h, life: h.lives, id: id, told: map[cm.EventKind]int{}}
 	if r.sides[h][id] != nil {
 		r.fault("%s: identifier %v is given twice", h.name, id)
 	}

@@ -2,6 +2,7 @@ package cm_test
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
@@ -111,7 +112,7 @@ func from(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr(),
 // Packets 1, 2, 3, 6 and 7, our side active.
 func TestRecordedActive(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid1, Seed: 1})
+	m := cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
 	id, err := m.Connect(1, p.reqParams(1))
 	require.NoError(t, err)
 	req := one(t, m)
@@ -136,7 +137,7 @@ func TestRecordedActive(t *testing.T) {
 // The same packets, our side passive.
 func TestRecordedPassive(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid2, Seed: 1})
+	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
 	_, err := m.Listen(wire.TCPService(7471), ten2.Addr(), 1)
 	require.NoError(t, err)
 	m.Receive(1, from(ten1), p.get(1, 0, 0))
@@ -164,7 +165,7 @@ func TestRecordedRejects(t *testing.T) {
 	for req, rej := range map[int]int{15: 16, 17: 18, 19: 20} {
 		want := map[int]wire.RejectReason{15: wire.RejInvalidServiceID, 17: wire.RejConsumer, 19: wire.RejVendorUnsupported}[req]
 		// Linux refuses us.
-		m := cm.New(cm.Config{CAGUID: guid1, Seed: 1})
+		m := cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
 		id, err := m.Connect(1, p.reqParams(req))
 		require.NoError(t, err)
 		p.same(req, one(t, m), tid, local, [2]int{atREQPSN, 3})
@@ -177,7 +178,7 @@ func TestRecordedRejects(t *testing.T) {
 		require.Equal(t, cm.Idle, m.State(id))
 
 		// We refuse Linux.
-		m = cm.New(cm.Config{CAGUID: guid2, Seed: 1})
+		m = cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
 		if req != 15 {
 			_, err := m.Listen(wire.TCPService(7480), netip.Addr{}, 1)
 			require.NoError(t, err)
@@ -198,7 +199,7 @@ func TestRecordedRejects(t *testing.T) {
 // Packets 21 to 23: a REP is rejected. 24 and 25: a REQ is called off.
 func TestRecordedActiveRejects(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid1, Seed: 1})
+	m := cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
 	id, err := m.Connect(1, p.reqParams(21))
 	require.NoError(t, err)
 	one(t, m)
@@ -213,7 +214,7 @@ func TestRecordedActiveRejects(t *testing.T) {
 	require.NoError(t, m.Destroy(2, id))
 	p.same(25, one(t, m), tid, local)
 
-	m = cm.New(cm.Config{CAGUID: guid2, Seed: 1})
+	m = cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
 	_, err = m.Listen(wire.TCPService(7481), netip.Addr{}, 1)
 	require.NoError(t, err)
 	_, err = m.Listen(wire.TCPService(7482), netip.Addr{}, 1)
@@ -237,7 +238,7 @@ func TestRecordedActiveRejects(t *testing.T) {
 func TestRecordedMRA(t *testing.T) {
 	p := loadTape(t)
 	require.Equal(t, p.mads[32], p.mads[33])
-	m := cm.New(cm.Config{CAGUID: guid2, Seed: 1})
+	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
 	_, err := m.Listen(wire.TCPService(7499), netip.Addr{}, 1)
 	require.NoError(t, err)
 	m.Receive(1, from(ten1), p.get(32, 0, 0))
@@ -251,7 +252,7 @@ func TestRecordedMRA(t *testing.T) {
 	m.Receive(5, from(ten1), p.get(38, 0, e.Conn))
 	event(t, m, cm.Connected)
 
-	m = cm.New(cm.Config{CAGUID: guid1, Seed: 1})
+	m = cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
 	id, err := m.Connect(1, p.reqParams(32))
 	require.NoError(t, err)
 	one(t, m)
@@ -268,7 +269,7 @@ func TestRecordedMRA(t *testing.T) {
 // What is not for a manager is dropped and counted.
 func TestRecordedDrops(t *testing.T) {
 	p := loadTape(t)
-	m := cm.New(cm.Config{CAGUID: guid2, Seed: 1})
+	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
 	for _, n := range []int{26, 27} { // SIDR
 		m.Receive(1, from(ten1), p.get(n, 0, 0))
 	}

@@ -98,7 +98,7 @@ func (s *script) world() {
 
 // hosts adds hosts to the world.
 func (s *script) hosts(options map[string]string, names []string) {
-	cfg := cm.Config{Seed: 1}
+	cfg := cm.Config{}
 	for k, v := range options {
 		n, err := strconv.Atoi(v)
 		require.NoError(s.t, err)

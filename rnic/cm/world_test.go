@@ -3,6 +3,7 @@ package cm_test
 import (
 	"container/heap"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
@@ -17,6 +18,7 @@ type world struct {
 	hosts []*host
 	queue flights
 	seq   int
+	seed  uint64
 
 	// fate says when a datagram arrives, each time: none is a loss.
 	fate func(f *flight) []cm.Duration
@@ -29,14 +31,14 @@ type world struct {
 }
 
 type host struct {
-	w    *world
-	name string
-	addr netip.AddrPort
-	m    *cm.Manager
-	seed uint64
-	cfg  cm.Config
-	down bool
-	qpn  wire.QPN
+	w     *world
+	name  string
+	addr  netip.AddrPort
+	m     *cm.Manager
+	lives byte
+	cfg   cm.Config
+	down  bool
+	qpn   wire.QPN
 
 	names map[wire.CommID]string
 	ids   map[string]wire.CommID
@@ -47,7 +49,6 @@ type flight struct {
 	at       cm.Time
 	seq      int
 	from, to *host
-	life     uint64 // of the sender
 	mad      [wire.MADLen]byte
 	do       func() // instead of a datagram: what somebody planned
 }
@@ -80,7 +81,7 @@ func (w *world) host(name string, cfg cm.Config) *host {
 	if cfg.UDPPort != 0 {
 		h.addr = netip.AddrPortFrom(h.addr.Addr(), cfg.UDPPort)
 	}
-	h.cfg.CAGUID, h.seed = 0x0200000000000000+uint64(n), cfg.Seed<<8|uint64(n)
+	h.cfg.CAGUID = 0x0200000000000000 + uint64(n)
 	w.hosts = append(w.hosts, h)
 	h.start()
 	return h
@@ -88,8 +89,8 @@ func (w *world) host(name string, cfg cm.Config) *host {
 
 // start gives the host a manager that knows nothing.
 func (h *host) start() {
-	h.seed += 1 << 40
-	h.cfg.Seed = h.seed
+	h.lives++
+	h.cfg.Random = rand.NewPCG(h.w.seed, h.cfg.CAGUID<<8+uint64(h.lives))
 	h.m = cm.New(h.cfg)
 	h.names, h.ids = map[wire.CommID]string{}, map[string]wire.CommID{}
 }
@@ -126,7 +127,7 @@ func (w *world) fly(from *host, d cm.Datagram) {
 	if to == nil {
 		return // nobody is there
 	}
-	f := &flight{from: from, to: to, life: from.seed, mad: d.MAD}
+	f := &flight{from: from, to: to, mad: d.MAD}
 	w.seen(f)
 	for _, after := range w.fate(f) {
 		w.seq++

@@ -29,7 +29,7 @@ type dhost struct {
 
 func newDatagramHost(t testing.TB, addr string, edit func(*DatagramConfig)) *dhost {
 	h := &dhost{t: t, addr: netip.MustParseAddrPort(addr), mem: make([]byte, 1<<16)}
-	tab := mem.NewTable(7)
+	tab := mem.NewTable([32]byte{7})
 	var err error
 	h.mr, err = tab.Register(testPD, h.mem, 0x20000, allAccess)
 	require.NoError(t, err)

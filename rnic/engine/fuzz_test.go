@@ -35,7 +35,7 @@ func newFuzzed(t *testing.T, data []byte) *fuzzed {
 	for i := range f.all {
 		f.all[i] = 0xa5
 	}
-	tab := mem.NewTable(3)
+	tab := mem.NewTable([32]byte{3})
 	f.mr, _ = tab.Register(testPD, f.all[guard:2*guard], 0x10000, allAccess)
 	f.qp = New(Config{QPN: 1, PD: testPD, Regions: tab, Receives: f.recv, SendDepth: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: 8})
 	f.connect()

@@ -18,7 +18,7 @@ import (
 // bring takes a fresh queue pair to a state.
 func bring(t *testing.T, to abi.QPState) (*QP, *receives) {
 	r := &receives{}
-	q := New(Config{QPN: 1, PD: testPD, Regions: mem.NewTable(1), Receives: r, SendDepth: 4, MaxSendSGE: 1, MaxRecvSGE: 1})
+	q := New(Config{QPN: 1, PD: testPD, Regions: mem.NewTable([32]byte{1}), Receives: r, SendDepth: 4, MaxSendSGE: 1, MaxRecvSGE: 1})
 	a := goodAttr()
 	for _, s := range []struct {
 		s abi.QPState

@@ -94,7 +94,7 @@ type flight struct {
 }
 
 func newHost(t testing.TB, n int, addr string, c cfg) *host {
-	h := &host{t: t, addr: netip.MustParseAddrPort(addr), tab: mem.NewTable(uint64(n) + 77), recv: &receives{}}
+	h := &host{t: t, addr: netip.MustParseAddrPort(addr), tab: mem.NewTable([32]byte{byte(n), 77}), recv: &receives{}}
 	words := make([]uint64, regionLen/8)
 	h.mem = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), regionLen)
 	var err error

@@ -164,7 +164,7 @@ type rxeQP struct {
 
 func newRxePeer(t *testing.T, r *recording, requester netip.Addr) *rxePeer {
 	x := &rxePeer{
-		t: t, r: r, requester: requester, tab: mem.NewTable(5), windows: map[uint32]uint32{},
+		t: t, r: r, requester: requester, tab: mem.NewTable([32]byte{5}), windows: map[uint32]uint32{},
 		hosts: map[wire.QPN]*rxeQP{}, responder: map[wire.QPN]wire.QPN{}, ours: map[wire.QPN][]answer{}, lost: map[wire.PSN]int{},
 	}
 	words := make([]uint64, r.size/8)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestWriteReadRemote(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	buf := bytes.Repeat([]byte{0xa5}, 64)
 	r, err := tab.Register(1, buf, 0x1000, allAccess)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestCopyInEveryAlignment(t *testing.T) {
 
 func TestScatterGather(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	for range 500 {
 		var list []SGE
 		var regions [][]byte
@@ -113,7 +113,7 @@ func TestScatterGather(t *testing.T) {
 }
 
 func TestScatterNeedsLocalWrite(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	r := register(t, tab, 8, 0x1000, abi.AccessRemoteRead)
 	list := []SGE{{0x1000, 8, r.Key()}}
 	require.Equal(t, ErrAccess, tab.Scatter(1, list, 0, []byte{1}, true))
@@ -123,7 +123,7 @@ func TestScatterNeedsLocalWrite(t *testing.T) {
 }
 
 func TestAtomics(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	words := make([]uint64, 3)
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 24)
 	r, err := tab.Register(1, buf, 0x1000, allAccess)
@@ -163,7 +163,7 @@ func TestOtherPanicsGoOn(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	a, b := register(t, tab, 8192, 0x1000, allAccess), register(t, tab, 8192, 0x9000, allAccess)
 	list := []SGE{{0x1000, 100, a.Key()}, {0x9000, 8000, b.Key()}}
 	pkt := make([]byte, 4096)
@@ -179,7 +179,7 @@ func TestNoAllocations(t *testing.T) {
 
 // A peer's write and its owner's read are no race for Go's race detector.
 func TestHiddenFromRaceDetector(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	buf := make([]byte, 256)
 	r, err := tab.Register(1, buf, 0x1000, allAccess)
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestHiddenFromRaceDetector(t *testing.T) {
 }
 
 func BenchmarkWrite4096(b *testing.B) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	r := register(b, tab, 1<<20, 0, allAccess)
 	pkt := make([]byte, 4096)
 	b.SetBytes(4096)
@@ -208,7 +208,7 @@ func BenchmarkWrite4096(b *testing.B) {
 }
 
 func BenchmarkWrite8(b *testing.B) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	r := register(b, tab, 1<<20, 0, allAccess)
 	pkt := make([]byte, 8)
 	b.ReportAllocs()

@@ -20,7 +20,7 @@ type Change struct {
 // packet reaches memory that was replaced.
 func (t *Table) Reregister(key uint32, c Change) error {
 	r := t.find(key)
-	if r == nil || r.key != key {
+	if r == nil {
 		return ErrKey
 	}
 	next := *r

@@ -10,7 +10,7 @@ import (
 )
 
 func TestReregister(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	const local = abi.AccessLocalWrite
 	const all = local | abi.AccessRemoteWrite | abi.AccessRemoteRead
 	a, b := make([]byte, 64), make([]byte, 128)
@@ -39,7 +39,7 @@ func TestReregister(t *testing.T) {
 
 // TestReregisterRefuses: all of a change or nothing of it.
 func TestReregisterRefuses(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	mem := make([]byte, 64)
 	r, err := tab.Register(1, mem, 0x1000, abi.AccessLocalWrite)
 	require.NoError(t, err)

@@ -2,51 +2,52 @@ package mem
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
 const (
-	genBits   = 8
-	indexMask = 1<<(32-genBits) - 1
-
 	// MaxRegions is how many regions one table holds.
 	MaxRegions = 1 << 20
 
-	// restSlots is how many freed slots wait before one is used again: a
-	// generation has eight bits only, and a stale key should stay stale long.
-	restSlots = 256
+	// restKeys is how many keys of regions that are gone wait before they can
+	// be drawn again. Beyond it a draw hits a given key with odds of 2^-32.
+	restKeys = 1024
+
+	// minSlots is the size of an empty table, a power of two.
+	minSlots = 64
 )
 
-// Table holds a device's regions by key. A key is an index, shifted by a random
-// start, and a generation that changes with every use of the index, so that
-// neither a stale key nor one of a dead process hits anything.
+// Table holds a device's regions by key. A key is 32 random bits, so that a
+// region's key follows neither from another's nor from its own former one, and a
+// guess hits one of n regions with odds of n in 2^32.
+//
+// It is an open-addressing hash table with linear probing. Keys are their own
+// hash, being random.
+//
+// Invariants: len(slots) is a power of two; live regions and resting keys
+// together fill at most half of it; there is no empty slot between a key's home,
+// key & (len(slots)-1), and its slot.
 type Table struct {
-	slots []slot
-	free  []uint32 // slots to use again, oldest first
-	base  uint32   // index of slot 0
-	seed  uint64
-	live  int
+	slots  []slot
+	used   int // slots that are not empty
+	live   int // regions
+	random *rand.ChaCha8
+	rest   [restKeys]uint32 // keys of regions that are gone, a ring; 0: none
+	oldest int              // in rest
 }
 
+// slot is empty with the key 0, which no region has: it looks like an unset key.
 type slot struct {
-	region *Region // nil: not in use
-	gen    uint8
-	last   *Region // what was here before; only the planted mistake looks at it
+	key    uint32
+	region *Region // nil: the key rests
 }
 
-// NewTable makes an empty table. seed is random; it decides the keys.
-func NewTable(seed uint64) *Table {
-	return &Table{seed: seed, base: uint32(mix(seed)) & indexMask}
-}
-
-// mix is the finalizer of splitmix64.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+// NewTable makes an empty table whose keys follow from the secret seed.
+func NewTable(seed [32]byte) *Table {
+	return &Table{slots: make([]slot, minSlots), random: rand.NewChaCha8(seed)}
 }
 
 // Len is the number of registered regions.
@@ -62,51 +63,84 @@ func (t *Table) Register(pd PD, mem []byte, iova uint64, access abi.AccessFlags)
 	if t.live >= MaxRegions {
 		return nil, fmt.Errorf("all %d memory regions are in use: %w", MaxRegions, syscall.ENOMEM)
 	}
-	i := t.takeSlot()
-	r := &Region{key: t.key(i), pd: pd, iova: iova, mem: mem, access: access}
-	t.slots[i].region = r
+	r := &Region{key: t.draw(), pd: pd, iova: iova, mem: mem, access: access}
+	t.insert(slot{r.key, r})
 	t.live++
 	return r, nil
 }
 
-// takeSlot returns a slot with a generation that was not in use lately.
-func (t *Table) takeSlot() uint32 {
-	if len(t.free) > restSlots || len(t.slots) >= MaxRegions+restSlots {
-		i := t.free[0]
-		t.free = t.free[1:]
-		return i
+// draw returns a key that no region has, nor had lately.
+func (t *Table) draw() uint32 {
+	for {
+		key := uint32(t.random.Uint64())
+		if key != 0 && t.slots[t.locate(key)].key == 0 {
+			return key
+		}
 	}
-	i := uint32(len(t.slots))
-	t.slots = append(t.slots, slot{gen: uint8(mix(t.seed ^ uint64(i)<<32))})
-	if t.key(i) == 0 { // 0 looks like an unset key
-		t.slots[i].gen++
+}
+
+// locate returns the slot that holds key, or else the empty one where it would
+// go. key is not 0.
+func (t *Table) locate(key uint32) uint32 {
+	mask := uint32(len(t.slots) - 1)
+	i := key & mask
+	for t.slots[i].key != key && t.slots[i].key != 0 {
+		i = (i + 1) & mask
 	}
 	return i
 }
 
-func (t *Table) key(i uint32) uint32 {
-	return (i+t.base)&indexMask<<genBits | uint32(t.slots[i].gen)
+func (t *Table) insert(s slot) {
+	t.used++
+	if 2*t.used > len(t.slots) {
+		t.resize(2 * len(t.slots))
+	}
+	t.slots[t.locate(s.key)] = s
+}
+
+// remove empties the slot of key and closes the gap (Knuth, volume 3, 6.4,
+// algorithm R).
+func (t *Table) remove(key uint32) {
+	mask := uint32(len(t.slots) - 1)
+	gap := t.locate(key)
+	for i := (gap + 1) & mask; t.slots[i].key != 0; i = (i + 1) & mask {
+		if home := t.slots[i].key & mask; (i-home)&mask >= (i-gap)&mask {
+			t.slots[gap] = t.slots[i]
+			gap = i
+		}
+	}
+	t.slots[gap] = slot{}
+	t.used--
+	if len(t.slots) > minSlots && 8*t.used < len(t.slots) {
+		t.resize(len(t.slots) / 2)
+	}
+}
+
+func (t *Table) resize(n int) {
+	old := t.slots
+	t.slots = make([]slot, n)
+	for _, s := range old {
+		if s.key != 0 {
+			t.slots[t.locate(s.key)] = s
+		}
+	}
 }
 
 // Deregister removes the region with this key: ErrKey if there is none. When it
 // returns no packet reaches the memory any more.
 func (t *Table) Deregister(key uint32) error {
-	r := t.find(key)
-	if r == nil || r.key != key {
+	if t.find(key) == nil {
 		return ErrKey
 	}
-	i := (key>>genBits - t.base) & indexMask
-	s := &t.slots[i]
-	s.region = nil
-	if planted == plantStaleKey {
-		s.last = r
+	if planted != plantStaleKey {
+		t.slots[t.locate(key)].region = nil
 	}
-	s.gen++
-	if t.key(i) == 0 {
-		s.gen++
-	}
-	t.free = append(t.free, i)
 	t.live--
+	if gone := t.rest[t.oldest]; gone != 0 {
+		t.remove(gone)
+	}
+	t.rest[t.oldest] = key
+	t.oldest = (t.oldest + 1) % restKeys
 	return nil
 }
 
@@ -127,18 +161,13 @@ func (t *Table) Invalidate(pd PD, key uint32) error {
 
 // find returns the region with this key, or nil.
 func (t *Table) find(key uint32) *Region {
-	i := (key>>genBits - t.base) & indexMask
-	if i >= uint32(len(t.slots)) {
-		return nil
+	mask := uint32(len(t.slots) - 1)
+	for i := key & mask; t.slots[i].key != 0; i = (i + 1) & mask {
+		if t.slots[i].key == key {
+			return t.slots[i].region
+		}
 	}
-	s := &t.slots[i]
-	if planted == plantStaleKey && s.region == nil {
-		return s.last
-	}
-	if s.region == nil || (s.region.key != key && planted != plantStaleKey) {
-		return nil
-	}
-	return s.region
+	return nil
 }
 
 // lookup returns the n bytes at addr of the region with this key, after the

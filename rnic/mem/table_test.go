@@ -2,6 +2,7 @@ package mem
 
 import (
 	"math"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 
@@ -20,7 +21,7 @@ func register(t testing.TB, tab *Table, n int, iova uint64, access abi.AccessFla
 }
 
 func TestRegisterRefuses(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	for name, c := range map[string]struct {
 		n      int
 		iova   uint64
@@ -41,7 +42,7 @@ func TestRegisterRefuses(t *testing.T) {
 
 // The order of the checks: IBA 10.6.3.
 func TestLookupErrors(t *testing.T) {
-	tab := NewTable(7)
+	tab := NewTable([32]byte{7})
 	r := register(t, tab, 64, 0x1000, abi.AccessLocalWrite|abi.AccessRemoteRead)
 	for name, c := range map[string]struct {
 		pd   PD
@@ -54,8 +55,9 @@ func TestLookupErrors(t *testing.T) {
 		"whole":                 {1, r.Key(), 0x1000, 64, abi.AccessRemoteRead, nil},
 		"last byte":             {1, r.Key(), 0x103f, 1, 0, nil},
 		"nothing, any key":      {9, 0xdead, 0, 0, allAccess, nil},
-		"other index":           {1, r.Key() + 1<<genBits, 0x1000, 1, 0, ErrKey},
-		"other generation":      {1, r.Key() ^ 1, 0x1000, 1, 0, ErrKey},
+		"other key":             {1, r.Key() ^ 1, 0x1000, 1, 0, ErrKey},
+		"same home, other key":  {1, r.Key() ^ 1<<31, 0x1000, 1, 0, ErrKey},
+		"no key":                {1, 0, 0x1000, 1, 0, ErrKey},
 		"domain before rights":  {2, r.Key(), 0x1000, 1, abi.AccessRemoteWrite, ErrPD},
 		"rights before bounds":  {1, r.Key(), 0, 1, abi.AccessRemoteWrite, ErrAccess},
 		"one below":             {1, r.Key(), 0xfff, 1, 0, ErrBounds},
@@ -77,7 +79,7 @@ func TestLookupErrors(t *testing.T) {
 }
 
 func TestRegionAttributes(t *testing.T) {
-	r := register(t, NewTable(1), 64, 0x1000, abi.AccessRemoteRead)
+	r := register(t, NewTable([32]byte{1}), 64, 0x1000, abi.AccessRemoteRead)
 	require.EqualValues(t, 0x1000, r.IOVA())
 	require.EqualValues(t, 64, r.Length())
 	require.Equal(t, abi.AccessRemoteRead, r.Access())
@@ -88,9 +90,9 @@ func TestRegionAttributes(t *testing.T) {
 }
 
 func TestStaleKeyFails(t *testing.T) {
-	tab := NewTable(3)
+	tab := NewTable([32]byte{3})
 	seen := map[uint32]bool{}
-	for range 4 * restSlots {
+	for range 4 * restKeys {
 		r := register(t, tab, 8, 0x1000, allAccess)
 		require.NotZero(t, r.Key())
 		require.False(t, seen[r.Key()], "key %#x given twice", r.Key())
@@ -102,32 +104,91 @@ func TestStaleKeyFails(t *testing.T) {
 		require.Equal(t, ErrKey, tab.Write(1, key, 0x1000, []byte{1}, true))
 	}
 	require.Zero(t, tab.Len())
-	require.LessOrEqual(t, len(tab.slots), restSlots+2, "slots are used again")
+	require.Equal(t, restKeys, tab.used)
 }
 
-func TestKeysStartRandom(t *testing.T) {
-	a := register(t, NewTable(1), 8, 0, allAccess).Key()
-	b := register(t, NewTable(2), 8, 0, allAccess).Key()
-	require.NotEqual(t, a, b)
-	require.NotEqual(t, a>>genBits, b>>genBits)
-}
-
-func TestKeyIsNeverZero(t *testing.T) {
-	tab := NewTable(1)
-	tab.base = 0
-	// Turn the generation of the one slot round: 0 is left out.
-	register(t, tab, 1, 0, allAccess)
-	for range 300 {
-		s := &tab.slots[0]
-		require.NotZero(t, s.region.key)
-		require.NoError(t, tab.Deregister(s.region.key))
-		s.region = &Region{key: tab.key(0)}
-		tab.live++
+// A key that is gone is not drawn again while it rests: the generator begins anew
+// and so draws it first.
+func TestKeyRests(t *testing.T) {
+	seed := [32]byte{9}
+	tab := NewTable(seed)
+	key := register(t, tab, 8, 0, allAccess).Key()
+	require.NoError(t, tab.Deregister(key))
+	tab.random = rand.NewChaCha8(seed)
+	require.NotEqual(t, key, register(t, tab, 8, 0, allAccess).Key())
+	for range restKeys {
+		require.NoError(t, tab.Deregister(register(t, tab, 8, 0, allAccess).Key()))
 	}
+	tab.random = rand.NewChaCha8(seed)
+	require.Equal(t, key, register(t, tab, 8, 0, allAccess).Key(), "it has rested")
+}
+
+// Of many regions' keys none follows from another: neither do the bits repeat,
+// nor are two neighbours near each other.
+func TestKeysAreRandom(t *testing.T) {
+	const n = 1 << 14
+	tab := NewTable([32]byte{1})
+	var ones [32]int
+	near, before := 0, uint32(0)
+	for range n {
+		key := register(t, tab, 1, 0, allAccess).Key()
+		for bit := range ones {
+			ones[bit] += int(key >> bit & 1)
+		}
+		if key-before+1<<15 < 1<<16 { // odds of 2^-16
+			near++
+		}
+		before = key
+	}
+	for bit, k := range ones {
+		require.InDelta(t, n/2, k, 5*64, "bit %d: five standard deviations", bit)
+	}
+	require.Less(t, near, 8)
+	require.NotEqual(t, register(t, NewTable([32]byte{1}), 1, 0, allAccess).Key(), register(t, NewTable([32]byte{2}), 1, 0, allAccess).Key())
+}
+
+// Whatever comes and goes, the table holds what a map holds, stays half empty and
+// gives memory back.
+func TestTableAgainstMap(t *testing.T) {
+	tab := NewTable([32]byte{4})
+	rng := rand.New(rand.NewPCG(1, 2))
+	model := map[uint32]*Region{}
+	var keys, gone []uint32
+	for step := range 40_000 {
+		grow := step < 20_000
+		if len(keys) == 0 || rng.IntN(4) > 0 == grow {
+			r := register(t, tab, 1, uint64(step), allAccess)
+			require.Nil(t, model[r.Key()])
+			model[r.Key()] = r
+			keys = append(keys, r.Key())
+		} else {
+			i := rng.IntN(len(keys))
+			key := keys[i]
+			keys[i] = keys[len(keys)-1]
+			keys = keys[:len(keys)-1]
+			require.NoError(t, tab.Deregister(key))
+			delete(model, key)
+			gone = append(gone, key)
+		}
+		if step%1000 == 0 {
+			require.LessOrEqual(t, 2*tab.used, len(tab.slots))
+			for key, r := range model {
+				require.Same(t, r, tab.find(key))
+			}
+			for _, key := range gone {
+				require.Nil(t, tab.find(key))
+			}
+			require.Equal(t, len(model), tab.Len())
+		}
+	}
+	for key := range model {
+		require.NoError(t, tab.Deregister(key))
+	}
+	require.LessOrEqual(t, len(tab.slots), 8*restKeys)
 }
 
 func TestInvalidate(t *testing.T) {
-	tab := NewTable(1)
+	tab := NewTable([32]byte{1})
 	r := register(t, tab, 8, 0x1000, allAccess)
 	require.Equal(t, ErrAccess, tab.Invalidate(1, r.Key()))
 	r.AllowInvalidate()

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -44,11 +45,13 @@ type QP struct {
 }
 
 func newNode(w *World, name string, addr netip.Addr, index int) *Node {
+	var keys [32]byte
+	binary.LittleEndian.PutUint64(keys[:], w.rand.Uint64())
 	return &Node{
 		Name:    name,
 		Addr:    addr,
 		Index:   index,
-		Regions: mem.NewTable(w.rand.Uint64()),
+		Regions: mem.NewTable(keys),
 		world:   w,
 		qps:     make(map[wire.QPN]*QP),
 		batch:   engine.NewBatch(64),

@@ -1,0 +1,158 @@
+package rnic
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// drawn is what a device drew, in order.
+type drawn struct {
+	guid       uint64
+	keys, qpns []uint32
+	ids, psns  []uint32 // of REQs, as on the wire
+	tids       []uint64
+}
+
+// draw lets a new device make n regions, queue pairs and requests for connections.
+func draw(t *testing.T, seed uint64, n int) (d drawn) {
+	l, err := sim.NewNetwork(sim.Options{}).Attach(netip.AddrPort{})
+	require.NoError(t, err)
+	tap := &wiretap{Link: l}
+	dev, err := New(Config{Name: "soft0", Link: tap, Seed: seed})
+	require.NoError(t, err)
+	defer dev.Close()
+	pd, err := dev.AllocPD()
+	require.NoError(t, err)
+	d.guid = dev.QueryDevice().NodeGUID
+	peer := netip.AddrPortFrom(dev.Addr().Addr().Next(), wire.Port)
+	for range n {
+		d.keys = append(d.keys, register(t, dev, pd, 8, allAccess).mr.RKey())
+		d.qpns = append(d.qpns, newQP(t, dev, pd, qpOptions{}).qp.Num())
+		require.NoError(t, dev.withCM(func(now cm.Time, m *cm.Manager) error {
+			_, err := m.Connect(now, &cm.ConnectParams{Peer: peer, Service: 5, Src: dev.Addr(), QPN: 77, MTU: 1})
+			return err
+		}))
+	}
+	for _, sent := range tap.recorded() {
+		var p wire.Packet
+		require.NoError(t, p.Parse(append(sent.Head, sent.Payload...)))
+		var h wire.MAD
+		require.NoError(t, h.Parse(p.Payload))
+		require.Equal(t, wire.AttrREQ, h.Attribute)
+		var r wire.REQ
+		require.NoError(t, r.Parse(p.Payload[wire.MADHeaderLen:]))
+		require.Equal(t, d.guid, r.LocalCAGUID, "it is public")
+		d.ids, d.psns, d.tids = append(d.ids, uint32(r.LocalCommID)), append(d.psns, uint32(r.StartingPSN)), append(d.tids, h.TID)
+	}
+	require.Len(t, d.ids, n)
+	return d
+}
+
+// mix is the finalizer of splitmix64, and unmix its inverse: a public value made
+// by it of a secret gives the secret away.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func unmix(x uint64) uint64 {
+	unshift := func(x uint64, n uint) uint64 {
+		y := x
+		for range 64 / n {
+			y = x ^ y>>n
+		}
+		return y
+	}
+	inverse := func(a uint64) uint64 { // modulo 2^64, by Newton's iteration
+		b := a
+		for range 6 {
+			b *= 2 - a*b
+		}
+		return b
+	}
+	x = unshift(x, 31) * inverse(0x94d049bb133111eb)
+	x = unshift(x, 27) * inverse(0xbf58476d1ce4e5b9)
+	return unshift(x, 30) - 0x9e3779b97f4a7c15
+}
+
+// TestSecretsDoNotFollowFromGUID tries what used to work: one seed, spread by mix
+// over GUID, keys, queue pair numbers and the communication manager's generator.
+// Two bits of the GUID say that it is made locally.
+func TestSecretsDoNotFollowFromGUID(t *testing.T) {
+	require.Equal(t, uint64(12345), unmix(mix(12345)))
+	d := draw(t, 0, 1)
+	for hidden := range uint64(4) {
+		seed := unmix(d.guid&^(3<<56)|hidden<<56) ^ 1
+		table, manager := mix(seed^2), mix(seed^4)
+		require.NotEqual(t, uint32(mix(table))<<8|uint32(uint8(mix(table))), d.keys[0], "key")
+		require.NotEqual(t, uint32(mix(seed^3))&0xffffff, d.qpns[0], "queue pair number")
+		next := func() uint64 {
+			manager += 0x9e3779b97f4a7c15
+			return mix(manager - 0x9e3779b97f4a7c15)
+		}
+		require.NotEqual(t, uint32(next()), d.ids[0], "communication identifier")
+		require.NotEqual(t, uint32(next()), uint32(d.tids[0]>>32), "transaction")
+		require.NotEqual(t, uint32(next())&0xffffff, d.psns[0], "PSN")
+	}
+}
+
+// TestSecretsDoNotFollowFromEachOther: a user who sees some numbers of a device
+// cannot count on to those of other users. Values are drawn, so neighbours are
+// far apart and no distance comes twice; nor does one sequence show in another.
+func TestSecretsDoNotFollowFromEachOther(t *testing.T) {
+	const n = 32
+	d := draw(t, 0, n)
+	sequences := map[string][]uint32{"keys": d.keys, "queue pair numbers": d.qpns, "communication identifiers": d.ids, "PSNs": d.psns}
+	tids := make([]uint32, 0, 2*n)
+	for _, tid := range d.tids {
+		tids = append(tids, uint32(tid>>32), uint32(tid))
+	}
+	sequences["transactions"] = tids
+	seen := map[uint32]string{uint32(d.guid) & 0xffffff: "GUID", uint32(d.guid>>24) & 0xffffff: "GUID"}
+	common := 0
+	for name, values := range sequences {
+		steps := map[uint32]bool{}
+		near, again := 0, 0
+		for i, v := range values {
+			if other := seen[v&0xffffff]; other != "" && other != name {
+				common++
+			}
+			seen[v&0xffffff] = name
+			if i == 0 {
+				continue
+			}
+			step := v - values[i-1]
+			if min(step, -step) <= 512 {
+				near++
+			}
+			if steps[step] {
+				again++
+			}
+			steps[step] = true
+		}
+		// Chance gives a few of 24 bits' numbers, one in 500 runs the first.
+		require.Less(t, near, 4, "%s: neighbours, of %x", name, values)
+		require.Less(t, again, 2, "%s: distances that repeat, of %x", name, values)
+	}
+	require.Less(t, common, 3, "values in two sequences")
+}
+
+// TestSeedRepeats: with a seed everything repeats; without, nothing does.
+func TestSeedRepeats(t *testing.T) {
+	require.Equal(t, draw(t, 7, 4), draw(t, 7, 4))
+	a, b := draw(t, 0, 1), draw(t, 0, 1)
+	require.NotEqual(t, a.guid, b.guid)
+	require.NotEqual(t, a.keys, b.keys)
+	require.NotEqual(t, a.qpns, b.qpns)
+	require.NotEqual(t, a.ids, b.ids)
+	require.NotEqual(t, a.psns, b.psns)
+	require.NotEqual(t, a.tids, b.tids)
+}
