@@ -25,6 +25,8 @@ type requester struct {
 	rnrLeft  uint8 // RNR NAKs that may still come before progress
 	alone    seq   // what was sent before it, and is sent again, is a datagram of its own: a timeout came
 	wentBack seq   // una when a lost packet was last made up for; 0: none since a timeout
+	again    seq   // what was sent at least twice lies before it
+	shrunk   seq   // una when the window was last reduced: until it moves, no round trip has passed
 
 	since int  // cost sent since the last packet that asked for an ACK
 	probe bool // the next packet asks for an ACK: it is the first after going back
@@ -199,6 +201,8 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	q.counters.SentBytes += uint64(len(payload))
 	if r.nxt < r.sent {
 		q.counters.RetransmittedPkts++
+		r.again = max(r.again, r.nxt+n)
+		r.timer.again(r.nxt, r.nxt+n)
 	} else if q.out.AckReq {
 		r.timer.sample(now, r.nxt)
 	}

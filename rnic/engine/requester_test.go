@@ -56,17 +56,16 @@ func TestGoBackInTheMiddle(t *testing.T) {
 
 func TestTimeoutIsEarly(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
-	n.post(n.a, n.write(0, 10))
-	n.run(0) // measures the round trip
-	start := n.now
 	for i, lose := range []*host{n.a, n.b} {
+		n.post(n.a, n.write(9, 10))
+		n.run(0) // measures the round trip
+		start := n.now
 		n.filter = dropOnce(lose, func(*wire.Packet) bool { return true })
 		n.a.wcs = nil
 		n.post(n.a, n.write(uint64(i), 10))
 		n.run(0)
 		requireSuccess(t, n.a.wcs, uint64(i))
 		require.Less(t, n.now-start, Time(5*Millisecond), "long before the ACK timeout")
-		start = n.now
 	}
 	require.EqualValues(t, 2, n.a.qp.Counters().Timeouts)
 	require.EqualValues(t, 1, n.b.qp.Counters().DuplicateRequest)

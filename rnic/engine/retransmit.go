@@ -13,8 +13,9 @@ func (q *QP) goBack(now Time, timeout bool) {
 	if timeout {
 		r.alone = r.sent
 	}
-	if planted != plantWindow {
-		r.win.shrink(q.mtu, timeout)
+	if r.shrunk != r.una && planted != plantWindow {
+		r.shrunk = r.una
+		r.win.shrink(q.mtu, timeout, r.timer.srtt != 0)
 	}
 	q.rewind()
 	r.timer.retransmit = now + Time(q.retransmitAfter())
@@ -25,7 +26,6 @@ func (q *QP) rewind() {
 	r := &q.req
 	r.nxt, r.cur = r.una, q.sq.head
 	r.since, r.probe = 0, true
-	r.timer.sampling = false // Karn: the answer could be to either
 }
 
 // lost goes back because the peer, or a gap in its answers, said that una is
@@ -59,6 +59,7 @@ func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 	}
 	q.rewind()
 	r.wentBack = 0
+	r.timer.sampling = false // the wait is not of the path
 	r.timer.receiver = now + Time(t.Nanoseconds())
 	if planted == plantRNR {
 		r.timer.receiver = now + 1

@@ -9,12 +9,14 @@ type timer struct {
 	giveUp     Time // when the peer is believed to be gone
 	receiver   Time // end of the wait that an RNR NAK asked for
 
-	rto      Duration // from measurement, without backoff
-	backoff  uint     // timeouts in a row
+	backoff  uint     // timeouts since a packet that was sent once was acknowledged
 	srtt     Duration // 0: not measured
 	variance Duration
+	estimate Duration // of the round trip before it is measured; 0: none
+	bound    Duration // the round trip is not longer; 0: measured since
 
-	sampling bool // sampled at sampledAt: the packet with PSN sampleSeq
+	sampling bool // the packet with PSN samplePk, first sent at sampleAt, is being timed
+	repeated bool // it was sent again
 	sampleAt Time
 	samplePk seq
 }
@@ -26,18 +28,32 @@ func (t *timer) waitsForReceiver() bool { return t.receiver != 0 }
 // time, unless a measurement is going on.
 func (t *timer) sample(now Time, s seq) {
 	if !t.sampling {
-		t.sampling, t.sampleAt, t.samplePk = true, now, s
+		t.sampling, t.repeated, t.sampleAt, t.samplePk = true, false, now, s
 	}
 }
 
-// acknowledged ends the measurement when it covers the sampled packet
-// (RFC 6298 section 2).
+// again notes that the packets [s, end) were sent again.
+func (t *timer) again(s, end seq) {
+	if s <= t.samplePk && t.samplePk < end {
+		t.repeated = true
+	}
+}
+
+// acknowledged ends the measurement when una has passed the sampled packet
+// (RFC 6298 section 2). The answer to a repeated packet may be to any of its
+// copies, so it measures nothing (section 3, Karn's rule); but the round trip
+// is not longer than the time since the first of them.
 func (t *timer) acknowledged(now Time, una seq) {
 	if !t.sampling || una <= t.samplePk {
 		return
 	}
 	t.sampling = false
 	rtt := max(Duration(now-t.sampleAt), 1)
+	if t.repeated {
+		t.bound = rtt
+		return
+	}
+	t.bound = 0
 	if t.srtt == 0 {
 		t.srtt, t.variance = rtt, rtt/2
 	} else {
@@ -45,7 +61,6 @@ func (t *timer) acknowledged(now Time, una seq) {
 		t.variance += (max(d, -d) - t.variance) / 4
 		t.srtt += (rtt - t.srtt) / 8
 	}
-	t.rto = t.srtt + 4*t.variance
 }
 
 // ackTimeout is the local ACK timeout, 0 if there is none.
@@ -57,16 +72,31 @@ func (q *QP) ackTimeout() Duration {
 	return max(d, q.tun.MinAckTimeout)
 }
 
-// retransmitAfter is the retransmission timeout, with backoff.
+// Estimate tells how long the round trip may take, from the exchange that
+// connected the queue pair for example. It counts until a packet is measured,
+// or until RESET.
+func (q *QP) Estimate(rtt Duration) { q.req.timer.estimate = max(rtt, 0) }
+
+// retransmitAfter is the retransmission timeout, with backoff. The ACK timeout
+// bounds it, unless the path turns out to be longer: then every packet would be
+// sent twice, and the timeout may grow as long as four of them fit into the
+// requester's patience.
 func (q *QP) retransmitAfter() Duration {
 	t := &q.req.timer
 	limit := q.tun.MaxRTO
 	if a := q.ackTimeout(); a > 0 {
 		limit = min(limit, a)
 	}
-	d := q.tun.InitialRTO
-	if t.srtt != 0 {
-		d = max(t.rto, q.tun.MinRTO)
+	var d, rtt Duration
+	switch {
+	case t.srtt != 0:
+		rtt = t.srtt
+		d = rtt + max(4*t.variance, rtt/4, q.tun.MinRTO)
+	case t.estimate != 0:
+		rtt = t.estimate
+		d = rtt + max(2*rtt, q.tun.MinRTO) // RFC 6298 (2.2)
+	default:
+		d = max(limit/4, q.tun.InitialRTO)
 	}
 	for range t.backoff {
 		if d >= limit {
@@ -74,7 +104,8 @@ func (q *QP) retransmitAfter() Duration {
 		}
 		d *= 2
 	}
-	return min(d, limit)
+	rtt = max(rtt, t.bound)
+	return max(min(d, limit), min(rtt+rtt/4, max(limit, q.patience()/4)))
 }
 
 // patience is how long nothing may be acknowledged before the peer is given up,
@@ -94,11 +125,16 @@ func (q *QP) startTimer(now Time) {
 	}
 }
 
-// progress restarts the timers: the peer acknowledged something.
+// progress restarts the timers: the peer acknowledged something. The backoff
+// ends with a packet that was sent once only: what acknowledges a repeated one
+// does not show that the timeout is long enough (RFC 6298 section 5).
 func (q *QP) progress(now Time) {
 	t := &q.req.timer
 	t.acknowledged(now, q.req.una)
-	t.backoff, t.retransmit, t.giveUp, t.receiver = 0, 0, 0, 0
+	if q.req.una > q.req.again {
+		t.backoff = 0
+	}
+	t.retransmit, t.giveUp, t.receiver = 0, 0, 0
 	if q.req.una < q.req.sent {
 		q.startTimer(now)
 	}

@@ -2,9 +2,8 @@ package engine
 
 // window bounds the bytes in flight: requests that are not acknowledged, and READ
 // responses that were asked for. It doubles every round trip until the first
-// loss, then grows by a quarter, and halves whenever the requester goes back.
-// (Going back sends everything in flight again, so the next loss is of the new
-// flight: there is no burst of losses to count as one.)
+// loss, then grows by a quarter, and halves when the requester goes back, once
+// a round trip.
 //
 // It stands for the socket buffers on the way, which the requester cannot see: a
 // default one holds some 40 packets of 4 KiB.
@@ -26,12 +25,14 @@ func (w *window) grow(t *Tuning, n uint64) {
 }
 
 // shrink notes a loss. One that a later packet showed leaves room for a few
-// packets, so that the next loss shows too; a timeout leaves room for two.
-func (w *window) shrink(mtu int, timeout bool) {
+// packets, so that the next loss shows too; a timeout leaves room for two. Before
+// the round trip was measured a timeout may only say that it is long: growth goes
+// on as before.
+func (w *window) shrink(mtu int, timeout, measured bool) {
 	floor := 4
 	if timeout {
 		floor = 2
 	}
-	w.slow = true
+	w.slow = w.slow || measured || !timeout
 	w.size = max(w.size/2, floor*(mtu+packetCost))
 }

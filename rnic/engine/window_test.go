@@ -74,16 +74,16 @@ func TestWindowGrowth(t *testing.T) {
 	w.reset(&tun, 1024)
 	w.grow(&tun, 1000)
 	require.Equal(t, 64<<10+1000, w.size)
-	w.shrink(1024, false)
+	w.shrink(1024, false, true)
 	require.Equal(t, 32<<10+500, w.size)
 	w.grow(&tun, 1000)
 	require.Equal(t, 32<<10+751, w.size)
 	for range 10 {
-		w.shrink(1024, false)
+		w.shrink(1024, false, true)
 	}
 	require.Equal(t, 4*(1024+packetCost), w.size)
 	for range 10 {
-		w.shrink(1024, true)
+		w.shrink(1024, true, true)
 	}
 	require.Equal(t, 2*(1024+packetCost), w.size)
 	w.grow(&tun, 1<<30)

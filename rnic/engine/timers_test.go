@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// RFC 6298, sections 3 and 5: what acknowledges a repeated packet is neither a
+// measurement nor an end of the backoff; but it bounds the round trip.
+func TestKarn(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
+	timer := &n.a.qp.req.timer
+	timeouts := &n.a.qp.counters.Timeouts
+	n.post(n.a, n.write(1, 10))
+	n.run(0)
+	short := Duration(2 * latency)
+	require.Equal(t, short, timer.srtt)
+	rto := n.a.qp.Gauges().RTO
+	require.Equal(t, short+4*Millisecond, rto)
+
+	const way = 25 * Millisecond
+	n.filter = func(*host, *wire.Packet) (int, Time) { return 1, Time(way) - latency }
+	n.post(n.a, n.write(2, 10))
+	n.run(n.now + Time(2*way)) // three timeouts, then the answer to the first copy
+	requireSuccess(t, n.a.wcs, 1, 2)
+	require.EqualValues(t, 3, *timeouts)
+	require.Equal(t, short, timer.srtt, "measured a repeated packet")
+	require.EqualValues(t, 3, timer.backoff, "a repeated packet ended the backoff")
+	require.Equal(t, 2*way, timer.bound)
+	require.Equal(t, 2*way+2*way/4, n.a.qp.Gauges().RTO, "the round trip is not known to be shorter")
+
+	n.post(n.a, n.write(3, 10))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2, 3)
+	require.EqualValues(t, 3, *timeouts, "the timeout is too short still")
+	require.Zero(t, timer.backoff)
+	require.Zero(t, timer.bound)
+	require.Greater(t, timer.srtt, short)
+}
+
+// A packet behind those that were repeated was sent once: its acknowledgement, from
+// the first flight, tells that the timeout was too short.
+func TestKarnBehindTheRepeated(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.filter = func(*host, *wire.Packet) (int, Time) { return 1, Time(15 * Millisecond) }
+	n.post(n.a, n.write(1, 40_000)) // fits the window, but not half of it
+	n.run(n.now + Time(29*Millisecond))
+	q := n.a.qp
+	require.EqualValues(t, 1, q.counters.Timeouts)
+	require.NotZero(t, q.counters.RetransmittedPkts)
+	require.Less(t, q.req.again, q.req.sent)
+	n.run(n.now + Time(3*Millisecond))
+	requireSuccess(t, n.a.wcs, 1)
+	require.Zero(t, q.req.timer.backoff)
+	n.run(0)
+}
+
+// Timeouts in a row reduce the window once: no answer to what left after the first
+// can be there yet. Before the first measurement growth goes on as in the beginning.
+func TestWindowShrinksOncePerRoundTrip(t *testing.T) {
+	for _, measured := range []bool{false, true} {
+		n := newPair(t, cfg{})
+		q := n.a.qp
+		if measured {
+			n.post(n.a, n.write(9, 10))
+			n.run(0)
+			n.a.wcs = nil
+		}
+		before := q.req.win.size
+		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+		n.post(n.a, n.write(1, 60_000))
+		n.run(n.now + Time(200*Millisecond))
+		require.Greater(t, q.counters.Timeouts, uint64(3))
+		require.Equal(t, before/2, q.req.win.size)
+		require.Equal(t, measured, q.req.win.slow)
+		n.filter = nil
+		n.run(0)
+		requireSuccess(t, n.a.wcs, 1)
+
+		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+		before = q.req.win.size
+		n.post(n.a, n.write(2, 60_000))
+		n.run(n.now + Time(100*Millisecond))
+		require.Equal(t, before/2, q.req.win.size, "a later loss counts")
+	}
+}
+
+// The first timeout follows the estimate, between MinRTO and the ACK timeout, until
+// a packet is measured or the queue pair is reset.
+func TestEstimate(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 16 }}) // 268 ms
+	q := n.a.qp
+	rto := func() Duration { return q.Gauges().RTO }
+	require.Equal(t, q.ackTimeout()/4, rto(), "nothing is known")
+	for _, c := range [][2]Duration{
+		{Microsecond, 4*Millisecond + Microsecond},
+		{20 * Millisecond, 60 * Millisecond},
+		{100 * Millisecond, q.ackTimeout()},
+		{400 * Millisecond, 500 * Millisecond}, // longer than the ACK timeout
+		{10 * Second, q.patience() / 4},
+		{-1, q.ackTimeout() / 4},
+	} {
+		q.Estimate(c[0])
+		require.Equal(t, c[1], rto(), "%d", c[0])
+	}
+	q.Estimate(10 * Second)
+	n.post(n.a, n.write(1, 10))
+	n.run(0)
+	require.Less(t, rto(), 5*Millisecond)
+	require.NoError(t, q.Modify(n.now, abi.QPSReset, &Attr{}, 0))
+	require.Zero(t, q.req.timer)
+}
