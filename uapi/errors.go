@@ -64,7 +64,12 @@ type explained struct {
 	err  error
 }
 
-func (e *explained) Error() string { return e.text + " (" + e.err.Error() + ")" }
+func (e *explained) Error() string {
+	if e.err == syscall.ENOMEM { // a queue or a table is full, and memory is not the matter
+		return e.text
+	}
+	return e.text + " (" + e.err.Error() + ")"
+}
 func (e *explained) Unwrap() error { return e.err }
 
 // explain makes an error that Is err.

@@ -345,14 +345,24 @@ func TestReceivesAreTooEarlyInReset(t *testing.T) {
 	require.ErrorContains(t, err, "ConnectQP")
 }
 
+// A queue that is full, or has no room at all, is ENOMEM, and its message does
+// not speak of memory.
 func TestQueuesWithoutRoom(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{}, 4096)
-	_, err := x.PostRecv(x.QP, x.MR, 0, 8)
-	require.ErrorIs(t, err, syscall.ENOMEM)
-	_, err = x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8)
-	require.ErrorIs(t, err, syscall.ENOMEM)
+	for _, depth := range []int{0, 1} {
+		x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: depth, RecvDepth: depth}, 4096)
+		for range depth {
+			x.Must(x.PostSend(x.QP, x.MR, 8)) // nobody receives it
+			x.Must(x.PostRecv(x.QP, x.MR, 0, 8))
+		}
+		_, sendErr := x.PostSend(x.QP, x.MR, 8)
+		_, recvErr := x.PostRecv(x.QP, x.MR, 0, 8)
+		for _, err := range []error{sendErr, recvErr} {
+			require.ErrorIs(t, err, syscall.ENOMEM)
+			require.NotContains(t, err.Error(), syscall.ENOMEM.Error())
+		}
+	}
 }
 
 // Waiting and polling tell of errors alike: an *OpError, -1 of a queue pair and
