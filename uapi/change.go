@@ -11,8 +11,9 @@ import (
 // DeviceInfo.MaxCQE. Completions that wait in it stay, in their order, and Poll
 // and Wait may go on meanwhile. A queue that has overrun is not mended by it.
 //
-// Errors, after which nothing has changed: EINVAL for a size out of range or
-// less than the completions that wait; ENOMEM when there is no room.
+// Errors, after which nothing has changed: EINVAL for a size out of range, less
+// than the completions that wait or than what its queue pairs can have
+// outstanding (CreateCQ); ENOMEM when there is no room.
 func (c *Context) ResizeCQ(cq CQ, size int) error {
 	q, err := c.queue(cq)
 	if err == nil {
@@ -26,13 +27,32 @@ func (q *completionQueue) resize(size int) error {
 	if size < 1 || size > c.limits.cqe {
 		return explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
 	}
-	if err := q.verbs.Resize(size); err != nil {
-		return c.ended(err, &q.dead, "the completion queue")
+	q.resizing.Lock()
+	defer q.resizing.Unlock()
+	was, err := q.shrink(size)
+	if err != nil {
+		return err
 	}
+	err = q.verbs.Resize(size)
 	c.mu.Lock()
-	q.size = size
+	if q.size = size; err != nil {
+		q.size = was
+	}
 	c.mu.Unlock()
-	return nil
+	return c.ended(err, &q.dead, "the completion queue")
+}
+
+// shrink keeps queue pairs from claiming more than size entries from now on, if
+// those that there are do not need more.
+func (q *completionQueue) shrink(size int) (was int, err error) {
+	q.ctx.mu.Lock()
+	defer q.ctx.mu.Unlock()
+	if size < q.claimed {
+		return 0, explain(syscall.EINVAL, "%d entries are too few: %d can be outstanding on its queue pairs", size, q.claimed)
+	}
+	was = q.size
+	q.size = min(was, size)
+	return was, nil
 }
 
 // ReRegMR changes a memory region: what it permits, and, if buf is not nil, its

@@ -19,7 +19,7 @@ func TestResizeCQ(t *testing.T) {
 	a, b := uapitest.Pair(t, "")
 	cq, err := a.CreateCQ(8)
 	require.NoError(t, err)
-	qa := mustQP(t, a, uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 8})
+	qa := mustQP(t, a, uapi.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 2})
 	qb := mustQP(t, b, uapi.QPConfig{})
 	connectPair(t, a, qa, b, qb)
 	src, _ := mustMR(t, a, make([]byte, 64), uapi.AccessLocalWrite)

@@ -247,3 +247,23 @@ func TestKeepAliveBesideWork(t *testing.T) {
 		}
 	})
 }
+
+// TestKeepAliveNeedsAnEntry: keepalives of connections that share a completion queue have room in it.
+func TestKeepAliveNeedsAnEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		defer l.Close()
+		cq, err := a.CreateCQ(12)
+		require.NoError(t, err)
+		config := DialConfig{QPConfig: QPConfig{SendCQ: cq, SendDepth: 6, RecvDepth: 6}}
+		_, err = a.Dial(t.Context(), dialable(b, l), config)
+		require.ErrorIs(t, err, syscall.EINVAL)
+		require.ErrorContains(t, err, "make it 13")
+		require.NoError(t, a.ResizeCQ(cq, 13))
+		j := join(t, a, b, l, config)
+		j.leave(t)
+		require.NoError(t, a.DestroyCQ(cq))
+	})
+}

@@ -53,8 +53,8 @@ func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
 
 // CreateQPWith creates a queue pair as configured; see QPConfig. One of TypeUD can
 // send and receive when it is made; its peers need its number and LocalEndpoint's Addr,
-// for CreateAH. Errors are
-// those of CreateQP, and EBADF for a bad completion queue.
+// for CreateAH. Errors are those of CreateQP, EBADF for a bad completion queue,
+// and EINVAL for one that is too small: CreateCQ says what it must hold.
 func (c *Context) CreateQPWith(config QPConfig) (QP, error) {
 	return c.createQP("CreateQPWith", config)
 }
@@ -96,7 +96,7 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 		MaxRecvSGE: config.RecvSGE,
 		MaxInline:  config.Inline,
 		SigAll:     config.SignalAll && !config.managed, // probes are never signaled
-		Probes:     config.managed && config.SendDepth < c.limits.depth,
+		Probes:     q.probes(),
 		Type:       abi.QPType(config.Type),
 	})
 	if err != nil {
@@ -134,8 +134,8 @@ func (q *queuePair) attachCQs() error {
 	}
 	if send == 0 {
 		size := max(1, q.config.SendDepth+q.config.RecvDepth)
-		if q.config.managed && size < c.limits.cqe {
-			size++ // for a keepalive that fails
+		if q.probes() {
+			size++
 		}
 		if size > c.limits.cqe {
 			return explain(syscall.EINVAL, "%d sends and %d receives: one completion queue holds %d entries; use CreateQPWith with two",
@@ -157,13 +157,43 @@ func (q *queuePair) attachCQs() error {
 	if q.recv, err = c.queue(recv); err != nil {
 		return err
 	}
+	sends, recvs := q.claims()
+	if err = q.send.claim(sends); err != nil {
+		return err
+	}
+	if err = q.recv.claim(recvs); err != nil {
+		q.send.claimed -= sends
+		return err
+	}
 	q.send.users++
 	q.recv.users++
 	return nil
 }
 
+// probes reports whether there is room for keepalives beside what the program posts.
+func (q *queuePair) probes() bool {
+	c := &q.config
+	return c.managed && c.SendDepth < q.ctx.limits.depth && c.SendDepth+c.RecvDepth < q.ctx.limits.cqe
+}
+
+// claims is how many entries it can fill in the two completion queues, all in
+// send if they are one.
+func (q *queuePair) claims() (send, recv int) {
+	send, recv = q.config.SendDepth, q.config.RecvDepth
+	if q.probes() {
+		send++
+	}
+	if q.send == q.recv {
+		return send + recv, 0
+	}
+	return send, recv
+}
+
 func (q *queuePair) detachCQs() error {
+	sends, recvs := q.claims()
 	q.ctx.mu.Lock()
+	q.send.claimed -= sends
+	q.recv.claimed -= recvs
 	q.send.users--
 	q.recv.users--
 	q.ctx.mu.Unlock()

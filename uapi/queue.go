@@ -17,11 +17,14 @@ type completionQueue struct {
 	ctx     *Context
 	handle  CQ
 	verbs   *verbs.CQ
-	size    int
 	private bool // made by CreateQP, destroyed with its queue pair
 	made    origin
 	dead    atomic.Bool
-	users   int // queue pairs; guarded by the context's mu
+	size    int // entries; guarded by the context's mu, as is what follows
+	claimed int // entries that its queue pairs can fill, at most size
+	users   int // queue pairs
+
+	resizing sync.Mutex // held by ResizeCQ
 
 	mu     sync.Mutex
 	buf    [pollBatch]verbs.WC // guarded by mu: completions on their way out
@@ -46,9 +49,12 @@ const (
 var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
 
 // CreateCQ creates a completion queue of size entries, 1 … DeviceInfo.MaxCQE,
-// for queue pairs made by CreateQPWith. Give it room for everything that can
-// be outstanding on all of them: completions that find it full are lost, and
-// Poll answers EOVERFLOW from then on.
+// for queue pairs made by CreateQPWith. It needs room for all that can be
+// outstanding in the queues that it takes completions of: the sum of their
+// depths, and one entry for the keepalive of each queue pair that Dial or a
+// Request connects. Unsignaled requests count, since all of them complete when
+// their queue pair fails. CreateQPWith refuses what does not fit, so that no
+// completion is lost.
 func (c *Context) CreateCQ(size int) (CQ, error) {
 	q, err := c.createCQ(size, false)
 	if err != nil {
@@ -94,6 +100,16 @@ func (c *Context) DestroyCQ(cq CQ) error {
 		err = c.destroyCQ(q)
 	}
 	return opError("DestroyCQ", cqName(cq), err)
+}
+
+// claim reserves n entries. Preconditions: the context's mu is held.
+func (q *completionQueue) claim(n int) error {
+	if need := q.claimed + n; need > q.size {
+		return explain(syscall.EINVAL, "%s has %d entries; %d can be outstanding on its other queue pairs and %d on this one, unsignaled requests too: make it %d with CreateCQ or ResizeCQ, or use another one",
+			cqName(q.handle), q.size, q.claimed, n, need)
+	}
+	q.claimed += n
+	return nil
 }
 
 func (c *Context) destroyCQ(q *completionQueue) error {

@@ -536,40 +536,78 @@ func TestSendGivesUpAfterRNRRetries(t *testing.T) {
 	})
 }
 
-// A completion queue that is too small for what is outstanding says so, and
-// goes on saying so.
-func TestCompletionQueueOverflows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := uapitest.Pair(t, "")
-		cq, err := a.CreateCQ(1)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, a.DestroyCQ(cq)) }()
-		x, y := uapitest.Connect(t, a, b)
-		qa, err := a.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 64})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, a.DestroyQP(qa)) }()
-		qb := mustQP(t, b, uapi.QPConfig{})
-		connectPair(t, a, qa, b, qb)
-		for range 64 {
-			x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
+// A completion queue that cannot hold all that its queue pairs can have
+// outstanding is refused, with the numbers; what it can hold it does, also when
+// all of it completes.
+func TestCompletionQueueTooSmall(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	cq, err := a.CreateCQ(10)
+	require.NoError(t, err)
+	refused := func(config uapi.QPConfig, numbers ...string) {
+		t.Helper()
+		_, err := a.CreateQPWith(config)
+		require.ErrorIs(t, err, syscall.EINVAL)
+		for _, n := range numbers {
+			require.ErrorContains(t, err, n)
 		}
-		synctest.Wait() // all are done
-		wc := make([]uapi.WC, 64)
-		lost := 64
-		for {
-			var n int
-			if n, err = a.Poll(cq, wc); err != nil {
-				break
-			}
-			require.Positive(t, n, "an empty queue that overflowed is an error")
-			lost -= n
+	}
+	refused(uapi.QPConfig{SendCQ: cq, SendDepth: 11}, "has 10 entries", "0 can be outstanding", "11 on this one", "make it 11")
+	refused(uapi.QPConfig{SendCQ: cq, SendDepth: 4, RecvDepth: 7}, "make it 11")
+	qa := mustQP(t, a, uapi.QPConfig{RecvCQ: cq, SendDepth: 4, RecvDepth: 2})
+	refused(uapi.QPConfig{SendCQ: cq, RecvDepth: 5}, "6 can be outstanding", "5 on this one", "make it 11")
+
+	// Two of them: each holds its direction's.
+	other, err := a.CreateCQ(4)
+	require.NoError(t, err)
+	refused(uapi.QPConfig{SendCQ: cq, RecvCQ: other, SendDepth: 4, RecvDepth: 5}, "has 4 entries", "make it 5")
+	refused(uapi.QPConfig{SendCQ: cq, RecvCQ: other, SendDepth: 5, RecvDepth: 4}, "has 10 entries", "make it 11")
+	q, err := a.CreateQPWith(uapi.QPConfig{SendCQ: cq, RecvCQ: other, SendDepth: 4, RecvDepth: 4})
+	require.NoError(t, err)
+	refused(uapi.QPConfig{RecvCQ: other, RecvDepth: 1}, "make it 5")
+	require.NoError(t, a.DestroyQP(q))
+	require.NoError(t, a.DestroyCQ(other), "what was refused does not use it")
+
+	// What is destroyed gives its share back, and a queue can grow, but not
+	// shrink below what is claimed.
+	q, err = a.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})
+	require.NoError(t, err)
+	require.NoError(t, a.DestroyQP(q))
+	require.NoError(t, a.ResizeCQ(cq, 11))
+	qb := mustQP(t, a, uapi.QPConfig{SendCQ: cq, SendDepth: 5})
+	require.NoError(t, a.ResizeCQ(cq, 11))
+	err = a.ResizeCQ(cq, 10)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "11 can be outstanding")
+
+	// Unsignaled requests all complete when their queue pair fails.
+	mr, _ := mustMR(t, a, make([]byte, 8), uapi.AccessLocalWrite)
+	connectPair(t, a, qa, b, mustQP(t, b, uapi.QPConfig{}))
+	connectPair(t, a, qb, b, mustQP(t, b, uapi.QPConfig{}))
+	want := 0
+	for _, posts := range []struct {
+		qp uapi.QP
+		op uapi.Op
+		n  int
+	}{{qa, uapi.OpRecv, 2}, {qa, uapi.OpSend, 4}, {qb, uapi.OpSend, 5}} {
+		for range posts.n { // SENDs that nobody receives
+			_, err := a.Post(posts.qp, []uapi.WR{{Op: posts.op, SGE: []uapi.SGE{{MR: mr, Length: 8}}}})
+			require.NoError(t, err)
+			want++
 		}
-		require.ErrorIs(t, err, syscall.EOVERFLOW)
-		require.Positive(t, lost)
-		_, err = a.Wait(t.Context(), cq, wc)
-		require.ErrorIs(t, err, syscall.EOVERFLOW)
-		_ = y
-	})
+	}
+	require.NoError(t, a.DisconnectQP(qa))
+	require.NoError(t, a.DisconnectQP(qb))
+	wc := make([]uapi.WC, 16)
+	for want > 0 {
+		n, err := a.Wait(within(t), cq, wc)
+		require.NoError(t, err)
+		want -= n
+	}
+	require.Zero(t, want)
+	require.NoError(t, a.DestroyQP(qa))
+	require.NoError(t, a.DestroyQP(qb))
+	require.NoError(t, a.DestroyCQ(cq))
 }
 
 // A receive whose memory may not be written fails on both sides.

@@ -16,6 +16,7 @@ var uapiChangeTests = []test{
 		r.must(err)
 		config := patient()
 		config.SendCQ, config.RecvCQ = cq, cq
+		config.SendDepth, config.RecvDepth = 2, 0 // a queue is not made smaller than that
 		x := r.newHandles("a", a, config)
 		y := r.newHandles("b", r.uapiOpen(1), patient())
 		r.join(x, y)

@@ -104,38 +104,6 @@ func statuses(t *testing.T, c *uapi.Context, qp uapi.QP, n int) (list []uapi.Sta
 	return list
 }
 
-// TestOverrun: a completion queue that is too small says so, by an asynchronous
-// event.
-func TestOverrun(t *testing.T) {
-	kernel(t)
-	c, err := uapi.Open(device)
-	require.NoError(t, err)
-	defer c.Close()
-	small, err := c.CreateCQ(1)
-	require.NoError(t, err)
-	buf := make([]byte, 64)
-	mr, err := c.RegMR(buf, everything)
-	require.NoError(t, err)
-	at, err := c.QueryMR(mr)
-	require.NoError(t, err)
-	qp, err := c.CreateQPWith(uapi.QPConfig{SendCQ: small, SendDepth: 64})
-	require.NoError(t, err)
-	self, err := c.LocalEndpoint(qp)
-	require.NoError(t, err)
-	require.NoError(t, c.ConnectQP(qp, self))
-	for range 64 {
-		_, err := c.PostWrite(qp, mr, 0, at.Addr, at.RKey, 8)
-		require.NoError(t, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	wc := make([]uapi.WC, 1)
-	for err == nil {
-		_, err = c.Wait(ctx, small, wc)
-	}
-	require.ErrorIs(t, err, syscall.EOVERFLOW)
-}
-
 // TestPostingAllocatesNothing: also where a post is a system call.
 func TestPostingAllocatesNothing(t *testing.T) {
 	for _, name := range []string{device, device + "?doorbell=raw"} {

@@ -162,6 +162,22 @@ func (c *Config) limit() int {
 	return c.QPs * c.Depth
 }
 
+// entries is what the completion queue holds: all that the queue pairs take.
+func (c *Config) entries() int { return c.QPs * (c.Depth + c.receives()) }
+
+// fit makes the queue pairs' depth what a completion queue of at most cqe entries
+// allows, if fewer messages are to be outstanding together anyway.
+func (c Config) fit(cqe int) (Config, error) {
+	n := c.entries()
+	if n > cqe && c.limit() < c.QPs*c.Depth {
+		c.Depth = max(c.List, cqe/c.QPs-c.receives())
+	}
+	if n = c.entries(); n > cqe {
+		return c, fmt.Errorf("%d messages would be outstanding, and a completion queue of this device holds %d: use fewer queue pairs (-q) or a smaller depth (-t)", n, cqe)
+	}
+	return c, nil
+}
+
 // every is how many messages of a queue pair one completion stands for. Those
 // that have none may not fill what can be outstanding.
 func (c *Config) every() int {

@@ -84,6 +84,33 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// The completion queue holds all that its queue pairs take: where fewer messages
+// are outstanding together, the queue pairs' depth gives way.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		op                            Op
+		qps, depth, outstanding, list int
+		want, entries                 int
+		fits                          bool
+	}{
+		{Write, 1, 128, 0, 1, 128, 128, true},
+		{Send, 4, 16, 0, 1, 16, 4 * 48, true},
+		{Write, 10000, 16, 16, 1, 3, 30000, true},
+		{Write, 10000, 16, 64, 4, 0, 0, false}, // lists of 4 need a depth of 4
+		{Send, 10000, 16, 16, 1, 2, 30000, true},
+		{Write, 10000, 16, 0, 1, 0, 0, false},
+	} {
+		config := Config{Op: c.op, QPs: c.qps, Depth: c.depth, Outstanding: c.outstanding, List: c.list}
+		got, err := config.fit(32767)
+		if !c.fits {
+			require.ErrorContains(t, err, "-q", "%+v", c)
+			continue
+		}
+		require.NoError(t, err, "%+v", c)
+		require.Equal(t, []int{c.want, c.entries}, []int{got.Depth, got.entries()}, "%+v", c)
+	}
+}
+
 // pongIn answers in this process.
 func pongIn(t *testing.T, spin bool) func(context.Context, netip.AddrPort) (netip.AddrPort, func(), error) {
 	return func(ctx context.Context, from netip.AddrPort) (netip.AddrPort, func(), error) {

@@ -59,6 +59,13 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	info, err := rdma.QueryDevice()
+	if err != nil {
+		return nil, err
+	}
+	if c, err = c.fit(info.MaxCQE); err != nil {
+		return nil, err
+	}
 	s := &Side{Config: c, Client: client, rdma: rdma}
 	defer func() {
 		if err != nil {
@@ -73,19 +80,12 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := c.limit() + c.QPs*c.receives()
-	info, err := rdma.QueryDevice()
-	if err != nil {
-		return nil, err
-	}
+	entries := c.entries()
 	// A device in this process works when it is polled; a kernel's does so anyway.
 	if s.glances = 1; info.Kind == "host" {
 		s.glances = 64
 	}
-	if info.MaxCQE > 0 && entries > info.MaxCQE {
-		return nil, fmt.Errorf("%d messages would be outstanding, and a completion queue of this device holds %d: use fewer queue pairs (-q) or a smaller depth (-t)", entries, info.MaxCQE)
-	}
-	if s.cq, err = rdma.CreateCQ(max(entries, 1)); err != nil {
+	if s.cq, err = rdma.CreateCQ(entries); err != nil {
 		return nil, err
 	}
 	for range c.QPs {
@@ -99,7 +99,7 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 		s.qps = append(s.qps, qp)
 	}
 	s.queues = make([]queue, c.QPs)
-	s.wc = make([]uapi.WC, min(max(entries, 1), 256))
+	s.wc = make([]uapi.WC, min(entries, 256))
 	s.wrs, s.sge = requests(c.List)
 	s.receives, s.recvSGE = requests(max(len(s.wc), c.receives()))
 	return s, nil
