@@ -49,6 +49,16 @@ type Config struct {
 	// is granted to a peer that asks; 0: 24, 69 s.
 	MRATimeout wire.CMTimeout
 
+	// ReplyLife is how long a REP is believed in whose receiver has said nothing: until
+	// then the peer may be an address that somebody made up. 0: 5 s. Linux waits for
+	// the time that the REQ asks for, 103 s.
+	ReplyLife Duration
+
+	// MaxRequests is how many requests to one listener may be without the program's
+	// answer; a source address may have a quarter of them. 0: 1,024, which is the most
+	// that Linux lets wait by default.
+	MaxRequests int
+
 	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536
 	MaxLinger int // TIMEWAIT, and what is left of destroyed connections; 0: 4,096
 }
@@ -62,6 +72,8 @@ func (c Config) withDefaults() Config {
 	set(&c.Retries, 15)
 	set(&c.FirstRetry, 250*Millisecond)
 	set(&c.MRATimeout, 24)
+	set(&c.ReplyLife, 5*Second)
+	set(&c.MaxRequests, 1024)
 	set(&c.MaxConns, 65536)
 	set(&c.MaxLinger, 4096)
 	c.AckDelay, c.Retries = min(c.AckDelay, 31), min(c.Retries, 15)

@@ -17,13 +17,32 @@ type Listener struct {
 	service wire.ServiceID
 	addr    netip.Addr // zero: every address
 	backlog int
-	pending int // requests that count against backlog
+	waiting int // requests that count against backlog
+
+	asking int                // requests without an answer
+	from   map[netip.Addr]int // of them, by source address
+}
+
+// full reports whether the listener takes no further request from an address.
+// Addresses can be made up; a share for each keeps one host, or who forges its
+// address, from keeping all others out.
+func (l *Listener) full(from netip.Addr, most int) bool {
+	return l.waiting >= l.backlog || l.asking >= most || l.from[from] >= max(most/4, 1)
+}
+
+// asks counts c as a request without an answer.
+func (l *Listener) asks(c *conn) {
+	c.listener, c.waiting = l, true
+	l.waiting++
+	l.asking++
+	l.from[c.remoteID().addr]++
 }
 
 // Listen asks for the connection requests for a service that name addr, or for all
 // when addr is the zero Addr or unspecified. Of services that are not of the RDMA
 // IP CM service only all can be had (EINVAL). At most backlog requests wait for
-// Take, Accept or Reject; more are dropped, and their senders try again.
+// Take, Accept or Reject, and Config.MaxRequests for Accept or Reject; more are
+// dropped, and their senders try again.
 // EADDRINUSE tells of a listener that would get the same requests.
 func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (ListenerID, error) {
 	addr = bare(addr)
@@ -40,7 +59,7 @@ func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (
 	}
 	for m.nextListen++; m.nextListen == 0 || m.listeners[m.nextListen] != nil; m.nextListen++ {
 	}
-	l := &Listener{id: m.nextListen, service: service, addr: addr, backlog: max(backlog, 1)}
+	l := &Listener{id: m.nextListen, service: service, addr: addr, backlog: max(backlog, 1), from: make(map[netip.Addr]int)}
 	m.listeners[l.id] = l
 	m.services[service] = append(m.services[service], l)
 	return l.id, nil
@@ -72,18 +91,33 @@ func (m *Manager) Unlisten(id ListenerID) error {
 func (m *Manager) Take(id wire.CommID) error {
 	c, err := m.lookup(id)
 	if err == nil {
-		m.answered(c)
+		c.taken()
 	}
 	return err
 }
 
-// answered takes c out of its listener's backlog.
-func (m *Manager) answered(c *conn) {
+// taken takes c out of its listener's backlog.
+func (c *conn) taken() {
 	if c.waiting {
 		c.waiting = false
-		c.listener.pending--
+		c.listener.waiting--
+	}
+}
+
+// answered ends being a request without an answer.
+func (m *Manager) answered(c *conn) {
+	c.taken()
+	l := c.listener
+	if l == nil {
+		return
 	}
 	c.listener = nil
+	l.asking--
+	if from := c.remoteID().addr; l.from[from] > 1 {
+		l.from[from]--
+	} else {
+		delete(l.from, from)
+	}
 }
 
 // listenerFor returns who answers for a service at an address; nil: nobody.

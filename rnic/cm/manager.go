@@ -26,6 +26,7 @@ type Manager struct {
 	linger lingering
 	out    []Datagram
 	events []Event
+	credit int // see spend
 }
 
 // remoteID is a communication identifier of a peer.
@@ -50,7 +51,7 @@ func New(cfg Config) *Manager {
 		remotes:   make(map[remoteID]*conn),
 		qpns:      make(map[remoteQPN]*conn),
 		services:  make(map[wire.ServiceID][]*Listener),
-		listeners: make(map[ListenerID]*Listener),
+		listeners: make(map[ListenerID]*Listener), credit: maxCredit,
 	}
 }
 
@@ -65,9 +66,9 @@ type conn struct {
 	id, remote wire.CommID
 	state      State
 	active     bool
-	orphan     bool // destroyed by its owner: no more events, and it goes by itself
-	listener   *Listener
-	waiting    bool // counts against the listener's backlog
+	orphan     bool      // destroyed by its owner: no more events, and it goes by itself
+	listener   *Listener // of a request without an answer
+	waiting    bool      // counts against the listener's backlog
 
 	guid     uint64 // the peer's
 	tid      uint64

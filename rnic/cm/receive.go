@@ -18,6 +18,12 @@ type message struct {
 // counted. Next: Transmit, Event, NextTimeout.
 func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 	m.counters.Received++
+	sent := len(m.out)
+	defer func() {
+		if len(m.out) == sent {
+			m.credit = min(m.credit+1, maxCredit)
+		}
+	}()
 	var h wire.MAD
 	if len(mad) != wire.MADLen || h.Parse(mad) != nil {
 		m.counters.DropLength++

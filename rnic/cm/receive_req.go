@@ -34,7 +34,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		refuse(wire.RejInvalidServiceID)
 		return
 	}
-	if l.pending >= l.backlog {
+	if l.full(key.addr, m.cfg.MaxRequests) {
 		m.counters.DropBacklog++ // the peer asks again
 		return
 	}
@@ -109,8 +109,6 @@ func (m *Manager) repeatedREQ(c *conn, now Time) {
 // request makes c of a REQ and tells its new owner.
 func (m *Manager) request(c *conn, l *Listener, r *wire.REQ, peer netip.AddrPort, tid uint64, ip *wire.IPCM) {
 	c.state, c.remote, c.guid, c.tid, c.service = ReqRcvd, r.LocalCommID, r.LocalCAGUID, tid, r.ServiceID
-	c.listener, c.waiting = l, true
-	l.pending++
 	c.timeout, c.retries = min(r.LocalTimeout, m.cfg.MRATimeout), r.MaxCMRetries
 	p := &r.Primary
 	c.attr = Attr{
@@ -120,6 +118,7 @@ func (m *Manager) request(c *conn, l *Listener, r *wire.REQ, peer netip.AddrPort
 		RetryCount: r.RetryCount, RNRRetryCount: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,
 		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,
 	}
+	l.asks(c)
 	m.register(c)
 	m.counters.RequestsRcvd++
 	e := Event{Kind: ConnectRequest, Listener: l.id, Service: r.ServiceID, Attr: c.attr, Private: r.Private[:]}

@@ -72,7 +72,7 @@ func (m *Manager) expire(c *conn, now Time) {
 	case c.tries < 2:
 		// A peer is given up only after it was asked twice, so that a host that
 		// slept does not take itself for a silent peer.
-		c.giveUp = now + Time(m.cfg.patience(c.timeout))
+		c.giveUp = now + Time(m.life(c, m.cfg.patience(c.timeout)))
 		m.repeat(c, now)
 	default:
 		m.gaveUp(c, now)
@@ -86,10 +86,21 @@ func (m *Manager) send(c *conn, now Time) {
 	c.interval = min(m.cfg.FirstRetry, whole)
 	c.tries, c.replay = 1, false
 	c.resend = now + Time(c.interval)
-	c.giveUp = now + Time(whole)*Time(c.retries+1)
-	c.limit = c.giveUp + Time(span(m.cfg.MRATimeout))*Time(c.retries+1)
+	all := whole * Duration(c.retries+1)
+	c.giveUp = now + Time(m.life(c, all))
+	c.limit = now + Time(all+span(m.cfg.MRATimeout)*Duration(c.retries+1))
 	m.timers.set(c)
 	m.out = append(m.out, c.sending)
+}
+
+// life is how long an answer is waited for: d, or less by a REP that nobody is known
+// to have got. An MRA to it shows that its receiver is there, and knows this side's
+// identifier: from then on the peer has the time that it asked for.
+func (m *Manager) life(c *conn, d Duration) Duration {
+	if c.state == RepSent {
+		return min(d, m.cfg.ReplyLife)
+	}
+	return d
 }
 
 // repeat sends c.sending again.
@@ -101,8 +112,30 @@ func (m *Manager) repeat(c *conn, now Time) {
 		c.resend = 0
 	}
 	m.timers.set(c)
+	if c.state == RepSent && !m.spend() {
+		return
+	}
 	m.counters.Retries++
 	m.out = append(m.out, c.sending)
+}
+
+// maxCredit is how many datagrams may leave, over any time, beyond those that came,
+// to addresses that have not shown that anybody is there: 16 KiB. It covers the
+// losses of ordinary handshakes.
+const maxCredit = 64
+
+// spend takes one from the credit and reports whether there was one. What comes
+// without being answered earns credit; what leaves unasked to a peer that has not
+// confirmed yet costs it. So whoever sends REQs in the name of others does not make
+// this side send them more than was sent here (RFC 9000, 8.1, has the same aim).
+// Nobody depends on it for long: a peer that got no REP repeats its REQ, which is
+// answered.
+func (m *Manager) spend() bool {
+	if m.credit == 0 {
+		return false
+	}
+	m.credit--
+	return true
 }
 
 // postpone gives the peer the time that it asked for in an MRA, from now on. It is

@@ -19,6 +19,7 @@ type world struct {
 	queue flights
 	seq   int
 	seed  uint64
+	stray int // datagrams to addresses that no host has
 
 	// fate says when a datagram arrives, each time: none is a loss.
 	fate func(f *flight) []cm.Duration
@@ -125,7 +126,8 @@ func (h *host) settle() {
 func (w *world) fly(from *host, d cm.Datagram) {
 	to := w.at(d.To)
 	if to == nil {
-		return // nobody is there
+		w.stray++ // nobody is there
+		return
 	}
 	f := &flight{from: from, to: to, mad: d.MAD}
 	w.seen(f)
