@@ -11,6 +11,7 @@ import (
 type addressHandle struct {
 	ctx    *Context
 	handle AH
+	pd     PD
 	verbs  *verbs.AH
 	made   origin
 }
@@ -23,14 +24,32 @@ type addressHandle struct {
 // room. A kernel device resolves the link-layer address meanwhile and fails
 // where there is none.
 func (c *Context) CreateAH(remote netip.AddrPort) (AH, error) {
-	ah, err := c.createAH(remote)
+	return c.newAH("CreateAH", remote, AHConfig{})
+}
+
+// AHConfig says how to make an address handle. The zero value of every field
+// means the default in parentheses.
+type AHConfig struct {
+	// PD is the protection domain (the context's own): the handle serves queue
+	// pairs in it only.
+	PD PD
+}
+
+// CreateAHWith is CreateAH as configured. Errors are those of CreateAH, and
+// EBADF for a bad protection domain.
+func (c *Context) CreateAHWith(remote netip.AddrPort, config AHConfig) (AH, error) {
+	return c.newAH("CreateAHWith", remote, config)
+}
+
+func (c *Context) newAH(op string, remote netip.AddrPort, config AHConfig) (AH, error) {
+	ah, err := c.createAH(remote, config)
 	if err != nil {
-		return -1, opError("CreateAH", "", err)
+		return -1, opError(op, "", err)
 	}
 	return ah, nil
 }
 
-func (c *Context) createAH(remote netip.AddrPort) (AH, error) {
+func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 	addr, port := remote.Addr().Unmap(), remote.Port()
 	if port == 0 {
 		port = RoCEPort
@@ -41,7 +60,11 @@ func (c *Context) createAH(remote netip.AddrPort) (AH, error) {
 	case !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast():
 		return -1, explain(syscall.EINVAL, "%v is not the address of a device", remote.Addr())
 	}
-	if err := c.reaches(addr, port); err != nil {
+	pd, err := c.domain(config.PD)
+	if err == nil {
+		err = c.reaches(addr, port)
+	}
+	if err != nil {
 		return -1, err
 	}
 	attr := verbs.AHAttr{
@@ -50,11 +73,11 @@ func (c *Context) createAH(remote netip.AddrPort) (AH, error) {
 	if port != RoCEPort {
 		attr.DLID = port
 	}
-	v, err := c.pd.CreateAH(attr)
+	v, err := pd.CreateAH(attr)
 	if err != nil {
 		return -1, c.ended(err, &c.closed, "")
 	}
-	a := &addressHandle{ctx: c, verbs: v, made: caller()}
+	a := &addressHandle{ctx: c, pd: config.PD, verbs: v, made: caller()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed.Load() {

@@ -94,7 +94,7 @@ func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
 		release()
 		return c.ended(err, &c.closed, "")
 	}
-	next.info = infoOf(r.verbs)
+	next.info = r.describe()
 	r.state.Store(&next)
 	if buf != nil {
 		r.letGo()
@@ -103,7 +103,8 @@ func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
 	return nil
 }
 
-// infoOf describes a region as it is now.
-func infoOf(v *verbs.MR) MRInfo {
-	return MRInfo{Addr: v.Addr(), Length: v.Length(), LKey: v.LKey(), RKey: v.RKey(), Access: Access(v.Access())}
+// describe asks the client for a region as it is now.
+func (r *region) describe() MRInfo {
+	v := r.verbs
+	return MRInfo{Addr: v.Addr(), Length: v.Length(), LKey: v.LKey(), RKey: v.RKey(), Access: Access(v.Access()), PD: r.pd}
 }

@@ -24,7 +24,7 @@ type Context struct {
 	station *station
 	kernel  kshim.Kernel
 	verbs   *verbs.Context
-	pd      *verbs.PD
+	pd      *verbs.PD    // the context's own
 	release func() error // gives the device back
 	chosen  choice       // port, GID, MTU
 	limits  limits
@@ -37,16 +37,18 @@ type Context struct {
 	regions   map[MR]*region          // guarded by mu
 	queues    map[CQ]*completionQueue // guarded by mu
 	addresses map[AH]*addressHandle   // guarded by mu
+	domains   map[PD]*domain          // guarded by mu
 	pairs     map[QP]*queuePair       // guarded by mu
 }
 
-// Handles of regions, completion queues and addresses are unique in the process, so that
-// those of another context are never taken for one's own. Queue pair numbers
-// are the device's.
+// Handles of regions, completion queues, addresses and protection domains are
+// unique in the process, so that those of another context are never taken for
+// one's own. Queue pair numbers are the device's.
 var (
 	regionHandles  handleTable[region]
 	queueHandles   handleTable[completionQueue]
 	addressHandles handleTable[addressHandle]
+	domainHandles  handleTable[domain]
 )
 
 // newContext opens the station's device through the kernel.
@@ -63,6 +65,7 @@ func newContext(kernel kshim.Kernel, s *station, config openConfig) (*Context, e
 		regions:   make(map[MR]*region),
 		queues:    make(map[CQ]*completionQueue),
 		addresses: make(map[AH]*addressHandle),
+		domains:   make(map[PD]*domain),
 		pairs:     make(map[QP]*queuePair),
 	}
 	if err = c.choose(config); err == nil {
@@ -93,7 +96,10 @@ func (c *Context) Close() error {
 	for ah := range c.addresses {
 		addressHandles.remove(int(ah))
 	}
-	c.addresses = nil
+	for pd := range c.domains {
+		domainHandles.remove(int(pd))
+	}
+	c.addresses, c.domains = nil, nil
 	for qp, q := range pairs {
 		c.qps.set(uint32(qp), nil)
 		q.dead.Store(true)
@@ -160,6 +166,9 @@ func (c *Context) OpenHandles() []string {
 	}
 	for ah, a := range c.addresses {
 		list = append(list, fmt.Sprintf("%s from %v", ahName(ah), a.made))
+	}
+	for pd, d := range c.domains {
+		list = append(list, fmt.Sprintf("%s from %v", pdName(pd), d.made))
 	}
 	for qp, q := range c.pairs {
 		list = append(list, fmt.Sprintf("%s from %v", qpName(qp), q.made))

@@ -86,6 +86,9 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	if a == nil || a.ctx != q.ctx {
 		return q.ctx.badHandle("%s is no address handle of this context: zero, destroyed, or another context's", ahName(wr.AH))
 	}
+	if a.pd != q.config.PD {
+		return q.otherDomain(ahName(wr.AH), a.pd)
+	}
 	var length uint64
 	for i := range wr.SGE {
 		if length += wr.SGE[i].Length; length > uint64(q.ctx.chosen.mtu) || wr.SGE[i].Length > uint64(q.ctx.chosen.mtu) {

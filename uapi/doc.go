@@ -55,6 +55,20 @@
 //		log.Print(e.Type, e.Port, e.QP)
 //	}
 //
+// # Protection domains
+//
+// A peer reaches each region that is in its queue pair's protection domain,
+// allows it, and whose key the peer knows. Everything is in the context's own
+// domain unless said otherwise, so peers of one context share its regions: a key
+// that one of them was told, or guesses, serves all. A server gives each client a
+// domain:
+//
+//	pd, err := c.CreatePD()
+//	mr, err := c.RegMRWith(page, uapi.MRConfig{Access: access, PD: pd})
+//	qp, err := r.CreateQP(uapi.QPConfig{PD: pd}) // r of Listener.Accept
+//
+// and ends with DestroyQP, DeregMR and DestroyPD.
+//
 // # How a write goes
 //
 // PostWrite resolves the handles, checks the bounds, and puts a work request

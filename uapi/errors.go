@@ -101,3 +101,4 @@ func qpName(qp QP) string { return fmt.Sprintf("qp %d", int(qp)) }
 func mrName(mr MR) string { return fmt.Sprintf("mr %d", int(mr)) }
 func cqName(cq CQ) string { return fmt.Sprintf("cq %d", int(cq)) }
 func ahName(ah AH) string { return fmt.Sprintf("ah %d", int(ah)) }
+func pdName(pd PD) string { return fmt.Sprintf("pd %d", int(pd)) }

@@ -65,7 +65,11 @@ func serveOne(ctx context.Context, l *uapi.Listener) string {
 	}
 	fmt.Printf("asked with %q\n", r.PrivateData[:5])
 	c, page := r.Context, make([]byte, 64)
-	mr, err := c.RegMR(page, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	pd, err := c.CreatePD() // of this client: no other reaches its page
+	if err != nil {
+		log.Fatal(err)
+	}
+	mr, err := c.RegMRWith(page, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite, PD: pd})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,8 +77,11 @@ func serveOne(ctx context.Context, l *uapi.Listener) string {
 	if err != nil {
 		log.Fatal(err)
 	}
-	qp, err := r.Accept(ctx, fmt.Appendf(nil, "%x %x ", info.Addr, info.RKey))
+	qp, err := r.CreateQP(uapi.QPConfig{PD: pd})
 	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := r.Accept(ctx, fmt.Appendf(nil, "%x %x ", info.Addr, info.RKey)); err != nil {
 		log.Fatal(err)
 	}
 	<-c.Done(qp)

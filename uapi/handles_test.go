@@ -115,6 +115,8 @@ func TestClosedContext(t *testing.T) {
 	_, errs["RegMR"] = a.RegMR(make([]byte, 1), 0)
 	_, errs["CreateQP"] = a.CreateQP(1, 1)
 	_, errs["CreateCQ"] = a.CreateCQ(1)
+	_, errs["CreatePD"] = a.CreatePD()
+	errs["DestroyPD"] = a.DestroyPD(1)
 	_, errs["QueryDevice"] = a.QueryDevice()
 	_, errs["Counters"] = a.Counters()
 	for name, err := range errs {

@@ -13,6 +13,7 @@ import (
 type region struct {
 	ctx    *Context
 	handle MR
+	pd     PD
 	verbs  *verbs.MR
 	state  atomic.Pointer[regionState] // replaced by ReRegMR
 	made   origin
@@ -33,6 +34,8 @@ func (r *region) info() *MRInfo { return &r.state.Load().info }
 const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
 
 // RegMR registers a memory region for RDMA operations and returns its handle.
+// The region is in the context's own protection domain, where all peers of queue
+// pairs reach it that know its key: RegMRWith and CreatePD keep peers apart.
 //
 // access is the bitwise or of AccessLocalWrite, AccessRemoteWrite,
 // AccessRemoteRead and AccessRemoteAtomic. The memory is pinned until DeregMR;
@@ -43,29 +46,52 @@ const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | Ac
 // there, or not writable with AccessLocalWrite; ENOMEM when the device has no
 // room.
 func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
-	mr, err := c.regMR(buf, access)
+	return c.regMR("RegMR", buf, MRConfig{Access: access})
+}
+
+// MRConfig says how to register memory. The zero value of every field means the
+// default in parentheses.
+type MRConfig struct {
+	// Access is what may be done with the region (local reading).
+	Access Access
+	// PD is the region's protection domain (the context's own).
+	PD PD
+}
+
+// RegMRWith is RegMR as configured. Errors are those of RegMR, and EBADF for a
+// bad protection domain.
+func (c *Context) RegMRWith(buf []byte, config MRConfig) (MR, error) {
+	return c.regMR("RegMRWith", buf, config)
+}
+
+func (c *Context) regMR(op string, buf []byte, config MRConfig) (MR, error) {
+	mr, err := c.register(buf, config)
 	if err != nil {
-		return -1, opError("RegMR", "", err)
+		return -1, opError(op, "", err)
 	}
 	return mr, nil
 }
 
-func (c *Context) regMR(buf []byte, access Access) (MR, error) {
+func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
 	if c.closed.Load() {
 		return -1, errContextClosed
 	}
-	if err := checkRegion(len(buf) == 0, access); err != nil {
+	if err := checkRegion(len(buf) == 0, config.Access); err != nil {
 		return -1, err
 	}
-	r := &region{ctx: c, made: caller()}
+	pd, err := c.domain(config.PD)
+	if err != nil {
+		return -1, err
+	}
+	r := &region{ctx: c, pd: config.PD, made: caller()}
 	r.release = allocations.hold(buf)
-	v, err := c.pd.RegMR(buf, abi.AccessFlags(access))
+	v, err := pd.RegMR(buf, abi.AccessFlags(config.Access))
 	if err != nil {
 		r.drop()
 		return -1, c.ended(err, &c.closed, "")
 	}
 	r.verbs = v
-	r.state.Store(&regionState{buf: buf, info: infoOf(v)})
+	r.state.Store(&regionState{buf: buf, info: r.describe()})
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,6 +65,10 @@ type QPConfig struct {
 	Type QPType
 	// QKey is what datagrams must carry to be received (0); of TypeUD only.
 	QKey uint32
+	// PD is the protection domain (the context's own): the peer reaches the regions
+	// that are in it and no others. Peers whose queue pairs are in one domain share
+	// its regions, given the keys: see CreatePD.
+	PD PD
 	// SendCQ and RecvCQ take the completions and may be shared by many queue
 	// pairs. Both zero: the queue pair gets one completion queue of its own
 	// for both directions, with room for everything that can be outstanding.

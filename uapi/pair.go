@@ -53,8 +53,9 @@ func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
 
 // CreateQPWith creates a queue pair as configured; see QPConfig. One of TypeUD can
 // send and receive when it is made; its peers need its number and LocalEndpoint's Addr,
-// for CreateAH. Errors are those of CreateQP, EBADF for a bad completion queue,
-// and EINVAL for one that is too small: CreateCQ says what it must hold.
+// for CreateAH. Errors are those of CreateQP, EBADF for a bad completion queue or
+// protection domain, and EINVAL for a queue that is too small: CreateCQ says what
+// it must hold.
 func (c *Context) CreateQPWith(config QPConfig) (QP, error) {
 	return c.createQP("CreateQPWith", config)
 }
@@ -83,11 +84,15 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 	if err != nil {
 		return nil, err
 	}
+	pd, err := c.domain(config.PD)
+	if err != nil {
+		return nil, err
+	}
 	q := &queuePair{ctx: c, config: config, psn: firstPSN(), made: caller()}
 	if err := q.attachCQs(); err != nil {
 		return nil, err
 	}
-	q.verbs, err = c.pd.CreateQP(verbs.QPInit{
+	q.verbs, err = pd.CreateQP(verbs.QPInit{
 		SendCQ:     q.send.verbs,
 		RecvCQ:     q.recv.verbs,
 		MaxSendWR:  config.SendDepth,

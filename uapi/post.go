@@ -13,8 +13,8 @@ import (
 // returns the work request's id, which comes back in WC.WRID.
 //
 // Errors of all posts: EBADF for a bad handle; EINVAL for a range outside the
-// region, a length above DeviceInfo.MaxMessage, and a queue pair that is not
-// connected; ENOMEM when the queue is full. What the peer refuses becomes a
+// region, a region in another protection domain than the queue pair, a length
+// above DeviceInfo.MaxMessage, and a queue pair that is not connected; ENOMEM when the queue is full. What the peer refuses becomes a
 // completion's status. On an error nothing was posted.
 func (c *Context) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
@@ -260,6 +260,9 @@ func (q *queuePair) gather(list []SGE, most int, longest uint64) ([]verbs.SGE, e
 	var total uint64
 	for i := range list {
 		r, err := q.resolve(&list[i], longest-total)
+		if err == nil && r.info.PD != q.config.PD {
+			err = q.otherDomain(mrName(list[i].MR), r.info.PD)
+		}
 		if err != nil {
 			return nil, err
 		}

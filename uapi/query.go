@@ -22,6 +22,7 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 		QP:        qp,
 		Type:      q.config.Type,
 		QKey:      q.config.QKey,
+		PD:        q.config.PD,
 		State:     QPState(attr.State),
 		SendCQ:    q.send.handle,
 		RecvCQ:    q.recv.handle,

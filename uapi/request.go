@@ -33,7 +33,8 @@ type Request struct {
 func (r *Request) name() string { return "request from " + r.RemoteAddr.String() }
 
 // CreateQP makes the queue pair that Accept connects, so that receives can be posted before the peer
-// can send. Both depths 0 mean 64 each. EINVAL the second time and after an answer.
+// can send. Both depths 0 mean 64 each. A protection domain of the peer's own (QPConfig.PD) keeps it off other
+// peers' memory. EINVAL the second time and after an answer.
 func (r *Request) CreateQP(config QPConfig) (QP, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

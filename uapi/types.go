@@ -20,6 +20,10 @@ type CQ int
 // AH is the handle of an address handle, from CreateAH. It is never 0.
 type AH int
 
+// PD is the handle of a protection domain, from CreatePD. 0 stands for the
+// context's own domain.
+type PD int
+
 // WRID identifies a work request and comes back in WC.WRID. Those that
 // PostWrite and its siblings return count up from 0 for each queue pair;
 // those given to Post are the caller's own, all 64 bits of them.
@@ -125,6 +129,7 @@ type MRInfo struct {
 	Addr, Length uint64
 	LKey, RKey   uint32
 	Access       Access
+	PD           PD
 }
 
 // Region is what a peer needs to know to read or write a memory region.
@@ -158,6 +163,7 @@ type QPInfo struct {
 	QP             QP
 	Type           QPType
 	QKey           uint32 // of TypeUD
+	PD             PD
 	State          QPState
 	SendCQ, RecvCQ CQ
 	// SendDepth and RecvDepth are how many requests may be outstanding.

@@ -44,7 +44,7 @@ func (r *rig) newHandles(name string, c *uapi.Context, config uapi.QPConfig) *ha
 	r.Helper()
 	h := &handles{Context: c, r: r, name: name, buf: make([]byte, 64<<10)}
 	var err error
-	h.mr, err = c.RegMR(h.buf, uapiAll)
+	h.mr, err = c.RegMRWith(h.buf, uapi.MRConfig{Access: uapiAll, PD: config.PD})
 	r.must(err)
 	h.info, err = c.QueryMR(h.mr)
 	r.must(err)
