@@ -105,8 +105,10 @@ func serveCM(ctx context.Context, o *cmOptions, s cmService, stdout, stderr io.W
 // serveRequest serves one client.
 func serveRequest(ctx context.Context, r *uapi.Request, s cmService, out io.Writer) error {
 	c := &cmConn{out: out}
-	c.rdma = r.Context
-	err := s.accept(ctx, c, r)
+	err := c.share(r.Context)
+	if err == nil {
+		err = s.accept(ctx, c, r)
+	}
 	if err == nil {
 		err = s.talk(ctx, c)
 	} else {
@@ -123,6 +125,7 @@ func serveRequest(ctx context.Context, r *uapi.Request, s cmService, out io.Writ
 
 // accepted makes the queue pair, posts the receives, and accepts.
 func (c *cmConn) accepted(ctx context.Context, r *uapi.Request, config uapi.QPConfig, post func() error, private []byte) (err error) {
+	config.PD = c.pd
 	qp, err := r.CreateQP(config)
 	if err != nil {
 		return err

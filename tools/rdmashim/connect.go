@@ -17,6 +17,7 @@ import (
 // control connection to the other process.
 type endpoint struct {
 	rdma   *uapi.Context
+	pd     uapi.PD // its own on a device that serves others too, else the context's
 	qp     uapi.QP
 	ctl    *control
 	memory []registered
@@ -28,13 +29,22 @@ type registered struct {
 	mr  uapi.MR
 }
 
+// share takes a device that serves other peers too. What the endpoint makes is in
+// a protection domain of its own, where no other peer reaches it.
+func (e *endpoint) share(rdma *uapi.Context) (err error) {
+	if e.pd, err = rdma.CreatePD(); err == nil {
+		e.rdma = rdma
+	}
+	return err
+}
+
 // alloc gives registered memory that lives as long as the endpoint.
 func (e *endpoint) alloc(n int, access uapi.Access) ([]byte, uapi.MR, error) {
 	buf, err := uapi.Alloc(n)
 	if err != nil {
 		return nil, 0, err
 	}
-	mr, err := e.rdma.RegMR(buf, access)
+	mr, err := e.rdma.RegMRWith(buf, uapi.MRConfig{Access: access, PD: e.pd})
 	if err != nil {
 		_ = uapi.Free(buf)
 		return nil, 0, err
@@ -46,13 +56,16 @@ func (e *endpoint) alloc(n int, access uapi.Access) ([]byte, uapi.MR, error) {
 // close gives back what the endpoint made; the context may serve others on.
 func (e *endpoint) close() error {
 	var errs []error
-	if e.qp != 0 {
+	if e.qp > 0 {
 		errs = append(errs, e.rdma.DestroyQP(e.qp))
 	}
 	for _, m := range e.memory {
 		errs = append(errs, e.rdma.DeregMR(m.mr), uapi.Free(m.buf))
 	}
-	e.qp, e.memory = 0, nil
+	if e.pd > 0 {
+		errs = append(errs, e.rdma.DestroyPD(e.pd))
+	}
+	e.qp, e.memory, e.pd = 0, nil, 0
 	return errors.Join(errs...)
 }
 
@@ -119,7 +132,7 @@ func describe(c *uapi.Context) (side, error) {
 
 // createQP makes the queue pair, ready to take receives.
 func (e *endpoint) createQP(sends, receives int) (err error) {
-	if e.qp, err = e.rdma.CreateQP(sends, receives); err != nil {
+	if e.qp, err = e.rdma.CreateQPWith(uapi.QPConfig{SendDepth: sends, RecvDepth: receives, PD: e.pd}); err != nil {
 		return err
 	}
 	_, err = e.rdma.LocalEndpoint(e.qp)

@@ -77,9 +77,10 @@ by RDMA WRITE; the client compares. Either end may be rping of librdmacm.`,
 
 func pingQP() uapi.QPConfig { return uapi.QPConfig{SendDepth: 16, RecvDepth: 2, MaxRdAtomic: 1} }
 
-// ready takes the memory of an end.
-func (o *pingOptions) ready(c *cmConn) error {
-	_, _, err := c.alloc(pingMemory, sampleAccess)
+// ready takes the memory of an end. The server's is its own: it reads and writes
+// the client's.
+func (o *pingOptions) ready(c *cmConn, access uapi.Access) error {
+	_, _, err := c.alloc(pingMemory, access)
 	return err
 }
 
@@ -127,7 +128,7 @@ func (c *cmConn) pingSay(info []byte) *uapi.WR {
 
 // accept makes ready for the first word.
 func (o *pingOptions) accept(ctx context.Context, c *cmConn, r *uapi.Request) error {
-	if err := o.ready(c); err != nil {
+	if err := o.ready(c, uapi.AccessLocalWrite); err != nil {
 		return err
 	}
 	return c.accepted(ctx, r, pingQP(), c.pingReceive, nil)
@@ -206,7 +207,7 @@ func (c *cmConn) pingPlace() (at uint64, key uint32, n int, err error) {
 }
 
 func (o *pingOptions) dial(ctx context.Context, c *cmConn, addr string) error {
-	if err := o.ready(c); err != nil {
+	if err := o.ready(c, sampleAccess); err != nil {
 		return err
 	}
 	return c.connected(ctx, addr, uapi.DialConfig{QPConfig: pingQP(), Prepare: func(qp uapi.QP) error {

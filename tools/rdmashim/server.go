@@ -177,6 +177,9 @@ func serveOne(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wri
 		return err
 	}
 	defer done()
-	s.rdma = rdma
+	if err := s.share(rdma); err != nil {
+		_ = s.ctl.send(welcome{Error: err.Error()})
+		return err
+	}
 	return errors.Join(s.run(ctx), s.close())
 }

@@ -27,6 +27,7 @@ type Side struct {
 	Done *atomic.Int64
 
 	rdma   *uapi.Context
+	pd     uapi.PD // its own: the device may serve others too
 	cq     uapi.CQ
 	qps    []uapi.QP
 	mem    []byte
@@ -76,7 +77,12 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	if s.mem, err = uapi.Alloc(int(c.Bytes())); err != nil {
 		return nil, err
 	}
-	s.mr, err = rdma.RegMR(s.mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead|uapi.AccessRemoteAtomic)
+	if s.pd, err = rdma.CreatePD(); err != nil {
+		return nil, err
+	}
+	s.mr, err = rdma.RegMRWith(s.mem, uapi.MRConfig{
+		Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic, PD: s.pd,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +97,7 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	for range c.QPs {
 		qp, err := rdma.CreateQPWith(uapi.QPConfig{
 			SendCQ: s.cq, RecvCQ: s.cq, SendDepth: c.Depth, RecvDepth: c.receives(),
-			Inline: c.Inline, MTU: c.MTU,
+			Inline: c.Inline, MTU: c.MTU, PD: s.pd,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("queue pair %d of %d: %w", len(s.qps)+1, c.QPs, err)
@@ -142,16 +148,19 @@ func (s *Side) Close() error {
 	for _, qp := range s.qps {
 		errs = append(errs, s.rdma.DestroyQP(qp))
 	}
-	if s.cq != 0 {
+	if s.cq > 0 {
 		errs = append(errs, s.rdma.DestroyCQ(s.cq))
 	}
-	if s.mr != 0 {
+	if s.mr > 0 {
 		errs = append(errs, s.rdma.DeregMR(s.mr))
+	}
+	if s.pd > 0 {
+		errs = append(errs, s.rdma.DestroyPD(s.pd))
 	}
 	if s.mem != nil {
 		errs = append(errs, uapi.Free(s.mem))
 	}
-	s.qps, s.cq, s.mr, s.mem = nil, 0, 0, nil
+	s.qps, s.cq, s.mr, s.pd, s.mem = nil, 0, 0, 0, nil
 	return errors.Join(errs...)
 }
 
