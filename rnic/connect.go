@@ -9,6 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -118,8 +119,10 @@ func (d *Device) dispatch(e cm.Event) {
 	out := emu.CMEvent{}
 	switch e.Kind {
 	case cm.ConnectResponse:
+		d.estimate(e.QPN, e.RoundTrip)
 		out = emu.CMEvent{Event: abi.UCMEventConnectResponse, Peer: peerParam(&e.Attr), Private: e.Private}
 	case cm.Connected: // like Linux without the RTU's private data
+		d.estimate(e.QPN, e.RoundTrip)
 		out.Event = abi.UCMEventEstablished
 	case cm.Rejected:
 		out = emu.CMEvent{Event: abi.UCMEventRejected, Status: int32(e.Reason), Private: e.Private}
@@ -131,6 +134,16 @@ func (d *Device) dispatch(e cm.Event) {
 		out.Event = abi.UCMEventTimewaitExit
 	}
 	ev.Event(out)
+}
+
+// estimate tells a queue pair how long the handshake took that connected it: its
+// first guess of the round trip. Preconditions: mu is held.
+func (d *Device) estimate(n wire.QPN, took cm.Duration) {
+	if q := d.qps[n]; q != nil && took > 0 {
+		if rc, ok := q.engine.(*engine.QP); ok {
+			rc.Estimate(engine.Duration(took))
+		}
+	}
 }
 
 // linuxETIMEDOUT is the number that the ABI carries, whatever the host calls it.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,8 +16,10 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // cmHost is a machine with a soft RNIC, and a program on it.
@@ -178,6 +181,47 @@ func TestConnectTakesTheRoutesMTU(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, abi.MTU1024, attr.PathMTU)
 	}
+}
+
+// Both queue pairs' first guess of the round trip is how long the handshake took,
+// before anything is measured.
+func TestHandshakeIsTheFirstRoundTrip(t *testing.T) {
+	const way = 30 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		net := sim.NewNetwork(sim.Options{})
+		a := newCMHost(t, net, link.Faults{Delay: way}, cm.Config{})
+		b := newCMHost(t, net, link.Faults{Delay: way}, cm.Config{})
+		q, r := a.qp(), b.qp()
+		accepted := make(chan error, 1)
+		l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
+		require.NoError(t, err)
+		defer l.Close()
+		go func() {
+			q, err := l.Accept(t.Context())
+			if err == nil {
+				if err = q.Init(r); err == nil {
+					err = q.Accept(t.Context(), r, rdmacm.ConnParam{})
+				}
+			}
+			accepted <- err
+		}()
+		id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
+		require.NoError(t, err)
+		_, err = id.Connect(t.Context(), q, rdmacm.ConnParam{})
+		require.NoError(t, err)
+		require.NoError(t, <-accepted)
+		for h, q := range map[*cmHost]*verbs.QP{a: q, b: r} {
+			g := h.gauges(q)
+			require.Zero(t, g.RTT)
+			require.InDelta(t, float64(3*2*way), float64(g.RTO), float64(5*time.Millisecond)) // RFC 6298 (2.2)
+		}
+	})
+}
+
+func (h *cmHost) gauges(q *verbs.QP) engine.Gauges {
+	h.dev.mu.Lock()
+	defer h.dev.mu.Unlock()
+	return h.dev.qps[wire.QPN(q.Num())].engine.Gauges()
 }
 
 func (h *cmHost) left() (n int) {

@@ -57,14 +57,14 @@ func (m *Manager) CommEstablished(id wire.CommID) error {
 	case c.state != RepSent && c.state != RepWait:
 		return fmt.Errorf("cm: connection %v is %v and waits for no RTU: %w", id, c.state, syscall.EINVAL)
 	}
-	m.connected(c, nil)
+	m.connected(c, 0, nil)
 	return nil
 }
 
 // connected is the passive side's end of the handshake.
-func (m *Manager) connected(c *conn, private []byte) {
+func (m *Manager) connected(c *conn, took Duration, private []byte) {
 	c.state = Established
 	m.stop(c)
 	m.counters.Accepted++
-	m.report(c, Event{Kind: Connected, Private: private})
+	m.report(c, Event{Kind: Connected, QPN: c.localQPN, RoundTrip: took, Private: private})
 }

@@ -55,6 +55,11 @@ type Event struct {
 	Dst     netip.Addr
 	// Attr is of a ConnectRequest and a ConnectResponse.
 	Attr Attr
+	// QPN and RoundTrip are of a ConnectResponse and a Connected: this side's queue
+	// pair, and how long the peer took to answer, its program included. RoundTrip is
+	// 0 when the question was repeated or the peer asked for patience.
+	QPN       wire.QPN
+	RoundTrip Duration
 	// Private is the private data of the message behind the event, all of it: how
 	// much the peer's program gave is not on the wire, zeros follow. nil where no
 	// message is.

@@ -79,6 +79,7 @@ type conn struct {
 	attr     Attr
 
 	sending  Datagram       // what is repeated: REQ, REP, DREQ; or the last answer, which is replayed
+	sentAt   Time           // when sending left; 0: it was repeated
 	replay   bool           // sending answers repeated messages
 	quiet    bool           // no TimeWaitExit
 	timeout  wire.CMTimeout // of the peer's answers

@@ -123,7 +123,7 @@ func (m *Manager) receiveRTU(now Time, msg *message) {
 			m.refuse(replyTo(msg.from), msg.tid, r.CommIDs, wire.AboutOther, wire.RejInvalidCommID)
 		}
 	case c.state == RepSent || c.state == RepWait:
-		m.connected(c, r.Private[:])
+		m.connected(c, c.roundTrip(now), r.Private[:])
 	case c.state == TimeWait:
 		m.replays(c, now)
 	default:
@@ -153,7 +153,7 @@ func (m *Manager) receiveDREQ(now Time, msg *message) {
 		m.counters.DropState++
 		return
 	case RepSent, RepWait:
-		m.connected(c, nil) // who ends a connection had one: the RTU was lost
+		m.connected(c, 0, nil) // who ends a connection had one: the RTU was lost
 	}
 	again := c.state == TimeWait
 	if again {

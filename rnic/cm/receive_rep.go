@@ -42,6 +42,7 @@ func (m *Manager) reply(c *conn, now Time, r *wire.REP) {
 	a.MaxDestRdAtomic, a.MaxRdAtomic = r.InitiatorDepth, r.ResponderResources
 	a.RNRRetryCount, a.FlowControl, a.SRQ = r.RNRRetryCount, r.FlowControl, r.SRQ
 	a.Timeout = ackTimeout(r.TargetAckDelay, uint8(a.Timeout)-1)
+	took := c.roundTrip(now)
 	c.state = RepRcvd
 	if old := m.qpns[c.remoteQPN()]; old != nil {
 		// The peer's queue pair has another connection here: that one is stale, and so
@@ -54,7 +55,7 @@ func (m *Manager) reply(c *conn, now Time, r *wire.REP) {
 	m.register(c)
 	m.stop(c)
 	m.counters.Replies++
-	m.report(c, Event{Kind: ConnectResponse, Attr: c.attr, Private: r.Private[:]})
+	m.report(c, Event{Kind: ConnectResponse, Attr: c.attr, QPN: c.localQPN, RoundTrip: took, Private: r.Private[:]})
 }
 
 // receiveREJ: the peer refuses, or does not know of the connection (IBA 12.6.7).

@@ -100,6 +100,7 @@ func (m *Manager) repeatedREQ(c *conn, now Time) {
 		m.out = append(m.out, m.mra(c, wire.AboutREQ))
 	case RepSent, RepWait:
 		m.counters.Duplicates++
+		c.sentAt = 0
 		m.out = append(m.out, c.sending)
 	default:
 		m.replays(c, now)

@@ -84,7 +84,7 @@ func (m *Manager) expire(c *conn, now Time) {
 func (m *Manager) send(c *conn, now Time) {
 	whole := m.cfg.patience(c.timeout)
 	c.interval = min(m.cfg.FirstRetry, whole)
-	c.tries, c.replay = 1, false
+	c.tries, c.sentAt, c.replay = 1, now, false
 	c.resend = now + Time(c.interval)
 	all := whole * Duration(c.retries+1)
 	c.giveUp = now + Time(m.life(c, all))
@@ -106,6 +106,7 @@ func (m *Manager) life(c *conn, d Duration) Duration {
 // repeat sends c.sending again.
 func (m *Manager) repeat(c *conn, now Time) {
 	c.tries++
+	c.sentAt = 0
 	c.interval = min(2*c.interval, m.cfg.patience(c.timeout))
 	c.resend = now + Time(c.interval)
 	if planted == plantRepeat && c.state == RepSent {
@@ -136,6 +137,15 @@ func (m *Manager) spend() bool {
 	}
 	m.credit--
 	return true
+}
+
+// roundTrip is how long the answer took that has come now, 0 if that is not known:
+// it may be to any copy of what was sent.
+func (c *conn) roundTrip(now Time) Duration {
+	if c.sentAt == 0 || c.state != ReqSent && c.state != RepSent {
+		return 0
+	}
+	return Duration(now - c.sentAt)
 }
 
 // postpone gives the peer the time that it asked for in an MRA, from now on. It is
