@@ -175,3 +175,23 @@ func TestDialStops(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
+
+// TestListenErrors: an address that the device does not have and a port that is taken are told
+// once, without the calls beneath.
+func TestListenErrors(t *testing.T) {
+	c := simAt(t, "listen-errors", "10.1.0.1")
+	_, err := c.Listen("10.1.0.2:7000")
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+	require.EqualError(t, err, "rdma Listen 10.1.0.2:7000: on sim:10.1.0.1?net=listen-errors: the device has the address 10.1.0.1, not 10.1.0.2 (cannot assign requested address)")
+	l, err := c.Listen(":7000")
+	require.NoError(t, err)
+	defer l.Close()
+	for _, addr := range []string{":7000", "10.1.0.1:7000"} {
+		_, err = c.Listen(addr)
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+		require.EqualError(t, err, "rdma Listen "+addr+": on sim:10.1.0.1?net=listen-errors: port 7000 is taken by another listener (address already in use)")
+	}
+	_, err = c.Dial(t.Context(), "10.1.0.2:1", DialConfig{LocalAddr: netip.MustParseAddrPort("10.1.0.9:0")})
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+	require.NotContains(t, err.Error(), "RESOLVE_ADDR")
+}

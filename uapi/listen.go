@@ -89,7 +89,12 @@ func listen(addr netip.AddrPort, ctxs []*Context, opts []ListenOption) (*Listene
 	l := &Listener{addr: addr, keepAlive: config.keepAlive, requests: make(chan *Request), ended: make(chan struct{})}
 	for _, group := range byKernel(ctxs) {
 		p := &listenPart{ctxs: group, heard: make(chan struct{})}
-		if p.cm, err = group[0].listenCM(l.addr, config.backlog); err != nil {
+		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
+			err = explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
+		} else if p.cm, err = group[0].listenCM(l.addr, config.backlog); err != nil {
+			err = takenError(l.addr, err)
+		}
+		if err != nil {
 			for _, other := range l.parts {
 				_ = other.cm.Close()
 			}
@@ -141,10 +146,16 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, erro
 			return v4, nil
 		}
 	}
-	if taken && addr.Addr().IsUnspecified() {
-		return nil, explain(syscall.EADDRINUSE, "port %d is taken", addr.Port())
-	}
 	return l, err
+}
+
+// takenError says that a port is taken: of a wildcard, or beside one, Linux answers
+// EADDRNOTAVAIL. The device has the address.
+func takenError(addr netip.AddrPort, err error) error {
+	if addr.Port() != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
+		return explain(syscall.EADDRINUSE, "port %d is taken by another listener", addr.Port())
+	}
+	return err
 }
 
 // hear takes a part's requests until the listener or the part's kernel is closed.

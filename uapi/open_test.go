@@ -108,7 +108,8 @@ func TestAddressTaken(t *testing.T) {
 	device := fmt.Sprintf("soft:127.1.2.3?port=%d", port)
 	_, err = uapi.Open(device)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.ErrorContains(t, err, "likely")
+	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
+	require.Equal(t, 1, strings.Count(err.Error(), "in use"), err)
 
 	// Once it is free, it is free at once, and again after Close.
 	require.NoError(t, holder.Close())

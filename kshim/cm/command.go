@@ -1,10 +1,6 @@
 package cm
 
-import (
-	"fmt"
-
-	"github.com/rdmashim/rdmashim/kshim/abi"
-)
+import "github.com/rdmashim/rdmashim/kshim/abi"
 
 // room is what a request or a response has: the largest is GET_EVENT's answer.
 const room = 512
@@ -59,7 +55,7 @@ func (c *Channel) do(r *request) error {
 	return c.write(s, r)
 }
 
-// write is a command with memory. Its error names the command.
+// write is a command with memory. Its error does not name the command: callers say what they did.
 func (c *Channel) write(s *scratch, r *request) error {
 	if r.response != nil {
 		*r.response = s.addr
@@ -76,7 +72,7 @@ func (c *Channel) write(s *scratch, r *request) error {
 		err = r.out.Parse(s.mem[:r.outSize])
 	}
 	if err != nil {
-		return fmt.Errorf("%v: %w", r.cmd, err)
+		return bare(err)
 	}
 	return nil
 }

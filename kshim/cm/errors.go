@@ -34,6 +34,18 @@ func outer(op, object string, err error) error {
 	return &Error{op, object, err}
 }
 
+// bare is a kernel's error without the call and the file that it names.
+func bare(err error) error {
+	var e interface {
+		error
+		Reason() error
+	}
+	if errors.As(err, &e) {
+		return e.Reason()
+	}
+	return err
+}
+
 // EventError is an event that tells of a failure: ADDR_ERROR, ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, DEVICE_REMOVAL.
 // It Is the errno that the event carries: ETIMEDOUT for a host that does not answer, ENODEV for a device that has gone.
 type EventError struct {

@@ -16,18 +16,34 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	if e.Op == "" {
+		return fmt.Sprintf("%s: %v", e.Msg, e.Errno)
+	}
 	return fmt.Sprintf("%s %s: %s: %v", e.Op, e.Path, e.Msg, e.Errno)
 }
 
 func (e *Error) Unwrap() error { return e.Errno }
+
+// Reason is the error without the call and the file, for callers that name what
+// they did in words of their own.
+func (e *Error) Reason() error { return &Error{Msg: e.Msg, Errno: e.Errno} }
+
+// driverError is a driver's error, which passes with its own text.
+type driverError struct {
+	op, path string
+	err      error
+}
+
+func (e *driverError) Error() string { return e.op + " " + e.path + ": " + e.err.Error() }
+func (e *driverError) Unwrap() error { return e.err }
+func (e *driverError) Reason() error { return e.err }
 
 // fail makes an Error whose Op and Path the entry of the call fills in.
 func fail(errno syscall.Errno, format string, args ...any) error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Errno: errno}
 }
 
-// explain fills in what the layers below did not know. An error of a driver
-// passes with its own text.
+// explain fills in what the layers below did not know.
 func explain(err error, op, path string) error {
 	if e, ok := err.(*Error); ok {
 		named := *e // an event queue answers the same to many
@@ -42,7 +58,7 @@ func explain(err error, op, path string) error {
 	if err == errClosed { //nolint:errorlint // our own value
 		return err
 	}
-	return fmt.Errorf("%s %s: %w", op, path, err)
+	return &driverError{op, path, err}
 }
 
 // closedError answers calls on a closed file.

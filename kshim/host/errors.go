@@ -29,6 +29,15 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.Errno }
 
+// Reason is the error without the call and the file, for callers that name what
+// they did in words of their own.
+func (e *callError) Reason() error {
+	if e.Msg == "" {
+		return e.Errno
+	}
+	return fmt.Errorf("%w (%s)", e.Errno, e.Msg)
+}
+
 // openError explains what keeps a device file from being opened.
 func openError(name string, errno syscall.Errno) error {
 	e := &callError{Op: "open", Path: name, Errno: errno}

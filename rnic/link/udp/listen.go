@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 )
 
 // DefaultBuffer is the size of socket buffers asked for when Options names none.
@@ -69,15 +70,19 @@ func Listen(local netip.AddrPort, o Options) (link.Link, error) {
 	return l, nil
 }
 
-// explain says what the errors that users meet mean.
+// explain says what the errors that users meet mean, and who has the port.
 func explain(local netip.AddrPort, err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		err = errno // the rest is said here
+	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		holder := "another program"
-		if local.Port() == wire.Port {
-			holder = fmt.Sprintf("a loaded rdma_rxe or another soft device holds UDP %d", wire.Port)
+		by := "by " + ports.Holder(os.DirFS("/"), local)
+		if by == "by " {
+			by = "likely by a loaded rdma_rxe or another soft device"
 		}
-		return fmt.Errorf("udp: listen on %v: the address is taken, likely because %s: use another address of this machine, a free port (port=0, between soft devices only), or end the holder (rxe: rmmod rdma_rxe): %w", local, holder, err)
+		return fmt.Errorf("udp: listen on %v: the address is taken %s: use another address of this machine, a free port (port=0, between soft devices only), or end the holder (rxe: rmmod rdma_rxe): %w", local, by, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("udp: listen on %v: no interface of this machine has the address: %w", local, err)
 	}

@@ -3,8 +3,10 @@ package udp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -148,7 +150,9 @@ func TestAddressInUse(t *testing.T) {
 	_, err := Listen(a.Caps().Local, Options{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, a.Caps().Local.String())
-	require.ErrorContains(t, err, "another program")
+	if runtime.GOOS == "linux" {
+		require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
+	}
 
 	require.NoError(t, a.Close())
 	again, err := Listen(a.Caps().Local, Options{})
@@ -157,7 +161,7 @@ func TestAddressInUse(t *testing.T) {
 
 	err = explain(netip.MustParseAddrPort("10.0.0.1:4791"), syscall.EADDRINUSE)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	for _, s := range []string{"10.0.0.1:4791", "a loaded rdma_rxe or another soft device holds UDP 4791", "port=0"} {
+	for _, s := range []string{"10.0.0.1:4791", "likely by a loaded rdma_rxe or another soft device", "port=0"} {
 		require.ErrorContains(t, err, s)
 	}
 }
