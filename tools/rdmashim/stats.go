@@ -19,7 +19,8 @@ func newStats(source func() *top.Source) *cobra.Command {
 		Long: `stats prints once what ports and queue pairs counted since they were made: of the soft
 devices of all programs of this user that have some open (but with stats=off), and of the
 kernel's devices. DEVICE is as in 'rdmashim top'. Counters that are zero are left out
-without --all; --json and --prometheus print them too.`,
+without --all; --json and --prometheus print them too. A program that does not begin to
+answer within 200 ms, because it is stopped, is left out and named on standard error.`,
 		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom",
 		Args:    maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,10 +35,7 @@ without --all; --json and --prometheus print them too.`,
 			if len(args) > 0 {
 				s.Device = args[0]
 			}
-			if err := s.Want(cmd.Context()); err != nil {
-				return err
-			}
-			list, warnings, err := s.Read(cmd.Context())
+			list, warnings, err := s.First(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -50,7 +50,8 @@ packets and messages a second, packets sent again, timeouts, NAKs, receivers tha
 not ready, drops by cause, window and round trip.
 
 It reads the soft devices of all programs of this user that have some open (but with
-stats=off), and the kernel's devices. DEVICE is a name (soft0, rxe0), what programs open
+stats=off), and the kernel's devices. A program that does not begin to answer within
+200 ms, because it is stopped, is left out and named. DEVICE is a name (soft0, rxe0), what programs open
 (soft:10.0.0.1) or an address. Of queue pairs of kernel devices only packet sequence
 numbers are known; ~ marks the rates that follow from them, without what is sent again.
 

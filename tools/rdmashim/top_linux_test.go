@@ -1,15 +1,23 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
 // terminal makes a pseudo-terminal of a size (pts(4)): what is written to tty is read from the other end.
@@ -59,4 +67,71 @@ func TestTopOnATerminal(t *testing.T) {
 		}
 	}
 	require.NotContains(t, run("dumb"), "\x1b")
+}
+
+// A stopped program is named, holds up the reading of the others for a moment, and of one other not at all.
+func TestStatsOfAStoppedProcess(t *testing.T) {
+	privateSockets(t)
+	own, err := uapi.Open("soft?port=0")
+	require.NoError(t, err)
+	defer own.Close()
+	other := tool(t, "sample", "write-read", "server", "--device", "soft?port=0", "--port", "0")
+	out, err := other.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, other.Start())
+	pid := other.Process.Pid
+	defer other.Wait()
+	defer other.Process.Kill() // which ends stopped processes, too
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err, "it listens")
+	require.NoError(t, other.Process.Signal(syscall.SIGSTOP))
+	var status unix.WaitStatus
+	_, err = unix.Wait4(pid, &status, unix.WUNTRACED, nil)
+	require.NoError(t, err)
+	require.True(t, status.Stopped())
+
+	silent := fmt.Sprintf(`process %d \(.+\) does not answer within 200ms: it is stopped; kill -CONT %d lets it go on`, pid, pid)
+	of := func(o outcome) (pids []int) {
+		t.Helper()
+		require.Zero(t, o.code, o.stderr)
+		var list []stats.Device
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &list), o.stdout)
+		for _, d := range list {
+			if d.PID != 0 {
+				pids = append(pids, d.PID)
+			}
+		}
+		return pids
+	}
+	start := time.Now()
+	o := runTool(t, "stats", "-j")
+	require.Less(t, time.Since(start), 4*time.Second, "twice the two seconds of an answer")
+	require.Equal(t, []int{os.Getpid()}, of(o))
+	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
+
+	o = runTool(t, pidArgs("stats", "-j")...)
+	require.Equal(t, []int{os.Getpid()}, of(o))
+	require.Empty(t, o.stderr, "the stopped one is not asked")
+
+	o = runTool(t, "stats", "-p", strconv.Itoa(pid))
+	require.Equal(t, 1, o.code)
+	require.Empty(t, o.stdout)
+	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
+
+	o = runTool(t, "top", "-j", "-n", "1", "-i", "50ms")
+	require.Zero(t, o.code, o.stderr)
+	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
+	var frame struct {
+		Devices []stats.Device
+		Silent  []stats.SilentError
+	}
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &frame))
+	require.Len(t, frame.Silent, 1)
+	require.Equal(t, pid, frame.Silent[0].PID)
+	require.True(t, frame.Silent[0].Stopped)
+	require.NotEmpty(t, frame.Silent[0].Process)
+	documentedJSON(t)["top"].holdsText(t, "top", o.stdout)
+
+	require.NoError(t, other.Process.Signal(syscall.SIGCONT))
+	require.Contains(t, of(runTool(t, "stats", "-j")), pid)
 }

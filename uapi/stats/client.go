@@ -3,25 +3,56 @@ package stats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// clientPatience is how long a process may take to answer: one that is stopped never does.
-const clientPatience = 2 * time.Second
+// How long a process may take until it begins to answer, and for the whole answer, which a client waits for once it
+// has begun: many queue pairs take their time. A process that is stopped never begins.
+const (
+	silence    = 200 * time.Millisecond
+	answerTime = 2 * time.Second
+)
 
-// ReadAll reads the soft devices of all processes of this user, in the order of their process numbers. The errors are of
-// processes that did not answer; the sockets of those that are gone it removes.
-func ReadAll(ctx context.Context) ([]Device, []error) {
-	paths, err := Processes()
+// maxAsked is how many processes are asked at a time: each takes a descriptor.
+const maxAsked = 256
+
+// SilentError says that a process did not begin to answer in time. The JSON keys are stable.
+type SilentError struct {
+	PID     int    `json:"pid"`
+	Process string `json:"process,omitempty"` // its program, where /proc tells it
+	Stopped bool   `json:"stopped"`           // by a signal or a debugger, where /proc tells it
+}
+
+func (e *SilentError) Error() string {
+	who := fmt.Sprintf("process %d", e.PID)
+	if e.Process != "" {
+		who += " (" + e.Process + ")"
+	}
+	why := ""
+	if e.Stopped {
+		why = fmt.Sprintf(": it is stopped; kill -CONT %d lets it go on", e.PID)
+	}
+	return fmt.Sprintf("%s does not answer within %v%s", who, silence, why)
+}
+
+// Timeout implements net.Error's.
+func (e *SilentError) Timeout() bool { return true }
+
+// ReadAll reads the soft devices of all processes of this user, or of those that pids name, in the order of their
+// process numbers. It asks all at once. The errors are of processes that could not be read, of the silent ones a
+// *SilentError; the sockets of those that are gone it removes.
+func ReadAll(ctx context.Context, pids ...int) ([]Device, []error) {
+	paths, err := Processes(pids...)
 	if err != nil {
 		return nil, []error{err}
 	}
 	answers, failed := make([]*Answer, len(paths)), make([]error, len(paths))
 	var procs sync.WaitGroup
-	room := make(chan struct{}, 16)
+	room := make(chan struct{}, maxAsked)
 	for i, path := range paths {
 		procs.Go(func() {
 			room <- struct{}{}

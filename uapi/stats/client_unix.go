@@ -3,6 +3,7 @@
 package stats
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,13 +13,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// Processes lists the sockets of this user's processes. Directories that others can write to are passed over.
-func Processes() ([]string, error) {
+// Processes lists the sockets of this user's processes, or of those that pids name. Directories that others can write
+// to are passed over.
+func Processes(pids ...int) ([]string, error) {
 	var list []string
 	for _, dir := range dirs() {
 		if checkDir(dir) != nil {
@@ -29,7 +32,11 @@ func Processes() ([]string, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if e.Type() == fs.ModeSocket && pidOf(e.Name()) != 0 && !strings.HasPrefix(e.Name(), ".") {
+			pid := pidOf(e.Name())
+			if e.Type() != fs.ModeSocket || pid == 0 || strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			if len(pids) == 0 || slices.Contains(pids, pid) {
 				list = append(list, filepath.Join(dir, e.Name()))
 			}
 		}
@@ -37,49 +44,86 @@ func Processes() ([]string, error) {
 	return list, nil
 }
 
-// ReadProcess reads the devices of the process that listens on a socket. A process of another user is EPERM; of one
-// that is gone it removes the socket.
+// ReadProcess reads the devices of the process that listens on a socket. A process of another user is EPERM, one that
+// does not begin to answer within 200 ms a *SilentError; of one that is gone it removes the socket.
 func ReadProcess(ctx context.Context, path string) (*Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, clientPatience)
-	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist):
 		os.Remove(path)
 		return nil, fmt.Errorf("%s: %w", path, errGone)
-	}
-	if err != nil {
+	case errors.Is(err, syscall.EAGAIN): // so many have asked it before that its queue is full (unix(7))
+		return nil, silent(path)
+	case err != nil:
 		return nil, err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	a, err := ask(conn.(*net.UnixConn))
-	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("no answer within %v: %w", clientPatience, ctx.Err())
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+	a, err := ask(ctx, conn.(*net.UnixConn))
+	switch {
+	case err == nil:
+		return a, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, silent(path)
 	}
-	return a, nil
+	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-func ask(c *net.UnixConn) (*Answer, error) {
+// silent describes the process of a socket that says nothing.
+func silent(path string) *SilentError {
+	e := &SilentError{PID: pidOf(filepath.Base(path))}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.PID))
+	for line := range strings.Lines(string(status)) {
+		switch key, value, _ := strings.Cut(line, ":"); key {
+		case "Name":
+			e.Process = clean(strings.TrimSpace(value))
+		case "State":
+			e.Stopped = strings.HasPrefix(strings.ToUpper(strings.TrimSpace(value)), "T")
+		}
+	}
+	return e
+}
+
+func ask(ctx context.Context, c *net.UnixConn) (*Answer, error) {
 	if uid, err := peerUser(c); err != nil {
 		return nil, err
 	} else if uid != os.Geteuid() {
 		return nil, fmt.Errorf("a process of user %d listens there: %w", uid, syscall.EPERM)
 	}
-	err := json.NewEncoder(c).Encode(request{Version, opRead})
+	answer := bufio.NewReader(c)
+	err := await(ctx, c, silence)
+	if err == nil {
+		err = json.NewEncoder(c).Encode(request{Version, opRead})
+	}
+	if err == nil {
+		_, err = answer.Peek(1)
+	}
 	var a *Answer
 	if err == nil {
-		a, err = readAnswer(c)
+		if err = await(ctx, c, answerTime); err == nil {
+			a, err = readAnswer(answer)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = fmt.Errorf("the answer takes more than %v", answerTime)
+		}
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return nil, fmt.Errorf("%w: the process closed its devices meanwhile", errGone)
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, gone) {
+			return nil, fmt.Errorf("%w: the process closed its devices meanwhile", errGone)
+		}
 	}
 	return a, err
 }
 
+// await lets what follows on c take so long, and no longer than ctx, whose end moves the deadline into the past.
+func await(ctx context.Context, c *net.UnixConn, d time.Duration) error {
+	c.SetDeadline(time.Now().Add(d))
+	return ctx.Err() // it may have ended before the deadline was set
+}
+
 // dial connects without waiting: a full queue is an error.
-func dial(path string) (net.Conn, error) { return net.DialTimeout("unix", path, clientPatience) }
+func dial(path string) (net.Conn, error) { return net.DialTimeout("unix", path, answerTime) }

@@ -7,7 +7,8 @@
 // own in a directory that is the user's alone (dir.go); Processes finds the sockets
 // there and ReadProcess connects, both ends look who the other is (peer_linux.go), the
 // client sends a request, one line of JSON, and the server answers with an Answer, one
-// line of JSON, and closes. A Server that nobody asks is a goroutine that waits.
+// line of JSON, and closes. ReadAll asks all processes at once and waits 200 ms for one
+// that does not begin to answer. A Server that nobody asks is a goroutine that waits.
 //
 // The names of counters are the kernel driver's (rdma_rxe's, where it has them; names.go
 // says what each means); Summarize adds up what belongs together.

@@ -27,7 +27,7 @@ type request struct {
 	Op      string `json:"op"`
 }
 
-// Answer is what a process says to a request: one line of JSON.
+// Answer is what a process says to a request: one line of JSON, before which a space comes at once.
 type Answer struct {
 	Version int      `json:"version"`
 	PID     int      `json:"pid"`

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -193,13 +194,52 @@ func TestGoneMeanwhile(t *testing.T) {
 		_, err = other.Write([]byte(before))
 		require.NoError(t, err)
 		require.NoError(t, other.Close())
-		_, err = ask(c)
+		_, err = ask(t.Context(), c)
 		require.ErrorIs(t, err, errGone)
 		require.NoError(t, c.Close())
 	}
 }
 
-// A process that is stopped does not hold up for ever who asks it.
+// Processes that do not answer, however many, hold up the reading of the others once and are named.
+func TestSilentProcesses(t *testing.T) {
+	dir := private(t)
+	serve(t, one)
+	const n = 60
+	for i := range n {
+		l, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf("%d-%d.sock", os.Getpid(), i)))
+		require.NoError(t, err)
+		defer l.Close()
+	}
+	start := time.Now()
+	list, errs := ReadAll(t.Context())
+	require.Less(t, time.Since(start), n*silence/2, "side by side")
+	require.Len(t, list, 1)
+	require.Len(t, errs, n)
+	for _, err := range errs {
+		var silent *SilentError
+		require.ErrorAs(t, err, &silent)
+		require.Equal(t, os.Getpid(), silent.PID)
+		require.False(t, silent.Stopped)
+		require.ErrorContains(t, err, "does not answer within 200ms")
+	}
+	list, errs = ReadAll(t.Context(), os.Getpid()+1)
+	require.Empty(t, list, "another process is not asked")
+	require.Empty(t, errs)
+}
+
+// A reading that takes longer than the silence allowed is waited for.
+func TestSlowAnswer(t *testing.T) {
+	private(t)
+	serve(t, func() []Device {
+		<-time.After(silence * 3 / 2)
+		return one()
+	})
+	list, errs := ReadAll(t.Context())
+	require.Empty(t, errs)
+	require.Len(t, list, 1)
+}
+
+// A caller whose context has ended waits no longer.
 func TestNoAnswer(t *testing.T) {
 	dir := private(t)
 	require.NoError(t, makeDir(dir))

@@ -12,6 +12,7 @@ import (
 type Frame struct {
 	Time    time.Time // of the later one
 	Devices []Device
+	Silent  []*stats.SilentError // processes whose devices are missing, because they did not answer
 }
 
 // Device is a device's reading with rates.

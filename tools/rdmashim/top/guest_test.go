@@ -30,7 +30,8 @@ func TestKernelDevice(t *testing.T) {
 
 	s := Here()
 	s.Device = "rxe0"
-	require.NoError(t, s.Want(t.Context()))
+	_, _, err = s.First(t.Context())
+	require.NoError(t, err)
 	read := func() []stats.Device {
 		list, warnings, err := s.Read(t.Context())
 		require.NoError(t, err)

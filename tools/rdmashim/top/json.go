@@ -13,6 +13,8 @@ type (
 	frameJSON struct {
 		Time    time.Time    `json:"time"`
 		Devices []deviceJSON `json:"devices"`
+
+		Silent []*stats.SilentError `json:"silent,omitempty"`
 	}
 	deviceJSON struct {
 		stats.Device
@@ -32,7 +34,7 @@ type (
 
 // JSON writes the frame as one line.
 func (f *Frame) JSON(w io.Writer) error {
-	out := frameJSON{f.Time, make([]deviceJSON, len(f.Devices))}
+	out := frameJSON{Time: f.Time, Devices: make([]deviceJSON, len(f.Devices)), Silent: f.Silent}
 	for i, d := range f.Devices {
 		o := deviceJSON{Device: d.Device, Seconds: d.Seconds, Ports: make([]portJSON, len(d.Ports)), QueuePairs: make([]pairJSON, len(d.Pairs))}
 		for j, p := range d.Ports {

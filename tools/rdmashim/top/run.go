@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -33,9 +34,7 @@ const (
 // Run reads and shows until Count frames were shown or ctx ends, which is no error. Each frame has the rates since the one
 // before; on a terminal a first one, without rates, comes at once.
 func Run(ctx context.Context, s *Source, o Options) error {
-	if err := s.Want(ctx); err != nil {
-		return unlessEnded(ctx, err)
-	}
+	read := s.First
 	wait, stop := o.waiter()
 	defer stop()
 	var before []stats.Device
@@ -44,17 +43,29 @@ func Run(ctx context.Context, s *Source, o Options) error {
 		if n >= 0 && !wait(ctx) {
 			return nil
 		}
-		now, warnings, err := s.Read(ctx)
+		now, warnings, err := read(ctx)
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
 		f := frame(before, now, time.Now())
-		before = now
+		f.Silent = silent(warnings)
+		before, read = now, s.Read
 		if err := o.show(&f, n, warnings, told); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// silent are the processes that did not answer.
+func silent(warnings []error) (list []*stats.SilentError) {
+	for _, w := range warnings {
+		var s *stats.SilentError
+		if errors.As(w, &s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // unlessEnded is nil when ctx has ended: who interrupts has seen enough.

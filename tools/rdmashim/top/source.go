@@ -13,8 +13,9 @@ import (
 
 // Source is where readings come from.
 type Source struct {
-	// Processes reads the soft devices of this user's processes. Errors are of processes that cannot be read.
-	Processes func(context.Context) ([]stats.Device, []error)
+	// Processes reads the soft devices of this user's processes, or of those that pids name. Errors are of processes
+	// that cannot be read.
+	Processes func(ctx context.Context, pids ...int) ([]stats.Device, []error)
 	// Kernel opens the manager of the kernel's devices.
 	Kernel func() (*netlinkmgr.Manager, error)
 	// ProcessOf is the process of a thread, since threads are what the kernel shows; nil: they are the same.
@@ -38,7 +39,11 @@ func (s *Source) Read(ctx context.Context) (list []stats.Device, warnings []erro
 	if err != nil {
 		warnings = append(warnings, err)
 	}
-	soft, errs := s.Processes(ctx)
+	var pids []int
+	if s.PID != 0 {
+		pids = []int{s.PID}
+	}
+	soft, errs := s.Processes(ctx, pids...)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -51,17 +56,30 @@ func (s *Source) Read(ctx context.Context) (list []stats.Device, warnings []erro
 	return list, warnings, nil
 }
 
-// Want checks that a device that was asked for is there; its error names those that are.
-func (s *Source) Want(ctx context.Context) error {
-	list, warnings, err := s.Read(ctx)
+// First is Read, but that there must be a device that was asked for: the error names those that are.
+func (s *Source) First(ctx context.Context) (list []stats.Device, warnings []error, err error) {
+	list, warnings, err = s.Read(ctx)
 	if err != nil || len(list) > 0 || s.Device == "" && s.PID == 0 {
-		return err
+		return list, warnings, err
+	}
+	if s.PID != 0 {
+		for _, w := range warnings {
+			var silent *stats.SilentError
+			if errors.As(w, &silent) {
+				return nil, nil, w
+			}
+		}
 	}
 	all := *s
 	all.Device, all.PID = "", 0
-	if list, _, err = all.Read(ctx); err != nil {
-		return err
+	if list, warnings, err = all.Read(ctx); err != nil {
+		return nil, nil, err
 	}
+	return nil, nil, errors.Join(append([]error{s.missing(list)}, warnings...)...)
+}
+
+// missing says that what was asked for is not among those that there are.
+func (s *Source) missing(list []stats.Device) error {
 	what := "device"
 	if s.Device != "" {
 		what += " " + s.Device
@@ -70,7 +88,7 @@ func (s *Source) Want(ctx context.Context) error {
 		what += fmt.Sprintf(" of process %d", s.PID)
 	}
 	if len(list) == 0 {
-		return errors.Join(append([]error{fmt.Errorf("no %s: no program of this user has a soft device open, and the kernel has none", what)}, warnings...)...)
+		return fmt.Errorf("no %s: no program of this user has a soft device open, and the kernel has none", what)
 	}
 	var known []string
 	for _, d := range list {

@@ -107,7 +107,7 @@ func (m *machine) goOn() {
 
 func (m *machine) source() *Source {
 	return &Source{
-		Processes: func(context.Context) ([]stats.Device, []error) { return []stats.Device{m.soft}, m.errs },
+		Processes: func(context.Context, ...int) ([]stats.Device, []error) { return []stats.Device{m.soft}, m.errs },
 		Kernel:    func() (*netlinkmgr.Manager, error) { return m.kernel.Manager(), nil },
 		ProcessOf: func(thread int) int { return thread / 10 },
 	}
@@ -226,7 +226,7 @@ func TestTotals(t *testing.T) {
 	require.Contains(t, b.String(), "completer_retry_err        0\n")
 }
 
-func TestWant(t *testing.T) {
+func TestFirst(t *testing.T) {
 	m := newMachine()
 	for _, c := range []struct {
 		device string
@@ -248,12 +248,11 @@ func TestWant(t *testing.T) {
 	} {
 		s := m.source()
 		s.Device, s.PID = c.device, c.pid
-		if err := s.Want(t.Context()); err != nil {
+		list, _, err := s.First(t.Context())
+		if err != nil {
 			require.Equal(t, c.want, err.Error())
 			continue
 		}
-		list, _, err := s.Read(t.Context())
-		require.NoError(t, err)
 		var names []string
 		for _, d := range list {
 			names = append(names, d.Name)
@@ -277,11 +276,12 @@ func TestNoKernel(t *testing.T) {
 		require.Equal(t, c.told, len(warnings) == 1, "%v", warnings)
 	}
 	s := &Source{
-		Processes: func(context.Context) ([]stats.Device, []error) { return nil, nil },
+		Processes: func(context.Context, ...int) ([]stats.Device, []error) { return nil, nil },
 		Kernel:    func() (*netlinkmgr.Manager, error) { return nil, syscall.ENOTSUP },
 		Device:    "soft0",
 	}
-	require.ErrorContains(t, s.Want(t.Context()), "no program of this user")
+	_, _, err := s.First(t.Context())
+	require.ErrorContains(t, err, "no program of this user")
 }
 
 // runs Run with so many frames, each after two seconds of the machine.
@@ -302,6 +302,35 @@ func TestRunPlain(t *testing.T) {
 	require.NotContains(t, out, "\x1b")
 	require.Equal(t, "rdmashim: a process does not answer\n", errs, "told once")
 	require.Contains(t, out, "1.2G")
+}
+
+// A process that does not answer is named where its devices are missing, and instead of them when it alone is asked.
+func TestRunSilent(t *testing.T) {
+	m := newMachine()
+	m.errs = []error{&stats.SilentError{PID: 99, Process: "sleeper", Stopped: true}}
+	const why = "process 99 (sleeper) does not answer within 200ms: it is stopped; kill -CONT 99 lets it go on"
+	out, errs := m.run(t, Options{Count: 2, JSON: true})
+	require.Equal(t, "rdmashim: "+why+"\n", errs, "told once")
+	for line := range strings.Lines(out) {
+		var f struct {
+			Devices []struct{ Name string }
+			Silent  []map[string]any
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &f))
+		require.Len(t, f.Devices, 2)
+		require.Equal(t, []map[string]any{{"pid": 99.0, "process": "sleeper", "stopped": true}}, f.Silent)
+	}
+
+	s := m.source()
+	var asked []int
+	s.Processes = func(_ context.Context, pids ...int) ([]stats.Device, []error) {
+		asked = append(asked, pids...)
+		return nil, m.errs
+	}
+	s.PID = 99
+	_, _, err := s.First(t.Context())
+	require.EqualError(t, err, why)
+	require.Equal(t, []int{99}, asked)
 }
 
 func TestRunJSON(t *testing.T) {
