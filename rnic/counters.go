@@ -17,7 +17,7 @@ func (d *Device) Counters() []emu.Counter {
 			sum.Add(q.engine.Counters())
 		}
 	}
-	c, cm, dropGSI := d.count, *d.gsi.cm.Counters(), d.gsi.drop
+	c, cm, dropGSI, refusedGuesser := d.count, *d.gsi.cm.Counters(), d.gsi.drop, d.guesses.refused
 	linkDowned := uint64(0)
 	if d.lost != nil {
 		linkDowned = 1
@@ -37,6 +37,7 @@ func (d *Device) Counters() []emu.Counter {
 		link.Counter{Name: "drop_opcode", Value: c.malformed[wire.ErrOpcode]},
 		link.Counter{Name: "cq_overflow", Value: c.cqOverflow},
 		link.Counter{Name: "drop_gsi", Value: dropGSI},
+		link.Counter{Name: "refused_guesser", Value: refusedGuesser},
 		link.Counter{Name: "link_downed", Value: linkDowned},
 		link.Counter{Name: "ack_deferred"}, // rxe has it, and counts nothing there
 	)

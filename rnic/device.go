@@ -3,6 +3,7 @@ package rnic
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -29,7 +30,8 @@ type Device struct {
 	mtu     abi.MTU
 	guid    uint64
 	tuning  engine.Tuning
-	start   time.Time // engine.Time 0
+	log     *slog.Logger // or nil
+	start   time.Time    // engine.Time 0
 
 	mu      deviceLock
 	regions *mem.Table          // guarded by mu
@@ -50,6 +52,7 @@ type Device struct {
 	batch   *engine.Batch       // of who has the transmitter
 	timers  timerHeap           // guarded by mu
 	gsi     gsi                 // guarded by mu
+	guesses guesses             // guarded by mu
 	alarm   *time.Timer         // guarded by mu: wakes the worker
 	alarmAt engine.Time         // guarded by mu: when; noAlarm if it is not set
 	retired engine.Counters     // guarded by mu: of queue pairs that are gone
@@ -92,7 +95,7 @@ func New(c Config) (*Device, error) {
 	}
 	secret := seeds(c.Seed)
 	d := &Device{
-		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, caps: caps, mtu: mtu,
+		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, caps: caps, mtu: mtu, log: c.Logger,
 		guid:    newGUID(secret()),
 		tuning:  tune(c.Tuning, caps),
 		start:   time.Now(),

@@ -30,6 +30,9 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		// rxe_qp.c:rxe_qp_chk_attr
 		err = fmt.Errorf("the send queue has not drained yet, only ERR may follow: %w", syscall.EINVAL)
 	}
+	if err == nil && mask&abi.QPMaskAV != 0 {
+		err = d.refuseGuesser(attr.Peer)
+	}
 	if err == nil && to == abi.QPSSQE {
 		err = fmt.Errorf("state %v is not supported: %w", to, syscall.EOPNOTSUPP)
 	}

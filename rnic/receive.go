@@ -133,14 +133,18 @@ func (d *Device) deliver(r *receiver) {
 		p := &r.parsed[i]
 		q := d.qps[p.DestQPN]
 		if q == nil {
-			if p.DestQPN == wire.GSIQPN {
-				d.gsi.receive(now, &r.in[i], p)
-			} else {
+			switch {
+			case p.DestQPN != wire.GSIQPN:
 				d.count.dropQPN++
+			case d.guessWait(now, r.in[i].Peer) > 0 && asksToConnect(p):
+				d.guesses.refused++ // the peer asks again
+			default:
+				d.gsi.receive(now, &r.in[i], p)
 			}
 			continue
 		}
 		q.engine.Receive(now, r.in[i].Peer.Addr(), p)
+		q.watchGuesses(now)
 		d.touch(q)
 	}
 	for e, n := range r.bad {

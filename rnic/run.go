@@ -167,6 +167,7 @@ func (d *Device) work() {
 			d.settle(workerBatches)
 		}
 		d.mu.Unlock()
+		d.tellGuesser()
 	}
 }
 

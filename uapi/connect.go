@@ -49,7 +49,8 @@ func (q *queuePair) endpoint() Endpoint {
 // other's IPv6; ENETUNREACH when this device is on a loopback address and the
 // peer is not; EMSGSIZE when the route to the peer does not carry packets of the
 // MTU that both sides offer; EADDRNOTAVAIL when this device is the kernel's, which knows one
-// UDP port, and the peer on another.
+// UDP port, and the peer on another; EAGAIN when the peer's address has guessed
+// remote keys of late (docs/limits.md, Security).
 func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
 	q, err := c.pair(qp)
 	if err == nil {

@@ -292,7 +292,7 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
 	})
 	var device *rnic.Device
-	soft := softModule(rnic.Config{Name: name, Link: faulty, MTU: spec.mtu}, &device)
+	soft := softModule(rnic.Config{Name: name, Link: faulty, MTU: spec.mtu, Logger: log}, &device)
 	machine := emu.New(emu.Options{Logger: log})
 	if err = machine.Install(soft); err == nil {
 		err = machine.Insmod(soft.Name)

@@ -50,6 +50,7 @@ var singles = map[string]string{
 	"retry_rnr_exceeded_err": "Requests given up because the peer had no receive.",
 	"send_err":               "Requests that failed before they were sent: lengths, keys, queue entries.",
 	"flushed":                "Work requests flushed, because their queue pair was in the error state.",
+	"refused_guesser":        "Connections, and requests for them, refused because the peer's address guesses remote keys.",
 	"link_downed":            "Times that the link failed.",
 	"ack_deferred":           "Acknowledgements deferred; rdma_rxe has the counter and counts nothing.",
 	"cq_overflow":            "Completions lost because their queue was full.",

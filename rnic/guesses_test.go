@@ -1,0 +1,161 @@
+package rnic
+
+import (
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+)
+
+// reset brings a queue pair back to where it can be connected again.
+func (q *testQP) reset() {
+	q.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
+	q.sprod, q.rprod = q.sq.Producer(), q.rq.Producer()
+}
+
+// admits reports whether b's queue pair can be connected with a's.
+func (b *testDevice) admits(a *testDevice) error {
+	b.qp.reset()
+	b.qp.toInit(defaults())
+	at := defaults()
+	return b.qp.qp.Modify(&abi.ModifyQP{QPState: abi.QPSRTR, Dest: dest(a.Device), PathMTU: at.mtu, RQPSN: a.qp.psn(),
+		MinRNRTimer: at.minRNR, MaxDestRdAtomic: at.destRdAtomic, DestQPNum: a.qp.qp.Num()}, rtrMask)
+}
+
+// guess connects the queue pairs of a and b and lets a try a key. The error is b's,
+// when it does not want to be connected.
+func guess(a, b *testDevice, key uint32) error {
+	if err := b.admits(a); err != nil {
+		return err
+	}
+	a.qp.reset()
+	a.qp.connectTo(b.qp, defaults())
+	wr := write(a, b, 1, 0, 0, 8)
+	wr.RKey = key
+	a.qp.post(wr)
+	a.qp.send.waitStatus(1, abi.WCRemAccessErr)
+	return nil
+}
+
+// asks lets d send a REQ to b, and reports whether there was an answer within a
+// second: that there is no such service.
+func (d *testDevice) asks(t *testing.T, b *testDevice) bool {
+	before := d.counter(t, "cm_rcvd_rejects")
+	require.NoError(t, d.withCM(func(now cm.Time, m *cm.Manager) error {
+		_, err := m.Connect(now, &cm.ConnectParams{Peer: b.Addr(), Service: 5, Src: d.Addr(), QPN: 77, MTU: 1})
+		return err
+	}))
+	time.Sleep(200 * time.Millisecond)
+	synctest.Wait()
+	return d.counter(t, "cm_rcvd_rejects") > before
+}
+
+// TestGuesserIsSlowed: after guessBudget guesses an address gets one new
+// connection a second, whether queue pairs are connected by hand or by the
+// communication manager; others get theirs, and one line is logged.
+func TestGuesserIsSlowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := sim.NewNetwork(sim.Options{})
+		var ds [3]*testDevice
+		for i := range ds {
+			l, err := net.Attach(netip.AddrPort{})
+			require.NoError(t, err)
+			ds[i] = newDevice(t, l, 4096, qpOptions{})
+		}
+		a, b, neighbour := ds[0], ds[1], ds[2]
+		var log bytes.Buffer
+		b.mu.Lock()
+		b.log = slog.New(slog.NewTextHandler(&log, nil))
+		b.mu.Unlock()
+
+		key := b.mem.mr.RKey()
+		for i := range uint32(guessBudget) {
+			require.NoError(t, guess(a, b, key+1+i))
+		}
+		require.True(t, a.asks(t, b), "the budget is not exceeded")
+		require.NoError(t, guess(a, b, key-1))
+		require.ErrorIs(t, guess(a, b, key-2), syscall.EAGAIN)
+		require.False(t, a.asks(t, b))
+		require.GreaterOrEqual(t, b.counter(t, "refused_guesser"), uint64(2))
+
+		// The neighbour, and the device itself, go on.
+		require.True(t, neighbour.asks(t, b))
+		require.NoError(t, b.admits(neighbour))
+		neighbour.qp.connectTo(b.qp, defaults())
+		neighbour.qp.post(write(neighbour, b, 1, 0, 0, 8))
+		neighbour.qp.send.waitStatus(1, abi.WCSuccess)
+		require.NoError(t, b.admits(b))
+		require.True(t, b.asks(t, b))
+
+		// From here on it is one guess a second, however hard it tries.
+		start, tried := time.Now(), 0
+		for time.Since(start) < 20*time.Second {
+			if guess(a, b, key-3-uint32(tried)) == nil {
+				tried++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.InDelta(t, 20, tried, 1)
+		require.Equal(t, uint64(guessBudget+1+tried), b.counter(t, "nak_access_sent"))
+		require.Equal(t, make([]byte, 8), b.mem.buf[8:16])
+
+		// A guesser that stops is forgiven.
+		time.Sleep((guessBudget + 1) * time.Duration(guessPause))
+		require.True(t, a.asks(t, b))
+		require.NoError(t, b.admits(a))
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+		require.Contains(t, log.String(), "guesses remote keys")
+		require.Contains(t, log.String(), "peer="+a.Addr().Addr().String())
+		for _, d := range ds {
+			require.NoError(t, d.Close())
+		}
+	})
+}
+
+// TestGuessesAreBounded: neither addresses nor waits grow for ever, and the address
+// with most guesses is not the one that is forgotten.
+func TestGuessesAreBounded(t *testing.T) {
+	var g guesses
+	now, logged := engine.Time(1), 0
+	worst := netip.MustParseAddr("192.0.2.1")
+	for range 2 * (guessBudget + maxGuessWait/guessPause) {
+		if g.count(now, worst) {
+			logged++
+		}
+	}
+	require.Equal(t, 1, logged)
+	require.Equal(t, engine.Duration(maxGuessWait), g.wait(now, worst))
+	other := netip.MustParseAddr("10.0.0.0")
+	for range 5 * maxGuessers {
+		other = other.Next()
+		for range 3 {
+			g.count(now, other)
+		}
+		require.LessOrEqual(t, len(g.guessers), maxGuessers)
+		require.Zero(t, g.wait(now, other))
+	}
+	require.Equal(t, engine.Duration(maxGuessWait), g.wait(now, worst))
+
+	// Many that guess at once do not fill the log either.
+	g, logged = guesses{}, 0
+	for range 2 * guessBudget {
+		for i := range byte(100) {
+			if g.count(now, netip.AddrFrom4([4]byte{10, 9, 9, i})) {
+				logged++
+			}
+		}
+	}
+	require.Equal(t, 1, logged)
+}
