@@ -60,36 +60,3 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
-
-// FuzzSegments cuts a batch into sends: every packet leaves, in order, and each
-// send is what a kernel takes: one peer, equal lengths but for a shorter last.
-func FuzzSegments(f *testing.F) {
-	f.Add([]byte{10, 10, 10, 4, 10, 0x80, 10, 200, 201, 1}, uint8(64), uint16(9000))
-	f.Add([]byte{0, 0, 0}, uint8(1), uint16(0))
-	peers := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")}
-	f.Fuzz(func(t *testing.T, packets []byte, limit uint8, room uint16) {
-		var batch []link.Packet
-		for _, b := range packets {
-			batch = append(batch, link.Packet{Peer: peers[b>>6&1], Alone: b >= 0xc0, Head: make([]byte, wire.BTHLen), Payload: make([]byte, int(b&63))})
-		}
-		for len(batch) > 0 {
-			n, size := segments(batch, max(int(limit), 1), int(room))
-			if n < 1 || n > len(batch) || n > max(int(limit), 1) {
-				t.Fatalf("%d of %d packets, limit %d", n, len(batch), limit)
-			}
-			total := 0
-			for i := range n {
-				p := &batch[i]
-				length := datagramLen(p)
-				total += length
-				if p.Peer != batch[0].Peer || length > size || length < size && i < n-1 || n > 1 && p.Alone {
-					t.Fatalf("packet %d of %d: %d bytes in segments of %d", i, n, length, size)
-				}
-			}
-			if n > 1 && total > int(room) {
-				t.Fatalf("%d bytes, room for %d", total, room)
-			}
-			batch = batch[n:]
-		}
-	})
-}

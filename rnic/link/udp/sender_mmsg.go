@@ -135,21 +135,24 @@ func (t *sender) run() error {
 }
 
 // build makes messages of the packets at the front of a batch, with up to limit
-// packets each, and returns how many packets it took.
+// packets each, and returns how many packets it took. A packet that cannot leave
+// is counted when it is the first: what is behind a message that the kernel
+// refuses is built again.
 func (t *sender) build(batch []link.Packet, limit int) int {
 	t.end, t.iovs = 0, 0
 	t.frame, t.flip = t.frame[:0], t.flip[:0]
 	at := 0
 	for bytes := 0; at < len(batch) && bytes < chunk; {
 		first := &batch[at]
-		if len(first.Head) < wire.BTHLen {
-			t.s.count.malformed.Add(1)
-			at++
-			continue
+		drop, to := &t.s.count.malformed, (*peer)(nil)
+		if len(first.Head) >= wire.BTHLen {
+			drop, to = &t.s.count.unreachable, t.peers.to(t.s.local, first.Peer)
 		}
-		to := t.peers.to(t.s.local, first.Peer)
 		if to == nil {
-			t.s.count.unreachable.Add(1)
+			if t.end > 0 {
+				break
+			}
+			drop.Add(1)
 			at++
 			continue
 		}
