@@ -103,6 +103,11 @@ func (c *control) receive(v any, limit time.Duration) error {
 	return nil
 }
 
+// expect bounds how long the message that is being waited for may take from now on.
+func (c *control) expect(within time.Duration) {
+	_ = c.conn.SetReadDeadline(time.Now().Add(within))
+}
+
 // errPeerGone says that the control connection broke.
 var errPeerGone = errors.New("the other process went away")
 

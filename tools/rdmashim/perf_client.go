@@ -91,6 +91,9 @@ func (c *perfClient) run(ctx context.Context, stderr io.Writer) error {
 			return fmt.Errorf("%s of %d bytes: %w", opNames[c.side.Config.Op], size, err)
 		}
 		c.report.Results = append(c.report.Results, r)
+		if r.Unfinished > 0 {
+			break // what is under way would come into the next run
+		}
 	}
 	if err := c.ctl.send(perfGo{}); err != nil {
 		return err
@@ -119,20 +122,31 @@ func (c *perfClient) measure(ctx context.Context, size int) (r perf.Result, err 
 	}
 	defer c.show(size)()
 	var out perfOutcome
+	began := time.Now()
 	running, came := watch(ctx, c.ctl, &out)
 	if c.side.Config.Latency {
 		r, err = c.side.Latency(running)
 	} else {
 		r, err = c.side.Bandwidth(running)
 	}
-	if err != nil {
-		if errors.Is(err, errRunOver) {
-			return r, fmt.Errorf("the server gave up: %s", out.Error)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w (%d messages had completed in %.1f s)", err, r.Iterations, r.Seconds)
 		}
+	}()
+	switch {
+	case errors.Is(err, errRunOver):
+		return r, fmt.Errorf("the server gave up: %s", out.Error)
+	case err != nil:
 		return r, cause(running, err)
+	case r.Iterations == 0:
+		return r, errors.New("nothing completes on this path")
 	}
-	if err := c.ctl.send(perfDone{Total: r.Total}); err != nil {
+	if err := c.ctl.send(perfDone{Total: r.Total, Unchecked: r.Unchecked}); err != nil {
 		return r, err
+	}
+	if d := c.side.Config.Duration; d > 0 {
+		c.ctl.expect(peerSilence + perf.Longest(d) - time.Since(began))
 	}
 	// What the server still sends takes receives here.
 	if c.side.Config.Bidirectional {
@@ -148,6 +162,9 @@ func (c *perfClient) measure(ctx context.Context, size int) (r perf.Result, err 
 	}
 	r.Add(out.Result)
 	r.ServerCPU = out.Result.ServerCPU
+	if r.Unchecked || r.Unfinished > 0 {
+		return r, nil
+	}
 	r.Checked = c.side.Config.Check
 	return r, c.side.Verify(out.Total)
 }

@@ -86,7 +86,7 @@ func (o *perfOptions) add(cmd *cobra.Command) {
 	o.size = messageBytes(size)
 	f.VarP(&o.size, "size", "s", "length of a message, like 4096, 64K or 1M")
 	f.IntVarP(&c.Iterations, "iters", "n", count, "messages of each queue pair")
-	f.Float64VarP(&o.seconds, "duration", "D", 0, "seconds to measure, instead of a number of messages")
+	f.Float64VarP(&o.seconds, "duration", "D", 0, "seconds to measure, instead of a number of messages; 7 s later at most the run ends, whatever the path does")
 	f.BoolVarP(&o.all, "all", "a", false, "run sizes of 2, 4, 8 … bytes up to 8 MiB")
 	f.IntVarP(&c.Depth, "tx-depth", "t", depth, "messages that a queue pair has outstanding")
 	f.IntVarP(&c.QPs, "qp", "q", 1, "queue pairs")

@@ -65,9 +65,19 @@ func (r *perfReport) text(w io.Writer) error {
 		}
 	}
 	fmt.Fprintln(&b, perfRule)
+	if n := len(r.Results); n > 0 && r.Results[n-1].Unfinished > 0 {
+		fmt.Fprintf(&b, " %d messages of %d bytes had not completed when the time was over, and are counted nowhere\n", r.Results[n-1].Unfinished, r.Results[n-1].Bytes)
+		if n < len(c.Sizes) {
+			fmt.Fprintln(&b, " the sizes after that were not measured")
+		}
+	}
 	fmt.Fprintf(&b, " CPU time: client %.3f s, server %.3f s\n", client, server)
-	if c.Check {
-		fmt.Fprintln(&b, " data checked: every byte of the last pattern is right")
+	if n := len(r.Results); c.Check && n > 0 {
+		said := " data not checked: the run was cut short"
+		if r.Results[n-1].Checked {
+			said = " data checked: every byte of the last pattern is right"
+		}
+		fmt.Fprintln(&b, said)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -121,6 +121,28 @@ func TestPerfUnderFaults(t *testing.T) {
 	require.Regexp(t, `  seed [1-9]\d*\n`, o.stdout, "so that it can be run again")
 }
 
+// TestPerfDurationEnds: -D ends whatever the path does, and says what completed.
+func TestPerfDurationEnds(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"write bw -D 0.2 -t 8 -d soft?port=0&delay=50ms --check", 0, `(?m)^ 65536 +[1-9]\d* .*\n(.*\n)*.*data checked: every byte`},
+		{"write lat -D 0.2 -d soft?port=0&delay=50ms --check", 0, `(?m)^ 2 +[1-9]\d* .*\n(.*\n)*.*data not checked: the run was cut short`},
+		{"write bw -D 0.2 -d soft?port=0&loss=100%", 1, `RDMA WRITE of 65536 bytes: .*RETRY_EXC_ERR.* \(0 messages had completed in \d\.\d s\)\n$`},
+		{"send bw -e -D 0.2 -s 64 -t 4 --warmup 0 --slow 20s --check", 0,
+			`(?m)^ 64 +[1-9]\d* .*\n(.*\n)* [1-4] messages of 64 bytes had not completed when .*\n(.*\n)*.*data not checked`},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			o := runPerfTool(t, strings.Fields(c.args)...)
+			require.Equal(t, c.code, o.code, o.stderr)
+			require.Regexp(t, c.says, o.stdout+o.stderr)
+		})
+	}
+}
+
 // TestPerfColumns: scripts that read perftest's columns find them.
 func TestPerfColumns(t *testing.T) {
 	for args, want := range map[string]string{

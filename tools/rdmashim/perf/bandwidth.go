@@ -10,18 +10,15 @@ import (
 
 // stream keeps the queue pairs full until each has moved its messages, or, if
 // d is not 0, until so much time has passed and each has moved one. The meter,
-// if any, sees the progress.
+// if any, sees the progress. When ctx ends messages may be unfinished.
 func (s *Side) stream(ctx context.Context, perQP int, d time.Duration, m *meter) error {
-	if perQP == 0 && d == 0 {
+	if perQP == 0 {
 		return nil
 	}
 	began := time.Now()
 	clear(s.queues)
 	s.flying = 0
 	limit, last, base := s.Config.limit(), perQP, s.total
-	if d > 0 {
-		last = math.MaxInt // until the time is over
-	}
 	next, open := 0, len(s.queues)
 	for open > 0 || s.flying > 0 {
 		// A completion is waited for only when nothing can be posted: what was
@@ -58,6 +55,8 @@ func (s *Side) stream(ctx context.Context, perQP int, d time.Duration, m *meter)
 				last = 1 // what was posted is seen to its end
 				open = s.reopen()
 			}
+		} else if d > 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	return nil
@@ -135,32 +134,37 @@ func (s *Side) request(w *uapi.WR, slot int) {
 	w.SGE[0] = uapi.SGE{MR: s.mr, Offset: uint64(local), Length: uint64(s.size)}
 }
 
-// Bandwidth is a run of a side that asks: the warm-up, then what is measured.
+// Bandwidth is a run of a side that asks: the warm-up, then what is measured. With
+// an error the result says what was done before it.
 func (s *Side) Bandwidth(ctx context.Context) (Result, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
 	cpu := CPUTime()
-	if err := s.stream(ctx, s.Config.Warmup, 0, nil); err != nil {
-		return Result{}, err
+	c := &s.Config
+	m := newMeter(c.QPs*c.Iterations, c.limit())
+	perQP, warm := c.Iterations, time.Duration(0)
+	if c.Duration > 0 {
+		m.section, perQP, warm = 0, math.MaxInt, warmest
 	}
-	s.fill(1)
-	if s.Config.Op == Read && s.Config.Check {
-		clear(s.mem[:s.slots*s.stride])
-	}
-	m := newMeter(s.Config.QPs*s.Config.Iterations, s.Config.limit())
-	if s.Config.Duration > 0 {
-		m.section = 0
-	}
-	u := startUsage()
-	before := s.total
+	before, u := s.total, startUsage()
 	m.begin()
-	if err := s.stream(ctx, s.Config.Iterations, s.Config.Duration, m); err != nil {
-		return Result{}, err
+	err := s.stream(ctx, c.Warmup, warm, nil)
+	if err == nil {
+		s.fill(1)
+		if c.Op == Read && c.Check {
+			clear(s.mem[:s.slots*s.stride])
+		}
+		before, u = s.total, startUsage()
+		m.begin()
+		err = s.stream(ctx, perQP, c.Duration, m)
 	}
 	d := time.Since(m.began)
 	r := Result{Bytes: s.size, Iterations: s.total - before, Seconds: d.Seconds(), Total: s.total}
+	err = s.over(&r, err)
 	u.end(&r)
 	r.ClientCPU = (CPUTime() - cpu).Seconds()
 	r.Bandwidth = newBandwidth(r, m.best)
-	return r, nil
+	return r, err
 }
 
 // Serve answers until ctx ends, which is no error: context.Cause(ctx) tells why.

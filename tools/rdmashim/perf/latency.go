@@ -18,12 +18,12 @@ const longest = time.Minute
 // newHistogram takes nanoseconds, to three digits.
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(longest), 3) }
 
-// patience is how long a side waits for what must complete at once.
-const patience = 5 * time.Second
-
 // Latency is a run of the side that asks: of WRITE and SEND half a round trip,
-// of READ and atomics the time until the completion.
+// of READ and atomics the time until the completion. With an error the result says
+// what was done before it.
 func (s *Side) Latency(ctx context.Context) (Result, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
 	c := &s.Config
 	cpu := CPUTime()
 	half := time.Duration(1)
@@ -38,36 +38,42 @@ func (s *Side) Latency(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	for range c.Warmup {
-		if err := turn(ctx, word); err != nil {
-			return Result{}, err
+	h := newHistogram()
+	r := Result{Bytes: s.size}
+	began := time.Now()
+	warming := began
+	for n := 0; n < c.Warmup && err == nil; n++ {
+		if c.Duration > 0 && time.Since(warming) >= warmest {
+			r.Unchecked = true // the other side counts the turns
+			break
 		}
+		err = turn(ctx, word)
 	}
 	s.fill(1)
-	h := newHistogram()
 	u := startUsage()
-	began := time.Now()
-	at, n := began, 0
-	for c.Duration == 0 && n < c.Iterations || c.Duration > 0 && (n == 0 || at.Sub(began) < c.Duration) {
-		if err := turn(ctx, word); err != nil {
-			return Result{}, err
+	began = time.Now()
+	at := began
+	for err == nil && (c.Duration == 0 && r.Iterations < c.Iterations || c.Duration > 0 && (r.Iterations == 0 || at.Sub(began) < c.Duration)) {
+		if err = turn(ctx, word); err != nil {
+			break
 		}
 		now := time.Now()
 		_ = h.RecordValue(int64(min(now.Sub(at)/half, longest)))
 		at = now
-		n++
+		r.Iterations++
 	}
-	r := Result{Bytes: s.size, Iterations: n, Seconds: at.Sub(began).Seconds()}
+	if r.Seconds = at.Sub(began).Seconds(); err != nil {
+		r.Seconds = time.Since(warming).Seconds()
+	}
 	u.end(&r)
-	for s.flying > 0 {
-		if err := s.reap(ctx); err != nil {
-			return Result{}, err
-		}
+	for s.flying > 0 && err == nil {
+		err = s.reap(ctx)
 	}
+	err = s.over(&r, err)
 	r.Total = s.total
 	r.ClientCPU = (CPUTime() - cpu).Seconds()
 	r.Latency = newLatency(h)
-	return r, nil
+	return r, err
 }
 
 // reap takes completions, at least one.

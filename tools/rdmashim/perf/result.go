@@ -25,8 +25,12 @@ type Result struct {
 	// not tell.
 	SwitchesPerOp float64 `json:"goroutine_switches_per_op"`
 	Checked       bool    `json:"checked"`
+	// Unfinished is how many messages of a run with a duration had not completed
+	// when it ended nevertheless: no other run can follow.
+	Unfinished int `json:"unfinished,omitempty"`
 
-	Total int `json:"-"` // messages done, warm-up included
+	Total     int  `json:"-"` // messages done, warm-up included
+	Unchecked bool `json:"-"` // what arrived cannot be checked: the run was cut short
 }
 
 // Bandwidth is the part of a Result that perftest's bandwidth tests print.
@@ -71,6 +75,7 @@ func newLatency(h *hdrhistogram.Histogram) *Latency {
 func (r *Result) Add(o Result) {
 	r.Iterations += o.Iterations
 	r.Seconds = max(r.Seconds, o.Seconds)
+	r.Unfinished += o.Unfinished
 	if r.Bandwidth != nil && o.Bandwidth != nil {
 		r.Peak += o.Peak
 		r.Average += o.Average

@@ -15,7 +15,13 @@ import (
 // pair is the two sides of a measurement, connected.
 func pair(t *testing.T, c Config) (client, server *Side) {
 	t.Helper()
-	a, b := uapitest.Pair(t, "")
+	return pairOn(t, "", c)
+}
+
+// pairOn is pair on devices with options.
+func pairOn(t *testing.T, options string, c Config) (client, server *Side) {
+	t.Helper()
+	a, b := uapitest.Pair(t, options)
 	client, err := NewSide(a, c, true)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
