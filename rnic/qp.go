@@ -99,7 +99,7 @@ func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.
 	q.engine = d.newTransport(init.Type, engine.Config{
 		QPN: q.num, PD: pd.id, Regions: d.regions, Receives: q, SigAll: init.SigAll,
 		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: int(init.Cap.MaxRecvSGE), MaxInline: inline,
-		Tuning: d.tuning,
+		Tuning: d.tuning, Self: d.caps.Local,
 	})
 	resp := abi.RXECreateQPResp{RQMI: publish(u, rq), SQMI: publish(u, sq)}
 	resp.Put(u.Out)

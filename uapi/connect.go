@@ -60,6 +60,8 @@ func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
 }
 
 func (q *queuePair) connect(remote Endpoint) error {
+	q.modify.Lock()
+	defer q.modify.Unlock()
 	if err := q.noConnection(); err != nil {
 		return err
 	}
@@ -73,8 +75,6 @@ func (q *queuePair) connect(remote Endpoint) error {
 	if err := q.fitsRoute(remote); err != nil {
 		return err
 	}
-	q.modify.Lock()
-	defer q.modify.Unlock()
 	if !q.remote.IsZero() {
 		return explain(syscall.EISCONN, "it is connected to %v; a queue pair is connected once", q.remote)
 	}

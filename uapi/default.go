@@ -246,7 +246,7 @@ func Post(qp QP, wrs []WR) (int, error) {
 func PollCQ(qp QP, wc []WC) (int, error) {
 	c, err := Default()
 	if err != nil {
-		return -1, err
+		return noCompletion(wc, err)
 	}
 	return c.PollCQ(qp, wc)
 }
@@ -255,7 +255,7 @@ func PollCQ(qp QP, wc []WC) (int, error) {
 func WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 	c, err := Default()
 	if err != nil {
-		return -1, err
+		return noCompletion(wc, err)
 	}
 	return c.WaitCQ(ctx, qp, wc)
 }

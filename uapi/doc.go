@@ -86,11 +86,12 @@
 // cannot succeed. Here its outcome is:
 //
 //   - not connected: PostWrite returns -1 and an error that Is EINVAL and says
-//     to call ConnectQP first;
-//   - connected: the completion's status is WCRemAccessErr.
+//     to call ConnectQP first, and so does PollCQ;
+//   - connected, also to itself: the completion's status is WCRemAccessErr.
 //
 // Its polling loop, which spins while the result is 0, ends on an error too,
-// because that is -1.
+// because that is -1. What it looks at then is no success: wc[0] has
+// WCGeneralErr.
 //
 // # Completions
 //
@@ -101,8 +102,8 @@
 // outstanding until its completion was polled; an unsignaled one until that of
 // a later signaled one was. After the first failed request the queue pair is
 // in the error state, and everything outstanding completes, in order, with
-// WCWRFlushErr. A queue pair that is connected to itself is both sides at once:
-// what the peer's half refuses may show as WCWRFlushErr.
+// WCWRFlushErr. A queue pair that is connected to itself is both sides at once,
+// and its requests have the status that any peer's refusal gives them.
 //
 // # Watching
 //

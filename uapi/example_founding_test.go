@@ -19,7 +19,7 @@ import (
 
 // foundingExample is the document's program up to its cleanup. connect stands
 // between creating the queue pair and posting; the document has nothing there.
-func foundingExample(t *testing.T, connect func(qp uapi.QP)) (wc [1]uapi.WC, postErr error) {
+func foundingExample(t *testing.T, connect func(qp uapi.QP)) (wc [1]uapi.WC, postErr, pollErr error) {
 	// Allocate and register memory
 	sendBuf := make([]byte, 4096)
 	copy(sendBuf, "Test message")
@@ -42,15 +42,15 @@ func foundingExample(t *testing.T, connect func(qp uapi.QP)) (wc [1]uapi.WC, pos
 	wrID, postErr := uapi.PostWrite(qp, sendMR, 0, remoteAddr, remoteRKey, 12)
 
 	// Poll for completion
-	if postErr == nil {
-		for {
-			n, err := uapi.PollCQ(qp, wc[:])
-			require.NoError(t, err)
-			if n != 0 {
-				break
-			}
-			// Spin waiting for completion
+	for {
+		var n int
+		if n, pollErr = uapi.PollCQ(qp, wc[:]); n != 0 {
+			break
 		}
+		// Spin waiting for completion
+	}
+	if postErr == nil {
+		require.NoError(t, pollErr)
 		require.Equal(t, wrID, wc[0].WRID)
 	}
 
@@ -58,31 +58,127 @@ func foundingExample(t *testing.T, connect func(qp uapi.QP)) (wc [1]uapi.WC, pos
 	require.NoError(t, uapi.DestroyQP(qp))
 	require.NoError(t, uapi.DeregMR(sendMR))
 	require.NoError(t, uapi.DeregMR(recvMR))
-	return wc, postErr
+	return wc, postErr, pollErr
 }
 
 func TestFoundingExampleNotConnected(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim")
 	t.Cleanup(func() { require.NoError(t, uapi.Close()) })
-	_, err := foundingExample(t, func(uapi.QP) {})
-	require.ErrorIs(t, err, syscall.EINVAL)
-	require.ErrorContains(t, err, "ConnectQP")
+	for name, connect := range map[string]func(uapi.QP){
+		"as it stands": func(uapi.QP) {},
+		"with an endpoint that goes nowhere": func(qp uapi.QP) {
+			_, err := uapi.LocalEndpoint(qp)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wc, postErr, pollErr := foundingExample(t, connect)
+			for _, err := range []error{postErr, pollErr} {
+				require.ErrorIs(t, err, syscall.EINVAL)
+				require.ErrorContains(t, err, "ConnectQP")
+			}
+			require.ErrorContains(t, pollErr, "never connected")
+			require.NotEqual(t, uapi.WCSuccess, wc[0].Status, "what it prints next")
+		})
+	}
 }
 
 func TestFoundingExampleConnected(t *testing.T) {
 	for _, device := range []string{"sim", "soft?port=0"} {
-		t.Run(device, func(t *testing.T) {
-			t.Setenv("RDMASHIM_DEVICE", device)
-			t.Cleanup(func() { require.NoError(t, uapi.Close()) })
-			wc, err := foundingExample(t, func(qp uapi.QP) {
-				c, err := uapi.Default()
-				require.NoError(t, err)
-				connectPair(t, c, qp, c, mustQP(t, c, uapi.QPConfig{}))
+		for name, peer := range map[string]func(c *uapi.Context, qp uapi.QP) uapi.QP{
+			"to another": func(c *uapi.Context, _ uapi.QP) uapi.QP { return mustQP(t, c, uapi.QPConfig{}) },
+			"to itself":  func(_ *uapi.Context, qp uapi.QP) uapi.QP { return qp },
+		} {
+			t.Run(device+" "+name, func(t *testing.T) {
+				t.Setenv("RDMASHIM_DEVICE", device)
+				t.Cleanup(func() { require.NoError(t, uapi.Close()) })
+				wc, postErr, _ := foundingExample(t, func(qp uapi.QP) {
+					c, err := uapi.Default()
+					require.NoError(t, err)
+					connectPair(t, c, qp, c, peer(c, qp))
+				})
+				require.NoError(t, postErr)
+				require.Equal(t, uapi.WCRemAccessErr, wc[0].Status)
 			})
-			require.NoError(t, err)
-			require.Equal(t, uapi.WCRemAccessErr, wc[0].Status)
-		})
+		}
 	}
+}
+
+// Polling is -1 only where no completion can come: not while the queue pair is
+// being connected, has receives, was connected, or shares its queue.
+func TestPollBeforeConnecting(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	mr, _ := mustMR(t, a, make([]byte, 64), uapi.AccessLocalWrite)
+	wc := make([]uapi.WC, 4)
+	poll := func(qp uapi.QP, none bool) {
+		t.Helper()
+		n, err := a.PollCQ(qp, wc)
+		if none {
+			require.ErrorIs(t, err, syscall.EINVAL)
+			require.ErrorContains(t, err, "never connected")
+			require.Equal(t, -1, n)
+			return
+		}
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+	qp := mustQP(t, a, uapi.QPConfig{SendDepth: 1, RecvDepth: 1})
+	poll(qp, true)
+	_, err := a.LocalEndpoint(qp)
+	require.NoError(t, err)
+	poll(qp, false) // the peer is about to be asked for its endpoint
+	_, err = a.PostSend(qp, mr, 8)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	poll(qp, true)
+	_, err = a.PostRecv(qp, mr, 0, 8)
+	require.NoError(t, err)
+	poll(qp, false)
+	connectPair(t, a, qp, b, mustQP(t, b, uapi.QPConfig{}))
+	poll(qp, false)
+	require.NoError(t, a.DisconnectQP(qp))
+	n, err := a.PollCQ(qp, wc)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	poll(qp, false)
+
+	cq, err := a.CreateCQ(2)
+	require.NoError(t, err)
+	one, other := mustQP(t, a, uapi.QPConfig{SendCQ: cq, SendDepth: 1}), mustQP(t, a, uapi.QPConfig{SendCQ: cq, SendDepth: 1})
+	poll(one, false)
+	require.NoError(t, a.DestroyQP(other))
+	poll(one, true)
+	require.NoError(t, a.DestroyQP(one))
+	require.NoError(t, a.DestroyCQ(cq))
+
+	datagrams := mustQP(t, a, uapi.QPConfig{Type: uapi.TypeUD, SendDepth: 1})
+	poll(datagrams, false)
+
+	// A program that polls from another goroutine, with its receives posted.
+	late := mustQP(t, a, uapi.QPConfig{RecvDepth: 1})
+	_, err = a.LocalEndpoint(late)
+	require.NoError(t, err)
+	recv, err := a.PostRecv(late, mr, 0, 8)
+	require.NoError(t, err)
+	got := make(chan uapi.WC)
+	go func() {
+		var wc [1]uapi.WC
+		for {
+			if n, err := a.PollCQ(late, wc[:]); n != 0 {
+				if err != nil {
+					t.Error(err)
+				}
+				got <- wc[0]
+				return
+			}
+		}
+	}()
+	qb := mustQP(t, b, uapi.QPConfig{SendDepth: 1})
+	connectPair(t, a, late, b, qb)
+	there, _ := mustMR(t, b, make([]byte, 8), 0)
+	_, err = b.PostSend(qb, there, 8)
+	require.NoError(t, err)
+	require.Equal(t, recv, (<-got).WRID)
 }
 
 // With a peer's queried address and key the same calls move the bytes.

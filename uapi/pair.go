@@ -24,9 +24,10 @@ type queuePair struct {
 	dead       atomic.Bool
 	inited     atomic.Bool                // it has left RESET
 	connected  atomic.Bool                // ConnectQP succeeded
+	refused    atomic.Bool                // a send was, because it was not connected
 	conn       atomic.Pointer[connection] // nil unless it was connected by address
 
-	modify sync.Mutex // serialises LocalEndpoint, ConnectQP, DisconnectQP
+	modify sync.Mutex // held through LocalEndpoint, ConnectQP, DisconnectQP
 	remote Endpoint   // guarded by modify; zero until RTR
 
 	mu     sync.Mutex // orders posts
@@ -215,6 +216,21 @@ func (q *queuePair) onlyCQ() (*completionQueue, error) {
 			cqName(q.send.handle), cqName(q.recv.handle))
 	}
 	return q.send, nil
+}
+
+// barren says why no completion can come; nil: one may.
+func (q *queuePair) barren() error {
+	q.ctx.mu.Lock()
+	shared := q.send.users > 2 // its two directions
+	q.ctx.mu.Unlock()
+	if shared || q.config.managed || !q.modify.TryLock() {
+		return nil // of another, or it is being connected
+	}
+	defer q.modify.Unlock()
+	if q.connected.Load() || q.inited.Load() && !q.refused.Load() || !q.verbs.Idle() {
+		return nil
+	}
+	return explain(syscall.EINVAL, "no completion can come: it was never connected, and nothing is outstanding; call ConnectQP, then post")
 }
 
 // DestroyQP destroys a queue pair. Requests that are outstanding end without a

@@ -322,6 +322,7 @@ func (q *queuePair) notConnected(receives bool, err error) error {
 		if e := (*explained)(nil); errors.As(err, &e) {
 			return err // the request itself was wrong
 		}
+		q.refused.Store(true)
 		return explain(syscall.EINVAL, "it is not connected: call ConnectQP first")
 	}
 	return err

@@ -134,10 +134,16 @@ func (c *Context) destroyCQ(q *completionQueue) error {
 // PollCQ takes up to len(wc) completions of the queue pair, its sends' and its
 // receives' in the order in which they completed, and returns how many. It
 // does not wait: 0 means that none is there. On an error it returns -1, so
-// that a loop that spins while it returns 0 ends; an empty wc is EINVAL.
+// that a loop that spins while it returns 0 ends, and wc[0] has WCGeneralErr,
+// so that one that looks at it all the same does not take it for a success.
 // Spinning for more than some milliseconds is better left to WaitCQ; a program
 // that does it all the same is made to yield the processor for some
 // microseconds now and then.
+//
+// EINVAL: wc is empty; or no completion can come, because the queue pair was
+// never connected, nobody connects it, and nothing is outstanding. LocalEndpoint
+// begins a connection, and a post that is refused for the want of one shows that
+// it is not there.
 //
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
@@ -147,12 +153,23 @@ func (c *Context) PollCQ(qp QP, wc []WC) (int, error) {
 		var cq *completionQueue
 		if cq, err = q.onlyCQ(); err == nil {
 			var n int
-			if n, err = cq.poll(wc); err == nil {
+			if n, err = cq.poll(wc); n == 0 && err == nil && !q.connected.Load() {
+				err = q.barren()
+			}
+			if err == nil {
 				return n, nil
 			}
 		}
 	}
-	return -1, opError("PollCQ", qpName(qp), err)
+	return noCompletion(wc, opError("PollCQ", qpName(qp), err))
+}
+
+// noCompletion is what PollCQ and WaitCQ return for an error.
+func noCompletion(wc []WC, err error) (int, error) {
+	if len(wc) > 0 {
+		wc[0] = WC{Status: WCGeneralErr}
+	}
+	return -1, err
 }
 
 // Poll is PollCQ for a completion queue; on an error it returns 0.
@@ -211,8 +228,8 @@ func (q *completionQueue) take(wc []WC) (int, error) {
 	return total, nil
 }
 
-// WaitCQ is PollCQ that waits until at least one completion is there. Like
-// PollCQ it returns -1 and an *OpError on an error. When ctx ends first, that Is
+// WaitCQ is PollCQ that waits until at least one completion is there, also on a
+// queue pair that is not connected yet. Its errors are told as PollCQ's. When ctx ends first, that Is
 // ctx.Err(), and no completion is lost; when the context is closed or the queue
 // pair destroyed meanwhile, it Is net.ErrClosed. Any number of goroutines may
 // wait; each completion goes to one of them.
@@ -230,7 +247,7 @@ func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 			}
 		}
 	}
-	return -1, opError("WaitCQ", qpName(qp), err)
+	return noCompletion(wc, opError("WaitCQ", qpName(qp), err))
 }
 
 // Wait is WaitCQ for a completion queue; on an error it returns 0.

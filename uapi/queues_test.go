@@ -328,6 +328,50 @@ func TestConnectToItself(t *testing.T) {
 	})
 }
 
+// What a queue pair that is connected to itself refuses has the status that any
+// peer's refusal has: what came before it succeeds, what comes after is flushed.
+func TestRefusedByItself(t *testing.T) {
+	t.Parallel()
+	type list []uapi.Status
+	for name, c := range map[string]struct {
+		wr   uapi.WR
+		recv uint64 // bytes of the receive that is posted, if any
+		want list   // of the receive, and the sends
+	}{
+		"write": {uapi.WR{Op: uapi.OpWrite, RKey: 12345}, 0, list{uapi.WCSuccess, uapi.WCRemAccessErr, uapi.WCWRFlushErr}},
+		"read":  {uapi.WR{Op: uapi.OpRead, RKey: 12345}, 0, list{uapi.WCSuccess, uapi.WCRemAccessErr, uapi.WCWRFlushErr}},
+		"SEND that is too long": {uapi.WR{Op: uapi.OpSend}, 4,
+			list{uapi.WCSuccess, uapi.WCLocLenErr, uapi.WCRemInvReqErr, uapi.WCWRFlushErr}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+				qp := mustQP(t, a, uapi.QPConfig{SendDepth: 4, RecvDepth: 4})
+				connectPair(t, a, qp, a, qp)
+				mr, info := mustMR(t, a, make([]byte, 16), uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+				if c.recv > 0 {
+					_, err := a.PostRecv(qp, mr, 0, c.recv)
+					require.NoError(t, err)
+				}
+				sge := []uapi.SGE{{MR: mr, Length: 8}}
+				good := uapi.WR{Op: uapi.OpWrite, Flags: uapi.Signaled, SGE: sge, RemoteAddr: info.Addr, RKey: info.RKey}
+				bad := c.wr
+				bad.SGE, bad.RemoteAddr = sge, info.Addr
+				_, err := a.Post(qp, []uapi.WR{good, bad, good})
+				require.NoError(t, err)
+				var got list
+				for range c.want {
+					got = append(got, next(t, a, qp).Status)
+				}
+				require.ElementsMatch(t, c.want, got)
+				state, err := a.QueryQP(qp)
+				require.NoError(t, err)
+				require.Equal(t, uapi.StateError, state.State)
+			})
+		})
+	}
+}
+
 func TestReceivesAreTooEarlyInReset(t *testing.T) {
 	t.Parallel()
 	a, _ := uapitest.Pair(t, "")

@@ -182,6 +182,15 @@ func (qp *QP) Cap() QPCap { return qp.cap }
 // State is the state as far as the client knows without asking: an error that no completion told of is missing.
 func (qp *QP) State() abi.QPState { return abi.QPState(qp.state.Load()) }
 
+// Idle reports whether nothing is outstanding: every request's completion was polled.
+func (qp *QP) Idle() bool {
+	qp.sq.mu.Lock()
+	defer qp.sq.mu.Unlock()
+	qp.rq.mu.Lock()
+	defer qp.rq.mu.Unlock()
+	return qp.sq.outstanding() == 0 && qp.rq.outstanding() == 0
+}
+
 // Query asks the kernel for the queue pair's attributes. EBADF after Destroy.
 func (qp *QP) Query() (attr QPAttr, err error) {
 	var resp abi.QueryQPResp

@@ -40,6 +40,7 @@ type Config struct {
 	MaxRecvSGE int
 	MaxInline  int // bytes
 	Tuning     Tuning
+	Self       netip.AddrPort // where the device answers; zero: it has no loopback
 }
 
 // ReceiveSource is where the responder takes receives from: the receive ring,

@@ -49,7 +49,11 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	case p.Opcode.IsResponse():
 		q.receiveResponse(now, p)
 	case p.Opcode.IsRequest():
+		was := q.state
 		q.receiveRequest(now, p)
+		if q.state != was && q.rsp.nak.fatal && q.isItsPeer() {
+			q.hearOwnNAK(now)
+		}
 	default:
 		q.counters.DropService++
 	}
@@ -112,6 +116,22 @@ func (q *QP) refuse(e refusal) {
 			q.completeReceive(e.status, abi.WCRecv)
 		}
 		q.enterError()
+	}
+}
+
+// isItsPeer reports whether the queue pair is connected to itself.
+func (q *QP) isItsPeer() bool {
+	self := netip.AddrPortFrom(q.cfg.Self.Addr().Unmap().WithZone(""), q.cfg.Self.Port())
+	return q.attr.DestQPN == q.cfg.QPN && netip.AddrPortFrom(q.peer, q.attr.Peer.Port()) == self
+}
+
+// hearOwnNAK tells the requester of a queue pair that is connected to itself what
+// its responder refused: the NAK on the wire finds it in ERR, and its request
+// flushed with no completion that says why.
+func (q *QP) hearOwnNAK(now Time) {
+	s := q.req.una.near(q.rsp.nak.at.psn())
+	if s >= q.req.una && s < q.req.sent {
+		q.receiveAck(now, s, q.rsp.nak.syndrome)
 	}
 }
 
