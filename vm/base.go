@@ -10,7 +10,7 @@ import (
 )
 
 // GuestCommands are u-root's commands that an image holds; init is the first
-// process, gosh the shell. go.mod lists each as a tool, so that what they import
+// process, gosh the shell on terminals (package vm/guest/sh runs scripts). go.mod lists each as a tool, so that what they import
 // is required.
 var GuestCommands = strings.Fields(`
 	init gosh

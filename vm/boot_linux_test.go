@@ -3,6 +3,7 @@ package vm_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -50,6 +51,7 @@ func TestGuest(t *testing.T) {
 	g := inGuest{s}
 	for name, test := range map[string]func(*testing.T){
 		"status":   g.status,
+		"scripts":  g.scripts,
 		"streams":  g.streams,
 		"rxe":      g.rxe,
 		"input":    g.input,
@@ -77,10 +79,10 @@ func TestGuest(t *testing.T) {
 
 func (g inGuest) status(t *testing.T) {
 	var exit *vm.ExitError
-	_, _, err := g.run(t, "gosh", "-c", "exit 7")
+	_, _, err := g.run(t, "sh", "-c", "exit 7")
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 7, exit.Code)
-	_, _, err = g.run(t, "gosh", "-c", "kill -9 $$; sleep 10")
+	_, _, err = g.run(t, "sh", "-c", "kill -9 $$; sleep 10")
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 137, exit.Status())
 	var command *vm.CommandError
@@ -90,8 +92,41 @@ func (g inGuest) status(t *testing.T) {
 	g.ok(t, "true")
 }
 
+// scripts are what people type first: sh -c, started by the host, by a script,
+// by xargs and by its name in a file.
+func (g inGuest) scripts(t *testing.T) {
+	const file = "/tmp/a script.sh"
+	g.ok(t, "sh", "-c", `printf '#!/bin/sh\necho "$1" $#\nexit 6\n' >"$1" && chmod 755 "$1"`, "sh", file)
+	for _, c := range []struct {
+		status int
+		stdout string
+		args   []string
+	}{
+		{7, "", []string{"sh", "-c", "exit 7"}},
+		{7, "", []string{"/bin/sh", "-c", "exit 7"}},
+		{0, "2\n", []string{"sh", "-c", "printf 'a\nb\n' | grep -v c | wc -l | tr -d ' '"}},
+		{0, "one\ntwo\n", []string{"sh", "-c", "cd /tmp; X=two; echo one >f; echo $X >>f 2>&1; cat <f"}},
+		{1, "", []string{"sh", "-euc", "false; echo no"}},
+		{5, "in\n", []string{"sh", "-c", `sh -c 'echo $0; exit 5' in; exit $?`}},
+		{0, "x y\n", []string{"sh", "-c", `echo x y | xargs sh -c 'echo $1 $2' sh`}},
+		{6, "a b 2\n", []string{file, "a b", ""}},
+		{6, "a 1\n", []string{"sh", file, "a"}},
+		{0, `<it's "quoted" \n $HOME *><><` + "\n\xff\t>", []string{"sh", "-c", `printf '<%s>' "$@"`, "sh", `it's "quoted" \n $HOME *`, "", "\n\xff\t"}},
+	} {
+		stdout, stderr, err := g.run(t, c.args...)
+		status := 0
+		if exit := (*vm.ExitError)(nil); errors.As(err, &exit) {
+			status, err = exit.Status(), nil
+		}
+		require.NoError(t, err, "%q", c.args)
+		require.Equal(t, c.status, status, "%q: %s", c.args, stderr)
+		require.Equal(t, c.stdout, stdout, "%q", c.args)
+		require.Empty(t, stderr, "%q", c.args)
+	}
+}
+
 func (g inGuest) streams(t *testing.T) {
-	stdout, stderr, err := g.run(t, "gosh", "-c", "echo to stdout; echo to stderr >&2")
+	stdout, stderr, err := g.run(t, "sh", "-c", "echo to stdout; echo to stderr >&2")
 	require.NoError(t, err)
 	require.Equal(t, "to stdout\n", stdout)
 	require.Equal(t, "to stderr\n", stderr)
@@ -105,7 +140,7 @@ func (g inGuest) rxe(t *testing.T) {
 		require.Contains(t, devices, d)
 	}
 	require.Contains(t, g.ok(t, "rdmashim", "version"), "rdmashim")
-	require.Contains(t, g.ok(t, "gosh", "-c", "echo $RDMASHIM_NODE $RDMASHIM_ADDR"), "0 10.77.0.1")
+	require.Contains(t, g.ok(t, "sh", "-c", "echo $RDMASHIM_NODE $RDMASHIM_ADDR"), "0 10.77.0.1")
 	require.NotContains(t, g.ok(t, "ls", "/sys/class/net"), "dummy0")
 }
 
@@ -158,7 +193,7 @@ func (g inGuest) signal(t *testing.T) {
 	}()
 	first := true
 	err := g.s.Exec(t.Context(), 0, vm.Command{
-		Args: []string{"gosh", "-c", "echo started; exec sleep 1000"},
+		Args: []string{"sh", "-c", "echo started; exec sleep 1000"},
 		Stdout: writer(func(p []byte) (int, error) {
 			if first {
 				first = false
@@ -175,7 +210,7 @@ func (g inGuest) signal(t *testing.T) {
 func (g inGuest) terminal(t *testing.T) {
 	var out bytes.Buffer
 	err := g.s.Exec(t.Context(), 0, vm.Command{
-		Args: []string{"gosh", "-c", "read LINE; tty; echo got $LINE"}, Terminal: &vm.Terminal{Rows: 33, Cols: 77},
+		Args: []string{"sh", "-c", "read LINE; tty; echo got $LINE"}, Terminal: &vm.Terminal{Rows: 33, Cols: 77},
 		Stdin: strings.NewReader("typed\n"), Stdout: &out,
 	})
 	require.NoError(t, err)
@@ -186,7 +221,7 @@ func (g inGuest) terminal(t *testing.T) {
 func (g inGuest) files(t *testing.T) {
 	require.Equal(t, "some text\n", g.ok(t, "/host/cat", "/data/file"), "a dynamic program brings its libraries")
 	require.Contains(t, g.ok(t, "cat", "/tmp/doc.go"), "package vm", "/tmp is a file system of its own")
-	g.ok(t, "gosh", "-c", "mkdir -p /out/sub && echo back > /out/sub/f")
+	g.ok(t, "sh", "-c", "mkdir -p /out/sub && echo back > /out/sub/f")
 	out := t.TempDir()
 	require.NoError(t, g.s.Nodes[0].Pull(t.Context(), "/out", out))
 	text, err := os.ReadFile(filepath.Join(out, "sub/f"))
@@ -202,7 +237,7 @@ func (g inGuest) limits(t *testing.T) {
 	require.Contains(t, g.ok(t, "id"), "uid=0")
 	require.Equal(t, "/\n", g.ok(t, "pwd"))
 	var out bytes.Buffer
-	require.NoError(t, g.s.Exec(t.Context(), 0, vm.Command{Args: []string{"gosh", "-c", "pwd; echo $X"}, Dir: "/made/here", Env: []string{"X=y"}, Stdout: &out}))
+	require.NoError(t, g.s.Exec(t.Context(), 0, vm.Command{Args: []string{"sh", "-c", "pwd; echo $X"}, Dir: "/made/here", Env: []string{"X=y"}, Stdout: &out}))
 	require.Equal(t, "/made/here\ny\n", out.String())
 }
 
@@ -214,7 +249,7 @@ func TestTwoGuests(t *testing.T) {
 	c.LogFile = filepath.Join(t.TempDir(), "log")
 	var out, errs bytes.Buffer
 	c.Command = vm.Command{
-		Args: []string{"gosh", "-c", `
+		Args: []string{"sh", "-c", `
 			echo node $RDMASHIM_NODE at $RDMASHIM_ADDR, peer $RDMASHIM_PEER, link $(ls /sys/class/infiniband)
 			if [ $RDMASHIM_NODE = 0 ]; then exec rdmashim server --device rxe0 --once; fi
 			for i in $(seq 100); do
@@ -242,7 +277,7 @@ func TestKernelComplains(t *testing.T) {
 	c := vmtest.Config(t)
 	c.NoLink = true
 	t.Setenv("TMPDIR", t.TempDir())
-	c.Command.Args = []string{"gosh", "-c", "echo c > /proc/sysrq-trigger; sleep 1000"}
+	c.Command.Args = []string{"sh", "-c", "echo c > /proc/sysrq-trigger; sleep 1000"}
 	_, err := vm.Run(t.Context(), c)
 	var died *vm.DiedError
 	var kernel *vm.KernelError

@@ -102,14 +102,18 @@ func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := g.buildSelf(ctx)
+	self, err := g.build(ctx, "./tools/rdmashim")
+	if err != nil {
+		return nil, err
+	}
+	sh, err := g.build(ctx, "./vm/guest/sh")
 	if err != nil {
 		return nil, err
 	}
 	entries := []cpioEntry{
 		{"bbin/rdmashim", modeFile | 0o755, self},
 		{"bbin/rdma", modeLink | 0o777, []byte("rdmashim")},
-		{"bin/sh", modeLink | 0o777, []byte("../bbin/gosh")},
+		{"bin/sh", modeFile | 0o755, sh},
 		{"bin/uinit", modeLink | 0o777, []byte("../bbin/rdmashim")},
 		{"etc/uinit.flags", modeFile | 0o644, []byte("\"vm\"\n\"guest\"\n")},
 		{imageMark, modeFile | 0o644, []byte(c.Kernel.Release + "\n")},

@@ -97,17 +97,17 @@ func (g *goTool) output(ctx context.Context, args ...string) ([]byte, error) {
 	return outputOf(g.command(ctx, args...))
 }
 
-// buildSelf builds the static rdmashim and returns its bytes. They depend on
+// build builds a static program of ours and returns its bytes. They depend on
 // the sources and the compiler only, not on the folder.
-func (g *goTool) buildSelf(ctx context.Context) ([]byte, error) {
+func (g *goTool) build(ctx context.Context, pkg string) ([]byte, error) {
 	tmp, err := os.MkdirTemp("", "rdmashim-build-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	file := filepath.Join(tmp, "rdmashim")
-	if _, err := g.output(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, "./tools/rdmashim"); err != nil {
-		return nil, fmt.Errorf("build rdmashim for the guest in %s: %w", g.dir, err)
+	file := filepath.Join(tmp, "program")
+	if _, err := g.output(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, pkg); err != nil {
+		return nil, fmt.Errorf("build %s for the guest in %s: %w", pkg, g.dir, err)
 	}
 	return os.ReadFile(file)
 }

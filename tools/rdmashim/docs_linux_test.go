@@ -270,7 +270,7 @@ func TestDocsInGuest(t *testing.T) {
 				name := fmt.Sprintf(".block%d", len(ran))
 				put(page, name, "set -e\n"+b.text)
 				out := fmt.Sprintf("/out/%d", len(ran))
-				script += fmt.Sprintf("cd /docs/%s && gosh %s >%s.text 2>&1\necho $? >%s.status\n", page, name, out, out)
+				script += fmt.Sprintf("cd /docs/%s && sh %s >%s.text 2>&1\necho $? >%s.status\n", page, name, out, out)
 				ran, shown = append(ran, b), append(shown, docBlock{})
 				if i+1 < len(blocks) {
 					shown[len(shown)-1] = blocks[i+1]
@@ -283,7 +283,7 @@ func TestDocsInGuest(t *testing.T) {
 	}
 	require.NotEmpty(t, ran)
 	put("", "script", script)
-	add = append(add, "--image", vmtest.Config(t).Image, "--add", filepath.Join(dir, "script")+":/docs/script", "--", "gosh", "/docs/script")
+	add = append(add, "--image", vmtest.Config(t).Image, "--add", filepath.Join(dir, "script")+":/docs/script", "--", "sh", "/docs/script")
 	o := runTool(t, add...)
 	require.Zero(t, o.code, "stdout: %s stderr: %s", o.stdout, o.stderr)
 	for i, b := range ran {

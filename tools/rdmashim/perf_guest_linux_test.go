@@ -60,7 +60,7 @@ func TestPerfOnRxe(t *testing.T) {
 	path := filepath.Join(dir, "script")
 	require.NoError(t, os.WriteFile(path, []byte(script), 0o644))
 	out := filepath.Join(dir, "out")
-	o := runTool(t, "vm", "run", "-q", "--boot-timeout", "5m", "--out", out, "--image", c.Image, "--add", path+":/script", "--", "gosh", "/script")
+	o := runTool(t, "vm", "run", "-q", "--boot-timeout", "5m", "--out", out, "--image", c.Image, "--add", path+":/script", "--", "sh", "/script")
 	require.Zero(t, o.code, "stdout: %s stderr: %s", o.stdout, o.stderr)
 	for _, r := range runs {
 		said := string(readFile(t, filepath.Join(out, r.file+".err")))

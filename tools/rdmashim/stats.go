@@ -42,7 +42,7 @@ answer within 200 ms, because it is stopped, is left out and named on standard e
 			for _, w := range warnings {
 				fmt.Fprintf(cmd.ErrOrStderr(), "rdmashim: %s\n", oneLine(w))
 			}
-			if len(list) == 0 {
+			if len(list) == 0 && len(warnings) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no program of this user has a soft device open, and the kernel has no device")
 			}
 			out := cmd.OutOrStdout()

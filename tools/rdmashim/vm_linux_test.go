@@ -55,7 +55,7 @@ func TestVMRun(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("from the host\n"), 0o644))
 	cmd := tool(t, "vm", "run", "--image", image, "--log", filepath.Join(dir, "log"), "--out", filepath.Join(dir, "out"),
 		"--add", filepath.Join(dir, "in")+":/data/in", "--boot-timeout", "5m", "--",
-		"gosh", "-c", "cat /data/in -; echo to stderr >&2; echo back >/out/f; rdmashim link show; exit 9")
+		"sh", "-c", "cat /data/in -; echo to stderr >&2; echo back >/out/f; rdmashim link show; exit 9")
 	cmd.Stdin = strings.NewReader("from standard input\n")
 	o := finish(t, cmd)
 	require.Equal(t, 9, o.code, "stderr: %s", o.stderr)

@@ -61,6 +61,21 @@ func TestFramesLarge(t *testing.T) {
 	require.ErrorContains(t, NewConn(&buffer{}).WriteMessage(KindExec, Exec{Args: []string{text}}), "shorten")
 }
 
+// A command's words hold any bytes, as those of execve(2) do.
+func TestExecWords(t *testing.T) {
+	e := Exec{Args: []string{"sh", "", "two\nlines", "\"'\\$", "\xff\x01 not UTF-8"}, Env: []string{"A=\xfe"}, Dir: "/tmp"}
+	b := new(buffer)
+	c := NewConn(b)
+	require.NoError(t, c.WriteMessage(KindExec, e))
+	kind, payload, err := c.Read()
+	require.NoError(t, err)
+	require.Equal(t, KindExec, kind)
+	var got Exec
+	require.NoError(t, json.Unmarshal(payload, &got))
+	require.Equal(t, e, got)
+	require.Error(t, json.Unmarshal([]byte(`{"Args":["not base64"]}`), &got))
+}
+
 func TestFramesRefused(t *testing.T) {
 	whole := []byte{byte(KindStdout), 0, 0, 0, 2, 'h', 'i'}
 	for n := 1; n < len(whole); n++ {

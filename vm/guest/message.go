@@ -1,5 +1,7 @@
 package guest
 
+import "encoding/json"
+
 // Hello is the guest's first frame.
 type Hello struct {
 	Version int
@@ -19,12 +21,35 @@ type Setup struct {
 
 // Exec is a command to run. Args[0] is looked up on PATH.
 type Exec struct {
-	Args []string
-	Env  []string // added to the guest's
+	Args Words
+	Env  Words    // added to the guest's
 	Dir  string   // made when it does not exist; empty: /
 	TTY  *Winsize // not nil: on a pseudo terminal of that size
 	// Stdin says whether standard input will be sent; without it, it is empty.
 	Stdin bool
+}
+
+// Words are strings of any bytes; those of JSON are UTF-8.
+type Words []string
+
+func (w Words) MarshalJSON() ([]byte, error) {
+	list := make([][]byte, len(w))
+	for i, s := range w {
+		list[i] = []byte(s)
+	}
+	return json.Marshal(list)
+}
+
+func (w *Words) UnmarshalJSON(text []byte) error {
+	var list [][]byte
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	*w = make(Words, len(list))
+	for i, b := range list {
+		(*w)[i] = string(b)
+	}
+	return nil
 }
 
 // Winsize is the size of a terminal in characters.
