@@ -200,7 +200,6 @@ var sentences = []sentence{
 	}},
 	{"Queue pair to use", func(t *testing.T, x, y *uapitest.End) {
 		other := mustQP(t, x.Context, uapi.QPConfig{SendDepth: 1})
-		connectPair(t, x.Context, other, y.Context, mustQP(t, y.Context, uapi.QPConfig{}))
 		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
 		require.Equal(t, x.QP, x.Next(1)[0].QP)
 		_, err := x.PostWrite(other, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1)
