@@ -11,7 +11,6 @@ type replay struct {
 	va         uint64
 	rkey       uint32
 	length     uint32
-	msn        wire.MSN
 	orig       uint64 // result of an atomic
 
 	// What is to be sent: [cur, stop); stopLen is how many of the request's

@@ -19,10 +19,10 @@ func (q *QP) transmitReplies(b *Batch, limit int, ack bool) {
 		case q.rsp.nak.pending:
 			q.rsp.nak.pending = false
 			q.ackSent() // the NAK acknowledges all before it
-			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.rsp.msn, nil)
+			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, nil)
 		case q.rsp.ack && ack:
 			q.ackSent()
-			q.reply(b, wire.RCAck, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits), q.rsp.msn, nil)
+			q.reply(b, wire.RCAck, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits), nil)
 		default:
 			return
 		}
@@ -35,10 +35,11 @@ func (q *QP) mayReply() bool {
 	return q.state == abi.QPSRTR || q.sends() || q.state == abi.QPSErr
 }
 
-// reply adds a response packet to the batch.
-func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, msn wire.MSN, payload []byte) {
+// reply adds a response packet to the batch. Whatever request it answers, the
+// message count is that of the moment (IBA C9-148; rxe_resp.c:prepare_ack_packet).
+func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload []byte) {
 	q.startPacket(op, s)
-	q.out.AETH = wire.AETH{Syndrome: syn, MSN: msn}
+	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}
 	b.add(q.attr.Peer, &q.out, payload)
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
@@ -54,14 +55,14 @@ func (q *QP) replyRead(b *Batch, r *replay) {
 		return
 	}
 	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.first, r.cur+1 == r.stop), wire.Plain)
-	q.reply(b, op, r.cur, wire.SyndromeACK(wire.NoCredits), r.msn, payload)
+	q.reply(b, op, r.cur, wire.SyndromeACK(wire.NoCredits), payload)
 	b.last().Alone = r.repeated
 	q.rsp.replay.sent(r)
 }
 
 func (q *QP) replyAtomic(b *Batch, r *replay) {
 	q.out.AtomicAckETH.Orig = r.orig
-	q.reply(b, wire.RCAtomicAck, r.cur, wire.SyndromeACK(wire.NoCredits), r.msn, nil)
+	q.reply(b, wire.RCAtomicAck, r.cur, wire.SyndromeACK(wire.NoCredits), nil)
 	q.rsp.replay.sent(r)
 }
 
@@ -74,7 +75,7 @@ func (q *QP) failReply(b *Batch, r *replay) {
 	if r.answered {
 		q.counters.DropReplay++
 		q.countNAK(remoteOpError.syndrome)
-		q.reply(b, wire.RCAck, r.cur, remoteOpError.syndrome, q.rsp.msn, nil)
+		q.reply(b, wire.RCAck, r.cur, remoteOpError.syndrome, nil)
 		r.cur, r.stop = r.end, r.end
 		q.rsp.replay.left--
 		return

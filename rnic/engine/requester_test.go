@@ -240,6 +240,28 @@ func TestAtomicRetry(t *testing.T) {
 	require.NotZero(t, n.a.qp.Counters().ImpliedNAKs)
 }
 
+// The message count of an answer does not matter, whether a responder gives that of
+// the moment or, as some do in repeated answers, that of the request.
+func TestAnyMSN(t *testing.T) {
+	for _, msn := range []wire.MSN{0, 1, 2, 7, 1<<24 - 1} {
+		n := newPair(t, cfg{})
+		n.post(n.a, n.read(1, 8))
+		n.post(n.a, SendWR{ID: 2, Opcode: abi.WRAtomicFetchAndAdd, SGE: n.a.sge(0, 8), RKey: n.b.key(), RemoteAddr: n.b.va(0)})
+		n.post(n.a, n.write(3, 8))
+		n.pump(n.a)
+		for _, p := range []wire.Packet{
+			{BTH: wire.BTH{Opcode: wire.RCReadResponseOnly, PSN: 0}, Payload: make([]byte, 8)},
+			{BTH: wire.BTH{Opcode: wire.RCAtomicAck, PSN: 1}},
+			{BTH: wire.BTH{Opcode: wire.RCAck, PSN: 2}},
+		} {
+			p.PKey, p.AETH = wire.DefaultPKey, wire.AETH{Syndrome: wire.SyndromeACK(wire.NoCredits), MSN: msn}
+			n.a.qp.Receive(n.now, n.b.addr.Addr(), &p)
+		}
+		n.collect(n.a)
+		requireSuccess(t, n.a.wcs, 1, 2, 3)
+	}
+}
+
 // A NAK that comes several times makes the requester go back once.
 func TestNAKStorm(t *testing.T) {
 	n := newPair(t, cfg{mtu: abi.MTU256})

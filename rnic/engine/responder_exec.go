@@ -114,7 +114,7 @@ func (q *QP) executeRead(p *wire.Packet) {
 	r.msn = r.msn.Next()
 	r.replay.add(replay{
 		operation: wire.OpRead, first: r.next, end: r.next + n,
-		va: p.RETH.VA, rkey: p.RETH.RKey, length: p.RETH.DMALen, msn: r.msn,
+		va: p.RETH.VA, rkey: p.RETH.RKey, length: p.RETH.DMALen,
 		cur: r.next, stop: r.next + n, stopLen: p.RETH.DMALen,
 	})
 	q.ackSent() // by the response, which acknowledges all before it
@@ -139,7 +139,7 @@ func (q *QP) executeAtomic(p *wire.Packet) {
 	r.msn = r.msn.Next()
 	r.replay.add(replay{
 		operation: p.Opcode.Operation(), first: r.next, end: r.next + 1,
-		va: e.VA, rkey: e.RKey, msn: r.msn, orig: orig,
+		va: e.VA, rkey: e.RKey, orig: orig,
 		cur: r.next, stop: r.next + 1,
 	})
 	q.ackSent()

@@ -284,9 +284,16 @@ func TestDuplicates(t *testing.T) {
 		wire.RCReadResponseFirst, wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast,
 		wire.RCAtomicAck, wire.RCAck,
 	}, opcodes(out))
-	require.EqualValues(t, 3, out[0].AETH.MSN)
-	require.EqualValues(t, 4, out[4].AETH.MSN)
-	require.EqualValues(t, 5, out[5].AETH.MSN)
+	// Whatever is answered, and however often, the count is that of the moment.
+	requireMSN := func(want wire.MSN, out []wire.Packet) {
+		t.Helper()
+		for _, p := range out {
+			if p.Opcode.Carries(wire.HasAETH) {
+				require.Equal(t, want, p.AETH.MSN)
+			}
+		}
+	}
+	requireMSN(5, out)
 	require.EqualValues(t, 10, out[4].AtomicAckETH.Orig)
 	require.EqualValues(t, 15, *n.b.word(0))
 
@@ -304,6 +311,7 @@ func TestDuplicates(t *testing.T) {
 	n.b.mem[1024+256] ^= 0xff
 	out = n.answer(read)
 	require.Len(t, out, 4)
+	requireMSN(5, out)
 	require.Equal(t, n.b.mem[1280:1536], out[1].Payload)
 	part := n.req(wire.RCReadRequest, 0, 0, dmalen(1000-256), addr(n.b.va(1024+256)))
 	part.PSN = read.PSN.Next()
@@ -318,6 +326,7 @@ func TestDuplicates(t *testing.T) {
 	// An atomic is answered from memory.
 	out = n.answer(add)
 	require.Equal(t, []wire.Opcode{wire.RCAtomicAck}, opcodes(out))
+	requireMSN(5, out)
 	require.EqualValues(t, 10, out[0].AtomicAckETH.Orig)
 	require.EqualValues(t, 15, *n.b.word(0))
 

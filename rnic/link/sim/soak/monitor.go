@@ -17,8 +17,8 @@ type monitor struct {
 	next    uint64   // of the next that was not sent yet
 	sent    []record // by number - first
 	asked   []reading
-	arrived uint64 // requests below this number have arrived at the peer at some time (not without gaps)
-	msn     uint64 // the highest message count that the end gave as responder
+	arrived uint64   // requests below this number have arrived at the peer at some time (not without gaps)
+	msn     wire.MSN // that the end gave last as responder
 }
 
 // record is a request packet that was sent. A READ covers several numbers.
@@ -160,7 +160,7 @@ func requestHash(p *wire.Packet) uint32 {
 }
 
 // checkResponse: nothing is acknowledged that did not arrive, and the message
-// count does not go back within what was not repeated.
+// count does not go back, also not in repeated answers.
 func (e *end) checkResponse(f *virtual.Flight, p *wire.Packet) error {
 	req := &e.peer.mon
 	n := number(req.next, p.PSN)
@@ -181,6 +181,12 @@ func (e *end) checkResponse(f *virtual.Flight, p *wire.Packet) error {
 		}
 	} else if p.Opcode.Carries(wire.HasAETH) && !p.AETH.Syndrome.IsACK() {
 		return fmt.Errorf("%s sent an answer with data and a NAK: %s", e, f)
+	}
+	if p.Opcode.Carries(wire.HasAETH) {
+		if p.AETH.MSN.Sub(e.mon.msn) < 0 {
+			return fmt.Errorf("%s gives message count %d after %d: %s", e, p.AETH.MSN, e.mon.msn, f)
+		}
+		e.mon.msn = p.AETH.MSN
 	}
 	if p.Opcode == wire.RCAck {
 		return e.checkAckOrder(f, p, n)
