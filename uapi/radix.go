@@ -7,43 +7,64 @@ import (
 )
 
 // radix maps 24-bit numbers to objects. Lookups take no lock and allocate
-// nothing; changes are serialised by the caller.
+// nothing; changes are serialised by the caller. A node that has become empty
+// goes: numbers of queue pairs are random, and each would leave 2 KiB behind.
 type radix[T any] struct {
-	root [256]atomic.Pointer[radixMiddle[T]]
+	root radixNode[radixNode[radixNode[T]]]
 }
 
-type (
-	radixMiddle[T any] [256]atomic.Pointer[radixLeaf[T]]
-	radixLeaf[T any]   [256]atomic.Pointer[T]
-)
+// radixNode is 256 of something, of which used are there.
+type radixNode[T any] struct {
+	slots [256]atomic.Pointer[T]
+	used  int
+}
+
+func (n *radixNode[T]) get(i uint32) *T { return n.slots[i&0xff].Load() }
+
+func (n *radixNode[T]) set(i uint32, v *T) {
+	if old := n.slots[i&0xff].Swap(v); old == nil && v != nil {
+		n.used++
+	} else if old != nil && v == nil {
+		n.used--
+	}
+}
+
+// need returns the i-th, which is made if it is not there.
+func (n *radixNode[T]) need(i uint32) *T {
+	if n.get(i) == nil {
+		n.set(i, new(T))
+	}
+	return n.get(i)
+}
 
 func (r *radix[T]) get(n uint32) *T {
 	if n > max24 {
 		return nil
 	}
-	middle := r.root[n>>16].Load()
+	middle := r.root.get(n >> 16)
 	if middle == nil {
 		return nil
 	}
-	leaf := middle[n>>8&0xff].Load()
+	leaf := middle.get(n >> 8)
 	if leaf == nil {
 		return nil
 	}
-	return leaf[n&0xff].Load()
+	return leaf.get(n)
 }
 
 func (r *radix[T]) set(n uint32, v *T) {
-	middle := r.root[n>>16].Load()
-	if middle == nil {
-		middle = new(radixMiddle[T])
-		r.root[n>>16].Store(middle)
+	if v == nil && r.get(n) == nil {
+		return
 	}
-	leaf := middle[n>>8&0xff].Load()
-	if leaf == nil {
-		leaf = new(radixLeaf[T])
-		middle[n>>8&0xff].Store(leaf)
+	middle := r.root.need(n >> 16)
+	leaf := middle.need(n >> 8)
+	leaf.set(n, v)
+	if leaf.used == 0 {
+		middle.set(n>>8, nil)
 	}
-	leaf[n&0xff].Store(v)
+	if middle.used == 0 {
+		r.root.set(n>>16, nil)
+	}
 }
 
 // handleTable hands out handles that are unique in the process: a slot's

@@ -49,6 +49,29 @@ func TestHandlesAreNeverMistaken(t *testing.T) {
 	}
 }
 
+// TestRadixEmpties: numbers that are gone leave nothing, so that random ones do not fill memory.
+func TestRadixEmpties(t *testing.T) {
+	var r radix[int]
+	numbers := []uint32{0, 1, 255, 256, 1<<16 - 1, 1 << 16, max24 - 1, max24}
+	for _, n := range numbers {
+		r.set(n, new(int))
+		r.set(n, new(int))
+	}
+	for i, n := range numbers {
+		require.NotNil(t, r.get(n))
+		r.set(n, nil)
+		r.set(n, nil)
+		require.Nil(t, r.get(n))
+		for _, other := range numbers[i+1:] {
+			require.NotNil(t, r.get(other))
+		}
+	}
+	require.Zero(t, r.root.used)
+	for i := range r.root.slots {
+		require.Nil(t, r.root.get(uint32(i)))
+	}
+}
+
 func TestHandlesConcurrently(t *testing.T) {
 	var table handleTable[int]
 	var wg sync.WaitGroup
