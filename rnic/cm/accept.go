@@ -39,7 +39,6 @@ func (m *Manager) Accept(now Time, id wire.CommID, p *AcceptParams) error {
 	c.state, c.localQPN = RepSent, p.QPN
 	c.attr.MaxDestRdAtomic, c.attr.MaxRdAtomic = p.MaxDestRdAtomic, p.MaxRdAtomic
 	c.sending = m.rep(c, p)
-	m.spend() // what the REQ earned
 	m.send(c, now)
 	return nil
 }

@@ -50,7 +50,7 @@ type Config struct {
 	MRATimeout wire.CMTimeout
 
 	// ReplyLife is how long a REP is believed in whose receiver has said nothing: until
-	// then the peer may be an address that somebody made up. 0: 5 s. Linux waits for
+	// then the peer may be an address that somebody made up. 0: 4 s, four repeats. Linux waits for
 	// the time that the REQ asks for, 103 s.
 	ReplyLife Duration
 
@@ -72,7 +72,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Retries, 15)
 	set(&c.FirstRetry, 250*Millisecond)
 	set(&c.MRATimeout, 24)
-	set(&c.ReplyLife, 5*Second)
+	set(&c.ReplyLife, 4*Second)
 	set(&c.MaxRequests, 1024)
 	set(&c.MaxConns, 65536)
 	set(&c.MaxLinger, 4096)

@@ -34,14 +34,9 @@ func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, inf
 // reject ends c with a REJ; without one, and at once, if the peer may be nobody and
 // was sent enough. If it is somebody, its RTU or repeated REQ is answered.
 func (m *Manager) reject(c *conn, now Time, reason wire.RejectReason, info, private []byte) {
-	switch c.state {
-	case ReqRcvd, ReqMRA:
-		m.spend() // what the REQ earned
-	case RepSent:
-		if !m.spend() {
-			m.idle(c)
-			return
-		}
+	if c.state == RepSent && !m.spend() {
+		m.idle(c)
+		return
 	}
 	m.counters.RejectsSent++
 	c.sending = m.rej(c, reason, info, private)

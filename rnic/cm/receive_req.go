@@ -121,6 +121,7 @@ func (m *Manager) request(c *conn, l *Listener, r *wire.REQ, peer netip.AddrPort
 	}
 	l.asks(c)
 	m.register(c)
+	m.credit-- // the answer comes later: this REQ earns nothing
 	m.counters.RequestsRcvd++
 	e := Event{Kind: ConnectRequest, Listener: l.id, Service: r.ServiceID, Attr: c.attr, Private: r.Private[:]}
 	if ip.Dst().IsValid() {

@@ -77,6 +77,7 @@ var allowed = map[string][]string{
 	"kshim/host":                {"kshim", "kshim/abi"},
 	"kshim/trace":               {"kshim", "kshim/abi", "kshim/privatefile"},
 	"rnic/wire":                 {},
+	"rnic/wire/wiretest":        {"rnic/wire"},
 	"rnic/mem":                  {"kshim/abi"},
 	"rnic/link":                 {},
 	"rnic/link/udp":             {"rnic/link", "rnic/link/udp/ports", "rnic/wire"},
