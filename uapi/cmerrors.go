@@ -90,6 +90,8 @@ func setupError(ctx, inner context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrDeviceGone, err)
 	case errors.Is(err, syscall.ECONNABORTED):
 		return fmt.Errorf("%w: %w", ErrGaveUp, err)
+	case context.Cause(inner) == errSqueezed:
+		return errSqueezed
 	case ctx.Err() == nil && inner.Err() != nil && errors.Is(err, inner.Err()):
 		return fmt.Errorf("%w for %v", ErrUnreachable, DefaultConnectTimeout)
 	}

@@ -18,7 +18,7 @@ import (
 type Listener struct {
 	addr      netip.AddrPort
 	keepAlive time.Duration
-	requests  chan *Request
+	requests  *admission
 	parts     []*listenPart
 
 	life   context.Context // ends with Close
@@ -40,11 +40,20 @@ type ListenOption func(*listenConfig)
 
 type listenConfig struct {
 	backlog   int
+	pending   int
 	keepAlive time.Duration
 }
 
-// ListenBacklog is how many requests wait for Accept (1024, what Linux permits); more are rejected.
+// ListenBacklog is how many requests wait for Accept (1024, what Linux permits), a quarter of them from one address;
+// more are rejected. A soft device drops what is beyond 1024 without an answer, and its sender asks again.
 func ListenBacklog(n int) ListenOption { return func(c *listenConfig) { c.backlog = n } }
+
+// ListenPending is how many requests the program accepts at a time (DefaultPending, 256), a quarter of them from one
+// address, at least 1: Accept gives no more until Request.Accept or Reject has returned for one of them, and the rest
+// waits in the backlog. Anybody can ask in the name of an address that was made up, which never confirms. So while
+// all places are taken and others wait for one, what was accepted and is not confirmed after 250 ms is given up, the
+// oldest first (ErrUnreachable); after 1 s when only requests of its own address wait. An honest client cannot be told from somebody else who uses its address; others can.
+func ListenPending(n int) ListenOption { return func(c *listenConfig) { c.pending = n } }
 
 // ListenKeepAlive is DialConfig.KeepAlive for the connections that are accepted.
 func ListenKeepAlive(idle time.Duration) ListenOption {
@@ -85,8 +94,14 @@ func listen(addr netip.AddrPort, ctxs []*Context, opts []ListenOption) (*Listene
 			o(&config)
 		}
 	}
+	if config.backlog <= 0 {
+		config.backlog = cm.DefaultBacklog
+	}
+	if config.pending <= 0 {
+		config.pending = DefaultPending
+	}
 	var err error
-	l := &Listener{addr: addr, keepAlive: config.keepAlive, requests: make(chan *Request), ended: make(chan struct{})}
+	l := &Listener{requests: newAdmission(config.pending, config.backlog), addr: addr, keepAlive: config.keepAlive, ended: make(chan struct{})}
 	for _, group := range byKernel(ctxs) {
 		p := &listenPart{ctxs: group, heard: make(chan struct{})}
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
@@ -171,11 +186,8 @@ func (l *Listener) hear(p *listenPart) {
 			_ = req.Destroy()
 			continue
 		}
-		select {
-		case l.requests <- r:
-		case <-l.life.Done():
+		if !l.requests.put(r) {
 			_ = req.Destroy()
-			return
 		}
 	}
 }
@@ -198,7 +210,7 @@ func (l *Listener) request(p *listenPart, req *cm.Request) (*Request, error) {
 		}
 	}
 	return &Request{Context: c, LocalAddr: route.Local, RemoteAddr: route.Remote, PrivateData: req.Peer.Private,
-		req: req, keepAlive: l.keepAlive}, nil
+		req: req, keepAlive: l.keepAlive, admission: l.requests}, nil
 }
 
 func deviceNamed(ctxs []*Context, name string) *Context {
@@ -213,19 +225,33 @@ func deviceNamed(ctxs []*Context, name string) *Context {
 // Addr is the address that is listened on, with the port that was chosen.
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
-// Accept gives the next request, which Request.Accept or Request.Reject must answer. It returns
-// ctx.Err() when ctx ends and an error that Is net.ErrClosed when the listener or its contexts are
-// closed.
+// Accept gives the next request, which Request.Accept or Request.Reject must answer. Request.Accept waits for the
+// peer, which may be nobody: a program that is to withstand that answers each request in a goroutine of its own, of
+// which there are no more than ListenPending says. It returns ctx.Err() when ctx ends and an error that Is
+// net.ErrClosed when the listener or its contexts are closed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
-	select {
-	case r := <-l.requests:
-		return r, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.life.Done():
-	case <-l.ended:
+	for l.hears() {
+		if r := l.requests.take(); r != nil {
+			return r, nil
+		}
+		select {
+		case <-l.requests.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-l.life.Done():
+		case <-l.ended:
+		}
 	}
 	return nil, opError("Accept", l.addr.String(), &closedError{"the listener"})
+}
+
+func (l *Listener) hears() bool {
+	select {
+	case <-l.ended:
+		return false
+	default:
+		return l.life.Err() == nil
+	}
 }
 
 // Close ends listening and rejects the requests that nobody took. Connections stay. A second
@@ -240,6 +266,9 @@ func (l *Listener) Close() error {
 			}
 		}
 		<-l.ended
+		for _, r := range l.requests.close() {
+			_ = r.req.Destroy()
+		}
 	})
 	return opError("Close", l.addr.String(), err)
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Request is a peer's wish for a connection. Look at it, make its queue pair with CreateQP, post
-// receives, and answer it with Accept or Reject: one that is not answered stays.
+// receives, and answer it with Accept or Reject: one that is not answered stays, and takes
+// one of the places that ListenPending gives.
 type Request struct {
 	// Context is the device that the request came to, and whose the queue pair is: its
 	// regions are those that the peer can be told of.
@@ -24,6 +25,8 @@ type Request struct {
 
 	req       *cm.Request
 	keepAlive time.Duration
+	admission *admission
+	place     place
 
 	mu       sync.Mutex
 	pair     managedPair // guarded by mu
@@ -71,8 +74,8 @@ func (r *Request) create(config QPConfig) error {
 // peer sees zeroes.
 //
 // Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when it does not confirm within
-// DefaultConnectTimeout; ErrPeerDisconnected; ctx's own; EINVAL for too much private data and when the request was
-// answered before. After another error than that the queue pair is destroyed, too, and the peer told.
+// DefaultConnectTimeout, 4 s on a soft device, or sooner when others wait for its place (ListenPending);
+// ErrPeerDisconnected; ctx's own; EINVAL for too much private data and when the request was answered before. After another error than that the queue pair is destroyed, too, and the peer told.
 func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
 	qp, err := r.accept(ctx, private)
 	if err != nil {
@@ -93,11 +96,16 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 	inner, cancel := bounded(ctx)
 	defer cancel()
 	r.answered = true
+	defer r.admission.done(r)
 	var err error
 	if r.pair.queuePair == nil {
 		err = r.create(QPConfig{})
 	}
 	if err == nil {
+		var squeeze context.CancelCauseFunc
+		inner, squeeze = context.WithCancelCause(inner)
+		defer squeeze(nil)
+		r.admission.replied(r, squeeze)
 		err = r.req.Accept(inner, r.pair, r.pair.param(private))
 	}
 	if err != nil {
@@ -136,6 +144,7 @@ func (r *Request) Reject(reason RejectReason, private []byte) error {
 		err = explain(syscall.EINVAL, "reason %v; the kernel sends %v and %v", reason, RejectedByProgram, RejectedUnsupportedOption)
 	default:
 		r.answered = true
+		defer r.admission.done(r)
 		err = r.req.Reject(abi.UCMRejReason(reason), private)
 		if q := r.pair; q.queuePair != nil {
 			_ = r.Context.destroyQP(q.num)

@@ -1,0 +1,208 @@
+package uapi
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// DefaultPending is how many requests are being accepted at a time when
+// ListenPending says nothing.
+const DefaultPending = 256
+
+// squeezeAfter is how long a request that was accepted is left to its peer's
+// confirmation when all places are taken: long enough for a round trip and two busy
+// programs, and short enough for DefaultPending places to serve 1,000 requests a
+// second from addresses that were made up, which never confirm.
+//
+// Requests of one address that has used its share up compete among themselves. They
+// are many connections of an honest host as a rule, whose programs may be busier.
+const (
+	squeezeAfter    = 250 * time.Millisecond
+	squeezeOwnAfter = time.Second
+)
+
+// admission decides which request Accept gives, and when. Requests cost nothing to
+// send, from addresses that were made up, so that what they make a program build is
+// bounded: most are being accepted, room wait, and an address has at most a quarter
+// of either. When a request waits for a place, the oldest one that is not confirmed
+// makes way.
+//
+// Invariants: queued counts waiting by source address, and from given; leaving of
+// those given were told to make way.
+type admission struct {
+	most, room int
+
+	mu      sync.Mutex
+	waiting []*Request // guarded by mu, as all below; the oldest first
+	given   []*Request // by Accept, and not connected or refused yet; the oldest first
+	queued  map[netip.Addr]int
+	from    map[netip.Addr]int
+	leaving int
+	timer   *time.Timer // nil, or when press is to be called
+	wake    chan struct{}
+}
+
+// place is what a request has of an admission. Guarded by admission.mu.
+type place struct {
+	replied time.Time               // when the peer was answered; zero: not yet
+	squeeze context.CancelCauseFunc // makes the request give its place up; nil: not now
+	left    bool                    // it was told to
+}
+
+func newAdmission(most, room int) *admission {
+	return &admission{most: most, room: room, queued: map[netip.Addr]int{}, from: map[netip.Addr]int{}, wake: make(chan struct{}, 1)}
+}
+
+// quarter is the share of an address.
+func quarter(n int) int { return max(n/4, 1) }
+
+// put lets a request wait, if there is room.
+func (a *admission) put(r *Request) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	from := r.RemoteAddr.Addr()
+	if len(a.waiting) >= a.room || a.queued[from] >= quarter(a.room) {
+		return false
+	}
+	a.queued[from]++
+	a.waiting = append(a.waiting, r)
+	a.press()
+	return true
+}
+
+// take gives the oldest request that may go; nil if there is none.
+func (a *admission) take() *Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.next()
+	if i < 0 {
+		return nil
+	}
+	r := a.waiting[i]
+	a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
+	a.given = append(a.given, r)
+	from := r.RemoteAddr.Addr()
+	release(a.queued, from)
+	a.from[from]++
+	a.press()
+	return r
+}
+
+// next is the index of the request that may go, or -1. Preconditions, here and
+// below: mu is held.
+func (a *admission) next() int {
+	if len(a.given) >= a.most {
+		return -1
+	}
+	for i, r := range a.waiting {
+		if a.from[r.RemoteAddr.Addr()] < quarter(a.most) {
+			return i
+		}
+	}
+	return -1
+}
+
+// replied notes that r waits for its peer's confirmation.
+func (a *admission) replied(r *Request, squeeze context.CancelCauseFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.place = place{replied: time.Now(), squeeze: squeeze}
+	a.press()
+}
+
+// done gives r's place back.
+func (a *admission) done(r *Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, g := range a.given {
+		if g == r {
+			a.given = append(a.given[:i], a.given[i+1:]...)
+			break
+		}
+	}
+	release(a.from, r.RemoteAddr.Addr())
+	if r.place.left {
+		a.leaving--
+	}
+	r.place = place{}
+	a.press()
+}
+
+// press wakes an Accept if a request may go. If none may, it makes room for those
+// that wait, or says when it will.
+func (a *admission) press() {
+	if a.next() >= 0 {
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
+		return
+	}
+	wanted := 0 // places
+	for from, n := range a.queued {
+		wanted += min(n, max(quarter(a.most)-a.from[from], 0))
+	}
+	var soonest time.Duration
+	for _, r := range a.given {
+		after := squeezeAfter
+		switch {
+		case r.place.squeeze == nil:
+			continue
+		case a.leaving < wanted:
+		case a.queued[r.RemoteAddr.Addr()] > 0:
+			after = squeezeOwnAfter
+		default:
+			continue
+		}
+		if left := after - time.Since(r.place.replied); left > 0 {
+			if soonest == 0 || left < soonest {
+				soonest = left
+			}
+			continue
+		}
+		r.place.squeeze(errSqueezed)
+		r.place.squeeze, r.place.left = nil, true
+		a.leaving++
+	}
+	if soonest > 0 {
+		a.later(soonest)
+	}
+}
+
+// release counts one less.
+func release(m map[netip.Addr]int, from netip.Addr) {
+	if m[from]--; m[from] == 0 {
+		delete(m, from)
+	}
+}
+
+// later calls press.
+func (a *admission) later(after time.Duration) {
+	if a.timer == nil {
+		a.timer = time.AfterFunc(after, func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.press()
+		})
+		return
+	}
+	a.timer.Reset(after)
+}
+
+// close ends it and returns the requests that wait.
+func (a *admission) close() []*Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	left := a.waiting
+	a.waiting, a.room = nil, 0
+	clear(a.queued)
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	return left
+}
+
+var errSqueezed = fmt.Errorf("%w: it did not confirm, and other requests wait (ListenPending)", ErrUnreachable)

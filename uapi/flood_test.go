@@ -1,0 +1,169 @@
+package uapi
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+)
+
+// liar is one of 65,536 addresses in whose name somebody asks to be connected.
+func liar(n int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}), RoCEPort)
+}
+
+// TestListenFlood: 1,000 requests a second for 30 s, each in the name of another address or all in the name of one, to a
+// server that answers each in a goroutine. Honest clients connect within a second throughout, no more is being accepted
+// at a time than documented, memory grows by less than 64 MiB, and 10 s later everything is given back. Time is virtual.
+func TestListenFlood(t *testing.T) {
+	const rate = 1000
+	seconds := 30
+	if raceEnabled || testing.Short() {
+		seconds = 3
+	}
+	for name, from := range map[string]func(n int) netip.AddrPort{
+		"many addresses": liar,
+		"one address":    func(int) netip.AddrPort { return liar(7) },
+	} {
+		places := DefaultPending
+		if name == "one address" {
+			places /= 4
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoDevices(t, "")
+				l, err := b.Listen(":0")
+				require.NoError(t, err)
+				goroutines := runtime.NumGoroutine()
+				s := serveEach(l)
+				honest := func() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					qp, err := a.Dial(ctx, dialable(b, l), DialConfig{})
+					require.NoError(t, err, "%d are being accepted", s.now.Load())
+					require.NoError(t, a.DestroyQP(qp))
+				}
+				memory := inUse()
+				network, leave := joinSimNetwork(a.station.spec.net)
+				defer leave()
+				for n := range rate * seconds {
+					at := from(n)
+					forger, err := network.Attach(at)
+					require.NoError(t, err)
+					mad := wiretest.Request(at.Addr(), addrOf(b), l.Addr().Port(), n)
+					require.NoError(t, forger.Send([]link.Packet{{Peer: b.chosen.addr, Head: wiretest.Datagram(mad)}}))
+					require.NoError(t, forger.Close())
+					if n%200 == 0 {
+						honest()
+					}
+					if n%rate == rate-1 {
+						require.Less(t, inUse(), memory+64<<20)
+						require.LessOrEqual(t, len(b.OpenHandles()), places+2, "queue pairs, with an honest client's")
+					}
+					time.Sleep(time.Second / rate)
+				}
+				time.Sleep(10 * time.Second)
+				require.Zero(t, s.now.Load(), "requests are still being accepted")
+				require.Empty(t, b.OpenHandles())
+				require.NoError(t, l.Close())
+				s.all.Wait()
+				require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+				t.Logf("%d requests were accepted, %d connected", s.given.Load(), s.connected.Load())
+			})
+		})
+	}
+}
+
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// eachServer answers each request in a goroutine of its own.
+type eachServer struct {
+	all                   sync.WaitGroup
+	now, given, connected atomic.Int64
+}
+
+func serveEach(l *Listener) *eachServer {
+	s := &eachServer{}
+	s.all.Go(func() {
+		for {
+			r, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			s.given.Add(1)
+			s.now.Add(1)
+			s.all.Go(func() {
+				qp, err := r.Accept(context.Background(), nil)
+				s.now.Add(-1)
+				if err == nil {
+					s.connected.Add(1)
+					<-r.Context.Done(qp)
+					_ = r.Context.DestroyQP(qp)
+				}
+			})
+		}
+	})
+	return s
+}
+
+// TestListenPending: Accept gives no more requests than are permitted at a time, of one address a quarter and at least
+// one; an answer of either kind makes room, and the rest waits.
+func TestListenPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		l, err := b.Listen(":0", ListenPending(2))
+		require.NoError(t, err)
+		defer l.Close()
+		var dialled sync.WaitGroup
+		for range 3 {
+			dialled.Go(func() {
+				qp, err := a.Dial(t.Context(), dialable(b, l), DialConfig{})
+				if err == nil {
+					<-a.Done(qp)
+					err = a.DestroyQP(qp)
+				} else if errors.Is(err, ErrRefused) {
+					err = nil
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		next := func() (*Request, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			return l.Accept(ctx)
+		}
+		one, err := next()
+		require.NoError(t, err)
+		_, err = next()
+		require.ErrorIs(t, err, context.DeadlineExceeded, "its address has its share")
+		require.NoError(t, one.Reject(0, nil))
+		two, err := next()
+		require.NoError(t, err)
+		_, err = next()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		qp, err := two.Accept(t.Context(), nil)
+		require.NoError(t, err)
+		three, err := next()
+		require.NoError(t, err, "a connection takes no place")
+		require.NoError(t, three.Reject(0, nil))
+		require.NoError(t, b.DestroyQP(qp))
+		dialled.Wait()
+	})
+}
