@@ -1,0 +1,415 @@
+package emu
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// FuzzProgram runs a program of system calls. Its input says which: commands by
+// write and by ioctl, methods, whatever bytes; what is done to files; which
+// events the driver raises and what it refuses; the device's end, and the
+// process's. Handles and descriptors come from those that exist, mostly, and
+// arguments are valid ones of which some bytes are changed, so that most calls
+// reach the object.
+//
+// After each call the handles that the client may use are as many as the driver
+// has objects and the device has charged. At the end all is released, whatever
+// it was.
+func FuzzProgram(f *testing.F) {
+	for i := range requests {
+		f.Add([]byte{byte(i), 0, 0, byte(i), 1, 0, byte(i), 0xff, 0})
+	}
+	for i := range methods {
+		f.Add([]byte{opMethod, byte(i), 0, 0, 0, 0, 0, 0, 0, 0})
+	}
+	for op := opExtra; op < 0x100; op++ {
+		f.Add([]byte{0, 0, 0, byte(op), 1, 2, 3, 4, 5, 6, 7, 8})
+		f.Add([]byte{byte(op), 0xff, 0, 0, 0, byte(op), 0x80})
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		p := newProgram(t, in)
+		for steps := 0; len(p.in) > 0 && steps < 200; steps++ {
+			p.step()
+			p.check()
+		}
+	})
+}
+
+// What an instruction's first byte says: below opMethod the number of a request.
+const (
+	opMethod = 0x80
+	opExtra  = 0xc0
+)
+
+// program is a client whose calls come from an input.
+type program struct {
+	*client
+	t  testing.TB
+	in []byte
+
+	handles [numKinds][]uint32 // that exist, of the file
+	stale   uint32             // one that has existed
+	files   []kshim.File       // other device files
+	events  []kshim.File
+	dead    bool // the device is gone, or the process
+}
+
+func newProgram(t testing.TB, in []byte) *program {
+	p := &program{client: newClient(t, true), t: t, in: in}
+	newObjects(p.client)
+	channel, _ := p.channel()
+	async, _ := p.asyncFile()
+	p.events = append(p.events, channel, async)
+	dev := p.m.devices[0]
+	t.Cleanup(func() { // before the client's
+		p.m.devices[0] = dev
+		p.dev.refuse = nil
+		for _, f := range p.events {
+			require.NoError(t, f.Close())
+		}
+		p.proc.Exit()
+		for k := range numKinds {
+			require.Zero(t, dev.counts[k].Load(), k)
+		}
+	})
+	p.check()
+	return p
+}
+
+// draw takes a byte of the input, 0 at its end.
+func (p *program) draw() int {
+	if len(p.in) == 0 {
+		return 0
+	}
+	b := p.in[0]
+	p.in = p.in[1:]
+	return int(b)
+}
+
+// bytes takes n bytes of the input, or what is left.
+func (p *program) bytes(n int) []byte {
+	n = min(n, len(p.in))
+	b := slices.Clone(p.in[:n])
+	p.in = p.in[n:]
+	return b
+}
+
+// handle is one of a kind that exists, or not.
+func (p *program) handle(k kind, n int) uint32 {
+	list := p.handles[k]
+	switch {
+	case n >= 0xfe:
+		return p.stale
+	case n >= 0xfc:
+		k = (k + 1) % numKinds
+		list = p.handles[k]
+	}
+	if len(list) == 0 {
+		return p.stale
+	}
+	return list[n%len(list)]
+}
+
+// request is a command with its arguments.
+type request struct {
+	cmd  abi.Command
+	out  int // bytes of the response
+	make func(*program) []byte
+}
+
+// requests are all commands: the examples, with handles that are drawn, and the
+// extended ones.
+var requests = func() (all []request) {
+	for _, e := range examples {
+		all = append(all, request{e.cmd, e.out, func(p *program) []byte {
+			o := &objects{}
+			for k, at := range [numKinds][2]*uint32{
+				kindPD: {&o.pd, &o.freePD}, kindMR: {&o.mr, &o.freeMR}, kindCQ: {&o.cq, &o.freeCQ}, kindQP: {&o.qp, &o.freeQP}, kindAH: {&o.ah, &o.freeAH},
+			} {
+				n := p.draw()
+				*at[0], *at[1] = p.handle(kind(k), n), p.handle(kind(k), n)
+			}
+			o.buf = p.addr
+			b := make([]byte, requestSizes[e.cmd])
+			r := e.request(p.client, o)
+			switch r := r.(type) {
+			case *abi.ModifyQP: // forward as a rule
+				*r = *[]*abi.ModifyQP{initAttr(o.qp), rtrAttr(o.qp), rtsAttr(o.qp), {QPHandle: o.qp, AttrMask: abi.QPMaskState, QPState: abi.QPState(p.draw() % 8)}}[p.draw()%4]
+			case *abi.RegMR:
+				r.Length = uint64(p.draw()) << 4
+			case *abi.CreateCQ:
+				r.CompChannel = int32(p.descriptor())
+			}
+			r.Put(b)
+			return b
+		}})
+	}
+	extended := func(n abi.ExCommand, out, size int, make_ func(*program) abi.Struct) {
+		all = append(all, request{abi.CmdFlagExtended | abi.Command(n), out, func(p *program) []byte {
+			b := make([]byte, size)
+			make_(p).Put(b)
+			return b
+		}})
+	}
+	extended(abi.ExCmdQueryDevice, exQueryDeviceRespSize, 8, func(*program) abi.Struct { return nothing{} })
+	extended(abi.ExCmdCreateCQ, abi.ExCreateCQRespSize+abi.RXECreateCQRespSize, abi.ExCreateCQSize, func(p *program) abi.Struct {
+		return &abi.ExCreateCQ{CQE: uint32(p.draw()), CompChannel: int32(p.descriptor())}
+	})
+	extended(abi.ExCmdCreateQP, abi.ExCreateQPRespSize+abi.RXECreateQPRespSize, abi.ExCreateQPSize, func(p *program) abi.Struct {
+		return &abi.ExCreateQP{
+			PDHandle: p.handle(kindPD, p.draw()), SendCQHandle: p.handle(kindCQ, p.draw()), RecvCQHandle: p.handle(kindCQ, p.draw()),
+			MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1, QPType: abi.QPTRC,
+		}
+	})
+	extended(abi.ExCmdModifyQP, abi.ExModifyQPRespSize, abi.ExModifyQPSize, func(p *program) abi.Struct {
+		return &abi.ExModifyQP{Base: *initAttr(p.handle(kindQP, p.draw()))}
+	})
+	return all
+}()
+
+// nothing is a request of zeros.
+type nothing struct{}
+
+func (nothing) Put([]byte)         {}
+func (nothing) Parse([]byte) error { return nil }
+
+// descriptor is that of an event file, or −1.
+func (p *program) descriptor() int {
+	if n := p.draw(); n%2 != 0 && len(p.events) > 0 {
+		return p.events[n/2%len(p.events)].(interface{ FD() int }).FD()
+	}
+	return -1
+}
+
+// step does one instruction.
+func (p *program) step() {
+	switch op := p.draw(); {
+	case op < opMethod:
+		p.command(&requests[op%len(requests)])
+	case op < opExtra:
+		p.method(&methods[p.draw()%len(methods)])
+	default:
+		p.extra(op)
+	}
+}
+
+// command gives a command by write, or by ioctl, with some bytes changed.
+func (p *program) command(r *request) {
+	way, changes := p.draw(), p.draw()
+	in := r.make(p)
+	if changes >= 0xc0 {
+		for range changes&7 + 1 {
+			in[p.draw()%len(in)] = byte(p.draw())
+		}
+	}
+	out := r.out
+	if way >= 0xe0 {
+		out = way & 31 * 4
+	}
+	row := lookupCommand(r.cmd)
+	var err error
+	switch {
+	case way&1 != 0:
+		core := out
+		if row.udata {
+			core = min(out, row.resp)
+		}
+		list := []abi.IoctlAttr{attr(abi.AttrWriteCmd, 8, uint64(r.cmd))}
+		if len(in) <= abi.AttrInlineMax {
+			var b [8]byte
+			copy(b[:], in)
+			list = append(list, attr(abi.AttrCoreIn, len(in), le.Uint64(b[:])))
+		} else {
+			copy(p.page[pageIn:], in)
+			list = append(list, attr(abi.AttrCoreIn, len(in), p.addr+pageIn))
+		}
+		if core > 0 {
+			list = append(list, attr(abi.AttrCoreOut, core, p.addr))
+		}
+		if out > core {
+			list = append(list, attr(abi.AttrUHWOut, out-core, p.addr+pageHWOut))
+		}
+		err = p.ioctl(argument(abi.ObjectDevice, abi.MethodInvokeWrite, list...))
+	case row.ext:
+		b := make([]byte, abi.CmdHdrSize+abi.ExCmdHdrSize+len(in))
+		core := min(out, row.resp) &^ 7
+		(&abi.CmdHdr{Command: r.cmd, InWords: uint16(len(in) / 8), OutWords: uint16(core / 8)}).Put(b)
+		(&abi.ExCmdHdr{Response: p.addr, ProviderOutWords: uint16((out - core) / 8)}).Put(b[abi.CmdHdrSize:])
+		copy(b[abi.CmdHdrSize+abi.ExCmdHdrSize:], in)
+		_, err = p.f.Write(b)
+	default:
+		_, err = p.writeRaw(uint32(r.cmd), in, out)
+	}
+	if err == nil && r.cmd == abi.CmdCreateCompChannel {
+		p.adopt(int32(le.Uint32(p.page)))
+	}
+	if err != nil {
+		require.NotEmpty(p.t, err.Error())
+	}
+}
+
+// method calls a method with attributes as its row wants them.
+func (p *program) method(m *method) {
+	var list []abi.IoctlAttr
+	for i := range m.attrs {
+		spec, n := &m.attrs[i], p.draw()
+		if spec.optional && (n&1 != 0 || spec.typ != AttrOut && n&2 != 0) {
+			continue
+		}
+		a := attr(spec.id, spec.min, [4]uint64{0, 1, 4, uint64(n)}[n>>6])
+		where := uint64(i) * 128 % 2048
+		switch spec.typ {
+		case AttrIn:
+			if spec.max == anyLength {
+				a.Len = uint16(max(spec.min, p.draw()%64))
+			}
+			if a.Len > abi.AttrInlineMax {
+				b := p.page[pageIn+where/2:][:a.Len]
+				clear(b)
+				for at := 0; at+4 <= len(b); at += 4 {
+					le.PutUint32(b[at:], uint32(p.draw())%16)
+				}
+				a.Data = p.addr + pageIn + where/2
+			}
+		case AttrOut:
+			a.Len = uint16(max(spec.min, min(spec.max, 64)))
+			a.Data = p.addr + where
+		case AttrConst:
+			a.Data = uint64(n % 16)
+		case AttrFlags:
+			a.Data >>= 2
+		case AttrHandle, AttrHandleDestroy:
+			if k, known := kindOfObject[spec.object]; known {
+				a.Data = uint64(p.handle(k, n))
+			}
+		case AttrFD:
+			a.Data = uint64(p.descriptor())
+		case AttrHandleNew, AttrFDNew:
+			a.Data = 0
+		}
+		if n == 0xff {
+			a.Len, a.Data = uint16(p.draw()), a.Data+uint64(p.draw())<<8
+		}
+		list = append(list, a)
+	}
+	arg := argument(m.object, m.id, list...)
+	if err := p.ioctl(arg); err == nil && m.id == abi.MethodAsyncEventAlloc && m.object == abi.ObjectAsyncEvent {
+		p.adopt(int32(le.Uint32(arg[abi.IoctlHdrSize+8:])))
+	}
+}
+
+// adopt takes over a descriptor that a call gave.
+func (p *program) adopt(fd int32) {
+	if f, err := p.proc.Adopt(fd); err == nil {
+		p.events = append(p.events, f)
+	}
+}
+
+// extra does what is no command.
+func (p *program) extra(op int) {
+	now, cancel := context.WithCancel(p.t.Context())
+	cancel()
+	d := p.dev
+	if op&15 == 7 || op&15 >= 14 {
+		d.refuse = nil // what a driver refuses at the end stays for ever
+	}
+	switch n := p.draw(); op & 15 {
+	case 0: // a completion, and an error of a queue
+		if d.lastCQ != nil && d.live[d.lastCQ] != "" {
+			d.lastCQ.ev.Completion()
+			if n&1 != 0 {
+				d.lastCQ.ev.Error()
+			}
+		}
+	case 1:
+		if d.last != nil && d.live[d.last] != "" {
+			d.last.ev.Event(abi.EventType(n % 20))
+		}
+	case 2:
+		if len(p.events) > 0 {
+			_, _ = p.events[n%len(p.events)].Read(now, make([]byte, n/4))
+		}
+	case 3:
+		if len(p.events) > 0 {
+			i := n % len(p.events)
+			require.NoError(p.t, p.events[i].Close())
+			p.events = slices.Delete(p.events, i, i+1)
+		}
+	case 4: // the driver refuses, until told otherwise
+		d.refuse = []error{nil, syscall.ENOMEM, syscall.EBUSY, nil}[n&3]
+	case 5: // the other file
+		p.files = append(p.files, p.f)
+		p.f, p.files = p.files[0], p.files[1:]
+	case 6:
+		if f, err := p.proc.Open("/dev/infiniband/uverbs0"); err == nil && len(p.files) < 3 {
+			p.files = append(p.files, p.f)
+			p.f = f
+			_, _ = p.writeRaw(uint32(abi.CmdGetContext), binary.LittleEndian.AppendUint64(nil, p.addr), 8)
+		} else if err == nil {
+			require.NoError(p.t, f.Close())
+		}
+	case 7: // the last but one stays
+		if len(p.files) > 0 {
+			err := p.f.Close()
+			require.NoError(p.t, err)
+			p.f, p.files = p.files[0], p.files[1:]
+		}
+	case 8:
+		length := []int{1024, 2048, 384 + 128*16, n}[n&3]
+		if ring, err := p.f.Mmap(p.m.ringOffset.Load()-uint64(n>>2)<<12, length); err == nil && n&0x40 != 0 {
+			require.NoError(p.t, p.f.Munmap(ring))
+		}
+	case 9, 10: // anything by write
+		_, _ = p.f.Write(p.bytes(n))
+	case 11, 12: // anything by ioctl
+		_ = p.ioctl(p.bytes(n))
+	case 13:
+		_, _ = p.f.Read(now, make([]byte, n))
+	case 14:
+		if n >= 0xe0 {
+			p.dead = p.m.Unregister(d.name) == nil || p.dead
+		}
+	case 15:
+		if n >= 0xe0 {
+			p.dead = p.m.Kill(p.proc) == nil || p.dead
+		}
+	}
+}
+
+// check compares the books of client, core and driver.
+func (p *program) check() {
+	if p.dead {
+		return
+	}
+	var live, known [numKinds]int
+	for _, name := range p.dev.live {
+		live[slices.Index(kindNames[:], name)]++
+	}
+	for i, f := range append(p.files, p.f) {
+		for k := range numKinds {
+			var list []uint32
+			for _, o := range f.(*uverbsFile).handles.all(k) {
+				list = append(list, o.handle)
+			}
+			known[k] += len(list)
+			if i == len(p.files) {
+				if len(p.handles[k]) > 0 && !slices.Contains(list, p.handles[k][0]) {
+					p.stale = p.handles[k][0]
+				}
+				p.handles[k] = list
+			}
+		}
+	}
+	for k := range numKinds {
+		require.Equal(p.t, live[k], known[k], "%v: the driver has %d, the client %d", k, live[k], known[k])
+		require.EqualValues(p.t, live[k], p.m.devices[0].counts[k].Load(), "%v charged", k)
+	}
+}
