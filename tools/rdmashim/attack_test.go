@@ -25,7 +25,11 @@ type visitor struct {
 	buf   []byte
 	mr    uapi.MR
 	there uapi.Region // what the server told it
+	conn  net.Conn    // control connection, of those that have one
 }
+
+// leave goes without a word.
+func (g *visitor) leave() { _ = g.conn.Close() }
 
 const (
 	visitorBuf = 4096
@@ -61,19 +65,16 @@ func visitServer(t *testing.T, addr string) *visitor {
 	g := newVisitor(t)
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
 	file, err := os.Open(writeFile(t, visitorBuf))
 	require.NoError(t, err)
 	defer file.Close()
 	s := &clientSession{file: file, bytes: visitorBuf}
 	s.ctl, s.rdma = newControl(conn), g.Context
+	t.Cleanup(func() { conn.Close(); require.NoError(t, s.close()) })
 	require.NoError(t, s.greet())
 	regions, err := s.connect(t.Context())
 	require.NoError(t, err)
-	g.qp, g.there = s.qp, regions[0]
-	// The control connection ends before the device: the server waits for it.
-	t.Cleanup(func() { conn.Close(); require.NoError(t, s.close()) })
-	// The receive for the server's message shares the completion queue, and waits.
+	g.qp, g.there, g.conn = s.qp, regions[0], conn
 	return g
 }
 
@@ -95,7 +96,7 @@ func visitPerf(t *testing.T, addr string) *visitor {
 	require.NoError(t, err)
 	peer, err := g.ConnectOver(t.Context(), conn, g.qp, []uapi.MR{room}, nil)
 	require.NoError(t, err)
-	g.there = peer.Regions[0]
+	g.there, g.conn = peer.Regions[0], conn
 	return g
 }
 

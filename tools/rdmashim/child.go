@@ -34,7 +34,7 @@ type child struct {
 // and waits until it listens. The server ends when this process does, however
 // that happens: the pipe to its standard input closes.
 func startServer(ctx context.Context, stderr io.Writer, device string, command ...string) (*child, error) {
-	args := append(command, "--once", "--with-stdin", "--listen", "127.0.0.1:0")
+	args := append(command, "--once", "--with-stdin", "--listen", "127.0.0.1:0", "--idle", "0")
 	if device != "" {
 		args = append(args, "--device", device)
 	}

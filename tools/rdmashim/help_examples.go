@@ -21,7 +21,7 @@ rdmashim client 127.0.0.1:7471 FILE --loss 1% --seed 7`,
 	"devices": `rdmashim devices
 rdmashim devices --device soft:127.0.0.1 -j`,
 	"server": `rdmashim server
-rdmashim server --listen 127.0.0.1:7471`,
+rdmashim server --listen :7471 --max-total 8000000000`,
 	"version": `rdmashim version
 rdmashim version -j`,
 	"monitor": `rdmashim monitor

@@ -205,7 +205,8 @@ func newPerfServer() *cobra.Command {
 		Long: `Serve 'rdmashim perf … HOST' until ended. Prints 'listening ADDR:PORT'.
 
 Without --device each client is served on the soft device of the address that it
-connected to. Clients can make the server allocate up to --max-bytes each.`,
+connected to. Clients can make the server allocate up to --max-bytes each and
+--max-total together.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if gid >= 0 {
@@ -222,7 +223,7 @@ connected to. Clients can make the server allocate up to --max-bytes each.`,
 	f.Uint16VarP(&port, "port", "p", defaultPerfPort, "TCP port to listen on; 0 takes a free one")
 	f.StringVar(&o.listen, "listen", "", "address to listen on, ADDR:PORT, instead of every address")
 	f.IntVarP(&gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")
-	f.Int64Var(&o.maxBytes, "max-bytes", 4<<30, "most memory that one client may ask for")
+	o.limits.add(cmd)
 	f.BoolVar(&o.once, "once", false, "end after one client, with its outcome as exit status")
 	f.BoolVar(&o.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
 	return cmd

@@ -83,9 +83,23 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
+// perfQueuePair is about what a queue pair takes besides its messages, in bytes:
+// rings of some pages, and its state.
+const perfQueuePair = 16 << 10
+
+// perfIdle is how long a client may be quiet that was asked to be slow.
+func perfIdle(limit time.Duration, c perf.Config) time.Duration {
+	if limit == 0 {
+		return 0
+	}
+	return limit + c.Slow
+}
+
 // servePerf serves the client at the other end of conn.
 func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Writer) error {
 	defer conn.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	ctl := newControl(conn)
@@ -103,9 +117,15 @@ func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wr
 	if err := hello.Config.Validate(); err != nil {
 		return refuse(err)
 	}
-	if n := hello.Config.Bytes(); n > o.maxBytes {
-		return refuse(fmt.Errorf("the client wants %d bytes of memory, this server gives at most %d (--max-bytes)", n, o.maxBytes))
+	n := hello.Config.Bytes()
+	if n > o.limits.maxBytes {
+		return refuse(fmt.Errorf("the client wants %d bytes of memory, this server gives at most %d (--max-bytes)", n, o.limits.maxBytes))
 	}
+	n += int64(hello.Config.QPs) * perfQueuePair
+	if err := o.memory.take(n); err != nil {
+		return refuse(err)
+	}
+	defer o.memory.give(n)
 	rdma, done, err := o.deviceFor(conn, stderr)
 	if err != nil {
 		return refuse(err)
@@ -116,6 +136,7 @@ func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wr
 		return refuse(err)
 	}
 	s := &perfServer{ctl: ctl, side: side}
+	go endIdle(ctx, cancel, perfIdle(o.limits.idle, hello.Config), heardOn(rdma, side.QPs()...))
 	err = s.run(ctx, rdma)
 	if ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
 		err = context.Cause(ctx)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os/signal"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -21,11 +20,12 @@ const defaultPort = "7471"
 
 type serverOptions struct {
 	deviceFlags
+	limits    serverLimits
 	listen    string
-	maxBytes  int64
 	once      bool
 	withStdin bool
 	shared    *uapi.Context // the device of all clients, if there is one
+	memory    *budget       // of all clients
 	opts      []uapi.Option
 	// session serves one client.
 	session func(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Writer) error
@@ -42,7 +42,11 @@ arrived. Prints 'listening ADDR:PORT'.
 
 Without --device each client is served on the soft device of the address that it
 connected to; those that are free are opened at once. Clients can make the server
-allocate up to --max-bytes each.`,
+allocate up to --max-bytes each and --max-total together.
+
+It listens on this machine only: to serve others, name an address of it, as in
+--listen 192.0.2.7:7471, or all of them by --listen :7471. Anybody who reaches that
+is a client.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -50,8 +54,8 @@ allocate up to --max-bytes each.`,
 	}
 	o.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", ":"+defaultPort, "address of the control connection, ADDR:PORT; port 0 takes a free one")
-	f.Int64Var(&o.maxBytes, "max-bytes", 4<<30, "most memory that one client may ask for")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:"+defaultPort, "address of the control connection, ADDR:PORT; port 0 takes a free one")
+	o.limits.add(cmd)
 	f.BoolVar(&o.once, "once", false, "end after one client, with its outcome as exit status")
 	f.BoolVar(&o.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
 	return cmd
@@ -61,9 +65,10 @@ allocate up to --max-bytes each.`,
 func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if o.maxBytes < 0 {
-		return usagef("--max-bytes %d: memory is not negative", o.maxBytes)
+	if err := o.limits.complete(o.once); err != nil {
+		return err
 	}
+	o.memory = &budget{total: o.limits.maxTotal}
 	o.chooseSeed()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if err != nil {
@@ -141,35 +146,10 @@ func (o *serverOptions) deviceFor(conn net.Conn, stderr io.Writer) (rdma *uapi.C
 	return c, func() { c.Close() }, err
 }
 
-func accept(ctx context.Context, ln net.Listener, o serverOptions, stderr io.Writer) error {
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
-	for {
-		conn, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() == nil {
-				return fmt.Errorf("accept a client: %w", err)
-			}
-			if cause := context.Cause(ctx); errors.Is(cause, errPeerGone) {
-				return fmt.Errorf("nobody was served: %w", cause)
-			}
-			return nil // ended by a signal
-		}
-		if o.once {
-			return o.session(ctx, conn, o, stderr)
-		}
-		sessions.Go(func() {
-			if err := o.session(ctx, conn, o, stderr); err != nil {
-				fmt.Fprintf(stderr, "rdmashim: client %v: %s\n", conn.RemoteAddr(), oneLine(err))
-			}
-		})
-	}
-}
-
 // serveOne serves the client at the other end of conn.
 func serveOne(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Writer) error {
 	defer conn.Close()
-	s := &serverSession{maxBytes: o.maxBytes}
+	s := &serverSession{limits: o.limits, memory: o.memory}
 	s.ctl = newControl(conn)
 	rdma, done, err := o.deviceFor(conn, stderr)
 	if err != nil {
@@ -181,5 +161,6 @@ func serveOne(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wri
 		_ = s.ctl.send(welcome{Error: err.Error()})
 		return err
 	}
+	defer func() { o.memory.give(s.charged) }()
 	return errors.Join(s.run(ctx), s.close())
 }

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -42,5 +47,45 @@ func TestServerIsSeen(t *testing.T) {
 			require.NotZero(t, seen()[0].Ports[0].Counters["rcvd_pkts"])
 		}
 		stop()
+	}
+}
+
+// TestServerOutOfDescriptors: a server that has none left goes on when it has.
+func TestServerOutOfDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, words := range [][]string{{"server"}, {"perf", "server"}} {
+		cmd := tool(t, append(words, "--listen", "127.0.0.1:0")...)
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		stderr, err := cmd.StderrPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		line, err := bufio.NewReader(stdout).ReadString('\n')
+		require.NoError(t, err)
+		addr := strings.TrimSpace(strings.TrimPrefix(line, listeningPrefix))
+		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", cmd.Process.Pid))
+		require.NoError(t, err)
+		limit := unix.Rlimit{Cur: uint64(len(files)) + 4}
+		limit.Max = limit.Cur
+		require.NoError(t, unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil))
+		var idle []net.Conn
+		for range 16 {
+			conn, err := net.Dial("tcp", addr)
+			require.NoError(t, err, "they wait in the backlog")
+			idle = append(idle, conn)
+		}
+		said, err := bufio.NewReader(stderr).ReadString('\n')
+		require.NoError(t, err)
+		require.Contains(t, said, "too many open files")
+		for _, conn := range idle {
+			conn.Close()
+		}
+		go func() { _, _ = io.Copy(io.Discard, stderr) }()
+		visit := visitServer
+		if words[0] == "perf" {
+			visit = visitPerf
+		}
+		visit(t, addr)
 	}
 }

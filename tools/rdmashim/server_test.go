@@ -108,6 +108,7 @@ func TestServerSurvivesNonsense(t *testing.T) {
 		require.NoError(t, err)
 		return string([]byte{0, 0, byte(len(b) >> 8), byte(len(b))}) + string(b)
 	}
+	heard := ""
 	for _, words := range []string{
 		"",
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -127,15 +128,17 @@ func TestServerSurvivesNonsense(t *testing.T) {
 		require.NoError(t, err)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
-		_, _ = io.Copy(io.Discard, conn)
+		answer, _ := io.ReadAll(conn)
+		heard += string(answer)
 		conn.Close()
 	}
+	require.Contains(t, heard, "--max-bytes")
+	require.Contains(t, heard, "speaks version 99")
 	path := writeFile(t, 5000)
 	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)
 	said := stop()
 	require.NotContains(t, said, "panic")
-	require.Contains(t, said, "--max-bytes")
-	require.Contains(t, said, "version 99")
+	require.Contains(t, said, "clients more", "a line a second tells of them")
 }
 
 // TestDevices lists soft devices, as text and as JSON.

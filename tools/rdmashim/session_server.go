@@ -22,12 +22,14 @@ const (
 // counts in, and one message each way.
 type serverSession struct {
 	endpoint
-	maxBytes int64
-	hello    hello
-	mem      []byte // the client's bytes, padded, and the counter
-	memMR    uapi.MR
-	msg      []byte // received message, then the answer
-	msgMR    uapi.MR
+	limits  serverLimits
+	memory  *budget
+	charged int64 // taken of memory
+	hello   hello
+	mem     []byte // the client's bytes, padded, and the counter
+	memMR   uapi.MR
+	msg     []byte // received message, then the answer
+	msgMR   uapi.MR
 }
 
 // run serves one client from its first message to its goodbye.
@@ -40,6 +42,9 @@ func (s *serverSession) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() { s.ctl.conn.Close() })
+	defer stop()
+	go endIdle(ctx, cancel, s.limits.idle, heardOn(s.rdma, s.qp))
 	left := make(chan error, 1)
 	go func() {
 		var g goodbye
@@ -55,8 +60,8 @@ func (s *serverSession) run(ctx context.Context) error {
 			return s.sayFarewell(digest)
 		}
 	}
-	if gone := context.Cause(ctx); errors.Is(gone, errPeerGone) {
-		err = gone
+	if why := context.Cause(ctx); why != nil {
+		err = why
 	}
 	return s.lost(err)
 }
@@ -86,12 +91,16 @@ func (s *serverSession) prepare(w *welcome) (err error) {
 	switch {
 	case s.hello.Version != controlVersion:
 		return fmt.Errorf("the client speaks version %d of the control protocol, this server %d: use the same rdmashim on both sides", s.hello.Version, controlVersion)
-	case s.hello.Bytes < 0 || s.hello.Bytes > s.maxBytes:
-		return fmt.Errorf("the client wants %d bytes of memory, this server gives at most %d (--max-bytes)", s.hello.Bytes, s.maxBytes)
+	case s.hello.Bytes < 0 || s.hello.Bytes > s.limits.maxBytes:
+		return fmt.Errorf("the client wants %d bytes of memory, this server gives at most %d (--max-bytes)", s.hello.Bytes, s.limits.maxBytes)
 	}
 	if w.Device, err = describe(s.rdma); err != nil {
 		return err
 	}
+	if err = s.memory.take(s.hello.Bytes); err != nil {
+		return err
+	}
+	s.charged = s.hello.Bytes
 	padded := (int(s.hello.Bytes) + counterSize - 1) / counterSize * counterSize
 	s.mem, s.memMR, err = s.alloc(padded+counterSize,
 		uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead|uapi.AccessRemoteAtomic)

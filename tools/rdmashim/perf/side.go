@@ -142,6 +142,9 @@ func (s *Side) Connect(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
+// QPs are the side's queue pairs, until Close.
+func (s *Side) QPs() []uapi.QP { return s.qps }
+
 // Close gives everything back.
 func (s *Side) Close() error {
 	var errs []error
