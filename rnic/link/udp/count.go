@@ -43,7 +43,8 @@ func (s *socket) drop(err error) {
 //
 //	drop_send_msgsize  packets longer than the route to the peer carries
 //	drop_send_…        what else the system refused, by errno; drop_send is their sum
-//	drop_icrc          received with an ICRC that no identification explains
+//	drop_icrc          received with an ICRC that no identification explains, or
+//	                   none that the peer was seen to use
 //	drop_malformed     no RoCEv2 packet
 //	icrc_solved        received with an identification that had to be solved for
 //	gso_sends, _pkts   sends that carried several packets, and those

@@ -29,8 +29,9 @@
 // these sockets are never connected. A receiver first assumes a packet's place
 // among those that came with it, and then solves for the identification that
 // makes the CRC right: the kernel's rxe has others, and a segment that arrives by
-// itself does not show its place. Address translation on the way changes what the
-// CRC covers, and every packet is dropped.
+// itself does not show its place. More than the 64 that soft devices use are
+// believed only of peers that were seen to use them (habit.go). Address translation
+// on the way changes what the CRC covers, and every packet is dropped.
 //
 // # When GSO does not work
 //

@@ -18,8 +18,9 @@ type peers struct {
 
 // peer is what is known of one.
 type peer struct {
-	flow wire.Flow
-	gso  suspension // sending only
+	flow  wire.Flow
+	gso   suspension // sending only
+	habit habit      // receiving only
 }
 
 // from finds who sent from src; dst is the link's own address. It is nil when
@@ -42,7 +43,7 @@ func (p *peers) get(addr, src, dst netip.AddrPort) *peer {
 		if p.all == nil || len(p.all) >= maxPeers {
 			p.all = make(map[netip.AddrPort]*peer)
 		}
-		found = &peer{flow: flow}
+		found = &peer{flow: flow, habit: habitOf(src.Port(), dst.Port())}
 		p.all[addr] = found
 	}
 	p.addr, p.last = addr, found

@@ -75,7 +75,7 @@ func (s *socket) check(d datagram, pkt *link.Packet) bool {
 	if s.tap != nil {
 		s.tap.Datagram(link.Inbound, d.from, s.local, id, d.data, nil, nil)
 	}
-	if !ok {
+	if !ok || !from.habit.takes(id) {
 		s.count.icrc.Add(1)
 		return false
 	}

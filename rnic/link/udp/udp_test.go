@@ -250,7 +250,7 @@ func TestForgedDatagrams(t *testing.T) {
 func TestIdentificationIsSolved(t *testing.T) {
 	b := listen(t, loopback4)
 	c, flow := raw(t, b)
-	for _, id := range []uint16{1, 63, 0x8000, 0xffff} {
+	for _, id := range []uint16{0x8000, 1, 63, 0xffff} {
 		p := append(head(wire.PSN(id), 16), fill(16, byte(id))...)
 		p = wire.AppendICRC(p, flow.ICRC(id, p))
 		_, err := c.WriteToUDPAddrPort(p, b.Caps().Local)
