@@ -177,15 +177,19 @@ func peerParam(a *cm.Attr) emu.CMPeerParam {
 		RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount, FlowControl: a.FlowControl, SRQ: a.SRQ}
 }
 
-// Attr implements emu.CMConn. The DLID carries a UDP port that is not 4791.
+// Attr implements emu.CMConn. The DLID carries a soft device's UDP port.
 func (c *cmConn) Attr() (out emu.CMAttr, err error) {
 	err = c.d.withCM(func(_ cm.Time, m *cm.Manager) error {
 		a, err := m.Attr(c.id)
 		if err != nil {
 			return err
 		}
+		dlid := portLID(a.Peer.Port())
+		if a.Soft {
+			dlid = a.Peer.Port()
+		}
 		out = emu.CMAttr{
-			AV: abi.QPDest{DGID: gidOf(a.Peer.Addr()).As16(), FlowLabel: a.FlowLabel, DLID: portLID(a.Peer.Port()), HopLimit: a.HopLimit,
+			AV: abi.QPDest{DGID: gidOf(a.Peer.Addr()).As16(), FlowLabel: a.FlowLabel, DLID: dlid, HopLimit: a.HopLimit,
 				TrafficClass: a.TrafficClass, IsGlobal: 1},
 			DestQPN: uint32(a.RemoteQPN), RQPSN: uint32(a.RQPSN), SQPSN: uint32(a.SQPSN), PathMTU: abi.MTU(a.MTU),
 			MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic, Timeout: uint8(a.Timeout),

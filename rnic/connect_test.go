@@ -128,6 +128,10 @@ func TestConnectByAddress(t *testing.T) {
 			RetryCount: 7, RNRRetryCount: 7})
 		require.NoError(t, err)
 		require.Equal(t, "welcome", string(peer.Private[:7]))
+		a.dev.mu.Lock()
+		port := a.dev.qps[wire.QPN(q.Num())].source.port
+		a.dev.mu.Unlock()
+		require.Equal(t, uint16(wire.Port), port, "the handshake tells that the peer is a soft device")
 		_, err = q.Post([]verbs.SendWR{{ID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled | abi.SendInline, Inline: []byte("hello")}})
 		require.NoError(t, err)
 		var wc [1]verbs.WC

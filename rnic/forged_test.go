@@ -172,17 +172,80 @@ func TestPacketsFromAnotherAddress(t *testing.T) {
 		require.Equal(t, uint64(1), b.counter(t, "drop_peer"))
 		require.Equal(t, make([]byte, 8), b.mem.buf[:8])
 
-		// From the peer's address but another port it is the peer's: the source
-		// port is entropy (IBA A17.4.3).
-		neighbour, err := net.Attach(netip.AddrPortFrom(a.Addr().Addr(), 50_000))
-		require.NoError(t, err)
-		defer neighbour.Close()
-		require.NoError(t, neighbour.Send([]link.Packet{encode(b, forgedWrite(a, b))}))
-		synctest.Wait()
-		require.Equal(t, "forgery!", string(b.mem.buf[:8]))
 		a.Close()
 		b.Close()
 	})
+}
+
+// TestPacketsFromAnotherPort: from the peer's address, but another source port. It
+// is the peer's while the peer may be rxe or a card, which have it as entropy
+// (IBA A17.4.3), and nobody's once the peer is known to be soft: by a genuine packet
+// from the port that it receives at, or by an address vector that names it.
+func TestPacketsFromAnotherPort(t *testing.T) {
+	for name, named := range map[string]bool{"learned": false, "named": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := sim.NewNetwork(sim.Options{})
+				var ds [2]*testDevice
+				for i := range ds {
+					l, err := net.Attach(netip.AddrPort{})
+					require.NoError(t, err)
+					ds[i] = newDevice(t, l, 1<<16, qpOptions{})
+				}
+				a, b := ds[0], ds[1]
+				a.qp.connectTo(b.qp, defaults())
+				b.qp.toInit(defaults())
+				v := dest(a.Device)
+				if named {
+					v.DLID = wire.Port
+				}
+				b.qp.modify(abi.ModifyQP{QPState: abi.QPSRTR, Dest: v, PathMTU: abi.MTU1024, RQPSN: a.qp.psn(), DestQPNum: a.qp.qp.Num()}, rtrMask)
+				b.qp.modify(abi.ModifyQP{QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, SQPSN: b.qp.psn()}, rtsMask)
+				neighbour, err := net.Attach(netip.AddrPortFrom(a.Addr().Addr(), 0xc123))
+				require.NoError(t, err)
+				defer neighbour.Close()
+				send := func(p wire.Packet) {
+					require.NoError(t, neighbour.Send([]link.Packet{encode(b, p)}))
+					synctest.Wait()
+				}
+				p := forgedWrite(a, b)
+				late := p
+				late.PSN = p.PSN.Add(-9)
+				if !named {
+					// What is not genuine teaches nothing, whatever port it comes from.
+					home := a.link
+					require.NoError(t, home.Send([]link.Packet{encode(b, late)}))
+					synctest.Wait()
+					require.Zero(t, b.qp.qp.source.port)
+					send(p)
+					require.Equal(t, "forgery!", string(b.mem.buf[:8]))
+					require.Zero(t, b.counter(t, "drop_peer"))
+					a.qp.post(write(a, b, 1, 0, 0, 8)) // with the PSN that is taken; the next one is genuine
+					a.qp.post(write(a, b, 2, 0, 0, 8))
+					a.qp.send.waitStatus(1, abi.WCSuccess)
+					a.qp.send.waitStatus(2, abi.WCSuccess)
+					require.Equal(t, uint16(wire.Port), b.qp.qp.source.port, "by a request")
+					require.Equal(t, uint16(wire.Port), a.qp.qp.source.port, "by an acknowledgement")
+				}
+				p.PSN = wire.PSN(b.qp.qp.engine.Attr().RQPSN)
+				clear(b.mem.buf)
+				send(p)
+				send(late)
+				require.Equal(t, uint64(2), b.counter(t, "drop_peer"))
+				require.Equal(t, make([]byte, 8), b.mem.buf[:8])
+
+				// The peer itself goes on, and rxe after it with the queue pair reset.
+				a.qp.post(write(a, b, 3, 8, 8, 8))
+				a.qp.send.waitStatus(3, abi.WCSuccess)
+				require.NoError(t, b.admits(a))
+				p.PSN = wire.PSN(a.qp.psn())
+				send(p)
+				require.Equal(t, "forgery!", string(b.mem.buf[:8]))
+				a.Close()
+				b.Close()
+			})
+		})
+	}
 }
 
 func TestWrongKeys(t *testing.T) {

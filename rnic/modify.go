@@ -47,6 +47,9 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	if err := q.engine.Modify(d.now(), to, &attr, mask); err != nil {
 		return fmt.Errorf("rnic: modify: %w", err)
 	}
+	if mask&abi.QPMaskAV != 0 {
+		q.source = sourceOf(attr.Peer, &a.Dest)
+	}
 	if to == abi.QPSReset {
 		q.reset()
 	} else {
@@ -71,6 +74,7 @@ func (q *QP) reset() {
 	q.recv.Reset()
 	q.taken, q.broken = 0, false
 	q.attr = q.initial
+	q.source = source{}
 }
 
 // attributes checks what concerns the port, and translates the rest.
@@ -108,7 +112,7 @@ func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, erro
 }
 
 // peer is the address that an address vector means. The DGID is the peer's IP
-// address (IBA A17.4), the dlid its UDP port (0: 4791).
+// address (IBA A17.4), the dlid a soft device's UDP port (0: 4791).
 func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 	addr, local := netip.AddrFrom16(v.DGID).Unmap(), d.caps.Local.Addr()
 	switch {

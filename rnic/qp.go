@@ -48,6 +48,7 @@ type QP struct {
 	listed  bool        // in d.senders
 	holds   bool        // in d.held
 	turns   uint64      // times that it was asked for packets
+	source  source      // where its peer's packets come from
 	guesses uint64      // access NAKs of the engine that watchGuesses has seen
 	slot    int         // place in d.timers, or notInHeap
 	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout

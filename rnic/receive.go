@@ -143,7 +143,13 @@ func (d *Device) deliver(r *receiver) {
 			}
 			continue
 		}
-		q.engine.Receive(now, r.in[i].Peer.Addr(), p)
+		from := r.in[i].Peer
+		if !q.source.is(from.Port()) {
+			q.engine.Counters().DropPeer++
+			continue
+		}
+		q.engine.Receive(now, from.Addr(), p)
+		q.source.learn(from.Port(), q.engine)
 		q.watchGuesses(now)
 		d.touch(q)
 	}

@@ -16,6 +16,7 @@ type transport interface {
 	Modify(now engine.Time, to abi.QPState, attr *engine.Attr, mask abi.QPAttrMask) error
 	Post(now engine.Time, wr *engine.SendWR) error
 	Receive(now engine.Time, from netip.Addr, p *wire.Packet)
+	Genuine() bool
 	Transmit(now engine.Time, b *engine.Batch) (more bool)
 	NextTimeout() (engine.Time, bool)
 	HandleTimeout(now engine.Time)

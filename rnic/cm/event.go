@@ -69,6 +69,7 @@ type Event struct {
 // Attr is what a queue pair needs to know to be connected, from its own side.
 type Attr struct {
 	Peer         netip.AddrPort // address and UDP port of the peer's device
+	Soft         bool           // it is a soft device: it sends from that port too
 	RemoteQPN    wire.QPN
 	RQPSN, SQPSN wire.PSN // first to be received, first to be sent
 	MTU          uint8    // path MTU code, 1 … 5

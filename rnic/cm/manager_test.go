@@ -95,6 +95,38 @@ func TestThousandConnections(t *testing.T) {
 	require.NotZero(t, a.m.Counters().LingerEvicted)
 }
 
+// TestMessagesFromAnotherPort: a user of the peer's host who knows all identifiers
+// ends no connection of a soft device, which is known by its handshake to send from
+// the port that it receives at. rxe's source port tells nothing.
+func TestMessagesFromAnotherPort(t *testing.T) {
+	for name, port := range map[string]uint16{"soft": wire.Port, "rxe": 0xc123} {
+		w, a, b, passive := pair(t, cm.Config{})
+		a.port, b.port = port, port
+		id := a.connect(t, b)
+		w.advance(10 * hop)
+		require.Equal(t, cm.Established, a.m.State(id), name)
+		var dreqs []*flight
+		w.fate = func(f *flight) []cm.Duration { dreqs = append(dreqs, f); return nil }
+		require.NoError(t, a.m.Disconnect(w.now, id, nil))
+		require.NoError(t, b.m.Disconnect(w.now, (*passive)[0], nil))
+		a.settle()
+		b.settle()
+		require.Len(t, dreqs, 2)
+		for _, f := range dreqs {
+			at := id
+			if f.to == b {
+				at = (*passive)[0]
+			}
+			f.to.m.Receive(w.now, netip.AddrPortFrom(f.from.addr.Addr(), 0xd000), f.mad[:])
+			ended := f.to.m.State(at) == cm.TimeWait
+			require.Equal(t, name == "rxe", ended, name)
+			require.Equal(t, name == "soft", f.to.m.Counters().DropPeer == 1, name)
+			f.to.m.Receive(w.now, netip.AddrPortFrom(f.from.addr.Addr(), f.from.port), f.mad[:])
+			require.Equal(t, cm.TimeWait, f.to.m.State(at), name)
+		}
+	}
+}
+
 // Each message's room for private data, and one byte more.
 func TestPrivateData(t *testing.T) {
 	w := newWorld(t)

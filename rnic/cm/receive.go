@@ -62,7 +62,7 @@ func (m *Manager) find(msg *message, ids wire.CommIDs) *conn {
 	switch {
 	case c == nil || c.state == Idle:
 		m.counters.DropUnknown++
-	case bare(c.attr.Peer.Addr()) != bare(msg.from.Addr()):
+	case !c.sent(msg):
 		m.counters.DropPeer++
 	case c.remote != 0 && c.remote != ids.LocalCommID:
 		m.counters.DropUnknown++
@@ -70,6 +70,18 @@ func (m *Manager) find(msg *message, ids wire.CommIDs) *conn {
 		return c
 	}
 	return nil
+}
+
+// sent reports whether a message comes from c's peer, as far as addresses say.
+func (c *conn) sent(msg *message) bool {
+	return bare(c.attr.Peer.Addr()) == bare(msg.from.Addr()) && (!c.attr.Soft || c.attr.Peer.Port() == msg.from.Port())
+}
+
+// sendsFrom reports whether a peer sends from the UDP port that it receives at: then
+// it is a soft device. rxe and cards choose source ports that only tell flows
+// apart, and receive at 4791.
+func sendsFrom(port uint16, peer netip.AddrPort) bool {
+	return port == peer.Port() || peer.Port() != wire.Port
 }
 
 // gone reports whether nothing is left of a connection but what its owner holds.

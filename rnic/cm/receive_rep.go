@@ -16,6 +16,7 @@ func (m *Manager) receiveREP(now Time, msg *message) {
 	}
 	switch c.state {
 	case ReqSent, ReqWait:
+		c.attr.Soft = sendsFrom(msg.from.Port(), c.attr.Peer)
 		m.reply(c, now, &r)
 	case RepRcvd, RepMRA:
 		m.counters.Duplicates++
@@ -100,7 +101,7 @@ func (m *Manager) rejected(msg *message, r *wire.REJ) *conn {
 		for _, b := range r.Info[:8] {
 			guid = guid<<8 | uint64(b)
 		}
-		if c := m.remotes[remoteID{bare(msg.from.Addr()), guid, r.LocalCommID}]; c != nil {
+		if c := m.remotes[remoteID{bare(msg.from.Addr()), guid, r.LocalCommID}]; c != nil && c.sent(msg) {
 			return c
 		}
 		m.counters.DropUnknown++

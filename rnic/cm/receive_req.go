@@ -43,7 +43,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		refuse(wire.RejNoResources)
 		return
 	}
-	m.request(c, l, &r, peer, msg.tid, &ip)
+	m.request(c, l, &r, peer, msg, &ip)
 }
 
 // stale returns a connection that the sender of r cannot have any more: one that
@@ -108,12 +108,12 @@ func (m *Manager) repeatedREQ(c *conn, now Time) {
 }
 
 // request makes c of a REQ and tells its new owner.
-func (m *Manager) request(c *conn, l *Listener, r *wire.REQ, peer netip.AddrPort, tid uint64, ip *wire.IPCM) {
-	c.state, c.remote, c.guid, c.tid, c.service = ReqRcvd, r.LocalCommID, r.LocalCAGUID, tid, r.ServiceID
+func (m *Manager) request(c *conn, l *Listener, r *wire.REQ, peer netip.AddrPort, msg *message, ip *wire.IPCM) {
+	c.state, c.remote, c.guid, c.tid, c.service = ReqRcvd, r.LocalCommID, r.LocalCAGUID, msg.tid, r.ServiceID
 	c.timeout, c.retries = min(r.LocalTimeout, m.cfg.MRATimeout), r.MaxCMRetries
 	p := &r.Primary
 	c.attr = Attr{
-		Peer: peer, RemoteQPN: r.LocalQPN, RQPSN: m.psn(), SQPSN: r.StartingPSN, MTU: r.MTU,
+		Peer: peer, Soft: sendsFrom(msg.from.Port(), peer), RemoteQPN: r.LocalQPN, RQPSN: m.psn(), SQPSN: r.StartingPSN, MTU: r.MTU,
 		MaxDestRdAtomic: r.InitiatorDepth, MaxRdAtomic: r.ResponderResources,
 		Timeout:    ackTimeout(m.cfg.AckDelay, max(uint8(p.AckTimeout), 1)-1),
 		RetryCount: r.RetryCount, RNRRetryCount: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,

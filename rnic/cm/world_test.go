@@ -35,6 +35,7 @@ type host struct {
 	w     *world
 	name  string
 	addr  netip.AddrPort
+	port  uint16 // that it sends from
 	m     *cm.Manager
 	lives byte
 	cfg   cm.Config
@@ -82,6 +83,7 @@ func (w *world) host(name string, cfg cm.Config) *host {
 	if cfg.UDPPort != 0 {
 		h.addr = netip.AddrPortFrom(h.addr.Addr(), cfg.UDPPort)
 	}
+	h.port = h.addr.Port()
 	h.cfg.CAGUID = 0x0200000000000000 + uint64(n)
 	w.hosts = append(w.hosts, h)
 	h.start()
@@ -189,7 +191,7 @@ func (w *world) step(at cm.Time) {
 			f.do()
 		case !f.to.down:
 			w.arrives(f)
-			f.to.m.Receive(w.now, f.from.addr, f.mad[:])
+			f.to.m.Receive(w.now, netip.AddrPortFrom(f.from.addr.Addr(), f.from.port), f.mad[:])
 			f.to.settle()
 		}
 	}

@@ -122,7 +122,8 @@ type QP struct {
 	comps completionQueue
 	fail  failure
 
-	out wire.Packet // the packet being written
+	genuine bool        // of the packet of the last Receive, see Genuine
+	out     wire.Packet // the packet being written
 }
 
 // Num is the queue pair's number.

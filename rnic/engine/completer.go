@@ -27,6 +27,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		q.counters.DropSyndrome++
 		return
 	}
+	q.genuine = true
 	switch p.Opcode.Operation() {
 	case wire.OpAck:
 		q.receiveAck(now, s, p.AETH.Syndrome)

@@ -40,6 +40,7 @@ type nak struct {
 // Receive takes a packet whose BTH names this queue pair, from the address from.
 // The packet is not kept. Next: Transmit, Completions, NextTimeout.
 func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
+	q.genuine = false
 	if !q.acceptHeader(from, p) {
 		return
 	}
@@ -58,6 +59,10 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 		q.counters.DropService++
 	}
 }
+
+// Genuine reports whether the packet of the last Receive had a PSN that only the
+// peer knows: the expected one of a request, an outstanding one of a response.
+func (q *QP) Genuine() bool { return q.genuine }
 
 // acceptHeader is the validation that precedes all transport processing: state,
 // transport service, P_Key, source (IBA 9.6.1). What fails is dropped silently.
@@ -88,6 +93,7 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 		q.scheduleAck(now, p, true)
 		return
 	}
+	q.genuine = true
 	for _, check := range requestChecks {
 		if e := check(q, p); e.refuses() {
 			q.refuse(e)

@@ -9,8 +9,9 @@ import (
 // Link: the transport part of a UDP datagram.
 type Packet struct {
 	// Peer is where the packet goes, or where it came from. Received packets
-	// carry the sender's UDP source port, which RoCEv2 uses as entropy: only
-	// the address identifies the sender.
+	// carry the sender's UDP source port. RoCEv2 uses it as entropy, so only
+	// the address identifies the sender; a soft device's is the port that it
+	// receives at.
 	Peer netip.AddrPort
 
 	// Head holds the BTH and the extended headers. A received packet has
