@@ -72,7 +72,7 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 		if wr.AH != 0 {
 			return explain(syscall.EINVAL, "it has an address handle, and the queue pair is connected; one of TypeUD is for datagrams")
 		}
-		return nil
+		return q.checkAnswers(wr.Op)
 	}
 	switch {
 	case wr.Op != OpSend && wr.Op != OpSendImm:

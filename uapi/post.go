@@ -14,7 +14,8 @@ import (
 //
 // Errors of all posts: EBADF for a bad handle; EINVAL for a range outside the
 // region, a region in another protection domain than the queue pair, a length
-// above DeviceInfo.MaxMessage, and a queue pair that is not connected; ENOMEM when the queue is full. What the peer refuses becomes a
+// above DeviceInfo.MaxMessage, a queue pair that is not connected, and a READ or
+// atomic on a connection of which one side allows none; ENOMEM when the queue is full. What the peer refuses becomes a
 // completion's status. On an error nothing was posted.
 func (c *Context) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
@@ -248,6 +249,20 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 		}
 	}
 	return nil
+}
+
+// checkAnswers refuses a READ or atomic that nothing would ever answer, since one
+// side of the connection allows none at a time. Posted it would fail as
+// WCLocQPOpErr and end the queue pair; rdma_rxe would let it wait for ever.
+func (q *queuePair) checkAnswers(op Op) error {
+	switch {
+	case op != OpRead && op != OpCompareSwap && op != OpFetchAdd, !q.connected.Load(),
+		q.config.MaxRdAtomic > 0 && q.remote.MaxRdAtomic > 0:
+		return nil
+	case q.config.MaxRdAtomic == 0:
+		return explain(syscall.EINVAL, "%v: its QPConfig has MaxRdAtomic -1, so that it has no READ or atomic outstanding", op)
+	}
+	return explain(syscall.EINVAL, "%v: the peer answers none: it offered no resources for READs and atomics when the queue pair was connected (MaxRdAtomic of its QPConfig, responder_resources of rdma_cm)", op)
 }
 
 // gather resolves a scatter/gather list. Empty pieces are left out: what their
