@@ -125,15 +125,51 @@ func parseDevice(name string) (deviceSpec, error) {
 		spec.kind, spec.host = kindHost, base
 	}
 	if spec.kind == kindHost && !isKernelName(spec.host) {
+		if guess := meantDevice(name); guess != "" {
+			return spec, badDevice("%q is not a device name; did you mean %q?", name, guess)
+		}
 		return spec, badDevice("%q is not a device name: %s", name, deviceForms)
 	}
 	if !hasOptions {
 		return spec, nil
 	}
 	if err := spec.parseOptions(options); err != nil {
+		if guess := meantDevice(name); guess != "" && spec.kind == kindHost {
+			return spec, badDevice("%q: %v; did you mean %q?", name, err, guess)
+		}
 		return spec, badDevice("%q: %v", name, err)
 	}
 	return spec, nil
+}
+
+// meantDevice guesses which device was meant by a name that is none's: a kind
+// in capitals, the name of a soft device instead of what opens it, an address
+// without its kind. It is "" for other names.
+func meantDevice(name string) string {
+	base, options, hasOptions := strings.Cut(name, "?")
+	kind, rest, hasRest := strings.Cut(base, ":")
+	guess := ""
+	if at, err := netip.ParseAddrPort(base); err == nil {
+		guess = (&station{spec: deviceSpec{kind: kindSoft}, addr: at}).device()
+	} else if addr, err := parseDeviceAddr(base); err == nil {
+		guess = (&station{spec: deviceSpec{kind: kindSoft}, addr: netip.AddrPortFrom(addr, RoCEPort)}).device()
+	} else if lower := strings.ToLower(kind); lower != kind && (lower == "soft" || lower == "sim" || lower == "host") {
+		guess = lower
+		if hasRest {
+			guess += ":" + rest
+		}
+	} else if number := strings.TrimPrefix(strings.TrimPrefix(lower, "soft"), "sim"); number != lower && !hasRest {
+		if _, err := strconv.ParseUint(number, 10, 16); err == nil {
+			guess = strings.TrimSuffix(lower, number)
+		}
+	}
+	if guess == "" || !hasOptions {
+		return guess
+	}
+	if strings.Contains(guess, "?") {
+		return guess + "&" + options
+	}
+	return guess + "?" + options
 }
 
 // parseOptions reads option=value pairs separated by &. A repeated option is
@@ -226,13 +262,15 @@ func setFraction(dst *float64, text string) error {
 	if err != nil || math.IsNaN(v) {
 		return fmt.Errorf("not a share; write 1%% or 0.01")
 	}
-	if percent {
+	switch {
+	case percent:
 		v /= 100
+	case v == 1: // who means 1 % loses everything, without a word
+		return fmt.Errorf("is it one percent or all? write 1%% or 100%%")
+	case v > 1 && v <= 100:
+		return fmt.Errorf("more than 1; write %s%% for a percentage", number)
 	}
 	if v < 0 || v > 1 {
-		if !percent && v > 1 && v <= 100 {
-			return fmt.Errorf("more than 1; write %s%% for a percentage", number)
-		}
 		return fmt.Errorf("outside 0%% … 100%%")
 	}
 	*dst = v

@@ -91,7 +91,7 @@ func open(device string, config openConfig) (*Context, error) {
 	}
 	s, release, err := acquire(spec, config.log)
 	if err != nil {
-		return nil, err
+		return nil, explainOpen(spec, device, err)
 	}
 	kernel, exit := s.process(fmt.Sprintf("uapi(%d)", os.Getpid()))
 	kernel, untrace, err := trace.Env(kernel, s.name)
@@ -108,7 +108,7 @@ func open(device string, config openConfig) (*Context, error) {
 		exit()
 		untrace()
 		release()
-		return nil, explainOpen(spec, err)
+		return nil, explainOpen(spec, device, err)
 	}
 	c.release = func() error {
 		exit()
@@ -145,13 +145,16 @@ func hostStation(spec deviceSpec) (*station, error) {
 	}, nil
 }
 
-// explainOpen adds what to do to the error of a device that is not there: the
-// name may have been meant otherwise.
-func explainOpen(spec deviceSpec, err error) error {
-	if spec.kind == kindHost && errors.Is(err, syscall.ENODEV) {
-		return fmt.Errorf("%w; soft devices need no kernel device (%s)", err, deviceForms)
+// explainOpen adds what to do to the error of a kernel device that is not there:
+// the name may have been meant otherwise.
+func explainOpen(spec deviceSpec, device string, err error) error {
+	if spec.kind != kindHost || !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ENOTSUP) {
+		return err
 	}
-	return err
+	if guess := meantDevice(device); guess != "" {
+		return fmt.Errorf("%w; did you mean %q?", err, guess)
+	}
+	return fmt.Errorf("%w; soft devices need no kernel device, and 'rdmashim doctor' says what the kernel lacks (%s)", err, deviceForms)
 }
 
 // startSoft starts a soft RNIC on a UDP socket.

@@ -42,6 +42,41 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// An error of a device that is not there says what to do, and names no file that
+// is not there either.
+func TestOpenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for device, says := range map[string]string{
+		"Soft":              `did you mean "soft"?`,
+		"soft0":             `did you mean "soft"?`,
+		"127.0.0.1?loss=1%": `did you mean "soft:127.0.0.1?loss=1%"?`,
+		"nosuchdevice":      "soft devices need no kernel device, and 'rdmashim doctor' says",
+		"soft?loss=1":       "write 1% or 100%",
+	} {
+		_, err := uapi.Open(device)
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "/dev/infiniband")
+	}
+}
+
+// Soft devices' errors name no device files, which no soft device has.
+func TestErrorsNameNoDeviceFiles(t *testing.T) {
+	t.Parallel()
+	c, err := uapi.Open("sim")
+	require.NoError(t, err)
+	defer c.Close()
+	l, err := c.Listen(":7000")
+	require.NoError(t, err)
+	defer l.Close()
+	_, again := c.Listen(":7000")
+	require.ErrorIs(t, again, syscall.EADDRINUSE)
+	_, inaccessible := c.RegMR(make([]byte, 1), uapi.AccessRemoteWrite)
+	require.ErrorIs(t, inaccessible, syscall.EINVAL)
+	for _, err := range []error{again, inaccessible} {
+		require.NotContains(t, err.Error(), "/dev/")
+	}
+}
+
 func TestOpenOptions(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]uapi.Option{

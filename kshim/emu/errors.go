@@ -3,6 +3,7 @@ package emu
 import (
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 )
 
@@ -19,8 +20,12 @@ func (e *Error) Error() string {
 	if e.Op == "" {
 		return fmt.Sprintf("%s: %v", e.Msg, e.Errno)
 	}
-	return fmt.Sprintf("%s %s: %s: %v", e.Op, e.Path, e.Msg, e.Errno)
+	return fmt.Sprintf("%s %s: %s: %v", e.Op, shown(e.Path), e.Msg, e.Errno)
 }
+
+// shown is a file's name as errors have it. A device file is shown without its
+// directory, for there is no such file on the machine.
+func shown(path string) string { return strings.TrimPrefix(path, "/dev/infiniband/") }
 
 func (e *Error) Unwrap() error { return e.Errno }
 
@@ -34,7 +39,7 @@ type driverError struct {
 	err      error
 }
 
-func (e *driverError) Error() string { return e.op + " " + e.path + ": " + e.err.Error() }
+func (e *driverError) Error() string { return e.op + " " + shown(e.path) + ": " + e.err.Error() }
 func (e *driverError) Unwrap() error { return e.err }
 func (e *driverError) Reason() error { return e.err }
 

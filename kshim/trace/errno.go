@@ -57,6 +57,13 @@ func appendError(b []byte, err error, path string) []byte {
 
 // explanation is what an error says but for the call, the file and the number.
 func explanation(err error, errno, path string) string {
+	var bare interface {
+		error
+		Reason() error
+	}
+	if errors.As(err, &bare) {
+		err = bare.Reason()
+	}
 	text := err.Error()
 	if _, after, ok := strings.Cut(text, path+": "); ok && path != "" {
 		text = after

@@ -37,6 +37,9 @@ func (s *share) Set(text string) error {
 	if percent {
 		v /= 100
 	}
+	if v == 1 && !percent {
+		return errors.New("is it one percent or all? write 1% or 100%")
+	}
 	if err != nil || !(v >= 0 && v <= 1) {
 		return errors.New("want a share of all packets from 0 to 1, like 5% or 0.05")
 	}

@@ -100,6 +100,8 @@ func TestUsage(t *testing.T) {
 		{"no arguments help", "", 0, "Available Commands", ""},
 		{"help", "--help", 0, "rdmashim demo", ""},
 		{"help of demo", "demo --help", 0, "--loss", ""},
+		{"one percent or all", "demo --loss 1", 2, "", "write 1% or 100%"},
+		{"one percent or all of a device", "demo --device soft?dup=1", 1, "", "write 1% or 100%"},
 		{"help of server", "server --help", 0, "--max-bytes", ""},
 		{"help of client", "client --help", 0, "HOST", ""},
 		{"help of devices", "help devices", 0, "--json", ""},
