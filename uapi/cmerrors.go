@@ -26,8 +26,9 @@ var (
 	ErrPeerSilent error = &connError{"the peer no longer answers", syscall.ETIMEDOUT}
 	// ErrDisconnected: this side ended the connection (ENOTCONN).
 	ErrDisconnected error = &connError{"disconnected on this side", syscall.ENOTCONN}
-	// ErrQPFailed: the queue pair went to the error state; its first failed completion says why (EIO).
-	ErrQPFailed error = &connError{"the queue pair failed; its first failed completion says why", syscall.EIO}
+	// ErrQPFailed: the queue pair went to the error state (EIO). If a request of its own failed, Cause
+	// wraps that completion's error, too: errors.As finds the *WCError.
+	ErrQPFailed error = &connError{"the queue pair failed", syscall.EIO}
 	// ErrDeviceGone: the device was taken away (ENODEV).
 	ErrDeviceGone error = &connError{"the device is gone", syscall.ENODEV}
 )

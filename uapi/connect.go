@@ -217,11 +217,16 @@ func pathMTU(bytes int) abi.MTU {
 // DisconnectQP moves a queue pair to the error state: what is outstanding,
 // sends and receives, completes with WCWRFlushErr, in order, and what is
 // posted from now on as well. The peer is not told; its next request fails
-// with WCRetryExcErr. A queue pair that was never connected is EINVAL.
+// with WCRetryExcErr. A queue pair that was never connected is EINVAL. What Dial
+// or Request.Accept connected is disconnected as by Disconnect.
 func (c *Context) DisconnectQP(qp QP) error {
 	q, err := c.pair(qp)
 	if err == nil {
-		err = q.disconnect()
+		if conn := q.conn.Load(); conn != nil {
+			err = conn.disconnect()
+		} else {
+			err = q.disconnect()
+		}
 	}
 	return opError("DisconnectQP", qpName(qp), err)
 }

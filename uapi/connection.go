@@ -2,6 +2,8 @@ package uapi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -80,24 +82,83 @@ func (q *queuePair) begin(id *cm.ID, info ConnInfo, keepAlive time.Duration) *co
 	conn.keep.init(conn, keepAlive)
 	q.conn.Store(conn)
 	conn.keep.start()
-	conn.stop = context.AfterFunc(id.Context(), func() { conn.end(endError(context.Cause(id.Context()))) })
+	conn.stop = context.AfterFunc(id.Context(), func() { conn.end(conn.verdict()) })
 	if q.ctx.closed.Load() || q.dead.Load() { // whoever did that may have missed it
 		conn.end(errContextClosed)
 		_ = id.Destroy()
 	}
+	if q.verbs.State() == abi.QPSErr { // a failed completion was polled before this
+		conn.fail(conn.verdict())
+	}
 	return conn
 }
 
-// end notes the end, the first time. What is outstanding is flushed, so that who waits for
-// completions sees it too.
-func (conn *connection) end(why error) {
+// failed ends the connections of completions that failed, and has those that were
+// flushed say why.
+func (c *Context) failed(list []WC) {
+	for i := range list {
+		wc := &list[i]
+		if wc.Status == WCSuccess {
+			continue
+		}
+		q := c.qps.get(uint32(wc.QP))
+		if q == nil {
+			continue
+		}
+		conn := q.conn.Load()
+		if conn == nil {
+			continue
+		}
+		if conn.life.Err() == nil {
+			conn.fail(conn.verdict())
+		}
+		if why := context.Cause(conn.life); wc.Status == WCWRFlushErr && !errors.Is(why, ErrQPFailed) {
+			wc.cause = why
+		}
+	}
+}
+
+// verdict says why the connection is over: the peer or the device ended it, or the
+// queue pair is in the error state. A peer that disconnects after a request of this
+// side's failed does so for that reason.
+func (conn *connection) verdict() error {
+	why := ErrQPFailed
+	if cause := context.Cause(conn.id.Context()); cause != nil {
+		if why = endError(cause); why != ErrPeerDisconnected {
+			return why
+		}
+	}
+	f := conn.q.verbs.Failure()
+	switch {
+	case f.WC.Status == abi.WCSuccess, f.Probe && why == ErrPeerDisconnected:
+		return why
+	case f.Probe && f.WC.Status == abi.WCRetryExcErr:
+		return ErrPeerSilent
+	case f.Probe:
+		return fmt.Errorf("%w: a keepalive: %w", ErrQPFailed, Status(f.WC.Status))
+	}
+	return fmt.Errorf("%w: %w", ErrQPFailed, wcOf(&f.WC).Err())
+}
+
+// fail ends the connection and tells the peer.
+func (conn *connection) fail(why error) {
+	if conn.end(why) {
+		_ = conn.id.Disconnect()
+	}
+}
+
+// end notes the end, the first time, and reports that it was. What is outstanding
+// is flushed after that, so that waiters for completions see it too, and why.
+func (conn *connection) end(why error) (first bool) {
 	conn.once.Do(func() {
+		first = true
 		conn.keep.stop()
 		conn.cut(why)
 		if !conn.q.dead.Load() {
 			_ = conn.q.disconnect()
 		}
 	})
+	return first
 }
 
 // destroy ends the connection with its queue pair. The peer is told.
@@ -131,23 +192,31 @@ func (c *Context) QueryConn(qp QP) (ConnInfo, error) {
 }
 
 // Disconnect ends a connection made by Dial or Request.Accept and tells the peer, whose Done
-// fires. What is outstanding here completes with WCWRFlushErr: poll what matters first. It does
+// fires. What is outstanding here completes with WCWRFlushErr and ErrDisconnected: poll what matters first. It does
 // not wait for the peer. The queue pair stays, to be polled empty, until DestroyQP, which
 // disconnects too. Disconnecting again does nothing.
 func (c *Context) Disconnect(qp QP) error {
 	conn, err := c.connectionOf(qp)
-	if err == nil && conn.life.Err() == nil {
-		err = conn.id.Disconnect()
-		if conn.life.Err() != nil {
-			err = nil // the peer was faster
-		}
-		conn.end(ErrDisconnected)
+	if err == nil {
+		err = conn.disconnect()
 	}
 	return opError("Disconnect", qpName(qp), err)
 }
 
+func (conn *connection) disconnect() error {
+	if !conn.end(ErrDisconnected) { // before the peer is told, so that what it flushes says so
+		return nil
+	}
+	err := conn.id.Disconnect()
+	if conn.id.Context().Err() != nil {
+		return nil // the peer was faster
+	}
+	return err
+}
+
 // Done is closed when the connection that Dial or Request.Accept made has ended; Cause says
-// why. For a queue pair that is no such it is closed already.
+// why. A completion with an error ends it before it is returned by Poll or Wait; one that nobody
+// polls does when a keepalive looks. For a queue pair that is no such it is closed already.
 func (c *Context) Done(qp QP) <-chan struct{} {
 	conn, err := c.connectionOf(qp)
 	if err != nil {

@@ -44,6 +44,11 @@ func (e *OpError) Timeout() bool {
 // error. WC.Err makes it.
 type WCError struct {
 	WC WC
+	// Cause is why the connection of a completion with WCWRFlushErr had ended:
+	// ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected … (see Context.Cause). It
+	// is nil where the queue pair had failed, was not connected by address, or
+	// the connection stood when the completion was polled.
+	Cause error
 }
 
 func (e *WCError) Error() string {
@@ -51,11 +56,21 @@ func (e *WCError) Error() string {
 	if e.WC.VendorErr != 0 {
 		text += fmt.Sprintf(" (vendor error %#x)", e.WC.VendorErr)
 	}
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
 	return text
 }
 
-// Unwrap gives the status, so that errors.Is(err, uapi.WCRemAccessErr) works.
-func (e *WCError) Unwrap() error { return e.WC.Status }
+// Unwrap gives the status and the cause, so that both
+// errors.Is(err, uapi.WCWRFlushErr) and errors.Is(err, uapi.ErrPeerDisconnected)
+// work.
+func (e *WCError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.WC.Status}
+	}
+	return []error{e.WC.Status, e.Cause}
+}
 
 // explained is an errno with a sentence that says what was wrong and what to
 // do.

@@ -26,7 +26,7 @@ type keeper struct {
 	mu      sync.Mutex
 	timer   *time.Timer // guarded by mu; nil: not started, or stopped
 	posted  uint32      // guarded by mu: how many requests there had been
-	probing bool        // guarded by mu: an answer is awaited
+	probing bool        // guarded by mu: an answer was awaited at the last look
 	asked   time.Time   // guarded by mu: since when
 }
 
@@ -79,7 +79,6 @@ func (k *keeper) look() {
 		k.mu.Unlock()
 		return
 	}
-	probing := k.probing
 	next, why := k.ask()
 	if why == nil {
 		k.timer.Reset(next)
@@ -87,11 +86,7 @@ func (k *keeper) look() {
 		return
 	}
 	k.mu.Unlock()
-	if probing && why == ErrQPFailed {
-		why = ErrPeerSilent
-	}
-	_ = k.conn.id.Disconnect() // the peer may live, and believe in the connection
-	k.conn.end(why)
+	k.conn.fail(why) // the peer may live, and believe in the connection
 }
 
 // ask looks at the queue pair and tells when to look again, or why the connection has
@@ -103,7 +98,7 @@ func (k *keeper) ask() (time.Duration, error) {
 	case err != nil:
 		return k.interval, k.conn.q.ctx.ended(err, &k.conn.q.dead, "the queue pair")
 	case attr.State == abi.QPSErr:
-		return 0, ErrQPFailed
+		return 0, k.conn.verdict()
 	}
 	sends := v.Sends()
 	idle := sends.Posted == k.posted

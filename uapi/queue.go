@@ -192,7 +192,7 @@ func (q *completionQueue) poll(wc []WC) (int, error) {
 		return 0, errNoRoom
 	}
 	q.mu.Lock()
-	n, err := q.take(wc)
+	n, failed, err := q.take(wc)
 	if n > 0 || err != nil {
 		q.misses = 0
 	} else {
@@ -200,6 +200,9 @@ func (q *completionQueue) poll(wc []WC) (int, error) {
 	}
 	misses := q.misses
 	q.mu.Unlock()
+	if failed {
+		q.ctx.failed(wc[:n])
+	}
 	switch {
 	case misses > spinLong && misses%napEvery == 0:
 		time.Sleep(nap)
@@ -209,23 +212,25 @@ func (q *completionQueue) poll(wc []WC) (int, error) {
 	return n, err
 }
 
-// take takes completions in batches. An error that follows some completions is
-// left for the next call, which meets it again. Preconditions: mu is held.
-func (q *completionQueue) take(wc []WC) (int, error) {
-	total := 0
+// take takes completions in batches, and reports whether some failed. An error
+// that follows some completions is left for the next call, which meets it again.
+// Preconditions: mu is held.
+func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 	for total < len(wc) {
 		want := min(len(wc)-total, pollBatch)
 		n, err := q.verbs.Poll(q.buf[:want])
-		convert(wc[total:], q.buf[:n])
+		if convert(wc[total:], q.buf[:n]) {
+			failed = true
+		}
 		total += n
 		if err != nil && total == 0 {
-			return 0, q.ctx.ended(err, &q.dead, "the completion queue")
+			return 0, false, q.ctx.ended(err, &q.dead, "the completion queue")
 		}
 		if n < want {
 			break
 		}
 	}
-	return total, nil
+	return total, failed, nil
 }
 
 // WaitCQ is PollCQ that waits until at least one completion is there, also on a
@@ -269,7 +274,9 @@ func (q *completionQueue) wait(ctx context.Context, wc []WC) (int, error) {
 	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
 	defer waitBuffers.Put(buf)
 	n, err := q.verbs.Wait(ctx, buf[:min(len(wc), pollBatch)])
-	convert(wc, buf[:n])
+	if convert(wc, buf[:n]) {
+		q.ctx.failed(wc[:n])
+	}
 	switch {
 	case n == pollBatch && len(wc) > n:
 		more, _ := q.poll(wc[n:]) // an error comes again
@@ -284,17 +291,14 @@ func (q *completionQueue) wait(ctx context.Context, wc []WC) (int, error) {
 	return 0, err
 }
 
-// convert turns the client's completions into this package's.
-func convert(dst []WC, src []verbs.WC) {
+// convert turns the client's completions into this package's, and reports whether
+// some failed.
+func convert(dst []WC, src []verbs.WC) (failed bool) {
 	for i := range src {
 		s := &src[i]
-		wc := WC{
-			WRID:      WRID(s.ID),
-			Status:    Status(s.Status),
-			Opcode:    Opcode(s.Opcode),
-			ByteLen:   uint64(s.ByteLen),
-			QP:        QP(s.QPN),
-			VendorErr: s.VendorErr,
+		wc := wcOf(s)
+		if s.Status != abi.WCSuccess {
+			failed = true
 		}
 		// Linux sets the flag on the sender's side too, where there is none.
 		if s.Flags&abi.WCWithImm != 0 && s.Status == abi.WCSuccess && (s.Opcode == abi.WCRecv || s.Opcode == abi.WCRecvRDMAWithImm) {
@@ -304,5 +308,18 @@ func convert(dst []WC, src []verbs.WC) {
 			wc.SrcQPN = s.SrcQP
 		}
 		dst[i] = wc
+	}
+	return failed
+}
+
+// wcOf is what all completions have.
+func wcOf(s *verbs.WC) WC {
+	return WC{
+		WRID:      WRID(s.ID),
+		Status:    Status(s.Status),
+		Opcode:    Opcode(s.Opcode),
+		ByteLen:   uint64(s.ByteLen),
+		QP:        QP(s.QPN),
+		VendorErr: s.VendorErr,
 	}
 }

@@ -153,6 +153,8 @@ type WC struct {
 	SrcQPN uint32
 	// VendorErr is the device's own reason, 0 if it has none.
 	VendorErr uint32
+
+	cause error // of a flushed one: see WCError
 }
 
 // Err is nil for WCSuccess and a *WCError else.
@@ -160,10 +162,13 @@ func (wc WC) Err() error {
 	if wc.Status == WCSuccess {
 		return nil
 	}
-	return &WCError{WC: wc}
+	return &WCError{WC: wc, Cause: wc.cause}
 }
 
 func (wc WC) String() string {
+	if wc.cause != nil {
+		return fmt.Sprintf("qp %d wr %d: %v: %v", int(wc.QP), int64(wc.WRID), wc.Status, wc.cause)
+	}
 	if wc.Status != WCSuccess {
 		return fmt.Sprintf("qp %d wr %d: %v", int(wc.QP), int64(wc.WRID), wc.Status)
 	}

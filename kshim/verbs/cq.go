@@ -197,8 +197,11 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 			continue
 		}
 		if !kept {
-			if qp != nil && wc[n].Status != abi.WCSuccess && qp.learnError() { // a probe
-				failed = qp
+			if qp != nil && wc[n].Status != abi.WCSuccess { // a probe
+				qp.note(Failure{wc[n], true})
+				if qp.learnError() {
+					failed = qp
+				}
 			}
 			continue
 		}

@@ -122,6 +122,7 @@ func (qp *QP) posted() (sends, receives uint32) {
 // failed is told of a completion with an error, and reports as learnError does. A datagram that could not be sent stops its
 // queue pair on rdma_rxe, and only its sends as the specification has it (IBA 10.3.1.6, SQE): the kernel is asked.
 func (qp *QP) failed(wc *WC) (kick bool) {
+	qp.note(Failure{*wc, false})
 	if qp.typ == abi.QPTRC || wc.Opcode >= abi.WCRecv {
 		return qp.learnError()
 	}

@@ -32,6 +32,7 @@ type QP struct {
 
 	sq   workQueue // its mu guards send, too
 	send *sendQueue
+	why  Failure // guarded by sq.mu
 
 	rq      workQueue // its mu guards recv and ringEnd, too
 	recv    *recvQueue
@@ -286,6 +287,7 @@ func (qp *QP) detach() {
 	qp.recvCQ.detach(qp.gen)
 	qp.sq.mu.Lock()
 	qp.sq.forget()
+	qp.why = Failure{}
 	qp.sq.mu.Unlock()
 	qp.rq.mu.Lock()
 	qp.recvCQ.soft.Add(-int32(qp.softCount()))

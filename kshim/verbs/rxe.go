@@ -106,6 +106,16 @@ func (q *compQueue) next(wc *WC) (bool, error) {
 	return true, nil
 }
 
+// peek decodes the i-th completion that was not taken, and leaves it; false when
+// there are not so many.
+func (q *compQueue) peek(i int, wc *WC) (bool, error) {
+	n, err := q.c.Ready()
+	if i += q.taken; i >= n || err != nil {
+		return false, err
+	}
+	return true, ring.DecodeWC(q.c.Slot(i), wc)
+}
+
 func (q *compQueue) release() {
 	if q.taken > 0 {
 		q.c.Release(q.taken)

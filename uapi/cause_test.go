@@ -1,0 +1,242 @@
+package uapi
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+)
+
+// causeRig is a connection between two machines, and what its ends need.
+type causeRig struct {
+	joined
+	a, b *cmHost
+	mr   MR // of a
+}
+
+func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *testing.T, r *causeRig)) {
+	synctest.Test(t, func(t *testing.T) {
+		network := sim.NewNetwork(sim.Options{})
+		r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
+		l, err := r.b.Listen(":0", ListenKeepAlive(interval))
+		require.NoError(t, err)
+		defer l.Close()
+		r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{KeepAlive: interval, QPConfig: config})
+		r.mr, err = r.a.RegMR(make([]byte, 64), AccessLocalWrite)
+		require.NoError(t, err)
+		f(t, r)
+		r.leave(t)
+		require.NoError(t, r.a.DeregMR(r.mr))
+	})
+}
+
+// wrongKey posts a write that the peer refuses, and a receive that is flushed then.
+func (r *causeRig) wrongKey(t *testing.T) WRID {
+	t.Helper()
+	_, err := r.a.PostRecv(r.qa, r.mr, 0, 8)
+	require.NoError(t, err)
+	id, err := r.a.PostWrite(r.qa, r.mr, 0, 4096, 12345, 8)
+	require.NoError(t, err)
+	return id
+}
+
+// ownFault is what Cause tells of that write.
+func (r *causeRig) ownFault(t *testing.T, id WRID) {
+	t.Helper()
+	err := r.a.Cause(r.qa)
+	require.ErrorIs(t, err, ErrQPFailed)
+	require.NotErrorIs(t, err, ErrPeerSilent)
+	require.ErrorIs(t, err, WCRemAccessErr)
+	require.ErrorIs(t, err, syscall.EIO)
+	var failed *WCError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, []any{id, r.qa, WCOpWrite}, []any{failed.WC.WRID, failed.WC.QP, failed.WC.Opcode})
+}
+
+// over reports whether Done is closed.
+func over(c *Context, qp QP) bool {
+	select {
+	case <-c.Done(qp):
+		return true
+	default:
+		return false
+	}
+}
+
+// TestOwnFailureEndsAtOnce: a completion with an error that the program takes, by
+// whichever call, ends the connection before the call returns, with that error,
+// after keepalives and without any.
+func TestOwnFailureEndsAtOnce(t *testing.T) {
+	for _, interval := range []time.Duration{0, -1} {
+		for name, take := range map[string]func(r *causeRig, cq CQ, wc []WC) (int, error){
+			"WaitCQ": func(r *causeRig, _ CQ, wc []WC) (int, error) { return r.a.WaitCQ(context.Background(), r.qa, wc) },
+			"Wait":   func(r *causeRig, cq CQ, wc []WC) (int, error) { return r.a.Wait(context.Background(), cq, wc) },
+			"PollCQ": func(r *causeRig, _ CQ, wc []WC) (int, error) { synctest.Wait(); return r.a.PollCQ(r.qa, wc) },
+			"Poll":   func(r *causeRig, cq CQ, wc []WC) (int, error) { synctest.Wait(); return r.a.Poll(cq, wc) },
+		} {
+			t.Run(name+" "+interval.String(), func(t *testing.T) {
+				causes(t, interval, QPConfig{SendDepth: 2, RecvDepth: 2}, func(t *testing.T, r *causeRig) {
+
+					time.Sleep(DefaultKeepAlive + time.Second) // a keepalive was answered
+					id := r.wrongKey(t)
+					info, err := r.a.QueryQP(r.qa)
+					require.NoError(t, err)
+					start, wc := time.Now(), make([]WC, 2)
+					n, err := take(r, info.SendCQ, wc)
+					require.NoError(t, err)
+					require.Positive(t, n)
+					require.Equal(t, WCRemAccessErr, wc[0].Status)
+					require.True(t, over(r.a.Context, r.qa))
+					require.Less(t, time.Since(start), time.Second)
+					r.ownFault(t, id)
+					<-r.b.Done(r.qb)
+					require.Less(t, time.Since(start), time.Second, "the peer is told")
+				})
+			})
+		}
+	}
+}
+
+// TestOwnFailureThatNobodyPolls: a keepalive that looks finds the completion, which
+// stays for the program.
+func TestOwnFailureThatNobodyPolls(t *testing.T) {
+	causes(t, 0, QPConfig{SendDepth: 2, RecvDepth: 2}, func(t *testing.T, r *causeRig) {
+		time.Sleep(DefaultKeepAlive + time.Second)
+		id := r.wrongKey(t)
+		<-r.a.Done(r.qa)
+		r.ownFault(t, id)
+		wc := make([]WC, 4)
+		n, err := r.a.PollCQ(r.qa, wc)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Equal(t, WCRemAccessErr, wc[0].Status)
+		require.Equal(t, WCWRFlushErr, wc[1].Status)
+		require.NotErrorIs(t, wc[1].Err(), WCRemAccessErr, "a flushed request is not the one that failed")
+	})
+}
+
+// TestOwnFailureOnAnotherQueue: the reason is found in the send queue's completions
+// when the first that the program takes is of a receive that was flushed.
+func TestOwnFailureOnAnotherQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		defer l.Close()
+		var cq [2]CQ
+		for i := range cq {
+			cq[i], err = a.CreateCQ(4)
+			require.NoError(t, err)
+		}
+		j := join(t, a, b, l, DialConfig{KeepAlive: -1, QPConfig: QPConfig{SendCQ: cq[0], RecvCQ: cq[1], SendDepth: 3, RecvDepth: 3}})
+		r := &causeRig{joined: j, a: &cmHost{Context: a}}
+		r.mr, err = a.RegMR(make([]byte, 64), AccessLocalWrite)
+		require.NoError(t, err)
+		id := r.wrongKey(t)
+		var wc [1]WC
+		_, err = a.Wait(t.Context(), cq[1], wc[:])
+		require.NoError(t, err)
+		require.Equal(t, WCWRFlushErr, wc[0].Status)
+		require.True(t, over(a, j.qa))
+		r.ownFault(t, id)
+		j.leave(t)
+		require.NoError(t, a.DeregMR(r.mr))
+		require.NoError(t, a.DestroyCQ(cq[0]))
+		require.NoError(t, a.DestroyCQ(cq[1]))
+	})
+}
+
+// TestFlushedSaysWhy: what the end of a connection flushes tells which end it was,
+// and that it was flushed, to a program that waits while it ends.
+func TestFlushedSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		end func(r *causeRig) error
+		why error
+	}{
+		"the peer disconnects":     {func(r *causeRig) error { return r.b.Disconnect(r.qb) }, ErrPeerDisconnected},
+		"the peer's process ends":  {func(r *causeRig) error { return r.b.machine.Kill(r.b.proc) }, ErrPeerDisconnected},
+		"the peer falls silent":    {func(r *causeRig) error { r.b.off.Store(true); return nil }, ErrPeerSilent},
+		"this side disconnects":    {func(r *causeRig) error { return r.a.Disconnect(r.qa) }, ErrDisconnected},
+		"this side's DisconnectQP": {func(r *causeRig) error { return r.a.DisconnectQP(r.qa) }, ErrDisconnected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := sim.NewNetwork(sim.Options{})
+				r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
+				l, err := r.b.Listen(":0")
+				require.NoError(t, err)
+				r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{})
+				r.mr, err = r.a.RegMR(make([]byte, 64), AccessLocalWrite)
+				require.NoError(t, err)
+				for range 2 {
+					_, err = r.a.PostRecv(r.qa, r.mr, 0, 8)
+					require.NoError(t, err)
+				}
+				type result struct {
+					list []WC
+					err  error
+				}
+				flushed := make(chan result)
+				go func() {
+					wc := make([]WC, 2)
+					_, err := r.a.WaitCQ(t.Context(), r.qa, wc[:1])
+					if err == nil {
+						_, err = r.a.WaitCQ(t.Context(), r.qa, wc[1:])
+					}
+					flushed <- result{wc, err}
+				}()
+				synctest.Wait() // it waits
+				require.NoError(t, c.end(r))
+				got := <-flushed
+				require.NoError(t, got.err)
+				for _, wc := range got.list {
+					require.Equal(t, WCWRFlushErr, wc.Status)
+					err := wc.Err()
+					require.ErrorIs(t, err, c.why)
+					require.ErrorIs(t, err, WCWRFlushErr)
+					var failed *WCError
+					require.ErrorAs(t, err, &failed)
+					require.Equal(t, c.why, errors.Unwrap(r.a.Cause(r.qa)))
+					require.ErrorContains(t, err, c.why.Error())
+					require.Contains(t, wc.String(), c.why.Error())
+				}
+				require.ErrorIs(t, r.a.Cause(r.qa), c.why)
+				require.NoError(t, r.a.Disconnect(r.qa), "again it does nothing")
+				require.NoError(t, r.a.DestroyQP(r.qa))
+				require.NoError(t, r.a.DeregMR(r.mr))
+				_ = l.Close()
+				_ = r.b.Close()
+			})
+		})
+	}
+}
+
+// TestFlushedWithoutConnection: on a queue pair that was not connected by address a
+// flushed completion says what it is.
+func TestFlushedWithoutConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoDevices(t, "")
+		qp, err := a.CreateQP(1, 1)
+		require.NoError(t, err)
+		e, err := a.LocalEndpoint(qp)
+		require.NoError(t, err)
+		require.NoError(t, a.ConnectQP(qp, e))
+		mr, err := a.RegMR(make([]byte, 8), AccessLocalWrite)
+		require.NoError(t, err)
+		_, err = a.PostRecv(qp, mr, 0, 8)
+		require.NoError(t, err)
+		require.NoError(t, a.DisconnectQP(qp))
+		var failed *WCError
+		require.ErrorAs(t, one(t, a, qp).Err(), &failed)
+		require.NoError(t, failed.Cause)
+		require.ErrorIs(t, failed, WCWRFlushErr)
+		require.NoError(t, a.DestroyQP(qp))
+		require.NoError(t, a.DeregMR(mr))
+	})
+}
