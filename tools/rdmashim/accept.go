@@ -17,7 +17,6 @@ func accept(ctx context.Context, ln net.Listener, o serverOptions, stderr io.Wri
 	defer failed.close()
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
-	seats := make(chan struct{}, o.limits.maxClients)
 	pause := acceptPause{w: stderr}
 	for {
 		conn, err := ln.Accept()
@@ -38,28 +37,25 @@ func accept(ctx context.Context, ln net.Listener, o serverOptions, stderr io.Wri
 		if o.once {
 			return o.session(ctx, conn, o, stderr)
 		}
-		select {
-		case seats <- struct{}{}:
-		default:
-			failed.add(conn.RemoteAddr(), refuse(conn, o.limits.maxClients))
+		if err := o.seats.take(); err != nil {
+			refuse(conn, err)
+			failed.add(fmt.Errorf("client %v: %w", conn.RemoteAddr(), err))
 			continue
 		}
 		sessions.Go(func() {
-			defer func() { <-seats }()
+			defer o.seats.give()
 			if err := o.session(ctx, conn, o, stderr); err != nil {
-				failed.add(conn.RemoteAddr(), err)
+				failed.add(fmt.Errorf("client %v: %w", conn.RemoteAddr(), err))
 			}
 		})
 	}
 }
 
-// refuse tells a client that comes when all seats are taken. It does not wait for
-// the client: the answer fits the connection's empty buffer.
-func refuse(conn net.Conn, most int) error {
-	err := fmt.Errorf("the server has %d clients, the most that it serves at a time (--max-clients): try again later", most)
-	_ = newControl(conn).send(welcome{Error: err.Error()})
+// refuse tells a client why it is not served. It does not wait for the client: the
+// answer fits the connection's empty buffer.
+func refuse(conn net.Conn, why error) {
+	_ = newControl(conn).send(welcome{Error: why.Error()})
 	_ = conn.Close()
-	return err
 }
 
 // wantsResources says whether accepting failed for want of what others will give
@@ -118,8 +114,8 @@ type failureLog struct {
 
 const failureLine = time.Second
 
-func (f *failureLog) add(client net.Addr, err error) {
-	text := fmt.Sprintf("client %v: %s", client, oneLine(err))
+func (f *failureLog) add(err error) {
+	text := oneLine(err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.timer != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,38 +185,42 @@ func (s spied) accept(ctx context.Context, c *cmConn, r *uapi.Request) error {
 	return err
 }
 
-// TestPingClientsAreApart: ping's server tells nobody where its memory is; whoever
-// guesses it gains nothing.
-func TestPingClientsAreApart(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
+// serveHere serves any number of clients in this process, until the test ends.
+func serveHere(t *testing.T, service cmService, seats *clientSeats) (addr string) {
+	t.Helper()
 	server, err := uapi.Open("soft:" + nextSoft())
 	require.NoError(t, err)
-	defer server.Close()
 	l, err := server.Listen(":0")
 	require.NoError(t, err)
 	at, err := server.QueryDevice()
 	require.NoError(t, err)
-	service := spied{&pingOptions{}, make(chan spiedMemory, 3)}
-	served := make(chan struct{})
-	ends := 0
-	defer func() {
-		cancel()
-		for range ends {
-			<-served
-		}
-		l.Close()
-	}()
-	visit := func() *visitor {
-		go func() {
-			if r, err := l.Accept(ctx); err == nil {
-				_ = serveRequest(ctx, r, service, io.Discard)
+	ctx, cancel := context.WithCancel(context.Background())
+	var clients sync.WaitGroup
+	clients.Go(func() {
+		for {
+			r, err := l.Accept(ctx)
+			if err != nil {
+				return
 			}
-			served <- struct{}{}
-		}()
-		ends++
-		return visitCM(t, netip.AddrPortFrom(at.Address.Addr(), l.Addr().Port()).String())
-	}
+			clients.Go(func() { _ = serveRequest(ctx, r, service, seats, io.Discard) })
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		clients.Wait()
+		require.NoError(t, l.Close())
+		require.NoError(t, server.Close())
+	})
+	return netip.AddrPortFrom(at.Address.Addr(), l.Addr().Port()).String()
+}
+
+// TestPingClientsAreApart: ping's server tells nobody where its memory is; whoever
+// guesses it gains nothing.
+func TestPingClientsAreApart(t *testing.T) {
+	t.Parallel()
+	service := spied{&pingOptions{}, make(chan spiedMemory, 3)}
+	addr := serveHere(t, service, &clientSeats{most: 10})
+	visit := func() *visitor { return visitCM(t, addr) }
 	visit()
 	memory := <-service.seen
 	copy(memory.buf, secret)

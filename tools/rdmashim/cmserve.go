@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type cmOptions struct {
 	listen string
 	port   uint16
 	once   bool
+	seats  clientSeats // how many clients are served at a time
 }
 
 func (o *cmOptions) addClient(cmd *cobra.Command, port uint16) {
@@ -36,6 +38,7 @@ func (o *cmOptions) addServer(cmd *cobra.Command, port uint16) {
 	f.StringVarP(&o.listen, "listen", "a", "", "address to listen on (default: every address of the devices)")
 	f.Uint16VarP(&o.port, "port", "p", port, "port; 0 takes a free one")
 	f.BoolVar(&o.once, "once", false, "end after one client: exit status 0 if all was right, else 1")
+	o.seats.add(cmd)
 }
 
 // cmConn is a connection of such a command.
@@ -64,6 +67,9 @@ type cmService interface {
 
 // serveCM serves clients until ctx ends, or one.
 func serveCM(ctx context.Context, o *cmOptions, s cmService, stdout, stderr io.Writer) error {
+	if err := o.seats.complete(); err != nil {
+		return err
+	}
 	devices, err := openToServe(o.device, stderr)
 	if err != nil {
 		return err
@@ -81,6 +87,8 @@ func serveCM(ctx context.Context, o *cmOptions, s cmService, stdout, stderr io.W
 	if _, err := fmt.Fprintf(stdout, "%s%s\n", listeningPrefix, l.Addr()); err != nil {
 		return fmt.Errorf("nobody was served: cannot say where to: %w", err)
 	}
+	failed := &failureLog{w: stderr}
+	defer failed.close()
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	out := &lockedWriter{w: stdout}
@@ -92,27 +100,34 @@ func serveCM(ctx context.Context, o *cmOptions, s cmService, stdout, stderr io.W
 		case err != nil:
 			return err
 		case o.once:
-			return serveRequest(ctx, r, s, out)
+			return serveRequest(ctx, r, s, &o.seats, out)
 		}
 		clients.Go(func() {
-			if err := serveRequest(ctx, r, s, out); err != nil {
-				fmt.Fprintf(stderr, "rdmashim: %s\n", oneLine(err))
+			if err := serveRequest(ctx, r, s, &o.seats, out); err != nil {
+				failed.add(err)
 			}
 		})
 	}
 }
 
-// serveRequest serves one client.
-func serveRequest(ctx context.Context, r *uapi.Request, s cmService, out io.Writer) error {
+// serveRequest serves one client. A client has its seat when it has confirmed the
+// connection, so that requests from addresses that were made up take none.
+func serveRequest(ctx context.Context, r *uapi.Request, s cmService, seats *clientSeats, out io.Writer) error {
 	c := &cmConn{out: out}
-	err := c.share(r.Context)
+	err := seats.left()
+	if err == nil {
+		err = c.share(r.Context)
+	}
 	if err == nil {
 		err = s.accept(ctx, c, r)
 	}
 	if err == nil {
-		err = s.talk(ctx, c)
+		if err = seats.take(); err == nil {
+			err = s.talk(ctx, c)
+			seats.give()
+		}
 	} else {
-		_ = r.Reject(0, nil) // unless it was answered
+		_ = r.Reject(0, rejection(err)) // unless it was answered
 	}
 	if e := c.close(); err == nil {
 		err = e
@@ -121,6 +136,24 @@ func serveRequest(ctx context.Context, r *uapi.Request, s cmService, out io.Writ
 		return fmt.Errorf("client %v: %w", r.RemoteAddr, err)
 	}
 	return nil
+}
+
+// rejection is what a client is told with its rejection.
+func rejection(err error) []byte {
+	if errors.Is(err, errNoSeat) {
+		return []byte(errNoSeat.Error())
+	}
+	return nil
+}
+
+// rejectedWith is what a server told with its rejection, if it is text.
+func rejectedWith(err error) string {
+	var rejected *uapi.RejectError
+	if !errors.As(err, &rejected) {
+		return ""
+	}
+	said, _, _ := bytes.Cut(rejected.PrivateData, []byte{0})
+	return string(said)
 }
 
 // accepted makes the queue pair, posts the receives, and accepts.
@@ -180,6 +213,8 @@ func cmClient(ctx context.Context, o *cmOptions, host, server string, out, stder
 		if err = talk(ctx, c); err == nil {
 			err = c.rdma.Disconnect(c.qp)
 		}
+	} else if said := rejectedWith(err); said != "" {
+		err = fmt.Errorf("%w: %q", err, said)
 	} else if errors.Is(err, uapi.ErrRefused) || errors.Is(err, uapi.ErrUnreachable) {
 		err = fmt.Errorf("%w (is 'rdmashim %s server' running there?)", err, server)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,17 +16,15 @@ import (
 
 // serverLimits bound what the clients of a server take.
 type serverLimits struct {
-	maxBytes   int64         // memory of one client
-	maxTotal   int64         // and of all together; 0 until complete
-	maxClients int           // at a time
-	idle       time.Duration // 0: for ever
+	maxBytes int64         // memory of one client
+	maxTotal int64         // and of all together; 0 until complete
+	idle     time.Duration // 0: for ever
 }
 
 func (l *serverLimits) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Int64Var(&l.maxBytes, "max-bytes", 4<<30, "most memory that one client may ask for")
 	f.Int64Var(&l.maxTotal, "max-total", 0, "most memory of all clients together (default: a quarter of this machine's)")
-	f.IntVar(&l.maxClients, "max-clients", 256, "most clients at a time; others are refused")
 	f.DurationVar(&l.idle, "idle", time.Minute, "end a client from which nothing has come by RDMA for so long; 0: never")
 }
 
@@ -37,8 +36,6 @@ func (l *serverLimits) complete(once bool) error {
 		return usagef("--max-bytes %d: memory is not negative", l.maxBytes)
 	case l.maxTotal < 0:
 		return usagef("--max-total %d: memory is not negative", l.maxTotal)
-	case l.maxClients < 1:
-		return usagef("--max-clients %d: a server serves at least one", l.maxClients)
 	case l.idle < 0:
 		return usagef("--idle %v: a time is not negative", l.idle)
 	case l.maxTotal > 0:
@@ -76,6 +73,45 @@ func (b *budget) give(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken -= n
+}
+
+// clientSeats bound how many clients a server has at a time.
+type clientSeats struct {
+	most  int
+	taken atomic.Int64
+}
+
+func (s *clientSeats) add(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&s.most, "max-clients", 256, "most clients at a time; others are refused")
+}
+
+func (s *clientSeats) complete() error {
+	if s.most < 1 {
+		return usagef("--max-clients %d: a server serves at least one", s.most)
+	}
+	return nil
+}
+
+// errNoSeat is why a client is refused.
+var errNoSeat = errors.New("the server has as many clients as it serves at a time (--max-clients)")
+
+// take takes a seat until give, or is errNoSeat.
+func (s *clientSeats) take() error {
+	if s.taken.Add(1) > int64(s.most) {
+		s.give()
+		return errNoSeat
+	}
+	return nil
+}
+
+func (s *clientSeats) give() { s.taken.Add(-1) }
+
+// left is nil while there are seats.
+func (s *clientSeats) left() error {
+	if s.taken.Load() >= int64(s.most) {
+		return errNoSeat
+	}
+	return nil
 }
 
 // errIdle is why a session ends whose client keeps quiet.

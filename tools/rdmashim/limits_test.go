@@ -63,7 +63,7 @@ func TestAcceptGoesOn(t *testing.T) {
 			stop := context.AfterFunc(ctx, func() { ln.Close() })
 			defer stop()
 			served := 0
-			o := serverOptions{limits: serverLimits{maxClients: 1}}
+			o := serverOptions{seats: &clientSeats{most: 1}}
 			o.session = func(_ context.Context, conn net.Conn, _ serverOptions, _ io.Writer) error {
 				served++
 				return conn.Close()
@@ -98,10 +98,9 @@ func TestFailureLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		f := &failureLog{w: &said}
-		from := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.1:5"))
 		const seconds, each = 10, 100
 		for i := range seconds * each {
-			f.add(from, fmt.Errorf("failure %d", i))
+			f.add(fmt.Errorf("failure %d", i))
 			time.Sleep(time.Second / each)
 		}
 		f.close()
@@ -109,7 +108,7 @@ func TestFailureLog(t *testing.T) {
 		time.Sleep(time.Minute)
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 		require.LessOrEqual(t, len(lines), seconds+1)
-		require.Equal(t, "rdmashim: client 192.0.2.1:5: failure 0", lines[0], "the first at once")
+		require.Equal(t, "rdmashim: failure 0", lines[0], "the first at once")
 		told := 0
 		for _, line := range lines {
 			more := 0
@@ -125,7 +124,7 @@ func TestFailureLog(t *testing.T) {
 		said.Reset()
 		f = &failureLog{w: &said}
 		for range 2 {
-			f.add(from, errors.New("late"))
+			f.add(errors.New("late"))
 			require.Contains(t, said.String(), "late")
 			said.Reset()
 			time.Sleep(time.Minute)
@@ -228,6 +227,25 @@ func TestServerLimits(t *testing.T) {
 	}
 }
 
+// TestSeatsOfCM: a server that is reached by address and port says with its
+// rejection that it has no seat.
+func TestSeatsOfCM(t *testing.T) {
+	t.Parallel()
+	seats := &clientSeats{most: 1}
+	addr := serveHere(t, &pingOptions{}, seats)
+	require.NoError(t, seats.take())
+	o := callCM(t, "ping", "client", addr)
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "refused by the peer's program")
+	require.Contains(t, o.stderr, errNoSeat.Error())
+	seats.give()
+	o = callCM(t, "ping", "client", addr)
+	require.Zero(t, o.code, o.stderr)
+	o = runTool(t, "ping", "server", "--max-clients", "0")
+	require.Equal(t, 2, o.code)
+	require.Contains(t, o.stderr, "--max-clients")
+}
+
 // TestServerEndsIdleClients, and serves others.
 func TestServerEndsIdleClients(t *testing.T) {
 	t.Parallel()
@@ -250,7 +268,6 @@ func TestServerDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, at.Addr().IsLoopback())
 	var l serverLimits
-	l.maxClients = 1
 	require.NoError(t, l.complete(false))
 	require.Positive(t, l.maxTotal)
 	require.Equal(t, machineMemory()/4, l.maxTotal)

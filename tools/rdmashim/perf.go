@@ -196,7 +196,7 @@ func perfDevices(base string) (server, client string, err error) {
 }
 
 func newPerfServer() *cobra.Command {
-	o := serverOptions{session: servePerf}
+	o := serverOptions{session: servePerf, seats: new(clientSeats)}
 	var port uint16
 	gid := -1
 	cmd := &cobra.Command{
@@ -224,6 +224,7 @@ connected to. Clients can make the server allocate up to --max-bytes each and
 	f.StringVar(&o.listen, "listen", "", "address to listen on, ADDR:PORT, instead of every address")
 	f.IntVarP(&gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")
 	o.limits.add(cmd)
+	o.seats.add(cmd)
 	f.BoolVar(&o.once, "once", false, "end after one client, with its outcome as exit status")
 	f.BoolVar(&o.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
 	return cmd

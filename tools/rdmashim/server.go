@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ const defaultPort = "7471"
 type serverOptions struct {
 	deviceFlags
 	limits    serverLimits
+	seats     *clientSeats
 	listen    string
 	once      bool
 	withStdin bool
@@ -32,7 +34,7 @@ type serverOptions struct {
 }
 
 func newServer() *cobra.Command {
-	o := serverOptions{session: serveOne}
+	o := serverOptions{session: serveOne, seats: new(clientSeats)}
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Serve clients of this tool until ended",
@@ -56,6 +58,7 @@ is a client.`,
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:"+defaultPort, "address of the control connection, ADDR:PORT; port 0 takes a free one")
 	o.limits.add(cmd)
+	o.seats.add(cmd)
 	f.BoolVar(&o.once, "once", false, "end after one client, with its outcome as exit status")
 	f.BoolVar(&o.withStdin, "with-stdin", false, "end when standard input closes, as when the process that started this one has gone")
 	return cmd
@@ -65,7 +68,7 @@ is a client.`,
 func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if err := o.limits.complete(o.once); err != nil {
+	if err := cmp.Or(o.limits.complete(o.once), o.seats.complete()); err != nil {
 		return err
 	}
 	o.memory = &budget{total: o.limits.maxTotal}
