@@ -23,8 +23,11 @@ func newDemo() *cobra.Command {
 message with an immediate, do an atomic, read everything back by RDMA READ, and
 compare the SHA-256 of source, server's memory and read-back.
 
+A device with pcap=FILE captures what the client sends and receives; with {pid} in
+FILE, which stands for the process, both sides have a capture.
+
 When either process is killed the other ends within 5 s and says what was lost.`,
-		Example: "  rdmashim demo\n  rdmashim demo --loss 5% --reorder 10% --seed 7 FILE",
+		Example: "  rdmashim demo\n  rdmashim demo --loss 5% --reorder 10% --seed 7 FILE\n  rdmashim demo --device 'soft?pcap=demo-{pid}.pcapng'",
 		Args:    maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := ""
@@ -85,16 +88,23 @@ func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (
 
 // demoDevices names the devices of the two processes. Two processes cannot
 // share a soft device's address and port: with a named address the client
-// takes a free port there. Nor can they write one capture: it is the client's.
+// takes a free port there. Nor can they write one capture: it is the client's,
+// unless {pid} in the file's name gives each its own.
 func demoDevices(base string) (server, client string, err error) {
-	name, _, _ := strings.Cut(base, "?")
-	switch {
-	case name == "sim":
+	name, options, _ := strings.Cut(base, "?")
+	if name == "sim" {
 		return "", "", usagef("sim devices live in one process and the demo needs two: use --device soft")
-	case !strings.HasPrefix(name, "soft:"):
-		return withoutOption(base, "pcap"), base, nil
 	}
-	return withoutOption(base, "pcap"), withOptions(withoutOption(base, "port"), "port=0"), nil
+	server, client = base, base
+	for option := range strings.SplitSeq(options, "&") {
+		if strings.HasPrefix(option, "pcap=") && !strings.Contains(option, "{pid}") {
+			server = withoutOption(base, "pcap")
+		}
+	}
+	if strings.HasPrefix(name, "soft:") {
+		client = withOptions(withoutOption(base, "port"), "port=0")
+	}
+	return server, client, nil
 }
 
 // defaultLimit is how much of its own program the demo sends: all of it, unless

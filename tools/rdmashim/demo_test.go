@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -126,6 +127,47 @@ func TestDemoUnderFaults(t *testing.T) {
 	require.Positive(t, sum("rcvd_seq_err"), "sequence NAKs received")
 	require.Positive(t, sum("duplicate_request"))
 	t.Logf("%d MiB: write %.1f s, read %.1f s, %d retransmissions", n>>20, r.WriteSeconds, r.ReadSeconds, sum("retransmitted_pkts"))
+}
+
+// TestDemoCaptures: one file holds what the client sent and got, one with {pid} in
+// its name what each side did, and what the one sent the other got.
+func TestDemoCaptures(t *testing.T) {
+	// packets counts those that left and those that came, in each capture.
+	packets := func(device string) (all [][2]int) {
+		t.Helper()
+		dir := t.TempDir()
+		path := writeFile(t, 100_000)
+		requireProof(t, runDemo(t, "--device", device+"?pcap="+filepath.Join(dir, "demo-{pid}.pcapng"), path), path)
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		for _, f := range files {
+			require.Regexp(t, `/demo-\d+\.pcapng$`, f)
+			text := runTool(t, "dump", f).stdout
+			all = append(all, [2]int{strings.Count(text, " out "), strings.Count(text, " in ")})
+		}
+		return all
+	}
+	for _, device := range []string{"soft", "soft:127.0.9.17"} {
+		all := packets(device)
+		require.Len(t, all, 2, "the client's and the server's")
+		for i, c := range all {
+			require.Greater(t, c[0], 20)
+			require.Greater(t, c[1], 20)
+			require.InDelta(t, c[0], all[1-i][1], 4, "what leaves the one comes to the other, which may close before the last")
+		}
+	}
+	for base, server := range map[string]string{
+		"soft?pcap=a&seed=1":              "soft?seed=1",
+		"soft?pcap={device}":              "soft",
+		"soft?pcap=a-{pid}&seed=1":        "soft?pcap=a-{pid}&seed=1",
+		"soft:10.0.0.1?pcap=a":            "soft:10.0.0.1",
+		"soft:10.0.0.1?pcap={pid}&port=7": "soft:10.0.0.1?pcap={pid}&port=7",
+	} {
+		s, c, err := demoDevices(base)
+		require.NoError(t, err)
+		require.Equal(t, server, s)
+		require.Contains(t, c, "pcap=")
+	}
 }
 
 // TestDemoSeedIsSaid: faults without a seed get one that can be given again.
