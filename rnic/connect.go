@@ -112,6 +112,10 @@ func (d *Device) dispatch(e cm.Event) {
 		d.request(e)
 		return
 	}
+	if e.Kind == cm.Probe {
+		d.probe(e)
+		return
+	}
 	ev := d.gsi.users.conns[e.Conn]
 	if ev == nil {
 		return
@@ -144,6 +148,19 @@ func (d *Device) estimate(n wire.QPN, took cm.Duration) {
 			rc.Estimate(engine.Duration(took))
 		}
 	}
+}
+
+// probe asks the peer of a connection for a sign of life, through the queue pair
+// that the connection is said to have.
+func (d *Device) probe(e cm.Event) {
+	now, m := cm.Time(d.now()), d.gsi.cm
+	q := d.qps[e.QPN]
+	if q == nil || q.engine.Attr().DestQPN != e.Attr.RemoteQPN || !q.engine.Ping() {
+		m.Gone(now, e.Conn)
+	} else if m.Heard(now, e.Conn, q.engine.Counters().RcvdPkts) {
+		d.touch(q)
+	}
+	d.wakeWorker() // events are reported when all was sent
 }
 
 // linuxETIMEDOUT is the number that the ABI carries, whatever the host calls it.

@@ -28,6 +28,7 @@ type transport interface {
 	Outstanding() int
 	Gauges() engine.Gauges
 	Hurry()
+	Ping() bool
 }
 
 var (

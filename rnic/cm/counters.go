@@ -22,6 +22,7 @@ type Counters struct {
 	DropState     uint64 // in a state that has no use for them
 	DropQPN       uint64 // with a queue pair number that is none or another one's
 	DropBacklog   uint64 // requests that a full listener did not take
+	DropSuspect   uint64 // requests that would end a connection whose peer lives, or is being asked
 }
 
 var counterTable = []struct {
@@ -48,6 +49,7 @@ var counterTable = []struct {
 	{"cm_drop_state", func(c *Counters) *uint64 { return &c.DropState }},
 	{"cm_drop_qpn", func(c *Counters) *uint64 { return &c.DropQPN }},
 	{"cm_drop_backlog", func(c *Counters) *uint64 { return &c.DropBacklog }},
+	{"cm_drop_suspect", func(c *Counters) *uint64 { return &c.DropSuspect }},
 }
 
 // List appends the counters with their names to dst, always in the same order.

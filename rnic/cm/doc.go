@@ -46,6 +46,8 @@
 //   - A Datagram leaves as a UD SEND only with DETH{GSIQKey, 1} and a PSN that counts
 //     queue pair 1's packets, to the UDP port that it names.
 //   - NextTimeout joins the device's other times. All under the device's lock.
+//   - A Probe asks whether the peer of a queue pair lives (suspect.go): it is answered
+//     by Heard or Gone, and the peer is sent a packet that it must answer.
 //   - When the first packet comes for a queue pair whose connection is accepted and
 //     not Connected yet, CommEstablished spares it the wait for a lost RTU. It need not.
 //
@@ -62,6 +64,7 @@
 //     anything, not even MRA, is given up after 4 s; it is repeated only while that
 //     does not make this side send more than came (timers.go: spend); and a
 //     listener's requests are bounded, those of one address by a share (listen.go).
+//   - A REQ that says that a connection is stale ends it only when the peer is silent.
 //   - A DREQ is answered at once, whatever the program is doing. One that comes
 //     before a lost RTU raises Connected first: it says that there was a connection.
 //   - A REJ is remembered and sent again while the peer may repeat what it refused, so

@@ -27,11 +27,15 @@ const (
 	// TimeWaitExit: nothing of the connection can be on its way any more, its queue
 	// pair may be used again.
 	TimeWaitExit
+	// Probe: a REQ says that the peer has the connection no more. Not for the owner:
+	// the device asks the peer through queue pair QPN, whose address and number Attr
+	// has. Next: Heard or Gone.
+	Probe
 )
 
 // String returns the name without RDMA_CM_EVENT_.
 func (k EventKind) String() string {
-	names := [...]string{"", "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "REJECTED", "UNREACHABLE", "DISCONNECTED", "TIMEWAIT_EXIT"}
+	names := [...]string{"", "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "REJECTED", "UNREACHABLE", "DISCONNECTED", "TIMEWAIT_EXIT", "PROBE"}
 	if int(k) < len(names) && k != 0 {
 		return names[k]
 	}
@@ -53,11 +57,11 @@ type Event struct {
 	Service wire.ServiceID
 	Src     netip.AddrPort
 	Dst     netip.Addr
-	// Attr is of a ConnectRequest and a ConnectResponse.
+	// Attr is of a ConnectRequest, a ConnectResponse and a Probe.
 	Attr Attr
-	// QPN and RoundTrip are of a ConnectResponse and a Connected: this side's queue
-	// pair, and how long the peer took to answer, its program included. RoundTrip is
-	// 0 when the question was repeated or the peer asked for patience.
+	// QPN is of a ConnectResponse, a Connected and a Probe: this side's queue pair.
+	// RoundTrip, of the first two, is how long the peer took to answer, its program
+	// included; 0 when the question was repeated or the peer asked for patience.
 	QPN       wire.QPN
 	RoundTrip Duration
 	// Private is the private data of the message behind the event, all of it: how

@@ -78,8 +78,11 @@ type conn struct {
 	localQPN wire.QPN
 	attr     Attr
 
-	sending  Datagram       // what is repeated: REQ, REP, DREQ; or the last answer, which is replayed
-	sentAt   Time           // when sending left; 0: it was repeated
+	sending   Datagram   // what is repeated: REQ, REP, DREQ; or the last answer, which is replayed
+	sentAt    Time       // when sending left; 0: it was repeated
+	suspicion *suspicion // that it is stale
+	trusted   Time       // until when none is raised
+
 	replay   bool           // sending answers repeated messages
 	quiet    bool           // no TimeWaitExit
 	timeout  wire.CMTimeout // of the peer's answers

@@ -308,13 +308,13 @@ func TestNames(t *testing.T) {
 		seen[s.String()] = true
 	}
 	require.Equal(t, "UNKNOWN", (cm.TimeWait + 1).String())
-	for k := cm.ConnectRequest; k <= cm.TimeWaitExit; k++ {
+	for k := cm.ConnectRequest; k <= cm.Probe; k++ {
 		require.False(t, seen[k.String()] && k != cm.Connected)
 		seen[k.String()] = true
 	}
 	require.Equal(t, "UNKNOWN", cm.EventKind(0).String())
-	require.Equal(t, "UNKNOWN", (cm.TimeWaitExit + 1).String())
+	require.Equal(t, "UNKNOWN", (cm.Probe + 1).String())
 	list := new(cm.Counters).List(nil)
-	require.Len(t, list, 20)
+	require.Len(t, list, 21)
 	require.Equal(t, cm.Duration(103_079_215_104), cm.Config{}.Silence(), "16 times 4.295 s and twice 1.074 s")
 }

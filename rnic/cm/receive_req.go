@@ -19,9 +19,8 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	refuse := func(reason wire.RejectReason) {
 		m.refuse(peer, msg.tid, wire.CommIDs{LocalCommID: r.LocalCommID}, wire.AboutREQ, reason)
 	}
-	if old := m.stale(&r, key); old != nil && planted != plantStale {
-		refuse(wire.RejStaleConn)
-		m.abandon(old, now)
+	if old := m.same(&r, key); old != nil && planted != plantStale {
+		m.stale(old, now, suspicion{from: peer, tid: msg.tid, ids: wire.CommIDs{LocalCommID: r.LocalCommID}})
 		return
 	}
 	ip, reason := m.checkREQ(&r, peer)
@@ -46,9 +45,9 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	m.request(c, l, &r, peer, msg, &ip)
 }
 
-// stale returns a connection that the sender of r cannot have any more: one that
+// same returns a connection that the sender of r cannot have any more: one that
 // has the same identifier or queue pair (IBA 12.9.8.3.1).
-func (m *Manager) stale(r *wire.REQ, key remoteID) *conn {
+func (m *Manager) same(r *wire.REQ, key remoteID) *conn {
 	if c := m.remotes[key]; c != nil {
 		return c
 	}

@@ -94,6 +94,7 @@ func (s *script) world() {
 	w.seen = func(f *flight) { s.say("%v", f) }
 	w.fate = s.fate
 	w.told = s.event
+	w.probed = func(h *host) { s.say("%s asks its peer for a sign of life", h.name) }
 }
 
 // hosts adds hosts to the world.

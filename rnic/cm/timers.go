@@ -67,6 +67,8 @@ func (m *Manager) expire(c *conn, now Time) {
 	switch {
 	case c.state == TimeWait:
 		m.leaveTimeWait(c)
+	case c.state == Established:
+		m.probe(c, now)
 	case c.giveUp > now:
 		m.repeat(c, now)
 	case c.tries < 2:

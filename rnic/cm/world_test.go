@@ -27,7 +27,9 @@ type world struct {
 	seen func(f *flight)
 	// arrives is shown every datagram that a host gets, before it does.
 	arrives func(f *flight)
-	// told gets every event; owner is the host of the connection.
+	// probed is shown who asks a peer for a sign of life.
+	probed func(h *host)
+	// told gets every event of programs; owner is the host of the connection.
 	told func(owner *host, e cm.Event)
 }
 
@@ -44,6 +46,7 @@ type host struct {
 
 	names map[wire.CommID]string
 	ids   map[string]wire.CommID
+	heard map[wire.CommID]uint64 // packets of connections' queue pairs
 }
 
 // flight is a datagram on its way.
@@ -73,7 +76,7 @@ func (q *flights) Pop() any {
 const hop = cm.Millisecond
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, now: 1, fate: func(*flight) []cm.Duration { return []cm.Duration{hop} }, seen: func(*flight) {}, arrives: func(*flight) {}, told: func(*host, cm.Event) {}}
+	return &world{t: t, now: 1, fate: func(*flight) []cm.Duration { return []cm.Duration{hop} }, seen: func(*flight) {}, arrives: func(*flight) {}, told: func(*host, cm.Event) {}, probed: func(*host) {}}
 }
 
 // host adds one; the n-th has the address 10.0.0.n.
@@ -96,6 +99,7 @@ func (h *host) start() {
 	h.cfg.Random = rand.NewPCG(h.w.seed, h.cfg.CAGUID<<8+uint64(h.lives))
 	h.m = cm.New(h.cfg)
 	h.names, h.ids = map[wire.CommID]string{}, map[string]wire.CommID{}
+	h.heard = map[wire.CommID]uint64{}
 }
 
 func (w *world) at(addr netip.AddrPort) *host {
@@ -121,8 +125,32 @@ func (h *host) settle() {
 		if !ok {
 			return
 		}
+		if e.Kind == cm.Probe {
+			h.probe(e)
+			continue
+		}
 		h.w.told(h, e)
 	}
+}
+
+// probe asks the peer's device whether its queue pair is connected to this one.
+func (h *host) probe(e cm.Event) {
+	h.w.probed(h)
+	if !h.m.Heard(h.w.now, e.Conn, h.heard[e.Conn]) {
+		return
+	}
+	h.w.later(hop, func() {
+		peer := h.w.at(e.Attr.Peer)
+		if peer == nil || peer.down {
+			return
+		}
+		for _, id := range peer.m.Conns() {
+			a, err := peer.m.Attr(id)
+			if err == nil && a.Peer == h.addr && a.RemoteQPN == e.QPN && peer.m.State(id) == cm.Established {
+				h.w.later(hop, func() { h.heard[e.Conn]++ })
+			}
+		}
+	})
 }
 
 func (w *world) fly(from *host, d cm.Datagram) {

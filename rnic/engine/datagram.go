@@ -101,6 +101,9 @@ func (q *Datagrams) HoldsAck() bool { return false }
 // Hurry does nothing.
 func (q *Datagrams) Hurry() {}
 
+// Ping does nothing: there is no peer.
+func (q *Datagrams) Ping() bool { return false }
+
 // HasCompletions reports whether Completions would have something besides what it
 // flushes.
 func (q *Datagrams) HasCompletions() bool { return q.comps.head < len(q.comps.list) }

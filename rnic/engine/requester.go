@@ -30,6 +30,7 @@ type requester struct {
 
 	since int  // cost sent since the last packet that asked for an ACK
 	probe bool // the next packet asks for an ACK: it is the first after going back
+	ping  bool // see Ping
 	timer timer
 }
 
@@ -45,6 +46,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	rides := due || q.mayRequest()
 	q.transmitReplies(b, half, due)
 	q.transmitRequests(now, b)
+	q.transmitPing(b)
 	// Behind requests, being shorter, an ACK can share a datagram's send with them.
 	q.transmitReplies(b, cap(b.Packets), rides)
 	return b.Full()

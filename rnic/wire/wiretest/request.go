@@ -9,14 +9,20 @@ import (
 // Request is the n-th REQ for a TCP port that somebody sends in the name of an
 // address: a management datagram. It asks for the longest times there are.
 func Request(from, to netip.Addr, port uint16, n int) []byte {
+	return RequestOf(from, to, port, 0xbad, wire.CommID(n+1), wire.QPN(n%1_000_000+2))
+}
+
+// RequestOf is a REQ with a device's GUID, and the identifier and queue pair that
+// somebody else may have.
+func RequestOf(from, to netip.Addr, port uint16, guid uint64, id wire.CommID, qpn wire.QPN) []byte {
 	r := wire.REQ{
-		LocalCommID: wire.CommID(n + 1), ServiceID: wire.TCPService(port), LocalCAGUID: 0xbad, LocalQPN: wire.QPN(n%1_000_000 + 2),
+		LocalCommID: id, ServiceID: wire.TCPService(port), LocalCAGUID: guid, LocalQPN: qpn,
 		RemoteTimeout: 31, LocalTimeout: 31, MaxCMRetries: 15, TransportService: wire.ServiceCodeRC, MTU: 1, PKey: wire.DefaultPKey,
 		RetryCount: 6, Primary: wire.CMPath{LocalGID: wire.GIDOf(from), RemoteGID: wire.GIDOf(to), AckTimeout: 31},
 	}
 	ip := wire.NewIPCM(netip.AddrPortFrom(from, 5000), to)
 	ip.Append(r.Private[:0])
-	h := wire.CMHeader(uint64(n), wire.AttrREQ)
+	h := wire.CMHeader(uint64(id), wire.AttrREQ)
 	return r.Append(h.Append(nil))
 }
 

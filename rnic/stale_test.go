@@ -1,0 +1,127 @@
+package rnic
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	rdmacm "github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+)
+
+// cord is a link that can be pulled out, while somebody else still sends in its name.
+type cord struct {
+	link.Link
+	mu  sync.Mutex
+	out bool
+}
+
+func (c *cord) Send(batch []link.Packet) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out {
+		return nil
+	}
+	return c.Link.Send(batch)
+}
+
+func (c *cord) forge(p link.Packet) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Link.Send([]link.Packet{p})
+}
+
+// A REQ in the peer's name, with the numbers of its connection, does not end the
+// connection: the peer's device answers for it, whatever was sent before and though
+// no program posts anything. When the device is dead, it takes 3 s to find out.
+func TestForgedStaleREQ(t *testing.T) {
+	for name, loss := range map[string]float64{"": 0, "with losses": 0.1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { forgedStaleREQ(t, loss) })
+		})
+	}
+}
+
+func forgedStaleREQ(t *testing.T, loss float64) {
+	net := sim.NewNetwork(sim.Options{})
+	inner, err := net.Attach(netip.AddrPort{})
+	require.NoError(t, err)
+	line := &cord{Link: inner}
+	a := newCMHostOn(t, line, link.Faults{Loss: loss, Seed: 1}, cm.Config{})
+	b := newCMHost(t, net, link.Faults{Loss: loss, Seed: 2}, cm.Config{})
+	l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	qa, qb := a.qp(), b.qp()
+	var passive *rdmacm.Request
+	accepted := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(t.Context())
+		passive = r
+		if err == nil {
+			err = r.Accept(t.Context(), qb, rdmacm.ConnParam{})
+		}
+		accepted <- err
+	}()
+	id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
+	require.NoError(t, err)
+	_, err = id.Connect(t.Context(), qa, rdmacm.ConnParam{RetryCount: 6})
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
+
+	forge := func() {
+		mad := wiretest.RequestOf(a.dev.Addr().Addr(), b.dev.Addr().Addr(), 7471, a.dev.guid, 4711, wire.QPN(qa.Num()))
+		require.NoError(t, line.forge(link.Packet{Peer: b.dev.Addr(), Head: wiretest.Datagram(mad)}))
+	}
+	pinged := func() uint64 {
+		a.dev.mu.Lock()
+		defer a.dev.mu.Unlock()
+		return a.dev.qps[wire.QPN(qa.Num())].engine.Counters().DuplicateRequest
+	}
+	write := func() {
+		_, err := qb.Post([]verbs.SendWR{{ID: 1, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled}})
+		require.NoError(t, err)
+		var wc [1]verbs.WC
+		_, err = b.cq.Wait(t.Context(), wc[:])
+		require.NoError(t, err)
+		require.Equal(t, abi.WCSuccess, wc[0].Status)
+	}
+	for range 3 { // before anything was sent, and after
+		before := pinged()
+		for range 30 {
+			forge()
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.NoError(t, passive.Context().Err())
+		require.NoError(t, id.Context().Err())
+		require.Greater(t, pinged(), before, "the peer was asked")
+		write()
+		time.Sleep(5 * time.Second) // the trust in a peer that answered
+	}
+
+	line.mu.Lock()
+	line.out = true
+	line.mu.Unlock()
+	forge()
+	stale := func() (n uint64) {
+		_ = b.dev.withCM(func(_ cm.Time, m *cm.Manager) error {
+			n = m.Counters().Stale
+			return nil
+		})
+		return n
+	}
+	time.Sleep(time.Second)
+	require.Zero(t, stale(), "it is still being asked")
+	time.Sleep(2 * time.Second)
+	require.EqualValues(t, 1, stale())
+}
