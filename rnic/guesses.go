@@ -75,6 +75,13 @@ func (g *guesses) count(now engine.Time, peer netip.Addr) (log bool) {
 	return log
 }
 
+// takeNotice returns the address that is to be logged, if any, once.
+func (g *guesses) takeNotice() netip.Addr {
+	peer := g.notice
+	g.notice = netip.Addr{}
+	return peer
+}
+
 // forget makes room: the address with the least to wait goes.
 func (g *guesses) forget() {
 	var least netip.Addr
@@ -140,13 +147,10 @@ func asksToConnect(p *wire.Packet) bool {
 	return h.Parse(p.Payload) == nil && h.IsCM() && h.Attribute == wire.AttrREQ
 }
 
-// tellGuesser logs what count wants to have logged. Preconditions: mu is not held.
-func (d *Device) tellGuesser() {
-	d.mu.Lock()
-	peer := d.guesses.notice
-	d.guesses.notice = netip.Addr{}
-	d.mu.Unlock()
-	if peer.IsValid() && d.log != nil {
+// tellGuesser logs that an address has exceeded its budget. Preconditions: mu is
+// not held, since a logger may block.
+func (d *Device) tellGuesser(peer netip.Addr) {
+	if d.log != nil {
 		d.log.Warn("a peer guesses remote keys: new connections with it are delayed", "device", d.name, "peer", peer,
 			"guesses", guessBudget+1, "delay of each more", time.Duration(guessPause))
 	}

@@ -166,8 +166,11 @@ func (d *Device) work() {
 			d.serveTimers()
 			d.settle(workerBatches)
 		}
+		guesser := d.guesses.takeNotice()
 		d.mu.Unlock()
-		d.tellGuesser()
+		if guesser.IsValid() {
+			d.tellGuesser(guesser)
+		}
 	}
 }
 
