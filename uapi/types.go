@@ -129,7 +129,7 @@ type MRInfo struct {
 	Addr, Length uint64
 	LKey, RKey   uint32
 	Access       Access
-	PD           PD
+	PD           PD // protection domain; 0 is the context's own
 }
 
 // Region is what a peer needs to know to read or write a memory region.
@@ -163,7 +163,7 @@ type QPInfo struct {
 	QP             QP
 	Type           QPType
 	QKey           uint32 // of TypeUD
-	PD             PD
+	PD             PD     // protection domain; 0 is the context's own
 	State          QPState
 	SendCQ, RecvCQ CQ
 	// SendDepth and RecvDepth are how many requests may be outstanding.
