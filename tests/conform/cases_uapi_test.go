@@ -7,9 +7,11 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
 // uapiTests are the handle API's calls, on the same kernels.
@@ -444,6 +446,23 @@ var uapiTests = []test{
 			r.must(err)
 			return after.Get("sent_pkts") > before.Get("sent_pkts")
 		}))
+	}},
+	{"uapi/progress", func(r *rig) {
+		// A queue pair that does nothing itself shows by its PSNs that its peer does.
+		a, b := r.uapiPair()
+		expected := func() uint32 {
+			d, err := b.Stats()
+			r.must(err)
+			i := slices.IndexFunc(d.QueuePairs, func(q stats.QueuePair) bool { return q.QPN == uint32(b.qp) })
+			return d.QueuePairs[i].RQPSN
+		}
+		for _, op := range []uapi.Op{uapi.OpWrite, uapi.OpRead, uapi.OpFetchAdd} {
+			before := expected()
+			_, err := a.Post(a.qp, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: a.mr, Length: 8}}, RemoteAddr: b.info.Addr, RKey: b.info.RKey}})
+			r.must(err)
+			a.next(1)
+			r.say("the next PSN that b expects: +%d", (expected()-before)&0xffffff)
+		}
 	}},
 	{"uapi/8M", func(r *rig) {
 		a, b := r.uapiEnds(patient())
