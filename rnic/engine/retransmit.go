@@ -18,6 +18,7 @@ func (q *QP) goBack(now Time, timeout bool) {
 		r.win.shrink(q.mtu, timeout, r.timer.srtt != 0)
 	}
 	q.rewind()
+	r.timer.repeatedAt = now
 	r.timer.retransmit = now + Time(q.retransmitAfter())
 }
 

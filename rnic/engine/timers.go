@@ -9,7 +9,7 @@ type timer struct {
 	giveUp     Time // when the peer is believed to be gone
 	receiver   Time // end of the wait that an RNR NAK asked for
 
-	backoff  uint     // timeouts since a packet that was sent once was acknowledged
+	backoff  uint     // timeouts since the last one that was not too early, see progress
 	srtt     Duration // 0: not measured
 	variance Duration
 	estimate Duration // of the round trip before it is measured; 0: none
@@ -19,6 +19,8 @@ type timer struct {
 	repeated bool // it was sent again
 	sampleAt Time
 	samplePk seq
+
+	repeatedAt Time // when the requester last went back
 }
 
 // waitsForReceiver reports whether an RNR NAK's wait is going on.
@@ -42,15 +44,21 @@ func (t *timer) again(s, end seq) {
 // acknowledged ends the measurement when una has passed the sampled packet
 // (RFC 6298 section 2). The answer to a repeated packet may be to any of its
 // copies, so it measures nothing (section 3, Karn's rule); but the round trip
-// is not longer than the time since the first of them.
-func (t *timer) acknowledged(now Time, una seq) {
+// is not longer than the time since the first of them. inTime says that it came
+// as soon as an answer to the last copy would: then the others, which say that
+// the path is longer than it was, need not be believed.
+func (t *timer) acknowledged(now Time, una seq, inTime bool) {
 	if !t.sampling || una <= t.samplePk {
 		return
 	}
 	t.sampling = false
 	rtt := max(Duration(now-t.sampleAt), 1)
-	if t.repeated {
+	switch {
+	case t.repeated && !inTime:
 		t.bound = rtt
+		return
+	case t.repeated:
+		t.bound = min(t.bound, rtt)
 		return
 	}
 	t.bound = 0
@@ -83,21 +91,8 @@ func (q *QP) Estimate(rtt Duration) { q.req.timer.estimate = max(rtt, 0) }
 // requester's patience.
 func (q *QP) retransmitAfter() Duration {
 	t := &q.req.timer
-	limit := q.tun.MaxRTO
-	if a := q.ackTimeout(); a > 0 {
-		limit = min(limit, a)
-	}
-	var d, rtt Duration
-	switch {
-	case t.srtt != 0:
-		rtt = t.srtt
-		d = rtt + max(4*t.variance, rtt/4, q.tun.MinRTO)
-	case t.estimate != 0:
-		rtt = t.estimate
-		d = rtt + max(2*rtt, q.tun.MinRTO) // RFC 6298 (2.2)
-	default:
-		d = max(limit/4, q.tun.InitialRTO)
-	}
+	limit := q.maxTimeout()
+	d, rtt, _ := q.expected()
 	for range t.backoff {
 		if d >= limit {
 			break
@@ -106,6 +101,30 @@ func (q *QP) retransmitAfter() Duration {
 	}
 	rtt = max(rtt, t.bound)
 	return max(min(d, limit), min(rtt+rtt/4, max(limit, q.patience()/4)))
+}
+
+// maxTimeout is the longest retransmission timeout of a path that is not longer.
+func (q *QP) maxTimeout() Duration {
+	if a := q.ackTimeout(); a > 0 {
+		return min(q.tun.MaxRTO, a)
+	}
+	return q.tun.MaxRTO
+}
+
+// expected is when an answer is there at the latest, as far as is known of the
+// round trip rtt. When nothing is, d is a guess.
+func (q *QP) expected() (d, rtt Duration, known bool) {
+	t := &q.req.timer
+	guess := max(q.maxTimeout()/4, q.tun.InitialRTO)
+	switch {
+	case t.srtt != 0:
+		return t.srtt + max(4*t.variance, t.srtt/4, q.tun.MinRTO), t.srtt, true
+	case t.estimate != 0:
+		return t.estimate + max(2*t.estimate, q.tun.MinRTO), t.estimate, true // RFC 6298 (2.2)
+	case t.bound != 0:
+		return min(guess, t.bound+max(t.bound/4, q.tun.MinRTO)), t.bound, true
+	}
+	return guess, 0, false
 }
 
 // patience is how long nothing may be acknowledged before the peer is given up,
@@ -126,12 +145,17 @@ func (q *QP) startTimer(now Time) {
 }
 
 // progress restarts the timers: the peer acknowledged something. The backoff
-// ends with a packet that was sent once only: what acknowledges a repeated one
-// does not show that the timeout is long enough (RFC 6298 section 5).
+// ends with a packet that was sent once only (RFC 6298 section 5). What
+// acknowledges a repeated one may be the late answer to an earlier copy, which
+// shows that the timeout is too short. It is not when it comes as soon after the
+// last copy as answers do on this path: then that, or the copy before it, was
+// lost, as happens all the time where much is lost.
 func (q *QP) progress(now Time) {
 	t := &q.req.timer
-	t.acknowledged(now, q.req.una)
-	if q.req.una > q.req.again {
+	d, _, known := q.expected()
+	inTime := known && Duration(now-t.repeatedAt) <= d
+	t.acknowledged(now, q.req.una, inTime)
+	if q.req.una > q.req.again || inTime {
 		t.backoff = 0
 	}
 	t.retransmit, t.giveUp, t.receiver = 0, 0, 0

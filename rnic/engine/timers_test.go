@@ -42,6 +42,63 @@ func TestKarn(t *testing.T) {
 	require.Greater(t, timer.srtt, short)
 }
 
+// What is acknowledged as soon after its last copy as this path answers was lost
+// before; the timeout was not too short, however often it ran out. So much loss
+// costs short timeouts, not doubled ones.
+func TestBackoffEndsInTime(t *testing.T) {
+	for _, known := range []bool{true, false} { // from the handshake, or measured
+		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
+		q := n.a.qp
+		if known {
+			q.Estimate(Duration(2 * latency))
+		} else {
+			n.post(n.a, n.write(9, 10))
+			n.run(0)
+			n.a.wcs = nil
+		}
+		short := q.Gauges().RTO
+		require.Less(t, short, 5*Millisecond)
+		for i := range uint64(5) {
+			drops := 3
+			n.filter = func(*host, *wire.Packet) (int, Time) {
+				if drops--; drops >= 0 {
+					return 0, 0
+				}
+				return 1, 0
+			}
+			n.post(n.a, n.write(i, 10))
+			n.run(n.now + Time(7*short) + 4*latency)
+			require.Len(t, n.a.wcs, int(i+1), "after 3 timeouts")
+			require.EqualValues(t, 3*(i+1), q.counters.Timeouts)
+			require.Zero(t, q.req.timer.backoff)
+			require.Equal(t, short, q.Gauges().RTO)
+		}
+	}
+}
+
+// Before anything was measured, the time since a repeated packet's first copy
+// shortens the guess.
+func TestBoundShortensTheGuess(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
+	q := n.a.qp
+	guess := q.Gauges().RTO
+	require.Greater(t, guess, 100*Millisecond)
+	first := true
+	n.filter = func(*host, *wire.Packet) (int, Time) {
+		lost := first
+		first = false
+		if lost {
+			return 0, 0 // what follows shows it, before any timeout
+		}
+		return 1, 0
+	}
+	n.post(n.a, n.write(1, 4000))
+	n.run(n.now + Time(20*Millisecond))
+	requireSuccess(t, n.a.wcs, 1)
+	require.Zero(t, q.counters.Timeouts)
+	require.Less(t, q.Gauges().RTO, 6*Millisecond)
+}
+
 // A packet behind those that were repeated was sent once: its acknowledgement, from
 // the first flight, tells that the timeout was too short.
 func TestKarnBehindTheRepeated(t *testing.T) {
