@@ -2,7 +2,6 @@ package privatefile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,11 +26,19 @@ func Open(path string, flag int) (*os.File, error) {
 	// FreeBSD's ELOOP is EMLINK.
 	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) {
 		if info, e := os.Lstat(path); e == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return nil, fmt.Errorf("open %s: it is a symbolic link, which is not followed; name the file itself: %w", path, syscall.ELOOP)
+			return nil, &fs.PathError{Op: "open", Path: path, Err: linkError{}}
 		}
 	}
 	return nil, err
 }
+
+// linkError is ELOOP in words that fit.
+type linkError struct{}
+
+func (linkError) Error() string {
+	return "it is a symbolic link, which is not followed; name the file itself"
+}
+func (linkError) Unwrap() error { return syscall.ELOOP }
 
 // descriptor holds for the names of files that the process has open. Nobody but
 // the system makes files in these directories.

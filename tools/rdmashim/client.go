@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/rdmashim/rdmashim/uapi"
 )
 
 type clientOptions struct {
@@ -72,30 +70,32 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 	if o.limit > 0 {
 		bytes = min(bytes, o.limit)
 	}
+	s := &clientSession{file: file, bytes: bytes, stderr: stderr}
+	// A device that was asked for and cannot be had is no matter of the server's.
+	if name := o.named(); name != "" {
+		if s.rdma, err = open(name, stderr); err != nil {
+			return nil, err
+		}
+		defer s.rdma.Close()
+	}
 	dialer := net.Dialer{Timeout: peerSilence}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("reach the server: %w (is 'rdmashim server' running there?)", err)
 	}
 	defer conn.Close()
-	s := &clientSession{file: file, bytes: bytes, stderr: stderr}
 	s.ctl = newControl(conn)
 	s.report.Seed = o.seed
-	if s.rdma, err = o.openFor(conn, stderr); err != nil {
-		return nil, err
+	if s.rdma == nil {
+		if s.rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr); err != nil {
+			return nil, err
+		}
+		defer s.rdma.Close()
 	}
-	defer s.rdma.Close()
 	if err := errors.Join(s.run(ctx), s.close()); err != nil {
 		return nil, err
 	}
 	return &s.report, s.report.check()
-}
-
-func (o *clientOptions) openFor(conn net.Conn, stderr io.Writer) (*uapi.Context, error) {
-	if name := o.named(); name != "" {
-		return open(name, stderr)
-	}
-	return openRoute(conn.LocalAddr(), o.options(), stderr)
 }
 
 // openSource opens the file to send; an empty path is this program's own.

@@ -101,6 +101,7 @@ func TestUsage(t *testing.T) {
 		{"help", "--help", 0, "rdmashim demo", ""},
 		{"help of demo", "demo --help", 0, "--loss", ""},
 		{"one percent or all", "demo --loss 1", 2, "", "write 1% or 100%"},
+		{"a capture that cannot be opened", "demo --device soft?pcap=/nonexistent/x", 1, "", "open /nonexistent/x: no such file"},
 		{"one percent or all of a device", "demo --device soft?dup=1", 1, "", "write 1% or 100%"},
 		{"help of server", "server --help", 0, "--max-bytes", ""},
 		{"help of client", "client --help", 0, "HOST", ""},
