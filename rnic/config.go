@@ -34,7 +34,8 @@ type Config struct {
 	// by itself, so that none follows from another, and traffic of a dead process
 	// stays away from the next one.
 	Seed uint64
-	// Logger is told of peers that guess remote keys; nil: nobody is.
+	// Logger is told of peers that guess remote keys, and of messages that wait for
+	// a receive; nil: nobody is.
 	Logger *slog.Logger
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
 	// link's buffers.

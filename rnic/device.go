@@ -53,6 +53,7 @@ type Device struct {
 	timers  timerHeap           // guarded by mu
 	gsi     gsi                 // guarded by mu
 	guesses guesses             // guarded by mu
+	unready unready             // guarded by mu
 	alarm   *time.Timer         // guarded by mu: wakes the worker
 	alarmAt engine.Time         // guarded by mu: when; noAlarm if it is not set
 	retired engine.Counters     // guarded by mu: of queue pairs that are gone

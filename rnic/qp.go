@@ -50,6 +50,7 @@ type QP struct {
 	turns   uint64      // times that it was asked for packets
 	source  source      // where its peer's packets come from
 	guesses uint64      // access NAKs of the engine that watchGuesses has seen
+	waited  bool        // the logger was told of the wait for a receive that goes on
 	slot    int         // place in d.timers, or notInHeap
 	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout
 }

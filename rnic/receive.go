@@ -151,6 +151,9 @@ func (d *Device) deliver(r *receiver) {
 		q.engine.Receive(now, from.Addr(), p)
 		q.source.learn(from.Port(), q.engine)
 		q.watchGuesses(now)
+		if p.Opcode == wire.RCAck && p.AETH.Syndrome.IsRNR() {
+			q.watchUnready(now)
+		}
 		d.touch(q)
 	}
 	for e, n := range r.bad {

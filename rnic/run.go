@@ -166,10 +166,13 @@ func (d *Device) work() {
 			d.serveTimers()
 			d.settle(workerBatches)
 		}
-		guesser := d.guesses.takeNotice()
+		guesser, wait := d.guesses.takeNotice(), d.unready.take()
 		d.mu.Unlock()
 		if guesser.IsValid() {
 			d.tellGuesser(guesser)
+		}
+		if wait.long > 0 {
+			d.tellUnready(wait)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type transport interface {
 	Awaits() bool
 	Outstanding() int
 	Gauges() engine.Gauges
+	Unready(now engine.Time) engine.Duration
 	Hurry()
 	Ping() bool
 }

@@ -19,7 +19,10 @@ type openConfig struct {
 }
 
 // WithLogger reports what is chosen automatically, and what goes wrong without
-// failing a call. Without it the package is silent.
+// failing a call: among others, once for each, a message that has waited for a
+// receive of the peer's for a second (soft devices; the kernel does not tell of
+// its own). A soft device tells the logger of the Open that started it. Without
+// it the package is silent.
 func WithLogger(log *slog.Logger) Option {
 	return func(c *openConfig) {
 		if log != nil {

@@ -23,3 +23,14 @@ func (q *QP) Gauges() Gauges {
 
 // Gauges of datagrams are zero: nothing is acknowledged.
 func (q *Datagrams) Gauges() Gauges { return Gauges{} }
+
+// Unready is how long the peer has had no receive for the oldest request.
+func (q *QP) Unready(now Time) Duration {
+	if since := q.req.timer.unready; since != 0 {
+		return Duration(now - since)
+	}
+	return 0
+}
+
+// Unready of datagrams is 0: nobody tells.
+func (q *Datagrams) Unready(Time) Duration { return 0 }

@@ -58,6 +58,9 @@ func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 		}
 		r.rnrLeft--
 	}
+	if r.timer.unready == 0 {
+		r.timer.unready = now
+	}
 	q.rewind()
 	r.wentBack = 0
 	r.timer.sampling = false // the wait is not of the path

@@ -8,6 +8,7 @@ type timer struct {
 	retransmit Time // when to go back without having heard anything
 	giveUp     Time // when the peer is believed to be gone
 	receiver   Time // end of the wait that an RNR NAK asked for
+	unready    Time // when the first RNR NAK came since the peer acknowledged something
 
 	backoff  uint     // timeouts since the last one that was not too early, see progress
 	srtt     Duration // 0: not measured
@@ -158,7 +159,7 @@ func (q *QP) progress(now Time) {
 	if q.req.una > q.req.again || inTime {
 		t.backoff = 0
 	}
-	t.retransmit, t.giveUp, t.receiver = 0, 0, 0
+	t.retransmit, t.giveUp, t.receiver, t.unready = 0, 0, 0, 0
 	if q.req.una < q.req.sent {
 		q.startTimer(now)
 	}
