@@ -116,9 +116,10 @@ func (m *Manager) dreq(c *conn, private []byte) Datagram {
 }
 
 // refuse answers a message with a REJ that no connection stands behind.
-func (m *Manager) refuse(to netip.AddrPort, tid uint64, ids wire.CommIDs, about wire.CMAbout, reason wire.RejectReason) {
+func (m *Manager) refuse(to netip.AddrPort, tid uint64, ids wire.CommIDs, about wire.CMAbout, reason wire.RejectReason, info ...byte) {
 	m.counters.RejectsSent++
-	r := &wire.REJ{CommIDs: swap(ids), About: about, Reason: reason}
+	r := &wire.REJ{CommIDs: swap(ids), About: about, Reason: reason, InfoLen: uint8(len(info))}
+	copy(r.Info[:], info)
 	m.out = append(m.out, datagram(to, tid, wire.AttrREJ, r))
 }
 

@@ -59,6 +59,11 @@ type Config struct {
 	// that Linux lets wait by default.
 	MaxRequests int
 
+	// Grace is how long after time 0 a request for a service that nobody listens
+	// for is dropped and not refused, so that its sender asks again: of a manager that
+	// succeeds another, whose listeners are still on their way. 0: not at all.
+	Grace Duration
+
 	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536
 	MaxLinger int // TIMEWAIT, and what is left of destroyed connections; 0: 4,096
 }

@@ -9,6 +9,7 @@ type Counters struct {
 	Replies, Accepted        uint64 // connections that the active, the passive side got
 	RejectsSent, RejectsRcvd uint64
 	Retries                  uint64 // messages repeated
+	Redirects                uint64 // redirections followed
 	Duplicates               uint64 // messages that had come before
 	Timeouts                 uint64 // peers given up
 	Stale                    uint64 // connections found out to be dead by a new one
@@ -23,6 +24,7 @@ type Counters struct {
 	DropQPN       uint64 // with a queue pair number that is none or another one's
 	DropBacklog   uint64 // requests that a full listener did not take
 	DropSuspect   uint64 // requests that would end a connection whose peer lives, or is being asked
+	DropGrace     uint64 // requests for services that may be listened for soon
 }
 
 var counterTable = []struct {
@@ -37,6 +39,7 @@ var counterTable = []struct {
 	{"cm_rejects", func(c *Counters) *uint64 { return &c.RejectsSent }},
 	{"cm_rcvd_rejects", func(c *Counters) *uint64 { return &c.RejectsRcvd }},
 	{"cm_retries", func(c *Counters) *uint64 { return &c.Retries }},
+	{"cm_redirects", func(c *Counters) *uint64 { return &c.Redirects }},
 	{"cm_duplicates", func(c *Counters) *uint64 { return &c.Duplicates }},
 	{"cm_timeouts", func(c *Counters) *uint64 { return &c.Timeouts }},
 	{"cm_stale", func(c *Counters) *uint64 { return &c.Stale }},
@@ -50,6 +53,7 @@ var counterTable = []struct {
 	{"cm_drop_qpn", func(c *Counters) *uint64 { return &c.DropQPN }},
 	{"cm_drop_backlog", func(c *Counters) *uint64 { return &c.DropBacklog }},
 	{"cm_drop_suspect", func(c *Counters) *uint64 { return &c.DropSuspect }},
+	{"cm_drop_grace", func(c *Counters) *uint64 { return &c.DropGrace }},
 }
 
 // List appends the counters with their names to dst, always in the same order.

@@ -19,6 +19,8 @@ type Listener struct {
 	backlog int
 	waiting int // requests that count against backlog
 
+	redirect uint16 // not 0: the UDP port of the device that has the service
+
 	asking int                // requests without an answer
 	from   map[netip.Addr]int // of them, by source address
 }

@@ -77,6 +77,7 @@ type conn struct {
 	dst      netip.Addr
 	localQPN wire.QPN
 	attr     Attr
+	hops     int // redirections that were followed
 
 	sending   Datagram   // what is repeated: REQ, REP, DREQ; or the last answer, which is replayed
 	sentAt    Time       // when sending left; 0: it was repeated

@@ -67,6 +67,10 @@ func (m *Manager) receiveREJ(now Time, msg *message) {
 	if c == nil {
 		return
 	}
+	asking := c.state == ReqSent || c.state == ReqWait
+	if asking && r.Reason == wire.RejPortCMRedirect && m.follow(c, now, msg, &r) {
+		return
+	}
 	m.counters.RejectsRcvd++
 	e := Event{Kind: Rejected, Reason: r.Reason, Private: r.Private[:], Info: r.Info[:min(int(r.InfoLen), wire.REJInfoLen)]}
 	switch c.state {

@@ -16,8 +16,8 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		m.repeatedREQ(c, now)
 		return
 	}
-	refuse := func(reason wire.RejectReason) {
-		m.refuse(peer, msg.tid, wire.CommIDs{LocalCommID: r.LocalCommID}, wire.AboutREQ, reason)
+	refuse := func(reason wire.RejectReason, info ...byte) {
+		m.refuse(peer, msg.tid, wire.CommIDs{LocalCommID: r.LocalCommID}, wire.AboutREQ, reason, info...)
 	}
 	if old := m.same(&r, key); old != nil && planted != plantStale {
 		m.stale(old, now, suspicion{from: peer, tid: msg.tid, ids: wire.CommIDs{LocalCommID: r.LocalCommID}})
@@ -29,8 +29,16 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		return
 	}
 	l := m.listenerFor(r.ServiceID, ip.Dst())
+	if l == nil && now < Time(m.cfg.Grace) {
+		m.counters.DropGrace++
+		return
+	}
 	if l == nil {
 		refuse(wire.RejInvalidServiceID)
+		return
+	}
+	if l.redirect != 0 {
+		refuse(wire.RejPortCMRedirect, elsewhere(r.Primary.RemoteGID, l.redirect)...)
 		return
 	}
 	if l.full(key.addr, m.cfg.MaxRequests) {

@@ -100,7 +100,12 @@ func (s *script) world() {
 // hosts adds hosts to the world.
 func (s *script) hosts(options map[string]string, names []string) {
 	cfg := cm.Config{}
+	s.w.beside = nil
 	for k, v := range options {
+		if k == "beside" {
+			s.w.beside = s.host(v)
+			continue
+		}
 		n, err := strconv.Atoi(v)
 		require.NoError(s.t, err)
 		switch k {
@@ -118,6 +123,8 @@ func (s *script) hosts(options map[string]string, names []string) {
 			cfg.MaxConns = n
 		case "mtu":
 			cfg.MTU = uint8(n)
+		case "grace":
+			cfg.Grace = cm.Duration(n) * cm.Millisecond
 		case "port":
 			cfg.UDPPort = uint16(n)
 		default:
@@ -250,7 +257,7 @@ func (s *script) command(words []string) {
 	case "state":
 		s.states()
 		return
-	case "listen", "connect", "restart", "stop":
+	case "listen", "redirect", "connect", "restart", "stop":
 		s.onHost(verb, s.host(args[0]), args[1:], options)
 		return
 	}
@@ -291,6 +298,9 @@ func (s *script) onHost(verb string, h *host, args []string, options map[string]
 		}
 		_, err := h.m.Listen(wire.TCPService(number(args[0])), addr, backlog)
 		s.failed("listen", err)
+	case "redirect":
+		_, err := h.m.Redirect(wire.TCPService(number(args[0])), number(options["port"]))
+		s.failed("redirect", err)
 	case "connect":
 		p := h.params(s.host(args[0]), number(args[1]), options["private"])
 		if v, ok := options["qpn"]; ok {

@@ -21,6 +21,8 @@ type world struct {
 	seed  uint64
 	stray int // datagrams to addresses that no host has
 
+	beside *host // whose address the next hosts get; nil: one of their own
+
 	// fate says when a datagram arrives, each time: none is a loss.
 	fate func(f *flight) []cm.Duration
 	// seen is shown every datagram that is sent.
@@ -85,6 +87,9 @@ func (w *world) host(name string, cfg cm.Config) *host {
 	h := &host{w: w, name: name, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, n}), wire.Port), cfg: cfg, qpn: wire.QPN(n) << 16}
 	if cfg.UDPPort != 0 {
 		h.addr = netip.AddrPortFrom(h.addr.Addr(), cfg.UDPPort)
+	}
+	if w.beside != nil {
+		h.addr = netip.AddrPortFrom(w.beside.addr.Addr(), h.addr.Port())
 	}
 	h.port = h.addr.Port()
 	h.cfg.CAGUID = 0x0200000000000000 + uint64(n)

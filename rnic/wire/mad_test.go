@@ -47,8 +47,11 @@ func madCases() []headerCase {
 	rtu, drep := &wire.RTU{CommIDs: ids}, &wire.DREP{CommIDs: ids}
 	dreq := &wire.DREQ{CommIDs: ids, RemoteQPN: wire.MulticastQPN}
 	ipcm := &wire.IPCM{Major: 15, Minor: 15, IPVersion: 15, SrcPort: 0xffff}
+	info := &wire.ClassPortInfo{BaseVersion: 255, ClassVersion: 255, CapabilityMask: 0xffff, CapabilityMask2: 1<<27 - 1, RespTime: 31,
+		RedirectTC: 255, RedirectSL: 15, RedirectFlow: 1<<20 - 1, RedirectLID: 0xffff, RedirectPKey: 0xffff, RedirectQPN: wire.MulticastQPN,
+		RedirectQKey: 1<<32 - 1}
 	for _, b := range [][]byte{req.Private[:], mra.Private[:], rej.Info[:], rej.Private[:], rep.Private[:], rtu.Private[:],
-		drep.Private[:], dreq.Private[:], ipcm.RawSrc[:], ipcm.RawDst[:]} {
+		drep.Private[:], dreq.Private[:], ipcm.RawSrc[:], ipcm.RawDst[:], info.RedirectGID[:], info.Trap[:]} {
 		full(b)
 	}
 	onPath := ff(36) + "fffff03f ffff f8 f8"
@@ -65,6 +68,7 @@ func madCases() []headerCase {
 		{"DREQ", func() header { return new(wire.DREQ) }, dreq, ff(8) + "ffffff00" + ff(220)},
 		{"DREP", func() header { return new(wire.DREP) }, drep, ff(8 + 224)},
 		{"IPCM", func() header { return new(wire.IPCM) }, ipcm, "ff f0" + ff(2+32)},
+		{"ClassPortInfo", func() header { return new(wire.ClassPortInfo) }, info, ff(4+4+16+4+4) + "00ffffff" + ff(4+32)},
 	}
 }
 
