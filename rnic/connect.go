@@ -24,8 +24,9 @@ type cmUsers struct {
 // cmListener is an emu.CMListener, cmConn an emu.CMConn.
 type (
 	cmListener struct {
-		d  *Device
-		id cm.ListenerID
+		d   *Device
+		id  cm.ListenerID
+		end func() // of Config.Announce; or nil
 	}
 	cmConn struct {
 		d  *Device
@@ -62,6 +63,13 @@ func routed(local, dst netip.Addr) bool {
 // CMListen implements emu.CMDevice.
 func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev emu.CMListenEvents) (emu.CMListener, error) {
 	l := &cmListener{d: d}
+	if d.tells != nil {
+		end, err := d.tells(service)
+		if err != nil {
+			return nil, err
+		}
+		l.end = end
+	}
 	err := d.withCM(func(_ cm.Time, m *cm.Manager) (err error) {
 		if l.id, err = m.Listen(wire.ServiceID(service), addr, backlog); err == nil {
 			d.gsi.users.listeners[l.id] = ev
@@ -69,9 +77,24 @@ func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev emu.C
 		return err
 	})
 	if err != nil {
+		if l.end != nil {
+			l.end()
+		}
 		return nil, err
 	}
 	return l, nil
+}
+
+// Redirect sends those who ask for a service of the communication manager to
+// another UDP port of the device's address, until end is called. EADDRINUSE when the
+// service is listened for, or redirected.
+func (d *Device) Redirect(service uint64, port uint16) (end func(), err error) {
+	l := &cmListener{d: d}
+	err = d.withCM(func(_ cm.Time, m *cm.Manager) (err error) {
+		l.id, err = m.Redirect(wire.ServiceID(service), port)
+		return err
+	})
+	return l.Close, err
 }
 
 // Close implements emu.CMListener.
@@ -80,16 +103,19 @@ func (l *cmListener) Close() {
 		delete(l.d.gsi.users.listeners, l.id)
 		return m.Unlisten(l.id)
 	})
+	if l.end != nil {
+		l.end()
+	}
 }
 
 // CMConnect implements emu.CMDevice. The ABI knows no UDP port of the peer's device:
-// it is taken to be this device's own.
+// it is Config.PeerPort, or the one to which that sends.
 func (d *Device) CMConnect(p *emu.CMRequest, ev emu.CMEvents) (emu.CMConn, error) {
 	c := &cmConn{d: d}
 	mtu := d.pathMTU(p.Dst.Addr().Unmap())
 	err := d.withCM(func(now cm.Time, m *cm.Manager) (err error) {
 		c.id, err = m.Connect(now, &cm.ConnectParams{
-			Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), d.caps.Local.Port()),
+			Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), d.asks),
 			Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), QPN: wire.QPN(p.Param.QPN), MTU: uint8(mtu),
 			MaxDestRdAtomic: p.Param.ResponderResources, MaxRdAtomic: p.Param.InitiatorDepth,
 			RetryCount: p.Param.RetryCount, RNRRetryCount: p.Param.RNRRetryCount, FlowControl: p.Param.FlowControl, SRQ: p.Param.SRQ,

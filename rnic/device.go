@@ -32,6 +32,8 @@ type Device struct {
 	tuning  engine.Tuning
 	log     *slog.Logger // or nil
 	start   time.Time    // engine.Time 0
+	asks    uint16       // Config.PeerPort
+	tells   func(service uint64) (end func(), err error)
 
 	mu      deviceLock
 	regions *mem.Table          // guarded by mu
@@ -100,6 +102,8 @@ func New(c Config) (*Device, error) {
 		guid:    newGUID(secret()),
 		tuning:  tune(c.Tuning, caps),
 		start:   time.Now(),
+		asks:    c.PeerPort,
+		tells:   c.Announce,
 		regions: mem.NewTable(secret()),
 		qps:     make(map[wire.QPN]*QP),
 		numbers: qpNumbers{random: rand.NewChaCha8(secret())},
@@ -110,6 +114,9 @@ func New(c Config) (*Device, error) {
 		alarmAt: noAlarm,
 		kick:    make(chan struct{}, 1),
 		quit:    make(chan struct{}),
+	}
+	if d.asks == 0 {
+		d.asks = caps.Local.Port()
 	}
 	if d.netdev == "" {
 		d.netdev = caps.NetDev
