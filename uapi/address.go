@@ -191,9 +191,12 @@ func (e triedError) Error() string {
 
 func (e triedError) Unwrap() []error { return e }
 
-// tried is one error of all.
+// tried is one error of all, nil of none.
 func tried(errs []error) error {
-	if len(errs) == 1 {
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
 		return errs[0]
 	}
 	return triedError(errs)

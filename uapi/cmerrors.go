@@ -64,6 +64,8 @@ func (e *RejectError) Error() string {
 	switch {
 	case abi.UCMRejReason(e.Reason) == abi.UCMRejInvalidServiceID:
 		return "connection refused: nobody listens there"
+	case e.Reason == RejectReason(abi.UCMRejPortCMRedirect):
+		return "connection refused: what listens there is at another UDP port of that host, where only soft devices ask"
 	case e.Reason == RejectedByProgram:
 		return "connection refused by the peer's program"
 	}

@@ -11,8 +11,9 @@ import (
 // The default context is what the package functions work on.
 var defaults struct {
 	mu     sync.Mutex
-	ctx    *Context // guarded by mu; nil until first used
-	handed int      // guarded by mu: how often ctx was given to a caller
+	ctx    *Context   // guarded by mu; nil until first used
+	handed int        // guarded by mu: how often ctx was given to a caller
+	more   []*Context // guarded by mu: opened by Listen, whose addresses ctx lacks
 }
 
 // Default is the context behind the package functions. The first use opens it
@@ -32,17 +33,24 @@ func Default() (*Context, error) {
 	return defaults.ctx, nil
 }
 
-// Close closes the default context, if it is open. The next package function
-// opens a new one; handles of the old one answer EBADF there.
+// Close closes the default context, if it is open, and those that Listen opened.
+// The next package function opens a new one; handles of the old one answer EBADF
+// there.
 func Close() error {
 	defaults.mu.Lock()
-	ctx := defaults.ctx
-	defaults.ctx = nil
-	defaults.mu.Unlock()
-	if ctx == nil {
-		return nil
+	list := defaults.more
+	if defaults.ctx != nil {
+		list = append(list, defaults.ctx)
 	}
-	return ctx.Close()
+	defaults.ctx, defaults.more = nil, nil
+	defaults.mu.Unlock()
+	var err error
+	for _, c := range list {
+		if e := c.Close(); err == nil {
+			err = e
+		}
+	}
+	return err
 }
 
 // defaultDeviceName is what Open("") opens.

@@ -32,6 +32,16 @@ const (
 	kindHost deviceKind = "host" // the real kernel's device
 )
 
+// deviceRole is what a soft device is on an address that processes share. No
+// name says it.
+type deviceRole uint8
+
+const (
+	roleNone      deviceRole = iota
+	roleBeside               // on another UDP port, it connects as if it had 4791
+	roleSuccessor            // it has 4791 for the sake of those beside
+)
+
 // deviceSpec is a parsed device name. Two specs that compare equal ask for the
 // same device with the same options.
 type deviceSpec struct {
@@ -39,6 +49,7 @@ type deviceSpec struct {
 	addr netip.Addr // zero: choose one
 	host string     // kindHost: the kernel's name of the device
 	net  string     // kindSim: name of the shared in-memory network, "" is a private one
+	role deviceRole
 	deviceOptions
 }
 

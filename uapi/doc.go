@@ -42,7 +42,8 @@
 // What a peer says comes with zeroes behind it, as long as the message's room: private data has no length on
 // the wire. An idle connection's peer is asked for a sign of life after DefaultKeepAlive, so that its death is
 // noticed within 12.5 s, whatever it died of and although nobody polls: twice the interval, seven timeouts and a
-// quarter. OpenRoute opens the device from which an address is reached.
+// quarter. OpenRoute opens the device from which an address is reached, OpenLocal that of an address. Processes
+// of one user listen on different ports of one address, and a client does not take the address that it dials.
 //
 // Programs that have a channel of their own exchange endpoints instead: LocalEndpoint and ConnectQP.
 //

@@ -80,15 +80,11 @@ func softDeviceOn(ifc *net.Interface, a net.Addr) (DeviceInfo, bool) {
 	}
 	addr = addr.Unmap()
 	gid := addr
-	name := "soft:" + addr.String()
-	if addr.Is6() {
-		if addr.IsLinkLocalUnicast() {
-			addr = addr.WithZone(ifc.Name)
-		}
-		name = "soft:[" + addr.String() + "]"
+	if addr.Is6() && addr.IsLinkLocalUnicast() {
+		addr = addr.WithZone(ifc.Name)
 	}
 	info := DeviceInfo{
-		Device:    name,
+		Device:    softName(addr),
 		Kind:      string(kindSoft),
 		Driver:    "RXE",
 		NetDev:    ifc.Name,

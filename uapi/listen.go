@@ -167,6 +167,9 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, erro
 // takenError says that a port is taken: of a wildcard, or beside one, Linux answers
 // EADDRNOTAVAIL. The device has the address.
 func takenError(addr netip.AddrPort, err error) error {
+	if held := (*heldError)(nil); errors.As(err, &held) {
+		return held
+	}
 	if addr.Port() != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
 		return explain(syscall.EADDRINUSE, "port %d is taken by another listener", addr.Port())
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/host"
 	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/rnic"
+	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/capture"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
@@ -89,9 +90,30 @@ func open(device string, config openConfig) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, release, err := acquire(spec, config.log)
+	c, err := openSpec(spec, config)
 	if err != nil {
 		return nil, explainOpen(spec, device, err)
+	}
+	return c, nil
+}
+
+// openBeside opens a device on another UDP port of an address, which connects as if it had 4791: soft devices
+// reach it.
+func openBeside(addr netip.Addr, opts []Option) (*Context, error) {
+	c, err := openSpec(deviceSpec{kind: kindSoft, addr: addr, role: roleBeside, deviceOptions: deviceOptions{port: -1}}, newOpenConfig(opts))
+	if err != nil {
+		return nil, &OpError{Op: "Open", Object: softName(addr) + ", another UDP port", Err: err}
+	}
+	return c, nil
+}
+
+func openSpec(spec deviceSpec, config openConfig) (*Context, error) {
+	if !config.kinds.has(spec.kind) {
+		return nil, explain(syscall.EINVAL, "it is of kind %s, and %s was asked for", spec.kind, strings.Join(config.kinds, " or "))
+	}
+	s, release, err := acquire(spec, config.log)
+	if err != nil {
+		return nil, err
 	}
 	kernel, exit := s.process(fmt.Sprintf("uapi(%d)", os.Getpid()))
 	kernel, untrace, err := trace.Env(kernel, s.name)
@@ -108,7 +130,7 @@ func open(device string, config openConfig) (*Context, error) {
 		exit()
 		untrace()
 		release()
-		return nil, explainOpen(spec, device, err)
+		return nil, err
 	}
 	c.release = func() error {
 		exit()
@@ -129,7 +151,11 @@ func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() erro
 		return s, func() error { devices.countHost(spec.host, -1); return nil }, nil
 	}
 	s, err = devices.acquire(spec, log)
-	return s, func() error { return devices.release(s) }, err
+	return s, func() error {
+		err := devices.release(s)
+		s.neighbour.wait()
+		return err
+	}, err
 }
 
 // hostStation is a device of the kernel, which runs by itself.
@@ -295,7 +321,16 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
 	})
 	var device *rnic.Device
-	soft := softModule(rnic.Config{Name: name, Link: faulty, MTU: spec.mtu, Logger: log}, &device)
+	config := rnic.Config{Name: name, Link: faulty, MTU: spec.mtu, Logger: log}
+	var beside *neighbour
+	if spec.role == roleBeside {
+		beside = newNeighbour(addr.Addr(), addr.Port(), log)
+		config.PeerPort, config.Announce = RoCEPort, beside.announce
+	}
+	if spec.role == roleSuccessor {
+		config.CM.Grace = cm.Second
+	}
+	soft := softModule(config, &device)
 	machine := emu.New(emu.Options{Logger: log})
 	if err = machine.Install(soft); err == nil {
 		err = machine.Insmod(soft.Name)
@@ -317,6 +352,9 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 			p := machine.Process(name)
 			return p, p.Exit
 		},
+		redirect:  device.Redirect,
+		neighbour: beside,
+
 		stop:  func() error { return machine.Rmmod(soft.Name) },
 		stats: func() (string, stats.Counters, []stats.QueuePair) { return readRNIC(device) },
 	}, nil

@@ -15,6 +15,7 @@ type openConfig struct {
 	port     int // 0: the first active one
 	gidIndex int // -1: choose
 	mtu      int // 0: the port's active MTU
+	kinds    deviceKinds
 	wrap     func(kshim.Kernel) kshim.Kernel
 }
 
@@ -42,6 +43,10 @@ func WithGIDIndex(index int) Option { return func(c *openConfig) { c.gidIndex = 
 // WithMTU offers at most this path MTU (256, 512, 1024, 2048 or 4096 bytes) to
 // peers, instead of the port's active MTU.
 func WithMTU(bytes int) Option { return func(c *openConfig) { c.mtu = bytes } }
+
+// WithKinds lets OpenLocal and OpenRoute choose among devices of these kinds only, "host" (the kernel's) and "soft";
+// without it the kernel's come first. A device that was named, by Open or RDMASHIM_DEVICE, and is of another kind is EINVAL.
+func WithKinds(kinds ...string) Option { return func(c *openConfig) { c.kinds = kinds } }
 
 // withKernel puts something between the client and the kernel.
 func withKernel(wrap func(kshim.Kernel) kshim.Kernel) Option {

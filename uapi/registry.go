@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"runtime"
 	"strconv"
@@ -29,6 +30,12 @@ type station struct {
 	process func(name string) (k kshim.Kernel, exit func()) // a new client of its kernel
 	route   func(peer netip.Addr) (mtu int, err error)      // largest path MTU on the way to peer, 0 for none; nil: not known
 	stop    func() error
+
+	// redirect sends those who ask this device for a service to another UDP port of
+	// its address; nil on a kernel device.
+	redirect  func(service uint64, port uint16) (end func(), err error)
+	desk      *desk      // of the owner of an address's UDP port 4791
+	neighbour *neighbour // of a device beside it
 
 	// stats reads its port and its queue pairs; nil on a kernel device.
 	stats func() (state string, port stats.Counters, pairs []stats.QueuePair)
@@ -96,6 +103,9 @@ func (r *registry) hasHost(name string) bool {
 func (r *registry) acquire(spec deviceSpec, log *slog.Logger) (*station, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if spec.role == roleBeside {
+		return r.acquireBeside(spec, log)
+	}
 	if spec.addr.IsValid() && spec.port != 0 {
 		at := netip.AddrPortFrom(spec.addr, spec.udpPort())
 		if s := r.find(spec, at); s != nil {
@@ -112,6 +122,40 @@ func (r *registry) acquire(spec deviceSpec, log *slog.Logger) (*station, error) 
 		return r.launch(spec, netip.AddrPortFrom(spec.addr, spec.udpPort()), log)
 	}
 	return r.acquireLoopback(spec, log)
+}
+
+// The UDP ports of devices beside another: from where ephemeral ports begin to
+// where the source ports of RoCEv2 do that only tell flows apart (IBA A17).
+const firstBeside, lastBeside = 0x8000, 0xbfff
+
+// acquireBeside finds or starts the process's device beside the owner of an
+// address's UDP port 4791. Preconditions: mu is held.
+func (r *registry) acquireBeside(spec deviceSpec, log *slog.Logger) (*station, error) {
+	for _, s := range r.stations {
+		if s.spec.role == roleBeside && s.addr.Addr() == spec.addr && s.spec.comparable() == spec.comparable() {
+			s.users++
+			return s, nil
+		}
+	}
+	for tries := 0; ; tries++ {
+		port := firstBeside + rand.N(lastBeside-firstBeside+1)
+		s, err := r.launch(spec, netip.AddrPortFrom(spec.addr, uint16(port)), log)
+		if err == nil && s.neighbour != nil {
+			s.neighbour.own = func() (func(), error) { return r.own(spec.addr, log) }
+		}
+		if err == nil || tries == 32 || !errors.Is(err, syscall.EADDRINUSE) {
+			return s, err
+		}
+	}
+}
+
+// own takes UDP port 4791 of an address, for the sake of requests that are sent on.
+func (r *registry) own(addr netip.Addr, log *slog.Logger) (release func(), err error) {
+	s, err := r.acquire(deviceSpec{kind: kindSoft, addr: addr, role: roleSuccessor, deviceOptions: deviceOptions{port: -1}}, log)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = r.release(s) }, nil
 }
 
 // acquireLoopback starts a device on the next free loopback address.
@@ -166,6 +210,9 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 	r.serial[spec.kind]++
 	s.spec, s.name, s.users = spec, name, 1
 	r.stations = append(r.stations, s)
+	if spec.kind == kindSoft && s.redirect != nil && s.addr.Port() == RoCEPort {
+		s.desk = openDesk(s.addr.Addr(), s.redirect, log)
+	}
 	offers.add(s, log)
 	return s, nil
 }
@@ -185,6 +232,7 @@ func (r *registry) release(s *station) error {
 		}
 	}
 	offers.remove(s)
+	s.desk.close()
 	return s.stop()
 }
 
@@ -210,6 +258,13 @@ func (r *registry) holds(addr netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// owns reports whether a soft device of this process is on the address at UDP port 4791.
+func (r *registry) owns(addr netip.Addr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.find(deviceSpec{kind: kindSoft}, netip.AddrPortFrom(addr, RoCEPort)) != nil
 }
 
 // list is a snapshot of the running devices.

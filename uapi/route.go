@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -39,10 +38,14 @@ func (l *contextList) at(addr netip.Addr) []*Context {
 	l.mu.Lock()
 	all := slices.Clone(l.list)
 	l.mu.Unlock()
-	if addr.IsUnspecified() {
-		return all
+	all = slices.DeleteFunc(all, func(c *Context) bool { return !addr.IsUnspecified() && !c.hasAddr(addr) })
+	owned := map[netip.AddrPort]bool{}
+	for _, c := range all {
+		owned[c.chosen.addr] = c.station.spec.kind == kindSoft
 	}
-	return slices.DeleteFunc(all, func(c *Context) bool { return !c.hasAddr(addr) })
+	return slices.DeleteFunc(all, func(c *Context) bool { // the owner of its address would be asked for the same port
+		return c.station.spec.role == roleBeside && owned[netip.AddrPortFrom(c.chosen.addr.Addr(), RoCEPort)]
+	})
 }
 
 // ofHosts is the contexts that are on the kernel's devices.
@@ -69,9 +72,12 @@ func (c *Context) hasAddr(addr netip.Addr) bool {
 
 // OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached: the one that
 // RDMASHIM_DEVICE names; else the kernel's device that has the address from which the system's route to
-// there leaves; else the soft device on that address, or, on this machine, on any free loopback address. Of a name's
-// addresses the first is taken to which there is a device, in the order in which Dial tries them. The error says
-// what was tried.
+// there leaves; else the soft device on that address. Of a name's addresses the first is taken to which there is a
+// device, in the order in which Dial tries them. The error says what was tried.
+//
+// To addresses of this host the device is one that leaves the address itself to whoever wants to listen there: to
+// 127.0.0.0/8 it is on 127.128.0.0 plus the number of the process, or one of the next addresses (Linux); to others it is
+// on the same address and a free UDP port, from which soft devices are reached.
 func OpenRoute(ctx context.Context, addr string, opts ...Option) (*Context, error) {
 	if os.Getenv("RDMASHIM_DEVICE") != "" {
 		return Open("", opts...)
@@ -98,7 +104,7 @@ func openRoute(remotes []netip.AddrPort, opts []Option) (*Context, error) {
 		local, err := routeSource(remote.Addr())
 		if err == nil {
 			var c *Context
-			if c, err = openAt(local, opts); err == nil {
+			if c, err = openToward(local, remote.Addr(), opts); err == nil {
 				return c, nil
 			}
 			err = fmt.Errorf("no device for the route to %v from %v: %w", remote.Addr(), local, err)
@@ -106,6 +112,56 @@ func openRoute(remotes []netip.AddrPort, opts []Option) (*Context, error) {
 		errs = append(errs, err)
 	}
 	return nil, tried(errs)
+}
+
+// openToward opens the device at local from which remote is reached.
+func openToward(local, remote netip.Addr, opts []Option) (*Context, error) {
+	here := local == remote.Unmap() || remote.IsLoopback()
+	kinds := newOpenConfig(opts).kinds
+	c, errs := openHostAt(local, kinds, opts)
+	switch {
+	case c != nil:
+		return c, nil
+	case !kinds.has(kindSoft):
+		errs = append(errs, noDevice(local, kinds))
+		return nil, tried(errs)
+	}
+	var err error
+	switch {
+	case !here || devices.owns(local):
+		c, err = Open(softName(local), opts...)
+	case local.Is4() && local.IsLoopback() && len(loopbacks()) > 1:
+		c, err = openClientLoopback(remote, opts)
+	default:
+		c, err = openBeside(local, opts)
+	}
+	if err != nil {
+		return nil, tried(append(errs, err))
+	}
+	return c, nil
+}
+
+// clientAddrs is how many addresses a process tries of those that are its own.
+const clientAddrs = 16
+
+// openClientLoopback opens a device on a loopback address that nobody listens on by habit.
+func openClientLoopback(remote netip.Addr, opts []Option) (*Context, error) {
+	for i := range clientAddrs {
+		addr := clientAddr(os.Getpid() + i)
+		if addr == remote {
+			continue
+		}
+		c, err := Open(softName(addr), opts...)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return c, err
+		}
+	}
+	return openBeside(loopbacks()[0], opts)
+}
+
+// clientAddr is 127.128.0.0 plus n. Linux numbers no process beyond 2^22.
+func clientAddr(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{127, byte(128 + n>>16&0x7f), byte(n >> 8), byte(n)})
 }
 
 // routeSource is the address from which the system would send to remote.
@@ -117,40 +173,6 @@ func routeSource(remote netip.Addr) (netip.Addr, error) {
 	defer conn.Close()
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 	return local, nil
-}
-
-// openAt opens the device that has an address of this machine.
-func openAt(local netip.Addr, opts []Option) (*Context, error) {
-	var errs []error
-	if runtime.GOOS == "linux" {
-		for _, d := range hostDevices("/sys/class/infiniband") {
-			i := slices.IndexFunc(d.GIDs, func(g GID) bool { return g.Type == gidV2 && g.Addr == local.WithZone("") })
-			if i < 0 {
-				continue
-			}
-			c, err := Open(d.Device, append(slices.Clone(opts), WithGIDIndex(d.GIDs[i].Index))...)
-			if err == nil {
-				return c, nil
-			}
-			errs = append(errs, err)
-		}
-	}
-	name := "soft:" + local.String()
-	if local.Is6() {
-		name = "soft:[" + local.String() + "]"
-	}
-	c, err := Open(name, opts...)
-	if err == nil {
-		return c, nil
-	}
-	errs = append(errs, err)
-	if local.Is4() && local.IsLoopback() && errors.Is(err, syscall.EADDRINUSE) {
-		if c, err = Open(DefaultDevice, opts...); err == nil {
-			return c, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, tried(errs)
 }
 
 const gidV2 = "RoCE v2"
@@ -239,8 +261,10 @@ next:
 }
 
 // Listen listens for connections to addr, HOST:PORT, on every device that this process has open and that has
-// the address; an empty host is all of them. If none has, the default context is opened, if it is not yet, on the device
-// that has the address; of a name's addresses, on the first that has one. Request.Context tells to which one a request
+// the address; an empty host is all of them. If none has, the default context is opened, if it is not yet: on the device that
+// RDMASHIM_DEVICE names, else on that which OpenLocal opens; of a name's addresses, on the first that has one; for an empty
+// host on 127.0.0.1. A default context that is open and does not have the address stays, and Listen opens another beside
+// it, which Close closes too. Request.Context tells to which one a request
 // came. See Context.Listen.
 func Listen(addr string, opts ...ListenOption) (*Listener, error) {
 	at, err := resolveListen(addr)
@@ -263,12 +287,7 @@ func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 	}
 	var errs []error
 	for _, at := range addrs {
-		c, _, err := route(func() (*Context, error) {
-			if at.Addr().IsUnspecified() || os.Getenv("RDMASHIM_DEVICE") != "" {
-				return Open("")
-			}
-			return openAt(at.Addr(), nil)
-		})
+		c, err := toListen(at.Addr())
 		if err == nil {
 			var l *Listener
 			if l, err = listen(at, []*Context{c}, opts); err == nil {
@@ -278,6 +297,33 @@ func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 		errs = append(errs, err)
 	}
 	return nil, tried(errs)
+}
+
+// toListen is the default context, or, where its device does not have the address, another
+// one that is closed with it.
+func toListen(addr netip.Addr) (*Context, error) {
+	named := os.Getenv("RDMASHIM_DEVICE") != ""
+	c, _, err := route(func() (*Context, error) {
+		switch {
+		case named:
+			return Open("")
+		case addr.IsUnspecified():
+			if c, err := openSoftAt(loopbacks()[0], nil); err == nil {
+				return c, nil
+			}
+			return Open("")
+		}
+		return openLocal(addr, nil)
+	})
+	if err != nil || named || addr.IsUnspecified() || c.hasAddr(addr) {
+		return c, err
+	}
+	if c, err = openLocal(addr, nil); err == nil {
+		defaults.mu.Lock()
+		defaults.more = append(defaults.more, c)
+		defaults.mu.Unlock()
+	}
+	return c, err
 }
 
 // Disconnect is Context.Disconnect on the default context.

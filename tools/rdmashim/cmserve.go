@@ -265,7 +265,12 @@ func openToServe(name string, stderr io.Writer) ([]*uapi.Context, error) {
 			if d.Kind != kind || d.PortState != "ACTIVE" || kind == "soft" && taken[d.GIDs[0].Addr] {
 				continue
 			}
-			c, err := uapi.Open(d.Device)
+			var c *uapi.Context
+			if kind == "host" {
+				c, err = uapi.Open(d.Device)
+			} else { // beside another server's, where there is one
+				c, err = uapi.OpenLocal(d.Address.Addr().String(), uapi.WithKinds(kind))
+			}
 			if err != nil {
 				tried = append(tried, err)
 				continue

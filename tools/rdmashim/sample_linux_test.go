@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"io"
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +41,48 @@ func TestSampleFindsDevices(t *testing.T) {
 	require.NoError(t, err, "%s", &stderr)
 	require.Contains(t, line, "verified")
 	require.NoError(t, cmd.Wait(), "%s", &stderr)
+}
+
+// TestServersOfOneMachine: servers on different ports are reached at the same addresses, whoever was
+// started first, and also when the first has ended.
+func TestServersOfOneMachine(t *testing.T) {
+	if os.Getenv(inNamespace) == "" {
+		inOwnNamespace(t, "TestServersOfOneMachine")
+		return
+	}
+	loopbackUp(t)
+	ports := []string{"7001", "7002", "7003"}
+	var ends []func()
+	for _, port := range ports {
+		cmd := tool(t, "ping", "server", "--port", port)
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		require.NoError(t, cmd.Start())
+		end := sync.OnceFunc(func() {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_, _ = io.Copy(io.Discard, stdout)
+			require.NoError(t, cmd.Wait(), "%s", &stderr)
+		})
+		defer end() // before the test's context ends
+		ends = append(ends, end)
+		line, err := bufio.NewReader(stdout).ReadString('\n')
+		if err != nil {
+			t.Fatal(cmd.Wait(), &stderr)
+		}
+		require.Equal(t, listeningPrefix+"[::]:"+port+"\n", line)
+	}
+	ping := func(ports []string) {
+		t.Helper()
+		for _, port := range ports {
+			for _, host := range []string{"127.0.0.1", "[::1]"} {
+				o := runTool(t, "ping", "client", "-C", "1", host+":"+port)
+				require.Zero(t, o.code, o.stderr)
+			}
+		}
+	}
+	ping(ports)
+	ends[0]()
+	ping(ports[1:])
 }

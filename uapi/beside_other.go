@@ -1,0 +1,28 @@
+//go:build !linux
+
+package uapi
+
+import (
+	"log/slog"
+	"net/netip"
+)
+
+// Other systems have no abstract UNIX sockets: addresses are not shared there.
+
+type desk struct{}
+
+func openDesk(netip.Addr, func(uint64, uint16) (func(), error), *slog.Logger) *desk { return nil }
+
+func (*desk) close() {}
+
+func canShare(netip.Addr) bool { return false }
+
+type neighbour struct {
+	own func() (release func(), err error)
+}
+
+func newNeighbour(netip.Addr, uint16, *slog.Logger) *neighbour { return &neighbour{} }
+
+func (*neighbour) announce(uint64) (end func(), err error) { return func() {}, nil }
+
+func (*neighbour) wait() {}

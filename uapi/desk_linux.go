@@ -1,0 +1,200 @@
+package uapi
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Bounds of a desk: processes beside the owner, and services of each.
+const (
+	maxBeside         = 64
+	maxBesideServices = 4096
+)
+
+// deskName is the socket at which the owner of an address's UDP port 4791 is
+// found. Abstract names are the network namespace's, as addresses are.
+func deskName(addr netip.Addr) *net.UnixAddr {
+	return &net.UnixAddr{Name: "@rdmashim/" + netip.AddrPortFrom(addr, RoCEPort).String(), Net: "unix"}
+}
+
+// desk is where the owner of an address notes the services of others. A request is a
+// line, "listen SERVICE UDPPORT" or "end SERVICE", and so is its answer: "ok",
+// "taken PID" or "no".
+type desk struct {
+	name     *net.UnixAddr
+	redirect func(service uint64, port uint16) (end func(), err error)
+	log      *slog.Logger
+	closed   chan struct{}
+	procs    sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{} // guarded by mu; nil when closed
+	takers map[uint64]int        // guarded by mu: which process has a service
+}
+
+func openDesk(addr netip.Addr, redirect func(uint64, uint16) (func(), error), log *slog.Logger) *desk {
+	d := &desk{
+		name: deskName(addr), redirect: redirect, log: log,
+		closed: make(chan struct{}),
+		conns:  map[net.Conn]struct{}{}, takers: map[uint64]int{},
+	}
+	l, err := net.ListenUnix("unix", d.name)
+	d.procs.Go(func() { d.run(l, err) })
+	return d
+}
+
+// close ends the desk: those beside try to become the owner.
+func (d *desk) close() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	for c := range d.conns {
+		c.Close()
+	}
+	d.conns = nil
+	d.mu.Unlock()
+	close(d.closed)
+	d.procs.Wait()
+}
+
+// run takes processes in. The name may be an owner's whose last moments these are:
+// it is tried again.
+func (d *desk) run(l *net.UnixListener, err error) {
+	for ; err != nil; l, err = net.ListenUnix("unix", d.name) {
+		d.log.Debug("other processes cannot share the device's address for now", "err", err)
+		select {
+		case <-d.closed:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+	defer l.Close()
+	stop := make(chan struct{})
+	defer close(stop)
+	d.procs.Go(func() {
+		select {
+		case <-d.closed:
+			l.Close()
+		case <-stop:
+		}
+	})
+	for {
+		c, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			d.procs.Go(func() { d.serve(c) })
+			continue
+		}
+		select { // no descriptors: they come back
+		case <-d.closed:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// enter notes a connection, so that close ends it; false when there is no room.
+func (d *desk) enter(c net.Conn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conns == nil || len(d.conns) >= maxBeside {
+		return false
+	}
+	d.conns[c] = struct{}{}
+	return true
+}
+
+// serve serves one process until it goes. What another user's says is not read.
+func (d *desk) serve(c *net.UnixConn) {
+	defer c.Close()
+	pid, uid, err := processBehind(c)
+	if err != nil || uid != os.Geteuid() || !d.enter(c) {
+		return
+	}
+	ends := map[uint64]func(){}
+	defer func() {
+		for service := range ends {
+			d.end(ends, service)
+		}
+		d.mu.Lock()
+		delete(d.conns, c)
+		d.mu.Unlock()
+	}()
+	lines := bufio.NewScanner(c)
+	lines.Buffer(make([]byte, 0, 128), 128)
+	for lines.Scan() {
+		var service uint64
+		var port uint16
+		answer := "no"
+		if _, err := fmt.Sscanf(lines.Text(), "listen %d %d", &service, &port); err == nil {
+			answer = d.note(ends, service, port, pid)
+		} else if _, err := fmt.Sscanf(lines.Text(), "end %d", &service); err == nil {
+			d.end(ends, service)
+			answer = "ok"
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(deskPatience))
+		if _, err := fmt.Fprintln(c, answer); err != nil {
+			return
+		}
+	}
+}
+
+// note redirects a service to a process's UDP port.
+func (d *desk) note(ends map[uint64]func(), service uint64, port uint16, pid int) string {
+	if len(ends) >= maxBesideServices {
+		return "no"
+	}
+	end, err := d.redirect(service, port)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case err == nil:
+		ends[service], d.takers[service] = end, pid
+		return "ok"
+	case errors.Is(err, syscall.EADDRINUSE) && d.takers[service] != 0:
+		return fmt.Sprintf("taken %d", d.takers[service])
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Sprintf("taken %d", os.Getpid())
+	}
+	return "no"
+}
+
+func (d *desk) end(ends map[uint64]func(), service uint64) {
+	end := ends[service]
+	if end == nil {
+		return
+	}
+	delete(ends, service)
+	d.mu.Lock()
+	delete(d.takers, service)
+	d.mu.Unlock()
+	end()
+}
+
+// processBehind is whose the other end of a connection is (unix(7), SO_PEERCRED).
+func processBehind(c *net.UnixConn) (pid, uid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, -1, err
+	}
+	var cred *syscall.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err = errors.Join(err, credErr); err != nil {
+		return 0, -1, err
+	}
+	return int(cred.Pid), int(cred.Uid), nil
+}

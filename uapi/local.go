@@ -1,0 +1,173 @@
+package uapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// deviceKinds are the kinds of devices that may be opened; none means all.
+type deviceKinds []string
+
+func (k deviceKinds) has(kind deviceKind) bool {
+	return len(k) == 0 || slices.Contains(k, string(kind))
+}
+
+// OpenLocal opens the device of an address of this machine, HOST or HOST:PORT, and never another one: the kernel's device
+// that has the address, else the soft device on it. WithKinds says which of the two it may be. Of a name's addresses the first is
+// taken that has a device.
+//
+// When another process of this user has a soft device on the address, the device is on the same address and a free UDP
+// port, and is found there all the same (Linux): soft devices that ask at port 4791 for what is listened for here are sent on.
+// RDMA cards and rdma_rxe are not: what they get is a *RejectError with reason PORT_CM_REDIRECT.
+//
+// RDMASHIM_DEVICE, where it is set, names the device here too: a plain soft or sim is put on the address, and a device that
+// does not have the address is EADDRNOTAVAIL.
+//
+// Errors: EADDRNOTAVAIL when no device has the address, with a list of what there is; EADDRINUSE, with the holder's name;
+// those of Open.
+func OpenLocal(addr string, opts ...Option) (*Context, error) {
+	text := addr
+	if _, _, err := net.SplitHostPort(text); err != nil {
+		text = net.JoinHostPort(strings.Trim(text, "[]"), "0")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
+	defer cancel()
+	list, err := resolve(ctx, text)
+	var errs []error
+	for _, at := range list {
+		var c *Context
+		if c, err = openLocal(at.Addr(), opts); err == nil {
+			return c, nil
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		err = tried(errs)
+	}
+	return nil, opError("OpenLocal", addr, err)
+}
+
+func openLocal(addr netip.Addr, opts []Option) (*Context, error) {
+	if addr.IsUnspecified() || addr.IsMulticast() {
+		return nil, explain(syscall.EINVAL, "%v is not an address of one interface", addr)
+	}
+	kinds := newOpenConfig(opts).kinds
+	if name := os.Getenv("RDMASHIM_DEVICE"); name != "" {
+		return openNamedAt(name, addr, kinds, opts)
+	}
+	c, errs := openHostAt(addr, kinds, opts)
+	if c != nil {
+		return c, nil
+	}
+	if kinds.has(kindSoft) {
+		c, err := openSoftAt(addr, opts)
+		if err == nil {
+			return c, nil
+		}
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			err = noDevice(addr, kinds)
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		errs = append(errs, noDevice(addr, kinds))
+	}
+	return nil, tried(errs)
+}
+
+// openNamedAt opens the device that RDMASHIM_DEVICE names if it has the address.
+func openNamedAt(name string, addr netip.Addr, kinds deviceKinds, opts []Option) (*Context, error) {
+	spec, err := parseDevice(name)
+	if err != nil {
+		return nil, err
+	}
+	if !kinds.has(spec.kind) {
+		return nil, explain(syscall.EINVAL, "RDMASHIM_DEVICE=%s is of kind %s, and %s was asked for", name, spec.kind, strings.Join(kinds, " or "))
+	}
+	if spec.kind == kindHost {
+		switch c, errs := openHostAt(addr, kinds, opts, spec.host); {
+		case c != nil:
+			return c, nil
+		case len(errs) > 0:
+			return nil, tried(errs)
+		}
+		return nil, explain(syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=%s does not have the address %v", name, addr)
+	}
+	if spec.addr.IsValid() && spec.addr != addr {
+		return nil, explain(syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=%s is on %v, not %v", name, spec.addr, addr)
+	}
+	spec.addr = addr
+	return openSpec(spec, newOpenConfig(opts))
+}
+
+// openHostAt opens the kernel's device that has an address, of those that are named if any are. nil without
+// errors when none has.
+func openHostAt(addr netip.Addr, kinds deviceKinds, opts []Option, named ...string) (*Context, []error) {
+	var errs []error
+	if runtime.GOOS != "linux" || !kinds.has(kindHost) {
+		return nil, nil
+	}
+	for _, d := range hostDevices("/sys/class/infiniband") {
+		i := slices.IndexFunc(d.GIDs, func(g GID) bool { return g.Type == gidV2 && g.Addr == addr.WithZone("") })
+		if i < 0 || len(named) > 0 && !slices.Contains(named, d.Name) {
+			continue
+		}
+		c, err := Open(d.Device, append(slices.Clone(opts), WithGIDIndex(d.GIDs[i].Index))...)
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errs
+}
+
+// openSoftAt opens the soft device on an address, beside that of another process that lets
+// it.
+func openSoftAt(addr netip.Addr, opts []Option) (*Context, error) {
+	for tries := 0; ; tries++ {
+		c, err := Open(softName(addr), opts...)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return c, err
+		}
+		if canShare(addr) {
+			return openBeside(addr, opts)
+		}
+		if tries > 0 { // an owner may have been ending
+			return nil, err
+		}
+	}
+}
+
+// noDevice says that no device has an address, and what there is.
+func noDevice(addr netip.Addr, kinds deviceKinds) error {
+	var there []string
+	list, _ := Devices()
+	for _, d := range list {
+		if !kinds.has(deviceKind(d.Kind)) || d.Kind == string(kindSim) {
+			continue
+		}
+		var addrs []string
+		for _, g := range d.GIDs {
+			if a := g.Addr.String(); g.Type == gidV2 && !slices.Contains(addrs, a) {
+				addrs = append(addrs, a)
+			}
+		}
+		if d.Kind == string(kindHost) {
+			there = append(there, fmt.Sprintf("%s (%s)", d.Device, strings.Join(addrs, " ")))
+		} else {
+			there = append(there, d.Device)
+		}
+	}
+	if len(there) == 0 {
+		return explain(syscall.EADDRNOTAVAIL, "no device has the address %v; there is none of kind %s", addr, strings.Join(kinds, " or "))
+	}
+	return explain(syscall.EADDRNOTAVAIL, "no device has the address %v; there are %s", addr, strings.Join(there, ", "))
+}

@@ -1,0 +1,52 @@
+package uapi
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Several processes of a user share the UDP port 4791 of an address, as far as
+// connecting is concerned. The first has it: its device is the owner. Another that
+// wants to be found there opens its device beside, on the same address and
+// another UDP port, and has each service that it listens for noted at the owner's desk (an
+// abstract UNIX socket, by which the kernel tells each side whose process the other is).
+// Requests that come to the owner for such a service are sent on by the
+// connection manager's own redirection (cm.Manager.Redirect). All this lasts as
+// long as the connection to the desk, so that nothing is left of a process that
+// died; when the owner goes, the processes beside try to take port 4791, one of
+// them gets it, and the others have their services noted there.
+
+// heldError says who has a port of an address.
+type heldError struct {
+	service uint64
+	pid     int
+}
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("port %d is taken by %s (%v)", uint16(e.service), processCalled(e.pid), e.Unwrap())
+}
+
+func (e *heldError) Unwrap() error { return syscall.EADDRINUSE }
+
+// processCalled names a process for an error.
+func processCalled(pid int) string {
+	switch comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); {
+	case pid == 0:
+		return "another process"
+	case err != nil:
+		return fmt.Sprintf("process %d", pid)
+	default:
+		return fmt.Sprintf("process %d (%s)", pid, strings.TrimSpace(string(comm)))
+	}
+}
+
+// softName is the name of the soft device on an address.
+func softName(addr netip.Addr) string {
+	if addr.Is6() {
+		return "soft:[" + addr.String() + "]"
+	}
+	return "soft:" + addr.String()
+}

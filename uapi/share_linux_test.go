@@ -1,0 +1,436 @@
+package uapi
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// serveAt marks the run of this test binary as a server: the addresses to listen on.
+const serveAt = "RDMASHIM_TEST_SERVE"
+
+// TestServeHelper is the program that the tests below start: it listens at the addresses, accepts
+// everything with its first address as private data, and echoes one message of each connection.
+// It ends when its standard input does.
+func TestServeHelper(t *testing.T) {
+	addrs := strings.Fields(os.Getenv(serveAt))
+	if len(addrs) == 0 {
+		return
+	}
+	var last *Listener
+	for _, addr := range addrs {
+		l, err := Listen(addr)
+		if err != nil {
+			fmt.Println("refused:", err)
+			return
+		}
+		defer l.Close()
+		last = l
+		go func() {
+			for {
+				r, err := l.Accept(context.Background())
+				if err != nil {
+					return
+				}
+				go echoOnce(r, addr)
+			}
+		}()
+	}
+	fmt.Println("listening", last.Addr(), "on", last.parts[0].ctxs[0].station.device())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func echoOnce(r *Request, name string) {
+	c := r.Context
+	qp, err := r.CreateQP(QPConfig{})
+	if err != nil {
+		return
+	}
+	defer c.DestroyQP(qp)
+	buf := make([]byte, 64)
+	mr, err := c.RegMR(buf, AccessLocalWrite)
+	if err != nil {
+		return
+	}
+	if _, err = c.PostRecv(qp, mr, 0, 64); err == nil {
+		_, err = r.Accept(context.Background(), []byte(name))
+	}
+	wc := make([]WC, 1)
+	if err == nil {
+		if _, err = c.WaitCQ(context.Background(), qp, wc); err == nil && wc[0].Status == WCSuccess {
+			_, _ = c.PostSend(qp, mr, uint64(wc[0].ByteLen))
+		}
+	}
+	<-c.Done(qp)
+}
+
+// server is such a process.
+type server struct {
+	cmd   *exec.Cmd
+	in    io.Closer
+	said  string
+	ended bool
+}
+
+// serve starts one and waits until it listens or is refused.
+func serve(t *testing.T, addrs string) *server {
+	t.Helper()
+	s := &server{cmd: exec.Command("/proc/self/exe", "-test.run=^TestServeHelper$")}
+	s.cmd.Env = append(os.Environ(), serveAt+"="+addrs)
+	s.cmd.Stderr = os.Stderr
+	in, err := s.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.cmd.Start())
+	s.in = in
+	t.Cleanup(func() { s.end(t, false) })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	s.said = strings.TrimSpace(line)
+	return s
+}
+
+// end ends it, by a signal that it cannot see or in order.
+func (s *server) end(t *testing.T, kill bool) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if kill {
+		require.NoError(t, s.cmd.Process.Kill())
+	}
+	s.in.Close()
+	err := s.cmd.Wait()
+	if !kill {
+		require.NoError(t, err)
+	}
+}
+
+// reached dials addr on c, sends a message and gets it back; it answers who accepted.
+func reached(t *testing.T, c *Context, addr string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	buf := make([]byte, 64)
+	mr, err := c.RegMR(buf, AccessLocalWrite)
+	require.NoError(t, err)
+	defer c.DeregMR(mr)
+	qp, err := c.Dial(ctx, addr, DialConfig{Prepare: func(qp QP) error {
+		_, err := c.PostRecv(qp, mr, 32, 32)
+		return err
+	}})
+	require.NoError(t, err)
+	defer c.DestroyQP(qp)
+	info, err := c.QueryConn(qp)
+	require.NoError(t, err)
+	require.Equal(t, addr, info.RemoteAddr.String())
+	copy(buf, "over there")
+	_, err = c.PostSend(qp, mr, 10)
+	require.NoError(t, err)
+	wc := make([]WC, 2)
+	for n := 0; n < 2; {
+		got, err := c.WaitCQ(ctx, qp, wc)
+		require.NoError(t, err)
+		for _, w := range wc[:got] {
+			require.Equal(t, WCSuccess, w.Status)
+		}
+		n += got
+	}
+	require.Equal(t, "over there", string(buf[32:42]))
+	return strings.TrimRight(string(info.PrivateData), "\x00")
+}
+
+// client opens a device as a client of addr does.
+func client(t *testing.T, addr string) *Context {
+	t.Helper()
+	c, err := OpenRoute(t.Context(), addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// TestClientFirst: a client that dials an address of this host before anybody listens there leaves it
+// free: of 127.0.0.1, of ::1, which is the only one of its kind, and of an interface.
+func TestClientFirst(t *testing.T) {
+	if !ownNamespace(t) {
+		return
+	}
+	addAddr(t, "10.77.0.1")
+	for _, host := range []string{"127.0.0.1", "127.0.0.5", "[::1]", "10.77.0.1"} {
+		addr := host + ":7000"
+		c := client(t, addr)
+		require.NotEqual(t, addrPort(t, host+":4791"), c.chosen.addr)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := c.Dial(ctx, addr, DialConfig{})
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		s := serve(t, addr)
+		require.Equal(t, "listening "+addr+" on soft:"+host, s.said, "the server has the address whole")
+		require.Equal(t, addr, reached(t, c, addr))
+		require.Equal(t, addr, reached(t, client(t, addr), addr), "a second device of the process")
+		s.end(t, false)
+	}
+}
+
+func addrPort(t *testing.T, text string) netip.AddrPort {
+	t.Helper()
+	a, err := netip.ParseAddrPort(text)
+	require.NoError(t, err)
+	return a
+}
+
+// addAddr gives lo an address that is no loopback address.
+func addAddr(t *testing.T, addr string) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	ifr, err := unix.NewIfreq("lo:1")
+	require.NoError(t, err)
+	require.NoError(t, ifr.SetInet4Addr(netip.MustParseAddr(addr).AsSlice()))
+	require.NoError(t, unix.IoctlIfreq(fd, unix.SIOCSIFADDR, ifr))
+}
+
+// TestServersShareAddress: processes listen on different ports of one address. The first has UDP
+// port 4791, the others are found through it; each port is one process's; when the first
+// ends, in order or killed, another takes its place, and one that comes back is found as before.
+func TestServersShareAddress(t *testing.T) {
+	if !ownNamespace(t) {
+		return
+	}
+	for _, host := range []string{"127.0.0.1", "[::1]"} {
+		t.Run(host, func(t *testing.T) {
+			at := func(port int) string { return fmt.Sprintf("%s:%d", host, port) }
+			c := client(t, at(7001))
+			first := serve(t, at(7001))
+			require.Contains(t, first.said, "on soft:"+host)
+			require.NotContains(t, first.said, "port=")
+			second := serve(t, at(7002)+" "+at(7012))
+			require.Contains(t, second.said, "port=")
+			third := serve(t, at(7003))
+			check := func(ports ...int) {
+				t.Helper()
+				for _, p := range ports {
+					require.Equal(t, at(p), reached(t, c, at(p)))
+				}
+			}
+			check(7001, 7002, 7012, 7003)
+
+			// A port is one process's, whoever has it, and the holder is named.
+			for port, holder := range map[int]*server{7001: first, 7002: second} {
+				s := serve(t, at(port))
+				require.Contains(t, s.said, "refused:")
+				require.Contains(t, s.said, fmt.Sprintf("port %d is taken by process %d (", port, holder.cmd.Process.Pid))
+				require.Contains(t, s.said, "address already in use")
+				require.Equal(t, 1, strings.Count(s.said, "in use"), s.said)
+			}
+			_, err := c.Dial(t.Context(), at(7009), DialConfig{})
+			require.ErrorIs(t, err, ErrRefused, "nobody has it")
+
+			first.end(t, true)
+			check(7002, 7012, 7003)
+			first = serve(t, at(7001))
+			check(7001, 7002, 7003)
+			second.end(t, false)
+			check(7001, 7003)
+			_, err = c.Dial(t.Context(), at(7002), DialConfig{})
+			require.ErrorIs(t, err, ErrRefused)
+			third.end(t, true)
+			check(7001)
+			first.end(t, false)
+			free, err := Open("soft:" + host)
+			require.NoError(t, err, "nothing is left")
+			require.NoError(t, free.Close())
+		})
+	}
+}
+
+// TestShareStranger: an address of another user, or of a program that is none of ours, is not shared, and
+// the error says whose it is. A stranger at the desk is not heard.
+func TestShareStranger(t *testing.T) {
+	if !ownNamespace(t) {
+		return
+	}
+	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:4791")))
+	require.NoError(t, err)
+	_, err = Listen("127.0.0.1:7000")
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", os.Getpid()))
+	require.NoError(t, c.Close())
+
+	owner, err := Open("soft:127.0.0.1")
+	require.NoError(t, err)
+	defer owner.Close()
+	if os.Getuid() != 0 {
+		return // nobody else can be
+	}
+	asStranger := exec.Command("/proc/self/exe", "-test.run=^TestStrangerHelper$")
+	asStranger.Env = append(os.Environ(), serveAt+"=", "RDMASHIM_TEST_STRANGER=1")
+	asStranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
+	text, err := asStranger.CombinedOutput()
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skipf("another user cannot be had here: %v %s", err, text)
+	}
+	require.NoError(t, err, "%s", text)
+	require.Contains(t, string(text), "heard 0 bytes")
+	require.Contains(t, string(text), "address already in use")
+}
+
+// TestStrangerHelper is another user's program.
+func TestStrangerHelper(t *testing.T) {
+	if os.Getenv("RDMASHIM_TEST_STRANGER") == "" {
+		return
+	}
+	c, err := net.DialUnix("unix", nil, deskName(netip.MustParseAddr("127.0.0.1")))
+	require.NoError(t, err)
+	defer c.Close()
+	_, _ = fmt.Fprintln(c, "listen 17301504 40000")
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	n, err := c.Read(make([]byte, 64))
+	fmt.Println("heard", n, "bytes", err)
+	_, err = Listen("127.0.0.1:7000")
+	fmt.Println(err)
+}
+
+// TestDeskHostile: whatever a process of the user says at the desk, it is answered or hung up on, and
+// what it had noted goes with it.
+func TestDeskHostile(t *testing.T) {
+	if !ownNamespace(t) {
+		return
+	}
+	owner, err := Open("soft:127.0.0.1")
+	require.NoError(t, err)
+	defer owner.Close()
+	say := func(lines ...string) (answers []string) {
+		c, err := visitDesk(addrOf(owner))
+		require.NoError(t, err)
+		defer c.Close()
+		in := bufio.NewScanner(c)
+		for _, l := range lines {
+			if _, err := fmt.Fprintln(c, l); err != nil || !in.Scan() {
+				return append(answers, "hung up")
+			}
+			answers = append(answers, in.Text())
+		}
+		return answers
+	}
+	require.Equal(t, []string{"no", "no", "no", "no", "no", "ok"},
+		say("", "listen", "listen x y", "listen 17301504 4791", "listen 17301504 70000", "end 5"))
+	require.Equal(t, []string{"hung up"}, say(strings.Repeat("x", 1000)))
+	taken := fmt.Sprintf("taken %d", os.Getpid())
+	require.Equal(t, []string{"ok", taken, "ok", "ok"}, say("listen 17301505 40000", "listen 17301505 40001", "end 17301505", "listen 17301505 40001"))
+	l, err := owner.Listen("127.0.0.1:9000")
+	require.NoError(t, err)
+	defer l.Close()
+	require.Equal(t, []string{taken}, say(fmt.Sprintf("listen %d 40000", 0x01060000+9000)))
+	require.Eventually(t, func() bool { return say("listen 17301505 40000")[0] == "ok" }, 10*time.Second, time.Millisecond, "the visit before has ended")
+
+	var all []net.Conn
+	for range maxBeside + 10 {
+		c, err := visitDesk(addrOf(owner))
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.Close()
+	}
+	require.Eventually(t, func() bool { return say("end 1")[0] == "ok" }, 10*time.Second, time.Millisecond)
+}
+
+// TestDialThenListen: a process whose default context dialled can listen like another, on the address
+// that it dialled too, and the other way round; Close ends all.
+func TestDialThenListen(t *testing.T) {
+	if !ownNamespace(t) {
+		return
+	}
+	s := serve(t, "127.0.0.1:7001")
+	qp, err := Dial(t.Context(), "127.0.0.1:7001", DialConfig{})
+	require.NoError(t, err)
+	for _, addr := range []string{"127.0.0.1:7002", "127.0.0.9:7002"} {
+		l, err := Listen(addr)
+		require.NoError(t, err)
+		accepting(t, l)
+		c := client(t, addr)
+		got, err := c.Dial(t.Context(), addr, DialConfig{})
+		require.NoError(t, err)
+		require.NoError(t, c.DestroyQP(got))
+	}
+	_, err = Listen("127.0.0.1:7001")
+	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.cmd.Process.Pid))
+	require.NoError(t, Cause(qp))
+
+	// An owner's context in the process with one beside: one of them listens.
+	s.end(t, false)
+	owner, err := Open("soft:127.0.0.1") // the successor's
+	require.NoError(t, err)
+	l, err := Listen("127.0.0.1:7005")
+	require.NoError(t, err)
+	require.Len(t, l.parts, 1)
+	require.NoError(t, l.Close())
+	require.NoError(t, owner.Close())
+	require.NoError(t, Close())
+	for _, a := range []string{"127.0.0.1", "127.0.0.9"} {
+		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(a+":4791")))
+		require.NoError(t, err, "nothing is left")
+		c.Close()
+	}
+}
+
+// TestOpenLocal opens the device of an address, or none.
+func TestOpenLocal(t *testing.T) {
+	if !ownNamespace(t) {
+		return
+	}
+	opened := func(addr, device string, opts ...Option) {
+		t.Helper()
+		c, err := OpenLocal(addr, opts...)
+		require.NoError(t, err)
+		require.Regexp(t, device, c.station.device())
+		require.NoError(t, c.Close())
+	}
+	refused := func(addr string, errno syscall.Errno, text string, opts ...Option) {
+		t.Helper()
+		_, err := OpenLocal(addr, opts...)
+		require.ErrorIs(t, err, errno)
+		require.ErrorContains(t, err, text)
+	}
+	opened("127.0.0.1", `^soft:127\.0\.0\.1$`)
+	opened("127.0.0.7:1234", `^soft:127\.0\.0\.7$`, WithKinds("soft"))
+	opened("[::1]", `^soft:\[::1\]$`)
+	named(t, "here", "192.0.2.1", "127.0.0.8")
+	opened("here", `^soft:127\.0\.0\.8$`)
+	refused("192.0.2.1", syscall.EADDRNOTAVAIL, "no device has the address 192.0.2.1; there are soft:127.0.0.1")
+	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "no device has the address 127.0.0.1; there is none of kind host", WithKinds("host"))
+	refused("0.0.0.0", syscall.EINVAL, "not an address of one interface")
+	_, err := Open("soft:127.0.0.1", WithKinds("host"))
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = OpenRoute(t.Context(), "127.0.0.1", WithKinds("host"))
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+
+	serve(t, "127.0.0.1:7000")
+	opened("127.0.0.1", `^soft:127\.0\.0\.1\?port=\d+$`)
+	_, err = Open("soft:127.0.0.1")
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "a name is that device, or none")
+
+	t.Setenv("RDMASHIM_DEVICE", "sim?net=local")
+	opened("10.0.0.1", `^sim:10\.0\.0\.1\?net=local$`)
+	refused("10.0.0.1", syscall.EINVAL, "is of kind sim, and soft was asked for", WithKinds("soft"))
+	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.3")
+	opened("127.0.0.3", `^soft:127\.0\.0\.3$`)
+	refused("127.0.0.4", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=soft:127.0.0.3 is on 127.0.0.3, not 127.0.0.4")
+	t.Setenv("RDMASHIM_DEVICE", "rxe0")
+	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=rxe0 does not have the address 127.0.0.1")
+}
