@@ -21,7 +21,7 @@ import (
 const refusal = time.Second
 
 // TestSoftCMEnds: over the wire, in both directions, a closed port refuses within a second, and a queue pair that is connected
-// a second time is stale to its peer, which ends the first connection.
+// a second time is stale to its peer, which ends the first connection. The soft RNIC asks its peer first, and rxe answers.
 func TestSoftCMEnds(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
@@ -34,7 +34,7 @@ func TestSoftCMEnds(t *testing.T) {
 					a, b, server = b, a, netip.AddrPortFrom(f.softAddr(7), 7482)
 				}
 				refusedSoon(t, a, netip.AddrPortFrom(server.Addr(), 9))
-				staleOver(t, a, b, server)
+				staleOver(t, a, b, server, active == "rxe" && f == families[0])
 			})
 		}
 	}
@@ -53,7 +53,7 @@ func refusedSoon(t *testing.T, a *cmEnd, closed netip.AddrPort) {
 	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
 }
 
-func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
+func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 	ctx := wait(t)
 	l, err := b.ch.Listen(server, 8, cm.Options{})
 	require.NoError(t, err)
@@ -76,6 +76,18 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 	r := <-served
 	require.False(t, t.Failed())
 
+	if asks {
+		imposter, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
+		require.NoError(t, err)
+		soon, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		_, err = imposter.Connect(soon, borrowed(a.qp.Num()), cmParam)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, imposter.Destroy())
+		require.NoError(t, r.Context().Err(), "the peer's queue pair lives")
+		require.NoError(t, first.Context().Err())
+	}
+
 	// The program forgot the connection, and begins anew with the same queue pair.
 	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
 	second, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
@@ -95,3 +107,9 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 		require.NoError(t, id.Destroy())
 	}
 }
+
+// borrowed is the number of somebody else's queue pair.
+type borrowed uint32
+
+func (b borrowed) Num() uint32                              { return uint32(b) }
+func (borrowed) Modify(*verbs.QPAttr, abi.QPAttrMask) error { return nil }
