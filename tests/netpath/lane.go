@@ -9,6 +9,7 @@ import (
 // lane is one direction of a path. It does no I/O and has no clock: now is the
 // time since some beginning, and does not go back.
 type lane struct {
+	side   uint64 // 0 or 1: equal seeds decide otherwise in the other direction
 	path   Path
 	counts Counts
 	free   time.Duration // when the transmitter has sent all that waits for the rate
@@ -58,7 +59,7 @@ func (l *lane) set(p Path) {
 // admit decides the fate of a frame, which it copies.
 func (l *lane) admit(now time.Duration, frame []byte) {
 	p, c := &l.path, &l.counts
-	l.random.Seed(p.Seed, c.Packets)
+	l.random.Seed(p.Seed, c.Packets<<1|l.side)
 	c.Packets++
 	r := rand.New(&l.random)
 	// All dice are thrown for every packet: no fault moves another.

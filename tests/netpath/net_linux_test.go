@@ -25,8 +25,9 @@ import (
 // patience bounds every wait on a busy machine.
 const patience = 20 * time.Second
 
-// size of a test's datagrams, in bytes of UDP payload.
-const size = 1000
+// size of a test's datagrams, in bytes of UDP payload: some hundred of them fit
+// a socket's default buffer.
+const size = 200
 
 // socket is a UDP socket in an end's namespace.
 func socket(t *testing.T, e *End, at netip.Addr) *net.UDPConn {

@@ -81,7 +81,7 @@ func newBridge(sockets [2]int, o Options) (*bridge, error) {
 	}
 	began := time.Now()
 	for i, path := range []Path{o.AB, o.BA} {
-		b.lanes[i] = &pump{from: sockets[i], to: sockets[1-i], stop: b.stop, began: began}
+		b.lanes[i] = &pump{from: sockets[i], to: sockets[1-i], stop: b.stop, began: began, lane: lane{side: uint64(i)}}
 		b.lanes[i].set(path)
 	}
 	return b, nil
