@@ -137,7 +137,9 @@ func (conn *connection) verdict() error {
 	case f.Probe:
 		return fmt.Errorf("%w: a keepalive: %w", ErrQPFailed, Status(f.WC.Status))
 	}
-	return fmt.Errorf("%w: %w", ErrQPFailed, wcOf(&f.WC).Err())
+	var wc [1]WC
+	convert(wc[:], []verbs.WC{f.WC})
+	return fmt.Errorf("%w: %w", ErrQPFailed, wc[0].Err())
 }
 
 // fail ends the connection and tells the peer.

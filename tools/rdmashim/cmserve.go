@@ -48,12 +48,14 @@ type cmConn struct {
 	out  io.Writer
 }
 
-// ended says why a step failed: the connection's end, if it has ended, says more than a flushed request.
+// ended says why a step failed: where a flushed request does not, the connection's
+// end does.
 func (c *cmConn) ended(err error) error {
-	if err == nil {
-		return nil
+	var flushed *uapi.WCError
+	if !errors.As(err, &flushed) || flushed.WC.Status != uapi.WCWRFlushErr || flushed.Cause != nil {
+		return err
 	}
-	if cause := c.rdma.Cause(c.qp); cause != nil && errors.Is(err, uapi.WCWRFlushErr) {
+	if cause := c.rdma.Cause(c.qp); cause != nil {
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err
