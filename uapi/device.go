@@ -276,7 +276,7 @@ func setFraction(dst *float64, text string) error {
 	switch {
 	case percent:
 		v /= 100
-	case v == 1: // who means 1 % loses everything, without a word
+	case v == 1: // taken at its word, a slip for 1 % loses every packet in silence
 		return fmt.Errorf("is it one percent or all? write 1%% or 100%%")
 	case v > 1 && v <= 100:
 		return fmt.Errorf("more than 1; write %s%% for a percentage", number)

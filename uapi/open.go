@@ -50,8 +50,9 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 // pcapng file, which is complete when the device has stopped. A new FILE is this
 // user's alone, and a symbolic link is ELOOP. A FILE that cannot be opened fails
 // Open; one that can later not be written does not disturb the device (counter
-// pcap_drop, and a warning to the logger). Each device needs a file of its own, EBUSY: {device}
-// in FILE stands for the device's name, soft0, and {pid} for the process;
+// pcap_drop, and a warning to the logger). Each device needs a file of its own,
+// EBUSY: {device} in FILE stands for the device's name, soft0, and {pid} for the
+// process;
 // stats=off keeps the device's counters to the process: without it, other
 // processes of the same user read them through a socket below $XDG_RUNTIME_DIR
 // or the directory for temporary files (package stats, rdmashim top). It costs a

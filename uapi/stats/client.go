@@ -28,15 +28,15 @@ type SilentError struct {
 }
 
 func (e *SilentError) Error() string {
-	who := fmt.Sprintf("process %d", e.PID)
+	name := fmt.Sprintf("process %d", e.PID)
 	if e.Process != "" {
-		who += " (" + e.Process + ")"
+		name += " (" + e.Process + ")"
 	}
 	why := ""
 	if e.Stopped {
 		why = fmt.Sprintf(": it is stopped; kill -CONT %d lets it go on", e.PID)
 	}
-	return fmt.Sprintf("%s does not answer within %v%s", who, silence, why)
+	return fmt.Sprintf("%s does not answer within %v%s", name, silence, why)
 }
 
 // Timeout implements net.Error's.
