@@ -132,23 +132,31 @@ func silentLast(list []netip.AddrPort) []netip.AddrPort {
 	if len(list) < 2 {
 		return list
 	}
-	held := heldPorts()
-	if !held.known {
-		return list
-	}
-	local := localAddrs()
-	silent := func(a netip.Addr) bool {
-		return (a.IsLoopback() || slices.Contains(local, a.WithZone(""))) && !held.taken(a)
-	}
+	isSilent := silentAddrs()
 	var first, last []netip.AddrPort
 	for _, to := range list {
-		if silent(to.Addr()) {
+		if isSilent(to.Addr()) {
 			last = append(last, to)
 		} else {
 			first = append(first, to)
 		}
 	}
 	return append(first, last...)
+}
+
+// silent reports whether an address is this host's and no device takes packets there.
+func silent(a netip.Addr) bool { return silentAddrs()(a) }
+
+// silentAddrs looks at the machine once, for silent.
+func silentAddrs() func(netip.Addr) bool {
+	held := heldPorts()
+	if !held.known {
+		return func(netip.Addr) bool { return false }
+	}
+	local := localAddrs()
+	return func(a netip.Addr) bool {
+		return (a.IsLoopback() || slices.Contains(local, a.WithZone(""))) && !held.taken(a)
+	}
 }
 
 // localAddrs are the addresses of this machine's interfaces.

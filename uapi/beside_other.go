@@ -15,6 +15,8 @@ func openDesk(netip.Addr, func(uint64, uint16) (func(), error), *slog.Logger) *d
 
 func (*desk) close() {}
 
+func (*desk) taker(uint64) int { return 0 }
+
 func canShare(netip.Addr) bool { return false }
 
 type neighbour struct {

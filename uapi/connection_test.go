@@ -198,6 +198,13 @@ func TestDialRefused(t *testing.T) {
 	})
 }
 
+// TestRedirectedError: what a program at the only port of a card is told.
+func TestRedirectedError(t *testing.T) {
+	err := error(&RejectError{Reason: 24})
+	require.ErrorIs(t, err, ErrRefused)
+	require.EqualError(t, err, "connection refused: what listens there is at another UDP port of that host, where only soft devices ask")
+}
+
 // TestDialSilent: a host that does not answer is given up at the documented time, or ctx's.
 func TestDialSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,6 +36,7 @@ type desk struct {
 	procs    sync.WaitGroup
 
 	mu     sync.Mutex
+	listen *net.UnixListener     // guarded by mu; nil until the name is had
 	conns  map[net.Conn]struct{} // guarded by mu; nil when closed
 	takers map[uint64]int        // guarded by mu: which process has a service
 }
@@ -61,9 +62,22 @@ func (d *desk) close() {
 		c.Close()
 	}
 	d.conns = nil
+	if d.listen != nil {
+		d.listen.Close()
+	}
 	d.mu.Unlock()
 	close(d.closed)
 	d.procs.Wait()
+}
+
+// taker is the process beside that has a service, 0 for none.
+func (d *desk) taker(service uint64) int {
+	if d == nil {
+		return 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.takers[service]
 }
 
 // run takes processes in. The name may be an owner's whose last moments these are:
@@ -78,16 +92,11 @@ func (d *desk) run(l *net.UnixListener, err error) {
 		}
 	}
 	defer l.Close()
-	stop := make(chan struct{})
-	defer close(stop)
-	d.procs.Go(func() {
-		select {
-		case <-d.closed:
-			l.Close()
-		case <-stop:
-		}
-	})
-	for {
+	d.mu.Lock()
+	d.listen = l
+	open := d.conns != nil
+	d.mu.Unlock()
+	for open {
 		c, err := l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return

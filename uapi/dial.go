@@ -143,7 +143,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 	}
 	failed := func(err error) error {
 		if d.ctx.Err() == nil && try.Err() != nil && errors.Is(err, try.Err()) {
-			err = fmt.Errorf("%w for %v", ErrUnreachable, time.Since(start).Round(time.Millisecond))
+			err = fmt.Errorf("%w for %v%s", ErrUnreachable, time.Since(start).Round(time.Millisecond), d.c.absent(remote.Addr()))
 		}
 		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.station.device(), setupError(d.ctx, inner, err))
 	}
@@ -165,6 +165,14 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 	}
 	d.q.begin(id, info, d.config.KeepAlive)
 	return nil
+}
+
+// absent says that an address of this host is nobody's.
+func (c *Context) absent(remote netip.Addr) string {
+	if c.station.spec.kind == kindSim || !silent(remote) {
+		return ""
+	}
+	return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)
 }
 
 // ask moves the queue pair to INIT, lets the program post receives the first time, and connects.

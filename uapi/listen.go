@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/cm"
 )
 
@@ -107,7 +108,7 @@ func listen(addr netip.AddrPort, ctxs []*Context, opts []ListenOption) (*Listene
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
 			err = explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
 		} else if p.cm, err = group[0].listenCM(l.addr, config.backlog); err != nil {
-			err = takenError(l.addr, err)
+			err = takenError(group[0].station, l.addr, err)
 		}
 		if err != nil {
 			for _, other := range l.parts {
@@ -154,6 +155,9 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, erro
 		return nil, err
 	}
 	l, err := ch.Listen(addr, backlog, cm.Options{})
+	for tries := 0; addr.Port() == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 8; tries++ {
+		l, err = ch.Listen(addr, backlog, cm.Options{}) // another process on the address had the free one
+	}
 	taken := errors.Is(err, syscall.EADDRNOTAVAIL) // how Linux says it of a wildcard
 	if addr.Addr() == netip.IPv6Unspecified() && (taken || errors.Is(err, syscall.EAFNOSUPPORT)) {
 		// Or there is no IPv6.
@@ -166,8 +170,12 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, erro
 
 // takenError says that a port is taken: of a wildcard, or beside one, Linux answers
 // EADDRNOTAVAIL. The device has the address.
-func takenError(addr netip.AddrPort, err error) error {
-	if held := (*heldError)(nil); errors.As(err, &held) {
+func takenError(s *station, addr netip.AddrPort, err error) error {
+	held := &heldError{service: uint64(abi.UCMPSTCP)<<16 | uint64(addr.Port())}
+	if errors.As(err, &held) {
+		return held
+	}
+	if held.pid = s.desk.taker(held.service); held.pid != 0 && errors.Is(err, syscall.EADDRINUSE) {
 		return held
 	}
 	if addr.Port() != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) {

@@ -329,7 +329,7 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 		config.PeerPort, config.Announce = RoCEPort, beside.announce
 	}
 	if spec.role == roleSuccessor {
-		config.CM.Grace = cm.Second
+		config.CM.Grace = 2 * cm.Second // those beside try each 10 ms, 20 ms, 40 ms …
 	}
 	soft := softModule(config, &device)
 	machine := emu.New(emu.Options{Logger: log})

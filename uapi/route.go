@@ -261,7 +261,7 @@ next:
 }
 
 // Listen listens for connections to addr, HOST:PORT, on every device that this process has open and that has
-// the address; an empty host is all of them. If none has, the default context is opened, if it is not yet: on the device that
+// the address; an empty host is all of them, and 127.0.0.1 if all were opened to dial loopback addresses. If none has, the default context is opened, if it is not yet: on the device that
 // RDMASHIM_DEVICE names, else on that which OpenLocal opens; of a name's addresses, on the first that has one; for an empty
 // host on 127.0.0.1. A default context that is open and does not have the address stays, and Listen opens another beside
 // it, which Close closes too. Request.Context tells to which one a request
@@ -281,7 +281,15 @@ func Listen(addr string, opts ...ListenOption) (*Listener, error) {
 // listenAt listens on the first of the addresses that a device has.
 func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 	for _, at := range addrs {
-		if ctxs := opened.at(at.Addr()); len(ctxs) > 0 {
+		ctxs := opened.at(at.Addr())
+		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, (*Context).serves) {
+			c, err := toListen(loopbacks()[0])
+			if err != nil {
+				return nil, err
+			}
+			ctxs = append(ctxs, c)
+		}
+		if len(ctxs) > 0 {
 			return listen(at, ctxs, opts)
 		}
 	}
@@ -297,6 +305,13 @@ func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 		errs = append(errs, err)
 	}
 	return nil, tried(errs)
+}
+
+// serves reports whether a client may know the context's address: it was not opened only to
+// dial an address of this host, or RDMASHIM_DEVICE named it.
+func (c *Context) serves() bool {
+	own := c.chosen.addr.Addr()
+	return os.Getenv("RDMASHIM_DEVICE") != "" || !own.Is4() || own.As4()[0] != 127 || own.As4()[1] < 128
 }
 
 // toListen is the default context, or, where its device does not have the address, another

@@ -177,6 +177,7 @@ func TestClientFirst(t *testing.T) {
 		_, err := c.Dial(ctx, addr, DialConfig{})
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Contains(t, c.absent(addrPort(t, addr).Addr()), "nothing has UDP port 4791")
 		s := serve(t, addr)
 		require.Equal(t, "listening "+addr+" on soft:"+host, s.said, "the server has the address whole")
 		require.Equal(t, addr, reached(t, c, addr))
@@ -239,6 +240,7 @@ func TestServersShareAddress(t *testing.T) {
 			}
 			_, err := c.Dial(t.Context(), at(7009), DialConfig{})
 			require.ErrorIs(t, err, ErrRefused, "nobody has it")
+			require.ErrorContains(t, err, "nobody listens there")
 
 			first.end(t, true)
 			check(7002, 7012, 7003)
@@ -371,6 +373,15 @@ func TestDialThenListen(t *testing.T) {
 	_, err = Listen("127.0.0.1:7001")
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.cmd.Process.Pid))
 	require.NoError(t, Cause(qp))
+	any, err := Listen(":7003") // where clients look, too
+	require.NoError(t, err)
+	accepting(t, any)
+	c := client(t, "127.0.0.1")
+	for _, addr := range []string{"127.0.0.1:7003", any.Addr().String()} {
+		got, err := c.Dial(t.Context(), addr, DialConfig{})
+		require.NoError(t, err)
+		require.NoError(t, c.DestroyQP(got))
+	}
 
 	// An owner's context in the process with one beside: one of them listens.
 	s.end(t, false)
@@ -379,6 +390,10 @@ func TestDialThenListen(t *testing.T) {
 	l, err := Listen("127.0.0.1:7005")
 	require.NoError(t, err)
 	require.Len(t, l.parts, 1)
+	other := serve(t, "127.0.0.1:7006")
+	_, err = owner.Listen("127.0.0.1:7006")
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", other.cmd.Process.Pid), "the owner knows, too")
 	require.NoError(t, l.Close())
 	require.NoError(t, owner.Close())
 	require.NoError(t, Close())
