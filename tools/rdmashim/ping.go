@@ -21,7 +21,8 @@ const (
 	pingMaxSize = 64 << 10
 	pingDefault = 64
 
-	// The memory of an end: what comes, what goes, and the data.
+	// The memory of an end: what comes, what goes, the data, and at the client where
+	// it comes back.
 	pingRecvAt = 0
 	pingSendAt = 64
 	pingDataAt = 1024
@@ -77,13 +78,6 @@ by RDMA WRITE; the client compares. Either end may be rping of librdmacm.`,
 
 func pingQP() uapi.QPConfig { return uapi.QPConfig{SendDepth: 16, RecvDepth: 2, MaxRdAtomic: 1} }
 
-// ready takes the memory of an end. The server's is its own: it reads and writes
-// the client's.
-func (o *pingOptions) ready(c *cmConn, access uapi.Access) error {
-	_, _, err := c.alloc(pingMemory, access)
-	return err
-}
-
 func (c *cmConn) pingPiece(at, n int) []uapi.SGE {
 	return []uapi.SGE{{MR: c.memory[0].mr, Offset: uint64(at), Length: uint64(n)}}
 }
@@ -128,7 +122,8 @@ func (c *cmConn) pingSay(info []byte) *uapi.WR {
 
 // accept makes ready for the first word.
 func (o *pingOptions) accept(ctx context.Context, c *cmConn, r *uapi.Request) error {
-	if err := o.ready(c, uapi.AccessLocalWrite); err != nil {
+	// It reads and writes the client's memory; its own is nobody's.
+	if _, _, err := c.alloc(pingBackAt, uapi.AccessLocalWrite); err != nil {
 		return err
 	}
 	return c.accepted(ctx, r, pingQP(), c.pingReceive, nil)
@@ -207,7 +202,7 @@ func (c *cmConn) pingPlace() (at uint64, key uint32, n int, err error) {
 }
 
 func (o *pingOptions) dial(ctx context.Context, c *cmConn, addr string) error {
-	if err := o.ready(c, sampleAccess); err != nil {
+	if _, _, err := c.alloc(pingMemory, sampleAccess); err != nil {
 		return err
 	}
 	return c.connected(ctx, addr, uapi.DialConfig{QPConfig: pingQP(), Prepare: func(qp uapi.QP) error {
