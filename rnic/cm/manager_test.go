@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
 // pair is two hosts whose programs accept and confirm at once; the passive ends of
@@ -220,8 +221,6 @@ func TestBadCalls(t *testing.T) {
 func TestForged(t *testing.T) {
 	w, a, b, passive := pair(t, cm.Config{})
 	id := a.connect(t, b)
-	var sent []*flight
-	w.seen = func(f *flight) { sent = append(sent, f) }
 	w.advance(3 * hop)
 	require.Equal(t, cm.Established, a.m.State(id))
 	require.NoError(t, b.m.Disconnect(w.now, (*passive)[0], nil))
@@ -243,12 +242,14 @@ func TestForged(t *testing.T) {
 	require.Equal(t, cm.TimeWait, a.m.State(id))
 
 	// A REQ that names another address than its own is refused.
-	for _, f := range sent {
-		if f.attribute() == wire.AttrREQ {
-			b.m.Receive(w.now, forger, f.mad[:])
-		}
-	}
+	b.m.Receive(w.now, forger, wiretest.Request(a.addr.Addr(), b.addr.Addr(), 1, 2))
+	// And one whose sender says that its program has another.
+	mad := wiretest.Request(forger.Addr(), b.addr.Addr(), 1, 1)
+	lie := wire.NewIPCM(netip.AddrPortFrom(a.addr.Addr(), 5000), b.addr.Addr())
+	lie.Append(mad[:len(mad)-wire.REQPrivateLen])
+	b.m.Receive(w.now, forger, mad)
 	out, events := drain(b)
+	require.Len(t, out, 2)
 	for _, o := range out {
 		require.Equal(t, forger, o.To)
 	}

@@ -94,6 +94,10 @@ func (m *Manager) checkREQ(r *wire.REQ, peer netip.AddrPort) (ip wire.IPCM, reas
 		if ip.Major != 0 || !ip.Dst().IsValid() {
 			return ip, wire.RejConsumer // as Linux (cma_ib_req_handler)
 		}
+		if bare(ip.Src().Addr()) != bare(peer.Addr()) {
+			// Programs, and shares, go by an address that answers come to.
+			return ip, wire.RejInvalidGID
+		}
 	}
 	return ip, 0
 }
