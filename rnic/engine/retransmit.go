@@ -29,6 +29,20 @@ func (q *QP) rewind() {
 	r.since, r.probe = 0, true
 }
 
+// measured notes the first measurement. Of a packet that left before a timeout, and
+// once, it shows that the timeout came too early: what left with that packet is on
+// its way, too, and need not be repeated.
+func (q *QP) measured() {
+	r := &q.req
+	r.win.restore()
+	if r.timer.samplePk < r.alone && r.nxt < r.sent {
+		r.nxt = r.sent
+		for r.cur < q.sq.tail && q.sq.at(r.cur).end <= r.nxt {
+			r.cur++
+		}
+	}
+}
+
 // lost goes back because the peer, or a gap in its answers, said that una is
 // missing. It does so once: a second message about the same packet was on its
 // way already, and the answer to the retransmission is not yet there. If the

@@ -10,7 +10,7 @@ type timer struct {
 	receiver   Time // end of the wait that an RNR NAK asked for
 	unready    Time // when the first RNR NAK came since the peer acknowledged something
 
-	backoff  uint     // timeouts since the last one that was not too early, see progress
+	backoff  uint     // timeouts since something showed that they are not too early
 	srtt     Duration // 0: not measured
 	variance Duration
 	estimate Duration // of the round trip before it is measured; 0: none
@@ -22,6 +22,7 @@ type timer struct {
 	samplePk seq
 
 	repeatedAt Time // when the requester last went back
+	believed   int  // answers in time to repeated packets since the last measurement
 }
 
 // waitsForReceiver reports whether an RNR NAK's wait is going on.
@@ -42,12 +43,18 @@ func (t *timer) again(s, end seq) {
 	}
 }
 
+// believable is how many answers to repeated packets in a row are taken to be to the
+// last copies: enough for a path that loses one packet in five, and a limit to
+// what is repeated for nothing on a path that has become just so much longer
+// that the answers to first copies look like that.
+const believable = 8
+
 // acknowledged ends the measurement when una has passed the sampled packet
 // (RFC 6298 section 2). The answer to a repeated packet may be to any of its
 // copies, so it measures nothing (section 3, Karn's rule); but the round trip
-// is not longer than the time since the first of them. inTime says that it came
-// as soon as an answer to the last copy would: then the others, which say that
-// the path is longer than it was, need not be believed.
+// is not longer than the time since the first of them. That bound is as good as
+// the backoff, and takes its place. inTime says that the answer came as soon as one
+// to the last copy would: then the bound is not needed, for a while.
 func (t *timer) acknowledged(now Time, una seq, inTime bool) {
 	if !t.sampling || una <= t.samplePk {
 		return
@@ -55,13 +62,15 @@ func (t *timer) acknowledged(now Time, una seq, inTime bool) {
 	t.sampling = false
 	rtt := max(Duration(now-t.sampleAt), 1)
 	switch {
-	case t.repeated && !inTime:
-		t.bound = rtt
+	case t.repeated && inTime && t.believed < believable:
+		t.believed++
+		t.bound, t.backoff = min(t.bound, rtt), 0
 		return
 	case t.repeated:
-		t.bound = min(t.bound, rtt)
+		t.bound, t.backoff = rtt, 0
 		return
 	}
+	t.believed = 0
 	t.bound = 0
 	if t.srtt == 0 {
 		t.srtt, t.variance = rtt, rtt/2
@@ -113,19 +122,18 @@ func (q *QP) maxTimeout() Duration {
 }
 
 // expected is when an answer is there at the latest, as far as is known of the
-// round trip rtt. When nothing is, d is a guess.
+// round trip rtt. When nothing is, d is InitialRTO.
 func (q *QP) expected() (d, rtt Duration, known bool) {
 	t := &q.req.timer
-	guess := max(q.maxTimeout()/4, q.tun.InitialRTO)
 	switch {
 	case t.srtt != 0:
 		return t.srtt + max(4*t.variance, t.srtt/4, q.tun.MinRTO), t.srtt, true
 	case t.estimate != 0:
 		return t.estimate + max(2*t.estimate, q.tun.MinRTO), t.estimate, true // RFC 6298 (2.2)
 	case t.bound != 0:
-		return min(guess, t.bound+max(t.bound/4, q.tun.MinRTO)), t.bound, true
+		return t.bound + q.tun.MinRTO, t.bound, true
 	}
-	return guess, 0, false
+	return q.tun.InitialRTO, 0, false
 }
 
 // patience is how long nothing may be acknowledged before the peer is given up,
@@ -145,18 +153,18 @@ func (q *QP) startTimer(now Time) {
 	}
 }
 
-// progress restarts the timers: the peer acknowledged something. The backoff
-// ends with a packet that was sent once only (RFC 6298 section 5). What
-// acknowledges a repeated one may be the late answer to an earlier copy, which
-// shows that the timeout is too short. It is not when it comes as soon after the
-// last copy as answers do on this path: then that, or the copy before it, was
-// lost, as happens all the time where much is lost.
+// progress restarts the timers: the peer acknowledged something. What acknowledges
+// repeated packets only does not show that the timeout is long enough: unless
+// acknowledged knows more, the backoff stays (RFC 6298 section 5).
 func (q *QP) progress(now Time) {
 	t := &q.req.timer
+	unmeasured := t.srtt == 0
 	d, _, known := q.expected()
-	inTime := known && Duration(now-t.repeatedAt) <= d
-	t.acknowledged(now, q.req.una, inTime)
-	if q.req.una > q.req.again || inTime {
+	t.acknowledged(now, q.req.una, known && Duration(now-t.repeatedAt) <= d)
+	if unmeasured && t.srtt != 0 {
+		q.measured()
+	}
+	if q.req.una > q.req.again {
 		t.backoff = 0
 	}
 	t.retransmit, t.giveUp, t.receiver, t.unready = 0, 0, 0, 0

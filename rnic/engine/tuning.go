@@ -7,11 +7,10 @@ type Tuning struct {
 	MaxWindow     int // bytes in flight at most; 1 MiB
 
 	// The retransmission timeout is the measured round-trip time and a margin
-	// of MinRTO or more. Without a measurement or an estimate it is a quarter
-	// of the longest, but at least InitialRTO: early enough to mend a loss on a
-	// short path, late enough to leave a long one alone. The longest, to which
-	// timeouts in a row double it, is MaxRTO or the local ACK timeout, whichever
-	// is less. 4 ms, 1 s, 20 ms.
+	// of MinRTO or more. Without a measurement or an estimate it is InitialRTO:
+	// early, to mend a loss on a short path, since on a long one it repeats two
+	// packets only. Timeouts in a row double it up to MaxRTO or the local ACK
+	// timeout, whichever is less. 4 ms, 1 s, 20 ms.
 	MinRTO, MaxRTO, InitialRTO Duration
 
 	// AckDelay is how long an ACK may wait at most for another packet to ride

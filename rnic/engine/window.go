@@ -8,8 +8,9 @@ package engine
 // It stands for the socket buffers on the way, which the requester cannot see: a
 // default one holds some 40 packets of 4 KiB.
 type window struct {
-	size int // bytes
-	slow bool
+	size   int // bytes
+	slow   bool
+	before int // size before timeouts that may have been too early; 0: none
 }
 
 func (w *window) reset(t *Tuning, mtu int) {
@@ -26,13 +27,24 @@ func (w *window) grow(t *Tuning, n uint64) {
 
 // shrink notes a loss. One that a later packet showed leaves room for a few
 // packets, so that the next loss shows too; a timeout leaves room for two. Before
-// the round trip was measured a timeout may only say that it is long: growth goes
-// on as before.
+// the round trip was measured a timeout may only say that it is long: then it
+// leaves room for two until restore, so that what is repeated for nothing is little.
 func (w *window) shrink(mtu int, timeout, measured bool) {
-	floor := 4
-	if timeout {
-		floor = 2
+	packet := mtu + packetCost
+	switch {
+	case timeout && !measured:
+		w.before = max(w.before, w.size)
+		w.size = 2 * packet
+		return
+	case timeout:
+		w.size = max(w.size/2, 2*packet)
+	default:
+		w.size = max(w.size/2, 4*packet)
 	}
-	w.slow = w.slow || measured || !timeout
-	w.size = max(w.size/2, floor*(mtu+packetCost))
+	w.slow, w.before = true, 0
+}
+
+// restore notes that the round trip was measured.
+func (w *window) restore() {
+	w.size, w.before = max(w.size, w.before), 0
 }

@@ -130,6 +130,7 @@ func TestLongPath(t *testing.T) {
 					want := longPackets * longMTU / (float64(rtt) / 1e9)
 					require.InEpsilon(t, want, got, 0.2)
 					require.True(t, l.sampled)
+					require.LessOrEqual(t, l.repeats, uint64(8), "four timeouts, of two packets each")
 					require.Equal(t, l.repeats, l.repeated(), "sent again after the round trip was measured")
 					if v.estimate {
 						require.Zero(t, l.repeats)
@@ -140,23 +141,27 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// TestPathGrowsLonger: a path that was measured and then takes a hundred times as
-// long is measured again.
+// TestPathGrowsLonger: a path that was measured and then takes longer is measured
+// again, also when the answer to a packet's first copy comes as soon after the last
+// copy as answers came before: after a first timeout of 5 ms the last copy leaves at
+// 5, 15 or 35 ms.
 func TestPathGrowsLonger(t *testing.T) {
 	for name, op := range longOpcodes {
-		t.Run(name, func(t *testing.T) {
-			l := newLongPath(t, engine.Millisecond, op, 16)
-			l.goodput(t, 20*engine.Millisecond)
-			require.Zero(t, l.repeated())
-			const rtt = 100 * engine.Millisecond
-			l.w.latency = engine.Time(rtt / 2)
-			l.goodput(t, 10*rtt)
-			require.NotZero(t, l.repeated())
-			require.InEpsilon(t, float64(rtt), float64(l.a.Gauges().RTT), 0.5)
-			before := l.repeated()
-			l.goodput(t, 30*rtt) // grows by a quarter each round trip
-			require.Equal(t, before, l.repeated())
-			require.InEpsilon(t, longPackets*longMTU/0.1, l.goodput(t, 10*rtt), 0.2)
-		})
+		for _, ms := range []engine.Duration{6, 8, 17, 37, 100} {
+			t.Run(fmt.Sprintf("%s/%dms", name, ms), func(t *testing.T) {
+				l := newLongPath(t, engine.Millisecond, op, 16)
+				l.goodput(t, 20*engine.Millisecond)
+				require.Zero(t, l.repeated())
+				rtt := ms * engine.Millisecond
+				l.w.latency = engine.Time(rtt / 2)
+				l.goodput(t, 30*rtt)
+				require.NotZero(t, l.repeated())
+				require.InEpsilon(t, float64(rtt), float64(l.a.Gauges().RTT), 0.5)
+				before := l.repeated()
+				l.goodput(t, 30*rtt) // grows by a quarter each round trip
+				require.Equal(t, before, l.repeated())
+				require.InEpsilon(t, longPackets*longMTU/(float64(rtt)/1e9), l.goodput(t, 10*rtt), 0.2)
+			})
+		}
 	}
 }
