@@ -23,6 +23,9 @@ type condition struct {
 	hit func(Counts) uint64
 	// size multiplies the messages' lengths.
 	size uint64
+	// trips is how many round trips a cell may take, 0: not bounded. A window that
+	// grows needs some ten.
+	trips int
 	// timeout and retry of the queue pairs; 0: the defaults. Where one packet in
 	// five is lost an attempt fails as often as in three cases, and the default's
 	// eight or more attempts would not be enough for a test that never fails.
@@ -37,8 +40,8 @@ var conditions = []condition{
 	{name: "loss 5 %", path: Path{Loss: 0.05}, hit: lost, size: 1},
 	{name: "loss 20 %", path: Path{Loss: 0.2}, hit: lost, size: 1, timeout: 18, retry: 7},
 	{name: "delay 1 ms", path: Path{Delay: time.Millisecond}, hit: delivered, size: 4},
-	{name: "delay 20 ms", path: Path{Delay: 20 * time.Millisecond}, hit: delivered, size: 4},
-	{name: "delay 100 ms", path: Path{Delay: 100 * time.Millisecond}, hit: delivered, size: 1},
+	{name: "delay 20 ms", path: Path{Delay: 20 * time.Millisecond}, hit: delivered, size: 4, trips: 40},
+	{name: "delay 100 ms", path: Path{Delay: 100 * time.Millisecond}, hit: delivered, size: 4, trips: 40},
 	{name: "reordering 25 %", path: Path{Reorder: 0.25}, hit: func(c Counts) uint64 { return c.Reordered }, size: 1},
 	{name: "duplication 10 %", path: Path{Duplicate: 0.1}, hit: func(c Counts) uint64 { return c.Duplicated }, size: 4},
 	{name: "corruption 5 %", path: Path{Corrupt: 0.05}, hit: func(c Counts) uint64 { return c.Disguised }, size: 1},
@@ -71,7 +74,11 @@ func TestMatrix(t *testing.T) {
 			for _, o := range operations {
 				t.Run(o.name, func(t *testing.T) {
 					from, to := connect(t, n, i%2 == 0, uapi.QPConfig{Timeout: c.timeout, Retry: c.retry})
+					began := time.Now()
 					o.run(t, from, to, c.size)
+					if took := time.Since(began); c.trips > 0 {
+						require.Less(t, took, time.Duration(c.trips)*2*path.Delay+busy)
+					}
 				})
 			}
 			ab, ba := n.Counts()
