@@ -41,8 +41,8 @@ type admission struct {
 	queued  map[netip.Addr]int
 	from    map[netip.Addr]int
 	leaving int
-	timer   *time.Timer // nil, or when press is to be called
-	wake    chan struct{}
+	timer   *time.Timer   // calls press; nil until needed
+	wake    chan struct{} // one token: a request may go
 }
 
 // place is what a request has of an admission. Guarded by admission.mu.

@@ -73,9 +73,12 @@ func (r *Request) create(config QPConfig) error {
 // the peer has said that it is connected too. private is at most MaxAcceptPrivate bytes, behind which the
 // peer sees zeroes.
 //
-// Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when it does not confirm within
-// DefaultConnectTimeout, 4 s on a soft device, or sooner when others wait for its place (ListenPending);
-// ErrPeerDisconnected; ctx's own; EINVAL for too much private data and when the request was answered before. After another error than that the queue pair is destroyed, too, and the peer told.
+// Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when it
+// does not confirm within DefaultConnectTimeout, 4 s on a soft device, or sooner
+// when others wait for its place (ListenPending); ErrPeerDisconnected; ctx's own;
+// EINVAL for too much private data and when the request was answered before. After
+// another error than that the queue pair is destroyed, too, and the
+// peer told.
 func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
 	qp, err := r.accept(ctx, private)
 	if err != nil {

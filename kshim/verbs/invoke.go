@@ -18,12 +18,14 @@ const (
 	maxAttrs = (scratchIn - scratchArg - abi.IoctlHdrSize) / abi.IoctlAttrSize
 )
 
-// maxScratch is how many commands of a context run side by side; more wait their turn, first come, first served. Each
-// holds 4 KiB of pinned memory, and on the real kernel a thread while it sleeps there: a Go program may have 10,000.
+// maxScratch is how many commands of a context run side by side; more wait their
+// turn. Each holds 4 KiB of pinned memory, and on the real kernel a thread while it
+// sleeps there: a Go program may have 10,000.
 const maxScratch = 64
 
-// commander gives commands to one open device file. Commands run side by side, each in scratch memory of its own; that
-// they do not name a handle which another frees is the caller's to see to.
+// commander gives commands to one open device file. They run side by side, each in
+// scratch memory of its own. That none names a handle which another frees is the
+// caller's to see to.
 type commander struct {
 	file   kshim.File
 	driver abi.DriverID
@@ -78,7 +80,8 @@ func (c *commander) give(s *scratch) {
 	c.back.Signal()
 }
 
-// close closes the file and gives the scratch memory back, that of commands under way when they end.
+// close closes the file and gives the scratch memory back, that of commands under
+// way when they end.
 func (c *commander) close() {
 	c.file.Close()
 	c.mu.Lock()
