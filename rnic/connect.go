@@ -180,11 +180,14 @@ func (d *Device) estimate(n wire.QPN, took cm.Duration) {
 // that the connection is said to have.
 func (d *Device) probe(e cm.Event) {
 	now, m := cm.Time(d.now()), d.gsi.cm
-	q := d.qps[e.QPN]
-	if q == nil || q.engine.Attr().DestQPN != e.Attr.RemoteQPN || !q.engine.Ping() {
+	switch q := d.qps[e.QPN]; {
+	case q == nil || q.engine.Attr().DestQPN != e.Attr.RemoteQPN:
 		m.Gone(now, e.Conn)
-	} else if m.Heard(now, e.Conn, q.engine.Counters().RcvdPkts) {
+	case !m.Heard(now, e.Conn, q.engine.Counters().RcvdPkts): // it has answered, or never will
+	case q.engine.Ping():
 		d.touch(q)
+	default:
+		m.Gone(now, e.Conn)
 	}
 	d.wakeWorker() // events are reported when all was sent
 }

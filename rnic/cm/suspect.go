@@ -54,14 +54,9 @@ func (m *Manager) stale(c *conn, now Time, s suspicion) {
 	}
 }
 
-// probe asks the peer of c, or is done with asking: it is silent.
+// probe asks the peer of c, and after the last time only whether it answered.
 func (m *Manager) probe(c *conn, now Time) {
-	s := c.suspicion
-	if s.asked == probes {
-		m.silent(c, now)
-		return
-	}
-	s.asked++
+	c.suspicion.asked++
 	c.resend = now + Time(probeEvery)
 	m.timers.set(c)
 	m.report(c, Event{Kind: Probe, Attr: c.attr, QPN: c.localQPN})
@@ -78,17 +73,21 @@ func (m *Manager) silent(c *conn, now Time) {
 
 // Heard answers a Probe with the number of packets that the queue pair has received
 // from its peer so far. It reports whether the peer is to be asked: a packet that
-// makes it answer shall be sent. Next: NextTimeout.
+// makes it answer shall be sent. Next: Transmit, Event, NextTimeout.
 func (m *Manager) Heard(now Time, id wire.CommID, packets uint64) (ask bool) {
 	c := m.suspected(id)
 	if c == nil {
 		return false
 	}
-	if c.suspicion.asked == 1 {
-		c.suspicion.packets = packets
-	} else if c.suspicion.packets != packets {
+	switch s := c.suspicion; {
+	case s.asked == 1:
+		s.packets = packets
+	case s.packets != packets:
 		c.suspicion, c.trusted = nil, now+Time(trust)
 		m.stop(c)
+		return false
+	case s.asked > probes:
+		m.silent(c, now)
 		return false
 	}
 	return true

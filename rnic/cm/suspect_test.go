@@ -117,3 +117,32 @@ func TestForgedWhileConnecting(t *testing.T) {
 	require.Equal(t, cm.Established, b.m.State((*passive)[0]))
 	require.EqualValues(t, 1, b.m.Counters().DropSuspect)
 }
+
+// The answer to each question counts, to the last one too.
+func TestLateSignOfLife(t *testing.T) {
+	for name, answered := range map[string]int{"the first": 1, "the last": 4, "none": 0} {
+		t.Run(name, func(t *testing.T) {
+			w, a, b, passive := pair(t, cm.Config{})
+			id := a.connect(t, b)
+			w.advance(5 * hop)
+			attr, err := b.m.Attr((*passive)[0])
+			require.NoError(t, err)
+			asked := 0
+			w.probed = func(*host) {
+				asked++
+				a.down = asked != answered // then no question reaches it
+			}
+			b.m.Receive(w.now, a.addr, a.forgery(b, 12345, attr.RemoteQPN))
+			b.settle()
+			w.advance(1900 * cm.Millisecond)
+			require.Equal(t, cm.Established, b.m.State((*passive)[0]))
+			w.advance(100 * cm.Millisecond)
+			if answered == 0 {
+				require.Equal(t, cm.DreqSent, b.m.State((*passive)[0]))
+				return
+			}
+			require.Equal(t, cm.Established, b.m.State((*passive)[0]))
+			require.Equal(t, cm.Established, a.m.State(id))
+		})
+	}
+}

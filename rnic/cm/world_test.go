@@ -119,31 +119,28 @@ func (w *world) at(addr netip.AddrPort) *host {
 // settle takes out what the host has to say, in the order in which a driver would.
 func (h *host) settle() {
 	for {
-		d, ok := h.m.Transmit()
-		if !ok {
-			break
-		}
-		h.w.fly(h, d)
-	}
-	for {
-		e, ok := h.m.Event()
-		if !ok {
-			return
-		}
-		if e.Kind == cm.Probe {
-			h.probe(e)
+		if d, ok := h.m.Transmit(); ok {
+			h.w.fly(h, d)
 			continue
 		}
-		h.w.told(h, e)
+		e, ok := h.m.Event()
+		switch {
+		case !ok:
+			return
+		case e.Kind == cm.Probe:
+			h.probe(e)
+		default:
+			h.w.told(h, e)
+		}
 	}
 }
 
 // probe asks the peer's device whether its queue pair is connected to this one.
 func (h *host) probe(e cm.Event) {
-	h.w.probed(h)
 	if !h.m.Heard(h.w.now, e.Conn, h.heard[e.Conn]) {
 		return
 	}
+	h.w.probed(h)
 	h.w.later(hop, func() {
 		peer := h.w.at(e.Attr.Peer)
 		if peer == nil || peer.down {
