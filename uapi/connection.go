@@ -80,9 +80,9 @@ func (q *queuePair) begin(id *cm.ID, info ConnInfo, keepAlive time.Duration) *co
 	conn := &connection{q: q, id: id, info: info}
 	conn.life, conn.cut = context.WithCancelCause(context.Background())
 	conn.keep.init(conn, keepAlive)
-	q.conn.Store(conn)
 	conn.keep.start()
 	conn.stop = context.AfterFunc(id.Context(), func() { conn.end(conn.verdict()) })
+	q.conn.Store(conn)                        // from now on completions and DestroyQP can end it
 	if q.ctx.closed.Load() || q.dead.Load() { // whoever did that may have missed it
 		conn.end(errContextClosed)
 		_ = id.Destroy()
