@@ -40,12 +40,12 @@ type Config struct {
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
 	// link's buffers.
 	Tuning engine.Tuning
-	// PeerPort is the UDP port at which other devices are asked for connections,
-	// until they name another; 0 is the device's own.
+	// PeerPort is the UDP port at which other devices are asked for
+	// connections, until they name another; 0 is the device's own.
 	PeerPort uint16
-	// Announce, if not nil, is called before a service of the communication manager
-	// is listened for, without locks; its error is the answer, and end is called when the
-	// service has gone.
+	// Announce, if not nil, is called before a service of the communication
+	// manager is listened for, without locks; its error is the answer, and end
+	// is called when the service has gone.
 	Announce func(service uint64) (end func(), err error)
 	// CM has the times and limits of the communication manager; who the device
 	// is, it takes from the device.

@@ -45,6 +45,14 @@ func resolve(ctx context.Context, addr string) ([]netip.AddrPort, error) {
 	return list, nil
 }
 
+// withAnyPort makes HOST:0 of HOST, and leaves HOST:PORT.
+func withAnyPort(addr string) string {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return net.JoinHostPort(strings.Trim(addr, "[]"), "0")
+	}
+	return addr
+}
+
 // family is 4 or 6.
 func family(a netip.Addr) int {
 	if a.Is4() {
@@ -77,8 +85,8 @@ func onThisHost(list []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
 }
 
 // hostAddrs are the addresses of this host that the device reaches: its own
-// first, then those of the process's other devices on the same network, then, from a
-// loopback address, the loopback addresses.
+// first, then those of the process's other devices on the same network, then,
+// from a loopback address, the loopback addresses.
 func (c *Context) hostAddrs() []netip.Addr {
 	own := c.chosen.addr.Addr()
 	list := []netip.Addr{own}
@@ -113,8 +121,9 @@ func (l *contextList) addrs(meant func(*deviceSpec) bool) []netip.Addr {
 	return list
 }
 
-// loopbackListeners are the loopback addresses at which a listener may be: 127.0.0.1, those
-// of the others that plain soft devices take at which there is a device, and ::1.
+// loopbackListeners are the loopback addresses at which a listener may be:
+// 127.0.0.1, those of the others that plain soft devices take at which there is
+// a device, and ::1.
 func loopbackListeners() []netip.Addr {
 	held := heldPorts()
 	var list []netip.Addr
@@ -126,8 +135,8 @@ func loopbackListeners() []netip.Addr {
 	return append(list, netip.IPv6Loopback())
 }
 
-// silentLast moves those of this host's addresses to the end at which no device takes packets:
-// an attempt there would only use time up.
+// silentLast moves those of this host's addresses to the end at which no device
+// takes packets: an attempt there would only use time up.
 func silentLast(list []netip.AddrPort) []netip.AddrPort {
 	if len(list) < 2 {
 		return list
@@ -144,7 +153,8 @@ func silentLast(list []netip.AddrPort) []netip.AddrPort {
 	return append(first, last...)
 }
 
-// silent reports whether an address is this host's and no device takes packets there.
+// silent reports whether an address is this host's and no device takes packets
+// there.
 func silent(a netip.Addr) bool { return silentAddrs()(a) }
 
 // silentAddrs looks at the machine once, for silent.
@@ -173,11 +183,13 @@ func localAddrs() []netip.Addr {
 	return list
 }
 
-// minShare is the least time that an attempt gets while there are more addresses, as
-// net.Dialer has it; a full round of a handshake takes a second after a loss.
+// minShare is the least time that an attempt gets while there are more
+// addresses, as net.Dialer has it; a full round of a handshake takes a second
+// after a loss.
 const minShare = 2 * time.Second
 
-// share is an attempt's part of what is left of ctx's time, with n attempts to go.
+// share is an attempt's part of what is left of ctx's time, with n attempts to
+// go.
 func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if n == 1 || !ok {

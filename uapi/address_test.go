@@ -61,8 +61,8 @@ func accepting(t *testing.T, l *Listener) {
 	})
 }
 
-// TestDialListenerAddr: what a listener says of itself can be dialled, from its own device and from
-// another of the process, although it is a wildcard.
+// TestDialListenerAddr: what a listener says of itself can be dialled, from its
+// own device and from another of the process, although it is a wildcard.
 func TestDialListenerAddr(t *testing.T) {
 	a, b := twoDevices(t, "")
 	l, err := b.Listen(":0")
@@ -83,7 +83,8 @@ func TestDialListenerAddr(t *testing.T) {
 	}
 }
 
-// TestListenName: a name stands for the address that the device has, of whichever IP version.
+// TestListenName: a name stands for the address that the device has, of
+// whichever IP version.
 func TestListenName(t *testing.T) {
 	named(t, "localhost", "2001:db8::1", "10.1.0.9", "10.1.0.1")
 	for _, addr := range []string{"10.1.0.1", "2001:db8::1"} {
@@ -106,8 +107,9 @@ func TestListenName(t *testing.T) {
 	require.ErrorAs(t, err, &dns)
 }
 
-// TestDialTriesAll: of a name's addresses one is silent, one refuses, one is of the other IP version and one
-// answers. Each attempt has its share of the time, the receives are posted once.
+// TestDialTriesAll: of a name's addresses one is silent, one refuses, one is of
+// the other IP version and one answers. Each attempt has its share of the time,
+// the receives are posted once.
 func TestDialTriesAll(t *testing.T) {
 	named(t, "peer", "2001:db8::9", "10.1.0.8", "10.1.0.3", "10.1.0.2")
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +147,8 @@ func TestDialTriesAll(t *testing.T) {
 	})
 }
 
-// TestDialStops: what the program at an address refuses, what Prepare says and ctx's end are final.
+// TestDialStops: what the program at an address refuses, what Prepare says and
+// ctx's end are final.
 func TestDialStops(t *testing.T) {
 	named(t, "peer", "10.1.0.2", "10.1.0.3")
 	synctest.Test(t, func(t *testing.T) {
@@ -176,8 +179,8 @@ func TestDialStops(t *testing.T) {
 	})
 }
 
-// TestListenErrors: an address that the device does not have and a port that is taken are told
-// once, without the calls beneath.
+// TestListenErrors: an address that the device does not have and a port that is
+// taken are told once, without the calls beneath.
 func TestListenErrors(t *testing.T) {
 	c := simAt(t, "listen-errors", "10.1.0.1")
 	_, err := c.Listen("10.1.0.2:7000")

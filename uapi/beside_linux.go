@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// deskPatience is how long an answer at a desk is waited for: it comes at once
-// unless the owner is stopped.
-const deskPatience = 2 * time.Second
+// mapPatience is how long an answer at a port mapper is waited for: it comes at
+// once unless the owner is stopped.
+const mapPatience = 2 * time.Second
 
-// visitDesk connects to the desk of an address's owner. EADDRINUSE when the owner is
-// another user's, ECONNREFUSED when there is none.
-func visitDesk(addr netip.Addr) (*net.UnixConn, error) {
-	c, err := net.DialUnix("unix", nil, deskName(addr))
+// dialPortMapper connects to the port mapper of an address's owner. EADDRINUSE
+// when the owner is another user's, ECONNREFUSED when there is none.
+func dialPortMapper(addr netip.Addr) (*net.UnixConn, error) {
+	c, err := net.DialUnix("unix", nil, portMapperName(addr))
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,10 @@ func visitDesk(addr netip.Addr) (*net.UnixConn, error) {
 	return c, nil
 }
 
-// canShare reports whether the owner of an address lets processes of this user be found there.
+// canShare reports whether the owner of an address lets processes of this user
+// be found there.
 func canShare(addr netip.Addr) bool {
-	c, err := visitDesk(addr)
+	c, err := dialPortMapper(addr)
 	if err != nil {
 		return false
 	}
@@ -45,26 +46,27 @@ func canShare(addr netip.Addr) bool {
 	return true
 }
 
-// neighbour has the services of a device beside noted at the owner's desk. While there are
-// any, a goroutine keeps the connection, and makes this process the owner when
-// there is none.
+// neighbour has the services of a device beside noted at the owner's port
+// mapper. While there are any, a goroutine keeps the connection, and makes this
+// process the owner when there is none.
 type neighbour struct {
 	addr netip.Addr
 	port uint16 // the device's own
 	log  *slog.Logger
 	wake chan struct{} // one token: look at queue and services
-	// own makes this process the owner; EADDRINUSE when another is. Set before use.
+	// own makes this process the owner; EADDRINUSE when another is. Set before
+	// use.
 	own func() (release func(), err error)
 
 	mu       sync.Mutex
-	queue    []deskRequest // guarded by mu
+	queue    []mapRequest  // guarded by mu
 	services int           // guarded by mu: announced and not ended
 	visiting bool          // guarded by mu: there is a goroutine
 	last     chan struct{} // guarded by mu: closed when the last goroutine has ended
 }
 
-// deskRequest is what is to be said at the desk.
-type deskRequest struct {
+// mapRequest is what is to be said at the port mapper.
+type mapRequest struct {
 	service uint64
 	end     bool
 	answer  chan error // has room
@@ -93,7 +95,7 @@ func (n *neighbour) announce(service uint64) (end func(), err error) {
 }
 
 func (n *neighbour) put(service uint64, end bool) chan error {
-	r := deskRequest{service: service, end: end, answer: make(chan error, 1)}
+	r := mapRequest{service: service, end: end, answer: make(chan error, 1)}
 	n.mu.Lock()
 	n.queue = append(n.queue, r)
 	if end {
@@ -134,7 +136,7 @@ func (n *neighbour) wait() {
 }
 
 // next is the next request; over when there is none and will be none.
-func (n *neighbour) next() (r deskRequest, ok, over bool) {
+func (n *neighbour) next() (r mapRequest, ok, over bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.queue) > 0 {
@@ -200,7 +202,7 @@ func (v *visit) run(before, done chan struct{}) {
 }
 
 // do does one request. An owner that goes meanwhile has a successor.
-func (v *visit) do(r deskRequest) error {
+func (v *visit) do(r mapRequest) error {
 	if r.end {
 		delete(v.services, r.service)
 		if v.conn != nil {
@@ -241,12 +243,13 @@ func (v *visit) listen(service uint64) error {
 	return held
 }
 
-// say gets an answer at the desk; without one the connection is given up.
+// say gets an answer at the port mapper; without one the connection is given
+// up.
 func (v *visit) say(format string, args ...any) (string, error) {
-	_ = v.conn.SetWriteDeadline(time.Now().Add(deskPatience))
+	_ = v.conn.SetWriteDeadline(time.Now().Add(mapPatience))
 	_, err := fmt.Fprintf(v.conn, format+"\n", args...)
 	if err == nil {
-		timer := time.NewTimer(deskPatience)
+		timer := time.NewTimer(mapPatience)
 		defer timer.Stop()
 		select {
 		case line, ok := <-v.lines:
@@ -262,14 +265,15 @@ func (v *visit) say(format string, args ...any) (string, error) {
 	return "", fmt.Errorf("the owner of %v does not answer: %w", v.n.addr, err)
 }
 
-// join connects to the owner's desk, and becomes the owner when there is none.
+// join connects to the owner's port mapper, and becomes the owner when there is
+// none.
 func (v *visit) join() error {
-	c, err := visitDesk(v.n.addr)
+	c, err := dialPortMapper(v.n.addr)
 	if err != nil && !errors.Is(err, syscall.EADDRINUSE) && v.disown == nil {
 		if v.disown, err = v.n.own(); err != nil {
 			return err
 		}
-		c, err = visitDesk(v.n.addr)
+		c, err = dialPortMapper(v.n.addr)
 	}
 	if err != nil {
 		return err

@@ -9,13 +9,15 @@ import (
 
 // Other systems have no abstract UNIX sockets: addresses are not shared there.
 
-type desk struct{}
+type portMapper struct{}
 
-func openDesk(netip.Addr, func(uint64, uint16) (func(), error), *slog.Logger) *desk { return nil }
+func openPortMapper(netip.Addr, func(uint64, uint16) (func(), error), *slog.Logger) *portMapper {
+	return nil
+}
 
-func (*desk) close() {}
+func (*portMapper) close() {}
 
-func (*desk) taker(uint64) int { return 0 }
+func (*portMapper) taker(uint64) int { return 0 }
 
 func canShare(netip.Addr) bool { return false }
 

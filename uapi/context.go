@@ -27,6 +27,7 @@ type Context struct {
 	pd      *verbs.PD    // the context's own
 	release func() error // gives the device back
 	chosen  choice       // port, GID, MTU
+	dials   bool         // opened to dial an address of this host: nobody knows its own
 	limits  limits
 	cm      managed
 
@@ -60,6 +61,7 @@ func newContext(kernel kshim.Kernel, s *station, config openConfig) (*Context, e
 	c := &Context{
 		log:       config.log,
 		station:   s,
+		dials:     config.dials,
 		kernel:    kernel,
 		verbs:     v,
 		regions:   make(map[MR]*region),

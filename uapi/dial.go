@@ -39,9 +39,9 @@ type DialConfig struct {
 	KeepAlive time.Duration
 	// TOS is the type of service of the connection's packets, or traffic class (0).
 	TOS uint8
-	// Prepare is called with the queue pair before the peer is asked: receives that are posted
-	// there are posted before the peer can send. Its error ends Dial. It is called once,
-	// whatever addresses are tried.
+	// Prepare is called with the queue pair before the peer is asked: receives
+	// that are posted there are posted before the peer can send. Its error ends
+	// Dial. It is called once, whatever addresses are tried.
 	Prepare func(qp QP) error
 }
 
@@ -49,16 +49,25 @@ type DialConfig struct {
 // manager: Listen, or a program that uses librdmacm, RDMA_PS_TCP. QueryConn tells what the peer
 // said, Done when the connection ends.
 //
-// HOST is an address or a name. An empty one and a wildcard, as in Listener.Addr, are this host: this device's own
-// address, then those of the process's other devices, then, from a loopback address, the loopback addresses at which
-// there are devices. Where HOST has several addresses they are tried in turn, IPv4 first and those of this host at
-// which there is no device last, until one answers; an attempt takes at most an equal share of the time that is left,
-// and 2 s if there is as much. What a program there refuses is final. The queue pair is one for all attempts.
+// HOST is an address or a name. An empty one and a wildcard, as in
+// Listener.Addr, are this host: this device's own address, then those of the
+// process's other devices, then, from a loopback address, the loopback
+// addresses at which there are devices. Where HOST has several addresses they
+// are tried in turn, IPv4 first and those of this host at which there is no
+// device last, until one answers; an attempt takes at most an equal share of
+// the time that is left, and 2 s if there is as much. What a program there
+// refuses is final. The queue pair is one for all attempts.
 //
-// Errors, of several addresses all that were met: ErrRefused when nobody listens there or, as *RejectError, when the program refused;
-// ErrUnreachable when nobody answers within DefaultConnectTimeout; ctx's own when it ends first;
-// ENETUNREACH, EAFNOSUPPORT or EADDRNOTAVAIL when this device does not reach addr; EMSGSIZE when the route carries less than the
-// ports' MTU; EINVAL for too much private data; ENOENT when the kernel has no connection manager. After an error there is nothing left.
+// Errors; of several addresses, all that were met:
+//   - ErrRefused: nobody listens there or, as *RejectError, the program refused
+//   - ErrUnreachable: nobody answers within DefaultConnectTimeout
+//   - ctx's own when it ends first
+//   - ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL: this device does not reach addr
+//   - EMSGSIZE: the route carries less than the ports' MTU
+//   - EINVAL: too much private data
+//   - ENOENT: the kernel has no connection manager
+//
+// After an error there is nothing left.
 func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	inner, cancel := bounded(ctx)
 	defer cancel()
@@ -73,7 +82,8 @@ func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP,
 	return qp, nil
 }
 
-// dial tries the addresses in turn. ctx is the caller's, inner what it was bounded by.
+// dial tries the addresses in turn. ctx is the caller's, inner what it was
+// bounded by.
 func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, config *DialConfig) (QP, error) {
 	if len(config.Private) > MaxDialPrivate {
 		return -1, explain(syscall.EINVAL, "%d bytes of private data; a request carries %d", len(config.Private), MaxDialPrivate)
@@ -103,7 +113,8 @@ func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, con
 	return -1, tried(errs)
 }
 
-// elsewhere reports whether another address of the peer may do: nobody there has answered.
+// elsewhere reports whether another address of the peer may do: nobody there
+// has answered.
 func elsewhere(err error) bool {
 	var rejected *RejectError
 	var prepare *prepareError
@@ -175,7 +186,8 @@ func (c *Context) absent(remote netip.Addr) string {
 	return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)
 }
 
-// ask moves the queue pair to INIT, lets the program post receives the first time, and connects.
+// ask moves the queue pair to INIT, lets the program post receives the first
+// time, and connects.
 func (q managedPair) ask(ctx context.Context, id *cm.ID, config *DialConfig, first bool) (info ConnInfo, err error) {
 	if err := id.Init(q); err != nil {
 		return info, err

@@ -67,9 +67,11 @@ func ListenKeepAlive(idle time.Duration) ListenOption {
 	return func(c *listenConfig) { c.keepAlive = idle }
 }
 
-// Listen listens for connections to addr, HOST:PORT, on this context's device: from Dial, and
-// from programs that use librdmacm, RDMA_PS_TCP. HOST is an address or a name, of whose addresses the
-// first is taken that the device has, IPv4 first. An empty host is any of the device's addresses, port 0 a free one.
+// Listen listens for connections to addr, HOST:PORT, on this context's device:
+// from Dial, and from programs that use librdmacm, RDMA_PS_TCP. HOST is an
+// address or a name, of whose addresses the first is taken that the device has,
+// IPv4 first. An empty host is any of the device's addresses, port 0 a free
+// one.
 //
 // Errors: EADDRINUSE; EADDRNOTAVAIL or ENODEV when the device does not have the address; ENOENT when
 // the kernel has no connection manager.
@@ -174,14 +176,14 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, erro
 	return l, err
 }
 
-// takenError says that a port is taken: of a wildcard, or beside one, Linux answers
-// EADDRNOTAVAIL. The device has the address.
+// takenError says that a port is taken: of a wildcard, or beside one, Linux
+// answers EADDRNOTAVAIL. The device has the address.
 func takenError(s *station, addr netip.AddrPort, err error) error {
 	held := &heldError{service: uint64(abi.UCMPSTCP)<<16 | uint64(addr.Port())}
 	if errors.As(err, &held) {
 		return held
 	}
-	if held.pid = s.desk.taker(held.service); held.pid != 0 && errors.Is(err, syscall.EADDRINUSE) {
+	if held.pid = s.mapper.taker(held.service); held.pid != 0 && errors.Is(err, syscall.EADDRINUSE) {
 		return held
 	}
 	if addr.Port() != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -20,27 +19,28 @@ func (k deviceKinds) has(kind deviceKind) bool {
 	return len(k) == 0 || slices.Contains(k, string(kind))
 }
 
-// OpenLocal opens the device of an address of this machine, HOST or HOST:PORT, and never another one: the kernel's device
-// that has the address, else the soft device on it. WithKinds says which of the two it may be. Of a name's addresses the first is
-// taken that has a device.
+// OpenLocal opens the device of an address of this machine, HOST or HOST:PORT,
+// and never another one: the kernel's device that has the address, else the
+// soft device on it. WithKinds says which of the two it may be. Of a name's
+// addresses the first is taken that has a device.
 //
-// When another process of this user has a soft device on the address, the device is on the same address and a free UDP
-// port, and is found there all the same (Linux): soft devices that ask at port 4791 for what is listened for here are sent on.
-// RDMA cards and rdma_rxe are not: what they get is a *RejectError with reason PORT_CM_REDIRECT.
+// When another process of this user has a soft device on the address, the
+// device is on the same address and a free UDP port, and is found there all the
+// same (Linux): soft devices that ask at port 4791 for what is listened for
+// here are sent on. RDMA cards and rdma_rxe are not: what they get is a
+// *RejectError with reason PORT_CM_REDIRECT.
 //
-// RDMASHIM_DEVICE, where it is set, names the device here too: a plain soft or sim is put on the address, and a device that
-// does not have the address is EADDRNOTAVAIL.
+// RDMASHIM_DEVICE, where it is set, names the device here too: a plain soft or
+// sim is put on the address, and a device that does not have the address is
+// EADDRNOTAVAIL.
 //
-// Errors: EADDRNOTAVAIL when no device has the address, with a list of what there is; EADDRINUSE, with the holder's name;
-// those of Open.
+// Errors, beside those of Open:
+//   - EADDRNOTAVAIL: no device has the address; the error lists what there is
+//   - EADDRINUSE: the address is taken; the error names the holder
 func OpenLocal(addr string, opts ...Option) (*Context, error) {
-	text := addr
-	if _, _, err := net.SplitHostPort(text); err != nil {
-		text = net.JoinHostPort(strings.Trim(text, "[]"), "0")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
 	defer cancel()
-	list, err := resolve(ctx, text)
+	list, err := resolve(ctx, withAnyPort(addr))
 	var errs []error
 	for _, at := range list {
 		var c *Context
@@ -83,7 +83,8 @@ func openLocal(addr netip.Addr, opts []Option) (*Context, error) {
 	return nil, tried(errs)
 }
 
-// openNamedAt opens the device that RDMASHIM_DEVICE names if it has the address.
+// openNamedAt opens the device that RDMASHIM_DEVICE names if it has the
+// address.
 func openNamedAt(name string, addr netip.Addr, kinds deviceKinds, opts []Option) (*Context, error) {
 	spec, err := parseDevice(name)
 	if err != nil {
@@ -108,8 +109,8 @@ func openNamedAt(name string, addr netip.Addr, kinds deviceKinds, opts []Option)
 	return openSpec(spec, newOpenConfig(opts))
 }
 
-// openHostAt opens the kernel's device that has an address, of those that are named if any are. nil without
-// errors when none has.
+// openHostAt opens the kernel's device that has an address, of those that are
+// named if any are. nil without errors when none has.
 func openHostAt(addr netip.Addr, kinds deviceKinds, opts []Option, named ...string) (*Context, []error) {
 	var errs []error
 	if runtime.GOOS != "linux" || !kinds.has(kindHost) {
@@ -129,8 +130,8 @@ func openHostAt(addr netip.Addr, kinds deviceKinds, opts []Option, named ...stri
 	return nil, errs
 }
 
-// openSoftAt opens the soft device on an address, beside that of another process that lets
-// it.
+// openSoftAt opens the soft device on an address, beside that of another
+// process that lets it.
 func openSoftAt(addr netip.Addr, opts []Option) (*Context, error) {
 	for tries := 0; ; tries++ {
 		c, err := Open(softName(addr), opts...)

@@ -19,8 +19,8 @@ import (
 // its own, where 127.0.0.1 is nobody else's.
 const inNamespace = "RDMASHIM_TEST_IN_NAMESPACE"
 
-// ownNamespace runs a test again in a network namespace of its own, with lo up. It
-// reports whether this is that run.
+// ownNamespace runs a test again in a network namespace of its own, with lo up.
+// It reports whether this is that run.
 func ownNamespace(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inNamespace) == t.Name() {
@@ -64,8 +64,8 @@ func loopbackUp(t *testing.T) {
 }
 
 // TestDialLocalhost: the address of a name at which there is no device costs no
-// time; where both IP versions have one, the one that listens is found although the
-// default context begins at the other.
+// time; where both IP versions have one, the one that listens is found although
+// the default context begins at the other.
 func TestDialLocalhost(t *testing.T) {
 	if !ownNamespace(t) {
 		return

@@ -98,8 +98,8 @@ func open(device string, config openConfig) (*Context, error) {
 	return c, nil
 }
 
-// openBeside opens a device on another UDP port of an address, which connects as if it had 4791: soft devices
-// reach it.
+// openBeside opens a device on another UDP port of an address, which connects
+// as if it had 4791: soft devices reach it.
 func openBeside(addr netip.Addr, opts []Option) (*Context, error) {
 	c, err := openSpec(deviceSpec{kind: kindSoft, addr: addr, role: roleBeside, deviceOptions: deviceOptions{port: -1}}, newOpenConfig(opts))
 	if err != nil {
@@ -215,8 +215,8 @@ func heldPorts() (h roceSockets) {
 	return h
 }
 
-// taken reports whether packets to the address's RoCE port get to a socket, bound whether
-// the socket is at that very address.
+// taken reports whether packets to the address's RoCE port get to a socket,
+// bound whether the socket is at that very address.
 func (h *roceSockets) taken(a netip.Addr) bool {
 	at := netip.AddrPortFrom(a, RoCEPort)
 	return slices.ContainsFunc(h.list, func(s ports.Socket) bool { return s.Takes(at) })

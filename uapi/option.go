@@ -16,6 +16,7 @@ type openConfig struct {
 	gidIndex int // -1: choose
 	mtu      int // 0: the port's active MTU
 	kinds    deviceKinds
+	dials    bool // see Context.dials
 	wrap     func(kshim.Kernel) kshim.Kernel
 }
 
@@ -44,8 +45,10 @@ func WithGIDIndex(index int) Option { return func(c *openConfig) { c.gidIndex = 
 // peers, instead of the port's active MTU.
 func WithMTU(bytes int) Option { return func(c *openConfig) { c.mtu = bytes } }
 
-// WithKinds lets OpenLocal and OpenRoute choose among devices of these kinds only, "host" (the kernel's) and "soft";
-// without it the kernel's come first. A device that was named, by Open or RDMASHIM_DEVICE, and is of another kind is EINVAL.
+// WithKinds lets OpenLocal and OpenRoute choose among devices of these kinds
+// only, "host" (the kernel's) and "soft"; without it the kernel's come first. A
+// device that was named, by Open or RDMASHIM_DEVICE, and is of another kind is
+// EINVAL.
 func WithKinds(kinds ...string) Option { return func(c *openConfig) { c.kinds = kinds } }
 
 // withKernel puts something between the client and the kernel.

@@ -31,11 +31,11 @@ type station struct {
 	route   func(peer netip.Addr) (mtu int, err error)      // largest path MTU on the way to peer, 0 for none; nil: not known
 	stop    func() error
 
-	// redirect sends those who ask this device for a service to another UDP port of
-	// its address; nil on a kernel device.
+	// redirect sends those who ask this device for a service to another UDP
+	// port of its address; nil on a kernel device.
 	redirect  func(service uint64, port uint16) (end func(), err error)
-	desk      *desk      // of the owner of an address's UDP port 4791
-	neighbour *neighbour // of a device beside it
+	mapper    *portMapper // of the owner of an address's UDP port 4791
+	neighbour *neighbour  // of a device beside it
 
 	// stats reads its port and its queue pairs; nil on a kernel device.
 	stats func() (state string, port stats.Counters, pairs []stats.QueuePair)
@@ -149,7 +149,8 @@ func (r *registry) acquireBeside(spec deviceSpec, log *slog.Logger) (*station, e
 	}
 }
 
-// own takes UDP port 4791 of an address, for the sake of requests that are sent on.
+// own takes UDP port 4791 of an address, for the sake of requests that are sent
+// on.
 func (r *registry) own(addr netip.Addr, log *slog.Logger) (release func(), err error) {
 	s, err := r.acquire(deviceSpec{kind: kindSoft, addr: addr, role: roleSuccessor, deviceOptions: deviceOptions{port: -1}}, log)
 	if err != nil {
@@ -211,7 +212,7 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 	s.spec, s.name, s.users = spec, name, 1
 	r.stations = append(r.stations, s)
 	if spec.kind == kindSoft && s.redirect != nil && s.addr.Port() == RoCEPort {
-		s.desk = openDesk(s.addr.Addr(), s.redirect, log)
+		s.mapper = openPortMapper(s.addr.Addr(), s.redirect, log)
 	}
 	offers.add(s, log)
 	return s, nil
@@ -232,7 +233,7 @@ func (r *registry) release(s *station) error {
 		}
 	}
 	offers.remove(s)
-	s.desk.close()
+	s.mapper.close()
 	return s.stop()
 }
 
@@ -260,7 +261,8 @@ func (r *registry) holds(addr netip.Addr) bool {
 	return false
 }
 
-// owns reports whether a soft device of this process is on the address at UDP port 4791.
+// owns reports whether a soft device of this process is on the address at UDP
+// port 4791.
 func (r *registry) owns(addr netip.Addr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

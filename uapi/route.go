@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 )
@@ -70,23 +69,21 @@ func (c *Context) hasAddr(addr netip.Addr) bool {
 	return err == nil && slices.ContainsFunc(gidList(gids, ""), func(g GID) bool { return g.Addr == addr })
 }
 
-// OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached: the one that
-// RDMASHIM_DEVICE names; else the kernel's device that has the address from which the system's route to
-// there leaves; else the soft device on that address. Of a name's addresses the first is taken to which there is a
+// OpenRoute opens the device from which addr, HOST or HOST:PORT, is reached:
+// the one that RDMASHIM_DEVICE names; else the kernel's device that has the
+// address from which the system's route to there leaves; else the soft device
+// on that address. Of a name's addresses the first is taken to which there is a
 // device, in the order in which Dial tries them. The error says what was tried.
 //
-// To addresses of this host the device is one that leaves the address itself to whoever wants to listen there: to
-// 127.0.0.0/8 it is on 127.128.0.0 plus the number of the process, or one of the next addresses (Linux); to others it is
+// To addresses of this host the device is one that leaves the address itself to
+// whoever wants to listen there: to 127.0.0.0/8 it is on 127.128.0.0 plus the
+// number of the process, or one of the next addresses (Linux); to others it is
 // on the same address and a free UDP port, from which soft devices are reached.
 func OpenRoute(ctx context.Context, addr string, opts ...Option) (*Context, error) {
 	if os.Getenv("RDMASHIM_DEVICE") != "" {
 		return Open("", opts...)
 	}
-	text := addr
-	if _, _, err := net.SplitHostPort(text); err != nil {
-		text = net.JoinHostPort(strings.Trim(text, "[]"), "0")
-	}
-	remotes, err := resolve(ctx, text)
+	remotes, err := resolve(ctx, withAnyPort(addr))
 	var c *Context
 	if err == nil {
 		c, err = openRoute(silentLast(onThisHost(remotes, loopbackListeners())), opts)
@@ -127,6 +124,9 @@ func openToward(local, remote netip.Addr, opts []Option) (*Context, error) {
 		return nil, tried(errs)
 	}
 	var err error
+	if here {
+		opts = append(slices.Clone(opts), func(c *openConfig) { c.dials = true })
+	}
 	switch {
 	case !here || devices.owns(local):
 		c, err = Open(softName(local), opts...)
@@ -144,7 +144,8 @@ func openToward(local, remote netip.Addr, opts []Option) (*Context, error) {
 // clientAddrs is how many addresses a process tries of those that are its own.
 const clientAddrs = 16
 
-// openClientLoopback opens a device on a loopback address that nobody listens on by habit.
+// openClientLoopback opens a device on a loopback address that nobody listens
+// on by habit.
 func openClientLoopback(remote netip.Addr, opts []Option) (*Context, error) {
 	for i := range clientAddrs {
 		addr := clientAddr(os.Getpid() + i)
@@ -177,7 +178,8 @@ func routeSource(remote netip.Addr) (netip.Addr, error) {
 
 const gidV2 = "RoCE v2"
 
-// route is the default context, opened as said if it is not open yet: then it is fresh.
+// route is the default context, opened as said if it is not open yet: then it
+// is fresh.
 func route(open func() (*Context, error)) (c *Context, fresh bool, err error) {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()
@@ -192,7 +194,8 @@ func route(open func() (*Context, error)) (c *Context, fresh bool, err error) {
 	return defaults.ctx, fresh, nil
 }
 
-// withdraw closes the default context if nobody but the caller, who got it fresh, has it.
+// withdraw closes the default context if nobody but the caller, who got it
+// fresh, has it.
 func withdraw(c *Context) bool {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()
@@ -204,8 +207,9 @@ func withdraw(c *Context) bool {
 	return true
 }
 
-// Dial is Context.Dial on the default context. If that is not open yet, OpenRoute chooses its device by the
-// route to addr; where addr has addresses of both IP versions and nobody answers at those of the first, it is opened
+// Dial is Context.Dial on the default context. If that is not open yet,
+// OpenRoute chooses its device by the route to addr; where addr has addresses
+// of both IP versions and nobody answers at those of the first, it is opened
 // anew for the others.
 func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	inner, cancel := bounded(ctx)
@@ -260,12 +264,15 @@ next:
 	return ways
 }
 
-// Listen listens for connections to addr, HOST:PORT, on every device that this process has open and that has
-// the address; an empty host is all of them, and 127.0.0.1 if all were opened to dial loopback addresses. If none has, the default context is opened, if it is not yet: on the device that
-// RDMASHIM_DEVICE names, else on that which OpenLocal opens; of a name's addresses, on the first that has one; for an empty
-// host on 127.0.0.1. A default context that is open and does not have the address stays, and Listen opens another beside
-// it, which Close closes too. Request.Context tells to which one a request
-// came. See Context.Listen.
+// Listen listens for connections to addr, HOST:PORT, on every device that this
+// process has open and that has the address; an empty host is all of them, and
+// 127.0.0.1 if all were opened to dial loopback addresses. If none has, the
+// default context is opened, if it is not yet: on the device that
+// RDMASHIM_DEVICE names, else on that which OpenLocal opens; of a name's
+// addresses, on the first that has one; for an empty host on 127.0.0.1. A
+// default context that is open and does not have the address stays, and Listen
+// opens another beside it, which Close closes too. Request.Context tells to
+// which one a request came. See Context.Listen.
 func Listen(addr string, opts ...ListenOption) (*Listener, error) {
 	at, err := resolveListen(addr)
 	var l *Listener
@@ -282,12 +289,10 @@ func Listen(addr string, opts ...ListenOption) (*Listener, error) {
 func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 	for _, at := range addrs {
 		ctxs := opened.at(at.Addr())
-		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, (*Context).serves) {
-			c, err := toListen(loopbacks()[0])
-			if err != nil {
-				return nil, err
+		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, func(c *Context) bool { return !c.dials }) {
+			if c, err := toListen(loopbacks()[0]); err == nil {
+				ctxs = append(ctxs, c)
 			}
-			ctxs = append(ctxs, c)
 		}
 		if len(ctxs) > 0 {
 			return listen(at, ctxs, opts)
@@ -307,15 +312,8 @@ func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 	return nil, tried(errs)
 }
 
-// serves reports whether a client may know the context's address: it was not opened only to
-// dial an address of this host, or RDMASHIM_DEVICE named it.
-func (c *Context) serves() bool {
-	own := c.chosen.addr.Addr()
-	return os.Getenv("RDMASHIM_DEVICE") != "" || !own.Is4() || own.As4()[0] != 127 || own.As4()[1] < 128
-}
-
-// toListen is the default context, or, where its device does not have the address, another
-// one that is closed with it.
+// toListen is the default context, or, where its device does not have the
+// address, another one that is closed with it.
 func toListen(addr netip.Addr) (*Context, error) {
 	named := os.Getenv("RDMASHIM_DEVICE") != ""
 	c, _, err := route(func() (*Context, error) {

@@ -18,12 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serveAt marks the run of this test binary as a server: the addresses to listen on.
+// serveAt marks the run of this test binary as a server: the addresses to
+// listen on.
 const serveAt = "RDMASHIM_TEST_SERVE"
 
-// TestServeHelper is the program that the tests below start: it listens at the addresses, accepts
-// everything with its first address as private data, and echoes one message of each connection.
-// It ends when its standard input does.
+// TestServeHelper is the program that the tests below start: it listens at the
+// addresses, accepts everything with its first address as private data, and
+// echoes one message of each connection. It ends when its standard input does.
 func TestServeHelper(t *testing.T) {
 	addrs := strings.Fields(os.Getenv(serveAt))
 	if len(addrs) == 0 {
@@ -119,7 +120,8 @@ func (s *server) end(t *testing.T, kill bool) {
 	}
 }
 
-// reached dials addr on c, sends a message and gets it back; it answers who accepted.
+// reached dials addr on c, sends a message and gets it back; it answers who
+// accepted.
 func reached(t *testing.T, c *Context, addr string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -162,8 +164,9 @@ func client(t *testing.T, addr string) *Context {
 	return c
 }
 
-// TestClientFirst: a client that dials an address of this host before anybody listens there leaves it
-// free: of 127.0.0.1, of ::1, which is the only one of its kind, and of an interface.
+// TestClientFirst: a client that dials an address of this host before anybody
+// listens there leaves it free: of 127.0.0.1, of ::1, which is the only one of
+// its kind, and of an interface.
 func TestClientFirst(t *testing.T) {
 	if !ownNamespace(t) {
 		return
@@ -205,9 +208,10 @@ func addAddr(t *testing.T, addr string) {
 	require.NoError(t, unix.IoctlIfreq(fd, unix.SIOCSIFADDR, ifr))
 }
 
-// TestServersShareAddress: processes listen on different ports of one address. The first has UDP
-// port 4791, the others are found through it; each port is one process's; when the first
-// ends, in order or killed, another takes its place, and one that comes back is found as before.
+// TestServersShareAddress: processes listen on different ports of one address.
+// The first has UDP port 4791, the others are found through it; each port is
+// one process's; when the first ends, in order or killed, another takes its
+// place, and one that comes back is found as before.
 func TestServersShareAddress(t *testing.T) {
 	if !ownNamespace(t) {
 		return
@@ -260,8 +264,9 @@ func TestServersShareAddress(t *testing.T) {
 	}
 }
 
-// TestShareStranger: an address of another user, or of a program that is none of ours, is not shared, and
-// the error says whose it is. A stranger at the desk is not heard.
+// TestShareStranger: an address of another user, or of a program that is none
+// of ours, is not shared, and the error says whose it is. A stranger at the
+// portMapper is not heard.
 func TestShareStranger(t *testing.T) {
 	if !ownNamespace(t) {
 		return
@@ -276,9 +281,6 @@ func TestShareStranger(t *testing.T) {
 	owner, err := Open("soft:127.0.0.1")
 	require.NoError(t, err)
 	defer owner.Close()
-	if os.Getuid() != 0 {
-		return // nobody else can be
-	}
 	asStranger := exec.Command("/proc/self/exe", "-test.run=^TestStrangerHelper$")
 	asStranger.Env = append(os.Environ(), serveAt+"=", "RDMASHIM_TEST_STRANGER=1")
 	asStranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
@@ -296,7 +298,7 @@ func TestStrangerHelper(t *testing.T) {
 	if os.Getenv("RDMASHIM_TEST_STRANGER") == "" {
 		return
 	}
-	c, err := net.DialUnix("unix", nil, deskName(netip.MustParseAddr("127.0.0.1")))
+	c, err := net.DialUnix("unix", nil, portMapperName(netip.MustParseAddr("127.0.0.1")))
 	require.NoError(t, err)
 	defer c.Close()
 	_, _ = fmt.Fprintln(c, "listen 17301504 40000")
@@ -307,9 +309,9 @@ func TestStrangerHelper(t *testing.T) {
 	fmt.Println(err)
 }
 
-// TestDeskHostile: whatever a process of the user says at the desk, it is answered or hung up on, and
-// what it had noted goes with it.
-func TestDeskHostile(t *testing.T) {
+// TestPortMapperHostile: whatever a process of the user says at the port
+// mapper, it is answered or hung up on, and what it had noted goes with it.
+func TestPortMapperHostile(t *testing.T) {
 	if !ownNamespace(t) {
 		return
 	}
@@ -317,7 +319,7 @@ func TestDeskHostile(t *testing.T) {
 	require.NoError(t, err)
 	defer owner.Close()
 	say := func(lines ...string) (answers []string) {
-		c, err := visitDesk(addrOf(owner))
+		c, err := dialPortMapper(addrOf(owner))
 		require.NoError(t, err)
 		defer c.Close()
 		in := bufio.NewScanner(c)
@@ -342,7 +344,7 @@ func TestDeskHostile(t *testing.T) {
 
 	var all []net.Conn
 	for range maxBeside + 10 {
-		c, err := visitDesk(addrOf(owner))
+		c, err := dialPortMapper(addrOf(owner))
 		require.NoError(t, err)
 		all = append(all, c)
 	}
@@ -352,8 +354,9 @@ func TestDeskHostile(t *testing.T) {
 	require.Eventually(t, func() bool { return say("end 1")[0] == "ok" }, 10*time.Second, time.Millisecond)
 }
 
-// TestDialThenListen: a process whose default context dialled can listen like another, on the address
-// that it dialled too, and the other way round; Close ends all.
+// TestDialThenListen: a process whose default context dialled can listen like
+// another, on the address that it dialled too, and the other way round; Close
+// ends all.
 func TestDialThenListen(t *testing.T) {
 	if !ownNamespace(t) {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// maxRedirects is how many redirections one REQ follows. The device that owns UDP port
-// 4791 sends one; a second is for its owner's change meanwhile.
+// maxRedirects is how many redirections one REQ follows. The device that owns
+// UDP port 4791 sends one; a second is for its owner's change meanwhile.
 const maxRedirects = 2
 
 // Redirect refuses the connection requests for a service with the UDP port at
@@ -27,17 +27,17 @@ func (m *Manager) Redirect(service wire.ServiceID, port uint16) (ListenerID, err
 	return id, err
 }
 
-// elsewhere is the information of a REJ that redirects to another UDP port, which
-// is in the place of a LID, of the address that the REQ named.
+// elsewhere is the information of a REJ that redirects to another UDP port,
+// which is in the place of a LID, of the address that the REQ named.
 func elsewhere(gid wire.GID, port uint16) []byte {
 	info := wire.ClassPortInfo{BaseVersion: 1, ClassVersion: 2, RedirectGID: gid, RedirectLID: lidOf(port),
 		RedirectPKey: wire.DefaultPKey, RedirectQPN: wire.GSIQPN, RedirectQKey: wire.GSIQKey}
 	return info.Append(nil)
 }
 
-// follow asks where a redirection says. It reports whether the REJ is dealt with:
-// one that leads to another host, too far, or that the asked device's own UDP port did
-// not send, is a refusal.
+// follow asks where a redirection says. It reports whether the REJ is dealt
+// with: one that leads to another host, too far, or that the asked device's own
+// UDP port did not send, is a refusal.
 func (m *Manager) follow(c *conn, now Time, msg *message, r *wire.REJ) bool {
 	var info wire.ClassPortInfo
 	if int(r.InfoLen) < wire.ClassPortInfoLen || info.Parse(r.Info[:]) != nil {

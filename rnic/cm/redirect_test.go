@@ -11,9 +11,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// TestRedirectForged: a redirection is followed only if it comes from the UDP port
-// that was asked, whole, and stays on the host. Everything else is a refusal like
-// any other, and nothing is sent for it.
+// TestRedirectForged: a redirection is followed only if it comes from the UDP
+// port that was asked, whole, and stays on the host. Everything else is a
+// refusal like any other, and nothing is sent for it.
 func TestRedirectForged(t *testing.T) {
 	good := wire.ClassPortInfo{RedirectGID: wire.GIDOf(netip.MustParseAddr("10.0.0.2")), RedirectLID: 5000, RedirectQPN: wire.GSIQPN}
 	with := func(change func(*wire.ClassPortInfo)) []byte {

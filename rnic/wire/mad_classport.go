@@ -2,13 +2,13 @@ package wire
 
 import "encoding/binary"
 
-// ClassPortInfoLen is the length of a [ClassPortInfo]: a REJ's information holds
-// just one.
+// ClassPortInfoLen is the length of a [ClassPortInfo]: a REJ's information
+// holds just one.
 const ClassPortInfoLen = REJInfoLen
 
-// ClassPortInfo says where the requests for a class of management go
-// (IBA 13.4.8.1). In a REJ for [RejPortCMRedirect] it is the port and the queue pair of
-// the communication manager that has the service (IBA 12.6.7.2).
+// ClassPortInfo says where the requests for a class of management go (IBA
+// 13.4.8.1). In a REJ for [RejPortCMRedirect] it is the port and the queue pair
+// of the communication manager that has the service (IBA 12.6.7.2).
 type ClassPortInfo struct {
 	BaseVersion, ClassVersion uint8
 	CapabilityMask            uint16
@@ -28,7 +28,8 @@ type ClassPortInfo struct {
 // Length returns [ClassPortInfoLen].
 func (*ClassPortInfo) Length() int { return ClassPortInfoLen }
 
-// Parse reads the first ClassPortInfoLen bytes of b. The error is ErrShort or nil.
+// Parse reads the first ClassPortInfoLen bytes of b. The error is ErrShort or
+// nil.
 func (c *ClassPortInfo) Parse(b []byte) error {
 	if len(b) < ClassPortInfoLen {
 		return ErrShort

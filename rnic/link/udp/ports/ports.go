@@ -33,8 +33,8 @@ func Sockets(root fs.FS) (list []Socket, known bool) {
 }
 
 // Parse reads /proc/net/udp or udp6 (net/ipv4/udp.c: udp4_format_sock): an
-// address is written as words of 32 bits in the machine's order. Other lines are
-// skipped.
+// address is written as words of 32 bits in the machine's order. Other lines
+// are skipped.
 func Parse(text string) []Socket {
 	var list []Socket
 	for line := range strings.Lines(text) {

@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// Bounds of a desk: processes beside the owner, and services of each.
+// Bounds of a port mapper: processes beside the owner, and services of each.
 const (
 	maxBeside         = 64
 	maxBesideServices = 4096
 )
 
-// deskName is the socket at which the owner of an address's UDP port 4791 is
-// found. Abstract names are the network namespace's, as addresses are.
-func deskName(addr netip.Addr) *net.UnixAddr {
+// portMapperName is the socket at which the owner of an address's UDP port 4791
+// is found. Abstract names are the network namespace's, as addresses are.
+func portMapperName(addr netip.Addr) *net.UnixAddr {
 	return &net.UnixAddr{Name: "@rdmashim/" + netip.AddrPortFrom(addr, RoCEPort).String(), Net: "unix"}
 }
 
-// desk is where the owner of an address notes the services of others. A request is a
-// line, "listen SERVICE UDPPORT" or "end SERVICE", and so is its answer: "ok",
-// "taken PID" or "no".
-type desk struct {
+// portMapper is where the owner of an address notes the services of others. A
+// request is a line, "listen SERVICE UDPPORT" or "end SERVICE", and so is its
+// answer: "ok", "taken PID" or "no".
+type portMapper struct {
 	name     *net.UnixAddr
 	redirect func(service uint64, port uint16) (end func(), err error)
 	log      *slog.Logger
@@ -41,9 +41,9 @@ type desk struct {
 	takers map[uint64]int        // guarded by mu: which process has a service
 }
 
-func openDesk(addr netip.Addr, redirect func(uint64, uint16) (func(), error), log *slog.Logger) *desk {
-	d := &desk{
-		name: deskName(addr), redirect: redirect, log: log,
+func openPortMapper(addr netip.Addr, redirect func(uint64, uint16) (func(), error), log *slog.Logger) *portMapper {
+	d := &portMapper{
+		name: portMapperName(addr), redirect: redirect, log: log,
 		closed: make(chan struct{}),
 		conns:  map[net.Conn]struct{}{}, takers: map[uint64]int{},
 	}
@@ -52,8 +52,8 @@ func openDesk(addr netip.Addr, redirect func(uint64, uint16) (func(), error), lo
 	return d
 }
 
-// close ends the desk: those beside try to become the owner.
-func (d *desk) close() {
+// close ends the port mapper: those beside try to become the owner.
+func (d *portMapper) close() {
 	if d == nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (d *desk) close() {
 }
 
 // taker is the process beside that has a service, 0 for none.
-func (d *desk) taker(service uint64) int {
+func (d *portMapper) taker(service uint64) int {
 	if d == nil {
 		return 0
 	}
@@ -80,9 +80,9 @@ func (d *desk) taker(service uint64) int {
 	return d.takers[service]
 }
 
-// run takes processes in. The name may be an owner's whose last moments these are:
-// it is tried again.
-func (d *desk) run(l *net.UnixListener, err error) {
+// run takes processes in. The name may be an owner's whose last moments these
+// are: it is tried again.
+func (d *portMapper) run(l *net.UnixListener, err error) {
 	for ; err != nil; l, err = net.ListenUnix("unix", d.name) {
 		d.log.Debug("other processes cannot share the device's address for now", "err", err)
 		select {
@@ -114,7 +114,7 @@ func (d *desk) run(l *net.UnixListener, err error) {
 }
 
 // enter notes a connection, so that close ends it; false when there is no room.
-func (d *desk) enter(c net.Conn) bool {
+func (d *portMapper) enter(c net.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conns == nil || len(d.conns) >= maxBeside {
@@ -125,7 +125,7 @@ func (d *desk) enter(c net.Conn) bool {
 }
 
 // serve serves one process until it goes. What another user's says is not read.
-func (d *desk) serve(c *net.UnixConn) {
+func (d *portMapper) serve(c *net.UnixConn) {
 	defer c.Close()
 	pid, uid, err := processBehind(c)
 	if err != nil || uid != os.Geteuid() || !d.enter(c) {
@@ -152,7 +152,7 @@ func (d *desk) serve(c *net.UnixConn) {
 			d.end(ends, service)
 			answer = "ok"
 		}
-		_ = c.SetWriteDeadline(time.Now().Add(deskPatience))
+		_ = c.SetWriteDeadline(time.Now().Add(mapPatience))
 		if _, err := fmt.Fprintln(c, answer); err != nil {
 			return
 		}
@@ -160,7 +160,7 @@ func (d *desk) serve(c *net.UnixConn) {
 }
 
 // note redirects a service to a process's UDP port.
-func (d *desk) note(ends map[uint64]func(), service uint64, port uint16, pid int) string {
+func (d *portMapper) note(ends map[uint64]func(), service uint64, port uint16, pid int) string {
 	if len(ends) >= maxBesideServices {
 		return "no"
 	}
@@ -179,7 +179,7 @@ func (d *desk) note(ends map[uint64]func(), service uint64, port uint16, pid int
 	return "no"
 }
 
-func (d *desk) end(ends map[uint64]func(), service uint64) {
+func (d *portMapper) end(ends map[uint64]func(), service uint64) {
 	end := ends[service]
 	if end == nil {
 		return
@@ -191,7 +191,8 @@ func (d *desk) end(ends map[uint64]func(), service uint64) {
 	end()
 }
 
-// processBehind is whose the other end of a connection is (unix(7), SO_PEERCRED).
+// processBehind is whose the other end of a connection is (unix(7),
+// SO_PEERCRED).
 func processBehind(c *net.UnixConn) (pid, uid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
