@@ -22,7 +22,7 @@ type Counters struct {
 	DropPeer      uint64 // from an address that is not the peer's
 	DropState     uint64 // in a state that has no use for them
 	DropQPN       uint64 // with a queue pair number that is none or another one's
-	DropBacklog   uint64 // requests that a full listener did not take
+	DropBacklog   uint64 // requests that a listener did not take: it was full, or their address had its share
 	DropSuspect   uint64 // requests that would end a connection whose peer lives, or is being asked
 	DropGrace     uint64 // requests for services that may be listened for soon
 }
