@@ -5,47 +5,146 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzFrame gives the out-of-band exchange whatever a peer may send: an
-// introduction, or one of the errors that Exchange promises, and never more
-// memory than an introduction takes.
-func FuzzFrame(f *testing.F) {
+// FuzzExchange connects a queue pair over a stream to a peer that sends whatever
+// it likes: from the first byte on, after an introduction that is right, in
+// frames that are right, or an introduction with some bytes changed. It connects,
+// or gives one of the errors that it promises; it reads its frames and not a byte
+// more, and leaves nothing behind.
+func FuzzExchange(f *testing.F) {
+	c, err := Open("sim?net=fuzz-exchange")
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, c.Close()) })
+	other, err := c.CreateQP(1, 1)
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, c.DestroyQP(other)) })
+	buf := make([]byte, 100)
+	mr, err := c.RegMR(buf, AccessLocalWrite|AccessRemoteWrite)
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, c.DeregMR(mr)) })
+	peer := Introduction{Regions: introduction.Regions, Data: introduction.Data}
+	peer.Endpoint, err = c.LocalEndpoint(other)
+	require.NoError(f, err)
+	handles := len(c.OpenHandles())
+
 	payload, err := introduction.append(nil)
 	require.NoError(f, err)
-	var b bytes.Buffer
-	require.NoError(f, writeFrame(&b, frameIntroduce, payload))
-	f.Add(byte(frameIntroduce), b.Bytes())
-	f.Add(byte(frameReady), []byte("RDIN\x02\x02\x00\x00\x00\x00\x00\x00"))
-	f.Add(byte(frameIntroduce), []byte("HTTP/1.1 400 Bad Request\r\n"))
-	f.Add(byte(frameIntroduce), binary.BigEndian.AppendUint32([]byte("RDIN\x02\x01\x00\x00"), 1<<31))
-	f.Fuzz(func(t *testing.T, kind byte, sent []byte) {
-		r := bytes.NewReader(sent)
-		answer, err := readFrame(r, kind)
-		if err != nil {
-			require.True(t, errors.Is(err, syscall.EPROTO) || errors.Is(err, syscall.EPROTONOSUPPORT) ||
-				errors.Is(err, syscall.EMSGSIZE) || errors.Is(err, io.ErrUnexpectedEOF), "%v", err)
-			return
-		}
-		require.LessOrEqual(t, len(answer), maxIntroPayload)
-		require.Equal(t, len(sent)-frameHeader-len(answer), r.Len(), "not a byte more is read")
-		if in, err := parseIntroduction(answer); err == nil {
-			var again bytes.Buffer
+	f.Add(byte(rawPeer), frame(frameIntroduce, payload))
+	f.Add(byte(rawPeer), []byte("RDIN\x02\x02\x00\x00\x00\x00\x00\x00"))
+	f.Add(byte(rawPeer), []byte("HTTP/1.1 400 Bad Request\r\n"))
+	f.Add(byte(rawPeer), binary.BigEndian.AppendUint32([]byte("RDIN\x02\x01\x00\x00"), 1<<31))
+	path := []byte{0, 0, 4, 0}
+	f.Add(byte(politePeer), append(frame(framePath, path), frame(frameReady, nil)...))
+	f.Add(byte(politePeer), append(frame(framePath, path), frame(frameReady, path)...))
+	f.Add(byte(politePeer), append(frame(framePath, []byte{0, 0, 0, 7}), frame(frameReady, nil)...))
+	f.Add(byte(framingPeer), []byte{framePath, 4, 0, 0, 1, 0, frameReady, 0, 'm', 'o'})
+	f.Add(byte(changingPeer), []byte{1, 5, 9, framePath, 4, 0, 0, 16, 0, frameReady, 0})
+	f.Fuzz(func(t *testing.T, how byte, sent []byte) {
+		all := stream(peer, how, sent)
+		used := 0
+		if in, err := Exchange(t.Context(), &scripted{in: bytes.NewReader(all)}, introduction); err == nil {
 			b, err := in.append(nil)
 			require.NoError(t, err)
-			require.NoError(t, writeFrame(&again, kind, b))
-			require.Equal(t, sent[:again.Len()], again.Bytes())
-		} else {
-			require.True(t, errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPROTONOSUPPORT), "%v", err)
+			used = frameHeader + len(b)
+			require.Equal(t, all[:used], frame(frameIntroduce, b), "there is one way to say it")
 		}
+		conn := &scripted{in: bytes.NewReader(all)}
+		qp, err := c.CreateQP(4, 4)
+		require.NoError(t, err)
+		theirs, err := c.ConnectOver(t.Context(), conn, qp, []MR{mr}, []byte("mine"))
+		info, queried := c.QueryQP(qp)
+		require.NoError(t, queried)
+		if err != nil {
+			var op *OpError
+			require.ErrorAs(t, err, &op)
+			require.True(t, slices.ContainsFunc([]error{
+				syscall.EPROTO, syscall.EPROTONOSUPPORT, syscall.EMSGSIZE, syscall.EINVAL, io.ErrUnexpectedEOF, syscall.EAFNOSUPPORT, syscall.ENETUNREACH,
+			}, func(e error) bool { return errors.Is(err, e) }), "%v", err)
+		} else {
+			require.Equal(t, StateRTS, info.State)
+			require.Equal(t, theirs.Endpoint, info.Remote)
+			require.LessOrEqual(t, info.MTU, theirs.Endpoint.MTU)
+			used += frameHeader + 4 + frameHeader
+			require.Equal(t, len(all)-used, conn.in.Len(), "not a byte more is read")
+		}
+		first, err := readFrame(&conn.out, frameIntroduce)
+		require.NoError(t, err)
+		mine, err := parseIntroduction(first)
+		require.NoError(t, err)
+		require.Equal(t, "mine", string(mine.Data))
+		require.NoError(t, c.DestroyQP(qp))
+		require.Len(t, c.OpenHandles(), handles)
 	})
 }
+
+// What peers do of what they ought to.
+const (
+	rawPeer      = iota // nothing
+	politePeer          // introduce themselves
+	framingPeer         // and send frames, of any kind
+	changingPeer        // the same, after an introduction of which bytes were changed
+	peerKinds
+)
+
+// stream is what a kind of peer sends; data says what else than it ought to.
+func stream(peer Introduction, how byte, data []byte) (all []byte) {
+	payload, err := peer.append(nil)
+	if err != nil {
+		panic(err)
+	}
+	switch how % peerKinds {
+	case rawPeer:
+		return data
+	case politePeer:
+		return append(frame(frameIntroduce, payload), data...)
+	case changingPeer:
+		if len(data) > 0 {
+			changes := int(data[0] % 8)
+			for data = data[1:]; changes > 0 && len(data) >= 2; changes-- {
+				payload[int(data[0])%len(payload)] = data[1]
+				data = data[2:]
+			}
+		}
+	}
+	all = frame(frameIntroduce, payload)
+	for len(data) >= 2 {
+		n := min(int(data[1]), len(data)-2)
+		all = append(all, frame(data[0], data[2:2+n])...)
+		data = data[2+n:]
+	}
+	return append(all, data...)
+}
+
+func frame(kind byte, payload []byte) []byte {
+	var b bytes.Buffer
+	_ = writeFrame(&b, kind, payload)
+	return b.Bytes()
+}
+
+// scripted is a connection to a peer that has sent all it will and then hung up.
+type scripted struct {
+	in  *bytes.Reader
+	out bytes.Buffer
+}
+
+func (s *scripted) Read(b []byte) (int, error)       { return s.in.Read(b) }
+func (s *scripted) Write(b []byte) (int, error)      { return s.out.Write(b) }
+func (s *scripted) Close() error                     { return nil }
+func (s *scripted) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (s *scripted) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (s *scripted) SetDeadline(time.Time) error      { return nil }
+func (s *scripted) SetReadDeadline(time.Time) error  { return nil }
+func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
 
 // FuzzHostDevice reads a kernel device's attributes, whatever is in them.
 func FuzzHostDevice(f *testing.F) {
