@@ -19,21 +19,20 @@ const (
 )
 
 // maxScratch is how many commands of a context run side by side; more wait their
-// turn. Each holds 4 KiB of pinned memory, and on the real kernel a thread while it
-// sleeps there: a Go program may have 10,000.
+// turn, first come, first served. Each holds 4 KiB of pinned memory, and on the real
+// kernel a thread while it sleeps there: a Go program may have 10,000.
 const maxScratch = 64
 
-// commander gives commands to one open device file. They run side by side, each in
-// scratch memory of its own. That none names a handle which another frees is the
-// caller's to see to.
+// commander gives commands to one open device file. Commands run side by side, each
+// in scratch memory of its own; that they do not name a handle which another frees
+// is the caller's to see to.
 type commander struct {
 	file   kshim.File
 	driver abi.DriverID
+	turns  chan struct{} // of the commands under way; a full channel is fair
 
 	mu     sync.Mutex
-	back   sync.Cond  // scratch memory was given back; its lock is mu
-	free   []*scratch // guarded by mu
-	busy   int        // guarded by mu: in use; with free at most maxScratch
+	free   []*scratch // guarded by mu; with those in use at most maxScratch
 	closed bool       // guarded by mu
 }
 
@@ -45,19 +44,14 @@ type scratch struct {
 }
 
 func newCommander(file kshim.File, driver abi.DriverID) *commander {
-	c := &commander{file: file, driver: driver}
-	c.back.L = &c.mu
-	return c
+	return &commander{file: file, driver: driver, turns: make(chan struct{}, maxScratch)}
 }
 
-// take gives scratch memory.
+// take gives scratch memory, when it is the command's turn.
 func (c *commander) take() *scratch {
+	c.turns <- struct{}{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.busy == maxScratch {
-		c.back.Wait()
-	}
-	c.busy++
 	if n := len(c.free); n > 0 {
 		s := c.free[n-1]
 		c.free = c.free[:n-1]
@@ -70,14 +64,13 @@ func (c *commander) take() *scratch {
 
 func (c *commander) give(s *scratch) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.busy--
 	if c.closed {
 		s.release()
 	} else {
 		c.free = append(c.free, s)
 	}
-	c.back.Signal()
+	c.mu.Unlock()
+	<-c.turns
 }
 
 // close closes the file and gives the scratch memory back, that of commands under

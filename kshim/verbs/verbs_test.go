@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -494,6 +495,36 @@ func TestCommandsSideBySide(t *testing.T) {
 	close(leave)
 	wg.Wait()
 	require.Equal(t, maxScratch, most, "no more than the bound")
+}
+
+// TestCommandsTakeTurns: a command that waits for its turn comes before one that
+// begins when a turn is free again.
+func TestCommandsTakeTurns(t *testing.T) {
+	k := newFake(t)
+	c := k.open()
+	synctest.Test(t, func(t *testing.T) {
+		cmd := newCommander(c.cmd.file, c.cmd.driver)
+		var under []*scratch
+		for range maxScratch {
+			under = append(under, cmd.take())
+		}
+		served := make(chan string, 2)
+		go func() {
+			s := cmd.take()
+			served <- "waited"
+			cmd.give(s)
+		}()
+		synctest.Wait()
+		cmd.give(under[0])
+		under[0] = cmd.take()
+		served <- "came later"
+		require.Equal(t, "waited", <-served)
+		for _, s := range under {
+			cmd.give(s)
+			s.release()
+		}
+		<-served
+	})
 }
 
 // TestConcurrentUse runs everything at once; it means most under -race.
