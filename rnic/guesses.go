@@ -36,9 +36,10 @@ const (
 )
 
 // guesses counts requests with wrong remote keys by the address of the peer that
-// made them: a leaky bucket for each. An address is a peer's only after a
-// handshake, so nobody fills another's bucket but by guessing that one's queue
-// pair number and PSN, 48 bits.
+// made them: a leaky bucket for each. To fill another address's bucket is to forge
+// packets from there that name a queue pair connected with it, 24 random bits, and
+// the PSN that it expects: as many, unless the forger sent a REQ in that name, too,
+// and so chose the PSN. Programs of one address share a bucket.
 type guesses struct {
 	guessers map[netip.Addr]guesser
 	refused  uint64      // connections, for that
