@@ -397,6 +397,7 @@ func TestDialThenListen(t *testing.T) {
 	_, err = owner.Listen("127.0.0.1:7006")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", other.cmd.Process.Pid), "the owner knows, too")
+	other.end(t, false) // it would be the next owner
 	require.NoError(t, l.Close())
 	require.NoError(t, owner.Close())
 	require.NoError(t, Close())
