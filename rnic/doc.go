@@ -46,6 +46,13 @@
 // its queue pairs in the list of senders for the one who has it. A caller keeps the
 // token for a few batches only; what is left is the worker's.
 //
+// # Strangers
+//
+// Anybody can send to a UDP port. A packet reaches an engine if it comes from the UDP
+// port of its peer, where that is known (source.go); the engine looks at the rest. Who
+// names remote keys that are wrong gets few new connections (guesses.go). A REQ that
+// says that a connection is over makes the device ask the peer (connect.go: probe).
+//
 // # Acknowledgements
 //
 // They wait for a packet to ride with (held.go): a program that was given a message

@@ -31,6 +31,8 @@
 //     goes back to the first packet that is missing (retransmit.go, timers.go).
 //  6. Completions hands out what was completed, and in the error state flushes the rest (flush.go).
 //
+// Ping sends what is no request, to see whether the peer lives (ping.go).
+//
 // # Datagrams
 //
 // Datagrams is the other kind of queue pair, unreliable datagrams (IBA 9.8.3), driven by
