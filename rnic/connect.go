@@ -39,7 +39,7 @@ type (
 func (d *Device) CMResolve(src, dst netip.Addr) (emu.CMPath, error) {
 	local, dst := d.caps.Local.Addr(), dst.Unmap()
 	switch {
-	case src.IsValid() && src.Unmap().WithZone("") != local.WithZone(""):
+	case src.IsValid() && wire.Bare(src) != local.WithZone(""):
 		return emu.CMPath{}, fmt.Errorf("rnic: device %s has the address %v, not %v: %w", d.name, local, src, syscall.EADDRNOTAVAIL)
 	case dst.Is4() != local.Is4():
 		return emu.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v, which is of the other IP version: %w", d.name, local, dst, syscall.ENETUNREACH)
@@ -57,7 +57,7 @@ func routed(local, dst netip.Addr) bool {
 	}
 	defer c.Close()
 	from, ok := c.LocalAddr().(*net.UDPAddr)
-	return ok && from.AddrPort().Addr().Unmap().WithZone("") == local.WithZone("")
+	return ok && wire.Bare(from.AddrPort().Addr()) == local.WithZone("")
 }
 
 // CMListen implements emu.CMDevice.

@@ -110,14 +110,12 @@ func (d *Device) guessWait(now engine.Time, peer netip.AddrPort) engine.Duration
 	if len(d.guesses.guessers) == 0 || d.isOwn(peer) {
 		return 0
 	}
-	return d.guesses.wait(now, bare(peer.Addr()))
+	return d.guesses.wait(now, wire.Bare(peer.Addr()))
 }
 
 func (d *Device) isOwn(a netip.AddrPort) bool {
-	return a.Port() == d.caps.Local.Port() && bare(a.Addr()) == bare(d.caps.Local.Addr())
+	return a.Port() == d.caps.Local.Port() && wire.Bare(a.Addr()) == wire.Bare(d.caps.Local.Addr())
 }
-
-func bare(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // watchGuesses notes the guesses that q's engine has refused.
 func (q *QP) watchGuesses(now engine.Time) {
@@ -126,7 +124,7 @@ func (q *QP) watchGuesses(now engine.Time) {
 		return
 	}
 	q.guesses = n
-	if peer := q.engine.Attr().Peer; !q.d.isOwn(peer) && q.d.guesses.count(now, bare(peer.Addr())) {
+	if peer := q.engine.Attr().Peer; !q.d.isOwn(peer) && q.d.guesses.count(now, wire.Bare(peer.Addr())) {
 		q.d.wakeWorker()
 	}
 }

@@ -44,7 +44,7 @@ func (p *ConnectParams) check(m *Manager) error {
 	switch {
 	case !p.Peer.IsValid() || p.Peer.Port() == 0:
 		return fmt.Errorf("cm: connect: the peer needs an address and a UDP port, not %v: %w", p.Peer, syscall.EINVAL)
-	case !p.Src.Addr().IsValid() || bare(p.Src.Addr()).Is4() != bare(p.Peer.Addr()).Is4():
+	case !p.Src.Addr().IsValid() || wire.Bare(p.Src.Addr()).Is4() != wire.Bare(p.Peer.Addr()).Is4():
 		return fmt.Errorf("cm: connect: own address %v does not go with the peer's %v: %w", p.Src.Addr(), p.Peer.Addr(), syscall.EINVAL)
 	case ip && !p.Dst.IsValid():
 		return fmt.Errorf("cm: connect: service %v needs a destination address: %w", p.Service, syscall.EINVAL)

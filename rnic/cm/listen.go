@@ -47,7 +47,7 @@ func (l *Listener) asks(c *conn) {
 // dropped, and their senders try again.
 // EADDRINUSE tells of a listener that would get the same requests.
 func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (ListenerID, error) {
-	addr = bare(addr)
+	addr = wire.Bare(addr)
 	if addr.IsUnspecified() {
 		addr = netip.Addr{}
 	}
@@ -125,7 +125,7 @@ func (m *Manager) answered(c *conn) {
 // listenerFor returns who answers for a service at an address; nil: nobody.
 func (m *Manager) listenerFor(service wire.ServiceID, dst netip.Addr) *Listener {
 	for _, l := range m.services[service] {
-		if !l.addr.IsValid() || l.addr == bare(dst) {
+		if !l.addr.IsValid() || l.addr == wire.Bare(dst) {
 			return l
 		}
 	}

@@ -158,14 +158,11 @@ func (m *Manager) unregisterQPN(c *conn) {
 	}
 }
 
-func (c *conn) remoteID() remoteID { return remoteID{bare(c.attr.Peer.Addr()), c.guid, c.remote} }
+func (c *conn) remoteID() remoteID { return remoteID{wire.Bare(c.attr.Peer.Addr()), c.guid, c.remote} }
 
 func (c *conn) remoteQPN() remoteQPN {
-	return remoteQPN{bare(c.attr.Peer.Addr()), c.guid, c.attr.RemoteQPN}
+	return remoteQPN{wire.Bare(c.attr.Peer.Addr()), c.guid, c.attr.RemoteQPN}
 }
-
-// bare is an address without what does not tell addresses apart on the wire.
-func bare(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // report raises an event, unless nobody owns c any more.
 func (m *Manager) report(c *conn, e Event) {

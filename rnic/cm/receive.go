@@ -74,7 +74,7 @@ func (m *Manager) find(msg *message, ids wire.CommIDs) *conn {
 
 // sent reports whether a message comes from c's peer, as far as addresses say.
 func (c *conn) sent(msg *message) bool {
-	return bare(c.attr.Peer.Addr()) == bare(msg.from.Addr()) && (!c.attr.Soft || c.attr.Peer.Port() == msg.from.Port())
+	return wire.Bare(c.attr.Peer.Addr()) == wire.Bare(msg.from.Addr()) && (!c.attr.Soft || c.attr.Peer.Port() == msg.from.Port())
 }
 
 // sendsFrom reports whether a peer sends from the UDP port that it receives at: then

@@ -105,7 +105,7 @@ func (m *Manager) rejected(msg *message, r *wire.REJ) *conn {
 		for _, b := range r.Info[:8] {
 			guid = guid<<8 | uint64(b)
 		}
-		if c := m.remotes[remoteID{bare(msg.from.Addr()), guid, r.LocalCommID}]; c != nil && c.sent(msg) {
+		if c := m.remotes[remoteID{wire.Bare(msg.from.Addr()), guid, r.LocalCommID}]; c != nil && c.sent(msg) {
 			return c
 		}
 		m.counters.DropUnknown++

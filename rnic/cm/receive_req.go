@@ -11,7 +11,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	var r wire.REQ
 	_ = r.Parse(msg.data)
 	peer := netip.AddrPortFrom(msg.from.Addr(), portOf(r.Primary.LocalLID))
-	key := remoteID{bare(peer.Addr()), r.LocalCAGUID, r.LocalCommID}
+	key := remoteID{wire.Bare(peer.Addr()), r.LocalCAGUID, r.LocalCommID}
 	if c := m.remotes[key]; c != nil && c.tid == msg.tid && c.attr.RemoteQPN == r.LocalQPN {
 		m.repeatedREQ(c, now)
 		return
@@ -83,7 +83,7 @@ func (m *Manager) checkREQ(r *wire.REQ, peer netip.AddrPort) (ip wire.IPCM, reas
 		return ip, wire.RejInvalidService
 	case r.LocalQPN <= wire.GSIQPN || r.LocalQPN == wire.MulticastQPN || r.LocalCommID == 0:
 		return ip, wire.RejUnsupported
-	case bare(r.Primary.LocalGID.Addr()) != bare(peer.Addr()):
+	case wire.Bare(r.Primary.LocalGID.Addr()) != wire.Bare(peer.Addr()):
 		// Data would go to another address than this answer.
 		return ip, wire.RejInvalidGID
 	case r.MTU < 1 || r.MTU > m.cfg.MTU:
@@ -94,7 +94,7 @@ func (m *Manager) checkREQ(r *wire.REQ, peer netip.AddrPort) (ip wire.IPCM, reas
 		if ip.Major != 0 || !ip.Dst().IsValid() {
 			return ip, wire.RejConsumer // as Linux (cma_ib_req_handler)
 		}
-		if bare(ip.Src().Addr()) != bare(peer.Addr()) {
+		if wire.Bare(ip.Src().Addr()) != wire.Bare(peer.Addr()) {
 			// Programs, and shares, go by an address that answers come to.
 			return ip, wire.RejInvalidGID
 		}

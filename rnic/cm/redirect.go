@@ -45,7 +45,7 @@ func (m *Manager) follow(c *conn, now Time, msg *message, r *wire.REJ) bool {
 	}
 	peer, port := c.attr.Peer, portOf(info.RedirectLID)
 	switch {
-	case bare(info.RedirectGID.Addr()) != bare(peer.Addr()) || info.RedirectQPN != wire.GSIQPN:
+	case wire.Bare(info.RedirectGID.Addr()) != wire.Bare(peer.Addr()) || info.RedirectQPN != wire.GSIQPN:
 		return false
 	case c.hops > 0 && port == peer.Port():
 		m.counters.Duplicates++ // of the one that was followed

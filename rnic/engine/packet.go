@@ -91,7 +91,7 @@ const hopLimit = 64
 func routeHeader(b []byte, from, to netip.Addr, p *wire.Packet) []byte {
 	const udpHeader, ipProtocolUDP = 8, 17
 	g := wire.GRH{
-		Src: from.Unmap().WithZone(""), Dst: to.Unmap().WithZone(""), HopLimit: hopLimit, NextHeader: ipProtocolUDP,
+		Src: wire.Bare(from), Dst: wire.Bare(to), HopLimit: hopLimit, NextHeader: ipProtocolUDP,
 		PayloadLen: uint16(udpHeader + p.Length() + wire.ICRCLen),
 	}
 	return g.Append(b)

@@ -74,7 +74,7 @@ func (q *QP) acceptHeader(from netip.Addr, p *wire.Packet) bool {
 		q.counters.DropService++
 	case !p.PKey.Match(wire.DefaultPKey):
 		q.counters.DropPKey++
-	case from.Unmap().WithZone("") != q.peer:
+	case wire.Bare(from) != q.peer:
 		q.counters.DropPeer++
 	default:
 		return true
@@ -127,7 +127,7 @@ func (q *QP) refuse(e refusal) {
 
 // isItsPeer reports whether the queue pair is connected to itself.
 func (q *QP) isItsPeer() bool {
-	self := netip.AddrPortFrom(q.cfg.Self.Addr().Unmap().WithZone(""), q.cfg.Self.Port())
+	self := netip.AddrPortFrom(wire.Bare(q.cfg.Self.Addr()), q.cfg.Self.Port())
 	return q.attr.DestQPN == q.cfg.QPN && netip.AddrPortFrom(q.peer, q.attr.Peer.Port()) == self
 }
 

@@ -64,6 +64,9 @@ func (s ServiceID) String() string { return fmt.Sprintf("0x%016x", uint64(s)) }
 // ::ffff:a.b.c.d.
 type GID [16]byte
 
+// Bare is an address as packets carry it: IPv4 not as IPv6, and without a zone.
+func Bare(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
 // GIDOf returns the GID of an address; zeros for the zero Addr.
 func GIDOf(a netip.Addr) (g GID) {
 	if a.IsValid() {

@@ -80,7 +80,7 @@ func (n *Network) Attach(addr netip.AddrPort) (link.Link, error) {
 	if at.Port() == 0 {
 		at = netip.AddrPortFrom(at.Addr(), wire.Port)
 	}
-	at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+	at = netip.AddrPortFrom(wire.Bare(at.Addr()), at.Port())
 	if !at.IsValid() || at.Addr().IsUnspecified() {
 		at = n.freeLocked(at.Port())
 	}

@@ -26,7 +26,7 @@ func (p *port) Send(batch []link.Packet) error {
 
 // sendTo writes packets out and queues them at their common destination.
 func (p *port) sendTo(to netip.AddrPort, batch []link.Packet) {
-	at := netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())
+	at := netip.AddrPortFrom(wire.Bare(to.Addr()), to.Port())
 	dst := p.net.find(at)
 	way := p.path(at)
 	if p.tap != nil && way.ok {
