@@ -49,8 +49,8 @@
 // # Strangers
 //
 // Anybody can send to a UDP port. A packet reaches an engine if it comes from the UDP
-// port of its peer, where that is known (source.go); the engine looks at the rest. Who
-// names remote keys that are wrong gets few new connections (guesses.go). A REQ that
+// port of its peer, where that is known (source.go); the engine looks at the rest. A
+// peer that names wrong remote keys gets few new connections (guesses.go). A REQ that
 // says that a connection is over makes the device ask the peer (connect.go: probe).
 //
 // # Acknowledgements

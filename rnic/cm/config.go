@@ -50,8 +50,8 @@ type Config struct {
 	MRATimeout wire.CMTimeout
 
 	// ReplyLife is how long a REP is believed in whose receiver has said nothing: until
-	// then the peer may be an address that somebody made up. 0: 4 s, four repeats. Linux waits for
-	// the time that the REQ asks for, 103 s.
+	// then the peer may be an address that somebody made up. 0: 4 s, four repeats.
+	// Linux waits for the time that the REQ asks for, 103 s.
 	ReplyLife Duration
 
 	// MaxRequests is how many requests to one listener may be without the program's

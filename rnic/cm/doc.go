@@ -60,7 +60,7 @@
 //     changes nothing about how long a peer is waited for: (retries + 1) times the
 //     response timeout and twice the packet life time, 103 s with the values of Linux.
 //     An MRA moves that end, but not without limit.
-//   - Whoever sends a REQ may have made its address up. A REP to which nobody says
+//   - The sender of a REQ may have made its address up. A REP to which nobody says
 //     anything, not even MRA, is given up after 4 s; it is repeated only while that
 //     does not make this side send more than came (timers.go: spend); and a
 //     listener's requests are bounded, those of one address by a share (listen.go).

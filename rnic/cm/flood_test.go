@@ -61,7 +61,7 @@ func TestFlood(t *testing.T) {
 }
 
 // A listener's requests without an answer are bounded, and those of an address by a
-// share of them: who keeps asking from one address keeps nobody else out.
+// share of them: a host that keeps asking keeps no other out.
 func TestRequestsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{MaxRequests: 40})

@@ -26,8 +26,8 @@ type Listener struct {
 }
 
 // full reports whether the listener takes no further request from an address.
-// Addresses can be made up; a share for each keeps one host, or who forges its
-// address, from keeping all others out.
+// Addresses can be made up; a share for each keeps one host, or a forger of
+// its address, from keeping all others out.
 func (l *Listener) full(from netip.Addr, most int) bool {
 	return l.waiting >= l.backlog || l.asking >= most || l.from[from] >= max(most/4, 1)
 }

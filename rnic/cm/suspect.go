@@ -48,8 +48,8 @@ func (m *Manager) stale(c *conn, now Time, s suspicion) {
 	case DreqSent, TimeWait:
 		m.refuse(s.from, s.tid, s.ids, wire.AboutREQ, wire.RejStaleConn)
 	default:
-		// A connection that is being made is confirmed soon, or ends by itself; who
-		// asks honestly asks again.
+		// A connection that is being made is confirmed soon, or ends by itself; an
+		// honest peer asks again.
 		m.counters.DropSuspect++
 	}
 }

@@ -129,10 +129,11 @@ const maxCredit = 64
 
 // spend takes one from the credit and reports whether there was one. What comes
 // without being answered earns credit; what leaves unasked to a peer that has not
-// confirmed yet costs it. So whoever sends REQs in the name of others does not make
+// confirmed yet costs it. So a sender of REQs in the name of others does not make
 // this side send them more than was sent here (RFC 9000, 8.1, has the same aim).
-// Nobody depends on it for long: a peer that got no REP repeats its REQ, which is
-// answered.
+// A peer that got no REP does not depend on it: it repeats its REQ, which is answered.
+// One whose RTU was lost does, during a flood, until its first data packet comes:
+// without that the connection ends when the REP's life does (Config.ReplyLife).
 func (m *Manager) spend() bool {
 	if m.credit == 0 {
 		return false

@@ -189,9 +189,9 @@ func (q *QP) NextTimeout() (Time, bool) {
 	return at, at != 0
 }
 
-// HandleTimeout does what is due at now; an ACK that is due Transmit sends. Too early is harmless. Packets that
-// arrived before now should be handed to Receive first. Next: Transmit,
-// Completions, NextTimeout.
+// HandleTimeout runs the timers that expired by now; it leaves a due ACK to
+// Transmit. Calling it early is harmless. Packets that arrived before now should be
+// handed to Receive first. Next: Transmit, Completions, NextTimeout.
 func (q *QP) HandleTimeout(now Time) {
 	t := &q.req.timer
 	if !q.sends() {
