@@ -96,7 +96,7 @@ func New(o Options) (n *Net, err error) {
 		}
 	}
 	for _, e := range ends {
-		if err = e.Do(awaitCarrier); err != nil {
+		if err = e.Do(e.awaitReady); err != nil {
 			return n, err
 		}
 	}
@@ -152,20 +152,27 @@ func lay(i, to, mtu int) (socket int, err error) {
 	return listenPackets(l.Attrs().Index)
 }
 
-// carrierPatience bounds the wait for an interface's carrier.
-const carrierPatience = 10 * time.Second
+// readyPatience bounds the wait for an interface that was brought up.
+const readyPatience = 10 * time.Second
 
-// awaitCarrier returns when the kernel has noticed that the end's interface has a
-// carrier, which it does some time after both ends are up: until then the
-// interface swallows what it is to send.
-func awaitCarrier() error {
-	for deadline := time.Now().Add(carrierPatience); ; time.Sleep(time.Millisecond) {
+// awaitReady returns when the end's interface sends and receives. The kernel does
+// two things some time after it was told to: it notices that the interface has a
+// carrier, until when what is sent vanishes (link_watch.c), and it enters the
+// route to its own IPv6 address, until when what is received does (addrconf.c:
+// addrconf_dad_work).
+func (e *End) awaitReady() error {
+	for deadline := time.Now().Add(readyPatience); ; time.Sleep(time.Millisecond) {
 		l, err := netlink.LinkByName(endName)
-		if err != nil || l.Attrs().OperState == netlink.OperUp {
+		if err != nil {
 			return err
 		}
+		routes, err := netlink.RouteGet(e.Addr6.AsSlice())
+		local := err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL
+		if local && l.Attrs().OperState == netlink.OperUp {
+			return nil
+		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is %v after %v", endName, l.Attrs().OperState, carrierPatience)
+			return fmt.Errorf("%s is %v after %v, and the route to its own %v: %v, %v", endName, l.Attrs().OperState, readyPatience, e.Addr6, routes, err)
 		}
 	}
 }
