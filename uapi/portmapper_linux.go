@@ -38,14 +38,24 @@ type portMapper struct {
 	mu     sync.Mutex
 	listen *net.UnixListener     // guarded by mu; nil until the name is had
 	conns  map[net.Conn]struct{} // guarded by mu; nil when closed
-	takers map[uint64]int        // guarded by mu: which process has a service
+	takers map[uint64]taker      // guarded by mu: the services that are noted
+}
+
+// taker is the device that has a service. A process whose connection broke says
+// its services again on another one, maybe before the end of the first is seen:
+// they move.
+type taker struct {
+	pid  int
+	port uint16
+	by   net.Conn // ends it
+	end  func()
 }
 
 func openPortMapper(addr netip.Addr, redirect func(uint64, uint16) (func(), error), log *slog.Logger) *portMapper {
 	d := &portMapper{
 		name: portMapperName(addr), redirect: redirect, log: log,
 		closed: make(chan struct{}),
-		conns:  map[net.Conn]struct{}{}, takers: map[uint64]int{},
+		conns:  map[net.Conn]struct{}{}, takers: map[uint64]taker{},
 	}
 	l, err := net.ListenUnix("unix", d.name)
 	d.procs.Go(func() { d.run(l, err) })
@@ -77,7 +87,7 @@ func (d *portMapper) taker(service uint64) int {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.takers[service]
+	return d.takers[service].pid
 }
 
 // run takes processes in. The name may be an owner's whose last moments these
@@ -131,10 +141,10 @@ func (d *portMapper) serve(c *net.UnixConn) {
 	if err != nil || uid != os.Geteuid() || !d.enter(c) {
 		return
 	}
-	ends := map[uint64]func(){}
+	own := map[uint64]bool{}
 	defer func() {
-		for service := range ends {
-			d.end(ends, service)
+		for service := range own {
+			d.end(c, service)
 		}
 		d.mu.Lock()
 		delete(d.conns, c)
@@ -147,9 +157,15 @@ func (d *portMapper) serve(c *net.UnixConn) {
 		var port uint16
 		answer := "no"
 		if _, err := fmt.Sscanf(lines.Text(), "listen %d %d", &service, &port); err == nil {
-			answer = d.note(ends, service, port, pid)
+			if len(own) < maxBesideServices {
+				answer = d.note(service, taker{pid: pid, port: port, by: c})
+			}
+			if answer == "ok" {
+				own[service] = true
+			}
 		} else if _, err := fmt.Sscanf(lines.Text(), "end %d", &service); err == nil {
-			d.end(ends, service)
+			d.end(c, service)
+			delete(own, service)
 			answer = "ok"
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(mapPatience))
@@ -160,35 +176,37 @@ func (d *portMapper) serve(c *net.UnixConn) {
 }
 
 // note redirects a service to a process's UDP port.
-func (d *portMapper) note(ends map[uint64]func(), service uint64, port uint16, pid int) string {
-	if len(ends) >= maxBesideServices {
-		return "no"
-	}
-	end, err := d.redirect(service, port)
+func (d *portMapper) note(service uint64, t taker) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	was, taken := d.takers[service]
+	if taken && was.pid == t.pid && was.port == t.port {
+		was.by = t.by
+		d.takers[service] = was
+		return "ok"
+	}
+	var err error
+	t.end, err = d.redirect(service, t.port)
 	switch {
 	case err == nil:
-		ends[service], d.takers[service] = end, pid
+		d.takers[service] = t
 		return "ok"
-	case errors.Is(err, syscall.EADDRINUSE) && d.takers[service] != 0:
-		return fmt.Sprintf("taken %d", d.takers[service])
+	case errors.Is(err, syscall.EADDRINUSE) && taken:
+		return fmt.Sprintf("taken %d", was.pid)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Sprintf("taken %d", os.Getpid())
 	}
 	return "no"
 }
 
-func (d *portMapper) end(ends map[uint64]func(), service uint64) {
-	end := ends[service]
-	if end == nil {
-		return
-	}
-	delete(ends, service)
+// end ends a service if it is by's.
+func (d *portMapper) end(by net.Conn, service uint64) {
 	d.mu.Lock()
-	delete(d.takers, service)
-	d.mu.Unlock()
-	end()
+	defer d.mu.Unlock()
+	if t := d.takers[service]; t.by == by {
+		delete(d.takers, service)
+		t.end()
+	}
 }
 
 // processBehind is whose the other end of a connection is (unix(7),

@@ -354,6 +354,40 @@ func TestPortMapperHostile(t *testing.T) {
 	require.Eventually(t, func() bool { return say("end 1")[0] == "ok" }, 10*time.Second, time.Millisecond)
 }
 
+// TestPortMapperMoves: a process whose connection to the port mapper broke says
+// its services on another one before the end of the first is seen, as when the
+// owner was stopped for a while. They stay until that one ends, too.
+func TestPortMapperMoves(t *testing.T) {
+	if !ownNamespace(t) {
+		return
+	}
+	owner, err := Open("soft:127.0.0.1")
+	require.NoError(t, err)
+	defer owner.Close()
+	say := func(c net.Conn, line string) string {
+		_, err := fmt.Fprintln(c, line)
+		require.NoError(t, err)
+		answer, err := bufio.NewReader(c).ReadString('\n')
+		require.NoError(t, err)
+		return strings.TrimSpace(answer)
+	}
+	visit := func() net.Conn {
+		c, err := dialPortMapper(addrOf(owner))
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	const listen, end = "listen 17301505 40000", "end 17301505"
+	first, second := visit(), visit()
+	require.Equal(t, "ok", say(first, listen))
+	require.Equal(t, "ok", say(second, listen))
+	require.Equal(t, "ok", say(first, end))
+	taken := fmt.Sprintf("taken %d", os.Getpid())
+	require.Equal(t, taken, say(visit(), "listen 17301505 40001"), "the second has it")
+	require.Equal(t, "ok", say(second, end))
+	require.Equal(t, "ok", say(visit(), "listen 17301505 40001"))
+}
+
 // TestDialThenListen: a process whose default context dialled can listen like
 // another, on the address that it dialled too, and the other way round; Close
 // ends all.
