@@ -81,10 +81,25 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 				for range 50 {
 					f() // buffers grow to their size
 				}
-				require.Less(t, allocsPerRun(200, f), 0.5, name)
+				require.Less(t, leastAllocsPerRun(f), 0.5, name)
 			}
 		})
 	}
+}
+
+// leastAllocsPerRun is the least of several rounds. A path that allocates does
+// so in each of them. The runtime does in one: of what it keeps for goroutines
+// that wait (sudogs) it makes up to 128 anew where they move to another
+// processor, after each garbage collection.
+func leastAllocsPerRun(f func()) float64 {
+	least := allocsPerRun(200, f)
+	for range 9 {
+		if least < 0.5 {
+			break
+		}
+		least = min(least, allocsPerRun(200, f))
+	}
+	return least
 }
 
 // allocsPerRun is testing.AllocsPerRun, but leaves all processors on, because
