@@ -41,14 +41,15 @@ type portMapper struct {
 	takers map[uint64]taker      // guarded by mu: the services that are noted
 }
 
-// taker is the device that has a service. A process whose connection broke says
-// its services again on another one, maybe before the end of the first is seen:
-// they move.
+// taker is the device that has a service. A process that gave a connection up
+// says its services again on another one. The owner may read that before the end
+// of the first, and even before all that was said there: a service moves to the
+// later connection, never back.
 type taker struct {
-	pid  int
-	port uint16
-	by   net.Conn // ends it
-	end  func()
+	pid   int
+	port  uint16
+	visit int // number of the connection; its end is the service's
+	end   func()
 }
 
 func openPortMapper(addr netip.Addr, redirect func(uint64, uint16) (func(), error), log *slog.Logger) *portMapper {
@@ -106,13 +107,13 @@ func (d *portMapper) run(l *net.UnixListener, err error) {
 	d.listen = l
 	open := d.conns != nil
 	d.mu.Unlock()
-	for open {
+	for visit := 1; open; visit++ {
 		c, err := l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err == nil {
-			d.procs.Go(func() { d.serve(c) })
+			d.procs.Go(func() { d.serve(c, visit) })
 			continue
 		}
 		select { // no descriptors: they come back
@@ -135,7 +136,7 @@ func (d *portMapper) enter(c net.Conn) bool {
 }
 
 // serve serves one process until it goes. What another user's says is not read.
-func (d *portMapper) serve(c *net.UnixConn) {
+func (d *portMapper) serve(c *net.UnixConn, visit int) {
 	defer c.Close()
 	pid, uid, err := processBehind(c)
 	if err != nil || uid != os.Geteuid() || !d.enter(c) {
@@ -144,7 +145,7 @@ func (d *portMapper) serve(c *net.UnixConn) {
 	own := map[uint64]bool{}
 	defer func() {
 		for service := range own {
-			d.end(c, service)
+			d.end(visit, service)
 		}
 		d.mu.Lock()
 		delete(d.conns, c)
@@ -158,13 +159,13 @@ func (d *portMapper) serve(c *net.UnixConn) {
 		answer := "no"
 		if _, err := fmt.Sscanf(lines.Text(), "listen %d %d", &service, &port); err == nil {
 			if len(own) < maxBesideServices {
-				answer = d.note(service, taker{pid: pid, port: port, by: c})
+				answer = d.note(service, taker{pid: pid, port: port, visit: visit})
 			}
 			if answer == "ok" {
 				own[service] = true
 			}
 		} else if _, err := fmt.Sscanf(lines.Text(), "end %d", &service); err == nil {
-			d.end(c, service)
+			d.end(visit, service)
 			delete(own, service)
 			answer = "ok"
 		}
@@ -181,7 +182,7 @@ func (d *portMapper) note(service uint64, t taker) string {
 	defer d.mu.Unlock()
 	was, taken := d.takers[service]
 	if taken && was.pid == t.pid && was.port == t.port {
-		was.by = t.by
+		was.visit = max(was.visit, t.visit)
 		d.takers[service] = was
 		return "ok"
 	}
@@ -199,11 +200,11 @@ func (d *portMapper) note(service uint64, t taker) string {
 	return "no"
 }
 
-// end ends a service if it is by's.
-func (d *portMapper) end(by net.Conn, service uint64) {
+// end ends a service if it is that connection's.
+func (d *portMapper) end(visit int, service uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if t := d.takers[service]; t.by == by {
+	if t := d.takers[service]; t.visit == visit {
 		delete(d.takers, service)
 		t.end()
 	}

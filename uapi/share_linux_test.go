@@ -381,6 +381,7 @@ func TestPortMapperMoves(t *testing.T) {
 	first, second := visit(), visit()
 	require.Equal(t, "ok", say(first, listen))
 	require.Equal(t, "ok", say(second, listen))
+	require.Equal(t, "ok", say(first, listen), "said before the second")
 	require.Equal(t, "ok", say(first, end))
 	taken := fmt.Sprintf("taken %d", os.Getpid())
 	require.Equal(t, taken, say(visit(), "listen 17301505 40001"), "the second has it")
