@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -260,6 +261,23 @@ func TestServerEndsIdleClients(t *testing.T) {
 		require.False(t, errors.Is(err, os.ErrDeadlineExceeded), "the connection is closed")
 		require.Contains(t, stop(), "--idle")
 	}
+}
+
+// TestConnectingIsNotIdle: a client of perf that takes its time to connect is not
+// ended as an idle one.
+func TestConnectingIsNotIdle(t *testing.T) {
+	t.Parallel()
+	addr, _, _ := startListening(t, "perf", "server", "--listen", "127.0.0.1:0", "--idle", "50ms")
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	ctl := newControl(conn)
+	c := perf.Config{Op: perf.Read, Sizes: []int{8}, Iterations: 1, QPs: 1, Depth: 1, List: 1, Moderation: 1}
+	require.NoError(t, ctl.send(perfHello{Perf: perfVersion, Config: c}))
+	require.NoError(t, ctl.receive(new(welcome), time.Minute))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
+	_, err = io.Copy(io.Discard, conn) // its introduction
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the server waits for the client's")
 }
 
 // TestServerDefaults: this machine only, and a quarter of its memory.

@@ -135,8 +135,9 @@ func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wr
 	if err != nil {
 		return refuse(err)
 	}
-	s := &perfServer{ctl: ctl, side: side}
-	go endIdle(ctx, cancel, perfIdle(o.limits.idle, hello.Config), heardOn(rdma, side.QPs()...))
+	s := &perfServer{ctl: ctl, side: side, watch: func() {
+		endIdle(ctx, cancel, perfIdle(o.limits.idle, hello.Config), heardOn(rdma, side.QPs()...))
+	}}
 	err = s.run(ctx, rdma)
 	if ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
 		err = context.Cause(ctx)
@@ -146,8 +147,9 @@ func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wr
 
 // perfServer is the side that answers.
 type perfServer struct {
-	ctl  *control
-	side *perf.Side
+	ctl   *control
+	side  *perf.Side
+	watch func() // ends the session of an idle client, once it is connected
 }
 
 func (s *perfServer) run(ctx context.Context, rdma *uapi.Context) error {
@@ -164,6 +166,7 @@ func (s *perfServer) run(ctx context.Context, rdma *uapi.Context) error {
 	if err := s.side.Connect(limited, s.ctl.conn); err != nil {
 		return fmt.Errorf("connect to the client: %w", gone(err))
 	}
+	go s.watch()
 	for {
 		var g perfGo
 		if err := s.ctl.receive(&g, 0); err != nil {
