@@ -280,8 +280,8 @@ func TestJSONCounters(t *testing.T) {
 	self, err := a.LocalEndpoint(q)
 	require.NoError(t, err)
 	require.NoError(t, a.ConnectQP(q, self))
-	documented["stats"].holdsText(t, "stats", runTool(t, "stats", "-j").stdout)
-	top.holdsText(t, "top", runTool(t, "top", "-j", "-n", "2", "-i", "50ms").stdout)
+	documented["stats"].holdsText(t, "stats", runReader(t, "stats", "-j").stdout)
+	top.holdsText(t, "top", runReader(t, "top", "-j", "-n", "2", "-i", "50ms").stdout)
 	// top has what stats has, and rates.
 	for path, optional := range documented["stats"] {
 		require.Contains(t, top, "devices[]."+path)

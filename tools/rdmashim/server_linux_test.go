@@ -35,7 +35,7 @@ func TestServerIsSeen(t *testing.T) {
 		_, port, err := net.SplitHostPort(addr)
 		require.NoError(t, err)
 		seen := func() (list []stats.Device) {
-			o := runTool(t, "stats", "-j", "127.0.0.1", "-p", strconv.Itoa(cmd.Process.Pid))
+			o := runReader(t, "stats", "-j", "127.0.0.1", "-p", strconv.Itoa(cmd.Process.Pid))
 			require.Zero(t, o.code, "%v: %s", args, o.stderr)
 			require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
 			require.Len(t, list, 1, "%v", args)

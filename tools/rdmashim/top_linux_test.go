@@ -106,19 +106,20 @@ func TestStatsOfAStoppedProcess(t *testing.T) {
 	start := time.Now()
 	o := runTool(t, "stats", "-j")
 	require.Less(t, time.Since(start), 4*time.Second, "twice the two seconds of an answer")
+	o = runReader(t, "stats", "-j")
 	require.Equal(t, []int{os.Getpid()}, of(o))
 	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
 
-	o = runTool(t, pidArgs("stats", "-j")...)
+	o = runReader(t, pidArgs("stats", "-j")...)
 	require.Equal(t, []int{os.Getpid()}, of(o))
 	require.Empty(t, o.stderr, "the stopped one is not asked")
 
-	o = runTool(t, "stats", "-p", strconv.Itoa(pid))
+	o = runReader(t, "stats", "-p", strconv.Itoa(pid))
 	require.Equal(t, 1, o.code)
 	require.Empty(t, o.stdout)
 	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
 
-	o = runTool(t, "top", "-j", "-n", "1", "-i", "50ms")
+	o = runReader(t, "top", "-j", "-n", "1", "-i", "50ms")
 	require.Zero(t, o.code, o.stderr)
 	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
 	var frame struct {
@@ -133,5 +134,5 @@ func TestStatsOfAStoppedProcess(t *testing.T) {
 	documentedJSON(t)["top"].holdsText(t, "top", o.stdout)
 
 	require.NoError(t, other.Process.Signal(syscall.SIGCONT))
-	require.Contains(t, of(runTool(t, "stats", "-j")), pid)
+	require.Contains(t, of(runReader(t, "stats", "-j")), pid)
 }

@@ -51,6 +51,18 @@ func lossyPair(t *testing.T) (a, b *uapi.Context, write func()) {
 // pidArgs restricts a command to the devices of this process; the machine may have others.
 func pidArgs(args ...string) []string { return append(args, "-p", strconv.Itoa(os.Getpid())) }
 
+// runReader runs stats or top, again while a process that is not stopped is too
+// busy to answer in time, as on a machine with much else to do.
+func runReader(t *testing.T, args ...string) (o outcome) {
+	t.Helper()
+	for range 20 {
+		if o = runTool(t, args...); !strings.Contains(o.stderr, "does not answer within 200ms\n") {
+			break
+		}
+	}
+	return o
+}
+
 // Another process sees the devices of this one, and what they do while it looks.
 func TestTopOfAnotherProcess(t *testing.T) {
 	privateSockets(t)
@@ -99,7 +111,7 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 	own, err := a.Stats()
 	require.NoError(t, err)
 
-	o := runTool(t, "stats", own.Device, "-j")
+	o := runReader(t, "stats", own.Device, "-j")
 	require.Zero(t, o.code, o.stderr)
 	var list []stats.Device
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
@@ -114,12 +126,12 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 		require.Contains(t, o.stdout, own.Device+"\n", "what a shell offers")
 	}
 
-	o = runTool(t, pidArgs("stats")...)
+	o = runReader(t, pidArgs("stats")...)
 	require.Zero(t, o.code, o.stderr)
 	require.Contains(t, o.stdout, "rdma_writes                1\n")
 	require.NotContains(t, o.stdout, " 0\n", "without --all")
 
-	o = runTool(t, pidArgs("stats", "--prometheus")...)
+	o = runReader(t, pidArgs("stats", "--prometheus")...)
 	require.Zero(t, o.code, o.stderr)
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(o.stdout))
@@ -127,7 +139,7 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 	require.Len(t, families["rdmashim_port_sent_pkts_total"].GetMetric(), 2)
 	require.Len(t, families["rdmashim_qp_window_bytes"].GetMetric(), 2)
 
-	o = runTool(t, pidArgs("top", "-n", "1", "-i", "0.05")...)
+	o = runReader(t, pidArgs("top", "-n", "1", "-i", "0.05")...)
 	require.Zero(t, o.code, o.stderr)
 	require.Contains(t, o.stdout, "2 devices, 2 queue pairs")
 	require.NotContains(t, o.stdout, "\x1b")
