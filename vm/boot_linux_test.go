@@ -251,7 +251,7 @@ func TestTwoGuests(t *testing.T) {
 	c.Command = vm.Command{
 		Args: []string{"sh", "-c", `
 			echo node $RDMASHIM_NODE at $RDMASHIM_ADDR, peer $RDMASHIM_PEER, link $(ls /sys/class/infiniband)
-			if [ $RDMASHIM_NODE = 0 ]; then exec rdmashim server --device rxe0 --once; fi
+			if [ $RDMASHIM_NODE = 0 ]; then exec rdmashim server --listen $RDMASHIM_ADDR:7471 --device rxe0 --once; fi
 			for i in $(seq 100); do
 				rdmashim client $RDMASHIM_PEER --device rxe0 && exit 0
 				sleep 0.2 # the server is not there yet

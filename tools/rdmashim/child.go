@@ -118,9 +118,11 @@ func (c *child) finish(limit time.Duration) error {
 	return nil
 }
 
-// stop kills the server and waits until it has gone.
+// stop kills the server and waits until it has gone. Its standard input stays
+// open until then: the end of that is another reason to end, which the server
+// would print.
 func (c *child) stop() {
-	_ = c.stdin.Close()
 	_ = c.cmd.Process.Kill()
 	<-c.ended
+	_ = c.stdin.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -59,6 +60,16 @@ func withDefaultPort(host string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
 }
 
+// serverThere is the command that serves clients at addr, HOST:PORT. Without
+// --listen it serves those of its own machine only.
+func serverThere(addr string) string {
+	host, port, _ := net.SplitHostPort(addr)
+	if a, err := netip.ParseAddr(host); host == "localhost" || err == nil && a.IsLoopback() {
+		return "rdmashim server"
+	}
+	return "rdmashim server --listen :" + port
+}
+
 // runClient does the job against the server at addr.
 func runClient(ctx context.Context, addr, path string, o clientOptions, stderr io.Writer) (*report, error) {
 	o.chooseSeed()
@@ -81,7 +92,7 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 	dialer := net.Dialer{Timeout: peerSilence}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("reach the server: %w (is 'rdmashim server' running there?)", err)
+		return nil, fmt.Errorf("reach the server: %w (is '%s' running there?)", err, serverThere(addr))
 	}
 	defer conn.Close()
 	s.ctl = newControl(conn)
