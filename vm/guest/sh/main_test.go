@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -62,13 +61,30 @@ func TestRun(t *testing.T) {
 		{"no option's name", []string{"-o"}, "", 2, "", "usage: sh"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			require.Equal(t, c.status, run(c.args, strings.NewReader(c.stdin), &stdout, &stderr), stderr.String())
-			require.Equal(t, c.stdout, stdout.String())
-			require.Contains(t, stderr.String(), c.stderr)
+			// Files, as a process has them: the commands of a pipe write at once.
+			stdout, stderr := output(t), output(t)
+			status := run(c.args, strings.NewReader(c.stdin), stdout, stderr)
+			said := written(t, stderr)
+			require.Equal(t, c.status, status, said)
+			require.Equal(t, c.stdout, written(t, stdout))
+			require.Contains(t, said, c.stderr)
 			if c.stderr == "" {
-				require.Empty(t, stderr.String())
+				require.Empty(t, said)
 			}
 		})
 	}
+}
+
+// output makes a file to write to, which written reads and closes.
+func output(t *testing.T) *os.File {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	return f
+}
+
+func written(t *testing.T, f *os.File) string {
+	require.NoError(t, f.Close())
+	text, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	return string(text)
 }
