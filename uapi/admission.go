@@ -17,8 +17,10 @@ const DefaultPending = 256
 // programs, and short enough for DefaultPending places to serve 1,000 requests a
 // second from addresses that were made up, which never confirm.
 //
-// Requests of one address that has used its share up compete among themselves. They
-// are many connections of an honest host as a rule, whose programs may be busier.
+// squeezeOwnAfter is the same for requests of an address that has used its share
+// up, when more of its own wait: they compete among themselves. An address that has
+// confirmed one within that time is an honest host, however busy, and is left alone.
+// A full backlog of an address that confirms none is gone after 8 s.
 const (
 	squeezeAfter    = 250 * time.Millisecond
 	squeezeOwnAfter = time.Second
@@ -26,7 +28,7 @@ const (
 
 // admission decides which request Accept gives, and when. Requests cost nothing to
 // send, from addresses that were made up, so that what they make a program build is
-// bounded: most are being accepted, room wait, and an address has at most a quarter
+// bounded: most are being accepted, room wait, and an address has at most its share
 // of either. When a request waits for a place, the oldest one that is not confirmed
 // makes way.
 //
@@ -40,6 +42,7 @@ type admission struct {
 	given   []*Request // by Accept, and not connected or refused yet; the oldest first
 	queued  map[netip.Addr]int
 	from    map[netip.Addr]int
+	heard   map[netip.Addr]time.Time // of those in from: when one was confirmed last
 	leaving int
 	timer   *time.Timer   // calls press; nil until needed
 	wake    chan struct{} // one token: a request may go
@@ -53,18 +56,19 @@ type place struct {
 }
 
 func newAdmission(most, room int) *admission {
-	return &admission{most: most, room: room, queued: map[netip.Addr]int{}, from: map[netip.Addr]int{}, wake: make(chan struct{}, 1)}
+	return &admission{most: most, room: room, queued: map[netip.Addr]int{}, from: map[netip.Addr]int{}, heard: map[netip.Addr]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
-// quarter is the share of an address.
-func quarter(n int) int { return max(n/4, 1) }
+// addressShare is how many of n places one address may have: three quarters, so that a
+// host that connects often is hardly slowed, and there is room for others beside it.
+func addressShare(n int) int { return max(n*3/4, 1) }
 
 // put lets a request wait, if there is room.
 func (a *admission) put(r *Request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	from := r.RemoteAddr.Addr()
-	if len(a.waiting) >= a.room || a.queued[from] >= quarter(a.room) {
+	if len(a.waiting) >= a.room || a.queued[from] >= addressShare(a.room) {
 		return false
 	}
 	a.queued[from]++
@@ -98,7 +102,7 @@ func (a *admission) next() int {
 		return -1
 	}
 	for i, r := range a.waiting {
-		if a.from[r.RemoteAddr.Addr()] < quarter(a.most) {
+		if a.from[r.RemoteAddr.Addr()] < addressShare(a.most) {
 			return i
 		}
 	}
@@ -113,8 +117,8 @@ func (a *admission) replied(r *Request, squeeze context.CancelCauseFunc) {
 	a.press()
 }
 
-// done gives r's place back.
-func (a *admission) done(r *Request) {
+// done gives r's place back; its peer has confirmed it or not.
+func (a *admission) done(r *Request, confirmed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, g := range a.given {
@@ -123,7 +127,13 @@ func (a *admission) done(r *Request) {
 			break
 		}
 	}
-	release(a.from, r.RemoteAddr.Addr())
+	from := r.RemoteAddr.Addr()
+	if confirmed {
+		a.heard[from] = time.Now()
+	}
+	if release(a.from, from); a.from[from] == 0 {
+		delete(a.heard, from)
+	}
 	if r.place.left {
 		a.leaving--
 	}
@@ -143,16 +153,16 @@ func (a *admission) press() {
 	}
 	wanted := 0 // places
 	for from, n := range a.queued {
-		wanted += min(n, max(quarter(a.most)-a.from[from], 0))
+		wanted += min(n, max(addressShare(a.most)-a.from[from], 0))
 	}
 	var soonest time.Duration
 	for _, r := range a.given {
-		after := squeezeAfter
+		after, from := squeezeAfter, r.RemoteAddr.Addr()
 		switch {
 		case r.place.squeeze == nil:
 			continue
 		case a.leaving < wanted:
-		case a.queued[r.RemoteAddr.Addr()] > 0:
+		case a.queued[from] > 0 && time.Since(a.heard[from]) > squeezeOwnAfter:
 			after = squeezeOwnAfter
 		default:
 			continue

@@ -37,7 +37,7 @@ func TestListenFlood(t *testing.T) {
 	} {
 		places := DefaultPending
 		if name == "one address" {
-			places /= 4
+			places = places * 3 / 4
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func serveEach(l *Listener) *eachServer {
 	return s
 }
 
-// TestListenPending: Accept gives no more requests than are permitted at a time, of one address a quarter and at least
+// TestListenPending: Accept gives no more requests than are permitted at a time, of one address its share and at least
 // one; an answer of either kind makes room, and the rest waits.
 func TestListenPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,5 +165,38 @@ func TestListenPending(t *testing.T) {
 		require.NoError(t, three.Reject(0, nil))
 		require.NoError(t, b.DestroyQP(qp))
 		dialled.Wait()
+	})
+}
+
+// TestListenBurst: as many connections at once as one host may well make, from one address, are all made. Time is
+// virtual.
+func TestListenBurst(t *testing.T) {
+	dials := 3000
+	if raceEnabled || testing.Short() {
+		dials = 1000
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		s := serveEach(l)
+		began := time.Now()
+		var dialled sync.WaitGroup
+		for range dials {
+			dialled.Go(func() {
+				qp, err := a.Dial(t.Context(), dialable(b, l), DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}})
+				if err == nil {
+					err = a.DestroyQP(qp)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		dialled.Wait()
+		require.Less(t, time.Since(began), 10*time.Second)
+		require.NoError(t, l.Close())
+		s.all.Wait()
+		t.Logf("%d connections in %v", dials, time.Since(began))
 	})
 }

@@ -99,8 +99,8 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 	inner, cancel := bounded(ctx)
 	defer cancel()
 	r.answered = true
-	defer r.admission.done(r)
 	var err error
+	defer func() { r.admission.done(r, err == nil) }()
 	if r.pair.queuePair == nil {
 		err = r.create(QPConfig{})
 	}
@@ -147,7 +147,7 @@ func (r *Request) Reject(reason RejectReason, private []byte) error {
 		err = explain(syscall.EINVAL, "reason %v; the kernel sends %v and %v", reason, RejectedByProgram, RejectedUnsupportedOption)
 	default:
 		r.answered = true
-		defer r.admission.done(r)
+		defer r.admission.done(r, false)
 		err = r.req.Reject(abi.UCMRejReason(reason), private)
 		if q := r.pair; q.queuePair != nil {
 			_ = r.Context.destroyQP(q.num)

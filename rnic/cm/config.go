@@ -55,7 +55,7 @@ type Config struct {
 	ReplyLife Duration
 
 	// MaxRequests is how many requests to one listener may be without the program's
-	// answer; a source address may have a quarter of them. 0: 1,024, which is the most
+	// answer; a source address may have three quarters of them. 0: 1,024, which is the most
 	// that Linux lets wait by default.
 	MaxRequests int
 

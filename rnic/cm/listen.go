@@ -29,7 +29,7 @@ type Listener struct {
 // Addresses can be made up; a share for each keeps one host, or a forger of
 // its address, from keeping all others out.
 func (l *Listener) full(from netip.Addr, most int) bool {
-	return l.waiting >= l.backlog || l.asking >= most || l.from[from] >= max(most/4, 1)
+	return l.waiting >= l.backlog || l.asking >= most || l.from[from] >= max(most*3/4, 1)
 }
 
 // asks counts c as a request without an answer.
