@@ -135,9 +135,8 @@ func servePerf(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Wr
 	if err != nil {
 		return refuse(err)
 	}
-	s := &perfServer{ctl: ctl, side: side, watch: func() {
-		endIdle(ctx, cancel, perfIdle(o.limits.idle, hello.Config), heardOn(rdma, side.QPs()...))
-	}}
+	heard := heardOn(rdma, side.QPs()...)
+	s := &perfServer{ctl: ctl, side: side, watch: func() { endIdle(ctx, cancel, perfIdle(o.limits.idle, hello.Config), heard) }}
 	err = s.run(ctx, rdma)
 	if ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
 		err = context.Cause(ctx)

@@ -44,7 +44,17 @@ func detach(conn *net.UDPConn) (conduit, error) {
 	q := &quiet{}
 	q.look = q.mayRead
 	ctl := raw.Control(func(fd uintptr) { q.fd, err = duplicate(int(fd)) })
-	return q, errors.Join(ctl, err)
+	if err = errors.Join(ctl, err); err != nil {
+		return nil, err
+	}
+	// Every device waits sooner or later. One that cannot for the want of
+	// descriptors is not opened, rather than lost when it first does.
+	if _, err = q.watched(); err != nil {
+		unix.Close(q.fd)
+		return nil, err
+	}
+	q.Quiet()
+	return q, nil
 }
 
 func duplicate(fd int) (int, error) {
