@@ -1,6 +1,7 @@
 package netpath
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -112,6 +113,19 @@ func (n *Net) SetPaths(ab, ba Path) {
 
 // Counts tell what was done to packets from A to B, and from B to A.
 func (n *Net) Counts() (ab, ba Counts) { return n.bridge.lanes[0].count(), n.bridge.lanes[1].count() }
+
+// Await returns when done says so of the counts, or with ctx's error. One caller
+// waits at a time.
+func (n *Net) Await(ctx context.Context, done func(ab, ba Counts) bool) error {
+	for !done(n.Counts()) {
+		select {
+		case <-n.bridge.moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
 
 // Close ends the network; packets on their way vanish. Sockets in the namespaces
 // remain, without an interface.

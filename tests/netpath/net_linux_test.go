@@ -2,6 +2,7 @@ package netpath
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -77,13 +78,14 @@ func send(t *testing.T, from *net.UDPConn, to *sink, first, count int) {
 // path was given so many packets in all and none is on its way.
 func (s *sink) arrivals(t *testing.T, packets int) (got [][]byte, c Counts) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if c, _ = s.net.Counts(); c.Packets == uint64(packets) && c.Waiting == 0 {
-			break
-		}
-		require.LessOrEqual(t, c.Packets, uint64(packets))
-		require.True(t, time.Now().Before(deadline), "%+v", c)
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := s.net.Await(ctx, func(ab, _ Counts) bool {
+		c = ab
+		return c.Packets >= uint64(packets) && c.Waiting == 0
+	})
+	require.NoError(t, err, "%+v", c)
+	require.EqualValues(t, packets, c.Packets)
 	balanced(t, c)
 	buf := make([]byte, 1<<16)
 	for s.took < int(c.Delivered-c.Corrupted) {

@@ -16,7 +16,8 @@ import (
 type bridge struct {
 	sockets [2]int
 	lanes   [2]*pump
-	stop    int // an eventfd that is readable when the pumps shall end
+	stop    int           // an eventfd that is readable when the pumps shall end
+	moved   chan struct{} // one token: the counts may have changed
 	running sync.WaitGroup
 }
 
@@ -24,6 +25,7 @@ type bridge struct {
 type pump struct {
 	from, to, stop int
 	began          time.Time
+	moved          chan<- struct{} // the bridge's
 
 	mu   sync.Mutex
 	lane lane // guarded by mu
@@ -74,14 +76,14 @@ func listenPackets(iface int) (fd int, err error) {
 
 // newBridge takes the sockets over. Nothing moves before start.
 func newBridge(sockets [2]int, o Options) (*bridge, error) {
-	b := &bridge{sockets: sockets}
+	b := &bridge{sockets: sockets, moved: make(chan struct{}, 1)}
 	var err error
 	if b.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
 		return nil, errors.Join(os.NewSyscallError("eventfd", err), unix.Close(sockets[0]), unix.Close(sockets[1]))
 	}
 	began := time.Now()
 	for i, path := range []Path{o.AB, o.BA} {
-		b.lanes[i] = &pump{from: sockets[i], to: sockets[1-i], stop: b.stop, began: began, lane: lane{side: uint64(i)}}
+		b.lanes[i] = &pump{from: sockets[i], to: sockets[1-i], stop: b.stop, began: began, moved: b.moved, lane: lane{side: uint64(i)}}
 		b.lanes[i].set(path)
 	}
 	return b, nil
@@ -132,6 +134,10 @@ func (p *pump) run() {
 			timeout = &t
 		}
 		p.mu.Unlock()
+		select {
+		case p.moved <- struct{}{}:
+		default:
+		}
 		_, err := unix.Ppoll(wait, timeout, nil)
 		if err != nil && err != unix.EINTR {
 			p.err = os.NewSyscallError("ppoll", err)
