@@ -85,8 +85,8 @@ func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev emu.C
 	return l, nil
 }
 
-// Redirect sends those who ask for a service of the communication manager to
-// another UDP port of the device's address, until end is called. EADDRINUSE when the
+// Redirect refers requests for a service of the communication manager to another
+// UDP port of the device's address, until end is called. EADDRINUSE when the
 // service is listened for, or redirected.
 func (d *Device) Redirect(service uint64, port uint16) (end func(), err error) {
 	l := &cmListener{d: d}

@@ -212,7 +212,7 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 				late := p
 				late.PSN = p.PSN.Add(-9)
 				if !named {
-					// What is not genuine teaches nothing, whatever port it comes from.
+					// A late packet teaches nothing, not even one of the peer's.
 					home := a.link
 					require.NoError(t, home.Send([]link.Packet{encode(b, late)}))
 					synctest.Wait()

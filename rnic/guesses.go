@@ -11,8 +11,8 @@ import (
 )
 
 // A request that names a remote key which its queue pair may not use ends the
-// queue pair (IBA 9.9.3), so each guess costs a connection. What is bounded here
-// is how fast one address gets new ones after such guesses.
+// queue pair (IBA 9.9.3), so each guess costs a connection. These constants bound
+// the rate at which one address gets new connections after such guesses.
 const (
 	// guessBudget is how many guesses of an address have no consequence beyond
 	// their queue pairs: more than a program with a mistake, or a suite of tests

@@ -43,7 +43,8 @@ func FuzzProgram(f *testing.F) {
 	})
 }
 
-// What an instruction's first byte says: below opMethod the number of a request.
+// The first byte of an instruction is its kind; a byte below opMethod is the
+// number of a request.
 const (
 	opMethod = 0x80
 	opExtra  = 0xc0

@@ -42,8 +42,8 @@ func TestMode(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o640), mode(t, shared))
 }
 
-// What a link leads to is neither opened nor made; links on the way are the
-// caller's, as everywhere.
+// TestSymlink: Open neither opens nor makes the file that a symbolic link names.
+// It follows links on the way to the last name, as os.OpenFile does.
 func TestSymlink(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")

@@ -65,11 +65,11 @@
 //     does not make this side send more than came (timers.go: spend); and a
 //     listener's requests are bounded, those of one address by a share (listen.go).
 //   - A REQ that says that a connection is stale ends it only when the peer is silent.
-//   - A DREQ is answered at once, whatever the program is doing. One that comes
-//     before a lost RTU raises Connected first: it says that there was a connection.
-//   - A REJ is remembered and sent again while the peer may repeat what it refused, so
-//     that a program sees no request twice. One who answers a connection that is not
-//     there (REP, RTU) is told so.
+//   - A DREQ is answered at once, whatever the program is doing. A DREQ in place of
+//     a lost RTU raises Connected first: it says that there was a connection.
+//   - A REJ is remembered and sent again while the peer may repeat the message that
+//     it refused, so that a program sees no request twice. A peer that answers a
+//     connection that is not there (REP, RTU) is told so.
 //   - Datagrams for a connection are taken from its peer's address only, and a REQ
 //     must name the address that it comes from.
 //   - Only reliable connections, no alternate paths, no service id resolution (SIDR).

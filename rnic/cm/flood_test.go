@@ -92,7 +92,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	require.Equal(t, 9, ask(liar(2), 50), "all of them")
 	require.Zero(t, ask(liar(3), 50))
 
-	// Whatever ends a request makes room.
+	// Each end of a request makes room.
 	require.NoError(t, b.m.Accept(w.now, got[0].Conn, b.acceptParams("")))
 	require.NoError(t, b.m.Reject(w.now, got[1].Conn, wire.RejConsumer, nil, nil))
 	require.NoError(t, b.m.Destroy(w.now, got[2].Conn))

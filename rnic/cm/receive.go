@@ -165,7 +165,7 @@ func (m *Manager) receiveDREQ(now Time, msg *message) {
 		m.counters.DropState++
 		return
 	case RepSent, RepWait:
-		m.connected(c, 0, nil) // who ends a connection had one: the RTU was lost
+		m.connected(c, 0, nil) // a peer that ends a connection had one: the RTU was lost
 	}
 	again := c.state == TimeWait
 	if again {

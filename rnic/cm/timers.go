@@ -127,13 +127,16 @@ func (m *Manager) repeat(c *conn, now Time) {
 // losses of ordinary handshakes.
 const maxCredit = 64
 
-// spend takes one from the credit and reports whether there was one. What comes
-// without being answered earns credit; what leaves unasked to a peer that has not
-// confirmed yet costs it. So a sender of REQs in the name of others does not make
-// this side send them more than was sent here (RFC 9000, 8.1, has the same aim).
-// A peer that got no REP does not depend on it: it repeats its REQ, which is answered.
-// One whose RTU was lost does, during a flood, until its first data packet comes:
-// without that the connection ends when the REP's life does (Config.ReplyLife).
+// spend takes one from the credit and reports whether there was one. A datagram
+// that comes and is not answered earns credit; a datagram that leaves unasked to a
+// peer that has not confirmed yet costs it. So a sender of REQs in the name of
+// others does not make this side send them more than was sent here (RFC 9000, 8.1,
+// has the same aim).
+//
+// A peer that got no REP does not depend on credit: it repeats its REQ, and each
+// copy is answered. A peer whose RTU was lost depends on it, during a flood, until
+// its first data packet comes: without credit the connection ends when the REP's
+// life does (Config.ReplyLife).
 func (m *Manager) spend() bool {
 	if m.credit == 0 {
 		return false

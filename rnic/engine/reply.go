@@ -35,8 +35,9 @@ func (q *QP) mayReply() bool {
 	return q.state == abi.QPSRTR || q.sends() || q.state == abi.QPSErr
 }
 
-// reply adds a response packet to the batch. Whatever request it answers, the
-// message count is that of the moment (IBA C9-148; rxe_resp.c:prepare_ack_packet).
+// reply adds a response packet to the batch. The packet carries the current
+// message count, also in the answer to an older request (IBA C9-148;
+// rxe_resp.c:prepare_ack_packet).
 func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload []byte) {
 	q.startPacket(op, s)
 	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}

@@ -284,7 +284,7 @@ func TestDuplicates(t *testing.T) {
 		wire.RCReadResponseFirst, wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast,
 		wire.RCAtomicAck, wire.RCAck,
 	}, opcodes(out))
-	// Whatever is answered, and however often, the count is that of the moment.
+	// Each answer carries the current count, repeated answers too.
 	requireMSN := func(want wire.MSN, out []wire.Packet) {
 		t.Helper()
 		for _, p := range out {

@@ -153,7 +153,7 @@ func (q *QP) startTimer(now Time) {
 	}
 }
 
-// progress restarts the timers: the peer acknowledged something. What acknowledges
+// progress restarts the timers: the peer acknowledged something. An ACK of
 // repeated packets only does not show that the timeout is long enough: unless
 // acknowledged knows more, the backoff stays (RFC 6298 section 5).
 func (q *QP) progress(now Time) {

@@ -40,9 +40,9 @@ func TestKarn(t *testing.T) {
 	require.Greater(t, timer.srtt, short)
 }
 
-// What is acknowledged as soon after its last copy as this path answers was lost
-// before; the timeout was not too short, however often it ran out. So much loss
-// costs short timeouts, not doubled ones.
+// TestBackoffEndsInTime: an ACK that comes one round trip after a packet's last
+// copy shows that the copies before it were lost. The timeout was not too short,
+// however often it expired, so heavy loss costs short timeouts, not doubled ones.
 func TestBackoffEndsInTime(t *testing.T) {
 	for _, known := range []bool{true, false} { // from the handshake, or measured
 		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s

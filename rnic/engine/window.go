@@ -25,10 +25,11 @@ func (w *window) grow(t *Tuning, n uint64) {
 	w.size = min(w.size+int(n), max(t.MaxWindow, w.size))
 }
 
-// shrink notes a loss. One that a later packet showed leaves room for a few
-// packets, so that the next loss shows too; a timeout leaves room for two. Before
-// the round trip was measured a timeout may only say that it is long: then it
-// leaves room for two until restore, so that what is repeated for nothing is little.
+// shrink notes a loss. A loss that a later packet showed leaves room for four
+// packets at least, so that the next loss shows too; a timeout leaves room for
+// two. Before the round trip was measured, a timeout may only say that the path is
+// long: it leaves room for two packets until restore, so that little is repeated
+// for nothing.
 func (w *window) shrink(mtu int, timeout, measured bool) {
 	packet := mtu + packetCost
 	switch {

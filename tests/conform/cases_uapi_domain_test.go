@@ -65,7 +65,7 @@ var uapiDomainTests = []test{
 		r.result("DestroyPD", a.DestroyPD(config.PD))
 	}},
 	{"uapi/domain-post", func(r *rig) {
-		// What lies in another domain is refused at the post, and the queue pair lives on.
+		// Memory of another domain is refused at the post; the queue pair lives on.
 		server, client := r.uapiOpen(0), r.uapiOpen(1)
 		b := r.newHandles("b", server, patient())
 		a := r.newHandles("a", client, r.inDomain(client))

@@ -42,7 +42,7 @@ func (f *flights) Pop() any {
 	return x
 }
 
-// set changes the path for packets to come. Those on their way stay as they are.
+// set changes the path for packets to come. Packets on their way are not affected.
 func (l *lane) set(p Path) {
 	if p.MTU == 0 {
 		p.MTU = DefaultMTU

@@ -192,7 +192,8 @@ func TestLaneFaults(t *testing.T) {
 	require.Len(t, got, int(c.Delivered))
 }
 
-// What is held back is overtaken by what comes within ReorderBy.
+// TestLaneReorders: a packet that is held back is overtaken by the packets that
+// come within ReorderBy.
 func TestLaneReorders(t *testing.T) {
 	l := newLane(Path{Reorder: 1, ReorderBy: 5 * time.Millisecond})
 	l.admit(0, numbered(0))

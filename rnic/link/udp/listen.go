@@ -70,7 +70,7 @@ func Listen(local netip.AddrPort, o Options) (link.Link, error) {
 	return l, nil
 }
 
-// explain says what the errors that users meet mean, and who has the port.
+// explain adds to an error of Listen its meaning, and the process that has the port.
 func explain(local netip.AddrPort, err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -47,8 +47,8 @@ func detach(conn *net.UDPConn) (conduit, error) {
 	if err = errors.Join(ctl, err); err != nil {
 		return nil, err
 	}
-	// Every device waits sooner or later. One that cannot for the want of
-	// descriptors is not opened, rather than lost when it first does.
+	// Every device waits sooner or later. A device that lacks the descriptors to
+	// wait is not opened, rather than lost when it first waits.
 	if _, err = q.watched(); err != nil {
 		unix.Close(q.fd)
 		return nil, err

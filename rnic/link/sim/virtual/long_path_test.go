@@ -103,11 +103,11 @@ func (l *longPath) Completed(q *QP, c *engine.Completion) {
 
 var longOpcodes = map[string]abi.WROpcode{"WRITE": abi.WRRDMAWrite, "SEND": abi.WRSend, "READ": abi.WRRDMARead}
 
-// TestLongPath: on a path without loss, however long, the window is what limits the
-// goodput. What the requester believed of the path before it measured it may cost
-// repeats in the beginning, but an estimate that is right none, and nothing is sent
-// again after the first measurement. Code 16, 268 ms, is uapi's ACK timeout, 14,
-// 67 ms, many a program's: less than some of the paths take.
+// TestLongPath: on a path without loss, however long, only the window limits the
+// goodput. A wrong first guess of the round trip may cost repeats in the beginning;
+// a right estimate costs none. Nothing is sent again after the first measurement.
+// Code 16, 268 ms, is uapi's ACK timeout. Code 14, 67 ms, is many a program's: less
+// than some of the paths take.
 func TestLongPath(t *testing.T) {
 	for name, op := range longOpcodes {
 		for _, ms := range []engine.Duration{1, 5, 20, 50, 100, 200, 300} {
