@@ -86,7 +86,7 @@ func (n *neighbour) announce(service uint64) (end func(), err error) {
 		return nil, err
 	}
 	return func() {
-		// Whoever ends a service may hold what the goroutine waits for.
+		// The caller may hold a lock that the goroutine waits for.
 		select {
 		case <-n.put(service, true):
 		case <-time.After(100 * time.Millisecond):

@@ -152,8 +152,8 @@ func TestOwnFailureOnAnotherQueue(t *testing.T) {
 	})
 }
 
-// TestFlushedSaysWhy: what the end of a connection flushes tells which end it was,
-// and that it was flushed, to a program that waits while it ends.
+// TestFlushedSaysWhy: a request that the end of a connection flushes tells a
+// waiting program that it was flushed, and which end it was.
 func TestFlushedSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		end func(r *causeRig) error

@@ -214,11 +214,11 @@ func pathMTU(bytes int) abi.MTU {
 	return mtu
 }
 
-// DisconnectQP moves a queue pair to the error state: what is outstanding,
-// sends and receives, completes with WCWRFlushErr, in order, and what is
-// posted from now on as well. The peer is not told; its next request fails
-// with WCRetryExcErr. A queue pair that was never connected is EINVAL. What Dial
-// or Request.Accept connected is disconnected as by Disconnect.
+// DisconnectQP moves a queue pair to the error state: outstanding sends and
+// receives complete with WCWRFlushErr, in order, and so do later ones. The peer
+// is not told; its next request fails with WCRetryExcErr. A queue pair that was
+// never connected is EINVAL. A connection made by Dial or Request.Accept is
+// ended as by Disconnect.
 func (c *Context) DisconnectQP(qp QP) error {
 	q, err := c.pair(qp)
 	if err == nil {

@@ -149,8 +149,9 @@ func (conn *connection) fail(why error) {
 	}
 }
 
-// end notes the end, the first time, and reports that it was. What is outstanding
-// is flushed after that, so that waiters for completions see it too, and why.
+// end notes the end, the first time, and reports that it was. Outstanding
+// requests are flushed after that, so that waiters for completions see the end
+// too, and why.
 func (conn *connection) end(why error) (first bool) {
 	conn.once.Do(func() {
 		first = true
@@ -193,9 +194,10 @@ func (c *Context) QueryConn(qp QP) (ConnInfo, error) {
 	return conn.info, nil
 }
 
-// Disconnect ends a connection made by Dial or Request.Accept and tells the peer, whose Done
-// fires. What is outstanding here completes with WCWRFlushErr and ErrDisconnected: poll what matters first. It does
-// not wait for the peer. The queue pair stays, to be polled empty, until DestroyQP, which
+// Disconnect ends a connection made by Dial or Request.Accept and tells the
+// peer, whose Done fires. It does not wait for the peer. Requests outstanding
+// here complete with WCWRFlushErr and ErrDisconnected: poll those that matter
+// first. The queue pair stays, to be polled empty, until DestroyQP, which
 // disconnects too. Disconnecting again does nothing.
 func (c *Context) Disconnect(qp QP) error {
 	conn, err := c.connectionOf(qp)

@@ -198,7 +198,7 @@ func TestDialRefused(t *testing.T) {
 	})
 }
 
-// TestRedirectedError: what a program at the only port of a card is told.
+// TestRedirectedError: the error of a program at the only port of a card.
 func TestRedirectedError(t *testing.T) {
 	err := error(&RejectError{Reason: 24})
 	require.ErrorIs(t, err, ErrRefused)

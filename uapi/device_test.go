@@ -127,7 +127,7 @@ func FuzzParseDevice(f *testing.F) {
 	})
 }
 
-// What was probably meant by the name of a kernel device that is none.
+// A wrong name of a device is met with the name that was probably meant.
 func TestMeantDevice(t *testing.T) {
 	for name, want := range map[string]string{
 		"Soft": "soft", "SOFT?loss=1%": "soft?loss=1%", "Soft:10.0.0.1": "soft:10.0.0.1", "Sim": "sim", "Host:rxe0": "host:rxe0",

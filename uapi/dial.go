@@ -45,18 +45,19 @@ type DialConfig struct {
 	Prepare func(qp QP) error
 }
 
-// Dial connects a new queue pair to who listens at addr, HOST:PORT, through the RDMA connection
-// manager: Listen, or a program that uses librdmacm, RDMA_PS_TCP. QueryConn tells what the peer
-// said, Done when the connection ends.
+// Dial connects a new queue pair to the listener at addr, HOST:PORT, through the
+// RDMA connection manager: one of Listen, or of a program that uses librdmacm,
+// RDMA_PS_TCP. QueryConn has the peer's private data, Done tells when the
+// connection ends.
 //
 // HOST is an address or a name. An empty one and a wildcard, as in
 // Listener.Addr, are this host: this device's own address, then those of the
 // process's other devices, then, from a loopback address, the loopback
 // addresses at which there are devices. Where HOST has several addresses they
 // are tried in turn, IPv4 first and those of this host at which there is no
-// device last, until one answers; an attempt takes at most an equal share of
-// the time that is left, and 2 s if there is as much. What a program there
-// refuses is final. The queue pair is one for all attempts.
+// device last, until one answers. An attempt takes at most an equal share of the
+// time that is left, and 2 s if there is as much. A refusal by a program is
+// final. The queue pair is one for all attempts.
 //
 // Errors; of several addresses, all that were met:
 //   - ErrRefused: nobody listens there or, as *RejectError, the program refused

@@ -91,8 +91,8 @@
 //   - connected, also to itself: the completion's status is WCRemAccessErr.
 //
 // Its polling loop, which spins while the result is 0, ends on an error too,
-// because that is -1. What it looks at then is no success: wc[0] has
-// WCGeneralErr.
+// because that is -1. The completion that it looks at then, wc[0], is no
+// success: it has WCGeneralErr.
 //
 // # Completions
 //

@@ -104,8 +104,8 @@ func TestDomainHandles(t *testing.T) {
 	}
 	require.NoError(t, a.DeregMR(mr))
 
-	// Of those that destroy it at once one succeeds; what is made meanwhile is in
-	// it, or is refused.
+	// Of several goroutines that destroy it at once one succeeds. An object that
+	// is made meanwhile is in it, or is refused.
 	errs, made := make([]error, 4), make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {

@@ -87,7 +87,7 @@ func FuzzExchange(f *testing.F) {
 	})
 }
 
-// What peers do of what they ought to.
+// The peers, by how much of the protocol they follow.
 const (
 	rawPeer      = iota // nothing
 	politePeer          // introduce themselves

@@ -45,22 +45,22 @@ type listenConfig struct {
 	keepAlive time.Duration
 }
 
-// ListenBacklog is how many requests wait for Accept (1024, what Linux permits),
-// three quarters of them from one address; more are rejected. A soft device drops what
-// is beyond 1024 without an answer, and its sender asks again.
+// ListenBacklog is how many requests wait for Accept (1024, as Linux permits),
+// three quarters of them from one address; more are rejected. A soft device
+// drops requests beyond 1024 without an answer, and their senders ask again.
 func ListenBacklog(n int) ListenOption { return func(c *listenConfig) { c.backlog = n } }
 
 // ListenPending is how many requests the program accepts at a time
 // (DefaultPending, 256), three quarters of them from one address, at least 1:
-// Accept gives no more until Request.Accept or Reject has returned for one of them, and
-// the rest waits in the backlog.
+// Accept gives no more until Request.Accept or Reject has returned for one of
+// them, and the rest waits in the backlog.
 //
 // Anybody can ask in the name of an address that was made up, which never
-// confirms. So while all places are taken and others wait for one, what was
-// accepted and is not confirmed after 250 ms is given up, the oldest first
-// (ErrUnreachable); after 1 s when only requests of its own address wait and that
-// confirms none. An honest client cannot be told from somebody else who uses its
-// address; others can.
+// confirms. So while all places are taken and other requests wait for one, an
+// accepted request that is not confirmed after 250 ms is given up, the oldest
+// first (ErrUnreachable); after 1 s when only requests of its own address wait
+// and that confirms none. An honest client cannot be told from an attacker that
+// uses its address; other clients can.
 func ListenPending(n int) ListenOption { return func(c *listenConfig) { c.pending = n } }
 
 // ListenKeepAlive is DialConfig.KeepAlive for the connections that are accepted.

@@ -27,8 +27,8 @@ func (k deviceKinds) has(kind deviceKind) bool {
 // When another process of this user has a soft device on the address, the
 // device is on the same address and a free UDP port, and is found there all the
 // same (Linux): soft devices that ask at port 4791 for what is listened for
-// here are sent on. RDMA cards and rdma_rxe are not: what they get is a
-// *RejectError with reason PORT_CM_REDIRECT.
+// here are sent on. RDMA cards and rdma_rxe are not: they get a *RejectError
+// with reason PORT_CM_REDIRECT.
 //
 // RDMASHIM_DEVICE, where it is set, names the device here too: a plain soft or
 // sim is put on the address, and a device that does not have the address is

@@ -135,7 +135,8 @@ func (d *portMapper) enter(c net.Conn) bool {
 	return true
 }
 
-// serve serves one process until it goes. What another user's says is not read.
+// serve serves one process until it goes. It reads nothing from a process of
+// another user.
 func (d *portMapper) serve(c *net.UnixConn, visit int) {
 	defer c.Close()
 	pid, uid, err := processBehind(c)

@@ -135,15 +135,15 @@ func (c *Context) destroyCQ(q *completionQueue) error {
 // receives' in the order in which they completed, and returns how many. It
 // does not wait: 0 means that none is there. On an error it returns -1, so
 // that a loop that spins while it returns 0 ends, and wc[0] has WCGeneralErr,
-// so that one that looks at it all the same does not take it for a success.
-// Spinning for more than some milliseconds is better left to WaitCQ; a program
-// that does it all the same is made to yield the processor for some
-// microseconds now and then.
+// so that a program that ignores the error does not find a success. Spinning for
+// more than some milliseconds is better left to WaitCQ; a program that does it
+// all the same is made to yield the processor for some microseconds now and
+// then.
 //
 // EINVAL: wc is empty; or no completion can come, because the queue pair was
 // never connected, nobody connects it, and nothing is outstanding. LocalEndpoint
-// begins a connection, and a post that is refused for the want of one shows that
-// it is not there.
+// begins a connection; a post that is refused because there is none shows that
+// nobody connects it.
 //
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
@@ -234,10 +234,11 @@ func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 }
 
 // WaitCQ is PollCQ that waits until at least one completion is there, also on a
-// queue pair that is not connected yet. Its errors are told as PollCQ's. When ctx ends first, that Is
-// ctx.Err(), and no completion is lost; when the context is closed or the queue
-// pair destroyed meanwhile, it Is net.ErrClosed. Any number of goroutines may
-// wait; each completion goes to one of them.
+// queue pair that is not connected yet. On an error it returns as PollCQ does.
+// When ctx ends first, the error Is ctx.Err(), and no completion is lost; when
+// the context is closed or the queue pair destroyed meanwhile, it Is
+// net.ErrClosed. Any number of goroutines may wait; each completion goes to one
+// of them.
 //
 // Waiting costs a system call and a wake-up more than polling; see PollCQ for
 // programs that would rather spin.

@@ -328,8 +328,8 @@ func TestConnectToItself(t *testing.T) {
 	})
 }
 
-// What a queue pair that is connected to itself refuses has the status that any
-// peer's refusal has: what came before it succeeds, what comes after is flushed.
+// A request that a queue pair connected to itself refuses has the status that
+// any peer's refusal has: earlier requests succeed, later ones are flushed.
 func TestRefusedByItself(t *testing.T) {
 	t.Parallel()
 	type list []uapi.Status
@@ -581,8 +581,8 @@ func TestSendGivesUpAfterRNRRetries(t *testing.T) {
 }
 
 // A completion queue that cannot hold all that its queue pairs can have
-// outstanding is refused, with the numbers; what it can hold it does, also when
-// all of it completes.
+// outstanding is refused, with the numbers. One that can holds all of it, also
+// when all of it completes.
 func TestCompletionQueueTooSmall(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
@@ -612,8 +612,8 @@ func TestCompletionQueueTooSmall(t *testing.T) {
 	require.NoError(t, a.DestroyQP(q))
 	require.NoError(t, a.DestroyCQ(other), "what was refused does not use it")
 
-	// What is destroyed gives its share back, and a queue can grow, but not
-	// shrink below what is claimed.
+	// A queue pair that is destroyed gives its share back, and a completion queue
+	// can grow, but not shrink below the entries that are claimed.
 	q, err = a.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})
 	require.NoError(t, err)
 	require.NoError(t, a.DestroyQP(q))

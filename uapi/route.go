@@ -76,7 +76,7 @@ func (c *Context) hasAddr(addr netip.Addr) bool {
 // device, in the order in which Dial tries them. The error says what was tried.
 //
 // To addresses of this host the device is one that leaves the address itself to
-// whoever wants to listen there: to 127.0.0.0/8 it is on 127.128.0.0 plus the
+// programs that listen there: to 127.0.0.0/8 it is on 127.128.0.0 plus the
 // number of the process, or one of the next addresses (Linux); to others it is
 // on the same address and a free UDP port, from which soft devices are reached.
 func OpenRoute(ctx context.Context, addr string, opts ...Option) (*Context, error) {
@@ -194,8 +194,8 @@ func route(open func() (*Context, error)) (c *Context, fresh bool, err error) {
 	return defaults.ctx, fresh, nil
 }
 
-// withdraw closes the default context if nobody but the caller, who got it
-// fresh, has it.
+// withdraw closes the default context if nobody but the caller, for whom it was
+// opened, has it.
 func withdraw(c *Context) bool {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()

@@ -234,7 +234,7 @@ func TestServersShareAddress(t *testing.T) {
 			}
 			check(7001, 7002, 7012, 7003)
 
-			// A port is one process's, whoever has it, and the holder is named.
+			// A port is one process's, owner or not, and the holder is named.
 			for port, holder := range map[int]*server{7001: first, 7002: second} {
 				s := serve(t, at(port))
 				require.Contains(t, s.said, "refused:")

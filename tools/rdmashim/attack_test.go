@@ -25,7 +25,7 @@ type visitor struct {
 	qp    uapi.QP
 	buf   []byte
 	mr    uapi.MR
-	there uapi.Region // what the server told it
+	there uapi.Region // as the server told it
 	conn  net.Conn    // control connection, of those that have one
 }
 

@@ -29,8 +29,9 @@ type registered struct {
 	mr  uapi.MR
 }
 
-// share takes a device that serves other peers too. What the endpoint makes is in
-// a protection domain of its own, where no other peer reaches it.
+// share takes a device that serves other peers too. The endpoint's region and
+// queue pair lie in a protection domain of their own, where no other peer
+// reaches them.
 func (e *endpoint) share(rdma *uapi.Context) (err error) {
 	if e.pd, err = rdma.CreatePD(); err == nil {
 		e.rdma = rdma

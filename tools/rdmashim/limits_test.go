@@ -162,7 +162,7 @@ func TestEndIdle(t *testing.T) {
 	})
 }
 
-// TestHeardOn: what a client does by RDMA is heard, what others do is not.
+// TestHeardOn: a client's RDMA operations are heard, other clients' are not.
 func TestHeardOn(t *testing.T) {
 	t.Parallel()
 	g, other := newVisitor(t), newVisitor(t)

@@ -92,7 +92,7 @@ func (c *perfClient) run(ctx context.Context, stderr io.Writer) error {
 		}
 		c.report.Results = append(c.report.Results, r)
 		if r.Unfinished > 0 {
-			break // what is under way would come into the next run
+			break // messages under way would come into the next run
 		}
 	}
 	if err := c.ctl.send(perfGo{}); err != nil {

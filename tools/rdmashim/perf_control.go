@@ -39,7 +39,7 @@ type perfReady struct {
 // perfDone says that the client has sent what it sends.
 type perfDone struct {
 	Total int `json:"total"` // messages, warm-up included
-	// Unchecked: the run was cut short, what arrived is not to be checked.
+	// Unchecked: the run was cut short, its data is not to be checked.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 

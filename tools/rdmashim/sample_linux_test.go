@@ -43,8 +43,8 @@ func TestSampleFindsDevices(t *testing.T) {
 	require.NoError(t, cmd.Wait(), "%s", &stderr)
 }
 
-// TestServersOfOneMachine: servers on different ports are reached at the same addresses, whoever was
-// started first, and also when the first has ended.
+// TestServersOfOneMachine: servers on different ports are reached at the same
+// addresses, in whichever order they start, and also when the first has ended.
 func TestServersOfOneMachine(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		inOwnNamespace(t, "TestServersOfOneMachine")

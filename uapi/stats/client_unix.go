@@ -119,7 +119,8 @@ func ask(ctx context.Context, c *net.UnixConn) (*Answer, error) {
 	return a, err
 }
 
-// await lets what follows on c take so long, and no longer than ctx, whose end moves the deadline into the past.
+// await lets the next reads and writes on c take so long, and no longer than
+// ctx, whose end moves the deadline into the past.
 func await(ctx context.Context, c *net.UnixConn, d time.Duration) error {
 	c.SetDeadline(time.Now().Add(d))
 	return ctx.Err() // it may have ended before the deadline was set

@@ -141,8 +141,8 @@ func (s *Server) serve(c *net.UnixConn) {
 	if err != nil && len(line) < maxRequest {
 		return // gone, or too slow
 	}
-	// A space tells the client that the answer is on its way: reading many queue pairs takes its time. What cannot be
-	// sent is the client's loss.
+	// A space tells the client that the answer is on its way: reading many queue
+	// pairs takes its time. An answer that cannot be sent is the client's loss.
 	if _, err := c.Write([]byte{' '}); err == nil {
 		_ = json.NewEncoder(c).Encode(s.answer(line))
 	}

@@ -39,7 +39,7 @@ func TestDurationEndsAnyway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c.config.Duration, c.config.Events = d, true // who polls lets no time pass
+				c.config.Duration, c.config.Events = d, true // a program that polls lets no time pass
 				c.config.QPs, c.config.List, c.config.Moderation = 1, 1, 1
 				client, server := pairOn(t, c.device, c.config)
 				require.NoError(t, client.Prepare(c.config.Sizes[0]))

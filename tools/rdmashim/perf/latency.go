@@ -19,8 +19,8 @@ const longest = time.Minute
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(longest), 3) }
 
 // Latency is a run of the side that asks: of WRITE and SEND half a round trip,
-// of READ and atomics the time until the completion. With an error the result says
-// what was done before it.
+// of READ and atomics the time until the completion. With an error the result
+// covers the turns before it.
 func (s *Side) Latency(ctx context.Context) (Result, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

@@ -30,7 +30,7 @@ type Result struct {
 	Unfinished int `json:"unfinished,omitempty"`
 
 	Total     int  `json:"-"` // messages done, warm-up included
-	Unchecked bool `json:"-"` // what arrived cannot be checked: the run was cut short
+	Unchecked bool `json:"-"` // the run was cut short: its data cannot be checked
 }
 
 // Bandwidth is the part of a Result that perftest's bandwidth tests print.

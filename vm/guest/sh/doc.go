@@ -1,5 +1,5 @@
-// Command sh is the guest's /bin/sh: what 'vm run -- sh -c …' starts, #!/bin/sh
-// names, and C programs call by system(3).
+// Command sh is the guest's /bin/sh: 'vm run -- sh -c …' starts it, #!/bin/sh
+// names it, and system(3) of C programs runs it.
 //
 // It is no shell for a terminal, which is u-root's gosh, and has no language of
 // its own: mvdan.cc/sh parses and runs scripts (POSIX's language and most of
