@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -37,7 +38,7 @@ func ownNamespace(t *testing.T) bool {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
 	text, err := cmd.CombinedOutput()
-	if len(text) == 0 && err != nil {
+	if len(text) == 0 && err != nil && os.Getenv("CI") != "true" {
 		t.Skipf("no network namespace to be had (%v); run as root or allow user namespaces", err)
 	}
 	require.NoError(t, err, "%s", text)
@@ -72,9 +73,10 @@ func TestDialLocalhost(t *testing.T) {
 	}
 	named(t, "localhost", "::1", "127.0.0.1")
 	server, err := Open("soft:[::1]")
-	if err != nil {
-		t.Skip("this machine has no ::1: ", err)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && os.Getenv("CI") != "true" {
+		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
+	require.NoError(t, err)
 	defer server.Close()
 	l, err := Listen("localhost:7000")
 	require.NoError(t, err)

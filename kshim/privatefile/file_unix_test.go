@@ -70,7 +70,7 @@ func TestSymlink(t *testing.T) {
 // A shell's >(program) names a descriptor, which is a symbolic link on Linux.
 func TestDescriptor(t *testing.T) {
 	if _, err := os.Stat("/dev/fd"); err != nil {
-		t.Skip("this system has no /dev/fd: ", err)
+		t.Skip("no /dev/fd; run it on Linux with /proc mounted: ", err)
 	}
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

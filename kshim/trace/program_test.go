@@ -185,7 +185,7 @@ func TestFileIsPrivate(t *testing.T) {
 // the kernels that share it meets it first; the program goes on.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("this system has no /dev/full: ", err)
+		t.Skip("no /dev/full; run it on Linux: ", err)
 	}
 	t.Setenv(trace.EnvTrace, "/dev/full")
 	said, w, err := os.Pipe()

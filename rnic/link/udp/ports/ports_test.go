@@ -43,7 +43,7 @@ func FuzzUDP(f *testing.F) {
 // TestHolder finds this process, and nobody once the port is free.
 func TestHolder(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("other systems than Linux do not tell")
+		t.Skip("other systems do not name the holder of a port; run it on Linux")
 	}
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(t, err)
