@@ -15,7 +15,7 @@ func recordedAnswers(t testing.TB) (list []struct {
 	command string
 	b       []byte
 }) {
-	text, err := os.ReadFile("netlinktest/testdata/nldev-6.1.txt")
+	text, err := os.ReadFile("../tests/netlinktest/testdata/nldev-6.1.txt")
 	require.NoError(t, err)
 	command := ""
 	for line := range strings.Lines(string(text)) {

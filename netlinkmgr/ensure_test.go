@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/netlinktest"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
 var moduleOrder = []string{"insert crc32_generic", "insert ib_core", "insert udp_tunnel", "insert ip6_udp_tunnel", "insert ib_uverbs", "insert rdma_rxe"}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/netlinktest"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
 func ptr[T any](v T) *T { return &v }

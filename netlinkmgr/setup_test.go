@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/netlinktest"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
 // twoSpaces is a machine with two more network devices, one of them in a

@@ -25,7 +25,7 @@ import (
 // A program is a client that connects to a server, does a few requests at a time,
 // and compares everything. It may fail only if its server, or itself, was killed,
 // and within the time that a silent peer is believed in. What a killed process had
-// registered must never change again. rnic/link/sim/soak looks at the protocol
+// registered must never change again. tests/soak looks at the protocol
 // more closely, packet by packet; this looks at all layers together.
 var (
 	soakN    = flag.Int("stack.n", 0, "how many seeds the stack's soak runs; 0: 150, fewer with -short or -race")

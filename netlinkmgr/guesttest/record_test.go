@@ -25,7 +25,7 @@ var recorded = []string{
 // TestRecord writes what this kernel answers while a link is used, and what
 // iproute2 makes of it, for the tests that have no kernel:
 //
-//	rdmashim vm test --no-link --tags guest --add /usr/bin/rdma --run TestRecord --out netlinkmgr/netlinktest/testdata ./netlinkmgr/guesttest
+//	rdmashim vm test --no-link --tags guest --add /usr/bin/rdma --run TestRecord --out tests/netlinktest/testdata ./netlinkmgr/guesttest
 func TestRecord(t *testing.T) {
 	rdma := theirs(t)
 	b := makeBusy(t)

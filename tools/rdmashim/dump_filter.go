@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/live"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 )
 

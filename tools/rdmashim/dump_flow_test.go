@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
 // dumped runs dump on a recording and returns what it printed.

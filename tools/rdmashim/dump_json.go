@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
 // dumpLine is a packet as 'dump --json' prints it; the keys are stable.

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
 // private is what a program put into a message, as far as one can tell: how much

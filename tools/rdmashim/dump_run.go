@@ -10,9 +10,9 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/live"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
 )
 
 // dumper is a run of dump: packets go from the reader through the tracker and the

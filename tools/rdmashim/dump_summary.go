@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
 // dumpSummary is what 'dump --summary --json' prints; the keys are stable.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
 // recording is a file of tests/testdata.

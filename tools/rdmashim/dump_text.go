@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
 // dumpTime is how a line begins.

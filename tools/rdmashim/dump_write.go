@@ -11,8 +11,8 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/flow"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
 // pcapngFile is the pcapng file that --write makes.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/netlinktest"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/vm"
 )
 

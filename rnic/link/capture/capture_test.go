@@ -20,10 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/capture/dissect"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
 // head encodes the headers of a WRITE ONLY that carries n bytes.

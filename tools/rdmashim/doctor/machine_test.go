@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
-	"github.com/rdmashim/rdmashim/netlinkmgr/netlinktest"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rdmashim/rdmashim/rnic/link/udp/rawudp"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/rawudp"
 )
 
 // The references that need nothing installed. Both sides are processes, as ours

@@ -1,0 +1,112 @@
+package soak
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	flagN    = flag.Int("sim.n", 0, "how many seeds the soak runs; 0: 10000, fewer with -short or -race")
+	flagSeed = flag.Uint64("sim.seed", 0, "run this seed only, and print every event with -v")
+	flagFrom = flag.Uint64("sim.from", 1, "the first seed of the soak")
+)
+
+// seeds is how many seeds the soak runs.
+func seeds() int {
+	switch {
+	case *flagN > 0:
+		return *flagN
+	case testing.Short() || raceEnabled:
+		return 500
+	}
+	return seedsEverywhere
+}
+
+const seedsEverywhere = 10_000
+
+// replay is the command that runs a seed again, in the module's directory.
+func replay(seed uint64) string {
+	return fmt.Sprintf("go test %s./tests/soak -run TestSoak -v -sim.seed=%d%s", replayTags, seed, replayPlant())
+}
+
+// TestSoak runs the seeds on all processors, each seed on one.
+func TestSoak(t *testing.T) {
+	if *flagSeed != 0 {
+		runOne(t, *flagSeed)
+		return
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small, and many
+	start := time.Now()
+	stop := 5
+	if planting {
+		stop = 1
+	}
+	total, failed := soak(*flagFrom, seeds(), stop)
+	for _, f := range failed {
+		t.Errorf("seed %d (trace %016x): %v\n\treplay: %s", f.Seed, uint64(f.Trace), f.Err, replay(f.Seed))
+	}
+	// At the beginning of lines, where tools/test looks for it.
+	fmt.Printf("soak: %.1f s\n", time.Since(start).Seconds())
+	for line := range strings.Lines(total.String()) {
+		fmt.Print("soak: ", line)
+	}
+	if len(failed) > 0 || seeds() < 1000 {
+		return // too few to reach everything
+	}
+	for _, z := range total.Zeros() {
+		t.Errorf("the soak never reached %s", z)
+	}
+}
+
+// runOne runs a seed with its events shown.
+func runOne(t *testing.T, seed uint64) {
+	var o Options
+	if testing.Verbose() {
+		o.Log = func(line string) { fmt.Println(line) }
+	}
+	rep := Run(seed, o)
+	t.Logf("seed %d, trace %016x", seed, uint64(rep.Trace))
+	if rep.Err != nil {
+		t.Errorf("seed %d (trace %016x): %v\n\treplay: %s", seed, uint64(rep.Trace), rep.Err, replay(seed))
+	}
+}
+
+// soak runs n seeds and stops early after some failures.
+func soak(from uint64, n, stop int) (Tally, []Report) {
+	var next, broken atomic.Int64
+	var mu sync.Mutex
+	total := newTally()
+	var failed []Report
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			mine := newTally()
+			for broken.Load() < int64(stop) {
+				i := next.Add(1) - 1
+				if i >= int64(n) {
+					break
+				}
+				rep := Run(from+uint64(i), Options{})
+				mine.Add(&rep.Tally)
+				if rep.Err != nil {
+					broken.Add(1)
+					mu.Lock()
+					failed = append(failed, rep)
+					mu.Unlock()
+				}
+			}
+			mu.Lock()
+			total.Add(&mine)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	return total, failed
+}
