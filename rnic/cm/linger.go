@@ -76,7 +76,7 @@ func (m *Manager) enterTimeWait(c *conn, now Time) {
 // Without that, a program would see one REQ as several.
 func (m *Manager) refused(c *conn, now Time) {
 	m.enterTimeWait(c, now)
-	c.replay, c.quiet = planted != plantReject, true
+	c.replay, c.quiet = true, true
 	m.remember(c, now)
 }
 
@@ -88,10 +88,6 @@ func (m *Manager) remember(c *conn, now Time) {
 
 func (m *Manager) leaveTimeWait(c *conn) {
 	m.linger.remove(c)
-	if planted == plantLinger {
-		m.stop(c)
-		return
-	}
 	m.idle(c)
 	if !c.quiet {
 		m.report(c, Event{Kind: TimeWaitExit})

@@ -1,49 +1,36 @@
 package cm_test
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/rdmashim/rdmashim/tests/plant"
 )
 
-// TestPlantedMistakesAreCaught builds this test with the tag "plant" and runs it
-// with each mistake that the manager can be told to make: the random test must fail
-// and name a seed, and pass without.
+// TestPlantedMistakesAreCaught runs the random test on managers that make a
+// mistake: it must fail and name a seed.
 func TestPlantedMistakesAreCaught(t *testing.T) {
-	if planting {
-		t.Skip("this is the build with the mistakes")
-	}
-	tool, err := exec.LookPath("go")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no go tool to build the test with mistakes: ", err)
-		}
-		t.Skip("no go tool to build the test with mistakes: ", err)
-	}
-	bin := filepath.Join(t.TempDir(), "cm.test")
-	if runtime.GOOS == "windows" {
-		bin += ".exe"
-	}
-	out, err := exec.Command(tool, "test", "-c", "-tags", "plant", "-o", bin, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	run := func(name, n string) ([]byte, error) {
-		return exec.Command(bin, "-test.run=^TestRandom$", "-plant="+name, "-cm.n="+n, "-test.timeout=10m").CombinedOutput()
-	}
-	out, err = run("", "500")
-	require.NoError(t, err, "without a mistake the build with the tag must pass: %s", out)
-	named := regexp.MustCompile(`seed \d+: .+\n(\s+.+\n)*\s+replay: go test .* -cm\.seed=\d+`)
-	for _, name := range []string{"reject-not-replayed", "rtu-not-repeated", "stale-taken", "timewait-for-good", "reply-not-repeated"} {
-		t.Run(name, func(t *testing.T) {
-			out, err := run(name, "20000")
-			var exit *exec.ExitError
-			require.True(t, errors.As(err, &exit), "nothing noticed %s (%v)\n%s", name, err, out)
-			require.NotNil(t, named.Find(out), "the test failed without naming a seed:\n%s", out)
-		})
-	}
+	plant.Check(t, plant.Suite{
+		Test: "TestRandom", Seeds: "-cm.n", Without: 500, With: 20_000,
+		Named:    regexp.MustCompile(`seed \d+: .+\n(\s+.+\n)*\s+replay: go test .* -cm\.seed=\d+`),
+		Mistakes: mistakes,
+	})
+}
+
+var mistakes = []plant.Mistake{
+	plant.Row("reject-not-replayed", "rnic/cm/linger.go",
+		"c.replay, c.quiet = true, true",
+		"c.replay, c.quiet = !MADE, true"),
+	plant.Row("rtu-not-repeated", "rnic/cm/receive_rep.go",
+		"		m.replays(c, now)",
+		"		if !MADE { m.replays(c, now) }"),
+	plant.Row("stale-taken", "rnic/cm/receive_req.go",
+		"m.same(&r, key); old != nil",
+		"m.same(&r, key); old != nil && !MADE"),
+	plant.Row("timewait-for-good", "rnic/cm/linger.go",
+		"	m.linger.remove(c)\n	m.idle(c)",
+		"	m.linger.remove(c)\n	if MADE { m.stop(c); return }\n	m.idle(c)"),
+	plant.Row("reply-not-repeated", "rnic/cm/timers.go",
+		"	c.resend = now + Time(c.interval)\n	m.timers.set(c)",
+		"	c.resend = now + Time(c.interval)\n	if MADE && c.state == RepSent { c.resend = 0 }\n	m.timers.set(c)"),
 }

@@ -23,9 +23,7 @@ func (m *Manager) receiveREP(now Time, msg *message) {
 		c.state = RepMRA
 		m.out = append(m.out, m.mra(c, wire.AboutREP))
 	case Established, TimeWait:
-		if planted != plantRTU {
-			m.replays(c, now)
-		}
+		m.replays(c, now)
 	default:
 		m.counters.DropState++
 	}

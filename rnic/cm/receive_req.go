@@ -19,7 +19,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	refuse := func(reason wire.RejectReason, info ...byte) {
 		m.refuse(peer, msg.tid, wire.CommIDs{LocalCommID: r.LocalCommID}, wire.AboutREQ, reason, info...)
 	}
-	if old := m.same(&r, key); old != nil && planted != plantStale {
+	if old := m.same(&r, key); old != nil {
 		m.stale(old, now, suspicion{from: peer, tid: msg.tid, ids: wire.CommIDs{LocalCommID: r.LocalCommID}})
 		return
 	}

@@ -111,9 +111,6 @@ func (m *Manager) repeat(c *conn, now Time) {
 	c.sentAt = 0
 	c.interval = min(2*c.interval, m.cfg.patience(c.timeout))
 	c.resend = now + Time(c.interval)
-	if planted == plantRepeat && c.state == RepSent {
-		c.resend = 0
-	}
 	m.timers.set(c)
 	if c.state == RepSent && !m.spend() {
 		return

@@ -24,9 +24,6 @@ func (c *completionQueue) pop(buf []Completion) int {
 
 func (q *QP) complete(c Completion) {
 	q.comps.push(c)
-	if planted == plantDouble && !c.Silent {
-		q.comps.push(c)
-	}
 }
 
 // completeSend completes a work request that succeeded.

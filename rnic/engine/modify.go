@@ -111,8 +111,7 @@ func (q *QP) reset() {
 	q.comps.list, q.comps.head = q.comps.list[:0], 0
 	q.fail = failure{}
 	q.req = requester{asked: q.req.asked}
-	holds := planted == plantResetHolds && q.rsp.holds
-	q.rsp = responder{holds: holds, recv: q.rsp.recv, replay: q.rsp.replay}
+	q.rsp = responder{recv: q.rsp.recv, replay: q.rsp.replay}
 	q.req.asked.reset(0)
 	q.rsp.replay.reset(0)
 }

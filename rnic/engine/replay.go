@@ -124,7 +124,7 @@ func (q *QP) duplicate(s seq, p *wire.Packet) {
 		if !q.rsp.ack || q.rsp.ackTo < to {
 			q.rsp.ackTo = to
 		}
-		q.rsp.ack = planted != plantAckLost
+		q.rsp.ack = true
 	case wire.OpRead:
 		r := u.find(s)
 		if r == nil || r.operation != wire.OpRead || !q.within(r, s, &p.RETH) {
@@ -132,18 +132,12 @@ func (q *QP) duplicate(s seq, p *wire.Packet) {
 			return
 		}
 		skipped := uint32(s-r.first) * uint32(q.mtu)
-		if planted == plantReadRepeat {
-			r.va -= uint64(skipped)
-		}
 		u.again(r, s, s+packets(p.RETH.DMALen, q.mtu), skipped+p.RETH.DMALen)
 	case wire.OpFetchAdd, wire.OpCompareSwap:
 		r := u.find(s)
 		if r == nil || r.operation != p.Opcode.Operation() || r.va != p.AtomicETH.VA || r.rkey != p.AtomicETH.RKey {
 			q.counters.DropReplay++
 			return
-		}
-		if planted == plantAtomicAgain {
-			_, _ = q.cfg.Regions.FetchAdd(q.cfg.PD, r.rkey, r.va, p.AtomicETH.SwapAdd)
 		}
 		u.again(r, r.first, r.end, 0)
 	default:

@@ -73,7 +73,7 @@ func (q *QP) transmitRequests(now Time, b *Batch) {
 // mayRequest reports whether the requester may look at its next packet at all.
 func (q *QP) mayRequest() bool {
 	end := q.sq.tail
-	if q.state == abi.QPSSQD && planted != plantDrain {
+	if q.state == abi.QPSSQD {
 		end = q.req.hold
 	}
 	return q.sends() && q.req.cur < end && !q.req.timer.waitsForReceiver()
@@ -96,7 +96,7 @@ func (q *QP) checkLocal(w *sendWR) bool {
 		return false
 	}
 	a := &q.req.asked
-	return w.flags&abi.SendFence == 0 || planted == plantFence || a.empty() || a.front().first >= w.first
+	return w.flags&abi.SendFence == 0 || a.empty() || a.front().first >= w.first
 }
 
 // failLocal moves to ERR if the oldest request has a local error: everything

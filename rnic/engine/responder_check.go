@@ -39,11 +39,8 @@ var requestChecks = [...]func(*QP, *wire.Packet) refusal{
 // is answered once (IBA 9.7.4.1.1).
 func (q *QP) checkPSN(p *wire.Packet) bool {
 	s := q.rsp.next.near(p.PSN)
-	if planted == plantResync && q.rsp.msn == 0 && q.rsp.during == wire.OpNone {
-		q.rsp.next = s
-	}
 	switch {
-	case s == q.rsp.next || planted == plantPSNCheck:
+	case s == q.rsp.next:
 		return true
 	case s < q.rsp.next:
 		q.counters.DuplicateRequest++

@@ -24,19 +24,11 @@ func (q *QP) execute(p *wire.Packet) {
 	}
 }
 
-// payload is what of the packet's payload is stored: all of it.
-func payload(p *wire.Packet) []byte {
-	if planted == plantLength && len(p.Payload) > 0 && p.Opcode.EndsMessage() {
-		return p.Payload[:len(p.Payload)-1]
-	}
-	return p.Payload
-}
-
 // executeSend stores one packet of a SEND in the receive.
 func (q *QP) executeSend(p *wire.Packet) {
 	r := &q.rsp
 	last := p.Opcode.EndsMessage()
-	if q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, payload(p), last) != nil {
+	if q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, p.Payload, last) != nil {
 		q.refuse(localProtError)
 		return
 	}
@@ -46,7 +38,7 @@ func (q *QP) executeSend(p *wire.Packet) {
 		q.executed(p)
 		return
 	}
-	if p.Opcode.HasInvalidate() && planted != plantInvalidate && q.cfg.Regions.Invalidate(q.cfg.PD, p.IETH.RKey) != nil {
+	if p.Opcode.HasInvalidate() && q.cfg.Regions.Invalidate(q.cfg.PD, p.IETH.RKey) != nil {
 		q.failInvalidate(p)
 		return
 	}
@@ -67,7 +59,7 @@ func (q *QP) failInvalidate(p *wire.Packet) {
 func (q *QP) executeWrite(p *wire.Packet) {
 	r := &q.rsp
 	last := p.Opcode.EndsMessage()
-	switch err := q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, payload(p), last); err {
+	switch err := q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, p.Payload, last); err {
 	case nil:
 	case mem.ErrFault: // the key is right, the memory is gone (IBA 9.7.5.2.6)
 		q.refuse(remoteOpError)

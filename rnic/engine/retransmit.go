@@ -13,7 +13,7 @@ func (q *QP) goBack(now Time, timeout bool) {
 	if timeout {
 		r.alone = r.sent
 	}
-	if r.shrunk != r.una && planted != plantWindow {
+	if r.shrunk != r.una {
 		r.shrunk = r.una
 		r.win.shrink(q.mtu, timeout, r.timer.srtt != 0)
 	}
@@ -79,8 +79,5 @@ func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 	r.wentBack = 0
 	r.timer.sampling = false // the wait is not of the path
 	r.timer.receiver = now + Time(t.Nanoseconds())
-	if planted == plantRNR {
-		r.timer.receiver = now + 1
-	}
 	r.timer.retransmit, r.timer.giveUp = 0, 0 // the peer lives
 }

@@ -208,13 +208,6 @@ func (q *QP) HandleTimeout(now Time) {
 	if t.retransmit != 0 && now >= t.retransmit {
 		q.counters.Timeouts++
 		t.backoff++
-		switch {
-		case planted == plantForEver:
-			t.giveUp = now + Time(q.patience())
-		case planted == plantSilence && t.backoff > 2:
-			t.retransmit = 0
-			return
-		}
 		q.req.wentBack = 0
 		q.goBack(now, true)
 	}

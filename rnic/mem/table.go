@@ -132,9 +132,7 @@ func (t *Table) Deregister(key uint32) error {
 	if t.find(key) == nil {
 		return ErrKey
 	}
-	if planted != plantStaleKey {
-		t.slots[t.locate(key)].region = nil
-	}
+	t.slots[t.locate(key)].region = nil
 	t.live--
 	if gone := t.rest[t.oldest]; gone != 0 {
 		t.remove(gone)

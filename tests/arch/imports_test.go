@@ -98,6 +98,7 @@ var allowed = map[string][]string{
 	"uapi/uapitest":               {"uapi"},
 	"tests/leak":                  {},
 	"tests/netpath":               {},
+	"tests/plant":                 {},
 	"netlinkmgr":                  {},
 	"tests/netlinktest":           {"netlinkmgr"},
 	"vm":                          {"netlinkmgr", "vm/guest"},

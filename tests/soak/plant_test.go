@@ -1,62 +1,81 @@
 package soak
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"runtime"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/rdmashim/rdmashim/tests/plant"
 )
 
-// TestPlantedMistakesAreCaught builds this test with the tag "plant" and runs the
-// soak with each mistake that the engine can make then: it must fail, within the
-// number of seeds that it runs everywhere, and name a seed; and pass without.
+// TestPlantedMistakesAreCaught runs the soak on engines that make a mistake: it
+// must fail within the seeds that it runs everywhere, and name a seed.
 func TestPlantedMistakesAreCaught(t *testing.T) {
-	if planting {
-		t.Skip("this is the build with the mistakes")
-	}
-	tool, err := exec.LookPath("go")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no go tool to build the soak with mistakes: ", err)
-		}
-		t.Skip("no go tool to build the soak with mistakes: ", err)
-	}
-	bin := filepath.Join(t.TempDir(), "soak.test")
-	if runtime.GOOS == "windows" {
-		bin += ".exe"
-	}
-	out, err := exec.Command(tool, "test", "-c", "-tags", "plant", "-o", bin, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	plant.Check(t, plant.Suite{
+		Test: "TestSoak", Args: []string{"-sim.stop=1"}, Seeds: "-sim.n", Without: 100, With: seedsEverywhere,
+		Named:    regexp.MustCompile(`seed \d+ \(trace [0-9a-f]{16}\): .+\n\s+replay: go test .* -sim\.seed=\d+`),
+		Mistakes: mistakes,
+	})
+}
 
-	run := func(name string, n string) ([]byte, error) {
-		return exec.Command(bin, "-test.run=^TestSoak$", "-plant="+name, "-sim.n="+n, "-test.timeout=10m").CombinedOutput()
-	}
-	out, err = run("", "100")
-	require.NoError(t, err, "without a mistake the build with the tag must pass: %s", out)
-
-	out, err = exec.Command(bin, "-plant=list").Output()
-	require.NoError(t, err)
-	plants := strings.Fields(string(out))
-	require.NotEmpty(t, plants)
-
-	named := regexp.MustCompile(`seed \d+ \(trace [0-9a-f]{16}\): .+\n\s+replay: go test .* -sim\.seed=\d+`)
-	for _, name := range plants {
-		t.Run(name, func(t *testing.T) {
-			start := time.Now()
-			out, err := run(name, strconv.Itoa(seedsEverywhere))
-			var exit *exec.ExitError
-			require.True(t, errors.As(err, &exit), "the soak did not notice %s (%v)\n%s", name, err, out)
-			hit := named.Find(out)
-			require.NotNil(t, hit, "the soak failed without naming a seed:\n%s", out)
-			t.Logf("caught in %v: %s", time.Since(start).Round(time.Millisecond), hit)
-		})
-	}
+var mistakes = []plant.Mistake{
+	plant.Row("psn-check-skipped", "rnic/engine/responder_check.go",
+		"case s == q.rsp.next:",
+		"case s == q.rsp.next || MADE:"),
+	plant.Row("completion-doubled", "rnic/engine/completion.go",
+		"	q.comps.push(c)",
+		"	q.comps.push(c)\n	if MADE && !c.Silent { q.comps.push(c) }"),
+	plant.Row("ack-lost-for-good", "rnic/engine/replay.go",
+		"q.rsp.ack = true",
+		"q.rsp.ack = !MADE"),
+	plant.Row("stale-key-accepted", "rnic/mem/table.go",
+		"	t.slots[t.locate(key)].region = nil",
+		"	if !MADE { t.slots[t.locate(key)].region = nil }"),
+	plant.Row("length-off-by-one", "rnic/engine/responder_exec.go",
+		"r.done, p.Payload, last) != nil",
+		"r.done, p.Payload[:len(p.Payload)-less(MADE, p)], last) != nil",
+		"r.remote.VA+r.done, p.Payload, last)",
+		"r.remote.VA+r.done, p.Payload[:len(p.Payload)-less(MADE, p)], last)",
+		"// executeSend",
+		"func less(made bool, p *wire.Packet) int {\n	if made && len(p.Payload) > 0 && p.Opcode.EndsMessage() { return 1 }\n	return 0\n}\n\n// executeSend"),
+	// The first packet after a connect decides the PSN.
+	plant.Row("former-life-accepted", "rnic/engine/responder_check.go",
+		"	s := q.rsp.next.near(p.PSN)\n",
+		"	s := q.rsp.next.near(p.PSN)\n	if MADE && q.rsp.msn == 0 && q.rsp.during == wire.OpNone { q.rsp.next = s }\n"),
+	// A half message's receive belongs to the next life.
+	plant.Row("receive-survives-reset", "rnic/engine/modify.go",
+		"q.rsp = responder{recv",
+		"q.rsp = responder{holds: MADE && q.rsp.holds, recv"),
+	// An RNR NAK is answered at once.
+	plant.Row("rnr-timer-ignored", "rnic/engine/retransmit.go",
+		"	r.timer.receiver = now + Time(t.Nanoseconds())\n",
+		"	r.timer.receiver = now + Time(t.Nanoseconds())\n	if MADE { r.timer.receiver = now + 1 }\n"),
+	// Each retransmission starts the retry time anew.
+	plant.Row("silent-peer-believed", "rnic/engine/timers.go",
+		"		q.counters.Timeouts++\n",
+		"		q.counters.Timeouts++\n		if MADE { t.giveUp = now + Time(q.patience()) }\n"),
+	// Nothing is sent any more, also when the network heals.
+	plant.Row("silence-after-two-timeouts", "rnic/engine/timers.go",
+		"		t.backoff++\n",
+		"		t.backoff++\n		if MADE && t.backoff > 2 { t.retransmit = 0; return }\n"),
+	plant.Row("window-never-shrinks", "rnic/engine/retransmit.go",
+		"if r.shrunk != r.una {",
+		"if r.shrunk != r.una && !MADE {"),
+	plant.Row("invalidate-ignored", "rnic/engine/responder_exec.go",
+		"p.Opcode.HasInvalidate() &&",
+		"p.Opcode.HasInvalidate() && !MADE &&"),
+	// A READ repeated from the middle brings its beginning.
+	plant.Row("repeated-read-misplaced", "rnic/engine/replay.go",
+		"		u.again(r, s, s+packets(",
+		"		if MADE { r.va -= uint64(skipped) }\n		u.again(r, s, s+packets("),
+	// A duplicate is executed.
+	plant.Row("atomic-done-again", "rnic/engine/replay.go",
+		"		u.again(r, r.first, r.end, 0)",
+		"		if MADE { _, _ = q.cfg.Regions.FetchAdd(q.cfg.PD, r.rkey, r.va, p.AtomicETH.SwapAdd) }\n		u.again(r, r.first, r.end, 0)"),
+	// Requests are begun in SQD.
+	plant.Row("drain-ignored", "rnic/engine/requester.go",
+		"	end := q.sq.tail\n	if q.state == abi.QPSSQD {",
+		"	end := q.sq.tail\n	if q.state == abi.QPSSQD && !MADE {"),
+	plant.Row("fence-ignored", "rnic/engine/requester.go",
+		"return w.flags&abi.SendFence == 0 ||",
+		"return w.flags&abi.SendFence == 0 || MADE ||"),
 }

@@ -16,6 +16,7 @@ var (
 	flagN    = flag.Int("sim.n", 0, "how many seeds the soak runs; 0: 10000, fewer with -short or -race")
 	flagSeed = flag.Uint64("sim.seed", 0, "run this seed only, and print every event with -v")
 	flagFrom = flag.Uint64("sim.from", 1, "the first seed of the soak")
+	flagStop = flag.Int("sim.stop", 5, "failed seeds after which the soak stops")
 )
 
 // seeds is how many seeds the soak runs.
@@ -33,7 +34,7 @@ const seedsEverywhere = 10_000
 
 // replay is the command that runs a seed again, in the module's directory.
 func replay(seed uint64) string {
-	return fmt.Sprintf("go test %s./tests/soak -run TestSoak -v -sim.seed=%d%s", replayTags, seed, replayPlant())
+	return fmt.Sprintf("go test ./tests/soak -run TestSoak -v -sim.seed=%d", seed)
 }
 
 // TestSoak runs the seeds on all processors, each seed on one.
@@ -44,11 +45,7 @@ func TestSoak(t *testing.T) {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small, and many
 	start := time.Now()
-	stop := 5
-	if planting {
-		stop = 1
-	}
-	total, failed := soak(*flagFrom, seeds(), stop)
+	total, failed := soak(*flagFrom, seeds(), *flagStop)
 	for _, f := range failed {
 		t.Errorf("seed %d (trace %016x): %v\n\treplay: %s", f.Seed, uint64(f.Trace), f.Err, replay(f.Seed))
 	}

@@ -1,5 +1,0 @@
-//go:build !plant
-
-package cm_test
-
-const planting = false

@@ -1,5 +1,0 @@
-//go:build !plant
-
-package engine
-
-const planted = plantNone
