@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // Why a connection was not made, or stands no more. errors.Is finds them in what Dial,
@@ -77,9 +77,9 @@ func (e *RejectError) Unwrap() error { return ErrRefused }
 // setupError names why a connection was not made. ctx is what the caller gave, inner what
 // it was bounded by.
 func setupError(ctx, inner context.Context, err error) error {
-	var rejected *cm.RejectedError
-	var event *cm.EventError
-	var gone *cm.DisconnectedError
+	var rejected *rdmacm.RejectedError
+	var event *rdmacm.EventError
+	var gone *rdmacm.DisconnectedError
 	switch {
 	case err == nil:
 		return nil
@@ -103,8 +103,8 @@ func setupError(ctx, inner context.Context, err error) error {
 
 // endError names why a connection stands no more.
 func endError(cause error) error {
-	var gone *cm.DisconnectedError
-	var event *cm.EventError
+	var gone *rdmacm.DisconnectedError
+	var event *rdmacm.EventError
 	switch {
 	case errors.As(cause, &gone) && gone.Local:
 		return ErrDisconnected

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 // connection is what makes a queue pair one that was connected by address.
 type connection struct {
 	q    *queuePair
-	id   *cm.ID
+	id   *rdmacm.ID
 	info ConnInfo
 
 	life context.Context // ends with the connection; its cause is why
@@ -36,14 +36,14 @@ type ConnInfo struct {
 }
 
 // channel opens the connection manager on the context's kernel, once.
-func (c *Context) channel() (*cm.Channel, error) {
+func (c *Context) channel() (*rdmacm.Channel, error) {
 	c.cm.mu.Lock()
 	defer c.cm.mu.Unlock()
 	switch {
 	case c.closed.Load():
 		return nil, errContextClosed
 	case c.cm.channel == nil:
-		ch, err := cm.Open(c.kernel)
+		ch, err := rdmacm.Open(c.kernel)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (c *Context) channel() (*cm.Channel, error) {
 // managed is a context's part of the connection manager.
 type managed struct {
 	mu      sync.Mutex
-	channel *cm.Channel // guarded by mu; nil until needed
+	channel *rdmacm.Channel // guarded by mu; nil until needed
 }
 
 // close ends all connections; their peers are told. Preconditions: the context is marked
@@ -76,7 +76,7 @@ func (m *managed) close(pairs map[QP]*queuePair) error {
 }
 
 // begin makes the queue pair a connected one.
-func (q *queuePair) begin(id *cm.ID, info ConnInfo, keepAlive time.Duration) *connection {
+func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration) *connection {
 	conn := &connection{q: q, id: id, info: info}
 	conn.life, conn.cut = context.WithCancelCause(context.Background())
 	conn.keep.init(conn, keepAlive)
@@ -246,13 +246,13 @@ func (c *Context) Cause(qp QP) error {
 	return opError("Cause", qpName(qp), err)
 }
 
-// managedPair is a queue pair as kshim/cm moves it: with what QPConfig says where that is this
+// managedPair is a queue pair as kshim/rdmacm moves it: with what QPConfig says where that is this
 // side's own matter.
 type managedPair struct{ *queuePair }
 
 func (q managedPair) Num() uint32 { return uint32(q.num) }
 
-// Modify implements cm.QP.
+// Modify implements rdmacm.QP.
 func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
 	q.modify.Lock()
 	defer q.modify.Unlock()
@@ -312,8 +312,8 @@ func (q managedPair) carried(attr *verbs.QPAttr) error {
 }
 
 // param is what this side tells of its queue pair.
-func (q managedPair) param(private []byte) cm.ConnParam {
-	return cm.ConnParam{
+func (q managedPair) param(private []byte) rdmacm.ConnParam {
+	return rdmacm.ConnParam{
 		Private:            private,
 		ResponderResources: uint8(q.config.MaxRdAtomic),
 		InitiatorDepth:     uint8(q.config.MaxRdAtomic),

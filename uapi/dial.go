@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // DefaultConnectTimeout bounds Dial and Request.Accept when ctx has no deadline: a silent
@@ -138,7 +138,7 @@ func (e *prepareError) Unwrap() error { return e.error }
 // dialling is a Dial on its way.
 type dialling struct {
 	c      *Context
-	ch     *cm.Channel
+	ch     *rdmacm.Channel
 	config *DialConfig
 	ctx    context.Context // the caller's
 	q      managedPair     // made when the first address was resolved; in INIT then
@@ -159,7 +159,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 		}
 		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.station.device(), setupError(d.ctx, inner, err))
 	}
-	id, err := d.ch.Resolve(try, local, remote, cm.Options{TOS: d.config.TOS})
+	id, err := d.ch.Resolve(try, local, remote, rdmacm.Options{TOS: d.config.TOS})
 	if err != nil {
 		return failed(err)
 	}
@@ -189,7 +189,7 @@ func (c *Context) absent(remote netip.Addr) string {
 
 // ask moves the queue pair to INIT, lets the program post receives the first
 // time, and connects.
-func (q managedPair) ask(ctx context.Context, id *cm.ID, config *DialConfig, first bool) (info ConnInfo, err error) {
+func (q managedPair) ask(ctx context.Context, id *rdmacm.ID, config *DialConfig, first bool) (info ConnInfo, err error) {
 	if err := id.Init(q); err != nil {
 		return info, err
 	}

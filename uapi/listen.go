@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // Listener takes requests for connections to an address. It is safe for concurrent use.
@@ -31,7 +31,7 @@ type Listener struct {
 // listenPart is a listener on one kernel: each soft device has its own, the real kernel's
 // devices share one.
 type listenPart struct {
-	cm    *cm.Listener
+	cm    *rdmacm.Listener
 	ctxs  []*Context // on that kernel's devices
 	heard chan struct{}
 }
@@ -105,7 +105,7 @@ func listen(addr netip.AddrPort, ctxs []*Context, opts []ListenOption) (*Listene
 		}
 	}
 	if config.backlog <= 0 {
-		config.backlog = cm.DefaultBacklog
+		config.backlog = rdmacm.DefaultBacklog
 	}
 	if config.pending <= 0 {
 		config.pending = DefaultPending
@@ -158,19 +158,19 @@ next:
 	return groups
 }
 
-func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*cm.Listener, error) {
+func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, error) {
 	ch, err := c.channel()
 	if err != nil {
 		return nil, err
 	}
-	l, err := ch.Listen(addr, backlog, cm.Options{})
+	l, err := ch.Listen(addr, backlog, rdmacm.Options{})
 	for tries := 0; addr.Port() == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 8; tries++ {
-		l, err = ch.Listen(addr, backlog, cm.Options{}) // another process on the address had the free one
+		l, err = ch.Listen(addr, backlog, rdmacm.Options{}) // another process on the address had the free one
 	}
 	taken := errors.Is(err, syscall.EADDRNOTAVAIL) // how Linux says it of a wildcard
 	if addr.Addr() == netip.IPv6Unspecified() && (taken || errors.Is(err, syscall.EAFNOSUPPORT)) {
 		// Or there is no IPv6.
-		if v4, e := ch.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), addr.Port()), backlog, cm.Options{}); e == nil {
+		if v4, e := ch.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), addr.Port()), backlog, rdmacm.Options{}); e == nil {
 			return v4, nil
 		}
 	}
@@ -213,7 +213,7 @@ func (l *Listener) hear(p *listenPart) {
 }
 
 // request finds out which device a request is for.
-func (l *Listener) request(p *listenPart, req *cm.Request) (*Request, error) {
+func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error) {
 	route, err := req.Route()
 	if err != nil {
 		return nil, err

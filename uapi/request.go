@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // Request is a peer's wish for a connection. Look at it, make its queue pair with CreateQP, post
@@ -23,7 +23,7 @@ type Request struct {
 	// not on the wire.
 	PrivateData []byte
 
-	req       *cm.Request
+	req       *rdmacm.Request
 	keepAlive time.Duration
 	admission *admission
 	place     place

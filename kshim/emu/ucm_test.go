@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -21,7 +21,7 @@ import (
 type cmBed struct {
 	m      *Machine
 	w      *cmWire
-	a, b   *cm.Channel
+	a, b   *rdmacm.Channel
 	pa, pb *Process
 	devs   []*cmDevice
 }
@@ -38,9 +38,9 @@ func newCMBed(t *testing.T) *cmBed {
 	}
 	bed.pa, bed.pb = bed.m.Process("a"), bed.m.Process("b")
 	var err error
-	bed.a, err = cm.Open(bed.pa)
+	bed.a, err = rdmacm.Open(bed.pa)
 	require.NoError(t, err)
-	bed.b, err = cm.Open(bed.pb)
+	bed.b, err = rdmacm.Open(bed.pb)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, bed.a.Close())
@@ -73,21 +73,21 @@ func (q *qpNote) Modify(a *verbs.QPAttr, mask abi.QPAttrMask) error {
 // is answered what rdma_rxe of Linux 6.1 answers.
 func TestCMConnection(t *testing.T) {
 	bed := newCMBed(t)
-	l, err := bed.b.Listen(cmServer, 0, cm.Options{})
+	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
 	require.NoError(t, err)
-	served := make(chan *cm.Request, 1)
+	served := make(chan *rdmacm.Request, 1)
 	qa, qb := &qpNote{num: 0x111}, &qpNote{num: 0x222}
 	go func() {
 		r, err := l.Accept(context.Background())
 		if err == nil {
-			err = r.Accept(context.Background(), qb, cm.ConnParam{Private: []byte("back"), ResponderResources: 2, InitiatorDepth: 4})
+			err = r.Accept(context.Background(), qb, rdmacm.ConnParam{Private: []byte("back"), ResponderResources: 2, InitiatorDepth: 4})
 		}
 		if err != nil {
 			t.Error(err)
 		}
 		served <- r
 	}()
-	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, cm.Options{TOS: 3, AckTimeout: 14})
+	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{TOS: 3, AckTimeout: 14})
 	require.NoError(t, err)
 	name, err := id.Device()
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestCMConnection(t *testing.T) {
 	local, remote, err := id.GIDs()
 	require.NoError(t, err)
 	require.Equal(t, []string{"::ffff:10.0.0.2", "::ffff:10.0.0.2"}, []string{local.String(), remote.String()})
-	peer, err := id.Connect(t.Context(), qa, cm.ConnParam{Private: []byte("there"), ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7})
+	peer, err := id.Connect(t.Context(), qa, rdmacm.ConnParam{Private: []byte("there"), ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7})
 	require.NoError(t, err)
 	require.Len(t, peer.Private, abi.UCMAcceptData)
 	require.Equal(t, "back", string(peer.Private[:4]))
@@ -124,7 +124,7 @@ func TestCMConnection(t *testing.T) {
 	<-r.Context().Done()
 	require.ErrorIs(t, context.Cause(r.Context()), syscall.ECONNRESET)
 	<-id.Context().Done()
-	for _, end := range []*cm.ID{id, r.ID} {
+	for _, end := range []*rdmacm.ID{id, r.ID} {
 		for _, want := range []abi.UCMEvent{abi.UCMEventDisconnected, abi.UCMEventTimewaitExit} {
 			ev, err := end.Next(t.Context())
 			require.NoError(t, err)
@@ -136,26 +136,26 @@ func TestCMConnection(t *testing.T) {
 
 func TestCMRefusals(t *testing.T) {
 	bed := newCMBed(t)
-	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, cm.Options{})
+	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
 	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), &qpNote{}, cm.ConnParam{})
+	_, err = id.Connect(t.Context(), &qpNote{}, rdmacm.ConnParam{})
 	require.ErrorContains(t, err, "nobody listens")
 	require.NoError(t, id.Destroy())
 
-	_, err = bed.a.Resolve(t.Context(), netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:1"), cm.Options{})
+	_, err = bed.a.Resolve(t.Context(), netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:1"), rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
-	_, err = bed.a.Listen(netip.MustParseAddrPort("192.0.2.1:1"), 0, cm.Options{})
+	_, err = bed.a.Listen(netip.MustParseAddrPort("192.0.2.1:1"), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 
-	all, err := bed.b.Listen(netip.MustParseAddrPort("[::]:0"), 1, cm.Options{})
+	all, err := bed.b.Listen(netip.MustParseAddrPort("[::]:0"), 1, rdmacm.Options{})
 	require.NoError(t, err)
-	_, err = bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), all.Addr().Port()), 0, cm.Options{})
+	_, err = bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), all.Addr().Port()), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	one, err := bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), 0), 1, cm.Options{ReuseAddr: true})
+	one, err := bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), 0), 1, rdmacm.Options{ReuseAddr: true})
 	require.NoError(t, err)
-	_, err = bed.b.Listen(one.Addr(), 0, cm.Options{})
+	_, err = bed.b.Listen(one.Addr(), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	_, err = bed.a.Listen(one.Addr(), 0, cm.Options{ReuseAddr: true})
+	_, err = bed.a.Listen(one.Addr(), 0, rdmacm.Options{ReuseAddr: true})
 	require.ErrorIs(t, err, syscall.EADDRINUSE, "who listens does not share")
 
 	go func() {
@@ -169,13 +169,13 @@ func TestCMRefusals(t *testing.T) {
 	}()
 	for _, addr := range []string{"10.0.0.1", "10.0.0.2"} { // a wildcard is both devices
 		to := netip.AddrPortFrom(netip.MustParseAddr(addr), all.Addr().Port())
-		id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, to, cm.Options{})
+		id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, to, rdmacm.Options{})
 		require.NoError(t, err)
 		if addr == "10.0.0.2" {
 			require.NoError(t, all.Close())
 		}
-		_, err = id.Connect(t.Context(), &qpNote{}, cm.ConnParam{})
-		var rej *cm.RejectedError
+		_, err = id.Connect(t.Context(), &qpNote{}, rdmacm.ConnParam{})
+		var rej *rdmacm.RejectedError
 		require.ErrorAs(t, err, &rej)
 		if addr == "10.0.0.1" {
 			require.Equal(t, abi.UCMRejVendorOptionNotSupported, rej.Reason)
@@ -188,13 +188,13 @@ func TestCMRefusals(t *testing.T) {
 // TestCMDeviceGoes: its ids hear it, and can be destroyed.
 func TestCMDeviceGoes(t *testing.T) {
 	bed := newCMBed(t)
-	l, err := bed.b.Listen(cmServer, 0, cm.Options{})
+	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
 	require.NoError(t, err)
-	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, cm.Options{})
+	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
 	require.NoError(t, err)
 	ends := make(chan error, 1)
 	go func() {
-		_, err := id.Connect(t.Context(), &qpNote{}, cm.ConnParam{})
+		_, err := id.Connect(t.Context(), &qpNote{}, rdmacm.ConnParam{})
 		ends <- err
 	}()
 	r, err := l.Accept(t.Context())
@@ -203,7 +203,7 @@ func TestCMDeviceGoes(t *testing.T) {
 	require.Error(t, <-ends)
 	<-id.Context().Done()
 	require.ErrorIs(t, context.Cause(id.Context()), syscall.ENODEV)
-	require.ErrorIs(t, r.Accept(t.Context(), &qpNote{}, cm.ConnParam{}), syscall.ECONNABORTED)
+	require.ErrorIs(t, r.Accept(t.Context(), &qpNote{}, rdmacm.ConnParam{}), syscall.ECONNABORTED)
 	require.NoError(t, r.Destroy())
 	require.NoError(t, id.Destroy())
 	require.NoError(t, l.Close())
@@ -217,16 +217,16 @@ func TestCMProcessEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bed := newCMBed(t)
-			l, err := bed.b.Listen(cmServer, 0, cm.Options{})
+			l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
 			require.NoError(t, err)
 			go func() {
 				if r, err := l.Accept(context.Background()); err == nil {
-					_ = r.Accept(context.Background(), &qpNote{}, cm.ConnParam{})
+					_ = r.Accept(context.Background(), &qpNote{}, rdmacm.ConnParam{})
 				}
 			}()
-			id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, cm.Options{})
+			id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
 			require.NoError(t, err)
-			_, err = id.Connect(t.Context(), &qpNote{}, cm.ConnParam{})
+			_, err = id.Connect(t.Context(), &qpNote{}, rdmacm.ConnParam{})
 			require.NoError(t, err)
 			require.NoError(t, end(bed))
 			<-id.Context().Done()
@@ -241,7 +241,7 @@ func TestCMProcessEnds(t *testing.T) {
 // TestCMMany: at once, in two processes, with everything closed in the middle.
 func TestCMMany(t *testing.T) {
 	bed := newCMBed(t)
-	l, err := bed.b.Listen(cmServer, 0, cm.Options{})
+	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -251,7 +251,7 @@ func TestCMMany(t *testing.T) {
 				return
 			}
 			wg.Go(func() {
-				err := r.Accept(context.Background(), &qpNote{num: r.Peer.QPN}, cm.ConnParam{})
+				err := r.Accept(context.Background(), &qpNote{num: r.Peer.QPN}, rdmacm.ConnParam{})
 				if err == nil {
 					<-r.Context().Done()
 				}
@@ -264,12 +264,12 @@ func TestCMMany(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range uint32(300) {
 		all.Go(func() {
-			id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, cm.Options{})
+			id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			peer, err := id.Connect(t.Context(), &qpNote{num: i}, cm.ConnParam{})
+			peer, err := id.Connect(t.Context(), &qpNote{num: i}, rdmacm.ConnParam{})
 			if err != nil || peer.QPN != i {
 				t.Error(err)
 			}

@@ -3,7 +3,7 @@
 //
 // It is written once against kshim.Kernel. Whether the real kernel answers (kshim/host) or the emulated one (kshim/emu) it
 // does not know; it imports neither, and holds to what Linux does. It offers no handles (uapi does that), makes no
-// connections (kshim/cm) and prints nothing.
+// connections (kshim/rdmacm) and prints nothing.
 //
 // How a command passes: a method checks its object, a function in commands.go names the command's structures (kshim/abi),
 // invoke puts them into pinned scratch memory, the command's own while it lasts, and gives them to RDMA_VERBS_IOCTL's

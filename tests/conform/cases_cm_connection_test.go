@@ -10,7 +10,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -376,15 +376,15 @@ func (p *cmPair) sayAttrs(when string, ids ...*cmID) {
 	}
 }
 
-// cmClientCase is a connection by kshim/cm with data over it.
+// cmClientCase is a connection by kshim/rdmacm with data over it.
 func cmClientCase(r *rig) {
-	var ch [2]*cm.Channel
+	var ch [2]*rdmacm.Channel
 	var ends [2]*end
 	for side := range ch {
 		on := r.sys.cmSide[side]
 		k := r.process(on)
 		var err error
-		ch[side], err = cm.Open(k)
+		ch[side], err = rdmacm.Open(k)
 		r.must(err)
 		r.Cleanup(func() { r.must(ch[side].Close()) })
 		ctx, err := verbs.Open(k, r.sys.device[on])
@@ -394,21 +394,21 @@ func cmClientCase(r *rig) {
 	}
 	a, b := ends[0], ends[1]
 	ctx := r.withDeadline()
-	l, err := ch[1].Listen(r.cmAddr(1, 0), 4, cm.Options{})
+	l, err := ch[1].Listen(r.cmAddr(1, 0), 4, rdmacm.Options{})
 	r.must(err)
 	defer l.Close()
 	served := make(chan error, 1)
-	var req *cm.Request
+	var req *rdmacm.Request
 	go func() {
 		var err error
 		if req, err = l.Accept(ctx); err == nil {
-			err = req.Accept(ctx, b.qp, cm.ConnParam{ResponderResources: 4, InitiatorDepth: 4, Private: []byte("welcome")})
+			err = req.Accept(ctx, b.qp, rdmacm.ConnParam{ResponderResources: 4, InitiatorDepth: 4, Private: []byte("welcome")})
 		}
 		served <- err
 	}()
-	id, err := ch[0].Resolve(ctx, netip.AddrPort{}, l.Addr(), cm.Options{})
+	id, err := ch[0].Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{})
 	r.must(err)
-	peer, err := id.Connect(ctx, a.qp, cm.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, Private: []byte("hello")})
+	peer, err := id.Connect(ctx, a.qp, rdmacm.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, Private: []byte("hello")})
 	r.result("Connect", err)
 	r.result("Accept", <-served)
 	r.say("%q %q, %d %d, %d %d", strings.TrimRight(string(peer.Private), "\x00"), strings.TrimRight(string(req.Peer.Private), "\x00"),
@@ -437,12 +437,12 @@ func cmClientCase(r *rig) {
 		}
 	}
 	r.result("Disconnect", id.Disconnect())
-	for _, end := range []*cm.ID{id, req.ID} {
+	for _, end := range []*rdmacm.ID{id, req.ID} {
 		select {
 		case <-end.Context().Done():
 		case <-ctx.Done():
 		}
-		var gone *cm.DisconnectedError
+		var gone *rdmacm.DisconnectedError
 		cause := context.Cause(end.Context())
 		r.say("%s, disconnected: %t", errText(cause), errors.As(cause, &gone))
 		r.must(end.Destroy())

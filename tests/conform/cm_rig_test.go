@@ -13,7 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// cmFile is an open /dev/infiniband/rdma_cm without a client above it: kshim/cm refuses by itself what a kernel refuses, too.
+// cmFile is an open /dev/infiniband/rdma_cm without a client above it: kshim/rdmacm refuses by itself what a kernel refuses, too.
 type cmFile struct {
 	r    *rig
 	f    kshim.File

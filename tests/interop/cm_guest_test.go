@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
 	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
@@ -31,9 +31,9 @@ const (
 	cmRefusal  = "C says no"
 )
 
-// cmEnd is this side of a connection: kshim/cm and kshim/verbs.
+// cmEnd is this side of a connection: kshim/rdmacm and kshim/verbs.
 type cmEnd struct {
-	ch   *cm.Channel
+	ch   *rdmacm.Channel
 	dev  *verbs.Context
 	cq   *verbs.CQ
 	qp   *verbs.QP
@@ -90,7 +90,7 @@ func (e *cmEnd) post(t *testing.T, op abi.WROpcode, n int, imm uint32, at []byte
 	e.completion(t)
 }
 
-var cmParam = cm.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: 7, RNRRetryCount: 7}
+var cmParam = rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: 7, RNRRetryCount: 7}
 
 // startPeer starts the peer in C.
 func startPeer(t *testing.T, args ...string) *program {
@@ -118,7 +118,7 @@ func cmServe(t *testing.T, f family, s cmSide, flow string) {
 	e := newCMEnd(t, f, s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, cm.Options{})
+	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	p := startPeer(t, "client", flow, s.addr(f).String(), strconv.Itoa(int(l.Addr().Port())))
@@ -154,14 +154,14 @@ func cmServe(t *testing.T, f family, s cmSide, flow string) {
 var cmPort = 7470
 
 // call connects, as soon as the program listens.
-func (e *cmEnd) call(ctx context.Context, to netip.AddrPort, p cm.ConnParam) (*cm.ID, cm.Peer, error) {
+func (e *cmEnd) call(ctx context.Context, to netip.AddrPort, p rdmacm.ConnParam) (*rdmacm.ID, rdmacm.Peer, error) {
 	for {
-		id, err := e.ch.Resolve(ctx, netip.AddrPort{}, to, cm.Options{})
+		id, err := e.ch.Resolve(ctx, netip.AddrPort{}, to, rdmacm.Options{})
 		if err != nil {
-			return nil, cm.Peer{}, err
+			return nil, rdmacm.Peer{}, err
 		}
 		peer, err := id.Connect(ctx, e.qp, p)
-		var r *cm.RejectedError
+		var r *rdmacm.RejectedError
 		if !errors.As(err, &r) || r.Reason != abi.UCMRejInvalidServiceID || ctx.Err() != nil {
 			return id, peer, err
 		}
@@ -182,7 +182,7 @@ func cmCall(t *testing.T, f family, s cmSide, flow string) {
 	id, peer, err := e.call(ctx, netip.AddrPortFrom(f.rxe, uint16(cmPort)), param)
 	defer id.Destroy()
 	if flow == "reject" {
-		var r *cm.RejectedError
+		var r *rdmacm.RejectedError
 		require.ErrorAs(t, err, &r)
 		require.Equal(t, abi.UCMRejConsumerDefined, r.Reason)
 		require.Equal(t, cmRefusal, string(r.Private[:len(cmRefusal)]))

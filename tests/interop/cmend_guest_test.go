@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
 	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
@@ -41,12 +41,12 @@ func TestSoftCMEnds(t *testing.T) {
 }
 
 func refusedSoon(t *testing.T, a *cmEnd, closed netip.AddrPort) {
-	id, err := a.ch.Resolve(wait(t), netip.AddrPort{}, closed, cm.Options{})
+	id, err := a.ch.Resolve(wait(t), netip.AddrPort{}, closed, rdmacm.Options{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), refusal)
 	defer cancel()
 	_, err = id.Connect(ctx, a.qp, cmParam)
-	var r *cm.RejectedError
+	var r *rdmacm.RejectedError
 	require.ErrorAs(t, err, &r)
 	require.Equal(t, abi.UCMRejInvalidServiceID, r.Reason)
 	require.NoError(t, id.Destroy())
@@ -55,10 +55,10 @@ func refusedSoon(t *testing.T, a *cmEnd, closed netip.AddrPort) {
 
 func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 	ctx := wait(t)
-	l, err := b.ch.Listen(server, 8, cm.Options{})
+	l, err := b.ch.Listen(server, 8, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
-	served := make(chan *cm.Request, 1)
+	served := make(chan *rdmacm.Request, 1)
 	go func() {
 		r, err := l.Accept(ctx)
 		if err == nil {
@@ -69,7 +69,7 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 		}
 		served <- r
 	}()
-	first, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
+	first, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
 	require.NoError(t, err)
 	_, err = first.Connect(ctx, a.qp, cmParam)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 	require.False(t, t.Failed())
 
 	if asks {
-		imposter, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
+		imposter, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
 		require.NoError(t, err)
 		soon, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
@@ -90,20 +90,20 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 
 	// The program forgot the connection, and begins anew with the same queue pair.
 	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
-	second, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
+	second, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
 	require.NoError(t, err)
 	_, err = second.Connect(ctx, a.qp, cmParam)
-	var stale *cm.RejectedError
+	var stale *rdmacm.RejectedError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, abi.UCMRejStaleConn, stale.Reason)
-	for _, id := range []*cm.ID{first, r.ID} {
+	for _, id := range []*rdmacm.ID{first, r.ID} {
 		select {
 		case <-id.Context().Done():
 		case <-ctx.Done():
 			require.FailNow(t, "the stale connection goes on")
 		}
 	}
-	for _, id := range []*cm.ID{first, second, r.ID} {
+	for _, id := range []*rdmacm.ID{first, second, r.ID} {
 		require.NoError(t, id.Destroy())
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -51,7 +51,7 @@ func cmProgram(t *testing.T, k kshim.Kernel, device string) *cmEnd {
 	t.Helper()
 	e := &cmEnd{page: make([]byte, 4096)}
 	var err error
-	e.ch, err = cm.Open(k)
+	e.ch, err = rdmacm.Open(k)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.ch.Close()) })
 	e.dev, err = verbs.Open(k, device)
@@ -95,11 +95,11 @@ func TestSoftCM(t *testing.T) {
 func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	l, err := b.ch.Listen(server, 8, cm.Options{})
+	l, err := b.ch.Listen(server, 8, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
-	resolve := func(port uint16) *cm.ID {
-		id, err := a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPortFrom(server.Addr(), port), cm.Options{})
+	resolve := func(port uint16) *rdmacm.ID {
+		id, err := a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPortFrom(server.Addr(), port), rdmacm.Options{})
 		require.NoError(t, err)
 		return id
 	}
@@ -107,14 +107,14 @@ func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 	// Nobody listens.
 	id := resolve(9)
 	_, err = id.Connect(ctx, a.qp, cmParam)
-	var refused *cm.RejectedError
+	var refused *rdmacm.RejectedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, abi.UCMRejInvalidServiceID, refused.Reason)
 	require.NoError(t, id.Destroy())
 
 	// The program there refuses, with a reason; and then it accepts.
 	type answer struct {
-		r   *cm.Request
+		r   *rdmacm.Request
 		err error
 	}
 	served, place := make(chan answer, 1), a.place()
@@ -159,7 +159,7 @@ func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 	count(2, 40)
 
 	require.NoError(t, id.Disconnect())
-	for _, end := range []*cm.ID{id, s.r.ID} {
+	for _, end := range []*rdmacm.ID{id, s.r.ID} {
 		select {
 		case <-end.Context().Done():
 		case <-ctx.Done():

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -82,7 +82,7 @@ func pingServe(t *testing.T, f family, s cmSide) {
 	e := newCMEnd(t, f, s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, cm.Options{})
+	l, err := e.ch.Listen(netip.AddrPortFrom(s.addr(f), 0), 1, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	p := start(t, "rping", "-c", "-v", "-V", "-C", strconv.Itoa(pings), "-a", s.addr(f).String(), "-p", strconv.Itoa(int(l.Addr().Port())))

@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // TestDisconnect: from each side, by each means, the other side learns it.
 func TestDisconnect(t *testing.T) {
-	for name, end := range map[string]func(id *cm.ID, s *side) error{
-		"disconnect": func(id *cm.ID, _ *side) error { return id.Disconnect() },
-		"destroy":    func(id *cm.ID, _ *side) error { return id.Destroy() },
-		"close":      func(_ *cm.ID, s *side) error { return s.ch.Close() },
+	for name, end := range map[string]func(id *rdmacm.ID, s *side) error{
+		"disconnect": func(id *rdmacm.ID, _ *side) error { return id.Disconnect() },
+		"destroy":    func(id *rdmacm.ID, _ *side) error { return id.Destroy() },
+		"close":      func(_ *rdmacm.ID, s *side) error { return s.ch.Close() },
 	} {
 		for _, active := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestTheIDEnds(t *testing.T) {
 // TestThePeerGaveUp: before the request was answered.
 func TestThePeerGaveUp(t *testing.T) {
 	a, b := newSide(t), newSide(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(limited(t))
@@ -128,7 +128,7 @@ func TestThePeerGaveUp(t *testing.T) {
 // TestListenerCloses with requests that nobody took, and one more than it keeps.
 func TestListenerCloses(t *testing.T) {
 	a, b := newSide(t), newSide(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 2, cm.Options{})
+	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 2, rdmacm.Options{})
 	require.NoError(t, err)
 	ctx := limited(t)
 	ends := make(chan error, 3)
@@ -200,7 +200,7 @@ func TestManyAtOnce(t *testing.T) {
 	v := serve(t, b)
 	const n = 100
 	type end struct {
-		id  *cm.ID
+		id  *rdmacm.ID
 		qp  *conn
 		err error
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
 	"github.com/rdmashim/rdmashim/kshim/host"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/leak"
@@ -53,7 +53,7 @@ func limited(t testing.TB) context.Context {
 // side is what one end has: an event channel, a device, memory.
 type side struct {
 	k   kshim.Kernel
-	ch  *cm.Channel
+	ch  *rdmacm.Channel
 	dev *verbs.Context
 	pd  *verbs.PD
 	buf []byte
@@ -65,7 +65,7 @@ func newSide(t testing.TB) *side {
 	t.Helper()
 	s := &side{k: kernel(t), buf: make([]byte, 4096)}
 	var err error
-	s.ch, err = cm.Open(s.k)
+	s.ch, err = rdmacm.Open(s.k)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.ch.Close()) })
 	s.dev, err = verbs.Open(s.k, device)
@@ -140,9 +140,9 @@ func (c *conn) send(ctx context.Context, wr verbs.SendWR) error {
 }
 
 // common is what connections of these tests ask for.
-var common = cm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, MinRNRTimer: 12}
+var common = rdmacm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, MinRNRTimer: 12}
 
-func with(private string) cm.ConnParam {
+func with(private string) rdmacm.ConnParam {
 	p := common
 	p.Private = []byte(private)
 	return p

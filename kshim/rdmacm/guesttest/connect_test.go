@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -18,12 +18,12 @@ import (
 func TestConnection(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	ctx := limited(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	require.NotZero(t, l.Addr().Port())
 
-	id, err := a.ch.Resolve(ctx, netip.AddrPort{}, l.Addr(), cm.Options{TOS: 0x40, AckTimeout: 17})
+	id, err := a.ch.Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{TOS: 0x40, AckTimeout: 17})
 	require.NoError(t, err)
 	defer id.Destroy()
 	r, err := id.Route()
@@ -39,7 +39,7 @@ func TestConnection(t *testing.T) {
 	require.Equal(t, self, remote.Unmap())
 
 	type accepted struct {
-		req *cm.Request
+		req *rdmacm.Request
 		qp  *conn
 		err error
 	}
@@ -119,12 +119,12 @@ func TestConnection(t *testing.T) {
 	require.ErrorContains(t, context.Cause(p.req.Context()), "peer disconnected")
 	<-id.Context().Done()
 	require.ErrorContains(t, context.Cause(id.Context()), "disconnected here")
-	for _, end := range []*cm.ID{id, p.req.ID} {
+	for _, end := range []*rdmacm.ID{id, p.req.ID} {
 		ev, err := end.Next(ctx)
 		require.NoError(t, err)
 		require.Equal(t, abi.UCMEventDisconnected, ev.Type)
 	}
-	for _, end := range []*cm.ID{id, p.req.ID} {
+	for _, end := range []*rdmacm.ID{id, p.req.ID} {
 		ev, err := end.Next(ctx)
 		require.NoError(t, err)
 		require.Equal(t, abi.UCMEventTimewaitExit, ev.Type)

@@ -1,4 +1,4 @@
-package cm_test
+package rdmacm_test
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 func TestOnLinux(t *testing.T) {
 	vmtest.Tests(t, vm.TestConfig{
 		Config:   vmtest.Config(t),
-		Packages: []string{"github.com/rdmashim/rdmashim/kshim/cm/guesttest"},
+		Packages: []string{"github.com/rdmashim/rdmashim/kshim/rdmacm/guesttest"},
 		Tags:     "guest",
 	})
 }

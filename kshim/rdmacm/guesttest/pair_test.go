@@ -9,26 +9,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // server accepts everything, with a queue pair each, until it is closed.
 type server struct {
 	*side
-	l        *cm.Listener
+	l        *rdmacm.Listener
 	accepted chan *served // one for each request, also for one that failed
 	done     chan struct{}
 }
 
 type served struct {
-	req *cm.Request
+	req *rdmacm.Request
 	qp  *conn
 	err error
 }
 
 func serve(t testing.TB, s *side) *server {
 	t.Helper()
-	l, err := s.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	l, err := s.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
 	require.NoError(t, err)
 	v := &server{side: s, l: l, accepted: make(chan *served, 128), done: make(chan struct{})}
 	go v.run()
@@ -68,8 +68,8 @@ func (c *served) close() error {
 }
 
 // dial connects a queue pair and gives what was made, for who gets no error.
-func (s *side) dial(ctx context.Context, to netip.AddrPort, p cm.ConnParam) (id *cm.ID, qp *conn, err error) {
-	id, err = s.ch.Resolve(ctx, netip.AddrPort{}, to, cm.Options{})
+func (s *side) dial(ctx context.Context, to netip.AddrPort, p rdmacm.ConnParam) (id *rdmacm.ID, qp *conn, err error) {
+	id, err = s.ch.Resolve(ctx, netip.AddrPort{}, to, rdmacm.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

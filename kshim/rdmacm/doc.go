@@ -1,8 +1,8 @@
-// Package cm is the client of the kernel's connection manager, /dev/infiniband/rdma_cm: queue pairs get connected by address
+// Package rdmacm is the client of the kernel's connection manager, /dev/infiniband/rdma_cm: queue pairs get connected by address
 // and port, interoperably with programs that use librdmacm.
 //
 // It is written once against kshim.Kernel. Whether the real kernel answers (kshim/host) or the emulated one (kshim/emu) it
-// does not know. The protocol is the kernel's; this package gives commands and hears events. It makes no queue pairs
+// does not know. The protocol is the kernel's (in the mini kernel rnic/cm); this package gives commands and hears events. It makes no queue pairs
 // (kshim/verbs does), has no handles and keeps no connection alive (uapi does).
 //
 // # How a call flows
@@ -61,4 +61,4 @@
 // listens, and gives a silent host up after 102 s (UNREACHABLE, ETIMEDOUT): 16 requests of 6.4 s each, which nothing shortens
 // but the caller's context. TIMEWAIT_EXIT comes when the connection's packets must have died out, which is seconds with the
 // default ACK timeout; destroying the id does not wait for it.
-package cm
+package rdmacm

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // TestOneThreadsCredentials: commands of a thread that became another user are given by the one that opened the file.
@@ -58,7 +58,7 @@ func TestTheProcessCredentials(t *testing.T) {
 		return
 	}
 	k := kernel(t)
-	before, err := cm.Open(k)
+	before, err := rdmacm.Open(k)
 	require.NoError(t, err)
 	defer before.Close()
 	id, err := before.NewID()

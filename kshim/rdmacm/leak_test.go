@@ -1,4 +1,4 @@
-package cm_test
+package rdmacm_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package cm_test
+package rdmacm_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -33,12 +33,12 @@ func Example_active() {
 	call := func(k kshim.Kernel, server netip.AddrPort) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		ch, err := cm.Open(k)
+		ch, err := rdmacm.Open(k)
 		if err != nil {
 			return err
 		}
 		defer ch.Close()
-		id, err := ch.Resolve(ctx, netip.AddrPort{}, server, cm.Options{})
+		id, err := ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func Example_active() {
 		if err != nil {
 			return err
 		}
-		peer, err := id.Connect(ctx, qp, cm.ConnParam{Private: []byte("hello"), ResponderResources: 1, InitiatorDepth: 1, RetryCount: 7, RNRRetryCount: 7})
+		peer, err := id.Connect(ctx, qp, rdmacm.ConnParam{Private: []byte("hello"), ResponderResources: 1, InitiatorDepth: 1, RetryCount: 7, RNRRetryCount: 7})
 		if err != nil {
 			return err
 		}
@@ -64,12 +64,12 @@ func Example_active() {
 // A server accepts one connection and waits for its end.
 func Example_passive() {
 	serve := func(ctx context.Context, k kshim.Kernel) error {
-		ch, err := cm.Open(k)
+		ch, err := rdmacm.Open(k)
 		if err != nil {
 			return err
 		}
 		defer ch.Close()
-		l, err := ch.Listen(netip.MustParseAddrPort("0.0.0.0:7471"), 0, cm.Options{})
+		l, err := ch.Listen(netip.MustParseAddrPort("0.0.0.0:7471"), 0, rdmacm.Options{})
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func Example_passive() {
 			return err
 		}
 		// Receives are posted here: the client may send as soon as it has our answer.
-		if err := req.Accept(ctx, qp, cm.ConnParam{Private: []byte("address, key"), ResponderResources: 1, InitiatorDepth: 1}); err != nil {
+		if err := req.Accept(ctx, qp, rdmacm.ConnParam{Private: []byte("address, key"), ResponderResources: 1, InitiatorDepth: 1}); err != nil {
 			return err
 		}
 		<-req.Context().Done()

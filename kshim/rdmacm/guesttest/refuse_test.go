@@ -14,14 +14,14 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/cm"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
 // TestReject: reason and private data reach who asked.
 func TestReject(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	ctx := limited(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestReject(t *testing.T) {
 		_, _, err := a.dial(ctx, l.Addr(), common)
 		require.NoError(t, <-answered)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		var r *cm.RejectedError
+		var r *rdmacm.RejectedError
 		require.ErrorAs(t, err, &r)
 		require.Equal(t, c.want, r.Reason)
 		require.Equal(t, c.private, text(r.Private))
@@ -55,7 +55,7 @@ func TestReject(t *testing.T) {
 func TestRejectRefusals(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	ctx := limited(t)
-	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
 	require.NoError(t, err)
 	defer l.Close()
 	refused := make(chan error, 1)
@@ -89,26 +89,26 @@ func TestNobodyListens(t *testing.T) {
 func TestNoWay(t *testing.T) {
 	a := newSide(t)
 	ctx := limited(t)
-	_, err := a.ch.Resolve(ctx, netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:1"), cm.Options{})
+	_, err := a.ch.Resolve(ctx, netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:1"), rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
-	_, err = a.ch.Resolve(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.77.0.99:1"), cm.Options{Timeout: 100 * time.Millisecond})
+	_, err = a.ch.Resolve(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.77.0.99:1"), rdmacm.Options{Timeout: 100 * time.Millisecond})
 	require.ErrorIs(t, err, syscall.ETIMEDOUT)
 	require.ErrorContains(t, err, "ADDR_ERROR")
-	_, err = a.ch.Resolve(ctx, netip.MustParseAddrPort("10.99.0.1:0"), netip.MustParseAddrPort("10.77.0.99:1"), cm.Options{})
+	_, err = a.ch.Resolve(ctx, netip.MustParseAddrPort("10.99.0.1:0"), netip.MustParseAddrPort("10.77.0.99:1"), rdmacm.Options{})
 	t.Log(err)
 	require.Error(t, err)
-	_, err = a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPort{}, cm.Options{})
+	_, err = a.ch.Resolve(ctx, netip.AddrPort{}, netip.AddrPort{}, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
-	_, err = a.ch.Listen(netip.MustParseAddrPort("10.99.0.1:1"), 0, cm.Options{})
+	_, err = a.ch.Listen(netip.MustParseAddrPort("10.99.0.1:1"), 0, rdmacm.Options{})
 	t.Log(err)
 	require.Error(t, err)
-	l, err := a.ch.Listen(netip.MustParseAddrPort("[::]:0"), 0, cm.Options{})
+	l, err := a.ch.Listen(netip.MustParseAddrPort("[::]:0"), 0, rdmacm.Options{})
 	require.NoError(t, err)
-	_, err = a.ch.Listen(netip.AddrPortFrom(self, l.Addr().Port()), 0, cm.Options{})
+	_, err = a.ch.Listen(netip.AddrPortFrom(self, l.Addr().Port()), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, "the wildcard has it")
-	one, err := a.ch.Listen(netip.AddrPortFrom(self, 0), 0, cm.Options{})
+	one, err := a.ch.Listen(netip.AddrPortFrom(self, 0), 0, rdmacm.Options{})
 	require.NoError(t, err)
-	_, err = a.ch.Listen(one.Addr(), 0, cm.Options{})
+	_, err = a.ch.Listen(one.Addr(), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.NoError(t, one.Close())
 	require.NoError(t, l.Close())

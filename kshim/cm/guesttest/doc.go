@@ -1,8 +1,0 @@
-// Package guesttest holds the tests of kshim/cm against a real kernel: connections over rdma_rxe within one guest, with queue
-// pairs of kshim/verbs.
-//
-// It is no library. Its tests carry the build tag "guest" and run in a virtual machine, which go test ./kshim/cm boots, or by
-// hand:
-//
-//	rdmashim vm test --tags guest ./kshim/cm/guesttest
-package guesttest
