@@ -4,8 +4,11 @@
 // CAP_NET_RAW, and nothing else anywhere: on other systems Open fails with
 // ENOTSUP. It is no part of a device and touches no packet on its way.
 //
-// A frame flows: the kernel's filter (filter.go) lets UDP to or from the port
-// through; the socket's buffer holds it with its time, VLAN tag and direction;
-// Source.Next waits for it and gives it to dissect as a file's record is given.
-// What the buffer has no room for is counted.
+// A frame flows: the kernel's filter passes UDP to or from the port; a ring
+// shared with the kernel (gopacket's afpacket) holds it with its time and VLAN
+// tag; Source.Next waits for it and gives it to dissect as a file's record is
+// given. The ring's losses are counted.
 package live
+
+// Any stands for all interfaces.
+const Any = "any"

@@ -1,17 +1,16 @@
 package live
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
+	"net/netip"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/gopacket/gopacket/afpacket"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
@@ -23,33 +22,30 @@ const (
 	linkEthernet = 1   // LINKTYPE_ETHERNET
 	linkRaw      = 101 // LINKTYPE_RAW
 
-	hardwareEthernet = 1   // ARPHRD_ETHER
-	hardwareLoopback = 772 // ARPHRD_LOOPBACK
-
-	bufferBytes = 64 << 20
-	frameBytes  = 1 << 18
-	vlanTagLen  = 4
+	frameBytes = 1 << 18 // more than any frame has
 )
 
-// Source is an interface whose packets are being captured.
+const (
+	look = 50 * time.Millisecond // a Next that waits looks so often for an end
+	hold = 5 * time.Millisecond  // a frame waits in the ring no longer
+)
+
+// Source is an interface whose packets are being captured. A record lives until
+// the next is taken.
 type Source struct {
-	file     *os.File
-	conn     syscall.RawConn
-	ethernet bool
-	loopback int            // index of lo, which shows what it sends twice
-	names    map[int]string // of interfaces, by index
-	data     []byte
-	control  []byte
-
-	closed  atomic.Bool
-	stopped atomic.Bool
-
-	mu      sync.Mutex // guards missing
-	missing uint64
+	mu        sync.Mutex
+	ring      *afpacket.TPacket
+	link      int
+	mac       net.HardwareAddr    // of an Ethernet
+	addresses map[netip.Addr]bool // this machine's
+	loopback  int                 // index of lo, which has no direction
+	names     map[int]string      // of interfaces, by index
+	stopped   bool
+	closed    bool
 }
 
-// Open begins to capture UDP datagrams to or from a port (0 is RoCEv2's) on an
-// interface, or on all with Any. Without the right to, the error Is EPERM.
+// Open captures what has UDP port port, or 4791 for 0, on an interface or on
+// Any. It needs CAP_NET_RAW.
 func Open(iface string, port uint16) (*Source, error) {
 	s, err := open(iface, port)
 	switch {
@@ -65,243 +61,178 @@ func open(iface string, port uint16) (*Source, error) {
 	if port == 0 {
 		port = wire.Port
 	}
-	s := &Source{names: map[int]string{}, data: make([]byte, vlanTagLen+frameBytes), control: make([]byte, 256)}
-	index := 0
+	s := &Source{names: map[int]string{}, link: linkRaw, addresses: ownAddresses()}
+	if lo, err := net.InterfaceByName("lo"); err == nil {
+		s.loopback = lo.Index
+	}
+	options := []any{afpacket.OptPollTimeout(look), afpacket.OptBlockTimeout(hold)}
 	if iface != Any {
 		i, err := net.InterfaceByName(iface)
 		if err != nil {
 			return nil, errors.New("no such interface; 'ip link' lists them, and any is all of them")
 		}
-		index = i.Index
-		if s.ethernet, err = hasEthernet(iface); err != nil {
-			return nil, err
+		options = append(options, afpacket.OptInterface(iface))
+		if i.Index == s.loopback || len(i.HardwareAddr) == 6 {
+			s.link, s.mac = linkEthernet, i.HardwareAddr
 		}
 	}
-	if lo, err := net.InterfaceByName("lo"); err == nil {
-		s.loopback = lo.Index
+	if s.link == linkEthernet {
+		options = append(options, afpacket.OptAddVLANHeader(true))
+	} else {
+		options = append(options, afpacket.SocketDgram) // the kernel takes the link's header off
 	}
-	kind := unix.SOCK_DGRAM // the kernel takes the link's header off
-	if s.ethernet {
-		kind = unix.SOCK_RAW
-	}
-	// With protocol 0 nothing arrives before the filter is in place.
-	fd, err := unix.Socket(unix.AF_PACKET, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	ring, err := afpacket.NewTPacket(options...)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.configure(fd, index, port); err != nil {
-		unix.Close(fd)
+	program, err := bpf.Assemble(filter(port, s.loopback))
+	if err == nil {
+		err = ring.SetBPF(program)
+	}
+	if err != nil {
+		ring.Close()
 		return nil, err
 	}
-	s.file = os.NewFile(uintptr(fd), "packet:"+iface)
-	if s.conn, err = s.file.SyscallConn(); err != nil {
-		s.file.Close()
-		return nil, err
-	}
+	s.ring = ring
 	return s, nil
 }
 
-// hasEthernet reports whether frames of the interface begin with an Ethernet
-// header.
-func hasEthernet(iface string) (bool, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return false, err
+// filter passes what has the UDP port at either end, whatever headers lie
+// before: the kernel says where the payload begins. Loopback shows each frame
+// as it goes and as it comes; the first is left out.
+func filter(port uint16, loopback int) []bpf.Instruction {
+	const udpHeader = 8
+	return []bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(loopback), SkipTrue: 2},
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 8},
+		bpf.LoadExtension{Num: bpf.ExtPayloadOffset},
+		bpf.ALUOpConstant{Op: bpf.ALUOpSub, Val: udpHeader},
+		bpf.TAX{},
+		bpf.LoadIndirect{Off: 0, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(port), SkipTrue: 2},
+		bpf.LoadIndirect{Off: 2, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(port), SkipTrue: 1},
+		bpf.RetConstant{Val: frameBytes},
+		bpf.RetConstant{Val: 0},
 	}
-	defer unix.Close(fd)
-	r, err := unix.NewIfreq(iface)
-	if err != nil {
-		return false, err
-	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFHWADDR, r); err != nil {
-		return false, err
-	}
-	kind := r.Uint16() // the family of the address is the kind of hardware
-	return kind == hardwareEthernet || kind == hardwareLoopback, nil
 }
 
-func (s *Source) configure(fd, index int, port uint16) error {
-	if err := attach(fd, filter(s.ethernet, port)); err != nil {
-		return err
-	}
-	for _, o := range []struct{ level, name int }{{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS}, {unix.SOL_PACKET, unix.PACKET_AUXDATA}} {
-		if err := unix.SetsockoptInt(fd, o.level, o.name, 1); err != nil {
-			return os.NewSyscallError("setsockopt", err)
-		}
-	}
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferBytes) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferBytes) // as much as there may be
-	}
-	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ALL), Ifindex: index}))
-}
-
-// attach makes instructions the socket's filter, in place of another.
-func attach(fd int, list []bpf.Instruction) error {
-	raw, err := bpf.Assemble(list)
-	if err != nil {
-		return err
-	}
-	program := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
-	}
-	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
-	return os.NewSyscallError("setsockopt(SO_ATTACH_FILTER)", err)
-}
-
-// bigEndian is htons.
-func bigEndian(n uint16) uint16 {
-	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
-}
-
-// Stop ends the capture when what has arrived has been taken: Next returns it, then
-// io.EOF.
+// Stop ends the capture when what has arrived has been taken: Next returns it,
+// then io.EOF.
 func (s *Source) Stop() {
-	_ = s.conn.Control(func(fd uintptr) { _ = attach(int(fd), []bpf.Instruction{bpf.RetConstant{Val: 0}}) })
-	s.stopped.Store(true)
-	_ = s.file.SetReadDeadline(time.Now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		nothing, _ := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
+		_ = s.ring.SetBPF(nothing)
+	}
+	s.stopped = true
 }
 
 // Close ends the capture at once: a Next that waits returns io.EOF.
 func (s *Source) Close() error {
-	s.closed.Store(true)
-	return s.file.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring.Close()
+	s.closed = true
+	return nil
 }
 
 // Next waits for a frame. It returns io.EOF after Close, and ENETDOWN when the
 // interface was taken down or away.
 func (s *Source) Next() (dissect.Record, error) {
 	for {
-		rec, ok, err := s.receive()
-		if errors.Is(err, os.ErrDeadlineExceeded) { // stopped, and woken
-			continue
-		}
-		if err != nil && (s.closed.Load() || s.stopped.Load() && errors.Is(err, unix.EAGAIN)) {
-			err = io.EOF
-		}
-		if err != nil || ok {
+		rec, err := s.receive()
+		if !errors.Is(err, afpacket.ErrTimeout) {
 			return rec, err
 		}
 	}
 }
 
-// receive takes one frame. ok is false for one that is seen twice.
-func (s *Source) receive() (rec dissect.Record, ok bool, err error) {
-	var n, controls, flags int
-	var from unix.Sockaddr
-	take := func(fd uintptr) bool {
-		for err = unix.EINTR; err == unix.EINTR; {
-			n, controls, flags, from, err = unix.Recvmsg(int(fd), s.data[vlanTagLen:], s.control, unix.MSG_TRUNC)
-		}
-		return err != unix.EAGAIN
+// receive waits for a frame for a moment.
+func (s *Source) receive() (dissect.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return dissect.Record{}, io.EOF
 	}
-	wait := s.conn.Read
-	if s.stopped.Load() {
-		wait = func(f func(uintptr) bool) error { return s.conn.Control(func(fd uintptr) { f(fd) }) }
-	}
-	failed := wait(take)
-	if failed != nil {
-		return rec, false, failed
-	}
-	if err != nil {
-		return rec, false, os.NewSyscallError("recvmsg", err)
-	}
-	address, _ := from.(*unix.SockaddrLinklayer)
-	if address == nil || flags&unix.MSG_CTRUNC != 0 {
-		return rec, false, nil
-	}
-	if address.Ifindex == s.loopback && address.Pkttype == unix.PACKET_OUTGOING {
-		return rec, false, nil
-	}
-	rec = dissect.Record{Data: s.data[vlanTagLen:][:min(n, frameBytes)], Length: n, LinkType: linkRaw, Time: time.Now(), Interface: s.name(address.Ifindex)}
-	if s.ethernet {
-		rec.LinkType = linkEthernet
-	}
+	data, info, err := s.ring.ZeroCopyReadPacketData()
 	switch {
-	case address.Ifindex == s.loopback: // it comes as it goes
-	case address.Pkttype == unix.PACKET_OUTGOING:
-		rec.Direction = dissect.Outbound
-	default:
-		rec.Direction = dissect.Inbound
+	case errors.Is(err, afpacket.ErrTimeout) && s.stopped:
+		return dissect.Record{}, io.EOF
+	case errors.Is(err, afpacket.ErrPoll):
+		return dissect.Record{}, fmt.Errorf("the interface went down: %w", unix.ENETDOWN)
+	case err != nil:
+		return dissect.Record{}, err
 	}
-	s.ancillary(&rec, s.control[:controls])
-	return rec, true, nil
+	return dissect.Record{
+		Data: data, Length: info.Length, LinkType: s.link, Time: info.Timestamp,
+		Interface: s.name(info.InterfaceIndex), Direction: s.direction(info.InterfaceIndex, data),
+	}, nil
+}
+
+// direction tells by a frame's source whether it left this machine.
+func (s *Source) direction(index int, frame []byte) dissect.Direction {
+	var ours bool
+	switch {
+	case index == s.loopback:
+		return dissect.Unknown
+	case s.link == linkEthernet:
+		ours = len(frame) >= 12 && bytes.Equal(frame[6:12], s.mac)
+	default:
+		ours = s.addresses[sender(frame)]
+	}
+	if ours {
+		return dissect.Outbound
+	}
+	return dissect.Inbound
+}
+
+// sender returns the source address of an IP packet.
+func sender(packet []byte) netip.Addr {
+	switch {
+	case len(packet) >= 20 && packet[0]>>4 == 4:
+		return netip.AddrFrom4([4]byte(packet[12:]))
+	case len(packet) >= 40 && packet[0]>>4 == 6:
+		return netip.AddrFrom16([16]byte(packet[8:]))
+	}
+	return netip.Addr{}
+}
+
+// ownAddresses returns this machine's addresses.
+func ownAddresses() map[netip.Addr]bool {
+	own := map[netip.Addr]bool{}
+	list, _ := net.InterfaceAddrs()
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			own[p.Addr()] = true
+		}
+	}
+	return own
 }
 
 // name returns an interface's name, asked once.
 func (s *Source) name(index int) string {
-	if name, ok := s.names[index]; ok {
-		return name
+	name, ok := s.names[index]
+	if !ok {
+		name = fmt.Sprintf("if%d", index)
+		if i, err := net.InterfaceByIndex(index); err == nil {
+			name = i.Name
+		}
+		s.names[index] = name
 	}
-	name := fmt.Sprintf("if%d", index)
-	if i, err := net.InterfaceByIndex(index); err == nil {
-		name = i.Name
-	}
-	s.names[index] = name
 	return name
 }
 
-// ancillary takes the time and the VLAN tag, which the kernel took off.
-func (s *Source) ancillary(rec *dissect.Record, b []byte) {
-	messages, err := unix.ParseSocketControlMessage(b)
-	if err != nil {
-		return
-	}
-	for _, m := range messages {
-		switch {
-		case m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS:
-			if at, ok := timespec(m.Data); ok {
-				rec.Time = at
-			}
-		case m.Header.Level == unix.SOL_PACKET && m.Header.Type == unix.PACKET_AUXDATA && s.ethernet:
-			s.tag(rec, m.Data)
-		}
-	}
-}
-
-// timespec reads struct timespec, of this architecture's size.
-func timespec(b []byte) (time.Time, bool) {
-	ne := binary.NativeEndian
-	switch len(b) {
-	case 16:
-		return time.Unix(int64(ne.Uint64(b)), int64(ne.Uint64(b[8:]))), true
-	case 8:
-		return time.Unix(int64(int32(ne.Uint32(b))), int64(int32(ne.Uint32(b[4:])))), true
-	}
-	return time.Time{}, false
-}
-
-// tag puts a VLAN tag back: struct tpacket_auxdata (linux/if_packet.h).
-func (s *Source) tag(rec *dissect.Record, b []byte) {
-	const auxLen, macs = 20, 12
-	if len(b) < auxLen || len(rec.Data) < macs {
-		return
-	}
-	ne := binary.NativeEndian
-	status := ne.Uint32(b)
-	if status&unix.TP_STATUS_VLAN_VALID == 0 {
-		return
-	}
-	kind := uint16(unix.ETH_P_8021Q)
-	if status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
-		kind = ne.Uint16(b[18:])
-	}
-	copy(s.data, rec.Data[:macs])
-	binary.BigEndian.PutUint16(s.data[macs:], kind)
-	binary.BigEndian.PutUint16(s.data[macs+2:], ne.Uint16(b[16:]))
-	rec.Data = s.data[:vlanTagLen+len(rec.Data)]
-	rec.Length += vlanTagLen
-}
-
-// Missing returns how many frames the socket's buffer had no room for.
+// Missing returns how many frames the ring had no room for, until Close.
 func (s *Source) Missing() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.conn.Control(func(fd uintptr) {
-		// The kernel counts from the last question on.
-		if stats, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
-			s.missing += uint64(stats.Drops)
-		}
-	})
-	return s.missing
+	if s.closed {
+		return 0
+	}
+	_, stats, _ := s.ring.SocketStats()
+	return uint64(stats.Drops())
 }

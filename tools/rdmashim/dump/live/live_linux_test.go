@@ -20,6 +20,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
+const testdata = "../../../../tests/testdata"
+
 // inNamespace runs f in a network namespace of its own, with its lo up.
 func inNamespace(t *testing.T, f func() error) {
 	t.Helper()
@@ -86,25 +88,6 @@ func TestLoopback(t *testing.T) {
 			return nil
 		})
 	}
-}
-
-// A VLAN tag is put back where it was.
-func TestTag(t *testing.T) {
-	s := &Source{data: make([]byte, 100), ethernet: true}
-	frame := s.data[vlanTagLen:][:16]
-	for i := range frame {
-		frame[i] = byte(i)
-	}
-	rec := dissect.Record{Data: frame, Length: 16}
-	aux := make([]byte, 20)
-	s.tag(&rec, aux)
-	require.Equal(t, 16, rec.Length)
-	aux = nativeAux(unix.TP_STATUS_VLAN_VALID|unix.TP_STATUS_VLAN_TPID_VALID, 0x2005, 0x88a8)
-	s.tag(&rec, aux[:19])
-	require.Equal(t, 16, rec.Length)
-	s.tag(&rec, aux)
-	require.Equal(t, 20, rec.Length)
-	require.Equal(t, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x88, 0xa8, 0x20, 0x05, 12, 13, 14, 15}, rec.Data)
 }
 
 // Close ends a Next that waits.
