@@ -159,11 +159,10 @@ func TestFlushedSaysWhy(t *testing.T) {
 		end func(r *causeRig) error
 		why error
 	}{
-		"the peer disconnects":     {func(r *causeRig) error { return r.b.Disconnect(r.qb) }, ErrPeerDisconnected},
-		"the peer's process ends":  {func(r *causeRig) error { return r.b.machine.Kill(r.b.proc) }, ErrPeerDisconnected},
-		"the peer falls silent":    {func(r *causeRig) error { r.b.off.Store(true); return nil }, ErrPeerSilent},
-		"this side disconnects":    {func(r *causeRig) error { return r.a.Disconnect(r.qa) }, ErrDisconnected},
-		"this side's DisconnectQP": {func(r *causeRig) error { return r.a.DisconnectQP(r.qa) }, ErrDisconnected},
+		"the peer disconnects":    {func(r *causeRig) error { return r.b.Disconnect(r.qb) }, ErrPeerDisconnected},
+		"the peer's process ends": {func(r *causeRig) error { return r.b.machine.Kill(r.b.proc) }, ErrPeerDisconnected},
+		"the peer falls silent":   {func(r *causeRig) error { r.b.off.Store(true); return nil }, ErrPeerSilent},
+		"this side disconnects":   {func(r *causeRig) error { return r.a.Disconnect(r.qa) }, ErrDisconnected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -231,7 +230,7 @@ func TestFlushedWithoutConnection(t *testing.T) {
 		require.NoError(t, err)
 		_, err = a.PostRecv(qp, mr, 0, 8)
 		require.NoError(t, err)
-		require.NoError(t, a.DisconnectQP(qp))
+		require.NoError(t, a.Disconnect(qp))
 		var failed *WCError
 		require.ErrorAs(t, one(t, a, qp).Err(), &failed)
 		require.NoError(t, failed.Cause)

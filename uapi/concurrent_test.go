@@ -147,7 +147,7 @@ func FuzzCalls(f *testing.F) {
 			case 10:
 				_, err = x.QueryQP(qp)
 			case 11:
-				err = y.DisconnectQP(qp)
+				err = y.Disconnect(qp)
 			}
 			var errno syscall.Errno
 			if err != nil && !errors.As(err, &errno) {

@@ -214,12 +214,17 @@ func pathMTU(bytes int) abi.MTU {
 	return mtu
 }
 
-// DisconnectQP moves a queue pair to the error state: outstanding sends and
-// receives complete with WCWRFlushErr, in order, and so do later ones. The peer
-// is not told; its next request fails with WCRetryExcErr. A queue pair that was
-// never connected is EINVAL. A connection made by Dial or Request.Accept is
-// ended as by Disconnect.
-func (c *Context) DisconnectQP(qp QP) error {
+// Disconnect ends a queue pair's connection, however it was made. The queue pair
+// moves to the error state: outstanding sends and receives complete with
+// WCWRFlushErr, in order, and so do later ones; poll those that matter first. It
+// stays, to be polled empty, until DestroyQP, which disconnects too.
+//
+// The peer of Dial or Request.Accept is told, without waiting for it: its Done
+// fires, and the flushed requests of this side have ErrDisconnected. The peer of
+// ConnectQP is not told; its next request fails with WCRetryExcErr.
+// Disconnecting again does nothing. ENOTCONN for a queue pair that was never
+// connected.
+func (c *Context) Disconnect(qp QP) error {
 	q, err := c.pair(qp)
 	if err == nil {
 		if conn := q.conn.Load(); conn != nil {
@@ -228,14 +233,14 @@ func (c *Context) DisconnectQP(qp QP) error {
 			err = q.disconnect()
 		}
 	}
-	return opError("DisconnectQP", qpName(qp), err)
+	return opError("Disconnect", qpName(qp), err)
 }
 
 func (q *queuePair) disconnect() error {
 	q.modify.Lock()
 	defer q.modify.Unlock()
 	if !q.inited.Load() {
-		return explain(syscall.EINVAL, "it is not connected")
+		return explain(syscall.ENOTCONN, "it was never connected")
 	}
 	err := q.verbs.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState)
 	return q.ctx.ended(err, &q.dead, "the queue pair")

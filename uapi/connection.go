@@ -194,19 +194,6 @@ func (c *Context) QueryConn(qp QP) (ConnInfo, error) {
 	return conn.info, nil
 }
 
-// Disconnect ends a connection made by Dial or Request.Accept and tells the
-// peer, whose Done fires. It does not wait for the peer. Requests outstanding
-// here complete with WCWRFlushErr and ErrDisconnected: poll those that matter
-// first. The queue pair stays, to be polled empty, until DestroyQP, which
-// disconnects too. Disconnecting again does nothing.
-func (c *Context) Disconnect(qp QP) error {
-	conn, err := c.connectionOf(qp)
-	if err == nil {
-		err = conn.disconnect()
-	}
-	return opError("Disconnect", qpName(qp), err)
-}
-
 func (conn *connection) disconnect() error {
 	if !conn.end(ErrDisconnected) { // before the peer is told, so that what it flushes says so
 		return nil

@@ -156,7 +156,7 @@ func TestDatagramErrors(t *testing.T) {
 	// The error state flushes, as for connections.
 	_, err = a.PostRecv(a.qp, a.mr, 0, 100)
 	require.NoError(t, err)
-	require.NoError(t, a.DisconnectQP(a.qp))
+	require.NoError(t, a.Disconnect(a.qp))
 	require.Equal(t, uapi.WCWRFlushErr, a.next().Status)
 	_, err = a.PostSendTo(a.qp, ah, uint32(b.qp), qkey, a.mr, 0, 1)
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package uapi
 import (
 	"context"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 )
@@ -20,17 +19,37 @@ var defaults struct {
 // with the device that RDMASHIM_DEVICE names, else "soft"; an error is
 // returned by every function until opening succeeds.
 func Default() (*Context, error) {
+	c, _, err := defaultContext(func() (*Context, error) { return Open("") })
+	return c, err
+}
+
+// defaultContext returns the default context. It opens it first where that is
+// needed, which makes it fresh.
+func defaultContext(open func() (*Context, error)) (c *Context, fresh bool, err error) {
 	defaults.mu.Lock()
 	defer defaults.mu.Unlock()
-	if defaults.ctx == nil {
-		ctx, err := Open("")
-		if err != nil {
-			return nil, err
+	if fresh = defaults.ctx == nil; fresh {
+		if defaults.ctx, err = open(); err != nil {
+			defaults.ctx = nil
+			return nil, false, err
 		}
-		defaults.ctx, defaults.handed = ctx, 0
+		defaults.handed = 0
 	}
 	defaults.handed++
-	return defaults.ctx, nil
+	return defaults.ctx, fresh, nil
+}
+
+// withdraw closes the default context, which was opened for the caller, unless
+// another caller was given it too.
+func withdraw(c *Context) bool {
+	defaults.mu.Lock()
+	defer defaults.mu.Unlock()
+	if defaults.ctx != c || defaults.handed > 1 {
+		return false
+	}
+	defaults.ctx = nil
+	_ = c.Close()
+	return true
 }
 
 // Close closes the default context, if it is open, and those that Listen opened.
@@ -88,15 +107,6 @@ func CreateQP(sendCQSize, recvCQSize int) (QP, error) {
 	return c.CreateQP(sendCQSize, recvCQSize)
 }
 
-// CreateQPWith is Context.CreateQPWith on the default context.
-func CreateQPWith(config QPConfig) (QP, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.CreateQPWith(config)
-}
-
 // DestroyQP is Context.DestroyQP on the default context.
 func DestroyQP(qp QP) error {
 	c, err := Default()
@@ -106,60 +116,6 @@ func DestroyQP(qp QP) error {
 	return c.DestroyQP(qp)
 }
 
-// CreateCQ is Context.CreateCQ on the default context.
-func CreateCQ(size int) (CQ, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.CreateCQ(size)
-}
-
-// DestroyCQ is Context.DestroyCQ on the default context.
-func DestroyCQ(cq CQ) error {
-	c, err := Default()
-	if err != nil {
-		return err
-	}
-	return c.DestroyCQ(cq)
-}
-
-// ResizeCQ is Context.ResizeCQ on the default context.
-func ResizeCQ(cq CQ, size int) error {
-	c, err := Default()
-	if err != nil {
-		return err
-	}
-	return c.ResizeCQ(cq, size)
-}
-
-// ReRegMR is Context.ReRegMR on the default context.
-func ReRegMR(mr MR, buf []byte, access Access) error {
-	c, err := Default()
-	if err != nil {
-		return err
-	}
-	return c.ReRegMR(mr, buf, access)
-}
-
-// CreateAH is Context.CreateAH on the default context.
-func CreateAH(remote netip.AddrPort) (AH, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.CreateAH(remote)
-}
-
-// DestroyAH is Context.DestroyAH on the default context.
-func DestroyAH(ah AH) error {
-	c, err := Default()
-	if err != nil {
-		return err
-	}
-	return c.DestroyAH(ah)
-}
-
 // PostWrite is Context.PostWrite on the default context.
 func PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	c, err := Default()
@@ -167,15 +123,6 @@ func PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length
 		return -1, err
 	}
 	return c.PostWrite(qp, mr, localOffset, remoteAddr, rkey, length)
-}
-
-// PostWriteImm is Context.PostWriteImm on the default context.
-func PostWriteImm(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64, imm uint32) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostWriteImm(qp, mr, localOffset, remoteAddr, rkey, length, imm)
 }
 
 // PostRead is Context.PostRead on the default context.
@@ -196,24 +143,6 @@ func PostSend(qp QP, mr MR, length uint64) (WRID, error) {
 	return c.PostSend(qp, mr, length)
 }
 
-// PostSendTo is Context.PostSendTo on the default context.
-func PostSendTo(qp QP, ah AH, remoteQPN, remoteQKey uint32, mr MR, localOffset, length uint64) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostSendTo(qp, ah, remoteQPN, remoteQKey, mr, localOffset, length)
-}
-
-// PostSendImm is Context.PostSendImm on the default context.
-func PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostSendImm(qp, mr, length, imm)
-}
-
 // PostRecv is Context.PostRecv on the default context.
 func PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
 	c, err := Default()
@@ -221,33 +150,6 @@ func PostRecv(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
 		return -1, err
 	}
 	return c.PostRecv(qp, mr, localOffset, length)
-}
-
-// PostFetchAdd is Context.PostFetchAdd on the default context.
-func PostFetchAdd(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, add uint64) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostFetchAdd(qp, mr, localOffset, remoteAddr, rkey, add)
-}
-
-// PostCompareSwap is Context.PostCompareSwap on the default context.
-func PostCompareSwap(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, compare, swap uint64) (WRID, error) {
-	c, err := Default()
-	if err != nil {
-		return -1, err
-	}
-	return c.PostCompareSwap(qp, mr, localOffset, remoteAddr, rkey, compare, swap)
-}
-
-// Post is Context.Post on the default context.
-func Post(qp QP, wrs []WR) (int, error) {
-	c, err := Default()
-	if err != nil {
-		return 0, err
-	}
-	return c.Post(qp, wrs)
 }
 
 // PollCQ is Context.PollCQ on the default context.
@@ -266,24 +168,6 @@ func WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
 		return noCompletion(wc, err)
 	}
 	return c.WaitCQ(ctx, qp, wc)
-}
-
-// Poll is Context.Poll on the default context.
-func Poll(cq CQ, wc []WC) (int, error) {
-	c, err := Default()
-	if err != nil {
-		return 0, err
-	}
-	return c.Poll(cq, wc)
-}
-
-// Wait is Context.Wait on the default context.
-func Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
-	c, err := Default()
-	if err != nil {
-		return 0, err
-	}
-	return c.Wait(ctx, cq, wc)
 }
 
 // LocalEndpoint is Context.LocalEndpoint on the default context.
@@ -313,15 +197,6 @@ func ConnectOver(ctx context.Context, conn net.Conn, qp QP, mrs []MR, data []byt
 	return c.ConnectOver(ctx, conn, qp, mrs, data)
 }
 
-// DisconnectQP is Context.DisconnectQP on the default context.
-func DisconnectQP(qp QP) error {
-	c, err := Default()
-	if err != nil {
-		return err
-	}
-	return c.DisconnectQP(qp)
-}
-
 // QueryMR is Context.QueryMR on the default context.
 func QueryMR(mr MR) (MRInfo, error) {
 	c, err := Default()
@@ -329,31 +204,4 @@ func QueryMR(mr MR) (MRInfo, error) {
 		return MRInfo{}, err
 	}
 	return c.QueryMR(mr)
-}
-
-// QueryQP is Context.QueryQP on the default context.
-func QueryQP(qp QP) (QPInfo, error) {
-	c, err := Default()
-	if err != nil {
-		return QPInfo{}, err
-	}
-	return c.QueryQP(qp)
-}
-
-// QueryDevice is Context.QueryDevice on the default context.
-func QueryDevice() (DeviceInfo, error) {
-	c, err := Default()
-	if err != nil {
-		return DeviceInfo{}, err
-	}
-	return c.QueryDevice()
-}
-
-// Stats is Context.Stats on the default context.
-func Stats() (DeviceStats, error) {
-	c, err := Default()
-	if err != nil {
-		return DeviceStats{}, err
-	}
-	return c.Stats()
 }

@@ -9,17 +9,20 @@
 //
 //	RegMR, DeregMR, CreateQP, DestroyQP, PostWrite, PostSend, PollCQ
 //
-// They are methods of a Context, which Open makes, and functions on a default
-// context, which the first use opens with the device that RDMASHIM_DEVICE
-// names, else "soft". As in the document they return a non-negative number, or
-// -1 on an error; Go's error beside it, an *OpError, says why. Around them
-// stand, by the same rule, those without which no program gets far:
-// LocalEndpoint and ConnectQP (ConnectOver does both over TCP), QueryMR,
-// PostRecv, PostRead, PostWriteImm, PostSendImm, PostFetchAdd, PostCompareSwap,
-// WaitCQ, Alloc, Close. Under them lies a general layer of which they are thin
-// wrappers: CreateCQ, CreateQPWith, Post, Poll and Wait, with completion queues
-// shared by many queue pairs, scatter lists, flags, inline data and the
-// caller's own 64-bit ids.
+// They are methods of a Context, which Open makes. Around them stand those
+// without which no program gets far: LocalEndpoint and ConnectQP (ConnectOver
+// does both over TCP), QueryMR, PostRecv, PostRead, WaitCQ, Alloc and Close.
+// These and the seven are also functions on a default context, which the first
+// use opens with the device that RDMASHIM_DEVICE names, else "soft"; Default
+// returns it for all other calls. Under them lies a general layer of which they
+// are thin wrappers: CreateCQ, CreateQPWith, Post, Poll and Wait, with
+// completion queues shared by many queue pairs, scatter lists, flags, inline
+// data and the caller's own 64-bit ids.
+//
+// A number that a call returns beside an error is -1, as in the document: a
+// handle, an id, or a count of completions. Only Post differs: it returns how
+// many requests were posted before the one that its error is of. Go's error, an
+// *OpError, says which call failed, on what, and why.
 //
 // Queue pairs of TypeUD send datagrams, each to whom it names: PostSendTo, CreateAH.
 //

@@ -136,7 +136,7 @@ func TestPollBeforeConnecting(t *testing.T) {
 	poll(qp, false)
 	connectPair(t, a, qp, b, mustQP(t, b, uapi.QPConfig{}))
 	poll(qp, false)
-	require.NoError(t, a.DisconnectQP(qp))
+	require.NoError(t, a.Disconnect(qp))
 	n, err := a.PollCQ(qp, wc)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -216,7 +216,9 @@ func TestDefaultContext(t *testing.T) {
 	require.ErrorContains(t, err, "sim?loss=nonsense")
 
 	t.Setenv("RDMASHIM_DEVICE", "sim?mtu=512")
-	info, err := uapi.QueryDevice()
+	c, err := uapi.Default()
+	require.NoError(t, err)
+	info, err := c.QueryDevice()
 	require.NoError(t, err)
 	require.Equal(t, 512, info.MTU)
 	mr, err := uapi.RegMR(make([]byte, 10), 0)
@@ -240,7 +242,7 @@ func TestZeroHandles(t *testing.T) {
 }
 
 // Every package function does what the method of its name does, with the
-// parameters in the same order.
+// parameters in the same order, on the context that Default returns.
 func TestPackageFunctions(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim")
 	t.Cleanup(func() { require.NoError(t, uapi.Close()) })
@@ -249,9 +251,11 @@ func TestPackageFunctions(t *testing.T) {
 	require.NoError(t, err)
 	info, err := uapi.QueryMR(mr)
 	require.NoError(t, err)
-	cq, err := uapi.CreateCQ(64)
+	c, err := uapi.Default()
 	require.NoError(t, err)
-	qp, err := uapi.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 16, RecvDepth: 16})
+	cq, err := c.CreateCQ(64)
+	require.NoError(t, err)
+	qp, err := c.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 16, RecvDepth: 16})
 	require.NoError(t, err)
 	peer, err := uapi.CreateQP(16, 16)
 	require.NoError(t, err)
@@ -279,7 +283,7 @@ func TestPackageFunctions(t *testing.T) {
 	var wc [1]uapi.WC
 	wait := func(op uapi.Opcode, length uint64) {
 		t.Helper()
-		n, err := uapi.Wait(within(t), cq, wc[:])
+		n, err := c.Wait(within(t), cq, wc[:])
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		require.NoError(t, wc[0].Err())
@@ -290,7 +294,7 @@ func TestPackageFunctions(t *testing.T) {
 	require.NoError(t, err)
 	wait(uapi.WCOpWrite, 4)
 	require.Equal(t, "1234", string(buf[100:104]))
-	_, err = uapi.PostWriteImm(qp, mr, 2, info.Addr+200, info.RKey, 5, 77)
+	_, err = c.PostWriteImm(qp, mr, 2, info.Addr+200, info.RKey, 5, 77)
 	require.NoError(t, err)
 	wait(uapi.WCOpWrite, 5)
 	require.Equal(t, "23456", string(buf[200:205]))
@@ -298,10 +302,10 @@ func TestPackageFunctions(t *testing.T) {
 	require.NoError(t, err)
 	wait(uapi.WCOpRead, 6)
 	require.Equal(t, "345678", string(buf[300:306]))
-	_, err = uapi.PostFetchAdd(qp, mr, 400, info.Addr+408, info.RKey, 9)
+	_, err = c.PostFetchAdd(qp, mr, 400, info.Addr+408, info.RKey, 9)
 	require.NoError(t, err)
 	wait(uapi.WCOpFetchAdd, 8)
-	_, err = uapi.PostCompareSwap(qp, mr, 400, info.Addr+408, info.RKey, 9, 11)
+	_, err = c.PostCompareSwap(qp, mr, 400, info.Addr+408, info.RKey, 9, 11)
 	require.NoError(t, err)
 	wait(uapi.WCOpCompareSwap, 8)
 	word, err := uapi.Uint64At(buf, 408)
@@ -310,7 +314,7 @@ func TestPackageFunctions(t *testing.T) {
 	_, err = uapi.PostSend(qp, mr, 7)
 	require.NoError(t, err)
 	wait(uapi.WCOpSend, 7)
-	_, err = uapi.PostSendImm(qp, mr, 8, 78)
+	_, err = c.PostSendImm(qp, mr, 8, 78)
 	require.NoError(t, err)
 	wait(uapi.WCOpSend, 8)
 	for _, imm := range []uint32{77, 0, 78} {
@@ -319,20 +323,20 @@ func TestPackageFunctions(t *testing.T) {
 		require.Equal(t, 1, n)
 		require.Equal(t, imm, wc[0].Imm)
 	}
-	n, err := uapi.Post(qp, []uapi.WR{{ID: 5, Op: uapi.OpWrite, Flags: uapi.Signaled, RemoteAddr: info.Addr, RKey: info.RKey}})
+	n, err := c.Post(qp, []uapi.WR{{ID: 5, Op: uapi.OpWrite, Flags: uapi.Signaled, RemoteAddr: info.Addr, RKey: info.RKey}})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	wait(uapi.WCOpWrite, 0)
 
-	state, err := uapi.QueryQP(qp)
+	state, err := c.QueryQP(qp)
 	require.NoError(t, err)
 	require.Equal(t, uapi.StateRTS, state.State)
-	require.NoError(t, uapi.DisconnectQP(qp))
-	n, err = uapi.Poll(cq, wc[:])
+	require.NoError(t, c.Disconnect(qp))
+	n, err = c.Poll(cq, wc[:])
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.NoError(t, uapi.DestroyQP(qp))
 	require.NoError(t, uapi.DestroyQP(peer))
-	require.NoError(t, uapi.DestroyCQ(cq))
+	require.NoError(t, c.DestroyCQ(cq))
 	require.NoError(t, uapi.DeregMR(mr))
 }

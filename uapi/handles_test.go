@@ -27,7 +27,7 @@ func callsOn(c *uapi.Context, qp uapi.QP, mr uapi.MR, cq uapi.CQ) map[string]err
 	errs["DestroyCQ"] = c.DestroyCQ(cq)
 	errs["ResizeCQ"] = c.ResizeCQ(cq, 8)
 	errs["ReRegMR"] = c.ReRegMR(mr, nil, 0)
-	errs["DisconnectQP"] = c.DisconnectQP(qp)
+	errs["Disconnect"] = c.Disconnect(qp)
 	errs["ConnectQP"] = c.ConnectQP(qp, uapi.Endpoint{})
 	note("PostWrite")(c.PostWrite(qp, mr, 0, 0, 0, 0))
 	note("PostWriteImm")(c.PostWriteImm(qp, mr, 0, 0, 0, 0, 0))

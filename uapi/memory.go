@@ -171,3 +171,57 @@ func (c *Context) QueryMR(mr MR) (MRInfo, error) {
 	}
 	return *r.info(), nil
 }
+
+// ReRegMR changes a memory region: what it permits, and, if buf is not nil, its
+// memory. The handle stays; QueryMR tells address and keys, which may change.
+// Nothing that uses the region should be outstanding: of a message that is on
+// its way the rest meets the changed region.
+//
+// Errors, after which nothing has changed: EOPNOTSUPP where the device cannot
+// (rdma_rxe of Linux 6.1 nothing of it, later ones not the memory); EINVAL for
+// memory that is empty and not nil, and, as with EFAULT, as for RegMR.
+func (c *Context) ReRegMR(mr MR, buf []byte, access Access) error {
+	r, err := c.region(mr)
+	if err == nil {
+		err = c.reRegMR(r, buf, access)
+	}
+	return opError("ReRegMR", mrName(mr), err)
+}
+
+func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
+	if err := checkRegion(buf != nil && len(buf) == 0, access); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped {
+		_, err := c.region(r.handle)
+		return err
+	}
+	change := verbs.Rereg{Flags: abi.ReregAccess, Access: abi.AccessFlags(access)}
+	next, release := *r.state.Load(), func() {}
+	if buf != nil {
+		change.Flags |= abi.ReregTranslation
+		change.Buf, next.buf = buf, buf
+		if hold := allocations.hold(buf); hold != nil {
+			release = hold
+		}
+	}
+	if err := r.verbs.Rereg(change); err != nil {
+		release()
+		return c.ended(err, &c.closed, "")
+	}
+	next.info = r.describe()
+	r.state.Store(&next)
+	if buf != nil {
+		r.letGo()
+		r.release = release
+	}
+	return nil
+}
+
+// describe asks the client for a region as it is now.
+func (r *region) describe() MRInfo {
+	v := r.verbs
+	return MRInfo{Addr: v.Addr(), Length: v.Length(), LKey: v.LKey(), RKey: v.RKey(), Access: Access(v.Access()), PD: r.pd}
+}

@@ -27,7 +27,7 @@ type queuePair struct {
 	refused    atomic.Bool                // a send was, because it was not connected
 	conn       atomic.Pointer[connection] // nil unless it was connected by address
 
-	modify sync.Mutex // held through LocalEndpoint, ConnectQP, DisconnectQP
+	modify sync.Mutex // held through LocalEndpoint, ConnectQP, Disconnect
 	remote Endpoint   // guarded by modify; zero until RTR
 
 	mu     sync.Mutex // orders posts

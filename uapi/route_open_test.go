@@ -33,13 +33,15 @@ func TestConnectByDefault(t *testing.T) {
 	qp, err := Dial(t.Context(), dialable(other, l), DialConfig{})
 	require.NoError(t, err)
 	theirs := <-accepted
-	info, err := QueryConn(qp)
+	c, err := Default()
+	require.NoError(t, err)
+	info, err := c.QueryConn(qp)
 	require.NoError(t, err)
 	require.Equal(t, dialable(other, l), info.RemoteAddr.String())
-	require.NoError(t, Cause(qp))
-	require.NoError(t, Disconnect(qp))
-	<-Done(qp)
-	require.ErrorIs(t, Cause(qp), ErrDisconnected)
+	require.NoError(t, c.Cause(qp))
+	require.NoError(t, c.Disconnect(qp))
+	<-c.Done(qp)
+	require.ErrorIs(t, c.Cause(qp), ErrDisconnected)
 	<-other.Done(theirs)
 	_, err = Listen(l.Addr().String())
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
@@ -65,8 +67,6 @@ func TestListenOpensNamedDevice(t *testing.T) {
 	require.Error(t, err)
 	_, err = Dial(t.Context(), "127.0.0.1:1", DialConfig{})
 	require.Error(t, err)
-	<-Done(1)
-	require.Error(t, Cause(1))
 }
 
 // TestOpenRoute opens a device on the way, and says what was tried.

@@ -410,7 +410,9 @@ func TestDialThenListen(t *testing.T) {
 	}
 	_, err = Listen("127.0.0.1:7001")
 	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.cmd.Process.Pid))
-	require.NoError(t, Cause(qp))
+	dialler, err := Default()
+	require.NoError(t, err)
+	require.NoError(t, dialler.Cause(qp))
 	any, err := Listen(":7003") // where clients look, too
 	require.NoError(t, err)
 	accepting(t, any)

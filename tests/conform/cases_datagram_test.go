@@ -467,7 +467,7 @@ var datagramTests = []test{
 		_, err = a.PostWrite(a.qp, a.mr, 0, 0, 0, 1)
 		r.result("PostWrite", err)
 		r.result("ConnectQP", a.ConnectQP(a.qp, there))
-		r.result("DisconnectQP", b.DisconnectQP(b.qp))
+		r.result("Disconnect", b.Disconnect(b.qp))
 		_, err = b.PostRecv(b.qp, b.mr, 0, 100)
 		r.result("PostRecv", err)
 		b.next(1)

@@ -133,7 +133,7 @@ var uapiTests = []test{
 		r.result("LocalEndpoint", err)
 		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
 		a.sayPosted("PostRecv", id, err)
-		r.result("DisconnectQP", a.DisconnectQP(a.qp))
+		r.result("Disconnect", a.Disconnect(a.qp))
 	}},
 	{"uapi/endpoint", func(r *rig) {
 		a, _ := r.uapiEnds(patient())
@@ -349,7 +349,7 @@ var uapiTests = []test{
 		for range 3 {
 			a.posted(a.PostRecv(a.qp, a.mr, 0, 8))
 		}
-		r.result("DisconnectQP", a.DisconnectQP(a.qp))
+		r.result("Disconnect", a.Disconnect(a.qp))
 		a.next(3)
 		a.sayInfo()
 		id, err := a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8)
@@ -358,7 +358,7 @@ var uapiTests = []test{
 		id, err = a.PostRecv(a.qp, a.mr, 0, 8)
 		a.sayPosted("PostRecv", id, err)
 		a.next(1)
-		r.result("DisconnectQP", a.DisconnectQP(a.qp))
+		r.result("Disconnect", a.Disconnect(a.qp))
 	}},
 	{"uapi/dereg-under-way", func(r *rig) {
 		a, b := r.uapiPair()

@@ -1,0 +1,64 @@
+package uapi
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+)
+
+// opened are the contexts that this process has open, in the order in which they were opened.
+var opened contextList
+
+type contextList struct {
+	mu   sync.Mutex
+	list []*Context // guarded by mu
+}
+
+func (l *contextList) add(c *Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, c)
+}
+
+func (l *contextList) remove(c *Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = slices.DeleteFunc(l.list, func(other *Context) bool { return other == c })
+}
+
+// at is the contexts whose device has the address; all for a wildcard.
+func (l *contextList) at(addr netip.Addr) []*Context {
+	l.mu.Lock()
+	all := slices.Clone(l.list)
+	l.mu.Unlock()
+	all = slices.DeleteFunc(all, func(c *Context) bool { return !addr.IsUnspecified() && !c.hasAddr(addr) })
+	owned := map[netip.AddrPort]bool{}
+	for _, c := range all {
+		owned[c.chosen.addr] = c.station.spec.kind == kindSoft
+	}
+	return slices.DeleteFunc(all, func(c *Context) bool { // the owner of its address would be asked for the same port
+		return c.station.spec.role == roleBeside && owned[netip.AddrPortFrom(c.chosen.addr.Addr(), RoCEPort)]
+	})
+}
+
+// ofHosts is the contexts that are on the kernel's devices.
+func (l *contextList) ofHosts() []*Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []*Context
+	for _, c := range l.list {
+		if c.station.spec.kind == kindHost {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (c *Context) hasAddr(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	if c.chosen.gid.Addr.Unmap() == addr {
+		return true
+	}
+	gids, err := c.verbs.GIDs(uint8(c.chosen.port))
+	return err == nil && slices.ContainsFunc(gidList(gids, ""), func(g GID) bool { return g.Addr == addr })
+}

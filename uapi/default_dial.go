@@ -1,0 +1,140 @@
+package uapi
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"slices"
+)
+
+// Dial is Context.Dial on the default context. If that is not open yet,
+// OpenRoute chooses its device by the route to addr; where addr has addresses
+// of both IP versions and nobody answers at those of the first, it is opened
+// anew for the others.
+func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
+	inner, cancel := bounded(ctx)
+	defer cancel()
+	remotes, err := resolve(inner, addr)
+	if err != nil {
+		return -1, opError("Dial", addr, err)
+	}
+	ways := byFamily(silentLast(onThisHost(remotes, loopbackListeners())))
+	var errs []error
+	for i, way := range ways {
+		c, fresh, err := defaultContext(func() (*Context, error) {
+			if os.Getenv("RDMASHIM_DEVICE") != "" {
+				return Open("")
+			}
+			return openRoute(way, nil)
+		})
+		if err == nil {
+			to := way
+			if !fresh || len(ways) == 1 {
+				to = remotes // this device may reach all of them
+			}
+			try, cancel := share(inner, len(ways)-i)
+			var qp QP
+			qp, err = c.dial(ctx, try, to, &config)
+			cancel()
+			if err == nil {
+				return qp, nil
+			}
+		}
+		errs = append(errs, err)
+		if inner.Err() != nil || c != nil && (!fresh || !elsewhere(err)) || i == len(ways)-1 || c != nil && !withdraw(c) {
+			break
+		}
+	}
+	return -1, opError("Dial", addr, tried(errs))
+}
+
+// byFamily parts addresses by IP version, in the order of the first of each.
+func byFamily(list []netip.AddrPort) [][]netip.AddrPort {
+	var ways [][]netip.AddrPort
+next:
+	for _, a := range list {
+		for i, w := range ways {
+			if w[0].Addr().Is4() == a.Addr().Is4() {
+				ways[i] = append(w, a)
+				continue next
+			}
+		}
+		ways = append(ways, []netip.AddrPort{a})
+	}
+	return ways
+}
+
+// Listen listens for connections to addr, HOST:PORT, on every device that this
+// process has open and that has the address; an empty host is all of them, and
+// 127.0.0.1 if all were opened to dial loopback addresses. If none has, the
+// default context is opened, if it is not yet: on the device that
+// RDMASHIM_DEVICE names, else on that which OpenLocal opens; of a name's
+// addresses, on the first that has one; for an empty host on 127.0.0.1. A
+// default context that is open and does not have the address stays, and Listen
+// opens another beside it, which Close closes too. Request.Context tells to
+// which one a request came. See Context.Listen.
+func Listen(addr string, opts ...ListenOption) (*Listener, error) {
+	at, err := resolveListen(addr)
+	var l *Listener
+	if err == nil {
+		l, err = listenAt(at, opts)
+	}
+	if err != nil {
+		return nil, opError("Listen", addr, err)
+	}
+	return l, nil
+}
+
+// listenAt listens on the first of the addresses that a device has.
+func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
+	for _, at := range addrs {
+		ctxs := opened.at(at.Addr())
+		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, func(c *Context) bool { return !c.dials }) {
+			if c, err := toListen(loopbacks()[0]); err == nil {
+				ctxs = append(ctxs, c)
+			}
+		}
+		if len(ctxs) > 0 {
+			return listen(at, ctxs, opts)
+		}
+	}
+	var errs []error
+	for _, at := range addrs {
+		c, err := toListen(at.Addr())
+		if err == nil {
+			var l *Listener
+			if l, err = listen(at, []*Context{c}, opts); err == nil {
+				return l, nil
+			}
+		}
+		errs = append(errs, err)
+	}
+	return nil, tried(errs)
+}
+
+// toListen is the default context, or, where its device does not have the
+// address, another one that is closed with it.
+func toListen(addr netip.Addr) (*Context, error) {
+	named := os.Getenv("RDMASHIM_DEVICE") != ""
+	c, _, err := defaultContext(func() (*Context, error) {
+		switch {
+		case named:
+			return Open("")
+		case addr.IsUnspecified():
+			if c, err := openSoftAt(loopbacks()[0], nil); err == nil {
+				return c, nil
+			}
+			return Open("")
+		}
+		return openLocal(addr, nil)
+	})
+	if err != nil || named || addr.IsUnspecified() || c.hasAddr(addr) {
+		return c, err
+	}
+	if c, err = openLocal(addr, nil); err == nil {
+		defaults.mu.Lock()
+		defaults.more = append(defaults.more, c)
+		defaults.mu.Unlock()
+	}
+	return c, err
+}
