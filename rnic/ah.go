@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // maxAH is how many address handles there may be (rxe_param.h: RXE_MAX_AH).
@@ -22,9 +22,9 @@ type addressVector struct {
 	attr abi.AHAttr
 }
 
-// CreateAH implements emu.Device. A client that has no room for the number gets
+// CreateAH implements driver.Device. A client that has no room for the number gets
 // none, and cannot use the handle: so it was before rxe had numbers.
-func (d *Device) CreateAH(pd emu.PD, a *abi.AHAttr, u *emu.Udata) (emu.AH, error) {
+func (d *Device) CreateAH(pd driver.PD, a *abi.AHAttr, u *driver.Udata) (driver.AH, error) {
 	p, err := d.domainOf(pd)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (d *Device) CreateAH(pd emu.PD, a *abi.AHAttr, u *emu.Udata) (emu.AH, error
 	return v, nil
 }
 
-// Destroy implements emu.AH.
+// Destroy implements driver.AH.
 func (v *addressVector) Destroy() error {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
-// The tests play the RDMA core and its client: they call emu.Device directly and
+// The tests play the RDMA core and its client: they call driver.Device directly and
 // work on the rings, as kshim/emu and kshim/verbs would.
 
 // events records what a device raises.
@@ -56,9 +56,9 @@ func (e *events) asyncs() []abi.EventType {
 }
 
 // udata is a client with n bytes of room for driver data that maps rings.
-func udata(n int) (*emu.Udata, map[uint64][]byte) {
+func udata(n int) (*driver.Udata, map[uint64][]byte) {
 	maps := map[uint64][]byte{}
-	return &emu.Udata{Out: make([]byte, n), Mmap: func(b []byte) uint64 {
+	return &driver.Udata{Out: make([]byte, n), Mmap: func(b []byte) uint64 {
 		off := uint64(len(maps)+1) << 20
 		maps[off] = b
 		return off
@@ -76,7 +76,7 @@ func openRing(t testing.TB, maps map[uint64][]byte, mi abi.MMInfo) *ring.Queue {
 // testCQ is a completion queue as its client sees it.
 type testCQ struct {
 	t    testing.TB
-	cq   emu.CQ
+	cq   driver.CQ
 	ring *ring.Queue
 	cons *ring.Consumer
 	*events
@@ -164,7 +164,7 @@ type qpOptions struct {
 	send, recv          *testCQ
 }
 
-func newQP(t testing.TB, d *Device, pd emu.PD, o qpOptions) *testQP {
+func newQP(t testing.TB, d *Device, pd driver.PD, o qpOptions) *testQP {
 	t.Helper()
 	if o.depth == 0 {
 		o.depth = 64
@@ -181,7 +181,7 @@ func newQP(t testing.TB, d *Device, pd emu.PD, o qpOptions) *testQP {
 	if o.typ == 0 {
 		o.typ = abi.QPTRC
 	}
-	init := &emu.QPInit{PD: pd, SendCQ: o.send.cq, RecvCQ: o.recv.cq, Type: o.typ, SigAll: o.sigAll, Cap: emu.QPCap{
+	init := &driver.QPInit{PD: pd, SendCQ: o.send.cq, RecvCQ: o.recv.cq, Type: o.typ, SigAll: o.sigAll, Cap: driver.QPCap{
 		MaxSendWR: uint32(o.depth), MaxRecvWR: uint32(o.depth), MaxSendSGE: uint32(o.sges), MaxRecvSGE: uint32(o.sges), MaxInline: uint32(o.inline)}}
 	ev := newEvents()
 	u, maps := udata(abi.RXECreateQPRespSize)
@@ -274,13 +274,13 @@ func (q *testQP) connectTo(p *testQP, a attrs) {
 // memory is a registered buffer.
 type memory struct {
 	buf []byte
-	mr  emu.MR
+	mr  driver.MR
 	at  uint64
 }
 
 const allAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
 
-func register(t testing.TB, d *Device, pd emu.PD, n int, access abi.AccessFlags) *memory {
+func register(t testing.TB, d *Device, pd driver.PD, n int, access abi.AccessFlags) *memory {
 	t.Helper()
 	m := &memory{buf: make([]byte, n), at: 0x7f00_0000_1000}
 	var err error
@@ -302,7 +302,7 @@ func (m *memory) fill(seed byte) {
 // testDevice is a device with a domain, a region and a queue pair.
 type testDevice struct {
 	*Device
-	pd  emu.PD
+	pd  driver.PD
 	mem *memory
 	qp  *testQP
 }

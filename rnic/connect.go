@@ -7,21 +7,21 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-var _ emu.CMDevice = (*Device)(nil)
+var _ driver.CMDevice = (*Device)(nil)
 
 // cmUsers are who hears the communication manager's events. Guarded by Device.mu.
 type cmUsers struct {
-	listeners map[cm.ListenerID]emu.CMListenEvents
-	conns     map[wire.CommID]emu.CMEvents
+	listeners map[cm.ListenerID]driver.CMListenEvents
+	conns     map[wire.CommID]driver.CMEvents
 }
 
-// cmListener is an emu.CMListener, cmConn an emu.CMConn.
+// cmListener is an driver.CMListener, cmConn an driver.CMConn.
 type (
 	cmListener struct {
 		d   *Device
@@ -34,19 +34,19 @@ type (
 	}
 )
 
-// CMResolve implements emu.CMDevice. What the system's routes say decides only
+// CMResolve implements driver.CMDevice. What the system's routes say decides only
 // what is preferred: a socket that is bound to an address sends from it anyway.
-func (d *Device) CMResolve(src, dst netip.Addr) (emu.CMPath, error) {
+func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	local, dst := d.caps.Local.Addr(), dst.Unmap()
 	switch {
 	case src.IsValid() && wire.Bare(src) != local.WithZone(""):
-		return emu.CMPath{}, fmt.Errorf("rnic: device %s has the address %v, not %v: %w", d.name, local, src, syscall.EADDRNOTAVAIL)
+		return driver.CMPath{}, fmt.Errorf("rnic: device %s has the address %v, not %v: %w", d.name, local, src, syscall.EADDRNOTAVAIL)
 	case dst.Is4() != local.Is4():
-		return emu.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v, which is of the other IP version: %w", d.name, local, dst, syscall.ENETUNREACH)
+		return driver.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v, which is of the other IP version: %w", d.name, local, dst, syscall.ENETUNREACH)
 	case local.IsLoopback() && !dst.IsLoopback():
-		return emu.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v beyond this host: %w", d.name, local, dst, syscall.ENETUNREACH)
+		return driver.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v beyond this host: %w", d.name, local, dst, syscall.ENETUNREACH)
 	}
-	return emu.CMPath{Local: local, Preferred: dst == local || d.caps.NetDev != "" && routed(local, dst)}, nil
+	return driver.CMPath{Local: local, Preferred: dst == local || d.caps.NetDev != "" && routed(local, dst)}, nil
 }
 
 // routed reports whether the system would send to dst from local.
@@ -60,8 +60,8 @@ func routed(local, dst netip.Addr) bool {
 	return ok && wire.Bare(from.AddrPort().Addr()) == local.WithZone("")
 }
 
-// CMListen implements emu.CMDevice.
-func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev emu.CMListenEvents) (emu.CMListener, error) {
+// CMListen implements driver.CMDevice.
+func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev driver.CMListenEvents) (driver.CMListener, error) {
 	l := &cmListener{d: d}
 	if d.tells != nil {
 		end, err := d.tells(service)
@@ -97,7 +97,7 @@ func (d *Device) Redirect(service uint64, port uint16) (end func(), err error) {
 	return l.Close, err
 }
 
-// Close implements emu.CMListener.
+// Close implements driver.CMListener.
 func (l *cmListener) Close() {
 	_ = l.d.withCM(func(_ cm.Time, m *cm.Manager) error {
 		delete(l.d.gsi.users.listeners, l.id)
@@ -108,9 +108,9 @@ func (l *cmListener) Close() {
 	}
 }
 
-// CMConnect implements emu.CMDevice. The ABI knows no UDP port of the peer's device:
+// CMConnect implements driver.CMDevice. The ABI knows no UDP port of the peer's device:
 // it is Config.PeerPort, or the one to which that sends.
-func (d *Device) CMConnect(p *emu.CMRequest, ev emu.CMEvents) (emu.CMConn, error) {
+func (d *Device) CMConnect(p *driver.CMRequest, ev driver.CMEvents) (driver.CMConn, error) {
 	c := &cmConn{d: d}
 	mtu := d.pathMTU(p.Dst.Addr().Unmap())
 	err := d.withCM(func(now cm.Time, m *cm.Manager) (err error) {
@@ -146,18 +146,18 @@ func (d *Device) dispatch(e cm.Event) {
 	if ev == nil {
 		return
 	}
-	out := emu.CMEvent{}
+	out := driver.CMEvent{}
 	switch e.Kind {
 	case cm.ConnectResponse:
 		d.estimate(e.QPN, e.RoundTrip)
-		out = emu.CMEvent{Event: abi.UCMEventConnectResponse, Peer: peerParam(&e.Attr), Private: e.Private}
+		out = driver.CMEvent{Event: abi.UCMEventConnectResponse, Peer: peerParam(&e.Attr), Private: e.Private}
 	case cm.Connected: // like Linux without the RTU's private data
 		d.estimate(e.QPN, e.RoundTrip)
 		out.Event = abi.UCMEventEstablished
 	case cm.Rejected:
-		out = emu.CMEvent{Event: abi.UCMEventRejected, Status: int32(e.Reason), Private: e.Private}
+		out = driver.CMEvent{Event: abi.UCMEventRejected, Status: int32(e.Reason), Private: e.Private}
 	case cm.Unreachable:
-		out = emu.CMEvent{Event: abi.UCMEventUnreachable, Status: -linuxETIMEDOUT}
+		out = driver.CMEvent{Event: abi.UCMEventUnreachable, Status: -linuxETIMEDOUT}
 	case cm.Disconnected:
 		out.Event = abi.UCMEventDisconnected
 	case cm.TimeWaitExit:
@@ -202,11 +202,11 @@ func (d *Device) request(e cm.Event) {
 	if _, p, ok := e.Service.IP(); ok {
 		port = p
 	}
-	var ev emu.CMEvents
+	var ev driver.CMEvents
 	l := users.listeners[e.Listener]
 	err := error(syscall.ECONNREFUSED)
 	if l != nil {
-		ev, err = l.Request(&cmConn{d, e.Conn}, &emu.CMRequest{
+		ev, err = l.Request(&cmConn{d, e.Conn}, &driver.CMRequest{
 			Service: uint64(e.Service), Src: e.Src, Dst: netip.AddrPortFrom(e.Dst, port), Param: peerParam(&e.Attr), Private: e.Private,
 			TOS: e.Attr.TrafficClass,
 		})
@@ -218,13 +218,13 @@ func (d *Device) request(e cm.Event) {
 	users.conns[e.Conn] = ev
 }
 
-func peerParam(a *cm.Attr) emu.CMPeerParam {
-	return emu.CMPeerParam{QPN: uint32(a.RemoteQPN), ResponderResources: a.MaxDestRdAtomic, InitiatorDepth: a.MaxRdAtomic,
+func peerParam(a *cm.Attr) driver.CMPeerParam {
+	return driver.CMPeerParam{QPN: uint32(a.RemoteQPN), ResponderResources: a.MaxDestRdAtomic, InitiatorDepth: a.MaxRdAtomic,
 		RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount, FlowControl: a.FlowControl, SRQ: a.SRQ}
 }
 
-// Attr implements emu.CMConn. The DLID carries a soft device's UDP port.
-func (c *cmConn) Attr() (out emu.CMAttr, err error) {
+// Attr implements driver.CMConn. The DLID carries a soft device's UDP port.
+func (c *cmConn) Attr() (out driver.CMAttr, err error) {
 	err = c.d.withCM(func(_ cm.Time, m *cm.Manager) error {
 		a, err := m.Attr(c.id)
 		if err != nil {
@@ -234,7 +234,7 @@ func (c *cmConn) Attr() (out emu.CMAttr, err error) {
 		if a.Soft {
 			dlid = a.Peer.Port()
 		}
-		out = emu.CMAttr{
+		out = driver.CMAttr{
 			AV: abi.QPDest{DGID: gidOf(a.Peer.Addr()).As16(), FlowLabel: a.FlowLabel, DLID: dlid, HopLimit: a.HopLimit,
 				TrafficClass: a.TrafficClass, IsGlobal: 1},
 			DestQPN: uint32(a.RemoteQPN), RQPSN: uint32(a.RQPSN), SQPSN: uint32(a.SQPSN), PathMTU: abi.MTU(a.MTU),
@@ -246,13 +246,13 @@ func (c *cmConn) Attr() (out emu.CMAttr, err error) {
 	return out, err
 }
 
-// Taken implements emu.CMConn.
+// Taken implements driver.CMConn.
 func (c *cmConn) Taken() {
 	_ = c.d.withCM(func(_ cm.Time, m *cm.Manager) error { return m.Take(c.id) })
 }
 
-// Accept implements emu.CMConn.
-func (c *cmConn) Accept(r *emu.CMReply) error {
+// Accept implements driver.CMConn.
+func (c *cmConn) Accept(r *driver.CMReply) error {
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		return m.Accept(now, c.id, &cm.AcceptParams{
 			QPN: wire.QPN(r.Param.QPN), MaxDestRdAtomic: r.Param.ResponderResources, MaxRdAtomic: r.Param.InitiatorDepth,
@@ -261,31 +261,31 @@ func (c *cmConn) Accept(r *emu.CMReply) error {
 	})
 }
 
-// Confirm implements emu.CMConn.
+// Confirm implements driver.CMConn.
 func (c *cmConn) Confirm() error {
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error { return m.Confirm(now, c.id, nil) })
 }
 
-// Reject implements emu.CMConn.
+// Reject implements driver.CMConn.
 func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		return m.Reject(now, c.id, wire.RejectReason(reason), nil, private)
 	})
 }
 
-// Disconnect implements emu.CMConn.
+// Disconnect implements driver.CMConn.
 func (c *cmConn) Disconnect() error {
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error { return m.Disconnect(now, c.id, nil) })
 }
 
-// CommEstablished implements emu.CMConn.
+// CommEstablished implements driver.CMConn.
 func (c *cmConn) CommEstablished() error {
 	return c.d.withCM(func(_ cm.Time, m *cm.Manager) error {
 		return m.CommEstablished(c.id)
 	})
 }
 
-// Destroy implements emu.CMConn.
+// Destroy implements driver.CMConn.
 func (c *cmConn) Destroy() {
 	_ = c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		delete(c.d.gsi.users.conns, c.id)

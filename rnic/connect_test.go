@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -274,7 +275,7 @@ func TestCMResolve(t *testing.T) {
 		p, err := a.CMResolve(c.src, c.dst)
 		require.ErrorIs(t, err, c.want)
 		if c.want == nil {
-			require.Equal(t, emu.CMPath{Local: own, Preferred: c.prefers}, p)
+			require.Equal(t, driver.CMPath{Local: own, Preferred: c.prefers}, p)
 		}
 	}
 }

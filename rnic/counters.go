@@ -1,15 +1,15 @@
 package rnic
 
 import (
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Counters implements emu.Device: the sums over the queue pairs, gone ones
+// Counters implements driver.Device: the sums over the queue pairs, gone ones
 // included, what the device itself counts, and the link's. A name that two of
 // them use is one counter, their sum.
-func (d *Device) Counters() []emu.Counter {
+func (d *Device) Counters() []driver.Counter {
 	d.mu.Lock()
 	sum := d.retired
 	for _, q := range d.qps {

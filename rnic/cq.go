@@ -5,14 +5,14 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
 // CQ is a completion queue.
 type CQ struct {
 	d  *Device
-	ev emu.CQEvents
+	ev driver.CQEvents
 
 	ring  *ring.Queue    // guarded by d.mu
 	prod  *ring.Producer // guarded by d.mu
@@ -29,8 +29,8 @@ const (
 	armedAny
 )
 
-// CreateCQ implements emu.Device.
-func (d *Device) CreateCQ(cqe int, u *emu.Udata, ev emu.CQEvents) (emu.CQ, error) {
+// CreateCQ implements driver.Device.
+func (d *Device) CreateCQ(cqe int, u *driver.Udata, ev driver.CQEvents) (driver.CQ, error) {
 	if cqe < 1 || cqe > maxCQE {
 		return nil, fmt.Errorf("rnic: completion queue of %d entries: must be 1 … %d: %w", cqe, maxCQE, syscall.EINVAL)
 	}
@@ -64,7 +64,7 @@ func (d *Device) countCQ() error {
 }
 
 // publish makes a ring available to the client. Preconditions: d.mu is not held.
-func publish(u *emu.Udata, q *ring.Queue) abi.MMInfo {
+func publish(u *driver.Udata, q *ring.Queue) abi.MMInfo {
 	return abi.MMInfo{Offset: u.Mmap(q.Mapping()), Size: uint32(len(q.Mapping()))}
 }
 
@@ -74,14 +74,14 @@ func shortAnswer(op string, have, need int) error {
 	return fmt.Errorf("rnic: %s: the response has room for %d bytes of driver data, %d are needed: %w", op, have, need, syscall.EINVAL)
 }
 
-// CQE implements emu.CQ.
+// CQE implements driver.CQ.
 func (c *CQ) CQE() int {
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
 	return c.ring.Cap()
 }
 
-// Arm implements emu.CQ. A request for any entry stands although one for
+// Arm implements driver.CQ. A request for any entry stands although one for
 // solicited entries follows (rxe_verbs.c:rxe_req_notify_cq).
 func (c *CQ) Arm(solicitedOnly bool) error {
 	c.d.mu.Lock()
@@ -98,7 +98,7 @@ func (c *CQ) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// Destroy implements emu.CQ.
+// Destroy implements driver.CQ.
 func (c *CQ) Destroy() error {
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()

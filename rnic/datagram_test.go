@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
@@ -43,7 +43,7 @@ func datagramDevices(t testing.TB, at ...netip.AddrPort) []*testDevice {
 }
 
 // handle makes an address handle for a device, and answers its number.
-func handle(t testing.TB, from *testDevice, to *testDevice) (emu.AH, uint32) {
+func handle(t testing.TB, from *testDevice, to *testDevice) (driver.AH, uint32) {
 	t.Helper()
 	v := dest(to.Device)
 	u, _ := udata(abi.RXECreateAHRespSize)

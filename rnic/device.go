@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/mem"
@@ -62,7 +62,7 @@ type Device struct {
 	closing bool                // guarded by mu: the worker sends no more
 	closed  bool                // guarded by mu
 	lost    error               // guarded by mu: the link failed
-	events  emu.DeviceEvents    // nil, or set before the device is used
+	events  driver.DeviceEvents // nil, or set before the device is used
 	down    atomic.Bool         // closed, or lost: doorbells ask check
 
 	rx         receiver
@@ -82,7 +82,7 @@ type Device struct {
 	}
 }
 
-var _ emu.Device = (*Device)(nil)
+var _ driver.Device = (*Device)(nil)
 
 // New starts a device on c.Link. Without a name or a link, or with an MTU that
 // does not fit the link, it returns an error that Is EINVAL and leaves the link
@@ -137,31 +137,31 @@ func New(c Config) (*Device, error) {
 	return d, nil
 }
 
-// SetEvents implements emu.EventSource: the port's one event is PORT_ERR, when the
+// SetEvents implements driver.EventSource: the port's one event is PORT_ERR, when the
 // link has failed.
-func (d *Device) SetEvents(e emu.DeviceEvents) { d.events = e }
+func (d *Device) SetEvents(e driver.DeviceEvents) { d.events = e }
 
 // now is the engine's clock. It begins at 1, because 0 means no time to the engine.
 func (d *Device) now() engine.Time { return engine.Time(1 + time.Since(d.start)) }
 
-// Name implements emu.Device.
+// Name implements driver.Device.
 func (d *Device) Name() string { return d.name }
 
-// DriverID implements emu.Device: the rings are rxe's.
+// DriverID implements driver.Device: the rings are rxe's.
 func (d *Device) DriverID() uint32 { return uint32(abi.DriverRXE) }
 
-// NetDev implements emu.Device.
+// NetDev implements driver.Device.
 func (d *Device) NetDev() string { return d.netdev }
 
 // Addr is the address and UDP port on which the device answers.
 func (d *Device) Addr() netip.AddrPort { return d.caps.Local }
 
-// GIDs implements emu.Device: one entry, the link's address.
-func (d *Device) GIDs(port uint8) []emu.GIDEntry {
+// GIDs implements driver.Device: one entry, the link's address.
+func (d *Device) GIDs(port uint8) []driver.GIDEntry {
 	if port != 1 {
 		return nil
 	}
-	return []emu.GIDEntry{{Index: 0, GID: gidOf(d.caps.Local.Addr()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: d.netdev, IfIndex: d.ifindex}}
+	return []driver.GIDEntry{{Index: 0, GID: gidOf(d.caps.Local.Addr()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: d.netdev, IfIndex: d.ifindex}}
 }
 
 // check returns what a closed or broken device answers. Preconditions: mu is held.
@@ -178,7 +178,7 @@ func (d *Device) check() error {
 // closeBatches is how many batches Close still sends: acknowledgements mostly.
 const closeBatches = 8
 
-// Close implements emu.Device: it sends what is owed, closes the link and stops
+// Close implements driver.Device: it sends what is owed, closes the link and stops
 // the goroutines. It is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -101,7 +101,7 @@ func TestQueries(t *testing.T) {
 	require.Equal(t, "soft3", d.Name())
 	require.Equal(t, "veth7", d.NetDev())
 	require.Equal(t, uint32(abi.DriverRXE), d.DriverID())
-	require.Equal(t, []emu.GIDEntry{{GID: netip.MustParseAddr("::ffff:10.0.0.1"), Type: 2, NetDev: "veth7", IfIndex: 7}}, d.GIDs(1))
+	require.Equal(t, []driver.GIDEntry{{GID: netip.MustParseAddr("::ffff:10.0.0.1"), Type: 2, NetDev: "veth7", IfIndex: 7}}, d.GIDs(1))
 	require.Empty(t, d.GIDs(2))
 
 	a := d.QueryDevice()
@@ -197,25 +197,25 @@ func TestCreateRefuses(t *testing.T) {
 	require.Equal(t, 32767, newCQ(t, d.Device, 32767).cq.CQE())
 
 	cq := newCQ(t, d.Device, 1)
-	good := func() *emu.QPInit {
-		return &emu.QPInit{PD: d.pd, SendCQ: cq.cq, RecvCQ: cq.cq, Type: abi.QPTRC, Cap: emu.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}}
+	good := func() *driver.QPInit {
+		return &driver.QPInit{PD: d.pd, SendCQ: cq.cq, RecvCQ: cq.cq, Type: abi.QPTRC, Cap: driver.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}}
 	}
 	for name, c := range map[string]struct {
-		change func(*emu.QPInit)
+		change func(*driver.QPInit)
 		room   int
 		want   error
 	}{
-		"UC":         {func(i *emu.QPInit) { i.Type = abi.QPTUC }, 32, syscall.EOPNOTSUPP},
-		"sges":       {func(i *emu.QPInit) { i.Cap.MaxSendSGE = 33 }, 32, syscall.EINVAL},
-		"recv sges":  {func(i *emu.QPInit) { i.Cap.MaxRecvSGE = 33 }, 32, syscall.EINVAL},
-		"inline":     {func(i *emu.QPInit) { i.Cap.MaxInline = 1024 }, 32, syscall.EINVAL},
-		"depth":      {func(i *emu.QPInit) { i.Cap.MaxSendWR = maxQPWR + 1 }, 32, syscall.EINVAL},
-		"wild depth": {func(i *emu.QPInit) { i.Cap.MaxRecvWR = 0xffffffff }, 32, syscall.EINVAL},
-		"too large":  {func(i *emu.QPInit) { i.Cap.MaxSendWR, i.Cap.MaxInline = maxQPWR, 512 }, 32, syscall.ENOMEM},
-		"no room":    {func(*emu.QPInit) {}, 31, syscall.EINVAL},
-		"foreign PD": {func(i *emu.QPInit) { i.PD = foreign.pd }, 32, syscall.EINVAL},
-		"foreign CQ": {func(i *emu.QPInit) { i.SendCQ = foreign.qp.send.cq }, 32, syscall.EINVAL},
-		"no recv CQ": {func(i *emu.QPInit) { i.RecvCQ = nil }, 32, syscall.EINVAL},
+		"UC":         {func(i *driver.QPInit) { i.Type = abi.QPTUC }, 32, syscall.EOPNOTSUPP},
+		"sges":       {func(i *driver.QPInit) { i.Cap.MaxSendSGE = 33 }, 32, syscall.EINVAL},
+		"recv sges":  {func(i *driver.QPInit) { i.Cap.MaxRecvSGE = 33 }, 32, syscall.EINVAL},
+		"inline":     {func(i *driver.QPInit) { i.Cap.MaxInline = 1024 }, 32, syscall.EINVAL},
+		"depth":      {func(i *driver.QPInit) { i.Cap.MaxSendWR = maxQPWR + 1 }, 32, syscall.EINVAL},
+		"wild depth": {func(i *driver.QPInit) { i.Cap.MaxRecvWR = 0xffffffff }, 32, syscall.EINVAL},
+		"too large":  {func(i *driver.QPInit) { i.Cap.MaxSendWR, i.Cap.MaxInline = maxQPWR, 512 }, 32, syscall.ENOMEM},
+		"no room":    {func(*driver.QPInit) {}, 31, syscall.EINVAL},
+		"foreign PD": {func(i *driver.QPInit) { i.PD = foreign.pd }, 32, syscall.EINVAL},
+		"foreign CQ": {func(i *driver.QPInit) { i.SendCQ = foreign.qp.send.cq }, 32, syscall.EINVAL},
+		"no recv CQ": {func(i *driver.QPInit) { i.RecvCQ = nil }, 32, syscall.EINVAL},
 	} {
 		init := good()
 		c.change(init)

@@ -1,5 +1,5 @@
 // Package rnic is the soft RNIC: a device for the emulated RDMA core
-// (emu.Device) that speaks RoCEv2 over a link.
+// (driver.Device) that speaks RoCEv2 over a link.
 //
 // It is glue and owns no protocol: the rings that it shares with a client are
 // kshim/ring's, the queue pairs' state machine is rnic/engine's, regions and

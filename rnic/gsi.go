@@ -3,7 +3,7 @@ package rnic
 import (
 	"math"
 
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -26,7 +26,7 @@ func newGSI(c cm.Config, d *Device, random cm.Random) gsi {
 	c.CAGUID, c.Random, c.UDPPort, c.MTU = d.guid, random, d.caps.Local.Port(), uint8(d.mtu)
 	return gsi{
 		cm: cm.New(c), sink: d.dispatch,
-		users: cmUsers{listeners: make(map[cm.ListenerID]emu.CMListenEvents), conns: make(map[wire.CommID]emu.CMEvents)},
+		users: cmUsers{listeners: make(map[cm.ListenerID]driver.CMListenEvents), conns: make(map[wire.CommID]driver.CMEvents)},
 	}
 }
 

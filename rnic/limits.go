@@ -40,7 +40,7 @@ const (
 	oneVirtual = 1 // virtual lanes: max_vl_num
 )
 
-// QueryDevice implements emu.Device.
+// QueryDevice implements driver.Device.
 func (d *Device) QueryDevice() abi.QueryDeviceResp {
 	return abi.QueryDeviceResp{
 		NodeGUID:        d.guid,
@@ -67,7 +67,7 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 	}
 }
 
-// QueryPort implements emu.Device.
+// QueryPort implements driver.Device.
 func (d *Device) QueryPort(port uint8) (abi.QueryPortResp, error) {
 	if port != 1 {
 		return abi.QueryPortResp{}, fmt.Errorf("rnic: device %s has port 1 only, not %d: %w", d.name, port, syscall.EINVAL)

@@ -6,12 +6,12 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Modify implements emu.QP. EINVAL for values out of range or addresses that the
+// Modify implements driver.QP. EINVAL for values out of range or addresses that the
 // port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing changes.
 func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	d := q.d
@@ -131,7 +131,7 @@ func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 }
 
 // initialAttr is what Query answers before anything is set.
-func initialAttr(init *emu.QPInit, sendWR, recvWR int) abi.QueryQPResp {
+func initialAttr(init *driver.QPInit, sendWR, recvWR int) abi.QueryQPResp {
 	r := abi.QueryQPResp{
 		MaxSendWR: uint32(sendWR), MaxRecvWR: uint32(recvWR),
 		MaxSendSGE: init.Cap.MaxSendSGE, MaxRecvSGE: init.Cap.MaxRecvSGE, MaxInlineData: init.Cap.MaxInline,
@@ -180,7 +180,7 @@ func keep[T any](dst *T, v T, named abi.QPAttrMask) {
 	}
 }
 
-// Query implements emu.QP. The PSNs are the next ones, as with rxe.
+// Query implements driver.QP. The PSNs are the next ones, as with rxe.
 func (q *QP) Query() (abi.QueryQPResp, error) {
 	q.d.mu.Lock()
 	defer q.d.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 type portEvents chan abi.EventType
@@ -25,7 +25,7 @@ func TestPortError(t *testing.T) {
 		d, err := New(Config{Name: "soft0", Link: l})
 		require.NoError(t, err)
 		events := make(portEvents, 2)
-		var source emu.EventSource = d
+		var source driver.EventSource = d
 		source.SetEvents(events)
 		state := func() abi.PortState {
 			a, err := d.QueryPort(1)

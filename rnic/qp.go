@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -21,7 +21,7 @@ type QP struct {
 	pd     *domain
 	sendCQ *CQ
 	recvCQ *CQ
-	ev     emu.QPEvents
+	ev     driver.QPEvents
 	sq, rq *ring.Queue
 	noRecv bool // created for no receives
 
@@ -55,8 +55,8 @@ type QP struct {
 	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout
 }
 
-// CreateQP implements emu.Device.
-func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.QP, error) {
+// CreateQP implements driver.Device.
+func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEvents) (driver.QP, error) {
 	pd, err := d.domainOf(init.PD)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (d *Device) CreateQP(init *emu.QPInit, u *emu.Udata, ev emu.QPEvents) (emu.
 
 // checkCap holds what a client asks for against the limits
 // (rxe_qp.c:rxe_qp_chk_cap).
-func checkCap(c *emu.QPCap) error {
+func checkCap(c *driver.QPCap) error {
 	for _, l := range []struct {
 		what     string
 		ask, max uint32
@@ -149,24 +149,24 @@ func (d *Device) takeQPN() (wire.QPN, error) {
 	return n, nil
 }
 
-// Num implements emu.QP.
+// Num implements driver.QP.
 func (q *QP) Num() uint32 { return uint32(q.num) }
 
-// State implements emu.QP.
+// State implements driver.QP.
 func (q *QP) State() abi.QPState {
 	q.d.mu.Lock()
 	defer q.d.mu.Unlock()
 	return q.engine.State()
 }
 
-// Counters implements emu.QP.
-func (q *QP) Counters() []emu.Counter {
+// Counters implements driver.QP.
+func (q *QP) Counters() []driver.Counter {
 	q.d.mu.Lock()
 	defer q.d.mu.Unlock()
 	return counterList(q.engine.Counters().List(nil))
 }
 
-// Destroy implements emu.QP. The engine and the rings are touched under the
+// Destroy implements driver.QP. The engine and the rings are touched under the
 // device's lock only, so when it is gone from the tables nothing does any more.
 // What the queue pair owes its peer, acknowledgements mostly, is sent first.
 func (q *QP) Destroy() error {
@@ -201,10 +201,10 @@ func (q *QP) sendOwed() {
 }
 
 // counterList turns a link's counters into the core's.
-func counterList(list []link.Counter) []emu.Counter {
-	out := make([]emu.Counter, len(list))
+func counterList(list []link.Counter) []driver.Counter {
+	out := make([]driver.Counter, len(list))
 	for i, c := range list {
-		out[i] = emu.Counter(c)
+		out[i] = driver.Counter(c)
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
@@ -15,8 +15,8 @@ type domain struct {
 	id mem.PD
 }
 
-// AllocPD implements emu.Device.
-func (d *Device) AllocPD() (emu.PD, error) {
+// AllocPD implements driver.Device.
+func (d *Device) AllocPD() (driver.PD, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(); err != nil {
@@ -34,7 +34,7 @@ func (d *Device) AllocPD() (emu.PD, error) {
 	}
 }
 
-// Dealloc implements emu.PD.
+// Dealloc implements driver.PD.
 func (p *domain) Dealloc() error {
 	p.d.mu.Lock()
 	defer p.d.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *domain) Dealloc() error {
 }
 
 // domainOf returns pd as one of d's.
-func (d *Device) domainOf(pd emu.PD) (*domain, error) {
+func (d *Device) domainOf(pd driver.PD) (*domain, error) {
 	p, ok := pd.(*domain)
 	if !ok || p.d != d {
 		return nil, fmt.Errorf("rnic: the protection domain is not one of %s: %w", d.name, syscall.EINVAL)
@@ -57,8 +57,8 @@ type region struct {
 	r *mem.Region
 }
 
-// RegMR implements emu.Device.
-func (d *Device) RegMR(pd emu.PD, memory emu.Memory, iova uint64, access abi.AccessFlags) (emu.MR, error) {
+// RegMR implements driver.Device.
+func (d *Device) RegMR(pd driver.PD, memory driver.Memory, iova uint64, access abi.AccessFlags) (driver.MR, error) {
 	p, err := d.domainOf(pd)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (d *Device) RegMR(pd emu.PD, memory emu.Memory, iova uint64, access abi.Acc
 func (m *region) LKey() uint32 { return m.r.Key() }
 func (m *region) RKey() uint32 { return m.r.Key() }
 
-// Dereg implements emu.MR. The engine touches user memory under the device's
+// Dereg implements driver.MR. The engine touches user memory under the device's
 // lock only, so with the lock held and the key gone nothing does any more.
 func (m *region) Dereg() error {
 	m.d.mu.Lock()

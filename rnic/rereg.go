@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// Rereg implements emu.MR. The engine looks a key up for each packet and touches
+// Rereg implements driver.MR. The engine looks a key up for each packet and touches
 // user memory under the device's lock only, so a change takes effect between two
 // packets; of a message that is on its way the rest meets the changed region.
-func (m *region) Rereg(r *emu.Rereg) error {
+func (m *region) Rereg(r *driver.Rereg) error {
 	var c mem.Change
 	if r.Flags&abi.ReregPD != 0 {
 		p, err := m.d.domainOf(r.PD)

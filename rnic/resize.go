@@ -6,13 +6,13 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// Resize implements emu.CQ (rxe_verbs.c:rxe_resize_cq, rxe_queue.c:rxe_queue_resize).
+// Resize implements driver.CQ (rxe_verbs.c:rxe_resize_cq, rxe_queue.c:rxe_queue_resize).
 // What waits in the ring moves to the new one; the old one then looks empty.
-func (c *CQ) Resize(cqe int, u *emu.Udata) error {
+func (c *CQ) Resize(cqe int, u *driver.Udata) error {
 	if len(u.Out) < abi.RXEResizeCQRespSize {
 		return shortAnswer("RESIZE_CQ", len(u.Out), abi.RXEResizeCQRespSize)
 	}

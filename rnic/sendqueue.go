@@ -15,7 +15,7 @@ import (
 // the lock.
 const pullBatch = 256
 
-// Doorbell implements emu.QP: it takes what was published in the send ring,
+// Doorbell implements driver.QP: it takes what was published in the send ring,
 // sends what may go now, and returns; a worker sends the rest. When somebody else
 // has the lock it leaves that to them, and in a stream to the next acknowledgement.
 func (q *QP) Doorbell() error {

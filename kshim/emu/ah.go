@@ -4,12 +4,13 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // addressHandle is struct ib_ah: an address vector that datagrams name.
 type addressHandle struct {
 	object
-	ah AH
+	ah driver.AH
 }
 
 func (a *addressHandle) destroy() error { return a.ah.Destroy() }
@@ -43,7 +44,7 @@ func createAH(c *call) error {
 	if err := f.dev.charge(kindAH); err != nil {
 		return err
 	}
-	u := &Udata{In: c.hwIn, Out: make([]byte, len(c.hwOut))}
+	u := &driver.Udata{In: c.hwIn, Out: make([]byte, len(c.hwOut))}
 	ah, err := f.dev.CreateAH(pd.body.(*protectionDomain).pd, &req.Attr, u)
 	if err != nil {
 		f.dev.uncharge(kindAH)

@@ -5,13 +5,14 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // completionQueue is struct ib_ucq_object. It is what the device raises its
 // events through.
 type completionQueue struct {
 	object
-	cq         CQ
+	cq         driver.CQ
 	resize     sync.Mutex // one at a time
 	offsets    []uint64   // guarded by resize: its ring, should it never be mapped
 	completion source
@@ -20,7 +21,7 @@ type completionQueue struct {
 	compReported, asyncReported uint32 // set when it is released
 }
 
-var _ CQEvents = (*completionQueue)(nil)
+var _ driver.CQEvents = (*completionQueue)(nil)
 
 // Completion is one event for the channel (ib_uverbs_comp_handler).
 func (q *completionQueue) Completion() { q.completion.post() }
@@ -139,9 +140,9 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 
 // udata is the driver's part of the call. Rings that it publishes wait in the
 // file until they are mapped; offsets notes which.
-func (c *call) udata(offsets *[]uint64) *Udata {
+func (c *call) udata(offsets *[]uint64) *driver.Udata {
 	f := c.file
-	return &Udata{
+	return &driver.Udata{
 		In:  c.hwIn,
 		Out: make([]byte, len(c.hwOut)),
 		Mmap: func(ring []byte) uint64 {

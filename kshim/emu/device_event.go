@@ -1,22 +1,8 @@
 package emu
 
-import "github.com/rdmashim/rdmashim/kshim/abi"
-
-// EventSource is implemented by devices that raise events of their ports, or of
-// their whole. Register gives them what to raise them through.
-type EventSource interface {
-	// SetEvents is called once, before the device is used.
-	SetEvents(DeviceEvents)
-}
-
-// DeviceEvents is how a driver raises events that concern no single object
-// (ib_dispatch_event). As CQEvents it never blocks and may be called with the
-// driver's locks held.
-type DeviceEvents interface {
-	// Event tells every context of the device: PORT_ACTIVE, PORT_ERR, GID_CHANGE
-	// and others of a port, or DEVICE_FATAL of all, with port 0.
-	Event(port uint8, t abi.EventType)
-}
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
 
 // deviceEvent is a kind of such events.
 type deviceEvent struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/stretchr/testify/require"
 )
 
@@ -141,10 +142,10 @@ func TestUnplugWakes(t *testing.T) {
 // portDevice is a device that raises events of its port.
 type portDevice struct {
 	*fakeDevice
-	events DeviceEvents
+	events driver.DeviceEvents
 }
 
-func (d *portDevice) SetEvents(e DeviceEvents) { d.events = e }
+func (d *portDevice) SetEvents(e driver.DeviceEvents) { d.events = e }
 
 func TestPortEvents(t *testing.T) {
 	m := New(Options{})

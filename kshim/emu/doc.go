@@ -4,8 +4,8 @@
 // a verbs client finds what it would find on Linux, where there is none.
 //
 // It is the RDMA core, not a device: it knows commands, handles, files and
-// events, and calls a Device for everything that needs one. It is not a general
-// kernel either: it has no scheduler, no paths but those named here, and
+// events, and calls a driver.Device for everything that needs one. It is not a
+// general kernel either: it has no scheduler, no paths but those named here, and
 // memory only as far as a client announces it.
 //
 // A Machine holds the devices. A Process, which implements kshim.Kernel, holds
@@ -17,7 +17,7 @@
 //     ioctl.go). What a command looks like is data (command.go, method.go).
 //  2. resolve: handles become objects, descriptors become files; masks, states
 //     and counts are checked (object.go, qpstate.go).
-//  3. do it: the Device is called, then the response is copied out.
+//  3. do it: the driver is called, then the response is copied out.
 //
 // The doorbell (POST_SEND) takes the same path, without allocation and without
 // a lock that two queue pairs share. Events go the other way: the device calls

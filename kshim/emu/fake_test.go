@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,7 +17,7 @@ import (
 type fakeDevice struct {
 	name string
 	attr abi.QueryDeviceResp
-	gids []GIDEntry
+	gids []driver.GIDEntry
 
 	doorbells, arms atomic.Int64
 
@@ -45,7 +46,7 @@ func newFakeDevice(name string) *fakeDevice {
 			MaxMR: 64, MaxPD: 64, MaxAH: 64, MaxQPRdAtom: 128, MaxQPInitRdAtom: 128, MaxPkeys: 1, PhysPortCnt: 1,
 			DeviceCapFlags: 0x1234,
 		},
-		gids: []GIDEntry{
+		gids: []driver.GIDEntry{
 			{Index: 0, GID: netip.MustParseAddr("::ffff:10.0.0.1"), Type: uint32(abi.GIDTypeRoCEv2), NetDev: "lo", IfIndex: 1},
 			{Index: 3, GID: netip.MustParseAddr("fe80::1"), Type: uint32(abi.GIDTypeRoCEv1), NetDev: "lo", IfIndex: 1},
 		},
@@ -70,13 +71,13 @@ func (d *fakeDevice) QueryDevice() abi.QueryDeviceResp {
 	return d.attr
 }
 
-func (d *fakeDevice) GIDs(uint8) []GIDEntry {
+func (d *fakeDevice) GIDs(uint8) []driver.GIDEntry {
 	defer d.step("GIDs")()
 	return d.gids
 }
 
-func (d *fakeDevice) Counters() []Counter {
-	return []Counter{{"sent_pkts", uint64(d.doorbells.Load())}, {"rcvd_pkts", 7}}
+func (d *fakeDevice) Counters() []driver.Counter {
+	return []driver.Counter{{Name: "sent_pkts", Value: uint64(d.doorbells.Load())}, {Name: "rcvd_pkts", Value: 7}}
 }
 
 func (d *fakeDevice) QueryPort(port uint8) (abi.QueryPortResp, error) {
@@ -144,7 +145,7 @@ func (d *fakeDevice) Close() error {
 
 type fakePD struct{ d *fakeDevice }
 
-func (d *fakeDevice) AllocPD() (PD, error) {
+func (d *fakeDevice) AllocPD() (driver.PD, error) {
 	defer d.step("AllocPD")()
 	p := &fakePD{d}
 	return p, d.born(p, "pd")
@@ -159,7 +160,7 @@ func (p *fakePD) Dealloc() error {
 		case *fakeAH:
 			return o.pd == p
 		case *fakeQP:
-			return o.init.PD == PD(p)
+			return o.init.PD == driver.PD(p)
 		}
 		return false
 	})
@@ -171,7 +172,7 @@ type fakeAH struct {
 	attr abi.AHAttr
 }
 
-func (d *fakeDevice) CreateAH(pd PD, attr *abi.AHAttr, u *Udata) (AH, error) {
+func (d *fakeDevice) CreateAH(pd driver.PD, attr *abi.AHAttr, u *driver.Udata) (driver.AH, error) {
 	defer d.step("CreateAH")()
 	a := &fakeAH{d, pd.(*fakePD), *attr}
 	if len(u.Out) >= abi.RXECreateAHRespSize {
@@ -191,12 +192,12 @@ func (a *fakeAH) Destroy() error {
 type fakeMR struct {
 	d      *fakeDevice
 	pd     *fakePD
-	mem    Memory
+	mem    driver.Memory
 	iova   uint64
 	access abi.AccessFlags
 }
 
-func (d *fakeDevice) RegMR(pd PD, mem Memory, iova uint64, access abi.AccessFlags) (MR, error) {
+func (d *fakeDevice) RegMR(pd driver.PD, mem driver.Memory, iova uint64, access abi.AccessFlags) (driver.MR, error) {
 	defer d.step("RegMR")()
 	m := &fakeMR{d, pd.(*fakePD), mem, iova, access}
 	d.mu.Lock()
@@ -205,7 +206,7 @@ func (d *fakeDevice) RegMR(pd PD, mem Memory, iova uint64, access abi.AccessFlag
 	return m, d.born(m, "mr")
 }
 
-func (m *fakeMR) Rereg(r *Rereg) error {
+func (m *fakeMR) Rereg(r *driver.Rereg) error {
 	defer m.d.step("MR.Rereg")()
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
@@ -233,12 +234,12 @@ func (m *fakeMR) Dereg() error {
 
 type fakeCQ struct {
 	d    *fakeDevice
-	ev   CQEvents
+	ev   driver.CQEvents
 	ring []byte
 	cqe  int
 }
 
-func (d *fakeDevice) CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error) {
+func (d *fakeDevice) CreateCQ(cqe int, u *driver.Udata, ev driver.CQEvents) (driver.CQ, error) {
 	defer d.step("CreateCQ")()
 	if len(u.Out) < abi.RXECreateCQRespSize {
 		return nil, syscall.EINVAL
@@ -254,7 +255,7 @@ func (d *fakeDevice) CreateCQ(cqe int, u *Udata, ev CQEvents) (CQ, error) {
 	return q, nil
 }
 
-func (q *fakeCQ) Resize(cqe int, u *Udata) error {
+func (q *fakeCQ) Resize(cqe int, u *driver.Udata) error {
 	defer q.d.step("CQ.Resize")()
 	if len(u.Out) < abi.RXEResizeCQRespSize {
 		return syscall.EINVAL
@@ -283,22 +284,22 @@ func (q *fakeCQ) Destroy() error {
 	defer q.d.step("CQ.Destroy")()
 	return q.d.died(q, func(o any) bool {
 		p, ok := o.(*fakeQP)
-		return ok && (p.init.SendCQ == CQ(q) || p.init.RecvCQ == CQ(q))
+		return ok && (p.init.SendCQ == driver.CQ(q) || p.init.RecvCQ == driver.CQ(q))
 	})
 }
 
 type fakeQP struct {
 	d        *fakeDevice
 	num      uint32
-	init     QPInit
-	ev       QPEvents
+	init     driver.QPInit
+	ev       driver.QPEvents
 	sq, rq   []byte
 	state    atomic.Uint32
 	modified abi.ModifyQP
 	dead     atomic.Bool
 }
 
-func (d *fakeDevice) CreateQP(init *QPInit, u *Udata, ev QPEvents) (QP, error) {
+func (d *fakeDevice) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEvents) (driver.QP, error) {
 	defer d.step("CreateQP")()
 	if len(u.Out) < abi.RXECreateQPRespSize || len(u.In) != 0 {
 		return nil, syscall.EINVAL
@@ -355,7 +356,7 @@ func (q *fakeQP) Doorbell() error {
 	return nil
 }
 
-func (q *fakeQP) Counters() []Counter { return []Counter{{"rdma_sends", 5}} }
+func (q *fakeQP) Counters() []driver.Counter { return []driver.Counter{{Name: "rdma_sends", Value: 5}} }
 
 func (q *fakeQP) Destroy() error {
 	defer q.d.step("QP.Destroy")()

@@ -4,17 +4,18 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // gid finds an entry of a port's table: EINVAL beyond the table, ENODATA where
 // it is empty (cache.c:rdma_get_gid_attr).
-func (d *device) gid(port uint8, index uint64) (GIDEntry, error) {
+func (d *device) gid(port uint8, index uint64) (driver.GIDEntry, error) {
 	if !d.portValid(port) {
-		return GIDEntry{}, fail(syscall.EINVAL, "the device has no port %d", port)
+		return driver.GIDEntry{}, fail(syscall.EINVAL, "the device has no port %d", port)
 	}
 	attr, err := d.QueryPort(port)
 	if err != nil {
-		return GIDEntry{}, err
+		return driver.GIDEntry{}, err
 	}
 	for _, e := range d.GIDs(port) {
 		if uint64(e.Index) == index {
@@ -22,9 +23,9 @@ func (d *device) gid(port uint8, index uint64) (GIDEntry, error) {
 		}
 	}
 	if index >= uint64(attr.GIDTblLen) {
-		return GIDEntry{}, fail(syscall.EINVAL, "GID index %d, the table of port %d has %d", index, port, attr.GIDTblLen)
+		return driver.GIDEntry{}, fail(syscall.EINVAL, "GID index %d, the table of port %d has %d", index, port, attr.GIDTblLen)
 	}
-	return GIDEntry{}, fail(abi.ENODATA, "GID %d of port %d is empty", index, port)
+	return driver.GIDEntry{}, fail(abi.ENODATA, "GID %d of port %d is empty", index, port)
 }
 
 // checkGID says whether a path can start from an entry.
@@ -33,7 +34,7 @@ func (d *device) checkGID(port uint8, index uint64) error {
 	return err
 }
 
-func (e *GIDEntry) put(b []byte, port uint8) {
+func putGID(e *driver.GIDEntry, b []byte, port uint8) {
 	(&abi.GIDEntry{
 		GID: e.GID.As16(), GIDIndex: uint32(e.Index), PortNum: uint32(port),
 		GIDType: abi.GIDType(e.Type), NetdevIfindex: e.IfIndex,
@@ -64,7 +65,7 @@ func queryGIDEntry(c *call) error {
 		return err
 	}
 	var b [abi.GIDEntrySize]byte
-	e.put(b[:], uint8(port))
+	putGID(&e, b[:], uint8(port))
 	return c.answer(attrGIDEntryResp, b[:])
 }
 
@@ -93,7 +94,7 @@ func queryGIDTable(c *call) error {
 				return fail(syscall.EINVAL, "the table has more than %d entries", room/size)
 			}
 			record := make([]byte, max(size, abi.GIDEntrySize))
-			e.put(record, port)
+			putGID(&e, record, port)
 			table = append(table, record[:size]...)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // Options of a Machine; the zero value is good.
@@ -60,7 +61,7 @@ func New(o Options) *Machine {
 // device is a registered Device with what the core keeps of it, struct
 // ib_device and ib_uverbs_device.
 type device struct {
-	Device
+	driver.Device
 	name    string
 	index   int     // among the machine's devices
 	minor   int     // N in uverbsN, or noMinor; guarded by Machine.mu
@@ -79,9 +80,9 @@ type device struct {
 // next free /dev/infiniband/uverbsN. EEXIST when the name is taken, EINVAL when it
 // is none. Modules register theirs through a Driver; this is for devices that no
 // module owns.
-func (m *Machine) Register(d Device) error { return m.register(d, nil) }
+func (m *Machine) Register(d driver.Device) error { return m.register(d, nil) }
 
-func (m *Machine) register(d Device, owner *module) error {
+func (m *Machine) register(d driver.Device, owner *module) error {
 	name := d.Name()
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
 		return &Error{Op: "register", Path: strconv.Quote(name), Msg: "not a device name", Errno: syscall.EINVAL}
@@ -103,7 +104,7 @@ func (m *Machine) register(d Device, owner *module) error {
 		files: map[*uverbsFile]struct{}{}, qps: map[uint32]*queuePair{},
 	}
 	m.devices[index] = dev
-	if s, ok := d.(EventSource); ok {
+	if s, ok := d.(driver.EventSource); ok {
 		s.SetEvents(dev)
 	}
 	if m.uverbs != nil {

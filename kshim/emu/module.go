@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // Module is a loadable part of the kernel, as it lies on disk: what Insmod
@@ -60,7 +62,7 @@ type Driver struct {
 // Register adds a device that belongs to the module: while one of its files is
 // open, the module stays. See Machine.Register. ENODEV when the module is being
 // unloaded.
-func (d *Driver) Register(dev Device) error { return d.machine.register(dev, d.module) }
+func (d *Driver) Register(dev driver.Device) error { return d.machine.register(dev, d.module) }
 
 // Unregister takes a device away, also while it is open. See Machine.Unregister.
 func (d *Driver) Unregister(name string) error { return d.machine.Unregister(name) }

@@ -5,12 +5,13 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // region is struct ib_mr with its ib_umem.
 type region struct {
 	object
-	mr MR
+	mr driver.MR
 
 	// guarded by object.mu
 	mem    []byte
@@ -123,7 +124,7 @@ func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, er
 	if err != nil {
 		return nil, err
 	}
-	mr, err := f.dev.RegMR(pd.pd, Memory(mem), req.HCAVA, req.AccessFlags)
+	mr, err := f.dev.RegMR(pd.pd, driver.Memory(mem), req.HCAVA, req.AccessFlags)
 	if err != nil {
 		f.proc.memory.unhold(pin)
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // The methods of RDMA_VERBS_IOCTL that make objects.
@@ -89,7 +90,7 @@ func methodCreateQP(c *call) error {
 		pd: c.attrs[abi.AttrCreateQPPDHandle].obj, scq: c.attrs[abi.AttrCreateQPSendCQHandle].obj,
 		rcq: c.attrs[abi.AttrCreateQPRecvCQHandle].obj, typ: abi.QPType(typ),
 		userHandle: c.attrs[abi.AttrCreateQPUserHandle].data,
-		cap: QPCap{
+		cap: driver.QPCap{
 			MaxSendWR: le.Uint32(caps[0:]), MaxRecvWR: le.Uint32(caps[4:]),
 			MaxSendSGE: le.Uint32(caps[8:]), MaxRecvSGE: le.Uint32(caps[12:]), MaxInline: le.Uint32(caps[16:]),
 		},

@@ -2,12 +2,13 @@ package emu
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // protectionDomain is struct ib_pd.
 type protectionDomain struct {
 	object
-	pd PD
+	pd driver.PD
 }
 
 func (p *protectionDomain) destroy() error { return p.pd.Dealloc() }

@@ -7,21 +7,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// progresser is a Device that a program which polls can drive: what its own
-// goroutines would do happens in the call.
-type progresser interface {
-	// Progress does what there is to do without blocking, and reports whether
-	// it did something. It is harmless after Close.
-	Progress() bool
-}
-
-// attender is a Device that a program which waits can drive; see kshim.Attender.
-type attender interface {
-	News() uint32
-	Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool
-	Rouse()
-}
-
 var (
 	_ kshim.Progresser = (*uverbsFile)(nil)
 	_ kshim.Attender   = (*uverbsFile)(nil)
@@ -32,13 +17,13 @@ func (f *uverbsFile) Progress() bool {
 	if f.state.Load() != fileOpen {
 		return false
 	}
-	p, ok := f.dev.Device.(progresser)
+	p, ok := f.dev.Device.(kshim.Progresser)
 	return ok && p.Progress()
 }
 
 // News counts the device's completions. See kshim.Attender.
 func (f *uverbsFile) News() uint32 {
-	if a, ok := f.dev.Device.(attender); ok {
+	if a, ok := f.dev.Device.(kshim.Attender); ok {
 		return a.News()
 	}
 	return 0
@@ -49,13 +34,13 @@ func (f *uverbsFile) Attend(ctx context.Context, news uint32, wakes *atomic.Uint
 	if f.state.Load() != fileOpen {
 		return false
 	}
-	a, ok := f.dev.Device.(attender)
+	a, ok := f.dev.Device.(kshim.Attender)
 	return ok && a.Attend(ctx, news, wakes, seen)
 }
 
 // Rouse ends an Attend. See kshim.Attender.
 func (f *uverbsFile) Rouse() {
-	if a, ok := f.dev.Device.(attender); ok {
+	if a, ok := f.dev.Device.(kshim.Attender); ok {
 		a.Rouse()
 	}
 }

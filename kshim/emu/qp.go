@@ -5,13 +5,14 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // queuePair is struct ib_uqp_object. It is what the device raises its events
 // through.
 type queuePair struct {
 	object
-	qp       QP
+	qp       driver.QP
 	typ      abi.QPType
 	offsets  []uint64 // its rings, should they never be mapped
 	reported uint32   // set when it is released
@@ -26,7 +27,7 @@ type queuePair struct {
 	noMore  bool                      // guarded by events
 }
 
-var _ QPEvents = (*queuePair)(nil)
+var _ driver.QPEvents = (*queuePair)(nil)
 
 // Event is one event for the asynchronous file (ib_uverbs_qp_event_handler).
 func (q *queuePair) Event(t abi.EventType) {
@@ -129,7 +130,7 @@ func (c *call) createQP(req *abi.CreateQP, flags uint32, respond func(*abi.Creat
 	defer pd.release()
 	return c.makeQP(&qpInit{
 		pd: pd, scq: scq, rcq: rcq, userHandle: req.UserHandle, typ: req.QPType, flags: flags, sigAll: req.SQSigAll != 0,
-		cap: QPCap{
+		cap: driver.QPCap{
 			MaxSendWR: req.MaxSendWR, MaxRecvWR: req.MaxRecvWR,
 			MaxSendSGE: req.MaxSendSGE, MaxRecvSGE: req.MaxRecvSGE, MaxInline: req.MaxInlineData,
 		},
@@ -180,7 +181,7 @@ type qpInit struct {
 	typ          abi.QPType
 	flags        uint32 // enum ib_uverbs_qp_create_flags
 	sigAll       bool
-	cap          QPCap
+	cap          driver.QPCap
 	async        *eventQueue
 }
 
@@ -213,7 +214,7 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 		queue:   init.async,
 	}
 	q.body = q
-	attr := &QPInit{
+	attr := &driver.QPInit{
 		PD:     init.pd.body.(*protectionDomain).pd,
 		SendCQ: init.scq.body.(*completionQueue).cq,
 		RecvCQ: init.rcq.body.(*completionQueue).cq,

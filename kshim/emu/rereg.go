@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // reregMR is uverbs_cmd.c:ib_uverbs_rereg_mr. rdma_rxe of Linux 6.1 has no
@@ -30,7 +31,7 @@ func reregMR(c *call) error {
 	}
 	defer o.releaseAlone()
 	r := o.body.(*region)
-	change := &Rereg{Flags: req.Flags, IOVA: req.HCAVA, Access: req.AccessFlags}
+	change := &driver.Rereg{Flags: req.Flags, IOVA: req.HCAVA, Access: req.AccessFlags}
 	access := r.access
 	if has(abi.ReregAccess) {
 		if err := checkAccess(req.AccessFlags); err != nil {
@@ -61,7 +62,7 @@ func reregMR(c *call) error {
 // change has the device change the region: with other memory, or with the same,
 // which must be there for writing if it only was for reading before. Preconditions:
 // the object is held alone.
-func (r *region) change(f *uverbsFile, change *Rereg, req *abi.ReregMR, access abi.AccessFlags) error {
+func (r *region) change(f *uverbsFile, change *driver.Rereg, req *abi.ReregMR, access abi.AccessFlags) error {
 	if change.Flags&abi.ReregTranslation == 0 {
 		if err := f.probe(r.mem, access&writeAccess != 0); err != nil {
 			return fail(syscall.EFAULT, "the region's %d bytes cannot be accessed with %v", len(r.mem), access)

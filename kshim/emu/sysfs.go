@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // node is a directory or an attribute of sysfs, made when it is looked at:
@@ -222,7 +223,7 @@ func (d *device) sysfsPort(port uint8) []entry {
 
 // gidTable is a directory with a file for each place in the GID table, taken or
 // not. rxe has 1024 places.
-func (d *device) gidTable(port uint8, size uint32, text func(*GIDEntry) (string, error)) node {
+func (d *device) gidTable(port uint8, size uint32, text func(*driver.GIDEntry) (string, error)) node {
 	place := func(i int) node {
 		return node{text: func() (string, error) {
 			for _, e := range d.GIDs(port) {
@@ -252,7 +253,7 @@ func (d *device) gidTable(port uint8, size uint32, text func(*GIDEntry) (string,
 }
 
 // gidText writes all 16 bytes out; an empty place is all zero.
-func gidText(e *GIDEntry) (string, error) {
+func gidText(e *driver.GIDEntry) (string, error) {
 	gid := netip.IPv6Unspecified()
 	if e != nil {
 		gid = netip.AddrFrom16(e.GID.As16())
@@ -260,7 +261,7 @@ func gidText(e *GIDEntry) (string, error) {
 	return gid.StringExpanded() + "\n", nil
 }
 
-func gidType(e *GIDEntry) (string, error) {
+func gidType(e *driver.GIDEntry) (string, error) {
 	if e == nil {
 		return "", fail(syscall.EINVAL, "the place in the GID table is empty")
 	}
@@ -270,7 +271,7 @@ func gidType(e *GIDEntry) (string, error) {
 	return "IB/RoCE v1\n", nil
 }
 
-func gidNetDev(e *GIDEntry) (string, error) {
+func gidNetDev(e *driver.GIDEntry) (string, error) {
 	if e == nil {
 		return "", fail(syscall.EINVAL, "the place in the GID table is empty")
 	}
@@ -341,7 +342,7 @@ func powerEntries() []entry {
 	}
 }
 
-func counters(list []Counter) []entry {
+func counters(list []driver.Counter) []entry {
 	entries := make([]entry, len(list))
 	for i, c := range list {
 		entries[i] = entry{c.Name, attribute("%d", c.Value)}

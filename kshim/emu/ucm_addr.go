@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // The ports that are given where none is asked for
@@ -117,7 +118,7 @@ func (id *ucmID) release() {
 // cmDevices gives the devices that can be connected by address.
 func (m *Machine) cmDevices() (list []*device) {
 	for _, d := range m.list() {
-		if _, ok := d.Device.(CMDevice); ok {
+		if _, ok := d.Device.(driver.CMDevice); ok {
 			list = append(list, d)
 		}
 	}
@@ -165,7 +166,7 @@ func (c *ucmCall) bind() error {
 
 func (id *ucmID) setDevice(d *device) {
 	if d != nil {
-		id.dev, id.cm = d, d.Device.(CMDevice)
+		id.dev, id.cm = d, d.Device.(driver.CMDevice)
 	}
 }
 
@@ -205,10 +206,10 @@ func (id *ucmID) resolve(src, dst netip.AddrPort) error {
 		from = netip.Addr{}
 	}
 	var best *device
-	var path CMPath
+	var path driver.CMPath
 	failed := fail(syscall.ENETUNREACH, "no RDMA device reaches %v", dst.Addr())
 	for _, d := range m.cmDevices() {
-		p, err := d.Device.(CMDevice).CMResolve(from, dst.Addr())
+		p, err := d.Device.(driver.CMDevice).CMResolve(from, dst.Addr())
 		switch {
 		case err != nil && best == nil && len(m.cmDevices()) == 1:
 			failed = err
@@ -278,7 +279,7 @@ func (c *ucmCall) listen() error {
 			devices, addr = c.f.proc.machine.cmDevices(), netip.Addr{}
 		}
 		for _, d := range devices {
-			cm := d.Device.(CMDevice)
+			cm := d.Device.(driver.CMDevice)
 			l, err := cm.CMListen(servicePrefix|uint64(id.src.Port()), addr, backlog, &listenOn{id, d, cm})
 			if err != nil {
 				for _, l := range id.listeners {

@@ -5,11 +5,12 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // param takes what a request says of its side.
-func param(p *abi.UCMConnParam) CMPeerParam {
-	return CMPeerParam{
+func param(p *abi.UCMConnParam) driver.CMPeerParam {
+	return driver.CMPeerParam{
 		QPN: p.QPNum & 0xffffff, ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 		RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7), FlowControl: p.FlowControl&1 != 0, SRQ: p.SRQ != 0,
 	}
@@ -29,7 +30,7 @@ func (c *ucmCall) connect() error {
 			return fail(syscall.EINVAL, "the id's route is not resolved, or it is connected")
 		}
 		id.ask(true, req.ConnParam.ResponderResources)
-		conn, err := id.cm.CMConnect(&CMRequest{
+		conn, err := id.cm.CMConnect(&driver.CMRequest{
 			Service: servicePrefix | uint64(id.dst.Port()), Src: id.src, Dst: id.dst, GIDIndex: id.path.GIDIndex,
 			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.path.TOS, AckTimeout: id.timeout,
 		}, id)
@@ -60,7 +61,7 @@ func (c *ucmCall) accept() error {
 		}
 		// Its events are kept from now on: the first may come before Accept returns.
 		old := id.setUID(req.UID)
-		err := id.conn.Accept(&CMReply{Param: param(&req.ConnParam), Private: req.ConnParam.Private()})
+		err := id.conn.Accept(&driver.CMReply{Param: param(&req.ConnParam), Private: req.ConnParam.Private()})
 		if err != nil {
 			id.setUID(old)
 		}
@@ -165,7 +166,7 @@ func (id *ucmID) attr(attr *abi.QPAttr) error {
 	return fail(syscall.EINVAL, "connections bring queue pairs to INIT, RTR and RTS")
 }
 
-func (id *ucmID) connAttr(attr *abi.QPAttr, a *CMAttr) {
+func (id *ucmID) connAttr(attr *abi.QPAttr, a *driver.CMAttr) {
 	if attr.QPState == uint32(abi.QPSRTS) {
 		attr.QPAttrMask = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry | abi.QPMaskMaxQPRdAtomic
 		attr.SQPSN, attr.Timeout, attr.RetryCnt, attr.RNRRetry, attr.MaxRdAtomic = a.SQPSN, a.Timeout, a.RetryCnt, a.RNRRetry, a.MaxRdAtomic

@@ -5,12 +5,13 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // Event is a driver's event of a connection.
-func (id *ucmID) Event(ev CMEvent) {
+func (id *ucmID) Event(ev driver.CMEvent) {
 	id.ask(false, 0)
-	var param *CMPeerParam
+	var param *driver.CMPeerParam
 	if ev.Event == abi.UCMEventConnectResponse {
 		ev.Peer.RetryCount = 0 // a reply names none
 		param = &ev.Peer
@@ -34,7 +35,7 @@ func (id *ucmID) asks() (resources uint8, asking bool) {
 // post gives an event to who has the id. Those of a request that was not accepted
 // yet, which has no uid, are dropped: its ACCEPT will fail (ucma.c:
 // ucma_event_handler).
-func (id *ucmID) post(ev abi.UCMEvent, status int32, param *CMPeerParam, private []byte) {
+func (id *ucmID) post(ev abi.UCMEvent, status int32, param *driver.CMPeerParam, private []byte) {
 	f := id.file
 	f.mu.Lock()
 	if id.uid != 0 && !id.dead {
@@ -46,7 +47,7 @@ func (id *ucmID) post(ev abi.UCMEvent, status int32, param *CMPeerParam, private
 	f.notify()
 }
 
-func putParam(resp *abi.UCMEventResp, param *CMPeerParam, private []byte) {
+func putParam(resp *abi.UCMEventResp, param *driver.CMPeerParam, private []byte) {
 	var p abi.UCMConnParam
 	if param != nil {
 		p = abi.UCMConnParam{
@@ -69,17 +70,17 @@ func flag(on bool) uint8 {
 type listenOn struct {
 	id  *ucmID
 	dev *device
-	cm  CMDevice
+	cm  driver.CMDevice
 }
 
 // Request makes an id of a peer's request. Its events have no uid, and so are not
 // kept, until it is accepted. No lock of an id may be taken here: the driver has
 // its own, and commands take those in the other order.
-func (l *listenOn) Request(conn CMConn, r *CMRequest) (CMEvents, error) {
+func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEvents, error) {
 	f := l.id.file
 	made := &ucmID{
 		file: f, state: ucmConnect, conn: conn, src: r.Dst, dst: r.Src, dev: l.dev, cm: l.cm,
-		path: CMPath{Local: r.Dst.Addr(), GIDIndex: r.GIDIndex},
+		path: driver.CMPath{Local: r.Dst.Addr(), GIDIndex: r.GIDIndex},
 	}
 	core := &f.proc.machine.cm
 	if !core.add(made) {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // cmWire connects fake devices: messages arrive at once, with the wire's lock held,
@@ -31,7 +32,7 @@ func newCMWire() *cmWire {
 func (w *cmWire) device(name, addr string) *cmDevice {
 	d := &cmDevice{newFakeDevice(name), w, netip.MustParseAddr(addr)}
 	d.attr.NodeGUID += uint64(len(name)) + uint64(d.addr.As4()[3])
-	d.gids = []GIDEntry{{Index: 5, GID: netip.AddrFrom16(d.addr.As16()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: "lo", IfIndex: 1}}
+	d.gids = []driver.GIDEntry{{Index: 5, GID: netip.AddrFrom16(d.addr.As16()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: "lo", IfIndex: 1}}
 	return d
 }
 
@@ -40,29 +41,29 @@ type cmListener struct {
 	service uint64
 	addr    netip.Addr
 	room    int
-	ev      CMListenEvents
+	ev      driver.CMListenEvents
 }
 
 type cmConn struct {
 	dev      *cmDevice
 	peer     *cmConn
-	ev       CMEvents
+	ev       driver.CMEvents
 	state    string // "asking", "asked", "answered", "confirming", "up", "over"
-	param    CMPeerParam
+	param    driver.CMPeerParam
 	listener *cmListener // until it is taken
 }
 
-func (d *cmDevice) CMResolve(src, dst netip.Addr) (CMPath, error) {
+func (d *cmDevice) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	if src.IsValid() && src != d.addr {
-		return CMPath{}, syscall.EADDRNOTAVAIL
+		return driver.CMPath{}, syscall.EADDRNOTAVAIL
 	}
 	if dst.As4()[0] != 10 {
-		return CMPath{}, syscall.ENETUNREACH
+		return driver.CMPath{}, syscall.ENETUNREACH
 	}
-	return CMPath{Local: d.addr, GIDIndex: 5, Preferred: dst == d.addr}, nil
+	return driver.CMPath{Local: d.addr, GIDIndex: 5, Preferred: dst == d.addr}, nil
 }
 
-func (d *cmDevice) CMListen(service uint64, addr netip.Addr, backlog int, ev CMListenEvents) (CMListener, error) {
+func (d *cmDevice) CMListen(service uint64, addr netip.Addr, backlog int, ev driver.CMListenEvents) (driver.CMListener, error) {
 	d.wire.mu.Lock()
 	defer d.wire.mu.Unlock()
 	l := &cmListener{d, service, addr, backlog, ev}
@@ -76,7 +77,7 @@ func (l *cmListener) Close() {
 	delete(l.dev.wire.listeners, l)
 }
 
-func (d *cmDevice) CMConnect(r *CMRequest, ev CMEvents) (CMConn, error) {
+func (d *cmDevice) CMConnect(r *driver.CMRequest, ev driver.CMEvents) (driver.CMConn, error) {
 	w := d.wire
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,11 +107,11 @@ func (d *cmDevice) CMConnect(r *CMRequest, ev CMEvents) (CMConn, error) {
 		}
 		l.room++
 	}
-	c.over(CMEvent{Event: abi.UCMEventRejected, Status: int32(abi.UCMRejInvalidServiceID)})
+	c.over(driver.CMEvent{Event: abi.UCMEventRejected, Status: int32(abi.UCMRejInvalidServiceID)})
 	return c, nil
 }
 
-func (c *cmConn) over(ev CMEvent) {
+func (c *cmConn) over(ev driver.CMEvent) {
 	c.state = "over"
 	c.ev.Event(ev)
 }
@@ -127,9 +128,9 @@ func (c *cmConn) locked(f func() error, states ...string) error {
 	return syscall.EINVAL
 }
 
-func (c *cmConn) Attr() (a CMAttr, err error) {
+func (c *cmConn) Attr() (a driver.CMAttr, err error) {
 	err = c.locked(func() error {
-		a = CMAttr{AV: abi.QPDest{DGID: c.peer.dev.addr.As16(), HopLimit: 64}, DestQPN: c.peer.param.QPN, PathMTU: abi.MTU1024,
+		a = driver.CMAttr{AV: abi.QPDest{DGID: c.peer.dev.addr.As16(), HopLimit: 64}, DestQPN: c.peer.param.QPN, PathMTU: abi.MTU1024,
 			RQPSN: 1, SQPSN: 2, MaxRdAtomic: c.peer.param.ResponderResources, MaxDestRdAtomic: c.peer.param.InitiatorDepth,
 			Timeout: 18, RetryCnt: 7, RNRRetry: 7}
 		return nil
@@ -150,7 +151,7 @@ func (c *cmConn) takenLocked() {
 	}
 }
 
-func (c *cmConn) Accept(r *CMReply) error {
+func (c *cmConn) Accept(r *driver.CMReply) error {
 	return c.locked(func() error {
 		c.takenLocked()
 		if c.peer == nil || c.peer.state != "asking" {
@@ -159,7 +160,7 @@ func (c *cmConn) Accept(r *CMReply) error {
 		c.state, c.param, c.peer.state = "answered", r.Param, "confirming"
 		p := r.Param
 		p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
-		c.peer.ev.Event(CMEvent{Event: abi.UCMEventConnectResponse, Peer: p,
+		c.peer.ev.Event(driver.CMEvent{Event: abi.UCMEventConnectResponse, Peer: p,
 			Private: append(append([]byte(nil), r.Private...), make([]byte, abi.UCMAcceptData-len(r.Private))...)})
 		return nil
 	}, "asked")
@@ -168,7 +169,7 @@ func (c *cmConn) Accept(r *CMReply) error {
 func (c *cmConn) Confirm() error {
 	return c.locked(func() error {
 		c.state, c.peer.state = "up", "up"
-		c.peer.ev.Event(CMEvent{Event: abi.UCMEventEstablished})
+		c.peer.ev.Event(driver.CMEvent{Event: abi.UCMEventEstablished})
 		return nil
 	}, "confirming")
 }
@@ -178,7 +179,7 @@ func (c *cmConn) Reject(why abi.UCMRejReason, private []byte) error {
 		c.takenLocked()
 		c.state = "over"
 		if c.peer != nil && c.peer.state != "over" {
-			c.peer.over(CMEvent{Event: abi.UCMEventRejected, Status: int32(why),
+			c.peer.over(driver.CMEvent{Event: abi.UCMEventRejected, Status: int32(why),
 				Private: append(append([]byte(nil), private...), make([]byte, abi.UCMRejectData-len(private))...)})
 		}
 		return nil
@@ -194,8 +195,8 @@ func (c *cmConn) Disconnect() error {
 
 func (c *cmConn) disconnect() {
 	for _, end := range []*cmConn{c.peer, c} {
-		end.over(CMEvent{Event: abi.UCMEventDisconnected})
-		end.ev.Event(CMEvent{Event: abi.UCMEventTimewaitExit})
+		end.over(driver.CMEvent{Event: abi.UCMEventDisconnected})
+		end.ev.Event(driver.CMEvent{Event: abi.UCMEventTimewaitExit})
 	}
 }
 
@@ -209,7 +210,7 @@ func (c *cmConn) Destroy() {
 	switch c.state {
 	case "asked", "answered", "confirming", "asking":
 		if c.peer != nil && c.peer.state != "over" {
-			c.peer.over(CMEvent{Event: abi.UCMEventRejected, Status: int32(abi.UCMRejConsumerDefined), Private: make([]byte, abi.UCMRejectData)})
+			c.peer.over(driver.CMEvent{Event: abi.UCMEventRejected, Status: int32(abi.UCMRejConsumerDefined), Private: make([]byte, abi.UCMRejectData)})
 		}
 	case "up":
 		c.disconnect()

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
 // ucmState is how far an id is (enum rdma_cm_state); what the messages of its
@@ -32,13 +33,13 @@ type ucmID struct {
 	gone      bool       // guarded by mu, as are all
 	state     ucmState
 	dev       *device // nil: not bound to one
-	cm        CMDevice
-	path      CMPath
+	cm        driver.CMDevice
+	path      driver.CMPath
 	src, dst  netip.AddrPort
 	bound     bool // holds src's port
-	conn      CMConn
+	conn      driver.CMConn
 	active    bool
-	listeners []CMListener
+	listeners []driver.CMListener
 	backlog   int
 	tos       uint8
 	timeout   uint8

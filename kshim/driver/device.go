@@ -1,4 +1,4 @@
-package emu
+package driver
 
 import (
 	"net/netip"
@@ -8,9 +8,12 @@ import (
 
 // Device is what the emulated RDMA core asks of a driver: ib_device_ops
 // (include/rdma/ib_verbs.h) as far as the core calls them here. The core has
-// checked handles, attributes masks, state transitions and object counts
+// checked handles, attribute masks, state transitions and object counts
 // before it calls; the driver checks what only it knows. Errors are, or wrap,
 // a syscall.Errno. Methods are called concurrently.
+//
+// A Device may have more: EventSource, CMDevice, kshim.Progresser and
+// kshim.Attender.
 //
 // The core destroys objects in dependency order (QP, CQ, MR, PD) and destroys
 // each exactly once, also when a process dies in the middle.
@@ -49,6 +52,11 @@ type Device interface {
 	// Close stops the device when the last user has gone.
 	Close() error
 }
+
+// Memory is announced user memory as a driver sees it: bytes that stay where
+// they are while the region is registered. The process that owns them may
+// change or even unmap them at any time.
+type Memory []byte
 
 // GIDEntry is one entry of a port's GID table.
 type GIDEntry struct {
@@ -162,4 +170,20 @@ type Udata struct {
 	// Mmap publishes ring memory and returns the offset at which the client
 	// maps it, once. (rxe_create_mmap_info)
 	Mmap func(ring []byte) (offset uint64)
+}
+
+// EventSource is a Device that raises events of its ports, or of its whole.
+// Registering the device gives it what to raise them through.
+type EventSource interface {
+	// SetEvents is called once, before the device is used.
+	SetEvents(DeviceEvents)
+}
+
+// DeviceEvents is how a driver raises events that concern no single object
+// (ib_dispatch_event). As CQEvents it never blocks and may be called with the
+// driver's locks held.
+type DeviceEvents interface {
+	// Event tells every context of the device: PORT_ACTIVE, PORT_ERR, GID_CHANGE
+	// and others of a port, or DEVICE_FATAL of all, with port 0.
+	Event(port uint8, t abi.EventType)
 }

@@ -1,4 +1,4 @@
-package emu
+package driver
 
 import (
 	"net/netip"
