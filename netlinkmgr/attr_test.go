@@ -52,10 +52,6 @@ func parseAny(command string, b []byte) error {
 	_, errs["17"] = parseCounters(b)
 	_, errs["22"] = parseObjects(b, attrResCtx, attrResCtxEntry, parseContext)
 	_, errs["23"] = parseObjects(b, attrResSRQ, attrResSRQEntry, parseSRQ)
-	_, errs["mode"] = parseCounterMode(b)
-	_, errs["optional"] = parseOptional(b)
-	_, errs["qpcounter"] = parseObjects(b, attrStatCounter, attrStatCounterEntry, parseQPCounter)
-	_, errs["mrcounter"] = parseObjects(b, attrResMR, attrResMREntry, func(e []byte) (MR, error) { mr, _, err := parseMRCounter(e); return mr, err })
 	return errs[command]
 }
 

@@ -196,16 +196,6 @@ func (m *Manager) System(ctx context.Context) (System, error) {
 	return parseSystem(b)
 }
 
-// SetNetNS sets the network namespace mode; the kernel gives EBUSY while other
-// namespaces than the initial one exist.
-func (m *Manager) SetNetNS(ctx context.Context, shared bool) error {
-	_, err := m.exchange(ctx, reqSetNetNS(shared))
-	if errors.Is(err, syscall.EBUSY) {
-		err = fmt.Errorf("there are other network namespaces than the initial one: end them, or set the mode before they are made (module parameter netns_mode of ib_core): %w", err)
-	}
-	return opError("set the network namespace mode", permission("set the network namespace mode", "CAP_NET_ADMIN", err))
-}
-
 // CharDev finds the file of a device below /dev/infiniband; client is "uverbs"
 // (others: "umad", "issm", "rdma_cm").
 func (m *Manager) CharDev(ctx context.Context, d Device, client string) (CharDev, error) {

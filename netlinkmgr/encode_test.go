@@ -85,7 +85,6 @@ func TestNumbers(t *testing.T) {
 		"SYS_ATTR_PRIVILEGED_QKEY_MODE": attrSysPrivilegedQKey, "ATTR_RES_SUBTYPE": attrResSubtype, "SYS_ATTR_MONITOR_MODE": attrSysMonitorMode,
 		"ATTR_EVENT_TYPE": attrEventType,
 		"ATTR_RES_SRQ":    attrResSRQ, "ATTR_RES_SRQ_ENTRY": attrResSRQEntry, "ATTR_RES_SRQN": attrResSRQN, "ATTR_MIN_RANGE": attrMinRange, "ATTR_MAX_RANGE": attrMaxRange,
-		"NET_NS_FD": attrNetNSFD, "ATTR_STAT_MODE": attrStatMode, "ATTR_STAT_RES": attrStatRes, "ATTR_STAT_AUTO_MODE_MASK": attrStatAutoModeMask, "ATTR_STAT_COUNTER": attrStatCounter, "ATTR_STAT_COUNTER_ENTRY": attrStatCounterEntry, "ATTR_STAT_COUNTER_ID": attrStatCounterID, "ATTR_STAT_HWCOUNTER_INDEX": attrStatHWCounterIndex, "ATTR_STAT_HWCOUNTER_DYNAMIC": attrStatHWCounterDyn,
 	} {
 		check(name, uint16(a))
 	}

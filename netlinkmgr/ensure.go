@@ -18,6 +18,8 @@ type EnsureOptions struct {
 	Name string
 	// NetDev is the network device below it. Empty finds a usable one.
 	NetDev string
+	// MTU of the network device in bytes, MinMTU to MaxMTU; 0 leaves it as it is.
+	MTU int
 	// Timeout bounds the wait for an active port and a usable GID; 0 is
 	// DefaultTimeout. The context ends it earlier.
 	Timeout time.Duration
@@ -34,6 +36,14 @@ type EnsureOptions struct {
 // DefaultTimeout bounds the wait of Ensure: duplicate address detection of an
 // IPv6 address takes a second or two.
 const DefaultTimeout = 10 * time.Second
+
+// The MTU's limits: below MinMTU there is no room for RDMA's least path MTU of
+// 256 bytes and the headers (rxe_param.h: RXE_MAX_HDR_LENGTH), above MaxMTU no
+// network device goes.
+const (
+	MinMTU = 256 + 80
+	MaxMTU = 65536
+)
 
 // Step is one change of the system.
 type Step struct {
@@ -68,13 +78,17 @@ type Result struct {
 // Changes are what Ensure changed.
 type Changes struct {
 	NetDevUp  string       // the network device that was down
+	MTUOf     string       // the network device whose MTU was set
+	MTU       int          // its MTU before
 	Modules   []ModuleFile // in the order of loading
 	Link      string       // the link that was made
 	LinkIndex int64        // its device's index; -1 when that is not known
 }
 
 // Any says whether something was changed.
-func (c *Changes) Any() bool { return c.NetDevUp != "" || c.Link != "" || len(c.Modules) > 0 }
+func (c *Changes) Any() bool {
+	return c.NetDevUp != "" || c.MTUOf != "" || c.Link != "" || len(c.Modules) > 0
+}
 
 // Ensure makes sure, on this system, that an rxe link is there and usable; see
 // Manager.Ensure.
@@ -87,8 +101,8 @@ func Ensure(ctx context.Context, o EnsureOptions) (*Result, error) {
 }
 
 // Ensure makes sure that an rxe link is there and usable: it takes the named
-// network device or finds one, brings it up, loads the modules, creates the
-// link, and waits for an active port and a usable RoCE v2 GID. What is there
+// network device or finds one, loads the modules, sets the device's MTU and
+// brings it up, creates the link, and waits for an active port and a usable RoCE v2 GID. What is there
 // already is left as it is, so it may be called again. When it fails, what it
 // had changed is undone.
 //
@@ -98,6 +112,9 @@ func Ensure(ctx context.Context, o EnsureOptions) (*Result, error) {
 func (m *Manager) Ensure(ctx context.Context, o EnsureOptions) (*Result, error) {
 	if err := checkName(o.Name); err != nil {
 		return nil, err
+	}
+	if o.MTU != 0 && (o.MTU < MinMTU || o.MTU > MaxMTU) {
+		return nil, &OpError{fmt.Sprintf("use %d as MTU, which is not between %d and %d", o.MTU, MinMTU, MaxMTU), syscall.EINVAL}
 	}
 	e := &ensuring{m: m, o: o, dir: moduleDir(m.k.Release)}
 	if o.ModuleDir != "" {
@@ -157,6 +174,9 @@ func (e *ensuring) run(ctx context.Context) error {
 	// Modules first: they are what is most often missing, and nothing has been
 	// changed yet then.
 	if err := e.load(); err != nil {
+		return err
+	}
+	if err := e.mtu(ctx, c.dev); err != nil {
 		return err
 	}
 	if err := e.up(ctx, c.dev); err != nil {
@@ -251,6 +271,26 @@ func (e *ensuring) load() error {
 		}
 	}
 	return nil
+}
+
+// mtu sets the network device's MTU. The link's path MTU follows: the largest
+// of 256, 512 … 4096 that leaves room for the headers.
+func (e *ensuring) mtu(ctx context.Context, d NetDev) error {
+	op := fmt.Sprintf("set the MTU of %s to %d", d.Name, e.o.MTU)
+	if e.o.MTU == 0 || e.o.MTU == d.MTU || !e.step(Step{Text: fmt.Sprintf("%s (was %d)", op, d.MTU)}) {
+		return nil
+	}
+	err := e.m.k.SetMTU(ctx, d.Name, e.o.MTU)
+	switch {
+	case err == nil:
+		e.res.Made.MTUOf, e.res.Made.MTU = d.Name, d.MTU
+		return nil
+	case errors.Is(err, syscall.ENODEV):
+		return &NetDevGoneError{NetDev: d.Name}
+	case errors.Is(err, syscall.EINVAL):
+		return &OpError{op, fmt.Errorf("the device does not take it; 'ip -d link show %s' shows minmtu and maxmtu: %w", d.Name, err)}
+	}
+	return opError(op, permission(op, "CAP_NET_ADMIN", err))
 }
 
 // up brings the network device up.

@@ -3,11 +3,9 @@ package netlinkmgr
 import (
 	"context"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink/nl"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,66 +15,15 @@ func Running() (Kernel, error) {
 	if err := unix.Uname(&u); err != nil {
 		return Kernel{}, &OpError{"ask for the kernel's release", err}
 	}
-	k := Kernel{
-		In:           runningIn,
-		OpenNetNS:    openNetNS,
+	return Kernel{
+		RDMA: exchangeRDMA, NetDevs: listNetDevs, SetNetDev: setNetDev, SetMTU: setMTU,
 		InsertModule: func(path string) error { return insertModule("/" + strings.TrimPrefix(path, "/")) },
 		RemoveModule: removeModule,
 		Watch:        watchNetDevs,
 		Listen:       listen,
 		Root:         os.DirFS("/"),
 		Release:      unix.ByteSliceToString(u.Release[:]),
-	}
-	return space("").seen(k), nil
-}
-
-// space is a network namespace to act in, by its name; "" is the caller's.
-type space string
-
-// socket makes a socket in the namespace.
-func socket[S any](n space, open func(netns.NsHandle) (S, error)) (S, error) {
-	if n == "" {
-		return open(netns.None())
-	}
-	ns, err := netns.GetFromName(string(n))
-	if err != nil {
-		var none S
-		return none, err
-	}
-	defer ns.Close()
-	return open(ns)
-}
-
-// seen fills in what differs between network namespaces.
-func (s space) seen(k Kernel) Kernel {
-	k.RDMA, k.NetDevs, k.SetNetDev, k.SetMTU = s.exchangeRDMA, s.listNetDevs, s.setNetDev, s.setMTU
-	return k
-}
-
-// runningIn is the running kernel in a named network namespace.
-func runningIn(name string) (Kernel, error) {
-	k, err := Running()
-	if err != nil {
-		return Kernel{}, err
-	}
-	ns, err := netns.GetFromName(name)
-	if err != nil {
-		return Kernel{}, err
-	}
-	k.Watch, k.Listen = nil, nil
-	return space(name).seen(k), ns.Close()
-}
-
-// openNetNS tries names first, as ip-netns(8) does.
-func openNetNS(name string) (uint32, func(), error) {
-	ns, err := netns.GetFromName(name)
-	if pid, notPID := strconv.Atoi(name); err != nil && notPID == nil {
-		ns, err = netns.GetFromPid(pid)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	return uint32(ns), func() { ns.Close() }, nil
+	}, nil
 }
 
 // answerWithin bounds one exchange in seconds: the kernel answers while it is
@@ -84,10 +31,8 @@ func openNetNS(name string) (uint32, func(), error) {
 const answerWithin = 30
 
 // exchangeRDMA carries one request over a socket of its own.
-func (n space) exchangeRDMA(_ context.Context, r Request) ([][]byte, error) {
-	s, err := socket(n, func(ns netns.NsHandle) (*nl.NetlinkSocket, error) {
-		return nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_RDMA)
-	})
+func exchangeRDMA(_ context.Context, r Request) ([][]byte, error) {
+	s, err := nl.Subscribe(unix.NETLINK_RDMA) // to no group
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,6 @@ type Kernel struct {
 	SetNetDev func(ctx context.Context, name string, up bool) error
 	// SetMTU sets the MTU of a network device in bytes.
 	SetMTU func(ctx context.Context, name string, mtu int) error
-	// In gives the same system as it is seen from a network namespace that has
-	// a name (ip-netns(8)); ENOENT when none has it. It may be nil.
-	In func(netns string) (Kernel, error)
-	// OpenNetNS opens a network namespace by name or by a process's number, for
-	// a request to name it by the descriptor. It may be nil.
-	OpenNetNS func(netns string) (fd uint32, close func(), err error)
 	// InsertModule loads the module file at path (below Root) and gives EEXIST
 	// when it is loaded already.
 	InsertModule func(path string) error

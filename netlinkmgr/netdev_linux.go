@@ -3,14 +3,12 @@ package netlinkmgr
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,35 +22,20 @@ func consistent[T any](dump func() ([]T, error)) (list []T, err error) {
 	return list, err
 }
 
-// handle opens a socket in the namespace.
-func (n space) handle() (*netlink.Handle, error) {
-	return socket(n, func(ns netns.NsHandle) (*netlink.Handle, error) {
-		return netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
-	})
-}
-
-func (n space) listNetDevs(context.Context) ([]NetDev, error) {
-	h, err := n.handle()
+func listNetDevs(context.Context) ([]NetDev, error) {
+	links, err := consistent(netlink.LinkList)
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close()
-	links, err := consistent(h.LinkList)
+	addrs, err := consistent(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := consistent(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
-	if err != nil {
-		return nil, err
-	}
-	def := defaultDevs(h)
+	def := defaultDevs()
 	list := make([]NetDev, 0, len(links))
 	for _, l := range links {
 		d := netDev(l)
-		virtual := fs.ErrNotExist // the mounted sysfs shows the caller's namespace
-		if n == "" {
-			_, virtual = os.Stat(filepath.Join("/sys/class/net", d.Name, "device"))
-		}
+		_, virtual := os.Stat(filepath.Join("/sys/class/net", d.Name, "device"))
 		d.Physical, d.Default = virtual == nil, def[d.Index]
 		for _, x := range addrs {
 			if x.LinkIndex == d.Index {
@@ -84,9 +67,9 @@ func netAddr(x netlink.Addr) NetAddr {
 }
 
 // defaultDevs are the indices of the devices that a default route leaves by.
-func defaultDevs(h *netlink.Handle) map[int]bool {
+func defaultDevs() map[int]bool {
 	def := map[int]bool{}
-	routes, err := consistent(func() ([]netlink.Route, error) { return h.RouteList(nil, netlink.FAMILY_ALL) })
+	routes, err := consistent(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return def // it only ranks
 	}
@@ -103,27 +86,20 @@ func defaultDevs(h *netlink.Handle) map[int]bool {
 	return def
 }
 
-func (n space) setNetDev(_ context.Context, name string, up bool) error {
-	return n.change(name, func(h *netlink.Handle, l netlink.Link) error {
-		if up {
-			return h.LinkSetUp(l)
-		}
-		return h.LinkSetDown(l)
-	})
+func setNetDev(_ context.Context, name string, up bool) error {
+	if up {
+		return change(name, netlink.LinkSetUp)
+	}
+	return change(name, netlink.LinkSetDown)
 }
 
-func (n space) setMTU(_ context.Context, name string, mtu int) error {
-	return n.change(name, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, mtu) })
+func setMTU(_ context.Context, name string, mtu int) error {
+	return change(name, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
 }
 
 // change does something with a network device; ENODEV when there is none.
-func (n space) change(name string, do func(*netlink.Handle, netlink.Link) error) error {
-	h, err := n.handle()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	l, err := h.LinkByName(name)
+func change(name string, do func(netlink.Link) error) error {
+	l, err := netlink.LinkByName(name)
 	var gone netlink.LinkNotFoundError
 	if errors.As(err, &gone) {
 		return unix.ENODEV
@@ -131,7 +107,7 @@ func (n space) change(name string, do func(*netlink.Handle, netlink.Link) error)
 	if err != nil {
 		return err
 	}
-	return do(h, l)
+	return do(l)
 }
 
 // watchNetDevs signals changes of links and addresses. A signal that nobody

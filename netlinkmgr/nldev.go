@@ -30,12 +30,9 @@ const (
 	CmdResMRGet   Command = 13
 	CmdResPDGet   Command = 14
 	CmdGetCharDev Command = 15
-	CmdStatSet    Command = 16
 	CmdStatGet    Command = 17
-	CmdStatDel    Command = 18
 	CmdResCtxGet  Command = 22
 	CmdResSRQGet  Command = 23
-	CmdStatStatus Command = 24
 	CmdMonitor    Command = 28 // sent by the kernel
 )
 
@@ -43,7 +40,7 @@ var commandNames = map[Command]string{
 	CmdGet: "GET", CmdSet: "SET", CmdNewLink: "NEWLINK", CmdDelLink: "DELLINK", CmdPortGet: "PORT_GET",
 	CmdSysGet: "SYS_GET", CmdSysSet: "SYS_SET", CmdResGet: "RES_GET", CmdResQPGet: "RES_QP_GET",
 	CmdResCMIDGet: "RES_CM_ID_GET", CmdResCQGet: "RES_CQ_GET", CmdResMRGet: "RES_MR_GET",
-	CmdResPDGet: "RES_PD_GET", CmdGetCharDev: "GET_CHARDEV", CmdStatSet: "STAT_SET", CmdStatGet: "STAT_GET", CmdStatDel: "STAT_DEL", CmdStatStatus: "STAT_GET_STATUS",
+	CmdResPDGet: "RES_PD_GET", CmdGetCharDev: "GET_CHARDEV", CmdStatGet: "STAT_GET",
 	CmdResCtxGet: "RES_CTX_GET", CmdResSRQGet: "RES_SRQ_GET", CmdMonitor: "MONITOR",
 }
 
@@ -129,13 +126,6 @@ const (
 	attrCharDevABI          attrType = 71
 	attrCharDev             attrType = 72
 	attrUverbsDriverID      attrType = 73
-	attrNetNSFD             attrType = 68
-	attrStatMode            attrType = 74
-	attrStatRes             attrType = 75
-	attrStatAutoModeMask    attrType = 76
-	attrStatCounter         attrType = 77
-	attrStatCounterEntry    attrType = 78
-	attrStatCounterID       attrType = 79
 	attrStatHWCounters      attrType = 80
 	attrStatHWCounterEntry  attrType = 81
 	attrStatHWCounterName   attrType = 82
@@ -149,8 +139,6 @@ const (
 	attrMinRange            attrType = 91
 	attrMaxRange            attrType = 92
 	attrSysCopyOnFork       attrType = 93
-	attrStatHWCounterIndex  attrType = 94
-	attrStatHWCounterDyn    attrType = 95
 	attrSysPrivilegedQKey   attrType = 96
 	attrResSubtype          attrType = 98
 	attrEventType           attrType = 102
@@ -161,7 +149,5 @@ const (
 var requestAttrNames = map[attrType]string{
 	attrDevIndex: "DEV_INDEX", attrDevName: "DEV_NAME", attrPortIndex: "PORT_INDEX",
 	attrLinkType: "LINK_TYPE", attrNDevName: "NDEV_NAME", attrCharDevType: "CHARDEV_TYPE",
-	attrSysNetNSMode: "NETNS_MODE", attrSysPrivilegedQKey: "PRIVILEGED_QKEY_MODE", attrDevDIM: "DEV_DIM",
-	attrNetNSFD: "NET_NS_FD", attrStatMode: "STAT_MODE", attrStatRes: "STAT_RES",
-	attrStatAutoModeMask: "STAT_AUTO_MODE_MASK", attrStatCounterID: "STAT_COUNTER_ID", attrResLQPN: "RES_LQPN",
+	attrSysNetNSMode: "NETNS_MODE",
 }

@@ -3,6 +3,7 @@ package netlinkmgr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 )
 
@@ -16,7 +17,7 @@ func Remove(ctx context.Context, r *Result) error {
 }
 
 // Remove undoes what Ensure changed, the last change first: the link, the
-// network device's state, the modules. What was there before stays, and so
+// network device's state and MTU, the modules. What was there before stays, and so
 // does a module that something else uses by now. Removing twice is no error.
 func (m *Manager) Remove(ctx context.Context, r *Result) error { return m.undo(ctx, r.Made) }
 
@@ -29,6 +30,13 @@ func (m *Manager) undo(ctx context.Context, c Changes) error {
 		err := m.k.SetNetDev(ctx, c.NetDevUp, false)
 		if !errors.Is(err, syscall.ENODEV) {
 			errs = append(errs, opError("bring "+c.NetDevUp+" down", permission("bring "+c.NetDevUp+" down", "CAP_NET_ADMIN", err)))
+		}
+	}
+	if c.MTUOf != "" {
+		err := m.k.SetMTU(ctx, c.MTUOf, c.MTU)
+		if !errors.Is(err, syscall.ENODEV) {
+			op := fmt.Sprintf("set the MTU of %s back to %d", c.MTUOf, c.MTU)
+			errs = append(errs, opError(op, permission(op, "CAP_NET_ADMIN", err)))
 		}
 	}
 	for i := len(c.Modules) - 1; i >= 0; i-- {

@@ -1,9 +1,11 @@
 package netlinkmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"syscall"
@@ -318,3 +320,5 @@ func (w *watcher) compareGIDs(d *watched, old *watchedPort, p Port) {
 	}
 	old.gids = now
 }
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

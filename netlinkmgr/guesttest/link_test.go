@@ -90,6 +90,30 @@ func TestUpTwice(t *testing.T) {
 	require.NoError(t, m.Remove(t.Context(), first), "again")
 }
 
+// TestUnit: what the unit starts makes the link with its name and MTU, from a
+// kernel without RDMA; again, it changes nothing.
+func TestUnit(t *testing.T) {
+	bare(t)
+	veth(t, "ta", "tb", "10.78.0.1/24")
+	unit := ours(t, "link unit ta --mtu 4200 --name first")
+	require.Zero(t, unit.code, unit.stderr)
+	_, command, ok := strings.Cut(unit.stdout, "\nExecStart=")
+	require.True(t, ok, unit.stdout)
+	command, _, _ = strings.Cut(command, "\n")
+	words := strings.Fields(command)
+	for _, says := range []string{"set the MTU of ta to 4200 (was 1500)", "ta has the rxe link first already"} {
+		o := run(t, 0, words[0], words[1:]...)
+		require.Zero(t, o.code, o.stderr)
+		require.Contains(t, o.stderr, says)
+		require.Contains(t, o.stdout, "link first/1 state ACTIVE netdev ta")
+		require.Equal(t, 4200, link(t, "ta").Attrs().MTU)
+	}
+	o := ours(t, "link up ta --mtu 65536")
+	require.Equal(t, 1, o.code)
+	require.Contains(t, o.stderr, "the device does not take it")
+	require.Equal(t, 4200, link(t, "ta").Attrs().MTU)
+}
+
 // TestUpWaitsForCarrier: the link is usable once the cable is in.
 func TestUpWaitsForCarrier(t *testing.T) {
 	m := noLinks(t)

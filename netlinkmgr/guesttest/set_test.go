@@ -5,8 +5,6 @@ package guesttest
 import (
 	"context"
 	"encoding/binary"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -25,18 +23,11 @@ func TestSetLikeIproute2(t *testing.T) {
 	rdma := theirs(t)
 	b := makeBusy(t)
 	d := b.r.Device
-	namespace(t, "blue", "")
 	state := func() string {
 		return run(t, 0, rdma, "-j", "dev", "show").stdout + run(t, 0, rdma, "system", "show").stdout
 	}
 	for _, line := range []string{
-		"statistic qp mode", "statistic qp mode link " + d + "/1", "statistic qp show", "statistic qp show link " + d + "/1",
-		"statistic mode", "statistic mode supported", "statistic mode supported link " + d + "/1",
-		"statistic qp set link " + d + "/1 auto type on", "statistic qp set link " + d + "/1 auto off",
-		"statistic qp bind link " + d + "/1 lqpn 17", "statistic qp unbind link " + d + "/1 cntn 1 lqpn 17",
-		"statistic set link " + d + "/1 optional-counters nope", "statistic unset link " + d + "/1 optional-counters",
-		"dev set " + d + " netns blue", "dev set " + d + " netns nosuch", "dev set nosuch name x",
-		"dev set " + d + " adaptive-moderation on", "dev set " + d + " adaptive-moderation off",
+		"dev set nosuch name x",
 		"system set netns shared", "system set netns exclusive", "system set netns shared",
 		"dev set " + d + " name again", "dev set again name " + d, "dev set " + d + " name " + d,
 	} {
@@ -89,37 +80,6 @@ func undo(t *testing.T, rdma, before, d string) {
 		if strings.Contains(before, "netns "+mode) && !strings.Contains(run(t, 0, rdma, "system", "show").stdout, "netns "+mode) {
 			require.Zero(t, run(t, 0, rdma, "system", "set", "netns", mode).code)
 		}
-	}
-}
-
-// TestBatchLikeIproute2: a file does the same by both.
-func TestBatchLikeIproute2(t *testing.T) {
-	rdma := theirs(t)
-	noLinks(t)
-	veth(t, "ta", "tb", "10.78.0.1/24")
-	d := ensure(t, "ta").Device
-	path := filepath.Join(t.TempDir(), "batch")
-	// iproute2 knows devices by the names they had when it began.
-	require.NoError(t, os.WriteFile(path, []byte("# a comment\nlink show\n\ndev \\\n show "+d+" # another\nresource show\nsystem set netns shared\ndev set "+d+" name \"one\"\n"), 0o644))
-	for _, flags := range [][]string{{"-b", path}, {"-j", "-b", path}, {"-d", "-b", path}} {
-		outcomes := map[string]outcome{}
-		for _, tool := range []string{rdma, "rdma", "rdmashim"} {
-			outcomes[tool] = run(t, 0, tool, flags...)
-			require.Zero(t, outcomes[tool].code, outcomes[tool].stderr)
-			require.NoError(t, manager(t).Rename(t.Context(), "one", d), tool)
-		}
-		require.Equal(t, outcomes["rdma"], outcomes["rdmashim"])
-		want := strings.ReplaceAll(outcomes[rdma].stdout, "protocol roce ", "") // 6.11
-		require.Equal(t, noArray(want), strings.ReplaceAll(outcomes["rdma"].stdout, "protocol roce ", ""))
-	}
-	require.NoError(t, os.WriteFile(path, []byte("dev set nosuch name x\nlink show\n"), 0o644))
-	for _, flags := range [][]string{{"-b", path}, {"-f", "-b", path}} {
-		want := run(t, 0, rdma, flags...)
-		got := run(t, 0, "rdma", flags...)
-		require.Equal(t, 1, want.code)
-		require.Equal(t, 1, got.code)
-		require.Contains(t, got.stderr, path+":1: ")
-		require.Equal(t, noArray(want.stdout), got.stdout)
 	}
 }
 

@@ -1,8 +1,8 @@
 package netlinktest
 
 import (
+	"context"
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 	"syscall"
 
@@ -65,21 +65,13 @@ type request struct {
 	hasIndex              bool
 	name, kind, dev, char string
 	mode                  uint8
-	has                   map[uint16]bool
-	number                map[uint16]uint32 // attributes of four bytes
-	table                 []byte            // of counters
 }
 
 func parseRequest(b []byte) (r request) {
-	r.has, r.number = map[uint16]bool{}, map[uint16]uint32{}
 	for len(b) >= 4 {
 		n := int(binary.NativeEndian.Uint16(b))
 		v := b[4:n]
-		typ := binary.NativeEndian.Uint16(b[2:]) & 0x3fff
-		if r.has[typ] = true; len(v) == 4 {
-			r.number[typ] = binary.NativeEndian.Uint32(v)
-		}
-		switch typ {
+		switch binary.NativeEndian.Uint16(b[2:]) & 0x3fff {
 		case 1:
 			r.index, r.hasIndex = binary.NativeEndian.Uint32(v), true
 		case 2:
@@ -92,10 +84,6 @@ func parseRequest(b []byte) (r request) {
 			r.kind = cstr(v)
 		case 66:
 			r.mode = v[0]
-		case 84, 96:
-			r.number[typ] = uint32(v[0])
-		case 80:
-			r.table = v
 		case 69:
 			r.char = cstr(v)
 		}
@@ -107,7 +95,7 @@ func parseRequest(b []byte) (r request) {
 func cstr(b []byte) string { return string(b[:len(b)-1]) }
 
 // rdma answers a request as nldev does.
-func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
+func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, error) {
 	r := parseRequest(req.Attrs)
 	k.Lock()
 	present := k.Modules["ib_core"]
@@ -117,11 +105,9 @@ func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
 	}
 	switch req.Command {
 	case netlinkmgr.CmdNewLink:
-		return nil, k.newLink(ns, r.name, r.kind, r.dev)
+		return nil, k.newLink(r.name, r.kind, r.dev)
 	case netlinkmgr.CmdSet:
-		return nil, k.set(r)
-	case netlinkmgr.CmdStatSet, netlinkmgr.CmdStatDel:
-		return nil, k.setStat(req.Command, r)
+		return nil, k.rename(r.index, r.name)
 	case netlinkmgr.CmdDelLink:
 		return nil, k.delLink(r.index)
 	case netlinkmgr.CmdSysGet:
@@ -137,9 +123,6 @@ func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
 		}
 		return [][]byte{m.u8(93, 1)}, nil
 	case netlinkmgr.CmdSysSet:
-		if r.has[96] {
-			return nil, k.note("qkey", fmt.Sprint(r.number[96]))
-		}
 		return nil, k.setNetNS(r.mode)
 	}
 	k.Lock()
@@ -155,10 +138,10 @@ func (k *Kernel) rdma(ns string, req netlinkmgr.Request) ([][]byte, error) {
 	if l == nil {
 		return nil, syscall.EINVAL
 	}
-	return k.query(ns, l, req.Command, r)
+	return k.query(l, req.Command, r)
 }
 
-func (k *Kernel) query(ns string, l *Link, c netlinkmgr.Command, r request) ([][]byte, error) {
+func (k *Kernel) query(l *Link, c netlinkmgr.Command, r request) ([][]byte, error) {
 	switch c {
 	case netlinkmgr.CmdGet:
 		return [][]byte{l.device()}, nil
@@ -166,7 +149,7 @@ func (k *Kernel) query(ns string, l *Link, c netlinkmgr.Command, r request) ([][
 		if r.port != 1 {
 			return nil, syscall.EINVAL
 		}
-		return [][]byte{k.port(ns, l)}, nil
+		return [][]byte{k.port(l)}, nil
 	case netlinkmgr.CmdGetCharDev:
 		if !k.Modules["ib_uverbs"] || r.char != "uverbs" {
 			return nil, syscall.EOPNOTSUPP
@@ -176,20 +159,7 @@ func (k *Kernel) query(ns string, l *Link, c netlinkmgr.Command, r request) ([][
 			driver = 14
 		}
 		return [][]byte{msg(nil).u64(72, 231<<8|192).u64(71, 1).str(70, "uverbs0").u32(73, driver)}, nil
-	case netlinkmgr.CmdStatStatus:
-		table := msg(nil)
-		for _, o := range l.Objects.Optional {
-			on := uint8(0)
-			if o.On {
-				on = 1
-			}
-			table = table.nest(81, msg(nil).str(82, o.Name).u32(94, o.Index).u8(95, on))
-		}
-		return [][]byte{l.head().u32(3, r.port).nest(80, table.nest(81, msg(nil).str(82, "fixed").u32(94, 0)))}, nil
 	case netlinkmgr.CmdStatGet:
-		if r.has[75] {
-			return l.objectCounters(r), nil
-		}
 		table := msg(nil)
 		for _, c := range l.Objects.Counters {
 			table = table.nest(81, msg(nil).str(82, c.Name).u64(83, c.Value))
@@ -206,9 +176,9 @@ func (l *Link) device() []byte {
 	return l.head().u32(3, 1).u64(4, 0x01223c76).str(5, "").u64(6, guid).u64(7, guid).u8(14, 1).u8(84, 0).str(67, "roce")
 }
 
-func (k *Kernel) port(ns string, l *Link) []byte {
+func (k *Kernel) port(l *Link) []byte {
 	state, phys := uint8(4), uint8(5)
-	d := k.DevIn(l.NetNS, l.NetDev)
+	d := k.Dev(l.NetDev)
 	if l.inactive > 0 {
 		l.inactive--
 		state, phys = 1, 2
@@ -216,7 +186,7 @@ func (k *Kernel) port(ns string, l *Link) []byte {
 		state, phys = 1, 3
 	}
 	m := l.head().u32(3, 1).u64(4, 0x00890000).u8(12, state).u8(13, phys)
-	if d != nil && ns == l.NetNS {
+	if d != nil {
 		m = m.u32(50, uint32(d.Index)).str(51, d.Name)
 	}
 	return m
@@ -331,85 +301,4 @@ func Notification(kind uint8, index uint32, name string, port, ndev uint32, netd
 		m = m.u32(3, port).u32(50, ndev).str(51, netdev)
 	}
 	return m.u8(102, kind)
-}
-
-// note is a change that the kernel keeps nothing of.
-func (k *Kernel) note(op, detail string) error {
-	err := k.begin(op, detail)
-	k.Unlock()
-	return err
-}
-
-// set answers the changes of a device.
-func (k *Kernel) set(r request) error {
-	switch {
-	case r.has[68]: // a network namespace
-		if !k.Exclusive {
-			return syscall.EOPNOTSUPP
-		}
-		return k.note("move", fmt.Sprint(r.index))
-	case r.has[84]:
-		return k.note("dim", fmt.Sprint(r.index, " ", r.number[84]))
-	}
-	return k.rename(r.index, r.name)
-}
-
-func (k *Kernel) setStat(c netlinkmgr.Command, r request) error {
-	op := map[netlinkmgr.Command]string{netlinkmgr.CmdStatSet: "statset", netlinkmgr.CmdStatDel: "statdel"}[c]
-	detail := fmt.Sprintf("%d/%d", r.index, r.port)
-	for _, f := range []struct {
-		typ  uint16
-		name string
-	}{{74, "mode"}, {76, "mask"}, {21, "lqpn"}, {79, "counter"}} {
-		if r.has[f.typ] {
-			detail += fmt.Sprintf(" %s=%d", f.name, r.number[f.typ])
-		}
-	}
-	if r.has[80] {
-		detail += " optional="
-		for i := 4; i+4 <= len(r.table); i += 8 {
-			if i > 4 {
-				detail += ","
-			}
-			detail += fmt.Sprint(binary.NativeEndian.Uint32(r.table[i:]))
-		}
-	}
-	return k.note(op, detail)
-}
-
-// objectCounters answers for queue pairs (their mode too) and regions.
-func (l *Link) objectCounters(r request) [][]byte {
-	o := &l.Objects
-	counters := func(list []netlinkmgr.Counter) (m msg) {
-		for _, c := range list {
-			m = m.nest(81, msg(nil).str(82, c.Name).u64(83, c.Value))
-		}
-		return m
-	}
-	table := msg(nil)
-	switch {
-	case r.has[74]:
-		mode := uint32(0)
-		if o.Mask != 0 {
-			mode = 1
-		}
-		return [][]byte{l.head().u32(3, r.port).u32(74, mode).u32(76, uint32(o.Mask))}
-	case r.number[75] == 40:
-		for _, m := range o.MRs {
-			table = table.nest(41, msg(nil).opt32(62, m.MRN).nest(80, counters(o.MRCounters)))
-		}
-		return [][]byte{l.head().nest(40, table)}
-	}
-	for _, q := range o.QPCounters {
-		e := msg(nil).opt32(3, q.Port).u32(79, q.ID).owner(q.Owner)
-		if q.Type != nil {
-			e = e.u8(26, uint8(*q.Type))
-		}
-		qps := msg(nil)
-		for _, n := range q.QPs {
-			qps = qps.nest(20, msg(nil).u32(21, n))
-		}
-		table = table.nest(78, e.nest(19, qps).nest(80, counters(q.Counters)))
-	}
-	return [][]byte{l.head().nest(77, table)}
 }

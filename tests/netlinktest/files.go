@@ -31,9 +31,6 @@ func (f files) now(name string) fstest.MapFS {
 	for p, target := range k.Symlinks {
 		m[p] = &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink | 0o777}
 	}
-	for ns := range k.Spaces {
-		m["run/netns/"+ns] = text("")
-	}
 	for mod := range k.Modules {
 		m["sys/module/"+mod+"/initstate"] = text("live")
 	}
@@ -53,7 +50,7 @@ func (f files) now(name string) fstest.MapFS {
 			continue
 		}
 		if l.noGIDs == 0 {
-			addGIDs(m, dir+"/ports/1", k.DevIn(l.NetNS, l.NetDev))
+			addGIDs(m, dir+"/ports/1", k.Dev(l.NetDev))
 		}
 	}
 	return m

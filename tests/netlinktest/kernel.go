@@ -17,9 +17,7 @@ import (
 // it under Lock.
 type Kernel struct {
 	sync.Mutex
-	Devs []netlinkmgr.NetDev
-	// Spaces are the network namespaces that have names, with their devices.
-	Spaces  map[string][]netlinkmgr.NetDev
+	Devs    []netlinkmgr.NetDev
 	Links   []*Link
 	Modules map[string]bool // loaded
 	// Exclusive is the network namespace mode.
@@ -31,8 +29,8 @@ type Kernel struct {
 	// Symlinks of the file system.
 	Symlinks map[string]string
 	// Refuse gives an error for an operation: "newlink", "dellink", "setup",
-	// "setdown", "setmtu", "rename", "move", "dim", "qkey", "statset",
-	// "statdel", "listen", "insert NAME", "remove NAME", "watch", "setnetns".
+	// "setdown", "setmtu", "rename", "listen", "insert NAME", "remove NAME",
+	// "watch", "setnetns".
 	Refuse map[string]error
 	// Before is called, unlocked, before each operation that Refuse knows.
 	Before func(op string)
@@ -52,7 +50,6 @@ type Link struct {
 	Index   uint32
 	Name    string
 	NetDev  string
-	NetNS   string // that has NetDev
 	RXE     bool
 	Objects Objects
 
@@ -69,11 +66,6 @@ type Objects struct {
 	Contexts []netlinkmgr.Context
 	SRQs     []netlinkmgr.SRQ
 	Counters []netlinkmgr.Counter
-	// What a driver has that counts by queue pair and by region.
-	Mask       netlinkmgr.CounterMask
-	QPCounters []netlinkmgr.QPCounter
-	Optional   []netlinkmgr.OptionalCounter
-	MRCounters []netlinkmgr.Counter // of each region
 }
 
 // Release is the kernel's.
@@ -124,47 +116,18 @@ func Addrs(list ...string) []netlinkmgr.NetAddr { return addrs(list...) }
 func (k *Kernel) Manager() *netlinkmgr.Manager { return netlinkmgr.New(k.Functions()) }
 
 // Functions are how a manager reaches this kernel.
-func (k *Kernel) Functions() netlinkmgr.Kernel { return k.in("") }
-
-// in is the kernel as a network namespace sees it.
-func (k *Kernel) in(ns string) netlinkmgr.Kernel {
+func (k *Kernel) Functions() netlinkmgr.Kernel {
 	return netlinkmgr.Kernel{
-		RDMA: func(ctx context.Context, r netlinkmgr.Request) ([][]byte, error) { return k.rdma(ns, r) },
+		RDMA: k.rdma,
 		NetDevs: func(context.Context) ([]netlinkmgr.NetDev, error) {
 			k.Lock()
 			defer k.Unlock()
-			return slices.Clone(*k.space(ns)), nil
+			return slices.Clone(k.Devs), nil
 		},
-		SetNetDev: func(_ context.Context, name string, up bool) error { return k.setNetDev(ns, name, up) },
-		SetMTU:    func(_ context.Context, name string, mtu int) error { return k.setMTU(ns, name, mtu) },
-		In: func(name string) (netlinkmgr.Kernel, error) {
-			k.Lock()
-			defer k.Unlock()
-			if _, ok := k.Spaces[name]; !ok {
-				return netlinkmgr.Kernel{}, syscall.ENOENT
-			}
-			return k.in(name), nil
-		},
-		OpenNetNS: func(name string) (uint32, func(), error) {
-			k.Lock()
-			defer k.Unlock()
-			if _, ok := k.Spaces[name]; !ok {
-				return 0, nil, syscall.ENOENT
-			}
-			return 7, func() {}, nil
-		},
+		SetNetDev: k.setNetDev, SetMTU: k.setMTU,
 		InsertModule: k.insert, RemoveModule: k.remove, Watch: k.watch, Listen: k.listen,
 		Root: files{k}, Release: Release,
 	}
-}
-
-// space are a network namespace's devices.
-func (k *Kernel) space(ns string) *[]netlinkmgr.NetDev {
-	if ns == "" {
-		return &k.Devs
-	}
-	list := k.Spaces[ns]
-	return &list
 }
 
 // LoadRXE loads rdma_rxe and what it needs.
@@ -193,14 +156,10 @@ func (k *Kernel) Signal() {
 }
 
 // Dev finds a network device; nil when there is none.
-func (k *Kernel) Dev(name string) *netlinkmgr.NetDev { return k.DevIn("", name) }
-
-// DevIn finds a network device of a namespace that has a name.
-func (k *Kernel) DevIn(ns, name string) *netlinkmgr.NetDev {
-	list := *k.space(ns)
-	for i := range list {
-		if list[i].Name == name {
-			return &list[i]
+func (k *Kernel) Dev(name string) *netlinkmgr.NetDev {
+	for i := range k.Devs {
+		if k.Devs[i].Name == name {
+			return &k.Devs[i]
 		}
 	}
 	return nil
@@ -223,11 +182,11 @@ func (k *Kernel) begin(op, detail string) error {
 	return k.Refuse[op]
 }
 
-func (k *Kernel) setNetDev(ns, name string, up bool) error {
+func (k *Kernel) setNetDev(_ context.Context, name string, up bool) error {
 	op := map[bool]string{true: "setup", false: "setdown"}[up]
 	err := k.begin(op, name)
 	defer k.Unlock()
-	d := k.DevIn(ns, name)
+	d := k.Dev(name)
 	switch {
 	case err != nil:
 		return err
@@ -239,10 +198,10 @@ func (k *Kernel) setNetDev(ns, name string, up bool) error {
 	return nil
 }
 
-func (k *Kernel) setMTU(ns, name string, mtu int) error {
+func (k *Kernel) setMTU(_ context.Context, name string, mtu int) error {
 	err := k.begin("setmtu", fmt.Sprint(name, " ", mtu))
 	defer k.Unlock()
-	d := k.DevIn(ns, name)
+	d := k.Dev(name)
 	switch {
 	case err != nil:
 		return err
@@ -367,10 +326,10 @@ func (k *Kernel) setNetNS(mode uint8) error {
 }
 
 // newLink refuses what nldev_newlink and rxe_newlink refuse.
-func (k *Kernel) newLink(ns, name, kind, netdev string) error {
+func (k *Kernel) newLink(name, kind, netdev string) error {
 	err := k.begin("newlink", fmt.Sprintf("%s %s %s", name, kind, netdev))
 	defer k.Unlock()
-	d := k.DevIn(ns, netdev)
+	d := k.Dev(netdev)
 	switch {
 	case err != nil:
 		return err
@@ -382,12 +341,12 @@ func (k *Kernel) newLink(ns, name, kind, netdev string) error {
 		return syscall.EPERM
 	case !k.Modules["crc32_generic"]:
 		return syscall.ENOENT // and no modprobe to ask
-	case k.link(func(l *Link) bool { return l.RXE && l.NetNS == ns && l.NetDev == netdev }) != nil:
+	case k.link(func(l *Link) bool { return l.RXE && l.NetDev == netdev }) != nil:
 		return syscall.EEXIST
 	case k.link(func(l *Link) bool { return l.Name == name }) != nil:
 		return syscall.ENFILE
 	}
-	k.AddLink(name, netdev, true).NetNS = ns
+	k.AddLink(name, netdev, true)
 	return nil
 }
 

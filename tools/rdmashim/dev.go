@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,10 +11,10 @@ import (
 func (t *rdmaTool) dev() *cobra.Command {
 	show := t.command("show [DEV]", "List RDMA devices", devShow)
 	show.Aliases = []string{"list"}
-	set := t.command("set DEV name NEW | netns {NAME|PID} | adaptive-moderation {on|off}", "Rename a device, move it to a network namespace, or set how it moderates events", devSet)
-	set.Example = "  sudo rdmashim dev set rxe0 name fast\n  sudo rdmashim dev set rxe0 netns blue"
-	return t.object("dev", "Show, rename and move the kernel's RDMA devices",
-		"dev shows and changes the kernel's RDMA devices in iproute2's words.", devShow, show, set)
+	set := t.command("set DEV name NEW", "Rename a device", devSet)
+	set.Example = "  sudo rdmashim dev set rxe0 name fast"
+	return t.object("dev", "Show and rename the kernel's RDMA devices",
+		"dev shows and renames the kernel's RDMA devices in iproute2's words.", devShow, show, set)
 }
 
 func devSet(c *rdmaCall, args []string) error {
@@ -24,32 +23,14 @@ func devSet(c *rdmaCall, args []string) error {
 	if err != nil {
 		return err
 	}
-	what, err := w.next("what to set (name, netns or adaptive-moderation)")
+	value, err := w.after("name", "the new name")
 	if err != nil {
 		return err
 	}
-	is := func(word string) bool { return what != "" && strings.HasPrefix(word, what) }
-	switch {
-	case is("name"), is("netns"):
-		value, err := w.next("the new " + what)
-		if err != nil {
-			return err
-		}
-		if err := w.end(); err != nil {
-			return err
-		}
-		if is("name") {
-			return c.m.Rename(c.ctx, name, value)
-		}
-		return c.m.MoveToNetNS(c.ctx, name, value)
-	case is("adaptive-moderation"):
-		on, err := w.onOff()
-		if err != nil {
-			return err
-		}
-		return c.m.SetAdaptiveModeration(c.ctx, name, on)
+	if err := w.end(); err != nil {
+		return err
 	}
-	return usagef("dev set: %q is none of name, netns, adaptive-moderation", what)
+	return c.m.Rename(c.ctx, name, value)
 }
 
 func devShow(c *rdmaCall, args []string) error {

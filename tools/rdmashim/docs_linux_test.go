@@ -27,7 +27,7 @@ import (
 //	text             what the block before it prints; … stands for anything within a
 //	                 line, and for any lines where it is alone on one
 //	text figures     so, and every number stands for any number
-//	go, toml FILE    written to FILE, for the blocks that come after it
+//	go FILE          written to FILE, for the blocks that come after it
 type docBlock struct {
 	page, language, argument string
 	line                     int // in the page
@@ -154,7 +154,7 @@ func TestDocs(t *testing.T) {
 			s.start(t, page == "guide.md")
 			for i, b := range blocks {
 				switch {
-				case b.language == "go", b.language == "toml":
+				case b.language == "go":
 					require.NotEmpty(t, b.argument, "%s names no file", b)
 					require.NoError(t, os.WriteFile(filepath.Join(s.dir, b.argument), []byte(b.text), 0o644))
 				case b.language == "text" && (b.argument == "" || b.argument == "figures"):
@@ -263,8 +263,6 @@ func TestDocsInGuest(t *testing.T) {
 		any := false
 		for i, b := range blocks {
 			switch {
-			case b.language == "toml":
-				put(page, b.argument, b.text)
 			case b.language == "sh" && b.argument == "guest":
 				any = true
 				name := fmt.Sprintf(".block%d", len(ran))

@@ -36,18 +36,14 @@ rdmashim link up eth0
 sudo rdmashim link add rxe0 type rxe netdev eth0`,
 	"link add": `sudo rdmashim link add rxe0 type rxe netdev eth0
 rdmashim link add rxe0 type rxe netdev eth0 --dry-run`,
-	"link apply": `sudo rdmashim link apply links.toml
-rdmashim link apply links.toml --dry-run`,
 	"link delete": `sudo rdmashim link delete rxe0`,
-	"link diff":   `rdmashim link diff links.toml`,
 	"link gid": `rdmashim link gid
 rdmashim link gid rxe0/1 -j`,
-	"link save": `rdmashim link save > links.toml`,
 	"link show": `rdmashim link show
 rdmashim link show rxe0/1 -d`,
-	"link unit": `rdmashim link unit links.toml | sudo tee /etc/systemd/system/rdma-links.service`,
+	"link unit": `rdmashim link unit eth0 | sudo tee /etc/systemd/system/rdma-eth0.service`,
 	"link up": `sudo rdmashim link up
-sudo rdmashim link up eth0 -d`,
+sudo rdmashim link up eth0 --mtu 4200 --name rxe0`,
 	"resource": `rdmashim resource
 rdmashim resource show qp`,
 	"resource show": `rdmashim resource show rxe0

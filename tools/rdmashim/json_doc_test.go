@@ -192,7 +192,6 @@ var jsonTypes = map[string]reflect.Type{
 	"version":        reflect.TypeFor[versionInfo](),
 	"doctor":         reflect.TypeFor[doctor.Report](),
 	"stats":          reflect.TypeFor[stats.Device](),
-	"link save":      reflect.TypeFor[setupFile](),
 }
 
 // jsonKernelLines are calls whose JSON is made of what the kernel answers.
@@ -205,7 +204,6 @@ var jsonKernelLines = []struct{ section, line string }{
 	{"link delete --dry-run", "-j link delete rxe0 --dry-run"},
 	{"link up", "-j -d link up --dry-run"},
 	{"link up", "-j -d link up"},
-	{"link save", "-j link save"},
 	{"resource show", "-j res"},
 	{"resource show KIND", "-j res show qp"},
 	{"resource show KIND", "-j -dd res show cq"},
@@ -318,10 +316,6 @@ func TestJSONOfKernel(t *testing.T) {
 		require.NoError(t, (&rdmaCall{out: &b, json: true}).printEvent(&e))
 		documented["monitor"].holdsText(t, "monitor", b.String())
 	}
-	rows := changeRows([]netlinkmgr.Change{{Text: "x"}, {Kind: "y", Link: "a", NetDev: "b", NetNS: "c", From: "d", To: "e", Message: []byte{1}}}, true)
-	var b bytes.Buffer
-	require.NoError(t, (&rdmaCall{out: &b, json: true}).print(rows))
-	documented["link diff"].holdsText(t, "link diff", b.String())
 }
 
 // TestJSONIsDocumented: every command with --json is on the page.
@@ -340,7 +334,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		for section := range documented {
 			found = found || section == name || strings.HasPrefix(section, name+" ") || strings.HasPrefix(name, section+" ")
 		}
-		if !found && !slices.Contains([]string{"link unit", "system set", "dev set", "statistic set", "statistic unset", "rdmashim"}, name) { // which print no JSON
+		if !found && !slices.Contains([]string{"link unit", "system set", "dev set", "rdmashim"}, name) { // which print no JSON
 			t.Errorf("docs/json.md says nothing of '%s --json'", name)
 		}
 	}

@@ -14,9 +14,8 @@ func (t *rdmaTool) link() *cobra.Command {
 	show.Aliases = []string{"list"}
 	cmd := t.object("link", "Show, add, delete and set up RDMA links of the kernel",
 		`link shows, adds and deletes the kernel's RDMA links in iproute2's words, and
-beyond them sets up a usable rxe link in one go (up), keeps links as a file says
-(apply, diff, save, unit) and explains the GID table (gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(),
-		t.linkApply(), t.linkDiff(), t.linkSave(), t.linkUnit(),
+beyond them sets up a usable rxe link in one go (up), at boot too (unit), and
+explains the GID table (gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(), t.linkUnit(),
 		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", linkGID))
 	return cmd
 }
@@ -153,28 +152,45 @@ func (t *rdmaTool) linkDelete() *cobra.Command {
 func (t *rdmaTool) linkUp() *cobra.Command {
 	var o netlinkmgr.EnsureOptions
 	cmd := t.command("up [NETDEV]", "Make sure that a usable rxe link is there, and print the GID to use", func(c *rdmaCall, args []string) error {
-		if len(args) > 1 {
-			return usagef("link up: at most one network device, not %q", args)
-		}
-		if len(args) == 1 {
-			o.NetDev = args[0]
-		}
-		if o.Timeout < 0 {
-			return usagef("link up: --timeout %v is negative", o.Timeout)
+		if err := checkUp("link up", &o, args); err != nil {
+			return err
 		}
 		return linkUp(c, o)
 	})
-	cmd.Long = `up takes NETDEV, or finds a usable network device, brings it up, loads rdma_rxe
-and what it needs, creates the link unless there is one, waits until its port is
+	cmd.Long = `up takes NETDEV, or finds a usable network device, loads rdma_rxe and what it
+needs, sets the device's MTU if asked to and brings it up, creates the link unless there is one, waits until its port is
 ACTIVE and a usable RoCE v2 GID is there, and prints both. It may be called
 again; if it fails, what it had changed is undone.`
-	f := cmd.Flags()
-	f.StringVar(&o.Name, "name", "", "name of the link (default: the one there, or the first free of rxe0, rxe1 …)")
-	f.DurationVar(&o.Timeout, "timeout", netlinkmgr.DefaultTimeout, "how long to wait for port and GID")
-	f.StringSliceVar(&o.Modules, "module", nil, "load this module as well (rdma_ucm, ib_umad)")
+	upFlags(cmd, &o)
 	dryRunFlag(cmd)
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { o.DryRun = isDryRun(cmd) }
 	return cmd
+}
+
+// upFlags are those of link up and of the unit that calls it.
+func upFlags(cmd *cobra.Command, o *netlinkmgr.EnsureOptions) {
+	f := cmd.Flags()
+	f.StringVar(&o.Name, "name", "", "name of the link (default: the one there, or the first free of rxe0, rxe1 …)")
+	f.IntVar(&o.MTU, "mtu", 0, "MTU of the network device in bytes (default: as it is)")
+	f.DurationVar(&o.Timeout, "timeout", netlinkmgr.DefaultTimeout, "how long to wait for port and GID")
+	f.StringSliceVar(&o.Modules, "module", nil, "load this module as well (rdma_ucm, ib_umad)")
+}
+
+// checkUp takes the network device and checks the flags.
+func checkUp(cmd string, o *netlinkmgr.EnsureOptions, args []string) error {
+	if len(args) > 1 {
+		return usagef("%s: at most one network device, not %q", cmd, args)
+	}
+	if len(args) == 1 {
+		o.NetDev = args[0]
+	}
+	if o.Timeout < 0 {
+		return usagef("%s: --timeout %v is negative", cmd, o.Timeout)
+	}
+	if o.MTU != 0 && (o.MTU < netlinkmgr.MinMTU || o.MTU > netlinkmgr.MaxMTU) {
+		return usagef("%s: --mtu %d is not between %d and %d", cmd, o.MTU, netlinkmgr.MinMTU, netlinkmgr.MaxMTU)
+	}
+	return nil
 }
 
 func linkUp(c *rdmaCall, o netlinkmgr.EnsureOptions) error {

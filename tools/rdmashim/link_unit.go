@@ -8,80 +8,82 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+
+	"github.com/spf13/cobra"
 )
 
 func (t *rdmaTool) linkUnit() *cobra.Command {
-	var prune bool
-	cmd := t.setupCommand("unit", "Print a systemd unit that applies a file at boot", `unit checks FILE and prints a systemd unit that applies it at boot, when its
-network devices are there. To install it:
-
-    rdmashim link unit /etc/rdmashim.toml > /etc/systemd/system/rdmashim-links.service
-    systemctl daemon-reload
-    systemctl enable --now rdmashim-links`,
-		func(c *rdmaCall, path string, s netlinkmgr.Setup) error {
-			if path == "-" {
-				return usagef("link unit: a unit needs a FILE that is there at boot, not stdin")
-			}
-			path, err := filepath.Abs(path)
-			if err != nil {
-				return err
-			}
-			program, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			if err := unitable(program, path); err != nil {
-				return err
-			}
-			if strings.HasPrefix(program, filepath.Clean(os.TempDir())+string(filepath.Separator)) {
-				fmt.Fprintf(c.err, "warning: %s will not be there at boot: install the program first\n", program)
-			}
-			_, err = fmt.Fprint(c.out, unitText(program, path, prune, s))
+	var o netlinkmgr.EnsureOptions
+	cmd := t.command("unit [NETDEV]", "Print a systemd unit that calls 'link up' at boot", func(c *rdmaCall, args []string) error {
+		if err := checkUp("link unit", &o, args); err != nil {
 			return err
-		})
-	pruneFlag(cmd, &prune)
+		}
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		if err := unitable(program, o.NetDev, o.Name); err != nil {
+			return err
+		}
+		if strings.HasPrefix(program, filepath.Clean(os.TempDir())+string(filepath.Separator)) {
+			fmt.Fprintf(c.err, "warning: %s will not be there at boot: install the program first\n", program)
+		}
+		_, err = fmt.Fprint(c.out, unitText(program, o))
+		return err
+	})
+	cmd.Long = `unit prints a systemd unit that calls 'link up' with the same arguments at boot,
+when the network device is there. A link each takes a unit each. To install it:
+
+    rdmashim link unit eth0 --mtu 4200 > /etc/systemd/system/rdma-eth0.service
+    systemctl daemon-reload
+    systemctl enable --now rdma-eth0`
+	upFlags(cmd, &o)
 	return cmd
 }
 
 // unitable refuses names that systemd does not take: a setting is one line of
 // UTF-8, and a program's name has neither quotes nor backslashes (string_is_safe
 // in systemd's string-util.c).
-func unitable(program, path string) error {
-	if !utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl) {
-		return usagef("link unit: a unit cannot name %q: rename it", path)
+func unitable(program string, names ...string) error {
+	bad := func(s string) bool { return !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) }
+	for _, s := range names {
+		if bad(s) {
+			return usagef("link unit: a unit cannot name %q: rename it", s)
+		}
 	}
-	if !utf8.ValidString(program) || strings.ContainsFunc(program, unicode.IsControl) || strings.ContainsAny(program, `'"\`) {
+	if bad(program) || strings.ContainsAny(program, `'"\`) {
 		return fmt.Errorf("link unit: a unit cannot start %q: install the program by another name", program)
 	}
 	return nil
 }
 
-// unitText is the unit. It waits for the network devices of the initial
-// network namespace (systemd.device(5)) and comes after those who configure
-// them, or they might set the MTU again.
-func unitText(program, path string, prune bool, s netlinkmgr.Setup) string {
-	after := []string{"systemd-modules-load.service", "network-online.target"}
-	wants := []string{"network-online.target"}
-	for _, l := range s.Links {
-		if l.NetNS == "" {
-			dev := "sys-subsystem-net-devices-" + unitEscape(l.NetDev) + ".device"
-			after, wants = append(after, dev), append(wants, dev)
-		}
+// unitText is the unit. It waits for the network device (systemd.device(5)) and
+// comes after the network's configuration, which might set the MTU again.
+func unitText(program string, o netlinkmgr.EnsureOptions) string {
+	needs, on := "network-online.target", "a network device that is found"
+	command := []string{strings.ReplaceAll(unitQuote(program), "$$", "$"), "link", "up"} // no variables in a program's name
+	if o.NetDev != "" {
+		needs += " sys-subsystem-net-devices-" + unitEscape(o.NetDev) + ".device"
+		on = strings.ReplaceAll(o.NetDev, "%", "%%")
+		command = append(command, unitQuote(o.NetDev))
 	}
-	// No variables are replaced in the program's name.
-	command := []string{strings.ReplaceAll(unitQuote(program), "$$", "$"), "link", "apply"}
-	if prune {
-		command = append(command, "--prune")
+	if o.Name != "" {
+		command = append(command, "--name", unitQuote(o.Name))
 	}
-	command = append(command, unitQuote(path))
+	if o.MTU != 0 {
+		command = append(command, "--mtu", fmt.Sprint(o.MTU))
+	}
+	for _, m := range o.Modules {
+		command = append(command, "--module", unitQuote(m))
+	}
+	if o.Timeout != 0 && o.Timeout != netlinkmgr.DefaultTimeout {
+		command = append(command, "--timeout", o.Timeout.String())
+	}
 	return fmt.Sprintf(`[Unit]
-Description=rxe links of %s (rdmashim)
-%s
+Description=rxe link on %s (rdmashim)
 Wants=%s
-After=%s
+After=systemd-modules-load.service %s
 
 [Service]
 Type=oneshot
@@ -90,21 +92,7 @@ ExecStart=%s
 
 [Install]
 WantedBy=multi-user.target
-`, strings.ReplaceAll(path, "%", "%%"), unitCondition(path), strings.Join(wants, " "), strings.Join(after, " "), strings.Join(command, " "))
-}
-
-// unitCondition is the setting that path exists. A backslash at the end of its
-// line would continue the line, and a space there would be left out: a path that
-// ends so is written as a pattern (glob(7)).
-func unitCondition(path string) string {
-	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "%", "%%").Replace(path)
-	switch {
-	case strings.HasSuffix(path, `\`):
-		return "ConditionPathExistsGlob=" + pattern
-	case strings.HasSuffix(path, " "):
-		return "ConditionPathExistsGlob=" + strings.TrimSuffix(pattern, " ") + "[ ]"
-	}
-	return "ConditionPathExists=" + strings.ReplaceAll(path, "%", "%%")
+`, on, needs, needs, strings.Join(command, " "))
 }
 
 // unitEscape writes a name as a part of a unit's name (systemd-escape(1)).

@@ -29,7 +29,6 @@ func newRDMA(open func() (*netlinkmgr.Manager, error)) []*cobra.Command {
 type rdmaCall struct {
 	ctx     context.Context
 	m       *netlinkmgr.Manager
-	in      io.Reader
 	out     io.Writer
 	err     io.Writer
 	json    bool
@@ -47,7 +46,7 @@ func rdmaFlags(f *pflag.FlagSet) {
 // call reads the options and opens the manager.
 func (t *rdmaTool) call(cmd *cobra.Command) (*rdmaCall, error) {
 	f := cmd.Flags()
-	c := &rdmaCall{ctx: cmd.Context(), in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	c := &rdmaCall{ctx: cmd.Context(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 	c.json, _ = f.GetBool("json")
 	c.pretty, _ = f.GetBool("pretty")
 	c.details, _ = f.GetCount("details")
@@ -91,8 +90,7 @@ func (t *rdmaTool) command(use, short string, do func(*rdmaCall, []string) error
 }
 
 func (t *rdmaTool) run(cmd *cobra.Command, args []string, do func(*rdmaCall, []string) error) error {
-	// A command's own words (statistic qp set) may have help behind them, too.
-	if last := len(args) - 1; last >= 0 && args[last] == "help" && (last == 0 || cmd.Name() == "qp" || cmd.Name() == "mr") {
+	if len(args) == 1 && args[0] == "help" {
 		return cmd.Help()
 	}
 	c, err := t.call(cmd)

@@ -17,10 +17,10 @@ var rdmaWords = []struct {
 	commands []string
 }{
 	{"dev", []string{"show", "list", "set", "help"}},
-	{"link", []string{"add", "delete", "show", "list", "help", "up", "gid", "apply", "diff", "save", "unit"}},
+	{"link", []string{"add", "delete", "show", "list", "help", "up", "gid", "unit"}},
 	{"resource", []string{"show", "list", "help"}},
 	{"system", []string{"show", "set", "help"}},
-	{"statistic", []string{"show", "list", "help", "qp", "mr", "mode", "set", "unset"}},
+	{"statistic", []string{"show", "list", "help"}},
 	{"monitor", []string{"help"}},
 }
 
@@ -55,7 +55,7 @@ func newRDMARoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.Flags().BoolVarP(&showVersion, "version", "V", false, "print the version")
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
-	batchFlags(root, netlinkmgr.Open)
+	rdmaFlags(root.Flags())
 	return root
 }
 

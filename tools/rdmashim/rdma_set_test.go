@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
@@ -20,23 +19,10 @@ func TestRDMASet(t *testing.T) {
 	for _, c := range []struct{ line, did string }{
 		{"dev set rxe0 name fast", "rename 0 fast"},
 		{"dev set rxe0 n fast", "rename 0 fast"},
-		{"dev set rxe0 netns blue", "move 0"},
-		{"dev set rxe0 adaptive-moderation on", "dim 0 1"},
-		{"dev set rxe0 adaptive-moderation off", "dim 0 0"},
 		{"system set netns exclusive", "setnetns 0"},
-		{"sys set privileged-qkey on", "qkey 1"},
-		{"system set priv off", "qkey 0"},
-		{"statistic qp set link rxe0/1 auto type on", "statset 0/1 mode=1 mask=1"},
-		{"statistic qp set link rxe0/1 auto pid,type on", "statset 0/1 mode=1 mask=3"},
-		{"stat qp set link rxe0/1 auto off", "statset 0/1 mode=1 mask=0"},
-		{"statistic qp bind link rxe0/1 lqpn 17", "statset 0/1 mode=2 lqpn=17"},
-		{"statistic qp bind link rxe0/1 lqpn 17 cntn 4", "statset 0/1 mode=2 lqpn=17 counter=4"},
-		{"statistic qp unbind link rxe0/1 cntn 4 lqpn 17", "statdel 0/1 mode=2 lqpn=17 counter=4"},
-		{"statistic qp unbind link rxe0/1 cntn 4", "statdel 0/1 mode=2 lqpn=17 counter=4; statdel 0/1 mode=2 lqpn=18 counter=4"},
-		{"statistic set link rxe0/1 optional-counters cc_tx,cc_rx", "statset 0/1 optional=7,6"},
-		{"statistic unset link rxe0/1 optional-counters", "statset 0/1 optional="},
+		{"sys set n shared", "setnetns 1"},
 	} {
-		k := counterKernel()
+		k := busyKernel()
 		stdout, stderr, err := runRDMA(t, k, c.line)
 		require.NoError(t, err, c.line)
 		require.Empty(t, stdout+stderr)
@@ -44,81 +30,38 @@ func TestRDMASet(t *testing.T) {
 	}
 }
 
-// counterKernel has a link with a driver that counts by queue pair.
-func counterKernel() *netlinktest.Kernel {
-	k := busyKernel()
-	k.Exclusive = true
-	k.Spaces = map[string][]netlinkmgr.NetDev{"blue": nil}
-	o := &k.Links[0].Objects
-	o.Mask = 1
-	o.SRQs = []netlinkmgr.SRQ{{SRQN: 3, QPs: [][2]uint32{{17, 17}, {20, 25}}, PDN: ptr(uint32(2)), Owner: netlinkmgr.Owner{PID: 321}}}
-	o.QPCounters = []netlinkmgr.QPCounter{{Port: ptr(uint32(1)), ID: 4, Type: ptr(netlinkmgr.QPType(2)), Owner: netlinkmgr.Owner{PID: 321}, QPs: []uint32{17, 18}, Counters: []netlinkmgr.Counter{{Name: "rx", Value: 5}}}}
-	o.Optional = []netlinkmgr.OptionalCounter{{Name: "cc_rx", Index: 6, On: true}, {Name: "cc_tx", Index: 7}}
-	o.MRCounters = []netlinkmgr.Counter{{Name: "page_faults", Value: 3}}
-	return k
-}
-
-func TestStatisticOutput(t *testing.T) {
+func TestSharedReceiveQueues(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"statistic qp mode", "link rxe0/1 mode qp auto type on \n"},
-		{"stat qp m link rxe0 -j", `[{"ifindex":0,"ifname":"rxe0","port":1,"mode":"qp auto type on"}]` + "\n"},
-		{"statistic qp", "link rxe0/1 cntn 4 qp-type RC pid 321 comm worker rx 5 \n    LQPN: <17,18>\n"},
-		{"statistic qp show link rxe0/1 lqpn 18 -j", `[{"ifindex":0,"ifname":"rxe0","port":1,"cntn":4,"qp-type":"RC","pid":321,"comm":"worker","rx":5,"lqpn":[17,18]}]` + "\n"},
-		{"statistic qp show lqpn 19 -j", "[]\n"},
-		{"statistic qp show cntn 1-3 -j", "[]\n"},
-		{"statistic qp list qp-type rc -p", "link rxe0/1 cntn 4 qp-type RC pid 321 comm worker \n    rx 5 \n    LQPN: <17,18>\n"},
-		{"statistic mode", "link rxe0/1 optional-counters cc_rx\n"},
-		{"statistic mode supported", "link rxe0/1 supported optional-counters cc_rx,cc_tx\n"},
-		{"statistic mode supported link rxe0/1 -j", `[{"ifname":"rxe0","port":1,"supported optional-counters":["cc_rx","cc_tx"]}]` + "\n"},
 		{"resource show srq", "dev rxe0 srqn 3 type BASIC lqpn 17,20-25 pdn 2 pid 321 comm worker \n"},
 		{"res show srq -j type basic srqn 3", `[{"ifindex":0,"ifname":"rxe0","srqn":3,"type":"BASIC","lqpn":["17","20-25"],"pdn":2,"pid":321,"comm":"worker"}]` + "\n"},
 		{"res show srq srqn 4 -j", "[]\n"},
-		{"statistic mr", "dev rxe0 mrn 1 page_faults 3 \n"},
-		{"statistic show mr -j", `[{"ifindex":0,"ifname":"rxe0","mrn":1,"page_faults":3}]` + "\n"},
-		{"statistic mr show link rxe0 mrn 2 -j", "[]\n"},
 	} {
-		stdout, stderr, err := runRDMA(t, counterKernel(), c.line)
+		k := busyKernel()
+		k.Links[0].Objects.SRQs = []netlinkmgr.SRQ{{SRQN: 3, QPs: [][2]uint32{{17, 17}, {20, 25}}, PDN: ptr(uint32(2)), Owner: netlinkmgr.Owner{PID: 321}}}
+		stdout, stderr, err := runRDMA(t, k, c.line)
 		require.NoError(t, err, c.line)
 		require.Empty(t, stderr)
 		require.Equal(t, c.want, stdout, c.line)
-	}
-	documented := documentedJSON(t)
-	for line, section := range map[string]string{"stat qp -j": "statistic qp show", "stat qp mode -j": "statistic qp mode", "stat mode -j": "statistic mode", "stat mode supp -j": "statistic mode", "stat mr -j": "statistic mr", "res show srq -j": "resource show KIND"} {
-		stdout, _, err := runRDMA(t, counterKernel(), line)
-		require.NoError(t, err)
-		require.Contains(t, documented, section)
-		documented[section].holdsText(t, line, stdout)
 	}
 }
 
 func TestRDMASetUsage(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"dev set", "device's name"},
-		{"dev set rxe0", "what to set"},
-		{"dev set rxe0 color red", `"color"`},
+		{"dev set rxe0", "word name"},
+		{"dev set rxe0 netns blue", `"netns"`},
 		{"dev set rxe0 name", "new name"},
 		{"dev set rxe0 name a b", `"b"`},
-		{"dev set rxe0 adaptive-moderation maybe", "neither on nor off"},
-		{"system set color", "neither netns nor privileged-qkey"},
-		{"system set privileged-qkey", "on or off"},
+		{"system set color", "word netns"},
+		{"system set netns", "shared or exclusive"},
 		{"system set netns shared now", `"now"`},
-		{"statistic qp frob", "show, list, mode, set, bind, unbind"},
-		{"statistic qp set", "word link"},
-		{"statistic qp set link rxe0/1 auto", "criteria"},
-		{"statistic qp set link rxe0/1 auto color on", "type, pid"},
-		{"statistic qp set link rxe0/1 auto type", "word on"},
-		{"statistic qp set link rxe0 auto off", "names no port"},
-		{"statistic qp set link rxe0/7 auto off", "no port 7"},
-		{"statistic qp bind link rxe0/1", "lqpn"},
-		{"statistic qp bind link rxe0/1 lqpn x", "no number"},
-		{"statistic qp bind link rxe0/1 lqpn 1 lqpn 2", "cntn"},
-		{"statistic qp unbind link rxe0/1 lqpn 1", "cntn"},
-		{"statistic set link rxe0/1 optional-counters", "counters' names"},
-		{"statistic unset link rxe0/1 optional-counters a", `"a"`},
-		{"statistic mode rxe0", "link"},
-		{"statistic mr frob", "show, list, link"},
+		{"statistic qp", `"qp"`},
+		{"statistic show link rxe0/7", "no port 7"},
+		{"link up eth0 --mtu 100", "--mtu 100 is not between 336 and 65536"},
+		{"link unit a b", "at most one"},
+		{"link unit --mtu 70000", "--mtu 70000"},
 	} {
-		k := counterKernel()
+		k := busyKernel()
 		stdout, _, err := runRDMA(t, k, c.line)
 		var usage *usageError
 		require.ErrorAs(t, err, &usage, c.line)
@@ -130,31 +73,21 @@ func TestRDMASetUsage(t *testing.T) {
 
 // TestRDMARefused: the kernel's refusals say what to do.
 func TestRDMARefused(t *testing.T) {
-	refuse := func(op string, err error) func(*netlinktest.Kernel) {
-		return func(k *netlinktest.Kernel) { k.Refuse[op] = err }
-	}
 	for _, c := range []struct {
-		line string
-		make func(*netlinktest.Kernel)
-		says string
+		line, refuse string
+		err          error
+		says         string
 	}{
-		{"dev set rxe0 netns blue", func(k *netlinktest.Kernel) { k.Exclusive = false }, "'rdmashim system set netns exclusive' first"},
-		{"dev set rxe0 netns blue", refuse("move", syscall.EOPNOTSUPP), "this kernel cannot move rxe links"},
-		{"dev set rxe0 netns red", nil, `no network namespace is named "red" (there are: blue)`},
-		{"dev set rxe9 netns blue", nil, `no RDMA device "rxe9"`},
-		{"dev set rxe0 name rxe0", nil, "another device has that name"},
-		{"dev set rxe0 name a%d", nil, "cannot be the name of a device"},
-		{"dev set rxe0 name x", refuse("rename", syscall.EPERM), "CAP_NET_ADMIN"},
-		{"system set privileged-qkey on", refuse("qkey", syscall.EINVAL), "Linux 6.7"},
-		{"dev set rxe0 adaptive-moderation on", refuse("dim", syscall.EOPNOTSUPP), "the device has none"},
-		{"statistic qp bind link rxe0/1 lqpn 3", refuse("statset", syscall.EOPNOTSUPP), "rdma_rxe has none"},
-		{"statistic set link rxe0/1 optional-counters nope", nil, "no such optional counter"},
-		{"statistic qp unbind link rxe0/1 cntn 5", nil, "rxe0/1 has no counter 5"},
+		{"dev set rxe9 name x", "", nil, `no RDMA device "rxe9"`},
+		{"dev set rxe0 name rxe0", "", nil, "another device has that name"},
+		{"dev set rxe0 name a%d", "", nil, "cannot be the name of a device"},
+		{"dev set rxe0 name x", "rename", syscall.EPERM, "CAP_NET_ADMIN"},
+		{"system set netns exclusive", "setnetns", syscall.EBUSY, "other network namespaces"},
+		{"link up eth0 --mtu 1400", "setmtu", syscall.EPERM, "set the MTU of eth0 to 1400: no permission"},
+		{"link up eth0 --mtu 9001", "", nil, "ip -d link show eth0"},
 	} {
-		k := counterKernel()
-		if c.make != nil {
-			c.make(k)
-		}
+		k := busyKernel()
+		k.Refuse[c.refuse] = c.err
 		stdout, _, err := runRDMA(t, k, c.line)
 		require.ErrorContains(t, err, c.says)
 		require.Empty(t, stdout)
@@ -164,9 +97,8 @@ func TestRDMARefused(t *testing.T) {
 // TestHelpAtEachLevel: help is printed, and nothing is asked of the kernel.
 func TestHelpAtEachLevel(t *testing.T) {
 	for _, line := range []string{
-		"link help", "link show help", "link add help", "link delete help", "link apply help", "dev help", "dev set help", "resource help", "resource show help",
-		"system help", "system set help", "system show help", "statistic help", "statistic show help", "statistic qp help", "statistic qp set help",
-		"statistic qp bind help", "statistic mode help", "statistic set help", "statistic mr help", "monitor help",
+		"link help", "link show help", "link add help", "link delete help", "link unit help", "dev help", "dev set help", "resource help", "resource show help",
+		"system help", "system set help", "system show help", "statistic help", "statistic show help", "monitor help",
 	} {
 		stdout, stderr, err := runRDMA(t, nil, line)
 		require.NoError(t, err, line)
@@ -175,84 +107,76 @@ func TestHelpAtEachLevel(t *testing.T) {
 	}
 }
 
-// runBatch runs a batch file's text.
-func runBatch(t *testing.T, k *netlinktest.Kernel, text string, flags ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "batch")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	root := &cobra.Command{Use: "rdma", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
-	batchFlags(root, func() (*netlinkmgr.Manager, error) { return k.Manager(), nil })
-	var out, errs bytes.Buffer
-	root.SetArgs(append(flags, "-b", path))
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	err = root.ExecuteContext(t.Context())
-	return out.String(), strings.ReplaceAll(errs.String(), path, "FILE"), err
-}
-
-func TestBatch(t *testing.T) {
-	k := busyKernel()
-	stdout, stderr, err := runBatch(t, k, `# two commands
-d set rxe0 name 'fast'   # a comment
-
-link \
-  show fast
-`, "-j")
+// TestLinkUpAgain: the MTU and the name are as asked, and once more they are so
+// already.
+func TestLinkUpAgain(t *testing.T) {
+	k := netlinktest.New()
+	const line = "link up eth0 --mtu 4200 --name fast"
+	stdout, _, err := runRDMA(t, k, line+" --dry-run")
 	require.NoError(t, err)
-	require.Empty(t, stderr)
-	require.Equal(t, `[{"ifindex":0,"ifname":"fast","port":1,"state":"ACTIVE","physical_state":"LINK_UP","netdev":"eth0","netdev_index":2}]`+"\n", stdout)
-
-	const three = "dev set fast name a\nlink show nosuch\ndev set a name b\n"
-	_, _, err = runBatch(t, k, three)
-	require.ErrorIs(t, err, syscall.ENODEV)
-	require.ErrorContains(t, err, ":2: no RDMA device")
-	require.Equal(t, "a", k.Links[0].Name, "the first command is done, the third is not")
-
-	_, stderr, err = runBatch(t, k, "dev set a name fast\n"+strings.Join(strings.Split(three, "\n")[1:], "\n"), "-f")
-	require.ErrorContains(t, err, "2 of 3 commands failed")
-	require.Contains(t, stderr, "rdma: FILE:2: no RDMA device")
-	require.Contains(t, stderr, "rdma: FILE:3: ")
-
-	// A file that cannot be read as one changes nothing.
+	require.Contains(t, stdout, "set the MTU of eth0 to 4200 (was 1500)\n")
+	require.Empty(t, k.Did)
+	_, stderr, err := runRDMA(t, k, line)
+	require.NoError(t, err)
+	require.Contains(t, stderr, "set the MTU of eth0 to 4200 (was 1500)\n")
+	require.Contains(t, k.Did, "setmtu eth0 4200")
+	require.Equal(t, "fast", k.Links[0].Name)
 	k.Did = nil
-	for text, says := range map[string]string{
-		"dev set fast name x\nlink show \"a\n":    "line 2: the quote",
-		"dev set fast name x\nlink show \\":       "line 2: nothing follows",
-		"dev set fast name x\nlink show 'a":       "line 2: the quote",
-		strings.Repeat("a ", maxBatchLine) + "\n": "too long",
-	} {
-		_, _, err = runBatch(t, k, text)
-		require.ErrorContains(t, err, says)
-		require.Empty(t, k.Did)
-	}
-	var usage *usageError
-	for _, text := range []string{"frob\n", "link frob\n", "''\n", "help\n", "link show --frob\n"} {
-		_, _, err = runBatch(t, k, text)
-		require.ErrorAs(t, err, &usage, text)
-	}
-	_, _, err = runBatch(t, k, "frob\n", "-j", "-d")
-	require.ErrorContains(t, err, `:1: "frob" is none of link, dev`, "the options are not what is wrong")
-	_, _, err = runBatch(t, k, "")
+	_, _, err = runRDMA(t, k, line)
 	require.NoError(t, err)
+	require.Equal(t, []string{"watch"}, k.Did)
+	_, _, err = runRDMA(t, k, "link up eth0 --name other")
+	var has *netlinkmgr.NetDevHasLinkError
+	require.ErrorAs(t, err, &has)
 }
 
-// FuzzBatch reads any file: command lines, or one line that says what is wrong.
-func FuzzBatch(f *testing.F) {
-	f.Add([]byte("# comment\nlink show \\\n rxe0\nd set rxe0 name 'a b'\n"))
-	f.Add([]byte("link \"add\" a\\\n"))
-	f.Add([]byte("'\n\\\n\\\n#\\\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		list, err := parseBatch(bytes.NewReader(text))
-		if err != nil {
-			require.NotEmpty(t, oneLine(err))
-			return
+func TestLinkUnit(t *testing.T) {
+	require.Equal(t, `[Unit]
+Description=rxe link on br-lan0 (rdmashim)
+Wants=network-online.target sys-subsystem-net-devices-br\x2dlan0.device
+After=systemd-modules-load.service network-online.target sys-subsystem-net-devices-br\x2dlan0.device
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart="/opt/rdma shim/rdmashim" link up br-lan0 --name fast --mtu 4200 --module rdma_ucm
+
+[Install]
+WantedBy=multi-user.target
+`, unitText("/opt/rdma shim/rdmashim", netlinkmgr.EnsureOptions{NetDev: "br-lan0", Name: "fast", MTU: 4200, Modules: []string{"rdma_ucm"}}))
+	stdout, _, err := runRDMA(t, nil, "link unit")
+	require.NoError(t, err)
+	require.Contains(t, stdout, " link up\n")
+	require.Contains(t, stdout, "Wants=network-online.target\n")
+}
+
+// TestLinkUnitNames: systemd, where it is installed, has nothing to complain of
+// names that mean something to it, and finds the program.
+func TestLinkUnitNames(t *testing.T) {
+	analyze, lacking := exec.LookPath("systemd-analyze")
+	for name, word := range map[string]string{
+		"eth0": "eth0", `back\`: `"back\\"`, `a"b'c;#`: `"a\"b'c;#"`, "100%$HOME%i": "100%%$$HOME%%i", "\u00e9\u00a0": "\u00e9\u00a0",
+	} {
+		dir := t.TempDir()
+		program := filepath.Join(dir, "$HOME $$ 100% x")
+		require.NoError(t, os.WriteFile(program, nil, 0o755))
+		unit := unitText(program, netlinkmgr.EnsureOptions{NetDev: name})
+		require.Contains(t, strings.Split(unit, "\n"), `ExecStart="`+dir+`/$HOME $$ 100%% x" link up `+word)
+		if lacking != nil {
+			continue
 		}
-		at := 0
-		for _, l := range list {
-			require.Greater(t, l.number, at)
-			require.NotEmpty(t, l.words)
-			at = l.number
-			rdmaArgs(l.words, true)
-		}
-	})
+		path := filepath.Join(dir, "rdma-links.service")
+		require.NoError(t, os.WriteFile(path, []byte(unit), 0o644))
+		out, err := exec.Command(analyze, "verify", path).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.NotContains(t, string(out), "rdma-links.service:")
+	}
+	for _, name := range []string{"a\nb", "a\rb", "tab\t", "\x7f", "not UTF-8 \xff"} {
+		require.Error(t, unitable("/bin/rdmashim", name), "%q", name)
+		require.Error(t, unitable("/bin/"+name, "eth0"), "%q", name)
+	}
+	for _, name := range []string{`a"b`, "a'b", `a\b`} {
+		require.NoError(t, unitable("/bin/rdmashim", name), "%q", name)
+		require.Error(t, unitable("/bin/"+name, "eth0"), "%q", name)
+	}
 }

@@ -276,7 +276,7 @@ func TestCalledAsRDMA(t *testing.T) {
 	o := as("-V")
 	require.Equal(t, outcome{0, "rdma utility, rdmashim-" + version + "\n", ""}, o)
 	help := as("help").stdout
-	for _, says := range []string{"statistic", "--batch FILE", "-j, --json", "-p, --pretty", "-d, --details"} {
+	for _, says := range []string{"statistic", "-j, --json", "-p, --pretty", "-d, --details"} {
 		require.Contains(t, help, says)
 	}
 	require.Equal(t, 2, as("demo").code, "other commands are not there")

@@ -41,10 +41,6 @@ Start with:  rdmashim demo`,
 	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newABI(), newDump(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
 	root.AddCommand(newTop(top.Here), newStats(top.Here))
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
-	batchFlags(root, netlinkmgr.Open)
-	for _, name := range []string{"json", "pretty", "details"} {
-		root.Flags().Lookup(name).Hidden = true // of the objects' commands, whose help has them
-	}
 	root.AddCommand(newVM(), newCompletion(), newMan())
 	completeNames(root)
 	addExamples(root)
