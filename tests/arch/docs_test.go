@@ -48,11 +48,13 @@ var linked = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 // TestDocumentedPathsExist holds ARCHITECTURE.md, README.md and docs to the tree.
 func TestDocumentedPathsExist(t *testing.T) {
 	docs := []string{"ARCHITECTURE.md", "README.md", "tests/testdata/README.md"}
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	require.NoError(t, err)
-	require.NotEmpty(t, pages)
-	for _, page := range pages {
-		docs = append(docs, "docs/"+filepath.Base(page))
+	for _, dir := range []string{"docs", "docs/design"} {
+		pages, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
+		require.NoError(t, err)
+		require.NotEmpty(t, pages)
+		for _, page := range pages {
+			docs = append(docs, dir+"/"+filepath.Base(page))
+		}
 	}
 	for _, doc := range docs {
 		text, err := os.ReadFile(filepath.Join(root, doc))

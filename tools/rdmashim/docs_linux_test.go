@@ -44,9 +44,16 @@ var docElsewhere = map[string]string{
 	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping' --plot speed.svg": "tools/rdmashim/perf_suite_test.go:TestPerfPlot",
 	"rdmashim monitor -j":                              "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
 	"rdmashim dump --live lo -w live.pcapng --summary": "tools/rdmashim/dump_live_linux_test.go:TestDumpLive",
+	"rdmashim server":                                  "tools/rdmashim/server_test.go:TestServerAndClient",
+	"rdmashim client 127.0.0.1 FILE":                   "tools/rdmashim/server_test.go:TestServerAndClient",
+	"rdmashim sample write-read server --once":         "tools/rdmashim/sample_test.go:TestSamples",
+	"rdmashim sample write-read client 127.0.0.1":      "tools/rdmashim/sample_test.go:TestSamples",
+	"rdmashim sample write-imm server":                 "tools/rdmashim/sample_test.go:TestSampleServesMany",
+	"rdmashim sample write-imm client 127.0.0.1":       "tools/rdmashim/sample_test.go:TestSampleServesMany",
+	"rdmashim ping server":                             "tools/rdmashim/sample_test.go:TestSampleServesMany",
+	"rdmashim ping client 127.0.0.1":                   "tools/rdmashim/sample_test.go:TestSampleServesMany",
 	"rdmashim vm demo":                                 "tools/rdmashim/vm_demo_test.go:TestVMDemo",
 	"rdmashim vm demo --mixed":                         "tools/rdmashim/vm_demo_test.go:TestVMDemo",
-	"rdmashim vm run -- rdmashim link show":            "tools/rdmashim/readme_test.go:TestReadmeCommands",
 	"rdmashim vm build -o image":                       "tools/rdmashim/vm_linux_test.go:TestVMBuild",
 }
 

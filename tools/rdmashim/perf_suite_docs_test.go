@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// explained is where "What limits" of ARCHITECTURE.md tells of the rows whose work
+// explained is where "What limits" of docs/speed.md tells of the rows whose work
 // or reference has these words.
 var explained = map[string]string{
 	"Go TCP":              "of Go's TCP",
@@ -23,22 +23,22 @@ var explained = map[string]string{
 	"over a veth":         "over one veth in the guest",
 }
 
-// TestSuiteDocs: README's table has the suite's rows in their order, with their
-// targets, and the day; and what it says is not met ARCHITECTURE.md explains.
+// TestSuiteDocs: the table of docs/speed.md has the suite's rows in their order, with their
+// targets, and the day; and explains what it says is not met.
 func TestSuiteDocs(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(repository, name))
 		require.NoError(t, err)
 		return string(text)
 	}
-	readme := read("README.md")
-	require.Regexp(t, `As it came out on \d{4}-\d\d-\d\d: .* two cores \(Linux`, readme)
-	_, limits, found := strings.Cut(read("ARCHITECTURE.md"), "\n### What limits\n")
+	page := read("docs/speed.md")
+	require.Regexp(t, `As it came out on \d{4}-\d\d-\d\d: .* two cores\s+\(Linux`, page)
+	_, limits, found := strings.Cut(page, "\n## What limits\n")
 	require.True(t, found)
 	limits, _, _ = strings.Cut(limits, "\n## ")
 	limits = strings.Join(strings.Fields(limits), " ")
 
-	_, shown, found := strings.Cut(readme, "| "+strings.Join(suiteHead, " | ")+" |\n")
+	_, shown, found := strings.Cut(page, "| "+strings.Join(suiteHead, " | ")+" |\n")
 	require.True(t, found)
 	shown, _, _ = strings.Cut(shown, "\n\n")
 	lines := strings.Split(shown, "\n")[1:] // the rule
@@ -60,6 +60,6 @@ func TestSuiteDocs(t *testing.T) {
 		for words, where := range explained {
 			told = told || strings.Contains(lines[i], words) && strings.Contains(limits, where)
 		}
-		require.True(t, told, "ARCHITECTURE.md does not say what limits %s", lines[i])
+		require.True(t, told, "docs/speed.md does not say what limits %s", lines[i])
 	}
 }

@@ -35,16 +35,7 @@ func blocks(t *testing.T, language string) []string {
 // tests themselves, and what needs a second shell, are run by others.
 func TestReadmeCommands(t *testing.T) {
 	elsewhere := map[string]string{
-		"./tools/test":                                               "this very run",
-		"go run ./tools/rdmashim server":                             "TestServerAndClient",
-		"go run ./tools/rdmashim client 127.0.0.1 FILE":              "TestServerAndClient",
-		"go run ./tools/rdmashim sample write-read server --once":    "TestSamples",
-		"go run ./tools/rdmashim sample write-read client 127.0.0.1": "TestSamples",
-		"go run ./tools/rdmashim sample write-imm server":            "TestSampleServesMany",
-		"go run ./tools/rdmashim sample write-imm client 127.0.0.1":  "TestSampleServesMany",
-		"go run ./tools/rdmashim ping server":                        "TestSampleServesMany",
-		"go run ./tools/rdmashim ping client 127.0.0.1":              "TestSampleServesMany",
-		"go get github.com/rdmashim/rdmashim":                        "the module itself",
+		"./tools/test": "this very run",
 	}
 	ran := 0
 	for _, b := range blocks(t, "sh") {
@@ -70,7 +61,7 @@ func TestReadmeCommands(t *testing.T) {
 			})
 		}
 	}
-	require.GreaterOrEqual(t, ran, 4)
+	require.GreaterOrEqual(t, ran, 2)
 }
 
 // TestReadmeProgram builds and runs the program of README.md.
