@@ -12,11 +12,8 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/stretchr/testify v1.12.1
-	github.com/therootcompany/xz v1.0.1
-	github.com/u-root/mkuimage v0.0.0-20250905073043-9a40452f5d3b
 	github.com/ulikunitz/xz v0.5.17
 	github.com/vishvananda/netlink v1.3.1
-	golang.org/x/mod v0.35.0
 	golang.org/x/net v0.55.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
@@ -24,116 +21,17 @@ require (
 )
 
 require (
-	github.com/atotto/clipboard v0.1.4 // indirect
-	github.com/aymanbagabas/go-osc52/v2 v2.0.1 // indirect
-	github.com/charmbracelet/bubbles v0.15.1-0.20230123181021-a6a12c4a31eb // indirect
-	github.com/charmbracelet/bubbletea v0.24.1 // indirect
-	github.com/charmbracelet/lipgloss v0.7.1 // indirect
-	github.com/containerd/console v1.0.4-0.20230706203907-8f6c4e4faef5 // indirect
-	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
-	github.com/hugelgupf/go-shlex v0.0.0-20200702092117-c80c9d0918fa // indirect
-	github.com/hugelgupf/vmtest v0.0.0-20240307030256-5d9f3d34a58d // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/ishidawataru/sctp v0.0.0-20230406120618-7ff4192f6ff2 // indirect
-	github.com/klauspost/pgzip v1.2.6 // indirect
-	github.com/knz/bubbline v0.0.0-20230717192058-486954f9953f // indirect
-	github.com/lucasb-eyer/go-colorful v1.2.0 // indirect
-	github.com/mattn/go-isatty v0.0.22 // indirect
-	github.com/mattn/go-localereader v0.0.1 // indirect
-	github.com/mattn/go-runewidth v0.0.16 // indirect
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
 	github.com/mdlayher/socket v0.5.1 // indirect
-	github.com/mdlayher/vsock v1.2.1 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
-	github.com/muesli/ansi v0.0.0-20230316100256-276c6243b2f6 // indirect
-	github.com/muesli/cancelreader v0.2.2 // indirect
-	github.com/muesli/reflow v0.3.0 // indirect
-	github.com/muesli/termenv v0.15.1 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/peterh/liner v1.2.2 // indirect
-	github.com/pierrec/lz4/v4 v4.1.22 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
-	github.com/rck/unit v0.0.3 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/sahilm/fuzzy v0.1.0 // indirect
-	github.com/u-root/cpuid v0.0.1-0.20250320140348-cc5fe81d966c // indirect
-	github.com/u-root/gobusybox/src v0.0.0-20250101170133-2e884e4509c7 // indirect
-	github.com/u-root/u-root v0.16.0 // indirect
-	github.com/u-root/uio v0.0.0-20240224005618-d2acac8f3701 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/exp v0.0.0-20250305212735-054e65f0b394 // indirect
 	golang.org/x/sync v0.20.0 // indirect
-	golang.org/x/text v0.37.0 // indirect
-	golang.org/x/tools v0.44.0 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect
-	gopkg.in/yaml.v3 v3.0.1 // indirect
-)
-
-tool (
-	github.com/u-root/u-root
-	github.com/u-root/u-root/cmds/core/cat
-	github.com/u-root/u-root/cmds/core/chmod
-	github.com/u-root/u-root/cmds/core/cmp
-	github.com/u-root/u-root/cmds/core/cp
-	github.com/u-root/u-root/cmds/core/date
-	github.com/u-root/u-root/cmds/core/dd
-	github.com/u-root/u-root/cmds/core/df
-	github.com/u-root/u-root/cmds/core/dmesg
-	github.com/u-root/u-root/cmds/core/du
-	github.com/u-root/u-root/cmds/core/echo
-	github.com/u-root/u-root/cmds/core/false
-	github.com/u-root/u-root/cmds/core/find
-	github.com/u-root/u-root/cmds/core/free
-	github.com/u-root/u-root/cmds/core/gosh
-	github.com/u-root/u-root/cmds/core/grep
-	github.com/u-root/u-root/cmds/core/head
-	github.com/u-root/u-root/cmds/core/hexdump
-	github.com/u-root/u-root/cmds/core/hostname
-	github.com/u-root/u-root/cmds/core/id
-	github.com/u-root/u-root/cmds/core/init
-	github.com/u-root/u-root/cmds/core/insmod
-	github.com/u-root/u-root/cmds/core/ip
-	github.com/u-root/u-root/cmds/core/kill
-	github.com/u-root/u-root/cmds/core/ln
-	github.com/u-root/u-root/cmds/core/ls
-	github.com/u-root/u-root/cmds/core/lsmod
-	github.com/u-root/u-root/cmds/core/mkdir
-	github.com/u-root/u-root/cmds/core/mknod
-	github.com/u-root/u-root/cmds/core/mktemp
-	github.com/u-root/u-root/cmds/core/mount
-	github.com/u-root/u-root/cmds/core/mv
-	github.com/u-root/u-root/cmds/core/netcat
-	github.com/u-root/u-root/cmds/core/pidof
-	github.com/u-root/u-root/cmds/core/ping
-	github.com/u-root/u-root/cmds/core/printenv
-	github.com/u-root/u-root/cmds/core/ps
-	github.com/u-root/u-root/cmds/core/pwd
-	github.com/u-root/u-root/cmds/core/readlink
-	github.com/u-root/u-root/cmds/core/rm
-	github.com/u-root/u-root/cmds/core/rmmod
-	github.com/u-root/u-root/cmds/core/seq
-	github.com/u-root/u-root/cmds/core/shasum
-	github.com/u-root/u-root/cmds/core/sleep
-	github.com/u-root/u-root/cmds/core/sort
-	github.com/u-root/u-root/cmds/core/stty
-	github.com/u-root/u-root/cmds/core/sync
-	github.com/u-root/u-root/cmds/core/tail
-	github.com/u-root/u-root/cmds/core/tar
-	github.com/u-root/u-root/cmds/core/tee
-	github.com/u-root/u-root/cmds/core/time
-	github.com/u-root/u-root/cmds/core/timeout
-	github.com/u-root/u-root/cmds/core/touch
-	github.com/u-root/u-root/cmds/core/tr
-	github.com/u-root/u-root/cmds/core/true
-	github.com/u-root/u-root/cmds/core/tty
-	github.com/u-root/u-root/cmds/core/umount
-	github.com/u-root/u-root/cmds/core/uname
-	github.com/u-root/u-root/cmds/core/uniq
-	github.com/u-root/u-root/cmds/core/uptime
-	github.com/u-root/u-root/cmds/core/wc
-	github.com/u-root/u-root/cmds/core/which
-	github.com/u-root/u-root/cmds/core/xargs
 )

@@ -2,37 +2,40 @@ package vm
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// GuestCommands are u-root's commands that an image holds; init is the first
-// process, gosh the shell on terminals (package vm/guest/sh runs scripts). go.mod lists each as a tool, so that what they import
-// is required.
-var GuestCommands = strings.Fields(`
-	init gosh
-	cat chmod cmp cp date dd df dmesg du echo false find free grep head hexdump
-	hostname id insmod ip kill ln ls lsmod mkdir mknod mktemp mount mv netcat ping
-	pidof printenv ps pwd readlink rm rmmod seq shasum sleep sort stty sync tail
-	tar tee time timeout touch tr true tty umount uname uniq uptime wc which xargs
-`)
-
-const (
-	urootTool     = "github.com/u-root/u-root"
-	urootCommands = urootTool + "/cmds/core/"
+// uroot.mod and uroot.sum are the go.mod and go.sum of a module of its own,
+// whose tool lines name u-root and the commands that an image holds: init is the
+// first process, gosh the shell on terminals (package vm/guest/sh runs scripts).
+//
+// It is a module of its own so that a program that imports uapi does not see
+// what u-root requires. It is data, not a directory with a go.mod, because the
+// zip of a module holds no nested module, and rdmashim builds images from the
+// module cache as well. To change it: copy both to a directory as go.mod and
+// go.sum, go get -tool …, go mod tidy, and copy them back.
+var (
+	//go:embed uroot.mod
+	urootMod []byte
+	//go:embed uroot.sum
+	urootSum []byte
 )
+
+const urootTool = "github.com/u-root/u-root"
 
 // base returns the part of the image that u-root builds: its commands in one
 // program, the directories and device nodes. Building takes a minute, so what
-// was built from the same inputs is kept.
+// was built from the same module and compiler is kept.
 func (g *goTool) base(ctx context.Context, useCache bool, logf func(string, ...any)) ([]byte, error) {
-	key, err := g.baseKey(ctx)
+	version, err := g.output(ctx, "env", "GOVERSION")
 	if err != nil {
 		return nil, err
 	}
+	key := sum(fmt.Appendf(nil, "2 %s %s %s %s", version, guestArch, urootMod, urootSum))[:24]
 	path, err := cacheDir("base", key+".cpio")
 	if err != nil {
 		return nil, err
@@ -43,17 +46,17 @@ func (g *goTool) base(ctx context.Context, useCache bool, logf func(string, ...a
 			return nil, err
 		}
 		defer unlock()
-		if data, err := readSummed(path); err == nil {
+		if data, err := os.ReadFile(path); err == nil {
 			return data, nil
 		}
 	}
 	logf("image: building u-root's commands, which is done once and takes a minute")
 	data, err := g.buildBase(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("build u-root's commands: %w", err)
 	}
 	if useCache {
-		if err := writeSummed(path, data); err != nil {
+		if err := writeFileAtomic(path, data); err != nil {
 			return nil, err
 		}
 		prune(filepath.Dir(path), 3)
@@ -61,59 +64,28 @@ func (g *goTool) base(ctx context.Context, useCache bool, logf func(string, ...a
 	return data, nil
 }
 
-// baseKey names the inputs: compiler, commands, and the modules they come from.
-func (g *goTool) baseKey(ctx context.Context) (string, error) {
-	version, err := g.output(ctx, "env", "GOVERSION")
-	if err != nil {
-		return "", err
-	}
-	modules, err := g.output(ctx, append([]string{"list", "-deps", "-f", "{{with .Module}}{{.}} {{.Sum}}{{end}}"}, basePackages()...)...)
-	if err != nil {
-		return "", fmt.Errorf("the project's sources in %s are incomplete: %w", g.dir, err)
-	}
-	lines := strings.Split(string(modules), "\n")
-	slices.Sort(lines)
-	inputs := fmt.Sprintf("1 %s %s %q %q", version, guestArch, GuestCommands, slices.Compact(lines))
-	return sum([]byte(inputs))[:24], nil
-}
-
-// basePackages are the builder and the commands that it builds.
-func basePackages() []string {
-	packages := []string{urootTool}
-	for _, c := range GuestCommands {
-		packages = append(packages, urootCommands+c)
-	}
-	return packages
-}
-
+// buildBase builds in a directory that is u-root's module for that time.
 func (g *goTool) buildBase(ctx context.Context) ([]byte, error) {
-	tmp, err := os.MkdirTemp("", "rdmashim-base-")
+	dir, err := os.MkdirTemp("", "rdmashim-base-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
-	file := filepath.Join(tmp, "base.cpio")
-	packages := basePackages()
-	args := []string{"tool", packages[0], "-o", file, "-format", "cpio", "-skip-ldd", "-initcmd", "init", "-defaultsh", "gosh"}
-	if _, err := g.output(ctx, append(args, packages[1:]...)...); err != nil {
-		return nil, fmt.Errorf("build u-root's commands: %w", err)
+	defer os.RemoveAll(dir)
+	for name, text := range map[string][]byte{"go.mod": urootMod, "go.sum": urootSum} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	file := filepath.Join(dir, "base.cpio")
+	args := []string{"tool", urootTool, "-o", file, "-format", "cpio", "-skip-ldd", "-initcmd", "init", "-defaultsh", "gosh"}
+	for line := range strings.Lines(string(urootMod)) {
+		if command := strings.TrimSpace(line); strings.HasPrefix(command, urootTool+"/cmds/") {
+			args = append(args, command)
+		}
+	}
+	inModule := goTool{dir: dir, env: g.env}
+	if _, err := inModule.output(ctx, args...); err != nil {
+		return nil, err
 	}
 	return os.ReadFile(file)
-}
-
-// writeSummed writes a file with its SHA-256 before it; readSummed reads one
-// back and fails when it was changed.
-func writeSummed(path string, data []byte) error {
-	return writeFileAtomic(path, append([]byte(sum(data)+"\n"), data...))
-}
-
-func readSummed(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if len(data) < 65 || sum(data[65:])+"\n" != string(data[:65]) {
-		return nil, fmt.Errorf("%s was changed", path)
-	}
-	return data[65:], nil
 }

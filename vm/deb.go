@@ -1,151 +1,120 @@
 package vm
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
 
-// metaPackages are the distribution's packages that depend on its newest
-// kernel: Debian's, Ubuntu's. RDMASHIM_KERNEL_PACKAGE names another.
-var metaPackages = []string{"linux-image-amd64", "linux-image-generic"}
-
 // KernelPackageEnv names the variable that names the kernel's package.
 const KernelPackageEnv = "RDMASHIM_KERNEL_PACKAGE"
 
-// debPackage is a package as the package tools describe it.
-type debPackage struct {
-	Name, Version, SHA256 string
-	Depends               []string // names, alternatives left out
-}
+// metaPackages are the distribution's packages that depend on its newest
+// kernel: Debian's, Ubuntu's. The variable names another.
+var metaPackages = []string{"linux-image-amd64", "linux-image-generic"}
 
-// packageTools looks packages up and fetches them. The real ones are apt's.
-type packageTools interface {
-	// Show describes the version that would be installed.
-	Show(ctx context.Context, name string) (debPackage, error)
-	// Fetch puts the package's file into dir and returns its path.
-	Fetch(ctx context.Context, p debPackage, dir string) (string, error)
-	// Unpack writes the package's files under dir.
-	Unpack(ctx context.Context, file, dir string) error
-}
+// kernelPackage matches the packages, among those that a meta-package leads to,
+// that hold a kernel and its modules: they have a version in their names, as
+// linux-image-6.1.0-9-amd64. Newer Debian splits what was one package.
+var kernelPackage = regexp.MustCompile(`(?m)^linux-(image|modules|modules-extra|binary|base)-\d+\.\S+$`)
 
-// packagedKernel resolves, fetches, checks, unpacks and caches the
-// distribution's kernel.
-func packagedKernel(ctx context.Context, tools packageTools, logf func(string, ...any)) (*Kernel, error) {
+// runner runs a program in a directory and returns what it printed.
+type runner func(ctx context.Context, dir, name string, args ...string) ([]byte, error)
+
+// packagedKernel finds, fetches, unpacks and caches the distribution's newest
+// kernel. Which one that is is asked once a day.
+func packagedKernel(ctx context.Context, run runner, logf func(string, ...any)) (*Kernel, error) {
 	metas := metaPackages
 	if name := os.Getenv(KernelPackageEnv); name != "" {
 		metas = []string{name}
 	}
-	if k := recentKernel(metas[0]); k != nil {
-		return k, nil
-	}
-	packages, err := resolveKernel(ctx, tools, metas)
+	note, err := cacheDir("kernel", metas[0]+".newest")
 	if err != nil {
-		// Without package lists a kernel fetched earlier still serves.
-		if k := rememberedKernel(metas[0]); k != nil {
-			logf("kernel: %v; using %s from the cache", err, k.Name)
-			return k, nil
+		return nil, err
+	}
+	last := lastKernel(note)
+	if info, err := os.Stat(note); last != nil && err == nil && time.Since(info.ModTime()) < 24*time.Hour {
+		return last, nil
+	}
+	packages, id, err := newestKernel(ctx, run, metas)
+	if err != nil {
+		if last == nil {
+			return nil, err
 		}
-		return nil, err
+		logf("kernel: %v; using %s from the cache", err, last.Name)
+		return last, nil
 	}
-	main := packages[0]
-	dir, err := cacheDir("kernels", main.Name+"_"+strings.ReplaceAll(main.Version, ":", "%3a"))
-	if err != nil {
-		return nil, err
-	}
+	dir := filepath.Join(filepath.Dir(note), id)
 	k, err := openKernel(dir)
 	if err != nil {
-		logf("kernel: fetching %s %s", main.Name, main.Version)
-		if k, err = fetchKernel(ctx, tools, packages, dir); err != nil {
+		logf("kernel: fetching %s", strings.Join(packages, ", "))
+		if k, err = fetchKernel(ctx, run, packages, dir); err != nil {
 			return nil, err
 		}
 	}
-	rememberKernel(metas[0], dir)
+	writeFileAtomic(note, []byte(id)) // without it the next run asks again
 	return k, nil
 }
 
-// resolveKernel follows a meta-package to the packages that hold the kernel
-// and its modules. The first one returned holds the kernel.
-func resolveKernel(ctx context.Context, tools packageTools, metas []string) ([]debPackage, error) {
-	var failed error
+// lastKernel returns the kernel that a note names, or nil.
+func lastKernel(note string) *Kernel {
+	id, err := os.ReadFile(note)
+	if err != nil {
+		return nil
+	}
+	k, err := openKernel(filepath.Join(filepath.Dir(note), string(id)))
+	if err != nil {
+		return nil
+	}
+	return k
+}
+
+// newestKernel follows the first meta-package that is there to the packages that
+// hold the kernel and its modules; id is the name and version of the kernel's.
+func newestKernel(ctx context.Context, run runner, metas []string) (packages []string, id string, err error) {
 	for _, meta := range metas {
-		var found []debPackage
-		if err := followKernel(ctx, tools, meta, map[string]bool{}, &found); err != nil {
-			failed = errors.Join(failed, err)
+		out, rerr := run(ctx, "", "apt-cache", "depends", "--recurse", "--important", meta)
+		if rerr != nil {
+			err = rerr
 			continue
 		}
-		for i, p := range found {
-			// The kernel's own package has a version in its name: linux-image-6.1.0-9-amd64.
-			if strings.HasPrefix(p.Name, "linux-image-") && strings.ContainsAny(strings.TrimPrefix(p.Name, "linux-image-"), ".") {
-				found[0], found[i] = found[i], found[0]
-				return found, nil
+		packages = kernelPackage.FindAllString(string(out), -1)
+		out, rerr = run(ctx, "", "apt-get", append([]string{"-q", "--print-uris", "download"}, packages...)...)
+		if rerr != nil {
+			err = rerr
+			continue
+		}
+		// A line is 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH.
+		for line := range strings.Lines(string(out)) {
+			if f := strings.Fields(line); len(f) > 1 && strings.HasPrefix(f[1], "linux-image-") {
+				return packages, f[1][:strings.LastIndex(f[1], "_")], nil
 			}
 		}
-		failed = errors.Join(failed, fmt.Errorf("package %s leads to no kernel", meta))
+		err = fmt.Errorf("package %s leads to no kernel", meta)
 	}
-	return nil, &MissingError{
-		What:    fmt.Sprintf("no kernel package found (%s)", oneLine(failed)),
+	return nil, "", &MissingError{
+		What:    fmt.Sprintf("no kernel package found (%v)", err),
 		Install: "run 'apt-get update' as root, or name a kernel of your own with --kernel FILE --modules DIR",
 	}
 }
 
-func followKernel(ctx context.Context, tools packageTools, name string, seen map[string]bool, found *[]debPackage) error {
-	if seen[name] {
-		return nil
-	}
-	seen[name] = true
-	p, err := tools.Show(ctx, name)
-	if err != nil {
-		return err
-	}
-	*found = append(*found, p)
-	for _, d := range p.Depends {
-		// Newer Debian splits what was one package.
-		for _, prefix := range []string{"linux-image-", "linux-modules-", "linux-binary-", "linux-base-"} {
-			if strings.HasPrefix(d, prefix) {
-				if err := followKernel(ctx, tools, d, seen, found); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func fetchKernel(ctx context.Context, tools packageTools, packages []debPackage, dir string) (*Kernel, error) {
+func fetchKernel(ctx context.Context, run runner, packages []string, dir string) (*Kernel, error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".fetch-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	tree := filepath.Join(tmp, "tree")
-	for _, p := range packages {
-		file, err := tools.Fetch(ctx, p, tmp)
-		if err != nil {
-			return nil, fmt.Errorf("fetch package %s: %w", p.Name, err)
-		}
-		got, err := sumFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if got != p.SHA256 {
-			return nil, fmt.Errorf("package %s %s: SHA-256 is %s, the package lists say %s: not used", p.Name, p.Version, got, p.SHA256)
-		}
-		if err := tools.Unpack(ctx, file, tree); err != nil {
-			return nil, fmt.Errorf("unpack package %s: %w", p.Name, err)
-		}
-		os.Remove(file)
+	if err := unpackPackages(ctx, run, tmp, packages); err != nil {
+		return nil, err
 	}
-	vmlinuz, modules, err := findInTree(tree)
+	vmlinuz, modules, err := findInTree(tmp)
 	if err != nil {
-		return nil, fmt.Errorf("package %s: %w", packages[0].Name, err)
+		return nil, fmt.Errorf("%s: %w", strings.Join(packages, ", "), err)
 	}
 	image, err := os.ReadFile(vmlinuz)
 	if err != nil {
@@ -155,157 +124,49 @@ func fetchKernel(ctx context.Context, tools packageTools, packages []debPackage,
 	if err != nil {
 		return nil, err
 	}
-	return installKernel(dir, packages[0].Name+" "+packages[0].Version, filepath.Base(modules), image, set)
+	set.release = filepath.Base(modules)
+	return installKernel(dir, image, set)
+}
+
+// UnpackPackages has the package manager fetch Debian packages, which it checks
+// against its lists, and unpacks them below dir. It installs nothing and needs
+// no root.
+func UnpackPackages(ctx context.Context, dir string, packages ...string) error {
+	return unpackPackages(ctx, output, dir, packages)
+}
+
+func unpackPackages(ctx context.Context, run runner, dir string, packages []string) error {
+	if _, err := run(ctx, dir, "apt-get", append([]string{"-q", "download"}, packages...)...); err != nil {
+		return fmt.Errorf("fetch packages (are the package lists there? apt-get update): %w", err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if len(files) != len(packages) {
+		return fmt.Errorf("apt-get download left %d files for %d packages", len(files), len(packages))
+	}
+	for _, f := range files {
+		if _, err := run(ctx, "", "dpkg", "-x", f, dir); err != nil {
+			return fmt.Errorf("unpack %s: %w", filepath.Base(f), err)
+		}
+		os.Remove(f)
+	}
+	return nil
 }
 
 // findInTree finds the kernel and the directory of its modules among unpacked
 // packages: /boot/vmlinuz-RELEASE and /lib/modules/RELEASE, or, in newer ones,
 // both in /usr/lib/modules/RELEASE.
 func findInTree(tree string) (vmlinuz, modules string, err error) {
-	for _, pattern := range []string{"boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz"} {
-		found, _ := filepath.Glob(filepath.Join(tree, filepath.FromSlash(pattern)))
-		if len(found) == 0 {
-			continue
+	find := func(patterns ...string) (found []string) {
+		for _, p := range patterns {
+			files, _ := filepath.Glob(filepath.Join(tree, filepath.FromSlash(p)))
+			found = append(found, files...)
 		}
-		if len(found) > 1 {
-			return "", "", fmt.Errorf("%d kernels where one was expected", len(found))
-		}
-		release, inBoot := strings.CutPrefix(filepath.Base(found[0]), "vmlinuz-")
-		if !inBoot {
-			release = filepath.Base(filepath.Dir(found[0]))
-		}
-		for _, lib := range []string{"lib", "usr/lib"} {
-			modules = filepath.Join(tree, filepath.FromSlash(lib), "modules", release)
-			if isDir(filepath.Join(modules, "kernel")) {
-				return found[0], modules, nil
-			}
-		}
-		return "", "", fmt.Errorf("no modules of kernel %s", release)
+		return found
 	}
-	return "", "", errors.New("no kernel in it")
-}
-
-// aptTools are the package tools of Debian and its descendants. None of them
-// needs root here.
-type aptTools struct{}
-
-func (aptTools) Show(ctx context.Context, name string) (debPackage, error) {
-	if _, err := exec.LookPath("apt-cache"); err != nil {
-		return debPackage{}, errors.New("this system has no apt-cache, whose packages are known here")
+	kernels := find("boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz")
+	dirs := find("lib/modules/*/kernel", "usr/lib/modules/*/kernel")
+	if len(kernels) != 1 || len(dirs) != 1 {
+		return "", "", errors.New("no kernel with its modules in it, or several")
 	}
-	out, err := output(ctx, "", "apt-cache", "show", "--no-all-versions", name)
-	if err != nil {
-		return debPackage{}, fmt.Errorf("package %s is not in the package lists", name)
-	}
-	p, err := parseDeb(out)
-	if err == nil && p.Name != name {
-		err = fmt.Errorf("apt-cache described %q instead", p.Name)
-	}
-	if err != nil {
-		return debPackage{}, fmt.Errorf("package %s: %w", name, err)
-	}
-	return p, nil
-}
-
-func (aptTools) Fetch(ctx context.Context, p debPackage, dir string) (string, error) {
-	if _, err := output(ctx, dir, "apt-get", "-q", "download", p.Name+"="+p.Version); err != nil {
-		return "", err
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, p.Name+"_*.deb"))
-	if len(files) != 1 {
-		return "", fmt.Errorf("apt-get download left %d files", len(files))
-	}
-	return files[0], nil
-}
-
-func (aptTools) Unpack(ctx context.Context, file, dir string) error {
-	_, err := output(ctx, "", "dpkg", "-x", file, dir)
-	return err
-}
-
-// parseDeb reads the first stanza of apt-cache show.
-func parseDeb(text []byte) (p debPackage, err error) {
-	for line := range bytes.Lines(text) {
-		line = bytes.TrimRight(line, "\n")
-		if len(line) == 0 {
-			break
-		}
-		field, value, ok := strings.Cut(string(line), ": ")
-		if !ok {
-			continue
-		}
-		switch field {
-		case "Package":
-			p.Name = value
-		case "Version":
-			p.Version = value
-		case "SHA256":
-			p.SHA256 = value
-		case "Depends", "Pre-Depends":
-			for d := range strings.SplitSeq(value, ",") {
-				d, _, _ = strings.Cut(d, "|")
-				if name := strings.Fields(d); len(name) > 0 {
-					p.Depends = append(p.Depends, name[0])
-				}
-			}
-		}
-	}
-	if p.Name == "" || p.Version == "" || p.SHA256 == "" {
-		return p, errors.New("the package lists tell no name, version or SHA-256 of it")
-	}
-	return p, nil
-}
-
-// remembered is what a meta-package led to last.
-type remembered struct {
-	Dir string
-	At  time.Time
-}
-
-// recentKernel returns what the meta-package led to within the last day, so
-// that the package tools are not asked on every run.
-func recentKernel(meta string) *Kernel {
-	r, err := recall(meta)
-	if err != nil || time.Since(r.At) > 24*time.Hour || time.Since(r.At) < 0 {
-		return nil
-	}
-	k, err := openKernel(r.Dir)
-	if err != nil {
-		return nil
-	}
-	return k
-}
-
-func rememberedKernel(meta string) *Kernel {
-	r, err := recall(meta)
-	if err != nil {
-		return nil
-	}
-	k, err := openKernel(r.Dir)
-	if err != nil {
-		return nil
-	}
-	return k
-}
-
-func recall(meta string) (r remembered, err error) {
-	path, err := cacheDir("kernels", meta+".json")
-	if err != nil {
-		return r, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return r, err
-	}
-	return r, json.Unmarshal(text, &r)
-}
-
-func rememberKernel(meta, dir string) {
-	text, err := json.Marshal(remembered{Dir: dir, At: time.Now()})
-	if err != nil {
-		return
-	}
-	if path, err := cacheDir("kernels", meta+".json"); err == nil {
-		writeFileAtomic(path, text) // without it the next run asks again
-	}
+	return kernels[0], filepath.Dir(dirs[0]), nil
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sort"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/rdmashim/rdmashim/vm/guest"
 )
 
 // Image is a built initramfs.
@@ -86,9 +88,9 @@ func prune(dir string, keep int) {
 	}
 }
 
-// imageMark is the file by which an image is known; it holds the release of the
-// kernel whose modules are in the image.
-const imageMark = "etc/rdmashim-guest"
+// releaseMark begins the file by which an image is known; after it comes the
+// release of the kernel whose modules are in the image.
+const releaseMark = "image of rdmashim for kernel "
 
 func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 	if c.Log == nil {
@@ -110,54 +112,44 @@ func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := []cpioEntry{
-		{"bbin/rdmashim", modeFile | 0o755, self},
-		{"bbin/rdma", modeLink | 0o777, []byte("rdmashim")},
-		{"bin/sh", modeFile | 0o755, sh},
-		{"bin/uinit", modeLink | 0o777, []byte("../bbin/rdmashim")},
-		{"etc/uinit.flags", modeFile | 0o644, []byte("\"vm\"\n\"guest\"\n")},
-		{imageMark, modeFile | 0o644, []byte(c.Kernel.Release + "\n")},
-		{"etc/passwd", modeFile | 0o644, []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")},
-		{"etc/group", modeFile | 0o644, []byte("root:x:0:\nnogroup:x:65534:\n")},
-		{"etc/hosts", modeFile | 0o644, []byte("127.0.0.1 localhost\n::1 localhost\n")},
+	image := archive{Buffer: *bytes.NewBuffer(base)}
+	image.pad(4)                                                                          // the kernel unpacks archives that follow each other
+	image.add(guest.ImageMark, modeFile|0o644, []byte(releaseMark+c.Kernel.Release+"\n")) // before the tool, which holds that text, too
+	image.add("bbin/rdmashim", modeFile|0o755, self)
+	image.add("bbin/rdma", modeLink|0o777, []byte("rdmashim"))
+	image.add("bin/sh", modeFile|0o755, sh)
+	image.add("bin/uinit", modeLink|0o777, []byte("../bbin/rdmashim"))
+	for _, f := range [][2]string{
+		{"etc/uinit.flags", "\"vm\"\n\"guest\"\n"},
+		{"etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"},
+		{"etc/group", "root:x:0:\nnogroup:x:65534:\n"},
+		{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
+	} {
+		image.add(f[0], modeFile|0o644, []byte(f[1]))
 	}
-	modules, err := c.Kernel.moduleFiles()
+	modules := os.DirFS(c.Kernel.Modules)
+	err = fs.WalkDir(modules, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(modules, name)
+		image.add(path.Join("lib/modules", c.Kernel.Release, name), modeFile|0o644, data)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range modules {
-		data, err := os.ReadFile(filepath.Join(c.Kernel.Modules, filepath.FromSlash(m)))
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, cpioEntry{"lib/modules/" + c.Kernel.Release + "/" + m, modeFile | 0o644, data})
-	}
-	// The kernel unpacks archives that follow each other, each on a multiple of
-	// four bytes.
-	image := bytes.NewBuffer(base)
-	for image.Len()%4 != 0 {
-		image.WriteByte(0)
-	}
-	if err := writeCPIO(image, entries); err != nil {
-		return nil, err
-	}
-	for image.Len()%512 != 0 {
-		image.WriteByte(0)
-	}
+	image.end()
+	image.pad(512)
 	return image.Bytes(), nil
 }
 
 // imageRelease reads for which kernel an image was built.
 func imageRelease(image []byte) (string, error) {
-	const header = 110 // of newc, before the name
-	at := bytes.LastIndex(image, []byte(imageMark+"\x00"))
-	if at < header || string(image[at-header:at-header+6]) != "070701" {
+	_, after, ok := bytes.Cut(image, []byte("\x00"+releaseMark))
+	release, _, whole := bytes.Cut(after, []byte("\n"))
+	if !ok || !whole {
 		return "", errors.New("this is no image that 'rdmashim vm build' wrote")
 	}
-	size, err := strconv.ParseUint(string(image[at-header+54:at-header+62]), 16, 16)
-	start := (at + len(imageMark) + 1 + 3) &^ 3
-	if err != nil || uint64(len(image)-min(start, len(image))) < size {
-		return "", errors.New("the image is cut off")
-	}
-	return strings.TrimSpace(string(image[start : start+int(size)])), nil
+	return string(release), nil
 }

@@ -4,53 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/mod/modfile"
+
+	"github.com/rdmashim/rdmashim/vm/guest"
 )
-
-// TestGuestCommandsAreTools holds the list to go.mod: what is no tool there
-// lacks requirements.
-func TestGuestCommandsAreTools(t *testing.T) {
-	text, err := os.ReadFile("../go.mod")
-	require.NoError(t, err)
-	mod, err := modfile.Parse("go.mod", text, nil)
-	require.NoError(t, err)
-	var tools []string
-	for _, tool := range mod.Tool {
-		tools = append(tools, tool.Path)
-	}
-	want := []string{urootTool}
-	for _, c := range GuestCommands {
-		want = append(want, urootCommands+c)
-	}
-	for _, w := range want {
-		require.Contains(t, tools, w)
-	}
-	for _, tool := range tools {
-		if strings.HasPrefix(tool, urootTool) {
-			require.Contains(t, want, tool, "a tool that nothing uses")
-		}
-	}
-}
-
-func TestSummedFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f")
-	require.NoError(t, writeSummed(path, []byte("data")))
-	got, err := readSummed(path)
-	require.NoError(t, err)
-	require.Equal(t, "data", string(got))
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for n := range whole {
-		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
-		_, err := readSummed(path)
-		require.Error(t, err, "cut to %d bytes", n)
-	}
-}
 
 func TestPrune(t *testing.T) {
 	dir := t.TempDir()
@@ -67,16 +27,22 @@ func TestPrune(t *testing.T) {
 }
 
 func TestImageRelease(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, writeCPIO(&b, []cpioEntry{{"a", modeFile, []byte(imageMark)}, {imageMark, modeFile, []byte("6.1.0-9-amd64\n")}}))
-	release, err := imageRelease(b.Bytes())
+	image := fakeImage("6.1.0-9-amd64")
+	release, err := imageRelease(image)
 	require.NoError(t, err)
 	require.Equal(t, "6.1.0-9-amd64", release)
-	end := bytes.Index(b.Bytes(), []byte("-9-amd64"))
-	for n := range end {
-		_, err := imageRelease(b.Bytes()[:n])
+	for n := range bytes.Index(image, []byte("-9-amd64")) {
+		_, err := imageRelease(image[:n])
 		require.Error(t, err, "cut to %d bytes", n)
 	}
+}
+
+// fakeImage is an image that holds nothing but for which kernel it is.
+func fakeImage(release string) []byte {
+	var a archive
+	a.add(guest.ImageMark, modeFile, []byte(releaseMark+release+"\n"))
+	a.end()
+	return a.Bytes()
 }
 
 func TestFindSource(t *testing.T) {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
-	"sort"
+	"strings"
 )
 
 // Kernel is a kernel with the modules that a guest needs, as files.
@@ -18,7 +18,7 @@ type Kernel struct {
 	Name    string // package and version, or the file that the user named
 	Release string // what uname -r will say
 	Image   string // file that QEMU boots: an ELF vmlinux, or a bzImage
-	Modules string // directory that holds modules.dep and the modules
+	Modules string // directory that holds modules.dep and the modules, as /lib/modules/RELEASE
 }
 
 // GuestModules are the modules that an image holds, with those that they need.
@@ -53,7 +53,7 @@ type GuestModule struct {
 func FindKernel(ctx context.Context, kernel, modules string, logf func(string, ...any)) (*Kernel, error) {
 	switch {
 	case kernel == "" && modules == "":
-		return packagedKernel(ctx, aptTools{}, logf)
+		return packagedKernel(ctx, output, logf)
 	case kernel == "" || modules == "":
 		return nil, errors.New("a kernel of your own needs both: the kernel's file and the directory of its modules (/lib/modules/RELEASE)")
 	}
@@ -72,30 +72,25 @@ func ownKernel(kernel, modules string) (*Kernel, error) {
 	key := sha256.New()
 	key.Write(image)
 	for _, m := range set.files {
-		fmt.Fprintln(key, m.path, hex.EncodeToString(m.sum[:]))
+		fmt.Fprintln(key, m.path, sum(m.data))
 	}
-	dir, err := cacheDir("kernels", "own-"+hex.EncodeToString(key.Sum(nil))[:16])
+	dir, err := cacheDir("kernel", "own-"+hex.EncodeToString(key.Sum(nil))[:16])
 	if err != nil {
 		return nil, err
 	}
 	if set.release == "" {
 		set.release = filepath.Base(filepath.Clean(modules))
 	}
-	return installKernel(dir, kernel, set.release, image, set)
+	k, err := installKernel(dir, image, set)
+	if err != nil {
+		return nil, err
+	}
+	k.Name = kernel
+	return k, nil
 }
-
-// manifest describes a kernel in the cache; it is written last, so that a
-// directory without it is one that was not finished.
-type manifest struct {
-	Name    string
-	Release string
-	Sums    map[string]string // SHA-256 of each file, by its path in the directory
-}
-
-const manifestFile = "manifest.json"
 
 // installKernel puts a kernel into a directory of the cache, unless it is there.
-func installKernel(dir, name, release string, image []byte, set *moduleSet) (*Kernel, error) {
+func installKernel(dir string, image []byte, set *moduleSet) (*Kernel, error) {
 	if k, err := openKernel(dir); err == nil {
 		return k, nil
 	}
@@ -104,87 +99,43 @@ func installKernel(dir, name, release string, image []byte, set *moduleSet) (*Ke
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	m := manifest{Name: name, Release: release, Sums: map[string]string{}}
-	put := func(path string, data []byte) error {
-		full := filepath.Join(tmp, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			return err
-		}
-		m.Sums[path] = sum(data)
-		return os.WriteFile(full, data, 0o644)
-	}
 	// An uncompressed kernel boots seconds earlier under software emulation.
 	if elf, err := unpackKernel(image); err == nil {
 		image = elf
 	}
-	if err := put("vmlinux", image); err != nil {
-		return nil, err
+	modules := path.Join("modules", set.release)
+	files := append(set.files,
+		moduleFile{"modules.dep", set.dep()}, moduleFile{"modules.builtin", set.builtin})
+	for i := range files {
+		files[i].path = path.Join(modules, files[i].path)
 	}
-	for _, f := range set.files {
-		if err := put("modules/"+f.path, f.data); err != nil {
+	for _, f := range append(files, moduleFile{"vmlinux", image}) {
+		full := filepath.Join(tmp, filepath.FromSlash(f.path))
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(full, f.data, 0o644); err != nil {
 			return nil, err
 		}
 	}
-	if err := put("modules/modules.dep", set.dep()); err != nil {
-		return nil, err
-	}
-	if err := put("modules/modules.builtin", set.list); err != nil {
-		return nil, err
-	}
-	text, err := json.MarshalIndent(m, "", "\t")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(tmp, manifestFile), text, 0o644); err != nil {
-		return nil, err
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		// Another process was quicker: then what it left serves.
-		if k, oerr := openKernel(dir); oerr == nil {
-			return k, nil
-		}
+	if err := os.Rename(tmp, dir); err != nil && !isDir(dir) { // another process was quicker
 		return nil, err
 	}
 	return openKernel(dir)
 }
 
-// openKernel opens a kernel in the cache and checks every file's hash.
+// openKernel opens a kernel in the cache.
 func openKernel(dir string) (*Kernel, error) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestFile))
-	if err != nil {
-		return nil, err
+	modules, _ := filepath.Glob(filepath.Join(dir, "modules", "*"))
+	if len(modules) != 1 {
+		return nil, fmt.Errorf("%s holds no kernel", dir)
 	}
-	var m manifest
-	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	for path, want := range m.Sums {
-		got, err := sumFile(filepath.Join(dir, filepath.FromSlash(path)))
-		if err != nil {
-			return nil, err
-		}
-		if got != want {
-			return nil, fmt.Errorf("%s in the cache %s was changed", path, dir)
-		}
-	}
-	return &Kernel{Name: m.Name, Release: m.Release, Image: filepath.Join(dir, "vmlinux"), Modules: filepath.Join(dir, "modules")}, nil
-}
-
-// moduleFiles lists a kernel's module files and modules.dep, by path.
-func (k *Kernel) moduleFiles() ([]string, error) {
-	var paths []string
-	err := filepath.WalkDir(k.Modules, func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			rel, _ := filepath.Rel(k.Modules, p)
-			paths = append(paths, filepath.ToSlash(rel))
-		}
-		return err
-	})
-	sort.Strings(paths)
-	return paths, err
+	return &Kernel{
+		Name:    strings.Replace(filepath.Base(dir), "_", " ", 1),
+		Release: filepath.Base(modules[0]),
+		Image:   filepath.Join(dir, "vmlinux"),
+		Modules: modules[0],
+	}, nil
 }
 
 func sum(data []byte) string {

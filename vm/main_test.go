@@ -193,9 +193,7 @@ func fakeConfig(t *testing.T, mode string) Config {
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // the fake reports no races of ours
 	kernel, image := filepath.Join(dir, "vmlinuz"), filepath.Join(dir, "image")
 	require.NoError(t, os.WriteFile(kernel, []byte("no kernel"), 0o644))
-	var archive bytes.Buffer
-	require.NoError(t, writeCPIO(&archive, []cpioEntry{{imageMark, modeFile, []byte("0.0-fake\n")}}))
-	require.NoError(t, os.WriteFile(image, archive.Bytes(), 0o644))
+	require.NoError(t, os.WriteFile(image, fakeImage("0.0-fake"), 0o644))
 	return Config{
 		QEMU: self, Accel: "tcg", Kernel: kernel, Modules: fakeModules(t, dir), Image: image,
 		Log: t.Logf,

@@ -3,7 +3,6 @@ package vm
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -12,83 +11,59 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/therootcompany/xz"
+	"github.com/ulikunitz/xz"
 )
 
 // moduleSet is the modules of an image, in an order in which they can be loaded.
 type moduleSet struct {
-	files []moduleFile
-	needs map[string][]string // by path: paths of all that it needs, in order of loading
-	list  []byte              // modules.builtin, which says what is a part of the kernel
+	files   []moduleFile
+	needs   map[string][]string // by path: paths of all that it needs, in order of loading
+	builtin []byte              // modules.builtin, which says what is a part of the kernel
 
 	// release is the kernel's that the modules were built for, as uname -r says
 	// it, or empty when they do not tell.
 	release string
 }
 
-// moduleFile is one module, decompressed.
+// moduleFile is a file below the modules' directory: a module is decompressed,
+// and its path ends in .ko.
 type moduleFile struct {
-	path string // below the modules' directory, ending in .ko
+	path string
 	data []byte
-	sum  [sha256.Size]byte
 }
 
 // readModules reads from a directory (/lib/modules/RELEASE) the modules that
-// an image holds. Who needs whom is read from the modules themselves, because a
-// package that is not installed has no modules.dep.
+// an image holds. What a module needs is read from it, because a package that is
+// not installed has no modules.dep.
 func readModules(dir string) (*moduleSet, error) {
-	paths, err := findModules(dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &moduleSet{needs: map[string][]string{}}
-	if s.list, err = os.ReadFile(filepath.Join(dir, "modules.builtin")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	builtin := builtinModules(s.list)
-	r := moduleReader{dir: dir, paths: paths, builtin: builtin, set: s, done: map[string]string{}}
-	for _, m := range GuestModules {
-		_, err := r.add(m.Name, nil)
-		if err != nil && !m.Optional {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// findModules maps names of modules to their files.
-func findModules(dir string) (map[string]string, error) {
-	paths := map[string]string{}
+	r := moduleReader{dir: dir, paths: map[string]string{}, done: map[string]string{}}
+	r.set.needs = map[string][]string{}
 	err := filepath.WalkDir(filepath.Join(dir, "kernel"), func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if name, ok := nameOfModule(p); ok && err == nil && !d.IsDir() {
+			r.paths[name] = p
 		}
-		if name, ok := nameOfModule(p); ok && !d.IsDir() {
-			paths[name] = p
-		}
-		return nil
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("modules: %w", err)
+		return nil, fmt.Errorf("modules: %w (the directory should be like /lib/modules/RELEASE)", err)
 	}
-	if len(paths) == 0 {
-		return nil, fmt.Errorf("modules: %s holds none (it should be like /lib/modules/RELEASE)", dir)
+	if r.set.builtin, err = os.ReadFile(filepath.Join(dir, "modules.builtin")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	return paths, nil
-}
-
-func builtinModules(text []byte) map[string]bool {
-	builtin := map[string]bool{}
-	for _, line := range strings.Fields(string(text)) {
-		if name, ok := nameOfModule(line); ok {
-			builtin[name] = true
+	for _, line := range strings.Fields(string(r.set.builtin)) {
+		if name, ok := nameOfModule(line); ok && r.paths[name] == "" {
+			r.done[name] = "" // a part of the kernel has no file
 		}
 	}
-	return builtin
+	for _, m := range GuestModules {
+		if _, err := r.add(m.Name, nil); err != nil && !m.Optional {
+			return nil, fmt.Errorf("modules: %w", err)
+		}
+	}
+	return &r.set, nil
 }
 
 // nameOfModule is a module's name as the kernel knows it, from its file's.
@@ -101,11 +76,10 @@ func nameOfModule(path string) (string, bool) {
 }
 
 type moduleReader struct {
-	dir     string
-	paths   map[string]string
-	builtin map[string]bool
-	set     *moduleSet
-	done    map[string]string // path in the set, by name
+	dir   string
+	paths map[string]string // by name: its file
+	done  map[string]string // by name: its path in the set
+	set   moduleSet
 }
 
 // add adds a module after all that it needs and returns its path in the set,
@@ -115,40 +89,29 @@ func (r *moduleReader) add(name string, above []string) (string, error) {
 		return path, nil
 	}
 	if slices.Contains(above, name) {
-		return "", fmt.Errorf("modules: %s needs itself (through %s)", name, strings.Join(above, ", "))
+		return "", fmt.Errorf("%s needs itself (through %s)", name, strings.Join(above, ", "))
 	}
 	file, ok := r.paths[name]
 	if !ok {
-		if r.builtin[name] {
-			r.done[name] = ""
-			return "", nil
-		}
-		return "", fmt.Errorf("modules: %s has no %s", r.dir, name)
+		return "", fmt.Errorf("%s has no %s", r.dir, name)
 	}
 	data, err := readModule(file)
 	if err != nil {
-		return "", fmt.Errorf("modules: %s: %w", file, err)
+		return "", fmt.Errorf("%s: %w", file, err)
 	}
 	names, release, err := moduleInfo(data)
 	if err != nil {
-		return "", fmt.Errorf("modules: %s: %w", file, err)
+		return "", fmt.Errorf("%s: %w", file, err)
 	}
-	if r.set.release == "" {
-		r.set.release = release
-	}
+	r.set.release = release
 	var needs []string
 	for _, n := range names {
 		path, err := r.add(n, append(above, name))
 		if err != nil {
 			return "", err
 		}
-		if path == "" {
-			continue
-		}
-		for _, p := range append(slices.Clone(r.set.needs[path]), path) {
-			if !slices.Contains(needs, p) {
-				needs = append(needs, p)
-			}
+		if path != "" {
+			needs = append(append(needs, r.set.needs[path]...), path)
 		}
 	}
 	rel, err := filepath.Rel(r.dir, file)
@@ -159,7 +122,7 @@ func (r *moduleReader) add(name string, above []string) (string, error) {
 	path += ".ko"
 	r.done[name] = path
 	r.set.needs[path] = needs
-	r.set.files = append(r.set.files, moduleFile{path, data, sha256.Sum256(data)})
+	r.set.files = append(r.set.files, moduleFile{path, data})
 	return path, nil
 }
 
@@ -167,14 +130,13 @@ func (r *moduleReader) add(name string, above []string) (string, error) {
 // needs, in the reverse order of loading.
 func (s *moduleSet) dep() []byte {
 	var b bytes.Buffer
-	files := slices.Clone(s.files)
-	sort.Slice(files, func(i, j int) bool { return files[i].path < files[j].path })
-	for _, f := range files {
-		needs := slices.Clone(s.needs[f.path])
-		slices.Reverse(needs)
+	for _, f := range s.files {
 		fmt.Fprintf(&b, "%s:", f.path)
-		for _, n := range needs {
-			fmt.Fprintf(&b, " %s", n)
+		needs := s.needs[f.path]
+		for i := len(needs) - 1; i >= 0; i-- {
+			if !slices.Contains(needs[:i], needs[i]) {
+				fmt.Fprintf(&b, " %s", needs[i])
+			}
 		}
 		b.WriteByte('\n')
 	}
@@ -197,26 +159,21 @@ const maxUnpacked = 512 << 20
 
 // decompress reads what an extension (.xz, .gz, .zst or other) says.
 func decompress(r io.Reader, ext string) ([]byte, error) {
+	var err error
 	switch ext {
 	case ".xz":
-		x, err := xz.NewReader(r, 0)
-		if err != nil {
-			return nil, err
-		}
-		r = x
+		r, err = xz.NewReader(r)
 	case ".gz":
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			return nil, err
-		}
-		r = z
+		r, err = gzip.NewReader(r)
 	case ".zst":
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, err
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1)); err == nil {
+			defer z.Close()
+			r = z
 		}
-		defer z.Close()
-		r = z
+	}
+	if err != nil {
+		return nil, err
 	}
 	b, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
 	if err == nil && len(b) > maxUnpacked {
@@ -235,7 +192,7 @@ func moduleInfo(module []byte) (needs []string, release string, err error) {
 	}
 	section := f.Section(".modinfo")
 	if section == nil {
-		return nil, "", fmt.Errorf("not a kernel module: no section .modinfo")
+		return nil, "", errors.New("not a kernel module: no section .modinfo")
 	}
 	info, err := section.Data()
 	if err != nil {
@@ -245,12 +202,8 @@ func moduleInfo(module []byte) (needs []string, release string, err error) {
 		if magic, ok := strings.CutPrefix(field, "vermagic="); ok {
 			release, _, _ = strings.Cut(magic, " ")
 		}
-		if list, ok := strings.CutPrefix(field, "depends="); ok {
-			for n := range strings.SplitSeq(list, ",") {
-				if n != "" {
-					needs = append(needs, strings.ReplaceAll(n, "-", "_"))
-				}
-			}
+		if list, ok := strings.CutPrefix(field, "depends="); ok && list != "" {
+			needs = strings.Split(strings.ReplaceAll(list, "-", "_"), ",")
 		}
 	}
 	return needs, release, nil

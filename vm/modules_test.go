@@ -91,10 +91,6 @@ func TestReadModulesErrors(t *testing.T) {
 		want   string
 	}{
 		{"no directory", func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) }, "no such file"},
-		{"none", func(t *testing.T, dir string) {
-			require.NoError(t, os.RemoveAll(filepath.Join(dir, "kernel")))
-			require.NoError(t, os.MkdirAll(filepath.Join(dir, "kernel"), 0o755))
-		}, "holds none"},
 		{"rxe is missing", func(t *testing.T, dir string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, "kernel/drivers/rdma_rxe.ko")))
 		}, "has no rdma_rxe"},

@@ -288,9 +288,7 @@ func TestRunMissing(t *testing.T) {
 // TestRunWrongImage: an image for another kernel would hang at boot.
 func TestRunWrongImage(t *testing.T) {
 	c := fakeConfig(t, "ok")
-	var b bytes.Buffer
-	require.NoError(t, writeCPIO(&b, []cpioEntry{{imageMark, modeFile, []byte("9.9-other\n")}}))
-	require.NoError(t, os.WriteFile(c.Image, b.Bytes(), 0o644))
+	require.NoError(t, os.WriteFile(c.Image, fakeImage("9.9-other"), 0o644))
 	_, _, _, err := runFake(t, c, "echo")
 	require.ErrorContains(t, err, "9.9-other")
 	require.NoError(t, os.WriteFile(c.Image, []byte("text"), 0o644))

@@ -12,13 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestModuleFiles(t *testing.T) {
-	dep := []byte("kernel/a/ib_core.ko:\nkernel/a/ib-uverbs.ko: kernel/a/ib_core.ko\nkernel/r/rdma_rxe.ko: kernel/a/ib-uverbs.ko kernel/a/ib_core.ko\nbroken line\n")
-	require.Equal(t, []string{"kernel/a/ib_core.ko", "kernel/a/ib-uverbs.ko", "kernel/r/rdma_rxe.ko"}, moduleFiles(dep, "rdma_rxe"))
-	require.Equal(t, []string{"kernel/a/ib_core.ko", "kernel/a/ib-uverbs.ko"}, moduleFiles(dep, "ib_uverbs"))
-	require.Nil(t, moduleFiles(dep, "siw"))
-}
-
 func TestFormatRecord(t *testing.T) {
 	// As Documentation/ABI/testing/dev-kmsg shows them.
 	for in, want := range map[string]string{

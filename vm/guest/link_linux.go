@@ -14,11 +14,6 @@ const linkLimit = time.Minute
 // ensureLink has the link manager make the rxe link and wait until it can be
 // used; what it does and why is told to step.
 func ensureLink(ctx context.Context, name, netdev string, step func(string, ...any)) error {
-	// rxe asks the crypto layer for an algorithm, for which that would call
-	// modprobe; in newer kernels it is built in.
-	if err := loadModule("crc32_generic"); err != nil {
-		step("module crc32_generic: %v", err)
-	}
 	r, err := netlinkmgr.Ensure(ctx, netlinkmgr.EnsureOptions{
 		Name:    name,
 		NetDev:  netdev,

@@ -16,8 +16,8 @@ import (
 // Main is the helper: it serves the host until that says PowerOff or goes away,
 // and then powers the machine off. It must run as root in a guest.
 func Main(ctx context.Context) error {
-	if _, err := os.Stat(imageMark); err != nil {
-		return fmt.Errorf("this is the helper that runs inside a guest, and here is none (%s is missing)", imageMark)
+	if _, err := os.Stat("/" + ImageMark); err != nil {
+		return fmt.Errorf("this is the helper that runs inside a guest, and here is none (/%s is missing)", ImageMark)
 	}
 	g := &helper{log: openKernelLog()}
 	err := g.main(ctx)
@@ -27,9 +27,6 @@ func Main(ctx context.Context) error {
 	powerOff()
 	return err
 }
-
-// imageMark is a file that every image holds.
-const imageMark = "/etc/rdmashim-guest"
 
 type helper struct {
 	log  kernelLog
@@ -48,11 +45,7 @@ type frame struct {
 }
 
 func (g *helper) main(ctx context.Context) error {
-	for _, m := range []string{"virtio_pci", "virtio_mmio", "virtio_console", "virtio_rng"} {
-		if err := loadModule(m); err != nil {
-			g.log.printf("module %s: %v", m, err)
-		}
-	}
+	g.log.printf("%s", loadModules("virtio_pci", "virtio_mmio", "virtio_console", "virtio_rng", "virtio_net", "veth"))
 	port, err := openPort(PortName, 30*time.Second)
 	if err != nil {
 		return err

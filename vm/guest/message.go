@@ -76,3 +76,6 @@ type Done struct {
 
 // OutDir is the guest's directory for files that go back to the host.
 const OutDir = "/out"
+
+// ImageMark is a file that every image holds.
+const ImageMark = "etc/rdmashim-guest"

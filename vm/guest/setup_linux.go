@@ -66,14 +66,8 @@ func setupNetdev(name, address string, step func(string, ...any)) error {
 	for _, n := range []string{"default", "all"} {
 		os.WriteFile("/proc/sys/net/ipv6/conf/"+n+"/accept_dad", []byte("0"), 0)
 	}
-	if err := loadModule("virtio_net"); err != nil {
-		step("module virtio_net: %v", err)
-	}
 	link, err := netlink.LinkByName(name)
 	if err != nil {
-		if err := loadModule("veth"); err != nil {
-			return fmt.Errorf("module veth: %w", err)
-		}
 		peer := peerName(name)
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = name
