@@ -9,7 +9,7 @@ import (
 )
 
 // DefaultPending is how many requests are being accepted at a time when
-// ListenPending says nothing.
+// ListenConfig.Pending says nothing.
 const DefaultPending = 256
 
 // squeezeAfter is how long a request that was accepted is left to its peer's
@@ -215,4 +215,4 @@ func (a *admission) close() []*Request {
 	return left
 }
 
-var errSqueezed = fmt.Errorf("%w: it did not confirm, and other requests wait (ListenPending)", ErrUnreachable)
+var errSqueezed = fmt.Errorf("%w: it did not confirm, and other requests wait (ListenConfig.Pending)", ErrUnreachable)

@@ -24,7 +24,7 @@ func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *tes
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
 		r := &causeRig{a: startHost(t, network, 1), b: startHost(t, network, 2)}
-		l, err := r.b.Listen(":0", ListenKeepAlive(interval))
+		l, err := r.b.ListenWith(":0", ListenConfig{KeepAlive: interval})
 		require.NoError(t, err)
 		defer l.Close()
 		r.joined = join(t, r.a.Context, r.b.Context, l, DialConfig{KeepAlive: interval, QPConfig: config})
@@ -134,7 +134,7 @@ func TestOwnFailureOnAnotherQueue(t *testing.T) {
 			cq[i], err = a.CreateCQ(4)
 			require.NoError(t, err)
 		}
-		j := join(t, a, b, l, DialConfig{KeepAlive: -1, QPConfig: QPConfig{SendCQ: cq[0], RecvCQ: cq[1], SendDepth: 3, RecvDepth: 3}})
+		j := join(t, a, b, l, DialConfig{KeepAlive: None, QPConfig: QPConfig{SendCQ: cq[0], RecvCQ: cq[1], SendDepth: 3, RecvDepth: 3}})
 		r := &causeRig{joined: j, a: &cmHost{Context: a}}
 		r.mr, err = a.RegMR(make([]byte, 64), AccessLocalWrite)
 		require.NoError(t, err)

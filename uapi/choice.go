@@ -30,7 +30,7 @@ type limits struct {
 }
 
 // choose asks the device for its limits and settles on port, GID and MTU.
-func (c *Context) choose(config openConfig) error {
+func (c *Context) choose(config OpenConfig) error {
 	attr, err := c.verbs.QueryDevice()
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *Context) choose(config openConfig) error {
 		guid:     attr.NodeGUID,
 		ports:    int(attr.PhysPortCnt),
 	}
-	port, err := c.choosePort(config.port)
+	port, err := c.choosePort(config.Port)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *Context) choose(config openConfig) error {
 	if err != nil {
 		return err
 	}
-	if c.chosen.gid, c.chosen.reason, err = chooseGID(gids, config.gidIndex); err != nil {
+	if c.chosen.gid, c.chosen.reason, err = chooseGID(gids, config.GIDIndex); err != nil {
 		return err
 	}
 	udp := uint16(RoCEPort)
@@ -64,7 +64,7 @@ func (c *Context) choose(config openConfig) error {
 		udp = port.LID // how a soft device tells its UDP port
 	}
 	c.chosen.addr = netip.AddrPortFrom(c.chosen.gid.Addr.Unmap(), udp)
-	return c.chooseMTU(config.mtu, port.ActiveMTU.Bytes())
+	return c.chooseMTU(config.MTU, port.ActiveMTU.Bytes())
 }
 
 // choosePort takes the port asked for, else the first active one.
@@ -123,12 +123,12 @@ func gidRank(g verbs.GID) (rank int, kind string) {
 
 // chooseGID takes the entry asked for, else the best by gidRank, and of equals
 // the first.
-func chooseGID(gids []verbs.GID, ask int) (verbs.GID, string, error) {
+func chooseGID(gids []verbs.GID, ask *int) (verbs.GID, string, error) {
 	best, rank := -1, 0
 	for i, g := range gids {
-		if ask >= 0 {
-			if g.Index == ask {
-				return g, fmt.Sprintf("index %d was asked for", ask), nil
+		if ask != nil {
+			if g.Index == *ask {
+				return g, fmt.Sprintf("index %d was asked for", *ask), nil
 			}
 			continue
 		}
@@ -137,8 +137,8 @@ func chooseGID(gids []verbs.GID, ask int) (verbs.GID, string, error) {
 		}
 	}
 	if best < 0 {
-		if ask >= 0 {
-			return verbs.GID{}, "", explain(syscall.EINVAL, "the port's GID table has no entry %d (%d entries)", ask, len(gids))
+		if ask != nil {
+			return verbs.GID{}, "", explain(syscall.EINVAL, "the port's GID table has no entry %d (%d entries)", *ask, len(gids))
 		}
 		return verbs.GID{}, "", explain(syscall.EADDRNOTAVAIL, "the port's GID table is empty; has its interface an address?")
 	}

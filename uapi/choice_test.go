@@ -33,18 +33,18 @@ func TestChooseGID(t *testing.T) {
 		{[]verbs.GID{local1, ip1}, ip1, "for want of a RoCE v2 entry"},
 		{[]verbs.GID{local1}, local1, "for want of a RoCE v2 entry"},
 	} {
-		got, reason, err := chooseGID(c.table, -1)
+		got, reason, err := chooseGID(c.table, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, got)
 		require.Contains(t, reason, c.reason)
 	}
-	got, reason, err := chooseGID([]verbs.GID{ip2, local2}, 1)
+	got, reason, err := chooseGID([]verbs.GID{ip2, local2}, new(1))
 	require.NoError(t, err)
 	require.Equal(t, local2, got)
 	require.Contains(t, reason, "asked for")
-	_, _, err = chooseGID([]verbs.GID{ip2}, 7)
+	_, _, err = chooseGID([]verbs.GID{ip2}, new(7))
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, _, err = chooseGID(nil, -1)
+	_, _, err = chooseGID(nil, nil)
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 }
 

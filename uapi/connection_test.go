@@ -332,7 +332,7 @@ func TestListenEverywhere(t *testing.T) {
 	c, err := Open(b.station.device()) // another context on the same device
 	require.NoError(t, err)
 	defer c.Close()
-	l, err := listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, nil)
+	l, err := listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, ListenConfig{})
 	require.NoError(t, err)
 	defer l.Close()
 	require.Len(t, l.parts, 2)

@@ -53,13 +53,13 @@ var (
 )
 
 // newContext opens the station's device through the kernel.
-func newContext(kernel kshim.Kernel, s *station, config openConfig) (*Context, error) {
+func newContext(kernel kshim.Kernel, s *station, config OpenConfig) (*Context, error) {
 	v, err := verbs.Open(kernel, s.name)
 	if err != nil {
 		return nil, err
 	}
 	c := &Context{
-		log:       config.log,
+		log:       config.logger(),
 		station:   s,
 		dials:     config.dials,
 		kernel:    kernel,

@@ -25,7 +25,7 @@ func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 			if os.Getenv("RDMASHIM_DEVICE") != "" {
 				return Open("")
 			}
-			return openRoute(way, nil)
+			return openRoute(way, OpenConfig{})
 		})
 		if err == nil {
 			to := way
@@ -73,11 +73,11 @@ next:
 // default context that is open and does not have the address stays, and Listen
 // opens another beside it, which Close closes too. Request.Context tells to
 // which one a request came. See Context.Listen.
-func Listen(addr string, opts ...ListenOption) (*Listener, error) {
+func Listen(addr string) (*Listener, error) {
 	at, err := resolveListen(addr)
 	var l *Listener
 	if err == nil {
-		l, err = listenAt(at, opts)
+		l, err = listenAt(at)
 	}
 	if err != nil {
 		return nil, opError("Listen", addr, err)
@@ -86,7 +86,7 @@ func Listen(addr string, opts ...ListenOption) (*Listener, error) {
 }
 
 // listenAt listens on the first of the addresses that a device has.
-func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
+func listenAt(addrs []netip.AddrPort) (*Listener, error) {
 	for _, at := range addrs {
 		ctxs := opened.at(at.Addr())
 		if at.Addr().IsUnspecified() && len(ctxs) > 0 && !slices.ContainsFunc(ctxs, func(c *Context) bool { return !c.dials }) {
@@ -95,7 +95,7 @@ func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 			}
 		}
 		if len(ctxs) > 0 {
-			return listen(at, ctxs, opts)
+			return listen(at, ctxs, ListenConfig{})
 		}
 	}
 	var errs []error
@@ -103,7 +103,7 @@ func listenAt(addrs []netip.AddrPort, opts []ListenOption) (*Listener, error) {
 		c, err := toListen(at.Addr())
 		if err == nil {
 			var l *Listener
-			if l, err = listen(at, []*Context{c}, opts); err == nil {
+			if l, err = listen(at, []*Context{c}, ListenConfig{}); err == nil {
 				return l, nil
 			}
 		}
@@ -121,17 +121,17 @@ func toListen(addr netip.Addr) (*Context, error) {
 		case named:
 			return Open("")
 		case addr.IsUnspecified():
-			if c, err := openSoftAt(loopbacks()[0], nil); err == nil {
+			if c, err := openSoftAt(loopbacks()[0], OpenConfig{}); err == nil {
 				return c, nil
 			}
 			return Open("")
 		}
-		return openLocal(addr, nil)
+		return openLocal(addr, OpenConfig{})
 	})
 	if err != nil || named || addr.IsUnspecified() || c.hasAddr(addr) {
 		return c, err
 	}
-	if c, err = openLocal(addr, nil); err == nil {
+	if c, err = openLocal(addr, OpenConfig{}); err == nil {
 		defaults.mu.Lock()
 		defaults.more = append(defaults.more, c)
 		defaults.mu.Unlock()

@@ -32,9 +32,14 @@ func eachDevice(t *testing.T, test func(t *testing.T, a, b *uapi.Context)) {
 
 // openDevice opens a device until the end of the test, which fails if handles
 // are left.
-func openDevice(t *testing.T, device string, opts ...uapi.Option) *uapi.Context {
+func openDevice(t *testing.T, device string) *uapi.Context {
 	t.Helper()
-	c, err := uapi.Open(device, opts...)
+	return openDeviceWith(t, device, uapi.OpenConfig{})
+}
+
+func openDeviceWith(t *testing.T, device string, config uapi.OpenConfig) *uapi.Context {
+	t.Helper()
+	c, err := uapi.OpenWith(device, config)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.Empty(t, c.OpenHandles())

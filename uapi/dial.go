@@ -35,7 +35,7 @@ type DialConfig struct {
 	// IP version is chosen). Port 0 takes a free one.
 	LocalAddr netip.AddrPort
 	// KeepAlive is how long the connection is idle before the peer is asked for a sign of life
-	// (DefaultKeepAlive). Negative: never.
+	// (DefaultKeepAlive). None: never.
 	KeepAlive time.Duration
 	// TOS is the type of service of the connection's packets, or traffic class (0).
 	TOS uint8

@@ -24,6 +24,14 @@
 // many requests were posted before the one that its error is of. Go's error, an
 // *OpError, says which call failed, on what, and why.
 //
+// A call with more than the document's parameters takes a struct whose zero value
+// is the default: OpenWith, RegMRWith, CreateQPWith and ListenWith, beside which
+// Open, RegMR, CreateQP and Listen are the short forms; Dial, OpenLocal and
+// OpenRoute, which have none. A field that is zero means its default, and None,
+// where it is permitted, means nothing at all. What belongs to a device is part of
+// its name, "soft:10.0.0.1?mtu=1024", so that a flag or RDMASHIM_DEVICE can say
+// it.
+//
 // Queue pairs of TypeUD send datagrams, each to whom it names: PostSendTo, CreateAH.
 //
 // It is not a byte stream: it moves messages and memory between queue pairs.
@@ -123,8 +131,8 @@
 // RNR timer 12 (0.64 ms); 16 READs and atomics at a time in each direction; the
 // smaller one of the two ports' MTUs. QueryQP tells what is in force. Port, GID
 // and MTU of the device are chosen as QueryDevice explains (the first active
-// port; RoCE v2 IPv4 before global IPv6 before link-local), and WithPort,
-// WithGIDIndex and WithMTU override it.
+// port; RoCE v2 IPv4 before global IPv6 before link-local), and OpenConfig
+// overrides it.
 //
 // # Memory
 //

@@ -59,7 +59,7 @@ func (f *raised) Close() error {
 
 func TestEvents(t *testing.T) {
 	r := &raiser{events: make(chan abi.AsyncEvent)}
-	c, err := Open("sim", withKernel(r.wrap))
+	c, err := OpenWith("sim", OpenConfig{wrap: r.wrap})
 	require.NoError(t, err)
 	qp, err := c.CreateQP(8, 8)
 	require.NoError(t, err)

@@ -126,7 +126,7 @@ func serveEach(l *Listener) *eachServer {
 func TestListenPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l, err := b.Listen(":0", ListenPending(2))
+		l, err := b.ListenWith(":0", ListenConfig{Pending: 2})
 		require.NoError(t, err)
 		defer l.Close()
 		var dialled sync.WaitGroup

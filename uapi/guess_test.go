@@ -41,7 +41,7 @@ func TestGuesserOverDial(t *testing.T) {
 		name := fmt.Sprintf("sim?net=cm-%d", cmNets.Add(1))
 		var contexts [3]*Context
 		for i := range contexts {
-			c, err := Open(name, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			c, err := OpenWith(name, OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			require.NoError(t, err)
 			defer c.Close()
 			contexts[i] = c

@@ -55,7 +55,7 @@ func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 	require.NoError(t, h.machine.Register(d))
 	s := &station{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: 4096}
 	h.proc = h.machine.Process("test")
-	h.Context, err = newContext(h.proc, s, newOpenConfig(nil))
+	h.Context, err = newContext(h.proc, s, OpenConfig{})
 	require.NoError(t, err)
 	h.release = func() error { h.proc.Exit(); return nil }
 	t.Cleanup(func() {
@@ -90,7 +90,7 @@ func TestKeepAliveNoticesDeath(t *testing.T) {
 func death(t *testing.T, dialler bool, interval time.Duration, timeout int) {
 	network := sim.NewNetwork(sim.Options{})
 	a, b := startHost(t, network, 1), startHost(t, network, 2)
-	l, err := b.Listen(":0", ListenKeepAlive(interval))
+	l, err := b.ListenWith(":0", ListenConfig{KeepAlive: interval})
 	require.NoError(t, err)
 	defer l.Close()
 	j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: interval, QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1, Timeout: timeout}})
@@ -126,10 +126,10 @@ func TestKeepAliveOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
 		a, b := startHost(t, network, 1), startHost(t, network, 2)
-		l, err := b.Listen(":0", ListenKeepAlive(-1))
+		l, err := b.ListenWith(":0", ListenConfig{KeepAlive: None})
 		require.NoError(t, err)
 		defer l.Close()
-		j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: -1})
+		j := join(t, a.Context, b.Context, l, DialConfig{KeepAlive: None})
 		time.Sleep(time.Second)
 		before := a.sent.Load() + b.sent.Load()
 		time.Sleep(time.Hour)
@@ -181,7 +181,7 @@ func TestDeviceGone(t *testing.T) {
 func TestFailedQueuePair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		l, err := b.Listen(":0", ListenKeepAlive(-1)) // its own queue pair fails with it
+		l, err := b.ListenWith(":0", ListenConfig{KeepAlive: None}) // its own queue pair fails with it
 		require.NoError(t, err)
 		defer l.Close()
 		j := join(t, a, b, l, DialConfig{})

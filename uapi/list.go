@@ -137,7 +137,7 @@ func hostDevice(dir, name string) DeviceInfo {
 	for _, g := range gids {
 		info.GIDs = append(info.GIDs, GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: gidTypeName(g.Type), NetDev: readAttribute(dir, "ports/1/gid_attrs/ndevs/"+strconv.Itoa(g.Index))})
 	}
-	if best, reason, err := chooseGID(gids, -1); err == nil {
+	if best, reason, err := chooseGID(gids, nil); err == nil {
 		info.GIDIndex, info.GIDReason = best.Index, reason
 		info.Address = netip.AddrPortFrom(best.Addr.Unmap(), RoCEPort)
 	}

@@ -36,36 +36,27 @@ type listenPart struct {
 	heard chan struct{}
 }
 
-// ListenOption changes what Listen does.
-type ListenOption func(*listenConfig)
-
-type listenConfig struct {
-	backlog   int
-	pending   int
-	keepAlive time.Duration
-}
-
-// ListenBacklog is how many requests wait for Accept (1024, as Linux permits),
-// three quarters of them from one address; more are rejected. A soft device
-// drops requests beyond 1024 without an answer, and their senders ask again.
-func ListenBacklog(n int) ListenOption { return func(c *listenConfig) { c.backlog = n } }
-
-// ListenPending is how many requests the program accepts at a time
-// (DefaultPending, 256), three quarters of them from one address, at least 1:
-// Accept gives no more until Request.Accept or Reject has returned for one of
-// them, and the rest waits in the backlog.
-//
-// Anybody can ask in the name of an address that was made up, which never
-// confirms. So while all places are taken and other requests wait for one, an
-// accepted request that is not confirmed after 250 ms is given up, the oldest
-// first (ErrUnreachable); after 1 s when only requests of its own address wait
-// and that confirms none. An honest client cannot be told from an attacker that
-// uses its address; other clients can.
-func ListenPending(n int) ListenOption { return func(c *listenConfig) { c.pending = n } }
-
-// ListenKeepAlive is DialConfig.KeepAlive for the connections that are accepted.
-func ListenKeepAlive(idle time.Duration) ListenOption {
-	return func(c *listenConfig) { c.keepAlive = idle }
+// ListenConfig says how to listen. The zero value of every field means the
+// default in parentheses.
+type ListenConfig struct {
+	// Backlog is how many requests wait for Accept (1024, as Linux permits), three
+	// quarters of them from one address; more are rejected. A soft device drops
+	// requests beyond 1024 without an answer, and their senders ask again.
+	Backlog int
+	// Pending is how many requests the program accepts at a time (DefaultPending,
+	// 256), three quarters of them from one address, at least 1: Accept gives no
+	// more until Request.Accept or Reject has returned for one of them, and the rest
+	// waits in the backlog.
+	//
+	// Anybody can ask in the name of an address that was made up, which never
+	// confirms. So while all places are taken and other requests wait for one, an
+	// accepted request that is not confirmed after 250 ms is given up, the oldest
+	// first (ErrUnreachable); after 1 s when only requests of its own address wait
+	// and that confirms none. An honest client cannot be told from an attacker that
+	// uses its address; other clients can.
+	Pending int
+	// KeepAlive is DialConfig.KeepAlive for the connections that are accepted.
+	KeepAlive time.Duration
 }
 
 // Listen listens for connections to addr, HOST:PORT, on this context's device:
@@ -76,12 +67,17 @@ func ListenKeepAlive(idle time.Duration) ListenOption {
 //
 // Errors: EADDRINUSE; EADDRNOTAVAIL or ENODEV when the device does not have the address; ENOENT when
 // the kernel has no connection manager.
-func (c *Context) Listen(addr string, opts ...ListenOption) (*Listener, error) {
+func (c *Context) Listen(addr string) (*Listener, error) {
+	return c.ListenWith(addr, ListenConfig{})
+}
+
+// ListenWith is Listen as configured.
+func (c *Context) ListenWith(addr string, config ListenConfig) (*Listener, error) {
 	at, err := resolveListen(addr)
 	var l *Listener
 	if err == nil {
 		has := slices.IndexFunc(at, func(a netip.AddrPort) bool { return a.Addr().IsUnspecified() || c.hasAddr(a.Addr()) })
-		l, err = listen(at[max(has, 0)], []*Context{c}, opts)
+		l, err = listen(at[max(has, 0)], []*Context{c}, config)
 	}
 	if err != nil {
 		return nil, opError("Listen", addr, err)
@@ -97,26 +93,20 @@ func resolveListen(addr string) ([]netip.AddrPort, error) {
 }
 
 // listen listens on the kernels of the contexts.
-func listen(addr netip.AddrPort, ctxs []*Context, opts []ListenOption) (*Listener, error) {
-	var config listenConfig
-	for _, o := range opts {
-		if o != nil {
-			o(&config)
-		}
+func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listener, error) {
+	if config.Backlog <= 0 {
+		config.Backlog = rdmacm.DefaultBacklog
 	}
-	if config.backlog <= 0 {
-		config.backlog = rdmacm.DefaultBacklog
-	}
-	if config.pending <= 0 {
-		config.pending = DefaultPending
+	if config.Pending <= 0 {
+		config.Pending = DefaultPending
 	}
 	var err error
-	l := &Listener{requests: newAdmission(config.pending, config.backlog), addr: addr, keepAlive: config.keepAlive, ended: make(chan struct{})}
+	l := &Listener{requests: newAdmission(config.Pending, config.Backlog), addr: addr, keepAlive: config.KeepAlive, ended: make(chan struct{})}
 	for _, group := range byKernel(ctxs) {
 		p := &listenPart{ctxs: group, heard: make(chan struct{})}
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
 			err = explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
-		} else if p.cm, err = group[0].listenCM(l.addr, config.backlog); err != nil {
+		} else if p.cm, err = group[0].listenCM(l.addr, config.Backlog); err != nil {
 			err = takenError(group[0].station, l.addr, err)
 		}
 		if err != nil {
@@ -248,7 +238,7 @@ func (l *Listener) Addr() netip.AddrPort { return l.addr }
 // Accept gives the next request, which Request.Accept or Request.Reject must
 // answer. Request.Accept waits for the peer, which may be nobody: a program that is
 // to withstand that answers each request in a goroutine of its own, of which there
-// are no more than ListenPending says.
+// are no more than ListenConfig.Pending says.
 //
 // It returns ctx.Err() when ctx ends and an error that Is net.ErrClosed when the
 // listener or its contexts are closed.

@@ -21,7 +21,7 @@ func (k deviceKinds) has(kind deviceKind) bool {
 
 // OpenLocal opens the device of an address of this machine, HOST or HOST:PORT,
 // and never another one: the kernel's device that has the address, else the
-// soft device on it. WithKinds says which of the two it may be. Of a name's
+// soft device on it. config.Kinds says which of the two it may be. Of a name's
 // addresses the first is taken that has a device.
 //
 // When another process of this user has a soft device on the address, the
@@ -37,14 +37,14 @@ func (k deviceKinds) has(kind deviceKind) bool {
 // Errors, beside those of Open:
 //   - EADDRNOTAVAIL: no device has the address; the error lists what there is
 //   - EADDRINUSE: the address is taken; the error names the holder
-func OpenLocal(addr string, opts ...Option) (*Context, error) {
+func OpenLocal(addr string, config OpenConfig) (*Context, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), DefaultConnectTimeout)
 	defer cancel()
 	list, err := resolve(ctx, withAnyPort(addr))
 	var errs []error
 	for _, at := range list {
 		var c *Context
-		if c, err = openLocal(at.Addr(), opts); err == nil {
+		if c, err = openLocal(at.Addr(), config); err == nil {
 			return c, nil
 		}
 		errs = append(errs, err)
@@ -55,20 +55,20 @@ func OpenLocal(addr string, opts ...Option) (*Context, error) {
 	return nil, opError("OpenLocal", addr, err)
 }
 
-func openLocal(addr netip.Addr, opts []Option) (*Context, error) {
+func openLocal(addr netip.Addr, config OpenConfig) (*Context, error) {
 	if addr.IsUnspecified() || addr.IsMulticast() {
 		return nil, explain(syscall.EINVAL, "%v is not an address of one interface", addr)
 	}
-	kinds := newOpenConfig(opts).kinds
+	kinds := deviceKinds(config.Kinds)
 	if name := os.Getenv("RDMASHIM_DEVICE"); name != "" {
-		return openNamedAt(name, addr, kinds, opts)
+		return openNamedAt(name, addr, config)
 	}
-	c, errs := openHostAt(addr, kinds, opts)
+	c, errs := openHostAt(addr, config)
 	if c != nil {
 		return c, nil
 	}
 	if kinds.has(kindSoft) {
-		c, err := openSoftAt(addr, opts)
+		c, err := openSoftAt(addr, config)
 		if err == nil {
 			return c, nil
 		}
@@ -85,7 +85,8 @@ func openLocal(addr netip.Addr, opts []Option) (*Context, error) {
 
 // openNamedAt opens the device that RDMASHIM_DEVICE names if it has the
 // address.
-func openNamedAt(name string, addr netip.Addr, kinds deviceKinds, opts []Option) (*Context, error) {
+func openNamedAt(name string, addr netip.Addr, config OpenConfig) (*Context, error) {
+	kinds := deviceKinds(config.Kinds)
 	spec, err := parseDevice(name)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func openNamedAt(name string, addr netip.Addr, kinds deviceKinds, opts []Option)
 		return nil, explain(syscall.EINVAL, "RDMASHIM_DEVICE=%s is of kind %s, and %s was asked for", name, spec.kind, strings.Join(kinds, " or "))
 	}
 	if spec.kind == kindHost {
-		switch c, errs := openHostAt(addr, kinds, opts, spec.host); {
+		switch c, errs := openHostAt(addr, config, spec.host); {
 		case c != nil:
 			return c, nil
 		case len(errs) > 0:
@@ -106,14 +107,14 @@ func openNamedAt(name string, addr netip.Addr, kinds deviceKinds, opts []Option)
 		return nil, explain(syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=%s is on %v, not %v", name, spec.addr, addr)
 	}
 	spec.addr = addr
-	return openSpec(spec, newOpenConfig(opts))
+	return openSpec(spec, config)
 }
 
 // openHostAt opens the kernel's device that has an address, of those that are
 // named if any are. nil without errors when none has.
-func openHostAt(addr netip.Addr, kinds deviceKinds, opts []Option, named ...string) (*Context, []error) {
+func openHostAt(addr netip.Addr, config OpenConfig, named ...string) (*Context, []error) {
 	var errs []error
-	if runtime.GOOS != "linux" || !kinds.has(kindHost) {
+	if runtime.GOOS != "linux" || !deviceKinds(config.Kinds).has(kindHost) {
 		return nil, nil
 	}
 	for _, d := range hostDevices("/sys/class/infiniband") {
@@ -121,7 +122,8 @@ func openHostAt(addr netip.Addr, kinds deviceKinds, opts []Option, named ...stri
 		if i < 0 || len(named) > 0 && !slices.Contains(named, d.Name) {
 			continue
 		}
-		c, err := Open(d.Device, append(slices.Clone(opts), WithGIDIndex(d.GIDs[i].Index))...)
+		config.GIDIndex = &d.GIDs[i].Index
+		c, err := OpenWith(d.Device, config)
 		if err == nil {
 			return c, nil
 		}
@@ -132,14 +134,14 @@ func openHostAt(addr netip.Addr, kinds deviceKinds, opts []Option, named ...stri
 
 // openSoftAt opens the soft device on an address, beside that of another
 // process that lets it.
-func openSoftAt(addr netip.Addr, opts []Option) (*Context, error) {
+func openSoftAt(addr netip.Addr, config OpenConfig) (*Context, error) {
 	for tries := 0; ; tries++ {
-		c, err := Open(softName(addr), opts...)
+		c, err := OpenWith(softName(addr), config)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return c, err
 		}
 		if canShare(addr) {
-			return openBeside(addr, opts)
+			return openBeside(addr, config)
 		}
 		if tries > 0 { // an owner may have been ending
 			return nil, err

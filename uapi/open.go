@@ -75,18 +75,21 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 // With RDMASHIM_TRACE=1 in the environment, every call to the device's kernel is
 // printed to standard error, with RDMASHIM_TRACE=FILE appended to a file, as
 // strace does (kshim/trace).
-func Open(device string, opts ...Option) (*Context, error) {
+func Open(device string) (*Context, error) { return OpenWith(device, OpenConfig{}) }
+
+// OpenWith is Open as configured.
+func OpenWith(device string, config OpenConfig) (*Context, error) {
 	if device == "" {
 		device = defaultDeviceName()
 	}
-	c, err := open(device, newOpenConfig(opts))
+	c, err := open(device, config)
 	if err != nil {
 		return nil, &OpError{Op: "Open", Object: device, Err: err}
 	}
 	return c, nil
 }
 
-func open(device string, config openConfig) (*Context, error) {
+func open(device string, config OpenConfig) (*Context, error) {
 	spec, err := parseDevice(device)
 	if err != nil {
 		return nil, err
@@ -100,19 +103,19 @@ func open(device string, config openConfig) (*Context, error) {
 
 // openBeside opens a device on another UDP port of an address, which connects
 // as if it had 4791: soft devices reach it.
-func openBeside(addr netip.Addr, opts []Option) (*Context, error) {
-	c, err := openSpec(deviceSpec{kind: kindSoft, addr: addr, role: roleBeside, deviceOptions: deviceOptions{port: -1}}, newOpenConfig(opts))
+func openBeside(addr netip.Addr, config OpenConfig) (*Context, error) {
+	c, err := openSpec(deviceSpec{kind: kindSoft, addr: addr, role: roleBeside, deviceOptions: deviceOptions{port: -1}}, config)
 	if err != nil {
 		return nil, &OpError{Op: "Open", Object: softName(addr) + ", another UDP port", Err: err}
 	}
 	return c, nil
 }
 
-func openSpec(spec deviceSpec, config openConfig) (*Context, error) {
-	if !config.kinds.has(spec.kind) {
-		return nil, explain(syscall.EINVAL, "it is of kind %s, and %s was asked for", spec.kind, strings.Join(config.kinds, " or "))
+func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
+	if kinds := deviceKinds(config.Kinds); !kinds.has(spec.kind) {
+		return nil, explain(syscall.EINVAL, "it is of kind %s, and %s was asked for", spec.kind, strings.Join(kinds, " or "))
 	}
-	s, release, err := acquire(spec, config.log)
+	s, release, err := acquire(spec, config.logger())
 	if err != nil {
 		return nil, err
 	}

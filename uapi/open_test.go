@@ -79,17 +79,17 @@ func TestErrorsNameNoDeviceFiles(t *testing.T) {
 
 func TestOpenOptions(t *testing.T) {
 	t.Parallel()
-	for name, opt := range map[string]uapi.Option{
-		"port 2":                uapi.WithPort(2),
-		"port -1":               uapi.WithPort(-1),
-		"no such GID":           uapi.WithGIDIndex(5),
-		"odd MTU":               uapi.WithMTU(1500),
-		"MTU beyond the port's": uapi.WithMTU(4096),
+	for name, config := range map[string]uapi.OpenConfig{
+		"port 2":                {Port: 2},
+		"port -1":               {Port: -1},
+		"no such GID":           {GIDIndex: new(5)},
+		"odd MTU":               {MTU: 1500},
+		"MTU beyond the port's": {MTU: 4096},
 	} {
-		_, err := uapi.Open("sim?mtu=1024", opt)
+		_, err := uapi.OpenWith("sim?mtu=1024", config)
 		require.ErrorIs(t, err, syscall.EINVAL, name)
 	}
-	c := openDevice(t, "sim?mtu=1024", uapi.WithPort(1), uapi.WithGIDIndex(0), uapi.WithMTU(512), uapi.WithLogger(nil), nil)
+	c := openDeviceWith(t, "sim?mtu=1024", uapi.OpenConfig{Port: 1, GIDIndex: new(0), MTU: 512})
 	info, err := c.QueryDevice()
 	require.NoError(t, err)
 	require.Equal(t, 512, info.MTU)
@@ -296,7 +296,7 @@ func TestLogger(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	openDevice(t, "sim", uapi.WithLogger(log))
+	openDeviceWith(t, "sim", uapi.OpenConfig{Logger: log})
 	require.Contains(t, text.String(), "gid_index=0")
 	require.Contains(t, text.String(), "mtu=4096")
 }

@@ -324,7 +324,7 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 	case err != nil:
 	case q.Access == 0:
 		q.Access = remote
-	case q.Access == NoAccess:
+	case q.Access == AccessLocalWrite: // the device's own
 		q.Access = 0
 	case q.Access&^(remote|AccessLocalWrite) != 0:
 		err = explain(syscall.EINVAL, "access %v has flags that a queue pair does not know", q.Access)

@@ -211,7 +211,7 @@ func TestPcapFullDisk(t *testing.T) {
 	}
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	a, err := uapi.Open("sim?net=pcap3&pcap=/dev/full", uapi.WithLogger(logger))
+	a, err := uapi.OpenWith("sim?net=pcap3&pcap=/dev/full", uapi.OpenConfig{Logger: logger})
 	require.NoError(t, err)
 	b, err := uapi.Open("sim?net=pcap3")
 	require.NoError(t, err)

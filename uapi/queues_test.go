@@ -300,7 +300,7 @@ func TestConnectDefaultsAndNegotiation(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
 	qa := mustQP(t, a, uapi.QPConfig{})
-	qb := mustQP(t, b, uapi.QPConfig{MTU: 512, MaxRdAtomic: 3, Timeout: 14, Retry: -1, RNRRetry: 2, MinRNRTimer: -1})
+	qb := mustQP(t, b, uapi.QPConfig{MTU: 512, MaxRdAtomic: 3, Timeout: 14, Retry: uapi.None, RNRRetry: 2, MinRNRTimer: uapi.None})
 	connectPair(t, a, qa, b, qb)
 	ia, err := a.QueryQP(qa)
 	require.NoError(t, err)
@@ -671,7 +671,7 @@ func TestReceiveWithoutPermission(t *testing.T) {
 func TestQueuePairAccess(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
-	for _, access := range []uapi.Access{uapi.NoAccess, uapi.AccessRemoteRead} {
+	for _, access := range []uapi.Access{uapi.AccessLocalWrite, uapi.AccessRemoteRead} {
 		x, _ := uapitest.Connect(t, a, b)
 		qa := mustQP(t, a, uapi.QPConfig{SendDepth: 1})
 		qb := mustQP(t, b, uapi.QPConfig{Access: access})

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"syscall"
 )
 
@@ -21,14 +20,14 @@ import (
 // programs that listen there: to 127.0.0.0/8 it is on 127.128.0.0 plus the
 // number of the process, or one of the next addresses (Linux); to others it is
 // on the same address and a free UDP port, from which soft devices are reached.
-func OpenRoute(ctx context.Context, addr string, opts ...Option) (*Context, error) {
+func OpenRoute(ctx context.Context, addr string, config OpenConfig) (*Context, error) {
 	if os.Getenv("RDMASHIM_DEVICE") != "" {
-		return Open("", opts...)
+		return OpenWith("", config)
 	}
 	remotes, err := resolve(ctx, withAnyPort(addr))
 	var c *Context
 	if err == nil {
-		c, err = openRoute(silentLast(onThisHost(remotes, loopbackListeners())), opts)
+		c, err = openRoute(silentLast(onThisHost(remotes, loopbackListeners())), config)
 	}
 	if err != nil {
 		return nil, opError("OpenRoute", addr, err)
@@ -37,13 +36,13 @@ func OpenRoute(ctx context.Context, addr string, opts ...Option) (*Context, erro
 }
 
 // openRoute opens the device on the way to the first address that has one.
-func openRoute(remotes []netip.AddrPort, opts []Option) (*Context, error) {
+func openRoute(remotes []netip.AddrPort, config OpenConfig) (*Context, error) {
 	var errs []error
 	for _, remote := range remotes {
 		local, err := routeSource(remote.Addr())
 		if err == nil {
 			var c *Context
-			if c, err = openToward(local, remote.Addr(), opts); err == nil {
+			if c, err = openToward(local, remote.Addr(), config); err == nil {
 				return c, nil
 			}
 			err = fmt.Errorf("no device for the route to %v from %v: %w", remote.Addr(), local, err)
@@ -54,10 +53,10 @@ func openRoute(remotes []netip.AddrPort, opts []Option) (*Context, error) {
 }
 
 // openToward opens the device at local from which remote is reached.
-func openToward(local, remote netip.Addr, opts []Option) (*Context, error) {
+func openToward(local, remote netip.Addr, config OpenConfig) (*Context, error) {
 	here := local == remote.Unmap() || remote.IsLoopback()
-	kinds := newOpenConfig(opts).kinds
-	c, errs := openHostAt(local, kinds, opts)
+	kinds := deviceKinds(config.Kinds)
+	c, errs := openHostAt(local, config)
 	switch {
 	case c != nil:
 		return c, nil
@@ -66,16 +65,14 @@ func openToward(local, remote netip.Addr, opts []Option) (*Context, error) {
 		return nil, tried(errs)
 	}
 	var err error
-	if here {
-		opts = append(slices.Clone(opts), func(c *openConfig) { c.dials = true })
-	}
+	config.dials = here
 	switch {
 	case !here || devices.owns(local):
-		c, err = Open(softName(local), opts...)
+		c, err = OpenWith(softName(local), config)
 	case local.Is4() && local.IsLoopback() && len(loopbacks()) > 1:
-		c, err = openClientLoopback(remote, opts)
+		c, err = openClientLoopback(remote, config)
 	default:
-		c, err = openBeside(local, opts)
+		c, err = openBeside(local, config)
 	}
 	if err != nil {
 		return nil, tried(append(errs, err))
@@ -88,18 +85,18 @@ const clientAddrs = 16
 
 // openClientLoopback opens a device on a loopback address that nobody listens
 // on by habit.
-func openClientLoopback(remote netip.Addr, opts []Option) (*Context, error) {
+func openClientLoopback(remote netip.Addr, config OpenConfig) (*Context, error) {
 	for i := range clientAddrs {
 		addr := clientAddr(os.Getpid() + i)
 		if addr == remote {
 			continue
 		}
-		c, err := Open(softName(addr), opts...)
+		c, err := OpenWith(softName(addr), config)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return c, err
 		}
 	}
-	return openBeside(loopbacks()[0], opts)
+	return openBeside(loopbacks()[0], config)
 }
 
 // clientAddr is 127.128.0.0 plus n. Linux numbers no process beyond 2^22.

@@ -72,7 +72,7 @@ func TestListenOpensNamedDevice(t *testing.T) {
 // TestOpenRoute opens a device on the way, and says what was tried.
 func TestOpenRoute(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "")
-	c, err := OpenRoute(t.Context(), "127.0.0.1")
+	c, err := OpenRoute(t.Context(), "127.0.0.1", OpenConfig{})
 	require.NoError(t, err)
 	require.True(t, addrOf(c).IsLoopback())
 	if len(loopbacks()) > 1 {
@@ -80,14 +80,14 @@ func TestOpenRoute(t *testing.T) {
 		require.EqualValues(t, RoCEPort, c.chosen.addr.Port())
 	}
 	require.NoError(t, c.Close())
-	_, err = OpenRoute(t.Context(), "127.0.0.1:1", WithMTU(99))
+	_, err = OpenRoute(t.Context(), "127.0.0.1:1", OpenConfig{MTU: 99})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "route to 127.0.0.1 from 127.0.0.1")
 	require.ErrorContains(t, err, "soft:127.")
-	_, err = OpenRoute(t.Context(), "127.0.0.1:x")
+	_, err = OpenRoute(t.Context(), "127.0.0.1:x", OpenConfig{})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	t.Setenv("RDMASHIM_DEVICE", "sim")
-	c, err = OpenRoute(t.Context(), "10.0.0.1")
+	c, err = OpenRoute(t.Context(), "10.0.0.1", OpenConfig{})
 	require.NoError(t, err)
 	require.Equal(t, kindSim, c.station.spec.kind)
 	require.NoError(t, c.Close())

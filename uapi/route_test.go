@@ -13,16 +13,16 @@ import (
 // A route that carries less than both sides offer is told when connecting: no
 // packet would arrive.
 func TestRouteTooNarrow(t *testing.T) {
-	open := func(opts ...Option) (*Context, QP) {
-		c, err := Open("sim?net=narrow", opts...)
+	open := func(config OpenConfig) (*Context, QP) {
+		c, err := OpenWith("sim?net=narrow", config)
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		qp, err := c.CreateQP(4, 4)
 		require.NoError(t, err)
 		return c, qp
 	}
-	a, qp := open()
-	b, peer := open()
+	a, qp := open(OpenConfig{})
+	b, peer := open(OpenConfig{})
 	remote, err := b.LocalEndpoint(peer)
 	require.NoError(t, err)
 	require.Equal(t, 4096, remote.MTU)

@@ -14,7 +14,7 @@ import (
 func openRecorded(t *testing.T, device string) (*Context, *recorder) {
 	t.Helper()
 	r := newRecorder()
-	c, err := Open(device, withKernel(r.wrap))
+	c, err := OpenWith(device, OpenConfig{wrap: r.wrap})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c, r

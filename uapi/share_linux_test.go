@@ -158,7 +158,7 @@ func reached(t *testing.T, c *Context, addr string) string {
 // client opens a device as a client of addr does.
 func client(t *testing.T, addr string) *Context {
 	t.Helper()
-	c, err := OpenRoute(t.Context(), addr)
+	c, err := OpenRoute(t.Context(), addr, OpenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -450,30 +450,30 @@ func TestOpenLocal(t *testing.T) {
 	if !ownNamespace(t) {
 		return
 	}
-	opened := func(addr, device string, opts ...Option) {
+	opened := func(addr, device string, kinds ...string) {
 		t.Helper()
-		c, err := OpenLocal(addr, opts...)
+		c, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
 		require.NoError(t, err)
 		require.Regexp(t, device, c.station.device())
 		require.NoError(t, c.Close())
 	}
-	refused := func(addr string, errno syscall.Errno, text string, opts ...Option) {
+	refused := func(addr string, errno syscall.Errno, text string, kinds ...string) {
 		t.Helper()
-		_, err := OpenLocal(addr, opts...)
+		_, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
 		require.ErrorIs(t, err, errno)
 		require.ErrorContains(t, err, text)
 	}
 	opened("127.0.0.1", `^soft:127\.0\.0\.1$`)
-	opened("127.0.0.7:1234", `^soft:127\.0\.0\.7$`, WithKinds("soft"))
+	opened("127.0.0.7:1234", `^soft:127\.0\.0\.7$`, "soft")
 	opened("[::1]", `^soft:\[::1\]$`)
 	named(t, "here", "192.0.2.1", "127.0.0.8")
 	opened("here", `^soft:127\.0\.0\.8$`)
 	refused("192.0.2.1", syscall.EADDRNOTAVAIL, "no device has the address 192.0.2.1; there are soft:127.0.0.1")
-	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "no device has the address 127.0.0.1; there is none of kind host", WithKinds("host"))
+	refused("127.0.0.1", syscall.EADDRNOTAVAIL, "no device has the address 127.0.0.1; there is none of kind host", "host")
 	refused("0.0.0.0", syscall.EINVAL, "not an address of one interface")
-	_, err := Open("soft:127.0.0.1", WithKinds("host"))
+	_, err := OpenWith("soft:127.0.0.1", OpenConfig{Kinds: []string{"host"}})
 	require.ErrorIs(t, err, syscall.EINVAL)
-	_, err = OpenRoute(t.Context(), "127.0.0.1", WithKinds("host"))
+	_, err = OpenRoute(t.Context(), "127.0.0.1", OpenConfig{Kinds: []string{"host"}})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 
 	serve(t, "127.0.0.1:7000")
@@ -483,7 +483,7 @@ func TestOpenLocal(t *testing.T) {
 
 	t.Setenv("RDMASHIM_DEVICE", "sim?net=local")
 	opened("10.0.0.1", `^sim:10\.0\.0\.1\?net=local$`)
-	refused("10.0.0.1", syscall.EINVAL, "is of kind sim, and soft was asked for", WithKinds("soft"))
+	refused("10.0.0.1", syscall.EINVAL, "is of kind sim, and soft was asked for", "soft")
 	t.Setenv("RDMASHIM_DEVICE", "soft:127.0.0.3")
 	opened("127.0.0.3", `^soft:127\.0\.0\.3$`)
 	refused("127.0.0.4", syscall.EADDRNOTAVAIL, "RDMASHIM_DEVICE=soft:127.0.0.3 is on 127.0.0.3, not 127.0.0.4")

@@ -117,7 +117,7 @@ func (s *stackSoak) start(i int, faults link.Faults) *stackHost {
 // launch starts a process on a host.
 func (s *stackSoak) launch(h *stackHost, size int) *stackProcess {
 	p := &stackProcess{host: h, proc: h.machine.Process("soak"), buf: make([]byte, size)}
-	c, err := newContext(kshim.Kernel(p.proc), h.station, newOpenConfig(nil))
+	c, err := newContext(kshim.Kernel(p.proc), h.station, OpenConfig{})
 	s.check(err)
 	c.release = func() error { p.proc.Exit(); return nil }
 	p.Context = c

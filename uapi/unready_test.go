@@ -39,7 +39,7 @@ func (n *noticed) take() []string {
 func TestWaitForReceiveIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log noticed
-		a, err := Open("sim?net=unready", WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a, err := OpenWith("sim?net=unready", OpenConfig{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		require.NoError(t, err)
 		defer a.Close()
 		b, err := Open("sim?net=unready")

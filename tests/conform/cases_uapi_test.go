@@ -44,13 +44,13 @@ var uapiTests = []test{
 	}},
 	{"uapi/options", func(r *rig) {
 		for _, o := range []struct {
-			what string
-			opt  uapi.Option
+			what   string
+			config uapi.OpenConfig
 		}{
-			{"port 2", uapi.WithPort(2)}, {"GID 900", uapi.WithGIDIndex(900)}, {"MTU 1000", uapi.WithMTU(1000)},
-			{"MTU 4096", uapi.WithMTU(4096)}, {"MTU 512", uapi.WithMTU(512)},
+			{"port 2", uapi.OpenConfig{Port: 2}}, {"GID 900", uapi.OpenConfig{GIDIndex: new(900)}}, {"MTU 1000", uapi.OpenConfig{MTU: 1000}},
+			{"MTU 4096", uapi.OpenConfig{MTU: 4096}}, {"MTU 512", uapi.OpenConfig{MTU: 512}},
 		} {
-			c, err := uapi.Open(r.sys.uapi[0], o.opt)
+			c, err := uapi.OpenWith(r.sys.uapi[0], o.config)
 			if err != nil {
 				r.say("%s: %s", o.what, errText(err))
 				continue
@@ -275,7 +275,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/no-access", func(r *rig) {
 		c := patient()
-		c.Access = uapi.NoAccess
+		c.Access = uapi.AccessLocalWrite
 		a, b := r.uapiEnds(c)
 		r.join(a, b)
 		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
@@ -327,7 +327,7 @@ var uapiTests = []test{
 	}},
 	{"uapi/no-receive", func(r *rig) {
 		c := patient()
-		c.RNRRetry = -1
+		c.RNRRetry = uapi.None
 		a, b := r.uapiEnds(c)
 		r.join(a, b)
 		a.posted(a.PostSend(a.qp, a.mr, 8))

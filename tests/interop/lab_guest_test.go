@@ -244,11 +244,11 @@ func (s *namespace) do(f func() error) error {
 }
 
 // openSoft opens a soft device in the soft RNIC's namespace.
-func openSoft(t *testing.T, name string, opts ...uapi.Option) *uapi.Context {
+func openSoft(t *testing.T, name string) *uapi.Context {
 	t.Helper()
 	var c *uapi.Context
 	require.NoError(t, lab.space.do(func() (err error) {
-		c, err = uapi.Open(name, opts...)
+		c, err = uapi.Open(name)
 		return err
 	}))
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
@@ -258,7 +258,7 @@ func openSoft(t *testing.T, name string, opts ...uapi.Option) *uapi.Context {
 // openRXE opens rxe0 with its address of a family.
 func openRXE(t *testing.T, f family) *uapi.Context {
 	t.Helper()
-	c, err := uapi.Open("rxe0", uapi.WithGIDIndex(gidIndex(f.rxe)))
+	c, err := uapi.OpenWith("rxe0", uapi.OpenConfig{GIDIndex: new(gidIndex(f.rxe))})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

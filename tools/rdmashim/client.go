@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 type clientOptions struct {
@@ -84,7 +86,7 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 	s := &clientSession{file: file, bytes: bytes, stderr: stderr}
 	// A device that was asked for and cannot be had is no matter of the server's.
 	if name := o.named(); name != "" {
-		if s.rdma, err = open(name, stderr); err != nil {
+		if s.rdma, err = open(name, stderr, uapi.OpenConfig{}); err != nil {
 			return nil, err
 		}
 		defer s.rdma.Close()
@@ -98,7 +100,7 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 	s.ctl = newControl(conn)
 	s.report.Seed = o.seed
 	if s.rdma == nil {
-		if s.rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr); err != nil {
+		if s.rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr, uapi.OpenConfig{}); err != nil {
 			return nil, err
 		}
 		defer s.rdma.Close()

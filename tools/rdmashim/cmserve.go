@@ -203,9 +203,9 @@ func cmClient(ctx context.Context, o *cmOptions, host, server string, out, stder
 	c := &cmConn{out: out}
 	var err error
 	if o.device != "" {
-		c.rdma, err = open(o.device, stderr)
+		c.rdma, err = open(o.device, stderr, uapi.OpenConfig{})
 	} else {
-		c.rdma, err = uapi.OpenRoute(ctx, addr)
+		c.rdma, err = uapi.OpenRoute(ctx, addr, uapi.OpenConfig{})
 	}
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 // address of this machine.
 func openToServe(name string, stderr io.Writer) ([]*uapi.Context, error) {
 	if name != "" || os.Getenv("RDMASHIM_DEVICE") != "" {
-		c, err := open(name, stderr)
+		c, err := open(name, stderr, uapi.OpenConfig{})
 		if err != nil {
 			return nil, err
 		}
@@ -271,7 +271,7 @@ func openToServe(name string, stderr io.Writer) ([]*uapi.Context, error) {
 			if kind == "host" {
 				c, err = uapi.Open(d.Device)
 			} else { // beside another server's, where there is one
-				c, err = uapi.OpenLocal(d.Address.Addr().String(), uapi.WithKinds(kind))
+				c, err = uapi.OpenLocal(d.Address.Addr().String(), uapi.OpenConfig{Kinds: []string{kind}})
 			}
 			if err != nil {
 				tried = append(tried, err)

@@ -71,8 +71,8 @@ func (e *endpoint) close() error {
 }
 
 // open opens a device; what it chooses by itself is said on stderr.
-func open(name string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, error) {
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{
+func open(name string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Context, error) {
+	config.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey {
@@ -81,22 +81,22 @@ func open(name string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, er
 			return a
 		},
 	}))
-	return uapi.Open(name, append(opts, uapi.WithLogger(log))...)
+	return uapi.OpenWith(name, config)
 }
 
 // openRoute opens the soft device on the address that a control connection uses
 // on this side: the one whose packets the route to the peer carries. When
 // something holds the RoCE port there (another soft device, a loaded rdma_rxe),
 // it takes a free port, which the peer learns from the endpoint.
-func openRoute(own net.Addr, options string, stderr io.Writer, opts ...uapi.Option) (*uapi.Context, error) {
+func openRoute(own net.Addr, options string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Context, error) {
 	local, err := netip.ParseAddrPort(own.String())
 	if err != nil {
 		return nil, fmt.Errorf("the control connection's own address %v: %w", own, err)
 	}
 	name := softAt(local.Addr())
-	c, err := open(withOptions(name, options), stderr, opts...)
+	c, err := open(withOptions(name, options), stderr, config)
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EINVAL) {
-		if free, freeErr := open(withOptions(name, withPort(options)), stderr, opts...); freeErr == nil {
+		if free, freeErr := open(withOptions(name, withPort(options)), stderr, config); freeErr == nil {
 			return free, nil
 		}
 	}

@@ -63,7 +63,7 @@ func listDevices(name string, stderr io.Writer) ([]deviceLine, error) {
 		infos, err = uapi.Devices()
 	} else {
 		var c *uapi.Context
-		if c, err = open(name, stderr); err == nil {
+		if c, err = open(name, stderr, uapi.OpenConfig{}); err == nil {
 			defer c.Close()
 			infos = make([]uapi.DeviceInfo, 1)
 			infos[0], err = c.QueryDevice()

@@ -210,7 +210,7 @@ connected to. Clients can make the server allocate up to --max-bytes each and
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if gid >= 0 {
-				o.opts = append(o.opts, uapi.WithGIDIndex(gid))
+				o.config.GIDIndex = &gid
 			}
 			if !cmd.Flags().Changed("listen") {
 				o.listen = fmt.Sprintf(":%d", port)

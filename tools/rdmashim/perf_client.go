@@ -34,15 +34,15 @@ func runPerf(ctx context.Context, addr string, o *perfOptions, stderr io.Writer)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	var opts []uapi.Option
+	var config uapi.OpenConfig
 	if o.gid >= 0 {
-		opts = append(opts, uapi.WithGIDIndex(o.gid))
+		config.GIDIndex = &o.gid
 	}
 	var rdma *uapi.Context
 	if name := o.named(); name != "" {
-		rdma, err = open(name, stderr, opts...)
+		rdma, err = open(name, stderr, config)
 	} else {
-		rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr, opts...)
+		rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr, config)
 	}
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type serverOptions struct {
 	withStdin bool
 	shared    *uapi.Context // the device of all clients, if there is one
 	memory    *budget       // of all clients
-	opts      []uapi.Option
+	config    uapi.OpenConfig
 	// session serves one client.
 	session func(ctx context.Context, conn net.Conn, o serverOptions, stderr io.Writer) error
 }
@@ -108,9 +108,9 @@ func (o *serverOptions) openDevices(at net.Addr, stderr io.Writer) (done func(),
 	local, _ := netip.ParseAddrPort(at.String())
 	switch name := o.named(); {
 	case name != "":
-		o.shared, err = open(name, stderr, o.opts...)
+		o.shared, err = open(name, stderr, o.config)
 	case !local.Addr().IsUnspecified():
-		o.shared, err = openRoute(at, o.options(), stderr, o.opts...)
+		o.shared, err = openRoute(at, o.options(), stderr, o.config)
 	default:
 		return o.openAll(), nil
 	}
@@ -129,7 +129,7 @@ func (o *serverOptions) openAll() (done func()) {
 		if d.Kind != "soft" {
 			continue
 		}
-		if c, err := uapi.Open(withOptions(d.Device, o.options()), o.opts...); err == nil {
+		if c, err := uapi.OpenWith(withOptions(d.Device, o.options()), o.config); err == nil {
 			held = append(held, c)
 		}
 	}
@@ -145,7 +145,7 @@ func (o *serverOptions) deviceFor(conn net.Conn, stderr io.Writer) (rdma *uapi.C
 	if o.shared != nil {
 		return o.shared, func() {}, nil
 	}
-	c, err := openRoute(conn.LocalAddr(), o.options(), stderr, o.opts...)
+	c, err := openRoute(conn.LocalAddr(), o.options(), stderr, o.config)
 	return c, func() { c.Close() }, err
 }
 

@@ -30,7 +30,7 @@ func checkGID(e *exam) Check {
 	case best.Type != netlinkmgr.GIDRoCEv2:
 		return fail(give, "no RoCE v2 entry: index %d is %s", best.Index, best.Type)
 	case e.c != nil && e.info.GIDIndex != best.Index:
-		return warn(fmt.Sprintf("open it with GID index %d: uapi.WithGIDIndex(%d)", best.Index, best.Index), "index %d (%s) would be used, but %d (%s) is the one to use: %s",
+		return warn(fmt.Sprintf("open it with GID index %d: uapi.OpenConfig{GIDIndex: new(%d)}", best.Index, best.Index), "index %d (%s) would be used, but %d (%s) is the one to use: %s",
 			e.info.GIDIndex, e.info.Address.Addr(), best.Index, best.Addr(), best.Why)
 	case best.Scope == netlinkmgr.ScopeLinkLocal:
 		return warn(give, "only the link-local GID %d (%s) can be used: peers must be on the same link", best.Index, best.Addr())

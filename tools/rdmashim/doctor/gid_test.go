@@ -24,7 +24,7 @@ func TestGIDChoice(t *testing.T) {
 	got := checkGID(e)
 	require.Equal(t, Warn, got.Status)
 	require.Contains(t, got.Detail, "3 (10.0.0.1) is the one to use: the only one")
-	require.Contains(t, got.Fix, "uapi.WithGIDIndex(3)")
+	require.Contains(t, got.Fix, "uapi.OpenConfig{GIDIndex: new(3)}")
 	e.info.GIDIndex = 3
 	require.Equal(t, Pass, checkGID(e).Status)
 	e.gids[1].Type = netlinkmgr.GIDRoCEv1

@@ -1,0 +1,103 @@
+package uapi
+
+import (
+	"log/slog"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
+
+// None in a field of a configuration asks for nothing where 0 means the default:
+// no repeats, no READs at a time, no timeout, no signs of life.
+const None = -1
+
+// OpenConfig says how to open a device. The zero value of every field means the
+// default in parentheses. What belongs to the device itself (faults, UDP port,
+// MTU of its packets) is part of its name instead.
+type OpenConfig struct {
+	// Logger is told what is chosen automatically, and what goes wrong without
+	// failing a call (nobody): among others, once for each, a message that has
+	// waited for a receive of the peer's for a second (soft devices; the kernel does
+	// not tell of its own). A soft device tells the logger of the Open that started
+	// it.
+	Logger *slog.Logger
+	// Port is the device's port, from 1 (the first active one).
+	Port int
+	// GIDIndex is the entry of the port's address table (nil: the one that
+	// QueryDevice explains). new(3) is entry 3.
+	GIDIndex *int
+	// MTU is the largest path MTU in bytes that is offered to peers: 256, 512, 1024,
+	// 2048 or 4096 (the port's active MTU).
+	MTU int
+	// Kinds are the kinds of devices that OpenLocal and OpenRoute choose among,
+	// "host" (the kernel's) and "soft" (both, the kernel's first). A device that was
+	// named, by OpenWith or RDMASHIM_DEVICE, and is of another kind is EINVAL.
+	Kinds []string
+
+	dials bool                            // see Context.dials
+	wrap  func(kshim.Kernel) kshim.Kernel // puts something between client and kernel
+}
+
+// logger is where the device's notices go.
+func (c *OpenConfig) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
+}
+
+// QPConfig says how to make a queue pair. The zero value of every field means
+// the default in parentheses.
+type QPConfig struct {
+	// Type is the transport service (TypeRC). Queue pairs of TypeUD are ready when
+	// they are made; of the fields below, Access, MTU and those from Timeout on mean
+	// nothing for them.
+	Type QPType
+	// QKey is what datagrams must carry to be received (0); of TypeUD only.
+	QKey uint32
+	// PD is the protection domain (the context's own): the peer reaches the regions
+	// that are in it and no others. Peers whose queue pairs are in one domain share
+	// its regions, given the keys: see CreatePD.
+	PD PD
+	// SendCQ and RecvCQ take the completions and may be shared by many queue
+	// pairs. Both zero: the queue pair gets one completion queue of its own
+	// for both directions, with room for everything that can be outstanding.
+	// One of them zero: the other one takes both directions.
+	SendCQ, RecvCQ CQ
+	// SendDepth and RecvDepth are how many requests may be outstanding (0
+	// sends, 0 receives).
+	SendDepth, RecvDepth int
+	// SendSGE and RecvSGE are how long a request's scatter/gather list may be
+	// (1).
+	SendSGE, RecvSGE int
+	// Inline is how many bytes an Inline request may carry (0).
+	Inline int
+	// SignalAll makes every request complete as if it were Signaled.
+	SignalAll bool
+	// Access is what peers may do through this queue pair; the region must
+	// allow it too (AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic).
+	// AccessLocalWrite alone, which peers do not need, lets them only send.
+	Access Access
+	// MTU is the largest path MTU in bytes (the context's).
+	MTU int
+
+	// Timeout is the time to wait for an acknowledgement, 4.096 µs · 2^Timeout,
+	// 1 … 31 (16: 268 ms). None waits for ever.
+	Timeout int
+	// Retry is how often a request is repeated after a timeout, 1 … 7 (6). A
+	// silent peer is given up, with WCRetryExcErr, after about
+	// (Retry+1)·timeout: 1.9 s by default. None repeats never. With 7, rdma_rxe
+	// repeats for ever, against the specification.
+	Retry int
+	// RNRRetry is how often a request is repeated when the peer has no receive
+	// posted, 1 … 6, 7 for ever (7). None repeats never.
+	RNRRetry int
+	// MinRNRTimer is the pause that this side asks for when it has no receive
+	// posted, in IBA's code (table 45), 1 … 31 (12: 0.64 ms). None is code 0,
+	// the longest: 655.36 ms.
+	MinRNRTimer int
+	// MaxRdAtomic is how many READs and atomics may be in flight in each
+	// direction (16); the device and the peer may lower it. None allows none.
+	MaxRdAtomic int
+
+	managed bool // for Dial and Request.Accept
+}
