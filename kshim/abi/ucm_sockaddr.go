@@ -1,7 +1,6 @@
 package abi
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"strconv"
 	"syscall"
@@ -37,7 +36,7 @@ func (s *SockaddrStorage) Set(a netip.AddrPort) (size uint16, err error) {
 	switch addr := a.Addr().Unmap(); {
 	case addr.Is4():
 		le.PutUint16(s[0:], AFInet)
-		binary.BigEndian.PutUint16(s[2:], a.Port())
+		be.PutUint16(s[2:], a.Port())
 		ip := addr.As4()
 		copy(s[4:8], ip[:])
 		return SockaddrInSize, nil
@@ -49,7 +48,7 @@ func (s *SockaddrStorage) Set(a netip.AddrPort) (size uint16, err error) {
 			}
 		}
 		le.PutUint16(s[0:], AFInet6)
-		binary.BigEndian.PutUint16(s[2:], a.Port())
+		be.PutUint16(s[2:], a.Port())
 		ip := addr.As16()
 		copy(s[8:24], ip[:])
 		le.PutUint32(s[24:], uint32(scope))
@@ -61,7 +60,7 @@ func (s *SockaddrStorage) Set(a netip.AddrPort) (size uint16, err error) {
 // AddrPort decodes an address. The scope of an IPv6 address becomes its zone, a number. An address of another family, and
 // none at all, is ErrFamily.
 func (s *SockaddrStorage) AddrPort() (netip.AddrPort, error) {
-	port := binary.BigEndian.Uint16(s[2:])
+	port := be.Uint16(s[2:])
 	switch le.Uint16(s[0:]) {
 	case AFInet:
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(s[4:8])), port), nil
@@ -88,8 +87,8 @@ func (s *SockaddrStorage) GID() (gid [16]byte, err error) {
 func (s *SockaddrStorage) SetGID(gid [16]byte, pkey uint16, service uint64) {
 	*s = SockaddrStorage{}
 	le.PutUint16(s[0:], AFIB)
-	binary.BigEndian.PutUint16(s[2:], pkey)
+	be.PutUint16(s[2:], pkey)
 	copy(s[8:24], gid[:])
-	binary.BigEndian.PutUint64(s[24:], service)
-	binary.BigEndian.PutUint64(s[32:], ^uint64(0))
+	be.PutUint64(s[24:], service)
+	be.PutUint64(s[32:], ^uint64(0))
 }

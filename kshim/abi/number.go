@@ -1,0 +1,57 @@
+package abi
+
+// Flags in CmdHdr.Command.
+const (
+	CmdCommandMask  Command = 0xff       // IB_USER_VERBS_CMD_COMMAND_MASK
+	CmdFlagExtended Command = 0x80000000 // IB_USER_VERBS_CMD_FLAG_EXTENDED
+)
+
+// RDMAVerbsIoctl is the request number RDMA_VERBS_IOCTL, _IOWR(0x1b, 1, struct
+// ib_uverbs_ioctl_hdr).
+const RDMAVerbsIoctl = 0xc0181b01
+
+// Flags of an ioctl attribute.
+const (
+	AttrFMandatory   = 1 // UVERBS_ATTR_F_MANDATORY: fail if the kernel does not know the attribute
+	AttrFValidOutput = 2 // UVERBS_ATTR_F_VALID_OUTPUT: set by the kernel
+)
+
+// AttrInlineMax is the length up to which an input attribute stands in
+// IoctlAttr.Data itself.
+const AttrInlineMax = 8
+
+// AccessOptionalRange are the access flags that a kernel may ignore:
+// IB_UVERBS_ACCESS_OPTIONAL_RANGE.
+const AccessOptionalRange AccessFlags = 0x3ff00000
+
+// ReregSupported is IB_MR_REREG_SUPPORTED.
+const ReregSupported = ReregTranslation | ReregPD | ReregAccess
+
+// UverbsABIVersion is the version of the uverbs interface itself:
+// /sys/class/infiniband_verbs/abi_version.
+const UverbsABIVersion = 6
+
+// ABI versions of the rxe provider that this package describes:
+// /sys/class/infiniband_verbs/uverbsN/abi_version.
+const (
+	RXEABIVersionMin = 1
+	RXEABIVersionMax = 2
+)
+
+// Bytes returns the payload of one packet at this MTU, or 0 if v is none of the
+// five.
+func (v MTU) Bytes() int {
+	if v < MTU256 || v > MTU4096 {
+		return 0
+	}
+	return 128 << v
+}
+
+// QPDest returns the address in the order of MODIFY_QP.
+func (v *AHAttr) QPDest() QPDest {
+	return QPDest{
+		DGID: v.DGID, FlowLabel: v.FlowLabel, DLID: v.DLID, SGIDIndex: v.SGIDIndex,
+		HopLimit: v.HopLimit, TrafficClass: v.TrafficClass, SL: v.SL, SrcPathBits: v.SrcPathBits,
+		StaticRate: v.StaticRate, IsGlobal: v.IsGlobal, PortNum: v.PortNum,
+	}
+}
