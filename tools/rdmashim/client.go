@@ -49,7 +49,7 @@ Without --device the soft device on the route's source address is used.`,
 			return r.print(cmd.OutOrStdout(), o.asJSON)
 		},
 	}
-	o.add(cmd)
+	o.Add(cmd)
 	cmd.Flags().BoolVarP(&o.asJSON, "json", "j", false, "print JSON")
 	return cmd
 }
@@ -74,7 +74,7 @@ func serverThere(addr string) string {
 
 // runClient does the job against the server at addr.
 func runClient(ctx context.Context, addr, path string, o clientOptions, stderr io.Writer) (*report, error) {
-	o.chooseSeed()
+	o.ChooseSeed()
 	file, bytes, err := openSource(path)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 	}
 	s := &clientSession{file: file, bytes: bytes, stderr: stderr}
 	// A device that was asked for and cannot be had is no matter of the server's.
-	if name := o.named(); name != "" {
+	if name := o.Named(); name != "" {
 		if s.rdma, err = open(name, stderr, uapi.OpenConfig{}); err != nil {
 			return nil, err
 		}
@@ -98,9 +98,9 @@ func runClient(ctx context.Context, addr, path string, o clientOptions, stderr i
 	}
 	defer conn.Close()
 	s.ctl = newControl(conn)
-	s.report.Seed = o.seed
+	s.report.Seed = o.Seed
 	if s.rdma == nil {
-		if s.rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr, uapi.OpenConfig{}); err != nil {
+		if s.rdma, err = openRoute(conn.LocalAddr(), o.Options(), stderr, uapi.OpenConfig{}); err != nil {
 			return nil, err
 		}
 		defer s.rdma.Close()

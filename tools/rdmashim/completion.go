@@ -2,13 +2,12 @@ package main
 
 import (
 	"io"
-	"net"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // shells are what completion can be made for, and where their scripts go.
@@ -82,7 +81,7 @@ func completeNames(cmd *cobra.Command) {
 		completeNames(c)
 	}
 	if f := cmd.Flags().Lookup("device"); f != nil {
-		_ = cmd.RegisterFlagCompletionFunc("device", completeDevices) // or there is one
+		_ = cmd.RegisterFlagCompletionFunc("device", cli.CompleteDevices) // or there is one
 	}
 	if cmd.ValidArgsFunction != nil || cmd.ValidArgs != nil {
 		return
@@ -90,11 +89,11 @@ func completeNames(cmd *cobra.Command) {
 	first := strings.Trim(argumentOf(cmd.Use), "[]")
 	switch {
 	case first == "DEVICE":
-		cmd.ValidArgsFunction = firstArgument(completeDevices)
+		cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
 	case first == "DEV" || strings.HasPrefix(first, "DEV/") || strings.HasPrefix(first, "DEV["):
-		cmd.ValidArgsFunction = firstArgument(completeKernelDevices)
+		cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteKernelDevices)
 	case first == "NETDEV":
-		cmd.ValidArgsFunction = firstArgument(completeInterfaces)
+		cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteInterfaces)
 	}
 }
 
@@ -105,48 +104,4 @@ func argumentOf(use string) string {
 		return ""
 	}
 	return words[1]
-}
-
-// completer is the shape of cobra's functions.
-type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-
-// firstArgument completes one argument, and offers nothing for more.
-func firstArgument(f completer) completer {
-	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return f(cmd, args, begin)
-	}
-}
-
-func completeDevices(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names := []string{"soft", "sim"}
-	list, _ := uapi.Devices() // without opening one
-	for _, d := range list {
-		names = append(names, d.Device)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
-}
-
-func completeKernelDevices(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	list, _ := uapi.Devices()
-	for _, d := range list {
-		if d.Kind == "host" {
-			names = append(names, strings.TrimPrefix(d.Device, "host:"))
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeInterfaces are names of network devices.
-func completeInterfaces(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	list, _ := net.Interfaces()
-	for _, i := range list {
-		names = append(names, i.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"syscall"
@@ -68,20 +67,6 @@ func (e *endpoint) close() error {
 	}
 	e.qp, e.memory, e.pd = 0, nil, 0
 	return errors.Join(errs...)
-}
-
-// open opens a device; what it chooses by itself is said on stderr.
-func open(name string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Context, error) {
-	config.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		},
-	}))
-	return uapi.OpenWith(name, config)
 }
 
 // openRoute opens the soft device on the address that a control connection uses

@@ -41,15 +41,15 @@ When either process is killed the other ends within 5 s and says what was lost.`
 			return r.print(cmd.OutOrStdout(), o.asJSON)
 		},
 	}
-	o.add(cmd)
+	o.Add(cmd)
 	cmd.Flags().BoolVarP(&o.asJSON, "json", "j", false, "print JSON")
 	return cmd
 }
 
 // demo runs the server as another process and the client in this one.
 func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (*report, error) {
-	o.chooseSeed()
-	base := o.device
+	o.ChooseSeed()
+	base := o.Device
 	if base == "" {
 		base = os.Getenv("RDMASHIM_DEVICE")
 	}
@@ -70,20 +70,20 @@ func demo(ctx context.Context, path string, o clientOptions, stderr io.Writer) (
 		o.limit = defaultLimit(base, file.Name(), bytes, stderr)
 	}
 	path = file.Name()
-	c, err := startServer(ctx, stderr, withOptions(server, o.options()), "server")
+	c, err := startServer(ctx, stderr, withOptions(server, o.Options()), "server")
 	if errors.Is(err, errServerSaid) {
-		return nil, &exitStatus{code: 1}
+		return nil, &exitStatus{Code: 1}
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer c.stop()
-	o.device = client
-	r, err := runClient(ctx, c.addr, path, o, stderr)
+	defer c.Stop()
+	o.Device = client
+	r, err := runClient(ctx, c.Addr, path, o, stderr)
 	if err != nil {
 		return nil, err
 	}
-	return r, c.finish(peerSilence)
+	return r, c.Finish(peerSilence)
 }
 
 // demoDevices names the devices of the two processes. Two processes cannot

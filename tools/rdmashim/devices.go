@@ -40,7 +40,7 @@ state. Soft devices are made when they are opened: the list names one for each
 address of this machine. With --device only that one is opened and shown.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := listDevices(d.device, cmd.ErrOrStderr())
+			list, err := listDevices(d.Device, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ address of this machine. With --device only that one is opened and shown.`,
 			return printDevices(cmd.OutOrStdout(), list)
 		},
 	}
-	d.addDevice(cmd)
+	d.AddDevice(cmd)
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	return cmd
 }
@@ -100,11 +100,4 @@ func printDevices(w io.Writer, list []deviceLine) error {
 		}
 	}
 	return t.Flush()
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

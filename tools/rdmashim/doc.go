@@ -9,7 +9,7 @@
 // A run of perf flows alike: perf.go starts the server process, perf_client.go and
 // perf_control.go are the two sides, package perf below measures.
 //
-// A run of demo flows: demo.go starts a server process (child.go) and becomes
+// A run of demo flows: demo.go starts a server process and becomes
 // the client; session_client.go drives the transfer against
 // session_server.go; the two talk over a TCP control connection (control.go)
 // about sizes and results only, all data moves by RDMA; report.go prints.

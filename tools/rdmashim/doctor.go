@@ -87,7 +87,7 @@ func runDoctor(cmd *cobra.Command, o doctor.Options, asJSON bool) error {
 		err = r.Text(cmd.OutOrStdout())
 	}
 	if err == nil && !r.OK {
-		return &exitStatus{code: 1}
+		return &exitStatus{Code: 1}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // dumpFilter chooses packets. The zero filter passes all.
@@ -163,7 +164,7 @@ func sameName(name, word string) bool {
 
 // completeLive and completeOpcodes are what a shell offers for the flags.
 func completeLive(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-	names, how := completeInterfaces(cmd, args, begin)
+	names, how := cli.CompleteInterfaces(cmd, args, begin)
 	return append(names, live.Any), how
 }
 

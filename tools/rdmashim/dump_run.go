@@ -206,7 +206,7 @@ func (d *dumper) show(p *dissect.Packet, remarks []flow.Remark, asJSON *json.Enc
 func (d *dumper) colour(k flow.RemarkKind) string {
 	switch k {
 	case flow.NAK, flow.RNR, flow.Damaged, flow.Rejected:
-		return d.palette.red(string(k))
+		return d.palette.Red(string(k))
 	}
-	return d.palette.yellow(string(k))
+	return d.palette.Yellow(string(k))
 }

@@ -142,7 +142,7 @@ func newDumpDirection(d *flow.Direction) dumpDirection {
 // printPair writes a pair, and a line for each direction in which something was
 // asked.
 func (d *dumper) printPair(p *dumpPair) {
-	fmt.Fprintf(d.out, "%s\n", d.palette.bold(fmt.Sprintf("%s %s <> %s: %d packets", p.Service, p.A.text(), p.B.text(), p.Packets)))
+	fmt.Fprintf(d.out, "%s\n", d.palette.Bold(fmt.Sprintf("%s %s <> %s: %d packets", p.Service, p.A.text(), p.B.text(), p.Packets)))
 	for _, x := range []struct {
 		arrow string
 		d     *dumpDirection
@@ -177,7 +177,7 @@ func (d *dumper) printDirection(arrow, service string, x *dumpDirection) {
 	if service == wire.ServiceRC.String() {
 		text := fmt.Sprintf("; %d sent again (%.2f%%)", x.Retransmitted, 100*x.RetransmissionRate)
 		if x.Retransmitted > 0 {
-			text = d.palette.yellow(text)
+			text = d.palette.Yellow(text)
 		}
 		fmt.Fprint(d.out, text)
 		if x.RTT != nil {
@@ -208,7 +208,7 @@ func (d *dumper) printTroubles(x *dumpDirection) {
 		{uint64(x.Waiting), "request packets without an answer at the end"},
 	} {
 		if k.n > 0 {
-			fmt.Fprintf(d.out, "     %s\n", d.palette.red(fmt.Sprintf("%s: %d", k.text, k.n)))
+			fmt.Fprintf(d.out, "     %s\n", d.palette.Red(fmt.Sprintf("%s: %d", k.text, k.n)))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func printExplained(w io.Writer, found []explain.Entry) error {
 	var b bytes.Buffer
 	if len(found) > explainBriefly {
 		for _, e := range found {
-			fmt.Fprintf(&b, "%-9s %3d  %s: %s\n", e.Kind, e.Number, p.bold(e.Name), e.Means)
+			fmt.Fprintf(&b, "%-9s %3d  %s: %s\n", e.Kind, e.Number, p.Bold(e.Name), e.Means)
 		}
 	} else {
 		for i, e := range found {
@@ -140,7 +140,7 @@ func printExplained(w io.Writer, found []explain.Entry) error {
 }
 
 func printExplanation(b *bytes.Buffer, p palette, e *explain.Entry) {
-	fmt.Fprintf(b, "%s: %s %d", p.bold(e.Name), e.Kind.Title(), e.Number)
+	fmt.Fprintf(b, "%s: %s %d", p.Bold(e.Name), e.Kind.Title(), e.Number)
 	if len(e.Also) > 0 {
 		fmt.Fprintf(b, " (%s)", strings.Join(e.Also, ", "))
 	}

@@ -61,15 +61,15 @@ func TestExplainJSON(t *testing.T) {
 // TestPalette: only a terminal gets colour; what is no file is none, and a file
 // is none either.
 func TestPalette(t *testing.T) {
-	require.Equal(t, "x", paletteFor(new(bytes.Buffer)).red("x"))
+	require.Equal(t, "x", paletteFor(new(bytes.Buffer)).Red("x"))
 	f, err := os.CreateTemp(t.TempDir(), "")
 	require.NoError(t, err)
 	defer f.Close()
-	require.Equal(t, "x", paletteFor(f).bold("x"))
-	on := palette{true}
-	require.Equal(t, "\x1b[31mx\x1b[0m", on.red("x"))
-	require.Equal(t, "\x1b[1m\x1b[32mx\x1b[0m\x1b[0m", on.bold(on.green("x")))
-	require.Empty(t, on.yellow(""))
+	require.Equal(t, "x", paletteFor(f).Bold("x"))
+	on := palette{On: true}
+	require.Equal(t, "\x1b[31mx\x1b[0m", on.Red("x"))
+	require.Equal(t, "\x1b[1m\x1b[32mx\x1b[0m\x1b[0m", on.Bold(on.Green("x")))
+	require.Empty(t, on.Yellow(""))
 }
 
 // TestExplainNamesCommands: the commands to look with are there, with their flags.

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 func main() {
@@ -30,31 +29,5 @@ func runAs(ctx context.Context, argv0 string, args []string, stdin io.Reader, st
 	if asRDMA {
 		root = newRDMARoot()
 	}
-	root.SetArgs(rdmaArgs(args, asRDMA))
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return 0
-	}
-	var ended *exitStatus
-	if errors.As(err, &ended) {
-		if ended.err != nil {
-			fmt.Fprintf(stderr, "rdmashim: %s\n", oneLine(ended.err))
-		}
-		return ended.code
-	}
-	var usage *usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "%s: %s (try '%s --help')\n", root.Name(), oneLine(err), cmd.CommandPath())
-		return 2
-	}
-	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), oneLine(err))
-	return 1
-}
-
-// oneLine keeps an error on the one line that scripts expect.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return cli.Run(ctx, root, rdmaArgs(args, asRDMA), stdin, stdout, stderr)
 }

@@ -136,14 +136,14 @@ func hasDirectory(file string) error {
 
 // measure runs the client, and the server too if no host was named.
 func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfReport, error) {
-	o.chooseSeed()
+	o.ChooseSeed()
 	if o.host != "" {
 		return runPerf(ctx, o.host, o, stderr)
 	}
-	server, client := o.serverDevice, o.device
+	server, client := o.serverDevice, o.Device
 	if server == "" {
 		var err error
-		if server, client, err = perfDevices(deviceOrDefault(o.device)); err != nil {
+		if server, client, err = perfDevices(deviceOrDefault(o.Device)); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfRepor
 	}
 	// What the server has to say is told when it adds to what the client says.
 	var said bytes.Buffer
-	c, err := startServer(ctx, &said, withOptions(server, o.options()), command...)
+	c, err := startServer(ctx, &said, withOptions(server, o.Options()), command...)
 	if errors.Is(err, errServerSaid) {
 		return nil, saidError(&said, stderr)
 	}
@@ -161,12 +161,12 @@ func (o *perfOptions) measure(ctx context.Context, stderr io.Writer) (*perfRepor
 		return nil, err
 	}
 	mine := *o
-	mine.device = client
-	r, err := runPerf(ctx, c.addr, &mine, stderr)
+	mine.Device = client
+	r, err := runPerf(ctx, c.Addr, &mine, stderr)
 	if err == nil {
-		err = c.finish(perfConnect(o.config)) // it destroys its queue pairs
+		err = c.Finish(perfConnect(o.config)) // it destroys its queue pairs
 	}
-	c.stop()
+	c.Stop()
 	switch {
 	case err == nil:
 		_, _ = said.WriteTo(stderr)
@@ -218,7 +218,7 @@ connected to. Clients can make the server allocate up to --max-bytes each and
 			return serve(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	o.deviceFlags.add(cmd)
+	o.deviceFlags.Add(cmd)
 	f := cmd.Flags()
 	f.Uint16VarP(&port, "port", "p", defaultPerfPort, "TCP port to listen on; 0 takes a free one")
 	f.StringVar(&o.listen, "listen", "", "address to listen on, ADDR:PORT, instead of every address")

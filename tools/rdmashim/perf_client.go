@@ -39,17 +39,17 @@ func runPerf(ctx context.Context, addr string, o *perfOptions, stderr io.Writer)
 		config.GIDIndex = &o.gid
 	}
 	var rdma *uapi.Context
-	if name := o.named(); name != "" {
+	if name := o.Named(); name != "" {
 		rdma, err = open(name, stderr, config)
 	} else {
-		rdma, err = openRoute(conn.LocalAddr(), o.options(), stderr, config)
+		rdma, err = openRoute(conn.LocalAddr(), o.Options(), stderr, config)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer rdma.Close()
 	c := &perfClient{ctl: newControl(conn), gate: o.passGate}
-	c.report.Config, c.report.Seed, c.report.ClientPID = o.config, o.seed, os.Getpid()
+	c.report.Config, c.report.Seed, c.report.ClientPID = o.config, o.Seed, os.Getpid()
 	if c.report.ClientDevice, err = describe(rdma); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (c *perfClient) run(ctx context.Context, stderr io.Writer) error {
 		return fmt.Errorf("connect to the server: %w", gone(err))
 	}
 	c.bar = newShare(stderr, c.report.name())
-	defer c.bar.done()
+	defer c.bar.Done()
 	for _, size := range c.side.Config.Sizes {
 		r, err := c.measure(ctx, size)
 		if err != nil {
@@ -175,12 +175,12 @@ const showEvery = 200 * time.Millisecond
 
 // show shows how far a run is until it is stopped.
 func (c *perfClient) show(size int) (stop func()) {
-	if !c.bar.shown() {
+	if !c.bar.Shown() {
 		return func() {}
 	}
 	sizes, all := float64(len(c.side.Config.Sizes)), float64(c.side.Config.Messages())
 	before := float64(len(c.report.Results))
-	c.bar.describe(fmt.Sprintf("%s of %d bytes", c.report.name(), size))
+	c.bar.Describe(fmt.Sprintf("%s of %d bytes", c.report.name(), size))
 	c.side.Done = new(atomic.Int64)
 	began, quit, ended := time.Now(), make(chan struct{}), make(chan struct{})
 	show := func() {
@@ -188,7 +188,7 @@ func (c *perfClient) show(size int) (stop func()) {
 		if d := c.side.Config.Duration; d > 0 {
 			share = time.Since(began).Seconds() / d.Seconds()
 		}
-		c.bar.set((before + min(share, 1)) / sizes)
+		c.bar.Set((before + min(share, 1)) / sizes)
 	}
 	go func() {
 		defer close(ended)
@@ -206,6 +206,6 @@ func (c *perfClient) show(size int) (stop func()) {
 	return func() {
 		close(quit)
 		<-ended
-		c.bar.set((before + 1) / sizes)
+		c.bar.Set((before + 1) / sizes)
 	}
 }

@@ -70,7 +70,7 @@ const (
 
 func (o *perfOptions) add(cmd *cobra.Command) {
 	c := &o.config
-	o.deviceFlags.add(cmd)
+	o.deviceFlags.Add(cmd)
 	f := cmd.Flags()
 	size, count, depth, inline := perfBWSize, perfBWCount, perfDepth, 0
 	if c.Latency {
@@ -145,7 +145,7 @@ func (o *perfOptions) complete(cmd *cobra.Command, args []string) error {
 	if c.List > c.Depth && !changed("tx-depth") {
 		c.Depth = c.List
 	}
-	c.MTU, o.mtu = int(o.mtu), 0
+	c.MTU, o.MTU = int(o.MTU), 0
 	if c.Warmup = o.warmup; o.warmup < 0 {
 		c.Warmup = max(100, c.Depth)
 		if c.Duration == 0 {
@@ -156,7 +156,7 @@ func (o *perfOptions) complete(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if err := c.Validate(); err != nil {
-		return &usageError{fmt.Errorf("%s", strings.TrimSuffix(err.Error(), ": invalid argument"))}
+		return &usageError{Err: fmt.Errorf("%s", strings.TrimSuffix(err.Error(), ": invalid argument"))}
 	}
 	if len(args) == 1 {
 		if o.host = args[0]; o.host == "" {

@@ -81,12 +81,12 @@ func (s *suite) other(words ...string) perf.Peer {
 		if err != nil {
 			return netip.AddrPort{}, nil, err
 		}
-		at, err := netip.ParseAddrPort(c.addr)
+		at, err := netip.ParseAddrPort(c.Addr)
 		if err != nil {
-			c.stop()
+			c.Stop()
 			return netip.AddrPort{}, nil, err
 		}
-		return at, c.stop, nil
+		return at, c.Stop, nil
 	}
 }
 

@@ -48,11 +48,11 @@ func (s *suite) draw(ctx context.Context, sizes []int, losses []float64) error {
 	charts := []chart{p.bandwidth(), p.latency(), p.loss()}
 	rounds := min(s.rounds, plotRounds)
 	bar := newSteps(s.stderr, "points", rounds*len(p.points))
-	defer bar.done()
+	defer bar.Done()
 	for s.round = range rounds {
 		for _, x := range p.points {
 			y, err := x.measure()
-			bar.add(1)
+			bar.Add(1)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -190,7 +190,7 @@ func verdict(table []comparison, rows []suiteRow, inGuest error) error {
 	case len(failed) > 0:
 		return fmt.Errorf("measurements failed: %s", strings.Join(failed, "; "))
 	case len(unmet) > 0:
-		return &exitStatus{code: 3, err: fmt.Errorf("%d of %d targets not met: %s", len(unmet), judged, strings.Join(unmet, "; "))}
+		return &exitStatus{Code: 3, Err: fmt.Errorf("%d of %d targets not met: %s", len(unmet), judged, strings.Join(unmet, "; "))}
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (s *suite) measure(ctx context.Context, table []comparison) error {
 		}
 	}
 	bar := newSteps(s.stderr, "measurements", s.rounds*len(all))
-	defer bar.done()
+	defer bar.Done()
 	for s.round = range s.rounds {
 		for _, x := range all {
 			v, err := x.measure(ctx)
@@ -222,7 +222,7 @@ func (s *suite) measure(ctx context.Context, table []comparison) error {
 				v, x.failed, x.measure = math.NaN(), err, nil
 			}
 			x.values = append(x.values, v)
-			bar.add(1)
+			bar.Add(1)
 		}
 		all = slices.DeleteFunc(all, func(x *series) bool {
 			// What was not here once, and has never been, is not asked again.

@@ -58,7 +58,7 @@ func (s *suite) sendTogether(ctx context.Context, words ...string) (results []pe
 	if err != nil {
 		return nil, err
 	}
-	defer c.stop()
+	defer c.Stop()
 	var all []*sender
 	defer func() {
 		for _, x := range all {
@@ -68,7 +68,7 @@ func (s *suite) sendTogether(ctx context.Context, words ...string) (results []pe
 		}
 	}()
 	for _, w := range words {
-		x, err := startSender(ctx, append(strings.Fields(w), "-D", strconv.FormatFloat(s.turn.Seconds(), 'g', -1, 64), "--device", client, c.addr))
+		x, err := startSender(ctx, append(strings.Fields(w), "-D", strconv.FormatFloat(s.turn.Seconds(), 'g', -1, 64), "--device", client, c.Addr))
 		if err != nil {
 			return nil, err
 		}

@@ -224,7 +224,7 @@ func (s *suite) perfBetween(ctx context.Context, server, client, words string) (
 	if err := o.complete(cmd, nil); err != nil {
 		return perf.Result{}, err
 	}
-	o.serverDevice, o.device = server, client
+	o.serverDevice, o.Device = server, client
 	// The suite's progress is shown, and not that of each measurement.
 	r, err := o.measure(ctx, struct{ io.Writer }{s.stderr})
 	if err != nil {

@@ -228,7 +228,7 @@ func TestSuiteMeasure(t *testing.T) {
 	require.ErrorContains(t, verdict(table, rows, nil), "measurements failed: bad: broke")
 	var status *exitStatus
 	require.ErrorAs(t, verdict(table[2:], []suiteRow{{Met: new(bool)}, {}}, nil), &status)
-	require.Equal(t, 3, status.code)
+	require.Equal(t, 3, status.Code)
 	require.ErrorContains(t, status, "1 of 1 targets", "a row without a verdict is not counted")
 	require.NoError(t, verdict(table[:1], rows[:1], nil))
 }

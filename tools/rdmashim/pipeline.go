@@ -64,7 +64,7 @@ func (p *pipeline) run(ctx context.Context, what string, total int64, post func(
 				return 0, err
 			}
 			_, _, _, size := p.at(completed, total)
-			p.bar.add(int(size))
+			p.bar.Add(int(size))
 			completed++
 		}
 	}

@@ -52,7 +52,7 @@ func newRDMARoot() *cobra.Command {
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{Err: err} })
 	root.Flags().BoolVarP(&showVersion, "version", "V", false, "print the version")
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	rdmaFlags(root.Flags())

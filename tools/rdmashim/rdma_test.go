@@ -45,7 +45,7 @@ func busyKernel() *netlinktest.Kernel {
 func runRDMA(t *testing.T, k *netlinktest.Kernel, line string) (string, string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "rdmashim", SilenceErrors: true, SilenceUsage: true, Args: noArgs}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{Err: err} })
 	root.AddCommand(newRDMA(func() (*netlinkmgr.Manager, error) { return k.Manager(), nil })...)
 	var stdout, stderr bytes.Buffer
 	root.SetArgs(rdmaArgs(strings.Fields(line), false))

@@ -115,19 +115,6 @@ func counterTable(client, server map[string]uint64) string {
 	return b.String()
 }
 
-// size prints bytes in binary units.
-func size(n int64) string {
-	const units = "KMGT"
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, u := float64(n)/1024, 0
-	for v >= 1024 && u < len(units)-1 {
-		v, u = v/1024, u+1
-	}
-	return fmt.Sprintf("%.1f %ciB", v, units[u])
-}
-
 // print writes the report to w for a person or a machine.
 func (r *report) print(w io.Writer, asJSON bool) error {
 	if asJSON {

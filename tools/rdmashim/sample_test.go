@@ -195,7 +195,7 @@ func TestSampleErrors(t *testing.T) {
 		{"sample write-read client", 2, "HOST"},
 		{"sample write-imm client a b", 2, "at most 1"},
 		{"sample write-read server x", 2, "takes no arguments"},
-		{"sample frobnicate", 2, "takes no arguments"},
+		{"sample frobnicate", 2, "unknown command"},
 		{"ping client -S 3 127.0.0.1", 2, "size"},
 		{"ping client -C 0 127.0.0.1", 2, "count"},
 		{"sample write-read server --device nosuch0", 1, "soft devices need no kernel device"},

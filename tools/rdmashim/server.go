@@ -54,7 +54,7 @@ is a client.`,
 			return serve(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	o.add(cmd)
+	o.Add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:"+defaultPort, "address of the control connection, ADDR:PORT; port 0 takes a free one")
 	o.limits.add(cmd)
@@ -72,7 +72,7 @@ func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr
 		return err
 	}
 	o.memory = &budget{total: o.limits.maxTotal}
-	o.chooseSeed()
+	o.ChooseSeed()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("listen for clients: %w (choose another with --listen ADDR:PORT)", err)
@@ -106,11 +106,11 @@ func serve(ctx context.Context, o serverOptions, stdin io.Reader, stdout, stderr
 // those that are free, which openRoute finds open.
 func (o *serverOptions) openDevices(at net.Addr, stderr io.Writer) (done func(), err error) {
 	local, _ := netip.ParseAddrPort(at.String())
-	switch name := o.named(); {
+	switch name := o.Named(); {
 	case name != "":
 		o.shared, err = open(name, stderr, o.config)
 	case !local.Addr().IsUnspecified():
-		o.shared, err = openRoute(at, o.options(), stderr, o.config)
+		o.shared, err = openRoute(at, o.Options(), stderr, o.config)
 	default:
 		return o.openAll(), nil
 	}
@@ -129,7 +129,7 @@ func (o *serverOptions) openAll() (done func()) {
 		if d.Kind != "soft" {
 			continue
 		}
-		if c, err := uapi.OpenWith(withOptions(d.Device, o.options()), o.config); err == nil {
+		if c, err := uapi.OpenWith(withOptions(d.Device, o.Options()), o.config); err == nil {
 			held = append(held, c)
 		}
 	}
@@ -145,7 +145,7 @@ func (o *serverOptions) deviceFor(conn net.Conn, stderr io.Writer) (rdma *uapi.C
 	if o.shared != nil {
 		return o.shared, func() {}, nil
 	}
-	c, err := openRoute(conn.LocalAddr(), o.options(), stderr, o.config)
+	c, err := openRoute(conn.LocalAddr(), o.Options(), stderr, o.config)
 	return c, func() { c.Close() }, err
 }
 

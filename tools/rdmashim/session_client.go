@@ -115,7 +115,7 @@ func (s *clientSession) transfer(ctx context.Context) error {
 func (s *clientSession) write(ctx context.Context, p *pipeline) (err error) {
 	hash := sha256.New()
 	p.bar = newProgress(s.stderr, "WRITE", s.bytes)
-	defer p.bar.done()
+	defer p.bar.Done()
 	start := time.Now()
 	if s.report.writes, err = p.write(ctx, io.TeeReader(s.file, hash), s.bytes); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *clientSession) write(ctx context.Context, p *pipeline) (err error) {
 func (s *clientSession) readBack(ctx context.Context, p *pipeline) (err error) {
 	hash := sha256.New()
 	p.bar = newProgress(s.stderr, "READ", s.bytes)
-	defer p.bar.done()
+	defer p.bar.Done()
 	start := time.Now()
 	if s.report.reads, err = p.read(ctx, hash, s.bytes); err != nil {
 		return err

@@ -83,7 +83,7 @@ JSON for each.`,
 }
 
 // completeSource are the devices that can be read now.
-func completeSource(source func() *top.Source) completer {
+func completeSource(source func() *top.Source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		list, _, _ := source().Read(cmd.Context())

@@ -13,21 +13,6 @@ import (
 	"github.com/rdmashim/rdmashim/vm/guest"
 )
 
-// exitStatus ends the tool with a status of its own, in silence when err is nil.
-type exitStatus struct {
-	code int
-	err  error
-}
-
-func (e *exitStatus) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitStatus) Unwrap() error { return e.err }
-
 // Statuses of 'vm run' that are not the command's, as timeout(1) and shells
 // have them.
 const (
@@ -113,18 +98,18 @@ func vmStatus(err error) error {
 	)
 	switch {
 	case errors.As(err, &timeout):
-		return &exitStatus{statusTimeout, err}
+		return &exitStatus{Code: statusTimeout, Err: err}
 	case errors.As(err, &kernel):
-		return &exitStatus{statusFailed, err}
+		return &exitStatus{Code: statusFailed, Err: err}
 	case errors.As(err, &command) && command.NotFound:
-		return &exitStatus{statusNotFound, err}
+		return &exitStatus{Code: statusNotFound, Err: err}
 	case errors.As(err, &exit):
 		if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 1 {
-			return &exitStatus{exit.Status(), err}
+			return &exitStatus{Code: exit.Status(), Err: err}
 		}
-		return &exitStatus{code: exit.Status()} // the command has said why
+		return &exitStatus{Code: exit.Status()} // the command has said why
 	}
-	return &exitStatus{statusFailed, err}
+	return &exitStatus{Code: statusFailed, Err: err}
 }
 
 func newVMRun() *cobra.Command {

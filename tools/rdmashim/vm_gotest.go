@@ -51,7 +51,7 @@ could not be run or its kernel complained.`,
 				fmt.Fprintf(cmd.OutOrStdout(), "%d passed, %d failed, %d skipped\n", report.Passed, report.Failed, report.Skipped)
 			}
 			if err != nil && errors.Is(err, vm.ErrTestsFailed) && !hasOther(err) {
-				return &exitStatus{code: 1}
+				return &exitStatus{Code: 1}
 			}
 			return vmStatus(err)
 		},

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"os"
@@ -17,10 +17,10 @@ func TestColorOfTerminal(t *testing.T) {
 	defer terminal.Close()
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	require.True(t, paletteFor(terminal).on)
+	require.True(t, PaletteFor(terminal).On)
 	t.Setenv("NO_COLOR", "0")
-	require.False(t, paletteFor(terminal).on)
+	require.False(t, PaletteFor(terminal).On)
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "dumb")
-	require.False(t, paletteFor(terminal).on)
+	require.False(t, PaletteFor(terminal).On)
 }

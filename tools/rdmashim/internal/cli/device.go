@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -14,15 +14,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// deviceFlags are the flags that choose a device and what it does to what it
-// sends. Faults become options of the device name, so that the tool needs no
-// other door to them than every program has.
-type deviceFlags struct {
-	device                      string
+// DeviceFlags are the flags that choose a device and its faults. Faults become
+// options of the device name, which every program can write.
+type DeviceFlags struct {
+	Device string
+	Seed   uint64 // of the faults
+	MTU    PathMTU
+
 	loss, reorder, dup, corrupt share
 	delay                       time.Duration
-	seed                        uint64
-	mtu                         pathMTU
 }
 
 // share is a flag's part of a whole: "5%" or "0.05".
@@ -47,53 +47,55 @@ func (s *share) Set(text string) error {
 	return nil
 }
 
-// pathMTU is a flag's path MTU in bytes.
-type pathMTU int
+// PathMTU is a flag's path MTU in bytes.
+type PathMTU int
 
-func (m *pathMTU) String() string { return strconv.Itoa(int(*m)) }
-func (*pathMTU) Type() string     { return "bytes" }
+func (m *PathMTU) String() string { return strconv.Itoa(int(*m)) }
+func (*PathMTU) Type() string     { return "bytes" }
 
-func (m *pathMTU) Set(text string) error {
+func (m *PathMTU) Set(text string) error {
 	switch text {
 	case "256", "512", "1024", "2048", "4096":
 		n, _ := strconv.Atoi(text)
-		*m = pathMTU(n)
+		*m = PathMTU(n)
 		return nil
 	}
 	return errors.New("want 256, 512, 1024, 2048 or 4096")
 }
 
-func (f *deviceFlags) add(cmd *cobra.Command) {
+// Add adds all the flags to a command.
+func (f *DeviceFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.addDevice(cmd)
+	f.AddDevice(cmd)
 	flags.Var(&f.loss, "loss", "lose this share of the packets sent from here, like 5% (soft devices)")
 	flags.Var(&f.reorder, "reorder", "send this share of the packets late, like 10%")
 	flags.Var(&f.dup, "dup", "send this share of the packets twice, like 1%")
 	flags.Var(&f.corrupt, "corrupt", "invert one bit in this share of the packets, like 0.1%")
 	flags.DurationVar(&f.delay, "delay", 0, "send every packet this much later, like 2ms")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of the faults; the same seed hits the same packets (default: chosen and printed)")
-	flags.VarP(&f.mtu, "mtu", "m", "path MTU: 256, 512, 1024, 2048 or 4096 (default: the largest that fits)")
+	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the faults; the same seed hits the same packets (default: chosen and printed)")
+	flags.VarP(&f.MTU, "mtu", "m", "path MTU: 256, 512, 1024, 2048 or 4096 (default: the largest that fits)")
 }
 
-func (f *deviceFlags) addDevice(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.device, "device", "d", "", "device: soft, soft:ADDRESS or a kernel device's name (default: $RDMASHIM_DEVICE, else soft)")
+// AddDevice adds -d, --device only.
+func (f *DeviceFlags) AddDevice(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.Device, "device", "d", "", "device: soft, soft:ADDRESS or a kernel device's name (default: $RDMASHIM_DEVICE, else soft)")
 }
 
 // anyFault says whether a fault was asked for.
-func (f *deviceFlags) anyFault() bool {
+func (f *DeviceFlags) anyFault() bool {
 	return f.loss != "" || f.reorder != "" || f.dup != "" || f.corrupt != "" || f.delay != 0
 }
 
-// chooseSeed picks a seed when faults are wanted and none was given, so that
+// ChooseSeed picks a seed when faults are wanted and none was given, so that
 // the run can be repeated.
-func (f *deviceFlags) chooseSeed() {
-	if f.anyFault() && f.seed == 0 {
-		f.seed = uint64(rand.Uint32()) + 1
+func (f *DeviceFlags) ChooseSeed() {
+	if f.anyFault() && f.Seed == 0 {
+		f.Seed = uint64(rand.Uint32()) + 1
 	}
 }
 
-// options renders the faults as device options: "loss=5%&seed=7".
-func (f *deviceFlags) options() string {
+// Options renders the faults as device options: "loss=5%&seed=7".
+func (f *DeviceFlags) Options() string {
 	var o []string
 	add := func(key, value string) {
 		if value != "" {
@@ -107,27 +109,27 @@ func (f *deviceFlags) options() string {
 	if f.delay != 0 {
 		add("delay", f.delay.String())
 	}
-	if f.seed != 0 {
-		add("seed", strconv.FormatUint(f.seed, 10))
+	if f.Seed != 0 {
+		add("seed", strconv.FormatUint(f.Seed, 10))
 	}
-	if f.mtu != 0 {
-		add("mtu", f.mtu.String())
+	if f.MTU != 0 {
+		add("mtu", f.MTU.String())
 	}
 	return strings.Join(o, "&")
 }
 
-// named is the device that was asked for, by flag or RDMASHIM_DEVICE, with its
+// Named is the device that was asked for, by flag or RDMASHIM_DEVICE, with its
 // options; empty if none was.
-func (f *deviceFlags) named() string {
-	name := cmp.Or(f.device, os.Getenv("RDMASHIM_DEVICE"))
+func (f *DeviceFlags) Named() string {
+	name := cmp.Or(f.Device, os.Getenv("RDMASHIM_DEVICE"))
 	if name == "" {
 		return ""
 	}
-	return withOptions(name, f.options())
+	return WithOptions(name, f.Options())
 }
 
-// withOptions appends options to a device name that may have some.
-func withOptions(name, options string) string {
+// WithOptions appends options to a device name that may have some.
+func WithOptions(name, options string) string {
 	switch {
 	case options == "":
 		return name
@@ -138,8 +140,8 @@ func withOptions(name, options string) string {
 	}
 }
 
-// softAt names the soft device on an address.
-func softAt(a netip.Addr) string {
+// SoftAt names the soft device on an address.
+func SoftAt(a netip.Addr) string {
 	a = a.Unmap()
 	if a.Is6() {
 		return fmt.Sprintf("soft:[%s]", a)

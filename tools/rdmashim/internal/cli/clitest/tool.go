@@ -1,0 +1,70 @@
+// Package clitest runs commands of rdmashim in tests, as processes of their own
+// that are the test's binary.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+)
+
+// AsTool is the environment variable that makes a test binary behave as the tool.
+const AsTool = "RDMASHIM_TEST_AS_TOOL"
+
+// Main is the TestMain of a package with commands: it runs the tests, or, in a
+// process that Tool prepared, the command line with the commands that the
+// package has.
+func Main(m *testing.M, commands func() []*cobra.Command) {
+	if os.Getenv(AsTool) == "" {
+		leak.Main(m)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Run(ctx, cli.NewRoot("rdmashim", commands()...), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Tool prepares a run of the tool as its own process.
+func Tool(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(os.Environ(), AsTool+"=1", "RDMASHIM_DEVICE=", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// Outcome is what a run of the tool left.
+type Outcome struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// RunTool runs the tool to its end.
+func RunTool(t testing.TB, args ...string) Outcome {
+	t.Helper()
+	return Finish(t, Tool(t, args...))
+}
+
+// Finish runs a prepared tool to its end.
+func Finish(t testing.TB, cmd *exec.Cmd) Outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatalf("run %v: %v", cmd.Args, err)
+	}
+	return Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// NewRoot returns a command that only holds others, called name.
+func NewRoot(name string, commands ...*cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:           name,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          NoArgs,
+		RunE:          Help,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(FlagError)
+	root.AddCommand(commands...)
+	return root
+}
+
+// Help is the RunE of a command that only holds others.
+func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// Run executes a command line and returns the exit status. An error is one line
+// on stderr.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var status *ExitStatus
+	var usage *UsageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		if status.Err != nil {
+			fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(status.Err))
+		}
+		return status.Code
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "%s: %s (try '%s --help')\n", root.Name(), OneLine(err), cmd.CommandPath())
+		return 2
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), OneLine(err))
+	return 1
+}
+
+// OneLine keeps an error on the one line that scripts expect.
+func OneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// ExitStatus ends the tool with a status of its own, in silence when Err is nil.
+type ExitStatus struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitStatus) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitStatus) Unwrap() error { return e.Err }

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRun: each kind of error has its exit status and its line.
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		code int
+		line string
+	}{
+		{"done", nil, 0, ""},
+		{"failure", errors.New("it failed\r\nin two lines\n"), 1, "tool: it failed; in two lines\n"},
+		{"usage", Usagef("no %s", "sense"), 2, "tool: no sense (try 'tool do --help')\n"},
+		{"usage within", fmt.Errorf("do: %w", Usagef("x")), 2, "tool: do: x (try 'tool do --help')\n"},
+		{"status", &ExitStatus{Code: 7}, 7, ""},
+		{"status with a line", fmt.Errorf("do: %w", &ExitStatus{Code: 3, Err: errors.New("why")}), 3, "tool: why\n"},
+		{"number", FlagError(nil, fmt.Errorf("flag: %w", &strconv.NumError{Func: "ParseInt", Num: "x", Err: strconv.ErrSyntax})), 2,
+			"tool: flag: not a whole number (try 'tool do --help')\n"},
+	} {
+		root := NewRoot("tool", &cobra.Command{Use: "do", RunE: func(*cobra.Command, []string) error { return c.err }})
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, c.code, Run(t.Context(), root, []string{"do"}, nil, &stdout, &stderr), c.name)
+		require.Equal(t, c.line, stderr.String(), c.name)
+		require.Empty(t, stdout.String(), c.name)
+	}
+}
+
+// TestUnknownCommand: a group names the commands that are spelled alike.
+func TestUnknownCommand(t *testing.T) {
+	leaf := &cobra.Command{Use: "measure", Args: NoArgs, RunE: Help}
+	group := &cobra.Command{Use: "perf", Args: NoArgs, RunE: Help}
+	group.AddCommand(leaf)
+	for line, want := range map[string]string{
+		"prf":              `unknown command "prf"; near to it: perf`,
+		"frobnicate":       `unknown command "frobnicate"`,
+		"perf measrue":     `unknown command "measrue"; near to it: measure`,
+		"perf measure now": `tool perf measure takes no arguments, got "now"`,
+	} {
+		root := NewRoot("tool", group)
+		var stderr bytes.Buffer
+		require.Equal(t, 2, Run(t.Context(), root, strings.Fields(line), nil, new(bytes.Buffer), &stderr))
+		require.Regexp(t, `\Atool: `+want+` \(try '`, stderr.String())
+	}
+}
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536 << 10: "1.5 MiB", 5 << 50: "5120.0 TiB"} {
+		require.Equal(t, want, Size(n))
+	}
+}

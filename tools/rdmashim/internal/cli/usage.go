@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// UsageError marks an error in how the command was called: exit status 2.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a UsageError as fmt.Errorf makes an error.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// FlagError makes a mistake in a flag a usage error. Of a number it says what is
+// wrong without the words of the function that read it.
+func FlagError(_ *cobra.Command, err error) error {
+	var number *strconv.NumError
+	if errors.As(err, &number) {
+		why := "not a whole number"
+		switch {
+		case errors.Is(number, strconv.ErrRange):
+			why = "out of range"
+		case number.Func == "ParseFloat":
+			why = "not a number"
+		}
+		return Usagef("%s", strings.Replace(err.Error(), number.Error(), why, 1))
+	}
+	return &UsageError{err}
+}
+
+// NoArgs is cobra.NoArgs as a usage error. Of an unknown command it names those
+// that are spelled alike.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !cmd.HasSubCommands() {
+		return Usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+	}
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2 // cobra's own, which it sets too late
+	}
+	near := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		near = "; near to it: " + strings.Join(names, ", ")
+	}
+	return Usagef("unknown command %q%s", args[0], near)
+}
+
+// MaxArgs is cobra.MaximumNArgs as a usage error.
+func MaxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return Usagef("%s takes at most %d argument(s), got %d", cmd.CommandPath(), n, len(args))
+		}
+		return nil
+	}
+}
