@@ -1,5 +1,3 @@
-// Package clitest runs commands of rdmashim in tests, as processes of their own
-// that are the test's binary.
 package clitest
 
 import (
