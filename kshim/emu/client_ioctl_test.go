@@ -41,12 +41,12 @@ const (
 // told apart there; it gives them in one, as write does.
 func (c *client) invoke(n abi.Command, req abi.Struct, out int) ([]byte, error) {
 	c.t.Helper()
-	in := make([]byte, requestSizes[n])
+	in := make([]byte, requestSize(n))
 	req.Put(in)
-	cmd := &commands[n]
+	cmd := abi.LookupCommand(n)
 	core := out
-	if cmd.udata {
-		core = min(out, cmd.resp)
+	if cmd.Driver {
+		core = min(out, cmd.Response.Size)
 	}
 	return c.invokeRaw(uint64(n), in, core, out-core)
 }

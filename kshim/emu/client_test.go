@@ -49,19 +49,12 @@ func (c *client) open(context bool) {
 	}
 }
 
-var requestSizes = map[abi.Command]int{
-	abi.CmdGetContext: abi.GetContextSize, abi.CmdQueryDevice: abi.QueryDeviceSize, abi.CmdQueryPort: abi.QueryPortSize,
-	abi.CmdAllocPD: abi.AllocPDSize, abi.CmdDeallocPD: abi.DeallocPDSize, abi.CmdRegMR: abi.RegMRSize,
-	abi.CmdDeregMR: abi.DeregMRSize, abi.CmdCreateCompChannel: abi.CreateCompChannelSize, abi.CmdCreateCQ: abi.CreateCQSize,
-	abi.CmdDestroyCQ: abi.DestroyCQSize, abi.CmdReqNotifyCQ: abi.ReqNotifyCQSize, abi.CmdCreateQP: abi.CreateQPSize,
-	abi.CmdQueryQP: abi.QueryQPSize, abi.CmdModifyQP: abi.ModifyQPSize, abi.CmdDestroyQP: abi.DestroyQPSize,
-	abi.CmdPostSend: abi.PostSendSize, abi.CmdCreateAH: abi.CreateAHSize, abi.CmdDestroyAH: abi.DestroyAHSize,
-	abi.CmdResizeCQ: abi.ResizeCQSize, abi.CmdReregMR: abi.ReregMRSize,
-}
+// requestSize is that of a command's request.
+func requestSize(n abi.Command) int { return abi.LookupCommand(n).Request.Size }
 
 // encode is a write of a request with room for out bytes of response.
 func encode(n abi.Command, req abi.Struct, out int) []byte {
-	size := requestSizes[n]
+	size := requestSize(n)
 	b := make([]byte, abi.CmdHdrSize+size)
 	(&abi.CmdHdr{Command: n, InWords: uint16(len(b) / 4), OutWords: uint16(out / 4)}).Put(b)
 	req.Put(b[abi.CmdHdrSize:])

@@ -14,7 +14,8 @@
 //
 //  1. fetch: the header is checked, the request is copied in, the buffers for
 //     the response are looked up among the announced memory (fetch.go,
-//     ioctl.go). What a command looks like is data (command.go, method.go).
+//     ioctl.go). What a command looks like is data, abi.Schema; what answers it
+//     stands in command.go, method.go and ucm.go.
 //  2. resolve: handles become objects, descriptors become files; masks, states
 //     and counts are checked (object.go, qpstate.go).
 //  3. do it: the driver is called, then the response is copied out.

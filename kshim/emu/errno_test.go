@@ -103,11 +103,11 @@ var examples = []example{
 // TestExamplesCoverTable: a command that is added to the table has its errors
 // tested.
 func TestExamplesCoverTable(t *testing.T) {
-	for n := range commands {
-		has := slices.ContainsFunc(examples, func(e example) bool { return e.cmd == abi.Command(n) })
-		require.Equal(t, commands[n].do != nil, has, "command %v", abi.Command(n))
-		require.Equal(t, commands[n].do == nil, commands[n].lacks != "", "command %v", abi.Command(n))
-		require.Equal(t, abi.Command(n).String(), commands[n].name)
+	for _, e := range abi.Schema() {
+		if e.Form == abi.FormWrite {
+			has := slices.ContainsFunc(examples, func(x example) bool { return x.cmd == e.Command })
+			require.Equal(t, e.Supported(), has, e.Name)
+		}
 	}
 }
 
@@ -123,8 +123,8 @@ func bothWays(t *testing.T, test func(t *testing.T, c *client, e *example, send 
 						return c.writeRaw(uint32(e.cmd), in, out)
 					}
 					core := out
-					if commands[e.cmd].udata {
-						core = min(out, commands[e.cmd].resp)
+					if abi.LookupCommand(e.cmd).Driver {
+						core = min(out, abi.LookupCommand(e.cmd).Response.Size)
 					}
 					return c.invokeRaw(uint64(e.cmd), in, core, out-core)
 				})
@@ -143,7 +143,7 @@ func (c *client) writeRaw(n uint32, in []byte, out int) ([]byte, error) {
 }
 
 func (e *example) bytes(c *client, o *objects) []byte {
-	b := make([]byte, requestSizes[e.cmd])
+	b := make([]byte, requestSize(e.cmd))
 	e.request(c, o).Put(b)
 	return b
 }
@@ -190,7 +190,7 @@ func TestLongRequest(t *testing.T) {
 		o := e.objects(c)
 		_, err := send(append(e.bytes(c, o), 0, 0, 0, 0, 0, 0, 0, 1), e.out)
 		switch {
-		case strings.HasSuffix(t.Name(), "/ioctl"), !commands[e.cmd].udata:
+		case strings.HasSuffix(t.Name(), "/ioctl"), !abi.LookupCommand(e.cmd).Driver:
 			require.ErrorIs(t, err, syscall.EOPNOTSUPP)
 			_, err = send(append(e.bytes(c, o), 0, 0, 0, 0, 0, 0, 0, 0), e.out)
 			require.NoError(t, err)
@@ -206,11 +206,11 @@ func TestSmallResponse(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *client, e *example, send func([]byte, int) ([]byte, error)) {
 		o := e.objects(c)
 		b := e.bytes(c, o)
-		for n := 0; n < commands[e.cmd].resp; n += 4 {
+		for n := 0; n < abi.LookupCommand(e.cmd).Response.Size; n += 4 {
 			_, err := send(b, n)
 			require.ErrorIs(t, err, syscall.ENOSPC, "room for %d bytes", n)
 		}
-		for n := commands[e.cmd].resp; n < e.out; n += 4 {
+		for n := abi.LookupCommand(e.cmd).Response.Size; n < e.out; n += 4 {
 			_, err := send(b, n)
 			if e.cmd == abi.CmdCreateAH {
 				require.NoError(t, err, "rxe takes a client that knows no numbers of address handles")
@@ -242,7 +242,7 @@ func TestBadHandle(t *testing.T) {
 func TestBadResponseAddress(t *testing.T) {
 	for i := range examples {
 		e := &examples[i]
-		if commands[e.cmd].resp == 0 {
+		if abi.LookupCommand(e.cmd).Response.Size == 0 {
 			continue
 		}
 		t.Run(e.cmd.String(), func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestUnsupported(t *testing.T) {
 	c := newClient(t, true)
 	for n := uint32(0); n < 256; n++ {
 		for _, number := range []uint32{n, n | uint32(abi.CmdFlagExtended)} {
-			if cmd := lookupCommand(abi.Command(number)); cmd != nil && cmd.do != nil {
+			if cmd := abi.LookupCommand(abi.Command(number)); cmd != nil && cmd.Supported() {
 				continue
 			}
 			_, err := c.writeRaw(number, make([]byte, 64), 64)

@@ -12,12 +12,12 @@ import (
 // so that a doorbell allocates nothing.
 type call struct {
 	file *uverbsFile
-	cmd  *command
-	meth *method
+	cmd  *abi.Entry // of write() or INVOKE_WRITE
+	meth *abi.Entry // of RDMA_VERBS_IOCTL
 
-	req   []byte // the request, without headers; at least cmd.req bytes
+	req   []byte // the request, without headers; at least cmd.Request.Size bytes
 	hwIn  []byte // the driver's part of it
-	resp  []byte // user memory for the response: at least cmd.resp bytes, if there is one
+	resp  []byte // user memory for the response: at least cmd.Response.Size bytes, if there is one
 	hwOut []byte // user memory for the driver's part of it
 
 	attrs [maxAttrs]attrValue // of an ioctl, in the order of the method's table
@@ -42,7 +42,7 @@ func newCall(f *uverbsFile) *call {
 
 func (c *call) free() {
 	if c.meth != nil {
-		clear(c.attrs[:len(c.meth.attrs)])
+		clear(c.attrs[:len(c.meth.Attrs)])
 	}
 	c.file, c.cmd, c.meth = nil, nil, nil
 	c.req, c.hwIn, c.resp, c.hwOut = nil, nil, nil, nil
@@ -53,9 +53,9 @@ func (c *call) free() {
 func (c *call) name() string {
 	switch {
 	case c.cmd != nil:
-		return c.cmd.name
+		return c.cmd.Name
 	case c.meth != nil:
-		return c.meth.name
+		return c.meth.ShortName()
 	default:
 		return "write"
 	}
@@ -99,43 +99,50 @@ func (c *call) fetchWrite(cmd []byte) error {
 	if err := h.Parse(b); err != nil {
 		return err
 	}
-	if h.Command&^(abi.CmdFlagExtended|abi.CmdCommandMask) != 0 {
-		return fail(syscall.EINVAL, "command %#x has unknown flags", uint32(h.Command))
-	}
-	c.cmd = lookupCommand(h.Command)
-	if c.cmd == nil {
-		return fail(syscall.EOPNOTSUPP, "command %#x is unknown", uint32(h.Command))
+	if err := c.findCommand(h.Command); err != nil {
+		return err
 	}
 	switch {
-	case !c.cmd.ext:
+	case c.cmd.Form == abi.FormWrite:
 		return c.fetchPlain(&h, b)
-	case c.cmd.lacks != "":
+	case !c.cmd.Supported():
 		return nil // run says so; Linux first misreads the header as a plain one
 	default:
 		return c.fetchExtended(&h, b)
 	}
 }
 
+// findCommand finds the entry of a command's number (uapi_get_method).
+func (c *call) findCommand(n abi.Command) error {
+	if n&^(abi.CmdFlagExtended|abi.CmdCommandMask) != 0 {
+		return fail(syscall.EINVAL, "command %#x has unknown flags", uint32(n))
+	}
+	if c.cmd = abi.LookupCommand(n); c.cmd == nil {
+		return fail(syscall.EOPNOTSUPP, "command %#x is unknown", uint32(n))
+	}
+	return nil
+}
+
 func (c *call) fetchPlain(h *abi.CmdHdr, b []byte) error {
 	if int(h.InWords)*4 != len(b) {
 		return fail(syscall.EINVAL, "header says %d bytes, write has %d", int(h.InWords)*4, len(b))
 	}
-	if c.cmd.lacks != "" {
+	if !c.cmd.Supported() {
 		return nil // as above
 	}
-	if len(b) < abi.CmdHdrSize+c.cmd.req {
-		return fail(syscall.ENOSPC, "request is %d bytes, not %d", len(b)-abi.CmdHdrSize, c.cmd.req)
+	if len(b) < abi.CmdHdrSize+c.cmd.Request.Size {
+		return fail(syscall.ENOSPC, "request is %d bytes, not %d", len(b)-abi.CmdHdrSize, c.cmd.Request.Size)
 	}
 	out := int(h.OutWords) * 4
-	if out < c.cmd.resp {
-		return fail(syscall.ENOSPC, "room for a response of %d bytes, not %d", out, c.cmd.resp)
+	if out < c.cmd.Response.Size {
+		return fail(syscall.ENOSPC, "room for a response of %d bytes, not %d", out, c.cmd.Response.Size)
 	}
-	c.splitRequest(b[abi.CmdHdrSize:], c.cmd.req)
-	if c.cmd.resp == 0 {
+	c.splitRequest(b[abi.CmdHdrSize:], c.cmd.Request.Size)
+	if c.cmd.Response.Size == 0 {
 		return nil
 	}
 	// A request that has a response begins with its address.
-	return c.findResponse(le.Uint64(c.req), c.cmd.resp, out)
+	return c.findResponse(le.Uint64(c.req), c.cmd.Response.Size, out)
 }
 
 func (c *call) fetchExtended(h *abi.CmdHdr, b []byte) error {
@@ -162,7 +169,7 @@ func (c *call) fetchExtended(h *abi.CmdHdr, b []byte) error {
 // splitRequest tells the core's part of a request, its first core bytes, from
 // the driver's.
 func (c *call) splitRequest(b []byte, core int) {
-	if !c.cmd.udata && !c.cmd.ext {
+	if !c.cmd.Driver {
 		core = len(b) // a longer request than known, see trailing
 	}
 	c.req, c.hwIn = b[:core:core], b[core:]
@@ -170,8 +177,8 @@ func (c *call) splitRequest(b []byte, core int) {
 
 // pad makes zero of what a shorter extended request leaves out (uverbs_request).
 func (c *call) pad() {
-	if n := len(c.req); c.cmd.ext && n < c.cmd.req {
-		c.req = append(c.req[:n:n], make([]byte, c.cmd.req-n)...)
+	if n := len(c.req); c.cmd.Form == abi.FormExtended && n < c.cmd.Request.Size {
+		c.req = append(c.req[:n:n], make([]byte, c.cmd.Request.Size-n)...)
 	}
 }
 
@@ -182,7 +189,7 @@ func (c *call) findResponse(addr uint64, core, all int) error {
 	if err != nil {
 		return err
 	}
-	if !c.cmd.udata && !c.cmd.ext {
+	if !c.cmd.Driver {
 		core = all
 	}
 	c.resp, c.hwOut = b[:core:core], b[core:]
@@ -192,12 +199,12 @@ func (c *call) findResponse(addr uint64, core, all int) error {
 // trailing refuses a request that says more than this kernel understands
 // (uverbs_request).
 func (c *call) trailing() error {
-	if c.cmd.variable {
+	if c.cmd.Variable {
 		return nil
 	}
-	for _, b := range c.req[c.cmd.req:] {
+	for _, b := range c.req[c.cmd.Request.Size:] {
 		if b != 0 {
-			return fail(syscall.EOPNOTSUPP, "the %d bytes after the request are not zero", len(c.req)-c.cmd.req)
+			return fail(syscall.EOPNOTSUPP, "the %d bytes after the request are not zero", len(c.req)-c.cmd.Request.Size)
 		}
 	}
 	return nil
@@ -205,14 +212,15 @@ func (c *call) trailing() error {
 
 // run does a fetched command.
 func (c *call) run() error {
-	if c.cmd.lacks != "" {
-		return fail(syscall.EOPNOTSUPP, "the command is %s", c.cmd.lacks)
+	if !c.cmd.Supported() {
+		return fail(c.cmd.Errno, "the command is %s", c.cmd.Lacks)
 	}
 	if err := c.trailing(); err != nil {
 		return err
 	}
-	if c.cmd.hot {
-		err := c.cmd.do(c)
+	do := commandHandler(c.cmd)
+	if hot(c.cmd) {
+		err := do(c)
 		if err != nil {
 			if gone := c.file.usable(); gone != nil {
 				return gone
@@ -220,11 +228,11 @@ func (c *call) run() error {
 		}
 		return err
 	}
-	if err := c.file.enterFor(c.cmd.name); err != nil {
+	if err := c.file.enterFor(c.cmd.Name); err != nil {
 		return err
 	}
 	defer c.file.leave()
-	return c.cmd.do(c)
+	return do(c)
 }
 
 // responseLength is how much of a response of n bytes the client learns

@@ -43,15 +43,15 @@ func putGID(e *driver.GIDEntry, b []byte, port uint8) {
 
 // queryGIDEntry is UVERBS_METHOD_QUERY_GID_ENTRY.
 func queryGIDEntry(c *call) error {
-	port, err := c.constant(attrGIDEntryPort, 1<<32-1)
+	port, err := c.constant(abi.AttrQueryGIDEntryPort, 1<<32-1)
 	if err != nil {
 		return err
 	}
-	index, err := c.constant(attrGIDEntryIndex, 1<<32-1)
+	index, err := c.constant(abi.AttrQueryGIDEntryGIDIndex, 1<<32-1)
 	if err != nil {
 		return err
 	}
-	if err := c.flags(attrGIDEntryFlags, 0); err != nil {
+	if err := c.flags(abi.AttrQueryGIDEntryFlags, 0); err != nil {
 		return err
 	}
 	if err := c.file.hasContext(); err != nil {
@@ -66,20 +66,20 @@ func queryGIDEntry(c *call) error {
 	}
 	var b [abi.GIDEntrySize]byte
 	putGID(&e, b[:], uint8(port))
-	return c.answer(attrGIDEntryResp, b[:])
+	return c.answer(abi.AttrQueryGIDEntryRespEntry, b[:])
 }
 
 // queryGIDTable is UVERBS_METHOD_QUERY_GID_TABLE: the valid entries of all
 // ports, each in a record as long as the client says.
 func queryGIDTable(c *call) error {
-	size, err := c.constant(attrGIDTableSize, 1<<32-1)
+	size, err := c.constant(abi.AttrQueryGIDTableEntrySize, 1<<32-1)
 	if err != nil {
 		return err
 	}
-	if err := c.flags(attrGIDTableFlags, 0); err != nil {
+	if err := c.flags(abi.AttrQueryGIDTableFlags, 0); err != nil {
 		return err
 	}
-	room := uint64(c.attrs[attrGIDTableEntries].len)
+	room := uint64(c.attrs[abi.AttrQueryGIDTableRespEntries].len)
 	if size == 0 || room == 0 || room%size != 0 {
 		return fail(syscall.EINVAL, "%d bytes for entries of %d", room, size)
 	}
@@ -98,8 +98,8 @@ func queryGIDTable(c *call) error {
 			table = append(table, record[:size]...)
 		}
 	}
-	if err := c.answer(attrGIDTableEntries, table); err != nil {
+	if err := c.answer(abi.AttrQueryGIDTableRespEntries, table); err != nil {
 		return err
 	}
-	return c.answer(attrGIDTableCount, le.AppendUint64(nil, n))
+	return c.answer(abi.AttrQueryGIDTableRespNumEntries, le.AppendUint64(nil, n))
 }

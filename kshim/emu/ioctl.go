@@ -12,7 +12,7 @@ func (c *call) ioctl(user []byte) error {
 	if err != nil {
 		return err
 	}
-	if c.meth.object == abi.ObjectDevice && c.meth.id == abi.MethodInvokeWrite {
+	if c.meth.Object == abi.ObjectDevice && c.meth.Method == abi.MethodInvokeWrite {
 		err = c.fetchAttrs(arg)
 		if err == nil {
 			err = invokeWrite(c) // a hot command holds its object only
@@ -28,7 +28,7 @@ func (c *call) ioctl(user []byte) error {
 
 // method does any other method: what its attributes name is held meanwhile.
 func (c *call) method(arg []byte) error {
-	if err := c.file.enterFor(c.meth.name); err != nil {
+	if err := c.file.enterFor(c.meth.ShortName()); err != nil {
 		return err
 	}
 	defer c.file.leave()
@@ -39,25 +39,25 @@ func (c *call) method(arg []byte) error {
 	if err := c.hold(); err != nil {
 		return err
 	}
-	return c.meth.do(c)
+	return methodHandler(c.meth)(c)
 }
 
 // tell writes to the argument what it tells the client: the flags say which
 // outputs are valid, and new handles stand in their attributes.
 func (c *call) tell(user, arg []byte) error {
-	for i := range c.meth.attrs {
+	for i := range c.meth.Attrs {
 		v := &c.attrs[i]
 		if !v.present {
 			continue
 		}
-		switch c.meth.attrs[i].typ {
-		case AttrOut:
+		switch c.meth.Attrs[i].Type {
+		case abi.AttrOut:
 			flags := arg[v.at+4 : v.at+6]
 			le.PutUint16(flags, le.Uint16(flags)|abi.AttrFValidOutput)
 			if err := c.copyOut(user[v.at+4:], flags); err != nil {
 				return err
 			}
-		case AttrHandleNew, AttrFDNew:
+		case abi.AttrHandleNew, abi.AttrFDNew:
 			data := arg[v.at+8 : v.at+16]
 			le.PutUint64(data, v.data)
 			if err := c.copyOut(user[v.at+8:], data); err != nil {
@@ -106,7 +106,7 @@ func (c *call) fetchAttrs(arg []byte) error {
 		if err := a.Parse(arg[at:]); err != nil {
 			return err
 		}
-		i := c.meth.find(a.AttrID)
+		i := c.attrIndex(a.AttrID)
 		if i < 0 {
 			if a.Flags&abi.AttrFMandatory != 0 {
 				return fail(syscall.EPROTONOSUPPORT, "attribute %#x is unknown", a.AttrID)
@@ -117,57 +117,59 @@ func (c *call) fetchAttrs(arg []byte) error {
 			return fail(syscall.EINVAL, "attribute %#x is there twice", a.AttrID)
 		}
 		c.attrs[i] = attrValue{present: true, len: int(a.Len), data: a.Data, at: at}
-		if err := c.checkAttr(&c.meth.attrs[i], &c.attrs[i], &a); err != nil {
+		if err := c.checkAttr(&c.meth.Attrs[i], &c.attrs[i], &a); err != nil {
 			return err
 		}
 	}
-	for i := range c.meth.attrs {
-		if !c.meth.attrs[i].optional && !c.attrs[i].present {
-			return fail(syscall.EINVAL, "attribute %s is missing", c.meth.attrs[i].name)
+	for i := range c.meth.Attrs {
+		if c.meth.Attrs[i].Mandatory && !c.attrs[i].present {
+			return fail(syscall.EINVAL, "attribute %s is missing", c.meth.Attrs[i].Name)
 		}
 	}
 	return nil
 }
 
 // checkAttr is uverbs_process_attr.
-func (c *call) checkAttr(spec *attrSpec, v *attrValue, a *abi.IoctlAttr) error {
-	if spec.longer && v.len > spec.max {
+func (c *call) checkAttr(spec *abi.Attr, v *attrValue, a *abi.IoctlAttr) error {
+	if spec.Longer && v.len > spec.Max {
 		if err := c.trailingZero(spec, v); err != nil {
 			return err
 		}
-	} else if v.len < spec.min || v.len > spec.max {
-		return fail(syscall.EINVAL, "attribute %s has %d bytes, not %d to %d", spec.name, v.len, spec.min, spec.max)
+	} else if v.len < spec.Min || v.len > spec.Max {
+		return fail(syscall.EINVAL, "attribute %s has %d bytes, not %d to %d", spec.Name, v.len, spec.Min, spec.Max)
 	}
 	if a.AttrData != 0 {
-		return fail(syscall.EINVAL, "reserved field of attribute %s is %#x", spec.name, a.AttrData)
+		return fail(syscall.EINVAL, "reserved field of attribute %s is %#x", spec.Name, a.AttrData)
 	}
-	if spec.typ.object() {
+	if spec.Type.NamesObject() {
 		return c.resolve(spec, v)
 	}
 	return nil
 }
 
 // trailingZero refuses a structure that says more than this kernel understands.
-func (c *call) trailingZero(spec *attrSpec, v *attrValue) error {
+func (c *call) trailingZero(spec *abi.Attr, v *attrValue) error {
 	b, err := c.user(v.data, v.len)
 	if err != nil {
 		return err
 	}
-	rest := make([]byte, v.len-spec.max)
-	if err := c.copyIn(rest, b[spec.max:]); err != nil {
+	rest := make([]byte, v.len-spec.Max)
+	if err := c.copyIn(rest, b[spec.Max:]); err != nil {
 		return err
 	}
 	for _, x := range rest {
 		if x != 0 {
-			return fail(syscall.EOPNOTSUPP, "the %d bytes after attribute %s are not zero", len(rest), spec.name)
+			return fail(syscall.EOPNOTSUPP, "the %d bytes after attribute %s are not zero", len(rest), spec.Name)
 		}
 	}
 	return nil
 }
 
-func (m *method) find(id abi.AttrID) int {
-	for i := range m.attrs {
-		if m.attrs[i].id == id {
+// attrIndex is where an attribute stands in the method's entry, and so in
+// c.attrs; -1 if it has none such. But for the driver's that is its number.
+func (c *call) attrIndex(id abi.AttrID) int {
+	for i := range c.meth.Attrs {
+		if c.meth.Attrs[i].ID == id {
 			return i
 		}
 	}
@@ -175,15 +177,15 @@ func (m *method) find(id abi.AttrID) int {
 }
 
 // constant is an input that stands in the attribute (uverbs_get_const).
-func (c *call) constant(i int, most uint64) (uint64, error) {
+func (c *call) constant(i abi.AttrID, most uint64) (uint64, error) {
 	if v := c.attrs[i].data; v <= most {
 		return v, nil
 	}
-	return 0, fail(syscall.EINVAL, "attribute %s is %#x, more than %#x", c.meth.attrs[i].name, c.attrs[i].data, most)
+	return 0, fail(syscall.EINVAL, "attribute %s is %#x, more than %#x", c.meth.Attrs[i].Name, c.attrs[i].data, most)
 }
 
 // flags checks an input of flags, 4 or 8 bytes (uverbs_get_flags64).
-func (c *call) flags(i int, allowed uint64) error {
+func (c *call) flags(i abi.AttrID, allowed uint64) error {
 	v := c.attrs[i]
 	if !v.present {
 		return nil
@@ -203,7 +205,7 @@ func (c *call) flags(i int, allowed uint64) error {
 }
 
 // answer copies out an output, as far as there is room, and clears the rest.
-func (c *call) answer(i int, b []byte) error {
+func (c *call) answer(i abi.AttrID, b []byte) error {
 	room, err := c.user(c.attrs[i].data, c.attrs[i].len)
 	if err != nil {
 		return err
@@ -215,8 +217,16 @@ func (c *call) answer(i int, b []byte) error {
 	return c.zeroOut(room[n:])
 }
 
+// offer is answer for an output that the client may have left out.
+func (c *call) offer(i abi.AttrID, b []byte) error {
+	if !c.attrs[i].present {
+		return nil
+	}
+	return c.answer(i, b)
+}
+
 // input copies in the bytes of an attribute, appended to what is in buf already.
-func (c *call) input(i int, to []byte) error {
+func (c *call) input(i abi.AttrID, to []byte) error {
 	v := &c.attrs[i]
 	if v.len <= abi.AttrInlineMax {
 		le.PutUint64(c.inbuf[:], v.data)
@@ -234,44 +244,44 @@ func (c *call) input(i int, to []byte) error {
 // request still begins with the field for the response's address, which is
 // ignored.
 func invokeWrite(c *call) error {
-	n, err := c.constant(attrWriteCmd, 1<<32-1)
+	n, err := c.constant(abi.AttrWriteCmd, 1<<32-1)
 	if err != nil {
 		return err
 	}
-	number := abi.Command(n)
-	if number&^(abi.CmdFlagExtended|abi.CmdCommandMask) != 0 {
-		return fail(syscall.EINVAL, "command %#x has unknown flags", n)
+	if err := c.findCommand(abi.Command(n)); err != nil {
+		return err
 	}
-	if c.cmd = lookupCommand(number); c.cmd == nil {
-		return fail(syscall.EOPNOTSUPP, "command %#x is unknown", n)
-	}
-	if c.cmd.lacks != "" {
+	if !c.cmd.Supported() {
 		return c.run()
 	}
-	coreIn, hwIn := c.attrs[attrCoreIn].len, c.attrs[attrHWIn].len
-	coreOut, hwOut := c.attrs[attrCoreOut].len, c.attrs[attrHWOut].len
-	if !c.cmd.ext && (coreIn < c.cmd.req || coreOut < c.cmd.resp) {
-		return fail(syscall.ENOSPC, "request of %d and response of %d bytes, not %d and %d", coreIn, coreOut, c.cmd.req, c.cmd.resp)
+	coreIn, coreOut := &c.attrs[abi.AttrCoreIn], &c.attrs[abi.AttrCoreOut]
+	if c.cmd.Form == abi.FormWrite && (coreIn.len < c.cmd.Request.Size || coreOut.len < c.cmd.Response.Size) {
+		return fail(syscall.ENOSPC, "request of %d and response of %d bytes, not %d and %d",
+			coreIn.len, coreOut.len, c.cmd.Request.Size, c.cmd.Response.Size)
 	}
-	all := room(c.buf[:], coreIn+hwIn)
-	c.req, c.hwIn = all[:coreIn:coreIn], all[coreIn:]
-	if err := c.input(attrCoreIn, c.req); err != nil {
+	c.req = room(c.buf[:], coreIn.len)
+	if err := c.input(abi.AttrCoreIn, c.req); err != nil {
 		return err
 	}
 	c.pad()
-	if err := c.input(attrHWIn, c.hwIn); err != nil {
+	if c.resp, err = c.user(coreOut.data, coreOut.len); err != nil {
 		return err
 	}
-	if c.resp, err = c.user(c.attrs[attrCoreOut].data, coreOut); err != nil {
-		return err
-	}
-	if c.hwOut, err = c.user(c.attrs[attrHWOut].data, hwOut); err != nil {
+	if err := c.driverParts(); err != nil {
 		return err
 	}
 	return c.run()
 }
 
-// notSupported is for methods that rxe does not have.
-func notSupported(*call) error {
-	return fail(syscall.EOPNOTSUPP, "not supported by this device")
+// driverParts finds the driver's input and its room for output, which are the
+// method's last two attributes.
+func (c *call) driverParts() error {
+	in := abi.AttrID(len(c.meth.Attrs) - 2)
+	c.hwIn = make([]byte, c.attrs[in].len)
+	if err := c.input(in, c.hwIn); err != nil {
+		return err
+	}
+	var err error
+	c.hwOut, err = c.user(c.attrs[in+1].data, c.attrs[in+1].len)
+	return err
 }

@@ -139,7 +139,7 @@ var requests = func() (all []request) {
 				*at[0], *at[1] = p.handle(kind(k), n), p.handle(kind(k), n)
 			}
 			o.buf = p.addr
-			b := make([]byte, requestSizes[e.cmd])
+			b := make([]byte, requestSize(e.cmd))
 			r := e.request(p.client, o)
 			switch r := r.(type) {
 			case *abi.ModifyQP: // forward as a rule
@@ -196,7 +196,7 @@ func (p *program) step() {
 	case op < opMethod:
 		p.command(&requests[op%len(requests)])
 	case op < opExtra:
-		p.method(&methods[p.draw()%len(methods)])
+		p.method(methods[p.draw()%len(methods)])
 	default:
 		p.extra(op)
 	}
@@ -215,13 +215,13 @@ func (p *program) command(r *request) {
 	if way >= 0xe0 {
 		out = way & 31 * 4
 	}
-	row := lookupCommand(r.cmd)
+	row := abi.LookupCommand(r.cmd)
 	var err error
 	switch {
 	case way&1 != 0:
 		core := out
-		if row.udata {
-			core = min(out, row.resp)
+		if row.Driver {
+			core = min(out, row.Response.Size)
 		}
 		list := []abi.IoctlAttr{attr(abi.AttrWriteCmd, 8, uint64(r.cmd))}
 		if len(in) <= abi.AttrInlineMax {
@@ -239,9 +239,9 @@ func (p *program) command(r *request) {
 			list = append(list, attr(abi.AttrUHWOut, out-core, p.addr+pageHWOut))
 		}
 		err = p.ioctl(argument(abi.ObjectDevice, abi.MethodInvokeWrite, list...))
-	case row.ext:
+	case row.Form == abi.FormExtended:
 		b := make([]byte, abi.CmdHdrSize+abi.ExCmdHdrSize+len(in))
-		core := min(out, row.resp) &^ 7
+		core := min(out, row.Response.Size) &^ 7
 		(&abi.CmdHdr{Command: r.cmd, InWords: uint16(len(in) / 8), OutWords: uint16(core / 8)}).Put(b)
 		(&abi.ExCmdHdr{Response: p.addr, ProviderOutWords: uint16((out - core) / 8)}).Put(b[abi.CmdHdrSize:])
 		copy(b[abi.CmdHdrSize+abi.ExCmdHdrSize:], in)
@@ -257,20 +257,22 @@ func (p *program) command(r *request) {
 	}
 }
 
+var methods = slices.DeleteFunc(abi.Schema(), func(e *abi.Entry) bool { return e.Form != abi.FormIoctl })
+
 // method calls a method with attributes as its row wants them.
-func (p *program) method(m *method) {
+func (p *program) method(m *abi.Entry) {
 	var list []abi.IoctlAttr
-	for i := range m.attrs {
-		spec, n := &m.attrs[i], p.draw()
-		if spec.optional && (n&1 != 0 || spec.typ != AttrOut && n&2 != 0) {
+	for i := range m.Attrs {
+		spec, n := &m.Attrs[i], p.draw()
+		if !spec.Mandatory && (n&1 != 0 || spec.Type != abi.AttrOut && n&2 != 0) {
 			continue
 		}
-		a := attr(spec.id, spec.min, [4]uint64{0, 1, 4, uint64(n)}[n>>6])
+		a := attr(spec.ID, spec.Min, [4]uint64{0, 1, 4, uint64(n)}[n>>6])
 		where := uint64(i) * 128 % 2048
-		switch spec.typ {
-		case AttrIn:
-			if spec.max == anyLength {
-				a.Len = uint16(max(spec.min, p.draw()%64))
+		switch spec.Type {
+		case abi.AttrIn:
+			if spec.Max == abi.AnyLength {
+				a.Len = uint16(max(spec.Min, p.draw()%64))
 			}
 			if a.Len > abi.AttrInlineMax {
 				b := p.page[pageIn+where/2:][:a.Len]
@@ -280,20 +282,20 @@ func (p *program) method(m *method) {
 				}
 				a.Data = p.addr + pageIn + where/2
 			}
-		case AttrOut:
-			a.Len = uint16(max(spec.min, min(spec.max, 64)))
+		case abi.AttrOut:
+			a.Len = uint16(max(spec.Min, min(spec.Max, 64)))
 			a.Data = p.addr + where
-		case AttrConst:
+		case abi.AttrConst:
 			a.Data = uint64(n % 16)
-		case AttrFlags:
+		case abi.AttrFlags:
 			a.Data >>= 2
-		case AttrHandle, AttrHandleDestroy:
-			if k, known := kindOfObject[spec.object]; known {
+		case abi.AttrHandle, abi.AttrHandleDestroy:
+			if k, known := kindOfObject[spec.Object]; known {
 				a.Data = uint64(p.handle(k, n))
 			}
-		case AttrFD:
+		case abi.AttrFD:
 			a.Data = uint64(p.descriptor())
-		case AttrHandleNew, AttrFDNew:
+		case abi.AttrHandleNew, abi.AttrFDNew:
 			a.Data = 0
 		}
 		if n == 0xff {
@@ -301,8 +303,8 @@ func (p *program) method(m *method) {
 		}
 		list = append(list, a)
 	}
-	arg := argument(m.object, m.id, list...)
-	if err := p.ioctl(arg); err == nil && m.id == abi.MethodAsyncEventAlloc && m.object == abi.ObjectAsyncEvent {
+	arg := argument(m.Object, m.Method, list...)
+	if err := p.ioctl(arg); err == nil && m.Method == abi.MethodAsyncEventAlloc && m.Object == abi.ObjectAsyncEvent {
 		p.adopt(int32(le.Uint32(arg[abi.IoctlHdrSize+8:])))
 	}
 }

@@ -67,14 +67,6 @@ func (p *Process) openCM(name string) (kshim.File, error) {
 	return f, nil
 }
 
-// ucmCommand is a row of the command table: what the request and the response
-// take, and who does it. Requests of CONNECT and ACCEPT may lack the ECE; how long
-// others are Linux does not ask, and what they lack is 0 here.
-type ucmCommand struct {
-	in, least, out int
-	do             func(c *ucmCall) error
-}
-
 // ucmCall is a command on its way.
 type ucmCall struct {
 	f   *ucmFile
@@ -82,42 +74,23 @@ type ucmCall struct {
 	out int
 }
 
-// ucmTable is the command table. What it lacks of the kernel's is not supported:
-// multicast, migration, and the older BIND_IP, RESOLVE_IP and QUERY_ROUTE.
-func ucmTable(cmd abi.UCMCommand) (ucmCommand, bool) {
-	switch cmd {
-	case abi.UCMCmdCreateID:
-		return ucmCommand{in: abi.UCMCreateIDSize, out: abi.UCMCreateIDRespSize, do: (*ucmCall).createID}, true
-	case abi.UCMCmdDestroyID:
-		return ucmCommand{in: abi.UCMDestroyIDSize, out: abi.UCMDestroyIDRespSize, do: (*ucmCall).destroyID}, true
-	case abi.UCMCmdGetEvent:
-		return ucmCommand{in: abi.UCMGetEventSize, out: abi.UCMEventRespSize - abi.UCMECESize - 4, do: (*ucmCall).getEvent}, true
-	case abi.UCMCmdBind:
-		return ucmCommand{in: abi.UCMBindSize, do: (*ucmCall).bind}, true
-	case abi.UCMCmdResolveAddr:
-		return ucmCommand{in: abi.UCMResolveAddrSize, do: (*ucmCall).resolveAddr}, true
-	case abi.UCMCmdResolveRoute:
-		return ucmCommand{in: abi.UCMResolveRouteSize, do: (*ucmCall).resolveRoute}, true
-	case abi.UCMCmdListen:
-		return ucmCommand{in: abi.UCMListenSize, do: (*ucmCall).listen}, true
-	case abi.UCMCmdQuery:
-		return ucmCommand{in: abi.UCMQuerySize, do: (*ucmCall).query}, true
-	case abi.UCMCmdConnect:
-		return ucmCommand{in: abi.UCMConnectSize, least: abi.UCMConnectSize - abi.UCMECESize, do: (*ucmCall).connect}, true
-	case abi.UCMCmdAccept:
-		return ucmCommand{in: abi.UCMAcceptSize, least: abi.UCMAcceptSize - abi.UCMECESize, do: (*ucmCall).accept}, true
-	case abi.UCMCmdReject:
-		return ucmCommand{in: abi.UCMRejectSize, do: (*ucmCall).reject}, true
-	case abi.UCMCmdDisconnect:
-		return ucmCommand{in: abi.UCMDisconnectSize, do: (*ucmCall).disconnect}, true
-	case abi.UCMCmdInitQPAttr:
-		return ucmCommand{in: abi.UCMInitQPAttrSize, out: abi.QPAttrSize, do: (*ucmCall).initQPAttr}, true
-	case abi.UCMCmdSetOption:
-		return ucmCommand{in: abi.UCMSetOptionSize, do: (*ucmCall).setOption}, true
-	case abi.UCMCmdNotify:
-		return ucmCommand{in: abi.UCMNotifySize, do: (*ucmCall).notify}, true
-	}
-	return ucmCommand{}, false
+// ucmHandlers answer the commands that abi.Schema has as supported.
+var ucmHandlers = [...]func(*ucmCall) error{
+	abi.UCMCmdCreateID:     (*ucmCall).createID,
+	abi.UCMCmdDestroyID:    (*ucmCall).destroyID,
+	abi.UCMCmdResolveRoute: (*ucmCall).resolveRoute,
+	abi.UCMCmdConnect:      (*ucmCall).connect,
+	abi.UCMCmdListen:       (*ucmCall).listen,
+	abi.UCMCmdAccept:       (*ucmCall).accept,
+	abi.UCMCmdReject:       (*ucmCall).reject,
+	abi.UCMCmdDisconnect:   (*ucmCall).disconnect,
+	abi.UCMCmdInitQPAttr:   (*ucmCall).initQPAttr,
+	abi.UCMCmdGetEvent:     (*ucmCall).getEvent,
+	abi.UCMCmdSetOption:    (*ucmCall).setOption,
+	abi.UCMCmdNotify:       (*ucmCall).notify,
+	abi.UCMCmdQuery:        (*ucmCall).query,
+	abi.UCMCmdBind:         (*ucmCall).bind,
+	abi.UCMCmdResolveAddr:  (*ucmCall).resolveAddr,
 }
 
 // Write is one command (ucma_write).
@@ -142,25 +115,22 @@ func (f *ucmFile) Write(cmd []byte) (int, error) {
 }
 
 func (f *ucmFile) command(hdr *abi.UCMHdr, total int, body []byte) error {
-	row, ok := ucmTable(hdr.Cmd)
+	row := abi.LookupUCM(hdr.Cmd)
 	switch {
-	case hdr.Cmd > abi.UCMCmdJoinMcast:
+	case row == nil:
 		return fail(syscall.EINVAL, "there is no such command")
 	case abi.UCMHdrSize+int(hdr.In) > total:
 		return fail(syscall.EINVAL, "the header says %d bytes, and %d are there", hdr.In, total-abi.UCMHdrSize)
-	case hdr.Cmd == abi.UCMCmdGetOption:
-		return fail(syscall.ENOSYS, "the kernel has no such command")
-	case !ok:
-		return fail(syscall.EOPNOTSUPP, "not supported")
-	case int(hdr.Out) < row.out:
-		return fail(syscall.ENOSPC, "the response takes %d bytes", row.out)
+	case !row.Supported():
+		return fail(row.Errno, "the command is not supported: %s", row.Lacks)
+	case int(hdr.Out) < row.LeastResponse:
+		return fail(syscall.ENOSPC, "the response takes %d bytes", row.LeastResponse)
+	case int(hdr.In) < row.LeastRequest:
+		return fail(syscall.EINVAL, "the request takes %d bytes", row.LeastRequest)
 	}
-	// Only CONNECT and ACCEPT look how long a request is (ucma.c).
-	if int(hdr.In) < row.least {
-		return fail(syscall.EINVAL, "the request takes %d bytes", row.least)
-	}
-	clear(body[min(int(hdr.In), row.in):])
-	return row.do(&ucmCall{f: f, in: body[:row.in], out: int(hdr.Out)})
+	size := row.Request.Size
+	clear(body[min(int(hdr.In), size):])
+	return ucmHandlers[hdr.Cmd](&ucmCall{f: f, in: body[:size], out: int(hdr.Out)})
 }
 
 // access is around every access to the process's memory, until it is killed.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
 )
 
 // commandExample is a request that a kernel takes, which the checks then spoil.
@@ -39,7 +38,7 @@ type wrongState struct {
 // tableCase runs the checks of one entry.
 type tableCase struct {
 	*tableRig
-	entry *emu.Entry
+	entry *abi.Entry
 	cover *coverage
 	quiet bool // results are held against the rules, not written down
 	// opened gives the descriptor that a call has opened, if the entry is one that does.
@@ -100,10 +99,10 @@ func (t *tableCase) command(x *commandExample, form string) {
 	}
 	t.quiet = x.rxeLacks
 	t.lengths(form, ask)
-	if t.entry.Response > 0 {
+	if t.entry.Response.Size > 0 {
 		t.rooms(form, ask)
 	}
-	if form == "ioctl" && t.entry.Request > abi.AttrInlineMax {
+	if form == "ioctl" && t.entry.Request.Size > abi.AttrInlineMax {
 		t.is(form, "request nowhere", ask(func(_ *stand, p *shape) { p.unread = true }), "EFAULT")
 	}
 	for _, h := range x.handles {
@@ -123,24 +122,24 @@ func (t *tableCase) shape(s *stand, x *commandExample) shape {
 	if x.ready != nil {
 		x.ready(s)
 	}
-	in := make([]byte, t.entry.Request)
+	in := make([]byte, t.entry.Request.Size)
 	x.request(s).Put(in)
-	return shape{in: in, core: t.entry.Response, hw: x.hw}
+	return shape{in: in, core: t.entry.Response.Size, hw: x.hw}
 }
 
 // lengths makes the request too short and too long.
 func (t *tableCase) lengths(form string, ask func(func(*stand, *shape)) string) {
 	t.Helper()
 	unit := 4
-	if t.entry.Form == emu.FormExtended {
+	if t.entry.Form == abi.FormExtended {
 		unit = 8
 	}
 	cut := func(n int) string { return ask(func(_ *stand, p *shape) { p.in = p.in[:n] }) }
-	if t.entry.Form == emu.FormExtended {
-		t.is(form, "the last 8 bytes, which are zero, left out", cut(t.entry.Request-unit), "ok")
+	if t.entry.Form == abi.FormExtended {
+		t.is(form, "the last 8 bytes, which are zero, left out", cut(t.entry.Request.Size-unit), "ok")
 	} else {
 		var all []string
-		for n := unit; n < t.entry.Request; n += unit {
+		for n := unit; n < t.entry.Request.Size; n += unit {
 			if t.entry.Command == abi.CmdDestroyCQ && form == "write" && n == 8 {
 				continue // rdma-core 18 and 19 wrote so much: Linux reads on behind it (uverbs_main.c: verify_hdr)
 			}
@@ -153,7 +152,7 @@ func (t *tableCase) lengths(form string, ask func(func(*stand, *shape)) string) 
 	}
 	t.is(form, "8 bytes of zeroes more", long(0), "ok")
 	rule := "EOPNOTSUPP"
-	if form == "write" && t.entry.Driver && t.entry.Form == emu.FormWrite {
+	if form == "write" && t.entry.Driver && t.entry.Form == abi.FormWrite {
 		rule = "ok" // it is the driver's part
 	}
 	t.is(form, "8 bytes of something more", long(1), rule)
@@ -167,18 +166,18 @@ func (t *tableCase) lengths(form string, ask func(func(*stand, *shape)) string) 
 func (t *tableCase) rooms(form string, ask func(func(*stand, *shape)) string) {
 	t.Helper()
 	room := func(core, hw int) string { return ask(func(_ *stand, p *shape) { p.core, p.hw = core, hw }) }
-	if t.entry.Form == emu.FormExtended {
-		t.is(form, "8 bytes less room", room(t.entry.Response-8, t.example().hw), "ok")
+	if t.entry.Form == abi.FormExtended {
+		t.is(form, "8 bytes less room", room(t.entry.Response.Size-8, t.example().hw), "ok")
 	} else {
 		var all []string
-		for n := 0; n < t.entry.Response; n += 4 {
+		for n := 0; n < t.entry.Response.Size; n += 4 {
 			all = append(all, room(n, 0))
 		}
 		t.is(form, "any less room", same(all), orNone("ENOSPC", all))
 	}
 	if hw := t.example().hw; hw > 0 {
-		t.is(form, "no room for the driver", room(t.entry.Response, 0), "EINVAL")
-		t.is(form, "8 bytes less room for the driver", room(t.entry.Response, hw-8), "EINVAL")
+		t.is(form, "no room for the driver", room(t.entry.Response.Size, 0), "EINVAL")
+		t.is(form, "8 bytes less room for the driver", room(t.entry.Response.Size, hw-8), "EINVAL")
 	}
 	t.is(form, "8 bytes more room", ask(func(_ *stand, p *shape) { p.core += 8 * (1 - min(p.hw, 1)) }), "ok")
 	t.is(form, "response nowhere", ask(func(_ *stand, p *shape) { p.nowhere = true }), "EFAULT")
@@ -204,9 +203,9 @@ func (t *tableCase) states(x *commandExample, form string) {
 			if wrong.prepare != nil {
 				wrong.prepare(s)
 			}
-			in := make([]byte, t.entry.Request)
+			in := make([]byte, t.entry.Request.Size)
 			wrong.request(s).Put(in)
-			return s.send(t.entry, form, shape{in: in, core: t.entry.Response, hw: x.hw})
+			return s.send(t.entry, form, shape{in: in, core: t.entry.Response.Size, hw: x.hw})
 		})
 		t.say("by %s, %s: %s", form, wrong.what, got)
 		t.drop()

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
 )
 
 // methodExample is what a kernel takes: the data of the attributes that are given, by name; an output's is made up.
@@ -33,7 +32,7 @@ const (
 )
 
 // args makes the attributes of a good call, in the table's order.
-func (x *methodExample) args(e *emu.Entry, s *stand) []abi.IoctlAttr {
+func (x *methodExample) args(e *abi.Entry, s *stand) []abi.IoctlAttr {
 	var data map[string]uint64
 	if x.data != nil {
 		data = x.data(s)
@@ -41,7 +40,7 @@ func (x *methodExample) args(e *emu.Entry, s *stand) []abi.IoctlAttr {
 	return x.attrs(e, s, data)
 }
 
-func (x *methodExample) attrs(e *emu.Entry, s *stand, data map[string]uint64) []abi.IoctlAttr {
+func (x *methodExample) attrs(e *abi.Entry, s *stand, data map[string]uint64) []abi.IoctlAttr {
 	var list []abi.IoctlAttr
 	for i, a := range e.Attrs {
 		size, sized := x.sizes[a.Name]
@@ -123,12 +122,12 @@ func given1(given bool) string {
 	return "not given"
 }
 
-func (x *methodExample) given(e *emu.Entry, s *stand, a *emu.Attribute) bool {
+func (x *methodExample) given(e *abi.Entry, s *stand, a *abi.Attr) bool {
 	return slices.ContainsFunc(x.args(e, s), func(v abi.IoctlAttr) bool { return v.AttrID == a.ID })
 }
 
 // attribute spoils one attribute in every way.
-func (t *tableCase) attribute(a *emu.Attribute, ask func(func(*stand, []abi.IoctlAttr) []abi.IoctlAttr) string) {
+func (t *tableCase) attribute(a *abi.Attr, ask func(func(*stand, []abi.IoctlAttr) []abi.IoctlAttr) string) {
 	t.Helper()
 	change := func(what string, f func(s *stand, v *abi.IoctlAttr)) {
 		t.Helper()
@@ -150,7 +149,7 @@ func (t *tableCase) attribute(a *emu.Attribute, ask func(func(*stand, []abi.Ioct
 	}))
 	change("with its reserved field", func(_ *stand, v *abi.IoctlAttr) { v.AttrData = 1 })
 	switch a.Type {
-	case emu.AttrHandle, emu.AttrHandleDestroy:
+	case abi.AttrHandle, abi.AttrHandleDestroy:
 		change("of nothing", func(_ *stand, v *abi.IoctlAttr) { v.Data = 0x7fff0000 })
 		change("of more than 32 bits", func(_ *stand, v *abi.IoctlAttr) { v.Data |= 1 << 32 })
 		change("negative", func(_ *stand, v *abi.IoctlAttr) { v.Data = ^uint64(0) })
@@ -159,7 +158,7 @@ func (t *tableCase) attribute(a *emu.Attribute, ask func(func(*stand, []abi.Ioct
 			v.Data = uint64(other)
 		})
 		change("of 4 bytes", func(_ *stand, v *abi.IoctlAttr) { v.Len = 4 })
-	case emu.AttrFD:
+	case abi.AttrFD:
 		change("of nothing", func(_ *stand, v *abi.IoctlAttr) { v.Data = 0x7fff })
 		change("of more than 32 bits", func(_ *stand, v *abi.IoctlAttr) { v.Data |= 1 << 32 })
 		change("of another kind", func(s *stand, v *abi.IoctlAttr) {
@@ -169,7 +168,7 @@ func (t *tableCase) attribute(a *emu.Attribute, ask func(func(*stand, []abi.Ioct
 			}
 		})
 		change("of 4 bytes", func(_ *stand, v *abi.IoctlAttr) { v.Len = 4 })
-	case emu.AttrHandleNew, emu.AttrFDNew:
+	case abi.AttrHandleNew, abi.AttrFDNew:
 		change("with a number", func(_ *stand, v *abi.IoctlAttr) { v.Data = 5 })
 		change("of 4 bytes", func(_ *stand, v *abi.IoctlAttr) { v.Len = 4 })
 	default:
@@ -178,7 +177,7 @@ func (t *tableCase) attribute(a *emu.Attribute, ask func(func(*stand, []abi.Ioct
 }
 
 // bytes spoils an attribute of bytes.
-func (t *tableCase) bytes(a *emu.Attribute, change func(string, func(*stand, *abi.IoctlAttr))) {
+func (t *tableCase) bytes(a *abi.Attr, change func(string, func(*stand, *abi.IoctlAttr))) {
 	t.Helper()
 	if a.Min > 0 {
 		change(fmt.Sprintf("of %d bytes", a.Min-1), func(_ *stand, v *abi.IoctlAttr) { v.Len = uint16(a.Min - 1) })
@@ -200,11 +199,11 @@ func (t *tableCase) bytes(a *emu.Attribute, change func(string, func(*stand, *ab
 		})
 	}
 	switch {
-	case a.Type == emu.AttrConst:
+	case a.Type == abi.AttrConst:
 		change("too large", func(_ *stand, v *abi.IoctlAttr) { v.Data |= 1 << 40 })
-	case a.Type == emu.AttrFlags:
+	case a.Type == abi.AttrFlags:
 		change("unknown", func(_ *stand, v *abi.IoctlAttr) { v.Data |= 1 << 30 })
-	case a.Type == emu.AttrOut || a.Min > abi.AttrInlineMax:
+	case a.Type == abi.AttrOut || a.Min > abi.AttrInlineMax:
 		change("nowhere", func(_ *stand, v *abi.IoctlAttr) {
 			if v.Len > 0 {
 				v.Data = noAddress

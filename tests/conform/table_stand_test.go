@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
 )
 
 // stand is a device file with an object of every kind that others need, and one that nobody needs. pd is needed by mr, ah
@@ -174,11 +173,11 @@ type shape struct {
 }
 
 // send gives a command in a form.
-func (s *stand) send(e *emu.Entry, form string, p shape) error {
+func (s *stand) send(e *abi.Entry, form string, p shape) error {
 	switch {
 	case form == "ioctl":
 		return s.invoke(e, p)
-	case e.Form == emu.FormExtended:
+	case e.Form == abi.FormExtended:
 		return s.writeExtended(e, p)
 	default:
 		return s.writePlain(e, p)
@@ -187,11 +186,11 @@ func (s *stand) send(e *emu.Entry, form string, p shape) error {
 
 const noAddress = 0x10
 
-func (s *stand) writePlain(e *emu.Entry, p shape) error {
+func (s *stand) writePlain(e *abi.Entry, p shape) error {
 	b := s.mem[rawIn : rawIn+abi.CmdHdrSize+len(p.in)]
 	(&abi.CmdHdr{Command: e.Command, InWords: uint16(len(b)/4 + p.words), OutWords: uint16((p.core + p.hw) / 4)}).Put(b)
 	copy(b[abi.CmdHdrSize:], p.in)
-	if e.Response > 0 && len(p.in) >= 8 {
+	if e.Response.Size > 0 && len(p.in) >= 8 {
 		le.PutUint64(b[abi.CmdHdrSize:], s.respond(p))
 	}
 	_, err := s.f.Write(b)
@@ -206,7 +205,7 @@ func (s *stand) respond(p shape) uint64 {
 	return s.addr + rawOut
 }
 
-func (s *stand) writeExtended(e *emu.Entry, p shape) error {
+func (s *stand) writeExtended(e *abi.Entry, p shape) error {
 	const headers = abi.CmdHdrSize + abi.ExCmdHdrSize
 	b := s.mem[rawIn : rawIn+headers+len(p.in)]
 	(&abi.CmdHdr{Command: e.Command, InWords: uint16(len(p.in)/8 + p.words), OutWords: uint16(p.core / 8)}).Put(b)
@@ -220,7 +219,7 @@ func (s *stand) writeExtended(e *emu.Entry, p shape) error {
 	return err
 }
 
-func (s *stand) invoke(e *emu.Entry, p shape) error {
+func (s *stand) invoke(e *abi.Entry, p shape) error {
 	core := attr(abi.AttrCoreIn, len(p.in), s.addr+rawIn)
 	copy(s.mem[rawIn:rawOut], p.in)
 	switch {

@@ -13,28 +13,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
 )
 
-// tableTests are made from the emulator's table of everything that can be asked for: a case for each supported entry, in
+// tableTests are made from the schema of everything that can be asked for: a case for each supported entry, in
 // each form, and one for all that are not supported.
 func tableTests() []test {
 	var list []test
-	var refused []emu.Entry
-	for _, e := range emu.Table() {
+	var refused []*abi.Entry
+	for _, e := range verbsEntries() {
 		switch {
-		case e.Support != emu.Supported:
+		case !e.Supported():
 			refused = append(refused, e)
-		case e.Form == emu.FormIoctl:
-			list = append(list, test{"method/" + e.Name, func(r *rig) { runMethod(r, &e, &coverage{}) }})
+		case e.Form == abi.FormIoctl:
+			list = append(list, test{"method/" + e.Name, func(r *rig) { runMethod(r, e, &coverage{}) }})
 		default:
-			list = append(list, test{"command/" + e.Name, func(r *rig) { runCommand(r, &e, &coverage{}) }})
+			list = append(list, test{"command/" + e.Name, func(r *rig) { runCommand(r, e, &coverage{}) }})
 		}
 	}
 	return append(list, test{"command/unsupported", func(r *rig) { runRefused(r, refused, &coverage{}) }})
 }
 
-func runCommand(r *rig, e *emu.Entry, cover *coverage) {
+// verbsEntries are the commands and methods of uverbs devices.
+func verbsEntries() []*abi.Entry {
+	return slices.DeleteFunc(abi.Schema(), func(e *abi.Entry) bool { return e.Form == abi.FormCM })
+}
+
+func runCommand(r *rig, e *abi.Entry, cover *coverage) {
 	r.Helper()
 	x := commandExamples[e.Name]
 	if x == nil {
@@ -52,7 +56,7 @@ func runCommand(r *rig, e *emu.Entry, cover *coverage) {
 	}
 }
 
-func runMethod(r *rig, e *emu.Entry, cover *coverage) {
+func runMethod(r *rig, e *abi.Entry, cover *coverage) {
 	r.Helper()
 	x := methodExamples[e.Name]
 	if x == nil {
@@ -69,26 +73,26 @@ func runMethod(r *rig, e *emu.Entry, cover *coverage) {
 }
 
 // runRefused asks for what is not supported, with handles of nothing. The errno is the table's on the emulator.
-func runRefused(r *rig, list []emu.Entry, cover *coverage) {
+func runRefused(r *rig, list []*abi.Entry, cover *coverage) {
 	r.Helper()
 	s := &stand{raw: func() *raw { w, _ := r.raw(); return w }()}
 	for _, e := range list {
 		var err error
-		if e.Form == emu.FormIoctl {
-			err = s.ioctl(e.Object, e.Method, nil, goodAttrs(&e, s)...)
+		if e.Form == abi.FormIoctl {
+			err = s.ioctl(e.Object, e.Method, nil, goodAttrs(e, s)...)
 			cover.note(e.Name, "ioctl", err)
 			r.say("%s: %s", e.Name, errText(err))
 			continue
 		}
-		for _, form := range forms(&e) {
-			in := make([]byte, max(e.Request, 4))
-			if e.Form == emu.FormExtended {
+		for _, form := range forms(e) {
+			in := make([]byte, max(e.Request.Size, 4))
+			if e.Form == abi.FormExtended {
 				in = make([]byte, 8)
 			}
 			for i := range in {
 				in[i] = 0x77
 			}
-			err = s.send(&e, form, shape{in: in, core: e.Response})
+			err = s.send(e, form, shape{in: in, core: e.Response.Size})
 			cover.note(e.Name, form, err)
 			r.say("%s by %s: %s", e.Name, form, errText(err))
 		}
@@ -96,14 +100,14 @@ func runRefused(r *rig, list []emu.Entry, cover *coverage) {
 }
 
 // goodAttrs are well-formed attributes with handles that are there.
-func goodAttrs(e *emu.Entry, s *stand) []abi.IoctlAttr {
+func goodAttrs(e *abi.Entry, s *stand) []abi.IoctlAttr {
 	var list []abi.IoctlAttr
 	for _, a := range e.Attrs {
 		switch {
 		case !a.Mandatory:
 		case a.Object == abi.ObjectPD:
 			list = append(list, attr(a.ID, 0, uint64(s.allocPD())))
-		case a.Type == emu.AttrConst, a.Type == emu.AttrFlags, a.Type == emu.AttrHandleNew:
+		case a.Type == abi.AttrConst, a.Type == abi.AttrFlags, a.Type == abi.AttrHandleNew:
 			list = append(list, attr(a.ID, a.Min, 0))
 		default:
 			list = append(list, attr(a.ID, a.Min, s.addr+rawOut))
@@ -113,8 +117,8 @@ func goodAttrs(e *emu.Entry, s *stand) []abi.IoctlAttr {
 }
 
 // forms are the ways in which an entry can be asked for.
-func forms(e *emu.Entry) []string {
-	if e.Form == emu.FormIoctl {
+func forms(e *abi.Entry) []string {
+	if e.Form == abi.FormIoctl {
 		return []string{"ioctl"}
 	}
 	return []string{"write", "ioctl"}
@@ -140,10 +144,10 @@ func (c *coverage) note(entry, form string, err error) {
 }
 
 // lacking is what the table promises and nobody saw.
-func (c *coverage) lacking(table []emu.Entry) []string {
+func (c *coverage) lacking(table []*abi.Entry) []string {
 	var list []string
 	for i := range table {
-		e := &table[i]
+		e := table[i]
 		for _, form := range forms(e) {
 			key := e.Name + " by " + form
 			seen := c.seen[key]
@@ -154,11 +158,11 @@ func (c *coverage) lacking(table []emu.Entry) []string {
 				}
 			}
 			switch {
-			case e.Support == emu.Supported && seen["ok"] == 0:
+			case e.Supported() && seen["ok"] == 0:
 				list = append(list, key+": no success")
 			case refused == 0:
 				list = append(list, key+": no errno")
-			case e.Support == emu.Unsupported && (len(seen) != 1 || seen[errText(e.Errno)] == 0):
+			case !e.Supported() && (len(seen) != 1 || seen[errText(e.Errno)] == 0):
 				list = append(list, fmt.Sprintf("%s: %v, the table says %s", key, seen, errText(e.Errno)))
 			}
 		}
@@ -179,15 +183,15 @@ func errnoNames() []string {
 func TestTableCoverage(t *testing.T) {
 	sys := emulatorSim(t)
 	cover := &coverage{}
-	table := emu.Table()
-	var refused []emu.Entry
+	table := verbsEntries()
+	var refused []*abi.Entry
 	for i := range table {
-		e := &table[i]
+		e := table[i]
 		switch {
-		case e.Support != emu.Supported:
-			refused = append(refused, *e)
+		case !e.Supported():
+			refused = append(refused, e)
 			continue
-		case e.Form == emu.FormIoctl:
+		case e.Form == abi.FormIoctl:
 			t.Run(e.Name, func(t *testing.T) { runMethod(newRig(t, sys), e, cover) })
 		default:
 			t.Run(e.Name, func(t *testing.T) { runCommand(newRig(t, sys), e, cover) })
@@ -199,13 +203,13 @@ func TestTableCoverage(t *testing.T) {
 
 // TestCoverageSeesGaps: the test above can fail.
 func TestCoverageSeesGaps(t *testing.T) {
-	table := emu.Table()
+	table := verbsEntries()
 	full := func() *coverage {
 		c := &coverage{}
 		for i := range table {
-			e := &table[i]
+			e := table[i]
 			for _, form := range forms(e) {
-				if e.Support == emu.Supported {
+				if e.Supported() {
 					c.note(e.Name, form, nil)
 				}
 				c.note(e.Name, form, orError(e))
@@ -227,11 +231,11 @@ func TestCoverageSeesGaps(t *testing.T) {
 	c := full()
 	c.seen["CREATE_SRQ by ioctl"]["EINVAL"] = 1
 	require.Len(t, c.lacking(table), 1)
-	more := append(slices.Clone(table), emu.Entry{Name: "NEW", Form: emu.FormIoctl, Support: emu.Supported})
+	more := append(slices.Clone(table), &abi.Entry{Name: "NEW", Form: abi.FormIoctl})
 	require.Len(t, full().lacking(more), 1)
 }
 
-func orError(e *emu.Entry) error {
+func orError(e *abi.Entry) error {
 	if e.Errno != 0 {
 		return e.Errno
 	}

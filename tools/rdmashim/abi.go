@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/emu"
 )
 
 func newABI() *cobra.Command {
@@ -18,20 +17,20 @@ func newABI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "abi [NAME]",
 		Short: "List the kernel's RDMA interface and what the mini kernel answers of it",
-		Long: `abi lists every command of write() and every method of RDMA_VERBS_IOCTL that
-Linux 6.1 has, with sizes or attributes, and whether the mini kernel answers it.
-It is the table that the mini kernel itself goes by.
+		Long: `abi lists every command of write(), every method of RDMA_VERBS_IOCTL and every
+command of rdma_cm that Linux 6.1 has, with sizes or attributes, and whether the
+mini kernel answers it. It is the table that the mini kernel itself goes by.
 
 A command goes by write(), or by the method DEVICE.INVOKE_WRITE. With a NAME (in
 any case, of a method also without its object) abi shows one entry in full.
 
-JSON keys: name, form (write, write-extended, ioctl), command or object and method
-(numbers), request and response (bytes), driver (has a part of the driver's),
-attributes (name, id, type, object, min, max, mandatory, longer), support, reason,
-errno.`,
+JSON keys: name, form (write, write-extended, ioctl, rdma_cm), command or object
+and method (numbers), request and response (bytes), driver (has a part of the
+driver's), attributes (name, id, type, object, min, max, mandatory, longer),
+support, reason, errno.`,
 		Args: maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			table := emu.Table()
+			table := abi.Schema()
 			if len(args) > 0 {
 				if table = findEntries(table, args[0]); len(table) == 0 {
 					return fmt.Errorf("the kernel's interface has no %q; 'rdmashim abi' lists what it has", args[0])
@@ -52,11 +51,10 @@ errno.`,
 }
 
 // findEntries gives the entries of a name: a method may lack its object.
-func findEntries(table []emu.Entry, name string) []emu.Entry {
-	var found []emu.Entry
+func findEntries(table []*abi.Entry, name string) []*abi.Entry {
+	var found []*abi.Entry
 	for _, e := range table {
-		_, short, _ := strings.Cut(e.Name, ".")
-		if strings.EqualFold(e.Name, name) || strings.EqualFold(short, name) {
+		if strings.EqualFold(e.Name, name) || strings.EqualFold(e.ShortName(), name) {
 			found = append(found, e)
 		}
 	}
@@ -64,31 +62,32 @@ func findEntries(table []emu.Entry, name string) []emu.Entry {
 }
 
 // titles of the parts of the table.
-var titles = map[emu.Form]string{
-	emu.FormWrite:    "Commands of write() and INVOKE_WRITE",
-	emu.FormExtended: "Extended commands of write() and INVOKE_WRITE",
-	emu.FormIoctl:    "Methods of RDMA_VERBS_IOCTL",
+var titles = map[abi.Form]string{
+	abi.FormWrite:    "Commands of write() and INVOKE_WRITE",
+	abi.FormExtended: "Extended commands of write() and INVOKE_WRITE",
+	abi.FormIoctl:    "Methods of RDMA_VERBS_IOCTL",
+	abi.FormCM:       "Commands of /dev/infiniband/rdma_cm",
 }
 
-func printTable(out io.Writer, table []emu.Entry) error {
+func printTable(out io.Writer, table []*abi.Entry) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	var form emu.Form
+	var form abi.Form
 	supported := 0
 	for i := range table {
-		e := &table[i]
+		e := table[i]
 		if e.Form != form {
 			if form != "" {
 				fmt.Fprintln(w)
 			}
 			form = e.Form
 			fmt.Fprintf(w, "%s\n", titles[form])
-			if form == emu.FormIoctl {
+			if form == abi.FormIoctl {
 				fmt.Fprint(w, "NUMBER\tNAME\tATTRIBUTES\tSUPPORT\n")
 			} else {
 				fmt.Fprint(w, "NUMBER\tNAME\tREQUEST\tRESPONSE\tSUPPORT\n")
 			}
 		}
-		if e.Support == emu.Supported {
+		if e.Supported() {
 			supported++
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", numberOf(e), e.Name, shapeOf(e), supportOf(e))
@@ -97,16 +96,19 @@ func printTable(out io.Writer, table []emu.Entry) error {
 	return w.Flush()
 }
 
-func numberOf(e *emu.Entry) string {
-	if e.Form == emu.FormIoctl {
+func numberOf(e *abi.Entry) string {
+	switch e.Form {
+	case abi.FormIoctl:
 		return fmt.Sprintf("%d.%d", e.Object, e.Method)
+	case abi.FormCM:
+		return fmt.Sprint(uint32(e.CM))
 	}
 	return fmt.Sprint(uint32(e.Command &^ abi.CmdFlagExtended))
 }
 
 // shapeOf is what an entry takes and gives, in its column or columns.
-func shapeOf(e *emu.Entry) string {
-	if e.Form == emu.FormIoctl {
+func shapeOf(e *abi.Entry) string {
+	if e.Form == abi.FormIoctl {
 		if len(e.Attrs) == 0 {
 			return "-"
 		}
@@ -118,7 +120,7 @@ func shapeOf(e *emu.Entry) string {
 		}
 		return fmt.Sprintf("%d, %d mandatory", len(e.Attrs), mandatory)
 	}
-	return sizeOf(e.Request, e.Driver) + "\t" + sizeOf(e.Response, e.Driver)
+	return sizeOf(e.Request.Size, e.Driver) + "\t" + sizeOf(e.Response.Size, e.Driver)
 }
 
 func sizeOf(n int, driver bool) string {
@@ -131,39 +133,44 @@ func sizeOf(n int, driver bool) string {
 	return fmt.Sprint(n)
 }
 
-func supportOf(e *emu.Entry) string {
-	if e.Support == emu.Supported {
+func supportOf(e *abi.Entry) string {
+	if e.Supported() {
 		return "yes"
 	}
-	return fmt.Sprintf("%s: %s", errnoName(e.Errno), e.Reason)
+	return fmt.Sprintf("%s: %s", errnoName(e.Errno), e.Lacks)
 }
 
-func printEntries(out io.Writer, list []emu.Entry) error {
+func printEntries(out io.Writer, list []*abi.Entry) error {
 	for i := range list {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		if err := printEntry(out, &list[i]); err != nil {
+		if err := printEntry(out, list[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func printEntry(out io.Writer, e *emu.Entry) error {
+func printEntry(out io.Writer, e *abi.Entry) error {
 	fmt.Fprintln(out, e.Name)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if e.Form == emu.FormIoctl {
+	switch e.Form {
+	case abi.FormIoctl:
 		fmt.Fprintf(w, "  form\tRDMA_VERBS_IOCTL, object %d (%v), method %d\n", e.Object, e.Object, e.Method)
-	} else {
+	case abi.FormCM:
+		fmt.Fprintf(w, "  form\twrite() on rdma_cm, command %d\n", uint32(e.CM))
+	default:
 		fmt.Fprintf(w, "  form\twrite() or INVOKE_WRITE, command %#x\n", uint32(e.Command))
-		fmt.Fprintf(w, "  request\t%s\n", bytesOf(e, e.Request))
-		fmt.Fprintf(w, "  response\t%s\n", bytesOf(e, e.Response))
 	}
-	if e.Support == emu.Supported {
+	if e.Form != abi.FormIoctl {
+		fmt.Fprintf(w, "  request\t%s\n", bytesOf(e, e.Request.Size))
+		fmt.Fprintf(w, "  response\t%s\n", bytesOf(e, e.Response.Size))
+	}
+	if e.Supported() {
 		fmt.Fprint(w, "  support\tyes\n")
 	} else {
-		fmt.Fprintf(w, "  support\tno, %s: %s\n", errnoName(e.Errno), e.Reason)
+		fmt.Fprintf(w, "  support\tno, %s: %s\n", errnoName(e.Errno), e.Lacks)
 	}
 	if err := w.Flush(); err != nil || len(e.Attrs) == 0 {
 		return err
@@ -175,14 +182,16 @@ func printEntry(out io.Writer, e *emu.Entry) error {
 	return w.Flush()
 }
 
-func bytesOf(e *emu.Entry, n int) string {
+func bytesOf(e *abi.Entry, n int) string {
 	switch {
-	case n == 0 && e.Support == emu.Supported:
+	case n == 0 && e.Supported():
 		return "none"
 	case n == 0:
 		return "not in the headers"
-	case e.Form == emu.FormExtended:
+	case e.Form == abi.FormExtended:
 		return fmt.Sprintf("%d bytes at most, then the driver's part", n)
+	case e.Form == abi.FormCM:
+		return fmt.Sprintf("%d bytes at most", n)
 	case e.Driver:
 		return fmt.Sprintf("%d bytes, then the driver's part", n)
 	}
@@ -196,21 +205,20 @@ func attrID(id abi.AttrID) string {
 	return fmt.Sprint(uint16(id))
 }
 
-func attrType(a *emu.Attribute) string {
+func attrType(a *abi.Attr) string {
 	if a.Max == 0 { // a handle or descriptor
 		return fmt.Sprintf("%v of %v", a.Type, a.Object)
 	}
 	return a.Type.String()
 }
 
-func attrBytes(a *emu.Attribute) string {
-	const any = 65535
+func attrBytes(a *abi.Attr) string {
 	switch {
 	case a.Max == 0:
 		return "-"
-	case a.Min == 0 && a.Max == any:
+	case a.Min == 0 && a.Max == abi.AnyLength:
 		return "any"
-	case a.Max == any:
+	case a.Max == abi.AnyLength:
 		return fmt.Sprintf("%d or more", a.Min)
 	case a.Longer:
 		return fmt.Sprintf("%d, or more if zero", a.Max)
@@ -233,6 +241,8 @@ func errnoName(e syscall.Errno) string {
 		return "EOPNOTSUPP"
 	case syscall.EPROTONOSUPPORT:
 		return "EPROTONOSUPPORT"
+	case syscall.ENOSYS:
+		return "ENOSYS"
 	}
 	return e.Error()
 }

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
 // jsonEntry and jsonAttr are the keys that abi --help promises.
 type jsonEntry struct {
 	Name     string     `json:"name"`
-	Form     emu.Form   `json:"form"`
+	Form     abi.Form   `json:"form"`
 	Command  *uint32    `json:"command,omitempty"`
 	Object   *uint16    `json:"object,omitempty"`
 	Method   *uint16    `json:"method,omitempty"`
@@ -34,26 +34,29 @@ type jsonAttr struct {
 	Longer    bool   `json:"longer,omitempty"`
 }
 
-func printABIJSON(out io.Writer, table []emu.Entry) error {
+func printABIJSON(out io.Writer, table []*abi.Entry) error {
 	list := make([]jsonEntry, 0, len(table))
 	for i := range table {
-		list = append(list, newJSONEntry(&table[i]))
+		list = append(list, newJSONEntry(table[i]))
 	}
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(list)
 }
 
-func newJSONEntry(e *emu.Entry) jsonEntry {
+func newJSONEntry(e *abi.Entry) jsonEntry {
 	j := jsonEntry{
-		Name: e.Name, Form: e.Form, Request: e.Request, Response: e.Response, Driver: e.Driver, Support: string(e.Support), Reason: e.Reason,
+		Name: e.Name, Form: e.Form, Request: e.Request.Size, Response: e.Response.Size, Driver: e.Driver, Support: "supported", Reason: e.Lacks,
 	}
-	if e.Errno != 0 {
-		j.Errno = errnoName(e.Errno)
+	if !e.Supported() {
+		j.Support, j.Errno = "unsupported", errnoName(e.Errno)
 	}
-	if e.Form == emu.FormIoctl {
+	switch e.Form {
+	case abi.FormIoctl:
 		j.Object, j.Method = new(uint16(e.Object)), new(uint16(e.Method))
-	} else {
+	case abi.FormCM:
+		j.Command = new(uint32(e.CM))
+	default:
 		j.Command = new(uint32(e.Command))
 	}
 	for _, a := range e.Attrs {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
 var rewriteABI = flag.Bool("rewrite-abi", false, "write what 'rdmashim abi' prints to testdata")
@@ -43,7 +43,7 @@ func TestABIJSON(t *testing.T) {
 	require.Zero(t, o.code, o.stderr)
 	var list []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
-	require.Len(t, list, len(emu.Table()))
+	require.Len(t, list, len(abi.Schema()))
 	for _, e := range list {
 		require.Equal(t, e["support"] == "unsupported", e["errno"] != nil && e["reason"] != nil, e["name"])
 		require.Equal(t, e["form"] == "ioctl", e["command"] == nil && e["method"] != nil && e["object"] != nil, e["name"])

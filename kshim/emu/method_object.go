@@ -8,29 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// The methods of RDMA_VERBS_IOCTL that make objects.
-
-// Where the driver's attributes stand.
-const (
-	attrCQHWIn  = int(abi.AttrCreateCQEventFD) + 1
-	attrCQHWOut = attrCQHWIn + 1
-	attrQPHWIn  = int(abi.AttrCreateQPRespQPNum) + 1
-	attrQPHWOut = attrQPHWIn + 1
-)
-
-// qpCapSize is sizeof(struct ib_uverbs_qp_cap).
-const qpCapSize = 20
-
-// driverParts finds the driver's input and its room for output.
-func (c *call) driverParts(in, out int) error {
-	c.hwIn = make([]byte, c.attrs[in].len)
-	if err := c.input(in, c.hwIn); err != nil {
-		return err
-	}
-	var err error
-	c.hwOut, err = c.user(c.attrs[out].data, c.attrs[out].len)
-	return err
-}
+// The methods of RDMA_VERBS_IOCTL that make, query and destroy objects.
 
 // word is an input of 4 bytes.
 func (c *call) word(i abi.AttrID) uint32 { return uint32(c.attrs[i].data) }
@@ -47,7 +25,7 @@ func (c *call) eventQueue(i abi.AttrID) *eventQueue {
 // methodCreateCQ is UVERBS_METHOD_CQ_CREATE.
 func methodCreateCQ(c *call) error {
 	const known = 3 // TIMESTAMP_COMPLETION, IGNORE_OVERRUN
-	if err := c.flags(int(abi.AttrCreateCQFlags), known); err != nil {
+	if err := c.flags(abi.AttrCreateCQFlags, known); err != nil {
 		return err
 	}
 	init := &cqInit{
@@ -61,22 +39,24 @@ func methodCreateCQ(c *call) error {
 	if err := checkVector(init.vector); err != nil {
 		return err
 	}
-	if err := c.driverParts(attrCQHWIn, attrCQHWOut); err != nil {
+	if err := c.driverParts(); err != nil {
 		return err
 	}
 	return c.makeCQ(init, func(q *completionQueue) error {
 		c.attrs[abi.AttrCreateCQHandle].data = uint64(q.handle)
-		return c.answer(int(abi.AttrCreateCQRespCQE), le.AppendUint32(nil, uint32(q.cq.CQE())))
+		return c.answer(abi.AttrCreateCQRespCQE, le.AppendUint32(nil, uint32(q.cq.CQE())))
 	})
 }
 
 // methodCreateQP is UVERBS_METHOD_QP_CREATE.
 func methodCreateQP(c *call) error {
-	var caps [qpCapSize]byte
-	if err := c.inputPart(abi.AttrCreateQPCap, caps[:]); err != nil {
+	var raw [abi.QPCapSize]byte
+	if err := c.inputPart(abi.AttrCreateQPCap, raw[:]); err != nil {
 		return err
 	}
-	typ, err := c.constant(int(abi.AttrCreateQPType), math.MaxUint32)
+	var caps abi.QPCap
+	_ = caps.Parse(raw[:])
+	typ, err := c.constant(abi.AttrCreateQPType, math.MaxUint32)
 	if err != nil {
 		return err
 	}
@@ -91,8 +71,8 @@ func methodCreateQP(c *call) error {
 		rcq: c.attrs[abi.AttrCreateQPRecvCQHandle].obj, typ: abi.QPType(typ),
 		userHandle: c.attrs[abi.AttrCreateQPUserHandle].data,
 		cap: driver.QPCap{
-			MaxSendWR: le.Uint32(caps[0:]), MaxRecvWR: le.Uint32(caps[4:]),
-			MaxSendSGE: le.Uint32(caps[8:]), MaxRecvSGE: le.Uint32(caps[12:]), MaxInline: le.Uint32(caps[16:]),
+			MaxSendWR: caps.MaxSendWR, MaxRecvWR: caps.MaxRecvWR,
+			MaxSendSGE: caps.MaxSendSGE, MaxRecvSGE: caps.MaxRecvSGE, MaxInline: caps.MaxInlineData,
 		},
 		async: c.eventQueue(abi.AttrCreateQPEventFD),
 	}
@@ -105,26 +85,26 @@ func methodCreateQP(c *call) error {
 	if init.flags != 0 && init.typ != abi.QPTUD { // uverbs_std_types_qp.c:check_creation_flags
 		return fail(syscall.EINVAL, "create flags %#x of %v queue pairs", init.flags, init.typ)
 	}
-	if err := c.driverParts(attrQPHWIn, attrQPHWOut); err != nil {
+	if err := c.driverParts(); err != nil {
 		return err
 	}
 	return c.makeQP(init, func(resp *abi.CreateQPResp) error {
 		c.attrs[abi.AttrCreateQPHandle].data = uint64(resp.QPHandle)
-		var b []byte
-		for _, v := range []uint32{resp.MaxSendWR, resp.MaxRecvWR, resp.MaxSendSGE, resp.MaxRecvSGE, resp.MaxInlineData} {
-			b = le.AppendUint32(b, v)
-		}
-		if err := c.answer(int(abi.AttrCreateQPRespCap), b); err != nil {
+		(&abi.QPCap{
+			MaxSendWR: resp.MaxSendWR, MaxRecvWR: resp.MaxRecvWR,
+			MaxSendSGE: resp.MaxSendSGE, MaxRecvSGE: resp.MaxRecvSGE, MaxInlineData: resp.MaxInlineData,
+		}).Put(raw[:])
+		if err := c.answer(abi.AttrCreateQPRespCap, raw[:]); err != nil {
 			return err
 		}
-		return c.answer(int(abi.AttrCreateQPRespQPNum), le.AppendUint32(nil, resp.QPN))
+		return c.answer(abi.AttrCreateQPRespQPNum, le.AppendUint32(nil, resp.QPN))
 	})
 }
 
 // createFlags are those of QP_CREATE, of which one takes the place of sq_sig_all.
 func (c *call) createFlags() (flags uint32, sigAll bool, err error) {
 	const sqSigAll, known = 1 << 12, 1<<1 | 1<<8 | 1<<9 | 1<<11 | 1<<12 // enum ib_uverbs_qp_create_flags
-	if err := c.flags(int(abi.AttrCreateQPFlags), known); err != nil {
+	if err := c.flags(abi.AttrCreateQPFlags, known); err != nil {
 		return 0, false, err
 	}
 	v := c.word(abi.AttrCreateQPFlags)
@@ -138,4 +118,45 @@ func (c *call) inputPart(i abi.AttrID, to []byte) error {
 		return err
 	}
 	return c.copyIn(to, from[:len(to)])
+}
+
+// methodDestroy is all that PD_DESTROY, AH_DESTROY and MR_DESTROY do.
+func methodDestroy(c *call) error { return c.attrs[0].obj.end(false) }
+
+func methodDestroyCQ(c *call) error {
+	o := c.attrs[0].obj
+	if err := o.end(false); err != nil {
+		return err
+	}
+	q := o.body.(*completionQueue)
+	var b [abi.DestroyCQRespSize]byte
+	(&abi.DestroyCQResp{CompEventsReported: q.compReported, AsyncEventsReported: q.asyncReported}).Put(b[:])
+	return c.answer(1, b[:])
+}
+
+func methodDestroyQP(c *call) error {
+	o := c.attrs[0].obj
+	if err := o.end(false); err != nil {
+		return err
+	}
+	return c.answer(1, le.AppendUint32(nil, o.body.(*queuePair).reported))
+}
+
+// methodQueryMR is UVERBS_METHOD_QUERY_MR.
+func methodQueryMR(c *call) error {
+	r := c.attrs[abi.AttrQueryMRHandle].obj.body.(*region)
+	for i, b := range [][]byte{
+		abi.AttrQueryMRRespLKey:   le.AppendUint32(nil, r.mr.LKey()),
+		abi.AttrQueryMRRespRKey:   le.AppendUint32(nil, r.mr.RKey()),
+		abi.AttrQueryMRRespLength: le.AppendUint64(nil, uint64(len(r.mem))),
+		abi.AttrQueryMRRespIOVA:   le.AppendUint64(nil, r.iova),
+	} {
+		if b == nil {
+			continue
+		}
+		if err := c.offer(abi.AttrID(i), b); err != nil {
+			return err
+		}
+	}
+	return nil
 }

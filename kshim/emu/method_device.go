@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// The methods of RDMA_VERBS_IOCTL on the device and for destroying objects
-// (uverbs_std_types_*.c). The commands of write() do the same in their form.
+// The methods of RDMA_VERBS_IOCTL on the device (uverbs_std_types_device.c). The
+// commands of write() do the same in their form.
 
 // queryPortExSize is sizeof(struct ib_uverbs_query_port_resp_ex).
 const queryPortExSize = 48
@@ -126,53 +126,4 @@ func (f *uverbsFile) handlesOf(id abi.ObjectID) ([]uint32, error) {
 	}
 	slices.SortFunc(list, func(a, b uint32) int { return cmp.Compare(b, a) })
 	return list, nil
-}
-
-// methodDestroy is all that PD_DESTROY, AH_DESTROY and MR_DESTROY do.
-func methodDestroy(c *call) error { return c.attrs[0].obj.end(false) }
-
-func methodDestroyCQ(c *call) error {
-	o := c.attrs[0].obj
-	if err := o.end(false); err != nil {
-		return err
-	}
-	q := o.body.(*completionQueue)
-	var b [abi.DestroyCQRespSize]byte
-	(&abi.DestroyCQResp{CompEventsReported: q.compReported, AsyncEventsReported: q.asyncReported}).Put(b[:])
-	return c.answer(1, b[:])
-}
-
-func methodDestroyQP(c *call) error {
-	o := c.attrs[0].obj
-	if err := o.end(false); err != nil {
-		return err
-	}
-	return c.answer(1, le.AppendUint32(nil, o.body.(*queuePair).reported))
-}
-
-// methodQueryMR is UVERBS_METHOD_QUERY_MR.
-func methodQueryMR(c *call) error {
-	r := c.attrs[abi.AttrQueryMRHandle].obj.body.(*region)
-	for i, b := range [][]byte{
-		abi.AttrQueryMRRespLKey:   le.AppendUint32(nil, r.mr.LKey()),
-		abi.AttrQueryMRRespRKey:   le.AppendUint32(nil, r.mr.RKey()),
-		abi.AttrQueryMRRespLength: le.AppendUint64(nil, uint64(len(r.mem))),
-		abi.AttrQueryMRRespIOVA:   le.AppendUint64(nil, r.iova),
-	} {
-		if b == nil {
-			continue
-		}
-		if err := c.offer(i, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// offer is answer for an output that the client may have left out.
-func (c *call) offer(i int, b []byte) error {
-	if !c.attrs[i].present {
-		return nil
-	}
-	return c.answer(i, b)
 }

@@ -1,0 +1,49 @@
+package abi
+
+import "syscall"
+
+const (
+	noMigration = "the mini kernel moves no ids between files"
+	older       = "superseded by the command that takes any address family"
+)
+
+// ucmCommands are those of /dev/infiniband/rdma_cm, by number (ucma.c:
+// ucma_cmd_table). Only CONNECT and ACCEPT look how long a request is; what
+// others lack is zero here.
+var ucmCommands = complete(FormCM, func(n int) string { return UCMCommand(n).String() }, []Entry{
+	UCMCmdCreateID:     {Request: of[UCMCreateID](UCMCreateIDSize), Response: of[UCMCreateIDResp](UCMCreateIDRespSize), LeastResponse: UCMCreateIDRespSize},
+	UCMCmdDestroyID:    {Request: of[UCMDestroyID](UCMDestroyIDSize), Response: of[UCMDestroyIDResp](UCMDestroyIDRespSize), LeastResponse: UCMDestroyIDRespSize},
+	UCMCmdBindIP:       {Lacks: older},
+	UCMCmdResolveIP:    {Lacks: older},
+	UCMCmdResolveRoute: {Request: of[UCMResolveRoute](UCMResolveRouteSize)},
+	UCMCmdQueryRoute:   {Lacks: older},
+	UCMCmdConnect:      {Request: of[UCMConnect](UCMConnectSize), LeastRequest: UCMConnectSize - UCMECESize},
+	UCMCmdListen:       {Request: of[UCMListen](UCMListenSize)},
+	UCMCmdAccept:       {Request: of[UCMAccept](UCMAcceptSize), LeastRequest: UCMAcceptSize - UCMECESize},
+	UCMCmdReject:       {Request: of[UCMReject](UCMRejectSize)},
+	UCMCmdDisconnect:   {Request: of[UCMDisconnect](UCMDisconnectSize)},
+	UCMCmdInitQPAttr:   {Request: of[UCMInitQPAttr](UCMInitQPAttrSize), Response: of[QPAttr](QPAttrSize), LeastResponse: QPAttrSize},
+	UCMCmdGetEvent:     {Request: of[UCMGetEvent](UCMGetEventSize), Response: of[UCMEventResp](UCMEventRespSize), LeastResponse: UCMEventRespSize - UCMECESize - 4},
+	UCMCmdGetOption:    {Lacks: nowhere, Errno: syscall.ENOSYS},
+	UCMCmdSetOption:    {Request: of[UCMSetOption](UCMSetOptionSize)},
+	UCMCmdNotify:       {Request: of[UCMNotify](UCMNotifySize)},
+	UCMCmdJoinIPMcast:  {Lacks: noMcast},
+	UCMCmdLeaveMcast:   {Lacks: noMcast},
+	UCMCmdMigrateID:    {Request: of[UCMMigrateID](UCMMigrateIDSize), Response: of[UCMMigrateResp](UCMMigrateRespSize), Lacks: noMigration},
+	UCMCmdQuery:        {Request: of[UCMQuery](UCMQuerySize), Response: opaque(UCMQueryAddrRespSize)},
+	UCMCmdBind:         {Request: of[UCMBind](UCMBindSize)},
+	UCMCmdResolveAddr:  {Request: of[UCMResolveAddr](UCMResolveAddrSize)},
+	UCMCmdJoinMcast:    {Lacks: noMcast},
+})
+
+// Answer returns the layout of QUERY's response, which depends on what is asked;
+// the schema says how large it can be.
+func (o UCMQueryOption) Answer() Layout {
+	switch o {
+	case UCMQueryAddr, UCMQueryGID:
+		return of[UCMQueryAddrResp](UCMQueryAddrRespSize)
+	case UCMQueryPath:
+		return of[UCMQueryPathResp](UCMQueryPathRespSize)
+	}
+	return Layout{}
+}
