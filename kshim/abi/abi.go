@@ -23,7 +23,8 @@ func (shortError) Is(target error) bool { return target == syscall.EINVAL }
 // errors.Is(ErrShort, syscall.EINVAL) holds.
 var ErrShort error = shortError{}
 
-// Struct is a fixed-size structure of the kernel's interface.
+// Struct is a fixed-size structure of the kernel's interface. The tag "c" of a
+// field is its name in C.
 type Struct interface {
 	// Put encodes the structure into the start of b, as many bytes as its Size
 	// constant says. Bytes that belong to no field become 0. A shorter b panics.

@@ -13,17 +13,17 @@ const (
 // AHAttr is struct ib_uverbs_ah_attr, with its struct ib_uverbs_global_route.
 // The order of its fields is not that of QPDest.
 type AHAttr struct {
-	DGID         [16]byte
-	FlowLabel    uint32
-	SGIDIndex    uint8
-	HopLimit     uint8
-	TrafficClass uint8
-	DLID         uint16
-	SL           uint8
-	SrcPathBits  uint8
-	StaticRate   uint8
-	IsGlobal     uint8
-	PortNum      uint8
+	DGID         [16]byte `c:"dgid"`
+	FlowLabel    uint32   `c:"flow_label"`
+	SGIDIndex    uint8    `c:"sgid_index"`
+	HopLimit     uint8    `c:"hop_limit"`
+	TrafficClass uint8    `c:"traffic_class"`
+	DLID         uint16   `c:"dlid"`
+	SL           uint8    `c:"sl"`
+	SrcPathBits  uint8    `c:"src_path_bits"`
+	StaticRate   uint8    `c:"static_rate"`
+	IsGlobal     uint8    `c:"is_global"`
+	PortNum      uint8    `c:"port_num"`
 }
 
 // Put encodes v into b[:AHAttrSize].
@@ -65,11 +65,11 @@ func (v *AHAttr) Parse(b []byte) error {
 
 // CreateAH is struct ib_uverbs_create_ah.
 type CreateAH struct {
-	Response   uint64
-	UserHandle uint64
-	PDHandle   uint32
-	Reserved   uint32
-	Attr       AHAttr
+	Response   uint64 `c:"response"`
+	UserHandle uint64 `c:"user_handle"`
+	PDHandle   uint32 `c:"pd_handle"`
+	Reserved   uint32 `c:"reserved"`
+	Attr       AHAttr `c:"attr"`
 }
 
 // Put encodes v into b[:CreateAHSize].
@@ -98,7 +98,7 @@ func (v *CreateAH) Parse(b []byte) error {
 // CreateAHResp is struct ib_uverbs_create_ah_resp. The driver's part follows
 // it.
 type CreateAHResp struct {
-	AHHandle uint32
+	AHHandle uint32 `c:"ah_handle"`
 }
 
 // Put encodes v into b[:CreateAHRespSize].
@@ -118,7 +118,7 @@ func (v *CreateAHResp) Parse(b []byte) error {
 
 // DestroyAH is struct ib_uverbs_destroy_ah.
 type DestroyAH struct {
-	AHHandle uint32
+	AHHandle uint32 `c:"ah_handle"`
 }
 
 // Put encodes v into b[:DestroyAHSize].

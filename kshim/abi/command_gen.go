@@ -107,9 +107,9 @@ func (v ExCommand) String() string { return enumString(namesExCommand, v, "ExCom
 // InWords with this header; in an extended one (CmdFlagExtended) units of 8
 // bytes, without the two headers.
 type CmdHdr struct {
-	Command  Command
-	InWords  uint16
-	OutWords uint16
+	Command  Command `c:"command"`
+	InWords  uint16  `c:"in_words"`
+	OutWords uint16  `c:"out_words"`
 }
 
 // Put encodes v into b[:CmdHdrSize].
@@ -134,10 +134,10 @@ func (v *CmdHdr) Parse(b []byte) error {
 // ExCmdHdr is struct ib_uverbs_ex_cmd_hdr, which follows CmdHdr in an extended
 // command.
 type ExCmdHdr struct {
-	Response         uint64
-	ProviderInWords  uint16
-	ProviderOutWords uint16
-	Reserved         uint32 // must be 0
+	Response         uint64 `c:"response"`
+	ProviderInWords  uint16 `c:"provider_in_words"`
+	ProviderOutWords uint16 `c:"provider_out_words"`
+	Reserved         uint32 `c:"cmd_hdr_reserved"` // must be 0
 }
 
 // Put encodes v into b[:ExCmdHdrSize].

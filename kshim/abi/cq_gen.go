@@ -17,7 +17,7 @@ const (
 
 // CreateCompChannel is struct ib_uverbs_create_comp_channel.
 type CreateCompChannel struct {
-	Response uint64
+	Response uint64 `c:"response"`
 }
 
 // Put encodes v into b[:CreateCompChannelSize].
@@ -37,7 +37,7 @@ func (v *CreateCompChannel) Parse(b []byte) error {
 
 // CreateCompChannelResp is struct ib_uverbs_create_comp_channel_resp.
 type CreateCompChannelResp struct {
-	FD uint32
+	FD uint32 `c:"fd"`
 }
 
 // Put encodes v into b[:CreateCompChannelRespSize].
@@ -57,12 +57,12 @@ func (v *CreateCompChannelResp) Parse(b []byte) error {
 
 // CreateCQ is struct ib_uverbs_create_cq.
 type CreateCQ struct {
-	Response    uint64
-	UserHandle  uint64 // comes back in events
-	CQE         uint32
-	CompVector  uint32
-	CompChannel int32 // a file descriptor; -1 for none (0 is a descriptor)
-	Reserved    uint32
+	Response    uint64 `c:"response"`
+	UserHandle  uint64 `c:"user_handle"` // comes back in events
+	CQE         uint32 `c:"cqe"`
+	CompVector  uint32 `c:"comp_vector"`
+	CompChannel int32  `c:"comp_channel"` // a file descriptor; -1 for none (0 is a descriptor)
+	Reserved    uint32 `c:"reserved"`
 }
 
 // Put encodes v into b[:CreateCQSize].
@@ -93,8 +93,8 @@ func (v *CreateCQ) Parse(b []byte) error {
 // CreateCQResp is struct ib_uverbs_create_cq_resp. The driver's part follows
 // it.
 type CreateCQResp struct {
-	CQHandle uint32
-	CQE      uint32
+	CQHandle uint32 `c:"cq_handle"`
+	CQE      uint32 `c:"cqe"`
 }
 
 // Put encodes v into b[:CreateCQRespSize].
@@ -116,9 +116,9 @@ func (v *CreateCQResp) Parse(b []byte) error {
 
 // ResizeCQ is struct ib_uverbs_resize_cq.
 type ResizeCQ struct {
-	Response uint64
-	CQHandle uint32
-	CQE      uint32
+	Response uint64 `c:"response"`
+	CQHandle uint32 `c:"cq_handle"`
+	CQE      uint32 `c:"cqe"`
 }
 
 // Put encodes v into b[:ResizeCQSize].
@@ -142,8 +142,8 @@ func (v *ResizeCQ) Parse(b []byte) error {
 
 // ResizeCQResp is struct ib_uverbs_resize_cq_resp.
 type ResizeCQResp struct {
-	CQE      uint32
-	Reserved uint32
+	CQE      uint32 `c:"cqe"`
+	Reserved uint32 `c:"reserved"`
 }
 
 // Put encodes v into b[:ResizeCQRespSize].
@@ -165,9 +165,9 @@ func (v *ResizeCQResp) Parse(b []byte) error {
 
 // DestroyCQ is struct ib_uverbs_destroy_cq.
 type DestroyCQ struct {
-	Response uint64
-	CQHandle uint32
-	Reserved uint32
+	Response uint64 `c:"response"`
+	CQHandle uint32 `c:"cq_handle"`
+	Reserved uint32 `c:"reserved"`
 }
 
 // Put encodes v into b[:DestroyCQSize].
@@ -191,8 +191,8 @@ func (v *DestroyCQ) Parse(b []byte) error {
 
 // DestroyCQResp is struct ib_uverbs_destroy_cq_resp.
 type DestroyCQResp struct {
-	CompEventsReported  uint32
-	AsyncEventsReported uint32
+	CompEventsReported  uint32 `c:"comp_events_reported"`
+	AsyncEventsReported uint32 `c:"async_events_reported"`
 }
 
 // Put encodes v into b[:DestroyCQRespSize].
@@ -214,8 +214,8 @@ func (v *DestroyCQResp) Parse(b []byte) error {
 
 // ReqNotifyCQ is struct ib_uverbs_req_notify_cq.
 type ReqNotifyCQ struct {
-	CQHandle      uint32
-	SolicitedOnly uint32
+	CQHandle      uint32 `c:"cq_handle"`
+	SolicitedOnly uint32 `c:"solicited_only"`
 }
 
 // Put encodes v into b[:ReqNotifyCQSize].

@@ -88,7 +88,7 @@ func (v AtomicCap) String() string { return enumString(namesAtomicCap, v, "Atomi
 
 // GetContext is struct ib_uverbs_get_context.
 type GetContext struct {
-	Response uint64
+	Response uint64 `c:"response"`
 }
 
 // Put encodes v into b[:GetContextSize].
@@ -108,8 +108,8 @@ func (v *GetContext) Parse(b []byte) error {
 
 // GetContextResp is struct ib_uverbs_get_context_resp.
 type GetContextResp struct {
-	AsyncFD        uint32 // file for asynchronous events
-	NumCompVectors uint32
+	AsyncFD        uint32 `c:"async_fd"` // file for asynchronous events
+	NumCompVectors uint32 `c:"num_comp_vectors"`
 }
 
 // Put encodes v into b[:GetContextRespSize].
@@ -131,7 +131,7 @@ func (v *GetContextResp) Parse(b []byte) error {
 
 // QueryDevice is struct ib_uverbs_query_device.
 type QueryDevice struct {
-	Response uint64
+	Response uint64 `c:"response"`
 }
 
 // Put encodes v into b[:QueryDeviceSize].
@@ -151,46 +151,46 @@ func (v *QueryDevice) Parse(b []byte) error {
 
 // QueryDeviceResp is struct ib_uverbs_query_device_resp.
 type QueryDeviceResp struct {
-	FWVer                 uint64
-	NodeGUID              uint64 // big-endian in memory
-	SysImageGUID          uint64 // big-endian in memory
-	MaxMRSize             uint64
-	PageSizeCap           uint64
-	VendorID              uint32
-	VendorPartID          uint32
-	HWVer                 uint32
-	MaxQP                 uint32
-	MaxQPWR               uint32
-	DeviceCapFlags        uint32
-	MaxSGE                uint32
-	MaxSGERd              uint32
-	MaxCQ                 uint32
-	MaxCQE                uint32
-	MaxMR                 uint32
-	MaxPD                 uint32
-	MaxQPRdAtom           uint32
-	MaxEERdAtom           uint32
-	MaxResRdAtom          uint32
-	MaxQPInitRdAtom       uint32
-	MaxEEInitRdAtom       uint32
-	AtomicCap             AtomicCap
-	MaxEE                 uint32
-	MaxRDD                uint32
-	MaxMW                 uint32
-	MaxRawIPv6QP          uint32
-	MaxRawEthyQP          uint32
-	MaxMcastGrp           uint32
-	MaxMcastQPAttach      uint32
-	MaxTotalMcastQPAttach uint32
-	MaxAH                 uint32
-	MaxFMR                uint32
-	MaxMapPerFMR          uint32
-	MaxSRQ                uint32
-	MaxSRQWR              uint32
-	MaxSRQSGE             uint32
-	MaxPkeys              uint16
-	LocalCAAckDelay       uint8
-	PhysPortCnt           uint8
+	FWVer                 uint64    `c:"fw_ver"`
+	NodeGUID              uint64    `c:"node_guid"`      // big-endian in memory
+	SysImageGUID          uint64    `c:"sys_image_guid"` // big-endian in memory
+	MaxMRSize             uint64    `c:"max_mr_size"`
+	PageSizeCap           uint64    `c:"page_size_cap"`
+	VendorID              uint32    `c:"vendor_id"`
+	VendorPartID          uint32    `c:"vendor_part_id"`
+	HWVer                 uint32    `c:"hw_ver"`
+	MaxQP                 uint32    `c:"max_qp"`
+	MaxQPWR               uint32    `c:"max_qp_wr"`
+	DeviceCapFlags        uint32    `c:"device_cap_flags"`
+	MaxSGE                uint32    `c:"max_sge"`
+	MaxSGERd              uint32    `c:"max_sge_rd"`
+	MaxCQ                 uint32    `c:"max_cq"`
+	MaxCQE                uint32    `c:"max_cqe"`
+	MaxMR                 uint32    `c:"max_mr"`
+	MaxPD                 uint32    `c:"max_pd"`
+	MaxQPRdAtom           uint32    `c:"max_qp_rd_atom"`
+	MaxEERdAtom           uint32    `c:"max_ee_rd_atom"`
+	MaxResRdAtom          uint32    `c:"max_res_rd_atom"`
+	MaxQPInitRdAtom       uint32    `c:"max_qp_init_rd_atom"`
+	MaxEEInitRdAtom       uint32    `c:"max_ee_init_rd_atom"`
+	AtomicCap             AtomicCap `c:"atomic_cap"`
+	MaxEE                 uint32    `c:"max_ee"`
+	MaxRDD                uint32    `c:"max_rdd"`
+	MaxMW                 uint32    `c:"max_mw"`
+	MaxRawIPv6QP          uint32    `c:"max_raw_ipv6_qp"`
+	MaxRawEthyQP          uint32    `c:"max_raw_ethy_qp"`
+	MaxMcastGrp           uint32    `c:"max_mcast_grp"`
+	MaxMcastQPAttach      uint32    `c:"max_mcast_qp_attach"`
+	MaxTotalMcastQPAttach uint32    `c:"max_total_mcast_qp_attach"`
+	MaxAH                 uint32    `c:"max_ah"`
+	MaxFMR                uint32    `c:"max_fmr"`
+	MaxMapPerFMR          uint32    `c:"max_map_per_fmr"`
+	MaxSRQ                uint32    `c:"max_srq"`
+	MaxSRQWR              uint32    `c:"max_srq_wr"`
+	MaxSRQSGE             uint32    `c:"max_srq_sge"`
+	MaxPkeys              uint16    `c:"max_pkeys"`
+	LocalCAAckDelay       uint8     `c:"local_ca_ack_delay"`
+	PhysPortCnt           uint8     `c:"phys_port_cnt"`
 }
 
 // Put encodes v into b[:QueryDeviceRespSize].

@@ -14,13 +14,13 @@ const (
 
 // ExCreateCQ is struct ib_uverbs_ex_create_cq.
 type ExCreateCQ struct {
-	UserHandle  uint64
-	CQE         uint32
-	CompVector  uint32
-	CompChannel int32
-	CompMask    uint32
-	Flags       uint32
-	Reserved    uint32
+	UserHandle  uint64 `c:"user_handle"`
+	CQE         uint32 `c:"cqe"`
+	CompVector  uint32 `c:"comp_vector"`
+	CompChannel int32  `c:"comp_channel"`
+	CompMask    uint32 `c:"comp_mask"`
+	Flags       uint32 `c:"flags"`
+	Reserved    uint32 `c:"reserved"`
 }
 
 // Put encodes v into b[:ExCreateCQSize].
@@ -53,9 +53,9 @@ func (v *ExCreateCQ) Parse(b []byte) error {
 // ExCreateCQResp is struct ib_uverbs_ex_create_cq_resp. The driver's part is
 // apart.
 type ExCreateCQResp struct {
-	Base           CreateCQResp
-	CompMask       uint32
-	ResponseLength uint32
+	Base           CreateCQResp `c:"base"`
+	CompMask       uint32       `c:"comp_mask"`
+	ResponseLength uint32       `c:"response_length"`
 }
 
 // Put encodes v into b[:ExCreateCQRespSize].
@@ -79,24 +79,24 @@ func (v *ExCreateCQResp) Parse(b []byte) error {
 
 // ExCreateQP is struct ib_uverbs_ex_create_qp.
 type ExCreateQP struct {
-	UserHandle      uint64
-	PDHandle        uint32
-	SendCQHandle    uint32
-	RecvCQHandle    uint32
-	SRQHandle       uint32
-	MaxSendWR       uint32
-	MaxRecvWR       uint32
-	MaxSendSGE      uint32
-	MaxRecvSGE      uint32
-	MaxInlineData   uint32
-	SQSigAll        uint8
-	QPType          QPType
-	IsSRQ           uint8
-	Reserved        uint8
-	CompMask        uint32
-	CreateFlags     uint32
-	RWQIndTblHandle uint32
-	SourceQPN       uint32
+	UserHandle      uint64 `c:"user_handle"`
+	PDHandle        uint32 `c:"pd_handle"`
+	SendCQHandle    uint32 `c:"send_cq_handle"`
+	RecvCQHandle    uint32 `c:"recv_cq_handle"`
+	SRQHandle       uint32 `c:"srq_handle"`
+	MaxSendWR       uint32 `c:"max_send_wr"`
+	MaxRecvWR       uint32 `c:"max_recv_wr"`
+	MaxSendSGE      uint32 `c:"max_send_sge"`
+	MaxRecvSGE      uint32 `c:"max_recv_sge"`
+	MaxInlineData   uint32 `c:"max_inline_data"`
+	SQSigAll        uint8  `c:"sq_sig_all"`
+	QPType          QPType `c:"qp_type"`
+	IsSRQ           uint8  `c:"is_srq"`
+	Reserved        uint8  `c:"reserved"`
+	CompMask        uint32 `c:"comp_mask"`
+	CreateFlags     uint32 `c:"create_flags"`
+	RWQIndTblHandle uint32 `c:"rwq_ind_tbl_handle"`
+	SourceQPN       uint32 `c:"source_qpn"`
 }
 
 // Put encodes v into b[:ExCreateQPSize].
@@ -151,9 +151,9 @@ func (v *ExCreateQP) Parse(b []byte) error {
 // ExCreateQPResp is struct ib_uverbs_ex_create_qp_resp. The driver's part is
 // apart.
 type ExCreateQPResp struct {
-	Base           CreateQPResp
-	CompMask       uint32
-	ResponseLength uint32
+	Base           CreateQPResp `c:"base"`
+	CompMask       uint32       `c:"comp_mask"`
+	ResponseLength uint32       `c:"response_length"`
 }
 
 // Put encodes v into b[:ExCreateQPRespSize].
@@ -177,9 +177,9 @@ func (v *ExCreateQPResp) Parse(b []byte) error {
 
 // ExModifyQP is struct ib_uverbs_ex_modify_qp.
 type ExModifyQP struct {
-	Base      ModifyQP
-	RateLimit uint32
-	Reserved  uint32
+	Base      ModifyQP `c:"base"`
+	RateLimit uint32   `c:"rate_limit"`
+	Reserved  uint32   `c:"reserved"`
 }
 
 // Put encodes v into b[:ExModifyQPSize].
@@ -203,8 +203,8 @@ func (v *ExModifyQP) Parse(b []byte) error {
 
 // ExModifyQPResp is struct ib_uverbs_ex_modify_qp_resp.
 type ExModifyQPResp struct {
-	CompMask       uint32
-	ResponseLength uint32
+	CompMask       uint32 `c:"comp_mask"`
+	ResponseLength uint32 `c:"response_length"`
 }
 
 // Put encodes v into b[:ExModifyQPRespSize].

@@ -184,13 +184,13 @@ const (
 // IoctlHdr is struct ib_uverbs_ioctl_hdr, the head of an RDMA_VERBS_IOCTL
 // request. NumAttrs attributes of IoctlAttrSize bytes follow.
 type IoctlHdr struct {
-	Length    uint16 // bytes, header and attributes
-	ObjectID  ObjectID
-	MethodID  MethodID
-	NumAttrs  uint16
-	Reserved1 uint64
-	DriverID  DriverID
-	Reserved2 uint32
+	Length    uint16   `c:"length"` // bytes, header and attributes
+	ObjectID  ObjectID `c:"object_id"`
+	MethodID  MethodID `c:"method_id"`
+	NumAttrs  uint16   `c:"num_attrs"`
+	Reserved1 uint64   `c:"reserved1"`
+	DriverID  DriverID `c:"driver_id"`
+	Reserved2 uint32   `c:"reserved2"`
 }
 
 // Put encodes v into b[:IoctlHdrSize].
@@ -223,11 +223,11 @@ func (v *IoctlHdr) Parse(b []byte) error {
 // IoctlAttr is struct ib_uverbs_attr. Input of at most 8 bytes stands in Data
 // itself; longer input, and output of any length, at the address in Data.
 type IoctlAttr struct {
-	AttrID   AttrID
-	Len      uint16
-	Flags    uint16
-	AttrData uint16 // elem_id of an enumeration attribute, else 0
-	Data     uint64 // value, address, object handle or (sign-extended) file descriptor
+	AttrID   AttrID `c:"attr_id"`
+	Len      uint16 `c:"len"`
+	Flags    uint16 `c:"flags"`
+	AttrData uint16 `c:"attr_data"` // elem_id of an enumeration attribute, else 0
+	Data     uint64 `c:"data"`      // value, address, object handle or (sign-extended) file descriptor
 }
 
 // Put encodes v into b[:IoctlAttrSize].

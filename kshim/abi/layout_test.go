@@ -110,6 +110,7 @@ var structs = []cStruct{
 	{&QueryQP{}, "ib_uverbs_query_qp", QueryQPSize},
 	{&QueryQPResp{}, "ib_uverbs_query_qp_resp", QueryQPRespSize},
 	{&ModifyQP{}, "ib_uverbs_modify_qp", ModifyQPSize},
+	{&QPCap{}, "ib_uverbs_qp_cap", QPCapSize},
 	{&DestroyQP{}, "ib_uverbs_destroy_qp", DestroyQPSize},
 	{&DestroyQPResp{}, "ib_uverbs_destroy_qp_resp", DestroyQPRespSize},
 	{&PostSend{}, "ib_uverbs_post_send", PostSendSize},
@@ -125,7 +126,6 @@ var structs = []cStruct{
 	{&RXEResizeCQResp{}, "rxe_resize_cq_resp", RXEResizeCQRespSize},
 	{&RXECreateQPResp{}, "rxe_create_qp_resp", RXECreateQPRespSize},
 	{&RXECreateAHResp{}, "rxe_create_ah_resp", RXECreateAHRespSize},
-	{&RXESGE{}, "rxe_sge", RXESGESize},
 }
 
 // plain reduces a Go or C field name to what both have in common.
@@ -192,6 +192,7 @@ func checkStructs(t *testing.T, l layout, structs []cStruct) {
 						continue
 					}
 					seen[c] = true
+					require.Equal(t, c, v.Type().Field(i).Tag.Get("c"))
 					checkField(t, s.v, v.Field(i), c, span, s.size)
 				}
 			}

@@ -60,7 +60,7 @@ func (v ReregFlags) String() string { return flagString(uint32(v), namesReregFla
 
 // AllocPD is struct ib_uverbs_alloc_pd.
 type AllocPD struct {
-	Response uint64
+	Response uint64 `c:"response"`
 }
 
 // Put encodes v into b[:AllocPDSize].
@@ -80,7 +80,7 @@ func (v *AllocPD) Parse(b []byte) error {
 
 // AllocPDResp is struct ib_uverbs_alloc_pd_resp.
 type AllocPDResp struct {
-	PDHandle uint32
+	PDHandle uint32 `c:"pd_handle"`
 }
 
 // Put encodes v into b[:AllocPDRespSize].
@@ -100,7 +100,7 @@ func (v *AllocPDResp) Parse(b []byte) error {
 
 // DeallocPD is struct ib_uverbs_dealloc_pd.
 type DeallocPD struct {
-	PDHandle uint32
+	PDHandle uint32 `c:"pd_handle"`
 }
 
 // Put encodes v into b[:DeallocPDSize].
@@ -120,12 +120,12 @@ func (v *DeallocPD) Parse(b []byte) error {
 
 // RegMR is struct ib_uverbs_reg_mr.
 type RegMR struct {
-	Response    uint64
-	Start       uint64
-	Length      uint64
-	HCAVA       uint64 // the address peers use; congruent to Start modulo the page
-	PDHandle    uint32
-	AccessFlags AccessFlags
+	Response    uint64      `c:"response"`
+	Start       uint64      `c:"start"`
+	Length      uint64      `c:"length"`
+	HCAVA       uint64      `c:"hca_va"` // the address peers use; congruent to Start modulo the page
+	PDHandle    uint32      `c:"pd_handle"`
+	AccessFlags AccessFlags `c:"access_flags"`
 }
 
 // Put encodes v into b[:RegMRSize].
@@ -155,9 +155,9 @@ func (v *RegMR) Parse(b []byte) error {
 
 // RegMRResp is struct ib_uverbs_reg_mr_resp.
 type RegMRResp struct {
-	MRHandle uint32
-	LKey     uint32
-	RKey     uint32
+	MRHandle uint32 `c:"mr_handle"`
+	LKey     uint32 `c:"lkey"`
+	RKey     uint32 `c:"rkey"`
 }
 
 // Put encodes v into b[:RegMRRespSize].
@@ -182,14 +182,14 @@ func (v *RegMRResp) Parse(b []byte) error {
 // ReregMR is struct ib_uverbs_rereg_mr. Only the fields that Flags names
 // count.
 type ReregMR struct {
-	Response    uint64
-	MRHandle    uint32
-	Flags       ReregFlags
-	Start       uint64
-	Length      uint64
-	HCAVA       uint64
-	PDHandle    uint32
-	AccessFlags AccessFlags
+	Response    uint64      `c:"response"`
+	MRHandle    uint32      `c:"mr_handle"`
+	Flags       ReregFlags  `c:"flags"`
+	Start       uint64      `c:"start"`
+	Length      uint64      `c:"length"`
+	HCAVA       uint64      `c:"hca_va"`
+	PDHandle    uint32      `c:"pd_handle"`
+	AccessFlags AccessFlags `c:"access_flags"`
 }
 
 // Put encodes v into b[:ReregMRSize].
@@ -223,8 +223,8 @@ func (v *ReregMR) Parse(b []byte) error {
 
 // ReregMRResp is struct ib_uverbs_rereg_mr_resp.
 type ReregMRResp struct {
-	LKey uint32
-	RKey uint32
+	LKey uint32 `c:"lkey"`
+	RKey uint32 `c:"rkey"`
 }
 
 // Put encodes v into b[:ReregMRRespSize].
@@ -246,7 +246,7 @@ func (v *ReregMRResp) Parse(b []byte) error {
 
 // DeregMR is struct ib_uverbs_dereg_mr.
 type DeregMR struct {
-	MRHandle uint32
+	MRHandle uint32 `c:"mr_handle"`
 }
 
 // Put encodes v into b[:DeregMRSize].

@@ -316,6 +316,9 @@ var offsets = []struct {
 	{"rxe_dma_info", "cur_sge", DMACurSGE},
 	{"rxe_dma_info", "num_sge", DMANumSGE},
 	{"rxe_dma_info", "sge_offset", DMASGEOffset},
+	{"rxe_sge", "addr", RXESGEAddr},
+	{"rxe_sge", "length", RXESGELength},
+	{"rxe_sge", "lkey", RXESGELKey},
 }
 
 // sizes pairs the sizes of those.
@@ -327,6 +330,7 @@ var sizes = []struct {
 	{"rxe_send_wqe", SendWQESize},
 	{"rxe_recv_wqe", RecvWQESize},
 	{"rxe_dma_info", DMASize},
+	{"rxe_sge", RXESGESize},
 	{"ib_uverbs_send_wr", SendWRSize},
 }
 

@@ -106,8 +106,8 @@ func (v GIDType) String() string { return enumString(namesGIDType, v, "GIDType")
 
 // QueryPort is struct ib_uverbs_query_port.
 type QueryPort struct {
-	Response uint64
-	PortNum  uint8
+	Response uint64 `c:"response"`
+	PortNum  uint8  `c:"port_num"`
 }
 
 // Put encodes v into b[:QueryPortSize].
@@ -130,27 +130,27 @@ func (v *QueryPort) Parse(b []byte) error {
 
 // QueryPortResp is struct ib_uverbs_query_port_resp.
 type QueryPortResp struct {
-	PortCapFlags  uint32
-	MaxMsgSz      uint32
-	BadPkeyCntr   uint32
-	QkeyViolCntr  uint32
-	GIDTblLen     uint32
-	PkeyTblLen    uint16
-	LID           uint16
-	SMLID         uint16
-	State         PortState
-	MaxMTU        MTU
-	ActiveMTU     MTU
-	LMC           uint8
-	MaxVLNum      uint8
-	SMSL          uint8
-	SubnetTimeout uint8
-	InitTypeReply uint8
-	ActiveWidth   uint8
-	ActiveSpeed   uint8
-	PhysState     PhysState
-	LinkLayer     LinkLayer
-	Flags         uint8
+	PortCapFlags  uint32    `c:"port_cap_flags"`
+	MaxMsgSz      uint32    `c:"max_msg_sz"`
+	BadPkeyCntr   uint32    `c:"bad_pkey_cntr"`
+	QkeyViolCntr  uint32    `c:"qkey_viol_cntr"`
+	GIDTblLen     uint32    `c:"gid_tbl_len"`
+	PkeyTblLen    uint16    `c:"pkey_tbl_len"`
+	LID           uint16    `c:"lid"`
+	SMLID         uint16    `c:"sm_lid"`
+	State         PortState `c:"state"`
+	MaxMTU        MTU       `c:"max_mtu"`
+	ActiveMTU     MTU       `c:"active_mtu"`
+	LMC           uint8     `c:"lmc"`
+	MaxVLNum      uint8     `c:"max_vl_num"`
+	SMSL          uint8     `c:"sm_sl"`
+	SubnetTimeout uint8     `c:"subnet_timeout"`
+	InitTypeReply uint8     `c:"init_type_reply"`
+	ActiveWidth   uint8     `c:"active_width"`
+	ActiveSpeed   uint8     `c:"active_speed"`
+	PhysState     PhysState `c:"phys_state"`
+	LinkLayer     LinkLayer `c:"link_layer"`
+	Flags         uint8     `c:"flags"`
 }
 
 // Put encodes v into b[:QueryPortRespSize].
@@ -212,11 +212,11 @@ func (v *QueryPortResp) Parse(b []byte) error {
 // GIDEntry is struct ib_uverbs_gid_entry, an element of QUERY_GID_TABLE and
 // the answer of QUERY_GID_ENTRY.
 type GIDEntry struct {
-	GID           [16]byte
-	GIDIndex      uint32
-	PortNum       uint32
-	GIDType       GIDType
-	NetdevIfindex uint32 // 0 if no network interface belongs to it
+	GID           [16]byte `c:"gid"`
+	GIDIndex      uint32   `c:"gid_index"`
+	PortNum       uint32   `c:"port_num"`
+	GIDType       GIDType  `c:"gid_type"`
+	NetdevIfindex uint32   `c:"netdev_ifindex"` // 0 if no network interface belongs to it
 }
 
 // Put encodes v into b[:GIDEntrySize].

@@ -10,6 +10,7 @@ const (
 	QueryQPSize       = 16  // ib_uverbs_query_qp
 	QueryQPRespSize   = 128 // ib_uverbs_query_qp_resp
 	ModifyQPSize      = 112 // ib_uverbs_modify_qp
+	QPCapSize         = 20  // ib_uverbs_qp_cap
 	DestroyQPSize     = 16  // ib_uverbs_destroy_qp
 	DestroyQPRespSize = 4   // ib_uverbs_destroy_qp_resp
 )
@@ -118,20 +119,20 @@ func (v QPAttrMask) String() string { return flagString(uint32(v), namesQPAttrMa
 
 // CreateQP is struct ib_uverbs_create_qp.
 type CreateQP struct {
-	Response      uint64
-	UserHandle    uint64
-	PDHandle      uint32
-	SendCQHandle  uint32
-	RecvCQHandle  uint32
-	SRQHandle     uint32
-	MaxSendWR     uint32
-	MaxRecvWR     uint32
-	MaxSendSGE    uint32
-	MaxRecvSGE    uint32
-	MaxInlineData uint32
-	SQSigAll      uint8
-	QPType        QPType
-	IsSRQ         uint8
+	Response      uint64 `c:"response"`
+	UserHandle    uint64 `c:"user_handle"`
+	PDHandle      uint32 `c:"pd_handle"`
+	SendCQHandle  uint32 `c:"send_cq_handle"`
+	RecvCQHandle  uint32 `c:"recv_cq_handle"`
+	SRQHandle     uint32 `c:"srq_handle"`
+	MaxSendWR     uint32 `c:"max_send_wr"`
+	MaxRecvWR     uint32 `c:"max_recv_wr"`
+	MaxSendSGE    uint32 `c:"max_send_sge"`
+	MaxRecvSGE    uint32 `c:"max_recv_sge"`
+	MaxInlineData uint32 `c:"max_inline_data"`
+	SQSigAll      uint8  `c:"sq_sig_all"`
+	QPType        QPType `c:"qp_type"`
+	IsSRQ         uint8  `c:"is_srq"`
 }
 
 // Put encodes v into b[:CreateQPSize].
@@ -179,14 +180,14 @@ func (v *CreateQP) Parse(b []byte) error {
 // CreateQPResp is struct ib_uverbs_create_qp_resp. The driver's part follows
 // it.
 type CreateQPResp struct {
-	QPHandle      uint32
-	QPN           uint32
-	MaxSendWR     uint32
-	MaxRecvWR     uint32
-	MaxSendSGE    uint32
-	MaxRecvSGE    uint32
-	MaxInlineData uint32
-	Reserved      uint32
+	QPHandle      uint32 `c:"qp_handle"`
+	QPN           uint32 `c:"qpn"`
+	MaxSendWR     uint32 `c:"max_send_wr"`
+	MaxRecvWR     uint32 `c:"max_recv_wr"`
+	MaxSendSGE    uint32 `c:"max_send_sge"`
+	MaxRecvSGE    uint32 `c:"max_recv_sge"`
+	MaxInlineData uint32 `c:"max_inline_data"`
+	Reserved      uint32 `c:"reserved"`
 }
 
 // Put encodes v into b[:CreateQPRespSize].
@@ -221,18 +222,18 @@ func (v *CreateQPResp) Parse(b []byte) error {
 // QPDest is struct ib_uverbs_qp_dest, an address vector as MODIFY_QP and
 // QUERY_QP hold it. The order of its fields is not that of AHAttr.
 type QPDest struct {
-	DGID         [16]byte
-	FlowLabel    uint32
-	DLID         uint16
-	Reserved     uint16
-	SGIDIndex    uint8
-	HopLimit     uint8
-	TrafficClass uint8
-	SL           uint8
-	SrcPathBits  uint8
-	StaticRate   uint8
-	IsGlobal     uint8
-	PortNum      uint8
+	DGID         [16]byte `c:"dgid"`
+	FlowLabel    uint32   `c:"flow_label"`
+	DLID         uint16   `c:"dlid"`
+	Reserved     uint16   `c:"reserved"`
+	SGIDIndex    uint8    `c:"sgid_index"`
+	HopLimit     uint8    `c:"hop_limit"`
+	TrafficClass uint8    `c:"traffic_class"`
+	SL           uint8    `c:"sl"`
+	SrcPathBits  uint8    `c:"src_path_bits"`
+	StaticRate   uint8    `c:"static_rate"`
+	IsGlobal     uint8    `c:"is_global"`
+	PortNum      uint8    `c:"port_num"`
 }
 
 // Put encodes v into b[:QPDestSize].
@@ -274,9 +275,9 @@ func (v *QPDest) Parse(b []byte) error {
 
 // QueryQP is struct ib_uverbs_query_qp.
 type QueryQP struct {
-	Response uint64
-	QPHandle uint32
-	AttrMask QPAttrMask
+	Response uint64     `c:"response"`
+	QPHandle uint32     `c:"qp_handle"`
+	AttrMask QPAttrMask `c:"attr_mask"`
 }
 
 // Put encodes v into b[:QueryQPSize].
@@ -300,35 +301,35 @@ func (v *QueryQP) Parse(b []byte) error {
 
 // QueryQPResp is struct ib_uverbs_query_qp_resp.
 type QueryQPResp struct {
-	Dest            QPDest
-	AltDest         QPDest
-	MaxSendWR       uint32
-	MaxRecvWR       uint32
-	MaxSendSGE      uint32
-	MaxRecvSGE      uint32
-	MaxInlineData   uint32
-	QKey            uint32
-	RQPSN           uint32
-	SQPSN           uint32
-	DestQPNum       uint32
-	QPAccessFlags   AccessFlags
-	PkeyIndex       uint16
-	AltPkeyIndex    uint16
-	QPState         QPState
-	CurQPState      QPState
-	PathMTU         MTU
-	PathMigState    MigState
-	SQDraining      uint8
-	MaxRdAtomic     uint8
-	MaxDestRdAtomic uint8
-	MinRNRTimer     uint8
-	PortNum         uint8
-	Timeout         uint8
-	RetryCnt        uint8
-	RNRRetry        uint8
-	AltPortNum      uint8
-	AltTimeout      uint8
-	SQSigAll        uint8
+	Dest            QPDest      `c:"dest"`
+	AltDest         QPDest      `c:"alt_dest"`
+	MaxSendWR       uint32      `c:"max_send_wr"`
+	MaxRecvWR       uint32      `c:"max_recv_wr"`
+	MaxSendSGE      uint32      `c:"max_send_sge"`
+	MaxRecvSGE      uint32      `c:"max_recv_sge"`
+	MaxInlineData   uint32      `c:"max_inline_data"`
+	QKey            uint32      `c:"qkey"`
+	RQPSN           uint32      `c:"rq_psn"`
+	SQPSN           uint32      `c:"sq_psn"`
+	DestQPNum       uint32      `c:"dest_qp_num"`
+	QPAccessFlags   AccessFlags `c:"qp_access_flags"`
+	PkeyIndex       uint16      `c:"pkey_index"`
+	AltPkeyIndex    uint16      `c:"alt_pkey_index"`
+	QPState         QPState     `c:"qp_state"`
+	CurQPState      QPState     `c:"cur_qp_state"`
+	PathMTU         MTU         `c:"path_mtu"`
+	PathMigState    MigState    `c:"path_mig_state"`
+	SQDraining      uint8       `c:"sq_draining"`
+	MaxRdAtomic     uint8       `c:"max_rd_atomic"`
+	MaxDestRdAtomic uint8       `c:"max_dest_rd_atomic"`
+	MinRNRTimer     uint8       `c:"min_rnr_timer"`
+	PortNum         uint8       `c:"port_num"`
+	Timeout         uint8       `c:"timeout"`
+	RetryCnt        uint8       `c:"retry_cnt"`
+	RNRRetry        uint8       `c:"rnr_retry"`
+	AltPortNum      uint8       `c:"alt_port_num"`
+	AltTimeout      uint8       `c:"alt_timeout"`
+	SQSigAll        uint8       `c:"sq_sig_all"`
 }
 
 // Put encodes v into b[:QueryQPRespSize].
@@ -406,31 +407,31 @@ func (v *QueryQPResp) Parse(b []byte) error {
 // ModifyQP is struct ib_uverbs_modify_qp. Fields that AttrMask does not name
 // are ignored.
 type ModifyQP struct {
-	Dest             QPDest
-	AltDest          QPDest
-	QPHandle         uint32
-	AttrMask         QPAttrMask
-	QKey             uint32
-	RQPSN            uint32
-	SQPSN            uint32
-	DestQPNum        uint32
-	QPAccessFlags    AccessFlags
-	PkeyIndex        uint16
-	AltPkeyIndex     uint16
-	QPState          QPState
-	CurQPState       QPState
-	PathMTU          MTU
-	PathMigState     MigState
-	EnSQDAsyncNotify uint8
-	MaxRdAtomic      uint8
-	MaxDestRdAtomic  uint8
-	MinRNRTimer      uint8
-	PortNum          uint8
-	Timeout          uint8
-	RetryCnt         uint8
-	RNRRetry         uint8
-	AltPortNum       uint8
-	AltTimeout       uint8
+	Dest             QPDest      `c:"dest"`
+	AltDest          QPDest      `c:"alt_dest"`
+	QPHandle         uint32      `c:"qp_handle"`
+	AttrMask         QPAttrMask  `c:"attr_mask"`
+	QKey             uint32      `c:"qkey"`
+	RQPSN            uint32      `c:"rq_psn"`
+	SQPSN            uint32      `c:"sq_psn"`
+	DestQPNum        uint32      `c:"dest_qp_num"`
+	QPAccessFlags    AccessFlags `c:"qp_access_flags"`
+	PkeyIndex        uint16      `c:"pkey_index"`
+	AltPkeyIndex     uint16      `c:"alt_pkey_index"`
+	QPState          QPState     `c:"qp_state"`
+	CurQPState       QPState     `c:"cur_qp_state"`
+	PathMTU          MTU         `c:"path_mtu"`
+	PathMigState     MigState    `c:"path_mig_state"`
+	EnSQDAsyncNotify uint8       `c:"en_sqd_async_notify"`
+	MaxRdAtomic      uint8       `c:"max_rd_atomic"`
+	MaxDestRdAtomic  uint8       `c:"max_dest_rd_atomic"`
+	MinRNRTimer      uint8       `c:"min_rnr_timer"`
+	PortNum          uint8       `c:"port_num"`
+	Timeout          uint8       `c:"timeout"`
+	RetryCnt         uint8       `c:"retry_cnt"`
+	RNRRetry         uint8       `c:"rnr_retry"`
+	AltPortNum       uint8       `c:"alt_port_num"`
+	AltTimeout       uint8       `c:"alt_timeout"`
 }
 
 // Put encodes v into b[:ModifyQPSize].
@@ -497,11 +498,44 @@ func (v *ModifyQP) Parse(b []byte) error {
 	return nil
 }
 
+// QPCap is struct ib_uverbs_qp_cap, the room of a queue pair, which the ioctl
+// that creates one takes and answers.
+type QPCap struct {
+	MaxSendWR     uint32 `c:"max_send_wr"`
+	MaxRecvWR     uint32 `c:"max_recv_wr"`
+	MaxSendSGE    uint32 `c:"max_send_sge"`
+	MaxRecvSGE    uint32 `c:"max_recv_sge"`
+	MaxInlineData uint32 `c:"max_inline_data"`
+}
+
+// Put encodes v into b[:QPCapSize].
+func (v *QPCap) Put(b []byte) {
+	b = b[:QPCapSize]
+	le.PutUint32(b[0:], v.MaxSendWR)
+	le.PutUint32(b[4:], v.MaxRecvWR)
+	le.PutUint32(b[8:], v.MaxSendSGE)
+	le.PutUint32(b[12:], v.MaxRecvSGE)
+	le.PutUint32(b[16:], v.MaxInlineData)
+}
+
+// Parse decodes b[:QPCapSize].
+func (v *QPCap) Parse(b []byte) error {
+	if len(b) < QPCapSize {
+		return ErrShort
+	}
+	v.MaxSendWR = le.Uint32(b[0:])
+	v.MaxRecvWR = le.Uint32(b[4:])
+	v.MaxSendSGE = le.Uint32(b[8:])
+	v.MaxRecvSGE = le.Uint32(b[12:])
+	v.MaxInlineData = le.Uint32(b[16:])
+	return nil
+}
+
 // DestroyQP is struct ib_uverbs_destroy_qp.
 type DestroyQP struct {
-	Response uint64
-	QPHandle uint32
-	Reserved uint32
+	Response uint64 `c:"response"`
+	QPHandle uint32 `c:"qp_handle"`
+	Reserved uint32 `c:"reserved"`
 }
 
 // Put encodes v into b[:DestroyQPSize].
@@ -525,7 +559,7 @@ func (v *DestroyQP) Parse(b []byte) error {
 
 // DestroyQPResp is struct ib_uverbs_destroy_qp_resp.
 type DestroyQPResp struct {
-	EventsReported uint32
+	EventsReported uint32 `c:"events_reported"`
 }
 
 // Put encodes v into b[:DestroyQPRespSize].

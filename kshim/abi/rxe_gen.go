@@ -4,7 +4,6 @@ package abi
 
 // Sizes of the kernel's structures in bytes.
 const (
-	RXESGESize          = 16 // rxe_sge
 	MMInfoSize          = 16 // mminfo
 	RXECreateCQRespSize = 16 // rxe_create_cq_resp
 	RXEResizeCQRespSize = 16 // rxe_resize_cq_resp
@@ -73,38 +72,20 @@ const (
 	DMASize      = 24
 )
 
-// RXESGE is struct rxe_sge, an element of a scatter/gather list.
-type RXESGE struct {
-	Addr   uint64
-	Length uint32
-	LKey   uint32
-}
-
-// Put encodes v into b[:RXESGESize].
-func (v *RXESGE) Put(b []byte) {
-	b = b[:RXESGESize]
-	le.PutUint64(b[0:], v.Addr)
-	le.PutUint32(b[8:], v.Length)
-	le.PutUint32(b[12:], v.LKey)
-}
-
-// Parse decodes b[:RXESGESize].
-func (v *RXESGE) Parse(b []byte) error {
-	if len(b) < RXESGESize {
-		return ErrShort
-	}
-	v.Addr = le.Uint64(b[0:])
-	v.Length = le.Uint32(b[8:])
-	v.LKey = le.Uint32(b[12:])
-	return nil
-}
+// Offsets in struct rxe_sge, an element of a scatter/gather list.
+const (
+	RXESGEAddr   = 0  // u64
+	RXESGELength = 8  // u32
+	RXESGELKey   = 12 // u32
+	RXESGESize   = 16
+)
 
 // MMInfo is struct mminfo, which says where in the device file a queue can be
 // mapped (once) and how long it is.
 type MMInfo struct {
-	Offset uint64
-	Size   uint32
-	Pad    uint32
+	Offset uint64 `c:"offset"`
+	Size   uint32 `c:"size"`
+	Pad    uint32 `c:"pad"`
 }
 
 // Put encodes v into b[:MMInfoSize].
@@ -129,7 +110,7 @@ func (v *MMInfo) Parse(b []byte) error {
 // RXECreateCQResp is struct rxe_create_cq_resp, the driver's part after
 // CreateCQResp.
 type RXECreateCQResp struct {
-	MI MMInfo
+	MI MMInfo `c:"mi"`
 }
 
 // Put encodes v into b[:RXECreateCQRespSize].
@@ -150,7 +131,7 @@ func (v *RXECreateCQResp) Parse(b []byte) error {
 // RXEResizeCQResp is struct rxe_resize_cq_resp, the driver's part after
 // ResizeCQResp: the new queue.
 type RXEResizeCQResp struct {
-	MI MMInfo
+	MI MMInfo `c:"mi"`
 }
 
 // Put encodes v into b[:RXEResizeCQRespSize].
@@ -171,8 +152,8 @@ func (v *RXEResizeCQResp) Parse(b []byte) error {
 // RXECreateQPResp is struct rxe_create_qp_resp, the driver's part after
 // CreateQPResp: the receive queue comes first.
 type RXECreateQPResp struct {
-	RQMI MMInfo
-	SQMI MMInfo
+	RQMI MMInfo `c:"rq_mi"`
+	SQMI MMInfo `c:"sq_mi"`
 }
 
 // Put encodes v into b[:RXECreateQPRespSize].
@@ -195,8 +176,8 @@ func (v *RXECreateQPResp) Parse(b []byte) error {
 // RXECreateAHResp is struct rxe_create_ah_resp, the driver's part after
 // CreateAHResp.
 type RXECreateAHResp struct {
-	AHNum    uint32
-	Reserved uint32
+	AHNum    uint32 `c:"ah_num"`
+	Reserved uint32 `c:"reserved"`
 }
 
 // Put encodes v into b[:RXECreateAHRespSize].

@@ -187,30 +187,3 @@ func (a Attr) opt() Attr {
 // queryPortExSize is sizeof(struct ib_uverbs_query_port_resp_ex), which begins
 // with struct ib_uverbs_query_port_resp.
 const queryPortExSize = 48
-
-// QPCap is struct ib_uverbs_qp_cap.
-type QPCap struct {
-	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInlineData uint32
-}
-
-// QPCapSize is the size of ib_uverbs_qp_cap in bytes.
-const QPCapSize = 20
-
-// Put encodes v into the first QPCapSize bytes of b, which must be at least that
-// long.
-func (v *QPCap) Put(b []byte) {
-	for i, x := range []uint32{v.MaxSendWR, v.MaxRecvWR, v.MaxSendSGE, v.MaxRecvSGE, v.MaxInlineData} {
-		le.PutUint32(b[i*4:], x)
-	}
-}
-
-// Parse decodes the first QPCapSize bytes of b; a shorter b is ErrShort and
-// leaves v alone.
-func (v *QPCap) Parse(b []byte) error {
-	if len(b) < QPCapSize {
-		return ErrShort
-	}
-	v.MaxSendWR, v.MaxRecvWR = le.Uint32(b), le.Uint32(b[4:])
-	v.MaxSendSGE, v.MaxRecvSGE, v.MaxInlineData = le.Uint32(b[8:]), le.Uint32(b[12:]), le.Uint32(b[16:])
-	return nil
-}

@@ -25,9 +25,9 @@ const (
 
 // UCMBind is struct rdma_ucm_bind.
 type UCMBind struct {
-	ID       uint32
-	AddrSize uint16
-	Addr     SockaddrStorage
+	ID       uint32          `c:"id"`
+	AddrSize uint16          `c:"addr_size"`
+	Addr     SockaddrStorage `c:"addr"`
 }
 
 // Put encodes v into b[:UCMBindSize].
@@ -53,13 +53,13 @@ func (v *UCMBind) Parse(b []byte) error {
 // UCMResolveAddr is struct rdma_ucm_resolve_addr. SrcSize 0 leaves the source
 // to the route.
 type UCMResolveAddr struct {
-	ID        uint32
-	TimeoutMS uint32
-	SrcSize   uint16
-	DstSize   uint16
-	Reserved  uint32 // must be 0
-	SrcAddr   SockaddrStorage
-	DstAddr   SockaddrStorage
+	ID        uint32          `c:"id"`
+	TimeoutMS uint32          `c:"timeout_ms"`
+	SrcSize   uint16          `c:"src_size"`
+	DstSize   uint16          `c:"dst_size"`
+	Reserved  uint32          `c:"reserved"` // must be 0
+	SrcAddr   SockaddrStorage `c:"src_addr"`
+	DstAddr   SockaddrStorage `c:"dst_addr"`
 }
 
 // Put encodes v into b[:UCMResolveAddrSize].
@@ -91,8 +91,8 @@ func (v *UCMResolveAddr) Parse(b []byte) error {
 
 // UCMResolveRoute is struct rdma_ucm_resolve_route.
 type UCMResolveRoute struct {
-	ID        uint32
-	TimeoutMS uint32
+	ID        uint32 `c:"id"`
+	TimeoutMS uint32 `c:"timeout_ms"`
 }
 
 // Put encodes v into b[:UCMResolveRouteSize].
@@ -114,9 +114,9 @@ func (v *UCMResolveRoute) Parse(b []byte) error {
 
 // UCMQuery is struct rdma_ucm_query, a question that Option names.
 type UCMQuery struct {
-	Response uint64
-	ID       uint32
-	Option   UCMQueryOption
+	Response uint64         `c:"response"`
+	ID       uint32         `c:"id"`
+	Option   UCMQueryOption `c:"option"`
 }
 
 // Put encodes v into b[:UCMQuerySize].
@@ -141,14 +141,14 @@ func (v *UCMQuery) Parse(b []byte) error {
 // UCMQueryAddrResp is struct rdma_ucm_query_addr_resp, the answer to
 // UCMQueryAddr and UCMQueryGID.
 type UCMQueryAddrResp struct {
-	NodeGUID   uint64 // of the device, 0 while there is none
-	PortNum    uint8
-	Pkey       uint16
-	SrcSize    uint16
-	DstSize    uint16
-	SrcAddr    SockaddrStorage
-	DstAddr    SockaddrStorage
-	IBDevIndex uint32 // the device's number in RDMA netlink; not given before Linux 5.8
+	NodeGUID   uint64          `c:"node_guid"` // of the device, 0 while there is none
+	PortNum    uint8           `c:"port_num"`
+	Pkey       uint16          `c:"pkey"`
+	SrcSize    uint16          `c:"src_size"`
+	DstSize    uint16          `c:"dst_size"`
+	SrcAddr    SockaddrStorage `c:"src_addr"`
+	DstAddr    SockaddrStorage `c:"dst_addr"`
+	IBDevIndex uint32          `c:"ibdev_index"` // the device's number in RDMA netlink; not given before Linux 5.8
 }
 
 // Put encodes v into b[:UCMQueryAddrRespSize].
@@ -185,7 +185,7 @@ func (v *UCMQueryAddrResp) Parse(b []byte) error {
 // UCMQueryPathResp is struct rdma_ucm_query_path_resp, which heads the answer
 // to UCMQueryPath. NumPaths times UCMPathRecSize bytes follow it.
 type UCMQueryPathResp struct {
-	NumPaths uint32
+	NumPaths uint32 `c:"num_paths"`
 }
 
 // Put encodes v into b[:UCMQueryPathRespSize].
@@ -207,8 +207,8 @@ func (v *UCMQueryPathResp) Parse(b []byte) error {
 // UCMPathRec is struct ib_path_rec_data, a path record as on the wire (IBA
 // 15.2.5.16).
 type UCMPathRec struct {
-	Flags   uint32
-	PathRec [64]byte
+	Flags   uint32   `c:"flags"`
+	PathRec [64]byte `c:"path_rec"`
 }
 
 // Put encodes v into b[:UCMPathRecSize].

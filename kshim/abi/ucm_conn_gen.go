@@ -118,17 +118,17 @@ func (v UCMRejReason) String() string { return enumString(namesUCMRejReason, v, 
 // UCMConnParam is struct rdma_ucm_conn_param, what both sides tell of the
 // connection.
 type UCMConnParam struct {
-	QPNum              uint32
-	QKey               uint32
-	PrivateData        [UCMMaxPrivateData]byte
-	PrivateDataLen     uint8
-	SRQ                uint8
-	ResponderResources uint8 // READs and atomics taken at a time
-	InitiatorDepth     uint8 // READs and atomics issued at a time
-	FlowControl        uint8
-	RetryCount         uint8 // 3 bits
-	RNRRetryCount      uint8 // 3 bits, 7 for ever
-	Valid              uint8 // in ACCEPT: 0 when only the id counts
+	QPNum              uint32                  `c:"qp_num"`
+	QKey               uint32                  `c:"qkey"`
+	PrivateData        [UCMMaxPrivateData]byte `c:"private_data"`
+	PrivateDataLen     uint8                   `c:"private_data_len"`
+	SRQ                uint8                   `c:"srq"`
+	ResponderResources uint8                   `c:"responder_resources"` // READs and atomics taken at a time
+	InitiatorDepth     uint8                   `c:"initiator_depth"`     // READs and atomics issued at a time
+	FlowControl        uint8                   `c:"flow_control"`
+	RetryCount         uint8                   `c:"retry_count"`     // 3 bits
+	RNRRetryCount      uint8                   `c:"rnr_retry_count"` // 3 bits, 7 for ever
+	Valid              uint8                   `c:"valid"`           // in ACCEPT: 0 when only the id counts
 }
 
 // Put encodes v into b[:UCMConnParamSize].
@@ -169,11 +169,11 @@ func (v *UCMConnParam) Parse(b []byte) error {
 // UCMUDParam is struct rdma_ucm_ud_param, which an event of a datagram id
 // carries.
 type UCMUDParam struct {
-	QPNum          uint32
-	QKey           uint32
-	AHAttr         AHAttr
-	PrivateData    [UCMMaxPrivateData]byte
-	PrivateDataLen uint8
+	QPNum          uint32                  `c:"qp_num"`
+	QKey           uint32                  `c:"qkey"`
+	AHAttr         AHAttr                  `c:"ah_attr"`
+	PrivateData    [UCMMaxPrivateData]byte `c:"private_data"`
+	PrivateDataLen uint8                   `c:"private_data_len"`
 }
 
 // Put encodes v into b[:UCMUDParamSize].
@@ -202,8 +202,8 @@ func (v *UCMUDParam) Parse(b []byte) error {
 
 // UCMECE is struct rdma_ucm_ece, enhanced connection establishment.
 type UCMECE struct {
-	VendorID uint32
-	AttrMod  uint32
+	VendorID uint32 `c:"vendor_id"`
+	AttrMod  uint32 `c:"attr_mod"`
 }
 
 // Put encodes v into b[:UCMECESize].
@@ -225,9 +225,9 @@ func (v *UCMECE) Parse(b []byte) error {
 
 // UCMConnect is struct rdma_ucm_connect.
 type UCMConnect struct {
-	ConnParam UCMConnParam
-	ID        uint32
-	ECE       UCMECE
+	ConnParam UCMConnParam `c:"conn_param"`
+	ID        uint32       `c:"id"`
+	ECE       UCMECE       `c:"ece"`
 }
 
 // Put encodes v into b[:UCMConnectSize].
@@ -252,8 +252,8 @@ func (v *UCMConnect) Parse(b []byte) error {
 
 // UCMListen is struct rdma_ucm_listen.
 type UCMListen struct {
-	ID      uint32
-	Backlog uint32
+	ID      uint32 `c:"id"`
+	Backlog uint32 `c:"backlog"`
 }
 
 // Put encodes v into b[:UCMListenSize].
@@ -275,10 +275,10 @@ func (v *UCMListen) Parse(b []byte) error {
 
 // UCMAccept is struct rdma_ucm_accept.
 type UCMAccept struct {
-	UID       uint64 // the id's from now on
-	ConnParam UCMConnParam
-	ID        uint32
-	ECE       UCMECE
+	UID       uint64       `c:"uid"` // the id's from now on
+	ConnParam UCMConnParam `c:"conn_param"`
+	ID        uint32       `c:"id"`
+	ECE       UCMECE       `c:"ece"`
 }
 
 // Put encodes v into b[:UCMAcceptSize].
@@ -305,10 +305,10 @@ func (v *UCMAccept) Parse(b []byte) error {
 
 // UCMReject is struct rdma_ucm_reject.
 type UCMReject struct {
-	ID             uint32
-	PrivateDataLen uint8
-	Reason         uint8 // 0 or a UCMRejReason that ucma_reject permits
-	PrivateData    [UCMMaxPrivateData]byte
+	ID             uint32                  `c:"id"`
+	PrivateDataLen uint8                   `c:"private_data_len"`
+	Reason         uint8                   `c:"reason"` // 0 or a UCMRejReason that ucma_reject permits
+	PrivateData    [UCMMaxPrivateData]byte `c:"private_data"`
 }
 
 // Put encodes v into b[:UCMRejectSize].
@@ -335,7 +335,7 @@ func (v *UCMReject) Parse(b []byte) error {
 
 // UCMDisconnect is struct rdma_ucm_disconnect.
 type UCMDisconnect struct {
-	ID uint32
+	ID uint32 `c:"id"`
 }
 
 // Put encodes v into b[:UCMDisconnectSize].
@@ -355,8 +355,8 @@ func (v *UCMDisconnect) Parse(b []byte) error {
 
 // UCMNotify is struct rdma_ucm_notify.
 type UCMNotify struct {
-	ID    uint32
-	Event EventType
+	ID    uint32    `c:"id"`
+	Event EventType `c:"event"`
 }
 
 // Put encodes v into b[:UCMNotifySize].
@@ -378,7 +378,7 @@ func (v *UCMNotify) Parse(b []byte) error {
 
 // UCMGetEvent is struct rdma_ucm_get_event.
 type UCMGetEvent struct {
-	Response uint64
+	Response uint64 `c:"response"`
 }
 
 // Put encodes v into b[:UCMGetEventSize].
@@ -399,12 +399,12 @@ func (v *UCMGetEvent) Parse(b []byte) error {
 // UCMEventResp is struct rdma_ucm_event_resp, the answer to GET_EVENT. Conn
 // and UD decode Param.
 type UCMEventResp struct {
-	UID    uint64 // of the id; of the listener in CONNECT_REQUEST
-	ID     uint32 // of the id; the new one in CONNECT_REQUEST
-	Event  UCMEvent
-	Status int32                   // a negative errno, or in REJECTED the UCMRejReason
-	Param  [UCMEventParamSize]byte // a union that the kind of id chooses
-	ECE    UCMECE
+	UID    uint64                  `c:"uid"` // of the id; of the listener in CONNECT_REQUEST
+	ID     uint32                  `c:"id"`  // of the id; the new one in CONNECT_REQUEST
+	Event  UCMEvent                `c:"event"`
+	Status int32                   `c:"status"` // a negative errno, or in REJECTED the UCMRejReason
+	Param  [UCMEventParamSize]byte `c:"param"`  // a union that the kind of id chooses
+	ECE    UCMECE                  `c:"ece"`
 }
 
 // Put encodes v into b[:UCMEventRespSize].
@@ -435,9 +435,9 @@ func (v *UCMEventResp) Parse(b []byte) error {
 
 // UCMInitQPAttr is struct rdma_ucm_init_qp_attr.
 type UCMInitQPAttr struct {
-	Response uint64
-	ID       uint32
-	QPState  uint32 // a QPState
+	Response uint64 `c:"response"`
+	ID       uint32 `c:"id"`
+	QPState  uint32 `c:"qp_state"` // a QPState
 }
 
 // Put encodes v into b[:UCMInitQPAttrSize].
@@ -462,36 +462,36 @@ func (v *UCMInitQPAttr) Parse(b []byte) error {
 // QPAttr is struct ib_uverbs_qp_attr, the answer to INIT_QP_ATTR. Its address
 // vectors are AHAttr where MODIFY_QP has QPDest.
 type QPAttr struct {
-	QPAttrMask       QPAttrMask
-	QPState          uint32
-	CurQPState       uint32
-	PathMTU          uint32
-	PathMigState     uint32
-	QKey             uint32
-	RQPSN            uint32
-	SQPSN            uint32
-	DestQPNum        uint32
-	QPAccessFlags    AccessFlags
-	AHAttr           AHAttr
-	AltAHAttr        AHAttr
-	MaxSendWR        uint32
-	MaxRecvWR        uint32
-	MaxSendSGE       uint32
-	MaxRecvSGE       uint32
-	MaxInlineData    uint32
-	PkeyIndex        uint16
-	AltPkeyIndex     uint16
-	EnSQDAsyncNotify uint8
-	SQDraining       uint8
-	MaxRdAtomic      uint8
-	MaxDestRdAtomic  uint8
-	MinRNRTimer      uint8
-	PortNum          uint8
-	Timeout          uint8
-	RetryCnt         uint8
-	RNRRetry         uint8
-	AltPortNum       uint8
-	AltTimeout       uint8
+	QPAttrMask       QPAttrMask  `c:"qp_attr_mask"`
+	QPState          uint32      `c:"qp_state"`
+	CurQPState       uint32      `c:"cur_qp_state"`
+	PathMTU          uint32      `c:"path_mtu"`
+	PathMigState     uint32      `c:"path_mig_state"`
+	QKey             uint32      `c:"qkey"`
+	RQPSN            uint32      `c:"rq_psn"`
+	SQPSN            uint32      `c:"sq_psn"`
+	DestQPNum        uint32      `c:"dest_qp_num"`
+	QPAccessFlags    AccessFlags `c:"qp_access_flags"`
+	AHAttr           AHAttr      `c:"ah_attr"`
+	AltAHAttr        AHAttr      `c:"alt_ah_attr"`
+	MaxSendWR        uint32      `c:"max_send_wr"`
+	MaxRecvWR        uint32      `c:"max_recv_wr"`
+	MaxSendSGE       uint32      `c:"max_send_sge"`
+	MaxRecvSGE       uint32      `c:"max_recv_sge"`
+	MaxInlineData    uint32      `c:"max_inline_data"`
+	PkeyIndex        uint16      `c:"pkey_index"`
+	AltPkeyIndex     uint16      `c:"alt_pkey_index"`
+	EnSQDAsyncNotify uint8       `c:"en_sqd_async_notify"`
+	SQDraining       uint8       `c:"sq_draining"`
+	MaxRdAtomic      uint8       `c:"max_rd_atomic"`
+	MaxDestRdAtomic  uint8       `c:"max_dest_rd_atomic"`
+	MinRNRTimer      uint8       `c:"min_rnr_timer"`
+	PortNum          uint8       `c:"port_num"`
+	Timeout          uint8       `c:"timeout"`
+	RetryCnt         uint8       `c:"retry_cnt"`
+	RNRRetry         uint8       `c:"rnr_retry"`
+	AltPortNum       uint8       `c:"alt_port_num"`
+	AltTimeout       uint8       `c:"alt_timeout"`
 }
 
 // Put encodes v into b[:QPAttrSize].

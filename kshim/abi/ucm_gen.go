@@ -80,9 +80,9 @@ func (v UCMPortSpace) String() string { return enumString(namesUCMPortSpace, v, 
 // write() on /dev/infiniband/rdma_cm. In and Out count bytes of the request
 // and of the response, without this header.
 type UCMHdr struct {
-	Cmd UCMCommand
-	In  uint16
-	Out uint16
+	Cmd UCMCommand `c:"cmd"`
+	In  uint16     `c:"in"`
+	Out uint16     `c:"out"`
 }
 
 // Put encodes v into b[:UCMHdrSize].
@@ -106,10 +106,10 @@ func (v *UCMHdr) Parse(b []byte) error {
 
 // UCMCreateID is struct rdma_ucm_create_id.
 type UCMCreateID struct {
-	UID      uint64 // comes back in the events of the id; the kernel sends none while it is 0
-	Response uint64
-	PS       UCMPortSpace
-	QPType   QPType
+	UID      uint64       `c:"uid"` // comes back in the events of the id; the kernel sends none while it is 0
+	Response uint64       `c:"response"`
+	PS       UCMPortSpace `c:"ps"`
+	QPType   QPType       `c:"qp_type"`
 }
 
 // Put encodes v into b[:UCMCreateIDSize].
@@ -136,7 +136,7 @@ func (v *UCMCreateID) Parse(b []byte) error {
 
 // UCMCreateIDResp is struct rdma_ucm_create_id_resp.
 type UCMCreateIDResp struct {
-	ID uint32 // 0 is an id like any other
+	ID uint32 `c:"id"` // 0 is an id like any other
 }
 
 // Put encodes v into b[:UCMCreateIDRespSize].
@@ -156,8 +156,8 @@ func (v *UCMCreateIDResp) Parse(b []byte) error {
 
 // UCMDestroyID is struct rdma_ucm_destroy_id.
 type UCMDestroyID struct {
-	Response uint64
-	ID       uint32
+	Response uint64 `c:"response"`
+	ID       uint32 `c:"id"`
 }
 
 // Put encodes v into b[:UCMDestroyIDSize].
@@ -180,7 +180,7 @@ func (v *UCMDestroyID) Parse(b []byte) error {
 
 // UCMDestroyIDResp is struct rdma_ucm_destroy_id_resp.
 type UCMDestroyIDResp struct {
-	EventsReported uint32 // events of the id that GET_EVENT gave
+	EventsReported uint32 `c:"events_reported"` // events of the id that GET_EVENT gave
 }
 
 // Put encodes v into b[:UCMDestroyIDRespSize].
@@ -200,9 +200,9 @@ func (v *UCMDestroyIDResp) Parse(b []byte) error {
 
 // UCMMigrateID is struct rdma_ucm_migrate_id.
 type UCMMigrateID struct {
-	Response uint64
-	ID       uint32
-	FD       uint32
+	Response uint64 `c:"response"`
+	ID       uint32 `c:"id"`
+	FD       uint32 `c:"fd"`
 }
 
 // Put encodes v into b[:UCMMigrateIDSize].
@@ -226,7 +226,7 @@ func (v *UCMMigrateID) Parse(b []byte) error {
 
 // UCMMigrateResp is struct rdma_ucm_migrate_resp.
 type UCMMigrateResp struct {
-	EventsReported uint32
+	EventsReported uint32 `c:"events_reported"`
 }
 
 // Put encodes v into b[:UCMMigrateRespSize].
@@ -247,11 +247,11 @@ func (v *UCMMigrateResp) Parse(b []byte) error {
 // UCMSetOption is struct rdma_ucm_set_option. OptVal is the address of OptLen
 // bytes.
 type UCMSetOption struct {
-	OptVal  uint64
-	ID      uint32
-	Level   UCMOptionLevel
-	OptName UCMOption
-	OptLen  uint32
+	OptVal  uint64         `c:"optval"`
+	ID      uint32         `c:"id"`
+	Level   UCMOptionLevel `c:"level"`
+	OptName UCMOption      `c:"optname"`
+	OptLen  uint32         `c:"optlen"`
 }
 
 // Put encodes v into b[:UCMSetOptionSize].

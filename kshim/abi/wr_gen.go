@@ -64,11 +64,11 @@ func (v SendFlags) String() string { return flagString(uint32(v), namesSendFlags
 // the doorbell of rxe: the work requests lie in the send queue's ring; WQESize
 // must still be at least SendWRSize.
 type PostSend struct {
-	Response uint64
-	QPHandle uint32
-	WRCount  uint32
-	SGECount uint32
-	WQESize  uint32
+	Response uint64 `c:"response"`
+	QPHandle uint32 `c:"qp_handle"`
+	WRCount  uint32 `c:"wr_count"`
+	SGECount uint32 `c:"sge_count"`
+	WQESize  uint32 `c:"wqe_size"`
 }
 
 // Put encodes v into b[:PostSendSize].
@@ -96,7 +96,7 @@ func (v *PostSend) Parse(b []byte) error {
 
 // PostSendResp is struct ib_uverbs_post_send_resp.
 type PostSendResp struct {
-	BadWR uint32
+	BadWR uint32 `c:"bad_wr"`
 }
 
 // Put encodes v into b[:PostSendRespSize].

@@ -183,9 +183,9 @@ func putDMA(b []byte, length uint32, numSGE int) {
 func putSGEs(b []byte, list []SGE) {
 	for i := range list {
 		e := b[i*abi.RXESGESize:]
-		le.PutUint64(e, list[i].Addr)
-		le.PutUint32(e[8:], list[i].Length)
-		le.PutUint32(e[12:], list[i].LKey)
+		le.PutUint64(e[abi.RXESGEAddr:], list[i].Addr)
+		le.PutUint32(e[abi.RXESGELength:], list[i].Length)
+		le.PutUint32(e[abi.RXESGELKey:], list[i].LKey)
 	}
 }
 
@@ -290,7 +290,11 @@ func parseDMA(b []byte) (dma, error) {
 func parseSGEs(list []SGE, b []byte, length uint32) error {
 	for i := range list {
 		e := b[i*abi.RXESGESize:]
-		list[i] = SGE{Addr: le.Uint64(e), Length: le.Uint32(e[8:]), LKey: le.Uint32(e[12:])}
+		list[i] = SGE{
+			Addr:   le.Uint64(e[abi.RXESGEAddr:]),
+			Length: le.Uint32(e[abi.RXESGELength:]),
+			LKey:   le.Uint32(e[abi.RXESGELKey:]),
+		}
 	}
 	n, err := sum(list)
 	if err != nil {

@@ -37,12 +37,12 @@ var ucmQueries = map[abi.UCMQueryOption]layout{
 // ucmEvent is abi.UCMEventResp with its parameter as connected ids have it, those
 // that there are.
 type ucmEvent struct {
-	UID    uint64
-	ID     uint32
-	Event  abi.UCMEvent
-	Status int32
-	Param  abi.UCMConnParam
-	ECE    abi.UCMECE
+	UID    uint64           `c:"uid"`
+	ID     uint32           `c:"id"`
+	Event  abi.UCMEvent     `c:"event"`
+	Status int32            `c:"status"`
+	Param  abi.UCMConnParam `c:"param"`
+	ECE    abi.UCMECE       `c:"ece"`
 }
 
 func (e *ucmEvent) Put([]byte) {}

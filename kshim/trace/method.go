@@ -64,8 +64,8 @@ var methods = map[methodKey]method{
 	{abi.ObjectQP, abi.MethodQPCreate}: {"QP_CREATE", map[abi.AttrID]attribute{
 		0: {"handle", attrNew, nil}, 1: {"xrcd_handle", attrHandle, nil}, 2: {"pd_handle", attrHandle, nil}, 3: {"srq_handle", attrHandle, nil},
 		4: {"send_cq_handle", attrHandle, nil}, 5: {"recv_cq_handle", attrHandle, nil}, 6: {"ind_table_handle", attrHandle, nil},
-		7: {"user_handle", attrIn, showHexNumber}, 8: {"cap", attrIn, showQPCap}, 9: {"type", attrIn, showQPType}, 10: {"flags", attrIn, showHexNumber},
-		11: {"source_qpn", attrIn, nil}, 12: {"event_fd", attrHandle, nil}, 13: {"resp_cap", attrOut, showQPCap}, 14: {"resp_qp_num", attrOut, nil}}},
+		7: {"user_handle", attrIn, showHexNumber}, 8: {"cap", attrIn, shown(of[abi.QPCap](abi.QPCapSize))}, 9: {"type", attrIn, showQPType}, 10: {"flags", attrIn, showHexNumber},
+		11: {"source_qpn", attrIn, nil}, 12: {"event_fd", attrHandle, nil}, 13: {"resp_cap", attrOut, shown(of[abi.QPCap](abi.QPCapSize))}, 14: {"resp_qp_num", attrOut, nil}}},
 	{abi.ObjectQP, abi.MethodQPDestroy}: {"QP_DESTROY", map[abi.AttrID]attribute{
 		0: {"handle", attrHandle, nil}, 1: {"resp", attrOut, shown(of[abi.DestroyQPResp](abi.DestroyQPRespSize))}}},
 	{abi.ObjectSRQ, abi.MethodSRQCreate}: {"SRQ_CREATE", map[abi.AttrID]attribute{
@@ -298,17 +298,6 @@ func shown(l layout) func(b, raw []byte) []byte {
 		}
 		return appendHex(b, raw)
 	}
-}
-
-// showQPCap shows struct ib_uverbs_qp_cap.
-func showQPCap(b, raw []byte) []byte {
-	const size = 20
-	if len(raw) != size {
-		return appendHex(b, raw)
-	}
-	return appendStruct(b, struct{ MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInlineData uint32 }{
-		le.Uint32(raw), le.Uint32(raw[4:]), le.Uint32(raw[8:]), le.Uint32(raw[12:]), le.Uint32(raw[16:]),
-	}, nil)
 }
 
 // showGIDs shows the entries of a GID table that are not empty, if the entries

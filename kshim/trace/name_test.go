@@ -30,33 +30,6 @@ func allLayouts() []layout {
 	return slices.DeleteFunc(list, func(l layout) bool { return !l.known() })
 }
 
-// TestFieldNames holds the names against the recording of the kernel's headers.
-func TestFieldNames(t *testing.T) {
-	kernel := map[string]bool{"attr": true, "dest": true, "alt_dest": true} // where the recording goes into what is nested
-	for _, name := range []string{"layout", "ucm"} {
-		text, err := os.ReadFile("../abi/testdata/" + name + ".golden")
-		require.NoError(t, err)
-		for line := range strings.Lines(string(text)) {
-			if w := strings.Fields(line); w[0] == "field" {
-				kernel[w[2]] = true
-			}
-		}
-	}
-	seen := 0
-	for _, l := range allLayouts() {
-		s := reflect.TypeOf(l.make()).Elem()
-		for i := range s.NumField() {
-			name := fieldName(s.Field(i).Name)
-			if name == "reserved" {
-				continue
-			}
-			require.True(t, kernel[name], "%s.%s is shown as %s, which no header has", s.Name(), s.Field(i).Name, name)
-			seen++
-		}
-	}
-	require.Greater(t, seen, 100)
-}
-
 // TestEveryCommandIsKnown: a command whose structures are in kshim/abi is shown
 // by them.
 func TestEveryCommandIsKnown(t *testing.T) {

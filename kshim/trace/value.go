@@ -45,7 +45,7 @@ func appendStruct(b []byte, s any, show func(name string) bool) []byte {
 	b = append(b, '{')
 	first := true
 	for i := range t.NumField() {
-		name := fieldName(t.Field(i).Name)
+		name := t.Field(i).Tag.Get("c")
 		f := v.Field(i)
 		switch {
 		case name == "response": // shown where the call's answer is

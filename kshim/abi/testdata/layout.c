@@ -337,6 +337,12 @@ static void structs(void)
 	F(ib_uverbs_modify_qp, alt_port_num);
 	F(ib_uverbs_modify_qp, alt_timeout);
 	F(ib_uverbs_modify_qp, reserved);
+	S(ib_uverbs_qp_cap);
+	F(ib_uverbs_qp_cap, max_send_wr);
+	F(ib_uverbs_qp_cap, max_recv_wr);
+	F(ib_uverbs_qp_cap, max_send_sge);
+	F(ib_uverbs_qp_cap, max_recv_sge);
+	F(ib_uverbs_qp_cap, max_inline_data);
 	S(ib_uverbs_destroy_qp);
 	F(ib_uverbs_destroy_qp, response);
 	F(ib_uverbs_destroy_qp, qp_handle);

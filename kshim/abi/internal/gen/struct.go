@@ -66,7 +66,8 @@ func emitStruct(w *bytes.Buffer, s *cStruct, d *decl, structs map[string]bool) e
 	comment(w, sentence(name+" is struct "+d.args[0], d.doc))
 	fmt.Fprintf(w, "type %s struct {\n", name)
 	for _, f := range fields {
-		fmt.Fprintf(w, "%s %s%s\n", f.goName, strings.Replace(f.goType, "be64", "uint64", 1), trailing(f.comment))
+		goType := strings.Replace(f.goType, "be64", "uint64", 1)
+		fmt.Fprintf(w, "%s %s `c:%q`%s\n", f.goName, goType, f.name, trailing(f.comment))
 	}
 
 	fmt.Fprintf(w, "}\n\n// Put encodes v into b[:%s].\nfunc (v *%s) Put(b []byte) {\nb = b[:%s]\n", size, name, size)
