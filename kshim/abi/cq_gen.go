@@ -57,11 +57,12 @@ func (v *CreateCompChannelResp) Parse(b []byte) error {
 
 // CreateCQ is struct ib_uverbs_create_cq.
 type CreateCQ struct {
-	Response    uint64 `c:"response"`
-	UserHandle  uint64 `c:"user_handle"` // comes back in events
-	CQE         uint32 `c:"cqe"`
-	CompVector  uint32 `c:"comp_vector"`
-	CompChannel int32  `c:"comp_channel"` // a file descriptor; -1 for none (0 is a descriptor)
+	Response   uint64 `c:"response"`
+	UserHandle uint64 `c:"user_handle"` // comes back in events
+	CQE        uint32 `c:"cqe"`
+	CompVector uint32 `c:"comp_vector"`
+	// a file descriptor; -1 for none (0 is a descriptor)
+	CompChannel int32  `c:"comp_channel"`
 	Reserved    uint32 `c:"reserved"`
 }
 

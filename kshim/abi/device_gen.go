@@ -69,7 +69,8 @@ var namesNodeType = []string{
 // String returns the kernel's name without its prefix, or NodeType(n).
 func (v NodeType) String() string { return enumString(namesNodeType, v, "NodeType") }
 
-// AtomicCap is how far atomic operations are atomic: enum ib_atomic_cap.
+// AtomicCap is the scope in which atomic operations are atomic: enum
+// ib_atomic_cap.
 type AtomicCap uint32
 
 // Values of AtomicCap.

@@ -50,7 +50,8 @@ func (v EventType) String() string { return enumString(namesEventType, v, "Event
 // CompEvent is struct ib_uverbs_comp_event_desc, one read() of a completion
 // channel.
 type CompEvent struct {
-	CQHandle uint64 `c:"cq_handle"` // the UserHandle given to CREATE_CQ
+	// the UserHandle given to CREATE_CQ
+	CQHandle uint64 `c:"cq_handle"`
 }
 
 // Put encodes v into b[:CompEventSize].
@@ -71,7 +72,8 @@ func (v *CompEvent) Parse(b []byte) error {
 // AsyncEvent is struct ib_uverbs_async_event_desc, one read() of the
 // asynchronous event file.
 type AsyncEvent struct {
-	Element   uint64    `c:"element"` // the object's UserHandle; the port's number in port events
+	// the object's UserHandle; the port's number in port events
+	Element   uint64    `c:"element"`
 	EventType EventType `c:"event_type"`
 	Reserved  uint32    `c:"reserved"`
 }

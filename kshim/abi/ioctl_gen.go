@@ -91,10 +91,12 @@ type AttrID uint16
 
 // Values of AttrID.
 const (
-	AttrUHWIn                       AttrID = 4096
-	AttrUHWOut                      AttrID = 4097
-	AttrCoreIn                      AttrID = 0 // the request of the write() command, without CmdHdr
-	AttrCoreOut                     AttrID = 1 // room for its response; the request's own Response field is ignored
+	AttrUHWIn  AttrID = 4096
+	AttrUHWOut AttrID = 4097
+	// the request of the write() command, without CmdHdr
+	AttrCoreIn AttrID = 0
+	// room for its response; the request's own Response field is ignored
+	AttrCoreOut                     AttrID = 1
 	AttrWriteCmd                    AttrID = 2 // the Command, 8 bytes
 	AttrQueryGIDTableEntrySize      AttrID = 0 // 8 bytes: GIDEntrySize
 	AttrQueryGIDTableFlags          AttrID = 1 // 4 bytes: 0
@@ -223,11 +225,13 @@ func (v *IoctlHdr) Parse(b []byte) error {
 // IoctlAttr is struct ib_uverbs_attr. Input of at most 8 bytes stands in Data
 // itself; longer input, and output of any length, at the address in Data.
 type IoctlAttr struct {
-	AttrID   AttrID `c:"attr_id"`
-	Len      uint16 `c:"len"`
-	Flags    uint16 `c:"flags"`
-	AttrData uint16 `c:"attr_data"` // elem_id of an enumeration attribute, else 0
-	Data     uint64 `c:"data"`      // value, address, object handle or (sign-extended) file descriptor
+	AttrID AttrID `c:"attr_id"`
+	Len    uint16 `c:"len"`
+	Flags  uint16 `c:"flags"`
+	// elem_id of an enumeration attribute, else 0
+	AttrData uint16 `c:"attr_data"`
+	// value, address, object handle or (sign-extended) file descriptor
+	Data uint64 `c:"data"`
 }
 
 // Put encodes v into b[:IoctlAttrSize].

@@ -14,8 +14,8 @@ const (
 	DeregMRSize     = 4  // ib_uverbs_dereg_mr
 )
 
-// AccessFlags is what a memory region or a queue pair permits: enum
-// ib_uverbs_access_flags.
+// AccessFlags is the set of operations that a memory region or a queue pair
+// permits: enum ib_uverbs_access_flags.
 type AccessFlags uint32
 
 // Values of AccessFlags.
@@ -40,8 +40,8 @@ var namesAccessFlags = []flagName{
 // String lists the flags by name, joined by "|"; unknown bits in hexadecimal.
 func (v AccessFlags) String() string { return flagString(uint32(v), namesAccessFlags) }
 
-// ReregFlags is what ReregMR changes: enum ib_mr_rereg of the kernel,
-// IBV_REREG_MR_CHANGE_* of libibverbs.
+// ReregFlags is the set of things that ReregMR changes: enum ib_mr_rereg of
+// the kernel, IBV_REREG_MR_CHANGE_* of libibverbs.
 type ReregFlags uint32
 
 // Values of ReregFlags.
@@ -120,10 +120,11 @@ func (v *DeallocPD) Parse(b []byte) error {
 
 // RegMR is struct ib_uverbs_reg_mr.
 type RegMR struct {
-	Response    uint64      `c:"response"`
-	Start       uint64      `c:"start"`
-	Length      uint64      `c:"length"`
-	HCAVA       uint64      `c:"hca_va"` // the address peers use; congruent to Start modulo the page
+	Response uint64 `c:"response"`
+	Start    uint64 `c:"start"`
+	Length   uint64 `c:"length"`
+	// the address peers use; congruent to Start modulo the page
+	HCAVA       uint64      `c:"hca_va"`
 	PDHandle    uint32      `c:"pd_handle"`
 	AccessFlags AccessFlags `c:"access_flags"`
 }

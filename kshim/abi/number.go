@@ -12,8 +12,10 @@ const RDMAVerbsIoctl = 0xc0181b01
 
 // Flags of an ioctl attribute.
 const (
-	AttrFMandatory   = 1 // UVERBS_ATTR_F_MANDATORY: fail if the kernel does not know the attribute
-	AttrFValidOutput = 2 // UVERBS_ATTR_F_VALID_OUTPUT: set by the kernel
+	// UVERBS_ATTR_F_MANDATORY: fail if the kernel does not know the attribute
+	AttrFMandatory = 1
+	// UVERBS_ATTR_F_VALID_OUTPUT: set by the kernel
+	AttrFValidOutput = 2
 )
 
 // AttrInlineMax is the length up to which an input attribute stands in
@@ -37,21 +39,3 @@ const (
 	RXEABIVersionMin = 1
 	RXEABIVersionMax = 2
 )
-
-// Bytes returns the payload of one packet at this MTU, or 0 if v is none of the
-// five.
-func (v MTU) Bytes() int {
-	if v < MTU256 || v > MTU4096 {
-		return 0
-	}
-	return 128 << v
-}
-
-// QPDest returns the address in the order of MODIFY_QP.
-func (v *AHAttr) QPDest() QPDest {
-	return QPDest{
-		DGID: v.DGID, FlowLabel: v.FlowLabel, DLID: v.DLID, SGIDIndex: v.SGIDIndex,
-		HopLimit: v.HopLimit, TrafficClass: v.TrafficClass, SL: v.SL, SrcPathBits: v.SrcPathBits,
-		StaticRate: v.StaticRate, IsGlobal: v.IsGlobal, PortNum: v.PortNum,
-	}
-}

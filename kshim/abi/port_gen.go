@@ -212,11 +212,12 @@ func (v *QueryPortResp) Parse(b []byte) error {
 // GIDEntry is struct ib_uverbs_gid_entry, an element of QUERY_GID_TABLE and
 // the answer of QUERY_GID_ENTRY.
 type GIDEntry struct {
-	GID           [16]byte `c:"gid"`
-	GIDIndex      uint32   `c:"gid_index"`
-	PortNum       uint32   `c:"port_num"`
-	GIDType       GIDType  `c:"gid_type"`
-	NetdevIfindex uint32   `c:"netdev_ifindex"` // 0 if no network interface belongs to it
+	GID      [16]byte `c:"gid"`
+	GIDIndex uint32   `c:"gid_index"`
+	PortNum  uint32   `c:"port_num"`
+	GIDType  GIDType  `c:"gid_type"`
+	// 0 if no network interface belongs to it
+	NetdevIfindex uint32 `c:"netdev_ifindex"`
 }
 
 // Put encodes v into b[:GIDEntrySize].

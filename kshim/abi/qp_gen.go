@@ -75,7 +75,7 @@ var namesMigState = []string{
 // String returns the kernel's name without its prefix, or MigState(n).
 func (v MigState) String() string { return enumString(namesMigState, v, "MigState") }
 
-// QPAttrMask is which fields a MODIFY_QP or QUERY_QP means: enum
+// QPAttrMask is the set of fields that a MODIFY_QP or QUERY_QP means: enum
 // ib_qp_attr_mask.
 type QPAttrMask uint32
 

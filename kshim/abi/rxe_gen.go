@@ -42,15 +42,16 @@ const (
 	SendWQEAtomRKey       = 48  // u32: not where rdma has it
 	SendWQEStatus         = 144 // u32
 	SendWQEState          = 148 // u32: 0 in a slot just posted
-	SendWQEIOVA           = 152 // u64: repeats remote_addr; the one the kernel uses
-	SendWQEMask           = 160 // u32: the kernel's own, as all up to dma
-	SendWQEFirstPSN       = 164 // u32
-	SendWQELastPSN        = 168 // u32
-	SendWQEAckLength      = 172 // u32
-	SendWQESSN            = 176 // u32
-	SendWQEHasRdAtomic    = 180 // u32
-	SendWQEDMA            = 184 // struct rxe_dma_info
-	SendWQESize           = 208
+	// u64: repeats remote_addr; the one the kernel uses
+	SendWQEIOVA        = 152
+	SendWQEMask        = 160 // u32: the kernel's own, as all up to dma
+	SendWQEFirstPSN    = 164 // u32
+	SendWQELastPSN     = 168 // u32
+	SendWQEAckLength   = 172 // u32
+	SendWQESSN         = 176 // u32
+	SendWQEHasRdAtomic = 180 // u32
+	SendWQEDMA         = 184 // struct rxe_dma_info
+	SendWQESize        = 208
 )
 
 // Offsets in struct rxe_recv_wqe, an element of a receive queue. At
@@ -64,7 +65,8 @@ const (
 // Offsets in struct rxe_dma_info. At DMASize begins the scatter list or the
 // inline data.
 const (
-	DMALength    = 0  // u32: sum of the scatter list, or bytes of inline data
+	// u32: sum of the scatter list, or bytes of inline data
+	DMALength    = 0
 	DMAResid     = 4  // u32: as DMALength in a slot just posted
 	DMACurSGE    = 8  // u32
 	DMANumSGE    = 12 // u32

@@ -13,14 +13,16 @@ const (
 	UCMPathRecSize       = 72  // ib_path_rec_data
 )
 
-// UCMQueryOption is what QUERY asks for: RDMA_USER_CM_QUERY_*.
+// UCMQueryOption is the question of a QUERY: RDMA_USER_CM_QUERY_*.
 type UCMQueryOption uint32
 
 // Values of UCMQueryOption.
 const (
-	UCMQueryAddr UCMQueryOption = 0 // UCMQueryAddrResp with IP addresses
+	// UCMQueryAddrResp with IP addresses
+	UCMQueryAddr UCMQueryOption = 0
 	UCMQueryPath UCMQueryOption = 1 // UCMQueryPathResp
-	UCMQueryGID  UCMQueryOption = 2 // UCMQueryAddrResp with struct sockaddr_ib
+	// UCMQueryAddrResp with struct sockaddr_ib
+	UCMQueryGID UCMQueryOption = 2
 )
 
 // UCMBind is struct rdma_ucm_bind.
@@ -141,14 +143,16 @@ func (v *UCMQuery) Parse(b []byte) error {
 // UCMQueryAddrResp is struct rdma_ucm_query_addr_resp, the answer to
 // UCMQueryAddr and UCMQueryGID.
 type UCMQueryAddrResp struct {
-	NodeGUID   uint64          `c:"node_guid"` // of the device, 0 while there is none
-	PortNum    uint8           `c:"port_num"`
-	Pkey       uint16          `c:"pkey"`
-	SrcSize    uint16          `c:"src_size"`
-	DstSize    uint16          `c:"dst_size"`
-	SrcAddr    SockaddrStorage `c:"src_addr"`
-	DstAddr    SockaddrStorage `c:"dst_addr"`
-	IBDevIndex uint32          `c:"ibdev_index"` // the device's number in RDMA netlink; not given before Linux 5.8
+	// of the device, 0 while there is none
+	NodeGUID uint64          `c:"node_guid"`
+	PortNum  uint8           `c:"port_num"`
+	Pkey     uint16          `c:"pkey"`
+	SrcSize  uint16          `c:"src_size"`
+	DstSize  uint16          `c:"dst_size"`
+	SrcAddr  SockaddrStorage `c:"src_addr"`
+	DstAddr  SockaddrStorage `c:"dst_addr"`
+	// the device's number in RDMA netlink; not given before Linux 5.8
+	IBDevIndex uint32 `c:"ibdev_index"`
 }
 
 // Put encodes v into b[:UCMQueryAddrRespSize].

@@ -54,7 +54,7 @@ var namesUCMEvent = []string{
 // String returns the kernel's name without its prefix, or UCMEvent(n).
 func (v UCMEvent) String() string { return enumString(namesUCMEvent, v, "UCMEvent") }
 
-// UCMRejReason is why a connection was rejected: enum ib_cm_rej_reason
+// UCMRejReason is the reason of a rejected connection: enum ib_cm_rej_reason
 // (include/rdma/ib_cm.h; IBA vol. 1, 12.6.7.2).
 type UCMRejReason uint16
 
@@ -87,13 +87,14 @@ const (
 	UCMRejPortRedirect              UCMRejReason = 25
 	UCMRejInvalidMTU                UCMRejReason = 26
 	UCMRejInsufficientRespResources UCMRejReason = 27
-	UCMRejConsumerDefined           UCMRejReason = 28 // the program's own; its private data says more
-	UCMRejInvalidRNRRetry           UCMRejReason = 29
-	UCMRejDuplicateLocalCommID      UCMRejReason = 30
-	UCMRejInvalidClassVersion       UCMRejReason = 31
-	UCMRejInvalidFlowLabel          UCMRejReason = 32
-	UCMRejInvalidAltFlowLabel       UCMRejReason = 33
-	UCMRejVendorOptionNotSupported  UCMRejReason = 35
+	// the program's own; its private data says more
+	UCMRejConsumerDefined          UCMRejReason = 28
+	UCMRejInvalidRNRRetry          UCMRejReason = 29
+	UCMRejDuplicateLocalCommID     UCMRejReason = 30
+	UCMRejInvalidClassVersion      UCMRejReason = 31
+	UCMRejInvalidFlowLabel         UCMRejReason = 32
+	UCMRejInvalidAltFlowLabel      UCMRejReason = 33
+	UCMRejVendorOptionNotSupported UCMRejReason = 35
 )
 
 var namesUCMRejReason = []string{
@@ -115,20 +116,22 @@ var namesUCMRejReason = []string{
 // String returns the kernel's name without its prefix, or UCMRejReason(n).
 func (v UCMRejReason) String() string { return enumString(namesUCMRejReason, v, "UCMRejReason") }
 
-// UCMConnParam is struct rdma_ucm_conn_param, what both sides tell of the
-// connection.
+// UCMConnParam is struct rdma_ucm_conn_param, the parameters of the connection
+// that each side sends.
 type UCMConnParam struct {
-	QPNum              uint32                  `c:"qp_num"`
-	QKey               uint32                  `c:"qkey"`
-	PrivateData        [UCMMaxPrivateData]byte `c:"private_data"`
-	PrivateDataLen     uint8                   `c:"private_data_len"`
-	SRQ                uint8                   `c:"srq"`
-	ResponderResources uint8                   `c:"responder_resources"` // READs and atomics taken at a time
-	InitiatorDepth     uint8                   `c:"initiator_depth"`     // READs and atomics issued at a time
-	FlowControl        uint8                   `c:"flow_control"`
-	RetryCount         uint8                   `c:"retry_count"`     // 3 bits
-	RNRRetryCount      uint8                   `c:"rnr_retry_count"` // 3 bits, 7 for ever
-	Valid              uint8                   `c:"valid"`           // in ACCEPT: 0 when only the id counts
+	QPNum          uint32                  `c:"qp_num"`
+	QKey           uint32                  `c:"qkey"`
+	PrivateData    [UCMMaxPrivateData]byte `c:"private_data"`
+	PrivateDataLen uint8                   `c:"private_data_len"`
+	SRQ            uint8                   `c:"srq"`
+	// READs and atomics taken at a time
+	ResponderResources uint8 `c:"responder_resources"`
+	// READs and atomics issued at a time
+	InitiatorDepth uint8 `c:"initiator_depth"`
+	FlowControl    uint8 `c:"flow_control"`
+	RetryCount     uint8 `c:"retry_count"`     // 3 bits
+	RNRRetryCount  uint8 `c:"rnr_retry_count"` // 3 bits, 7 for ever
+	Valid          uint8 `c:"valid"`           // in ACCEPT: 0 when only the id counts
 }
 
 // Put encodes v into b[:UCMConnParamSize].
@@ -305,10 +308,11 @@ func (v *UCMAccept) Parse(b []byte) error {
 
 // UCMReject is struct rdma_ucm_reject.
 type UCMReject struct {
-	ID             uint32                  `c:"id"`
-	PrivateDataLen uint8                   `c:"private_data_len"`
-	Reason         uint8                   `c:"reason"` // 0 or a UCMRejReason that ucma_reject permits
-	PrivateData    [UCMMaxPrivateData]byte `c:"private_data"`
+	ID             uint32 `c:"id"`
+	PrivateDataLen uint8  `c:"private_data_len"`
+	// 0 or a UCMRejReason that ucma_reject permits
+	Reason      uint8                   `c:"reason"`
+	PrivateData [UCMMaxPrivateData]byte `c:"private_data"`
 }
 
 // Put encodes v into b[:UCMRejectSize].
@@ -399,12 +403,15 @@ func (v *UCMGetEvent) Parse(b []byte) error {
 // UCMEventResp is struct rdma_ucm_event_resp, the answer to GET_EVENT. Conn
 // and UD decode Param.
 type UCMEventResp struct {
-	UID    uint64                  `c:"uid"` // of the id; of the listener in CONNECT_REQUEST
-	ID     uint32                  `c:"id"`  // of the id; the new one in CONNECT_REQUEST
-	Event  UCMEvent                `c:"event"`
-	Status int32                   `c:"status"` // a negative errno, or in REJECTED the UCMRejReason
-	Param  [UCMEventParamSize]byte `c:"param"`  // a union that the kind of id chooses
-	ECE    UCMECE                  `c:"ece"`
+	// of the id; of the listener in CONNECT_REQUEST
+	UID   uint64   `c:"uid"`
+	ID    uint32   `c:"id"` // of the id; the new one in CONNECT_REQUEST
+	Event UCMEvent `c:"event"`
+	// a negative errno, or in REJECTED the UCMRejReason
+	Status int32 `c:"status"`
+	// a union that the kind of id chooses
+	Param [UCMEventParamSize]byte `c:"param"`
+	ECE   UCMECE                  `c:"ece"`
 }
 
 // Put encodes v into b[:UCMEventRespSize].

@@ -57,7 +57,7 @@ var namesUCMCommand = []string{
 // String returns the kernel's name without its prefix, or UCMCommand(n).
 func (v UCMCommand) String() string { return enumString(namesUCMCommand, v, "UCMCommand") }
 
-// UCMPortSpace is where the ports of an id belong: enum rdma_ucm_port_space
+// UCMPortSpace is the name space of an id's ports: enum rdma_ucm_port_space
 // (IBA annex A11).
 type UCMPortSpace uint16
 
@@ -106,7 +106,8 @@ func (v *UCMHdr) Parse(b []byte) error {
 
 // UCMCreateID is struct rdma_ucm_create_id.
 type UCMCreateID struct {
-	UID      uint64       `c:"uid"` // comes back in the events of the id; the kernel sends none while it is 0
+	// comes back in the events of the id; the kernel sends none while it is 0
+	UID      uint64       `c:"uid"`
 	Response uint64       `c:"response"`
 	PS       UCMPortSpace `c:"ps"`
 	QPType   QPType       `c:"qp_type"`
@@ -180,7 +181,8 @@ func (v *UCMDestroyID) Parse(b []byte) error {
 
 // UCMDestroyIDResp is struct rdma_ucm_destroy_id_resp.
 type UCMDestroyIDResp struct {
-	EventsReported uint32 `c:"events_reported"` // events of the id that GET_EVENT gave
+	// events of the id that GET_EVENT gave
+	EventsReported uint32 `c:"events_reported"`
 }
 
 // Put encodes v into b[:UCMDestroyIDRespSize].

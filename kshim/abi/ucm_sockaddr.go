@@ -25,12 +25,14 @@ type familyError struct{}
 func (familyError) Error() string        { return "abi: address of no family that is known here" }
 func (familyError) Is(target error) bool { return target == syscall.EAFNOSUPPORT }
 
-// ErrFamily is what a Sockaddr of another family than AF_INET and AF_INET6 gives; it is EAFNOSUPPORT.
+// ErrFamily is the error of an address of another family than AF_INET and
+// AF_INET6; errors.Is(ErrFamily, syscall.EAFNOSUPPORT) holds.
 var ErrFamily error = familyError{}
 
-// Set encodes an address, IPv4 as sockaddr_in (also when it is mapped into IPv6), IPv6 as sockaddr_in6, and answers the
-// structure's size. The zone of an IPv6 address must be an interface's number; another, and an address that is none, is
-// ErrFamily.
+// Set encodes an address, IPv4 as sockaddr_in (also when it is mapped into
+// IPv6), IPv6 as sockaddr_in6, and returns the structure's size. The zone of an
+// IPv6 address must be an interface's number; another zone and the zero address
+// are ErrFamily.
 func (s *SockaddrStorage) Set(a netip.AddrPort) (size uint16, err error) {
 	*s = SockaddrStorage{}
 	switch addr := a.Addr().Unmap(); {
@@ -57,8 +59,8 @@ func (s *SockaddrStorage) Set(a netip.AddrPort) (size uint16, err error) {
 	return 0, ErrFamily
 }
 
-// AddrPort decodes an address. The scope of an IPv6 address becomes its zone, a number. An address of another family, and
-// none at all, is ErrFamily.
+// AddrPort decodes an address. The scope of an IPv6 address becomes its zone, a
+// number. An address of another family, and the zero structure, is ErrFamily.
 func (s *SockaddrStorage) AddrPort() (netip.AddrPort, error) {
 	port := be.Uint16(s[2:])
 	switch le.Uint16(s[0:]) {
@@ -74,7 +76,8 @@ func (s *SockaddrStorage) AddrPort() (netip.AddrPort, error) {
 	return netip.AddrPort{}, ErrFamily
 }
 
-// GID decodes the address within a struct sockaddr_ib, which UCMQueryGID answers. ErrFamily for another.
+// GID decodes the address within a struct sockaddr_ib, which UCMQueryGID
+// answers. An address of another family is ErrFamily.
 func (s *SockaddrStorage) GID() (gid [16]byte, err error) {
 	if le.Uint16(s[0:]) != AFIB {
 		return gid, ErrFamily
@@ -83,7 +86,7 @@ func (s *SockaddrStorage) GID() (gid [16]byte, err error) {
 	return gid, nil
 }
 
-// SetGID makes it a struct sockaddr_ib of a GID, a P_Key and a service id.
+// SetGID encodes a GID, a P_Key and a service id as struct sockaddr_ib.
 func (s *SockaddrStorage) SetGID(gid [16]byte, pkey uint16, service uint64) {
 	*s = SockaddrStorage{}
 	le.PutUint16(s[0:], AFIB)

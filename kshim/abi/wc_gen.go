@@ -49,7 +49,7 @@ var namesWCStatus = []string{
 // String returns the kernel's name without its prefix, or WCStatus(n).
 func (v WCStatus) String() string { return enumString(namesWCStatus, v, "WCStatus") }
 
-// WCOpcode is what a work completion completes: enum ib_wc_opcode,
+// WCOpcode is the operation that a work completion reports: enum ib_wc_opcode,
 // ib_uverbs_wc_opcode. Linux leaves it 0 on an error status.
 type WCOpcode uint32
 
@@ -100,20 +100,21 @@ func (v WCFlags) String() string { return flagString(uint32(v), namesWCFlags) }
 // WC is struct ib_uverbs_wc, a work completion. On an error status Linux fills
 // only WRID, Status, QPNum and VendorErr.
 type WC struct {
-	WRID         uint64   `c:"wr_id"`
-	Status       WCStatus `c:"status"`
-	Opcode       WCOpcode `c:"opcode"`
-	VendorErr    uint32   `c:"vendor_err"`
-	ByteLen      uint32   `c:"byte_len"`
-	Ex           [4]byte  `c:"ex"` // imm_data (big-endian) or invalidate_rkey, as WCFlags says
-	QPNum        uint32   `c:"qp_num"`
-	SrcQP        uint32   `c:"src_qp"`
-	WCFlags      WCFlags  `c:"wc_flags"`
-	PkeyIndex    uint16   `c:"pkey_index"`
-	SLID         uint16   `c:"slid"`
-	SL           uint8    `c:"sl"`
-	DLIDPathBits uint8    `c:"dlid_path_bits"`
-	PortNum      uint8    `c:"port_num"`
+	WRID      uint64   `c:"wr_id"`
+	Status    WCStatus `c:"status"`
+	Opcode    WCOpcode `c:"opcode"`
+	VendorErr uint32   `c:"vendor_err"`
+	ByteLen   uint32   `c:"byte_len"`
+	// imm_data (big-endian) or invalidate_rkey, as WCFlags says
+	Ex           [4]byte `c:"ex"`
+	QPNum        uint32  `c:"qp_num"`
+	SrcQP        uint32  `c:"src_qp"`
+	WCFlags      WCFlags `c:"wc_flags"`
+	PkeyIndex    uint16  `c:"pkey_index"`
+	SLID         uint16  `c:"slid"`
+	SL           uint8   `c:"sl"`
+	DLIDPathBits uint8   `c:"dlid_path_bits"`
+	PortNum      uint8   `c:"port_num"`
 }
 
 // Put encodes v into b[:WCSize].

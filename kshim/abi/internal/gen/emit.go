@@ -86,12 +86,17 @@ func comment(w *bytes.Buffer, text string) {
 	wrap(w, "// ", strings.Fields(text))
 }
 
-// trailing returns a comment for the end of a line, or nothing.
-func trailing(text string) string {
-	if text == "" {
-		return ""
+// member writes a line of a structure or of a list of constants, with its
+// comment behind it, or above it if it is long.
+func member(w *bytes.Buffer, code, comment string) {
+	switch {
+	case comment == "":
+	case len(code)+len(comment) > width-20: // gofmt aligns, which takes room
+		wrap(w, "// ", strings.Fields(comment))
+	default:
+		code += " // " + comment
 	}
-	return " // " + text
+	fmt.Fprintln(w, code)
 }
 
 // sentence joins a subject and its description: a clause that starts with a

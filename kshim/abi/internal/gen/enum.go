@@ -68,15 +68,16 @@ func emitEnum(w *bytes.Buffer, g *golden, d *decl) error {
 		return err
 	}
 	typ := d.args[0]
-	constant, entry := "%s%s %s = %d%s\n", "%d: %q,"
+	constant, entry := "%s%s %s = %d", "%d: %q,"
 	if d.kind == "flags" {
-		constant, entry = "%s%s %s = %#x%s\n", "{%#x, %q},"
+		constant, entry = "%s%s %s = %#x", "{%#x, %q},"
 	}
 	var names []string
 	comment(w, typ+" is "+d.doc)
 	fmt.Fprintf(w, "type %s %s\n\n// Values of %s.\nconst (\n", typ, d.args[1], typ)
 	for _, v := range values {
-		fmt.Fprintf(w, constant, d.args[2], cmp.Or(v.word.goName, goName(v.name)), typ, v.number, trailing(v.word.comment))
+		name := cmp.Or(v.word.goName, goName(v.name))
+		member(w, fmt.Sprintf(constant, d.args[2], name, typ, v.number), v.word.comment)
 		names = append(names, fmt.Sprintf(entry, v.number, v.name))
 	}
 	fmt.Fprint(w, ")\n")

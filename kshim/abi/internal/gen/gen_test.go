@@ -61,7 +61,7 @@ flags Bits uint32 Bit // some bits.
 values Plain uint8 Plain // plain.
 	NINE=9 TEN
 offsets raw Raw RawSize // Offsets of raw.
-	wr_id // of the caller
+	wr_id // of the caller, who gets it back with the completion of the request, one for each
 `
 
 // smallGo has ~ where Go has `, around tags.
@@ -178,7 +178,9 @@ const (
 
 // Offsets of raw.
 const (
-	RawWRID = 0 // u64: of the caller
+	// u64: of the caller, who gets it back with the completion of the request, one
+	// for each
+	RawWRID = 0
 	RawSize = 8
 )
 `

@@ -67,7 +67,7 @@ func emitStruct(w *bytes.Buffer, s *cStruct, d *decl, structs map[string]bool) e
 	fmt.Fprintf(w, "type %s struct {\n", name)
 	for _, f := range fields {
 		goType := strings.Replace(f.goType, "be64", "uint64", 1)
-		fmt.Fprintf(w, "%s %s `c:%q`%s\n", f.goName, goType, f.name, trailing(f.comment))
+		member(w, fmt.Sprintf("%s %s `c:%q`", f.goName, goType, f.name), f.comment)
 	}
 
 	fmt.Fprintf(w, "}\n\n// Put encodes v into b[:%s].\nfunc (v *%s) Put(b []byte) {\nb = b[:%s]\n", size, name, size)
@@ -147,7 +147,7 @@ func emitOffsets(w *bytes.Buffer, s *cStruct, d *decl) error {
 		if f.bits != "" {
 			text = strings.TrimSuffix("u"+f.bits+": "+text, ": ")
 		}
-		fmt.Fprintf(w, "%s%s = %d%s\n", d.args[1], f.goName, f.off, trailing(text))
+		member(w, fmt.Sprintf("%s%s = %d", d.args[1], f.goName, f.off), text)
 	}
 	fmt.Fprintf(w, "%s = %d\n)\n", d.args[2], s.size)
 	return nil
