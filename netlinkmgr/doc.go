@@ -14,11 +14,7 @@
 // loads modules in module*.go, waits in wait.go and ranks GIDs in gid.go;
 // every failure is a type of errors.go that says what to do.
 //
-// Links can be kept as a Setup says: PlanSetup (setup_plan.go) looks into each
-// network namespace, checks all and lists the changes, each of which knows how
-// to be undone; ApplySetup does them. Monitor (monitor.go) tells of changes: what
-// listen_linux.go hears, event.go decodes, and watcher.go compares with the last
-// state.
+// Monitor (monitor.go) tells what listen_linux.go hears of the kernel.
 //
 // Kernel is a struct of functions, so a test's kernel is one too: package
 // netlinktest has one that keeps state. Only *_linux.go files touch the system;

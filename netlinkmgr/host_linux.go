@@ -19,7 +19,6 @@ func Running() (Kernel, error) {
 		RDMA: exchangeRDMA, NetDevs: listNetDevs, SetNetDev: setNetDev, SetMTU: setMTU,
 		InsertModule: func(path string) error { return insertModule("/" + strings.TrimPrefix(path, "/")) },
 		RemoveModule: removeModule,
-		Watch:        watchNetDevs,
 		Listen:       listen,
 		Root:         os.DirFS("/"),
 		Release:      unix.ByteSliceToString(u.Release[:]),

@@ -24,13 +24,10 @@ type Kernel struct {
 	InsertModule func(path string) error
 	// RemoveModule unloads a module that is not in use.
 	RemoveModule func(name string) error
-	// Watch signals changes of links and addresses until ctx ends. It may be
-	// nil: the manager also polls.
-	Watch func(ctx context.Context) (<-chan struct{}, error)
-	// Listen opens what tells of changes until ctx ends, and says what that is.
-	// With rdma it hears RDMA's own notifications too (Linux 6.13). It may be
-	// nil: the manager also looks.
-	Listen func(ctx context.Context, rdma bool) (<-chan Notice, []string, error)
+	// Listen opens what tells of changes until ctx ends: messages about network
+	// devices, and RDMA's notifications where the kernel has them (notified;
+	// Linux 6.13), else uevents. It may be nil.
+	Listen func(ctx context.Context, notified bool) (<-chan Notice, error)
 	// Root is the root of the file system, for /sys, /proc, /etc and
 	// /lib/modules.
 	Root fs.FS
@@ -40,12 +37,10 @@ type Kernel struct {
 
 // Notice is one message that tells of a change. The channel is closed at the end.
 type Notice struct {
-	RDMA   []byte  // attributes of an RDMA notification (RDMA_NLDEV_CMD_MONITOR)
-	Uevent []byte  // a uevent of a kernel object
-	Link   *NetDev // a network device as it is now, without addresses
-	Gone   bool    // Link is no more
-	Addr   bool    // an address came or went
-	Err    error   // messages were lost (ENOBUFS), or a socket failed
+	Source  EventSource
+	Message []byte  // a uevent, or the attributes of an RDMA notification
+	Link    *NetDev // a network device as it is now, without addresses
+	Err     error   // messages were lost (ENOBUFS), or a socket failed
 }
 
 // NetDev is a network device.

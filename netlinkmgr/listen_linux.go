@@ -2,7 +2,6 @@ package netlinkmgr
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -11,37 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Multicast groups, as bits of a socket's address: ueventGroup is the kernel's
-// own (2 is udev's), notifyGroup RDMA_NL_GROUP_NOTIFY.
-const (
-	ueventGroup = 1 << 0
-	notifyGroup = 1 << (4 - 1)
-	linkGroups  = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) | 1<<(unix.RTNLGRP_IPV6_IFADDR-1)
+// listener is a multicast group of a netlink protocol, as a bit of a socket's
+// address.
+type listener struct {
+	protocol int
+	groups   uint32
+	source   EventSource
+}
+
+var (
+	links         = listener{unix.NETLINK_ROUTE, 1 << (unix.RTNLGRP_LINK - 1), SourceLink}
+	uevents       = listener{unix.NETLINK_KOBJECT_UEVENT, 1 << 0, SourceUevent} // the kernel's own; 2 is udev's
+	notifications = listener{unix.NETLINK_RDMA, 1 << (4 - 1), SourceRDMA}       // RDMA_NL_GROUP_NOTIFY
 )
 
-// listenBuffer holds what comes while the manager looks, in bytes.
+// listenBuffer holds what comes while events are told, in bytes.
 const listenBuffer = 1 << 20
 
 // listen opens a socket for each source of notices.
-func listen(ctx context.Context, rdma bool) (<-chan Notice, []string, error) {
-	sources := []listener{
-		{protocol: unix.NETLINK_ROUTE, groups: linkGroups, what: "messages about network devices and addresses (RTNETLINK)", notice: linkNotices},
-		{protocol: unix.NETLINK_KOBJECT_UEVENT, groups: ueventGroup, what: "kernel uevents", notice: ueventNotice},
-	}
-	if rdma {
-		sources = append(sources, listener{protocol: unix.NETLINK_RDMA, groups: notifyGroup, what: "RDMA notifications (RDMA_NLDEV_CMD_MONITOR)", notice: rdmaNotices})
-	}
-	var files []*os.File
-	var heard []string
-	for _, s := range sources {
-		f, err := s.open()
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-			return nil, nil, fmt.Errorf("%s: %w", s.what, err)
-		}
-		files, heard = append(files, f), append(heard, s.what)
+func listen(ctx context.Context, notified bool) (<-chan Notice, error) {
+	devices := uevents
+	if notified {
+		devices = notifications
 	}
 	out := make(chan Notice)
 	send := func(n Notice) {
@@ -50,24 +40,24 @@ func listen(ctx context.Context, rdma bool) (<-chan Notice, []string, error) {
 		case <-ctx.Done():
 		}
 	}
-	var all sync.WaitGroup
-	for i, f := range files {
-		all.Go(func() { sources[i].receive(f, send) })
-		context.AfterFunc(ctx, func() { f.Close() })
+	first, err := links.open()
+	if err != nil {
+		return nil, err
 	}
+	second, err := devices.open()
+	if err != nil {
+		first.Close()
+		return nil, err
+	}
+	var all sync.WaitGroup
+	all.Go(func() { links.receive(first, send) })
+	all.Go(func() { devices.receive(second, send) })
+	context.AfterFunc(ctx, func() { first.Close(); second.Close() })
 	go func() {
 		all.Wait()
 		close(out)
 	}()
-	return out, heard, nil
-}
-
-// listener is a source of notices.
-type listener struct {
-	protocol int
-	groups   uint32
-	what     string
-	notice   func([]byte) []Notice
+	return out, nil
 }
 
 func (l listener) open() (*os.File, error) {
@@ -99,51 +89,36 @@ func (l listener) receive(f *os.File, send func(Notice)) {
 			n, from, err = unix.Recvfrom(int(fd), buf, 0)
 			return err != unix.EAGAIN && err != unix.EINTR
 		})
-		switch sender, ok := from.(*unix.SockaddrNetlink); {
-		case closed != nil:
+		if closed != nil {
 			return
-		case err == unix.ENOBUFS:
-			send(Notice{Err: fmt.Errorf("%s: too many at once, some were lost: %w", l.what, err)})
-		case err != nil:
-			send(Notice{Err: fmt.Errorf("%s: %w", l.what, err)})
-			return
-		case ok && sender.Pid == 0:
-			for _, x := range l.notice(buf[:n]) {
-				send(x)
+		}
+		if err != nil {
+			if send(Notice{Source: l.source, Err: err}); err != unix.ENOBUFS {
+				return
 			}
+		} else if sender, ok := from.(*unix.SockaddrNetlink); ok && sender.Pid == 0 {
+			l.notices(buf[:n], send)
 		}
 	}
 }
 
-func ueventNotice(b []byte) []Notice { return []Notice{{Uevent: append([]byte(nil), b...)}} }
-
-func rdmaNotices(b []byte) (list []Notice) {
-	messages, _ := syscall.ParseNetlinkMessage(b)
-	for _, m := range messages {
-		if m.Header.Type == nldevClient<<clientShift|uint16(CmdMonitor) {
-			list = append(list, Notice{RDMA: append([]byte(nil), m.Data...)})
-		}
+func (l listener) notices(b []byte, send func(Notice)) {
+	if l.source == SourceUevent {
+		send(Notice{Source: l.source, Message: append([]byte(nil), b...)})
+		return
 	}
-	return list
-}
-
-func linkNotices(b []byte) (list []Notice) {
 	messages, _ := syscall.ParseNetlinkMessage(b)
 	for _, m := range messages {
-		switch m.Header.Type {
-		case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-			list = append(list, Notice{Addr: true})
-		case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		switch {
+		case l.source == SourceRDMA && m.Header.Type == nldevClient<<clientShift|uint16(CmdMonitor):
+			send(Notice{Source: l.source, Message: append([]byte(nil), m.Data...)})
+		// A bridge tells of its ports with messages of its own family.
+		case l.source == SourceLink && m.Header.Type == unix.RTM_NEWLINK && len(m.Data) > 0 && m.Data[0] == unix.AF_UNSPEC:
 			header := unix.NlMsghdr(m.Header)
-			// A bridge tells of its ports with messages of its own family.
-			if len(m.Data) == 0 || m.Data[0] != unix.AF_UNSPEC {
-				continue
-			}
-			if l, err := netlink.LinkDeserialize(&header, m.Data); err == nil {
-				d := netDev(l)
-				list = append(list, Notice{Link: &d, Gone: m.Header.Type == unix.RTM_DELLINK})
+			if link, err := netlink.LinkDeserialize(&header, m.Data); err == nil {
+				d := netDev(link)
+				send(Notice{Source: l.source, Link: &d})
 			}
 		}
 	}
-	return list
 }

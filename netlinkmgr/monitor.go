@@ -1,162 +1,217 @@
 package netlinkmgr
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// MonitorOptions are where a monitor tells what it sees.
+// EventKind says what happened. The first six are the kernel's own
+// (rdma_nl_notify_event_type), in iproute2's words.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventRegister     EventKind = "REGISTER"      // a device came
+	EventUnregister   EventKind = "UNREGISTER"    // a device went
+	EventNetDevAttach EventKind = "NETDEV_ATTACH" // a port has a network device
+	EventNetDevDetach EventKind = "NETDEV_DETACH"
+	EventRename       EventKind = "RENAME"        // a device has another name
+	EventNetDevRename EventKind = "NETDEV_RENAME" // a port's network device has another name
+	EventNetDevState  EventKind = "NETDEV_STATE"  // a port's network device: State, MTU
+	EventLost         EventKind = "LOST"          // the kernel's messages came too fast
+)
+
+// kernelKinds are the values of RDMA_NLDEV_ATTR_EVENT_TYPE.
+var kernelKinds = []EventKind{EventRegister, EventUnregister, EventNetDevAttach, EventNetDevDetach, EventRename, EventNetDevRename}
+
+// EventSource says how the monitor learnt of an event.
+type EventSource string
+
+// The sources.
+const (
+	SourceRDMA   EventSource = "rdma"   // a notification of the RDMA core (Linux 6.13)
+	SourceUevent EventSource = "uevent" // of a kernel object
+	SourceLink   EventSource = "link"   // a message about a network device
+)
+
+// Event is what the kernel told of an RDMA device or of the network device of
+// its port.
+type Event struct {
+	Time        time.Time
+	Kind        EventKind
+	Source      EventSource
+	Device      string
+	Index       *uint32 // the device's; a uevent has none
+	Port        uint32  // 0 where the event is about no port
+	NetDev      string
+	NetDevIndex uint32
+	Old         string // the name before a RENAME that a uevent told
+	State       string // of the network device: up, down, no-carrier
+	MTU         int    // of the network device in bytes
+}
+
+// MonitorOptions are where a monitor tells what it hears.
 type MonitorOptions struct {
 	// Event is given each event, in order, one at a time.
 	Event func(Event)
-	// Log is told once what the monitor listens to; changes from then on are told.
+	// Log is told once what the monitor listens to; events from then on are told.
 	Log func(string)
 	// Now is the clock of the events; nil is time.Now.
 	Now func() time.Time
 }
 
-// lookEvery is how often the monitor looks unasked: what tells of ports, the
-// kernel does not send to everybody.
-const lookEvery = time.Second
-
-// settling are the looks after a notice: the kernel changes ports and GID
-// tables a moment after it tells of the network device or the address.
-var settling = []time.Duration{time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second}
-
-// Monitor tells of changes of RDMA devices, their ports, GIDs and network
-// devices in this network namespace until ctx ends, which is no error. What is
-// there when it begins, it does not tell.
-//
-// Devices come, go and get names by RDMA's own notifications, or where the
-// kernel has none (before 6.13) by uevents; network devices by RTNETLINK. Ports
-// and GIDs have no messages: the monitor looks after each notice, and once a
-// second.
+// Monitor tells what the kernel tells of RDMA devices and their network devices
+// in this network namespace until ctx ends, which is no error. Devices come, go
+// and get names by RDMA's notifications, or where the kernel has none (before
+// 6.13) by uevents; network devices by RTNETLINK. Of ports and GIDs the kernel
+// tells only a program that has the device open.
 func (m *Manager) Monitor(ctx context.Context, o MonitorOptions) error {
-	w := &watcher{m: m, emit: o.Event, now: o.Now, uevents: m.k.Listen != nil, looked: map[string]int{}}
-	if w.now == nil {
-		w.now = time.Now
-	}
-	sys, err := m.System(ctx)
-	if err != nil && !isNoRDMA(err) {
-		return ended(ctx, err)
-	}
-	w.notified = sys.Monitor != nil && *sys.Monitor
-	listening, stop := context.WithCancel(ctx)
-	defer stop() // also when it fails
-	notices, hears, err := w.listen(listening)
-	if err != nil {
-		return ended(ctx, err)
-	}
-	if err := w.start(ctx); err != nil {
-		return ended(ctx, err)
-	}
-	if o.Log != nil {
-		o.Log(hears)
-	}
-	return ended(ctx, w.run(ctx, notices))
-}
-
-// ended is no error when it was wished for.
-func ended(ctx context.Context, err error) error {
+	err := m.monitor(ctx, o)
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// listen says what it hears.
-func (w *watcher) listen(ctx context.Context) (<-chan Notice, string, error) {
-	if w.m.k.Listen == nil {
-		return nil, "looking at the state once a second", nil
+func (m *Manager) monitor(ctx context.Context, o MonitorOptions) error {
+	sys, err := m.System(ctx)
+	if err != nil && !isNoRDMA(err) {
+		return err
 	}
-	notices, heard, err := w.m.k.Listen(ctx, w.notified)
+	notified, hears := sys.Monitor != nil && *sys.Monitor, "uevents"
+	if notified {
+		hears = "RDMA notifications"
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	const op = "listen to the kernel"
+	if m.k.Listen == nil {
+		return &OpError{op, syscall.ENOTSUP}
+	}
+	notices, err := m.k.Listen(ctx, notified)
 	if err != nil {
-		return nil, "", opError("listen to the kernel", permission("listen to the kernel", "CAP_NET_ADMIN", err))
+		return opError(op, permission(op, "CAP_NET_ADMIN", err))
 	}
-	hears := "listening to " + strings.Join(heard, ", ") + "; looking at the state after each of these and once a second"
-	if !w.notified {
-		hears += " (this kernel has no RDMA notifications)"
+	if o.Log != nil {
+		o.Log("listening to " + hears + " and to messages about network devices")
 	}
-	return notices, hears, nil
-}
-
-// run takes notices and looks until ctx ends. What the kernel told goes before
-// what a look would find: a device before its port.
-func (w *watcher) run(ctx context.Context, notices <-chan Notice) error {
-	settled := len(settling) // looks since the last notice
-	timer := time.NewTimer(lookEvery)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case n, ok := <-notices:
-			if !ok {
-				if ctx.Err() == nil {
-					return &OpError{"listen to the kernel", fmt.Errorf("its sockets were closed: %w", syscall.EPIPE)}
-				}
-				return nil
-			}
-			if err := w.notice(ctx, n); err != nil {
-				return err
-			}
-			settled = 0
-		case <-timer.C:
-			if n, ok := waiting(notices); ok {
-				if err := w.notice(ctx, n); err != nil {
-					return err
-				}
-				settled = 0
-				break
-			}
-			if err := w.look(ctx, settled < len(settling)); err != nil {
-				return err
-			}
-			settled = min(settled+1, len(settling))
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	for n := range notices {
+		events, err := m.events(ctx, n)
+		if err != nil {
+			return opError(op, err)
 		}
-		wait := lookEvery
-		if settled < len(settling) {
-			wait = settling[settled]
+		for _, e := range events {
+			e.Time = o.Now()
+			o.Event(e)
 		}
-		timer.Reset(wait)
 	}
+	return &OpError{op, fmt.Errorf("its sockets were closed: %w", syscall.EPIPE)}
 }
 
-// waiting takes a notice that is there already.
-func waiting(notices <-chan Notice) (Notice, bool) {
-	select {
-	case n, ok := <-notices:
-		return n, ok
-	default:
-		return Notice{}, false
-	}
-}
-
-// notice tells what a notice says.
-func (w *watcher) notice(ctx context.Context, n Notice) error {
+// events are what a notice says: none if it is about nothing of RDMA.
+func (m *Manager) events(ctx context.Context, n Notice) ([]Event, error) {
 	switch {
 	case errors.Is(n.Err, syscall.ENOBUFS):
-		clear(w.looked)
-		w.tell(Event{Kind: EventLost, Source: SourceLook, To: n.Err.Error()})
-		return w.look(ctx, true)
+		return []Event{{Kind: EventLost, Source: n.Source}}, nil
 	case n.Err != nil:
-		return opError("listen to the kernel", n.Err)
-	case n.RDMA != nil:
-		e, err := parseNotification(n.RDMA)
-		if err != nil {
-			return opError("listen to the kernel", err)
-		}
-		w.notification(e)
-	case n.Uevent != nil:
-		if u, ok := parseUevent(n.Uevent); ok {
-			return w.uevent(ctx, u)
-		}
+		return nil, n.Err
 	case n.Link != nil:
-		w.link(*n.Link, n.Gone)
+		return m.netDevEvents(ctx, n.Link)
+	case n.Source == SourceRDMA:
+		e, err := parseNotification(n.Message)
+		return []Event{e}, err
 	}
-	return nil
+	if e, ok := parseUevent(n.Message); ok {
+		return []Event{e}, nil
+	}
+	return nil, nil
+}
+
+// netDevEvents are one for each port that is on the network device.
+func (m *Manager) netDevEvents(ctx context.Context, d *NetDev) (list []Event, err error) {
+	state := "up"
+	switch {
+	case !d.Up:
+		state = "down"
+	case !d.Carrier:
+		state = "no-carrier"
+	}
+	links, err := m.Links(ctx)
+	if isNoRDMA(err) {
+		return nil, nil
+	}
+	for _, p := range links {
+		if int(p.NetDevIndex) == d.Index {
+			list = append(list, Event{Kind: EventNetDevState, Source: SourceLink, Device: p.Device, Index: &p.DeviceIndex, Port: p.Port,
+				NetDev: d.Name, NetDevIndex: p.NetDevIndex, State: state, MTU: d.MTU})
+		}
+	}
+	return list, err
+}
+
+// parseNotification reads an RDMA notification (nldev.c:
+// rdma_nl_notify_event). A kind that is not known has its number as its name.
+func parseNotification(b []byte) (Event, error) {
+	var h handle
+	e := Event{Source: SourceRDMA}
+	a := newAttrs(b)
+	for a.next() {
+		if h.take(a) {
+			continue
+		}
+		switch a.typ {
+		case attrEventType:
+			if n := int(a.u8()); n < len(kernelKinds) {
+				e.Kind = kernelKinds[n]
+			} else {
+				e.Kind = EventKind(fmt.Sprintf("UNKNOWN_%02x", n))
+			}
+		case attrPortIndex:
+			e.Port = a.u32()
+		case attrNDevIndex:
+			e.NetDevIndex = a.u32()
+		case attrNDevName:
+			e.NetDev = a.str()
+		}
+	}
+	e.Device, e.Index = h.name, &h.index
+	if err := h.check(a, "notification"); err != nil {
+		return Event{}, err
+	}
+	if e.Kind == "" {
+		return Event{}, &MessageError{Reason: "notification without type"}
+	}
+	return e, nil
+}
+
+// parseUevent reads a uevent (lib/kobject_uevent.c): "ACTION@DEVPATH", then
+// KEY=VALUE words, each with a NUL behind it. It is false for what is no RDMA
+// device's coming, going or renaming.
+func parseUevent(b []byte) (Event, bool) {
+	head, rest, _ := bytes.Cut(b, []byte{0})
+	values := map[string]string{}
+	for word := range bytes.SplitSeq(rest, []byte{0}) {
+		if key, value, ok := strings.Cut(string(word), "="); ok {
+			values[key] = value
+		}
+	}
+	dir, name := path.Split(values["DEVPATH"])
+	kind := map[string]EventKind{"add": EventRegister, "remove": EventUnregister, "move": EventRename}[values["ACTION"]]
+	if !bytes.Contains(head, []byte("@")) || values["SUBSYSTEM"] != "infiniband" || !strings.HasSuffix(dir, "/infiniband/") || name == "" || kind == "" {
+		return Event{}, false
+	}
+	e := Event{Kind: kind, Source: SourceUevent, Device: name}
+	if old := values["DEVPATH_OLD"]; old != "" {
+		e.Old = path.Base(old)
+	}
+	return e, true
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,34 +14,13 @@ import (
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
-// watch runs a script against a monitor; each step's events are compared.
+// watch is a running monitor and what it told.
 type watch struct {
 	t   *testing.T
 	k   *netlinktest.Kernel
-	mu  sync.Mutex
 	got []string
 	log []string
 	end func() error
-}
-
-func say(e netlinkmgr.Event) string {
-	s := []string{string(e.Kind), string(e.Source), e.Device}
-	if e.Index == nil {
-		s = append(s, "no-index")
-	}
-	if e.Port != 0 {
-		s = append(s, fmt.Sprintf("port=%d", e.Port))
-	}
-	if e.NetDev != "" {
-		s = append(s, "on="+e.NetDev)
-	}
-	if e.From+e.To != "" {
-		s = append(s, e.From+">"+e.To)
-	}
-	if e.GID != nil {
-		s = append(s, fmt.Sprintf("%d=%s", e.GID.Index, e.GID.Addr()))
-	}
-	return strings.Join(s, " ")
 }
 
 func startWatch(t *testing.T, k *netlinktest.Kernel) *watch {
@@ -55,9 +31,11 @@ func startWatch(t *testing.T, k *netlinktest.Kernel) *watch {
 		failed <- k.Manager().Monitor(ctx, netlinkmgr.MonitorOptions{
 			Log: func(s string) { w.log = append(w.log, s) },
 			Event: func(e netlinkmgr.Event) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.got = append(w.got, say(e))
+				index := "none"
+				if e.Index != nil {
+					index = fmt.Sprint(*e.Index)
+				}
+				w.got = append(w.got, fmt.Sprintf("%s %s %s index=%s port=%d on=%s old=%s %s mtu=%d", e.Kind, e.Source, e.Device, index, e.Port, e.NetDev, e.Old, e.State, e.MTU))
 			},
 		})
 	}()
@@ -66,130 +44,68 @@ func startWatch(t *testing.T, k *netlinktest.Kernel) *watch {
 	return w
 }
 
-// does makes a change, lets the monitor settle and compares.
-func (w *watch) does(change func(), want ...string) {
+// hears gives the monitor notices and compares what it tells.
+func (w *watch) hears(notices []netlinkmgr.Notice, want ...string) {
 	w.t.Helper()
-	change()
-	time.Sleep(3 * time.Second) // of the test's own clock
+	for _, n := range notices {
+		w.k.Notify(n)
+	}
 	synctest.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	require.Equal(w.t, want, w.got)
 	w.got = nil
+}
+
+func uevent(action, name, old string) netlinkmgr.Notice {
+	return netlinkmgr.Notice{Source: netlinkmgr.SourceUevent, Message: netlinktest.Uevent(action, name, old)}
+}
+
+func notification(kind uint8, name string, port, ndev uint32, netdev string) netlinkmgr.Notice {
+	return netlinkmgr.Notice{Source: netlinkmgr.SourceRDMA, Message: netlinktest.Notification(kind, 1, name, port, ndev, netdev)}
 }
 
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := busy()
 		w := startWatch(t, k)
-		require.Len(t, w.log, 1)
-		require.Contains(t, w.log[0], "the test")
-		require.Contains(t, w.log[0], "no RDMA notifications")
-		w.does(func() {})
-
-		link := func(d netlinkmgr.NetDev, gone bool) { k.Notify(netlinkmgr.Notice{Link: &d, Gone: gone}) }
-		change := func(do func(d *netlinkmgr.NetDev)) {
-			k.Lock()
-			d := k.Dev("eth0")
-			do(d)
-			now := *d
-			k.Unlock()
-			link(now, false)
+		require.Equal(t, []string{"listening to uevents and to messages about network devices"}, w.log)
+		link := func(change func(*netlinkmgr.NetDev), name string) netlinkmgr.Notice {
+			d := *k.Dev(name)
+			change(&d)
+			return netlinkmgr.Notice{Source: netlinkmgr.SourceLink, Link: &d}
 		}
-		w.does(func() { change(func(d *netlinkmgr.NetDev) { d.Carrier = false }) },
-			"NETDEV_STATE link rxe0 port=1 on=eth0 up>no-carrier", "PORT_STATE look rxe0 port=1 on=eth0 ACTIVE>DOWN")
-		w.does(func() { change(func(d *netlinkmgr.NetDev) { d.Carrier = true; d.MTU = 4200 }) },
-			"NETDEV_STATE link rxe0 port=1 on=eth0 no-carrier>up", "NETDEV_MTU link rxe0 port=1 on=eth0 1500>4200", "PORT_STATE look rxe0 port=1 on=eth0 DOWN>ACTIVE")
-		w.does(func() {
-			// Down and up again, faster than any look.
-			change(func(d *netlinkmgr.NetDev) { d.Up = false })
-			change(func(d *netlinkmgr.NetDev) { d.Up = true })
-		}, "NETDEV_STATE link rxe0 port=1 on=eth0 up>down", "NETDEV_STATE link rxe0 port=1 on=eth0 down>up")
-		w.does(func() {
-			change(func(d *netlinkmgr.NetDev) { d.Addrs = append(d.Addrs, netlinktest.Addrs("10.9.9.9/24")...) })
-			k.Notify(netlinkmgr.Notice{Addr: true})
-		}, "GID_ADD look rxe0 port=1 on=eth0 2=10.9.9.9")
-		w.does(func() { change(func(d *netlinkmgr.NetDev) { d.Addrs = d.Addrs[:2] }) }, "GID_DELETE look rxe0 port=1 on=eth0 2=10.9.9.9")
-		w.does(func() {
-			k.Lock()
-			d := *k.Dev("docker0")
-			k.Unlock()
-			d.MTU = 9000
-			link(d, false)
-		})
-
-		// Devices come, are renamed and go.
-		w.does(func() {
-			k.Lock()
-			k.AddLink("rxe1", "docker0", true)
-			k.Unlock()
-			k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("add", "rxe1", "")})
-		}, "REGISTER uevent rxe1", "NETDEV_ATTACH look rxe1 port=1 on=docker0", "PORT_STATE look rxe1 port=1 on=docker0 >DOWN",
-			"GID_ADD look rxe1 port=1 on=docker0 0=fe80::42:ff:fe00:1", "GID_ADD look rxe1 port=1 on=docker0 1=172.17.0.1")
-		w.does(func() {
-			k.Lock()
-			k.Links[1].Name = "fast"
-			k.Unlock()
-			k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("move", "fast", "rxe1")})
-		}, "RENAME uevent fast rxe1>fast")
-		w.does(func() {
-			k.Lock()
-			k.Links = k.Links[:1]
-			k.Unlock()
-			k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("remove", "fast", "")})
-		}, "UNREGISTER uevent fast")
-		// Come and gone before it could be looked at; and seen before its uevent.
-		w.does(func() {
-			k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("add", "quick", "")})
-			k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("remove", "quick", "")})
-		}, "REGISTER uevent quick no-index", "UNREGISTER uevent quick no-index")
-		w.does(func() {
-			k.Lock()
-			k.Links = nil
-			k.Unlock()
-			time.Sleep(2 * time.Second)
-			k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("remove", "rxe0", "")})
-		}, "UNREGISTER look rxe0")
-		w.does(func() { k.Notify(netlinkmgr.Notice{Err: fmt.Errorf("links: %w", syscall.ENOBUFS)}) }, "LOST look  no-index >links: no buffer space available")
-		w.does(func() {
-			k.Notify(netlinkmgr.Notice{Uevent: []byte("add@/devices/x\x00ACTION=add\x00SUBSYSTEM=net\x00")})
-		})
+		w.hears([]netlinkmgr.Notice{
+			link(func(d *netlinkmgr.NetDev) { d.Carrier = false }, "eth0"),
+			link(func(d *netlinkmgr.NetDev) { d.Up = false }, "eth0"),
+			link(func(d *netlinkmgr.NetDev) { d.MTU = 4200 }, "eth0"),
+			link(func(d *netlinkmgr.NetDev) { d.MTU = 4200 }, "docker0"), // no RDMA device is on it
+		}, "NETDEV_STATE link rxe0 index=0 port=1 on=eth0 old= no-carrier mtu=1500",
+			"NETDEV_STATE link rxe0 index=0 port=1 on=eth0 old= down mtu=1500",
+			"NETDEV_STATE link rxe0 index=0 port=1 on=eth0 old= up mtu=4200")
+		w.hears([]netlinkmgr.Notice{uevent("add", "rxe1", ""), uevent("move", "fast", "rxe1"), uevent("change", "fast", ""), uevent("remove", "fast", "")},
+			"REGISTER uevent rxe1 index=none port=0 on= old=  mtu=0",
+			"RENAME uevent fast index=none port=0 on= old=rxe1  mtu=0",
+			"UNREGISTER uevent fast index=none port=0 on= old=  mtu=0")
+		w.hears([]netlinkmgr.Notice{{Source: netlinkmgr.SourceLink, Err: fmt.Errorf("links: %w", syscall.ENOBUFS)}},
+			"LOST link  index=none port=0 on= old=  mtu=0")
 		require.NoError(t, w.end(), "its end is no error")
 	})
 }
 
-// TestMonitorNotified: a kernel that tells of devices itself is believed, and
-// nothing is told twice.
+// TestMonitorNotified: a kernel that tells of devices itself is believed.
 func TestMonitorNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := busy()
 		k.Notifies = true
 		w := startWatch(t, k)
-		require.NotContains(t, w.log[0], "no RDMA notifications")
-		w.does(func() {
-			k.Lock()
-			k.AddLink("rxe1", "docker0", true)
-			k.Unlock()
-			k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("add", "rxe1", "")})
-			k.Notify(netlinkmgr.Notice{RDMA: netlinktest.Notification(0, 1, "rxe1", 0, 0, "")})
-			k.Notify(netlinkmgr.Notice{RDMA: netlinktest.Notification(2, 1, "rxe1", 1, 3, "docker0")})
-		}, "REGISTER rdma rxe1", "NETDEV_ATTACH rdma rxe1 port=1 on=docker0", "PORT_STATE look rxe1 port=1 on=docker0 >DOWN",
-			"GID_ADD look rxe1 port=1 on=docker0 0=fe80::42:ff:fe00:1", "GID_ADD look rxe1 port=1 on=docker0 1=172.17.0.1")
-		w.does(func() {
-			k.Lock()
-			k.Links[1].Name = "fast"
-			k.Unlock()
-			k.Notify(netlinkmgr.Notice{RDMA: netlinktest.Notification(4, 1, "fast", 0, 0, "")})
-		}, "RENAME rdma fast rxe1>fast")
-		w.does(func() {
-			k.Lock()
-			k.Links = k.Links[:1]
-			k.Unlock()
-			k.Notify(netlinkmgr.Notice{RDMA: netlinktest.Notification(3, 1, "fast", 1, 3, "docker0")})
-			k.Notify(netlinkmgr.Notice{RDMA: netlinktest.Notification(1, 1, "fast", 0, 0, "")})
-			k.Notify(netlinkmgr.Notice{RDMA: netlinktest.Notification(0xab, 1, "fast", 0, 0, "")})
-		}, "NETDEV_DETACH rdma fast port=1 on=docker0", "UNREGISTER rdma fast", "UNKNOWN_ab rdma fast")
-		k.Notify(netlinkmgr.Notice{RDMA: []byte{8, 0, 1, 0, 1, 0, 0, 0}})
+		require.Equal(t, []string{"listen true"}, k.Did)
+		require.Contains(t, w.log[0], "RDMA notifications")
+		w.hears([]netlinkmgr.Notice{
+			notification(0, "rxe1", 0, 0, ""), notification(2, "rxe1", 1, 3, "docker0"), notification(4, "fast", 0, 0, ""),
+			notification(3, "fast", 1, 3, "docker0"), notification(1, "fast", 0, 0, ""), notification(0xab, "fast", 0, 0, ""),
+		}, "REGISTER rdma rxe1 index=1 port=0 on= old=  mtu=0", "NETDEV_ATTACH rdma rxe1 index=1 port=1 on=docker0 old=  mtu=0",
+			"RENAME rdma fast index=1 port=0 on= old=  mtu=0", "NETDEV_DETACH rdma fast index=1 port=1 on=docker0 old=  mtu=0",
+			"UNREGISTER rdma fast index=1 port=0 on= old=  mtu=0", "UNKNOWN_ab rdma fast index=1 port=0 on= old=  mtu=0")
+		k.Notify(netlinkmgr.Notice{Source: netlinkmgr.SourceRDMA, Message: []byte{8, 0, 1, 0, 1, 0, 0, 0}})
 		synctest.Wait()
 		require.ErrorIs(t, w.end(), syscall.EBADMSG)
 	})
@@ -203,13 +119,7 @@ func TestMonitorFails(t *testing.T) {
 	require.ErrorContains(t, err, "CAP_NET_ADMIN")
 	synctest.Test(t, func(t *testing.T) {
 		w := startWatch(t, netlinktest.New()) // a kernel without RDMA: it may come
-		w.does(func() {
-			w.k.Lock()
-			defer w.k.Unlock()
-			w.k.LoadRXE()
-			w.k.AddLink("rxe0", "eth0", true)
-		}, "REGISTER look rxe0", "NETDEV_ATTACH look rxe0 port=1 on=eth0", "PORT_STATE look rxe0 port=1 on=eth0 >ACTIVE",
-			"GID_ADD look rxe0 port=1 on=eth0 0=fe80::5054:ff:fe12:3456", "GID_ADD look rxe0 port=1 on=eth0 1=10.0.2.15")
+		w.hears([]netlinkmgr.Notice{{Link: w.k.Dev("eth0")}, uevent("add", "rxe0", "")}, "REGISTER uevent rxe0 index=none port=0 on= old=  mtu=0")
 		w.k.Notify(netlinkmgr.Notice{Err: errors.New("gone")})
 		synctest.Wait()
 		require.ErrorContains(t, w.end(), "gone")
@@ -221,19 +131,4 @@ func busy() *netlinktest.Kernel {
 	k.LoadRXE()
 	k.AddLink("rxe0", "eth0", true)
 	return k
-}
-
-// TestMonitorCannotStart: what it listened to is closed again.
-func TestMonitorCannotStart(t *testing.T) {
-	f := busy().Functions()
-	var listening context.Context
-	listen := f.Listen
-	f.Listen = func(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notice, []string, error) {
-		listening = ctx
-		return listen(ctx, rdma)
-	}
-	f.NetDevs = func(context.Context) ([]netlinkmgr.NetDev, error) { return nil, syscall.EIO }
-	err := netlinkmgr.New(f).Monitor(t.Context(), netlinkmgr.MonitorOptions{Event: func(netlinkmgr.Event) {}})
-	require.ErrorIs(t, err, syscall.EIO)
-	require.ErrorIs(t, listening.Err(), context.Canceled)
 }

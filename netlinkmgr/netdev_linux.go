@@ -109,37 +109,3 @@ func change(name string, do func(netlink.Link) error) error {
 	}
 	return do(l)
 }
-
-// watchNetDevs signals changes of links and addresses. A signal that nobody
-// takes stands for all that follow it.
-func watchNetDevs(ctx context.Context) (<-chan struct{}, error) {
-	links := make(chan netlink.LinkUpdate, 16)
-	addrs := make(chan netlink.AddrUpdate, 16)
-	if err := netlink.LinkSubscribeWithOptions(links, ctx.Done(), netlink.LinkSubscribeOptions{ErrorCallback: func(error) {}}); err != nil {
-		return nil, err
-	}
-	if err := netlink.AddrSubscribeWithOptions(addrs, ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: func(error) {}}); err != nil {
-		addrs = nil // the links' events remain
-	}
-	signal := make(chan struct{}, 1)
-	go func() {
-		defer close(signal)
-		for links != nil || addrs != nil {
-			select {
-			case _, ok := <-links:
-				if !ok {
-					links = nil
-				}
-			case _, ok := <-addrs:
-				if !ok {
-					addrs = nil
-				}
-			}
-			select {
-			case signal <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return signal, nil
-}

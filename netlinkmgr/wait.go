@@ -8,20 +8,15 @@ import (
 	"time"
 )
 
-// pollEvery is how often the wait looks without an event: GIDs come a moment
-// after the address's event, and kernels before 6.13 have none for ports.
+// pollEvery is how often the wait looks: of ports and GIDs the kernel tells only
+// a program that has the device open.
 const pollEvery = 20 * time.Millisecond
 
-// wait looks until the port is active and a usable RoCE v2 GID is there, on
-// each event and tick, or until the time is over.
+// wait looks until the port is active and a usable RoCE v2 GID is there, or
+// until the time is over.
 func (e *ensuring) wait(ctx context.Context) error {
 	limit, cancel := context.WithTimeoutCause(ctx, e.o.Timeout, syscall.ETIMEDOUT)
 	defer cancel()
-	var events <-chan struct{}
-	if e.m.k.Watch != nil {
-		// Without events, ticks suffice.
-		events, _ = e.m.k.Watch(limit)
-	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	start := time.Now()
@@ -35,10 +30,6 @@ func (e *ensuring) wait(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
-		case _, open := <-events:
-			if !open {
-				events = nil
-			}
 		case <-limit.Done():
 			if v.gid != nil && ctx.Err() == nil {
 				e.reason(v.missing)

@@ -30,7 +30,7 @@ type Kernel struct {
 	Symlinks map[string]string
 	// Refuse gives an error for an operation: "newlink", "dellink", "setup",
 	// "setdown", "setmtu", "rename", "listen", "insert NAME", "remove NAME",
-	// "watch", "setnetns".
+	// "setnetns".
 	Refuse map[string]error
 	// Before is called, unlocked, before each operation that Refuse knows.
 	Before func(op string)
@@ -41,7 +41,6 @@ type Kernel struct {
 	Did []string
 
 	nextIndex uint32
-	watchers  []chan struct{}
 	listeners []chan netlinkmgr.Notice
 }
 
@@ -125,7 +124,7 @@ func (k *Kernel) Functions() netlinkmgr.Kernel {
 			return slices.Clone(k.Devs), nil
 		},
 		SetNetDev: k.setNetDev, SetMTU: k.setMTU,
-		InsertModule: k.insert, RemoveModule: k.remove, Watch: k.watch, Listen: k.listen,
+		InsertModule: k.insert, RemoveModule: k.remove, Listen: k.listen,
 		Root: files{k}, Release: Release,
 	}
 }
@@ -143,16 +142,6 @@ func (k *Kernel) AddLink(name, netdev string, rxe bool) *Link {
 	k.nextIndex++
 	k.Links = append(k.Links, l)
 	return l
-}
-
-// Signal wakes who watches.
-func (k *Kernel) Signal() {
-	for _, w := range k.watchers {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
-	}
 }
 
 // Dev finds a network device; nil when there is none.
@@ -194,7 +183,6 @@ func (k *Kernel) setNetDev(_ context.Context, name string, up bool) error {
 		return syscall.ENODEV
 	}
 	d.Up, d.Carrier = up, up
-	k.Signal()
 	return nil
 }
 
@@ -271,29 +259,12 @@ func (k *Kernel) remove(name string) error {
 	return nil
 }
 
-func (k *Kernel) watch(ctx context.Context) (<-chan struct{}, error) {
-	err := k.begin("watch", "")
-	defer k.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	c := make(chan struct{}, 1)
-	k.watchers = append(k.watchers, c)
-	context.AfterFunc(ctx, func() {
-		k.Lock()
-		defer k.Unlock()
-		k.watchers = slices.DeleteFunc(k.watchers, func(w chan struct{}) bool { return w == c })
-		close(c)
-	})
-	return c, nil
-}
-
 // listen hands on what Notify gives.
-func (k *Kernel) listen(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notice, []string, error) {
+func (k *Kernel) listen(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notice, error) {
 	err := k.begin("listen", fmt.Sprint(rdma))
 	defer k.Unlock()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c := make(chan netlinkmgr.Notice, 64)
 	k.listeners = append(k.listeners, c)
@@ -303,7 +274,7 @@ func (k *Kernel) listen(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notic
 		k.listeners = slices.DeleteFunc(k.listeners, func(l chan netlinkmgr.Notice) bool { return l == c })
 		close(c)
 	})
-	return c, []string{"the test"}, nil
+	return c, nil
 }
 
 // Notify gives a notice to who listens; the lock must not be held.

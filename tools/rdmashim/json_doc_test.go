@@ -311,7 +311,7 @@ func TestJSONOfKernel(t *testing.T) {
 			documented[section].holdsText(t, c.Args, c.Output)
 		}
 	}
-	for _, e := range []netlinkmgr.Event{{}, {Kind: "GID_ADD", Device: "rxe0", Port: 1, NetDev: "eth0", NetDevIndex: 2, From: "a", To: "b", GID: &netlinkmgr.GID{}}} {
+	for _, e := range []netlinkmgr.Event{{}, {Kind: "NETDEV_STATE", Device: "rxe0", Port: 1, NetDev: "eth0", NetDevIndex: 2, Old: "a", State: "up", MTU: 1500}} {
 		var b bytes.Buffer
 		require.NoError(t, (&rdmaCall{out: &b, json: true}).printEvent(&e))
 		documented["monitor"].holdsText(t, "monitor", b.String())

@@ -14,21 +14,19 @@ import (
 func (t *rdmaTool) monitor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "monitor",
-		Short: "Print events of the kernel's RDMA devices, ports and GIDs as they come",
-		Long: `monitor prints events of the kernel's RDMA devices, their ports, GID tables and
-network devices as they come, until it is interrupted; with -j one JSON object to a
-line (NDJSON). Devices come and go by the kernel's RDMA notifications where it has
-them (Linux 6.13), else by uevents; what it listens to is said on stderr.
+		Short: "Print events of the kernel's RDMA devices as they come",
+		Long: `monitor prints what the kernel tells of RDMA devices and their network devices,
+until it is interrupted; with -j one JSON object to a line (NDJSON). Devices come
+and go by the kernel's RDMA notifications where it has them (Linux 6.13), else by
+uevents; what it listens to is said on stderr.
 
     REGISTER UNREGISTER RENAME                   devices
-    NETDEV_ATTACH NETDEV_DETACH NETDEV_RENAME    network devices of ports
-    NETDEV_STATE NETDEV_MTU                      what happens to these
-    PORT_STATE                                   DOWN, ACTIVE …
-    GID_ADD GID_DELETE                           entries of GID tables
+    NETDEV_ATTACH NETDEV_DETACH NETDEV_RENAME    network devices of ports (Linux 6.13)
+    NETDEV_STATE                                 such a device's state and MTU
     LOST                                         events came too fast to be told
 
-Soft devices live in their processes: a program watches its own with
-Context.Events of package uapi.`,
+Of ports and GIDs the kernel tells only a program that has the device open: that
+is Context.Events of package uapi, which soft devices have, too.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] != "help" {
 				return usagef("monitor takes no arguments, got %q", args[0])
@@ -99,14 +97,11 @@ func eventRow(e *netlinkmgr.Event) row {
 	if e.NetDev != "" {
 		r.add(field{"netdev_name", e.NetDev, " " + e.NetDev})
 	}
-	if e.From != "" {
-		r.add(field{"from", e.From, " from " + e.From})
+	if e.Old != "" {
+		r.add(field{"old_name", e.Old, " was " + e.Old})
 	}
-	if e.To != "" {
-		r.add(field{"to", e.To, " to " + e.To})
-	}
-	if g := e.GID; g != nil {
-		r.add(field{"gid_index", g.Index, fmt.Sprintf(" index %d", g.Index)}, field{"gid", g.GID, " gid " + g.GID.String()}, field{"gid_type", string(g.Type), " " + string(g.Type)})
+	if e.State != "" {
+		r.add(field{"state", e.State, " " + e.State}, field{"mtu", e.MTU, fmt.Sprintf(" mtu %d", e.MTU)})
 	}
 	r.add(field{key: "source", value: string(e.Source)})
 	return r

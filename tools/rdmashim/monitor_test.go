@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -30,16 +29,15 @@ func TestEventLines(t *testing.T) {
 		{netlinkmgr.Event{Kind: netlinkmgr.EventNetDevAttach, Source: netlinkmgr.SourceRDMA, Device: "rxe0", Index: ptr(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0"},
 			`{"time":"2026-11-21T04:05:06.789Z","event_type":"NETDEV_ATTACH","rdma_index":2,"rdma_dev":"rxe0","port":1,"netdev_idx":4,"netdev_name":"eth0","source":"rdma"}`,
 			"04:05:06.789 [NETDEV_ATTACH]\tdev 2 rxe0 port 1 netdev 4 eth0"},
-		{netlinkmgr.Event{Kind: netlinkmgr.EventPortState, Source: netlinkmgr.SourceLook, Device: "rxe0", Index: ptr(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0", From: "DOWN", To: "ACTIVE"},
-			`{"time":"2026-11-21T04:05:06.789Z","event_type":"PORT_STATE","rdma_index":2,"rdma_dev":"rxe0","port":1,"netdev_idx":4,"netdev_name":"eth0","from":"DOWN","to":"ACTIVE","source":"look"}`,
-			"04:05:06.789 [PORT_STATE]\tdev 2 rxe0 port 1 netdev 4 eth0 from DOWN to ACTIVE"},
-		{netlinkmgr.Event{Kind: netlinkmgr.EventGIDAdd, Source: netlinkmgr.SourceLook, Device: "rxe0", Index: ptr(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0",
-			GID: &netlinkmgr.GID{Index: 1, GID: netip.MustParseAddr("::ffff:10.0.0.1"), Type: netlinkmgr.GIDRoCEv2}},
-			`{"time":"2026-11-21T04:05:06.789Z","event_type":"GID_ADD","rdma_index":2,"rdma_dev":"rxe0","port":1,"netdev_idx":4,"netdev_name":"eth0","gid_index":1,"gid":"::ffff:10.0.0.1","gid_type":"RoCE v2","source":"look"}`,
-			"04:05:06.789 [GID_ADD]\tdev 2 rxe0 port 1 netdev 4 eth0 index 1 gid ::ffff:10.0.0.1 RoCE v2"},
-		{netlinkmgr.Event{Kind: netlinkmgr.EventLost, Source: netlinkmgr.SourceLook, To: "too many"},
-			`{"time":"2026-11-21T04:05:06.789Z","event_type":"LOST","to":"too many","source":"look"}`,
-			"04:05:06.789 [LOST]\t to too many"},
+		{netlinkmgr.Event{Kind: netlinkmgr.EventNetDevState, Source: netlinkmgr.SourceLink, Device: "rxe0", Index: ptr(uint32(2)), Port: 1, NetDevIndex: 4, NetDev: "eth0", State: "up", MTU: 4200},
+			`{"time":"2026-11-21T04:05:06.789Z","event_type":"NETDEV_STATE","rdma_index":2,"rdma_dev":"rxe0","port":1,"netdev_idx":4,"netdev_name":"eth0","state":"up","mtu":4200,"source":"link"}`,
+			"04:05:06.789 [NETDEV_STATE]\tdev 2 rxe0 port 1 netdev 4 eth0 up mtu 4200"},
+		{netlinkmgr.Event{Kind: netlinkmgr.EventRename, Source: netlinkmgr.SourceUevent, Device: "fast", Old: "rxe0"},
+			`{"time":"2026-11-21T04:05:06.789Z","event_type":"RENAME","rdma_dev":"fast","old_name":"rxe0","source":"uevent"}`,
+			"04:05:06.789 [RENAME]\tdev fast was rxe0"},
+		{netlinkmgr.Event{Kind: netlinkmgr.EventLost, Source: netlinkmgr.SourceLink},
+			`{"time":"2026-11-21T04:05:06.789Z","event_type":"LOST","source":"link"}`,
+			"04:05:06.789 [LOST]\t"},
 	} {
 		c.e.Time = at
 		var b bytes.Buffer
@@ -60,7 +58,7 @@ func TestMonitorEnds(t *testing.T) {
 	require.NoError(t, monitor(c, nil))
 	gone := errors.New("nobody reads")
 	c = &rdmaCall{ctx: t.Context(), m: k.Manager(), out: failingWriter{gone}, err: onWrite(func() {
-		k.Notify(netlinkmgr.Notice{Uevent: netlinktest.Uevent("add", "quick", "")})
+		k.Notify(netlinkmgr.Notice{Source: netlinkmgr.SourceUevent, Message: netlinktest.Uevent("add", "quick", "")})
 	})}
 	require.ErrorIs(t, monitor(c, nil), gone)
 	_, _, err := runRDMA(t, k, "monitor now")
@@ -68,7 +66,7 @@ func TestMonitorEnds(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 	stdout, _, err := runRDMA(t, k, "mon help")
 	require.NoError(t, err)
-	require.Contains(t, stdout, "GID_ADD")
+	require.Contains(t, stdout, "NETDEV_STATE")
 }
 
 type failingWriter struct{ err error }
