@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // exchange sends a request and returns the answers.
@@ -27,28 +29,35 @@ func (m *Manager) exchange(ctx context.Context, r Request) ([][]byte, error) {
 // one sends a request that has exactly one answer.
 func (m *Manager) one(ctx context.Context, r Request) ([]byte, error) {
 	answers, err := m.exchange(ctx, r)
+	if err == nil && len(answers) == 0 {
+		err = &MessageError{Reason: fmt.Sprintf("no answer to %s", r)}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if len(answers) == 0 {
-		return nil, &MessageError{Reason: fmt.Sprintf("no answer to %s", r)}
 	}
 	return answers[0], nil
 }
 
+// object asks for one object; op is what errors name.
+func (m *Manager) object(ctx context.Context, op string, r Request, v any) error {
+	b, err := m.one(ctx, r)
+	if err == nil {
+		err = nldev.Decode(b, v)
+	}
+	return opError(op, err)
+}
+
 // Devices lists the RDMA devices.
 func (m *Manager) Devices(ctx context.Context) ([]Device, error) {
-	answers, err := m.exchange(ctx, reqDevices())
+	answers, err := m.exchange(ctx, Request{Command: "GET", Dump: true})
+	list := make([]Device, len(answers))
+	for i := range list {
+		if err == nil {
+			err = nldev.Decode(answers[i], &list[i])
+		}
+	}
 	if err != nil {
 		return nil, opError("list RDMA devices", err)
-	}
-	list := make([]Device, 0, len(answers))
-	for _, b := range answers {
-		d, err := parseDevice(b)
-		if err != nil {
-			return nil, opError("list RDMA devices", err)
-		}
-		list = append(list, d)
 	}
 	return list, nil
 }
@@ -69,15 +78,6 @@ func (m *Manager) Device(ctx context.Context, name string) (Device, error) {
 	return Device{}, &NoDeviceError{Device: name, Known: names}
 }
 
-// Refresh asks for a device again, with what only a query of one gives.
-func (m *Manager) Refresh(ctx context.Context, d Device) (Device, error) {
-	b, err := m.one(ctx, reqDevice(d.Index))
-	if err != nil {
-		return Device{}, opError("query "+d.Name, err)
-	}
-	return parseDevice(b)
-}
-
 // Ports lists a device's ports.
 func (m *Manager) Ports(ctx context.Context, d Device) ([]Port, error) {
 	list := make([]Port, 0, d.Ports)
@@ -95,46 +95,51 @@ func (m *Manager) Ports(ctx context.Context, d Device) ([]Port, error) {
 const maxPorts = 255
 
 // Port asks for one port, from 1.
-func (m *Manager) Port(ctx context.Context, d Device, port uint32) (Port, error) {
-	b, err := m.one(ctx, reqPort(d.Index, port))
-	if err != nil {
-		return Port{}, opError(fmt.Sprintf("query port %s/%d", d.Name, port), err)
-	}
-	return parsePort(b)
+func (m *Manager) Port(ctx context.Context, d Device, port uint32) (p Port, err error) {
+	err = m.object(ctx, fmt.Sprintf("query port %s/%d", d.Name, port), about(d, "PORT_GET", "PORT_INDEX", port), &p)
+	return p, err
 }
 
 // Counters reads the hardware counters of a port.
-func (m *Manager) Counters(ctx context.Context, d Device, port uint32) ([]Counter, error) {
-	b, err := m.one(ctx, reqCounters(d.Index, port))
-	if err != nil {
-		return nil, opError(fmt.Sprintf("read counters of %s/%d", d.Name, port), err)
+func (m *Manager) Counters(ctx context.Context, d Device, port uint32) (list []Counter, err error) {
+	b, err := m.one(ctx, about(d, "STAT_GET", "PORT_INDEX", port))
+	if err == nil {
+		list, err = nldev.DecodeTable[Counter](b, "STAT_HWCOUNTERS")
 	}
-	return parseCounters(b)
+	return list, opError(fmt.Sprintf("read counters of %s/%d", d.Name, port), err)
 }
 
 // Summary counts a device's objects by kind.
-func (m *Manager) Summary(ctx context.Context, d Device) ([]Counter, error) {
-	b, err := m.one(ctx, reqSummary(d.Index))
-	if err != nil {
-		return nil, opError("count objects of "+d.Name, err)
+func (m *Manager) Summary(ctx context.Context, d Device) (list []Counter, err error) {
+	type count struct {
+		Name  string `nldev:"RES_SUMMARY_ENTRY_NAME,required"`
+		Value uint64 `nldev:"RES_SUMMARY_ENTRY_CURR,required"`
 	}
-	return parseSummary(b)
+	var counts []count
+	b, err := m.one(ctx, about(d, "RES_GET"))
+	if err == nil {
+		counts, err = nldev.DecodeTable[count](b, "RES_SUMMARY")
+	}
+	for _, c := range counts {
+		list = append(list, Counter(c))
+	}
+	return list, opError("count objects of "+d.Name, err)
 }
 
-// objects dumps a device's objects of one kind and completes their owners.
-func objects[T any](ctx context.Context, m *Manager, d Device, c Command, table, entry attrType, parse func([]byte) (T, error), owner func(*T) *Owner) ([]T, error) {
-	what := fmt.Sprintf("list objects of %s (%s)", d.Name, c)
-	answers, err := m.exchange(ctx, reqObjects(c, d.Index))
-	if err != nil {
-		return nil, opError(what, err)
-	}
-	var all []T
-	for _, b := range answers {
-		list, err := parseObjects(b, table, entry, parse)
-		if err != nil {
-			return nil, opError(what, err)
+// objects dumps a device's objects of one kind, with their owners.
+func objects[T any](ctx context.Context, m *Manager, d Device, table string, owner func(*T) *Owner) (all []T, err error) {
+	r := about(d, table+"_GET")
+	r.Dump = true
+	answers, err := m.exchange(ctx, r)
+	for _, b := range answers { // each holds some
+		list, bad := nldev.DecodeTable[T](b, table)
+		if err == nil {
+			err = bad
 		}
 		all = append(all, list...)
+	}
+	if err != nil {
+		return nil, opError(fmt.Sprintf("list objects of %s (%s)", d.Name, table), err)
 	}
 	for i := range all {
 		m.complete(owner(&all[i]))
@@ -144,7 +149,7 @@ func objects[T any](ctx context.Context, m *Manager, d Device, c Command, table,
 
 // complete adds the command of a process, which the kernel leaves to /proc.
 func (m *Manager) complete(o *Owner) {
-	if o.Kernel || m.k.Root == nil {
+	if o.Kernel = o.PID == 0; o.Kernel || m.k.Root == nil {
 		return
 	}
 	if comm, err := fs.ReadFile(m.k.Root, fmt.Sprintf("proc/%d/comm", o.PID)); err == nil {
@@ -154,62 +159,56 @@ func (m *Manager) complete(o *Owner) {
 
 // QPs lists a device's queue pairs.
 func (m *Manager) QPs(ctx context.Context, d Device) ([]QP, error) {
-	return objects(ctx, m, d, CmdResQPGet, attrResQP, attrResQPEntry, parseQP, func(o *QP) *Owner { return &o.Owner })
+	return objects(ctx, m, d, "RES_QP", func(o *QP) *Owner { return &o.Owner })
 }
 
 // CQs lists a device's completion queues.
 func (m *Manager) CQs(ctx context.Context, d Device) ([]CQ, error) {
-	return objects(ctx, m, d, CmdResCQGet, attrResCQ, attrResCQEntry, parseCQ, func(o *CQ) *Owner { return &o.Owner })
+	return objects(ctx, m, d, "RES_CQ", func(o *CQ) *Owner { return &o.Owner })
 }
 
 // MRs lists a device's memory regions.
 func (m *Manager) MRs(ctx context.Context, d Device) ([]MR, error) {
-	return objects(ctx, m, d, CmdResMRGet, attrResMR, attrResMREntry, parseMR, func(o *MR) *Owner { return &o.Owner })
+	return objects(ctx, m, d, "RES_MR", func(o *MR) *Owner { return &o.Owner })
 }
 
 // PDs lists a device's protection domains.
 func (m *Manager) PDs(ctx context.Context, d Device) ([]PD, error) {
-	return objects(ctx, m, d, CmdResPDGet, attrResPD, attrResPDEntry, parsePD, func(o *PD) *Owner { return &o.Owner })
+	return objects(ctx, m, d, "RES_PD", func(o *PD) *Owner { return &o.Owner })
 }
 
 // CMIDs lists a device's identifiers of the connection manager.
 func (m *Manager) CMIDs(ctx context.Context, d Device) ([]CMID, error) {
-	return objects(ctx, m, d, CmdResCMIDGet, attrResCMID, attrResCMIDEntry, parseCMID, func(o *CMID) *Owner { return &o.Owner })
+	return objects(ctx, m, d, "RES_CM_ID", func(o *CMID) *Owner { return &o.Owner })
 }
 
-// Contexts lists the opened contexts of a device.
+// Contexts lists a device's opened contexts.
 func (m *Manager) Contexts(ctx context.Context, d Device) ([]Context, error) {
-	return objects(ctx, m, d, CmdResCtxGet, attrResCtx, attrResCtxEntry, parseContext, func(o *Context) *Owner { return &o.Owner })
+	return objects(ctx, m, d, "RES_CTX", func(o *Context) *Owner { return &o.Owner })
 }
 
 // SRQs lists a device's shared receive queues.
 func (m *Manager) SRQs(ctx context.Context, d Device) ([]SRQ, error) {
-	return objects(ctx, m, d, CmdResSRQGet, attrResSRQ, attrResSRQEntry, parseSRQ, func(o *SRQ) *Owner { return &o.Owner })
+	return objects(ctx, m, d, "RES_SRQ", func(o *SRQ) *Owner { return &o.Owner })
 }
 
 // System reads the RDMA subsystem's settings.
-func (m *Manager) System(ctx context.Context) (System, error) {
-	b, err := m.one(ctx, reqSystem())
-	if err != nil {
-		return System{}, opError("read the RDMA system's settings", err)
-	}
-	return parseSystem(b)
+func (m *Manager) System(ctx context.Context) (s System, err error) {
+	err = m.object(ctx, "read the RDMA system's settings", Request{Command: "SYS_GET"}, &s)
+	return s, err
 }
 
 // CharDev finds the file of a device below /dev/infiniband; client is "uverbs"
 // (others: "umad", "issm", "rdma_cm").
-func (m *Manager) CharDev(ctx context.Context, d Device, client string) (CharDev, error) {
-	b, err := m.one(ctx, reqCharDev(d.Index, client))
-	if err != nil {
-		return CharDev{}, opError(fmt.Sprintf("find the %s device of %s", client, d.Name), err)
-	}
-	return parseCharDev(b)
+func (m *Manager) CharDev(ctx context.Context, d Device, client string) (c CharDev, err error) {
+	err = m.object(ctx, fmt.Sprintf("find the %s device of %s", client, d.Name), about(d, "GET_CHARDEV", "CHARDEV_TYPE", client), &c)
+	return c, err
 }
 
 // IsRXE says whether a device is rxe's.
 func (m *Manager) IsRXE(ctx context.Context, d Device) bool {
-	if c, err := m.CharDev(ctx, d, "uverbs"); err == nil && c.known {
-		return c.Driver == driverRXE
+	if c, err := m.CharDev(ctx, d, "uverbs"); err == nil && c.Driver != nil {
+		return *c.Driver == driverRXE
 	}
 	// Only rxe has this file: the name of its network device. It is there
 	// also while ib_uverbs is not loaded.

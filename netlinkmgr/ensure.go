@@ -312,7 +312,7 @@ func (e *ensuring) up(ctx context.Context, d NetDev) error {
 
 // create makes the link.
 func (e *ensuring) create(ctx context.Context) error {
-	r := reqNewLink(e.res.Device, "rxe", e.res.NetDev)
+	r := newLink(e.res.Device, "rxe", e.res.NetDev)
 	if !e.step(Step{Text: r.String(), Message: r.Message()}) {
 		return nil
 	}

@@ -6,16 +6,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // Every error here says what to do, and errors.Is finds the errno it stands
 // for.
 
 // MessageError is a message of the kernel that cannot be understood.
-type MessageError struct{ Reason string }
-
-func (e *MessageError) Error() string { return "message from the kernel: " + e.Reason }
-func (e *MessageError) Unwrap() error { return syscall.EBADMSG }
+type MessageError = nldev.Error
 
 // OpError is the kernel's refusal of an operation without a better name.
 type OpError struct {

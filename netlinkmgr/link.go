@@ -55,7 +55,7 @@ func (m *Manager) AddLink(ctx context.Context, name, kind, netdev string) error 
 	if name == "" || checkName(name) != nil {
 		return &OpError{fmt.Sprintf("use %q as the name of a link", name), syscall.EINVAL}
 	}
-	_, err := m.exchange(ctx, reqNewLink(name, kind, netdev))
+	_, err := m.exchange(ctx, newLink(name, kind, netdev))
 	if err == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (m *Manager) DeleteLink(ctx context.Context, name string) error {
 }
 
 func (m *Manager) deleteLink(ctx context.Context, d Device) error {
-	_, err := m.exchange(ctx, reqDelLink(d.Index))
+	_, err := m.exchange(ctx, about(d, "DELLINK"))
 	op := "delete link " + d.Name
 	if errors.Is(err, syscall.EINVAL) {
 		return &OpError{op, fmt.Errorf("it was not made by adding a link: %w", err)}
@@ -150,12 +150,12 @@ func (m *Manager) deleteLink(ctx context.Context, d Device) error {
 
 // DryAdd and DryDelete say what AddLink and DeleteLink would send.
 func DryAdd(name, kind, netdev string) Step {
-	r := reqNewLink(name, kind, netdev)
+	r := newLink(name, kind, netdev)
 	return Step{Text: r.String(), Message: r.Message()}
 }
 
 // DryDelete says what deleting a device would send.
 func DryDelete(d Device) Step {
-	r := reqDelLink(d.Index)
+	r := about(d, "DELLINK")
 	return Step{Text: r.String(), Message: r.Message()}
 }

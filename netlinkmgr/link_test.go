@@ -138,7 +138,7 @@ func TestLinksOfDevicesThatGo(t *testing.T) {
 	f := k.Functions()
 	rdma, asked := f.RDMA, false
 	f.RDMA = func(ctx context.Context, r netlinkmgr.Request) ([][]byte, error) {
-		if r.Command == netlinkmgr.CmdPortGet && !asked {
+		if r.Command == "PORT_GET" && !asked {
 			asked = true
 			return nil, syscall.ENODEV
 		}

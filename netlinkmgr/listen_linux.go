@@ -110,7 +110,7 @@ func (l listener) notices(b []byte, send func(Notice)) {
 	messages, _ := syscall.ParseNetlinkMessage(b)
 	for _, m := range messages {
 		switch {
-		case l.source == SourceRDMA && m.Header.Type == nldevClient<<clientShift|uint16(CmdMonitor):
+		case l.source == SourceRDMA && m.Header.Type == (Request{Command: "MONITOR"}).Type():
 			send(Notice{Source: l.source, Message: append([]byte(nil), m.Data...)})
 		// A bridge tells of its ports with messages of its own family.
 		case l.source == SourceLink && m.Header.Type == unix.RTM_NEWLINK && len(m.Data) > 0 && m.Data[0] == unix.AF_UNSPEC:

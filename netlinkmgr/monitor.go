@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // EventKind says what happened. The first six are the kernel's own
@@ -161,36 +163,22 @@ func (m *Manager) netDevEvents(ctx context.Context, d *NetDev) (list []Event, er
 // parseNotification reads an RDMA notification (nldev.c:
 // rdma_nl_notify_event). A kind that is not known has its number as its name.
 func parseNotification(b []byte) (Event, error) {
-	var h handle
-	e := Event{Source: SourceRDMA}
-	a := newAttrs(b)
-	for a.next() {
-		if h.take(a) {
-			continue
-		}
-		switch a.typ {
-		case attrEventType:
-			if n := int(a.u8()); n < len(kernelKinds) {
-				e.Kind = kernelKinds[n]
-			} else {
-				e.Kind = EventKind(fmt.Sprintf("UNKNOWN_%02x", n))
-			}
-		case attrPortIndex:
-			e.Port = a.u32()
-		case attrNDevIndex:
-			e.NetDevIndex = a.u32()
-		case attrNDevName:
-			e.NetDev = a.str()
-		}
+	var n struct {
+		Kind        uint8  `nldev:"EVENT_TYPE,required"`
+		Device      string `nldev:"DEV_NAME,required"`
+		Index       uint32 `nldev:"DEV_INDEX,required"`
+		Port        uint32 `nldev:"PORT_INDEX"`
+		NetDev      string `nldev:"NDEV_NAME"`
+		NetDevIndex uint32 `nldev:"NDEV_INDEX"`
 	}
-	e.Device, e.Index = h.name, &h.index
-	if err := h.check(a, "notification"); err != nil {
+	if err := nldev.Decode(b, &n); err != nil {
 		return Event{}, err
 	}
-	if e.Kind == "" {
-		return Event{}, &MessageError{Reason: "notification without type"}
+	kind := EventKind(fmt.Sprintf("UNKNOWN_%02x", n.Kind))
+	if int(n.Kind) < len(kernelKinds) {
+		kind = kernelKinds[n.Kind]
 	}
-	return e, nil
+	return Event{Kind: kind, Source: SourceRDMA, Device: n.Device, Index: &n.Index, Port: n.Port, NetDev: n.NetDev, NetDevIndex: n.NetDevIndex}, nil
 }
 
 // parseUevent reads a uevent (lib/kobject_uevent.c): "ACTION@DEVPATH", then

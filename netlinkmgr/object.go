@@ -3,6 +3,8 @@ package netlinkmgr
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // GUID is a 64-bit identifier in the machine's order.
@@ -16,32 +18,32 @@ func (g GUID) String() string {
 // Device is an RDMA device. A nil pointer is an attribute that the kernel did
 // not send.
 type Device struct {
-	Index        uint32
-	Name         string
-	Ports        uint32 // number of ports; they count from 1
-	Caps         *uint64
-	Firmware     string
-	NodeGUID     *GUID
-	SysImageGUID *GUID
-	NodeType     *NodeType
-	Protocol     string // "roce", "ib", "iw" …
-	AdaptiveMod  *bool  // CQ adaptive moderation (DIM)
+	Index        uint32    `nldev:"DEV_INDEX,required"`
+	Name         string    `nldev:"DEV_NAME,required"`
+	Ports        uint32    `nldev:"PORT_INDEX"` // number of ports; they count from 1
+	Caps         *uint64   `nldev:"CAP_FLAGS"`
+	Firmware     string    `nldev:"FW_VERSION"`
+	NodeGUID     *GUID     `nldev:"NODE_GUID"`
+	SysImageGUID *GUID     `nldev:"SYS_IMAGE_GUID"`
+	NodeType     *NodeType `nldev:"DEV_NODE_TYPE"`
+	Protocol     string    `nldev:"DEV_PROTOCOL"` // "roce", "ib", "iw" …
+	AdaptiveMod  *bool     `nldev:"DEV_DIM"`      // CQ adaptive moderation (DIM)
 }
 
 // Port is a port of a device.
 type Port struct {
-	Device       string
-	DeviceIndex  uint32
-	Port         uint32
-	Caps         *uint64
-	SubnetPrefix *GUID // InfiniBand only, as LID, SMLID and LMC
-	LID          *uint32
-	SMLID        *uint32
-	LMC          *uint8
-	State        *PortState
-	PhysState    *PhysState
-	NetDev       string // empty when the port has none
-	NetDevIndex  uint32
+	Device       string     `nldev:"DEV_NAME,required"`
+	DeviceIndex  uint32     `nldev:"DEV_INDEX,required"`
+	Port         uint32     `nldev:"PORT_INDEX,required"`
+	Caps         *uint64    `nldev:"CAP_FLAGS"`
+	SubnetPrefix *GUID      `nldev:"SUBNET_PREFIX"` // InfiniBand only, as LID, SMLID and LMC
+	LID          *uint32    `nldev:"LID"`
+	SMLID        *uint32    `nldev:"SM_LID"`
+	LMC          *uint8     `nldev:"LMC"`
+	State        *PortState `nldev:"PORT_STATE"`
+	PhysState    *PhysState `nldev:"PORT_PHYS_STATE"`
+	NetDev       string     `nldev:"NDEV_NAME"` // empty when the port has none
+	NetDevIndex  uint32     `nldev:"NDEV_INDEX"`
 }
 
 // Active says whether the port carries packets.
@@ -49,121 +51,122 @@ func (p *Port) Active() bool { return p.State != nil && *p.State == PortActive }
 
 // System is the RDMA subsystem's settings.
 type System struct {
-	NetNS          NetNSMode
-	CopyOnFork     bool
-	PrivilegedQKey *bool // kernels from 6.7
-	Monitor        *bool // kernels from 6.13
+	NetNS          NetNSMode `nldev:"NETNS_MODE"`
+	CopyOnFork     bool      `nldev:"COPY_ON_FORK"`
+	PrivilegedQKey *bool     `nldev:"PRIVILEGED_QKEY_MODE"` // kernels from 6.7
+	Monitor        *bool     `nldev:"MONITOR_MODE"`         // kernels from 6.13
 }
 
 // Counter is a named value, in the kernel's order.
 type Counter struct {
-	Name  string
-	Value uint64
+	Name  string `nldev:"STAT_HWCOUNTER_ENTRY_NAME,required"`
+	Value uint64 `nldev:"STAT_HWCOUNTER_ENTRY_VALUE,required"`
 }
 
-// Owner is who made an object.
+// Owner is the maker of an object.
 type Owner struct {
 	Kernel bool   // made in the kernel: Comm is the kernel module's name, PID 0
-	PID    uint32 // the thread that made it, in the caller's PID namespace
-	Comm   string // the process's command; empty when it has gone or is hidden
-}
-
-// DriverAttr is what a driver tells of an object beyond the common attributes.
-type DriverAttr struct {
-	Key   string
-	Value any // string, int32, uint32, int64 or uint64
-	Hex   bool
+	PID    uint32 `nldev:"RES_PID"`       // the thread that made it, in the caller's PID namespace
+	Comm   string `nldev:"RES_KERN_NAME"` // the process's command; empty when it has gone or is hidden
 }
 
 // QP is a queue pair.
 type QP struct {
-	Port      *uint32 // not set before INIT
-	LQPN      uint32
-	RQPN      *uint32 // RC and UC, as RQPSN
-	RQPSN     *uint32
-	SQPSN     uint32
-	PathMig   *PathMigState
-	Type      QPType
-	Subtype   string
-	State     QPState
-	PDN       *uint32
+	Port      *uint32       `nldev:"PORT_INDEX"` // not set before INIT
+	LQPN      uint32        `nldev:"RES_LQPN,required"`
+	RQPN      *uint32       `nldev:"RES_RQPN"` // RC and UC, as RQPSN
+	RQPSN     *uint32       `nldev:"RES_RQ_PSN"`
+	SQPSN     uint32        `nldev:"RES_SQ_PSN,required"`
+	PathMig   *PathMigState `nldev:"RES_PATH_MIG_STATE"`
+	Type      QPType        `nldev:"RES_TYPE,required"`
+	Subtype   string        `nldev:"RES_SUBTYPE"`
+	State     QPState       `nldev:"RES_STATE,required"`
+	PDN       *uint32       `nldev:"RES_PDN"`
 	Owner     Owner
-	DriverExt []DriverAttr
+	DriverExt nldev.DriverAttrs `nldev:"DRIVER"`
 }
 
 // CQ is a completion queue.
 type CQ struct {
-	CQN         *uint32
-	CQE         uint32
-	Users       uint64
-	PollCtx     *PollContext // kernel queues only
-	AdaptiveMod *bool
-	CtxN        *uint32
+	CQN         *uint32      `nldev:"RES_CQN"`
+	CQE         uint32       `nldev:"RES_CQE,required"`
+	Users       uint64       `nldev:"RES_USECNT,required"`
+	PollCtx     *PollContext `nldev:"RES_POLL_CTX"` // kernel queues only
+	AdaptiveMod *bool        `nldev:"DEV_DIM"`
+	CtxN        *uint32      `nldev:"RES_CTXN"`
 	Owner       Owner
-	DriverExt   []DriverAttr
+	DriverExt   nldev.DriverAttrs `nldev:"DRIVER"`
 }
 
 // MR is a memory region. Its keys are shown to privileged callers only.
 type MR struct {
-	MRN       *uint32
-	RKey      *uint32
-	LKey      *uint32
-	IOVA      *uint64
-	Length    uint64
-	PDN       *uint32
+	MRN       *uint32 `nldev:"RES_MRN"`
+	RKey      *uint32 `nldev:"RES_RKEY"`
+	LKey      *uint32 `nldev:"RES_LKEY"`
+	IOVA      *uint64 `nldev:"RES_IOVA"`
+	Length    uint64  `nldev:"RES_MRLEN,required"`
+	PDN       *uint32 `nldev:"RES_PDN"`
 	Owner     Owner
-	DriverExt []DriverAttr
+	DriverExt nldev.DriverAttrs `nldev:"DRIVER"`
 }
 
 // PD is a protection domain. Its keys are shown to privileged callers only.
 type PD struct {
-	PDN              *uint32
-	LocalDMALKey     *uint32
-	UnsafeGlobalRKey *uint32
-	Users            uint64
-	CtxN             *uint32
+	PDN              *uint32 `nldev:"RES_PDN"`
+	LocalDMALKey     *uint32 `nldev:"RES_LOCAL_DMA_LKEY"`
+	UnsafeGlobalRKey *uint32 `nldev:"RES_UNSAFE_GLOBAL_RKEY"`
+	Users            uint64  `nldev:"RES_USECNT,required"`
+	CtxN             *uint32 `nldev:"RES_CTXN"`
 	Owner            Owner
-	DriverExt        []DriverAttr
+	DriverExt        nldev.DriverAttrs `nldev:"DRIVER"`
 }
 
 // CMID is an identifier of the connection manager.
 type CMID struct {
-	Port      *uint32 // not set before it is bound to a device's port
-	CMIDN     *uint32
-	LQPN      *uint32
-	QPType    *QPType
-	State     CMState
-	PortSpace PortSpace
-	Src, Dst  netip.AddrPort // invalid when the kernel sent none
+	Port      *uint32        `nldev:"PORT_INDEX"` // not set before it is bound to a device's port
+	CMIDN     *uint32        `nldev:"RES_CM_IDN"`
+	LQPN      *uint32        `nldev:"RES_LQPN"`
+	QPType    *QPType        `nldev:"RES_TYPE"`
+	State     CMState        `nldev:"RES_STATE,required"`
+	PortSpace PortSpace      `nldev:"RES_PS,required"`
+	Src       netip.AddrPort `nldev:"RES_SRC_ADDR"` // invalid when the kernel sent none, as Dst
+	Dst       netip.AddrPort `nldev:"RES_DST_ADDR"`
 	Owner     Owner
-	DriverExt []DriverAttr
+	DriverExt nldev.DriverAttrs `nldev:"DRIVER"`
 }
 
 // Context is a process's opened device.
 type Context struct {
-	CtxN      uint32
+	CtxN      uint32 `nldev:"RES_CTXN,required"`
 	Owner     Owner
-	DriverExt []DriverAttr
+	DriverExt nldev.DriverAttrs `nldev:"DRIVER"`
 }
 
 // SRQ is a shared receive queue.
 type SRQ struct {
-	SRQN      uint32
-	Type      SRQType
-	QPs       [][2]uint32 // ranges of the queue pairs that receive from it, both ends included
-	PDN       *uint32
-	CQN       *uint32 // XRC only
+	SRQN      uint32  `nldev:"RES_SRQN,required"`
+	Type      SRQType `nldev:"RES_TYPE"`
+	QPs       []SRQQP `nldev:"RES_QP"`
+	PDN       *uint32 `nldev:"RES_PDN"`
+	CQN       *uint32 `nldev:"RES_CQN"` // XRC only
 	Owner     Owner
-	DriverExt []DriverAttr
+	DriverExt nldev.DriverAttrs `nldev:"DRIVER"`
+}
+
+// SRQQP is a queue pair that receives from a shared receive queue, or a range
+// of them, both ends included.
+type SRQQP struct {
+	QPN *uint32 `nldev:"RES_LQPN"`
+	Min uint32  `nldev:"MIN_RANGE"`
+	Max uint32  `nldev:"MAX_RANGE"`
 }
 
 // CharDev is a device file of an RDMA device.
 type CharDev struct {
-	Name   string // below /dev/infiniband
-	ABI    uint64
-	Dev    uint64 // dev_t
-	Driver uint64 // rdma_driver_id; 14 is rxe
-	known  bool   // Driver was sent
+	Name   string  `nldev:"CHARDEV_NAME,required"` // below /dev/infiniband
+	ABI    uint64  `nldev:"CHARDEV_ABI"`
+	Dev    uint64  `nldev:"CHARDEV"`          // dev_t
+	Driver *uint64 `nldev:"UVERBS_DRIVER_ID"` // rdma_driver_id; 14 is rxe
 }
 
 // driverRXE is RDMA_DRIVER_RXE of ib_user_ioctl_verbs.h.

@@ -26,9 +26,6 @@ func TestRecordedKernel(t *testing.T) {
 		NodeType: ptr(netlinkmgr.NodeType(1)), Protocol: "roce", AdaptiveMod: ptr(false),
 	}, d)
 	require.Equal(t, "88e1:59ff:fe53:5275", d.NodeGUID.String(), "as sysfs writes it")
-	again, err := m.Refresh(ctx, d)
-	require.NoError(t, err)
-	require.Equal(t, d, again)
 	require.True(t, m.IsRXE(ctx, d))
 
 	links, err := m.Links(ctx)
@@ -42,7 +39,7 @@ func TestRecordedKernel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "uverbs0", c.Name)
 	require.EqualValues(t, 231<<8|192, c.Dev)
-	require.EqualValues(t, 14, c.Driver)
+	require.EqualValues(t, 14, *c.Driver)
 
 	s, err := m.System(ctx)
 	require.NoError(t, err)

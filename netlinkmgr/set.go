@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // Rename gives a device another name; its users keep it.
@@ -17,7 +19,7 @@ func (m *Manager) Rename(ctx context.Context, name, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.exchange(ctx, reqRename(d.Index, to))
+	_, err = m.exchange(ctx, about(d, "SET", "DEV_NAME", to))
 	if errors.Is(err, syscall.EEXIST) {
 		return &OpError{op, fmt.Errorf("another device has that name: %w", err)}
 	}
@@ -28,7 +30,11 @@ func (m *Manager) Rename(ctx context.Context, name, to string) error {
 // namespaces than the initial one exist.
 func (m *Manager) SetNetNS(ctx context.Context, shared bool) error {
 	const op = "set the network namespace mode"
-	_, err := m.exchange(ctx, reqSetNetNS(shared))
+	mode := NetNSExclusive
+	if shared {
+		mode = NetNSShared
+	}
+	_, err := m.exchange(ctx, Request{Command: "SYS_SET", Attrs: nldev.Encode("NETNS_MODE", uint8(mode))})
 	if errors.Is(err, syscall.EBUSY) {
 		err = fmt.Errorf("there are other network namespaces than the initial one: end them, or set the mode before they are made (module parameter netns_mode of ib_core): %w", err)
 	}

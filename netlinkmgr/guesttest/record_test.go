@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // recorded are the commands whose output by iproute2 goes into the recording.
@@ -38,7 +39,7 @@ func TestRecord(t *testing.T) {
 	seen := map[string]bool{}
 	kernel.RDMA = func(ctx context.Context, r netlinkmgr.Request) ([][]byte, error) {
 		answers, err := ask(ctx, r)
-		if key := fmt.Sprintf("%d %v %x", r.Command, r.Dump, r.Attrs); err == nil && !seen[key] {
+		if key := fmt.Sprintf("%d %v %x", nldev.Command(r.Command), r.Dump, r.Attrs); err == nil && !seen[key] {
 			seen[key] = true
 			fmt.Fprintf(&out, "# %s\n> %s\n", r, key)
 			for _, a := range answers {
@@ -69,8 +70,6 @@ func askAll(t *testing.T, m *netlinkmgr.Manager, name string) {
 	t.Helper()
 	ctx := t.Context()
 	d, err := m.Device(ctx, name)
-	require.NoError(t, err)
-	_, err = m.Refresh(ctx, d)
 	require.NoError(t, err)
 	for _, f := range []func() error{
 		func() error { _, err := m.Ports(ctx, d); return err },

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // TestSetLikeIproute2: lines that change something, or that rdma_rxe refuses,
@@ -90,18 +91,8 @@ func TestExtendedAck(t *testing.T) {
 	d := device(t, ensure(t, "ta").Device)
 	k, err := netlinkmgr.Running()
 	require.NoError(t, err)
-	attr := func(b []byte, typ uint16, v []byte) []byte {
-		b = binary.NativeEndian.AppendUint16(b, uint16(4+len(v)))
-		b = binary.NativeEndian.AppendUint16(b, typ)
-		b = append(b, v...)
-		for len(b)%4 != 0 {
-			b = append(b, 0)
-		}
-		return b
-	}
-	attrs := attr(nil, 1, binary.NativeEndian.AppendUint32(nil, d.Index))
-	attrs = attr(attrs, 2, []byte(strings.Repeat("x", 80)+"\x00")) // a name that is too long
-	_, err = k.RDMA(context.Background(), netlinkmgr.Request{Command: netlinkmgr.CmdSet, Attrs: attrs})
+	attrs := nldev.Encode("DEV_INDEX", d.Index, "DEV_NAME", strings.Repeat("x", 80)) // a name that is too long
+	_, err = k.RDMA(context.Background(), netlinkmgr.Request{Command: "SET", Attrs: attrs})
 	require.Error(t, err)
 	var errno syscall.Errno
 	require.ErrorAs(t, err, &errno)

@@ -7,46 +7,221 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
-// msg builds attributes. Numbers are those of rdma_netlink.h.
-type msg []byte
+// request is the attributes that requests carry.
+type request struct {
+	Index *uint32 `nldev:"DEV_INDEX"`
+	Port  uint32  `nldev:"PORT_INDEX"`
+	Name  string  `nldev:"DEV_NAME"`
+	Kind  string  `nldev:"LINK_TYPE"`
+	Dev   string  `nldev:"NDEV_NAME"`
+	Char  string  `nldev:"CHARDEV_TYPE"`
+	Mode  uint8   `nldev:"NETNS_MODE"`
+}
 
-func (m msg) put(t uint16, payload []byte) msg {
-	m = binary.NativeEndian.AppendUint16(m, uint16(4+len(payload)))
-	m = binary.NativeEndian.AppendUint16(m, t)
-	m = append(m, payload...)
-	for len(m)%4 != 0 {
-		m = append(m, 0)
+// rdma answers a request as nldev does.
+func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, error) {
+	var r request
+	if err := nldev.Decode(req.Attrs, &r); err != nil {
+		return nil, syscall.EINVAL
 	}
-	return m
-}
-
-func (m msg) u8(t uint16, v uint8) msg { return m.put(t, []byte{v}) }
-func (m msg) u32(t uint16, v uint32) msg {
-	return m.put(t, binary.NativeEndian.AppendUint32(nil, v))
-}
-func (m msg) u64(t uint16, v uint64) msg {
-	return m.put(t, binary.NativeEndian.AppendUint64(nil, v))
-}
-func (m msg) str(t uint16, s string) msg   { return m.put(t, append([]byte(s), 0)) }
-func (m msg) nest(t uint16, inner msg) msg { return m.put(t|1<<15, inner) }
-func (m msg) opt32(t uint16, v *uint32) msg {
-	if v == nil {
-		return m
+	k.Lock()
+	present := k.Modules["ib_core"]
+	k.Unlock()
+	if !present {
+		return nil, syscall.EPROTONOSUPPORT
 	}
-	return m.u32(t, *v)
+	switch req.Command {
+	case "NEWLINK":
+		return nil, k.newLink(r.Name, r.Kind, r.Dev)
+	case "SET":
+		return nil, k.rename(*r.Index, r.Name)
+	case "DELLINK":
+		return nil, k.delLink(*r.Index)
+	case "SYS_SET":
+		return nil, k.setNetNS(r.Mode)
+	}
+	k.Lock()
+	defer k.Unlock()
+	if req.Command == "SYS_GET" {
+		return [][]byte{k.system()}, nil
+	}
+	if req.Command == "GET" && req.Dump {
+		var all [][]byte
+		for _, l := range k.Links {
+			all = append(all, l.device())
+		}
+		return all, nil
+	}
+	l := k.link(func(l *Link) bool { return r.Index != nil && l.Index == *r.Index })
+	if l == nil {
+		return nil, syscall.EINVAL
+	}
+	answer, err := k.query(l, req.Command, r)
+	return [][]byte{answer}, err
 }
 
-func (m msg) owner(o netlinkmgr.Owner) msg {
+func (k *Kernel) system() []byte {
+	mode := uint8(netlinkmgr.NetNSShared)
+	if k.Exclusive {
+		mode = uint8(netlinkmgr.NetNSExclusive)
+	}
+	b := nldev.Encode("NETNS_MODE", mode)
+	if k.Notifies {
+		b = append(b, nldev.Encode("MONITOR_MODE", uint8(1))...)
+	}
+	return append(b, nldev.Encode("COPY_ON_FORK", uint8(1))...)
+}
+
+func (k *Kernel) query(l *Link, command string, r request) ([]byte, error) {
+	switch command {
+	case "GET":
+		return l.device(), nil
+	case "PORT_GET":
+		if r.Port != 1 {
+			return nil, syscall.EINVAL
+		}
+		return k.port(l), nil
+	case "GET_CHARDEV":
+		if !k.Modules["ib_uverbs"] || r.Char != "uverbs" {
+			return nil, syscall.EOPNOTSUPP
+		}
+		driver := uint32(1)
+		if l.RXE {
+			driver = 14
+		}
+		return nldev.Encode("CHARDEV", uint64(231<<8|192), "CHARDEV_ABI", uint64(1), "CHARDEV_NAME", "uverbs0", "UVERBS_DRIVER_ID", driver), nil
+	case "STAT_GET":
+		var table nldev.Nested
+		for _, c := range l.Objects.Counters {
+			table = append(table, nldev.Encode("STAT_HWCOUNTER_ENTRY", nldev.Nested(nldev.Encode("STAT_HWCOUNTER_ENTRY_NAME", c.Name, "STAT_HWCOUNTER_ENTRY_VALUE", c.Value)))...)
+		}
+		return l.with("PORT_INDEX", r.Port, "STAT_HWCOUNTERS", table), nil
+	}
+	return l.objects(command)
+}
+
+// with begins with the device's number and name.
+func (l *Link) with(more ...any) []byte {
+	return nldev.Encode(append([]any{"DEV_INDEX", l.Index, "DEV_NAME", l.Name}, more...)...)
+}
+
+func (l *Link) device() []byte {
+	guid := uint64(0x505400fffe123456) + uint64(l.Index)<<48
+	return l.with("PORT_INDEX", uint32(1), "CAP_FLAGS", uint64(0x01223c76), "FW_VERSION", "", "NODE_GUID", guid, "SYS_IMAGE_GUID", guid,
+		"DEV_NODE_TYPE", uint8(1), "DEV_DIM", uint8(0), "DEV_PROTOCOL", "roce")
+}
+
+func (k *Kernel) port(l *Link) []byte {
+	state, phys := uint8(netlinkmgr.PortActive), uint8(5)
+	d := k.Dev(l.NetDev)
+	if l.inactive > 0 {
+		l.inactive--
+		state, phys = 1, 2
+	} else if d == nil || !d.Up || !d.Carrier {
+		state, phys = 1, 3
+	}
+	b := l.with("PORT_INDEX", uint32(1), "CAP_FLAGS", uint64(0x00890000), "PORT_STATE", state, "PORT_PHYS_STATE", phys)
+	if d != nil {
+		b = append(b, nldev.Encode("NDEV_INDEX", uint32(d.Index), "NDEV_NAME", d.Name)...)
+	}
+	return b
+}
+
+// objects answers the resource commands.
+func (l *Link) objects(command string) ([]byte, error) {
+	o := &l.Objects
+	switch command {
+	case "RES_GET":
+		var table nldev.Nested
+		for _, c := range []netlinkmgr.Counter{{Name: "pd", Value: uint64(len(o.PDs))}, {Name: "cq", Value: uint64(len(o.CQs))}, {Name: "qp", Value: uint64(len(o.QPs))},
+			{Name: "cm_id", Value: uint64(len(o.CMIDs))}, {Name: "mr", Value: uint64(len(o.MRs))}, {Name: "ctx", Value: uint64(len(o.Contexts))}, {Name: "srq", Value: uint64(len(o.SRQs))}} {
+			table = append(table, nldev.Encode("RES_SUMMARY_ENTRY", nldev.Nested(nldev.Encode("RES_SUMMARY_ENTRY_NAME", c.Name, "RES_SUMMARY_ENTRY_CURR", c.Value)))...)
+		}
+		return l.with("RES_SUMMARY", table), nil
+	case "RES_QP_GET":
+		return table(l, "RES_QP", o.QPs, func(q netlinkmgr.QP) []byte {
+			return encode(q.Owner, "PORT_INDEX", q.Port, "RES_LQPN", q.LQPN, "RES_RQPN", q.RQPN, "RES_RQ_PSN", q.RQPSN, "RES_SQ_PSN", q.SQPSN,
+				"RES_PATH_MIG_STATE", (*uint8)(q.PathMig), "RES_TYPE", uint8(q.Type), "RES_STATE", uint8(q.State), "RES_PDN", q.PDN)
+		}), nil
+	case "RES_CM_ID_GET":
+		return table(l, "RES_CM_ID", o.CMIDs, func(i netlinkmgr.CMID) []byte {
+			return encode(i.Owner, "PORT_INDEX", i.Port, "RES_LQPN", i.LQPN, "RES_TYPE", (*uint8)(i.QPType), "RES_PS", uint32(i.PortSpace), "RES_STATE", uint8(i.State),
+				"RES_CM_IDN", i.CMIDN, "RES_SRC_ADDR", sockaddr(i.Src), "RES_DST_ADDR", sockaddr(i.Dst))
+		}), nil
+	case "RES_CQ_GET":
+		return table(l, "RES_CQ", o.CQs, func(q netlinkmgr.CQ) []byte {
+			return encode(q.Owner, "RES_CQE", q.CQE, "RES_USECNT", q.Users, "RES_CQN", q.CQN, "RES_CTXN", q.CtxN)
+		}), nil
+	case "RES_MR_GET":
+		return table(l, "RES_MR", o.MRs, func(r netlinkmgr.MR) []byte {
+			return encode(r.Owner, "RES_RKEY", r.RKey, "RES_LKEY", r.LKey, "RES_MRLEN", r.Length, "RES_MRN", r.MRN, "RES_PDN", r.PDN)
+		}), nil
+	case "RES_PD_GET":
+		return table(l, "RES_PD", o.PDs, func(p netlinkmgr.PD) []byte {
+			return encode(p.Owner, "RES_LOCAL_DMA_LKEY", p.LocalDMALKey, "RES_USECNT", p.Users, "RES_PDN", p.PDN, "RES_CTXN", p.CtxN)
+		}), nil
+	case "RES_CTX_GET":
+		return table(l, "RES_CTX", o.Contexts, func(x netlinkmgr.Context) []byte { return encode(x.Owner, "RES_CTXN", x.CtxN) }), nil
+	case "RES_SRQ_GET":
+		return table(l, "RES_SRQ", o.SRQs, func(q netlinkmgr.SRQ) []byte {
+			var qps nldev.Nested
+			for _, r := range q.QPs {
+				entry := nldev.Encode("MIN_RANGE", r.Min, "MAX_RANGE", r.Max)
+				if r.QPN != nil {
+					entry = nldev.Encode("RES_LQPN", *r.QPN)
+				}
+				qps = append(qps, nldev.Encode("RES_QP_ENTRY", nldev.Nested(entry))...)
+			}
+			return encode(q.Owner, "RES_SRQN", q.SRQN, "RES_TYPE", uint8(q.Type), "RES_PDN", q.PDN, "RES_CQN", q.CQN, "RES_QP", qps)
+		}), nil
+	}
+	return nil, syscall.EOPNOTSUPP
+}
+
+func table[T any](l *Link, name string, list []T, entry func(T) []byte) []byte {
+	var all nldev.Nested
+	for _, o := range list {
+		all = append(all, nldev.Encode(name+"_ENTRY", nldev.Nested(entry(o)))...)
+	}
+	return l.with(name, all)
+}
+
+// encode leaves out what is nil, and puts the owner behind the rest.
+func encode(o netlinkmgr.Owner, namesAndValues ...any) (b []byte) {
+	for i := 0; i < len(namesAndValues); i += 2 {
+		name, value := namesAndValues[i], namesAndValues[i+1]
+		switch v := value.(type) {
+		case *uint32:
+			if v == nil {
+				continue
+			}
+			value = *v
+		case *uint8:
+			if v == nil {
+				continue
+			}
+			value = *v
+		case []byte:
+			if v == nil {
+				continue
+			}
+		}
+		b = append(b, nldev.Encode(name, value)...)
+	}
 	if o.Kernel {
-		return m.str(29, o.Comm)
+		return append(b, nldev.Encode("RES_KERN_NAME", o.Comm)...)
 	}
-	return m.u32(28, o.PID)
+	return append(b, nldev.Encode("RES_PID", o.PID)...)
 }
 
-// sockaddr encodes a __kernel_sockaddr_storage.
+// sockaddr encodes a __kernel_sockaddr_storage; nil for none.
 func sockaddr(a netip.AddrPort) []byte {
+	if !a.IsValid() {
+		return nil
+	}
 	b := make([]byte, 128)
 	binary.BigEndian.PutUint16(b[2:], a.Port())
 	if a.Addr().Is4() {
@@ -57,230 +232,6 @@ func sockaddr(a netip.AddrPort) []byte {
 		copy(b[8:], a.Addr().AsSlice())
 	}
 	return b
-}
-
-// request reads the attributes that requests carry.
-type request struct {
-	index, port           uint32
-	hasIndex              bool
-	name, kind, dev, char string
-	mode                  uint8
-}
-
-func parseRequest(b []byte) (r request) {
-	for len(b) >= 4 {
-		n := int(binary.NativeEndian.Uint16(b))
-		v := b[4:n]
-		switch binary.NativeEndian.Uint16(b[2:]) & 0x3fff {
-		case 1:
-			r.index, r.hasIndex = binary.NativeEndian.Uint32(v), true
-		case 2:
-			r.name = cstr(v)
-		case 3:
-			r.port = binary.NativeEndian.Uint32(v)
-		case 51:
-			r.dev = cstr(v)
-		case 65:
-			r.kind = cstr(v)
-		case 66:
-			r.mode = v[0]
-		case 69:
-			r.char = cstr(v)
-		}
-		b = b[min((n+3)&^3, len(b)):]
-	}
-	return r
-}
-
-func cstr(b []byte) string { return string(b[:len(b)-1]) }
-
-// rdma answers a request as nldev does.
-func (k *Kernel) rdma(_ context.Context, req netlinkmgr.Request) ([][]byte, error) {
-	r := parseRequest(req.Attrs)
-	k.Lock()
-	present := k.Modules["ib_core"]
-	k.Unlock()
-	if !present {
-		return nil, syscall.EPROTONOSUPPORT
-	}
-	switch req.Command {
-	case netlinkmgr.CmdNewLink:
-		return nil, k.newLink(r.name, r.kind, r.dev)
-	case netlinkmgr.CmdSet:
-		return nil, k.rename(r.index, r.name)
-	case netlinkmgr.CmdDelLink:
-		return nil, k.delLink(r.index)
-	case netlinkmgr.CmdSysGet:
-		k.Lock()
-		defer k.Unlock()
-		shared := uint8(1)
-		if k.Exclusive {
-			shared = 0
-		}
-		m := msg(nil).u8(66, shared)
-		if k.Notifies {
-			m = m.u8(103, 1)
-		}
-		return [][]byte{m.u8(93, 1)}, nil
-	case netlinkmgr.CmdSysSet:
-		return nil, k.setNetNS(r.mode)
-	}
-	k.Lock()
-	defer k.Unlock()
-	if req.Command == netlinkmgr.CmdGet && req.Dump {
-		var all [][]byte
-		for _, l := range k.Links {
-			all = append(all, l.device())
-		}
-		return all, nil
-	}
-	l := k.link(func(l *Link) bool { return r.hasIndex && l.Index == r.index })
-	if l == nil {
-		return nil, syscall.EINVAL
-	}
-	return k.query(l, req.Command, r)
-}
-
-func (k *Kernel) query(l *Link, c netlinkmgr.Command, r request) ([][]byte, error) {
-	switch c {
-	case netlinkmgr.CmdGet:
-		return [][]byte{l.device()}, nil
-	case netlinkmgr.CmdPortGet:
-		if r.port != 1 {
-			return nil, syscall.EINVAL
-		}
-		return [][]byte{k.port(l)}, nil
-	case netlinkmgr.CmdGetCharDev:
-		if !k.Modules["ib_uverbs"] || r.char != "uverbs" {
-			return nil, syscall.EOPNOTSUPP
-		}
-		driver := uint32(1)
-		if l.RXE {
-			driver = 14
-		}
-		return [][]byte{msg(nil).u64(72, 231<<8|192).u64(71, 1).str(70, "uverbs0").u32(73, driver)}, nil
-	case netlinkmgr.CmdStatGet:
-		table := msg(nil)
-		for _, c := range l.Objects.Counters {
-			table = table.nest(81, msg(nil).str(82, c.Name).u64(83, c.Value))
-		}
-		return [][]byte{l.head().u32(3, r.port).nest(80, table)}, nil
-	}
-	return l.objects(c)
-}
-
-func (l *Link) head() msg { return msg(nil).u32(1, l.Index).str(2, l.Name) }
-
-func (l *Link) device() []byte {
-	guid := uint64(0x505400fffe123456) + uint64(l.Index)<<48
-	return l.head().u32(3, 1).u64(4, 0x01223c76).str(5, "").u64(6, guid).u64(7, guid).u8(14, 1).u8(84, 0).str(67, "roce")
-}
-
-func (k *Kernel) port(l *Link) []byte {
-	state, phys := uint8(4), uint8(5)
-	d := k.Dev(l.NetDev)
-	if l.inactive > 0 {
-		l.inactive--
-		state, phys = 1, 2
-	} else if d == nil || !d.Up || !d.Carrier {
-		state, phys = 1, 3
-	}
-	m := l.head().u32(3, 1).u64(4, 0x00890000).u8(12, state).u8(13, phys)
-	if d != nil {
-		m = m.u32(50, uint32(d.Index)).str(51, d.Name)
-	}
-	return m
-}
-
-// objects answers the resource commands.
-func (l *Link) objects(c netlinkmgr.Command) ([][]byte, error) {
-	o := &l.Objects
-	table := msg(nil)
-	number := uint16(0)
-	switch c {
-	case netlinkmgr.CmdResGet:
-		return [][]byte{l.head().nest(15, o.summary())}, nil
-	case netlinkmgr.CmdResQPGet:
-		number = 19
-		for _, q := range o.QPs {
-			table = table.nest(20, qp(q))
-		}
-	case netlinkmgr.CmdResCMIDGet:
-		number = 30
-		for _, i := range o.CMIDs {
-			table = table.nest(31, cmid(i))
-		}
-	case netlinkmgr.CmdResCQGet:
-		number = 35
-		for _, q := range o.CQs {
-			table = table.nest(36, msg(nil).u32(37, q.CQE).u64(38, q.Users).opt32(61, q.CQN).opt32(64, q.CtxN).owner(q.Owner))
-		}
-	case netlinkmgr.CmdResMRGet:
-		number = 40
-		for _, r := range o.MRs {
-			table = table.nest(41, msg(nil).opt32(42, r.RKey).opt32(43, r.LKey).u64(45, r.Length).opt32(62, r.MRN).opt32(60, r.PDN).owner(r.Owner))
-		}
-	case netlinkmgr.CmdResPDGet:
-		number = 46
-		for _, p := range o.PDs {
-			table = table.nest(47, msg(nil).opt32(48, p.LocalDMALKey).u64(38, p.Users).opt32(60, p.PDN).opt32(64, p.CtxN).owner(p.Owner))
-		}
-	case netlinkmgr.CmdResCtxGet:
-		number = 86
-		for _, x := range o.Contexts {
-			table = table.nest(87, msg(nil).u32(64, x.CtxN).owner(x.Owner))
-		}
-	case netlinkmgr.CmdResSRQGet:
-		number = 88
-		for _, q := range o.SRQs {
-			qps := msg(nil)
-			for _, r := range q.QPs {
-				if r[0] == r[1] {
-					qps = qps.nest(20, msg(nil).u32(21, r[0]))
-				} else {
-					qps = qps.nest(20, msg(nil).u32(91, r[0]).u32(92, r[1]))
-				}
-			}
-			table = table.nest(89, msg(nil).u32(90, q.SRQN).u8(26, uint8(q.Type)).opt32(60, q.PDN).opt32(61, q.CQN).nest(19, qps).owner(q.Owner))
-		}
-	default:
-		return nil, syscall.EOPNOTSUPP
-	}
-	return [][]byte{l.head().nest(number, table)}, nil
-}
-
-func (o *Objects) summary() msg {
-	table := msg(nil)
-	for _, e := range []struct {
-		name string
-		n    int
-	}{{"pd", len(o.PDs)}, {"cq", len(o.CQs)}, {"qp", len(o.QPs)}, {"cm_id", len(o.CMIDs)}, {"mr", len(o.MRs)}, {"ctx", len(o.Contexts)}, {"srq", len(o.SRQs)}} {
-		table = table.nest(16, msg(nil).str(17, e.name).u64(18, uint64(e.n)))
-	}
-	return table
-}
-
-func qp(q netlinkmgr.QP) msg {
-	m := msg(nil).opt32(3, q.Port).u32(21, q.LQPN).opt32(22, q.RQPN).opt32(23, q.RQPSN).u32(24, q.SQPSN)
-	if q.PathMig != nil {
-		m = m.u8(25, uint8(*q.PathMig))
-	}
-	return m.u8(26, uint8(q.Type)).u8(27, uint8(q.State)).opt32(60, q.PDN).owner(q.Owner)
-}
-
-func cmid(i netlinkmgr.CMID) msg {
-	m := msg(nil).opt32(3, i.Port).opt32(21, i.LQPN)
-	if i.QPType != nil {
-		m = m.u8(26, uint8(*i.QPType))
-	}
-	m = m.u32(32, uint32(i.PortSpace)).u8(27, uint8(i.State)).opt32(63, i.CMIDN)
-	if i.Src.IsValid() {
-		m = m.put(33, sockaddr(i.Src))
-	}
-	if i.Dst.IsValid() {
-		m = m.put(34, sockaddr(i.Dst))
-	}
-	return m.owner(i.Owner)
 }
 
 // Uevent is a uevent of an RDMA device; old is its name before a move.
@@ -296,9 +247,9 @@ func Uevent(action, name, old string) []byte {
 // Notification is an RDMA notification (nldev.c: fill_mon_register,
 // fill_mon_netdev_association); port 0 is none.
 func Notification(kind uint8, index uint32, name string, port, ndev uint32, netdev string) []byte {
-	m := msg(nil).u32(1, index).str(2, name)
+	b := nldev.Encode("DEV_INDEX", index, "DEV_NAME", name)
 	if port != 0 {
-		m = m.u32(3, port).u32(50, ndev).str(51, netdev)
+		b = append(b, nldev.Encode("PORT_INDEX", port, "NDEV_INDEX", ndev, "NDEV_NAME", netdev)...)
 	}
-	return m.u8(102, kind)
+	return append(b, nldev.Encode("EVENT_TYPE", kind)...)
 }

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // nldev61 was written by TestRecord of guesttest on Linux 6.1: an rxe link that
@@ -76,7 +77,7 @@ func parseRecording(text string) (*Recording, error) {
 func (r *Recording) Manager() *netlinkmgr.Manager {
 	return netlinkmgr.New(netlinkmgr.Kernel{
 		RDMA: func(_ context.Context, q netlinkmgr.Request) ([][]byte, error) {
-			answers, ok := r.Answers[fmt.Sprintf("%d %v %x", q.Command, q.Dump, q.Attrs)]
+			answers, ok := r.Answers[fmt.Sprintf("%d %v %x", nldev.Command(q.Command), q.Dump, q.Attrs)]
 			if !ok {
 				return nil, syscall.EOPNOTSUPP
 			}

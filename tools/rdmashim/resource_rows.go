@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
 // linkRow begins the row of an object that belongs to a port.
@@ -42,7 +43,7 @@ func (r *row) owner(o netlinkmgr.Owner) {
 }
 
 // driver adds what the driver tells, with the details asked for twice.
-func (c *rdmaCall) driver(r *row, list []netlinkmgr.DriverAttr) {
+func (c *rdmaCall) driver(r *row, list nldev.DriverAttrs) {
 	if c.details < 2 || len(list) == 0 {
 		return
 	}
@@ -179,11 +180,11 @@ func srqRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 		if len(q.QPs) > 0 {
 			var words []string
 			for _, n := range q.QPs {
-				word := fmt.Sprint(n[0])
-				if n[0] != n[1] {
-					word = fmt.Sprintf("%d-%d", n[0], n[1])
+				if n.QPN != nil {
+					words = append(words, fmt.Sprint(*n.QPN))
+				} else {
+					words = append(words, fmt.Sprintf("%d-%d", n.Min, n.Max))
 				}
-				words = append(words, word)
 			}
 			r.add(field{"lqpn", words, "lqpn " + strings.Join(words, ",") + " "})
 		}

@@ -1,6 +1,6 @@
-/* Prints the numbers of rdma_netlink.h that nldev.go has, for nldev.golden:
+/* Prints the numbers of rdma_netlink.h that the manager uses, for numbers.txt:
  *
- *	cc -I DIR nldev.c && ./a.out >nldev.golden
+ *	cc -I DIR nldev.c && ./a.out >numbers.txt
  *
  * where DIR holds rdma/rdma_netlink.h of Linux 6.13 or newer (iproute2's
  * sources have a copy).
