@@ -355,13 +355,9 @@ func newDevice(t testing.TB, l link.Link, size int, o qpOptions) *testDevice {
 
 func (d *testDevice) counter(t testing.TB, name string) uint64 {
 	t.Helper()
-	for _, c := range d.Counters() {
-		if c.Name == name {
-			return c.Value
-		}
-	}
-	require.FailNow(t, "no counter "+name)
-	return 0
+	n, ok := d.Counters()[name]
+	require.True(t, ok, "no counter "+name)
+	return n
 }
 
 // write is a signaled WRITE from a's region to b's.

@@ -1,7 +1,6 @@
 package rnic
 
 import (
-	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -9,7 +8,7 @@ import (
 // Counters implements driver.Device: the sums over the queue pairs, gone ones
 // included, what the device itself counts, and the link's. A name that two of
 // them use is one counter, their sum.
-func (d *Device) Counters() []driver.Counter {
+func (d *Device) Counters() map[string]uint64 {
 	d.mu.Lock()
 	sum := d.retired
 	for _, q := range d.qps {
@@ -42,20 +41,14 @@ func (d *Device) Counters() []driver.Counter {
 		link.Counter{Name: "ack_deferred"}, // rxe has it, and counts nothing there
 	)
 	list = cm.List(list)
-	return counterList(merge(d.link.Counters(list)))
+	return sums(d.link.Counters(list))
 }
 
-// merge adds up counters of one name, at the place of the first.
-func merge(list []link.Counter) []link.Counter {
-	at := make(map[string]int, len(list))
-	out := list[:0]
+// sums gives counters by name; those of one name are added up.
+func sums(list []link.Counter) map[string]uint64 {
+	m := make(map[string]uint64, len(list))
 	for _, c := range list {
-		if i, ok := at[c.Name]; ok {
-			out[i].Value += c.Value
-			continue
-		}
-		at[c.Name] = len(out)
-		out = append(out, c)
+		m[c.Name] += c.Value
 	}
-	return out
+	return m
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -159,13 +158,6 @@ func (q *QP) State() abi.QPState {
 	return q.engine.State()
 }
 
-// Counters implements driver.QP.
-func (q *QP) Counters() []driver.Counter {
-	q.d.mu.Lock()
-	defer q.d.mu.Unlock()
-	return counterList(q.engine.Counters().List(nil))
-}
-
 // Destroy implements driver.QP. The engine and the rings are touched under the
 // device's lock only, so when it is gone from the tables nothing does any more.
 // What the queue pair owes its peer, acknowledgements mostly, is sent first.
@@ -198,13 +190,4 @@ func (q *QP) sendOwed() {
 		d.senders.moveToFront(q)
 		d.transmit(1)
 	}
-}
-
-// counterList turns a link's counters into the core's.
-func counterList(list []link.Counter) []driver.Counter {
-	out := make([]driver.Counter, len(list))
-	for i, c := range list {
-		out[i] = driver.Counter(c)
-	}
-	return out
 }

@@ -1,59 +1,56 @@
 package rnic
 
 import (
-	"cmp"
 	"net/netip"
-	"slices"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// QPStats is a reading of a queue pair.
-type QPStats struct {
-	QPN         wire.QPN
-	Type        abi.QPType
-	State       abi.QPState
-	RemoteQPN   wire.QPN       // RC, once it is connected; as Peer and MTU
-	Peer        netip.AddrPort // where it sends to
-	MTU         int            // bytes
-	SQPSN       wire.PSN       // next to be sent
-	RQPSN       wire.PSN       // next to be expected
-	Outstanding int            // work requests that are not completed
-	Gauges      engine.Gauges
-	Counters    engine.Counters
+// qpStatus is a reading of a queue pair. Its JSON is that of uapi/stats.QueuePair,
+// which says what each field means.
+type qpStatus struct {
+	QPN       wire.QPN          `json:"lqpn"`
+	Type      string            `json:"type"`
+	State     string            `json:"state"`
+	RemoteQPN wire.QPN          `json:"rqpn,omitempty"` // RC, once it is connected; as Peer and MTU
+	Peer      netip.AddrPort    `json:"peer,omitzero"`
+	MTU       int               `json:"mtu,omitempty"`
+	SQPSN     wire.PSN          `json:"sq_psn"`
+	RQPSN     wire.PSN          `json:"rq_psn"`
+	Requester requesterStatus   `json:"requester"`
+	Counters  map[string]uint64 `json:"counters"`
 }
 
-// QPStats reads all queue pairs, by number. It takes the device's lock for as long
-// as it copies some 500 bytes for each.
-func (d *Device) QPStats() []QPStats {
-	d.mu.Lock()
-	list := make([]QPStats, 0, len(d.qps))
-	for _, q := range d.qps {
-		if q != nil {
-			list = append(list, q.stats())
-		}
-	}
-	d.mu.Unlock()
-	slices.SortFunc(list, func(a, b QPStats) int { return cmp.Compare(a.QPN, b.QPN) })
-	return list
+type requesterStatus struct {
+	Outstanding int           `json:"outstanding"`
+	InFlight    int           `json:"in_flight_bytes"`
+	Window      int           `json:"window_bytes"`
+	RTT         time.Duration `json:"rtt_ns"`
+	RTTVariance time.Duration `json:"rtt_variance_ns"`
+	RTO         time.Duration `json:"rto_ns"`
 }
 
-// stats reads one. Preconditions: d.mu is held.
-func (q *QP) stats() QPStats {
-	attr := q.engine.Attr()
-	s := QPStats{
-		QPN: q.num, Type: abi.QPTRC, State: q.engine.State(),
-		SQPSN: attr.SQPSN, RQPSN: attr.RQPSN,
-		Outstanding: q.engine.Outstanding(), Gauges: q.engine.Gauges(), Counters: *q.engine.Counters(),
+// Status implements driver.QP. It takes the device's lock for as long as it
+// copies some 500 bytes.
+func (q *QP) Status() any {
+	q.d.mu.Lock()
+	attr, state, gauges := q.engine.Attr(), q.engine.State(), q.engine.Gauges()
+	outstanding, counters, mtu := q.engine.Outstanding(), *q.engine.Counters(), q.d.mtu
+	q.d.mu.Unlock()
+	s := qpStatus{
+		QPN: q.num, Type: abi.QPTRC.String(), State: state.String(), SQPSN: attr.SQPSN, RQPSN: attr.RQPSN,
+		Requester: requesterStatus{
+			Outstanding: outstanding, InFlight: gauges.InFlight, Window: gauges.Window,
+			RTT: time.Duration(gauges.RTT), RTTVariance: time.Duration(gauges.RTTVariance), RTO: time.Duration(gauges.RTO),
+		},
+		Counters: sums(counters.List(nil)),
 	}
 	if _, ok := q.engine.(*engine.Datagrams); ok {
-		s.Type = abi.QPTUD
-		s.MTU = q.d.mtu.Bytes()
-		return s
-	}
-	if attr.Peer.IsValid() {
+		s.Type, s.MTU = abi.QPTUD.String(), mtu.Bytes()
+	} else if attr.Peer.IsValid() {
 		s.RemoteQPN, s.Peer, s.MTU = attr.DestQPN, attr.Peer, attr.PathMTU.Bytes()
 	}
 	return s

@@ -116,6 +116,7 @@ func (c *Context) Close() error {
 	c.mu.Unlock()
 
 	opened.remove(c)
+	offers.remove(c)
 	err := c.cm.close(pairs) // while there are queue pairs: peers are told
 	if e := c.verbs.Close(); err == nil {
 		err = e

@@ -28,10 +28,7 @@ func (l *contextList) remove(c *Context) {
 
 // at is the contexts whose device has the address; all for a wildcard.
 func (l *contextList) at(addr netip.Addr) []*Context {
-	l.mu.Lock()
-	all := slices.Clone(l.list)
-	l.mu.Unlock()
-	all = slices.DeleteFunc(all, func(c *Context) bool { return !addr.IsUnspecified() && !c.hasAddr(addr) })
+	all := slices.DeleteFunc(l.all(), func(c *Context) bool { return !addr.IsUnspecified() && !c.hasAddr(addr) })
 	owned := map[netip.AddrPort]bool{}
 	for _, c := range all {
 		owned[c.chosen.addr] = c.station.spec.kind == kindSoft
@@ -41,17 +38,11 @@ func (l *contextList) at(addr netip.Addr) []*Context {
 	})
 }
 
-// ofHosts is the contexts that are on the kernel's devices.
-func (l *contextList) ofHosts() []*Context {
+// all is a snapshot of the contexts.
+func (l *contextList) all() []*Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []*Context
-	for _, c := range l.list {
-		if c.station.spec.kind == kindHost {
-			list = append(list, c)
-		}
-	}
-	return list
+	return slices.Clone(l.list)
 }
 
 func (c *Context) hasAddr(addr netip.Addr) bool {

@@ -199,7 +199,7 @@ func Example_faults() {
 		log.Fatal(err)
 	}
 	fmt.Println(wc[0].Status.Name(), string(source) == string(target))
-	fmt.Println(counters.Get("fault_loss") > 0, counters.Get("retransmitted_pkts") > 0)
+	fmt.Println(counters["fault_loss"] > 0, counters["retransmitted_pkts"] > 0)
 	// Output:
 	// SUCCESS true
 	// true true

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
@@ -24,7 +23,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
-	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
 // This file is the only one that puts parts together: everything else here
@@ -142,6 +140,7 @@ func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
 		return release()
 	}
 	opened.add(c)
+	offers.add(c)
 	return c, nil
 }
 
@@ -359,41 +358,8 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 		redirect:  device.Redirect,
 		neighbour: beside,
 
-		stop:  func() error { return machine.Rmmod(soft.Name) },
-		stats: func() (string, stats.Counters, []stats.QueuePair) { return readRNIC(device) },
+		stop: func() error { return machine.Rmmod(soft.Name) },
 	}, nil
-}
-
-// readRNIC reads a soft RNIC's counters.
-func readRNIC(d *rnic.Device) (state string, port stats.Counters, pairs []stats.QueuePair) {
-	if p, err := d.QueryPort(1); err == nil {
-		state = p.State.String()
-	}
-	port = stats.Counters{}
-	for _, c := range d.Counters() {
-		port[c.Name] = c.Value
-	}
-	list := d.QPStats()
-	pairs = make([]stats.QueuePair, len(list))
-	for i := range list {
-		q := &list[i]
-		c := stats.Counters{}
-		for _, n := range q.Counters.List(nil) {
-			c[n.Name] = n.Value
-		}
-		pairs[i] = stats.QueuePair{
-			QPN: uint32(q.QPN), Type: q.Type.String(), State: q.State.String(),
-			RemoteQPN: uint32(q.RemoteQPN), Peer: q.Peer, MTU: q.MTU, SQPSN: uint32(q.SQPSN), RQPSN: uint32(q.RQPSN),
-			Requester: &stats.Requester{
-				Outstanding: q.Outstanding, InFlight: q.Gauges.InFlight, Window: q.Gauges.Window,
-				RTT:         time.Duration(q.Gauges.RTT),
-				RTTVariance: time.Duration(q.Gauges.RTTVariance),
-				RTO:         time.Duration(q.Gauges.RTO),
-			},
-			Counters: c,
-		}
-	}
-	return state, port, pairs
 }
 
 // softModule is the soft RNIC's driver, as a module of the emulated kernel: its

@@ -123,38 +123,3 @@ func gidTypeName(t abi.GIDType) string {
 	}
 	return t.String()
 }
-
-// Counters reads the device's counters: packets, bytes, retransmissions, NAKs
-// by kind, duplicates, drops by cause, faults injected. All contexts on the
-// device count together.
-func (c *Context) Counters() (Counters, error) {
-	if c.closed.Load() {
-		return nil, opError("Counters", "", errContextClosed)
-	}
-	list, err := c.verbs.Counters()
-	if err != nil {
-		return nil, opError("Counters", "", c.ended(err, &c.closed, ""))
-	}
-	return counters(list), nil
-}
-
-// QPCounters reads a queue pair's counters, where the device has such.
-func (c *Context) QPCounters(qp QP) (Counters, error) {
-	q, err := c.pair(qp)
-	if err != nil {
-		return nil, opError("QPCounters", qpName(qp), err)
-	}
-	list, err := q.verbs.Counters()
-	if err != nil {
-		return nil, opError("QPCounters", qpName(qp), c.ended(err, &q.dead, "the queue pair"))
-	}
-	return counters(list), nil
-}
-
-func counters(list []verbs.Counter) Counters {
-	out := make(Counters, len(list))
-	for i, counter := range list {
-		out[i] = Counter(counter)
-	}
-	return out
-}

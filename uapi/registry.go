@@ -14,7 +14,6 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
-	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
 // station is a device that runs in this process, with the kernel in front of
@@ -36,9 +35,6 @@ type station struct {
 	redirect  func(service uint64, port uint16) (end func(), err error)
 	mapper    *portMapper // of the owner of an address's UDP port 4791
 	neighbour *neighbour  // of a device beside it
-
-	// stats reads its port and its queue pairs; nil on a kernel device.
-	stats func() (state string, port stats.Counters, pairs []stats.QueuePair)
 
 	users int // contexts; guarded by the registry's mu
 }
@@ -214,7 +210,6 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 	if spec.kind == kindSoft && s.redirect != nil && s.addr.Port() == RoCEPort {
 		s.mapper = openPortMapper(s.addr.Addr(), s.redirect, log)
 	}
-	offers.add(s, log)
 	return s, nil
 }
 
@@ -232,7 +227,6 @@ func (r *registry) release(s *station) error {
 			break
 		}
 	}
-	offers.remove(s)
 	s.mapper.close()
 	return s.stop()
 }

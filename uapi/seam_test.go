@@ -148,7 +148,7 @@ func TestNothingGoesAroundTheSeam(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EIO)
 	_, err = c.Counters()
 	require.ErrorIs(t, err, syscall.EIO)
-	_, err = c.QPCounters(qp)
+	_, err = c.Stats()
 	require.ErrorIs(t, err, syscall.EIO)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

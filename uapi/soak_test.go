@@ -229,18 +229,18 @@ func (s *stackSoak) end() {
 	time.Sleep(time.Second) // what is under way arrives
 	var sent, lost, doubled, known, state uint64
 	for _, h := range s.hosts {
-		for _, c := range h.device.Counters() {
-			switch c.Name {
+		for name, n := range h.device.Counters() {
+			switch name {
 			case "sent_pkts":
-				sent += c.Value
+				sent += n
 			case "fault_loss":
-				lost += c.Value
+				lost += n
 			case "fault_dup":
-				doubled += c.Value
+				doubled += n
 			case "drop_state":
-				state += c.Value
+				state += n
 			case "rcvd_pkts", "drop_icrc", "drop_qpn", "drop_peer", "drop_pkey", "drop_service", "drop_malformed", "drop_opcode", "drop_queue_full", "drop_send_unreach":
-				known += c.Value
+				known += n
 			}
 		}
 	}

@@ -2,23 +2,42 @@ package uapi
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// DeviceStats is a reading of a device: port counters and queue pairs. Package stats says what each counter counts,
-// adds them up (Counters.Summarize) and writes them for Prometheus (WritePrometheus).
+// DeviceStats is a reading of a device: port counters and queue pairs. Package
+// stats says what each counter counts, adds them up (Counters.Summarize) and
+// writes them for Prometheus (WritePrometheus).
 type DeviceStats = stats.Device
 
-// Stats reads the device: its ports' counters and its queue pairs, with the counters, window and round trip of each.
-// Of a soft device these are all queue pairs, whatever context they are of; of a kernel device they are the context's
-// own, and rdma_rxe counts nothing for one. It disturbs the device for as long as it takes to copy some 500 bytes for
-// each queue pair.
+// Counters are a device's counters by name.
+type Counters = stats.Counters
+
+// Counters reads the device's counters: packets, bytes, retransmissions, NAKs by
+// kind, duplicates, drops by cause, faults injected. All contexts on the device
+// count together. A device that counts nothing has none.
+func (c *Context) Counters() (Counters, error) {
+	m, err := c.verbs.Counters()
+	if err != nil {
+		return nil, opError("Counters", "", c.ended(err, &c.closed, ""))
+	}
+	return m, nil
+}
+
+// Stats reads the device: its ports' counters and its queue pairs, with the
+// counters, window and round trip of each. Of a soft device these are all queue
+// pairs, whatever context they are of; of a kernel device they are the context's
+// own, and rdma_rxe counts nothing for one. It disturbs the device for as long as
+// it takes to copy some 500 bytes for each queue pair.
 func (c *Context) Stats() (DeviceStats, error) {
 	d, err := c.stats()
 	if err != nil {
@@ -27,35 +46,34 @@ func (c *Context) Stats() (DeviceStats, error) {
 	return d, nil
 }
 
-// AllStats reads all devices that this process has open, soft and kernel devices, each once. A device that cannot be
-// read is left out.
-func AllStats() []DeviceStats {
+// AllStats reads all devices that this process has open, soft and kernel
+// devices, each once. A device that cannot be read is left out.
+func AllStats() []DeviceStats { return readStats(opened.all()) }
+
+// readStats reads the devices of the contexts, each once. Of a kernel device
+// every context knows its own queue pairs.
+func readStats(ctxs []*Context) []DeviceStats {
 	list := []DeviceStats{}
-	for _, s := range devices.list() {
-		if s.stats != nil {
-			list = append(list, s.reading())
+	for _, c := range ctxs {
+		i := slices.IndexFunc(list, func(d DeviceStats) bool { return d.Device == c.station.device() && d.Name == c.station.name })
+		host := c.station.spec.kind == kindHost
+		if i >= 0 && !host {
+			continue
 		}
-	}
-	for _, c := range opened.ofHosts() {
-		if d, err := c.stats(); err == nil {
-			list = mergeReading(list, d)
+		d, err := c.stats()
+		switch {
+		case err != nil:
+		case i >= 0:
+			list[i].QueuePairs = append(list[i].QueuePairs, d.QueuePairs...)
+		default:
+			list = append(list, d)
 		}
 	}
 	return list
 }
 
-// mergeReading adds the reading of a kernel device, of which every context knows its own queue pairs.
-func mergeReading(list []DeviceStats, d DeviceStats) []DeviceStats {
-	i := slices.IndexFunc(list, func(o DeviceStats) bool { return o.Kind == d.Kind && o.Name == d.Name })
-	if i < 0 {
-		return append(list, d)
-	}
-	list[i].QueuePairs = append(list[i].QueuePairs, d.QueuePairs...)
-	return list
-}
-
-// StatsVar is AllStats as a variable of package expvar, which this package does not import, because whoever does
-// serves /debug/vars:
+// StatsVar is AllStats as a variable of package expvar, which this package does
+// not import, because whoever does serves /debug/vars:
 //
 //	expvar.Publish("rdmashim", uapi.StatsVar{})
 type StatsVar struct{}
@@ -69,64 +87,67 @@ func (StatsVar) String() string {
 	return string(text)
 }
 
-// stats reads the context's device.
+// stats reads the context's device through its kernel.
 func (c *Context) stats() (DeviceStats, error) {
-	if c.closed.Load() {
-		return DeviceStats{}, errContextClosed
-	}
-	if c.station.stats != nil {
-		return c.station.reading(), nil
-	}
-	return c.hostReading()
-}
-
-// reading reads a soft device.
-func (s *station) reading() DeviceStats {
-	d := DeviceStats{
-		Name: s.name, Device: s.device(), Kind: string(s.spec.kind), NetDev: s.netDev, Address: s.addr,
-		PID: os.Getpid(), Process: processName(),
-		Time: time.Now(),
-	}
-	port := stats.Port{Port: 1, MTU: s.mtu}
-	port.State, port.Counters, d.QueuePairs = s.stats()
-	d.Ports = []stats.Port{port}
-	return d
-}
-
-func processName() string { return filepath.Base(os.Args[0]) }
-
-// hostReading reads a kernel device as far as a context can.
-func (c *Context) hostReading() (DeviceStats, error) {
 	info, err := c.queryDevice()
 	if err != nil {
 		return DeviceStats{}, err
 	}
-	list, err := c.verbs.Counters()
+	counters, err := c.verbs.Counters()
 	if err != nil {
 		return DeviceStats{}, err
 	}
 	d := DeviceStats{
 		Name: info.Name, Device: info.Device, Kind: info.Kind, NetDev: info.NetDev, Address: info.Address,
-		Time: time.Now(), QueuePairs: []stats.QueuePair{},
+		Time:  time.Now(),
+		Ports: []stats.Port{{Port: info.Port, State: info.PortState, MTU: info.MTU, Counters: counters}},
 	}
-	d.Ports = []stats.Port{{Port: info.Port, State: info.PortState, MTU: info.MTU, Counters: counters(list).Map()}}
+	if c.station.spec.kind != kindHost {
+		d.PID, d.Process = os.Getpid(), processName()
+	}
+	d.QueuePairs, err = c.pairStats()
+	return d, err
+}
+
+func processName() string { return filepath.Base(os.Args[0]) }
+
+// pairStats reads the device's queue pairs, or the context's own where the kernel
+// does not show the device's.
+func (c *Context) pairStats() ([]stats.QueuePair, error) {
+	list := []stats.QueuePair{}
+	lines, err := c.verbs.QueuePairs()
+	if errors.Is(err, syscall.ENOENT) {
+		return c.ownPairStats(), nil
+	}
+	for _, line := range lines {
+		var q stats.QueuePair
+		if err := json.Unmarshal([]byte(line), &q); err != nil {
+			return nil, fmt.Errorf("the kernel's reading of a queue pair: %w", err)
+		}
+		list = append(list, q)
+	}
+	return list, err
+}
+
+func (c *Context) ownPairStats() []stats.QueuePair {
 	c.mu.Lock()
 	pairs := make([]*queuePair, 0, len(c.pairs))
 	for _, q := range c.pairs {
 		pairs = append(pairs, q)
 	}
 	c.mu.Unlock()
+	list := []stats.QueuePair{}
 	for _, q := range pairs {
-		if r, ok := q.hostReading(); ok {
-			d.QueuePairs = append(d.QueuePairs, r)
+		if s, ok := q.stats(); ok {
+			list = append(list, s)
 		}
 	}
-	slices.SortFunc(d.QueuePairs, func(a, b stats.QueuePair) int { return int(a.QPN) - int(b.QPN) })
-	return d, nil
+	slices.SortFunc(list, func(a, b stats.QueuePair) int { return int(a.QPN) - int(b.QPN) })
+	return list
 }
 
-// hostReading reads a queue pair of a kernel device; false if it has gone.
-func (q *queuePair) hostReading() (stats.QueuePair, bool) {
+// stats asks the kernel for the queue pair's state; false if it has gone.
+func (q *queuePair) stats() (stats.QueuePair, bool) {
 	attr, err := q.verbs.Query()
 	if err != nil {
 		return stats.QueuePair{}, false

@@ -181,34 +181,6 @@ type QPInfo struct {
 	Timeout, Retry, RNRRetry, MinRNRTimer, MaxRdAtomic int
 }
 
-// Counter is a named count that only grows.
-type Counter struct {
-	Name  string
-	Value uint64
-}
-
-// Counters is a list of counters with distinct names.
-type Counters []Counter
-
-// Get is the value of the named counter, 0 if there is none.
-func (c Counters) Get(name string) uint64 {
-	for _, counter := range c {
-		if counter.Name == name {
-			return counter.Value
-		}
-	}
-	return 0
-}
-
-// Map gives the counters by name.
-func (c Counters) Map() map[string]uint64 {
-	m := make(map[string]uint64, len(c))
-	for _, counter := range c {
-		m[counter.Name] = counter.Value
-	}
-	return m
-}
-
 // GID is an entry of a port's address table.
 type GID struct {
 	Index  int

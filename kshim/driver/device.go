@@ -31,8 +31,8 @@ type Device interface {
 	QueryPort(port uint8) (abi.QueryPortResp, error)
 	// GIDs is the port's table of valid entries.
 	GIDs(port uint8) []GIDEntry
-	// Counters reads the port's counters (sysfs ports/N/hw_counters).
-	Counters() []Counter
+	// Counters reads the port's counters by name (sysfs ports/N/hw_counters).
+	Counters() map[string]uint64
 
 	AllocPD() (PD, error)
 	// RegMR registers mem, announced user memory whose first byte has the
@@ -65,12 +65,6 @@ type GIDEntry struct {
 	Type    uint32     // abi.GIDTypeRoCEv2
 	NetDev  string
 	IfIndex uint32
-}
-
-// Counter is a named count that only grows.
-type Counter struct {
-	Name  string
-	Value uint64
 }
 
 // PD, AH, MR, CQ and QP are the driver's side of the core's objects.
@@ -114,7 +108,9 @@ type QP interface {
 	// Doorbell tells that work requests were published in the send queue.
 	// EINVAL in RESET, INIT and RTR.
 	Doorbell() error
-	Counters() []Counter
+	// Status is what sysfs shows of the queue pair (ports/N/qp/NUMBER), as a value
+	// for encoding/json: an extension, which Linux does not have.
+	Status() any
 	// Destroy stops the queue pair. When it returns the device no longer
 	// touches its rings nor memory on its behalf.
 	Destroy() error

@@ -76,8 +76,8 @@ func (d *fakeDevice) GIDs(uint8) []driver.GIDEntry {
 	return d.gids
 }
 
-func (d *fakeDevice) Counters() []driver.Counter {
-	return []driver.Counter{{Name: "sent_pkts", Value: uint64(d.doorbells.Load())}, {Name: "rcvd_pkts", Value: 7}}
+func (d *fakeDevice) Counters() map[string]uint64 {
+	return map[string]uint64{"sent_pkts": uint64(d.doorbells.Load()), "rcvd_pkts": 7}
 }
 
 func (d *fakeDevice) QueryPort(port uint8) (abi.QueryPortResp, error) {
@@ -356,7 +356,7 @@ func (q *fakeQP) Doorbell() error {
 	return nil
 }
 
-func (q *fakeQP) Counters() []driver.Counter { return []driver.Counter{{Name: "rdma_sends", Value: 5}} }
+func (q *fakeQP) Status() any { return map[string]uint64{"rdma_sends": 5} }
 
 func (q *fakeQP) Destroy() error {
 	defer q.d.step("QP.Destroy")()

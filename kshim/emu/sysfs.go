@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -342,32 +343,33 @@ func powerEntries() []entry {
 	}
 }
 
-func counters(list []driver.Counter) []entry {
-	entries := make([]entry, len(list))
-	for i, c := range list {
-		entries[i] = entry{c.Name, attribute("%d", c.Value)}
+func counters(m map[string]uint64) []entry {
+	var entries []entry
+	for name, value := range m {
+		entries = append(entries, entry{name, attribute("%d", value)})
 	}
 	return entries
 }
 
-// sysfsQPs is ports/N/qp, which Linux does not have: a directory for each queue
-// pair of the device, with its counters.
+// sysfsQPs is ports/N/qp, which Linux does not have: a file for each queue pair
+// of the device, one line of JSON.
 func (d *device) sysfsQPs() []entry {
 	d.mu.Lock()
 	all := maps.Clone(d.qps)
 	d.mu.Unlock()
 	var list []entry
 	for n, q := range all {
-		list = append(list, entry{strconv.Itoa(int(n)), dir(one("counters", dir(q.counters)))})
+		list = append(list, entry{strconv.Itoa(int(n)), node{text: q.status}})
 	}
 	return list
 }
 
-func (q *queuePair) counters() []entry {
+func (q *queuePair) status() (string, error) {
 	q.mu.RLock()
 	defer q.release()
 	if q.dead {
-		return nil
+		return "", fail(syscall.ENOENT, "the queue pair is gone")
 	}
-	return counters(q.qp.Counters())
+	text, err := json.Marshal(q.qp.Status())
+	return string(text) + "\n", err
 }

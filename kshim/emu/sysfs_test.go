@@ -89,7 +89,7 @@ func TestSysfs(t *testing.T) {
 /sys/class/infiniband/fake0/ports/1/link_layer: Ethernet
 /sys/class/infiniband/fake0/ports/1/phys_state: 5: LinkUp
 /sys/class/infiniband/fake0/ports/1/pkeys/0: 0xffff
-/sys/class/infiniband/fake0/ports/1/qp/17/counters/rdma_sends: 5
+/sys/class/infiniband/fake0/ports/1/qp/17: {"rdma_sends":5}
 /sys/class/infiniband/fake0/ports/1/rate: 100 Gb/sec (4X EDR)
 /sys/class/infiniband/fake0/ports/1/sm_lid: 0x0
 /sys/class/infiniband/fake0/ports/1/sm_sl: 0
@@ -130,18 +130,18 @@ DEVMODE=0666
 	require.Equal(t, want, "\n"+strings.Join(lines, "\n"))
 
 	for name, errno := range map[string]syscall.Errno{
-		"/sys/class/infiniband/fake1/fw_ver":                syscall.ENOENT,
-		"/sys/class/infiniband/fake0/ports/2/state":         syscall.ENOENT,
-		"/sys/class/infiniband/fake0/ports/1/gids/4":        syscall.ENOENT,
-		"/sys/class/infiniband/fake0/ports/1/gids/00":       syscall.ENOENT,
-		"/sys/class/infiniband/fake0/ports/1/gids/-1":       syscall.ENOENT,
-		"/sys/class/infiniband/fake0/fw_ver/x":              syscall.ENOTDIR,
-		"/sys/class/infiniband/fake0":                       syscall.EISDIR,
-		"/sys/class/infiniband/fake0/ports/1/qp/1/counters": syscall.ENOENT,
-		"/dev/infiniband/uverbs1":                           syscall.ENOENT,
-		"/dev/infiniband/rdma_cm":                           syscall.ENOENT,
-		"sys/class":                                         syscall.ENOENT,
-		"":                                                  syscall.ENOENT,
+		"/sys/class/infiniband/fake1/fw_ver":          syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/2/state":   syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/1/gids/4":  syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/1/gids/00": syscall.ENOENT,
+		"/sys/class/infiniband/fake0/ports/1/gids/-1": syscall.ENOENT,
+		"/sys/class/infiniband/fake0/fw_ver/x":        syscall.ENOTDIR,
+		"/sys/class/infiniband/fake0":                 syscall.EISDIR,
+		"/sys/class/infiniband/fake0/ports/1/qp/1":    syscall.ENOENT,
+		"/dev/infiniband/uverbs1":                     syscall.ENOENT,
+		"/dev/infiniband/rdma_cm":                     syscall.ENOENT,
+		"sys/class":                                   syscall.ENOENT,
+		"":                                            syscall.ENOENT,
 	} {
 		_, err := c.proc.Open(name)
 		require.ErrorIs(t, err, errno, name)

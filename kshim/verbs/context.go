@@ -1,8 +1,12 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -160,14 +164,38 @@ func (c *Context) GIDs(port uint8) (list []GID, err error) {
 	return list, err
 }
 
-// Counters reads the counters of port 1. A device without any has an empty list.
-func (c *Context) Counters() (list []Counter, err error) {
+// Counters reads the counters of port 1 by name. A device without any has none.
+func (c *Context) Counters() (counters map[string]uint64, err error) {
 	err = c.call("read counters", c.info.Name, func() (err error) {
-		list, err = readCounters(c.kernel, sysIB+"/"+c.info.Name+"/ports/1/hw_counters")
+		counters, err = readCounters(c.kernel, sysIB+"/"+c.info.Name+"/ports/1/hw_counters")
 		if errors.Is(err, syscall.ENOENT) {
 			return nil
 		}
 		return err
+	})
+	return counters, err
+}
+
+// QueuePairs reads what the mini kernel shows of the device's queue pairs, whatever
+// context they are of, by number: a line of JSON for each, as uapi/stats.QueuePair.
+// ENOENT on Linux, which shows nothing.
+func (c *Context) QueuePairs() (list []string, err error) {
+	err = c.call("read queue pairs", c.info.Name, func() error {
+		dir := sysIB + "/" + c.info.Name + "/ports/1/qp"
+		names, err := c.kernel.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+		for _, name := range names {
+			text, err := readAttr(c.kernel, path.Join(dir, name))
+			if err == nil {
+				list = append(list, text)
+			} else if !errors.Is(err, syscall.ENOENT) { // destroyed meanwhile
+				return err
+			}
+		}
+		return nil
 	})
 	return list, err
 }

@@ -3,8 +3,6 @@ package verbs
 import (
 	"errors"
 	"fmt"
-	"path"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -223,19 +221,6 @@ func (qp *QP) Query() (attr QPAttr, err error) {
 
 // queryMask asks for everything.
 const queryMask = abi.QPMaskDestQPN<<1 - 1
-
-// Counters reads the queue pair's counters, where the device keeps any.
-func (qp *QP) Counters() (list []Counter, err error) {
-	err = qp.ctx.call("read counters", qp.name(), func() (err error) {
-		dir := path.Join(sysIB, qp.ctx.info.Name, "ports/1/qp", strconv.Itoa(int(qp.num)), "counters")
-		list, err = readCounters(qp.ctx.kernel, dir)
-		if errors.Is(err, syscall.ENOENT) {
-			return nil
-		}
-		return err
-	})
-	return list, err
-}
 
 // Destroy frees the queue pair. What is outstanding gets no completion, and completions that were not polled yet are
 // dropped. EBADF the second time.

@@ -100,23 +100,24 @@ func findDevice(k kshim.Kernel, name string) (DeviceInfo, error) {
 	return DeviceInfo{}, fmt.Errorf("%w: there are %s", errNoDevice, strings.Join(names, ", "))
 }
 
-// readCounters reads a directory of one number a file. Files that hold something else (lifespan) are left out.
-func readCounters(k kshim.Kernel, dir string) ([]Counter, error) {
+// readCounters reads a directory of one number a file. Files that hold something
+// else (lifespan) are left out.
+func readCounters(k kshim.Kernel, dir string) (map[string]uint64, error) {
 	names, err := k.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Counter, 0, len(names))
+	counters := make(map[string]uint64, len(names))
 	for _, name := range names {
 		text, err := readAttr(k, path.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
 		if v, err := strconv.ParseUint(text, 10, 64); err == nil && name != "lifespan" {
-			list = append(list, Counter{name, v})
+			counters[name] = v
 		}
 	}
-	return list, nil
+	return counters, nil
 }
 
 // sysfsGIDs reads a GID table where the kernel has no QUERY_GID_TABLE (before 5.10). An index without a GID reads as an

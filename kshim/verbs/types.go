@@ -38,12 +38,6 @@ type GID struct {
 	IfIndex uint32 // network interface, 0 if unknown
 }
 
-// Counter is a named count of a device or a queue pair.
-type Counter struct {
-	Name  string
-	Value uint64
-}
-
 // QPCap is the room of a queue pair.
 type QPCap struct {
 	MaxSendWR  int // send requests that can be outstanding

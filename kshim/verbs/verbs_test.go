@@ -201,21 +201,22 @@ func TestQueries(t *testing.T) {
 	})
 	counters, err = c.Counters()
 	require.NoError(t, err)
-	require.Equal(t, []Counter{{"sent_pkts", 12}}, counters)
+	require.Equal(t, map[string]uint64{"sent_pkts": 12}, counters)
 	require.Equal(t, "rxe0", c.Device().Name)
 }
 
-func TestQueuePairCounters(t *testing.T) {
+func TestQueuePairStatus(t *testing.T) {
 	b := newBed(t, eight)
-	list, err := b.qp.Counters()
-	require.NoError(t, err)
-	require.Empty(t, list, "a kernel that keeps none")
+	_, err := b.c.QueuePairs()
+	require.ErrorIs(t, err, syscall.ENOENT, "a kernel that shows none")
 	b.do(func() {
-		b.sys["/sys/class/infiniband/rxe0/ports/1/qp/"+strconv.Itoa(int(b.qp.Num()))+"/counters/sent_bytes"] = "5\n"
+		for _, n := range []string{"9", "10"} {
+			b.sys["/sys/class/infiniband/rxe0/ports/1/qp/"+n] = n + "\n"
+		}
 	})
-	list, err = b.qp.Counters()
+	list, err := b.c.QueuePairs()
 	require.NoError(t, err)
-	require.Equal(t, []Counter{{"sent_bytes", 5}}, list)
+	require.Equal(t, []string{"9", "10"}, list)
 }
 
 func TestHostileGIDCount(t *testing.T) {

@@ -444,7 +444,7 @@ var uapiTests = []test{
 		r.say("sent_pkts grows: %t", eventually(func() bool {
 			after, err := a.Counters()
 			r.must(err)
-			return after.Get("sent_pkts") > before.Get("sent_pkts")
+			return after["sent_pkts"] > before["sent_pkts"]
 		}))
 	}},
 	{"uapi/progress", func(r *rig) {

@@ -100,7 +100,7 @@ func (e *end) rnrNAKs() uint64 {
 		return hwCounter("rcvd_rnr_err")
 	}
 	c, _ := e.ctx.Counters()
-	return c.Get("rcvd_rnr_err")
+	return c["rcvd_rnr_err"]
 }
 
 // notReady posts the receive only after the requester was told to wait.

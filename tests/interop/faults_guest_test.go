@@ -67,6 +67,6 @@ func underFault(t *testing.T, f family, name string, mtu int, counter string) (s
 	}
 	counters, err := a.ctx.Counters()
 	require.NoError(t, err)
-	require.NotZero(t, counters.Get(counter), "no fault was made")
-	return counters.Get("sent_pkts"), counters.Get(counter)
+	require.NotZero(t, counters[counter], "no fault was made")
+	return counters["sent_pkts"], counters[counter]
 }

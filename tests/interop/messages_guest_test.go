@@ -44,9 +44,9 @@ func TestMessages(t *testing.T) {
 			}
 			counters, err := soft.ctx.Counters()
 			require.NoError(t, err)
-			require.Greater(t, counters.Get("gso_pkts"), uint64(1000), "many of them left by GSO, each with an ICRC for its own identification")
-			require.Zero(t, counters.Get("gso_refused"))
-			t.Logf("GSO: %d packets in %d sends, %d suspensions", counters.Get("gso_pkts"), counters.Get("gso_sends"), counters.Get("gso_suspended"))
+			require.Greater(t, counters["gso_pkts"], uint64(1000), "many of them left by GSO, each with an ICRC for its own identification")
+			require.Zero(t, counters["gso_refused"])
+			t.Logf("GSO: %d packets in %d sends, %d suspensions", counters["gso_pkts"], counters["gso_sends"], counters["gso_suspended"])
 		})
 	}
 	require.Zero(t, lab.kmsg.badICRCs(t), "rxe saw a bad ICRC although none was made")
@@ -79,7 +79,7 @@ func (w *watch) now(t *testing.T) (sent, received, lost uint64) {
 		require.NoError(t, err)
 		lost += n
 	}
-	return c.Get("sent_pkts"), freshCounter("rcvd_pkts"), lost
+	return c["sent_pkts"], freshCounter("rcvd_pkts"), lost
 }
 
 func (w *watch) allReceived(t *testing.T) {
@@ -91,8 +91,8 @@ func (w *watch) allReceived(t *testing.T) {
 	}, patience, 10*time.Millisecond, "rxe did not take every packet: a bad ICRC?")
 	c, err := w.e.ctx.Counters()
 	require.NoError(t, err)
-	require.Zero(t, c.Get("drop_icrc"), "the soft side dropped packets of rxe for their ICRC")
-	require.Zero(t, c.Get("drop_malformed"))
+	require.Zero(t, c["drop_icrc"], "the soft side dropped packets of rxe for their ICRC")
+	require.Zero(t, c["drop_malformed"])
 	t.Logf("sent %d, received %d, lost on the way %d", sent-w.sent, received-w.received, lost-w.lost)
 }
 

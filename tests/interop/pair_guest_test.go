@@ -5,8 +5,10 @@ package interop
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,9 +136,9 @@ func (e *end) counters() string {
 	var b strings.Builder
 	if c, err := e.ctx.Counters(); err == nil {
 		fmt.Fprintf(&b, "%s:", e.name)
-		for _, c := range c {
-			if c.Value != 0 {
-				fmt.Fprintf(&b, " %s=%d", c.Name, c.Value)
+		for _, name := range slices.Sorted(maps.Keys(c)) {
+			if c[name] != 0 {
+				fmt.Fprintf(&b, " %s=%d", name, c[name])
 			}
 		}
 	}

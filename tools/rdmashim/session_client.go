@@ -196,7 +196,7 @@ func (s *clientSession) leave() error {
 	if err != nil {
 		return err
 	}
-	s.report.Client = counters.Map()
+	s.report.Client = counters
 	if err := s.ctl.send(goodbye{OK: true}); err != nil {
 		return fmt.Errorf("the server's counters are lost: %w", s.probe(err))
 	}

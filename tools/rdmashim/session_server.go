@@ -142,5 +142,5 @@ func (s *serverSession) sayFarewell(digest string) error {
 	if err != nil {
 		return err
 	}
-	return s.ctl.send(farewell{SHA256: digest, Counters: counters.Map()})
+	return s.ctl.send(farewell{SHA256: digest, Counters: counters})
 }

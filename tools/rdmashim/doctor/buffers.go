@@ -54,8 +54,7 @@ func checkOffload(e *exam) Check {
 	}
 	// The counters tell of what got through, when something did.
 	if checkLoopback(e).Status == Pass {
-		if list, err := e.c.Counters(); err == nil {
-			count := list.Map()
+		if count, err := e.c.Counters(); err == nil {
 			const fix = "open the device with gso=off"
 			if n := count["gso_refused"]; n > 0 {
 				return warn(fix, "segmented packets were refused on %s (gso_refused %d)", e.netDevName(), n)
@@ -73,7 +72,7 @@ func (e *exam) suspensions() uint64 {
 	if err != nil {
 		return 0
 	}
-	return list.Map()["gso_suspended"]
+	return list["gso_suspended"]
 }
 
 const (

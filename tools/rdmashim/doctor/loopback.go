@@ -70,11 +70,11 @@ func (e *exam) transferFix() string {
 			return "leave out what the device's name asks for: " + fault
 		}
 	}
-	list, err := e.c.Counters()
+	count, err := e.c.Counters()
 	if err != nil {
 		return "see the checks above"
 	}
-	switch count := list.Map(); {
+	switch {
 	case count["drop_send_denied"] > 0:
 		return fmt.Sprintf("let the packet filter pass outgoing UDP port %d: nft list ruleset", e.port)
 	case count["drop_send_unreach"] > 0:
