@@ -1,84 +1,239 @@
+//go:build linux || darwin
+
 package stats
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+	"unicode"
 )
 
-// How long a process may take until it begins to answer, and for the whole answer, which a client waits for once it
-// has begun: many queue pairs take their time. A process that is stopped never begins.
+// How long a process may take until it begins to answer, and for the rest. A
+// process that is stopped never begins.
 const (
 	silence    = 200 * time.Millisecond
 	answerTime = 2 * time.Second
 )
 
-// maxAsked is how many processes are asked at a time: each takes a descriptor.
-const maxAsked = 256
+// maxAnswer bounds what is taken of another process, in bytes: an answer has
+// about 1500 for a queue pair.
+const maxAnswer = 64 << 20
 
-// SilentError says that a process did not begin to answer in time. The JSON keys are stable.
-type SilentError struct {
-	PID     int    `json:"pid"`
-	Process string `json:"process,omitempty"` // its program, where /proc tells it
-	Stopped bool   `json:"stopped"`           // by a signal or a debugger, where /proc tells it
+// version is that of answers.
+const version = 1
+
+// answer is what a process says to a client: a space at once, then one line of
+// JSON.
+type answer struct {
+	Version int      `json:"version"`
+	PID     int      `json:"pid"`
+	Process string   `json:"process"`
+	Devices []Device `json:"devices,omitempty"`
 }
 
-func (e *SilentError) Error() string {
-	name := fmt.Sprintf("process %d", e.PID)
-	if e.Process != "" {
-		name += " (" + e.Process + ")"
-	}
-	why := ""
-	if e.Stopped {
-		why = fmt.Sprintf(": it is stopped; kill -CONT %d lets it go on", e.PID)
-	}
-	return fmt.Sprintf("%s does not answer within %v%s", name, silence, why)
-}
-
-// Timeout implements net.Error's.
-func (e *SilentError) Timeout() bool { return true }
-
-// ReadAll reads the soft devices of all processes of this user, or of those that pids name, in the order of their
-// process numbers. It asks all at once. The errors are of processes that could not be read, of the silent ones a
-// *SilentError; the sockets of those that are gone it removes.
+// ReadAll reads the soft devices of all processes of this user, or of those that
+// pids name, in the order of their process numbers. It asks all at once: one that
+// does not begin to answer within 200 ms is a *SilentError. The other errors are
+// of processes that could not be read. It removes the sockets of processes that
+// are gone.
 func ReadAll(ctx context.Context, pids ...int) ([]Device, []error) {
-	paths, err := Processes(pids...)
+	paths, err := sockets(pids)
 	if err != nil {
 		return nil, []error{err}
 	}
-	answers, failed := make([]*Answer, len(paths)), make([]error, len(paths))
+	found, failed := make([][]Device, len(paths)), make([]error, len(paths))
 	var procs sync.WaitGroup
-	room := make(chan struct{}, maxAsked)
 	for i, path := range paths {
-		procs.Go(func() {
-			room <- struct{}{}
-			answers[i], failed[i] = ReadProcess(ctx, path)
-			<-room
-		})
+		procs.Go(func() { found[i], failed[i] = readProcess(ctx, path) })
 	}
 	procs.Wait()
-	var list []Device
-	var errs []error
-	for i, a := range answers {
-		switch {
-		case failed[i] == nil:
-			list = append(list, a.Devices...)
-		case !errors.Is(failed[i], errGone):
-			errs = append(errs, failed[i])
-		}
-	}
+	list := slices.Concat(found...)
 	slices.SortStableFunc(list, func(a, b Device) int {
 		if a.PID != b.PID {
 			return a.PID - b.PID
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return list, errs
+	return list, slices.DeleteFunc(failed, func(err error) bool { return err == nil || errors.Is(err, errGone) })
+}
+
+// sockets lists the sockets of this user's processes, or of those that pids name.
+// Directories that others can write to are passed over.
+func sockets(pids []int) ([]string, error) {
+	var list []string
+	for _, dir := range dirs() {
+		if checkDir(dir) != nil {
+			continue
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			pid := pidOf(e.Name())
+			if e.Type() == fs.ModeSocket && pid != 0 && (len(pids) == 0 || slices.Contains(pids, pid)) {
+				list = append(list, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return list, nil
 }
 
 // errGone says that a socket's process is.
 var errGone = errors.New("nobody listens: the process is gone")
+
+// readProcess reads the devices of the process that listens on a socket. A
+// process of another user is EPERM.
+func readProcess(ctx context.Context, path string) ([]Device, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist):
+		os.Remove(path)
+		return nil, errGone
+	case errors.Is(err, syscall.EAGAIN): // so many have asked it before that its queue is full (unix(7))
+		return nil, silent(path)
+	case err != nil:
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	list, err := hear(ctx, conn.(*net.UnixConn))
+	switch {
+	case err == nil:
+		return list, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, silent(path)
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
+}
+
+// hear takes the answer of the process at the other end.
+func hear(ctx context.Context, c *net.UnixConn) (list []Device, err error) {
+	if uid, err := peerUser(c); err != nil {
+		return nil, err
+	} else if uid != os.Geteuid() {
+		return nil, fmt.Errorf("a process of user %d listens there: %w", uid, syscall.EPERM)
+	}
+	text := bufio.NewReader(c)
+	if err = await(ctx, c, silence); err == nil {
+		_, err = text.Peek(1)
+	}
+	if err == nil {
+		if err = await(ctx, c, answerTime); err == nil {
+			list, err = parseAnswer(text)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = fmt.Errorf("the answer takes more than %v", answerTime)
+		}
+	}
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET} {
+		if errors.Is(err, gone) {
+			return nil, fmt.Errorf("%w: it closed its devices meanwhile", errGone)
+		}
+	}
+	return list, err
+}
+
+// await lets the next reads on c take so long, and no longer than ctx, whose end
+// moves the deadline into the past.
+func await(ctx context.Context, c *net.UnixConn, d time.Duration) error {
+	c.SetDeadline(time.Now().Add(d))
+	return ctx.Err() // it may have ended before the deadline was set
+}
+
+// silent describes the process of a socket that says nothing.
+func silent(path string) *SilentError {
+	e := &SilentError{PID: pidOf(filepath.Base(path))}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.PID))
+	for line := range strings.Lines(string(status)) {
+		switch key, value, _ := strings.Cut(line, ":"); key {
+		case "Name":
+			e.Process = clean(strings.TrimSpace(value))
+		case "State":
+			e.Stopped = strings.HasPrefix(strings.ToUpper(strings.TrimSpace(value)), "T")
+		}
+	}
+	return e
+}
+
+// parseAnswer reads an answer and makes it fit to be shown: nothing in it that a
+// terminal obeys, and the process that says it.
+func parseAnswer(r io.Reader) ([]Device, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxAnswer:
+		return nil, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	case !bytes.HasSuffix(text, []byte("\n")):
+		return nil, fmt.Errorf("the answer breaks off after %d bytes: %w", len(text), io.ErrUnexpectedEOF)
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		return nil, fmt.Errorf("the answer is none: %w", err)
+	}
+	if a.Version != version {
+		return nil, fmt.Errorf("the answer is of version %d; this program knows version %d", a.Version, version)
+	}
+	for i := range a.Devices {
+		a.Devices[i].PID = a.PID
+		a.Devices[i].clean()
+	}
+	return a.Devices, nil
+}
+
+// clean takes what is not printable out of the reading's texts.
+func (d *Device) clean() {
+	for _, s := range []*string{&d.Name, &d.Device, &d.Kind, &d.NetDev, &d.Process} {
+		*s = clean(*s)
+	}
+	for i := range d.Ports {
+		d.Ports[i].State = clean(d.Ports[i].State)
+		d.Ports[i].Counters.clean()
+	}
+	for i := range d.QueuePairs {
+		q := &d.QueuePairs[i]
+		q.Type, q.State, q.Process = clean(q.Type), clean(q.State), clean(q.Process)
+		q.Counters.clean()
+	}
+}
+
+// clean leaves out counters with impossible names.
+func (c Counters) clean() {
+	for name := range c {
+		if name == "" || name != clean(name) || strings.ContainsRune(name, ' ') {
+			delete(c, name)
+		}
+	}
+}
+
+func clean(s string) string {
+	const longest = 256
+	if len(s) > longest {
+		s = s[:longest]
+	}
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

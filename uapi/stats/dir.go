@@ -6,20 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
-// The names of sockets: the process, and a number by which no two are alike, in whatever PID namespace the processes
-// are. While a socket does not listen yet its name begins with a dot.
+// suffix ends the names of sockets, which are PID-RANDOM.sock: no two are alike,
+// in whatever PID namespace the processes are. While a socket does not listen yet
+// its name begins with a dot.
 const suffix = ".sock"
 
-// dirs are where sockets may be: below the user's run-time directory, if there is one, else below the one for
-// temporary files. Programs of one user may have been started with and without the first.
+// dirs are where sockets may be: below the user's run-time directory, if there is
+// one, and below the one for temporary files. Programs of one user may have been
+// started with and without the first.
 func dirs() []string {
 	var list []string
 	if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
@@ -28,7 +30,7 @@ func dirs() []string {
 	return append(list, filepath.Join(os.TempDir(), "rdmashim-"+strconv.Itoa(os.Geteuid())))
 }
 
-// makeDir makes the directory, unless it is there, and checks that it is the user's alone.
+// makeDir makes the directory, unless it is there, and checks it.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -36,34 +38,31 @@ func makeDir(dir string) error {
 	return checkDir(dir)
 }
 
-// checkDir refuses a directory into which, or in the place of which, others may put something.
+// checkDir refuses a directory into which, or in the place of which, others may
+// put something.
 func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() {
+	owner := -1
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		owner = int(s.Uid)
+	}
+	switch mode := info.Mode().Perm(); {
+	case !info.IsDir():
 		return &fs.PathError{Op: "stats", Path: dir, Err: syscall.ENOTDIR}
-	}
-	if owner := ownerOf(info); owner != os.Geteuid() {
+	case owner != os.Geteuid():
 		return fmt.Errorf("%s belongs to user %d: %w", dir, owner, syscall.EPERM)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	case mode&0o077 != 0:
 		return fmt.Errorf("%s has mode %04o, so that others reach it; chmod 0700 %s: %w", dir, mode, dir, syscall.EPERM)
 	}
 	return nil
 }
 
-func ownerOf(info fs.FileInfo) int {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(s.Uid)
-	}
-	return -1
-}
-
-// pidOf is the process in a socket's name; 0 if the name is no socket's.
+// pidOf is the process in the name of a socket that listens; 0 for other names.
 func pidOf(name string) int {
-	pid, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(name, suffix), "."), "-")
+	pid, _, ok := strings.Cut(strings.TrimSuffix(name, suffix), "-")
 	n, err := strconv.Atoi(pid)
 	if !ok || err != nil || !strings.HasSuffix(name, suffix) || n <= 0 {
 		return 0
@@ -71,34 +70,26 @@ func pidOf(name string) int {
 	return n
 }
 
-// Bounds of tidying up when a server starts: how many names it looks at, and how old a socket is that did not come
-// to listen.
-const (
-	maxTidy = 64
-	birth   = time.Minute
-)
+// maxTidy bounds how many names a server looks at when it starts.
+const maxTidy = 64
 
-// tidy removes the sockets of processes that are gone. That there is no such process does not suffice: it may be in
-// another PID namespace. That nobody listens does, since a name is used once.
+// tidy removes the sockets of processes that are gone. That there is no such
+// process does not suffice: it may be in another PID namespace. That nobody
+// listens does, since a name is used once.
 func tidy(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return
 	}
+	defer f.Close()
 	names, _ := f.Readdirnames(maxTidy)
-	f.Close()
 	for _, name := range names {
 		pid := pidOf(name)
 		if pid == 0 || syscall.Kill(pid, 0) == nil {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		if strings.HasPrefix(name, ".") {
-			if info, err := os.Lstat(path); err != nil || time.Since(info.ModTime()) < birth {
-				continue
-			}
-		}
-		if c, err := dial(path); err == nil {
+		if c, err := net.DialTimeout("unix", path, silence); err == nil {
 			c.Close()
 		} else if errors.Is(err, syscall.ECONNREFUSED) {
 			os.Remove(path)

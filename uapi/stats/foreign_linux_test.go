@@ -38,18 +38,17 @@ func TestForeignClient(t *testing.T) {
 	dir := private(t)
 	s := serve(t, one)
 	ask := func() (string, error) {
-		c, err := net.Dial("unix", s.Path())
+		c, err := net.Dial("unix", s.path)
 		if err != nil {
 			return "", err
 		}
 		defer c.Close()
-		_, _ = io.WriteString(c, `{"version":1,"op":"read"}`+"\n")
 		text, _ := io.ReadAll(c)
 		return string(text), nil
 	}
 	require.ErrorIs(t, asNobody(t, func() error { _, err := ask(); return err }), syscall.EACCES)
 
-	for _, path := range []string{filepath.Dir(dir), dir, s.Path()} {
+	for _, path := range []string{filepath.Dir(dir), dir, s.path} {
 		require.NoError(t, os.Chmod(path, 0o777))
 	}
 	var heard string
@@ -70,7 +69,7 @@ func TestForeignServer(t *testing.T) {
 	var l net.Listener
 	require.NoError(t, asNobody(t, func() (err error) { l, err = net.Listen("unix", path); return err }))
 	defer l.Close()
-	_, err := ReadProcess(t.Context(), path)
+	_, err := readProcess(t.Context(), path)
 	require.ErrorIs(t, err, syscall.EPERM)
 	require.ErrorContains(t, err, "user 65534")
 

@@ -3,11 +3,9 @@
 package stats
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -17,29 +15,23 @@ import (
 	"time"
 )
 
-// How long a client may take for its request and to take the answer, and how many are served at a time; others wait
-// in the socket's queue.
-const (
-	serverPatience = 5 * time.Second
-	maxClients     = 4
-)
-
-// Server answers other processes of the same user with readings of this one's devices.
+// Server tells other processes of the same user of this one's devices. It serves
+// one client at a time.
 type Server struct {
 	path    string
 	process string
 	read    func() []Device
 	listen  *net.UnixListener
-	done    chan struct{}
-	slots   chan struct{} // taken by clients
-	procs   sync.WaitGroup
+	ended   chan struct{} // closed when run has returned
 
-	mu    sync.Mutex
-	conns map[*net.UnixConn]struct{} // guarded by mu; nil when closed
+	mu     sync.Mutex
+	client *net.UnixConn // guarded by mu: the one that is served
+	closed bool          // guarded by mu
 }
 
-// Serve starts a server of a process that is called so, which reads when it is asked, from any goroutine. An error
-// means that there is no directory that is the user's alone, or that its name is too long for a socket.
+// Serve starts a server of a process that is called so, which reads when it is
+// asked, from another goroutine. An error means that there is no directory that
+// is the user's alone, or that its name is too long for a socket.
 func Serve(process string, read func() []Device) (*Server, error) {
 	var failed error
 	for _, dir := range dirs() {
@@ -48,18 +40,15 @@ func Serve(process string, read func() []Device) (*Server, error) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		s := &Server{
-			path: path, process: process, read: read, listen: l,
-			done: make(chan struct{}), slots: make(chan struct{}, maxClients), conns: map[*net.UnixConn]struct{}{},
-		}
-		s.procs.Go(s.run)
+		s := &Server{path: path, process: process, read: read, listen: l, ended: make(chan struct{})}
+		go s.run()
 		return s, nil
 	}
 	return nil, failed
 }
 
-// listenIn listens in a directory. The socket gets its name when it listens and is the user's alone, so that who
-// sees the name can connect, and one to which nobody can is dead.
+// listenIn listens in a directory. The socket is the user's alone, and gets its
+// name when it listens: a socket with a name to which nobody can connect is dead.
 func listenIn(dir string) (*net.UnixListener, string, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, "", err
@@ -83,102 +72,66 @@ func listenIn(dir string) (*net.UnixListener, string, error) {
 	return l, path, nil
 }
 
-// Path is the socket's.
-func (s *Server) Path() string { return s.path }
-
-// run accepts clients.
+// run serves clients until Close.
 func (s *Server) run() {
+	defer close(s.ended)
 	for {
-		select {
-		case s.slots <- struct{}{}:
-		case <-s.done:
+		c, err := s.listen.AcceptUnix()
+		if !s.begin(c) {
 			return
 		}
-		c, err := s.listen.AcceptUnix()
-		if err == nil && s.keep(c) {
-			s.procs.Go(func() {
-				s.serve(c)
-				s.forget(c)
-				<-s.slots
-			})
+		if err != nil {
+			time.Sleep(silence) // no descriptors: they come back
 			continue
 		}
-		<-s.slots
-		select {
-		case <-s.done:
-			return
-		case <-time.After(time.Second): // no descriptors: they come back
-		}
-	}
-}
-
-// keep notes a connection so that Close can end it; false after Close, and then it is closed.
-func (s *Server) keep(c *net.UnixConn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conns == nil {
+		s.serve(c)
 		c.Close()
-		return false
 	}
-	s.conns[c] = struct{}{}
-	return true
 }
 
-func (s *Server) forget(c *net.UnixConn) {
-	c.Close()
+// begin notes the client that is served, nil for none, so that Close can end it;
+// false after Close.
+func (s *Server) begin(c *net.UnixConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.conns, c)
+	if s.closed && c != nil {
+		c.Close()
+	}
+	s.client = c
+	return !s.closed
 }
 
-// serve answers one request. What another user sends is not even read.
+// serve answers a client of this user. A space tells it at once that the answer
+// is on its way: reading many queue pairs takes its time. An answer that cannot
+// be sent in that time is the client's loss.
 func (s *Server) serve(c *net.UnixConn) {
-	c.SetDeadline(time.Now().Add(serverPatience))
 	if uid, err := peerUser(c); err != nil || uid != os.Geteuid() {
 		return
 	}
-	line, err := bufio.NewReader(io.LimitReader(c, maxRequest)).ReadBytes('\n')
-	if err != nil && len(line) < maxRequest {
-		return // gone, or too slow
-	}
-	// A space tells the client that the answer is on its way: reading many queue
-	// pairs takes its time. An answer that cannot be sent is the client's loss.
+	c.SetDeadline(time.Now().Add(answerTime))
 	if _, err := c.Write([]byte{' '}); err == nil {
-		_ = json.NewEncoder(c).Encode(s.answer(line))
+		_ = json.NewEncoder(c).Encode(answer{Version: version, PID: os.Getpid(), Process: s.process, Devices: s.read()})
 	}
 }
 
-// answer is what a request, good or bad, gets.
-func (s *Server) answer(line []byte) *Answer {
-	a := &Answer{Version: Version, PID: os.Getpid(), Process: s.process}
-	if err := checkRequest(line); err != nil {
-		a.Error = err.Error()
-		return a
-	}
-	a.Devices = s.read()
-	return a
-}
-
-// Close removes the socket and ends what it serves. When it has returned nothing of the server is left and read is
-// not called any more. It is idempotent.
+// Close removes the socket and ends what it serves. When it has returned nothing
+// of the server is left and read is not called any more. It is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	if s.conns == nil {
-		s.mu.Unlock()
-		s.procs.Wait()
-		return nil
+	first := !s.closed
+	s.closed = true
+	if s.client != nil {
+		s.client.Close()
 	}
-	for c := range s.conns {
-		c.Close()
-	}
-	s.conns = nil
 	s.mu.Unlock()
-	close(s.done)
-	gone := os.Remove(s.path)
-	err := s.listen.Close()
-	s.procs.Wait()
-	if err == nil && !errors.Is(gone, syscall.ENOENT) {
-		err = gone
+	var err error
+	if first {
+		gone := os.Remove(s.path)
+		err = s.listen.Close()
+		if err == nil && !errors.Is(gone, syscall.ENOENT) {
+			err = gone
+		}
 	}
+	<-s.ended
 	return err
 }

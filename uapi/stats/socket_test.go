@@ -3,8 +3,8 @@
 package stats
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,8 +42,8 @@ func one() []Device { return []Device{example()} }
 func TestServeAndRead(t *testing.T) {
 	dir := private(t)
 	s := serve(t, one)
-	require.Equal(t, dir, filepath.Dir(s.Path()))
-	for path, mode := range map[string]os.FileMode{dir: os.ModeDir | 0o700, s.Path(): os.ModeSocket | 0o600} {
+	require.Equal(t, dir, filepath.Dir(s.path))
+	for path, mode := range map[string]os.FileMode{dir: os.ModeDir | 0o700, s.path: os.ModeSocket | 0o600} {
 		info, err := os.Lstat(path)
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode())
@@ -58,7 +57,7 @@ func TestServeAndRead(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
-	require.NoFileExists(t, s.Path())
+	require.NoFileExists(t, s.path)
 	list, errs := ReadAll(t.Context())
 	require.Empty(t, list)
 	require.Empty(t, errs)
@@ -69,7 +68,7 @@ func TestWithoutARuntimeDirectory(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(run, "tmp"), 0o777))
 	t.Setenv("XDG_RUNTIME_DIR", "not/absolute")
 	s := serve(t, one)
-	require.Equal(t, filepath.Join(run, "tmp", fmt.Sprintf("rdmashim-%d", os.Geteuid())), filepath.Dir(s.Path()))
+	require.Equal(t, filepath.Join(run, "tmp", fmt.Sprintf("rdmashim-%d", os.Geteuid())), filepath.Dir(s.path))
 	t.Setenv("XDG_RUNTIME_DIR", run)
 	list, _ := ReadAll(t.Context())
 	require.Len(t, list, 1, "who has a run-time directory finds who has none")
@@ -101,48 +100,24 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-func TestBadRequests(t *testing.T) {
+// A client that does not read holds up neither other clients for long nor Close.
+func TestClientThatDoesNotRead(t *testing.T) {
 	private(t)
-	s := serve(t, func() []Device { panic("nobody asked for readings") })
-	for request, want := range map[string]string{
-		"hello\n":                          `"error":"not a request`,
-		"\n":                               `"error":"not a request`,
-		`{"version":0,"op":"read"}` + "\n": `"error":"there is no version 0`,
-		`{"version":1,"op":"kill"}` + "\n": `"error":"unknown op`,
-		strings.Repeat("x", maxRequest+1):  `"error":"not a request`,
-	} {
-		c, err := net.Dial("unix", s.Path())
-		require.NoError(t, err)
-		_, _ = c.Write([]byte(request))
-		line, err := bufio.NewReader(c).ReadString('\n')
-		if !errors.Is(err, syscall.ECONNRESET) { // what the server did not read resets the connection
-			require.NoError(t, err)
-		}
-		require.Contains(t, line, want, request)
-		require.NoError(t, c.Close())
-	}
-}
-
-// Clients that say nothing hold up neither Close nor, when they are gone, others.
-func TestSilentClients(t *testing.T) {
-	private(t)
-	s := serve(t, one)
-	var silent []net.Conn
-	for range maxClients + 2 {
-		c, err := net.Dial("unix", s.Path())
-		require.NoError(t, err)
-		silent = append(silent, c)
-	}
-	for _, c := range silent {
-		require.NoError(t, c.Close())
-	}
+	pairs := make([]QueuePair, 1<<15) // more than the socket's buffer takes
+	began := make(chan struct{}, 1)
+	s := serve(t, func() []Device {
+		began <- struct{}{}
+		return []Device{{QueuePairs: pairs}}
+	})
+	c, err := net.Dial("unix", s.path)
+	require.NoError(t, err)
+	defer c.Close()
+	<-began
+	require.NoError(t, s.Close())
+	serve(t, one)
 	list, errs := ReadAll(t.Context())
 	require.Empty(t, errs)
 	require.Len(t, list, 1)
-	c, err := net.Dial("unix", s.Path())
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, s.Close())
 }
 
 // stale leaves the socket of a process that is gone.
@@ -174,7 +149,7 @@ func TestStaleSockets(t *testing.T) {
 	young := stale(t, dir, ".%d-3.sock")
 	serve(t, one)
 	require.NoFileExists(t, path, "and so does a server")
-	require.FileExists(t, young, "which may be about to listen")
+	require.FileExists(t, young, "it may be about to listen")
 	require.FileExists(t, other, "and what is no socket of ours stays")
 }
 
@@ -194,7 +169,7 @@ func TestGoneMeanwhile(t *testing.T) {
 		_, err = other.Write([]byte(before))
 		require.NoError(t, err)
 		require.NoError(t, other.Close())
-		_, err = ask(t.Context(), c)
+		_, err = hear(t.Context(), c)
 		require.ErrorIs(t, err, errGone)
 		require.NoError(t, c.Close())
 	}
@@ -265,4 +240,14 @@ func TestAnswersAreCleaned(t *testing.T) {
 	require.Equal(t, "so?[2Jft", list[0].Name)
 	require.Equal(t, "R?TS", list[0].QueuePairs[0].State)
 	require.Equal(t, Counters{"sent_pkts": 1}, list[0].Ports[0].Counters)
+}
+
+// What passes over the socket. It is the protocol's version 1 that this holds.
+func TestAnswerJSON(t *testing.T) {
+	d := example()
+	d.Ports, d.QueuePairs = []Port{}, []QueuePair{}
+	text, err := json.Marshal(answer{Version: version, PID: 4711, Process: "demo", Devices: []Device{d}})
+	require.NoError(t, err)
+	require.Equal(t, `{"version":1,"pid":4711,"process":"demo","devices":[{"name":"soft0","device":"soft:127.0.0.1","kind":"soft","netdev":"lo","address":"127.0.0.1:4791",`+
+		`"pid":4711,"process":"de\"m\\o","time":"2026-11-21T04:00:00Z","ports":[],"queue_pairs":[]}]}`, string(text))
 }

@@ -55,24 +55,6 @@ func TestJSON(t *testing.T) {
 	require.Equal(t, example(), back)
 }
 
-// What passes over the socket. It is the protocol's version 1 that this holds.
-func TestAnswerJSON(t *testing.T) {
-	line, err := json.Marshal(request{Version, opRead})
-	require.NoError(t, err)
-	require.Equal(t, `{"version":1,"op":"read"}`, string(line))
-	d := example()
-	d.Ports, d.QueuePairs = []Port{}, []QueuePair{}
-	for want, a := range map[string]Answer{
-		`{"version":1,"pid":4711,"process":"demo","error":"no"}`: {Version: Version, PID: 4711, Process: "demo", Error: "no"},
-		`{"version":1,"pid":4711,"process":"demo","devices":[{"name":"soft0","device":"soft:127.0.0.1","kind":"soft","netdev":"lo","address":"127.0.0.1:4791",` +
-			`"pid":4711,"process":"de\"m\\o","time":"2026-11-21T04:00:00Z","ports":[],"queue_pairs":[]}]}`: {Version: Version, PID: 4711, Process: "demo", Devices: []Device{d}},
-	} {
-		text, err := json.Marshal(a)
-		require.NoError(t, err)
-		require.Equal(t, want, string(text))
-	}
-}
-
 // What Prometheus' own parser makes of the text.
 func TestPrometheus(t *testing.T) {
 	other := example()
