@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"bytes"
 	"io"
 	"regexp"
 	"slices"
@@ -88,37 +87,7 @@ func (j *logJudge) lastLine() string {
 	return j.last
 }
 
-// source returns a writer for one of the log's sources; each cuts its own
-// lines.
-func (j *logJudge) source() *logSource { return &logSource{judge: j} }
-
-type logSource struct {
-	judge *logJudge
-	part  []byte
-}
-
-const maxLine = 64 << 10
-
-func (s *logSource) Write(p []byte) (int, error) {
-	s.part = append(s.part, p...)
-	for {
-		line, rest, ok := bytes.Cut(s.part, []byte("\n"))
-		if !ok {
-			break
-		}
-		s.judge.line(strings.TrimRight(string(line), "\r"))
-		s.part = rest
-	}
-	if len(s.part) > maxLine {
-		s.flush()
-	}
-	return len(p), nil
-}
-
-// flush hands over a last line that had no end.
-func (s *logSource) flush() {
-	if len(s.part) > 0 {
-		s.judge.line(string(s.part))
-		s.part = nil
-	}
+// source returns a writer for one of the log's sources.
+func (j *logJudge) source() *lineWriter {
+	return &lineWriter{each: func(line string) { j.line(strings.TrimRight(line, "\r")) }}
 }

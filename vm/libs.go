@@ -40,7 +40,7 @@ func expandAdds(adds []Add) (all []Add, size int64, err error) {
 			if info.Mode()&0o111 == 0 {
 				return nil
 			}
-			found, err := sharedLibraries(p)
+			found, err := SharedLibraries(p)
 			for _, l := range found {
 				libraries[l] = true
 			}
@@ -59,33 +59,32 @@ func expandAdds(adds []Add) (all []Add, size int64, err error) {
 	return all, size, nil
 }
 
-// sharedLibraries lists the files that a program's own dynamic linker would
-// load, and the linker. What is no dynamic ELF program has none.
-func sharedLibraries(program string) ([]string, error) {
+// SharedLibraries lists the files that a program's own dynamic linker would
+// load, and the linker; path lists directories that it looks into first. What is
+// no dynamic ELF program has none.
+func SharedLibraries(program string, path ...string) ([]string, error) {
 	f, err := elf.Open(program)
 	if err != nil {
 		return nil, nil // a script, or for another system
 	}
 	defer f.Close()
-	linker := ""
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			if p.Filesz > 4096 { // PATH_MAX
-				return nil, fmt.Errorf("%s names its dynamic linker with %d bytes", program, p.Filesz)
-			}
-			name := make([]byte, p.Filesz)
-			if _, err := p.ReadAt(name, 0); err != nil {
-				return nil, err
-			}
-			linker = strings.TrimRight(string(name), "\x00")
-		}
+	section := f.Section(".interp")
+	if section == nil {
+		return nil, nil // static
 	}
-	if linker == "" {
-		return nil, nil
+	if section.Size > 4096 { // PATH_MAX
+		return nil, fmt.Errorf("%s names its dynamic linker with %d bytes", program, section.Size)
 	}
-	out, err := outputOf(exec.Command(linker, "--list", program))
+	name, err := section.Data()
 	if err != nil {
-		return nil, fmt.Errorf("list its shared libraries: %w", err)
+		return nil, err
+	}
+	linker := strings.TrimRight(string(name), "\x00")
+	cmd := exec.Command(linker, "--list", program)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(path, ":"))
+	out, err := outputOf(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("list the shared libraries of %s: %w", program, err)
 	}
 	return append(parseLibraries(string(out)), linker), nil
 }

@@ -45,11 +45,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return s.partResult(), err
 	}
 	err = s.runAll(ctx, c.Command)
-	if c.Out != "" {
-		err = errors.Join(err, s.pullAll(ctx))
-	}
+	perr := s.PullAll(ctx)
 	result, cerr := s.Close()
-	return result, joinFlat(err, cerr)
+	return result, joinFlat(err, perr, cerr)
 }
 
 // Session is guests that run.
@@ -61,6 +59,7 @@ type Session struct {
 	cancel  context.CancelFunc
 	limit   time.Time // when the guests' time is up; zero: never
 	result  Result
+	pushed  map[Add]bool // test data that the first guest has
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -72,7 +71,7 @@ type Session struct {
 // the guests as well. With an error the Session holds no guests, but what is
 // known of them.
 func Start(ctx context.Context, c Config) (*Session, error) {
-	s := &Session{started: time.Now()}
+	s := &Session{started: time.Now(), pushed: map[Add]bool{}}
 	var err error
 	if s.config, err = c.withDefaults(); err != nil {
 		return s, err
@@ -264,7 +263,7 @@ func (s *Session) runAll(ctx context.Context, c Command) error {
 		mine := c
 		if len(s.Nodes) > 1 {
 			prefix := fmt.Sprintf("node%d: ", m.Node)
-			stdout, stderr := newPrefixer(&mu, c.Stdout, prefix), newPrefixer(&mu, c.Stderr, prefix)
+			stdout, stderr := prefixed(&mu, c.Stdout, prefix), prefixed(&mu, c.Stderr, prefix)
 			defer stdout.flush()
 			defer stderr.flush()
 			mine.Stdout, mine.Stderr = stdout, stderr
@@ -274,6 +273,16 @@ func (s *Session) runAll(ctx context.Context, c Command) error {
 		}
 		return s.exec(ctx, m, mine)
 	})
+}
+
+// prefixed returns a writer that puts a prefix before each line, so that the
+// outputs of several nodes, which share mu, can be told apart.
+func prefixed(mu *sync.Mutex, w io.Writer, prefix string) *lineWriter {
+	return &lineWriter{each: func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		writeTo(w, []byte(prefix+line+"\n"))
+	}}
 }
 
 func (s *Session) exec(ctx context.Context, m *Machine, c Command) error {
@@ -312,9 +321,10 @@ func (s *Session) Exec(ctx context.Context, node int, c Command) error {
 	return s.exec(ctx, s.Nodes[node], c)
 }
 
-// pullAll brings the nodes' files back, unless a guest is beyond that.
-func (s *Session) pullAll(ctx context.Context) error {
-	if s.failed {
+// PullAll brings the nodes' files back into Config.Out, if that is set, unless a
+// guest is beyond that.
+func (s *Session) PullAll(ctx context.Context) error {
+	if s.config.Out == "" || s.failed {
 		return nil
 	}
 	ctx, cancel := s.withLimit(ctx)
@@ -395,5 +405,3 @@ func joinFlat(errs ...error) error {
 	}
 	return errors.Join(kept...)
 }
-
-var _ io.Writer = (*prefixer)(nil)

@@ -16,5 +16,5 @@
 // The second half makes random verbs programs from seeds (program_*_test.go), runs each on the emulator and
 // on rxe, and compares what came of them. A failure prints its seed; CONFORM_SEED repeats it.
 //
-// On a machine with QEMU, guest_test.go boots a guest and runs both there.
+// On a machine with QEMU, tests/guest boots a guest and runs both there.
 package conform

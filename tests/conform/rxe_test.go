@@ -10,7 +10,7 @@ import (
 
 func TestRXE(t *testing.T) {
 	if !haveRXE() {
-		t.Skip("no rxe0 here: TestOnLinux runs this in a guest, and rdmashim link up makes one")
+		t.Skip("no rxe0 here: tests/guest runs this in a guest, and rdmashim link up makes one")
 	}
 	sys, err := kernelRXE()
 	require.NoError(t, err)
@@ -19,7 +19,7 @@ func TestRXE(t *testing.T) {
 
 func TestProgramsOnRXE(t *testing.T) {
 	if !haveRXE() {
-		t.Skip("no rxe0 here: TestOnLinux runs this in a guest, and rdmashim link up makes one")
+		t.Skip("no rxe0 here: tests/guest runs this in a guest, and rdmashim link up makes one")
 	}
 	sys, err := kernelRXE()
 	require.NoError(t, err)

@@ -5,8 +5,8 @@
 // which call is compared by tests/conform, what the engine does on a bad network
 // by rnic/link/sim.
 //
-// TestInterop (host_test.go) boots one guest and runs the tests of the files
-// with the build tag "guest" in it. There, rxe0 is on one end of a veth pair in
+// The tests of the files with the build tag "guest" run in a guest, which
+// tests/guest boots for them (TestInterop). There, rxe0 is on one end of a veth pair in
 // the initial network namespace and the soft RNIC on the other end in a namespace
 // of its own (lab_guest_test.go): one process opens both through uapi, so every
 // byte can be compared on both sides. A test makes a pair of connected ends
@@ -18,5 +18,5 @@
 //
 // The recordings soft-rxe-*.pcap of tests/testdata come from here, too:
 //
-//	go test ./tests/interop -run Interop -update
+//	go test ./tests/guest -run Interop -update
 package interop

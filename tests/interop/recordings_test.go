@@ -14,6 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
+const testdata = "../testdata"
+
 // recorded is what a recording must hold, so that a new one that lost something
 // is noticed.
 var recorded = []struct {

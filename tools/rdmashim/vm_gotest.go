@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -14,62 +13,67 @@ import (
 // newVMTest runs Go tests in a guest.
 func newVMTest() *cobra.Command {
 	var f vmFlags
-	var c vm.TestConfig
-	var run string
-	var short bool
+	var run, tags string
+	var short, verbose, race bool
 	cmd := &cobra.Command{
-		Use:   "test [flags] PACKAGE... [-- TESTFLAG...]",
-		Short: "Run Go tests in one guest and report them",
-		Long: `Builds the test binaries of the packages, static, boots one guest and runs them in
-it, each in a directory of its package's name that holds its testdata. What follows
--- is given to the binaries (-test.count=2, or flags of their own).
+		Use:   "test [flags] PACKAGE... [-- FLAG...]",
+		Short: "Run go test, with the tests in one guest",
+		Long: `Boots one guest and runs 'go test' with the flags --run, --short, --tags, --race
+and -v, the packages, and what follows --: flags of go test or of the test
+binaries (-json, -count=2). The binaries, static but for --race, run in the guest
+one after the other, each in a directory of its package's name; the module's
+testdata is there, profiles come back.
 
 exit status: 0 all passed; 1 tests failed; 124 the time was up; 125 the guest
 could not be run or its kernel complained.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var after []string
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
-				args, c.Flags = args[:n], args[n:]
+				args, after = args[:n], args[n:]
 			}
 			if len(args) == 0 {
 				return usagef("vm test needs a package: rdmashim vm test ./...")
 			}
-			if run != "" {
-				c.Flags = append([]string{"-test.run=" + run}, c.Flags...)
+			var flags []string
+			for flag, set := range map[string]bool{"-run=" + run: run != "", "-tags=" + tags: tags != "", "-short": short, "-v": verbose, "-race": race} {
+				if set {
+					flags = append(flags, flag)
+				}
 			}
-			if short {
-				c.Flags = append([]string{"-test.short"}, c.Flags...)
-			}
-			var err error
-			if c.Config, err = f.get(cmd.ErrOrStderr()); err != nil {
+			c, err := f.get(cmd.ErrOrStderr())
+			if err != nil {
 				return err
 			}
-			passTestEnv(&c.Config)
-			c.Packages, c.Output = args, cmd.OutOrStdout()
-			report, err := vm.Test(cmd.Context(), c)
-			sayResult(&f, cmd.ErrOrStderr(), report.Result)
-			if len(report.Packages) > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d passed, %d failed, %d skipped\n", report.Passed, report.Failed, report.Skipped)
+			if c.Memory == 0 {
+				c.Memory = 1024 // test binaries, and those of the race detector need much
 			}
-			if err != nil && errors.Is(err, vm.ErrTestsFailed) && !hasOther(err) {
+			passTestEnv(&c)
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			s, err := vm.Start(cmd.Context(), c)
+			if err != nil {
+				return vmStatus(err)
+			}
+			err = s.GoTest(cmd.Context(), program, "", append(append(flags, args...), after...), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			perr := s.PullAll(cmd.Context())
+			result, cerr := s.Close()
+			sayResult(&f, cmd.ErrOrStderr(), result)
+			if perr == nil && cerr == nil && vm.TestFailure(err) {
 				return &exitStatus{Code: 1}
 			}
-			return vmStatus(err)
+			return vmStatus(errors.Join(err, perr, cerr))
 		},
 	}
 	f.register(cmd.Flags())
 	cmd.Flags().StringVar(&run, "run", "", "run only tests that match `REGEXP`")
 	cmd.Flags().BoolVar(&short, "short", false, "tell tests to be short")
-	cmd.Flags().BoolVarP(&c.Verbose, "verbose", "v", false, "print all output of the tests")
-	cmd.Flags().StringVar(&c.Tags, "tags", "", "build tags")
-	cmd.Flags().BoolVar(&c.Race, "race", false, "build with the race detector, which needs a C compiler here, and more --memory")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print all output of the tests")
+	cmd.Flags().StringVar(&tags, "tags", "", "build tags")
+	cmd.Flags().BoolVar(&race, "race", false, "build with the race detector, which needs a C compiler here")
 	cmd.Flags().StringVar(&f.config.Out, "out", "", "bring files that the tests leave in /out back into `DIR`")
 	return cmd
-}
-
-// hasOther says whether more than failing tests went wrong.
-func hasOther(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
-	return ok && len(joined.Unwrap()) > 1
 }
 
 // passTestEnv hands on the variables that steer tests.
@@ -85,6 +89,7 @@ func passTestEnv(c *vm.Config) {
 // newVMExec is for go test -exec.
 func newVMExec() *cobra.Command {
 	var f vmFlags
+	var socket string
 	cmd := &cobra.Command{
 		Use:   "exec [flags] TESTBINARY [TESTFLAG...]",
 		Short: "Run one test binary in a guest, for go test -exec 'rdmashim vm exec'",
@@ -97,6 +102,9 @@ nothing is said about booting unless --verbose is given.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("vm exec needs a test binary; it is called as go test -exec 'rdmashim vm exec'")
+			}
+			if socket != "" {
+				return vmStatus(vm.ExecTestIn(socket, args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 			}
 			f.quiet = !cmd.Flags().Lookup("verbose").Changed
 			c, err := f.get(cmd.ErrOrStderr())
@@ -113,5 +121,7 @@ nothing is said about booting unless --verbose is given.`,
 	cmd.Flags().SetInterspersed(false)
 	f.register(cmd.Flags())
 	cmd.Flags().BoolP("verbose", "v", false, "tell about booting")
+	cmd.Flags().StringVar(&socket, "in", "", "")
+	_ = cmd.Flags().MarkHidden("in") // what vm test gives go test
 	return cmd
 }

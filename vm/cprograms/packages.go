@@ -1,16 +1,14 @@
 package cprograms
 
 import (
-	"bytes"
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +45,7 @@ func Adds(ctx context.Context, programs ...string) ([]vm.Add, error) {
 	if err != nil {
 		return nil, err
 	}
-	adds, err := ProgramAdds(ctx, dir, programs...)
+	adds, err := ProgramAdds(dir, programs...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +77,16 @@ func Unpacked(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	if err := fetch(ctx, tmp); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	if err := vm.UnpackPackages(ctx, tmp, debianPackages...); err != nil {
 		return "", err
 	}
-	tree := filepath.Join(tmp, "tree")
-	if !complete(tree) {
+	if !complete(tmp) {
 		return "", errors.New("the packages do not hold " + strings.Join(expected, ", "))
 	}
 	os.RemoveAll(dir) // what an earlier, broken run left
-	if err := os.Rename(tree, dir); err != nil && !complete(dir) {
+	if err := os.Rename(tmp, dir); err != nil && !complete(dir) {
 		return "", err
 	}
 	return dir, nil
@@ -102,32 +101,6 @@ func complete(dir string) bool {
 	threads, _ := filepath.Glob(filepath.Join(dir, cThreads))
 	_, err := os.Stat(filepath.Join(dir, cHeader))
 	return err == nil && len(threads) == 1
-}
-
-// fetch downloads the packages into dir and unpacks them below dir/tree.
-func fetch(ctx context.Context, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "download"}, debianPackages...)...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("apt-get download: %w: %s (are the package lists there? apt-get update)", err, lastLine(out))
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, "*.deb"))
-	if len(files) != len(debianPackages) {
-		return fmt.Errorf("apt-get download left %d files for %d packages", len(files), len(debianPackages))
-	}
-	for _, f := range files {
-		if out, err := exec.CommandContext(ctx, "dpkg", "-x", f, filepath.Join(dir, "tree")).CombinedOutput(); err != nil {
-			return fmt.Errorf("unpack %s: %w: %s", filepath.Base(f), err, lastLine(out))
-		}
-	}
-	return nil
-}
-
-func lastLine(out []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return lines[len(lines)-1]
 }
 
 // driverAdds puts what no program lists where it is looked for: the driver of rxe,
@@ -154,8 +127,12 @@ func driverAdds(dir string) ([]vm.Add, error) {
 
 // ProgramAdds says where in the guest programs of usr/bin lie, and all libraries
 // that they load: in Dir, the latter where LD_LIBRARY_PATH names them.
-func ProgramAdds(ctx context.Context, dir string, programs ...string) (adds []vm.Add, err error) {
-	libraries := map[string]bool{}
+func ProgramAdds(dir string, programs ...string) (adds []vm.Add, err error) {
+	var path []string
+	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*"} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+		path = append(path, found...)
+	}
 	for _, p := range programs {
 		file := filepath.Join(dir, "usr/bin", p)
 		// Without the permission package vm does not look for the libraries,
@@ -163,55 +140,16 @@ func ProgramAdds(ctx context.Context, dir string, programs ...string) (adds []vm
 		if err := os.Chmod(file, 0o644); err != nil {
 			return nil, err
 		}
-		adds = append(adds, vm.Add{Host: file, Guest: path.Join(Dir, p)})
-		list, err := loads(ctx, dir, file)
+		adds = append(adds, vm.Add{Host: file, Guest: Dir + "/" + p})
+		libraries, err := vm.SharedLibraries(file, path...)
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range list {
-			if !libraries[l] {
-				libraries[l] = true
-				adds = append(adds, vm.Add{Host: l, Guest: path.Join(Dir, "lib", filepath.Base(l))})
+		for _, l := range libraries {
+			if a := (vm.Add{Host: l, Guest: Dir + "/lib/" + filepath.Base(l)}); !slices.Contains(adds, a) {
+				adds = append(adds, a)
 			}
 		}
 	}
 	return adds, nil
-}
-
-// loads lists the libraries that a program of the packages loads, of the
-// packages or of this system, its dynamic linker among them.
-func loads(ctx context.Context, dir, program string) (list []string, err error) {
-	var path []string
-	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*"} {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern))
-		path = append(path, found...)
-	}
-	f, err := elf.Open(program)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	section := f.Section(".interp")
-	if section == nil {
-		return nil, nil // static
-	}
-	linker, err := io.ReadAll(section.Open())
-	if err != nil {
-		return nil, err
-	}
-	ld := string(bytes.TrimRight(linker, "\x00"))
-	cmd := exec.CommandContext(ctx, ld, "--list", program)
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(path, ":"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("list the libraries of %s: %w: %s", filepath.Base(program), err, lastLine(out))
-	}
-	for line := range strings.Lines(string(out)) {
-		if _, file, ok := strings.Cut(line, "=>"); ok {
-			if words := strings.Fields(file); len(words) > 0 && strings.HasPrefix(words[0], "/") {
-				list = append(list, words[0])
-			}
-		}
-	}
-	return append(list, ld), nil
 }

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -24,7 +23,7 @@ const waitDelay = 2 * time.Second
 
 // exec runs a command to its end and reports how it ended.
 func (g *helper) exec(e Exec, input *commandInput) Done {
-	defer input.end()
+	defer input.neverBegun()
 	cmd, d := g.command(e)
 	if cmd == nil {
 		return d
@@ -103,97 +102,72 @@ func (g *helper) runOnPipes(cmd *exec.Cmd, stdin bool, input *commandInput) erro
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	input.start(cmd.Process.Pid, in, nil, func() { g.conn.Write(KindStdinWant, nil) })
+	input.begin(cmd.Process.Pid, in, nil, func() { g.conn.Write(KindStdinWant, nil) })
 	cmd.WaitDelay = waitDelay
 	return cmd.Wait()
 }
 
-// commandInput carries what the host sends to a command that runs: standard
-// input, signals, sizes.
+// commandInput hands to a command that runs what the host sends: standard input,
+// signals, sizes. All but begin and neverBegun is for the goroutine that serves the
+// host.
 type commandInput struct {
-	mu     sync.Mutex
-	frames []frame // guarded by mu
-	over   bool    // guarded by mu
-	wake   *sync.Cond
+	begun chan struct{} // closed when the command runs, or never will
+	pid   int           // 0: it does not run
+	tty   *os.File      // nil: it has no terminal
+	stdin chan []byte   // nil: it has no input, or the host ended it
 }
 
-func newCommandInput() *commandInput {
-	i := &commandInput{}
-	i.wake = sync.NewCond(&i.mu)
-	return i
-}
+func newCommandInput() *commandInput { return &commandInput{begun: make(chan struct{})} }
 
-// take queues a frame. The host sends the next KindStdin only after
-// KindStdinWant, so the queue stays short.
-func (i *commandInput) take(f frame) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.frames = append(i.frames, f)
-	i.wake.Broadcast()
-}
-
-func (i *commandInput) end() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.over = true
-	i.wake.Broadcast()
-}
-
-func (i *commandInput) next() (frame, bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for len(i.frames) == 0 && !i.over {
-		i.wake.Wait()
-	}
-	if len(i.frames) == 0 {
-		return frame{}, false
-	}
-	f := i.frames[0]
-	i.frames = i.frames[1:]
-	return f, true
-}
-
-// start hands frames on: input to in (which may be nil), sizes to tty, signals
-// to the process group; want asks for more input.
-func (i *commandInput) start(pid int, in io.WriteCloser, tty *os.File, want func()) {
-	var chunks chan []byte
+// begin says that the command runs; in is its standard input, or nil. want asks
+// the host for more.
+func (i *commandInput) begin(pid int, in io.WriteCloser, tty *os.File, want func()) {
+	i.pid, i.tty = pid, tty
 	if in != nil {
-		chunks = make(chan []byte, 4)
-		go feedInput(in, chunks, want)
+		i.stdin = make(chan []byte, 1) // the host sends the next piece when want was called
+		go feedInput(in, i.stdin, want)
 	}
-	endInput := func() {
-		if chunks != nil {
-			close(chunks)
-			chunks = nil
+	close(i.begun)
+}
+
+// neverBegun says that a command does not run, unless begin said that it does.
+func (i *commandInput) neverBegun() {
+	select {
+	case <-i.begun:
+	default:
+		close(i.begun)
+	}
+}
+
+// take hands a frame on.
+func (i *commandInput) take(f frame) {
+	<-i.begun
+	switch f.kind {
+	case KindStdin:
+		if i.stdin != nil {
+			i.stdin <- f.payload
+		}
+	case KindStdinEnd:
+		i.end()
+	case KindKill:
+		var k Kill
+		if json.Unmarshal(f.payload, &k) == nil && i.pid != 0 {
+			unix.Kill(-i.pid, unix.Signal(k.Signal))
+		}
+	case KindWinsize:
+		var w Winsize
+		if json.Unmarshal(f.payload, &w) == nil && i.tty != nil {
+			setWinsize(i.tty, w)
 		}
 	}
-	go func() {
-		defer endInput()
-		for {
-			f, ok := i.next()
-			if !ok {
-				return
-			}
-			switch f.kind {
-			case KindStdin:
-				if chunks != nil {
-					chunks <- f.payload
-				}
-			case KindStdinEnd:
-				endInput()
-			case KindKill:
-				var k Kill
-				if json.Unmarshal(f.payload, &k) == nil {
-					unix.Kill(-pid, unix.Signal(k.Signal))
-				}
-			case KindWinsize:
-				var w Winsize
-				if tty != nil && json.Unmarshal(f.payload, &w) == nil {
-					setWinsize(tty, w)
-				}
-			}
-		}
-	}()
+}
+
+// end ends the command's standard input.
+func (i *commandInput) end() {
+	if i.stdin != nil {
+		close(i.stdin)
+		i.stdin = nil
+	}
 }
 
 // feedInput writes chunks until there are no more or nobody reads them.

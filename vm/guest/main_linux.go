@@ -96,8 +96,11 @@ func (g *helper) serve(ctx context.Context) error {
 	for {
 		select {
 		case d := <-done:
+			if g.input != nil {
+				g.input.end()
+			}
 			busy, g.input, g.pushed = false, nil, nil
-			g.tail.flush()
+			g.tail.drain()
 			if err := g.conn.WriteMessage(KindDone, d); err != nil {
 				return err
 			}

@@ -3,8 +3,14 @@ package vmtest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +33,25 @@ var prepared = sync.OnceValues(func() (*vm.Image, error) {
 	return vm.CachedImage(ctx, vm.ImageConfig{Kernel: kernel})
 })
 
+// watchSources reads the module's directories, so that the go command keeps a
+// test's result only while all files in them stay as they are: what runs in a
+// guest is built from them.
+func watchSources() {
+	root := "."
+	for range 10 {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Join("..", root)
+	}
+	filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || (d.IsDir() && p != root && strings.HasPrefix(d.Name(), ".")) {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
 // Config returns a configuration that boots a guest here, or skips the test
 // and says why. Limits are generous: other tests run at the same time.
 func Config(t testing.TB) vm.Config {
@@ -35,6 +60,7 @@ func Config(t testing.TB) vm.Config {
 	if testing.Short() {
 		t.Skip("boots a guest, which -short leaves out")
 	}
+	watchSources()
 	image, err := prepared()
 	var missing *vm.MissingError
 	switch {
@@ -51,27 +77,73 @@ func Config(t testing.TB) vm.Config {
 	}
 }
 
-// Tests runs the tests of packages in one guest and reports each as a subtest,
-// skips as skips. The guest's commands find CI as it is here.
-func Tests(t *testing.T, c vm.TestConfig) {
+// Guest is a guest that runs Go tests.
+type Guest struct {
+	*vm.Session
+	program string // an rdmashim, which go test starts
+}
+
+// Start boots a guest, which ends with the test; its commands find CI as it is
+// here. A complaint of its kernel fails the test.
+func Start(t *testing.T, c vm.Config) *Guest {
 	t.Helper()
-	var output bytes.Buffer
-	c.Output, c.Verbose, c.Race = &output, true, Race
+	program := filepath.Join(t.TempDir(), "rdmashim")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "github.com/rdmashim/rdmashim/tools/rdmashim")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	c.Env = append(c.Env, "CI="+os.Getenv("CI"))
-	report, err := vm.Test(t.Context(), c)
-	for _, p := range report.Packages {
-		for _, test := range p.Tests {
-			t.Run(test.Name, func(t *testing.T) {
-				switch test.Outcome {
-				case "SKIP":
-					t.Skip("in the guest: " + strings.TrimSpace(test.Output))
-				case "FAIL":
-					t.Errorf("in the guest:\n%s", test.Output)
-				}
-			})
+	s, err := vm.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := s.Close(); err != nil {
+			t.Error(err)
 		}
+	})
+	return &Guest{s, program}
+}
+
+// event is a line of go test -json (cmd/test2json).
+type event struct{ Action, Package, Test, Output string }
+
+// GoTest runs 'go test -tags=guest' with args in the guest, reports each test as
+// a subtest, skips as skips, and returns what the tests printed.
+func (g *Guest) GoTest(t *testing.T, args ...string) string {
+	t.Helper()
+	args = append([]string{"-json", "-tags=guest"}, args...)
+	if Race {
+		args = append([]string{"-race"}, args...)
+	}
+	var stdout, stderr bytes.Buffer
+	err := g.Session.GoTest(t.Context(), g.program, "", args, &stdout, &stderr)
+	var all strings.Builder
+	output := map[[2]string]string{} // by package and test
+	for line := range bytes.Lines(stdout.Bytes()) {
+		var e event
+		if json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		key := [2]string{e.Package, e.Test}
+		all.WriteString(e.Output)
+		output[key] += e.Output
+		if e.Test == "" || !slices.Contains([]string{"pass", "fail", "skip"}, e.Action) {
+			continue
+		}
+		t.Run(path.Base(path.Dir(e.Package))+"/"+e.Test, func(t *testing.T) {
+			switch e.Action {
+			case "skip":
+				t.Skip("in the guest: " + strings.TrimSpace(output[key]))
+			case "fail":
+				t.Errorf("in the guest:\n%s", output[key])
+			}
+		})
 	}
 	if err != nil {
-		t.Errorf("%v\n%s", err, output.String())
+		t.Errorf("%v\n%s%s", err, stderr.String(), all.String())
 	}
+	return all.String()
 }

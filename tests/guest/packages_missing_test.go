@@ -1,6 +1,4 @@
-//go:build !guest
-
-package interop
+package guest
 
 import (
 	"testing"

@@ -1,6 +1,4 @@
-//go:build !guest
-
-package guesttest
+package guest
 
 import (
 	"os"
@@ -13,13 +11,22 @@ import (
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
-// TestGuest runs this package's tests in a virtual machine, as subtests.
-func TestGuest(t *testing.T) {
+const module = "github.com/rdmashim/rdmashim/"
+
+// TestClients runs the suites of the kernel's clients. The link manager's is the
+// last: it deletes rxe0 and unloads the modules.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	if vmtest.Race {
+		t.Skip("without the race detector; TestInterop has it")
+	}
 	c := vmtest.Config(t)
-	c.NoLink = true
-	c.Timeout = 9 * time.Minute // a minute where nothing else runs
+	c.Memory, c.Timeout = 640, 15*time.Minute // five minutes where nothing else runs
 	c.Add = append(c.Add, vm.Add{Host: iproute2(t), Guest: "/usr/bin/rdma"})
-	vmtest.Tests(t, vm.TestConfig{Config: c, Packages: []string{"."}, Tags: "guest", Flags: []string{"-test.timeout=8m"}})
+	g := vmtest.Start(t, c)
+	g.GoTest(t, "-p=1", module+"kshim/host/guesttest", module+"kshim/rdmacm/guesttest", module+"tools/rdmashim/doctor/guesttest")
+	g.GoTest(t, "-run=TestKernelDevice", module+"tools/rdmashim/top")
+	g.GoTest(t, module+"netlinkmgr/guesttest")
 }
 
 // iproute2 finds the distribution's rdma, which the guest's tests compare with.

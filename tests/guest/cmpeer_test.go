@@ -1,6 +1,4 @@
-//go:build !guest
-
-package interop
+package guest
 
 import (
 	"context"
@@ -18,7 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/vm/cprograms"
 )
 
-// addPeer adds testdata/cmpeer.c, compiled against the packages' librdmacm, to
+// addPeer adds ../interop/testdata/cmpeer.c, compiled against the packages' librdmacm, to
 // what the guest gets, or tells the guest's tests why it is not there.
 func addPeer(t *testing.T, adds []vm.Add, env []string) ([]vm.Add, []string) {
 	t.Helper()
@@ -44,7 +42,7 @@ func peer(ctx context.Context) ([]vm.Add, error) {
 	}
 	cc, err := exec.LookPath("gcc")
 	if err != nil {
-		return nil, fmt.Errorf("no gcc here, which compiles testdata/cmpeer.c")
+		return nil, fmt.Errorf("no gcc here, which compiles ../interop/testdata/cmpeer.c")
 	}
 	libs, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-*"))
 	if len(libs) != 1 {
@@ -58,12 +56,12 @@ func peer(ctx context.Context) ([]vm.Add, error) {
 	tmp.Close()
 	defer os.Remove(tmp.Name())
 	out, err := exec.CommandContext(ctx, cc, "-Wall", "-Werror", "-O1", "-I", filepath.Join(dir, "usr/include"), "-o", tmp.Name(),
-		"testdata/cmpeer.c", "-L", libs[0], "-Wl,-rpath-link,"+libs[0], "-lrdmacm", "-libverbs").CombinedOutput()
+		"../interop/testdata/cmpeer.c", "-L", libs[0], "-Wl,-rpath-link,"+libs[0], "-lrdmacm", "-libverbs").CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("compile testdata/cmpeer.c: %w\n%s", err, out)
+		return nil, fmt.Errorf("compile ../interop/testdata/cmpeer.c: %w\n%s", err, out)
 	}
 	if err := os.Rename(tmp.Name(), filepath.Join(dir, "usr/bin", name)); err != nil {
 		return nil, err
 	}
-	return cprograms.ProgramAdds(ctx, dir, name)
+	return cprograms.ProgramAdds(dir, name)
 }

@@ -1,0 +1,82 @@
+package guest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/vm/vmtest"
+)
+
+var update = flag.Bool("update", false, "replace the recordings of tests/testdata by new ones")
+
+const testdata = "../testdata"
+
+// TestInterop runs the conformance suite on rxe, compares programs on it, and
+// runs the soft RNIC against rxe. CONFORM_SEED, CONFORM_PROGRAMS and
+// INTEROP_RUN, which chooses tests, count there as well.
+func TestInterop(t *testing.T) {
+	t.Parallel()
+	c := vmtest.Config(t)
+	c.Memory, c.Timeout = 768, 15*time.Minute
+	if vmtest.Race {
+		c.Memory, c.Timeout = 1800, 3*c.Timeout
+		c.Env = append(c.Env, "CONFORM_PROGRAMS=60") // slow there, and the same 300 elsewhere
+	}
+	c.Out = t.TempDir()
+	for _, name := range []string{"CONFORM_SEED", "CONFORM_PROGRAMS"} {
+		if v := os.Getenv(name); v != "" {
+			c.Env = append(c.Env, name+"="+v)
+		}
+	}
+	if adds, err := programs(t.Context()); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "the C programs: %v", err)
+		t.Log("without the C programs: ", err)
+		c.Env = append(c.Env, "INTEROP_NO_PROGRAMS="+strings.ReplaceAll(err.Error(), "\n", " "))
+	} else {
+		c.Add = append(c.Add, adds...)
+		c.Add, c.Env = addPeer(t, c.Add, c.Env)
+	}
+	g := vmtest.Start(t, c)
+	sums := sumUp(g.GoTest(t, "-run=^(TestRXE|TestProgramsOnRXE)$", "-timeout=24m", module+"tests/conform"), "conform:")
+	require.GreaterOrEqual(t, sums, 2, "closing lines of tests/conform")
+
+	output := g.GoTest(t, "-timeout=24m", "-run="+os.Getenv("INTEROP_RUN"), module+"tests/interop")
+	sumUp(output, "interop:")
+	if testing.Verbose() {
+		t.Logf("output in the guest:\n%s", output)
+	}
+	require.NoError(t, g.PullAll(t.Context()))
+	if *update && !t.Failed() {
+		replaceRecordings(t, c.Out)
+	}
+}
+
+// sumUp prints the closing lines of a suite and counts them.
+func sumUp(output, prefix string) (n int) {
+	for line := range strings.Lines(output) {
+		if at := strings.Index(line, prefix); at >= 0 {
+			fmt.Print(line[at:])
+			n++
+		}
+	}
+	return n
+}
+
+// replaceRecordings copies the guest's recordings over those of the tree.
+func replaceRecordings(t *testing.T, out string) {
+	files, err := filepath.Glob(filepath.Join(out, "soft-rxe-*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files, "the guest left no recordings")
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(testdata, filepath.Base(f)), data, 0o644))
+	}
+}
