@@ -5,70 +5,20 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/tests/netns"
 )
-
-// inNamespace marks the run of this test binary inside a network namespace of
-// its own, where 127.0.0.1 is nobody else's.
-const inNamespace = "RDMASHIM_TEST_IN_NAMESPACE"
-
-// ownNamespace runs a test again in a network namespace of its own, with lo up.
-// It reports whether this is that run.
-func ownNamespace(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv(inNamespace) == t.Name() {
-		loopbackUp(t)
-		t.Setenv("RDMASHIM_DEVICE", "")
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inNamespace+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	text, err := cmd.CombinedOutput()
-	if len(text) == 0 && err != nil && os.Getenv("CI") != "true" {
-		t.Skipf("no network namespace to be had (%v); run as root or allow user namespaces", err)
-	}
-	require.NoError(t, err, "%s", text)
-	if m := skipped.FindSubmatch(text); m != nil && strings.Contains(string(text), "--- SKIP: "+t.Name()) {
-		t.Skip(string(m[1]))
-	}
-	require.Contains(t, string(text), "--- PASS: "+t.Name())
-	return false
-}
-
-// skipped is a line of a test's own in what go test prints.
-var skipped = regexp.MustCompile(`(?m)^\s+\S+_test\.go:\d+: (.*)$`)
-
-func loopbackUp(t *testing.T) {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	defer unix.Close(fd)
-	ifr, err := unix.NewIfreq("lo")
-	require.NoError(t, err)
-	require.NoError(t, unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, ifr))
-	ifr.SetUint16(ifr.Uint16() | unix.IFF_UP)
-	require.NoError(t, unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr))
-}
 
 // TestDialLocalhost: the address of a name at which there is no device costs no
 // time; where both IP versions have one, the one that listens is found although
 // the default context begins at the other.
 func TestDialLocalhost(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	named(t, "localhost", "::1", "127.0.0.1")
@@ -104,7 +54,7 @@ func TestDialLocalhost(t *testing.T) {
 
 // TestSilentLast: only addresses of this host are known to have no device.
 func TestSilentLast(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.2:4791")))

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -168,7 +170,7 @@ func client(t *testing.T, addr string) *Context {
 // listens there leaves it free: of 127.0.0.1, of ::1, which is the only one of
 // its kind, and of an interface.
 func TestClientFirst(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	addAddr(t, "10.77.0.1")
@@ -213,7 +215,7 @@ func addAddr(t *testing.T, addr string) {
 // one process's; when the first ends, in order or killed, another takes its
 // place, and one that comes back is found as before.
 func TestServersShareAddress(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
@@ -268,7 +270,7 @@ func TestServersShareAddress(t *testing.T) {
 // of ours, is not shared, and the error says whose it is. A stranger at the
 // portMapper is not heard.
 func TestShareStranger(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:4791")))
@@ -312,7 +314,7 @@ func TestStrangerHelper(t *testing.T) {
 // TestPortMapperHostile: whatever a process of the user says at the port
 // mapper, it is answered or hung up on, and what it had noted goes with it.
 func TestPortMapperHostile(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	owner, err := Open("soft:127.0.0.1")
@@ -358,7 +360,7 @@ func TestPortMapperHostile(t *testing.T) {
 // its services on another one before the end of the first is seen, as when the
 // owner was stopped for a while. They stay until that one ends, too.
 func TestPortMapperMoves(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	owner, err := Open("soft:127.0.0.1")
@@ -393,7 +395,7 @@ func TestPortMapperMoves(t *testing.T) {
 // another, on the address that it dialled too, and the other way round; Close
 // ends all.
 func TestDialThenListen(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	s := serve(t, "127.0.0.1:7001")
@@ -447,7 +449,7 @@ func TestDialThenListen(t *testing.T) {
 
 // TestOpenLocal opens the device of an address, or none.
 func TestOpenLocal(t *testing.T) {
-	if !ownNamespace(t) {
+	if !netns.Own(t) {
 		return
 	}
 	opened := func(addr, device string, kinds ...string) {

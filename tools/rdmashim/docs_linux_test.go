@@ -43,7 +43,7 @@ var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 var docElsewhere = map[string]string{
 	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping' --plot speed.svg": "tools/rdmashim/perf_suite_test.go:TestPerfPlot",
 	"rdmashim monitor -j":                              "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
-	"rdmashim dump --live lo -w live.pcapng --summary": "tools/rdmashim/dump_live_linux_test.go:TestDumpLive",
+	"rdmashim dump --live lo -w live.pcapng --summary": "tools/rdmashim/dump/live_linux_test.go:TestDumpLive",
 	"rdmashim server":                                  "tools/rdmashim/server_test.go:TestServerAndClient",
 	"rdmashim client 127.0.0.1 FILE":                   "tools/rdmashim/server_test.go:TestServerAndClient",
 	"rdmashim sample write-read server --once":         "tools/rdmashim/sample_test.go:TestSamples",

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -184,8 +185,8 @@ var jsonTypes = map[string]reflect.Type{
 	"demo":           reflect.TypeFor[report](),
 	"devices":        reflect.TypeFor[deviceLine](),
 	"abi":            reflect.TypeFor[jsonEntry](),
-	"dump":           reflect.TypeFor[dumpLine](),
-	"dump --summary": reflect.TypeFor[dumpSummary](),
+	"dump":           reflect.TypeFor[dump.Line](),
+	"dump --summary": reflect.TypeFor[dump.Summary](),
 	"explain":        reflect.TypeFor[explainAnswer](),
 	"perf":           reflect.TypeFor[perfReport](),
 	"perf suite":     reflect.TypeFor[suiteRow](),
@@ -228,17 +229,18 @@ func TestJSONTypes(t *testing.T) {
 // TestJSONPrinted: what commands print has the keys of the page.
 func TestJSONPrinted(t *testing.T) {
 	documented := documentedJSON(t)
-	loss := recording("soft-rxe-6.1-ipv6-loss.pcap")
+	const recordings = repository + "/tests/testdata/"
+	loss := recordings + "soft-rxe-6.1-ipv6-loss.pcap"
 	for _, c := range []struct{ section, args string }{
 		{"demo", "demo -j --loss 1% --seed 7 README.md"},
 		{"devices", "devices -j"},
 		{"abi", "abi -j"},
 		{"dump", "dump -j --explain " + loss},
-		{"dump", "dump -j --explain " + recording("rxe-6.1-cm.pcap")},
-		{"dump", "dump -j --explain " + recording("rxe-6.1-rc-errors.pcap")},
-		{"dump", "dump -j " + recording("rxe-7.2-atomic-write.pcap")},
+		{"dump", "dump -j --explain " + recordings + "rxe-6.1-cm.pcap"},
+		{"dump", "dump -j --explain " + recordings + "rxe-6.1-rc-errors.pcap"},
+		{"dump", "dump -j " + recordings + "rxe-7.2-atomic-write.pcap"},
 		{"dump --summary", "dump -j --summary " + loss},
-		{"dump --summary", "dump -j --summary " + recording("rxe-6.1-rc-errors.pcap")},
+		{"dump --summary", "dump -j --summary " + recordings + "rxe-6.1-rc-errors.pcap"},
 		{"explain", "explain -j 12"},
 		{"perf", "perf write bw -s 64 -n 10 -j"},
 		{"perf", "perf send lat -s 64 -n 10 -j"},

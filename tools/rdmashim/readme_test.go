@@ -81,3 +81,10 @@ func TestReadmeProgram(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "Hello RDMA!")
 }
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return b
+}

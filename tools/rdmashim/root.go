@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/top"
 )
@@ -16,7 +17,7 @@ func newRoot() *cobra.Command {
 (the default: no root, no kernel module) or on a kernel device.
 
 Start with:  rdmashim demo`
-	root.AddCommand(newDemo(), newServer(), newClient(), newDevices(), newABI(), newDump(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
+	root.AddCommand(dump.Command(), newDemo(), newServer(), newClient(), newDevices(), newABI(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
 	root.AddCommand(newTop(top.Here), newStats(top.Here))
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	root.AddCommand(newVM(), newCompletion(), newMan())

@@ -4,22 +4,21 @@ import (
 	"bufio"
 	"io"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/netns"
 )
 
 // TestSampleFindsDevices: without --device, the server serves on what there is, and the client takes the route's.
 func TestSampleFindsDevices(t *testing.T) {
-	if os.Getenv(inNamespace) == "" {
-		inOwnNamespace(t, "TestSampleFindsDevices") // where nobody else has an address
+	if !netns.Own(t) {
 		return
 	}
-	loopbackUp(t)
 	cmd := tool(t, "sample", "write-read", "server", "--port", "0", "--once")
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -46,11 +45,9 @@ func TestSampleFindsDevices(t *testing.T) {
 // TestServersOfOneMachine: servers on different ports are reached at the same
 // addresses, in whichever order they start, and also when the first has ended.
 func TestServersOfOneMachine(t *testing.T) {
-	if os.Getenv(inNamespace) == "" {
-		inOwnNamespace(t, "TestServersOfOneMachine")
+	if !netns.Own(t) {
 		return
 	}
-	loopbackUp(t)
 	ports := []string{"7001", "7002", "7003"}
 	var ends []func()
 	for _, port := range ports {

@@ -14,16 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
 // TestServerIsSeen before a client comes, and serves the first on what was seen.
 func TestServerIsSeen(t *testing.T) {
-	if os.Getenv(inNamespace) == "" {
-		inOwnNamespace(t, "TestServerIsSeen") // where its addresses are free
+	if !netns.Own(t) {
 		return
 	}
-	loopbackUp(t)
 	path := writeFile(t, 100)
 	privateSockets(t)
 	for _, args := range [][]string{

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/vm"
 )
@@ -88,7 +89,7 @@ func showDemo(out io.Writer, name string) error {
 			return err
 		}
 		packets++
-		if _, err := out.Write(appendDumpText([]byte("capture: "), &p)); err != nil {
+		if _, err := out.Write(dump.AppendText([]byte("capture: "), &p)); err != nil {
 			return err
 		}
 		switch {

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"encoding/json"
@@ -12,14 +12,16 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
 // dumped runs dump on a recording and returns what it printed.
 func dumped(t *testing.T, args ...string) string {
 	t.Helper()
-	o := runTool(t, append([]string{"dump"}, args...)...)
-	require.Zero(t, o.code, o.stderr)
-	return o.stdout
+	o := clitest.RunTool(t, append([]string{"dump"}, args...)...)
+	require.Zero(t, o.Code, o.Stderr)
+	return o.Stdout
 }
 
 func TestDumpFilters(t *testing.T) {
@@ -62,7 +64,7 @@ func TestDumpExplain(t *testing.T) {
 	text := dumped(t, "--explain", "--opcode", "nak", recording("soft-rxe-6.1-ipv6-loss.pcap"))
 	require.Equal(t, 4, strings.Count(text, "\n"))
 	require.Contains(t, text, "icrc ok\n    nak: the responder expected PSN 6697109")
-	var l dumpLine
+	var l Line
 	line, _, _ := strings.Cut(dumped(t, "--explain", "-j", "--opcode", "rnr", recording("rxe-6.1-rc-errors.pcap")), "\n")
 	require.NoError(t, json.Unmarshal([]byte(line), &l))
 	require.EqualValues(t, "rnr", l.Remarks[0].Kind)
@@ -77,7 +79,7 @@ func TestDumpSummary(t *testing.T) {
      NAK PSN sequence error, packets were lost: 2
   <- 6 messages (2 SEND, 2 WRITE, 2 READ) 8208 bytes out, 4104 read, in 16 packets; 2 sent again (12.50%); round trip 946.0 us (170.0 to 4074.0, of 5)
 `, text)
-	var s dumpSummary
+	var s Summary
 	require.NoError(t, json.Unmarshal([]byte(dumped(t, "--summary", "-j", file)), &s))
 	require.Len(t, s.Pairs, 1)
 	require.EqualValues(t, 0x71ff80, *s.Pairs[0].A.QPN)
@@ -93,36 +95,36 @@ func TestDumpSummary(t *testing.T) {
 // What --write writes is what passed, read by us and by tshark as the original.
 func TestDumpWrite(t *testing.T) {
 	file, path := recording("rxe-6.1-rc-errors.pcap"), filepath.Join(t.TempDir(), "out.pcapng")
-	o := runTool(t, "dump", "-w", path, "--opcode", "nak,rnr", "--explain", file)
-	require.Zero(t, o.code, o.stderr)
-	require.Contains(t, o.stderr, "54 packets written to "+path)
-	require.Equal(t, 54*2, strings.Count(o.stdout, "\n"))
+	o := clitest.RunTool(t, "dump", "-w", path, "--opcode", "nak,rnr", "--explain", file)
+	require.Zero(t, o.Code, o.Stderr)
+	require.Contains(t, o.Stderr, "54 packets written to "+path)
+	require.Equal(t, 54*2, strings.Count(o.Stdout, "\n"))
 	want := dumped(t, "--opcode", "nak,rnr", file)
 	require.Equal(t, want, dumped(t, path))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Zero(t, info.Mode().Perm()&0o077, "a capture is its user's")
 	require.NoError(t, os.Symlink(path, path+".link"))
-	o = runTool(t, "dump", "-w", path+".link", file)
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "it is a symbolic link, which is not followed; name the file itself")
+	o = clitest.RunTool(t, "dump", "-w", path+".link", file)
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "it is a symbolic link, which is not followed; name the file itself")
 	lines, whole := compare(t, path)
 	require.Len(t, lines, 54)
 	require.Equal(t, 54, whole)
 	require.Contains(t, string(readFile(t, path)), "rnr: the receiver has no receive posted", "the comment")
 	// Without --print nothing is printed; nothing at all is a capture, too.
-	o = runTool(t, "dump", "-w", path, "--qpn", "9", file)
-	require.Zero(t, o.code)
-	require.Empty(t, o.stdout)
+	o = clitest.RunTool(t, "dump", "-w", path, "--qpn", "9", file)
+	require.Zero(t, o.Code)
+	require.Empty(t, o.Stdout)
 	require.Empty(t, dumped(t, path))
 	compare(t, path)
 	// Through a pipe.
-	first := tool(t, "dump", "-w", "-", file)
+	first := clitest.Tool(t, "dump", "-w", "-", file)
 	out, err := first.Output()
 	require.NoError(t, err)
-	second := tool(t, "dump", "-")
+	second := clitest.Tool(t, "dump", "-")
 	second.Stdin = strings.NewReader(string(out))
-	require.Equal(t, dumped(t, file), finish(t, second).stdout)
+	require.Equal(t, dumped(t, file), clitest.Finish(t, second).Stdout)
 }
 
 func readFile(t *testing.T, path string) []byte {
@@ -154,11 +156,11 @@ func TestDumpFlowUsage(t *testing.T) {
 		{"-w " + mine + " /nonexistent", 1, "no such file"},
 		{"--live nosuchif0", 1, "nosuchif0"},
 	} {
-		o := runTool(t, append([]string{"dump"}, strings.Fields(c.args)...)...)
-		require.Equal(t, c.code, o.code, c.args)
-		require.Contains(t, o.stderr, c.stderr)
-		require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
-		require.Empty(t, o.stdout)
+		o := clitest.RunTool(t, append([]string{"dump"}, strings.Fields(c.args)...)...)
+		require.Equal(t, c.code, o.Code, c.args)
+		require.Contains(t, o.Stderr, c.stderr)
+		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
+		require.Empty(t, o.Stdout)
 	}
 	require.Equal(t, readFile(t, file), readFile(t, mine), "nothing was written over")
 }
@@ -169,11 +171,11 @@ func FuzzDumpFilter(f *testing.F) {
 	f.Add("", "")
 	f.Add("16777216", "rc rdma-write-first,,")
 	f.Fuzz(func(t *testing.T, qpns, opcodes string) {
-		var d dumpFilter
+		var d filter
 		d.known = flow.New()
 		for _, err := range []error{d.qpns.Set(qpns), d.opcodes.Set(opcodes)} {
 			if err != nil {
-				require.NotEmpty(t, oneLine(err))
+				require.NotEmpty(t, cli.OneLine(err))
 			}
 		}
 		require.Len(t, d.opcodes.tests, len(d.opcodes.words))

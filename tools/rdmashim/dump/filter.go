@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"fmt"
@@ -16,20 +16,20 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// dumpFilter chooses packets. The zero filter passes all.
-type dumpFilter struct {
+// filter chooses packets. The zero filter passes all.
+type filter struct {
 	qpns    qpnList
 	opcodes opcodeList
 	known   *flow.Tracker // knows the queue pairs that packets come from
 }
 
-func (f *dumpFilter) passes(p *dissect.Packet) bool {
+func (f *filter) passes(p *dissect.Packet) bool {
 	return (f.qpns == nil || f.byQPN(p)) && (f.opcodes.tests == nil || f.opcodes.match(p))
 }
 
 // byQPN reports whether a packet goes to one of the queue pairs, comes from one, or
 // is of the connection manager and makes one known.
-func (f *dumpFilter) byQPN(p *dissect.Packet) bool {
+func (f *filter) byQPN(p *dissect.Packet) bool {
 	if !p.HasBTH {
 		return false
 	}
@@ -174,5 +174,8 @@ func completeOpcodes(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return append(names, namesOf(explain.Opcode)...), cobra.ShellCompDirectiveNoFileComp
+	for _, e := range explain.All(explain.Opcode) {
+		names = append(names, strings.ReplaceAll(e.Name, " ", "_"))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

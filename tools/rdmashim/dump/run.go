@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"bufio"
@@ -13,12 +13,13 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/live"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // dumper is a run of dump: packets go from the reader through the tracker and the
 // filter to the text, the file and the summary.
 type dumper struct {
-	o              dumpOptions
+	o              options
 	stdout, stderr io.Writer
 
 	r       *dissect.Reader
@@ -29,7 +30,7 @@ type dumper struct {
 	flush   bool   // somebody watches them come
 	passed  int
 	line    []byte
-	palette palette
+	palette cli.Palette
 }
 
 // fileAt dumps a capture file, or standard input for "-".
@@ -119,7 +120,7 @@ func (d *dumper) run(name string, from *os.File) (err error) {
 	}
 	fmt.Fprint(d.stderr, d.begun)
 	d.out = bufio.NewWriterSize(d.stdout, 64<<10)
-	d.palette = paletteFor(d.stdout)
+	d.palette = cli.PaletteFor(d.stdout)
 	damage, err := d.packets()
 	if d.o.summary && err == nil {
 		err = d.summarise()
@@ -185,13 +186,13 @@ func (d *dumper) show(p *dissect.Packet, remarks []flow.Remark, asJSON *json.Enc
 		remarks = nil
 	}
 	if d.o.asJSON {
-		l := newDumpLine(p)
+		l := newLine(p)
 		for _, m := range remarks {
-			l.Remarks = append(l.Remarks, dumpRemark{m.Kind, m.Text})
+			l.Remarks = append(l.Remarks, remark{m.Kind, m.Text})
 		}
 		err = asJSON.Encode(l)
 	} else {
-		d.line = appendDumpText(d.line[:0], p)
+		d.line = AppendText(d.line[:0], p)
 		for _, m := range remarks {
 			d.line = fmt.Appendf(d.line, "    %s: %s\n", d.colour(m.Kind), m.Text)
 		}

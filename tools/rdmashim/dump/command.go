@@ -1,17 +1,18 @@
-package main
+package dump
 
 import (
 	"fmt"
 	"strconv"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/spf13/cobra"
 )
 
-type dumpOptions struct {
+type options struct {
 	port    udpPort
 	asJSON  bool
 	live    string
-	filter  dumpFilter
+	filter  filter
 	file    string // to write into
 	explain bool
 	summary bool
@@ -20,7 +21,7 @@ type dumpOptions struct {
 }
 
 // lines reports whether packets are printed.
-func (o *dumpOptions) lines() bool { return o.print || o.explain || !o.summary && o.file == "" }
+func (o *options) lines() bool { return o.print || o.explain || !o.summary && o.file == "" }
 
 // udpPort is a flag's UDP port, 1 … 65535.
 type udpPort uint16
@@ -37,8 +38,8 @@ func (p *udpPort) Set(text string) error {
 	return nil
 }
 
-func newDump() *cobra.Command {
-	o := dumpOptions{port: 4791}
+func Command() *cobra.Command {
+	o := options{port: 4791}
 	cmd := &cobra.Command{
 		Use:   "dump FILE | --live IFACE",
 		Short: "Show the RoCEv2 packets of a capture file or an interface",
@@ -114,13 +115,13 @@ retransmission_rate, repeated_bytes, out_of_order, missing, responses, repeated,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case o.live != "" && len(args) != 0:
-				return usagef("dump takes a capture file or --live, not both")
+				return cli.Usagef("dump takes a capture file or --live, not both")
 			case o.live == "" && len(args) != 1:
-				return usagef("dump takes one capture file, or - for standard input, or --live IFACE")
+				return cli.Usagef("dump takes one capture file, or - for standard input, or --live IFACE")
 			case o.file == "-" && (o.lines() || o.summary):
-				return usagef("-w - puts the packets on standard output: nothing else can be printed there")
+				return cli.Usagef("-w - puts the packets on standard output: nothing else can be printed there")
 			case o.count < 0:
-				return usagef("--count wants a number of packets, not %d", o.count)
+				return cli.Usagef("--count wants a number of packets, not %d", o.count)
 			}
 			return nil
 		},

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"bytes"
@@ -69,19 +69,19 @@ func appendMAD(b []byte, m *dissect.MAD) []byte {
 	return fmt.Appendf(b, " private %d", len(private(data)))
 }
 
-type dumpMAD struct {
-	Class     uint8   `json:"class"`
-	Method    uint8   `json:"method"`
-	Status    uint16  `json:"status"`
-	TID       hex64   `json:"tid"`
-	Attribute uint16  `json:"attribute"`
-	Name      string  `json:"name"`
-	CM        *dumpCM `json:"cm,omitempty"`
+type mad struct {
+	Class     uint8      `json:"class"`
+	Method    uint8      `json:"method"`
+	Status    uint16     `json:"status"`
+	TID       hex64      `json:"tid"`
+	Attribute uint16     `json:"attribute"`
+	Name      string     `json:"name"`
+	CM        *cmMessage `json:"cm,omitempty"`
 }
 
-// dumpCM is a message of the communication manager; the keys that a message does
+// cmMessage is a message of the communication manager; the keys that a message does
 // not have are absent.
-type dumpCM struct {
+type cmMessage struct {
 	LocalID  uint32  `json:"local_id"`
 	RemoteID *uint32 `json:"remote_id,omitempty"`
 	Service  *hex64  `json:"service_id,omitempty"`
@@ -96,8 +96,8 @@ type dumpCM struct {
 	FlowControl        *bool  `json:"flow_control,omitempty"`
 	SRQ                *bool  `json:"srq,omitempty"`
 
-	REQ *dumpREQ `json:"req,omitempty"`
-	IP  *dumpIP  `json:"ip,omitempty"`
+	REQ *requestFields `json:"req,omitempty"`
+	IP  *ipHeader      `json:"ip,omitempty"`
 
 	TargetAckDelay *uint8  `json:"target_ack_delay,omitempty"`
 	About          *uint8  `json:"about,omitempty"`
@@ -110,7 +110,7 @@ type dumpCM struct {
 	Private       string `json:"private"`
 }
 
-type dumpREQ struct {
+type requestFields struct {
 	RemoteTimeout uint8  `json:"remote_timeout"`
 	LocalTimeout  uint8  `json:"local_timeout"`
 	Transport     uint8  `json:"transport"`
@@ -126,23 +126,23 @@ type dumpREQ struct {
 	AckTimeout    uint8  `json:"ack_timeout"`
 }
 
-type dumpIP struct {
+type ipHeader struct {
 	Version uint8  `json:"version"`
 	SrcPort uint16 `json:"src_port"`
 	Src     string `json:"src,omitempty"`
 	Dst     string `json:"dst,omitempty"`
 }
 
-func newDumpMAD(m *dissect.MAD) *dumpMAD {
-	l := &dumpMAD{m.Class, m.Method, m.Status, hex64(m.TID), uint16(m.Attribute), m.Name(), nil}
+func newMAD(m *dissect.MAD) *mad {
+	l := &mad{m.Class, m.Method, m.Status, hex64(m.TID), uint16(m.Attribute), m.Name(), nil}
 	if m.CM != nil {
-		l.CM = newDumpCM(m)
+		l.CM = newCMMessage(m)
 	}
 	return l
 }
 
-func newDumpCM(mad *dissect.MAD) *dumpCM {
-	l := &dumpCM{}
+func newCMMessage(mad *dissect.MAD) *cmMessage {
+	l := &cmMessage{}
 	var data []byte
 	switch m := mad.CM.(type) {
 	case *wire.REQ:
@@ -183,11 +183,11 @@ func newDumpCM(mad *dissect.MAD) *dumpCM {
 	return l
 }
 
-func (l *dumpCM) ids(c *wire.CommIDs) {
+func (l *cmMessage) ids(c *wire.CommIDs) {
 	l.LocalID, l.RemoteID = uint32(c.LocalCommID), new(uint32(c.RemoteCommID))
 }
 
-func (l *dumpCM) fillREQ(m *wire.REQ, ip *wire.IPCM) {
+func (l *cmMessage) fillREQ(m *wire.REQ, ip *wire.IPCM) {
 	l.LocalID, l.Service = uint32(m.LocalCommID), new(hex64(m.ServiceID))
 	if _, port, ok := m.ServiceID.IP(); ok {
 		l.Port = &port
@@ -196,12 +196,12 @@ func (l *dumpCM) fillREQ(m *wire.REQ, ip *wire.IPCM) {
 	l.ResponderResources, l.InitiatorDepth, l.RNRRetryCount = &m.ResponderResources, &m.InitiatorDepth, &m.RNRRetryCount
 	l.FlowControl, l.SRQ = &m.FlowControl, &m.SRQ
 	p := &m.Primary
-	l.REQ = &dumpREQ{uint8(m.RemoteTimeout), uint8(m.LocalTimeout), m.TransportService, m.RetryCount, m.MaxCMRetries, m.MTU, uint16(m.PKey),
+	l.REQ = &requestFields{uint8(m.RemoteTimeout), uint8(m.LocalTimeout), m.TransportService, m.RetryCount, m.MaxCMRetries, m.MTU, uint16(m.PKey),
 		p.LocalGID.Addr().String(), p.RemoteGID.Addr().String(), p.FlowLabel, p.TrafficClass, p.HopLimit, uint8(p.AckTimeout)}
 	if ip == nil {
 		return
 	}
-	l.IP = &dumpIP{Version: ip.IPVersion, SrcPort: ip.SrcPort}
+	l.IP = &ipHeader{Version: ip.IPVersion, SrcPort: ip.SrcPort}
 	if ip.Dst().IsValid() {
 		l.IP.Src, l.IP.Dst = ip.Src().Addr().String(), ip.Dst().String()
 	}

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"encoding/json"
@@ -9,47 +9,47 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
-// dumpSummary is what 'dump --summary --json' prints; the keys are stable.
-type dumpSummary struct {
-	Pairs []dumpPair `json:"pairs"`
+// Summary is what 'dump --summary --json' prints; the keys are stable.
+type Summary struct {
+	Pairs []pair `json:"pairs"`
 }
 
-type dumpPair struct {
-	Service string        `json:"service"`
-	A       dumpEnd       `json:"a"`
-	B       dumpEnd       `json:"b"`
-	First   string        `json:"first"`
-	Last    string        `json:"last"`
-	Packets uint64        `json:"packets"`
-	AB      dumpDirection `json:"ab"`
-	BA      dumpDirection `json:"ba"`
+type pair struct {
+	Service string    `json:"service"`
+	A       end       `json:"a"`
+	B       end       `json:"b"`
+	First   string    `json:"first"`
+	Last    string    `json:"last"`
+	Packets uint64    `json:"packets"`
+	AB      direction `json:"ab"`
+	BA      direction `json:"ba"`
 }
 
-type dumpEnd struct {
+type end struct {
 	Address string  `json:"address"`
 	QPN     *uint32 `json:"qpn,omitempty"`
 }
 
-type dumpDirection struct {
-	Messages           dumpMessages `json:"messages"`
-	Bytes              uint64       `json:"bytes"`
-	ReadBytes          uint64       `json:"read_bytes"`
-	Requests           uint64       `json:"requests"`
-	Retransmitted      uint64       `json:"retransmitted"`
-	RetransmissionRate float64      `json:"retransmission_rate"`
-	RepeatedBytes      uint64       `json:"repeated_bytes"`
-	OutOfOrder         uint64       `json:"out_of_order"`
-	Missing            uint64       `json:"missing"`
-	Responses          uint64       `json:"responses"`
-	Repeated           uint64       `json:"repeated"`
-	NAKs               dumpNAKs     `json:"naks"`
-	Damaged            uint64       `json:"damaged"`
-	Marked             uint64       `json:"marked"`
-	Waiting            int          `json:"waiting"`
-	RTT                *dumpRTT     `json:"rtt,omitempty"`
+type direction struct {
+	Messages           messageCounts `json:"messages"`
+	Bytes              uint64        `json:"bytes"`
+	ReadBytes          uint64        `json:"read_bytes"`
+	Requests           uint64        `json:"requests"`
+	Retransmitted      uint64        `json:"retransmitted"`
+	RetransmissionRate float64       `json:"retransmission_rate"`
+	RepeatedBytes      uint64        `json:"repeated_bytes"`
+	OutOfOrder         uint64        `json:"out_of_order"`
+	Missing            uint64        `json:"missing"`
+	Responses          uint64        `json:"responses"`
+	Repeated           uint64        `json:"repeated"`
+	NAKs               nakCounts     `json:"naks"`
+	Damaged            uint64        `json:"damaged"`
+	Marked             uint64        `json:"marked"`
+	Waiting            int           `json:"waiting"`
+	RTT                *roundTrip    `json:"rtt,omitempty"`
 }
 
-type dumpMessages struct {
+type messageCounts struct {
 	Send   uint64 `json:"send"`
 	Write  uint64 `json:"write"`
 	Read   uint64 `json:"read"`
@@ -57,7 +57,7 @@ type dumpMessages struct {
 	Other  uint64 `json:"other"`
 }
 
-type dumpNAKs struct {
+type nakCounts struct {
 	Sequence    uint64 `json:"sequence"`
 	Invalid     uint64 `json:"invalid"`
 	Access      uint64 `json:"access"`
@@ -66,7 +66,7 @@ type dumpNAKs struct {
 	Other       uint64 `json:"other"`
 }
 
-type dumpRTT struct {
+type roundTrip struct {
 	Samples  uint64  `json:"samples"`
 	Min      float64 `json:"min_us"`
 	Smoothed float64 `json:"smoothed_us"`
@@ -75,10 +75,10 @@ type dumpRTT struct {
 
 // summarise prints the pairs that the filter by queue pair leaves.
 func (d *dumper) summarise() error {
-	s := dumpSummary{Pairs: []dumpPair{}}
+	s := Summary{Pairs: []pair{}}
 	for _, p := range d.tracker.Pairs() {
 		if d.o.filter.hasPair(p) {
-			s.Pairs = append(s.Pairs, newDumpPair(p))
+			s.Pairs = append(s.Pairs, newPair(p))
 		}
 	}
 	if n := d.tracker.Lost; n > 0 {
@@ -96,7 +96,7 @@ func (d *dumper) summarise() error {
 	return nil
 }
 
-func (f *dumpFilter) hasPair(p *flow.Pair) bool {
+func (f *filter) hasPair(p *flow.Pair) bool {
 	if f.qpns == nil {
 		return true
 	}
@@ -108,16 +108,16 @@ func (f *dumpFilter) hasPair(p *flow.Pair) bool {
 	return false
 }
 
-func newDumpPair(p *flow.Pair) dumpPair {
-	return dumpPair{
-		Service: p.Service.String(), A: newDumpEnd(p.A), B: newDumpEnd(p.B), Packets: p.Packets,
+func newPair(p *flow.Pair) pair {
+	return pair{
+		Service: p.Service.String(), A: newEnd(p.A), B: newEnd(p.B), Packets: p.Packets,
 		First: p.First.UTC().Format(time.RFC3339Nano), Last: p.Last.UTC().Format(time.RFC3339Nano),
-		AB: newDumpDirection(&p.AB), BA: newDumpDirection(&p.BA),
+		AB: newDirection(&p.AB), BA: newDirection(&p.BA),
 	}
 }
 
-func newDumpEnd(e flow.End) dumpEnd {
-	end := dumpEnd{Address: e.Addr.String()}
+func newEnd(e flow.End) end {
+	end := end{Address: e.Addr.String()}
 	if e.Known {
 		n := uint32(e.QPN)
 		end.QPN = &n
@@ -125,27 +125,27 @@ func newDumpEnd(e flow.End) dumpEnd {
 	return end
 }
 
-func newDumpDirection(d *flow.Direction) dumpDirection {
-	n := dumpDirection{
-		Messages: dumpMessages(d.Messages), Bytes: d.Bytes, ReadBytes: d.Read, Requests: d.Requests,
+func newDirection(d *flow.Direction) direction {
+	n := direction{
+		Messages: messageCounts(d.Messages), Bytes: d.Bytes, ReadBytes: d.Read, Requests: d.Requests,
 		Retransmitted: d.Retransmitted, RetransmissionRate: d.RetransmissionRate(), RepeatedBytes: d.RepeatedBytes,
 		OutOfOrder: d.OutOfOrder, Missing: d.Missing, Responses: d.Responses, Repeated: d.Repeated,
-		NAKs: dumpNAKs(d.NAKs), Damaged: d.Damaged, Marked: d.Marked, Waiting: d.Waiting,
+		NAKs: nakCounts(d.NAKs), Damaged: d.Damaged, Marked: d.Marked, Waiting: d.Waiting,
 	}
 	if r := &d.RTT; r.Samples > 0 {
 		us := func(t time.Duration) float64 { return float64(t.Nanoseconds()) / 1e3 }
-		n.RTT = &dumpRTT{r.Samples, us(r.Min), us(r.Smoothed), us(r.Max)}
+		n.RTT = &roundTrip{r.Samples, us(r.Min), us(r.Smoothed), us(r.Max)}
 	}
 	return n
 }
 
 // printPair writes a pair, and a line for each direction in which something was
 // asked.
-func (d *dumper) printPair(p *dumpPair) {
+func (d *dumper) printPair(p *pair) {
 	fmt.Fprintf(d.out, "%s\n", d.palette.Bold(fmt.Sprintf("%s %s <> %s: %d packets", p.Service, p.A.text(), p.B.text(), p.Packets)))
 	for _, x := range []struct {
 		arrow string
-		d     *dumpDirection
+		d     *direction
 	}{{"->", &p.AB}, {"<-", &p.BA}} {
 		if x.d.Requests+x.d.Responses+x.d.Damaged+x.d.Marked > 0 {
 			d.printDirection(x.arrow, p.Service, x.d)
@@ -153,14 +153,14 @@ func (d *dumper) printPair(p *dumpPair) {
 	}
 }
 
-func (e *dumpEnd) text() string {
+func (e *end) text() string {
 	if e.QPN == nil {
 		return e.Address + " qpn ?"
 	}
 	return fmt.Sprintf("%s qpn %v", e.Address, wire.QPN(*e.QPN))
 }
 
-func (d *dumper) printDirection(arrow, service string, x *dumpDirection) {
+func (d *dumper) printDirection(arrow, service string, x *direction) {
 	m := x.Messages
 	fmt.Fprintf(d.out, "  %s %d messages (", arrow, m.Send+m.Write+m.Read+m.Atomic+m.Other)
 	comma := ""
@@ -189,7 +189,7 @@ func (d *dumper) printDirection(arrow, service string, x *dumpDirection) {
 }
 
 // printTroubles writes what is not as it should be, if anything is.
-func (d *dumper) printTroubles(x *dumpDirection) {
+func (d *dumper) printTroubles(x *direction) {
 	for _, k := range []struct {
 		n    uint64
 		text string

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"bufio"
@@ -11,17 +11,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/netns"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
 // TestDumpLive: a demo of soft devices on a network of its own, watched beside it.
 func TestDumpLive(t *testing.T) {
-	if os.Getenv(inNamespace) == "" {
-		inOwnNamespace(t, "TestDumpLive")
+	if !netns.Own(t) {
 		return
 	}
-	loopbackUp(t)
 	path := filepath.Join(t.TempDir(), "live.pcapng")
-	cmd := tool(t, "dump", "--live", "lo", "-w", path, "--summary", "-j")
+	cmd := clitest.Tool(t, "dump", "--live", "lo", "-w", path, "--summary", "-j")
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
 	stderr, err := cmd.StderrPipe()
@@ -32,14 +33,14 @@ func TestDumpLive(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, line, "capturing UDP port 4791 on lo")
 
-	r := runDemo(t, "--loss", "3%", "--seed", "5", writeFile(t, 300_000))
+	counters := traffic(t, "stats=off", "loss=3%&seed=5", 300_000)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	line, err = told.ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, line, "packets written to "+path)
 	require.NoError(t, cmd.Wait())
 
-	var s dumpSummary
+	var s Summary
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &s))
 	require.Len(t, s.Pairs, 1)
 	p := s.Pairs[0]
@@ -50,7 +51,7 @@ func TestDumpLive(t *testing.T) {
 	require.EqualValues(t, 300_000, p.AB.ReadBytes)
 	require.NotZero(t, p.AB.Retransmitted)
 	require.NotZero(t, p.AB.RTT.Samples)
-	require.NotZero(t, r.Client["fault_loss"])
+	require.NotZero(t, counters["fault_loss"])
 	// Every packet was taken apart, and is in the file as tshark reads it.
 	lines, whole := compare(t, path)
 	require.Len(t, lines, int(p.Packets))
@@ -63,29 +64,29 @@ func TestDumpLive(t *testing.T) {
 
 // TestDumpLiveNowhere: who can write nothing is not told that a capture began.
 func TestDumpLiveNowhere(t *testing.T) {
-	if os.Getenv(inNamespace) == "" {
-		inOwnNamespace(t, "TestDumpLiveNowhere")
+	if !netns.Own(t) {
 		return
 	}
-	loopbackUp(t)
-	o := runTool(t, "dump", "--live", "lo", "-w", "/nonexistent/dir/file")
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "no such file")
-	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+	o := clitest.RunTool(t, "dump", "--live", "lo", "-w", "/nonexistent/dir/file")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "no such file")
+	require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 }
 
 // TestDumpLiveUnprivileged: who may not capture is told what is needed.
 func TestDumpLiveUnprivileged(t *testing.T) {
-	cmd := tool(t, "dump", "--live", "lo")
+	cmd := clitest.Tool(t, "dump", "--live", "lo")
 	if os.Getuid() == 0 {
-		self, err := os.Open(mustExecutable(t)) // its directory is root's own
+		path, err := os.Executable()
+		require.NoError(t, err)
+		self, err := os.Open(path) // its directory is root's own
 		require.NoError(t, err)
 		defer self.Close()
 		cmd.Path, cmd.ExtraFiles = "/proc/self/fd/3", []*os.File{self}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
-	o := finish(t, cmd)
-	require.Equal(t, 1, o.code, o.stderr)
-	require.Contains(t, o.stderr, "needs root or CAP_NET_RAW")
-	require.Equal(t, 1, strings.Count(o.stderr, "\n"))
+	o := clitest.Finish(t, cmd)
+	require.Equal(t, 1, o.Code, o.Stderr)
+	require.Contains(t, o.Stderr, "needs root or CAP_NET_RAW")
+	require.Equal(t, 1, strings.Count(o.Stderr, "\n"))
 }

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
-// dumpLine is a packet as 'dump --json' prints it; the keys are stable.
-type dumpLine struct {
+// Line is a packet as 'dump --json' prints it; the keys are stable.
+type Line struct {
 	Number    int      `json:"number"`
 	Time      string   `json:"time"`
 	Interface string   `json:"interface,omitempty"`
@@ -25,32 +25,32 @@ type dumpLine struct {
 	ID        *uint16  `json:"ip_id,omitempty"` // of IPv4
 	UDPLength int      `json:"udp_length"`
 
-	BTH          *dumpBTH       `json:"bth,omitempty"`
-	DETH         *dumpDETH      `json:"deth,omitempty"`
-	FETH         *dumpFETH      `json:"feth,omitempty"`
-	RETH         *dumpRETH      `json:"reth,omitempty"`
-	AtomicETH    *dumpAtomicETH `json:"atomic_eth,omitempty"`
-	AETH         *dumpAETH      `json:"aeth,omitempty"`
-	AtomicAckETH *dumpAtomicAck `json:"atomic_ack_eth,omitempty"`
-	Immediate    *uint32        `json:"immediate,omitempty"`
-	Invalidate   *uint32        `json:"invalidate_rkey,omitempty"`
-	MAD          *dumpMAD       `json:"mad,omitempty"`
+	BTH          *bth       `json:"bth,omitempty"`
+	DETH         *deth      `json:"deth,omitempty"`
+	FETH         *feth      `json:"feth,omitempty"`
+	RETH         *reth      `json:"reth,omitempty"`
+	AtomicETH    *atomicETH `json:"atomic_eth,omitempty"`
+	AETH         *aeth      `json:"aeth,omitempty"`
+	AtomicAckETH *atomicAck `json:"atomic_ack_eth,omitempty"`
+	Immediate    *uint32    `json:"immediate,omitempty"`
+	Invalidate   *uint32    `json:"invalidate_rkey,omitempty"`
+	MAD          *mad       `json:"mad,omitempty"`
 
 	PayloadLength *int    `json:"payload_length,omitempty"`
 	ICRC          string  `json:"icrc"`
 	ICRCValue     *uint32 `json:"icrc_value,omitempty"`
 	Malformed     string  `json:"malformed,omitempty"`
 
-	Remarks []dumpRemark `json:"remarks,omitempty"`
+	Remarks []remark `json:"remarks,omitempty"`
 }
 
-// dumpRemark is what --explain says of a packet.
-type dumpRemark struct {
+// remark is what --explain says of a packet.
+type remark struct {
 	Kind flow.RemarkKind `json:"kind"`
 	Text string          `json:"text"`
 }
 
-type dumpBTH struct {
+type bth struct {
 	Opcode    uint8  `json:"opcode"`
 	Name      string `json:"name"`
 	Solicited bool   `json:"solicited"`
@@ -65,36 +65,36 @@ type dumpBTH struct {
 	PSN       uint32 `json:"psn"`
 }
 
-type dumpDETH struct {
+type deth struct {
 	QKey   uint32 `json:"qkey"`
 	SrcQPN uint32 `json:"src_qpn"`
 }
 
-type dumpFETH struct {
+type feth struct {
 	Placement uint8 `json:"placement"`
 	Selection uint8 `json:"selection"`
 }
 
-type dumpRETH struct {
+type reth struct {
 	VA     hex64  `json:"va"`
 	RKey   uint32 `json:"rkey"`
 	DMALen uint32 `json:"dma_len"`
 }
 
-type dumpAtomicETH struct {
+type atomicETH struct {
 	VA      hex64  `json:"va"`
 	RKey    uint32 `json:"rkey"`
 	SwapAdd hex64  `json:"swap_add"`
 	Compare hex64  `json:"compare"`
 }
 
-type dumpAETH struct {
+type aeth struct {
 	Syndrome uint8  `json:"syndrome"`
 	Text     string `json:"text"`
 	MSN      uint32 `json:"msn"`
 }
 
-type dumpAtomicAck struct {
+type atomicAck struct {
 	Original hex64 `json:"original"`
 }
 
@@ -103,8 +103,8 @@ type hex64 uint64
 
 func (h hex64) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "0x%016x", uint64(h)), nil }
 
-func newDumpLine(p *dissect.Packet) *dumpLine {
-	l := &dumpLine{
+func newLine(p *dissect.Packet) *Line {
+	l := &Line{
 		Number: p.Number, Time: p.Time.UTC().Format(time.RFC3339Nano),
 		Interface: p.Interface, Direction: p.Direction.String(), VLANs: p.VLANs,
 		Src: p.Src.Addr().String(), SrcPort: p.Src.Port(), Dst: p.Dst.Addr().String(), DstPort: p.Dst.Port(),
@@ -118,7 +118,7 @@ func newDumpLine(p *dissect.Packet) *dumpLine {
 	}
 	if p.HasBTH {
 		h := &p.Wire.BTH
-		l.BTH = &dumpBTH{
+		l.BTH = &bth{
 			Opcode: uint8(h.Opcode), Name: h.Opcode.String(), Solicited: h.Solicited, MigReq: h.MigReq, Pad: h.Pad, TVer: h.TVer,
 			PKey: uint16(h.PKey), FECN: h.FECN, BECN: h.BECN, DestQPN: uint32(h.DestQPN), AckReq: h.AckReq, PSN: uint32(h.PSN),
 		}
@@ -129,32 +129,32 @@ func newDumpLine(p *dissect.Packet) *dumpLine {
 	}
 	l.extended(&p.Wire)
 	if p.MAD != nil {
-		l.MAD = newDumpMAD(p.MAD)
+		l.MAD = newMAD(p.MAD)
 	}
 	l.PayloadLength = &p.PayloadLen
 	return l
 }
 
 // extended fills in the extended headers that the packet carries.
-func (l *dumpLine) extended(p *wire.Packet) {
+func (l *Line) extended(p *wire.Packet) {
 	op := p.Opcode
 	if op.Carries(wire.HasDETH) {
-		l.DETH = &dumpDETH{p.DETH.QKey, uint32(p.DETH.SrcQPN)}
+		l.DETH = &deth{p.DETH.QKey, uint32(p.DETH.SrcQPN)}
 	}
 	if op.Carries(wire.HasFETH) {
-		l.FETH = &dumpFETH{p.FETH.Placement, p.FETH.Selection}
+		l.FETH = &feth{p.FETH.Placement, p.FETH.Selection}
 	}
 	if op.Carries(wire.HasRETH) {
-		l.RETH = &dumpRETH{hex64(p.RETH.VA), p.RETH.RKey, p.RETH.DMALen}
+		l.RETH = &reth{hex64(p.RETH.VA), p.RETH.RKey, p.RETH.DMALen}
 	}
 	if a := &p.AtomicETH; op.Carries(wire.HasAtomicETH) {
-		l.AtomicETH = &dumpAtomicETH{hex64(a.VA), a.RKey, hex64(a.SwapAdd), hex64(a.Compare)}
+		l.AtomicETH = &atomicETH{hex64(a.VA), a.RKey, hex64(a.SwapAdd), hex64(a.Compare)}
 	}
 	if op.Carries(wire.HasAETH) {
-		l.AETH = &dumpAETH{uint8(p.AETH.Syndrome), p.AETH.Syndrome.String(), uint32(p.AETH.MSN)}
+		l.AETH = &aeth{uint8(p.AETH.Syndrome), p.AETH.Syndrome.String(), uint32(p.AETH.MSN)}
 	}
 	if op.Carries(wire.HasAtomicAckETH) {
-		l.AtomicAckETH = &dumpAtomicAck{hex64(p.AtomicAckETH.Orig)}
+		l.AtomicAckETH = &atomicAck{hex64(p.AtomicAckETH.Orig)}
 	}
 	if op.Carries(wire.HasImmDt) {
 		l.Immediate = &p.ImmDt.Data

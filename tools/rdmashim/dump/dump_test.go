@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"bytes"
@@ -14,19 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
 // recording is a file of tests/testdata.
-func recording(name string) string { return filepath.Join(repository, "tests", "testdata", name) }
+func recording(name string) string { return filepath.Join(root, "tests", "testdata", name) }
 
 // dumpFile runs dump --json.
-func dumpFile(t *testing.T, path string) (lines []dumpLine) {
+func dumpFile(t *testing.T, path string) (lines []Line) {
 	t.Helper()
-	o := runTool(t, "dump", "-j", path)
-	require.Zero(t, o.code, o.stderr)
-	require.Empty(t, o.stderr)
-	for text := range strings.Lines(o.stdout) {
-		var l dumpLine
+	o := clitest.RunTool(t, "dump", "-j", path)
+	require.Zero(t, o.Code, o.Stderr)
+	require.Empty(t, o.Stderr)
+	for text := range strings.Lines(o.Stdout) {
+		var l Line
 		require.NoError(t, json.Unmarshal([]byte(text), &l))
 		lines = append(lines, l)
 	}
@@ -64,19 +65,19 @@ func TestDumpText(t *testing.T) {
 		{"rxe-6.1-cm.pcap", 1, "20:50:51.474868000 10.99.0.1:55410 > 10.99.0.2:4791 UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest tid 0x288fad9b4 local 0xb4d9fa88 service tcp/7471 qpn 0x000044 psn 13842884 ip 10.99.0.1:58183 > 10.99.0.2 private 26 length 256 icrc ok"},
 		{"rxe-7.2-atomic-write.pcap", 5, "20:49:46.454871000 10.99.0.1:50631 > 10.99.0.2:4791 RC ATOMIC_WRITE qpn 0x000057 psn 2236964 ackreq reth va 0x7f38b8648000 rkey 0x0000033b dmalen 8 length 8 icrc ok"},
 	} {
-		o := runTool(t, "dump", recording(c.file))
-		require.Zero(t, o.code, o.stderr)
-		lines := strings.Split(o.stdout, "\n")
+		o := clitest.RunTool(t, "dump", recording(c.file))
+		require.Zero(t, o.Code, o.Stderr)
+		lines := strings.Split(o.Stdout, "\n")
 		require.Equal(t, c.want, lines[c.number-1], "%s packet %d", c.file, c.number)
 	}
 }
 
 // TestDumpHelpNamesTheKeys: the keys of the JSON are documented.
 func TestDumpHelpNamesTheKeys(t *testing.T) {
-	o := runTool(t, "dump", "--help")
-	require.Zero(t, o.code)
-	for _, key := range jsonKeys(reflect.TypeFor[dumpLine]()) {
-		require.Regexp(t, `\b`+key+`\b`, o.stdout)
+	o := clitest.RunTool(t, "dump", "--help")
+	require.Zero(t, o.Code)
+	for _, key := range jsonKeys(reflect.TypeFor[Line]()) {
+		require.Regexp(t, `\b`+key+`\b`, o.Stdout)
 	}
 }
 
@@ -109,8 +110,8 @@ func TestDumpUsage(t *testing.T) {
 		{"dump --port 0 x", 2, "", "from 1 to 65535"},
 		{"dump --port 70000 x", 2, "", "from 1 to 65535"},
 		{"dump /nonexistent/file", 1, "", "no such file"},
-		{"dump " + repository, 1, "", "is a directory"},
-		{"dump " + filepath.Join(repository, "README.md"), 1, "", "README.md: no pcap or pcapng file"},
+		{"dump " + root, 1, "", "is a directory"},
+		{"dump " + filepath.Join(root, "README.md"), 1, "", "README.md: no pcap or pcapng file"},
 		{"dump /dev/null", 1, "", "/dev/null: 0 bytes are no capture file"},
 		{"dump -", 1, "", "standard input: 0 bytes are no capture file"},
 		{"dump " + cut, 1, "UC SEND_ONLY", "cut.pcap: the file is damaged behind record"},
@@ -120,13 +121,13 @@ func TestDumpUsage(t *testing.T) {
 		{"dump -w /dev/full " + recording("rxe-6.1-uc-ud.pcap"), 1, "", "/dev/full: no space left"},
 		{"dump -p 4792 " + recording("rxe-6.1-uc-ud.pcap"), 0, "", ""},
 	} {
-		o := runTool(t, strings.Fields(c.args)...)
-		require.Equal(t, c.code, o.code, "%s: %s", c.args, o.stderr)
-		require.Contains(t, o.stdout, c.stdout)
-		require.Equal(t, c.stdout == "", o.stdout == "", c.args)
-		require.Contains(t, o.stderr, c.stderr)
+		o := clitest.RunTool(t, strings.Fields(c.args)...)
+		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
+		require.Contains(t, o.Stdout, c.stdout)
+		require.Equal(t, c.stdout == "", o.Stdout == "", c.args)
+		require.Contains(t, o.Stderr, c.stderr)
 		if c.code != 0 {
-			require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 		}
 	}
 }
@@ -135,12 +136,12 @@ func TestDumpStandardInput(t *testing.T) {
 	f, err := os.Open(recording("rxe-6.1-cm.pcap"))
 	require.NoError(t, err)
 	defer f.Close()
-	cmd := tool(t, "dump", "-")
+	cmd := clitest.Tool(t, "dump", "-")
 	cmd.Stdin = f
-	o := finish(t, cmd)
-	require.Zero(t, o.code, o.stderr)
-	require.Equal(t, 42, strings.Count(o.stdout, "\n"))
-	require.Contains(t, o.stdout, "UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest")
+	o := clitest.Finish(t, cmd)
+	require.Zero(t, o.Code, o.Stderr)
+	require.Equal(t, 42, strings.Count(o.Stdout, "\n"))
+	require.Contains(t, o.Stdout, "UD SEND_ONLY qpn 0x000001 psn 0 ackreq deth qkey 0x80010000 srcqpn 0x000001 mad CM ConnectRequest")
 }
 
 // isCapture reports whether a file holds n packets.
@@ -161,11 +162,11 @@ func FuzzDump(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var text, lines bytes.Buffer
-		plain := dumper{o: dumpOptions{port: 4791}, stdout: &text, stderr: io.Discard}
+		plain := dumper{o: options{port: 4791}, stdout: &text, stderr: io.Discard}
 		err := plain.read("fuzz", bytes.NewReader(b), nil)
-		told := dumper{o: dumpOptions{port: 4791, asJSON: true, explain: true}, stdout: &lines, stderr: io.Discard, flush: true}
+		told := dumper{o: options{port: 4791, asJSON: true, explain: true}, stdout: &lines, stderr: io.Discard, flush: true}
 		again := told.read("fuzz", bytes.NewReader(b), nil)
-		written := dumper{o: dumpOptions{port: 4791, file: "-"}, stdout: new(bytes.Buffer), stderr: io.Discard}
+		written := dumper{o: options{port: 4791, file: "-"}, stdout: new(bytes.Buffer), stderr: io.Discard}
 		if e := written.read("fuzz", bytes.NewReader(b), nil); (err == nil) != (e == nil) || e == nil && written.passed > 0 && !isCapture(written.stdout.(*bytes.Buffer), written.passed) {
 			t.Fatalf("text: %v, file: %v", err, e)
 		}
@@ -176,7 +177,7 @@ func FuzzDump(f *testing.F) {
 			t.Fatalf("%d lines of text:\n%s\nJSON:\n%s", n, &text, &lines)
 		}
 		for d := json.NewDecoder(&lines); d.More(); {
-			var l dumpLine
+			var l Line
 			if err := d.Decode(&l); err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
 // data reads a field of bytes as hexadecimal, the first n, without the zeros at
@@ -74,8 +75,8 @@ func (p sharked) message(t *testing.T) map[string]any {
 
 // What a line of text says of each kind of message.
 func TestDumpMessages(t *testing.T) {
-	o := finish(t, tool(t, "dump", recording("rxe-6.1-cm.pcap")))
-	require.Zero(t, o.code, o.stderr)
+	o := clitest.Finish(t, clitest.Tool(t, "dump", recording("rxe-6.1-cm.pcap")))
+	require.Zero(t, o.Code, o.Stderr)
 	for _, want := range []string{
 		"mad CM ConnectRequest tid 0x288fad9b4 local 0xb4d9fa88 service tcp/7471 qpn 0x000044 psn 13842884 ip 10.99.0.1:58183 > 10.99.0.2 private 26 length 256",
 		"mad CM ConnectReply tid 0x288fad9b4 local 0xb7d9fa88 remote 0xb4d9fa88 qpn 0x00008a psn 5084248 private 7 length",
@@ -88,10 +89,10 @@ func TestDumpMessages(t *testing.T) {
 		"mad CM MsgRcptAck tid 0x288fad9a8 local 0xabd9fa88 remote 0xa8d9fa88 of REQ timeout 24 private 0 length",
 		"mad CM ServiceIDResReq tid 0x288fad9a0 length 256",
 	} {
-		require.Contains(t, o.stdout, want)
+		require.Contains(t, o.Stdout, want)
 	}
-	o = finish(t, tool(t, "dump", recording("rxe-6.1-ipv6.pcap")))
-	require.Contains(t, o.stdout, " ip [")
+	o = clitest.Finish(t, clitest.Tool(t, "dump", recording("rxe-6.1-ipv6.pcap")))
+	require.Contains(t, o.Stdout, " ip [")
 }
 
 func TestServiceName(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/privatefile"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // pcapngFile is the pcapng file that --write makes.
@@ -21,11 +22,11 @@ type pcapngFile struct {
 	out        io.Writer
 	closer     io.Closer
 	w          *pcapgo.NgWriter
-	interfaces map[dumpInterface]int
+	interfaces map[netInterface]int
 }
 
-// dumpInterface is what pcapng calls an interface: each has one link type.
-type dumpInterface struct {
+// netInterface is what pcapng calls an interface: each has one link type.
+type netInterface struct {
 	name     string
 	linkType int
 }
@@ -33,7 +34,7 @@ type dumpInterface struct {
 // createPcapng begins a file, which replaces one that is there but not the one
 // that is being read.
 func createPcapng(path string, stdout io.Writer, from *os.File) (*pcapngFile, error) {
-	d := &pcapngFile{name: path, out: stdout, interfaces: map[dumpInterface]int{}}
+	d := &pcapngFile{name: path, out: stdout, interfaces: map[netInterface]int{}}
 	if path == "-" {
 		d.name = "standard output"
 		return d, nil
@@ -60,13 +61,13 @@ func createPcapng(path string, stdout io.Writer, from *os.File) (*pcapngFile, er
 }
 
 // at returns the number of an interface in the file.
-func (d *pcapngFile) at(i dumpInterface) (n int, err error) {
+func (d *pcapngFile) at(i netInterface) (n int, err error) {
 	if n, ok := d.interfaces[i]; ok {
 		return n, nil
 	}
 	ng := pcapgo.NgInterface{Name: i.name, OS: runtime.GOOS, LinkType: layers.LinkType(i.linkType), TimestampResolution: 9}
 	if d.w == nil {
-		o := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Hardware: runtime.GOARCH, OS: runtime.GOOS, Application: "rdmashim " + version}}
+		o := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Hardware: runtime.GOARCH, OS: runtime.GOOS, Application: "rdmashim " + cli.Version}}
 		d.w, err = pcapgo.NewNgWriterInterface(d.out, ng, o)
 	} else {
 		n, err = d.w.AddInterface(ng)
@@ -80,7 +81,7 @@ func (d *pcapngFile) at(i dumpInterface) (n int, err error) {
 // write adds a packet as it was captured; with comments, what is to be said of it.
 func (d *pcapngFile) write(p *dissect.Packet, remarks []flow.Remark, comments, flush bool) error {
 	rec := &p.Record
-	n, err := d.at(dumpInterface{rec.Interface, rec.LinkType})
+	n, err := d.at(netInterface{rec.Interface, rec.LinkType})
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (d *pcapngFile) close() error {
 	const linkEthernet = 1
 	var err error
 	if d.w == nil {
-		_, err = d.at(dumpInterface{"", linkEthernet})
+		_, err = d.at(netInterface{"", linkEthernet})
 	}
 	if err == nil {
 		err = d.w.Flush()

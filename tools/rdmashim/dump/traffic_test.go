@@ -1,0 +1,62 @@
+package dump
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// traffic writes n bytes from one soft device to another, does two atomics,
+// reads the bytes back, and returns the counters of the first device. It
+// has the options first, and both have the others. Both devices are closed then.
+func traffic(t *testing.T, first, both string, n int) map[string]uint64 {
+	t.Helper()
+	a, err := uapi.Open("soft?mtu=1024&" + both + "&" + first)
+	require.NoError(t, err)
+	defer a.Close()
+	b, err := uapi.Open("soft?mtu=1024&" + both)
+	require.NoError(t, err)
+	defer b.Close()
+	const access = uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic
+	ours, theirs := make([]byte, n), make([]byte, n)
+	for i := range ours {
+		ours[i] = byte(i * i)
+	}
+	mr, err := a.RegMR(ours, access)
+	require.NoError(t, err)
+	remote, err := b.RegMR(theirs, access)
+	require.NoError(t, err)
+	there, err := b.QueryMR(remote)
+	require.NoError(t, err)
+	qa, err := a.CreateQP(16, 16)
+	require.NoError(t, err)
+	qb, err := b.CreateQP(16, 16)
+	require.NoError(t, err)
+	ea, err := a.LocalEndpoint(qa)
+	require.NoError(t, err)
+	eb, err := b.LocalEndpoint(qb)
+	require.NoError(t, err)
+	require.NoError(t, a.ConnectQP(qa, eb))
+	require.NoError(t, b.ConnectQP(qb, ea))
+
+	done := func(_ uapi.WRID, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		var wc [1]uapi.WC
+		got, err := a.WaitCQ(context.Background(), qa, wc[:])
+		require.NoError(t, err)
+		require.Equal(t, 1, got)
+		require.Equal(t, uapi.WCSuccess, wc[0].Status)
+	}
+	done(a.PostWrite(qa, mr, 0, there.Addr, there.RKey, uint64(n)))
+	done(a.PostFetchAdd(qa, mr, 0, there.Addr, there.RKey, 1))
+	done(a.PostFetchAdd(qa, mr, 0, there.Addr, there.RKey, 1))
+	done(a.PostRead(qa, mr, 0, there.Addr, there.RKey, uint64(n)))
+	require.Equal(t, theirs, ours)
+	s, err := a.Stats()
+	require.NoError(t, err)
+	return s.Ports[0].Counters
+}
