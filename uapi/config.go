@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"io"
 	"log/slog"
 
 	"github.com/rdmashim/rdmashim/kshim"
@@ -32,6 +33,10 @@ type OpenConfig struct {
 	// "host" (the kernel's) and "soft" (both, the kernel's first). A device that was
 	// named, by OpenWith or RDMASHIM_DEVICE, and is of another kind is EINVAL.
 	Kinds []string
+
+	// Trace gets every call to the device's kernel, a line and a Write each, as
+	// strace prints them and RDMASHIM_TRACE in the environment asks for (nobody).
+	Trace io.Writer
 
 	dials bool                            // see Context.dials
 	wrap  func(kshim.Kernel) kshim.Kernel // puts something between client and kernel

@@ -29,7 +29,108 @@ import (
 // speaks to a kernel through kshim/verbs and does not know which one it is.
 
 // devices are the soft devices of this process.
-var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindSim: startSim}}
+var devices = &registry{}
+
+// MiniKernel is the emulated kernel that this process's soft and sim devices
+// are devices of. Open loads its modules soft and sim and adds a device to one
+// of them, "soft0", and the last Close of the device takes it away again. Each
+// context sees its own device and no other, as if it were in a network
+// namespace of its own; a Process of the Machine sees them all.
+//
+// Insmod of soft or sim adds a device for each parameter, which is what follows
+// the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none), and keeps
+// them until Rmmod. Open takes the names of devices that are there, "soft0".
+func MiniKernel() *emu.Machine { return mini().Machine }
+
+func mini() *miniKernel {
+	booted.Do(func() { booted.kernel = boot() })
+	return booted.kernel
+}
+
+var booted struct {
+	sync.Once
+	kernel *miniKernel
+}
+
+// miniKernel is the process's emulated kernel with its two drivers.
+type miniKernel struct {
+	*emu.Machine
+
+	mu     sync.Mutex
+	loaded map[deviceKind]*emu.Driver // guarded by mu
+}
+
+func boot() *miniKernel {
+	k := &miniKernel{Machine: emu.New(emu.Options{}), loaded: map[deviceKind]*emu.Driver{}}
+	for _, kind := range []deviceKind{kindSoft, kindSim} {
+		if err := k.Install(k.module(kind)); err != nil {
+			panic(err) // the names are good, and the machine is new
+		}
+	}
+	return k
+}
+
+// module is the soft RNIC's driver for one kind of link.
+func (k *miniKernel) module(kind deviceKind) emu.Module {
+	var held []*station // for Insmod's parameters
+	release := func() (err error) {
+		k.set(kind, nil)
+		for _, s := range held {
+			err = errors.Join(err, devices.release(s))
+		}
+		held = nil
+		return err
+	}
+	return emu.Module{
+		Name:  string(kind),
+		Needs: []string{"ib_uverbs"},
+		Init: func(this *emu.Driver) error {
+			k.set(kind, this)
+			for _, param := range this.Params {
+				spec, err := parseDevice(moduleDevice(kind, param))
+				if err == nil {
+					var s *station
+					if s, err = devices.acquire(spec, slog.New(slog.DiscardHandler)); err == nil {
+						held = append(held, s)
+						continue
+					}
+				}
+				return errors.Join(err, release())
+			}
+			return nil
+		},
+		Exit: func(*emu.Driver) error { return release() },
+	}
+}
+
+// moduleDevice is the device name of a module's parameter.
+func moduleDevice(kind deviceKind, param string) string {
+	if param == "" || param[0] == '?' {
+		return string(kind) + param
+	}
+	return string(kind) + ":" + param
+}
+
+func (k *miniKernel) set(kind deviceKind, d *emu.Driver) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.loaded[kind] = d
+}
+
+// driver is the loaded module of a kind, loading it first if needed.
+func (k *miniKernel) driver(kind deviceKind) (*emu.Driver, error) {
+	for {
+		k.mu.Lock()
+		d := k.loaded[kind]
+		k.mu.Unlock()
+		if d != nil {
+			return d, nil
+		}
+		if err := k.Modprobe(string(kind)); err != nil {
+			return nil, err
+		}
+	}
+}
 
 // Open opens a device by name; "" is RDMASHIM_DEVICE or "soft".
 //
@@ -38,6 +139,7 @@ var devices = &registry{start: map[deviceKind]starter{kindSoft: startSoft, kindS
 //	sim              private soft RNIC on an in-memory network
 //	sim?net=NAME     on an in-memory network shared in this process
 //	rxe0, host:rxe0  the real kernel's device
+//	soft0            a soft device that this process has open, by its own name
 //
 // Options follow a question mark: loss=1%, reorder=10%, dup=1%, corrupt=0.1%
 // and delay=2ms make the device's sending side misbehave as seed=7 decides;
@@ -117,12 +219,19 @@ func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	kernel, exit := s.process(fmt.Sprintf("uapi(%d)", os.Getpid()))
+	kernel, exit, err := s.process(fmt.Sprintf("uapi(%d)", os.Getpid()))
+	if err != nil {
+		release()
+		return nil, err
+	}
 	kernel, untrace, err := trace.Env(kernel, s.name)
 	if err != nil {
 		exit()
 		release()
 		return nil, err
+	}
+	if config.Trace != nil {
+		kernel = trace.New(kernel, config.Trace)
 	}
 	if config.wrap != nil {
 		kernel = config.wrap(kernel)
@@ -147,13 +256,17 @@ func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
 // acquire gives the device that a name asks for, and what gives it back.
 func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() error, err error) {
 	if spec.kind == kindHost {
+		s = devices.named(spec.host)
+	} else {
+		s, err = devices.acquire(spec, log)
+	}
+	if s == nil && err == nil {
 		if s, err = hostStation(spec); err != nil {
 			return nil, nil, err
 		}
 		devices.countHost(spec.host, 1)
 		return s, func() error { devices.countHost(spec.host, -1); return nil }, nil
 	}
-	s, err = devices.acquire(spec, log)
 	return s, func() error {
 		err := devices.release(s)
 		s.neighbour.wait()
@@ -170,7 +283,7 @@ func hostStation(spec deviceSpec) (*station, error) {
 	return &station{
 		spec:    spec,
 		name:    spec.host,
-		process: func(string) (kshim.Kernel, func()) { return kernel, func() {} },
+		process: func(string) (kshim.Kernel, func(), error) { return kernel, func() {}, nil },
 	}, nil
 }
 
@@ -184,6 +297,14 @@ func explainOpen(spec deviceSpec, device string, err error) error {
 		return fmt.Errorf("%w; did you mean %q?", err, guess)
 	}
 	return fmt.Errorf("%w; soft devices need no kernel device, and 'rdmashim doctor' says what the kernel lacks (%s)", err, deviceForms)
+}
+
+// startDevice is the starter of the process's devices.
+func startDevice(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
+	if spec.kind == kindSim {
+		return startSim(spec, at, name, log)
+	}
+	return startSoft(spec, at, name, log)
 }
 
 // startSoft starts a soft RNIC on a UDP socket.
@@ -313,7 +434,7 @@ func captureFile(pcap, device string) string {
 	return strings.NewReplacer("{device}", device, "{pid}", strconv.Itoa(os.Getpid())).Replace(pcap)
 }
 
-// startRNIC puts a soft RNIC on a link and an emulated kernel in front of it.
+// startRNIC puts a soft RNIC on a link and adds it to the emulated kernel.
 func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*station, error) {
 	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
 	l, err := capturePackets(spec, l, name, log)
@@ -323,8 +444,15 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 	faulty := link.WithFaults(l, link.Faults{
 		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
 	})
-	var device *rnic.Device
-	config := rnic.Config{Name: name, Link: faulty, MTU: spec.mtu, Logger: log}
+	driver, err := mini().driver(spec.kind)
+	if err != nil {
+		faulty.Close()
+		return nil, err
+	}
+	config := rnic.Config{
+		Name: name, Link: faulty, MTU: spec.mtu,
+		Logger: slog.New(slog.NewMultiHandler(log.Handler(), driver.Logger().With("device", name).Handler())),
+	}
 	var beside *neighbour
 	if spec.role == roleBeside {
 		beside = newNeighbour(addr.Addr(), addr.Port(), log)
@@ -333,53 +461,39 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 	if spec.role == roleSuccessor {
 		config.CM.Grace = 2 * cm.Second // those beside try each 10 ms, 20 ms, 40 ms …
 	}
-	soft := softModule(config, &device)
-	machine := emu.New(emu.Options{Logger: log})
-	if err = machine.Install(soft); err == nil {
-		err = machine.Insmod(soft.Name)
-	}
+	device, err := rnic.New(config)
 	if err != nil {
 		faulty.Close()
 		return nil, err
 	}
 	port, err := device.QueryPort(1)
+	if err == nil {
+		err = driver.Register(device)
+	}
 	if err != nil {
-		machine.Rmmod(soft.Name)
+		device.Close()
 		return nil, err
 	}
 	return &station{
 		addr:   addr,
 		netDev: device.NetDev(),
 		mtu:    port.ActiveMTU.Bytes(),
-		process: func(name string) (kshim.Kernel, func()) {
-			p := machine.Process(name)
-			return p, p.Exit
+		process: func(client string) (kshim.Kernel, func(), error) {
+			p, err := mini().ProcessOn(name, client)
+			if err != nil {
+				return nil, nil, err
+			}
+			return p, p.Exit, nil
 		},
 		redirect:  device.Redirect,
 		neighbour: beside,
 
-		stop: func() error { return machine.Rmmod(soft.Name) },
-	}, nil
-}
-
-// softModule is the soft RNIC's driver, as a module of the emulated kernel: its
-// init starts the one device that it has, its exit stops it.
-func softModule(c rnic.Config, device **rnic.Device) emu.Module {
-	return emu.Module{
-		Name:  "soft",
-		Needs: []string{"ib_uverbs"},
-		Init: func(this *emu.Driver) error {
-			d, err := rnic.New(c)
-			if err != nil {
-				return err
+		stop: func() error {
+			err := mini().Unregister(name)
+			if errors.Is(err, syscall.ENOENT) {
+				return nil // Rmmod was first
 			}
-			if err := this.Register(d); err != nil {
-				d.Close()
-				return err
-			}
-			*device = d
-			return nil
+			return err
 		},
-		Exit: func(this *emu.Driver) error { return this.Unregister(c.Name) },
-	}
+	}, nil
 }

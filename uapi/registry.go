@@ -16,8 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// station is a device that runs in this process, with the kernel in front of
-// it. open.go makes them.
+// station is a device and what is known of it besides what its kernel tells.
+// open.go makes them.
 type station struct {
 	spec    deviceSpec
 	addr    netip.AddrPort // where it answers
@@ -26,8 +26,8 @@ type station struct {
 	mtu     int            // its port's active MTU in bytes
 	notices []string       // what was chosen automatically and is worth telling
 
-	process func(name string) (k kshim.Kernel, exit func()) // a new client of its kernel
-	route   func(peer netip.Addr) (mtu int, err error)      // largest path MTU on the way to peer, 0 for none; nil: not known
+	process func(name string) (k kshim.Kernel, exit func(), err error) // a new client of its kernel
+	route   func(peer netip.Addr) (mtu int, err error)                 // largest path MTU on the way to peer, 0 for none; nil: not known
 	stop    func() error
 
 	// redirect sends those who ask this device for a service to another UDP
@@ -70,7 +70,7 @@ type starter func(spec deviceSpec, at netip.AddrPort, name string, log *slog.Log
 // registry holds the soft devices of this process. A device's identity is
 // its kind, network, address and UDP port.
 type registry struct {
-	start map[deviceKind]starter
+	start starter // nil: startDevice
 
 	mu       sync.Mutex
 	stations []*station         // guarded by mu
@@ -200,7 +200,11 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 		r.serial = make(map[deviceKind]int)
 	}
 	name := fmt.Sprintf("%s%d", spec.kind, r.serial[spec.kind])
-	s, err := r.start[spec.kind](spec, at, name, log)
+	start := r.start
+	if start == nil {
+		start = startDevice
+	}
+	s, err := start(spec, at, name, log)
 	if err != nil {
 		return nil, err
 	}
@@ -239,6 +243,20 @@ func (r *registry) find(spec deviceSpec, at netip.AddrPort) *station {
 	}
 	for _, s := range r.stations {
 		if s.spec.kind == spec.kind && s.spec.net == spec.net && s.addr == at {
+			return s
+		}
+	}
+	return nil
+}
+
+// named acquires the running device of a name in the mini kernel; nil if there
+// is none.
+func (r *registry) named(name string) *station {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.stations {
+		if s.name == name {
+			s.users++
 			return s
 		}
 	}

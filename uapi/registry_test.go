@@ -33,7 +33,7 @@ func (f *fakeStarts) start(spec deviceSpec, at netip.AddrPort, name string, log 
 
 func newFakeRegistry() (*registry, *fakeStarts) {
 	f := &fakeStarts{taken: map[netip.AddrPort]bool{}, running: map[netip.AddrPort]bool{}}
-	return &registry{start: map[deviceKind]starter{kindSoft: f.start, kindSim: f.start}}, f
+	return &registry{start: f.start}, f
 }
 
 func (r *registry) mustAcquire(t *testing.T, device string) *station {

@@ -101,7 +101,7 @@ type attributeFile struct {
 var _ kshim.File = (*attributeFile)(nil)
 
 func (p *Process) openAttribute(name string) (kshim.File, error) {
-	text, err := p.machine.readAttribute(name)
+	text, err := p.ns.readAttribute(name)
 	if err != nil {
 		return nil, explain(err, "open", name)
 	}

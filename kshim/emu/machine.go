@@ -16,8 +16,8 @@ import (
 
 // Options of a Machine; the zero value is good.
 type Options struct {
-	// Logger is told of what no caller can be told: a driver that fails while
-	// a file closes. Default: silent.
+	// Logger is told of what no caller can be told, besides the kernel log: a
+	// driver that fails while a file closes. Default: silent.
 	Logger *slog.Logger
 	// Bare boots without ib_uverbs, the module that brings the device files;
 	// otherwise it is loaded, as on a system with rdma-core.
@@ -33,7 +33,8 @@ type Machine struct {
 	log        *slog.Logger
 	memlock    uint64
 	ringOffset atomic.Uint64 // where the next ring can be mapped
-	cm         ucmCore       // rdma_cm
+	kmsg       kmsg          // the kernel log
+	all        namespace     // of processes that see every device
 
 	mu        sync.Mutex
 	devices   map[int]*device   // guarded by mu, as are all; by index
@@ -50,7 +51,9 @@ func New(o Options) *Machine {
 	if o.Memlock == 0 {
 		o.Memlock = Unlimited
 	}
-	m := &Machine{log: o.Logger, memlock: o.Memlock, devices: map[int]*device{}, installed: map[string]Module{}}
+	m := &Machine{memlock: o.Memlock, devices: map[int]*device{}, installed: map[string]Module{}}
+	m.log = slog.New(slog.NewMultiHandler(&m.kmsg, o.Logger.Handler()))
+	m.all.machine = m
 	m.installed[moduleUverbs] = uverbsModule()
 	if !o.Bare {
 		_ = m.Insmod(moduleUverbs) // its init does not fail, nor has it been loaded
@@ -67,6 +70,7 @@ type device struct {
 	minor   int     // N in uverbsN, or noMinor; guarded by Machine.mu
 	owner   *module // whose device it is; nil: nobody's who can be unloaded
 	machine *Machine
+	ns      namespace // of processes that see this device only
 	attr    abi.QueryDeviceResp
 	counts  [numKinds]atomic.Int32 // objects that exist, per kind
 
@@ -87,6 +91,11 @@ func (m *Machine) register(d driver.Device, owner *module) error {
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
 		return &Error{Op: "register", Path: strconv.Quote(name), Msg: "not a device name", Errno: syscall.EINVAL}
 	}
+	dev := &device{
+		Device: d, name: name, minor: noMinor, owner: owner, machine: m, attr: d.QueryDevice(),
+		files: map[*uverbsFile]struct{}{}, qps: map[uint32]*queuePair{},
+	}
+	dev.ns = namespace{machine: m, only: dev}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if owner != nil && (owner.gone || owner.state == ModuleUnloading) {
@@ -95,18 +104,14 @@ func (m *Machine) register(d driver.Device, owner *module) error {
 	if m.find(name) != nil {
 		return &Error{Op: "register", Path: name, Msg: "a device of that name is registered", Errno: syscall.EEXIST}
 	}
-	index := 0
-	for m.devices[index] != nil {
-		index++
-	}
-	dev := &device{
-		Device: d, name: name, index: index, minor: noMinor, owner: owner, machine: m, attr: d.QueryDevice(),
-		files: map[*uverbsFile]struct{}{}, qps: map[uint32]*queuePair{},
-	}
-	m.devices[index] = dev
 	if s, ok := d.(driver.EventSource); ok {
 		s.SetEvents(dev)
 	}
+	for m.devices[dev.index] != nil {
+		dev.index++
+	}
+	m.devices[dev.index] = dev
+	m.log.Info("infiniband " + name + ": registered")
 	if m.uverbs != nil {
 		m.addNode(dev)
 	}
@@ -127,6 +132,7 @@ func (m *Machine) Unregister(name string) error {
 	}
 	delete(m.devices, d.index)
 	m.mu.Unlock()
+	m.log.Info("infiniband " + name + ": unregistered")
 
 	d.mu.Lock()
 	d.gone = true
@@ -135,7 +141,8 @@ func (m *Machine) Unregister(name string) error {
 	for _, f := range files {
 		f.disassociate()
 	}
-	m.unregisterCM(d)
+	m.all.unregisterCM(d)
+	d.ns.unregisterCM(d)
 	return d.Close()
 }
 

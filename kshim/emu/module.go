@@ -2,6 +2,7 @@ package emu
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"syscall"
@@ -55,9 +56,15 @@ type ModuleInfo struct {
 // registered through it are the module's. It is of no use once the module has
 // been unloaded.
 type Driver struct {
+	// Params are what Insmod was given, as in "insmod soft 127.0.0.5".
+	Params []string
+
 	machine *Machine
 	module  *module
 }
+
+// Logger writes to the kernel log, pr_info's. See Machine.Logger.
+func (d *Driver) Logger() *slog.Logger { return d.machine.log }
 
 // Register adds a device that belongs to the module: while one of its files is
 // open, the module stays. See Machine.Register. ENODEV when the module is being
@@ -106,19 +113,20 @@ func (m *Machine) Install(mod Module) error {
 // Insmod loads an installed module: ENOENT when there is none of that name or one
 // that it needs is not loaded (the kernel's "unknown symbol"), EEXIST when it is
 // loaded, EBUSY while it, or one that it needs, is being loaded or unloaded, and
-// what its Init answers.
-func (m *Machine) Insmod(name string) error {
+// what its Init answers, which gets the parameters.
+func (m *Machine) Insmod(name string, params ...string) error {
 	mod, err := m.beginInsmod(name)
 	if err != nil {
 		return explain(err, "insmod", name)
 	}
 	if mod.Init != nil {
-		err = mod.Init(&Driver{m, mod})
+		err = mod.Init(&Driver{params, m, mod})
 	}
 	m.mu.Lock()
 	if err == nil {
 		mod.state = ModuleLive
 		m.mu.Unlock()
+		m.log.Info(name + ": module loaded")
 		return nil
 	}
 	mod.state = ModuleUnloading
@@ -196,8 +204,9 @@ func (m *Machine) Rmmod(name string) error {
 		return explain(err, "rmmod", name)
 	}
 	if mod.Exit != nil {
-		err = mod.Exit(&Driver{m, mod})
+		err = mod.Exit(&Driver{nil, m, mod})
 	}
+	m.log.Info(name + ": module unloaded")
 	if err = errors.Join(err, m.endRmmod(mod)); err != nil {
 		return explain(err, "rmmod", name)
 	}

@@ -63,12 +63,12 @@ func (n deviceNode) node() string { return nodeName(n.number) }
 func nodeName(minor int) string { return "uverbs" + strconv.Itoa(minor) }
 
 // nodes gives the devices that have a file, in the order of their numbers.
-func (m *Machine) nodes() []deviceNode {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (ns *namespace) nodes() []deviceNode {
+	ns.machine.mu.Lock()
+	defer ns.machine.mu.Unlock()
 	var list []deviceNode
-	for _, d := range m.devices {
-		if d.minor != noMinor {
+	for _, d := range ns.machine.devices {
+		if d.minor != noMinor && ns.has(d) {
 			list = append(list, deviceNode{d, d.minor})
 		}
 	}
@@ -84,11 +84,12 @@ func (m *Machine) hasUverbs() bool {
 
 // openNode finds the device of a file's name and holds the modules that an open
 // file of it needs: ib_uverbs, and the driver (uverbs_main.c: ib_uverbs_open).
-func (m *Machine) openNode(name string, uverbs, driver *moduleHold) (*device, error) {
+func (ns *namespace) openNode(name string, uverbs, driver *moduleHold) (*device, error) {
+	m := ns.machine
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range m.devices {
-		if d.minor == noMinor || nodeName(d.minor) != name {
+		if d.minor == noMinor || nodeName(d.minor) != name || !ns.has(d) {
 			continue
 		}
 		if !m.getLocked(uverbs, m.uverbs) {

@@ -20,6 +20,7 @@ const maxFD = 1 << 20
 // memory that was announced. It implements kshim.Kernel.
 type Process struct {
 	machine *Machine
+	ns      *namespace
 	name    string
 	memory  *UserMemory
 	maps    mappings
@@ -39,9 +40,26 @@ type fdEntry struct {
 
 var _ kshim.Kernel = (*Process)(nil)
 
-// Process starts a client. The name appears in messages only.
-func (m *Machine) Process(name string) *Process {
-	p := &Process{machine: m, name: name, memory: newUserMemory(), done: make(chan struct{})}
+// Process starts a client that sees every device. The name appears in messages
+// only.
+func (m *Machine) Process(name string) *Process { return m.process(name, &m.all) }
+
+// ProcessOn starts a client in the network namespace of one device, with the
+// RDMA subsystem in mode exclusive (rdma system set netns exclusive): it sees
+// that device and no other, and rdma_cm's ports are its namespace's own. ENODEV
+// when there is no such device.
+func (m *Machine) ProcessOn(device, name string) (*Process, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.find(device)
+	if d == nil {
+		return nil, &Error{Op: "process", Path: device, Msg: "no such device", Errno: syscall.ENODEV}
+	}
+	return m.process(name, &d.ns), nil
+}
+
+func (m *Machine) process(name string, ns *namespace) *Process {
+	p := &Process{machine: m, ns: ns, name: name, memory: newUserMemory(), done: make(chan struct{})}
 	p.SetMemlock(m.memlock)
 	return p
 }
@@ -60,7 +78,7 @@ func (p *Process) Open(name string) (kshim.File, error) {
 
 // ReadDir lists a directory. See kshim.Kernel.
 func (p *Process) ReadDir(name string) ([]string, error) {
-	names, err := p.machine.readDir(path.Clean(name))
+	names, err := p.ns.readDir(path.Clean(name))
 	if err != nil {
 		return nil, explain(err, "readdir", name)
 	}

@@ -45,8 +45,8 @@ func attribute(format string, args ...any) node {
 	return node{text: func() (string, error) { return fmt.Sprintf(format, args...) + "\n", nil }}
 }
 
-func (m *Machine) readDir(path string) ([]string, error) {
-	n, err := m.walk(path)
+func (ns *namespace) readDir(path string) ([]string, error) {
+	n, err := ns.walk(path)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func (m *Machine) readDir(path string) ([]string, error) {
 	return names, nil
 }
 
-func (m *Machine) readAttribute(path string) (string, error) {
-	n, err := m.walk(path)
+func (ns *namespace) readAttribute(path string) (string, error) {
+	n, err := ns.walk(path)
 	if err != nil {
 		return "", err
 	}
@@ -73,11 +73,11 @@ func (m *Machine) readAttribute(path string) (string, error) {
 }
 
 // walk follows a path from the root.
-func (m *Machine) walk(path string) (node, error) {
+func (ns *namespace) walk(path string) (node, error) {
 	if !strings.HasPrefix(path, "/") {
 		return node{}, fail(syscall.ENOENT, "the path is not absolute")
 	}
-	at := dir(m.root)
+	at := dir(ns.root)
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		if name == "" {
 			continue // the root itself
@@ -98,35 +98,38 @@ func one(name string, n node) func() []entry {
 	return func() []entry { return []entry{{name, n}} }
 }
 
-func (m *Machine) root() []entry {
-	class := []entry{{"infiniband", dir(m.classInfiniband)}}
-	list := []entry{
-		{"proc", dir(one("modules", node{text: m.procModules}))},
+func (ns *namespace) root() []entry {
+	class := []entry{{"infiniband", dir(ns.classInfiniband)}}
+	dev := []entry{{"kmsg", node{text: ns.machine.kmsg.text}}}
+	if ns.machine.hasUverbs() {
+		class = append(class, entry{"infiniband_verbs", dir(ns.classVerbs)})
+		dev = append(dev, entry{"infiniband", dir(ns.devNodes)})
+	}
+	return []entry{
+		{"dev", dir(func() []entry { return dev })},
+		{"proc", dir(one("modules", node{text: ns.machine.procModules}))},
 		{"sys", dir(func() []entry {
-			return []entry{{"class", dir(func() []entry { return class })}, {"module", dir(m.sysModules)}}
+			return []entry{{"class", dir(func() []entry { return class })}, {"module", dir(ns.machine.sysModules)}}
 		})},
 	}
-	if m.hasUverbs() {
-		class = append(class, entry{"infiniband_verbs", dir(m.classVerbs)})
-		list = append(list, entry{"dev", dir(one("infiniband", dir(m.devNodes)))})
-	}
-	return list
 }
 
-func (m *Machine) devNodes() []entry {
+func (ns *namespace) devNodes() []entry {
+	file := node{text: func() (string, error) { return "", fail(syscall.ENXIO, "a device file") }}
 	var list []entry
-	for _, d := range m.nodes() {
-		list = append(list, entry{d.node(), node{text: func() (string, error) {
-			return "", fail(syscall.ENXIO, "a device file")
-		}}})
+	for _, d := range ns.nodes() {
+		list = append(list, entry{d.node(), file})
+	}
+	if len(ns.cmDevices()) > 0 {
+		list = append(list, entry{nodeCM, file})
 	}
 	return list
 }
 
 // classVerbs is /sys/class/infiniband_verbs.
-func (m *Machine) classVerbs() []entry {
+func (ns *namespace) classVerbs() []entry {
 	list := []entry{{"abi_version", attribute("%d", abi.UverbsABIVersion)}}
-	for _, d := range m.nodes() {
+	for _, d := range ns.nodes() {
 		list = append(list, entry{d.node(), dir(func() []entry {
 			return []entry{
 				{"abi_version", attribute("%d", d.providerABI())},
@@ -150,9 +153,9 @@ func (d *device) providerABI() int {
 }
 
 // classInfiniband is /sys/class/infiniband.
-func (m *Machine) classInfiniband() []entry {
+func (ns *namespace) classInfiniband() []entry {
 	var list []entry
-	for _, d := range m.list() {
+	for _, d := range ns.list() {
 		list = append(list, entry{d.name, dir(d.sysfs)})
 	}
 	return list

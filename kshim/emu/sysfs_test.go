@@ -62,6 +62,8 @@ func TestSysfs(t *testing.T) {
 	c.dev.doorbells.Store(42)
 	want := `
 /dev/infiniband/uverbs0: invalid argument
+/dev/kmsg: ib_uverbs: module loaded
+infiniband fake0: registered
 /proc/modules: ib_uverbs 0 2 - Live 0x0000000000000000
 /sys/class/infiniband/fake0/fw_ver: 1.2.3
 /sys/class/infiniband/fake0/node_desc: fake0

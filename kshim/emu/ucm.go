@@ -13,8 +13,8 @@ import (
 // nodeCM is the connection manager's file below /dev/infiniband.
 const nodeCM = "rdma_cm"
 
-// ucmCore is rdma_ucm and rdma_cm: the ids and ports of a machine. Numbers of ids
-// are the machine's, not a file's, as in Linux (ucma.c: ctx_table).
+// ucmCore is rdma_ucm and rdma_cm: the ids and ports of a network namespace.
+// Numbers of ids are the namespace's, not a file's, as in Linux (ucma.c: ctx_table).
 //
 // Locks, outermost first: an id's mu, the driver's, and then one of ucmCore.mu and
 // ucmFile.mu, never both. The driver may raise events with its own held.
@@ -57,7 +57,7 @@ var (
 
 // openCM opens the connection manager, which is there as long as a device has one.
 func (p *Process) openCM(name string) (kshim.File, error) {
-	if len(p.machine.cmDevices()) == 0 {
+	if len(p.ns.cmDevices()) == 0 {
 		return nil, explain(fail(syscall.ENOENT, "no device has a connection manager"), "open", name)
 	}
 	f := &ucmFile{file: newFile(p, name), wake: make(chan struct{}, 1), ids: map[*ucmID]struct{}{}}
@@ -180,7 +180,7 @@ func (f *ucmFile) end() {
 	}
 	f.mu.Unlock()
 	for _, id := range ids {
-		if f.proc.machine.cm.remove(id) {
+		if f.proc.ns.cm.remove(id) {
 			id.destroy()
 		}
 	}
@@ -190,7 +190,7 @@ func (f *ucmFile) end() {
 // id finds the id at off in the request and holds it until release.
 func (c *ucmCall) id(off int) (id *ucmID, release func(), err error) {
 	num := binary.LittleEndian.Uint32(c.in[off:])
-	core := &c.f.proc.machine.cm
+	core := &c.f.proc.ns.cm
 	core.mu.Lock()
 	id = core.ids[num]
 	core.mu.Unlock()

@@ -105,7 +105,7 @@ func (id *ucmID) release() {
 		return
 	}
 	id.bound = false
-	c := &id.file.proc.machine.cm
+	c := &id.file.proc.ns.cm
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	port := id.src.Port()
@@ -116,8 +116,8 @@ func (id *ucmID) release() {
 }
 
 // cmDevices gives the devices that can be connected by address.
-func (m *Machine) cmDevices() (list []*device) {
-	for _, d := range m.list() {
+func (ns *namespace) cmDevices() (list []*device) {
+	for _, d := range ns.list() {
 		if _, ok := d.Device.(driver.CMDevice); ok {
 			list = append(list, d)
 		}
@@ -126,8 +126,8 @@ func (m *Machine) cmDevices() (list []*device) {
 }
 
 // deviceOf finds the device that has an address.
-func (m *Machine) deviceOf(a netip.Addr) *device {
-	for _, d := range m.cmDevices() {
+func (ns *namespace) deviceOf(a netip.Addr) *device {
+	for _, d := range ns.cmDevices() {
 		for _, g := range d.GIDs(1) {
 			if g.GID.Unmap().WithZone("") == a.WithZone("") {
 				return d
@@ -151,11 +151,11 @@ func (c *ucmCall) bind() error {
 		}
 		var d *device
 		if !unspecified(a.Addr()) {
-			if d = c.f.proc.machine.deviceOf(a.Addr()); d == nil {
+			if d = c.f.proc.ns.deviceOf(a.Addr()); d == nil {
 				return fail(syscall.EADDRNOTAVAIL, "no RDMA device has the address %v", a.Addr())
 			}
 		}
-		if _, err := c.f.proc.machine.cm.takePort(id, a); err != nil {
+		if _, err := c.f.proc.ns.cm.takePort(id, a); err != nil {
 			return err
 		}
 		id.state = ucmBound
@@ -200,7 +200,7 @@ func (c *ucmCall) resolveAddr() error {
 }
 
 func (id *ucmID) resolve(src, dst netip.AddrPort) error {
-	m := id.file.proc.machine
+	ns := id.file.proc.ns
 	from := src.Addr()
 	if unspecified(from) {
 		from = netip.Addr{}
@@ -208,10 +208,10 @@ func (id *ucmID) resolve(src, dst netip.AddrPort) error {
 	var best *device
 	var path driver.CMPath
 	failed := fail(syscall.ENETUNREACH, "no RDMA device reaches %v", dst.Addr())
-	for _, d := range m.cmDevices() {
+	for _, d := range ns.cmDevices() {
 		p, err := d.Device.(driver.CMDevice).CMResolve(from, dst.Addr())
 		switch {
-		case err != nil && best == nil && len(m.cmDevices()) == 1:
+		case err != nil && best == nil && len(ns.cmDevices()) == 1:
 			failed = err
 		case err == nil && (best == nil || p.Preferred && !path.Preferred):
 			best, path = d, p
@@ -221,7 +221,7 @@ func (id *ucmID) resolve(src, dst netip.AddrPort) error {
 		return failed
 	}
 	if !id.bound {
-		if _, err := m.cm.takePort(id, netip.AddrPortFrom(path.Local.Unmap(), src.Port())); err != nil {
+		if _, err := ns.cm.takePort(id, netip.AddrPortFrom(path.Local.Unmap(), src.Port())); err != nil {
 			return err
 		}
 	} else {
@@ -256,7 +256,7 @@ func (c *ucmCall) listen() error {
 	return c.with(0, func(id *ucmID) error {
 		switch id.state {
 		case ucmIdle: // to a wildcard and a port that is free
-			if _, err := c.f.proc.machine.cm.takePort(id, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
+			if _, err := c.f.proc.ns.cm.takePort(id, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
 				return err
 			}
 			id.state = ucmBound
@@ -265,7 +265,7 @@ func (c *ucmCall) listen() error {
 			return fail(syscall.EINVAL, "the id is resolved, or listens")
 		}
 		if id.reuse {
-			if err := c.f.proc.machine.cm.ownPort(id); err != nil {
+			if err := c.f.proc.ns.cm.ownPort(id); err != nil {
 				return err
 			}
 		}
@@ -276,7 +276,7 @@ func (c *ucmCall) listen() error {
 		devices := []*device{id.dev}
 		addr := id.src.Addr()
 		if id.dev == nil {
-			devices, addr = c.f.proc.machine.cmDevices(), netip.Addr{}
+			devices, addr = c.f.proc.ns.cmDevices(), netip.Addr{}
 		}
 		for _, d := range devices {
 			cm := d.Device.(driver.CMDevice)

@@ -82,7 +82,7 @@ func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEv
 		file: f, state: ucmConnect, conn: conn, src: r.Dst, dst: r.Src, dev: l.dev, cm: l.cm,
 		path: driver.CMPath{Local: r.Dst.Addr(), GIDIndex: r.GIDIndex},
 	}
-	core := &f.proc.machine.cm
+	core := &f.proc.ns.cm
 	if !core.add(made) {
 		return nil, syscall.ECONNREFUSED
 	}

@@ -1,10 +1,11 @@
 package emu
 
 import (
+	"maps"
+	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
-
-	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
@@ -97,7 +98,7 @@ func (c *ucmCall) createID() error {
 		return fail(syscall.EINVAL, "port space %v is not supported, TCP is", req.PS)
 	}
 	id := &ucmID{file: c.f, uid: req.UID}
-	core := &c.f.proc.machine.cm
+	core := &c.f.proc.ns.cm
 	if !core.add(id) {
 		return errClosed
 	}
@@ -116,7 +117,7 @@ func (c *ucmCall) destroyID() error {
 		return err
 	}
 	release()
-	if !c.f.proc.machine.cm.remove(id) {
+	if !c.f.proc.ns.cm.remove(id) {
 		return fail(syscall.ENOENT, "id %d does not exist", req.ID)
 	}
 	reported := id.destroy()
@@ -140,7 +141,7 @@ func (id *ucmID) destroy() (reported uint32) {
 	}
 	reported, orphans := id.file.retire(id)
 	for _, o := range orphans { // requests that nobody will read of
-		if id.file.proc.machine.cm.remove(o) {
+		if id.file.proc.ns.cm.remove(o) {
 			o.destroy()
 		}
 	}
@@ -170,13 +171,10 @@ func (f *ucmFile) retire(id *ucmID) (reported uint32, orphans []*ucmID) {
 
 // unregisterCM takes a device from its ids: their connections end, and they hear
 // DEVICE_REMOVAL. What is left of them is destroying (cma.c: cma_process_remove).
-func (m *Machine) unregisterCM(d *device) {
-	m.cm.mu.Lock()
-	ids := make([]*ucmID, 0, len(m.cm.ids))
-	for _, id := range m.cm.ids {
-		ids = append(ids, id)
-	}
-	m.cm.mu.Unlock()
+func (ns *namespace) unregisterCM(d *device) {
+	ns.cm.mu.Lock()
+	ids := slices.Collect(maps.Values(ns.cm.ids))
+	ns.cm.mu.Unlock()
 	for _, id := range ids {
 		id.mu.Lock()
 		if id.gone || id.dev != d {

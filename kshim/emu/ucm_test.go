@@ -45,10 +45,10 @@ func newCMBed(t *testing.T) *cmBed {
 	t.Cleanup(func() {
 		require.NoError(t, bed.a.Close())
 		require.NoError(t, bed.b.Close())
-		bed.m.cm.mu.Lock()
-		defer bed.m.cm.mu.Unlock()
-		require.Empty(t, bed.m.cm.ids)
-		require.Empty(t, bed.m.cm.ports)
+		bed.m.all.cm.mu.Lock()
+		defer bed.m.all.cm.mu.Unlock()
+		require.Empty(t, bed.m.all.cm.ids)
+		require.Empty(t, bed.m.all.cm.ports)
 		require.Empty(t, bed.w.conns)
 		require.Empty(t, bed.w.listeners)
 	})
@@ -384,7 +384,7 @@ func FuzzCM(f *testing.F) {
 		p.Exit()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(w.conns)+len(w.listeners)+len(m.cm.ids)+len(m.cm.ports) != 0 {
+		if len(w.conns)+len(w.listeners)+len(m.all.cm.ids)+len(m.all.cm.ports) != 0 {
 			t.Fatal("something is left")
 		}
 	})

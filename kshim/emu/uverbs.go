@@ -50,8 +50,7 @@ func newUverbsFile(p *Process, path string) *uverbsFile {
 
 // attach finds the file's device, by the name of its node, and holds it.
 func (f *uverbsFile) attach(node string) error {
-	m := f.proc.machine
-	d, err := m.openNode(node, &f.uverbs, &f.driver)
+	d, err := f.proc.ns.openNode(node, &f.uverbs, &f.driver)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,107 @@
+package emu
+
+import (
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// TestNamespaces: a process on a device sees that device only, and has ports of
+// its own, also where another device has the same address.
+func TestNamespaces(t *testing.T) {
+	m, w := New(Options{}), newCMWire()
+	devs := []*cmDevice{w.device("one", "10.0.0.1"), w.device("two", "10.0.0.1")}
+	for _, d := range devs {
+		require.NoError(t, m.Register(d))
+	}
+	everything := m.Process("all")
+	defer everything.Exit()
+	list, err := everything.ReadDir("/dev/infiniband")
+	require.NoError(t, err)
+	require.Equal(t, []string{"rdma_cm", "uverbs0", "uverbs1"}, list)
+
+	_, err = m.ProcessOn("three", "p")
+	require.ErrorIs(t, err, syscall.ENODEV)
+	other := map[string]string{"one": "uverbs1", "two": "uverbs0"}
+	for _, d := range devs {
+		p, err := m.ProcessOn(d.name, "p")
+		require.NoError(t, err)
+		defer p.Exit()
+		list, err := p.ReadDir("/sys/class/infiniband")
+		require.NoError(t, err)
+		require.Equal(t, []string{d.name}, list)
+		list, err = p.ReadDir("/dev/infiniband")
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.NotContains(t, list, other[d.name])
+		_, err = p.Open("/dev/infiniband/" + other[d.name])
+		require.ErrorIs(t, err, syscall.ENOENT)
+
+		ch, err := rdmacm.Open(p)
+		require.NoError(t, err)
+		defer ch.Close()
+		l, err := ch.Listen(netip.MustParseAddrPort("10.0.0.1:7471"), 0, rdmacm.Options{})
+		require.NoError(t, err, "the port is free in each namespace")
+		defer l.Close()
+		_, err = ch.Listen(netip.MustParseAddrPort("10.0.0.1:7471"), 0, rdmacm.Options{})
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
+}
+
+// TestStalledDriver: a driver that does not answer holds up the users of its own
+// device only, and also when such a user is killed.
+func TestStalledDriver(t *testing.T) {
+	m := New(Options{})
+	stalled := newFakeDevice("stalled")
+	entered, resume := make(chan struct{}), make(chan struct{})
+	stalled.hook = func(step string) {
+		if step == "AllocPD" {
+			close(entered)
+			<-resume
+		}
+	}
+	require.NoError(t, m.Register(stalled))
+	victim, err := m.ProcessOn("stalled", "victim")
+	require.NoError(t, err)
+	v, err := verbs.Open(victim, "stalled")
+	require.NoError(t, err)
+	failed := make(chan error)
+	go func() {
+		_, err := v.AllocPD()
+		failed <- err
+	}()
+	<-entered
+
+	use := func(name string) {
+		dev := newFakeDevice(name)
+		require.NoError(t, m.Install(driverModule(name, dev)))
+		require.NoError(t, m.Insmod(name))
+		p, err := m.ProcessOn(name, "user")
+		require.NoError(t, err)
+		c, err := verbs.Open(p, name)
+		require.NoError(t, err)
+		pd, err := c.AllocPD()
+		require.NoError(t, err)
+		require.NoError(t, pd.Dealloc())
+		require.NoError(t, c.Close())
+		p.Exit()
+		list, err := m.Process("all").ReadDir("/sys/class/infiniband")
+		require.NoError(t, err)
+		require.Equal(t, []string{name, "stalled"}, list)
+		require.NoError(t, m.Rmmod(name))
+		dev.check(t)
+	}
+	use("beside")
+	require.NoError(t, m.Kill(victim))
+	use("later")
+	close(resume)
+	require.ErrorIs(t, <-failed, syscall.ESRCH)
+	<-victim.Done()
+	require.NoError(t, m.Unregister("stalled"))
+	stalled.check(t)
+}

@@ -1,0 +1,64 @@
+package uapi
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOneMachine: the process's soft devices are devices of one kernel, each
+// context sees its own, and a closed device is gone.
+func TestOneMachine(t *testing.T) {
+	a, err := Open("sim")
+	require.NoError(t, err)
+	b, err := Open("sim")
+	require.NoError(t, err)
+	p := MiniKernel().Process("test")
+	defer p.Exit()
+	list, err := p.ReadDir("/sys/class/infiniband")
+	require.NoError(t, err)
+	require.Subset(t, list, []string{a.station.name, b.station.name})
+	for _, c := range []*Context{a, b} {
+		list, err := c.kernel.ReadDir("/sys/class/infiniband")
+		require.NoError(t, err)
+		require.Equal(t, []string{c.station.name}, list)
+	}
+
+	again, err := Open(a.station.name)
+	require.NoError(t, err)
+	require.Same(t, a.station, again.station, "by the name it has in the kernel")
+	require.NoError(t, a.Close())
+	require.NoError(t, again.Close())
+	require.NoError(t, b.Close())
+	list, err = p.ReadDir("/sys/class/infiniband")
+	require.NoError(t, err)
+	require.NotContains(t, list, a.station.name)
+	require.NotContains(t, list, b.station.name)
+	_, err = Open(a.station.name)
+	require.True(t, errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTSUP), "%v", err)
+	f, err := p.Open("/dev/kmsg")
+	require.NoError(t, err)
+	var log strings.Builder
+	for buf := make([]byte, 4096); ; {
+		n, err := f.Read(t.Context(), buf)
+		log.Write(buf[:n])
+		if err != nil {
+			break
+		}
+	}
+	require.Contains(t, log.String(), "infiniband "+b.station.name+": registered\n")
+}
+
+// TestTrace: every call of the context is a line.
+func TestWithTrace(t *testing.T) {
+	var out bytes.Buffer
+	c, err := OpenWith("sim", OpenConfig{Trace: &out})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Contains(t, out.String(), "GET_CONTEXT")
+	require.Contains(t, out.String(), "\nclose(3) = 0\n")
+}
