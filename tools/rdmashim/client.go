@@ -31,6 +31,8 @@ HOST by RDMA WRITE, send a message with an immediate, do an atomic, read
 everything back by RDMA READ and compare.
 
 Without --device the soft device on the route's source address is used.`,
+		Example: `  rdmashim client 192.0.2.7 FILE
+  rdmashim client 127.0.0.1:7471 FILE --loss 1% --seed 7`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("client needs the server's HOST; start one with 'rdmashim server'")

@@ -47,8 +47,9 @@ is 'rdmashim perf server' there.`,
 // newPerfOp is 'perf write' and its like, with bw and lat below.
 func newPerfOp(op perf.Op) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   string(op) + " bw|lat [HOST[:PORT]]",
-		Short: "Measure " + opNames[op],
+		Use:     string(op) + " bw|lat [HOST[:PORT]]",
+		Short:   "Measure " + opNames[op],
+		Example: perfExamples[string(op)],
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("%s is measured as bw or lat, not %q", op, args[0])
@@ -62,6 +63,23 @@ func newPerfOp(op perf.Op) *cobra.Command {
 
 var opNames = map[perf.Op]string{
 	perf.Write: "RDMA WRITE", perf.Read: "RDMA READ", perf.Send: "SEND", perf.Atomic: "atomic fetch-and-add",
+}
+
+// perfExamples are the examples of the measurements, by what follows "perf".
+var perfExamples = map[string]string{
+	"atomic":     `  rdmashim perf atomic lat`,
+	"atomic bw":  `  rdmashim perf atomic bw -q 4`,
+	"atomic lat": `  rdmashim perf atomic lat -n 1000`,
+	"read":       `  rdmashim perf read bw`,
+	"read bw":    `  rdmashim perf read bw -s 1048576 -D 5`,
+	"read lat":   `  rdmashim perf read lat -s 64`,
+	"send":       `  rdmashim perf send bw`,
+	"send bw":    `  rdmashim perf send bw -s 64 -q 4 192.0.2.7`,
+	"send lat":   `  rdmashim perf send lat -s 64 --events`,
+	"write":      `  rdmashim perf write bw`,
+	"write bw": `  rdmashim perf write bw -s 1048576
+  rdmashim perf write bw --all -j 192.0.2.7`,
+	"write lat": `  rdmashim perf write lat -s 64`,
 }
 
 func newPerfTest(op perf.Op, latency bool) *cobra.Command {
@@ -80,10 +98,11 @@ func newPerfTest(op perf.Op, latency bool) *cobra.Command {
 		}
 	}
 	cmd := &cobra.Command{
-		Use:   use + " [HOST[:PORT]]",
-		Short: "Measure " + opNames[op] + " " + short,
-		Long:  "Measure " + opNames[op] + " " + short + ". " + long,
-		Args:  maxArgs(1),
+		Use:     use + " [HOST[:PORT]]",
+		Short:   "Measure " + opNames[op] + " " + short,
+		Long:    "Measure " + opNames[op] + " " + short + ". " + long,
+		Example: perfExamples[string(op)+" "+use],
+		Args:    maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd, args); err != nil {
 				return err
@@ -207,7 +226,8 @@ func newPerfServer() *cobra.Command {
 Without --device each client is served on the soft device of the address that it
 connected to. Clients can make the server allocate up to --max-bytes each and
 --max-total together.`,
-		Args: noArgs,
+		Example: `  rdmashim perf server`,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if gid >= 0 {
 				o.config.GIDIndex = &gid

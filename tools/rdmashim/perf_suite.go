@@ -48,6 +48,8 @@ the rounds' ratios; one whose reference is not there says why.
 
 Exit status: 0 measured and every target met; 1 a measurement failed; 2 wrong usage;
 3 a target is not met.`,
+		Example: `  rdmashim perf suite --rounds 3
+  rdmashim perf suite -j --run '^READ'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.rounds < 1 || s.rounds > 1000 {

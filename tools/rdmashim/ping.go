@@ -42,14 +42,17 @@ func newPing() *cobra.Command {
 		Short: "Send verified data to and fro by RDMA, as rping",
 		Long: `Connect by address and port and let the server read the client's data by RDMA READ and write it back
 by RDMA WRITE; the client compares. Either end may be rping of librdmacm.`,
+		Example: `  rdmashim ping server
+  rdmashim ping client 127.0.0.1`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var server, client pingOptions
 	serve := &cobra.Command{
-		Use:   "server",
-		Short: "Serve clients until ended; prints 'listening ADDR:PORT'",
-		Args:  noArgs,
+		Use:     "server",
+		Short:   "Serve clients until ended; prints 'listening ADDR:PORT'",
+		Example: `  rdmashim ping server --once`,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serveCM(cmd.Context(), &server.cmOptions, &server, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -57,9 +60,10 @@ by RDMA WRITE; the client compares. Either end may be rping of librdmacm.`,
 	server.addServer(serve, pingPort)
 	serve.Flags().BoolVarP(&server.verbose, "verbose", "v", false, "print what was read")
 	call := &cobra.Command{
-		Use:   "client HOST[:PORT]",
-		Short: "Ping a server",
-		Args:  oneHost,
+		Use:     "client HOST[:PORT]",
+		Short:   "Ping a server",
+		Example: `  rdmashim ping client 192.0.2.7`,
+		Args:    oneHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if client.size < pingMinSize || client.size > pingMaxSize || client.count < 1 {
 				return usagef("want a size of %d … %d bytes and a count of at least 1", pingMinSize, pingMaxSize)

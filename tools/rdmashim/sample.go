@@ -43,6 +43,8 @@ func newSample() *cobra.Command {
 		Long: `Two small programs that connect by address and port through the RDMA connection manager,
 and interoperate with their likes written in C against librdmacm: each is a server, which
 registers a page and tells its address and key, and a client. Both check every byte.`,
+		Example: `  rdmashim sample write-read server
+  rdmashim sample write-read client 127.0.0.1`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -54,26 +56,29 @@ registers a page and tells its address and key, and a client. Both check every b
 
 func (s sample) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   s.name,
-		Short: fmt.Sprintf("The sample program %s, server or client (port %d)", s.name, s.port),
-		Long:  s.what,
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     s.name,
+		Short:   fmt.Sprintf("The sample program %s, server or client (port %d)", s.name, s.port),
+		Long:    s.what,
+		Example: fmt.Sprintf("  rdmashim sample %s server\n  rdmashim sample %s client 127.0.0.1", s.name, s.name),
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var server, client cmOptions
 	serve := &cobra.Command{
-		Use:   "server",
-		Short: "Serve clients until ended; prints 'listening ADDR:PORT'",
-		Args:  noArgs,
+		Use:     "server",
+		Short:   "Serve clients until ended; prints 'listening ADDR:PORT'",
+		Example: fmt.Sprintf("  rdmashim sample %s server --once", s.name),
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serveCM(cmd.Context(), &server, sampleServer{s}, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	server.addServer(serve, s.port)
 	call := &cobra.Command{
-		Use:   "client HOST[:PORT]",
-		Short: "Write into the memory of a server",
-		Args:  oneHost,
+		Use:     "client HOST[:PORT]",
+		Short:   "Write into the memory of a server",
+		Example: fmt.Sprintf("  rdmashim sample %s client 192.0.2.7", s.name),
+		Args:    oneHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cmClient(cmd.Context(), &client, args[0], "sample "+s.name, cmd.OutOrStdout(), cmd.ErrOrStderr(), s.dial, s.call)
 		},

@@ -49,6 +49,8 @@ allocate up to --max-bytes each and --max-total together.
 It listens on this machine only: to serve others, name an address of it, as in
 --listen 192.0.2.7:7471, or all of them by --listen :7471. Anybody who reaches that
 is a client.`,
+		Example: `  rdmashim server
+  rdmashim server --listen :7471 --max-total 8000000000`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
