@@ -47,6 +47,17 @@ type Attr struct {
 	Layout    Layout   // of a structure
 }
 
+// AttrIndex returns where an attribute stands in Attrs, or -1. But for the
+// driver's that is its number.
+func (e *Entry) AttrIndex(id AttrID) int {
+	for i := range e.Attrs {
+		if e.Attrs[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
 // ShortAttr is an attribute's Name without what those of the method begin with.
 func (e *Entry) ShortAttr(a *Attr) string { return strings.TrimPrefix(a.Name, e.prefix) }
 
