@@ -3,16 +3,13 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"io"
 	"net"
-	"net/netip"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/uapi"
 )
@@ -61,44 +58,42 @@ func (g *visitor) move(op uapi.Op, at uapi.Region, n uint64) uapi.Status {
 	return wc[0].Status
 }
 
-// visitServer is a client of 'rdmashim server'.
-func visitServer(t *testing.T, addr string) *visitor {
-	g := newVisitor(t)
-	conn, err := net.Dial("tcp", addr)
-	require.NoError(t, err)
-	file, err := os.Open(writeFile(t, visitorBuf))
-	require.NoError(t, err)
-	defer file.Close()
-	s := &clientSession{file: file, bytes: visitorBuf}
-	s.ctl, s.rdma = newControl(conn), g.Context
-	t.Cleanup(func() { conn.Close(); require.NoError(t, s.close()) })
-	require.NoError(t, s.greet())
-	regions, err := s.connect(t.Context())
-	require.NoError(t, err)
-	g.qp, g.there, g.conn = s.qp, regions[0], conn
-	return g
-}
-
-// visitPerf is a client of 'rdmashim perf server'.
-func visitPerf(t *testing.T, addr string) *visitor {
+// visit is a client with a control connection, by the words of its hello.
+func visit(t *testing.T, addr, job string, params any) *visitor {
 	g := newVisitor(t)
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	ctl := newControl(conn)
+	c := peer.Client{Conn: peer.NewConn(conn)}
+	require.NoError(t, c.Greet(job, params, time.Minute, func() error { return nil }))
+	g.conn = conn
+	return g
+}
+
+// connect introduces the visitor's queue pair, and memory.
+func (g *visitor) connect(mrs ...uapi.MR) *visitor {
+	g.t.Helper()
+	var err error
+	g.qp, err = g.CreateQP(8, 4)
+	require.NoError(g.t, err)
+	server, err := g.ConnectOver(g.t.Context(), g.conn, g.qp, mrs, nil)
+	require.NoError(g.t, err)
+	g.there = server.Regions[0]
+	return g
+}
+
+// visitServer is a client of 'rdmashim server'.
+func visitServer(t *testing.T, addr string) *visitor {
+	return visit(t, addr, "server", map[string]any{"name": "file", "bytes": visitorBuf}).connect()
+}
+
+// visitPerf is a client of 'rdmashim perf server'.
+func visitPerf(t *testing.T, addr string) *visitor {
 	c := perf.Config{Op: perf.Read, Sizes: []int{visitorBuf}, Iterations: 1, QPs: 1, Depth: 1, List: 1, Moderation: 1, Spread: visitorBuf}
-	require.NoError(t, ctl.send(perfHello{Perf: perfVersion, Config: c}))
-	var w welcome
-	require.NoError(t, ctl.receive(&w, time.Minute))
-	require.Empty(t, w.Error)
+	g := visit(t, addr, "perf server", c)
 	room, err := g.RegMR(make([]byte, c.Bytes()), 0)
 	require.NoError(t, err)
-	g.qp, err = g.CreateQP(4, 0)
-	require.NoError(t, err)
-	peer, err := g.ConnectOver(t.Context(), conn, g.qp, []uapi.MR{room}, nil)
-	require.NoError(t, err)
-	g.there, g.conn = peer.Regions[0], conn
-	return g
+	return g.connect(room)
 }
 
 // visitCM is a client of a server that is reached by address and port. A sample
@@ -108,7 +103,7 @@ func visitCM(t *testing.T, addr string) *visitor {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var err error
-	g.qp, err = g.Dial(ctx, addr, uapi.DialConfig{QPConfig: sampleQP()})
+	g.qp, err = g.Dial(ctx, addr, uapi.DialConfig{QPConfig: uapi.QPConfig{SendDepth: 32, RecvDepth: 32, MaxRdAtomic: 1}})
 	require.NoError(t, err)
 	info, err := g.QueryConn(g.qp)
 	require.NoError(t, err)
@@ -162,68 +157,4 @@ func TestClientsAreApart(t *testing.T) {
 			require.Equal(t, secret, string(honest.buf[:len(secret)]))
 		})
 	}
-}
-
-// spied is a service that tells where it keeps a client's data.
-type spied struct {
-	cmService
-	seen chan spiedMemory
-}
-
-type spiedMemory struct {
-	buf    []byte
-	region uapi.Region
-}
-
-func (s spied) accept(ctx context.Context, c *cmConn, r *uapi.Request) error {
-	err := s.cmService.accept(ctx, c, r)
-	if err == nil {
-		var info uapi.MRInfo
-		info, err = c.rdma.QueryMR(c.memory[0].mr)
-		s.seen <- spiedMemory{c.memory[0].buf, info.Region()}
-	}
-	return err
-}
-
-// serveHere serves any number of clients in this process, until the test ends.
-func serveHere(t *testing.T, service cmService, seats *clientSeats) (addr string) {
-	t.Helper()
-	server, err := uapi.Open("soft:" + nextSoft())
-	require.NoError(t, err)
-	l, err := server.Listen(":0")
-	require.NoError(t, err)
-	at, err := server.QueryDevice()
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var clients sync.WaitGroup
-	clients.Go(func() {
-		for {
-			r, err := l.Accept(ctx)
-			if err != nil {
-				return
-			}
-			clients.Go(func() { _ = serveRequest(ctx, r, service, seats, io.Discard) })
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		clients.Wait()
-		require.NoError(t, l.Close())
-		require.NoError(t, server.Close())
-	})
-	return netip.AddrPortFrom(at.Address.Addr(), l.Addr().Port()).String()
-}
-
-// TestPingClientsAreApart: ping's server tells nobody where its memory is; whoever
-// guesses it gains nothing.
-func TestPingClientsAreApart(t *testing.T) {
-	t.Parallel()
-	service := spied{&pingOptions{}, make(chan spiedMemory, 3)}
-	addr := serveHere(t, service, &clientSeats{most: 10})
-	visit := func() *visitor { return visitCM(t, addr) }
-	visit()
-	memory := <-service.seen
-	copy(memory.buf, secret)
-	requireApart(t, memory.region, visit)
-	require.Equal(t, secret, string(memory.buf[:len(secret)]))
 }

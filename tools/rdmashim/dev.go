@@ -10,16 +10,11 @@ import (
 
 func (t *rdmaTool) dev() *cobra.Command {
 	show := t.command("show [DEV]", "List RDMA devices", devShow)
-	show.Example = `  rdmashim dev show
-  rdmashim dev show rxe0 -d`
 	show.Aliases = []string{"list"}
 	set := t.command("set DEV name NEW", "Rename a device", devSet)
 	set.Example = "  sudo rdmashim dev set rxe0 name fast"
-	cmd := t.object("dev", "Show and rename the kernel's RDMA devices",
+	return t.object("dev", "Show and rename the kernel's RDMA devices",
 		"dev shows and renames the kernel's RDMA devices in iproute2's words.", devShow, show, set)
-	cmd.Example = `  rdmashim dev
-  rdmashim -j dev show rxe0`
-	return cmd
 }
 
 func devSet(c *rdmaCall, args []string) error {

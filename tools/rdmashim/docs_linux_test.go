@@ -41,7 +41,7 @@ var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 // docElsewhere has the commands that do not end by themselves, or take long, and the
 // tests that run them.
 var docElsewhere = map[string]string{
-	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping' --plot speed.svg": "tools/rdmashim/perf_suite_test.go:TestPerfPlot",
+	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping'": "tools/rdmashim/perf_suite_test.go:TestPerfSuite",
 	"rdmashim monitor -j":                              "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
 	"rdmashim dump --live lo -w live.pcapng --summary": "tools/rdmashim/dump/live_linux_test.go:TestDumpLive",
 	"rdmashim server":                                  "tools/rdmashim/server_test.go:TestServerAndClient",

@@ -1,41 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// sentConn is a connection on which everything has arrived.
-type sentConn struct {
-	net.Conn
-	*bytes.Reader
-}
-
-func (c sentConn) Read(b []byte) (int, error)    { return c.Reader.Read(b) }
-func (sentConn) SetReadDeadline(time.Time) error { return nil }
-
-// FuzzControl gives the control connection whatever a peer may send: messages or
-// an error, never more memory than a message may have.
-func FuzzControl(f *testing.F) {
-	f.Add([]byte("\x00\x00\x00\x29" + `{"version":1,"name":"file","bytes":12345}`))
-	f.Add([]byte("\x00\x00\x00\x0b" + `{"ok":true}` + "\x00\x00\x00\x02{}"))
-	f.Add([]byte("\xff\xff\xff\xff"))
-	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
-	f.Fuzz(func(t *testing.T, sent []byte) {
-		c := &control{sentConn{Reader: bytes.NewReader(sent)}}
-		for _, v := range []any{new(hello), new(welcome), new(goodbye), new(farewell)} {
-			if err := c.receive(v, time.Second); err != nil {
-				require.NotEmpty(t, err.Error())
-				require.NotContains(t, err.Error(), "\n")
-			}
-		}
-	})
-}
 
 // FuzzArguments reads any command line in iproute2's words: what it means, or
 // wrong usage.

@@ -16,8 +16,11 @@ import (
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -182,14 +185,14 @@ func (keys keySet) holdsText(t *testing.T, of, text string) {
 
 // jsonTypes are what commands encode, by the page's sections.
 var jsonTypes = map[string]reflect.Type{
-	"demo":           reflect.TypeFor[report](),
+	"demo":           reflect.TypeFor[demo.Report](),
 	"devices":        reflect.TypeFor[deviceLine](),
 	"abi":            reflect.TypeFor[jsonEntry](),
 	"dump":           reflect.TypeFor[dump.Line](),
 	"dump --summary": reflect.TypeFor[dump.Summary](),
 	"explain":        reflect.TypeFor[explainAnswer](),
-	"perf":           reflect.TypeFor[perfReport](),
-	"perf suite":     reflect.TypeFor[suiteRow](),
+	"perf":           reflect.TypeFor[perf.Report](),
+	"perf suite":     reflect.TypeFor[suite.Row](),
 	"version":        reflect.TypeFor[versionInfo](),
 	"doctor":         reflect.TypeFor[doctor.Report](),
 	"stats":          reflect.TypeFor[stats.Device](),

@@ -11,19 +11,12 @@ import (
 
 func (t *rdmaTool) link() *cobra.Command {
 	show := t.command("show [DEV[/PORT]]", "List links: the ports of RDMA devices", linkShow)
-	show.Example = `  rdmashim link show
-  rdmashim link show rxe0/1 -d`
 	show.Aliases = []string{"list"}
-	gid := t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", linkGID)
-	gid.Example = `  rdmashim link gid
-  rdmashim link gid rxe0/1 -j`
 	cmd := t.object("link", "Show, add, delete and set up RDMA links of the kernel",
 		`link shows, adds and deletes the kernel's RDMA links in iproute2's words, and
 beyond them sets up a usable rxe link in one go (up), at boot too (unit), and
-explains the GID table (gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(), t.linkUnit(), gid)
-	cmd.Example = `  rdmashim link
-  rdmashim link up eth0
-  sudo rdmashim link add rxe0 type rxe netdev eth0`
+explains the GID table (gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(), t.linkUnit(),
+		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", linkGID))
 	return cmd
 }
 
@@ -118,8 +111,6 @@ func (t *rdmaTool) linkAdd() *cobra.Command {
 		}
 		return c.m.AddLink(c.ctx, name, kind, netdev)
 	})
-	cmd.Example = `  sudo rdmashim link add rxe0 type rxe netdev eth0
-  rdmashim link add rxe0 type rxe netdev eth0 --dry-run`
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { dry = isDryRun(cmd) }
 	dryRunFlag(cmd)
 	return cmd
@@ -153,7 +144,6 @@ func (t *rdmaTool) linkDelete() *cobra.Command {
 		}
 		return c.printSteps([]netlinkmgr.Step{netlinkmgr.DryDelete(d)})
 	})
-	cmd.Example = `  sudo rdmashim link delete rxe0`
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { dry = isDryRun(cmd) }
 	dryRunFlag(cmd)
 	return cmd
@@ -167,8 +157,6 @@ func (t *rdmaTool) linkUp() *cobra.Command {
 		}
 		return linkUp(c, o)
 	})
-	cmd.Example = `  sudo rdmashim link up
-  sudo rdmashim link up eth0 --mtu 4200 --name rxe0`
 	cmd.Long = `up takes NETDEV, or finds a usable network device, loads rdma_rxe and what it
 needs, sets the device's MTU if asked to and brings it up, creates the link unless there is one, waits until its port is
 ACTIVE and a usable RoCE v2 GID is there, and prints both. It may be called

@@ -32,7 +32,6 @@ func (t *rdmaTool) linkUnit() *cobra.Command {
 		_, err = fmt.Fprint(c.out, unitText(program, o))
 		return err
 	})
-	cmd.Example = `  rdmashim link unit eth0 | sudo tee /etc/systemd/system/rdma-eth0.service`
 	cmd.Long = `unit prints a systemd unit that calls 'link up' with the same arguments at boot,
 when the network device is there. A link each takes a unit each. To install it:
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 )
 
 // asTool makes the test binary behave as the tool, so that tests run what
@@ -61,12 +62,12 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 }
 
 // runDemo runs the demo with --json and decodes its report.
-func runDemo(t *testing.T, args ...string) report {
+func runDemo(t *testing.T, args ...string) demo.Report {
 	t.Helper()
 	return decodeReport(t, runTool(t, append([]string{"demo", "--json"}, args...)...))
 }
 
-func decodeReport(t *testing.T, o outcome) (r report) {
+func decodeReport(t *testing.T, o outcome) (r demo.Report) {
 	t.Helper()
 	require.Zero(t, o.code, "stderr: %s", o.stderr)
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), "stdout: %s", o.stdout)

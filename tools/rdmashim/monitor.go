@@ -27,8 +27,6 @@ uevents; what it listens to is said on stderr.
 
 Of ports and GIDs the kernel tells only a program that has the device open: that
 is Context.Events of package uapi, which soft devices have, too.`,
-		Example: `  rdmashim monitor
-  rdmashim monitor -j | jq -r .event_type`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] != "help" {
 				return usagef("monitor takes no arguments, got %q", args[0])

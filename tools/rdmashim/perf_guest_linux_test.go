@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
@@ -19,7 +21,7 @@ func TestPerfSuiteGuest(t *testing.T) {
 	vmtest.Config(t) // skips where no guest can be booted
 	o := runTool(t, "perf", "suite", "--vm", "--rounds", "1", "--json", "--run", "goodput on kernel rxe|over a veth")
 	require.Contains(t, []int{0, 3}, o.code, o.stderr)
-	var rows []suiteRow
+	var rows []suite.Row
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
 	require.Len(t, rows, 3)
 	for _, r := range rows {
@@ -70,7 +72,7 @@ func TestPerfOnRxe(t *testing.T) {
 			continue
 		}
 		require.Empty(t, said, r.words)
-		var report perfReport
+		var report perf.Report
 		require.NoError(t, json.Unmarshal(readFile(t, filepath.Join(out, r.file+".json")), &report), r.words)
 		require.Equal(t, "host:rxe0", report.ClientDevice.Device)
 		require.Equal(t, "host:rxe0", report.ServerDevice.Device)

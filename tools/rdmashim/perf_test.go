@@ -5,17 +5,14 @@ import (
 	"encoding/json"
 	"io"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
@@ -34,7 +31,7 @@ func runPerfTool(t *testing.T, args ...string) outcome {
 	return finish(t, perfTool(t, args...))
 }
 
-func runPerfJSON(t *testing.T, args ...string) (r perfReport) {
+func runPerfJSON(t *testing.T, args ...string) (r perf.Report) {
 	t.Helper()
 	o := runPerfTool(t, append(args, "-j")...)
 	require.Zero(t, o.code, "stderr: %s", o.stderr)
@@ -169,56 +166,21 @@ func TestPerfColumns(t *testing.T) {
 	}
 }
 
-// TestPerfAllSizes: -a, and the JSON schema of a file.
+// TestPerfAllSizes: -a, and the JSON schema.
 func TestPerfAllSizes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.json")
-	o := runPerfTool(t, "write", "bw", "-a", "-n", "2", "--out_json_file", path)
+	o := runPerfTool(t, "write", "bw", "-a", "-n", "2", "-j")
 	require.Zero(t, o.code, o.stderr)
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
 	var r map[string]any
-	require.NoError(t, json.Unmarshal(text, &r))
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r))
 	require.ElementsMatch(t, []string{"test", "config", "server_pid", "client_pid", "server_device", "client_device", "results"}, keys(r))
 	require.Equal(t, "write_bw", r["test"])
 	results := r["results"].([]any)
-	require.Len(t, results, largestLog)
+	require.Len(t, results, 23)
 	for i, x := range results {
 		row := x.(map[string]any)
 		require.EqualValues(t, 2<<i, row["bytes"])
 		require.ElementsMatch(t, []string{"bytes", "iterations", "seconds", "bw_peak_mib_per_second", "bw_average_mib_per_second",
 			"msg_rate_mpps", "goodput_bytes_per_second", "client_cpu_seconds", "server_cpu_seconds", "allocs_per_op", "goroutine_switches_per_op", "checked"}, keys(row))
-	}
-}
-
-// TestPerfOutJSON: perftest's --out_json writes a file, by a name of perftest's if
-// none is given; then it is printed, too, and otherwise columns are.
-func TestPerfOutJSON(t *testing.T) {
-	for _, c := range []struct {
-		args, file string
-		columns    bool
-	}{
-		{"--out_json", "perftest_out.json", false},
-		{"--out_json --out_json_file f.json", "f.json", true},
-		{"--out_json_file f.json", "f.json", true},
-		{"--out_json_file f.json -j", "f.json", false},
-	} {
-		cmd := perfTool(t, append(strings.Fields("send lat -n 5"), strings.Fields(c.args)...)...)
-		cmd.Dir = t.TempDir()
-		o := finish(t, cmd)
-		require.Zero(t, o.code, o.stderr)
-		text, err := os.ReadFile(filepath.Join(cmd.Dir, c.file))
-		require.NoError(t, err, c.args)
-		var r perfReport
-		require.NoError(t, json.Unmarshal(text, &r), c.args)
-		require.Equal(t, "send_lat", r.Test)
-		if c.columns {
-			require.Contains(t, o.stdout, "#bytes", c.args)
-		} else {
-			require.Equal(t, string(text), o.stdout, c.args)
-		}
-		files, err := os.ReadDir(cmd.Dir)
-		require.NoError(t, err)
-		require.Len(t, files, 1, c.args)
 	}
 }
 
@@ -237,8 +199,8 @@ func TestPerfCPU(t *testing.T) {
 // TestPerfDevice: -d, -x and -m are of both processes.
 func TestPerfDevice(t *testing.T) {
 	r := runPerfJSON(t, "write", "bw", "-n", "10", "-d", "soft?mtu=2048&port=0", "-x", "0", "-m", "1024")
-	require.Equal(t, 1024, r.mtu())
-	for _, d := range []side{r.ServerDevice, r.ClientDevice} {
+	require.Equal(t, 1024, r.Config.MTU)
+	for _, d := range []peer.Side{r.ServerDevice, r.ClientDevice} {
 		require.Equal(t, 2048, d.MTU)
 		require.True(t, strings.HasPrefix(d.GID, "0 ("), d.GID)
 	}
@@ -250,48 +212,6 @@ func keys(m map[string]any) (k []string) {
 		k = append(k, name)
 	}
 	return k
-}
-
-// TestPerfOptions: each letter, and what it asks for.
-func TestPerfOptions(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want func(*perf.Config) any
-		is   any
-	}{
-		{"write bw", func(c *perf.Config) any { return c.Moderation }, 1},
-		{"write bw", func(c *perf.Config) any { return c.Sizes }, []int{65536}},
-		{"write lat", func(c *perf.Config) any { return c.Sizes }, []int{2}},
-		{"atomic bw", func(c *perf.Config) any { return c.Sizes }, []int{8}},
-		{"write bw", func(c *perf.Config) any { return c.Iterations }, 5000},
-		{"write lat", func(c *perf.Config) any { return c.Iterations }, 1000},
-		{"write bw -n 7", func(c *perf.Config) any { return []int{c.Iterations, c.Warmup} }, []int{7, 7}},
-		{"write bw -t 9", func(c *perf.Config) any { return c.Depth }, 9},
-		{"write bw -l 200", func(c *perf.Config) any { return c.Depth }, 200},
-		{"write bw -q 9", func(c *perf.Config) any { return c.QPs }, 9},
-		{"write bw -Q 9", func(c *perf.Config) any { return c.Moderation }, 9},
-		{"write bw -s 8", func(c *perf.Config) any { return c.Moderation }, 100},
-		{"write bw -s 8 -Q 9", func(c *perf.Config) any { return c.Moderation }, 9},
-		{"write bw -m 512", func(c *perf.Config) any { return c.MTU }, 512},
-		{"write bw -D 1.5", func(c *perf.Config) any { return c.Duration.String() }, "1.5s"},
-		{"write bw -b", func(c *perf.Config) any { return c.Bidirectional }, true},
-		{"write bw -e", func(c *perf.Config) any { return c.Events }, true},
-		{"write bw -a", func(c *perf.Config) any { return len(c.Sizes) }, 23},
-		{"write bw -s 64K", func(c *perf.Config) any { return c.Sizes }, []int{65536}},
-		{"write bw -s 1M", func(c *perf.Config) any { return c.Sizes }, []int{1 << 20}},
-		{"write bw -I 32", func(c *perf.Config) any { return c.Inline }, 32},
-		{"write bw -D 0.1 -t 200", func(c *perf.Config) any { return c.Warmup }, 200},
-		{"write bw --warmup 3", func(c *perf.Config) any { return c.Warmup }, 3},
-	} {
-		words := strings.Fields(c.args)
-		o := &perfOptions{}
-		o.config.Op, o.config.Latency = perf.Op(words[0]), words[1] == "lat"
-		cmd := &cobra.Command{}
-		o.add(cmd)
-		require.NoError(t, cmd.ParseFlags(words[2:]), c.args)
-		require.NoError(t, o.complete(cmd, nil), c.args)
-		require.Equal(t, c.is, c.want(&o.config), c.args)
-	}
 }
 
 func TestPerfUsage(t *testing.T) {
@@ -341,12 +261,10 @@ func TestPerfUsage(t *testing.T) {
 // TestPerfErrors: a failure is one line and status 1.
 func TestPerfErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"write bw 127.0.0.1:1":                         "rdmashim perf server",
-		"write bw -d nosuch0":                          "nosuch0",
-		"write bw -x 99":                               "99",
-		"write bw -q 9000 -t 9000":                     "completion queue",
-		"write bw -n 1 --out_json_file /nonexistent/f": "no such file",
-		"suite --run ^READ --plot /nonexistent/f":      "no such file",
+		"write bw 127.0.0.1:1":     "rdmashim perf server",
+		"write bw -d nosuch0":      "nosuch0",
+		"write bw -x 99":           "99",
+		"write bw -q 9000 -t 9000": "completion queue",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -419,45 +337,21 @@ func TestPerfSaysHelloFirst(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()
-	heard := make(chan perfHello, 1)
+	heard := make(chan perf.Config, 1)
 	go func() {
-		var h perfHello
+		var h peer.Hello
+		var c perf.Config
 		if conn, err := ln.Accept(); err == nil {
-			_ = newControl(conn).receive(&h, 0)
+			_ = peer.NewConn(conn).Receive(&h, 0)
+			_ = json.Unmarshal(h.Params, &c)
 			conn.Close()
 		}
-		heard <- h
+		heard <- c
 	}()
 	o := runPerfTool(t, "write", "bw", "-q", "9000", "-t", "9000", "-d", "soft?port=0", ln.Addr().String())
 	require.Equal(t, 1, o.code)
 	require.Contains(t, o.stderr, "completion queue", "its queue pairs cannot be made")
-	require.Equal(t, 9000, (<-heard).Config.QPs)
-}
-
-// deadlines is a connection that notes what deadlines it was given last.
-type deadlines struct {
-	net.Conn
-	read, write time.Time
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
-func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
-
-// TestControlDeadlines: those of a message end with it, since introductions
-// pass over the same connection.
-func TestControlDeadlines(t *testing.T) {
-	a, b := net.Pipe()
-	defer a.Close()
-	defer b.Close()
-	d := &deadlines{Conn: a}
-	go func() { _, _ = io.Copy(b, b) }()
-	ctl := newControl(d)
-	received := make(chan error, 1)
-	go func() { received <- ctl.receive(&perfGo{}, time.Hour) }()
-	require.NoError(t, ctl.send(perfGo{Size: 3}))
-	require.NoError(t, <-received)
-	require.Zero(t, d.read)
-	require.Zero(t, d.write)
+	require.Equal(t, 9000, (<-heard).QPs)
 }
 
 // TestPerfServer serves two clients and one that makes no sense.

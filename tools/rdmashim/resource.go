@@ -32,17 +32,11 @@ var resourceKinds = []resourceKind{
 func (t *rdmaTool) resource() *cobra.Command {
 	show := t.command("show [DEV | {qp|cm_id|cq|mr|pd|ctx|srq} [link DEV[/PORT]] [FILTER VALUE]…]", "Count the objects of devices, or list those of a kind", resourceShow)
 	show.Aliases = []string{"list"}
-	show.Example = `  rdmashim resource show rxe0
-  rdmashim resource show qp link rxe0/1 state RTS
-  rdmashim resource show mr -j`
 	show.Long = `show counts the objects of each device, or lists the objects of a kind with the
 process that made them. A FILTER is one of the keys that are shown (pid, state,
 lqpn …); VALUE is a word, or numbers and ranges such as 17,20-29.`
-	cmd := t.object("resource", "Show the objects of the kernel's RDMA devices, and whose they are",
+	return t.object("resource", "Show the objects of the kernel's RDMA devices, and whose they are",
 		"resource shows in iproute2's words the objects that processes and the kernel made\non the kernel's RDMA devices.", resourceShow, show)
-	cmd.Example = `  rdmashim resource
-  rdmashim resource show qp`
-	return cmd
 }
 
 func resourceShow(c *rdmaCall, args []string) error {

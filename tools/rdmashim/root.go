@@ -4,8 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/top"
 )
 
@@ -16,16 +20,13 @@ func newRoot() *cobra.Command {
 	root.Long = `rdmashim moves memory between processes by RDMA, on a soft RNIC in user space
 (the default: no root, no kernel module) or on a kernel device.
 
-Start with:  rdmashim demo
-
-exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
-	root.Example = `  rdmashim demo
-  rdmashim doctor
-  rdmashim explain RETRY_EXC_ERR`
-	root.AddCommand(dump.Command(), newDemo(), newServer(), newClient(), newDevices(), newABI(), newExplain(), newSample(), newPing(), newVersion(), newPerf(), newDoctor())
-	root.AddCommand(newTop(top.Here), newStats(top.Here))
+Start with:  rdmashim demo`
+	root.AddCommand(newDevices(), newABI(), dump.Command(), newExplain(), newVersion(), newDoctor())
+	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
+	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(newRDMA(netlinkmgr.Open)...)
 	root.AddCommand(newVM(), newCompletion(), newMan())
 	completeNames(root)
+	addExamples(root)
 	return root
 }

@@ -9,13 +9,8 @@ import (
 func (t *rdmaTool) statistic() *cobra.Command {
 	show := t.command("show [link DEV[/PORT]]", "Show hardware counters", statisticShow)
 	show.Aliases = []string{"list"}
-	show.Example = `  rdmashim statistic show link rxe0/1
-  rdmashim statistic show -j`
-	cmd := t.object("statistic", "Show the counters of the kernel's RDMA links",
+	return t.object("statistic", "Show the counters of the kernel's RDMA links",
 		"statistic shows the counters of the kernel's RDMA links in iproute2's words.", statisticShow, show)
-	cmd.Example = `  rdmashim statistic
-  rdmashim statistic show link rxe0/1 -jp`
-	return cmd
 }
 
 func statisticShow(c *rdmaCall, args []string) error {

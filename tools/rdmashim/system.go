@@ -7,14 +7,10 @@ import (
 )
 
 func (t *rdmaTool) system() *cobra.Command {
-	show := t.command("show [netns|privileged-qkey|monitor]", "Show the settings", systemShow)
-	show.Example = `  rdmashim system show -j`
-	set := t.command("set netns {shared|exclusive}", "Say whether network namespaces share the RDMA devices", systemSet)
-	set.Example = `  sudo rdmashim system set netns exclusive`
-	cmd := t.object("system", "Show and set what concerns all of the kernel's RDMA",
-		"system shows and sets in iproute2's words what concerns all of the kernel's RDMA.", systemShow, show, set)
-	cmd.Example = `  rdmashim system`
-	return cmd
+	return t.object("system", "Show and set what concerns all of the kernel's RDMA",
+		"system shows and sets in iproute2's words what concerns all of the kernel's RDMA.", systemShow,
+		t.command("show [netns|privileged-qkey|monitor]", "Show the settings", systemShow),
+		t.command("set netns {shared|exclusive}", "Say whether network namespaces share the RDMA devices", systemSet))
 }
 
 func systemShow(c *rdmaCall, args []string) error {

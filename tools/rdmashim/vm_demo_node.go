@@ -55,6 +55,9 @@ func (s *syncWriter) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
+// samples are the programs that the demo runs.
+var samples = []string{"write-read", "write-imm"}
+
 // demoServers serves one client of each sample, and captures.
 func demoServers(ctx context.Context, out io.Writer) error {
 	file, err := os.Create(filepath.Join(os.Getenv("RDMASHIM_OUT"), demoCapture))
@@ -71,7 +74,7 @@ func demoServers(ctx context.Context, out io.Writer) error {
 	errs := make([]error, len(samples))
 	var wg sync.WaitGroup
 	for i, s := range samples {
-		wg.Go(func() { _, errs[i] = demoSample(ctx, out, s.name, "server", "--once") })
+		wg.Go(func() { _, errs[i] = demoSample(ctx, out, s, "server", "--once") })
 	}
 	wg.Wait()
 	return errors.Join(append(errs, stop(), file.Close())...)
@@ -92,7 +95,7 @@ func demoClients(ctx context.Context, out io.Writer, mixed bool) error {
 	}
 	for _, s := range samples {
 		for deadline := time.Now().Add(demoPatience); ; {
-			text, err := demoSample(ctx, out, s.name, "client", append(device, os.Getenv("RDMASHIM_PEER"))...)
+			text, err := demoSample(ctx, out, s, "client", append(device, os.Getenv("RDMASHIM_PEER"))...)
 			if err == nil {
 				break
 			}

@@ -25,8 +25,8 @@ func TestVMDemo(t *testing.T) {
 			o := finish(t, tool(t, "vm", "demo", "--image", image, "--boot-timeout", "5m", "--out", dir, mixed))
 			require.Zero(t, o.code, "stdout: %s\nstderr: %s", o.stdout, o.stderr)
 			for _, s := range samples {
-				require.Contains(t, o.stdout, "node0: "+s.name+" server: queue pair: RESET → INIT → RTR → RTS")
-				require.Contains(t, o.stdout, "node1: "+s.name+" client: queue pair: RESET → INIT → INIT → RTR → RTS")
+				require.Contains(t, o.stdout, "node0: "+s+" server: queue pair: RESET → INIT → RTR → RTS")
+				require.Contains(t, o.stdout, "node1: "+s+" client: queue pair: RESET → INIT → INIT → RTR → RTS")
 			}
 			for _, want := range []string{"CM ConnectRequest", "CM ConnectReply", "CM ReadyToUse", "CM DisconnectRequest",
 				"RC RDMA_WRITE_ONLY ", "RC RDMA_READ_REQUEST", "RC RDMA_WRITE_ONLY_WITH_IMMEDIATE"} {

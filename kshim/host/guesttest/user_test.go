@@ -196,7 +196,7 @@ func TestDemo(t *testing.T) {
 	text, err := cmd.Output()
 	require.NoError(t, err, errs.String())
 	require.Contains(t, string(text), "all equal")
-	require.Contains(t, errs.String(), "sending the first 7.9 MiB of")
+	require.Contains(t, errs.String(), "sending the first 4.0 MiB of")
 
 	out, err := exec.CommandContext(t.Context(), tool, "devices", "--device", device).CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -18,13 +18,13 @@ const (
 // errOver ends a run with a duration although messages are under way.
 var errOver = errors.New("the time for the run is over")
 
-// Longest is how long a run with a duration of d takes at most.
-func Longest(d time.Duration) time.Duration { return warmest + d + patience }
+// longestRun is how long a run with a duration of d takes at most.
+func longestRun(d time.Duration) time.Duration { return warmest + d + patience }
 
 // bounded gives a run with a duration the time that it may take in all.
 func (s *Side) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d := s.Config.Duration; d > 0 {
-		return context.WithTimeoutCause(ctx, Longest(d), errOver)
+		return context.WithTimeoutCause(ctx, longestRun(d), errOver)
 	}
 	return ctx, func() {}
 }

@@ -120,10 +120,6 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Messages is how many a side that asks sends in a run without a Duration, the
-// warm-up's included.
-func (c *Config) Messages() int64 { return int64(c.QPs) * (int64(c.Warmup) + int64(c.Iterations)) }
-
 // Bytes is how much memory a side needs.
 func (c *Config) Bytes() int64 {
 	slots, stride := c.layout()

@@ -1,10 +1,9 @@
-// Package perf measures what RDMA between two processes does: bandwidth,
-// message rate and latency of WRITE, READ, SEND and atomics, on any device that
-// package uapi opens. It is the measuring part of `rdmashim perf`; options,
-// processes and tables are the tool's.
+// Package perf is `rdmashim perf`: it measures what RDMA between two processes
+// does, bandwidth, message rate and latency of WRITE, READ, SEND and atomics, on
+// any device that package uapi opens, with perftest's options and columns.
 //
-// It knows neither the device nor how the two sides talk about what they do.
-// Each side flows:
+// The commands, the client and the server talk over package peer's control
+// connection. A Side knows nothing of that, nor which device it is on:
 //
 //	NewSide            memory, completion queue, queue pairs, from a Config
 //	Connect            queue pairs and regions are introduced over a connection
@@ -14,8 +13,4 @@
 //	Verify             compares every byte with what the last run sent
 //
 // A measured loop allocates nothing and, when it polls, does not sleep.
-//
-// What `rdmashim perf suite` compares with and has built in is here, too: raw UDP,
-// Go's TCP and a raw UDP ping-pong (reference.go, ball_unix.go), each with its other
-// side in another process; and what a queue pair weighs (memory.go).
 package perf

@@ -22,9 +22,6 @@ type Side struct {
 	Config Config
 	// Client says which side this is: the one that asks.
 	Client bool
-	// Done, if not nil, is told how many messages of a run are done, the warm-up's
-	// included, for others to read meanwhile.
-	Done *atomic.Int64
 
 	rdma   *uapi.Context
 	pd     uapi.PD // its own: the device may serve others too
@@ -141,9 +138,6 @@ func (s *Side) Connect(ctx context.Context, conn net.Conn) error {
 	}
 	return nil
 }
-
-// QPs are the side's queue pairs, until Close.
-func (s *Side) QPs() []uapi.QP { return s.qps }
 
 // Close gives everything back.
 func (s *Side) Close() error {
@@ -284,9 +278,6 @@ func (s *Side) take(n int) error {
 			used, of = 0, i
 		}
 		used++
-	}
-	if s.Done != nil {
-		s.Done.Store(int64(s.total))
 	}
 	return s.receive(of, used)
 }

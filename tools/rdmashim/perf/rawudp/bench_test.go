@@ -47,7 +47,7 @@ func BenchmarkWrite(b *testing.B) {
 type mover func(n int) error
 
 func compare(b *testing.B, size int, target float64) {
-	ref, err := rawudp.New(rawudp.Config{Size: size})
+	ref, err := rawudp.New(size)
 	if errors.Is(err, syscall.ENOTSUP) {
 		b.Skip(err)
 	}

@@ -21,8 +21,8 @@ const patience = 5 * time.Second
 // Sender is the socket and the memory of the side that sends. Move is for one
 // goroutine at a time.
 type Sender struct {
-	config Config
 	source []byte // one message
+	window int    // bytes
 
 	conn    *net.UDPConn
 	to      netip.AddrPort
@@ -57,32 +57,29 @@ type order struct {
 
 // NewSender makes the side that sends to the Receiver at to. An error Is
 // syscall.ENOTSUP where there is no GSO.
-func NewSender(c Config, to netip.AddrPort) (*Sender, error) {
-	c, err := c.complete()
-	if err != nil {
+func NewSender(size int, to netip.AddrPort) (*Sender, error) {
+	if err := check(size); err != nil {
 		return nil, err
 	}
 	s := &Sender{
-		source: make([]byte, c.Size), to: to, order: &order{},
+		source: make([]byte, size), to: to, order: &order{},
 		out: make([]byte, 0, maxSend), control: make([]byte, unix.CmsgSpace(2)),
 	}
 	for i := range s.source {
 		s.source[i] = byte(i*7 + i>>8)
 	}
 	var granted int
-	if s.conn, granted, err = listen(c.Addr, unix.UDP_SEGMENT, 0); err != nil {
-		return nil, fmt.Errorf("rawudp: a socket at %v: %w", c.Addr, err)
+	var err error
+	if s.conn, granted, err = listen(unix.UDP_SEGMENT, 0); err != nil {
+		return nil, fmt.Errorf("rawudp: a socket: %w", err)
 	}
 	if s.raw, err = s.conn.SyscallConn(); err != nil {
 		s.Close()
 		return nil, err
 	}
-	if c.Window == 0 {
-		// Linux charges about two bytes for each. The receiver asked for as much,
-		// on this machine, and was granted as much.
-		c.Window = max(min(defaultWindow, granted*15/32), 2*maxSend)
-	}
-	s.config = c
+	// Linux charges about two bytes for each. The receiver asked for as much, on
+	// this machine, and was granted as much.
+	s.window = max(min(maxWindow, granted*15/32), 2*maxSend)
 	s.readAck = func(fd uintptr) bool {
 		_, err := unix.Read(int(fd), s.ack[:])
 		s.ackErr = err
@@ -99,16 +96,15 @@ func (s *Sender) Close() error { return s.conn.Close() }
 
 // NewReceiver makes the side that Serve then runs. An error Is syscall.ENOTSUP
 // where there is no GRO.
-func NewReceiver(c Config) (*Receiver, error) {
-	c, err := c.complete()
-	if err != nil {
+func NewReceiver(size int) (*Receiver, error) {
+	if err := check(size); err != nil {
 		return nil, err
 	}
-	r := &Receiver{region: make([]byte, c.Size), order: &order{}}
-	if r.conn, _, err = listen(c.Addr, unix.UDP_GRO, 1); err != nil {
-		return nil, fmt.Errorf("rawudp: a socket at %v: %w", c.Addr, err)
+	conn, _, err := listen(unix.UDP_GRO, 1)
+	if err != nil {
+		return nil, fmt.Errorf("rawudp: a socket: %w", err)
 	}
-	return r, nil
+	return &Receiver{region: make([]byte, size), order: &order{}, conn: conn}, nil
 }
 
 // Addr is where it listens.
@@ -128,12 +124,12 @@ type Pair struct {
 }
 
 // New makes a pair.
-func New(c Config) (*Pair, error) {
-	r, err := NewReceiver(c)
+func New(size int) (*Pair, error) {
+	r, err := NewReceiver(size)
 	if err != nil {
 		return nil, err
 	}
-	s, err := NewSender(c, r.Addr())
+	s, err := NewSender(size, r.Addr())
 	if err != nil {
 		r.Close()
 		return nil, err
@@ -167,8 +163,8 @@ func (p *Pair) Move(n int) error {
 }
 
 // listen binds a socket with large buffers, and with one offload.
-func listen(at netip.Addr, offload, value int) (c *net.UDPConn, granted int, err error) {
-	if c, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0))); err != nil {
+func listen(offload, value int) (c *net.UDPConn, granted int, err error) {
+	if c, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
 		return nil, 0, err
 	}
 	raw, err := c.SyscallConn()
@@ -196,13 +192,13 @@ func listen(at netip.Addr, offload, value int) (c *net.UDPConn, granted int, err
 
 // Move moves n messages and returns when the last is acknowledged.
 func (s *Sender) Move(n int) error {
-	window := uint64(max(s.config.Window/s.config.MTU, ackEvery))
-	if s.config.Size < s.config.MTU {
-		window = uint64(s.config.Window / (s.config.Size + 512))
+	window := uint64(max(s.window/mtu, ackEvery))
+	if len(s.source) < mtu {
+		window = uint64(s.window / (len(s.source) + 512))
 	}
 	for i := range n {
 		for at := 0; at < len(s.source); {
-			m := min(s.config.MTU, len(s.source)-at)
+			m := min(mtu, len(s.source)-at)
 			last := i == n-1 && at+m == len(s.source)
 			if err := s.add(at, s.source[at:at+m], last, window); err != nil {
 				return err

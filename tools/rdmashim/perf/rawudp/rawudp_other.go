@@ -26,13 +26,13 @@ func refuse() error {
 }
 
 // NewSender refuses: this system has no GSO.
-func NewSender(Config, netip.AddrPort) (*Sender, error) { return nil, refuse() }
+func NewSender(int, netip.AddrPort) (*Sender, error) { return nil, refuse() }
 
 // NewReceiver refuses, too.
-func NewReceiver(Config) (*Receiver, error) { return nil, refuse() }
+func NewReceiver(int) (*Receiver, error) { return nil, refuse() }
 
 // New refuses, too.
-func New(Config) (*Pair, error) { return nil, refuse() }
+func New(int) (*Pair, error) { return nil, refuse() }
 
 func (*Sender) Close() error   { return nil }
 func (*Sender) Source() []byte { return nil }

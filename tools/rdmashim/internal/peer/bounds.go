@@ -1,0 +1,164 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// limits bound what the clients of a server take.
+type limits struct {
+	maxBytes int64         // memory of one client
+	maxTotal int64         // and of all together; 0 until complete
+	idle     time.Duration // 0: for ever
+}
+
+func (l *limits) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Int64Var(&l.maxBytes, "max-bytes", 4<<30, "most memory that one client may ask for")
+	f.Int64Var(&l.maxTotal, "max-total", 0, "most memory of all clients together (default: a quarter of this machine's)")
+	f.DurationVar(&l.idle, "idle", time.Minute, "end a client from which nothing has come by RDMA for so long; 0: never")
+}
+
+// complete checks the limits. A server for one client has no others to keep memory
+// for, so that --max-bytes is its bound.
+func (l *limits) complete(once bool) error {
+	switch {
+	case l.maxBytes < 0:
+		return cli.Usagef("--max-bytes %d: memory is not negative", l.maxBytes)
+	case l.maxTotal < 0:
+		return cli.Usagef("--max-total %d: memory is not negative", l.maxTotal)
+	case l.idle < 0:
+		return cli.Usagef("--idle %v: a time is not negative", l.idle)
+	case l.maxTotal > 0:
+	case once:
+		l.maxTotal = math.MaxInt64
+	default:
+		l.maxTotal = machineMemory() / 4
+	}
+	return nil
+}
+
+// unknownMemory is what a machine has that does not tell, in bytes.
+const unknownMemory = 8 << 30
+
+// budget is the memory that clients may have together, in bytes.
+type budget struct {
+	total int64
+
+	mu    sync.Mutex
+	taken int64 // guarded by mu
+}
+
+// take reserves memory for a client, until give.
+func (b *budget) take(n int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if left := b.total - b.taken; n > left {
+		return fmt.Errorf("the client wants %d bytes of memory, and of %d for all clients %d are left (--max-total)", n, b.total, left)
+	}
+	b.taken += n
+	return nil
+}
+
+func (b *budget) give(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken -= n
+}
+
+// Seats bound how many clients a server has at a time.
+type Seats struct {
+	Most  int
+	taken atomic.Int64
+}
+
+// AddFlag adds --max-clients.
+func (s *Seats) AddFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&s.Most, "max-clients", 256, "most clients at a time; others are refused")
+}
+
+// Check is a usage error of --max-clients.
+func (s *Seats) Check() error {
+	if s.Most < 1 {
+		return cli.Usagef("--max-clients %d: a server serves at least one", s.Most)
+	}
+	return nil
+}
+
+// ErrNoSeat is why a client is refused.
+var ErrNoSeat = errors.New("the server has as many clients as it serves at a time (--max-clients)")
+
+// Take takes a seat until Give, or is ErrNoSeat.
+func (s *Seats) Take() error {
+	if s.taken.Add(1) > int64(s.Most) {
+		s.Give()
+		return ErrNoSeat
+	}
+	return nil
+}
+
+// Give gives a seat back.
+func (s *Seats) Give() { s.taken.Add(-1) }
+
+// Left is nil while there are seats, and ErrNoSeat then.
+func (s *Seats) Left() error {
+	if s.taken.Load() >= int64(s.Most) {
+		return ErrNoSeat
+	}
+	return nil
+}
+
+// errIdle is why a session ends whose client keeps quiet.
+var errIdle = errors.New("the client has been idle (--idle)")
+
+// endIdle cancels a session, with errIdle, when heard has given the same for the
+// limit. heard changes with what comes from the client.
+func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
+	const looks = 4 // within the limit, which is kept to a quarter
+	tick := time.NewTicker(max(limit/looks, time.Millisecond))
+	defer tick.Stop()
+	for last, same := heard(), 0; same < looks; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := heard(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+	}
+	cancel(fmt.Errorf("%w: nothing came for %v", errIdle, limit))
+}
+
+// heardOn gives a number that changes with every request that comes to the queue
+// pairs: the sum of the packet sequence numbers that they expect.
+func heardOn(rdma *uapi.Context, qps ...uapi.QP) func() uint64 {
+	own := make(map[uint32]bool, len(qps))
+	for _, qp := range qps {
+		own[uint32(qp)] = true
+	}
+	return func() (sum uint64) {
+		d, err := rdma.Stats()
+		if err != nil {
+			return 0 // the device is being closed
+		}
+		for _, q := range d.QueuePairs {
+			if own[q.QPN] {
+				sum += uint64(q.RQPSN)
+			}
+		}
+		return sum
+	}
+}

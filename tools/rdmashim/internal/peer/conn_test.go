@@ -1,0 +1,82 @@
+package peer
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deadlines is a connection that notes what deadlines it was given last.
+type deadlines struct {
+	net.Conn
+	read, write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// TestDeadlines: those of a message end with it, since introductions
+// pass over the same connection.
+func TestDeadlines(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	d := &deadlines{Conn: a}
+	go func() { _, _ = io.Copy(b, b) }()
+	ctl := NewConn(d)
+	received := make(chan error, 1)
+	go func() { received <- ctl.Receive(new(Welcome), time.Hour) }()
+	require.NoError(t, ctl.Send(Welcome{PID: 3}))
+	require.NoError(t, <-received)
+	require.Zero(t, d.read)
+	require.Zero(t, d.write)
+}
+
+// sentConn is a connection on which everything has arrived.
+type sentConn struct {
+	net.Conn
+	*bytes.Reader
+}
+
+func (c sentConn) Read(b []byte) (int, error)    { return c.Reader.Read(b) }
+func (sentConn) SetReadDeadline(time.Time) error { return nil }
+
+// FuzzConn gives the control connection whatever a peer may send: messages or
+// an error, never more memory than a message may have.
+func FuzzConn(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x29" + `{"version":1,"name":"file","bytes":12345}`))
+	f.Add([]byte("\x00\x00\x00\x0b" + `{"ok":true}` + "\x00\x00\x00\x02{}"))
+	f.Add([]byte("\xff\xff\xff\xff"))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		c := &Conn{sentConn{Reader: bytes.NewReader(sent)}}
+		for _, v := range []any{new(Hello), new(Welcome), new(any)} {
+			if err := c.Receive(v, time.Second); err != nil {
+				require.NotEmpty(t, err.Error())
+				require.NotContains(t, err.Error(), "\n")
+			}
+		}
+	})
+}
+
+// TestTwoDevices: a capture is the client's, unless {pid} gives each its own.
+func TestTwoDevices(t *testing.T) {
+	for base, server := range map[string]string{
+		"soft?pcap=a&seed=1":              "soft?seed=1",
+		"soft?pcap={device}":              "soft",
+		"soft?pcap=a-{pid}&seed=1":        "soft?pcap=a-{pid}&seed=1",
+		"soft:10.0.0.1?pcap=a":            "soft:10.0.0.1",
+		"soft:10.0.0.1?pcap={pid}&port=7": "soft:10.0.0.1?pcap={pid}&port=7",
+	} {
+		s, c, err := TwoDevices(base)
+		require.NoError(t, err)
+		require.Equal(t, server, s)
+		require.Contains(t, c, "pcap=")
+		require.Equal(t, strings.HasPrefix(base, "soft:"), strings.HasSuffix(c, "port=0"))
+	}
+}

@@ -1,0 +1,60 @@
+package suite
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// processors is what go test puts behind a benchmark's name.
+var processors = regexp.MustCompile(`-\d+$`)
+
+// readBenchmarks makes rows of what go test -bench wrote to a file: of benchmarks
+// that compare this project with raw UDP in one process. Such a line has, after the
+// name and the rounds, figures with their units: ours-UNIT, ref-UNIT, ratio and
+// target, of which 0 is none.
+func readBenchmarks(file string) (rows []Row, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 2 || !strings.HasPrefix(f[0], "Benchmark") {
+			continue
+		}
+		r := Row{Reference: "raw UDP in one process"}
+		r.Rounds, _ = strconv.Atoi(f[1])
+		name := processors.ReplaceAllString(strings.TrimPrefix(f[0], "Benchmark"), "")
+		for i := 2; i+1 < len(f); i += 2 {
+			v, err := strconv.ParseFloat(f[i], 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %q is not a figure of %s", file, f[i], f[0])
+			}
+			switch kind, unit, _ := strings.Cut(f[i+1], "-"); {
+			case kind == "ours":
+				r.Work, r.Ours = fmt.Sprintf("%s in one process (%s)", name, unit), &v
+			case kind == "ref":
+				r.ReferenceValue = &v
+			case kind == "ratio":
+				r.Ratio = &v
+			case kind == "target" && v != 0:
+				r.Target = &v
+			}
+		}
+		if r.Ratio == nil {
+			continue
+		}
+		if r.Target != nil {
+			met := *r.Ratio >= *r.Target
+			r.Met = &met
+		}
+		rows = append(rows, r)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: no benchmark reported a ratio", file)
+	}
+	return rows, nil
+}

@@ -1,0 +1,14 @@
+// Package suite compares this project with references, by turns: the rows of a
+// table are each a series of ours, a series of the reference, and a target for
+// their ratio.
+//
+//	table, guestTable   the rows: what is measured by which words
+//	measure             rounds: each series once, every other round backwards
+//	row, print          medians, the ratio's spread, and whether the target is met
+//
+// A series is a command line of 'rdmashim perf', a reference that is built in
+// (raw UDP, Go's TCP), or another project's program where it is installed. A
+// reference's other side is a process of its own, as ours is ('perf other').
+//
+// It is not a benchmark of the parts: those lie beside the packages.
+package suite

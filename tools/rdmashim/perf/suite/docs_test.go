@@ -1,0 +1,65 @@
+package suite
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// explained is where "What limits" of docs/speed.md tells of the rows whose work
+// or reference has these words.
+var explained = map[string]string{
+	"Go TCP":              "of Go's TCP",
+	"1,000 queue pairs":   "1,000 and 10,000 queue pairs",
+	"10,000 queue pairs":  "1,000 and 10,000 queue pairs",
+	"goodput on kernel":   "kernel rxe against perftest: bandwidth",
+	"rate on kernel":      "kernel rxe against perftest: bandwidth",
+	"ping-pong, polling,": "kernel rxe against perftest: bandwidth",
+	"over a veth":         "over one veth in the guest",
+}
+
+// TestSuiteDocs: the table of docs/speed.md has the suite's rows in their order, with their
+// targets, and the day; and explains what it says is not met.
+func TestSuiteDocs(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("../../../..", name))
+		require.NoError(t, err)
+		return string(text)
+	}
+	page := read("docs/speed.md")
+	require.Regexp(t, `As it came out on \d{4}-\d\d-\d\d: .* two cores\s+\(Linux`, page)
+	_, limits, found := strings.Cut(page, "\n## What limits\n")
+	require.True(t, found)
+	limits, _, _ = strings.Cut(limits, "\n## ")
+	limits = strings.Join(strings.Fields(limits), " ")
+
+	_, shown, found := strings.Cut(page, "| "+strings.Join(head, " | ")+" |\n")
+	require.True(t, found)
+	shown, _, _ = strings.Cut(shown, "\n\n")
+	lines := strings.Split(shown, "\n")[1:] // the rule
+	s := &suite{}
+	table := slices.Concat(s.table(), s.guestTable())
+	require.Len(t, lines, len(table))
+	unmet := regexp.MustCompile(`\| NO \|$`)
+	for i, c := range table {
+		r := c.row()
+		want, has := r.cells(), strings.Split(strings.Trim(lines[i], "| "), " | ")
+		require.Len(t, has, len(want), lines[i])
+		for _, k := range []int{0, 2, 5} { // work, reference, target
+			require.Equal(t, want[k], has[k], lines[i])
+		}
+		if !unmet.MatchString(lines[i]) {
+			continue
+		}
+		told := false
+		for words, where := range explained {
+			told = told || strings.Contains(lines[i], words) && strings.Contains(limits, where)
+		}
+		require.True(t, told, "docs/speed.md does not say what limits %s", lines[i])
+	}
+}

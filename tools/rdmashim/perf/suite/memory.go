@@ -1,0 +1,105 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// queuePairMemory is how many bytes of this process a queue pair of the soft
+// device takes, its rings not counted: what the heap and the goroutines' stacks
+// grow by for n connected pairs of queue pairs, on two devices, each of which has
+// written 64 bytes.
+func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
+	var devices [2]*uapi.Context
+	for i := range devices {
+		if devices[i], err = uapi.Open("soft?port=0"); err != nil {
+			return 0, err
+		}
+		defer devices[i].Close()
+	}
+	// What a device makes when it is first used is not a queue pair's.
+	few, err := pairs(ctx, devices, 1)
+	defer few.close()
+	if err != nil {
+		return 0, err
+	}
+	before := live()
+	many, err := pairs(ctx, devices, n)
+	defer many.close()
+	if err != nil {
+		return 0, err
+	}
+	all := live() - before
+	rings, err := rings()
+	return all/float64(2*n) - rings, err
+}
+
+// live is what is in use after garbage was collected, in bytes.
+func live() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers and pools held
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) + float64(m.StackInuse)
+}
+
+// sides are the two ends of connected queue pairs.
+type sides [2]*perf.Side
+
+func (s sides) close() {
+	for _, x := range s {
+		if x != nil {
+			_ = x.Close()
+		}
+	}
+}
+
+// pairs connects n queue pairs of two devices, and lets each write.
+func pairs(ctx context.Context, devices [2]*uapi.Context, n int) (s sides, err error) {
+	c := perf.Config{Op: perf.Write, Sizes: []int{64}, Iterations: 1, QPs: n, Depth: 1, List: 1, Moderation: 1, Spread: 64, Events: true}
+	for i, d := range devices {
+		if s[i], err = perf.NewSide(d, c, i == 0); err != nil {
+			return s, err
+		}
+	}
+	here, there := net.Pipe()
+	defer here.Close()
+	connected := make(chan error, 1)
+	go func() {
+		defer there.Close()
+		connected <- s[1].Connect(ctx, there)
+	}()
+	err = s[0].Connect(ctx, here)
+	here.Close()
+	if err = errors.Join(err, <-connected); err != nil {
+		return s, err
+	}
+	for _, x := range s {
+		if err = x.Prepare(64); err == nil {
+			_, err = x.Bandwidth(ctx)
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// rings is how many bytes the rings of one of these queue pairs take.
+func rings() (n float64, err error) {
+	elem, _, _ := ring.SendCap(1, 0)
+	for _, size := range []int{elem, ring.RecvElemSize(1)} {
+		r, err := ring.New(size, 1)
+		if err != nil {
+			return 0, err
+		}
+		n += float64(len(r.Mapping()))
+	}
+	return n, nil
+}

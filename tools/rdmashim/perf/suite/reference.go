@@ -1,0 +1,251 @@
+package suite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/rawudp"
+)
+
+// The references that need nothing installed. Both sides are processes, as ours
+// are: partner starts the one that answers, and says where it listens and how to
+// end it.
+type partner func(ctx context.Context) (at netip.AddrPort, stop func(), err error)
+
+// rawUDP is the goodput, in bytes a second, of messages over UDP with GSO, GRO,
+// CRC-32 and the copies of both sides, for about d. An error Is syscall.ENOTSUP
+// where there is no GSO.
+func rawUDP(ctx context.Context, size int, d time.Duration, other partner) (float64, error) {
+	to, stop, err := other(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	s, err := rawudp.NewSender(size, to)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	defer context.AfterFunc(ctx, func() { s.Close() })()
+	return paced(ctx, size, d, s.Move)
+}
+
+// udpSink takes what rawUDP sends.
+func udpSink(ctx context.Context, size int, announce func(netip.AddrPort) error) error {
+	r, err := rawudp.NewReceiver(size)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	defer context.AfterFunc(ctx, func() { r.Close() })()
+	if err := announce(r.Addr()); err != nil {
+		return err
+	}
+	return r.Serve()
+}
+
+// goTCP is the same over a TCP connection of package net: how many messages come,
+// the messages, and the answer that they have.
+func goTCP(ctx context.Context, size int, d time.Duration, other partner) (float64, error) {
+	to, stop, err := other(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	message, count := make([]byte, size), make([]byte, 8)
+	return paced(ctx, size, d, func(n int) error {
+		binary.BigEndian.PutUint64(count, uint64(n))
+		_, err := c.Write(count)
+		for ; n > 0 && err == nil; n-- {
+			_, err = c.Write(message)
+		}
+		if err == nil {
+			_, err = io.ReadFull(c, count)
+		}
+		return err
+	})
+}
+
+// tcpSink takes what one goTCP sends.
+func tcpSink(ctx context.Context, size int, announce func(netip.AddrPort) error) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	if err := announce(ln.Addr().(*net.TCPAddr).AddrPort()); err != nil {
+		return err
+	}
+	c, err := ln.Accept()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	message, count := make([]byte, size), make([]byte, 8)
+	for err == nil {
+		_, err = io.ReadFull(c, count)
+		for n := binary.BigEndian.Uint64(count); n > 0 && err == nil; n-- {
+			_, err = io.ReadFull(c, message)
+		}
+		if err == nil {
+			_, err = c.Write(count)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// paced moves messages for about d, in growing numbers, and takes the rate of
+// the last and largest.
+func paced(ctx context.Context, size int, d time.Duration, move func(n int) error) (float64, error) {
+	for n := 1; ; {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		began := time.Now()
+		if err := move(n); err != nil {
+			return 0, err
+		}
+		took := max(time.Since(began), time.Microsecond)
+		if took > d/2 || n > 1<<28 {
+			return float64(n) * float64(size) / took.Seconds(), nil
+		}
+		n = max(2*n, min(16*n, int(float64(n)*d.Seconds()/took.Seconds())))
+	}
+}
+
+const (
+	// pongSize is the length of the ping-pong's messages in bytes, ackSize that of
+	// their acknowledgements.
+	pongSize, ackSize = 64, 16
+	// pongPatience is how much longer than asked for a ping-pong may take.
+	pongPatience = 5 * time.Second
+)
+
+// ball is one socket of a ping-pong.
+type ball struct {
+	conn *net.UDPConn
+	raw  syscall.RawConn
+	peer netip.AddrPort
+	in   [pongSize + 1]byte
+	spin bool
+	n    int
+	err  error
+	read func(fd uintptr) bool
+}
+
+func newBall(spin bool) (*ball, error) {
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, err
+	}
+	b := &ball{conn: c, spin: spin}
+	if b.raw, err = c.SyscallConn(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	b.read = func(fd uintptr) bool {
+		b.n, b.err = read(fd, b.in[:])
+		return b.spin || b.err != syscall.EAGAIN
+	}
+	return b, nil
+}
+
+func (b *ball) say(n int) error {
+	var message [pongSize]byte
+	_, err := b.conn.WriteToUDPAddrPort(message[:n], b.peer)
+	return err
+}
+
+// hear waits for a message; acknowledgements are passed over.
+func (b *ball) hear() error {
+	for spins := 1; ; spins++ {
+		if err := b.raw.Read(b.read); err != nil {
+			return err // closed
+		}
+		switch {
+		case b.err == nil && b.n == pongSize:
+			return nil
+		case b.err != nil && b.err != syscall.EAGAIN && b.err != syscall.EINTR:
+			return b.err
+		case spins%1024 == 0:
+			runtime.Gosched()
+		}
+	}
+}
+
+// udpPingPong is half the median round trip, in µs, of datagrams between two
+// sockets, each answered and then acknowledged, for about d. Both sides spin, or
+// wait as package net does. other starts the side that answers the socket at from.
+func udpPingPong(ctx context.Context, d time.Duration, spin bool, other func(from netip.AddrPort) partner) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, d+pongPatience)
+	defer cancel()
+	b, err := newBall(spin)
+	if err != nil {
+		return 0, err
+	}
+	defer b.conn.Close()
+	var stop func()
+	if b.peer, stop, err = other(b.conn.LocalAddr().(*net.UDPAddr).AddrPort())(ctx); err != nil {
+		return 0, err
+	}
+	defer stop()
+	defer context.AfterFunc(ctx, func() { b.conn.Close() })()
+	var us []float64
+	began := time.Now()
+	for at := began; at.Sub(began) < d; {
+		err := b.say(pongSize)
+		if err == nil {
+			err = b.hear()
+		}
+		if err == nil {
+			err = b.say(ackSize)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("raw UDP ping-pong: %w", err)
+		}
+		now := time.Now()
+		us = append(us, float64(now.Sub(at))/2e3)
+		at = now
+	}
+	return median(us), nil
+}
+
+// udpPong answers udpPingPong's socket at peer.
+func udpPong(ctx context.Context, spin bool, peer netip.AddrPort, announce func(netip.AddrPort) error) error {
+	b, err := newBall(spin)
+	if err != nil {
+		return err
+	}
+	b.peer = peer
+	defer b.conn.Close()
+	defer context.AfterFunc(ctx, func() { b.conn.Close() })()
+	err = announce(b.conn.LocalAddr().(*net.UDPAddr).AddrPort())
+	for err == nil {
+		if err = b.hear(); err == nil {
+			err = b.say(pongSize)
+		}
+		if err == nil {
+			err = b.say(ackSize)
+		}
+	}
+	return err
+}

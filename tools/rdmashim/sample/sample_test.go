@@ -1,0 +1,134 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// spied is a ping that tells where it keeps a client's data.
+type spied struct {
+	ping
+	seen chan spiedMemory
+}
+
+type spiedMemory struct {
+	buf    []byte
+	region uapi.Region
+}
+
+func (s *spied) accept(ctx context.Context, c *conn, r *uapi.Request) error {
+	err := s.ping.accept(ctx, c, r)
+	if err == nil {
+		var info uapi.MRInfo
+		info, err = c.RDMA.QueryMR(c.Memory[0].MR)
+		s.seen <- spiedMemory{c.Memory[0].Buf, info.Region()}
+	}
+	return err
+}
+
+// addresses numbers those of this process's devices.
+var addresses atomic.Int32
+
+// address is a loopback address that no other process of the tests has.
+func address() string {
+	return fmt.Sprintf("soft:127.44.%d.%d", os.Getpid()%256, addresses.Add(1))
+}
+
+// open opens a soft device for the test.
+func open(t *testing.T) *uapi.Context {
+	t.Helper()
+	c, err := uapi.Open(address())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// serveHere serves any number of clients in this process, until the test ends.
+func serveHere(t *testing.T, s *role) (addr string) {
+	t.Helper()
+	s.stdout = io.Discard
+	server := open(t)
+	l, err := server.Listen(":0")
+	require.NoError(t, err)
+	at, err := server.QueryDevice()
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var clients sync.WaitGroup
+	clients.Go(func() {
+		for {
+			r, err := l.Accept(ctx)
+			if err != nil {
+				return
+			}
+			clients.Go(func() { _ = s.serveOne(ctx, r) })
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		clients.Wait()
+		require.NoError(t, l.Close())
+	})
+	return netip.AddrPortFrom(at.Address.Addr(), l.Addr().Port()).String()
+}
+
+// TestPingClientsAreApart: ping's server tells nobody where its memory is; a
+// client that guesses it gains nothing.
+func TestPingClientsAreApart(t *testing.T) {
+	service := &spied{seen: make(chan spiedMemory, 3)}
+	s := &role{program: service}
+	s.seats.Most = 10
+	addr := serveHere(t, s)
+	c := open(t)
+	buf := make([]byte, 64)
+	mr, err := c.RegMR(buf, uapi.AccessLocalWrite)
+	require.NoError(t, err)
+	dial := func() uapi.QP {
+		qp, err := c.Dial(t.Context(), addr, uapi.DialConfig{QPConfig: sampleQP})
+		require.NoError(t, err)
+		return qp
+	}
+	dial()
+	memory := <-service.seen
+	const secret = "a secret of the first client"
+	copy(memory.buf, secret)
+	for _, op := range []uapi.Op{uapi.OpRead, uapi.OpWrite} {
+		thief := dial()
+		_, err := c.Post(thief, []uapi.WR{{Op: op, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: mr, Length: 64}}, RemoteAddr: memory.region.Addr, RKey: memory.region.RKey}})
+		require.NoError(t, err)
+		var wc [1]uapi.WC
+		_, err = c.WaitCQ(t.Context(), thief, wc[:])
+		require.NoError(t, err)
+		require.Equal(t, uapi.WCRemAccessErr, wc[0].Status, op)
+		require.NotContains(t, string(buf), secret)
+	}
+	require.Equal(t, secret, string(memory.buf[:len(secret)]))
+}
+
+// TestSeats: a server says with its rejection that it has no seat, which the
+// client tells.
+func TestSeats(t *testing.T) {
+	s := &role{program: &ping{}}
+	s.seats.Most = 1
+	addr := serveHere(t, s)
+	require.NoError(t, s.seats.Take())
+	client := &role{program: &ping{count: 1, size: pingMinSize}, device: address(), stdout: io.Discard, stderr: io.Discard}
+	err := client.call(t.Context(), addr)
+	require.ErrorContains(t, err, "refused by the peer's program")
+	require.ErrorContains(t, err, peer.ErrNoSeat.Error())
+	s.seats.Give()
+	require.NoError(t, client.call(t.Context(), addr))
+}

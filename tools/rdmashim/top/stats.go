@@ -1,0 +1,68 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/uapi/stats"
+)
+
+// StatsCommand is 'rdmashim stats'.
+func StatsCommand(source func() *Source) *cobra.Command {
+	var asJSON, prometheus, all bool
+	var pid int
+	cmd := &cobra.Command{
+		Use:   "stats [DEVICE]",
+		Short: "Print the counters of devices and queue pairs",
+		Long: `stats prints once what ports and queue pairs counted since they were made: of the soft
+devices of all programs of this user that have some open (but with stats=off), and of the
+kernel's devices. DEVICE is as in 'rdmashim top'. Counters that are zero are left out
+without --all; --json and --prometheus print them too. A program that does not begin to
+answer within 200 ms, because it is stopped, is left out and named on standard error.`,
+		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom",
+		Args:    cli.MaxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON && prometheus {
+				return cli.Usagef("stats: --json and --prometheus are two forms; choose one")
+			}
+			if pid < 0 {
+				return cli.Usagef("stats: a process number is not negative")
+			}
+			s := source()
+			s.PID = pid
+			if len(args) > 0 {
+				s.Device = args[0]
+			}
+			list, warnings, err := s.First(cmd.Context())
+			if err != nil {
+				return err
+			}
+			for _, w := range warnings {
+				fmt.Fprintf(cmd.ErrOrStderr(), "rdmashim: %s\n", cli.OneLine(w))
+			}
+			if len(list) == 0 && len(warnings) == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "no program of this user has a soft device open, and the kernel has no device")
+			}
+			out := cmd.OutOrStdout()
+			switch {
+			case prometheus:
+				return stats.WritePrometheus(out, list)
+			case asJSON:
+				e := json.NewEncoder(out)
+				e.SetIndent("", "  ")
+				return e.Encode(append([]stats.Device{}, list...))
+			}
+			return Totals(out, list, all)
+		},
+	}
+	cmd.ValidArgsFunction = cli.CompleteFirst(completeSource(source))
+	f := cmd.Flags()
+	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	f.BoolVar(&prometheus, "prometheus", false, "print Prometheus' text format")
+	f.BoolVarP(&all, "all", "a", false, "print counters that are zero, too")
+	f.IntVarP(&pid, "pid", "p", 0, "devices and queue pairs of this process only")
+	return cmd
+}
