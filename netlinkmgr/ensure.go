@@ -25,8 +25,6 @@ type EnsureOptions struct {
 	Timeout time.Duration
 	// Modules to load besides rdma_rxe: rdma_ucm, ib_umad …
 	Modules []string
-	// ModuleDir is where modules.dep lies; empty is /lib/modules/RELEASE.
-	ModuleDir string
 	// DryRun changes nothing: the result's steps say what would be done.
 	DryRun bool
 	// Log is told each step as it is done (in a dry run: would be done).
@@ -116,10 +114,7 @@ func (m *Manager) Ensure(ctx context.Context, o EnsureOptions) (*Result, error) 
 	if o.MTU != 0 && (o.MTU < MinMTU || o.MTU > MaxMTU) {
 		return nil, &OpError{fmt.Sprintf("use %d as MTU, which is not between %d and %d", o.MTU, MinMTU, MaxMTU), syscall.EINVAL}
 	}
-	e := &ensuring{m: m, o: o, dir: moduleDir(m.k.Release)}
-	if o.ModuleDir != "" {
-		e.dir = strings.TrimPrefix(o.ModuleDir, "/")
-	}
+	e := &ensuring{m: m, o: o}
 	if e.o.Timeout <= 0 {
 		e.o.Timeout = DefaultTimeout
 	}
@@ -148,7 +143,6 @@ func checkName(s string) error {
 type ensuring struct {
 	m     *Manager
 	o     EnsureOptions
-	dir   string // of the modules
 	ports []portOf
 	res   Result
 }
@@ -254,7 +248,7 @@ func (e *ensuring) freeName() string {
 
 // load inserts the modules that the kernel has not.
 func (e *ensuring) load() error {
-	files, err := e.m.modulesFor(e.dir, append([]string{rxeModule}, e.o.Modules...))
+	files, err := e.m.modulesFor(append([]string{rxeModule}, e.o.Modules...)...)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func (m *Manager) NetDevs(ctx context.Context) ([]NetDev, error) { return m.netD
 // kernel has the modules named (for rdma_rxe its checksum, too); none when all
 // are there. It is a NoModuleError when one is not to be had.
 func (m *Manager) Missing(names ...string) ([]ModuleFile, error) {
-	return m.modulesFor(moduleDir(m.k.Release), names)
+	return m.modulesFor(names...)
 }
 
 // Loaded says whether the kernel has a module, built in or loaded.

@@ -3,7 +3,6 @@ package netlinkmgr
 import (
 	"context"
 	"os"
-	"strings"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -17,11 +16,10 @@ func Running() (Kernel, error) {
 	}
 	return Kernel{
 		RDMA: exchangeRDMA, NetDevs: listNetDevs, SetNetDev: setNetDev, SetMTU: setMTU,
-		InsertModule: func(path string) error { return insertModule("/" + strings.TrimPrefix(path, "/")) },
-		RemoveModule: removeModule,
-		Listen:       listen,
-		Root:         os.DirFS("/"),
-		Release:      unix.ByteSliceToString(u.Release[:]),
+		ModuleFiles: moduleFiles, InsertModule: insertModule, RemoveModule: removeModule,
+		Listen:  listen,
+		Root:    os.DirFS("/"),
+		Release: unix.ByteSliceToString(u.Release[:]),
 	}, nil
 }
 

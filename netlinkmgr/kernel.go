@@ -19,6 +19,10 @@ type Kernel struct {
 	SetNetDev func(ctx context.Context, name string, up bool) error
 	// SetMTU sets the MTU of a network device in bytes.
 	SetMTU func(ctx context.Context, name string, mtu int) error
+	// ModuleFiles lists the module files to load, in order, so that the kernel
+	// has a module, and may list some that are loaded. It is an error when there
+	// is no such module.
+	ModuleFiles func(name string) ([]string, error)
 	// InsertModule loads the module file at path (below Root) and gives EEXIST
 	// when it is loaded already.
 	InsertModule func(path string) error

@@ -72,18 +72,17 @@ func (m *Manager) AddLink(ctx context.Context, name, kind, netdev string) error 
 	case errors.Is(err, syscall.EINVAL):
 		return m.whyInvalid(op, kind, netdev, err)
 	case errors.Is(err, syscall.ENOENT) && kind == "rxe" && !m.hasAlgorithm(rxeChecksum):
-		return m.whyNoChecksum(op, netdev, err)
+		return m.notLoaded(op, rxeChecksumGeneric, netdev, err)
 	}
 	return &OpError{op, err}
 }
 
-// whyNoChecksum: the crypto code has not what rxe needs.
-func (m *Manager) whyNoChecksum(op, netdev string, err error) error {
-	dir := moduleDir(m.k.Release)
-	if _, modErr := m.modulesFor(dir, []string{rxeChecksumGeneric}); modErr != nil {
-		return modErr
+// notLoaded: a module that a link needs is not loaded, or not to be had.
+func (m *Manager) notLoaded(op, module, netdev string, err error) error {
+	if _, none := m.moduleFiles(module); none != nil {
+		return none
 	}
-	return &OpError{op, fmt.Errorf("the module %s is not loaded: 'rdmashim link up %s' loads it: %w", rxeChecksumGeneric, netdev, err)}
+	return &OpError{op, fmt.Errorf("the module %s is not loaded: 'rdmashim link up %s' loads it: %w", module, netdev, err)}
 }
 
 // whyNotPermitted: rxe answers EPERM also for a VLAN.
@@ -118,11 +117,7 @@ func (m *Manager) whyExists(ctx context.Context, name, kind, netdev string) erro
 // whyInvalid: the kernel answers EINVAL for a kind whose module is not there.
 func (m *Manager) whyInvalid(op, kind, netdev string, err error) error {
 	if kind == "rxe" && !m.loaded(rxeModule) {
-		dir := moduleDir(m.k.Release)
-		if _, modErr := m.modulesFor(dir, []string{rxeModule}); modErr != nil {
-			return modErr
-		}
-		return &OpError{op, fmt.Errorf("the module %s is not loaded: 'rdmashim link up %s' loads it: %w", rxeModule, netdev, err)}
+		return m.notLoaded(op, rxeModule, netdev, err)
 	}
 	if kind != "rxe" {
 		return &OpError{op, fmt.Errorf("this kernel knows no link type %q: %w", kind, err)}

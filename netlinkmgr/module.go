@@ -1,7 +1,6 @@
 package netlinkmgr
 
 import (
-	"bufio"
 	"errors"
 	"io/fs"
 	"path"
@@ -14,15 +13,10 @@ import (
 // processes, is among its dependencies.
 const rxeModule = "rdma_rxe"
 
-// moduleDir is where a kernel's modules lie, below Root.
-func moduleDir(release string) string { return "lib/modules/" + release }
-
 // ModuleFile is a module to load.
 type ModuleFile struct {
 	Name string // as in /sys/module: underscores
 	Path string // of its file, below the root
-
-	optional bool // the machine may not have what it drives
 }
 
 // rxeChecksum is the algorithm that rxe asks of the kernel's crypto code when a
@@ -49,76 +43,11 @@ func (m *Manager) hasAlgorithm(name string) bool {
 	return false
 }
 
-// checksumModules lists the modules that offer rxe's checksum, as modprobe
-// would find them: by alias, the quick ones among them, else the portable one.
-func (m *Manager) checksumModules(dir string, deps moduleDeps) []string {
-	if m.hasAlgorithm(rxeChecksum) {
-		return nil
-	}
-	var names []string
-	if b, err := fs.ReadFile(m.k.Root, dir+"/modules.alias"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			if f := strings.Fields(line); len(f) == 3 && f[0] == "alias" && f[1] == "crypto-"+rxeChecksum {
-				names = append(names, strings.ReplaceAll(f[2], "-", "_"))
-			}
-		}
-	}
-	if !slices.Contains(names, rxeChecksumGeneric) {
-		names = append(names, rxeChecksumGeneric)
-	}
-	return slices.DeleteFunc(names, func(n string) bool { _, ok := deps[n]; return !ok })
-}
-
 // moduleName gives the name of a module's file: rdma_rxe for
 // kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz.
 func moduleName(file string) string {
 	base, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(base, "-", "_")
-}
-
-// moduleDeps is modules.dep: the files that each module needs, itself first.
-type moduleDeps map[string][]string
-
-// parseModulesDep reads modules.dep: "file: dependency dependency …", all
-// relative to its directory, each line's list complete and in reverse order of
-// loading (depmod.d(5)). Lines that are none are skipped.
-func parseModulesDep(text string) moduleDeps {
-	deps := moduleDeps{}
-	s := bufio.NewScanner(strings.NewReader(text))
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		file, needs, ok := strings.Cut(s.Text(), ":")
-		if file = strings.TrimSpace(file); !ok || file == "" || strings.HasPrefix(file, "#") {
-			continue
-		}
-		deps[moduleName(file)] = append([]string{file}, strings.Fields(needs)...)
-	}
-	return deps
-}
-
-// order lists the files to load for a module, what is needed first.
-func (d moduleDeps) order(module string) ([]string, bool) {
-	var list []string
-	done := map[string]bool{}
-	var add func(name string) bool
-	add = func(name string) bool {
-		if done[name] {
-			return true
-		}
-		done[name] = true // before its needs: a circle must end
-		files, ok := d[name]
-		if !ok {
-			return false
-		}
-		for i := len(files) - 1; i > 0; i-- {
-			if !add(moduleName(files[i])) {
-				return false
-			}
-		}
-		list = append(list, files[0])
-		return true
-	}
-	return list, add(module)
 }
 
 // loaded says whether the kernel has a module, built in or loaded.
@@ -132,57 +61,41 @@ func (m *Manager) loaded(name string) bool {
 	return state == "" || state == "live"
 }
 
-// builtin says whether modules.builtin names a module.
-func (m *Manager) builtin(dir, name string) bool {
-	b, err := fs.ReadFile(m.k.Root, dir+"/modules.builtin")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
-		if moduleName(strings.TrimSpace(line)) == name {
-			return true
-		}
-	}
-	return false
-}
-
 // modulesFor lists what must be loaded, in order, so that the kernel has the
 // modules named; NoModuleError when one is not to be had.
-func (m *Manager) modulesFor(dir string, names []string) ([]ModuleFile, error) {
-	text, err := fs.ReadFile(m.k.Root, dir+"/modules.dep")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, opError("read /"+dir+"/modules.dep", unwrapPath(err))
+func (m *Manager) modulesFor(names ...string) (list []ModuleFile, err error) {
+	if slices.Contains(names, rxeModule) && !m.hasAlgorithm(rxeChecksum) {
+		list, _ = m.moduleFiles(rxeChecksumGeneric) // if there is one
 	}
-	deps := parseModulesDep(string(text))
-	var list []ModuleFile
-	seen := map[string]bool{}
-	optional := 0
-	if slices.Contains(names, rxeModule) {
-		sums := m.checksumModules(dir, deps)
-		optional, names = len(sums), append(sums, names...)
-	}
-	for i, n := range names {
-		if n = strings.ReplaceAll(n, "-", "_"); m.loaded(n) || m.builtin(dir, n) {
-			continue
-		}
-		files, ok := deps.order(n)
-		if !ok {
-			return nil, m.noModule(n, dir)
+	for _, n := range names {
+		files, err := m.moduleFiles(n)
+		if err != nil {
+			return nil, err
 		}
 		for _, f := range files {
-			name := moduleName(f)
-			if seen[name] || m.loaded(name) {
-				continue
+			if !slices.Contains(list, f) {
+				list = append(list, f)
 			}
-			seen[name] = true
-			list = append(list, ModuleFile{name, path.Join(dir, f), i < optional})
 		}
 	}
 	return list, nil
 }
 
-func (m *Manager) noModule(name, dir string) error {
-	return &NoModuleError{Module: name, Release: m.k.Release, Dir: "/" + dir, Install: m.installHint()}
+// moduleFiles lists what one module needs.
+func (m *Manager) moduleFiles(name string) (list []ModuleFile, err error) {
+	if name = strings.ReplaceAll(name, "-", "_"); m.loaded(name) {
+		return nil, nil
+	}
+	paths, err := m.k.ModuleFiles(name)
+	if err != nil {
+		return nil, &NoModuleError{Module: name, Release: m.k.Release, Dir: "/lib/modules/" + m.k.Release, Install: m.installHint()}
+	}
+	for _, p := range paths {
+		if f := (ModuleFile{moduleName(p), strings.TrimPrefix(p, "/")}); !m.loaded(f.Name) {
+			list = append(list, f)
+		}
+	}
+	return list, nil
 }
 
 // insert loads one module; true when this call loaded it.
@@ -192,7 +105,7 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, syscall.EEXIST), f.optional && errors.Is(err, syscall.ENODEV):
+	case errors.Is(err, syscall.EEXIST):
 		return false, nil
 	case errors.As(err, &file) && errors.Is(err, fs.ErrNotExist): // a bare ENOENT is a missing symbol
 		return false, &NoModuleError{Module: f.Name, Release: m.k.Release, Dir: "/" + path.Dir(f.Path), Install: m.installHint()}

@@ -2,34 +2,37 @@ package netlinkmgr
 
 import (
 	"errors"
-	"io/fs"
 	"os"
+	"sync"
 
+	"github.com/u-root/u-root/pkg/kmodule"
 	"golang.org/x/sys/unix"
 )
 
-// insertModule loads a module file: by finit_module, so that the kernel sees
-// the file that a security policy may ask about; a compressed one is unpacked
-// and given as memory.
+// moduleFiles lists what modprobe would load for a module, in order.
+func moduleFiles(name string) (list []string, err error) {
+	var mu sync.Mutex // kmodule visits the modules that one needs all at once
+	err = kmodule.ProbeOptions(name, "", kmodule.ProbeOpts{DryRunCB: func(path string) {
+		mu.Lock()
+		defer mu.Unlock()
+		list = append(list, path)
+	}})
+	return list, err
+}
+
+// insertModule loads a module file, which may be compressed.
 func insertModule(path string) error {
-	f, err := os.Open(path)
+	f, err := os.Open("/" + path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	image, compressed, err := unpackModule(path, f)
-	if err != nil {
-		return &fs.PathError{Op: "unpack", Path: path, Err: err}
-	}
-	if compressed {
-		return unix.InitModule(image, "")
-	}
-	return unix.FinitModule(int(f.Fd()), "", 0)
+	return kmodule.FileInit(f, "", 0)
 }
 
 // removeModule unloads a module without waiting for its users.
 func removeModule(name string) error {
-	err := unix.DeleteModule(name, unix.O_NONBLOCK)
+	err := kmodule.Delete(name, unix.O_NONBLOCK)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return unix.EBUSY
 	}

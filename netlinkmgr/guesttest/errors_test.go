@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/u-root/u-root/pkg/kmodule"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
@@ -23,7 +25,8 @@ const nobody = 65534
 func TestNoModule(t *testing.T) {
 	m := bare(t)
 	veth(t, "ta", "tb", "10.78.0.1/24")
-	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", ModuleDir: t.TempDir()})
+	modulesAre(t, t.TempDir())
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta"})
 	var e *netlinkmgr.NoModuleError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, "rdma_rxe", e.Module)
@@ -39,12 +42,23 @@ func TestBadModule(t *testing.T) {
 	image := moduleFile(t, "crc32_generic")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "crc32_generic.ko"), image, 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "rdma_rxe.ko"), []byte(strings.Repeat("no module ", 100)), 0o644))
-	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", ModuleDir: dir})
+	modulesAre(t, dir)
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta"})
 	var e *netlinkmgr.ModuleError
 	require.ErrorAs(t, err, &e)
 	require.ErrorIs(t, err, syscall.ENOEXEC)
 	require.Contains(t, err.Error(), "not built for the running kernel")
 	require.Empty(t, loaded(t), "the first module is unloaded again")
+}
+
+// modulesAre has the kernel's modules looked for in a directory.
+func modulesAre(t *testing.T, dir string) {
+	t.Helper()
+	k, err := netlinkmgr.Running()
+	require.NoError(t, err)
+	place := "/lib/modules/" + k.Release
+	require.NoError(t, unix.Mount(dir, place, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
 }
 
 func moduleFile(t *testing.T, name string) []byte {
@@ -176,7 +190,7 @@ func TestVLAN(t *testing.T) {
 	veth(t, "ta", "tb", "10.78.0.1/24")
 	ensure(t, "ta")
 	require.NoError(t, m.DeleteLink(t.Context(), "rxe0"))
-	require.NoError(t, loadByDep("8021q"))
+	require.NoError(t, kmodule.Probe("8021q", ""))
 	v := &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: "ta.5", ParentIndex: link(t, "ta").Attrs().Index}, VlanId: 5}
 	require.NoError(t, netlink.LinkAdd(v))
 	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta.5"})

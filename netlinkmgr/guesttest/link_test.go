@@ -214,7 +214,8 @@ func TestCompressedModules(t *testing.T) {
 		dep.WriteString("\n")
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "modules.dep"), []byte(dep.String()), 0o644))
-	r, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", ModuleDir: dir, Timeout: patience})
+	modulesAre(t, dir)
+	r, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: patience})
 	require.NoError(t, err)
 	require.Len(t, r.Made.Modules, 6)
 	require.NoError(t, m.Remove(t.Context(), r))

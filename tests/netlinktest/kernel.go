@@ -3,6 +3,7 @@ package netlinktest
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"path"
 	"slices"
@@ -86,11 +87,13 @@ func New() *Kernel {
 		Symlinks: map[string]string{},
 		Refuse:   map[string]error{},
 	}
-	k.Files["lib/modules/"+Release+"/modules.dep"] = modulesDep
+	k.Files[modulesDir+"modules.dep"] = modulesDep
 	k.Files["etc/os-release"] = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n"
 	k.Files["proc/self/status"] = "Name:\ttest\nCapEff:\t000001ffffffffff\n"
 	return k
 }
+
+const modulesDir = "lib/modules/" + Release + "/"
 
 const modulesDep = `kernel/crypto/crc32_generic.ko:
 kernel/drivers/infiniband/core/ib_core.ko:
@@ -124,7 +127,7 @@ func (k *Kernel) Functions() netlinkmgr.Kernel {
 			return slices.Clone(k.Devs), nil
 		},
 		SetNetDev: k.setNetDev, SetMTU: k.setMTU,
-		InsertModule: k.insert, RemoveModule: k.remove, Listen: k.listen,
+		ModuleFiles: k.moduleFiles, InsertModule: k.insert, RemoveModule: k.remove, Listen: k.listen,
 		Root: files{k}, Release: Release,
 	}
 }
@@ -217,6 +220,24 @@ func (k *Kernel) rename(index uint32, name string) error {
 	}
 	l.Name = name
 	return nil
+}
+
+// moduleFiles reads modules.dep (depmod.d(5)): a line lists all that a module
+// needs in reverse order of loading.
+func (k *Kernel) moduleFiles(name string) (list []string, err error) {
+	k.Lock()
+	defer k.Unlock()
+	for line := range strings.Lines(k.Files[modulesDir+"modules.dep"]) {
+		file, needs, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if path.Base(file) != name+".ko" {
+			continue
+		}
+		for _, f := range append([]string{file}, strings.Fields(needs)...) {
+			list = append([]string{modulesDir + f}, list...)
+		}
+		return list, nil
+	}
+	return nil, fs.ErrNotExist
 }
 
 func (k *Kernel) insert(file string) error {
