@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
 	"maps"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
@@ -297,7 +295,7 @@ func TestJSONCounters(t *testing.T) {
 func TestJSONOfKernel(t *testing.T) {
 	documented := documentedJSON(t)
 	for _, c := range jsonKernelLines {
-		stdout, stderr, err := runRDMA(t, busyKernel(), c.line)
+		stdout, stderr, err := runRDMA(t, netlinktest.Busy(), c.line)
 		require.NoError(t, err, "%s: %s", c.line, stderr)
 		require.Contains(t, documented, c.section)
 		documented[c.section].holdsText(t, c.line, stdout)
@@ -316,11 +314,7 @@ func TestJSONOfKernel(t *testing.T) {
 			documented[section].holdsText(t, c.Args, c.Output)
 		}
 	}
-	for _, e := range []netlinkmgr.Event{{}, {Kind: "NETDEV_STATE", Device: "rxe0", Port: 1, NetDev: "eth0", NetDevIndex: 2, Old: "a", State: "up", MTU: 1500}} {
-		var b bytes.Buffer
-		require.NoError(t, (&rdmaCall{out: &b, json: true}).printEvent(&e))
-		documented["monitor"].holdsText(t, "monitor", b.String())
-	}
+	documented["monitor"].holdsText(t, "monitor", runMonitor(t))
 }
 
 // TestJSONIsDocumented: every command with --json is on the page.

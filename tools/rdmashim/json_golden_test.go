@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
 var rewriteJSON = flag.Bool("rewrite-json", false, "write the kinds of the commands' JSON values to testdata")
@@ -26,7 +28,7 @@ func TestJSONKinds(t *testing.T) {
 		kindsOf(kinds, of, section+":")
 	}
 	for _, c := range jsonKernelLines {
-		stdout, stderr, err := runRDMA(t, busyKernel(), c.line)
+		stdout, stderr, err := runRDMA(t, netlinktest.Busy(), c.line)
 		require.NoError(t, err, "%s: %s", c.line, stderr)
 		for d := json.NewDecoder(strings.NewReader(stdout)); d.More(); {
 			var v any

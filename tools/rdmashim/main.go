@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
 )
 
 func main() {
@@ -24,10 +25,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // runAs is run under a name: as rdma, the program takes iproute2's place.
 func runAs(ctx context.Context, argv0 string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	asRDMA := calledAsRDMA(argv0)
+	asRDMA := rdma.IsName(argv0)
 	root := newRoot()
 	if asRDMA {
-		root = newRDMARoot()
+		root = rdma.Root()
 	}
-	return cli.Run(ctx, root, rdmaArgs(args, asRDMA), stdin, stdout, stderr)
+	return cli.Run(ctx, root, rdma.Args(args, asRDMA), stdin, stdout, stderr)
 }

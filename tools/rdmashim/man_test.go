@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
 )
 
 // everyCommand lists the tree without hidden commands.
@@ -156,7 +158,7 @@ func TestHelp(t *testing.T) {
 				continue
 			}
 			calls++
-			found, rest, err := newRoot().Find(rdmaArgs(args, false))
+			found, rest, err := newRoot().Find(rdma.Args(args, false))
 			assert.NoError(t, err, "%s: %s", c.CommandPath(), line)
 			assert.NoError(t, found.ParseFlags(rest), "%s: %s", c.CommandPath(), line)
 			assert.NoError(t, found.ValidateArgs(found.Flags().Args()), "%s: %s", c.CommandPath(), line)

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/top"
 )
@@ -24,7 +25,7 @@ Start with:  rdmashim demo`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), newExplain(), newVersion(), newDoctor())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))
-	root.AddCommand(newRDMA(netlinkmgr.Open)...)
+	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)
 	root.AddCommand(newVM(), newCompletion(), newMan())
 	completeNames(root)
 	addExamples(root)

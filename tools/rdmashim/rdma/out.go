@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"bytes"
@@ -61,7 +61,7 @@ func list(key string, words []string) field {
 }
 
 // print writes rows as the options say.
-func (c *rdmaCall) print(rows []row) error {
+func (c *call) print(rows []row) error {
 	var b bytes.Buffer
 	if c.json {
 		writeJSON(&b, rows, c.pretty)

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // resourceKind is a kind of objects, with the words that its filters may name.
 type resourceKind struct {
 	name    string
-	rows    func(*rdmaCall, netlinkmgr.Device) ([]row, error)
+	rows    func(*call, netlinkmgr.Device) ([]row, error)
 	filters []filterWord
 }
 
@@ -29,17 +30,18 @@ var resourceKinds = []resourceKind{
 	{"srq", srqRows, filterWords("pid# srqn# type pdn# cqn#")},
 }
 
-func (t *rdmaTool) resource() *cobra.Command {
-	show := t.command("show [DEV | {qp|cm_id|cq|mr|pd|ctx|srq} [link DEV[/PORT]] [FILTER VALUE]…]", "Count the objects of devices, or list those of a kind", resourceShow)
+func (t *tool) resource() *cobra.Command {
+	show := t.command("show [DEV | {qp|cm_id|cq|mr|pd|ctx|srq} [link DEV[/PORT]] [FILTER VALUE]…]", "Count the objects of devices, or list those of a kind",
+		"  rdmashim resource show rxe0\n  rdmashim resource show qp link rxe0/1 state RTS\n  rdmashim resource show mr -j", resourceShow)
 	show.Aliases = []string{"list"}
 	show.Long = `show counts the objects of each device, or lists the objects of a kind with the
 process that made them. A FILTER is one of the keys that are shown (pid, state,
 lqpn …); VALUE is a word, or numbers and ranges such as 17,20-29.`
 	return t.object("resource", "Show the objects of the kernel's RDMA devices, and whose they are",
-		"resource shows in iproute2's words the objects that processes and the kernel made\non the kernel's RDMA devices.", resourceShow, show)
+		"resource shows in iproute2's words the objects that processes and the kernel made\non the kernel's RDMA devices.", "  rdmashim resource\n  rdmashim resource show qp", resourceShow, show)
 }
 
-func resourceShow(c *rdmaCall, args []string) error {
+func resourceShow(c *call, args []string) error {
 	if len(args) == 0 {
 		return c.summary("")
 	}
@@ -53,7 +55,7 @@ func resourceShow(c *rdmaCall, args []string) error {
 		return args[0] != "" && strings.HasPrefix(k.name, args[0])
 	})
 	if i < 0 {
-		return usagef("resource show: %q is neither a device nor one of qp, cm_id, cq, mr, pd, ctx, srq", args[0])
+		return cli.Usagef("resource show: %q is neither a device nor one of qp, cm_id, cq, mr, pd, ctx, srq", args[0])
 	}
 	kind := resourceKinds[i]
 	spec, filters, err := parseFilters("resource show "+kind.name, args[1:], kind.filters)
@@ -67,7 +69,7 @@ func resourceShow(c *rdmaCall, args []string) error {
 	var rows []row
 	for _, d := range devices {
 		if spec.port > d.Ports {
-			return usagef("%s has no port %d; it has %d", d.Name, spec.port, d.Ports)
+			return cli.Usagef("%s has no port %d; it has %d", d.Name, spec.port, d.Ports)
 		}
 		list, err := kind.rows(c, d)
 		if err != nil {
@@ -103,7 +105,7 @@ func (r *row) onPort(s portSpec) bool {
 	return s.all || r.hidden["ported"] == "" || r.port() == s.port
 }
 
-func (c *rdmaCall) summary(name string) error {
+func (c *call) summary(name string) error {
 	devices, err := c.devices(name)
 	if err != nil {
 		return err

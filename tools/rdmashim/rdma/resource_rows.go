@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func (r *row) owner(o netlinkmgr.Owner) {
 }
 
 // driver adds what the driver tells, with the details asked for twice.
-func (c *rdmaCall) driver(r *row, list nldev.DriverAttrs) {
+func (c *call) driver(r *row, list nldev.DriverAttrs) {
 	if c.details < 2 || len(list) == 0 {
 		return
 	}
@@ -68,7 +68,7 @@ func rowsOf[T any](list []T, err error, make func(T) row) ([]row, error) {
 	return rows, err
 }
 
-func qpRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+func qpRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.QPs(c.ctx, d)
 	return rowsOf(list, err, func(q netlinkmgr.QP) row {
 		r := portRow(d, q.Port)
@@ -91,7 +91,7 @@ func qpRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 	})
 }
 
-func cqRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+func cqRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.CQs(c.ctx, d)
 	return rowsOf(list, err, func(q netlinkmgr.CQ) row {
 		r := deviceRow(d)
@@ -110,7 +110,7 @@ func cqRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 	})
 }
 
-func mrRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+func mrRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.MRs(c.ctx, d)
 	return rowsOf(list, err, func(m netlinkmgr.MR) row {
 		r := deviceRow(d)
@@ -128,7 +128,7 @@ func mrRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 	})
 }
 
-func pdRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+func pdRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.PDs(c.ctx, d)
 	return rowsOf(list, err, func(p netlinkmgr.PD) row {
 		r := deviceRow(d)
@@ -143,7 +143,7 @@ func pdRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 	})
 }
 
-func cmidRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+func cmidRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.CMIDs(c.ctx, d)
 	return rowsOf(list, err, func(m netlinkmgr.CMID) row {
 		r := portRow(d, m.Port)
@@ -161,7 +161,7 @@ func cmidRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 	})
 }
 
-func ctxRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+func ctxRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.Contexts(c.ctx, d)
 	return rowsOf(list, err, func(x netlinkmgr.Context) row {
 		r := deviceRow(d)
@@ -172,7 +172,7 @@ func ctxRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
 	})
 }
 
-func srqRows(c *rdmaCall, d netlinkmgr.Device) ([]row, error) {
+func srqRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.SRQs(c.ctx, d)
 	return rowsOf(list, err, func(q netlinkmgr.SRQ) row {
 		r := deviceRow(d)

@@ -1,14 +1,15 @@
-package main
+package rdma
 
 import (
 	"fmt"
 	"text/tabwriter"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // linkGID shows GID tables.
-func linkGID(c *rdmaCall, args []string) error {
+func linkGID(c *call, args []string) error {
 	spec := portSpec{all: true}
 	w := words{"link gid", args}
 	if len(args) > 0 {
@@ -45,7 +46,7 @@ func linkGID(c *rdmaCall, args []string) error {
 	return c.print(rows)
 }
 
-func (c *rdmaCall) gidTable(gids []netlinkmgr.GID) error {
+func (c *call) gidTable(gids []netlinkmgr.GID) error {
 	if len(gids) == 0 {
 		return nil
 	}
@@ -56,7 +57,7 @@ func (c *rdmaCall) gidTable(gids []netlinkmgr.GID) error {
 		if g.Best {
 			mark = "best"
 		}
-		fmt.Fprintf(t, "%s\t%s/%d\t%d\t%s\t%s\t%s\t%s\n", mark, g.Device, g.Port, g.Index, g.GID, g.Type, dash(g.NetDev), g.Why)
+		fmt.Fprintf(t, "%s\t%s/%d\t%d\t%s\t%s\t%s\t%s\n", mark, g.Device, g.Port, g.Index, g.GID, g.Type, cli.Dash(g.NetDev), g.Why)
 	}
 	return t.Flush()
 }

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // TestEventLines holds the form of an event, as JSON and as a line.
@@ -41,28 +42,28 @@ func TestEventLines(t *testing.T) {
 	} {
 		c.e.Time = at
 		var b bytes.Buffer
-		require.NoError(t, (&rdmaCall{out: &b, json: true, pretty: true}).printEvent(&c.e))
+		require.NoError(t, (&call{out: &b, json: true, pretty: true}).printEvent(&c.e))
 		require.Equal(t, c.json+"\n", b.String())
 		b.Reset()
-		require.NoError(t, (&rdmaCall{out: &b}).printEvent(&c.e))
+		require.NoError(t, (&call{out: &b}).printEvent(&c.e))
 		require.Equal(t, c.text+"\n", b.String())
 	}
 }
 
 // TestMonitorEnds: its end is wished for, and a reader that went away is said.
 func TestMonitorEnds(t *testing.T) {
-	k := busyKernel()
+	k := netlinktest.Busy()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	c := &rdmaCall{ctx: ctx, m: k.Manager(), out: &bytes.Buffer{}, err: &bytes.Buffer{}}
+	c := &call{ctx: ctx, m: k.Manager(), out: &bytes.Buffer{}, err: &bytes.Buffer{}}
 	require.NoError(t, monitor(c, nil))
 	gone := errors.New("nobody reads")
-	c = &rdmaCall{ctx: t.Context(), m: k.Manager(), out: failingWriter{gone}, err: onWrite(func() {
+	c = &call{ctx: t.Context(), m: k.Manager(), out: failingWriter{gone}, err: onWrite(func() {
 		k.Notify(netlinkmgr.Notice{Source: netlinkmgr.SourceUevent, Message: netlinktest.Uevent("add", "quick", "")})
 	})}
 	require.ErrorIs(t, monitor(c, nil), gone)
 	_, _, err := runRDMA(t, k, "monitor now")
-	var usage *usageError
+	var usage *cli.UsageError
 	require.ErrorAs(t, err, &usage)
 	stdout, _, err := runRDMA(t, k, "mon help")
 	require.NoError(t, err)

@@ -1,25 +1,27 @@
-package main
+package rdma
 
 import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-func (t *rdmaTool) system() *cobra.Command {
+func (t *tool) system() *cobra.Command {
 	return t.object("system", "Show and set what concerns all of the kernel's RDMA",
-		"system shows and sets in iproute2's words what concerns all of the kernel's RDMA.", systemShow,
-		t.command("show [netns|privileged-qkey|monitor]", "Show the settings", systemShow),
-		t.command("set netns {shared|exclusive}", "Say whether network namespaces share the RDMA devices", systemSet))
+		"system shows and sets in iproute2's words what concerns all of the kernel's RDMA.", "  rdmashim system", systemShow,
+		t.command("show [netns|privileged-qkey|monitor]", "Show the settings", "  rdmashim system show -j", systemShow),
+		t.command("set netns {shared|exclusive}", "Say whether network namespaces share the RDMA devices", "  sudo rdmashim system set netns exclusive", systemSet))
 }
 
-func systemShow(c *rdmaCall, args []string) error {
+func systemShow(c *call, args []string) error {
 	w := words{"system show", args}
 	if len(args) > 0 {
 		// As in iproute2, the word is checked and all is shown.
 		word, _ := w.next("")
 		if !strings.HasPrefix("netns", word) && !strings.HasPrefix("privileged-qkey", word) && !strings.HasPrefix("monitor", word) {
-			return usagef("system show: %q is none of netns, privileged-qkey, monitor", word)
+			return cli.Usagef("system show: %q is none of netns, privileged-qkey, monitor", word)
 		}
 	}
 	if err := w.end(); err != nil {
@@ -43,14 +45,14 @@ func systemShow(c *rdmaCall, args []string) error {
 	return c.print([]row{r})
 }
 
-func systemSet(c *rdmaCall, args []string) error {
+func systemSet(c *call, args []string) error {
 	w := words{"system set", args}
 	mode, err := w.after("netns", "the mode, shared or exclusive,")
 	if err != nil {
 		return err
 	}
 	if mode != "shared" && mode != "exclusive" {
-		return usagef("%s netns: %q is neither shared nor exclusive", w.cmd, mode)
+		return cli.Usagef("%s netns: %q is neither shared nor exclusive", w.cmd, mode)
 	}
 	if err := w.end(); err != nil {
 		return err

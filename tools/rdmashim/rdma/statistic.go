@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (t *rdmaTool) statistic() *cobra.Command {
-	show := t.command("show [link DEV[/PORT]]", "Show hardware counters", statisticShow)
+func (t *tool) statistic() *cobra.Command {
+	show := t.command("show [link DEV[/PORT]]", "Show hardware counters", "  rdmashim statistic show link rxe0/1\n  rdmashim statistic show -j", statisticShow)
 	show.Aliases = []string{"list"}
 	return t.object("statistic", "Show the counters of the kernel's RDMA links",
-		"statistic shows the counters of the kernel's RDMA links in iproute2's words.", statisticShow, show)
+		"statistic shows the counters of the kernel's RDMA links in iproute2's words.", "  rdmashim statistic\n  rdmashim statistic show link rxe0/1 -jp", statisticShow, show)
 }
 
-func statisticShow(c *rdmaCall, args []string) error {
+func statisticShow(c *call, args []string) error {
 	w := words{"statistic show", args}
 	spec := portSpec{all: true}
 	if len(args) > 0 {

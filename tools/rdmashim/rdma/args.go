@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// rdmaWords are the objects and their commands, in the order in which iproute2
+// objects are the objects and their commands, in the order in which iproute2
 // tries them on a shortened word.
-var rdmaWords = []struct {
+var objects = []struct {
 	object   string
 	commands []string
 }{
@@ -24,54 +25,46 @@ var rdmaWords = []struct {
 	{"monitor", []string{"help"}},
 }
 
-// calledAsRDMA says whether the program goes by the name of iproute2's tool.
-func calledAsRDMA(argv0 string) bool {
+// IsName says whether the program goes by the name of iproute2's tool.
+func IsName(argv0 string) bool {
 	return strings.TrimSuffix(filepath.Base(argv0), ".exe") == "rdma"
 }
 
-// newRDMARoot is the tree of the program called as rdma.
-func newRDMARoot() *cobra.Command {
-	var showVersion bool
-	root := &cobra.Command{
-		Use:   "rdma",
-		Short: "Show and change RDMA devices, in iproute2's words",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && args[0] != "help" {
-				return usagef("unknown object %q; the objects are listed by 'rdma --help'", args[0])
-			}
-			return nil
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if showVersion {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "rdma utility, rdmashim-"+version)
-				return err
-			}
-			return cmd.Help()
-		},
+// Root is the tree of the program called as rdma.
+func Root() *cobra.Command {
+	root := cli.NewRoot("rdma", Commands(netlinkmgr.Open)...)
+	root.Short = "Show and change RDMA devices, in iproute2's words"
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 && args[0] != "help" {
+			return cli.Usagef("unknown object %q; the objects are listed by 'rdma --help'", args[0])
+		}
+		return nil
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{Err: err} })
-	root.Flags().BoolVarP(&showVersion, "version", "V", false, "print the version")
-	root.AddCommand(newRDMA(netlinkmgr.Open)...)
-	rdmaFlags(root.Flags())
+	showVersion := root.Flags().BoolP("version", "V", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *showVersion {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "rdma utility, rdmashim-"+cli.Version)
+			return err
+		}
+		return cmd.Help()
+	}
+	addFlags(root.Flags())
 	return root
 }
 
-// rdmaArgs puts a command line in iproute2's manner into cobra's: options may
+// Args puts a command line in iproute2's manner into cobra's: options may
 // stand before the object, words may be shortened. Lines of other commands
 // pass as they are; an object may be shortened to three letters, and to less
 // when called as rdma, where no other command can be meant.
-func rdmaArgs(args []string, shorten bool) []string {
+func Args(args []string, shorten bool) []string {
 	n := 0
-	for n < len(args) && isRDMAOption(args[n]) {
+	for n < len(args) && isOption(args[n]) {
 		n++
 	}
 	if n == len(args) {
 		return args
 	}
-	for _, o := range rdmaWords {
+	for _, o := range objects {
 		short := len(args[n]) >= 3 || shorten && args[n] != ""
 		if !short || !strings.HasPrefix(o.object, args[n]) {
 			continue
@@ -82,8 +75,8 @@ func rdmaArgs(args []string, shorten bool) []string {
 	return args
 }
 
-// isRDMAOption recognises options that may stand before an object.
-func isRDMAOption(s string) bool {
+// isOption recognises options that may stand before an object.
+func isOption(s string) bool {
 	switch s {
 	case "--json", "--pretty", "--details":
 		return true

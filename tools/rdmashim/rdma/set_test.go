@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"os"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // TestRDMASet: what the words ask of the kernel.
@@ -22,7 +23,7 @@ func TestRDMASet(t *testing.T) {
 		{"system set netns exclusive", "setnetns 0"},
 		{"sys set n shared", "setnetns 1"},
 	} {
-		k := busyKernel()
+		k := netlinktest.Busy()
 		stdout, stderr, err := runRDMA(t, k, c.line)
 		require.NoError(t, err, c.line)
 		require.Empty(t, stdout+stderr)
@@ -36,7 +37,7 @@ func TestSharedReceiveQueues(t *testing.T) {
 		{"res show srq -j type basic srqn 3", `[{"ifindex":0,"ifname":"rxe0","srqn":3,"type":"BASIC","lqpn":["17","20-25"],"pdn":2,"pid":321,"comm":"worker"}]` + "\n"},
 		{"res show srq srqn 4 -j", "[]\n"},
 	} {
-		k := busyKernel()
+		k := netlinktest.Busy()
 		k.Links[0].Objects.SRQs = []netlinkmgr.SRQ{{SRQN: 3, QPs: []netlinkmgr.SRQQP{{QPN: ptr(uint32(17))}, {Min: 20, Max: 25}}, PDN: ptr(uint32(2)), Owner: netlinkmgr.Owner{PID: 321}}}
 		stdout, stderr, err := runRDMA(t, k, c.line)
 		require.NoError(t, err, c.line)
@@ -61,9 +62,9 @@ func TestRDMASetUsage(t *testing.T) {
 		{"link unit a b", "at most one"},
 		{"link unit --mtu 70000", "--mtu 70000"},
 	} {
-		k := busyKernel()
+		k := netlinktest.Busy()
 		stdout, _, err := runRDMA(t, k, c.line)
-		var usage *usageError
+		var usage *cli.UsageError
 		require.ErrorAs(t, err, &usage, c.line)
 		require.Contains(t, err.Error(), c.says, c.line)
 		require.Empty(t, stdout)
@@ -86,7 +87,7 @@ func TestRDMARefused(t *testing.T) {
 		{"link up eth0 --mtu 1400", "setmtu", syscall.EPERM, "set the MTU of eth0 to 1400: no permission"},
 		{"link up eth0 --mtu 9001", "", nil, "ip -d link show eth0"},
 	} {
-		k := busyKernel()
+		k := netlinktest.Busy()
 		k.Refuse[c.refuse] = c.err
 		stdout, _, err := runRDMA(t, k, c.line)
 		require.ErrorContains(t, err, c.says)

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"context"
@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-func (t *rdmaTool) monitor() *cobra.Command {
+func (t *tool) monitor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "monitor",
 		Short: "Print events of the kernel's RDMA devices as they come",
@@ -27,19 +28,20 @@ uevents; what it listens to is said on stderr.
 
 Of ports and GIDs the kernel tells only a program that has the device open: that
 is Context.Events of package uapi, which soft devices have, too.`,
+		Example: "  rdmashim monitor\n  rdmashim monitor -j | jq -r .event_type",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] != "help" {
-				return usagef("monitor takes no arguments, got %q", args[0])
+				return cli.Usagef("monitor takes no arguments, got %q", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args, monitor) },
 	}
-	rdmaFlags(cmd.PersistentFlags())
+	addFlags(cmd.PersistentFlags())
 	return cmd
 }
 
-func monitor(c *rdmaCall, _ []string) error {
+func monitor(c *call, _ []string) error {
 	var failed error
 	ctx, stop := context.WithCancelCause(c.ctx)
 	defer stop(nil)
@@ -60,7 +62,7 @@ func monitor(c *rdmaCall, _ []string) error {
 }
 
 // printEvent prints a line at once.
-func (c *rdmaCall) printEvent(e *netlinkmgr.Event) error {
+func (c *call) printEvent(e *netlinkmgr.Event) error {
 	r := eventRow(e)
 	var b strings.Builder
 	if c.json {

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -7,16 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-func (t *rdmaTool) link() *cobra.Command {
-	show := t.command("show [DEV[/PORT]]", "List links: the ports of RDMA devices", linkShow)
+func (t *tool) link() *cobra.Command {
+	show := t.command("show [DEV[/PORT]]", "List links: the ports of RDMA devices", "  rdmashim link show\n  rdmashim link show rxe0/1 -d", linkShow)
 	show.Aliases = []string{"list"}
 	cmd := t.object("link", "Show, add, delete and set up RDMA links of the kernel",
 		`link shows, adds and deletes the kernel's RDMA links in iproute2's words, and
 beyond them sets up a usable rxe link in one go (up), at boot too (unit), and
-explains the GID table (gid).`, linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(), t.linkUnit(),
-		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", linkGID))
+explains the GID table (gid).`,
+		"  rdmashim link\n  rdmashim link up eth0\n  sudo rdmashim link add rxe0 type rxe netdev eth0", linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(), t.linkUnit(),
+		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", "  rdmashim link gid\n  rdmashim link gid rxe0/1 -j", linkGID))
 	return cmd
 }
 
@@ -30,7 +32,7 @@ func isDryRun(cmd *cobra.Command) bool {
 }
 
 // linkShow lists ports.
-func linkShow(c *rdmaCall, args []string) error {
+func linkShow(c *call, args []string) error {
 	spec := portSpec{all: true}
 	w := words{"link show", args}
 	if len(args) > 0 {
@@ -40,7 +42,7 @@ func linkShow(c *rdmaCall, args []string) error {
 			return err
 		}
 		if !spec.all && spec.port == 0 {
-			return usagef("link show: a link is a port; %q names none", word)
+			return cli.Usagef("link show: a link is a port; %q names none", word)
 		}
 	}
 	if err := w.end(); err != nil {
@@ -57,7 +59,7 @@ func linkShow(c *rdmaCall, args []string) error {
 	return c.print(rows)
 }
 
-func (c *rdmaCall) linkRow(p *netlinkmgr.Port) row {
+func (c *call) linkRow(p *netlinkmgr.Port) row {
 	var r row
 	r.add(field{"ifindex", p.DeviceIndex, ""}, field{"ifname", p.Device, "link " + p.Device + "/"}, field{"port", p.Port, fmt.Sprintf("%d ", p.Port)})
 	if p.SubnetPrefix != nil {
@@ -87,30 +89,31 @@ func (c *rdmaCall) linkRow(p *netlinkmgr.Port) row {
 	return r
 }
 
-func (t *rdmaTool) linkAdd() *cobra.Command {
+func (t *tool) linkAdd() *cobra.Command {
 	var dry bool
-	cmd := t.command("add NAME type rxe netdev DEV", "Add a link to a network device", func(c *rdmaCall, args []string) error {
-		w := words{"link add", args}
-		name, err := w.next("the link's NAME")
-		if err != nil {
-			return err
-		}
-		kind, err := w.after("type", "the link's type (rxe)")
-		if err != nil {
-			return err
-		}
-		netdev, err := w.after("netdev", "the network device's name")
-		if err != nil {
-			return err
-		}
-		if err := w.end(); err != nil {
-			return err
-		}
-		if dry {
-			return c.printSteps([]netlinkmgr.Step{netlinkmgr.DryAdd(name, kind, netdev)})
-		}
-		return c.m.AddLink(c.ctx, name, kind, netdev)
-	})
+	cmd := t.command("add NAME type rxe netdev DEV", "Add a link to a network device",
+		"  sudo rdmashim link add rxe0 type rxe netdev eth0\n  rdmashim link add rxe0 type rxe netdev eth0 --dry-run", func(c *call, args []string) error {
+			w := words{"link add", args}
+			name, err := w.next("the link's NAME")
+			if err != nil {
+				return err
+			}
+			kind, err := w.after("type", "the link's type (rxe)")
+			if err != nil {
+				return err
+			}
+			netdev, err := w.after("netdev", "the network device's name")
+			if err != nil {
+				return err
+			}
+			if err := w.end(); err != nil {
+				return err
+			}
+			if dry {
+				return c.printSteps([]netlinkmgr.Step{netlinkmgr.DryAdd(name, kind, netdev)})
+			}
+			return c.m.AddLink(c.ctx, name, kind, netdev)
+		})
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { dry = isDryRun(cmd) }
 	dryRunFlag(cmd)
 	return cmd
@@ -124,9 +127,9 @@ func (w *words) after(key, what string) (string, error) {
 	return w.next(what)
 }
 
-func (t *rdmaTool) linkDelete() *cobra.Command {
+func (t *tool) linkDelete() *cobra.Command {
 	var dry bool
-	cmd := t.command("delete NAME", "Delete a link", func(c *rdmaCall, args []string) error {
+	cmd := t.command("delete NAME", "Delete a link", "  sudo rdmashim link delete rxe0", func(c *call, args []string) error {
 		w := words{"link delete", args}
 		name, err := w.next("the link's NAME")
 		if err != nil {
@@ -149,18 +152,20 @@ func (t *rdmaTool) linkDelete() *cobra.Command {
 	return cmd
 }
 
-func (t *rdmaTool) linkUp() *cobra.Command {
+func (t *tool) linkUp() *cobra.Command {
 	var o netlinkmgr.EnsureOptions
-	cmd := t.command("up [NETDEV]", "Make sure that a usable rxe link is there, and print the GID to use", func(c *rdmaCall, args []string) error {
-		if err := checkUp("link up", &o, args); err != nil {
-			return err
-		}
-		return linkUp(c, o)
-	})
+	cmd := t.command("up [NETDEV]", "Make sure that a usable rxe link is there, and print the GID to use",
+		"  sudo rdmashim link up\n  sudo rdmashim link up eth0 --mtu 4200 --name rxe0", func(c *call, args []string) error {
+			if err := checkUp("link up", &o, args); err != nil {
+				return err
+			}
+			return linkUp(c, o)
+		})
 	cmd.Long = `up takes NETDEV, or finds a usable network device, loads rdma_rxe and what it
-needs, sets the device's MTU if asked to and brings it up, creates the link unless there is one, waits until its port is
-ACTIVE and a usable RoCE v2 GID is there, and prints both. It may be called
-again; if it fails, what it had changed is undone.`
+needs, sets the device's MTU if asked to and brings it up, creates the link
+unless there is one, waits until its port is ACTIVE and a usable RoCE v2 GID is
+there, and prints both. It may be called again; if it fails, what it had changed
+is undone.`
 	upFlags(cmd, &o)
 	dryRunFlag(cmd)
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { o.DryRun = isDryRun(cmd) }
@@ -179,21 +184,21 @@ func upFlags(cmd *cobra.Command, o *netlinkmgr.EnsureOptions) {
 // checkUp takes the network device and checks the flags.
 func checkUp(cmd string, o *netlinkmgr.EnsureOptions, args []string) error {
 	if len(args) > 1 {
-		return usagef("%s: at most one network device, not %q", cmd, args)
+		return cli.Usagef("%s: at most one network device, not %q", cmd, args)
 	}
 	if len(args) == 1 {
 		o.NetDev = args[0]
 	}
 	if o.Timeout < 0 {
-		return usagef("%s: --timeout %v is negative", cmd, o.Timeout)
+		return cli.Usagef("%s: --timeout %v is negative", cmd, o.Timeout)
 	}
 	if o.MTU != 0 && (o.MTU < netlinkmgr.MinMTU || o.MTU > netlinkmgr.MaxMTU) {
-		return usagef("%s: --mtu %d is not between %d and %d", cmd, o.MTU, netlinkmgr.MinMTU, netlinkmgr.MaxMTU)
+		return cli.Usagef("%s: --mtu %d is not between %d and %d", cmd, o.MTU, netlinkmgr.MinMTU, netlinkmgr.MaxMTU)
 	}
 	return nil
 }
 
-func linkUp(c *rdmaCall, o netlinkmgr.EnsureOptions) error {
+func linkUp(c *call, o netlinkmgr.EnsureOptions) error {
 	if !o.DryRun {
 		o.Log = func(s netlinkmgr.Step) { fmt.Fprintln(c.err, s.Text) }
 	}
@@ -216,7 +221,7 @@ func linkUp(c *rdmaCall, o netlinkmgr.EnsureOptions) error {
 	return c.print([]row{c.upRow(r, time.Since(start))})
 }
 
-func (c *rdmaCall) upRow(r *netlinkmgr.Result, took time.Duration) row {
+func (c *call) upRow(r *netlinkmgr.Result, took time.Duration) row {
 	var out row
 	steps := make([]string, len(r.Steps))
 	for i, s := range r.Steps {
@@ -242,7 +247,7 @@ func (c *rdmaCall) upRow(r *netlinkmgr.Result, took time.Duration) row {
 }
 
 // printSteps prints what would be done: here it is the data.
-func (c *rdmaCall) printSteps(steps []netlinkmgr.Step) error {
+func (c *call) printSteps(steps []netlinkmgr.Step) error {
 	rows := make([]row, len(steps))
 	for i, s := range steps {
 		rows[i].add(field{"step", s.Text, s.Text})

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -8,16 +8,15 @@ import (
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
 
-func (t *rdmaTool) dev() *cobra.Command {
-	show := t.command("show [DEV]", "List RDMA devices", devShow)
+func (t *tool) dev() *cobra.Command {
+	show := t.command("show [DEV]", "List RDMA devices", "  rdmashim dev show\n  rdmashim dev show rxe0 -d", devShow)
 	show.Aliases = []string{"list"}
-	set := t.command("set DEV name NEW", "Rename a device", devSet)
-	set.Example = "  sudo rdmashim dev set rxe0 name fast"
+	set := t.command("set DEV name NEW", "Rename a device", "  sudo rdmashim dev set rxe0 name fast", devSet)
 	return t.object("dev", "Show and rename the kernel's RDMA devices",
-		"dev shows and renames the kernel's RDMA devices in iproute2's words.", devShow, show, set)
+		"dev shows and renames the kernel's RDMA devices in iproute2's words.", "  rdmashim dev\n  rdmashim -j dev show rxe0", devShow, show, set)
 }
 
-func devSet(c *rdmaCall, args []string) error {
+func devSet(c *call, args []string) error {
 	w := words{"dev set", args}
 	name, err := w.next("the device's name")
 	if err != nil {
@@ -33,7 +32,7 @@ func devSet(c *rdmaCall, args []string) error {
 	return c.m.Rename(c.ctx, name, value)
 }
 
-func devShow(c *rdmaCall, args []string) error {
+func devShow(c *call, args []string) error {
 	w := words{"dev show", args}
 	var name string
 	if len(args) > 0 {
@@ -55,7 +54,7 @@ func devShow(c *rdmaCall, args []string) error {
 
 // devRow shows the protocol with details only: iproute2 before 6.11 does not
 // show it, and scripts compare.
-func (c *rdmaCall) devRow(d *netlinkmgr.Device) row {
+func (c *call) devRow(d *netlinkmgr.Device) row {
 	var r row
 	r.add(field{"ifindex", d.Index, fmt.Sprintf("%d: ", d.Index)}, field{"ifname", d.Name, d.Name + ": "})
 	if d.NodeType != nil {

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"context"
@@ -9,24 +9,22 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// rdmaTool is what the commands in iproute2's words share. They flow so:
-// rdma_args.go puts options and shortened words where cobra expects them, a
-// command's file asks netlinkmgr and makes rows, rdma_filter.go drops rows,
-// rdma_out.go prints them as text or JSON.
-type rdmaTool struct {
+// tool is what the commands share.
+type tool struct {
 	open func() (*netlinkmgr.Manager, error)
 }
 
-// newRDMA are the six objects of iproute2's rdma.
-func newRDMA(open func() (*netlinkmgr.Manager, error)) []*cobra.Command {
-	t := &rdmaTool{open}
+// Commands are the six objects of iproute2's rdma, on the kernel that open gives.
+func Commands(open func() (*netlinkmgr.Manager, error)) []*cobra.Command {
+	t := &tool{open}
 	return []*cobra.Command{t.link(), t.dev(), t.resource(), t.statistic(), t.system(), t.monitor()}
 }
 
-// rdmaCall is one call of a command.
-type rdmaCall struct {
+// call is one call of a command.
+type call struct {
 	ctx     context.Context
 	m       *netlinkmgr.Manager
 	out     io.Writer
@@ -36,17 +34,17 @@ type rdmaCall struct {
 	details int // 2 shows what drivers tell
 }
 
-// rdmaFlags adds iproute2's options, which may stand before an object and behind it.
-func rdmaFlags(f *pflag.FlagSet) {
+// addFlags adds iproute2's options, which may stand before an object and behind it.
+func addFlags(f *pflag.FlagSet) {
 	f.BoolP("json", "j", false, "print JSON")
 	f.BoolP("pretty", "p", false, "print JSON with line breaks, counters one to a line")
 	f.CountP("details", "d", "print details; twice: what the driver tells, too")
 }
 
 // call reads the options and opens the manager.
-func (t *rdmaTool) call(cmd *cobra.Command) (*rdmaCall, error) {
+func (t *tool) call(cmd *cobra.Command) (*call, error) {
 	f := cmd.Flags()
-	c := &rdmaCall{ctx: cmd.Context(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	c := &call{ctx: cmd.Context(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 	c.json, _ = f.GetBool("json")
 	c.pretty, _ = f.GetBool("pretty")
 	c.details, _ = f.GetCount("details")
@@ -56,14 +54,15 @@ func (t *rdmaTool) call(cmd *cobra.Command) (*rdmaCall, error) {
 }
 
 // object makes the command of an object. Without a word it shows.
-func (t *rdmaTool) object(name, short, long string, show func(*rdmaCall, []string) error, more ...*cobra.Command) *cobra.Command {
+func (t *tool) object(name, short, long, example string, show func(*call, []string) error, more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   name,
-		Short: short,
-		Long:  long,
+		Use:     name,
+		Short:   short,
+		Long:    long,
+		Example: example,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] != "help" {
-				return usagef("unknown %s command %q", name, args[0])
+				return cli.Usagef("unknown %s command %q", name, args[0])
 			}
 			return nil
 		},
@@ -74,22 +73,23 @@ func (t *rdmaTool) object(name, short, long string, show func(*rdmaCall, []strin
 			return t.run(cmd, nil, show)
 		},
 	}
-	rdmaFlags(cmd.PersistentFlags())
+	addFlags(cmd.PersistentFlags())
 	cmd.AddCommand(more...)
 	return cmd
 }
 
 // command makes a command of an object.
-func (t *rdmaTool) command(use, short string, do func(*rdmaCall, []string) error) *cobra.Command {
+func (t *tool) command(use, short, example string, do func(*call, []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ArbitraryArgs,
-		RunE:  func(cmd *cobra.Command, args []string) error { return t.run(cmd, args, do) },
+		Use:     use,
+		Short:   short,
+		Example: example,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, args, do) },
 	}
 }
 
-func (t *rdmaTool) run(cmd *cobra.Command, args []string, do func(*rdmaCall, []string) error) error {
+func (t *tool) run(cmd *cobra.Command, args []string, do func(*call, []string) error) error {
 	if len(args) == 1 && args[0] == "help" {
 		return cmd.Help()
 	}
@@ -109,7 +109,7 @@ type words struct {
 // next takes the next word; it is an error when there is none.
 func (w *words) next(what string) (string, error) {
 	if len(w.rest) == 0 {
-		return "", usagef("%s: %s is missing", w.cmd, what)
+		return "", cli.Usagef("%s: %s is missing", w.cmd, what)
 	}
 	word := w.rest[0]
 	w.rest = w.rest[1:]
@@ -120,7 +120,7 @@ func (w *words) next(what string) (string, error) {
 func (w *words) keyword(key string) error {
 	got, err := w.next("the word " + key)
 	if err == nil && !strings.HasPrefix(key, got) {
-		return usagef("%s: %q stands where the word %s belongs", w.cmd, got, key)
+		return cli.Usagef("%s: %q stands where the word %s belongs", w.cmd, got, key)
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (w *words) keyword(key string) error {
 // end checks that nothing is left.
 func (w *words) end() error {
 	if len(w.rest) > 0 {
-		return usagef("%s: nothing may follow, but %q does", w.cmd, w.rest[0])
+		return cli.Usagef("%s: nothing may follow, but %q does", w.cmd, w.rest[0])
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func parsePortSpec(s string) (portSpec, error) {
 	dev, port, ok := strings.Cut(s, "/")
 	switch {
 	case dev == "":
-		return portSpec{}, usagef("%q names no device; write DEV or DEV/PORT", s)
+		return portSpec{}, cli.Usagef("%q names no device; write DEV or DEV/PORT", s)
 	case !ok || port == "":
 		return portSpec{dev: dev, all: true}, nil
 	case port == "-":
@@ -153,18 +153,18 @@ func parsePortSpec(s string) (portSpec, error) {
 	var n uint32
 	for _, c := range port {
 		if c < '0' || c > '9' || n > 255 {
-			return portSpec{}, usagef("%q is no port; write DEV or DEV/PORT, ports count from 1", s)
+			return portSpec{}, cli.Usagef("%q is no port; write DEV or DEV/PORT, ports count from 1", s)
 		}
 		n = n*10 + uint32(c-'0')
 	}
 	if n == 0 {
-		return portSpec{}, usagef("%q is no port; ports count from 1", s)
+		return portSpec{}, cli.Usagef("%q is no port; ports count from 1", s)
 	}
 	return portSpec{dev: dev, port: n}, nil
 }
 
 // devices lists the device that is named, or all.
-func (c *rdmaCall) devices(name string) ([]netlinkmgr.Device, error) {
+func (c *call) devices(name string) ([]netlinkmgr.Device, error) {
 	if name == "" {
 		return c.m.Devices(c.ctx)
 	}
@@ -173,7 +173,7 @@ func (c *rdmaCall) devices(name string) ([]netlinkmgr.Device, error) {
 }
 
 // ports lists the ports that a specification means.
-func (c *rdmaCall) ports(s portSpec) ([]netlinkmgr.Port, []netlinkmgr.Device, error) {
+func (c *call) ports(s portSpec) ([]netlinkmgr.Port, []netlinkmgr.Device, error) {
 	list, err := c.devices(s.dev)
 	if err != nil {
 		return nil, nil, err
@@ -182,7 +182,7 @@ func (c *rdmaCall) ports(s portSpec) ([]netlinkmgr.Port, []netlinkmgr.Device, er
 	var owners []netlinkmgr.Device
 	for _, d := range list {
 		if s.dev != "" && s.port > d.Ports {
-			return nil, nil, usagef("%s has no port %d; it has %d", d.Name, s.port, d.Ports)
+			return nil, nil, cli.Usagef("%s has no port %d; it has %d", d.Name, s.port, d.Ports)
 		}
 		all, err := c.m.Ports(c.ctx, d)
 		if err != nil {

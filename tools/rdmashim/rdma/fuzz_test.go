@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"strings"
@@ -17,7 +17,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Fields(line)
 		for _, shorten := range []bool{false, true} {
-			require.GreaterOrEqual(t, len(rdmaArgs(args, shorten)), len(args))
+			require.GreaterOrEqual(t, len(Args(args, shorten)), len(args))
 		}
 		known := filterWords("lqpn# pid# state type comm")
 		_, list, err := parseFilters("resource show", args, known)

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // filterWord is a key that a filter may name.
@@ -52,12 +54,12 @@ func parseFilters(cmd string, args []string, known []filterWord) (portSpec, filt
 		}
 		i := slices.IndexFunc(known, func(f filterWord) bool { return key != "" && strings.HasPrefix(f.key, key) })
 		if i < 0 {
-			return spec, nil, usagef("%s: no filter %q; there are: %s", cmd, key, filterNames(known))
+			return spec, nil, cli.Usagef("%s: no filter %q; there are: %s", cmd, key, filterNames(known))
 		}
 		f := filter{filterWord: known[i], words: strings.Split(strings.ToLower(value), ",")}
 		if f.numbers {
 			if f.ranges, err = parseRanges(value); err != nil {
-				return spec, nil, usagef("%s: filter %s: %w", cmd, f.key, err)
+				return spec, nil, cli.Usagef("%s: filter %s: %w", cmd, f.key, err)
 			}
 		}
 		list = append(list, f)

@@ -1,4 +1,4 @@
-package main
+package rdma
 
 import (
 	"fmt"
@@ -8,30 +8,32 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/rdmashim/rdmashim/netlinkmgr"
-
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-func (t *rdmaTool) linkUnit() *cobra.Command {
+func (t *tool) linkUnit() *cobra.Command {
 	var o netlinkmgr.EnsureOptions
-	cmd := t.command("unit [NETDEV]", "Print a systemd unit that calls 'link up' at boot", func(c *rdmaCall, args []string) error {
-		if err := checkUp("link unit", &o, args); err != nil {
+	cmd := t.command("unit [NETDEV]", "Print a systemd unit that calls 'link up' at boot",
+		"  rdmashim link unit eth0 | sudo tee /etc/systemd/system/rdma-eth0.service", func(c *call, args []string) error {
+			if err := checkUp("link unit", &o, args); err != nil {
+				return err
+			}
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			if err := unitable(program, o.NetDev, o.Name); err != nil {
+				return err
+			}
+			if strings.HasPrefix(program, filepath.Clean(os.TempDir())+string(filepath.Separator)) {
+				fmt.Fprintf(c.err, "warning: %s will not be there at boot: install the program first\n", program)
+			}
+			_, err = fmt.Fprint(c.out, unitText(program, o))
 			return err
-		}
-		program, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		if err := unitable(program, o.NetDev, o.Name); err != nil {
-			return err
-		}
-		if strings.HasPrefix(program, filepath.Clean(os.TempDir())+string(filepath.Separator)) {
-			fmt.Fprintf(c.err, "warning: %s will not be there at boot: install the program first\n", program)
-		}
-		_, err = fmt.Fprint(c.out, unitText(program, o))
-		return err
-	})
+		})
 	cmd.Long = `unit prints a systemd unit that calls 'link up' with the same arguments at boot,
 when the network device is there. A link each takes a unit each. To install it:
 
@@ -49,7 +51,7 @@ func unitable(program string, names ...string) error {
 	bad := func(s string) bool { return !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) }
 	for _, s := range names {
 		if bad(s) {
-			return usagef("link unit: a unit cannot name %q: rename it", s)
+			return cli.Usagef("link unit: a unit cannot name %q: rename it", s)
 		}
 	}
 	if bad(program) || strings.ContainsAny(program, `'"\`) {
