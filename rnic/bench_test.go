@@ -77,7 +77,7 @@ func (c *testCQ) next() {
 
 // postRaw publishes an encoded work request; it allocates nothing.
 func (q *testQP) postRaw(wr *ring.SendWR) {
-	if n, err := q.sprod.Free(); n == 0 || err != nil || ring.EncodeSend(q.sprod.Slot(0), wr.ID, wr) != nil {
+	if n, err := q.sprod.Free(); n == 0 || err != nil || encodeSend(q.sprod.Slot(0), wr.ID, wr) != nil {
 		panic("cannot post")
 	}
 	q.sprod.Publish(1)

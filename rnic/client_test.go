@@ -203,12 +203,17 @@ func (q *testQP) post(wrs ...*ring.SendWR) {
 	require.NoError(q.t, q.qp.Doorbell())
 }
 
+func encodeSend(slot []byte, id uint64, wr *ring.SendWR) error {
+	_, err := ring.EncodeSend(slot, id, wr)
+	return err
+}
+
 func (q *testQP) publish(wr *ring.SendWR) {
 	q.t.Helper()
 	n, err := q.sprod.Free()
 	require.NoError(q.t, err)
 	require.Positive(q.t, n, "send ring is full")
-	require.NoError(q.t, ring.EncodeSend(q.sprod.Slot(0), wr.ID, wr))
+	require.NoError(q.t, encodeSend(q.sprod.Slot(0), wr.ID, wr))
 	q.sprod.Publish(1)
 }
 

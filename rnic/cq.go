@@ -31,9 +31,6 @@ const (
 
 // CreateCQ implements driver.Device.
 func (d *Device) CreateCQ(cqe int, u *driver.Udata, ev driver.CQEvents) (driver.CQ, error) {
-	if cqe < 1 || cqe > maxCQE {
-		return nil, fmt.Errorf("rnic: completion queue of %d entries: must be 1 … %d: %w", cqe, maxCQE, syscall.EINVAL)
-	}
 	if len(u.Out) < abi.RXECreateCQRespSize {
 		return nil, shortAnswer("CREATE_CQ", len(u.Out), abi.RXECreateCQRespSize)
 	}

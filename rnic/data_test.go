@@ -195,7 +195,7 @@ func TestManyQueuePairs(t *testing.T) {
 		p.connectTo(q, defaults())
 		go func() {
 			for r := range rounds {
-				if err := ring.EncodeSend(q.sprod.Slot(0), uint64(r), write(a, b, uint64(r), i*n, i*n, n)); err != nil {
+				if err := encodeSend(q.sprod.Slot(0), uint64(r), write(a, b, uint64(r), i*n, i*n, n)); err != nil {
 					done <- err
 					return
 				}

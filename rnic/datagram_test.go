@@ -234,7 +234,7 @@ func TestDatagramRingsAtRandom(t *testing.T) {
 		_, ah := handle(t, d, d)
 		for i := range 4 {
 			d.qp.postRecv(uint64(i), d.mem.sge(0, 100))
-			require.NoError(t, ring.EncodeSend(d.qp.sprod.Slot(i), 1, datagram(d, d, 1, ah, 0, 8)))
+			require.NoError(t, encodeSend(d.qp.sprod.Slot(i), 1, datagram(d, d, 1, ah, 0, 8)))
 			for _, slot := range [][]byte{d.qp.sprod.Slot(i), d.qp.rprod.Slot(i)} {
 				for range r.IntN(4) {
 					slot[r.IntN(len(slot))] = byte(r.Uint32())

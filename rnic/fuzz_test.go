@@ -87,7 +87,7 @@ func FuzzPackets(f *testing.F) {
 func FuzzRings(f *testing.F) {
 	f.Add(make([]byte, abi.SendWQESize), make([]byte, abi.RecvWQESize), uint32(4), uint32(3))
 	slot := make([]byte, 512)
-	if err := ring.EncodeSend(slot, 1, &ring.SendWR{Opcode: abi.WRRDMAWrite, SGE: []ring.SGE{{Addr: 0x7f00_0000_1000, Length: 8}}}); err != nil {
+	if err := encodeSend(slot, 1, &ring.SendWR{Opcode: abi.WRRDMAWrite, SGE: []ring.SGE{{Addr: 0x7f00_0000_1000, Length: 8}}}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(slot, make([]byte, 64), uint32(6), uint32(2))

@@ -102,7 +102,7 @@ func TestMalformedSends(t *testing.T) {
 			a, b := newPair(t, pairOptions{})
 			a.qp.publish(write(a, b, 1, 0, 0, 8))
 			slot := a.qp.sprod.Slot(0)
-			require.NoError(t, ring.EncodeSend(slot, 2, write(a, b, 2, 0, 0, 8)))
+			require.NoError(t, encodeSend(slot, 2, write(a, b, 2, 0, 0, 8)))
 			bad.mar(slot)
 			a.qp.sprod.Publish(1)
 			a.qp.post(write(a, b, 3, 0, 0, 8))

@@ -221,7 +221,7 @@ func TestDestroySendsAcknowledgement(t *testing.T) {
 				}
 				// b's transmitter hangs in the link with a packet of another queue pair.
 				go func() {
-					_ = ring.EncodeSend(busy.sprod.Slot(0), 1, write(b, a, 1, 0, 0, 8))
+					_ = encodeSend(busy.sprod.Slot(0), 1, write(b, a, 1, 0, 0, 8))
 					busy.sprod.Publish(1)
 					_ = busy.qp.Doorbell()
 				}()

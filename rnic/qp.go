@@ -68,8 +68,8 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	if init.Type != abi.QPTRC && init.Type != abi.QPTUD {
 		return nil, fmt.Errorf("rnic: queue pair type %v is not supported, only RC and UD: %w", init.Type, syscall.EOPNOTSUPP)
 	}
-	if err := checkCap(&init.Cap); err != nil {
-		return nil, err
+	if init.Cap.MaxInline > ring.MaxInline {
+		return nil, fmt.Errorf("rnic: queue pair with %d bytes of inline data: at most %d: %w", init.Cap.MaxInline, ring.MaxInline, syscall.EINVAL)
 	}
 	if len(u.In) != 0 { // rxe_verbs.c:rxe_create_qp
 		return nil, fmt.Errorf("rnic: CREATE_QP: %d bytes of driver data, there are none: %w", len(u.In), syscall.EINVAL)
@@ -111,26 +111,6 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	sendCQ.users++
 	recvCQ.users++
 	return q, nil
-}
-
-// checkCap holds what a client asks for against the limits
-// (rxe_qp.c:rxe_qp_chk_cap).
-func checkCap(c *driver.QPCap) error {
-	for _, l := range []struct {
-		what     string
-		ask, max uint32
-	}{
-		{"send work requests", c.MaxSendWR, maxQPWR},
-		{"receive work requests", c.MaxRecvWR, maxQPWR},
-		{"scatter/gather elements per send", c.MaxSendSGE, ring.MaxSGE},
-		{"scatter/gather elements per receive", c.MaxRecvSGE, ring.MaxSGE},
-		{"bytes of inline data", c.MaxInline, ring.MaxInline},
-	} {
-		if l.ask > l.max {
-			return fmt.Errorf("rnic: queue pair with %d %s: at most %d: %w", l.ask, l.what, l.max, syscall.EINVAL)
-		}
-	}
-	return nil
 }
 
 // takeQPN takes a free queue pair number.

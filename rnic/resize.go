@@ -16,9 +16,6 @@ func (c *CQ) Resize(cqe int, u *driver.Udata) error {
 	if len(u.Out) < abi.RXEResizeCQRespSize {
 		return shortAnswer("RESIZE_CQ", len(u.Out), abi.RXEResizeCQRespSize)
 	}
-	if cqe < 1 || cqe > maxCQE {
-		return fmt.Errorf("rnic: completion queue of %d entries: must be 1 … %d: %w", cqe, maxCQE, syscall.EINVAL)
-	}
 	next, err := ring.New(ring.CQElemSize, cqe)
 	if err != nil {
 		return fmt.Errorf("rnic: completion queue of %d entries: %w: %w", cqe, err, syscall.ENOMEM)

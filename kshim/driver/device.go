@@ -8,9 +8,10 @@ import (
 
 // Device is what the emulated RDMA core asks of a driver: ib_device_ops
 // (include/rdma/ib_verbs.h) as far as the core calls them here. The core has
-// checked handles, attribute masks, state transitions and object counts
-// before it calls; the driver checks what only it knows. Errors are, or wrap,
-// a syscall.Errno. Methods are called concurrently.
+// checked handles, attribute masks, state transitions, object counts and the
+// limits that QueryDevice names before it calls; the driver checks what only
+// it knows. Errors are, or wrap, a syscall.Errno. Methods are called
+// concurrently.
 //
 // A Device may have more: EventSource, CMDevice, kshim.Progresser and
 // kshim.Attender.

@@ -66,7 +66,9 @@ func TestSendRequestsLieAsInC(t *testing.T) {
 	for _, c := range sendCases {
 		t.Run(c.name, func(t *testing.T) {
 			slot := bytes.Repeat([]byte{0xa5}, 512)
-			require.NoError(t, EncodeSend(slot, 42, &c.wr))
+			n, err := EncodeSend(slot, 42, &c.wr)
+			require.NoError(t, err)
+			require.Equal(t, c.n, n)
 			used := abi.SendWQESize + 16*len(c.wr.SGE) + len(c.wr.Inline)
 			require.Equal(t, c.want[:used], slot[:used])
 
@@ -81,6 +83,11 @@ func TestSendRequestsLieAsInC(t *testing.T) {
 			require.Equal(t, want, w.WR)
 		})
 	}
+}
+
+func encodeSend(slot []byte, id uint64, wr *SendWR) error {
+	_, err := EncodeSend(slot, id, wr)
+	return err
 }
 
 func TestEncodeSendRefuses(t *testing.T) {
@@ -108,13 +115,14 @@ func TestEncodeSendRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			slot := bytes.Repeat([]byte{0xa5}, 464)
-			err := EncodeSend(slot, 1, &c.wr)
+			_, err := EncodeSend(slot, 1, &c.wr)
 			require.ErrorIs(t, err, c.err)
 			require.ErrorIs(t, err, syscall.EINVAL)
 			require.Equal(t, bytes.Repeat([]byte{0xa5}, 464), slot)
 		})
 	}
-	require.ErrorIs(t, EncodeSend(make([]byte, 100), 1, &SendWR{}), ErrSlot)
+	_, err := EncodeSend(make([]byte, 100), 1, &SendWR{})
+	require.ErrorIs(t, err, ErrSlot)
 }
 
 func TestDecodeSendRefuses(t *testing.T) {
@@ -146,7 +154,7 @@ func TestDecodeSendRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			slot := make([]byte, 256)
-			require.NoError(t, EncodeSend(slot, 77, &c.wr))
+			require.NoError(t, encodeSend(slot, 77, &c.wr))
 			var w SendWQE
 			require.NoError(t, w.Decode(slot))
 			switch v := c.bad.v.(type) {
@@ -246,7 +254,7 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 		}
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		must(EncodeSend(p.Slot(0), 1, &wr))
+		must(encodeSend(p.Slot(0), 1, &wr))
 		p.Publish(1)
 		must(w.Decode(c.Slot(0)))
 		c.Release(1)
@@ -273,7 +281,7 @@ func BenchmarkSend(b *testing.B) {
 	wr := SendWR{Opcode: abi.WRRDMAWrite, SGE: []SGE{{1, 2, 3}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = EncodeSend(p.Slot(0), 1, &wr)
+		_, _ = EncodeSend(p.Slot(0), 1, &wr)
 		p.Publish(1)
 		_ = w.Decode(c.Slot(0))
 		c.Release(1)
@@ -306,7 +314,7 @@ func FuzzOpen(f *testing.F) {
 			_ = w.Decode(c.Slot(i))
 			_ = r.Decode(c.Slot(i))
 			_ = DecodeWC(c.Slot(i), &wc)
-			_ = EncodeSend(p.Slot(i), 1, &SendWR{SGE: []SGE{{}}})
+			_, _ = EncodeSend(p.Slot(i), 1, &SendWR{SGE: []SGE{{}}})
 		}
 		p.Publish(int(n))
 		c.Release(int(n))
@@ -321,14 +329,11 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, slot []byte) {
 		var w SendWQE
 		if w.Decode(slot) == nil {
-			n, err := w.WR.Length()
-			if err != nil || n != w.Length {
-				t.Fatalf("%+v: length %d, %v", w.WR, n, err)
-			}
 			again := make([]byte, len(slot))
 			var v SendWQE
-			if err := EncodeSend(again, w.WR.ID, &w.WR); err != nil {
-				t.Fatalf("%+v: %v", w.WR, err)
+			n, err := EncodeSend(again, w.WR.ID, &w.WR)
+			if err != nil || n != w.Length {
+				t.Fatalf("%+v: length %d, %v", w.WR, n, err)
 			}
 			if err := v.Decode(again); err != nil {
 				t.Fatalf("%+v: %v", w.WR, err)

@@ -199,7 +199,7 @@ func TestTwoSides(t *testing.T) {
 			n := min(free, 1+int(id%5), int(total-id))
 			for i := range n {
 				wr := SendWR{Opcode: 0, RemoteAddr: id + uint64(i), SGE: []SGE{{Addr: id + uint64(i), Length: 1}}}
-				if err := EncodeSend(p.Slot(i), id+uint64(i), &wr); err != nil {
+				if err := encodeSend(p.Slot(i), id+uint64(i), &wr); err != nil {
 					t.Error(err)
 					return
 				}
@@ -234,7 +234,7 @@ func TestSlotThatChangesWhileRead(t *testing.T) {
 	q, err := New(first(SendCap(4, 0)), 2)
 	require.NoError(t, err)
 	slot := q.Producer().Slot(0)
-	require.NoError(t, EncodeSend(slot, 1, &SendWR{SGE: []SGE{{Length: 4}, {Length: 5}}}))
+	require.NoError(t, encodeSend(slot, 1, &SendWR{SGE: []SGE{{Length: 4}, {Length: 5}}}))
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { scribble(slot, stop) })

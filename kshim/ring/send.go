@@ -101,8 +101,8 @@ func (wr *SendWR) checkLength(op opInfo, n uint32) error {
 	return nil
 }
 
-// Length is the length in bytes of the message, or the error that EncodeSend would give for the request.
-func (wr *SendWR) Length() (uint32, error) {
+// length is that of the message in bytes, or what is wrong with the request.
+func (wr *SendWR) length() (uint32, error) {
 	op, err := wr.op()
 	if err != nil {
 		return 0, err
@@ -127,15 +127,17 @@ func (wr *SendWR) Length() (uint32, error) {
 	return n, wr.checkLength(op, n)
 }
 
-// EncodeSend writes wr, with id in place of wr.ID, into a slot of a send queue. On an error the slot is unchanged.
-func EncodeSend(slot []byte, id uint64, wr *SendWR) error {
-	n, err := wr.Length()
+// EncodeSend writes wr, with id in place of wr.ID, into a slot of a send queue,
+// and returns the length of the message in bytes. On an error the slot is
+// unchanged.
+func EncodeSend(slot []byte, id uint64, wr *SendWR) (uint32, error) {
+	n, err := wr.length()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	need := abi.SendWQESize + len(wr.SGE)*abi.RXESGESize + len(wr.Inline)
 	if len(slot) < need {
-		return ErrSlot
+		return 0, ErrSlot
 	}
 	clear(slot[:abi.SendWQESize]) // slots are used again, and a state other than 0 would be taken for one at work
 	le.PutUint64(slot[abi.SendWQEWRID:], id)
@@ -171,7 +173,7 @@ func EncodeSend(slot []byte, id uint64, wr *SendWR) error {
 	}
 	putSGEs(slot[abi.SendWQESize:], wr.SGE)
 	putDMA(slot[abi.SendWQEDMA:], n, numSGE)
-	return nil
+	return n, nil
 }
 
 func putDMA(b []byte, length uint32, numSGE int) {

@@ -43,12 +43,9 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 			break
 		}
 		wr := &batch[n]
-		var length uint32
-		if length, err = qp.checkSend(wr); err != nil {
-			break
-		}
-		if err = qp.send.put(n, ringID(false, qp.gen, qp.sq.head), wr); err != nil {
-			err = qp.fail("post send", err)
+		length, putErr := qp.putSend(n, wr)
+		if putErr != nil {
+			err = qp.fail("post send", putErr)
 			break
 		}
 		qp.sq.add(wr.ID, wcOpcodes[wr.Opcode], length)
@@ -59,20 +56,20 @@ func (qp *QP) putSends(batch []SendWR) (n int, err error) {
 	return n, err
 }
 
-func (qp *QP) checkSend(wr *SendWR) (length uint32, err error) {
-	length, err = wr.Length()
-	switch {
-	case err != nil:
-	case len(wr.SGE) > qp.cap.MaxSendSGE:
-		err = errSGE
-	case len(wr.Inline) > qp.cap.MaxInline:
-		err = errInline
-	case length > qp.ctx.maxMsg:
-		err = errLength
-	default:
-		return length, nil
+// putSend checks a request and writes it as the i-th of a batch. The lengths of
+// its pieces are summed here (ring.EncodeSend), and again only by the device.
+func (qp *QP) putSend(i int, wr *SendWR) (length uint32, err error) {
+	if len(wr.SGE) > qp.cap.MaxSendSGE {
+		return 0, errSGE
 	}
-	return 0, qp.fail("post send", err)
+	if len(wr.Inline) > qp.cap.MaxInline {
+		return 0, errInline
+	}
+	length, err = qp.send.put(i, ringID(false, qp.gen, qp.sq.head), wr)
+	if err == nil && length > qp.ctx.maxMsg {
+		err = errLength // the slot stays unpublished
+	}
+	return length, err
 }
 
 func (qp *QP) fail(op string, err error) error {

@@ -42,7 +42,7 @@ func (qp *QP) putProbe() (bool, error) {
 		return false, nil
 	}
 	seq := qp.sq.head + probeDistance
-	if err := qp.send.put(0, ringID(false, qp.gen, seq), &SendWR{Opcode: abi.WRRDMAWrite}); err != nil {
+	if _, err := qp.send.put(0, ringID(false, qp.gen, seq), &SendWR{Opcode: abi.WRRDMAWrite}); err != nil {
 		return false, qp.fail("probe", err)
 	}
 	qp.sq.probe, qp.sq.probing = seq, true

@@ -136,8 +136,9 @@ type sendQueue struct {
 // room is how many requests fit behind those that are in the ring.
 func (s *sendQueue) room() (int, error) { return s.p.Free() }
 
-// put writes the i-th request of a batch, unseen by the kernel until publish.
-func (s *sendQueue) put(i int, id uint64, wr *SendWR) error {
+// put writes the i-th request of a batch, unseen by the kernel until publish, and
+// returns the length of its message.
+func (s *sendQueue) put(i int, id uint64, wr *SendWR) (uint32, error) {
 	return ring.EncodeSend(s.p.Slot(i), id, wr)
 }
 

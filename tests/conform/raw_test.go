@@ -273,7 +273,8 @@ func (q *rawQP) bell() error {
 // post puts a request into the ring and rings.
 func (q *rawQP) post(wr ring.SendWR) {
 	q.w.r.Helper()
-	q.w.r.must(ring.EncodeSend(q.send.Slot(0), wr.ID, &wr))
+	_, err := ring.EncodeSend(q.send.Slot(0), wr.ID, &wr)
+	q.w.r.must(err)
 	q.send.Publish(1)
 	q.w.r.must(q.bell())
 }
