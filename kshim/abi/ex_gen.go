@@ -4,13 +4,70 @@ package abi
 
 // Sizes of the kernel's structures in bytes.
 const (
-	ExCreateCQSize     = 32  // ib_uverbs_ex_create_cq
-	ExCreateCQRespSize = 16  // ib_uverbs_ex_create_cq_resp
-	ExCreateQPSize     = 64  // ib_uverbs_ex_create_qp
-	ExCreateQPRespSize = 40  // ib_uverbs_ex_create_qp_resp
-	ExModifyQPSize     = 120 // ib_uverbs_ex_modify_qp
-	ExModifyQPRespSize = 8   // ib_uverbs_ex_modify_qp_resp
+	ExQueryDeviceSize     = 8   // ib_uverbs_ex_query_device
+	ExQueryDeviceRespSize = 304 // ib_uverbs_ex_query_device_resp
+	ExCreateCQSize        = 32  // ib_uverbs_ex_create_cq
+	ExCreateCQRespSize    = 16  // ib_uverbs_ex_create_cq_resp
+	ExCreateQPSize        = 64  // ib_uverbs_ex_create_qp
+	ExCreateQPRespSize    = 40  // ib_uverbs_ex_create_qp_resp
+	ExModifyQPSize        = 120 // ib_uverbs_ex_modify_qp
+	ExModifyQPRespSize    = 8   // ib_uverbs_ex_modify_qp_resp
 )
+
+// ExQueryDevice is struct ib_uverbs_ex_query_device.
+type ExQueryDevice struct {
+	CompMask uint32 `c:"comp_mask"`
+	Reserved uint32 `c:"reserved"`
+}
+
+// Put encodes v into b[:ExQueryDeviceSize].
+func (v *ExQueryDevice) Put(b []byte) {
+	b = b[:ExQueryDeviceSize]
+	le.PutUint32(b[0:], v.CompMask)
+	le.PutUint32(b[4:], v.Reserved)
+}
+
+// Parse decodes b[:ExQueryDeviceSize].
+func (v *ExQueryDevice) Parse(b []byte) error {
+	if len(b) < ExQueryDeviceSize {
+		return ErrShort
+	}
+	v.CompMask = le.Uint32(b[0:])
+	v.Reserved = le.Uint32(b[4:])
+	return nil
+}
+
+// ExQueryDeviceResp is struct ib_uverbs_ex_query_device_resp, without the
+// fields that no device here fills.
+type ExQueryDeviceResp struct {
+	Base             QueryDeviceResp `c:"base"`
+	CompMask         uint32          `c:"comp_mask"`
+	ResponseLength   uint32          `c:"response_length"`
+	DeviceCapFlagsEx uint64          `c:"device_cap_flags_ex"`
+}
+
+// Put encodes v into b[:ExQueryDeviceRespSize].
+func (v *ExQueryDeviceResp) Put(b []byte) {
+	b = b[:ExQueryDeviceRespSize]
+	v.Base.Put(b[0:176])
+	le.PutUint32(b[176:], v.CompMask)
+	le.PutUint32(b[180:], v.ResponseLength)
+	clear(b[184:224])
+	le.PutUint64(b[224:], v.DeviceCapFlagsEx)
+	clear(b[232:304])
+}
+
+// Parse decodes b[:ExQueryDeviceRespSize].
+func (v *ExQueryDeviceResp) Parse(b []byte) error {
+	if len(b) < ExQueryDeviceRespSize {
+		return ErrShort
+	}
+	_ = v.Base.Parse(b[0:176])
+	v.CompMask = le.Uint32(b[176:])
+	v.ResponseLength = le.Uint32(b[180:])
+	v.DeviceCapFlagsEx = le.Uint64(b[224:])
+	return nil
+}
 
 // ExCreateCQ is struct ib_uverbs_ex_create_cq.
 type ExCreateCQ struct {

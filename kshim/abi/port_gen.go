@@ -4,9 +4,10 @@ package abi
 
 // Sizes of the kernel's structures in bytes.
 const (
-	QueryPortSize     = 16 // ib_uverbs_query_port
-	QueryPortRespSize = 40 // ib_uverbs_query_port_resp
-	GIDEntrySize      = 32 // ib_uverbs_gid_entry
+	QueryPortSize       = 16 // ib_uverbs_query_port
+	QueryPortRespSize   = 40 // ib_uverbs_query_port_resp
+	QueryPortRespExSize = 48 // ib_uverbs_query_port_resp_ex
+	GIDEntrySize        = 32 // ib_uverbs_gid_entry
 )
 
 // MTU is a path MTU as the kernel numbers them: enum ib_mtu.
@@ -206,6 +207,31 @@ func (v *QueryPortResp) Parse(b []byte) error {
 	v.PhysState = PhysState(b[36])
 	v.LinkLayer = LinkLayer(b[37])
 	v.Flags = b[38]
+	return nil
+}
+
+// QueryPortRespEx is struct ib_uverbs_query_port_resp_ex, the answer of
+// QUERY_PORT by ioctl.
+type QueryPortRespEx struct {
+	LegacyResp    QueryPortResp `c:"legacy_resp"`
+	PortCapFlags2 uint16        `c:"port_cap_flags2"`
+}
+
+// Put encodes v into b[:QueryPortRespExSize].
+func (v *QueryPortRespEx) Put(b []byte) {
+	b = b[:QueryPortRespExSize]
+	v.LegacyResp.Put(b[0:40])
+	le.PutUint16(b[40:], v.PortCapFlags2)
+	clear(b[42:48])
+}
+
+// Parse decodes b[:QueryPortRespExSize].
+func (v *QueryPortRespEx) Parse(b []byte) error {
+	if len(b) < QueryPortRespExSize {
+		return ErrShort
+	}
+	_ = v.LegacyResp.Parse(b[0:40])
+	v.PortCapFlags2 = le.Uint16(b[40:])
 	return nil
 }
 

@@ -47,13 +47,9 @@ var commands = complete(FormWrite, func(n int) string { return Command(n).String
 	CmdOpenQP:      {Request: opaque(32), Response: opaque(32), Driver: true, Lacks: noXRC},
 })
 
-// exQueryDeviceRespSize is sizeof(struct ib_uverbs_ex_query_device_resp), which
-// begins with struct ib_uverbs_query_device_resp.
-const exQueryDeviceRespSize = 304
-
 // exCommands are the extended ones of write(), by number.
 var exCommands = complete(FormExtended, func(n int) string { return "EX_" + ExCommand(n).String() }, []Entry{
-	ExCmdQueryDevice:      {Request: opaque(8), Response: Layout{exQueryDeviceRespSize, func() Struct { return new(QueryDeviceResp) }}},
+	ExCmdQueryDevice:      {Request: opaque(ExQueryDeviceSize), Response: Layout{ExQueryDeviceRespSize, func() Struct { return new(QueryDeviceResp) }}},
 	ExCmdCreateCQ:         {Request: of[ExCreateCQ](ExCreateCQSize), Response: of[ExCreateCQResp](ExCreateCQRespSize), DriverResponse: of[RXECreateCQResp](RXECreateCQRespSize)},
 	ExCmdCreateQP:         {Request: of[ExCreateQP](ExCreateQPSize), Response: of[ExCreateQPResp](ExCreateQPRespSize), DriverResponse: of[RXECreateQPResp](RXECreateQPRespSize)},
 	ExCmdModifyQP:         {Request: of[ExModifyQP](ExModifyQPSize), Response: of[ExModifyQPResp](ExModifyQPRespSize)},

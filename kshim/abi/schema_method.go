@@ -47,6 +47,17 @@ type Attr struct {
 	Layout    Layout   // of a structure
 }
 
+// AttrIndex returns where an attribute stands in Attrs, or -1. But for the
+// driver's that is its number.
+func (e *Entry) AttrIndex(id AttrID) int {
+	for i := range e.Attrs {
+		if e.Attrs[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
 // ShortAttr is an attribute's Name without what those of the method begin with.
 func (e *Entry) ShortAttr(a *Attr) string { return strings.TrimPrefix(a.Name, e.prefix) }
 
@@ -58,7 +69,7 @@ var methods = []Entry{
 	method(ObjectDevice, MethodInfoHandles, "INFO_HANDLES", "INFO_",
 		number("OBJECT_ID"), output("TOTAL_HANDLES", opaque(4)).opt(), outputFrom("HANDLES_LIST", opaque(4)).opt()),
 	method(ObjectDevice, MethodQueryPort, "QUERY_PORT", "QUERY_PORT_",
-		number("PORT_NUM"), outputFrom("RESP", Layout{queryPortExSize, func() Struct { return new(QueryPortResp) }})),
+		number("PORT_NUM"), outputFrom("RESP", Layout{QueryPortRespExSize, func() Struct { return new(QueryPortResp) }})),
 	method(ObjectDevice, MethodGetContext, "GET_CONTEXT", "GET_CONTEXT_",
 		output("NUM_COMP_VECTORS", opaque(4)).opt(), output("CORE_SUPPORT", opaque(8)).opt(), uhwIn, uhwOut),
 	refused(method(ObjectDevice, MethodQueryContext, "QUERY_CONTEXT", "QUERY_CONTEXT_",
@@ -183,7 +194,3 @@ func (a Attr) opt() Attr {
 	a.Mandatory = false
 	return a
 }
-
-// queryPortExSize is sizeof(struct ib_uverbs_query_port_resp_ex), which begins
-// with struct ib_uverbs_query_port_resp.
-const queryPortExSize = 48

@@ -8,9 +8,6 @@ import (
 
 var le = binary.LittleEndian
 
-// exQueryDeviceRespSize is sizeof(struct ib_uverbs_ex_query_device_resp).
-const exQueryDeviceRespSize = 304
-
 // handler answers a command or a method whose request was checked against its
 // entry of the schema.
 type handler func(*call) error

@@ -46,15 +46,20 @@ func exQueryDevice(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err
 	}
-	if compMask, reserved := le.Uint32(c.req), le.Uint32(c.req[4:]); compMask != 0 || reserved != 0 {
-		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", compMask, reserved)
+	var req abi.ExQueryDevice
+	if err := req.Parse(c.req); err != nil {
+		return err
+	}
+	if req.CompMask != 0 || req.Reserved != 0 {
+		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", req.CompMask, req.Reserved)
 	}
 	attr := c.file.dev.QueryDevice()
-	clear(c.out[:])
-	attr.Put(c.out[:])
-	le.PutUint32(c.out[180:], c.responseLength(exQueryDeviceRespSize)) // response_length
-	le.PutUint64(c.out[224:], uint64(attr.DeviceCapFlags))             // device_cap_flags_ex
-	return c.respond(exQueryDeviceRespSize)
+	(&abi.ExQueryDeviceResp{
+		Base:             attr,
+		ResponseLength:   c.responseLength(abi.ExQueryDeviceRespSize),
+		DeviceCapFlagsEx: uint64(attr.DeviceCapFlags),
+	}).Put(c.out[:])
+	return c.respond(abi.ExQueryDeviceRespSize)
 }
 
 func queryPort(c *call) error {

@@ -25,7 +25,7 @@ type call struct {
 	buf   [256]byte           // what write or an ioctl's inputs brought, when it fits
 	arg   [256]byte           // an ioctl's header and attributes, when they fit
 	inbuf [8]byte             // an attribute's inline data
-	out   [exQueryDeviceRespSize]byte
+	out   [abi.ExQueryDeviceRespSize]byte
 	lane  uint32 // of its process's gate
 }
 

@@ -106,7 +106,7 @@ func (c *call) fetchAttrs(arg []byte) error {
 		if err := a.Parse(arg[at:]); err != nil {
 			return err
 		}
-		i := c.attrIndex(a.AttrID)
+		i := c.meth.AttrIndex(a.AttrID)
 		if i < 0 {
 			if a.Flags&abi.AttrFMandatory != 0 {
 				return fail(syscall.EPROTONOSUPPORT, "attribute %#x is unknown", a.AttrID)
@@ -163,17 +163,6 @@ func (c *call) trailingZero(spec *abi.Attr, v *attrValue) error {
 		}
 	}
 	return nil
-}
-
-// attrIndex is where an attribute stands in the method's entry, and so in
-// c.attrs; -1 if it has none such. But for the driver's that is its number.
-func (c *call) attrIndex(id abi.AttrID) int {
-	for i := range c.meth.Attrs {
-		if c.meth.Attrs[i].ID == id {
-			return i
-		}
-	}
-	return -1
 }
 
 // constant is an input that stands in the attribute (uverbs_get_const).

@@ -11,9 +11,6 @@ import (
 // The methods of RDMA_VERBS_IOCTL on the device (uverbs_std_types_device.c). The
 // commands of write() do the same in their form.
 
-// queryPortExSize is sizeof(struct ib_uverbs_query_port_resp_ex).
-const queryPortExSize = 48
-
 // methodQueryPort is UVERBS_METHOD_QUERY_PORT. What follows the plain response,
 // capability flags for InfiniBand, is zero.
 func methodQueryPort(c *call) error {
@@ -31,8 +28,8 @@ func methodQueryPort(c *call) error {
 	if err != nil {
 		return err
 	}
-	var b [queryPortExSize]byte
-	attr.Put(b[:])
+	var b [abi.QueryPortRespExSize]byte
+	(&abi.QueryPortRespEx{LegacyResp: attr}).Put(b[:])
 	return c.answer(1, b[:])
 }
 

@@ -160,7 +160,7 @@ var requests = func() (all []request) {
 			return b
 		}})
 	}
-	extended(abi.ExCmdQueryDevice, exQueryDeviceRespSize, 8, func(*program) abi.Struct { return nothing{} })
+	extended(abi.ExCmdQueryDevice, abi.ExQueryDeviceRespSize, 8, func(*program) abi.Struct { return nothing{} })
 	extended(abi.ExCmdCreateCQ, abi.ExCreateCQRespSize+abi.RXECreateCQRespSize, abi.ExCreateCQSize, func(p *program) abi.Struct {
 		return &abi.ExCreateCQ{CQE: uint32(p.draw()), CompChannel: int32(p.descriptor())}
 	})

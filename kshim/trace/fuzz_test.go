@@ -13,25 +13,30 @@ import (
 // may point to: it never panics, and each call is one line of text, whether the
 // kernel takes it or not.
 func FuzzLine(f *testing.F) {
-	for n, c := range commands {
-		if c.req.known() {
-			req := c.req.make()
-			_ = req.Parse(append([]byte{0, 0x10}, make([]byte, c.req.size)...)) // a response at 0x1000
-			f.Add(uint8(0), writeCmd(n, req, c.req.size, 256), []byte{1, 2, 3})
+	for _, e := range abi.Schema() {
+		size := e.Request.Size
+		switch e.Form {
+		case abi.FormIoctl:
+			var attrs []abi.IoctlAttr
+			for _, a := range e.Attrs {
+				attrs = append(attrs, abi.IoctlAttr{AttrID: a.ID, Len: 64, Data: 0x1000})
+			}
+			f.Add(uint8(1), ioctlArg(e.Object, e.Method, attrs...), []byte{1})
+			continue
+		case abi.FormCM:
+			if e.Request.New != nil {
+				f.Add(uint8(2), put(&abi.UCMHdr{Cmd: e.CM, In: uint16(size), Out: 512}, abi.UCMHdrSize, e.Request.New(), size), []byte{2, 0, 0x1b, 0x58, 10, 0, 0, 1})
+			}
+			continue
 		}
-		f.Add(uint8(1), ioctlArg(0, 0, abi.IoctlAttr{AttrID: abi.AttrCoreIn, Len: uint16(c.req.size), Data: 0x1000},
-			abi.IoctlAttr{AttrID: abi.AttrCoreOut, Len: 256, Data: 0x1000}, abi.IoctlAttr{AttrID: abi.AttrWriteCmd, Len: 8, Data: uint64(n)},
+		if e.Request.New != nil {
+			req := e.Request.New()
+			_ = req.Parse(append([]byte{0, 0x10}, make([]byte, size)...)) // a response at 0x1000
+			f.Add(uint8(0), writeCmd(e.Command, req, size, 256), []byte{1, 2, 3})
+		}
+		f.Add(uint8(1), ioctlArg(0, 0, abi.IoctlAttr{AttrID: abi.AttrCoreIn, Len: uint16(size), Data: 0x1000},
+			abi.IoctlAttr{AttrID: abi.AttrCoreOut, Len: 256, Data: 0x1000}, abi.IoctlAttr{AttrID: abi.AttrWriteCmd, Len: 8, Data: uint64(e.Command)},
 			abi.IoctlAttr{AttrID: abi.AttrUHWOut, Len: 64, Data: 0x1040}), []byte{0xff, 0xfe})
-	}
-	for key, m := range methods {
-		var attrs []abi.IoctlAttr
-		for id := range m.attrs {
-			attrs = append(attrs, abi.IoctlAttr{AttrID: id, Len: 64, Data: 0x1000})
-		}
-		f.Add(uint8(1), ioctlArg(key.object, key.id, attrs...), []byte{1})
-	}
-	for n, c := range ucmCommands {
-		f.Add(uint8(2), put(&abi.UCMHdr{Cmd: n, In: uint16(c.req.size), Out: 512}, abi.UCMHdrSize, c.req.make(), c.req.size), []byte{2, 0, 0x1b, 0x58, 10, 0, 0, 1})
 	}
 	f.Add(uint8(3), []byte{8}, put(&abi.CompEvent{CQHandle: 7}, 8))
 	f.Add(uint8(3), []byte{16}, put(&abi.AsyncEvent{Element: 7, EventType: abi.EventCQErr}, 16))

@@ -1,94 +1,32 @@
 package trace
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// attributeKind is how an attribute of an ioctl is carried and shown.
-type attributeKind uint8
+// shows are the attributes that are neither a handle, nor a structure of the
+// schema, nor a plain number: by name.
+var shows = map[string]func(b, raw []byte) []byte{
+	"object_id":    showObject,
+	"type":         showQPType,
+	"access_flags": showAccess,
+	"resp_entries": showGIDs,
 
-const (
-	attrIn     attributeKind = iota // in the attribute, or, beyond 8 bytes, where it points
-	attrHandle                      // a handle, in the attribute
-	attrNew                         // a new handle or descriptor, which comes back in the attribute
-	attrOut                         // at the address in the attribute
-)
+	"core_support": showHexNumber,
+	"flags":        showHexNumber,
+	"user_handle":  showHexNumber,
+	"offset":       showHexNumber,
+	"iova":         showHexNumber,
+	"resp_iova":    showHexNumber,
+	"resp_lkey":    showHexNumber,
+	"resp_rkey":    showHexNumber,
 
-// attribute describes one of a method's.
-type attribute struct {
-	name string
-	kind attributeKind
-	show func(b, raw []byte) []byte // nil: a number of up to 8 bytes, else hexadecimal
-}
-
-// method describes what a method of RDMA_VERBS_IOCTL takes; the attributes' names
-// are the kernel's without what they begin with.
-type method struct {
-	name  string
-	attrs map[abi.AttrID]attribute
-}
-
-type methodKey struct {
-	object abi.ObjectID
-	id     abi.MethodID
-}
-
-// methods are those of ib_user_ioctl_cmds.h that a device like rdma_rxe may see.
-// INVOKE_WRITE is not among them: it is shown as the command it carries.
-var methods = map[methodKey]method{
-	{abi.ObjectDevice, abi.MethodInfoHandles}: {"INFO_HANDLES", map[abi.AttrID]attribute{
-		0: {"object_id", attrIn, showObject}, 1: {"total_handles", attrOut, nil}, 2: {"handles_list", attrOut, nil}}},
-	{abi.ObjectDevice, abi.MethodQueryPort}: {"QUERY_PORT", map[abi.AttrID]attribute{
-		0: {"port_num", attrIn, nil}, 1: {"resp", attrOut, shown(of[abi.QueryPortResp](abi.QueryPortRespSize))}}},
-	{abi.ObjectDevice, abi.MethodGetContext}: {"GET_CONTEXT", map[abi.AttrID]attribute{
-		0: {"num_comp_vectors", attrOut, nil}, 1: {"core_support", attrOut, showHexNumber}}},
-	{abi.ObjectDevice, abi.MethodQueryContext}: {"QUERY_CONTEXT", map[abi.AttrID]attribute{
-		0: {"num_comp_vectors", attrOut, nil}, 1: {"core_support", attrOut, showHexNumber}}},
-	{abi.ObjectDevice, abi.MethodQueryGIDTable}: {"QUERY_GID_TABLE", map[abi.AttrID]attribute{
-		abi.AttrQueryGIDTableEntrySize: {"entry_size", attrIn, nil}, abi.AttrQueryGIDTableFlags: {"flags", attrIn, showHexNumber},
-		abi.AttrQueryGIDTableRespEntries: {"resp_entries", attrOut, showGIDs}, abi.AttrQueryGIDTableRespNumEntries: {"resp_num_entries", attrOut, nil}}},
-	{abi.ObjectDevice, abi.MethodQueryGIDEntry}: {"QUERY_GID_ENTRY", map[abi.AttrID]attribute{
-		abi.AttrQueryGIDEntryPort: {"port", attrIn, nil}, abi.AttrQueryGIDEntryGIDIndex: {"gid_index", attrIn, nil},
-		abi.AttrQueryGIDEntryFlags: {"flags", attrIn, showHexNumber}, abi.AttrQueryGIDEntryRespEntry: {"resp_entry", attrOut, shown(of[abi.GIDEntry](abi.GIDEntrySize))}}},
-	{abi.ObjectPD, abi.MethodPDDestroy}: {"PD_DESTROY", map[abi.AttrID]attribute{0: {"handle", attrHandle, nil}}},
-	{abi.ObjectAH, abi.MethodAHDestroy}: {"AH_DESTROY", map[abi.AttrID]attribute{0: {"handle", attrHandle, nil}}},
-	{abi.ObjectMW, 0}:                   {"MW_DESTROY", map[abi.AttrID]attribute{0: {"handle", attrHandle, nil}}},
-	{abi.ObjectXRCD, 0}:                 {"XRCD_DESTROY", map[abi.AttrID]attribute{0: {"handle", attrHandle, nil}}},
-	{abi.ObjectCQ, abi.MethodCQCreate}: {"CQ_CREATE", map[abi.AttrID]attribute{
-		0: {"handle", attrNew, nil}, 1: {"cqe", attrIn, nil}, 2: {"user_handle", attrIn, showHexNumber}, 3: {"comp_channel", attrHandle, nil},
-		4: {"comp_vector", attrIn, nil}, 5: {"flags", attrIn, showHexNumber}, 6: {"resp_cqe", attrOut, nil}, 7: {"event_fd", attrHandle, nil}}},
-	{abi.ObjectCQ, abi.MethodCQDestroy}: {"CQ_DESTROY", map[abi.AttrID]attribute{
-		0: {"handle", attrHandle, nil}, 1: {"resp", attrOut, shown(of[abi.DestroyCQResp](abi.DestroyCQRespSize))}}},
-	{abi.ObjectQP, abi.MethodQPCreate}: {"QP_CREATE", map[abi.AttrID]attribute{
-		0: {"handle", attrNew, nil}, 1: {"xrcd_handle", attrHandle, nil}, 2: {"pd_handle", attrHandle, nil}, 3: {"srq_handle", attrHandle, nil},
-		4: {"send_cq_handle", attrHandle, nil}, 5: {"recv_cq_handle", attrHandle, nil}, 6: {"ind_table_handle", attrHandle, nil},
-		7: {"user_handle", attrIn, showHexNumber}, 8: {"cap", attrIn, shown(of[abi.QPCap](abi.QPCapSize))}, 9: {"type", attrIn, showQPType}, 10: {"flags", attrIn, showHexNumber},
-		11: {"source_qpn", attrIn, nil}, 12: {"event_fd", attrHandle, nil}, 13: {"resp_cap", attrOut, shown(of[abi.QPCap](abi.QPCapSize))}, 14: {"resp_qp_num", attrOut, nil}}},
-	{abi.ObjectQP, abi.MethodQPDestroy}: {"QP_DESTROY", map[abi.AttrID]attribute{
-		0: {"handle", attrHandle, nil}, 1: {"resp", attrOut, shown(of[abi.DestroyQPResp](abi.DestroyQPRespSize))}}},
-	{abi.ObjectSRQ, abi.MethodSRQCreate}: {"SRQ_CREATE", map[abi.AttrID]attribute{
-		0: {"handle", attrNew, nil}, 1: {"pd_handle", attrHandle, nil}, 2: {"xrcd_handle", attrHandle, nil}, 3: {"cq_handle", attrHandle, nil},
-		4: {"user_handle", attrIn, showHexNumber}, 5: {"max_wr", attrIn, nil}, 6: {"max_sge", attrIn, nil}, 7: {"limit", attrIn, nil}, 8: {"max_num_tags", attrIn, nil},
-		9: {"type", attrIn, nil}, 10: {"event_fd", attrHandle, nil}, 11: {"resp_max_wr", attrOut, nil}, 12: {"resp_max_sge", attrOut, nil}, 13: {"resp_srq_num", attrOut, nil}}},
-	{abi.ObjectSRQ, abi.MethodSRQDestroy}: {"SRQ_DESTROY", map[abi.AttrID]attribute{
-		0: {"handle", attrHandle, nil}, 1: {"resp", attrOut, nil}}},
-	{abi.ObjectMR, abi.MethodMRDestroy}: {"MR_DESTROY", map[abi.AttrID]attribute{0: {"handle", attrHandle, nil}}},
-	{abi.ObjectMR, abi.MethodAdviseMR}: {"ADVISE_MR", map[abi.AttrID]attribute{
-		0: {"pd_handle", attrHandle, nil}, 1: {"advice", attrIn, nil}, 2: {"flags", attrIn, showHexNumber}, 3: {"sge_list", attrIn, nil}}},
-	{abi.ObjectMR, abi.MethodQueryMR}: {"QUERY_MR", map[abi.AttrID]attribute{
-		0: {"handle", attrHandle, nil}, 1: {"resp_lkey", attrOut, showHexNumber}, 2: {"resp_rkey", attrOut, showHexNumber}, 3: {"resp_length", attrOut, nil}, 4: {"resp_iova", attrOut, showHexNumber}}},
-	{abi.ObjectMR, abi.MethodRegDMABufMR}: {"REG_DMABUF_MR", map[abi.AttrID]attribute{
-		0: {"handle", attrNew, nil}, 1: {"pd_handle", attrHandle, nil}, 2: {"offset", attrIn, showHexNumber}, 3: {"length", attrIn, nil}, 4: {"iova", attrIn, showHexNumber},
-		5: {"fd", attrIn, nil}, 6: {"access_flags", attrIn, showAccess}, 7: {"resp_lkey", attrOut, showHexNumber}, 8: {"resp_rkey", attrOut, showHexNumber}}},
-	{abi.ObjectAsyncEvent, abi.MethodAsyncEventAlloc}: {"ASYNC_EVENT_ALLOC", map[abi.AttrID]attribute{0: {"fd_handle", attrNew, nil}}},
-}
-
-// driverAttrs are the driver's part of any method.
-var driverAttrs = map[abi.AttrID]attribute{
-	abi.AttrUHWIn:  {"uhw_in", attrIn, appendHex},
-	abi.AttrUHWOut: {"uhw_out", attrOut, appendHex},
+	"uhw_in":  appendHex,
+	"uhw_out": appendHex,
 }
 
 // invokeAttrs are those of INVOKE_WRITE.
@@ -106,13 +44,19 @@ func appendIoctl(b, arg []byte, mem *memory) ([]byte, answer) {
 	if h.Parse(arg) != nil {
 		return appendHex(b, arg), answer{}
 	}
-	key := methodKey{h.ObjectID, h.MethodID}
+	m, name := abi.LookupMethod(h.ObjectID, h.MethodID), ""
+	if m != nil {
+		name = m.ShortName()
+	} else {
+		m = &abi.Entry{}
+		name = fmt.Sprintf("%v.method(%d)", h.ObjectID, h.MethodID)
+	}
 	attrs := parseAttrs(arg, int(h.NumAttrs))
 	var a answer
-	if key == (methodKey{abi.ObjectDevice, abi.MethodInvokeWrite}) {
-		b, a = appendInvoke(append(b, "INVOKE_WRITE "...), attrs, mem)
+	if h.ObjectID == abi.ObjectDevice && h.MethodID == abi.MethodInvokeWrite {
+		b, a = appendInvoke(append(append(b, name...), ' '), attrs, mem)
 	} else {
-		b, a = appendMethod(b, key, attrs, mem)
+		b, a = appendMethod(append(append(b, name...), " {"...), m, attrs, mem)
 	}
 	if h.DriverID != abi.DriverRXE {
 		b = append(append(b, " driver_id="...), h.DriverID.String()...)
@@ -140,45 +84,45 @@ func parseAttrs(arg []byte, n int) []abi.IoctlAttr {
 // appendInvoke shows INVOKE_WRITE as the command it carries.
 func appendInvoke(b []byte, attrs []abi.IoctlAttr, mem *memory) ([]byte, answer) {
 	var v invokeAttrs
-	var a answer
+	var core, drv span
 	named := false
 	for _, x := range attrs {
 		switch x.AttrID {
 		case abi.AttrCoreIn:
 			v.in, v.hasIn = x, true
 		case abi.AttrCoreOut:
-			a.core = span{x.Data, uint64(x.Len)}
+			core = span{x.Data, uint64(x.Len)}
 		case abi.AttrWriteCmd:
 			v.cmd, named = abi.Command(x.Data), x.Data>>32 == 0
 		case abi.AttrUHWIn:
 			v.uhwIn, v.hasUHWIn = x, true
 		case abi.AttrUHWOut:
-			a.drv = span{x.Data, uint64(x.Len)}
+			drv = span{x.Data, uint64(x.Len)}
 		}
 	}
-	name := "no command"
+	name, e := "no command", &abi.Entry{}
 	if named {
-		name, a.desc = lookup(v.cmd)
+		name, e = lookup(v.cmd)
 	}
 	b = append(b, name...)
-	if v.cmd == abi.CmdPostSend && named {
-		a.core = span{}
+	if named && v.cmd == abi.CmdPostSend {
+		core = span{}
 	}
 	if v.hasIn {
-		b = appendInput(b, a.desc.req, v.in, mem)
+		b = appendInput(b, e.Request, v.in, mem)
 	}
 	if v.hasUHWIn && v.uhwIn.Len > 0 {
-		b = appendInput(append(b, " uhw"...), layout{}, v.uhwIn, mem)
+		b = appendInput(append(b, " uhw"...), abi.Layout{}, v.uhwIn, mem)
 	}
-	return b, a
+	return b, answer{core: part{e.Response, core}, drv: part{e.DriverResponse, drv}}
 }
 
-func appendInput(b []byte, l layout, x abi.IoctlAttr, mem *memory) []byte {
+func appendInput(b []byte, l abi.Layout, x abi.IoctlAttr, mem *memory) []byte {
 	raw, ok := inputBytes(x, mem)
 	if !ok {
 		return append(b, " request not in announced memory"...)
 	}
-	return l.append(b, raw)
+	return appendLayout(b, l, raw)
 }
 
 // inputBytes is an input attribute's value.
@@ -189,43 +133,40 @@ func inputBytes(x abi.IoctlAttr, mem *memory) ([]byte, bool) {
 	return mem.read(x.Data, uint64(x.Len))
 }
 
-// appendMethod shows a method by the table: its input, and what comes out later.
-func appendMethod(b []byte, key methodKey, attrs []abi.IoctlAttr, mem *memory) ([]byte, answer) {
-	m, known := methods[key]
-	if !known {
-		m.name = key.object.String() + ".method(" + strconv.Itoa(int(key.id)) + ")"
-	}
-	b = append(append(b, m.name...), " {"...)
+// appendMethod shows a method by the schema: its input, and what comes out later.
+func appendMethod(b []byte, m *abi.Entry, attrs []abi.IoctlAttr, mem *memory) ([]byte, answer) {
 	var a answer
 	first := true
 	for i, x := range attrs {
-		desc, ok := m.attrs[x.AttrID]
-		if !ok {
-			desc, ok = driverAttrs[x.AttrID]
-		}
-		if ok && (desc.kind == attrOut || desc.kind == attrNew) {
-			a.results = append(a.results, result{desc, abi.IoctlHdrSize + i*abi.IoctlAttrSize, span{x.Data, uint64(x.Len)}})
-			continue
+		var spec *abi.Attr
+		name := ""
+		if at := m.AttrIndex(x.AttrID); at >= 0 {
+			spec = &m.Attrs[at]
+			name = strings.ToLower(m.ShortAttr(spec))
+			if t := spec.Type; t == abi.AttrOut || t == abi.AttrHandleNew || t == abi.AttrFDNew {
+				a.results = append(a.results, result{name, spec, abi.IoctlHdrSize + i*abi.IoctlAttrSize, span{x.Data, uint64(x.Len)}})
+				continue
+			}
 		}
 		if !first {
 			b = append(b, ", "...)
 		}
 		first = false
-		if !ok {
+		if spec == nil {
 			b = strconv.AppendUint(append(b, "attr(0x"...), uint64(x.AttrID), 16)
 			b = strconv.AppendUint(append(b, ")={len="...), uint64(x.Len), 10)
 			b = append(appendHexNumber(append(b, ", data="...), x.Data), '}')
 			continue
 		}
-		b = append(append(b, desc.name...), '=')
+		b = append(append(b, name...), '=')
 		raw, there := inputBytes(x, mem)
 		switch {
-		case desc.kind == attrHandle:
+		case spec.Type.NamesObject():
 			b = strconv.AppendInt(b, int64(x.Data), 10)
 		case !there:
 			b = append(b, "not in announced memory"...)
 		default:
-			b = desc.append(b, raw)
+			b = appendAttr(b, name, spec, raw)
 		}
 	}
 	return append(b, '}'), a
@@ -239,13 +180,13 @@ func appendResults(b []byte, results []result, mem *memory, arg []byte) []byte {
 		} else {
 			b = append(b, ", "...)
 		}
-		b = append(append(b, r.attr.name...), '=')
-		if r.attr.kind == attrNew {
+		b = append(append(b, r.name...), '=')
+		if r.attr.Type.NamesObject() {
 			var x abi.IoctlAttr
 			_ = x.Parse(arg[r.at:])
 			b = strconv.AppendInt(b, int64(x.Data), 10)
 		} else if raw, ok := mem.read(r.span.addr, min(r.span.n, copyLimit)); ok {
-			b = r.attr.append(b, raw)
+			b = appendAttr(b, r.name, r.attr, raw)
 		} else {
 			b = append(b, "not in announced memory"...)
 		}
@@ -256,10 +197,13 @@ func appendResults(b []byte, results []result, mem *memory, arg []byte) []byte {
 	return b
 }
 
-func (a attribute) append(b, raw []byte) []byte {
+func appendAttr(b []byte, name string, spec *abi.Attr, raw []byte) []byte {
+	show := shows[name]
 	switch {
-	case a.show != nil:
-		return a.show(b, raw)
+	case show != nil:
+		return show(b, raw)
+	case spec.Layout.New != nil && len(raw) > 0:
+		return append(b, appendLayout(nil, spec.Layout, raw)[1:]...)
 	case len(raw) <= 8:
 		return strconv.AppendUint(b, number(raw), 10)
 	}
@@ -288,16 +232,6 @@ func showQPType(b, raw []byte) []byte { return append(b, abi.QPType(number(raw))
 
 func showAccess(b, raw []byte) []byte {
 	return append(b, abi.AccessFlags(number(raw)).String()...)
-}
-
-// shown shows a structure.
-func shown(l layout) func(b, raw []byte) []byte {
-	return func(b, raw []byte) []byte {
-		if text := l.append(nil, raw); len(text) > 0 {
-			return append(b, text[1:]...)
-		}
-		return appendHex(b, raw)
-	}
 }
 
 // showGIDs shows the entries of a GID table that are not empty, if the entries

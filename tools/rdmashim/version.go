@@ -37,7 +37,9 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the revision and what it was built with",
-		Args:  noArgs,
+		Example: `  rdmashim version
+  rdmashim version -j`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := readVersion()
 			if asJSON {

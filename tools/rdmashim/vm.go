@@ -27,8 +27,9 @@ func newVM() *cobra.Command {
 		Short: "Run commands and tests in a guest whose kernel has rdma_rxe",
 		Long: `rdmashim vm boots the distribution's kernel in QEMU, without root, brings rxe0 up
 and runs commands in it.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  rdmashim vm run -- rdma link show`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newVMRun(), newVMShell(), newVMBuild(), newVMTest(), newVMExec(), newVMGuest(), newVMDemo(), newVMDemoNode())
 	return cmd
@@ -126,6 +127,8 @@ RDMASHIM_OUT (/out, which --out brings back) in its environment.
 exit status: the command's (128+N when signal N ended it); 124 the time was up;
 125 the guest could not be run or its kernel complained; 127 no such command.
 With two nodes 0 only if both are 0.`,
+		Example: `  rdmashim vm run -- rdma link show
+  rdmashim vm run -q -- uname -r`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("vm run needs a command: rdmashim vm run -- COMMAND")
@@ -165,9 +168,10 @@ func sayResult(f *vmFlags, stderr io.Writer, r *vm.Result) {
 func newVMBuild() *cobra.Command {
 	var kernel, modules, file string
 	cmd := &cobra.Command{
-		Use:   "build -o FILE",
-		Short: "Write the guest's image and print its SHA-256",
-		Args:  noArgs,
+		Use:     "build -o FILE",
+		Short:   "Write the guest's image and print its SHA-256",
+		Example: `  rdmashim vm build -o initramfs.cpio`,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
 				return usagef("vm build needs -o FILE")

@@ -38,7 +38,8 @@ as 'rdmashim dump' does, with the walk of each queue pair's states.
 exit status: 0 only if both ends of both samples found every byte right and the capture
 shows REQ, REP, RTU, DREQ, WRITE ONLY, READ REQUEST and WRITE ONLY with immediate; 1 if not;
 124 the time was up; 125 the guests could not be run or a kernel complained.`,
-		Args: noArgs,
+		Example: `  rdmashim vm demo`,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.get(cmd.ErrOrStderr())
 			if err != nil {

@@ -26,6 +26,7 @@ testdata is there, profiles come back.
 
 exit status: 0 all passed; 1 tests failed; 124 the time was up; 125 the guest
 could not be run or its kernel complained.`,
+		Example: `  rdmashim vm test ./kshim/host -- -test.v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var after []string
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
@@ -99,6 +100,7 @@ func newVMExec() *cobra.Command {
 
 The package's testdata is there, profiles come back, -timeout is obeyed, and
 nothing is said about booting unless --verbose is given.`,
+		Example: `  go test -c -o host.test ./kshim/host && rdmashim vm exec host.test -test.v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("vm exec needs a test binary; it is called as go test -exec 'rdmashim vm exec'")

@@ -23,6 +23,7 @@ func newVMShell() *cobra.Command {
 		Long: `Boots a guest, brings rxe0 up and runs a shell (or the command) on a terminal.
 Leave it with 'exit' or Control-D; Control-] ends the guest at once, when it hangs.
 Without a terminal the shell reads standard input.`,
+		Example: `  rdmashim vm shell`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"gosh"}

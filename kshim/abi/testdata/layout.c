@@ -78,6 +78,17 @@ static void structs(void)
 	F(ib_uverbs_query_device_resp, local_ca_ack_delay);
 	F(ib_uverbs_query_device_resp, phys_port_cnt);
 	F(ib_uverbs_query_device_resp, reserved);
+	S(ib_uverbs_ex_query_device);
+	F(ib_uverbs_ex_query_device, comp_mask);
+	F(ib_uverbs_ex_query_device, reserved);
+	S(ib_uverbs_ex_query_device_resp);
+	F(ib_uverbs_ex_query_device_resp, base);
+	F(ib_uverbs_ex_query_device_resp, comp_mask);
+	F(ib_uverbs_ex_query_device_resp, response_length);
+	F(ib_uverbs_ex_query_device_resp, device_cap_flags_ex);
+	S(ib_uverbs_query_port_resp_ex);
+	F(ib_uverbs_query_port_resp_ex, legacy_resp);
+	F(ib_uverbs_query_port_resp_ex, port_cap_flags2);
 	S(ib_uverbs_query_port);
 	F(ib_uverbs_query_port, response);
 	F(ib_uverbs_query_port, port_num);

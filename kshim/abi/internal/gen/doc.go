@@ -8,6 +8,11 @@
 // the golden files that layout.txt does not mention, and a field that the
 // golden files do not have.
 //
+// To add a structure, name it and its fields in testdata/layout.c, record what
+// that prints (cc layout.c && ./a.out >layout.golden), declare the structure in
+// layout.txt, and add it to the table of layout_test.go, which holds the Go
+// structure to the golden file and to the installed headers.
+//
 // # layout.txt
 //
 // A line that starts with # is a comment. An unindented line starts a
