@@ -111,7 +111,7 @@ func (id *ID) Bind(local netip.AddrPort) error {
 			return err
 		}
 		req := abi.UCMBind{ID: id.num, AddrSize: size, Addr: addr}
-		return id.ch.command(abi.UCMCmdBind, &req, abi.UCMBindSize)
+		return id.ch.command(abi.UCMCmdBind, &req)
 	})
 }
 
@@ -135,7 +135,7 @@ func (id *ID) ResolveAddr(ctx context.Context, local, remote netip.AddrPort, tim
 		if req.DstAddr, req.DstSize, err = sockaddr(remote); err != nil {
 			return err
 		}
-		return id.ch.command(abi.UCMCmdResolveAddr, &req, abi.UCMResolveAddrSize)
+		return id.ch.command(abi.UCMCmdResolveAddr, &req)
 	})
 	if err == nil {
 		_, err = id.await(ctx, op, abi.UCMEventAddrResolved)
@@ -148,7 +148,7 @@ func (id *ID) ResolveRoute(ctx context.Context, timeout time.Duration) error {
 	const op = "resolve route to"
 	err := id.call(op, func() error {
 		req := abi.UCMResolveRoute{ID: id.num, TimeoutMS: milliseconds(ctx, timeout)}
-		return id.ch.command(abi.UCMCmdResolveRoute, &req, abi.UCMResolveRouteSize)
+		return id.ch.command(abi.UCMCmdResolveRoute, &req)
 	})
 	if err == nil {
 		_, err = id.await(ctx, op, abi.UCMEventRouteResolved)
@@ -318,6 +318,6 @@ func (id *ID) setOption(o abi.UCMOption, value []byte) error {
 func (id *ID) Notify(event abi.EventType) error {
 	return id.call("notify", func() error {
 		req := abi.UCMNotify{ID: id.num, Event: event}
-		return id.ch.command(abi.UCMCmdNotify, &req, abi.UCMNotifySize)
+		return id.ch.command(abi.UCMCmdNotify, &req)
 	})
 }

@@ -115,7 +115,7 @@ func (c *Channel) fetchOne() error {
 	defer c.fetch.Unlock()
 	var req abi.UCMGetEvent
 	var ev abi.UCMEventResp
-	err := c.write(c.reader, &request{abi.UCMCmdGetEvent, &req, abi.UCMGetEventSize, &req.Response, &ev, abi.UCMEventRespSize})
+	err := c.write(c.reader, &request{abi.UCMCmdGetEvent, &req, &req.Response, &ev})
 	if err == nil {
 		c.dispatch(&ev)
 	}

@@ -33,14 +33,13 @@ func (c *Channel) give(s *scratch) {
 	c.free = append(c.free, s)
 }
 
-// request is a command: its structure, and for one that has an answer where its address goes and what decodes it.
+// request is a command: its structure, and for one that has an answer where its
+// address goes and what decodes it. The schema has the sizes.
 type request struct {
 	cmd      abi.UCMCommand
 	in       abi.Struct
-	inSize   int
 	response *uint64
 	out      abi.Struct
-	outSize  int
 }
 
 // do gives one command. Close waits for it.
@@ -57,19 +56,21 @@ func (c *Channel) do(r *request) error {
 
 // write is a command with memory. Its error does not name the command: callers say what they did.
 func (c *Channel) write(s *scratch, r *request) error {
+	row := abi.LookupUCM(r.cmd)
+	size, room := row.Request.Size, row.Response.Size
 	if r.response != nil {
 		*r.response = s.addr
-		clear(s.mem[:r.outSize])
+		clear(s.mem[:room])
 	}
-	n := abi.UCMHdrSize + r.inSize
-	(&abi.UCMHdr{Cmd: r.cmd, In: uint16(r.inSize), Out: uint16(r.outSize)}).Put(s.cmd)
+	n := abi.UCMHdrSize + size
+	(&abi.UCMHdr{Cmd: r.cmd, In: uint16(size), Out: uint16(room)}).Put(s.cmd)
 	r.in.Put(s.cmd[abi.UCMHdrSize:])
 	wrote, err := c.file.Write(s.cmd[:n])
 	if err == nil && wrote != n {
 		err = errShort
 	}
 	if err == nil && r.out != nil {
-		err = r.out.Parse(s.mem[:r.outSize])
+		err = r.out.Parse(s.mem[:room])
 	}
 	if err != nil {
 		return bare(err)
@@ -80,42 +81,42 @@ func (c *Channel) write(s *scratch, r *request) error {
 func (c *Channel) createID(uid uint64, ps abi.UCMPortSpace, typ abi.QPType) (uint32, error) {
 	req := abi.UCMCreateID{UID: uid, PS: ps, QPType: typ}
 	var resp abi.UCMCreateIDResp
-	err := c.do(&request{abi.UCMCmdCreateID, &req, abi.UCMCreateIDSize, &req.Response, &resp, abi.UCMCreateIDRespSize})
+	err := c.do(&request{abi.UCMCmdCreateID, &req, &req.Response, &resp})
 	return resp.ID, err
 }
 
 func (c *Channel) destroyID(id uint32) (reported uint32, err error) {
 	req := abi.UCMDestroyID{ID: id}
 	var resp abi.UCMDestroyIDResp
-	err = c.do(&request{abi.UCMCmdDestroyID, &req, abi.UCMDestroyIDSize, &req.Response, &resp, abi.UCMDestroyIDRespSize})
+	err = c.do(&request{abi.UCMCmdDestroyID, &req, &req.Response, &resp})
 	return resp.EventsReported, err
 }
 
 func (c *Channel) initQPAttr(id uint32, state abi.QPState) (attr abi.QPAttr, err error) {
 	req := abi.UCMInitQPAttr{ID: id, QPState: uint32(state)}
-	err = c.do(&request{abi.UCMCmdInitQPAttr, &req, abi.UCMInitQPAttrSize, &req.Response, &attr, abi.QPAttrSize})
+	err = c.do(&request{abi.UCMCmdInitQPAttr, &req, &req.Response, &attr})
 	return attr, err
 }
 
 func (c *Channel) query(id uint32, what abi.UCMQueryOption) (resp abi.UCMQueryAddrResp, err error) {
 	req := abi.UCMQuery{ID: id, Option: what}
-	err = c.do(&request{abi.UCMCmdQuery, &req, abi.UCMQuerySize, &req.Response, &resp, abi.UCMQueryAddrRespSize})
+	err = c.do(&request{abi.UCMCmdQuery, &req, &req.Response, &resp})
 	return resp, err
 }
 
 // command gives one that has no answer.
-func (c *Channel) command(cmd abi.UCMCommand, in abi.Struct, size int) error {
-	return c.do(&request{cmd: cmd, in: in, inSize: size})
+func (c *Channel) command(cmd abi.UCMCommand, in abi.Struct) error {
+	return c.do(&request{cmd: cmd, in: in})
 }
 
 func (c *Channel) disconnect(id uint32) error {
-	return c.command(abi.UCMCmdDisconnect, &abi.UCMDisconnect{ID: id}, abi.UCMDisconnectSize)
+	return c.command(abi.UCMCmdDisconnect, &abi.UCMDisconnect{ID: id})
 }
 
 func (c *Channel) reject(id uint32, why abi.UCMRejReason, private []byte) error {
 	req := abi.UCMReject{ID: id, Reason: uint8(why), PrivateDataLen: uint8(len(private))}
 	copy(req.PrivateData[:], private)
-	return c.command(abi.UCMCmdReject, &req, abi.UCMRejectSize)
+	return c.command(abi.UCMCmdReject, &req)
 }
 
 // setOption passes a value beside the command, in the pinned memory.
@@ -128,5 +129,5 @@ func (c *Channel) setOption(id uint32, level abi.UCMOptionLevel, option abi.UCMO
 	s := c.take()
 	defer c.give(s)
 	req := abi.UCMSetOption{OptVal: s.addr, ID: id, Level: level, OptName: option, OptLen: uint32(copy(s.mem, value))}
-	return c.write(s, &request{cmd: abi.UCMCmdSetOption, in: &req, inSize: abi.UCMSetOptionSize})
+	return c.write(s, &request{cmd: abi.UCMCmdSetOption, in: &req})
 }

@@ -130,7 +130,7 @@ func (id *ID) Connect(ctx context.Context, qp QP, p ConnParam) (Peer, error) {
 	}
 	err := id.call(op, func() error {
 		req := abi.UCMConnect{ID: id.num, ConnParam: p.encode(qp)}
-		return id.ch.command(abi.UCMCmdConnect, &req, abi.UCMConnectSize)
+		return id.ch.command(abi.UCMCmdConnect, &req)
 	})
 	if err != nil {
 		return fail(err)
@@ -161,7 +161,7 @@ func (id *ID) complete(qp QP, p *ConnParam) error {
 	}
 	// Without a parameter ACCEPT says that the queue pair is ready. There is no ESTABLISHED on this side.
 	return id.call("accept", func() error {
-		return id.ch.command(abi.UCMCmdAccept, &abi.UCMAccept{UID: id.uid, ID: id.num}, abi.UCMAcceptSize)
+		return id.ch.command(abi.UCMCmdAccept, &abi.UCMAccept{UID: id.uid, ID: id.num})
 	})
 }
 

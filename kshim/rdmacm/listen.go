@@ -54,7 +54,7 @@ func (c *Channel) Listen(local netip.AddrPort, n int, o Options) (*Listener, err
 	if err == nil {
 		l.addr = r.Local
 		err = id.call("listen on", func() error {
-			return c.command(abi.UCMCmdListen, &abi.UCMListen{ID: id.num, Backlog: uint32(n)}, abi.UCMListenSize)
+			return c.command(abi.UCMCmdListen, &abi.UCMListen{ID: id.num, Backlog: uint32(n)})
 		})
 	}
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 	err := r.ID.call(op, func() error {
 		// From now on the id's events bear its own uid. Those before were not kept by the kernel.
 		req := abi.UCMAccept{UID: r.uid, ID: r.num, ConnParam: p.encode(qp)}
-		return r.ch.command(abi.UCMCmdAccept, &req, abi.UCMAcceptSize)
+		return r.ch.command(abi.UCMCmdAccept, &req)
 	})
 	if err != nil {
 		return gaveUp(err)

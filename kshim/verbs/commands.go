@@ -6,20 +6,21 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// One short function per command: it names the structures and what of the answer counts.
+// One short function per command: it names the structures and what of the answer
+// counts. Their sizes are the schema's.
 
 func (c *commander) getContext() (resp abi.GetContextResp, err error) {
-	err = c.invoke(abi.CmdGetContext, block{&abi.GetContext{}, abi.GetContextSize}, block{&resp, abi.GetContextRespSize}, block{})
+	err = c.invoke(abi.CmdGetContext, &abi.GetContext{}, &resp, nil)
 	return resp, err
 }
 
 func (c *commander) queryDevice() (resp abi.QueryDeviceResp, err error) {
-	err = c.invoke(abi.CmdQueryDevice, block{&abi.QueryDevice{}, abi.QueryDeviceSize}, block{&resp, abi.QueryDeviceRespSize}, block{})
+	err = c.invoke(abi.CmdQueryDevice, &abi.QueryDevice{}, &resp, nil)
 	return resp, err
 }
 
 func (c *commander) queryPort(port uint8) (resp abi.QueryPortResp, err error) {
-	err = c.invoke(abi.CmdQueryPort, block{&abi.QueryPort{PortNum: port}, abi.QueryPortSize}, block{&resp, abi.QueryPortRespSize}, block{})
+	err = c.invoke(abi.CmdQueryPort, &abi.QueryPort{PortNum: port}, &resp, nil)
 	return resp, err
 }
 
@@ -36,57 +37,56 @@ func (c *commander) queryGIDTable(table []byte, addr uint64) (n uint64, err erro
 
 func (c *commander) allocPD() (uint32, error) {
 	var resp abi.AllocPDResp
-	err := c.invoke(abi.CmdAllocPD, block{&abi.AllocPD{}, abi.AllocPDSize}, block{&resp, abi.AllocPDRespSize}, block{})
+	err := c.invoke(abi.CmdAllocPD, &abi.AllocPD{}, &resp, nil)
 	return resp.PDHandle, err
 }
 
 func (c *commander) deallocPD(pd uint32) error {
-	return c.invoke(abi.CmdDeallocPD, block{&abi.DeallocPD{PDHandle: pd}, abi.DeallocPDSize}, block{}, block{})
+	return c.invoke(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, nil, nil)
 }
 
 func (c *commander) regMR(req *abi.RegMR) (resp abi.RegMRResp, err error) {
-	err = c.invoke(abi.CmdRegMR, block{req, abi.RegMRSize}, block{&resp, abi.RegMRRespSize}, block{})
+	err = c.invoke(abi.CmdRegMR, req, &resp, nil)
 	return resp, err
 }
 
 func (c *commander) reregMR(req *abi.ReregMR) (resp abi.ReregMRResp, err error) {
-	err = c.invoke(abi.CmdReregMR, block{req, abi.ReregMRSize}, block{&resp, abi.ReregMRRespSize}, block{})
+	err = c.invoke(abi.CmdReregMR, req, &resp, nil)
 	return resp, err
 }
 
-func (c *commander) createAH(req *abi.CreateAH, uhw block) (resp abi.CreateAHResp, err error) {
-	err = c.invoke(abi.CmdCreateAH, block{req, abi.CreateAHSize}, block{&resp, abi.CreateAHRespSize}, uhw)
+func (c *commander) createAH(req *abi.CreateAH, uhw abi.Struct) (resp abi.CreateAHResp, err error) {
+	err = c.invoke(abi.CmdCreateAH, req, &resp, uhw)
 	return resp, err
 }
 
 func (c *commander) destroyAH(ah uint32) error {
-	return c.invoke(abi.CmdDestroyAH, block{&abi.DestroyAH{AHHandle: ah}, abi.DestroyAHSize}, block{}, block{})
+	return c.invoke(abi.CmdDestroyAH, &abi.DestroyAH{AHHandle: ah}, nil, nil)
 }
 
-func (c *commander) resizeCQ(req *abi.ResizeCQ, uhw block) (resp abi.ResizeCQResp, err error) {
-	err = c.invoke(abi.CmdResizeCQ, block{req, abi.ResizeCQSize}, block{&resp, abi.ResizeCQRespSize}, uhw)
+func (c *commander) resizeCQ(req *abi.ResizeCQ, uhw abi.Struct) (resp abi.ResizeCQResp, err error) {
+	err = c.invoke(abi.CmdResizeCQ, req, &resp, uhw)
 	return resp, err
 }
 
 func (c *commander) deregMR(mr uint32) error {
-	return c.invoke(abi.CmdDeregMR, block{&abi.DeregMR{MRHandle: mr}, abi.DeregMRSize}, block{}, block{})
+	return c.invoke(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr}, nil, nil)
 }
 
 func (c *commander) createCompChannel() (int32, error) {
 	var resp abi.CreateCompChannelResp
-	err := c.invoke(abi.CmdCreateCompChannel, block{&abi.CreateCompChannel{}, abi.CreateCompChannelSize},
-		block{&resp, abi.CreateCompChannelRespSize}, block{})
+	err := c.invoke(abi.CmdCreateCompChannel, &abi.CreateCompChannel{}, &resp, nil)
 	return int32(resp.FD), err
 }
 
-func (c *commander) createCQ(req *abi.CreateCQ, uhw block) (resp abi.CreateCQResp, err error) {
-	err = c.invoke(abi.CmdCreateCQ, block{req, abi.CreateCQSize}, block{&resp, abi.CreateCQRespSize}, uhw)
+func (c *commander) createCQ(req *abi.CreateCQ, uhw abi.Struct) (resp abi.CreateCQResp, err error) {
+	err = c.invoke(abi.CmdCreateCQ, req, &resp, uhw)
 	return resp, err
 }
 
 func (c *commander) destroyCQ(cq uint32) error {
 	var resp abi.DestroyCQResp
-	return c.invoke(abi.CmdDestroyCQ, block{&abi.DestroyCQ{CQHandle: cq}, abi.DestroyCQSize}, block{&resp, abi.DestroyCQRespSize}, block{})
+	return c.invoke(abi.CmdDestroyCQ, &abi.DestroyCQ{CQHandle: cq}, &resp, nil)
 }
 
 func (c *commander) reqNotifyCQ(cq uint32, solicitedOnly bool) error {
@@ -94,31 +94,31 @@ func (c *commander) reqNotifyCQ(cq uint32, solicitedOnly bool) error {
 	if solicitedOnly {
 		req.SolicitedOnly = 1
 	}
-	return c.invoke(abi.CmdReqNotifyCQ, block{&req, abi.ReqNotifyCQSize}, block{}, block{})
+	return c.invoke(abi.CmdReqNotifyCQ, &req, nil, nil)
 }
 
-func (c *commander) createQP(req *abi.CreateQP, uhw block) (resp abi.CreateQPResp, err error) {
-	err = c.invoke(abi.CmdCreateQP, block{req, abi.CreateQPSize}, block{&resp, abi.CreateQPRespSize}, uhw)
+func (c *commander) createQP(req *abi.CreateQP, uhw abi.Struct) (resp abi.CreateQPResp, err error) {
+	err = c.invoke(abi.CmdCreateQP, req, &resp, uhw)
 	return resp, err
 }
 
 func (c *commander) queryQP(qp uint32, mask abi.QPAttrMask) (resp abi.QueryQPResp, err error) {
-	err = c.invoke(abi.CmdQueryQP, block{&abi.QueryQP{QPHandle: qp, AttrMask: mask}, abi.QueryQPSize}, block{&resp, abi.QueryQPRespSize}, block{})
+	err = c.invoke(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp, AttrMask: mask}, &resp, nil)
 	return resp, err
 }
 
 func (c *commander) modifyQP(req *abi.ModifyQP) error {
-	return c.invoke(abi.CmdModifyQP, block{req, abi.ModifyQPSize}, block{}, block{})
+	return c.invoke(abi.CmdModifyQP, req, nil, nil)
 }
 
 func (c *commander) destroyQP(qp uint32) error {
 	var resp abi.DestroyQPResp
-	return c.invoke(abi.CmdDestroyQP, block{&abi.DestroyQP{QPHandle: qp}, abi.DestroyQPSize}, block{&resp, abi.DestroyQPRespSize}, block{})
+	return c.invoke(abi.CmdDestroyQP, &abi.DestroyQP{QPHandle: qp}, &resp, nil)
 }
 
 // postSend is the doorbell by ioctl.
 func (c *commander) postSend(qp uint32) error {
 	req := abi.PostSend{QPHandle: qp, WQESize: abi.SendWRSize}
 	var resp abi.PostSendResp
-	return c.invoke(abi.CmdPostSend, block{&req, abi.PostSendSize}, block{&resp, abi.PostSendRespSize}, block{})
+	return c.invoke(abi.CmdPostSend, &req, &resp, nil)
 }

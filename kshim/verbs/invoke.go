@@ -86,12 +86,6 @@ func (c *commander) close() {
 	c.free = nil
 }
 
-// block is a structure and its size; the zero block is none.
-type block struct {
-	s    abi.Struct
-	size int
-}
-
 // attrs builds the attributes of an ioctl.
 type attrs struct {
 	b []byte // the ioctl's argument, header first
@@ -134,32 +128,36 @@ func (a *attrs) finish(object abi.ObjectID, method abi.MethodID, driver abi.Driv
 	return arg
 }
 
-// invoke carries one write() command by ioctl: request in, response out, and the driver's part of the response uhw.
-func (c *commander) invoke(cmd abi.Command, in, out, uhw block) error {
+// invoke carries one write() command by ioctl: request in, response out, and the
+// driver's part of the response uhw; nil where there is none.
+func (c *commander) invoke(cmd abi.Command, in, out, uhw abi.Struct) error {
 	m := c.take()
 	defer c.give(m)
 	clear(m.mem)
-	req := m.mem[scratchIn : scratchIn+in.size]
-	in.s.Put(req)
+	row := abi.LookupCommand(cmd)
+	req := m.mem[scratchIn : scratchIn+row.Request.Size]
+	resp := m.mem[scratchOut : scratchOut+row.Response.Size]
+	drv := m.mem[scratchUHW : scratchUHW+row.DriverResponse.Size]
+	in.Put(req)
 	a := attrs{b: m.mem[scratchArg:scratchIn]}
 	a.in(abi.AttrCoreIn, req, m.addr+scratchIn)
-	if out.size > 0 {
-		a.out(abi.AttrCoreOut, m.addr+scratchOut, out.size)
+	if out != nil {
+		a.out(abi.AttrCoreOut, m.addr+scratchOut, len(resp))
 	}
 	a.value(abi.AttrWriteCmd, 8, uint64(cmd))
-	if uhw.size > 0 {
-		a.out(abi.AttrUHWOut, m.addr+scratchUHW, uhw.size)
+	if uhw != nil {
+		a.out(abi.AttrUHWOut, m.addr+scratchUHW, len(drv))
 	}
 	if err := c.file.Ioctl(a.finish(abi.ObjectDevice, abi.MethodInvokeWrite, c.driver)); err != nil {
 		return err
 	}
-	if out.size > 0 {
-		if err := out.s.Parse(m.mem[scratchOut : scratchOut+out.size]); err != nil {
+	if out != nil {
+		if err := out.Parse(resp); err != nil {
 			return err
 		}
 	}
-	if uhw.size > 0 {
-		return uhw.s.Parse(m.mem[scratchUHW : scratchUHW+uhw.size])
+	if uhw != nil {
+		return uhw.Parse(drv)
 	}
 	return nil
 }

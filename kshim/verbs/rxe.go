@@ -34,7 +34,7 @@ func mapQueue(f kshim.File, mi abi.MMInfo) (*ring.Queue, error) {
 
 func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error) {
 	var drv abi.RXECreateCQResp
-	resp, err := c.createCQ(req, block{&drv, abi.RXECreateCQRespSize})
+	resp, err := c.createCQ(req, &drv)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -47,7 +47,7 @@ func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error)
 
 func (rxe) resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error) {
 	var drv abi.RXEResizeCQResp
-	if _, err := c.resizeCQ(req, block{&drv, abi.RXEResizeCQRespSize}); err != nil {
+	if _, err := c.resizeCQ(req, &drv); err != nil {
 		return nil, err
 	}
 	q, err := mapQueue(c.file, drv.MI)
@@ -59,13 +59,13 @@ func (rxe) resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error) {
 
 func (rxe) createAH(c *commander, req *abi.CreateAH) (handle, num uint32, err error) {
 	var drv abi.RXECreateAHResp
-	resp, err := c.createAH(req, block{&drv, abi.RXECreateAHRespSize})
+	resp, err := c.createAH(req, &drv)
 	return resp.AHHandle, drv.AHNum, err
 }
 
 func (rxe) createQP(c *commander, req *abi.CreateQP) (resp abi.CreateQPResp, _ *sendQueue, _ *recvQueue, err error) {
 	var drv abi.RXECreateQPResp
-	if resp, err = c.createQP(req, block{&drv, abi.RXECreateQPRespSize}); err != nil {
+	if resp, err = c.createQP(req, &drv); err != nil {
 		return resp, nil, nil, err
 	}
 	sq, err := mapQueue(c.file, drv.SQMI)
