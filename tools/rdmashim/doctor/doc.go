@@ -13,9 +13,9 @@
 // A run flows so: Run (doctor.go) looks once at what all checks need (exam.go:
 // the device, its network device, the kernel's tables), then goes through the
 // table of checks; each is a function of exam in the file named after its
-// subject, and report.go prints what they gave. The packet filter's answer comes
-// from filter_linux.go (chains), machine_linux.go (a rule's expressions) and
-// legacy_linux.go (the old iptables' rules, made into such).
+// subject, and report.go prints what they gave. Rules of the packet filter are
+// listed where they may drop or translate the device's packets (filter.go); only
+// the kernel says whether a packet meets them.
 //
 // System is a struct of functions and a file system, so a test's machine is one
 // too. Only *_linux.go files touch the system; elsewhere what they would tell

@@ -5,108 +5,201 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 )
 
-// checkFirewall asks the packet filter about packets to the device, and from it.
-func checkFirewall(e *exam) Check {
-	if c, ok := e.noFilter(); ok {
-		return c
-	}
-	var maybe *Verdict
-	for _, p := range []Packet{{Hook: HookPrerouting, Dst: e.addr}, {Hook: HookInput, Dst: e.addr}, {Hook: HookOutput, Src: e.addr}, {Hook: HookPostrouting, Src: e.addr}} {
-		v, err := e.sys.Filter(e.packet(p))
-		if err != nil {
-			return filterUnknown(err)
-		}
-		if v.Drop && v.Sure {
-			return fail(e.allow(v), "packets to UDP port %d are dropped: %s", e.port, v.Rule)
-		}
-		if v.Drop && maybe == nil {
-			maybe = &v
-		}
-	}
-	if maybe != nil {
-		return warn(e.allow(*maybe), "some packets to UDP port %d are dropped: %s", e.port, maybe.Rule)
-	}
-	if c, ok := e.unread(); ok {
-		return c
-	}
-	return pass("UDP port %d passes, in and out", e.port)
+// Ruleset is what a command prints of the packet filter.
+type Ruleset struct {
+	Command string // "nft", or the tool of old tables: "iptables-legacy"
+	Text    string // of 'nft list ruleset' or iptables-save
 }
 
-// packet completes a packet to or from the device.
-func (e *exam) packet(p Packet) Packet {
-	p.V6, p.Port = e.addr.Is6(), e.port
-	p.Src, p.Dst = p.Src.WithZone(""), p.Dst.WithZone("")
-	p.NetDev, p.Index = e.dev.Name, e.dev.Index
-	if e.o.Peer.IsValid() && !p.Src.IsValid() {
-		p.Src = e.o.Peer
-	}
-	if e.o.Peer.IsValid() && !p.Dst.IsValid() {
-		p.Dst = e.o.Peer
-	}
-	return p
+// rule is a line of a ruleset.
+type rule struct {
+	command, table, chain string
+	base                  bool // of a chain that packets to or from this machine enter first
+	text                  string
 }
 
-// noFilter settles a check of the packet filter that cannot be asked.
-func (e *exam) noFilter() (Check, bool) {
+func (r *rule) String() string {
+	return fmt.Sprintf("%s table %s chain %s: %s", r.command, r.table, r.chain, r.text)
+}
+
+var (
+	nftTable  = regexp.MustCompile(`^table (.+) \{$`)
+	nftChain  = regexp.MustCompile(`^chain (\S+) \{$`)
+	nftHook   = regexp.MustCompile(`hook (ingress|prerouting|input|output|postrouting) .*?(policy \w+)?;?$`)
+	savedRule = regexp.MustCompile(`^-A (\S+) (.*)$`)
+)
+
+// rules takes a ruleset apart.
+func (s *Ruleset) rules() (list []rule) {
+	at := rule{command: s.Command}
+	add := func(text string) {
+		at.text = text
+		list = append(list, at)
+	}
+	inChain := false
+	for line := range strings.Lines(s.Text) {
+		line = strings.TrimSpace(line)
+		if m := nftTable.FindStringSubmatch(line); m != nil {
+			at.table = m[1]
+		} else if m := nftChain.FindStringSubmatch(line); m != nil {
+			at.chain, at.base, inChain = m[1], false, true
+		} else if line == "}" {
+			inChain = false
+		} else if m := nftHook.FindStringSubmatch(line); m != nil && inChain {
+			at.base = true
+			add(m[2])
+		} else if inChain && !strings.HasPrefix(line, "type ") && line != "" {
+			add(line)
+		} else if table, ok := strings.CutPrefix(line, "*"); ok {
+			at.table = table
+		} else if policy, ok := strings.CutPrefix(line, ":"); ok && len(strings.Fields(policy)) > 1 {
+			f := strings.Fields(policy)
+			at.chain, at.base = f[0], ownChains[f[0]]
+			add("policy " + strings.ToLower(f[1]))
+		} else if m := savedRule.FindStringSubmatch(line); m != nil {
+			at.chain, at.base = m[1], ownChains[m[1]]
+			add(m[2])
+		}
+	}
+	return list
+}
+
+// ownChains are iptables' chains for packets that this machine sends and gets.
+var ownChains = map[string]bool{"PREROUTING": true, "INPUT": true, "OUTPUT": true, "POSTROUTING": true}
+
+var (
+	remarks   = regexp.MustCompile(`(comment|prefix) "[^"]*"|--(comment|log-prefix) ("[^"]*"|\S+)`)
+	drops     = regexp.MustCompile(`(?i)\b(drop|reject)\b`)
+	dropsAll  = regexp.MustCompile(`(?i)^(counter packets \d+ bytes \d+ |-j )?(policy )?(drop|reject)\b`)
+	accepts   = regexp.MustCompile(`(?i)\baccept\b`)
+	translate = regexp.MustCompile(`(?i)\b(masquerade|snat|dnat|redirect|netmap)\b`)
+	ofTCP     = regexp.MustCompile(`\btcp\b`)
+	portsIn   = regexp.MustCompile(`dports? (\{[^}]*\}|\S+)`)
+	sourceIn  = regexp.MustCompile(`(?:saddr|-s) ([0-9a-f:.]+(?:/\d+)?)`)
+	netdevIn  = regexp.MustCompile(`(?:^|[^!] )(?:[io]if(?:name)?|-[io]) "?([\w.@-]+)`)
+)
+
+// names says whether a rule names a UDP port as destination, alone or in a range.
+func (r *rule) names(port uint16) bool {
+	m := portsIn.FindStringSubmatch(r.text)
+	if m == nil || ofTCP.MatchString(r.text) {
+		return false
+	}
+	for _, item := range strings.FieldsFunc(m[1], func(c rune) bool { return strings.ContainsRune("{}, ", c) }) {
+		first, last, ranged := strings.Cut(strings.ReplaceAll(item, ":", "-"), "-")
+		if !ranged {
+			last = first
+		}
+		low, err1 := strconv.Atoi(first)
+		high, err2 := strconv.Atoi(last)
+		if err1 == nil && err2 == nil && int(port) >= low && int(port) <= high {
+			return true
+		}
+	}
+	return false
+}
+
+// readRules lists the packet filter's rules, or is the check where that cannot be.
+func (e *exam) readRules() (list []rule, c Check, ok bool) {
 	switch {
-	case e.sys.Filter == nil:
-		return skip("this system's packet filter is not looked at"), true
+	case e.sys.Rules == nil:
+		return nil, skip("this system's packet filter is not looked at"), false
 	case e.dev == nil || !e.addr.IsValid():
-		return skip("the network device or its address is not known"), true
+		return nil, skip("the network device or its address is not known"), false
+	case !e.m.Capable(capNetAdmin):
+		return nil, skip("only root (CAP_NET_ADMIN) may read the packet filter"), false
 	}
-	return Check{}, false
-}
-
-func filterUnknown(err error) Check {
-	if errors.Is(err, fs.ErrPermission) {
-		return skip("only root (CAP_NET_ADMIN) may read the packet filter")
-	}
-	if absent(err) {
-		return pass("nf_tables is not loaded: nothing is filtered by it")
-	}
-	return skip("the packet filter cannot be read: %v", err)
-}
-
-// unread is the check of rules that could not be read; ok says that there are such.
-func (e *exam) unread() (Check, bool) {
-	if e.sys.Unread == nil {
-		return Check{}, false
-	}
-	if err := e.sys.Unread(); err != nil {
-		return warn("install iptables, whose iptables-legacy-save prints them", "the tables of the old iptables are not known: %v", err), true
-	}
-	return Check{}, false
-}
-
-// absent: the kernel has no nf_tables.
-func absent(err error) bool {
-	return errors.Is(err, syscall.EPROTONOSUPPORT) || errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EINVAL)
-}
-
-// allow is the command that lets the packets pass, in the words of who made the
-// rules.
-func (e *exam) allow(v Verdict) string {
-	table := strings.Fields(v.Rule)
-	legacy := len(table) >= 5 && strings.HasSuffix(table[2], "(legacy)")
+	sets, err := e.sys.Rules(e.ctx)
 	switch {
-	case strings.Contains(v.Rule, "firewalld"):
-		return fmt.Sprintf("firewall-cmd --permanent --add-port=%d/udp; firewall-cmd --reload", e.port)
-	case strings.Contains(v.Rule, "ufw"):
-		return fmt.Sprintf("ufw allow %d/udp", e.port)
-	case legacy:
-		return e.legacyAccept(table)
-	case len(table) >= 5 && table[0] == "table" && table[3] == "chain":
-		return fmt.Sprintf("nft insert rule %s %s %s udp dport %d accept", table[1], table[2], strings.TrimSuffix(table[4], ":"), e.port)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, skip("no command lists the packet filter here: install nftables"), false
+	case err != nil:
+		return nil, skip("the packet filter cannot be listed: %v", err), false
 	}
-	return fmt.Sprintf("nft insert rule inet filter input udp dport %d accept", e.port)
+	for _, s := range sets {
+		for _, r := range s.rules() {
+			r.text = strings.TrimSpace(remarks.ReplaceAllString(r.text, ""))
+			list = append(list, r)
+		}
+	}
+	return list, Check{}, true
 }
 
-// checkNAT looks for translation: the ICRC covers the addresses, so translated
-// packets are dropped by who gets them.
+// checkFirewall lists the rules that drop packets to the port, or all that no rule
+// accepts. Whether a packet meets them only the kernel says, when it traces one.
+func checkFirewall(e *exam) Check {
+	if e.loopback() {
+		return skip("what filters packets on %s shows in loopback", e.netDevName())
+	}
+	list, c, ok := e.readRules()
+	if !ok {
+		return c
+	}
+	accepted := map[string]bool{} // tables that accept the port
+	var named, found []*rule
+	for i := range list {
+		r := &list[i]
+		key := r.command + r.table
+		switch {
+		case r.names(e.port) && accepts.MatchString(r.text):
+			accepted[key] = true
+			named = append(named, r)
+		case r.names(e.port) && drops.MatchString(r.text) && !accepted[key],
+			r.base && dropsAll.MatchString(r.text):
+			found = append(found, r)
+		}
+	}
+	found = slices.DeleteFunc(found, func(r *rule) bool { return !r.names(e.port) && accepted[r.command+r.table] })
+	switch {
+	case len(found) > 0:
+		return warn(e.accept(list, found[0])+"   (which rule a packet meets: "+e.trace(found[0])+")",
+			"UDP port %d may be dropped: %s", e.port, joined(found))
+	case len(named) > 0:
+		return pass("UDP port %d is accepted: %s", e.port, joined(named))
+	}
+	return pass("no rule names UDP port %d, and none drops by default", e.port)
+}
+
+func joined(list []*rule) string {
+	var texts []string
+	for _, r := range list {
+		texts = append(texts, r.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// accept is the command that lets the packets pass, in the words of what made the
+// rules.
+func (e *exam) accept(all []rule, r *rule) string {
+	switch {
+	case strings.Contains(r.table, "firewalld"):
+		return fmt.Sprintf("firewall-cmd --permanent --add-port=%d/udp; firewall-cmd --reload", e.port)
+	case slices.ContainsFunc(all, func(r rule) bool { return strings.HasPrefix(r.chain, "ufw-") }):
+		return fmt.Sprintf("ufw allow %d/udp", e.port)
+	case r.command != nft:
+		return fmt.Sprintf("%s -t %s -I %s -p udp --dport %d -j ACCEPT", r.command, r.table, r.chain, e.port)
+	}
+	return fmt.Sprintf("nft insert rule %s %s udp dport %d accept", r.table, r.chain, e.port)
+}
+
+const nft = "nft"
+
+// trace is the command that has the kernel tell which rules a packet meets.
+func (e *exam) trace(r *rule) string {
+	if r.command != nft {
+		return fmt.Sprintf("%s -t raw -I PREROUTING -p udp --dport %d -j TRACE; dmesg -w", r.command, e.port)
+	}
+	return fmt.Sprintf("nft 'add table inet rdmashim; add chain inet rdmashim trace { type filter hook prerouting priority raw - 1; }; add rule inet rdmashim trace udp dport %d meta nftrace set 1'; nft monitor trace; nft delete table inet rdmashim", e.port)
+}
+
+// checkNAT lists the rules that translate addresses of the device's packets: the
+// ICRC covers addresses, so the receiver drops what was translated.
 func checkNAT(e *exam) Check {
 	if e.loopback() {
 		return skip("%s does not leave this machine", addressOf(e.addr))
@@ -114,48 +207,46 @@ func checkNAT(e *exam) Check {
 	if c, ok := e.behindNAT(); ok {
 		return c
 	}
-	if c, ok := e.noFilter(); ok {
+	list, c, ok := e.readRules()
+	if !ok {
 		return c
 	}
-	for _, p := range []Packet{{Hook: HookPostrouting, Src: e.addr, NAT: true}, {Hook: HookOutput, Src: e.addr, NAT: true}, {Hook: HookPrerouting, Dst: e.addr, NAT: true}, {Hook: HookInput, Dst: e.addr, NAT: true}} {
-		v, err := e.sys.Filter(e.packet(p))
-		if err != nil {
-			return filterUnknown(err)
+	excepted := map[string]bool{} // chains that let the port pass before
+	var found []*rule
+	for i := range list {
+		r := &list[i]
+		key := r.command + r.table + " " + r.chain
+		if r.names(e.port) && accepts.MatchString(r.text) {
+			excepted[key] = true
 		}
-		if !v.Rewrite {
-			continue
+		if translate.MatchString(r.text) && !excepted[key] && e.concerned(r) {
+			found = append(found, r)
 		}
-		fix := e.exempt(v, p.Hook)
-		if v.Sure {
-			return fail(fix, "packets of UDP port %d are translated, and the ICRC covers addresses: %s", e.port, v.Rule)
-		}
-		return warn(fix, "some packets of UDP port %d are translated, and the ICRC covers addresses: %s", e.port, v.Rule)
 	}
-	if c, ok := e.unread(); ok {
-		return c
+	if len(found) > 0 {
+		return warn(e.accept(list, found[0])+"   (which rule a packet meets: "+e.trace(found[0])+")",
+			"packets of UDP port %d may be translated, and the ICRC covers addresses: %s", e.port, joined(found))
 	}
-	return pass("packets leave %s as they are", e.dev.Name)
+	return pass("no rule translates what leaves %s", e.dev.Name)
 }
 
-// exempt is the command that keeps packets from being translated.
-func (e *exam) exempt(v Verdict, h Hook) string {
-	f := strings.Fields(v.Rule)
-	if len(f) < 5 || f[0] != "table" {
-		return "let the rule except UDP port " + fmt.Sprint(e.port)
+// concerned says whether a rule may match the device's packets, by protocol, port,
+// source and network device.
+func (e *exam) concerned(r *rule) bool {
+	if ofTCP.MatchString(r.text) || portsIn.MatchString(r.text) && !r.names(e.port) {
+		return false
 	}
-	if strings.HasSuffix(f[2], "(legacy)") {
-		return e.legacyAccept(f)
+	if m := sourceIn.FindStringSubmatch(r.text); m != nil {
+		p, err := netip.ParsePrefix(m[1])
+		if a, err2 := netip.ParseAddr(m[1]); err2 == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err == nil && !p.Contains(e.addr.WithZone("")) {
+			return false
+		}
 	}
-	return fmt.Sprintf("nft insert rule %s %s %s udp dport %d accept", f[1], f[2], strings.TrimSuffix(f[4], ":"), e.port)
-}
-
-// legacyAccept is the command for a table of the old iptables.
-func (e *exam) legacyAccept(f []string) string {
-	tool := "iptables-legacy"
-	if f[1] == "ip6" {
-		tool = "ip6tables-legacy"
-	}
-	return fmt.Sprintf("%s -t %s -I %s -p udp --dport %d -j ACCEPT", tool, strings.TrimSuffix(f[2], "(legacy)"), strings.TrimSuffix(f[4], ":"), e.port)
+	m := netdevIn.FindStringSubmatch(r.text)
+	return m == nil || m[1] == e.dev.Name
 }
 
 // behindNAT recognises a container's usual network: one end of a veth, a private
@@ -163,15 +254,11 @@ func (e *exam) legacyAccept(f []string) string {
 // translates is then outside, where nothing can be seen.
 func (e *exam) behindNAT() (Check, bool) {
 	initial, known := e.initialNetNS()
-	if e.dev == nil || !known || initial || e.dev.Kind != "veth" || !e.dev.Default || !e.addr.IsPrivate() || onLink(e.o.Peer, e) {
+	p := e.prefix()
+	onLink := e.o.Peer.IsValid() && p.IsValid() && p.Contains(e.o.Peer)
+	if e.dev == nil || !known || initial || e.dev.Kind != "veth" || !e.dev.Default || !e.addr.IsPrivate() || onLink {
 		return Check{}, false
 	}
 	return warn("give the container the machine's network (--network host), a macvlan or an ipvlan",
 		"%s is one end of a veth in a namespace of its own, as containers have it: what leaves its machine is likely translated there, and the ICRC covers addresses", e.dev.Name), true
-}
-
-// onLink says whether an address is in the network around the device's.
-func onLink(a netip.Addr, e *exam) bool {
-	p := e.prefix()
-	return a.IsValid() && p.IsValid() && p.Contains(a)
 }

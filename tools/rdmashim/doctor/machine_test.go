@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -60,7 +60,7 @@ func newBench() *bench {
 			}
 			return Route{NetDev: "eth0"}, nil
 		},
-		Filter:       func(Packet) (Verdict, error) { return Verdict{}, nil },
+		Rules:        func(context.Context) ([]Ruleset, error) { return nil, nil },
 		Features:     func(string) (map[string]bool, error) { return on("tx-generic-segmentation", "rx-gro"), nil },
 		Buffers:      func(n int) (int, int, error) { return n, n, nil },
 		Segmentation: func() (bool, bool) { return true, true },
@@ -127,17 +127,6 @@ type breakage struct {
 func deny(err error) func(*bench) {
 	return func(b *bench) {
 		b.OpenFile = func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: err} }
-	}
-}
-
-func drop(h Hook, v Verdict) func(*bench) {
-	return func(b *bench) {
-		b.Filter = func(p Packet) (Verdict, error) {
-			if p.Hook == h && p.NAT == v.Rewrite {
-				return v, nil
-			}
-			return Verdict{}, nil
-		}
 	}
 }
 
@@ -240,26 +229,11 @@ var kernelBreakages = []breakage{
 	}, Options{}, Fail, "process 77 (iperf3) on 0.0.0.0:4791", "kill 77"},
 	{"hidden holder", "udp-port", func(b *bench) { delete(b.k.Modules, "rdma_rxe"); b.k.Links = nil }, Options{}, Fail, "a process of user 0", "ss -ulnp"},
 	{"port is free", "udp-port", func(b *bench) { b.k.Links = nil; b.k.Files["proc/self/net/udp"] = "" }, Options{}, Pass, "free", ""},
-	{"filtered", "firewall", drop(HookInput, Verdict{Drop: true, Sure: true, Rule: "table inet filter chain input: policy drop"}), Options{}, Fail, "dropped: table inet filter chain input: policy drop", "nft insert rule inet filter input udp dport 4791 accept"},
-	{"filtered going out", "firewall", drop(HookOutput, Verdict{Drop: true, Sure: true, Rule: "table ip filter chain OUTPUT: rule 3"}), Options{}, Fail, "chain OUTPUT", "nft insert rule ip filter OUTPUT udp"},
-	{"filtered by firewalld", "firewall", drop(HookInput, Verdict{Drop: true, Sure: true, Rule: "table inet firewalld chain filter_INPUT: rule 9"}), Options{}, Fail, "firewalld", "firewall-cmd --permanent --add-port=4791/udp"},
-	{"filtered by ufw", "firewall", drop(HookInput, Verdict{Drop: true, Sure: true, Rule: "table ip filter chain INPUT: rule 9 of chain ufw-reject-input"}), Options{}, Fail, "ufw", "ufw allow 4791/udp"},
-	{"filtered for some", "firewall", drop(HookInput, Verdict{Drop: true, Rule: "table inet filter chain input: rule 4"}), Options{}, Warn, "some packets", "nft insert rule"},
-	{"filter unreadable", "firewall", func(b *bench) {
-		b.Filter = func(Packet) (Verdict, error) { return Verdict{}, syscall.EPERM }
-	}, Options{}, Skip, "CAP_NET_ADMIN", ""},
-	{"no nf_tables", "firewall", func(b *bench) {
-		b.Filter = func(Packet) (Verdict, error) { return Verdict{}, syscall.EPROTONOSUPPORT }
-	}, Options{}, Pass, "not loaded", ""},
-	{"legacy tables, no tool", "firewall", func(b *bench) {
-		b.Unread = func() error { return errors.New("iptables-legacy-save is not installed") }
-	}, Options{}, Warn, "iptables-legacy-save is not installed", "install iptables"},
-	{"filtered by the old iptables", "firewall", drop(HookInput, Verdict{Drop: true, Sure: true, Rule: "table ip filter(legacy) chain INPUT: rule 5"}), Options{}, Fail, "chain INPUT: rule 5", "iptables-legacy -t filter -I INPUT -p udp --dport 4791 -j ACCEPT"},
-	{"translated by the old iptables", "nat", drop(HookPostrouting, Verdict{Rewrite: true, Sure: true, Rule: "table ip nat(legacy) chain POSTROUTING: rule 1"}), Options{}, Fail, "translated", "iptables-legacy -t nat -I POSTROUTING -p udp --dport 4791 -j ACCEPT"},
-	{"masquerade", "nat", drop(HookPostrouting, Verdict{Rewrite: true, Sure: true, Rule: "table ip nat chain POSTROUTING: rule 5"}), Options{}, Fail, "are translated", "nft insert rule ip nat POSTROUTING udp dport 4791 accept"},
-	{"some translation", "nat", drop(HookPrerouting, Verdict{Rewrite: true, Rule: "table ip nat chain PREROUTING: rule 5"}), Options{}, Warn, "some packets", "nft insert rule ip nat PREROUTING"},
+	{"filtered", "firewall", filters(nft, nftRules), Options{}, Warn, "nft table inet filter chain input: policy drop", "nft insert rule inet filter input udp dport 4791 accept   (which rule a packet meets: nft 'add table"},
+	{"filtered for ordinary users", "firewall", func(b *bench) { filters(nft, nftRules)(b); b.k.Files["proc/self/status"] = noCaps }, Options{}, Skip, "CAP_NET_ADMIN", ""},
+	{"translated", "nat", filters(nft, nftRules), Options{}, Warn, "nft table ip nat chain post: oifname \"eth0\" masquerade", "nft insert rule ip nat post udp dport 4791 accept"},
 	{"container", "nat", inContainer, Options{}, Warn, "as containers have it", "--network host"},
-	{"container, neighbour", "nat", inContainer, Options{Peer: peer}, Pass, "as they are", ""},
+	{"container, neighbour", "nat", inContainer, Options{Peer: peer}, Skip, "CAP_NET_ADMIN", ""},
 	{"not there", "loopback", func(b *bench) {
 		b.k.Links = nil
 		b.Open = func(string) (*uapi.Context, error) { return nil, fmt.Errorf("open: %w", syscall.ENODEV) }

@@ -24,7 +24,6 @@ func TestGolden(t *testing.T) {
 	b.k.AddLink("mlx5_0", "eth0", false)
 	b.k.Files["etc/os-release"] = "ID=ubuntu\n" // no difference between machines' names
 	b.Memlock = func() (int64, error) { return 8 << 20, nil }
-	b.Filter = func(Packet) (Verdict, error) { return Verdict{}, syscall.EPERM }
 	b.Open = func(string) (*uapi.Context, error) { return nil, syscall.EACCES }
 	r, err := Run(t.Context(), b.System, Options{Device: "rxe0"})
 	require.NoError(t, err)

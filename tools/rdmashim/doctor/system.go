@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
@@ -21,11 +22,8 @@ type System struct {
 	Memlock func() (int64, error)
 	// Route is the route of packets to dst with the source src, if valid.
 	Route func(dst, src netip.Addr) (Route, error)
-	// Filter says what the packet filter does with a packet.
-	Filter func(p Packet) (Verdict, error)
-	// Unread says what of the packet filter's rules Filter has not seen; nil when
-	// it has seen all.
-	Unread func() error
+	// Rules lists the packet filter; fs.ErrNotExist where no command does.
+	Rules func(ctx context.Context) ([]Ruleset, error)
 	// Features are the names of a network device's active offloads, as ethtool
 	// -k lists the kernel's own.
 	Features func(netdev string) (map[string]bool, error)
@@ -44,34 +42,4 @@ type Route struct {
 	Gateway netip.Addr // invalid on the own link
 	MTU     int        // 0: the network device's
 	Local   bool       // stays on this machine
-}
-
-// Hook is where the packet filter sees a packet.
-type Hook string
-
-const (
-	HookPrerouting  Hook = "prerouting"
-	HookInput       Hook = "input"
-	HookOutput      Hook = "output"
-	HookPostrouting Hook = "postrouting"
-)
-
-// Packet is a UDP datagram, the first of its flow, at a hook of the packet
-// filter. What is not said of it may be anything.
-type Packet struct {
-	Hook     Hook
-	NAT      bool       // ask the NAT chains, else those that filter
-	NetDev   string     // by which it comes in or goes out
-	Index    int        // its number
-	Src, Dst netip.Addr // invalid: any of the family
-	V6       bool
-	Port     uint16 // destination
-}
-
-// Verdict is what becomes of a packet.
-type Verdict struct {
-	Drop    bool   // it does not pass
-	Rewrite bool   // its addresses or ports are changed
-	Sure    bool   // false: only some such packets
-	Rule    string // which rule does it
 }

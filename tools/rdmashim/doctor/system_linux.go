@@ -1,9 +1,14 @@
 package doctor
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -18,15 +23,13 @@ func Running() (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	filter, unread := newFilter()
 	return System{
 		Kernel:       k,
 		Open:         func(device string) (*uapi.Context, error) { return uapi.Open(device) },
 		OpenFile:     openFile,
 		Memlock:      memlock,
 		Route:        route,
-		Filter:       filter,
-		Unread:       unread,
+		Rules:        rules,
 		Features:     features,
 		Buffers:      buffers,
 		Segmentation: segmentation,
@@ -82,6 +85,39 @@ func route(dst, src netip.Addr) (Route, error) {
 	}
 	out.NetDev = l.Attrs().Name
 	return out, nil
+}
+
+// rules asks the commands that are here: nft, else iptables for the same rules; and
+// those of the old tables, if there are such.
+func rules(ctx context.Context) (list []Ruleset, err error) {
+	ask := func(tool string, command ...string) {
+		path, missing := exec.LookPath(command[0])
+		if missing != nil {
+			if strings.Contains(tool, "legacy") {
+				err = fmt.Errorf("%s, which lists the old tables, is not installed (package iptables)", command[0])
+			}
+			return
+		}
+		text, failed := exec.CommandContext(ctx, path, command[1:]...).Output()
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", command[0], failed))
+			return
+		}
+		list = append(list, Ruleset{tool, string(text)})
+	}
+	if ask(nft, nft, "list", "ruleset"); list == nil && err == nil {
+		ask("iptables", "iptables-save")
+		ask("ip6tables", "ip6tables-save")
+	}
+	for _, ip := range []string{"ip", "ip6"} {
+		if tables, _ := os.ReadFile("/proc/net/" + ip + "_tables_names"); len(tables) > 0 {
+			ask(ip+"tables-legacy", ip+"tables-legacy-save")
+		}
+	}
+	if list == nil && err == nil {
+		return nil, fs.ErrNotExist
+	}
+	return list, err
 }
 
 // udpSocket lends a fresh UDP socket.
