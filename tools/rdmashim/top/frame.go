@@ -2,44 +2,56 @@ package top
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// Frame is what devices did between two readings.
+// Frame is what devices did between two readings. The keys of its JSON are stable:
+// those of a reading, and rates.
 type Frame struct {
-	Time    time.Time // of the later one
-	Devices []Device
-	Silent  []*stats.SilentError // processes whose devices are missing, because they did not answer
+	Time    time.Time `json:"time"` // of the later one
+	Devices []Device  `json:"devices"`
+	// Silent are processes whose devices are missing, because they did not answer.
+	Silent []*stats.SilentError `json:"silent,omitempty"`
 }
 
 // Device is a device's reading with rates.
 type Device struct {
 	stats.Device
-	Seconds float64 // since the reading before; 0: there is none, and no rates
-	Ports   []Port
-	Pairs   []Pair
+	// Seconds are those since the reading before; 0: there is none, and no rates.
+	Seconds float64 `json:"interval_seconds"`
+	Ports   []Port  `json:"ports"`
+	Pairs   []Pair  `json:"queue_pairs"`
 }
 
 // Port is a port's reading with rates.
 type Port struct {
 	stats.Port
-	Rates Rates
+	Rates Rates          `json:"rates"`
 	moved stats.Counters // since the reading before; nil if there is none
 }
 
 // Pair is a queue pair's reading with rates.
 type Pair struct {
 	stats.QueuePair
-	Rates Rates
+	Rates Rates `json:"rates"`
 	moved stats.Counters
 }
 
 // Rates are counts a second, by the counter's name; counters that did not move are left out. A queue pair of a kernel
 // device has "sq_psn" and "rq_psn" instead, which its packets move on.
 type Rates map[string]float64
+
+// MarshalJSON writes an object, also where there are no rates yet.
+func (r Rates) MarshalJSON() ([]byte, error) {
+	if r == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(map[string]float64(r))
+}
 
 // identity is what stays the same of a device. Names are a process's own, so that another process's soft0 is another.
 type identity struct {

@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,7 +108,7 @@ func (o *Options) show(f *Frame, n int, warnings []error, told map[string]bool) 
 		return nil
 	}
 	if o.JSON {
-		return f.JSON(o.Out)
+		return json.NewEncoder(o.Out).Encode(f)
 	}
 	_, err := io.WriteString(o.Out, f.Text(0, 0)+"\n")
 	return err

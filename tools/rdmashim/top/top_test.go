@@ -164,7 +164,7 @@ func TestFrame(t *testing.T) {
 
 	golden(t, "frame.txt", f.Text(0, 0))
 	var b bytes.Buffer
-	require.NoError(t, f.JSON(&b))
+	require.NoError(t, json.NewEncoder(&b).Encode(f))
 	require.Equal(t, 1, strings.Count(b.String(), "\n"))
 	var pretty bytes.Buffer
 	require.NoError(t, json.Indent(&pretty, b.Bytes(), "", "  "))

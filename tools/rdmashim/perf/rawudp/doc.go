@@ -15,9 +15,7 @@
 //	        packets at a time; reads acknowledgements when the window is full
 //	Serve   (until Close) receives, checks, copies, acknowledges
 //
-// A Pair is both in one process, with a goroutine for Serve.
-//
-// The benchmark beside it runs it and WRITEs of two soft devices in turn: both
-// see the same machine, so the ratio says how much of what the sockets give
-// arrives at the program.
+// The benchmark beside it runs both sides in one process, and WRITEs of two soft
+// devices, in turn: both see the same machine, so the ratio says how much of what
+// the sockets give arrives at the program.
 package rawudp

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -88,9 +87,6 @@ func NewSender(size int, to netip.AddrPort) (*Sender, error) {
 	return s, nil
 }
 
-// Source is the sender's memory.
-func (s *Sender) Source() []byte { return s.source }
-
 // Close ends a Move.
 func (s *Sender) Close() error { return s.conn.Close() }
 
@@ -110,57 +106,8 @@ func NewReceiver(size int) (*Receiver, error) {
 // Addr is where it listens.
 func (r *Receiver) Addr() netip.AddrPort { return r.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// Region is the receiver's memory: after a Move it is what the sender sent.
-func (r *Receiver) Region() []byte { return r.region }
-
 // Close ends Serve.
 func (r *Receiver) Close() error { return r.conn.Close() }
-
-// Pair is both sides in one process.
-type Pair struct {
-	*Sender
-	*Receiver
-	served sync.WaitGroup
-}
-
-// New makes a pair.
-func New(size int) (*Pair, error) {
-	r, err := NewReceiver(size)
-	if err != nil {
-		return nil, err
-	}
-	s, err := NewSender(size, r.Addr())
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	p := &Pair{Sender: s, Receiver: r}
-	r.order = s.order
-	p.served.Go(func() {
-		why := r.Serve()
-		s.order.broken.Store(&why)
-		_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // wake Move
-	})
-	return p, nil
-}
-
-// Close ends the pair.
-func (p *Pair) Close() error {
-	err := errors.Join(p.Sender.Close(), p.Receiver.Close())
-	p.served.Wait()
-	return err
-}
-
-// Move moves n messages and returns when the last is acknowledged.
-func (p *Pair) Move(n int) error {
-	if err := p.Sender.Move(n); err != nil {
-		return err
-	}
-	if n := p.Sender.order.taken.Load(); n < p.sent {
-		return fmt.Errorf("rawudp: %d packets sent, and %d taken", p.sent, n)
-	}
-	return nil
-}
 
 // listen binds a socket with large buffers, and with one offload.
 func listen(offload, value int) (c *net.UDPConn, granted int, err error) {

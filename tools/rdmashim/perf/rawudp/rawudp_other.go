@@ -15,12 +15,6 @@ type Sender struct{}
 // Receiver is the other side's.
 type Receiver struct{}
 
-// Pair is both sides in one process.
-type Pair struct {
-	*Sender
-	*Receiver
-}
-
 func refuse() error {
 	return fmt.Errorf("rawudp: GSO is not known on %s: %w", runtime.GOOS, syscall.ENOTSUP)
 }
@@ -31,16 +25,9 @@ func NewSender(int, netip.AddrPort) (*Sender, error) { return nil, refuse() }
 // NewReceiver refuses, too.
 func NewReceiver(int) (*Receiver, error) { return nil, refuse() }
 
-// New refuses, too.
-func New(int) (*Pair, error) { return nil, refuse() }
-
 func (*Sender) Close() error   { return nil }
-func (*Sender) Source() []byte { return nil }
 func (*Sender) Move(int) error { return refuse() }
 
 func (*Receiver) Close() error         { return nil }
 func (*Receiver) Addr() netip.AddrPort { return netip.AddrPort{} }
-func (*Receiver) Region() []byte       { return nil }
 func (*Receiver) Serve() error         { return refuse() }
-
-func (*Pair) Close() error { return nil }

@@ -1,4 +1,4 @@
-package rawudp_test
+package rawudp
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/rawudp"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
@@ -47,7 +46,7 @@ func BenchmarkWrite(b *testing.B) {
 type mover func(n int) error
 
 func compare(b *testing.B, size int, target float64) {
-	ref, err := rawudp.New(size)
+	ref, err := New(size)
 	if errors.Is(err, syscall.ENOTSUP) {
 		b.Skip(err)
 	}
@@ -179,4 +178,13 @@ func median(v []float64) float64 {
 	}
 	v = slices.Sorted(slices.Values(v))
 	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
+}
+
+// cpuTime is the processor time that the process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
