@@ -36,7 +36,7 @@ func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
 		return 0, err
 	}
 	all := live() - before
-	rings, err := rings()
+	rings, err := rings(n)
 	return all/float64(2*n) - rings, err
 }
 
@@ -91,15 +91,16 @@ func pairs(ctx context.Context, devices [2]*uapi.Context, n int) (s sides, err e
 	return s, nil
 }
 
-// rings is how many bytes the rings of one of these queue pairs take.
-func rings() (n float64, err error) {
+// rings is how many bytes the rings of one of n such queue pairs take, with its
+// part of the completion queue's.
+func rings(n int) (bytes float64, err error) {
 	elem, _, _ := ring.SendCap(1, 0)
-	for _, size := range []int{elem, ring.RecvElemSize(1)} {
-		r, err := ring.New(size, 1)
+	for _, r := range []struct{ elem, slots, users int }{{elem, 1, 1}, {ring.RecvElemSize(1), 1, 1}, {ring.CQElemSize, n, n}} {
+		q, err := ring.New(r.elem, r.slots)
 		if err != nil {
 			return 0, err
 		}
-		n += float64(len(r.Mapping()))
+		bytes += float64(len(q.Mapping())) / float64(r.users)
 	}
-	return n, nil
+	return bytes, nil
 }
