@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -56,7 +55,6 @@ func TestGuest(t *testing.T) {
 		"rxe":      g.rxe,
 		"input":    g.input,
 		"output":   g.output,
-		"signal":   g.signal,
 		"terminal": g.terminal,
 		"files":    g.files,
 		"limits":   g.limits,
@@ -184,28 +182,6 @@ func (g inGuest) output(t *testing.T) {
 type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
-
-func (g inGuest) signal(t *testing.T) {
-	started := make(chan struct{})
-	go func() {
-		<-started
-		g.s.Nodes[0].Signal(syscall.SIGTERM)
-	}()
-	first := true
-	err := g.s.Exec(t.Context(), 0, vm.Command{
-		Args: []string{"sh", "-c", "echo started; exec sleep 1000"},
-		Stdout: writer(func(p []byte) (int, error) {
-			if first {
-				first = false
-				close(started)
-			}
-			return len(p), nil
-		}),
-	})
-	var exit *vm.ExitError
-	require.ErrorAs(t, err, &exit)
-	require.NotZero(t, exit.Status())
-}
 
 func (g inGuest) terminal(t *testing.T) {
 	var out bytes.Buffer

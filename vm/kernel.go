@@ -21,31 +21,13 @@ type Kernel struct {
 	Modules string // directory that holds modules.dep and the modules, as /lib/modules/RELEASE
 }
 
-// GuestModules are the modules that an image holds, with those that they need.
-// A kernel that lacks an optional one still serves.
-var GuestModules = []GuestModule{
-	{Name: "virtio_pci"},
-	{Name: "virtio_console"},
-	{Name: "virtio_net"},
-	{Name: "rdma_rxe"},
-	{Name: "rdma_ucm"},
-	{Name: "ib_umad"},
-	{Name: "veth"},
-	{Name: "dummy"},
-	{Name: "virtio_mmio", Optional: true},
-	{Name: "virtio_rng", Optional: true},
-	{Name: "crc32_generic", Optional: true}, // rxe asks for it by the name of the algorithm
-	{Name: "siw", Optional: true},
-	{Name: "bridge", Optional: true},
-	{Name: "8021q", Optional: true},
-	{Name: "sch_netem", Optional: true},
-}
-
-// GuestModule is a module of an image.
-type GuestModule struct {
-	Name     string
-	Optional bool
-}
+// guestModules are the modules that an image holds, with those that they need; a
+// kernel that lacks an optional one still serves. rxe asks for crc32_generic by
+// the name of the algorithm.
+var (
+	guestModules    = []string{"virtio_pci", "virtio_console", "virtio_net", "rdma_rxe", "rdma_ucm", "ib_umad", "veth", "dummy"}
+	optionalModules = []string{"virtio_mmio", "virtio_rng", "crc32_generic", "siw", "bridge", "8021q", "sch_netem"}
+)
 
 // FindKernel returns the kernel that a guest boots: the user's own when kernel
 // and modules name one, else the distribution's package, which is fetched once

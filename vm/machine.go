@@ -23,7 +23,6 @@ type Machine struct {
 	Node  int
 	Link  string   // the rxe link that is up, or empty
 	Steps []string // what setting it up took
-	Boot  time.Duration
 
 	process *process
 	conn    *guest.Conn
@@ -33,8 +32,7 @@ type Machine struct {
 	gone    chan struct{} // closed when the guest's side of the port is
 
 	mu      sync.Mutex
-	streams streams        // of the command that runs; guarded by mu
-	pulled  *io.PipeWriter // guarded by mu
+	streams streams // of what is under way; guarded by mu
 }
 
 // streams are where a command's input comes from and its output goes.
@@ -76,15 +74,10 @@ func (m *Machine) read(kernel io.Writer) {
 	for {
 		kind, payload, err := m.conn.Read()
 		if err != nil {
-			m.mu.Lock()
-			if m.pulled != nil {
-				m.pulled.CloseWithError(io.ErrUnexpectedEOF)
-			}
-			m.mu.Unlock()
 			return
 		}
 		m.mu.Lock()
-		s, pulled := m.streams, m.pulled
+		s := m.streams
 		m.mu.Unlock()
 		switch kind {
 		case guest.KindHello:
@@ -102,14 +95,6 @@ func (m *Machine) read(kernel io.Writer) {
 			select {
 			case s.want <- struct{}{}:
 			default:
-			}
-		case guest.KindData:
-			if pulled != nil {
-				pulled.Write(payload) // an error is the reader's to report
-			}
-		case guest.KindDataEnd:
-			if pulled != nil {
-				pulled.Close()
 			}
 		case guest.KindDone:
 			var d guest.Done
@@ -147,7 +132,6 @@ func (m *Machine) boot(ctx context.Context, s guest.Setup) error {
 		return err
 	}
 	m.Steps, m.Link = d.Steps, d.Link
-	m.Boot = time.Since(started)
 	if d.Error != "" {
 		return fmt.Errorf("node %d: %s", m.Node, d.Error)
 	}
@@ -236,11 +220,6 @@ func (m *Machine) Exec(ctx context.Context, c Command) error {
 		return &ExitError{Node: m.Node, Code: d.Code, Signal: syscall.Signal(d.Signal)}
 	}
 	return nil
-}
-
-// Signal sends a signal to the command that runs.
-func (m *Machine) Signal(s syscall.Signal) error {
-	return m.conn.WriteMessage(guest.KindKill, guest.Kill{Signal: int(s)})
 }
 
 func (m *Machine) setStreams(s streams) {
@@ -333,14 +312,8 @@ func (m *Machine) pack(adds []Add) error {
 // Pull copies what lies in a directory of the guest into one of the host.
 func (m *Machine) Pull(ctx context.Context, from, to string) error {
 	r, w := io.Pipe()
-	m.mu.Lock()
-	m.pulled = w
-	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		m.pulled = nil
-		m.mu.Unlock()
-	}()
+	m.setStreams(streams{stdout: w})
+	defer m.setStreams(streams{})
 	unpacked := make(chan error, 1)
 	go func() {
 		err := guest.Unpack(r, to)
@@ -349,9 +322,7 @@ func (m *Machine) Pull(ctx context.Context, from, to string) error {
 		unpacked <- err
 	}()
 	d, err := m.request(ctx, "bringing files back", guest.KindPull, guest.Pull{Dir: from})
-	if err != nil {
-		w.CloseWithError(err)
-	}
+	w.CloseWithError(err)
 	uerr := <-unpacked
 	switch {
 	case err != nil:

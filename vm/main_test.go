@@ -48,7 +48,7 @@ func fakeQEMU() {
 	if mode == "old" {
 		version--
 	}
-	f.conn.WriteMessage(guest.KindHello, guest.Hello{Version: version, Kernel: "0.0"})
+	f.conn.WriteMessage(guest.KindHello, guest.Hello{Version: version})
 	f.serve(mode)
 }
 
@@ -168,14 +168,13 @@ func (f *fakeGuest) push() (d guest.Done) {
 }
 
 func (f *fakeGuest) pull() {
-	w := tar.NewWriter(f.conn.Writer(guest.KindData))
+	w := tar.NewWriter(f.conn.Writer(guest.KindStdout))
 	for _, name := range []string{"a", "sub/b"} {
 		text := fmt.Sprintf("%s of node %d", name, f.setup.Node)
 		w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg})
 		io.WriteString(w, text)
 	}
 	w.Close()
-	f.conn.Write(guest.KindDataEnd, nil)
 }
 
 // fakeConfig is a configuration whose QEMU is fake, in a mode.

@@ -58,10 +58,13 @@ func readModules(dir string) (*moduleSet, error) {
 			r.done[name] = "" // a part of the kernel has no file
 		}
 	}
-	for _, m := range GuestModules {
-		if _, err := r.add(m.Name, nil); err != nil && !m.Optional {
+	for _, m := range guestModules {
+		if _, err := r.add(m, nil); err != nil {
 			return nil, fmt.Errorf("modules: %w", err)
 		}
+	}
+	for _, m := range optionalModules {
+		r.add(m, nil)
 	}
 	return &r.set, nil
 }

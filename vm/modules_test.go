@@ -49,12 +49,9 @@ func fakeModule(depends string) []byte {
 func fakeModules(t *testing.T, dir string) string {
 	t.Helper()
 	dir = filepath.Join(dir, "0.0-fake")
-	for _, m := range GuestModules {
-		if m.Optional {
-			continue
-		}
-		depends := map[string]string{"rdma_rxe": "ib_uverbs,ib_core,udp_tunnel", "rdma_ucm": "ib_core,ib_uverbs"}[m.Name]
-		putModule(t, dir, "drivers/"+m.Name+".ko", fakeModule(depends))
+	for _, m := range guestModules {
+		depends := map[string]string{"rdma_rxe": "ib_uverbs,ib_core,udp_tunnel", "rdma_ucm": "ib_core,ib_uverbs"}[m]
+		putModule(t, dir, "drivers/"+m+".ko", fakeModule(depends))
 	}
 	putModule(t, dir, "core/ib_core.ko", fakeModule(""))
 	putModule(t, dir, "core/ib-uverbs.ko", fakeModule("ib_core")) // files may have dashes

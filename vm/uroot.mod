@@ -115,5 +115,4 @@ tool (
 	github.com/u-root/u-root/cmds/core/wc
 	github.com/u-root/u-root/cmds/core/which
 	github.com/u-root/u-root/cmds/core/xargs
-	github.com/u-root/u-root/cmds/exp/modprobe
 )

@@ -113,6 +113,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/sample":               {"tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/perf":                 {"tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/perf/suite":           {"kshim/ring", "netlinkmgr", "tools/rdmashim/internal/peer", "tools/rdmashim/perf", "tools/rdmashim/perf/rawudp", "uapi", "vm", "vm/cprograms"},
+	"tools/rdmashim/vm":                   {"vm", "vm/guest"},
 	"tools/rdmashim/top":                  {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/dump":                 {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/explain"},
 	"tools/rdmashim/rdma":                 {"netlinkmgr", "netlinkmgr/nldev"},

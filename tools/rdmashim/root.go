@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/top"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/vm"
 )
 
 // newRoot builds the command tree anew, so that tests share no flag state.
@@ -31,7 +32,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)
-	root.AddCommand(newVM(), newCompletion(), newMan())
+	root.AddCommand(vm.Command(), newCompletion(), newMan())
 	completeNames(root)
 	return root
 }

@@ -102,17 +102,16 @@ func (g *helper) runOnPipes(cmd *exec.Cmd, stdin bool, input *commandInput) erro
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	input.begin(cmd.Process.Pid, in, nil, func() { g.conn.Write(KindStdinWant, nil) })
+	input.begin(in, nil, func() { g.conn.Write(KindStdinWant, nil) })
 	cmd.WaitDelay = waitDelay
 	return cmd.Wait()
 }
 
-// commandInput hands to a command that runs what the host sends: standard input,
-// signals, sizes. All but begin and neverBegun is for the goroutine that serves the
+// commandInput hands to a command that runs what the host sends: standard input
+// and sizes. All but begin and neverBegun is for the goroutine that serves the
 // host.
 type commandInput struct {
 	begun chan struct{} // closed when the command runs, or never will
-	pid   int           // 0: it does not run
 	tty   *os.File      // nil: it has no terminal
 	stdin chan []byte   // nil: it has no input, or the host ended it
 }
@@ -121,8 +120,8 @@ func newCommandInput() *commandInput { return &commandInput{begun: make(chan str
 
 // begin says that the command runs; in is its standard input, or nil. want asks
 // the host for more.
-func (i *commandInput) begin(pid int, in io.WriteCloser, tty *os.File, want func()) {
-	i.pid, i.tty = pid, tty
+func (i *commandInput) begin(in io.WriteCloser, tty *os.File, want func()) {
+	i.tty = tty
 	if in != nil {
 		i.stdin = make(chan []byte, 1) // the host sends the next piece when want was called
 		go feedInput(in, i.stdin, want)
@@ -149,11 +148,6 @@ func (i *commandInput) take(f frame) {
 		}
 	case KindStdinEnd:
 		i.end()
-	case KindKill:
-		var k Kill
-		if json.Unmarshal(f.payload, &k) == nil && i.pid != 0 {
-			unix.Kill(-i.pid, unix.Signal(k.Signal))
-		}
 	case KindWinsize:
 		var w Winsize
 		if json.Unmarshal(f.payload, &w) == nil && i.tty != nil {

@@ -13,7 +13,7 @@ import (
 const PortName = "rdmashim.control"
 
 // Version is the protocol's version; host and guest must agree.
-const Version = 2
+const Version = 3
 
 // MaxPayload is the largest payload of a frame, in bytes.
 const MaxPayload = 32 << 10
@@ -27,8 +27,8 @@ var ErrFrame = errors.New("malformed frame")
 type Kind uint8
 
 // The kinds of frames. Those from the guest: Hello, Log, Stdout, Stderr,
-// StdinWant, Done. Those from the host: Setup, Exec, Stdin, StdinEnd, Kill,
-// Winsize, Push, Pull, PowerOff. Both ways: Data, DataEnd.
+// StdinWant, Done. Those from the host: Setup, Exec, Stdin, StdinEnd, Winsize,
+// Push, Data, DataEnd, Pull, PowerOff.
 const (
 	KindHello     Kind = 1 + iota // Hello
 	KindLog                       // text of the kernel's log
@@ -39,10 +39,9 @@ const (
 	KindStdinWant                 // nothing: the next KindStdin may be sent
 	KindStdout                    // bytes
 	KindStderr                    // bytes
-	KindKill                      // Kill
 	KindWinsize                   // Winsize
-	KindPush                      // Push, then Data…, DataEnd from the host
-	KindPull                      // Pull, then Data…, DataEnd from the guest
+	KindPush                      // Push, then Data…, DataEnd
+	KindPull                      // Pull, which Stdout answers with a tar
 	KindData                      // bytes of a tar
 	KindDataEnd                   // nothing
 	KindDone                      // Done

@@ -34,7 +34,7 @@ type helper struct {
 	env  []string
 	tail *logTail
 
-	frames chan frame    // what the host sent, but for Stdin, Kill and Winsize
+	frames chan frame    // what the host sent, but for Stdin and Winsize
 	input  *commandInput // of the command that runs, if any; owned by serve
 	pushed *io.PipeWriter
 }
@@ -52,26 +52,10 @@ func (g *helper) main(ctx context.Context) error {
 	}
 	g.conn = NewConn(port)
 	g.tail = startLogTail(g.conn.Writer(KindLog))
-	if err := g.hello(); err != nil {
+	if err := g.conn.WriteMessage(KindHello, Hello{Version: Version}); err != nil {
 		return err
 	}
 	return g.serve(ctx)
-}
-
-func (g *helper) hello() error {
-	var uts unix.Utsname
-	if err := unix.Uname(&uts); err != nil {
-		return err
-	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return err
-	}
-	return g.conn.WriteMessage(KindHello, Hello{
-		Version: Version,
-		Kernel:  unix.ByteSliceToString(uts.Release[:]),
-		Uptime:  time.Duration(now.Nano()).Seconds(),
-	})
 }
 
 // serve reads the host's frames and carries out one request after the other.
@@ -131,7 +115,7 @@ func (g *helper) serve(ctx context.Context) error {
 // such; what comes too late is dropped.
 func (g *helper) feed(f frame) bool {
 	switch f.kind {
-	case KindStdin, KindStdinEnd, KindKill, KindWinsize:
+	case KindStdin, KindStdinEnd, KindWinsize:
 		if g.input != nil {
 			g.input.take(f)
 		}

@@ -3,11 +3,7 @@ package guest
 import "encoding/json"
 
 // Hello is the guest's first frame.
-type Hello struct {
-	Version int
-	Kernel  string  // the kernel's release
-	Uptime  float64 // seconds since the kernel started
-}
+type Hello struct{ Version int }
 
 // Setup says what the guest prepares before it runs anything.
 type Setup struct {
@@ -54,9 +50,6 @@ func (w *Words) UnmarshalJSON(text []byte) error {
 
 // Winsize is the size of a terminal in characters.
 type Winsize struct{ Rows, Cols uint16 }
-
-// Kill asks for a signal to the running command's process group.
-type Kill struct{ Signal int }
 
 // Push asks the guest to unpack a tar under a directory.
 type Push struct{ Dir string }

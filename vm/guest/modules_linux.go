@@ -1,15 +1,25 @@
 package guest
 
-import "os/exec"
+import (
+	"fmt"
+	"strings"
 
-// loadModules has u-root's modprobe load kernel modules and what they need, all
-// in one run since a run takes a while under emulation, and returns what it said
-// of those that are not to be had. One that is already there, also as a part of
-// the kernel, needs nothing.
+	"github.com/u-root/u-root/pkg/kmodule"
+)
+
+// loadModules loads kernel modules and what they need, and returns what there is
+// to say of those that are not to be had. One that is already there, also as a
+// part of the kernel, needs nothing.
 func loadModules(names ...string) string {
-	said, err := exec.Command("/bbin/modprobe", append([]string{"-a"}, names...)...).CombinedOutput()
+	p, err := kmodule.NewProber(kmodule.ProbeOpts{})
 	if err != nil {
-		return "modprobe: " + err.Error() + ": " + string(said)
+		return "modules: " + err.Error()
 	}
-	return "modules loaded; " + string(said)
+	var missing []string
+	for _, name := range names {
+		if err := p.Probe(name, ""); err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	return "modules loaded; not to be had: " + strings.Join(missing, "; ")
 }

@@ -112,7 +112,7 @@ func peerName(name string) string {
 
 // pull sends a tar of a directory.
 func (g *helper) pull(p Pull) error {
-	out := bufio.NewWriterSize(g.conn.Writer(KindData), MaxPayload)
+	out := bufio.NewWriterSize(g.conn.Writer(KindStdout), MaxPayload)
 	tw := tar.NewWriter(out)
 	err := PackPath(tw, filepath.Clean(p.Dir), ".")
 	if err == nil {
@@ -120,9 +120,6 @@ func (g *helper) pull(p Pull) error {
 	}
 	if ferr := out.Flush(); err == nil {
 		err = ferr
-	}
-	if werr := g.conn.Write(KindDataEnd, nil); err == nil {
-		err = werr
 	}
 	return err
 }

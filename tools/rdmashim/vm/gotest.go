@@ -1,4 +1,4 @@
-package main
+package vm
 
 import (
 	"errors"
@@ -7,17 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/vm"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	guests "github.com/rdmashim/rdmashim/vm"
 )
 
-// newVMTest runs Go tests in a guest.
-func newVMTest() *cobra.Command {
-	var f vmFlags
+// newTest runs Go tests in a guest.
+func newTest() *cobra.Command {
+	var f bootFlags
 	var run, tags string
 	var short, verbose, race bool
 	cmd := &cobra.Command{
-		Use:   "test [flags] PACKAGE... [-- FLAG...]",
-		Short: "Run go test, with the tests in one guest",
+		Use:     "test [flags] PACKAGE... [-- FLAG...]",
+		Example: `  rdmashim vm test ./kshim/host -- -test.v`,
+		Short:   "Run go test, with the tests in one guest",
 		Long: `Boots one guest and runs 'go test' with the flags --run, --short, --tags, --race
 and -v, the packages, and what follows --: flags of go test or of the test
 binaries (-json, -count=2). The binaries, static but for --race, run in the guest
@@ -26,14 +28,13 @@ testdata is there, profiles come back.
 
 exit status: 0 all passed; 1 tests failed; 124 the time was up; 125 the guest
 could not be run or its kernel complained.`,
-		Example: `  rdmashim vm test ./kshim/host -- -test.v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var after []string
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
 				args, after = args[:n], args[n:]
 			}
 			if len(args) == 0 {
-				return usagef("vm test needs a package: rdmashim vm test ./...")
+				return cli.Usagef("vm test needs a package: rdmashim vm test ./...")
 			}
 			var flags []string
 			for flag, set := range map[string]bool{"-run=" + run: run != "", "-tags=" + tags: tags != "", "-short": short, "-v": verbose, "-race": race} {
@@ -53,18 +54,18 @@ could not be run or its kernel complained.`,
 			if err != nil {
 				return err
 			}
-			s, err := vm.Start(cmd.Context(), c)
+			s, err := guests.Start(cmd.Context(), c)
 			if err != nil {
-				return vmStatus(err)
+				return status(err)
 			}
 			err = s.GoTest(cmd.Context(), program, "", append(append(flags, args...), after...), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			perr := s.PullAll(cmd.Context())
 			result, cerr := s.Close()
 			sayResult(&f, cmd.ErrOrStderr(), result)
-			if perr == nil && cerr == nil && vm.TestFailure(err) {
-				return &exitStatus{Code: 1}
+			if perr == nil && cerr == nil && guests.TestFailure(err) {
+				return &cli.ExitStatus{Code: 1}
 			}
-			return vmStatus(errors.Join(err, perr, cerr))
+			return status(errors.Join(err, perr, cerr))
 		},
 	}
 	f.register(cmd.Flags())
@@ -78,7 +79,7 @@ could not be run or its kernel complained.`,
 }
 
 // passTestEnv hands on the variables that steer tests.
-func passTestEnv(c *vm.Config) {
+func passTestEnv(c *guests.Config) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
 		if name == "CI" || name == "GOTRACEBACK" || name == "GODEBUG" || strings.HasPrefix(name, "RDMASHIM_TEST_") {
@@ -87,26 +88,26 @@ func passTestEnv(c *vm.Config) {
 	}
 }
 
-// newVMExec is for go test -exec.
-func newVMExec() *cobra.Command {
-	var f vmFlags
+// newExec is for go test -exec.
+func newExec() *cobra.Command {
+	var f bootFlags
 	var socket string
 	cmd := &cobra.Command{
-		Use:   "exec [flags] TESTBINARY [TESTFLAG...]",
-		Short: "Run one test binary in a guest, for go test -exec 'rdmashim vm exec'",
+		Use:     "exec [flags] TESTBINARY [TESTFLAG...]",
+		Example: `  go test -c -o host.test ./kshim/host && rdmashim vm exec host.test -test.v`,
+		Short:   "Run one test binary in a guest, for go test -exec 'rdmashim vm exec'",
 		Long: `Runs a test binary as 'go test' calls it:
 
   CGO_ENABLED=0 go test -exec 'rdmashim vm exec' PACKAGE
 
 The package's testdata is there, profiles come back, -timeout is obeyed, and
 nothing is said about booting unless --verbose is given.`,
-		Example: `  go test -c -o host.test ./kshim/host && rdmashim vm exec host.test -test.v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("vm exec needs a test binary; it is called as go test -exec 'rdmashim vm exec'")
+				return cli.Usagef("vm exec needs a test binary; it is called as go test -exec 'rdmashim vm exec'")
 			}
 			if socket != "" {
-				return vmStatus(vm.ExecTestIn(socket, args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+				return status(guests.ExecTestIn(socket, args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 			}
 			f.quiet = !cmd.Flags().Lookup("verbose").Changed
 			c, err := f.get(cmd.ErrOrStderr())
@@ -114,10 +115,10 @@ nothing is said about booting unless --verbose is given.`,
 				return err
 			}
 			passTestEnv(&c)
-			c.Command = vm.Command{Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
-			result, err := vm.ExecTest(cmd.Context(), c, args)
+			c.Command = guests.Command{Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
+			result, err := guests.ExecTest(cmd.Context(), c, args)
 			sayResult(&f, cmd.ErrOrStderr(), result)
-			return vmStatus(err)
+			return status(err)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)

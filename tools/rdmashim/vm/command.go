@@ -1,4 +1,4 @@
-package main
+package vm
 
 import (
 	"errors"
@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rdmashim/rdmashim/vm"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	guests "github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/guest"
 )
 
@@ -21,39 +22,40 @@ const (
 	statusNotFound = 127
 )
 
-func newVM() *cobra.Command {
+// Command returns the command vm.
+func Command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "vm",
-		Short: "Run commands and tests in a guest whose kernel has rdma_rxe",
+		Use:     "vm",
+		Example: `  rdmashim vm run -- rdma link show`,
+		Short:   "Run commands and tests in a guest whose kernel has rdma_rxe",
 		Long: `rdmashim vm boots the distribution's kernel in QEMU, without root, brings rxe0 up
 and runs commands in it.`,
-		Example: `  rdmashim vm run -- rdma link show`,
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: cli.NoArgs,
+		RunE: cli.Help,
 	}
-	cmd.AddCommand(newVMRun(), newVMShell(), newVMBuild(), newVMTest(), newVMExec(), newVMGuest(), newVMDemo(), newVMDemoNode())
+	cmd.AddCommand(newRun(), newShell(), newBuild(), newTest(), newExec(), newGuest(), newDemo(), newDemoNode())
 	return cmd
 }
 
-// newVMGuest is what u-root's init starts in the guest.
-func newVMGuest() *cobra.Command {
+// newGuest is what u-root's init starts in the guest.
+func newGuest() *cobra.Command {
 	return &cobra.Command{
 		Use:    "guest",
 		Short:  "The helper inside a guest",
 		Hidden: true,
-		Args:   noArgs,
+		Args:   cli.NoArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return guest.Main(cmd.Context()) },
 	}
 }
 
-// vmFlags are the flags that all commands share which boot a guest.
-type vmFlags struct {
-	config vm.Config
+// bootFlags are the flags that all commands share which boot a guest.
+type bootFlags struct {
+	config guests.Config
 	add    []string
 	quiet  bool
 }
 
-func (f *vmFlags) register(flags *pflag.FlagSet) {
+func (f *bootFlags) register(flags *pflag.FlagSet) {
 	c := &f.config
 	flags.IntVar(&c.Memory, "memory", 0, "memory of each guest in MiB (default 256 and what --add needs)")
 	flags.IntVar(&c.CPUs, "cpus", 2, "processors of each guest")
@@ -72,11 +74,11 @@ func (f *vmFlags) register(flags *pflag.FlagSet) {
 }
 
 // get returns the configuration that the flags describe.
-func (f *vmFlags) get(stderr io.Writer) (vm.Config, error) {
+func (f *bootFlags) get(stderr io.Writer) (guests.Config, error) {
 	for _, a := range f.add {
-		add, err := vm.ParseAdd(a)
+		add, err := guests.ParseAdd(a)
 		if err != nil {
-			return f.config, usagef("--add: %v", err)
+			return f.config, cli.Usagef("--add: %v", err)
 		}
 		f.config.Add = append(f.config.Add, add)
 	}
@@ -86,37 +88,39 @@ func (f *vmFlags) get(stderr io.Writer) (vm.Config, error) {
 	return f.config, nil
 }
 
-// vmStatus turns how a run ended into how the tool ends.
-func vmStatus(err error) error {
+// status turns how a run ended into how the tool ends.
+func status(err error) error {
 	if err == nil {
 		return nil
 	}
 	var (
-		exit    *vm.ExitError
-		command *vm.CommandError
-		timeout *vm.TimeoutError
-		kernel  *vm.KernelError
+		exit    *guests.ExitError
+		command *guests.CommandError
+		timeout *guests.TimeoutError
+		kernel  *guests.KernelError
 	)
 	switch {
 	case errors.As(err, &timeout):
-		return &exitStatus{Code: statusTimeout, Err: err}
+		return &cli.ExitStatus{Code: statusTimeout, Err: err}
 	case errors.As(err, &kernel):
-		return &exitStatus{Code: statusFailed, Err: err}
+		return &cli.ExitStatus{Code: statusFailed, Err: err}
 	case errors.As(err, &command) && command.NotFound:
-		return &exitStatus{Code: statusNotFound, Err: err}
+		return &cli.ExitStatus{Code: statusNotFound, Err: err}
 	case errors.As(err, &exit):
 		if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 1 {
-			return &exitStatus{Code: exit.Status(), Err: err}
+			return &cli.ExitStatus{Code: exit.Status(), Err: err}
 		}
-		return &exitStatus{Code: exit.Status()} // the command has said why
+		return &cli.ExitStatus{Code: exit.Status()} // the command has said why
 	}
-	return &exitStatus{Code: statusFailed, Err: err}
+	return &cli.ExitStatus{Code: statusFailed, Err: err}
 }
 
-func newVMRun() *cobra.Command {
-	var f vmFlags
+func newRun() *cobra.Command {
+	var f bootFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
+		Use: "run [flags] -- COMMAND [ARGUMENT...]",
+		Example: `  rdmashim vm run -- rdma link show
+  rdmashim vm run -q -- uname -r`,
 		Short: "Boot, run a command, forward its output and exit status",
 		Long: `Boots a guest (two with --nodes 2, on a private link), brings rxe0 up, runs the
 command, which is looked up on the guest's PATH, and powers off. Standard output
@@ -127,20 +131,18 @@ RDMASHIM_OUT (/out, which --out brings back) in its environment.
 exit status: the command's (128+N when signal N ended it); 124 the time was up;
 125 the guest could not be run or its kernel complained; 127 no such command.
 With two nodes 0 only if both are 0.`,
-		Example: `  rdmashim vm run -- rdma link show
-  rdmashim vm run -q -- uname -r`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("vm run needs a command: rdmashim vm run -- COMMAND")
+				return cli.Usagef("vm run needs a command: rdmashim vm run -- COMMAND")
 			}
 			c, err := f.get(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			c.Command = vm.Command{Args: args, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
-			result, err := vm.Run(cmd.Context(), c)
+			c.Command = guests.Command{Args: args, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
+			result, err := guests.Run(cmd.Context(), c)
 			sayResult(&f, cmd.ErrOrStderr(), result)
-			return vmStatus(err)
+			return status(err)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -151,7 +153,7 @@ With two nodes 0 only if both are 0.`,
 }
 
 // sayResult tells what is worth knowing of a run that is over.
-func sayResult(f *vmFlags, stderr io.Writer, r *vm.Result) {
+func sayResult(f *bootFlags, stderr io.Writer, r *guests.Result) {
 	if r == nil || f.quiet {
 		return
 	}
@@ -165,25 +167,25 @@ func sayResult(f *vmFlags, stderr io.Writer, r *vm.Result) {
 	}
 }
 
-func newVMBuild() *cobra.Command {
+func newBuild() *cobra.Command {
 	var kernel, modules, file string
 	cmd := &cobra.Command{
 		Use:     "build -o FILE",
-		Short:   "Write the guest's image and print its SHA-256",
 		Example: `  rdmashim vm build -o initramfs.cpio`,
-		Args:    noArgs,
+		Short:   "Write the guest's image and print its SHA-256",
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return usagef("vm build needs -o FILE")
+				return cli.Usagef("vm build needs -o FILE")
 			}
 			logf := func(format string, args ...any) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "rdmashim: "+format+"\n", args...)
 			}
-			k, err := vm.FindKernel(cmd.Context(), kernel, modules, logf)
+			k, err := guests.FindKernel(cmd.Context(), kernel, modules, logf)
 			if err != nil {
 				return err
 			}
-			image, err := vm.BuildImage(cmd.Context(), vm.ImageConfig{Kernel: k, Log: logf}, file)
+			image, err := guests.BuildImage(cmd.Context(), guests.ImageConfig{Kernel: k, Log: logf}, file)
 			if err != nil {
 				return err
 			}

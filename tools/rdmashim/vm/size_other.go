@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package vm
 
 // watchSize does nothing where a terminal tells no change of its size.
 func watchSize(func()) (stop func()) { return func() {} }

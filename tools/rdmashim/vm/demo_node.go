@@ -1,6 +1,7 @@
-package main
+package vm
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -15,19 +16,22 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// demoPatience is how long a client goes on asking a server that does not listen yet.
+// demoPatience is how long a client goes on asking a server that does not listen
+// yet.
 const demoPatience = time.Minute
 
-// newVMDemoNode is what 'vm demo' runs on each node.
-func newVMDemoNode() *cobra.Command {
+// newDemoNode is what 'vm demo' runs on each node.
+func newDemoNode() *cobra.Command {
 	var mixed bool
 	cmd := &cobra.Command{
 		Use:    "demo-node",
 		Short:  "A node's part of vm demo",
 		Hidden: true,
-		Args:   noArgs,
+		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := &syncWriter{w: cmd.OutOrStdout()}
 			switch os.Getenv("RDMASHIM_NODE") {
@@ -55,29 +59,50 @@ func (s *syncWriter) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// samples are the programs that the demo runs.
-var samples = []string{"write-read", "write-imm"}
+// demoSamples are the samples that run.
+var demoSamples = []string{"write-read", "write-imm"}
 
 // demoServers serves one client of each sample, and captures.
 func demoServers(ctx context.Context, out io.Writer) error {
-	file, err := os.Create(filepath.Join(os.Getenv("RDMASHIM_OUT"), demoCapture))
+	stop, err := demoCapturing(filepath.Join(os.Getenv("RDMASHIM_OUT"), demoCapture))
 	if err != nil {
-		return err
-	}
-	stop, err := captureNetdev("eth0", file)
-	if err != nil {
-		file.Close()
 		return fmt.Errorf("capture: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*demoPatience) // the clients may have failed
 	defer cancel()
-	errs := make([]error, len(samples))
+	errs := make([]error, len(demoSamples))
 	var wg sync.WaitGroup
-	for i, s := range samples {
-		wg.Go(func() { _, errs[i] = demoSample(ctx, out, s, "server", "--once") })
+	for i, name := range demoSamples {
+		wg.Go(func() { _, errs[i] = demoSample(ctx, out, name, "server", "--once") })
 	}
 	wg.Wait()
-	return errors.Join(append(errs, stop(), file.Close())...)
+	return errors.Join(append(errs, stop())...)
+}
+
+// demoCapturing has 'rdmashim dump' capture the link into a file, from its return
+// on until stop is called.
+func demoCapturing(file string) (stop func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "dump", "--live", "eth0", "-w", file)
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewReader(said)
+	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "capturing") {
+		return nil, fmt.Errorf("rdmashim dump: %s", line)
+	}
+	return func() error {
+		cmd.Process.Signal(os.Interrupt)
+		io.Copy(io.Discard, lines) // its sums
+		return cmd.Wait()
+	}, nil
 }
 
 // demoClients runs the clients, on rxe or with the soft RNIC in its place.
@@ -88,14 +113,14 @@ func demoClients(ctx context.Context, out io.Writer, mixed bool) error {
 			return fmt.Errorf("%w: %s", err, text)
 		}
 		// As long as it is loaded it has the UDP port of all the node's addresses.
-		if err := unloadModule("rdma_rxe"); err != nil {
-			return err
+		if text, err := exec.CommandContext(ctx, "rmmod", "rdma_rxe").CombinedOutput(); err != nil {
+			return fmt.Errorf("unload rdma_rxe: %w: %s", err, text)
 		}
 		device = []string{"--device", "soft:" + os.Getenv("RDMASHIM_ADDR")}
 	}
-	for _, s := range samples {
+	for _, name := range demoSamples {
 		for deadline := time.Now().Add(demoPatience); ; {
-			text, err := demoSample(ctx, out, s, "client", append(device, os.Getenv("RDMASHIM_PEER"))...)
+			text, err := demoSample(ctx, out, name, "client", append(device, os.Getenv("RDMASHIM_PEER"))...)
 			if err == nil {
 				break
 			}
@@ -122,8 +147,8 @@ func demoTool(ctx context.Context, env []string, args ...string) (string, error)
 	return text.String(), err
 }
 
-// demoSample runs a side of a sample and prints what it says, and its queue pair's states. Every byte is checked by the
-// sample itself.
+// demoSample runs a side of a sample and prints what it says, and its queue
+// pair's states. The sample itself checks every byte.
 func demoSample(ctx context.Context, out io.Writer, name, side string, args ...string) (string, error) {
 	dir, err := os.MkdirTemp("", "demo-")
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package vm
 
 import (
 	"bytes"
@@ -12,12 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
-func TestVMUsage(t *testing.T) {
+func TestMain(m *testing.M) {
+	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{Command()} })
+}
+
+func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		name, args string
 		code       int
@@ -37,44 +43,44 @@ func TestVMUsage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := runTool(t, strings.Fields(c.args)...)
-			require.Equal(t, c.code, o.code, "stderr %q", o.stderr)
-			require.Contains(t, o.stderr, c.stderr)
-			require.Empty(t, o.stdout)
+			o := clitest.RunTool(t, strings.Fields(c.args)...)
+			require.Equal(t, c.code, o.Code, "stderr %q", o.Stderr)
+			require.Contains(t, o.Stderr, c.stderr)
+			require.Empty(t, o.Stdout)
 			if c.code != 2 {
-				require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+				require.Equal(t, 1, strings.Count(o.Stderr, "\n"), "one line: %q", o.Stderr)
 			}
 		})
 	}
 }
 
-// TestVMRun runs a command in a guest as a user does.
-func TestVMRun(t *testing.T) {
+// TestRun runs a command in a guest as a user does.
+func TestRun(t *testing.T) {
 	image := vmtest.Config(t).Image
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("from the host\n"), 0o644))
-	cmd := tool(t, "vm", "run", "--image", image, "--log", filepath.Join(dir, "log"), "--out", filepath.Join(dir, "out"),
+	cmd := clitest.Tool(t, "vm", "run", "--image", image, "--log", filepath.Join(dir, "log"), "--out", filepath.Join(dir, "out"),
 		"--add", filepath.Join(dir, "in")+":/data/in", "--boot-timeout", "5m", "--",
 		"sh", "-c", "cat /data/in -; echo to stderr >&2; echo back >/out/f; rdmashim link show; exit 9")
 	cmd.Stdin = strings.NewReader("from standard input\n")
-	o := finish(t, cmd)
-	require.Equal(t, 9, o.code, "stderr: %s", o.stderr)
-	require.True(t, strings.HasPrefix(o.stdout, "from the host\nfrom standard input\n"), "stdout: %s", o.stdout)
-	require.Contains(t, o.stdout, "rxe0/1", "the tool in the guest sees its link")
-	require.NotContains(t, o.stdout, "rdmashim:", "standard output is the command's alone")
-	require.Contains(t, o.stderr, "to stderr\n")
+	o := clitest.Finish(t, cmd)
+	require.Equal(t, 9, o.Code, "stderr: %s", o.Stderr)
+	require.True(t, strings.HasPrefix(o.Stdout, "from the host\nfrom standard input\n"), "stdout: %s", o.Stdout)
+	require.Contains(t, o.Stdout, "rxe0/1", "the tool in the guest sees its link")
+	require.NotContains(t, o.Stdout, "rdmashim:", "standard output is the command's alone")
+	require.Contains(t, o.Stderr, "to stderr\n")
 	text, err := os.ReadFile(filepath.Join(dir, "out", "f"))
 	require.NoError(t, err)
 	require.Equal(t, "back\n", string(text))
-	for line := range strings.Lines(o.stderr) {
+	for line := range strings.Lines(o.Stderr) {
 		if strings.Contains(line, "off after") {
 			fmt.Printf("vm: trivial command: %s", line)
 		}
 	}
 }
 
-// TestVMTest runs tests in a guest: with the tool, and with go test -exec.
-func TestVMTest(t *testing.T) {
+// TestGoTest runs tests in a guest: with the tool, and with go test -exec.
+func TestGoTest(t *testing.T) {
 	image := vmtest.Config(t).Image
 	module := filepath.Join(t.TempDir(), "sample")
 	put := func(name, text string) {
@@ -112,23 +118,23 @@ func TestSkipped(t *testing.T) { t.Skip("a reason") }
 `)
 	put("bad/bad_test.go", "package bad\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Error(\"what was wrong\") }\n")
 
-	cmd := tool(t, "vm", "test", "--image", image, "--boot-timeout", "5m", "./...")
+	cmd := clitest.Tool(t, "vm", "test", "--image", image, "--boot-timeout", "5m", "./...")
 	cmd.Dir = module
-	o := finish(t, cmd)
-	require.Equal(t, 1, o.code, "stdout: %s stderr: %s", o.stdout, o.stderr)
+	o := clitest.Finish(t, cmd)
+	require.Equal(t, 1, o.Code, "stdout: %s stderr: %s", o.Stdout, o.Stderr)
 	for _, want := range []string{
 		"ok  \texample.org/sample/sub\t", "FAIL\texample.org/sample/bad\t", "?   \texample.org/sample/empty\t[no test files]",
 		"what was wrong",
 	} {
-		require.Contains(t, o.stdout, want)
+		require.Contains(t, o.Stdout, want)
 	}
-	require.NotContains(t, o.stdout, "a reason", "what passed is quiet")
+	require.NotContains(t, o.Stdout, "a reason", "what passed is quiet")
 
 	self, err := os.Executable()
 	require.NoError(t, err)
 	gotest := exec.CommandContext(t.Context(), "go", "test", "-v", "-coverprofile="+filepath.Join(module, "cover"), "-exec", self+" vm exec --boot-timeout 5m --image "+image, "./sub")
 	gotest.Dir = module
-	gotest.Env = append(os.Environ(), asTool+"=1", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	gotest.Env = append(os.Environ(), clitest.AsTool+"=1", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	out, err := gotest.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- PASS: TestData")
@@ -136,21 +142,21 @@ func TestSkipped(t *testing.T) { t.Skip("a reason") }
 	require.FileExists(t, filepath.Join(module, "cover"))
 }
 
-// TestVMBuild holds the printed sum to the written file.
-func TestVMBuild(t *testing.T) {
+// TestBuild holds the printed sum to the written file.
+func TestBuild(t *testing.T) {
 	vmtest.Config(t)
 	file := filepath.Join(t.TempDir(), "image")
-	o := runTool(t, "vm", "build", "-o", file)
-	require.Zero(t, o.code, "stderr: %s", o.stderr)
+	o := clitest.RunTool(t, "vm", "build", "-o", file)
+	require.Zero(t, o.Code, "stderr: %s", o.Stderr)
 	image, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, fmt.Sprintf("%x  %s\n", sha256.Sum256(image), file), o.stdout)
+	require.Equal(t, fmt.Sprintf("%x  %s\n", sha256.Sum256(image), file), o.Stdout)
 }
 
-// TestVMKilled kills the tool while a guest boots: its QEMU ends as well.
-func TestVMKilled(t *testing.T) {
+// TestKilled kills the tool while a guest boots: its QEMU ends as well.
+func TestKilled(t *testing.T) {
 	image := vmtest.Config(t).Image
-	cmd := tool(t, "vm", "run", "--accel", "tcg", "--image", image, "--", "sleep", "1000")
+	cmd := clitest.Tool(t, "vm", "run", "--accel", "tcg", "--image", image, "--", "sleep", "1000")
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir()) // a log is left by one that is killed
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

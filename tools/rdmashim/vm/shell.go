@@ -1,4 +1,4 @@
-package main
+package vm
 
 import (
 	"bytes"
@@ -11,19 +11,19 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/rdmashim/rdmashim/vm"
+	guests "github.com/rdmashim/rdmashim/vm"
 )
 
-// newVMShell is an interactive shell in a guest.
-func newVMShell() *cobra.Command {
-	var f vmFlags
+// newShell is an interactive shell in a guest.
+func newShell() *cobra.Command {
+	var f bootFlags
 	cmd := &cobra.Command{
-		Use:   "shell [flags] [-- COMMAND [ARGUMENT...]]",
-		Short: "Boot and give a shell in the guest",
+		Use:     "shell [flags] [-- COMMAND [ARGUMENT...]]",
+		Example: `  rdmashim vm shell`,
+		Short:   "Boot and give a shell in the guest",
 		Long: `Boots a guest, brings rxe0 up and runs a shell (or the command) on a terminal.
 Leave it with 'exit' or Control-D; Control-] ends the guest at once, when it hangs.
 Without a terminal the shell reads standard input.`,
-		Example: `  rdmashim vm shell`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"gosh"}
@@ -35,12 +35,12 @@ Without a terminal the shell reads standard input.`,
 			if err != nil {
 				return err
 			}
-			command := vm.Command{Args: args, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
+			command := guests.Command{Args: args, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr()}
 			ctx, cancel := context.WithCancelCause(cmd.Context())
 			defer cancel(nil)
-			s, err := vm.Start(ctx, c)
+			s, err := guests.Start(ctx, c)
 			if err != nil {
-				return vmStatus(err)
+				return status(err)
 			}
 			if term := os.Getenv("TERM"); len(args) == 1 && args[0] == "gosh" && (term == "" || term == "dumb") {
 				command.Args = []string{"gosh", "-comp=false"} // its line editor asks the terminal what it can
@@ -53,7 +53,7 @@ Without a terminal the shell reads standard input.`,
 			if cerr != nil {
 				err = cerr
 			}
-			return vmStatus(err)
+			return status(err)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -84,7 +84,7 @@ func (e *escapeReader) Read(p []byte) (int, error) {
 // onTerminal gives the command a terminal like ours, when we have one, and
 // returns what gives ours back.
 // escaped is called when the user types the key that ends the guest.
-func onTerminal(c *vm.Command, stdin io.Reader, escaped func()) (restore func()) {
+func onTerminal(c *guests.Command, stdin io.Reader, escaped func()) (restore func()) {
 	in, ok := stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return func() {}
@@ -107,7 +107,7 @@ func onTerminal(c *vm.Command, stdin io.Reader, escaped func()) (restore func())
 			}
 		}
 	})
-	c.Terminal = &vm.Terminal{Rows: uint16(rows), Cols: uint16(cols), Resized: resized}
+	c.Terminal = &guests.Terminal{Rows: uint16(rows), Cols: uint16(cols), Resized: resized}
 	c.Stdin = &escapeReader{in, escaped}
 	c.Env = append(c.Env, "TERM="+os.Getenv("TERM"))
 	return func() {
