@@ -52,41 +52,30 @@ type Config struct {
 	CM cm.Config
 }
 
-// headRoom is what must fit beside the payload of a packet: rxe reckons with 80
-// bytes of headers, of which IPv4 and UDP take 28 (rxe_param.h:eth_mtu_int_to_enum).
-const headRoom = 80 - 28
-
-// mtus are the InfiniBand MTUs, largest first.
-var mtus = [...]abi.MTU{abi.MTU4096, abi.MTU2048, abi.MTU1024, abi.MTU512, abi.MTU256}
+// headRoom is what must fit beside the payload into a link's packet, which is
+// without the headers of IPv4 and UDP.
+const headRoom = abi.MTUHeadroom - 28
 
 // activeMTU is the port's MTU for the one that was asked for, 0 being the
 // largest, on a link that carries packets of caps.MTU bytes.
 func activeMTU(ask int, caps link.Caps) (abi.MTU, error) {
-	for _, m := range mtus {
-		fits := m.Bytes()+headRoom <= caps.MTU
-		switch {
-		case ask == 0 && fits, ask == m.Bytes() && fits:
-			return m, nil
-		case ask == m.Bytes():
-			return 0, fmt.Errorf("mtu %d does not fit the link: its packets hold %d bytes, headers included; choose a smaller one: %w", ask, caps.MTU, syscall.EINVAL)
-		}
-	}
-	if ask == 0 {
+	m, fits := abi.FitMTU(ask), abi.FitMTU(caps.MTU-headRoom)
+	switch {
+	case ask == 0 && fits == 0:
 		return 0, fmt.Errorf("the link's packets hold %d bytes, headers included; the smallest MTU, 256, needs %d: %w", caps.MTU, 256+headRoom, syscall.EINVAL)
+	case ask == 0:
+		return fits, nil
+	case m.Bytes() != ask:
+		return 0, fmt.Errorf("mtu %d: must be 256, 512, 1024, 2048 or 4096: %w", ask, syscall.EINVAL)
+	case m > fits:
+		return 0, fmt.Errorf("mtu %d does not fit the link: its packets hold %d bytes, headers included; choose a smaller one: %w", ask, caps.MTU, syscall.EINVAL)
 	}
-	return 0, fmt.Errorf("mtu %d: must be 256, 512, 1024, 2048 or 4096: %w", ask, syscall.EINVAL)
+	return m, nil
 }
 
-// PathMTU is the largest InfiniBand MTU whose packets fit UDP payloads of room
-// bytes, 0 if none does.
-func PathMTU(room int) int {
-	for _, m := range mtus {
-		if m.Bytes()+headRoom <= room {
-			return m.Bytes()
-		}
-	}
-	return 0
-}
+// PathMTU is the largest path MTU whose packets fit UDP payloads of room bytes, 0
+// if none does.
+func PathMTU(room int) int { return abi.FitMTU(room - headRoom).Bytes() }
 
 // pathMTU is the path MTU for a peer: the port's, or what the route to the peer
 // carries of it. Without a route there may be one when packets go.
@@ -99,11 +88,7 @@ func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
 	if err != nil {
 		return d.mtu
 	}
-	mtu := d.mtu
-	for mtu > abi.MTU256 && mtu.Bytes()+headRoom > room {
-		mtu--
-	}
-	return mtu
+	return max(abi.MTU256, min(d.mtu, abi.FitMTU(room-headRoom)))
 }
 
 // tune limits a queue pair's window to what a socket's buffer holds: more is lost

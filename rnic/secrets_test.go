@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/internal/splitmix"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
@@ -54,15 +55,8 @@ func draw(t *testing.T, seed uint64, n int) (d drawn) {
 	return d
 }
 
-// mix is the finalizer of splitmix64, and unmix its inverse: a public value made
-// by it of a secret gives the secret away.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
+// unmix is the inverse of splitmix.Mix: a public value made by that of a secret
+// gives the secret away.
 func unmix(x uint64) uint64 {
 	unshift := func(x uint64, n uint) uint64 {
 		y := x
@@ -80,23 +74,23 @@ func unmix(x uint64) uint64 {
 	}
 	x = unshift(x, 31) * inverse(0x94d049bb133111eb)
 	x = unshift(x, 27) * inverse(0xbf58476d1ce4e5b9)
-	return unshift(x, 30) - 0x9e3779b97f4a7c15
+	return unshift(x, 30) - splitmix.Gamma
 }
 
-// TestSecretsDoNotFollowFromGUID tries what used to work: one seed, spread by mix
+// TestSecretsDoNotFollowFromGUID tries what used to work: one seed, spread by Mix
 // over GUID, keys, queue pair numbers and the communication manager's generator.
 // Two bits of the GUID say that it is made locally.
 func TestSecretsDoNotFollowFromGUID(t *testing.T) {
-	require.Equal(t, uint64(12345), unmix(mix(12345)))
+	require.Equal(t, uint64(12345), unmix(splitmix.Mix(12345)))
 	d := draw(t, 0, 1)
 	for hidden := range uint64(4) {
 		seed := unmix(d.guid&^(3<<56)|hidden<<56) ^ 1
-		table, manager := mix(seed^2), mix(seed^4)
-		require.NotEqual(t, uint32(mix(table))<<8|uint32(uint8(mix(table))), d.keys[0], "key")
-		require.NotEqual(t, uint32(mix(seed^3))&0xffffff, d.qpns[0], "queue pair number")
+		table, manager := splitmix.Mix(seed^2), splitmix.Mix(seed^4)
+		require.NotEqual(t, uint32(splitmix.Mix(table))<<8|uint32(uint8(splitmix.Mix(table))), d.keys[0], "key")
+		require.NotEqual(t, uint32(splitmix.Mix(seed^3))&0xffffff, d.qpns[0], "queue pair number")
 		next := func() uint64 {
-			manager += 0x9e3779b97f4a7c15
-			return mix(manager - 0x9e3779b97f4a7c15)
+			manager += splitmix.Gamma
+			return splitmix.Mix(manager - splitmix.Gamma)
 		}
 		require.NotEqual(t, uint32(next()), d.ids[0], "communication identifier")
 		require.NotEqual(t, uint32(next()), uint32(d.tids[0]>>32), "transaction")

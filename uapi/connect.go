@@ -171,7 +171,7 @@ func (q *queuePair) readyToReceive(remote Endpoint) error {
 	chosen := &q.ctx.chosen
 	attr := verbs.QPAttr{
 		State:           abi.QPSRTR,
-		PathMTU:         pathMTU(min(q.config.MTU, remote.MTU)),
+		PathMTU:         abi.FitMTU(min(q.config.MTU, remote.MTU)),
 		DestQPNum:       remote.QPN,
 		RQPSN:           remote.PSN,
 		MaxDestRdAtomic: uint8(q.config.MaxRdAtomic),
@@ -203,15 +203,6 @@ func (q *queuePair) readyToSend(remote Endpoint) error {
 		MaxRdAtomic: uint8(min(q.config.MaxRdAtomic, remote.MaxRdAtomic)),
 	}, abi.QPMaskState|abi.QPMaskSQPSN|abi.QPMaskTimeout|abi.QPMaskRetryCnt|abi.QPMaskRNRRetry|abi.QPMaskMaxQPRdAtomic)
 	return q.ctx.ended(err, &q.dead, "the queue pair")
-}
-
-// pathMTU is the kernel's number for a path MTU in bytes.
-func pathMTU(bytes int) abi.MTU {
-	mtu := abi.MTU256
-	for mtu < abi.MTU4096 && mtu.Bytes() < bytes {
-		mtu++
-	}
-	return mtu
 }
 
 // Disconnect ends a queue pair's connection, however it was made. The queue pair

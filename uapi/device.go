@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
 // DefaultDevice is what an empty device name opens when RDMASHIM_DEVICE is
@@ -369,13 +371,7 @@ func setPcap(s *deviceSpec, text string) error {
 }
 
 // isPathMTU holds for the five path MTUs of IBA 9.6.1 (bytes of payload).
-func isPathMTU(n int) bool {
-	switch n {
-	case 256, 512, 1024, 2048, 4096:
-		return true
-	}
-	return false
-}
+func isPathMTU(n int) bool { return n > 0 && abi.FitMTU(n).Bytes() == n }
 
 func badDevice(format string, args ...any) error {
 	return &explained{text: "device " + fmt.Sprintf(format, args...), err: syscall.EINVAL}

@@ -101,17 +101,9 @@ func softDeviceOn(ifc *net.Interface, a net.Addr) (DeviceInfo, bool) {
 	return info, true
 }
 
-// mtuForInterface is the largest path MTU that fits an interface's, as rxe
-// reckons (rxe_param.h:eth_mtu_int_to_enum): 80 bytes are kept for headers.
-func mtuForInterface(mtu int) int {
-	const headers = 80
-	for _, m := range []int{4096, 2048, 1024, 512} {
-		if m+headers <= mtu {
-			return m
-		}
-	}
-	return 256
-}
+// mtuForInterface is the largest path MTU that fits an interface's, and the
+// smallest where none does, as rxe reckons.
+func mtuForInterface(mtu int) int { return max(256, abi.FitMTU(mtu-abi.MTUHeadroom).Bytes()) }
 
 // hostDevices are the real kernel's, from sysfs.
 func hostDevices(root string) []DeviceInfo {

@@ -401,6 +401,9 @@ func TestMTUBytes(t *testing.T) {
 	for v, want := range map[MTU]int{0: 0, MTU256: 256, MTU512: 512, MTU1024: 1024, MTU2048: 2048, MTU4096: 4096, 6: 0, 255: 0} {
 		require.Equal(t, want, v.Bytes())
 	}
+	for n, want := range map[int]MTU{-1: 0, 255: 0, 256: MTU256, 511: MTU256, 512: MTU512, 1420: MTU1024, 4095: MTU2048, 4096: MTU4096, 1 << 30: MTU4096} {
+		require.Equal(t, want, FitMTU(n), n)
+	}
 }
 
 func TestEventElement(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/internal/splitmix"
 )
 
 // Faults says how a link misbehaves on what it sends. The zero value is a
@@ -62,15 +64,8 @@ const (
 // draw returns 64 random bits that depend on nothing but its arguments: the
 // output function of splitmix64 over two rounds.
 func draw(seed uint64, kind faultKind, packet uint64) uint64 {
-	x := mix(seed ^ bits.RotateLeft64(uint64(kind)*0x9e3779b97f4a7c15, 17))
-	return mix(x + packet*0x9e3779b97f4a7c15)
-}
-
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	x := splitmix.Mix(seed ^ bits.RotateLeft64(uint64(kind)*splitmix.Gamma, 17))
+	return splitmix.Mix(x + packet*splitmix.Gamma)
 }
 
 // threshold turns a rate into the bound below which 63 random bits hit.

@@ -1,6 +1,10 @@
 package virtual
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rdmashim/rdmashim/internal/splitmix"
+)
 
 // Rand is a small generator (splitmix64) whose sequence never changes with the
 // toolchain: a seed that failed once fails for good.
@@ -11,11 +15,9 @@ func NewRand(seed uint64) Rand { return Rand{state: seed} }
 
 // Uint64 returns the next 64 bits.
 func (r *Rand) Uint64() uint64 {
-	r.state += 0x9e3779b97f4a7c15
-	x := r.state
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	x := splitmix.Mix(r.state)
+	r.state += splitmix.Gamma
+	return x
 }
 
 // Intn returns a number of 0 … n-1; n is at least 1.

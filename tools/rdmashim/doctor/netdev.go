@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
 
@@ -67,20 +68,11 @@ func (e *exam) tentative() bool {
 }
 
 // headroom is what rdma_rxe and soft devices keep of a network device's MTU for
-// headers (rxe_param.h: RXE_MAX_HDR_LENGTH).
-const headroom = 80
-
-var pathMTUs = []int{4096, 2048, 1024, 512, 256}
+// headers.
+const headroom = abi.MTUHeadroom
 
 // pathMTU is the largest that fits a network device's MTU; 0 for none.
-func pathMTU(mtu int) int {
-	for _, m := range pathMTUs {
-		if m+headroom <= mtu {
-			return m
-		}
-	}
-	return 0
-}
+func pathMTU(mtu int) int { return abi.FitMTU(mtu - headroom).Bytes() }
 
 // checkMTU compares the port's active MTU with the network device's.
 func checkMTU(e *exam) Check {

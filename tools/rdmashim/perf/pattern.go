@@ -3,6 +3,8 @@ package perf
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/rdmashim/rdmashim/internal/splitmix"
 )
 
 // CorruptError says where memory differs from what was sent.
@@ -24,11 +26,8 @@ func pattern(b []byte, client bool, slot, phase int) {
 	}
 	var w [8]byte
 	for i := 0; i < len(b); i += 8 {
-		// splitmix64
-		x += 0x9e3779b97f4a7c15
-		z := (x ^ x>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		binary.LittleEndian.PutUint64(w[:], z^z>>31)
+		binary.LittleEndian.PutUint64(w[:], splitmix.Mix(x))
+		x += splitmix.Gamma
 		copy(b[i:], w[:])
 	}
 }
