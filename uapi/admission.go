@@ -13,27 +13,28 @@ import (
 const DefaultPending = 256
 
 // squeezeAfter is how long a request that was accepted is left to its peer's
-// confirmation when all places are taken: long enough for a round trip and two busy
-// programs, and short enough for DefaultPending places to serve 1,000 requests a
-// second from addresses that were made up, which never confirm.
+// confirmation when all places are taken: long enough for a round trip and two
+// busy programs, and short enough for DefaultPending places to serve 1,000
+// requests a second from addresses that were made up, which never confirm.
 //
-// squeezeOwnAfter is the same for requests of an address that has used its share
-// up, when more of its own wait: they compete among themselves. An address that has
-// confirmed one within that time is an honest host, however busy, and is left alone.
-// A full backlog of an address that confirms none is gone after 8 s.
+// squeezeOwnAfter is the same for requests of an address that has used its
+// share up, when more of its own wait: they compete among themselves. An
+// address that has confirmed one within that time is an honest host, however
+// busy, and is left alone. A full backlog of an address that confirms none is
+// gone after 8 s.
 const (
 	squeezeAfter    = 250 * time.Millisecond
 	squeezeOwnAfter = time.Second
 )
 
-// admission decides which request Accept gives, and when. Requests cost nothing to
-// send, from addresses that were made up, so that what they make a program build is
-// bounded: most are being accepted, room wait, and an address has at most its share
-// of either. When a request waits for a place, the oldest one that is not confirmed
-// makes way.
+// admission decides which request Accept gives, and when. Requests cost nothing
+// to send, from addresses that were made up, so that what they make a program
+// build is bounded: most are being accepted, room wait, and an address has at
+// most its share of either. When a request waits for a place, the oldest one
+// that is not confirmed makes way.
 //
-// Invariants: queued counts waiting by source address, and from given; leaving of
-// those given were told to make way.
+// Invariants: queued counts waiting by source address, and from given; leaving
+// of those given were told to make way.
 type admission struct {
 	most, room int
 
@@ -59,8 +60,9 @@ func newAdmission(most, room int) *admission {
 	return &admission{most: most, room: room, queued: map[netip.Addr]int{}, from: map[netip.Addr]int{}, heard: map[netip.Addr]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
-// addressShare is how many of n places one address may have: three quarters, so that a
-// host that connects often is hardly slowed, and there is room for others beside it.
+// addressShare is how many of n places one address may have: three quarters, so
+// that a host that connects often is hardly slowed, and there is room for
+// others beside it.
 func addressShare(n int) int { return max(n*3/4, 1) }
 
 // put lets a request wait, if there is room.
@@ -141,8 +143,8 @@ func (a *admission) done(r *Request, confirmed bool) {
 	a.press()
 }
 
-// press wakes an Accept if a request may go. If none may, it makes room for those
-// that wait, or says when it will.
+// press wakes an Accept if a request may go. If none may, it makes room for
+// those that wait, or says when it will.
 func (a *admission) press() {
 	if a.next() >= 0 {
 		select {

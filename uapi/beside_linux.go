@@ -82,7 +82,7 @@ func (n *neighbour) announce(service uint64) (end func(), err error) {
 		n.mu.Lock()
 		n.services--
 		n.mu.Unlock()
-		n.rouse()
+		n.wakeUp()
 		return nil, err
 	}
 	return func() {
@@ -110,11 +110,11 @@ func (n *neighbour) put(service uint64, end bool) chan error {
 		go v.run(before, n.last)
 	}
 	n.mu.Unlock()
-	n.rouse()
+	n.wakeUp()
 	return r.answer
 }
 
-func (n *neighbour) rouse() {
+func (n *neighbour) wakeUp() {
 	select {
 	case n.wake <- struct{}{}:
 	default:

@@ -11,23 +11,30 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
-// Why a connection was not made, or stands no more. errors.Is finds them in what Dial,
-// Request.Accept and Cause return, and in each the errno in parentheses.
+// Why a connection was not made, or stands no more. errors.Is finds them in
+// what Dial, Request.Accept and Cause return, and in each the errno in
+// parentheses.
 var (
-	// ErrRefused: nobody listens there, or the program there refused; then it is a *RejectError (ECONNREFUSED).
+	// ErrRefused: nobody listens there, or the program there refused; then it
+	// is a *RejectError (ECONNREFUSED).
 	ErrRefused error = &connError{"connection refused", syscall.ECONNREFUSED}
-	// ErrUnreachable: the peer did not answer while the connection was being made (ETIMEDOUT).
+	// ErrUnreachable: the peer did not answer while the connection was being
+	// made (ETIMEDOUT).
 	ErrUnreachable error = &connError{"the peer does not answer", syscall.ETIMEDOUT}
-	// ErrGaveUp: who asked for the connection does not wait for the answer any more (ECONNABORTED).
+	// ErrGaveUp: the peer that asked for the connection waits for the answer no
+	// more (ECONNABORTED).
 	ErrGaveUp error = &connError{"the peer gave up before it was accepted", syscall.ECONNABORTED}
-	// ErrPeerDisconnected: the peer ended the connection, or its process ended (ECONNRESET).
+	// ErrPeerDisconnected: the peer ended the connection, or its process ended
+	// (ECONNRESET).
 	ErrPeerDisconnected error = &connError{"the peer disconnected", syscall.ECONNRESET}
-	// ErrPeerSilent: the peer no longer answers; a keepalive found it out (ETIMEDOUT).
+	// ErrPeerSilent: the peer no longer answers; a keepalive found it out
+	// (ETIMEDOUT).
 	ErrPeerSilent error = &connError{"the peer no longer answers", syscall.ETIMEDOUT}
 	// ErrDisconnected: this side ended the connection (ENOTCONN).
 	ErrDisconnected error = &connError{"disconnected on this side", syscall.ENOTCONN}
-	// ErrQPFailed: the queue pair went to the error state (EIO). If a request of its own failed, Cause
-	// wraps that completion's error, too: errors.As finds the *WCError.
+	// ErrQPFailed: the queue pair went to the error state (EIO). If a request
+	// of its own failed, Cause wraps that completion's error, too: errors.As
+	// finds the *WCError.
 	ErrQPFailed error = &connError{"the queue pair failed", syscall.EIO}
 	// ErrDeviceGone: the device was taken away (ENODEV).
 	ErrDeviceGone error = &connError{"the device is gone", syscall.ENODEV}
@@ -44,7 +51,7 @@ func (e *connError) Unwrap() error { return e.errno }
 // RejectReason is why a request was rejected (IBA table 109).
 type RejectReason int
 
-// What a program may give as its reason; Linux sends no other.
+// The reasons that a program may give; Linux sends no other.
 const (
 	RejectedByProgram         = RejectReason(abi.UCMRejConsumerDefined)
 	RejectedUnsupportedOption = RejectReason(abi.UCMRejVendorOptionNotSupported)
@@ -56,7 +63,8 @@ func (r RejectReason) String() string { return abi.UCMRejReason(r).String() }
 // RejectError is the peer's refusal. It Is ErrRefused.
 type RejectError struct {
 	Reason RejectReason
-	// PrivateData is what the peer's program said, with zeroes behind it: 148 bytes in all.
+	// PrivateData is what the peer's program said, with zeroes behind it: 148
+	// bytes in all.
 	PrivateData []byte
 }
 
@@ -74,8 +82,8 @@ func (e *RejectError) Error() string {
 
 func (e *RejectError) Unwrap() error { return ErrRefused }
 
-// setupError names why a connection was not made. ctx is what the caller gave, inner what
-// it was bounded by.
+// setupError names why a connection was not made. ctx is what the caller gave,
+// inner what it was bounded by.
 func setupError(ctx, inner context.Context, err error) error {
 	var rejected *rdmacm.RejectedError
 	var event *rdmacm.EventError

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// None in a field of a configuration asks for nothing where 0 means the default:
-// no repeats, no READs at a time, no timeout, no signs of life.
+// None in a field of a configuration asks for nothing where 0 means the
+// default: no repeats, no READs at a time, no timeout, no signs of life.
 const None = -1
 
 // OpenConfig says how to open a device. The zero value of every field means the
@@ -17,25 +17,27 @@ const None = -1
 type OpenConfig struct {
 	// Logger is told what is chosen automatically, and what goes wrong without
 	// failing a call (nobody): among others, once for each, a message that has
-	// waited for a receive of the peer's for a second (soft devices; the kernel does
-	// not tell of its own). A soft device tells the logger of the Open that started
-	// it.
+	// waited for a receive of the peer's for a second (soft devices; the kernel
+	// does not tell of its own). A soft device tells the logger of the Open
+	// that started it.
 	Logger *slog.Logger
 	// Port is the device's port, from 1 (the first active one).
 	Port int
 	// GIDIndex is the entry of the port's address table (nil: the one that
 	// QueryDevice explains). new(3) is entry 3.
 	GIDIndex *int
-	// MTU is the largest path MTU in bytes that is offered to peers: 256, 512, 1024,
-	// 2048 or 4096 (the port's active MTU).
+	// MTU is the largest path MTU in bytes that is offered to peers: 256, 512,
+	// 1024, 2048 or 4096 (the port's active MTU).
 	MTU int
 	// Kinds are the kinds of devices that OpenLocal and OpenRoute choose among,
-	// "host" (the kernel's) and "soft" (both, the kernel's first). A device that was
-	// named, by OpenWith or RDMASHIM_DEVICE, and is of another kind is EINVAL.
+	// "host" (the kernel's) and "soft" (both, the kernel's first). A device
+	// that was named, by OpenWith or RDMASHIM_DEVICE, and is of another kind is
+	// EINVAL.
 	Kinds []string
 
 	// Trace gets every call to the device's kernel, a line and a Write each, as
-	// strace prints them and RDMASHIM_TRACE in the environment asks for (nobody).
+	// strace prints them and RDMASHIM_TRACE in the environment asks for
+	// (nobody).
 	Trace io.Writer
 
 	dials bool                            // see Context.dials
@@ -53,15 +55,15 @@ func (c *OpenConfig) logger() *slog.Logger {
 // QPConfig says how to make a queue pair. The zero value of every field means
 // the default in parentheses.
 type QPConfig struct {
-	// Type is the transport service (TypeRC). Queue pairs of TypeUD are ready when
-	// they are made; of the fields below, Access, MTU and those from Timeout on mean
-	// nothing for them.
+	// Type is the transport service (TypeRC). Queue pairs of TypeUD are ready
+	// when they are made; of the fields below, Access, MTU and those from
+	// Timeout on mean nothing for them.
 	Type QPType
 	// QKey is what datagrams must carry to be received (0); of TypeUD only.
 	QKey uint32
-	// PD is the protection domain (the context's own): the peer reaches the regions
-	// that are in it and no others. Peers whose queue pairs are in one domain share
-	// its regions, given the keys: see CreatePD.
+	// PD is the protection domain (the context's own): the peer reaches the
+	// regions that are in it and no others. Peers whose queue pairs are in one
+	// domain share its regions, given the keys: see CreatePD.
 	PD PD
 	// SendCQ and RecvCQ take the completions and may be shared by many queue
 	// pairs. Both zero: the queue pair gets one completion queue of its own

@@ -44,13 +44,14 @@ func (q *queuePair) endpoint() Endpoint {
 // Both sides use the smaller MTU, and no more READs and atomics at a time than
 // the other one answers.
 //
-// Errors: EINVAL for an endpoint that is not valid, and for a queue pair of datagrams; EISCONN when it is
-// connected already; EAFNOSUPPORT when one side's address is IPv4 and the
-// other's IPv6; ENETUNREACH when this device is on a loopback address and the
-// peer is not; EMSGSIZE when the route to the peer does not carry packets of the
-// MTU that both sides offer; EADDRNOTAVAIL when this device is the kernel's, which knows one
-// UDP port, and the peer on another; EAGAIN when the peer's address has guessed
-// remote keys of late (docs/limits.md, Security).
+// Errors: EINVAL for an endpoint that is not valid, and for a queue pair of
+// datagrams; EISCONN when it is connected already; EAFNOSUPPORT when one side's
+// address is IPv4 and the other's IPv6; ENETUNREACH when this device is on a
+// loopback address and the peer is not; EMSGSIZE when the route to the peer
+// does not carry packets of the MTU that both sides offer; EADDRNOTAVAIL when
+// this device is the kernel's, which knows one UDP port, and the peer on
+// another; EAGAIN when the peer's address has guessed remote keys of late
+// (docs/limits.md, Security).
 func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
 	q, err := c.pair(qp)
 	if err == nil {
@@ -205,14 +206,14 @@ func (q *queuePair) readyToSend(remote Endpoint) error {
 	return q.ctx.ended(err, &q.dead, "the queue pair")
 }
 
-// Disconnect ends a queue pair's connection, however it was made. The queue pair
-// moves to the error state: outstanding sends and receives complete with
-// WCWRFlushErr, in order, and so do later ones; poll those that matter first. It
-// stays, to be polled empty, until DestroyQP, which disconnects too.
+// Disconnect ends a queue pair's connection, however it was made. The queue
+// pair moves to the error state: outstanding sends and receives complete with
+// WCWRFlushErr, in order, and so do later ones; poll those that matter first.
+// It stays, to be polled empty, until DestroyQP, which disconnects too.
 //
 // The peer of Dial or Request.Accept is told, without waiting for it: its Done
-// fires, and the flushed requests of this side have ErrDisconnected. The peer of
-// ConnectQP is not told; its next request fails with WCRetryExcErr.
+// fires, and the flushed requests of this side have ErrDisconnected. The peer
+// of ConnectQP is not told; its next request fails with WCRetryExcErr.
 // Disconnecting again does nothing. ENOTCONN for a queue pair that was never
 // connected.
 func (c *Context) Disconnect(qp QP) error {

@@ -20,18 +20,19 @@ type connection struct {
 	id   *rdmacm.ID
 	info ConnInfo
 
-	life context.Context // ends with the connection; its cause is why
-	cut  context.CancelCauseFunc
-	stop func() bool // no longer hear the id's end
-	once sync.Once
-	keep keeper
+	life  context.Context // ends with the connection; its cause is why
+	cut   context.CancelCauseFunc
+	stop  func() bool // no longer hear the id's end
+	once  sync.Once
+	probe prober
 }
 
 // ConnInfo describes a connection made by Dial or Request.Accept.
 type ConnInfo struct {
 	LocalAddr, RemoteAddr netip.AddrPort
-	// PrivateData is what the peer said, in its answer to Dial (196 bytes) or in its
-	// request (56 bytes), with zeroes behind it: its length is not on the wire.
+	// PrivateData is what the peer said, in its answer to Dial (196 bytes) or
+	// in its request (56 bytes), with zeroes behind it: its length is not on
+	// the wire.
 	PrivateData []byte
 }
 
@@ -58,8 +59,8 @@ type managed struct {
 	channel *rdmacm.Channel // guarded by mu; nil until needed
 }
 
-// close ends all connections; their peers are told. Preconditions: the context is marked
-// as closed.
+// close ends all connections; their peers are told. Preconditions: the context
+// is marked as closed.
 func (m *managed) close(pairs map[QP]*queuePair) error {
 	m.mu.Lock()
 	ch := m.channel
@@ -79,11 +80,11 @@ func (m *managed) close(pairs map[QP]*queuePair) error {
 func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration) *connection {
 	conn := &connection{q: q, id: id, info: info}
 	conn.life, conn.cut = context.WithCancelCause(context.Background())
-	conn.keep.init(conn, keepAlive)
-	conn.keep.start()
+	conn.probe.init(conn, keepAlive)
+	conn.probe.start()
 	conn.stop = context.AfterFunc(id.Context(), func() { conn.end(conn.verdict()) })
 	q.conn.Store(conn)                        // from now on completions and DestroyQP can end it
-	if q.ctx.closed.Load() || q.dead.Load() { // whoever did that may have missed it
+	if q.ctx.closed.Load() || q.dead.Load() { // Close or DestroyQP may have missed it
 		conn.end(errContextClosed)
 		_ = id.Destroy()
 	}
@@ -93,8 +94,8 @@ func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration)
 	return conn
 }
 
-// failed ends the connections of completions that failed, and has those that were
-// flushed say why.
+// failed ends the connections of completions that failed, and has those that
+// were flushed say why.
 func (c *Context) failed(list []WC) {
 	for i := range list {
 		wc := &list[i]
@@ -118,9 +119,9 @@ func (c *Context) failed(list []WC) {
 	}
 }
 
-// verdict says why the connection is over: the peer or the device ended it, or the
-// queue pair is in the error state. A peer that disconnects after a request of this
-// side's failed does so for that reason.
+// verdict says why the connection is over: the peer or the device ended it, or
+// the queue pair is in the error state. A peer that disconnects after a request
+// of this side's failed does so for that reason.
 func (conn *connection) verdict() error {
 	why := ErrQPFailed
 	if cause := context.Cause(conn.id.Context()); cause != nil {
@@ -155,7 +156,7 @@ func (conn *connection) fail(why error) {
 func (conn *connection) end(why error) (first bool) {
 	conn.once.Do(func() {
 		first = true
-		conn.keep.stop()
+		conn.probe.stop()
 		conn.cut(why)
 		if !conn.q.dead.Load() {
 			_ = conn.q.disconnect()
@@ -184,8 +185,8 @@ func (c *Context) connectionOf(qp QP) (*connection, error) {
 	return conn, nil
 }
 
-// QueryConn describes the connection that Dial or Request.Accept made. ENOTCONN for another
-// queue pair.
+// QueryConn describes the connection that Dial or Request.Accept made. ENOTCONN
+// for another queue pair.
 func (c *Context) QueryConn(qp QP) (ConnInfo, error) {
 	conn, err := c.connectionOf(qp)
 	if err != nil {
@@ -205,9 +206,10 @@ func (conn *connection) disconnect() error {
 	return err
 }
 
-// Done is closed when the connection that Dial or Request.Accept made has ended; Cause says
-// why. A completion with an error ends it before it is returned by Poll or Wait; one that nobody
-// polls does when a keepalive looks. For a queue pair that is no such it is closed already.
+// Done is closed when the connection that Dial or Request.Accept made has
+// ended; Cause says why. A completion with an error ends it before it is
+// returned by Poll or Wait; one that nobody polls does when a keepalive looks.
+// For a queue pair that is no such it is closed already.
 func (c *Context) Done(qp QP) <-chan struct{} {
 	conn, err := c.connectionOf(qp)
 	if err != nil {
@@ -222,9 +224,10 @@ var alreadyDone = func() <-chan struct{} {
 	return ch
 }()
 
-// Cause is nil while the connection stands, then why it ended: ErrPeerDisconnected,
-// ErrPeerSilent, ErrDisconnected, ErrQPFailed, ErrDeviceGone, or net.ErrClosed for a closed
-// context. ENOTCONN for a queue pair that was not connected by address, EBADF after DestroyQP.
+// Cause is nil while the connection stands, then why it ended:
+// ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected, ErrQPFailed,
+// ErrDeviceGone, or net.ErrClosed for a closed context. ENOTCONN for a queue
+// pair that was not connected by address, EBADF after DestroyQP.
 func (c *Context) Cause(qp QP) error {
 	conn, err := c.connectionOf(qp)
 	if err == nil {
@@ -233,8 +236,8 @@ func (c *Context) Cause(qp QP) error {
 	return opError("Cause", qpName(qp), err)
 }
 
-// managedPair is a queue pair as kshim/rdmacm moves it: with what QPConfig says where that is this
-// side's own matter.
+// managedPair is a queue pair as kshim/rdmacm moves it: with what QPConfig says
+// where that is this side's own matter.
 type managedPair struct{ *queuePair }
 
 func (q managedPair) Num() uint32 { return uint32(q.num) }
@@ -281,7 +284,8 @@ func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
 		PSN: attr.RQPSN, MTU: attr.PathMTU.Bytes(), MaxRdAtomic: q.config.MaxRdAtomic}
 }
 
-// carried refuses a path MTU that is too large for the route of this side: the side that asks chooses by its own.
+// carried refuses a path MTU that is too large for the route of this side: the
+// side that asks chooses by its own.
 func (q managedPair) carried(attr *verbs.QPAttr) error {
 	if q.ctx.station.route == nil {
 		return nil
@@ -311,8 +315,8 @@ func (q managedPair) param(private []byte) rdmacm.ConnParam {
 	}
 }
 
-// defaultDepth is how many sends and receives a connection's queue pair takes when its QPConfig
-// says neither.
+// defaultDepth is how many sends and receives a connection's queue pair takes
+// when its QPConfig says neither.
 const defaultDepth = 64
 
 // newManaged makes a queue pair for a connection.

@@ -116,7 +116,7 @@ func (c *Context) Close() error {
 	c.mu.Unlock()
 
 	opened.remove(c)
-	offers.remove(c)
+	statsSocket.remove(c)
 	err := c.cm.close(pairs) // while there are queue pairs: peers are told
 	if e := c.verbs.Close(); err == nil {
 		err = e

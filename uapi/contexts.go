@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// opened are the contexts that this process has open, in the order in which they were opened.
+// opened are the contexts that this process has open, in the order in which
+// they were opened.
 var opened contextList
 
 type contextList struct {

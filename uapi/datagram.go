@@ -16,24 +16,24 @@ const (
 	// TypeRC is a reliable connection, the default.
 	TypeRC = QPType(abi.QPTRC)
 	// TypeUD is unreliable datagrams: one queue pair speaks with any number of
-	// others. A message is one packet, at most the MTU long, that arrives whole,
-	// late, twice or never.
+	// others. A message is one packet, at most the MTU long, that arrives
+	// whole, late, twice or never.
 	TypeUD = QPType(abi.QPTUD)
 )
 
 // String is the verbs name: RC, UD.
 func (t QPType) String() string { return abi.QPType(t).String() }
 
-// GRHLen is how many bytes stand before a datagram in the receive that it came to: the
-// route header, out of which DatagramSource reads the sender's address. Make
-// receives so much longer; WC.ByteLen counts it.
+// GRHLen is how many bytes stand before a datagram in the receive that it came
+// to: the route header, out of which DatagramSource reads the sender's address.
+// Make receives so much longer; WC.ByteLen counts it.
 const GRHLen = 40
 
-// PostSendTo posts a datagram: length bytes at localOffset of the region go to the
-// queue pair with the number remoteQPN on the device that the address handle names,
-// and are dropped there unless remoteQKey is that queue pair's QPConfig.QKey and a
-// receive is posted. It completes when it has been sent. With the highest bit set
-// remoteQKey stands for this queue pair's own Q_Key.
+// PostSendTo posts a datagram: length bytes at localOffset of the region go to
+// the queue pair with the number remoteQPN on the device that the address
+// handle names, and are dropped there unless remoteQKey is that queue pair's
+// QPConfig.QKey and a receive is posted. It completes when it has been sent.
+// With the highest bit set remoteQKey stands for this queue pair's own Q_Key.
 //
 // The errors are those of all posts, and EMSGSIZE for more bytes than fit a
 // packet, DeviceInfo.MTU; EBADF for a bad address handle.
@@ -43,8 +43,8 @@ func (c *Context) PostSendTo(qp QP, ah AH, remoteQPN, remoteQKey uint32, mr MR, 
 	return c.postOne("PostSendTo", qp, &wr)
 }
 
-// startDatagrams moves a queue pair for datagrams from RESET to RTS: it needs no peer
-// for that.
+// startDatagrams moves a queue pair for datagrams from RESET to RTS: it needs
+// no peer for that.
 func (q *queuePair) startDatagrams() error {
 	q.modify.Lock()
 	defer q.modify.Unlock()
@@ -114,16 +114,16 @@ func (q *queuePair) checkReceive(wr *WR) error {
 	return nil
 }
 
-// DatagramSource is the address of the device that sent a datagram, out of the first
-// GRHLen bytes of the receive it came to. With WC.SrcQPN and, for soft devices, the
-// UDP port that both sides have agreed on, it makes the way back: CreateAH. EINVAL
-// for bytes that are no route header.
+// DatagramSource is the address of the device that sent a datagram, out of the
+// first GRHLen bytes of the receive it came to. With WC.SrcQPN and, for soft
+// devices, the UDP port that both sides have agreed on, it makes the way back:
+// CreateAH. EINVAL for bytes that are no route header.
 func DatagramSource(receive []byte) (netip.Addr, error) {
 	if len(receive) < GRHLen {
 		return netip.Addr{}, opError("DatagramSource", "", explain(syscall.EINVAL, "%d bytes; a route header has %d", len(receive), GRHLen))
 	}
-	// IBA A17.4.5: the IPv6 header, or 20 bytes of anything and the IPv4 header,
-	// whose checksum decides if both seem to be there.
+	// IBA A17.4.5: the IPv6 header, or 20 bytes of anything and the IPv4
+	// header, whose checksum decides if both seem to be there.
 	v4 := receive[20:GRHLen]
 	is6, is4 := receive[0]>>4 == 6, v4[0] == 0x45
 	switch {

@@ -52,9 +52,9 @@ func withdraw(c *Context) bool {
 	return true
 }
 
-// Close closes the default context, if it is open, and those that Listen opened.
-// The next package function opens a new one; handles of the old one answer EBADF
-// there.
+// Close closes the default context, if it is open, and those that Listen
+// opened. The next package function opens a new one; handles of the old one
+// answer EBADF there.
 func Close() error {
 	defaults.mu.Lock()
 	list := defaults.more

@@ -64,23 +64,23 @@ type deviceOptions struct {
 	mtu                         int // bytes, 0 not given
 	noGSO, noGRO                bool
 	rawDoorbell                 bool
-	pcap                        string // file for a capture of the device's packets, "" none
-	stats                       offer  // whether other processes may read the device's counters
+	pcap                        string      // file for a capture of the device's packets, "" none
+	stats                       statsOption // whether other processes may read the device's counters
 }
 
-// offer is the option stats=. A soft device is offered unless it is said to be off; a sim device, of which nothing
-// is bound, unless it is said to be on.
-type offer string
+// statsOption is the option stats=: whether other processes may read the
+// device. The default is on for a soft device, off for a sim device.
+type statsOption string
 
 const (
-	offerDefault offer = ""
-	offerOn      offer = "on"
-	offerOff     offer = "off"
+	statsDefault statsOption = ""
+	statsOn      statsOption = "on"
+	statsOff     statsOption = "off"
 )
 
-// offersStats reports whether other processes may read the device's counters.
-func (s *deviceSpec) offersStats() bool {
-	return s.stats == offerOn || s.stats == offerDefault && s.kind == kindSoft
+// statsReadable reports whether other processes may read the device's counters.
+func (s *deviceSpec) statsReadable() bool {
+	return s.stats == statsOn || s.stats == statsDefault && s.kind == kindSoft
 }
 
 // deviceOption is one option of the parser's table.
@@ -335,13 +335,14 @@ func setOff(off *bool, text string) error {
 	return nil
 }
 
-// setStats keeps what is the default anyway as the default, so that devices with equal options compare so.
+// setStats keeps what is the default anyway as the default, so that devices
+// with equal options compare so.
 func setStats(s *deviceSpec, text string) error {
-	if text != string(offerOn) && text != string(offerOff) {
+	if text != string(statsOn) && text != string(statsOff) {
 		return fmt.Errorf("not on or off")
 	}
-	if s.stats = offer(text); s.offersStats() == (&deviceSpec{kind: s.kind}).offersStats() {
-		s.stats = offerDefault
+	if s.stats = statsOption(text); s.statsReadable() == (&deviceSpec{kind: s.kind}).statsReadable() {
+		s.stats = statsDefault
 	}
 	return nil
 }

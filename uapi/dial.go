@@ -12,8 +12,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
-// DefaultConnectTimeout bounds Dial and Request.Accept when ctx has no deadline: a silent
-// peer is given up after it, with ErrUnreachable.
+// DefaultConnectTimeout bounds Dial and Request.Accept when ctx has no
+// deadline: a silent peer is given up after it, with ErrUnreachable.
 const DefaultConnectTimeout = 30 * time.Second
 
 // Room for private data, in bytes.
@@ -23,21 +23,23 @@ const (
 	MaxRejectPrivate = abi.UCMRejectData  // 148
 )
 
-// DialConfig says how to connect. The zero value of every field means the default.
+// DialConfig says how to connect. The zero value of every field means the
+// default.
 type DialConfig struct {
-	// Private goes to the peer with the request, at most MaxDialPrivate bytes. The peer sees
-	// zeroes behind it: its length is not on the wire.
+	// Private goes to the peer with the request, at most MaxDialPrivate bytes.
+	// The peer sees zeroes behind it: its length is not on the wire.
 	Private []byte
 	// QPConfig is the queue pair's; both depths 0 mean 64 each. MTU is the
 	// route's.
 	QPConfig QPConfig
-	// LocalAddr is the address to connect from; the device must have it (one of the peer's
-	// IP version is chosen). Port 0 takes a free one.
+	// LocalAddr is the address to connect from; the device must have it (one of
+	// the peer's IP version is chosen). Port 0 takes a free one.
 	LocalAddr netip.AddrPort
-	// KeepAlive is how long the connection is idle before the peer is asked for a sign of life
-	// (DefaultKeepAlive). None: never.
+	// KeepAlive is how long the connection is idle before the peer is asked for
+	// a sign of life (DefaultKeepAlive). None: never.
 	KeepAlive time.Duration
-	// TOS is the type of service of the connection's packets, or traffic class (0).
+	// TOS is the type of service of the connection's packets, or traffic class
+	// (0).
 	TOS uint8
 	// Prepare is called with the queue pair before the peer is asked: receives
 	// that are posted there are posted before the peer can send. Its error ends
@@ -45,18 +47,18 @@ type DialConfig struct {
 	Prepare func(qp QP) error
 }
 
-// Dial connects a new queue pair to the listener at addr, HOST:PORT, through the
-// RDMA connection manager: one of Listen, or of a program that uses librdmacm,
-// RDMA_PS_TCP. QueryConn has the peer's private data, Done tells when the
-// connection ends.
+// Dial connects a new queue pair to the listener at addr, HOST:PORT, through
+// the RDMA connection manager: one of Listen, or of a program that uses
+// librdmacm, RDMA_PS_TCP. QueryConn has the peer's private data, Done tells
+// when the connection ends.
 //
 // HOST is an address or a name. An empty one and a wildcard, as in
 // Listener.Addr, are this host: this device's own address, then those of the
 // process's other devices, then, from a loopback address, the loopback
 // addresses at which there are devices. Where HOST has several addresses they
 // are tried in turn, IPv4 first and those of this host at which there is no
-// device last, until one answers. An attempt takes at most an equal share of the
-// time that is left, and 2 s if there is as much. A refusal by a program is
+// device last, until one answers. An attempt takes at most an equal share of
+// the time that is left, and 2 s if there is as much. A refusal by a program is
 // final. The queue pair is one for all attempts.
 //
 // Errors; of several addresses, all that were met:
@@ -228,8 +230,8 @@ func (c *Context) source(asked netip.AddrPort, remote netip.Addr) (netip.AddrPor
 	return netip.AddrPortFrom(local.Unmap(), asked.Port()), nil
 }
 
-// sourceFor chooses among the device's addresses: the context's own if it is of the peer's IP
-// version, else the best one that is.
+// sourceFor chooses among the device's addresses: the context's own if it is of
+// the peer's IP version, else the best one that is.
 func (c *Context) sourceFor(remote netip.Addr) (netip.Addr, error) {
 	own := c.chosen.gid.Addr.Unmap()
 	fits := func(a netip.Addr) bool {

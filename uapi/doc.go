@@ -24,22 +24,23 @@
 // many requests were posted before the one that its error is of. Go's error, an
 // *OpError, says which call failed, on what, and why.
 //
-// A call with more than the document's parameters takes a struct whose zero value
-// is the default: OpenWith, RegMRWith, CreateQPWith and ListenWith, beside which
-// Open, RegMR, CreateQP and Listen are the short forms; Dial, OpenLocal and
-// OpenRoute, which have none. A field that is zero means its default, and None,
-// where it is permitted, means nothing at all. What belongs to a device is part of
-// its name, "soft:10.0.0.1?mtu=1024", so that a flag or RDMASHIM_DEVICE can say
-// it.
+// A call with more than the document's parameters takes a struct whose zero
+// value is the default: OpenWith, RegMRWith, CreateQPWith and ListenWith,
+// beside which Open, RegMR, CreateQP and Listen are the short forms; Dial,
+// OpenLocal and OpenRoute, which have none. A field that is zero means its
+// default, and None, where it is permitted, means nothing at all. What belongs
+// to a device is part of its name, "soft:10.0.0.1?mtu=1024", so that a flag or
+// RDMASHIM_DEVICE can say it.
 //
-// Queue pairs of TypeUD send datagrams, each to whom it names: PostSendTo, CreateAH.
+// Queue pairs of TypeUD send datagrams, each to whom it names: PostSendTo,
+// CreateAH.
 //
 // It is not a byte stream: it moves messages and memory between queue pairs.
 //
 // # Connecting
 //
-// Dial and Listen connect queue pairs by address and port, through the kernel's RDMA connection
-// manager and interoperably with librdmacm:
+// Dial and Listen connect queue pairs by address and port, through the kernel's
+// RDMA connection manager and interoperably with librdmacm:
 //
 //	l, err := c.Listen(":7471")
 //	r, err := l.Accept(ctx)      // r.RemoteAddr, r.PrivateData
@@ -50,18 +51,22 @@
 //	info, err := c.QueryConn(qp) // what the peer said
 //	<-c.Done(qp)                 // c.Cause(qp) says why
 //
-// What a peer says comes with zeroes behind it, as long as the message's room: private data has no length on
-// the wire. An idle connection's peer is asked for a sign of life after DefaultKeepAlive, so that its death is
-// noticed within 12.5 s, whatever it died of and although nobody polls: twice the interval, seven timeouts and a
-// quarter. OpenRoute opens the device from which an address is reached, OpenLocal that of an address. Processes
-// of one user listen on different ports of one address, and a client does not take the address that it dials.
+// A peer's private data comes with zeroes behind it, as long as the message's
+// room: private data has no length on the wire. An idle connection's peer is
+// asked for a sign of life after DefaultKeepAlive, so that its death is noticed
+// within 12.5 s, whatever it died of and although nobody polls: twice the
+// interval, seven timeouts and a quarter. OpenRoute opens the device from which
+// an address is reached, OpenLocal that of an address. Processes of one user
+// listen on different ports of one address, and a client does not take the
+// address that it dials.
 //
-// Programs that have a channel of their own exchange endpoints instead: LocalEndpoint and ConnectQP.
+// Programs that have a channel of their own exchange endpoints instead:
+// LocalEndpoint and ConnectQP.
 //
 // # Events
 //
-// Events gives what a device tells of itself: its port went down or came up, its GID table changed,
-// a queue pair or a completion queue broke.
+// Events gives what a device tells of itself: its port went down or came up,
+// its GID table changed, a queue pair or a completion queue broke.
 //
 //	for e := range c.Events(ctx) {
 //		log.Print(e.Type, e.Port, e.QP)
@@ -71,9 +76,9 @@
 //
 // A peer reaches each region that is in its queue pair's protection domain,
 // allows it, and whose key the peer knows. Everything is in the context's own
-// domain unless said otherwise, so peers of one context share its regions: a key
-// that one of them was told, or guesses, serves all. A server gives each client a
-// domain:
+// domain unless said otherwise, so peers of one context share its regions: a
+// key that one of them was told, or guesses, serves all. A server gives each
+// client a domain:
 //
 //	pd, err := c.CreatePD()
 //	mr, err := c.RegMRWith(page, uapi.MRConfig{Access: access, PD: pd})
@@ -107,21 +112,24 @@
 //
 // # Completions
 //
-// What can be checked at the call is an error of the call, and then nothing
-// was posted. What only the device or the peer can tell is a completion's
-// Status. A queue is full when exactly as many requests are outstanding as it
-// was made for, whatever the device rounds that to: ENOMEM. A request is
-// outstanding until its completion was polled; an unsignaled one until that of
-// a later signaled one was. After the first failed request the queue pair is
-// in the error state, and everything outstanding completes, in order, with
-// WCWRFlushErr. A queue pair that is connected to itself is both sides at once,
-// and its requests have the status that any peer's refusal gives them.
+// A mistake that can be seen at the call is an error of the call, and then
+// nothing was posted. A mistake that only the device or the peer can see is a
+// completion's Status. A queue is full when exactly as many requests are
+// outstanding as it was made for, whatever the device rounds that to: ENOMEM. A
+// request is outstanding until its completion was polled; an unsignaled one
+// until that of a later signaled one was. After the first failed request the
+// queue pair is in the error state, and everything outstanding completes, in
+// order, with WCWRFlushErr. A queue pair that is connected to itself is both
+// sides at once, and its requests have the status that any peer's refusal gives
+// them.
 //
 // # Watching
 //
-// Context.Stats reads a device's counters, and those of its queue pairs with window and round trip; AllStats reads every
-// device of the process, and StatsVar is that for package expvar. Other processes of the same user read soft devices
-// through a socket (package stats, rdmashim top), unless they were opened with stats=off.
+// Context.Stats reads a device's counters, and those of its queue pairs with
+// window and round trip; AllStats reads every device of the process, and
+// StatsVar is that for package expvar. Other processes of the same user read
+// soft devices through a socket (package stats, rdmashim top), unless they were
+// opened with stats=off.
 //
 // # Defaults
 //

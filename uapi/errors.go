@@ -45,9 +45,10 @@ func (e *OpError) Timeout() bool {
 type WCError struct {
 	WC WC
 	// Cause is why the connection of a completion with WCWRFlushErr had ended:
-	// ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected … (see Context.Cause). It
-	// is nil where the queue pair had failed, was not connected by address, or
-	// the connection stood when the completion was polled.
+	// ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected … (see
+	// Context.Cause). It is nil where the queue pair had failed, was not
+	// connected by address, or the connection stood when the completion was
+	// polled.
 	Cause error
 }
 
@@ -62,9 +63,8 @@ func (e *WCError) Error() string {
 	return text
 }
 
-// Unwrap gives the status and the cause, so that both
-// errors.Is(err, uapi.WCWRFlushErr) and errors.Is(err, uapi.ErrPeerDisconnected)
-// work.
+// Unwrap gives the status and the cause, so that both errors.Is(err,
+// uapi.WCWRFlushErr) and errors.Is(err, uapi.ErrPeerDisconnected) work.
 func (e *WCError) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.WC.Status}

@@ -13,8 +13,8 @@ import (
 // (ibv_get_async_event).
 type Event struct {
 	Time time.Time
-	// Type is the kernel's name: PORT_ERR, PORT_ACTIVE, GID_CHANGE, DEVICE_FATAL,
-	// QP_FATAL, CQ_ERR … (enum ib_event_type).
+	// Type is the kernel's name: PORT_ERR, PORT_ACTIVE, GID_CHANGE,
+	// DEVICE_FATAL, QP_FATAL, CQ_ERR … (enum ib_event_type).
 	Type string
 	Port int // of port events; else 0
 	QP   QP  // of queue pair events; else 0
@@ -28,9 +28,9 @@ type Event struct {
 const eventRoom = 64
 
 // Events gives the device's events from now on, as they come, until ctx ends or
-// the context is closed; then the channel is closed. Calls that fail, waits that
-// are woken: what a program must know, its own calls tell it; events say why,
-// and when a port comes back. Each call has a channel of its own.
+// the context is closed; then the channel is closed. Calls that fail, waits
+// that are woken: what a program must know, its own calls tell it; events say
+// why, and when a port comes back. Each call has a channel of its own.
 func (c *Context) Events(ctx context.Context) <-chan Event {
 	type told struct {
 		verbs.Event
@@ -94,7 +94,8 @@ func (c *Context) handleOf(q *verbs.CQ) CQ {
 	return 0
 }
 
-// Down says whether an event ends the use of the device's port, or of all of it.
+// Down says whether an event ends the use of the device's port, or of all of
+// it.
 func (e Event) Down() bool {
 	return e.Type == abi.EventPortErr.String() || e.Type == abi.EventDeviceFatal.String()
 }

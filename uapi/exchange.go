@@ -31,9 +31,9 @@ type Introduction struct {
 //	6  u16 0
 //	8  u32 bytes that follow
 //
-// An introduction follows with the endpoint (40 bytes), u32 number of
-// regions, u32 bytes of data, the regions (u64 address, u64 length, u32 rkey,
-// u32 access) and the data. Ready has nothing. Path has u32, the largest path MTU
+// An introduction follows with the endpoint (40 bytes), u32 number of regions,
+// u32 bytes of data, the regions (u64 address, u64 length, u32 rkey, u32
+// access) and the data. Ready has nothing. Path has u32, the largest path MTU
 // in bytes that the sender can use with this peer.
 const (
 	frameMagic      = "RDIN"
@@ -54,9 +54,9 @@ const (
 const DefaultExchangeTimeout = 30 * time.Second
 
 // Exchange sends mine and returns what the peer sent, which calls Exchange as
-// well: it makes no difference who dialled. It uses up exactly one frame of
-// the connection in each direction and leaves it open, to be used further. It
-// ends with ctx, or after DefaultExchangeTimeout when ctx has no deadline.
+// well: it makes no difference which side dialled. It uses up exactly one frame
+// of the connection in each direction and leaves it open, to be used further.
+// It ends with ctx, or after DefaultExchangeTimeout when ctx has no deadline.
 // Deadlines that the connection has do not count: it replaces them, and leaves
 // none.
 //
@@ -85,9 +85,9 @@ func exchangeReady(ctx context.Context, conn net.Conn) error {
 	return err
 }
 
-// exchangePath tells the peer the path MTU that this side would use, and returns
-// the smaller one of both: each side knows only its own route, and both must use
-// the same path MTU.
+// exchangePath tells the peer the path MTU that this side would use, and
+// returns the smaller one of both: each side knows only its own route, and both
+// must use the same path MTU.
 func exchangePath(ctx context.Context, conn net.Conn, mtu int) (int, error) {
 	answer, err := swapFrames(ctx, conn, framePath, binary.BigEndian.AppendUint32(nil, uint32(mtu)))
 	if err != nil {

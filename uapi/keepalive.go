@@ -7,18 +7,18 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// DefaultKeepAlive is how long a connection is idle before its peer is asked for a sign of
-// life, when nothing else is said.
+// DefaultKeepAlive is how long a connection is idle before its peer is asked
+// for a sign of life, when nothing else is said.
 const DefaultKeepAlive = 5 * time.Second
 
-// keeper asks an idle connection's peer for signs of life: a zero-length WRITE, which the peer's
-// device answers without its program. What it tells shows in the queue pair's state, not in
-// completions, so that programs need not poll for it.
+// prober sends a zero-length WRITE over an idle connection, which the peer's
+// device answers without its program. A failure shows in the queue pair's
+// state, not in completions, so that programs need not poll for it.
 //
-// It looks at a connection after each interval. If nothing was posted in it, it writes, and looks
-// again when the retries must have been used up: a peer is noticed to be gone within two intervals
-// and that time.
-type keeper struct {
+// It looks at a connection after each interval. If nothing was posted in it, it
+// writes, and looks again when the retries must have been used up: a peer is
+// noticed to be gone within two intervals and that time.
+type prober struct {
 	conn     *connection
 	interval time.Duration // 0: off
 	grace    time.Duration
@@ -30,20 +30,20 @@ type keeper struct {
 	asked   time.Time   // guarded by mu: since when
 }
 
-func (k *keeper) init(conn *connection, interval time.Duration) {
+func (p *prober) init(conn *connection, interval time.Duration) {
 	switch {
 	case interval < 0:
 		interval = 0
 	case interval == 0:
 		interval = DefaultKeepAlive
 	}
-	k.conn, k.interval = conn, interval
-	k.grace = silence(&conn.q.config)
+	p.conn, p.interval = conn, interval
+	p.grace = silence(&conn.q.config)
 }
 
-// silence is how long a silent peer is believed in, and a little more: (Retry+1) timeouts.
-// Devices wait up to four times as long (IBA 9.9.2.1.1); those here do not. A queue pair that waits for ever is
-// judged as by default.
+// silence is how long a silent peer is taken to be alive: (Retry+1) timeouts
+// and a quarter. Devices wait up to four times as long (IBA 9.9.2.1.1); those
+// here do not. A queue pair that waits for ever is judged as by default.
 func silence(q *QPConfig) time.Duration {
 	timeout, retry := q.Timeout, q.Retry
 	if timeout == 0 {
@@ -53,73 +53,73 @@ func silence(q *QPConfig) time.Duration {
 	return t + t/4 + 100*time.Millisecond
 }
 
-func (k *keeper) start() {
-	if k.interval == 0 {
+func (p *prober) start() {
+	if p.interval == 0 {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.posted = k.conn.q.verbs.Sends().Posted
-	k.timer = time.AfterFunc(k.interval, k.look)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.posted = p.conn.q.verbs.Sends().Posted
+	p.timer = time.AfterFunc(p.interval, p.look)
 }
 
-func (k *keeper) stop() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.timer != nil {
-		k.timer.Stop()
-		k.timer = nil
+func (p *prober) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
 	}
 }
 
 // look is the timer's function.
-func (k *keeper) look() {
-	k.mu.Lock()
-	if k.timer == nil {
-		k.mu.Unlock()
+func (p *prober) look() {
+	p.mu.Lock()
+	if p.timer == nil {
+		p.mu.Unlock()
 		return
 	}
-	next, why := k.ask()
+	next, why := p.ask()
 	if why == nil {
-		k.timer.Reset(next)
-		k.mu.Unlock()
+		p.timer.Reset(next)
+		p.mu.Unlock()
 		return
 	}
-	k.mu.Unlock()
-	k.conn.fail(why) // the peer may live, and believe in the connection
+	p.mu.Unlock()
+	p.conn.fail(why) // the peer may live, and believe in the connection
 }
 
-// ask looks at the queue pair and tells when to look again, or why the connection has
-// ended. Preconditions: mu is held.
-func (k *keeper) ask() (time.Duration, error) {
-	v := k.conn.q.verbs
+// ask looks at the queue pair and tells when to look again, or why the
+// connection has ended. Preconditions: mu is held.
+func (p *prober) ask() (time.Duration, error) {
+	v := p.conn.q.verbs
 	attr, err := v.Query()
 	switch {
 	case err != nil:
-		return k.interval, k.conn.q.ctx.ended(err, &k.conn.q.dead, "the queue pair")
+		return p.interval, p.conn.q.ctx.ended(err, &p.conn.q.dead, "the queue pair")
 	case attr.State == abi.QPSErr:
-		return 0, k.conn.verdict()
+		return 0, p.conn.verdict()
 	}
 	sends := v.Sends()
-	idle := sends.Posted == k.posted
-	k.posted = sends.Posted
+	idle := sends.Posted == p.posted
+	p.posted = sends.Posted
 	if !sends.Done { // what is on its way tells as well
-		left := k.grace - time.Since(k.asked)
+		left := p.grace - time.Since(p.asked)
 		switch {
-		case !k.probing || !sends.Probing:
-			k.probing = false
+		case !p.probing || !sends.Probing:
+			p.probing = false
 		case left > 0:
 			return left, nil
 		default: // this queue pair's retries do not end, or it is told in a moment
 			return 0, ErrPeerSilent
 		}
-		return min(k.interval, k.grace), nil
+		return min(p.interval, p.grace), nil
 	}
-	k.probing = false
+	p.probing = false
 	if !idle {
-		return k.interval, nil
+		return p.interval, nil
 	}
 	sent, err := v.Probe()
-	k.probing, k.asked = sent && err == nil, time.Now()
-	return min(k.interval, k.grace), nil // after an error, too: the state says then what it means
+	p.probing, p.asked = sent && err == nil, time.Now()
+	return min(p.interval, p.grace), nil // after an error, too: the state says then what it means
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
-// Listener takes requests for connections to an address. It is safe for concurrent use.
+// Listener takes requests for connections to an address. It is safe for
+// concurrent use.
 type Listener struct {
 	addr      netip.AddrPort
 	keepAlive time.Duration
@@ -28,8 +29,8 @@ type Listener struct {
 	closed sync.Once
 }
 
-// listenPart is a listener on one kernel: each soft device has its own, the real kernel's
-// devices share one.
+// listenPart is a listener on one kernel: each soft device has its own, the
+// real kernel's devices share one.
 type listenPart struct {
 	cm    *rdmacm.Listener
 	ctxs  []*Context // on that kernel's devices
@@ -39,21 +40,22 @@ type listenPart struct {
 // ListenConfig says how to listen. The zero value of every field means the
 // default in parentheses.
 type ListenConfig struct {
-	// Backlog is how many requests wait for Accept (1024, as Linux permits), three
-	// quarters of them from one address; more are rejected. A soft device drops
-	// requests beyond 1024 without an answer, and their senders ask again.
+	// Backlog is how many requests wait for Accept (1024, as Linux permits),
+	// three quarters of them from one address; more are rejected. A soft device
+	// drops requests beyond 1024 without an answer, and their senders ask
+	// again.
 	Backlog int
-	// Pending is how many requests the program accepts at a time (DefaultPending,
-	// 256), three quarters of them from one address, at least 1: Accept gives no
-	// more until Request.Accept or Reject has returned for one of them, and the rest
-	// waits in the backlog.
+	// Pending is how many requests the program accepts at a time
+	// (DefaultPending, 256), three quarters of them from one address, at least
+	// 1: Accept gives no more until Request.Accept or Reject has returned for
+	// one of them, and the rest waits in the backlog.
 	//
 	// Anybody can ask in the name of an address that was made up, which never
-	// confirms. So while all places are taken and other requests wait for one, an
-	// accepted request that is not confirmed after 250 ms is given up, the oldest
-	// first (ErrUnreachable); after 1 s when only requests of its own address wait
-	// and that confirms none. An honest client cannot be told from an attacker that
-	// uses its address; other clients can.
+	// confirms. So while all places are taken and other requests wait for one,
+	// an accepted request that is not confirmed after 250 ms is given up, the
+	// oldest first (ErrUnreachable); after 1 s when only requests of its own
+	// address wait and that confirms none. An honest client cannot be told from
+	// an attacker that uses its address; other clients can.
 	Pending int
 	// KeepAlive is DialConfig.KeepAlive for the connections that are accepted.
 	KeepAlive time.Duration
@@ -65,8 +67,8 @@ type ListenConfig struct {
 // IPv4 first. An empty host is any of the device's addresses, port 0 a free
 // one.
 //
-// Errors: EADDRINUSE; EADDRNOTAVAIL or ENODEV when the device does not have the address; ENOENT when
-// the kernel has no connection manager.
+// Errors: EADDRINUSE; EADDRNOTAVAIL or ENODEV when the device does not have the
+// address; ENOENT when the kernel has no connection manager.
 func (c *Context) Listen(addr string) (*Listener, error) {
 	return c.ListenWith(addr, ListenConfig{})
 }
@@ -131,7 +133,8 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 	return l, nil
 }
 
-// byKernel puts contexts together that have a kernel in common, each device once.
+// byKernel puts contexts together that have a kernel in common, each device
+// once.
 func byKernel(ctxs []*Context) [][]*Context {
 	var groups [][]*Context
 next:
@@ -183,7 +186,8 @@ func takenError(s *station, addr netip.AddrPort, err error) error {
 	return err
 }
 
-// hear takes a part's requests until the listener or the part's kernel is closed.
+// hear takes a part's requests until the listener or the part's kernel is
+// closed.
 func (l *Listener) hear(p *listenPart) {
 	defer close(p.heard)
 	for {
@@ -236,12 +240,12 @@ func deviceNamed(ctxs []*Context, name string) *Context {
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
 // Accept gives the next request, which Request.Accept or Request.Reject must
-// answer. Request.Accept waits for the peer, which may be nobody: a program that is
-// to withstand that answers each request in a goroutine of its own, of which there
-// are no more than ListenConfig.Pending says.
+// answer. Request.Accept waits for the peer, which may be nobody: a program
+// that is to withstand that answers each request in a goroutine of its own, of
+// which there are no more than ListenConfig.Pending says.
 //
-// It returns ctx.Err() when ctx ends and an error that Is net.ErrClosed when the
-// listener or its contexts are closed.
+// It returns ctx.Err() when ctx ends and an error that Is net.ErrClosed when
+// the listener or its contexts are closed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for l.hears() {
 		if r := l.requests.take(); r != nil {
@@ -267,8 +271,8 @@ func (l *Listener) hears() bool {
 	}
 }
 
-// Close ends listening and rejects the requests that nobody took. Connections stay. A second
-// Close does nothing.
+// Close ends listening and rejects the requests that nobody took. Connections
+// stay. A second Close does nothing.
 func (l *Listener) Close() error {
 	var err error
 	l.closed.Do(func() {

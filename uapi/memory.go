@@ -34,9 +34,9 @@ func (r *region) info() *MRInfo { return &r.state.Load().info }
 const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
 
 // RegMR registers a memory region for RDMA operations and returns its handle.
-// The region is in the context's own protection domain, which the context's peers
-// share: each peer that knows the key does what access allows. RegMRWith and
-// CreatePD keep peers apart.
+// The region is in the context's own protection domain, which the context's
+// peers share: each peer that knows the key does what access allows. RegMRWith
+// and CreatePD keep peers apart.
 //
 // access is the bitwise or of AccessLocalWrite, AccessRemoteWrite,
 // AccessRemoteRead and AccessRemoteAtomic. The memory is pinned until DeregMR;

@@ -249,7 +249,7 @@ func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
 		return release()
 	}
 	opened.add(c)
-	offers.add(c)
+	statsSocket.add(c)
 	return c, nil
 }
 

@@ -52,11 +52,11 @@ func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
 	return c.createQP("CreateQP", QPConfig{SendDepth: sendCQSize, RecvDepth: recvCQSize})
 }
 
-// CreateQPWith creates a queue pair as configured; see QPConfig. One of TypeUD can
-// send and receive when it is made; its peers need its number and LocalEndpoint's Addr,
-// for CreateAH. Errors are those of CreateQP, EBADF for a bad completion queue or
-// protection domain, and EINVAL for a queue that is too small: CreateCQ says what
-// it must hold.
+// CreateQPWith creates a queue pair as configured; see QPConfig. One of TypeUD
+// can send and receive when it is made; its peers need its number and
+// LocalEndpoint's Addr, for CreateAH. Errors are those of CreateQP, EBADF for a
+// bad completion queue or protection domain, and EINVAL for a queue that is too
+// small: CreateCQ says what it must hold.
 func (c *Context) CreateQPWith(config QPConfig) (QP, error) {
 	return c.createQP("CreateQPWith", config)
 }
@@ -176,7 +176,8 @@ func (q *queuePair) attachCQs() error {
 	return nil
 }
 
-// probes reports whether there is room for keepalives beside what the program posts.
+// probes reports whether there is room for keepalives beside what the program
+// posts.
 func (q *queuePair) probes() bool {
 	c := &q.config
 	return c.managed && c.SendDepth < q.ctx.limits.depth && c.SendDepth+c.RecvDepth < q.ctx.limits.cqe
@@ -218,8 +219,8 @@ func (q *queuePair) onlyCQ() (*completionQueue, error) {
 	return q.send, nil
 }
 
-// barren says why no completion can come; nil: one may.
-func (q *queuePair) barren() error {
+// noneCanCome says why no completion can come; nil: one may.
+func (q *queuePair) noneCanCome() error {
 	q.ctx.mu.Lock()
 	shared := q.send.users > 2 // its two directions
 	q.ctx.mu.Unlock()
@@ -236,7 +237,7 @@ func (q *queuePair) barren() error {
 // DestroyQP destroys a queue pair. Requests that are outstanding end without a
 // completion; when it returns the device touches no memory on their behalf.
 // The peer is not told: its next request fails with WCRetryExcErr. It wakes
-// who waits in WaitCQ with net.ErrClosed.
+// waiters in WaitCQ with net.ErrClosed.
 func (c *Context) DestroyQP(qp QP) error { return opError("DestroyQP", qpName(qp), c.destroyQP(qp)) }
 
 func (c *Context) destroyQP(qp QP) error {

@@ -29,18 +29,17 @@ const (
 var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
 
 // PollCQ takes up to len(wc) completions of the queue pair, its sends' and its
-// receives' in the order in which they completed, and returns how many. It
-// does not wait: 0 means that none is there. On an error it returns -1, so
-// that a loop that spins while it returns 0 ends, and wc[0] has WCGeneralErr,
-// so that a program that ignores the error does not find a success. Spinning for
-// more than some milliseconds is better left to WaitCQ; a program that does it
-// all the same is made to yield the processor for some microseconds now and
-// then.
+// receives' in the order in which they completed, and returns how many. It does
+// not wait: 0 means that none is there. On an error it returns -1, so that a
+// loop that spins while it returns 0 ends, and wc[0] has WCGeneralErr, so that
+// a program that ignores the error does not find a success. Spinning for more
+// than some milliseconds is better left to WaitCQ; a program that does it all
+// the same is made to yield the processor for some microseconds now and then.
 //
 // EINVAL: wc is empty; or no completion can come, because the queue pair was
-// never connected, nobody connects it, and nothing is outstanding. LocalEndpoint
-// begins a connection; a post that is refused because there is none shows that
-// nobody connects it.
+// never connected, nobody connects it, and nothing is outstanding.
+// LocalEndpoint begins a connection; a post that is refused because there is
+// none shows that nobody connects it.
 //
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
@@ -51,7 +50,7 @@ func (c *Context) PollCQ(qp QP, wc []WC) (int, error) {
 		if cq, err = q.onlyCQ(); err == nil {
 			var n int
 			if n, err = cq.poll(wc); n == 0 && err == nil && !q.connected.Load() {
-				err = q.barren()
+				err = q.noneCanCome()
 			}
 			if err == nil {
 				return n, nil
@@ -110,8 +109,8 @@ func (q *completionQueue) poll(wc []WC) (int, error) {
 }
 
 // take takes completions in batches, and reports whether some failed. An error
-// that follows some completions is left for the next call, which meets it again.
-// Preconditions: mu is held.
+// that follows some completions is left for the next call, which meets it
+// again. Preconditions: mu is held.
 func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 	for total < len(wc) {
 		want := min(len(wc)-total, pollBatch)
@@ -189,9 +188,9 @@ func (q *completionQueue) wait(ctx context.Context, wc []WC) (int, error) {
 	return 0, err
 }
 
-// convert turns the client's completions into this package's, and reports whether
-// some failed. Fields are set one by one: to copy a structure that holds a pointer
-// takes three times as long.
+// convert turns the client's completions into this package's, and reports
+// whether some failed. Fields are set one by one: to copy a structure that
+// holds a pointer takes three times as long.
 func convert(dst []WC, src []verbs.WC) (failed bool) {
 	for i := range src {
 		s, wc := &src[i], &dst[i]

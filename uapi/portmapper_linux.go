@@ -42,9 +42,9 @@ type portMapper struct {
 }
 
 // taker is the device that has a service. A process that gave a connection up
-// says its services again on another one. The owner may read that before the end
-// of the first, and even before all that was said there: a service moves to the
-// later connection, never back.
+// says its services again on another one. The owner may read that before the
+// end of the first, and even before all that was said there: a service moves to
+// the later connection, never back.
 type taker struct {
 	pid   int
 	port  uint16

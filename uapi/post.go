@@ -14,10 +14,10 @@ import (
 //
 // Errors of all posts: EBADF for a bad handle; EINVAL for a range outside the
 // region, a region in another protection domain than the queue pair, a length
-// above DeviceInfo.MaxMessage, a queue pair that is not connected, and a READ or
-// atomic on a connection of which one side allows none; ENOMEM when the queue is
-// full. On an error nothing was posted. A refusal by the peer is a completion's
-// status.
+// above DeviceInfo.MaxMessage, a queue pair that is not connected, and a READ
+// or atomic on a connection of which one side allows none; ENOMEM when the
+// queue is full. On an error nothing was posted. A refusal by the peer is a
+// completion's status.
 func (c *Context) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpWrite, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}
@@ -252,8 +252,8 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	return nil
 }
 
-// checkAnswers refuses a READ or atomic that nothing would ever answer, since one
-// side of the connection allows none at a time. Posted it would fail as
+// checkAnswers refuses a READ or atomic that nothing would ever answer, since
+// one side of the connection allows none at a time. Posted it would fail as
 // WCLocQPOpErr and end the queue pair; rdma_rxe would let it wait for ever.
 func (q *queuePair) checkAnswers(op Op) error {
 	switch {

@@ -331,7 +331,7 @@ func (s *deviceSpec) optionString() string {
 	if s.pcap != "" {
 		set = append(set, "pcap="+s.pcap)
 	}
-	if s.stats != offerDefault {
+	if s.stats != statsDefault {
 		set = append(set, "stats="+string(s.stats))
 	}
 	if len(set) == 0 {

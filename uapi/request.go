@@ -11,16 +11,17 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
-// Request is a peer's wish for a connection. Look at it, make its queue pair with CreateQP, post
-// receives, and answer it with Accept or Reject: one that is not answered stays, and takes
-// one of the places that ListenPending gives.
+// Request is a peer's wish for a connection. Look at it, make its queue pair
+// with CreateQP, post receives, and answer it with Accept or Reject: one that
+// is not answered stays, and takes one of the places that ListenConfig.Pending
+// gives.
 type Request struct {
-	// Context is the device that the request came to, and whose the queue pair is: its
-	// regions are those that the peer can be told of.
+	// Context is the device that the request came to, and whose the queue pair
+	// is: its regions are those that the peer can be told of.
 	Context               *Context
 	LocalAddr, RemoteAddr netip.AddrPort
-	// PrivateData is what came with the request, with zeroes behind it, 56 bytes in all: its length is
-	// not on the wire.
+	// PrivateData is what came with the request, with zeroes behind it, 56
+	// bytes in all: its length is not on the wire.
 	PrivateData []byte
 
 	req       *rdmacm.Request
@@ -35,9 +36,10 @@ type Request struct {
 
 func (r *Request) name() string { return "request from " + r.RemoteAddr.String() }
 
-// CreateQP makes the queue pair that Accept connects, so that receives can be posted before the peer
-// can send. Both depths 0 mean 64 each. A protection domain of the peer's own (QPConfig.PD) keeps it off other
-// peers' memory. EINVAL the second time and after an answer.
+// CreateQP makes the queue pair that Accept connects, so that receives can be
+// posted before the peer can send. Both depths 0 mean 64 each. A protection
+// domain of the peer's own (QPConfig.PD) keeps it off other peers' memory.
+// EINVAL the second time and after an answer.
 func (r *Request) CreateQP(config QPConfig) (QP, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,16 +71,17 @@ func (r *Request) create(config QPConfig) error {
 	return nil
 }
 
-// Accept connects the queue pair, made by CreateQP or now with default settings, tells the peer, and waits until
-// the peer has said that it is connected too. private is at most MaxAcceptPrivate bytes, behind which the
+// Accept connects the queue pair, made by CreateQP or now with default
+// settings, tells the peer, and waits until the peer has said that it is
+// connected too. private is at most MaxAcceptPrivate bytes, behind which the
 // peer sees zeroes.
 //
-// Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when it
-// does not confirm within DefaultConnectTimeout, 4 s on a soft device, or sooner
-// when others wait for its place (ListenPending); ErrPeerDisconnected; ctx's own;
-// EINVAL for too much private data and when the request was answered before. After
-// another error than that the queue pair is destroyed, too, and the
-// peer told.
+// Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when
+// it does not confirm within DefaultConnectTimeout, 4 s on a soft device, or
+// sooner when others wait for its place (ListenConfig.Pending);
+// ErrPeerDisconnected; ctx's own; EINVAL for too much private data and when the
+// request was answered before. After another error than that the queue pair is
+// destroyed, too, and the peer told.
 func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
 	qp, err := r.accept(ctx, private)
 	if err != nil {
@@ -128,9 +131,10 @@ func (r *Request) drop() {
 	}
 }
 
-// Reject refuses the request; the peer's Dial fails with a *RejectError that carries reason and
-// private data, at most MaxRejectPrivate bytes. 0 is RejectedByProgram; Linux sends no other reasons than the two that
-// are named here (EINVAL). A queue pair that CreateQP made is destroyed.
+// Reject refuses the request; the peer's Dial fails with a *RejectError that
+// carries reason and private data, at most MaxRejectPrivate bytes. 0 is
+// RejectedByProgram; Linux sends no other reasons than the two that are named
+// here (EINVAL). A queue pair that CreateQP made is destroyed.
 func (r *Request) Reject(reason RejectReason, private []byte) error {
 	if reason == 0 {
 		reason = RejectedByProgram

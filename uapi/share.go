@@ -20,7 +20,7 @@ import (
 // the processes beside try to take port 4791, one of them gets it, and the
 // others have their services noted there.
 
-// heldError says who has a port of an address.
+// heldError names the process that has a port of an address.
 type heldError struct {
 	service uint64
 	pid     int

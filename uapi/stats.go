@@ -22,9 +22,9 @@ type DeviceStats = stats.Device
 // Counters are a device's counters by name.
 type Counters = stats.Counters
 
-// Counters reads the device's counters: packets, bytes, retransmissions, NAKs by
-// kind, duplicates, drops by cause, faults injected. All contexts on the device
-// count together. A device that counts nothing has none.
+// Counters reads the device's counters: packets, bytes, retransmissions, NAKs
+// by kind, duplicates, drops by cause, faults injected. All contexts on the
+// device count together. A device that counts nothing has none.
 func (c *Context) Counters() (Counters, error) {
 	m, err := c.verbs.Counters()
 	if err != nil {
@@ -35,9 +35,9 @@ func (c *Context) Counters() (Counters, error) {
 
 // Stats reads the device: its ports' counters and its queue pairs, with the
 // counters, window and round trip of each. Of a soft device these are all queue
-// pairs, whatever context they are of; of a kernel device they are the context's
-// own, and rdma_rxe counts nothing for one. It disturbs the device for as long as
-// it takes to copy some 500 bytes for each queue pair.
+// pairs, whatever context they are of; of a kernel device they are the
+// context's own, and rdma_rxe counts nothing for one. It disturbs the device
+// for as long as it takes to copy some 500 bytes for each queue pair.
 func (c *Context) Stats() (DeviceStats, error) {
 	d, err := c.stats()
 	if err != nil {
@@ -73,7 +73,7 @@ func readStats(ctxs []*Context) []DeviceStats {
 }
 
 // StatsVar is AllStats as a variable of package expvar, which this package does
-// not import, because whoever does serves /debug/vars:
+// not import, because that import serves /debug/vars:
 //
 //	expvar.Publish("rdmashim", uapi.StatsVar{})
 type StatsVar struct{}
@@ -111,8 +111,8 @@ func (c *Context) stats() (DeviceStats, error) {
 
 func processName() string { return filepath.Base(os.Args[0]) }
 
-// pairStats reads the device's queue pairs, or the context's own where the kernel
-// does not show the device's.
+// pairStats reads the device's queue pairs, or the context's own where the
+// kernel does not show the device's.
 func (c *Context) pairStats() ([]stats.QueuePair, error) {
 	list := []stats.QueuePair{}
 	lines, err := c.verbs.QueuePairs()

@@ -149,7 +149,8 @@ type WC struct {
 	Flags WCFlags
 	// QP is the queue pair that the request was posted to.
 	QP QP
-	// SrcQPN is the number of the queue pair that sent the message, on receives.
+	// SrcQPN is the number of the queue pair that sent the message, on
+	// receives.
 	SrcQPN uint32
 	// VendorErr is the device's own reason, 0 if it has none.
 	VendorErr uint32

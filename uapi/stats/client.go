@@ -45,11 +45,11 @@ type answer struct {
 	Devices []Device `json:"devices,omitempty"`
 }
 
-// ReadAll reads the soft devices of all processes of this user, or of those that
-// pids name, in the order of their process numbers. It asks all at once: one that
-// does not begin to answer within 200 ms is a *SilentError. The other errors are
-// of processes that could not be read. It removes the sockets of processes that
-// are gone.
+// ReadAll reads the soft devices of all processes of this user, or of those
+// that pids name, in the order of their process numbers. It asks all at once:
+// one that does not begin to answer within 200 ms is a *SilentError. The other
+// errors are of processes that could not be read. It removes the sockets of
+// processes that are gone.
 func ReadAll(ctx context.Context, pids ...int) ([]Device, []error) {
 	paths, err := sockets(pids)
 	if err != nil {
@@ -71,8 +71,8 @@ func ReadAll(ctx context.Context, pids ...int) ([]Device, []error) {
 	return list, slices.DeleteFunc(failed, func(err error) bool { return err == nil || errors.Is(err, errGone) })
 }
 
-// sockets lists the sockets of this user's processes, or of those that pids name.
-// Directories that others can write to are passed over.
+// sockets lists the sockets of this user's processes, or of those that pids
+// name. Directories that others can write to are passed over.
 func sockets(pids []int) ([]string, error) {
 	var list []string
 	for _, dir := range dirs() {
@@ -152,8 +152,8 @@ func hear(ctx context.Context, c *net.UnixConn) (list []Device, err error) {
 	return list, err
 }
 
-// await lets the next reads on c take so long, and no longer than ctx, whose end
-// moves the deadline into the past.
+// await lets the next reads on c take so long, and no longer than ctx, whose
+// end moves the deadline into the past.
 func await(ctx context.Context, c *net.UnixConn, d time.Duration) error {
 	c.SetDeadline(time.Now().Add(d))
 	return ctx.Err() // it may have ended before the deadline was set
@@ -174,8 +174,8 @@ func silent(path string) *SilentError {
 	return e
 }
 
-// parseAnswer reads an answer and makes it fit to be shown: nothing in it that a
-// terminal obeys, and the process that says it.
+// parseAnswer reads an answer and makes it fit to be shown: nothing in it that
+// a terminal obeys, and the process that says it.
 func parseAnswer(r io.Reader) ([]Device, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
 	switch {

@@ -14,14 +14,14 @@ import (
 	"syscall"
 )
 
-// suffix ends the names of sockets, which are PID-RANDOM.sock: no two are alike,
-// in whatever PID namespace the processes are. While a socket does not listen yet
-// its name begins with a dot.
+// suffix ends the names of sockets, which are PID-RANDOM.sock: no two are
+// alike, in whatever PID namespace the processes are. While a socket does not
+// listen yet its name begins with a dot.
 const suffix = ".sock"
 
-// dirs are where sockets may be: below the user's run-time directory, if there is
-// one, and below the one for temporary files. Programs of one user may have been
-// started with and without the first.
+// dirs are where sockets may be: below the user's run-time directory, if there
+// is one, and below the one for temporary files. Programs of one user may have
+// been started with and without the first.
 func dirs() []string {
 	var list []string
 	if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {

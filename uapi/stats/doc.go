@@ -1,13 +1,15 @@
-// Package stats is readings of RDMA devices' counters: their form, as JSON and as
-// Prometheus text, and the socket over which one process reads the soft devices of
-// another of the same user. It opens no device and counts nothing: uapi makes
-// readings (Context.Stats, AllStats), rdmashim top and stats show them.
+// Package stats is readings of RDMA devices' counters: their form, as JSON and
+// as Prometheus text, and the socket over which one process reads the soft
+// devices of another of the same user. It opens no device and counts nothing:
+// uapi makes readings (Context.Stats, AllStats), rdmashim top and stats show
+// them.
 //
-// A Server listens on a UNIX socket of its own in a directory that is the user's
-// alone (dir.go). ReadAll connects to all sockets there at once (client.go); both
-// ends look who the other is (peer_linux.go), the server writes one line of JSON
-// and closes. A process that does not begin within 200 ms is passed over and named.
-// A Server that nobody asks is a goroutine that waits.
+// A Server listens on a UNIX socket of its own in a directory that is the
+// user's alone (dir.go). ReadAll connects to all sockets there at once
+// (client.go); both ends check the other's user (peer_linux.go), the server
+// writes one line of JSON and closes. A process that does not begin within 200
+// ms is passed over and named. A Server that nobody asks is a goroutine that
+// waits.
 //
 // The names of counters are the kernel driver's (rdma_rxe's, where it has them;
 // names.go says what each means); Summarize adds up what belongs together.

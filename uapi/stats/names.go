@@ -5,8 +5,9 @@ import "strings"
 // Kind says what a counter counts.
 type Kind struct {
 	Name string // the counter's
-	// Family is what it belongs to, and is Name unless several counters tell one thing apart by Label: those of
-	// family "drops" by the label "cause", for instance, whose Value for drop_icrc is "icrc".
+	// Family is what it belongs to, and is Name unless several counters tell
+	// one thing apart by Label: those of family "drops" by the label "cause",
+	// for instance, whose Value for drop_icrc is "icrc".
 	Family, Label, Value string
 	Help                 string // of the family, a sentence
 }
@@ -93,7 +94,8 @@ var prefixes = []struct{ prefix, family, label string }{
 	{"fault_", familyFaults, "fault"},
 }
 
-// Lookup says what a counter counts. One of another driver, which is not known here, is a family of its own.
+// Lookup says what a counter counts. One of another driver, which is not known
+// here, is a family of its own.
 func Lookup(name string) Kind {
 	if help, ok := singles[name]; ok {
 		return Kind{Name: name, Family: name, Help: help}

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUser is the user at the other end of a connection (unix(4), LOCAL_PEERCRED).
+// peerUser is the user at the other end of a connection (unix(4),
+// LOCAL_PEERCRED).
 func peerUser(c *net.UnixConn) (uid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Server tells other processes of the same user of this one's devices. It serves
-// one client at a time.
+// Server tells other processes of the same user of this one's devices. It
+// serves one client at a time.
 type Server struct {
 	path    string
 	process string
@@ -48,7 +48,8 @@ func Serve(process string, read func() []Device) (*Server, error) {
 }
 
 // listenIn listens in a directory. The socket is the user's alone, and gets its
-// name when it listens: a socket with a name to which nobody can connect is dead.
+// name when it listens: a socket with a name to which nobody can connect is
+// dead.
 func listenIn(dir string) (*net.UnixListener, string, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, "", err
@@ -89,8 +90,8 @@ func (s *Server) run() {
 	}
 }
 
-// begin notes the client that is served, nil for none, so that Close can end it;
-// false after Close.
+// begin notes the client that is served, nil for none, so that Close can end
+// it; false after Close.
 func (s *Server) begin(c *net.UnixConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +115,9 @@ func (s *Server) serve(c *net.UnixConn) {
 	}
 }
 
-// Close removes the socket and ends what it serves. When it has returned nothing
-// of the server is left and read is not called any more. It is idempotent.
+// Close removes the socket and ends what it serves. When it has returned
+// nothing of the server is left and read is not called any more. It is
+// idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed

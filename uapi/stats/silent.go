@@ -2,8 +2,8 @@ package stats
 
 import "fmt"
 
-// SilentError says that a process did not begin to answer in time. The JSON keys
-// are stable.
+// SilentError says that a process did not begin to answer in time. The JSON
+// keys are stable.
 type SilentError struct {
 	PID     int    `json:"pid"`
 	Process string `json:"process,omitempty"` // its program, where /proc tells it

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Device is a reading of a device: what it counted from its start to Time, and what its
-// queue pairs have at present. The JSON keys are stable.
+// Device is a reading of a device: what it counted from its start to Time, and
+// what its queue pairs have at present. The JSON keys are stable.
 type Device struct {
 	Name    string         `json:"name"`             // the kernel's name: "soft0", "rxe0"
 	Device  string         `json:"device"`           // what uapi.Open takes to get it: "soft:127.0.0.1"
@@ -17,12 +17,14 @@ type Device struct {
 	Process string         `json:"process,omitempty"`
 	Time    time.Time      `json:"time"`
 	Ports   []Port         `json:"ports"`
-	// QueuePairs are, of a soft device, all; of a kernel device those that the reader sees: through
-	// Context.Stats its own, through rdmashim top those that the kernel shows to it.
+	// QueuePairs are, of a soft device, all; of a kernel device those that the
+	// reader sees: through Context.Stats its own, through rdmashim top those
+	// that the kernel shows to it.
 	QueuePairs []QueuePair `json:"queue_pairs"`
 }
 
-// Port is a reading of a port. What queue pairs counted that are gone is in its counters.
+// Port is a reading of a port. What queue pairs counted that are gone is in its
+// counters.
 type Port struct {
 	Port     int      `json:"port"`
 	State    string   `json:"state"`         // "ACTIVE", "DOWN"
@@ -40,7 +42,7 @@ type QueuePair struct {
 	MTU       int            `json:"mtu,omitempty"`       // bytes of payload a packet, if known
 	SQPSN     uint32         `json:"sq_psn"`              // next packet sequence number to be sent, 24 bits
 	RQPSN     uint32         `json:"rq_psn"`              // and to be expected
-	PID       int            `json:"pid,omitempty"`       // who made it, if that is another process than the
+	PID       int            `json:"pid,omitempty"`       // its owner, if that is another process than the
 	Process   string         `json:"process,omitempty"`   // device's: on kernel devices
 	Requester *Requester     `json:"requester,omitempty"` // of soft devices
 	Counters  Counters       `json:"counters,omitempty"`  // none on rdma_rxe
@@ -49,21 +51,24 @@ type QueuePair struct {
 // Requester is what a queue pair's sending side has at present.
 type Requester struct {
 	Outstanding int `json:"outstanding"` // work requests that are not completed
-	// InFlight and Window are bytes, and 256 more for each packet, of which there may be Window in flight
-	// until the peer acknowledges some. READs count with what they asked for.
+	// InFlight and Window are bytes, and 256 more for each packet, of which
+	// there may be Window in flight until the peer acknowledges some. READs
+	// count with what they asked for.
 	InFlight int `json:"in_flight_bytes"`
 	Window   int `json:"window_bytes"` // 0 of datagrams, which nobody acknowledges
-	// RTT is the smoothed round trip, RTTVariance its mean deviation (RFC 6298); 0: not measured yet.
+	// RTT is the smoothed round trip, RTTVariance its mean deviation (RFC
+	// 6298); 0: not measured yet.
 	RTT         time.Duration `json:"rtt_ns"`
 	RTTVariance time.Duration `json:"rtt_variance_ns"`
 	RTO         time.Duration `json:"rto_ns"` // silence after which a packet is sent again
 }
 
-// Counters are counts that only grow, by name. A name that is not there is not counted by that device, which
-// is not the same as zero.
+// Counters are counts that only grow, by name. A name that is not there is not
+// counted by that device, which is not the same as zero.
 type Counters map[string]uint64
 
-// Summary adds up counters that belong together. What a device does not count is zero; Known tells.
+// Summary adds up counters that belong together. What a device does not count
+// is zero; Known tells.
 type Summary struct {
 	SentPackets, SentBytes         uint64 // bytes are payload; repeated packets included
 	ReceivedPackets, ReceivedBytes uint64
@@ -117,7 +122,8 @@ func (c Counters) Known(names ...string) bool {
 	return false
 }
 
-// Drops are the counters of dropped packets that are not zero, by cause: "icrc", "qpn", "no_receive" …
+// Drops are the counters of dropped packets that are not zero, by cause:
+// "icrc", "qpn", "no_receive" …
 func (c Counters) Drops() map[string]uint64 {
 	m := map[string]uint64{}
 	for name, n := range c {
@@ -128,8 +134,8 @@ func (c Counters) Drops() map[string]uint64 {
 	return m
 }
 
-// Since is what was counted since an earlier reading. A counter that went down, because the device is another
-// of the same name, counts from zero.
+// Since is what was counted since an earlier reading. A counter that went down,
+// because the device is another of the same name, counts from zero.
 func (c Counters) Since(earlier Counters) Counters {
 	if c == nil {
 		return nil
