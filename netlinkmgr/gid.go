@@ -1,15 +1,15 @@
 package netlinkmgr
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/rdmashim/rdmashim/internal/gidtable"
 )
 
 // GIDType is how packets of a GID travel.
@@ -17,8 +17,8 @@ type GIDType string
 
 // Types as sysfs writes them.
 const (
-	GIDRoCEv2 GIDType = "RoCE v2"    // UDP, port 4791
-	GIDRoCEv1 GIDType = "IB/RoCE v1" // Ethernet frames, or InfiniBand
+	GIDRoCEv2 GIDType = gidtable.TypeV2 // UDP, port 4791
+	GIDRoCEv1 GIDType = gidtable.TypeV1 // Ethernet frames, or InfiniBand
 )
 
 // Scope is how far a GID's address reaches.
@@ -48,15 +48,7 @@ type GID struct {
 // Addr is the address that the GID stands for: IPv4 where it is mapped.
 func (g *GID) Addr() netip.Addr { return g.GID.Unmap() }
 
-// gidRank is UCX's order (uct_ib_device_select_gid): RoCE v2 before v1; there
-// IPv4 before global before link-local.
-func gidRank(g *GID) int {
-	rank := slices.Index([]Scope{ScopeIPv4, ScopeGlobal, ScopeLinkLocal}, g.Scope)
-	if g.Type != GIDRoCEv2 {
-		rank += 3
-	}
-	return rank
-}
+func gidRank(g *GID) int { return gidtable.Rank(g.GID, g.Type == GIDRoCEv2) }
 
 func scopeOf(a netip.Addr) Scope {
 	switch {
@@ -84,42 +76,26 @@ func (m *Manager) GIDs(ctx context.Context, device string, port uint32) ([]GID, 
 }
 
 func (m *Manager) readGIDs(device string, port uint32) ([]GID, error) {
-	dir := fmt.Sprintf("sys/class/infiniband/%s/ports/%d", device, port)
-	entries, err := fs.ReadDir(m.k.Root, dir+"/gids")
+	entries, err := gidtable.Read(func(dir string) (names []string, err error) {
+		entries, err := fs.ReadDir(m.k.Root, dir)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names, err
+	}, m.line, fmt.Sprintf("sys/class/infiniband/%s/ports/%d", device, port))
 	if err != nil {
 		return nil, opError(fmt.Sprintf("read the GID table of %s/%d", device, port), unwrapPath(err))
 	}
 	var list []GID
 	for _, e := range entries {
-		index, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
+		if e.Type != "" { // else it went away between the reads
+			list = append(list, GID{
+				Device: device, Port: port, Index: e.Index, GID: e.Addr, Type: GIDType(e.Type),
+				NetDev: e.NetDev, Scope: scopeOf(e.Addr),
+			})
 		}
-		addr, ok := parseGID(m.line(dir + "/gids/" + e.Name()))
-		if !ok {
-			continue // empty, as most of rxe's 1024 are
-		}
-		kind := m.line(dir + "/gid_attrs/types/" + e.Name())
-		if kind == "" {
-			continue // it went away between the reads
-		}
-		list = append(list, GID{
-			Device: device, Port: port, Index: index, GID: addr, Type: GIDType(kind),
-			NetDev: m.line(dir + "/gid_attrs/ndevs/" + e.Name()), Scope: scopeOf(addr),
-		})
 	}
-	slices.SortFunc(list, func(a, b GID) int { return cmp.Compare(a.Index, b.Index) })
 	return list, nil
-}
-
-// parseGID reads sysfs's notation: eight groups of four hexadecimal digits,
-// nothing left out. All zeros is an empty entry.
-func parseGID(s string) (netip.Addr, bool) {
-	a, err := netip.ParseAddr(s)
-	if err != nil || !a.Is6() || a.Zone() != "" || a.IsUnspecified() {
-		return netip.Addr{}, false
-	}
-	return a, true
 }
 
 // line reads a one-line file; a missing one is empty.

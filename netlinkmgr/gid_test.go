@@ -76,23 +76,3 @@ func TestUnusableGID(t *testing.T) {
 	_, why = usableGID(&g, devs)
 	require.Contains(t, why, "no network device")
 }
-
-func TestParseGID(t *testing.T) {
-	a, ok := parseGID("0000:0000:0000:0000:0000:ffff:0a00:020f")
-	require.True(t, ok)
-	require.Equal(t, "10.0.2.15", a.Unmap().String())
-	for _, bad := range []string{"", "0000:0000:0000:0000:0000:0000:0000:0000", "10.0.0.1", "fe80::1%eth0", "zz"} {
-		_, ok := parseGID(bad)
-		require.False(t, ok, bad)
-	}
-}
-
-func FuzzGID(f *testing.F) {
-	f.Add("fe80:0000:0000:0000:88e1:59ff:fe53:5275")
-	f.Add("::ffff:1.2.3.4")
-	f.Fuzz(func(t *testing.T, s string) {
-		if a, ok := parseGID(s); ok && (!a.Is6() || a.Zone() != "" || a.IsUnspecified()) {
-			t.Fatalf("%q is %v", s, a)
-		}
-	})
-}

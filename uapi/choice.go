@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/internal/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
@@ -103,23 +104,10 @@ func (c *Context) chooseMTU(ask, active int) error {
 	return nil
 }
 
-// gidRank orders the entries of a GID table: which one a peer most likely
-// reaches. The order is UCX's.
-func gidRank(g verbs.GID) (rank int, kind string) {
-	addr := g.Addr
-	switch v2 := g.Type == abi.GIDTypeRoCEv2; {
-	case v2 && addr.Is4In6():
-		return 1, "RoCE v2, IPv4"
-	case v2 && !addr.IsLinkLocalUnicast():
-		return 2, "RoCE v2, global IPv6"
-	case v2:
-		return 3, "RoCE v2, link-local IPv6"
-	case addr.Is4In6():
-		return 4, "RoCE v1, IPv4"
-	default:
-		return 5, g.Type.String()
-	}
-}
+// gidRank says which entry of a GID table a peer most likely reaches: gidtable.Rank.
+func gidRank(g verbs.GID) int { return gidtable.Rank(g.Addr, g.Type == abi.GIDTypeRoCEv2) }
+
+var gidKinds = [...]string{"RoCE v2, IPv4", "RoCE v2, global IPv6", "RoCE v2, link-local IPv6", "RoCE v1, IPv4", "RoCE v1", "RoCE v1"}
 
 // chooseGID takes the entry asked for, else the best by gidRank, and of equals
 // the first.
@@ -132,7 +120,7 @@ func chooseGID(gids []verbs.GID, ask *int) (verbs.GID, string, error) {
 			}
 			continue
 		}
-		if r, _ := gidRank(g); best < 0 || r < rank {
+		if r := gidRank(g); best < 0 || r < rank {
 			best, rank = i, r
 		}
 	}
@@ -142,9 +130,9 @@ func chooseGID(gids []verbs.GID, ask *int) (verbs.GID, string, error) {
 		}
 		return verbs.GID{}, "", explain(syscall.EADDRNOTAVAIL, "the port's GID table is empty; has its interface an address?")
 	}
-	_, kind := gidRank(gids[best])
+	kind := gidKinds[rank]
 	reason := fmt.Sprintf("%s, the first choice among %d entries (order: RoCE v2 IPv4, v2 global IPv6, v2 link-local, v1)", kind, len(gids))
-	if rank > 3 {
+	if rank >= 3 {
 		reason = fmt.Sprintf("%s, for want of a RoCE v2 entry among %d", kind, len(gids))
 	}
 	return gids[best], reason, nil

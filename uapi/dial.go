@@ -243,9 +243,9 @@ func (c *Context) sourceFor(remote netip.Addr) (netip.Addr, error) {
 		if err != nil {
 			return own, c.ended(err, &c.closed, "")
 		}
-		rank := 0
+		rank := -1
 		for _, g := range gids {
-			if r, _ := gidRank(g); fits(g.Addr.Unmap()) && (rank == 0 || r < rank) {
+			if r := gidRank(g); fits(g.Addr.Unmap()) && (rank < 0 || r < rank) {
 				best, rank = g.Addr.Unmap(), r
 			}
 		}

@@ -1,6 +1,7 @@
 package uapi
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdmashim/rdmashim/internal/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
@@ -127,9 +129,9 @@ func hostDevice(dir, name string) DeviceInfo {
 	info.NodeGUID = guid
 	gids := hostGIDs(filepath.Join(dir, "ports/1"))
 	for _, g := range gids {
-		info.GIDs = append(info.GIDs, GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: gidTypeName(g.Type), NetDev: readAttribute(dir, "ports/1/gid_attrs/ndevs/"+strconv.Itoa(g.Index))})
+		info.GIDs = append(info.GIDs, GID{Index: g.Index, Addr: g.Addr.Unmap(), Type: cmp.Or(g.Type, gidtable.TypeV1), NetDev: g.NetDev})
 	}
-	if best, reason, err := chooseGID(gids, nil); err == nil {
+	if best, reason, err := chooseGID(verbs.FromSysfs(gids), nil); err == nil {
 		info.GIDIndex, info.GIDReason = best.Index, reason
 		info.Address = netip.AddrPortFrom(best.Addr.Unmap(), RoCEPort)
 	}
@@ -144,27 +146,15 @@ func hostDevice(dir, name string) DeviceInfo {
 	return info
 }
 
-// hostGIDs is a port's address table. A place without an address reads as an
-// error or as zeroes.
-func hostGIDs(port string) []verbs.GID {
-	entries, err := os.ReadDir(filepath.Join(port, "gids"))
-	if err != nil {
-		return nil
-	}
-	var list []verbs.GID
-	for _, e := range entries {
-		index, err := strconv.Atoi(e.Name())
-		addr, addrErr := netip.ParseAddr(readAttribute(port, "gids/"+e.Name()))
-		if err != nil || addrErr != nil || addr == netip.IPv6Unspecified() {
-			continue
+// hostGIDs is a port's address table; empty where it cannot be read.
+func hostGIDs(port string) []gidtable.Entry {
+	list, _ := gidtable.Read(func(dir string) (names []string, err error) {
+		entries, err := os.ReadDir(dir)
+		for _, e := range entries {
+			names = append(names, e.Name())
 		}
-		g := verbs.GID{Index: index, Addr: addr, Type: abi.GIDTypeRoCEv1}
-		if readAttribute(port, "gid_attrs/types/"+e.Name()) == "RoCE v2" {
-			g.Type = abi.GIDTypeRoCEv2
-		}
-		list = append(list, g)
-	}
-	slices.SortFunc(list, func(a, b verbs.GID) int { return a.Index - b.Index })
+		return names, err
+	}, func(file string) string { return readAttribute("", file) }, port)
 	return list
 }
 

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"path"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/internal/gidtable"
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
@@ -120,36 +120,29 @@ func readCounters(k kshim.Kernel, dir string) (map[string]uint64, error) {
 	return counters, nil
 }
 
-// sysfsGIDs reads a GID table where the kernel has no QUERY_GID_TABLE (before 5.10). An index without a GID reads as an
-// error or as zeroes.
+// sysfsGIDs reads a GID table where the kernel has no QUERY_GID_TABLE (before
+// 5.10).
 func sysfsGIDs(k kshim.Kernel, device string, port uint8) ([]GID, error) {
-	dir := path.Join(sysIB, device, "ports", strconv.Itoa(int(port)))
-	names, err := k.ReadDir(path.Join(dir, "gids"))
-	if err != nil {
-		return nil, err
+	line := func(file string) string {
+		text, _ := readAttr(k, file)
+		return text
 	}
+	entries, err := gidtable.Read(k.ReadDir, line, path.Join(sysIB, device, "ports", strconv.Itoa(int(port))))
+	return FromSysfs(entries), err
+}
+
+// FromSysfs gives entries that were read from sysfs as the kernel's.
+func FromSysfs(entries []gidtable.Entry) []GID {
 	var list []GID
-	for _, name := range names {
-		index, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		text, err := readAttr(k, path.Join(dir, "gids", name))
-		if err != nil {
-			continue
-		}
-		addr, err := netip.ParseAddr(text)
-		if err != nil || addr == netip.IPv6Unspecified() {
-			continue
-		}
-		g := GID{Index: index, Addr: addr, Type: abi.GIDTypeIB}
-		switch kind, _ := readAttr(k, path.Join(dir, "gid_attrs/types", name)); kind {
-		case "IB/RoCE v1":
+	for _, e := range entries {
+		g := GID{Index: e.Index, Addr: e.Addr, Type: abi.GIDTypeIB}
+		switch e.Type {
+		case gidtable.TypeV1:
 			g.Type = abi.GIDTypeRoCEv1
-		case "RoCE v2":
+		case gidtable.TypeV2:
 			g.Type = abi.GIDTypeRoCEv2
 		}
 		list = append(list, g)
 	}
-	return list, nil
+	return list
 }
