@@ -23,10 +23,7 @@ func createAH(c *call) error {
 	if err := f.hasContext(); err != nil {
 		return err
 	}
-	var req abi.CreateAH
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.CreateAH](c)
 	if !f.dev.portValid(req.Attr.PortNum) {
 		return fail(syscall.EINVAL, "the device has no port %d", req.Attr.PortNum)
 	}
@@ -56,17 +53,13 @@ func createAH(c *call) error {
 		f.undo(&a.object)
 		return err
 	}
-	return c.finish(&a.object, func() int {
-		(&abi.CreateAHResp{AHHandle: a.handle}).Put(c.out[:])
-		return abi.CreateAHRespSize
+	return c.finish(&a.object, func() error {
+		return c.reply(&abi.CreateAHResp{AHHandle: a.handle})
 	})
 }
 
 func destroyAH(c *call) error {
-	var req abi.DestroyAH
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.DestroyAH](c)
 	_, err := c.file.destroy(kindAH, req.AHHandle)
 	return err
 }

@@ -20,8 +20,7 @@ func getContext(c *call) error {
 	if err != nil {
 		return err
 	}
-	(&abi.GetContextResp{AsyncFD: uint32(async.fd), NumCompVectors: numCompVectors}).Put(c.out[:])
-	err = c.respond(abi.GetContextRespSize)
+	err = c.reply(&abi.GetContextResp{AsyncFD: uint32(async.fd), NumCompVectors: numCompVectors})
 	if err == nil {
 		err = f.setContext(async) // EINVAL if another was quicker
 	}
@@ -36,8 +35,7 @@ func queryDevice(c *call) error {
 		return err
 	}
 	attr := c.file.dev.QueryDevice()
-	attr.Put(c.out[:])
-	return c.respond(abi.QueryDeviceRespSize)
+	return c.reply(&attr)
 }
 
 // exQueryDevice answers struct ib_uverbs_ex_query_device_resp. What the device
@@ -46,30 +44,23 @@ func exQueryDevice(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err
 	}
-	var req abi.ExQueryDevice
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.ExQueryDevice](c)
 	if req.CompMask != 0 || req.Reserved != 0 {
 		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", req.CompMask, req.Reserved)
 	}
 	attr := c.file.dev.QueryDevice()
-	(&abi.ExQueryDeviceResp{
+	return c.reply(&abi.ExQueryDeviceResp{
 		Base:             attr,
-		ResponseLength:   c.responseLength(abi.ExQueryDeviceRespSize),
+		ResponseLength:   c.responseLength(),
 		DeviceCapFlagsEx: uint64(attr.DeviceCapFlags),
-	}).Put(c.out[:])
-	return c.respond(abi.ExQueryDeviceRespSize)
+	})
 }
 
 func queryPort(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err
 	}
-	var req abi.QueryPort
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.QueryPort](c)
 	if !c.file.dev.portValid(req.PortNum) {
 		return fail(syscall.EINVAL, "the device has no port %d", req.PortNum)
 	}
@@ -77,8 +68,7 @@ func queryPort(c *call) error {
 	if err != nil {
 		return err
 	}
-	attr.Put(c.out[:])
-	return c.respond(abi.QueryPortRespSize)
+	return c.reply(&attr)
 }
 
 // createCompChannel opens a file for completion events.
@@ -91,8 +81,7 @@ func createCompChannel(c *call) error {
 	if err != nil {
 		return err
 	}
-	(&abi.CreateCompChannelResp{FD: uint32(ch.fd)}).Put(c.out[:])
-	if err := c.respond(abi.CreateCompChannelRespSize); err != nil {
+	if err := c.reply(&abi.CreateCompChannelResp{FD: uint32(ch.fd)}); err != nil {
 		_ = ch.Close()
 		return err
 	}

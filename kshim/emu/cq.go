@@ -49,14 +49,10 @@ func createCQ(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err
 	}
-	var req abi.CreateCQ
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.CreateCQ](c)
 	init := &cqInit{userHandle: req.UserHandle, cqe: req.CQE, vector: req.CompVector}
 	return c.createCQ(init, req.CompChannel, func(q *completionQueue) error {
-		(&abi.CreateCQResp{CQHandle: q.handle, CQE: uint32(q.cq.CQE())}).Put(c.out[:])
-		return c.respond(abi.CreateCQRespSize)
+		return c.reply(&abi.CreateCQResp{CQHandle: q.handle, CQE: uint32(q.cq.CQE())})
 	})
 }
 
@@ -65,20 +61,16 @@ func exCreateCQ(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err
 	}
-	var req abi.ExCreateCQ
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.ExCreateCQ](c)
 	if req.CompMask != 0 || req.Reserved != 0 {
 		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x, not 0", req.CompMask, req.Reserved)
 	}
 	init := &cqInit{userHandle: req.UserHandle, cqe: req.CQE, vector: req.CompVector, flags: req.Flags}
 	return c.createCQ(init, req.CompChannel, func(q *completionQueue) error {
-		(&abi.ExCreateCQResp{
+		return c.reply(&abi.ExCreateCQResp{
 			Base:           abi.CreateCQResp{CQHandle: q.handle, CQE: uint32(q.cq.CQE())},
-			ResponseLength: c.responseLength(abi.ExCreateCQRespSize),
-		}).Put(c.out[:])
-		return c.respond(abi.ExCreateCQRespSize)
+			ResponseLength: c.responseLength(),
+		})
 	})
 }
 
@@ -135,7 +127,7 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 		f.undo(&q.object)
 		return err
 	}
-	return c.finishWith(&q.object, func() error { return respond(q) })
+	return c.finish(&q.object, func() error { return respond(q) })
 }
 
 // udata is the driver's part of the call. Rings that it publishes wait in the
@@ -155,17 +147,13 @@ func (c *call) udata(offsets *[]uint64) *driver.Udata {
 }
 
 func destroyCQ(c *call) error {
-	var req abi.DestroyCQ
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.DestroyCQ](c)
 	o, err := c.file.destroy(kindCQ, req.CQHandle)
 	if err != nil {
 		return err
 	}
 	q := o.body.(*completionQueue)
-	(&abi.DestroyCQResp{CompEventsReported: q.compReported, AsyncEventsReported: q.asyncReported}).Put(c.out[:])
-	return c.respond(abi.DestroyCQRespSize)
+	return c.reply(&abi.DestroyCQResp{CompEventsReported: q.compReported, AsyncEventsReported: q.asyncReported})
 }
 
 // reqNotifyCQ arms the queue.

@@ -235,9 +235,26 @@ func (c *call) run() error {
 	return do(c)
 }
 
-// responseLength is how much of a response of n bytes the client learns
+// decode gives a command's request, which is as long as the schema says.
+func decode[T any, P interface {
+	*T
+	abi.Struct
+}](c *call) (req T) {
+	_ = P(&req).Parse(c.req)
+	return req
+}
+
+// responseLength is how much of its response the client learns
 // (uverbs_response_length).
-func (c *call) responseLength(n int) uint32 { return uint32(min(n, len(c.resp))) }
+func (c *call) responseLength() uint32 {
+	return uint32(min(c.cmd.Response.Size, len(c.resp)))
+}
+
+// reply copies out a command's response.
+func (c *call) reply(resp abi.Struct) error {
+	resp.Put(c.out[:])
+	return c.respond(c.cmd.Response.Size)
+}
 
 // respond copies out a response of n bytes, which lies in c.out, as far as there
 // is room, and clears the room that is left (uverbs_response).

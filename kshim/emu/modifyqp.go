@@ -13,10 +13,7 @@ const standardMask abi.QPAttrMask = 1<<21 - 1
 // verbs.c:_ib_modify_qp, then what rxe asks of ib_modify_qp_is_ok and checks of
 // values (rxe_qp_chk_attr).
 func modifyQP(c *call) error {
-	var attr abi.ModifyQP
-	if err := attr.Parse(c.req); err != nil {
-		return err
-	}
+	attr := decode[abi.ModifyQP](c)
 	if attr.AttrMask&^standardMask != 0 {
 		return fail(syscall.EOPNOTSUPP, "attribute mask %v is unknown in part", attr.AttrMask)
 	}
@@ -26,18 +23,14 @@ func modifyQP(c *call) error {
 // exModifyQP is uverbs_cmd.c:ib_uverbs_ex_modify_qp.
 func exModifyQP(c *call) error {
 	const rateLimit = 1 << 25 // IB_QP_RATE_LIMIT
-	var req abi.ExModifyQP
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.ExModifyQP](c)
 	if req.Base.AttrMask&^(standardMask|rateLimit) != 0 {
 		return fail(syscall.EOPNOTSUPP, "attribute mask %v is unknown in part", req.Base.AttrMask)
 	}
 	if err := c.modifyQP(req.Base); err != nil {
 		return err
 	}
-	(&abi.ExModifyQPResp{ResponseLength: c.responseLength(abi.ExModifyQPRespSize)}).Put(c.out[:])
-	return c.respond(abi.ExModifyQPRespSize)
+	return c.reply(&abi.ExModifyQPResp{ResponseLength: c.responseLength()})
 }
 
 func (c *call) modifyQP(attr abi.ModifyQP) error {

@@ -56,10 +56,7 @@ func regMR(c *call) error {
 	if err := f.hasContext(); err != nil {
 		return err
 	}
-	var req abi.RegMR
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.RegMR](c)
 	if req.Start%page != req.HCAVA%page {
 		return fail(syscall.EINVAL, "start %#x and hca_va %#x differ within the page", req.Start, req.HCAVA)
 	}
@@ -83,9 +80,8 @@ func regMR(c *call) error {
 		f.dev.uncharge(kindMR)
 		return err
 	}
-	return c.finish(&r.object, func() int {
-		(&abi.RegMRResp{MRHandle: r.handle, LKey: r.mr.LKey(), RKey: r.mr.RKey()}).Put(c.out[:])
-		return abi.RegMRRespSize
+	return c.finish(&r.object, func() error {
+		return c.reply(&abi.RegMRResp{MRHandle: r.handle, LKey: r.mr.LKey(), RKey: r.mr.RKey()})
 	})
 }
 
@@ -138,10 +134,7 @@ func (f *uverbsFile) register(pd *protectionDomain, req *abi.RegMR) (*region, er
 }
 
 func deregMR(c *call) error {
-	var req abi.DeregMR
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.DeregMR](c)
 	_, err := c.file.destroy(kindMR, req.MRHandle)
 	return err
 }

@@ -113,14 +113,10 @@ func (f *uverbsFile) create(o *object) error {
 	return err
 }
 
-// finish is how every create ends: the new object gets its handle, the response
-// is encoded and copied out. If it cannot be, the object is destroyed again, as
+// finish is how every create ends: the new object gets its handle, and the
+// response is copied out. If it cannot be, the object is destroyed again, as
 // the client never learnt of it.
-func (c *call) finish(o *object, encode func() int) error {
-	return c.finishWith(o, func() error { return c.respond(encode()) })
-}
-
-func (c *call) finishWith(o *object, respond func() error) error {
+func (c *call) finish(o *object, respond func() error) error {
 	if err := c.file.create(o); err != nil {
 		c.file.undo(o)
 		return err

@@ -29,17 +29,13 @@ func allocPD(c *call) error {
 	}
 	p := &protectionDomain{object: object{kind: kindPD}, pd: pd}
 	p.body = p
-	return c.finish(&p.object, func() int {
-		(&abi.AllocPDResp{PDHandle: p.handle}).Put(c.out[:])
-		return abi.AllocPDRespSize
+	return c.finish(&p.object, func() error {
+		return c.reply(&abi.AllocPDResp{PDHandle: p.handle})
 	})
 }
 
 func deallocPD(c *call) error {
-	var req abi.DeallocPD
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.DeallocPD](c)
 	_, err := c.file.destroy(kindPD, req.PDHandle)
 	return err
 }

@@ -69,13 +69,9 @@ func createQP(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err
 	}
-	var req abi.CreateQP
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.CreateQP](c)
 	return c.createQP(&req, 0, func(resp *abi.CreateQPResp) error {
-		resp.Put(c.out[:])
-		return c.respond(abi.CreateQPRespSize)
+		return c.reply(resp)
 	})
 }
 
@@ -84,10 +80,7 @@ func exCreateQP(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err
 	}
-	var req abi.ExCreateQP
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.ExCreateQP](c)
 	const indTable = 1 // IB_UVERBS_CREATE_QP_MASK_IND_TABLE
 	if req.CompMask&^indTable != 0 || req.Reserved != 0 {
 		return fail(syscall.EINVAL, "comp_mask is %#x, reserved %#x", req.CompMask, req.Reserved)
@@ -101,8 +94,7 @@ func exCreateQP(c *call) error {
 		MaxRecvSGE: req.MaxRecvSGE, MaxInlineData: req.MaxInlineData, SQSigAll: req.SQSigAll, QPType: req.QPType, IsSRQ: req.IsSRQ,
 	}
 	return c.createQP(plain, req.CreateFlags, func(resp *abi.CreateQPResp) error {
-		(&abi.ExCreateQPResp{Base: *resp, ResponseLength: c.responseLength(abi.ExCreateQPRespSize)}).Put(c.out[:])
-		return c.respond(abi.ExCreateQPRespSize)
+		return c.reply(&abi.ExCreateQPResp{Base: *resp, ResponseLength: c.responseLength()})
 	})
 }
 
@@ -238,7 +230,7 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 		f.undo(&q.object)
 		return err
 	}
-	return c.finishWith(&q.object, func() error {
+	return c.finish(&q.object, func() error {
 		return respond(&abi.CreateQPResp{
 			QPHandle: q.handle, QPN: qp.Num(),
 			MaxSendWR: attr.Cap.MaxSendWR, MaxRecvWR: attr.Cap.MaxRecvWR,
@@ -249,10 +241,7 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 }
 
 func queryQP(c *call) error {
-	var req abi.QueryQP
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.QueryQP](c)
 	o, err := c.file.acquire(kindQP, req.QPHandle)
 	if err != nil {
 		return err
@@ -262,21 +251,16 @@ func queryQP(c *call) error {
 	if err != nil {
 		return err
 	}
-	attr.Put(c.out[:])
-	return c.respond(abi.QueryQPRespSize)
+	return c.reply(&attr)
 }
 
 func destroyQP(c *call) error {
-	var req abi.DestroyQP
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.DestroyQP](c)
 	o, err := c.file.destroy(kindQP, req.QPHandle)
 	if err != nil {
 		return err
 	}
-	(&abi.DestroyQPResp{EventsReported: o.body.(*queuePair).reported}).Put(c.out[:])
-	return c.respond(abi.DestroyQPRespSize)
+	return c.reply(&abi.DestroyQPResp{EventsReported: o.body.(*queuePair).reported})
 }
 
 // postSend is the doorbell: the work requests lie in the ring, the command

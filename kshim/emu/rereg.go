@@ -12,10 +12,7 @@ import (
 // doc.go.
 func reregMR(c *call) error {
 	f := c.file
-	var req abi.ReregMR
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.ReregMR](c)
 	has := func(flag abi.ReregFlags) bool { return req.Flags&flag != 0 }
 	switch {
 	case req.Flags == 0:
@@ -55,8 +52,7 @@ func reregMR(c *call) error {
 		o.needs[0].users.Add(-1)
 		o.needs[0] = pd
 	}
-	(&abi.ReregMRResp{LKey: r.mr.LKey(), RKey: r.mr.RKey()}).Put(c.out[:])
-	return c.respond(abi.ReregMRRespSize)
+	return c.reply(&abi.ReregMRResp{LKey: r.mr.LKey(), RKey: r.mr.RKey()})
 }
 
 // change has the device change the region: with other memory, or with the same,

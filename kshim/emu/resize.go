@@ -11,10 +11,7 @@ import (
 // has, it must not poll.
 func resizeCQ(c *call) error {
 	f := c.file
-	var req abi.ResizeCQ
-	if err := req.Parse(c.req); err != nil {
-		return err
-	}
+	req := decode[abi.ResizeCQ](c)
 	o, err := f.acquire(kindCQ, req.CQHandle)
 	if err != nil {
 		return err
@@ -38,6 +35,5 @@ func resizeCQ(c *call) error {
 	if err := c.copyOut(c.hwOut, u.Out); err != nil {
 		return err
 	}
-	(&abi.ResizeCQResp{CQE: uint32(q.cq.CQE())}).Put(c.out[:])
-	return c.respond(abi.ResizeCQRespSize)
+	return c.reply(&abi.ResizeCQResp{CQE: uint32(q.cq.CQE())})
 }
