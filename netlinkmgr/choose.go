@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// netDevs lists the network devices in the order of their index.
-func (m *Manager) netDevs(ctx context.Context) ([]NetDev, error) {
+// NetDevs lists the network devices of this network namespace in the order of
+// their index.
+func (m *Manager) NetDevs(ctx context.Context) ([]NetDev, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -28,7 +28,7 @@ type EnsureOptions struct {
 	// DryRun changes nothing: the result's steps say what would be done.
 	DryRun bool
 	// Log is told each step as it is done (in a dry run: would be done).
-	Log func(Step)
+	Log func(step string)
 }
 
 // DefaultTimeout bounds the wait of Ensure: duplicate address detection of an
@@ -43,19 +43,6 @@ const (
 	MaxMTU = 65536
 )
 
-// Step is one change of the system.
-type Step struct {
-	Text    string // "bring eth0 up"
-	Message []byte // the RDMA netlink message, for a step that is one
-}
-
-func (s Step) String() string {
-	if s.Message == nil {
-		return s.Text
-	}
-	return fmt.Sprintf("%s [%x]", s.Text, s.Message)
-}
-
 // Result is the link that Ensure found or made.
 type Result struct {
 	Device   string
@@ -68,7 +55,7 @@ type Result struct {
 	UVerbs   string   // device file of the verbs; empty without ib_uverbs
 	Reasons  []string // why this network device, link and GID
 	Warnings []string // what may keep it from working
-	Steps    []Step   // what was done, or in a dry run would be
+	Steps    []string // what was done, or in a dry run would be
 	Made     Changes  // what Remove undoes
 	DryRun   bool     // nothing was done; Device is what would be made
 }
@@ -81,11 +68,6 @@ type Changes struct {
 	Modules   []ModuleFile // in the order of loading
 	Link      string       // the link that was made
 	LinkIndex int64        // its device's index; -1 when that is not known
-}
-
-// Any says whether something was changed.
-func (c *Changes) Any() bool {
-	return c.NetDevUp != "" || c.MTUOf != "" || c.Link != "" || len(c.Modules) > 0
 }
 
 // Ensure makes sure, on this system, that an rxe link is there and usable; see
@@ -148,7 +130,7 @@ type ensuring struct {
 }
 
 func (e *ensuring) run(ctx context.Context) error {
-	devs, err := e.m.netDevs(ctx)
+	devs, err := e.m.NetDevs(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,7 +172,7 @@ func (e *ensuring) run(ctx context.Context) error {
 func (e *ensuring) reason(s string) { e.res.Reasons = append(e.res.Reasons, s) }
 
 // step notes a change and says whether to make it.
-func (e *ensuring) step(s Step) bool {
+func (e *ensuring) step(s string) bool {
 	e.res.Steps = append(e.res.Steps, s)
 	if e.o.Log != nil {
 		e.o.Log(s)
@@ -248,12 +230,12 @@ func (e *ensuring) freeName() string {
 
 // load inserts the modules that the kernel has not.
 func (e *ensuring) load() error {
-	files, err := e.m.modulesFor(append([]string{rxeModule}, e.o.Modules...)...)
+	files, err := e.m.Missing(append([]string{rxeModule}, e.o.Modules...)...)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if !e.step(Step{Text: "load module " + f.Name + " from /" + f.Path}) {
+		if !e.step("load module " + f.Name + " from /" + f.Path) {
 			continue
 		}
 		fresh, err := e.m.insert(f)
@@ -271,7 +253,7 @@ func (e *ensuring) load() error {
 // of 256, 512 … 4096 that leaves room for the headers.
 func (e *ensuring) mtu(ctx context.Context, d NetDev) error {
 	op := fmt.Sprintf("set the MTU of %s to %d", d.Name, e.o.MTU)
-	if e.o.MTU == 0 || e.o.MTU == d.MTU || !e.step(Step{Text: fmt.Sprintf("%s (was %d)", op, d.MTU)}) {
+	if e.o.MTU == 0 || e.o.MTU == d.MTU || !e.step(fmt.Sprintf("%s (was %d)", op, d.MTU)) {
 		return nil
 	}
 	err := e.m.k.SetMTU(ctx, d.Name, e.o.MTU)
@@ -289,7 +271,7 @@ func (e *ensuring) mtu(ctx context.Context, d NetDev) error {
 
 // up brings the network device up.
 func (e *ensuring) up(ctx context.Context, d NetDev) error {
-	if d.Up || !e.step(Step{Text: "bring " + d.Name + " up"}) {
+	if d.Up || !e.step("bring "+d.Name+" up") {
 		return nil
 	}
 	op := "bring " + d.Name + " up"
@@ -306,8 +288,7 @@ func (e *ensuring) up(ctx context.Context, d NetDev) error {
 
 // create makes the link.
 func (e *ensuring) create(ctx context.Context) error {
-	r := newLink(e.res.Device, "rxe", e.res.NetDev)
-	if !e.step(Step{Text: r.String(), Message: r.Message()}) {
+	if !e.step(fmt.Sprintf("add link %s on %s", e.res.Device, e.res.NetDev)) {
 		return nil
 	}
 	err := e.m.AddLink(ctx, e.res.Device, "rxe", e.res.NetDev)

@@ -67,7 +67,7 @@ func (m *Manager) GIDs(ctx context.Context, device string, port uint32) ([]GID, 
 	if err != nil {
 		return nil, err
 	}
-	devs, err := m.netDevs(ctx)
+	devs, err := m.NetDevs(ctx)
 	if err != nil {
 		return nil, err
 	}

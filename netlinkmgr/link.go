@@ -87,7 +87,7 @@ func (m *Manager) notLoaded(op, module, netdev string, err error) error {
 
 // whyNotPermitted: rxe answers EPERM also for a VLAN.
 func (m *Manager) whyNotPermitted(ctx context.Context, op, netdev string, err error) error {
-	if devs, listErr := m.netDevs(ctx); listErr == nil {
+	if devs, listErr := m.NetDevs(ctx); listErr == nil {
 		if d, findErr := findNetDev(devs, netdev); findErr == nil && unfit(d) != "" {
 			return &NetDevUnsuitableError{NetDev: netdev, Why: unfit(d)}
 		}
@@ -116,7 +116,7 @@ func (m *Manager) whyExists(ctx context.Context, name, kind, netdev string) erro
 
 // whyInvalid: the kernel answers EINVAL for a kind whose module is not there.
 func (m *Manager) whyInvalid(op, kind, netdev string, err error) error {
-	if kind == "rxe" && !m.loaded(rxeModule) {
+	if kind == "rxe" && !m.Loaded(rxeModule) {
 		return m.notLoaded(op, rxeModule, netdev, err)
 	}
 	if kind != "rxe" {
@@ -141,16 +141,4 @@ func (m *Manager) deleteLink(ctx context.Context, d Device) error {
 		return &OpError{op, fmt.Errorf("it was not made by adding a link: %w", err)}
 	}
 	return opError(op, permission(op, "CAP_NET_ADMIN", err))
-}
-
-// DryAdd and DryDelete say what AddLink and DeleteLink would send.
-func DryAdd(name, kind, netdev string) Step {
-	r := newLink(name, kind, netdev)
-	return Step{Text: r.String(), Message: r.Message()}
-}
-
-// DryDelete says what deleting a device would send.
-func DryDelete(d Device) Step {
-	r := about(d, "DELLINK")
-	return Step{Text: r.String(), Message: r.Message()}
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -50,8 +51,8 @@ func moduleName(file string) string {
 	return strings.ReplaceAll(base, "-", "_")
 }
 
-// loaded says whether the kernel has a module, built in or loaded.
-func (m *Manager) loaded(name string) bool {
+// Loaded says whether the kernel has a module, built in or loaded.
+func (m *Manager) Loaded(name string) bool {
 	dir := "sys/module/" + name
 	if _, err := fs.Stat(m.k.Root, dir); err != nil {
 		return false
@@ -61,9 +62,10 @@ func (m *Manager) loaded(name string) bool {
 	return state == "" || state == "live"
 }
 
-// modulesFor lists what must be loaded, in order, so that the kernel has the
-// modules named; NoModuleError when one is not to be had.
-func (m *Manager) modulesFor(names ...string) (list []ModuleFile, err error) {
+// Missing lists the module files that must be loaded, in order, so that the
+// kernel has the modules named (for rdma_rxe its checksum, too); none when all
+// are there. It is a NoModuleError when one is not to be had.
+func (m *Manager) Missing(names ...string) (list []ModuleFile, err error) {
 	if slices.Contains(names, rxeModule) && !m.hasAlgorithm(rxeChecksum) {
 		list, _ = m.moduleFiles(rxeChecksumGeneric) // if there is one
 	}
@@ -83,15 +85,15 @@ func (m *Manager) modulesFor(names ...string) (list []ModuleFile, err error) {
 
 // moduleFiles lists what one module needs.
 func (m *Manager) moduleFiles(name string) (list []ModuleFile, err error) {
-	if name = strings.ReplaceAll(name, "-", "_"); m.loaded(name) {
+	if name = strings.ReplaceAll(name, "-", "_"); m.Loaded(name) {
 		return nil, nil
 	}
 	paths, err := m.k.ModuleFiles(name)
 	if err != nil {
-		return nil, &NoModuleError{Module: name, Release: m.k.Release, Dir: "/lib/modules/" + m.k.Release, Install: m.installHint()}
+		return nil, &NoModuleError{Module: name, Release: m.k.Release, Dir: "/lib/modules/" + m.k.Release, Install: m.InstallHint()}
 	}
 	for _, p := range paths {
-		if f := (ModuleFile{moduleName(p), strings.TrimPrefix(p, "/")}); !m.loaded(f.Name) {
+		if f := (ModuleFile{moduleName(p), strings.TrimPrefix(p, "/")}); !m.Loaded(f.Name) {
 			list = append(list, f)
 		}
 	}
@@ -108,7 +110,7 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 	case errors.Is(err, syscall.EEXIST):
 		return false, nil
 	case errors.As(err, &file) && errors.Is(err, fs.ErrNotExist): // a bare ENOENT is a missing symbol
-		return false, &NoModuleError{Module: f.Name, Release: m.k.Release, Dir: "/" + path.Dir(f.Path), Install: m.installHint()}
+		return false, &NoModuleError{Module: f.Name, Release: m.k.Release, Dir: "/" + path.Dir(f.Path), Install: m.InstallHint()}
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		if m.Capable(capSysModule) { // so the refusal has another reason
 			return false, &ModuleError{Module: f.Name, Path: "/" + f.Path, Err: err}
@@ -120,3 +122,18 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 
 // capSysModule is CAP_SYS_MODULE's bit.
 const capSysModule = 16
+
+// Capable says whether this process has a capability, by its bit (capability.h).
+func (m *Manager) Capable(bit int) bool {
+	if m.k.Root == nil {
+		return false
+	}
+	status, _ := fs.ReadFile(m.k.Root, "proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			mask, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+			return err == nil && mask>>bit&1 == 1
+		}
+	}
+	return false
+}

@@ -32,7 +32,7 @@ func TestModulesFor(t *testing.T) {
 	files := map[string]string{}
 	load := func(want ...string) (out []string) {
 		t.Helper()
-		list, err := moduleManager(files).modulesFor(want...)
+		list, err := moduleManager(files).Missing(want...)
 		require.NoError(t, err)
 		for _, f := range list {
 			out = append(out, f.Name)
@@ -47,7 +47,7 @@ func TestModulesFor(t *testing.T) {
 	require.Equal(t, []string{"udp_tunnel", "rdma_rxe"}, load("rdma_rxe"))
 	files["sys/module/nosuch/parameters/x"] = "1"
 	require.Empty(t, load("nosuch"), "built in: no initstate, no file")
-	_, err := moduleManager(files).modulesFor("other")
+	_, err := moduleManager(files).Missing("other")
 	require.ErrorIs(t, err, syscall.ENOENT)
 }
 
@@ -84,13 +84,13 @@ func TestInstallHint(t *testing.T) {
 		"ID=plan9":                                               "",
 		"":                                                       "",
 	} {
-		got := moduleManager(map[string]string{"etc/os-release": release}).installHint()
+		got := moduleManager(map[string]string{"etc/os-release": release}).InstallHint()
 		if want == "" {
 			require.Empty(t, got)
 		}
 		require.Contains(t, got, want, release)
 	}
-	require.Contains(t, moduleManager(map[string]string{"usr/lib/os-release": "ID=alpine\n"}).installHint(), "apk add")
+	require.Contains(t, moduleManager(map[string]string{"usr/lib/os-release": "ID=alpine\n"}).InstallHint(), "apk add")
 	e := &NoModuleError{Module: "rdma_rxe", Release: "6.12", Dir: "/lib/modules/6.12"}
 	require.Contains(t, e.Error(), "rdmashim vm run", "where no package is known")
 }

@@ -7,15 +7,6 @@ import (
 	"syscall"
 )
 
-// Remove undoes what Ensure changed on this system; see Manager.Remove.
-func Remove(ctx context.Context, r *Result) error {
-	m, err := Open()
-	if err != nil {
-		return err
-	}
-	return m.Remove(ctx, r)
-}
-
 // Remove undoes what Ensure changed, the last change first: the link, the
 // network device's state and MTU, the modules. What was there before stays, and so
 // does a module that something else uses by now. Removing twice is no error.

@@ -1,10 +1,6 @@
 package netlinkmgr
 
-import (
-	"encoding/binary"
-
-	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
-)
+import "github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 
 // Flags of include/uapi/linux/netlink.h.
 const (
@@ -35,27 +31,6 @@ func (r Request) Flags() uint16 {
 		return flagRequest | flagAck | flagDump
 	}
 	return flagRequest | flagAck
-}
-
-// Message gives the bytes that go to the kernel, with sequence number and port
-// id 0: the sender fills those in.
-func (r Request) Message() []byte {
-	const header = 16
-	b := make([]byte, 0, header+len(r.Attrs))
-	b = binary.NativeEndian.AppendUint32(b, uint32(header+len(r.Attrs)))
-	b = binary.NativeEndian.AppendUint16(b, r.Type())
-	b = binary.NativeEndian.AppendUint16(b, r.Flags())
-	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
-	return append(b, r.Attrs...)
-}
-
-// String shows the command and its attributes.
-func (r Request) String() string {
-	s := "RDMA_NLDEV_CMD_" + r.Command
-	if len(r.Attrs) > 0 {
-		s += " " + nldev.Describe(r.Attrs)
-	}
-	return s
 }
 
 // about is a request about a device.

@@ -67,7 +67,7 @@ func (e *ensuring) look(ctx context.Context) (v view, err error) {
 	if v.port, err = e.m.Port(ctx, v.device, 1); err != nil {
 		return v, err
 	}
-	devs, err := e.m.netDevs(ctx)
+	devs, err := e.m.NetDevs(ctx)
 	if err != nil {
 		return v, err
 	}

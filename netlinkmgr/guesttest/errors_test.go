@@ -153,8 +153,8 @@ func TestNetDevGone(t *testing.T) {
 
 	veth(t, "ta", "tb", "10.78.0.1/24")
 	l := link(t, "ta")
-	_, err = m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Log: func(s netlinkmgr.Step) {
-		if s.Message != nil {
+	_, err = m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Log: func(step string) {
+		if strings.HasPrefix(step, "add link") {
 			_ = netlink.LinkDel(l)
 		}
 	}})
@@ -169,8 +169,8 @@ func TestNetDevGoesLater(t *testing.T) {
 	veth(t, "ta", "tb", "10.78.0.1/24")
 	require.NoError(t, netlink.LinkSetDown(link(t, "tb")))
 	l := link(t, "ta")
-	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: patience, Log: func(s netlinkmgr.Step) {
-		if s.Message != nil {
+	_, err := m.Ensure(t.Context(), netlinkmgr.EnsureOptions{NetDev: "ta", Timeout: patience, Log: func(step string) {
+		if strings.HasPrefix(step, "add link") {
 			go func() {
 				for {
 					if _, err := m.Device(t.Context(), "rxe0"); err == nil {

@@ -41,7 +41,7 @@ func TestRecord(t *testing.T) {
 		answers, err := ask(ctx, r)
 		if key := fmt.Sprintf("%d %v %x", nldev.Command(r.Command), r.Dump, r.Attrs); err == nil && !seen[key] {
 			seen[key] = true
-			fmt.Fprintf(&out, "# %s\n> %s\n", r, key)
+			fmt.Fprintf(&out, "# RDMA_NLDEV_CMD_%s\n> %s\n", r.Command, key)
 			for _, a := range answers {
 				fmt.Fprintf(&out, "< %x\n", a)
 			}

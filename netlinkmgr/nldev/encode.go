@@ -3,7 +3,6 @@ package nldev
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 )
 
 // Nested are the attributes inside another.
@@ -48,26 +47,4 @@ func Encode(namesAndValues ...any) (b []byte) {
 		}
 	}
 	return b
-}
-
-// Describe shows attributes for a reader: DEV_INDEX=0 DEV_NAME="rxe0".
-func Describe(b []byte) string {
-	var list []string
-	_ = walk(b, func(typ uint16, v []byte) error {
-		name, ok := names().attributeNames[typ]
-		switch {
-		case !ok:
-			list = append(list, fmt.Sprintf("attribute %d=%x", typ, v))
-		case strings.HasSuffix(name, "_NAME"), strings.HasSuffix(name, "_TYPE"):
-			list = append(list, fmt.Sprintf("%s=%q", name, text(v)))
-		case len(v) == 4:
-			list = append(list, fmt.Sprintf("%s=%d", name, binary.NativeEndian.Uint32(v)))
-		case len(v) == 1:
-			list = append(list, fmt.Sprintf("%s=%d", name, v[0]))
-		default:
-			list = append(list, fmt.Sprintf("%s=%x", name, v))
-		}
-		return nil
-	})
-	return strings.Join(list, " ")
 }

@@ -14,12 +14,12 @@ import (
 var numbers string
 
 type table struct {
-	commands, attributes         map[string]uint16
-	commandNames, attributeNames map[uint16]string
+	commands, attributes map[string]uint16
+	attributeNames       map[uint16]string
 }
 
 var names = sync.OnceValue(func() (t table) {
-	t = table{map[string]uint16{}, map[string]uint16{}, map[uint16]string{}, map[uint16]string{}}
+	t = table{map[string]uint16{}, map[string]uint16{}, map[uint16]string{}}
 	for line := range strings.Lines(numbers) {
 		var name string
 		var n uint16
@@ -27,7 +27,7 @@ var names = sync.OnceValue(func() (t table) {
 			panic(err)
 		}
 		if command, ok := strings.CutPrefix(name, "CMD_"); ok {
-			t.commands[command], t.commandNames[n] = n, command
+			t.commands[command] = n
 			continue
 		}
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "SYS_"), "ATTR_")
@@ -39,14 +39,6 @@ var names = sync.OnceValue(func() (t table) {
 // Command is the number of a command by its name without RDMA_NLDEV_CMD_:
 // "PORT_GET". It panics at a name that numbers.txt has not.
 func Command(name string) uint16 { return known(names().commands, name) }
-
-// CommandName is the name of a command: its number where it is not known.
-func CommandName(n uint16) string {
-	if name, ok := names().commandNames[n]; ok {
-		return name
-	}
-	return fmt.Sprint(n)
-}
 
 func attribute(name string) uint16 { return known(names().attributes, name) }
 

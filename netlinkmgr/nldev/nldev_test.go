@@ -12,10 +12,8 @@ import (
 func TestEncode(t *testing.T) {
 	b := Encode("DEV_INDEX", uint32(7), "LMC", uint8(3), "DEV_NAME", "rxe0")
 	require.Equal(t, "0800010007000000"+"05000b0003000000"+"090002007278653000000000", hex.EncodeToString(b))
-	require.Equal(t, `DEV_INDEX=7 LMC=3 DEV_NAME="rxe0"`, Describe(b))
 	require.Equal(t, "0c001380"+"0800150001000000", hex.EncodeToString(Encode("RES_QP", Nested(Encode("RES_LQPN", uint32(1))))))
-	require.Equal(t, "RES_CM_ID_GET", CommandName(Command("RES_CM_ID_GET")))
-	require.Equal(t, "77", CommandName(77))
+	require.EqualValues(t, 11, Command("RES_CM_ID_GET"))
 	require.Panics(t, func() { Encode("NO_SUCH", "x") })
 	require.Panics(t, func() { Command("NO_SUCH") })
 }
@@ -110,6 +108,5 @@ func FuzzMessage(f *testing.F) {
 		if err := Decode(b, &o); err != nil {
 			require.ErrorIs(t, err, syscall.EBADMSG)
 		}
-		_ = Describe(b)
 	})
 }

@@ -19,7 +19,7 @@ func ensureLink(ctx context.Context, name, netdev string, step func(string, ...a
 		NetDev:  netdev,
 		Timeout: linkLimit,
 		Modules: []string{"rdma_ucm", "ib_umad"},
-		Log:     func(s netlinkmgr.Step) { step("link %s: %s", name, s) },
+		Log:     func(s string) { step("link %s: %s", name, s) },
 	})
 	if err != nil {
 		return err

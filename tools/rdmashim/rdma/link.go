@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,22 +14,15 @@ import (
 func (t *tool) link() *cobra.Command {
 	show := t.command("show [DEV[/PORT]]", "List links: the ports of RDMA devices", "  rdmashim link show\n  rdmashim link show rxe0/1 -d", linkShow)
 	show.Aliases = []string{"list"}
-	cmd := t.object("link", "Show, add, delete and set up RDMA links of the kernel",
+	return t.object("link", "Show, add, delete and set up RDMA links of the kernel",
 		`link shows, adds and deletes the kernel's RDMA links in iproute2's words, and
 beyond them sets up a usable rxe link in one go (up), at boot too (unit), and
 explains the GID table (gid).`,
-		"  rdmashim link\n  rdmashim link up eth0\n  sudo rdmashim link add rxe0 type rxe netdev eth0", linkShow, show, t.linkAdd(), t.linkDelete(), t.linkUp(), t.linkUnit(),
+		"  rdmashim link\n  rdmashim link up eth0\n  sudo rdmashim link add rxe0 type rxe netdev eth0", linkShow, show,
+		t.command("add NAME type rxe netdev DEV", "Add a link to a network device", "  sudo rdmashim link add rxe0 type rxe netdev eth0", linkAdd),
+		t.command("delete NAME", "Delete a link", "  sudo rdmashim link delete rxe0", linkDelete),
+		t.linkUp(), t.linkUnit(),
 		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", "  rdmashim link gid\n  rdmashim link gid rxe0/1 -j", linkGID))
-	return cmd
-}
-
-func dryRunFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolP("dry-run", "n", false, "print what would be sent to the kernel, change nothing")
-}
-
-func isDryRun(cmd *cobra.Command) bool {
-	dry, _ := cmd.Flags().GetBool("dry-run")
-	return dry
 }
 
 // linkShow lists ports.
@@ -89,67 +83,36 @@ func (c *call) linkRow(p *netlinkmgr.Port) row {
 	return r
 }
 
-func (t *tool) linkAdd() *cobra.Command {
-	var dry bool
-	cmd := t.command("add NAME type rxe netdev DEV", "Add a link to a network device",
-		"  sudo rdmashim link add rxe0 type rxe netdev eth0\n  rdmashim link add rxe0 type rxe netdev eth0 --dry-run", func(c *call, args []string) error {
-			w := words{"link add", args}
-			name, err := w.next("the link's NAME")
-			if err != nil {
-				return err
-			}
-			kind, err := w.after("type", "the link's type (rxe)")
-			if err != nil {
-				return err
-			}
-			netdev, err := w.after("netdev", "the network device's name")
-			if err != nil {
-				return err
-			}
-			if err := w.end(); err != nil {
-				return err
-			}
-			if dry {
-				return c.printSteps([]netlinkmgr.Step{netlinkmgr.DryAdd(name, kind, netdev)})
-			}
-			return c.m.AddLink(c.ctx, name, kind, netdev)
-		})
-	cmd.PreRun = func(cmd *cobra.Command, _ []string) { dry = isDryRun(cmd) }
-	dryRunFlag(cmd)
-	return cmd
-}
-
-// after takes a keyword and the word behind it.
-func (w *words) after(key, what string) (string, error) {
-	if err := w.keyword(key); err != nil {
-		return "", err
+func linkAdd(c *call, args []string) error {
+	w := words{"link add", args}
+	name, err := w.next("the link's NAME")
+	if err != nil {
+		return err
 	}
-	return w.next(what)
+	kind, err := w.after("type", "the link's type (rxe)")
+	if err != nil {
+		return err
+	}
+	netdev, err := w.after("netdev", "the network device's name")
+	if err != nil {
+		return err
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	return c.m.AddLink(c.ctx, name, kind, netdev)
 }
 
-func (t *tool) linkDelete() *cobra.Command {
-	var dry bool
-	cmd := t.command("delete NAME", "Delete a link", "  sudo rdmashim link delete rxe0", func(c *call, args []string) error {
-		w := words{"link delete", args}
-		name, err := w.next("the link's NAME")
-		if err != nil {
-			return err
-		}
-		if err := w.end(); err != nil {
-			return err
-		}
-		if !dry {
-			return c.m.DeleteLink(c.ctx, name)
-		}
-		d, err := c.m.Device(c.ctx, name)
-		if err != nil {
-			return err
-		}
-		return c.printSteps([]netlinkmgr.Step{netlinkmgr.DryDelete(d)})
-	})
-	cmd.PreRun = func(cmd *cobra.Command, _ []string) { dry = isDryRun(cmd) }
-	dryRunFlag(cmd)
-	return cmd
+func linkDelete(c *call, args []string) error {
+	w := words{"link delete", args}
+	name, err := w.next("the link's NAME")
+	if err != nil {
+		return err
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	return c.m.DeleteLink(c.ctx, name)
 }
 
 func (t *tool) linkUp() *cobra.Command {
@@ -167,8 +130,7 @@ unless there is one, waits until its port is ACTIVE and a usable RoCE v2 GID is
 there, and prints both. It may be called again; if it fails, what it had changed
 is undone.`
 	upFlags(cmd, &o)
-	dryRunFlag(cmd)
-	cmd.PreRun = func(cmd *cobra.Command, _ []string) { o.DryRun = isDryRun(cmd) }
+	cmd.Flags().BoolVarP(&o.DryRun, "dry-run", "n", false, "print what would be done, change nothing")
 	return cmd
 }
 
@@ -200,7 +162,7 @@ func checkUp(cmd string, o *netlinkmgr.EnsureOptions, args []string) error {
 
 func linkUp(c *call, o netlinkmgr.EnsureOptions) error {
 	if !o.DryRun {
-		o.Log = func(s netlinkmgr.Step) { fmt.Fprintln(c.err, s.Text) }
+		o.Log = func(step string) { fmt.Fprintln(c.err, step) }
 	}
 	start := time.Now()
 	r, err := c.m.Ensure(c.ctx, o)
@@ -211,7 +173,8 @@ func linkUp(c *call, o netlinkmgr.EnsureOptions) error {
 		fmt.Fprintln(c.err, "warning: "+s)
 	}
 	if o.DryRun && !c.json {
-		return c.printSteps(r.Steps)
+		_, err := fmt.Fprintln(c.out, strings.Join(r.Steps, "\n"))
+		return err
 	}
 	if !c.json && c.details == 0 {
 		for _, s := range r.Reasons {
@@ -223,10 +186,7 @@ func linkUp(c *call, o netlinkmgr.EnsureOptions) error {
 
 func (c *call) upRow(r *netlinkmgr.Result, took time.Duration) row {
 	var out row
-	steps := make([]string, len(r.Steps))
-	for i, s := range r.Steps {
-		steps[i] = s.String()
-	}
+	steps := append([]string{}, r.Steps...)
 	if r.DryRun {
 		out.add(field{"ifname", r.Device, ""}, field{"netdev", r.NetDev, ""}, field{"dry_run", true, ""}, field{"steps", steps, ""}, field{"reasons", r.Reasons, ""})
 		return out
@@ -244,17 +204,4 @@ func (c *call) upRow(r *netlinkmgr.Result, took time.Duration) row {
 		}
 	}
 	return out
-}
-
-// printSteps prints what would be done: here it is the data.
-func (c *call) printSteps(steps []netlinkmgr.Step) error {
-	rows := make([]row, len(steps))
-	for i, s := range steps {
-		rows[i].add(field{"step", s.Text, s.Text})
-		if s.Message != nil {
-			hex := fmt.Sprintf("%x", s.Message)
-			rows[i].add(field{"message", hex, "\n    " + hex})
-		}
-	}
-	return c.print(rows)
 }

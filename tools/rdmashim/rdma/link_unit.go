@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +23,7 @@ func (t *tool) linkUnit() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := unitable(program, o.NetDev, o.Name); err != nil {
+			if err := unitable(append(o.Modules, program, o.NetDev, o.Name)...); err != nil {
 				return err
 			}
 			if strings.HasPrefix(program, filepath.Clean(os.TempDir())+string(filepath.Separator)) {
@@ -44,18 +42,14 @@ when the network device is there. A link each takes a unit each. To install it:
 	return cmd
 }
 
-// unitable refuses names that systemd does not take: a setting is one line of
-// UTF-8, and a program's name has neither quotes nor backslashes (string_is_safe
-// in systemd's string-util.c).
-func unitable(program string, names ...string) error {
-	bad := func(s string) bool { return !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) }
+// unitable refuses names with characters that mean something to systemd
+// (systemd.service(5), COMMAND LINES), or that it does not take.
+func unitable(names ...string) error {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:+@-"
 	for _, s := range names {
-		if bad(s) {
-			return cli.Usagef("link unit: a unit cannot name %q: rename it", s)
+		if strings.Trim(s, safe) != "" {
+			return cli.Usagef("link unit: a unit cannot name %q, which has other characters than letters, digits and /._:+@-: rename it", s)
 		}
-	}
-	if bad(program) || strings.ContainsAny(program, `'"\`) {
-		return fmt.Errorf("link unit: a unit cannot start %q: install the program by another name", program)
 	}
 	return nil
 }
@@ -64,20 +58,21 @@ func unitable(program string, names ...string) error {
 // comes after the network's configuration, which might set the MTU again.
 func unitText(program string, o netlinkmgr.EnsureOptions) string {
 	needs, on := "network-online.target", "a network device that is found"
-	command := []string{strings.ReplaceAll(unitQuote(program), "$$", "$"), "link", "up"} // no variables in a program's name
+	command := []string{program, "link", "up"}
 	if o.NetDev != "" {
-		needs += " sys-subsystem-net-devices-" + unitEscape(o.NetDev) + ".device"
-		on = strings.ReplaceAll(o.NetDev, "%", "%%")
-		command = append(command, unitQuote(o.NetDev))
+		// systemd-escape(1)
+		needs += " sys-subsystem-net-devices-" + strings.NewReplacer("-", `\x2d`, "@", `\x40`, "+", `\x2b`).Replace(o.NetDev) + ".device"
+		on = o.NetDev
+		command = append(command, o.NetDev)
 	}
 	if o.Name != "" {
-		command = append(command, "--name", unitQuote(o.Name))
+		command = append(command, "--name", o.Name)
 	}
 	if o.MTU != 0 {
 		command = append(command, "--mtu", fmt.Sprint(o.MTU))
 	}
 	for _, m := range o.Modules {
-		command = append(command, "--module", unitQuote(m))
+		command = append(command, "--module", m)
 	}
 	if o.Timeout != 0 && o.Timeout != netlinkmgr.DefaultTimeout {
 		command = append(command, "--timeout", o.Timeout.String())
@@ -95,28 +90,4 @@ ExecStart=%s
 [Install]
 WantedBy=multi-user.target
 `, on, needs, needs, strings.Join(command, " "))
-}
-
-// unitEscape writes a name as a part of a unit's name (systemd-escape(1)).
-func unitEscape(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == ':', c == '_', c == '.' && i > 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, `\x%02x`, c)
-		}
-	}
-	return b.String()
-}
-
-// unitQuote writes a word of a command line (systemd.service(5), COMMAND LINES):
-// % and $ stand for something else there.
-func unitQuote(s string) string {
-	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$").Replace(s)
-	if strings.ContainsAny(s, " \t;'\"\\") || s == "" {
-		return `"` + s + `"`
-	}
-	return s
 }

@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -125,6 +126,14 @@ func (w *words) keyword(key string) error {
 	return err
 }
 
+// after takes a keyword and the word behind it.
+func (w *words) after(key, what string) (string, error) {
+	if err := w.keyword(key); err != nil {
+		return "", err
+	}
+	return w.next(what)
+}
+
 // end checks that nothing is left.
 func (w *words) end() error {
 	if len(w.rest) > 0 {
@@ -150,17 +159,11 @@ func parsePortSpec(s string) (portSpec, error) {
 	case port == "-":
 		return portSpec{dev: dev}, nil
 	}
-	var n uint32
-	for _, c := range port {
-		if c < '0' || c > '9' || n > 255 {
-			return portSpec{}, cli.Usagef("%q is no port; write DEV or DEV/PORT, ports count from 1", s)
-		}
-		n = n*10 + uint32(c-'0')
+	n, err := strconv.ParseUint(port, 10, 8)
+	if err != nil || n == 0 {
+		return portSpec{}, cli.Usagef("%q is no port; write DEV or DEV/PORT, ports count from 1", s)
 	}
-	if n == 0 {
-		return portSpec{}, cli.Usagef("%q is no port; ports count from 1", s)
-	}
-	return portSpec{dev: dev, port: n}, nil
+	return portSpec{dev: dev, port: uint32(n)}, nil
 }
 
 // devices lists the device that is named, or all.

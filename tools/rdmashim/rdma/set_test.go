@@ -140,44 +140,33 @@ After=systemd-modules-load.service network-online.target sys-subsystem-net-devic
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart="/opt/rdma shim/rdmashim" link up br-lan0 --name fast --mtu 4200 --module rdma_ucm
+ExecStart=/opt/rdmashim link up br-lan0 --name fast --mtu 4200 --module rdma_ucm
 
 [Install]
 WantedBy=multi-user.target
-`, unitText("/opt/rdma shim/rdmashim", netlinkmgr.EnsureOptions{NetDev: "br-lan0", Name: "fast", MTU: 4200, Modules: []string{"rdma_ucm"}}))
+`, unitText("/opt/rdmashim", netlinkmgr.EnsureOptions{NetDev: "br-lan0", Name: "fast", MTU: 4200, Modules: []string{"rdma_ucm"}}))
 	stdout, _, err := runRDMA(t, nil, "link unit")
 	require.NoError(t, err)
 	require.Contains(t, stdout, " link up\n")
 	require.Contains(t, stdout, "Wants=network-online.target\n")
 }
 
-// TestLinkUnitNames: systemd, where it is installed, has nothing to complain of
-// names that mean something to it, and finds the program.
+// TestLinkUnitNames: names that mean something to systemd are refused; with the
+// others systemd, where it is installed, has nothing to complain of.
 func TestLinkUnitNames(t *testing.T) {
-	analyze, lacking := exec.LookPath("systemd-analyze")
-	for name, word := range map[string]string{
-		"eth0": "eth0", `back\`: `"back\\"`, `a"b'c;#`: `"a\"b'c;#"`, "100%$HOME%i": "100%%$$HOME%%i", "\u00e9\u00a0": "\u00e9\u00a0",
-	} {
-		dir := t.TempDir()
-		program := filepath.Join(dir, "$HOME $$ 100% x")
-		require.NoError(t, os.WriteFile(program, nil, 0o755))
-		unit := unitText(program, netlinkmgr.EnsureOptions{NetDev: name})
-		require.Contains(t, strings.Split(unit, "\n"), `ExecStart="`+dir+`/$HOME $$ 100%% x" link up `+word)
-		if lacking != nil {
-			continue
-		}
-		path := filepath.Join(dir, "rdma-links.service")
-		require.NoError(t, os.WriteFile(path, []byte(unit), 0o644))
-		out, err := exec.Command(analyze, "verify", path).CombinedOutput()
-		require.NoError(t, err, string(out))
-		require.NotContains(t, string(out), "rdma-links.service:")
-	}
-	for _, name := range []string{"a\nb", "a\rb", "tab\t", "\x7f", "not UTF-8 \xff"} {
+	for _, name := range []string{"a\nb", "tab\t", "not UTF-8 \xff", `a"b`, "a'b", `a\b`, "100%", "$HOME", "a b", "a;b", "\u00e9"} {
 		require.Error(t, unitable("/bin/rdmashim", name), "%q", name)
-		require.Error(t, unitable("/bin/"+name, "eth0"), "%q", name)
 	}
-	for _, name := range []string{`a"b`, "a'b", `a\b`} {
-		require.NoError(t, unitable("/bin/rdmashim", name), "%q", name)
-		require.Error(t, unitable("/bin/"+name, "eth0"), "%q", name)
+	require.NoError(t, unitable("/usr/local/bin/rdmashim-1.0", "br-lan0@if2", ""))
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		return
 	}
+	dir := t.TempDir()
+	program, path := filepath.Join(dir, "rdmashim"), filepath.Join(dir, "rdma-links.service")
+	require.NoError(t, os.WriteFile(program, nil, 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(unitText(program, netlinkmgr.EnsureOptions{NetDev: "br-lan0@if2"})), 0o644))
+	out, err := exec.Command(analyze, "verify", path).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NotContains(t, string(out), "rdma-links.service:")
 }
