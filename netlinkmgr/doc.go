@@ -8,9 +8,9 @@
 // and a usable GID. It is no verbs client and moves no data, and it knows
 // nothing of the soft RNIC in user space.
 //
-// A call flows so: client.go takes it, encode.go makes the Request, the Kernel
-// carries it (host_linux.go: the nl package of vishvananda/netlink), attr.go and
-// parse*.go decode what comes back. Ensure (ensure.go) chooses in choose.go,
+// A call flows so: client.go takes it and makes the Request, the Kernel carries
+// it (host_linux.go: the nl package of vishvananda/netlink), and package nldev
+// decodes what comes back into the structures of object.go. Ensure (ensure.go) chooses in choose.go,
 // loads modules in module*.go, waits in wait.go and ranks GIDs in gid.go;
 // every failure is a type of errors.go that says what to do.
 //

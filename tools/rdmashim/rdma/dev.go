@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 func (t *tool) dev() *cobra.Command {
@@ -18,36 +19,24 @@ func (t *tool) dev() *cobra.Command {
 
 func devSet(c *call, args []string) error {
 	w := words{"dev set", args}
-	name, err := w.next("the device's name")
+	got, err := w.take("the device's name", "name:the new name")
 	if err != nil {
 		return err
 	}
-	value, err := w.after("name", "the new name")
-	if err != nil {
-		return err
-	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	return c.m.Rename(c.ctx, name, value)
+	return c.m.Rename(c.ctx, got[0], got[1])
 }
 
 func devShow(c *call, args []string) error {
-	w := words{"dev show", args}
-	var name string
-	if len(args) > 0 {
-		name, _ = w.next("")
+	if len(args) > 1 {
+		return cli.Usagef("dev show: nothing may follow, but %q does", args[1])
 	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	devices, err := c.devices(name)
+	devices, err := c.devices(append(args, "")[0])
 	if err != nil {
 		return err
 	}
-	rows := make([]row, 0, len(devices))
-	for _, d := range devices {
-		rows = append(rows, c.devRow(&d))
+	rows := make([]row, len(devices))
+	for i := range devices {
+		rows[i] = c.devRow(&devices[i])
 	}
 	return c.print(rows)
 }
@@ -56,29 +45,18 @@ func devShow(c *call, args []string) error {
 // show it, and scripts compare.
 func (c *call) devRow(d *netlinkmgr.Device) row {
 	var r row
-	r.add(field{"ifindex", d.Index, fmt.Sprintf("%d: ", d.Index)}, field{"ifname", d.Name, d.Name + ": "})
-	if d.NodeType != nil {
-		r.add(keyed("node_type", *d.NodeType))
-	}
+	r.add(field{"ifindex", d.Index, fmt.Sprintf("%d: ", d.Index)}, field{"ifname", d.Name, d.Name + ": "}, some("node_type", d.NodeType))
 	if c.details > 0 && d.Protocol != "" {
 		r.add(keyed("protocol", d.Protocol))
 	}
 	if d.Firmware != "" {
 		r.add(keyed("fw", d.Firmware))
 	}
-	if d.NodeGUID != nil {
-		r.add(keyed("node_guid", *d.NodeGUID))
-	}
-	if d.SysImageGUID != nil {
-		r.add(keyed("sys_image_guid", *d.SysImageGUID))
-	}
-	if c.details == 0 {
-		return r
-	}
-	if d.AdaptiveMod != nil {
+	r.add(some("node_guid", d.NodeGUID), some("sys_image_guid", d.SysImageGUID))
+	if c.details > 0 && d.AdaptiveMod != nil {
 		r.add(onOff("adaptive-moderation", *d.AdaptiveMod))
 	}
-	if d.Caps != nil {
+	if c.details > 0 && d.Caps != nil {
 		r.add(list("caps", netlinkmgr.DeviceCaps(*d.Caps)))
 	}
 	return r

@@ -25,55 +25,26 @@ explains the GID table (gid).`,
 		t.command("gid [DEV[/PORT]]", "Show GID tables, with the best entry marked and why", "  rdmashim link gid\n  rdmashim link gid rxe0/1 -j", linkGID))
 }
 
-// linkShow lists ports.
 func linkShow(c *call, args []string) error {
-	spec := portSpec{all: true}
-	w := words{"link show", args}
-	if len(args) > 0 {
-		word, _ := w.next("")
-		var err error
-		if spec, err = parsePortSpec(word); err != nil {
-			return err
-		}
-		if !spec.all && spec.port == 0 {
-			return cli.Usagef("link show: a link is a port; %q names none", word)
-		}
-	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	ports, _, err := c.ports(spec)
+	ports, _, err := c.links("link show", "", args)
 	if err != nil {
 		return err
 	}
-	rows := make([]row, 0, len(ports))
-	for _, p := range ports {
-		rows = append(rows, c.linkRow(&p))
+	rows := make([]row, len(ports))
+	for i := range ports {
+		rows[i] = c.linkRow(&ports[i])
 	}
 	return c.print(rows)
 }
 
 func (c *call) linkRow(p *netlinkmgr.Port) row {
 	var r row
-	r.add(field{"ifindex", p.DeviceIndex, ""}, field{"ifname", p.Device, "link " + p.Device + "/"}, field{"port", p.Port, fmt.Sprintf("%d ", p.Port)})
-	if p.SubnetPrefix != nil {
-		r.add(keyed("subnet_prefix", *p.SubnetPrefix))
-	}
-	r.optional("lid", p.LID)
-	r.optional("sm_lid", p.SMLID)
-	if p.LMC != nil {
-		r.add(keyed("lmc", *p.LMC))
-	}
-	if p.State != nil {
-		r.add(keyed("state", *p.State))
-	}
-	if p.PhysState != nil {
-		r.add(keyed("physical_state", *p.PhysState))
-	}
+	r.add(field{"ifindex", p.DeviceIndex, ""}, field{"ifname", p.Device, "link " + p.Device + "/"}, field{"port", p.Port, fmt.Sprintf("%d ", p.Port)},
+		some("subnet_prefix", p.SubnetPrefix), some("lid", p.LID), some("sm_lid", p.SMLID), some("lmc", p.LMC), some("state", p.State), some("physical_state", p.PhysState))
 	if p.NetDev != "" {
-		index := field{"netdev_index", p.NetDevIndex, ""}
-		if c.details > 0 {
-			index.text = fmt.Sprintf("netdev_index %d ", p.NetDevIndex)
+		index := keyed("netdev_index", p.NetDevIndex)
+		if c.details == 0 {
+			index.text = ""
 		}
 		r.add(keyed("netdev", p.NetDev), index)
 	}
@@ -85,34 +56,20 @@ func (c *call) linkRow(p *netlinkmgr.Port) row {
 
 func linkAdd(c *call, args []string) error {
 	w := words{"link add", args}
-	name, err := w.next("the link's NAME")
+	got, err := w.take("the link's NAME", "type:the link's type (rxe)", "netdev:the network device's name")
 	if err != nil {
 		return err
 	}
-	kind, err := w.after("type", "the link's type (rxe)")
-	if err != nil {
-		return err
-	}
-	netdev, err := w.after("netdev", "the network device's name")
-	if err != nil {
-		return err
-	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	return c.m.AddLink(c.ctx, name, kind, netdev)
+	return c.m.AddLink(c.ctx, got[0], got[1], got[2])
 }
 
 func linkDelete(c *call, args []string) error {
 	w := words{"link delete", args}
-	name, err := w.next("the link's NAME")
+	got, err := w.take("the link's NAME")
 	if err != nil {
 		return err
 	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	return c.m.DeleteLink(c.ctx, name)
+	return c.m.DeleteLink(c.ctx, got[0])
 }
 
 func (t *tool) linkUp() *cobra.Command {

@@ -10,19 +10,7 @@ import (
 
 // linkGID shows GID tables.
 func linkGID(c *call, args []string) error {
-	spec := portSpec{all: true}
-	w := words{"link gid", args}
-	if len(args) > 0 {
-		word, _ := w.next("")
-		var err error
-		if spec, err = parsePortSpec(word); err != nil {
-			return err
-		}
-	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	ports, _, err := c.ports(spec)
+	ports, _, err := c.links("link gid", "", args)
 	if err != nil {
 		return err
 	}

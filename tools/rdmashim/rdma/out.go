@@ -23,7 +23,14 @@ type row struct {
 	hidden map[string]string
 }
 
-func (r *row) add(f ...field) { r.fields = append(r.fields, f...) }
+// add adds fields, but those of no value.
+func (r *row) add(list ...field) {
+	for _, f := range list {
+		if f.key != "" || f.text != "" {
+			r.fields = append(r.fields, f)
+		}
+	}
+}
 
 // keyed is a value with its key before it in text.
 func keyed(key string, v any) field { return field{key, v, fmt.Sprintf("%s %v ", key, v)} }
@@ -42,17 +49,19 @@ func onOff(key string, v bool) field {
 	return field{key, v, key + " " + word + " "}
 }
 
-// optional adds a number that may be absent.
-func (r *row) optional(key string, v *uint32) {
-	if v != nil {
-		r.add(keyed(key, *v))
+// some and someHex are a value that may be absent.
+func some[T any](key string, v *T) field {
+	if v == nil {
+		return field{}
 	}
+	return keyed(key, *v)
 }
 
-func (r *row) optionalHex(key string, v *uint32) {
-	if v != nil {
-		r.add(hexed(key, uint64(*v)))
+func someHex(key string, v *uint32) field {
+	if v == nil {
+		return field{}
 	}
+	return hexed(key, uint64(*v))
 }
 
 // list is an array of words on a line of its own.

@@ -126,12 +126,23 @@ func (w *words) keyword(key string) error {
 	return err
 }
 
-// after takes a keyword and the word behind it.
-func (w *words) after(key, what string) (string, error) {
-	if err := w.keyword(key); err != nil {
-		return "", err
+// take reads all words. Each of wants describes a value, behind a keyword and a
+// colon where one goes before it.
+func (w *words) take(wants ...string) (values []string, err error) {
+	for _, want := range wants {
+		if key, what, ok := strings.Cut(want, ":"); ok {
+			if err := w.keyword(key); err != nil {
+				return nil, err
+			}
+			want = what
+		}
+		v, err := w.next(want)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
 	}
-	return w.next(what)
+	return values, w.end()
 }
 
 // end checks that nothing is left.
@@ -175,6 +186,26 @@ func (c *call) devices(name string) ([]netlinkmgr.Device, error) {
 	return []netlinkmgr.Device{d}, err
 }
 
+// links lists the ports that a line of [DEV[/PORT]] means, behind a keyword
+// where one is given.
+func (c *call) links(cmd, keyword string, args []string) ([]netlinkmgr.Port, []netlinkmgr.Device, error) {
+	spec := portSpec{all: true}
+	if len(args) > 0 {
+		w := words{cmd, args}
+		got, err := w.take(keyword + "the link, DEV or DEV/PORT,")
+		if err == nil {
+			spec, err = parsePortSpec(got[0])
+		}
+		if err == nil && !spec.all && spec.port == 0 {
+			err = cli.Usagef("%s: a link is a port; %q names none", cmd, got[0])
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return c.ports(spec)
+}
+
 // ports lists the ports that a specification means.
 func (c *call) ports(s portSpec) ([]netlinkmgr.Port, []netlinkmgr.Device, error) {
 	list, err := c.devices(s.dev)
@@ -184,7 +215,7 @@ func (c *call) ports(s portSpec) ([]netlinkmgr.Port, []netlinkmgr.Device, error)
 	var ports []netlinkmgr.Port
 	var owners []netlinkmgr.Device
 	for _, d := range list {
-		if s.dev != "" && s.port > d.Ports {
+		if s.port > d.Ports {
 			return nil, nil, cli.Usagef("%s has no port %d; it has %d", d.Name, s.port, d.Ports)
 		}
 		all, err := c.m.Ports(c.ctx, d)

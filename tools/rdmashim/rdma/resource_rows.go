@@ -27,30 +27,30 @@ func deviceRow(d netlinkmgr.Device) row {
 	return r
 }
 
-// owner adds who made the object.
-func (r *row) owner(o netlinkmgr.Owner) {
+// maker adds the object's maker and, with the details asked for twice, what its
+// driver tells.
+func (c *call) maker(r *row, o netlinkmgr.Owner, driver nldev.DriverAttrs) {
 	if !o.Kernel {
 		r.add(keyed("pid", o.PID))
 	}
-	if o.Comm == "" {
-		return
+	if o.Comm != "" {
+		f := keyed("comm", o.Comm)
+		if o.Kernel {
+			f.text = "comm [" + o.Comm + "] "
+		}
+		r.add(f)
 	}
-	f := keyed("comm", o.Comm)
-	if o.Kernel {
-		f.text = "comm [" + o.Comm + "] "
-	}
-	r.add(f)
+	c.driver(r, driver)
 }
 
-// driver adds what the driver tells, with the details asked for twice.
-func (c *call) driver(r *row, list nldev.DriverAttrs) {
-	if c.details < 2 || len(list) == 0 {
+func (c *call) driver(r *row, driver nldev.DriverAttrs) {
+	if c.details < 2 || len(driver) == 0 {
 		return
 	}
 	if c.pretty && !c.json {
 		r.add(field{text: "\n    "})
 	}
-	for _, a := range list {
+	for _, a := range driver {
 		f := keyed("drv_"+a.Key, a.Value)
 		if a.Hex {
 			f.text = fmt.Sprintf("%s 0x%x ", f.key, a.Value)
@@ -72,21 +72,12 @@ func qpRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.QPs(c.ctx, d)
 	return rowsOf(list, err, func(q netlinkmgr.QP) row {
 		r := portRow(d, q.Port)
-		r.add(keyed("lqpn", q.LQPN))
-		r.optional("rqpn", q.RQPN)
-		r.add(keyed("type", q.Type))
+		r.add(keyed("lqpn", q.LQPN), some("rqpn", q.RQPN), keyed("type", q.Type))
 		if q.Subtype != "" && q.Type.String() == "DRIVER" {
 			r.add(keyed("subtype", q.Subtype))
 		}
-		r.add(keyed("state", q.State))
-		r.optional("rq-psn", q.RQPSN)
-		r.add(keyed("sq-psn", q.SQPSN))
-		if q.PathMig != nil {
-			r.add(keyed("path-mig-state", *q.PathMig))
-		}
-		r.optional("pdn", q.PDN)
-		r.owner(q.Owner)
-		c.driver(&r, q.DriverExt)
+		r.add(keyed("state", q.State), some("rq-psn", q.RQPSN), keyed("sq-psn", q.SQPSN), some("path-mig-state", q.PathMig), some("pdn", q.PDN))
+		c.maker(&r, q.Owner, q.DriverExt)
 		return r
 	})
 }
@@ -95,17 +86,12 @@ func cqRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.CQs(c.ctx, d)
 	return rowsOf(list, err, func(q netlinkmgr.CQ) row {
 		r := deviceRow(d)
-		r.optional("cqn", q.CQN)
-		r.add(keyed("cqe", q.CQE), keyed("users", q.Users))
-		if q.PollCtx != nil {
-			r.add(keyed("poll-ctx", *q.PollCtx))
-		}
+		r.add(some("cqn", q.CQN), keyed("cqe", q.CQE), keyed("users", q.Users), some("poll-ctx", q.PollCtx))
 		if q.AdaptiveMod != nil {
 			r.add(onOff("adaptive-moderation", *q.AdaptiveMod))
 		}
-		r.optional("ctxn", q.CtxN)
-		r.owner(q.Owner)
-		c.driver(&r, q.DriverExt)
+		r.add(some("ctxn", q.CtxN))
+		c.maker(&r, q.Owner, q.DriverExt)
 		return r
 	})
 }
@@ -114,16 +100,12 @@ func mrRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.MRs(c.ctx, d)
 	return rowsOf(list, err, func(m netlinkmgr.MR) row {
 		r := deviceRow(d)
-		r.optional("mrn", m.MRN)
-		r.optionalHex("rkey", m.RKey)
-		r.optionalHex("lkey", m.LKey)
+		r.add(some("mrn", m.MRN), someHex("rkey", m.RKey), someHex("lkey", m.LKey))
 		if m.IOVA != nil {
 			r.add(hexed("iova", *m.IOVA))
 		}
-		r.add(keyed("mrlen", m.Length))
-		r.optional("pdn", m.PDN)
-		r.owner(m.Owner)
-		c.driver(&r, m.DriverExt)
+		r.add(keyed("mrlen", m.Length), some("pdn", m.PDN))
+		c.maker(&r, m.Owner, m.DriverExt)
 		return r
 	})
 }
@@ -132,13 +114,8 @@ func pdRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.PDs(c.ctx, d)
 	return rowsOf(list, err, func(p netlinkmgr.PD) row {
 		r := deviceRow(d)
-		r.optional("pdn", p.PDN)
-		r.optionalHex("local_dma_lkey", p.LocalDMALKey)
-		r.add(keyed("users", p.Users))
-		r.optionalHex("unsafe_global_rkey", p.UnsafeGlobalRKey)
-		r.optional("ctxn", p.CtxN)
-		r.owner(p.Owner)
-		c.driver(&r, p.DriverExt)
+		r.add(some("pdn", p.PDN), someHex("local_dma_lkey", p.LocalDMALKey), keyed("users", p.Users), someHex("unsafe_global_rkey", p.UnsafeGlobalRKey), some("ctxn", p.CtxN))
+		c.maker(&r, p.Owner, p.DriverExt)
 		return r
 	})
 }
@@ -147,13 +124,8 @@ func cmidRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	list, err := c.m.CMIDs(c.ctx, d)
 	return rowsOf(list, err, func(m netlinkmgr.CMID) row {
 		r := portRow(d, m.Port)
-		r.optional("cm-idn", m.CMIDN)
-		r.optional("lqpn", m.LQPN)
-		if m.QPType != nil {
-			r.add(keyed("qp-type", *m.QPType))
-		}
-		r.add(keyed("state", m.State), keyed("ps", m.PortSpace))
-		r.owner(m.Owner)
+		r.add(some("cm-idn", m.CMIDN), some("lqpn", m.LQPN), some("qp-type", m.QPType), keyed("state", m.State), keyed("ps", m.PortSpace))
+		c.maker(&r, m.Owner, nil)
 		r.address("src", m.Src)
 		r.address("dst", m.Dst)
 		c.driver(&r, m.DriverExt)
@@ -166,8 +138,7 @@ func ctxRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	return rowsOf(list, err, func(x netlinkmgr.Context) row {
 		r := deviceRow(d)
 		r.add(keyed("ctxn", x.CtxN))
-		r.owner(x.Owner)
-		c.driver(&r, x.DriverExt)
+		c.maker(&r, x.Owner, x.DriverExt)
 		return r
 	})
 }
@@ -177,21 +148,19 @@ func srqRows(c *call, d netlinkmgr.Device) ([]row, error) {
 	return rowsOf(list, err, func(q netlinkmgr.SRQ) row {
 		r := deviceRow(d)
 		r.add(keyed("srqn", q.SRQN), keyed("type", q.Type))
-		if len(q.QPs) > 0 {
-			var words []string
-			for _, n := range q.QPs {
-				if n.QPN != nil {
-					words = append(words, fmt.Sprint(*n.QPN))
-				} else {
-					words = append(words, fmt.Sprintf("%d-%d", n.Min, n.Max))
-				}
+		var numbers []string
+		for _, n := range q.QPs {
+			if n.QPN != nil {
+				numbers = append(numbers, fmt.Sprint(*n.QPN))
+			} else {
+				numbers = append(numbers, fmt.Sprintf("%d-%d", n.Min, n.Max))
 			}
-			r.add(field{"lqpn", words, "lqpn " + strings.Join(words, ",") + " "})
 		}
-		r.optional("pdn", q.PDN)
-		r.optional("cqn", q.CQN)
-		r.owner(q.Owner)
-		c.driver(&r, q.DriverExt)
+		if len(numbers) > 0 {
+			r.add(field{"lqpn", numbers, "lqpn " + strings.Join(numbers, ",") + " "})
+		}
+		r.add(some("pdn", q.PDN), some("cqn", q.CQN))
+		c.maker(&r, q.Owner, q.DriverExt)
 		return r
 	})
 }

@@ -14,21 +14,7 @@ func (t *tool) statistic() *cobra.Command {
 }
 
 func statisticShow(c *call, args []string) error {
-	w := words{"statistic show", args}
-	spec := portSpec{all: true}
-	if len(args) > 0 {
-		word, err := w.after("link", "the link, DEV or DEV/PORT,")
-		if err != nil {
-			return err
-		}
-		if spec, err = parsePortSpec(word); err != nil {
-			return err
-		}
-	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	ports, devices, err := c.ports(spec)
+	ports, devices, err := c.links("statistic show", "link:", args)
 	if err != nil {
 		return err
 	}

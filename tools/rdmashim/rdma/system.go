@@ -47,15 +47,12 @@ func systemShow(c *call, args []string) error {
 
 func systemSet(c *call, args []string) error {
 	w := words{"system set", args}
-	mode, err := w.after("netns", "the mode, shared or exclusive,")
+	got, err := w.take("netns:the mode, shared or exclusive,")
 	if err != nil {
 		return err
 	}
-	if mode != "shared" && mode != "exclusive" {
-		return cli.Usagef("%s netns: %q is neither shared nor exclusive", w.cmd, mode)
+	if got[0] != "shared" && got[0] != "exclusive" {
+		return cli.Usagef("%s netns: %q is neither shared nor exclusive", w.cmd, got[0])
 	}
-	if err := w.end(); err != nil {
-		return err
-	}
-	return c.m.SetNetNS(c.ctx, mode == "shared")
+	return c.m.SetNetNS(c.ctx, got[0] == "shared")
 }
