@@ -212,7 +212,8 @@ func (s *client) transfer(ctx context.Context) (err error) {
 	return err
 }
 
-// move writes the file or reads it back, and gives the digest of what was moved.
+// move writes the file or reads it back, and gives the digest of what was
+// moved.
 func (s *client) move(ctx context.Context, what string, requests *int) (seconds, goodput float64, digest string, err error) {
 	hash := sha256.New()
 	p := &pipeline{rdma: s.RDMA, qp: s.QP, mr: s.mem.MR, buf: s.mem.Buf[:messageAt], remote: s.remote}

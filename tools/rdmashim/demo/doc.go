@@ -9,5 +9,6 @@
 //	          READ everything back
 //	goodbye ─────────────────────────────▶ farewell, with the server's counters
 //
-// Package peer has the control connection below it, and the bounds of the server.
+// Package peer has the control connection below it, and the bounds of the
+// server.
 package demo

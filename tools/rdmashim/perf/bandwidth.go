@@ -134,8 +134,8 @@ func (s *Side) request(w *uapi.WR, slot int) {
 	w.SGE[0] = uapi.SGE{MR: s.mr, Offset: uint64(local), Length: uint64(s.size)}
 }
 
-// Bandwidth is a run of a side that asks: the warm-up, then what is measured. With
-// an error the result says what was done before it.
+// Bandwidth is a run of a side that asks: the warm-up, then what is measured.
+// With an error the result says what was done before it.
 func (s *Side) Bandwidth(ctx context.Context) (Result, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -167,7 +167,8 @@ func (s *Side) Bandwidth(ctx context.Context) (Result, error) {
 	return r, err
 }
 
-// Serve answers until ctx ends, which is no error: context.Cause(ctx) tells why.
+// Serve answers until ctx ends, which is no error: context.Cause(ctx) tells
+// why.
 func (s *Side) Serve(ctx context.Context) error {
 	c := &s.Config
 	switch {

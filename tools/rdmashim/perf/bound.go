@@ -29,7 +29,8 @@ func (s *Side) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() {}
 }
 
-// over makes the end of a run's time part of its result; other errors it returns.
+// over makes the end of a run's time part of its result; other errors it
+// returns.
 func (s *Side) over(r *Result, err error) error {
 	if !errors.Is(err, errOver) {
 		return err

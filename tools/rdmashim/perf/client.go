@@ -16,8 +16,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// Run measures by a command line of 'rdmashim perf', such as "write bw -s 64", with
-// a server of its own; no name of the server's device means that of the client's.
+// Run measures by a command line of 'rdmashim perf', such as "write bw -s 64",
+// with a server of its own; no name of the server's device means that of the
+// client's.
 func Run(ctx context.Context, words, server, client string, stderr io.Writer) (Result, error) {
 	f := strings.Fields(words)
 	o := &options{config: Config{Op: Op(f[0]), Latency: f[1] == "lat"}}
@@ -77,7 +78,8 @@ func (o *options) ask(ctx context.Context, addr string, stderr io.Writer) (*Repo
 	return &c.report, err
 }
 
-// gidConfig asks for an index in the device's table of addresses; -1 lets it choose.
+// gidConfig asks for an index in the device's table of addresses; -1 lets it
+// choose.
 func gidConfig(index int) (c uapi.OpenConfig) {
 	if index >= 0 {
 		c.GIDIndex = &index

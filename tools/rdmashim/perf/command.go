@@ -14,8 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
-// Command is 'rdmashim perf'. More subcommands are those of packages that use this
-// one.
+// Command is 'rdmashim perf'. More subcommands are those of packages that use
+// this one.
 func Command(more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "perf",

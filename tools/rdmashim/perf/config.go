@@ -161,8 +161,8 @@ func (c *Config) limit() int {
 // entries is what the completion queue holds: all that the queue pairs take.
 func (c *Config) entries() int { return c.QPs * (c.Depth + c.receives()) }
 
-// fit makes the queue pairs' depth what a completion queue of at most cqe entries
-// allows, if fewer messages are to be outstanding together anyway.
+// fit makes the queue pairs' depth what a completion queue of at most cqe
+// entries allows, if fewer messages are to be outstanding together anyway.
 func (c Config) fit(cqe int) (Config, error) {
 	n := c.entries()
 	if n > cqe && c.limit() < c.QPs*c.Depth {

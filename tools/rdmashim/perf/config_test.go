@@ -52,8 +52,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The completion queue holds all that its queue pairs take: where fewer messages
-// are outstanding together, the queue pairs' depth gives way.
+// The completion queue holds all that its queue pairs take: where fewer
+// messages are outstanding together, the queue pairs' depth gives way.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		op                            Op

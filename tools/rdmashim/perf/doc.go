@@ -1,6 +1,6 @@
 // Package perf is `rdmashim perf`: it measures what RDMA between two processes
-// does, bandwidth, message rate and latency of WRITE, READ, SEND and atomics, on
-// any device that package uapi opens, with perftest's options and columns.
+// does, bandwidth, message rate and latency of WRITE, READ, SEND and atomics,
+// on any device that package uapi opens, with perftest's options and columns.
 //
 // The commands, the client and the server talk over package peer's control
 // connection. A Side knows nothing of that, nor which device it is on:

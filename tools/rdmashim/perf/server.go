@@ -13,8 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
-// The job's messages, after hello and welcome: of each size start, ready, done and
-// outcome.
+// The job's messages, after hello and welcome: of each size start, ready, done
+// and outcome.
 
 // job is perf's on the control connection. A client's hello has its Config.
 const job = "perf server"

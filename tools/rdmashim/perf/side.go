@@ -235,8 +235,9 @@ func (s *Side) poll(ctx context.Context) (int, error) {
 // alone says that one goroutine runs at a time.
 var alone = runtime.GOMAXPROCS(0) == 1
 
-// rest lets a spinning loop end once in a while, and others run: often only where
-// they would not run otherwise, since a loop that polls should not be switched.
+// rest lets a spinning loop end once in a while, and others run: often only
+// where they would not run otherwise, since a loop that polls should not be
+// switched.
 func rest(ctx context.Context, spins int) error {
 	if spins%1024 != 0 {
 		return nil

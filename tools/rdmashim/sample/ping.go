@@ -13,8 +13,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// ping is rping of librdmacm: the client tells where its data is (SEND), the server reads it (READ) and says
-// so (SEND), the client tells where it goes back to (SEND), the server writes it there (WRITE) and says so (SEND).
+// ping is rping of librdmacm: the client tells where its data is (SEND), the
+// server reads it (READ) and says so (SEND), the client tells where it goes
+// back to (SEND), the server writes it there (WRITE) and says so (SEND).
 const (
 	pingPort    = 7174
 	pingInfo    = 16 // struct rping_rdma_info: address, key and length, big-endian
@@ -75,8 +76,8 @@ func (c *conn) pingReceive() error {
 	return err
 }
 
-// pingWork posts a request and takes completions until it and, if hears is set, a receive have completed.
-// They may come in either order.
+// pingWork posts a request and takes completions until it and, if hears is set,
+// a receive have completed. They may come in either order.
 func (c *conn) pingWork(ctx context.Context, what string, wr *uapi.WR, hears bool) error {
 	left := 0
 	if wr != nil {
@@ -234,7 +235,8 @@ func (p *ping) ask(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// fillPing makes data as rping does: its number, then printable characters that move on with it, and a zero.
+// fillPing makes data as rping does: its number, then printable characters that
+// move on with it, and a zero.
 func fillPing(b []byte, n int) {
 	at := copy(b, fmt.Sprintf("rdma-ping-%d: ", n))
 	const first, last = 'A', 'z'

@@ -12,8 +12,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// The two sample programs of the founding documents: a page of the server's, whose address and key
-// the server tells in its acceptance, and what the client does with it.
+// The two sample programs of the founding documents: a page of the server's,
+// whose address and key the server tells in its acceptance, and what the client
+// does with it.
 const (
 	samplePage    = 4096
 	sampleInitial = "server-initial"

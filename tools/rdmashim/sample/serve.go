@@ -188,7 +188,8 @@ func (c *conn) accepted(ctx context.Context, r *uapi.Request, config uapi.QPConf
 	return err
 }
 
-// peerLeaves waits until the peer has disconnected, which is how a good talk ends.
+// peerLeaves waits until the peer has disconnected, which is how a good talk
+// ends.
 func (c *conn) peerLeaves(ctx context.Context) error {
 	select {
 	case <-c.RDMA.Done(c.QP):
@@ -236,8 +237,8 @@ func (c *conn) connected(ctx context.Context, addr string, config uapi.DialConfi
 	return err
 }
 
-// ended says why a step failed: where a flushed request does not, the connection's
-// end does.
+// ended says why a step failed: where a flushed request does not, the
+// connection's end does.
 func (c *conn) ended(err error) error {
 	var flushed *uapi.WCError
 	if !errors.As(err, &flushed) || flushed.WC.Status != uapi.WCWRFlushErr || flushed.Cause != nil {
@@ -261,8 +262,8 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// openToServe opens the named device, or all there are: the kernel's, and a soft device on every other
-// address of this machine.
+// openToServe opens the named device, or all there are: the kernel's, and a
+// soft device on every other address of this machine.
 func openToServe(name string, stderr io.Writer) ([]*uapi.Context, error) {
 	if name != "" || os.Getenv("RDMASHIM_DEVICE") != "" {
 		c, err := cli.Open(name, stderr, uapi.OpenConfig{})

@@ -17,7 +17,8 @@ import (
 // interval is a flag: seconds, or a duration with its unit.
 type interval time.Duration
 
-// Bounds of an interval: below the first nothing but reading happens, above the last somebody forgot a unit.
+// Bounds of an interval: below the first nothing but reading happens, above the
+// last somebody forgot a unit.
 const (
 	minInterval = 50 * time.Millisecond
 	maxInterval = 24 * time.Hour
@@ -100,7 +101,8 @@ func completeSource(source func() *Source) cobra.CompletionFunc {
 	}
 }
 
-// screen gives the size of the terminal that w is; nil if it is none that can be redrawn.
+// screen gives the size of the terminal that w is; nil if it is none that can
+// be redrawn.
 func screen(w io.Writer) func() (width, height int) {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {

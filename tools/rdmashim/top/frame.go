@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// Frame is what devices did between two readings. The keys of its JSON are stable:
-// those of a reading, and rates.
+// Frame is what devices did between two readings. The keys of its JSON are
+// stable: those of a reading, and rates.
 type Frame struct {
 	Time    time.Time `json:"time"` // of the later one
 	Devices []Device  `json:"devices"`
@@ -41,8 +41,9 @@ type Pair struct {
 	moved stats.Counters
 }
 
-// Rates are counts a second, by the counter's name; counters that did not move are left out. A queue pair of a kernel
-// device has "sq_psn" and "rq_psn" instead, which its packets move on.
+// Rates are counts a second, by the counter's name; counters that did not move
+// are left out. A queue pair of a kernel device has "sq_psn" and "rq_psn"
+// instead, which its packets move on.
 type Rates map[string]float64
 
 // MarshalJSON writes an object, also where there are no rates yet.
@@ -53,7 +54,8 @@ func (r Rates) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]float64(r))
 }
 
-// identity is what stays the same of a device. Names are a process's own, so that another process's soft0 is another.
+// identity is what stays the same of a device. Names are a process's own, so
+// that another process's soft0 is another.
 type identity struct {
 	pid          int
 	name, device string
@@ -61,7 +63,8 @@ type identity struct {
 
 func identify(d *stats.Device) identity { return identity{d.PID, d.Name, d.Device} }
 
-// frame compares two readings. Devices and queue pairs that are only in the later one have no rates yet.
+// frame compares two readings. Devices and queue pairs that are only in the
+// later one have no rates yet.
 func frame(before, now []stats.Device, at time.Time) Frame {
 	old := make(map[identity]*stats.Device, len(before))
 	for i := range before {
@@ -124,7 +127,8 @@ func pairRates(old *stats.QueuePair, now *Pair, seconds float64) Rates {
 	}, seconds)
 }
 
-// distance is how far a PSN went. More than half way round it went back, or was set anew.
+// distance is how far a PSN went. More than half way round it went back, or was
+// set anew.
 func distance(old, now uint32) uint32 {
 	if n := (now - old) & (1<<24 - 1); n < 1<<23 {
 		return n

@@ -14,7 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// The kernel's device, read over netlink and through uapi while a WRITE goes over it.
+// The kernel's device, read over netlink and through uapi while a WRITE goes
+// over it.
 func TestKernelDevice(t *testing.T) {
 	const size = 1 << 20
 	open := func() *uapi.Context {

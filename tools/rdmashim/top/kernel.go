@@ -93,7 +93,8 @@ func (s *Source) readKernel(ctx context.Context, d netlinkmgr.Device) (stats.Dev
 	return r, err
 }
 
-// bestAddress is the one that other programs would use; none when it cannot be told.
+// bestAddress is the one that other programs would use; none when it cannot be
+// told.
 func bestAddress(ctx context.Context, m *netlinkmgr.Manager, device string, port uint32) netip.AddrPort {
 	gids, err := m.GIDs(ctx, device, port)
 	if err != nil {
@@ -121,7 +122,8 @@ func queuePair(q *netlinkmgr.QP) stats.QueuePair {
 	return r
 }
 
-// processOf is the process of a thread (proc(5), /proc/PID/status); the thread itself when that cannot be told.
+// processOf is the process of a thread (proc(5), /proc/PID/status); the thread
+// itself when that cannot be told.
 func processOf(thread int) int {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(thread) + "/status")
 	if err != nil {

@@ -18,13 +18,16 @@ type Options struct {
 	Count    int           // frames; 0: until ctx ends
 	Interval time.Duration // between frames
 
-	// Screen is the size of the terminal that Out is, in characters; nil: it is none, and frames follow each other.
+	// Screen is the size of the terminal that Out is, in characters; nil: it is
+	// none, and frames follow each other.
 	Screen func() (width, height int)
-	// Wait waits for the next frame's time and reports false when ctx ends; nil: Interval passes.
+	// Wait waits for the next frame's time and reports false when ctx ends; nil:
+	// Interval passes.
 	Wait func(context.Context) bool
 }
 
-// What makes a terminal show a frame in the place of the one before, without flicker.
+// What makes a terminal show a frame in the place of the one before, without
+// flicker.
 const (
 	home       = "\x1b[H"
 	clearLine  = "\x1b[K"
@@ -32,8 +35,9 @@ const (
 	clearAll   = "\x1b[2J"
 )
 
-// Run reads and shows until Count frames were shown or ctx ends, which is no error. Each frame has the rates since the one
-// before; on a terminal a first one, without rates, comes at once.
+// Run reads and shows until Count frames were shown or ctx ends, which is no
+// error. Each frame has the rates since the one before; on a terminal a first
+// one, without rates, comes at once.
 func Run(ctx context.Context, s *Source, o Options) error {
 	read := s.First
 	wait, stop := o.waiter()
@@ -69,7 +73,7 @@ func silent(warnings []error) (list []*stats.SilentError) {
 	return list
 }
 
-// unlessEnded is nil when ctx has ended: who interrupts has seen enough.
+// unlessEnded is nil when ctx has ended: its user has seen enough.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -92,8 +96,9 @@ func (o *Options) waiter() (wait func(context.Context) bool, stop func()) {
 	}, t.Stop
 }
 
-// show prints frame n, of which the one before the first has no rates. A warning is told once; on a terminal it stands below
-// the table for as long as it holds.
+// show prints frame n, of which the one before the first has no rates. A
+// warning is told once; on a terminal it stands below the table for as long as
+// it holds.
 func (o *Options) show(f *Frame, n int, warnings []error, told map[string]bool) error {
 	if o.Screen != nil && !o.JSON {
 		return o.draw(f, n, warnings)

@@ -13,12 +13,13 @@ import (
 
 // Source is where readings come from.
 type Source struct {
-	// Processes reads the soft devices of this user's processes, or of those that pids name. Errors are of processes
-	// that cannot be read.
+	// Processes reads the soft devices of this user's processes, or of those that
+	// pids name. Errors are of processes that cannot be read.
 	Processes func(ctx context.Context, pids ...int) ([]stats.Device, []error)
 	// Kernel opens the manager of the kernel's devices.
 	Kernel func() (*netlinkmgr.Manager, error)
-	// ProcessOf is the process of a thread, since threads are what the kernel shows; nil: they are the same.
+	// ProcessOf is the process of a thread, since threads are what the kernel
+	// shows; nil: they are the same.
 	ProcessOf func(thread int) int
 
 	Device string // of this name only; "" for all
@@ -32,8 +33,9 @@ func Here() *Source {
 	return &Source{Processes: stats.ReadAll, Kernel: netlinkmgr.Open, ProcessOf: processOf}
 }
 
-// Read reads all devices that are wanted, the kernel's first. What cannot be read is left out and told in warnings. An
-// error means that there is nothing at all to be read.
+// Read reads all devices that are wanted, the kernel's first. What cannot be
+// read is left out and told in warnings. An error means that there is nothing
+// at all to be read.
 func (s *Source) Read(ctx context.Context) (list []stats.Device, warnings []error, err error) {
 	host, err := s.kernel(ctx)
 	if err != nil {
@@ -56,7 +58,8 @@ func (s *Source) Read(ctx context.Context) (list []stats.Device, warnings []erro
 	return list, warnings, nil
 }
 
-// First is Read, but that there must be a device that was asked for: the error names those that are.
+// First is Read, but that there must be a device that was asked for: the error
+// names those that are.
 func (s *Source) First(ctx context.Context) (list []stats.Device, warnings []error, err error) {
 	list, warnings, err = s.Read(ctx)
 	if err != nil || len(list) > 0 || s.Device == "" && s.PID == 0 {
@@ -101,7 +104,8 @@ func (s *Source) missing(list []stats.Device) error {
 	return fmt.Errorf("no %s; there is %s", what, strings.Join(known, ", "))
 }
 
-// wants reports whether a device is among those that were asked for, and takes out of a kernel device what is not.
+// wants reports whether a device is among those that were asked for, and takes
+// out of a kernel device what is not.
 func (s *Source) wants(d *stats.Device) bool {
 	if s.Device != "" && !named(d, s.Device) {
 		return false
@@ -116,7 +120,8 @@ func (s *Source) wants(d *stats.Device) bool {
 	return len(d.QueuePairs) > 0
 }
 
-// named reports whether a device is meant: by the kernel's name, by what Open takes, or by its address.
+// named reports whether a device is meant: by the kernel's name, by what Open
+// takes, or by its address.
 func named(d *stats.Device, name string) bool {
 	if name == d.Name || name == d.Device {
 		return true

@@ -14,8 +14,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// Text is the frame for people: a line a port, then a line a queue pair, the busiest of each device first. A height of more
-// than 0 is how many lines there is room for, a width how many characters.
+// Text is the frame for people: a line a port, then a line a queue pair, the
+// busiest of each device first. A height of more than 0 is how many lines there
+// is room for, a width how many characters.
 func (f *Frame) Text(width, height int) string {
 	pairs := 0
 	for i := range f.Devices {
@@ -86,7 +87,8 @@ func (f *Frame) pairs() []string {
 	return align(rows, 0, 2, 3, 4)
 }
 
-// columns are the rates that ports and queue pairs both have; a dash is one that is not counted, or not known yet.
+// columns are the rates that ports and queue pairs both have; a dash is one
+// that is not counted, or not known yet.
 func columns(all, moved stats.Counters, seconds float64, drops bool) []string {
 	s := moved.Summarize()
 	var list []string
@@ -112,7 +114,8 @@ func columns(all, moved stats.Counters, seconds float64, drops bool) []string {
 	return list
 }
 
-// causes tells what went wrong, by cause, the most frequent first: drops, NAKs by kind and direction, injected faults.
+// causes tells what went wrong, by cause, the most frequent first: drops, NAKs
+// by kind and direction, injected faults.
 func causes(moved stats.Counters, seconds float64) string {
 	if seconds <= 0 {
 		return ""
@@ -201,7 +204,8 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%.1fms", float64(d)/1e6)
 }
 
-// align puts rows of one length into columns two apart: those whose numbers are given to the left, the others to the right.
+// align puts rows of one length into columns two apart: those whose numbers are
+// given to the left, the others to the right.
 func align(rows [][]string, left ...int) []string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -38,7 +38,8 @@ func golden(t *testing.T, name, got string) {
 
 func ptr[T any](v T) *T { return &v }
 
-// machine has a kernel with rxe0 and a process with soft0; each reading finds that both went on for two seconds.
+// machine has a kernel with rxe0 and a process with soft0; each reading finds
+// that both went on for two seconds.
 type machine struct {
 	kernel *netlinktest.Kernel
 	soft   stats.Device
@@ -171,7 +172,8 @@ func TestFrame(t *testing.T) {
 	golden(t, "frame.json", pretty.String())
 }
 
-// A device or queue pair that is new has no rates: what it counted was not counted since the last time.
+// A device or queue pair that is new has no rates: what it counted was not
+// counted since the last time.
 func TestFrameOfWhatIsNew(t *testing.T) {
 	m := newMachine()
 	m.goOn()
@@ -261,7 +263,8 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// Without RDMA in the kernel there are soft devices; with an error there are too, and it is told.
+// Without RDMA in the kernel there are soft devices; with an error there are
+// too, and it is told.
 func TestNoKernel(t *testing.T) {
 	m := newMachine()
 	for _, c := range []struct {
@@ -304,7 +307,8 @@ func TestRunPlain(t *testing.T) {
 	require.Contains(t, out, "1.2G")
 }
 
-// A process that does not answer is named where its devices are missing, and instead of them when it alone is asked.
+// A process that does not answer is named where its devices are missing, and
+// instead of them when it alone is asked.
 func TestRunSilent(t *testing.T) {
 	m := newMachine()
 	m.errs = []error{&stats.SilentError{PID: 99, Process: "sleeper", Stopped: true}}
@@ -350,7 +354,8 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
-// On a terminal the first frame comes at once, each lies over the one before, and fits.
+// On a terminal the first frame comes at once, each lies over the one before,
+// and fits.
 func TestRunOnATerminal(t *testing.T) {
 	m := newMachine()
 	m.errs = []error{errors.New("a process does not answer")}

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// Totals prints readings as they are: the counters of ports and queue pairs that are not zero, or all of them.
+// Totals prints readings as they are: the counters of ports and queue pairs
+// that are not zero, or all of them.
 func Totals(w io.Writer, devices []stats.Device, all bool) error {
 	var b strings.Builder
 	for i := range devices {

@@ -29,8 +29,8 @@ func (l *limits) add(cmd *cobra.Command) {
 	f.DurationVar(&l.idle, "idle", time.Minute, "end a client from which nothing has come by RDMA for so long; 0: never")
 }
 
-// complete checks the limits. A server for one client has no others to keep memory
-// for, so that --max-bytes is its bound.
+// complete checks the limits. A server for one client has no others to keep
+// memory for, so that --max-bytes is its bound.
 func (l *limits) complete(once bool) error {
 	switch {
 	case l.maxBytes < 0:
@@ -121,8 +121,8 @@ func (s *Seats) Left() error {
 // errIdle is why a session ends whose client keeps quiet.
 var errIdle = errors.New("the client has been idle (--idle)")
 
-// endIdle cancels a session, with errIdle, when heard has given the same for the
-// limit. heard changes with what comes from the client.
+// endIdle cancels a session, with errIdle, when heard has given the same for
+// the limit. heard changes with what comes from the client.
 func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
 	const looks = 4 // within the limit, which is kept to a quarter
 	tick := time.NewTicker(max(limit/looks, time.Millisecond))
@@ -142,8 +142,8 @@ func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Dur
 	cancel(fmt.Errorf("%w: nothing came for %v", errIdle, limit))
 }
 
-// heardOn gives a number that changes with every request that comes to the queue
-// pairs: the sum of the packet sequence numbers that they expect.
+// heardOn gives a number that changes with every request that comes to the
+// queue pairs: the sum of the packet sequence numbers that they expect.
 func heardOn(rdma *uapi.Context, qps ...uapi.QP) func() uint64 {
 	own := make(map[uint32]bool, len(qps))
 	for _, qp := range qps {

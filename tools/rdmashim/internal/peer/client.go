@@ -55,8 +55,8 @@ func Dial(ctx context.Context, addr, start string, flags *cli.DeviceFlags, stder
 	return c, err
 }
 
-// Greet asks for a job, lets the client prepare while the server does, and waits
-// up to limit for the welcome.
+// Greet asks for a job, lets the client prepare while the server does, and
+// waits up to limit for the welcome.
 func (c *Client) Greet(job string, params any, limit time.Duration, prepare func() error) error {
 	hello, err := NewHello(job, params)
 	if err == nil {
@@ -90,9 +90,9 @@ func (c *Client) Close() error {
 }
 
 // openAt opens the soft device on the address that a control connection uses on
-// this side: the one whose packets the route to the peer carries. When something
-// holds the RoCE port there (another soft device, a loaded rdma_rxe), it takes a
-// free port, which the peer learns from the introduction.
+// this side: the one whose packets the route to the peer carries. When
+// something holds the RoCE port there (another soft device, a loaded rdma_rxe),
+// it takes a free port, which the peer learns from the introduction.
 func openAt(own net.Addr, options string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Context, error) {
 	local, err := netip.ParseAddrPort(own.String())
 	if err != nil {

@@ -79,14 +79,15 @@ func (c *Conn) Receive(v any, limit time.Duration) error {
 	return nil
 }
 
-// Expect bounds how long the message that is being waited for may take from now on.
+// Expect bounds how long the message that is being waited for may take from now
+// on.
 func (c *Conn) Expect(within time.Duration) {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 }
 
 // Watch receives the peer's next message into v in the background. The context
-// that it returns ends with ErrCame when the message came, and with an error when
-// it did not; came waits for either.
+// that it returns ends with ErrCame when the message came, and with an error
+// when it did not; came waits for either.
 func (c *Conn) Watch(ctx context.Context, v any) (watched context.Context, came func() error) {
 	return c.background(ctx, v, ErrCame)
 }

@@ -15,8 +15,8 @@ func DefaultDevice(name string) string {
 }
 
 // TwoDevices names the devices of two processes of this machine. They cannot
-// share a soft device's address and port: with a named address the client takes a
-// free port there. Nor can they write one capture: it is the client's, unless
+// share a soft device's address and port: with a named address the client takes
+// a free port there. Nor can they write one capture: it is the client's, unless
 // {pid} in the file's name gives each its own.
 func TwoDevices(base string) (server, client string, err error) {
 	name, options, _ := strings.Cut(base, "?")

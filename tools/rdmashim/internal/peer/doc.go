@@ -1,5 +1,5 @@
-// Package peer is how two processes of this tool meet, and what bounds those that
-// serve.
+// Package peer is how two processes of this tool meet, and what bounds those
+// that serve.
 //
 // The two talk over a control connection: TCP, with JSON messages, each behind
 // its length. The data itself moves by RDMA only. That the connection breaks is
@@ -13,8 +13,8 @@
 //	          introductions by uapi.ConnectOver, then the job's own messages
 //
 // Each job (package demo's, package perf's) adds its own messages to these. A
-// client may be hostile: a message has a bound, an answer a time, and memory and
-// the number of clients have budgets.
+// client may be hostile: a message has a bound, an answer a time, and memory
+// and the number of clients have budgets.
 //
 // Servers that are reached by address and port through the connection manager
 // (package sample) have no control connection; they use the Endpoint, the Seats

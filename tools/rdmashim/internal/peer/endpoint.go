@@ -24,8 +24,8 @@ type Memory struct {
 }
 
 // Share puts the endpoint on a device that serves other peers too. Its regions
-// and its queue pair lie in a protection domain of their own, where no other peer
-// reaches them.
+// and its queue pair lie in a protection domain of their own, where no other
+// peer reaches them.
 func (e *Endpoint) Share(rdma *uapi.Context) (err error) {
 	e.RDMA = rdma
 	e.PD, err = rdma.CreatePD()

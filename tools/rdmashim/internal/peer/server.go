@@ -39,7 +39,8 @@ type Server struct {
 	stderr    io.Writer
 }
 
-// AddFlags adds the flags of a server to its command, but that of where it listens.
+// AddFlags adds the flags of a server to its command, but that of where it
+// listens.
 func (s *Server) AddFlags(cmd *cobra.Command) {
 	s.Device.Add(cmd)
 	s.limits.add(cmd)
@@ -177,8 +178,8 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// wantsResources says whether accepting failed for want of what others will give
-// back: descriptors or memory.
+// wantsResources says whether accepting failed for want of what others will
+// give back: descriptors or memory.
 func wantsResources(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, errno) {
@@ -188,8 +189,9 @@ func wantsResources(err error) bool {
 	return false
 }
 
-// acceptPause is how long a server waits that cannot accept. The clients wait in
-// the kernel's backlog meanwhile, so that the next Accept would fail at once.
+// acceptPause is how long a server waits that cannot accept. The clients wait
+// in the kernel's backlog meanwhile, so that the next Accept would fail at
+// once.
 const acceptPause = 100 * time.Millisecond
 
 // Session is the server's side of a client.
@@ -245,8 +247,8 @@ func (c *Session) Params(v any) error {
 	return nil
 }
 
-// Charge reserves the client's memory, and what else it costs, until the session
-// ends, and opens the device.
+// Charge reserves the client's memory, and what else it costs, until the
+// session ends, and opens the device.
 func (c *Session) Charge(bytes, besides int64) (err error) {
 	s := c.server
 	if bytes < 0 || bytes > s.limits.maxBytes {

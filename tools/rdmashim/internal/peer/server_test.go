@@ -49,8 +49,8 @@ func (s *scripted) Accept() (net.Conn, error) {
 func (s *scripted) Close() error   { close(s.closed); return nil }
 func (s *scripted) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestAcceptGoesOn: want of descriptors or memory makes the server wait, and say so
-// once; then it serves.
+// TestAcceptGoesOn: want of descriptors or memory makes the server wait, and
+// say so once; then it serves.
 func TestAcceptGoesOn(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		synctest.Test(t, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestAcceptGoesOn(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EBADF)
 }
 
-// TestFailureLog: clients that fail as fast as they can make a line a second, and
-// none goes uncounted.
+// TestFailureLog: clients that fail as fast as they can make a line a second,
+// and none goes uncounted.
 func TestFailureLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer

@@ -19,11 +19,11 @@ const turn = 40 * time.Millisecond
 
 // BenchmarkWrite runs WRITEs between two soft devices of this process and the
 // reference in turn, a round each for an iteration, and reports the medians:
-// ours-MB/s, ref-MB/s, and the ratio of the two runs of a round. cpu-ratio is that
-// of the bytes moved in a second of processor time, which other programs on the
-// machine disturb less; they share out the time, and the waiting, differently.
-// target is the ratio that is aimed at, 0 where there is none. tools/bench prints
-// them as a table:
+// ours-MB/s, ref-MB/s, and the ratio of the two runs of a round. cpu-ratio is
+// that of the bytes moved in a second of processor time, which other programs
+// on the machine disturb less; they share out the time, and the waiting,
+// differently. target is the ratio that is aimed at, 0 where there is none.
+// tools/bench prints them as a table:
 //
 //	go test -run '^$' -bench Write -benchtime 9x ./tools/rdmashim/perf/rawudp
 func BenchmarkWrite(b *testing.B) {

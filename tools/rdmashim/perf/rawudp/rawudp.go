@@ -25,8 +25,8 @@ const (
 	maxSend     = 65535 - 40 - 8
 )
 
-// A packet is a header, a part of a message, and the CRC-32 (IEEE, little-endian)
-// of both:
+// A packet is a header, a part of a message, and the CRC-32 (IEEE,
+// little-endian) of both:
 //
 //	0  u64 number of the packet, from 0, big-endian
 //	8  u32 place in the receiver's memory

@@ -11,10 +11,10 @@ import (
 // processors is what go test puts behind a benchmark's name.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// readBenchmarks makes rows of what go test -bench wrote to a file: of benchmarks
-// that compare this project with raw UDP in one process. Such a line has, after the
-// name and the rounds, figures with their units: ours-UNIT, ref-UNIT, ratio and
-// target, of which 0 is none.
+// readBenchmarks makes rows of what go test -bench wrote to a file: of
+// benchmarks that compare this project with raw UDP in one process. Such a line
+// has, after the name and the rounds, figures with their units: ours-UNIT,
+// ref-UNIT, ratio and target, of which 0 is none.
 func readBenchmarks(file string) (rows []Row, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// explained is where "What limits" of docs/speed.md tells of the rows whose work
-// or reference has these words.
+// explained is where "What limits" of docs/speed.md tells of the rows whose
+// work or reference has these words.
 var explained = map[string]string{
 	"Go TCP":              "of Go's TCP",
 	"1,000 queue pairs":   "1,000 and 10,000 queue pairs",
@@ -23,8 +23,8 @@ var explained = map[string]string{
 	"over a veth":         "over one veth in the guest",
 }
 
-// TestSuiteDocs: the table of docs/speed.md has the suite's rows in their order, with their
-// targets, and the day; and explains what it says is not met.
+// TestSuiteDocs: the table of docs/speed.md has the suite's rows in their
+// order, with their targets, and the day; and explains what it says is not met.
 func TestSuiteDocs(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("../../../..", name))

@@ -13,8 +13,8 @@ import (
 
 // queuePairMemory is how many bytes of this process a queue pair of the soft
 // device takes, its rings not counted: what the heap and the goroutines' stacks
-// grow by for n connected pairs of queue pairs, on two devices, each of which has
-// written 64 bytes.
+// grow by for n connected pairs of queue pairs, on two devices, each of which
+// has written 64 bytes.
 func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
 	var devices [2]*uapi.Context
 	for i := range devices {

@@ -17,9 +17,9 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// program is another project's benchmark, run as its manual says: a server and a
-// client on a free port of 127.0.0.1. PORT in the arguments is that port; SIZE is
-// the message's bytes there and in result.
+// program is another project's benchmark, run as its manual says: a server and
+// a client on a free port of 127.0.0.1. PORT in the arguments is that port;
+// SIZE is the message's bytes there and in result.
 type program struct {
 	name           string // in the suite's rows
 	path           string

@@ -16,8 +16,8 @@ import (
 )
 
 // The references that need nothing installed. Both sides are processes, as ours
-// are: partner starts the one that answers, and says where it listens and how to
-// end it.
+// are: partner starts the one that answers, and says where it listens and how
+// to end it.
 type partner func(ctx context.Context) (at netip.AddrPort, stop func(), err error)
 
 // rawUDP is the goodput, in bytes a second, of messages over UDP with GSO, GRO,
@@ -52,8 +52,8 @@ func udpSink(ctx context.Context, size int, announce func(netip.AddrPort) error)
 	return r.Serve()
 }
 
-// goTCP is the same over a TCP connection of package net: how many messages come,
-// the messages, and the answer that they have.
+// goTCP is the same over a TCP connection of package net: how many messages
+// come, the messages, and the answer that they have.
 func goTCP(ctx context.Context, size int, d time.Duration, other partner) (float64, error) {
 	to, stop, err := other(ctx)
 	if err != nil {
@@ -193,8 +193,9 @@ func (b *ball) hear() error {
 }
 
 // udpPingPong is half the median round trip, in µs, of datagrams between two
-// sockets, each answered and then acknowledged, for about d. Both sides spin, or
-// wait as package net does. other starts the side that answers the socket at from.
+// sockets, each answered and then acknowledged, for about d. Both sides spin,
+// or wait as package net does. other starts the side that answers the socket at
+// from.
 func udpPingPong(ctx context.Context, d time.Duration, spin bool, other func(from netip.AddrPort) partner) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+pongPatience)
 	defer cancel()

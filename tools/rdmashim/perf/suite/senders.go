@@ -18,8 +18,9 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
-// together runs clients of one server process at the same time, for s.turn each,
-// by the words of 'rdmashim perf'. The server lets them begin when all are there.
+// together runs clients of one server process at the same time, for s.turn
+// each, by the words of 'rdmashim perf'. The server lets them begin when all
+// are there.
 func (s *suite) together(ctx context.Context, words ...string) ([]perf.Result, error) {
 	server, client, err := peer.TwoDevices(peer.DefaultDevice(s.device))
 	if err != nil {

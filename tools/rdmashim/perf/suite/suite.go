@@ -16,8 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// suite is a run. A round runs every series once, so that ours and a reference see
-// the same machine. Only the ratios mean something on another one.
+// suite is a run. A round runs every series once, so that ours and a reference
+// see the same machine. Only the ratios mean something on another one.
 type suite struct {
 	rounds     int
 	turn       time.Duration
