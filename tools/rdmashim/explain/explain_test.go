@@ -137,8 +137,28 @@ func TestEntriesAreWhole(t *testing.T) {
 	}
 	require.Len(t, All(Opcode), known)
 	for op := wire.OpSend; op <= wire.OpCongestion; op++ {
-		require.NotEmpty(t, operations[op].means, op)
+		require.NotEmpty(t, factOf(Opcode, op.String()).means, op)
 	}
+}
+
+// TestFacts: each entry of facts.txt is of something that can be asked.
+func TestFacts(t *testing.T) {
+	operations := map[string]bool{}
+	for op := wire.OpSend; op <= wire.OpCongestion; op++ {
+		operations[op.String()] = true
+	}
+	seen := map[string]bool{}
+	for _, f := range facts() {
+		require.Contains(t, Kinds, f.kind)
+		require.False(t, seen[string(f.kind)+f.name], "twice: %s", f.name)
+		seen[string(f.kind)+f.name] = true
+		if f.kind == Opcode {
+			require.True(t, operations[f.name], f.name)
+			continue
+		}
+		require.NotEmpty(t, Find(string(f.kind)+" "+f.name), f.name)
+	}
+	require.Greater(t, len(seen), 120)
 }
 
 // FuzzFind gives any words: answers or none.

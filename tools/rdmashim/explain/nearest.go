@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // maxQuestion bounds the work for a question that nobody could mean.
@@ -48,27 +50,11 @@ func Nearest(question string, n int) (names []string) {
 	return names
 }
 
-// apart says how different two names are: 1 where one is a part of the other,
-// else how many letters must be put in, taken out or changed (Levenshtein).
+// apart says how different two names are: 1 where one is a part of the other, else
+// their Levenshtein distance.
 func apart(a, b string) int {
 	if len(a) > 2 && strings.Contains(b, a) {
 		return 1
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return levenshtein.ComputeDistance(a, b)
 }
