@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -188,7 +189,7 @@ var jsonTypes = map[string]reflect.Type{
 	"abi":            reflect.TypeFor[jsonEntry](),
 	"dump":           reflect.TypeFor[dump.Line](),
 	"dump --summary": reflect.TypeFor[dump.Summary](),
-	"explain":        reflect.TypeFor[explainAnswer](),
+	"explain":        reflect.TypeFor[explain.Answer](),
 	"perf":           reflect.TypeFor[perf.Report](),
 	"perf suite":     reflect.TypeFor[suite.Row](),
 	"version":        reflect.TypeFor[versionInfo](),

@@ -5,7 +5,9 @@ import (
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
@@ -28,7 +30,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
 	root.Example = `  rdmashim demo
   rdmashim doctor
   rdmashim explain RETRY_EXC_ERR`
-	root.AddCommand(newDevices(), newABI(), dump.Command(), newExplain(), newVersion(), newDoctor())
+	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"fmt"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-func newDoctor() *cobra.Command {
+// Command is 'rdmashim doctor'.
+func Command() *cobra.Command {
 	var asJSON bool
 	var peer string
 	cmd := &cobra.Command{
@@ -34,9 +35,9 @@ exit status: 0 nothing failed; 1 something did; 2 wrong usage`,
 		Example: `  rdmashim doctor
   rdmashim doctor rxe0 --peer 10.0.0.2
   rdmashim doctor -j | jq '.checks[] | select(.status == "FAIL")'`,
-		Args: maxArgs(1),
+		Args: cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var o doctor.Options
+			var o Options
 			if len(args) == 1 {
 				o.Device = args[0]
 			}
@@ -50,34 +51,24 @@ exit status: 0 nothing failed; 1 something did; 2 wrong usage`,
 			if peer != "" {
 				var err error
 				if o.Peer, err = netip.ParseAddr(peer); err != nil || o.Peer.IsUnspecified() {
-					return usagef("doctor: --peer %q is no IP address of a machine", peer)
+					return cli.Usagef("doctor: --peer %q is no IP address of a machine", peer)
 				}
 			}
 			return runDoctor(cmd, o, asJSON)
 		},
 	}
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names := []string{uapi.DefaultDevice}
-		list, _ := uapi.Devices()
-		for _, d := range list {
-			names = append(names, d.Device)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cmd.ValidArgsFunction = cli.CompleteFirst(cli.CompleteDevices)
+	cli.JSONFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&peer, "peer", "", "ADDRESS that the device shall reach, for the checks of routes and filters")
 	return cmd
 }
 
-func runDoctor(cmd *cobra.Command, o doctor.Options, asJSON bool) error {
-	system, err := doctor.Running()
+func runDoctor(cmd *cobra.Command, o Options, asJSON bool) error {
+	system, err := Running()
 	if err != nil {
 		return err
 	}
-	r, err := doctor.Run(cmd.Context(), system, o)
+	r, err := Run(cmd.Context(), system, o)
 	if err != nil {
 		return err
 	}
@@ -87,7 +78,7 @@ func runDoctor(cmd *cobra.Command, o doctor.Options, asJSON bool) error {
 		err = r.Text(cmd.OutOrStdout())
 	}
 	if err == nil && !r.OK {
-		return &exitStatus{Code: 1}
+		return &cli.ExitStatus{Code: 1}
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"bytes"
@@ -9,16 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// explainAnswer is what 'explain --json' prints; the keys are stable.
-type explainAnswer struct {
-	Asked string          `json:"asked"`
-	Found []explain.Entry `json:"found"`
+// Answer is what 'explain --json' prints; the keys are stable.
+type Answer struct {
+	Asked string  `json:"asked"`
+	Found []Entry `json:"found"`
 }
 
-func newExplain() *cobra.Command {
+// Command is 'rdmashim explain'.
+func Command() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain [KIND] NAME|NUMBER",
@@ -30,7 +31,7 @@ counter exceeded'. The first words of names will do: NAK, REM. Events of devices
 the connection manager go, too. A number may mean several things: a KIND before it
 chooses one, and a KIND alone lists all of it.
 
-` + explainKinds(),
+` + kindsHelp(),
 		Example: `  rdmashim explain RETRY_EXC_ERR
   rdmashim explain 12                    # status, errno, opcode, syndrome … 12
   rdmashim explain status 12
@@ -43,43 +44,43 @@ chooses one, and a KIND alone lists all of it.
 			asked := strings.Join(args, " ")
 			if strings.TrimSpace(asked) == "" {
 				if asJSON {
-					return usagef("explain --json wants something to explain: a name, a number or a kind")
+					return cli.Usagef("explain --json wants something to explain: a name, a number or a kind")
 				}
 				return cmd.Help()
 			}
-			found := explain.Find(asked)
+			found := Find(asked)
 			if len(found) == 0 {
 				return unexplained(asked)
 			}
 			if asJSON {
 				e := json.NewEncoder(cmd.OutOrStdout())
 				e.SetEscapeHTML(false)
-				return e.Encode(explainAnswer{asked, found})
+				return e.Encode(Answer{asked, found})
 			}
 			return printExplained(cmd.OutOrStdout(), found)
 		},
 	}
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usagef("%w (before a negative errno write --: rdmashim explain -- -22)", err)
+		return cli.Usagef("%w (before a negative errno write --: rdmashim explain -- -22)", err)
 	})
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch len(args) {
 		case 0:
-			return explainNames(), cobra.ShellCompDirectiveNoFileComp
+			return completions(), cobra.ShellCompDirectiveNoFileComp
 		case 1:
-			return namesOf(explain.Kind(strings.ToLower(args[0]))), cobra.ShellCompDirectiveNoFileComp
+			return namesOf(Kind(strings.ToLower(args[0]))), cobra.ShellCompDirectiveNoFileComp
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
 }
 
-// explainKinds lists what can be asked, for the help.
-func explainKinds() string {
+// kindsHelp lists what can be asked, for the help.
+func kindsHelp() string {
 	var b strings.Builder
-	for _, k := range explain.Kinds {
-		all := explain.All(k)
+	for _, k := range Kinds {
+		all := All(k)
 		examples := []string{}
 		for _, i := range []int{len(all) / 2, len(all) - 1} {
 			examples = append(examples, all[i].Name)
@@ -89,20 +90,20 @@ func explainKinds() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// explainNames are the words that a shell completes.
-func explainNames() (names []string) {
-	for _, k := range explain.Kinds {
+// completions are the words that a shell completes.
+func completions() (names []string) {
+	for _, k := range Kinds {
 		names = append(names, string(k))
 	}
-	for _, k := range []explain.Kind{explain.Status, explain.Errno, explain.Event, explain.CMEvent} {
+	for _, k := range []Kind{Status, Errno, Event, CMEvent} {
 		names = append(names, namesOf(k)...)
 	}
 	return names
 }
 
 // namesOf are the names of a kind, as one word each; times have none worth it.
-func namesOf(k explain.Kind) (names []string) {
-	for _, e := range explain.All(k) {
+func namesOf(k Kind) (names []string) {
+	for _, e := range All(k) {
 		if !strings.ContainsAny(e.Name, "()") {
 			names = append(names, strings.ReplaceAll(e.Name, " ", "_"))
 		}
@@ -111,19 +112,19 @@ func namesOf(k explain.Kind) (names []string) {
 }
 
 func unexplained(asked string) error {
-	if near := explain.Nearest(asked, 4); len(near) > 0 {
+	if near := Nearest(asked, 4); len(near) > 0 {
 		return fmt.Errorf("nothing is known of %q; near to it: %s", asked, strings.Join(near, ", "))
 	}
 	return fmt.Errorf("nothing is known of %q; 'rdmashim explain' lists what can be asked", asked)
 }
 
-// explainBriefly is how many answers are a list rather than texts.
-const explainBriefly = 8
+// briefly is how many answers are a list rather than texts.
+const briefly = 8
 
-func printExplained(w io.Writer, found []explain.Entry) error {
-	p := paletteFor(w)
+func printExplained(w io.Writer, found []Entry) error {
+	p := cli.PaletteFor(w)
 	var b bytes.Buffer
-	if len(found) > explainBriefly {
+	if len(found) > briefly {
 		for _, e := range found {
 			fmt.Fprintf(&b, "%-9s %3d  %s: %s\n", e.Kind, e.Number, p.Bold(e.Name), e.Means)
 		}
@@ -139,7 +140,7 @@ func printExplained(w io.Writer, found []explain.Entry) error {
 	return err
 }
 
-func printExplanation(b *bytes.Buffer, p palette, e *explain.Entry) {
+func printExplanation(b *bytes.Buffer, p cli.Palette, e *Entry) {
 	fmt.Fprintf(b, "%s: %s %d", p.Bold(e.Name), e.Kind.Title(), e.Number)
 	if len(e.Also) > 0 {
 		fmt.Fprintf(b, " (%s)", strings.Join(e.Also, ", "))
@@ -153,7 +154,7 @@ func printExplanation(b *bytes.Buffer, p palette, e *explain.Entry) {
 	printPoints(b, "look at", e.Look)
 }
 
-func printPacket(b *bytes.Buffer, k *explain.Packet) {
+func printPacket(b *bytes.Buffer, k *Packet) {
 	headers := "no header"
 	if len(k.Headers) > 0 {
 		headers = strings.Join(k.Headers, ", ")

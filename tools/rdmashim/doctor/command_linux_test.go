@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"encoding/json"
@@ -10,18 +10,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
-func decodeDoctor(t *testing.T, o outcome) (r doctor.Report) {
+func decodeDoctor(t *testing.T, o clitest.Outcome) (r Report) {
 	t.Helper()
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), "stdout: %s stderr: %s", o.stdout, o.stderr)
-	require.Equal(t, map[bool]int{true: 0, false: 1}[r.OK], o.code)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), "stdout: %s stderr: %s", o.Stdout, o.Stderr)
+	require.Equal(t, map[bool]int{true: 0, false: 1}[r.OK], o.Code)
 	return r
 }
 
-func statuses(r doctor.Report) map[string]doctor.Status {
-	m := map[string]doctor.Status{}
+func statuses(r Report) map[string]Status {
+	m := map[string]Status{}
 	for _, c := range r.Checks {
 		m[c.Name] = c.Status
 	}
@@ -29,41 +29,41 @@ func statuses(r doctor.Report) map[string]doctor.Status {
 }
 
 func TestDoctor(t *testing.T) {
-	o := runTool(t, "doctor", "-j")
+	o := clitest.RunTool(t, "doctor", "-j")
 	r := decodeDoctor(t, o)
 	require.True(t, r.OK, "%+v", r)
 	require.True(t, strings.HasPrefix(r.Device, "soft:127.0.0."), r.Device)
-	require.Equal(t, "device soft (the default; RDMASHIM_DEVICE or an argument names another)\n", o.stderr, "what was chosen is said")
-	require.Equal(t, doctor.Pass, statuses(r)["loopback"])
+	require.Equal(t, "device soft (the default; RDMASHIM_DEVICE or an argument names another)\n", o.Stderr, "what was chosen is said")
+	require.Equal(t, Pass, statuses(r)["loopback"])
 
-	o = runTool(t, "doctor", "sim")
-	require.Zero(t, o.code)
-	require.Empty(t, o.stderr)
-	lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
-	require.Len(t, lines, len(doctor.Names())+1)
-	for i, name := range doctor.Names() {
+	o = clitest.RunTool(t, "doctor", "sim")
+	require.Zero(t, o.Code)
+	require.Empty(t, o.Stderr)
+	lines := strings.Split(strings.TrimSpace(o.Stdout), "\n")
+	require.Len(t, lines, len(Names())+1)
+	for i, name := range Names() {
 		require.Equal(t, name, strings.Fields(lines[i])[1], "the order of the checks")
 	}
 	require.Contains(t, lines[len(lines)-1], " 0 failed")
 
-	cmd := tool(t, "doctor", "--json")
+	cmd := clitest.Tool(t, "doctor", "--json")
 	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=sim")
-	o = finish(t, cmd)
+	o = clitest.Finish(t, cmd)
 	require.True(t, decodeDoctor(t, o).OK)
-	require.Equal(t, "device sim (named by RDMASHIM_DEVICE)\n", o.stderr)
+	require.Equal(t, "device sim (named by RDMASHIM_DEVICE)\n", o.Stderr)
 }
 
 // TestDoctorFails: a report with a failure is the output, and the status says so.
 func TestDoctorFails(t *testing.T) {
-	o := runTool(t, "doctor", "-j", "soft:203.0.113.77")
+	o := clitest.RunTool(t, "doctor", "-j", "soft:203.0.113.77")
 	r := decodeDoctor(t, o)
 	require.False(t, r.OK)
-	require.Empty(t, o.stderr)
-	require.Equal(t, doctor.Fail, statuses(r)["loopback"])
-	o = runTool(t, "doctor", "soft:203.0.113.77")
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stdout, "FAIL  loopback")
-	o = runTool(t, "doctor", "-j", "nosuchdevice7")
+	require.Empty(t, o.Stderr)
+	require.Equal(t, Fail, statuses(r)["loopback"])
+	o = clitest.RunTool(t, "doctor", "soft:203.0.113.77")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stdout, "FAIL  loopback")
+	o = clitest.RunTool(t, "doctor", "-j", "nosuchdevice7")
 	require.False(t, decodeDoctor(t, o).OK)
 }
 
@@ -81,10 +81,10 @@ func TestDoctorBadInput(t *testing.T) {
 		{2, "--peer", []string{"soft", "--peer", "0.0.0.0"}},
 		{2, "unknown flag", []string{"--nosuch"}},
 	} {
-		o := runTool(t, append([]string{"doctor"}, c.args...)...)
-		require.Equal(t, c.code, o.code, "%v", c.args)
-		require.Empty(t, o.stdout)
-		line, rest, _ := strings.Cut(o.stderr, "\n")
+		o := clitest.RunTool(t, append([]string{"doctor"}, c.args...)...)
+		require.Equal(t, c.code, o.Code, "%v", c.args)
+		require.Empty(t, o.Stdout)
+		line, rest, _ := strings.Cut(o.Stderr, "\n")
 		require.Contains(t, line, c.says)
 		require.Equal(t, c.code == 2, strings.HasSuffix(line, "(try 'rdmashim doctor --help')"), line)
 		require.Empty(t, rest, "one line")
@@ -94,21 +94,23 @@ func TestDoctorBadInput(t *testing.T) {
 // TestDoctorWithoutRoot: an ordinary user is told what is not seen, and the device
 // works.
 func TestDoctorWithoutRoot(t *testing.T) {
-	cmd := tool(t, "doctor", "-j", "soft")
+	cmd := clitest.Tool(t, "doctor", "-j", "soft")
 	if os.Getuid() == 0 {
 		dir, err := os.MkdirTemp("", "rdmashim-user-")
 		require.NoError(t, err)
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		require.NoError(t, os.Chmod(dir, 0o755))
 		cmd.Path = filepath.Join(dir, "rdmashim")
-		copyFile(t, mustExecutable(t), cmd.Path)
+		self, err := os.ReadFile(os.Args[0])
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(cmd.Path, self, 0o755))
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
 	}
-	r := decodeDoctor(t, finish(t, cmd))
+	r := decodeDoctor(t, clitest.Finish(t, cmd))
 	require.True(t, r.OK, "%+v", r)
 	got := statuses(r)
-	require.Equal(t, doctor.Pass, got["loopback"])
-	require.Contains(t, []doctor.Status{doctor.Skip, doctor.Pass}, got["firewall"]) // Pass where nf_tables is not there
-	require.Equal(t, doctor.Pass, got["netdev"])
+	require.Equal(t, Pass, got["loopback"])
+	require.Contains(t, []Status{Skip, Pass}, got["firewall"]) // Pass where nf_tables is not there
+	require.Equal(t, Pass, got["netdev"])
 }

@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPalette: only a terminal gets colour; what is no file is none, and a file
+// is none either.
+func TestPalette(t *testing.T) {
+	require.Equal(t, "x", PaletteFor(new(bytes.Buffer)).Red("x"))
+	f, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	defer f.Close()
+	require.Equal(t, "x", PaletteFor(f).Bold("x"))
+	on := Palette{On: true}
+	require.Equal(t, "\x1b[31mx\x1b[0m", on.Red("x"))
+	require.Equal(t, "\x1b[1m\x1b[32mx\x1b[0m\x1b[0m", on.Bold(on.Green("x")))
+	require.Empty(t, on.Yellow(""))
+}
