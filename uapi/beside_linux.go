@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/internal/peercred"
 )
 
 // mapPatience is how long an answer at a port mapper is waited for: it comes at
@@ -24,7 +26,7 @@ func dialPortMapper(addr netip.Addr) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch _, uid, err := processBehind(c); {
+	switch _, uid, err := peercred.Of(c); {
 	case err != nil:
 		c.Close()
 		return nil, err

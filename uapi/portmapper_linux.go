@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/internal/peercred"
 )
 
 // Bounds of a port mapper: processes beside the owner, and services of each.
@@ -139,7 +141,7 @@ func (d *portMapper) enter(c net.Conn) bool {
 // another user.
 func (d *portMapper) serve(c *net.UnixConn, visit int) {
 	defer c.Close()
-	pid, uid, err := processBehind(c)
+	pid, uid, err := peercred.Of(c)
 	if err != nil || uid != os.Geteuid() || !d.enter(c) {
 		return
 	}
@@ -209,22 +211,4 @@ func (d *portMapper) end(visit int, service uint64) {
 		delete(d.takers, service)
 		t.end()
 	}
-}
-
-// processBehind is whose the other end of a connection is (unix(7),
-// SO_PEERCRED).
-func processBehind(c *net.UnixConn) (pid, uid int, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, -1, err
-	}
-	var cred *syscall.Ucred
-	var credErr error
-	err = raw.Control(func(fd uintptr) {
-		cred, credErr = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	})
-	if err = errors.Join(err, credErr); err != nil {
-		return 0, -1, err
-	}
-	return int(cred.Pid), int(cred.Uid), nil
 }

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+
+	"github.com/rdmashim/rdmashim/internal/peercred"
 )
 
 // How long a process may take until it begins to answer, and for the rest. A
@@ -127,7 +129,7 @@ func readProcess(ctx context.Context, path string) ([]Device, error) {
 
 // hear takes the answer of the process at the other end.
 func hear(ctx context.Context, c *net.UnixConn) (list []Device, err error) {
-	if uid, err := peerUser(c); err != nil {
+	if _, uid, err := peercred.Of(c); err != nil {
 		return nil, err
 	} else if uid != os.Geteuid() {
 		return nil, fmt.Errorf("a process of user %d listens there: %w", uid, syscall.EPERM)

@@ -6,7 +6,7 @@
 //
 // A Server listens on a UNIX socket of its own in a directory that is the
 // user's alone (dir.go). ReadAll connects to all sockets there at once
-// (client.go); both ends check the other's user (peer_linux.go), the server
+// (client.go); both ends check the other's user, the server
 // writes one line of JSON and closes. A process that does not begin within 200
 // ms is passed over and named. A Server that nobody asks is a goroutine that
 // waits.

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/internal/peercred"
 )
 
 // Server tells other processes of the same user of this one's devices. It
@@ -106,7 +108,7 @@ func (s *Server) begin(c *net.UnixConn) bool {
 // is on its way: reading many queue pairs takes its time. An answer that cannot
 // be sent in that time is the client's loss.
 func (s *Server) serve(c *net.UnixConn) {
-	if uid, err := peerUser(c); err != nil || uid != os.Geteuid() {
+	if _, uid, err := peercred.Of(c); err != nil || uid != os.Geteuid() {
 		return
 	}
 	c.SetDeadline(time.Now().Add(answerTime))
