@@ -87,7 +87,7 @@ func installKernel(dir string, image []byte, set *moduleSet) (*Kernel, error) {
 	}
 	modules := path.Join("modules", set.release)
 	files := append(set.files,
-		moduleFile{"modules.dep", set.dep()}, moduleFile{"modules.builtin", set.builtin})
+		moduleFile{"modules.dep", set.dep}, moduleFile{"modules.builtin", set.builtin})
 	for i := range files {
 		files[i].path = path.Join(modules, files[i].path)
 	}

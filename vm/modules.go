@@ -17,18 +17,18 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// moduleSet is the modules of an image, in an order in which they can be loaded.
+// moduleSet is the modules of an image.
 type moduleSet struct {
 	files   []moduleFile
-	needs   map[string][]string // by path: paths of all that it needs, in order of loading
-	builtin []byte              // modules.builtin, which says what is a part of the kernel
+	dep     []byte // modules.dep: after each module those that it needs itself
+	builtin []byte // modules.builtin, which says what is a part of the kernel
 
 	// release is the kernel's that the modules were built for, as uname -r says
 	// it, or empty when they do not tell.
 	release string
 }
 
-// moduleFile is a file below the modules' directory: a module is decompressed,
+// moduleFile is a file below the modules' directory. A module is decompressed,
 // and its path ends in .ko.
 type moduleFile struct {
 	path string
@@ -39,11 +39,11 @@ type moduleFile struct {
 // an image holds. What a module needs is read from it, because a package that is
 // not installed has no modules.dep.
 func readModules(dir string) (*moduleSet, error) {
-	r := moduleReader{dir: dir, paths: map[string]string{}, done: map[string]string{}}
-	r.set.needs = map[string][]string{}
+	r := moduleReader{dir: dir, paths: map[string]string{}, done: map[string]bool{}}
 	err := filepath.WalkDir(filepath.Join(dir, "kernel"), func(p string, d fs.DirEntry, err error) error {
 		if name, ok := nameOfModule(p); ok && err == nil && !d.IsDir() {
-			r.paths[name] = p
+			rel, _ := filepath.Rel(dir, p)
+			r.paths[name] = filepath.ToSlash(rel)
 		}
 		return err
 	})
@@ -55,16 +55,16 @@ func readModules(dir string) (*moduleSet, error) {
 	}
 	for _, line := range strings.Fields(string(r.set.builtin)) {
 		if name, ok := nameOfModule(line); ok && r.paths[name] == "" {
-			r.done[name] = "" // a part of the kernel has no file
+			r.done[name] = true // a part of the kernel has no file
 		}
 	}
 	for _, m := range guestModules {
-		if _, err := r.add(m, nil); err != nil {
+		if err := r.add(m); err != nil {
 			return nil, fmt.Errorf("modules: %w", err)
 		}
 	}
 	for _, m := range optionalModules {
-		r.add(m, nil)
+		r.add(m)
 	}
 	return &r.set, nil
 }
@@ -80,70 +80,48 @@ func nameOfModule(path string) (string, bool) {
 
 type moduleReader struct {
 	dir   string
-	paths map[string]string // by name: its file
-	done  map[string]string // by name: its path in the set
+	paths map[string]string // by name: its file below dir
+	done  map[string]bool
 	set   moduleSet
 }
 
-// add adds a module after all that it needs and returns its path in the set,
-// which is empty for one that is a part of the kernel.
-func (r *moduleReader) add(name string, above []string) (string, error) {
-	if path, ok := r.done[name]; ok {
-		return path, nil
-	}
-	if slices.Contains(above, name) {
-		return "", fmt.Errorf("%s needs itself (through %s)", name, strings.Join(above, ", "))
+// add adds a module and all that it needs.
+func (r *moduleReader) add(name string) error {
+	if r.done[name] {
+		return nil
 	}
 	file, ok := r.paths[name]
 	if !ok {
-		return "", fmt.Errorf("%s has no %s", r.dir, name)
+		return fmt.Errorf("%s has no %s", r.dir, name)
 	}
-	data, err := readModule(file)
+	data, err := readModule(filepath.Join(r.dir, filepath.FromSlash(file)))
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	names, release, err := moduleInfo(data)
+	needs, release, err := moduleInfo(data)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
+	r.done[name] = true
 	r.set.release = release
-	var needs []string
-	for _, n := range names {
-		path, err := r.add(n, append(above, name))
-		if err != nil {
-			return "", err
+	r.set.files = append(r.set.files, moduleFile{unpackedName(file), data})
+	line := unpackedName(file) + ":"
+	for _, n := range needs {
+		if err := r.add(n); err != nil {
+			return err
 		}
-		if path != "" {
-			needs = append(append(needs, r.set.needs[path]...), path)
+		if p, ok := r.paths[n]; ok {
+			line += " " + unpackedName(p)
 		}
 	}
-	rel, err := filepath.Rel(r.dir, file)
-	if err != nil {
-		return "", err
-	}
-	path, _, _ := strings.Cut(filepath.ToSlash(rel), ".ko")
-	path += ".ko"
-	r.done[name] = path
-	r.set.needs[path] = needs
-	r.set.files = append(r.set.files, moduleFile{path, data})
-	return path, nil
+	r.set.dep = append(r.set.dep, line+"\n"...)
+	return nil
 }
 
-// dep is the set's modules.dep, in depmod's format: after a module what it
-// needs, in the reverse order of loading.
-func (s *moduleSet) dep() []byte {
-	var b bytes.Buffer
-	for _, f := range s.files {
-		fmt.Fprintf(&b, "%s:", f.path)
-		needs := s.needs[f.path]
-		for i := len(needs) - 1; i >= 0; i-- {
-			if !slices.Contains(needs[:i], needs[i]) {
-				fmt.Fprintf(&b, " %s", needs[i])
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.Bytes()
+// unpackedName is a module's file name without what a compressed one ends in.
+func unpackedName(file string) string {
+	name, _, _ := strings.Cut(file, ".ko")
+	return name + ".ko"
 }
 
 // readModule reads a module and decompresses it: the guest need not.

@@ -38,13 +38,6 @@ func lastLines(text []byte, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-func oneLine(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
-}
-
 // writeFileAtomic writes a file so that others see all of it or nothing.
 func writeFileAtomic(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-")

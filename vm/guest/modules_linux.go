@@ -15,11 +15,11 @@ func loadModules(names ...string) string {
 	if err != nil {
 		return "modules: " + err.Error()
 	}
-	var missing []string
+	said := []string{"modules loaded"}
 	for _, name := range names {
 		if err := p.Probe(name, ""); err != nil {
-			missing = append(missing, fmt.Sprintf("%s: %v", name, err))
+			said = append(said, fmt.Sprintf("not to be had: %s: %v", name, err))
 		}
 	}
-	return "modules loaded; not to be had: " + strings.Join(missing, "; ")
+	return strings.Join(said, "; ")
 }
