@@ -23,7 +23,8 @@ type attrValue struct {
 	events  *eventFile // AttrFD
 }
 
-// resolve finds what a handle or descriptor names: uverbs_get_uobject_from_file.
+// resolve finds what a handle or descriptor names:
+// uverbs_get_uobject_from_file.
 func (c *call) resolve(spec *abi.Attr, v *attrValue) error {
 	f := c.file
 	switch spec.Type {

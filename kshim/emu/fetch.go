@@ -175,7 +175,8 @@ func (c *call) splitRequest(b []byte, core int) {
 	c.req, c.hwIn = b[:core:core], b[core:]
 }
 
-// pad makes zero of what a shorter extended request leaves out (uverbs_request).
+// pad makes zero of what a shorter extended request leaves out
+// (uverbs_request).
 func (c *call) pad() {
 	if n := len(c.req); c.cmd.Form == abi.FormExtended && n < c.cmd.Request.Size {
 		c.req = append(c.req[:n:n], make([]byte, c.cmd.Request.Size-n)...)
@@ -256,8 +257,8 @@ func (c *call) reply(resp abi.Struct) error {
 	return c.respond(c.cmd.Response.Size)
 }
 
-// respond copies out a response of n bytes, which lies in c.out, as far as there
-// is room, and clears the room that is left (uverbs_response).
+// respond copies out a response of n bytes, which lies in c.out, as far as
+// there is room, and clears the room that is left (uverbs_response).
 func (c *call) respond(n int) error {
 	n = min(n, len(c.resp))
 	if err := c.copyOut(c.resp, c.out[:n]); err != nil {

@@ -14,10 +14,11 @@ import (
 const nodeCM = "rdma_cm"
 
 // ucmCore is rdma_ucm and rdma_cm: the ids and ports of a network namespace.
-// Numbers of ids are the namespace's, not a file's, as in Linux (ucma.c: ctx_table).
+// Numbers of ids are the namespace's, not a file's, as in Linux (ucma.c:
+// ctx_table).
 //
-// Locks, outermost first: an id's mu, the driver's, and then one of ucmCore.mu and
-// ucmFile.mu, never both. The driver may raise events with its own held.
+// Locks, outermost first: an id's mu, the driver's, and then one of ucmCore.mu
+// and ucmFile.mu, never both. The driver may raise events with its own held.
 type ucmCore struct {
 	mu       sync.Mutex
 	ids      map[uint32]*ucmID       // guarded by mu
@@ -55,7 +56,8 @@ var (
 	_ kshim.Waiter = (*ucmFile)(nil)
 )
 
-// openCM opens the connection manager, which is there as long as a device has one.
+// openCM opens the connection manager, which is there as long as a device has
+// one.
 func (p *Process) openCM(name string) (kshim.File, error) {
 	if len(p.ns.cmDevices()) == 0 {
 		return nil, explain(fail(syscall.ENOENT, "no device has a connection manager"), "open", name)

@@ -34,9 +34,9 @@ func sockaddr(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
 }
 
-// takePort binds an id to a port of its address (cma.c: cma_get_port): EADDRINUSE
-// when an id has the same, EADDRNOTAVAIL when a wildcard is in the way.
-// Preconditions here and below: the id's mu is held.
+// takePort binds an id to a port of its address (cma.c: cma_get_port):
+// EADDRINUSE when an id has the same, EADDRNOTAVAIL when a wildcard is in the
+// way. Preconditions here and below: the id's mu is held.
 func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) (netip.AddrPort, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +67,8 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) (netip.AddrPort, error) 
 	return a, nil
 }
 
-// checkPort looks who else is bound to the port (cma.c: cma_check_port). The core's
-// mu is held.
+// checkPort looks who else is bound to the port (cma.c: cma_check_port). The
+// core's mu is held.
 func (c *ucmCore) checkPort(id *ucmID, a netip.AddrPort, reuse bool) error {
 	for _, other := range c.ports[a.Port()] {
 		switch {
@@ -82,8 +82,8 @@ func (c *ucmCore) checkPort(id *ucmID, a netip.AddrPort, reuse bool) error {
 	return nil
 }
 
-// ownPort makes an id that listens the only one on its port: others may share it
-// while nobody does (cma.c: rdma_listen).
+// ownPort makes an id that listens the only one on its port: others may share
+// it while nobody does (cma.c: rdma_listen).
 func (c *ucmCore) ownPort(id *ucmID) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,8 +170,8 @@ func (id *ucmID) setDevice(d *device) {
 	}
 }
 
-// resolveAddr finds the device on the way, at once: there are no neighbours to be
-// asked. The event tells of it all the same.
+// resolveAddr finds the device on the way, at once: there are no neighbours to
+// be asked. The event tells of it all the same.
 func (c *ucmCall) resolveAddr() error {
 	var req abi.UCMResolveAddr
 	_ = req.Parse(c.in)
@@ -248,8 +248,8 @@ func (c *ucmCall) resolveRoute() error {
 // maxBacklog is the kernel's (/proc/sys/net/rdma_ucm/max_backlog).
 const maxBacklog = 1024
 
-// listen listens on the id's device, or on all for a wildcard address. A device that
-// comes later is not listened on.
+// listen listens on the id's device, or on all for a wildcard address. A device
+// that comes later is not listened on.
 func (c *ucmCall) listen() error {
 	var req abi.UCMListen
 	_ = req.Parse(c.in)

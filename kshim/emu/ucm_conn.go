@@ -43,8 +43,8 @@ func (c *ucmCall) connect() error {
 	})
 }
 
-// accept answers a request, and on the active side, without a parameter, says that
-// the queue pair is ready.
+// accept answers a request, and on the active side, without a parameter, says
+// that the queue pair is ready.
 func (c *ucmCall) accept() error {
 	var req abi.UCMAccept
 	_ = req.Parse(c.in)
@@ -59,7 +59,8 @@ func (c *ucmCall) accept() error {
 		case id.active || req.ConnParam.PrivateDataLen > abi.UCMAcceptData:
 			return fail(syscall.EINVAL, "the id asked itself, or there are more than %d bytes of private data", abi.UCMAcceptData)
 		}
-		// Its events are kept from now on: the first may come before Accept returns.
+		// Its events are kept from now on: the first may come before Accept
+		// returns.
 		old := id.setUID(req.UID)
 		err := id.conn.Accept(&driver.CMReply{Param: param(&req.ConnParam), Private: req.ConnParam.Private()})
 		if err != nil {
@@ -98,8 +99,8 @@ func (c *ucmCall) reject() error {
 	})
 }
 
-// disconnect asks the peer to end the connection, or answers it. That there is none
-// any more is no error (cma.c: rdma_disconnect).
+// disconnect asks the peer to end the connection, or answers it. That there is
+// none any more is no error (cma.c: rdma_disconnect).
 func (c *ucmCall) disconnect() error {
 	return c.with(0, func(id *ucmID) error {
 		switch {
@@ -112,8 +113,9 @@ func (c *ucmCall) disconnect() error {
 	})
 }
 
-// initQPAttr answers masks and values as Linux does: ib_cm_init_qp_attr, and for an
-// id without a connection cma_ib_init_qp_attr, which permits the peer nothing yet.
+// initQPAttr answers masks and values as Linux does: ib_cm_init_qp_attr, and
+// for an id without a connection cma_ib_init_qp_attr, which permits the peer
+// nothing yet.
 func (c *ucmCall) initQPAttr() error {
 	var req abi.UCMInitQPAttr
 	_ = req.Parse(c.in)
@@ -132,8 +134,8 @@ func (c *ucmCall) initQPAttr() error {
 	})
 }
 
-// attr fills in the attributes for a state. Without a connection those for INIT answer
-// for all (cma.c: rdma_init_qp_attr).
+// attr fills in the attributes for a state. Without a connection those for INIT
+// answer for all (cma.c: rdma_init_qp_attr).
 func (id *ucmID) attr(attr *abi.QPAttr) error {
 	attr.QPAttrMask, attr.PortNum = abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPkeyIndex|abi.QPMaskPort, 1
 	switch {

@@ -19,7 +19,8 @@ func (id *ucmID) Event(ev driver.CMEvent) {
 	id.post(ev.Event, ev.Status, param, ev.Private)
 }
 
-// ask notes that a request is under way, and what it offers; its end is any event.
+// ask notes that a request is under way, and what it offers; its end is any
+// event.
 func (id *ucmID) ask(on bool, resources uint8) {
 	id.file.mu.Lock()
 	defer id.file.mu.Unlock()
@@ -32,8 +33,8 @@ func (id *ucmID) asks() (resources uint8, asking bool) {
 	return id.offered, id.asking
 }
 
-// post gives an event to who has the id. Those of a request that was not accepted
-// yet, which has no uid, are dropped: its ACCEPT will fail (ucma.c:
+// post gives an event to who has the id. Those of a request that was not
+// accepted yet, which has no uid, are dropped: its ACCEPT will fail (ucma.c:
 // ucma_event_handler).
 func (id *ucmID) post(ev abi.UCMEvent, status int32, param *driver.CMPeerParam, private []byte) {
 	f := id.file
@@ -73,9 +74,9 @@ type listenOn struct {
 	cm  driver.CMDevice
 }
 
-// Request makes an id of a peer's request. Its events have no uid, and so are not
-// kept, until it is accepted. No lock of an id may be taken here: the driver has
-// its own, and commands take those in the other order.
+// Request makes an id of a peer's request. Its events have no uid, and so are
+// not kept, until it is accepted. No lock of an id may be taken here: the
+// driver has its own, and commands take those in the other order.
 func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEvents, error) {
 	f := l.id.file
 	made := &ucmID{
@@ -113,7 +114,8 @@ func (f *ucmFile) notify() {
 	}
 }
 
-// getEvent gives one event. The file is non-blocking: EAGAIN when there is none.
+// getEvent gives one event. The file is non-blocking: EAGAIN when there is
+// none.
 func (c *ucmCall) getEvent() error {
 	var req abi.UCMGetEvent
 	_ = req.Parse(c.in)

@@ -55,8 +55,8 @@ type ucmID struct {
 	offered  uint8
 }
 
-// add gives an id the lowest free number. When its file has been closed there is
-// nobody to have it: false.
+// add gives an id the lowest free number. When its file has been closed there
+// is nobody to have it: false.
 func (c *ucmCore) add(id *ucmID) bool {
 	c.mu.Lock()
 	if c.ids == nil {
@@ -80,7 +80,8 @@ func (c *ucmCore) add(id *ucmID) bool {
 	return !ended
 }
 
-// remove takes an id out of the table, once: who it answers true destroys the id.
+// remove takes an id out of the table, once: who it answers true destroys the
+// id.
 func (c *ucmCore) remove(id *ucmID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +125,8 @@ func (c *ucmCall) destroyID() error {
 	return c.answer(req.Response, &abi.UCMDestroyIDResp{EventsReported: reported}, abi.UCMDestroyIDRespSize)
 }
 
-// destroy ends an id that is out of the table. Commands on it are waited for. It
-// tells how many of its events were read.
+// destroy ends an id that is out of the table. Commands on it are waited for.
+// It tells how many of its events were read.
 func (id *ucmID) destroy() (reported uint32) {
 	id.mu.Lock()
 	id.gone = true
@@ -148,8 +149,8 @@ func (id *ucmID) destroy() (reported uint32) {
 	return reported
 }
 
-// retire drops the events of an id and those that may still come, and gives the ids
-// of requests among them.
+// retire drops the events of an id and those that may still come, and gives the
+// ids of requests among them.
 func (f *ucmFile) retire(id *ucmID) (reported uint32, orphans []*ucmID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,8 +170,9 @@ func (f *ucmFile) retire(id *ucmID) (reported uint32, orphans []*ucmID) {
 	return id.reported, orphans
 }
 
-// unregisterCM takes a device from its ids: their connections end, and they hear
-// DEVICE_REMOVAL. What is left of them is destroying (cma.c: cma_process_remove).
+// unregisterCM takes a device from its ids: their connections end, and they
+// hear DEVICE_REMOVAL. What is left of them is destroying (cma.c:
+// cma_process_remove).
 func (ns *namespace) unregisterCM(d *device) {
 	ns.cm.mu.Lock()
 	ids := slices.Collect(maps.Values(ns.cm.ids))

@@ -18,10 +18,12 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// DefaultResolveTimeout is how long each of the two resolutions may take when nothing else is said.
+// DefaultResolveTimeout is how long each of the two resolutions may take when
+// nothing else is said.
 const DefaultResolveTimeout = 5 * time.Second
 
-// Options of an id, set before it is bound or resolved. The zero value leaves everything to the kernel.
+// Options of an id, set before it is bound or resolved. The zero value leaves
+// everything to the kernel.
 type Options struct {
 	TOS        uint8         // type of service of the connection's packets; 0 for the kernel's default
 	ReuseAddr  bool          // the port may be in use by an id that permits it too
@@ -52,9 +54,11 @@ func (id *ID) apply(o *Options) error {
 	return nil
 }
 
-// Resolve makes an id on the way to remote: it resolves the address, which chooses the device, and the route. An invalid
-// local leaves the source to the route. ENETUNREACH without a route, ENODEV or ETIMEDOUT when no RDMA device or no host is
-// there. The caller destroys the id; when Resolve fails there is none.
+// Resolve makes an id on the way to remote: it resolves the address, which
+// chooses the device, and the route. An invalid local leaves the source to the
+// route. ENETUNREACH without a route, ENODEV or ETIMEDOUT when no RDMA device
+// or no host is there. The caller destroys the id; when Resolve fails there is
+// none.
 func (c *Channel) Resolve(ctx context.Context, local, remote netip.AddrPort, o Options) (*ID, error) {
 	id, err := c.NewID()
 	if err != nil {
@@ -102,8 +106,8 @@ func milliseconds(ctx context.Context, timeout time.Duration) uint32 {
 	return uint32(min(max(timeout.Milliseconds(), 1), 1<<31-1))
 }
 
-// Bind binds the id to an address of this host; port 0 chooses one. EADDRINUSE, EADDRNOTAVAIL, ENODEV when no RDMA device
-// has the address.
+// Bind binds the id to an address of this host; port 0 chooses one. EADDRINUSE,
+// EADDRNOTAVAIL, ENODEV when no RDMA device has the address.
 func (id *ID) Bind(local netip.AddrPort) error {
 	return id.call("bind", func() error {
 		addr, size, err := sockaddr(local)
@@ -115,8 +119,9 @@ func (id *ID) Bind(local netip.AddrPort) error {
 	})
 }
 
-// ResolveAddr resolves the peer's address, binds the id to the device on the way there and waits for it. When ctx ends the
-// resolution goes on: destroy the id.
+// ResolveAddr resolves the peer's address, binds the id to the device on the
+// way there and waits for it. When ctx ends the resolution goes on: destroy the
+// id.
 func (id *ID) ResolveAddr(ctx context.Context, local, remote netip.AddrPort, timeout time.Duration) error {
 	const op = "resolve address"
 	id.mu.Lock()
@@ -143,7 +148,8 @@ func (id *ID) ResolveAddr(ctx context.Context, local, remote netip.AddrPort, tim
 	return err
 }
 
-// ResolveRoute resolves the route to the peer and waits for it. When ctx ends the resolution goes on: destroy the id.
+// ResolveRoute resolves the route to the peer and waits for it. When ctx ends
+// the resolution goes on: destroy the id.
 func (id *ID) ResolveRoute(ctx context.Context, timeout time.Duration) error {
 	const op = "resolve route to"
 	err := id.call(op, func() error {
@@ -204,8 +210,9 @@ func (id *ID) GIDs() (local, remote netip.Addr, err error) {
 	return local, remote, err
 }
 
-// Device is the name of the device that the id was bound to by its address, which is the one to open for its queue pair.
-// ENODEV while it has none; the error names what was looked at.
+// Device is the name of the device that the id was bound to by its address,
+// which is the one to open for its queue pair. ENODEV while it has none; the
+// error names what was looked at.
 func (id *ID) Device() (string, error) {
 	r, err := id.Route()
 	if err != nil {
@@ -218,8 +225,8 @@ func (id *ID) Device() (string, error) {
 	return name, nil
 }
 
-// findDevice looks for the device with the route's GUID. Devices on one network interface may share it: then the one with
-// the local address among its GIDs.
+// findDevice looks for the device with the route's GUID. Devices on one network
+// interface may share it: then the one with the local address among its GIDs.
 func findDevice(k kshim.Kernel, r *Route) (string, error) {
 	list, err := verbs.Devices(k)
 	if err != nil {
@@ -287,7 +294,8 @@ func hasGID(k kshim.Kernel, device string, r *Route) bool {
 	return false
 }
 
-// SetTOS sets the type of service of the connection's packets (IPv4) or their traffic class (IPv6).
+// SetTOS sets the type of service of the connection's packets (IPv4) or their
+// traffic class (IPv6).
 func (id *ID) SetTOS(tos uint8) error { return id.setOption(abi.UCMOptionTOS, []byte{tos}) }
 
 // SetReuseAddr permits that the port is shared with ids that permit it too.
@@ -296,7 +304,8 @@ func (id *ID) SetReuseAddr(on bool) error { return id.setOption(abi.UCMOptionReu
 // SetAFOnly keeps an IPv6 wildcard address from taking IPv4.
 func (id *ID) SetAFOnly(on bool) error { return id.setOption(abi.UCMOptionAFOnly, boolean(on)) }
 
-// SetAckTimeout sets the queue pair's local ACK timeout, 4.096 µs × 2^timeout, 5 bits. Linux before 5.3 has it not: ENOSYS.
+// SetAckTimeout sets the queue pair's local ACK timeout, 4.096 µs × 2^timeout,
+// 5 bits. Linux before 5.3 has it not: ENOSYS.
 func (id *ID) SetAckTimeout(timeout uint8) error {
 	return id.setOption(abi.UCMOptionAckTimeout, []byte{timeout})
 }
@@ -313,8 +322,9 @@ func (id *ID) setOption(o abi.UCMOption, value []byte) error {
 	return id.call("set option of", func() error { return id.ch.setOption(id.num, abi.UCMLevelID, o, value) })
 }
 
-// Notify tells the kernel of an asynchronous event of the id's queue pair: EventCommEst says that the peer's data came
-// before its last word of the connection's making, which may have been lost (IBA 12.9.8.2.3).
+// Notify tells the kernel of an asynchronous event of the id's queue pair:
+// EventCommEst says that the peer's data came before its last word of the
+// connection's making, which may have been lost (IBA 12.9.8.2.3).
 func (id *ID) Notify(event abi.EventType) error {
 	return id.call("notify", func() error {
 		req := abi.UCMNotify{ID: id.num, Event: event}

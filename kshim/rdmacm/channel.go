@@ -20,8 +20,8 @@ const (
 	versionFile = "/sys/class/misc/rdma_cm/abi_version"
 )
 
-// Channel is an open rdma_cm file: the ids made on it, and the one goroutine that fetches their events. It is safe for
-// concurrent use.
+// Channel is an open rdma_cm file: the ids made on it, and the one goroutine
+// that fetches their events. It is safe for concurrent use.
 type Channel struct {
 	kernel kshim.Kernel
 	file   kshim.File
@@ -31,8 +31,9 @@ type Channel struct {
 	ended  chan struct{}      // closed when it has ended
 	reader *scratch
 
-	// fetch is held from the fetch of an event until it is dispatched. Who has destroyed an id takes it once to know that
-	// no event of the id is on its way.
+	// fetch is held from the fetch of an event until it is dispatched. Who has
+	// destroyed an id takes it once to know that no event of the id is on its
+	// way.
 	fetch sync.Mutex
 
 	ctl    sync.RWMutex // shared by commands, exclusive in Close
@@ -45,7 +46,8 @@ type Channel struct {
 	failed  error          // guarded by mu: why there are no more events
 }
 
-// Open opens the connection manager. Without one it is ENOENT, and the error says what to do.
+// Open opens the connection manager. Without one it is ENOENT, and the error
+// says what to do.
 func Open(k kshim.Kernel) (*Channel, error) {
 	fail := func(err error) (*Channel, error) { return nil, &Error{"open", node, err} }
 	if err := checkVersion(k); err != nil {
@@ -71,7 +73,8 @@ func Open(k kshim.Kernel) (*Channel, error) {
 	return c, nil
 }
 
-// checkVersion compares the version of the interface, where the kernel shows it.
+// checkVersion compares the version of the interface, where the kernel shows
+// it.
 func checkVersion(k kshim.Kernel) error {
 	f, err := k.Open(versionFile)
 	if err != nil {
@@ -122,8 +125,8 @@ func (c *Channel) fetchOne() error {
 	return err
 }
 
-// dispatch gives an event to its id. Ids are found by uid: the kernel's number of an id, which may be 0, is another id's as
-// soon as the first is destroyed.
+// dispatch gives an event to its id. Ids are found by uid: the kernel's number
+// of an id, which may be 0, is another id's as soon as the first is destroyed.
 func (c *Channel) dispatch(resp *abi.UCMEventResp) {
 	c.mu.Lock()
 	id := c.ids[resp.UID]
@@ -172,8 +175,9 @@ func (c *Channel) leave(id *ID) {
 	c.fetch.Unlock()
 }
 
-// Close closes the channel. The kernel destroys what ids are left, and ends their connections. Everything that waits wakes
-// with net.ErrClosed. A second Close does nothing.
+// Close closes the channel. The kernel destroys what ids are left, and ends
+// their connections. Everything that waits wakes with net.ErrClosed. A second
+// Close does nothing.
 func (c *Channel) Close() error {
 	c.ctl.Lock() // waits for the commands that are under way
 	first := !c.closed

@@ -5,7 +5,8 @@ import "github.com/rdmashim/rdmashim/kshim/abi"
 // room is what a request or a response has: the largest is GET_EVENT's answer.
 const room = 512
 
-// scratch is a command's memory: the request, and pinned room for what the kernel writes back or reads beside it.
+// scratch is a command's memory: the request, and pinned room for what the
+// kernel writes back or reads beside it.
 type scratch struct {
 	cmd     []byte
 	mem     []byte
@@ -13,7 +14,8 @@ type scratch struct {
 	release func()
 }
 
-// take gives scratch memory. Commands of different ids do not wait for each other: some sleep in the kernel.
+// take gives scratch memory. Commands of different ids do not wait for each
+// other: some sleep in the kernel.
 func (c *Channel) take() *scratch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +56,8 @@ func (c *Channel) do(r *request) error {
 	return c.write(s, r)
 }
 
-// write is a command with memory. Its error does not name the command: callers say what they did.
+// write is a command with memory. Its error does not name the command: callers
+// say what they did.
 func (c *Channel) write(s *scratch, r *request) error {
 	row := abi.LookupUCM(r.cmd)
 	size, room := row.Request.Size, row.Response.Size

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// QP is the queue pair of a connection; *verbs.QP is one. It must be of the device that the id is bound to.
+// QP is the queue pair of a connection; *verbs.QP is one. It must be of the
+// device that the id is bound to.
 type QP interface {
 	Num() uint32
 	Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error
@@ -15,7 +16,8 @@ type QP interface {
 
 // ConnParam is what a side tells of its end (struct rdma_conn_param).
 type ConnParam struct {
-	// Private is up to abi.UCMConnectData bytes in Connect and abi.UCMAcceptData in Accept.
+	// Private is up to abi.UCMConnectData bytes in Connect and
+	// abi.UCMAcceptData in Accept.
 	Private []byte
 
 	ResponderResources uint8 // READs and atomics of the peer taken at a time
@@ -25,8 +27,9 @@ type ConnParam struct {
 	RNRRetryCount      uint8 // 3 bits, 7 for ever: how often the peer tries again when there is no receive
 	SRQ                bool
 
-	// MinRNRTimer is how long the peer waits when this side has no receive, in the 5-bit code of IBA table 45. 0 leaves it
-	// to the kernel, which takes 0 too: 655.36 ms. It is not sent until a receive is missing.
+	// MinRNRTimer is how long the peer waits when this side has no receive, in
+	// the 5-bit code of IBA table 45. 0 leaves it to the kernel, which takes 0
+	// too: 655.36 ms. It is not sent until a receive is missing.
 	MinRNRTimer uint8
 }
 
@@ -54,7 +57,8 @@ func flag(on bool) uint8 {
 	return 0
 }
 
-// QPAttr asks for the attributes that move the id's queue pair to a state, INIT, RTR or RTS, and which of them count.
+// QPAttr asks for the attributes that move the id's queue pair to a state,
+// INIT, RTR or RTS, and which of them count.
 func (id *ID) QPAttr(state abi.QPState) (attr verbs.QPAttr, mask abi.QPAttrMask, err error) {
 	err = id.call("ask for the queue pair's attributes of", func() error {
 		a, err := id.ch.initQPAttr(id.num, state)
@@ -78,7 +82,8 @@ func convert(a *abi.QPAttr) verbs.QPAttr {
 	}
 }
 
-// move moves the queue pair to a state with the id's attributes, which change may correct.
+// move moves the queue pair to a state with the id's attributes, which change
+// may correct.
 func (id *ID) move(qp QP, state abi.QPState, change func(*verbs.QPAttr)) error {
 	attr, mask, err := id.QPAttr(state)
 	if err != nil {
@@ -90,8 +95,9 @@ func (id *ID) move(qp QP, state abi.QPState, change func(*verbs.QPAttr)) error {
 	return qp.Modify(&attr, mask|abi.QPMaskState)
 }
 
-// Init moves the queue pair to INIT with the id's device port and P_Key, so that receives can be posted before the
-// connection is made. Connect and Accept do it when it was not done.
+// Init moves the queue pair to INIT with the id's device port and P_Key, so
+// that receives can be posted before the connection is made. Connect and Accept
+// do it when it was not done.
 func (id *ID) Init(qp QP) error {
 	if err := id.move(qp, abi.QPSInit, nil); err != nil {
 		return err
@@ -112,10 +118,11 @@ func (id *ID) ensureInit(qp QP) error {
 	return id.Init(qp)
 }
 
-// Connect connects the queue pair to the peer that the id was resolved to, and tells what the peer said. A refusal is a
-// *RejectedError. How long the kernel goes on asking a host that is silent is its own matter, a minute and more
-// (UNREACHABLE, ETIMEDOUT): let ctx have a deadline. After an error the id can only be destroyed, and the queue pair is in
-// some state on the way.
+// Connect connects the queue pair to the peer that the id was resolved to, and
+// tells what the peer said. A refusal is a *RejectedError. How long the kernel
+// goes on asking a host that is silent is its own matter, a minute and more
+// (UNREACHABLE, ETIMEDOUT): let ctx have a deadline. After an error the id can
+// only be destroyed, and the queue pair is in some state on the way.
 func (id *ID) Connect(ctx context.Context, qp QP, p ConnParam) (Peer, error) {
 	const op = "connect to"
 	fail := func(err error) (Peer, error) { return Peer{}, err }
@@ -159,14 +166,16 @@ func (id *ID) complete(qp QP, p *ConnParam) error {
 	if err := id.move(qp, abi.QPSRTS, nil); err != nil {
 		return err
 	}
-	// Without a parameter ACCEPT says that the queue pair is ready. There is no ESTABLISHED on this side.
+	// Without a parameter ACCEPT says that the queue pair is ready. There is no
+	// ESTABLISHED on this side.
 	return id.call("accept", func() error {
 		return id.ch.command(abi.UCMCmdAccept, &abi.UCMAccept{UID: id.uid, ID: id.num})
 	})
 }
 
-// Disconnect asks the peer to end the connection; DISCONNECTED, and the end of Context, tell that it has answered or was
-// given up. It does not wait. The queue pair should be moved to ERR. EINVAL for an id that was never connected.
+// Disconnect asks the peer to end the connection; DISCONNECTED, and the end of
+// Context, tell that it has answered or was given up. It does not wait. The
+// queue pair should be moved to ERR. EINVAL for an id that was never connected.
 func (id *ID) Disconnect() error {
 	return id.call("disconnect", func() error {
 		id.mu.Lock()

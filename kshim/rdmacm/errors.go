@@ -25,7 +25,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// outer names what an inner call was a part of, and drops the name that the inner one gave.
+// outer names what an inner call was a part of, and drops the name that the
+// inner one gave.
 func outer(op, object string, err error) error {
 	var inner *Error
 	if errors.As(err, &inner) {
@@ -46,8 +47,10 @@ func bare(err error) error {
 	return err
 }
 
-// EventError is an event that tells of a failure: ADDR_ERROR, ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, DEVICE_REMOVAL.
-// It Is the errno that the event carries: ETIMEDOUT for a host that does not answer, ENODEV for a device that has gone.
+// EventError is an event that tells of a failure: ADDR_ERROR, ROUTE_ERROR,
+// CONNECT_ERROR, UNREACHABLE, DEVICE_REMOVAL. It Is the errno that the event
+// carries: ETIMEDOUT for a host that does not answer, ENODEV for a device that
+// has gone.
 type EventError struct {
 	Event  abi.UCMEvent
 	Status int32 // as the kernel gave it: a negative errno, or 0
@@ -88,8 +91,8 @@ func (e *EventError) errno() syscall.Errno {
 type RejectedError struct {
 	Reason abi.UCMRejReason // CONSUMER_DEFINED when the peer's program refused, INVALID_SERVICE_ID when nobody listens there
 
-	// Private is the refusal's private data, as the kernel gives it: the whole room (abi.UCMRejectData bytes) with zeroes
-	// behind what the peer sent.
+	// Private is the refusal's private data, as the kernel gives it: the whole
+	// room (abi.UCMRejectData bytes) with zeroes behind what the peer sent.
 	Private []byte
 }
 
@@ -105,8 +108,9 @@ func (e *RejectedError) Error() string {
 
 func (e *RejectedError) Unwrap() error { return syscall.ECONNREFUSED }
 
-// DisconnectedError is why a connection that stood does so no more. It Is ECONNRESET when the peer ended it or no longer
-// answered, ENOTCONN when this side did.
+// DisconnectedError is why a connection that stood does so no more. It Is
+// ECONNRESET when the peer ended it or no longer answered, ENOTCONN when this
+// side did.
 type DisconnectedError struct {
 	Local  bool
 	Status int32 // a negative errno: -ETIMEDOUT when the peer did not answer the disconnect request

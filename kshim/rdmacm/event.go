@@ -18,8 +18,9 @@ type Event struct {
 type Peer struct {
 	QPN uint32 // its queue pair's number
 
-	// ResponderResources and InitiatorDepth are from here: READs and atomics that the peer will send, and that it
-	// takes at a time. An answer may lower them.
+	// ResponderResources and InitiatorDepth are from here: READs and atomics
+	// that the peer will send, and that it takes at a time. An answer may lower
+	// them.
 	ResponderResources uint8
 	InitiatorDepth     uint8
 
@@ -28,8 +29,9 @@ type Peer struct {
 	RNRRetryCount uint8
 	SRQ           bool
 
-	// Private is the private data as the kernel gives it: the whole room of the message (abi.UCMConnectData,
-	// UCMAcceptData, UCMRejectData) with zeroes behind what the peer sent. How much that was it does not tell.
+	// Private is the private data as the kernel gives it: the whole room of the
+	// message (abi.UCMConnectData, UCMAcceptData, UCMRejectData) with zeroes
+	// behind what the peer sent. How much that was it does not tell.
 	Private []byte
 }
 
@@ -45,7 +47,8 @@ func peer(resp *abi.UCMEventResp) Peer {
 	}
 }
 
-// Err is the failure that the event tells of, or nil. Errors are *EventError and *RejectedError.
+// Err is the failure that the event tells of, or nil. Errors are *EventError
+// and *RejectedError.
 func (e *Event) Err() error {
 	switch e.Type {
 	case abi.UCMEventRejected:

@@ -9,11 +9,12 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// maxEvents bounds what an id keeps for Next; an id has some six events in its life.
+// maxEvents bounds what an id keeps for Next; an id has some six events in its
+// life.
 const maxEvents = 64
 
-// ID is a communication identifier: one end of a connection, or of what is to become one. Whoever has it destroys it. It is
-// safe for concurrent use.
+// ID is a communication identifier: one end of a connection, or of what is to
+// become one. Whoever has it destroys it. It is safe for concurrent use.
 type ID struct {
 	ch  *Channel
 	num uint32 // the kernel's number, which may be 0
@@ -37,7 +38,8 @@ type ID struct {
 	queue  *backlog       // of a listener
 }
 
-// NewID makes an id of the port space TCP for a reliable connection. Resolve and Listen do more.
+// NewID makes an id of the port space TCP for a reliable connection. Resolve
+// and Listen do more.
 func (c *Channel) NewID() (*ID, error) {
 	id := newID(c)
 	c.enter(id)
@@ -56,9 +58,10 @@ func newID(c *Channel) *ID {
 	return id
 }
 
-// Context ends when the connection does: when the peer or this side disconnects, the device goes, the id is destroyed or the
-// channel closed; context.Cause says which. It is what context.AfterFunc needs, so that waiting for the end costs no
-// goroutine.
+// Context ends when the connection does: when the peer or this side
+// disconnects, the device goes, the id is destroyed or the channel closed;
+// context.Cause says which. It is what context.AfterFunc needs, so that waiting
+// for the end costs no goroutine.
 func (id *ID) Context() context.Context { return id.life }
 
 func (id *ID) name() string {
@@ -107,8 +110,9 @@ func (id *ID) deliver(ev Event) {
 	}
 }
 
-// answer sends the reply to a disconnect request: the kernel leaves it to the client, and the peer waits for it. After an own
-// request it does nothing. It must not wait for Destroy, which may be waiting for the reader.
+// answer sends the reply to a disconnect request: the kernel leaves it to the
+// client, and the peer waits for it. After an own request it does nothing. It
+// must not wait for Destroy, which may be waiting for the reader.
 func (id *ID) answer() {
 	if !id.use.TryRLock() {
 		return
@@ -141,9 +145,11 @@ func (id *ID) endLocked(why error) {
 	}
 }
 
-// Next gives the id's next event. It returns ctx.Err() when ctx ends, and an error that Is EBADF when the id was destroyed
-// or net.ErrClosed when the channel was closed. The calls that wait for events of their own (Resolve, Connect, Accept) take
-// those; what is left for Next is what comes after: DISCONNECTED, TIMEWAIT_EXIT, DEVICE_REMOVAL.
+// Next gives the id's next event. It returns ctx.Err() when ctx ends, and an
+// error that Is EBADF when the id was destroyed or net.ErrClosed when the
+// channel was closed. The calls that wait for events of their own (Resolve,
+// Connect, Accept) take those; what is left for Next is what comes after:
+// DISCONNECTED, TIMEWAIT_EXIT, DEVICE_REMOVAL.
 func (id *ID) Next(ctx context.Context) (Event, error) {
 	for {
 		id.mu.Lock()
@@ -171,7 +177,8 @@ func (id *ID) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// await waits for an event of one type. Events that tell of a failure are errors, others are passed over.
+// await waits for an event of one type. Events that tell of a failure are
+// errors, others are passed over.
 func (id *ID) await(ctx context.Context, op string, want abi.UCMEvent) (Event, error) {
 	for {
 		ev, err := id.Next(ctx)
@@ -193,16 +200,18 @@ func (id *ID) await(ctx context.Context, op string, want abi.UCMEvent) (Event, e
 	}
 }
 
-// Destroy gives the id back. What it was doing ends: a connection is disconnected, a request that was not answered is
-// rejected, a resolution is cancelled. The queue pair stays as it is. EBADF the second time.
+// Destroy gives the id back. What it was doing ends: a connection is
+// disconnected, a request that was not answered is rejected, a resolution is
+// cancelled. The queue pair stays as it is. EBADF the second time.
 func (id *ID) Destroy() error {
 	id.use.Lock()
 	defer id.use.Unlock()
 	if id.gone {
 		return &Error{"destroy", id.name(), errDestroyed}
 	}
-	// The kernel answers how many events it has given, for clients that count those that they still work on. Here leave
-	// waits for the one that may be on its way.
+	// The kernel answers how many events it has given, for clients that count
+	// those that they still work on. Here leave waits for the one that may be
+	// on its way.
 	if _, err := id.ch.destroyID(id.num); err != nil {
 		return &Error{"destroy", id.name(), err}
 	}

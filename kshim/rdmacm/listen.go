@@ -12,11 +12,12 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// DefaultBacklog is how many requests a listener keeps when nothing else is said: what Linux permits
-// (/proc/sys/net/rdma_ucm/max_backlog).
+// DefaultBacklog is how many requests a listener keeps when nothing else is
+// said: what Linux permits (/proc/sys/net/rdma_ucm/max_backlog).
 const DefaultBacklog = 1024
 
-// Listener takes requests for connections to an address. It is safe for concurrent use.
+// Listener takes requests for connections to an address. It is safe for
+// concurrent use.
 type Listener struct {
 	id   *ID
 	addr netip.AddrPort
@@ -31,9 +32,11 @@ type backlog struct {
 	wake     chan struct{} // room for one
 }
 
-// Listen listens on an address: a wildcard for all devices, port 0 for one that is free. backlog is how many requests wait
-// for Accept, 0 for DefaultBacklog; more are rejected. EADDRINUSE, or
-// EADDRNOTAVAIL when a wildcard has the port or the address is not of this host; ENODEV when no RDMA device has the address.
+// Listen listens on an address: a wildcard for all devices, port 0 for one that
+// is free. backlog is how many requests wait for Accept, 0 for DefaultBacklog;
+// more are rejected. EADDRINUSE, or EADDRNOTAVAIL when a wildcard has the port
+// or the address is not of this host; ENODEV when no RDMA device has the
+// address.
 func (c *Channel) Listen(local netip.AddrPort, n int, o Options) (*Listener, error) {
 	id, err := c.NewID()
 	if err != nil {
@@ -67,7 +70,8 @@ func (c *Channel) Listen(local netip.AddrPort, n int, o Options) (*Listener, err
 // Addr is the address that is listened on, with the port that was chosen.
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
-// Accept gives the next request. It returns ctx.Err() when ctx ends and net.ErrClosed after Close.
+// Accept gives the next request. It returns ctx.Err() when ctx ends and
+// net.ErrClosed after Close.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	q := l.id.queue
 	for {
@@ -125,8 +129,8 @@ func (q *backlog) put(r *Request) bool {
 	return true
 }
 
-// Close ends listening and rejects the requests that nobody took. Connections that were accepted stay. A second Close does
-// nothing.
+// Close ends listening and rejects the requests that nobody took. Connections
+// that were accepted stay. A second Close does nothing.
 func (l *Listener) Close() error {
 	q := l.id.queue
 	q.mu.Lock()
@@ -145,7 +149,8 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// request takes a new id, which the kernel made for a peer's request to a listener.
+// request takes a new id, which the kernel made for a peer's request to a
+// listener.
 func (c *Channel) request(listener *ID, resp *abi.UCMEventResp) {
 	id := newID(c)
 	id.num = resp.ID
@@ -159,13 +164,14 @@ func (c *Channel) request(listener *ID, resp *abi.UCMEventResp) {
 		delete(c.ids, id.uid)
 		c.mu.Unlock()
 	}
-	// The listener has gone or has no room. The kernel, whose own backlog is free again once the event was fetched, would
-	// keep the id for ever.
+	// The listener has gone or has no room. The kernel, whose own backlog is
+	// free again once the event was fetched, would keep the id for ever.
 	_, _ = c.destroyID(id.num)
 }
 
-// Request is a peer's wish for a connection. It is answered by Accept or Reject, or destroyed, which rejects it. It is an
-// ID: Route tells the addresses, Device the device whose queue pair is to be connected.
+// Request is a peer's wish for a connection. It is answered by Accept or
+// Reject, or destroyed, which rejects it. It is an ID: Route tells the
+// addresses, Device the device whose queue pair is to be connected.
 type Request struct {
 	*ID
 	Peer Peer // what the peer told of itself
@@ -184,11 +190,13 @@ func (r *Request) claim() error {
 	return nil
 }
 
-// Accept connects the queue pair to the peer and waits until the peer has said that it is connected too. ResponderResources
-// and InitiatorDepth beyond what Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile. After an error
-// the request can only be destroyed.
+// Accept connects the queue pair to the peer and waits until the peer has said
+// that it is connected too. ResponderResources and InitiatorDepth beyond what
+// Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile.
+// After an error the request can only be destroyed.
 //
-// The peer may send as soon as it is connected, which is before this is: post receives between Init and Accept.
+// The peer may send as soon as it is connected, which is before this is: post
+// receives between Init and Accept.
 func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 	const op = "accept"
 	if err := ctx.Err(); err != nil {
@@ -207,7 +215,8 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 		return outer(op, r.name(), err)
 	}
 	err := r.ID.call(op, func() error {
-		// From now on the id's events bear its own uid. Those before were not kept by the kernel.
+		// From now on the id's events bear its own uid. Those before were not
+		// kept by the kernel.
 		req := abi.UCMAccept{UID: r.uid, ID: r.num, ConnParam: p.encode(qp)}
 		return r.ch.command(abi.UCMCmdAccept, &req)
 	})
@@ -218,7 +227,8 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 	return err
 }
 
-// prepare makes the queue pair ready before the reply: the peer's first packet may be faster than its word.
+// prepare makes the queue pair ready before the reply: the peer's first packet
+// may be faster than its word.
 func (r *Request) prepare(qp QP, p *ConnParam) error {
 	if _, _, err := r.QPAttr(abi.QPSRTR); err != nil {
 		return gaveUp(err)
@@ -226,7 +236,8 @@ func (r *Request) prepare(qp QP, p *ConnParam) error {
 	if err := r.ensureInit(qp); err != nil {
 		return err
 	}
-	// The kernel says here what the peer wished; it will tell the peer what we grant.
+	// The kernel says here what the peer wished; it will tell the peer what we
+	// grant.
 	err := r.move(qp, abi.QPSRTR, func(a *verbs.QPAttr) {
 		a.MaxDestRdAtomic = p.ResponderResources
 		p.setRTR(a)
@@ -237,8 +248,9 @@ func (r *Request) prepare(qp QP, p *ConnParam) error {
 	return err
 }
 
-// gaveUp tells what it means that the kernel finds a request in the wrong state: it drops the peer's later word, because
-// nobody can be told before Accept.
+// gaveUp tells what it means that the kernel finds a request in the wrong
+// state: it drops the peer's later word, because nobody can be told before
+// Accept.
 func gaveUp(err error) error {
 	var e *Error
 	if errors.Is(err, syscall.EINVAL) && errors.As(err, &e) {
@@ -247,8 +259,9 @@ func gaveUp(err error) error {
 	return err
 }
 
-// Reject refuses the request and destroys it. why is abi.UCMRejConsumerDefined (which 0 means) or
-// abi.UCMRejVendorOptionNotSupported: Linux sends no other (EINVAL). private is up to abi.UCMRejectData bytes.
+// Reject refuses the request and destroys it. why is abi.UCMRejConsumerDefined
+// (which 0 means) or abi.UCMRejVendorOptionNotSupported: Linux sends no other
+// (EINVAL). private is up to abi.UCMRejectData bytes.
 func (r *Request) Reject(why abi.UCMRejReason, private []byte) error {
 	const op = "reject"
 	switch {

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// AHAttr is an address vector. IsGlobal and PortNum must be set for RoCE; DLID carries a soft device's UDP port (0: 4791).
+// AHAttr is an address vector. IsGlobal and PortNum must be set for RoCE; DLID
+// carries a soft device's UDP port (0: 4791).
 type AHAttr = abi.AHAttr
 
 // AH is an address handle: where a datagram goes.
@@ -18,13 +19,15 @@ type AH struct {
 	attr   AHAttr
 	gone   bool // guarded by ctx.mu
 
-	// use is shared by commands that name the handle and exclusive in the one that frees it, as PD.use.
+	// use is shared by commands that name the handle and exclusive in the one
+	// that frees it, as PD.use.
 	use sync.RWMutex
 }
 
-// CreateAH makes an address handle (IBA 11.2.2.1). EINVAL for a port that the device does not have, without a global route, or
-// for a GID index beyond the port's table, ENODATA for an empty one. Linux resolves the link-layer address first, which may take
-// as long as the network does, and fail as a route does.
+// CreateAH makes an address handle (IBA 11.2.2.1). EINVAL for a port that the
+// device does not have, without a global route, or for a GID index beyond the
+// port's table, ENODATA for an empty one. Linux resolves the link-layer address
+// first, which may take as long as the network does, and fail as a route does.
 func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 	c := pd.ctx
 	ah := &AH{ctx: c, attr: attr}

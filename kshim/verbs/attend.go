@@ -6,8 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// attend lets a kernel that runs in this process work in the goroutine that waits,
-// and reports whether it did so until there may be something new.
+// attend lets a kernel that runs in this process work in the goroutine that
+// waits, and reports whether it did so until there may be something new.
 func (cq *CQ) attend(ctx context.Context, news, seen uint32) bool {
 	a, ok := cq.ctx.cmd.file.(kshim.Attender)
 	return ok && cq.suspects.Load() == 0 && a.Attend(ctx, news, &cq.wakes, seen)

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// One short function per command: it names the structures and what of the answer
-// counts. Their sizes are the schema's.
+// One short function per command: it names the structures and what of the
+// answer counts. Their sizes are the schema's.
 
 func (c *commander) getContext() (resp abi.GetContextResp, err error) {
 	err = c.invoke(abi.CmdGetContext, &abi.GetContext{}, &resp, nil)
@@ -24,7 +24,8 @@ func (c *commander) queryPort(port uint8) (resp abi.QueryPortResp, err error) {
 	return resp, err
 }
 
-// queryGIDTable fills table, which must be announced at addr, and tells how many entries there are.
+// queryGIDTable fills table, which must be announced at addr, and tells how
+// many entries there are.
 func (c *commander) queryGIDTable(table []byte, addr uint64) (n uint64, err error) {
 	err = c.ioctl(abi.MethodQueryGIDTable, func(a *attrs, out uint64) {
 		a.value(abi.AttrQueryGIDTableEntrySize, 8, abi.GIDEntrySize)

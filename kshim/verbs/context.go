@@ -15,8 +15,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Context is an open device: one uverbs file, its asynchronous event file and one completion channel. Its methods, and those
-// of everything made from it, are safe for concurrent use.
+// Context is an open device: one uverbs file, its asynchronous event file and
+// one completion channel. Its methods, and those of everything made from it,
+// are safe for concurrent use.
 type Context struct {
 	kernel kshim.Kernel
 	info   DeviceInfo
@@ -44,8 +45,9 @@ type Context struct {
 	watchers map[*func(Event)]struct{} // of asynchronous events; guarded by mu
 }
 
-// Open opens a device by its name. A name that is not there is ENODEV; a device of a driver that is not spoken here is
-// EPROTONOSUPPORT, and the error names the driver.
+// Open opens a device by its name. A name that is not there is ENODEV; a device
+// of a driver that is not spoken here is EPROTONOSUPPORT, and the error names
+// the driver.
 func Open(k kshim.Kernel, device string) (*Context, error) {
 	fail := func(err error) (*Context, error) {
 		return nil, &Error{Op: "open", Object: device, Err: err}
@@ -112,7 +114,8 @@ func (c *Context) start() error {
 // Device is what is known of the device without asking it.
 func (c *Context) Device() DeviceInfo { return c.info }
 
-// begin enters a control call; end leaves it. Close waits for those that are inside.
+// begin enters a control call; end leaves it. Close waits for those that are
+// inside.
 func (c *Context) begin() error {
 	c.ctl.RLock()
 	if c.closed {
@@ -146,7 +149,8 @@ func (c *Context) QueryDevice() (attr DeviceAttr, err error) {
 	return attr, err
 }
 
-// QueryPort asks for the state of a port; ports count from 1. A port that does not exist is EINVAL.
+// QueryPort asks for the state of a port; ports count from 1. A port that does
+// not exist is EINVAL.
 func (c *Context) QueryPort(port uint8) (attr PortAttr, err error) {
 	err = c.call("query port", fmt.Sprintf("%s port %d", c.info.Name, port), func() (err error) {
 		attr, err = c.cmd.queryPort(port)
@@ -176,9 +180,9 @@ func (c *Context) Counters() (counters map[string]uint64, err error) {
 	return counters, err
 }
 
-// QueuePairs reads what the mini kernel shows of the device's queue pairs, whatever
-// context they are of, by number: a line of JSON for each, as uapi/stats.QueuePair.
-// ENOENT on Linux, which shows nothing.
+// QueuePairs reads what the mini kernel shows of the device's queue pairs,
+// whatever context they are of, by number: a line of JSON for each, as
+// uapi/stats.QueuePair. ENOENT on Linux, which shows nothing.
 func (c *Context) QueuePairs() (list []string, err error) {
 	err = c.call("read queue pairs", c.info.Name, func() error {
 		dir := sysIB + "/" + c.info.Name + "/ports/1/qp"
@@ -200,8 +204,9 @@ func (c *Context) QueuePairs() (list []string, err error) {
 	return list, err
 }
 
-// Close destroys everything that was made from the context, in dependency order, and closes it. Waiters wake with
-// net.ErrClosed; every later call answers net.ErrClosed and EBADF. A second Close does nothing.
+// Close destroys everything that was made from the context, in dependency
+// order, and closes it. Waiters wake with net.ErrClosed; every later call
+// answers net.ErrClosed and EBADF. A second Close does nothing.
 func (c *Context) Close() error {
 	c.ctl.Lock()
 	defer c.ctl.Unlock()
@@ -235,7 +240,8 @@ func (c *Context) Close() error {
 	return nil
 }
 
-// closeFiles closes the files, the device last: it frees what the kernel still holds.
+// closeFiles closes the files, the device last: it frees what the kernel still
+// holds.
 func (c *Context) closeFiles() {
 	if c.comp != nil {
 		c.comp.Close()
@@ -246,7 +252,8 @@ func (c *Context) closeFiles() {
 	c.cmd.close()
 }
 
-// abandon drops what could not be destroyed one by one: the kernel let go of it when the file was closed.
+// abandon drops what could not be destroyed one by one: the kernel let go of it
+// when the file was closed.
 func (c *Context) abandon() {
 	for _, qp := range c.allQPs() {
 		qp.drop(errClosed)
@@ -291,7 +298,8 @@ func (c *Context) gids(port uint8) ([]GID, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The table holds the entries of all ports. The ioctl's length is 16 bits wide.
+	// The table holds the entries of all ports. The ioctl's length is 16 bits
+	// wide.
 	entries := min(max(int(attr.GIDTblLen), 1)*max(int(dev.PhysPortCnt), 1), 0xffff/abi.GIDEntrySize)
 	table := make([]byte, entries*abi.GIDEntrySize)
 	addr, release := c.cmd.file.Pin(table)

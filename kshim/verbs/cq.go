@@ -10,7 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// CQ is a completion queue. Any number of queue pairs of the context may share it.
+// CQ is a completion queue. Any number of queue pairs of the context may share
+// it.
 type CQ struct {
 	ctx    *Context
 	key    uint64 // user handle
@@ -31,7 +32,8 @@ type CQ struct {
 	gone bool  // destroyed
 	idle int   // empty polls since suspects appeared
 
-	// use is shared by commands that name the handle and exclusive in the one that frees it, as PD.use.
+	// use is shared by commands that name the handle and exclusive in the one
+	// that frees it, as PD.use.
 	use sync.RWMutex
 
 	armMu sync.Mutex  // held during the arming command
@@ -42,8 +44,10 @@ type CQ struct {
 	wakes  atomic.Uint32 // how often that was done
 }
 
-// CreateCQ makes a completion queue with room for cqe completions at least. It overruns, and then fails for good, when more
-// are outstanding: give it the sum of the depths of the queues that it serves. cqe outside the device's limits is EINVAL.
+// CreateCQ makes a completion queue with room for cqe completions at least. It
+// overruns, and then fails for good, when more are outstanding: give it the sum
+// of the depths of the queues that it serves. cqe outside the device's limits
+// is EINVAL.
 func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 	cq := &CQ{ctx: c, qps: map[uint32]*QP{}, key: c.nextKey.Add(1)}
 	cq.cqe.Store(int64(cqe))
@@ -51,7 +55,8 @@ func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 		if cqe < 1 || cqe > maxQueued {
 			return errArgument
 		}
-		// In the table first: an event may come before the create command returns.
+		// In the table first: an event may come before the create command
+		// returns.
 		c.mu.Lock()
 		c.cqs[cq.key] = cq
 		c.mu.Unlock()
@@ -74,7 +79,8 @@ func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 // Cap is how many completions were asked room for.
 func (cq *CQ) Cap() int { return int(cq.cqe.Load()) }
 
-// Destroy frees the queue. EBUSY while queue pairs use it, EBADF the second time. Waiters wake with EBADF.
+// Destroy frees the queue. EBUSY while queue pairs use it, EBADF the second
+// time. Waiters wake with EBADF.
 func (cq *CQ) Destroy() error {
 	return cq.ctx.call("destroy CQ", "", func() error {
 		cq.use.Lock()
@@ -133,10 +139,13 @@ func (cq *CQ) fail(err error) {
 	cq.wake()
 }
 
-// Poll takes completions out, oldest first, at most len(wc), and returns how many. None is 0 and no error. An error comes
-// only when nothing is left to take: EOVERFLOW when completions were lost, EBADF when the queue was destroyed, also
-// net.ErrClosed when the context was closed, EIO when the device failed or the ring is not sound. wc beyond the count may have
-// been written to. A kernel in this process gets its turn when nothing is there: it works in the program that polls.
+// Poll takes completions out, oldest first, at most len(wc), and returns how
+// many. None is 0 and no error. An error comes only when nothing is left to
+// take: EOVERFLOW when completions were lost, EBADF when the queue was
+// destroyed, also net.ErrClosed when the context was closed, EIO when the
+// device failed or the ring is not sound. wc beyond the count may have been
+// written to. A kernel in this process gets its turn when nothing is there: it
+// works in the program that polls.
 func (cq *CQ) Poll(wc []WC) (int, error) {
 	n, err := cq.pollOnce(wc)
 	if n == 0 && err == nil && len(wc) > 0 && cq.ctx.progress() {
@@ -145,7 +154,8 @@ func (cq *CQ) Poll(wc []WC) (int, error) {
 	return n, err
 }
 
-// progress lets a kernel that runs in this process work. It reports whether there may be something new.
+// progress lets a kernel that runs in this process work. It reports whether
+// there may be something new.
 func (c *Context) progress() bool {
 	p, ok := c.cmd.file.(kshim.Progresser)
 	return ok && p.Progress()
@@ -165,7 +175,8 @@ func (cq *CQ) pollOnce(wc []WC) (int, error) {
 	return n, err
 }
 
-// patience is how many times a spinning program finds nothing before the kernel is asked what Wait asks before it blocks.
+// patience is how many times a spinning program finds nothing before the kernel
+// is asked what Wait asks before it blocks.
 const patience = 4096
 
 func (cq *CQ) bored() bool {
@@ -211,7 +222,8 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 		n++
 	}
 	cq.q.release()
-	// They become deliverable with a completion of the kernel's, whose event wakes those who wait for them.
+	// They become deliverable with a completion of the kernel's, whose event
+	// wakes those who wait for them.
 	if cq.soft.Load() > 0 && n < len(wc) && failed == nil {
 		n += cq.flush(wc[n:])
 	}
@@ -221,8 +233,9 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 	return 0, failed, cq.err
 }
 
-// resolve turns a completion as the kernel left it into the caller's: kept is false for one of a queue pair that is gone
-// and of a probe, ok false for one of a work request that is not outstanding.
+// resolve turns a completion as the kernel left it into the caller's: kept is
+// false for one of a queue pair that is gone and of a probe, ok false for one
+// of a work request that is not outstanding.
 func (cq *CQ) resolve(wc *WC) (qp *QP, kept, ok bool) {
 	recv, gen, seq := splitID(wc.ID)
 	if qp = cq.last.qp; qp == nil || cq.last.gen != gen {
@@ -242,7 +255,8 @@ func (cq *CQ) resolve(wc *WC) (qp *QP, kept, ok bool) {
 	return qp, false, false
 }
 
-// flush completes receives that were posted in ERR and never reached the kernel.
+// flush completes receives that were posted in ERR and never reached the
+// kernel.
 func (cq *CQ) flush(wc []WC) int {
 	n := 0
 	for _, qp := range cq.qps {
@@ -256,7 +270,8 @@ func (cq *CQ) flush(wc []WC) int {
 	return n
 }
 
-// attach enters a queue pair under a generation; free is false if another has it.
+// attach enters a queue pair under a generation; free is false if another has
+// it.
 func (cq *CQ) attach(qp *QP, gen uint32) (free bool, err error) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -277,8 +292,9 @@ func (cq *CQ) detach(gen uint32) {
 	cq.last.qp = nil
 }
 
-// Arm asks for one event, REQ_NOTIFY_CQ: with solicitedOnly for the next completion of a message sent with SendSolicited, or
-// of a failed request, else for the next of any. Wait does so by itself; an event wakes all who wait.
+// Arm asks for one event, REQ_NOTIFY_CQ: with solicitedOnly for the next
+// completion of a message sent with SendSolicited, or of a failed request, else
+// for the next of any. Wait does so by itself; an event wakes all who wait.
 func (cq *CQ) Arm(solicitedOnly bool) error {
 	return cq.ctx.call("arm CQ", "", func() error {
 		cq.use.RLock()
@@ -332,8 +348,9 @@ func (cq *CQ) waiter() <-chan struct{} {
 	return cq.wakeCh
 }
 
-// Wait is Poll that waits until there is at least one completion. It returns ctx.Err() when ctx ends first; the completions
-// then stay in the queue. A wc of length 0 returns at once. Several may wait on one queue.
+// Wait is Poll that waits until there is at least one completion. It returns
+// ctx.Err() when ctx ends first; the completions then stay in the queue. A wc
+// of length 0 returns at once. Several may wait on one queue.
 func (cq *CQ) Wait(ctx context.Context, wc []WC) (int, error) {
 	if len(wc) == 0 {
 		return 0, nil
@@ -357,7 +374,8 @@ func (cq *CQ) Wait(ctx context.Context, wc []WC) (int, error) {
 			}
 			return 0, err
 		}
-		// The kernel does not tell of completions that came before it was armed.
+		// The kernel does not tell of completions that came before it was
+		// armed.
 		if n, err := cq.Poll(wc); n > 0 || err != nil {
 			return n, err
 		}
@@ -372,8 +390,8 @@ func (cq *CQ) Wait(ctx context.Context, wc []WC) (int, error) {
 	}
 }
 
-// questionSuspects asks the kernel for the state of queue pairs that may have gone to ERR without a completion. It reports
-// whether one had.
+// questionSuspects asks the kernel for the state of queue pairs that may have
+// gone to ERR without a completion. It reports whether one had.
 func (cq *CQ) questionSuspects() bool {
 	var list []*QP
 	cq.mu.Lock()

@@ -1,18 +1,24 @@
-// Package verbs is the client of the kernel's RDMA interface: device discovery, contexts, protection domains, memory
-// regions, completion queues and queue pairs, in pure Go.
+// Package verbs is the client of the kernel's RDMA interface: device discovery,
+// contexts, protection domains, memory regions, completion queues and queue
+// pairs, in pure Go.
 //
-// It is written once against kshim.Kernel. Whether the real kernel answers (kshim/host) or the emulated one (kshim/emu) it
-// does not know; it imports neither, and holds to what Linux does. It offers no handles (uapi does that), makes no
-// connections (kshim/rdmacm) and prints nothing.
+// It is written once against kshim.Kernel. Whether the real kernel answers
+// (kshim/host) or the emulated one (kshim/emu) it does not know; it imports
+// neither, and holds to what Linux does. It offers no handles (uapi does that),
+// makes no connections (kshim/rdmacm) and prints nothing.
 //
-// How a command passes: a method checks its object, a function in commands.go names the command's structures (kshim/abi),
-// invoke puts them into pinned scratch memory, the command's own while it lasts, and gives them to RDMA_VERBS_IOCTL's
-// INVOKE_WRITE. Commands run side by side, up to a bound. The kernel refuses write() from a thread whose credentials have
-// changed, so write() is left to the one call whose cost matters, the doorbell, with the ioctl behind it.
+// How a command passes: a method checks its object, a function in commands.go
+// names the command's structures (kshim/abi), invoke puts them into pinned
+// scratch memory, the command's own while it lasts, and gives them to
+// RDMA_VERBS_IOCTL's INVOKE_WRITE. Commands run side by side, up to a bound.
+// The kernel refuses write() from a thread whose credentials have changed, so
+// write() is left to the one call whose cost matters, the doorbell, with the
+// ioctl behind it.
 //
-// How a work request passes: Post checks the queue pair's state and the room, encodes the request into the send queue
-// (kshim/ring), publishes it and rings the doorbell. Poll takes the completion out of the completion queue's ring without a
-// system call. Neither allocates.
+// How a work request passes: Post checks the queue pair's state and the room,
+// encodes the request into the send queue (kshim/ring), publishes it and rings
+// the doorbell. Poll takes the completion out of the completion queue's ring
+// without a system call. Neither allocates.
 //
 // What the kernel leaves to its client is done here:
 //   - rxe rounds a queue's depth up; full means here exactly the depth that was asked for.
@@ -29,7 +35,8 @@
 //   - A completion queue that overran says so in an asynchronous event: Poll returns the error once the ring is empty.
 //   - A handle that was freed is the next object's. No command names one: destroying an object excludes the commands on it.
 //
-// Locks, outermost first: Context.ctl (shared by every control call, exclusive in Close), PD.use, CQ.use in the order of
-// their making, QP.modify, CQ.mu, and then the two work queues' mu, the sends' first; the lock of the free scratch memory is innermost.
-// No lock is held while waiting for an event.
+// Locks, outermost first: Context.ctl (shared by every control call, exclusive
+// in Close), PD.use, CQ.use in the order of their making, QP.modify, CQ.mu, and
+// then the two work queues' mu, the sends' first; the lock of the free scratch
+// memory is innermost. No lock is held while waiting for an event.
 package verbs

@@ -9,14 +9,16 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Asking for the driver: an ioctl that names a wrong driver is EINVAL, and one that names the right one and a method that
-// does not exist EPROTONOSUPPORT (uverbs_ioctl.c:ib_uverbs_cmd_verbs). Neither does anything.
+// Asking for the driver: an ioctl that names a wrong driver is EINVAL, and one
+// that names the right one and a method that does not exist EPROTONOSUPPORT
+// (uverbs_ioctl.c:ib_uverbs_cmd_verbs). Neither does anything.
 const (
 	noMethod   abi.MethodID = 0xfff
 	maxDrivers              = 64 // far more than enum rdma_driver_id has
 )
 
-// askDriver asks a device file which driver is behind it; DriverUnknown if the kernel does not say.
+// askDriver asks a device file which driver is behind it; DriverUnknown if the
+// kernel does not say.
 func askDriver(file kshim.File) abi.DriverID {
 	arg := make([]byte, abi.IoctlHdrSize)
 	_, release := file.Pin(arg)

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// readCompletions hands the events of the completion channel to their completion queues until Close.
+// readCompletions hands the events of the completion channel to their
+// completion queues until Close.
 func (c *Context) readCompletions() {
 	err := readEvents(c.comp, abi.CompEventSize, func(b []byte) {
 		var ev abi.CompEvent
@@ -23,8 +24,9 @@ func (c *Context) readCompletions() {
 	c.broken(err)
 }
 
-// readAsync hands asynchronous events to their objects until Close. Events for objects that are gone are ignored: the
-// element is a number of ours, never a pointer.
+// readAsync hands asynchronous events to their objects until Close. Events for
+// objects that are gone are ignored: the element is a number of ours, never a
+// pointer.
 func (c *Context) readAsync() {
 	err := readEvents(c.async, abi.AsyncEventSize, func(b []byte) {
 		var ev abi.AsyncEvent
@@ -69,7 +71,8 @@ func readEvents(f kshim.File, size int, event func([]byte)) error {
 	}
 }
 
-// broken is the end of an event file. Unless the context is closing, nobody would wake up any more: every completion queue fails.
+// broken is the end of an event file. Unless the context is closing, nobody
+// would wake up any more: every completion queue fails.
 func (c *Context) broken(err error) {
 	select {
 	case <-c.done:
@@ -88,7 +91,8 @@ func (c *Context) lookupCQ(key uint64) *CQ {
 	return c.cqs[key]
 }
 
-// Event is an asynchronous event: of a port, of an object, or of the whole device when all are zero.
+// Event is an asynchronous event: of a port, of an object, or of the whole
+// device when all are zero.
 type Event struct {
 	Type abi.EventType
 	Port uint8
@@ -96,8 +100,9 @@ type Event struct {
 	CQ   *CQ
 }
 
-// Watch has every asynchronous event from now on given to f, after the context has acted on it, until stop is called. f must
-// not block, nor call the context. Events of objects that are gone are not given.
+// Watch has every asynchronous event from now on given to f, after the context
+// has acted on it, until stop is called. f must not block, nor call the
+// context. Events of objects that are gone are not given.
 func (c *Context) Watch(f func(Event)) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,16 +2,16 @@ package verbs
 
 import "github.com/rdmashim/rdmashim/kshim/abi"
 
-// Failure is the first completion of a queue pair with an error of its own, which
-// took it to ERR. The zero value is none.
+// Failure is the first completion of a queue pair with an error of its own,
+// which took it to ERR. The zero value is none.
 type Failure struct {
 	WC    WC
 	Probe bool // a probe's; of WC only the status counts
 }
 
-// Failure tells why the queue pair is in ERR, whether the completion that says so
-// was polled or waits in its completion queue, where it stays. There is none when
-// it was moved to ERR, or refused a request of the peer's.
+// Failure tells why the queue pair is in ERR, whether the completion that says
+// so was polled or waits in its completion queue, where it stays. There is none
+// when it was moved to ERR, or refused a request of the peer's.
 func (qp *QP) Failure() Failure {
 	qp.sq.mu.Lock()
 	f := qp.why

@@ -8,7 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// parseGIDs takes the n entries that the kernel says it wrote, and keeps those of one port.
+// parseGIDs takes the n entries that the kernel says it wrote, and keeps those
+// of one port.
 func parseGIDs(table []byte, n uint64, port uint8) ([]GID, error) {
 	if n > uint64(len(table)/abi.GIDEntrySize) {
 		return nil, fmt.Errorf("kernel answers %d GID table entries where there is room for %d: %w", n, len(table)/abi.GIDEntrySize, syscall.EIO)

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Places in the scratch memory. Everything the kernel reads or writes in a command lies here, announced once for many.
+// Places in the scratch memory. Everything the kernel reads or writes in a
+// command lies here, announced once for many.
 const (
 	scratchArg  = 0    // ioctl header and attributes
 	scratchIn   = 512  // the command's request
@@ -18,14 +19,15 @@ const (
 	maxAttrs = (scratchIn - scratchArg - abi.IoctlHdrSize) / abi.IoctlAttrSize
 )
 
-// maxScratch is how many commands of a context run side by side; more wait their
-// turn, first come, first served. Each holds 4 KiB of pinned memory, and on the real
-// kernel a thread while it sleeps there: a Go program may have 10,000.
+// maxScratch is how many commands of a context run side by side; more wait
+// their turn, first come, first served. Each holds 4 KiB of pinned memory, and
+// on the real kernel a thread while it sleeps there: a Go program may have
+// 10,000.
 const maxScratch = 64
 
-// commander gives commands to one open device file. Commands run side by side, each
-// in scratch memory of its own; that they do not name a handle which another frees
-// is the caller's to see to.
+// commander gives commands to one open device file. Commands run side by side,
+// each in scratch memory of its own; that they do not name a handle which
+// another frees is the caller's to see to.
 type commander struct {
 	file   kshim.File
 	driver abi.DriverID
@@ -73,8 +75,8 @@ func (c *commander) give(s *scratch) {
 	<-c.turns
 }
 
-// close closes the file and gives the scratch memory back, that of commands under
-// way when they end.
+// close closes the file and gives the scratch memory back, that of commands
+// under way when they end.
 func (c *commander) close() {
 	c.file.Close()
 	c.mu.Lock()
@@ -128,8 +130,8 @@ func (a *attrs) finish(object abi.ObjectID, method abi.MethodID, driver abi.Driv
 	return arg
 }
 
-// invoke carries one write() command by ioctl: request in, response out, and the
-// driver's part of the response uhw; nil where there is none.
+// invoke carries one write() command by ioctl: request in, response out, and
+// the driver's part of the response uhw; nil where there is none.
 func (c *commander) invoke(cmd abi.Command, in, out, uhw abi.Struct) error {
 	m := c.take()
 	defer c.give(m)
@@ -162,8 +164,8 @@ func (c *commander) invoke(cmd abi.Command, in, out, uhw abi.Struct) error {
 	return nil
 }
 
-// ioctl calls another method of the device; build adds its attributes, and done reads the 8 bytes at scratchOut that one
-// of them may have named.
+// ioctl calls another method of the device; build adds its attributes, and done
+// reads the 8 bytes at scratchOut that one of them may have named.
 func (c *commander) ioctl(method abi.MethodID, build func(a *attrs, out uint64), done func(out []byte)) error {
 	m := c.take()
 	defer c.give(m)

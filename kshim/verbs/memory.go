@@ -16,8 +16,8 @@ type PD struct {
 	handle uint32
 	gone   bool // guarded by ctx.mu
 
-	// use is shared by commands that name the handle and exclusive in the one that frees it: the kernel gives a freed handle to
-	// the next object.
+	// use is shared by commands that name the handle and exclusive in the one
+	// that frees it: the kernel gives a freed handle to the next object.
 	use sync.RWMutex
 }
 
@@ -39,7 +39,8 @@ func (c *Context) AllocPD() (*PD, error) {
 	return pd, nil
 }
 
-// Dealloc frees the domain. EBUSY while regions or queue pairs use it, EBADF when it was freed before.
+// Dealloc frees the domain. EBUSY while regions or queue pairs use it, EBADF
+// when it was freed before.
 func (pd *PD) Dealloc() error {
 	return pd.ctx.call("deallocate PD", "", func() error {
 		pd.use.Lock()
@@ -68,8 +69,9 @@ func (pd *PD) dead() bool {
 	return pd.gone
 }
 
-// MR is a registered memory region. It holds its memory, pinned, until it is deregistered or the context closed; a region
-// that is merely dropped stays registered, because the device may still be writing to it.
+// MR is a registered memory region. It holds its memory, pinned, until it is
+// deregistered or the context closed; a region that is merely dropped stays
+// registered, because the device may still be writing to it.
 type MR struct {
 	ctx     *Context
 	handle  uint32
@@ -88,8 +90,10 @@ type mrState struct {
 	access       abi.AccessFlags
 }
 
-// RegMR registers buf. A nil or empty buf is EINVAL, as is remote writing or remote atomics without local writing; memory
-// that is not there, or not writable although writing is allowed, is EFAULT; more than RLIMIT_MEMLOCK is ENOMEM.
+// RegMR registers buf. A nil or empty buf is EINVAL, as is remote writing or
+// remote atomics without local writing; memory that is not there, or not
+// writable although writing is allowed, is EFAULT; more than RLIMIT_MEMLOCK is
+// ENOMEM.
 func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 	c := pd.ctx
 	mr := &MR{ctx: c}
@@ -142,8 +146,9 @@ func (mr *MR) RKey() uint32 { return mr.state.Load().rkey }
 // Access is what the region permits.
 func (mr *MR) Access() abi.AccessFlags { return mr.state.Load().access }
 
-// Dereg takes the keys away and lets go of the memory: afterwards the device no longer touches it. EBADF the second time.
-// On any other error the region stays registered and its memory held.
+// Dereg takes the keys away and lets go of the memory: afterwards the device no
+// longer touches it. EBADF the second time. On any other error the region stays
+// registered and its memory held.
 func (mr *MR) Dereg() error {
 	return mr.ctx.call("deregister MR", fmt.Sprintf("key %#x", mr.RKey()), func() error {
 		mr.use.Lock()

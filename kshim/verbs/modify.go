@@ -4,9 +4,11 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Modify sets the attributes that mask names; with QPMaskState it moves the queue pair to attr.State. The kernel checks the
-// transition and its mask (EINVAL). In RESET all that was outstanding is forgotten, without completions, and the queue pair can
-// be used again; in ERR everything is flushed.
+// Modify sets the attributes that mask names; with QPMaskState it moves the
+// queue pair to attr.State. The kernel checks the transition and its mask
+// (EINVAL). In RESET all that was outstanding is forgotten, without
+// completions, and the queue pair can be used again; in ERR everything is
+// flushed.
 func (qp *QP) Modify(attr *QPAttr, mask abi.QPAttrMask) error {
 	return qp.ctx.call("modify", qp.name(), func() error {
 		qp.modify.Lock()
@@ -38,7 +40,8 @@ func modifyRequest(handle uint32, attr *QPAttr, mask abi.QPAttrMask) abi.ModifyQ
 	}
 }
 
-// setState records a state unless the present one is no longer from: a poller may have learnt of an error meanwhile.
+// setState records a state unless the present one is no longer from: a poller
+// may have learnt of an error meanwhile.
 func (qp *QP) setState(from, to abi.QPState) {
 	qp.sq.mu.Lock()
 	qp.rq.mu.Lock()
@@ -59,8 +62,9 @@ func (qp *QP) toState(req *abi.ModifyQP, to abi.QPState) error {
 	return nil
 }
 
-// resume reminds the kernel of what was posted in SQD: rdma_rxe looks at the send queue when the bell rings, and not when
-// the queue pair comes back to RTS (rxe_qp.c:rxe_qp_from_attr).
+// resume reminds the kernel of what was posted in SQD: rdma_rxe looks at the
+// send queue when the bell rings, and not when the queue pair comes back to RTS
+// (rxe_qp.c:rxe_qp_from_attr).
 func (qp *QP) resume() error {
 	qp.sq.mu.Lock()
 	waiting := qp.sq.dead == nil && qp.sq.outstanding() > 0
@@ -119,8 +123,10 @@ func (qp *QP) posted() (sends, receives uint32) {
 	return qp.sq.head, qp.ringEnd
 }
 
-// failed is told of a completion with an error, and reports as learnError does. A datagram that could not be sent stops its
-// queue pair on rdma_rxe, and only its sends as the specification has it (IBA 10.3.1.6, SQE): the kernel is asked.
+// failed is told of a completion with an error, and reports as learnError does.
+// A datagram that could not be sent stops its queue pair on rdma_rxe, and only
+// its sends as the specification has it (IBA 10.3.1.6, SQE): the kernel is
+// asked.
 func (qp *QP) failed(wc *WC) (kick bool) {
 	qp.note(Failure{*wc, false})
 	if qp.typ == abi.QPTRC || wc.Opcode >= abi.WCRecv {
@@ -133,9 +139,10 @@ func (qp *QP) failed(wc *WC) (kick bool) {
 	return false
 }
 
-// learnError takes note that the kernel has the queue pair in ERR. From now on receives stay with the client. It reports
-// whether requests are in the rings that may have been put there too late to be flushed: then kick must be called, without
-// locks.
+// learnError takes note that the kernel has the queue pair in ERR. From now on
+// receives stay with the client. It reports whether requests are in the rings
+// that may have been put there too late to be flushed: then kick must be
+// called, without locks.
 func (qp *QP) learnError() (kick bool) {
 	qp.sq.mu.Lock()
 	defer qp.sq.mu.Unlock()
@@ -158,11 +165,13 @@ func (qp *QP) kick() {
 	}
 }
 
-// flushRing repeats the move to ERR: rdma_rxe then looks at both queues again (rxe_qp.c:rxe_qp_error runs the responder and
-// the completer, which flush). A kernel that did not would leave the request outstanding, as without it. A doorbell in ERR
-// makes rdma_rxe flush too, but not always: of the requests that one run of the completer flushes the requester
-// counts one only (rxe_req.c:rxe_requester), and when its place in the ring has fallen behind by a whole round it takes the
-// queue for empty.
+// flushRing repeats the move to ERR: rdma_rxe then looks at both queues again
+// (rxe_qp.c:rxe_qp_error runs the responder and the completer, which flush). A
+// kernel that did not would leave the request outstanding, as without it. A
+// doorbell in ERR makes rdma_rxe flush too, but not always: of the requests
+// that one run of the completer flushes the requester counts one only
+// (rxe_req.c:rxe_requester), and when its place in the ring has fallen behind
+// by a whole round it takes the queue for empty.
 func (qp *QP) flushRing() {
 	_ = qp.ctx.cmd.modifyQP(&abi.ModifyQP{QPHandle: qp.handle, AttrMask: abi.QPMaskState, QPState: abi.QPSErr})
 }

@@ -4,11 +4,14 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Post posts send requests, in order, with one doorbell, and returns how many. It stops at the first that cannot be posted:
-// ENOMEM when MaxSendWR are outstanding, EINVAL for a queue pair that is not in RTS (in ERR requests are accepted and
-// flushed), for too many pieces, too much inline data, a message longer than the port's maximum or a request that makes no
-// sense, EBADF after Destroy. Neither the requests nor their lists are kept. If the doorbell itself fails, the count is that
-// of the requests published, and their fate is open.
+// Post posts send requests, in order, with one doorbell, and returns how many.
+// It stops at the first that cannot be posted: ENOMEM when MaxSendWR are
+// outstanding, EINVAL for a queue pair that is not in RTS (in ERR requests are
+// accepted and flushed), for too many pieces, too much inline data, a message
+// longer than the port's maximum or a request that makes no sense, EBADF after
+// Destroy. Neither the requests nor their lists are kept. If the doorbell
+// itself fails, the count is that of the requests published, and their fate is
+// open.
 func (qp *QP) Post(batch []SendWR) (int, error) {
 	qp.sq.mu.Lock()
 	n, err := qp.putSends(batch)
@@ -76,7 +79,8 @@ func (qp *QP) fail(op string, err error) error {
 	return &Error{Op: op, Object: qp.name(), Err: err}
 }
 
-// sendDone completes the send request seq, and lets go of the unsignaled ones before it.
+// sendDone completes the send request seq, and lets go of the unsignaled ones
+// before it.
 func (qp *QP) sendDone(wc *WC, seq uint32) bool {
 	qp.sq.mu.Lock()
 	e, ok := qp.sq.retire(seq)
@@ -84,9 +88,11 @@ func (qp *QP) sendDone(wc *WC, seq uint32) bool {
 	if !ok {
 		return false
 	}
-	// The length is ours too: verbs promises one for receives, READs and atomics only (ibv_poll_cq).
+	// The length is ours too: verbs promises one for receives, READs and
+	// atomics only (ibv_poll_cq).
 	*wc = WC{ID: e.id, Status: wc.Status, Opcode: e.opcode, VendorErr: wc.VendorErr, ByteLen: e.length, QPN: qp.num,
-		// The kernel says WITH_IMM of a sender's completion, too, and gives no immediate.
+		// The kernel says WITH_IMM of a sender's completion, too, and gives no
+		// immediate.
 		Flags: wc.Flags &^ (abi.WCWithImm | abi.WCWithInvalidate)}
 	if wc.Status != abi.WCSuccess {
 		wc.ByteLen, wc.Flags = 0, 0
@@ -94,9 +100,10 @@ func (qp *QP) sendDone(wc *WC, seq uint32) bool {
 	return true
 }
 
-// PostRecv posts receives, in order, and returns how many. It stops at the first that cannot be posted: ENOMEM when
-// MaxRecvWR are outstanding, EINVAL in RESET or for too many pieces, EBADF after Destroy. In ERR receives are accepted and
-// flushed.
+// PostRecv posts receives, in order, and returns how many. It stops at the
+// first that cannot be posted: ENOMEM when MaxRecvWR are outstanding, EINVAL in
+// RESET or for too many pieces, EBADF after Destroy. In ERR receives are
+// accepted and flushed.
 func (qp *QP) PostRecv(batch []RecvWR) (int, error) {
 	qp.rq.mu.Lock()
 	n, wake, err := qp.putRecvs(batch)
@@ -107,7 +114,8 @@ func (qp *QP) PostRecv(batch []RecvWR) (int, error) {
 	return n, err
 }
 
-// putRecvs also tells whether waiters have something to see that no event will tell of.
+// putRecvs also tells whether waiters have something to see that no event will
+// tell of.
 func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 	if qp.rq.dead != nil {
 		return 0, false, qp.fail("post receive", qp.rq.dead)
@@ -148,7 +156,8 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 	default:
 		qp.ringEnd = qp.rq.head
 		qp.recv.publish(n)
-		// Had the kernel gone to ERR before, with no receive to flush, nobody would have been told.
+		// Had the kernel gone to ERR before, with no receive to flush, nobody
+		// would have been told.
 		if wasEmpty && state != abi.QPSInit && !qp.suspect.Swap(true) {
 			qp.recvCQ.suspects.Add(1)
 			wake = true // a waiter that blocks already must ask
@@ -157,7 +166,8 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 	return n, wake, err
 }
 
-// inRing is how many receives the kernel has; softCount how many the client itself has to flush. rq.mu is held.
+// inRing is how many receives the kernel has; softCount how many the client
+// itself has to flush. rq.mu is held.
 func (qp *QP) inRing() uint32 {
 	if n := qp.ringEnd - qp.rq.tail; n <= qp.rq.outstanding() {
 		return n
@@ -183,7 +193,8 @@ func (qp *QP) recvDone(wc *WC, seq uint32) bool {
 	return ok
 }
 
-// flushSoft completes receives that never reached the kernel, once it has none left.
+// flushSoft completes receives that never reached the kernel, once it has none
+// left.
 func (qp *QP) flushSoft(wc []WC) (n int) {
 	qp.rq.mu.Lock()
 	defer qp.rq.mu.Unlock()

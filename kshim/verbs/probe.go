@@ -4,16 +4,19 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// probeDistance keeps a probe's sequence number away from those of requests that are outstanding, of which there are at
-// most maxQueued.
+// probeDistance keeps a probe's sequence number away from those of requests
+// that are outstanding, of which there are at most maxQueued.
 const probeDistance = 1 << 31
 
-// Probe posts a zero-length WRITE that asks for no completion, counts as no request of the program's and never shows in a
-// completion queue: whether the peer answers it shows in the queue pair's state, which is ERR once the retries are used up
-// (Query). It reports false, and posts nothing, while requests are in the ring that are not done, since those tell
-// the same. EINVAL for a queue pair that is not in RTS.
+// Probe posts a zero-length WRITE that asks for no completion, counts as no
+// request of the program's and never shows in a completion queue: whether the
+// peer answers it shows in the queue pair's state, which is ERR once the
+// retries are used up (Query). It reports false, and posts nothing, while
+// requests are in the ring that are not done, since those tell the same. EINVAL
+// for a queue pair that is not in RTS.
 //
-// Its completion, which comes only if it fails, takes a place in the completion queue until the next Poll.
+// Its completion, which comes only if it fails, takes a place in the completion
+// queue until the next Poll.
 func (qp *QP) Probe() (bool, error) {
 	sent, err := qp.putProbe()
 	if !sent || err != nil {
@@ -72,7 +75,8 @@ func (qp *QP) Sends() Sends {
 	}
 	filled := uint32(qp.send.q.Cap() - room)
 	s.Done = filled == 0
-	// A probe was the first in the ring, and is, as long as all that was posted since is there too.
+	// A probe was the first in the ring, and is, as long as all that was posted
+	// since is there too.
 	if filled != qp.sq.head+probeDistance-qp.sq.probe+1 {
 		qp.sq.waiting = false
 	}

@@ -39,8 +39,8 @@ type QP struct {
 	sendFull, sendState, recvFull, recvState error // made once: they come in busy loops
 }
 
-// CreateQP makes a queue pair in RESET. Depths and sizes outside the device's limits are EINVAL, as is a completion queue of
-// another context.
+// CreateQP makes a queue pair in RESET. Depths and sizes outside the device's
+// limits are EINVAL, as is a completion queue of another context.
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	c := pd.ctx
 	var qp *QP
@@ -87,7 +87,8 @@ func checkInit(c *Context, init *QPInit) error {
 	return nil
 }
 
-// cqs are the completion queues, each once, in the one order in which they are locked.
+// cqs are the completion queues, each once, in the one order in which they are
+// locked.
 func (init *QPInit) cqs() []*CQ {
 	first, second := init.SendCQ, init.RecvCQ
 	switch {
@@ -104,7 +105,8 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 	qp := &QP{ctx: c, key: c.nextKey.Add(1), typ: init.Type, sendCQ: init.SendCQ, recvCQ: init.RecvCQ}
 	req := abi.CreateQP{
 		UserHandle: qp.key, PDHandle: pd.handle, SendCQHandle: init.SendCQ.handle, RecvCQHandle: init.RecvCQ.handle,
-		// A queue of no slots is no use to rxe's rings: ask for one, and count to zero here.
+		// A queue of no slots is no use to rxe's rings: ask for one, and count
+		// to zero here.
 		MaxSendWR: atLeastOne(init.MaxSendWR), MaxRecvWR: atLeastOne(init.MaxRecvWR),
 		MaxSendSGE: atLeastOne(init.MaxSendSGE), MaxRecvSGE: atLeastOne(init.MaxRecvSGE),
 		MaxInlineData: uint32(init.MaxInline), QPType: init.Type,
@@ -143,7 +145,8 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 
 func atLeastOne(n int) uint32 { return uint32(max(n, 1)) }
 
-// attach gives the queue pair a generation that its completion queues do not know yet.
+// attach gives the queue pair a generation that its completion queues do not
+// know yet.
 func (qp *QP) attach() error {
 	for {
 		gen := uint32(qp.ctx.nextKey.Add(1)) & genMask
@@ -175,13 +178,16 @@ func (qp *QP) name() string { return fmt.Sprintf("QP %d", qp.num) }
 // Num is the queue pair's number, 24 bits.
 func (qp *QP) Num() uint32 { return qp.num }
 
-// Cap is the room of the queue pair: the depths that were asked for, the sizes as granted.
+// Cap is the room of the queue pair: the depths that were asked for, the sizes
+// as granted.
 func (qp *QP) Cap() QPCap { return qp.cap }
 
-// State is the state as far as the client knows without asking: an error that no completion told of is missing.
+// State is the state as far as the client knows without asking: an error that
+// no completion told of is missing.
 func (qp *QP) State() abi.QPState { return abi.QPState(qp.state.Load()) }
 
-// Idle reports whether nothing is outstanding: every request's completion was polled.
+// Idle reports whether nothing is outstanding: every request's completion was
+// polled.
 func (qp *QP) Idle() bool {
 	qp.sq.mu.Lock()
 	defer qp.sq.mu.Unlock()
@@ -222,8 +228,8 @@ func (qp *QP) Query() (attr QPAttr, err error) {
 // queryMask asks for everything.
 const queryMask = abi.QPMaskDestQPN<<1 - 1
 
-// Destroy frees the queue pair. What is outstanding gets no completion, and completions that were not polled yet are
-// dropped. EBADF the second time.
+// Destroy frees the queue pair. What is outstanding gets no completion, and
+// completions that were not polled yet are dropped. EBADF the second time.
 func (qp *QP) Destroy() error {
 	return qp.ctx.call("destroy", qp.name(), func() error { return qp.destroy(errDestroyed) })
 }
@@ -266,7 +272,8 @@ func (qp *QP) discard(why error) {
 	qp.sq.mu.Unlock()
 }
 
-// detach makes the completion queues forget the generation, and with it all that is outstanding.
+// detach makes the completion queues forget the generation, and with it all
+// that is outstanding.
 func (qp *QP) detach() {
 	qp.sendCQ.detach(qp.gen)
 	qp.recvCQ.detach(qp.gen)

@@ -6,9 +6,10 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Resize gives the queue room for cqe completions at least; those that wait in it stay, in their order (IBA 11.2.8.4). EINVAL,
-// and nothing has changed, if cqe is outside the device's limits or less than wait. Poll and Wait may go on meanwhile. It does
-// not mend a queue that has overrun.
+// Resize gives the queue room for cqe completions at least; those that wait in
+// it stay, in their order (IBA 11.2.8.4). EINVAL, and nothing has changed, if
+// cqe is outside the device's limits or less than wait. Poll and Wait may go on
+// meanwhile. It does not mend a queue that has overrun.
 func (cq *CQ) Resize(cqe int) error {
 	return cq.ctx.call("resize CQ", fmt.Sprintf("to %d entries", cqe), func() error {
 		if cqe < 1 || cqe > maxQueued {
@@ -21,7 +22,8 @@ func (cq *CQ) Resize(cqe int) error {
 		if cq.gone {
 			return errDestroyed
 		}
-		// Nobody polls until the new ring is there: the kernel takes the old one's entries away.
+		// Nobody polls until the new ring is there: the kernel takes the old
+		// one's entries away.
 		q, err := cq.ctx.prov.resizeCQ(cq.ctx.cmd, &abi.ResizeCQ{CQHandle: cq.handle, CQE: uint32(cqe)})
 		switch {
 		case q != nil:
@@ -37,14 +39,15 @@ func (cq *CQ) Resize(cqe int) error {
 	})
 }
 
-// lost says whether the kernel has replaced the ring and the client could not map it.
+// lost says whether the kernel has replaced the ring and the client could not
+// map it.
 func (cq *CQ) lost(err error) bool {
 	_, ok := err.(*ringLost)
 	return ok
 }
 
-// ringLost is the error of a queue whose ring the kernel has replaced and that could not be mapped: completions cannot be taken
-// out any more.
+// ringLost is the error of a queue whose ring the kernel has replaced and that
+// could not be mapped: completions cannot be taken out any more.
 type ringLost struct{ err error }
 
 func (e *ringLost) Error() string { return "the resized queue cannot be mapped: " + e.err.Error() }

@@ -9,13 +9,15 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// rxe is the provider of rdma_rxe: the kernel makes the queues and answers where to map them, work requests and completions
-// are memory, and the doorbell is a POST_SEND without work requests.
+// rxe is the provider of rdma_rxe: the kernel makes the queues and answers
+// where to map them, work requests and completions are memory, and the doorbell
+// is a POST_SEND without work requests.
 type rxe struct{}
 
 func (rxe) driver() abi.DriverID { return abi.DriverRXE }
 
-// mapQueue maps and opens a queue. The kernel lets it be mapped once, so this follows the create command at once.
+// mapQueue maps and opens a queue. The kernel lets it be mapped once, so this
+// follows the create command at once.
 func mapQueue(f kshim.File, mi abi.MMInfo) (*ring.Queue, error) {
 	n, err := checkMapping(mi)
 	if err != nil {
@@ -89,7 +91,8 @@ type compQueue struct {
 	taken int // of them, taken but not yet given back
 }
 
-// next takes one completion; false when there is none. Slots go back with release.
+// next takes one completion; false when there is none. Slots go back with
+// release.
 func (q *compQueue) next(wc *WC) (bool, error) {
 	if q.taken == q.ready {
 		q.release()
@@ -106,8 +109,8 @@ func (q *compQueue) next(wc *WC) (bool, error) {
 	return true, nil
 }
 
-// peek decodes the i-th completion that was not taken, and leaves it; false when
-// there are not so many.
+// peek decodes the i-th completion that was not taken, and leaves it; false
+// when there are not so many.
 func (q *compQueue) peek(i int, wc *WC) (bool, error) {
 	n, err := q.c.Ready()
 	if i += q.taken; i >= n || err != nil {
@@ -125,7 +128,8 @@ func (q *compQueue) release() {
 
 func (q *compQueue) close() { _ = q.file.Munmap(q.q.Mapping()) }
 
-// sendQueue puts work requests into a ring. QP.sq.mu guards all but bell, which has its own lock.
+// sendQueue puts work requests into a ring. QP.sq.mu guards all but bell, which
+// has its own lock.
 type sendQueue struct {
 	file kshim.File
 	q    *ring.Queue
@@ -136,8 +140,8 @@ type sendQueue struct {
 // room is how many requests fit behind those that are in the ring.
 func (s *sendQueue) room() (int, error) { return s.p.Free() }
 
-// put writes the i-th request of a batch, unseen by the kernel until publish, and
-// returns the length of its message.
+// put writes the i-th request of a batch, unseen by the kernel until publish,
+// and returns the length of its message.
 func (s *sendQueue) put(i int, id uint64, wr *SendWR) (uint32, error) {
 	return ring.EncodeSend(s.p.Slot(i), id, wr)
 }
@@ -171,7 +175,8 @@ func (r *recvQueue) reset() { r.p.Reset() }
 
 func (r *recvQueue) close() { _ = r.file.Munmap(r.q.Mapping()) }
 
-// doorbell is the preformatted command that tells the kernel to look at the send queue.
+// doorbell is the preformatted command that tells the kernel to look at the
+// send queue.
 type doorbell struct {
 	cmd    *commander
 	handle uint32
@@ -200,7 +205,8 @@ func newDoorbell(c *commander, qp uint32) *doorbell {
 	return d
 }
 
-// ring calls by write(), which is cheapest; a thread whose credentials changed is refused that and goes by ioctl.
+// ring calls by write(), which is cheapest; a thread whose credentials changed
+// is refused that and goes by ioctl.
 func (d *doorbell) ring() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,7 +220,8 @@ func (d *doorbell) ring() error {
 	return err
 }
 
-// end destroys the queue pair while nobody rings: to the kernel one whose doorbell is being rung is busy.
+// end destroys the queue pair while nobody rings: to the kernel one whose
+// doorbell is being rung is busy.
 func (d *doorbell) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

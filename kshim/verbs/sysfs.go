@@ -75,7 +75,8 @@ func deviceInfo(k kshim.Kernel, node string) (DeviceInfo, error) {
 	if info.ABIVersion, err = strconv.Atoi(version); err != nil {
 		return info, fmt.Errorf("abi_version %q: %w", version, syscall.EPROTO)
 	}
-	// Of the drivers only rxe has this attribute: the network interface it was made on.
+	// Of the drivers only rxe has this attribute: the network interface it was
+	// made on.
 	if parent, err := readAttr(k, path.Join(sysIB, info.Name, "parent")); err == nil {
 		info.NetDev, info.Driver = parent, abi.DriverRXE
 	}
@@ -100,8 +101,8 @@ func findDevice(k kshim.Kernel, name string) (DeviceInfo, error) {
 	return DeviceInfo{}, fmt.Errorf("%w: there are %s", errNoDevice, strings.Join(names, ", "))
 }
 
-// readCounters reads a directory of one number a file. Files that hold something
-// else (lifespan) are left out.
+// readCounters reads a directory of one number a file. Files that hold
+// something else (lifespan) are left out.
 func readCounters(k kshim.Kernel, dir string) (map[string]uint64, error) {
 	names, err := k.ReadDir(dir)
 	if err != nil {

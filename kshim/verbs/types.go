@@ -61,7 +61,8 @@ type QPInit struct {
 	Type       abi.QPType // 0 means abi.QPTRC
 }
 
-// QPAttr are the attributes of a queue pair that Modify sets and Query reads (struct ibv_qp_attr).
+// QPAttr are the attributes of a queue pair that Modify sets and Query reads
+// (struct ibv_qp_attr).
 type QPAttr struct {
 	State            abi.QPState
 	CurState         abi.QPState

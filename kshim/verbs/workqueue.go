@@ -7,7 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// The id of a work request in the ring: direction, generation of the queue pair, sequence number.
+// The id of a work request in the ring: direction, generation of the queue
+// pair, sequence number.
 const (
 	idRecv    = 1 << 63
 	genMask   = 1<<31 - 1
@@ -34,7 +35,8 @@ type entry struct {
 	length uint32 // of a send's message
 }
 
-// workQueue counts one direction of a queue pair: head-tail requests are outstanding, at most depth.
+// workQueue counts one direction of a queue pair: head-tail requests are
+// outstanding, at most depth.
 type workQueue struct {
 	mu      sync.Mutex
 	dead    error // set when the queue pair is destroyed
@@ -65,8 +67,9 @@ func (q *workQueue) add(id uint64, opcode abi.WCOpcode, length uint32) {
 	q.head++
 }
 
-// retire takes out the request seq and, with it, all before it: sends that asked for no completion, or whose completion was
-// lost when the completion queue overran. False if seq is not outstanding.
+// retire takes out the request seq and, with it, all before it: sends that
+// asked for no completion, or whose completion was lost when the completion
+// queue overran. False if seq is not outstanding.
 func (q *workQueue) retire(seq uint32) (entry, bool) {
 	if seq-q.tail >= q.outstanding() {
 		return entry{}, false
@@ -75,5 +78,6 @@ func (q *workQueue) retire(seq uint32) (entry, bool) {
 	return q.entries[seq&q.mask], true
 }
 
-// forget drops all that is outstanding. Sequence numbers go on: a generation uses each once.
+// forget drops all that is outstanding. Sequence numbers go on: a generation
+// uses each once.
 func (q *workQueue) forget() { q.tail, q.probing, q.waiting = q.head, false, false }
