@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 func newABI() *cobra.Command {
@@ -31,7 +32,7 @@ support, reason, errno.`,
 		Example: `  rdmashim abi
   rdmashim abi CREATE_QP
   rdmashim abi -j`,
-		Args: maxArgs(1),
+		Args: cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			table := abi.Schema()
 			if len(args) > 0 {
@@ -49,7 +50,7 @@ support, reason, errno.`,
 			return printTable(out, table)
 		},
 	}
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -65,7 +65,7 @@ func newCompletion() *cobra.Command {
 			}
 			i := slices.Index(names, args[0])
 			if i < 0 || len(args) > 1 {
-				return usagef("completion takes one shell, %s, not %q", strings.Join(names, ", "), strings.Join(args, " "))
+				return cli.Usagef("completion takes one shell, %s, not %q", strings.Join(names, ", "), strings.Join(args, " "))
 			}
 			return shells[i].write(cmd.Root(), cmd.OutOrStdout())
 		},

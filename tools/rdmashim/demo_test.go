@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // A demo moves its file in pieces, of which some are outstanding at a time.
@@ -45,7 +46,7 @@ func requireProof(t *testing.T, r demo.Report, path string) {
 func TestDemoSizes(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 4096, demoChunk, demoChunk + 1, 3*demoChunk + 4097, (demoDepth+2)*demoChunk - 1} {
 		path := writeFile(t, n)
-		t.Run(size(int64(n)), func(t *testing.T) {
+		t.Run(cli.Size(int64(n)), func(t *testing.T) {
 			t.Parallel()
 			requireProof(t, runDemo(t, path), path)
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -31,7 +32,7 @@ type gidLine struct {
 
 func newDevices() *cobra.Command {
 	var asJSON bool
-	var d deviceFlags
+	var d cli.DeviceFlags
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List the devices that programs can open here",
@@ -40,7 +41,7 @@ state. Soft devices are made when they are opened: the list names one for each
 address of this machine. With --device only that one is opened and shown.`,
 		Example: `  rdmashim devices
   rdmashim devices --device soft:127.0.0.1 -j`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := listDevices(d.Device, cmd.ErrOrStderr())
 			if err != nil {
@@ -55,7 +56,7 @@ address of this machine. With --device only that one is opened and shown.`,
 		},
 	}
 	d.AddDevice(cmd)
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -65,7 +66,7 @@ func listDevices(name string, stderr io.Writer) ([]deviceLine, error) {
 		infos, err = uapi.Devices()
 	} else {
 		var c *uapi.Context
-		if c, err = open(name, stderr, uapi.OpenConfig{}); err == nil {
+		if c, err = cli.Open(name, stderr, uapi.OpenConfig{}); err == nil {
 			defer c.Close()
 			infos = make([]uapi.DeviceInfo, 1)
 			infos[0], err = c.QueryDevice()
@@ -96,7 +97,7 @@ func printDevices(w io.Writer, list []deviceLine) error {
 		if len(d.GIDs) > 0 {
 			gid = fmt.Sprintf("%d: %s (%s)", d.GIDs[0].Index, d.GIDs[0].GID, d.GIDs[0].Type)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", d.Device, d.Kind, dash(d.Address), dash(d.NetDev), d.State, d.MTU, gid)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", d.Device, d.Kind, cli.Dash(d.Address), cli.Dash(d.NetDev), d.State, d.MTU, gid)
 		for _, g := range d.GIDs[min(1, len(d.GIDs)):] {
 			fmt.Fprintf(t, "\t\t\t\t\t\t%d: %s (%s)\n", g.Index, g.GID, g.Type)
 		}

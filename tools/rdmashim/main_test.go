@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // asTool makes the test binary behave as the tool, so that tests run what
@@ -107,7 +108,7 @@ func TestUsage(t *testing.T) {
 		{"help of server", "server --help", 0, "--max-bytes", ""},
 		{"help of client", "client --help", 0, "HOST", ""},
 		{"help of devices", "help devices", 0, "--json", ""},
-		{"version", "version", 0, "rdmashim " + version, ""},
+		{"version", "version", 0, "rdmashim " + cli.Version, ""},
 		{"unknown command", "frobnicate", 2, "", `unknown command "frobnicate"`},
 		{"unknown flag", "demo --frobnicate", 2, "", "--frobnicate"},
 		{"too many arguments", "demo a b", 2, "", "at most 1"},
@@ -159,7 +160,7 @@ func TestVersionJSON(t *testing.T) {
 	o := runTool(t, "version", "--json")
 	var v versionInfo
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &v))
-	require.Equal(t, version, v.Version)
+	require.Equal(t, cli.Version, v.Version)
 	require.NotEmpty(t, v.Go)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
@@ -285,7 +286,7 @@ func TestPerfServerDies(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
-	addr := strings.TrimSpace(strings.TrimPrefix(line, listeningPrefix))
+	addr := strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix))
 	// What the client says passes through here, which tells when the run begins.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -362,7 +363,7 @@ func TestPerfServer(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
-	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
 	require.True(t, ok, line)
 	o := runPerfTool(t, "write", "bw", "-s", "2000000", "-n", "1", addr)
 	require.Equal(t, 1, o.code)

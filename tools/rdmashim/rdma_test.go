@@ -64,7 +64,7 @@ func TestCalledAsRDMA(t *testing.T) {
 		return finish(t, cmd)
 	}
 	o := as("-V")
-	require.Equal(t, outcome{0, "rdma utility, rdmashim-" + version + "\n", ""}, o)
+	require.Equal(t, outcome{0, "rdma utility, rdmashim-" + cli.Version + "\n", ""}, o)
 	help := as("help").stdout
 	for _, says := range []string{"statistic", "-j, --json", "-p, --pretty", "-d, --details"} {
 		require.Contains(t, help, says)

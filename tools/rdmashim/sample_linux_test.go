@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tests/netns"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 // TestSampleFindsDevices: without --device, the server serves on what there is, and the client takes the route's.
@@ -31,7 +32,7 @@ func TestSampleFindsDevices(t *testing.T) {
 		_ = cmd.Wait()
 		t.Fatal(stderr.String())
 	}
-	at, err := netip.ParseAddrPort(strings.TrimSpace(strings.TrimPrefix(line, listeningPrefix)))
+	at, err := netip.ParseAddrPort(strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix)))
 	require.NoError(t, err)
 	require.True(t, at.Addr().IsUnspecified(), line)
 	o := runTool(t, "sample", "write-read", "client", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), at.Port()).String())
@@ -68,7 +69,7 @@ func TestServersOfOneMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(cmd.Wait(), &stderr)
 		}
-		require.Equal(t, listeningPrefix+"[::]:"+port+"\n", line)
+		require.Equal(t, cli.ListeningPrefix+"[::]:"+port+"\n", line)
 	}
 	ping := func(ports []string) {
 		t.Helper()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -66,7 +67,7 @@ func startCM(t *testing.T, args ...string) *cmServer {
 	if err != nil {
 		t.Fatalf("the server ended: %+v", s.wait())
 	}
-	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
 	require.True(t, ok, line)
 	at, err := netip.ParseAddrPort(addr)
 	require.NoError(t, err)

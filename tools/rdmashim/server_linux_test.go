@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/tests/netns"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -62,7 +63,7 @@ func TestServerOutOfDescriptors(t *testing.T) {
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		line, err := bufio.NewReader(stdout).ReadString('\n')
 		require.NoError(t, err)
-		addr := strings.TrimSpace(strings.TrimPrefix(line, listeningPrefix))
+		addr := strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix))
 		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", cmd.Process.Pid))
 		require.NoError(t, err)
 		limit := unix.Rlimit{Cur: uint64(len(files)) + 4}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
@@ -45,7 +46,7 @@ func startListening(t *testing.T, args ...string) (addr string, cmd *exec.Cmd, s
 	if err != nil {
 		require.NoError(t, err, "the server ended: %s", stop())
 	}
-	addr, ok := strings.CutPrefix(strings.TrimSpace(line), listeningPrefix)
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
 	require.True(t, ok, line)
 	return addr, cmd, stop
 }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
 type versionInfo struct {
@@ -18,7 +20,7 @@ type versionInfo struct {
 }
 
 func readVersion() versionInfo {
-	v := versionInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := versionInfo{Version: cli.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch s.Key {
@@ -39,7 +41,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the version, the revision and what it was built with",
 		Example: `  rdmashim version
   rdmashim version -j`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := readVersion()
 			if asJSON {
@@ -56,6 +58,6 @@ func newVersion() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }

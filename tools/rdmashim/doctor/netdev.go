@@ -7,20 +7,11 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// size prints bytes in binary units.
-func size(n int64) string {
-	const units = "KMGT"
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, u := float64(n)/1024, 0
-	for v >= 1024 && u < len(units)-1 {
-		v, u = v/1024, u+1
-	}
-	return strings.Replace(fmt.Sprintf("%.1f %ciB", v, units[u]), ".0 ", " ", 1)
-}
+// size is a number of bytes in binary units, without a fraction that is zero.
+func size(n int64) string { return strings.Replace(cli.Size(n), ".0 ", " ", 1) }
 
 // checkNetDev looks whether the network device below carries packets.
 func checkNetDev(e *exam) Check {
