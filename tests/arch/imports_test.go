@@ -120,6 +120,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/top":                  {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/dump":                 {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/explain"},
 	"tools/rdmashim/rdma":                 {"netlinkmgr", "netlinkmgr/nldev"},
+	"tools/rdmashim/kernel":               {"kshim", "kshim/emu", "kshim/trace", "tools/rdmashim/explain", "tools/rdmashim/internal/cli", "uapi"},
 	"tools/rdmashim/explain":              {"kshim/abi", "rnic/wire", "uapi"},
 	"tools/rdmashim/doctor":               {"kshim/abi", "netlinkmgr", "rnic/link/udp/ports", "uapi"},
 	"tools/rdmashim/internal/cli":         {"uapi"},

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/kernel"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
@@ -31,6 +32,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
   rdmashim doctor
   rdmashim explain RETRY_EXC_ERR`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
+	root.AddCommand(kernel.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)

@@ -1,0 +1,86 @@
+package kernel
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+)
+
+// Command is rdmashim kernel.
+func Command() *cobra.Command {
+	return &cobra.Command{
+		Use:   "kernel [SCRIPT]",
+		Short: "Try a mini kernel: load modules, look at its files, make RDMA calls by name",
+		Long: `Try the mini kernel of this process, from its modules to the calls of the API: a
+line is a command, and 'help' lists them. Its devices are real soft RNICs, and
+nothing of it is left when the command ends.
+
+From a terminal the commands are edited and completed by TAB. From a SCRIPT (- is
+standard input) each is printed before what it answers; # begins a comment, and
+'! COMMAND' must fail. The first other failure ends the script with its file and
+line, and exit status 1.`,
+		Example: `  rdmashim kernel
+  rdmashim kernel docs/kernel.rdma
+  printf 'insmod soft 127.0.0.5\nlsmod\n' | rdmashim kernel -`,
+		Args: cli.MaxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, name := cmd.InOrStdin(), "-"
+			if file, ok := in.(*os.File); ok && len(args) == 0 && term.IsTerminal(int(file.Fd())) {
+				return interact(file, cmd.OutOrStdout())
+			}
+			if len(args) == 1 && args[0] != "-" {
+				file, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer file.Close()
+				in, name = file, args[0]
+			}
+			return Run(name, in, cmd.OutOrStdout())
+		},
+	}
+}
+
+// interact reads commands from a terminal until its end, or exit.
+func interact(tty *os.File, out io.Writer) error {
+	before, err := term.MakeRaw(int(tty.Fd()))
+	if err != nil {
+		return err
+	}
+	defer term.Restore(int(tty.Fd()), before)
+	screen := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{tty, out}, "kernel> ")
+	if w, h, err := term.GetSize(int(tty.Fd())); err == nil {
+		screen.SetSize(w, h)
+	}
+	c := newConsole(screen)
+	defer c.end()
+	screen.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
+		if key != '\t' {
+			return "", 0, false
+		}
+		done := c.complete(line[:pos])
+		return done + line[pos:], len(done), true
+	}
+	fmt.Fprintln(screen, "A mini kernel with nothing loaded. Try: insmod sim; help lists the commands.")
+	for {
+		line, err := screen.ReadLine()
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := c.run(line); err == errExit {
+			return nil
+		} else if err != nil {
+			fmt.Fprintln(screen, err)
+		}
+	}
+}

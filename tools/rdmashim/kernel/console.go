@@ -1,0 +1,188 @@
+package kernel
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/trace"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+var errExit = errors.New("exit")
+
+// console is one user of the process's mini kernel.
+type console struct {
+	out     output
+	machine *emu.Machine
+	proc    *emu.Process // looks at files
+	files   kshim.Kernel // proc, traced
+
+	opened  []device // the current one last
+	regions map[string]*region
+	pairs   map[string]*pair
+	made    int // queue pairs, for their names
+}
+
+// output is what the console prints to, one write at a time; traces come from
+// other goroutines too.
+type output struct {
+	mu     sync.Mutex
+	w      io.Writer // guarded by mu
+	traced atomic.Bool
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(b)
+}
+
+// tracer prints lines of system calls while tracing is on.
+type tracer struct{ *output }
+
+func (t tracer) Write(b []byte) (int, error) {
+	if t.traced.Load() {
+		_, _ = t.output.Write(append([]byte("  | "), b...))
+	}
+	return len(b), nil
+}
+
+func newConsole(w io.Writer) *console {
+	c := &console{machine: uapi.MiniKernel(), regions: map[string]*region{}, pairs: map[string]*pair{}}
+	c.out.w = w
+	_ = c.machine.Modprobe("ib_uverbs") // as at boot; a console before may have unloaded it
+	c.proc = c.machine.Process("rdmashim kernel")
+	c.files = trace.New(c.proc, tracer{&c.out})
+	return c
+}
+
+// end gives back what the user left, and unloads the modules.
+func (c *console) end() {
+	for _, d := range c.opened {
+		d.Close()
+	}
+	for _, r := range c.regions {
+		uapi.Free(r.buf)
+	}
+	for _, m := range c.machine.Lsmod() {
+		_ = c.machine.Rmmod(m.Name) // the latest first; what others use stays
+	}
+	c.proc.Exit()
+}
+
+func (c *console) printf(format string, args ...any) { fmt.Fprintf(&c.out, format, args...) }
+
+// run carries out a line. A usage error says how the command is called.
+func (c *console) run(text string) error {
+	text, _, _ = strings.Cut(text, "#")
+	line := strings.Fields(text)
+	mustFail := len(line) > 1 && line[0] == "!"
+	if mustFail {
+		line = line[1:]
+	}
+	if len(line) == 0 {
+		return nil
+	}
+	cmd := find(line[0])
+	if cmd == nil {
+		return fmt.Errorf("there is no command %q; help lists them", line[0])
+	}
+	a, err := c.read(cmd, line[1:])
+	if err == nil {
+		err = cmd.run(c, a)
+	}
+	if mustFail {
+		if err == nil {
+			return fmt.Errorf("%s succeeded, and was to fail", strings.Join(line, " "))
+		}
+		c.printf("%v\n", explained(err))
+		return nil
+	}
+	return explained(err)
+}
+
+// explained puts the errno's name before an error, and what rdmashim explain says
+// of it behind.
+func explained(err error) error {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) || runtime.GOOS != "linux" { // whose numbers they are
+		return err
+	}
+	for _, e := range explain.Find(fmt.Sprintf("errno %d", int(errno))) {
+		if e.Kind == explain.Errno {
+			return fmt.Errorf("%s: %w (%s)", e.Name, err, e.Means)
+		}
+	}
+	return err
+}
+
+// Run carries out a script and prints its commands and what they answer. Errors
+// name the script and the line.
+func Run(name string, script io.Reader, out io.Writer) error {
+	c := newConsole(out)
+	defer c.end()
+	lines := bufio.NewScanner(script)
+	for n := 1; lines.Scan(); n++ {
+		if text := strings.TrimSpace(lines.Text()); text != "" && text[0] != '#' {
+			c.printf("> %s\n", text)
+		}
+		if err := c.run(lines.Text()); err == errExit {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("%s:%d: %w", name, n, err)
+		}
+	}
+	return lines.Err()
+}
+
+// complete completes the last word of a line: a command, a path, or a name.
+func (c *console) complete(line string) string {
+	at := strings.LastIndex(line, " ") + 1
+	word := line[at:]
+	var all []string
+	switch cmd, _, _ := strings.Cut(line, " "); {
+	case at == 0:
+		for i := range commands {
+			all = append(all, commands[i].name+" ")
+		}
+	case cmd == "ls" || cmd == "cat":
+		dir := word[:strings.LastIndex(word, "/")+1]
+		list, _ := c.proc.ReadDir("/" + dir)
+		for _, name := range list {
+			if _, err := c.proc.ReadDir(dir + name); err == nil {
+				name += "/"
+			}
+			all = append(all, dir+name)
+		}
+	default:
+		all = []string{"soft ", "sim ", "on", "off"}
+		for _, n := range slices.Concat(keys(c.regions), keys(c.pairs), c.devices()) {
+			all = append(all, n+" ")
+		}
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, word) })
+	if len(all) == 0 {
+		return line
+	}
+	common := all[0]
+	for _, s := range all[1:] {
+		for !strings.HasPrefix(s, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	return line[:at] + common
+}
+
+func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

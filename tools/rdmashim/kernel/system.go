@@ -1,0 +1,126 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+func (c *console) insmod(a *args) error {
+	before, params := c.devices(), a.text[1:]
+	if len(params) == 0 && a.text[0] != "ib_uverbs" {
+		params = []string{""} // a device on an address of its choice
+	}
+	if err := c.machine.Insmod(a.text[0], params...); err != nil {
+		return err
+	}
+	for _, name := range c.devices() {
+		if !slices.Contains(before, name) {
+			c.printf("%s\n", name)
+		}
+	}
+	return nil
+}
+
+func (c *console) rmmod(a *args) error { return c.machine.Rmmod(a.text[0]) }
+
+func (c *console) lsmod(*args) error {
+	c.printf("%-12s %4s by\n", "Module", "Used")
+	for _, m := range c.machine.Lsmod() {
+		c.printf("%-12s %4d %s\n", m.Name, m.Refs, cli.Dash(strings.Join(m.UsedBy, ",")))
+	}
+	return nil
+}
+
+func (c *console) dmesg(*args) error { return c.cat(&args{text: []string{"/dev/kmsg"}}) }
+
+func (c *console) ls(a *args) error {
+	names, err := c.files.ReadDir(append(a.text, "/")[0])
+	if err == nil {
+		c.printf("%s\n", strings.Join(names, "  "))
+	}
+	return err
+}
+
+func (c *console) cat(a *args) error {
+	f, err := c.files.Open(a.text[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for buf := make([]byte, 4096); ; {
+		n, err := f.Read(context.Background(), buf)
+		c.printf("%s", buf[:n])
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *console) trace(a *args) error {
+	c.out.traced.Store(a.text[0] == "on")
+	if a.text[0] != "on" && a.text[0] != "off" {
+		return fmt.Errorf("trace is on or off, not %q", a.text[0])
+	}
+	return nil
+}
+
+// devices lists the kernel's devices.
+func (c *console) devices() []string {
+	list, _ := c.proc.ReadDir("/sys/class/infiniband")
+	return list
+}
+
+// device is one that was opened.
+type device struct {
+	name string
+	*uapi.Context
+}
+
+func (c *console) open(a *args) error {
+	if !slices.Contains(c.devices(), a.text[0]) {
+		return fmt.Errorf("the mini kernel has no device %s, but %q; insmod adds one: %w", a.text[0], c.devices(), syscall.ENODEV)
+	}
+	ctx, err := uapi.OpenWith(a.text[0], uapi.OpenConfig{Trace: tracer{&c.out}})
+	if err == nil {
+		c.opened = append(c.opened, device{a.text[0], ctx})
+	}
+	return err
+}
+
+func (c *console) close(a *args) error {
+	i := slices.IndexFunc(c.opened, func(d device) bool { return d.name == a.text[0] })
+	if i < 0 {
+		return fmt.Errorf("device %s is not open: %w", a.text[0], syscall.EBADF)
+	}
+	ctx := c.opened[i].Context
+	c.opened = slices.Delete(c.opened, i, i+1)
+	err := ctx.Close()
+	maps.DeleteFunc(c.pairs, func(_ string, p *pair) bool { return p.ctx == ctx })
+	maps.DeleteFunc(c.regions, func(_ string, r *region) bool { return r.ctx == ctx && uapi.Free(r.buf) == nil })
+	return err
+}
+
+// context is the device that was opened last. The only one that there is need not
+// be opened.
+func (c *console) context() (*uapi.Context, error) {
+	if list := c.devices(); len(c.opened) == 0 && len(list) == 1 {
+		if err := c.open(&args{text: list}); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.opened) == 0 {
+		return nil, fmt.Errorf("no device is open; insmod and open one: %w", syscall.ENODEV)
+	}
+	return c.opened[len(c.opened)-1].Context, nil
+}
