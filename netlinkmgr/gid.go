@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdmashim/rdmashim/internal/gidtable"
+	"github.com/rdmashim/rdmashim/kshim/gidtable"
 )
 
 // GIDType is how packets of a GID travel.

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/internal/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rdmashim/rdmashim/internal/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/gidtable"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/internal/peercred"
+	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
 // Bounds of a port mapper: processes beside the owner, and services of each.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rdmashim/rdmashim/internal/gidtable"
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/gidtable"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/internal/splitmix"
+	"github.com/rdmashim/rdmashim/rnic/splitmix"
 )
 
 // Faults says how a link misbehaves on what it sends. The zero value is a

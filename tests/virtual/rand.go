@@ -3,7 +3,7 @@ package virtual
 import (
 	"encoding/binary"
 
-	"github.com/rdmashim/rdmashim/internal/splitmix"
+	"github.com/rdmashim/rdmashim/rnic/splitmix"
 )
 
 // Rand is a small generator (splitmix64) whose sequence never changes with the

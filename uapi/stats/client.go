@@ -21,7 +21,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/rdmashim/rdmashim/internal/peercred"
+	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
 // How long a process may take until it begins to answer, and for the rest. A

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdmashim/rdmashim/internal/peercred"
+	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
 // Server tells other processes of the same user of this one's devices. It

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/rdmashim/rdmashim/internal/splitmix"
+	"github.com/rdmashim/rdmashim/rnic/splitmix"
 )
 
 // CorruptError says where memory differs from what was sent.
