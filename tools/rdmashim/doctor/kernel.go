@@ -149,7 +149,7 @@ func checkNetNS(e *exam) Check {
 	mode := system.NetNS
 	switch {
 	case e.rdma == nil && mode == netlinkmgr.NetNSExclusive:
-		return fail(fmt.Sprintf("run the program in the namespace that has it, or move it from there: rdmashim dev set %s netns PID   (of a process that is here; links of rdma_rxe stay where they are: use a soft device here)", e.kernel),
+		return fail(fmt.Sprintf("run the program in the namespace that has it, or move it from there: rdma dev set %s netns NAMESPACE   (iproute2; NAMESPACE as ip netns names it; links of rdma_rxe stay where they are: use a soft device here)", e.kernel),
 			"the mode is exclusive and %s is not in %s: it may be in another", e.kernel, here)
 	case e.rdma == nil:
 		return e.noDevice()

@@ -153,7 +153,7 @@ var kernelBreakages = []breakage{
 	}, Options{}, Fail, "kernel.modules_disabled", "reboot"},
 	{"no rdma_ucm", "modules", func(b *bench) { delete(b.k.Modules, "rdma_ucm") }, Options{}, Warn, "rdma_ucm", "modprobe rdma_ucm"},
 	{"no core", "netns", func(b *bench) { clear(b.k.Modules) }, Options{}, Skip, "RDMA core is not loaded", ""},
-	{"exclusive, elsewhere", "netns", func(b *bench) { b.k.Exclusive = true; b.k.Links = nil }, Options{}, Fail, "exclusive", "rdmashim dev set rxe0 netns PID"},
+	{"exclusive, elsewhere", "netns", func(b *bench) { b.k.Exclusive = true; b.k.Links = nil }, Options{}, Fail, "exclusive", "rdma dev set rxe0 netns NAMESPACE"},
 	{"netdev elsewhere", "netns", func(b *bench) { b.k.Devs = slices.Delete(b.k.Devs, 1, 2) }, Options{}, Fail, "eth0 is in another namespace", "soft device"},
 	{"no netdev", "netdev", func(b *bench) { b.k.Devs = slices.Delete(b.k.Devs, 1, 2) }, Options{}, Fail, "not in this network namespace", "eth0"},
 	{"no socket in this namespace", "netns", func(b *bench) {

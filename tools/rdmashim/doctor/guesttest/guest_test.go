@@ -246,7 +246,7 @@ func TestExclusive(t *testing.T) {
 	set(false)
 	defer set(true)
 	require.True(t, run(t, way{}).OK)
-	r := expect(t, way{netns: true}, "netns", doctor.Fail, "the mode is exclusive and rxe0 is not in this network namespace", "rdmashim dev set rxe0 netns PID")
+	r := expect(t, way{netns: true}, "netns", doctor.Fail, "the mode is exclusive and rxe0 is not in this network namespace", "rdma dev set rxe0 netns NAMESPACE")
 	require.Equal(t, doctor.Fail, find(t, r, "loopback").Status)
 }
 
