@@ -39,7 +39,8 @@ var devices = &registry{}
 //
 // Insmod of soft or sim adds a device for each parameter, which is what follows
 // the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none), and keeps
-// them until Rmmod. Open takes the names of devices that are there, "soft0".
+// them until Rmmod. Open takes the names of devices that are there, "soft0",
+// also of those that a module of the program's own registered.
 func MiniKernel() *emu.Machine { return mini().Machine }
 
 func mini() *miniKernel {
@@ -261,8 +262,10 @@ func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() erro
 		s, err = devices.acquire(spec, log)
 	}
 	if s == nil && err == nil {
-		if s, err = hostStation(spec); err != nil {
-			return nil, nil, err
+		if s = moduleStation(spec); s == nil {
+			if s, err = hostStation(spec); err != nil {
+				return nil, nil, err
+			}
 		}
 		devices.countHost(spec.host, 1)
 		return s, func() error { devices.countHost(spec.host, -1); return nil }, nil
@@ -272,6 +275,24 @@ func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() erro
 		s.neighbour.wait()
 		return err
 	}, err
+}
+
+// moduleStation is a device of the mini kernel that a module of the program's
+// own registered; nil if there is none of the name.
+func moduleStation(spec deviceSpec) *station {
+	process := func(client string) (kshim.Kernel, func(), error) {
+		p, err := mini().ProcessOn(spec.host, client)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p, p.Exit, nil
+	}
+	_, exit, err := process("looking for " + spec.host)
+	if err != nil {
+		return nil
+	}
+	exit()
+	return &station{spec: spec, name: spec.host, process: process}
 }
 
 // hostStation is a device of the kernel, which runs by itself.

@@ -74,6 +74,7 @@ var allowed = map[string][]string{
 	"kshim/verbs":                         {"kshim/gidtable", "kshim", "kshim/abi", "kshim/ring"},
 	"kshim/rdmacm":                        {"kshim", "kshim/abi", "kshim/verbs"},
 	"kshim/driver":                        {"kshim/abi"},
+	"kshim/driver/simple":                 {"kshim/abi", "kshim/driver", "kshim/ring"},
 	"kshim/emu":                           {"kshim", "kshim/abi", "kshim/driver"},
 	"kshim/host":                          {"kshim", "kshim/abi"},
 	"kshim/trace":                         {"kshim", "kshim/abi", "kshim/privatefile"},

@@ -1,0 +1,104 @@
+package simple_test
+
+import (
+	"context"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver/simple"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// open loads a device that counts its work requests, and a queue pair on it.
+func open(t *testing.T, name string, status abi.WCStatus) (*uapi.Context, uapi.QP, *int) {
+	t.Helper()
+	executed := new(int)
+	device := simple.New(name, func(*ring.SendWR) abi.WCStatus { *executed++; return status })
+	kernel := uapi.MiniKernel()
+	require.NoError(t, kernel.Install(emu.Module{
+		Name: "module_" + name, Needs: []string{"ib_uverbs"},
+		Init: func(this *emu.Driver) error { return this.Register(device) },
+	}))
+	require.NoError(t, kernel.Insmod("module_"+name))
+	c, err := uapi.Open(name)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, c.Close())
+		require.NoError(t, kernel.Rmmod("module_"+name))
+		_, err := uapi.Open(name)
+		require.ErrorIs(t, err, syscall.ENODEV)
+	})
+	qp, err := c.CreateQP(4, 4)
+	require.NoError(t, err)
+	return c, qp, executed
+}
+
+func connect(t *testing.T, c *uapi.Context, qp uapi.QP) {
+	t.Helper()
+	there, err := c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	require.NoError(t, c.ConnectQP(qp, there))
+}
+
+// TestWait: a completion wakes the waiter, on any of several queue pairs.
+func TestWait(t *testing.T) {
+	c, first, executed := open(t, "wait0", abi.WCSuccess)
+	second, err := c.CreateQP(4, 4)
+	require.NoError(t, err)
+	require.NotEqual(t, first, second)
+	mr, err := c.RegMR(make([]byte, 8), uapi.AccessLocalWrite)
+	require.NoError(t, err)
+	for i, qp := range []uapi.QP{first, second} {
+		connect(t, c, qp)
+		waited := make(chan error)
+		var wc [1]uapi.WC
+		go func() {
+			_, err := c.WaitCQ(context.Background(), qp, wc[:])
+			waited <- err
+		}()
+		id, err := c.PostWrite(qp, mr, 0, 0, 0, 8)
+		require.NoError(t, err)
+		require.NoError(t, <-waited)
+		require.Equal(t, id, wc[0].WRID)
+		require.Equal(t, uapi.WCSuccess, wc[0].Status)
+		require.Equal(t, i+1, *executed)
+	}
+}
+
+// TestNotConnected: nothing is executed before the queue pair may send.
+func TestNotConnected(t *testing.T) {
+	c, qp, executed := open(t, "idle0", abi.WCSuccess)
+	mr, err := c.RegMR(make([]byte, 8), uapi.AccessLocalWrite)
+	require.NoError(t, err)
+	_, err = c.PostWrite(qp, mr, 0, 0, 0, 8)
+	require.Error(t, err)
+	require.Zero(t, *executed)
+}
+
+// TestBounds: Local and Remote give nothing outside a region, nor more than it
+// allows.
+func TestBounds(t *testing.T) {
+	d := simple.New("bounds0", nil)
+	mem := make([]byte, 16)
+	mr, err := d.RegMR(nil, mem, 1000, abi.AccessRemoteRead)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		addr, n uint64
+		want    bool
+	}{{1000, 16, true}, {1016, 0, true}, {1015, 1, true}, {999, 1, false}, {1000, 17, false}, {1017, 0, false}, {1001, ^uint64(0), false}, {0, ^uint64(0), false}} {
+		require.Equal(t, c.want, d.Remote(mr.RKey(), c.addr, c.n, abi.AccessRemoteRead) != nil, "%+v", c)
+	}
+	require.Nil(t, d.Remote(mr.RKey(), 1000, 1, abi.AccessRemoteWrite))
+	require.Nil(t, d.Remote(mr.RKey()+1, 1000, 1, 0))
+	require.NotNil(t, d.Local(ring.SGE{Addr: 1000, Length: 16, LKey: mr.LKey()}))
+	require.NoError(t, mr.Dereg())
+	require.Nil(t, d.Local(ring.SGE{Addr: 1000, Length: 16, LKey: mr.LKey()}))
+}
