@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -84,7 +85,8 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 
 // start makes the kernel's side of the context and its event files.
 func (c *Context) start() error {
-	resp, err := c.cmd.getContext()
+	var resp abi.GetContextResp
+	err := c.cmd.invoke(abi.CmdGetContext, &abi.GetContext{}, &resp, nil)
 	if errors.Is(err, syscall.EINVAL) { // the kernel compares the driver's number
 		if c.info.Driver = askDriver(c.cmd.file); c.info.Driver != c.prov.driver() {
 			return notSpoken(c.info)
@@ -97,9 +99,11 @@ func (c *Context) start() error {
 	if c.async, err = c.kernel.Adopt(int32(resp.AsyncFD)); err != nil {
 		return fmt.Errorf("asynchronous event file: %w", err)
 	}
-	if c.compFD, err = c.cmd.createCompChannel(); err != nil {
+	var comp abi.CreateCompChannelResp
+	if err = c.cmd.invoke(abi.CmdCreateCompChannel, &abi.CreateCompChannel{}, &comp, nil); err != nil {
 		return fmt.Errorf("CREATE_COMP_CHANNEL: %w", err)
 	}
+	c.compFD = int32(comp.FD)
 	if c.comp, err = c.kernel.Adopt(c.compFD); err != nil {
 		return fmt.Errorf("completion channel: %w", err)
 	}
@@ -271,21 +275,13 @@ func (c *Context) abandon() {
 func (c *Context) allQPs() []*QP {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := make([]*QP, 0, len(c.qps))
-	for _, qp := range c.qps {
-		list = append(list, qp)
-	}
-	return list
+	return slices.Collect(maps.Values(c.qps))
 }
 
 func (c *Context) allCQs() []*CQ {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := make([]*CQ, 0, len(c.cqs))
-	for _, cq := range c.cqs {
-		list = append(list, cq)
-	}
-	return list
+	return slices.Collect(maps.Values(c.cqs))
 }
 
 // gids asks by ioctl, or sysfs where the kernel has no such ioctl.

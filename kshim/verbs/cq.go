@@ -33,7 +33,7 @@ type CQ struct {
 	idle int   // empty polls since suspects appeared
 
 	// use is shared by commands that name the handle and exclusive in the one
-	// that frees it, as PD.use.
+	// that frees it, as object.use.
 	use sync.RWMutex
 
 	armMu sync.Mutex  // held during the arming command
@@ -64,9 +64,7 @@ func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 		defer cq.mu.Unlock()
 		cq.handle, cq.q, err = c.prov.createCQ(c.cmd, &abi.CreateCQ{UserHandle: cq.key, CQE: uint32(cqe), CompChannel: c.compFD})
 		if err != nil {
-			c.mu.Lock()
-			delete(c.cqs, cq.key)
-			c.mu.Unlock()
+			leave(c, c.cqs, cq.key)
 		}
 		return err
 	})
@@ -115,9 +113,7 @@ func (cq *CQ) destroy(why error) error {
 
 // drop lets go of what the client holds.
 func (cq *CQ) drop(why error) {
-	cq.ctx.mu.Lock()
-	delete(cq.ctx.cqs, cq.key)
-	cq.ctx.mu.Unlock()
+	leave(cq.ctx, cq.ctx.cqs, cq.key)
 	cq.mu.Lock()
 	cq.gone = true
 	cq.err = why
@@ -302,7 +298,11 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		if cq.dead() {
 			return errDestroyed
 		}
-		return cq.ctx.cmd.reqNotifyCQ(cq.handle, solicitedOnly)
+		req := abi.ReqNotifyCQ{CQHandle: cq.handle}
+		if solicitedOnly {
+			req.SolicitedOnly = 1
+		}
+		return cq.ctx.cmd.invoke(abi.CmdReqNotifyCQ, &req, nil, nil)
 	})
 }
 

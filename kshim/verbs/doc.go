@@ -7,9 +7,9 @@
 // neither, and holds to what Linux does. It offers no handles (uapi does that),
 // makes no connections (kshim/rdmacm) and prints nothing.
 //
-// How a command passes: a method checks its object, a function in commands.go
-// names the command's structures (kshim/abi), invoke puts them into pinned
-// scratch memory, the command's own while it lasts, and gives them to
+// How a command passes: a method checks its object and names the command's
+// structures (kshim/abi), invoke puts them into pinned scratch memory, the
+// command's own while it lasts, and gives them to
 // RDMA_VERBS_IOCTL's INVOKE_WRITE. Commands run side by side, up to a bound.
 // The kernel refuses write() from a thread whose credentials have changed, so
 // write() is left to the one call whose cost matters, the doorbell, with the
@@ -36,7 +36,7 @@
 //   - A handle that was freed is the next object's. No command names one: destroying an object excludes the commands on it.
 //
 // Locks, outermost first: Context.ctl (shared by every control call, exclusive
-// in Close), PD.use, CQ.use in the order of their making, QP.modify, CQ.mu, and
+// in Close), object.use, CQ.use in the order of their making, QP.modify, CQ.mu, and
 // then the two work queues' mu, the sends' first; the lock of the free scratch
 // memory is innermost. No lock is held while waiting for an event.
 package verbs

@@ -3,7 +3,6 @@ package verbs
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -11,26 +10,18 @@ import (
 )
 
 // PD is a protection domain: what its regions and queue pairs may do together.
-type PD struct {
-	ctx    *Context
-	handle uint32
-	gone   bool // guarded by ctx.mu
-
-	// use is shared by commands that name the handle and exclusive in the one
-	// that frees it: the kernel gives a freed handle to the next object.
-	use sync.RWMutex
-}
+type PD struct{ object }
 
 // AllocPD makes a protection domain.
 func (c *Context) AllocPD() (*PD, error) {
-	pd := &PD{ctx: c}
-	err := c.call("allocate PD", c.info.Name, func() (err error) {
-		if pd.handle, err = c.cmd.allocPD(); err != nil {
+	pd := &PD{object{ctx: c}}
+	err := c.call("allocate PD", c.info.Name, func() error {
+		var resp abi.AllocPDResp
+		if err := c.cmd.invoke(abi.CmdAllocPD, &abi.AllocPD{}, &resp, nil); err != nil {
 			return err
 		}
-		c.mu.Lock()
-		c.pds[pd] = struct{}{}
-		c.mu.Unlock()
+		pd.handle = resp.PDHandle
+		enter(c, c.pds, pd)
 		return nil
 	})
 	if err != nil {
@@ -41,46 +32,22 @@ func (c *Context) AllocPD() (*PD, error) {
 
 // Dealloc frees the domain. EBUSY while regions or queue pairs use it, EBADF
 // when it was freed before.
-func (pd *PD) Dealloc() error {
-	return pd.ctx.call("deallocate PD", "", func() error {
-		pd.use.Lock()
-		defer pd.use.Unlock()
-		if pd.dead() {
-			return errDestroyed
-		}
-		return pd.dealloc()
-	})
-}
+func (pd *PD) Dealloc() error { return pd.ctx.call("deallocate PD", "", pd.dealloc) }
 
 func (pd *PD) dealloc() error {
-	if err := pd.ctx.cmd.deallocPD(pd.handle); err != nil {
-		return err
-	}
-	pd.ctx.mu.Lock()
-	defer pd.ctx.mu.Unlock()
-	pd.gone = true
-	delete(pd.ctx.pds, pd)
-	return nil
-}
-
-func (pd *PD) dead() bool {
-	pd.ctx.mu.Lock()
-	defer pd.ctx.mu.Unlock()
-	return pd.gone
+	c := pd.ctx
+	return pd.free(func() error {
+		return c.cmd.invoke(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd.handle}, nil, nil)
+	}, func() { leave(c, c.pds, pd) })
 }
 
 // MR is a registered memory region. It holds its memory, pinned, until it is
 // deregistered or the context closed; a region that is merely dropped stays
 // registered, because the device may still be writing to it.
 type MR struct {
-	ctx     *Context
-	handle  uint32
+	object  // use is exclusive in Rereg, too
 	state   atomic.Pointer[mrState]
-	release func() // of the memory; changed under use
-	gone    bool   // guarded by ctx.mu
-
-	// use is exclusive in commands that name the handle, of which one frees it.
-	use sync.Mutex
+	release func() // of the memory; guarded by use
 }
 
 // mrState is what Rereg may change; it is replaced as a whole.
@@ -96,21 +63,17 @@ type mrState struct {
 // ENOMEM.
 func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 	c := pd.ctx
-	mr := &MR{ctx: c}
+	mr := &MR{object: object{ctx: c}}
 	s := &mrState{length: uint64(len(buf)), access: access}
-	err := c.call("register MR", fmt.Sprintf("%d bytes for %v", len(buf), access), func() error {
+	err := pd.command("register MR", fmt.Sprintf("%d bytes for %v", len(buf), access), func() error {
 		if len(buf) == 0 {
 			return errEmpty
 		}
-		pd.use.RLock()
-		defer pd.use.RUnlock()
-		if pd.dead() {
-			return errDestroyed
-		}
 		s.addr, mr.release = c.cmd.file.Pin(buf)
-		resp, err := c.cmd.regMR(&abi.RegMR{
+		var resp abi.RegMRResp
+		err := c.cmd.invoke(abi.CmdRegMR, &abi.RegMR{
 			Start: s.addr, Length: s.length, HCAVA: s.addr, PDHandle: pd.handle, AccessFlags: access,
-		})
+		}, &resp, nil)
 		if err != nil {
 			mr.release()
 			if errors.Is(err, syscall.ENOMEM) {
@@ -120,9 +83,7 @@ func (pd *PD) RegMR(buf []byte, access abi.AccessFlags) (*MR, error) {
 		}
 		mr.handle, s.lkey, s.rkey = resp.MRHandle, resp.LKey, resp.RKey
 		mr.state.Store(s)
-		c.mu.Lock()
-		c.mrs[mr] = struct{}{}
-		c.mu.Unlock()
+		enter(c, c.mrs, mr)
 		return nil
 	})
 	if err != nil {
@@ -150,34 +111,17 @@ func (mr *MR) Access() abi.AccessFlags { return mr.state.Load().access }
 // longer touches it. EBADF the second time. On any other error the region stays
 // registered and its memory held.
 func (mr *MR) Dereg() error {
-	return mr.ctx.call("deregister MR", fmt.Sprintf("key %#x", mr.RKey()), func() error {
-		mr.use.Lock()
-		defer mr.use.Unlock()
-		if mr.dead() {
-			return errDestroyed
-		}
-		return mr.dereg()
-	})
-}
-
-func (mr *MR) dead() bool {
-	mr.ctx.mu.Lock()
-	defer mr.ctx.mu.Unlock()
-	return mr.gone
+	return mr.ctx.call("deregister MR", fmt.Sprintf("key %#x", mr.RKey()), mr.dereg)
 }
 
 func (mr *MR) dereg() error {
-	if err := mr.ctx.cmd.deregMR(mr.handle); err != nil {
-		return err
-	}
-	mr.drop()
-	return nil
+	return mr.free(func() error {
+		return mr.ctx.cmd.invoke(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.handle}, nil, nil)
+	}, mr.drop)
 }
 
+// drop lets go of what the client holds.
 func (mr *MR) drop() {
-	mr.ctx.mu.Lock()
-	mr.gone = true
-	delete(mr.ctx.mrs, mr)
-	mr.ctx.mu.Unlock()
+	leave(mr.ctx, mr.ctx.mrs, mr)
 	mr.release()
 }

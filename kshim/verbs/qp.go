@@ -44,12 +44,7 @@ type QP struct {
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	c := pd.ctx
 	var qp *QP
-	err := c.call("create QP", "", func() (err error) {
-		pd.use.RLock()
-		defer pd.use.RUnlock()
-		if pd.dead() {
-			return errDestroyed
-		}
+	err := pd.command("create QP", "", func() (err error) {
 		if err := checkInit(c, &init); err != nil {
 			return err
 		}
@@ -199,14 +194,13 @@ func (qp *QP) Idle() bool {
 // Query asks the kernel for the queue pair's attributes. EBADF after Destroy.
 func (qp *QP) Query() (attr QPAttr, err error) {
 	var resp abi.QueryQPResp
-	err = qp.ctx.call("query", qp.name(), func() (err error) {
+	err = qp.ctx.call("query", qp.name(), func() error {
 		qp.modify.Lock() // the kernel gives a destroyed queue pair's handle to the next object
 		defer qp.modify.Unlock()
 		if qp.gone {
 			return errDestroyed
 		}
-		resp, err = qp.ctx.cmd.queryQP(qp.handle, queryMask)
-		return err
+		return qp.ctx.cmd.invoke(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle, AttrMask: queryMask}, &resp, nil)
 	})
 	if err != nil {
 		return QPAttr{}, err
@@ -260,9 +254,7 @@ func (qp *QP) drop(why error) {
 
 // discard lets go of what the client holds. modify is held.
 func (qp *QP) discard(why error) {
-	qp.ctx.mu.Lock()
-	delete(qp.ctx.qps, qp.key)
-	qp.ctx.mu.Unlock()
+	leave(qp.ctx, qp.ctx.qps, qp.key)
 	qp.detach()
 	qp.sq.mu.Lock()
 	qp.rq.mu.Lock()
@@ -308,5 +300,3 @@ var wcOpcodes = [...]abi.WCOpcode{
 	abi.WRLocalInv:          abi.WCLocalInv,
 	abi.WRSendWithInv:       abi.WCSend,
 }
-
-func isEACCES(err error) bool { return err != nil && errors.Is(err, syscall.EACCES) }

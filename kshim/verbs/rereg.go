@@ -30,14 +30,14 @@ func (mr *MR) Rereg(r Rereg) error {
 			}
 			r.PD.use.RLock()
 			defer r.PD.use.RUnlock()
-			if r.PD.dead() {
+			if r.PD.gone {
 				return errDestroyed
 			}
 			req.PDHandle = r.PD.handle
 		}
 		mr.use.Lock()
 		defer mr.use.Unlock()
-		if mr.dead() {
+		if mr.gone {
 			return errDestroyed
 		}
 		next, release := *mr.state.Load(), func() {}
@@ -53,8 +53,8 @@ func (mr *MR) Rereg(r Rereg) error {
 			next.access, req.AccessFlags = r.Access, r.Access
 		}
 		req.MRHandle = mr.handle
-		resp, err := c.cmd.reregMR(&req)
-		if err != nil {
+		var resp abi.ReregMRResp
+		if err := c.cmd.invoke(abi.CmdReregMR, &req, &resp, nil); err != nil {
 			release()
 			return err
 		}

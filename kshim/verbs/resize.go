@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -25,25 +26,19 @@ func (cq *CQ) Resize(cqe int) error {
 		// Nobody polls until the new ring is there: the kernel takes the old
 		// one's entries away.
 		q, err := cq.ctx.prov.resizeCQ(cq.ctx.cmd, &abi.ResizeCQ{CQHandle: cq.handle, CQE: uint32(cqe)})
+		var lost *ringLost
 		switch {
 		case q != nil:
 			cq.q.close()
 			cq.q = q
 			cq.cqe.Store(int64(cqe))
-		case err != nil && cq.lost(err):
+		case errors.As(err, &lost):
 			cq.q.close()
 			cq.q = nil
 			cq.err = err
 		}
 		return err
 	})
-}
-
-// lost says whether the kernel has replaced the ring and the client could not
-// map it.
-func (cq *CQ) lost(err error) bool {
-	_, ok := err.(*ringLost)
-	return ok
 }
 
 // ringLost is the error of a queue whose ring the kernel has replaced and that

@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"sync"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -36,8 +37,8 @@ func mapQueue(f kshim.File, mi abi.MMInfo) (*ring.Queue, error) {
 
 func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error) {
 	var drv abi.RXECreateCQResp
-	resp, err := c.createCQ(req, &drv)
-	if err != nil {
+	var resp abi.CreateCQResp
+	if err := c.invoke(abi.CmdCreateCQ, req, &resp, &drv); err != nil {
 		return 0, nil, err
 	}
 	q, err := mapQueue(c.file, drv.MI)
@@ -49,7 +50,7 @@ func (rxe) createCQ(c *commander, req *abi.CreateCQ) (uint32, *compQueue, error)
 
 func (rxe) resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error) {
 	var drv abi.RXEResizeCQResp
-	if _, err := c.resizeCQ(req, &drv); err != nil {
+	if err := c.invoke(abi.CmdResizeCQ, req, &abi.ResizeCQResp{}, &drv); err != nil {
 		return nil, err
 	}
 	q, err := mapQueue(c.file, drv.MI)
@@ -61,13 +62,14 @@ func (rxe) resizeCQ(c *commander, req *abi.ResizeCQ) (*compQueue, error) {
 
 func (rxe) createAH(c *commander, req *abi.CreateAH) (handle, num uint32, err error) {
 	var drv abi.RXECreateAHResp
-	resp, err := c.createAH(req, &drv)
+	var resp abi.CreateAHResp
+	err = c.invoke(abi.CmdCreateAH, req, &resp, &drv)
 	return resp.AHHandle, drv.AHNum, err
 }
 
 func (rxe) createQP(c *commander, req *abi.CreateQP) (resp abi.CreateQPResp, _ *sendQueue, _ *recvQueue, err error) {
 	var drv abi.RXECreateQPResp
-	if resp, err = c.createQP(req, &drv); err != nil {
+	if err = c.invoke(abi.CmdCreateQP, req, &resp, &drv); err != nil {
 		return resp, nil, nil, err
 	}
 	sq, err := mapQueue(c.file, drv.SQMI)
@@ -214,8 +216,9 @@ func (d *doorbell) ring() error {
 		return errDestroyed
 	}
 	_, err := d.cmd.file.Write(d.mem[:bellCmdSize])
-	if isEACCES(err) {
-		return d.cmd.postSend(d.handle)
+	if errors.Is(err, syscall.EACCES) {
+		req := abi.PostSend{QPHandle: d.handle, WQESize: abi.SendWRSize}
+		return d.cmd.invoke(abi.CmdPostSend, &req, &abi.PostSendResp{}, nil)
 	}
 	return err
 }
