@@ -87,7 +87,7 @@ func TestCMConnection(t *testing.T) {
 		}
 		served <- r
 	}()
-	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{TOS: 3, AckTimeout: 14})
+	id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, cmServer, rdmacm.Options{TOS: 3})
 	require.NoError(t, err)
 	name, err := id.Device()
 	require.NoError(t, err)
@@ -96,9 +96,6 @@ func TestCMConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, cmServer, route.Remote)
 	require.NotZero(t, route.Local.Port())
-	local, remote, err := id.GIDs()
-	require.NoError(t, err)
-	require.Equal(t, []string{"::ffff:10.0.0.2", "::ffff:10.0.0.2"}, []string{local.String(), remote.String()})
 	peer, err := id.Connect(t.Context(), qa, rdmacm.ConnParam{Private: []byte("there"), ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7})
 	require.NoError(t, err)
 	require.Len(t, peer.Private, abi.UCMAcceptData)
@@ -151,12 +148,10 @@ func TestCMRefusals(t *testing.T) {
 	require.NoError(t, err)
 	_, err = bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), all.Addr().Port()), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	one, err := bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), 0), 1, rdmacm.Options{ReuseAddr: true})
+	one, err := bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), 0), 1, rdmacm.Options{})
 	require.NoError(t, err)
 	_, err = bed.b.Listen(one.Addr(), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	_, err = bed.a.Listen(one.Addr(), 0, rdmacm.Options{ReuseAddr: true})
-	require.ErrorIs(t, err, syscall.EADDRINUSE, "who listens does not share")
 
 	go func() {
 		r, err := all.Accept(context.Background())

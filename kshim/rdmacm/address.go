@@ -2,13 +2,11 @@ package rdmacm
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,36 +20,20 @@ import (
 // nothing else is said.
 const DefaultResolveTimeout = 5 * time.Second
 
-// Options of an id, set before it is bound or resolved. The zero value leaves
-// everything to the kernel.
+// Options of an id. The zero value leaves everything to the kernel.
 type Options struct {
-	TOS        uint8         // type of service of the connection's packets; 0 for the kernel's default
-	ReuseAddr  bool          // the port may be in use by an id that permits it too
-	AFOnly     bool          // an IPv6 wildcard address takes no IPv4
-	AckTimeout uint8         // local ACK timeout of the queue pair, 4.096 µs × 2^n, 5 bits; 0 leaves it to the path
-	Timeout    time.Duration // of each resolution; 0 means DefaultResolveTimeout
+	TOS     uint8         // type of service of the connection's packets (IPv4), or traffic class; 0 for the kernel's default
+	Timeout time.Duration // of each resolution; 0 means DefaultResolveTimeout
 }
 
 // apply sets the options that differ from the kernel's defaults.
 func (id *ID) apply(o *Options) error {
-	set := []struct {
-		wanted bool
-		do     func() error
-	}{
-		{o.TOS != 0, func() error { return id.SetTOS(o.TOS) }},
-		{o.ReuseAddr, func() error { return id.SetReuseAddr(true) }},
-		{o.AFOnly, func() error { return id.SetAFOnly(true) }},
-		{o.AckTimeout != 0, func() error { return id.SetAckTimeout(o.AckTimeout) }},
+	if o.TOS == 0 {
+		return nil
 	}
-	for _, s := range set {
-		if !s.wanted {
-			continue
-		}
-		if err := s.do(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return id.call("set option of", func() error {
+		return id.ch.setOption(id.num, abi.UCMOptionTOS, []byte{o.TOS})
+	})
 }
 
 // Resolve makes an id on the way to remote: it resolves the address, which
@@ -167,18 +149,17 @@ type Route struct {
 	Local, Remote netip.AddrPort // invalid while there is none
 	NodeGUID      uint64         // of the device; 0 while there is none, as for a listener on a wildcard address
 	Port          uint8          // of the device
-	PKey          uint16
-	DeviceIndex   uint32 // in RDMA netlink
 }
 
 // Route asks for the addresses and the device of the id.
 func (id *ID) Route() (r Route, err error) {
 	err = id.call("query", func() error {
-		resp, err := id.ch.query(id.num, abi.UCMQueryAddr)
-		if err != nil {
+		req := abi.UCMQuery{ID: id.num, Option: abi.UCMQueryAddr}
+		var resp abi.UCMQueryAddrResp
+		if err := id.ch.do(&request{abi.UCMCmdQuery, &req, &req.Response, &resp}); err != nil {
 			return err
 		}
-		r = Route{NodeGUID: resp.NodeGUID, Port: resp.PortNum, PKey: resp.Pkey, DeviceIndex: resp.IBDevIndex}
+		r = Route{NodeGUID: resp.NodeGUID, Port: resp.PortNum}
 		// An address of no family is none.
 		r.Local, _ = resp.SrcAddr.AddrPort()
 		r.Remote, _ = resp.DstAddr.AddrPort()
@@ -190,24 +171,6 @@ func (id *ID) Route() (r Route, err error) {
 		return nil
 	})
 	return r, err
-}
-
-// GIDs asks for the addresses of the connection as GIDs, the local one first.
-func (id *ID) GIDs() (local, remote netip.Addr, err error) {
-	err = id.call("query", func() error {
-		resp, err := id.ch.query(id.num, abi.UCMQueryGID)
-		if err != nil {
-			return err
-		}
-		src, err := resp.SrcAddr.GID()
-		if err != nil {
-			return err
-		}
-		dst, err := resp.DstAddr.GID()
-		local, remote = netip.AddrFrom16(src), netip.AddrFrom16(dst)
-		return err
-	})
-	return local, remote, err
 }
 
 // Device is the name of the device that the id was bound to by its address,
@@ -251,24 +214,9 @@ func findDevice(k kshim.Kernel, r *Route) (string, error) {
 	return "", fmt.Errorf("%w: its GUID is %016x, and there are %s", errNoDevice, r.NodeGUID, strings.Join(seen, ", "))
 }
 
-// readAttr reads an attribute's text.
-func readAttr(k kshim.Kernel, name string) (string, error) {
-	f, err := k.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	buf := make([]byte, 256)
-	n, err := f.Read(context.Background(), buf)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
-	}
-	return strings.TrimSpace(string(buf[:n])), nil
-}
-
 // nodeGUID reads a GUID in the form 0200:00ff:fe00:0001.
 func nodeGUID(k kshim.Kernel, device string) (uint64, error) {
-	text, err := readAttr(k, path.Join("/sys/class/infiniband", device, "node_guid"))
+	text, err := verbs.ReadAttr(k, path.Join("/sys/class/infiniband", device, "node_guid"))
 	if err != nil {
 		return 0, err
 	}
@@ -276,58 +224,8 @@ func nodeGUID(k kshim.Kernel, device string) (uint64, error) {
 }
 
 func hasGID(k kshim.Kernel, device string, r *Route) bool {
-	dir := path.Join("/sys/class/infiniband", device, "ports", strconv.Itoa(int(r.Port)), "gids")
-	names, err := k.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	want := netip.AddrFrom16(r.Local.Addr().WithZone("").As16())
-	for _, name := range names {
-		text, err := readAttr(k, path.Join(dir, name))
-		if err != nil {
-			continue
-		}
-		if gid, err := netip.ParseAddr(text); err == nil && netip.AddrFrom16(gid.As16()) == want {
-			return true
-		}
-	}
-	return false
-}
-
-// SetTOS sets the type of service of the connection's packets (IPv4) or their
-// traffic class (IPv6).
-func (id *ID) SetTOS(tos uint8) error { return id.setOption(abi.UCMOptionTOS, []byte{tos}) }
-
-// SetReuseAddr permits that the port is shared with ids that permit it too.
-func (id *ID) SetReuseAddr(on bool) error { return id.setOption(abi.UCMOptionReuseAddr, boolean(on)) }
-
-// SetAFOnly keeps an IPv6 wildcard address from taking IPv4.
-func (id *ID) SetAFOnly(on bool) error { return id.setOption(abi.UCMOptionAFOnly, boolean(on)) }
-
-// SetAckTimeout sets the queue pair's local ACK timeout, 4.096 µs × 2^timeout,
-// 5 bits. Linux before 5.3 has it not: ENOSYS.
-func (id *ID) SetAckTimeout(timeout uint8) error {
-	return id.setOption(abi.UCMOptionAckTimeout, []byte{timeout})
-}
-
-func boolean(on bool) []byte {
-	var v uint32
-	if on {
-		v = 1
-	}
-	return binary.LittleEndian.AppendUint32(nil, v)
-}
-
-func (id *ID) setOption(o abi.UCMOption, value []byte) error {
-	return id.call("set option of", func() error { return id.ch.setOption(id.num, abi.UCMLevelID, o, value) })
-}
-
-// Notify tells the kernel of an asynchronous event of the id's queue pair:
-// EventCommEst says that the peer's data came before its last word of the
-// connection's making, which may have been lost (IBA 12.9.8.2.3).
-func (id *ID) Notify(event abi.EventType) error {
-	return id.call("notify", func() error {
-		req := abi.UCMNotify{ID: id.num, Event: event}
-		return id.ch.command(abi.UCMCmdNotify, &req)
+	gids, err := verbs.SysfsGIDs(k, device, r.Port)
+	return err == nil && slices.ContainsFunc(gids, func(g verbs.GID) bool {
+		return g.Addr == netip.AddrFrom16(r.Local.Addr().WithZone("").As16())
 	})
 }

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 const (
@@ -76,18 +75,12 @@ func Open(k kshim.Kernel) (*Channel, error) {
 // checkVersion compares the version of the interface, where the kernel shows
 // it.
 func checkVersion(k kshim.Kernel) error {
-	f, err := k.Open(versionFile)
+	text, err := verbs.ReadAttr(k, versionFile)
 	if err != nil {
 		return nil //nolint:nilerror // opening the device file says more
 	}
-	defer f.Close()
-	buf := make([]byte, 64)
-	n, err := f.Read(context.Background(), buf)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if v, err := strconv.Atoi(strings.TrimSpace(string(buf[:n]))); err != nil || v != abi.UCMABIVersion {
-		return fmt.Errorf("%w: %q, not %d", errVersion, buf[:n], abi.UCMABIVersion)
+	if v, err := strconv.Atoi(text); err != nil || v != abi.UCMABIVersion {
+		return fmt.Errorf("%w: %q, not %d", errVersion, text, abi.UCMABIVersion)
 	}
 	return nil
 }

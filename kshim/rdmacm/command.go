@@ -81,30 +81,9 @@ func (c *Channel) write(s *scratch, r *request) error {
 	return nil
 }
 
-func (c *Channel) createID(uid uint64, ps abi.UCMPortSpace, typ abi.QPType) (uint32, error) {
-	req := abi.UCMCreateID{UID: uid, PS: ps, QPType: typ}
-	var resp abi.UCMCreateIDResp
-	err := c.do(&request{abi.UCMCmdCreateID, &req, &req.Response, &resp})
-	return resp.ID, err
-}
-
-func (c *Channel) destroyID(id uint32) (reported uint32, err error) {
+func (c *Channel) destroyID(id uint32) error {
 	req := abi.UCMDestroyID{ID: id}
-	var resp abi.UCMDestroyIDResp
-	err = c.do(&request{abi.UCMCmdDestroyID, &req, &req.Response, &resp})
-	return resp.EventsReported, err
-}
-
-func (c *Channel) initQPAttr(id uint32, state abi.QPState) (attr abi.QPAttr, err error) {
-	req := abi.UCMInitQPAttr{ID: id, QPState: uint32(state)}
-	err = c.do(&request{abi.UCMCmdInitQPAttr, &req, &req.Response, &attr})
-	return attr, err
-}
-
-func (c *Channel) query(id uint32, what abi.UCMQueryOption) (resp abi.UCMQueryAddrResp, err error) {
-	req := abi.UCMQuery{ID: id, Option: what}
-	err = c.do(&request{abi.UCMCmdQuery, &req, &req.Response, &resp})
-	return resp, err
+	return c.do(&request{abi.UCMCmdDestroyID, &req, &req.Response, &abi.UCMDestroyIDResp{}})
 }
 
 // command gives one that has no answer.
@@ -123,7 +102,7 @@ func (c *Channel) reject(id uint32, why abi.UCMRejReason, private []byte) error 
 }
 
 // setOption passes a value beside the command, in the pinned memory.
-func (c *Channel) setOption(id uint32, level abi.UCMOptionLevel, option abi.UCMOption, value []byte) error {
+func (c *Channel) setOption(id uint32, option abi.UCMOption, value []byte) error {
 	c.ctl.RLock()
 	defer c.ctl.RUnlock()
 	if c.closed {
@@ -131,6 +110,6 @@ func (c *Channel) setOption(id uint32, level abi.UCMOptionLevel, option abi.UCMO
 	}
 	s := c.take()
 	defer c.give(s)
-	req := abi.UCMSetOption{OptVal: s.addr, ID: id, Level: level, OptName: option, OptLen: uint32(copy(s.mem, value))}
+	req := abi.UCMSetOption{OptVal: s.addr, ID: id, Level: abi.UCMLevelID, OptName: option, OptLen: uint32(copy(s.mem, value))}
 	return c.write(s, &request{cmd: abi.UCMCmdSetOption, in: &req})
 }

@@ -25,7 +25,6 @@ type ConnParam struct {
 	FlowControl        bool
 	RetryCount         uint8 // 3 bits; in Connect only, and for both sides
 	RNRRetryCount      uint8 // 3 bits, 7 for ever: how often the peer tries again when there is no receive
-	SRQ                bool
 
 	// MinRNRTimer is how long the peer waits when this side has no receive, in
 	// the 5-bit code of IBA table 45. 0 leaves it to the kernel, which takes 0
@@ -42,7 +41,7 @@ func (p *ConnParam) setRTR(a *verbs.QPAttr) {
 
 func (p *ConnParam) encode(qp QP) abi.UCMConnParam {
 	c := abi.UCMConnParam{
-		QPNum: qp.Num(), PrivateDataLen: uint8(len(p.Private)), SRQ: flag(p.SRQ), FlowControl: flag(p.FlowControl),
+		QPNum: qp.Num(), PrivateDataLen: uint8(len(p.Private)), FlowControl: flag(p.FlowControl),
 		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 		RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7), Valid: 1,
 	}
@@ -61,8 +60,9 @@ func flag(on bool) uint8 {
 // INIT, RTR or RTS, and which of them count.
 func (id *ID) QPAttr(state abi.QPState) (attr verbs.QPAttr, mask abi.QPAttrMask, err error) {
 	err = id.call("ask for the queue pair's attributes of", func() error {
-		a, err := id.ch.initQPAttr(id.num, state)
-		if err != nil {
+		req := abi.UCMInitQPAttr{ID: id.num, QPState: uint32(state)}
+		var a abi.QPAttr
+		if err := id.ch.do(&request{abi.UCMCmdInitQPAttr, &req, &req.Response, &a}); err != nil {
 			return err
 		}
 		attr, mask = convert(&a), a.QPAttrMask
@@ -125,31 +125,30 @@ func (id *ID) ensureInit(qp QP) error {
 // only be destroyed, and the queue pair is in some state on the way.
 func (id *ID) Connect(ctx context.Context, qp QP, p ConnParam) (Peer, error) {
 	const op = "connect to"
-	fail := func(err error) (Peer, error) { return Peer{}, err }
 	if err := ctx.Err(); err != nil {
-		return fail(&Error{op, id.name(), err})
+		return Peer{}, &Error{op, id.name(), err}
 	}
 	if len(p.Private) > abi.UCMConnectData {
-		return fail(&Error{op, id.name(), errPrivate})
+		return Peer{}, &Error{op, id.name(), errPrivate}
 	}
 	if err := id.ensureInit(qp); err != nil {
-		return fail(err)
+		return Peer{}, err
 	}
 	err := id.call(op, func() error {
 		req := abi.UCMConnect{ID: id.num, ConnParam: p.encode(qp)}
 		return id.ch.command(abi.UCMCmdConnect, &req)
 	})
 	if err != nil {
-		return fail(err)
+		return Peer{}, err
 	}
 	ev, err := id.await(ctx, op, abi.UCMEventConnectResponse)
 	if err != nil {
-		return fail(err)
+		return Peer{}, err
 	}
 	if err := id.complete(qp, &p); err != nil {
 		// The peer believes in the connection. Let it know.
 		_ = id.call(op, func() error { return id.ch.reject(id.num, abi.UCMRejConsumerDefined, nil) })
-		return fail(outer(op, id.name(), err))
+		return Peer{}, outer(op, id.name(), err)
 	}
 	return ev.Peer, nil
 }

@@ -27,7 +27,6 @@ type Peer struct {
 	FlowControl   bool
 	RetryCount    uint8 // in a request
 	RNRRetryCount uint8
-	SRQ           bool
 
 	// Private is the private data as the kernel gives it: the whole room of the
 	// message (abi.UCMConnectData, UCMAcceptData, UCMRejectData) with zeroes
@@ -43,7 +42,7 @@ func peer(resp *abi.UCMEventResp) Peer {
 	p := resp.Conn()
 	return Peer{
 		QPN: p.QPNum, ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, FlowControl: p.FlowControl != 0,
-		RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount, SRQ: p.SRQ != 0, Private: slices.Clone(p.Private()),
+		RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount, Private: slices.Clone(p.Private()),
 	}
 }
 

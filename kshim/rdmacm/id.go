@@ -19,7 +19,6 @@ type ID struct {
 	ch  *Channel
 	num uint32 // the kernel's number, which may be 0
 	uid uint64
-	typ abi.QPType
 
 	life context.Context // ends with the connection
 	cut  context.CancelCauseFunc
@@ -43,17 +42,18 @@ type ID struct {
 func (c *Channel) NewID() (*ID, error) {
 	id := newID(c)
 	c.enter(id)
-	num, err := c.createID(id.uid, abi.UCMPSTCP, id.typ)
-	if err != nil {
+	req := abi.UCMCreateID{UID: id.uid, PS: abi.UCMPSTCP, QPType: abi.QPTRC}
+	var resp abi.UCMCreateIDResp
+	if err := c.do(&request{abi.UCMCmdCreateID, &req, &req.Response, &resp}); err != nil {
 		c.leave(id)
 		return nil, &Error{"create id", "", err}
 	}
-	id.num = num
+	id.num = resp.ID
 	return id, nil
 }
 
 func newID(c *Channel) *ID {
-	id := &ID{ch: c, typ: abi.QPTRC, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	id := &ID{ch: c, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	id.life, id.cut = context.WithCancelCause(context.Background())
 	return id
 }
@@ -212,7 +212,7 @@ func (id *ID) Destroy() error {
 	// The kernel answers how many events it has given, for clients that count
 	// those that they still work on. Here leave waits for the one that may be
 	// on its way.
-	if _, err := id.ch.destroyID(id.num); err != nil {
+	if err := id.ch.destroyID(id.num); err != nil {
 		return &Error{"destroy", id.name(), err}
 	}
 	id.gone = true

@@ -166,7 +166,7 @@ func (c *Channel) request(listener *ID, resp *abi.UCMEventResp) {
 	}
 	// The listener has gone or has no room. The kernel, whose own backlog is
 	// free again once the event was fetched, would keep the id for ever.
-	_, _ = c.destroyID(id.num)
+	_ = c.destroyID(id.num)
 }
 
 // Request is a peer's wish for a connection. It is answered by Accept or

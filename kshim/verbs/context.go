@@ -196,7 +196,7 @@ func (c *Context) QueuePairs() (list []string, err error) {
 		}
 		slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 		for _, name := range names {
-			text, err := readAttr(c.kernel, path.Join(dir, name))
+			text, err := ReadAttr(c.kernel, path.Join(dir, name))
 			if err == nil {
 				list = append(list, text)
 			} else if !errors.Is(err, syscall.ENOENT) { // destroyed meanwhile
@@ -302,7 +302,7 @@ func (c *Context) gids(port uint8) ([]GID, error) {
 	defer release()
 	n, err := c.cmd.queryGIDTable(table, addr)
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EPROTONOSUPPORT) {
-		return sysfsGIDs(c.kernel, c.info.Name, port)
+		return SysfsGIDs(c.kernel, c.info.Name, port)
 	}
 	if err != nil {
 		return nil, err

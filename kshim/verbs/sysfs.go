@@ -21,8 +21,8 @@ const (
 	devDir   = "/dev/infiniband"
 )
 
-// readAttr reads an attribute's text, without the line's end.
-func readAttr(k kshim.Kernel, name string) (string, error) {
+// ReadAttr reads an attribute's text, without the line's end.
+func ReadAttr(k kshim.Kernel, name string) (string, error) {
 	f, err := k.Open(name)
 	if err != nil {
 		return "", err
@@ -65,10 +65,10 @@ func Devices(k kshim.Kernel) ([]DeviceInfo, error) {
 func deviceInfo(k kshim.Kernel, node string) (DeviceInfo, error) {
 	info := DeviceInfo{Node: path.Join(devDir, node)}
 	var err error
-	if info.Name, err = readAttr(k, path.Join(sysVerbs, node, "ibdev")); err != nil {
+	if info.Name, err = ReadAttr(k, path.Join(sysVerbs, node, "ibdev")); err != nil {
 		return info, err
 	}
-	version, err := readAttr(k, path.Join(sysVerbs, node, "abi_version"))
+	version, err := ReadAttr(k, path.Join(sysVerbs, node, "abi_version"))
 	if err != nil {
 		return info, err
 	}
@@ -77,7 +77,7 @@ func deviceInfo(k kshim.Kernel, node string) (DeviceInfo, error) {
 	}
 	// Of the drivers only rxe has this attribute: the network interface it was
 	// made on.
-	if parent, err := readAttr(k, path.Join(sysIB, info.Name, "parent")); err == nil {
+	if parent, err := ReadAttr(k, path.Join(sysIB, info.Name, "parent")); err == nil {
 		info.NetDev, info.Driver = parent, abi.DriverRXE
 	}
 	return info, nil
@@ -110,7 +110,7 @@ func readCounters(k kshim.Kernel, dir string) (map[string]uint64, error) {
 	}
 	counters := make(map[string]uint64, len(names))
 	for _, name := range names {
-		text, err := readAttr(k, path.Join(dir, name))
+		text, err := ReadAttr(k, path.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -121,11 +121,11 @@ func readCounters(k kshim.Kernel, dir string) (map[string]uint64, error) {
 	return counters, nil
 }
 
-// sysfsGIDs reads a GID table where the kernel has no QUERY_GID_TABLE (before
-// 5.10).
-func sysfsGIDs(k kshim.Kernel, device string, port uint8) ([]GID, error) {
+// SysfsGIDs reads a port's GID table without opening the device, or where the
+// kernel has no QUERY_GID_TABLE (before 5.10).
+func SysfsGIDs(k kshim.Kernel, device string, port uint8) ([]GID, error) {
 	line := func(file string) string {
-		text, _ := readAttr(k, file)
+		text, _ := ReadAttr(k, file)
 		return text
 	}
 	entries, err := gidtable.Read(k.ReadDir, line, path.Join(sysIB, device, "ports", strconv.Itoa(int(port))))

@@ -23,7 +23,7 @@ func TestConnection(t *testing.T) {
 	defer l.Close()
 	require.NotZero(t, l.Addr().Port())
 
-	id, err := a.ch.Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{TOS: 0x40, AckTimeout: 17})
+	id, err := a.ch.Resolve(ctx, netip.AddrPort{}, l.Addr(), rdmacm.Options{TOS: 0x40})
 	require.NoError(t, err)
 	defer id.Destroy()
 	r, err := id.Route()
@@ -33,10 +33,6 @@ func TestConnection(t *testing.T) {
 	name, err := id.Device()
 	require.NoError(t, err)
 	require.Equal(t, device, name)
-	local, remote, err := id.GIDs()
-	require.NoError(t, err)
-	require.Equal(t, self, local.Unmap())
-	require.Equal(t, self, remote.Unmap())
 
 	type accepted struct {
 		req *rdmacm.Request
