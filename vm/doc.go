@@ -10,6 +10,7 @@
 // fetched and cached; modules.go picks the modules and their order, vmlinux.go
 // unpacks the kernel); image.go builds the initramfs (base.go: u-root's commands,
 // from a module of their own, uroot.mod; source.go: the static rdmashim; cpio.go:
-// the archive); accel.go decides how to emulate; qemu.go starts QEMU; machine.go speaks with the guest; klog.go judges
-// the guest's log; run.go puts it together for one node or two.
+// the archive); accel.go decides how to emulate; qemu.go starts QEMU; machine.go
+// speaks with the guest; klog.go judges the guest's log; run.go puts it together
+// for one node or two.
 package vm

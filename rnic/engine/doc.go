@@ -6,7 +6,7 @@
 // It is not a driver: it has no goroutine, clock, socket, lock or log. Time is
 // an argument, packets are values, and the caller serialises all calls on one
 // queue pair. The same code therefore runs on sockets (rnic) and on virtual
-// time with seeded faults (rnic/link/sim).
+// time with seeded faults (tests/virtual).
 //
 // The caller drives it through six calls. Each says which of the others are
 // worth making after it:

@@ -3,7 +3,7 @@
 //
 // It is no library, and it tests neither side alone: what one kernel answers to
 // which call is compared by tests/conform, what the engine does on a bad network
-// by rnic/link/sim.
+// by tests/virtual and tests/soak.
 //
 // The tests of the files with the build tag "guest" run in a guest, which
 // tests/guest boots for them (TestInterop). There, rxe0 is on one end of a veth pair in

@@ -22,5 +22,5 @@
 // only, so that it works in a testing/synctest bubble.
 //
 // The reliable-connection engine itself is proven on virtual time, without any
-// Link, in the sub-package soak.
+// Link, by tests/virtual and tests/soak.
 package sim

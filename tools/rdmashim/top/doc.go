@@ -6,6 +6,6 @@
 // processes from their sockets (uapi/stats) and the kernel's devices from
 // netlink (kernel.go). Two readings make a Frame (frame.go), whose rates are
 // the differences over the time between. A Frame is printed as a table
-// (table.go) or as a line of JSON (json.go); Run (run.go) does that until it is
+// (table.go) or as a line of JSON; Run (run.go) does that until it is
 // told to stop. totals.go prints one reading as it is.
 package top
