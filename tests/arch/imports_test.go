@@ -123,7 +123,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/rdma":                 {"netlinkmgr", "netlinkmgr/nldev"},
 	"tools/rdmashim/kernel":               {"kshim", "kshim/emu", "kshim/trace", "tools/rdmashim/explain", "tools/rdmashim/internal/cli", "uapi"},
 	"tools/rdmashim/explain":              {"kshim/abi", "rnic/wire", "uapi"},
-	"tools/rdmashim/doctor":               {"kshim/abi", "netlinkmgr", "rnic/link/udp/ports", "uapi"},
+	"tools/rdmashim/doctor":               {"kshim/abi", "netlinkmgr", "rnic/link/udp/ports", "tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/internal/cli":         {"uapi"},
 	"tools/rdmashim/internal/cli/clitest": {"tests/leak"},
 	"tools/rdmashim": {

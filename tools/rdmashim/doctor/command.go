@@ -18,7 +18,7 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DEVICE]",
 		Short: "Find what keeps a device from working, and the command that mends it",
-		Long: `doctor looks at everything that goes wrong in practice: kernel and modules,
+		Long: `doctor looks at everything that goes wrong in practice: modules,
 network namespace, device files, locked memory, network device and MTU, port,
 GIDs, cards on the same network device, routes and reverse path filter, who holds
 the UDP port, packet filter and NAT, buffers and offloads. At the end it writes
@@ -73,7 +73,7 @@ func runDoctor(cmd *cobra.Command, o Options, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		err = r.JSON(cmd.OutOrStdout())
+		err = cli.PrintJSON(cmd.OutOrStdout(), r)
 	} else {
 		err = r.Text(cmd.OutOrStdout())
 	}

@@ -1,5 +1,5 @@
 // Package doctor finds what keeps a device from working, or from being reached:
-// kernel and modules, network namespace, device files, locked memory, network
+// modules, network namespace, device files, locked memory, network
 // device and MTU, port, GID table, routes and their filters, who holds the UDP
 // port, packet filter and NAT, other RDMA devices in the way, buffers and
 // offloads; and at the end it moves memory over the device and back.

@@ -29,7 +29,6 @@ const (
 
 // checks in the order of what builds on what; the loopback is last.
 var checks = []check{
-	{"kernel", checkKernel, noKernel, noKernel, ""},
 	{"modules", checkModules, noKernel, noKernel, ""},
 	{"netns", checkNetNS, "a soft device works in every network namespace", noNetwork, ""},
 	{"files", checkFiles, "a soft device has no files in /dev/infiniband", "a soft device has no files in /dev/infiniband", ""},

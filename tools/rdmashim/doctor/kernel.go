@@ -1,11 +1,8 @@
 package doctor
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
@@ -13,81 +10,6 @@ import (
 
 // bootAnother is the advice where no package is known.
 const bootAnother = "boot a kernel that has it (rdmashim vm run does), or use a soft device"
-
-func (e *exam) installHint() string {
-	if hint := e.m.InstallHint(); hint != "" {
-		return hint
-	}
-	return bootAnother
-}
-
-// config is the kernel's configuration and where it was found.
-func (e *exam) config() (text, where string) {
-	release := e.sys.Kernel.Release
-	for _, path := range []string{"proc/config.gz", "boot/config-" + release, "lib/modules/" + release + "/config", "usr/lib/modules/" + release + "/config"} {
-		if e.sys.Kernel.Root == nil {
-			return "", ""
-		}
-		f, err := e.sys.Kernel.Root.Open(path)
-		if err != nil {
-			continue
-		}
-		text, err := readConfig(f, strings.HasSuffix(path, ".gz"))
-		if err == nil {
-			return text, "/" + path
-		}
-	}
-	return "", ""
-}
-
-// maxConfig bounds what is read: a configuration has some 300 KiB.
-const maxConfig = 8 << 20
-
-func readConfig(f fs.File, packed bool) (string, error) {
-	defer f.Close()
-	var r io.Reader = f
-	if packed {
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			return "", err
-		}
-		r = z
-	}
-	b, err := io.ReadAll(io.LimitReader(r, maxConfig))
-	return string(b), err
-}
-
-// configured says whether an option is y or m.
-func configured(text, option string) bool {
-	for line := range strings.Lines(text) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), option+"="); ok {
-			return v == "y" || v == "m"
-		}
-	}
-	return false
-}
-
-// checkKernel looks for what the kernel was built with.
-func checkKernel(e *exam) Check {
-	text, where := e.config()
-	if where == "" {
-		return skip("no configuration of kernel %s is to be read (/proc/config.gz, /boot/config-%s); the modules tell", e.sys.Kernel.Release, e.sys.Kernel.Release)
-	}
-	needs := []string{"CONFIG_INFINIBAND", "CONFIG_INFINIBAND_USER_ACCESS"}
-	if e.rxe {
-		needs = append(needs, "CONFIG_RDMA_RXE")
-	}
-	var missing []string
-	for _, option := range needs {
-		if !configured(text, option) {
-			missing = append(missing, option)
-		}
-	}
-	if len(missing) > 0 {
-		return fail(e.installHint(), "kernel %s was built without %s (%s)", e.sys.Kernel.Release, strings.Join(missing, ", "), where)
-	}
-	return pass("kernel %s has %s", e.sys.Kernel.Release, strings.Join(needs, ", "))
-}
 
 // checkModules looks for the modules: loaded, to be loaded, or not to be had.
 func checkModules(e *exam) Check {

@@ -3,13 +3,15 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -87,95 +89,58 @@ func (e *exam) transferFix() string {
 	return "see the checks above, and dmesg"
 }
 
-// side is one end of the loopback.
-type side struct {
-	buf []byte
-	mr  uapi.MR
-	qp  uapi.QP
-}
-
-func (e *exam) newSide() (s side, err error) {
-	s.buf = make([]byte, loopbackSize)
-	if s.mr, err = e.c.RegMR(s.buf, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead); err != nil {
-		return s, err
+func (e *exam) writeAndRead() (err error) {
+	var ends [2]peer.Endpoint
+	var memory [2]peer.Memory
+	for i := range ends {
+		ends[i].RDMA = e.c
+		defer ends[i].Close()
+		if memory[i], err = ends[i].Alloc(loopbackSize, uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead); err != nil {
+			return err
+		}
+		if err = ends[i].CreateQP(16, 16); err != nil {
+			return err
+		}
 	}
-	s.qp, err = e.c.CreateQP(16, 16)
-	return s, err
-}
-
-// free gives back what a side has; the context's end gives back the rest.
-func (e *exam) free(s side) {
-	if s.qp > 0 {
-		_ = e.c.DestroyQP(s.qp)
-	}
-	if s.mr > 0 {
-		_ = e.c.DeregMR(s.mr)
-	}
-}
-
-func (e *exam) writeAndRead() error {
-	a, err := e.newSide()
-	defer func() { e.free(a) }()
-	if err != nil {
-		return err
-	}
-	b, err := e.newSide()
-	defer func() { e.free(b) }()
-	if err != nil {
-		return err
-	}
-	for _, way := range [][2]side{{a, b}, {b, a}} {
-		there, err := e.c.LocalEndpoint(way[1].qp)
+	for i := range ends {
+		there, err := e.c.LocalEndpoint(ends[1-i].QP)
 		if err == nil {
-			err = e.c.ConnectQP(way[0].qp, there)
+			err = e.c.ConnectQP(ends[i].QP, there)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	pattern := make([]byte, loopbackSize)
-	random := rand.NewPCG(rand.Uint64(), 0)
-	for i := range pattern {
-		pattern[i] = byte(random.Uint64())
-	}
-	copy(a.buf, pattern)
-	info, err := e.c.QueryMR(b.mr)
+	info, err := e.c.QueryMR(memory[1].MR)
 	if err != nil {
 		return err
 	}
-	if err := e.complete("WRITE", a.qp, func() (uapi.WRID, error) {
-		return e.c.PostWrite(a.qp, a.mr, 0, info.Addr, info.RKey, loopbackSize)
-	}); err != nil {
+	pattern := make([]byte, loopbackSize)
+	_, _ = rand.Read(pattern)
+	qp, own := ends[0].QP, memory[0]
+	copy(own.Buf, pattern)
+	if _, err = e.c.PostWrite(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
 		return err
 	}
-	if !bytes.Equal(b.buf, pattern) {
-		return errors.New("WRITE completed, but other bytes arrived")
-	}
-	clear(a.buf)
-	if err := e.complete("READ", a.qp, func() (uapi.WRID, error) {
-		return e.c.PostRead(a.qp, a.mr, 0, info.Addr, info.RKey, loopbackSize)
-	}); err != nil {
+	if err = e.complete("WRITE", &ends[0], memory[1].Buf, pattern); err != nil {
 		return err
 	}
-	if !bytes.Equal(a.buf, pattern) {
-		return errors.New("READ completed, but other bytes arrived")
+	clear(own.Buf)
+	if _, err = e.c.PostRead(qp, own.MR, 0, info.Addr, info.RKey, loopbackSize); err != nil {
+		return err
 	}
-	return nil
+	return e.complete("READ", &ends[0], own.Buf, pattern)
 }
 
-// complete posts a request and waits for its completion.
-func (e *exam) complete(what string, qp uapi.QP, post func() (uapi.WRID, error)) error {
-	if _, err := post(); err != nil {
-		return err
-	}
+// complete waits for the completion of a request, and compares what arrived.
+func (e *exam) complete(what string, end *peer.Endpoint, got, want []byte) error {
 	ctx, cancel := context.WithTimeout(e.ctx, loopbackTime)
 	defer cancel()
-	wc := make([]uapi.WC, 1)
-	if _, err := e.c.WaitCQ(ctx, qp, wc); err != nil {
-		return fmt.Errorf("%s does not complete: %w", what, err)
+	if _, err := end.Next(ctx, what); err != nil {
+		return err
 	}
-	if wc[0].Status != uapi.WCSuccess {
-		return fmt.Errorf("%s completed with %v", what, wc[0].Status)
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("%s completed, but other bytes arrived", what)
 	}
 	return nil
 }

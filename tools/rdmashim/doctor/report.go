@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -63,14 +62,6 @@ func (r *Report) count(s Status) int {
 func (r *Report) Summary() string {
 	return fmt.Sprintf("%s: %d passed, %d warned, %d failed, %d skipped",
 		r.Device, r.count(Pass), r.count(Warn), r.count(Fail), r.count(Skip))
-}
-
-// JSON prints the report for machines.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
 }
 
 // Text prints the report for people: a line a check, and a line more where

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -28,7 +29,7 @@ func TestGolden(t *testing.T) {
 	r, err := Run(t.Context(), b.System, Options{Device: "rxe0"})
 	require.NoError(t, err)
 	for file, print := range map[string]func(*bytes.Buffer) error{
-		"testdata/report.json": func(w *bytes.Buffer) error { return r.JSON(w) },
+		"testdata/report.json": func(w *bytes.Buffer) error { return cli.PrintJSON(w, r) },
 		"testdata/report.txt":  func(w *bytes.Buffer) error { return r.Text(w) },
 	} {
 		var got bytes.Buffer

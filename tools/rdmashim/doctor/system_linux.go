@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -118,6 +119,16 @@ func rules(ctx context.Context) (list []Ruleset, err error) {
 		return nil, fs.ErrNotExist
 	}
 	return list, err
+}
+
+// features asks for a network device's offloads that are active.
+func features(netdev string) (map[string]bool, error) {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	return e.Features(netdev)
 }
 
 // udpSocket lends a fresh UDP socket.

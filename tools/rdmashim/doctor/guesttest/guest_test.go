@@ -130,21 +130,6 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestKernelConfig: the running kernel's configuration, as distributions install it.
-func TestKernelConfig(t *testing.T) {
-	ensure(t)
-	k, err := netlinkmgr.Running()
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll("/boot", 0o755))
-	path := "/boot/config-" + k.Release
-	defer os.Remove(path)
-	const core = "CONFIG_INFINIBAND=m\nCONFIG_INFINIBAND_USER_ACCESS=m\n"
-	require.NoError(t, os.WriteFile(path, []byte(core+"# CONFIG_RDMA_RXE is not set\n"), 0o644))
-	expect(t, way{}, "kernel", doctor.Fail, "without CONFIG_RDMA_RXE ("+path, "")
-	require.NoError(t, os.WriteFile(path, []byte(core+"CONFIG_RDMA_RXE=m\n"), 0o644))
-	expect(t, way{}, "kernel", doctor.Pass, "CONFIG_RDMA_RXE", "")
-}
-
 func TestNoRoute(t *testing.T) {
 	netdev := ensure(t).NetDev
 	expect(t, way{peer: "203.0.113.9"}, "route", doctor.Fail, "no route to the peer 203.0.113.9", "dev "+netdev)

@@ -17,6 +17,7 @@ func JSONFlag(cmd *cobra.Command, asJSON *bool) {
 func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
