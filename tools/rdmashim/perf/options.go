@@ -24,7 +24,6 @@ type options struct {
 	warmup  int
 	gid     int
 	port    uint16
-	force   bool
 	// serverDevice is that of the server that is started, if it is another one.
 	serverDevice string
 	asJSON       bool
@@ -95,7 +94,7 @@ func (o *options) add(cmd *cobra.Command) {
 	f.BoolVarP(&c.Events, "events", "e", false, "wait for completions instead of polling for them")
 	f.IntVarP(&o.gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")
 	f.Uint16VarP(&o.port, "port", "p", defaultPort, "TCP port of the server at HOST")
-	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted as in perftest; the processor's frequency is never looked at")
+	f.BoolP("CPU-freq", "F", false, "accepted as in perftest; the processor's frequency is never looked at")
 	f.IntVar(&o.warmup, "warmup", -1, "messages of each queue pair before those that count; CPU time has them, too (default: up to 100, or the depth)")
 	if c.Op == Send && !c.Latency {
 		f.DurationVar(&c.Slow, "slow", 0, "the receiver takes no more than one message in so much time, such as 1ms")

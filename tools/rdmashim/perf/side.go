@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -23,8 +24,8 @@ type Side struct {
 	// Client says which side this is: the one that asks.
 	Client bool
 
+	end    peer.Endpoint
 	rdma   *uapi.Context
-	pd     uapi.PD // its own: the device may serve others too
 	cq     uapi.CQ
 	qps    []uapi.QP
 	mem    []byte
@@ -71,18 +72,14 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 		}
 	}()
 	s.slots, s.stride = c.layout()
-	if s.mem, err = uapi.Alloc(int(c.Bytes())); err != nil {
+	if err = s.end.Share(rdma); err != nil {
 		return nil, err
 	}
-	if s.pd, err = rdma.CreatePD(); err != nil {
-		return nil, err
-	}
-	s.mr, err = rdma.RegMRWith(s.mem, uapi.MRConfig{
-		Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite | uapi.AccessRemoteRead | uapi.AccessRemoteAtomic, PD: s.pd,
-	})
+	m, err := s.end.Alloc(int(c.Bytes()), uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead|uapi.AccessRemoteAtomic)
 	if err != nil {
 		return nil, err
 	}
+	s.mem, s.mr = m.Buf, m.MR
 	entries := c.entries()
 	// A device in this process works when it is polled; a kernel's does so anyway.
 	if s.glances = 1; info.Kind == "host" {
@@ -94,7 +91,7 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	for range c.QPs {
 		qp, err := rdma.CreateQPWith(uapi.QPConfig{
 			SendCQ: s.cq, RecvCQ: s.cq, SendDepth: c.Depth, RecvDepth: c.receives(),
-			Inline: c.Inline, MTU: c.MTU, PD: s.pd,
+			Inline: c.Inline, MTU: c.MTU, PD: s.end.PD,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("queue pair %d of %d: %w", len(s.qps)+1, c.QPs, err)
@@ -124,17 +121,17 @@ func (s *Side) Connect(ctx context.Context, conn net.Conn) error {
 		if i == 0 {
 			regions = []uapi.MR{s.mr}
 		}
-		peer, err := s.rdma.ConnectOver(ctx, conn, qp, regions, nil)
+		there, err := s.rdma.ConnectOver(ctx, conn, qp, regions, nil)
 		if err != nil {
 			return err
 		}
 		if i > 0 {
 			continue
 		}
-		if len(peer.Regions) != 1 || peer.Regions[0].Length < uint64(len(s.mem)) {
+		if len(there.Regions) != 1 || there.Regions[0].Length < uint64(len(s.mem)) {
 			return errors.New("the peer offered no memory of the size that was agreed on")
 		}
-		s.peer = peer.Regions[0]
+		s.peer = there.Regions[0]
 	}
 	return nil
 }
@@ -148,16 +145,8 @@ func (s *Side) Close() error {
 	if s.cq > 0 {
 		errs = append(errs, s.rdma.DestroyCQ(s.cq))
 	}
-	if s.mr > 0 {
-		errs = append(errs, s.rdma.DeregMR(s.mr))
-	}
-	if s.pd > 0 {
-		errs = append(errs, s.rdma.DestroyPD(s.pd))
-	}
-	if s.mem != nil {
-		errs = append(errs, uapi.Free(s.mem))
-	}
-	s.qps, s.cq, s.mr, s.pd, s.mem = nil, 0, 0, 0, nil
+	errs = append(errs, s.end.Close())
+	s.qps, s.cq, s.mem = nil, 0, nil
 	return errors.Join(errs...)
 }
 

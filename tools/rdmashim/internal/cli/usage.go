@@ -31,6 +31,8 @@ func FlagError(_ *cobra.Command, err error) error {
 			why = "out of range"
 		case number.Func == "ParseFloat":
 			why = "not a number"
+		case number.Func == "ParseUint":
+			why = "not a whole number from 0"
 		}
 		return Usagef("%s", strings.Replace(err.Error(), number.Error(), why, 1))
 	}

@@ -26,21 +26,15 @@ func (s *suite) print(w io.Writer, rows []Row) error {
 
 // printJSON prints an array, a row a line.
 func printJSON(w io.Writer, rows []Row) error {
-	var b strings.Builder
-	b.WriteString("[\n")
+	lines := make([]string, len(rows))
 	for i, r := range rows {
 		text, err := json.Marshal(r)
 		if err != nil {
 			return err
 		}
-		b.Write(text)
-		if i < len(rows)-1 {
-			b.WriteByte(',')
-		}
-		b.WriteByte('\n')
+		lines[i] = string(text)
 	}
-	b.WriteString("]\n")
-	_, err := io.WriteString(w, b.String())
+	_, err := fmt.Fprintf(w, "[\n%s\n]\n", strings.Join(lines, ",\n"))
 	return err
 }
 
