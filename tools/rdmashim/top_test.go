@@ -175,13 +175,13 @@ func TestTopUsage(t *testing.T) {
 		{"top -i 0", 2, "0.5 or 500ms"},
 		{"top -i nan", 2, "0.5 or 500ms"},
 		{"top -i 100000h", 2, "0.5 or 500ms"},
-		{"top -n -1", 2, "not negative"},
+		{"top -n -1", 2, "invalid"},
 		{"top -n x", 2, "invalid"},
 		{"top nosuch0", 1, "no device nosuch0"},
 		{"stats a b", 2, "at most 1"},
 		{"stats -j --prometheus", 2, "choose one"},
 		{"stats nosuch0", 1, "no device nosuch0"},
-		{"stats -p -4", 2, "not negative"},
+		{"stats -p -4", 2, "invalid"},
 	} {
 		o := runTool(t, strings.Fields(c.args)...)
 		require.Equal(t, c.code, o.code, "%s: %s", c.args, o.stderr)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,8 +43,9 @@ func (i *interval) Type() string   { return "seconds" }
 // Command is 'rdmashim top'.
 func Command(source func() *Source) *cobra.Command {
 	var asJSON bool
-	var n, pid int
+	var n uint
 	every := interval(time.Second)
+	var wanted func(args []string) *Source
 	cmd := &cobra.Command{
 		Use:   "top [DEVICE]",
 		Short: "Watch what devices and queue pairs do: rates, losses, windows",
@@ -62,26 +64,29 @@ JSON for each.`,
 		Example: "  rdmashim top\n  rdmashim top soft0 -i 0.5\n  rdmashim top -j -n 10",
 		Args:    cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n < 0 || pid < 0 {
-				return cli.Usagef("top: a count and a process number are not negative")
-			}
-			s := source()
-			s.PID = pid
-			if len(args) > 0 {
-				s.Device = args[0]
-			}
-			o := Options{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), JSON: asJSON, Count: n, Interval: time.Duration(every)}
+			o := Options{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), JSON: asJSON, Count: int(n), Interval: time.Duration(every)}
 			o.Screen = screen(o.Out)
-			return Run(cmd.Context(), s, o)
+			return Run(cmd.Context(), wanted(args), o)
 		},
 	}
-	cmd.ValidArgsFunction = cli.CompleteFirst(completeSource(source))
+	wanted = choose(cmd, source)
 	f := cmd.Flags()
 	f.BoolVarP(&asJSON, "json", "j", false, "print a line of JSON each time")
-	f.IntVarP(&n, "count", "n", 0, "end after so many times; 0: never")
+	f.UintVarP(&n, "count", "n", 0, "end after so many times; 0: never")
 	f.VarP(&every, "interval", "i", "time between, in seconds or with a unit")
-	f.IntVarP(&pid, "pid", "p", 0, "devices and queue pairs of this process only")
 	return cmd
+}
+
+// choose adds --pid, and completes DEVICE, for a command that reads from a
+// source; wanted limits the source to what the command line asks for.
+func choose(cmd *cobra.Command, source func() *Source) (wanted func(args []string) *Source) {
+	cmd.ValidArgsFunction = cli.CompleteFirst(completeSource(source))
+	pid := cmd.Flags().UintP("pid", "p", 0, "devices and queue pairs of this process only")
+	return func(args []string) *Source {
+		s := source()
+		s.PID, s.Device = int(*pid), strings.Join(args, "")
+		return s
+	}
 }
 
 // completeSource are the devices that can be read now.

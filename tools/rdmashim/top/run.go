@@ -21,9 +21,6 @@ type Options struct {
 	// Screen is the size of the terminal that Out is, in characters; nil: it is
 	// none, and frames follow each other.
 	Screen func() (width, height int)
-	// Wait waits for the next frame's time and reports false when ctx ends; nil:
-	// Interval passes.
-	Wait func(context.Context) bool
 }
 
 // What makes a terminal show a frame in the place of the one before, without
@@ -40,17 +37,24 @@ const (
 // one, without rates, comes at once.
 func Run(ctx context.Context, s *Source, o Options) error {
 	read := s.First
-	wait, stop := o.waiter()
-	defer stop()
+	tick := time.NewTicker(o.Interval)
+	defer tick.Stop()
 	var before []stats.Device
 	told := map[string]bool{}
 	for n := -1; o.Count == 0 || n < o.Count; n++ {
-		if n >= 0 && !wait(ctx) {
-			return nil
+		if n >= 0 {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return nil
+			}
 		}
 		now, warnings, err := read(ctx)
+		if ctx.Err() != nil {
+			return nil // its user has seen enough
+		}
 		if err != nil {
-			return unlessEnded(ctx, err)
+			return err
 		}
 		f := frame(before, now, time.Now())
 		f.Silent = silent(warnings)
@@ -71,29 +75,6 @@ func silent(warnings []error) (list []*stats.SilentError) {
 		}
 	}
 	return list
-}
-
-// unlessEnded is nil when ctx has ended: its user has seen enough.
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
-func (o *Options) waiter() (wait func(context.Context) bool, stop func()) {
-	if o.Wait != nil {
-		return o.Wait, func() {}
-	}
-	t := time.NewTicker(o.Interval)
-	return func(ctx context.Context) bool {
-		select {
-		case <-t.C:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}, t.Stop
 }
 
 // show prints frame n, of which the one before the first has no rates. A

@@ -1,7 +1,6 @@
 package top
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,7 @@ import (
 // StatsCommand is 'rdmashim stats'.
 func StatsCommand(source func() *Source) *cobra.Command {
 	var asJSON, prometheus, all bool
-	var pid int
+	var wanted func(args []string) *Source
 	cmd := &cobra.Command{
 		Use:   "stats [DEVICE]",
 		Short: "Print the counters of devices and queue pairs",
@@ -28,15 +27,7 @@ answer within 200 ms, because it is stopped, is left out and named on standard e
 			if asJSON && prometheus {
 				return cli.Usagef("stats: --json and --prometheus are two forms; choose one")
 			}
-			if pid < 0 {
-				return cli.Usagef("stats: a process number is not negative")
-			}
-			s := source()
-			s.PID = pid
-			if len(args) > 0 {
-				s.Device = args[0]
-			}
-			list, warnings, err := s.First(cmd.Context())
+			list, warnings, err := wanted(args).First(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -51,18 +42,15 @@ answer within 200 ms, because it is stopped, is left out and named on standard e
 			case prometheus:
 				return stats.WritePrometheus(out, list)
 			case asJSON:
-				e := json.NewEncoder(out)
-				e.SetIndent("", "  ")
-				return e.Encode(append([]stats.Device{}, list...))
+				return cli.PrintJSON(out, append([]stats.Device{}, list...))
 			}
 			return Totals(out, list, all)
 		},
 	}
-	cmd.ValidArgsFunction = cli.CompleteFirst(completeSource(source))
+	wanted = choose(cmd, source)
 	f := cmd.Flags()
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	f.BoolVar(&prometheus, "prometheus", false, "print Prometheus' text format")
 	f.BoolVarP(&all, "all", "a", false, "print counters that are zero, too")
-	f.IntVarP(&pid, "pid", "p", 0, "devices and queue pairs of this process only")
 	return cmd
 }

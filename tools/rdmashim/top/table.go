@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -62,7 +63,7 @@ func (f *Frame) ports() []string {
 		d := &f.Devices[i]
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			row := []string{fmt.Sprintf("%s/%d", d.Name, p.Port.Port), pid(d.PID), dash(d.Process), p.State}
+			row := []string{fmt.Sprintf("%s/%d", d.Name, p.Port.Port), pid(d.PID), cli.Dash(d.Process), p.State}
 			row = append(row, columns(p.Counters, p.moved, d.Seconds, true)...)
 			rows = append(rows, append(row, causes(p.moved, d.Seconds)))
 		}
@@ -165,13 +166,6 @@ func pid(n int) string {
 		return "-"
 	}
 	return strconv.Itoa(n)
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // number writes with at most three digits that count, and decimal units.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -292,8 +293,14 @@ func (m *machine) run(t *testing.T, o Options) (out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	o.Out, o.Err = &stdout, &stderr
-	o.Wait = func(context.Context) bool { m.goOn(); return true }
-	require.NoError(t, Run(t.Context(), m.source(), o))
+	o.Interval = 2 * time.Second
+	from := m.source()
+	read := from.Processes
+	from.Processes = func(ctx context.Context, pids ...int) ([]stats.Device, []error) {
+		defer m.goOn()
+		return read(ctx, pids...)
+	}
+	synctest.Test(t, func(t *testing.T) { require.NoError(t, Run(t.Context(), from, o)) })
 	return stdout.String(), stderr.String()
 }
 
@@ -375,21 +382,19 @@ func TestRunOnATerminal(t *testing.T) {
 }
 
 func TestRunEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	n := 0
-	var out bytes.Buffer
-	wait := func(ctx context.Context) bool {
-		if n++; n == 3 {
-			cancel()
-		}
-		return ctx.Err() == nil
-	}
-	require.NoError(t, Run(ctx, newMachine().source(), Options{Out: &out, Err: &out, Wait: wait}))
-	require.Equal(t, 2, strings.Count(out.String(), "2 devices"))
-	require.NoError(t, Run(ctx, newMachine().source(), Options{Out: &out, Err: &out, Interval: time.Hour}), "interrupted from the start")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var out bytes.Buffer
+		o := Options{Out: &out, Err: &out, Interval: 2 * time.Second}
+		require.NoError(t, Run(ctx, newMachine().source(), o))
+		require.Equal(t, 2, strings.Count(out.String(), "2 devices"))
+		require.NoError(t, Run(ctx, newMachine().source(), o), "interrupted from the start")
 
-	full := errors.New("no space")
-	require.ErrorIs(t, Run(t.Context(), newMachine().source(), Options{Out: failing{full}, Err: &out, Wait: func(context.Context) bool { return true }}), full)
+		full := errors.New("no space")
+		o.Out = failing{full}
+		require.ErrorIs(t, Run(t.Context(), newMachine().source(), o), full)
+	})
 }
 
 type failing struct{ err error }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
@@ -52,7 +53,7 @@ func pairTotals(b *strings.Builder, q *stats.QueuePair, all bool) {
 		fmt.Fprintf(b, ", MTU %d", q.MTU)
 	}
 	if q.PID != 0 {
-		fmt.Fprintf(b, ", process %d (%s)", q.PID, dash(q.Process))
+		fmt.Fprintf(b, ", process %d (%s)", q.PID, cli.Dash(q.Process))
 	} else if q.Process != "" {
 		fmt.Fprintf(b, ", kernel [%s]", q.Process)
 	}
