@@ -19,7 +19,6 @@ type addressVector struct {
 	num  uint32
 	pd   *domain
 	peer netip.AddrPort
-	attr abi.AHAttr
 }
 
 // CreateAH implements driver.Device. A client that has no room for the number gets
@@ -40,7 +39,7 @@ func (d *Device) CreateAH(pd driver.PD, a *abi.AHAttr, u *driver.Udata) (driver.
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	v := &addressVector{d: d, pd: p, peer: peer, attr: *a}
+	v := &addressVector{d: d, pd: p, peer: peer}
 	if err := d.ahs.add(v); err != nil {
 		return nil, fmt.Errorf("rnic: device %s: %w", d.name, err)
 	}

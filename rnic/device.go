@@ -76,9 +76,9 @@ type Device struct {
 	procs sync.WaitGroup
 
 	count struct {
-		malformed          [wire.NumErrors]uint64 // guarded by mu; by wire.Error
-		dropQPN, dropOther uint64                 // guarded by mu
-		cqOverflow         uint64                 // guarded by mu
+		malformed  [wire.NumErrors]uint64 // guarded by mu; by wire.Error
+		dropQPN    uint64                 // guarded by mu
+		cqOverflow uint64                 // guarded by mu
 	}
 }
 

@@ -47,14 +47,14 @@ func (d *Device) settle(batches int) {
 		d.touched = d.touched[:last]
 		q.touched = false
 		if !q.gone {
-			d.settleOne(q, now)
+			d.settleOne(q)
 		}
 	}
 	d.gsi.report()
 	d.setAlarm(now)
 }
 
-func (d *Device) settleOne(q *QP, now engine.Time) {
+func (d *Device) settleOne(q *QP) {
 	q.complete()
 	if q.draining && q.engine.Drained() {
 		q.draining = false

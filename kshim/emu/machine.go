@@ -65,14 +65,13 @@ func New(o Options) *Machine {
 // ib_device and ib_uverbs_device.
 type device struct {
 	driver.Device
-	name    string
-	index   int     // among the machine's devices
-	minor   int     // N in uverbsN, or noMinor; guarded by Machine.mu
-	owner   *module // whose device it is; nil: nobody's who can be unloaded
-	machine *Machine
-	ns      namespace // of processes that see this device only
-	attr    abi.QueryDeviceResp
-	counts  [numKinds]atomic.Int32 // objects that exist, per kind
+	name   string
+	index  int       // among the machine's devices
+	minor  int       // N in uverbsN, or noMinor; guarded by Machine.mu
+	owner  *module   // whose device it is; nil: nobody's who can be unloaded
+	ns     namespace // of processes that see this device only
+	attr   abi.QueryDeviceResp
+	counts [numKinds]atomic.Int32 // objects that exist, per kind
 
 	mu    sync.Mutex
 	gone  bool                     // guarded by mu: unregistered
@@ -92,7 +91,7 @@ func (m *Machine) register(d driver.Device, owner *module) error {
 		return &Error{Op: "register", Path: strconv.Quote(name), Msg: "not a device name", Errno: syscall.EINVAL}
 	}
 	dev := &device{
-		Device: d, name: name, minor: noMinor, owner: owner, machine: m, attr: d.QueryDevice(),
+		Device: d, name: name, minor: noMinor, owner: owner, attr: d.QueryDevice(),
 		files: map[*uverbsFile]struct{}{}, qps: map[uint32]*queuePair{},
 	}
 	dev.ns = namespace{machine: m, only: dev}

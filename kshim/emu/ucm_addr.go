@@ -37,7 +37,7 @@ func sockaddr(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
 // takePort binds an id to a port of its address (cma.c: cma_get_port):
 // EADDRINUSE when an id has the same, EADDRNOTAVAIL when a wildcard is in the
 // way. Preconditions here and below: the id's mu is held.
-func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) (netip.AddrPort, error) {
+func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ports == nil {
@@ -56,15 +56,15 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) (netip.AddrPort, error) 
 			}
 		}
 		if a.Port() == 0 {
-			return a, fail(syscall.EADDRNOTAVAIL, "no port is free")
+			return fail(syscall.EADDRNOTAVAIL, "no port is free")
 		}
 	}
 	if err := c.checkPort(id, a, id.reuse); err != nil {
-		return a, err
+		return err
 	}
 	c.ports[a.Port()] = append(c.ports[a.Port()], ucmBinding{id, a.Addr(), id.reuse, id.afOnly})
 	id.src, id.bound = a, true
-	return a, nil
+	return nil
 }
 
 // checkPort looks who else is bound to the port (cma.c: cma_check_port). The
@@ -155,7 +155,7 @@ func (c *ucmCall) bind() error {
 				return fail(syscall.EADDRNOTAVAIL, "no RDMA device has the address %v", a.Addr())
 			}
 		}
-		if _, err := c.f.proc.ns.cm.takePort(id, a); err != nil {
+		if err := c.f.proc.ns.cm.takePort(id, a); err != nil {
 			return err
 		}
 		id.state = ucmBound
@@ -221,7 +221,7 @@ func (id *ucmID) resolve(src, dst netip.AddrPort) error {
 		return failed
 	}
 	if !id.bound {
-		if _, err := ns.cm.takePort(id, netip.AddrPortFrom(path.Local.Unmap(), src.Port())); err != nil {
+		if err := ns.cm.takePort(id, netip.AddrPortFrom(path.Local.Unmap(), src.Port())); err != nil {
 			return err
 		}
 	} else {
@@ -256,7 +256,7 @@ func (c *ucmCall) listen() error {
 	return c.with(0, func(id *ucmID) error {
 		switch id.state {
 		case ucmIdle: // to a wildcard and a port that is free
-			if _, err := c.f.proc.ns.cm.takePort(id, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
+			if err := c.f.proc.ns.cm.takePort(id, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
 				return err
 			}
 			id.state = ucmBound

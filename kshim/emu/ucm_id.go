@@ -41,7 +41,6 @@ type ucmID struct {
 	conn      driver.CMConn
 	active    bool
 	listeners []driver.CMListener
-	backlog   int
 	tos       uint8
 	timeout   uint8
 	reuse     bool

@@ -70,7 +70,7 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.active, c.state = true, ReqSent
+	c.state = ReqSent
 	c.tid = m.transaction()
 	c.service, c.src, c.dst, c.localQPN = p.Service, p.Src, p.Dst, p.QPN
 	c.timeout, c.retries = m.cfg.ResponseTimeout, m.cfg.Retries

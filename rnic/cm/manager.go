@@ -65,7 +65,6 @@ func (m *Manager) psn() wire.PSN { return wire.PSN(m.cfg.Random.Uint64()) & wire
 type conn struct {
 	id, remote wire.CommID
 	state      State
-	active     bool
 	orphan     bool      // destroyed by its owner: no more events, and it goes by itself
 	listener   *Listener // of a request without an answer
 	waiting    bool      // counts against the listener's backlog

@@ -1,9 +1,7 @@
 package link
 
 import (
-	"fmt"
 	"math/bits"
-	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/splitmix"
@@ -29,23 +27,6 @@ type Faults struct {
 func (f Faults) Any() bool {
 	f.Seed = 0
 	return f != Faults{}
-}
-
-// Check returns an error that Is syscall.EINVAL for a rate outside 0 … 1 or a
-// negative delay.
-func (f Faults) Check() error {
-	for _, r := range []struct {
-		name string
-		rate float64
-	}{{"loss", f.Loss}, {"reorder", f.Reorder}, {"dup", f.Dup}, {"corrupt", f.Corrupt}} {
-		if !(r.rate >= 0 && r.rate <= 1) { // NaN too
-			return fmt.Errorf("link: fault %s=%v: must lie in 0 … 1 (0%% … 100%%): %w", r.name, r.rate, syscall.EINVAL)
-		}
-	}
-	if f.Delay < 0 {
-		return fmt.Errorf("link: fault delay=%v: must not be negative: %w", f.Delay, syscall.EINVAL)
-	}
-	return nil
 }
 
 // The kinds of faults, each with its own stream of decisions, and the streams

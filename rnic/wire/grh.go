@@ -21,9 +21,6 @@ type GRH struct {
 	HopLimit     uint8      // time to live, over IPv4
 }
 
-// Length returns [GRHLen].
-func (*GRH) Length() int { return GRHLen }
-
 // Parse reads the first GRHLen bytes of b. The error is ErrShort, ErrVersion
 // where they are of neither form, or nil.
 func (h *GRH) Parse(b []byte) error {

@@ -11,13 +11,12 @@ import (
 const ICRCLen = 4
 
 const (
-	udpHeaderLen  = 8
-	ip4HeaderLen  = 20
-	ip6HeaderLen  = 40
-	maskedLRHLen  = 8 // stands in for the local route header that RoCE lacks
-	protocolUDP   = 17
-	ip4FlagDF     = 0x40
-	maskedByteBTH = 4 // FECN, BECN and reserved bits change on the way
+	udpHeaderLen = 8
+	ip4HeaderLen = 20
+	ip6HeaderLen = 40
+	maskedLRHLen = 8 // stands in for the local route header that RoCE lacks
+	protocolUDP  = 17
+	ip4FlagDF    = 0x40
 )
 
 // Flow is what the invariant CRC needs to know of one direction between two UDP

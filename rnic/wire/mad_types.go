@@ -21,17 +21,6 @@ type CMTimeout uint8
 // Nanoseconds returns the time, 4.096 µs … 8796 s. Bits above the fifth are ignored.
 func (t CMTimeout) Nanoseconds() int64 { return 4096 << (t & codeMask) }
 
-// CMTimeoutFor returns the code of the shortest time that is not below ns, and of
-// the longest (31) where none is.
-func CMTimeoutFor(ns int64) CMTimeout {
-	for t := CMTimeout(0); t < 31; t++ {
-		if t.Nanoseconds() >= ns {
-			return t
-		}
-	}
-	return 31
-}
-
 // ServiceID names what a REQ wants to be connected with (IBA 12.7.3).
 type ServiceID uint64
 

@@ -127,15 +127,7 @@ func TestRNRTimer(t *testing.T) {
 		whole, hundredths, _ := strings.Cut(want, ".")
 		require.Equal(t, atoi(t, whole+hundredths)*10_000, timer.Nanoseconds(), "code %d", code)
 		require.Equal(t, timer.Nanoseconds(), (timer | 0xe0).Nanoseconds(), "only five bits count")
-		require.Equal(t, timer, wire.RNRTimerFor(timer.Nanoseconds()))
-		if code != 0 && code != 31 {
-			require.Equal(t, timer+1, wire.RNRTimerFor(timer.Nanoseconds()+1))
-		}
 	}
-	require.Equal(t, wire.RNRTimer(1), wire.RNRTimerFor(0))
-	require.Equal(t, wire.RNRTimer(1), wire.RNRTimerFor(-5))
-	require.Equal(t, wire.RNRTimer(0), wire.RNRTimerFor(491_520_001))
-	require.Equal(t, wire.RNRTimer(0), wire.RNRTimerFor(1<<62))
 }
 
 func atoi(t *testing.T, s string) (n int64) {

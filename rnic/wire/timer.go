@@ -23,17 +23,6 @@ func (t RNRTimer) String() string {
 	return fmt.Sprintf("%d.%02dms", rnrTimes[t&codeMask]/100, rnrTimes[t&codeMask]%100)
 }
 
-// RNRTimerFor returns the code of the shortest time that is not below ns, and of
-// the longest (0) where none is.
-func RNRTimerFor(ns int64) RNRTimer {
-	for t := RNRTimer(1); t < 32; t++ {
-		if t.Nanoseconds() >= ns {
-			return t
-		}
-	}
-	return 0
-}
-
 // AckTimeout is the five-bit code of a queue pair's local ACK timeout (IBA
 // 9.7.6.1.3): 4.096 µs times two to its power. Code 0 turns the
 // timeout off.

@@ -34,7 +34,6 @@ type helper struct {
 	env  []string
 	tail *logTail
 
-	frames chan frame    // what the host sent, but for Stdin and Winsize
 	input  *commandInput // of the command that runs, if any; owned by serve
 	pushed *io.PipeWriter
 }

@@ -30,7 +30,6 @@ const (
 
 	protocolUDP    = 17
 	udpLen         = 8
-	moreFragments  = 0x2000
 	dontFragment   = 0x4000
 	fragmentOffset = 0x1fff
 )

@@ -53,16 +53,8 @@ type Direction struct {
 // may make several READs of one work request.
 type Messages struct{ Send, Write, Read, Atomic, Other uint64 }
 
-// Sum is all of them.
-func (m Messages) Sum() uint64 { return m.Send + m.Write + m.Read + m.Atomic + m.Other }
-
 // NAKs counts them by syndrome.
 type NAKs struct{ Sequence, Invalid, Access, Operational, RNR, Other uint64 }
-
-// Sum is all of them.
-func (n NAKs) Sum() uint64 {
-	return n.Sequence + n.Invalid + n.Access + n.Operational + n.RNR + n.Other
-}
 
 // RetransmissionRate is the share of request packets that were sent again, 0 … 1.
 func (d *Direction) RetransmissionRate() float64 {

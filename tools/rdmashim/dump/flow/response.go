@@ -15,7 +15,7 @@ func (t *Tracker) response(w *way, p *dissect.Packet) {
 	}
 	v := w.back // whose requests are answered
 	if v == nil {
-		t.strayAnswer(w, h)
+		t.strayAnswer(h)
 		return
 	}
 	v.sum.Responses++
@@ -34,7 +34,7 @@ func (t *Tracker) response(w *way, p *dissect.Packet) {
 }
 
 // strayAnswer is one whose requests the capture does not have.
-func (t *Tracker) strayAnswer(w *way, h *wire.Packet) {
+func (t *Tracker) strayAnswer(h *wire.Packet) {
 	if s := h.AETH.Syndrome; h.Opcode.Carries(wire.HasAETH) && !s.IsACK() {
 		kind := NAK
 		if s.IsRNR() {

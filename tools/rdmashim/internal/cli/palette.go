@@ -24,8 +24,7 @@ func (p Palette) wrap(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Bold, Red, Green and Yellow mark s up.
+// Bold, Red and Yellow mark s up.
 func (p Palette) Bold(s string) string   { return p.wrap("1", s) }
 func (p Palette) Red(s string) string    { return p.wrap("31", s) }
-func (p Palette) Green(s string) string  { return p.wrap("32", s) }
 func (p Palette) Yellow(s string) string { return p.wrap("33", s) }

@@ -18,6 +18,6 @@ func TestPalette(t *testing.T) {
 	require.Equal(t, "x", PaletteFor(f).Bold("x"))
 	on := Palette{On: true}
 	require.Equal(t, "\x1b[31mx\x1b[0m", on.Red("x"))
-	require.Equal(t, "\x1b[1m\x1b[32mx\x1b[0m\x1b[0m", on.Bold(on.Green("x")))
+	require.Equal(t, "\x1b[1m\x1b[31mx\x1b[0m\x1b[0m", on.Bold(on.Red("x")))
 	require.Empty(t, on.Yellow(""))
 }

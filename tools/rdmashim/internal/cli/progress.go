@@ -49,9 +49,6 @@ func (p *Progress) Add(n int) {
 	}
 }
 
-// Shown reports whether there is a terminal that shows it.
-func (p *Progress) Shown() bool { return p.bar != nil }
-
 // Describe says what is being done.
 func (p *Progress) Describe(what string) {
 	if p.bar != nil {
