@@ -78,16 +78,9 @@ func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 		return -1, c.ended(err, &c.closed, "")
 	}
 	a := &addressHandle{ctx: c, pd: config.PD, verbs: v, made: caller()}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return -1, errContextClosed
+	if err := enter(c, &addressHandles, &c.addresses, a, &a.handle, v.Destroy); err != nil {
+		return -1, err
 	}
-	if addressHandles.put(a, func(h int) { a.handle = AH(h) }) == 0 {
-		v.Destroy()
-		return -1, explain(syscall.ENOMEM, "the process has no handle left")
-	}
-	c.addresses[a.handle] = a
 	return a.handle, nil
 }
 
@@ -106,17 +99,21 @@ func (c *Context) reaches(addr netip.Addr, port uint16) error {
 func (c *Context) DestroyAH(ah AH) error { return opError("DestroyAH", ahName(ah), c.destroyAH(ah)) }
 
 func (c *Context) destroyAH(ah AH) error {
-	a := addressHandles.get(int(ah))
-	if a != nil && a.ctx == c {
-		c.mu.Lock()
-		won := addressHandles.remove(int(ah))
-		if won {
-			delete(c.addresses, ah)
-		}
-		c.mu.Unlock()
-		if won {
-			return c.ended(a.verbs.Destroy(), &c.closed, "")
-		}
+	a, err := c.address(ah)
+	if err != nil {
+		return err
 	}
-	return c.badHandle("%s is no address handle of this context: zero, destroyed, or another context's", ahName(ah))
+	if !leave(c, &addressHandles, &c.addresses, ah) { // another goroutine was faster
+		_, err = c.address(ah)
+		return err
+	}
+	return c.ended(a.verbs.Destroy(), &c.closed, "")
+}
+
+// address is the address handle behind a handle, or EBADF.
+func (c *Context) address(ah AH) (*addressHandle, error) {
+	if a := addressHandles.get(int(ah)); a != nil && a.ctx == c {
+		return a, nil
+	}
+	return nil, c.badHandle("%s is no address handle of this context: zero, destroyed, or another context's", ahName(ah))
 }

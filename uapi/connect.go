@@ -124,18 +124,20 @@ func (q *queuePair) noWay(remote Endpoint) error {
 }
 
 // routeMTU is the largest path MTU that both sides offer and the route to the
-// peer carries; 0 if it does not even carry the smallest. Without a route there
-// may be one when packets go.
+// peer carries; 0 for none.
 func (q *queuePair) routeMTU(remote Endpoint) int {
-	mtu := min(q.config.MTU, remote.MTU)
-	if q.ctx.station.route == nil {
-		return mtu
+	return min(q.config.MTU, remote.MTU, q.ctx.station.carries(remote.Addr.Addr()))
+}
+
+// carries is the largest path MTU on the route to a peer, 0 if it does not even
+// carry the smallest. Without a route there may be one when packets go.
+func (s *station) carries(peer netip.Addr) int {
+	if s.route != nil {
+		if most, err := s.route(peer); err == nil {
+			return most
+		}
 	}
-	most, err := q.ctx.station.route(remote.Addr.Addr())
-	if err != nil {
-		return mtu
-	}
-	return min(mtu, most)
+	return abi.MTU4096.Bytes()
 }
 
 // routeMTU is queuePair.routeMTU for a route that carries anything.
@@ -155,16 +157,20 @@ func (q *queuePair) init() error {
 	if q.inited.Load() {
 		return nil
 	}
-	err := q.verbs.Modify(&verbs.QPAttr{
+	err := q.move(verbs.QPAttr{
 		State:       abi.QPSInit,
 		PortNum:     uint8(q.ctx.chosen.port),
 		AccessFlags: abi.AccessFlags(q.config.Access),
-	}, abi.QPMaskState|abi.QPMaskPkeyIndex|abi.QPMaskPort|abi.QPMaskAccessFlags)
-	if err != nil {
-		return q.ctx.ended(err, &q.dead, "the queue pair")
+	}, abi.QPMaskPkeyIndex|abi.QPMaskPort|abi.QPMaskAccessFlags)
+	if err == nil {
+		q.inited.Store(true)
 	}
-	q.inited.Store(true)
-	return nil
+	return err
+}
+
+// move moves the queue pair to attr's state. mask is what else of attr counts.
+func (q *queuePair) move(attr verbs.QPAttr, mask abi.QPAttrMask) error {
+	return q.ctx.ended(q.verbs.Modify(&attr, abi.QPMaskState|mask), &q.dead, "the queue pair")
 }
 
 // readyToReceive moves the queue pair from INIT to RTR.
@@ -188,22 +194,20 @@ func (q *queuePair) readyToReceive(remote Endpoint) error {
 	if port := remote.Addr.Port(); port != RoCEPort {
 		attr.AV.DLID = port
 	}
-	err := q.verbs.Modify(&attr, abi.QPMaskState|abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|
+	return q.move(attr, abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|
 		abi.QPMaskRQPSN|abi.QPMaskMaxDestRdAtomic|abi.QPMaskMinRNRTimer)
-	return q.ctx.ended(err, &q.dead, "the queue pair")
 }
 
 // readyToSend moves the queue pair from RTR to RTS.
 func (q *queuePair) readyToSend(remote Endpoint) error {
-	err := q.verbs.Modify(&verbs.QPAttr{
+	return q.move(verbs.QPAttr{
 		State:       abi.QPSRTS,
 		SQPSN:       q.psn,
 		Timeout:     uint8(q.config.Timeout),
 		RetryCnt:    uint8(q.config.Retry),
 		RNRRetry:    uint8(q.config.RNRRetry),
 		MaxRdAtomic: uint8(min(q.config.MaxRdAtomic, remote.MaxRdAtomic)),
-	}, abi.QPMaskState|abi.QPMaskSQPSN|abi.QPMaskTimeout|abi.QPMaskRetryCnt|abi.QPMaskRNRRetry|abi.QPMaskMaxQPRdAtomic)
-	return q.ctx.ended(err, &q.dead, "the queue pair")
+	}, abi.QPMaskSQPSN|abi.QPMaskTimeout|abi.QPMaskRetryCnt|abi.QPMaskRNRRetry|abi.QPMaskMaxQPRdAtomic)
 }
 
 // Disconnect ends a queue pair's connection, however it was made. The queue
@@ -234,6 +238,5 @@ func (q *queuePair) disconnect() error {
 	if !q.inited.Load() {
 		return explain(syscall.ENOTCONN, "it was never connected")
 	}
-	err := q.verbs.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState)
-	return q.ctx.ended(err, &q.dead, "the queue pair")
+	return q.move(verbs.QPAttr{State: abi.QPSErr}, 0)
 }

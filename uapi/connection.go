@@ -258,8 +258,8 @@ func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
 	case abi.QPSRTS:
 		attr.Timeout, attr.RetryCnt, attr.RNRRetry = uint8(q.config.Timeout), uint8(q.config.Retry), uint8(q.config.RNRRetry)
 	}
-	if err := q.verbs.Modify(attr, mask); err != nil {
-		return q.ctx.ended(err, &q.dead, "the queue pair")
+	if err := q.move(*attr, mask); err != nil {
+		return err
 	}
 	switch attr.State {
 	case abi.QPSInit:
@@ -287,14 +287,11 @@ func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
 // carried refuses a path MTU that is too large for the route of this side: the
 // side that asks chooses by its own.
 func (q managedPair) carried(attr *verbs.QPAttr) error {
-	if q.ctx.station.route == nil {
-		return nil
-	}
 	remote := q.peerOf(attr)
-	most, err := q.ctx.station.route(remote.Addr.Addr())
+	most := q.ctx.station.carries(remote.Addr.Addr())
 	switch {
-	case err != nil || most >= remote.MTU:
-		return nil //nolint:nilerror // there may be a route when packets go
+	case most >= remote.MTU:
+		return nil
 	case most == 0:
 		return q.noWay(remote)
 	}

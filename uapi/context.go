@@ -52,6 +52,36 @@ var (
 	domainHandles  handleTable[domain]
 )
 
+// enter gives an object its handle and notes it in the context's own table. If
+// there is no handle left it undoes the object; a closed context has.
+func enter[H ~int, T any](c *Context, handles *handleTable[T], own *map[H]*T, object *T, handle *H, undo func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return errContextClosed
+	}
+	if handles.put(object, func(h int) { *handle = H(h) }) == 0 {
+		_ = undo()
+		return explain(syscall.ENOMEM, "the process has no handle left")
+	}
+	(*own)[*handle] = object
+	return nil
+}
+
+// leave makes a handle stale and reports whether this call did it.
+func leave[H ~int, T any](c *Context, handles *handleTable[T], own *map[H]*T, handle H) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(*own, handle)
+	return handles.remove(int(handle))
+}
+
+func removeAll[H ~int, T any](handles *handleTable[T], own map[H]*T) {
+	for h := range own {
+		handles.remove(int(h))
+	}
+}
+
 // newContext opens the station's device through the kernel.
 func newContext(kernel kshim.Kernel, s *station, config OpenConfig) (*Context, error) {
 	v, err := verbs.Open(kernel, s.name)
@@ -95,23 +125,17 @@ func (c *Context) Close() error {
 	}
 	pairs, queues, regions := c.pairs, c.queues, c.regions
 	c.pairs, c.queues, c.regions = nil, nil, nil
-	for ah := range c.addresses {
-		addressHandles.remove(int(ah))
-	}
-	for pd := range c.domains {
-		domainHandles.remove(int(pd))
-	}
+	removeAll(&addressHandles, c.addresses)
+	removeAll(&domainHandles, c.domains)
+	removeAll(&queueHandles, queues)
+	removeAll(&regionHandles, regions)
 	c.addresses, c.domains = nil, nil
 	for qp, q := range pairs {
 		c.qps.set(uint32(qp), nil)
 		q.dead.Store(true)
 	}
-	for cq, q := range queues {
-		queueHandles.remove(int(cq))
+	for _, q := range queues {
 		q.dead.Store(true)
-	}
-	for mr := range regions {
-		regionHandles.remove(int(mr))
 	}
 	c.mu.Unlock()
 

@@ -82,9 +82,9 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	case wr.RemoteQPN > max24:
 		return explain(syscall.EINVAL, "queue pair number %#x has more than 24 bits", wr.RemoteQPN)
 	}
-	a := addressHandles.get(int(wr.AH))
-	if a == nil || a.ctx != q.ctx {
-		return q.ctx.badHandle("%s is no address handle of this context: zero, destroyed, or another context's", ahName(wr.AH))
+	a, err := q.ctx.address(wr.AH)
+	if err != nil {
+		return err
 	}
 	if a.pd != q.config.PD {
 		return q.otherDomain(ahName(wr.AH), a.pd)

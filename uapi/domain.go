@@ -42,16 +42,9 @@ func (c *Context) createPD() (*domain, error) {
 		return nil, c.ended(err, &c.closed, "")
 	}
 	d := &domain{ctx: c, verbs: v, made: caller()}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return nil, errContextClosed
+	if err := enter(c, &domainHandles, &c.domains, d, &d.handle, v.Dealloc); err != nil {
+		return nil, err
 	}
-	if domainHandles.put(d, func(h int) { d.handle = PD(h) }) == 0 {
-		v.Dealloc()
-		return nil, explain(syscall.ENOMEM, "the process has no handle left")
-	}
-	c.domains[d.handle] = d
 	return d, nil
 }
 
@@ -70,10 +63,7 @@ func (c *Context) destroyPD(pd PD) error {
 	case err != nil: // of two that destroy it at once the later, or Close was faster
 		return c.ended(err, &c.closed, "")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	domainHandles.remove(int(pd))
-	delete(c.domains, pd)
+	leave(c, &domainHandles, &c.domains, pd)
 	return nil
 }
 

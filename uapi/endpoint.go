@@ -97,9 +97,6 @@ func (e Endpoint) MarshalText() ([]byte, error) {
 
 // UnmarshalText is encoding.TextUnmarshaler.
 func (e *Endpoint) UnmarshalText(text []byte) error {
-	if len(text) > maxEndpointText {
-		return explain(syscall.EINVAL, "endpoint: %d bytes of text are more than one has", len(text))
-	}
 	parsed, err := ParseEndpoint(string(text))
 	if err != nil {
 		return err

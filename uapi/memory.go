@@ -93,19 +93,10 @@ func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
 	}
 	r.verbs = v
 	r.state.Store(&regionState{buf: buf, info: r.describe()})
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
+	if err := enter(c, &regionHandles, &c.regions, r, &r.handle, v.Dereg); err != nil {
 		r.drop()
-		return -1, errContextClosed
+		return -1, err
 	}
-	if regionHandles.put(r, func(h int) { r.handle = MR(h) }) == 0 {
-		v.Dereg()
-		r.drop()
-		return -1, explain(syscall.ENOMEM, "the process has no handle left")
-	}
-	c.regions[r.handle] = r
 	return r.handle, nil
 }
 
@@ -148,13 +139,7 @@ func (c *Context) deregMR(mr MR) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	won := regionHandles.remove(int(mr))
-	if won {
-		delete(c.regions, mr)
-	}
-	c.mu.Unlock()
-	if !won { // another goroutine was faster
+	if !leave(c, &regionHandles, &c.regions, mr) { // another goroutine was faster
 		_, err := c.region(mr)
 		return err
 	}

@@ -210,13 +210,17 @@ func (q *queuePair) detachCQs() error {
 	return nil
 }
 
-// onlyCQ is the completion queue of both directions.
-func (q *queuePair) onlyCQ() (*completionQueue, error) {
-	if q.send != q.recv {
-		return nil, explain(syscall.EINVAL, "it has two completion queues; use Poll and Wait on %s and %s",
+// onlyCQ is a queue pair and the completion queue of both its directions.
+func (c *Context) onlyCQ(qp QP) (*queuePair, *completionQueue, error) {
+	q, err := c.pair(qp)
+	if err == nil && q.send != q.recv {
+		err = explain(syscall.EINVAL, "it has two completion queues; use Poll and Wait on %s and %s",
 			cqName(q.send.handle), cqName(q.recv.handle))
 	}
-	return q.send, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	return q, q.send, nil
 }
 
 // noneCanCome says why no completion can come; nil: one may.

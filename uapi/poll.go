@@ -44,20 +44,18 @@ var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
 func (c *Context) PollCQ(qp QP, wc []WC) (int, error) {
-	q, err := c.pair(qp)
+	n := 0
+	q, cq, err := c.onlyCQ(qp)
 	if err == nil {
-		var cq *completionQueue
-		if cq, err = q.onlyCQ(); err == nil {
-			var n int
-			if n, err = cq.poll(wc); n == 0 && err == nil && !q.connected.Load() {
-				err = q.noneCanCome()
-			}
-			if err == nil {
-				return n, nil
-			}
-		}
+		n, err = cq.poll(wc)
 	}
-	return noCompletion(wc, opError("PollCQ", qpName(qp), err))
+	if err == nil && n == 0 && !q.connected.Load() {
+		err = q.noneCanCome()
+	}
+	if err != nil {
+		return noCompletion(wc, opError("PollCQ", qpName(qp), err))
+	}
+	return n, nil
 }
 
 // noCompletion is what PollCQ, WaitCQ, Poll and Wait return for an error.
@@ -139,14 +137,11 @@ func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 // Waiting costs a system call and a wake-up more than polling; see PollCQ for
 // programs that would rather spin.
 func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
-	q, err := c.pair(qp)
+	_, cq, err := c.onlyCQ(qp)
 	if err == nil {
-		var cq *completionQueue
-		if cq, err = q.onlyCQ(); err == nil {
-			var n int
-			if n, err = cq.wait(ctx, wc); err == nil {
-				return n, nil
-			}
+		var n int
+		if n, err = cq.wait(ctx, wc); err == nil {
+			return n, nil
 		}
 	}
 	return noCompletion(wc, opError("WaitCQ", qpName(qp), err))

@@ -43,28 +43,28 @@ func (c *Context) CreateCQ(size int) (CQ, error) {
 }
 
 func (c *Context) createCQ(size int, private bool) (*completionQueue, error) {
-	switch {
-	case c.closed.Load():
+	if c.closed.Load() {
 		return nil, errContextClosed
-	case size < 1 || size > c.limits.cqe:
-		return nil, explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
+	}
+	if err := c.checkCQE(size); err != nil {
+		return nil, err
 	}
 	v, err := c.verbs.CreateCQ(size)
 	if err != nil {
 		return nil, c.ended(err, &c.closed, "")
 	}
 	q := &completionQueue{ctx: c, verbs: v, size: size, private: private, made: caller()}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return nil, errContextClosed
+	if err := enter(c, &queueHandles, &c.queues, q, &q.handle, v.Destroy); err != nil {
+		return nil, err
 	}
-	if queueHandles.put(q, func(h int) { q.handle = CQ(h) }) == 0 {
-		v.Destroy()
-		return nil, explain(syscall.ENOMEM, "the process has no handle left")
-	}
-	c.queues[q.handle] = q
 	return q, nil
+}
+
+func (c *Context) checkCQE(size int) error {
+	if size < 1 || size > c.limits.cqe {
+		return explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
+	}
+	return nil
 }
 
 // DestroyCQ destroys a completion queue, and with it the completions in it.
@@ -127,8 +127,8 @@ func (c *Context) ResizeCQ(cq CQ, size int) error {
 
 func (q *completionQueue) resize(size int) error {
 	c := q.ctx
-	if size < 1 || size > c.limits.cqe {
-		return explain(syscall.EINVAL, "a completion queue of %d entries; the device makes 1 … %d", size, c.limits.cqe)
+	if err := c.checkCQE(size); err != nil {
+		return err
 	}
 	q.resizing.Lock()
 	defer q.resizing.Unlock()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,10 +132,7 @@ func (c *Context) pairStats() ([]stats.QueuePair, error) {
 
 func (c *Context) ownPairStats() []stats.QueuePair {
 	c.mu.Lock()
-	pairs := make([]*queuePair, 0, len(c.pairs))
-	for _, q := range c.pairs {
-		pairs = append(pairs, q)
-	}
+	pairs := slices.Collect(maps.Values(c.pairs))
 	c.mu.Unlock()
 	list := []stats.QueuePair{}
 	for _, q := range pairs {
