@@ -174,13 +174,20 @@ func localAddrs() []netip.Addr {
 	var list []netip.Addr
 	addrs, _ := net.InterfaceAddrs()
 	for _, a := range addrs {
-		if prefix, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
-				list = append(list, ip.Unmap())
-			}
+		if ip, ok := prefixAddr(a); ok {
+			list = append(list, ip)
 		}
 	}
 	return list
+}
+
+// prefixAddr is the address of an interface's prefix.
+func prefixAddr(a net.Addr) (netip.Addr, bool) {
+	if prefix, ok := a.(*net.IPNet); ok {
+		ip, ok := netip.AddrFromSlice(prefix.IP)
+		return ip.Unmap(), ok
+	}
+	return netip.Addr{}, false
 }
 
 // minShare is the least time that an attempt gets while there are more

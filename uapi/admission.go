@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -88,7 +89,7 @@ func (a *admission) take() *Request {
 		return nil
 	}
 	r := a.waiting[i]
-	a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
+	a.waiting = slices.Delete(a.waiting, i, i+1)
 	a.given = append(a.given, r)
 	from := r.RemoteAddr.Addr()
 	release(a.queued, from)
@@ -123,12 +124,7 @@ func (a *admission) replied(r *Request, squeeze context.CancelCauseFunc) {
 func (a *admission) done(r *Request, confirmed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, g := range a.given {
-		if g == r {
-			a.given = append(a.given[:i], a.given[i+1:]...)
-			break
-		}
-	}
+	a.given = slices.DeleteFunc(a.given, func(g *Request) bool { return g == r })
 	from := r.RemoteAddr.Addr()
 	if confirmed {
 		a.heard[from] = time.Now()

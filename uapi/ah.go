@@ -24,7 +24,8 @@ type addressHandle struct {
 // room. A kernel device resolves the link-layer address meanwhile and fails
 // where there is none.
 func (c *Context) CreateAH(remote netip.AddrPort) (AH, error) {
-	return c.newAH("CreateAH", remote, AHConfig{})
+	ah, err := c.createAH(remote, AHConfig{})
+	return ah, opError("CreateAH", "", err)
 }
 
 // AHConfig says how to make an address handle. The zero value of every field
@@ -38,15 +39,8 @@ type AHConfig struct {
 // CreateAHWith is CreateAH as configured. Errors are those of CreateAH, and
 // EBADF for a bad protection domain.
 func (c *Context) CreateAHWith(remote netip.AddrPort, config AHConfig) (AH, error) {
-	return c.newAH("CreateAHWith", remote, config)
-}
-
-func (c *Context) newAH(op string, remote netip.AddrPort, config AHConfig) (AH, error) {
 	ah, err := c.createAH(remote, config)
-	if err != nil {
-		return -1, opError(op, "", err)
-	}
-	return ah, nil
+	return ah, opError("CreateAHWith", "", err)
 }
 
 func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {

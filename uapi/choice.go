@@ -3,6 +3,7 @@ package uapi
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -112,28 +113,27 @@ var gidKinds = [...]string{"RoCE v2, IPv4", "RoCE v2, global IPv6", "RoCE v2, li
 // chooseGID takes the entry asked for, else the best by gidRank, and of equals
 // the first.
 func chooseGID(gids []verbs.GID, ask *int) (verbs.GID, string, error) {
-	best, rank := -1, 0
-	for i, g := range gids {
-		if ask != nil {
-			if g.Index == *ask {
-				return g, fmt.Sprintf("index %d was asked for", *ask), nil
-			}
-			continue
-		}
-		if r := gidRank(g); best < 0 || r < rank {
-			best, rank = i, r
-		}
-	}
-	if best < 0 {
-		if ask != nil {
+	if ask != nil {
+		i := slices.IndexFunc(gids, func(g verbs.GID) bool { return g.Index == *ask })
+		if i < 0 {
 			return verbs.GID{}, "", explain(syscall.EINVAL, "the port's GID table has no entry %d (%d entries)", *ask, len(gids))
 		}
+		return gids[i], fmt.Sprintf("index %d was asked for", *ask), nil
+	}
+	if len(gids) == 0 {
 		return verbs.GID{}, "", explain(syscall.EADDRNOTAVAIL, "the port's GID table is empty; has its interface an address?")
 	}
+	best := bestGID(gids)
+	rank := gidRank(best)
 	kind := gidKinds[rank]
 	reason := fmt.Sprintf("%s, the first choice among %d entries (order: RoCE v2 IPv4, v2 global IPv6, v2 link-local, v1)", kind, len(gids))
 	if rank >= 3 {
 		reason = fmt.Sprintf("%s, for want of a RoCE v2 entry among %d", kind, len(gids))
 	}
-	return gids[best], reason, nil
+	return best, reason, nil
+}
+
+// bestGID is the first of those with the best rank.
+func bestGID(gids []verbs.GID) verbs.GID {
+	return slices.MinFunc(gids, func(a, b verbs.GID) int { return gidRank(a) - gidRank(b) })
 }

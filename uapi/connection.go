@@ -44,11 +44,9 @@ func (c *Context) channel() (*rdmacm.Channel, error) {
 	case c.closed.Load():
 		return nil, errContextClosed
 	case c.cm.channel == nil:
-		ch, err := rdmacm.Open(c.kernel)
-		if err != nil {
-			return nil, err
-		}
-		c.cm.channel = ch
+		var err error
+		c.cm.channel, err = rdmacm.Open(c.kernel)
+		return c.cm.channel, err
 	}
 	return c.cm.channel, nil
 }

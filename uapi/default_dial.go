@@ -50,18 +50,21 @@ func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 
 // byFamily parts addresses by IP version, in the order of the first of each.
 func byFamily(list []netip.AddrPort) [][]netip.AddrPort {
-	var ways [][]netip.AddrPort
-next:
-	for _, a := range list {
-		for i, w := range ways {
-			if w[0].Addr().Is4() == a.Addr().Is4() {
-				ways[i] = append(w, a)
-				continue next
-			}
+	return groupBy(list, func(a, b netip.AddrPort) bool { return a.Addr().Is4() == b.Addr().Is4() })
+}
+
+// groupBy parts a list into groups of what is alike, in the order of the first
+// of each.
+func groupBy[T any](list []T, alike func(a, b T) bool) (groups [][]T) {
+	for _, x := range list {
+		i := slices.IndexFunc(groups, func(g []T) bool { return alike(g[0], x) })
+		if i < 0 {
+			groups = append(groups, []T{x})
+		} else {
+			groups[i] = append(groups[i], x)
 		}
-		ways = append(ways, []netip.AddrPort{a})
 	}
-	return ways
+	return groups
 }
 
 // Listen listens for connections to addr, HOST:PORT, on every device that this
@@ -79,10 +82,7 @@ func Listen(addr string) (*Listener, error) {
 	if err == nil {
 		l, err = listenAt(at)
 	}
-	if err != nil {
-		return nil, opError("Listen", addr, err)
-	}
-	return l, nil
+	return l, opError("Listen", addr, err)
 }
 
 // listenAt listens on the first of the addresses that a device has.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
 // DefaultConnectTimeout bounds Dial and Request.Accept when ctx has no
@@ -79,10 +81,7 @@ func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP,
 	if err == nil {
 		qp, err = c.dial(ctx, inner, remotes, &config)
 	}
-	if err != nil {
-		return -1, opError("Dial", addr, err)
-	}
-	return qp, nil
+	return qp, opError("Dial", addr, err)
 }
 
 // dial tries the addresses in turn. ctx is the caller's, inner what it was
@@ -243,11 +242,9 @@ func (c *Context) sourceFor(remote netip.Addr) (netip.Addr, error) {
 		if err != nil {
 			return own, c.ended(err, &c.closed, "")
 		}
-		rank := -1
-		for _, g := range gids {
-			if r := gidRank(g); fits(g.Addr.Unmap()) && (rank < 0 || r < rank) {
-				best, rank = g.Addr.Unmap(), r
-			}
+		gids = slices.DeleteFunc(gids, func(g verbs.GID) bool { return !fits(g.Addr.Unmap()) })
+		if len(gids) > 0 {
+			best = bestGID(gids).Addr.Unmap()
 		}
 	}
 	if zone := remote.Zone(); zone != "" && best.IsLinkLocalUnicast() {

@@ -72,15 +72,10 @@ func (s *station) info() DeviceInfo {
 
 // softDeviceOn is the soft device that an interface's address would give.
 func softDeviceOn(ifc *net.Interface, a net.Addr) (DeviceInfo, bool) {
-	prefix, ok := a.(*net.IPNet)
+	addr, ok := prefixAddr(a)
 	if !ok {
 		return DeviceInfo{}, false
 	}
-	addr, ok := netip.AddrFromSlice(prefix.IP)
-	if !ok {
-		return DeviceInfo{}, false
-	}
-	addr = addr.Unmap()
 	gid := addr
 	if addr.Is6() && addr.IsLinkLocalUnicast() {
 		addr = addr.WithZone(ifc.Name)

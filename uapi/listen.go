@@ -81,10 +81,7 @@ func (c *Context) ListenWith(addr string, config ListenConfig) (*Listener, error
 		has := slices.IndexFunc(at, func(a netip.AddrPort) bool { return a.Addr().IsUnspecified() || c.hasAddr(a.Addr()) })
 		l, err = listen(at[max(has, 0)], []*Context{c}, config)
 	}
-	if err != nil {
-		return nil, opError("Listen", addr, err)
-	}
-	return l, nil
+	return l, opError("Listen", addr, err)
 }
 
 // resolveListen reads the address to listen on.
@@ -136,19 +133,9 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 // byKernel puts contexts together that have a kernel in common, each device
 // once.
 func byKernel(ctxs []*Context) [][]*Context {
-	var groups [][]*Context
-next:
-	for _, c := range ctxs {
-		for i, g := range groups {
-			host := c.station.spec.kind == kindHost && g[0].station.spec.kind == kindHost
-			if host || c.station == g[0].station {
-				groups[i] = append(g, c)
-				continue next
-			}
-		}
-		groups = append(groups, []*Context{c})
-	}
-	return groups
+	return groupBy(ctxs, func(a, b *Context) bool {
+		return a.station == b.station || a.station.spec.kind == kindHost && b.station.spec.kind == kindHost
+	})
 }
 
 func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, error) {

@@ -47,7 +47,8 @@ const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | Ac
 // there, or not writable with AccessLocalWrite; ENOMEM when the device has no
 // room.
 func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
-	return c.regMR("RegMR", buf, MRConfig{Access: access})
+	mr, err := c.register(buf, MRConfig{Access: access})
+	return mr, opError("RegMR", "", err)
 }
 
 // MRConfig says how to register memory. The zero value of every field means the
@@ -62,15 +63,8 @@ type MRConfig struct {
 // RegMRWith is RegMR as configured. Errors are those of RegMR, and EBADF for a
 // bad protection domain.
 func (c *Context) RegMRWith(buf []byte, config MRConfig) (MR, error) {
-	return c.regMR("RegMRWith", buf, config)
-}
-
-func (c *Context) regMR(op string, buf []byte, config MRConfig) (MR, error) {
 	mr, err := c.register(buf, config)
-	if err != nil {
-		return -1, opError(op, "", err)
-	}
-	return mr, nil
+	return mr, opError("RegMRWith", "", err)
 }
 
 func (c *Context) register(buf []byte, config MRConfig) (MR, error) {

@@ -56,10 +56,7 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 // why.
 func (c *Context) QueryDevice() (DeviceInfo, error) {
 	info, err := c.queryDevice()
-	if err != nil {
-		return DeviceInfo{}, opError("QueryDevice", "", err)
-	}
-	return info, nil
+	return info, opError("QueryDevice", "", err)
 }
 
 func (c *Context) queryDevice() (DeviceInfo, error) {

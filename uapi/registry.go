@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,11 +49,7 @@ func (s *station) device() string {
 		}
 		return name
 	}
-	addr := s.addr.Addr().String()
-	if s.addr.Addr().Is6() {
-		addr = "[" + addr + "]"
-	}
-	name := string(s.spec.kind) + ":" + addr
+	name := nameAt(s.spec.kind, s.addr.Addr())
 	sep := "?"
 	if s.spec.net != "" {
 		name += sep + "net=" + s.spec.net
@@ -225,12 +222,7 @@ func (r *registry) release(s *station) error {
 	if s.users > 0 {
 		return nil
 	}
-	for i, other := range r.stations {
-		if other == s {
-			r.stations = append(r.stations[:i], r.stations[i+1:]...)
-			break
-		}
-	}
+	r.stations = slices.DeleteFunc(r.stations, func(other *station) bool { return other == s })
 	s.mapper.close()
 	return s.stop()
 }
@@ -265,12 +257,7 @@ func (r *registry) named(name string) *station {
 
 // holds reports whether a soft device of this process is on the address.
 func (r *registry) holds(addr netip.Addr) bool {
-	for _, s := range r.stations {
-		if s.spec.kind == kindSoft && s.addr.Addr() == addr {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.stations, func(s *station) bool { return s.spec.kind == kindSoft && s.addr.Addr() == addr })
 }
 
 // owns reports whether a soft device of this process is on the address at UDP
@@ -285,7 +272,7 @@ func (r *registry) owns(addr netip.Addr) bool {
 func (r *registry) list() []*station {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]*station(nil), r.stations...)
+	return slices.Clone(r.stations)
 }
 
 // udpPort is the UDP port asked for, 0 for any.

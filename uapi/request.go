@@ -84,10 +84,7 @@ func (r *Request) create(config QPConfig) error {
 // destroyed, too, and the peer told.
 func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
 	qp, err := r.accept(ctx, private)
-	if err != nil {
-		return -1, opError("Accept", r.name(), err)
-	}
-	return qp, nil
+	return qp, opError("Accept", r.name(), err)
 }
 
 func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {

@@ -29,10 +29,7 @@ func OpenRoute(ctx context.Context, addr string, config OpenConfig) (*Context, e
 	if err == nil {
 		c, err = openRoute(silentLast(onThisHost(remotes, loopbackListeners())), config)
 	}
-	if err != nil {
-		return nil, opError("OpenRoute", addr, err)
-	}
-	return c, nil
+	return c, opError("OpenRoute", addr, err)
 }
 
 // openRoute opens the device on the way to the first address that has one.

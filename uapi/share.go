@@ -45,9 +45,11 @@ func processCalled(pid int) string {
 }
 
 // softName is the name of the soft device on an address.
-func softName(addr netip.Addr) string {
+func softName(addr netip.Addr) string { return nameAt(kindSoft, addr) }
+
+func nameAt(kind deviceKind, addr netip.Addr) string {
 	if addr.Is6() {
-		return "soft:[" + addr.String() + "]"
+		return string(kind) + ":[" + addr.String() + "]"
 	}
-	return "soft:" + addr.String()
+	return string(kind) + ":" + addr.String()
 }

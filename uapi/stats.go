@@ -28,10 +28,7 @@ type Counters = stats.Counters
 // device count together. A device that counts nothing has none.
 func (c *Context) Counters() (Counters, error) {
 	m, err := c.verbs.Counters()
-	if err != nil {
-		return nil, opError("Counters", "", c.ended(err, &c.closed, ""))
-	}
-	return m, nil
+	return m, opError("Counters", "", c.ended(err, &c.closed, ""))
 }
 
 // Stats reads the device: its ports' counters and its queue pairs, with the
