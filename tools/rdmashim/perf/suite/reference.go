@@ -11,8 +11,6 @@ import (
 	"runtime"
 	"syscall"
 	"time"
-
-	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/rawudp"
 )
 
 // The references that need nothing installed. Both sides are processes, as ours
@@ -20,40 +18,9 @@ import (
 // to end it.
 type partner func(ctx context.Context) (at netip.AddrPort, stop func(), err error)
 
-// rawUDP is the goodput, in bytes a second, of messages over UDP with GSO, GRO,
-// CRC-32 and the copies of both sides, for about d. An error Is syscall.ENOTSUP
-// where there is no GSO.
-func rawUDP(ctx context.Context, size int, d time.Duration, other partner) (float64, error) {
-	to, stop, err := other(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer stop()
-	s, err := rawudp.NewSender(size, to)
-	if err != nil {
-		return 0, err
-	}
-	defer s.Close()
-	defer context.AfterFunc(ctx, func() { s.Close() })()
-	return paced(ctx, size, d, s.Move)
-}
-
-// udpSink takes what rawUDP sends.
-func udpSink(ctx context.Context, size int, announce func(netip.AddrPort) error) error {
-	r, err := rawudp.NewReceiver(size)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	defer context.AfterFunc(ctx, func() { r.Close() })()
-	if err := announce(r.Addr()); err != nil {
-		return err
-	}
-	return r.Serve()
-}
-
-// goTCP is the same over a TCP connection of package net: how many messages
-// come, the messages, and the answer that they have.
+// goTCP is the goodput, in bytes a second, of messages over a TCP connection of
+// package net for about d: how many messages come, the messages, and the answer
+// that they have.
 func goTCP(ctx context.Context, size int, d time.Duration, other partner) (float64, error) {
 	to, stop, err := other(ctx)
 	if err != nil {
