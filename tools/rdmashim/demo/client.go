@@ -152,7 +152,7 @@ func (s *client) run(ctx context.Context) error {
 	// Nothing comes before the farewell: that it ends earlier means that the
 	// server has gone.
 	var last farewell
-	running, came := s.Await(ctx, &last)
+	running, came := s.Watch(ctx, &last, nil)
 	if err := s.transfer(running); err != nil {
 		var wc *uapi.WCError
 		if !errors.As(err, &wc) && errors.Is(context.Cause(running), peer.ErrGone) {

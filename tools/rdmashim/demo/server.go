@@ -124,7 +124,7 @@ func (s *server) transfer(ctx context.Context) error {
 		return err
 	}
 	s.EndIdle(ctx, 0, s.QP)
-	running, came := s.Await(ctx, new(goodbye))
+	running, came := s.Watch(ctx, new(goodbye), nil)
 	if err := s.answer(running); err != nil {
 		return err
 	}

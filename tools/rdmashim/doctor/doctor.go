@@ -49,15 +49,6 @@ var checks = []check{
 	{"loopback", checkLoopback, "", "", ""},
 }
 
-// Names lists the checks in their order.
-func Names() []string {
-	names := make([]string, len(checks))
-	for i, c := range checks {
-		names[i] = c.name
-	}
-	return names
-}
-
 // Options say what is examined.
 type Options struct {
 	// Device as uapi.Open takes it.

@@ -89,7 +89,7 @@ func (b *bench) examine(t *testing.T, o Options, name string) Check {
 
 func find(t *testing.T, r *Report, name string) Check {
 	t.Helper()
-	require.Equal(t, Names(), names(r), "every check is in the report, in the table's order")
+	require.Equal(t, checkNames(), names(r), "every check is in the report, in the table's order")
 	i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name })
 	require.GreaterOrEqual(t, i, 0, name)
 	for _, c := range r.Checks {
@@ -263,7 +263,7 @@ func TestKernelDevice(t *testing.T) {
 			require.Contains(t, got.Fix, c.fix)
 		})
 	}
-	for _, name := range Names() {
+	for _, name := range checkNames() {
 		if name != "buffers" && name != "offload" { // of soft devices only
 			require.True(t, covered[name], "no test breaks %s", name)
 		}

@@ -11,3 +11,11 @@ import (
 func TestMain(m *testing.M) {
 	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{Command()} })
 }
+
+// checkNames lists the checks in their order.
+func checkNames() (list []string) {
+	for _, c := range checks {
+		list = append(list, c.name)
+	}
+	return list
+}

@@ -130,7 +130,7 @@ func (c *client) measure(ctx context.Context, size int) (r Result, err error) {
 	}
 	var out outcome
 	began := time.Now()
-	running, came := c.Watch(ctx, &out)
+	running, came := c.Watch(ctx, &out, peer.ErrCame)
 	if config.Latency {
 		r, err = c.side.Latency(running)
 	} else {

@@ -191,7 +191,7 @@ func (s *server) run(ctx context.Context) error {
 func (s *server) answer(ctx context.Context) error {
 	var said done
 	cpu := CPUTime()
-	running, came := s.Watch(ctx, &said)
+	running, came := s.Watch(ctx, &said, peer.ErrCame)
 	var out outcome
 	var err error
 	if s.side.Config.Bidirectional {

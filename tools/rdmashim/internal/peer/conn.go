@@ -24,7 +24,7 @@ const (
 // ErrGone says that the control connection broke.
 var ErrGone = errors.New("the other process went away")
 
-// ErrCame is the cause by which Watch's context ends when the message came.
+// ErrCame is a cause by which Watch's context ends when the message came.
 var ErrCame = errors.New("the peer's message came")
 
 // Conn is a control connection.
@@ -85,19 +85,10 @@ func (c *Conn) Expect(within time.Duration) {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 }
 
-// Watch receives the peer's next message into v in the background. The context
-// that it returns ends with ErrCame when the message came, and with an error
-// when it did not; came waits for either.
-func (c *Conn) Watch(ctx context.Context, v any) (watched context.Context, came func() error) {
-	return c.background(ctx, v, ErrCame)
-}
-
-// Await is Watch, but that its context does not end when the message came.
-func (c *Conn) Await(ctx context.Context, v any) (watched context.Context, came func() error) {
-	return c.background(ctx, v, nil)
-}
-
-func (c *Conn) background(ctx context.Context, v any, end error) (context.Context, func() error) {
+// Watch receives the peer's next message into v in the background; came waits
+// for it. The context that it returns ends with an error when the message did
+// not come, and with end when it did; nil does not end it.
+func (c *Conn) Watch(ctx context.Context, v any, end error) (watched context.Context, came func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	received := make(chan error, 1)
 	go func() {
