@@ -17,7 +17,7 @@ func newABI() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "abi [NAME]",
-		Short: "List the kernel's RDMA interface and what the mini kernel answers of it",
+		Short: "List the kernel's RDMA calls, and which the mini kernel answers",
 		Long: `abi lists every command of write(), every method of RDMA_VERBS_IOCTL and every
 command of rdma_cm that Linux 6.1 has, with sizes or attributes, and whether the
 mini kernel answers it. It is the table that the mini kernel itself goes by.

@@ -22,7 +22,7 @@ var shells = []struct {
 		}
 		return c.GenBashCompletionV2(w, true)
 	},
-		"source <(rdmashim completion bash), or to keep it: rdmashim completion bash > /etc/bash_completion.d/rdmashim"},
+		"source <(rdmashim completion bash), or to keep it:\n    rdmashim completion bash > /etc/bash_completion.d/rdmashim"},
 	{"zsh", func(c *cobra.Command, w io.Writer) error { return c.GenZshCompletion(w) },
 		`rdmashim completion zsh > "${fpath[1]}/_rdmashim", and start a new shell`},
 	{"fish", func(c *cobra.Command, w io.Writer) error { return c.GenFishCompletion(w, true) },
@@ -48,10 +48,10 @@ fi
 
 func newCompletion() *cobra.Command {
 	var names []string
-	long := "Print a script that lets a shell complete commands, flags, and names of devices and\ninterfaces of this machine.\n"
+	long := "Print a script that lets a shell complete commands, flags, and names of devices\nand interfaces of this machine.\n"
 	for _, s := range shells {
 		names = append(names, s.name)
-		long += "\n  " + s.name + ": " + s.setUp
+		long += "\n  " + s.name + ":\n    " + s.setUp
 	}
 	cmd := &cobra.Command{
 		Use:       "completion bash|zsh|fish",

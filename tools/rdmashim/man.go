@@ -15,8 +15,8 @@ func newMan() *cobra.Command {
 		Use:   "man DIR",
 		Short: "Write the manual pages of all commands into a directory",
 		Long: `Write the manual pages of all commands into a directory, which is made if it is
-not there: rdmashim.1, rdmashim-demo.1 and so on, from what --help says. Pages that
-are there are replaced.`,
+not there: rdmashim.1, rdmashim-demo.1 and so on, from what --help says. Pages
+that are there are replaced.`,
 		Example: "  rdmashim man /usr/local/share/man/man1 && man rdmashim-dump",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

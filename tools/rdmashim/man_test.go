@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -201,4 +203,20 @@ func callIn(line string) (args []string) {
 	}
 	end()
 	return args
+}
+
+// TestHelpFits: no help is wider than 80 columns, but for lines of usage.
+func TestHelpFits(t *testing.T) {
+	for _, cmd := range documented(newRoot()) {
+		var help bytes.Buffer
+		cmd.SetOut(&help)
+		require.NoError(t, cmd.Help())
+		usage := false
+		for line := range strings.Lines(help.String()) {
+			if !usage {
+				require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, "%s: %s", cmd.CommandPath(), line)
+			}
+			usage = line == "Usage:\n"
+		}
+	}
 }

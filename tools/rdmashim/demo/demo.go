@@ -24,8 +24,8 @@ func Command() *cobra.Command {
 message with an immediate, do an atomic, read everything back by RDMA READ, and
 compare the SHA-256 of source, server's memory and read-back.
 
-A device with pcap=FILE captures what the client sends and receives; with {pid} in
-FILE, which stands for the process, both sides have a capture.
+A device with pcap=FILE captures what the client sends and receives; with {pid}
+in FILE, which stands for the process, both sides have a capture.
 
 When either process is killed the other ends within 5 s and says what was lost.`,
 		Example: "  rdmashim demo\n  rdmashim demo --loss 5% --reorder 10% --seed 7 FILE\n  rdmashim demo --device 'soft?pcap=demo-{pid}.pcapng'",

@@ -52,12 +52,12 @@ asks for, to write, read and count in by RDMA, and tell it the digest of what
 arrived. Prints 'listening ADDR:PORT'.
 
 Without --device each client is served on the soft device of the address that it
-connected to; those that are free are opened at once. Clients can make the server
-allocate up to --max-bytes each and --max-total together.
+connected to; those that are free are opened at once. Clients can make the
+server allocate up to --max-bytes each and --max-total together.
 
 It listens on this machine only: to serve others, name an address of it, as in
---listen 192.0.2.7:7471, or all of them by --listen :7471. Anybody who reaches that
-is a client.`,
+--listen 192.0.2.7:7471, or all of them by --listen :7471. Anybody who reaches
+that is a client.`,
 		Example: "  rdmashim server\n  rdmashim server --listen :7471 --max-total 8000000000",
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.Run(cmd) },

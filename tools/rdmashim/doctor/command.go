@@ -17,15 +17,16 @@ func Command() *cobra.Command {
 	var peer string
 	cmd := &cobra.Command{
 		Use:   "doctor [DEVICE]",
-		Short: "Find what keeps a device from working, and the command that mends it",
+		Short: "Find what keeps a device from working, and what mends it",
 		Long: `doctor looks at everything that goes wrong in practice: modules,
 network namespace, device files, locked memory, network device and MTU, port,
-GIDs, cards on the same network device, routes and reverse path filter, who holds
-the UDP port, packet filter and NAT, buffers and offloads. At the end it writes
-memory over the device to itself and reads it back.
+GIDs, cards on the same network device, routes and reverse path filter, who
+holds the UDP port, packet filter and NAT, buffers and offloads. At the end it
+writes memory over the device to itself and reads it back.
 
 Each check is PASS, WARN (it works, but slower or not for every peer), FAIL, or
-SKIP with the reason. After WARN and FAIL stands what mends it. Nothing is changed.
+SKIP with the reason. After WARN and FAIL stands what mends it. Nothing is
+changed.
 
 DEVICE is what programs open: soft, soft:10.0.0.1, rxe0 … Without one it is what
 programs take by default. It works without root, which sees more: the packet

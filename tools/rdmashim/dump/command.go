@@ -44,29 +44,30 @@ func Command() *cobra.Command {
 		Use:   "dump FILE | --live IFACE",
 		Short: "Show the RoCEv2 packets of a capture file or an interface",
 		Long: `Show the RoCEv2 packets of a pcap or pcapng file (also gzipped; - is standard
-input), a line each: time (UTC), direction if the file has it, addresses, opcode,
-queue pair and PSN, extended headers, bytes of payload, and whether the ICRC is
-right. It reads what tcpdump, Wireshark and soft devices with pcap=FILE write:
-Ethernet, Linux cooked and raw IP, with VLAN tags, IPv4 and IPv6. Packets of the
-connection manager are SENDs to queue pair 1, with their message's name, the
-communication identifiers of sender and receiver, service, queue pair and PSN,
-reason, addresses, and bytes of private data (zeros at its end do not count).
+input), a line each: time (UTC), direction if the file has it, addresses,
+opcode, queue pair and PSN, extended headers, bytes of payload, and whether the
+ICRC is right. It reads what tcpdump, Wireshark and soft devices with pcap=FILE
+write: Ethernet, Linux cooked and raw IP, with VLAN tags, IPv4 and IPv6. Packets
+of the connection manager are SENDs to queue pair 1, with their message's name,
+the communication identifiers of sender and receiver, service, queue pair and
+PSN, reason, addresses, and bytes of private data (zeros at its end do not
+count).
 
 icrc is ok, bad, cut (the end was not captured) or unchecked (an IP header that
-RoCEv2 does not allow). "malformed" says why a packet has no meaning. Datagrams that
-hold several packets, as GSO and GRO make them for the machine itself, are taken
-apart.
+RoCEv2 does not allow). "malformed" says why a packet has no meaning. Datagrams
+that hold several packets, as GSO and GRO make them for the machine itself, are
+taken apart.
 
---live captures an interface (any: all of them) until it is interrupted; Linux only,
-with root or CAP_NET_RAW. --qpn keeps packets to and from queue pairs; the sending
-one is not in a packet, it is known from answers and from the connection manager.
---opcode keeps opcodes by name or number, and groups: send, write, read, atomic, ack,
-nak, rnr, cm, cnp, rc, uc, ud. -w writes what passed as pcapng instead of printing it
-(- is standard output); --print does both. --explain adds a line under a packet that
-was sent again, refuses or reports something, saying what it means; in the file it is
-the packet's comment. --summary prints, at the end, what each pair of queue pairs
-exchanged; --opcode does not touch it. Times and round trips are those at the place of
-the capture.
+--live captures an interface (any: all of them) until it is interrupted; Linux
+only, with root or CAP_NET_RAW. --qpn keeps packets to and from queue pairs; the
+sending one is not in a packet, it is known from answers and from the connection
+manager. --opcode keeps opcodes by name or number, and groups: send, write,
+read, atomic, ack, nak, rnr, cm, cnp, rc, uc, ud. -w writes what passed as
+pcapng instead of printing it (- is standard output); --print does both.
+--explain adds a line under a packet that was sent again, refuses or reports
+something, saying what it means; in the file it is the packet's comment.
+--summary prints, at the end, what each pair of queue pairs exchanged; --opcode
+does not touch it. Times and round trips are those at the place of the capture.
 
 With --json a packet is one line, an object with these keys. Numbers of 64 bits
 are strings in hexadecimal; keys of headers that a packet lacks are absent.
@@ -84,28 +85,31 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
   atomic_ack_eth         original
   immediate, invalidate_rkey
   feth                   placement, selection
-  mad                    class, method, status, tid, attribute, name, cm: the message
-                         of the connection manager, with the fields that it has:
-                         local_id, remote_id, service_id, port, qpn, psn, ca_guid,
-                         responder_resources, initiator_depth, rnr_retry_count,
-                         flow_control, srq, target_ack_delay, about (0 REQ, 1 REP, 2
-                         other), timeout, reason, reason_text, info, private_length,
-                         private (hexadecimal); ip: version, src_port, src, dst; req:
+  mad                    class, method, status, tid, attribute, name, cm: the
+                         message of the connection manager, with the fields that
+                         it has: local_id, remote_id, service_id, port, qpn,
+                         psn, ca_guid, responder_resources, initiator_depth,
+                         rnr_retry_count, flow_control, srq, target_ack_delay,
+                         about (0 REQ, 1 REP, 2 other), timeout, reason,
+                         reason_text, info, private_length, private
+                         (hexadecimal); ip: version, src_port, src, dst; req:
                          remote_timeout, local_timeout, transport, retry_count,
-                         max_cm_retries, mtu, pkey, local_gid, remote_gid, flow_label,
-                         tclass, hop_limit, ack_timeout
+                         max_cm_retries, mtu, pkey, local_gid, remote_gid,
+                         flow_label, tclass, hop_limit, ack_timeout
   payload_length         bytes without pad
-  icrc, icrc_value       as above; the CRC-32 received (tshark shows its bytes reversed)
+  icrc, icrc_value       as above; the CRC-32 received (tshark shows its bytes
+                         reversed)
   malformed              only of such a packet
-  remarks                with --explain, a list of: kind (retransmission, out-of-order,
-                         gap, nak, rnr, repeated-answer, damaged, congestion, rejected,
-                         anew), text
-With --summary the last line is an object: pairs, a list of service, a and b (address,
-qpn, absent if unknown), first, last, packets, ab and ba: what a asked of b, and b of a:
-messages (send, write, read, atomic, other), bytes, read_bytes, requests, retransmitted,
-retransmission_rate, repeated_bytes, out_of_order, missing, responses, repeated, naks
-(sequence, invalid, access, operational, rnr, other), damaged, marked, waiting, and rtt
-(samples, min_us, smoothed_us, max_us), absent without a sample.`,
+  remarks                with --explain, a list of: kind (retransmission,
+                         out-of-order, gap, nak, rnr, repeated-answer, damaged,
+                         congestion, rejected, anew), text
+With --summary the last line is an object: pairs, a list of service, a and b
+(address, qpn, absent if unknown), first, last, packets, ab and ba: what a asked
+of b, and b of a: messages (send, write, read, atomic, other), bytes,
+read_bytes, requests, retransmitted, retransmission_rate, repeated_bytes,
+out_of_order, missing, responses, repeated, naks (sequence, invalid, access,
+operational, rnr, other), damaged, marked, waiting, and rtt (samples, min_us,
+smoothed_us, max_us), absent without a sample.`,
 		Example: `  rdmashim dump capture.pcapng
   rdmashim dump --summary capture.pcapng
   rdmashim dump --explain --qpn 0x11 capture.pcapng

@@ -15,15 +15,15 @@ import (
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kernel [SCRIPT]",
-		Short: "Try a mini kernel: load modules, look at its files, make RDMA calls by name",
+		Short: "Try a mini kernel: its modules, files, and RDMA calls by name",
 		Long: `Try the mini kernel of this process, from its modules to the calls of the API: a
 line is a command, and 'help' lists them. Its devices are real soft RNICs, and
 nothing of it is left when the command ends.
 
-From a terminal the commands are edited and completed by TAB. From a SCRIPT (- is
-standard input) each is printed before what it answers; # begins a comment, and
-'! COMMAND' must fail. The first other failure ends the script with its file and
-line, and exit status 1.`,
+From a terminal the commands are edited and completed by TAB. From a SCRIPT (-
+is standard input) each is printed before what it answers; # begins a comment,
+and '! COMMAND' must fail. The first other failure ends the script with its file
+and line, and exit status 1.`,
 		Example: `  rdmashim kernel
   rdmashim kernel docs/kernel.rdma
   printf 'insmod soft 127.0.0.5\nlsmod\n' | rdmashim kernel -`,

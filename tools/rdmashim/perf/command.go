@@ -21,8 +21,8 @@ func Command(more ...*cobra.Command) *cobra.Command {
 		Use:   "perf",
 		Short: "Measure bandwidth and latency as perftest does",
 		Long: `Measure bandwidth and latency between two processes, with perftest's options and
-columns. Without HOST both are processes of this machine; with HOST the other one
-is 'rdmashim perf server' there.`,
+columns. Without HOST both are processes of this machine; with HOST the other
+one is 'rdmashim perf server' there.`,
 		Example: `  rdmashim perf write bw
   rdmashim perf send lat -s 64 -n 10000 -e
   rdmashim perf server                     # and on another machine:
@@ -80,7 +80,7 @@ func newTest(op Op, latency bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     use + " [HOST[:PORT]]",
 		Short:   "Measure " + opNames[op] + " " + short,
-		Long:    "Measure " + opNames[op] + " " + short + ". " + long,
+		Long:    "Measure " + opNames[op] + " " + short + ".\n\n" + long,
 		Example: fmt.Sprintf("  rdmashim perf %[1]s %[2]s\n  rdmashim perf %[1]s %[2]s --events -D 5 192.0.2.7", op, use),
 		Args:    cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -74,7 +74,7 @@ func linkDelete(c *call, args []string) error {
 
 func (t *tool) linkUp() *cobra.Command {
 	var o netlinkmgr.EnsureOptions
-	cmd := t.command("up [NETDEV]", "Make sure that a usable rxe link is there, and print the GID to use",
+	cmd := t.command("up [NETDEV]", "Make sure that there is a usable rxe link; print its GID",
 		"  sudo rdmashim link up\n  sudo rdmashim link up eth0 --mtu 4200 --name rxe0", func(c *call, args []string) error {
 			if err := checkUp("link up", &o, args); err != nil {
 				return err

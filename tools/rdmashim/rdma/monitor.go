@@ -17,12 +17,13 @@ func (t *tool) monitor() *cobra.Command {
 		Use:   "monitor",
 		Short: "Print events of the kernel's RDMA devices as they come",
 		Long: `monitor prints what the kernel tells of RDMA devices and their network devices,
-until it is interrupted; with -j one JSON object to a line (NDJSON). Devices come
-and go by the kernel's RDMA notifications where it has them (Linux 6.13), else by
-uevents; what it listens to is said on stderr.
+until it is interrupted; with -j one JSON object to a line (NDJSON). Devices
+come and go by the kernel's RDMA notifications where it has them (Linux 6.13),
+else by uevents; what it listens to is said on stderr.
 
     REGISTER UNREGISTER RENAME                   devices
-    NETDEV_ATTACH NETDEV_DETACH NETDEV_RENAME    network devices of ports (Linux 6.13)
+    NETDEV_ATTACH NETDEV_DETACH NETDEV_RENAME    network devices of ports (Linux
+                                                 6.13)
     NETDEV_STATE                                 such a device's state and MTU
     LOST                                         events came too fast to be told
 

@@ -38,7 +38,7 @@ func (t *tool) resource() *cobra.Command {
 process that made them. A FILTER is one of the keys that are shown (pid, state,
 lqpn …); VALUE is a word, or numbers and ranges such as 17,20-29.`
 	return t.object("resource", "Show the objects of the kernel's RDMA devices, and whose they are",
-		"resource shows in iproute2's words the objects that processes and the kernel made\non the kernel's RDMA devices.", "  rdmashim resource\n  rdmashim resource show qp", resourceShow, show)
+		"resource shows in iproute2's words the objects that processes and the kernel\nmade on the kernel's RDMA devices.", "  rdmashim resource\n  rdmashim resource show qp", resourceShow, show)
 }
 
 func resourceShow(c *call, args []string) error {

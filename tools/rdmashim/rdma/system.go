@@ -10,7 +10,7 @@ import (
 
 func (t *tool) system() *cobra.Command {
 	return t.object("system", "Show and set what concerns all of the kernel's RDMA",
-		"system shows and sets in iproute2's words what concerns all of the kernel's RDMA.", "  rdmashim system", systemShow,
+		"system shows and sets in iproute2's words what concerns all RDMA devices.", "  rdmashim system", systemShow,
 		t.command("show [netns|privileged-qkey|monitor]", "Show the settings", "  rdmashim system show -j", systemShow),
 		t.command("set netns {shared|exclusive}", "Say whether network namespaces share the RDMA devices", "  sudo rdmashim system set netns exclusive", systemSet))
 }

@@ -42,8 +42,9 @@ func PingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ping",
 		Short: "Send verified data to and fro by RDMA, as rping",
-		Long: `Connect by address and port and let the server read the client's data by RDMA READ and write it back
-by RDMA WRITE; the client compares. Either end may be rping of librdmacm.`,
+		Long: `Connect by address and port and let the server read the client's data by RDMA
+READ and write it back by RDMA WRITE; the client compares. Either end may be
+rping of librdmacm.`,
 		Example: "  rdmashim ping server\n  rdmashim ping client 127.0.0.1",
 		Args:    cli.NoArgs,
 		RunE:    cli.Help,

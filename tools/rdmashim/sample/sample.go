@@ -34,8 +34,8 @@ type sample struct {
 }
 
 var samples = []sample{
-	{"write-read", 7471, "The client writes 18 bytes into the server's page by RDMA WRITE and reads the page back by\nRDMA READ; the server's program takes no part in either.", false},
-	{"write-imm", 7472, "The client writes 22 bytes into the server's page by RDMA WRITE WITH IMMEDIATE, which\ncompletes a receive of the server's with the number 22.", true},
+	{"write-read", 7471, "The client writes 18 bytes into the server's page by RDMA WRITE and reads the\npage back by RDMA READ; the server's program takes no part in either.", false},
+	{"write-imm", 7472, "The client writes 22 bytes into the server's page by RDMA WRITE WITH\nIMMEDIATE, which completes a receive of the server's with the number 22.", true},
 }
 
 // Command is 'rdmashim sample'.
@@ -43,9 +43,10 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sample",
 		Short: "The sample programs write-read and write-imm, between two machines",
-		Long: `Two small programs that connect by address and port through the RDMA connection manager,
-and interoperate with their likes written in C against librdmacm: each is a server, which
-registers a page and tells its address and key, and a client. Both check every byte.`,
+		Long: `Two small programs that connect by address and port through the RDMA connection
+manager, and interoperate with their likes written in C against librdmacm: each
+is a server, which registers a page and tells its address and key, and a client.
+Both check every byte.`,
 		Example: "  rdmashim sample write-read server\n  rdmashim sample write-read client 127.0.0.1",
 		Args:    cli.NoArgs,
 		RunE:    cli.Help,

@@ -49,18 +49,19 @@ func Command(source func() *Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [DEVICE]",
 		Short: "Watch what devices and queue pairs do: rates, losses, windows",
-		Long: `top shows again and again what ports and queue pairs did since the last time: bytes,
-packets and messages a second, packets sent again, timeouts, NAKs, receivers that were
-not ready, drops by cause, window and round trip.
+		Long: `top shows again and again what ports and queue pairs did since the last time:
+bytes, packets and messages a second, packets sent again, timeouts, NAKs,
+receivers that were not ready, drops by cause, window and round trip.
 
-It reads the soft devices of all programs of this user that have some open (but with
-stats=off), and the kernel's devices. A program that does not begin to answer within
-200 ms, because it is stopped, is left out and named. DEVICE is a name (soft0, rxe0), what programs open
-(soft:10.0.0.1) or an address. Of queue pairs of kernel devices only packet sequence
-numbers are known; ~ marks the rates that follow from them, without what is sent again.
+It reads the soft devices of all programs of this user that have some open (but
+with stats=off), and the kernel's devices. A program that does not begin to
+answer within 200 ms, because it is stopped, is left out and named. DEVICE is a
+name (soft0, rxe0), what programs open (soft:10.0.0.1) or an address. Of queue
+pairs of kernel devices only packet sequence numbers are known; ~ marks the
+rates that follow from them, without what is sent again.
 
-On a terminal it redraws, elsewhere frames follow each other; --json prints a line of
-JSON for each.`,
+On a terminal it redraws, elsewhere frames follow each other; --json prints a
+line of JSON for each.`,
 		Example: "  rdmashim top\n  rdmashim top soft0 -i 0.5\n  rdmashim top -j -n 10",
 		Args:    cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,11 +16,12 @@ func StatsCommand(source func() *Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats [DEVICE]",
 		Short: "Print the counters of devices and queue pairs",
-		Long: `stats prints once what ports and queue pairs counted since they were made: of the soft
-devices of all programs of this user that have some open (but with stats=off), and of the
-kernel's devices. DEVICE is as in 'rdmashim top'. Counters that are zero are left out
-without --all; --json and --prometheus print them too. A program that does not begin to
-answer within 200 ms, because it is stopped, is left out and named on standard error.`,
+		Long: `stats prints once what ports and queue pairs counted since they were made: of
+the soft devices of all programs of this user that have some open (but with
+stats=off), and of the kernel's devices. DEVICE is as in 'rdmashim top'.
+Counters that are zero are left out without --all; --json and --prometheus print
+them too. A program that does not begin to answer within 200 ms, because it is
+stopped, is left out and named on standard error.`,
 		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom",
 		Args:    cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -28,8 +28,8 @@ func Command() *cobra.Command {
 		Use:     "vm",
 		Example: `  rdmashim vm run -- rdma link show`,
 		Short:   "Run commands and tests in a guest whose kernel has rdma_rxe",
-		Long: `rdmashim vm boots the distribution's kernel in QEMU, without root, brings rxe0 up
-and runs commands in it.`,
+		Long: `rdmashim vm boots the distribution's kernel in QEMU, without root, brings rxe0
+up and runs commands in it.`,
 		Args: cli.NoArgs,
 		RunE: cli.Help,
 	}

@@ -30,13 +30,15 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run both samples between two guests, and show what was on the wire",
-		Long: `Boots two guests on a private link, runs the servers of the samples write-read and
-write-imm on node 0 and their clients on node 1, captures on node 0 and prints the packets
-as 'rdmashim dump' does, with the walk of each queue pair's states.
+		Long: `Boots two guests on a private link, runs the servers of the samples write-read
+and write-imm on node 0 and their clients on node 1, captures on node 0 and
+prints the packets as 'rdmashim dump' does, with the walk of each queue pair's
+states.
 
-exit status: 0 only if both ends of both samples found every byte right and the capture
-shows REQ, REP, RTU, DREQ, WRITE ONLY, READ REQUEST and WRITE ONLY with immediate; 1 if not;
-124 the time was up; 125 the guests could not be run or a kernel complained.`,
+exit status: 0 only if both ends of both samples found every byte right and the
+capture shows REQ, REP, RTU, DREQ, WRITE ONLY, READ REQUEST and WRITE ONLY with
+immediate; 1 if not; 124 the time was up; 125 the guests could not be run or a
+kernel complained.`,
 		Example: `  rdmashim vm demo`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

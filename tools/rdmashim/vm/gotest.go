@@ -22,9 +22,9 @@ func newTest() *cobra.Command {
 		Short:   "Run go test, with the tests in one guest",
 		Long: `Boots one guest and runs 'go test' with the flags --run, --short, --tags, --race
 and -v, the packages, and what follows --: flags of go test or of the test
-binaries (-json, -count=2). The binaries, static but for --race, run in the guest
-one after the other, each in a directory of its package's name; the module's
-testdata is there, profiles come back.
+binaries (-json, -count=2). The binaries, static but for --race, run in the
+guest one after the other, each in a directory of its package's name; the
+module's testdata is there, profiles come back.
 
 exit status: 0 all passed; 1 tests failed; 124 the time was up; 125 the guest
 could not be run or its kernel complained.`,
@@ -95,7 +95,7 @@ func newExec() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "exec [flags] TESTBINARY [TESTFLAG...]",
 		Example: `  go test -c -o host.test ./kshim/host && rdmashim vm exec host.test -test.v`,
-		Short:   "Run one test binary in a guest, for go test -exec 'rdmashim vm exec'",
+		Short:   "Run a test binary in a guest: go test -exec 'rdmashim vm exec'",
 		Long: `Runs a test binary as 'go test' calls it:
 
   CGO_ENABLED=0 go test -exec 'rdmashim vm exec' PACKAGE

@@ -22,8 +22,8 @@ func newShell() *cobra.Command {
 		Example: `  rdmashim vm shell`,
 		Short:   "Boot and give a shell in the guest",
 		Long: `Boots a guest, brings rxe0 up and runs a shell (or the command) on a terminal.
-Leave it with 'exit' or Control-D; Control-] ends the guest at once, when it hangs.
-Without a terminal the shell reads standard input.`,
+Leave it with 'exit' or Control-D; Control-] ends the guest at once, when it
+hangs. Without a terminal the shell reads standard input.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"gosh"}

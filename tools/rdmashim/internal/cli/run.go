@@ -21,6 +21,8 @@ func NewRoot(name string, commands ...*cobra.Command) *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(FlagError)
+	root.SetUsageTemplate(strings.NewReplacer("FlagUsages", "FlagUsagesWrapped 80",
+		" for more information about a command", " for more").Replace(root.UsageTemplate()))
 	root.AddCommand(commands...)
 	return root
 }
