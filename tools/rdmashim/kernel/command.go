@@ -57,7 +57,7 @@ func interact(tty *os.File, out io.Writer) error {
 		io.Reader
 		io.Writer
 	}{tty, out}, "kernel> ")
-	if w, h, err := term.GetSize(int(tty.Fd())); err == nil {
+	if w, h, err := term.GetSize(int(tty.Fd())); err == nil && w > 0 { // 0 is unknown
 		screen.SetSize(w, h)
 	}
 	c := newConsole(screen)

@@ -151,38 +151,34 @@ func Run(name string, script io.Reader, out io.Writer) error {
 func (c *console) complete(line string) string {
 	at := strings.LastIndex(line, " ") + 1
 	word := line[at:]
-	var all []string
-	switch cmd, _, _ := strings.Cut(line, " "); {
-	case at == 0:
+	dir := word[:strings.LastIndex(word, "/")+1]
+	words := slices.Concat([]string{"soft", "sim", "on", "off"}, keys(c.regions), keys(c.pairs), c.devices())
+	if at == 0 {
+		words = nil
 		for i := range commands {
-			all = append(all, commands[i].name+" ")
+			words = append(words, commands[i].name)
 		}
-	case cmd == "ls" || cmd == "cat":
-		dir := word[:strings.LastIndex(word, "/")+1]
-		list, _ := c.proc.ReadDir("/" + dir)
-		for _, name := range list {
-			if _, err := c.proc.ReadDir(dir + name); err == nil {
-				name += "/"
-			}
-			all = append(all, dir+name)
-		}
-	default:
-		all = []string{"soft ", "sim ", "on", "off"}
-		for _, n := range slices.Concat(keys(c.regions), keys(c.pairs), c.devices()) {
-			all = append(all, n+" ")
+	} else if dir != "" {
+		words, _ = c.proc.ReadDir(dir)
+		for i := range words {
+			words[i] = dir + words[i]
 		}
 	}
-	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, word) })
-	if len(all) == 0 {
+	words = slices.DeleteFunc(words, func(s string) bool { return !strings.HasPrefix(s, word) })
+	if len(words) == 0 {
 		return line
 	}
-	common := all[0]
-	for _, s := range all[1:] {
-		for !strings.HasPrefix(s, common) {
-			common = common[:len(common)-1]
-		}
+	common := words[0]
+	for slices.ContainsFunc(words, func(s string) bool { return !strings.HasPrefix(s, common) }) {
+		common = common[:len(common)-1]
 	}
-	return line[:at] + common
+	end := ""
+	if _, err := c.proc.ReadDir(common); len(words) == 1 && dir != "" && err == nil {
+		end = "/"
+	} else if len(words) == 1 {
+		end = " "
+	}
+	return line[:at] + common + end
 }
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

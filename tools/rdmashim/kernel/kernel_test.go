@@ -68,7 +68,7 @@ func TestConsole(t *testing.T) {
 		"open " + devices[0], "reg_mr a 64 local_write,remote_read", "create_qp 8 8",
 		"open " + devices[1], "reg_mr b 64 local_write,remote_write", "create_qp 8 8",
 		"connect qp1 qp2", "fill a over the net",
-		"post_recv qp2 b 0 64", "post_send qp1 a 12", "wait_cq qp2", "wait_cq qp1",
+		"post_recv qp2 b 0 64", "post_send qp1 a 12", "poll_cq qp2 1", "poll_cq qp1 1",
 		"post_read qp2 b 32 a a 12", "poll_cq qp2 1", "query_mr b", "query_qp qp2",
 	} {
 		require.NoError(t, c.run(line), "line %d", i)

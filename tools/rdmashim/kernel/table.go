@@ -41,8 +41,7 @@ func init() {
 		{"post_read", "QP MR OFFSET REMOTE RKEY BYTES", "posts a READ, as post_write", "post_read qp1 recv 0 send send 12", (*console).postRead},
 		{"post_send", "QP MR BYTES", "posts a SEND", "post_send qp1 send 12", (*console).postSend},
 		{"post_recv", "QP MR OFFSET BYTES", "posts a receive", "post_recv qp2 recv 0 4096", (*console).postRecv},
-		{"poll_cq", "QP [COUNT]", "polls once, or until COUNT completions came", "poll_cq qp1 1", (*console).pollCQ},
-		{"wait_cq", "QP", "sleeps until a completion comes", "wait_cq qp1", (*console).waitCQ},
+		{"poll_cq", "QP [COUNT]", "polls once, or waits until COUNT completions came", "poll_cq qp1 1", (*console).pollCQ},
 		{"exit", "", "ends the console", "exit", func(*console, *args) error { return errExit }},
 	}
 }

@@ -36,16 +36,15 @@ var accessFlags = map[string]uapi.Access{
 }
 
 func (c *console) regMR(a *args) error {
-	var access uapi.Access
-	for _, word := range a.text[1:] {
-		for word := range strings.SplitSeq(word, ",") {
+	name, access := a.text[0], uapi.Access(0)
+	if len(a.text) > 1 {
+		for word := range strings.SplitSeq(a.text[1], ",") {
 			if accessFlags[word] == 0 {
 				return fmt.Errorf("there is no access %q, but %s", word, strings.Join(keys(accessFlags), ","))
 			}
 			access |= accessFlags[word]
 		}
 	}
-	name := a.text[0]
 	if c.regions[name] != nil {
 		return fmt.Errorf("there is a region %s; dereg_mr it, or take another name: %w", name, syscall.EEXIST)
 	}
@@ -61,8 +60,9 @@ func (c *console) regMR(a *args) error {
 	if err != nil {
 		return errors.Join(err, uapi.Free(buf))
 	}
-	c.regions[name] = &region{name, ctx, mr, buf}
-	return c.queryMR(&args{mr: c.regions[name]})
+	r := &region{name, ctx, mr, buf}
+	c.regions[name] = r
+	return c.queryMR(&args{mr: r})
 }
 
 func (c *console) deregMR(a *args) error {
@@ -122,22 +122,16 @@ func (c *console) queryQP(a *args) error {
 }
 
 func (c *console) connect(a *args) error {
-	var ends [2]uapi.Endpoint
-	for i, p := range a.pairs {
-		var err error
-		if ends[i], err = p.ctx.LocalEndpoint(p.qp); err != nil {
-			return err
-		}
+	x, y := a.pairs[0], a.pairs[1]
+	here, err := x.ctx.LocalEndpoint(x.qp)
+	there, peerErr := y.ctx.LocalEndpoint(y.qp)
+	if err := errors.Join(err, peerErr); err != nil {
+		return err
 	}
-	for i, p := range a.pairs {
-		if i == 1 && p == a.pairs[0] {
-			break
-		}
-		if err := p.ctx.ConnectQP(p.qp, ends[1-i]); err != nil {
-			return err
-		}
+	if err := x.ctx.ConnectQP(x.qp, there); err != nil || x == y {
+		return err
 	}
-	return nil
+	return y.ctx.ConnectQP(y.qp, here)
 }
 
 func (c *console) postWrite(a *args) error {
@@ -166,39 +160,26 @@ func (c *console) posted(id uapi.WRID, err error) error {
 	return err
 }
 
-// patience is how long poll_cq and wait_cq go on without a completion.
+// patience is how long poll_cq waits for completions.
 const patience = 10 * time.Second
 
 func (c *console) pollCQ(a *args) error {
 	p, want := a.pairs[0], int(a.number(0, 0))
-	var wc [16]uapi.WC
-	for got, end := 0, time.Now().Add(patience); ; {
-		n, err := p.ctx.PollCQ(p.qp, wc[:])
-		if err != nil {
-			return err
-		}
-		c.completed(wc[:n])
-		switch got += n; {
-		case want == 0 && n == 0:
-			c.printf("no completion\n")
-			return nil
-		case got >= want:
-			return nil
-		case time.Now().After(end):
-			return fmt.Errorf("%d of %d completions came in %v: %w", got, want, patience, syscall.ETIMEDOUT)
-		}
-	}
-}
-
-func (c *console) waitCQ(a *args) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var wc [16]uapi.WC
-	n, err := a.pairs[0].ctx.WaitCQ(ctx, a.pairs[0].qp, wc[:])
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no completion came in %v: %w", patience, syscall.ETIMEDOUT)
-	}
+	n, err := p.ctx.PollCQ(p.qp, wc[:])
 	c.completed(wc[:max(n, 0)])
+	if err == nil && n == 0 && want == 0 {
+		c.printf("no completion\n")
+	}
+	for got := n; err == nil && got < want; got += n {
+		n, err = p.ctx.WaitCQ(ctx, p.qp, wc[:])
+		c.completed(wc[:max(n, 0)])
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("fewer than %d completions came in %v: %w", want, patience, syscall.ETIMEDOUT)
+	}
 	return err
 }
 
