@@ -1,50 +1,30 @@
 package cm
 
+import "container/list"
+
 // lingering is a list of connections that are over, or destroyed by their owners
 // and on their way there, the oldest first.
-type lingering struct {
-	oldest, newest *conn
-	n              int
-}
+type lingering struct{ list.List }
 
 func (l *lingering) add(c *conn) {
-	if c.linger {
-		return
+	if c.linger == nil {
+		c.linger = l.PushBack(c)
 	}
-	c.linger, c.older = true, l.newest
-	if l.newest != nil {
-		l.newest.newer = c
-	} else {
-		l.oldest = c
-	}
-	l.newest = c
-	l.n++
 }
 
 func (l *lingering) remove(c *conn) {
-	if !c.linger {
-		return
+	if c.linger != nil {
+		l.Remove(c.linger)
+		c.linger = nil
 	}
-	if c.older != nil {
-		c.older.newer = c.newer
-	} else {
-		l.oldest = c.newer
-	}
-	if c.newer != nil {
-		c.newer.older = c.older
-	} else {
-		l.newest = c.older
-	}
-	c.linger, c.older, c.newer = false, nil, nil
-	l.n--
 }
 
 // lingers puts c on the list. Beyond its bound the oldest leaves before its time.
 func (m *Manager) lingers(c *conn) {
 	m.linger.add(c)
-	for m.linger.n > m.cfg.MaxLinger {
+	for m.linger.Len() > m.cfg.MaxLinger {
 		m.counters.LingerEvicted++
-		m.leave(m.linger.oldest)
+		m.leave(m.linger.Front().Value.(*conn))
 	}
 }
 

@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"container/list"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -93,15 +94,13 @@ type conn struct {
 	giveUp   Time // 0: never
 	limit    Time // beyond which no MRA moves giveUp
 
-	heap   int // index in timers, -1: none
-	older  *conn
-	newer  *conn
-	linger bool // in lingering
+	heap   int           // index in timers, -1: none
+	linger *list.Element // nil: not in lingering
 }
 
 // newConn makes a connection and gives it an identifier that no other has.
 func (m *Manager) newConn() (*conn, error) {
-	if len(m.conns)-m.linger.n >= m.cfg.MaxConns {
+	if len(m.conns)-m.linger.Len() >= m.cfg.MaxConns {
 		return nil, fmt.Errorf("cm: no room for more than %d connections: %w", m.cfg.MaxConns, syscall.ENOMEM)
 	}
 	id := wire.CommID(m.cfg.Random.Uint64())
@@ -237,7 +236,7 @@ func (m *Manager) Conns() []wire.CommID {
 
 // Len returns how many connections there are in any state, and how many of them
 // linger: in TIMEWAIT, or destroyed and on their way there.
-func (m *Manager) Len() (all, lingering int) { return len(m.conns), m.linger.n }
+func (m *Manager) Len() (all, lingering int) { return len(m.conns), m.linger.Len() }
 
 // Counters gives access to the counters, which only grow.
 func (m *Manager) Counters() *Counters { return &m.counters }

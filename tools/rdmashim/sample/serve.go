@@ -51,7 +51,7 @@ func addRoles(cmd *cobra.Command, p program, words string, port uint16) (server,
 		Example: "  rdmashim " + words + " server --once",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s.stdout, s.stderr = &lockedWriter{w: cmd.OutOrStdout()}, cmd.ErrOrStderr()
+			s.stdout, s.stderr = cli.NewLockedWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
 			return s.serve(cmd.Context())
 		},
 	}
@@ -248,18 +248,6 @@ func (c *conn) ended(err error) error {
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err
-}
-
-// lockedWriter keeps the lines of clients that are served at once whole.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 // openToServe opens the named device, or all there are: the kernel's, and a

@@ -33,7 +33,7 @@ func newDemoNode() *cobra.Command {
 		Hidden: true,
 		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := &syncWriter{w: cmd.OutOrStdout()}
+			out := cli.NewLockedWriter(cmd.OutOrStdout())
 			switch os.Getenv("RDMASHIM_NODE") {
 			case "0":
 				return demoServers(cmd.Context(), out)
@@ -45,18 +45,6 @@ func newDemoNode() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&mixed, "mixed", false, "the soft RNIC on node 1")
 	return cmd
-}
-
-// syncWriter lets several write to one.
-type syncWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *syncWriter) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(b)
 }
 
 // demoSamples are the samples that run.
