@@ -83,9 +83,9 @@ func TestTimerHeap(t *testing.T) {
 				delete(at, p)
 			}
 		}
-		require.Len(t, h.q, len(at))
+		require.Len(t, h, len(at))
 	}
-	for i, q := range h.q {
+	for i, q := range h {
 		require.Equal(t, i, q.slot)
 	}
 }

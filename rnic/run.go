@@ -1,6 +1,8 @@
 package rnic
 
 import (
+	"time"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -143,7 +145,7 @@ func (d *Device) setAlarm(now engine.Time) {
 		return // it runs earlier, and sets the next one then
 	}
 	d.alarmAt = t
-	d.alarm.Reset(max(toDuration(t-now), 0))
+	d.alarm.Reset(max(time.Duration(t-now), 0))
 }
 
 // work is the worker: it serves timeouts, and sends what callers left.
