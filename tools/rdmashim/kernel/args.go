@@ -49,11 +49,11 @@ func (c *console) readOne(a *args, kind, word string) (err error) {
 	var n uint64
 	switch r := c.regions[word]; {
 	case kind == "QP" && c.pairs[word] == nil:
-		err = fmt.Errorf("there is no queue pair %s, but %q: %w", word, keys(c.pairs), syscall.EBADF)
+		err = fmt.Errorf("there is no queue pair %s; create_qp makes one: %w", word, syscall.EBADF)
 	case kind == "QP":
 		a.pairs = append(a.pairs, c.pairs[word])
 	case kind == "MR" && r == nil:
-		err = fmt.Errorf("there is no region %s, but %q: %w", word, keys(c.regions), syscall.EBADF)
+		err = fmt.Errorf("there is no region %s; reg_mr makes one: %w", word, syscall.EBADF)
 	case kind == "MR":
 		a.mr = r
 	case kind == "REMOTE" && r != nil, kind == "RKEY" && r != nil:

@@ -89,7 +89,7 @@ type device struct {
 
 func (c *console) open(a *args) error {
 	if !slices.Contains(c.devices(), a.text[0]) {
-		return fmt.Errorf("the mini kernel has no device %s, but %q; insmod adds one: %w", a.text[0], c.devices(), syscall.ENODEV)
+		return fmt.Errorf("the mini kernel has no device %s; insmod adds one: %w", a.text[0], syscall.ENODEV)
 	}
 	ctx, err := uapi.OpenWith(a.text[0], uapi.OpenConfig{Trace: tracer{&c.out}})
 	if err == nil {

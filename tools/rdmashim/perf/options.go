@@ -96,6 +96,7 @@ func (o *options) add(cmd *cobra.Command) {
 	f.Uint16VarP(&o.port, "port", "p", defaultPort, "TCP port of the server at HOST")
 	f.BoolP("CPU-freq", "F", false, "accepted as in perftest; the processor's frequency is never looked at")
 	f.IntVar(&o.warmup, "warmup", -1, "messages of each queue pair before those that count; CPU time has them, too (default: up to 100, or the depth)")
+	f.Lookup("gid-index").DefValue, f.Lookup("warmup").DefValue = "0", "0" // said in words
 	if c.Op == Send && !c.Latency {
 		f.DurationVar(&c.Slow, "slow", 0, "the receiver takes no more than one message in so much time, such as 1ms")
 	}

@@ -91,6 +91,7 @@ connected to. Clients can make the server allocate up to --max-bytes each and
 	f.Uint16VarP(&port, "port", "p", defaultPort, "TCP port to listen on; 0 takes a free one")
 	f.StringVar(&s.Listen, "listen", "", "address to listen on, ADDR:PORT, instead of every address")
 	f.IntVarP(&gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")
+	f.Lookup("gid-index").DefValue = "0" // said in words
 	f.IntVar(&g.missing, "together", 0, "let the first run begin when so many clients are connected")
 	_ = f.MarkHidden("together")
 	return cmd
