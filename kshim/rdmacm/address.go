@@ -112,7 +112,7 @@ func (id *ID) ResolveAddr(ctx context.Context, local, remote netip.AddrPort, tim
 	if err := ctx.Err(); err != nil {
 		return &Error{op, id.name(), err}
 	}
-	err := id.call(op, func() (err error) {
+	return id.step(ctx, op, abi.UCMEventAddrResolved, func() (err error) {
 		req := abi.UCMResolveAddr{ID: id.num, TimeoutMS: milliseconds(ctx, timeout)}
 		if local.IsValid() {
 			if req.SrcAddr, req.SrcSize, err = sockaddr(local); err != nil {
@@ -124,22 +124,22 @@ func (id *ID) ResolveAddr(ctx context.Context, local, remote netip.AddrPort, tim
 		}
 		return id.ch.command(abi.UCMCmdResolveAddr, &req)
 	})
-	if err == nil {
-		_, err = id.await(ctx, op, abi.UCMEventAddrResolved)
-	}
-	return err
 }
 
 // ResolveRoute resolves the route to the peer and waits for it. When ctx ends
 // the resolution goes on: destroy the id.
 func (id *ID) ResolveRoute(ctx context.Context, timeout time.Duration) error {
-	const op = "resolve route to"
-	err := id.call(op, func() error {
+	return id.step(ctx, "resolve route to", abi.UCMEventRouteResolved, func() error {
 		req := abi.UCMResolveRoute{ID: id.num, TimeoutMS: milliseconds(ctx, timeout)}
 		return id.ch.command(abi.UCMCmdResolveRoute, &req)
 	})
+}
+
+// step runs a command on the id and waits for the event that it ends with.
+func (id *ID) step(ctx context.Context, op string, want abi.UCMEvent, f func() error) error {
+	err := id.call(op, f)
 	if err == nil {
-		_, err = id.await(ctx, op, abi.UCMEventRouteResolved)
+		_, err = id.await(ctx, op, want)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"runtime/debug"
+	"slices"
 	"sync"
 )
 
@@ -27,14 +28,7 @@ func (m *memory) add(addr uint64, buf []byte) *pin {
 func (m *memory) remove(p *pin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, q := range m.pins {
-		if q == p {
-			last := len(m.pins) - 1
-			m.pins[i], m.pins[last] = m.pins[last], nil
-			m.pins = m.pins[:last]
-			return
-		}
-	}
+	m.pins = slices.DeleteFunc(m.pins, func(q *pin) bool { return q == p })
 }
 
 // read copies the n bytes at addr; false when they do not lie in one announced

@@ -29,14 +29,6 @@ var shows = map[string]func(b, raw []byte) []byte{
 	"uhw_out": appendHex,
 }
 
-// invokeAttrs are those of INVOKE_WRITE.
-type invokeAttrs struct {
-	in, uhwIn abi.IoctlAttr
-	cmd       abi.Command
-	hasIn     bool
-	hasUHWIn  bool
-}
-
 // appendIoctl shows the argument of RDMA_VERBS_IOCTL, and tells where it is
 // answered.
 func appendIoctl(b, arg []byte, mem *memory) ([]byte, answer) {
@@ -83,36 +75,37 @@ func parseAttrs(arg []byte, n int) []abi.IoctlAttr {
 
 // appendInvoke shows INVOKE_WRITE as the command it carries.
 func appendInvoke(b []byte, attrs []abi.IoctlAttr, mem *memory) ([]byte, answer) {
-	var v invokeAttrs
+	var in, uhwIn abi.IoctlAttr
+	var cmd abi.Command
 	var core, drv span
-	named := false
+	hasIn, named := false, false
 	for _, x := range attrs {
 		switch x.AttrID {
 		case abi.AttrCoreIn:
-			v.in, v.hasIn = x, true
+			in, hasIn = x, true
 		case abi.AttrCoreOut:
 			core = span{x.Data, uint64(x.Len)}
 		case abi.AttrWriteCmd:
-			v.cmd, named = abi.Command(x.Data), x.Data>>32 == 0
+			cmd, named = abi.Command(x.Data), x.Data>>32 == 0
 		case abi.AttrUHWIn:
-			v.uhwIn, v.hasUHWIn = x, true
+			uhwIn = x
 		case abi.AttrUHWOut:
 			drv = span{x.Data, uint64(x.Len)}
 		}
 	}
 	name, e := "no command", &abi.Entry{}
 	if named {
-		name, e = lookup(v.cmd)
+		name, e = lookup(cmd)
 	}
 	b = append(b, name...)
-	if named && v.cmd == abi.CmdPostSend {
+	if named && cmd == abi.CmdPostSend {
 		core = span{}
 	}
-	if v.hasIn {
-		b = appendInput(b, e.Request, v.in, mem)
+	if hasIn {
+		b = appendInput(b, e.Request, in, mem)
 	}
-	if v.hasUHWIn && v.uhwIn.Len > 0 {
-		b = appendInput(append(b, " uhw"...), abi.Layout{}, v.uhwIn, mem)
+	if uhwIn.Len > 0 {
+		b = appendInput(append(b, " uhw"...), abi.Layout{}, uhwIn, mem)
 	}
 	return b, answer{core: part{e.Response, core}, drv: part{e.DriverResponse, drv}}
 }

@@ -176,14 +176,7 @@ func appendLayout(b []byte, l abi.Layout, raw []byte) []byte {
 	return b
 }
 
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // modifyBits are the bits of MODIFY_QP's mask without which a field is ignored.
 var modifyBits = map[string]abi.QPAttrMask{

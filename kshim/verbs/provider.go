@@ -1,11 +1,6 @@
 package verbs
 
-import (
-	"fmt"
-	"syscall"
-
-	"github.com/rdmashim/rdmashim/kshim/abi"
-)
+import "github.com/rdmashim/rdmashim/kshim/abi"
 
 // provider is what depends on the driver: the private part of its create
 // commands and the queues in shared memory. It has the hooks at which drivers
@@ -35,14 +30,4 @@ func providerFor(info DeviceInfo) (provider, error) {
 		return rxe{}, nil
 	}
 	return nil, notSpoken(info)
-}
-
-// maxMapping bounds the length of a queue that a kernel may claim.
-const maxMapping = 1 << 30
-
-func checkMapping(mi abi.MMInfo) (int, error) {
-	if mi.Size == 0 || mi.Size > maxMapping {
-		return 0, fmt.Errorf("kernel answers a queue of %d bytes: %w", mi.Size, syscall.EIO)
-	}
-	return int(mi.Size), nil
 }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 
@@ -17,14 +18,16 @@ type rxe struct{}
 
 func (rxe) driver() abi.DriverID { return abi.DriverRXE }
 
+// maxMapping bounds the length of a queue that a kernel may claim.
+const maxMapping = 1 << 30
+
 // mapQueue maps and opens a queue. The kernel lets it be mapped once, so this
 // follows the create command at once.
 func mapQueue(f kshim.File, mi abi.MMInfo) (*ring.Queue, error) {
-	n, err := checkMapping(mi)
-	if err != nil {
-		return nil, err
+	if mi.Size == 0 || mi.Size > maxMapping {
+		return nil, fmt.Errorf("kernel answers a queue of %d bytes: %w", mi.Size, syscall.EIO)
 	}
-	m, err := f.Mmap(mi.Offset, n)
+	m, err := f.Mmap(mi.Offset, int(mi.Size))
 	if err != nil {
 		return nil, err
 	}
