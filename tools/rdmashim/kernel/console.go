@@ -29,7 +29,8 @@ type console struct {
 	proc    *emu.Process // looks at files
 	files   kshim.Kernel // proc, traced
 
-	opened  []device // the current one last
+	opened  map[string]*uapi.Context
+	current *uapi.Context // of the device that open named last
 	regions map[string]*region
 	pairs   map[string]*pair
 	made    int // queue pairs, for their names
@@ -60,7 +61,8 @@ func (t tracer) Write(b []byte) (int, error) {
 }
 
 func newConsole(w io.Writer) *console {
-	c := &console{machine: uapi.MiniKernel(), regions: map[string]*region{}, pairs: map[string]*pair{}}
+	c := &console{machine: uapi.MiniKernel(), opened: map[string]*uapi.Context{},
+		regions: map[string]*region{}, pairs: map[string]*pair{}}
 	c.out.w = w
 	_ = c.machine.Modprobe("ib_uverbs") // as at boot; a console before may have unloaded it
 	c.proc = c.machine.Process("rdmashim kernel")

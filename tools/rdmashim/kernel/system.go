@@ -81,46 +81,46 @@ func (c *console) devices() []string {
 	return list
 }
 
-// device is one that was opened.
-type device struct {
-	name string
-	*uapi.Context
-}
-
 func (c *console) open(a *args) error {
-	if !slices.Contains(c.devices(), a.text[0]) {
-		return fmt.Errorf("the mini kernel has no device %s; insmod adds one: %w", a.text[0], syscall.ENODEV)
+	name := a.text[0]
+	if !slices.Contains(c.devices(), name) {
+		return fmt.Errorf("the mini kernel has no device %s; insmod adds one: %w", name, syscall.ENODEV)
 	}
-	ctx, err := uapi.OpenWith(a.text[0], uapi.OpenConfig{Trace: tracer{&c.out}})
-	if err == nil {
-		c.opened = append(c.opened, device{a.text[0], ctx})
+	if c.opened[name] == nil {
+		ctx, err := uapi.OpenWith(name, uapi.OpenConfig{Trace: tracer{&c.out}})
+		if err != nil {
+			return err
+		}
+		c.opened[name] = ctx
 	}
-	return err
+	c.current = c.opened[name]
+	return nil
 }
 
 func (c *console) close(a *args) error {
-	i := slices.IndexFunc(c.opened, func(d device) bool { return d.name == a.text[0] })
-	if i < 0 {
+	ctx := c.opened[a.text[0]]
+	if ctx == nil {
 		return fmt.Errorf("device %s is not open: %w", a.text[0], syscall.EBADF)
 	}
-	ctx := c.opened[i].Context
-	c.opened = slices.Delete(c.opened, i, i+1)
+	delete(c.opened, a.text[0])
+	if c.current == ctx {
+		c.current = nil
+	}
 	err := ctx.Close()
 	maps.DeleteFunc(c.pairs, func(_ string, p *pair) bool { return p.ctx == ctx })
 	maps.DeleteFunc(c.regions, func(_ string, r *region) bool { return r.ctx == ctx && uapi.Free(r.buf) == nil })
 	return err
 }
 
-// context is the device that was opened last. The only one that there is need not
-// be opened.
+// context is the current device. The only one that there is need not be opened.
 func (c *console) context() (*uapi.Context, error) {
-	if list := c.devices(); len(c.opened) == 0 && len(list) == 1 {
+	if list := c.devices(); c.current == nil && len(list) == 1 {
 		if err := c.open(&args{text: list}); err != nil {
 			return nil, err
 		}
 	}
-	if len(c.opened) == 0 {
+	if c.current == nil {
 		return nil, fmt.Errorf("no device is open; insmod and open one: %w", syscall.ENODEV)
 	}
-	return c.opened[len(c.opened)-1].Context, nil
+	return c.current, nil
 }

@@ -26,7 +26,7 @@ func init() {
 		{"ls", "[DIR]", "lists a directory", "ls /dev/infiniband", (*console).ls},
 		{"cat", "FILE", "prints a file", "cat /sys/class/infiniband/soft0/ports/1/state", (*console).cat},
 		{"trace", "on|off", "prints the system calls of every command", "trace on", (*console).trace},
-		{"open", "DEVICE", "opens a device; regions and queue pairs are made on the latest", "open soft0", (*console).open},
+		{"open", "DEVICE", "opens a device; what follows is made on it, until another open", "open soft0", (*console).open},
 		{"close", "DEVICE", "closes a device, with what was made on it", "close soft0", (*console).close},
 		{"reg_mr", "NAME BYTES [ACCESS]", "allocates a buffer and registers it", "reg_mr buf 4096 local_write,remote_write", (*console).regMR},
 		{"dereg_mr", "MR", "deregisters a buffer and frees it", "dereg_mr buf", (*console).deregMR},
