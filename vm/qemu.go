@@ -65,7 +65,6 @@ type process struct {
 	control net.Conn
 	console net.Conn
 	exited  chan struct{} // closed when it has ended
-	err     error         // how; valid after exited
 
 	mu     sync.Mutex
 	stderr strings.Builder // guarded by mu
@@ -117,7 +116,7 @@ func startQEMU(ctx context.Context, qemu string, h hardware, network *os.File) (
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			p.err = p.cmd.Wait()
+			_ = p.cmd.Wait()
 			close(p.exited)
 		}
 	}()

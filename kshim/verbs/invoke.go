@@ -15,8 +15,6 @@ const (
 	scratchOut  = 1024 // its response
 	scratchUHW  = 2048 // the driver's part of the response
 	scratchSize = 4096
-
-	maxAttrs = (scratchIn - scratchArg - abi.IoctlHdrSize) / abi.IoctlAttrSize
 )
 
 // maxScratch is how many commands of a context run side by side; more wait

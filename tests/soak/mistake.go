@@ -70,6 +70,3 @@ var outcomes = [numMistakes]struct {
 }
 
 func (m mistake) String() string { return outcomes[m].name }
-
-// local reports whether the requester finds it.
-func (m mistake) local() bool { return m >= unknownLKey }
