@@ -61,18 +61,16 @@ type identity struct {
 	name, device string
 }
 
-func identify(d *stats.Device) identity { return identity{d.PID, d.Name, d.Device} }
-
 // frame compares two readings. Devices and queue pairs that are only in the
 // later one have no rates yet.
 func frame(before, now []stats.Device, at time.Time) Frame {
 	old := make(map[identity]*stats.Device, len(before))
-	for i := range before {
-		old[identify(&before[i])] = &before[i]
+	for i, d := range before {
+		old[identity{d.PID, d.Name, d.Device}] = &before[i]
 	}
 	f := Frame{Time: at, Devices: make([]Device, len(now))}
-	for i := range now {
-		f.Devices[i] = compare(old[identify(&now[i])], &now[i])
+	for i, d := range now {
+		f.Devices[i] = compare(old[identity{d.PID, d.Name, d.Device}], &d)
 	}
 	return f
 }
