@@ -41,8 +41,7 @@ type exam struct {
 	rdmaErr error              // why ports is not known
 	gids    []netlinkmgr.GID
 
-	looped sync.Once
-	loop   Check
+	loop func() Check // the loopback, once
 }
 
 // newExam opens the device, which may fail, and looks at what is below it.
@@ -55,6 +54,7 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 		return nil, err
 	}
 	e := &exam{ctx: ctx, sys: s, m: netlinkmgr.New(s.Kernel), o: o, port: uapi.RoCEPort}
+	e.loop = sync.OnceValue(e.transfer)
 	e.parse(o.Device)
 	e.c, e.openErr = s.Open(o.Device)
 	if e.c != nil {

@@ -107,7 +107,11 @@ func (s *Server) openDevices(at net.Addr) (done func(), err error) {
 				}
 			}
 		}
-		return func() { closeAll(held) }, nil
+		return func() {
+			for _, c := range held {
+				c.Close()
+			}
+		}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -121,12 +125,6 @@ func SayListening(w io.Writer, at any) error {
 		return fmt.Errorf("nobody was served: cannot say where to: %w", err)
 	}
 	return nil
-}
-
-func closeAll(list []*uapi.Context) {
-	for _, c := range list {
-		c.Close()
-	}
 }
 
 // accept serves clients until ctx ends.
