@@ -90,7 +90,7 @@ func onThisHost(list []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
 func (c *Context) hostAddrs() []netip.Addr {
 	own := c.chosen.addr.Addr()
 	list := []netip.Addr{own}
-	spec := &c.station.spec
+	spec := &c.backend.spec
 	if gids, err := c.verbs.GIDs(uint8(c.chosen.port)); err == nil {
 		for _, g := range gids {
 			list = append(list, g.Addr.Unmap())
@@ -114,7 +114,7 @@ func (l *contextList) addrs(meant func(*deviceSpec) bool) []netip.Addr {
 	defer l.mu.Unlock()
 	var list []netip.Addr
 	for _, c := range l.list {
-		if meant(&c.station.spec) {
+		if meant(&c.backend.spec) {
 			list = append(list, c.chosen.addr.Addr())
 		}
 	}

@@ -83,7 +83,7 @@ func (c *Context) reaches(addr netip.Addr, port uint16) error {
 	if err := reachable(c.chosen.addr.Addr(), addr); err != nil {
 		return err
 	}
-	if c.station.spec.kind == kindHost && port != RoCEPort {
+	if c.backend.spec.kind == kindHost && port != RoCEPort {
 		return explain(syscall.EADDRNOTAVAIL, "the peer is at UDP port %d, and a device of the kernel sends to %d only; open the soft device on that port", port, RoCEPort)
 	}
 	return nil

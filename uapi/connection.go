@@ -286,7 +286,7 @@ func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
 // side that asks chooses by its own.
 func (q managedPair) carried(attr *verbs.QPAttr) error {
 	remote := q.peerOf(attr)
-	most := q.ctx.station.carries(remote.Addr.Addr())
+	most := q.ctx.backend.carries(remote.Addr.Addr())
 	switch {
 	case most >= remote.MTU:
 		return nil

@@ -306,7 +306,7 @@ func TestDialNarrowRoute(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, "")
 			both := []*Context{a, b}
-			both[narrow].station.route = func(netip.Addr) (int, error) { return 1024, nil }
+			both[narrow].backend.route = func(netip.Addr) (int, error) { return 1024, nil }
 			l, err := b.Listen(":0")
 			require.NoError(t, err)
 			defer l.Close()
@@ -329,7 +329,7 @@ func TestDialNarrowRoute(t *testing.T) {
 // TestListenEverywhere: one listener on all devices of the process, which tells whose a request is.
 func TestListenEverywhere(t *testing.T) {
 	a, b := twoDevices(t, "")
-	c, err := Open(b.station.device()) // another context on the same device
+	c, err := Open(b.backend.device()) // another context on the same device
 	require.NoError(t, err)
 	defer c.Close()
 	l, err := listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 0), []*Context{a, b, c}, ListenConfig{})
@@ -358,7 +358,7 @@ func TestListenEverywhere(t *testing.T) {
 func TestContextCloseEndsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
-		c, err := Open(b.station.device())
+		c, err := Open(b.backend.device())
 		require.NoError(t, err)
 		l, err := c.Listen(":0")
 		require.NoError(t, err)
@@ -487,9 +487,9 @@ func TestCloseAnytime(t *testing.T) {
 	for seed := range 60 {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoDevices(t, "&delay=1ms")
-			c, err := Open(b.station.device() + "&delay=1ms")
+			c, err := Open(b.backend.device() + "&delay=1ms")
 			require.NoError(t, err)
-			d, err := Open(a.station.device() + "&delay=1ms")
+			d, err := Open(a.backend.device() + "&delay=1ms")
 			require.NoError(t, err)
 			l, err := c.Listen(":0")
 			require.NoError(t, err)

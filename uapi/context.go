@@ -21,7 +21,7 @@ import (
 // The context owns what is made on it: Close destroys everything that is left.
 type Context struct {
 	log     *slog.Logger
-	station *station
+	backend *backend
 	kernel  kshim.Kernel
 	verbs   *verbs.Context
 	pd      *verbs.PD    // the context's own
@@ -82,15 +82,15 @@ func removeAll[H ~int, T any](handles *handleTable[T], own map[H]*T) {
 	}
 }
 
-// newContext opens the station's device through the kernel.
-func newContext(kernel kshim.Kernel, s *station, config OpenConfig) (*Context, error) {
+// newContext opens the backend's device through the kernel.
+func newContext(kernel kshim.Kernel, s *backend, config OpenConfig) (*Context, error) {
 	v, err := verbs.Open(kernel, s.name)
 	if err != nil {
 		return nil, err
 	}
 	c := &Context{
 		log:       config.logger(),
-		station:   s,
+		backend:   s,
 		dials:     config.dials,
 		kernel:    kernel,
 		verbs:     v,

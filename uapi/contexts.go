@@ -32,10 +32,10 @@ func (l *contextList) at(addr netip.Addr) []*Context {
 	all := slices.DeleteFunc(l.all(), func(c *Context) bool { return !addr.IsUnspecified() && !c.hasAddr(addr) })
 	owned := map[netip.AddrPort]bool{}
 	for _, c := range all {
-		owned[c.chosen.addr] = c.station.spec.kind == kindSoft
+		owned[c.chosen.addr] = c.backend.spec.kind == kindSoft
 	}
 	return slices.DeleteFunc(all, func(c *Context) bool { // the owner of its address would be asked for the same port
-		return c.station.spec.role == roleBeside && owned[netip.AddrPortFrom(c.chosen.addr.Addr(), RoCEPort)]
+		return c.backend.spec.role == roleBeside && owned[netip.AddrPortFrom(c.chosen.addr.Addr(), RoCEPort)]
 	})
 }
 

@@ -163,9 +163,9 @@ func meantDevice(name string) string {
 	kind, rest, hasRest := strings.Cut(base, ":")
 	guess := ""
 	if at, err := netip.ParseAddrPort(base); err == nil {
-		guess = (&station{spec: deviceSpec{kind: kindSoft}, addr: at}).device()
+		guess = (&backend{spec: deviceSpec{kind: kindSoft}, addr: at}).device()
 	} else if addr, err := parseDeviceAddr(base); err == nil {
-		guess = (&station{spec: deviceSpec{kind: kindSoft}, addr: netip.AddrPortFrom(addr, RoCEPort)}).device()
+		guess = (&backend{spec: deviceSpec{kind: kindSoft}, addr: netip.AddrPortFrom(addr, RoCEPort)}).device()
 	} else if lower := strings.ToLower(kind); lower != kind && (lower == "soft" || lower == "sim" || lower == "host") {
 		guess = lower
 		if hasRest {

@@ -158,7 +158,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 		if d.ctx.Err() == nil && try.Err() != nil && errors.Is(err, try.Err()) {
 			err = fmt.Errorf("%w for %v%s", ErrUnreachable, time.Since(start).Round(time.Millisecond), d.c.absent(remote.Addr()))
 		}
-		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.station.device(), setupError(d.ctx, inner, err))
+		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.backend.device(), setupError(d.ctx, inner, err))
 	}
 	id, err := d.ch.Resolve(try, local, remote, rdmacm.Options{TOS: d.config.TOS})
 	if err != nil {
@@ -182,7 +182,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 
 // absent says that an address of this host is nobody's.
 func (c *Context) absent(remote netip.Addr) string {
-	if c.station.spec.kind == kindSim || !silent(remote) {
+	if c.backend.spec.kind == kindSim || !silent(remote) {
 		return ""
 	}
 	return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)

@@ -54,7 +54,7 @@ func TestListenFlood(t *testing.T) {
 					require.NoError(t, a.DestroyQP(qp))
 				}
 				memory := inUse()
-				network, leave := joinSimNetwork(a.station.spec.net)
+				network, leave := joinSimNetwork(a.backend.spec.net)
 				defer leave()
 				for n := range rate * seconds {
 					at := from(n)

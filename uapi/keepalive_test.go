@@ -53,7 +53,7 @@ func startHost(t *testing.T, network *sim.Network, i int) *cmHost {
 	require.NoError(t, err)
 	h.device = d
 	require.NoError(t, h.machine.Register(d))
-	s := &station{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: 4096}
+	s := &backend{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: 4096}
 	h.proc = h.machine.Process("test")
 	h.Context, err = newContext(h.proc, s, OpenConfig{})
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestDeviceGone(t *testing.T) {
 		defer l.Close()
 		j := join(t, a.Context, b.Context, l, DialConfig{})
 		b.unplugged = true
-		require.NoError(t, b.machine.Unregister(b.station.name))
+		require.NoError(t, b.machine.Unregister(b.backend.name))
 		<-b.Done(j.qb)
 		require.ErrorIs(t, b.Cause(j.qb), ErrDeviceGone)
 		<-a.Done(j.qa)

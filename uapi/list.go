@@ -51,7 +51,7 @@ func listed(list []DeviceInfo, info DeviceInfo) bool {
 }
 
 // info describes a device of this process without asking it.
-func (s *station) info() DeviceInfo {
+func (s *backend) info() DeviceInfo {
 	info := DeviceInfo{
 		Name:      s.name,
 		Device:    s.device(),

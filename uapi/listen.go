@@ -106,13 +106,13 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 		if !addr.Addr().IsUnspecified() && !slices.ContainsFunc(group, func(c *Context) bool { return c.hasAddr(addr.Addr()) }) {
 			err = explain(syscall.EADDRNOTAVAIL, "the device has the address %v, not %v", group[0].chosen.addr.Addr(), addr.Addr())
 		} else if p.cm, err = group[0].listenCM(l.addr, config.Backlog); err != nil {
-			err = takenError(group[0].station, l.addr, err)
+			err = takenError(group[0].backend, l.addr, err)
 		}
 		if err != nil {
 			for _, other := range l.parts {
 				_ = other.cm.Close()
 			}
-			return nil, fmt.Errorf("on %s: %w", group[0].station.device(), err)
+			return nil, fmt.Errorf("on %s: %w", group[0].backend.device(), err)
 		}
 		l.parts = append(l.parts, p)
 		l.addr = netip.AddrPortFrom(l.addr.Addr(), p.cm.Addr().Port())
@@ -134,7 +134,7 @@ func listen(addr netip.AddrPort, ctxs []*Context, config ListenConfig) (*Listene
 // once.
 func byKernel(ctxs []*Context) [][]*Context {
 	return groupBy(ctxs, func(a, b *Context) bool {
-		return a.station == b.station || a.station.spec.kind == kindHost && b.station.spec.kind == kindHost
+		return a.backend == b.backend || a.backend.spec.kind == kindHost && b.backend.spec.kind == kindHost
 	})
 }
 
@@ -159,7 +159,7 @@ func (c *Context) listenCM(addr netip.AddrPort, backlog int) (*rdmacm.Listener, 
 
 // takenError says that a port is taken: of a wildcard, or beside one, Linux
 // answers EADDRNOTAVAIL. The device has the address.
-func takenError(s *station, addr netip.AddrPort, err error) error {
+func takenError(s *backend, addr netip.AddrPort, err error) error {
 	held := &heldError{service: uint64(abi.UCMPSTCP)<<16 | uint64(addr.Port())}
 	if errors.As(err, &held) {
 		return held
@@ -200,7 +200,7 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 		return nil, err
 	}
 	c := p.ctxs[0]
-	if len(p.ctxs) > 1 || c.station.spec.kind == kindHost {
+	if len(p.ctxs) > 1 || c.backend.spec.kind == kindHost {
 		name, err := req.Device()
 		if err != nil {
 			return nil, err
@@ -216,7 +216,7 @@ func (l *Listener) request(p *listenPart, req *rdmacm.Request) (*Request, error)
 
 func deviceNamed(ctxs []*Context, name string) *Context {
 	for _, c := range ctxs {
-		if c.station.name == name && !c.closed.Load() {
+		if c.backend.name == name && !c.closed.Load() {
 			return c
 		}
 	}

@@ -21,24 +21,24 @@ func TestOneMachine(t *testing.T) {
 	defer p.Exit()
 	list, err := p.ReadDir("/sys/class/infiniband")
 	require.NoError(t, err)
-	require.Subset(t, list, []string{a.station.name, b.station.name})
+	require.Subset(t, list, []string{a.backend.name, b.backend.name})
 	for _, c := range []*Context{a, b} {
 		list, err := c.kernel.ReadDir("/sys/class/infiniband")
 		require.NoError(t, err)
-		require.Equal(t, []string{c.station.name}, list)
+		require.Equal(t, []string{c.backend.name}, list)
 	}
 
-	again, err := Open(a.station.name)
+	again, err := Open(a.backend.name)
 	require.NoError(t, err)
-	require.Same(t, a.station, again.station, "by the name it has in the kernel")
+	require.Same(t, a.backend, again.backend, "by the name it has in the kernel")
 	require.NoError(t, a.Close())
 	require.NoError(t, again.Close())
 	require.NoError(t, b.Close())
 	list, err = p.ReadDir("/sys/class/infiniband")
 	require.NoError(t, err)
-	require.NotContains(t, list, a.station.name)
-	require.NotContains(t, list, b.station.name)
-	_, err = Open(a.station.name)
+	require.NotContains(t, list, a.backend.name)
+	require.NotContains(t, list, b.backend.name)
+	_, err = Open(a.backend.name)
 	require.True(t, errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTSUP), "%v", err)
 	f, err := p.Open("/dev/kmsg")
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestOneMachine(t *testing.T) {
 			break
 		}
 	}
-	require.Contains(t, log.String(), "infiniband "+b.station.name+": registered\n")
+	require.Contains(t, log.String(), "infiniband "+b.backend.name+": registered\n")
 }
 
 // TestTrace: every call of the context is a line.

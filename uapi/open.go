@@ -73,7 +73,7 @@ func boot() *miniKernel {
 
 // module is the soft RNIC's driver for one kind of link.
 func (k *miniKernel) module(kind deviceKind) emu.Module {
-	var held []*station // for Insmod's parameters
+	var held []*backend // for Insmod's parameters
 	release := func() (err error) {
 		k.set(kind, nil)
 		for _, s := range held {
@@ -90,7 +90,7 @@ func (k *miniKernel) module(kind deviceKind) emu.Module {
 			for _, param := range this.Params {
 				spec, err := parseDevice(moduleDevice(kind, param))
 				if err == nil {
-					var s *station
+					var s *backend
 					if s, err = devices.acquire(spec, slog.New(slog.DiscardHandler)); err == nil {
 						held = append(held, s)
 						continue
@@ -255,15 +255,15 @@ func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
 }
 
 // acquire gives the device that a name asks for, and what gives it back.
-func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() error, err error) {
+func acquire(spec deviceSpec, log *slog.Logger) (s *backend, release func() error, err error) {
 	if spec.kind == kindHost {
 		s = devices.named(spec.host)
 	} else {
 		s, err = devices.acquire(spec, log)
 	}
 	if s == nil && err == nil {
-		if s = moduleStation(spec); s == nil {
-			if s, err = hostStation(spec); err != nil {
+		if s = moduleBackend(spec); s == nil {
+			if s, err = hostBackend(spec); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -277,9 +277,9 @@ func acquire(spec deviceSpec, log *slog.Logger) (s *station, release func() erro
 	}, err
 }
 
-// moduleStation is a device of the mini kernel that a module of the program's
+// moduleBackend is a device of the mini kernel that a module of the program's
 // own registered; nil if there is none of the name.
-func moduleStation(spec deviceSpec) *station {
+func moduleBackend(spec deviceSpec) *backend {
 	process := func(client string) (kshim.Kernel, func(), error) {
 		p, err := mini().ProcessOn(spec.host, client)
 		if err != nil {
@@ -292,16 +292,16 @@ func moduleStation(spec deviceSpec) *station {
 		return nil
 	}
 	exit()
-	return &station{spec: spec, name: spec.host, process: process}
+	return &backend{spec: spec, name: spec.host, process: process}
 }
 
-// hostStation is a device of the kernel, which runs by itself.
-func hostStation(spec deviceSpec) (*station, error) {
+// hostBackend is a device of the kernel, which runs by itself.
+func hostBackend(spec deviceSpec) (*backend, error) {
 	kernel, err := host.New(host.Options{RawDoorbell: spec.rawDoorbell})
 	if err != nil {
 		return nil, err
 	}
-	return &station{
+	return &backend{
 		spec:    spec,
 		name:    spec.host,
 		process: func(string) (kshim.Kernel, func(), error) { return kernel, func() {}, nil },
@@ -321,7 +321,7 @@ func explainOpen(spec deviceSpec, device string, err error) error {
 }
 
 // startDevice is the starter of the process's devices.
-func startDevice(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
+func startDevice(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
 	if spec.kind == kindSim {
 		return startSim(spec, at, name, log)
 	}
@@ -329,7 +329,7 @@ func startDevice(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logg
 }
 
 // startSoft starts a soft RNIC on a UDP socket.
-func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
+func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
 	l, err := udp.Listen(at, udp.Options{NoGSO: spec.noGSO, NoGRO: spec.noGRO})
 	if err != nil {
 		return nil, err
@@ -384,7 +384,7 @@ type simNetwork struct {
 }
 
 // startSim starts a soft RNIC on an in-memory network.
-func startSim(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
+func startSim(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
 	network, leave := joinSimNetwork(spec.net)
 	l, err := network.Attach(at)
 	if err != nil {
@@ -456,7 +456,7 @@ func captureFile(pcap, device string) string {
 }
 
 // startRNIC puts a soft RNIC on a link and adds it to the emulated kernel.
-func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*station, error) {
+func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*backend, error) {
 	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
 	l, err := capturePackets(spec, l, name, log)
 	if err != nil {
@@ -495,7 +495,7 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*st
 		device.Close()
 		return nil, err
 	}
-	return &station{
+	return &backend{
 		addr:   addr,
 		netDev: device.NetDev(),
 		mtu:    port.ActiveMTU.Bytes(),

@@ -74,15 +74,15 @@ func (c *Context) queryDevice() (DeviceInfo, error) {
 	d := c.verbs.Device()
 	info := DeviceInfo{
 		Name:        d.Name,
-		Device:      c.station.device(),
-		Kind:        string(c.station.spec.kind),
+		Device:      c.backend.device(),
+		Kind:        string(c.backend.spec.kind),
 		Driver:      d.Driver.String(),
 		NetDev:      d.NetDev,
 		Address:     c.chosen.addr,
 		NodeGUID:    c.limits.guid,
 		Open:        true,
 		PortState:   port.State.String(),
-		Notices:     c.station.notices,
+		Notices:     c.backend.notices,
 		Port:        c.chosen.port,
 		GIDs:        gidList(gids, d.NetDev),
 		GIDIndex:    c.chosen.gid.Index,

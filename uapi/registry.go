@@ -17,9 +17,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// station is a device and what is known of it besides what its kernel tells.
+// backend is a device and what is known of it besides what its kernel tells.
 // open.go makes them.
-type station struct {
+type backend struct {
 	spec    deviceSpec
 	addr    netip.AddrPort // where it answers
 	name    string         // the kernel's name: "soft0"
@@ -40,8 +40,8 @@ type station struct {
 	users int // contexts; guarded by the registry's mu
 }
 
-// device is what Open takes to get this station.
-func (s *station) device() string {
+// device is what Open takes to get this backend.
+func (s *backend) device() string {
 	if s.spec.kind == kindHost {
 		name := string(kindHost) + ":" + s.spec.host
 		if s.spec.rawDoorbell {
@@ -62,7 +62,7 @@ func (s *station) device() string {
 }
 
 // starter starts a device at an address; port 0 is any.
-type starter func(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error)
+type starter func(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error)
 
 // registry holds the soft devices of this process. A device's identity is
 // its kind, network, address and UDP port.
@@ -70,7 +70,7 @@ type registry struct {
 	start starter // nil: startDevice
 
 	mu       sync.Mutex
-	stations []*station         // guarded by mu
+	backends []*backend         // guarded by mu
 	serial   map[deviceKind]int // guarded by mu; numbers the names
 	hosts    map[string]int     // guarded by mu: contexts on the kernel's devices, by name
 }
@@ -93,7 +93,7 @@ func (r *registry) hasHost(name string) bool {
 }
 
 // acquire finds or starts the device. Every acquire needs a release.
-func (r *registry) acquire(spec deviceSpec, log *slog.Logger) (*station, error) {
+func (r *registry) acquire(spec deviceSpec, log *slog.Logger) (*backend, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if spec.role == roleBeside {
@@ -123,8 +123,8 @@ const firstBeside, lastBeside = 0x8000, 0xbfff
 
 // acquireBeside finds or starts the process's device beside the owner of an
 // address's UDP port 4791. Preconditions: mu is held.
-func (r *registry) acquireBeside(spec deviceSpec, log *slog.Logger) (*station, error) {
-	for _, s := range r.stations {
+func (r *registry) acquireBeside(spec deviceSpec, log *slog.Logger) (*backend, error) {
+	for _, s := range r.backends {
 		if s.spec.role == roleBeside && s.addr.Addr() == spec.addr && s.spec.comparable() == spec.comparable() {
 			s.users++
 			return s, nil
@@ -153,7 +153,7 @@ func (r *registry) own(addr netip.Addr, log *slog.Logger) (release func(), err e
 }
 
 // acquireLoopback starts a device on the next free loopback address.
-func (r *registry) acquireLoopback(spec deviceSpec, log *slog.Logger) (*station, error) {
+func (r *registry) acquireLoopback(spec deviceSpec, log *slog.Logger) (*backend, error) {
 	var taken error
 	for _, addr := range loopbacks() {
 		at := netip.AddrPortFrom(addr, spec.udpPort())
@@ -192,7 +192,7 @@ func (r *registry) acquireLoopback(spec deviceSpec, log *slog.Logger) (*station,
 }
 
 // launch starts a device. Preconditions: mu is held.
-func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) (*station, error) {
+func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) (*backend, error) {
 	if r.serial == nil {
 		r.serial = make(map[deviceKind]int)
 	}
@@ -207,7 +207,7 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 	}
 	r.serial[spec.kind]++
 	s.spec, s.name, s.users = spec, name, 1
-	r.stations = append(r.stations, s)
+	r.backends = append(r.backends, s)
 	if spec.kind == kindSoft && s.redirect != nil && s.addr.Port() == RoCEPort {
 		s.mapper = openPortMapper(s.addr.Addr(), s.redirect, log)
 	}
@@ -215,25 +215,25 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 }
 
 // release gives one acquire back; the last one stops the device.
-func (r *registry) release(s *station) error {
+func (r *registry) release(s *backend) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.users--
 	if s.users > 0 {
 		return nil
 	}
-	r.stations = slices.DeleteFunc(r.stations, func(other *station) bool { return other == s })
+	r.backends = slices.DeleteFunc(r.backends, func(other *backend) bool { return other == s })
 	s.mapper.close()
 	return s.stop()
 }
 
 // find is the running device of that identity, or nil. Preconditions: mu is
 // held.
-func (r *registry) find(spec deviceSpec, at netip.AddrPort) *station {
+func (r *registry) find(spec deviceSpec, at netip.AddrPort) *backend {
 	if spec.kind == kindSim && spec.net == "" {
 		return nil // private: nobody else's
 	}
-	for _, s := range r.stations {
+	for _, s := range r.backends {
 		if s.spec.kind == spec.kind && s.spec.net == spec.net && s.addr == at {
 			return s
 		}
@@ -243,10 +243,10 @@ func (r *registry) find(spec deviceSpec, at netip.AddrPort) *station {
 
 // named acquires the running device of a name in the mini kernel; nil if there
 // is none.
-func (r *registry) named(name string) *station {
+func (r *registry) named(name string) *backend {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.stations {
+	for _, s := range r.backends {
 		if s.name == name {
 			s.users++
 			return s
@@ -257,7 +257,7 @@ func (r *registry) named(name string) *station {
 
 // holds reports whether a soft device of this process is on the address.
 func (r *registry) holds(addr netip.Addr) bool {
-	return slices.ContainsFunc(r.stations, func(s *station) bool { return s.spec.kind == kindSoft && s.addr.Addr() == addr })
+	return slices.ContainsFunc(r.backends, func(s *backend) bool { return s.spec.kind == kindSoft && s.addr.Addr() == addr })
 }
 
 // owns reports whether a soft device of this process is on the address at UDP
@@ -269,10 +269,10 @@ func (r *registry) owns(addr netip.Addr) bool {
 }
 
 // list is a snapshot of the running devices.
-func (r *registry) list() []*station {
+func (r *registry) list() []*backend {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.stations)
+	return slices.Clone(r.backends)
 }
 
 // udpPort is the UDP port asked for, 0 for any.

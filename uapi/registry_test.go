@@ -16,7 +16,7 @@ type fakeStarts struct {
 	running map[netip.AddrPort]bool
 }
 
-func (f *fakeStarts) start(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*station, error) {
+func (f *fakeStarts) start(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
 	if at.Port() == 0 {
 		port := uint16(40000)
 		for f.running[netip.AddrPortFrom(at.Addr(), port)] {
@@ -28,7 +28,7 @@ func (f *fakeStarts) start(spec deviceSpec, at netip.AddrPort, name string, log 
 		return nil, explain(syscall.EADDRINUSE, "%v is taken, likely by rdma_rxe", at)
 	}
 	f.running[at] = true
-	return &station{addr: at, stop: func() error { delete(f.running, at); return nil }}, nil
+	return &backend{addr: at, stop: func() error { delete(f.running, at); return nil }}, nil
 }
 
 func newFakeRegistry() (*registry, *fakeStarts) {
@@ -36,14 +36,14 @@ func newFakeRegistry() (*registry, *fakeStarts) {
 	return &registry{start: f.start}, f
 }
 
-func (r *registry) mustAcquire(t *testing.T, device string) *station {
+func (r *registry) mustAcquire(t *testing.T, device string) *backend {
 	t.Helper()
 	s, err := r.tryAcquire(device)
 	require.NoError(t, err)
 	return s
 }
 
-func (r *registry) tryAcquire(device string) (*station, error) {
+func (r *registry) tryAcquire(device string) (*backend, error) {
 	spec, err := parseDevice(device)
 	if err != nil {
 		return nil, err

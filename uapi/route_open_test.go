@@ -89,6 +89,6 @@ func TestOpenRoute(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim")
 	c, err = OpenRoute(t.Context(), "10.0.0.1", OpenConfig{})
 	require.NoError(t, err)
-	require.Equal(t, kindSim, c.station.spec.kind)
+	require.Equal(t, kindSim, c.backend.spec.kind)
 	require.NoError(t, c.Close())
 }

@@ -51,7 +51,7 @@ func TestServeHelper(t *testing.T) {
 			}
 		}()
 	}
-	fmt.Println("listening", last.Addr(), "on", last.parts[0].ctxs[0].station.device())
+	fmt.Println("listening", last.Addr(), "on", last.parts[0].ctxs[0].backend.device())
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
@@ -456,7 +456,7 @@ func TestOpenLocal(t *testing.T) {
 		t.Helper()
 		c, err := OpenLocal(addr, OpenConfig{Kinds: kinds})
 		require.NoError(t, err)
-		require.Regexp(t, device, c.station.device())
+		require.Regexp(t, device, c.backend.device())
 		require.NoError(t, c.Close())
 	}
 	refused := func(addr string, errno syscall.Errno, text string, kinds ...string) {

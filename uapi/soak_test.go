@@ -73,7 +73,7 @@ func (a *stackCount) add(b *stackCount) {
 type stackHost struct {
 	machine *emu.Machine
 	device  *rnic.Device
-	station *station
+	backend *backend
 
 	mu     sync.Mutex
 	server *stackProcess // guarded by mu
@@ -110,14 +110,14 @@ func (s *stackSoak) start(i int, faults link.Faults) *stackHost {
 	s.check(h.machine.Register(d))
 	port, err := d.QueryPort(1)
 	s.check(err)
-	h.station = &station{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: port.ActiveMTU.Bytes()}
+	h.backend = &backend{spec: deviceSpec{kind: kindSim}, addr: d.Addr(), name: name, netDev: d.NetDev(), mtu: port.ActiveMTU.Bytes()}
 	return h
 }
 
 // launch starts a process on a host.
 func (s *stackSoak) launch(h *stackHost, size int) *stackProcess {
 	p := &stackProcess{host: h, proc: h.machine.Process("soak"), buf: make([]byte, size)}
-	c, err := newContext(kshim.Kernel(p.proc), h.station, OpenConfig{})
+	c, err := newContext(kshim.Kernel(p.proc), h.backend, OpenConfig{})
 	s.check(err)
 	c.release = func() error { p.proc.Exit(); return nil }
 	p.Context = c
@@ -177,7 +177,7 @@ func (s *stackSoak) run() {
 	}
 	defer func() {
 		for _, h := range s.hosts {
-			if err := h.machine.Unregister(h.station.name); err != nil {
+			if err := h.machine.Unregister(h.backend.name); err != nil {
 				s.t.Error(err)
 			}
 		}

@@ -53,8 +53,8 @@ func AllStats() []DeviceStats { return readStats(opened.all()) }
 func readStats(ctxs []*Context) []DeviceStats {
 	list := []DeviceStats{}
 	for _, c := range ctxs {
-		i := slices.IndexFunc(list, func(d DeviceStats) bool { return d.Device == c.station.device() && d.Name == c.station.name })
-		host := c.station.spec.kind == kindHost
+		i := slices.IndexFunc(list, func(d DeviceStats) bool { return d.Device == c.backend.device() && d.Name == c.backend.name })
+		host := c.backend.spec.kind == kindHost
 		if i >= 0 && !host {
 			continue
 		}
@@ -100,7 +100,7 @@ func (c *Context) stats() (DeviceStats, error) {
 		Time:  time.Now(),
 		Ports: []stats.Port{{Port: info.Port, State: info.PortState, MTU: info.MTU, Counters: counters}},
 	}
-	if c.station.spec.kind != kindHost {
+	if c.backend.spec.kind != kindHost {
 		d.PID, d.Process = os.Getpid(), processName()
 	}
 	d.QueuePairs, err = c.pairStats()
