@@ -75,18 +75,19 @@ type Progresser interface {
 }
 
 // Attender is an optional part of a device's File: a kernel that runs in the
-// program's process lets a goroutine that waits for a completion do the device's
-// work meanwhile, so that no other has to be woken first, and then wake it.
+// program's process lets a goroutine that waits for a completion do the
+// device's work meanwhile, so that no other has to be woken first, and then
+// wake it.
 type Attender interface {
 	// News is a number that each completion changes, whosever it is. A program
 	// that is going to wait reads it before it looks at its queue.
 	News() uint32
-	// Attend does the device's work until News is not news any more, ctx ends or
-	// wakes is not seen any more, and reports true: then the program looks at its
-	// queue, where nothing can have come unnoticed. It reports false when the
-	// program had better arm its queue and wait for the event, as with any kernel:
-	// there are other waiters, it waits too seldom, or the device has failed. It
-	// allocates nothing.
+	// Attend does the device's work until News is not news any more, ctx ends
+	// or wakes is not seen any more, and reports true: then the program looks
+	// at its queue, where nothing can have come unnoticed. It reports false
+	// when the program had better arm its queue and wait for the event, as with
+	// any kernel: there are other waiters, it waits too seldom, or the device
+	// has failed. It allocates nothing.
 	Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool
 	// Rouse lets an Attend look at its ctx and wakes again. Who changes them
 	// calls it afterwards.

@@ -18,7 +18,8 @@ type EnsureOptions struct {
 	Name string
 	// NetDev is the network device below it. Empty finds a usable one.
 	NetDev string
-	// MTU of the network device in bytes, MinMTU to MaxMTU; 0 leaves it as it is.
+	// MTU of the network device in bytes, MinMTU to MaxMTU; 0 leaves it as it
+	// is.
 	MTU int
 	// Timeout bounds the wait for an active port and a usable GID; 0 is
 	// DefaultTimeout. The context ends it earlier.
@@ -82,9 +83,9 @@ func Ensure(ctx context.Context, o EnsureOptions) (*Result, error) {
 
 // Ensure makes sure that an rxe link is there and usable: it takes the named
 // network device or finds one, loads the modules, sets the device's MTU and
-// brings it up, creates the link, and waits for an active port and a usable RoCE v2 GID. What is there
-// already is left as it is, so it may be called again. When it fails, what it
-// had changed is undone.
+// brings it up, creates the link, and waits for an active port and a usable
+// RoCE v2 GID. What is there already is left as it is, so it may be called
+// again. When it fails, what it had changed is undone.
 //
 // Errors: NoNetDevError, NetDevGoneError, NetDevUnsuitableError,
 // NetDevHasLinkError, NameTakenError, NoModuleError, ModuleError,

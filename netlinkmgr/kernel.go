@@ -20,8 +20,8 @@ type Kernel struct {
 	// SetMTU sets the MTU of a network device in bytes.
 	SetMTU func(ctx context.Context, name string, mtu int) error
 	// ModuleFiles lists the module files to load, in order, so that the kernel
-	// has a module, and may list some that are loaded. It is an error when there
-	// is no such module.
+	// has a module, and may list some that are loaded. It is an error when
+	// there is no such module.
 	ModuleFiles func(name string) ([]string, error)
 	// InsertModule loads the module file at path (below Root) and gives EEXIST
 	// when it is loaded already.
@@ -39,7 +39,8 @@ type Kernel struct {
 	Release string
 }
 
-// Notice is one message that tells of a change. The channel is closed at the end.
+// Notice is one message that tells of a change. The channel is closed at the
+// end.
 type Notice struct {
 	Source  EventSource
 	Message []byte  // a uevent, or the attributes of an RDMA notification

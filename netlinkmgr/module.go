@@ -57,7 +57,8 @@ func (m *Manager) Loaded(name string) bool {
 	if _, err := fs.Stat(m.k.Root, dir); err != nil {
 		return false
 	}
-	// A module that is still starting up says "coming"; built-in ones say nothing.
+	// A module that is still starting up says "coming"; built-in ones say
+	// nothing.
 	state := m.line(dir + "/initstate")
 	return state == "" || state == "live"
 }
@@ -123,7 +124,8 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 // capSysModule is CAP_SYS_MODULE's bit.
 const capSysModule = 16
 
-// Capable says whether this process has a capability, by its bit (capability.h).
+// Capable says whether this process has a capability, by its bit
+// (capability.h).
 func (m *Manager) Capable(bit int) bool {
 	if m.k.Root == nil {
 		return false

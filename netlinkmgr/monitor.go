@@ -62,7 +62,8 @@ type Event struct {
 type MonitorOptions struct {
 	// Event is given each event, in order, one at a time.
 	Event func(Event)
-	// Log is told once what the monitor listens to; events from then on are told.
+	// Log is told once what the monitor listens to; events from then on are
+	// told.
 	Log func(string)
 	// Now is the clock of the events; nil is time.Now.
 	Now func() time.Time

@@ -25,8 +25,8 @@ var packages = map[string]string{
 // what begins with */ for a file that a package provides.
 const rpmHint = "dnf install '*/%r/*/rdma_rxe.ko*'"
 
-// InstallHint is the command that installs the package of this distribution which
-// has rdma_rxe for the running kernel; empty when it is not known.
+// InstallHint is the command that installs the package of this distribution
+// which has rdma_rxe for the running kernel; empty when it is not known.
 func (m *Manager) InstallHint() string {
 	text, err := fs.ReadFile(m.k.Root, "etc/os-release")
 	if err != nil {

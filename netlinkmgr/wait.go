@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// pollEvery is how often the wait looks: of ports and GIDs the kernel tells only
-// a program that has the device open.
+// pollEvery is how often the wait looks: of ports and GIDs the kernel tells
+// only a program that has the device open.
 const pollEvery = 20 * time.Millisecond
 
 // wait looks until the port is active and a usable RoCE v2 GID is there, or

@@ -12,8 +12,8 @@ import (
 // maxAH is how many address handles there may be (rxe_param.h: RXE_MAX_AH).
 const maxAH = 1<<15 - 1
 
-// addressVector is an address handle: where datagrams that name it go. Its number
-// is what a send work request carries (ah_num); 0 is none, as with rxe.
+// addressVector is an address handle: where datagrams that name it go. Its
+// number is what a send work request carries (ah_num); 0 is none, as with rxe.
 type addressVector struct {
 	d    *Device
 	num  uint32
@@ -21,8 +21,8 @@ type addressVector struct {
 	peer netip.AddrPort
 }
 
-// CreateAH implements driver.Device. A client that has no room for the number gets
-// none, and cannot use the handle: so it was before rxe had numbers.
+// CreateAH implements driver.Device. A client that has no room for the number
+// gets none, and cannot use the handle: so it was before rxe had numbers.
 func (d *Device) CreateAH(pd driver.PD, a *abi.AHAttr, u *driver.Udata) (driver.AH, error) {
 	p, err := d.domainOf(pd)
 	if err != nil {

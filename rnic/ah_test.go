@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAddressTable: numbers begin at 1, rest as long as they can, and serve only
-// the domain that the handle was made in.
+// TestAddressTable: numbers begin at 1, rest as long as they can, and serve
+// only the domain that the handle was made in.
 func TestAddressTable(t *testing.T) {
 	var table addressTable
 	mine, other := &domain{}, &domain{}

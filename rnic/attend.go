@@ -8,8 +8,8 @@ import (
 )
 
 // A program that waits for completions, one after the other, stands in for the
-// listener: the packet itself wakes it, not a goroutine that the packet woke. The
-// listener is parked meanwhile, as it is for a program that polls.
+// listener: the packet itself wakes it, not a goroutine that the packet woke.
+// The listener is parked meanwhile, as it is for a program that polls.
 const (
 	// prompt is how soon after a completion a program must wait again.
 	prompt = 100 * time.Microsecond
@@ -115,8 +115,9 @@ func (d *Device) attended() bool {
 		(a.busy.Load() || time.Duration(int64(d.now())-a.last.Load()) < pollPause)
 }
 
-// takeOver waits until the listener has left the link, which may take long while
-// packets come: false when that is not worth it any more. busy keeps it away.
+// takeOver waits until the listener has left the link, which may take long
+// while packets come: false when that is not worth it any more. busy keeps it
+// away.
 func (d *Device) takeOver(w *attention) bool {
 	a := &d.attendance
 	a.blocked.Store(forListener)
@@ -198,7 +199,8 @@ func (a *attendance) follow(ctx context.Context, d *Device) {
 	}
 }
 
-// end lets go of the context when the link is closed. Nobody attends after that.
+// end lets go of the context when the link is closed. Nobody attends after
+// that.
 func (a *attendance) end() {
 	for !a.busy.CompareAndSwap(false, true) {
 		runtime.Gosched() // who attends is on its way out

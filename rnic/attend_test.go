@@ -60,8 +60,8 @@ func (w *waiter) writes(t testing.TB, b *testDevice, n int) {
 }
 
 // A program that waits again and again is woken by the packet: neither the
-// listener nor the worker runs for it. When it stops, the device goes on without
-// it.
+// listener nor the worker runs for it. When it stops, the device goes on
+// without it.
 func TestWaitingWakesNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})
@@ -111,7 +111,8 @@ func TestAttendEnds(t *testing.T) {
 			ended = make(chan bool)
 			go func() {
 				did := false
-				// A moment may pass between the writes and this on a busy machine.
+				// A moment may pass between the writes and this on a busy
+				// machine.
 				for !did && ctx.Err() == nil && w.wakes.Load() == 0 && !a.down.Load() {
 					a.attendance.last.Store(int64(a.now()))
 					a.attendance.quick.Store(eager)
@@ -158,8 +159,8 @@ func TestAttendEnds(t *testing.T) {
 	}
 }
 
-// Many wait on one device, each for its own: whoever attends, and whoever waits for
-// events, all get on.
+// Many wait on one device, each for its own: whoever attends, and whoever waits
+// for events, all get on.
 func TestManyWaiters(t *testing.T) {
 	for name, links := range map[string][2]link.Link{"sim": simLinks(t), "udp": udpLinks(t, "127.0.0.1")} {
 		t.Run(name, func(t *testing.T) {

@@ -50,8 +50,8 @@ func troubledPair(t testing.TB) (a, b *testDevice, l *troubled) {
 	return a, b, l
 }
 
-// A link that breaks ends the work requests of a program that polls. The listener,
-// who deals with it, is away because of that program.
+// A link that breaks ends the work requests of a program that polls. The
+// listener, who deals with it, is away because of that program.
 func TestLinkLostWhilePolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, l := troubledPair(t)
@@ -73,8 +73,8 @@ func TestLinkLostWhilePolling(t *testing.T) {
 	})
 }
 
-// Nor does a program wait in vain that waits all the time: the listener, in whose
-// place it wants to work, has gone.
+// Nor does a program wait in vain that waits all the time: the listener, in
+// whose place it wants to work, has gone.
 func TestLinkLostWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, l := troubledPair(t)
@@ -95,8 +95,8 @@ func TestLinkLostWhileWaiting(t *testing.T) {
 	})
 }
 
-// Who wants to attend waits for the listener to leave the link, which does not while
-// packets come. Meanwhile all that would end the wait does.
+// Who wants to attend waits for the listener to leave the link, which does not
+// while packets come. Meanwhile all that would end the wait does.
 func TestAttendBehindABusyListener(t *testing.T) {
 	for name, end := range map[string]func(a *testDevice, w *waiter, cancel func()){
 		"its context": func(_ *testDevice, _ *waiter, cancel func()) { cancel() },
@@ -131,8 +131,8 @@ func TestAttendBehindABusyListener(t *testing.T) {
 	}
 }
 
-// Two programs wait in turn. One finds nothing, and a completion comes for it; the
-// other attends and has it, before the first one does.
+// Two programs wait in turn. One finds nothing, and a completion comes for it;
+// the other attends and has it, before the first one does.
 func TestAttendHandsOverNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})

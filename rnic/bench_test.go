@@ -121,8 +121,8 @@ func TestNoAllocation(t *testing.T) {
 			for range 30 { // queues and windows reach their size
 				step()
 			}
-			// Links and windows may still grow when the machine is busy; an allocation
-			// of the path's would show each time.
+			// Links and windows may still grow when the machine is busy; an
+			// allocation of the path's would show each time.
 			var allocs float64
 			for range 20 {
 				if allocs = testing.AllocsPerRun(20, step); allocs == 0 {

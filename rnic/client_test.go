@@ -16,8 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
-// The tests play the RDMA core and its client: they call driver.Device directly and
-// work on the rings, as kshim/emu and kshim/verbs would.
+// The tests play the RDMA core and its client: they call driver.Device directly
+// and work on the rings, as kshim/emu and kshim/verbs would.
 
 // events records what a device raises.
 type events struct {

@@ -29,13 +29,13 @@ type Config struct {
 	// MTU is the port's MTU in bytes of payload: 256, 512, 1024, 2048 or 4096;
 	// 0 is the largest that fits the link.
 	MTU int
-	// Seed makes queue pair numbers, keys, PSNs, communication identifiers and the
-	// GUID repeat, for tests. With 0 each is drawn from the system's random source
-	// by itself, so that none follows from another, and traffic of a dead process
-	// stays away from the next one.
+	// Seed makes queue pair numbers, keys, PSNs, communication identifiers and
+	// the GUID repeat, for tests. With 0 each is drawn from the system's random
+	// source by itself, so that none follows from another, and traffic of a
+	// dead process stays away from the next one.
 	Seed uint64
-	// Logger is told of peers that guess remote keys, and of messages that wait for
-	// a receive; nil: nobody is.
+	// Logger is told of peers that guess remote keys, and of messages that wait
+	// for a receive; nil: nobody is.
 	Logger *slog.Logger
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
 	// link's buffers.
@@ -73,8 +73,8 @@ func activeMTU(ask int, caps link.Caps) (abi.MTU, error) {
 	return m, nil
 }
 
-// PathMTU is the largest path MTU whose packets fit UDP payloads of room bytes, 0
-// if none does.
+// PathMTU is the largest path MTU whose packets fit UDP payloads of room bytes,
+// 0 if none does.
 func PathMTU(room int) int { return abi.FitMTU(room - headRoom).Bytes() }
 
 // pathMTU is the path MTU for a peer: the port's, or what the route to the peer
@@ -91,11 +91,11 @@ func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
 	return max(abi.MTU256, min(d.mtu, abi.FitMTU(room-headRoom)))
 }
 
-// tune limits a queue pair's window to what a socket's buffer holds: more is lost
-// by the receiver when it is late, and sent again for nothing. The peer's buffer
-// is taken to be like ours. Linux charges a datagram of 4,164 bytes 8,448
-// (measured by where a window begins to lose packets: at 0.47 of the buffer none,
-// at 0.75 every tenth).
+// tune limits a queue pair's window to what a socket's buffer holds: more is
+// lost by the receiver when it is late, and sent again for nothing. The peer's
+// buffer is taken to be like ours. Linux charges a datagram of 4,164 bytes
+// 8,448 (measured by where a window begins to lose packets: at 0.47 of the
+// buffer none, at 0.75 every tenth).
 func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
 	if t.MaxWindow == 0 && caps.RecvBuffer > 0 {
 		t.MaxWindow = min(max(caps.RecvBuffer*15/32, 2*4096), 1<<20)
@@ -106,13 +106,13 @@ func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
 	return t
 }
 
-// ackDelay bounds how long an acknowledgement waits for a packet to ride with, or
-// for the program to poll once more. It passes only when the program is given a
-// message and then neither answers nor asks again.
+// ackDelay bounds how long an acknowledgement waits for a packet to ride with,
+// or for the program to poll once more. It passes only when the program is
+// given a message and then neither answers nor asks again.
 const ackDelay = 500 * engine.Microsecond
 
-// seeds returns a source of secrets that share nothing: each call draws 32 bytes
-// from the system. With a seed other than 0 all of them follow from it.
+// seeds returns a source of secrets that share nothing: each call draws 32
+// bytes from the system. With a seed other than 0 all of them follow from it.
 func seeds(seed uint64) func() [32]byte {
 	read := rand.Read // never fails
 	if seed != 0 {

@@ -15,7 +15,8 @@ import (
 
 var _ driver.CMDevice = (*Device)(nil)
 
-// cmUsers are who hears the communication manager's events. Guarded by Device.mu.
+// cmUsers are who hears the communication manager's events. Guarded by
+// Device.mu.
 type cmUsers struct {
 	listeners map[cm.ListenerID]driver.CMListenEvents
 	conns     map[wire.CommID]driver.CMEvents
@@ -34,8 +35,9 @@ type (
 	}
 )
 
-// CMResolve implements driver.CMDevice. What the system's routes say decides only
-// what is preferred: a socket that is bound to an address sends from it anyway.
+// CMResolve implements driver.CMDevice. What the system's routes say decides
+// only what is preferred: a socket that is bound to an address sends from it
+// anyway.
 func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	local, dst := d.caps.Local.Addr(), dst.Unmap()
 	switch {
@@ -85,9 +87,9 @@ func (d *Device) CMListen(service uint64, addr netip.Addr, backlog int, ev drive
 	return l, nil
 }
 
-// Redirect refers requests for a service of the communication manager to another
-// UDP port of the device's address, until end is called. EADDRINUSE when the
-// service is listened for, or redirected.
+// Redirect refers requests for a service of the communication manager to
+// another UDP port of the device's address, until end is called. EADDRINUSE
+// when the service is listened for, or redirected.
 func (d *Device) Redirect(service uint64, port uint16) (end func(), err error) {
 	l := &cmListener{d: d}
 	err = d.withCM(func(_ cm.Time, m *cm.Manager) (err error) {
@@ -108,8 +110,8 @@ func (l *cmListener) Close() {
 	}
 }
 
-// CMConnect implements driver.CMDevice. The ABI knows no UDP port of the peer's device:
-// it is Config.PeerPort, or the one to which that sends.
+// CMConnect implements driver.CMDevice. The ABI knows no UDP port of the peer's
+// device: it is Config.PeerPort, or the one to which that sends.
 func (d *Device) CMConnect(p *driver.CMRequest, ev driver.CMEvents) (driver.CMConn, error) {
 	c := &cmConn{d: d}
 	mtu := d.pathMTU(p.Dst.Addr().Unmap())
@@ -166,8 +168,8 @@ func (d *Device) dispatch(e cm.Event) {
 	ev.Event(out)
 }
 
-// estimate tells a queue pair how long the handshake took that connected it: its
-// first guess of the round trip. Preconditions: mu is held.
+// estimate tells a queue pair how long the handshake took that connected it:
+// its first guess of the round trip. Preconditions: mu is held.
 func (d *Device) estimate(n wire.QPN, took cm.Duration) {
 	if q := d.qps[n]; q != nil && took > 0 {
 		if rc, ok := q.engine.(*engine.QP); ok {
@@ -176,8 +178,8 @@ func (d *Device) estimate(n wire.QPN, took cm.Duration) {
 	}
 }
 
-// probe asks the peer of a connection for a sign of life, through the queue pair
-// that the connection is said to have.
+// probe asks the peer of a connection for a sign of life, through the queue
+// pair that the connection is said to have.
 func (d *Device) probe(e cm.Event) {
 	now, m := cm.Time(d.now()), d.gsi.cm
 	switch q := d.qps[e.QPN]; {
@@ -192,11 +194,12 @@ func (d *Device) probe(e cm.Event) {
 	d.wakeWorker() // events are reported when all was sent
 }
 
-// linuxETIMEDOUT is the number that the ABI carries, whatever the host calls it.
+// linuxETIMEDOUT is the number that the ABI carries, whatever the host calls
+// it.
 const linuxETIMEDOUT = 110
 
-// request offers a request to its listener. One that nobody takes is forgotten; the
-// peer asks again.
+// request offers a request to its listener. One that nobody takes is forgotten;
+// the peer asks again.
 func (d *Device) request(e cm.Event) {
 	users, port := &d.gsi.users, uint16(0)
 	if _, p, ok := e.Service.IP(); ok {

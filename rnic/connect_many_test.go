@@ -19,8 +19,9 @@ import (
 // fewLinger bounds what is left of connections in these tests.
 const fewLinger = 32
 
-// TestManyConnections: a thousand in a loop and a thousand at once, on an in-memory network and on sockets, leave nothing
-// behind, and never more in TIMEWAIT than is permitted.
+// TestManyConnections: a thousand in a loop and a thousand at once, on an
+// in-memory network and on sockets, leave nothing behind, and never more in
+// TIMEWAIT than is permitted.
 func TestManyConnections(t *testing.T) {
 	c := cm.Config{FirstRetry: 50 * cm.Millisecond, PacketLife: 12, MaxLinger: fewLinger}
 	t.Run("sim", func(t *testing.T) {
@@ -53,7 +54,8 @@ func manyConnections(t *testing.T, a, b *cmHost) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	// join makes a connection, and may be called at once from everywhere: whose peer is whose the queue pairs' numbers tell.
+	// join makes a connection, and may be called at once from everywhere: whose
+	// peer is whose the queue pairs' numbers tell.
 	join := func() (j joinedIDs, err error) {
 		served := make(chan error, 1)
 		go func() {

@@ -72,8 +72,8 @@ func (h *cmHost) qp() *verbs.QP {
 	return q
 }
 
-// Programs connect by address and port through the ABI of rdma_cm, over links that
-// lose packets, and move a message.
+// Programs connect by address and port through the ABI of rdma_cm, over links
+// that lose packets, and move a message.
 func TestConnectByAddress(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
 	quick := cm.Config{FirstRetry: 5 * cm.Millisecond, PacketLife: 10} // no test waits for Linux's times
@@ -188,8 +188,8 @@ func TestConnectTakesTheRoutesMTU(t *testing.T) {
 	}
 }
 
-// Both queue pairs' first guess of the round trip is how long the handshake took,
-// before anything is measured.
+// Both queue pairs' first guess of the round trip is how long the handshake
+// took, before anything is measured.
 func TestHandshakeIsTheFirstRoundTrip(t *testing.T) {
 	const way = 30 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

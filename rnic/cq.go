@@ -60,7 +60,8 @@ func (d *Device) countCQ() error {
 	return nil
 }
 
-// publish makes a ring available to the client. Preconditions: d.mu is not held.
+// publish makes a ring available to the client. Preconditions: d.mu is not
+// held.
 func publish(u *driver.Udata, q *ring.Queue) abi.MMInfo {
 	return abi.MMInfo{Offset: u.Mmap(q.Mapping()), Size: uint32(len(q.Mapping()))}
 }

@@ -27,7 +27,8 @@ func (q *testQP) toDatagrams() {
 	q.modify(abi.ModifyQP{QPState: abi.QPSRTS, SQPSN: q.psn()}, abi.QPMaskState|abi.QPMaskSQPSN)
 }
 
-// datagramDevices are devices on one network with a queue pair for datagrams each.
+// datagramDevices are devices on one network with a queue pair for datagrams
+// each.
 func datagramDevices(t testing.TB, at ...netip.AddrPort) []*testDevice {
 	t.Helper()
 	net := sim.NewNetwork(sim.Options{})
@@ -59,8 +60,8 @@ func datagram(from, to *testDevice, id uint64, ah uint32, off, n int) *ring.Send
 		AHNum: ah, RemoteQPN: to.qp.qp.Num(), RemoteQKey: testQKey}
 }
 
-// Datagrams to other devices, on other UDP ports too, over both IP versions, and to
-// oneself.
+// Datagrams to other devices, on other UDP ports too, over both IP versions,
+// and to oneself.
 func TestDatagrams(t *testing.T) {
 	for name, at := range map[string][]netip.AddrPort{
 		"IPv4":      {netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")},
@@ -130,8 +131,8 @@ func TestDatagramsDropped(t *testing.T) {
 	require.EqualValues(t, 48, b.qp.recv.waitStatus(1, abi.WCSuccess).ByteLen)
 }
 
-// An address handle counts when the bell rings, and only in its domain; without one
-// a request fails.
+// An address handle counts when the bell rings, and only in its domain; without
+// one a request fails.
 func TestDatagramHandles(t *testing.T) {
 	ds := datagramDevices(t, netip.AddrPort{}, netip.AddrPort{})
 	a, b := ds[0], ds[1]
@@ -160,7 +161,8 @@ func TestDatagramHandles(t *testing.T) {
 	require.EqualValues(t, 4, a.counter(t, "send_err"))
 }
 
-// A queue pair hears many others, and those of reliable connections none of them.
+// A queue pair hears many others, and those of reliable connections none of
+// them.
 func TestDatagramsFromMany(t *testing.T) {
 	ds := datagramDevices(t, make([]netip.AddrPort, 5)...)
 	to := ds[0]
@@ -186,8 +188,8 @@ func TestDatagramsFromMany(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// A link that loses, repeats and turns over loses, repeats and turns over datagrams:
-// what arrives is whole.
+// A link that loses, repeats and turns over loses, repeats and turns over
+// datagrams: what arrives is whole.
 func TestDatagramsOverABadLink(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
 	var ds [2]*testDevice

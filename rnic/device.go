@@ -137,11 +137,12 @@ func New(c Config) (*Device, error) {
 	return d, nil
 }
 
-// SetEvents implements driver.EventSource: the port's one event is PORT_ERR, when the
-// link has failed.
+// SetEvents implements driver.EventSource: the port's one event is PORT_ERR,
+// when the link has failed.
 func (d *Device) SetEvents(e driver.DeviceEvents) { d.events = e }
 
-// now is the engine's clock. It begins at 1, because 0 means no time to the engine.
+// now is the engine's clock. It begins at 1, because 0 means no time to the
+// engine.
 func (d *Device) now() engine.Time { return engine.Time(1 + time.Since(d.start)) }
 
 // Name implements driver.Device.
@@ -164,7 +165,8 @@ func (d *Device) GIDs(port uint8) []driver.GIDEntry {
 	return []driver.GIDEntry{{Index: 0, GID: gidOf(d.caps.Local.Addr()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: d.netdev, IfIndex: d.ifindex}}
 }
 
-// check returns what a closed or broken device answers. Preconditions: mu is held.
+// check returns what a closed or broken device answers. Preconditions: mu is
+// held.
 func (d *Device) check() error {
 	switch {
 	case d.closed:
@@ -178,8 +180,8 @@ func (d *Device) check() error {
 // closeBatches is how many batches Close still sends: acknowledgements mostly.
 const closeBatches = 8
 
-// Close implements driver.Device: it sends what is owed, closes the link and stops
-// the goroutines. It is idempotent.
+// Close implements driver.Device: it sends what is owed, closes the link and
+// stops the goroutines. It is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closing {

@@ -82,8 +82,8 @@ var refused = []forgery{
 	{"ICRC of a stranger", "drop_icrc", true, false, wrongBytes(func(f *flood, p *link.Packet) { p.Flip = 1 + 96 + f.rnd.Uint32N(200) })},
 }
 
-// disbelieved are packets from the peer's address that its queue pair takes, looks
-// at, and does nothing about, or answers.
+// disbelieved are packets from the peer's address that its queue pair takes,
+// looks at, and does nothing about, or answers.
 var disbelieved = []forgery{
 	{"replayed request", "duplicates", false, true, replay(true)},
 	{"replayed response", "responses", false, true, replay(false)},

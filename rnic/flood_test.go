@@ -26,9 +26,9 @@ import (
 // do nothing, from its address and from a stranger's. The attacker has seen all
 // honest packets, and knows numbers and keys.
 //
-// RoCEv2 authenticates nobody: a packet from the right address with the expected
-// PSN and a right key is the peer's. What is wrong in any one of these must not
-// count.
+// RoCEv2 authenticates nobody: a packet from the right address with the
+// expected PSN and a right key is the peer's. What is wrong in any one of these
+// must not count.
 type flood struct {
 	link.Link // of the first peer
 	stranger  link.Link
@@ -143,8 +143,8 @@ func newFlooded(t testing.TB, links [3]link.Link, kinds []forgery, rate int) *fl
 
 func (x *flooded) counters() map[string]uint64 { return x.b.Counters() }
 
-// A round of work moves so many bytes from a to b by WRITEs and a SEND, from a to b
-// by READs, and from b to a by a READ.
+// A round of work moves so many bytes from a to b by WRITEs and a SEND, from a
+// to b by READs, and from b to a by a READ.
 const (
 	pushed   = 16*20_000 + 3000
 	fetched  = 4 * 20_000
@@ -190,8 +190,8 @@ func (x *flooded) work() {
 
 const atomicAt = 1<<20 - 64
 
-// atomicAdd adds one to a word of the peer that nothing else touches. The answer
-// goes elsewhere.
+// atomicAdd adds one to a word of the peer that nothing else touches. The
+// answer goes elsewhere.
 func atomicAdd(from, to *testDevice, id uint64) *ring.SendWR {
 	return &ring.SendWR{ID: id, Opcode: abi.WRAtomicFetchAndAdd, Flags: abi.SendSignaled, SGE: []ring.SGE{from.mem.sge(atomicAt+32, 8)},
 		RemoteAddr: to.mem.at + atomicAt, RKey: to.mem.mr.RKey(), CompareAdd: 1}
@@ -221,8 +221,8 @@ func (x *flooded) untouched() {
 	require.Equal(x.t, abi.QPSRTS, x.b.qp.qp.State())
 }
 
-// groups are counters that one kind of forgery adds to, which of them depends on
-// details that do not matter.
+// groups are counters that one kind of forgery adds to, which of them depends
+// on details that do not matter.
 var groups = map[string][]string{
 	"duplicates": {"duplicate_request"},
 	"responses":  {"drop_stale_ack", "drop_unsent_ack"},
@@ -289,8 +289,9 @@ func TestFloodOfDisbelievedPackets(t *testing.T) {
 			d := x.delta(countersOf(name)...)
 			require.GreaterOrEqual(t, d, n, name)
 			if name == "responses" {
-				// The peer answers duplicates as well. An answer that comes behind
-				// that of an honest request is stale: the order is the scheduler's.
+				// The peer answers duplicates as well. An answer that comes
+				// behind that of an honest request is stale: the order is the
+				// scheduler's.
 				n += x.injected["duplicates"]
 			}
 			require.LessOrEqual(t, d, n, name)
@@ -299,9 +300,9 @@ func TestFloodOfDisbelievedPackets(t *testing.T) {
 	})
 }
 
-// TestFloodOfGaps: packets from beyond the window make the responder ask for what
-// it believes lost, and the requester send again what is outstanding. Who can send
-// in the peer's name has that much power; but work goes on.
+// TestFloodOfGaps: packets from beyond the window make the responder ask for
+// what it believes lost, and the requester send again what is outstanding. Who
+// can send in the peer's name has that much power; but work goes on.
 func TestFloodOfGaps(t *testing.T) {
 	floodSim(t, ahead, 1, 0.33, func(x *flooded) {
 		again := x.a.counter(t, "retransmitted_pkts")
@@ -313,8 +314,8 @@ func TestFloodOfGaps(t *testing.T) {
 	})
 }
 
-// TestFloodOfEverything has all kinds at once: what a queue pair takes is what the
-// peer sent and what was forged well enough, to the packet.
+// TestFloodOfEverything has all kinds at once: what a queue pair takes is what
+// the peer sent and what was forged well enough, to the packet.
 func TestFloodOfEverything(t *testing.T) {
 	all := append(append(append([]forgery(nil), refused...), disbelieved...), ahead...)
 	floodSim(t, all, 3, 0.5, func(x *flooded) {
@@ -353,8 +354,9 @@ func TestWrongKeyAtTheRightMoment(t *testing.T) {
 	})
 }
 
-// TestFloodOverUDP: the same over sockets, with datagrams that no link would send.
-// The kernel may drop any packet, so counts are bounds and goodput is only shown.
+// TestFloodOverUDP: the same over sockets, with datagrams that no link would
+// send. The kernel may drop any packet, so counts are bounds and goodput is
+// only shown.
 func TestFloodOverUDP(t *testing.T) {
 	var links [3]link.Link
 	for i, addr := range []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"} {

@@ -177,10 +177,11 @@ func TestPacketsFromAnotherAddress(t *testing.T) {
 	})
 }
 
-// TestPacketsFromAnotherPort: from the peer's address, but another source port. It
-// is the peer's while the peer may be rxe or a card, which have it as entropy
-// (IBA A17.4.3), and nobody's once the peer is known to be soft: by a genuine packet
-// from the port that it receives at, or by an address vector that names it.
+// TestPacketsFromAnotherPort: from the peer's address, but another source port.
+// It is the peer's while the peer may be rxe or a card, which have it as
+// entropy (IBA A17.4.3), and nobody's once the peer is known to be soft: by a
+// genuine packet from the port that it receives at, or by an address vector
+// that names it.
 func TestPacketsFromAnotherPort(t *testing.T) {
 	for name, named := range map[string]bool{"learned": false, "named": true} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +213,8 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 				late := p
 				late.PSN = p.PSN.Add(-9)
 				if !named {
-					// A late packet teaches nothing, not even one of the peer's.
+					// A late packet teaches nothing, not even one of the
+					// peer's.
 					home := a.link
 					require.NoError(t, home.Send([]link.Packet{encode(b, late)}))
 					synctest.Wait()
@@ -234,7 +236,8 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 				require.Equal(t, uint64(2), b.counter(t, "drop_peer"))
 				require.Equal(t, make([]byte, 8), b.mem.buf[:8])
 
-				// The peer itself goes on, and rxe after it with the queue pair reset.
+				// The peer itself goes on, and rxe after it with the queue pair
+				// reset.
 				a.qp.post(write(a, b, 3, 8, 8, 8))
 				a.qp.send.waitStatus(3, abi.WCSuccess)
 				require.NoError(t, b.admits(a))
@@ -317,7 +320,8 @@ func TestDestroyedQueuePair(t *testing.T) {
 		require.NotZero(t, b.counter(t, "drop_qpn"))
 		require.Equal(t, uint64(1), a.counter(t, "retry_exceeded_err"))
 
-		// With work outstanding, in the middle of sending: nothing happens after.
+		// With work outstanding, in the middle of sending: nothing happens
+		// after.
 		c, d := newPair(t, pairOptions{attrs: at})
 		c.qp.post(write(c, d, 1, 0, 0, 1<<20))
 		require.NoError(t, c.qp.qp.Destroy())

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// gsi is queue pair 1, the general services interface (IBA 10.2.4), and behind it
-// the communication manager. All of it is guarded by Device.mu.
+// gsi is queue pair 1, the general services interface (IBA 10.2.4), and behind
+// it the communication manager. All of it is guarded by Device.mu.
 type gsi struct {
 	cm    *cm.Manager
 	users cmUsers
@@ -30,9 +30,10 @@ func newGSI(c cm.Config, d *Device, random cm.Random) gsi {
 	}
 }
 
-// withCM lends the device's communication manager to do; what do asks for is sent,
-// and timed, when it has returned. The error is do's, or what a closed or broken
-// device answers (ENODEV, EIO). Events are raised with the device locked.
+// withCM lends the device's communication manager to do; what do asks for is
+// sent, and timed, when it has returned. The error is do's, or what a closed or
+// broken device answers (ENODEV, EIO). Events are raised with the device
+// locked.
 func (d *Device) withCM(do func(now cm.Time, m *cm.Manager) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,8 +85,8 @@ func (g *gsi) first() engine.Time {
 	return math.MaxInt64
 }
 
-// close tells the peers that all connections are over, as far as one datagram each
-// can.
+// close tells the peers that all connections are over, as far as one datagram
+// each can.
 func (g *gsi) close(now engine.Time) {
 	g.sink = nil
 	for _, id := range g.cm.Conns() {

@@ -148,7 +148,8 @@ func TestCMAlone(t *testing.T) {
 	})
 }
 
-// Packets to queue pair 1 that are no management datagrams are dropped and counted.
+// Packets to queue pair 1 that are no management datagrams are dropped and
+// counted.
 func TestGSIDrops(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
 	d := newCMDevice(t, net, link.Faults{}, netip.AddrPort{})

@@ -11,35 +11,37 @@ import (
 )
 
 // A request that names a remote key which its queue pair may not use ends the
-// queue pair (IBA 9.9.3), so each guess costs a connection. These constants bound
-// the rate at which one address gets new connections after such guesses.
+// queue pair (IBA 9.9.3), so each guess costs a connection. These constants
+// bound the rate at which one address gets new connections after such guesses.
 const (
 	// guessBudget is how many guesses of an address have no consequence beyond
-	// their queue pairs: more than a program with a mistake, or a suite of tests
-	// that tries every wrong key, makes at a time.
+	// their queue pairs: more than a program with a mistake, or a suite of
+	// tests that tries every wrong key, makes at a time.
 	guessBudget = 64
 
 	// guessPause is what an address waits for each guess beyond the budget. At
 	// one a second all keys of 32 bits take 136 years.
 	guessPause = engine.Duration(time.Second)
 
-	// maxGuessWait bounds what an address has to wait that made many connections
-	// first and guesses with all of them at once.
+	// maxGuessWait bounds what an address has to wait that made many
+	// connections first and guesses with all of them at once.
 	maxGuessWait = engine.Duration(time.Hour)
 
-	// maxGuessers bounds what addresses can make a device remember; the one with
-	// the least to wait is forgotten.
+	// maxGuessers bounds what addresses can make a device remember; the one
+	// with the least to wait is forgotten.
 	maxGuessers = 1024
 
-	// noticeGap is the least time between two log lines about guessing addresses.
+	// noticeGap is the least time between two log lines about guessing
+	// addresses.
 	noticeGap = engine.Duration(time.Second)
 )
 
-// guesses counts requests with wrong remote keys by the address of the peer that
-// made them: a leaky bucket for each. To fill another address's bucket is to forge
-// packets from there that name a queue pair connected with it, 24 random bits, and
-// the PSN that it expects: as many, unless the forger sent a REQ in that name, too,
-// and so chose the PSN. Programs of one address share a bucket.
+// guesses counts requests with wrong remote keys by the address of the peer
+// that made them: a leaky bucket for each. To fill another address's bucket is
+// to forge packets from there that name a queue pair connected with it, 24
+// random bits, and the PSN that it expects: as many, unless the forger sent a
+// REQ in that name, too, and so chose the PSN. Programs of one address share a
+// bucket.
 type guesses struct {
 	guessers map[netip.Addr]guesser
 	refused  uint64      // connections, for that
@@ -146,8 +148,8 @@ func asksToConnect(p *wire.Packet) bool {
 	return h.Parse(p.Payload) == nil && h.IsCM() && h.Attribute == wire.AttrREQ
 }
 
-// tellGuesser logs that an address has exceeded its budget. Preconditions: mu is
-// not held, since a logger may block.
+// tellGuesser logs that an address has exceeded its budget. Preconditions: mu
+// is not held, since a logger may block.
 func (d *Device) tellGuesser(peer netip.Addr) {
 	if d.log != nil {
 		d.log.Warn("a peer guesses remote keys: new connections with it are delayed", "device", d.name, "peer", peer,

@@ -33,8 +33,8 @@ func (b *testDevice) admits(a *testDevice) error {
 		MinRNRTimer: at.minRNR, MaxDestRdAtomic: at.destRdAtomic, DestQPNum: a.qp.qp.Num()}, rtrMask)
 }
 
-// guess connects the queue pairs of a and b and lets a try a key. The error is b's,
-// when it does not want to be connected.
+// guess connects the queue pairs of a and b and lets a try a key. The error is
+// b's, when it does not want to be connected.
 func guess(a, b *testDevice, key uint32) error {
 	if err := b.admits(a); err != nil {
 		return err
@@ -124,8 +124,8 @@ func TestGuesserIsSlowed(t *testing.T) {
 	})
 }
 
-// TestGuessesAreBounded: neither addresses nor waits grow for ever, and the address
-// with most guesses is not the one that is forgotten.
+// TestGuessesAreBounded: neither addresses nor waits grow for ever, and the
+// address with most guesses is not the one that is forgotten.
 func TestGuessesAreBounded(t *testing.T) {
 	var g guesses
 	now, logged := engine.Time(1), 0

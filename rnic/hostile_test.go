@@ -166,8 +166,8 @@ func TestScribbledRings(t *testing.T) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(i), 1))
 			for !stop.Load() {
-				// Indices now and then, entries most of the time: words that may be
-				// right, and words that cannot be.
+				// Indices now and then, entries most of the time: words that
+				// may be right, and words that cannot be.
 				at := abi.QueueBufData + rnd.IntN(4*512)
 				if rnd.IntN(20) == 0 {
 					at = []int{abi.QueueBufProducerIndex, abi.QueueBufConsumerIndex, abi.QueueBufIndexMask, 0}[rnd.IntN(4)]

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// The device's limits: rxe's (rxe_param.h), where what they limit is spoken here.
+// The device's limits: rxe's (rxe_param.h), where what they limit is spoken
+// here.
 const (
 	maxQP      = 1 << 16
 	maxQPWR    = 1 << 20

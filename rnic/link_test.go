@@ -140,7 +140,8 @@ func TestReceiverNotReady(t *testing.T) {
 }
 
 // The peer is silent: the status comes after (retry_cnt+1) timeouts and not
-// before, and no goroutine spins meanwhile (the bubble's time would stand still).
+// before, and no goroutine spins meanwhile (the bubble's time would stand
+// still).
 func TestSilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := defaults()
@@ -219,7 +220,8 @@ func TestDestroySendsAcknowledgement(t *testing.T) {
 					p[0].connectTo(p[1], defaults())
 					p[1].connectTo(p[0], defaults())
 				}
-				// b's transmitter hangs in the link with a packet of another queue pair.
+				// b's transmitter hangs in the link with a packet of another
+				// queue pair.
 				go func() {
 					_ = encodeSend(busy.sprod.Slot(0), 1, write(b, a, 1, 0, 0, 8))
 					busy.sprod.Publish(1)

@@ -11,8 +11,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Modify implements driver.QP. EINVAL for values out of range or addresses that the
-// port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing changes.
+// Modify implements driver.QP. EINVAL for values out of range or addresses that
+// the port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing
+// changes.
 func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	d := q.d
 	d.mu.Lock()
@@ -164,8 +165,9 @@ func (q *QP) remember(a *abi.ModifyQP, mask abi.QPAttrMask) {
 	keep(&r.DestQPNum, a.DestQPNum, mask&abi.QPMaskDestQPN)
 }
 
-// path is an address vector as it is kept: global, which RoCE always is, with the
-// TTL that packets have, which is the socket's, and without a service level.
+// path is an address vector as it is kept: global, which RoCE always is, with
+// the TTL that packets have, which is the socket's, and without a service
+// level.
 func path(v abi.QPDest) abi.QPDest {
 	v.IsGlobal, v.HopLimit, v.SL = 1, hopLimit, 0
 	return v

@@ -72,8 +72,8 @@ func pollPingPong(b *testing.B, kind string, two bool) {
 	b.ReportMetric(float64(x.woken.listener.Load()+y.woken.listener.Load())/float64(b.N), "wakes/op")
 }
 
-// BenchmarkPollWrite keeps 16 WRITEs outstanding; each side polls in a goroutine
-// of its own.
+// BenchmarkPollWrite keeps 16 WRITEs outstanding; each side polls in a
+// goroutine of its own.
 func BenchmarkPollWrite(b *testing.B) {
 	for _, kind := range []string{"sim", "udp"} {
 		for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20} {

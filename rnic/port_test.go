@@ -17,8 +17,8 @@ func (e portEvents) Event(port uint8, t abi.EventType) {
 	}
 }
 
-// TestPortError: when its link fails, the port says so: by an event, by its state
-// and by a counter. Closing the device is no failure.
+// TestPortError: when its link fails, the port says so: by an event, by its
+// state and by a counter. Closing the device is no failure.
 func TestPortError(t *testing.T) {
 	for _, failure := range []bool{true, false} {
 		l := newFixed("10.0.0.1:4791", 4200)

@@ -38,9 +38,9 @@ type polling struct {
 	unpark chan struct{} // a token: it should not
 }
 
-// Progress receives what the link has, and does all that follows from it, unless
-// somebody else is at it. It reports whether it did something, so that there may
-// be completions. It does not block.
+// Progress receives what the link has, and does all that follows from it,
+// unless somebody else is at it. It reports whether it did something, so that
+// there may be completions. It does not block.
 func (d *Device) Progress() bool {
 	p := &d.polling
 	polls := p.polls.Add(1)
@@ -84,7 +84,8 @@ func (d *Device) poll() bool {
 
 // catchUp does what was left for a better moment, unless somebody else works: a
 // stream's work requests; and, as nobody answered what came before, its
-// acknowledgements. It reports whether it did. Preconditions: nothing was received.
+// acknowledgements. It reports whether it did. Preconditions: nothing was
+// received.
 func (d *Device) catchUp() bool {
 	if !d.owed.Load() && d.mu.notes.empty() || !d.mu.TryLock() {
 		return false
@@ -106,8 +107,8 @@ func (d *Device) calm() {
 	p.calm.Store(p.polls.Load())
 }
 
-// waits tells that the listener is needed: Arm does, as somebody is about to wait
-// for an event.
+// waits tells that the listener is needed: Arm does, as somebody is about to
+// wait for an event.
 func (d *Device) waits() {
 	d.calm()
 	if d.polling.parked.Load() {
@@ -123,7 +124,8 @@ func (d *Device) unpark() {
 	}
 }
 
-// park returns when no program polls or attends; false when the device is closed.
+// park returns when no program polls or attends; false when the device is
+// closed.
 func (d *Device) park() bool {
 	if !d.polled() && !d.attended() {
 		d.attendance.decided()

@@ -66,8 +66,8 @@ func polledStep(a, b *testDevice) func() {
 	}
 }
 
-// pollUntilParked polls until the listeners know it, in a bubble, where time stands
-// still meanwhile. It returns what it did.
+// pollUntilParked polls until the listeners know it, in a bubble, where time
+// stands still meanwhile. It returns what it did.
 func pollUntilParked(a, b *testDevice) (step func()) {
 	step = polledStep(a, b)
 	for !a.polling.parked.Load() || !b.polling.parked.Load() {
@@ -85,7 +85,8 @@ func TestPollingDoesNotAllocate(t *testing.T) {
 			for range 30 {
 				step()
 			}
-			// Other goroutines may allocate, now and then; the path would each time.
+			// Other goroutines may allocate, now and then; the path would each
+			// time.
 			var allocs float64
 			for range 20 {
 				if allocs = testing.AllocsPerRun(20, step); allocs == 0 {
@@ -97,8 +98,8 @@ func TestPollingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// While a program polls, no other goroutine wakes; when it stops, the device goes
-// on without it.
+// While a program polls, no other goroutine wakes; when it stops, the device
+// goes on without it.
 func TestPollingWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})
@@ -135,8 +136,9 @@ func TestPollingWakesNobody(t *testing.T) {
 	})
 }
 
-// Where time stands still, in a bubble, what a yield costs cannot be seen: there none
-// is made to other processes, which may take milliseconds for each. Elsewhere they are.
+// Where time stands still, in a bubble, what a yield costs cannot be seen:
+// there none is made to other processes, which may take milliseconds for each.
+// Elsewhere they are.
 func TestPollingInABubbleYieldsInTheProcess(t *testing.T) {
 	a, b := newPair(t, pairOptions{})
 	pollFor := func(a, b *testDevice) {
@@ -294,8 +296,8 @@ func TestAcknowledgementComesInTime(t *testing.T) {
 	})
 }
 
-// What the connection manager says does not overtake an acknowledgement that waits: a
-// DREQ would end a connection whose last message was received.
+// What the connection manager says does not overtake an acknowledgement that
+// waits: a DREQ would end a connection whose last message was received.
 func TestAcknowledgementBeforeConnectionManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := countedPair(t)
@@ -319,7 +321,8 @@ func TestAcknowledgementBeforeConnectionManager(t *testing.T) {
 	})
 }
 
-// word is the i-th 64-bit word of a region, as a program that spins on it reads it.
+// word is the i-th 64-bit word of a region, as a program that spins on it reads
+// it.
 func word(m *memory, i int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&m.buf[8*i]))
 }

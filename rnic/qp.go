@@ -12,8 +12,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// QP is a queue pair, of reliable connections or of datagrams: its rings, and the
-// engine between them.
+// QP is a queue pair, of reliable connections or of datagrams: its rings, and
+// the engine between them.
 type QP struct {
 	d      *Device
 	num    wire.QPN

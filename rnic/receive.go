@@ -52,9 +52,9 @@ func (d *Device) listen() {
 	}
 }
 
-// drain receives until nothing is left, and nothing follows at once. Acknowledgements
-// go last, when those who were told of completions have had their turn: their answers
-// take them along. Preconditions: rx is held.
+// drain receives until nothing is left, and nothing follows at once.
+// Acknowledgements go last, when those who were told of completions have had
+// their turn: their answers take them along. Preconditions: rx is held.
 func (d *Device) drain() error {
 	told := d.attendance.told.Load()
 	for {
@@ -113,8 +113,8 @@ func (r *receiver) parse(n int) {
 }
 
 // acknowledgementsFirst puts an ACK before the request that it rode with: so a
-// request completes before its answer does, as if each had left when it was due.
-// To the two halves of a queue pair it is the same.
+// request completes before its answer does, as if each had left when it was
+// due. To the two halves of a queue pair it is the same.
 func (r *receiver) acknowledgementsFirst() {
 	for k := 1; k < len(r.good); k++ {
 		ack, request := &r.parsed[r.good[k]], &r.parsed[r.good[k-1]]

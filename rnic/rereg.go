@@ -8,9 +8,10 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// Rereg implements driver.MR. The engine looks a key up for each packet and touches
-// user memory under the device's lock only, so a change takes effect between two
-// packets; of a message that is on its way the rest meets the changed region.
+// Rereg implements driver.MR. The engine looks a key up for each packet and
+// touches user memory under the device's lock only, so a change takes effect
+// between two packets; of a message that is on its way the rest meets the
+// changed region.
 func (m *region) Rereg(r *driver.Rereg) error {
 	var c mem.Change
 	if r.Flags&abi.ReregPD != 0 {

@@ -20,7 +20,8 @@ type drawn struct {
 	tids       []uint64
 }
 
-// draw lets a new device make n regions, queue pairs and requests for connections.
+// draw lets a new device make n regions, queue pairs and requests for
+// connections.
 func draw(t *testing.T, seed uint64, n int) (d drawn) {
 	l, err := sim.NewNetwork(sim.Options{}).Attach(netip.AddrPort{})
 	require.NoError(t, err)
@@ -77,9 +78,9 @@ func unmix(x uint64) uint64 {
 	return unshift(x, 30) - splitmix.Gamma
 }
 
-// TestSecretsDoNotFollowFromGUID tries what used to work: one seed, spread by Mix
-// over GUID, keys, queue pair numbers and the communication manager's generator.
-// Two bits of the GUID say that it is made locally.
+// TestSecretsDoNotFollowFromGUID tries what used to work: one seed, spread by
+// Mix over GUID, keys, queue pair numbers and the communication manager's
+// generator. Two bits of the GUID say that it is made locally.
 func TestSecretsDoNotFollowFromGUID(t *testing.T) {
 	require.Equal(t, uint64(12345), unmix(splitmix.Mix(12345)))
 	d := draw(t, 0, 1)

@@ -16,8 +16,9 @@ import (
 const pullBatch = 256
 
 // Doorbell implements driver.QP: it takes what was published in the send ring,
-// sends what may go now, and returns; a worker sends the rest. When somebody else
-// has the lock it leaves that to them, and in a stream to the next acknowledgement.
+// sends what may go now, and returns; a worker sends the rest. When somebody
+// else has the lock it leaves that to them, and in a stream to the next
+// acknowledgement.
 func (q *QP) Doorbell() error {
 	d := q.d
 	if q.streams(d.now()) {

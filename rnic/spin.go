@@ -9,9 +9,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// Who would block looks for a moment longer, if that has paid of late: what comes
-// at once finds it awake, which spares both sides the wake-up. Otherwise it is
-// tried once in a while.
+// Who would block looks for a moment longer, if that has paid of late: what
+// comes at once finds it awake, which spares both sides the wake-up. Otherwise
+// it is tried once in a while.
 const (
 	spinFor    = 25 * time.Microsecond
 	spinTurns  = 128 // looks, where time stands still
@@ -39,8 +39,8 @@ func (s *spinner) paid(did bool) {
 	s.skip, s.backoff = s.backoff, min(2*s.backoff, spinRarely)
 }
 
-// spin looks again and again, and reports whether there was something. In between
-// others may have the processor: it may be what they wait for.
+// spin looks again and again, and reports whether there was something. In
+// between others may have the processor: it may be what they wait for.
 func (d *Device) spin(look func() bool) bool {
 	if d.contended() {
 		return false
@@ -69,7 +69,8 @@ const (
 	// contendedFor is how many times nobody spins then.
 	contendedFor = 512
 	// dozeFor is how long a program that polls sleeps instead, unless something
-	// arrives: who sleeps is preferred when it wakes, who spins waits for its turn.
+	// arrives: who sleeps is preferred when it wakes, who spins waits for its
+	// turn.
 	dozeFor = 50 * time.Microsecond
 )
 
@@ -82,7 +83,8 @@ func (d *Device) contended() bool {
 	return n > 0
 }
 
-// giveWay lets another thread that waits for this processor have it: the peer, say.
+// giveWay lets another thread that waits for this processor have it: the peer,
+// say.
 func (d *Device) giveWay() {
 	c := &d.contention
 	if c.still.Load() {

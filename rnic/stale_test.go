@@ -19,7 +19,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
-// cord is a link that can be pulled out, while somebody else still sends in its name.
+// cord is a link that can be pulled out, while somebody else still sends in its
+// name.
 type cord struct {
 	link.Link
 	mu  sync.Mutex
@@ -41,9 +42,10 @@ func (c *cord) forge(p link.Packet) error {
 	return c.Link.Send([]link.Packet{p})
 }
 
-// A REQ in the peer's name, with the numbers of its connection, does not end the
-// connection: the peer's device answers for it, whatever was sent before and though
-// no program posts anything. When the device is dead, it takes 3 s to find out.
+// A REQ in the peer's name, with the numbers of its connection, does not end
+// the connection: the peer's device answers for it, whatever was sent before
+// and though no program posts anything. When the device is dead, it takes 3 s
+// to find out.
 func TestForgedStaleREQ(t *testing.T) {
 	for name, loss := range map[string]float64{"": 0, "with losses": 0.1} {
 		t.Run(name, func(t *testing.T) {

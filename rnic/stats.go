@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// qpStatus is a reading of a queue pair. Its JSON is that of uapi/stats.QueuePair,
-// which says what each field means.
+// qpStatus is a reading of a queue pair. Its JSON is that of
+// uapi/stats.QueuePair, which says what each field means.
 type qpStatus struct {
 	QPN       wire.QPN          `json:"lqpn"`
 	Type      string            `json:"type"`

@@ -7,12 +7,12 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
-// A program that posts one work request after the other makes a stream: it would
-// pay a system call for each. Packets of one send cost a fraction of that. So while
-// packets of the queue pair are under way, whose acknowledgement or timeout will
-// come in any case, doorbells only leave a note: until there are streamMost of
-// them, somebody works on the device, or the program looks for completions that
-// are not there yet.
+// A program that posts one work request after the other makes a stream: it
+// would pay a system call for each. Packets of one send cost a fraction of
+// that. So while packets of the queue pair are under way, whose acknowledgement
+// or timeout will come in any case, doorbells only leave a note: until there
+// are streamMost of them, somebody works on the device, or the program looks
+// for completions that are not there yet.
 const (
 	// streamGap is how soon a doorbell follows the one before in a stream.
 	streamGap = 5 * time.Microsecond

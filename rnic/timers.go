@@ -14,7 +14,8 @@ const (
 
 // timerHeap orders queue pairs by the time at which somebody must look at them.
 // That time may be earlier than the engine's timeout, which each packet moves
-// further away: it is then looked up anew, and the heap is not touched per packet.
+// further away: it is then looked up anew, and the heap is not touched per
+// packet.
 type timerHeap []*QP
 
 func (h timerHeap) Len() int           { return len(h) }

@@ -46,9 +46,9 @@ func (d *Device) newTransport(typ abi.QPType, c engine.Config) transport {
 }
 
 // address resolves where a work request that was just decoded goes, if it is a
-// datagram: its address handle is looked up when the doorbell has rung, and may go
-// after that (rxe_av.c:rxe_get_av). Without one it has no destination and fails.
-// Preconditions: d.mu is held.
+// datagram: its address handle is looked up when the doorbell has rung, and may
+// go after that (rxe_av.c:rxe_get_av). Without one it has no destination and
+// fails. Preconditions: d.mu is held.
 func (q *QP) address(wr *engine.SendWR) {
 	if _, ok := q.engine.(*engine.Datagrams); !ok || wr.Err != nil {
 		return

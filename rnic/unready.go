@@ -13,8 +13,8 @@ import (
 // program that forgot to post receives sees nothing else.
 const longWait = engine.Second
 
-// unready is what the logger is to be told of messages that wait for a receive: each
-// once, and one a second of all queue pairs, at most.
+// unready is what the logger is to be told of messages that wait for a receive:
+// each once, and one a second of all queue pairs, at most.
 type unready struct {
 	notice  longUnready
 	noticed engine.Time // when notice was set last; 0: never
@@ -34,8 +34,8 @@ func (u *unready) take() longUnready {
 	return n
 }
 
-// watchUnready looks at a queue pair whose peer had no receive. Preconditions: d.mu
-// is held.
+// watchUnready looks at a queue pair whose peer had no receive. Preconditions:
+// d.mu is held.
 func (q *QP) watchUnready(now engine.Time) {
 	long, u := q.engine.Unready(now), &q.d.unready
 	switch {

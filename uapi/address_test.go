@@ -61,8 +61,8 @@ func accepting(t *testing.T, l *Listener) {
 	})
 }
 
-// TestDialListenerAddr: a listener's Addr can be dialled, from its own device and
-// from another of the process, although it is a wildcard.
+// TestDialListenerAddr: a listener's Addr can be dialled, from its own device
+// and from another of the process, although it is a wildcard.
 func TestDialListenerAddr(t *testing.T) {
 	a, b := twoDevices(t, "")
 	l, err := b.Listen(":0")
@@ -147,8 +147,8 @@ func TestDialTriesAll(t *testing.T) {
 	})
 }
 
-// TestDialStops: a refusal by the program at an address, an error of Prepare and
-// the end of ctx are final.
+// TestDialStops: a refusal by the program at an address, an error of Prepare
+// and the end of ctx are final.
 func TestDialStops(t *testing.T) {
 	named(t, "peer", "10.1.0.2", "10.1.0.3")
 	synctest.Test(t, func(t *testing.T) {

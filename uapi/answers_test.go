@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// A READ or atomic to a peer that answers none is refused with that reason, however
-// the queue pair was connected, and the connection stays.
+// A READ or atomic to a peer that answers none is refused with that reason,
+// however the queue pair was connected, and the connection stays.
 func TestPeerAnswersNoReads(t *testing.T) {
 	const none = -1
 	for name, connect := range map[string]func(t *testing.T, a, b *uapi.Context) (mine, theirs uapi.QP){

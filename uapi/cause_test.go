@@ -36,7 +36,8 @@ func causes(t *testing.T, interval time.Duration, config QPConfig, f func(t *tes
 	})
 }
 
-// wrongKey posts a write that the peer refuses, and a receive that is flushed then.
+// wrongKey posts a write that the peer refuses, and a receive that is flushed
+// then.
 func (r *causeRig) wrongKey(t *testing.T) WRID {
 	t.Helper()
 	_, err := r.a.PostRecv(r.qa, r.mr, 0, 8)
@@ -69,9 +70,9 @@ func over(c *Context, qp QP) bool {
 	}
 }
 
-// TestOwnFailureEndsAtOnce: a completion with an error that the program takes, by
-// whichever call, ends the connection before the call returns, with that error,
-// after keepalives and without any.
+// TestOwnFailureEndsAtOnce: a completion with an error that the program takes,
+// by whichever call, ends the connection before the call returns, with that
+// error, after keepalives and without any.
 func TestOwnFailureEndsAtOnce(t *testing.T) {
 	for _, interval := range []time.Duration{0, -1} {
 		for name, take := range map[string]func(r *causeRig, cq CQ, wc []WC) (int, error){
@@ -103,8 +104,8 @@ func TestOwnFailureEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestOwnFailureThatNobodyPolls: a keepalive that looks finds the completion, which
-// stays for the program.
+// TestOwnFailureThatNobodyPolls: a keepalive that looks finds the completion,
+// which stays for the program.
 func TestOwnFailureThatNobodyPolls(t *testing.T) {
 	causes(t, 0, QPConfig{SendDepth: 2, RecvDepth: 2}, func(t *testing.T, r *causeRig) {
 		time.Sleep(DefaultKeepAlive + time.Second)
@@ -121,8 +122,9 @@ func TestOwnFailureThatNobodyPolls(t *testing.T) {
 	})
 }
 
-// TestOwnFailureOnAnotherQueue: the reason is found in the send queue's completions
-// when the first that the program takes is of a receive that was flushed.
+// TestOwnFailureOnAnotherQueue: the reason is found in the send queue's
+// completions when the first that the program takes is of a receive that was
+// flushed.
 func TestOwnFailureOnAnotherQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -216,8 +218,8 @@ func TestFlushedSaysWhy(t *testing.T) {
 	}
 }
 
-// TestFlushedWithoutConnection: on a queue pair that was not connected by address a
-// flushed completion says what it is.
+// TestFlushedWithoutConnection: on a queue pair that was not connected by
+// address a flushed completion says what it is.
 func TestFlushedWithoutConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoDevices(t, "")

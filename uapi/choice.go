@@ -105,7 +105,8 @@ func (c *Context) chooseMTU(ask, active int) error {
 	return nil
 }
 
-// gidRank says which entry of a GID table a peer most likely reaches: gidtable.Rank.
+// gidRank says which entry of a GID table a peer most likely reaches:
+// gidtable.Rank.
 func gidRank(g verbs.GID) int { return gidtable.Rank(g.Addr, g.Type == abi.GIDTypeRoCEv2) }
 
 var gidKinds = [...]string{"RoCE v2, IPv4", "RoCE v2, global IPv6", "RoCE v2, link-local IPv6", "RoCE v1, IPv4", "RoCE v1", "RoCE v1"}

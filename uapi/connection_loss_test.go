@@ -14,8 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
-// TestPeerDiesInEachState: whatever the other machine was at when it lost its power, this side is told with a name, within
-// the bound.
+// TestPeerDiesInEachState: whatever the other machine was at when it lost its
+// power, this side is told with a name, within the bound.
 func TestPeerDiesInEachState(t *testing.T) {
 	const slack = time.Second
 	run := func(name string, f func(t *testing.T, a, b *cmHost, l *Listener)) {
@@ -96,8 +96,10 @@ func TestPeerDiesInEachState(t *testing.T) {
 	})
 }
 
-// TestConnectionsUnderLoss: with 5 % of all packets lost, each Dial returns within its deadline, succeeds only if the peer's
-// program accepted, and neither end believes for longer than the bound in what the other has given up.
+// TestConnectionsUnderLoss: with 5 % of all packets lost, each Dial returns
+// within its deadline, succeeds only if the peer's program accepted, and
+// neither end believes for longer than the bound in what the other has given
+// up.
 func TestConnectionsUnderLoss(t *testing.T) {
 	seeds := 1000
 	if testing.Short() || raceEnabled {

@@ -82,7 +82,8 @@ func one(t *testing.T, c *Context, qp QP) WC {
 	return wc[0]
 }
 
-// TestDialAndListen: private data both ways, receives before the connection, data both ways, and the end.
+// TestDialAndListen: private data both ways, receives before the connection,
+// data both ways, and the end.
 func TestDialAndListen(t *testing.T) {
 	for _, options := range []string{"", "&loss=5%&dup=2%&seed=3"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,7 +162,8 @@ func TestDialAndListen(t *testing.T) {
 	}
 }
 
-// TestDialRefused: a closed port, at once; a program that refuses, with its reason and words.
+// TestDialRefused: a closed port, at once; a program that refuses, with its
+// reason and words.
 func TestDialRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -205,7 +207,8 @@ func TestRedirectedError(t *testing.T) {
 	require.EqualError(t, err, "connection refused: what listens there is at another UDP port of that host, where only soft devices ask")
 }
 
-// TestDialSilent: a host that does not answer is given up at the documented time, or ctx's.
+// TestDialSilent: a host that does not answer is given up at the documented
+// time, or ctx's.
 func TestDialSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoDevices(t, "")
@@ -300,7 +303,8 @@ func TestDialMistakes(t *testing.T) {
 	require.ErrorIs(t, a.Cause(qp), syscall.EBADF)
 }
 
-// TestDialNarrowRoute: a route that carries less than the ports do is told when connecting, at both ends.
+// TestDialNarrowRoute: a route that carries less than the ports do is told when
+// connecting, at both ends.
 func TestDialNarrowRoute(t *testing.T) {
 	for _, narrow := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -326,7 +330,8 @@ func TestDialNarrowRoute(t *testing.T) {
 	}
 }
 
-// TestListenEverywhere: one listener on all devices of the process, which tells whose a request is.
+// TestListenEverywhere: one listener on all devices of the process, which tells
+// whose a request is.
 func TestListenEverywhere(t *testing.T) {
 	a, b := twoDevices(t, "")
 	c, err := Open(b.backend.device()) // another context on the same device
@@ -383,8 +388,9 @@ func TestContextCloseEndsConnections(t *testing.T) {
 	})
 }
 
-// TestManyConnections: a thousand in a loop and a thousand at once leave nothing. Ids of connections that are over
-// are the device's for as long as their packets might be under way.
+// TestManyConnections: a thousand in a loop and a thousand at once leave
+// nothing. Ids of connections that are over are the device's for as long as
+// their packets might be under way.
 func TestManyConnections(t *testing.T) {
 	t.Run("sim", func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -405,7 +411,8 @@ func TestManyConnections(t *testing.T) {
 	})
 }
 
-// ownSoft names a soft device at an address that no other process's tests use, where there are so many.
+// ownSoft names a soft device at an address that no other process's tests use,
+// where there are so many.
 func ownSoft(n int) string {
 	if runtime.GOOS != "linux" {
 		return "soft"
@@ -482,7 +489,8 @@ func manyConnections(t *testing.T, a, b *Context) {
 	}
 }
 
-// TestCloseAnytime: contexts, listeners and queue pairs go at any moment of connections that are being made.
+// TestCloseAnytime: contexts, listeners and queue pairs go at any moment of
+// connections that are being made.
 func TestCloseAnytime(t *testing.T) {
 	for seed := range 60 {
 		synctest.Test(t, func(t *testing.T) {

@@ -182,8 +182,8 @@ func TestCompletionOrder(t *testing.T) {
 		x, y := uapitest.Connect(t, a, b)
 		var receives, sends []uapi.WRID
 		for i := range 20 {
-			// y sends to x and waits, then x writes and sends. Its queues are two:
-			// between a send and a receive there is no order.
+			// y sends to x and waits, then x writes and sends. Its queues are
+			// two: between a send and a receive there is no order.
 			if i%2 == 0 {
 				receives = append(receives, x.Must(x.PostRecv(x.QP, x.MR, 0, 8)))
 				y.Must(y.PostSend(y.QP, y.MR, 8))

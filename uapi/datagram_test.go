@@ -168,7 +168,8 @@ func TestDatagramSource(t *testing.T) {
 	const zeros = "0000000000000000000000000000000000000000"
 	for header, want := range map[string]string{
 		zeros + v4: "10.0.0.1",
-		// Over IPv6, and IPv4 behind bytes that look like IPv6: its checksum is right.
+		// Over IPv6, and IPv4 behind bytes that look like IPv6: its checksum is
+		// right.
 		"6000000000341140" + "fd000000000000000000000000000001" + "fd000000000000000000000000000002": "fd00::1",
 		"60" + zeros[2:] + "4500003400004000401126b7" + "0a000001" + "0a000002":                      "10.0.0.1",
 		zeros + zeros:         "",

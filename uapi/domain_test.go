@@ -13,8 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// TestAcceptedInDomains: a server gives each client that it accepts a domain, and
-// a client that knows the other's key reaches its own memory only.
+// TestAcceptedInDomains: a server gives each client that it accepts a domain,
+// and a client that knows the other's key reaches its own memory only.
 func TestAcceptedInDomains(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
@@ -104,8 +104,8 @@ func TestDomainHandles(t *testing.T) {
 	}
 	require.NoError(t, a.DeregMR(mr))
 
-	// Of several goroutines that destroy it at once one succeeds. An object that
-	// is made meanwhile is in it, or is refused.
+	// Of several goroutines that destroy it at once one succeeds. An object
+	// that is made meanwhile is in it, or is refused.
 	errs, made := make([]error, 4), make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// raiser is a kernel whose asynchronous events a test raises: those of the first
-// event file that is adopted, which is the context's.
+// raiser is a kernel whose asynchronous events a test raises: those of the
+// first event file that is adopted, which is the context's.
 type raiser struct {
 	kshim.Kernel
 	once   sync.Once
@@ -76,7 +76,8 @@ func TestEvents(t *testing.T) {
 	also := <-second
 	require.Equal(t, []any{e.Type, e.Port}, []any{also.Type, also.Port}, "each channel has every event")
 
-	// Objects, by their handles. The elements are the client's own numbers, from 1.
+	// Objects, by their handles. The elements are the client's own numbers,
+	// from 1.
 	found := map[QP]bool{}
 	for n := uint64(1); n < 32; n++ {
 		r.events <- abi.AsyncEvent{EventType: abi.EventCommEst, Element: n}

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// A server gives each client memory to write to and tells it where, in the acceptance. The client
-// writes there and goes, which the server is told.
+// A server gives each client memory to write to and tells it where, in the
+// acceptance. The client writes there and goes, which the server is told.
 func ExampleContext_Dial() {
 	ctx := context.Background()
 	server, client := openBoth("sim?net=dial")

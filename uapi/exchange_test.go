@@ -163,8 +163,8 @@ func TestExchangeEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A deadline that the connection has from its earlier use does not count, be it over
-// or still to come: ctx says how long.
+// A deadline that the connection has from its earlier use does not count, be it
+// over or still to come: ctx says how long.
 func TestExchangeReplacesDeadlines(t *testing.T) {
 	for name, left := range map[string]time.Duration{"over": -time.Hour, "to come": time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -22,9 +22,11 @@ func liar(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}), RoCEPort)
 }
 
-// TestListenFlood: 1,000 requests a second for 30 s, each in the name of another address or all in the name of one, to a
-// server that answers each in a goroutine. Honest clients connect within a second throughout, no more is being accepted
-// at a time than documented, memory grows by less than 64 MiB, and 10 s later everything is given back. Time is virtual.
+// TestListenFlood: 1,000 requests a second for 30 s, each in the name of
+// another address or all in the name of one, to a server that answers each in a
+// goroutine. Honest clients connect within a second throughout, no more is
+// being accepted at a time than documented, memory grows by less than 64 MiB,
+// and 10 s later everything is given back. Time is virtual.
 func TestListenFlood(t *testing.T) {
 	const rate = 1000
 	seconds := 30
@@ -121,8 +123,9 @@ func serveEach(l *Listener) *eachServer {
 	return s
 }
 
-// TestListenPending: Accept gives no more requests than are permitted at a time, of one address its share and at least
-// one; an answer of either kind makes room, and the rest waits.
+// TestListenPending: Accept gives no more requests than are permitted at a
+// time, of one address its share and at least one; an answer of either kind
+// makes room, and the rest waits.
 func TestListenPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -168,8 +171,8 @@ func TestListenPending(t *testing.T) {
 	})
 }
 
-// TestListenBurst: as many connections at once as one host may well make, from one address, are all made. Time is
-// virtual.
+// TestListenBurst: as many connections at once as one host may well make, from
+// one address, are all made. Time is virtual.
 func TestListenBurst(t *testing.T) {
 	dials := 3000
 	if raceEnabled || testing.Short() {

@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzExchange connects a queue pair over a stream to a peer that sends whatever
-// it likes: from the first byte on, after an introduction that is right, in
-// frames that are right, or an introduction with some bytes changed. It connects,
-// or gives one of the errors that it promises; it reads its frames and not a byte
-// more, and leaves nothing behind.
+// FuzzExchange connects a queue pair over a stream to a peer that sends
+// whatever it likes: from the first byte on, after an introduction that is
+// right, in frames that are right, or an introduction with some bytes changed.
+// It connects, or gives one of the errors that it promises; it reads its frames
+// and not a byte more, and leaves nothing behind.
 func FuzzExchange(f *testing.F) {
 	c, err := Open("sim?net=fuzz-exchange")
 	require.NoError(f, err)
@@ -131,7 +131,8 @@ func frame(kind byte, payload []byte) []byte {
 	return b.Bytes()
 }
 
-// scripted is a connection to a peer that has sent all it will and then hung up.
+// scripted is a connection to a peer that has sent all it will and then hung
+// up.
 type scripted struct {
 	in  *bytes.Reader
 	out bytes.Buffer

@@ -17,7 +17,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
-// mortal is a link whose machine can lose its power: nothing leaves it any more.
+// mortal is a link whose machine can lose its power: nothing leaves it any
+// more.
 type mortal struct {
 	link.Link
 	off  *atomic.Bool
@@ -72,8 +73,8 @@ func keepAliveBound(interval time.Duration) time.Duration {
 	return 2*interval + silence(&QPConfig{Timeout: defaultTimeout, Retry: defaultRetry})
 }
 
-// TestKeepAliveNoticesDeath: the machine of an idle peer loses its power, and each kind of end notices it within the bound,
-// though nobody polls.
+// TestKeepAliveNoticesDeath: the machine of an idle peer loses its power, and
+// each kind of end notices it within the bound, though nobody polls.
 func TestKeepAliveNoticesDeath(t *testing.T) {
 	for _, victim := range []string{"dialler", "listener"} {
 		for _, interval := range []time.Duration{0, 200 * time.Millisecond} {
@@ -138,7 +139,8 @@ func TestKeepAliveOff(t *testing.T) {
 	})
 }
 
-// TestKilledPeer: the kernel of a process that is killed tells the peer at once.
+// TestKilledPeer: the kernel of a process that is killed tells the peer at
+// once.
 func TestKilledPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
@@ -157,7 +159,8 @@ func TestKilledPeer(t *testing.T) {
 	})
 }
 
-// TestDeviceGone: a device that is taken away ends its connections, with its name for it.
+// TestDeviceGone: a device that is taken away ends its connections, with its
+// name for it.
 func TestDeviceGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := sim.NewNetwork(sim.Options{})
@@ -177,7 +180,8 @@ func TestDeviceGone(t *testing.T) {
 	})
 }
 
-// TestFailedQueuePair: a mistake of this side's is its end, and the peer is told.
+// TestFailedQueuePair: a mistake of this side's is its end, and the peer is
+// told.
 func TestFailedQueuePair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -202,7 +206,8 @@ func TestFailedQueuePair(t *testing.T) {
 	})
 }
 
-// TestKeepAliveBesideWork: queues that are full, unsignaled and unpolled requests are not disturbed.
+// TestKeepAliveBesideWork: queues that are full, unsignaled and unpolled
+// requests are not disturbed.
 func TestKeepAliveBesideWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -248,7 +253,8 @@ func TestKeepAliveBesideWork(t *testing.T) {
 	})
 }
 
-// TestKeepAliveNeedsAnEntry: keepalives of connections that share a completion queue have room in it.
+// TestKeepAliveNeedsAnEntry: keepalives of connections that share a completion
+// queue have room in it.
 func TestKeepAliveNeedsAnEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")

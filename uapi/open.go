@@ -38,9 +38,9 @@ var devices = &registry{}
 // namespace of its own; a Process of the Machine sees them all.
 //
 // Insmod of soft or sim adds a device for each parameter, which is what follows
-// the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none), and keeps
-// them until Rmmod. Open takes the names of devices that are there, "soft0",
-// also of those that a module of the program's own registered.
+// the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none), and
+// keeps them until Rmmod. Open takes the names of devices that are there,
+// "soft0", also of those that a module of the program's own registered.
 func MiniKernel() *emu.Machine { return mini().Machine }
 
 func mini() *miniKernel {
@@ -146,21 +146,20 @@ func (k *miniKernel) driver(kind deviceKind) (*emu.Driver, error) {
 // and delay=2ms make the device's sending side misbehave as seed=7 decides;
 // mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any;
 // gso=off and gro=off let each packet be a datagram of its own for the system,
-// when it is sent or received, where it could take many at a time;
-// pcap=FILE writes its packets, both ways and as they are on the wire, to a
-// pcapng file, which is complete when the device has stopped. A new FILE is this
-// user's alone, and a symbolic link is ELOOP. A FILE that cannot be opened fails
-// Open; one that can later not be written does not disturb the device (counter
+// when it is sent or received, where it could take many at a time; pcap=FILE
+// writes its packets, both ways and as they are on the wire, to a pcapng file,
+// which is complete when the device has stopped. A new FILE is this user's
+// alone, and a symbolic link is ELOOP. A FILE that cannot be opened fails Open;
+// one that can later not be written does not disturb the device (counter
 // pcap_drop, and a warning to the logger). Each device needs a file of its own,
-// EBUSY: {device} in FILE stands for the device's name, soft0, and {pid} for the
-// process;
-// stats=off keeps the device's counters to the process: without it, other
-// processes of the same user read them through a socket below $XDG_RUNTIME_DIR
-// or the directory for temporary files (package stats, rdmashim top). It costs a
-// goroutine that waits; a socket that cannot be made is no error. A sim device
-// has it with stats=on only.
-// A device of the kernel knows doorbell=raw instead, which makes posting a little
-// quicker and lets the garbage collector wait for it (kshim/host.Options).
+// EBUSY: {device} in FILE stands for the device's name, soft0, and {pid} for
+// the process; stats=off keeps the device's counters to the process: without
+// it, other processes of the same user read them through a socket below
+// $XDG_RUNTIME_DIR or the directory for temporary files (package stats,
+// rdmashim top). It costs a goroutine that waits; a socket that cannot be made
+// is no error. A sim device has it with stats=on only. A device of the kernel
+// knows doorbell=raw instead, which makes posting a little quicker and lets the
+// garbage collector wait for it (kshim/host.Options).
 //
 // The kernel's devices are those of rdma_rxe; one of another driver is
 // EPROTONOSUPPORT. ENODEV says that there is none of that name, EACCES that its
@@ -173,8 +172,8 @@ func (k *miniKernel) driver(kind deviceKind) (*emu.Driver, error) {
 // taken on all, it takes a free port and says so. An address that was asked
 // for and is taken is EADDRINUSE. The last Close stops the device.
 //
-// With RDMASHIM_TRACE=1 in the environment, every call to the device's kernel is
-// printed to standard error, with RDMASHIM_TRACE=FILE appended to a file, as
+// With RDMASHIM_TRACE=1 in the environment, every call to the device's kernel
+// is printed to standard error, with RDMASHIM_TRACE=FILE appended to a file, as
 // strace does (kshim/trace).
 func Open(device string) (*Context, error) { return OpenWith(device, OpenConfig{}) }
 
@@ -308,8 +307,8 @@ func hostBackend(spec deviceSpec) (*backend, error) {
 	}, nil
 }
 
-// explainOpen adds what to do to the error of a kernel device that is not there:
-// the name may have been meant otherwise.
+// explainOpen adds what to do to the error of a kernel device that is not
+// there: the name may have been meant otherwise.
 func explainOpen(spec deviceSpec, device string, err error) error {
 	if spec.kind != kindHost || !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ENOTSUP) {
 		return err
@@ -428,8 +427,8 @@ func joinSimNetwork(name string) (network *sim.Network, leave func()) {
 	}
 }
 
-// capturePackets puts the capture that pcap= asks for on a link, which it closes
-// when it cannot.
+// capturePackets puts the capture that pcap= asks for on a link, which it
+// closes when it cannot.
 func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger) (link.Link, error) {
 	if spec.pcap == "" {
 		return l, nil
@@ -448,9 +447,9 @@ func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger)
 	return captured, nil
 }
 
-// captureFile is where a device's packets go: programs that open several devices by
-// one name, and several processes, write a capture for each. A packet between two
-// devices would be twice in one that they share.
+// captureFile is where a device's packets go: programs that open several
+// devices by one name, and several processes, write a capture for each. A
+// packet between two devices would be twice in one that they share.
 func captureFile(pcap, device string) string {
 	return strings.NewReplacer("{device}", device, "{pid}", strconv.Itoa(os.Getpid())).Replace(pcap)
 }

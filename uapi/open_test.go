@@ -42,8 +42,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// An error of a device that is not there says what to do, and names no file that
-// is not there either.
+// An error of a device that is not there says what to do, and names no file
+// that is not there either.
 func TestOpenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for device, says := range map[string]string{

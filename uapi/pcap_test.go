@@ -89,7 +89,8 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 			info, err := a.QueryDevice()
 			require.NoError(t, err)
 			pcapTransfer(t, a, b)
-			// Until all that was sent has come, acknowledgements may be on their way.
+			// Until all that was sent has come, acknowledgements may be on
+			// their way.
 			require.Eventually(t, func() bool {
 				x, y := counters(t, a), counters(t, b)
 				return sentOut(x) == cameIn(y) && sentOut(y) == cameIn(x)

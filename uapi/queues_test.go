@@ -612,8 +612,8 @@ func TestCompletionQueueTooSmall(t *testing.T) {
 	require.NoError(t, a.DestroyQP(q))
 	require.NoError(t, a.DestroyCQ(other), "what was refused does not use it")
 
-	// A queue pair that is destroyed gives its share back, and a completion queue
-	// can grow, but not shrink below the entries that are claimed.
+	// A queue pair that is destroyed gives its share back, and a completion
+	// queue can grow, but not shrink below the entries that are claimed.
 	q, err = a.CreateQPWith(uapi.QPConfig{SendCQ: cq, SendDepth: 4})
 	require.NoError(t, err)
 	require.NoError(t, a.DestroyQP(q))

@@ -49,7 +49,8 @@ func TestHandlesAreNeverMistaken(t *testing.T) {
 	}
 }
 
-// TestRadixEmpties: numbers that are gone leave nothing, so that random ones do not fill memory.
+// TestRadixEmpties: numbers that are gone leave nothing, so that random ones do
+// not fill memory.
 func TestRadixEmpties(t *testing.T) {
 	var r radix[int]
 	numbers := []uint32{0, 1, 255, 256, 1<<16 - 1, 1 << 16, max24 - 1, max24}

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestConnectByDefault: the package functions, on the default context; a listener on a wildcard is on all contexts.
+// TestConnectByDefault: the package functions, on the default context; a
+// listener on a wildcard is on all contexts.
 func TestConnectByDefault(t *testing.T) {
 	require.NoError(t, Close())
 	t.Setenv("RDMASHIM_DEVICE", "sim?net=cm-default")

@@ -50,7 +50,8 @@ func TestRouteTooNarrow(t *testing.T) {
 	require.NoError(t, a.ConnectQP(c, remote), "a route may come later")
 }
 
-// Each side knows its own route; ConnectOver finds the path MTU that both carry.
+// Each side knows its own route; ConnectOver finds the path MTU that both
+// carry.
 func TestConnectOverAgreesOnMTU(t *testing.T) {
 	for _, routes := range [][2]int{{4096, 4096}, {1024, 4096}, {4096, 512}, {1024, 2048}} {
 		var ends [2]*Context

@@ -267,8 +267,8 @@ func (c *stackClient) send() error {
 	return nil
 }
 
-// excuse: an error needs somebody who was killed, and must be one of those that a
-// killed process leaves behind.
+// excuse: an error needs somebody who was killed, and must be one of those that
+// a killed process leaves behind.
 func (c *stackClient) excuse(err error) {
 	mine, theirs := !c.me.death().IsZero(), !c.peer.death().IsZero()
 	if !mine && !theirs {

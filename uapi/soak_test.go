@@ -19,21 +19,22 @@ import (
 )
 
 // The stack's soak: random programs on whole stacks (this API, the client, the
-// emulated kernel, the soft RNIC, an in-memory network with faults) in a bubble of
-// virtual time, with processes that are killed at any moment and started again.
+// emulated kernel, the soft RNIC, an in-memory network with faults) in a bubble
+// of virtual time, with processes that are killed at any moment and started
+// again.
 //
-// A program is a client that connects to a server, does a few requests at a time,
-// and compares everything. It may fail only if its server, or itself, was killed,
-// and within the time that a silent peer is believed in. What a killed process had
-// registered must never change again. tests/soak looks at the protocol
-// more closely, packet by packet; this looks at all layers together.
+// A program is a client that connects to a server, does a few requests at a
+// time, and compares everything. It may fail only if its server, or itself, was
+// killed, and within the time that a silent peer is believed in. What a killed
+// process had registered must never change again. tests/soak looks at the
+// protocol more closely, packet by packet; this looks at all layers together.
 var (
 	soakN    = flag.Int("stack.n", 0, "how many seeds the stack's soak runs; 0: 150, fewer with -short or -race")
 	soakSeed = flag.Uint64("stack.seed", 0, "run this seed only")
 )
 
-// The time for which clients believe in a silent server, and what is added for the
-// network's delay.
+// The time for which clients believe in a silent server, and what is added for
+// the network's delay.
 const (
 	soakTimeout = 12 // 16.8 ms
 	soakRetry   = 3
@@ -128,7 +129,8 @@ func (s *stackSoak) launch(h *stackHost, size int) *stackProcess {
 	return p
 }
 
-// kill ends a process without asking it, and takes down what its memory was then.
+// kill ends a process without asking it, and takes down what its memory was
+// then.
 func (s *stackSoak) kill(p *stackProcess) {
 	p.mu.Lock()
 	p.died = time.Now()

@@ -17,8 +17,9 @@ import (
 
 var _ expvar.Var = uapi.StatsVar{}
 
-// A WRITE of which packets are lost: the writer's counters say what was sent again and that nothing else went
-// wrong, the other side's what came, and both queue pairs count for themselves what their ports count.
+// A WRITE of which packets are lost: the writer's counters say what was sent
+// again and that nothing else went wrong, the other side's what came, and both
+// queue pairs count for themselves what their ports count.
 func TestStatsOfAWriteUnderLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, mtu = 1 << 20, 1024
@@ -109,7 +110,8 @@ func TestStatsOfRefusals(t *testing.T) {
 	})
 }
 
-// A queue pair of datagrams has no peer and no window; what it drops is told by cause.
+// A queue pair of datagrams has no peer and no window; what it drops is told by
+// cause.
 func TestStatsOfDatagrams(t *testing.T) {
 	a, err := uapi.Open("sim")
 	require.NoError(t, err)
@@ -127,7 +129,8 @@ func TestStatsOfDatagrams(t *testing.T) {
 	require.Contains(t, q.Counters, "drop_qkey")
 }
 
-// While nobody answers, what was sent is in flight, in the window, and outstanding.
+// While nobody answers, what was sent is in flight, in the window, and
+// outstanding.
 func TestStatsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "")

@@ -32,7 +32,8 @@ func offered(t *testing.T, name string) *uapi.Context {
 	return c
 }
 
-// A process has one socket while it has a device that is offered, and it tells of those.
+// A process has one socket while it has a device that is offered, and it tells
+// of those.
 func TestOffer(t *testing.T) {
 	run := privateSockets(t)
 	sockets := func() int {

@@ -34,8 +34,9 @@ func (n *noticed) take() []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
-// TestWaitForReceiveIsSaid: a message that waits for a receive for a second is said
-// once, with its queue pair, and the next one again; a shorter wait is not.
+// TestWaitForReceiveIsSaid: a message that waits for a receive for a second is
+// said once, with its queue pair, and the next one again; a shorter wait is
+// not.
 func TestWaitForReceiveIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log noticed

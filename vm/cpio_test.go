@@ -8,8 +8,8 @@ import (
 
 // TestCPIOBytes holds the header to the kernel's description of the format
 // (Documentation/driver-api/early-userspace/buffer-format.rst): magic, inode,
-// mode, user, group, links, time, size, four device numbers, length of the name,
-// checksum, name, data, each of the last two padded.
+// mode, user, group, links, time, size, four device numbers, length of the
+// name, checksum, name, data, each of the last two padded.
 func TestCPIOBytes(t *testing.T) {
 	var a archive
 	a.add("d/f", modeFile|0o644, []byte("x"))

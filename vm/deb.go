@@ -74,8 +74,9 @@ func lastKernel(note string) *Kernel {
 	return k
 }
 
-// newestKernel follows the first meta-package that is there to the packages that
-// hold the kernel and its modules; id is the name and version of the kernel's.
+// newestKernel follows the first meta-package that is there to the packages
+// that hold the kernel and its modules; id is the name and version of the
+// kernel's.
 func newestKernel(ctx context.Context, run runner, metas []string) (packages []string, id string, err error) {
 	for _, meta := range metas {
 		out, rerr := run(ctx, "", "apt-cache", "depends", "--recurse", "--important", meta)

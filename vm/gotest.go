@@ -18,11 +18,11 @@ import (
 )
 
 // GoTest runs 'go test' in a directory (empty: the current one) with args, its
-// flags and packages. The test binaries, static but for -race, run one after the
-// other in the session's first guest. program is an rdmashim, which go test
+// flags and packages. The test binaries, static but for -race, run one after
+// the other in the session's first guest. program is an rdmashim, which go test
 // starts for each binary as 'rdmashim vm exec --in SOCKET' and which gives the
-// binary to this process. The error is an *exec.ExitError when tests failed, and
-// else one of Run's.
+// binary to this process. The error is an *exec.ExitError when tests failed,
+// and else one of Run's.
 func (s *Session) GoTest(ctx context.Context, program, dir string, args []string, stdout, stderr io.Writer) error {
 	tmp, err := os.MkdirTemp("", "rdmashim-test-")
 	if err != nil {

@@ -45,8 +45,8 @@ func BuildImage(ctx context.Context, c ImageConfig, file string) (*Image, error)
 	return &Image{File: file, Size: int64(len(data)), SHA256: sum(data)}, nil
 }
 
-// CachedImage builds an image into the cache of the user, where images of the same content
-// are one file and old ones are removed.
+// CachedImage builds an image into the cache of the user, where images of the
+// same content are one file and old ones are removed.
 func CachedImage(ctx context.Context, c ImageConfig) (*Image, error) {
 	data, err := buildImage(ctx, c)
 	if err != nil {

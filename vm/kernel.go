@@ -21,9 +21,9 @@ type Kernel struct {
 	Modules string // directory that holds modules.dep and the modules, as /lib/modules/RELEASE
 }
 
-// guestModules are the modules that an image holds, with those that they need; a
-// kernel that lacks an optional one still serves. rxe asks for crc32_generic by
-// the name of the algorithm.
+// guestModules are the modules that an image holds, with those that they need;
+// a kernel that lacks an optional one still serves. rxe asks for crc32_generic
+// by the name of the algorithm.
 var (
 	guestModules    = []string{"virtio_pci", "virtio_console", "virtio_net", "rdma_rxe", "rdma_ucm", "ib_umad", "veth", "dummy"}
 	optionalModules = []string{"virtio_mmio", "virtio_rng", "crc32_generic", "siw", "bridge", "8021q", "sch_netem"}
@@ -71,7 +71,8 @@ func ownKernel(kernel, modules string) (*Kernel, error) {
 	return k, nil
 }
 
-// installKernel puts a kernel into a directory of the cache, unless it is there.
+// installKernel puts a kernel into a directory of the cache, unless it is
+// there.
 func installKernel(dir string, image []byte, set *moduleSet) (*Kernel, error) {
 	if k, err := openKernel(dir); err == nil {
 		return k, nil

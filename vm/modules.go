@@ -35,8 +35,8 @@ type moduleFile struct {
 	data []byte
 }
 
-// readModules reads from a directory (/lib/modules/RELEASE) the modules that
-// an image holds. What a module needs is read from it, because a package that is
+// readModules reads from a directory (/lib/modules/RELEASE) the modules that an
+// image holds. What a module needs is read from it, because a package that is
 // not installed has no modules.dep.
 func readModules(dir string) (*moduleSet, error) {
 	r := moduleReader{dir: dir, paths: map[string]string{}, done: map[string]bool{}}

@@ -321,8 +321,8 @@ func (s *Session) Exec(ctx context.Context, node int, c Command) error {
 	return s.exec(ctx, s.Nodes[node], c)
 }
 
-// PullAll brings the nodes' files back into Config.Out, if that is set, unless a
-// guest is beyond that.
+// PullAll brings the nodes' files back into Config.Out, if that is set, unless
+// a guest is beyond that.
 func (s *Session) PullAll(ctx context.Context) error {
 	if s.config.Out == "" || s.failed {
 		return nil

@@ -36,9 +36,10 @@ func ExecTest(ctx context.Context, c Config, args []string) (*Result, error) {
 // name.
 const profileDir = "/profiles"
 
-// execTest runs a test binary in the first guest: in a directory of the package's
-// name that holds the module's testdata. What the binary's flags name as files
-// is brought back to where 'go test' expects it. c says where output goes.
+// execTest runs a test binary in the first guest: in a directory of the
+// package's name that holds the module's testdata. What the binary's flags name
+// as files is brought back to where 'go test' expects it. c says where output
+// goes.
 func (s *Session) execTest(ctx context.Context, args []string, dir string, c Command) error {
 	m := s.Nodes[0]
 	flags, files, _ := guestTestFlags(args[1:], dir)
@@ -86,8 +87,8 @@ func (s *Session) execTest(ctx context.Context, args []string, dir string, c Com
 	return joinFlat(err, s.exec(ctx, m, Command{Args: []string{"rm", "-rf", binary, profileDir}}))
 }
 
-// testdataDirs lists the directories of test data of a module, since a package's
-// tests may read another's.
+// testdataDirs lists the directories of test data of a module, since a
+// package's tests may read another's.
 func testdataDirs(module string) []string {
 	var dirs []string
 	filepath.WalkDir(module, func(p string, d fs.DirEntry, err error) error {
@@ -141,9 +142,9 @@ var fileFlags = map[string]bool{"coverprofile": true, "cpuprofile": true, "mempr
 const coverDir = "gocoverdir" // names a directory, which must be there
 
 // guestTestFlags rewrites the flags of a test binary for the guest: files are
-// written to profileDir and listed, by name there, with their place on the host.
-// The log by which 'go test' caches results is left out: it would tell of the
-// guest's files. The time limit is returned as well.
+// written to profileDir and listed, by name there, with their place on the
+// host. The log by which 'go test' caches results is left out: it would tell of
+// the guest's files. The time limit is returned as well.
 func guestTestFlags(args []string, dir string) (flags []string, files map[string]string, limit time.Duration) {
 	files = map[string]string{}
 	for _, a := range args {

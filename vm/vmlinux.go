@@ -10,8 +10,8 @@ import (
 
 var errNoPayload = errors.New("no kernel that can be unpacked")
 
-// pvhNote matches XEN_ELFNOTE_PHYS32_ENTRY, an ELF note with a name of 4 bytes, an
-// address of 4 or 8, and number 18 (xen/interface/elfnote.h).
+// pvhNote matches XEN_ELFNOTE_PHYS32_ENTRY, an ELF note with a name of 4 bytes,
+// an address of 4 or 8, and number 18 (xen/interface/elfnote.h).
 var pvhNote = regexp.MustCompile(`\x04\x00{3}[\x04\x08]\x00{3}\x12\x00{3}Xen\x00`)
 
 // unpackKernel takes the ELF kernel out of a bzImage, so that the guest need

@@ -27,7 +27,8 @@ var ErrShort error = shortError{}
 // field is its name in C.
 type Struct interface {
 	// Put encodes the structure into the start of b, as many bytes as its Size
-	// constant says. Bytes that belong to no field become 0. A shorter b panics.
+	// constant says. Bytes that belong to no field become 0. A shorter b
+	// panics.
 	Put(b []byte)
 
 	// Parse decodes the start of b. A b shorter than the structure is ErrShort

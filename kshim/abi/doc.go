@@ -17,8 +17,8 @@
 // The files *_gen.go are generated from two sources. testdata/layout.golden and
 // ucm.golden are what layout.c and ucm.c print when they are compiled with the
 // kernel's public headers (rdma/ib_user_verbs.h and its like); layout.txt says
-// how the names read in Go, and numbers the enumerations that the public headers
-// leave out (completion status, queue pair state, attribute mask) as
+// how the names read in Go, and numbers the enumerations that the public
+// headers leave out (completion status, queue pair state, attribute mask) as
 // include/rdma/ib_verbs.h does. The tests compare the Go structures with the
 // golden files, and with the headers where a C compiler is at hand.
 package abi

@@ -134,7 +134,8 @@ var structs = []cStruct{
 // plain reduces a Go or C field name to what both have in common.
 func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// fill gives every byte of a field its own non-zero value and returns those bytes as they must lie in memory.
+// fill gives every byte of a field its own non-zero value and returns those
+// bytes as they must lie in memory.
 func fill(v reflect.Value, next *byte, bigEndian bool) []byte {
 	var mem []byte
 	take := func() byte {
@@ -248,7 +249,8 @@ func TestParseRefusesEveryShorterPrefix(t *testing.T) {
 	}
 }
 
-// TestLayoutFromHeaders makes the golden file anew where it can, so that a change of the headers shows.
+// TestLayoutFromHeaders makes the golden file anew where it can, so that a
+// change of the headers shows.
 func TestLayoutFromHeaders(t *testing.T) {
 	l := layoutFromHeaders(t, "testdata/layout.c", "rdma/ib_user_verbs.h", "rdma/rdma_user_rxe.h")
 	checkStructs(t, l, structs)

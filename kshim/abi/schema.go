@@ -31,21 +31,21 @@ type Entry struct {
 	prefix  string // of their names
 
 	// Request and Response are a command's structures, without headers and the
-	// driver's parts. A plain command with less is ENOSPC; an extended one takes
-	// what it leaves out as zero. Both are empty where the headers have no
-	// structure.
+	// driver's parts. A plain command with less is ENOSPC; an extended one
+	// takes what it leaves out as zero. Both are empty where the headers have
+	// no structure.
 	Request, Response Layout
 	// LeastRequest and LeastResponse are what a command of rdma_cm must bring:
-	// a request that leaves out more than the newest fields, and room for less of
-	// a response, are refused.
+	// a request that leaves out more than the newest fields, and room for less
+	// of a response, are refused.
 	LeastRequest, LeastResponse int
 	Driver                      bool   // request and response have a part of the driver's
 	DriverResponse              Layout // that of rdma_rxe
 	Variable                    bool   // a list of work requests follows the request
 
-	// Lacks says why the mini kernel does not support the entry, and Errno how it
-	// refuses it, as Linux does for a driver without it: EPROTONOSUPPORT for a
-	// method that the kernel removes, EOPNOTSUPP for one whose attributes it
+	// Lacks says why the mini kernel does not support the entry, and Errno how
+	// it refuses it, as Linux does for a driver without it: EPROTONOSUPPORT for
+	// a method that the kernel removes, EOPNOTSUPP for one whose attributes it
 	// checks first. Both are zero where it is supported.
 	Lacks string
 	Errno syscall.Errno

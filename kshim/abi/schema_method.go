@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// AttrType is what an attribute is: enum uverbs_attr_type, told apart further as
-// the kernel's macros do.
+// AttrType is what an attribute is: enum uverbs_attr_type, told apart further
+// as the kernel's macros do.
 type AttrType uint8
 
 const (
@@ -127,8 +127,8 @@ var methods = []Entry{
 		handle(AttrFDNew, "FD_HANDLE", ObjectAsyncEvent)),
 }
 
-// method is a row. Attributes are numbered in their order, but for the driver's,
-// and their names begin with prefix.
+// method is a row. Attributes are numbered in their order, but for the
+// driver's, and their names begin with prefix.
 func method(o ObjectID, id MethodID, name, prefix string, attrs ...Attr) Entry {
 	e := Entry{Name: o.String() + "." + name, Form: FormIoctl, Object: o, Method: id, prefix: prefix, Attrs: attrs}
 	for i := range attrs {

@@ -36,8 +36,8 @@ var ucmCommands = complete(FormCM, func(n int) string { return UCMCommand(n).Str
 	UCMCmdJoinMcast:    {Lacks: noMcast},
 })
 
-// Answer returns the layout of QUERY's response, which depends on what is asked;
-// the schema says how large it can be.
+// Answer returns the layout of QUERY's response, which depends on what is
+// asked; the schema says how large it can be.
 func (o UCMQueryOption) Answer() Layout {
 	switch o {
 	case UCMQueryAddr, UCMQueryGID:

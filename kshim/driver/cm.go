@@ -6,11 +6,11 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// CMDevice is what a Device has besides when its queue pairs can be connected by
-// address: a communication manager (IBA vol. 1, chapter 12), the part of ib_cm.
-// The core keeps ids, ports and events; the driver exchanges the messages. Methods
-// are called concurrently and without the core's locks. Errors are, or wrap, a
-// syscall.Errno.
+// CMDevice is what a Device has besides when its queue pairs can be connected
+// by address: a communication manager (IBA vol. 1, chapter 12), the part of
+// ib_cm. The core keeps ids, ports and events; the driver exchanges the
+// messages. Methods are called concurrently and without the core's locks.
+// Errors are, or wrap, a syscall.Errno.
 type CMDevice interface {
 	// CMResolve tells how the device reaches dst, from src if that is valid.
 	// EADDRNOTAVAIL when src is no address of the device, ENETUNREACH when it
@@ -18,12 +18,13 @@ type CMDevice interface {
 	CMResolve(src, dst netip.Addr) (CMPath, error)
 
 	// CMListen asks for the requests for a service id that name addr, or any
-	// address when it is invalid. At most backlog of them wait for CMConn.Taken,
-	// Accept, Reject or Destroy; the driver drops more, and their senders try again.
+	// address when it is invalid. At most backlog of them wait for
+	// CMConn.Taken, Accept, Reject or Destroy; the driver drops more, and their
+	// senders try again.
 	CMListen(service uint64, addr netip.Addr, backlog int, ev CMListenEvents) (CMListener, error)
 
-	// CMConnect sends a request. What comes of it is told to ev: CONNECT_RESPONSE,
-	// REJECTED or UNREACHABLE.
+	// CMConnect sends a request. What comes of it is told to ev:
+	// CONNECT_RESPONSE, REJECTED or UNREACHABLE.
 	CMConnect(p *CMRequest, ev CMEvents) (CMConn, error)
 }
 
@@ -37,15 +38,15 @@ type CMPath struct {
 	Preferred bool
 }
 
-// CMListener is a driver's listener. Requests that were reported stay when it is
-// closed.
+// CMListener is a driver's listener. Requests that were reported stay when it
+// is closed.
 type CMListener interface{ Close() }
 
 // CMListenEvents takes requests. It does not block and may be called with the
 // driver's locks held, as CMEvents.
 type CMListenEvents interface {
-	// Request tells of a request, whose connection is the core's from now on. It
-	// answers who takes its events, or an error: then the driver forgets the
+	// Request tells of a request, whose connection is the core's from now on.
+	// It answers who takes its events, or an error: then the driver forgets the
 	// request without an answer.
 	Request(conn CMConn, r *CMRequest) (CMEvents, error)
 }
@@ -53,9 +54,10 @@ type CMListenEvents interface {
 // CMEvents takes the events of a connection.
 type CMEvents interface{ Event(CMEvent) }
 
-// CMEvent is an event of a connection: CONNECT_RESPONSE (the peer accepted; next
-// is Confirm or Reject), ESTABLISHED (on the passive side), REJECTED, UNREACHABLE,
-// DISCONNECTED (the driver has answered the peer) or TIMEWAIT_EXIT.
+// CMEvent is an event of a connection: CONNECT_RESPONSE (the peer accepted;
+// next is Confirm or Reject), ESTABLISHED (on the passive side), REJECTED,
+// UNREACHABLE, DISCONNECTED (the driver has answered the peer) or
+// TIMEWAIT_EXIT.
 type CMEvent struct {
 	Event   abi.UCMEvent
 	Status  int32       // a negative errno; in REJECTED the abi.UCMRejReason
@@ -91,8 +93,8 @@ type CMReply struct {
 
 // CMConn is a driver's connection. EINVAL in states that a call does not fit.
 type CMConn interface {
-	// Attr is what the queue pair is set to; EINVAL before the peer's word is there
-	// and after the connection's end.
+	// Attr is what the queue pair is set to; EINVAL before the peer's word is
+	// there and after the connection's end.
 	Attr() (CMAttr, error)
 	// Taken tells that the request does not wait any more (CMListen's backlog).
 	Taken()
@@ -103,8 +105,8 @@ type CMConn interface {
 	Disconnect() error
 	// CommEstablished tells that the queue pair got a packet.
 	CommEstablished() error
-	// Destroy gives the connection back in any state; the peer is told what it has to
-	// know. No event comes after it has returned.
+	// Destroy gives the connection back in any state; the peer is told what it
+	// has to know. No event comes after it has returned.
 	Destroy()
 }
 

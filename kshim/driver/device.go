@@ -109,8 +109,8 @@ type QP interface {
 	// Doorbell tells that work requests were published in the send queue.
 	// EINVAL in RESET, INIT and RTR.
 	Doorbell() error
-	// Status is what sysfs shows of the queue pair (ports/N/qp/NUMBER), as a value
-	// for encoding/json: an extension, which Linux does not have.
+	// Status is what sysfs shows of the queue pair (ports/N/qp/NUMBER), as a
+	// value for encoding/json: an extension, which Linux does not have.
 	Status() any
 	// Destroy stops the queue pair. When it returns the device no longer
 	// touches its rings nor memory on its behalf.
@@ -180,7 +180,7 @@ type EventSource interface {
 // (ib_dispatch_event). As CQEvents it never blocks and may be called with the
 // driver's locks held.
 type DeviceEvents interface {
-	// Event tells every context of the device: PORT_ACTIVE, PORT_ERR, GID_CHANGE
-	// and others of a port, or DEVICE_FATAL of all, with port 0.
+	// Event tells every context of the device: PORT_ACTIVE, PORT_ERR,
+	// GID_CHANGE and others of a port, or DEVICE_FATAL of all, with port 0.
 	Event(port uint8, t abi.EventType)
 }

@@ -74,8 +74,8 @@ func exCreateCQ(c *call) error {
 	})
 }
 
-// createCQ is what the two commands have in common (uverbs_cmd.c: create_cq). No
-// channel is a negative descriptor.
+// createCQ is what the two commands have in common (uverbs_cmd.c: create_cq).
+// No channel is a negative descriptor.
 func (c *call) createCQ(init *cqInit, channel int32, respond func(*completionQueue) error) error {
 	f := c.file
 	if err := checkVector(init.vector); err != nil {

@@ -24,8 +24,8 @@ func (d *device) Event(port uint8, t abi.EventType) {
 	}
 }
 
-// sourceOf gives the file's source of such events. Preconditions: its owner's mu
-// is held.
+// sourceOf gives the file's source of such events. Preconditions: its owner's
+// mu is held.
 func (f *eventFile) sourceOf(e deviceEvent) *source {
 	s := f.sources[e]
 	if s == nil {

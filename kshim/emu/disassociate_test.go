@@ -108,8 +108,8 @@ func TestNativeDestroyAfterUnplug(t *testing.T) {
 	require.ErrorIs(t, c.ioctl(destroy), syscall.ENOENT)
 }
 
-// TestUnplugWakes: whoever waits for an event of the device learns of its end, and
-// who has no context is not told.
+// TestUnplugWakes: whoever waits for an event of the device learns of its end,
+// and who has no context is not told.
 func TestUnplugWakes(t *testing.T) {
 	c := newClient(t, true)
 	dev := c.m.devices[0]

@@ -5,8 +5,8 @@
 //
 // It is the RDMA core, not a device: it knows commands, handles, files and
 // events, and calls a driver.Device for everything that needs one. It is not a
-// general kernel either: it has no scheduler, no paths but those named here, and
-// memory only as far as a client announces it.
+// general kernel either: it has no scheduler, no paths but those named here,
+// and memory only as far as a client announces it.
 //
 // A Machine holds the devices. A Process, which implements kshim.Kernel, holds
 // a table of open files and the memory that was announced with Pin. A call
@@ -25,14 +25,14 @@
 // CQEvents and QPEvents, a reader of the event file wakes (event.go). When a
 // file closes, everything it owns is destroyed, QP, CQ, MR, PD, each once.
 //
-// Drivers come as modules (module.go): Install, then Insmod, whose Init registers
-// devices. ib_uverbs is one too, and there from the start; without it devices have
-// no files. An open file holds ib_uverbs and its device's driver. A device can be
-// taken away under its users all the same (Unregister): they hear DEVICE_FATAL,
-// and can still destroy and close. Kill ends a process at any point: the gate
-// between commands and user memory is shut first (gate.go), then objects are
-// destroyed as far as no command holds one, and by the command otherwise
-// (kill.go).
+// Drivers come as modules (module.go): Install, then Insmod, whose Init
+// registers devices. ib_uverbs is one too, and there from the start; without it
+// devices have no files. An open file holds ib_uverbs and its device's driver.
+// A device can be taken away under its users all the same (Unregister): they
+// hear DEVICE_FATAL, and can still destroy and close. Kill ends a process at
+// any point: the gate between commands and user memory is shut first (gate.go),
+// then objects are destroyed as far as no command holds one, and by the command
+// otherwise (kill.go).
 //
 // Error numbers are those of Linux 6.1 with rdma_rxe, from its sources or
 // measured. Differences that are meant:

@@ -363,7 +363,8 @@ func TestExtendedHeader(t *testing.T) {
 	} {
 		require.ErrorIs(t, query(change), syscall.EINVAL, name)
 	}
-	// There are no least sizes: what a request leaves out is zero, what has no room is not answered.
+	// There are no least sizes: what a request leaves out is zero, what has no
+	// room is not answered.
 	require.NoError(t, query(func(h *abi.CmdHdr, x *abi.ExCmdHdr, b []byte) { h.OutWords = 22 }))
 	require.NoError(t, query(func(h *abi.CmdHdr, x *abi.ExCmdHdr, b []byte) { h.InWords, x.ProviderInWords = 0, 1 }))
 	require.ErrorIs(t, query(func(h *abi.CmdHdr, x *abi.ExCmdHdr, b []byte) { x.Response = 8 }), syscall.EFAULT)

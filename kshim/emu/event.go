@@ -88,8 +88,8 @@ func (q *eventQueue) notify() {
 	}
 }
 
-// append adds an event of s at the end. In a queue that is too long it joins those
-// of s that wait, before others that are older: none is lost.
+// append adds an event of s at the end. In a queue that is too long it joins
+// those of s that wait, before others that are older: none is lost.
 func (q *eventQueue) append(s *source) {
 	at := q.tail
 	if (at == nil || at.source != s) && q.runs >= maxRuns {
@@ -209,8 +209,8 @@ type eventFile struct {
 
 var _ kshim.File = (*eventFile)(nil)
 
-// openEvents opens an event file of a context: it has a number, and nobody knows
-// it yet.
+// openEvents opens an event file of a context: it has a number, and nobody
+// knows it yet.
 func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 	const path = "[infinibandevent]" // the kernel's name for both
 	e := &eventFile{file: newFile(f.proc, path), queue: newEventQueue(), owner: f, async: async}
@@ -225,7 +225,8 @@ func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 }
 
 // Read gives one event: struct ib_uverbs_comp_event_desc or
-// ib_uverbs_async_event_desc. When the context it belongs to has gone it is EIO.
+// ib_uverbs_async_event_desc. When the context it belongs to has gone it is
+// EIO.
 func (f *eventFile) Read(ctx context.Context, buf []byte) (int, error) {
 	size := abi.CompEventSize
 	if f.async {

@@ -62,8 +62,8 @@ func (f *file) Munmap(mapping []byte) error {
 // Pin announces memory to the process's address space. See kshim.File.
 func (f *file) Pin(buf []byte) (uint64, func()) { return f.proc.memory.Pin(buf) }
 
-// shut closes the file once: it frees the number, then runs the rest. Others who
-// close it wait for that.
+// shut closes the file once: it frees the number, then runs the rest. Others
+// who close it wait for that.
 func (f *file) shut(rest func()) {
 	if f.claim() {
 		if rest != nil {

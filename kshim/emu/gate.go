@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// gate lets calls through until it is shut, which then waits for those inside. It
-// is a lock whose readers do not meet: each uses a lane of its own, as far as
-// there are enough.
+// gate lets calls through until it is shut, which then waits for those inside.
+// It is a lock whose readers do not meet: each uses a lane of its own, as far
+// as there are enough.
 type gate struct {
 	isShut atomic.Bool
 	lanes  [gateLanes]gateLane
@@ -33,8 +33,8 @@ func (g *gate) enter(lane uint32) bool {
 
 func (g *gate) leave(lane uint32) { g.lanes[lane%gateLanes].inside.Add(-1) }
 
-// shut returns when nobody is inside, and nobody will be. What is done inside is
-// short: copies, no waiting.
+// shut returns when nobody is inside, and nobody will be. What is done inside
+// is short: copies, no waiting.
 func (g *gate) shut() {
 	g.isShut.Store(true)
 	for i := range g.lanes {

@@ -214,7 +214,8 @@ func (c *call) offer(i abi.AttrID, b []byte) error {
 	return c.answer(i, b)
 }
 
-// input copies in the bytes of an attribute, appended to what is in buf already.
+// input copies in the bytes of an attribute, appended to what is in buf
+// already.
 func (c *call) input(i abi.AttrID, to []byte) error {
 	v := &c.attrs[i]
 	if v.len <= abi.AttrInlineMax {

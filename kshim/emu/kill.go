@@ -69,8 +69,8 @@ type dying struct {
 
 // reap destroys what can be destroyed of a killed file. Kill calls it, and
 // everybody who let go of something of such a file: what one could not destroy
-// because a command held it, that command does. Rounds do not overlap, and after
-// every call a whole one follows.
+// because a command held it, that command does. Rounds do not overlap, and
+// after every call a whole one follows.
 func (f *uverbsFile) reap() {
 	if f.dying.reapers.Add(1) > 1 {
 		return // who is at it goes round once more
@@ -103,8 +103,8 @@ func (f *uverbsFile) reapRound() (left int) {
 	return left
 }
 
-// reap destroys the object unless somebody holds it, or needs it who could not be
-// destroyed.
+// reap destroys the object unless somebody holds it, or needs it who could not
+// be destroyed.
 func (o *object) reap() bool {
 	if !o.mu.TryLock() {
 		return false
@@ -121,8 +121,8 @@ func (o *object) reap() bool {
 	return true
 }
 
-// copyOut, zeroOut and copyIn are the calls' ways to the memory of their process,
-// until it is killed.
+// copyOut, zeroOut and copyIn are the calls' ways to the memory of their
+// process, until it is killed.
 
 func (c *call) copyOut(dst, src []byte) error {
 	if !c.file.proc.touch.enter(c.lane) {

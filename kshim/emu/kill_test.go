@@ -45,15 +45,15 @@ func (v *victim) read(fd int32) {
 	v.readers.Go(func() { _, *end = f.Read(context.Background(), make([]byte, 16)) })
 }
 
-// give gives a command, and answers the first word of its response. It may fail:
-// the process may be dead.
+// give gives a command, and answers the first word of its response. It may
+// fail: the process may be dead.
 func (v *victim) give(n abi.Command, req abi.Struct, out int) uint32 {
 	_, _ = v.f.Write(encode(n, req, out))
 	return le.Uint32(v.page)
 }
 
-// script gives every command, with blocked readers beside it, and leaves objects
-// of every kind.
+// script gives every command, with blocked readers beside it, and leaves
+// objects of every kind.
 func (v *victim) script() {
 	f, err := v.proc.Open("/dev/infiniband/uverbs0")
 	if err != nil {
@@ -133,8 +133,8 @@ func (v *victim) buried() {
 }
 
 // TestKillAtEveryStep kills a process whenever one of its commands enters or
-// leaves the driver: from within, as a driver's own thread might, and from beside,
-// while the command is kept there.
+// leaves the driver: from within, as a driver's own thread might, and from
+// beside, while the command is kept there.
 func TestKillAtEveryStep(t *testing.T) {
 	var steps []string
 	v := newVictim(t)
@@ -224,8 +224,8 @@ func (q *fakeQP) offset(v *victim) uint64 {
 	return 0
 }
 
-// TestKillAfterUnplug: objects that outlived their device, and a device that goes
-// while its dead user's command is still inside.
+// TestKillAfterUnplug: objects that outlived their device, and a device that
+// goes while its dead user's command is still inside.
 func TestKillAfterUnplug(t *testing.T) {
 	v := newVictim(t)
 	v.script()
@@ -264,8 +264,8 @@ func TestKillAfterUnplug(t *testing.T) {
 	v.dev.check(t)
 }
 
-// TestKillInTheMiddle kills, from beside and from within, among many commands at
-// once, at a moment that the seed decides.
+// TestKillInTheMiddle kills, from beside and from within, among many commands
+// at once, at a moment that the seed decides.
 func TestKillInTheMiddle(t *testing.T) {
 	rounds := 150
 	if testing.Short() {
@@ -334,8 +334,8 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 	v.buried()
 }
 
-// TestKillWithIDs: files of the connection manager end as well, also when nobody
-// waits.
+// TestKillWithIDs: files of the connection manager end as well, also when
+// nobody waits.
 func TestKillWithIDs(t *testing.T) {
 	m := New(Options{})
 	require.NoError(t, m.Register(newCMWire().device("one", "10.0.0.1")))

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raw is a command as bytes: 4-byte words in the kernel's layout, as measured on
-// Linux 6.1, without the help of package abi.
+// raw is a command as bytes: 4-byte words in the kernel's layout, as measured
+// on Linux 6.1, without the help of package abi.
 func (c *client) raw(words ...uint32) []byte {
 	c.t.Helper()
 	var b []byte

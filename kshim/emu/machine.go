@@ -22,8 +22,9 @@ type Options struct {
 	// Bare boots without ib_uverbs, the module that brings the device files;
 	// otherwise it is loaded, as on a system with rdma-core.
 	Bare bool
-	// Memlock is the RLIMIT_MEMLOCK that processes start with, in bytes, as those
-	// without CAP_IPC_LOCK. Default: unlimited, as nothing is really locked here.
+	// Memlock is the RLIMIT_MEMLOCK that processes start with, in bytes, as
+	// those without CAP_IPC_LOCK. Default: unlimited, as nothing is really
+	// locked here.
 	Memlock uint64
 }
 
@@ -80,9 +81,9 @@ type device struct {
 }
 
 // Register adds a device, with its attributes and, if ib_uverbs is loaded, the
-// next free /dev/infiniband/uverbsN. EEXIST when the name is taken, EINVAL when it
-// is none. Modules register theirs through a Driver; this is for devices that no
-// module owns.
+// next free /dev/infiniband/uverbsN. EEXIST when the name is taken, EINVAL when
+// it is none. Modules register theirs through a Driver; this is for devices
+// that no module owns.
 func (m *Machine) Register(d driver.Device) error { return m.register(d, nil) }
 
 func (m *Machine) register(d driver.Device, owner *module) error {
@@ -118,10 +119,11 @@ func (m *Machine) register(d driver.Device, owner *module) error {
 }
 
 // Unregister takes a device away, as when its card is pulled out: its paths
-// vanish, everything that clients hold on it is destroyed, and their asynchronous
-// files give DEVICE_FATAL, then EIO. Their calls are EIO, but for those that
-// destroy objects, which succeed once for each, Munmap and Close; what they have
-// mapped stays. Then the device is closed. ENOENT when there is none of that name.
+// vanish, everything that clients hold on it is destroyed, and their
+// asynchronous files give DEVICE_FATAL, then EIO. Their calls are EIO, but for
+// those that destroy objects, which succeed once for each, Munmap and Close;
+// what they have mapped stays. Then the device is closed. ENOENT when there is
+// none of that name.
 func (m *Machine) Unregister(name string) error {
 	m.mu.Lock()
 	d := m.find(name)

@@ -8,24 +8,25 @@ import (
 // Unlimited is no limit of Process.SetMemlock.
 const Unlimited = math.MaxUint64
 
-// memlock counts the pages that a process's regions hold (mm->pinned_vm), against
-// RLIMIT_MEMLOCK.
+// memlock counts the pages that a process's regions hold (mm->pinned_vm),
+// against RLIMIT_MEMLOCK.
 type memlock struct {
 	limit uint64 // bytes
 	pages uint64
 }
 
 // SetMemlock sets RLIMIT_MEMLOCK, in bytes, for a process without CAP_IPC_LOCK:
-// regions beyond it are ENOMEM, all are EPERM when it is 0. Every region counts all
-// pages that it touches, also those that others have registered. Regions that there
-// are stay.
+// regions beyond it are ENOMEM, all are EPERM when it is 0. Every region counts
+// all pages that it touches, also those that others have registered. Regions
+// that there are stay.
 func (p *Process) SetMemlock(bytes uint64) {
 	p.memory.mu.Lock()
 	defer p.memory.mu.Unlock()
 	p.memory.locked.limit = bytes
 }
 
-// Memlock is how much memory the process's regions hold, in bytes, and the limit.
+// Memlock is how much memory the process's regions hold, in bytes, and the
+// limit.
 func (p *Process) Memlock() (locked, limit uint64) {
 	p.memory.mu.Lock()
 	defer p.memory.mu.Unlock()

@@ -90,9 +90,9 @@ func TestPinModel(t *testing.T) {
 	require.Nil(t, m.ranges.Load())
 }
 
-// TestPinCostsLogarithm: what Pin, its release and a lookup cost hardly grows with
-// the ranges that there are. Bytes allocated are counted, since they are what was
-// copied, and steps, not time.
+// TestPinCostsLogarithm: what Pin, its release and a lookup cost hardly grows
+// with the ranges that there are. Bytes allocated are counted, since they are
+// what was copied, and steps, not time.
 func TestPinCostsLogarithm(t *testing.T) {
 	m := newUserMemory()
 	defer m.drop()
@@ -149,8 +149,8 @@ func BenchmarkPin(b *testing.B) {
 	}
 }
 
-// TestPinDropped: a process that is forgotten without Exit, with memory announced
-// and registered, must not make the runtime panic about leaked pins.
+// TestPinDropped: a process that is forgotten without Exit, with memory
+// announced and registered, must not make the runtime panic about leaked pins.
 func TestPinDropped(t *testing.T) {
 	func() {
 		m := newUserMemory()
@@ -215,7 +215,8 @@ func TestRegMRErrors(t *testing.T) {
 		_, err := c.mr(pd, addr, 8192, access)
 		require.NoError(t, err, "%v", access)
 	}
-	// The address that peers use may be another, but in the same place of a page.
+	// The address that peers use may be another, but in the same place of a
+	// page.
 	reg := abi.RegMR{Response: c.addr, Start: addr, Length: 10, HCAVA: addr%4096 + 0x10000, PDHandle: pd}
 	_, err := c.do(abi.CmdRegMR, &reg, 12)
 	require.NoError(t, err)

@@ -49,7 +49,8 @@ func TestRegMRProbes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestVanishedBuffers: memory that is announced but gone is EFAULT, not a crash.
+// TestVanishedBuffers: memory that is announced but gone is EFAULT, not a
+// crash.
 func TestVanishedBuffers(t *testing.T) {
 	c := newClient(t, true)
 	b := mmap(t, 1)

@@ -33,8 +33,8 @@ var methodHandlers = map[methodID]handler{
 // maxAttrs is the most attributes that a method has.
 const maxAttrs = 17
 
-// lookupMethod is uapi_get_method: nil for what no kernel knows, and for what it
-// removes where the driver lacks something.
+// lookupMethod is uapi_get_method: nil for what no kernel knows, and for what
+// it removes where the driver lacks something.
 func lookupMethod(o abi.ObjectID, id abi.MethodID) *abi.Entry {
 	if m := abi.LookupMethod(o, id); m != nil && m.Errno != syscall.EPROTONOSUPPORT {
 		return m

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// The methods of RDMA_VERBS_IOCTL on the device (uverbs_std_types_device.c). The
-// commands of write() do the same in their form.
+// The methods of RDMA_VERBS_IOCTL on the device (uverbs_std_types_device.c).
+// The commands of write() do the same in their form.
 
 // methodQueryPort is UVERBS_METHOD_QUERY_PORT. What follows the plain response,
 // capability flags for InfiniBand, is zero.
@@ -51,8 +51,8 @@ func methodGetContext(c *call) error {
 	return c.file.setContext(nil)
 }
 
-// methodAllocAsync is UVERBS_METHOD_ASYNC_EVENT_ALLOC. The first such file serves
-// all objects that name none.
+// methodAllocAsync is UVERBS_METHOD_ASYNC_EVENT_ALLOC. The first such file
+// serves all objects that name none.
 func methodAllocAsync(c *call) error {
 	f := c.file
 	async, err := f.openEvents(true)
@@ -66,8 +66,8 @@ func methodAllocAsync(c *call) error {
 	return nil
 }
 
-// infoHandles is UVERBS_METHOD_INFO_HANDLES: the handles of a type, newest first,
-// as many as there is room for, and how many these are.
+// infoHandles is UVERBS_METHOD_INFO_HANDLES: the handles of a type, newest
+// first, as many as there is room for, and how many these are.
 func infoHandles(c *call) error {
 	id, err := c.constant(0, 1<<16-1)
 	if err != nil {

@@ -101,7 +101,8 @@ func methodCreateQP(c *call) error {
 	})
 }
 
-// createFlags are those of QP_CREATE, of which one takes the place of sq_sig_all.
+// createFlags are those of QP_CREATE, of which one takes the place of
+// sq_sig_all.
 func (c *call) createFlags() (flags uint32, sigAll bool, err error) {
 	const sqSigAll, known = 1 << 12, 1<<1 | 1<<8 | 1<<9 | 1<<11 | 1<<12 // enum ib_uverbs_qp_create_flags
 	if err := c.flags(abi.AttrCreateQPFlags, known); err != nil {

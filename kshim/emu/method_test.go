@@ -11,8 +11,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Every entry of the table is walked by tests/conform, on the soft RNIC. Here is
-// what needs a driver that obeys.
+// Every entry of the table is walked by tests/conform, on the soft RNIC. Here
+// is what needs a driver that obeys.
 
 // native calls a method and gives the data of its first attribute afterwards.
 func (c *client) native(o abi.ObjectID, m abi.MethodID, list ...abi.IoctlAttr) (uint64, error) {
@@ -89,7 +89,8 @@ func TestNativeContext(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EIO)
 }
 
-// TestNativeObjectIsUndone: an object whose answer cannot be given does not stay.
+// TestNativeObjectIsUndone: an object whose answer cannot be given does not
+// stay.
 func TestNativeObjectIsUndone(t *testing.T) {
 	c := newClient(t, true)
 	_, err := c.native(abi.ObjectCQ, abi.MethodCQCreate,
@@ -156,8 +157,8 @@ func TestNativeAmongDestroys(t *testing.T) {
 	require.NoError(t, err, "no use of it was forgotten")
 }
 
-// TestReregChangesUsers: the domain that a region leaves can go, the one that it
-// comes to cannot.
+// TestReregChangesUsers: the domain that a region leaves can go, the one that
+// it comes to cannot.
 func TestReregChangesUsers(t *testing.T) {
 	c := newClient(t, true)
 	old, next := c.pd(), c.pd()

@@ -23,9 +23,9 @@ type Module struct {
 	// Init registers what the module brings. When it fails, the module is not
 	// loaded, and devices it has registered are gone again. May be nil.
 	Init func(this *Driver) error
-	// Exit takes back what Init has done. It cannot refuse: when it fails, Rmmod
-	// answers its error, and the module is unloaded all the same, as are devices
-	// that it has left. May be nil.
+	// Exit takes back what Init has done. It cannot refuse: when it fails,
+	// Rmmod answers its error, and the module is unloaded all the same, as are
+	// devices that it has left. May be nil.
 	Exit func(this *Driver) error
 }
 
@@ -71,7 +71,8 @@ func (d *Driver) Logger() *slog.Logger { return d.machine.log }
 // unloaded.
 func (d *Driver) Register(dev driver.Device) error { return d.machine.register(dev, d.module) }
 
-// Unregister takes a device away, also while it is open. See Machine.Unregister.
+// Unregister takes a device away, also while it is open. See
+// Machine.Unregister.
 func (d *Driver) Unregister(name string) error { return d.machine.Unregister(name) }
 
 // module is a loaded Module, struct module.
@@ -84,8 +85,8 @@ type module struct {
 	gone   bool
 }
 
-// moduleUverbs is the name of the module that brings device files. It comes with
-// every machine.
+// moduleUverbs is the name of the module that brings device files. It comes
+// with every machine.
 const moduleUverbs = "ib_uverbs"
 
 // maxModuleName is MODULE_NAME_LEN without its closing zero.
@@ -110,10 +111,10 @@ func (m *Machine) Install(mod Module) error {
 	return nil
 }
 
-// Insmod loads an installed module: ENOENT when there is none of that name or one
-// that it needs is not loaded (the kernel's "unknown symbol"), EEXIST when it is
-// loaded, EBUSY while it, or one that it needs, is being loaded or unloaded, and
-// what its Init answers, which gets the parameters.
+// Insmod loads an installed module: ENOENT when there is none of that name or
+// one that it needs is not loaded (the kernel's "unknown symbol"), EEXIST when
+// it is loaded, EBUSY while it, or one that it needs, is being loaded or
+// unloaded, and what its Init answers, which gets the parameters.
 func (m *Machine) Insmod(name string, params ...string) error {
 	mod, err := m.beginInsmod(name)
 	if err != nil {
@@ -196,8 +197,8 @@ func (m *Machine) modprobe(name string, path []string) error {
 // Rmmod unloads a module: ENOENT when it is not loaded, EBUSY while it is being
 // loaded or unloaded, while other modules need it and while files that need it
 // are open (of these two Linux says EAGAIN, meant for who would wait). Then
-// nothing has happened. Any other error is one of its Exit or of its devices, and
-// the module is gone.
+// nothing has happened. Any other error is one of its Exit or of its devices,
+// and the module is gone.
 func (m *Machine) Rmmod(name string) error {
 	mod, err := m.beginRmmod(name)
 	if err != nil {
@@ -292,7 +293,8 @@ func (m *Machine) module(name string) *module {
 type moduleHold struct{ module *module } // guarded by Machine.mu
 
 // getLocked is try_module_get: false when the module is about to go. A nil
-// module, that of what is built in, can always be had. Preconditions: mu is held.
+// module, that of what is built in, can always be had. Preconditions: mu is
+// held.
 func (m *Machine) getLocked(h *moduleHold, mod *module) bool {
 	if mod == nil {
 		return true
@@ -305,8 +307,8 @@ func (m *Machine) getLocked(h *moduleHold, mod *module) bool {
 	return true
 }
 
-// share is __module_get: another hold on what from holds, which the caller knows to
-// be held.
+// share is __module_get: another hold on what from holds, which the caller
+// knows to be held.
 func (m *Machine) share(h, from *moduleHold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -158,8 +158,8 @@ func TestModuleHolds(t *testing.T) {
 	dev.check(t)
 }
 
-// TestDriverAfterUnplug: a device that is taken away under an open file gives its
-// driver back; the file needs ib_uverbs only.
+// TestDriverAfterUnplug: a device that is taken away under an open file gives
+// its driver back; the file needs ib_uverbs only.
 func TestDriverAfterUnplug(t *testing.T) {
 	m, dev := New(Options{}), newFakeDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))

@@ -9,8 +9,8 @@ import (
 // noMinor is the minor number of a device that has no device file.
 const noMinor = -1
 
-// uverbsModule is ib_uverbs: a client of the core that gives every device a file
-// below /dev/infiniband and a directory below /sys/class/infiniband_verbs
+// uverbsModule is ib_uverbs: a client of the core that gives every device a
+// file below /dev/infiniband and a directory below /sys/class/infiniband_verbs
 // (uverbs_main.c: ib_uverbs_add_one, ib_uverbs_remove_one). Open files, theirs
 // and those of events, hold it, so that its exit finds none.
 func uverbsModule() Module {

@@ -26,8 +26,8 @@ func (r *region) destroy() error { return r.mr.Dereg() }
 // the client withdrew its announcement.
 func (r *region) released() { r.file.proc.memory.unhold(r.pin) }
 
-// page is what addresses are compared in, whatever the machine's: the kernel says
-// PAGE_SIZE.
+// page is what addresses are compared in, whatever the machine's: the kernel
+// says PAGE_SIZE.
 const page = 4096
 
 const (

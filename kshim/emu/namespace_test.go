@@ -53,8 +53,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestStalledDriver: a driver that does not answer holds up the users of its own
-// device only, and also when such a user is killed.
+// TestStalledDriver: a driver that does not answer holds up the users of its
+// own device only, and also when such a user is killed.
 func TestStalledDriver(t *testing.T) {
 	m := New(Options{})
 	stalled := newFakeDevice("stalled")

@@ -50,8 +50,8 @@ type body interface {
 }
 
 // acquire finds the object of a handle and holds it against destruction until
-// release: rdma_lookup_get_uobject. ENOENT when there is none, EINVAL when it is
-// of another kind.
+// release: rdma_lookup_get_uobject. ENOENT when there is none, EINVAL when it
+// is of another kind.
 func (f *uverbsFile) acquire(k kind, handle uint32) (*object, error) {
 	o := f.handles.get(handle)
 	if o == nil {
@@ -94,9 +94,9 @@ func (o *object) releaseAlone() {
 	o.file.letGo()
 }
 
-// create makes an object known: it gets a handle, and those it needs get a user.
-// Preconditions: the caller has acquired the objects in needs, and charged the
-// device. On an error the caller destroys the body.
+// create makes an object known: it gets a handle, and those it needs get a
+// user. Preconditions: the caller has acquired the objects in needs, and
+// charged the device. On an error the caller destroys the body.
 func (f *uverbsFile) create(o *object) error {
 	if o.file == nil { // sysfs may look at a queue pair already
 		o.file = f
@@ -151,9 +151,10 @@ func (f *uverbsFile) destroy(k kind, handle uint32) (*object, error) {
 	return o, o.end(false)
 }
 
-// find is acquire for who will destroy the object. It finds one that has outlived
-// its device, too: as in the kernel, its handle stays until the client destroys it,
-// and tells what it would have told (rdma_core.c: uverbs_destroy_uobject).
+// find is acquire for who will destroy the object. It finds one that has
+// outlived its device, too: as in the kernel, its handle stays until the client
+// destroys it, and tells what it would have told (rdma_core.c:
+// uverbs_destroy_uobject).
 func (f *uverbsFile) find(k kind, handle uint32) (*object, error) {
 	o, err := f.acquire(k, handle)
 	if err == nil {

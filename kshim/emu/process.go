@@ -127,12 +127,12 @@ func (p *Process) Exit() {
 	<-p.done
 }
 
-// Done is closed when the process has ended, by Exit or Machine.Kill, and all it
-// owned has gone.
+// Done is closed when the process has ended, by Exit or Machine.Kill, and all
+// it owned has gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// beginExit makes the process open nothing more, and gives its files. It succeeds
-// once.
+// beginExit makes the process open nothing more, and gives its files. It
+// succeeds once.
 func (p *Process) beginExit() (open []kshim.File, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

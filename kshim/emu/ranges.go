@@ -5,11 +5,12 @@ import "math/rand/v2"
 // rangeTree is a set of announced ranges: a treap, a binary search tree by key
 // and a heap by random priority, so that its depth is O(log n) whatever the
 // addresses (Seidel and Aragon 1996). A node never changes: insert and remove
-// copy the path to the root and share the rest, so that readers of an older root
-// need no lock. nil is the empty tree.
+// copy the path to the root and share the rest, so that readers of an older
+// root need no lock. nil is the empty tree.
 //
-// Invariants: keys ascend from left to right and occur once; a node's priority is
-// at least its children's; maxEnd is the highest end of all ranges of the tree.
+// Invariants: keys ascend from left to right and occur once; a node's priority
+// is at least its children's; maxEnd is the highest end of all ranges of the
+// tree.
 type rangeTree struct {
 	*pinnedRange
 	priority    uint64
@@ -105,7 +106,8 @@ func (t *rangeTree) exact(addr, end uint64) *pinnedRange {
 	return nil
 }
 
-// find returns a range that has the n bytes at addr, nil if none has all of them.
+// find returns a range that has the n bytes at addr, nil if none has all of
+// them.
 func (t *rangeTree) find(addr, n uint64) *pinnedRange {
 	end := addr + n
 	if n == 0 || end < addr {

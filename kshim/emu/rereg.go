@@ -8,8 +8,8 @@ import (
 )
 
 // reregMR is uverbs_cmd.c:ib_uverbs_rereg_mr. rdma_rxe of Linux 6.1 has no
-// rereg_user_mr, so that the command is EOPNOTSUPP there: a meant difference, see
-// doc.go.
+// rereg_user_mr, so that the command is EOPNOTSUPP there: a meant difference,
+// see doc.go.
 func reregMR(c *call) error {
 	f := c.file
 	req := decode[abi.ReregMR](c)
@@ -56,8 +56,8 @@ func reregMR(c *call) error {
 }
 
 // change has the device change the region: with other memory, or with the same,
-// which must be there for writing if it only was for reading before. Preconditions:
-// the object is held alone.
+// which must be there for writing if it only was for reading before.
+// Preconditions: the object is held alone.
 func (r *region) change(f *uverbsFile, change *driver.Rereg, req *abi.ReregMR, access abi.AccessFlags) error {
 	if change.Flags&abi.ReregTranslation == 0 {
 		if err := f.probe(r.mem, access&writeAccess != 0); err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// resizeCQ is uverbs_cmd.c:ib_uverbs_resize_cq and rxe_verbs.c:rxe_resize_cq: the
-// queue gets another ring, which the client maps as it did the first. Until it
-// has, it must not poll.
+// resizeCQ is uverbs_cmd.c:ib_uverbs_resize_cq and rxe_verbs.c:rxe_resize_cq:
+// the queue gets another ring, which the client maps as it did the first. Until
+// it has, it must not poll.
 func resizeCQ(c *call) error {
 	f := c.file
 	req := decode[abi.ResizeCQ](c)

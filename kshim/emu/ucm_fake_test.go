@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// cmWire connects fake devices: messages arrive at once, with the wire's lock held,
-// as a driver raises events with its own.
+// cmWire connects fake devices: messages arrive at once, with the wire's lock
+// held, as a driver raises events with its own.
 type cmWire struct {
 	mu        sync.Mutex
 	listeners map[*cmListener]bool

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// cmBed is a machine with two devices on a wire, and a process with a channel for
-// each side.
+// cmBed is a machine with two devices on a wire, and a process with a channel
+// for each side.
 type cmBed struct {
 	m      *Machine
 	w      *cmWire
@@ -69,8 +69,8 @@ func (q *qpNote) Modify(a *verbs.QPAttr, mask abi.QPAttrMask) error {
 	return nil
 }
 
-// TestCMConnection: the client of the real kernel's file connects on this one, and
-// is answered what rdma_rxe of Linux 6.1 answers.
+// TestCMConnection: the client of the real kernel's file connects on this one,
+// and is answered what rdma_rxe of Linux 6.1 answers.
 func TestCMConnection(t *testing.T) {
 	bed := newCMBed(t)
 	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})

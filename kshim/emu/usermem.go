@@ -16,8 +16,8 @@ import (
 
 // UserMemory is a process's address space as far as the kernel was told of it:
 // the ranges announced with Pin. Ranges may overlap and be announced several
-// times. Lookups take no lock and allocate nothing; they and Pin cost O(log n) of
-// the ranges that there are.
+// times. Lookups take no lock and allocate nothing; they and Pin cost O(log n)
+// of the ranges that there are.
 type UserMemory struct {
 	mu     sync.Mutex                // serialises changes
 	live   map[*pinnedRange]struct{} // guarded by mu: all that is pinned
@@ -166,8 +166,8 @@ var pageSize = uintptr(os.Getpagesize())
 // probe touches every page of mem and says EFAULT where it cannot be read, or
 // written if write is asked for: what get_user_pages finds out in the kernel.
 // It writes by adding nothing, atomically, to a word, so that it loses no
-// update of a program or device that is at work there. The word may begin before
-// mem, within the page.
+// update of a program or device that is at work there. The word may begin
+// before mem, within the page.
 //
 //go:norace
 //go:noinline

@@ -116,8 +116,8 @@ func (f *uverbsFile) enter() error {
 	return nil
 }
 
-// enterFor is enter, but when the device has gone, objects can still be destroyed,
-// and nothing else (rdma_core.c: rdma_lookup_get_uobject,
+// enterFor is enter, but when the device has gone, objects can still be
+// destroyed, and nothing else (rdma_core.c: rdma_lookup_get_uobject,
 // ib_uverbs_get_ucontext_file).
 func (f *uverbsFile) enterFor(name string) error {
 	f.life.RLock()
@@ -151,8 +151,8 @@ func (f *uverbsFile) letGo() {
 	}
 }
 
-// shutOut refuses what no longer reaches the kernel: calls on a closed file, and
-// those of the dead.
+// shutOut refuses what no longer reaches the kernel: calls on a closed file,
+// and those of the dead.
 func (f *uverbsFile) shutOut() error {
 	if f.state.Load() == fileGone {
 		return nil
@@ -255,11 +255,11 @@ func (f *uverbsFile) disassociate() {
 	f.proc.machine.put(&f.driver)
 }
 
-// teardown destroys what the file owns (uverbs_destroy_ufile_hw). Readers of its
-// completion channels wake. Those of asynchronous events wake when the device has
-// gone; the end of the file they do not notice (uverbs_std_types_async_fd.c:
-// the queue closes with its own descriptor). Preconditions: state is no longer
-// fileOpen.
+// teardown destroys what the file owns (uverbs_destroy_ufile_hw). Readers of
+// its completion channels wake. Those of asynchronous events wake when the
+// device has gone; the end of the file they do not notice
+// (uverbs_std_types_async_fd.c: the queue closes with its own descriptor).
+// Preconditions: state is no longer fileOpen.
 func (f *uverbsFile) teardown() {
 	defer f.letGo()
 	// Behind this lock no command is running but hot ones, and none will
@@ -293,8 +293,8 @@ func (f *uverbsFile) forget(ch *eventFile) {
 	f.mu.Unlock()
 }
 
-// setContext makes the file usable: GET_CONTEXT's last step. By ioctl it brings no
-// asynchronous file.
+// setContext makes the file usable: GET_CONTEXT's last step. By ioctl it brings
+// no asynchronous file.
 func (f *uverbsFile) setContext(async *eventFile) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

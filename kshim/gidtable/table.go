@@ -21,9 +21,9 @@ type Entry struct {
 	NetDev string
 }
 
-// Read reads the table of a port, whose directory in sysfs is dir, by index. line
-// reads a file of one line; "" is one that cannot be read. A place that is not
-// taken reads so, or as zeroes.
+// Read reads the table of a port, whose directory in sysfs is dir, by index.
+// line reads a file of one line; "" is one that cannot be read. A place that is
+// not taken reads so, or as zeroes.
 func Read(readDir func(dir string) ([]string, error), line func(file string) string, dir string) ([]Entry, error) {
 	names, err := readDir(dir + "/gids")
 	if err != nil {
@@ -49,8 +49,8 @@ func Read(readDir func(dir string) ([]string, error), line func(file string) str
 	return list, nil
 }
 
-// parse reads sysfs's notation: eight groups of four hexadecimal digits, nothing
-// left out. All zeros is an empty entry.
+// parse reads sysfs's notation: eight groups of four hexadecimal digits,
+// nothing left out. All zeros is an empty entry.
 func parse(s string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(s)
 	if err != nil || !a.Is6() || a.Zone() != "" || a.IsUnspecified() {
@@ -60,8 +60,8 @@ func parse(s string) (netip.Addr, bool) {
 }
 
 // Rank orders addresses as UCX does (uct_ib_device_select_gid), the best first:
-// RoCE v2 before v1; there IPv4 (0, 3) before global IPv6 (1, 4) before link-local
-// (2, 5).
+// RoCE v2 before v1; there IPv4 (0, 3) before global IPv6 (1, 4) before
+// link-local (2, 5).
 func Rank(addr netip.Addr, v2 bool) int {
 	rank := 1
 	switch {

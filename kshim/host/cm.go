@@ -120,7 +120,8 @@ func (c *cmFile) WaitReadable(ctx context.Context) error {
 	return pathError("poll", c.path, err)
 }
 
-// readable asks poll(2) without waiting. Errors count: the next command says which.
+// readable asks poll(2) without waiting. Errors count: the next command says
+// which.
 func readable(fd int32) bool {
 	p := struct {
 		fd      int32

@@ -100,8 +100,8 @@ func (d *device) Mmap(offset uint64, length int) ([]byte, error) {
 // Munmap gives a mapping back. See kshim.File.
 func (d *device) Munmap(mapping []byte) error { return unmapQueue(d.path, mapping) }
 
-// Read gives the text of an attribute, then io.EOF. A device file has nothing to
-// be read: EINVAL.
+// Read gives the text of an attribute, then io.EOF. A device file has nothing
+// to be read: EINVAL.
 func (d *device) Read(_ context.Context, buf []byte) (int, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -71,10 +71,10 @@ func (e *eventFile) Read(ctx context.Context, buf []byte) (int, error) {
 	return e.readNow(buf, err)
 }
 
-// readNow reads without waiting, after the netpoller has refused to wait. It does
-// so when the kernel reports an error for the descriptor, as for a completion
-// channel whose device file was closed, and does not say which; read(2) does, and
-// gives events that are there still.
+// readNow reads without waiting, after the netpoller has refused to wait. It
+// does so when the kernel reports an error for the descriptor, as for a
+// completion channel whose device file was closed, and does not say which;
+// read(2) does, and gives events that are there still.
 func (e *eventFile) readNow(buf []byte, refused error) (int, error) {
 	conn, err := e.f.SyscallConn()
 	if err != nil {

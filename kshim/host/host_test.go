@@ -136,8 +136,8 @@ func TestEventFileNeedsThePoller(t *testing.T) {
 	unhold(file)
 }
 
-// TestCloseAndNumbers: a number that Close gave back is never written to, though
-// another file gets it at once.
+// TestCloseAndNumbers: a number that Close gave back is never written to,
+// though another file gets it at once.
 func TestCloseAndNumbers(t *testing.T) {
 	cmd := bytes.Repeat([]byte{'x'}, 16)
 	for range 300 {

@@ -14,8 +14,8 @@ type pin struct {
 	mem    []byte // keeps it reachable
 }
 
-// pinMemory is kshim.File's Pin. That buf is stored makes it escape: memory on a
-// goroutine's stack, which moves, cannot come here.
+// pinMemory is kshim.File's Pin. That buf is stored makes it escape: memory on
+// a goroutine's stack, which moves, cannot come here.
 func pinMemory(buf []byte) (addr uint64, release func()) {
 	if len(buf) == 0 {
 		return 0, func() {}

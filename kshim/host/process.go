@@ -4,8 +4,8 @@ package host
 
 import "sync"
 
-// process is what this process holds of the kernel. Descriptor numbers, mappings
-// and pinned memory belong to the process as a whole.
+// process is what this process holds of the kernel. Descriptor numbers,
+// mappings and pinned memory belong to the process as a whole.
 //
 // It keeps pinned memory alive also when everything that could release it was
 // dropped: the device may be writing there until the file is closed.

@@ -23,8 +23,8 @@ func mode(t *testing.T, path string) fs.FileMode {
 	return info.Mode()
 }
 
-// A new file is the user's alone whatever the umask; the mode of one that exists
-// is the user's choice.
+// A new file is the user's alone whatever the umask; the mode of one that
+// exists is the user's choice.
 func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	dir := t.TempDir()
@@ -42,8 +42,8 @@ func TestMode(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o640), mode(t, shared))
 }
 
-// TestSymlink: Open neither opens nor makes the file that a symbolic link names.
-// It follows links on the way to the last name, as os.OpenFile does.
+// TestSymlink: Open neither opens nor makes the file that a symbolic link
+// names. It follows links on the way to the last name, as os.OpenFile does.
 func TestSymlink(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")

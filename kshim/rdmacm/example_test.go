@@ -90,7 +90,8 @@ func Example_passive() {
 		if err := req.Init(qp); err != nil {
 			return err
 		}
-		// Receives are posted here: the client may send as soon as it has our answer.
+		// Receives are posted here: the client may send as soon as it has our
+		// answer.
 		if err := req.Accept(ctx, qp, rdmacm.ConnParam{Private: []byte("address, key"), ResponderResources: 1, InitiatorDepth: 1}); err != nil {
 			return err
 		}

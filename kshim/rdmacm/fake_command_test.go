@@ -197,7 +197,8 @@ func (k *fake) queryID(id *fakeID, in []byte, out int) error {
 	return k.answer(req.Response, out, &resp, abi.UCMQueryAddrRespSize)
 }
 
-// qpAttr answers masks and accesses as Linux 6.1 does: which accesses the peer may have is known when it has answered.
+// qpAttr answers masks and accesses as Linux 6.1 does: which accesses the peer
+// may have is known when it has answered.
 func (k *fake) qpAttr(id *fakeID, in []byte, out int) error {
 	var req abi.UCMInitQPAttr
 	_ = req.Parse(in)

@@ -16,9 +16,10 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// fake is a kernel that is little more than a function: ids on its files reach each other as over a network without delay.
-// It records the commands, gives the numbers of destroyed ids to the next as Linux does, and drops the events of ids without
-// a uid.
+// fake is a kernel that is little more than a function: ids on its files reach
+// each other as over a network without delay. It records the commands, gives
+// the numbers of destroyed ids to the next as Linux does, and drops the events
+// of ids without a uid.
 type fake struct {
 	t testing.TB
 
@@ -80,7 +81,8 @@ func newFake(t testing.TB) *fake {
 	}
 }
 
-// open opens a channel and closes it with the test; everything pinned must be given back by then.
+// open opens a channel and closes it with the test; everything pinned must be
+// given back by then.
 func (k *fake) open() *Channel {
 	k.t.Helper()
 	c, err := Open(k)

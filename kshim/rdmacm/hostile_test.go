@@ -13,7 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// TestNoMoreEvents: a kernel that gives none any more ends all waiting, with its reason.
+// TestNoMoreEvents: a kernel that gives none any more ends all waiting, with
+// its reason.
 func TestNoMoreEvents(t *testing.T) {
 	k := newFake(t)
 	k.silent = true
@@ -103,7 +104,8 @@ func TestAShortWrite(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EIO)
 }
 
-// TestMisplacedEvents: events for nobody, of unknown kinds, out of order and too many.
+// TestMisplacedEvents: events for nobody, of unknown kinds, out of order and
+// too many.
 func TestMisplacedEvents(t *testing.T) {
 	k := newFake(t)
 	k.silent = true
@@ -201,7 +203,8 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
-// FuzzEvents: whatever GET_EVENT answers, the client neither panics nor hangs, and can be closed.
+// FuzzEvents: whatever GET_EVENT answers, the client neither panics nor hangs,
+// and can be closed.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4})
 	f.Add(make([]byte, 2*abi.UCMEventRespSize))
@@ -235,8 +238,9 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// TestCancelAtEveryCommand: at whichever command of either side the caller gives up, it is told so or has its connection,
-// the other side ends, and nothing is left.
+// TestCancelAtEveryCommand: at whichever command of either side the caller
+// gives up, it is told so or has its connection, the other side ends, and
+// nothing is left.
 func TestCancelAtEveryCommand(t *testing.T) {
 	made := false
 	for n := 1; !made; n++ {

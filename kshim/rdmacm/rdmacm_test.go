@@ -250,7 +250,8 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestMilliseconds: how long the kernel resolves is the caller's to say, and never longer than its context.
+// TestMilliseconds: how long the kernel resolves is the caller's to say, and
+// never longer than its context.
 func TestMilliseconds(t *testing.T) {
 	require.Equal(t, uint32(5000), milliseconds(t.Context(), 0))
 	require.Equal(t, uint32(250), milliseconds(t.Context(), 250*time.Millisecond))
@@ -322,7 +323,8 @@ func TestListener(t *testing.T) {
 	require.ErrorIs(t, <-waiting, net.ErrClosed)
 }
 
-// TestNumbersAreReused: an event of an id that is no more does not reach the next one, which has its number.
+// TestNumbersAreReused: an event of an id that is no more does not reach the
+// next one, which has its number.
 func TestNumbersAreReused(t *testing.T) {
 	k := newFake(t)
 	k.silent = true
@@ -381,7 +383,8 @@ func TestAFailingQueuePair(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: ids of one channel do not disturb each other, and there is one goroutine for all.
+// TestManyAtOnce: ids of one channel do not disturb each other, and there is
+// one goroutine for all.
 func TestManyAtOnce(t *testing.T) {
 	k := newFake(t)
 	a, b := k.open(), k.open()

@@ -12,7 +12,8 @@ import (
 
 var lb = binary.LittleEndian
 
-// put is bytes at an offset: the offsets and widths here are those measured on Linux, typed by hand.
+// put is bytes at an offset: the offsets and widths here are those measured on
+// Linux, typed by hand.
 type put struct {
 	off int
 	v   any // uint32, uint64, or []byte
@@ -321,7 +322,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzDecode holds whatever decodes to what the types promise, and to coming back from its own encoding.
+// FuzzDecode holds whatever decodes to what the types promise, and to coming
+// back from its own encoding.
 func FuzzDecode(f *testing.F) {
 	for _, c := range sendCases {
 		f.Add(c.want)

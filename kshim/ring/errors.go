@@ -2,7 +2,8 @@ package ring
 
 import "syscall"
 
-// Error is what a queue or an element of it has wrong. errors.Is(err, syscall.EINVAL) holds for each.
+// Error is what a queue or an element of it has wrong. errors.Is(err,
+// syscall.EINVAL) holds for each.
 type Error string
 
 func (e Error) Error() string { return "ring: " + string(e) }

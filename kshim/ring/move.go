@@ -2,9 +2,11 @@ package ring
 
 import "sync/atomic"
 
-// MoveTo moves the elements that wait in the queue to an empty one of the same element size, as the kernel does when a
-// completion queue is resized (rxe_queue.c:resize_finish), and answers the new queue's producer. The consumer must not be at
-// work; the old queue looks empty to it afterwards. ErrMapping, and nothing is moved, if they do not fit; ErrIndex if the
+// MoveTo moves the elements that wait in the queue to an empty one of the same
+// element size, as the kernel does when a completion queue is resized
+// (rxe_queue.c:resize_finish), and answers the new queue's producer. The
+// consumer must not be at work; the old queue looks empty to it afterwards.
+// ErrMapping, and nothing is moved, if they do not fit; ErrIndex if the
 // consumer's index lies beyond the ring.
 func (p *Producer) MoveTo(to *Queue) (*Producer, error) {
 	q := p.q
@@ -25,7 +27,8 @@ func (p *Producer) MoveTo(to *Queue) (*Producer, error) {
 	return next, nil
 }
 
-// Waiting tells how many elements the consumer has not given back yet. ErrIndex if its index lies beyond the ring.
+// Waiting tells how many elements the consumer has not given back yet. ErrIndex
+// if its index lies beyond the ring.
 func (p *Producer) Waiting() (int, error) {
 	n, err := p.Free()
 	return p.q.Cap() - n, err

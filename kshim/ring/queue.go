@@ -14,14 +14,16 @@ var le = binary.LittleEndian
 // pageSize is what a queue's mapping is a multiple of.
 const pageSize = 4096
 
-// Bounds of a queue that Open and New accept: they keep wild headers from overflowing anything.
+// Bounds of a queue that Open and New accept: they keep wild headers from
+// overflowing anything.
 const (
 	minLog2Elem = 6  // a cache line, the least that rxe uses
 	maxLog2Elem = 16 // far above the 1 KiB of the largest send element
 	maxSlots    = 1 << 24
 )
 
-// Queue is one shared queue: its memory and its geometry, the latter read once and then private.
+// Queue is one shared queue: its memory and its geometry, the latter read once
+// and then private.
 type Queue struct {
 	mem  []byte
 	data []byte
@@ -31,8 +33,9 @@ type Queue struct {
 	cons *uint32 // in mem
 }
 
-// Open takes a queue that the other side made. The mapping must be 4-byte aligned, as every mapping of memory is.
-// A header that does not fit the mapping is ErrMapping.
+// Open takes a queue that the other side made. The mapping must be 4-byte
+// aligned, as every mapping of memory is. A header that does not fit the
+// mapping is ErrMapping.
 func Open(mapping []byte) (*Queue, error) {
 	if len(mapping) < abi.QueueBufData || uintptr(unsafe.Pointer(unsafe.SliceData(mapping)))%4 != 0 {
 		return nil, ErrMapping
@@ -58,10 +61,11 @@ func open(mem []byte, log2 uint, mask uint32) *Queue {
 	}
 }
 
-// New makes a queue for at least n elements of at least elemSize bytes and rounds both as rxe does: the element to a
-// power of two of at least a cache line, the slots, of which one always stays empty, to a power of two above n
-// (rxe_queue.c:rxe_queue_init). The memory is 8-byte aligned and a multiple of the page long. elemSize or n out of
-// range is ErrMapping.
+// New makes a queue for at least n elements of at least elemSize bytes and
+// rounds both as rxe does: the element to a power of two of at least a cache
+// line, the slots, of which one always stays empty, to a power of two above n
+// (rxe_queue.c:rxe_queue_init). The memory is 8-byte aligned and a multiple of
+// the page long. elemSize or n out of range is ErrMapping.
 func New(elemSize, n int) (*Queue, error) {
 	if elemSize < 1 || elemSize > 1<<maxLog2Elem || n < 1 || n >= maxSlots {
 		return nil, ErrMapping
@@ -94,18 +98,21 @@ func (q *Queue) slot(i uint32) []byte {
 	return q.data[off:end:end]
 }
 
-// Producer is the side that fills slots. It must be used by one goroutine at a time.
+// Producer is the side that fills slots. It must be used by one goroutine at a
+// time.
 type Producer struct {
 	q   *Queue
 	idx uint32 // next slot to fill; the shared index is only written
 }
 
-// Producer starts producing at the index that the header holds, which is 0 in a new queue.
+// Producer starts producing at the index that the header holds, which is 0 in a
+// new queue.
 func (q *Queue) Producer() *Producer {
 	return &Producer{q: q, idx: atomic.LoadUint32(q.prod) & q.mask}
 }
 
-// Free tells how many slots can be filled now. ErrIndex if the consumer's index lies beyond the ring.
+// Free tells how many slots can be filled now. ErrIndex if the consumer's index
+// lies beyond the ring.
 func (p *Producer) Free() (int, error) {
 	cons := atomic.LoadUint32(p.q.cons)
 	if cons > p.q.mask {
@@ -114,27 +121,32 @@ func (p *Producer) Free() (int, error) {
 	return int((cons - p.idx - 1) & p.q.mask), nil
 }
 
-// Slot is the i-th free slot, 0 ≤ i < Free. It still holds what was in it before.
+// Slot is the i-th free slot, 0 ≤ i < Free. It still holds what was in it
+// before.
 func (p *Producer) Slot(i int) []byte { return p.q.slot(p.idx + uint32(i)) }
 
-// Publish makes the first n free slots, filled meanwhile, visible to the consumer.
+// Publish makes the first n free slots, filled meanwhile, visible to the
+// consumer.
 func (p *Producer) Publish(n int) {
 	p.idx = (p.idx + uint32(n)) & p.q.mask
 	atomic.StoreUint32(p.q.prod, p.idx)
 }
 
-// Consumer is the side that empties slots. It must be used by one goroutine at a time.
+// Consumer is the side that empties slots. It must be used by one goroutine at
+// a time.
 type Consumer struct {
 	q   *Queue
 	idx uint32 // next slot to take; the shared index is only written
 }
 
-// Consumer starts consuming at the index that the header holds, which is 0 in a new queue.
+// Consumer starts consuming at the index that the header holds, which is 0 in a
+// new queue.
 func (q *Queue) Consumer() *Consumer {
 	return &Consumer{q: q, idx: atomic.LoadUint32(q.cons) & q.mask}
 }
 
-// Ready tells how many slots are filled. ErrIndex if the producer's index lies beyond the ring.
+// Ready tells how many slots are filled. ErrIndex if the producer's index lies
+// beyond the ring.
 func (c *Consumer) Ready() (int, error) {
 	prod := atomic.LoadUint32(c.q.prod)
 	if prod > c.q.mask {
@@ -152,10 +164,12 @@ func (c *Consumer) Release(n int) {
 	atomic.StoreUint32(c.q.cons, c.idx)
 }
 
-// Reset drops what is in the queue, unseen. It is what the kernel does with the queues of a queue pair that goes to RESET:
-// its tasks advance the consumer's index to the producer's, and both stay what they are (rxe_qp.c:rxe_qp_reset;
-// rxe_queue_reset clears the slots, not the header). The producer must not be at work. An index beyond the ring, which
-// nobody could go on from, starts both again at 0.
+// Reset drops what is in the queue, unseen. It is what the kernel does with the
+// queues of a queue pair that goes to RESET: its tasks advance the consumer's
+// index to the producer's, and both stay what they are (rxe_qp.c:rxe_qp_reset;
+// rxe_queue_reset clears the slots, not the header). The producer must not be
+// at work. An index beyond the ring, which nobody could go on from, starts both
+// again at 0.
 func (c *Consumer) Reset() {
 	prod := atomic.LoadUint32(c.q.prod)
 	if prod > c.q.mask {
@@ -166,5 +180,6 @@ func (c *Consumer) Reset() {
 	atomic.StoreUint32(c.q.cons, prod)
 }
 
-// Reset goes on at the index that the header holds after the other side's Reset, or the kernel's move to RESET.
+// Reset goes on at the index that the header holds after the other side's
+// Reset, or the kernel's move to RESET.
 func (p *Producer) Reset() { p.idx = atomic.LoadUint32(p.q.prod) & p.q.mask }

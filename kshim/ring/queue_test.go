@@ -131,7 +131,8 @@ func TestProducerConsumer(t *testing.T) {
 	}
 }
 
-// TestReset: as seen on Linux 6.1, the indices stay where the producer left them.
+// TestReset: as seen on Linux 6.1, the indices stay where the producer left
+// them.
 func TestReset(t *testing.T) {
 	q, err := New(64, 3)
 	require.NoError(t, err)
@@ -182,7 +183,8 @@ func TestIndicesAreNotTrusted(t *testing.T) {
 	require.EqualValues(t, 1, binary.LittleEndian.Uint32(m[128:]))
 }
 
-// TestTwoSides passes work requests between goroutines; under -race it shows that the indices order the slots.
+// TestTwoSides passes work requests between goroutines; under -race it shows
+// that the indices order the slots.
 func TestTwoSides(t *testing.T) {
 	q, err := New(first(SendCap(2, 0)), 8)
 	require.NoError(t, err)
@@ -229,7 +231,8 @@ func TestTwoSides(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSlotThatChangesWhileRead scribbles over a slot during Decode: whatever comes out holds together.
+// TestSlotThatChangesWhileRead scribbles over a slot during Decode: whatever
+// comes out holds together.
 func TestSlotThatChangesWhileRead(t *testing.T) {
 	q, err := New(first(SendCap(4, 0)), 2)
 	require.NoError(t, err)

@@ -8,7 +8,8 @@ type RecvWR struct {
 	SGE []SGE // scatter list; empty for messages without a payload
 }
 
-// EncodeRecv writes wr, with id in place of wr.ID, into a slot of a receive queue. On an error the slot is unchanged.
+// EncodeRecv writes wr, with id in place of wr.ID, into a slot of a receive
+// queue. On an error the slot is unchanged.
 func EncodeRecv(slot []byte, id uint64, wr *RecvWR) error {
 	if len(wr.SGE) > MaxSGE {
 		return ErrNumSGE
@@ -27,7 +28,8 @@ func EncodeRecv(slot []byte, id uint64, wr *RecvWR) error {
 	return nil
 }
 
-// RecvWQE is a receive work request taken out of a queue. Keep one and use it again.
+// RecvWQE is a receive work request taken out of a queue. Keep one and use it
+// again.
 type RecvWQE struct {
 	WR     RecvWR // SGE points into this RecvWQE: valid until the next Decode, and not in a copy of it
 	Length uint32 // bytes that fit
@@ -36,7 +38,8 @@ type RecvWQE struct {
 	sge [MaxSGE]SGE
 }
 
-// Decode copies the slot once and judges the copy. On an error only WR.ID means something.
+// Decode copies the slot once and judges the copy. On an error only WR.ID means
+// something.
 func (w *RecvWQE) Decode(slot []byte) error {
 	w.WR = RecvWR{}
 	w.Length = 0

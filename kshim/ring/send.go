@@ -6,7 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// MaxLength is the longest message of the InfiniBand architecture, 2^31 bytes (IBA 9.7.6).
+// MaxLength is the longest message of the InfiniBand architecture, 2^31 bytes
+// (IBA 9.7.6).
 const MaxLength = 1 << 31
 
 // SGE is one piece of registered memory.
@@ -53,8 +54,9 @@ type opInfo struct {
 	inv    bool
 }
 
-// ops is indexed by abi.WROpcode: what rxe's own table (rxe_opcode.c:rxe_wr_opcode_info) says of it. Memory windows, TSO and
-// masked atomics are not spoken here.
+// ops is indexed by abi.WROpcode: what rxe's own table
+// (rxe_opcode.c:rxe_wr_opcode_info) says of it. Memory windows, TSO and masked
+// atomics are not spoken here.
 var ops = [...]opInfo{
 	abi.WRRDMAWrite:               {form: formRDMA, inline: true},
 	abi.WRRDMAWriteWithImm:        {form: formRDMA, inline: true, imm: true},
@@ -93,7 +95,8 @@ func sum(list []SGE) (uint32, error) {
 	return uint32(n), nil
 }
 
-// checkLength holds the length of a message against its opcode: an atomic is 8 bytes (IBA 9.4.5), a LOCAL_INV none.
+// checkLength holds the length of a message against its opcode: an atomic is 8
+// bytes (IBA 9.4.5), a LOCAL_INV none.
 func (wr *SendWR) checkLength(op opInfo, n uint32) error {
 	if op.form == formAtomic && n != 8 || wr.Opcode == abi.WRLocalInv && n != 0 {
 		return ErrLength
@@ -191,7 +194,8 @@ func putSGEs(b []byte, list []SGE) {
 	}
 }
 
-// SendWQE is a send work request taken out of a queue. It is large; keep one and use it again.
+// SendWQE is a send work request taken out of a queue. It is large; keep one
+// and use it again.
 type SendWQE struct {
 	WR     SendWR // SGE and Inline point into this SendWQE: valid until the next Decode, and not in a copy of it
 	Length uint32 // bytes of the message
@@ -200,8 +204,9 @@ type SendWQE struct {
 	sge [MaxSGE]SGE
 }
 
-// Decode copies the slot once and judges the copy, since the producer may change the slot meanwhile. On an error only
-// WR.ID means something: the request is to complete with that id and an error status.
+// Decode copies the slot once and judges the copy, since the producer may
+// change the slot meanwhile. On an error only WR.ID means something: the
+// request is to complete with that id and an error status.
 func (w *SendWQE) Decode(slot []byte) error {
 	w.WR = SendWR{}
 	w.Length = 0
@@ -288,7 +293,8 @@ func parseDMA(b []byte) (dma, error) {
 	return d, nil
 }
 
-// parseSGEs decodes a list and holds it against the length that the request claims.
+// parseSGEs decodes a list and holds it against the length that the request
+// claims.
 func parseSGEs(list []SGE, b []byte, length uint32) error {
 	for i := range list {
 		e := b[i*abi.RXESGESize:]
@@ -308,7 +314,8 @@ func parseSGEs(list []SGE, b []byte, length uint32) error {
 	return nil
 }
 
-// snapshot copies out of shared memory, which the other side may be writing: that is its right and not a data race of ours.
+// snapshot copies out of shared memory, which the other side may be writing:
+// that is its right and not a data race of ours.
 //
 //go:norace
 func snapshot(dst, src []byte) { copy(dst, src) }

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// WC is a work completion as it lies in a completion queue. Linux fills Opcode, ByteLen and the rest only when Status is
-// WCSuccess.
+// WC is a work completion as it lies in a completion queue. Linux fills Opcode,
+// ByteLen and the rest only when Status is WCSuccess.
 type WC struct {
 	ID             uint64
 	Status         abi.WCStatus

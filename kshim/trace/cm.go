@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// ucmEvent is abi.UCMEventResp with its parameter as connected ids have it, those
-// that there are.
+// ucmEvent is abi.UCMEventResp with its parameter as connected ids have it,
+// those that there are.
 type ucmEvent struct {
 	UID    uint64           `c:"uid"`
 	ID     uint32           `c:"id"`
@@ -22,8 +22,8 @@ func connectedEvent(r *abi.UCMEventResp) ucmEvent {
 	return ucmEvent{r.UID, r.ID, r.Event, r.Status, r.Conn(), r.ECE}
 }
 
-// appendUCM shows a command of the connection manager, whose header counts bytes,
-// without itself.
+// appendUCM shows a command of the connection manager, whose header counts
+// bytes, without itself.
 func appendUCM(b, cmd []byte) ([]byte, answer) {
 	var h abi.UCMHdr
 	if h.Parse(cmd) != nil {

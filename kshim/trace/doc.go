@@ -12,11 +12,11 @@
 //
 // A call flows: the wrapped File copies the command, and what it points to, out
 // of the memory that Pin announced (memory.go); makes the call; copies the
-// response out likewise; and prints one line with one Write (kernel.go, file.go).
-// Commands and methods are described by abi.Schema (command.go, method.go,
-// cm.go), and structures print themselves by reflection over kshim/abi
-// (value.go). What the schema does not know, or what is too short for what it
-// says it is, prints in hexadecimal.
+// response out likewise; and prints one line with one Write (kernel.go,
+// file.go). Commands and methods are described by abi.Schema (command.go,
+// method.go, cm.go), and structures print themselves by reflection over
+// kshim/abi (value.go). What the schema does not know, or what is too short for
+// what it says it is, prints in hexadecimal.
 //
 // It is a debugging aid: it allocates and takes locks. It does not see work
 // requests and completions, which never pass through a call.

@@ -19,12 +19,12 @@ const (
 	EnvPin   = "RDMASHIM_TRACE_PIN"  // 1: with Pin
 )
 
-// Env wraps k as the environment asks. Each line begins with the process's number
-// and name: sim0, and sim0#2 for the next kernel of that name. Without
+// Env wraps k as the environment asks. Each line begins with the process's
+// number and name: sim0, and sim0#2 for the next kernel of that name. Without
 // RDMASHIM_TRACE it returns k itself. The caller calls done when it uses k no
-// more: done lets go of the file. A file that cannot be opened (privatefile.Open)
-// is an error. The first failure to write it is reported on standard error, and
-// the trace ends there.
+// more: done lets go of the file. A file that cannot be opened
+// (privatefile.Open) is an error. The first failure to write it is reported on
+// standard error, and the trace ends there.
 func Env(k kshim.Kernel, name string) (traced kshim.Kernel, done func(), err error) {
 	target := os.Getenv(EnvTrace)
 	if target == "" || target == "0" {

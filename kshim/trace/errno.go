@@ -27,8 +27,8 @@ var errnoNames = map[syscall.Errno]string{
 	syscall.ETIMEDOUT: "ETIMEDOUT", syscall.EXDEV: "EXDEV", abi.ENODATA: "ENODATA",
 }
 
-// appendError shows a call's error as strace does: -1, the number's name and its
-// text; and what the error says beyond that. path is the file's.
+// appendError shows a call's error as strace does: -1, the number's name and
+// its text; and what the error says beyond that. path is the file's.
 func appendError(b []byte, err error, path string) []byte {
 	var errno syscall.Errno
 	switch {

@@ -25,7 +25,8 @@ type fakeFile struct {
 	addr uint64 // where Pin says the next memory lies
 }
 
-// fakeProgressFile has besides what kshim.Progresser and kshim.Attender ask for.
+// fakeProgressFile has besides what kshim.Progresser and kshim.Attender ask
+// for.
 type fakeProgressFile struct {
 	*fakeFile
 	asked int
@@ -138,7 +139,8 @@ func (l *log) take() string {
 	return s
 }
 
-// traced is a fake kernel, a device file of it through the wrapper, and the log.
+// traced is a fake kernel, a device file of it through the wrapper, and the
+// log.
 func traced(t testing.TB, opts ...Option) (*fakeKernel, kshim.File, *log) {
 	k, out := &fakeKernel{}, &log{t: t}
 	f, err := New(k, out, opts...).Open("/dev/infiniband/uverbs0")

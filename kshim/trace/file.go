@@ -50,8 +50,8 @@ type progressFile struct {
 	progresser
 }
 
-// waitFile is a file whose events a command fetches. That it is waited for is no
-// call that the kernel answers, and is not shown.
+// waitFile is a file whose events a command fetches. That it is waited for is
+// no call that the kernel answers, and is not shown.
 type waitFile struct {
 	*file
 	kshim.Waiter
@@ -83,8 +83,8 @@ func (f *file) end(l *line, err error, answer func(b []byte) []byte) {
 	l.print()
 }
 
-// look copies what of a command is looked at. A command that is not there at all
-// shows as such; the kernel answers EFAULT.
+// look copies what of a command is looked at. A command that is not there at
+// all shows as such; the kernel answers EFAULT.
 func look(cmd []byte) ([]byte, bool) {
 	return copied(cmd[:min(len(cmd), copyLimit)])
 }

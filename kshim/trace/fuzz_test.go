@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzLine traces any bytes as a command of every kind, with any bytes where they
-// may point to: it never panics, and each call is one line of text, whether the
-// kernel takes it or not.
+// FuzzLine traces any bytes as a command of every kind, with any bytes where
+// they may point to: it never panics, and each call is one line of text,
+// whether the kernel takes it or not.
 func FuzzLine(f *testing.F) {
 	for _, e := range abi.Schema() {
 		size := e.Request.Size

@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write testdata/*.golden anew")
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// traceTo switches tracing on for the contexts that the test opens and gives the
-// file.
+// traceTo switches tracing on for the contexts that the test opens and gives
+// the file.
 func traceTo(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "trace")
 	t.Setenv(trace.EnvTrace, file)
@@ -113,8 +113,8 @@ func normal(text string) string {
 	return b.String()
 }
 
-// TestProgram holds what is shown of a whole program. When the client makes other
-// calls than before, look whether that is meant, and run it with -update.
+// TestProgram holds what is shown of a whole program. When the client makes
+// other calls than before, look whether that is meant, and run it with -update.
 func TestProgram(t *testing.T) {
 	file := traceTo(t)
 	program(t)
@@ -158,8 +158,8 @@ func TestCannotOpen(t *testing.T) {
 	require.ErrorContains(t, err, trace.EnvTrace)
 }
 
-// TestFileIsPrivate: a trace shows what a program does, and is made for its user
-// alone; what a symbolic link leads to stays as it was.
+// TestFileIsPrivate: a trace shows what a program does, and is made for its
+// user alone; what a symbolic link leads to stays as it was.
 func TestFileIsPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows has neither modes nor O_NOFOLLOW; run it on a Unix")
@@ -181,8 +181,8 @@ func TestFileIsPrivate(t *testing.T) {
 	require.Equal(t, info.Size(), after.Size())
 }
 
-// TestFullDisk: a trace that can no longer be written is said once, whichever of
-// the kernels that share it meets it first; the program goes on.
+// TestFullDisk: a trace that can no longer be written is said once, whichever
+// of the kernels that share it meets it first; the program goes on.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full; run it on Linux: ", err)

@@ -331,8 +331,8 @@ func TestHandsOn(t *testing.T) {
 	}
 }
 
-// TestProgress: what a file can do besides, the wrapped one can; what it cannot,
-// it cannot.
+// TestProgress: what a file can do besides, the wrapped one can; what it
+// cannot, it cannot.
 func TestProgress(t *testing.T) {
 	_, f, out := traced(t)
 	_, ok := f.(progresser)

@@ -19,8 +19,9 @@ const manyFields = 20
 // hexLimit bounds how many bytes are shown of what cannot be decoded.
 const hexLimit = 64
 
-// inHex are the fields shown in hexadecimal, by the kernel's name; inDecimal the
-// exceptions among those of 64 bits, which are else addresses and opaque values.
+// inHex are the fields shown in hexadecimal, by the kernel's name; inDecimal
+// the exceptions among those of 64 bits, which are else addresses and opaque
+// values.
 var (
 	inHex = map[string]bool{
 		"lkey": true, "rkey": true, "qkey": true, "flow_label": true, "device_cap_flags": true,

@@ -72,7 +72,8 @@ func TestResize(t *testing.T) {
 	require.ErrorIs(t, spare.Resize(8), syscall.EBADF)
 }
 
-// TestResizeThatCannotBeMapped: the kernel has taken the old ring away, and the client does not go on as if it had not.
+// TestResizeThatCannotBeMapped: the kernel has taken the old ring away, and the
+// client does not go on as if it had not.
 func TestResizeThatCannotBeMapped(t *testing.T) {
 	b := newBed(t, eight)
 	b.lie = func(_ []byte, mi *abi.MMInfo) { mi.Offset++ }

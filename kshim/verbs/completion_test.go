@@ -27,7 +27,8 @@ func recvs(ids ...uint64) (batch []RecvWR) {
 	return batch
 }
 
-// TestFullMeansTheAskedDepth: the ring behind 5 has 7 slots, that behind 7 exactly 7.
+// TestFullMeansTheAskedDepth: the ring behind 5 has 7 slots, that behind 7
+// exactly 7.
 func TestFullMeansTheAskedDepth(t *testing.T) {
 	for _, depth := range []int{1, 5, 7, 8} {
 		b := newBed(t, QPInit{MaxSendWR: depth, MaxRecvWR: depth}).connect()
@@ -112,7 +113,8 @@ func TestPostRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestCompletionsCarryWhatTheKernelLeavesOut: the id is the caller's, all 64 bits; the opcode stands in error completions, too.
+// TestCompletionsCarryWhatTheKernelLeavesOut: the id is the caller's, all 64
+// bits; the opcode stands in error completions, too.
 func TestCompletionsCarryWhatTheKernelLeavesOut(t *testing.T) {
 	b := newBed(t, QPInit{MaxSendWR: 16, MaxRecvWR: 16}).connect()
 	sge := []SGE{{Length: 8}}
@@ -202,7 +204,8 @@ func TestMoveToErrFlushesInOrder(t *testing.T) {
 	require.Empty(t, poll(t, b.rcq))
 }
 
-// TestFlushWaitsForTheKernelsOwn: while the kernel has receives that it did not flush yet, later ones wait behind them.
+// TestFlushWaitsForTheKernelsOwn: while the kernel has receives that it did not
+// flush yet, later ones wait behind them.
 func TestFlushWaitsForTheKernelsOwn(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.kernel.deafInErr = true
@@ -219,7 +222,8 @@ func TestFlushWaitsForTheKernelsOwn(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, ids(poll(t, b.rcq)))
 }
 
-// TestSpinningFindsASilentError: as with Wait, but for a program that only polls.
+// TestSpinningFindsASilentError: as with Wait, but for a program that only
+// polls.
 func TestSpinningFindsASilentError(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.do(func() { b.kernel.state = abi.QPSErr })
@@ -412,7 +416,8 @@ func TestSequenceNumbersWrap(t *testing.T) {
 	}
 }
 
-// rdma_rxe does not look at the send queue when a queue pair comes back from SQD: the bell tells it.
+// rdma_rxe does not look at the send queue when a queue pair comes back from
+// SQD: the bell tells it.
 func TestBellAfterSQD(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.modify(abi.QPSSQD, abi.QPSRTS)
@@ -446,7 +451,8 @@ func TestSendsPostedInErrorAreFlushed(t *testing.T) {
 	}
 }
 
-// The kernel went to ERR without a word; the first completion tells, and the rest is flushed.
+// The kernel went to ERR without a word; the first completion tells, and the
+// rest is flushed.
 func TestSendsPostedUnknowinglyAreFlushed(t *testing.T) {
 	b := newBed(t, eight).connect()
 	b.do(func() {

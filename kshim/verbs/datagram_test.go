@@ -10,8 +10,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// TestFailedDatagram: the kernel is asked what a datagram that could not be sent did to the queue pair, also when somebody
-// waits for receives that nobody would flush.
+// TestFailedDatagram: the kernel is asked what a datagram that could not be
+// sent did to the queue pair, also when somebody waits for receives that nobody
+// would flush.
 func TestFailedDatagram(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@
 //   - A handle that was freed is the next object's. No command names one: destroying an object excludes the commands on it.
 //
 // Locks, outermost first: Context.ctl (shared by every control call, exclusive
-// in Close), object.use, CQ.use in the order of their making, QP.modify, CQ.mu, and
-// then the two work queues' mu, the sends' first; the lock of the free scratch
-// memory is innermost. No lock is held while waiting for an event.
+// in Close), object.use, CQ.use in the order of their making, QP.modify, CQ.mu,
+// and then the two work queues' mu, the sends' first; the lock of the free
+// scratch memory is innermost. No lock is held while waiting for an event.
 package verbs

@@ -24,7 +24,8 @@ func (cq *fakeCQ) post(k *fake, wc *ring.WC) {
 	}
 }
 
-// eventFile is the n-th event file that was made: 0 asynchronous, 1 completions.
+// eventFile is the n-th event file that was made: 0 asynchronous, 1
+// completions.
 func (k *fake) eventFile(n int) *fakeFile {
 	var fds []int32
 	for fd := range k.files {
@@ -56,7 +57,8 @@ func (qp *fakeQP) sends(f func(w *ring.SendWQE)) {
 	qp.sqc.Release(n)
 }
 
-// succeed completes what is signaled, the way Linux does: WITH_IMM on the sender's side and a byte count.
+// succeed completes what is signaled, the way Linux does: WITH_IMM on the
+// sender's side and a byte count.
 func (qp *fakeQP) succeed() {
 	qp.sends(func(w *ring.SendWQE) {
 		if w.WR.Flags&abi.SendSignaled != 0 {
@@ -65,7 +67,8 @@ func (qp *fakeQP) succeed() {
 	})
 }
 
-// failFirst completes the first request with an error status and nothing else, as Linux does, and goes to ERR.
+// failFirst completes the first request with an error status and nothing else,
+// as Linux does, and goes to ERR.
 func (qp *fakeQP) failFirst(status abi.WCStatus) {
 	first := true
 	qp.sends(func(w *ring.SendWQE) {

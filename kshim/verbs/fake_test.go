@@ -18,8 +18,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// fake is a kernel that is little more than a function: command decodes nothing but what it needs, keeps the state that a
-// client could notice, and records every command. It knows how rxe treats its rings, not how to move data.
+// fake is a kernel that is little more than a function: command decodes nothing
+// but what it needs, keeps the state that a client could notice, and records
+// every command. It knows how rxe treats its rings, not how to move data.
 type fake struct {
 	t testing.TB
 
@@ -109,7 +110,8 @@ func newFake(t testing.TB) *fake {
 	return k
 }
 
-// open opens the fake's device and closes it with the test; everything pinned and mapped must be given back by then.
+// open opens the fake's device and closes it with the test; everything pinned
+// and mapped must be given back by then.
 func (k *fake) open() *Context {
 	k.t.Helper()
 	c, err := Open(k, "rxe0")
@@ -346,7 +348,8 @@ func (f *fakeFile) Ioctl(arg []byte) error {
 	return k.command(cmd, in, out, uhw)
 }
 
-// addrOf is the announced address of a slice, for arguments that the seam passes as slices.
+// addrOf is the announced address of a slice, for arguments that the seam
+// passes as slices.
 func (k *fake) addrOf(b []byte) uint64 {
 	for p := range k.pins {
 		base, at := uintptr(unsafe.Pointer(unsafe.SliceData(p.buf))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzCompletions lets the kernel's side of a completion queue be anything, slots
-// and indices, while work is outstanding: no panic, no hang, and no completion of
-// what was not posted or was completed already.
+// FuzzCompletions lets the kernel's side of a completion queue be anything,
+// slots and indices, while work is outstanding: no panic, no hang, and no
+// completion of what was not posted or was completed already.
 //
 // The input is a program: a byte that chooses, and what that needs.
 func FuzzCompletions(f *testing.F) {
@@ -119,8 +119,8 @@ func FuzzSysfs(f *testing.F) {
 }
 
 // FuzzAnswers is a kernel that answers anything to every command, maps anything
-// for a queue and tells of any events: no panic, no hang, and at the end nothing
-// is still pinned, mapped or open.
+// for a queue and tells of any events: no panic, no hang, and at the end
+// nothing is still pinned, mapped or open.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add([]byte(strings.Repeat("\x00\x04\x00\x00\x00\x08\x00\x00\x00", 40)), []byte("\x06\x00\x00\x00\x3f"))

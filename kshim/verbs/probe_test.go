@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// TestProbe: a probe is a WRITE of nothing that takes no place of the program's; only its failure comes back, and is not
-// shown.
+// TestProbe: a probe is a WRITE of nothing that takes no place of the
+// program's; only its failure comes back, and is not shown.
 func TestProbe(t *testing.T) {
 	b := newBed(t, QPInit{MaxSendWR: 1, MaxRecvWR: 1, Probes: true})
 	_, err := b.qp.Probe()

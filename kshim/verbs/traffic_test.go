@@ -34,7 +34,8 @@ func cLayout(t *testing.T) map[string]map[string][2]int {
 	return l
 }
 
-// TestTraffic walks through the control path and holds each command, its order and its bytes against what C says.
+// TestTraffic walks through the control path and holds each command, its order
+// and its bytes against what C says.
 func TestTraffic(t *testing.T) {
 	b := newBed(t, QPInit{MaxSendWR: 5, MaxRecvWR: 6, MaxSendSGE: 2, MaxRecvSGE: 3, MaxInline: 40, SigAll: true})
 	mr, err := b.pd.RegMR(make([]byte, 4096), abi.AccessLocalWrite|abi.AccessRemoteWrite)
@@ -122,7 +123,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// checkInvoke holds the ioctl's own bytes against the header and attributes measured on Linux.
+// checkInvoke holds the ioctl's own bytes against the header and attributes
+// measured on Linux.
 func checkInvoke(t *testing.T, c *call) {
 	raw := c.raw
 	n := binary.LittleEndian.Uint16(raw[6:])

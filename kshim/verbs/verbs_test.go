@@ -300,7 +300,8 @@ func TestCreateRefuses(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EBADF)
 }
 
-// TestQueueThatDoesNotFit gives the client rings whose headers lie, or that cannot be mapped: the object is destroyed again.
+// TestQueueThatDoesNotFit gives the client rings whose headers lie, or that
+// cannot be mapped: the object is destroyed again.
 func TestQueueThatDoesNotFit(t *testing.T) {
 	for name, bad := range map[string]func(k *fake){
 		"header":     func(k *fake) { k.lie = func(m []byte, mi *abi.MMInfo) { m[4]++ } },
@@ -414,7 +415,8 @@ func TestCloseAnswersAndIsIdempotent(t *testing.T) {
 
 func wcBytes() []byte { return make([]byte, 1) }
 
-// TestCloseWhenTheKernelRefuses: the file's end frees everything, so the client lets go of everything.
+// TestCloseWhenTheKernelRefuses: the file's end frees everything, so the client
+// lets go of everything.
 func TestCloseWhenTheKernelRefuses(t *testing.T) {
 	k := newFake(t)
 	c, err := Open(k, "rxe0")
@@ -459,8 +461,8 @@ func TestDoorbellFallsBackToIoctl(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-// TestCommandsSideBySide: a command that sleeps in the kernel holds no other up, until the bound is reached; then commands
-// wait their turn.
+// TestCommandsSideBySide: a command that sleeps in the kernel holds no other
+// up, until the bound is reached; then commands wait their turn.
 func TestCommandsSideBySide(t *testing.T) {
 	k := newFake(t)
 	c := k.open()
@@ -498,8 +500,8 @@ func TestCommandsSideBySide(t *testing.T) {
 	require.Equal(t, maxScratch, most, "no more than the bound")
 }
 
-// TestCommandsTakeTurns: a command that waits for its turn comes before one that
-// begins when a turn is free again.
+// TestCommandsTakeTurns: a command that waits for its turn comes before one
+// that begins when a turn is free again.
 func TestCommandsTakeTurns(t *testing.T) {
 	k := newFake(t)
 	c := k.open()

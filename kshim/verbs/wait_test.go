@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests below run in bubbles: time stands still until everybody waits, so nothing sleeps and nothing races.
+// The tests below run in bubbles: time stands still until everybody waits, so
+// nothing sleeps and nothing races.
 
 func (b *bed) receive(n int) {
 	b.do(func() {
@@ -52,7 +53,8 @@ func TestWaitWakesOnTheEvent(t *testing.T) {
 	})
 }
 
-// TestWaitPollsAgainAfterArming: a completion that came before the arming gets no event.
+// TestWaitPollsAgainAfterArming: a completion that came before the arming gets
+// no event.
 func TestWaitPollsAgainAfterArming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
@@ -153,8 +155,8 @@ func TestCloseAndDestroyWakeWaiters(t *testing.T) {
 	}
 }
 
-// TestWaitFindsASilentError: the kernel went to ERR with nothing posted, so no completion told; the receive posted then
-// would wait for ever.
+// TestWaitFindsASilentError: the kernel went to ERR with nothing posted, so no
+// completion told; the receive posted then would wait for ever.
 func TestWaitFindsASilentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()
@@ -170,7 +172,8 @@ func TestWaitFindsASilentError(t *testing.T) {
 	})
 }
 
-// TestBlockedWaiterFindsASilentError is the same with a waiter that was there before.
+// TestBlockedWaiterFindsASilentError is the same with a waiter that was there
+// before.
 func TestBlockedWaiterFindsASilentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()

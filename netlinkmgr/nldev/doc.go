@@ -2,8 +2,8 @@
 // the names of the kernel's header (include/uapi/rdma/rdma_netlink.h) without
 // RDMA_NLDEV_ATTR_: "RES_LQPN". A structure's tags name its fields' attributes.
 //
-// Messages carry attributes behind the netlink header and no header of their own
-// (drivers/infiniband/core/nldev.c). The enumerations only grow, so an attribute
-// that no field names is skipped; one of a wrong size, or the lack of one that
-// is required, is an Error.
+// Messages carry attributes behind the netlink header and no header of their
+// own (drivers/infiniband/core/nldev.c). The enumerations only grow, so an
+// attribute that no field names is skipped; one of a wrong size, or the lack of
+// one that is required, is an Error.
 package nldev

@@ -10,17 +10,17 @@ import (
 // AcceptParams is what the passive side answers with.
 type AcceptParams struct {
 	QPN wire.QPN
-	// MaxDestRdAtomic and MaxRdAtomic should not exceed what the ConnectRequest's
-	// Attr said.
+	// MaxDestRdAtomic and MaxRdAtomic should not exceed what the
+	// ConnectRequest's Attr said.
 	MaxDestRdAtomic, MaxRdAtomic uint8
 	RNRRetryCount                uint8 // 0 … 7
 	FlowControl, SRQ             bool
 	Private                      []byte // at most [wire.REPPrivateLen] bytes
 }
 
-// Accept sends a REP for a ConnectRequest: the queue pair can receive (IBA 12.9.6).
-// What became of it is told by Connected, Rejected or Unreachable. Next: Transmit,
-// NextTimeout.
+// Accept sends a REP for a ConnectRequest: the queue pair can receive (IBA
+// 12.9.6). What became of it is told by Connected, Rejected or Unreachable.
+// Next: Transmit, NextTimeout.
 func (m *Manager) Accept(now Time, id wire.CommID, p *AcceptParams) error {
 	c, err := m.lookup(id)
 	switch {
@@ -45,7 +45,8 @@ func (m *Manager) Accept(now Time, id wire.CommID, p *AcceptParams) error {
 
 // CommEstablished tells that a packet came for the connection's queue pair: the
 // peer has got the REP, so nothing waits for the RTU any more (IBA 12.9.6, RTU
-// timeout). EISCONN when the RTU was faster, EINVAL in other states. Next: Event.
+// timeout). EISCONN when the RTU was faster, EINVAL in other states. Next:
+// Event.
 func (m *Manager) CommEstablished(id wire.CommID) error {
 	c, err := m.lookup(id)
 	switch {

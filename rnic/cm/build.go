@@ -18,8 +18,8 @@ func datagram(to netip.AddrPort, tid uint64, a wire.CMAttribute, m body) (d Data
 	return d
 }
 
-// entropyPorts is where the UDP source ports of RoCEv2 begin that say nothing but
-// which flow a packet belongs to (IBA A17).
+// entropyPorts is where the UDP source ports of RoCEv2 begin that say nothing
+// but which flow a packet belongs to (IBA A17).
 const entropyPorts = 0xc000
 
 // replyTo is where an answer to a datagram goes whose sender did not tell its
@@ -31,8 +31,8 @@ func replyTo(from netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(from.Addr(), wire.Port)
 }
 
-// lidOf carries a UDP port that is not 4791 in the place of a LID, which RoCE does
-// not have; portOf is the reverse.
+// lidOf carries a UDP port that is not 4791 in the place of a LID, which RoCE
+// does not have; portOf is the reverse.
 func lidOf(port uint16) uint16 {
 	if port == wire.Port {
 		return wire.PermissiveLID
@@ -105,8 +105,8 @@ func (m *Manager) rej(c *conn, reason wire.RejectReason, info, private []byte) D
 	return datagram(c.attr.Peer, c.tid, wire.AttrREJ, r)
 }
 
-// guid is the information in a REJ for a timeout: the sender of a REQ is known by
-// it and its own identifier (IBA 12.6.7.2).
+// guid is the information in a REJ for a timeout: the sender of a REQ is known
+// by it and its own identifier (IBA 12.6.7.2).
 func (m *Manager) guid() []byte { return binary.BigEndian.AppendUint64(nil, m.cfg.CAGUID) }
 
 func (m *Manager) dreq(c *conn, private []byte) Datagram {

@@ -17,51 +17,53 @@ const (
 // Random is a generator of random numbers, such as math/rand/v2's ChaCha8.
 type Random interface{ Uint64() uint64 }
 
-// Config is fixed when a manager is made. Zero values are replaced by the values
-// of Linux (drivers/infiniband/core/cma.c), with which it interoperates.
+// Config is fixed when a manager is made. Zero values are replaced by the
+// values of Linux (drivers/infiniband/core/cma.c), with which it interoperates.
 type Config struct {
-	// Random draws communication identifiers, transactions and PSNs, which nobody
-	// shall guess: a generator whose outputs do not show its state. It must be
-	// there.
+	// Random draws communication identifiers, transactions and PSNs, which
+	// nobody shall guess: a generator whose outputs do not show its state. It
+	// must be there.
 	Random  Random
 	CAGUID  uint64 // the device's node GUID, which tells it from all others
 	UDPPort uint16 // where the device receives; 0: 4791
 
 	// MTU is the largest path MTU code that the port can carry, 1 … 5; 0: 5.
 	MTU uint8
-	// AckDelay is the code of the time that the device takes to acknowledge; 0: 15,
-	// as rxe.
+	// AckDelay is the code of the time that the device takes to acknowledge; 0:
+	// 15, as rxe.
 	AckDelay uint8
-	// PacketLife is the code of a packet's life time on the way; 0: 18. From it follow
-	// the local ACK timeout and the length of TIMEWAIT.
+	// PacketLife is the code of a packet's life time on the way; 0: 18. From it
+	// follow the local ACK timeout and the length of TIMEWAIT.
 	PacketLife wire.CMTimeout
 
-	// ResponseTimeout is the code of the time within which a peer shall answer, on
-	// top of twice PacketLife; 0: 20, 4.3 s.
+	// ResponseTimeout is the code of the time within which a peer shall answer,
+	// on top of twice PacketLife; 0: 20, 4.3 s.
 	ResponseTimeout wire.CMTimeout
-	// Retries is how many times ResponseTimeout may pass without an answer before
-	// the peer is given up, 1 … 15, not counting the first; 0: 15.
+	// Retries is how many times ResponseTimeout may pass without an answer
+	// before the peer is given up, 1 … 15, not counting the first; 0: 15.
 	Retries uint8
-	// FirstRetry is when a message that was not answered is repeated for the first
-	// time; the interval doubles until it is the response timeout. 0: 250 ms.
+	// FirstRetry is when a message that was not answered is repeated for the
+	// first time; the interval doubles until it is the response timeout. 0: 250
+	// ms.
 	FirstRetry Duration
-	// MRATimeout is the code of the time that an MRA asks for, and the longest that
-	// is granted to a peer that asks; 0: 24, 69 s.
+	// MRATimeout is the code of the time that an MRA asks for, and the longest
+	// that is granted to a peer that asks; 0: 24, 69 s.
 	MRATimeout wire.CMTimeout
 
-	// ReplyLife is how long a REP is believed in whose receiver has said nothing: until
-	// then the peer may be an address that somebody made up. 0: 4 s, four repeats.
-	// Linux waits for the time that the REQ asks for, 103 s.
+	// ReplyLife is how long a REP is believed in whose receiver has said
+	// nothing: until then the peer may be an address that somebody made up. 0:
+	// 4 s, four repeats. Linux waits for the time that the REQ asks for, 103 s.
 	ReplyLife Duration
 
-	// MaxRequests is how many requests to one listener may be without the program's
-	// answer; a source address may have three quarters of them. 0: 1,024, which is the most
-	// that Linux lets wait by default.
+	// MaxRequests is how many requests to one listener may be without the
+	// program's answer; a source address may have three quarters of them. 0:
+	// 1,024, which is the most that Linux lets wait by default.
 	MaxRequests int
 
-	// Grace is how long after time 0 a request for a service that nobody listens
-	// for is dropped and not refused, so that its sender asks again: of a manager that
-	// succeeds another, whose listeners are still on their way. 0: not at all.
+	// Grace is how long after time 0 a request for a service that nobody
+	// listens for is dropped and not refused, so that its sender asks again: of
+	// a manager that succeeds another, whose listeners are still on their way.
+	// 0: not at all.
 	Grace Duration
 
 	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536
@@ -110,8 +112,8 @@ func (c Config) Silence() Duration {
 }
 
 // ackTimeout returns the code of the local ACK timeout for a peer with an ACK
-// delay and a path with a packet life time: twice the life time and the delay, to
-// the nearest power of two that is not far below (IBA 9.7.6.1.3).
+// delay and a path with a packet life time: twice the life time and the delay,
+// to the nearest power of two that is not far below (IBA 9.7.6.1.3).
 func ackTimeout(delay, life uint8) wire.AckTimeout {
 	long, short := max(delay, life+1), min(delay, life+1)
 	if long-short <= 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// The local ACK timeout covers the peer's delay and twice a packet's life, and is
-// not more than twice of that; nor is it less than two thirds.
+// The local ACK timeout covers the peer's delay and twice a packet's life, and
+// is not more than twice of that; nor is it less than two thirds.
 func TestAckTimeout(t *testing.T) {
 	for delay := uint8(0); delay < 30; delay++ {
 		for life := uint8(0); life < 28; life++ {
@@ -34,8 +34,8 @@ func TestDefaults(t *testing.T) {
 	require.Positive(t, c.Silence(), "the longest times do not overflow")
 }
 
-// A UDP port travels in the place of a LID, and an unknown sender is answered where
-// it can be.
+// A UDP port travels in the place of a LID, and an unknown sender is answered
+// where it can be.
 func TestPorts(t *testing.T) {
 	for _, port := range []uint16{1, 4791, 5000, 65534} {
 		require.Equal(t, port, portOf(lidOf(port)))

@@ -13,15 +13,15 @@ type ConnectParams struct {
 	Peer    netip.AddrPort // address and UDP port of the peer's device
 	Service wire.ServiceID
 	// Src and Dst go into the REQ of a service of the RDMA IP CM service: the
-	// program's own address and port, and the address that it wants. Src's address is
-	// this device's in any case.
+	// program's own address and port, and the address that it wants. Src's
+	// address is this device's in any case.
 	Src netip.AddrPort
 	Dst netip.Addr
 
 	QPN wire.QPN
 	MTU uint8 // path MTU code, 1 … 5, at most the port's
-	// MaxDestRdAtomic and MaxRdAtomic are what this side's queue pair may serve and
-	// may have outstanding.
+	// MaxDestRdAtomic and MaxRdAtomic are what this side's queue pair may serve
+	// and may have outstanding.
 	MaxDestRdAtomic, MaxRdAtomic uint8
 	RetryCount, RNRRetryCount    uint8 // 0 … 7
 	FlowControl, SRQ             bool
@@ -60,8 +60,9 @@ func (p *ConnectParams) check(m *Manager) error {
 	return nil
 }
 
-// Connect sends a REQ and makes a connection in REQ_SENT (IBA 12.9.5). Its end is
-// told by ConnectResponse, Rejected or Unreachable. Next: Transmit, NextTimeout.
+// Connect sends a REQ and makes a connection in REQ_SENT (IBA 12.9.5). Its end
+// is told by ConnectResponse, Rejected or Unreachable. Next: Transmit,
+// NextTimeout.
 func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	if err := p.check(m); err != nil {
 		return 0, err
@@ -89,8 +90,8 @@ func (m *Manager) Connect(now Time, p *ConnectParams) (wire.CommID, error) {
 	return c.id, nil
 }
 
-// Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS. private
-// is at most [wire.RTUPrivateLen] bytes. Next: Transmit, NextTimeout.
+// Confirm sends the RTU after a ConnectResponse: the queue pair is in RTS.
+// private is at most [wire.RTUPrivateLen] bytes. Next: Transmit, NextTimeout.
 func (m *Manager) Confirm(now Time, id wire.CommID, private []byte) error {
 	c, err := m.lookup(id)
 	if err != nil {

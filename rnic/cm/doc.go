@@ -1,14 +1,14 @@
-// Package cm is the communication manager of the soft RNIC: the protocol by which
-// two ports connect and disconnect reliable-connection queue pairs (InfiniBand
-// Architecture Specification volume 1, chapter 12), as Linux speaks it
-// (drivers/infiniband/core/cm.c), with which it interoperates.
+// Package cm is the communication manager of the soft RNIC: the protocol by
+// which two ports connect and disconnect reliable-connection queue pairs
+// (InfiniBand Architecture Specification volume 1, chapter 12), as Linux speaks
+// it (drivers/infiniband/core/cm.c), with which it interoperates.
 //
-// It is not a driver: it has no goroutine, clock, socket, lock or log, and knows no
-// queue pair but its number. Time is an argument, datagrams are values, and the
-// caller serialises all calls on one manager.
+// It is not a driver: it has no goroutine, clock, socket, lock or log, and
+// knows no queue pair but its number. Time is an argument, datagrams are
+// values, and the caller serialises all calls on one manager.
 //
-// The caller drives it so; each call's comment says which others are worth making
-// after it:
+// The caller drives it so; each call's comment says which others are worth
+// making after it:
 //
 //	Listen, Unlisten              who is to be asked about requests
 //	Connect, Confirm              active side: REQ, RTU → Transmit, NextTimeout
@@ -33,8 +33,8 @@
 //  6. Destroy takes a connection from its owner in any state; what the state asks for
 //     is sent, and the rest goes by itself.
 //
-// A program that takes its time does not lose its peer: a repeated REQ or REP that
-// it has not answered yet gets an MRA.
+// A program that takes its time does not lose its peer: a repeated REQ or REP
+// that it has not answered yet gets an MRA.
 //
 // # What a device does
 //

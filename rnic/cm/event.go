@@ -10,8 +10,8 @@ import (
 type EventKind uint8
 
 const (
-	// ConnectRequest: a listener got a REQ; Conn is new, and its owner's from now on.
-	// Next: Accept or Reject.
+	// ConnectRequest: a listener got a REQ; Conn is new, and its owner's from
+	// now on. Next: Accept or Reject.
 	ConnectRequest EventKind = iota + 1
 	// ConnectResponse: the peer accepted. Next: Confirm or Reject.
 	ConnectResponse
@@ -21,15 +21,15 @@ const (
 	Rejected
 	// Unreachable: nobody answered for the documented time.
 	Unreachable
-	// Disconnected: the connection is over: by this side, by the peer, or, with a
-	// Reason, because the peer knows nothing of it.
+	// Disconnected: the connection is over: by this side, by the peer, or, with
+	// a Reason, because the peer knows nothing of it.
 	Disconnected
-	// TimeWaitExit: nothing of the connection can be on its way any more, its queue
-	// pair may be used again.
+	// TimeWaitExit: nothing of the connection can be on its way any more, its
+	// queue pair may be used again.
 	TimeWaitExit
-	// Probe: a REQ says that the peer has the connection no more. Not for the owner:
-	// the device asks the peer through queue pair QPN, whose address and number Attr
-	// has. Next: Heard or Gone.
+	// Probe: a REQ says that the peer has the connection no more. Not for the
+	// owner: the device asks the peer through queue pair QPN, whose address and
+	// number Attr has. Next: Heard or Gone.
 	Probe
 )
 
@@ -52,21 +52,22 @@ type Event struct {
 	Reason wire.RejectReason
 	// Info is a REJ's additional information, which depends on Reason.
 	Info []byte
-	// Service, Src and Dst are of a ConnectRequest: what the peer wants, and for
-	// services of the IP kind from where and at which address.
+	// Service, Src and Dst are of a ConnectRequest: what the peer wants, and
+	// for services of the IP kind from where and at which address.
 	Service wire.ServiceID
 	Src     netip.AddrPort
 	Dst     netip.Addr
 	// Attr is of a ConnectRequest, a ConnectResponse and a Probe.
 	Attr Attr
-	// QPN is of a ConnectResponse, a Connected and a Probe: this side's queue pair.
-	// RoundTrip, of the first two, is how long the peer took to answer, its program
-	// included; 0 when the question was repeated or the peer asked for patience.
+	// QPN is of a ConnectResponse, a Connected and a Probe: this side's queue
+	// pair. RoundTrip, of the first two, is how long the peer took to answer,
+	// its program included; 0 when the question was repeated or the peer asked
+	// for patience.
 	QPN       wire.QPN
 	RoundTrip Duration
-	// Private is the private data of the message behind the event, all of it: how
-	// much the peer's program gave is not on the wire, zeros follow. nil where no
-	// message is.
+	// Private is the private data of the message behind the event, all of it:
+	// how much the peer's program gave is not on the wire, zeros follow. nil
+	// where no message is.
 	Private []byte
 }
 
@@ -77,8 +78,8 @@ type Attr struct {
 	RemoteQPN    wire.QPN
 	RQPSN, SQPSN wire.PSN // first to be received, first to be sent
 	MTU          uint8    // path MTU code, 1 … 5
-	// MaxDestRdAtomic and MaxRdAtomic are what the peer asks for and offers; once
-	// accepted, what was agreed on.
+	// MaxDestRdAtomic and MaxRdAtomic are what the peer asks for and offers;
+	// once accepted, what was agreed on.
 	MaxDestRdAtomic, MaxRdAtomic uint8
 	Timeout                      wire.AckTimeout
 	RetryCount, RNRRetryCount    uint8
@@ -87,8 +88,8 @@ type Attr struct {
 	FlowLabel                    uint32
 }
 
-// Datagram is a management datagram that shall leave, from queue pair 1 to queue
-// pair 1.
+// Datagram is a management datagram that shall leave, from queue pair 1 to
+// queue pair 1.
 type Datagram struct {
 	To  netip.AddrPort
 	MAD [wire.MADLen]byte

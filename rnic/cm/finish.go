@@ -7,11 +7,11 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Reject sends a REJ: for a ConnectRequest instead of Accept, after Accept as long
-// as there is no Connected, for a ConnectResponse instead of Confirm, and before it
-// to call a Connect off. private is at most [wire.REJPrivateLen] bytes, info at most
-// [wire.REJInfoLen]. Programs' own reason is [wire.RejConsumer]. No event follows.
-// Next: Transmit, NextTimeout, Destroy.
+// Reject sends a REJ: for a ConnectRequest instead of Accept, after Accept as
+// long as there is no Connected, for a ConnectResponse instead of Confirm, and
+// before it to call a Connect off. private is at most [wire.REJPrivateLen]
+// bytes, info at most [wire.REJInfoLen]. Programs' own reason is
+// [wire.RejConsumer]. No event follows. Next: Transmit, NextTimeout, Destroy.
 func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, info, private []byte) error {
 	c, err := m.lookup(id)
 	if err != nil {
@@ -31,8 +31,8 @@ func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, inf
 	return nil
 }
 
-// reject ends c with a REJ; without one, and at once, if the peer may be nobody and
-// was sent enough. If it is somebody, its RTU or repeated REQ is answered.
+// reject ends c with a REJ; without one, and at once, if the peer may be nobody
+// and was sent enough. If it is somebody, its RTU or repeated REQ is answered.
 func (m *Manager) reject(c *conn, now Time, reason wire.RejectReason, info, private []byte) {
 	if c.state == RepSent && !m.spend() {
 		m.idle(c)
@@ -44,9 +44,9 @@ func (m *Manager) reject(c *conn, now Time, reason wire.RejectReason, info, priv
 	m.refused(c, now)
 }
 
-// Disconnect sends a DREQ; private is at most [wire.DREQPrivateLen] bytes. The end
-// is told by Disconnected. On a connection that is over, or going to be, it does
-// nothing. Next: Transmit, NextTimeout.
+// Disconnect sends a DREQ; private is at most [wire.DREQPrivateLen] bytes. The
+// end is told by Disconnected. On a connection that is over, or going to be, it
+// does nothing. Next: Transmit, NextTimeout.
 func (m *Manager) Disconnect(now Time, id wire.CommID, private []byte) error {
 	c, err := m.lookup(id)
 	if err != nil {
@@ -71,9 +71,10 @@ func (m *Manager) disconnect(c *conn, now Time, private []byte) {
 	m.send(c, now)
 }
 
-// Destroy takes the connection from its owner, who hears no more of it. The peer
-// is told what the state asks for: a connection is disconnected, an attempt
-// rejected. What is left of it goes by itself. Next: Transmit, NextTimeout.
+// Destroy takes the connection from its owner, who hears no more of it. The
+// peer is told what the state asks for: a connection is disconnected, an
+// attempt rejected. What is left of it goes by itself. Next: Transmit,
+// NextTimeout.
 func (m *Manager) Destroy(now Time, id wire.CommID) error {
 	c, err := m.lookup(id)
 	if err != nil {
@@ -97,8 +98,8 @@ func (m *Manager) Destroy(now Time, id wire.CommID) error {
 	return nil
 }
 
-// Forget drops a ConnectRequest as if it had not come: the peer, which hears nothing,
-// asks again. In other states it does nothing.
+// Forget drops a ConnectRequest as if it had not come: the peer, which hears
+// nothing, asks again. In other states it does nothing.
 func (m *Manager) Forget(id wire.CommID) {
 	if c := m.conns[id]; c != nil && (c.state == ReqRcvd || c.state == ReqMRA) {
 		m.forget(c)

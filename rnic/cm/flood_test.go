@@ -16,10 +16,10 @@ func liar(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}), wire.Port)
 }
 
-// A flood of 1,000 REQs a second for 30 s, each from another made-up address, against
-// a program that accepts all: an honest client connects within a second throughout,
-// no more datagrams leave for the made-up addresses than came from them, but for the
-// documented few, and 10 s later all is given back.
+// A flood of 1,000 REQs a second for 30 s, each from another made-up address,
+// against a program that accepts all: an honest client connects within a second
+// throughout, no more datagrams leave for the made-up addresses than came from
+// them, but for the documented few, and 10 s later all is given back.
 func TestFlood(t *testing.T) {
 	w, a, b, _ := pair(t, cm.Config{})
 	const rate, seconds = 1000, 30
@@ -60,8 +60,8 @@ func TestFlood(t *testing.T) {
 	require.Less(t, most, 5*rate, "a REP lives for 4 s")
 }
 
-// A listener's requests without an answer are bounded, and those of an address by a
-// share of them: a host that keeps asking keeps no other out.
+// A listener's requests without an answer are bounded, and those of an address
+// by a share of them: a host that keeps asking keeps no other out.
 func TestRequestsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{MaxRequests: 40})

@@ -26,10 +26,10 @@ func recorded(t testing.TB, name string) (list [][]byte) {
 	return list
 }
 
-// FuzzReceive gives any datagrams to a manager that has a connection in each state.
-// Each input is datagrams one behind another; the identifiers in those that begin
-// with a small number are replaced by real ones. Nothing may break, and everything
-// must come to an end.
+// FuzzReceive gives any datagrams to a manager that has a connection in each
+// state. Each input is datagrams one behind another; the identifiers in those
+// that begin with a small number are replaced by real ones. Nothing may break,
+// and everything must come to an end.
 func FuzzReceive(f *testing.F) {
 	var whole []byte
 	for _, m := range recorded(f, "rxe-6.1-cm") {
@@ -71,8 +71,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// everyState makes connections of host a in every state, and returns both sides'
-// identifiers.
+// everyState makes connections of host a in every state, and returns both
+// sides' identifiers.
 func everyState(t testing.TB, w *world, a, b *host) (ids []wire.CommID) {
 	var requests []wire.CommID
 	w.told = func(h *host, e cm.Event) {

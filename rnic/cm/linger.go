@@ -2,8 +2,8 @@ package cm
 
 import "container/list"
 
-// lingering is a list of connections that are over, or destroyed by their owners
-// and on their way there, the oldest first.
+// lingering is a list of connections that are over, or destroyed by their
+// owners and on their way there, the oldest first.
 type lingering struct{ list.List }
 
 func (l *lingering) add(c *conn) {
@@ -19,7 +19,8 @@ func (l *lingering) remove(c *conn) {
 	}
 }
 
-// lingers puts c on the list. Beyond its bound the oldest leaves before its time.
+// lingers puts c on the list. Beyond its bound the oldest leaves before its
+// time.
 func (m *Manager) lingers(c *conn) {
 	m.linger.add(c)
 	for m.linger.Len() > m.cfg.MaxLinger {
@@ -37,9 +38,9 @@ func (m *Manager) leave(c *conn) {
 	}
 }
 
-// enterTimeWait ends a connection whose identifiers may still be named by packets
-// on their way (IBA 12.9.8.4). It lasts one local ACK timeout, which covers twice
-// a packet's life and the peer's delay.
+// enterTimeWait ends a connection whose identifiers may still be named by
+// packets on their way (IBA 12.9.8.4). It lasts one local ACK timeout, which
+// covers twice a packet's life and the peer's delay.
 func (m *Manager) enterTimeWait(c *conn, now Time) {
 	m.answered(c)
 	m.unregisterQPN(c)
@@ -51,9 +52,9 @@ func (m *Manager) enterTimeWait(c *conn, now Time) {
 	m.lingers(c)
 }
 
-// refused keeps a connection that this side rejected for as long as the peer, if
-// the REJ was lost, repeats what it was an answer to: the REJ is replayed then.
-// Without that, a program would see one REQ as several.
+// refused keeps a connection that this side rejected for as long as the peer,
+// if the REJ was lost, repeats what it was an answer to: the REJ is replayed
+// then. Without that, a program would see one REQ as several.
 func (m *Manager) refused(c *conn, now Time) {
 	m.enterTimeWait(c, now)
 	c.replay, c.quiet = true, true

@@ -40,12 +40,12 @@ func (l *Listener) asks(c *conn) {
 	l.from[c.remoteID().addr]++
 }
 
-// Listen asks for the connection requests for a service that name addr, or for all
-// when addr is the zero Addr or unspecified. Of services that are not of the RDMA
-// IP CM service only all can be had (EINVAL). At most backlog requests wait for
-// Take, Accept or Reject, and Config.MaxRequests for Accept or Reject; more are
-// dropped, and their senders try again.
-// EADDRINUSE tells of a listener that would get the same requests.
+// Listen asks for the connection requests for a service that name addr, or for
+// all when addr is the zero Addr or unspecified. Of services that are not of
+// the RDMA IP CM service only all can be had (EINVAL). At most backlog requests
+// wait for Take, Accept or Reject, and Config.MaxRequests for Accept or Reject;
+// more are dropped, and their senders try again. EADDRINUSE tells of a listener
+// that would get the same requests.
 func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (ListenerID, error) {
 	addr = wire.Bare(addr)
 	if addr.IsUnspecified() {
@@ -88,8 +88,8 @@ func (m *Manager) Unlisten(id ListenerID) error {
 	return nil
 }
 
-// Take tells that the program has taken a ConnectRequest over: it does not count
-// against the backlog any more.
+// Take tells that the program has taken a ConnectRequest over: it does not
+// count against the backlog any more.
 func (m *Manager) Take(id wire.CommID) error {
 	c, err := m.lookup(id)
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
-// pair is two hosts whose programs accept and confirm at once; the passive ends of
-// connections are appended to passive.
+// pair is two hosts whose programs accept and confirm at once; the passive ends
+// of connections are appended to passive.
 func pair(t testing.TB, cfg cm.Config) (w *world, a, b *host, passive *[]wire.CommID) {
 	w = newWorld(t)
 	a, b = w.host("a", cfg), w.host("b", cfg)
@@ -42,8 +42,8 @@ func (h *host) connect(t testing.TB, to *host) wire.CommID {
 	return id
 }
 
-// 1,000 connections at once, and then 1,000 one after another, leave nothing; the
-// number that lingers is bounded, and no identifier comes twice.
+// 1,000 connections at once, and then 1,000 one after another, leave nothing;
+// the number that lingers is bounded, and no identifier comes twice.
 func TestThousandConnections(t *testing.T) {
 	w, a, b, passive := pair(t, cm.Config{MaxLinger: 100})
 	seen := map[wire.CommID]bool{}
@@ -96,9 +96,10 @@ func TestThousandConnections(t *testing.T) {
 	require.NotZero(t, a.m.Counters().LingerEvicted)
 }
 
-// TestMessagesFromAnotherPort: a user of the peer's host who knows all identifiers
-// ends no connection of a soft device, which is known by its handshake to send from
-// the port that it receives at. rxe's source port tells nothing.
+// TestMessagesFromAnotherPort: a user of the peer's host who knows all
+// identifiers ends no connection of a soft device, which is known by its
+// handshake to send from the port that it receives at. rxe's source port tells
+// nothing.
 func TestMessagesFromAnotherPort(t *testing.T) {
 	for name, port := range map[string]uint16{"soft": wire.Port, "rxe": 0xc123} {
 		w, a, b, passive := pair(t, cm.Config{})
@@ -256,8 +257,8 @@ func TestForged(t *testing.T) {
 	require.Empty(t, events)
 }
 
-// A listener is there for its address or for all; without it, requests that were
-// reported stay.
+// A listener is there for its address or for all; without it, requests that
+// were reported stay.
 func TestListeners(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{})

@@ -63,8 +63,8 @@ func (r *randomWorld) request(h *host, e cm.Event) {
 		if s.gone() {
 			continue
 		}
-		// A second request is a new one only after the first was refused, and no REQ has
-		// come for longer than its REJ is remembered.
+		// A second request is a new one only after the first was refused, and
+		// no REQ has come for longer than its REJ is remembered.
 		if !s.refused() || r.w.now < s.before {
 			r.fault("%s: try %d comes as a second request", h.name, n)
 		}
@@ -238,8 +238,8 @@ func (r *randomWorld) unreachable(s *side, y *try) {
 // settled holds what must be when all is quiet and nobody did anything more.
 func (r *randomWorld) settled() {
 	silence := r.cfg.Silence()
-	// Each think of the passive program may be followed by an MRA, and the last by the
-	// loss of all that comes.
+	// Each think of the passive program may be followed by an MRA, and the last
+	// by the loss of all that comes.
 	bound := silence + maxThink + cm.Duration(wire.CMTimeout(20).Nanoseconds()) + silence
 	for _, y := range r.tries {
 		a := y.active
@@ -268,8 +268,8 @@ func (r *randomWorld) settled() {
 	}
 }
 
-// distinct holds that no two connections of a host believe to have the same queue
-// pair of a peer.
+// distinct holds that no two connections of a host believe to have the same
+// queue pair of a peer.
 func (r *randomWorld) distinct(h *host) {
 	seen := map[string]int{}
 	for _, s := range r.sides[h] {
@@ -288,7 +288,8 @@ func (r *randomWorld) distinct(h *host) {
 	}
 }
 
-// mild reports whether the network loses so little that everything comes through.
+// mild reports whether the network loses so little that everything comes
+// through.
 func (r *randomWorld) mild() bool { return r.loss <= 0.05 && r.cutTo == 0 }
 
 // agree holds that both ends of a try believe in it, or neither does.
@@ -304,8 +305,8 @@ func (r *randomWorld) agree(y *try, up *side) {
 		ended = ended || p.asked || p.destroyed || p.told[cm.Unreachable] > 0
 		gone = gone || p.gone()
 	}
-	// Whose peer began anew cannot know before it says something; and a network that
-	// loses every DREQ, or every REP and REJ, keeps a side in the dark.
+	// Whose peer began anew cannot know before it says something; and a network
+	// that loses every DREQ, or every REP and REJ, keeps a side in the dark.
 	if gone {
 		return
 	}

@@ -19,8 +19,9 @@ var (
 	manyFlag = flag.Uint64("cm.n", 10_000, "how many seeds to run")
 )
 
-// TestRandom connects and disconnects hosts over a network with faults, and holds
-// that both ends agree on what became of every connection, within the bound.
+// TestRandom connects and disconnects hosts over a network with faults, and
+// holds that both ends agree on what became of every connection, within the
+// bound.
 func TestRandom(t *testing.T) {
 	first, last := uint64(1), *manyFlag
 	if *seedFlag != 0 {

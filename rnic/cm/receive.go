@@ -14,8 +14,8 @@ type message struct {
 }
 
 // Receive takes a management datagram that came to queue pair 1 from a source
-// address and UDP port. Whatever it contains: what makes no sense is dropped, and
-// counted. Next: Transmit, Event, NextTimeout.
+// address and UDP port. Whatever it contains: what makes no sense is dropped,
+// and counted. Next: Transmit, Event, NextTimeout.
 func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 	m.counters.Received++
 	sent := len(m.out)
@@ -77,21 +77,22 @@ func (c *conn) sent(msg *message) bool {
 	return wire.Bare(c.attr.Peer.Addr()) == wire.Bare(msg.from.Addr()) && (!c.attr.Soft || c.attr.Peer.Port() == msg.from.Port())
 }
 
-// sendsFrom reports whether a peer sends from the UDP port that it receives at: then
-// it is a soft device. rxe and cards choose source ports that only tell flows
-// apart, and receive at 4791.
+// sendsFrom reports whether a peer sends from the UDP port that it receives at:
+// then it is a soft device. rxe and cards choose source ports that only tell
+// flows apart, and receive at 4791.
 func sendsFrom(port uint16, peer netip.AddrPort) bool {
 	return port == peer.Port() || peer.Port() != wire.Port
 }
 
-// gone reports whether nothing is left of a connection but what its owner holds.
+// gone reports whether nothing is left of a connection but what its owner
+// holds.
 func (m *Manager) gone(id wire.CommID) bool {
 	c := m.conns[id]
 	return c == nil || c.state == Idle
 }
 
-// replays answers a repeated message as before. A peer that repeats what was refused
-// may go on doing so.
+// replays answers a repeated message as before. A peer that repeats what was
+// refused may go on doing so.
 func (m *Manager) replays(c *conn, now Time) {
 	m.counters.Duplicates++
 	if !c.replay {
@@ -143,8 +144,8 @@ func (m *Manager) receiveRTU(now Time, msg *message) {
 	}
 }
 
-// receiveDREQ: the peer ends the connection (IBA 12.9.7). It is answered for the
-// program, which has no say in it.
+// receiveDREQ: the peer ends the connection (IBA 12.9.7). It is answered for
+// the program, which has no say in it.
 func (m *Manager) receiveDREQ(now Time, msg *message) {
 	var r wire.DREQ
 	_ = r.Parse(msg.data)

@@ -44,8 +44,8 @@ func (m *Manager) reply(c *conn, now Time, r *wire.REP) {
 	took := c.roundTrip(now)
 	c.state = RepRcvd
 	if old := m.qpns[c.remoteQPN()]; old != nil {
-		// The peer's queue pair has another connection here: that one is stale, and so
-		// that nobody mixes them up, this one ends too (IBA 12.9.8.3.1).
+		// The peer's queue pair has another connection here: that one is stale,
+		// and so that nobody mixes them up, this one ends too (IBA 12.9.8.3.1).
 		m.reject(c, now, wire.RejStaleConn, nil, nil)
 		m.report(c, Event{Kind: Rejected, Reason: wire.RejStaleConn})
 		m.abandon(old, now)
@@ -57,7 +57,8 @@ func (m *Manager) reply(c *conn, now Time, r *wire.REP) {
 	m.report(c, Event{Kind: ConnectResponse, Attr: c.attr, QPN: c.localQPN, RoundTrip: took, Private: r.Private[:]})
 }
 
-// receiveREJ: the peer refuses, or does not know of the connection (IBA 12.6.7).
+// receiveREJ: the peer refuses, or does not know of the connection (IBA
+// 12.6.7).
 func (m *Manager) receiveREJ(now Time, msg *message) {
 	var r wire.REJ
 	_ = r.Parse(msg.data)
@@ -80,7 +81,8 @@ func (m *Manager) receiveREJ(now Time, msg *message) {
 		}
 		m.report(c, e)
 	case ReqRcvd, ReqMRA, RepSent, RepWait:
-		// A repeated REQ that the REJ overtook shall not come back as a new one.
+		// A repeated REQ that the REJ overtook shall not come back as a new
+		// one.
 		m.enterTimeWait(c, now)
 		c.quiet = true
 		m.report(c, e)
@@ -98,7 +100,8 @@ func (m *Manager) receiveREJ(now Time, msg *message) {
 func (m *Manager) rejected(msg *message, r *wire.REJ) *conn {
 	switch {
 	case r.RemoteCommID == 0 && r.Reason == wire.RejTimeout && r.InfoLen >= 8:
-		// Who calls a REQ off before it was answered knows no identifier of ours.
+		// Who calls a REQ off before it was answered knows no identifier of
+		// ours.
 		guid := uint64(0)
 		for _, b := range r.Info[:8] {
 			guid = guid<<8 | uint64(b)

@@ -13,9 +13,10 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
-// The recording rxe-6.1-cm is Linux talking to itself. These tests take one side's
-// place: what the other side sent goes into a manager, and what comes out must be,
-// byte by byte, what Linux sent, but for what each side chooses at random.
+// The recording rxe-6.1-cm is Linux talking to itself. These tests take one
+// side's place: what the other side sent goes into a manager, and what comes
+// out must be, byte by byte, what Linux sent, but for what each side chooses at
+// random.
 
 // tape is the recording.
 type tape struct {
@@ -46,8 +47,8 @@ const (
 	atREPPSN = wire.MADHeaderLen + 20
 )
 
-// get returns datagram n with identifiers of our side put in where they were the
-// recorded side's.
+// get returns datagram n with identifiers of our side put in where they were
+// the recorded side's.
 func (p *tape) get(n int, local, remote wire.CommID) []byte {
 	m := append([]byte(nil), p.mads[n]...)
 	require.NotEmpty(p.t, m, "no management datagram %d", n)

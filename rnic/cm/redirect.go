@@ -36,8 +36,8 @@ func elsewhere(gid wire.GID, port uint16) []byte {
 }
 
 // follow repeats the REQ to the UDP port that a redirection names. It reports
-// whether the REJ is dealt with: a redirection to another host, one too many, or
-// one from another port than the REQ went to, is a refusal.
+// whether the REJ is dealt with: a redirection to another host, one too many,
+// or one from another port than the REQ went to, is a refusal.
 func (m *Manager) follow(c *conn, now Time, msg *message, r *wire.REJ) bool {
 	var info wire.ClassPortInfo
 	if int(r.InfoLen) < wire.ClassPortInfoLen || info.Parse(r.Info[:]) != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Each side learns with which queue pair and how fast its peer answered; not when
-// its own message went out twice, nor when the peer asked for patience.
+// Each side learns with which queue pair and how fast its peer answered; not
+// when its own message went out twice, nor when the peer asked for patience.
 func TestRoundTrip(t *testing.T) {
 	const unknown = cm.Duration(0)
 	for name, c := range map[string]struct {

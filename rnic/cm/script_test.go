@@ -22,8 +22,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the scripts say now into testdata")
 
-// TestScripts runs testdata/*.txt: blocks of commands, a line "----", and what came
-// of them. A command "hosts" begins a new world, "more" adds to it.
+// TestScripts runs testdata/*.txt: blocks of commands, a line "----", and what
+// came of them. A command "hosts" begins a new world, "more" adds to it.
 func TestScripts(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -364,7 +364,8 @@ func errorOf(err error, id wire.CommID) error {
 	return fmt.Errorf("%s%w", strings.ReplaceAll(strings.TrimSuffix(err.Error(), e.Error()), " "+id.String(), ""), e)
 }
 
-// states says how many connections there are, and the states of those with names.
+// states says how many connections there are, and the states of those with
+// names.
 func (s *script) states() {
 	for _, h := range s.w.hosts {
 		all, lingering := h.m.Len()

@@ -26,8 +26,8 @@ const (
 	Established
 	// DreqSent: a DREQ is under way.
 	DreqSent
-	// TimeWait: it is over; its identifiers wait until no packet of it can be on
-	// the way any more.
+	// TimeWait: it is over; its identifiers wait until no packet of it can be
+	// on the way any more.
 	TimeWait
 
 	numStates

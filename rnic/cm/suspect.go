@@ -6,18 +6,18 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// A REQ with the identifier or queue pair of a connection says that its sender has
-// this connection no more, perhaps because it began anew (IBA 12.9.8.3.1). Anybody
-// who knows the numbers can say so in the peer's name. So the peer is asked first,
-// through the connection's queue pair, which only the device can do: a Probe event
-// asks it to, and it answers with Heard or Gone. Only a connection whose peer is
-// silent is stale; its end, and the REJ of the REQ, come when that is known. The
-// REQ of somebody else gets no answer: to a living peer it would be a REJ of what it
-// did not ask for.
+// A REQ with the identifier or queue pair of a connection says that its sender
+// has this connection no more, perhaps because it began anew (IBA 12.9.8.3.1).
+// Anybody who knows the numbers can say so in the peer's name. So the peer is
+// asked first, through the connection's queue pair, which only the device can
+// do: a Probe event asks it to, and it answers with Heard or Gone. Only a
+// connection whose peer is silent is stale; its end, and the REJ of the REQ,
+// come when that is known. The REQ of somebody else gets no answer: to a living
+// peer it would be a REJ of what it did not ask for.
 
-// probes are how often the peer is asked, and probeEvery how long each answer is
-// waited for: a connection that is stale ends 2 s after the REQ. trust is how long a
-// peer that answered is not asked again.
+// probes are how often the peer is asked, and probeEvery how long each answer
+// is waited for: a connection that is stale ends 2 s after the REQ. trust is
+// how long a peer that answered is not asked again.
 const (
 	probes     = 4
 	probeEvery = 500 * Millisecond
@@ -48,8 +48,8 @@ func (m *Manager) stale(c *conn, now Time, s suspicion) {
 	case DreqSent, TimeWait:
 		m.refuse(s.from, s.tid, s.ids, wire.AboutREQ, wire.RejStaleConn)
 	default:
-		// A connection that is being made is confirmed soon, or ends by itself; an
-		// honest peer asks again.
+		// A connection that is being made is confirmed soon, or ends by itself;
+		// an honest peer asks again.
 		m.counters.DropSuspect++
 	}
 }
@@ -71,9 +71,10 @@ func (m *Manager) silent(c *conn, now Time) {
 	m.abandon(c, now)
 }
 
-// Heard answers a Probe with the number of packets that the queue pair has received
-// from its peer so far. It reports whether the peer is to be asked: a packet that
-// makes it answer shall be sent. Next: Transmit, Event, NextTimeout.
+// Heard answers a Probe with the number of packets that the queue pair has
+// received from its peer so far. It reports whether the peer is to be asked: a
+// packet that makes it answer shall be sent. Next: Transmit, Event,
+// NextTimeout.
 func (m *Manager) Heard(now Time, id wire.CommID, packets uint64) (ask bool) {
 	c := m.suspected(id)
 	if c == nil {
@@ -93,16 +94,16 @@ func (m *Manager) Heard(now Time, id wire.CommID, packets uint64) (ask bool) {
 	return true
 }
 
-// Gone answers a Probe: there is no such queue pair, or it sends nothing any more.
-// Next: Transmit, Event, NextTimeout.
+// Gone answers a Probe: there is no such queue pair, or it sends nothing any
+// more. Next: Transmit, Event, NextTimeout.
 func (m *Manager) Gone(now Time, id wire.CommID) {
 	if c := m.suspected(id); c != nil {
 		m.silent(c, now)
 	}
 }
 
-// suspected returns a connection whose peer is being asked; nil if it is not, or
-// the connection has ended meanwhile.
+// suspected returns a connection whose peer is being asked; nil if it is not,
+// or the connection has ended meanwhile.
 func (m *Manager) suspected(id wire.CommID) *conn {
 	if c := m.conns[id]; c != nil && c.suspicion != nil && c.state == Established {
 		return c

@@ -15,10 +15,11 @@ func (h *host) forgery(to *host, id wire.CommID, qpn wire.QPN) []byte {
 	return wiretest.RequestOf(h.addr.Addr(), to.addr.Addr(), 1, h.cfg.CAGUID, id, qpn)
 }
 
-// A REQ that names the queue pair or the identifier of a living peer's connection
-// ends nothing and is not answered, however often it comes, and makes this side ask
-// the peer four times in 5 s at most. Of a dead peer's connection nothing is left
-// 2 s after the REQ, also when packets of its former life still come late.
+// A REQ that names the queue pair or the identifier of a living peer's
+// connection ends nothing and is not answered, however often it comes, and
+// makes this side ask the peer four times in 5 s at most. Of a dead peer's
+// connection nothing is left 2 s after the REQ, also when packets of its former
+// life still come late.
 func TestForgedStale(t *testing.T) {
 	for name, forge := range map[string]func(a, b *host, id wire.CommID, qpn wire.QPN) []byte{
 		"queue pair": func(a, b *host, _ wire.CommID, qpn wire.QPN) []byte { return a.forgery(b, 12345, qpn) },
@@ -63,8 +64,8 @@ func TestForgedStale(t *testing.T) {
 }
 
 // A queue pair that is not there, or sends nothing, is not asked for long; a
-// connection that ends while its peer is asked takes that with it; and late answers
-// do nothing.
+// connection that ends while its peer is asked takes that with it; and late
+// answers do nothing.
 func TestSuspicionEnds(t *testing.T) {
 	w, a, b, passive := pair(t, cm.Config{})
 	a.connect(t, b)

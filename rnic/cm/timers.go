@@ -44,8 +44,8 @@ func (c *conn) due() Time {
 	return c.giveUp
 }
 
-// NextTimeout is when HandleTimeout must be called; false if never. It may change
-// with every other call.
+// NextTimeout is when HandleTimeout must be called; false if never. It may
+// change with every other call.
 func (m *Manager) NextTimeout() (Time, bool) {
 	if len(m.timers) == 0 {
 		return 0, false
@@ -81,8 +81,8 @@ func (m *Manager) expire(c *conn, now Time) {
 	}
 }
 
-// send sends what is in c.sending, and again until stop is called or the peer is
-// given up.
+// send sends what is in c.sending, and again until stop is called or the peer
+// is given up.
 func (m *Manager) send(c *conn, now Time) {
 	whole := m.cfg.patience(c.timeout)
 	c.interval = min(m.cfg.FirstRetry, whole)
@@ -95,9 +95,9 @@ func (m *Manager) send(c *conn, now Time) {
 	m.out = append(m.out, c.sending)
 }
 
-// life is how long an answer is waited for: d, or less by a REP that nobody is known
-// to have got. An MRA to it shows that its receiver is there, and knows this side's
-// identifier: from then on the peer has the time that it asked for.
+// life is how long an answer is waited for: d, or less by a REP that nobody is
+// known to have got. An MRA to it shows that its receiver is there, and knows
+// this side's identifier: from then on the peer has the time that it asked for.
 func (m *Manager) life(c *conn, d Duration) Duration {
 	if c.state == RepSent {
 		return min(d, m.cfg.ReplyLife)
@@ -119,21 +119,21 @@ func (m *Manager) repeat(c *conn, now Time) {
 	m.out = append(m.out, c.sending)
 }
 
-// maxCredit is how many datagrams may leave, over any time, beyond those that came,
-// to addresses that have not shown that anybody is there: 16 KiB. It covers the
-// losses of ordinary handshakes.
+// maxCredit is how many datagrams may leave, over any time, beyond those that
+// came, to addresses that have not shown that anybody is there: 16 KiB. It
+// covers the losses of ordinary handshakes.
 const maxCredit = 64
 
 // spend takes one from the credit and reports whether there was one. A datagram
-// that comes and is not answered earns credit; a datagram that leaves unasked to a
-// peer that has not confirmed yet costs it. So a sender of REQs in the name of
-// others does not make this side send them more than was sent here (RFC 9000, 8.1,
-// has the same aim).
+// that comes and is not answered earns credit; a datagram that leaves unasked
+// to a peer that has not confirmed yet costs it. So a sender of REQs in the
+// name of others does not make this side send them more than was sent here (RFC
+// 9000, 8.1, has the same aim).
 //
-// A peer that got no REP does not depend on credit: it repeats its REQ, and each
-// copy is answered. A peer whose RTU was lost depends on it, during a flood, until
-// its first data packet comes: without credit the connection ends when the REP's
-// life does (Config.ReplyLife).
+// A peer that got no REP does not depend on credit: it repeats its REQ, and
+// each copy is answered. A peer whose RTU was lost depends on it, during a
+// flood, until its first data packet comes: without credit the connection ends
+// when the REP's life does (Config.ReplyLife).
 func (m *Manager) spend() bool {
 	if m.credit == 0 {
 		return false
@@ -142,8 +142,8 @@ func (m *Manager) spend() bool {
 	return true
 }
 
-// roundTrip is how long the answer took that has come now, 0 if that is not known:
-// it may be to any copy of what was sent.
+// roundTrip is how long the answer took that has come now, 0 if that is not
+// known: it may be to any copy of what was sent.
 func (c *conn) roundTrip(now Time) Duration {
 	if c.sentAt == 0 || c.state != ReqSent && c.state != RepSent {
 		return 0
@@ -151,8 +151,8 @@ func (c *conn) roundTrip(now Time) Duration {
 	return Duration(now - c.sentAt)
 }
 
-// postpone gives the peer the time that it asked for in an MRA, from now on. It is
-// still asked, less and less often: an answer may be lost.
+// postpone gives the peer the time that it asked for in an MRA, from now on. It
+// is still asked, less and less often: an answer may be lost.
 func (m *Manager) postpone(c *conn, now Time, by Duration) {
 	c.giveUp = max(c.giveUp, min(now+Time(by+m.cfg.patience(c.timeout)), c.limit))
 	m.timers.set(c)

@@ -116,7 +116,8 @@ func (w *world) at(addr netip.AddrPort) *host {
 	return nil
 }
 
-// settle takes out what the host has to say, in the order in which a driver would.
+// settle takes out what the host has to say, in the order in which a driver
+// would.
 func (h *host) settle() {
 	for {
 		if d, ok := h.m.Transmit(); ok {

@@ -2,18 +2,18 @@ package engine
 
 import "github.com/rdmashim/rdmashim/rnic/wire"
 
-// pressure is how many bytes a responder carries out, packetCost for each packet
-// included, before it acknowledges without delay: what a requester whose window has
-// opened asks for too.
+// pressure is how many bytes a responder carries out, packetCost for each
+// packet included, before it acknowledges without delay: what a requester whose
+// window has opened asks for too.
 const pressure = 256 << 10
 
 // overdue is an earlier time than any.
 const overdue Time = -1
 
 // scheduleAck decides how long the ACK may wait that p may have called for. It
-// may wait for a packet to ride with, or for the application to be woken, unless
-// the requester cannot go on without it: it asks in the middle of a message, or
-// repeats what it did not hear about, or has sent a lot.
+// may wait for a packet to ride with, or for the application to be woken,
+// unless the requester cannot go on without it: it asks in the middle of a
+// message, or repeats what it did not hear about, or has sent a lot.
 func (q *QP) scheduleAck(now Time, p *wire.Packet, duplicate bool) {
 	r := &q.rsp
 	if !r.ack {

@@ -105,8 +105,8 @@ func New(cfg Config) *QP {
 }
 
 // QP is a reliable-connection queue pair. Its methods must not be called
-// concurrently. Errors that they return wrap a syscall.Errno; what goes wrong with
-// a work request shows in its Completion.
+// concurrently. Errors that they return wrap a syscall.Errno; what goes wrong
+// with a work request shows in its Completion.
 type QP struct {
 	cfg      Config
 	tun      Tuning

@@ -6,7 +6,8 @@ import (
 
 // ask is a READ or atomic request that went out: its answer takes the PSNs
 // [first, end). The borders stay as they were first chosen, because a repeated
-// READ must lie within the original one (IBA 9.7.5.1.5, rxe_resp.c:duplicate_request).
+// READ must lie within the original one (IBA 9.7.5.1.5,
+// rxe_resp.c:duplicate_request).
 type ask struct{ first, end seq }
 
 // askQueue holds the requests whose answers are missing, oldest first: at most

@@ -34,7 +34,8 @@ func (b *Batch) Reset() { b.Packets = b.Packets[:0] }
 // Full reports whether there is no room for another packet.
 func (b *Batch) Full() bool { return len(b.Packets) == cap(b.Packets) }
 
-// payload returns the memory of the next packet's payload. The batch is not full.
+// payload returns the memory of the next packet's payload. The batch is not
+// full.
 func (b *Batch) payload(n int) []byte {
 	at := len(b.Packets)*(headRoom+payloadRoom) + headRoom
 	return b.arena[at : at+n : at+n]

@@ -36,8 +36,9 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 	}
 }
 
-// receiveAck handles an ACK or NAK. A NAK acknowledges all before its PSN, an ACK
-// its PSN too (IBA 9.7.5.1.2). If an answer before it is missing, it was lost.
+// receiveAck handles an ACK or NAK. A NAK acknowledges all before its PSN, an
+// ACK its PSN too (IBA 9.7.5.1.2). If an answer before it is missing, it was
+// lost.
 func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome) {
 	if syn.IsACK() {
 		if !q.acknowledge(now, s+1) {
@@ -171,9 +172,10 @@ func (q *QP) takeAtomic(w *sendWR, p *wire.Packet) abi.WCStatus {
 	return abi.WCSuccess
 }
 
-// takeRead stores a READ response. Its length must be what the request asked for
-// (IBA 9.9.2: a bad response is fatal). First and Middle are not told apart:
-// rxe answers a READ repeated from the middle with Middle, others with First.
+// takeRead stores a READ response. Its length must be what the request asked
+// for (IBA 9.9.2: a bad response is fatal). First and Middle are not told
+// apart: rxe answers a READ repeated from the middle with Middle, others with
+// First.
 func (q *QP) takeRead(w *sendWR, s seq, last bool, p *wire.Packet) abi.WCStatus {
 	off := uint64(s-w.first) * uint64(q.mtu)
 	want := min(uint64(w.length)-off, uint64(q.mtu))

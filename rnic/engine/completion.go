@@ -48,13 +48,13 @@ func (q *QP) completeSend(w *sendWR) {
 	q.complete(c)
 }
 
-// HasCompletions reports whether Completions would have something besides what it
-// flushes.
+// HasCompletions reports whether Completions would have something besides what
+// it flushes.
 func (q *QP) HasCompletions() bool { return q.comps.head < len(q.comps.list) }
 
-// Completions moves completions into buf, in the order in which they came about,
-// and returns how many; call it again while it fills buf. In ERR it flushes what
-// was posted, send queue first, also what is posted later.
+// Completions moves completions into buf, in the order in which they came
+// about, and returns how many; call it again while it fills buf. In ERR it
+// flushes what was posted, send queue first, also what is posted later.
 func (q *QP) Completions(buf []Completion) int {
 	n := q.comps.pop(buf)
 	if q.state == abi.QPSErr {

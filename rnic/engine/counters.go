@@ -40,8 +40,8 @@ type Counters struct {
 	DropResponse  uint64 // responses that do not belong to the request
 }
 
-// counterTable names the fields. One has two names: rxe's, and the one that goes
-// with nak_seq_sent.
+// counterTable names the fields. One has two names: rxe's, and the one that
+// goes with nak_seq_sent.
 var counterTable = []struct {
 	name  string
 	field func(*Counters) *uint64

@@ -18,11 +18,12 @@ type DatagramConfig struct {
 }
 
 // Datagrams is a queue pair of the service unreliable datagram (IBA 9.8.3). A
-// message is one packet, a request has completed when its packet is in a batch, and
-// what cannot be received is dropped and counted. It is driven as QP is, with the
-// same calls, of which HandleTimeout has nothing to do.
+// message is one packet, a request has completed when its packet is in a batch,
+// and what cannot be received is dropped and counted. It is driven as QP is,
+// with the same calls, of which HandleTimeout has nothing to do.
 //
-// Of Attr only QKey and SQPSN count. Requests carry their destination (SendWR.To).
+// Of Attr only QKey and SQPSN count. Requests carry their destination
+// (SendWR.To).
 type Datagrams struct {
 	cfg      DatagramConfig
 	state    abi.QPState
@@ -51,8 +52,8 @@ func NewDatagrams(cfg DatagramConfig) *Datagrams {
 // State is the present state; Receive and Transmit may turn it to ERR.
 func (q *Datagrams) State() abi.QPState { return q.state }
 
-// Attr returns QKey, SQPSN, the next PSN to be sent, and RQPSN, the one after the
-// last that came, whoever sent it.
+// Attr returns QKey, SQPSN, the next PSN to be sent, and RQPSN, the one after
+// the last that came, whoever sent it.
 func (q *Datagrams) Attr() Attr { return Attr{QKey: q.qkey, SQPSN: q.psn, RQPSN: q.heard} }
 
 // Counters gives access to the queue pair's counters, which only grow.
@@ -104,8 +105,8 @@ func (q *Datagrams) Hurry() {}
 // Ping does nothing: there is no peer.
 func (q *Datagrams) Ping() bool { return false }
 
-// HasCompletions reports whether Completions would have something besides what it
-// flushes.
+// HasCompletions reports whether Completions would have something besides what
+// it flushes.
 func (q *Datagrams) HasCompletions() bool { return q.comps.head < len(q.comps.list) }
 
 // Completions is QP.Completions.

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Receive takes a packet whose BTH names this queue pair, from the address from.
-// The packet is not kept. Next: Completions.
+// Receive takes a packet whose BTH names this queue pair, from the address
+// from. The packet is not kept. Next: Completions.
 func (q *Datagrams) Receive(_ Time, from netip.Addr, p *wire.Packet) {
 	if !q.accept(p) {
 		return

@@ -41,8 +41,8 @@ func (q *Datagrams) Post(_ Time, wr *SendWR) error {
 }
 
 // Transmit writes packets that may leave now into b, behind what is there, and
-// completes their requests. More reports that b was filled, so there may be more.
-// Next: Completions.
+// completes their requests. More reports that b was filled, so there may be
+// more. Next: Completions.
 func (q *Datagrams) Transmit(_ Time, b *Batch) (more bool) {
 	for q.state == abi.QPSRTS && q.sq.len() > 0 {
 		if b.Full() {

@@ -152,8 +152,8 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// What leaves has the fields of the request, and the first bytes are those that rxe
-// sends but for two bits that mean nothing there.
+// What leaves has the fields of the request, and the first bytes are those that
+// rxe sends but for two bits that mean nothing there.
 func TestDatagramAsRecorded(t *testing.T) {
 	n := 0
 	for _, file := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-cm.pcap", "soft-rxe-6.1-ipv6-unreliable.pcap"} {
@@ -241,7 +241,8 @@ func TestDatagramTooLong(t *testing.T) {
 	require.EqualValues(t, 0, a.qp.Attr().SQPSN, "0xfffffe and two more")
 }
 
-// A request that cannot be sent, and a receive that cannot be used, end the queue pair.
+// A request that cannot be sent, and a receive that cannot be used, end the
+// queue pair.
 func TestDatagramFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(a *dhost, wr *SendWR)
@@ -356,8 +357,8 @@ func TestDatagramNoAllocations(t *testing.T) {
 	}))
 }
 
-// FuzzDatagrams: whatever packets, requests and receives come in whatever state,
-// everything completes exactly once in the end.
+// FuzzDatagrams: whatever packets, requests and receives come in whatever
+// state, everything completes exactly once in the end.
 func FuzzDatagrams(f *testing.F) {
 	f.Add([]byte{0, 20, 1, 0, 30, 2, 3, 4, 1, 9, 200})
 	f.Add(bytes.Repeat([]byte{0, 45, 1, 8, 2, 0, 12, 3}, 20))

@@ -35,12 +35,13 @@
 //
 // # Datagrams
 //
-// Datagrams is the other kind of queue pair, unreliable datagrams (IBA 9.8.3), driven by
-// the same calls: Post copies a request with its destination (datagram_send.go), Transmit
-// makes one packet of it and completes it, the peer's Receive checks Q_Key and receive and
-// stores the route header and the payload (datagram_receive.go). Nothing is repeated, and
-// what does not fit is dropped and counted. packet.go makes and checks single datagrams
-// for the general services queue pair, which is none of this package's.
+// Datagrams is the other kind of queue pair, unreliable datagrams (IBA 9.8.3),
+// driven by the same calls: Post copies a request with its destination
+// (datagram_send.go), Transmit makes one packet of it and completes it, the
+// peer's Receive checks Q_Key and receive and stores the route header and the
+// payload (datagram_receive.go). Nothing is repeated, and what does not fit is
+// dropped and counted. packet.go makes and checks single datagrams for the
+// general services queue pair, which is none of this package's.
 //
 // # Sequence numbers
 //

@@ -26,8 +26,8 @@ func (q *QP) startDraining() {
 	}
 }
 
-// checkResize refuses to change the number of outstanding READs and atomics while
-// some are: only a drained queue's can be changed.
+// checkResize refuses to change the number of outstanding READs and atomics
+// while some are: only a drained queue's can be changed.
 func (q *QP) checkResize(mask abi.QPAttrMask) error {
 	if q.state == abi.QPSSQD && mask&abi.QPMaskMaxQPRdAtomic != 0 && !q.req.asked.empty() {
 		return fmt.Errorf("queue pair %v: max_rd_atomic while READs or atomics are outstanding: wait until the send queue has drained: %w",

@@ -15,7 +15,8 @@ func (n *network) modify(h *host, to abi.QPState) {
 	require.NoError(n.t, h.qp.Modify(n.now, to, &Attr{}, abi.QPMaskState))
 }
 
-// IBA 10.3.1.5: in SQD what is posted waits, the responder goes on, RTS resumes.
+// IBA 10.3.1.5: in SQD what is posted waits, the responder goes on, RTS
+// resumes.
 func TestDrainHoldsBack(t *testing.T) {
 	n := newPair(t, cfg{})
 	n.modify(n.a, abi.QPSSQD)
@@ -32,8 +33,8 @@ func TestDrainHoldsBack(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 1)
 }
 
-// A message of which one packet has left is finished, and made up for if it is lost;
-// the one behind it is not begun.
+// A message of which one packet has left is finished, and made up for if it is
+// lost; the one behind it is not begun.
 func TestDrainFinishesWhatWasBegun(t *testing.T) {
 	n := newPair(t, cfg{})
 	lose := 3
@@ -98,7 +99,8 @@ func TestDrainRetryExceeded(t *testing.T) {
 	require.Equal(t, abi.QPSErr, n.a.qp.State())
 }
 
-// The numbers of READs and atomics change in SQD, the requester's when it has drained.
+// The numbers of READs and atomics change in SQD, the requester's when it has
+// drained.
 func TestDrainResizes(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.MaxRdAtomic, a.MaxDestRdAtomic = 4, 4 }})
 	for i := range uint64(4) {

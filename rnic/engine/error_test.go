@@ -107,8 +107,8 @@ func TestDeregisteredWhileSending(t *testing.T) {
 	}
 }
 
-// IBA 9.9.2: the NAK's code becomes the status of the request that it names; those
-// before it succeeded.
+// IBA 9.9.2: the NAK's code becomes the status of the request that it names;
+// those before it succeeded.
 func TestRemoteErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		wr     func(n *network) SendWR
@@ -235,7 +235,8 @@ func TestStrayResponses(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 1, 2, 3, 4, 5)
 }
 
-// IBA 9.9.2: an answer to the right PSN that is not what was asked for is fatal.
+// IBA 9.9.2: an answer to the right PSN that is not what was asked for is
+// fatal.
 func TestBadResponses(t *testing.T) {
 	for name, c := range map[string]struct {
 		op  wire.Opcode

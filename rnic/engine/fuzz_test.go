@@ -11,7 +11,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// fuzzed is a queue pair whose region lies between guards that nothing may touch.
+// fuzzed is a queue pair whose region lies between guards that nothing may
+// touch.
 type fuzzed struct {
 	t        *testing.T
 	data     []byte

@@ -1,6 +1,7 @@
 package engine
 
-// Gauges are what a requester has at present. Unlike counters they go up and down.
+// Gauges are what a requester has at present. Unlike counters they go up and
+// down.
 type Gauges struct {
 	InFlight    int      // bytes that were sent, or asked for, and are not acknowledged, and packetCost for each packet
 	Window      int      // bytes that InFlight may grow to
@@ -9,7 +10,8 @@ type Gauges struct {
 	RTO         Duration // after which silence is a loss: from RTT, with backoff
 }
 
-// Gauges reads the requester; all zero outside of RTS and SQD, where it has nothing.
+// Gauges reads the requester; all zero outside of RTS and SQD, where it has
+// nothing.
 func (q *QP) Gauges() Gauges {
 	if !q.sends() {
 		return Gauges{}

@@ -27,12 +27,12 @@ type Attr struct {
 	QKey            uint32          // QKEY: of datagrams only
 }
 
-// Modify sets the attributes that mask names and moves to the state to, which may
-// be the present one. Transitions are RESET→INIT→RTR→RTS, RTS→SQD→RTS, any state
-// to ERR and to RESET (IBA 10.3.1); others, and values out of range, are EINVAL
-// and change nothing. Which attributes a transition requires and permits is the
-// caller's check. Next: Completions after a move to ERR, Drained after one to
-// SQD, Transmit after one back to RTS.
+// Modify sets the attributes that mask names and moves to the state to, which
+// may be the present one. Transitions are RESET→INIT→RTR→RTS, RTS→SQD→RTS, any
+// state to ERR and to RESET (IBA 10.3.1); others, and values out of range, are
+// EINVAL and change nothing. Which attributes a transition requires and permits
+// is the caller's check. Next: Completions after a move to ERR, Drained after
+// one to SQD, Transmit after one back to RTS.
 func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) error {
 	a := q.attr
 	a.set(attr, mask)

@@ -93,7 +93,8 @@ func TestAttributeRanges(t *testing.T) {
 	}
 }
 
-// Attributes that the mask does not name stay; PSNs show where the queue pair is.
+// Attributes that the mask does not name stay; PSNs show where the queue pair
+// is.
 func TestAttrFollowsMask(t *testing.T) {
 	n := newPair(t, cfg{psnA: 0xffffff, psnB: 7})
 	a := goodAttr()

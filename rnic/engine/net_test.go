@@ -229,7 +229,8 @@ func (n *network) next() (Time, bool) {
 	return at, at != 0
 }
 
-// run goes on until nothing is left to happen, or until the time end (0: no end).
+// run goes on until nothing is left to happen, or until the time end (0: no
+// end).
 func (n *network) run(end Time) {
 	for steps := 0; ; steps++ {
 		require.Less(n.t, steps, 1_000_000, "the queue pairs never come to rest")

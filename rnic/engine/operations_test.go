@@ -12,7 +12,8 @@ import (
 
 var lengths = []int{0, 1, 2, 3, 4, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 100_000, regionLen / 4}
 
-// Every data operation, length and path MTU arrives intact (IBA 9.4.1, 9.4.3, 9.4.4).
+// Every data operation, length and path MTU arrives intact (IBA 9.4.1, 9.4.3,
+// 9.4.4).
 func TestDataOperations(t *testing.T) {
 	for _, mtu := range []abi.MTU{abi.MTU256, abi.MTU512, abi.MTU1024, abi.MTU2048, abi.MTU4096} {
 		for _, op := range []abi.WROpcode{abi.WRSend, abi.WRSendWithImm, abi.WRRDMAWrite, abi.WRRDMAWriteWithImm, abi.WRRDMARead} {
@@ -155,7 +156,8 @@ func TestUnsignaled(t *testing.T) {
 	require.Zero(t, n.a.qp.Outstanding())
 }
 
-// Solicited event and immediate stand in the last packet only (IBA 9.2.3, 9.3.6).
+// Solicited event and immediate stand in the last packet only (IBA 9.2.3,
+// 9.3.6).
 func TestSolicited(t *testing.T) {
 	n := newPair(t, cfg{mtu: abi.MTU256})
 	n.b.postRecv(1, 0, 1000)

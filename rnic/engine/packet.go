@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Datagram is what one unreliable datagram says beside its payload. It serves who
-// makes or takes single datagrams without a queue pair of this package: the
+// Datagram is what one unreliable datagram says beside its payload. It serves
+// who makes or takes single datagrams without a queue pair of this package: the
 // general services queue pair.
 type Datagram struct {
 	Peer      netip.AddrPort // where it goes
@@ -21,8 +21,8 @@ type Datagram struct {
 	Imm       [4]byte // as on the wire
 }
 
-// AddDatagram appends a datagram, of which payload is copied: at most 4096 bytes.
-// The batch is not full.
+// AddDatagram appends a datagram, of which payload is copied: at most 4096
+// bytes. The batch is not full.
 func (b *Batch) AddDatagram(d *Datagram, payload []byte) {
 	room := b.payload(len(payload))
 	copy(room, payload)
@@ -45,7 +45,8 @@ func (b *Batch) addDatagram(d *Datagram, payload []byte) {
 	b.add(d.Peer, &p, payload)
 }
 
-// Verdict is whether a received packet is a datagram for a queue pair, or why not.
+// Verdict is whether a received packet is a datagram for a queue pair, or why
+// not.
 type Verdict uint8
 
 const (
@@ -72,8 +73,8 @@ func CheckDatagram(p *wire.Packet, qkey uint32) Verdict {
 // controlledQKey marks Q_Keys that not every program may use.
 const controlledQKey = 1 << 31
 
-// qkeyToSend is what a datagram carries whose work request names a Q_Key: with the
-// highest bit set it stands for the queue pair's own (IBA 10.2.5).
+// qkeyToSend is what a datagram carries whose work request names a Q_Key: with
+// the highest bit set it stands for the queue pair's own (IBA 10.2.5).
 func qkeyToSend(named, own uint32) uint32 {
 	if named&controlledQKey != 0 {
 		return own
@@ -85,9 +86,9 @@ func qkeyToSend(named, own uint32) uint32 {
 // link does not tell.
 const hopLimit = 64
 
-// routeHeader appends the 40 bytes that stand before the payload of p in a receive
-// buffer (IBA 8.3, A17). Of the IP header the link tells the addresses only: traffic
-// class and flow label are 0.
+// routeHeader appends the 40 bytes that stand before the payload of p in a
+// receive buffer (IBA 8.3, A17). Of the IP header the link tells the addresses
+// only: traffic class and flow label are 0.
 func routeHeader(b []byte, from, to netip.Addr, p *wire.Packet) []byte {
 	const udpHeader, ipProtocolUDP = 8, 17
 	g := wire.GRH{

@@ -2,12 +2,13 @@ package engine
 
 import "github.com/rdmashim/rdmashim/rnic/wire"
 
-// Ping asks the peer for a sign of life without a work request: the next Transmit
-// sends a zero-length WRITE with the PSN before the oldest that is outstanding.
-// To the responder that is a duplicate, which it acknowledges again without
-// carrying it out (IBA 9.7.5.1.2, rxe_resp.c:duplicate_request); the ACK says
-// nothing new and is dropped. So whether anything came of it shows in RcvdPkts
-// only. It is not repeated. False in states that send nothing. Next: Transmit.
+// Ping asks the peer for a sign of life without a work request: the next
+// Transmit sends a zero-length WRITE with the PSN before the oldest that is
+// outstanding. To the responder that is a duplicate, which it acknowledges
+// again without carrying it out (IBA 9.7.5.1.2, rxe_resp.c:duplicate_request);
+// the ACK says nothing new and is dropped. So whether anything came of it shows
+// in RcvdPkts only. It is not repeated. False in states that send nothing.
+// Next: Transmit.
 func (q *QP) Ping() bool {
 	q.req.ping = q.sends()
 	return q.req.ping

@@ -13,8 +13,8 @@ import (
 )
 
 // Random requests in both directions over a network that loses, doubles and
-// delays: everything completes once, in order, with its effect. The broad soak is
-// rnic/link/sim's; this one finds a mistake without leaving the package.
+// delays: everything completes once, in order, with its effect. The broad soak
+// is rnic/link/sim's; this one finds a mistake without leaving the package.
 func TestRandomFaults(t *testing.T) {
 	seeds := 150
 	if testing.Short() {

@@ -2,9 +2,9 @@ package engine
 
 import "github.com/rdmashim/rdmashim/rnic/wire"
 
-// replay is a READ or atomic request that is remembered until newer ones push it
-// out: to send its answer, and to send it again. It holds no payload: a READ is
-// read again, an atomic keeps its result (IBA 9.7.5.1.5).
+// replay is a READ or atomic request that is remembered until newer ones push
+// it out: to send its answer, and to send it again. It holds no payload: a READ
+// is read again, an atomic keeps its result (IBA 9.7.5.1.5).
 type replay struct {
 	operation  wire.Operation
 	first, end seq // of the original request
@@ -111,11 +111,11 @@ func (u *replayQueue) behind(s, next seq) seq {
 
 // duplicate handles a request from before the expected PSN, whose effect took
 // place already: SENDs and WRITEs are acknowledged again, READs are done again,
-// atomics answered from memory. Repeated answers leave in the order of their PSNs,
-// before what was being answered (IBA 9.7.5.1.3, C9-110).
+// atomics answered from memory. Repeated answers leave in the order of their
+// PSNs, before what was being answered (IBA 9.7.5.1.3, C9-110).
 //
-// The ACK reaches up to the next READ or atomic only: that one's answer may have
-// been lost too, and an ACK with its PSN would pass for it.
+// The ACK reaches up to the next READ or atomic only: that one's answer may
+// have been lost too, and an ACK with its PSN would pass for it.
 func (q *QP) duplicate(s seq, p *wire.Packet) {
 	u := &q.rsp.replay
 	switch p.Opcode.Operation() {

@@ -5,10 +5,10 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// transmitReplies writes answers while the batch holds fewer than limit packets:
-// READ responses and ATOMIC ACKs in the order of their PSNs, then one ACK for
-// all that was carried out, or the NAK that ends it (IBA 9.7.5.1). The ACK goes
-// with ack only.
+// transmitReplies writes answers while the batch holds fewer than limit
+// packets: READ responses and ATOMIC ACKs in the order of their PSNs, then one
+// ACK for all that was carried out, or the NAK that ends it (IBA 9.7.5.1). The
+// ACK goes with ack only.
 func (q *QP) transmitReplies(b *Batch, limit int, ack bool) {
 	for len(b.Packets) < limit && q.mayReply() {
 		switch r := q.rsp.replay.oldest(); {
@@ -29,8 +29,8 @@ func (q *QP) transmitReplies(b *Batch, limit int, ack bool) {
 	}
 }
 
-// mayReply: in ERR the answers that were due when the queue pair failed may still
-// leave, the fatal NAK as the last of them.
+// mayReply: in ERR the answers that were due when the queue pair failed may
+// still leave, the fatal NAK as the last of them.
 func (q *QP) mayReply() bool {
 	return q.state == abi.QPSRTR || q.sends() || q.state == abi.QPSErr
 }
@@ -46,8 +46,8 @@ func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload [
 	q.counters.SentBytes += uint64(len(payload))
 }
 
-// replyRead adds one READ response. A READ repeated from the middle goes on with
-// Middle, as rxe does and expects.
+// replyRead adds one READ response. A READ repeated from the middle goes on
+// with Middle, as rxe does and expects.
 func (q *QP) replyRead(b *Batch, r *replay) {
 	off := uint64(r.cur-r.first) * uint64(q.mtu)
 	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(q.mtu))))
@@ -67,11 +67,11 @@ func (q *QP) replyAtomic(b *Batch, r *replay) {
 	q.rsp.replay.sent(r)
 }
 
-// failReply ends the queue pair because the region of a READ is gone while it is
-// being answered. If the READ had its answer before, the program had reason to
-// take the region away, and what repeats it is most likely late: a requester that
-// has the answer takes no notice of the NAK, and one that lost it learns why it
-// will not get it. Neither ends this side.
+// failReply ends the queue pair because the region of a READ is gone while it
+// is being answered. If the READ had its answer before, the program had reason
+// to take the region away, and what repeats it is most likely late: a requester
+// that has the answer takes no notice of the NAK, and one that lost it learns
+// why it will not get it. Neither ends this side.
 func (q *QP) failReply(b *Batch, r *replay) {
 	if r.answered {
 		q.counters.DropReplay++

@@ -36,9 +36,9 @@ type requester struct {
 
 // Transmit writes packets that may leave now into b, behind what is there. More
 // reports that b was filled, so there may be more. An ACK whose time has not
-// come leaves with requests only (HoldsAck), before them: the peer is to see its
-// messages completed before it sees what answers them. Next: NextTimeout, and
-// Completions when State turned to ERR.
+// come leaves with requests only (HoldsAck), before them: the peer is to see
+// its messages completed before it sees what answers them. Next: NextTimeout,
+// and Completions when State turned to ERR.
 func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	// Answers and requests share the batch, so that neither starves the other.
 	half := cap(b.Packets) - (cap(b.Packets)-len(b.Packets))/2
@@ -47,7 +47,8 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	q.transmitReplies(b, half, due)
 	q.transmitRequests(now, b)
 	q.transmitPing(b)
-	// Behind requests, being shorter, an ACK can share a datagram's send with them.
+	// Behind requests, being shorter, an ACK can share a datagram's send with
+	// them.
 	q.transmitReplies(b, cap(b.Packets), rides)
 	return b.Full()
 }
@@ -194,7 +195,8 @@ func (q *QP) startPacket(op wire.Opcode, s seq) {
 	}
 }
 
-// emit adds the request packet that stands for n PSNs to the batch and moves on.
+// emit adds the request packet that stands for n PSNs to the batch and moves
+// on.
 func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	r := &q.req
 	b.add(q.attr.Peer, &q.out, payload)

@@ -71,8 +71,8 @@ func TestTimeoutIsEarly(t *testing.T) {
 	require.EqualValues(t, 1, n.b.qp.Counters().DuplicateRequest)
 }
 
-// IBA 9.7.6.1.3: a silent peer is given up after (retry_cnt+1) ACK timeouts, with
-// retransmissions on the way that back off.
+// IBA 9.7.6.1.3: a silent peer is given up after (retry_cnt+1) ACK timeouts,
+// with retransmissions on the way that back off.
 func TestRetryExceeded(t *testing.T) {
 	for _, retries := range []uint8{0, 2, 7} {
 		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout, a.RetryCnt = 14, retries }})
@@ -118,7 +118,8 @@ func TestStalledHostGrantsMoreTime(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 1)
 }
 
-// IBA 9.7.5.2.8: the requester waits as long as asked, as often as rnr_retry says.
+// IBA 9.7.5.2.8: the requester waits as long as asked, as often as rnr_retry
+// says.
 func TestRNRRetries(t *testing.T) {
 	for _, retries := range []uint8{0, 1, 6} {
 		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.RNRRetry, a.MinRNRTimer = retries, 20 }})
@@ -135,7 +136,8 @@ func TestRNRRetries(t *testing.T) {
 	}
 }
 
-// 7 is for ever, however long that takes; the ACK timeout does not run meanwhile.
+// 7 is for ever, however long that takes; the ACK timeout does not run
+// meanwhile.
 func TestRNRForever(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.MinRNRTimer, a.Timeout, a.RetryCnt = 0, 8, 0 }})
 	n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 6)})
@@ -178,8 +180,8 @@ func TestRNRRetriesComeBack(t *testing.T) {
 	require.EqualValues(t, 5, n.a.qp.Counters().RNRRcvd)
 }
 
-// A lost READ response is asked for again from where it was lost, whether a later
-// response shows it, a later ACK, or nothing (IBA 9.7.6).
+// A lost READ response is asked for again from where it was lost, whether a
+// later response shows it, a later ACK, or nothing (IBA 9.7.6).
 func TestReadRetry(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop     wire.PSN
@@ -240,8 +242,8 @@ func TestAtomicRetry(t *testing.T) {
 	require.NotZero(t, n.a.qp.Counters().ImpliedNAKs)
 }
 
-// The message count of an answer does not matter, whether a responder gives that of
-// the moment or, as some do in repeated answers, that of the request.
+// The message count of an answer does not matter, whether a responder gives
+// that of the moment or, as some do in repeated answers, that of the request.
 func TestAnyMSN(t *testing.T) {
 	for _, msn := range []wire.MSN{0, 1, 2, 7, 1<<24 - 1} {
 		n := newPair(t, cfg{})
@@ -279,7 +281,8 @@ func TestNAKStorm(t *testing.T) {
 	require.EqualValues(t, 18, n.a.qp.Counters().RetransmittedPkts)
 }
 
-// After a timeout a NAK for the same packet is news: its retransmission was lost.
+// After a timeout a NAK for the same packet is news: its retransmission was
+// lost.
 func TestNAKAfterTimeout(t *testing.T) {
 	n := newPair(t, cfg{})
 	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
@@ -305,8 +308,8 @@ func TestNAKAfterTimeout(t *testing.T) {
 	require.Len(t, n.a.sent, 4)
 }
 
-// No more READs and atomics are outstanding than max_rd_atomic, and they need not
-// stop what follows them.
+// No more READs and atomics are outstanding than max_rd_atomic, and they need
+// not stop what follows them.
 func TestMaxRdAtomic(t *testing.T) {
 	for _, limit := range []uint8{1, 3} {
 		n := newPair(t, cfg{mtu: abi.MTU256, attr: func(_ int, a *Attr) { a.MaxRdAtomic = limit }})
@@ -334,8 +337,8 @@ func TestMaxRdAtomic(t *testing.T) {
 	}
 }
 
-// A READ larger than the window is asked for in pieces; the answers on their way
-// never exceed it.
+// A READ larger than the window is asked for in pieces; the answers on their
+// way never exceed it.
 func TestReadInPieces(t *testing.T) {
 	const l = 300_000
 	n := newPair(t, cfg{mtu: abi.MTU4096, edit: func(_ int, c *Config) { c.Tuning.MaxWindow = 64 << 10 }})

@@ -37,8 +37,8 @@ type nak struct {
 	syndrome wire.Syndrome
 }
 
-// Receive takes a packet whose BTH names this queue pair, from the address from.
-// The packet is not kept. Next: Transmit, Completions, NextTimeout.
+// Receive takes a packet whose BTH names this queue pair, from the address
+// from. The packet is not kept. Next: Transmit, Completions, NextTimeout.
 func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	q.genuine = false
 	if !q.acceptHeader(from, p) {
@@ -60,8 +60,9 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	}
 }
 
-// Genuine reports whether the packet of the last Receive had a PSN that only the
-// peer knows: the expected one of a request, an outstanding one of a response.
+// Genuine reports whether the packet of the last Receive had a PSN that only
+// the peer knows: the expected one of a request, an outstanding one of a
+// response.
 func (q *QP) Genuine() bool { return q.genuine }
 
 // acceptHeader is the validation that precedes all transport processing: state,
@@ -111,8 +112,8 @@ func (q *QP) expect(n seq) {
 	q.rsp.nak.pending = false // one for an earlier gap came too late
 }
 
-// refuse answers the request at next with a NAK. Other than for RNR that ends the
-// queue pair (IBA 9.9.3, table 58).
+// refuse answers the request at next with a NAK. Other than for RNR that ends
+// the queue pair (IBA 9.9.3, table 58).
 func (q *QP) refuse(e refusal) {
 	q.rsp.refused = true
 	q.rsp.nak = nak{pending: true, fatal: !e.syndrome.IsRNR(), at: q.rsp.next, syndrome: e.syndrome}
@@ -131,9 +132,9 @@ func (q *QP) isItsPeer() bool {
 	return q.attr.DestQPN == q.cfg.QPN && netip.AddrPortFrom(q.peer, q.attr.Peer.Port()) == self
 }
 
-// hearOwnNAK tells the requester of a queue pair that is connected to itself what
-// its responder refused: the NAK on the wire finds it in ERR, and its request
-// flushed with no completion that says why.
+// hearOwnNAK tells the requester of a queue pair that is connected to itself
+// what its responder refused: the NAK on the wire finds it in ERR, and its
+// request flushed with no completion that says why.
 func (q *QP) hearOwnNAK(now Time) {
 	s := q.req.una.near(q.rsp.nak.at.psn())
 	if s >= q.req.una && s < q.req.sent {
@@ -156,9 +157,9 @@ func (q *QP) countNAK(s wire.Syndrome) {
 	}
 }
 
-// repeatFatal handles a request in ERR. The state discards everything; but where
-// this side's own NAK led to it and the refused request comes again, the NAK was
-// lost and is sent again, so that the requester learns why.
+// repeatFatal handles a request in ERR. The state discards everything; but
+// where this side's own NAK led to it and the refused request comes again, the
+// NAK was lost and is sent again, so that the requester learns why.
 func (q *QP) repeatFatal(p *wire.Packet) {
 	q.counters.DropState++
 	if n := &q.rsp.nak; n.fatal && p.PSN == n.at.psn() {

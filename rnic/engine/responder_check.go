@@ -103,9 +103,9 @@ func (q *QP) checkResources(p *wire.Packet) refusal {
 	return refusal{}
 }
 
-// checkLength: all packets but the last carry exactly the path MTU, the last one
-// at least a byte, an Only anything; a WRITE carries what its RETH announced; a
-// SEND fits the receive (IBA 9.7.4.1.6).
+// checkLength: all packets but the last carry exactly the path MTU, the last
+// one at least a byte, an Only anything; a WRITE carries what its RETH
+// announced; a SEND fits the receive (IBA 9.7.4.1.6).
 func (q *QP) checkLength(p *wire.Packet) refusal {
 	n := len(p.Payload)
 	switch p.Opcode.Operation() {
@@ -147,8 +147,8 @@ func (q *QP) checkWriteLength(p *wire.Packet) refusal {
 }
 
 // checkRKey: the whole range that a request names lies in a region that permits
-// it (IBA 9.7.4.1.5). No bytes need no key. Later packets of a WRITE are checked
-// as they are written.
+// it (IBA 9.7.4.1.5). No bytes need no key. Later packets of a WRITE are
+// checked as they are written.
 func (q *QP) checkRKey(p *wire.Packet) refusal {
 	var err error
 	check := q.cfg.Regions.Check

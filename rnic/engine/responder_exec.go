@@ -77,8 +77,8 @@ func (q *QP) executeWrite(p *wire.Packet) {
 	q.executed(p)
 }
 
-// executed notes that a packet of a SEND or WRITE was carried out. One ACK stands
-// for all that is carried out until it leaves (IBA 9.7.5.1.2).
+// executed notes that a packet of a SEND or WRITE was carried out. One ACK
+// stands for all that is carried out until it leaves (IBA 9.7.5.1.2).
 func (q *QP) executed(p *wire.Packet) {
 	r := &q.rsp
 	q.expect(1)

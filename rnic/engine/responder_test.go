@@ -391,8 +391,8 @@ func TestReplayResources(t *testing.T) {
 	require.Zero(t, n.b.qp.rsp.replay.left)
 }
 
-// IBA 9.7.5.2.8: without a receive the answer is RNR with the queue pair's timer,
-// and what follows waits.
+// IBA 9.7.5.2.8: without a receive the answer is RNR with the queue pair's
+// timer, and what follows waits.
 func TestReceiverNotReady(t *testing.T) {
 	for _, op := range []wire.Opcode{wire.RCSendOnly, wire.RCSendOnlyImm, wire.RCWriteOnlyImm, wire.RCSendFirst} {
 		n := newPair(t, cfg{mtu: abi.MTU256, attr: func(_ int, a *Attr) { a.MinRNRTimer = 17 }})
@@ -439,8 +439,8 @@ func TestCoalescedAck(t *testing.T) {
 	require.Equal(t, []wire.Opcode{wire.RCAtomicAck}, opcodes(out))
 }
 
-// The region of a READ may go while it is being answered, that of a WRITE in the
-// middle of the message.
+// The region of a READ may go while it is being answered, that of a WRITE in
+// the middle of the message.
 func TestDeregisteredInTheMiddle(t *testing.T) {
 	n := newPair(t, cfg{mtu: abi.MTU256})
 	read := n.req(wire.RCReadRequest, 0, 0, dmalen(256*8))
@@ -463,8 +463,8 @@ func TestDeregisteredInTheMiddle(t *testing.T) {
 	require.Equal(t, last.PSN, out[0].PSN)
 }
 
-// A READ that cannot be answered any more comes before the request behind it that
-// was refused already.
+// A READ that cannot be answered any more comes before the request behind it
+// that was refused already.
 func TestTwoFailures(t *testing.T) {
 	n := newPair(t, cfg{mtu: abi.MTU256})
 	read, bad := n.req(wire.RCReadRequest, 0, 0, dmalen(600)), n.req(wire.RCWriteOnly, 3, 8, rkey(1))

@@ -29,9 +29,9 @@ func (q *QP) rewind() {
 	r.since, r.probe = 0, true
 }
 
-// measured notes the first measurement. Of a packet that left before a timeout, and
-// once, it shows that the timeout came too early: what left with that packet is on
-// its way, too, and need not be repeated.
+// measured notes the first measurement. Of a packet that left before a timeout,
+// and once, it shows that the timeout came too early: what left with that
+// packet is on its way, too, and need not be repeated.
 func (q *QP) measured() {
 	r := &q.req
 	r.win.restore()
@@ -56,8 +56,8 @@ func (q *QP) lost(now Time) {
 	q.goBack(now, false)
 }
 
-// receiverNotReady waits as long as the peer asked for, then starts again at una
-// (IBA 9.7.5.2.8). The RNR retry count bounds how often, 7 is for ever.
+// receiverNotReady waits as long as the peer asked for, then starts again at
+// una (IBA 9.7.5.2.8). The RNR retry count bounds how often, 7 is for ever.
 func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 	r := &q.req
 	if r.timer.waitsForReceiver() {

@@ -31,8 +31,8 @@ type recording struct {
 	lostRequests map[int]bool      // frames that the responder did not get
 	lostAnswers  map[wire.PSN]int  // answers that were sent and are not in the file, how many times
 	inError      map[wire.QPN]bool // responders in ERR
-	// departs are syndromes that the specification wants otherwise than rxe sends
-	// them.
+	// departs are syndromes that the specification wants otherwise than rxe
+	// sends them.
 	departs map[wire.QPN]wire.Syndrome
 }
 
@@ -224,8 +224,8 @@ func (x *rxePeer) host(ps []wire.Packet, i int) *rxeQP {
 	return h
 }
 
-// firstAnswer is the first answer to the queue pair whose first request is ps[i]:
-// one with nearly its PSN.
+// firstAnswer is the first answer to the queue pair whose first request is
+// ps[i]: one with nearly its PSN.
 func firstAnswer(ps []wire.Packet, i int) *wire.Packet {
 	for j := range ps[i:] {
 		if p := &ps[i+j]; p.Opcode.IsResponse() && p.PSN.In(ps[i].PSN, 4) {
@@ -235,8 +235,8 @@ func firstAnswer(ps []wire.Packet, i int) *wire.Packet {
 	return nil
 }
 
-// request hands ps[i] to its queue pair and notes the answers. A receive is there
-// when the recording's responder had one.
+// request hands ps[i] to its queue pair and notes the answers. A receive is
+// there when the recording's responder had one.
 func (x *rxePeer) request(ps []wire.Packet, i int, lost bool) {
 	p := ps[i]
 	h := x.host(ps, i)
@@ -283,8 +283,8 @@ func (x *rxePeer) notReady(ps []wire.Packet, i int) bool {
 	return false
 }
 
-// What Linux rxe sent for a work request is what the requester sends for it, and
-// rxe's answers complete it.
+// What Linux rxe sent for a work request is what the requester sends for it,
+// and rxe's answers complete it.
 func TestRequesterSendsAsRxe(t *testing.T) {
 	for _, r := range rxe61[:3] {
 		t.Run(r.file, func(t *testing.T) {

@@ -43,8 +43,8 @@ type kind struct {
 	wc        abi.WCOpcode
 }
 
-// returnsData reports whether the answer is more than an ACK: the request counts
-// against max_rd_atomic.
+// returnsData reports whether the answer is more than an ACK: the request
+// counts against max_rd_atomic.
 func (k *kind) returnsData() bool {
 	return k.operation == wire.OpRead || k.isAtomic()
 }
@@ -101,9 +101,9 @@ func (s *sendQueue) len() int { return int(s.tail - s.head) }
 func (s *sendQueue) at(i uint64) *sendWR { return &s.ring[i%uint64(len(s.ring))] }
 
 // Post takes over a work request. EINVAL in RESET, INIT and RTR; ENOMEM when
-// SendDepth work requests are outstanding. What is wrong with the request itself
-// shows in its completion. In ERR it is flushed, in SQD it waits for RTS. Next: Transmit, or Completions
-// in ERR.
+// SendDepth work requests are outstanding. What is wrong with the request
+// itself shows in its completion. In ERR it is flushed, in SQD it waits for
+// RTS. Next: Transmit, or Completions in ERR.
 func (q *QP) Post(now Time, wr *SendWR) error {
 	switch {
 	case !q.sends() && q.state != abi.QPSErr:

@@ -43,17 +43,17 @@ func (t *timer) again(s, end seq) {
 	}
 }
 
-// believable is how many answers to repeated packets in a row are taken to be to the
-// last copies: enough for a path that loses one packet in five, and a limit to
-// what is repeated for nothing on a path that has become just so much longer
-// that the answers to first copies look like that.
+// believable is how many answers to repeated packets in a row are taken to be
+// to the last copies: enough for a path that loses one packet in five, and a
+// limit to what is repeated for nothing on a path that has become just so much
+// longer that the answers to first copies look like that.
 const believable = 8
 
-// acknowledged ends the measurement when una has passed the sampled packet
-// (RFC 6298 section 2). The answer to a repeated packet may be to any of its
-// copies, so it measures nothing (section 3, Karn's rule); but the round trip
-// is not longer than the time since the first of them. That bound is as good as
-// the backoff, and takes its place. inTime says that the answer came as soon as one
+// acknowledged ends the measurement when una has passed the sampled packet (RFC
+// 6298 section 2). The answer to a repeated packet may be to any of its copies,
+// so it measures nothing (section 3, Karn's rule); but the round trip is not
+// longer than the time since the first of them. That bound is as good as the
+// backoff, and takes its place. inTime says that the answer came as soon as one
 // to the last copy would: then the bound is not needed, for a while.
 func (t *timer) acknowledged(now Time, una seq, inTime bool) {
 	if !t.sampling || una <= t.samplePk {
@@ -113,7 +113,8 @@ func (q *QP) retransmitAfter() Duration {
 	return max(min(d, limit), min(rtt+rtt/4, max(limit, q.patience()/4)))
 }
 
-// maxTimeout is the longest retransmission timeout of a path that is not longer.
+// maxTimeout is the longest retransmission timeout of a path that is not
+// longer.
 func (q *QP) maxTimeout() Duration {
 	if a := q.ackTimeout(); a > 0 {
 		return min(q.tun.MaxRTO, a)
@@ -190,8 +191,8 @@ func (q *QP) NextTimeout() (Time, bool) {
 }
 
 // HandleTimeout runs the timers that expired by now; it leaves a due ACK to
-// Transmit. Calling it early is harmless. Packets that arrived before now should be
-// handed to Receive first. Next: Transmit, Completions, NextTimeout.
+// Transmit. Calling it early is harmless. Packets that arrived before now
+// should be handed to Receive first. Next: Transmit, Completions, NextTimeout.
 func (q *QP) HandleTimeout(now Time) {
 	t := &q.req.timer
 	if !q.sends() {

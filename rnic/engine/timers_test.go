@@ -9,8 +9,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// RFC 6298, sections 3 and 5: what acknowledges a repeated packet measures nothing and
-// does not bring the old timeout back; but it bounds the round trip.
+// RFC 6298, sections 3 and 5: what acknowledges a repeated packet measures
+// nothing and does not bring the old timeout back; but it bounds the round
+// trip.
 func TestKarn(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
 	timer := &n.a.qp.req.timer
@@ -41,8 +42,9 @@ func TestKarn(t *testing.T) {
 }
 
 // TestBackoffEndsInTime: an ACK that comes one round trip after a packet's last
-// copy shows that the copies before it were lost. The timeout was not too short,
-// however often it expired, so heavy loss costs short timeouts, not doubled ones.
+// copy shows that the copies before it were lost. The timeout was not too
+// short, however often it expired, so heavy loss costs short timeouts, not
+// doubled ones.
 func TestBackoffEndsInTime(t *testing.T) {
 	for _, known := range []bool{true, false} { // from the handshake, or measured
 		n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
@@ -96,8 +98,8 @@ func TestBoundShortensTheGuess(t *testing.T) {
 	require.Less(t, q.Gauges().RTO, 6*Millisecond)
 }
 
-// The backoff stays while neither a bound is known, because the packet that is timed
-// is still missing, nor a packet was acknowledged that was sent once.
+// The backoff stays while neither a bound is known, because the packet that is
+// timed is still missing, nor a packet was acknowledged that was sent once.
 func TestKarnWithoutBound(t *testing.T) {
 	n := newPair(t, cfg{})
 	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
@@ -126,8 +128,8 @@ func TestKarnWithoutBound(t *testing.T) {
 	require.Equal(t, Duration(n.now-1), q.req.timer.srtt, "the third was sent once, in the beginning")
 }
 
-// A packet behind those that were repeated was sent once: its acknowledgement, from
-// the first flight, tells that the timeout was too short.
+// A packet behind those that were repeated was sent once: its acknowledgement,
+// from the first flight, tells that the timeout was too short.
 func TestKarnBehindTheRepeated(t *testing.T) {
 	n := newPair(t, cfg{})
 	n.filter = func(*host, *wire.Packet) (int, Time) { return 1, Time(15 * Millisecond) }
@@ -143,8 +145,8 @@ func TestKarnBehindTheRepeated(t *testing.T) {
 	n.run(0)
 }
 
-// Timeouts in a row reduce the window once: no answer to what left after the first
-// can be there yet.
+// Timeouts in a row reduce the window once: no answer to what left after the
+// first can be there yet.
 func TestWindowShrinksOncePerRoundTrip(t *testing.T) {
 	n := newPair(t, cfg{})
 	q := n.a.qp
@@ -163,8 +165,8 @@ func TestWindowShrinksOncePerRoundTrip(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 0, 1, 1)
 }
 
-// Before the first measurement a timeout repeats two packets and says nothing of the
-// window.
+// Before the first measurement a timeout repeats two packets and says nothing
+// of the window.
 func TestTimeoutBeforeMeasurement(t *testing.T) {
 	n := newPair(t, cfg{})
 	q := n.a.qp
@@ -184,8 +186,8 @@ func TestTimeoutBeforeMeasurement(t *testing.T) {
 	require.False(t, q.req.win.slow)
 }
 
-// The first timeout follows the estimate, between MinRTO and the ACK timeout, until
-// a packet is measured or the queue pair is reset.
+// The first timeout follows the estimate, between MinRTO and the ACK timeout,
+// until a packet is measured or the queue pair is reset.
 func TestEstimate(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 16 }}) // 268 ms
 	q := n.a.qp

@@ -1,12 +1,12 @@
 package engine
 
-// window bounds the bytes in flight: requests that are not acknowledged, and READ
-// responses that were asked for. It doubles every round trip until the first
-// loss, then grows by a quarter, and halves when the requester goes back, once
-// a round trip.
+// window bounds the bytes in flight: requests that are not acknowledged, and
+// READ responses that were asked for. It doubles every round trip until the
+// first loss, then grows by a quarter, and halves when the requester goes back,
+// once a round trip.
 //
-// It stands for the socket buffers on the way, which the requester cannot see: a
-// default one holds some 40 packets of 4 KiB.
+// It stands for the socket buffers on the way, which the requester cannot see:
+// a default one holds some 40 packets of 4 KiB.
 type window struct {
 	size   int // bytes
 	slow   bool
@@ -27,9 +27,9 @@ func (w *window) grow(t *Tuning, n uint64) {
 
 // shrink notes a loss. A loss that a later packet showed leaves room for four
 // packets at least, so that the next loss shows too; a timeout leaves room for
-// two. Before the round trip was measured, a timeout may only say that the path is
-// long: it leaves room for two packets until restore, so that little is repeated
-// for nothing.
+// two. Before the round trip was measured, a timeout may only say that the path
+// is long: it leaves room for two packets until restore, so that little is
+// repeated for nothing.
 func (w *window) shrink(mtu int, timeout, measured bool) {
 	packet := mtu + packetCost
 	switch {

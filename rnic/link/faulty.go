@@ -44,9 +44,9 @@ type waiting struct {
 	behind int // so many more
 }
 
-// WithFaults returns l with the faults f on what it sends, or l itself if f holds
-// none. Rates outside 0 … 1 are cut to that range; Faults.Check finds them
-// before. Close closes l, and packets that still wait are lost.
+// WithFaults returns l with the faults f on what it sends, or l itself if f
+// holds none. Rates outside 0 … 1 are cut to that range; Faults.Check finds
+// them before. Close closes l, and packets that still wait are lost.
 func WithFaults(l Link, f Faults) Link {
 	if !f.Any() {
 		return l
@@ -154,8 +154,8 @@ func (f *faulty) flush() error {
 	return err
 }
 
-// arm sets the timer for the first packet that waits. A timer that fires earlier
-// is left alone: it arms itself again.
+// arm sets the timer for the first packet that waits. A timer that fires
+// earlier is left alone: it arms itself again.
 func (f *faulty) arm(now time.Time) {
 	var first time.Time
 	if len(f.held) > 0 {

@@ -8,7 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// BenchmarkLookup checks keys in random order, good ones and one that nobody has.
+// BenchmarkLookup checks keys in random order, good ones and one that nobody
+// has.
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{1, 1 << 10, 1 << 18} {
 		tab := NewTable([32]byte{1})

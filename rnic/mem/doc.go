@@ -19,8 +19,8 @@
 //
 // # Concurrency
 //
-// A Table is serialised by its caller, the device's lock. The memory is not: its
-// owner may read, write or unmap it at any time, as a card's host may. So
+// A Table is serialised by its caller, the device's lock. The memory is not:
+// its owner may read, write or unmap it at any time, as a card's host may. So
 //
 //   - copies are hidden from the race detector: RDMA is no synchronisation in
 //     the sense of Go's memory model;

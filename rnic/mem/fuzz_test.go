@@ -9,8 +9,8 @@ import (
 )
 
 // FuzzAccess holds what a table lets through against the rule written with
-// numbers that cannot overflow: the key is the region's, the domain its own, the
-// rights are there, and the bytes lie within.
+// numbers that cannot overflow: the key is the region's, the domain its own,
+// the rights are there, and the bytes lie within.
 func FuzzAccess(f *testing.F) {
 	add := func(iova uint64, size uint16, key uint32, addr uint64, n uint32, rights byte) {
 		f.Add(iova, size, key, addr, n, rights, []byte{1, 2, 3})

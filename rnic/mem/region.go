@@ -36,7 +36,8 @@ func (r *Region) Length() uint64 { return uint64(len(r.mem)) }
 func (r *Region) Access() abi.AccessFlags { return r.access }
 
 // AllowInvalidate lets a SEND with invalidate revoke the region's key. Regions
-// that user space registers are not of that kind (IBA 10.6.5, rxe_invalidate_mr).
+// that user space registers are not of that kind (IBA 10.6.5,
+// rxe_invalidate_mr).
 func (r *Region) AllowInvalidate() { r.revocable = true }
 
 // window returns the n bytes at addr. n is not 0.

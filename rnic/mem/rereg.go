@@ -15,9 +15,9 @@ type Change struct {
 	Access *abi.AccessFlags
 }
 
-// Reregister changes a region, whose key stays, all of it or nothing (IBA 11.2.8.6).
-// ErrKey if there is no such region; else the errors of Register. When it returns no
-// packet reaches memory that was replaced.
+// Reregister changes a region, whose key stays, all of it or nothing (IBA
+// 11.2.8.6). ErrKey if there is no such region; else the errors of Register.
+// When it returns no packet reaches memory that was replaced.
 func (t *Table) Reregister(key uint32, c Change) error {
 	r := t.find(key)
 	if r == nil {
@@ -40,8 +40,8 @@ func (t *Table) Reregister(key uint32, c Change) error {
 	return nil
 }
 
-// checkRegion is what a region must be. Remote write or atomic access needs local
-// write (IBA 10.6.3.1).
+// checkRegion is what a region must be. Remote write or atomic access needs
+// local write (IBA 10.6.3.1).
 func checkRegion(mem []byte, iova uint64, access abi.AccessFlags) error {
 	switch {
 	case len(mem) == 0:

@@ -21,15 +21,15 @@ const (
 )
 
 // Table holds a device's regions by key. A key is 32 random bits, so that a
-// region's key follows neither from another's nor from its own former one, and a
-// guess hits one of n regions with odds of n in 2^32.
+// region's key follows neither from another's nor from its own former one, and
+// a guess hits one of n regions with odds of n in 2^32.
 //
 // It is an open-addressing hash table with linear probing. Keys are their own
 // hash, being random.
 //
 // Invariants: len(slots) is a power of two; live regions and resting keys
-// together fill at most half of it; there is no empty slot between a key's home,
-// key & (len(slots)-1), and its slot.
+// together fill at most half of it; there is no empty slot between a key's
+// home, key & (len(slots)-1), and its slot.
 type Table struct {
 	slots  []slot
 	used   int // slots that are not empty
@@ -39,7 +39,8 @@ type Table struct {
 	oldest int              // in rest
 }
 
-// slot is empty with the key 0, which no region has: it looks like an unset key.
+// slot is empty with the key 0, which no region has: it looks like an unset
+// key.
 type slot struct {
 	key    uint32
 	region *Region // nil: the key rests
@@ -169,7 +170,8 @@ func (t *Table) find(key uint32) *Region {
 }
 
 // lookup returns the n bytes at addr of the region with this key, after the
-// checks in the order key, protection domain, access rights, bounds (IBA 10.6.3). n is not 0.
+// checks in the order key, protection domain, access rights, bounds (IBA
+// 10.6.3). n is not 0.
 func (t *Table) lookup(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) ([]byte, error) {
 	r := t.find(key)
 	switch {
@@ -183,8 +185,8 @@ func (t *Table) lookup(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) 
 	return r.window(addr, n)
 }
 
-// Check reports whether n bytes at addr could be reached with this key. No bytes
-// need no key (IBA 9.7.4.1.5).
+// Check reports whether n bytes at addr could be reached with this key. No
+// bytes need no key (IBA 9.7.4.1.5).
 func (t *Table) Check(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) error {
 	if n == 0 {
 		return nil

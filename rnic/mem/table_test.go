@@ -107,8 +107,8 @@ func TestStaleKeyFails(t *testing.T) {
 	require.Equal(t, restKeys, tab.used)
 }
 
-// A key that is gone is not drawn again while it rests: the generator begins anew
-// and so draws it first.
+// A key that is gone is not drawn again while it rests: the generator begins
+// anew and so draws it first.
 func TestKeyRests(t *testing.T) {
 	seed := [32]byte{9}
 	tab := NewTable(seed)
@@ -147,8 +147,8 @@ func TestKeysAreRandom(t *testing.T) {
 	require.NotEqual(t, register(t, NewTable([32]byte{1}), 1, 0, allAccess).Key(), register(t, NewTable([32]byte{2}), 1, 0, allAccess).Key())
 }
 
-// TestTableAgainstMap: through any inserts and removals the table has the entries
-// of a map, stays half empty and gives memory back.
+// TestTableAgainstMap: through any inserts and removals the table has the
+// entries of a map, stays half empty and gives memory back.
 func TestTableAgainstMap(t *testing.T) {
 	tab := NewTable([32]byte{4})
 	rng := rand.New(rand.NewPCG(1, 2))

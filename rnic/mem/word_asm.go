@@ -2,8 +2,9 @@
 
 package mem
 
-// These are not sync/atomic because the race detector replaces that by C code, in
-// which a fault cannot be caught, and would take a peer's access for the owner's.
+// These are not sync/atomic because the race detector replaces that by C code,
+// in which a fault cannot be caught, and would take a peer's access for the
+// owner's.
 
 //go:noescape
 func add64(p *uint64, n uint64) (old uint64)

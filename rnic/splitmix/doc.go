@@ -1,6 +1,7 @@
 // Package splitmix is the finalizer of splitmix64: random-looking bits of a
 // number, which never change with the toolchain. It is for faults, patterns and
-// tests that must repeat; math/rand/v2 is for the rest, crypto/rand for secrets.
+// tests that must repeat; math/rand/v2 is for the rest, crypto/rand for
+// secrets.
 package splitmix
 
 // Gamma is what a generator of splitmix64 adds to its state for each number.

@@ -13,7 +13,8 @@ type AtomicAckETH struct {
 // Length returns [AtomicAckETHLen].
 func (*AtomicAckETH) Length() int { return AtomicAckETHLen }
 
-// Parse reads the first AtomicAckETHLen bytes of b. The error is ErrShort or nil.
+// Parse reads the first AtomicAckETHLen bytes of b. The error is ErrShort or
+// nil.
 func (h *AtomicAckETH) Parse(b []byte) error {
 	if len(b) < AtomicAckETHLen {
 		return ErrShort

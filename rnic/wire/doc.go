@@ -14,8 +14,8 @@
 //
 // Receiving: the link hands the whole of it to [Flow.Verify], cuts the last
 // [ICRCLen] bytes off, and calls [Packet.Parse] on the rest. The opcode says in
-// the table (opcode_table.go) which extended headers follow; those fields of the
-// Packet are set, all others are zero, and Payload is a part of the input.
+// the table (opcode_table.go) which extended headers follow; those fields of
+// the Packet are set, all others are zero, and Payload is a part of the input.
 //
 // Sending: the engine fills a Packet and calls [Packet.AppendHeaders]; the
 // payload and [PadLen] zero bytes follow; the link computes [Flow.ICRC] over
@@ -23,11 +23,12 @@
 //
 // # Management datagrams
 //
-// The payload of a datagram to [GSIQPN] is MADLen bytes: a [MAD], and behind it, in
-// the class of the communication manager, the message that its attribute names:
-// [REQ], [MRA], [REJ], [REP], [RTU], [DREQ] or [DREP] (IBA 12.6). A REQ that is
-// addressed by IP begins its private data with an [IPCM]. LAP, APR and SIDR have
-// names here and no more: RoCE has no alternate paths, and nothing resolves services.
+// The payload of a datagram to [GSIQPN] is MADLen bytes: a [MAD], and behind
+// it, in the class of the communication manager, the message that its attribute
+// names: [REQ], [MRA], [REJ], [REP], [RTU], [DREQ] or [DREP] (IBA 12.6). A REQ
+// that is addressed by IP begins its private data with an [IPCM]. LAP, APR and
+// SIDR have names here and no more: RoCE has no alternate paths, and nothing
+// resolves services.
 //
 // # Rules that hold everywhere
 //

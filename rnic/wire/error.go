@@ -10,7 +10,8 @@ const (
 	ErrShort Error = iota + 1
 	// ErrVersion: the transport header version is not 0 (IBA 9.2).
 	ErrVersion
-	// ErrOpcode: the opcode is reserved or of a service not spoken here (RD, XRC).
+	// ErrOpcode: the opcode is reserved or of a service not spoken here (RD,
+	// XRC).
 	ErrOpcode
 	// ErrPad: the pad count exceeds the payload, or headers, payload and pad
 	// together are not a multiple of four bytes (IBA 9.2).

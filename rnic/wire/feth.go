@@ -5,8 +5,8 @@ import "encoding/binary"
 // FETHLen is the length of a [FETH].
 const FETHLen = 4
 
-// FETH is the FLUSH extended header (IBA A19.4.1): how deep earlier writes shall
-// be flushed (A19.4.1.1), and how much of the region (A19.4.1.2).
+// FETH is the FLUSH extended header (IBA A19.4.1): how deep earlier writes
+// shall be flushed (A19.4.1.1), and how much of the region (A19.4.1.2).
 type FETH struct {
 	Placement uint8 // four bits: FlushGlobal, FlushPersistent
 	Selection uint8 // two bits: FlushRange or FlushRegion

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// seeds gives a fuzz target one recorded packet of each opcode, from at, without
-// the ICRC and with at most limit bytes.
+// seeds gives a fuzz target one recorded packet of each opcode, from at,
+// without the ICRC and with at most limit bytes.
 func seeds(f *testing.F, limit int, at func(p *wire.Packet) int) {
 	seen := map[wire.Opcode]bool{}
 	for _, fr := range allFrames(f) {
@@ -60,8 +60,8 @@ func FuzzPacket(f *testing.F) {
 }
 
 // FuzzHeaders checks that every header and management datagram survives: too
-// short is an error, and what is read and written again loses reserved bits only.
-// The first byte says which it is.
+// short is an error, and what is read and written again loses reserved bits
+// only. The first byte says which it is.
 func FuzzHeaders(f *testing.F) {
 	cases := headerCases()
 	for i, c := range cases {

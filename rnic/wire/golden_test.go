@@ -68,8 +68,8 @@ func flow(t testing.TB, f *wiretest.Frame) wire.Flow {
 	return fl
 }
 
-// dirty returns an empty slice whose array is full of 0xa5, so that a byte which
-// an Append leaves unwritten shows.
+// dirty returns an empty slice whose array is full of 0xa5, so that a byte
+// which an Append leaves unwritten shows.
 func dirty(n int) []byte { return bytes.Repeat([]byte{0xa5}, n)[:0] }
 
 func TestRecordedPackets(t *testing.T) {
@@ -208,7 +208,8 @@ func checkFields(t *testing.T, f *wiretest.Frame, m []string) {
 		require.Equal(t, want, field.value(f, &p), "%s: %s", key, where)
 		seen |= field.header
 	}
-	// va and rkey stand for RETH or AtomicETH beside dmalen or swap; rkey alone for IETH.
+	// va and rkey stand for RETH or AtomicETH beside dmalen or swap; rkey alone
+	// for IETH.
 	if strings.Contains(m[6], "ieth") {
 		seen |= wire.HasIETH
 	}

@@ -5,8 +5,9 @@ import (
 	"net/netip"
 )
 
-// GRHLen is the length of the global route header that stands before the payload
-// in the receive buffer of an unreliable datagram, whatever the IP version.
+// GRHLen is the length of the global route header that stands before the
+// payload in the receive buffer of an unreliable datagram, whatever the IP
+// version.
 const GRHLen = 40
 
 // GRH is what a receive buffer shows of the IP header of an unreliable datagram
@@ -79,8 +80,8 @@ func (h *GRH) append4(b []byte, src, dst [4]byte) []byte {
 	return b
 }
 
-// sum16 returns the ones' complement sum of b's 16-bit words (RFC 1071). b has an
-// even length of at most 40 bytes.
+// sum16 returns the ones' complement sum of b's 16-bit words (RFC 1071). b has
+// an even length of at most 40 bytes.
 func sum16(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(b); i += 2 {

@@ -20,7 +20,8 @@ func TestGRH(t *testing.T) {
 			Src: netip.MustParseAddr("fe80::1"), Dst: netip.MustParseAddr("fd00:99::2"),
 			TrafficClass: 0xb8, FlowLabel: 0x12345, PayloadLen: 0x0102, NextHeader: 17, HopLimit: 64,
 		}, "6b812345 0102 11 40 fe80000000000000 0000000000000001 fd00009900000000 0000000000000002"},
-		// The IPv4 header is the example of RFC 1071 calculators: its checksum is known to be b861.
+		// The IPv4 header is the example of RFC 1071 calculators: its checksum
+		// is known to be b861.
 		{"IPv4", wire.GRH{
 			Src: netip.MustParseAddr("192.168.0.1"), Dst: netip.MustParseAddr("192.168.0.199"),
 			PayloadLen: 0x73 - 20, NextHeader: 17, HopLimit: 64,
@@ -47,7 +48,8 @@ func TestGRHForms(t *testing.T) {
 	b := v4.Append(nil)
 	require.Equal(t, b, mapped.Append(nil))
 
-	// What lies before an IPv4 header has no meaning, even if it looks like IPv6.
+	// What lies before an IPv4 header has no meaning, even if it looks like
+	// IPv6.
 	copy(b, bytes.Repeat([]byte{0x6f}, 20))
 	var h wire.GRH
 	require.NoError(t, h.Parse(b))

@@ -66,7 +66,8 @@ func TestHeaders(t *testing.T) {
 			require.Equal(t, specLengths[c.name], n)
 			require.Equal(t, n, c.ones.Length())
 
-			// All ones: only the bits of fields are written, whatever lay there.
+			// All ones: only the bits of fields are written, whatever lay
+			// there.
 			require.Equal(t, mask, c.ones.Append(dirty(n)))
 			require.Equal(t, append([]byte("before"), mask...), c.ones.Append([]byte("before")))
 
@@ -105,8 +106,8 @@ func TestHeaderBits(t *testing.T) {
 	}
 }
 
-// TestHeaderBytes pins each field to its place with bytes composed by hand after
-// the figures of IBA 9.2, 9.3, 9.5.3 and A19.4.1.
+// TestHeaderBytes pins each field to its place with bytes composed by hand
+// after the figures of IBA 9.2, 9.3, 9.5.3 and A19.4.1.
 func TestHeaderBytes(t *testing.T) {
 	for _, c := range []struct {
 		name string

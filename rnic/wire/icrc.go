@@ -21,13 +21,13 @@ const (
 
 // Flow is what the invariant CRC needs to know of one direction between two UDP
 // ports: addresses, ports and the Don't Fragment bit. It is a value of a few
-// words, never changes, and may be used by many goroutines. The zero Flow is not
-// usable.
+// words, never changes, and may be used by many goroutines. The zero Flow is
+// not usable.
 //
-// The CRC (IBA 7.8.1, A17) is that of Ethernet, over eight bytes of ones,
-// the IP and UDP headers with the fields that change on the way as ones (IPv4:
-// type of service, time to live and checksum; IPv6: traffic class, flow label
-// and hop limit; the UDP checksum), the BTH with its byte 4 as ones, and all that
+// The CRC (IBA 7.8.1, A17) is that of Ethernet, over eight bytes of ones, the
+// IP and UDP headers with the fields that change on the way as ones (IPv4: type
+// of service, time to live and checksum; IPv6: traffic class, flow label and
+// hop limit; the UDP checksum), the BTH with its byte 4 as ones, and all that
 // follows. The IP header is taken to have no options and to be no fragment.
 type Flow struct {
 	base uint32 // CRC register after the headers, all lengths and the identification 0
@@ -65,10 +65,11 @@ func NewFlow(src, dst netip.AddrPort, dontFragment bool) (Flow, error) {
 }
 
 // ICRC returns the invariant CRC of a datagram whose payload is head, then the
-// segments, then the CRC. head begins with the BTH and holds all of it; segments
-// (payload, pad) may be of any number and length. Nothing is copied or changed.
-// id is the IPv4 identification with which the datagram will leave; IPv6 has
-// none and ignores it. A head shorter than a BTH gives a CRC of no meaning.
+// segments, then the CRC. head begins with the BTH and holds all of it;
+// segments (payload, pad) may be of any number and length. Nothing is copied or
+// changed. id is the IPv4 identification with which the datagram will leave;
+// IPv6 has none and ignores it. A head shorter than a BTH gives a CRC of no
+// meaning.
 func (f Flow) ICRC(id uint16, head []byte, segments ...[]byte) uint32 {
 	n := len(head)
 	for _, s := range segments {
@@ -93,9 +94,9 @@ func (f Flow) Check(b []byte, id uint16) bool {
 	return n >= BTHLen && f.start(n, id, b[:n]) == binary.LittleEndian.Uint32(b[n:])
 }
 
-// Diff returns the CRC computed for the identification 0 XOR the one that b, the
-// payload of a datagram with its ICRC, brings: 0 if they are equal, else what
-// [SolveID] takes. ok is false if b is too short to be a packet.
+// Diff returns the CRC computed for the identification 0 XOR the one that b,
+// the payload of a datagram with its ICRC, brings: 0 if they are equal, else
+// what [SolveID] takes. ok is false if b is too short to be a packet.
 func (f Flow) Diff(b []byte) (diff uint32, ok bool) {
 	n := len(b) - ICRCLen
 	if n < BTHLen {
@@ -104,13 +105,14 @@ func (f Flow) Diff(b []byte) (diff uint32, ok bool) {
 	return f.start(n, 0, b[:n]) ^ binary.LittleEndian.Uint32(b[n:]), true
 }
 
-// Verify reports whether b, the payload of a datagram with its ICRC, has the CRC
-// that belongs to any identification, and returns that. A receiving UDP socket
-// does not show the identification, so this is the check for one; over IPv6,
-// which has none, the CRC must be equal. Any identification weakens the detection
-// of random errors from 2^-32 to 2^-16, though every single-bit error is still
-// found in packets of up to 26,744 bytes, six times the largest path MTU; a
-// receiver that knows which identifications its peer uses should compare the id.
+// Verify reports whether b, the payload of a datagram with its ICRC, has the
+// CRC that belongs to any identification, and returns that. A receiving UDP
+// socket does not show the identification, so this is the check for one; over
+// IPv6, which has none, the CRC must be equal. Any identification weakens the
+// detection of random errors from 2^-32 to 2^-16, though every single-bit error
+// is still found in packets of up to 26,744 bytes, six times the largest path
+// MTU; a receiver that knows which identifications its peer uses should compare
+// the id.
 func (f Flow) Verify(b []byte) (id uint16, ok bool) {
 	diff, ok := f.Diff(b)
 	if !ok || diff == 0 {
@@ -147,8 +149,9 @@ func (f Flow) start(n int, id uint16, head []byte) uint32 {
 	return crc
 }
 
-// maskedBTH moves the register over a BTH whose byte 4 is taken as ones. It does
-// not use crc32.Update, through which a masked copy would escape to the heap.
+// maskedBTH moves the register over a BTH whose byte 4 is taken as ones. It
+// does not use crc32.Update, through which a masked copy would escape to the
+// heap.
 func maskedBTH(r uint32, b *[BTHLen]byte) uint32 {
 	r ^= binary.LittleEndian.Uint32(b[:])
 	r = shift[7][r&0xff] ^ shift[6][r>>8&0xff] ^ shift[5][r>>16&0xff] ^ shift[4][r>>24] ^

@@ -19,7 +19,8 @@ var (
 	ip6Length = [2]byteTable{contribution(43), contribution(42)}
 )
 
-// idDistance is the number of bytes between the IPv4 identification and the BTH.
+// idDistance is the number of bytes between the IPv4 identification and the
+// BTH.
 const idDistance = 22
 
 func contribution(distance int) (t byteTable) {
@@ -69,8 +70,8 @@ var back = func() (t [2]byteTable) {
 }()
 
 // SolveID finds the IPv4 identification that makes up the difference between a
-// received ICRC and that computed for the identification 0. length is the number
-// of bytes from the BTH to the last before the ICRC. ok is false if no
+// received ICRC and that computed for the identification 0. length is the
+// number of bytes from the BTH to the last before the ICRC. ok is false if no
 // identification does: the packet is corrupt.
 //
 // The CRC is linear, so the difference is the identification as a polynomial,

@@ -64,7 +64,8 @@ func TestICRCDefinition(t *testing.T) {
 				want := plainICRC(pair[0], pair[1], df, id, body)
 				require.Equal(t, want, fl.ICRC(id, body))
 
-				// The cuts between the pieces do not matter, nor do empty pieces.
+				// The cuts between the pieces do not matter, nor do empty
+				// pieces.
 				a := wire.BTHLen + rnd.IntN(len(body)-wire.BTHLen+1)
 				c := a + rnd.IntN(len(body)-a+1)
 				require.Equal(t, want, fl.ICRC(id, body[:a], body[a:c], nil, body[c:]))
@@ -134,8 +135,8 @@ func TestVerifyRecorded(t *testing.T) {
 	require.Greater(t, solved, 600)
 }
 
-// TestVerifyFlipped flips each covered bit of each recorded packet. The sender's
-// identification is taken for unknown, which is the weaker check.
+// TestVerifyFlipped flips each covered bit of each recorded packet. The
+// sender's identification is taken for unknown, which is the weaker check.
 func TestVerifyFlipped(t *testing.T) {
 	for _, c := range captures {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,11 +170,11 @@ func flipEach(t *testing.T, f *wiretest.Frame) {
 	}
 }
 
-// TestSolveSingleBits shows that no single-bit error in the first 26,744 bytes of
-// a packet, ICRC included, looks like an identification; one further on may, but
-// no path MTU comes near. The CRC is linear, so the difference that a flipped bit makes
-// depends only on its distance to the end; a bit may lie at any distance up to
-// that of the first bit of the BTH.
+// TestSolveSingleBits shows that no single-bit error in the first 26,744 bytes
+// of a packet, ICRC included, looks like an identification; one further on may,
+// but no path MTU comes near. The CRC is linear, so the difference that a
+// flipped bit makes depends only on its distance to the end; a bit may lie at
+// any distance up to that of the first bit of the BTH.
 func TestSolveSingleBits(t *testing.T) {
 	const longest = 26744 - wire.ICRCLen
 	diff := uint32(1) << 31 // the last bit before the ICRC: the register moved by that bit alone

@@ -5,9 +5,9 @@ import "encoding/binary"
 // ImmDtLen is the length of an [ImmDt].
 const ImmDtLen = 4
 
-// ImmDt is the immediate data (IBA 9.3.6): four bytes that the receiver finds in
-// its completion. Data is their value read as big-endian, so verbs' imm_data,
-// which is in network order, holds the big-endian bytes of Data.
+// ImmDt is the immediate data (IBA 9.3.6): four bytes that the receiver finds
+// in its completion. Data is their value read as big-endian, so verbs'
+// imm_data, which is in network order, holds the big-endian bytes of Data.
 type ImmDt struct {
 	Data uint32
 }

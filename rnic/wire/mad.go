@@ -14,8 +14,8 @@ const (
 	// header leaves of the datagram.
 	CMLen = MADLen - MADHeaderLen
 
-	// GSIQKey is the Q_Key of all datagrams between general services queue pairs
-	// (IBA 10.2.4).
+	// GSIQKey is the Q_Key of all datagrams between general services queue
+	// pairs (IBA 10.2.4).
 	GSIQKey = 0x80010000
 )
 
@@ -69,8 +69,8 @@ func (h *MAD) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, h.Modifier)
 }
 
-// IsCM reports whether the datagram is a message of the communication manager in
-// the version that is spoken here.
+// IsCM reports whether the datagram is a message of the communication manager
+// in the version that is spoken here.
 func (h *MAD) IsCM() bool {
 	return h.BaseVersion == MADBaseVersion && h.Class == ClassCM && h.ClassVersion == ClassVersionCM && h.Method == MethodSend
 }

@@ -15,7 +15,8 @@ type DREQ struct {
 // Length returns [CMLen].
 func (*DREQ) Length() int { return CMLen }
 
-// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or nil.
+// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
+// nil.
 func (m *DREQ) Parse(b []byte) error {
 	if len(b) < CMLen {
 		return ErrShort

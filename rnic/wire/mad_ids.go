@@ -12,8 +12,8 @@ type CommIDs struct {
 	RemoteCommID CommID
 }
 
-// Parse reads the identifiers at the beginning of any message but a REQ. The error
-// is ErrShort or nil.
+// Parse reads the identifiers at the beginning of any message but a REQ. The
+// error is ErrShort or nil.
 func (c *CommIDs) Parse(b []byte) error {
 	if len(b) < idsLen {
 		return ErrShort

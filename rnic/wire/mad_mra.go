@@ -3,8 +3,8 @@ package wire
 // MRAPrivateLen is the length of an MRA's private data.
 const MRAPrivateLen = 222
 
-// MRA is MsgRcptAck: a message came, its answer will take longer than usual (IBA
-// 12.6.6).
+// MRA is MsgRcptAck: a message came, its answer will take longer than usual
+// (IBA 12.6.6).
 type MRA struct {
 	CommIDs
 	About   CMAbout   // 2 bits
@@ -15,7 +15,8 @@ type MRA struct {
 // Length returns [CMLen].
 func (*MRA) Length() int { return CMLen }
 
-// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or nil.
+// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
+// nil.
 func (m *MRA) Parse(b []byte) error {
 	if len(b) < CMLen {
 		return ErrShort

@@ -27,7 +27,8 @@ type REP struct {
 // Length returns [CMLen].
 func (*REP) Length() int { return CMLen }
 
-// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or nil.
+// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
+// nil.
 func (m *REP) Parse(b []byte) error {
 	if len(b) < CMLen {
 		return ErrShort

@@ -2,8 +2,9 @@ package wire
 
 import "encoding/binary"
 
-// REQPrivateLen is the length of a REQ's private data. Of the RDMA IP CM service
-// the first [IPCMLen] bytes are an [IPCM] and the rest is the program's.
+// REQPrivateLen is the length of a REQ's private data. Of the RDMA IP CM
+// service the first [IPCMLen] bytes are an [IPCM] and the rest is the
+// program's.
 const REQPrivateLen = 92
 
 // REQ is ConnectRequest, which asks for a connection (IBA 12.6.5). Responder
@@ -45,7 +46,8 @@ const (
 // Length returns [CMLen].
 func (*REQ) Length() int { return CMLen }
 
-// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or nil.
+// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
+// nil.
 func (m *REQ) Parse(b []byte) error {
 	if len(b) < CMLen {
 		return ErrShort

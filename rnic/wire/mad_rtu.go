@@ -12,7 +12,8 @@ type RTU struct {
 // Length returns [CMLen].
 func (*RTU) Length() int { return CMLen }
 
-// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or nil.
+// Parse reads the CMLen bytes behind the MAD's header. The error is ErrShort or
+// nil.
 func (m *RTU) Parse(b []byte) error {
 	if len(b) < CMLen {
 		return ErrShort

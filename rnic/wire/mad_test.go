@@ -72,7 +72,8 @@ func madCases() []headerCase {
 	}
 }
 
-// message returns an empty message of an attribute, nil where there is no codec.
+// message returns an empty message of an attribute, nil where there is no
+// codec.
 func message(a wire.CMAttribute) header {
 	switch a {
 	case wire.AttrREQ:
@@ -140,8 +141,8 @@ func TestRecordedMADs(t *testing.T) {
 
 var fieldHead = regexp.MustCompile(`^ {1,3}(\d+) CM (\w+)$`)
 
-// recordedFields returns the fields of the messages of a recording as tshark wrote
-// them into the text beside it, by frame.
+// recordedFields returns the fields of the messages of a recording as tshark
+// wrote them into the text beside it, by frame.
 func recordedFields(t *testing.T, name string) map[int][]string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(testdata, name+".txt"))
@@ -254,8 +255,8 @@ func describedREQ(m *wire.REQ) map[string]any {
 	var ip wire.IPCM
 	_ = ip.Parse(m.Private[:])
 	p := &m.Primary
-	// tshark 4.0 reads these two from a part of their word only: of the flow label
-	// the first 12 bits, and as packet rate the last 6 of its first byte.
+	// tshark 4.0 reads these two from a part of their word only: of the flow
+	// label the first 12 bits, and as packet rate the last 6 of its first byte.
 	label, rate := p.FlowLabel>>8, p.FlowLabel>>12&0x3f
 	return map[string]any{"Local Communication ID": m.LocalCommID, "Prefix": uint64(m.ServiceID) >> 24, "Protocol": protocol,
 		"Destination Port": port, "Local CA GUID": m.LocalCAGUID, "Local Q_Key": m.LocalQKey, "Local QPN": m.LocalQPN,
@@ -272,7 +273,8 @@ func describedREQ(m *wire.REQ) map[string]any {
 		"IP CM Destination IP": ip.Dst(), "IP CM Consumer PrivateData": m.Private[wire.IPCMLen:]}
 }
 
-// The MRAs are not in tshark's list; the recording's text says why they were sent.
+// The MRAs are not in tshark's list; the recording's text says why they were
+// sent.
 func TestRecordedMRA(t *testing.T) {
 	var got []wire.MRA
 	for _, r := range recordedMADs(t) {

@@ -18,7 +18,8 @@ func (c CommID) String() string { return fmt.Sprintf("0x%08x", uint32(c)) }
 // [AckTimeout], 0 is a time like any other.
 type CMTimeout uint8
 
-// Nanoseconds returns the time, 4.096 µs … 8796 s. Bits above the fifth are ignored.
+// Nanoseconds returns the time, 4.096 µs … 8796 s. Bits above the fifth are
+// ignored.
 func (t CMTimeout) Nanoseconds() int64 { return 4096 << (t & codeMask) }
 
 // ServiceID names what a REQ wants to be connected with (IBA 12.7.3).

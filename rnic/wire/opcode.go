@@ -52,8 +52,8 @@ const (
 	UCWriteOnlyImm Opcode = 0x2b
 )
 
-// The opcodes of the unreliable datagram, and the congestion notification packet
-// of RoCEv2 (IBA A17).
+// The opcodes of the unreliable datagram, and the congestion notification
+// packet of RoCEv2 (IBA A17).
 const (
 	UDSendOnly    Opcode = 0x64
 	UDSendOnlyImm Opcode = 0x65
@@ -127,7 +127,8 @@ func (op Opcode) IsResponse() bool {
 // IsSend reports whether the packet is of a SEND, of any service and suffix.
 func (op Opcode) IsSend() bool { return table[op].operation == OpSend }
 
-// IsWrite reports whether the packet is of an RDMA WRITE; ATOMIC WRITE is not one.
+// IsWrite reports whether the packet is of an RDMA WRITE; ATOMIC WRITE is not
+// one.
 func (op Opcode) IsWrite() bool { return table[op].operation == OpWrite }
 
 // IsReadRequest reports whether the packet asks for an RDMA READ.
@@ -150,14 +151,15 @@ func (op Opcode) StartsMessage() bool {
 	return p == First || p == Only
 }
 
-// EndsMessage reports whether the packet is the last of its message, or all of it.
+// EndsMessage reports whether the packet is the last of its message, or all of
+// it.
 func (op Opcode) EndsMessage() bool {
 	p := table[op].position
 	return p == Last || p == Only
 }
 
-// FindOpcode returns the opcode with these facts. Without one ok is false: there
-// is no SEND First with an immediate, and UC has no READ.
+// FindOpcode returns the opcode with these facts. Without one ok is false:
+// there is no SEND First with an immediate, and UC has no READ.
 func FindOpcode(s Service, o Operation, p Position, x Suffix) (op Opcode, ok bool) {
 	if s >= numServices || o >= numOperations || p >= numPositions || x >= numSuffixes {
 		return 0, false

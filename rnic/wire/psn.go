@@ -22,8 +22,8 @@ func (p PSN) Sub(q PSN) int32 { return int32((p-q)<<8) >> 8 }
 // Before reports whether p lies in the half of the sequence space before q.
 func (p PSN) Before(q PSN) bool { return p.Sub(q) < 0 }
 
-// After reports whether p lies in the half of the sequence space after q. Of the
-// number exactly opposite, Before holds and After does not.
+// After reports whether p lies in the half of the sequence space after q. Of
+// the number exactly opposite, Before holds and After does not.
 func (p PSN) After(q PSN) bool { return p.Sub(q) > 0 }
 
 // In reports whether p is one of the n numbers that start with first; n is in

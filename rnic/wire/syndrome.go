@@ -2,9 +2,9 @@ package wire
 
 import "fmt"
 
-// Syndrome is the first byte of an AETH: an acknowledgement with a credit count,
-// a receiver-not-ready with a timer code, or a negative acknowledgement with its
-// code (IBA 9.7.5.1).
+// Syndrome is the first byte of an AETH: an acknowledgement with a credit
+// count, a receiver-not-ready with a timer code, or a negative acknowledgement
+// with its code (IBA 9.7.5.1).
 type Syndrome uint8
 
 // The kinds, bits 7 to 5 of the syndrome. Everything else is reserved.

@@ -14,8 +14,8 @@ var rnrTimes = [32]uint32{
 	4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 }
 
-// Nanoseconds returns the time that the code stands for, 10 µs … 655.36 ms. Bits
-// above the fifth are ignored.
+// Nanoseconds returns the time that the code stands for, 10 µs … 655.36 ms.
+// Bits above the fifth are ignored.
 func (t RNRTimer) Nanoseconds() int64 { return int64(rnrTimes[t&codeMask]) * 10_000 }
 
 // String returns the time in milliseconds.
@@ -28,8 +28,8 @@ func (t RNRTimer) String() string {
 // timeout off.
 type AckTimeout uint8
 
-// Nanoseconds returns the time that the code stands for, 8.192 µs … 8796 s, and 0
-// where there is none. Bits above the fifth are ignored.
+// Nanoseconds returns the time that the code stands for, 8.192 µs … 8796 s, and
+// 0 where there is none. Bits above the fifth are ignored.
 func (t AckTimeout) Nanoseconds() int64 {
 	if t&codeMask == 0 {
 		return 0

@@ -140,8 +140,8 @@ var allowed = map[string][]string{
 	},
 }
 
-// amongCommands reports whether the tool's root imports a subject's folder, or a
-// subject what all share.
+// amongCommands reports whether the tool's root imports a subject's folder, or
+// a subject what all share.
 func amongCommands(from, to string) bool {
 	const tool, shared = "tools/rdmashim", "tools/rdmashim/internal/cli"
 	if from == tool {

@@ -37,7 +37,8 @@ var attrTests = []test{
 	}},
 }
 
-// attrTest tries values of one attribute in the transition that takes it, each on its own.
+// attrTest tries values of one attribute in the transition that takes it, each
+// on its own.
 func attrTest(name, step string, set func(*verbs.QPAttr, int), values ...int) test {
 	return test{"attr/" + name, func(r *rig) {
 		a, b := r.ends()

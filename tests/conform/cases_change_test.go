@@ -10,7 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// changeTests are address handles, and objects that are changed while they are used.
+// changeTests are address handles, and objects that are changed while they are
+// used.
 var changeTests = []test{
 	{"ah/create", func(r *rig) {
 		a, b := r.ends()
@@ -212,7 +213,8 @@ var changeTests = []test{
 	}},
 }
 
-// boundsOf holds a region that was changed to its new bounds, where it could be changed.
+// boundsOf holds a region that was changed to its new bounds, where it could be
+// changed.
 func (r *rig) boundsOf() {
 	r.Helper()
 	a, b := r.pair()

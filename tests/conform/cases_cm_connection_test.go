@@ -84,7 +84,8 @@ var cmConnectionTests = []test{
 		go func() { done <- p.passive.disconnect() }()
 		r.result("DISCONNECT here", p.active.disconnect())
 		r.result("DISCONNECT there", <-done)
-		// Whose request was the first has been asked for an answer; the other gets one, and its own answer does nothing.
+		// Whose request was the first has been asked for an answer; the other
+		// gets one, and its own answer does nothing.
 		p.a.sayEvent()
 		r.result("DISCONNECT in answer", p.active.disconnect())
 		p.b.sayEvent()

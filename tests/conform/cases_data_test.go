@@ -19,7 +19,8 @@ var sizes = []struct {
 	{"5mtu+7", 5*portMTU + 7}, {"1M", 1 << 20},
 }
 
-// operations are those that move data, with what the completions on both sides are to show.
+// operations are those that move data, with what the completions on both sides
+// are to show.
 var operations = []struct {
 	name string
 	op   abi.WROpcode
@@ -300,7 +301,8 @@ var dataTests = append(sizeTests(), []test{
 		a, b := r.pair()
 		fill(b.buf[:8000], 39)
 		fill(a.buf[:8000], 40)
-		// Without the fence the second might leave before the first has filled its source.
+		// Without the fence the second might leave before the first has filled
+		// its source.
 		w := a.rdma(abi.WRRDMAWrite, 0, 8000, b, 20000)
 		w.Flags |= abi.SendFence
 		a.post(a.rdma(abi.WRRDMARead, 0, 8000, b, 0), w)
@@ -411,7 +413,8 @@ func sizeTests() []test {
 	return tests
 }
 
-// move does one operation over n bytes and compares source and target, and what surrounds it.
+// move does one operation over n bytes and compares source and target, and what
+// surrounds it.
 func (r *rig) move(op abi.WROpcode, recv bool, a, b *end, n int) {
 	r.Helper()
 	fill(a.buf, 11)

@@ -88,7 +88,8 @@ var deviceTests = []test{
 		before := counter(r, a.ctx, "sent_pkts")
 		a.post(a.rdma(abi.WRRDMAWrite, 0, 3*portMTU, b, 0))
 		a.sends(1)
-		// Linux shows counters that are up to 10 ms old (verbs.c:rdma_alloc_hw_stats_struct).
+		// Linux shows counters that are up to 10 ms old
+		// (verbs.c:rdma_alloc_hw_stats_struct).
 		r.say("sent_pkts grows by 3 at least: %t", eventually(func() bool { return counter(r, a.ctx, "sent_pkts") >= before+3 }))
 	}},
 	{"device/two-contexts", func(r *rig) {

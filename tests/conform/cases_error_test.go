@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// errorTests are the ways in which a request fails: the status on either side, the states after it, and what
-// becomes of the rest.
+// errorTests are the ways in which a request fails: the status on either side,
+// the states after it, and what becomes of the rest.
 var errorTests = []test{
 	faultTest("write-bad-key", nil, func(a, b *end) verbs.SendWR {
 		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
@@ -453,7 +453,8 @@ var errorTests = []test{
 	}},
 }
 
-// faultTest posts one request that the peer refuses. A receive is there, as for those that need one.
+// faultTest posts one request that the peer refuses. A receive is there, as for
+// those that need one.
 func faultTest(name string, change func(*config), make func(a, b *end) verbs.SendWR) test {
 	return test{"error/" + name, func(r *rig) {
 		if change == nil {

@@ -270,7 +270,8 @@ var memoryTests = []test{
 	}},
 }
 
-// pages maps n pages. They are unmapped after the contexts that know them were closed.
+// pages maps n pages. They are unmapped after the contexts that know them were
+// closed.
 func (r *rig) pages(n int) []byte {
 	r.Helper()
 	mem, err := syscall.Mmap(-1, 0, n*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)

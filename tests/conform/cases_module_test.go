@@ -14,8 +14,10 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// sysfsNames are all attributes of an rxe device, but for links and for what other modules than its own hang there (ib_cm its
-// counts of messages). With "=" their text is compared too. Of tables the first and the last place stand for all.
+// sysfsNames are all attributes of an rxe device, but for links and for what
+// other modules than its own hang there (ib_cm its counts of messages). With
+// "=" their text is compared too. Of tables the first and the last place stand
+// for all.
 var sysfsNames = []string{
 	"fw_ver=", "node_desc", "node_guid", "node_type=", "parent", "sys_image_guid", "uevent",
 	"power/async=", "power/control=", "power/runtime_active_kids=", "power/runtime_active_time=", "power/runtime_enabled=",
@@ -32,7 +34,8 @@ var sysfsNames = []string{
 	"ports/1/hw_counters/sent_pkts",
 }
 
-// otherNames begin what is not compared: links, ib_cm's counts, and what the emulator's devices have of their own.
+// otherNames begin what is not compared: links, ib_cm's counts, and what the
+// emulator's devices have of their own.
 var otherNames = []string{"subsystem", "device", "ports/1/cm_", "ports/1/qp/", "ports/1/hw_counters/"}
 
 var moduleTests = []test{

@@ -34,7 +34,8 @@ func (r *rig) reach(s abi.QPState) (a, b *end) {
 	return a, b
 }
 
-// stateTests are the transitions of IBA 10.3.1, each from every state to every one, and what each needs.
+// stateTests are the transitions of IBA 10.3.1, each from every state to every
+// one, and what each needs.
 var stateTests = append(transitionTests(), []test{
 	{"state/init-needs", func(r *rig) {
 		a, _ := r.ends()
@@ -321,7 +322,8 @@ var stateTests = append(transitionTests(), []test{
 	}},
 }...)
 
-// transitionTests: with all attributes that any transition takes, and then with none but the state.
+// transitionTests: with all attributes that any transition takes, and then with
+// none but the state.
 func transitionTests() []test {
 	from := []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSErr}
 	to := []abi.QPState{abi.QPSReset, abi.QPSInit, abi.QPSRTR, abi.QPSRTS, abi.QPSSQD, abi.QPSSQE, abi.QPSErr}
@@ -369,8 +371,8 @@ func (r *rig) missing(e *end, attr verbs.QPAttr, mask abi.QPAttrMask) {
 	r.result("with all", e.qp.Modify(&attr, mask))
 }
 
-// superfluous adds one attribute after the other to those that a transition needs. Each starts at the same
-// state.
+// superfluous adds one attribute after the other to those that a transition
+// needs. Each starts at the same state.
 func (r *rig) superfluous(e, peer *end, to abi.QPState, mask abi.QPAttrMask) {
 	r.Helper()
 	from := e.qp.State()

@@ -8,7 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// uapiChangeTests are the handle API's functions for address handles and for changing objects.
+// uapiChangeTests are the handle API's functions for address handles and for
+// changing objects.
 var uapiChangeTests = []test{
 	{"uapi/resize", func(r *rig) {
 		a := r.uapiOpen(0)

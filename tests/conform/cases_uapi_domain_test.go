@@ -8,7 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// inDomain is a patient configuration in a new protection domain of the context.
+// inDomain is a patient configuration in a new protection domain of the
+// context.
 func (r *rig) inDomain(c *uapi.Context) uapi.QPConfig {
 	r.Helper()
 	config := patient()
@@ -65,7 +66,8 @@ var uapiDomainTests = []test{
 		r.result("DestroyPD", a.DestroyPD(config.PD))
 	}},
 	{"uapi/domain-post", func(r *rig) {
-		// Memory of another domain is refused at the post; the queue pair lives on.
+		// Memory of another domain is refused at the post; the queue pair lives
+		// on.
 		server, client := r.uapiOpen(0), r.uapiOpen(1)
 		b := r.newHandles("b", server, patient())
 		a := r.newHandles("a", client, r.inDomain(client))

@@ -448,7 +448,8 @@ var uapiTests = []test{
 		}))
 	}},
 	{"uapi/progress", func(r *rig) {
-		// A queue pair that does nothing itself shows by its PSNs that its peer does.
+		// A queue pair that does nothing itself shows by its PSNs that its peer
+		// does.
 		a, b := r.uapiPair()
 		expected := func() uint32 {
 			d, err := b.Stats()

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// cmFile is an open /dev/infiniband/rdma_cm without a client above it: kshim/rdmacm refuses by itself what a kernel refuses, too.
+// cmFile is an open /dev/infiniband/rdma_cm without a client above it:
+// kshim/rdmacm refuses by itself what a kernel refuses, too.
 type cmFile struct {
 	r    *rig
 	f    kshim.File
@@ -33,7 +34,8 @@ type cmID struct {
 
 const cmRoom = 512
 
-// cmFile opens the side's connection manager. What is left of it goes with the case.
+// cmFile opens the side's connection manager. What is left of it goes with the
+// case.
 func (r *rig) cmFile(side int) *cmFile {
 	r.Helper()
 	f, err := r.process(r.sys.cmSide[side]).Open("/dev/infiniband/rdma_cm")
@@ -131,8 +133,9 @@ func cmParam(qpn uint32, private string) abi.UCMConnParam {
 	return p
 }
 
-// cmQPN gives numbers that no queue pair and no connection of before has: nobody looks whether there is such a queue pair,
-// but a peer's in TIMEWAIT is not to be connected again.
+// cmQPN gives numbers that no queue pair and no connection of before has:
+// nobody looks whether there is such a queue pair, but a peer's in TIMEWAIT is
+// not to be connected again.
 func cmQPN() uint32 {
 	return 0x400000 + (cmQPNFirst+cmQPNs.Add(1))%0x400000
 }
@@ -264,7 +267,8 @@ func (r *rig) cmLeft() string {
 	return b.String()
 }
 
-// made gives the id that a request brought. Its events are not told before ACCEPT names its uid.
+// made gives the id that a request brought. Its events are not told before
+// ACCEPT names its uid.
 func (c *cmFile) made(name string, ev abi.UCMEventResp) *cmID {
 	c.next++
 	id := &cmID{c: c, name: name, num: ev.ID, uid: c.next}

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// cmPair is two files, one of which listens, and the two ends of a connection on its way.
+// cmPair is two files, one of which listens, and the two ends of a connection
+// on its way.
 type cmPair struct {
 	r               *rig
 	a, b            *cmFile
@@ -152,7 +153,8 @@ var cmStages = []struct {
 	}},
 }
 
-// cmGone waits until the kernel knows that who sent a request does not want it any more, of which no event tells.
+// cmGone waits until the kernel knows that who sent a request does not want it
+// any more, of which no event tells.
 func (r *rig) cmGone(passive *cmID) {
 	r.Helper()
 	if !eventually(func() bool { _, err := passive.qpAttr(abi.QPSRTR); return err != nil }) {
@@ -206,7 +208,8 @@ func cmStateTests() (tests []test) {
 	for _, stage := range cmStages {
 		tests = append(tests, test{"cm/when-" + strings.ReplaceAll(stage.name, " ", "-"), func(r *rig) {
 			for _, cmd := range cmCommands {
-				// A refusal does not end the message that waits for an answer, so that the id is kept by ib_cm for half a minute.
+				// A refusal does not end the message that waits for an answer,
+				// so that the id is kept by ib_cm for half a minute.
 				waits := stage.name == "request sent" || stage.name == "reply sent"
 				if waits && (strings.HasPrefix(cmd.name, "ACCEPT") || cmd.name == "REJECT") {
 					continue

@@ -68,7 +68,8 @@ func (e *end) datagram(op abi.WROpcode, offset, length int, way *verbs.AH, peer 
 	return wr
 }
 
-// sayMark sends what shows that nothing that was sent before it will come any more.
+// sayMark sends what shows that nothing that was sent before it will come any
+// more.
 func (e *end) sayMark(way *verbs.AH, peer *end) {
 	e.r.Helper()
 	const at = 12 << 10
@@ -80,8 +81,8 @@ func (e *end) sayMark(way *verbs.AH, peer *end) {
 	e.r.say("it is %q", peer.buf[at+grhLen:at+grhLen+3])
 }
 
-// sayGRH adds what the header in front of a datagram says, but for what depends on
-// the run: IPv4's checksum and identification.
+// sayGRH adds what the header in front of a datagram says, but for what depends
+// on the run: IPv4's checksum and identification.
 func (e *end) sayGRH(b []byte, from *end) {
 	e.r.Helper()
 	_, src := from.gid()

@@ -4,7 +4,8 @@ package conform
 
 import "strings"
 
-// difference is one that is meant: on these kernels the lines on the left come out as those on the right.
+// difference is one that is meant: on these kernels the lines on the left come
+// out as those on the right.
 type difference struct {
 	test    string
 	kernels string // a prefix of their names
@@ -12,14 +13,16 @@ type difference struct {
 	lines   []replacement
 }
 
-// replacement is a line as it was recorded and as it is seen instead; an empty one is a line that is not there.
+// replacement is a line as it was recorded and as it is seen instead; an empty
+// one is a line that is not there.
 type replacement struct{ recorded, seen string }
 
 // mostDeclared is how many differences there may be.
 const mostDeclared = 15
 
-// differences are all that are declared: where rxe departs from the InfiniBand specification the soft RNIC does not follow
-// it, and some things only a kernel can do.
+// differences are all that are declared: where rxe departs from the InfiniBand
+// specification the soft RNIC does not follow it, and some things only a kernel
+// can do.
 var differences = []difference{
 	{"attr/path-mtu", "emulator", "rxe_qp.c:rxe_qp_chk_attr compares with the port's largest MTU only, and takes 0; the soft RNIC refuses what its port cannot send", []replacement{
 		{"path-mtu to RTR with 0x0: ok", "path-mtu to RTR with 0x0: EINVAL"},
@@ -114,8 +117,8 @@ func declaredFor(test, kernel string) *difference {
 	return nil
 }
 
-// apply makes of a record what is seen on the kernel that differs. ok is false if a line to replace is not
-// there: then the declaration is out of date.
+// apply makes of a record what is seen on the kernel that differs. ok is false
+// if a line to replace is not there: then the declaration is out of date.
 func (d *difference) apply(record []string) (lines []string, ok bool) {
 	used := make([]bool, len(d.lines))
 	for _, line := range record {

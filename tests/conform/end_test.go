@@ -22,7 +22,8 @@ const (
 		abi.QPMaskMaxQPRdAtomic | abi.QPMaskSQPSN
 )
 
-// config says what an end is made of. defaults gives the values that cases change.
+// config says what an end is made of. defaults gives the values that cases
+// change.
 type config struct {
 	sendWR, recvWR int
 	sge, inline    int
@@ -41,8 +42,8 @@ type config struct {
 	qkey           uint32     // of datagrams
 }
 
-// defaults: a live peer is given nine seconds to answer, a receive that is missing is asked for again for
-// ever, after 10 µs each.
+// defaults: a live peer is given nine seconds to answer, a receive that is
+// missing is asked for again for ever, after 10 µs each.
 func defaults() config {
 	return config{
 		sendWR: 16, recvWR: 16, sge: 4, inline: 64, cqe: 64, size: 64 << 10,
@@ -65,7 +66,8 @@ type end struct {
 	nextID   uint64
 }
 
-// newEnd makes an end on a context, with its queue pair in RESET. It goes with the context.
+// newEnd makes an end on a context, with its queue pair in RESET. It goes with
+// the context.
 func (r *rig) newEnd(name string, ctx *verbs.Context, c config) *end {
 	r.Helper()
 	e := &end{r: r, name: name, config: c, ctx: ctx, buf: make([]byte, c.size)}
@@ -150,8 +152,8 @@ func (e *end) path(peer *end) abi.QPDest {
 	}
 }
 
-// gid is the RoCE v2 entry for an IPv4 address in the port's table. Linux fills the table some time after
-// the address appears.
+// gid is the RoCE v2 entry for an IPv4 address in the port's table. Linux fills
+// the table some time after the address appears.
 func (e *end) gid() (index int, addr netip.Addr) {
 	e.r.Helper()
 	found := eventually(func() bool {
@@ -199,7 +201,8 @@ func (e *end) to(s abi.QPState) {
 	e.r.must(e.qp.Modify(&verbs.QPAttr{State: s}, abi.QPMaskState))
 }
 
-// drain moves to SQD and waits until what was begun has completed: before, Linux lets nothing but ERR follow.
+// drain moves to SQD and waits until what was begun has completed: before,
+// Linux lets nothing but ERR follow.
 func (e *end) drain() {
 	e.r.Helper()
 	e.to(abi.QPSSQD)
@@ -241,7 +244,8 @@ func (e *end) sge(offset, length int) verbs.SGE {
 	return verbs.SGE{Addr: e.mr.Addr() + uint64(offset), Length: uint32(length), LKey: e.mr.LKey()}
 }
 
-// wr makes a send request over a piece of the buffer, signaled, with the next id.
+// wr makes a send request over a piece of the buffer, signaled, with the next
+// id.
 func (e *end) wr(op abi.WROpcode, offset, length int) verbs.SendWR {
 	e.nextID++
 	return verbs.SendWR{ID: e.nextID, Opcode: op, Flags: abi.SendSignaled, SGE: []verbs.SGE{e.sge(offset, length)}}
@@ -275,7 +279,8 @@ func (e *end) recv(offset, length int) {
 	e.r.must(err)
 }
 
-// sends and recvs wait for n completions of a direction, add them to the observation and return them.
+// sends and recvs wait for n completions of a direction, add them to the
+// observation and return them.
 func (e *end) sends(n int) []verbs.WC { return e.completions("send", e.scq, n) }
 func (e *end) recvs(n int) []verbs.WC { return e.completions("recv", e.rcq, n) }
 
@@ -307,7 +312,8 @@ func take(cq *verbs.CQ, n int) ([]verbs.WC, error) {
 	return wcs, nil
 }
 
-// sayNoMore adds whether anything is in the completion queues: to be asked when nothing is outstanding.
+// sayNoMore adds whether anything is in the completion queues: to be asked when
+// nothing is outstanding.
 func (e *end) sayNoMore() {
 	e.r.Helper()
 	wc := make([]verbs.WC, 16)
@@ -392,5 +398,6 @@ func (r *rig) sayUntouched(what string, b []byte, seed byte) {
 	r.say("%s: untouched", what)
 }
 
-// pause is for showing that something does not happen: it is no proof, but a chance to.
+// pause is for showing that something does not happen: it is no proof, but a
+// chance to.
 func pause() { time.Sleep(20 * time.Millisecond) }

@@ -14,8 +14,9 @@ import (
 // leastPrograms is how many a run must have.
 const leastPrograms = 300
 
-// comparePrograms runs the programs of many seeds on two kernels. CONFORM_SEED is the first seed, CONFORM_PROGRAMS
-// how many there are; CONFORM_SEED alone repeats one.
+// comparePrograms runs the programs of many seeds on two kernels. CONFORM_SEED
+// is the first seed, CONFORM_PROGRAMS how many there are; CONFORM_SEED alone
+// repeats one.
 func comparePrograms(t *testing.T, x, y *system) {
 	first, n := uint64(1), uint64(leastPrograms)
 	if v, ok := fromEnv(t, "CONFORM_SEED"); ok {

@@ -42,7 +42,8 @@ func (s *progSend) returns() bool {
 	return s.wr.Opcode == abi.WRRDMARead || s.wr.Opcode == abi.WRAtomicCmpAndSwp || s.wr.Opcode == abi.WRAtomicFetchAndAdd
 }
 
-// A region has parts: each request of a batch keeps to its own, on both sides, and receives keep to others.
+// A region has parts: each request of a batch keeps to its own, on both sides,
+// and receives keep to others.
 const (
 	batchMost = 6
 	slots     = 2 * batchMost
@@ -171,9 +172,10 @@ func (p *program) postSends() {
 	p.settle(q, peer, batch[:got])
 }
 
-// unfence takes the fence from READs and atomics and from what stands before them: rxe counts those that were sent
-// already, itself and behind it (rxe_req.c:rxe_wqe_is_fenced), so that a request that has to be repeated waits for
-// them for ever.
+// unfence takes the fence from READs and atomics and from what stands before
+// them: rxe counts those that were sent already, itself and behind it
+// (rxe_req.c:rxe_wqe_is_fenced), so that a request that has to be repeated
+// waits for them for ever.
 func unfence(batch []*progSend) {
 	follows := false
 	for i := len(batch) - 1; i >= 0; i-- {
@@ -206,7 +208,8 @@ var progOps = []abi.WROpcode{
 	abi.WRAtomicFetchAndAdd, abi.WRAtomicCmpAndSwp,
 }
 
-// request makes the i-th request of a batch, or none if there is no memory for it.
+// request makes the i-th request of a batch, or none if there is no memory for
+// it.
 func (p *program) request(q, peer *progQP, i int) *progSend {
 	s := &progSend{}
 	q.nextID++
@@ -289,8 +292,9 @@ func (p *program) local(q *progQP, s *progSend, remote *progMR, i int) bool {
 		s.flaw = badLocalKey
 		s.wr.SGE[0].LKey ^= 0x5a0000
 	} else if i == 0 && s.length > 0 && !s.returns() && s.length <= abi.MTU256.Bytes() && p.oneIn(40) {
-		// A longer message would leave in part, which may arrive or not. What a READ or an atomic returns rxe
-		// misses the place for when the answer is there (rxe_comp.c:do_read), the soft RNIC before it asks.
+		// A longer message would leave in part, which may arrive or not. What a
+		// READ or an atomic returns rxe misses the place for when the answer is
+		// there (rxe_comp.c:do_read), the soft RNIC before it asks.
 		s.flaw = beyondLocal
 		s.wr.SGE = []verbs.SGE{{Addr: m.mr.Addr() + m.mr.Length() - uint64(s.length) + 1, Length: uint32(s.length), LKey: m.mr.LKey()}}
 		s.mem = [][]byte{m.buf[len(m.buf)-s.length+1:]}

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// settle waits for all that a batch causes: its completions, the receives that it used up, and after a
-// failure the flush on either side.
+// settle waits for all that a batch causes: its completions, the receives that
+// it used up, and after a failure the flush on either side.
 func (p *program) settle(q, peer *progQP, batch []*progSend) {
 	last := batch[len(batch)-1].wr.ID
 	p.wait(q.name+" batch", func() bool { return len(q.sent) > 0 && q.sent[len(q.sent)-1].ID == last })
@@ -72,7 +72,8 @@ func (p *program) settleFailure(q, peer *progQP, batch []*progSend, failed, used
 	p.settleReceives(q, len(q.receives))
 }
 
-// settleReceives waits for n completions of a queue pair's receives, which come in order.
+// settleReceives waits for n completions of a queue pair's receives, which come
+// in order.
 func (p *program) settleReceives(q *progQP, n int) {
 	if p.err != nil || q.gone {
 		return
@@ -95,9 +96,11 @@ func (p *program) settleReceives(q *progQP, n int) {
 	q.received = nil
 }
 
-// explainSend returns the status of the request that failed. Where Linux rxe departs from the specification, for
-// the reasons that declared_test.go gives, it is written as the soft RNIC gives it. Of a receive that is both too short
-// and of a bad key either may be said; that is written as the latter on every kernel.
+// explainSend returns the status of the request that failed. Where Linux rxe
+// departs from the specification, for the reasons that declared_test.go gives,
+// it is written as the soft RNIC gives it. Of a receive that is both too short
+// and of a bad key either may be said; that is written as the latter on every
+// kernel.
 func (p *program) explainSend(q, peer *progQP, s *progSend, used int) abi.WCStatus {
 	wc := &q.sent[0]
 	for i := range q.sent {

@@ -77,7 +77,8 @@ func (p *program) reconnect() {
 	p.connect(pair)
 }
 
-// toError moves a queue pair to the error state and waits until everything is flushed.
+// toError moves a queue pair to the error state and waits until everything is
+// flushed.
 func (p *program) toError(q *progQP) {
 	p.modify(q, &verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState)
 	p.say("%s to ERR", q.name)

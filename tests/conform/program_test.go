@@ -13,13 +13,15 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// A program is what a seed makes of itself on a kernel: each step is chosen at random among those that make
-// sense after what came before, done, and waited for until nothing is under way any more. So what it sees is a
-// function of the seed, on every kernel the same; if it is not, the logs part there.
+// A program is what a seed makes of itself on a kernel: each step is chosen at
+// random among those that make sense after what came before, done, and waited
+// for until nothing is under way any more. So what it sees is a function of the
+// seed, on every kernel the same; if it is not, the logs part there.
 //
-// What the specification leaves open is avoided: requests of one batch do not overlap in memory, a request that
-// fails on its own side is the first of its batch, and memory that a failed request may have half
-// written is written over.
+// What the specification leaves open is avoided: requests of one batch do not
+// overlap in memory, a request that fails on its own side is the first of its
+// batch, and memory that a failed request may have half written is written
+// over.
 type program struct {
 	sys   *system
 	seed  uint64
@@ -43,7 +45,8 @@ type progSide struct {
 	path func(peer *progSide) abi.QPDest
 }
 
-// Objects, with what the program knows of them. Names are a letter for the side and a number.
+// Objects, with what the program knows of them. Names are a letter for the side
+// and a number.
 type (
 	progPD struct {
 		name string
@@ -87,7 +90,8 @@ type (
 		length int
 		mr     *progMR
 		bad    bool // its key is of no region
-		// tooShort: a message was longer. rxe does not tell that from a bad key.
+		// tooShort: a message was longer. rxe does not tell that from a bad
+		// key.
 		tooShort bool
 		mem      [][]byte
 	}

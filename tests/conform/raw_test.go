@@ -15,7 +15,8 @@ import (
 
 var le = binary.LittleEndian
 
-// raw is an open device file without a client above it: what the kernel answers, kshim/verbs may not show.
+// raw is an open device file without a client above it: what the kernel
+// answers, kshim/verbs may not show.
 type raw struct {
 	r    *rig
 	k    kshim.Kernel
@@ -58,7 +59,8 @@ func (r *rig) rawFile() *raw {
 	return nil
 }
 
-// raw opens the device file and makes its context; async is its file of asynchronous events.
+// raw opens the device file and makes its context; async is its file of
+// asynchronous events.
 func (r *rig) raw() (w *raw, async kshim.File) {
 	r.Helper()
 	w = r.rawFile()
@@ -90,7 +92,8 @@ func (w *raw) ioctl(object abi.ObjectID, method abi.MethodID, edit func(*abi.Ioc
 	return w.f.Ioctl(arg)
 }
 
-// command carries a write() command by ioctl, with the driver's part of its response.
+// command carries a write() command by ioctl, with the driver's part of its
+// response.
 func (w *raw) command(cmd abi.Command, req abi.Struct, reqSize int, resp abi.Struct, respSize int, uhw abi.Struct, uhwSize int) error {
 	in := w.mem[rawIn : rawIn+reqSize]
 	req.Put(in)
@@ -120,8 +123,9 @@ func (w *raw) command(cmd abi.Command, req abi.Struct, reqSize int, resp abi.Str
 	return nil
 }
 
-// write gives a plain command by write(): header, request (whose first 8 bytes are the response's address when
-// it has one) and room for the response, in 4-byte words.
+// write gives a plain command by write(): header, request (whose first 8 bytes
+// are the response's address when it has one) and room for the response, in
+// 4-byte words.
 func (w *raw) write(cmd abi.Command, req abi.Struct, reqSize, outWords int) error {
 	b := w.mem[rawIn : rawIn+abi.CmdHdrSize+reqSize]
 	(&abi.CmdHdr{Command: cmd, InWords: uint16(len(b) / 4), OutWords: uint16(outWords)}).Put(b)
@@ -249,7 +253,8 @@ func (q *rawQP) modify(m abi.ModifyQP, mask abi.QPAttrMask) error {
 	return q.w.command(abi.CmdModifyQP, &m, abi.ModifyQPSize, nil, 0, nil, 0)
 }
 
-// connect takes it to RTS with itself, by way of a client on the same device that knows its address.
+// connect takes it to RTS with itself, by way of a client on the same device
+// that knows its address.
 func (q *rawQP) connect() {
 	q.w.r.Helper()
 	q.toRTR()

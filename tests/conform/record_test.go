@@ -9,13 +9,15 @@ import (
 	"strings"
 )
 
-// records are the observations made on Linux 6.1 rdma_rxe, by test. In their files (testdata/GROUP.txt)
-// each stands under a line "== NAME"; lines that begin with # are comments.
+// records are the observations made on Linux 6.1 rdma_rxe, by test. In their
+// files (testdata/GROUP.txt) each stands under a line "== NAME"; lines that
+// begin with # are comments.
 type records map[string][]string
 
 const recordDir = "testdata"
 
-// readRecords reads all files of a directory. That there is none is an empty set.
+// readRecords reads all files of a directory. That there is none is an empty
+// set.
 func readRecords(dir string) (records, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil {
@@ -54,8 +56,9 @@ func (all records) parse(file, text string) error {
 	return nil
 }
 
-// write writes the observations of tests, in the order of the suite, a file per group. What it writes has
-// to be read against the specification before it is kept: it says what a kernel did, not what is right.
+// write writes the observations of tests, in the order of the suite, a file per
+// group. What it writes has to be read against the specification before it is
+// kept: it says what a kernel did, not what is right.
 func (all records) write(dir, header string, tests []test) error {
 	files := map[string]*strings.Builder{}
 	var order []string
@@ -87,7 +90,8 @@ func (all records) write(dir, header string, tests []test) error {
 	return nil
 }
 
-// diff shows where an observation departs from what was expected, or "" if it does not.
+// diff shows where an observation departs from what was expected, or "" if it
+// does not.
 func diff(want, got []string) string {
 	var b strings.Builder
 	for i := range max(len(want), len(got)) {

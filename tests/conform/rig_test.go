@@ -18,11 +18,12 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// patience is how long a test waits for what must come. A guest on a busy machine may stand still for
-// seconds; nothing that passes takes as long.
+// patience is how long a test waits for what must come. A guest on a busy
+// machine may stand still for seconds; nothing that passes takes as long.
 const patience = 30 * time.Second
 
-// rig is what a case works with: the kernel under test, and the observation that it writes.
+// rig is what a case works with: the kernel under test, and the observation
+// that it writes.
 type rig struct {
 	testing.TB
 	sys    *system
@@ -32,7 +33,8 @@ type rig struct {
 	cmFiles []*cmFile
 }
 
-// newRig makes the rig of a case. Cleanups that the case adds run before this one's.
+// newRig makes the rig of a case. Cleanups that the case adds run before this
+// one's.
 func newRig(t testing.TB, sys *system) *rig {
 	r := &rig{TB: t, sys: sys}
 	t.Cleanup(func() {
@@ -73,7 +75,8 @@ var errnos = []struct {
 	{syscall.EPROTONOSUPPORT, "EPROTONOSUPPORT"}, {syscall.ETIMEDOUT, "ETIMEDOUT"},
 }
 
-// errText is how an error is written: as its errno, whatever the words around it.
+// errText is how an error is written: as its errno, whatever the words around
+// it.
 func errText(err error) string {
 	switch {
 	case err == nil:

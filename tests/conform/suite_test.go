@@ -47,7 +47,8 @@ func runSuite(t *testing.T, sys *system) {
 		t.Run(tc.name, func(t *testing.T) {
 			s.tests++
 			r := newRig(t, sys)
-			// What a case leaves behind is closed by its cleanups, so it is judged after them.
+			// What a case leaves behind is closed by its cleanups, so it is
+			// judged after them.
 			t.Cleanup(func() {
 				if !t.Failed() {
 					s.judge(t, sys, tc, r.lines, recorded)
@@ -93,7 +94,8 @@ func (s *score) judge(t *testing.T, sys *system, tc test, lines []string, record
 	s.declared++
 }
 
-// TestSuite holds the table itself: names, records and declarations belong together.
+// TestSuite holds the table itself: names, records and declarations belong
+// together.
 func TestSuite(t *testing.T) {
 	names := map[string]bool{}
 	for _, tc := range suite() {

@@ -19,19 +19,23 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 )
 
-// system is a kernel under test: how to open two devices, which may be one. Side 0 is a, side 1 is b.
+// system is a kernel under test: how to open two devices, which may be one.
+// Side 0 is a, side 1 is b.
 type system struct {
 	name string
-	// process gives a side a process of its own, as far as the kernel can tell them apart, and its end.
+	// process gives a side a process of its own, as far as the kernel can tell
+	// them apart, and its end.
 	process func(side int) (kshim.Kernel, func())
 	device  [2]string // names in the kernel
 	uapi    [2]string // the same for uapi.Open
-	// cmSide is the side whose device and process a side uses to connect by address, and cmAddr a side's address.
+	// cmSide is the side whose device and process a side uses to connect by
+	// address, and cmAddr a side's address.
 	cmSide [2]int
 	cmAddr func(side int) netip.Addr
 	// references is how many hold ib_uverbs, and the driver of a side's device.
 	references func(side int) (core, driver int)
-	// kill ends a process of a side as a signal does; nil where that would end the test.
+	// kill ends a process of a side as a signal does; nil where that would end
+	// the test.
 	kill func(side int, k kshim.Kernel) error
 	// unload tries to unload the driver, or ib_uverbs.
 	unload func(side int, driver bool) error
@@ -53,13 +57,15 @@ func emulatorSim(t testing.TB) *system {
 	return emulator(t, "emulator+sim", attach, device)
 }
 
-// emulatorUDP is two soft RNICs on sockets. Other tests run beside it, so the ports are any that are free.
+// emulatorUDP is two soft RNICs on sockets. Other tests run beside it, so the
+// ports are any that are free.
 func emulatorUDP(t testing.TB) *system {
 	attach := func(int) (link.Link, error) {
 		return udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
 	}
 	s := emulator(t, "emulator+udp", attach, fmt.Sprintf("soft:127.0.0.1?port=0&mtu=%d", portMTU))
-	// Addresses name no UDP port, so only a device with the same port is reached: here itself, like rxe.
+	// Addresses name no UDP port, so only a device with the same port is
+	// reached: here itself, like rxe.
 	s.cmSide = [2]int{0, 0}
 	return s
 }

@@ -18,8 +18,8 @@ type commandExample struct {
 	wrong   []wrongState
 	// opens: it works on a file without a context, and only there.
 	opens bool
-	// rxeLacks: Linux 6.1 rxe does not have it, so what it says of wrong requests is held against the kernel's rules and
-	// not recorded.
+	// rxeLacks: Linux 6.1 rxe does not have it, so what it says of wrong
+	// requests is held against the kernel's rules and not recorded.
 	rxeLacks bool
 }
 
@@ -41,7 +41,8 @@ type tableCase struct {
 	entry *abi.Entry
 	cover *coverage
 	quiet bool // results are held against the rules, not written down
-	// opened gives the descriptor that a call has opened, if the entry is one that does.
+	// opened gives the descriptor that a call has opened, if the entry is one
+	// that does.
 	opened func(s *stand) int32
 }
 
@@ -53,7 +54,8 @@ func (t *tableCase) closeNew(fd int32) {
 	t.must(f.Close())
 }
 
-// check makes a call on a stand and gives its errno. A call that did something is the stand's last.
+// check makes a call on a stand and gives its errno. A call that did something
+// is the stand's last.
 func (t *tableCase) check(form string, call func(s *stand) error) string {
 	t.Helper()
 	err := call(t.stand())
@@ -79,7 +81,8 @@ func (t *tableCase) is(form, what, got, rule string) {
 	}
 }
 
-// command walks an entry of write() through everything that can be wrong with it, in a form.
+// command walks an entry of write() through everything that can be wrong with
+// it, in a form.
 func (t *tableCase) command(x *commandExample, form string) {
 	t.Helper()
 	ask := func(spoil func(s *stand, p *shape)) string {

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// methodExample is what a kernel takes: the data of the attributes that are given, by name; an output's is made up.
+// methodExample is what a kernel takes: the data of the attributes that are
+// given, by name; an output's is made up.
 type methodExample struct {
 	data  func(s *stand) map[string]uint64
 	out   []string // outputs that are given
@@ -58,7 +59,8 @@ func (x *methodExample) attrs(e *abi.Entry, s *stand, data map[string]uint64) []
 	return list
 }
 
-// method walks a method through everything that can be wrong with its attributes.
+// method walks a method through everything that can be wrong with its
+// attributes.
 func (t *tableCase) method(x *methodExample) {
 	t.Helper()
 	const form = "ioctl"

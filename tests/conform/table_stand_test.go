@@ -8,8 +8,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// stand is a device file with an object of every kind that others need, and one that nobody needs. pd is needed by mr, ah
-// and qp, cq by qp. The queue pair is in RESET, of reliable connections.
+// stand is a device file with an object of every kind that others need, and one
+// that nobody needs. pd is needed by mr, ah and qp, cq by qp. The queue pair is
+// in RESET, of reliable connections.
 type stand struct {
 	*raw
 	buf                            uint64

@@ -15,8 +15,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// tableTests are made from the schema of everything that can be asked for: a case for each supported entry, in
-// each form, and one for all that are not supported.
+// tableTests are made from the schema of everything that can be asked for: a
+// case for each supported entry, in each form, and one for all that are not
+// supported.
 func tableTests() []test {
 	var list []test
 	var refused []*abi.Entry
@@ -72,7 +73,8 @@ func runMethod(r *rig, e *abi.Entry, cover *coverage) {
 	t.method(x)
 }
 
-// runRefused asks for what is not supported, with handles of nothing. The errno is the table's on the emulator.
+// runRefused asks for what is not supported, with handles of nothing. The errno
+// is the table's on the emulator.
 func runRefused(r *rig, list []*abi.Entry, cover *coverage) {
 	r.Helper()
 	s := &stand{raw: func() *raw { w, _ := r.raw(); return w }()}
@@ -124,7 +126,8 @@ func forms(e *abi.Entry) []string {
 	return []string{"write", "ioctl"}
 }
 
-// coverage is what kernels answered to an entry in a form. Only calls that were made are noted.
+// coverage is what kernels answered to an entry in a form. Only calls that were
+// made are noted.
 type coverage struct {
 	mu   sync.Mutex
 	seen map[string]map[string]int // by entry and form: "ok" and errnos, and how often
@@ -178,8 +181,9 @@ func errnoNames() []string {
 	return names
 }
 
-// TestTableCoverage: nothing is in the table as supported that was not seen to succeed, and to fail with an errno, in each
-// of its forms; what is not supported has the errno that the table says.
+// TestTableCoverage: nothing is in the table as supported that was not seen to
+// succeed, and to fail with an errno, in each of its forms; what is not
+// supported has the errno that the table says.
 func TestTableCoverage(t *testing.T) {
 	sys := emulatorSim(t)
 	cover := &coverage{}

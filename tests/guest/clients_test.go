@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/rdmashim/rdmashim/"
 
-// TestClients runs the suites of the kernel's clients. The link manager's is the
-// last: it deletes rxe0 and unloads the modules.
+// TestClients runs the suites of the kernel's clients. The link manager's is
+// the last: it deletes rxe0 and unloads the modules.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	if vmtest.Race {

@@ -16,8 +16,9 @@ import (
 	"github.com/rdmashim/rdmashim/vm/cprograms"
 )
 
-// addPeer adds ../interop/testdata/cmpeer.c, compiled against the packages' librdmacm, to
-// what the guest gets, or tells the guest's tests why it is not there.
+// addPeer adds ../interop/testdata/cmpeer.c, compiled against the packages'
+// librdmacm, to what the guest gets, or tells the guest's tests why it is not
+// there.
 func addPeer(t *testing.T, adds []vm.Add, env []string) ([]vm.Add, []string) {
 	t.Helper()
 	more, err := peer(t.Context())

@@ -2,8 +2,8 @@
 // package vm, several suites in one boot.
 //
 // It is no library and holds no test of its own subject: each suite lies beside
-// what it tests, in files with the build tag "guest", and says in its doc.go how
-// to run it alone, with 'rdmashim vm test'. Here stand what the guests get
+// what it tests, in files with the build tag "guest", and says in its doc.go
+// how to run it alone, with 'rdmashim vm test'. Here stand what the guests get
 // (iproute2's rdma, the distribution's C programs, the peer in C) and what is
 // made of the suites' closing lines.
 //

@@ -41,8 +41,8 @@ type cmEnd struct {
 	mr   *verbs.MR
 }
 
-// cmSide is who talks to a C program, which is always on rxe: rxe itself, or the soft RNIC over the wire, which loses
-// packets if it is told to.
+// cmSide is who talks to a C program, which is always on rxe: rxe itself, or
+// the soft RNIC over the wire, which loses packets if it is told to.
 type cmSide struct {
 	name string
 	soft bool
@@ -101,7 +101,8 @@ func startPeer(t *testing.T, args ...string) *program {
 	return start(t, "cmpeer", args...)
 }
 
-// TestCMPeer: librdmacm's side and ours connect in both directions, and every byte of the flows is right at both ends.
+// TestCMPeer: librdmacm's side and ours connect in both directions, and every
+// byte of the flows is right at both ends.
 func TestCMPeer(t *testing.T) {
 	for _, f := range families {
 		for _, flow := range []string{"write-read", "write-imm", "reject"} {

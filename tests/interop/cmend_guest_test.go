@@ -20,8 +20,10 @@ import (
 // refusal is how long a port where nobody listens may take to say so.
 const refusal = time.Second
 
-// TestSoftCMEnds: over the wire, in both directions, a closed port refuses within a second, and a queue pair that is connected
-// a second time is stale to its peer, which ends the first connection. The soft RNIC asks its peer first, and rxe answers.
+// TestSoftCMEnds: over the wire, in both directions, a closed port refuses
+// within a second, and a queue pair that is connected a second time is stale to
+// its peer, which ends the first connection. The soft RNIC asks its peer first,
+// and rxe answers.
 func TestSoftCMEnds(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
@@ -88,7 +90,8 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 		require.NoError(t, first.Context().Err())
 	}
 
-	// The program forgot the connection, and begins anew with the same queue pair.
+	// The program forgot the connection, and begins anew with the same queue
+	// pair.
 	require.NoError(t, a.qp.Modify(&verbs.QPAttr{State: abi.QPSReset}, abi.QPMaskState))
 	second, err := a.ch.Resolve(ctx, netip.AddrPort{}, server, rdmacm.Options{})
 	require.NoError(t, err)

@@ -73,8 +73,8 @@ func (e *cmEnd) place() []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, e.mr.Addr()), e.mr.RKey())
 }
 
-// TestSoftCM: the soft RNIC's communication manager and Linux's connect, refuse and
-// disconnect, either of them as the active side, over both families.
+// TestSoftCM: the soft RNIC's communication manager and Linux's connect, refuse
+// and disconnect, either of them as the active side, over both families.
 func TestSoftCM(t *testing.T) {
 	for _, f := range families {
 		for _, active := range []string{"soft", "rxe"} {
@@ -120,8 +120,9 @@ func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 	served, place := make(chan answer, 1), a.place()
 	go func() {
 		r, err := l.Accept(ctx)
-		// The request that is to be refused, and a repeat of it that arrives behind the
-		// answer: the soft RNIC repeats early, and Linux does not remember whom it refused.
+		// The request that is to be refused, and a repeat of it that arrives
+		// behind the answer: the soft RNIC repeats early, and Linux does not
+		// remember whom it refused.
 		for err == nil && !bytes.HasPrefix(r.Peer.Private[:], place) {
 			if err = r.Reject(abi.UCMRejConsumerDefined, []byte("not you")); err == nil {
 				r, err = l.Accept(ctx)

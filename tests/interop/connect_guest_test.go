@@ -17,7 +17,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// rxeContexts are two programs' contexts on rxe0, and the number of queue pairs that the kernel has.
+// rxeContexts are two programs' contexts on rxe0, and the number of queue pairs
+// that the kernel has.
 func rxeContexts(t *testing.T) (a, b *uapi.Context) {
 	t.Helper()
 	for _, c := range []**uapi.Context{&a, &b} {
@@ -39,7 +40,8 @@ func descriptors(t *testing.T) int {
 	return len(list)
 }
 
-// TestManyConnections: on rxe, in a loop and a hundred at once; nothing is left, and each has a queue pair of its own.
+// TestManyConnections: on rxe, in a loop and a hundred at once; nothing is
+// left, and each has a queue pair of its own.
 func TestManyConnections(t *testing.T) {
 	const n = 100
 	a, b := rxeContexts(t)
@@ -99,7 +101,8 @@ func TestManyConnections(t *testing.T) {
 	require.LessOrEqual(t, descriptors(t), before)
 }
 
-// TestRefusals: of rxe's connection manager, as the handle API tells them, and at once.
+// TestRefusals: of rxe's connection manager, as the handle API tells them, and
+// at once.
 func TestRefusals(t *testing.T) {
 	a, b := rxeContexts(t)
 	start := time.Now()
@@ -129,8 +132,8 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "is taken")
 }
 
-// TestKilledIdlePeer: the soft RNIC goes with its process and says nothing; Linux tells for a process on rxe. Each end
-// notices.
+// TestKilledIdlePeer: the soft RNIC goes with its process and says nothing;
+// Linux tells for a process on rxe. Each end notices.
 func TestKilledIdlePeer(t *testing.T) {
 	const interval = 500 * time.Millisecond
 	for _, soft := range []bool{true, false} {

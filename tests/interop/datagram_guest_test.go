@@ -37,8 +37,8 @@ func (e *end) endpoint(t *testing.T) uapi.Endpoint {
 	return p
 }
 
-// TestDatagrams sends datagrams of all lengths that matter both ways between rxe and
-// the soft RNIC.
+// TestDatagrams sends datagrams of all lengths that matter both ways between
+// rxe and the soft RNIC.
 func TestDatagrams(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
@@ -79,8 +79,9 @@ func datagrams(t *testing.T, from, to *end) {
 	}
 }
 
-// TestDatagramPingpong lets ibv_ud_pingpong of the distribution run on rxe against
-// the soft RNIC, as server and as client, with messages as long as the soft port's MTU.
+// TestDatagramPingpong lets ibv_ud_pingpong of the distribution run on rxe
+// against the soft RNIC, as server and as client, with messages as long as the
+// soft port's MTU.
 func TestDatagramPingpong(t *testing.T) {
 	for _, r := range programRuns {
 		t.Run(r.String(), func(t *testing.T) { datagramPingpong(t, r.family, r.mtu, r.role) })
@@ -113,7 +114,8 @@ func datagramPingpong(t *testing.T, f family, size int, role string) {
 		require.Equal(t, "done", c.hear(len("done")+1))
 	}
 	ah := e.way(t, theirs)
-	// As for connections the program echoes, beginning with what its buffer held.
+	// As for connections the program echoes, beginning with what its buffer
+	// held.
 	echo := bytes.Repeat([]byte{0x7b}, size)
 	if role == "client" {
 		hearDatagram(t, e, 0, theirs.QPN, echo, 1)
@@ -136,8 +138,8 @@ func datagramPingpong(t *testing.T, f family, size int, role string) {
 	require.Contains(t, p.ends(t), fmt.Sprintf("%d bytes in", 2*size*iters))
 }
 
-// hearDatagram takes the given number of completions, one of which is that of message
-// i, which must be want and come from a queue pair.
+// hearDatagram takes the given number of completions, one of which is that of
+// message i, which must be want and come from a queue pair.
 func hearDatagram(t *testing.T, e *end, i int, from uint32, want []byte, completions int) {
 	t.Helper()
 	size := uapi.GRHLen + len(want)

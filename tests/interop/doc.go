@@ -2,19 +2,20 @@
 // guest of package vm.
 //
 // It is no library, and it tests neither side alone: what one kernel answers to
-// which call is compared by tests/conform, what the engine does on a bad network
-// by tests/virtual and tests/soak.
+// which call is compared by tests/conform, what the engine does on a bad
+// network by tests/virtual and tests/soak.
 //
 // The tests of the files with the build tag "guest" run in a guest, which
-// tests/guest boots for them (TestInterop). There, rxe0 is on one end of a veth pair in
-// the initial network namespace and the soft RNIC on the other end in a namespace
-// of its own (lab_guest_test.go): one process opens both through uapi, so every
-// byte can be compared on both sides. A test makes a pair of connected ends
-// (pair_guest_test.go) and moves messages from one to the other in both
-// directions; or it plays one half of a C program's text exchange over TCP and
-// lets that program, on rxe, talk to the soft RNIC (pingpong_guest_test.go,
-// perftest_guest_test.go). The C programs are the distribution's packages,
-// fetched and unpacked but not installed (vm/cprograms).
+// tests/guest boots for them (TestInterop). There, rxe0 is on one end of a veth
+// pair in the initial network namespace and the soft RNIC on the other end in a
+// namespace of its own (lab_guest_test.go): one process opens both through
+// uapi, so every byte can be compared on both sides. A test makes a pair of
+// connected ends (pair_guest_test.go) and moves messages from one to the other
+// in both directions; or it plays one half of a C program's text exchange over
+// TCP and lets that program, on rxe, talk to the soft RNIC
+// (pingpong_guest_test.go, perftest_guest_test.go). The C programs are the
+// distribution's packages, fetched and unpacked but not installed
+// (vm/cprograms).
 //
 // The recordings soft-rxe-*.pcap of tests/testdata come from here, too:
 //

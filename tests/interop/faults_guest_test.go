@@ -24,10 +24,10 @@ var faults = []struct {
 	{"corruption", "corrupt=4%&seed=6", "fault_corrupt", true},
 }
 
-// TestFaults moves messages in both directions while the soft side's packets are
-// lost, doubled, reordered, delayed or corrupted: every byte arrives all the same.
-// What rxe refuses for its ICRC shows in the difference of the packets sent and
-// received; not every kernel logs it.
+// TestFaults moves messages in both directions while the soft side's packets
+// are lost, doubled, reordered, delayed or corrupted: every byte arrives all
+// the same. What rxe refuses for its ICRC shows in the difference of the
+// packets sent and received; not every kernel logs it.
 func TestFaults(t *testing.T) {
 	for i, c := range faults {
 		for j, f := range families {
@@ -37,7 +37,8 @@ func TestFaults(t *testing.T) {
 				before := freshCounter("rcvd_pkts")
 				sent, made := underFault(t, f, name, mtu, c.counter)
 				if c.badICRC {
-					// Bits that change on the way, such as FECN, are not covered.
+					// Bits that change on the way, such as FECN, are not
+					// covered.
 					refused := sent - (freshCounter("rcvd_pkts") - before)
 					require.Positive(t, int64(refused), "rxe received every packet although %d were corrupted", made)
 					lab.kmsg.badICRCs(t)
@@ -49,8 +50,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// underFault moves messages and returns how many packets the soft side sent, and
-// how many faults were made.
+// underFault moves messages and returns how many packets the soft side sent,
+// and how many faults were made.
 func underFault(t *testing.T, f family, name string, mtu int, counter string) (sent, made uint64) {
 	soft := newDevice(t, "soft", openSoft(t, name), 1<<18)
 	rxe := newDevice(t, "rxe", openRXE(t, f), 1<<18)

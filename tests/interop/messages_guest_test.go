@@ -52,9 +52,9 @@ func TestMessages(t *testing.T) {
 	require.Zero(t, lab.kmsg.badICRCs(t), "rxe saw a bad ICRC although none was made")
 }
 
-// watch compares what the soft side sends with what rxe receives, which counts a
-// packet after it has checked its ICRC: with no fault made, all of them. It works
-// on kernels that do not log bad ICRCs as well.
+// watch compares what the soft side sends with what rxe receives, which counts
+// a packet after it has checked its ICRC: with no fault made, all of them. It
+// works on kernels that do not log bad ICRCs as well.
 type watch struct {
 	e                    *end
 	sent, received, lost uint64

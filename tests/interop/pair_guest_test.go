@@ -23,8 +23,8 @@ const margin = 256
 // untouched is what memory holds that no message wrote.
 const untouched = 0x5a
 
-// end is one side of a connection: a queue pair, and memory of which one half is
-// where messages come from and the other where they go.
+// end is one side of a connection: a queue pair, and memory of which one half
+// is where messages come from and the other where they go.
 type end struct {
 	name   string
 	ctx    *uapi.Context
@@ -177,7 +177,8 @@ func pattern(n int) []byte {
 	return noise[noiseAt:][:n]
 }
 
-// fill sets what a message of n bytes may change, and its margins, to untouched.
+// fill sets what a message of n bytes may change, and its margins, to
+// untouched.
 func fill(mem []byte, n int) {
 	mem = mem[:n+2*margin]
 	for i := range mem {

@@ -129,7 +129,8 @@ func perftest(t *testing.T, name string, r programRun) {
 }
 
 // inTurn sends n bytes and receives as many, in the order of the roles; what it
-// receives is the answer. Without a text, and as server, it sends back what came.
+// receives is the answer. Without a text, and as server, it sends back what
+// came.
 func (s *perftestSession) inTurn(n int, text func() string) (got string) {
 	s.t.Helper()
 	mine := ""

@@ -106,8 +106,8 @@ func receive(t *testing.T, e *end, n, size int) {
 	}
 }
 
-// hear takes the given number of completions, one of which is that of message i,
-// which must be want, and another one, if any, that of the send it answers.
+// hear takes the given number of completions, one of which is that of message
+// i, which must be want, and another one, if any, that of the send it answers.
 func hear(t *testing.T, e *end, i, size int, want []byte, completions int) {
 	t.Helper()
 	for range completions {

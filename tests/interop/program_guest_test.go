@@ -71,9 +71,9 @@ func start(t *testing.T, name string, args ...string) *program {
 	return p
 }
 
-// endsAfter waits for the end of a program that said what it should. Its exit status
-// does not count: when rping's server is told to go, its event thread may find the
-// channel closed already, and exits with 255.
+// endsAfter waits for the end of a program that said what it should. Its exit
+// status does not count: when rping's server is told to go, its event thread
+// may find the channel closed already, and exits with 255.
 func (p *program) endsAfter(t *testing.T, said string) string {
 	t.Helper()
 	err := p.Wait()

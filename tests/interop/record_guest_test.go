@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// TestRecord plays short scripts under a capture: what they leave is checked, and
-// becomes a recording of tests/testdata when the host asks for it.
+// TestRecord plays short scripts under a capture: what they leave is checked,
+// and becomes a recording of tests/testdata when the host asks for it.
 func TestRecord(t *testing.T) {
 	for _, r := range []struct {
 		name, title, options string
@@ -42,8 +42,8 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// plain lets a soft device send datagrams: a packet socket on a veth pair sees a
-// GSO send before it is cut up.
+// plain lets a soft device send datagrams: a packet socket on a veth pair sees
+// a GSO send before it is cut up.
 const plain = "?gso=off"
 
 func script(t *testing.T, c *capture, f family, mtu int) {

@@ -88,9 +88,9 @@ func (r *raw) send(t *testing.T, qp *verbs.QP, wr verbs.SendWR, n int) abi.WCSta
 	return wc[0].Status
 }
 
-// unreliable records over IPv6 what rxe sends and the soft RNIC need not answer:
-// unreliable connections, datagrams to a multicast group, and the SEND with
-// invalidate, whose key the soft RNIC refuses to revoke.
+// unreliable records over IPv6 what rxe sends and the soft RNIC need not
+// answer: unreliable connections, datagrams to a multicast group, and the SEND
+// with invalidate, whose key the soft RNIC refuses to revoke.
 func unreliable(t *testing.T, c *capture, f family) {
 	soft := newDevice(t, "soft", openSoft(t, softName(f, 0, plain)), 1<<16)
 	r := newRaw(t, f)

@@ -34,8 +34,8 @@ func (e *cmEnd) pingReceive(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// pingWork posts a request and takes completions until it and, if hears is set, a
-// receive have completed. They may come in either order.
+// pingWork posts a request and takes completions until it and, if hears is set,
+// a receive have completed. They may come in either order.
 func (e *cmEnd) pingWork(t *testing.T, wr *verbs.SendWR, hears bool) {
 	t.Helper()
 	left := 0
@@ -67,7 +67,8 @@ func (e *cmEnd) pingMove(op abi.WROpcode) *verbs.SendWR {
 
 const pings = 5
 
-// TestCMRping: the distribution's rping, as client and as server, verifies what it gets back.
+// TestCMRping: the distribution's rping, as client and as server, verifies what
+// it gets back.
 func TestCMRping(t *testing.T) {
 	for _, f := range families {
 		for _, s := range cmSides {

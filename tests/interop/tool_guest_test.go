@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tool starts rdmashim on the side that the device is of: rxe's, or that of the soft RNIC.
+// tool starts rdmashim on the side that the device is of: rxe's, or that of the
+// soft RNIC.
 func tool(t *testing.T, soft bool, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -69,8 +70,9 @@ func serving(t *testing.T, soft bool, args ...string) (*program, string) {
 	return p, strconv.Itoa(int(at.Port()))
 }
 
-// TestTool: the tool's samples and ping on rxe and on the soft RNIC, with each other and with programs of librdmacm, in each
-// direction. --once says by its status that all bytes were right.
+// TestTool: the tool's samples and ping on rxe and on the soft RNIC, with each
+// other and with programs of librdmacm, in each direction. --once says by its
+// status that all bytes were right.
 func TestTool(t *testing.T) {
 	for _, f := range families {
 		for _, program := range []string{"write-read", "write-imm", "ping"} {
@@ -130,7 +132,8 @@ func toolRun(t *testing.T, f family, name, server, client string) {
 	require.NoError(t, s.Wait(), "%s", s.out.String())
 }
 
-// retried runs a client until the server, which is in C and says nothing, listens.
+// retried runs a client until the server, which is in C and says nothing,
+// listens.
 func retried(t *testing.T, soft bool, args ...string) *program {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		p := tool(t, soft, args...)

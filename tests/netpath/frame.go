@@ -32,7 +32,8 @@ func carried(frame []byte) bool {
 }
 
 // transport returns where a carried frame's transport header begins, where the
-// packet ends (a short frame is padded), and whether it is a whole UDP datagram.
+// packet ends (a short frame is padded), and whether it is a whole UDP
+// datagram.
 func transport(frame []byte) (at, end int, udp bool) {
 	ip := frame[ethernetLen:]
 	var protocol byte
@@ -50,9 +51,9 @@ func transport(frame []byte) (at, end int, udp bool) {
 	return at, end, protocol == protocolUDP && whole && end-at >= udpLen
 }
 
-// flip inverts a bit of a frame's transport payload, of which random says which,
-// and for every second UDP datagram corrects the checksum. It reports whether it
-// did.
+// flip inverts a bit of a frame's transport payload, of which random says
+// which, and for every second UDP datagram corrects the checksum. It reports
+// whether it did.
 func flip(frame []byte, random uint64) (disguised bool) {
 	at, end, udp := transport(frame)
 	payload := at

@@ -42,7 +42,8 @@ func (f *flights) Pop() any {
 	return x
 }
 
-// set changes the path for packets to come. Packets on their way are not affected.
+// set changes the path for packets to come. Packets on their way are not
+// affected.
 func (l *lane) set(p Path) {
 	if p.MTU == 0 {
 		p.MTU = DefaultMTU
@@ -125,8 +126,8 @@ func (l *lane) next() (at time.Duration, ok bool) {
 	return l.due[0].at, true
 }
 
-// take returns a frame that has arrived by now, or nil. It is the caller's until
-// it calls done.
+// take returns a frame that has arrived by now, or nil. It is the caller's
+// until it calls done.
 func (l *lane) take(now time.Duration) []byte {
 	if len(l.due) == 0 || l.due[0].at > now {
 		return nil

@@ -66,8 +66,8 @@ func rightSum(f []byte) bool {
 	return fold(sum) == 0xffff
 }
 
-// A disguised flip leaves a right checksum, another one a wrong one; exactly one
-// bit of the payload differs.
+// A disguised flip leaves a right checksum, another one a wrong one; exactly
+// one bit of the payload differs.
 func TestFlip(t *testing.T) {
 	for name, make := range map[string]func([]byte) []byte{"IPv4": udp4, "IPv6": udp6} {
 		t.Run(name, func(t *testing.T) {

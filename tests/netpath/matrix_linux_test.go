@@ -23,12 +23,13 @@ type condition struct {
 	hit func(Counts) uint64
 	// size multiplies the messages' lengths.
 	size uint64
-	// trips is how many round trips a cell may take, 0: not bounded. A window that
-	// grows needs some ten.
+	// trips is how many round trips a cell may take, 0: not bounded. A window
+	// that grows needs some ten.
 	trips int
-	// timeout and retry of the queue pairs; 0: the defaults. Where one packet in
-	// five is lost an attempt fails as often as in three cases, and the default's
-	// eight or more attempts would not be enough for a test that never fails.
+	// timeout and retry of the queue pairs; 0: the defaults. Where one packet
+	// in five is lost an attempt fails as often as in three cases, and the
+	// default's eight or more attempts would not be enough for a test that
+	// never fails.
 	timeout, retry int
 }
 
@@ -61,9 +62,9 @@ var operations = []struct {
 }
 
 // TestMatrix moves messages of every kind over every condition, between devices
-// in two network namespaces that are connected by address. All arrive intact, and
-// no message takes longer than a silent peer is believed in: (retry count + 1) ×
-// timeout. Every other row is IPv6.
+// in two network namespaces that are connected by address. All arrive intact,
+// and no message takes longer than a silent peer is believed in: (retry count +
+// 1) × timeout. Every other row is IPv6.
 func TestMatrix(t *testing.T) {
 	for i, c := range conditions {
 		t.Run(c.name, func(t *testing.T) {
@@ -234,8 +235,8 @@ func pieces(size uint64) (list [messages][2]uint64) {
 	return list
 }
 
-// fill makes a side's buffer random and gives what the other's is to be when the
-// pieces have been moved.
+// fill makes a side's buffer random and gives what the other's is to be when
+// the pieces have been moved.
 func fill(from, to *side, size uint64) (want []byte) {
 	rand.NewChaCha8([32]byte{1}).Read(from.buf)
 	want = bytes.Clone(to.buf)
@@ -280,8 +281,8 @@ func reads(t *testing.T, from, to *side, size uint64) {
 	require.True(t, bytes.Equal(want, from.buf))
 }
 
-// atomics are carried out once each and in order: each gives what the one before
-// has left.
+// atomics are carried out once each and in order: each gives what the one
+// before has left.
 func atomics(t *testing.T, from, to *side, _ uint64) {
 	for i := range uint64(messages) {
 		if i%2 == 0 {

@@ -15,9 +15,10 @@ import (
 const entered = "RDMASHIM_NETPATH_ENTERED"
 
 // Enter makes sure that this process may make network namespaces. For root it
-// does nothing. For other users it runs the program again, with its arguments, as
-// root of a user namespace, and exits with its status; where user namespaces are
-// not allowed it returns, and New says so. It is called first in main or TestMain.
+// does nothing. For other users it runs the program again, with its arguments,
+// as root of a user namespace, and exits with its status; where user namespaces
+// are not allowed it returns, and New says so. It is called first in main or
+// TestMain.
 func Enter() {
 	if os.Getuid() == 0 || os.Getenv(entered) != "" {
 		return
@@ -48,8 +49,8 @@ func Enter() {
 }
 
 // namespace is a network namespace with a thread that lives in it. A thread is
-// enough: sockets and child processes belong to the namespace of the thread that
-// makes them.
+// enough: sockets and child processes belong to the namespace of the thread
+// that makes them.
 type namespace struct {
 	fd    int
 	calls chan func()

@@ -26,16 +26,16 @@ type Net struct {
 	bridge *bridge
 }
 
-// End is one of the two namespaces. It has an interface "eth0" with an address of
-// each family, which no other Net of the process has, and a "lo" that is up.
+// End is one of the two namespaces. It has an interface "eth0" with an address
+// of each family, which no other Net of the process has, and a "lo" that is up.
 type End struct {
 	Addr4, Addr6 netip.Addr
 	space        *namespace
 }
 
-// Do calls f on a thread in the end's namespace, one call at a time. Sockets that
-// f makes belong there for good, and so do processes that it starts. Goroutines
-// that f starts run elsewhere.
+// Do calls f on a thread in the end's namespace, one call at a time. Sockets
+// that f makes belong there for good, and so do processes that it starts.
+// Goroutines that f starts run elsewhere.
 func (e *End) Do(f func() error) error { return e.space.do(f) }
 
 // nets numbers the networks of this process.
@@ -114,8 +114,8 @@ func (n *Net) SetPaths(ab, ba Path) {
 // Counts tell what was done to packets from A to B, and from B to A.
 func (n *Net) Counts() (ab, ba Counts) { return n.bridge.lanes[0].count(), n.bridge.lanes[1].count() }
 
-// Await returns when done says so of the counts, or with ctx's error. One caller
-// waits at a time.
+// Await returns when done says so of the counts, or with ctx's error. One
+// caller waits at a time.
 func (n *Net) Await(ctx context.Context, done func(ab, ba Counts) bool) error {
 	for !done(n.Counts()) {
 		select {
@@ -127,8 +127,8 @@ func (n *Net) Await(ctx context.Context, done func(ab, ba Counts) bool) error {
 	return nil
 }
 
-// Close ends the network; packets on their way vanish. Sockets in the namespaces
-// remain, without an interface.
+// Close ends the network; packets on their way vanish. Sockets in the
+// namespaces remain, without an interface.
 func (n *Net) Close() error {
 	var err error
 	if n.bridge != nil {
@@ -169,11 +169,11 @@ func lay(i, to, mtu int) (socket int, err error) {
 // readyPatience bounds the wait for an interface that was brought up.
 const readyPatience = 10 * time.Second
 
-// awaitReady returns when the end's interface sends and receives. The kernel does
-// two things some time after it was told to: it notices that the interface has a
-// carrier, until when what is sent vanishes (link_watch.c), and it enters the
-// route to its own IPv6 address, until when what is received does (addrconf.c:
-// addrconf_dad_work).
+// awaitReady returns when the end's interface sends and receives. The kernel
+// does two things some time after it was told to: it notices that the interface
+// has a carrier, until when what is sent vanishes (link_watch.c), and it enters
+// the route to its own IPv6 address, until when what is received does
+// (addrconf.c: addrconf_dad_work).
 func (e *End) awaitReady() error {
 	for deadline := time.Now().Add(readyPatience); ; time.Sleep(time.Millisecond) {
 		l, err := netlink.LinkByName(endName)
@@ -191,14 +191,14 @@ func (e *End) awaitReady() error {
 	}
 }
 
-// configure brings an end up. The other one is entered as its neighbour, so that
-// no ARP or neighbour discovery meets the path's faults.
+// configure brings an end up. The other one is entered as its neighbour, so
+// that no ARP or neighbour discovery meets the path's faults.
 func configure(i int, e, other *End) error {
 	for _, name := range []string{"lo", endName} {
 		l, err := netlink.LinkByName(name)
 		if err == nil && name == endName {
-			// A frame is a packet: segment before the interface (gso_features_check
-			// in net/core/dev.c).
+			// A frame is a packet: segment before the interface
+			// (gso_features_check in net/core/dev.c).
 			err = netlink.LinkSetGSOMaxSegs(l, 1)
 		}
 		if err == nil {

@@ -74,8 +74,8 @@ func send(t *testing.T, from *net.UDPConn, to *sink, first, count int) {
 	}
 }
 
-// arrivals are the datagrams that reached the sink since the last call, when the
-// path was given so many packets in all and none is on its way.
+// arrivals are the datagrams that reached the sink since the last call, when
+// the path was given so many packets in all and none is on its way.
 func (s *sink) arrivals(t *testing.T, packets int) (got [][]byte, c Counts) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -121,7 +121,8 @@ func upTo(n int) (list []int) {
 	return list
 }
 
-// A path without faults delivers all, in order, in both directions and families.
+// A path without faults delivers all, in order, in both directions and
+// families.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, Options{})

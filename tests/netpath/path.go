@@ -29,7 +29,8 @@ type Path struct {
 	// overtake it. ReorderBy 0 means DefaultReorderBy.
 	Reorder   float64
 	ReorderBy time.Duration
-	// Seed, a packet's number and its direction determine which faults it meets.
+	// Seed, a packet's number and its direction determine which faults it
+	// meets.
 	Seed uint64
 }
 

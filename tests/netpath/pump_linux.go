@@ -33,8 +33,8 @@ type pump struct {
 }
 
 const (
-	// vnetLen is the length of struct virtio_net_hdr, which stands before a frame
-	// and tells what the kernel left to the hardware.
+	// vnetLen is the length of struct virtio_net_hdr, which stands before a
+	// frame and tells what the kernel left to the hardware.
 	vnetLen       = 10
 	vnetNeedsSum  = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM
 	vnetSumStart  = 6 // offsets of two numbers in it
@@ -42,14 +42,15 @@ const (
 
 	// socketBuffer in bytes lets a burst of a whole window wait for the bridge.
 	socketBuffer = 16 << 20
-	// slack in nanoseconds is how much later than asked for the kernel may end a
-	// wait; it would be 50 µs.
+	// slack in nanoseconds is how much later than asked for the kernel may end
+	// a wait; it would be 50 µs.
 	slack = 1000
 	// readBurst is how many frames are read before those that are due leave.
 	readBurst = 32
 )
 
-// listenPackets opens a packet socket on an interface of the caller's namespace.
+// listenPackets opens a packet socket on an interface of the caller's
+// namespace.
 func listenPackets(iface int) (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

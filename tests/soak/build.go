@@ -6,7 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
-// The protection domains: that of all queue pairs, and one that they are not in.
+// The protection domains: that of all queue pairs, and one that they are not
+// in.
 const (
 	pd      mem.PD = 1
 	otherPd mem.PD = 2

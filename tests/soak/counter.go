@@ -8,9 +8,10 @@ import (
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
-// counter is a word to which several lanes add powers of two, each once: request
-// i adds 1<<i. So its bits say which requests were executed, and a request that
-// was executed twice carries into another's bit. So does what each one returns.
+// counter is a word to which several lanes add powers of two, each once:
+// request i adds 1<<i. So its bits say which requests were executed, and a
+// request that was executed twice carries into another's bit. So does what each
+// one returns.
 type counter struct {
 	*counters
 	at    int

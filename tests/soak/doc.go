@@ -4,14 +4,14 @@
 //
 // A seed makes a plan (plan.go): nodes, connections, an MTU, timers, fault
 // rates; and for each direction of each connection, a lane, a program
-// (program.go): requests of every kind and size with the mistakes that
-// some make, receives, and disturbances: receives that come late or slowly
-// (slow.go), deregistration, partitions within and beyond what retries last for,
-// small buffers on the way, send queues that are drained and resumed (drain.go), a
-// queue pair moved to the error state, connections given up and made anew while
-// packets of their former life are under way (restart.go). The run (run.go) plays
-// it until the disturbances end and the network heals, and then gives it a bounded
-// virtual time to finish.
+// (program.go): requests of every kind and size with the mistakes that some
+// make, receives, and disturbances: receives that come late or slowly
+// (slow.go), deregistration, partitions within and beyond what retries last
+// for, small buffers on the way, send queues that are drained and resumed
+// (drain.go), a queue pair moved to the error state, connections given up and
+// made anew while packets of their former life are under way (restart.go). The
+// run (run.go) plays it until the disturbances end and the network heals, and
+// then gives it a bounded virtual time to finish.
 //
 // The oracle watches every packet and completion:
 //
@@ -36,6 +36,6 @@
 //   - In the end nothing is outstanding, no timer runs, all regions go
 //     (teardown.go).
 //
-// A run is a function of its seed. A failure names it, and the same seed gives the
-// same run, packet for packet: its trace says so.
+// A run is a function of its seed. A failure names it, and the same seed gives
+// the same run, packet for packet: its trace says so.
 package soak

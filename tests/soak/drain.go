@@ -26,8 +26,8 @@ func (r *run) pause(e *end) {
 	r.resume(e, hasty)
 }
 
-// resume takes a queue pair back to RTS when its send queue has drained; a hasty
-// program does not wait for that.
+// resume takes a queue pair back to RTS when its send queue has drained; a
+// hasty program does not wait for that.
 func (r *run) resume(e *end, hasty bool) {
 	r.world.At(r.world.Now()+200*us, func() {
 		if r.world.Failure() != nil || e.gone || e.qp.State() != abi.QPSSQD {

@@ -12,9 +12,9 @@ func (e *end) wait() engine.Time {
 	return engine.Time(e.plan.retry+1) * max(engine.Time(e.plan.timeout.Nanoseconds()), engine.Time(engine.Millisecond))
 }
 
-// deadline is when the queue pair has to have given up a peer that stays silent:
-// after retry_cnt+1 timeouts, or one timeout after its own host slept through
-// that. Nobody waits longer, whatever it sends again meanwhile.
+// deadline is when the queue pair has to have given up a peer that stays
+// silent: after retry_cnt+1 timeouts, or one timeout after its own host slept
+// through that. Nobody waits longer, whatever it sends again meanwhile.
 func (e *end) deadline() engine.Time {
 	fl := &e.flow
 	if e.plan.timeout == 0 || fl.una == e.mon.next || fl.waits {

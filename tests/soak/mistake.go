@@ -2,8 +2,8 @@ package soak
 
 import "github.com/rdmashim/rdmashim/kshim/abi"
 
-// mistake is what is wrong with a request. A request with a mistake has no effect
-// in the responder's memory, and nothing after it is executed.
+// mistake is what is wrong with a request. A request with a mistake has no
+// effect in the responder's memory, and nothing after it is executed.
 type mistake uint8
 
 const (
@@ -38,8 +38,8 @@ const (
 	numMistakes
 )
 
-// outcomes: the requester's status for each mistake (IBA 9.9.2, 9.9.3; table 60)
-// and, where a receive is hit, the responder's.
+// outcomes: the requester's status for each mistake (IBA 9.9.2, 9.9.3; table
+// 60) and, where a receive is hit, the responder's.
 var outcomes = [numMistakes]struct {
 	name       string
 	send, recv abi.WCStatus

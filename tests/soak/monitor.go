@@ -28,7 +28,8 @@ type record struct {
 	read int // index in asked; -1
 }
 
-// reading is a READ or atomic request: its answers are the packets first … end-1.
+// reading is a READ or atomic request: its answers are the packets first …
+// end-1.
 type reading struct {
 	first, end uint64
 	va         uint64
@@ -79,8 +80,8 @@ func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
 	return e.checkResponse(f, p)
 }
 
-// checkRequest: new packets come in order without gaps (IBA C9-58), repeated ones
-// are what they were, and READs and atomics keep their limit (C9-75).
+// checkRequest: new packets come in order without gaps (IBA C9-58), repeated
+// ones are what they were, and READs and atomics keep their limit (C9-75).
 func (e *end) checkRequest(f *virtual.Flight, p *wire.Packet) error {
 	m := &e.mon
 	n := number(m.next, p.PSN)
@@ -209,9 +210,9 @@ func (e *end) checkAckOrder(f *virtual.Flight, p *wire.Packet, n uint64) error {
 	return nil
 }
 
-// checkReadResponse: an answer belongs to a READ or atomic with this PSN, and has
-// the opcode of its place in it. A READ that was repeated from the middle may
-// begin there with FIRST or MIDDLE (Linux: MIDDLE).
+// checkReadResponse: an answer belongs to a READ or atomic with this PSN, and
+// has the opcode of its place in it. A READ that was repeated from the middle
+// may begin there with FIRST or MIDDLE (Linux: MIDDLE).
 func (e *end) checkReadResponse(f *virtual.Flight, p *wire.Packet, n uint64) error {
 	m := &e.peer.mon
 	rec := m.sent[n-m.first]

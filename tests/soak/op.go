@@ -8,7 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// op is a request of a lane: what is posted, and what it does if it is executed.
+// op is a request of a lane: what is posted, and what it does if it is
+// executed.
 type op struct {
 	index  int // in the lane
 	id     uint64

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// checkAnswer checks what a successful READ or atomic brought back, and takes it
-// as what must lie there from now on.
+// checkAnswer checks what a successful READ or atomic brought back, and takes
+// it as what must lie there from now on.
 func (l *lane) checkAnswer(o *op) error {
 	if o.isAtomic() {
 		got := binary.NativeEndian.Uint64(l.sink.mem[o.local[0].at:])
@@ -27,8 +27,8 @@ func (l *lane) checkAnswer(o *op) error {
 	return nil
 }
 
-// checkPartialAnswer checks the sink of a READ or atomic that failed: a beginning
-// of what there was, and behind it nothing.
+// checkPartialAnswer checks the sink of a READ or atomic that failed: a
+// beginning of what there was, and behind it nothing.
 func (l *lane) checkPartialAnswer(o *op) error {
 	touched, off := 0, 0
 	for _, s := range o.local {

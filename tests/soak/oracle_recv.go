@@ -86,7 +86,8 @@ func (l *lane) took(v *receive, o *op, c *engine.Completion) error {
 	return nil
 }
 
-// checkReceiveFields compares what a receive's completion says with the message.
+// checkReceiveFields compares what a receive's completion says with the
+// message.
 func checkReceiveFields(o *op, c *engine.Completion) error {
 	opcode, flags := abi.WCRecv, abi.WCFlags(0)
 	switch o.code {

@@ -37,8 +37,8 @@ type cut struct {
 	reverse     bool
 }
 
-// sleep is a time in which a node does nothing: a host that is busy, or a virtual
-// machine that does not run.
+// sleep is a time in which a node does nothing: a host that is busy, or a
+// virtual machine that does not run.
 type sleep struct {
 	from, until engine.Time
 	node        int

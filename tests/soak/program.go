@@ -84,8 +84,8 @@ func (p *plan) drawProgram(r *virtual.Rand) programPlan {
 }
 
 // lendRegions lets requests target regions that a SEND behind them invalidates,
-// as storage protocols do. The SEND is fenced: a READ must have its answer by then
-// (IBA 10.8.3.3).
+// as storage protocols do. The SEND is fenced: a READ must have its answer by
+// then (IBA 10.8.3.3).
 func (g *programPlan) lendRegions(r *virtual.Rand) {
 	for j := range g.requests {
 		if g.requests[j].code != abi.WRSendWithInv || j == 0 || r.Hit(0.3) {
@@ -183,8 +183,8 @@ func (g *programPlan) fitBug(r *virtual.Rand) {
 	case misaligned:
 		q.code = memory[2+r.Intn(2)]
 	case forbidden:
-		// The access flags of the queue pair forbid everything, so this must be the
-		// first of its kind.
+		// The access flags of the queue pair forbid everything, so this must be
+		// the first of its kind.
 		q.code = memory[r.Intn(len(memory))]
 		for i := range g.requests[:g.bugAt] {
 			if c := g.requests[i].code; c != abi.WRSend && c != abi.WRSendWithImm {

@@ -10,8 +10,8 @@ import (
 )
 
 // region is a registered part of an arena. Its address is not that of its
-// memory: both are free to choose, and addresses of Go memory differ from run to
-// run.
+// memory: both are free to choose, and addresses of Go memory differ from run
+// to run.
 type region struct {
 	span
 	node    *virtual.Node

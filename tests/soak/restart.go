@@ -126,8 +126,8 @@ func (r *run) bury(e *end) {
 	}
 }
 
-// survive waits until the other side of a dead process has noticed, with what it
-// has outstanding, or is told at last; then the connection is made anew.
+// survive waits until the other side of a dead process has noticed, with what
+// it has outstanding, or is told at last; then the connection is made anew.
 func (r *run) survive(e *end, p *restartPlan, limit engine.Time) {
 	now := r.world.Now()
 	switch {
@@ -248,8 +248,8 @@ func (l *lane) packets() int { return l.from.plan.program.packets(l.mtu) }
 
 func packetsOf(n, mtu int) int { return max(1, (n+mtu-1)/mtu) }
 
-// retire checks a lane whose ends are both gone, as far as it came, and leaves it
-// with other contents: whatever still arrives for it must change nothing.
+// retire checks a lane whose ends are both gone, as far as it came, and leaves
+// it with other contents: whatever still arrives for it must change nothing.
 func (l *lane) retire() error {
 	if err := l.settle(0); err != nil {
 		return err

@@ -37,8 +37,8 @@ func Run(seed uint64, o Options) Report {
 	return Report{Seed: seed, Trace: r.world.Trace(), Tally: r.tally, Err: err}
 }
 
-// live makes the world, plays the plan in it, and perhaps another one on the same
-// queue pairs. A panic is a failure of the seed.
+// live makes the world, plays the plan in it, and perhaps another one on the
+// same queue pairs. A panic is a failure of the seed.
 func (r *run) live(o Options) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -151,15 +151,15 @@ func (r *run) equip(c *conn) error {
 	return nil
 }
 
-// heir says which queue pair an end gets: one that was before, or a new one with
-// a number, or with any.
+// heir says which queue pair an end gets: one that was before, or a new one
+// with a number, or with any.
 type heir struct {
 	qp  *virtual.QP
 	num wire.QPN // 0: any
 }
 
-// connect makes the queue pairs of a connection, or uses those of one before, and
-// takes them to RTS.
+// connect makes the queue pairs of a connection, or uses those of one before,
+// and takes them to RTS.
 func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
 	c := &conn{index: i, plan: p}
 	nodes := [2]*virtual.Node{r.nodes[0], r.nodes[1]}

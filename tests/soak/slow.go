@@ -24,7 +24,8 @@ func (l *lane) offerReceives() {
 	}
 }
 
-// drained lets a slow program post another receive, some time after one completed.
+// drained lets a slow program post another receive, some time after one
+// completed.
 func (l *lane) drained() {
 	if s := l.to.plan.slow; s.ahead > 0 && !l.run.calm && l.to.failedAt < 0 {
 		l.run.tally.Slow++

@@ -10,7 +10,8 @@ func (b *builder) spoil(o *op, q *requestPlan) error {
 	case unknownRKey:
 		o.rkey = b.unknownKey(b.to)
 	case staleRKey:
-		// The same memory at the same address is still there, under another key.
+		// The same memory at the same address is still there, under another
+		// key.
 		stale := *b.main
 		if err := stale.register(); err != nil {
 			return err

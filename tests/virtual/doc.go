@@ -6,14 +6,14 @@
 // A World holds an event queue. What an engine transmits becomes a Flight, the
 // bytes from BTH to ICRC; the network draws from the seed whether it is lost,
 // repeated, held back, damaged in one bit, delayed or cut off by a partition;
-// what arrives must have a right ICRC, is parsed, and goes to the queue pair with
-// its number. After every call the queue pair's completions are taken, it
+// what arrives must have a right ICRC, is parsed, and goes to the queue pair
+// with its number. After every call the queue pair's completions are taken, it
 // may transmit, and its timeout becomes an event.
 //
-// It is not a model of the protocol: it does not know what should have happened.
-// The scripts below testdata say that, step by step, and tests/soak for
-// any program. Scripts are text: commands, a line of dashes, and what they lead
-// to. Run the tests with -rewrite to write the latter anew, and read the
-// difference against the specification before it is believed. testdata/README.md has
-// the commands.
+// It is not a model of the protocol: it does not know what should have
+// happened. The scripts below testdata say that, step by step, and tests/soak
+// for any program. Scripts are text: commands, a line of dashes, and what they
+// lead to. Run the tests with -rewrite to write the latter anew, and read the
+// difference against the specification before it is believed.
+// testdata/README.md has the commands.
 package virtual

@@ -55,9 +55,9 @@ func (w *World) Cut(from, to *Node, cut bool) { w.way(from, to).cut = cut }
 // IsCut reports whether the way is partitioned.
 func (w *World) IsCut(from, to *Node) bool { return w.way(from, to).cut }
 
-// SetQueue bounds the bytes that wait for each way's wire from now on: what does
-// not fit is dropped, as by a switch or a socket with a small buffer. 0 is without
-// bound.
+// SetQueue bounds the bytes that wait for each way's wire from now on: what
+// does not fit is dropped, as by a switch or a socket with a small buffer. 0 is
+// without bound.
 func (w *World) SetQueue(bytes int) { w.queue = bytes }
 
 // SetFaults changes the rates from now on.

@@ -10,7 +10,8 @@ import (
 )
 
 // FormatPacket shows what a packet says, without its service (all is RC here)
-// and destination: "RDMA_WRITE_FIRST psn=7 va=0x1000 rkey=0x00000b01 dmalen=900 len=256".
+// and destination: "RDMA_WRITE_FIRST psn=7 va=0x1000 rkey=0x00000b01 dmalen=900
+// len=256".
 func FormatPacket(p *wire.Packet) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimPrefix(p.Opcode.String(), "RC "))

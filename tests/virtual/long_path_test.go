@@ -13,8 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// longPath is a world in which a keeps a send queue full of messages of one kind
-// to b, on a path without loss.
+// longPath is a world in which a keeps a send queue full of messages of one
+// kind to b, on a path without loss.
 type longPath struct {
 	w    *World
 	a, b *QP
@@ -103,11 +103,11 @@ func (l *longPath) Completed(q *QP, c *engine.Completion) {
 
 var longOpcodes = map[string]abi.WROpcode{"WRITE": abi.WRRDMAWrite, "SEND": abi.WRSend, "READ": abi.WRRDMARead}
 
-// TestLongPath: on a path without loss, however long, only the window limits the
-// goodput. A wrong first guess of the round trip may cost repeats in the beginning;
-// a right estimate costs none. Nothing is sent again after the first measurement.
-// Code 16, 268 ms, is uapi's ACK timeout. Code 14, 67 ms, is many a program's: less
-// than some of the paths take.
+// TestLongPath: on a path without loss, however long, only the window limits
+// the goodput. A wrong first guess of the round trip may cost repeats in the
+// beginning; a right estimate costs none. Nothing is sent again after the first
+// measurement. Code 16, 268 ms, is uapi's ACK timeout. Code 14, 67 ms, is many
+// a program's: less than some of the paths take.
 func TestLongPath(t *testing.T) {
 	for name, op := range longOpcodes {
 		for _, ms := range []engine.Duration{1, 5, 20, 50, 100, 200, 300} {
@@ -141,10 +141,10 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// TestPathGrowsLonger: a path that was measured and then takes longer is measured
-// again, also when the answer to a packet's first copy comes as soon after the last
-// copy as answers came before: after a first timeout of 5 ms the last copy leaves at
-// 5, 15 or 35 ms.
+// TestPathGrowsLonger: a path that was measured and then takes longer is
+// measured again, also when the answer to a packet's first copy comes as soon
+// after the last copy as answers came before: after a first timeout of 5 ms the
+// last copy leaves at 5, 15 or 35 ms.
 func TestPathGrowsLonger(t *testing.T) {
 	for name, op := range longOpcodes {
 		for _, ms := range []engine.Duration{6, 8, 17, 37, 100} {

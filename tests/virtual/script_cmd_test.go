@@ -129,8 +129,8 @@ func (x scriptWatch) Completed(qp *QP, c *engine.Completion) {
 
 var keyText = regexp.MustCompile(`0x[0-9a-f]{8}\b`)
 
-// printf prints a line, after the time where that has moved. Keys are random and
-// shown by the names of their regions.
+// printf prints a line, after the time where that has moved. Keys are random
+// and shown by the names of their regions.
 func (s *script) printf(format string, args ...any) {
 	if s.w.now != s.at {
 		s.at = s.w.now
@@ -148,8 +148,9 @@ func (s *script) printf(format string, args ...any) {
 }
 
 // deliver: deliver a->b [n=2] [drop=psn:3,psn:4] [dup=psn:3] [corrupt=psn:3]
-// [last=psn:3] [keep=psn:3]. What is kept is delivered too, and a copy again with
-// the command late. It delivers what is under way now, not what that leads to.
+// [last=psn:3] [keep=psn:3]. What is kept is delivered too, and a copy again
+// with the command late. It delivers what is under way now, not what that leads
+// to.
 func (s *script) deliver(o options) error {
 	way := o.word(0)
 	batch := s.queue[way]

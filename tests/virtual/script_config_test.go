@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// config makes the world: mtu, psn (of a's requests), psnb, timeout, retry, rnr,
-// minrnr, rd, destrd, window, depth, and access=none for b.
+// config makes the world: mtu, psn (of a's requests), psnb, timeout, retry,
+// rnr, minrnr, rd, destrd, window, depth, and access=none for b.
 func (s *script) config(o options) error {
 	s.w, s.at, s.kept = New(Options{}), 0, nil
 	s.w.watch = scriptWatch{s}

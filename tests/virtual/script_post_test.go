@@ -15,8 +15,8 @@ var kinds = map[string]abi.WROpcode{
 	"send-inv": abi.WRSendWithInv, "read": abi.WRRDMARead, "add": abi.WRAtomicFetchAndAdd, "cas": abi.WRAtomicCmpAndSwp,
 }
 
-// post: post a write [len=5mtu] [from=0] [to=0] [imm=7] [add=5] [compare=1 swap=2]
-// [rkey=bad|closed] [lkey=bad] [silent] [fence] [solicited] [inline]
+// post: post a write [len=5mtu] [from=0] [to=0] [imm=7] [add=5] [compare=1
+// swap=2] [rkey=bad|closed] [lkey=bad] [silent] [fence] [solicited] [inline]
 func (s *script) post(o options) error {
 	who := o.word(0)
 	code, ok := kinds[strings.TrimPrefix(o.word(1), "a ")]

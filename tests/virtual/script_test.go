@@ -14,7 +14,8 @@ import (
 var (
 	rewrite = flag.Bool("rewrite", false, "write the expected lines of the scripts anew")
 
-	// The soak's flags, so that "go test ./rnic/link/sim/... -sim.n=10000" runs.
+	// The soak's flags, so that "go test ./rnic/link/sim/... -sim.n=10000"
+	// runs.
 	_ = flag.Int("sim.n", 0, "of the soak")
 	_ = flag.Uint64("sim.seed", 0, "of the soak")
 	_ = flag.Uint64("sim.from", 0, "of the soak")

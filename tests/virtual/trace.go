@@ -3,8 +3,8 @@ package virtual
 import "math/bits"
 
 // Trace is a digest of everything that happened in a world, in its order. Equal
-// traces mean equal runs, bit for bit: every packet counts with its time, number
-// and ICRC, every completion with all its fields.
+// traces mean equal runs, bit for bit: every packet counts with its time,
+// number and ICRC, every completion with all its fields.
 type Trace uint64
 
 type note uint64

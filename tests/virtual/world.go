@@ -163,8 +163,8 @@ func (w *World) Freeze(n *Node, until engine.Time) {
 	n.frozen = until
 }
 
-// sleeps puts an event off if its node is frozen. Packets that came meanwhile go
-// before timeouts, as a driver reads its socket first.
+// sleeps puts an event off if its node is frozen. Packets that came meanwhile
+// go before timeouts, as a driver reads its socket first.
 func (w *World) sleeps(e *event) bool {
 	switch {
 	case e.flight != nil && e.flight.To.frozen > w.now:
@@ -184,9 +184,9 @@ func (w *World) sleeps(e *event) bool {
 	return true
 }
 
-// Account adds up what became of the packets that were sent and of the copies that
-// the network made: each arrived, was dropped for a reason, or is under way. It
-// holds while the network carries the packets itself.
+// Account adds up what became of the packets that were sent and of the copies
+// that the network made: each arrived, was dropped for a reason, or is under
+// way. It holds while the network carries the packets itself.
 func (w *World) Account() error {
 	made := w.flights + w.Hit[Duplicated]
 	gone := w.Delivered + w.Drops.ICRC + w.Drops.QPN + w.Hit[Lost] + w.Hit[Partitioned] + w.Hit[Overflowed]

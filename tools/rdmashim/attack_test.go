@@ -14,8 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// visitor is a client of a server, as a program makes it that wants more than the
-// server gives.
+// visitor is a client of a server, as a program makes it that wants more than
+// the server gives.
 type visitor struct {
 	*uapi.Context
 	t     *testing.T
@@ -111,8 +111,8 @@ func visitCM(t *testing.T, addr string) *visitor {
 	return g
 }
 
-// requireApart: with the first client's key and address the second one reads and
-// writes nothing.
+// requireApart: with the first client's key and address the second one reads
+// and writes nothing.
 func requireApart(t *testing.T, there uapi.Region, visit func() *visitor) {
 	t.Helper()
 	for _, op := range []uapi.Op{uapi.OpRead, uapi.OpWrite} {

@@ -40,8 +40,8 @@ build)
 esac
 `
 
-// TestBenchCheck: tools/bench gives the suite what the benchmarks wrote, and with
-// --check its status says whether a target is missed.
+// TestBenchCheck: tools/bench gives the suite what the benchmarks wrote, and
+// with --check its status says whether a target is missed.
 func TestBenchCheck(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(stubGo), 0o777))

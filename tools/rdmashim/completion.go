@@ -29,8 +29,9 @@ var shells = []struct {
 		"rdmashim completion fish > ~/.config/fish/completions/rdmashim.fish"},
 }
 
-// bashWords takes the line apart where the package bash-completion is not there to do
-// it: at spaces only, while COMP_WORDS are taken apart at the colons of soft:ADDRESS, too.
+// bashWords takes the line apart where the package bash-completion is not there
+// to do it: at spaces only, while COMP_WORDS are taken apart at the colons of
+// soft:ADDRESS, too.
 const bashWords = `# From the package bash-completion, or without it:
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref()

@@ -135,8 +135,8 @@ func TestDemoUnderFaults(t *testing.T) {
 	t.Logf("%d MiB: write %.1f s, read %.1f s, %d retransmissions", n>>20, r.WriteSeconds, r.ReadSeconds, sum("retransmitted_pkts"))
 }
 
-// TestDemoCaptures: one file holds what the client sent and got, one with {pid} in
-// its name what each side did, and what the one sent the other got.
+// TestDemoCaptures: one file holds what the client sent and got, one with {pid}
+// in its name what each side did, and what the one sent the other got.
 func TestDemoCaptures(t *testing.T) {
 	// packets counts those that left and those that came, in each capture.
 	packets := func(device string) (all [][2]int) {

@@ -17,9 +17,9 @@ import (
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
-// A page of docs is read as a reader with a shell reads it, from its first block to its
-// last, in a directory of its own that has the checkout as rdmashim. A block's language says
-// what becomes of it:
+// A page of docs is read as a reader with a shell reads it, from its first
+// block to its last, in a directory of its own that has the checkout as
+// rdmashim. A block's language says what becomes of it:
 //
 //	sh               run here; the directory that it ends in is the next one's
 //	sh guest         run as root in a guest with rxe0, one for all pages
@@ -38,8 +38,8 @@ func (b docBlock) String() string { return fmt.Sprintf("docs/%s:%d", b.page, b.l
 
 var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 
-// docElsewhere has the commands that do not end by themselves, or take long, and the
-// tests that run them.
+// docElsewhere has the commands that do not end by themselves, or take long,
+// and the tests that run them.
 var docElsewhere = map[string]string{
 	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping'": "tools/rdmashim/perf_suite_test.go:TestPerfSuite",
 	"rdmashim monitor -j":                              "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
@@ -200,8 +200,8 @@ type docSession struct {
 	dir string // where the reader is
 }
 
-// start makes what a reader has: the checkout and, but for who reads the guide, the
-// command, and the module that the guide made.
+// start makes what a reader has: the checkout and, but for who reads the guide,
+// the command, and the module that the guide made.
 func (s *docSession) start(t *testing.T, guide bool) {
 	t.Helper()
 	checkout, err := filepath.Abs(repository)

@@ -12,7 +12,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 )
 
-// TestExplainNamesCommands: the commands to look with are there, with their flags.
+// TestExplainNamesCommands: the commands to look with are there, with their
+// flags.
 func TestExplainNamesCommands(t *testing.T) {
 	named := 0
 	call := regexp.MustCompile(`rdmashim ([a-z]+)((?: --?[a-z]+)*)`)

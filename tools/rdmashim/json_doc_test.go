@@ -24,8 +24,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// keySet is the keys of a command's JSON: the path of each ("pairs[].a.qpn"), and
-// whether it may be absent. A path's * stands for any key.
+// keySet is the keys of a command's JSON: the path of each ("pairs[].a.qpn"),
+// and whether it may be absent. A path's * stands for any key.
 type keySet map[string]bool
 
 var (
@@ -35,8 +35,8 @@ var (
 	inBackticks = regexp.MustCompile("`([^`]+)`")
 )
 
-// documentedJSON reads docs/json.md: a section's tables under each of the commands
-// that its heading names.
+// documentedJSON reads docs/json.md: a section's tables under each of the
+// commands that its heading names.
 func documentedJSON(t *testing.T) map[string]keySet {
 	t.Helper()
 	all := map[string]keySet{}
@@ -216,8 +216,8 @@ var jsonKernelLines = []struct{ section, line string }{
 	{"system show", "-j sys"},
 }
 
-// TestJSONTypes: the page has every key of what commands encode, and no other, and
-// says of the same ones that they may be absent.
+// TestJSONTypes: the page has every key of what commands encode, and no other,
+// and says of the same ones that they may be absent.
 func TestJSONTypes(t *testing.T) {
 	documented := documentedJSON(t)
 	for name, of := range jsonTypes {
@@ -289,8 +289,8 @@ func TestJSONCounters(t *testing.T) {
 	}
 }
 
-// TestJSONOfKernel: the commands in iproute2's words, on a kernel that is not real
-// and on the recorded answers of one that is.
+// TestJSONOfKernel: the commands in iproute2's words, on a kernel that is not
+// real and on the recorded answers of one that is.
 func TestJSONOfKernel(t *testing.T) {
 	documented := documentedJSON(t)
 	for _, c := range jsonKernelLines {

@@ -20,8 +20,9 @@ import (
 
 var rewriteJSON = flag.Bool("rewrite-json", false, "write the kinds of the commands' JSON values to testdata")
 
-// TestJSONKinds: a value that was a number is no string tomorrow. testdata/json.txt has
-// the kind of each key's value; a line that goes, or changes, breaks somebody's program.
+// TestJSONKinds: a value that was a number is no string tomorrow.
+// testdata/json.txt has the kind of each key's value; a line that goes, or
+// changes, breaks somebody's program.
 func TestJSONKinds(t *testing.T) {
 	kinds := map[string]string{}
 	for section, of := range jsonTypes {

@@ -63,7 +63,8 @@ func TestKill(t *testing.T) {
 	})
 	if !t.Failed() {
 		require.EqualValues(t, times, killed.Load())
-		// Most moments lie after the connection; of four kills, all may lie before.
+		// Most moments lie after the connection; of four kills, all may lie
+		// before.
 		require.GreaterOrEqual(t, int(retryExceeded.Load()), times/5-1, "a client whose server dies learns it from RDMA unless they were not connected yet")
 	}
 }

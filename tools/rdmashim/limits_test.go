@@ -15,8 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
-// TestServerLimits: a server at its limits refuses, and serves when there is room
-// again.
+// TestServerLimits: a server at its limits refuses, and serves when there is
+// room again.
 func TestServerLimits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -66,8 +66,8 @@ func TestServerEndsIdleClients(t *testing.T) {
 	}
 }
 
-// TestConnectingIsNotIdle: a client of perf that takes its time to connect is not
-// ended as an idle one.
+// TestConnectingIsNotIdle: a client of perf that takes its time to connect is
+// not ended as an idle one.
 func TestConnectingIsNotIdle(t *testing.T) {
 	t.Parallel()
 	addr, _, _ := startListening(t, "perf", "server", "--listen", "127.0.0.1:0", "--idle", "50ms")

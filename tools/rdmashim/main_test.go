@@ -144,8 +144,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestNoSuchFlag: every command refuses what it does not know in one line, which says where
-// to read on, and has done nothing by then.
+// TestNoSuchFlag: every command refuses what it does not know in one line,
+// which says where to read on, and has done nothing by then.
 func TestNoSuchFlag(t *testing.T) {
 	for _, c := range everyCommand() {
 		args := append(strings.Fields(c.CommandPath())[1:], "--nosuchflag")

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
-// TestPerfSuiteGuest measures a few rows in a guest: perftest and this project on
-// rxe0, and both kinds of RNIC over a veth. Figures are not what is tested.
+// TestPerfSuiteGuest measures a few rows in a guest: perftest and this project
+// on rxe0, and both kinds of RNIC over a veth. Figures are not what is tested.
 func TestPerfSuiteGuest(t *testing.T) {
 	vmtest.Config(t) // skips where no guest can be booted
 	o := runTool(t, "perf", "suite", "--vm", "--rounds", "1", "--json", "--run", "goodput on kernel rxe|over a veth")
@@ -38,7 +38,8 @@ func TestPerfSuiteGuest(t *testing.T) {
 	}
 }
 
-// TestPerfOnRxe: each test of perf on a device of the kernel, with its data checked.
+// TestPerfOnRxe: each test of perf on a device of the kernel, with its data
+// checked.
 func TestPerfOnRxe(t *testing.T) {
 	c := vmtest.Config(t)
 	dir := t.TempDir()

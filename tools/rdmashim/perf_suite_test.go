@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 )
 
-// TestPerfSuite: the rows' JSON, of a reference that is built in and of one that
-// is not there. Whether targets are met is not what is tested.
+// TestPerfSuite: the rows' JSON, of a reference that is built in and of one
+// that is not there. Whether targets are met is not what is tested.
 func TestPerfSuite(t *testing.T) {
 	cmd := perfTool(t, "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|waiting|^allocations|^fairness|slow receiver")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
@@ -74,8 +74,8 @@ func TestPerfSuiteUsage(t *testing.T) {
 	}
 }
 
-// TestPerfSuiteDevice: a device that is not there fails on one line, which is the
-// rows' reason, too.
+// TestPerfSuiteDevice: a device that is not there fails on one line, which is
+// the rows' reason, too.
 func TestPerfSuiteDevice(t *testing.T) {
 	o := runPerfTool(t, "suite", "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0")
 	require.Equal(t, 1, o.code)

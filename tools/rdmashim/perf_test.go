@@ -17,9 +17,9 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
-// perfTool prepares a run of perf whose devices, unless named, have ports of their
-// own: what else runs on the machine may have taken all the usual ones, which is
-// told on standard error.
+// perfTool prepares a run of perf whose devices, unless named, have ports of
+// their own: what else runs on the machine may have taken all the usual ones,
+// which is told on standard error.
 func perfTool(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := tool(t, append([]string{"perf"}, args...)...)
@@ -119,7 +119,8 @@ func TestPerfUnderFaults(t *testing.T) {
 	require.Regexp(t, `  seed [1-9]\d*\n`, o.stdout, "so that it can be run again")
 }
 
-// TestPerfDurationEnds: -D ends whatever the path does, and says what completed.
+// TestPerfDurationEnds: -D ends whatever the path does, and says what
+// completed.
 func TestPerfDurationEnds(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -185,8 +186,8 @@ func TestPerfAllSizes(t *testing.T) {
 	}
 }
 
-// TestPerfCPU: the processor time of both processes is of the same messages, those
-// of the warm-up among them.
+// TestPerfCPU: the processor time of both processes is of the same messages,
+// those of the warm-up among them.
 func TestPerfCPU(t *testing.T) {
 	const least = 0.005 // seconds; it takes ten times that
 	for _, args := range []string{"write bw -s 64 -n 1 --warmup 100000", "read lat -s 64 -n 1 --warmup 10000"} {
@@ -277,8 +278,8 @@ func TestPerfErrors(t *testing.T) {
 	}
 }
 
-// TestPerfServerDies: when the server goes in the middle of a run, the client ends
-// and says so.
+// TestPerfServerDies: when the server goes in the middle of a run, the client
+// ends and says so.
 func TestPerfServerDies(t *testing.T) {
 	cmd := tool(t, "perf", "server", "--listen", "127.0.0.1:0")
 	stdout, err := cmd.StdoutPipe()
@@ -287,7 +288,8 @@ func TestPerfServerDies(t *testing.T) {
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	addr := strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix))
-	// What the client says passes through here, which tells when the run begins.
+	// What the client says passes through here, which tells when the run
+	// begins.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPerfProgress: on a terminal perf shows how far it is, in what it counts, and
-// takes it away in the end. A suite shows one progress, its own.
+// TestPerfProgress: on a terminal perf shows how far it is, in what it counts,
+// and takes it away in the end. A suite shows one progress, its own.
 func TestPerfProgress(t *testing.T) {
 	shown := func(args string) (progress, stdout string) {
 		end, tty := terminal(t, 120, 20)

@@ -15,7 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// TestSampleFindsDevices: without --device, the server serves on what there is, and the client takes the route's.
+// TestSampleFindsDevices: without --device, the server serves on what there is,
+// and the client takes the route's.
 func TestSampleFindsDevices(t *testing.T) {
 	if !netns.Own(t) {
 		return

@@ -131,7 +131,8 @@ func TestSampleServesMany(t *testing.T) {
 	}
 }
 
-// TestSampleSeesMistakes: a client that writes nothing, or something else, or goes away, is a failed one, at either end.
+// TestSampleSeesMistakes: a client that writes nothing, or something else, or
+// goes away, is a failed one, at either end.
 func TestSampleSeesMistakes(t *testing.T) {
 	t.Parallel()
 	c, err := uapi.Open("soft:" + nextSoft())
@@ -223,7 +224,8 @@ func TestSampleErrors(t *testing.T) {
 		require.Equal(t, 1, o.code)
 		require.Contains(t, o.stderr, "nobody listens there")
 		require.Contains(t, o.stderr, "rdmashim sample write-read server")
-		// And the wrong program: nothing in its acceptance says where its page is.
+		// And the wrong program: nothing in its acceptance says where its page
+		// is.
 		o = callCM(t, "sample", "write-read", "client", s.addr)
 		require.Equal(t, 1, o.code)
 		require.Contains(t, o.stderr, "12 bytes")

@@ -19,7 +19,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// TestServerIsSeen before a client comes, and serves the first on what was seen.
+// TestServerIsSeen before a client comes, and serves the first on what was
+// seen.
 func TestServerIsSeen(t *testing.T) {
 	if !netns.Own(t) {
 		return

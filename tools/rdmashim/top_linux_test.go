@@ -20,7 +20,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// terminal makes a pseudo-terminal of a size (pts(4)): what is written to tty is read from the other end.
+// terminal makes a pseudo-terminal of a size (pts(4)): what is written to tty
+// is read from the other end.
 func terminal(t *testing.T, width, height uint16) (end, tty *os.File) {
 	t.Helper()
 	end, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -37,7 +38,8 @@ func terminal(t *testing.T, width, height uint16) (end, tty *os.File) {
 	return end, tty
 }
 
-// On a terminal frames lie one over the other and fit; on a dumb one they follow each other.
+// On a terminal frames lie one over the other and fit; on a dumb one they
+// follow each other.
 func TestTopOnATerminal(t *testing.T) {
 	privateSockets(t)
 	_, _, write := lossyPair(t)
@@ -69,7 +71,8 @@ func TestTopOnATerminal(t *testing.T) {
 	require.NotContains(t, run("dumb"), "\x1b")
 }
 
-// A stopped program is named, holds up the reading of the others for a moment, and of one other not at all.
+// A stopped program is named, holds up the reading of the others for a moment,
+// and of one other not at all.
 func TestStatsOfAStoppedProcess(t *testing.T) {
 	privateSockets(t)
 	own, err := uapi.Open("soft?port=0")

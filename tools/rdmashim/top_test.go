@@ -21,7 +21,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// privateSockets gives the test and the tools that it runs a directory for sockets of their own.
+// privateSockets gives the test and the tools that it runs a directory for
+// sockets of their own.
 func privateSockets(t *testing.T) {
 	t.Helper()
 	run, err := os.MkdirTemp("", "rdma")
@@ -31,7 +32,8 @@ func privateSockets(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(run, "tmp"))
 }
 
-// lossyPair has two devices of this process under loss, and a WRITE of which something is lost each time that it is called.
+// lossyPair has two devices of this process under loss, and a WRITE of which
+// something is lost each time that it is called.
 func lossyPair(t *testing.T) (a, b *uapi.Context, write func()) {
 	t.Helper()
 	open := func(name string) *uapi.Context {
@@ -48,7 +50,8 @@ func lossyPair(t *testing.T) (a, b *uapi.Context, write func()) {
 	}
 }
 
-// pidArgs restricts a command to the devices of this process; the machine may have others.
+// pidArgs restricts a command to the devices of this process; the machine may
+// have others.
 func pidArgs(args ...string) []string { return append(args, "-p", strconv.Itoa(os.Getpid())) }
 
 // runReader runs stats or top, again while a process that is not stopped is too
@@ -63,7 +66,8 @@ func runReader(t *testing.T, args ...string) (o outcome) {
 	return o
 }
 
-// Another process sees the devices of this one, and what they do while it looks.
+// Another process sees the devices of this one, and what they do while it
+// looks.
 func TestTopOfAnotherProcess(t *testing.T) {
 	privateSockets(t)
 	_, _, write := lossyPair(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
-// TestVMDemo runs the samples between two guests, on rxe in both and with the soft RNIC in one.
+// TestVMDemo runs the samples between two guests, on rxe in both and with the
+// soft RNIC in one.
 func TestVMDemo(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("guests need Linux")

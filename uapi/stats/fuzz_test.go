@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzAnswer: whatever a process answers, what is taken of it can be shown and written.
+// FuzzAnswer: whatever a process answers, what is taken of it can be shown and
+// written.
 func FuzzAnswer(f *testing.F) {
 	good, _ := json.Marshal(answer{Version: version, PID: 1, Devices: []Device{example()}})
 	f.Add(append(good, '\n'))

@@ -74,7 +74,8 @@ func TestWithoutARuntimeDirectory(t *testing.T) {
 	require.Len(t, list, 1, "who has a run-time directory finds who has none")
 }
 
-// A directory that is not the user's alone is not used, nor a name that is too long.
+// A directory that is not the user's alone is not used, nor a name that is too
+// long.
 func TestServeRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
 		"open to others": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) },
@@ -100,7 +101,8 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// A client that does not read holds up neither other clients for long nor Close.
+// A client that does not read holds up neither other clients for long nor
+// Close.
 func TestClientThatDoesNotRead(t *testing.T) {
 	private(t)
 	pairs := make([]QueuePair, 1<<15) // more than the socket's buffer takes
@@ -153,7 +155,8 @@ func TestStaleSockets(t *testing.T) {
 	require.FileExists(t, other, "and what is no socket of ours stays")
 }
 
-// A process that ends while it is asked is absent, wherever the question has come to.
+// A process that ends while it is asked is absent, wherever the question has
+// come to.
 func TestGoneMeanwhile(t *testing.T) {
 	dir := private(t)
 	require.NoError(t, makeDir(dir))
@@ -175,7 +178,8 @@ func TestGoneMeanwhile(t *testing.T) {
 	}
 }
 
-// Processes that do not answer, however many, hold up the reading of the others once and are named.
+// Processes that do not answer, however many, hold up the reading of the others
+// once and are named.
 func TestSilentProcesses(t *testing.T) {
 	dir := private(t)
 	serve(t, one)

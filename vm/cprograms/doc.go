@@ -1,12 +1,12 @@
 // Package cprograms brings C programs of the RDMA world into guests: perftest,
-// rdma-core's examples and rping, as the distribution packages them, with the verbs
-// library, its driver for rxe, and every shared library that they load.
+// rdma-core's examples and rping, as the distribution packages them, with the
+// verbs library, its driver for rxe, and every shared library that they load.
 //
-// The packages are fetched with apt-get and unpacked below the user's cache; nothing
-// is installed, and nothing is fetched twice. It runs no program and knows nothing of
-// what they print.
+// The packages are fetched with apt-get and unpacked below the user's cache;
+// nothing is installed, and nothing is fetched twice. It runs no program and
+// knows nothing of what they print.
 //
-// A call flows: Adds unpacks what is not there yet (Unpacked), asks the dynamic linker
-// what each program loads (ProgramAdds), and adds what no program lists. The result
-// goes into vm.Config.Add.
+// A call flows: Adds unpacks what is not there yet (Unpacked), asks the dynamic
+// linker what each program loads (ProgramAdds), and adds what no program lists.
+// The result goes into vm.Config.Add.
 package cprograms

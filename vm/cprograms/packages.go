@@ -15,8 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/vm"
 )
 
-// debianPackages hold the C programs, the verbs library with its driver for rxe,
-// and what they need and a small system may lack. They are fetched by the
+// debianPackages hold the C programs, the verbs library with its driver for
+// rxe, and what they need and a small system may lack. They are fetched by the
 // package manager and unpacked; nothing is installed.
 var debianPackages = []string{
 	"ibverbs-utils", "perftest", "ibverbs-providers", "libibverbs1", "librdmacm1",
@@ -36,8 +36,8 @@ const cThreads = "lib/*-linux-*/libgcc_s.so.1"
 // cHeader is what a C program of one's own needs to be compiled.
 const cHeader = "usr/include/rdma/rdma_cma.h"
 
-// Adds says what to add to a guest for programs of the packages: the programs in
-// Dir, and what they load. LD_LIBRARY_PATH must name Dir/lib there, and the
+// Adds says what to add to a guest for programs of the packages: the programs
+// in Dir, and what they load. LD_LIBRARY_PATH must name Dir/lib there, and the
 // programs lack the permission to be executed. Without the package manager, or
 // its network, the error says what is missing.
 func Adds(ctx context.Context, programs ...string) ([]vm.Add, error) {
@@ -103,8 +103,8 @@ func complete(dir string) bool {
 	return err == nil && len(threads) == 1
 }
 
-// driverAdds puts what no program lists where it is looked for: the driver of rxe,
-// by the verbs library, and what threads need.
+// driverAdds puts what no program lists where it is looked for: the driver of
+// rxe, by the verbs library, and what threads need.
 func driverAdds(dir string) ([]vm.Add, error) {
 	drivers, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*/libibverbs/librxe-*.so"))
 	if len(drivers) != 1 {
@@ -125,8 +125,9 @@ func driverAdds(dir string) ([]vm.Add, error) {
 	}, nil
 }
 
-// ProgramAdds says where in the guest programs of usr/bin lie, and all libraries
-// that they load: in Dir, the latter where LD_LIBRARY_PATH names them.
+// ProgramAdds says where in the guest programs of usr/bin lie, and all
+// libraries that they load: in Dir, the latter where LD_LIBRARY_PATH names
+// them.
 func ProgramAdds(dir string, programs ...string) (adds []vm.Add, err error) {
 	var path []string
 	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*"} {

@@ -72,7 +72,8 @@ func (t *logTail) drain() bool {
 	}
 }
 
-// formatRecord turns a record of /dev/kmsg into a line as dmesg prints it. Source: Documentation/ABI/testing/dev-kmsg.
+// formatRecord turns a record of /dev/kmsg into a line as dmesg prints it.
+// Source: Documentation/ABI/testing/dev-kmsg.
 func formatRecord(record []byte) []byte {
 	head, text, ok := bytes.Cut(record, []byte(";"))
 	fields := strings.Split(string(head), ",")

@@ -5,6 +5,6 @@
 // skipped with its reason, except that with CI=true it fails.
 //
 // A test flows: Config checks QEMU, kernel and image (built once per process)
-// and returns a configuration for vm.Run, vm.Start or Start; Start boots a guest,
-// and GoTest runs packages' tests in it and reports each as a subtest.
+// and returns a configuration for vm.Run, vm.Start or Start; Start boots a
+// guest, and GoTest runs packages' tests in it and reports each as a subtest.
 package vmtest

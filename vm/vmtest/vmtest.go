@@ -110,8 +110,8 @@ func Start(t *testing.T, c vm.Config) *Guest {
 // event is a line of go test -json (cmd/test2json).
 type event struct{ Action, Package, Test, Output string }
 
-// GoTest runs 'go test -tags=guest' with args in the guest, reports each test as
-// a subtest, skips as skips, and returns what the tests printed.
+// GoTest runs 'go test -tags=guest' with args in the guest, reports each test
+// as a subtest, skips as skips, and returns what the tests printed.
 func (g *Guest) GoTest(t *testing.T, args ...string) string {
 	t.Helper()
 	args = append([]string{"-json", "-tags=guest"}, args...)

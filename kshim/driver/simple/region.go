@@ -8,7 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// region is registered memory: bytes, and the address that clients know them by.
+// region is registered memory: bytes, and the address that clients know them
+// by.
 type region struct {
 	d      *Device
 	key    uint32

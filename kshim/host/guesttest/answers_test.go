@@ -142,9 +142,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// lateReceive puts a receive into the ring of a queue pair that is in ERR, where
-// nothing makes the kernel look at it, and moves it to ERR again. It gives the
-// status of the receive's completion.
+// lateReceive puts a receive into the ring of a queue pair that is in ERR,
+// where nothing makes the kernel look at it, and moves it to ERR again. It
+// gives the status of the receive's completion.
 func lateReceive(r *raw, pd uint32) string {
 	t := r.t
 	req := &abi.CreateCQ{Response: r.addr, UserHandle: 1, CQE: 16, CompChannel: -1}

@@ -60,8 +60,8 @@ func (f watchedFile) Ioctl(b []byte) error {
 }
 
 // TestChangedCredentials: the kernel refuses write() to a thread whose
-// credentials were changed after the file was opened. Everything works from such
-// a thread all the same.
+// credentials were changed after the file was opened. Everything works from
+// such a thread all the same.
 func TestChangedCredentials(t *testing.T) {
 	w := &watched{Kernel: kernel(t)}
 	c, err := verbs.Open(w, device)

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// TestDeletedUnderUs: a link that is deleted goes when the last context on it is
-// closed, and serves it until then.
+// TestDeletedUnderUs: a link that is deleted goes when the last context on it
+// is closed, and serves it until then.
 func TestDeletedUnderUs(t *testing.T) {
 	kernel(t)
 	const name = "rxe1"

@@ -116,8 +116,8 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// TestRefusedCalls: what a kind of file does not have is answered by the kernel,
-// and what would harm the caller is not passed to it.
+// TestRefusedCalls: what a kind of file does not have is answered by the
+// kernel, and what would harm the caller is not passed to it.
 func TestRefusedCalls(t *testing.T) {
 	r := newRaw(t, kernel(t))
 	_, err := r.f.Read(t.Context(), r.page)

@@ -63,8 +63,8 @@ func (m *eventMaker) event() {
 	require.NoError(m.t, m.modify(abi.ModifyQP{QPHandle: m.qp, AttrMask: abi.QPMaskState, QPState: abi.QPSErr}))
 }
 
-// TestEventFile: events are read one by one, waiting ends with the context or the
-// file, and no event is lost by a reader that gave up.
+// TestEventFile: events are read one by one, waiting ends with the context or
+// the file, and no event is lost by a reader that gave up.
 func TestEventFile(t *testing.T) {
 	m := newEventMaker(t)
 	buf := make([]byte, abi.CompEventSize)
@@ -116,8 +116,8 @@ func TestEventFile(t *testing.T) {
 	require.NoError(t, m.channel.Close())
 }
 
-// TestWaitersAreNoThreads: a hundred event files are waited on, and some waiters
-// for completions, by goroutines alone.
+// TestWaitersAreNoThreads: a hundred event files are waited on, and some
+// waiters for completions, by goroutines alone.
 func TestWaitersAreNoThreads(t *testing.T) {
 	kernel(t)
 	threads := func() int {

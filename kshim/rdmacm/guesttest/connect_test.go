@@ -14,7 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// TestConnection: both flows, private data both ways, and that the queue pairs carry every operation that was agreed on.
+// TestConnection: both flows, private data both ways, and that the queue pairs
+// carry every operation that was agreed on.
 func TestConnection(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	ctx := limited(t)

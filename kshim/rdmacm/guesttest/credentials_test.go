@@ -15,7 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
-// TestOneThreadsCredentials: commands of a thread that became another user are given by the one that opened the file.
+// TestOneThreadsCredentials: commands of a thread that became another user are
+// given by the one that opened the file.
 func TestOneThreadsCredentials(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	v := serve(t, b)
@@ -43,11 +44,13 @@ func TestOneThreadsCredentials(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// inChild makes this binary run one test in a process of its own, because the process changes its user.
+// inChild makes this binary run one test in a process of its own, because the
+// process changes its user.
 const inChild = "RDMASHIM_TEST_SETUID"
 
-// TestTheProcessCredentials: a channel that was opened before is of no use any more and says so; one that is opened
-// afterwards works, although each thread has credentials of its own by then.
+// TestTheProcessCredentials: a channel that was opened before is of no use any
+// more and says so; one that is opened afterwards works, although each thread
+// has credentials of its own by then.
 func TestTheProcessCredentials(t *testing.T) {
 	if os.Getenv(inChild) == "" {
 		kernel(t)

@@ -125,7 +125,8 @@ func TestThePeerGaveUp(t *testing.T) {
 	require.NoError(t, req.Destroy())
 }
 
-// TestListenerCloses with requests that nobody took, and one more than it keeps.
+// TestListenerCloses with requests that nobody took, and one more than it
+// keeps.
 func TestListenerCloses(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	l, err := b.ch.Listen(netip.AddrPortFrom(self, 0), 2, rdmacm.Options{})
@@ -146,7 +147,8 @@ func TestListenerCloses(t *testing.T) {
 	require.Empty(t, cmIDs(t))
 }
 
-// TestCancelAtEveryStep: wherever a connection is when the caller gives up, both sides end, and nothing is left.
+// TestCancelAtEveryStep: wherever a connection is when the caller gives up,
+// both sides end, and nothing is left.
 func TestCancelAtEveryStep(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	v := serve(t, b)

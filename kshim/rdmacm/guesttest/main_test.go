@@ -60,7 +60,8 @@ type side struct {
 	mr  *verbs.MR
 }
 
-// newSide opens everything; it is closed with the test, and nothing of it may be left in the kernel.
+// newSide opens everything; it is closed with the test, and nothing of it may
+// be left in the kernel.
 func newSide(t testing.TB) *side {
 	t.Helper()
 	s := &side{k: kernel(t), buf: make([]byte, 4096)}

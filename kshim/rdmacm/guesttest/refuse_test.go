@@ -51,7 +51,8 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// TestRejectRefusals: what cannot be sent is refused before it is, and the request is still there.
+// TestRejectRefusals: what cannot be sent is refused before it is, and the
+// request is still there.
 func TestRejectRefusals(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	ctx := limited(t)
@@ -129,7 +130,8 @@ func silent(t testing.TB) netip.AddrPort {
 	return netip.MustParseAddrPort("10.77.0.66:7471")
 }
 
-// TestSilentHost: the caller's deadline holds, and without one the kernel gives up by itself.
+// TestSilentHost: the caller's deadline holds, and without one the kernel gives
+// up by itself.
 func TestSilentHost(t *testing.T) {
 	a := newSide(t)
 	to := silent(t)

@@ -38,7 +38,8 @@ func beginBlock(b []byte, kind uint32) []byte {
 	return le.AppendUint32(le.AppendUint32(b, kind), 0)
 }
 
-// endBlock writes the length of the block that starts at start, at both its ends.
+// endBlock writes the length of the block that starts at start, at both its
+// ends.
 func endBlock(b []byte, start int) []byte {
 	n := uint32(len(b) - start + 4)
 	le.PutUint32(b[start+4:], n)

@@ -228,7 +228,8 @@ func TestBelowFaults(t *testing.T) {
 			bad++
 		}
 	}
-	// An inverted bit of FECN, BECN and the bits beside them is outside the ICRC.
+	// An inverted bit of FECN, BECN and the bits beside them is outside the
+	// ICRC.
 	require.InDelta(t, corrupt, bad, float64(corrupt)/8)
 }
 

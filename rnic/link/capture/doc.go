@@ -3,9 +3,9 @@
 //
 // A datagram flows: the link shows it to its tap (link.Tap); the tap puts an IP
 // and a UDP header before it, and the whole as an Enhanced Packet Block into a
-// buffer; a goroutine writes buffers to the file. The device never waits for the
-// file: when more than BufferLimit bytes are unwritten, or the file has failed,
-// packets are counted as missing and the device goes on.
+// buffer; a goroutine writes buffers to the file. The device never waits for
+// the file: when more than BufferLimit bytes are unwritten, or the file has
+// failed, packets are counted as missing and the device goes on.
 //
 // The link type is LINKTYPE_RAW: each packet begins with its IP header. A UDP
 // socket shows neither time to live nor type of service, so these are 64 and 0,
@@ -13,6 +13,6 @@
 // matters to the ICRC, which is that of the wire. The UDP checksum is computed
 // over IPv6, where it must be there, and 0 over IPv4.
 //
-// Reading files is the matter of tools/rdmashim/dump/dissect. Nothing here knows
-// what is in a packet.
+// Reading files is the matter of tools/rdmashim/dump/dissect. Nothing here
+// knows what is in a packet.
 package capture

@@ -40,9 +40,9 @@ type file struct {
 	done chan struct{} // closed when run has ended
 }
 
-// create opens the file at path (privatefile.Open) and begins a capture with it. A
-// file that exists is replaced; a pipe must have a reader. An error Is what the
-// system said, and EBUSY when a capture is being written there.
+// create opens the file at path (privatefile.Open) and begins a capture with
+// it. A file that exists is replaced; a pipe must have a reader. An error Is
+// what the system said, and EBUSY when a capture is being written there.
 func create(path, name, description string, failed func(error)) (*file, error) {
 	out, err := privatefile.Open(path, os.O_WRONLY|os.O_CREATE|openFlags)
 	if err != nil {
@@ -84,7 +84,8 @@ func (f *file) Datagram(way link.Way, src, dst netip.AddrPort, id uint16, head, 
 		return
 	}
 	start := len(f.fill)
-	// The time is read under the lock, so that the file's order is that of time.
+	// The time is read under the lock, so that the file's order is that of
+	// time.
 	f.fill = beginPacket(f.fill, time.Now(), n)
 	f.fill = appendFrame(f.fill, src, dst, id, head, payload, tail)
 	f.fill = endPacket(f.fill, start, n, way)
@@ -97,7 +98,8 @@ func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// run writes what Datagram fills until the capture is closed and all is written.
+// run writes what Datagram fills until the capture is closed and all is
+// written.
 func (f *file) run() {
 	defer close(f.done)
 	for {

@@ -60,8 +60,8 @@ func appendFrame(b []byte, src, dst netip.AddrPort, id uint16, head, payload, ta
 	return b
 }
 
-// checksum6 is the UDP checksum over IPv6 (RFC 8200, 8.1): of the addresses, the
-// length, the protocol and the datagram, whose checksum field is 0.
+// checksum6 is the UDP checksum over IPv6 (RFC 8200, 8.1): of the addresses,
+// the length, the protocol and the datagram, whose checksum field is 0.
 func checksum6(addrs, udp []byte) uint16 {
 	c := ^fold(sum(sum(uint64(len(udp))+protocolUDP, addrs), udp))
 	if c == 0 {

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// openFlags: opening a pipe must not wait for a reader (ENXIO says that there is
-// none), nor closing one for somebody to read.
+// openFlags: opening a pipe must not wait for a reader (ENXIO says that there
+// is none), nor closing one for somebody to read.
 const openFlags = syscall.O_NONBLOCK
 
-// lock makes f this capture's until it is closed; of two devices that were given
-// one file the second is told. File systems without locks are trusted.
+// lock makes f this capture's until it is closed; of two devices that were
+// given one file the second is told. File systems without locks are trusted.
 func lock(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

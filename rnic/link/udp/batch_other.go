@@ -11,8 +11,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// This file serves systems without sendmmsg; the tag udpportable lets it be tested
-// on Linux.
+// This file serves systems without sendmmsg; the tag udpportable lets it be
+// tested on Linux.
 
 const useGRO = false
 

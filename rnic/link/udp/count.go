@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// counters of what did not get through, of ICRCs that needed solving, and of how
-// packets share system calls.
+// counters of what did not get through, of ICRCs that needed solving, and of
+// how packets share system calls.
 type counters struct {
 	icrc, malformed, solved                                atomic.Uint64
 	tooLong, unreachable, refused, noBuffer, denied, other atomic.Uint64

@@ -10,12 +10,12 @@
 // small and gathered.
 //
 // Receiving (receiver_mmsg.go), recvmmsg reads messages into the link's own
-// buffers. A message may be many datagrams of one sender that the kernel merged,
-// or never cut up (GRO, UDP_GRO). They are told apart where they lie, each ICRC
-// is checked, and the packets handed up until the next Recv.
+// buffers. A message may be many datagrams of one sender that the kernel
+// merged, or never cut up (GRO, UDP_GRO). They are told apart where they lie,
+// each ICRC is checked, and the packets handed up until the next Recv.
 //
-// The netpoller watches the socket only while somebody waits for it and does not
-// poll (quiet_linux.go).
+// The netpoller watches the socket only while somebody waits for it and does
+// not poll (quiet_linux.go).
 //
 // Elsewhere than on Linux (batch_other.go) every packet is a datagram and a
 // system call of its own.
@@ -28,10 +28,11 @@
 // with DF set, and numbers the segments of a GSO send 0, 1, 2 …; that is why
 // these sockets are never connected. A receiver first assumes a packet's place
 // among those that came with it, and then solves for the identification that
-// makes the CRC right: the kernel's rxe has others, and a segment that arrives by
-// itself does not show its place. More than the 64 that soft devices use are
-// believed only of peers that were seen to use them (habit.go). Address translation
-// on the way changes what the CRC covers, and every packet is dropped.
+// makes the CRC right: the kernel's rxe has others, and a segment that arrives
+// by itself does not show its place. More than the 64 that soft devices use are
+// believed only of peers that were seen to use them (habit.go). Address
+// translation on the way changes what the CRC covers, and every packet is
+// dropped.
 //
 // # When GSO does not work
 //
@@ -39,14 +40,15 @@
 // where it failed with EIO or EINVAL, GSO is to blame: it is turned down to 16
 // packets a send, then off, for as long as the link lives. Something on the way
 // that numbers segments in another way loses them without a word, so a
-// retransmission after a timeout (link.Packet.Alone) goes alone and suspends GSO
-// for its peer. All of that is counted (Counters). Options turn it off for good.
+// retransmission after a timeout (link.Packet.Alone) goes alone and suspends
+// GSO for its peer. All of that is counted (Counters). Options turn it off for
+// good.
 //
 // # MTU
 //
 // Caps has the interface's, PathMTU that of the route to a peer. What is longer
-// than the route carries is dropped and counted (drop_send_msgsize): there is no
-// fragmentation.
+// than the route carries is dropped and counted (drop_send_msgsize): there is
+// no fragmentation.
 //
 // An address and port belong to one socket: SO_REUSEADDR and SO_REUSEPORT are
 // never set, or two devices would share one's packets.

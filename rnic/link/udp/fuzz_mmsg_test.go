@@ -18,16 +18,16 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// FuzzBatches takes the kernel's place between a sender and a receiver. The input
-// is a program: it says which packets a batch has, which sends the kernel refuses
-// and how, what becomes of the datagrams, how they are merged into messages (as
-// GRO does it, or at any length), where messages are cut off, and how many
-// packets the receiver has room for.
+// FuzzBatches takes the kernel's place between a sender and a receiver. The
+// input is a program: it says which packets a batch has, which sends the kernel
+// refuses and how, what becomes of the datagrams, how they are merged into
+// messages (as GRO does it, or at any length), where messages are cut off, and
+// how many packets the receiver has room for.
 //
-// The sender hands over all its packets, once, in order, in messages that a kernel
-// takes. The receiver hands out all datagrams that nobody touched, once, in order.
-// Of the other datagrams it hands out those whose ICRC is right, and counts the
-// rest.
+// The sender hands over all its packets, once, in order, in messages that a
+// kernel takes. The receiver hands out all datagrams that nobody touched, once,
+// in order. Of the other datagrams it hands out those whose ICRC is right, and
+// counts the rest.
 func FuzzBatches(f *testing.F) {
 	four := newStage("10.0.0.1:4791", "10.0.0.2:4791", "[fd00::2]:4791")
 	six := newStage("[fd00::1]:4791", "[fd00::2]:4791", "10.0.0.2:4791")

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// TestIdentificationsOfSoftPeers: of a peer that uses those of soft devices, others
-// are believed when it is seen to need them: the second time in a row.
+// TestIdentificationsOfSoftPeers: of a peer that uses those of soft devices,
+// others are believed when it is seen to need them: the second time in a row.
 func TestIdentificationsOfSoftPeers(t *testing.T) {
 	b := listen(t, loopback4)
 	c, flow := raw(t, b)
@@ -40,7 +40,8 @@ func TestIdentificationsOfSoftPeers(t *testing.T) {
 	require.Equal(t, uint64(3), counter(t, b, "drop_icrc"))
 }
 
-// TestHabit: the first packet is taken at its word, but not from a soft device's port.
+// TestHabit: the first packet is taken at its word, but not from a soft
+// device's port.
 func TestHabit(t *testing.T) {
 	rxe := habitOf(0xc123, wire.Port)
 	require.True(t, rxe.takes(64))
@@ -58,8 +59,8 @@ func TestHabit(t *testing.T) {
 	}
 }
 
-// TestCorruptPacketsOfSoftPeers: packets of noise, which some identification of all
-// explains with odds of 1 in 65,536, are dropped but for 1 in 67 million.
+// TestCorruptPacketsOfSoftPeers: packets of noise, which some identification of
+// all explains with odds of 1 in 65,536, are dropped but for 1 in 67 million.
 func TestCorruptPacketsOfSoftPeers(t *testing.T) {
 	const n = 1 << 20 // chance explains 16; of the seed's, none by 0 … 63
 	flow, err := wire.NewFlow(netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791"), true)

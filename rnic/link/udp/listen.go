@@ -13,7 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 )
 
-// DefaultBuffer is the size of socket buffers asked for when Options names none.
+// DefaultBuffer is the size of socket buffers asked for when Options names
+// none.
 const DefaultBuffer = 4 << 20
 
 // Options are Listen's. The zero value gives the defaults.
@@ -70,7 +71,8 @@ func Listen(local netip.AddrPort, o Options) (link.Link, error) {
 	return l, nil
 }
 
-// explain adds to an error of Listen its meaning, and the process that has the port.
+// explain adds to an error of Listen its meaning, and the process that has the
+// port.
 func explain(local netip.AddrPort, err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quiet is a socket that the netpoller watches only from a Wait until Quiet. What
-// it watches wakes a thread with every datagram that arrives, and every one that
-// has left, although nobody waits: a program that polls would pay for that with
-// each packet.
+// quiet is a socket that the netpoller watches only from a Wait until Quiet.
+// What it watches wakes a thread with every datagram that arrives, and every
+// one that has left, although nobody waits: a program that polls would pay for
+// that with each packet.
 type quiet struct {
 	fd     int // unknown to the netpoller
 	closed atomic.Bool
@@ -47,8 +47,8 @@ func detach(conn *net.UDPConn) (conduit, error) {
 	if err = errors.Join(ctl, err); err != nil {
 		return nil, err
 	}
-	// Every device waits sooner or later. A device that lacks the descriptors to
-	// wait is not opened, rather than lost when it first waits.
+	// Every device waits sooner or later. A device that lacks the descriptors
+	// to wait is not opened, rather than lost when it first waits.
 	if _, err = q.watched(); err != nil {
 		unix.Close(q.fd)
 		return nil, err
@@ -143,8 +143,8 @@ func (q *quiet) watched() (syscall.RawConn, error) {
 	return ready, nil
 }
 
-// arm lets the netpoller hear of datagrams, and of those that are there, or keeps
-// them from it. Preconditions: mu is held, watch is there.
+// arm lets the netpoller hear of datagrams, and of those that are there, or
+// keeps them from it. Preconditions: mu is held, watch is there.
 func (q *quiet) arm(on bool) error {
 	if q.armed == on {
 		return nil
@@ -157,9 +157,9 @@ func (q *quiet) arm(on bool) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(q.set, unix.EPOLL_CTL_MOD, q.fd, &e))
 }
 
-// readiness makes a descriptor that can be read when fd can. The netpoller would
-// watch the socket itself for room to send too, which wakes a thread when the
-// peer has taken a datagram. It is an epoll set of one.
+// readiness makes a descriptor that can be read when fd can. The netpoller
+// would watch the socket itself for room to send too, which wakes a thread when
+// the peer has taken a datagram. It is an epoll set of one.
 func readiness(fd int) (int, error) {
 	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -176,8 +176,8 @@ func readiness(fd int) (int, error) {
 	return set, nil
 }
 
-// mayRead looks at the socket itself the first time, when the netpoller is set up
-// to report what comes after, and believes the netpoller the second time.
+// mayRead looks at the socket itself the first time, when the netpoller is set
+// up to report what comes after, and believes the netpoller the second time.
 func (q *quiet) mayRead(fd uintptr) bool {
 	if q.looks++; q.looks > 1 {
 		return true
@@ -207,8 +207,8 @@ func (q *quiet) unwatch() {
 // whether the socket was closed, in milliseconds.
 const fullWait = 10
 
-// Write implements conduit. It blocks a thread when the buffer is full, which is
-// rare.
+// Write implements conduit. It blocks a thread when the buffer is full, which
+// is rare.
 func (q *quiet) Write(f func(fd uintptr) bool) error {
 	q.use.RLock()
 	defer q.use.RUnlock()

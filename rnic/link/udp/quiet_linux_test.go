@@ -11,8 +11,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// The netpoller hears of datagrams from a Wait until Quiet, and a Wait after that
-// finds what came meanwhile.
+// The netpoller hears of datagrams from a Wait until Quiet, and a Wait after
+// that finds what came meanwhile.
 func TestQuiet(t *testing.T) {
 	a, b := listen(t, loopback4), listen(t, loopback4)
 	q := b.(*socket).raw.(*quiet)

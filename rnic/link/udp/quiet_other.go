@@ -21,8 +21,8 @@ type loud struct {
 func detach(conn *net.UDPConn) (conduit, error) {
 	raw, err := conn.SyscallConn()
 	c := &loud{RawConn: raw, conn: conn}
-	// The socket itself is looked at when the netpoller is set up to report what
-	// comes after; the second time the netpoller is believed.
+	// The socket itself is looked at when the netpoller is set up to report
+	// what comes after; the second time the netpoller is believed.
 	c.look = func(fd uintptr) bool {
 		c.looks++
 		return c.looks > 1 || readable(fd)

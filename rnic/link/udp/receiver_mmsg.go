@@ -144,6 +144,6 @@ func (r *receiver) start(i int) {
 	}
 }
 
-// learn notes the identification of the datagram that next returned last; in one
-// message they usually follow each other.
+// learn notes the identification of the datagram that next returned last; in
+// one message they usually follow each other.
 func (r *receiver) learn(id uint16) { r.id = id + 1 }

@@ -10,12 +10,12 @@ import (
 // believe more than six bits.
 const maxSegments = 64
 
-// segments returns how many packets at the front of a batch can leave in one GSO
-// send, and the length of its segments in bytes of UDP payload: they go to one
-// peer and are equally long, but for the last, which may be shorter. There are
-// at most limit of them with at most room bytes together, and at least one, fit
-// or not: the batch is not empty. The order of the packets stays, so nothing
-// behind an odd one is looked at.
+// segments returns how many packets at the front of a batch can leave in one
+// GSO send, and the length of its segments in bytes of UDP payload: they go to
+// one peer and are equally long, but for the last, which may be shorter. There
+// are at most limit of them with at most room bytes together, and at least one,
+// fit or not: the batch is not empty. The order of the packets stays, so
+// nothing behind an odd one is looked at.
 func segments(batch []link.Packet, limit, room int) (n, size int) {
 	first := &batch[0]
 	size = datagramLen(first)

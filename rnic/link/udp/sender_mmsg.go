@@ -112,8 +112,8 @@ func (t *sender) sendPlainly(batch []link.Packet) error {
 	return nil
 }
 
-// fewSegments is how many packets a GSO send carries when the kernel has refused
-// one with more.
+// fewSegments is how many packets a GSO send carries when the kernel has
+// refused one with more.
 const fewSegments = 16
 
 // forget drops the references to packets: their memory is not the link's.
@@ -135,9 +135,9 @@ func (t *sender) run() error {
 }
 
 // build makes messages of the packets at the front of a batch, with up to limit
-// packets each, and returns how many packets it took. A packet that cannot leave
-// is counted when it is the first: what is behind a message that the kernel
-// refuses is built again.
+// packets each, and returns how many packets it took. A packet that cannot
+// leave is counted when it is the first: what is behind a message that the
+// kernel refuses is built again.
 func (t *sender) build(batch []link.Packet, limit int) int {
 	t.end, t.iovs = 0, 0
 	t.frame, t.flip = t.frame[:0], t.flip[:0]

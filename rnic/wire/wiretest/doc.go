@@ -1,9 +1,9 @@
-// Package wiretest takes RoCEv2 packets out of recorded frames, for tests of what
-// goes over the wire. It reads classic pcap files of Ethernet frames, as tcpdump
-// writes them, and nothing else. And it makes connection requests that nobody means,
-// for tests of floods of them.
+// Package wiretest takes RoCEv2 packets out of recorded frames, for tests of
+// what goes over the wire. It reads classic pcap files of Ethernet frames, as
+// tcpdump writes them, and nothing else. And it makes connection requests that
+// nobody means, for tests of floods of them.
 //
-// It is no capture library and no part of a device: only tests import it. A test
-// opens a file of tests/testdata, gets each frame's addresses and UDP payload,
-// and hands these to package wire.
+// It is no capture library and no part of a device: only tests import it. A
+// test opens a file of tests/testdata, gets each frame's addresses and UDP
+// payload, and hands these to package wire.
 package wiretest

@@ -24,8 +24,8 @@ type Frame struct {
 // IPv4 reports whether the frame carries IPv4.
 func (f *Frame) IPv4() bool { return f.Src.Addr().Is4() }
 
-// ReadFile returns the datagrams of a pcap file. A frame that is not a whole UDP
-// datagram in an unfragmented packet is an error.
+// ReadFile returns the datagrams of a pcap file. A frame that is not a whole
+// UDP datagram in an unfragmented packet is an error.
 func ReadFile(name string) ([]Frame, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -38,7 +38,8 @@ func ReadFile(name string) ([]Frame, error) {
 	return frames, nil
 }
 
-// Read is ReadFile for the bytes of the file. The frames' payloads are parts of b.
+// Read is ReadFile for the bytes of the file. The frames' payloads are parts of
+// b.
 func Read(b []byte) ([]Frame, error) {
 	const fileHeader, recordHeader, ethernet = 24, 16, 1
 	if len(b) < fileHeader || binary.LittleEndian.Uint32(b) != 0xa1b2c3d4 {

@@ -12,8 +12,8 @@ func Request(from, to netip.Addr, port uint16, n int) []byte {
 	return RequestOf(from, to, port, 0xbad, wire.CommID(n+1), wire.QPN(n%1_000_000+2))
 }
 
-// RequestOf is a REQ with a device's GUID, and the identifier and queue pair that
-// somebody else may have.
+// RequestOf is a REQ with a device's GUID, and the identifier and queue pair
+// that somebody else may have.
 func RequestOf(from, to netip.Addr, port uint16, guid uint64, id wire.CommID, qpn wire.QPN) []byte {
 	r := wire.REQ{
 		LocalCommID: id, ServiceID: wire.TCPService(port), LocalCAGUID: guid, LocalQPN: qpn,
@@ -26,8 +26,8 @@ func RequestOf(from, to netip.Addr, port uint16, guid uint64, id wire.CommID, qp
 	return r.Append(h.Append(nil))
 }
 
-// Datagram is a packet of queue pair 1 to queue pair 1 that carries a management
-// datagram, without pad and ICRC.
+// Datagram is a packet of queue pair 1 to queue pair 1 that carries a
+// management datagram, without pad and ICRC.
 func Datagram(mad []byte) []byte {
 	p := wire.Packet{
 		BTH:  wire.BTH{Opcode: wire.UDSendOnly, PKey: wire.DefaultPKey, DestQPN: wire.GSIQPN},

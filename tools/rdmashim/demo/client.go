@@ -182,7 +182,8 @@ func (s *client) connect(ctx context.Context) ([]uapi.Region, error) {
 		if s.mem, err = s.Alloc(clientMem, uapi.AccessLocalWrite); err != nil {
 			return err
 		}
-		// One send more than the pipeline uses, for the probe of a silent server.
+		// One send more than the pipeline uses, for the probe of a silent
+		// server.
 		if err = s.CreateQP(depth+1, 2); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ const (
 	// chunk is the length of one work request of a transfer.
 	chunk = 1 << 20
 	// depth is how many are outstanding at once, each with a buffer. Together
-	// they stay below what an ordinary user may lock for a device of the kernel,
-	// 8 MiB on most systems.
+	// they stay below what an ordinary user may lock for a device of the
+	// kernel, 8 MiB on most systems.
 	depth = 4
 )
 

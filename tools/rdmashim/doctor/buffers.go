@@ -40,8 +40,8 @@ func (e *exam) option(text string) bool {
 	return false
 }
 
-// checkOffload looks whether packets can share system calls, and whether what is
-// cut up later arrives.
+// checkOffload looks whether packets can share system calls, and whether what
+// is cut up later arrives.
 func checkOffload(e *exam) Check {
 	if e.sys.Segmentation == nil {
 		return skip("only Linux has them for UDP")
@@ -84,9 +84,9 @@ const (
 	lostTransfers = 24
 )
 
-// segmentsLost tells how often the device has left segmentation alone, or 0 when
-// packets are not lost by it: a busy machine makes a timeout, too, after which the
-// device leaves it alone for a while. So it is tried again.
+// segmentsLost tells how often the device has left segmentation alone, or 0
+// when packets are not lost by it: a busy machine makes a timeout, too, after
+// which the device leaves it alone for a while. So it is tried again.
 func segmentsLost(suspensions func() uint64, transfer func() error) uint64 {
 	for range lostTransfers {
 		switch n := suspensions(); {
@@ -122,7 +122,8 @@ func (e *exam) checkFeatures() Check {
 	if err != nil {
 		return pass("UDP sockets know GSO and GRO (the switches of %s cannot be read: %v)", e.dev.Name, err)
 	}
-	// What a veth or lo carries is not cut up, so there is nothing to put together.
+	// What a veth or lo carries is not cut up, so there is nothing to put
+	// together.
 	gso, gro := on["tx-generic-segmentation"], on["rx-gro"] || !e.dev.Physical
 	if e.dev.Loopback || gso && gro {
 		return pass("UDP sockets know GSO and GRO, and %s is no hindrance", e.dev.Name)

@@ -53,7 +53,8 @@ func TestDoctor(t *testing.T) {
 	require.Equal(t, "device sim (named by RDMASHIM_DEVICE)\n", o.Stderr)
 }
 
-// TestDoctorFails: a report with a failure is the output, and the status says so.
+// TestDoctorFails: a report with a failure is the output, and the status says
+// so.
 func TestDoctorFails(t *testing.T) {
 	o := clitest.RunTool(t, "doctor", "-j", "soft:203.0.113.77")
 	r := decodeDoctor(t, o)
@@ -91,8 +92,8 @@ func TestDoctorBadInput(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutRoot: an ordinary user is told what is not seen, and the device
-// works.
+// TestDoctorWithoutRoot: an ordinary user is told what is not seen, and the
+// device works.
 func TestDoctorWithoutRoot(t *testing.T) {
 	cmd := clitest.Tool(t, "doctor", "-j", "soft")
 	if os.Getuid() == 0 {

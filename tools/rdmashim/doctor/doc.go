@@ -14,8 +14,8 @@
 // the device, its network device, the kernel's tables), then goes through the
 // table of checks; each is a function of exam in the file named after its
 // subject, and report.go prints what they gave. Rules of the packet filter are
-// listed where they may drop or translate the device's packets (filter.go); only
-// the kernel says whether a packet meets them.
+// listed where they may drop or translate the device's packets (filter.go);
+// only the kernel says whether a packet meets them.
 //
 // System is a struct of functions and a file system, so a test's machine is one
 // too. Only *_linux.go files touch the system; elsewhere what they would tell

@@ -166,8 +166,8 @@ func (e *exam) findNetDev() {
 	}
 }
 
-// carries says whether a soft device's address is a network device's: that of lo
-// also while it is down, when it has none.
+// carries says whether a soft device's address is a network device's: that of
+// lo also while it is down, when it has none.
 func (e *exam) carries(d *netlinkmgr.NetDev) bool {
 	if d.Loopback && (!e.addr.IsValid() || e.addr.IsLoopback()) {
 		return true
@@ -178,8 +178,9 @@ func (e *exam) carries(d *netlinkmgr.NetDev) bool {
 	return slices.ContainsFunc(d.Addrs, func(a netlinkmgr.NetAddr) bool { return a.Prefix.Addr() == e.addr.WithZone("") })
 }
 
-// below is the name of the network device that a kernel device is on, in whatever
-// namespace: only rxe tells (its attribute "parent") when it is another one.
+// below is the name of the network device that a kernel device is on, in
+// whatever namespace: only rxe tells (its attribute "parent") when it is
+// another one.
 func (e *exam) below() string {
 	if e.rdma != nil && e.rdma.NetDev != "" {
 		return e.rdma.NetDev
@@ -199,7 +200,8 @@ func (e *exam) netDevName() string {
 // loopback says whether the device's address is of this machine only.
 func (e *exam) loopback() bool { return e.dev != nil && e.dev.Loopback || e.addr.IsLoopback() }
 
-// text reads a file of the system in one piece, without the white space around it.
+// text reads a file of the system in one piece, without the white space around
+// it.
 func (e *exam) text(path string) (string, bool) {
 	if e.sys.Kernel.Root == nil {
 		return "", false

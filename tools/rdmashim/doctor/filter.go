@@ -85,7 +85,8 @@ var (
 	netdevIn  = regexp.MustCompile(`(?:^|[^!] )(?:[io]if(?:name)?|-[io]) "?([\w.@-]+)`)
 )
 
-// names says whether a rule names a UDP port as destination, alone or in a range.
+// names says whether a rule names a UDP port as destination, alone or in a
+// range.
 func (r *rule) names(port uint16) bool {
 	m := portsIn.FindStringSubmatch(r.text)
 	if m == nil || ofTCP.MatchString(r.text) {
@@ -105,7 +106,8 @@ func (r *rule) names(port uint16) bool {
 	return false
 }
 
-// readRules lists the packet filter's rules, or is the check where that cannot be.
+// readRules lists the packet filter's rules, or is the check where that cannot
+// be.
 func (e *exam) readRules() (list []rule, c Check, ok bool) {
 	switch {
 	case e.sys.Rules == nil:
@@ -131,8 +133,9 @@ func (e *exam) readRules() (list []rule, c Check, ok bool) {
 	return list, Check{}, true
 }
 
-// checkFirewall lists the rules that drop packets to the port, or all that no rule
-// accepts. Whether a packet meets them only the kernel says, when it traces one.
+// checkFirewall lists the rules that drop packets to the port, or all that no
+// rule accepts. Whether a packet meets them only the kernel says, when it
+// traces one.
 func checkFirewall(e *exam) Check {
 	if e.loopback() {
 		return skip("what filters packets on %s shows in loopback", e.netDevName())
@@ -174,8 +177,8 @@ func joined(list []*rule) string {
 	return strings.Join(texts, "; ")
 }
 
-// accept is the command that lets the packets pass, in the words of what made the
-// rules.
+// accept is the command that lets the packets pass, in the words of what made
+// the rules.
 func (e *exam) accept(all []rule, r *rule) string {
 	switch {
 	case strings.Contains(r.table, "firewalld"):
@@ -198,8 +201,8 @@ func (e *exam) trace(r *rule) string {
 	return fmt.Sprintf("nft 'add table inet rdmashim; add chain inet rdmashim trace { type filter hook prerouting priority raw - 1; }; add rule inet rdmashim trace udp dport %d meta nftrace set 1'; nft monitor trace; nft delete table inet rdmashim", e.port)
 }
 
-// checkNAT lists the rules that translate addresses of the device's packets: the
-// ICRC covers addresses, so the receiver drops what was translated.
+// checkNAT lists the rules that translate addresses of the device's packets:
+// the ICRC covers addresses, so the receiver drops what was translated.
 func checkNAT(e *exam) Check {
 	if e.loopback() {
 		return skip("%s does not leave this machine", addressOf(e.addr))
@@ -230,8 +233,8 @@ func checkNAT(e *exam) Check {
 	return pass("no rule translates what leaves %s", e.dev.Name)
 }
 
-// concerned says whether a rule may match the device's packets, by protocol, port,
-// source and network device.
+// concerned says whether a rule may match the device's packets, by protocol,
+// port, source and network device.
 func (e *exam) concerned(r *rule) bool {
 	if ofTCP.MatchString(r.text) || portsIn.MatchString(r.text) && !r.names(e.port) {
 		return false
@@ -249,8 +252,8 @@ func (e *exam) concerned(r *rule) bool {
 	return m == nil || m[1] == e.dev.Name
 }
 
-// behindNAT recognises a container's usual network: one end of a veth, a private
-// address and a default route, in a network namespace of its own. What
+// behindNAT recognises a container's usual network: one end of a veth, a
+// private address and a default route, in a network namespace of its own. What
 // translates is then outside, where nothing can be seen.
 func (e *exam) behindNAT() (Check, bool) {
 	initial, known := e.initialNetNS()

@@ -25,14 +25,15 @@ type bench struct {
 const (
 	allCaps = "Name:\ttest\nCapEff:\t000001ffffffffff\n"
 	noCaps  = "Name:\ttest\nCapEff:\t0000000000000000\n"
-	// kernelSockets is /proc/net/udp with rdma_rxe's socket, as Linux 6.1 shows it.
+	// kernelSockets is /proc/net/udp with rdma_rxe's socket, as Linux 6.1 shows
+	// it.
 	kernelSockets = `   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
    58: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1351 2 000000008c3957b8 0
 `
 )
 
-// newBench has eth0 with 10.0.2.15/24 and rxe0 on it, its modules loaded, in the
-// initial network namespace.
+// newBench has eth0 with 10.0.2.15/24 and rxe0 on it, its modules loaded, in
+// the initial network namespace.
 func newBench() *bench {
 	k := netlinktest.New()
 	k.LoadRXE()

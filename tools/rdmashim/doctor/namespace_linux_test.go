@@ -21,8 +21,8 @@ import (
 // where everything may be broken.
 const inside = "RDMASHIM_TEST_IN_NAMESPACE"
 
-// namespaced runs the calling test again in a network namespace of its own; it is
-// true in there.
+// namespaced runs the calling test again in a network namespace of its own; it
+// is true in there.
 func namespaced(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {
@@ -56,8 +56,8 @@ func up(t *testing.T, name string) netlink.Link {
 	return l
 }
 
-// veth makes a pair, both up, with an address on its first end, for as long as the
-// test.
+// veth makes a pair, both up, with an address on its first end, for as long as
+// the test.
 func veth(t *testing.T, name, other, addr string) netlink.Link {
 	t.Helper()
 	require.NoError(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: other}))
@@ -104,8 +104,8 @@ func expect(t *testing.T, o Options, check string, status Status, says, fix stri
 	return r
 }
 
-// hold gives the UDP port to another process until the test ends, and returns its
-// number.
+// hold gives the UDP port to another process until the test ends, and returns
+// its number.
 func hold(t *testing.T, addr string) int {
 	t.Helper()
 	c, err := net.ListenPacket("udp", addr)

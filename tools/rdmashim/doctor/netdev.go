@@ -37,8 +37,8 @@ func checkNetDev(e *exam) Check {
 	return pass("%s is up, MTU %d", d.Name, d.MTU)
 }
 
-// noAddress: a soft device is asked for an address that is not there, or not on the
-// network device that its zone names.
+// noAddress: a soft device is asked for an address that is not there, or not on
+// the network device that its zone names.
 func (e *exam) noAddress() Check {
 	bits, netdev, at := 24, "NETDEV", addressOf(e.addr)
 	if e.addr.Is6() {
@@ -50,8 +50,8 @@ func (e *exam) noAddress() Check {
 	return fail(fmt.Sprintf("ip addr add %s/%d dev %s, or take an address of 'rdmashim devices'", addressOf(e.addr), bits, netdev), "no network device has the address %s", at)
 }
 
-// tentative says whether the device's address waits for duplicate address detection
-// (RFC 4862, 5.4): until then no socket can have it.
+// tentative says whether the device's address waits for duplicate address
+// detection (RFC 4862, 5.4): until then no socket can have it.
 func (e *exam) tentative() bool {
 	return slices.ContainsFunc(e.dev.Addrs, func(a netlinkmgr.NetAddr) bool {
 		return a.Tentative && a.Prefix.Addr() == e.addr.WithZone("")

@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// TestGolden holds both forms of a report: the JSON is for programs and stays as it
-// is.
+// TestGolden holds both forms of a report: the JSON is for programs and stays
+// as it is.
 func TestGolden(t *testing.T) {
 	b := newBench()
 	delete(b.k.Modules, "rdma_ucm")

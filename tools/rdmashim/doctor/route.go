@@ -113,8 +113,8 @@ func (e *exam) prefix() netip.Prefix {
 	return netip.Prefix{}
 }
 
-// neighbour is an address of a network, neither its first nor its last, that this
-// machine has not itself.
+// neighbour is an address of a network, neither its first nor its last, that
+// this machine has not itself.
 func (e *exam) neighbour(p netip.Prefix) netip.Addr {
 	own := map[netip.Addr]bool{}
 	for _, d := range e.devs {

@@ -88,8 +88,8 @@ func route(dst, src netip.Addr) (Route, error) {
 	return out, nil
 }
 
-// rules asks the commands that are here: nft, else iptables for the same rules; and
-// those of the old tables, if there are such.
+// rules asks the commands that are here: nft, else iptables for the same rules;
+// and those of the old tables, if there are such.
 func rules(ctx context.Context) (list []Ruleset, err error) {
 	ask := func(tool string, command ...string) {
 		path, missing := exec.LookPath(command[0])

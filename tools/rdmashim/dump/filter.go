@@ -27,8 +27,8 @@ func (f *filter) passes(p *dissect.Packet) bool {
 	return (f.qpns == nil || f.byQPN(p)) && (f.opcodes.tests == nil || f.opcodes.match(p))
 }
 
-// byQPN reports whether a packet goes to one of the queue pairs, comes from one, or
-// is of the connection manager and makes one known.
+// byQPN reports whether a packet goes to one of the queue pairs, comes from
+// one, or is of the connection manager and makes one known.
 func (f *filter) byQPN(p *dissect.Packet) bool {
 	if !p.HasBTH {
 		return false
@@ -128,8 +128,8 @@ func refuses(p *dissect.Packet) bool {
 	return p.Err == nil && p.Wire.Opcode.Carries(wire.HasAETH) && !p.Wire.AETH.Syndrome.IsACK()
 }
 
-// opcodeTest finds what a word names: a group, a number, or opcodes by their name,
-// of every service where the name has none.
+// opcodeTest finds what a word names: a group, a number, or opcodes by their
+// name, of every service where the name has none.
 func opcodeTest(word string) (func(*dissect.Packet) bool, error) {
 	if test, ok := opcodeGroups[strings.ToLower(word)]; ok {
 		return test, nil

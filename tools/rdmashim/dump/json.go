@@ -98,7 +98,8 @@ type atomicAck struct {
 	Original hex64 `json:"original"`
 }
 
-// hex64 is a number of 64 bits as JSON: readers of JSON keep 53 bits of a number.
+// hex64 is a number of 64 bits as JSON: readers of JSON keep 53 bits of a
+// number.
 type hex64 uint64
 
 func (h hex64) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "0x%016x", uint64(h)), nil }

@@ -16,7 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
-// TestDumpLive: a demo of soft devices on a network of its own, watched beside it.
+// TestDumpLive: a demo of soft devices on a network of its own, watched beside
+// it.
 func TestDumpLive(t *testing.T) {
 	if !netns.Own(t) {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
-// private is what a program put into a message, as far as one can tell: how much
-// that was is not on the wire, so zeros at the end are left out.
+// private is what a program put into a message, as far as one can tell: how
+// much that was is not on the wire, so zeros at the end are left out.
 func private(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
 // serviceName names a service: tcp/7471, ip/17/53, or its number.
@@ -79,8 +79,8 @@ type mad struct {
 	CM        *cmMessage `json:"cm,omitempty"`
 }
 
-// cmMessage is a message of the communication manager; the keys that a message does
-// not have are absent.
+// cmMessage is a message of the communication manager; the keys that a message
+// does not have are absent.
 type cmMessage struct {
 	LocalID  uint32  `json:"local_id"`
 	RemoteID *uint32 `json:"remote_id,omitempty"`

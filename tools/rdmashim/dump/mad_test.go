@@ -26,8 +26,8 @@ func (p sharked) data(t *testing.T, name string, n int) string {
 	return text
 }
 
-// message writes a message of the connection manager in the terms of dump --json,
-// nil of those that tshark does not know.
+// message writes a message of the connection manager in the terms of dump
+// --json, nil of those that tshark does not know.
 func (p sharked) message(t *testing.T) map[string]any {
 	t.Helper()
 	n := func(name string) uint64 { return p.number(t, "infiniband.cm."+name) }

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// dumper is a run of dump: packets go from the reader through the tracker and the
-// filter to the text, the file and the summary.
+// dumper is a run of dump: packets go from the reader through the tracker and
+// the filter to the text, the file and the summary.
 type dumper struct {
 	o              options
 	stdout, stderr io.Writer
@@ -146,8 +146,9 @@ func (d *dumper) missing(n uint64) {
 	fmt.Fprintf(d.stderr, "rdmashim: %d packets are missing: whoever captured them could not keep up or write\n", n)
 }
 
-// packets takes packets to the capture's end. What it cannot read ends it, too, as
-// damage: what came before is worth its summary. An error is of what it writes.
+// packets takes packets to the capture's end. What it cannot read ends it, too,
+// as damage: what came before is worth its summary. An error is of what it
+// writes.
 func (d *dumper) packets() (damage, err error) {
 	asJSON := json.NewEncoder(d.out)
 	for {

@@ -10,8 +10,8 @@ import (
 )
 
 // traffic writes n bytes from one soft device to another, does two atomics,
-// reads the bytes back, and returns the counters of the first device. It
-// has the options first, and both have the others. Both devices are closed then.
+// reads the bytes back, and returns the counters of the first device. It has
+// the options first, and both have the others. Both devices are closed then.
 func traffic(t *testing.T, first, both string, n int) map[string]uint64 {
 	t.Helper()
 	a, err := uapi.Open("soft?mtu=1024&" + both + "&" + first)

@@ -21,8 +21,8 @@ import (
 // the order in which they come.
 type sharked map[string][]string
 
-// tshark dissects a file, or skips where there is no tshark. What takes payloads
-// for a protocol by their first bytes is off.
+// tshark dissects a file, or skips where there is no tshark. What takes
+// payloads for a protocol by their first bytes is off.
 func tshark(t *testing.T, path string) []sharked {
 	t.Helper()
 	program, err := exec.LookPath("tshark")
@@ -51,7 +51,8 @@ func tshark(t *testing.T, path string) []sharked {
 	return list
 }
 
-// tsharkProtocols is tshark's list of protocols; naming another one is an error.
+// tsharkProtocols is tshark's list of protocols; naming another one is an
+// error.
 var tsharkProtocols = sync.OnceValue(func() string {
 	out, _ := exec.Command("tshark", "-G", "protocols").Output()
 	return string(out)
@@ -108,8 +109,8 @@ func (p sharked) bytes(t *testing.T, name string) uint64 {
 	return n
 }
 
-// line writes what tshark found in the terms of dump --json, with whole also what
-// follows the BTH.
+// line writes what tshark found in the terms of dump --json, with whole also
+// what follows the BTH.
 func (p sharked) line(t *testing.T, whole bool) map[string]any {
 	t.Helper()
 	n := func(name string) uint64 { return p.number(t, name) }
@@ -244,9 +245,9 @@ func numbers(t *testing.T, v any) any {
 	return v
 }
 
-// compare holds dump --json against tshark, field by field, and returns how many
-// packets were compared whole. Of the others, which were corrupted or are of an
-// opcode that tshark does not know, everything up to the BTH is compared.
+// compare holds dump --json against tshark, field by field, and returns how
+// many packets were compared whole. Of the others, which were corrupted or are
+// of an opcode that tshark does not know, everything up to the BTH is compared.
 func compare(t *testing.T, path string) (lines []Line, whole int) {
 	t.Helper()
 	theirs := tshark(t, path)
@@ -299,7 +300,8 @@ func TestDeviceAgainstTshark(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(lines), whole+int(bad["in"]+bad["out"]))
-	// The counters were read before the device stopped; a late packet may follow.
+	// The counters were read before the device stopped; a late packet may
+	// follow.
 	require.GreaterOrEqual(t, in["in"], c["rcvd_pkts"]+c["drop_icrc"])
 	require.LessOrEqual(t, in["in"], c["rcvd_pkts"]+c["drop_icrc"]+10)
 	require.GreaterOrEqual(t, bad["in"], c["drop_icrc"])

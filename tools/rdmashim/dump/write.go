@@ -78,7 +78,8 @@ func (d *pcapngFile) at(i netInterface) (n int, err error) {
 	return n, err
 }
 
-// write adds a packet as it was captured; with comments, what is to be said of it.
+// write adds a packet as it was captured; with comments, what is to be said of
+// it.
 func (d *pcapngFile) write(p *dissect.Packet, remarks []flow.Remark, comments, flush bool) error {
 	rec := &p.Record
 	n, err := d.at(netInterface{rec.Interface, rec.LinkType})

@@ -26,9 +26,10 @@ var kindWords = map[string]Kind{
 }
 
 // Find returns what the words may mean: a name in any spelling, or a number,
-// with the word for a kind in front or without. A kind alone gives all of it, and the
-// first words of names that no name is ("NAK", "REM") all those. Events are found by
-// number only with their kind in front: nobody sees them as numbers.
+// with the word for a kind in front or without. A kind alone gives all of it,
+// and the first words of names that no name is ("NAK", "REM") all those. Events
+// are found by number only with their kind in front: nobody sees them as
+// numbers.
 func Find(question string) []Entry {
 	words := strings.Fields(question)
 	if len(words) == 0 {
@@ -59,7 +60,8 @@ func Find(question string) []Entry {
 	return found
 }
 
-// begunBy returns the entries that have a name of which these are the first words.
+// begunBy returns the entries that have a name of which these are the first
+// words.
 func begunBy(kinds []Kind, first []string) (found []Entry) {
 	begin := spaced(strings.Join(first, " "))
 	if begin == " " {
@@ -75,7 +77,8 @@ func begunBy(kinds []Kind, first []string) (found []Entry) {
 	return found
 }
 
-// spaced is a text's words of letters and digits in capitals, a space behind each.
+// spaced is a text's words of letters and digits in capitals, a space behind
+// each.
 func spaced(s string) string {
 	words := strings.FieldsFunc(strings.ToUpper(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Join(words, " ") + " "
@@ -103,8 +106,9 @@ func number(s string) (int, bool) {
 	return int(n), err == nil
 }
 
-// named reports whether one of the entry's names is key, in its normal form. Names that
-// are numbers are found as such: what is left of "wc 12" is no errno.
+// named reports whether one of the entry's names is key, in its normal form.
+// Names that are numbers are found as such: what is left of "wc 12" is no
+// errno.
 func (e *Entry) named(key string) bool {
 	return slices.ContainsFunc(e.names(), func(name string) bool {
 		_, numeric := number(name)

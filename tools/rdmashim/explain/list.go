@@ -20,8 +20,8 @@ func statusList() (list []Entry) {
 	return list
 }
 
-// errnoList has Linux's numbers, whatever system this program runs on: numbers in
-// traces and messages of an RDMA program are of the kernel that it ran on.
+// errnoList has Linux's numbers, whatever system this program runs on: numbers
+// in traces and messages of an RDMA program are of the kernel that it ran on.
 func errnoList() (list []Entry) {
 	for _, f := range facts() {
 		if f.kind == Errno {

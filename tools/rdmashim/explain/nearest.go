@@ -12,7 +12,8 @@ import (
 const maxQuestion = 100
 
 // Nearest returns names that look like the question, the most alike first, at
-// most n, of the kind that stands in front; none where nothing is alike, and to a number.
+// most n, of the kind that stands in front; none where nothing is alike, and to
+// a number.
 func Nearest(question string, n int) (names []string) {
 	words, kinds := strings.Fields(question), Kinds
 	if len(words) > 1 {
@@ -50,8 +51,8 @@ func Nearest(question string, n int) (names []string) {
 	return names
 }
 
-// apart says how different two names are: 1 where one is a part of the other, else
-// their Levenshtein distance.
+// apart says how different two names are: 1 where one is a part of the other,
+// else their Levenshtein distance.
 func apart(a, b string) int {
 	if len(a) > 2 && strings.Contains(b, a) {
 		return 1

@@ -10,8 +10,9 @@ import (
 )
 
 // args are a command's arguments, read as the table names them: QP is a queue
-// pair, MR a region, REMOTE and RKEY a number or what a region's name stands for,
-// other words in capitals that count something numbers, and the rest is text.
+// pair, MR a region, REMOTE and RKEY a number or what a region's name stands
+// for, other words in capitals that count something numbers, and the rest is
+// text.
 type args struct {
 	pairs []*pair
 	mr    *region

@@ -115,8 +115,8 @@ func (c *console) run(text string) error {
 	return explained(err)
 }
 
-// explained puts the errno's name before an error, and what rdmashim explain says
-// of it behind.
+// explained puts the errno's name before an error, and what rdmashim explain
+// says of it behind.
 func explained(err error) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) || runtime.GOOS != "linux" { // whose numbers they are

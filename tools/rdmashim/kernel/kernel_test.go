@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestDocumentedScript: docs/kernel.rdma prints what docs/kernel.md shows, where
-// … stands for anything.
+// TestDocumentedScript: docs/kernel.rdma prints what docs/kernel.md shows,
+// where … stands for anything.
 func TestDocumentedScript(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/kernel.md")
 	require.NoError(t, err)
@@ -57,8 +57,8 @@ func script(t *testing.T, lines ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestConsole: two devices of one network, every kind of transfer, and the end of
-// a device with all that is on it.
+// TestConsole: two devices of one network, every kind of transfer, and the end
+// of a device with all that is on it.
 func TestConsole(t *testing.T) {
 	c := newConsole(&bytes.Buffer{})
 	require.NoError(t, c.run("insmod sim ?net=console ?net=console"))
@@ -85,8 +85,8 @@ func TestConsole(t *testing.T) {
 	c.end()
 }
 
-// TestScriptErrors: an error names the script's line, what was wrong, and what to
-// do.
+// TestScriptErrors: an error names the script's line, what was wrong, and what
+// to do.
 func TestScriptErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"mount":                      `script:2: there is no command "mount"; help lists them`,

@@ -58,8 +58,8 @@ func (o *options) ask(ctx context.Context, addr string, stderr io.Writer) (*Repo
 	defer stop()
 	c := &client{Client: p, report: Report{Config: o.config, Seed: o.Seed, ClientPID: os.Getpid(), ClientDevice: p.Own}}
 	c.report.Test = c.report.name()
-	// The server waits for the hello, and not for thousands of queue pairs, which
-	// both sides then make at the same time.
+	// The server waits for the hello, and not for thousands of queue pairs,
+	// which both sides then make at the same time.
 	err = p.Greet(job, o.config, connectLimit(o.config), func() (err error) {
 		c.side, err = NewSide(p.Device, o.config, true)
 		return err

@@ -14,8 +14,8 @@ type Result struct {
 	Seconds    float64 `json:"seconds"`
 	*Bandwidth
 	*Latency
-	// ClientCPU and ServerCPU are processor time from when both sides were ready
-	// until the run was over, so that the warm-up is in both of them.
+	// ClientCPU and ServerCPU are processor time from when both sides were
+	// ready until the run was over, so that the warm-up is in both of them.
 	ClientCPU float64 `json:"client_cpu_seconds"`
 	ServerCPU float64 `json:"server_cpu_seconds"`
 	// AllocsPerOp is how many objects this process allocated for a message.
@@ -25,8 +25,8 @@ type Result struct {
 	// not tell.
 	SwitchesPerOp float64 `json:"goroutine_switches_per_op"`
 	Checked       bool    `json:"checked"`
-	// Unfinished is how many messages of a run with a duration had not completed
-	// when it ended nevertheless: no other run can follow.
+	// Unfinished is how many messages of a run with a duration had not
+	// completed when it ended nevertheless: no other run can follow.
 	Unfinished int `json:"unfinished,omitempty"`
 
 	Total     int  `json:"-"` // messages done, warm-up included

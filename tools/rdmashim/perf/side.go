@@ -81,7 +81,8 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	}
 	s.mem, s.mr = m.Buf, m.MR
 	entries := c.entries()
-	// A device in this process works when it is polled; a kernel's does so anyway.
+	// A device in this process works when it is polled; a kernel's does so
+	// anyway.
 	if s.glances = 1; info.Kind == "host" {
 		s.glances = 64
 	}

@@ -18,7 +18,8 @@ type tool struct {
 	open func() (*netlinkmgr.Manager, error)
 }
 
-// Commands are the six objects of iproute2's rdma, on the kernel that open gives.
+// Commands are the six objects of iproute2's rdma, on the kernel that open
+// gives.
 func Commands(open func() (*netlinkmgr.Manager, error)) []*cobra.Command {
 	t := &tool{open}
 	return []*cobra.Command{t.link(), t.dev(), t.resource(), t.statistic(), t.system(), t.monitor()}
@@ -35,7 +36,8 @@ type call struct {
 	details int // 2 shows what drivers tell
 }
 
-// addFlags adds iproute2's options, which may stand before an object and behind it.
+// addFlags adds iproute2's options, which may stand before an object and behind
+// it.
 func addFlags(f *pflag.FlagSet) {
 	f.BoolP("json", "j", false, "print JSON")
 	f.BoolP("pretty", "p", false, "print JSON with line breaks, counters one to a line")

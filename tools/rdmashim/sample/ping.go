@@ -23,8 +23,8 @@ const (
 	pingMaxSize = 64 << 10
 	pingDefault = 64
 
-	// The memory of an end: the message received, the one to send, the data, and
-	// at the client the place to which the data comes back.
+	// The memory of an end: the message received, the one to send, the data,
+	// and at the client the place to which the data comes back.
 	pingRecvAt = 0
 	pingSendAt = 64
 	pingDataAt = 1024

@@ -14,14 +14,16 @@ import (
 type Frame struct {
 	Time    time.Time `json:"time"` // of the later one
 	Devices []Device  `json:"devices"`
-	// Silent are processes whose devices are missing, because they did not answer.
+	// Silent are processes whose devices are missing, because they did not
+	// answer.
 	Silent []*stats.SilentError `json:"silent,omitempty"`
 }
 
 // Device is a device's reading with rates.
 type Device struct {
 	stats.Device
-	// Seconds are those since the reading before; 0: there is none, and no rates.
+	// Seconds are those since the reading before; 0: there is none, and no
+	// rates.
 	Seconds float64 `json:"interval_seconds"`
 	Ports   []Port  `json:"ports"`
 	Pairs   []Pair  `json:"queue_pairs"`

@@ -13,8 +13,8 @@ import (
 
 // Source is where readings come from.
 type Source struct {
-	// Processes reads the soft devices of this user's processes, or of those that
-	// pids name. Errors are of processes that cannot be read.
+	// Processes reads the soft devices of this user's processes, or of those
+	// that pids name. Errors are of processes that cannot be read.
 	Processes func(ctx context.Context, pids ...int) ([]stats.Device, []error)
 	// Kernel opens the manager of the kernel's devices.
 	Kernel func() (*netlinkmgr.Manager, error)

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
-// TestShowDemo: a packet that is missing or wrong is noticed. That a demo has them
-// all is shown by rdmashim's TestVMDemo.
+// TestShowDemo: a packet that is missing or wrong is noticed. That a demo has
+// them all is shown by rdmashim's TestVMDemo.
 func TestShowDemo(t *testing.T) {
 	var whole string
 	for _, p := range demoPackets {

@@ -20,8 +20,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// demoPatience is how long a client goes on asking a server that does not listen
-// yet.
+// demoPatience is how long a client goes on asking a server that does not
+// listen yet.
 const demoPatience = time.Minute
 
 // newDemoNode is what 'vm demo' runs on each node.
@@ -67,8 +67,8 @@ func demoServers(ctx context.Context, out io.Writer) error {
 	return errors.Join(append(errs, stop())...)
 }
 
-// demoCapturing has 'rdmashim dump' capture the link into a file, from its return
-// on until stop is called.
+// demoCapturing has 'rdmashim dump' capture the link into a file, from its
+// return on until stop is called.
 func demoCapturing(file string) (stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -100,7 +100,8 @@ func demoClients(ctx context.Context, out io.Writer, mixed bool) error {
 		if text, err := demoTool(ctx, nil, "link", "delete", "rxe0"); err != nil {
 			return fmt.Errorf("%w: %s", err, text)
 		}
-		// As long as it is loaded it has the UDP port of all the node's addresses.
+		// As long as it is loaded it has the UDP port of all the node's
+		// addresses.
 		if text, err := exec.CommandContext(ctx, "rmmod", "rdma_rxe").CombinedOutput(); err != nil {
 			return fmt.Errorf("unload rdma_rxe: %w: %s", err, text)
 		}

@@ -130,8 +130,8 @@ func (c *commandLine) open(stdin io.Reader) (io.ReadCloser, error) {
 	return os.Open(c.name)
 }
 
-// becomeGosh replaces this program by the shell for terminals, and returns why it
-// could not.
+// becomeGosh replaces this program by the shell for terminals, and returns why
+// it could not.
 func becomeGosh() error {
 	path, err := exec.LookPath("gosh")
 	if err != nil {

@@ -61,7 +61,8 @@ func TestRun(t *testing.T) {
 		{"no option's name", []string{"-o"}, "", 2, "", "usage: sh"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// Files, as a process has them: the commands of a pipe write at once.
+			// Files, as a process has them: the commands of a pipe write at
+			// once.
 			stdout, stderr := output(t), output(t)
 			status := run(c.args, strings.NewReader(c.stdin), stdout, stderr)
 			said := written(t, stderr)

@@ -27,9 +27,9 @@
 //	skip C                         a structure that needs no Go
 //
 // C_ is the prefix of the values in the golden files. Indented lines belong to
-// the declaration. One that starts with // continues its doc comment. The others
-// hold words of the form NAME[>GoName][=value], and at their end a comment for
-// each of the words.
+// the declaration. One that starts with // continues its doc comment. The
+// others hold words of the form NAME[>GoName][=value], and at their end a
+// comment for each of the words.
 //
 // In a struct and in offsets NAME is a field, and value its Go type. Without a
 // word the Go name is made out of the C name and the type out of the size, and
@@ -37,6 +37,6 @@
 // big-endian order.
 //
 // In an enumeration a word adds a value that the golden files do not have, or
-// gives one that they have another Go name or a comment; -NAME leaves one out. A
-// value without a number follows the one before it.
+// gives one that they have another Go name or a comment; -NAME leaves one out.
+// A value without a number follows the one before it.
 package main

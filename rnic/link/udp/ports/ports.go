@@ -88,8 +88,9 @@ func (s Socket) Process(root fs.FS) (pid int, name string) {
 	return 0, ""
 }
 
-// Holder describes the process that has local: "process 17 (server)", or its user
-// where the process is hidden. "" when there is none or the system does not tell.
+// Holder describes the process that has local: "process 17 (server)", or its
+// user where the process is hidden. "" when there is none or the system does
+// not tell.
 func Holder(root fs.FS, local netip.AddrPort) string {
 	list, _ := Sockets(root)
 	for _, s := range list {

@@ -237,8 +237,8 @@ func TestExclusive(t *testing.T) {
 
 const inNamespace = "RDMASHIM_TEST_IN_NAMESPACE"
 
-// TestNoSocketInNamespace: with its network device in another namespace than the
-// initial one, rxe of Linux 6.1 receives nothing.
+// TestNoSocketInNamespace: with its network device in another namespace than
+// the initial one, rxe of Linux 6.1 receives nothing.
 func TestNoSocketInNamespace(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		ensure(t)
@@ -296,8 +296,8 @@ func TestModules(t *testing.T) {
 	expect(t, way{}, "udp-port", doctor.Fail, "held by process "+pid, "kill "+pid)
 }
 
-// TestSoftBesideRXE: rdma_rxe has the port on every address, and an ordinary user
-// gets the buffers that the system allows.
+// TestSoftBesideRXE: rdma_rxe has the port on every address, and an ordinary
+// user gets the buffers that the system allows.
 func TestSoftBesideRXE(t *testing.T) {
 	netdev := link(t, ensure(t).NetDev)
 	c := find(t, run(t, way{device: "soft"}), "udp-port")

@@ -14,8 +14,8 @@ const (
 
 // bundle is a datagram that holds several packets, all of one length but the
 // last. Systems hand such datagrams down (GSO) and up (GRO), and a capture on
-// the machine itself sees them so. What tells them from a damaged packet is that
-// their parts have ICRCs that are right.
+// the machine itself sees them so. What tells them from a damaged packet is
+// that their parts have ICRCs that are right.
 type bundle struct {
 	f     frame
 	size  int // of each packet
@@ -44,8 +44,9 @@ func (b *bundle) begin(f *frame) bool {
 	return true
 }
 
-// find returns the length of the packets in f, and 0 if none is plausible: that of
-// which the first packet is right, or the second where the first was damaged.
+// find returns the length of the packets in f, and 0 if none is plausible: that
+// of which the first packet is right, or the second where the first was
+// damaged.
 func (b *bundle) find(flow wire.Flow, f *frame) int {
 	for part := range 2 {
 		fits := func(size int) bool {
@@ -89,8 +90,8 @@ func (b *bundle) next() (f frame, ok bool) {
 	return f, true
 }
 
-// carve returns the frame that f had been in, had it been captured alone; record is
-// the one that it is in.
+// carve returns the frame that f had been in, had it been captured alone;
+// record is the one that it is in.
 func (b *bundle) carve(record []byte, f *frame) []byte {
 	b.buf = append(b.buf[:0], record[:f.udp+udpLen]...)
 	b.buf = append(b.buf, f.data...)

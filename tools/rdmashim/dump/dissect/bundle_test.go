@@ -28,8 +28,8 @@ func packed(v6 bool, id uint16, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// packets makes WRITEs with ICRCs as they are on the wire: first, middles of the
-// MTU, last.
+// packets makes WRITEs with ICRCs as they are on the wire: first, middles of
+// the MTU, last.
 func packets(t testing.TB, v6 bool, id uint16, mtu, count, last int) (payload []byte, sizes []int) {
 	src, dst := netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")
 	if v6 {
@@ -60,7 +60,8 @@ func one(t *testing.T, ip []byte) []Packet {
 	return got
 }
 
-// TestBundle takes apart what holds several packets, whatever MTU and last length.
+// TestBundle takes apart what holds several packets, whatever MTU and last
+// length.
 func TestBundle(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		for _, c := range []struct{ mtu, count, last int }{{4096, 15, 4096}, {4096, 3, 1}, {1024, 7, 1023}, {256, 2, 0}, {64, 9, 3}, {0, 4, 0}} {
@@ -87,8 +88,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestBundleRecord: each packet comes with a frame of its own that is read as the
-// same packet, with right IP and UDP checksums.
+// TestBundleRecord: each packet comes with a frame of its own that is read as
+// the same packet, with right IP and UDP checksums.
 func TestBundleRecord(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		payload, _ := packets(t, v6, 9, 256, 3, 5)

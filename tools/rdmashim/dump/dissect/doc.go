@@ -9,6 +9,6 @@
 // packet behind the headers of its link type and the UDP datagram in that; one
 // to or from the port becomes a Packet: rnic/wire takes it apart and checks its
 // ICRC with what the IP header says. A datagram that holds several packets, as
-// systems make them for GSO and GRO, is taken apart first (bundle.go). All other
-// records are passed over.
+// systems make them for GSO and GRO, is taken apart first (bundle.go). All
+// other records are passed over.
 package dissect

@@ -37,7 +37,8 @@ func parseMAD(b []byte) *MAD {
 // message is what wire's messages have in common.
 type message interface{ Parse(b []byte) error }
 
-// parseCM reads a message, nil where it has no codec or its end was not recorded.
+// parseCM reads a message, nil where it has no codec or its end was not
+// recorded.
 func parseCM(a wire.CMAttribute, b []byte) any {
 	var m message
 	switch a {

@@ -24,9 +24,9 @@ type Packet struct {
 	DF           bool   // IPv4 Don't Fragment
 	Length       int    // bytes of UDP payload: BTH to ICRC
 
-	// Wire is the packet taken apart. Its payload is what was recorded of it, and
-	// lives until the next packet is read. After an Err only the BTH may have
-	// been read.
+	// Wire is the packet taken apart. Its payload is what was recorded of it,
+	// and lives until the next packet is read. After an Err only the BTH may
+	// have been read.
 	Wire       wire.Packet
 	PayloadLen int   // bytes of payload on the wire, without pad; 0 after an Err
 	Err        error // nil, or why the packet has no meaning; HasBTH tells how far it was read
@@ -38,7 +38,8 @@ type Packet struct {
 	MAD *MAD // of a datagram to QP1
 
 	// Record is the frame that holds the packet and no other, with the headers
-	// below it: what a file takes. Its data lives until the next packet is read.
+	// below it: what a file takes. Its data lives until the next packet is
+	// read.
 	Record Record
 }
 
@@ -120,6 +121,6 @@ func (p *Packet) parse(f *frame) {
 	p.Wire.Payload = p.Wire.Payload[:min(p.PayloadLen, len(f.data)-header)]
 }
 
-// Reason is the text of a Packet's Err without the name of the package that found
-// it.
+// Reason is the text of a Packet's Err without the name of the package that
+// found it.
 func Reason(err error) string { return strings.TrimPrefix(err.Error(), "wire: ") }

@@ -42,7 +42,8 @@ type Record struct {
 	Direction Direction
 }
 
-// NewSource returns a reader of another capture than a file. port is NewReader's.
+// NewSource returns a reader of another capture than a file. port is
+// NewReader's.
 func NewSource(s Source, port uint16) *Reader {
 	if port == 0 {
 		port = wire.Port
@@ -53,8 +54,9 @@ func NewSource(s Source, port uint16) *Reader {
 // magicNg is the type of the block with which a pcapng file begins.
 const magicNg = 0x0a0d0d0a
 
-// NewReader reads the beginning of a file. port is the UDP port of packets, to or
-// from which they go; 0 is RoCEv2's 4791. An error means that r is no capture.
+// NewReader reads the beginning of a file. port is the UDP port of packets, to
+// or from which they go; 0 is RoCEv2's 4791. An error means that r is no
+// capture.
 func NewReader(r io.Reader, port uint16) (*Reader, error) {
 	reader := NewSource(nil, port)
 	reader.file = true

@@ -49,14 +49,15 @@ type Direction struct {
 	RTT RTT
 }
 
-// Messages counts them by operation. What the wire calls one is counted: a device
-// may make several READs of one work request.
+// Messages counts them by operation. What the wire calls one is counted: a
+// device may make several READs of one work request.
 type Messages struct{ Send, Write, Read, Atomic, Other uint64 }
 
 // NAKs counts them by syndrome.
 type NAKs struct{ Sequence, Invalid, Access, Operational, RNR, Other uint64 }
 
-// RetransmissionRate is the share of request packets that were sent again, 0 … 1.
+// RetransmissionRate is the share of request packets that were sent again, 0 …
+// 1.
 func (d *Direction) RetransmissionRate() float64 {
 	if d.Requests == 0 {
 		return 0
@@ -64,8 +65,8 @@ func (d *Direction) RetransmissionRate() float64 {
 	return float64(d.Retransmitted) / float64(d.Requests)
 }
 
-// RTT estimates the time from a request to its answer at the point of capture, of
-// requests that were sent once (Karn) and that asked for an answer.
+// RTT estimates the time from a request to its answer at the point of capture,
+// of requests that were sent once (Karn) and that asked for an answer.
 type RTT struct {
 	Samples  uint64
 	Min, Max time.Duration

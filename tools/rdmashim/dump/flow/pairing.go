@@ -62,10 +62,10 @@ func (t *Tracker) joinKnown(w *way) {
 	}
 }
 
-// pairUp finds the way whose requests w answers with psn: one without a way back,
-// between the same addresses, that waits for it. Of several the one with the same
-// source port is taken (rdma_rxe gives both directions one), then the last that
-// sent.
+// pairUp finds the way whose requests w answers with psn: one without a way
+// back, between the same addresses, that waits for it. Of several the one with
+// the same source port is taken (rdma_rxe gives both directions one), then the
+// last that sent.
 func (t *Tracker) pairUp(w *way, psn wire.PSN) {
 	var best *way
 	for _, v := range t.between[[2]netip.Addr{w.key.dst.Addr(), w.key.src}] {

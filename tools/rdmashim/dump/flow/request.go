@@ -52,7 +52,8 @@ func (t *Tracker) request(w *way, p *dissect.Packet) {
 	w.remember(p, n)
 }
 
-// span returns how many PSNs a request takes, at least, and how many more it may.
+// span returns how many PSNs a request takes, at least, and how many more it
+// may.
 func (w *way) span(h *wire.Packet) (n, slack int) {
 	if !h.Opcode.IsReadRequest() {
 		return 1, 0
@@ -112,8 +113,8 @@ func (w *way) remember(p *dissect.Packet, n int) {
 	}
 }
 
-// again notes that requests are sent again: round trips of all that wait are of no
-// use (Karn), and answers to a READ may come again.
+// again notes that requests are sent again: round trips of all that wait are of
+// no use (Karn), and answers to a READ may come again.
 func (w *way) again(p *dissect.Packet) {
 	for i := range w.sent {
 		s := &w.sent[i]

@@ -65,8 +65,8 @@ func (t *Tracker) readAnswer(v *way, p *dissect.Packet) {
 	v.sum.Read += uint64(p.PayloadLen)
 }
 
-// answered takes the round trip and forgets what is answered: everything up to the
-// PSN.
+// answered takes the round trip and forgets what is answered: everything up to
+// the PSN.
 func (w *way) answered(p *dissect.Packet) {
 	psn := p.Wire.PSN
 	done := 0

@@ -3,8 +3,8 @@ package flow
 import "github.com/rdmashim/rdmashim/rnic/wire"
 
 const (
-	// farAway is a distance of PSNs that no connection has on its own, so that a
-	// queue pair's number is taken to be in use anew.
+	// farAway is a distance of PSNs that no connection has on its own, so that
+	// a queue pair's number is taken to be in use anew.
 	farAway = 1 << 16
 	// maxHoles is how many gaps are remembered.
 	maxHoles = 256
@@ -38,8 +38,8 @@ type span struct {
 	told  bool // the requester knows that they were lost
 }
 
-// take puts n PSNs from p on into the sequence, of which slack may be too few. It
-// returns where they lie, and how many are missing before them.
+// take puts n PSNs from p on into the sequence, of which slack may be too few.
+// It returns where they lie, and how many are missing before them.
 func (s *sequence) take(p wire.PSN, n, slack int) (place, int) {
 	d := int(p.Sub(s.next))
 	where, missing := next, 0
@@ -76,8 +76,8 @@ func (s *sequence) tell() {
 	}
 }
 
-// fill takes p out of the holes, if it is in one, and returns whether the requester
-// knew of that.
+// fill takes p out of the holes, if it is in one, and returns whether the
+// requester knew of that.
 func (s *sequence) fill(p wire.PSN) (found, told bool) {
 	for i, h := range s.holes {
 		if !p.In(h.first, h.n) {

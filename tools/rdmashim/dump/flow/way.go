@@ -88,8 +88,8 @@ func New() *Tracker {
 	return &Tracker{ways: map[key]*way{}, between: map[[2]netip.Addr][]*way{}, partners: map[key]wire.QPN{}, asked: map[asked]request{}}
 }
 
-// Pairs returns what was followed, in the order of first packets. They change as
-// packets are added.
+// Pairs returns what was followed, in the order of first packets. They change
+// as packets are added.
 func (t *Tracker) Pairs() []*Pair {
 	for _, w := range t.ways {
 		w.sum.Missing = uint64(w.seq.missing())
@@ -98,8 +98,8 @@ func (t *Tracker) Pairs() []*Pair {
 	return t.pairs
 }
 
-// Source returns the number of the queue pair that sent p, as far as the capture
-// has shown it.
+// Source returns the number of the queue pair that sent p, as far as the
+// capture has shown it.
 func (t *Tracker) Source(p *dissect.Packet) (wire.QPN, bool) {
 	if !p.HasBTH {
 		return 0, false
@@ -125,8 +125,8 @@ func keyOf(p *dissect.Packet) key {
 	return k
 }
 
-// Add takes the next packet and returns what is to be said of it, until the next
-// call.
+// Add takes the next packet and returns what is to be said of it, until the
+// next call.
 func (t *Tracker) Add(p *dissect.Packet) []Remark {
 	t.remarks = t.remarks[:0]
 	if !p.HasBTH {
@@ -169,8 +169,8 @@ func damagedText(p *dissect.Packet) string {
 	return "its ICRC is wrong: the receiver drops it, as if it were lost, and it is sent again"
 }
 
-// find returns the way of p, a new one if need be; nil for a damaged packet that
-// belongs to none, and when there are too many.
+// find returns the way of p, a new one if need be; nil for a damaged packet
+// that belongs to none, and when there are too many.
 func (t *Tracker) find(p *dissect.Packet, bad bool) *way {
 	k := keyOf(p)
 	if w := t.ways[k]; w != nil || bad {

@@ -29,9 +29,10 @@ type Child struct {
 	err   error          // how it ended; read after ended
 }
 
-// StartServer starts this program again as a server, by the words of command, on
-// a free loopback port, and waits until it listens. The server ends when this process does, however
-// that happens: the pipe to its standard input closes.
+// StartServer starts this program again as a server, by the words of command,
+// on a free loopback port, and waits until it listens. The server ends when
+// this process does, however that happens: the pipe to its standard input
+// closes.
 func StartServer(ctx context.Context, stderr io.Writer, device string, command ...string) (*Child, error) {
 	args := append(command, "--once", "--with-stdin", "--listen", "127.0.0.1:0", "--idle", "0")
 	if device != "" {
@@ -40,7 +41,8 @@ func StartServer(ctx context.Context, stderr io.Writer, device string, command .
 	return StartProcess(ctx, stderr, args)
 }
 
-// StartProcess starts this program again and waits until it says that it listens.
+// StartProcess starts this program again and waits until it says that it
+// listens.
 func StartProcess(ctx context.Context, stderr io.Writer, args []string) (*Child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -100,7 +102,8 @@ func SaidError(said *bytes.Buffer, w io.Writer) error {
 // PID is its process number.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
-// Finish tells the server to end, and kills it if it has not ended within limit.
+// Finish tells the server to end, and kills it if it has not ended within
+// limit.
 func (c *Child) Finish(limit time.Duration) error {
 	_ = c.stdin.Close()
 	t := time.NewTimer(limit)

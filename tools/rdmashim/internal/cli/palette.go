@@ -10,8 +10,8 @@ import (
 // Palette marks up text for a terminal. The zero Palette leaves it as it is.
 type Palette struct{ On bool }
 
-// PaletteFor gives colour to a terminal that is not dumb, unless NO_COLOR is set
-// to anything (no-color.org).
+// PaletteFor gives colour to a terminal that is not dumb, unless NO_COLOR is
+// set to anything (no-color.org).
 func PaletteFor(w io.Writer) Palette {
 	f, ok := w.(*os.File)
 	return Palette{On: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestColorOfTerminal: a terminal has colour, unless it is dumb or NO_COLOR is set
-// to anything.
+// TestColorOfTerminal: a terminal has colour, unless it is dumb or NO_COLOR is
+// set to anything.
 func TestColorOfTerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

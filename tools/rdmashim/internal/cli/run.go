@@ -61,7 +61,8 @@ func OneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// ExitStatus ends the tool with a status of its own, in silence when Err is nil.
+// ExitStatus ends the tool with a status of its own, in silence when Err is
+// nil.
 type ExitStatus struct {
 	Code int
 	Err  error

@@ -20,8 +20,8 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
-// FlagError makes a mistake in a flag a usage error. Of a number it says what is
-// wrong without the words of the function that read it.
+// FlagError makes a mistake in a flag a usage error. Of a number it says what
+// is wrong without the words of the function that read it.
 func FlagError(_ *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) {

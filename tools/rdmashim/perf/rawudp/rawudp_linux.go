@@ -107,8 +107,8 @@ func NewSender(size int, to netip.AddrPort) (*Sender, error) {
 		s.Close()
 		return nil, err
 	}
-	// Linux charges about two bytes for each. The receiver asked for as much, on
-	// this machine, and was granted as much.
+	// Linux charges about two bytes for each. The receiver asked for as much,
+	// on this machine, and was granted as much.
 	s.window = max(min(maxWindow, granted*15/32), 2*maxSend)
 	s.readAck = func(fd uintptr) bool {
 		_, err := unix.Read(int(fd), s.ack[:])

@@ -45,8 +45,8 @@ var (
 		name: "iperf3 (TCP)", path: "iperf3", server: "-s -1 -B 127.0.0.1 -p PORT", client: "-c 127.0.0.1 -p PORT -n 512M -J",
 		result: `(?s)"sum_received".*?"bits_per_second":\s*([^,\s]+)`,
 	}
-	// perftest's fifth column is millions of messages a second of bandwidth, and
-	// the median in µs of latency.
+	// perftest's fifth column is millions of messages a second of bandwidth,
+	// and the median in µs of latency.
 	perftest = program{
 		server: "-d rxe0 -x GID -F -s SIZE -p PORT", client: "-d rxe0 -x GID -F -s SIZE -p PORT 127.0.0.1",
 		result: `(?m)^[ \t]*SIZE[ \t]+\d+(?:[ \t]+[\d.]+){2}[ \t]+([\d.]+)\s`,

@@ -100,8 +100,8 @@ func paced(ctx context.Context, size int, d time.Duration, move func(n int) erro
 }
 
 const (
-	// pongSize is the length of the ping-pong's messages in bytes, ackSize that of
-	// their acknowledgements.
+	// pongSize is the length of the ping-pong's messages in bytes, ackSize that
+	// of their acknowledgements.
 	pongSize, ackSize = 64, 16
 	// pongPatience is how much longer than asked for a ping-pong may take.
 	pongPatience = 5 * time.Second

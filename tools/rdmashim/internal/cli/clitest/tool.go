@@ -16,7 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// AsTool is the environment variable that makes a test binary behave as the tool.
+// AsTool is the environment variable that makes a test binary behave as the
+// tool.
 const AsTool = "RDMASHIM_TEST_AS_TOOL"
 
 // Main is the TestMain of a package with commands: it runs the tests, or, in a
