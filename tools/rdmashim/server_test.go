@@ -126,7 +126,7 @@ func TestServerSurvivesNonsense(t *testing.T) {
 		"\x00\x00\x00\x50{",
 		encode(peer.Hello{Version: 99}),
 		hello(map[string]any{"name": "x", "bytes": -1}),
-		hello(map[string]any{"name": "x", "bytes": 1 << 62}),
+		hello(map[string]any{"name": "x", "bytes": int64(1) << 62}),
 		hello(map[string]any{"name": "x", "bytes": 8}),
 		hello(map[string]any{"name": "x", "bytes": 8}) + "no introduction follows this, but words",
 		hello("no wishes"),
