@@ -44,9 +44,13 @@ func (s *Session) execTest(ctx context.Context, args []string, dir string, c Com
 	m := s.Nodes[0]
 	flags, files, _ := guestTestFlags(args[1:], dir)
 	binary := path.Join("/test", filepath.Base(args[0]))
+	libraries, err := SharedLibraries(args[0]) // the race detector's binaries need some
+	if err != nil {
+		return err
+	}
 	adds := []Add{{args[0], binary}}
-	for _, d := range testdataDirs(moduleOf(dir)) {
-		if a := (Add{d, filepath.ToSlash(d)}); !s.pushed[a] {
+	for _, file := range append(libraries, testdataDirs(moduleOf(dir))...) {
+		if a := (Add{file, filepath.ToSlash(file)}); !s.pushed[a] {
 			adds = append(adds, a)
 			s.pushed[a] = true
 		}
@@ -57,7 +61,7 @@ func (s *Session) execTest(ctx context.Context, args []string, dir string, c Com
 	c.Args, c.Dir = append([]string{binary}, flags...), filepath.ToSlash(dir)
 	ctx, cancel := s.withLimit(ctx)
 	defer cancel()
-	err := m.Push(ctx, adds...)
+	err = m.Push(ctx, adds...)
 	if err == nil && len(files) > 0 {
 		err = s.exec(ctx, m, Command{Args: []string{"mkdir", "-p", profileDir}})
 	}
