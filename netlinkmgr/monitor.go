@@ -175,6 +175,9 @@ func parseNotification(b []byte) (Event, error) {
 	if err := nldev.Decode(b, &n); err != nil {
 		return Event{}, err
 	}
+	if n.Device == "" {
+		return Event{}, &nldev.Error{Reason: "a notification has an empty device name"}
+	}
 	kind := EventKind(fmt.Sprintf("UNKNOWN_%02x", n.Kind))
 	if int(n.Kind) < len(kernelKinds) {
 		kind = kernelKinds[n.Kind]
