@@ -180,6 +180,9 @@ func udpPingPong(ctx context.Context, d time.Duration, spin bool, other func(fro
 	var us []float64
 	began := time.Now()
 	for at := began; at.Sub(began) < d; {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
 		err := b.say(pongSize)
 		if err == nil {
 			err = b.hear()
