@@ -30,13 +30,24 @@ type queuePair struct {
 	modify sync.Mutex // held through LocalEndpoint, ConnectQP, Disconnect
 	remote Endpoint   // guarded by modify; zero until RTR
 
-	mu     sync.Mutex // orders posts
-	nextID WRID       // guarded by mu, as are the lists that requests are translated in
-	sends  []verbs.SendWR
-	recvs  []verbs.RecvWR
-	sges   []verbs.SGE
-	inline []byte
+	ids   atomic.Uint64 // ids taken by PostWrite and its siblings
+	sends lane[verbs.SendWR]
+	recvs lane[verbs.RecvWR]
 }
+
+// lane is one direction of a queue pair's posts. Its lock is held while the
+// doorbell rings, which lasts milliseconds on rdma_rxe. So each direction has
+// its own: a reader that posts receives does not wait for a writer.
+type lane[T any] struct {
+	mu     sync.Mutex  // orders posts
+	wrs    []T         // guarded by mu, as is what follows: requests being translated
+	sges   []verbs.SGE // their pieces
+	inline []byte      // their data
+}
+
+// empty drops what was translated for the post before. Preconditions: mu is
+// held.
+func (l *lane[T]) empty() { l.wrs, l.sges, l.inline = l.wrs[:0], l.sges[:0], l.inline[:0] }
 
 // CreateQP creates a reliable-connection queue pair and returns its number.
 // sendCQSize and recvCQSize are the numbers of entries in the send and receive

@@ -98,12 +98,10 @@ func (c *Context) Post(qp QP, wrs []WR) (int, error) {
 	if err != nil {
 		return 0, opError("Post", qpName(qp), err)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	posted := 0
 	for posted < len(wrs) && err == nil {
 		var n int
-		n, err = q.post(wrs[posted:])
+		n, err = q.post(wrs[posted:], false)
 		posted += n
 	}
 	if err != nil {
@@ -118,39 +116,44 @@ func (c *Context) postOne(op string, qp QP, wr *WR) (WRID, error) {
 	if err != nil {
 		return -1, opError(op, qpName(qp), err)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	wr.ID = q.nextID
 	one := [1]WR{*wr}
-	n, err := q.post(one[:])
-	if n > 0 {
-		q.nextID = (q.nextID + 1) & (1<<63 - 1)
-	}
-	if err != nil {
+	if _, err = q.post(one[:], true); err != nil {
 		return -1, opError(op, qpName(qp), err)
 	}
-	return wr.ID, nil
+	return one[0].ID, nil
 }
 
 // postBatch bounds how much is translated at a time.
 const postBatch = 128
 
-// post posts the longest run of one direction at the start of wrs.
-// Preconditions: mu is held, wrs is not empty.
-func (q *queuePair) post(wrs []WR) (int, error) {
+// post posts the longest run of one direction at the start of wrs. It gives the
+// first an id of the queue pair's if number says so. Preconditions: wrs is not
+// empty.
+func (q *queuePair) post(wrs []WR, number bool) (n int, err error) {
 	receives := wrs[0].Op == OpRecv
 	run := 1
 	for run < len(wrs) && run < postBatch && (wrs[run].Op == OpRecv) == receives {
 		run++
 	}
-	q.sges, q.inline = q.sges[:0], q.inline[:0]
-	var n int
-	var err error
+	mu := &q.sends.mu
+	if receives {
+		mu = &q.recvs.mu
+	}
+	mu.Lock()
+	var next uint64
+	if number { // with mu held: the ids of a direction are in the order of its posts
+		next = q.ids.Add(1)
+		wrs[0].ID = WRID((next - 1) & (1<<63 - 1))
+	}
 	if receives {
 		n, err = q.postRecvs(wrs[:run])
 	} else {
 		n, err = q.postSends(wrs[:run])
 	}
+	if number && n == 0 { // used again, unless the other direction took the next one
+		q.ids.CompareAndSwap(next, next-1)
+	}
+	mu.Unlock()
 	if err != nil {
 		err = q.ctx.ended(err, &q.dead, "the queue pair")
 		if !q.connected.Load() && errors.Is(err, syscall.EINVAL) && n == 0 {
@@ -160,56 +163,63 @@ func (q *queuePair) post(wrs []WR) (int, error) {
 	return n, err
 }
 
+// postSends posts requests of its direction. Preconditions: the lane's lock is
+// held.
 func (q *queuePair) postSends(wrs []WR) (int, error) {
 	if q.config.SendDepth == 0 {
 		return 0, explain(syscall.ENOMEM, "it was made without room for sends")
 	}
-	q.sends = q.sends[:0]
+	l := &q.sends
+	l.empty()
 	var bad error
 	for i := range wrs {
 		var s verbs.SendWR
 		if bad = q.translate(&wrs[i], &s); bad != nil {
 			break
 		}
-		q.sends = append(q.sends, s)
+		l.wrs = append(l.wrs, s)
 	}
-	if len(q.sends) == 0 {
+	if len(l.wrs) == 0 {
 		return 0, bad
 	}
-	n, err := q.verbs.Post(q.sends)
+	n, err := q.verbs.Post(l.wrs)
 	if err == nil {
 		err = bad
 	}
 	return n, err
 }
 
+// postRecvs posts requests of its direction. Preconditions: the lane's lock is
+// held.
 func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 	if q.config.RecvDepth == 0 {
 		return 0, explain(syscall.ENOMEM, "it was made without room for receives")
 	}
-	q.recvs = q.recvs[:0]
+	l := &q.recvs
+	l.empty()
 	var bad error
 	for i := range wrs {
 		var list []verbs.SGE
 		if bad = q.checkReceive(&wrs[i]); bad != nil {
 			break
 		}
-		if list, bad = q.gather(wrs[i].SGE, q.config.RecvSGE, maxReceive); bad != nil {
+		if list, bad = q.gather(&l.sges, wrs[i].SGE, q.config.RecvSGE, maxReceive); bad != nil {
 			break
 		}
-		q.recvs = append(q.recvs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
+		l.wrs = append(l.wrs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
 	}
-	if len(q.recvs) == 0 {
+	if len(l.wrs) == 0 {
 		return 0, bad
 	}
-	n, err := q.verbs.PostRecv(q.recvs)
+	n, err := q.verbs.PostRecv(l.wrs)
 	if err == nil {
 		err = bad
 	}
 	return n, err
 }
 
-// translate resolves the handles of a send request.
+// translate resolves the handles of a send request. Preconditions: sends.mu is
+// held.
 func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 	const known = Fence | Signaled | Solicited | Inline
 	switch {
@@ -241,7 +251,7 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 		s.Inline, err = q.gatherInline(wr.SGE)
 		return err
 	}
-	if s.SGE, err = q.gather(wr.SGE, q.config.SendSGE, q.ctx.limits.message); err != nil {
+	if s.SGE, err = q.gather(&q.sends.sges, wr.SGE, q.config.SendSGE, q.ctx.limits.message); err != nil {
 		return err
 	}
 	if wr.Op == OpCompareSwap || wr.Op == OpFetchAdd {
@@ -266,13 +276,13 @@ func (q *queuePair) checkAnswers(op Op) error {
 	return explain(syscall.EINVAL, "%v: the peer answers none: it offered no resources for READs and atomics when the queue pair was connected (MaxRdAtomic of its QPConfig, responder_resources of rdma_cm)", op)
 }
 
-// gather resolves a scatter/gather list. Empty pieces are left out: what their
-// length means differs between devices.
-func (q *queuePair) gather(list []SGE, most int, longest uint64) ([]verbs.SGE, error) {
+// gather resolves a scatter/gather list and appends it to sges. Empty pieces
+// are left out: what their length means differs between devices.
+func (q *queuePair) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64) ([]verbs.SGE, error) {
 	if len(list) > most {
 		return nil, explain(syscall.EINVAL, "%d pieces; the queue pair was made for %d", len(list), most)
 	}
-	start := len(q.sges)
+	start := len(*sges)
 	var total uint64
 	for i := range list {
 		r, err := q.resolve(&list[i], longest-total)
@@ -283,15 +293,16 @@ func (q *queuePair) gather(list []SGE, most int, longest uint64) ([]verbs.SGE, e
 			return nil, err
 		}
 		if total += list[i].Length; list[i].Length > 0 {
-			q.sges = append(q.sges, verbs.SGE{Addr: r.info.Addr + list[i].Offset, Length: uint32(list[i].Length), LKey: r.info.LKey})
+			*sges = append(*sges, verbs.SGE{Addr: r.info.Addr + list[i].Offset, Length: uint32(list[i].Length), LKey: r.info.LKey})
 		}
 	}
-	return q.sges[start:len(q.sges):len(q.sges)], nil
+	return (*sges)[start:len(*sges):len(*sges)], nil
 }
 
-// gatherInline copies the pieces together.
+// gatherInline copies the pieces together. Preconditions: sends.mu is held.
 func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
-	start := len(q.inline)
+	inline := &q.sends.inline
+	start := len(*inline)
 	var total uint64
 	for i := range list {
 		r, err := q.resolve(&list[i], q.ctx.limits.message-total)
@@ -302,9 +313,9 @@ func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
 		if total > uint64(q.config.Inline) {
 			return nil, explain(syscall.EINVAL, "%d bytes inline; the queue pair was made for %d", total, q.config.Inline)
 		}
-		q.inline = append(q.inline, r.buf[list[i].Offset:list[i].Offset+list[i].Length]...)
+		*inline = append(*inline, r.buf[list[i].Offset:list[i].Offset+list[i].Length]...)
 	}
-	return q.inline[start:len(q.inline):len(q.inline)], nil
+	return (*inline)[start:len(*inline):len(*inline)], nil
 }
 
 // maxReceive is how long a receive's buffers may be together: IBA's longest

@@ -1,0 +1,110 @@
+package uapi
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
+
+// stoppedBell is a Kernel whose doorbells ring only once they are let go.
+type stoppedBell struct {
+	kshim.Kernel
+	rung chan struct{} // takes a token for each that begins
+	free chan struct{} // closed to let them go
+}
+
+func (k *stoppedBell) Open(path string) (kshim.File, error) {
+	f, err := k.Kernel.Open(path)
+	return &stoppedFile{f, k}, err
+}
+
+type stoppedFile struct {
+	kshim.File
+	k *stoppedBell
+}
+
+func (f *stoppedFile) Write(cmd []byte) (int, error) {
+	select {
+	case f.k.rung <- struct{}{}:
+	default:
+	}
+	<-f.k.free
+	return f.File.Write(cmd)
+}
+
+// A goroutine that posts receives, polls, or posts on another queue pair does
+// not wait while the kernel is busy with the doorbell of a send.
+func TestReceivesDoNotWaitForADoorbell(t *testing.T) {
+	bell := &stoppedBell{rung: make(chan struct{}, 1), free: make(chan struct{})}
+	c, err := OpenWith("sim?net=doorbell", OpenConfig{wrap: func(k kshim.Kernel) kshim.Kernel {
+		bell.Kernel = k
+		return bell
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	letGo := sync.OnceFunc(func() { close(bell.free) })
+	t.Cleanup(letGo)
+	mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
+	require.NoError(t, err)
+	qp, err := c.CreateQP(4, 4)
+	require.NoError(t, err)
+	self, err := c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	require.NoError(t, c.ConnectQP(qp, self))
+
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.PostSend(qp, mr, 8)
+		sent <- err
+	}()
+	await(t, bell.rung, "the doorbell")
+	received := make(chan struct{})
+	var id WRID
+	go func() {
+		defer close(received)
+		id, err = c.PostRecv(qp, mr, 32, 8)
+		if err == nil {
+			_, err = c.PollCQ(qp, make([]WC, 1))
+		}
+	}()
+	await(t, received, "a receive behind the doorbell")
+	require.NoError(t, err)
+	require.Equal(t, WRID(1), id, "ids count both directions")
+	letGo()
+	require.NoError(t, <-sent)
+}
+
+func await(t *testing.T, ch <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s did not come", what)
+	}
+}
+
+// An id whose post failed is the next one's.
+func TestIDsOfFailedPostsAreUsedAgain(t *testing.T) {
+	c, err := Open("sim?net=ids")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
+	require.NoError(t, err)
+	qp, err := c.CreateQP(4, 4)
+	require.NoError(t, err)
+	_, err = c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	for i := range 3 {
+		_, err = c.PostRecv(qp, mr, 60, 8) // past its end
+		require.Error(t, err)
+		_, err = c.PostSend(qp, mr, 8) // not connected
+		require.Error(t, err)
+		id, err := c.PostRecv(qp, mr, 0, 8)
+		require.NoError(t, err)
+		require.Equal(t, WRID(i), id)
+	}
+}
