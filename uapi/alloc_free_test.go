@@ -77,7 +77,31 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 				}
 				drain(a, qa)
 			}
-			for name, f := range map[string]func(){"write": write, "message": message, "list": post} {
+			pair, err := a.QueryQP(qa)
+			require.NoError(t, err)
+			cqs := []CQ{pair.SendCQ}
+			wake := func() {
+				for _, wait := range []func() (int, error){
+					func() (int, error) { return a.Wait(t.Context(), cqs[0], wc) },
+					func() (int, error) { return a.WaitAny(t.Context(), cqs, wc) },
+				} {
+					if err := a.WakeCQ(cqs[0]); err != nil {
+						t.Error(err)
+					}
+					if n, err := wait(); n != 0 || err != nil {
+						t.Error(n, err)
+					}
+				}
+			}
+			wait := func() {
+				if _, err := a.PostWrite(qa, mr, 0, info.Addr, info.RKey, 4096); err != nil {
+					t.Error(err)
+				}
+				if n, err := a.WaitAny(t.Context(), cqs, wc); n != 1 || err != nil {
+					t.Error(n, err)
+				}
+			}
+			for name, f := range map[string]func(){"write": write, "message": message, "list": post, "wake": wake, "wait": wait} {
 				for range 50 {
 					f() // buffers grow to their size
 				}

@@ -1,9 +1,7 @@
 package uapi
 
 import (
-	"context"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,10 +21,6 @@ const (
 	napEvery   = 256
 	nap        = 20 * time.Microsecond
 )
-
-// waitBuffers lend Wait its buffer: the queue's own one stays free for Poll
-// while somebody waits.
-var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
 
 // PollCQ takes up to len(wc) completions of the queue pair, its sends' and its
 // receives' in the order in which they completed, and returns how many. It does
@@ -125,62 +119,6 @@ func (q *completionQueue) take(wc []WC) (total int, failed bool, err error) {
 		}
 	}
 	return total, failed, nil
-}
-
-// WaitCQ is PollCQ that waits until at least one completion is there, also on a
-// queue pair that is not connected yet. On an error it returns as PollCQ does.
-// When ctx ends first, the error Is ctx.Err(), and no completion is lost; when
-// the context is closed or the queue pair destroyed meanwhile, it Is
-// net.ErrClosed. Any number of goroutines may wait; each completion goes to one
-// of them.
-//
-// Waiting costs a system call and a wake-up more than polling; see PollCQ for
-// programs that would rather spin.
-func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
-	_, cq, err := c.onlyCQ(qp)
-	if err == nil {
-		var n int
-		if n, err = cq.wait(ctx, wc); err == nil {
-			return n, nil
-		}
-	}
-	return noCompletion(wc, opError("WaitCQ", qpName(qp), err))
-}
-
-// Wait is WaitCQ for a completion queue.
-func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
-	q, err := c.queue(cq)
-	if err == nil {
-		var n int
-		if n, err = q.wait(ctx, wc); err == nil {
-			return n, nil
-		}
-	}
-	return noCompletion(wc, opError("Wait", cqName(cq), err))
-}
-
-func (q *completionQueue) wait(ctx context.Context, wc []WC) (int, error) {
-	if len(wc) == 0 {
-		return 0, errNoRoom
-	}
-	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
-	defer waitBuffers.Put(buf)
-	n, err := q.verbs.Wait(ctx, buf[:min(len(wc), pollBatch)])
-	if convert(wc, buf[:n]) {
-		q.ctx.failed(wc[:n])
-	}
-	switch {
-	case n == pollBatch && len(wc) > n:
-		more, _ := q.poll(wc[n:]) // an error comes again
-		return n + more, nil
-	case n > 0:
-		return n, nil
-	case err != nil && (q.ctx.closed.Load() || q.dead.Load()):
-		return 0, q.ctx.ended(err, &q.dead, "the completion queue")
-	case err != nil && ctx.Err() != nil:
-		return 0, ctx.Err()
-	}
-	return 0, err
 }
 
 // convert turns the client's completions into this package's, and reports

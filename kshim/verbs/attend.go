@@ -2,15 +2,19 @@ package verbs
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
 // attend lets a kernel that runs in this process work in the goroutine that
 // waits, and reports whether it did so until there may be something new.
-func (cq *CQ) attend(ctx context.Context, news, seen uint32) bool {
-	a, ok := cq.ctx.cmd.file.(kshim.Attender)
-	return ok && cq.suspects.Load() == 0 && a.Attend(ctx, news, &cq.wakes, seen)
+func (c *Context) attend(ctx context.Context, cqs []*CQ, news uint32, wakes *atomic.Uint32, seen uint32) bool {
+	a, ok := c.cmd.file.(kshim.Attender)
+	for _, cq := range cqs {
+		ok = ok && cq.suspects.Load() == 0
+	}
+	return ok && a.Attend(ctx, news, wakes, seen)
 }
 
 // news is what attend is to be given by who has not looked at the queue yet.

@@ -43,6 +43,9 @@ type Context struct {
 	cqs map[uint64]*CQ // by user handle
 	qps map[uint64]*QP // by user handle
 
+	wakes atomic.Uint32 // how often waiters on any completion queue were woken
+	turn  atomic.Uint32 // of the queue with which a WaitAny begins
+
 	watchers map[*func(Event)]struct{} // of asynchronous events; guarded by mu
 }
 

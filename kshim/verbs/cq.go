@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -39,9 +38,11 @@ type CQ struct {
 	armMu sync.Mutex  // held during the arming command
 	armed atomic.Bool // an event for any completion will come or is on its way
 
-	wakeMu sync.Mutex
-	wakeCh chan struct{} // closed to wake all waiters; nil when there is none
-	wakes  atomic.Uint32 // how often that was done
+	wakeMu  sync.Mutex
+	waiters []*waiter     // guarded by wakeMu: who may block
+	spare   *waiter       // guarded by wakeMu: for the next one
+	wakes   atomic.Uint32 // how often they were woken
+	token   atomic.Bool   // set by Wake, taken by the Wait that returns none
 }
 
 // CreateCQ makes a completion queue with room for cqe completions at least. It
@@ -304,90 +305,6 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		}
 		return cq.ctx.cmd.invoke(abi.CmdReqNotifyCQ, &req, nil, nil)
 	})
-}
-
-// arm makes sure that an event will come for any completion from now on.
-func (cq *CQ) arm() error {
-	cq.armMu.Lock()
-	defer cq.armMu.Unlock()
-	if cq.armed.Swap(true) { // before the command, so that an event right after it is not overwritten
-		return nil
-	}
-	err := cq.Arm(false)
-	if err != nil {
-		cq.armed.Store(false)
-	}
-	return err
-}
-
-// event is what the completion channel's reader calls.
-func (cq *CQ) event() {
-	cq.armed.Store(false)
-	cq.wake()
-}
-
-// wake wakes all waiters: each polls again.
-func (cq *CQ) wake() {
-	cq.wakeMu.Lock()
-	if cq.wakeCh != nil {
-		close(cq.wakeCh)
-		cq.wakeCh = nil
-	}
-	cq.wakes.Add(1)
-	cq.wakeMu.Unlock()
-	cq.ctx.rouse()
-}
-
-// waiter returns the channel that the next wake closes.
-func (cq *CQ) waiter() <-chan struct{} {
-	cq.wakeMu.Lock()
-	defer cq.wakeMu.Unlock()
-	if cq.wakeCh == nil {
-		cq.wakeCh = make(chan struct{})
-	}
-	return cq.wakeCh
-}
-
-// Wait is Poll that waits until there is at least one completion. It returns
-// ctx.Err() when ctx ends first; the completions then stay in the queue. A wc
-// of length 0 returns at once. Several may wait on one queue.
-func (cq *CQ) Wait(ctx context.Context, wc []WC) (int, error) {
-	if len(wc) == 0 {
-		return 0, nil
-	}
-	for {
-		news, seen := cq.ctx.news(), cq.wakes.Load()
-		if n, err := cq.pollOnce(wc); n > 0 || err != nil {
-			return n, err
-		}
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if cq.attend(ctx, news, seen) {
-			continue
-		}
-		woken := cq.waiter()
-		if err := cq.arm(); err != nil {
-			cq.wake() // those who relied on this arming must try themselves
-			if n, perr := cq.Poll(wc); n > 0 || perr != nil {
-				return n, perr
-			}
-			return 0, err
-		}
-		// The kernel does not tell of completions that came before it was
-		// armed.
-		if n, err := cq.Poll(wc); n > 0 || err != nil {
-			return n, err
-		}
-		if cq.suspects.Load() > 0 && cq.questionSuspects() {
-			continue
-		}
-		select {
-		case <-woken:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
 }
 
 // questionSuspects asks the kernel for the state of queue pairs that may have

@@ -1,0 +1,75 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"context"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// uapiWaitTests are the handle API's waits that a program wakes, and those for
+// several completion queues.
+var uapiWaitTests = []test{
+	{"uapi/wake", func(r *rig) {
+		a, b := r.uapiPair()
+		info, err := a.QueryQP(a.qp)
+		r.must(err)
+		cqs := []uapi.CQ{info.SendCQ}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		wc := make([]uapi.WC, 4)
+		r.must(a.WakeCQ(cqs[0]))
+		n, err := a.WaitCQ(ctx, a.qp, wc)
+		r.say("a wait after WakeCQ: %d, %s", n, errText(err))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			n, err = a.WaitAny(ctx, cqs, wc)
+		}()
+		r.must(a.WakeCQ(cqs[0]))
+		<-done
+		r.say("one that may block: %d, %s", n, errText(err))
+		a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+		a.next(1)
+		r.result("WakeCQ of the other side", b.WakeCQ(cqs[0]))
+		r.must(a.DestroyQP(a.qp))
+		r.result("WakeCQ of what is gone", a.WakeCQ(cqs[0]))
+		_, err = a.WaitAny(ctx, cqs, wc)
+		r.result("WaitAny of what is gone", err)
+	}},
+	{"uapi/wait-any", func(r *rig) {
+		// Each of two queue pairs has a queue of its own; whichever completes
+		// first, both come.
+		a, b := r.uapiPair()
+		x := r.newHandles("x", a.Context, patient())
+		y := r.newHandles("y", b.Context, patient())
+		r.join(x, y)
+		var cqs []uapi.CQ
+		for _, h := range []*handles{a, x} {
+			info, err := h.QueryQP(h.qp)
+			r.must(err)
+			cqs = append(cqs, info.SendCQ)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		came := map[uapi.QP]int{}
+		wc := make([]uapi.WC, 4)
+		for range 3 {
+			a.posted(a.PostWrite(a.qp, a.mr, 0, b.info.Addr, b.info.RKey, 8))
+			x.posted(x.PostWrite(x.qp, x.mr, 0, y.info.Addr, y.info.RKey, 8))
+			for got := 0; got < 2; {
+				n, err := a.WaitAny(ctx, cqs, wc)
+				r.must(err)
+				for _, c := range wc[:n] {
+					r.must(c.Err())
+					came[c.QP]++
+				}
+				got += n
+			}
+		}
+		r.say("completions: %d of a, %d of x", came[a.qp], came[x.qp])
+		_, err := a.WaitAny(ctx, nil, wc)
+		r.result("WaitAny of nothing", err)
+	}},
+}

@@ -1,0 +1,128 @@
+package uapi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// waitBuffers lend Wait its buffer: the queue's own one stays free for Poll
+// while somebody waits.
+var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
+
+// WaitCQ is PollCQ that waits until at least one completion is there, also on a
+// queue pair that is not connected yet. On an error it returns as PollCQ does.
+// When ctx ends first, the error Is ctx.Err(), and no completion is lost; when
+// the context is closed or the queue pair destroyed meanwhile, it Is
+// net.ErrClosed. WakeCQ on its completion queue makes it return 0 and no error.
+// Any number of goroutines may wait; each completion goes to one of them.
+//
+// Waiting costs a system call and a wake-up more than polling; see PollCQ for
+// programs that would rather spin. Several waits with one ctx cost less than
+// each with a ctx of its own.
+func (c *Context) WaitCQ(ctx context.Context, qp QP, wc []WC) (int, error) {
+	_, cq, err := c.onlyCQ(qp)
+	if err == nil {
+		var n int
+		if _, n, err = c.wait(ctx, []*completionQueue{cq}, wc); err == nil {
+			return n, nil
+		}
+	}
+	return noCompletion(wc, opError("WaitCQ", qpName(qp), err))
+}
+
+// Wait is WaitCQ for a completion queue.
+func (c *Context) Wait(ctx context.Context, cq CQ, wc []WC) (int, error) {
+	q, err := c.queue(cq)
+	if err == nil {
+		var n int
+		if _, n, err = c.wait(ctx, []*completionQueue{q}, wc); err == nil {
+			return n, nil
+		}
+	}
+	return noCompletion(wc, opError("Wait", cqName(cq), err))
+}
+
+// WaitAny is Wait for several completion queues of the context. It takes
+// completions of each queue in their order; WC.QP and WC.Opcode tell whose they
+// are. It begins with another queue each time, so that none is kept waiting by
+// a busy one. WakeCQ on any of them makes it return 0 and no error.
+//
+// An error is returned when no queue has completions, and names its queue:
+// those of Wait, and EINVAL for an empty list.
+func (c *Context) WaitAny(ctx context.Context, cqs []CQ, wc []WC) (int, error) {
+	var room [anyRoom]*completionQueue
+	queues, err := room[:0], error(nil)
+	if len(cqs) == 0 {
+		err = explain(syscall.EINVAL, "there is no completion queue to wait for")
+	}
+	for i := 0; i < len(cqs) && err == nil; i++ {
+		var q *completionQueue
+		q, err = c.queue(cqs[i])
+		queues = append(queues, q)
+	}
+	if err == nil {
+		var at, n int
+		if at, n, err = c.wait(ctx, queues, wc); err == nil {
+			return n, nil
+		}
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%s: %w", cqName(cqs[at]), err)
+		}
+	}
+	return noCompletion(wc, opError("WaitAny", "", err))
+}
+
+// anyRoom is how many queues WaitAny takes without allocating.
+const anyRoom = 16
+
+// WakeCQ makes one Wait, WaitCQ or WaitAny on the completion queue return 0 and
+// no error: one that blocks, or else the next one that finds no completion. A
+// program calls it to have the waiter look at something else than completions.
+// Nothing is lost between that look and the waiter's sleep, if what it looks at
+// is changed before WakeCQ is called. Calls that come before a waiter has seen
+// the first count as one. It neither blocks nor allocates. QueryQP tells the
+// completion queue of a queue pair that CreateQP made.
+//
+// EBADF for a bad completion queue.
+func (c *Context) WakeCQ(cq CQ) error {
+	q, err := c.queue(cq)
+	if err != nil {
+		return opError("WakeCQ", cqName(cq), err)
+	}
+	q.verbs.Wake()
+	return nil
+}
+
+// wait waits for completions of the queues, at least one. It also returns the
+// index of the queue that an error is of.
+func (c *Context) wait(ctx context.Context, queues []*completionQueue, wc []WC) (at, n int, err error) {
+	if len(wc) == 0 {
+		return 0, 0, errNoRoom
+	}
+	var room [anyRoom]*verbs.CQ
+	list := room[:0]
+	for _, q := range queues {
+		list = append(list, q.verbs)
+	}
+	buf := waitBuffers.Get().(*[pollBatch]verbs.WC)
+	defer waitBuffers.Put(buf)
+	at, n, err = c.verbs.WaitAny(ctx, list, buf[:min(len(wc), pollBatch)])
+	if convert(wc, buf[:n]) {
+		c.failed(wc[:n])
+	}
+	q := queues[at]
+	switch {
+	case n == pollBatch && len(wc) > n && len(queues) == 1:
+		more, _ := q.poll(wc[n:]) // an error comes again
+		return 0, n + more, nil
+	case err != nil && (c.closed.Load() || q.dead.Load()):
+		return at, 0, c.ended(err, &q.dead, "the completion queue")
+	case err != nil && ctx.Err() != nil:
+		return at, 0, ctx.Err()
+	}
+	return at, n, err
+}
