@@ -1,0 +1,143 @@
+package wire
+
+// The identifiers of transport parameters (RFC 9000 section 18.2, RFC 9221, the
+// draft on reliable resets, and the QMux draft for max_record_size).
+const (
+	paramMaxIdleTimeout = 0x01
+	paramMaxData        = 0x04
+	paramBidiLocal      = 0x05
+	paramBidiRemote     = 0x06
+	paramUni            = 0x07
+	paramStreamsBidi    = 0x08
+	paramStreamsUni     = 0x09
+	paramMaxDatagram    = 0x20
+	paramMaxRecord      = 0x0571c59429cd0845
+	paramResetStreamAt  = 0x1d
+	lastOfQUICv1        = 0x10
+)
+
+// MaxParameters is how many parameters a receiver reads, unknown ones included;
+// peers send about ten.
+const MaxParameters = 128
+
+// Parameters are what a sender tells about itself before all else. Zero stands
+// for a parameter that is not sent; MaxRecordSize is [DefaultMaxRecord] then.
+type Parameters struct {
+	MaxIdleTimeout       uint64 // milliseconds, 0: none
+	InitialMaxData       uint64 // bytes the peer may send on all streams
+	MaxStreamDataLocal   uint64 // … on a bidirectional stream that the sender opens
+	MaxStreamDataRemote  uint64 // … on one that the peer opens
+	MaxStreamDataUni     uint64 // … on a unidirectional stream
+	MaxStreamsBidi       uint64 // streams the peer may open
+	MaxStreamsUni        uint64
+	MaxDatagramFrameSize uint64 // bytes of a whole DATAGRAM frame, 0: none taken
+	MaxRecordSize        uint64 // bytes without the Size
+	ResetStreamAt        bool   // RESET_STREAM_AT is understood
+}
+
+// number returns where the value of a parameter goes, nil if it has no number.
+func (p *Parameters) number(id uint64) *uint64 {
+	switch id {
+	case paramMaxIdleTimeout:
+		return &p.MaxIdleTimeout
+	case paramMaxData:
+		return &p.InitialMaxData
+	case paramBidiLocal:
+		return &p.MaxStreamDataLocal
+	case paramBidiRemote:
+		return &p.MaxStreamDataRemote
+	case paramUni:
+		return &p.MaxStreamDataUni
+	case paramStreamsBidi:
+		return &p.MaxStreamsBidi
+	case paramStreamsUni:
+		return &p.MaxStreamsUni
+	case paramMaxDatagram:
+		return &p.MaxDatagramFrameSize
+	case paramMaxRecord:
+		return &p.MaxRecordSize
+	}
+	return nil
+}
+
+// Parse reads the data of a QX_TRANSPORT_PARAMETERS. Unknown parameters are
+// ignored. The error is one of the ErrParam….
+func (p *Parameters) Parse(b []byte) error {
+	*p = Parameters{MaxRecordSize: DefaultMaxRecord}
+	var seen [MaxParameters]uint64
+	for count := 0; len(b) > 0; count++ {
+		id, n := ParseVarint(b)
+		if n == 0 {
+			return ErrParamTruncated
+		}
+		size, k := ParseVarint(b[n:])
+		if k == 0 || size > uint64(len(b)-n-k) {
+			return ErrParamTruncated
+		}
+		value := b[n+k : n+k+int(size)]
+		b = b[n+k+int(size):]
+
+		if count == MaxParameters {
+			return ErrParamCount
+		}
+		for _, other := range seen[:count] {
+			if id == other {
+				return ErrParamTwice
+			}
+		}
+		seen[count] = id
+		if err := p.set(id, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set takes one parameter.
+func (p *Parameters) set(id uint64, value []byte) error {
+	number := p.number(id)
+	switch {
+	case number != nil:
+		v, n := ParseVarint(value)
+		if n == 0 || n != len(value) {
+			return ErrParamLength
+		}
+		*number = v
+	case id == paramResetStreamAt:
+		if len(value) != 0 {
+			return ErrParamLength
+		}
+		p.ResetStreamAt = true
+	case id <= lastOfQUICv1:
+		return ErrParamForbidden
+	}
+	if p.MaxRecordSize < DefaultMaxRecord || p.MaxStreamsBidi > MaxStreams || p.MaxStreamsUni > MaxStreams {
+		return ErrParamValue
+	}
+	return nil
+}
+
+// sent is the order in which Append writes the parameters with numbers.
+var sent = [...]uint64{
+	paramMaxIdleTimeout, paramMaxData, paramBidiLocal, paramBidiRemote, paramUni,
+	paramStreamsBidi, paramStreamsUni, paramMaxDatagram, paramMaxRecord,
+}
+
+// Append appends the parameters whose values are not their defaults to b, as
+// the data of a QX_TRANSPORT_PARAMETERS.
+func (p *Parameters) Append(b []byte) []byte {
+	for _, id := range sent {
+		v := *p.number(id)
+		if v == 0 || id == paramMaxRecord && v == DefaultMaxRecord {
+			continue
+		}
+		b = AppendVarint(b, id)
+		b = AppendVarint(b, uint64(VarintLen(v)))
+		b = AppendVarint(b, v)
+	}
+	if p.ResetStreamAt {
+		b = AppendVarint(b, paramResetStreamAt)
+		b = AppendVarint(b, 0)
+	}
+	return b
+}
