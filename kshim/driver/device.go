@@ -110,7 +110,8 @@ type QP interface {
 	// EINVAL in RESET, INIT and RTR.
 	Doorbell() error
 	// Status is what sysfs shows of the queue pair (ports/N/qp/NUMBER), as a
-	// value for encoding/json: an extension, which Linux does not have.
+	// value for encoding/json: an extension, which Linux does not have. nil is
+	// nothing, and EOPNOTSUPP to the reader.
 	Status() any
 	// Destroy stops the queue pair. When it returns the device no longer
 	// touches its rings nor memory on its behalf.

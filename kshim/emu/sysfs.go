@@ -373,6 +373,10 @@ func (q *queuePair) status() (string, error) {
 	if q.dead {
 		return "", fail(syscall.ENOENT, "the queue pair is gone")
 	}
-	text, err := json.Marshal(q.qp.Status())
+	status := q.qp.Status()
+	if status == nil {
+		return "", fail(syscall.EOPNOTSUPP, "the driver says nothing of its queue pairs")
+	}
+	text, err := json.Marshal(status)
 	return string(text) + "\n", err
 }

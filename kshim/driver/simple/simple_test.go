@@ -83,6 +83,16 @@ func TestNotConnected(t *testing.T) {
 	require.Zero(t, *executed)
 }
 
+// TestStats: of a device that says nothing of its queue pairs, a context knows
+// its own.
+func TestStats(t *testing.T) {
+	c, qp, _ := open(t, "stats0", abi.WCSuccess)
+	s, err := c.Stats()
+	require.NoError(t, err)
+	require.Len(t, s.QueuePairs, 1)
+	require.Equal(t, uint32(qp), s.QueuePairs[0].QPN)
+}
+
 // TestBounds: Local and Remote give nothing outside a region, nor more than it
 // allows.
 func TestBounds(t *testing.T) {
