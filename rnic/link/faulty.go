@@ -45,8 +45,8 @@ type waiting struct {
 }
 
 // WithFaults returns l with the faults f on what it sends, or l itself if f
-// holds none. Rates outside 0 … 1 are cut to that range; Faults.Check finds
-// them before. Close closes l, and packets that still wait are lost.
+// holds none. Rates outside 0 … 1 are cut to that range. Close closes l, and
+// packets that still wait are lost.
 func WithFaults(l Link, f Faults) Link {
 	if !f.Any() {
 		return l
