@@ -34,7 +34,7 @@ func (c *console) read(cmd *command, line []string) (*args, error) {
 	least := len(kinds) - strings.Count(cmd.args, "[")
 	rest := strings.Contains(cmd.args, "...")
 	if len(line) < least || len(line) > len(kinds) && !rest {
-		return nil, fmt.Errorf("usage: %s %s, for example: %s", cmd.name, cmd.args, cmd.example)
+		return nil, fmt.Errorf("usage: %s, for example: %s", cmd.usage(), cmd.example)
 	}
 	a := &args{}
 	for i, word := range line {

@@ -68,10 +68,10 @@ func (c *console) cat(a *args) error {
 }
 
 func (c *console) trace(a *args) error {
-	c.out.traced.Store(a.text[0] == "on")
 	if a.text[0] != "on" && a.text[0] != "off" {
 		return fmt.Errorf("trace is on or off, not %q", a.text[0])
 	}
+	c.out.traced.Store(a.text[0] == "on")
 	return nil
 }
 

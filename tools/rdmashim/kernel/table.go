@@ -14,6 +14,8 @@ type command struct {
 	run     func(*console, *args) error
 }
 
+func (c *command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
+
 var commands []command
 
 func init() {
@@ -56,7 +58,7 @@ func find(name string) *command {
 
 func (c *console) help(*args) error {
 	for _, cmd := range commands {
-		c.printf("%-42s %s\n    %s\n", strings.TrimSpace(cmd.name+" "+cmd.args), cmd.does, cmd.example)
+		c.printf("%-42s %s\n    %s\n", cmd.usage(), cmd.does, cmd.example)
 	}
 	return nil
 }
