@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,10 +29,17 @@ type source struct {
 	file    *ast.File
 }
 
+// sources parses the module's files once.
 func sources(t *testing.T) []source {
 	t.Helper()
-	var all []source
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	all, err := parsed()
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	return all
+}
+
+var parsed = sync.OnceValues(func() (all []source, err error) {
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -58,10 +66,8 @@ func sources(t *testing.T) []source {
 		all = append(all, s)
 		return nil
 	})
-	require.NoError(t, err)
-	require.NotEmpty(t, all)
-	return all
-}
+	return all, err
+})
 
 // allowed lists, for each package, which of the module's own packages its
 // sources (not its tests) may import. A package that is not listed may import

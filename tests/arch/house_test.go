@@ -1,0 +1,103 @@
+package arch
+
+import (
+	"bytes"
+	"go/ast"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRoomsOfTests: only a test, a package below tests, and a package whose
+// name ends in test imports testing; planted mistakes are rows of tests.
+func TestRoomsOfTests(t *testing.T) {
+	for _, s := range sources(t) {
+		room := s.test || strings.HasPrefix(s.path, "tests/") || strings.HasSuffix(s.pkg, "test")
+		if !room && (contains(s.imports, "testing") || strings.HasPrefix(path.Base(s.path), "plant")) {
+			t.Errorf("%s is for tests, and %s is a package of the product", s.path, s.pkg)
+		}
+	}
+}
+
+// places are facts that one file of the product states, each by words that a
+// second statement would need.
+var places = []struct{ fact, words, file string }{
+	{"splitmix64", "0xbf58476d1ce4e5b9", "rnic/splitmix/doc.go"},
+	{"the files of a GID table", `"/gid_attrs/types/"`, "kshim/gidtable/table.go"},
+	{"the room around a path MTU", "eth_mtu_int_to_enum", "kshim/abi/port.go"},
+	{"a command's layouts", "of[RegMR](", "kshim/abi/schema_command.go"},
+	{"a method's attributes", `"QUERY_GID_TABLE"`, "kshim/abi/schema_method.go"},
+}
+
+func TestOnePlace(t *testing.T) {
+	found := map[string][]string{}
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(filepath.Join(root, s.path))
+		require.NoError(t, err)
+		for _, p := range places {
+			if !s.test && bytes.Contains(text, []byte(p.words)) {
+				found[p.fact] = append(found[p.fact], s.path)
+			}
+		}
+	}
+	for _, p := range places {
+		require.Equal(t, []string{p.file}, found[p.fact], "%s stands in one place", p.fact)
+	}
+}
+
+// foundingStyle are the package functions of uapi that use the default context
+// themselves: the calls of the founding document and what its style needs.
+const foundingStyle = "ConnectOver ConnectQP CreateQP Default DeregMR DestroyQP Dial LocalEndpoint PollCQ " +
+	"PostRead PostRecv PostSend PostWrite QueryMR RegMR WaitCQ"
+
+func TestFoundingStyle(t *testing.T) {
+	var found []string
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || s.test || s.pkg != "uapi" || f.Recv != nil || !f.Name.IsExported() {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok && (id.Name == "Default" || id.Name == "defaultContext") {
+					found = append(found, f.Name.Name)
+				}
+				return true
+			})
+		}
+	}
+	require.ElementsMatch(t, strings.Fields(foundingStyle), found, "all other calls are methods of a Context")
+}
+
+// TestRequirements: each program that imports uapi has all modules of go.mod in
+// its list, and builds the standard library and x/sys alone.
+func TestRequirements(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(regexp.MustCompile(`(?m)^\t\S+ v`).FindAll(text, -1)), 30)
+	require.NotContains(t, string(text), "\ntool ", "u-root's commands are in vm/uroot.mod")
+	for _, s := range sources(t) {
+		top, _, _ := strings.Cut(s.pkg, "/")
+		for _, name := range s.imports {
+			first, _, _ := strings.Cut(name, "/")
+			_, own := ours(name)
+			if !s.test && contains([]string{"uapi", "kshim", "rnic"}, top) && strings.Contains(first, ".") && !own && !strings.HasPrefix(name, "golang.org/x/sys/") {
+				t.Errorf("%s imports %s: what stands behind uapi has the standard library and x/sys", s.path, name)
+			}
+		}
+	}
+}
+
+// TestShortPages: the two pages to begin with stay short.
+func TestShortPages(t *testing.T) {
+	for name, most := range map[string]int{"README.md": 150, "ARCHITECTURE.md": 200} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.LessOrEqual(t, bytes.Count(text, []byte("\n")), most, "lines of %s; docs has room", name)
+	}
+}
