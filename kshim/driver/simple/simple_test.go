@@ -2,6 +2,8 @@ package simple_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -17,9 +19,13 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
+// opened counts devices: a module of a name can be installed once.
+var opened atomic.Int32
+
 // open loads a device that counts its work requests, and a queue pair on it.
 func open(t *testing.T, name string, status abi.WCStatus) (*uapi.Context, uapi.QP, *int) {
 	t.Helper()
+	name = fmt.Sprintf("%s_%d", name, opened.Add(1))
 	executed := new(int)
 	device := simple.New(name, func(*ring.SendWR) abi.WCStatus { *executed++; return status })
 	kernel := uapi.MiniKernel()
