@@ -217,6 +217,31 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// A READ that is lost, and later asked for again from its middle, brings each
+// byte once.
+func TestReadFromItsMiddle(t *testing.T) {
+	const mtu = 1024
+	a, b := "10.0.0.1", "10.0.0.2"
+	read := func(psn wire.PSN, packets int) *dissect.Packet {
+		p := packet(0, a, b, wire.RCReadRequest, 7, psn, 0)
+		p.Wire.RETH.DMALen = uint32(packets * mtu)
+		return p
+	}
+	data := func(op wire.Opcode, psn wire.PSN) *dissect.Packet { return packet(0, b, a, op, 8, psn, mtu) }
+	refused := packet(0, b, a, wire.RCAck, 8, 7, 0)
+	refused.Wire.AETH.Syndrome = wire.SyndromeNAK(wire.NAKPSNSequence)
+	tr := New()
+	require.Equal(t, []RemarkKind{Gap, NAK, Retransmission, Retransmission, Gap, Retransmission, Repeated, Repeated}, kinds(tr,
+		packet(0, a, b, wire.RCWriteFirst, 7, 5, mtu), packet(0, a, b, wire.RCWriteLast, 7, 6, 1), packet(0, b, a, wire.RCAck, 8, 6, 0),
+		read(11, 2), refused, read(7, 4), read(11, 2), // the first of two READs was lost
+		data(wire.RCReadResponseFirst, 7), data(wire.RCReadResponseMiddle, 9), data(wire.RCReadResponseLast, 10),
+		read(8, 3), data(wire.RCReadResponseFirst, 8), data(wire.RCReadResponseMiddle, 9), data(wire.RCReadResponseLast, 10),
+		data(wire.RCReadResponseFirst, 11), data(wire.RCReadResponseLast, 12)))
+	require.EqualValues(t, 6*mtu, tr.Pairs()[0].AB.Read)
+	require.Equal(t, Messages{Write: 1, Read: 2}, tr.Pairs()[0].AB.Messages)
+	require.Zero(t, tr.Pairs()[0].AB.Missing)
+}
+
 // Two connections between the same addresses: each answer finds its own.
 func TestPairing(t *testing.T) {
 	a, b := "10.0.0.1", "10.0.0.2"

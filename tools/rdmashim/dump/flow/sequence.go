@@ -49,7 +49,7 @@ func (s *sequence) take(p wire.PSN, n, slack int) (place, int) {
 		*s = sequence{begun: true}
 		where = anew
 	case d < 0:
-		if found, told := s.fill(p); found && told {
+		if found, told := s.fill(p, n); found && told {
 			return filled, 0
 		} else if found {
 			return late, 0
@@ -76,28 +76,29 @@ func (s *sequence) tell() {
 	}
 }
 
-// fill takes p out of the holes, if it is in one, and returns whether the
-// requester knew of that.
-func (s *sequence) fill(p wire.PSN) (found, told bool) {
-	for i, h := range s.holes {
-		if !p.In(h.first, h.n) {
-			continue
+// fill takes n PSNs from p on out of the holes, if p is in one, and returns
+// whether the requester knew of that.
+func (s *sequence) fill(p wire.PSN, n int) (found, told bool) {
+	for _, h := range s.holes {
+		if p.In(h.first, h.n) {
+			found, told = true, h.told
 		}
-		before := span{h.first, int(p.Sub(h.first)), h.told}
-		after := span{p.Next(), h.n - before.n - 1, h.told}
-		var rest []span
-		for _, x := range []span{before, after} {
+	}
+	if !found {
+		return false, false
+	}
+	var rest []span
+	for _, h := range s.holes {
+		from := min(max(int(p.Sub(h.first)), 0), h.n) // taken out: [from, to)
+		to := min(max(int(p.Add(n).Sub(h.first)), from), h.n)
+		for _, x := range []span{{h.first, from, h.told}, {h.first.Add(to), h.n - to, h.told}} {
 			if x.n > 0 {
 				rest = append(rest, x)
 			}
 		}
-		s.holes = append(s.holes[:i:i], append(rest, s.holes[i+1:]...)...)
-		if len(s.holes) > maxHoles {
-			s.holes = s.holes[1:]
-		}
-		return true, h.told
 	}
-	return false, false
+	s.holes = rest[max(0, len(rest)-maxHoles):]
+	return true, told
 }
 
 // missing is how many PSNs are in holes.
