@@ -100,10 +100,10 @@ var disbelieved = []forgery{
 		p.Opcode, p.PSN, p.Payload = wire.RCReadRequest, f.last.PSN.Add(-5000-f.rnd.IntN(1<<22)), nil
 	})},
 	{"acknowledgement of what was not sent", "responses", false, true, wrong(func(f *flood, p *wire.Packet) {
-		p.Opcode, p.Payload, p.PSN = wire.RCAck, nil, p.PSN.Add(1<<21+f.rnd.IntN(1<<21))
+		p.Opcode, p.Payload, p.PSN = wire.RCAck, nil, f.answered.Add(1<<21+f.rnd.IntN(1<<21))
 	})},
 	{"NAK of what was not sent", "responses", false, true, wrong(func(f *flood, p *wire.Packet) {
-		p.Opcode, p.Payload, p.PSN = wire.RCAck, nil, p.PSN.Add(1<<21+f.rnd.IntN(1<<21))
+		p.Opcode, p.Payload, p.PSN = wire.RCAck, nil, f.answered.Add(1<<21+f.rnd.IntN(1<<21))
 		p.AETH.Syndrome = wire.SyndromeNAK(wire.NAKRemoteAccess)
 	})},
 }

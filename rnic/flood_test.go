@@ -41,6 +41,7 @@ type flood struct {
 	recent   []link.Packet // honest packets
 	old      []link.Packet // those of work that is done
 	last     wire.BTH      // of the last honest request
+	answered wire.PSN      // of the last honest answer
 	target   wire.RETH     // memory that nobody honest writes to, with its key
 	injected map[string]uint64
 	passed   uint64 // of them, those that a queue pair looks at
@@ -66,8 +67,12 @@ func (f *flood) Send(batch []link.Packet) error {
 func (f *flood) listen(p *link.Packet) {
 	f.recent = append(f.recent, clonePacket(p))
 	var bth wire.Packet
-	if bth.Parse(append(bytes.Clone(p.Head), padded(p.Payload)...)) == nil && bth.Opcode.IsRequest() {
+	switch err := bth.Parse(append(bytes.Clone(p.Head), padded(p.Payload)...)); {
+	case err != nil:
+	case bth.Opcode.IsRequest():
 		f.last = bth.BTH
+	case bth.Opcode.IsResponse():
+		f.answered = bth.PSN
 	}
 }
 
