@@ -27,7 +27,7 @@ func TestInterop(t *testing.T) {
 	c.Memory, c.Timeout = 768, 15*time.Minute
 	if vmtest.Race {
 		c.Memory, c.Timeout = 1800, 3*c.Timeout
-		c.Env = append(c.Env, "CONFORM_PROGRAMS=60") // slow there, and the same 300 elsewhere
+		c.Env = append(c.Env, "CONFORM_PROGRAMS=20") // slow there, and the same 300 elsewhere
 	}
 	c.Out = t.TempDir()
 	for _, name := range []string{"CONFORM_SEED", "CONFORM_PROGRAMS"} {

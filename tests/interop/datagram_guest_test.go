@@ -83,7 +83,7 @@ func datagrams(t *testing.T, from, to *end) {
 // against the soft RNIC, as server and as client, with messages as long as the
 // soft port's MTU.
 func TestDatagramPingpong(t *testing.T) {
-	for _, r := range programRuns {
+	for _, r := range programRuns() {
 		t.Run(r.String(), func(t *testing.T) { datagramPingpong(t, r.family, r.mtu, r.role) })
 	}
 }

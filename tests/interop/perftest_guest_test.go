@@ -74,7 +74,7 @@ func parsePerftest(t *testing.T, text string) (p perftestPeer) {
 // against the soft RNIC, as server and as client.
 func TestPerftest(t *testing.T) {
 	for _, name := range []string{"ib_write_bw", "ib_read_bw"} {
-		for _, r := range programRuns {
+		for _, r := range programRuns() {
 			t.Run(name+" "+r.String(), func(t *testing.T) { perftest(t, name, r) })
 		}
 	}

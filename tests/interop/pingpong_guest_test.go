@@ -42,7 +42,7 @@ func parsePingpong(t *testing.T, text string, mtu int) uapi.Endpoint {
 // TestPingpong lets ibv_rc_pingpong of the distribution run on rxe against the
 // soft RNIC, as server and as client.
 func TestPingpong(t *testing.T) {
-	for _, r := range programRuns {
+	for _, r := range programRuns() {
 		t.Run(r.String(), func(t *testing.T) { pingpong(t, r.family, r.mtu, r.role) })
 	}
 }

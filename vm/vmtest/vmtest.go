@@ -111,12 +111,13 @@ func Start(t *testing.T, c vm.Config) *Guest {
 type event struct{ Action, Package, Test, Output string }
 
 // GoTest runs 'go test -tags=guest' with args in the guest, reports each test
-// as a subtest, skips as skips, and returns what the tests printed.
+// as a subtest, skips as skips, and returns what the tests printed. Race-built
+// tests are slow there, so that they are told to be short.
 func (g *Guest) GoTest(t *testing.T, args ...string) string {
 	t.Helper()
 	args = append([]string{"-json", "-tags=guest"}, args...)
 	if Race {
-		args = append([]string{"-race"}, args...)
+		args = append([]string{"-race", "-short"}, args...)
 	}
 	var stdout, stderr bytes.Buffer
 	err := g.Session.GoTest(t.Context(), g.program, "", args, &stdout, &stderr)
@@ -143,7 +144,12 @@ func (g *Guest) GoTest(t *testing.T, args ...string) string {
 		})
 	}
 	if err != nil {
-		t.Errorf("%v\n%s%s", err, stderr.String(), all.String())
+		t.Error(err, "\n", stderr.String())
+		for key, text := range output {
+			if key[1] == "" { // a build that failed, a panic outside of tests
+				t.Errorf("%s:\n%s", key[0], text)
+			}
+		}
 	}
 	return all.String()
 }
