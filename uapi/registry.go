@@ -18,7 +18,7 @@ import (
 )
 
 // backend is a device and what is known of it besides what its kernel tells.
-// open.go makes them.
+// open.go and softdevice.go make backends.
 type backend struct {
 	spec    deviceSpec
 	addr    netip.AddrPort // where it answers

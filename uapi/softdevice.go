@@ -1,0 +1,222 @@
+package uapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/rnic"
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/capture"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
+)
+
+// startDevice is the starter of the process's devices.
+func startDevice(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
+	if spec.kind == kindSim {
+		return startSim(spec, at, name, log)
+	}
+	return startSoft(spec, at, name, log)
+}
+
+// startSoft starts a soft RNIC on a UDP socket.
+func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
+	l, err := udp.Listen(at, udp.Options{NoGSO: spec.noGSO, NoGRO: spec.noGRO})
+	if err != nil {
+		return nil, err
+	}
+	s, err := startRNIC(spec, l, name, log)
+	if err != nil {
+		return nil, err
+	}
+	if routed, ok := l.(link.Routed); ok {
+		s.route = func(peer netip.Addr) (int, error) {
+			room, err := routed.PathMTU(peer)
+			return rnic.PathMTU(room), err
+		}
+	}
+	return s, nil
+}
+
+// roceSockets are the UDP sockets of this machine; known is false where the
+// system does not tell.
+type roceSockets struct {
+	list  []ports.Socket
+	known bool
+}
+
+func heldPorts() (h roceSockets) {
+	h.list, h.known = ports.Sockets(os.DirFS("/"))
+	return h
+}
+
+// taken reports whether packets to the address's RoCE port get to a socket,
+// bound whether the socket is at that very address.
+func (h *roceSockets) taken(a netip.Addr) bool {
+	at := netip.AddrPortFrom(a, RoCEPort)
+	return slices.ContainsFunc(h.list, func(s ports.Socket) bool { return s.Takes(at) })
+}
+
+func (h *roceSockets) bound(a netip.Addr) bool {
+	at := netip.AddrPortFrom(a, RoCEPort)
+	return slices.ContainsFunc(h.list, func(s ports.Socket) bool { return s.Local == at })
+}
+
+// simNetworks are the in-memory networks that have a name, and how many
+// devices are on each.
+var simNetworks struct {
+	mu    sync.Mutex
+	named map[string]*simNetwork // guarded by mu
+}
+
+type simNetwork struct {
+	*sim.Network
+	users int
+}
+
+// startSim starts a soft RNIC on an in-memory network.
+func startSim(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger) (*backend, error) {
+	network, leave := joinSimNetwork(spec.net)
+	l, err := network.Attach(at)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	s, err := startRNIC(spec, l, name, log)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	stop := s.stop
+	s.stop = func() error {
+		defer leave()
+		return stop()
+	}
+	return s, nil
+}
+
+func joinSimNetwork(name string) (network *sim.Network, leave func()) {
+	if name == "" {
+		return sim.NewNetwork(sim.Options{}), func() {}
+	}
+	simNetworks.mu.Lock()
+	defer simNetworks.mu.Unlock()
+	n := simNetworks.named[name]
+	if n == nil {
+		if simNetworks.named == nil {
+			simNetworks.named = make(map[string]*simNetwork)
+		}
+		n = &simNetwork{Network: sim.NewNetwork(sim.Options{})}
+		simNetworks.named[name] = n
+	}
+	n.users++
+	return n.Network, func() {
+		simNetworks.mu.Lock()
+		defer simNetworks.mu.Unlock()
+		if n.users--; n.users == 0 {
+			delete(simNetworks.named, name)
+		}
+	}
+}
+
+// capturePackets puts the capture that pcap= asks for on a link, which it
+// closes when it cannot.
+func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger) (link.Link, error) {
+	if spec.pcap == "" {
+		return l, nil
+	}
+	file := captureFile(spec.pcap, name)
+	captured, err := capture.Wrap(l, file, capture.Options{Name: name, Failed: func(err error) {
+		log.Warn("the capture ends here: its file cannot be written; the device goes on", "device", name, "file", file, "err", err)
+	}})
+	if errors.Is(err, syscall.EBUSY) {
+		err = fmt.Errorf("%w; {device} and {pid} in the name given to pcap= stand for the device's and the process's", err)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return captured, nil
+}
+
+// captureFile is where a device's packets go: programs that open several
+// devices by one name, and several processes, write a capture for each. A
+// packet between two devices would be twice in one that they share.
+func captureFile(pcap, device string) string {
+	return strings.NewReplacer("{device}", device, "{pid}", strconv.Itoa(os.Getpid())).Replace(pcap)
+}
+
+// startRNIC puts a soft RNIC on a link and adds it to the emulated kernel.
+func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*backend, error) {
+	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
+	l, err := capturePackets(spec, l, name, log)
+	if err != nil {
+		return nil, err
+	}
+	faulty := link.WithFaults(l, link.Faults{
+		Loss: spec.loss, Reorder: spec.reorder, Dup: spec.dup, Corrupt: spec.corrupt, Delay: spec.delay, Seed: spec.seed,
+	})
+	driver, err := mini().driver(spec.kind)
+	if err != nil {
+		faulty.Close()
+		return nil, err
+	}
+	config := rnic.Config{
+		Name: name, Link: faulty, MTU: spec.mtu,
+		Logger: slog.New(slog.NewMultiHandler(log.Handler(), driver.Logger().With("device", name).Handler())),
+	}
+	var beside *neighbour
+	if spec.role == roleBeside {
+		beside = newNeighbour(addr.Addr(), addr.Port(), log)
+		config.PeerPort, config.Announce = RoCEPort, beside.announce
+	}
+	if spec.role == roleSuccessor {
+		config.CM.Grace = 2 * cm.Second // those beside try each 10 ms, 20 ms, 40 ms …
+	}
+	device, err := rnic.New(config)
+	if err != nil {
+		faulty.Close()
+		return nil, err
+	}
+	port, err := device.QueryPort(1)
+	if err == nil {
+		err = driver.Register(device)
+	}
+	if err != nil {
+		device.Close()
+		return nil, err
+	}
+	return &backend{
+		addr:   addr,
+		netDev: device.NetDev(),
+		mtu:    port.ActiveMTU.Bytes(),
+		process: func(client string) (kshim.Kernel, func(), error) {
+			p, err := mini().ProcessOn(name, client)
+			if err != nil {
+				return nil, nil, err
+			}
+			return p, p.Exit, nil
+		},
+		redirect:  device.Redirect,
+		neighbour: beside,
+
+		stop: func() error {
+			err := mini().Unregister(name)
+			if errors.Is(err, syscall.ENOENT) {
+				return nil // Rmmod was first
+			}
+			return err
+		},
+	}, nil
+}
