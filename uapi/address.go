@@ -195,8 +195,8 @@ func prefixAddr(a net.Addr) (netip.Addr, bool) {
 // after a loss.
 const minShare = 2 * time.Second
 
-// share is an attempt's part of what is left of ctx's time, with n attempts to
-// go.
+// share returns one attempt's part of the time that ctx has left, with n
+// attempts to go.
 func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if n == 1 || !ok {

@@ -39,7 +39,7 @@ func simAt(t *testing.T, net, addr string) *Context {
 	return c
 }
 
-// accepting accepts what comes to the listener until the test ends.
+// accepting accepts the listener's requests until the test ends.
 func accepting(t *testing.T, l *Listener) {
 	done := make(chan struct{})
 	go func() {
@@ -114,7 +114,7 @@ func TestDialTriesAll(t *testing.T) {
 	named(t, "peer", "2001:db8::9", "10.1.0.8", "10.1.0.3", "10.1.0.2")
 	synctest.Test(t, func(t *testing.T) {
 		a, b := simAt(t, "all", "10.1.0.1"), simAt(t, "all", "10.1.0.2")
-		simAt(t, "all", "10.1.0.3") // nobody listens there
+		simAt(t, "all", "10.1.0.3") // no listener there
 		l, err := b.Listen(":7471")
 		require.NoError(t, err)
 		accepting(t, l)

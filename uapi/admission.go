@@ -29,10 +29,10 @@ const (
 )
 
 // admission decides which request Accept gives, and when. Requests cost nothing
-// to send, from addresses that were made up, so that what they make a program
-// build is bounded: most are being accepted, room wait, and an address has at
-// most its share of either. When a request waits for a place, the oldest one
-// that is not confirmed makes way.
+// to send, from made-up addresses, so the work that they cause is bounded: no
+// more than most are being accepted, no more than room wait, and an address has
+// no more than its share of either. When a request waits for a place, the
+// oldest one that is not confirmed makes way.
 //
 // Invariants: queued counts waiting by source address, and from given; leaving
 // of those given were told to make way.
@@ -50,7 +50,7 @@ type admission struct {
 	wake    chan struct{} // one token: a request may go
 }
 
-// place is what a request has of an admission. Guarded by admission.mu.
+// place is a request's entry in an admission. Guarded by admission.mu.
 type place struct {
 	replied time.Time               // when the peer was answered; zero: not yet
 	squeeze context.CancelCauseFunc // makes the request give its place up; nil: not now
@@ -139,8 +139,8 @@ func (a *admission) done(r *Request, confirmed bool) {
 	a.press()
 }
 
-// press wakes an Accept if a request may go. If none may, it makes room for
-// those that wait, or says when it will.
+// press wakes an Accept if a request may go. If none may, it makes room for the
+// waiting requests, or says when it will.
 func (a *admission) press() {
 	if a.next() >= 0 {
 		select {

@@ -78,7 +78,7 @@ func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 	return a.handle, nil
 }
 
-// reaches catches what the device cannot send to.
+// reaches refuses an address that the device cannot send to.
 func (c *Context) reaches(addr netip.Addr, port uint16) error {
 	if err := reachable(c.chosen.addr.Addr(), addr); err != nil {
 		return err

@@ -112,9 +112,9 @@ func TestPostAndPollAllocateNothing(t *testing.T) {
 }
 
 // leastAllocsPerRun is the least of several rounds. A path that allocates does
-// so in each of them. The runtime does in one: of what it keeps for goroutines
-// that wait (sudogs) it makes up to 128 anew where they move to another
-// processor, after each garbage collection.
+// so in each of them. The runtime does in one: it makes up to 128 records of
+// waiting goroutines (sudogs) anew where they move to another processor, after
+// each garbage collection.
 func leastAllocsPerRun(f func()) float64 {
 	least := allocsPerRun(200, f)
 	for range 9 {

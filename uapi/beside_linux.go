@@ -67,7 +67,7 @@ type neighbour struct {
 	last     chan struct{} // guarded by mu: closed when the last goroutine has ended
 }
 
-// mapRequest is what is to be said at the port mapper.
+// mapRequest is one request to the port mapper.
 type mapRequest struct {
 	service uint64
 	end     bool
@@ -161,7 +161,7 @@ type visit struct {
 	disown   func()        // while this process is the owner; else nil
 }
 
-// run does what is asked until nothing is left.
+// run serves requests until none is left.
 func (v *visit) run(before, done chan struct{}) {
 	defer close(done)
 	if before != nil {
@@ -309,7 +309,7 @@ func (v *visit) hangUp() {
 	v.conn = nil
 }
 
-// leave gives back what the goroutine has.
+// leave gives back the goroutine's resources.
 func (v *visit) leave() {
 	v.hangUp()
 	if v.disown != nil {

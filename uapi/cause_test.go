@@ -13,7 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
-// causeRig is a connection between two machines, and what its ends need.
+// causeRig is a connection between two machines, and a region.
 type causeRig struct {
 	joined
 	a, b *cmHost
@@ -47,7 +47,7 @@ func (r *causeRig) wrongKey(t *testing.T) WRID {
 	return id
 }
 
-// ownFault is what Cause tells of that write.
+// ownFault is the Cause of that write.
 func (r *causeRig) ownFault(t *testing.T, id WRID) {
 	t.Helper()
 	err := r.a.Cause(r.qa)
@@ -219,7 +219,7 @@ func TestFlushedSaysWhy(t *testing.T) {
 }
 
 // TestFlushedWithoutConnection: on a queue pair that was not connected by
-// address a flushed completion says what it is.
+// address a flushed completion names itself.
 func TestFlushedWithoutConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoDevices(t, "")

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// choice is what is used of a device, and why.
+// choice is the port, GID and MTU that are used of a device, and why.
 type choice struct {
 	port   int
 	gid    verbs.GID

@@ -11,12 +11,12 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
-// Why a connection was not made, or stands no more. errors.Is finds them in
-// what Dial, Request.Accept and Cause return, and in each the errno in
-// parentheses.
+// The reasons for which a connection was not made or has ended. errors.Is finds
+// them in the errors of Dial, Request.Accept and Cause, and in each the errno
+// in parentheses.
 var (
-	// ErrRefused: nobody listens there, or the program there refused; then it
-	// is a *RejectError (ECONNREFUSED).
+	// ErrRefused: no program listens there, or the program there refused; then
+	// it is a *RejectError (ECONNREFUSED).
 	ErrRefused error = &connError{"connection refused", syscall.ECONNREFUSED}
 	// ErrUnreachable: the peer did not answer while the connection was being
 	// made (ETIMEDOUT).
@@ -63,8 +63,7 @@ func (r RejectReason) String() string { return abi.UCMRejReason(r).String() }
 // RejectError is the peer's refusal. It Is ErrRefused.
 type RejectError struct {
 	Reason RejectReason
-	// PrivateData is what the peer's program said, with zeroes behind it: 148
-	// bytes in all.
+	// PrivateData is the peer's private data, padded with zeroes to 148 bytes.
 	PrivateData []byte
 }
 
@@ -82,8 +81,8 @@ func (e *RejectError) Error() string {
 
 func (e *RejectError) Unwrap() error { return ErrRefused }
 
-// setupError names why a connection was not made. ctx is what the caller gave,
-// inner what it was bounded by.
+// setupError names why a connection was not made. ctx is the caller's context,
+// inner the bounded one made from it.
 func setupError(ctx, inner context.Context, err error) error {
 	var rejected *rdmacm.RejectedError
 	var event *rdmacm.EventError

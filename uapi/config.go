@@ -15,11 +15,11 @@ const None = -1
 // default in parentheses. What belongs to the device itself (faults, UDP port,
 // MTU of its packets) is part of its name instead.
 type OpenConfig struct {
-	// Logger is told what is chosen automatically, and what goes wrong without
-	// failing a call (nobody): among others, once for each, a message that has
-	// waited for a receive of the peer's for a second (soft devices; the kernel
-	// does not tell of its own). A soft device tells the logger of the Open
-	// that started it.
+	// Logger takes notices of automatic choices and of faults that fail no call
+	// (none): among others, once for each wait, of a message that has waited a
+	// second for a receive of the peer's (soft devices; the kernel does not
+	// tell of its own). A soft device tells the logger of the Open that started
+	// it.
 	Logger *slog.Logger
 	// Port is the device's port, from 1 (the first active one).
 	Port int
@@ -36,8 +36,7 @@ type OpenConfig struct {
 	Kinds []string
 
 	// Trace gets every call to the device's kernel, a line and a Write each, as
-	// strace prints them and RDMASHIM_TRACE in the environment asks for
-	// (nobody).
+	// strace prints them and RDMASHIM_TRACE in the environment asks for (none).
 	Trace io.Writer
 
 	dials bool                            // see Context.dials
@@ -59,7 +58,8 @@ type QPConfig struct {
 	// when they are made; of the fields below, Access, MTU and those from
 	// Timeout on mean nothing for them.
 	Type QPType
-	// QKey is what datagrams must carry to be received (0); of TypeUD only.
+	// QKey is the key that datagrams must carry to be received (0); of TypeUD
+	// only.
 	QKey uint32
 	// PD is the protection domain (the context's own): the peer reaches the
 	// regions that are in it and no others. Peers whose queue pairs are in one
@@ -80,9 +80,10 @@ type QPConfig struct {
 	Inline int
 	// SignalAll makes every request complete as if it were Signaled.
 	SignalAll bool
-	// Access is what peers may do through this queue pair; the region must
-	// allow it too (AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic).
-	// AccessLocalWrite alone, which peers do not need, lets them only send.
+	// Access is the set of operations that peers may do through this queue
+	// pair; the region must allow them too
+	// (AccessRemoteWrite|AccessRemoteRead|AccessRemoteAtomic). AccessLocalWrite
+	// alone, which peers do not need, lets them only send.
 	Access Access
 	// MTU is the largest path MTU in bytes (the context's).
 	MTU int

@@ -8,9 +8,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// LocalEndpoint is what the peer's ConnectQP needs to know about a queue pair.
-// It also moves the queue pair from RESET to INIT, so that receives may be
-// posted before it is connected.
+// LocalEndpoint returns the endpoint that the peer's ConnectQP needs to connect
+// to a queue pair. It also moves the queue pair from RESET to INIT, so that
+// receives may be posted before it is connected.
 func (c *Context) LocalEndpoint(qp QP) (Endpoint, error) {
 	q, err := c.pair(qp)
 	if err == nil {
@@ -34,10 +34,10 @@ func (q *queuePair) endpoint() Endpoint {
 	}
 }
 
-// ConnectQP connects a queue pair to the peer's, whose LocalEndpoint remote
-// is: INIT, RTR and RTS in one. The peer does the same with this side's
-// endpoint, before or after; what is sent before it has is repeated until it
-// has, for as long as QPConfig.Retry allows (1.9 s by default): let both
+// ConnectQP connects a queue pair to the peer's, whose LocalEndpoint remote is:
+// INIT, RTR and RTS in one. The peer does the same with this side's endpoint,
+// before or after. A request that is sent before the peer has connected is
+// repeated, for as long as QPConfig.Retry allows (1.9 s by default): let both
 // connect before the first request, as ConnectOver does. A queue pair may be
 // connected to itself and to others of the same device.
 //
@@ -93,7 +93,7 @@ func (q *queuePair) connect(remote Endpoint) error {
 	return nil
 }
 
-// reachable catches what would otherwise end in WCRetryExcErr.
+// reachable refuses an endpoint whose requests would end in WCRetryExcErr.
 func reachable(local, remote netip.Addr) error {
 	switch {
 	case local.Is4() != remote.Is4():
@@ -168,7 +168,8 @@ func (q *queuePair) init() error {
 	return err
 }
 
-// move moves the queue pair to attr's state. mask is what else of attr counts.
+// move moves the queue pair to attr's state. mask names attr's other fields
+// that count.
 func (q *queuePair) move(attr verbs.QPAttr, mask abi.QPAttrMask) error {
 	return q.ctx.ended(q.verbs.Modify(&attr, abi.QPMaskState|mask), &q.dead, "the queue pair")
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// Two programs, one of which listens, meet over TCP and use what they learnt.
+// Two programs, one of which listens, meet over TCP and use the endpoints that
+// they exchanged.
 func TestConnectOverTCP(t *testing.T) {
 	t.Parallel()
 	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {

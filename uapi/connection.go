@@ -14,7 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// connection is what makes a queue pair one that was connected by address.
+// connection is the state of a queue pair that was connected by address.
 type connection struct {
 	q    *queuePair
 	id   *rdmacm.ID
@@ -30,8 +30,8 @@ type connection struct {
 // ConnInfo describes a connection made by Dial or Request.Accept.
 type ConnInfo struct {
 	LocalAddr, RemoteAddr netip.AddrPort
-	// PrivateData is what the peer said, in its answer to Dial (196 bytes) or
-	// in its request (56 bytes), with zeroes behind it: its length is not on
+	// PrivateData is the peer's private data, of its answer to Dial (196 bytes)
+	// or of its request (56 bytes), padded with zeroes: its length is not on
 	// the wire.
 	PrivateData []byte
 }
@@ -92,8 +92,8 @@ func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration)
 	return conn
 }
 
-// failed ends the connections of completions that failed, and has those that
-// were flushed say why.
+// failed ends the connections of completions that failed, and gives flushed
+// completions the cause.
 func (c *Context) failed(list []WC) {
 	for i := range list {
 		wc := &list[i]
@@ -194,7 +194,7 @@ func (c *Context) QueryConn(qp QP) (ConnInfo, error) {
 }
 
 func (conn *connection) disconnect() error {
-	if !conn.end(ErrDisconnected) { // before the peer is told, so that what it flushes says so
+	if !conn.end(ErrDisconnected) { // before the peer is told, so that its flushed requests have the cause
 		return nil
 	}
 	err := conn.id.Disconnect()
@@ -205,9 +205,10 @@ func (conn *connection) disconnect() error {
 }
 
 // Done is closed when the connection that Dial or Request.Accept made has
-// ended; Cause says why. A completion with an error ends it before it is
-// returned by Poll or Wait; one that nobody polls does when a keepalive looks.
-// For a queue pair that is no such it is closed already.
+// ended; Cause says why. A completion with an error ends it before Poll or Wait
+// returns the completion; a completion that the program does not poll ends it
+// when a keepalive looks. For a queue pair without such a connection the
+// channel is closed already.
 func (c *Context) Done(qp QP) <-chan struct{} {
 	conn, err := c.connectionOf(qp)
 	if err != nil {
@@ -234,8 +235,8 @@ func (c *Context) Cause(qp QP) error {
 	return opError("Cause", qpName(qp), err)
 }
 
-// managedPair is a queue pair as kshim/rdmacm moves it: with what QPConfig says
-// where that is this side's own matter.
+// managedPair is a queue pair as kshim/rdmacm moves it, with QPConfig's values
+// where they are this side's own matter.
 type managedPair struct{ *queuePair }
 
 func (q managedPair) Num() uint32 { return uint32(q.num) }
@@ -297,7 +298,7 @@ func (q managedPair) carried(attr *verbs.QPAttr) error {
 		remote.Addr.Addr(), most, remote.MTU, most)
 }
 
-// param is what this side tells of its queue pair.
+// param returns the connection parameters that this side sends.
 func (q managedPair) param(private []byte) rdmacm.ConnParam {
 	return rdmacm.ConnParam{
 		Private:            private,

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
-// TestPeerDiesInEachState: whatever the other machine was at when it lost its
-// power, this side is told with a name, within the bound.
+// TestPeerDiesInEachState: in each state in which the other machine loses its
+// power, this side gets a named error, within the bound.
 func TestPeerDiesInEachState(t *testing.T) {
 	const slack = time.Second
 	run := func(name string, f func(t *testing.T, a, b *cmHost, l *Listener)) {
@@ -98,8 +98,8 @@ func TestPeerDiesInEachState(t *testing.T) {
 
 // TestConnectionsUnderLoss: with 5 % of all packets lost, each Dial returns
 // within its deadline, succeeds only if the peer's program accepted, and
-// neither end believes for longer than the bound in what the other has given
-// up.
+// neither end believes for longer than the bound in a connection that the other
+// has given up.
 func TestConnectionsUnderLoss(t *testing.T) {
 	seeds := 1000
 	if testing.Short() || raceEnabled {

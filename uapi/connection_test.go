@@ -233,7 +233,8 @@ func TestDialSilent(t *testing.T) {
 	})
 }
 
-// TestAcceptGaveUp: the one who asked goes before, or while, it is accepted.
+// TestAcceptGaveUp: the peer that asked goes before, or while, its request is
+// accepted.
 func TestAcceptGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoDevices(t, "")
@@ -331,7 +332,7 @@ func TestDialNarrowRoute(t *testing.T) {
 }
 
 // TestListenEverywhere: one listener on all devices of the process, which tells
-// whose a request is.
+// the device of a request.
 func TestListenEverywhere(t *testing.T) {
 	a, b := twoDevices(t, "")
 	c, err := Open(b.backend.device()) // another context on the same device

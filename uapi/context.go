@@ -27,7 +27,7 @@ type Context struct {
 	pd      *verbs.PD    // the context's own
 	release func() error // gives the device back
 	chosen  choice       // port, GID, MTU
-	dials   bool         // opened to dial an address of this host: nobody knows its own
+	dials   bool         // opened to dial an address of this host: no peer knows its own
 	limits  limits
 	cm      managed
 
@@ -237,8 +237,8 @@ func (c *Context) badHandle(format, name string) error {
 	return explain(syscall.EBADF, format, name)
 }
 
-// ended turns the error of a call that Close or a destroy overtook into the
-// one that says so.
+// ended replaces the error of a call that Close or a destroy overtook by one
+// that says so.
 func (c *Context) ended(err error, dead *atomic.Bool, what string) error {
 	switch {
 	case err == nil:

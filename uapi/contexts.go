@@ -27,7 +27,7 @@ func (l *contextList) remove(c *Context) {
 	l.list = slices.DeleteFunc(l.list, func(other *Context) bool { return other == c })
 }
 
-// at is the contexts whose device has the address; all for a wildcard.
+// at returns the contexts whose device has the address; all for a wildcard.
 func (l *contextList) at(addr netip.Addr) []*Context {
 	all := slices.DeleteFunc(l.all(), func(c *Context) bool { return !addr.IsUnspecified() && !c.hasAddr(addr) })
 	owned := map[netip.AddrPort]bool{}

@@ -57,7 +57,8 @@ func (d *dgrams) next() uapi.WC {
 	return wc[0]
 }
 
-// Messages of all lengths, and answers to whom the route header names.
+// Messages of all lengths, and answers to the sender that the route header
+// names.
 func TestDatagrams(t *testing.T) {
 	t.Parallel()
 	eachDevice(t, func(t *testing.T, ca, cb *uapi.Context) {
@@ -101,7 +102,7 @@ func TestDatagrams(t *testing.T) {
 	})
 }
 
-// Mistakes are errors of the call, and say what to do.
+// Mistakes are errors of the call, with advice.
 func TestDatagramErrors(t *testing.T) {
 	t.Parallel()
 	ca, cb := uapitest.Pair(t, "")
@@ -189,7 +190,8 @@ func TestDatagramSource(t *testing.T) {
 	}
 }
 
-// Datagrams: a queue pair that is not connected speaks with whom it likes.
+// Datagrams: a queue pair without a connection exchanges messages with several
+// peers.
 func Example_datagrams() {
 	must := func(err error) {
 		if err != nil {
@@ -213,7 +215,7 @@ func Example_datagrams() {
 	must(err)
 	_, err = server.PostRecv(qs, in, 0, uint64(len(inbox)))
 	must(err)
-	there, err := server.LocalEndpoint(qs) // its Addr and QPN are what a client must know, and the key
+	there, err := server.LocalEndpoint(qs) // a client must know its Addr, its QPN and the key
 
 	must(err)
 	qc, err := client.CreateQPWith(config)

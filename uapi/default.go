@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// The default context is what the package functions work on.
+// The package functions work on the default context.
 var defaults struct {
 	mu     sync.Mutex
 	ctx    *Context   // guarded by mu; nil until first used
@@ -52,7 +52,7 @@ func withdraw(c *Context) bool {
 	return true
 }
 
-// Close closes the default context, if it is open, and those that Listen
+// Close closes the default context, if it is open, and the contexts that Listen
 // opened. The next package function opens a new one; handles of the old one
 // answer EBADF there.
 func Close() error {
@@ -72,7 +72,7 @@ func Close() error {
 	return err
 }
 
-// defaultDeviceName is what Open("") opens.
+// defaultDeviceName returns the name of the device that Open("") opens.
 func defaultDeviceName() string {
 	if name := os.Getenv("RDMASHIM_DEVICE"); name != "" {
 		return name

@@ -9,8 +9,8 @@ import (
 
 // Dial is Context.Dial on the default context. If that is not open yet,
 // OpenRoute chooses its device by the route to addr; where addr has addresses
-// of both IP versions and nobody answers at those of the first, it is opened
-// anew for the others.
+// of both IP versions and no listener answers at those of the first, it is
+// opened anew for the others.
 func Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	inner, cancel := bounded(ctx)
 	defer cancel()
@@ -53,7 +53,7 @@ func byFamily(list []netip.AddrPort) [][]netip.AddrPort {
 	return groupBy(list, func(a, b netip.AddrPort) bool { return a.Addr().Is4() == b.Addr().Is4() })
 }
 
-// groupBy parts a list into groups of what is alike, in the order of the first
+// groupBy parts a list into groups of alike elements, in the order of the first
 // of each.
 func groupBy[T any](list []T, alike func(a, b T) bool) (groups [][]T) {
 	for _, x := range list {
@@ -112,8 +112,8 @@ func listenAt(addrs []netip.AddrPort) (*Listener, error) {
 	return nil, tried(errs)
 }
 
-// toListen is the default context, or, where its device does not have the
-// address, another one that is closed with it.
+// toListen returns the default context or, where its device does not have the
+// address, another context that is closed with it.
 func toListen(addr netip.Addr) (*Context, error) {
 	named := os.Getenv("RDMASHIM_DEVICE") != ""
 	c, _, err := defaultContext(func() (*Context, error) {

@@ -12,14 +12,15 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// DefaultDevice is what an empty device name opens when RDMASHIM_DEVICE is
+// DefaultDevice is the device that an empty name opens when RDMASHIM_DEVICE is
 // not set.
 const DefaultDevice = "soft"
 
 // RoCEPort is the UDP port that RoCEv2 is assigned (IBA annex A17.9.2.2).
 const RoCEPort = 4791
 
-// maxDeviceName bounds what the parser looks at; no sensible name is longer.
+// maxDeviceName bounds the text that the parser looks at, in bytes; no sensible
+// name is longer.
 const maxDeviceName = 1024
 
 // maxFaultDelay bounds delay=, so that a typing error does not look like a
@@ -34,8 +35,8 @@ const (
 	kindHost deviceKind = "host" // the real kernel's device
 )
 
-// deviceRole is what a soft device is on an address that processes share. No
-// name says it.
+// deviceRole is a soft device's part on an address that processes share. No
+// device name sets it.
 type deviceRole uint8
 
 const (
@@ -55,7 +56,7 @@ type deviceSpec struct {
 	deviceOptions
 }
 
-// deviceOptions is what follows the question mark in a device name.
+// deviceOptions are the options after the question mark in a device name.
 type deviceOptions struct {
 	loss, reorder, dup, corrupt float64 // 0 … 1
 	delay                       time.Duration
@@ -107,7 +108,8 @@ var deviceOptionTable = []deviceOption{
 	{"doorbell", "syscall or raw", "host", setDoorbell},
 }
 
-// deviceForms is what an error about a device name ends with.
+// deviceForms ends an error about a device name: the forms of names that there
+// are.
 const deviceForms = `known forms are soft, soft:10.0.0.1, soft:[::1], sim, sim?net=NAME, rxe0 and host:rxe0`
 
 // parseDevice reads a device name:
@@ -155,9 +157,9 @@ func parseDevice(name string) (deviceSpec, error) {
 	return spec, nil
 }
 
-// meantDevice guesses which device was meant by a name that is none's: a kind
-// in capitals, the name of a soft device instead of what opens it, an address
-// without its kind. It is "" for other names.
+// meantDevice guesses the device meant by a name that no device has: a kind in
+// capitals, a soft device's kernel name, an address without its kind. It
+// returns "" for other names.
 func meantDevice(name string) string {
 	base, options, hasOptions := strings.Cut(name, "?")
 	kind, rest, hasRest := strings.Cut(base, ":")
@@ -253,7 +255,7 @@ func parseDeviceAddr(text string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// isKernelName holds for what the kernel accepts as a device name
+// isKernelName reports whether the kernel accepts a device name
 // (IB_DEVICE_NAME_MAX, no path separators).
 func isKernelName(name string) bool {
 	if name == "" || len(name) > 63 || name == "." || name == ".." {
@@ -326,7 +328,7 @@ func setMTU(s *deviceSpec, text string) error {
 	return nil
 }
 
-// setOff reads on or off, on being what is without the option.
+// setOff reads on or off; on is the default.
 func setOff(off *bool, text string) error {
 	if text != "on" && text != "off" {
 		return fmt.Errorf("not on or off")
@@ -335,8 +337,8 @@ func setOff(off *bool, text string) error {
 	return nil
 }
 
-// setStats keeps what is the default anyway as the default, so that devices
-// with equal options compare so.
+// setStats stores a value that equals the default as the default, so that
+// devices with equal options compare equal.
 func setStats(s *deviceSpec, text string) error {
 	if text != string(statsOn) && text != string(statsOff) {
 		return fmt.Errorf("not on or off")

@@ -102,7 +102,7 @@ func TestParseDeviceRefuses(t *testing.T) {
 	}
 }
 
-// What the parser accepts is in range, whatever was written.
+// A device name that the parser accepts has options in their ranges.
 func FuzzParseDevice(f *testing.F) {
 	for _, seed := range []string{"soft", "soft:[::1]?loss=1%&seed=7", "sim?net=x&mtu=256", "host:rxe0", "soft?delay=2ms&port=0", "soft:1.2.3.4?dup=1e-3"} {
 		f.Add(seed)

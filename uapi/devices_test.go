@@ -50,7 +50,7 @@ func openDeviceWith(t *testing.T, device string, config uapi.OpenConfig) *uapi.C
 
 var simNetworks atomic.Int64
 
-// simNetwork names an in-memory network that nobody else is on.
+// simNetwork names an in-memory network of the test's own.
 func simNetwork() string { return fmt.Sprintf("sim?net=test-%d", simNetworks.Add(1)) }
 
 // within bounds a test's waiting. Nothing is measured by it: it only ends a

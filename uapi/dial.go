@@ -45,12 +45,12 @@ type DialConfig struct {
 	TOS uint8
 	// Prepare is called with the queue pair before the peer is asked: receives
 	// that are posted there are posted before the peer can send. Its error ends
-	// Dial. It is called once, whatever addresses are tried.
+	// Dial. It is called once for all addresses that are tried.
 	Prepare func(qp QP) error
 }
 
 // Dial connects a new queue pair to the listener at addr, HOST:PORT, through
-// the RDMA connection manager: one of Listen, or of a program that uses
+// the RDMA connection manager: a listener of Listen, or of a program that uses
 // librdmacm, RDMA_PS_TCP. QueryConn has the peer's private data, Done tells
 // when the connection ends.
 //
@@ -64,15 +64,14 @@ type DialConfig struct {
 // final. The queue pair is one for all attempts.
 //
 // Errors; of several addresses, all that were met:
-//   - ErrRefused: nobody listens there or, as *RejectError, the program refused
-//   - ErrUnreachable: nobody answers within DefaultConnectTimeout
-//   - ctx's own when it ends first
-//   - ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL: this device does not reach addr
-//   - EMSGSIZE: the route carries less than the ports' MTU
-//   - EINVAL: too much private data
-//   - ENOENT: the kernel has no connection manager
+//   - ErrRefused: no program listens there or, as *RejectError, the program
+//     refused - ErrUnreachable: no answer within DefaultConnectTimeout -
+//     ctx's own when it ends first - ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL:
+//     this device does not reach addr - EMSGSIZE: the route carries less than
+//     the ports' MTU - EINVAL: too much private data - ENOENT: the kernel has
+//     no connection manager
 //
-// After an error there is nothing left.
+// After an error no queue pair or connection is left.
 func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {
 	inner, cancel := bounded(ctx)
 	defer cancel()
@@ -84,8 +83,8 @@ func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP,
 	return qp, opError("Dial", addr, err)
 }
 
-// dial tries the addresses in turn. ctx is the caller's, inner what it was
-// bounded by.
+// dial tries the addresses in turn. ctx is the caller's, inner the bounded one
+// made from it.
 func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, config *DialConfig) (QP, error) {
 	if len(config.Private) > MaxDialPrivate {
 		return -1, explain(syscall.EINVAL, "%d bytes of private data; a request carries %d", len(config.Private), MaxDialPrivate)
@@ -115,8 +114,8 @@ func (c *Context) dial(ctx, inner context.Context, remotes []netip.AddrPort, con
 	return -1, tried(errs)
 }
 
-// elsewhere reports whether another address of the peer may do: nobody there
-// has answered.
+// elsewhere reports whether another address of the peer may do: no peer has
+// answered at this one.
 func elsewhere(err error) bool {
 	var rejected *RejectError
 	var prepare *prepareError
@@ -131,7 +130,7 @@ func elsewhere(err error) bool {
 	return false
 }
 
-// prepareError is what DialConfig.Prepare says.
+// prepareError is an error of DialConfig.Prepare.
 type prepareError struct{ error }
 
 func (e *prepareError) Unwrap() error { return e.error }
@@ -180,7 +179,7 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 	return nil
 }
 
-// absent says that an address of this host is nobody's.
+// absent is the error that no device has an address of this host.
 func (c *Context) absent(remote netip.Addr) string {
 	if c.backend.spec.kind == kindSim || !silent(remote) {
 		return ""
@@ -230,7 +229,7 @@ func (c *Context) source(asked netip.AddrPort, remote netip.Addr) (netip.AddrPor
 }
 
 // sourceFor chooses among the device's addresses: the context's own if it is of
-// the peer's IP version, else the best one that is.
+// the peer's IP version, else the best of that version.
 func (c *Context) sourceFor(remote netip.Addr) (netip.Addr, error) {
 	own := c.chosen.gid.Addr.Unmap()
 	fits := func(a netip.Addr) bool {

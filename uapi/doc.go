@@ -9,15 +9,15 @@
 //
 //	RegMR, DeregMR, CreateQP, DestroyQP, PostWrite, PostSend, PollCQ
 //
-// They are methods of a Context, which Open makes. Around them stand those
-// without which no program gets far: LocalEndpoint and ConnectQP (ConnectOver
-// does both over TCP), QueryMR, PostRecv, PostRead, WaitCQ, Alloc and Close.
-// These and the seven are also functions on a default context, which the first
-// use opens with the device that RDMASHIM_DEVICE names, else "soft"; Default
-// returns it for all other calls. Under them lies a general layer of which they
-// are thin wrappers: CreateCQ, CreateQPWith, Post, Poll and Wait, with
-// completion queues shared by many queue pairs, scatter lists, flags, inline
-// data and the caller's own 64-bit ids.
+// They are methods of a Context, which Open makes. Around them stand the calls
+// that every program needs: LocalEndpoint and ConnectQP (ConnectOver does both
+// over TCP), QueryMR, PostRecv, PostRead, WaitCQ, Alloc and Close. These and
+// the seven are also functions on a default context, which the first use opens
+// with the device that RDMASHIM_DEVICE names, else "soft"; Default returns it
+// for all other calls. Under them lies a general layer of which they are thin
+// wrappers: CreateCQ, CreateQPWith, Post, Poll and Wait, with completion queues
+// shared by many queue pairs, scatter lists, flags, inline data and the
+// caller's own 64-bit ids.
 //
 // A number that a call returns beside an error is -1, as in the document: a
 // handle, an id, or a count of completions. Only Post differs: it returns how
@@ -32,8 +32,8 @@
 // to a device is part of its name, "soft:10.0.0.1?mtu=1024", so that a flag or
 // RDMASHIM_DEVICE can say it.
 //
-// Queue pairs of TypeUD send datagrams, each to whom it names: PostSendTo,
-// CreateAH.
+// Queue pairs of TypeUD send datagrams, each to the address that it names:
+// PostSendTo, CreateAH.
 //
 // It is not a byte stream: it moves messages and memory between queue pairs.
 //
@@ -48,13 +48,13 @@
 //	_, err = r.Accept(ctx, data) // or r.Reject(reason, data)
 //
 //	qp, err := c.Dial(ctx, "10.0.0.2:7471", uapi.DialConfig{Private: data})
-//	info, err := c.QueryConn(qp) // what the peer said
+//	info, err := c.QueryConn(qp) // the peer's private data
 //	<-c.Done(qp)                 // c.Cause(qp) says why
 //
 // A peer's private data comes with zeroes behind it, as long as the message's
 // room: private data has no length on the wire. An idle connection's peer is
 // asked for a sign of life after DefaultKeepAlive, so that its death is noticed
-// within 12.5 s, whatever it died of and although nobody polls: twice the
+// within 12.5 s, of any cause and although the program does not poll: twice the
 // interval, seven timeouts and a quarter. OpenRoute opens the device from which
 // an address is reached, OpenLocal that of an address. Processes of one user
 // listen on different ports of one address, and a client does not take the
@@ -99,8 +99,8 @@
 // # The founding document's example
 //
 // The document's complete example writes to address 0x80000000 with key 12345
-// on a queue pair that it never connects. Nobody registered that memory, so it
-// cannot succeed. Here its outcome is:
+// on a queue pair that it never connects. No program registered that memory, so
+// it cannot succeed. Here its outcome is:
 //
 //   - not connected: PostWrite returns -1 and an error that Is EINVAL and says
 //     to call ConnectQP first, and so does PollCQ;

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Endpoint is one side of a connection: what LocalEndpoint gives, what
-// travels to the peer by any means, and what ConnectQP takes there. It
+// Endpoint names one side of a connection. LocalEndpoint makes it, the program
+// brings it to the peer by any means, and the peer's ConnectQP takes it. It
 // encodes as text, for people and command lines, and as binary.
 //
 // Its text is one word without blanks:
@@ -55,10 +55,11 @@ const (
 	maxRdAtomic = 255 // the field of MODIFY_QP has 8 bits
 )
 
-// IsZero reports whether the endpoint names nobody.
+// IsZero reports whether the endpoint names no queue pair.
 func (e Endpoint) IsZero() bool { return e == Endpoint{} }
 
-// Validate reports what keeps the endpoint from naming a queue pair; EINVAL.
+// Validate returns nil for an endpoint that can name a queue pair, else EINVAL
+// with the reason.
 func (e Endpoint) Validate() error {
 	addr := e.Addr.Addr()
 	switch {

@@ -21,7 +21,7 @@ import (
 // net.ErrClosed are found the same way.
 type OpError struct {
 	Op     string // the call: "PostWrite"
-	Object string // what it was called on: "qp 17", or ""
+	Object string // the call's object: "qp 17", or ""
 	Err    error
 }
 
@@ -92,7 +92,7 @@ func explain(err error, format string, args ...any) error {
 	return &explained{text: fmt.Sprintf(format, args...), err: err}
 }
 
-// closedError is what calls on a closed context or a destroyed object answer:
+// closedError is the error of calls on a closed context or a destroyed object:
 // it Is both EBADF and net.ErrClosed.
 type closedError struct{ what string }
 

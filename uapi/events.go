@@ -28,9 +28,9 @@ type Event struct {
 const eventRoom = 64
 
 // Events gives the device's events from now on, as they come, until ctx ends or
-// the context is closed; then the channel is closed. Calls that fail, waits
-// that are woken: what a program must know, its own calls tell it; events say
-// why, and when a port comes back. Each call has a channel of its own.
+// the context is closed; then the channel is closed. A program needs no events
+// to notice a fault: its calls fail and its waits are woken. Events say why,
+// and when a port comes back. Each call has a channel of its own.
 func (c *Context) Events(ctx context.Context) <-chan Event {
 	type told struct {
 		verbs.Event

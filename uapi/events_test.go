@@ -104,7 +104,7 @@ func TestEvents(t *testing.T) {
 	stop()
 	for range events {
 	}
-	// Whoever takes none loses those beyond the room, and is told.
+	// A receiver that takes no events loses those beyond the room, and is told.
 	for range 2 * eventRoom {
 		r.events <- abi.AsyncEvent{EventType: abi.EventPortActive, Element: 1}
 	}

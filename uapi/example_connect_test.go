@@ -33,7 +33,7 @@ func ExampleContext_Dial() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var there uapi.Region // what the server said
+	var there uapi.Region // the server's region
 	fmt.Sscanf(string(conn.PrivateData), "%x %x", &there.Addr, &there.RKey)
 	text := []byte("written by address and port")
 	mr, err := client.RegMR(text, uapi.AccessLocalWrite)

@@ -13,8 +13,8 @@ import (
 )
 
 // The founding document's complete example, line for line, on the package
-// functions. It writes to memory that nobody registered, so its outcome cannot
-// be success; package uapi's documentation says what it is instead. These
+// functions. It writes to memory that no program registered, so its outcome
+// cannot be success; package uapi's documentation names the outcome. These
 // tests share the default context and do not run in parallel.
 
 // foundingExample is the document's program up to its cleanup. connect stands
@@ -207,8 +207,8 @@ func TestFoundingExampleWithQueriedKey(t *testing.T) {
 	require.Equal(t, "Test message", string(recv[:12]))
 }
 
-// The default context opens what RDMASHIM_DEVICE names; its handles die with
-// it, and the next use opens a new one.
+// The default context opens the device that RDMASHIM_DEVICE names; its handles
+// die with it, and the next use opens a new one.
 func TestDefaultContext(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "sim?loss=nonsense")
 	_, err := uapi.CreateQP(1, 1)

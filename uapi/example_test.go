@@ -166,7 +166,7 @@ func ExampleContext_WaitCQ() {
 	// wake up, immediate 42
 }
 
-// A device that misbehaves on purpose: what arrives is intact all the same.
+// A device misbehaves on purpose, and the data arrives intact all the same.
 func Example_faults() {
 	a, b, qa, _ := connected("sim?net=faults&loss=10%&corrupt=1%&seed=7", "sim?net=faults")
 	defer a.Close()

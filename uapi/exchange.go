@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Introduction is what two programs tell each other, over TCP say, before
+// Introduction is the message that two programs exchange, over TCP say, before
 // they connect queue pairs.
 type Introduction struct {
 	Endpoint Endpoint
@@ -53,14 +53,14 @@ const (
 // deadline.
 const DefaultExchangeTimeout = 30 * time.Second
 
-// Exchange sends mine and returns what the peer sent, which calls Exchange as
-// well: it makes no difference which side dialled. It uses up exactly one frame
-// of the connection in each direction and leaves it open, to be used further.
-// It ends with ctx, or after DefaultExchangeTimeout when ctx has no deadline.
-// Deadlines that the connection has do not count: it replaces them, and leaves
-// none.
+// Exchange sends mine and returns the peer's introduction. The peer calls
+// Exchange as well: it makes no difference which side dialled. It uses up
+// exactly one frame of the connection in each direction and leaves it open, to
+// be used further. It ends with ctx, or after DefaultExchangeTimeout when ctx
+// has no deadline. Deadlines that the connection has do not count: it replaces
+// them, and leaves none.
 //
-// What the peer sends is bounded and checked: errors are EPROTO for something
+// The peer's message is bounded and checked: errors are EPROTO for something
 // else than an introduction, EPROTONOSUPPORT for another version, EMSGSIZE for
 // too much, EINVAL for senseless contents; io.ErrUnexpectedEOF when the peer
 // hangs up.
@@ -130,7 +130,7 @@ func swapFrames(ctx context.Context, conn net.Conn, kind byte, payload []byte) (
 	go func() { written <- writeFrame(conn, kind, payload) }()
 	answer, err := readFrame(conn, kind)
 	if err != nil {
-		// The peer may never read what is being written.
+		// The peer may never read the frame that is being written.
 		conn.SetWriteDeadline(time.Unix(1, 0))
 	}
 	if werr := <-written; err == nil {

@@ -137,7 +137,7 @@ func TestExchangeWithHostilePeer(t *testing.T) {
 
 func TestExchangeEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := net.Pipe() // nobody serves b
+		a, b := net.Pipe() // no program serves b
 		defer a.Close()
 		defer b.Close()
 		ctx, cancel := context.WithCancel(t.Context())

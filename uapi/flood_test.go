@@ -17,7 +17,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
-// liar is one of 65,536 addresses in whose name somebody asks to be connected.
+// liar returns one of 65,536 addresses in whose name an attacker asks to be
+// connected.
 func liar(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}), RoCEPort)
 }

@@ -265,7 +265,7 @@ var sentences = []sentence{
 		require.Equal(t, uapi.WRID(-1), id)
 	}},
 	{"Write to remote address 0x80000000", func(t *testing.T, x, y *uapitest.End) {
-		// Nobody registered that memory; see also TestFoundingExample.
+		// No program registered that memory; see also TestFoundingExample.
 		x.Must(x.PostWrite(x.QP, x.MR, 0, 0x80000000, x.Peer.RKey, 1024))
 		require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
 	}},
@@ -502,7 +502,8 @@ var sentences = []sentence{
 		require.NoError(t, x.Next(1)[0].Err())
 	}},
 	{"Always deregister memory regions and destroy queue pairs before exit", func(t *testing.T, x, y *uapitest.End) {
-		// Who forgets is told, and Close does it for them.
+		// OpenHandles lists the handles that a program forgets, and Close
+		// destroys them.
 		c, err := uapi.Open("sim")
 		require.NoError(t, err)
 		_, err = c.RegMR(make([]byte, 10), 0)

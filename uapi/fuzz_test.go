@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzExchange connects a queue pair over a stream to a peer that sends
-// whatever it likes: from the first byte on, after an introduction that is
-// right, in frames that are right, or an introduction with some bytes changed.
-// It connects, or gives one of the errors that it promises; it reads its frames
-// and not a byte more, and leaves nothing behind.
+// FuzzExchange connects a queue pair over a stream to a peer that sends any
+// bytes: from the first byte on, after an introduction that is right, in frames
+// that are right, or an introduction with some bytes changed. It connects, or
+// gives one of the documented errors; it reads its frames and not a byte more,
+// and leaks nothing.
 func FuzzExchange(f *testing.F) {
 	c, err := Open("sim?net=fuzz-exchange")
 	require.NoError(f, err)
@@ -96,7 +96,8 @@ const (
 	peerKinds
 )
 
-// stream is what a kind of peer sends; data says what else than it ought to.
+// stream returns the bytes that a kind of peer sends; data says where they
+// differ from the right ones.
 func stream(peer Introduction, how byte, data []byte) (all []byte) {
 	payload, err := peer.append(nil)
 	if err != nil {
@@ -147,7 +148,7 @@ func (s *scripted) SetDeadline(time.Time) error      { return nil }
 func (s *scripted) SetReadDeadline(time.Time) error  { return nil }
 func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzHostDevice reads a kernel device's attributes, whatever is in them.
+// FuzzHostDevice reads a kernel device's attributes with any contents.
 func FuzzHostDevice(f *testing.F) {
 	f.Add("4: ACTIVE\n", "5054:00ff:fe12:3456\n", "eth0\n", "0", "::ffff:0a00:0001\n", "RoCE v2\n")
 	f.Add("", ":::", "\x00", "-1", "fe80::1%x", "IB/RoCE v1")

@@ -103,7 +103,7 @@ func (p *prober) ask() (time.Duration, error) {
 	sends := v.Sends()
 	idle := sends.Posted == p.posted
 	p.posted = sends.Posted
-	if !sends.Done { // what is on its way tells as well
+	if !sends.Done { // a request on its way notices a dead peer as well
 		left := p.grace - time.Since(p.asked)
 		switch {
 		case !p.probing || !sends.Probing:

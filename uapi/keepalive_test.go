@@ -74,7 +74,7 @@ func keepAliveBound(interval time.Duration) time.Duration {
 }
 
 // TestKeepAliveNoticesDeath: the machine of an idle peer loses its power, and
-// each kind of end notices it within the bound, though nobody polls.
+// each kind of end notices it within the bound, though no program polls.
 func TestKeepAliveNoticesDeath(t *testing.T) {
 	for _, victim := range []string{"dialler", "listener"} {
 		for _, interval := range []time.Duration{0, 200 * time.Millisecond} {

@@ -16,10 +16,10 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// Devices lists the devices that Open can open on this machine without
-// opening any: a soft device for every address of its interfaces, the soft
-// devices that this process has open, and the real kernel's devices. What is
-// known only of an open device is zero.
+// Devices lists the devices that Open can open on this machine without opening
+// any: a soft device for every address of its interfaces, the soft devices that
+// this process has open, and the real kernel's devices. Fields that are known
+// only of an open device are zero.
 func Devices() ([]DeviceInfo, error) {
 	var list []DeviceInfo
 	for _, s := range devices.list() {
@@ -115,8 +115,8 @@ func hostDevices(root string) []DeviceInfo {
 	return list
 }
 
-// hostDevice describes port 1 of a device whose directory in sysfs is dir. Of
-// all drivers only rdma_rxe says on which interface its device is ("parent").
+// hostDevice describes port 1 of a device whose directory in sysfs is dir. Only
+// rdma_rxe, of all drivers, names its device's interface ("parent").
 func hostDevice(dir, name string) DeviceInfo {
 	info := DeviceInfo{Name: name, Device: string(kindHost) + ":" + name, Kind: string(kindHost), Port: 1, NetDev: readAttribute(dir, "parent"), Open: devices.hasHost(name)}
 	_, info.PortState, _ = strings.Cut(readAttribute(dir, "ports/1/state"), ": ")

@@ -50,7 +50,7 @@ type ListenConfig struct {
 	// 1: Accept gives no more until Request.Accept or Reject has returned for
 	// one of them, and the rest waits in the backlog.
 	//
-	// Anybody can ask in the name of an address that was made up, which never
+	// An attacker can ask in the name of a made-up address, which never
 	// confirms. So while all places are taken and other requests wait for one,
 	// an accepted request that is not confirmed after 250 ms is given up, the
 	// oldest first (ErrUnreachable); after 1 s when only requests of its own
@@ -227,9 +227,9 @@ func deviceNamed(ctxs []*Context, name string) *Context {
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
 // Accept gives the next request, which Request.Accept or Request.Reject must
-// answer. Request.Accept waits for the peer, which may be nobody: a program
-// that is to withstand that answers each request in a goroutine of its own, of
-// which there are no more than ListenConfig.Pending says.
+// answer. Request.Accept waits for the peer, which may not exist: to withstand
+// that, a program answers each request in a goroutine of its own.
+// ListenConfig.Pending bounds their number.
 //
 // It returns ctx.Err() when ctx ends and an error that Is net.ErrClosed when
 // the listener or its contexts are closed.
@@ -258,8 +258,8 @@ func (l *Listener) hears() bool {
 	}
 }
 
-// Close ends listening and rejects the requests that nobody took. Connections
-// stay. A second Close does nothing.
+// Close ends listening and rejects the requests that no Accept took.
+// Connections stay. A second Close does nothing.
 func (l *Listener) Close() error {
 	var err error
 	l.closed.Do(func() {

@@ -26,9 +26,9 @@ func (k deviceKinds) has(kind deviceKind) bool {
 //
 // When another process of this user has a soft device on the address, the
 // device is on the same address and a free UDP port, and is found there all the
-// same (Linux): soft devices that ask at port 4791 for what is listened for
-// here are sent on. RDMA cards and rdma_rxe are not: they get a *RejectError
-// with reason PORT_CM_REDIRECT.
+// same (Linux): the owner of port 4791 redirects soft devices that ask it for a
+// service of this process. RDMA cards and rdma_rxe are not: they get a
+// *RejectError with reason PORT_CM_REDIRECT.
 //
 // RDMASHIM_DEVICE, where it is set, names the device here too: a plain soft or
 // sim is put on the address, and a device that does not have the address is
@@ -110,8 +110,8 @@ func openNamedAt(name string, addr netip.Addr, config OpenConfig) (*Context, err
 	return openSpec(spec, config)
 }
 
-// openHostAt opens the kernel's device that has an address, of those that are
-// named if any are. nil without errors when none has.
+// openHostAt opens the kernel's device that has an address, of the named ones
+// if any are named. It returns nil without an error when no device has it.
 func openHostAt(addr netip.Addr, config OpenConfig, named ...string) (*Context, []error) {
 	var errs []error
 	if runtime.GOOS != "linux" || !deviceKinds(config.Kinds).has(kindHost) {
@@ -149,7 +149,8 @@ func openSoftAt(addr netip.Addr, config OpenConfig) (*Context, error) {
 	}
 }
 
-// noDevice says that no device has an address, and what there is.
+// noDevice is the error that no device has an address; it lists the addresses
+// that there are.
 func noDevice(addr netip.Addr, kinds deviceKinds) error {
 	var there []string
 	list, _ := Devices()

@@ -23,7 +23,7 @@ type region struct {
 	dropped bool   // guarded by mu
 }
 
-// regionState is what ReRegMR changes.
+// regionState holds the fields that ReRegMR changes.
 type regionState struct {
 	buf  []byte // keeps the memory reachable, and serves inline sends
 	info MRInfo
@@ -54,7 +54,7 @@ func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
 // MRConfig says how to register memory. The zero value of every field means the
 // default in parentheses.
 type MRConfig struct {
-	// Access is what may be done with the region (local reading).
+	// Access is the set of operations that the region permits (local reading).
 	Access Access
 	// PD is the region's protection domain (the context's own).
 	PD PD
@@ -94,7 +94,7 @@ func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
 	return r.handle, nil
 }
 
-// checkRegion is what no region may be.
+// checkRegion refuses memory and access that no region may have.
 func checkRegion(empty bool, access Access) error {
 	switch {
 	case empty:
@@ -151,7 +151,7 @@ func (c *Context) QueryMR(mr MR) (MRInfo, error) {
 	return *r.info(), nil
 }
 
-// ReRegMR changes a memory region: what it permits, and, if buf is not nil, its
+// ReRegMR changes a memory region: its access and, if buf is not nil, its
 // memory. The handle stays; QueryMR tells address and keys, which may change.
 // Nothing that uses the region should be outstanding: of a message that is on
 // its way the rest meets the changed region.

@@ -14,9 +14,9 @@ import (
 // context sees its own device and no other, as if it were in a network
 // namespace of its own; a Process of the Machine sees them all.
 //
-// Insmod of soft or sim adds a device for each parameter, which is what follows
-// the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none), and
-// keeps them until Rmmod. Open takes the names of devices that are there,
+// Insmod of soft or sim adds a device for each parameter, which is the text
+// after the colon in a device's name ("127.0.0.5?mtu=1024", and "" for none),
+// and keeps them until Rmmod. Open takes the names of devices that are there,
 // "soft0", also of those that a module of the program's own registered.
 func MiniKernel() *emu.Machine { return mini().Machine }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // TestDialLocalhost: the address of a name at which there is no device costs no
-// time; where both IP versions have one, the one that listens is found although
-// the default context begins at the other.
+// time; where both IP versions have a device, the listening one is found
+// although the default context begins at the other.
 func TestDialLocalhost(t *testing.T) {
 	if !netns.Own(t) {
 		return

@@ -142,7 +142,8 @@ func openSpec(spec deviceSpec, config OpenConfig) (*Context, error) {
 	return c, nil
 }
 
-// acquire gives the device that a name asks for, and what gives it back.
+// acquire returns the device that a name asks for, and the function that gives
+// it back.
 func acquire(spec deviceSpec, log *slog.Logger) (s *backend, release func() error, err error) {
 	if spec.kind == kindHost {
 		s = devices.named(spec.host)
@@ -196,8 +197,8 @@ func hostBackend(spec deviceSpec) (*backend, error) {
 	}, nil
 }
 
-// explainOpen adds what to do to the error of a kernel device that is not
-// there: the name may have been meant otherwise.
+// explainOpen adds advice to the error of a kernel device that is not there:
+// the name may have been meant otherwise.
 func explainOpen(spec deviceSpec, device string, err error) error {
 	if spec.kind != kindHost || !errors.Is(err, syscall.ENODEV) && !errors.Is(err, syscall.ENOTSUP) {
 		return err

@@ -28,7 +28,7 @@ func TestOpenRefuses(t *testing.T) {
 		"soft?los=1%":       syscall.EINVAL,
 		"nosuchdevice":      missing,
 		"host:nosuchdevice": missing,
-		"soft:192.0.2.1":    syscall.EADDRNOTAVAIL, // TEST-NET-1: nobody's
+		"soft:192.0.2.1":    syscall.EADDRNOTAVAIL, // TEST-NET-1: no machine has it
 		"not a device":      syscall.EINVAL,
 	} {
 		c, err := uapi.Open(device)
@@ -42,8 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// An error of a device that is not there says what to do, and names no file
-// that is not there either.
+// The error of a missing device gives advice, and names no missing file.
 func TestOpenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for device, says := range map[string]string{
@@ -130,7 +129,7 @@ func TestQueryDevice(t *testing.T) {
 	require.ErrorContains(t, err, "other options")
 }
 
-// An address that was asked for and is taken is an error that says by whom.
+// An address that was asked for and is taken is an error that names the holder.
 func TestAddressTaken(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -253,7 +252,7 @@ func TestNothingLeaks(t *testing.T) {
 		b, err := uapi.Open("soft?port=0")
 		require.NoError(t, err)
 		checkTransfer(t, a, b)
-		// What is left open goes with the context.
+		// Handles that are left open go with the context.
 		_, err = a.RegMR(make([]byte, 100), 0)
 		require.NoError(t, err)
 		_, err = a.CreateQP(10, 10)
@@ -291,7 +290,7 @@ func mappings(t *testing.T) int {
 	return bytes.Count(text, []byte("\n"))
 }
 
-// Without a logger the package is silent; with one it tells what it chose.
+// Without a logger the package is silent; with a logger it tells its choices.
 func TestLogger(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer

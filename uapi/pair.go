@@ -187,8 +187,8 @@ func (q *queuePair) attachCQs() error {
 	return nil
 }
 
-// probes reports whether there is room for keepalives beside what the program
-// posts.
+// probes reports whether there is room for keepalives beside the program's own
+// requests.
 func (q *queuePair) probes() bool {
 	c := &q.config
 	return c.managed && c.SendDepth < q.ctx.limits.depth && c.SendDepth+c.RecvDepth < q.ctx.limits.cqe
@@ -348,5 +348,6 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 	return q, err
 }
 
-// maxInline bounds QPConfig.Inline: what rxe's largest send slot holds.
+// maxInline bounds QPConfig.Inline, in bytes: rxe's largest send slot holds no
+// more.
 const maxInline = 512

@@ -19,7 +19,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// tally is what a capture holds.
+// tally counts the packets of a capture.
 type tally struct{ out, in, bad uint64 }
 
 func readCapture(t *testing.T, path string, port uint16) (c tally) {
@@ -69,8 +69,8 @@ func cameIn(c map[string]uint64) uint64 {
 	return n
 }
 
-// A device's capture holds what its counters say: everything that it sent but
-// what the faults lost, and everything that came.
+// A device's capture agrees with its counters: it holds every packet that the
+// device sent, without those that the faults lost, and every packet that came.
 func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 	for _, c := range []struct{ name, a, b string }{
 		{"sim", "sim?net=pcap1", "sim?net=pcap1"},

@@ -30,10 +30,9 @@ const (
 // than some milliseconds is better left to WaitCQ; a program that does it all
 // the same is made to yield the processor for some microseconds now and then.
 //
-// EINVAL: wc is empty; or no completion can come, because the queue pair was
-// never connected, nobody connects it, and nothing is outstanding.
-// LocalEndpoint begins a connection; a post that is refused because there is
-// none shows that nobody connects it.
+// EINVAL: wc is empty; or no completion can come, because the queue pair is not
+// connected, no connection has begun, and nothing is outstanding. LocalEndpoint
+// begins a connection; a post that is refused shows that none has begun.
 //
 // If the queue pair shares its completion queue, completions of the others
 // come as well (WC.QP tells). If it has two, PollCQ is EINVAL: use Poll.
@@ -52,7 +51,8 @@ func (c *Context) PollCQ(qp QP, wc []WC) (int, error) {
 	return n, nil
 }
 
-// noCompletion is what PollCQ, WaitCQ, Poll and Wait return for an error.
+// noCompletion is the value that PollCQ, WaitCQ, Poll and Wait return with an
+// error.
 func noCompletion(wc []WC, err error) (int, error) {
 	if len(wc) > 0 {
 		wc[0] = WC{Status: WCGeneralErr}

@@ -93,8 +93,8 @@ func (d *portMapper) taker(service uint64) int {
 	return d.takers[service].pid
 }
 
-// run takes processes in. The name may be an owner's whose last moments these
-// are: it is tried again.
+// run takes processes in. An owner that is just ending may still have the name:
+// it is tried again.
 func (d *portMapper) run(l *net.UnixListener, err error) {
 	for ; err != nil; l, err = net.ListenUnix("unix", d.name) {
 		d.log.Debug("other processes cannot share the device's address for now", "err", err)

@@ -277,7 +277,7 @@ func (q *queuePair) checkAnswers(op Op) error {
 }
 
 // gather resolves a scatter/gather list and appends it to sges. Empty pieces
-// are left out: what their length means differs between devices.
+// are left out: devices differ in the meaning of length 0.
 func (q *queuePair) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64) ([]verbs.SGE, error) {
 	if len(list) > most {
 		return nil, explain(syscall.EINVAL, "%d pieces; the queue pair was made for %d", len(list), most)
@@ -318,8 +318,8 @@ func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
 	return (*inline)[start:len(*inline):len(*inline)], nil
 }
 
-// maxReceive is how long a receive's buffers may be together: IBA's longest
-// message (9.7.6), whatever the device's is.
+// maxReceive is the most bytes that a receive's buffers may have together:
+// IBA's longest message (9.7.6), on every device.
 const maxReceive = 1 << 31
 
 // resolve checks a piece: its handle, its bounds, and that it takes no more
@@ -340,7 +340,8 @@ func (q *queuePair) resolve(piece *SGE, room uint64) (*regionState, error) {
 	return r, nil
 }
 
-// notConnected tells what to do when a post was too early.
+// notConnected is the error of a post before the connection; it says which call
+// comes first.
 func (q *queuePair) notConnected(receives bool, err error) error {
 	switch {
 	case receives && !q.inited.Load():

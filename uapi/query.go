@@ -6,7 +6,7 @@ import (
 )
 
 // QueryQP describes a queue pair: its state as the device sees it now, its
-// depths, its peer and what was agreed with it.
+// depths, its peer and the parameters agreed with the peer.
 func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 	q, err := c.pair(qp)
 	var attr verbs.QPAttr
@@ -52,8 +52,8 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 	return info, nil
 }
 
-// QueryDevice describes the device, what was chosen on it automatically and
-// why.
+// QueryDevice describes the device, and the port, GID and MTU that were chosen
+// automatically, with the reasons.
 func (c *Context) QueryDevice() (DeviceInfo, error) {
 	info, err := c.queryDevice()
 	return info, opError("QueryDevice", "", err)

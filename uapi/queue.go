@@ -32,8 +32,8 @@ type completionQueue struct {
 // outstanding in the queues that it takes completions of: the sum of their
 // depths, and one entry for the keepalive of each queue pair that Dial or a
 // Request connects. Unsignaled requests count, since all of them complete when
-// their queue pair fails. CreateQPWith refuses what does not fit, so that no
-// completion is lost.
+// their queue pair fails. CreateQPWith refuses a queue pair that does not fit,
+// so that no completion is lost.
 func (c *Context) CreateCQ(size int) (CQ, error) {
 	q, err := c.createCQ(size, false)
 	if err != nil {
@@ -146,7 +146,7 @@ func (q *completionQueue) resize(size int) error {
 }
 
 // shrink keeps queue pairs from claiming more than size entries from now on, if
-// those that there are do not need more.
+// the present ones do not need more.
 func (q *completionQueue) shrink(size int) (was int, err error) {
 	q.ctx.mu.Lock()
 	defer q.ctx.mu.Unlock()

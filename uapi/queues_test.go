@@ -90,7 +90,7 @@ func TestFlushAfterError(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, uapi.StateError, info.State)
 
-		// What is posted from now on is flushed at once.
+		// Requests that are posted from now on are flushed at once.
 		id := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1))
 		wc := x.Next(1)[0]
 		require.Equal(t, id, wc.WRID)
@@ -409,8 +409,8 @@ func TestQueuesWithoutRoom(t *testing.T) {
 	}
 }
 
-// Waiting and polling tell of errors alike: an *OpError, -1 of a queue pair and
-// 0 of a completion queue, whatever the error is.
+// Waiting and polling return errors alike: an *OpError, with -1 of a queue pair
+// and 0 of a completion queue.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "")
@@ -436,7 +436,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		n, err = x.Wait(ctx, info.SendCQ, wc)
 		told("Wait", -1, n, context.DeadlineExceeded, err)
 
-		// No completion is lost: what comes later is there later.
+		// No completion is lost: a later one is there later.
 		id := x.Must(x.PostRecv(x.QP, x.MR, 0, 8))
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -581,8 +581,8 @@ func TestSendGivesUpAfterRNRRetries(t *testing.T) {
 }
 
 // A completion queue that cannot hold all that its queue pairs can have
-// outstanding is refused, with the numbers. One that can holds all of it, also
-// when all of it completes.
+// outstanding is refused, with the numbers. A queue that is large enough holds
+// all of it, also when all of it completes.
 func TestCompletionQueueTooSmall(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")
@@ -634,7 +634,7 @@ func TestCompletionQueueTooSmall(t *testing.T) {
 		op uapi.Op
 		n  int
 	}{{qa, uapi.OpRecv, 2}, {qa, uapi.OpSend, 4}, {qb, uapi.OpSend, 5}} {
-		for range posts.n { // SENDs that nobody receives
+		for range posts.n { // SENDs without a receive
 			_, err := a.Post(posts.qp, []uapi.WR{{Op: posts.op, SGE: []uapi.SGE{{MR: mr, Length: 8}}}})
 			require.NoError(t, err)
 			want++
@@ -666,8 +666,8 @@ func TestReceiveWithoutPermission(t *testing.T) {
 	require.Equal(t, uapi.WCRemOpErr, x.Next(1)[0].Status)
 }
 
-// What a queue pair may be asked for by its peer is limited by its own access,
-// whatever the region allows.
+// A queue pair's own access limits its peer's requests, also where the region
+// allows more.
 func TestQueuePairAccess(t *testing.T) {
 	t.Parallel()
 	a, b := uapitest.Pair(t, "")

@@ -93,8 +93,8 @@ func handleBits() uint {
 	return 17
 }
 
-// put stores the object and returns its handle, or 0 if the table is full.
-// The object is told its handle before anybody can look it up.
+// put stores the object and returns its handle, or 0 if the table is full. The
+// object is told its handle before a caller can look it up.
 func (t *handleTable[T]) put(object *T, tell func(handle int)) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// recorder is a Kernel that notes what passes the system-call line and hands
-// it on, or, when it is shut, answers EIO.
+// recorder is a Kernel that notes the calls that pass the system-call line and
+// hands them on or, when it is shut, answers EIO.
 type recorder struct {
 	kshim.Kernel
 	shut atomic.Bool
 
 	mu       sync.Mutex
 	counts   map[string]int // guarded by mu: calls by name
-	commands map[string]int // guarded by mu: what Ioctl and Write carried
-	bytes    int            // guarded by mu: what went through Write, Ioctl and Read
+	commands map[string]int // guarded by mu: commands of Ioctl and Write
+	bytes    int            // guarded by mu: bytes of Write, Ioctl and Read
 	wild     []string       // guarded by mu: writes that are no doorbell
 }
 

@@ -17,22 +17,22 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// backend is a device and what is known of it besides what its kernel tells.
-// open.go and softdevice.go make backends.
+// backend is a device with the facts that its kernel does not tell. open.go and
+// softdevice.go make backends.
 type backend struct {
 	spec    deviceSpec
 	addr    netip.AddrPort // where it answers
 	name    string         // the kernel's name: "soft0"
 	netDev  string         // the interface it sends on
 	mtu     int            // its port's active MTU in bytes
-	notices []string       // what was chosen automatically and is worth telling
+	notices []string       // automatic choices that are worth telling
 
 	process func(name string) (k kshim.Kernel, exit func(), err error) // a new client of its kernel
 	route   func(peer netip.Addr) (mtu int, err error)                 // largest path MTU on the way to peer, 0 for none; nil: not known
 	stop    func() error
 
-	// redirect sends those who ask this device for a service to another UDP
-	// port of its address; nil on a kernel device.
+	// redirect sends the peers that ask this device for a service to another
+	// UDP port of its address; nil on a kernel device.
 	redirect  func(service uint64, port uint16) (end func(), err error)
 	mapper    *portMapper // of the owner of an address's UDP port 4791
 	neighbour *neighbour  // of a device beside it
@@ -40,7 +40,7 @@ type backend struct {
 	users int // contexts; guarded by the registry's mu
 }
 
-// device is what Open takes to get this backend.
+// device returns the name by which Open gets this backend.
 func (s *backend) device() string {
 	if s.spec.kind == kindHost {
 		name := string(kindHost) + ":" + s.spec.host
@@ -165,7 +165,7 @@ func (r *registry) acquireLoopback(spec deviceSpec, log *slog.Logger) (*backend,
 			return s, nil
 		}
 		if file := (*fs.PathError)(nil); errors.As(err, &file) {
-			return nil, err // of pcap=FILE, whatever the address
+			return nil, err // of pcap=FILE, the same at every address
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EACCES) {
 			return nil, err
@@ -231,7 +231,7 @@ func (r *registry) release(s *backend) error {
 // held.
 func (r *registry) find(spec deviceSpec, at netip.AddrPort) *backend {
 	if spec.kind == kindSim && spec.net == "" {
-		return nil // private: nobody else's
+		return nil // private: no other context shares it
 	}
 	for _, s := range r.backends {
 		if s.spec.kind == spec.kind && s.spec.net == spec.net && s.addr == at {
@@ -283,7 +283,7 @@ func (s *deviceSpec) udpPort() uint16 {
 	return uint16(s.port)
 }
 
-// comparable is the options without what is part of the identity.
+// comparable returns the options without those that are part of the identity.
 func (s deviceSpec) comparable() deviceOptions {
 	s.port = 0
 	return s.deviceOptions

@@ -16,12 +16,12 @@ import (
 // is not answered stays, and takes one of the places that ListenConfig.Pending
 // gives.
 type Request struct {
-	// Context is the device that the request came to, and whose the queue pair
-	// is: its regions are those that the peer can be told of.
+	// Context is the device that the request came to. The queue pair is made on
+	// it, and the peer can reach its regions only.
 	Context               *Context
 	LocalAddr, RemoteAddr netip.AddrPort
-	// PrivateData is what came with the request, with zeroes behind it, 56
-	// bytes in all: its length is not on the wire.
+	// PrivateData is the request's private data, padded with zeroes to 56
+	// bytes: its length is not on the wire.
 	PrivateData []byte
 
 	req       *rdmacm.Request
@@ -120,7 +120,7 @@ func (r *Request) accept(ctx context.Context, private []byte) (QP, error) {
 	return r.pair.num, nil
 }
 
-// drop gives back what the request has. Preconditions: mu is held.
+// drop gives back the request's resources. Preconditions: mu is held.
 func (r *Request) drop() {
 	_ = r.req.Destroy()
 	if q := r.pair; q.queuePair != nil {

@@ -14,7 +14,7 @@ import (
 // the one that RDMASHIM_DEVICE names; else the kernel's device that has the
 // address from which the system's route to there leaves; else the soft device
 // on that address. Of a name's addresses the first is taken to which there is a
-// device, in the order in which Dial tries them. The error says what was tried.
+// device, in the order in which Dial tries them. The error lists the attempts.
 //
 // To addresses of this host the device is one that leaves the address itself to
 // programs that listen there: to 127.0.0.0/8 it is on 127.128.0.0 plus the
@@ -77,11 +77,11 @@ func openToward(local, remote netip.Addr, config OpenConfig) (*Context, error) {
 	return c, nil
 }
 
-// clientAddrs is how many addresses a process tries of those that are its own.
+// clientAddrs is the number of its own addresses that a process tries.
 const clientAddrs = 16
 
-// openClientLoopback opens a device on a loopback address that nobody listens
-// on by habit.
+// openClientLoopback opens a device on a loopback address that no program
+// listens on by habit.
 func openClientLoopback(remote netip.Addr, config OpenConfig) (*Context, error) {
 	for i := range clientAddrs {
 		addr := clientAddr(os.Getpid() + i)

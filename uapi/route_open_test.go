@@ -70,7 +70,7 @@ func TestListenOpensNamedDevice(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestOpenRoute opens a device on the way, and says what was tried.
+// TestOpenRoute opens a device on the way, and lists the attempts.
 func TestOpenRoute(t *testing.T) {
 	t.Setenv("RDMASHIM_DEVICE", "")
 	c, err := OpenRoute(t.Context(), "127.0.0.1", OpenConfig{})

@@ -20,9 +20,9 @@ func openRecorded(t *testing.T, device string) (*Context, *recorder) {
 	return c, r
 }
 
-// demo does what a program does: it connects two contexts, moves a megabyte
-// with WRITE, reads it back, sends a message with an immediate, does an
-// atomic, and tidies up.
+// demo works as a program does: it connects two contexts, moves a megabyte with
+// WRITE, reads it back, sends a message with an immediate, does an atomic, and
+// tidies up.
 func demo(t *testing.T, a, b *Context) {
 	const total, piece = 1 << 20, 64 << 10
 	ctx := context.Background()
@@ -88,8 +88,8 @@ func demo(t *testing.T, a, b *Context) {
 	require.NoError(t, err)
 }
 
-// What a program does passes the system-call line as commands of the kernel's
-// ABI, and its data does not pass it at all.
+// A program's calls pass the system-call line as commands of the kernel's ABI,
+// and its data does not pass it at all.
 func TestControlTrafficPassesTheSeam(t *testing.T) {
 	for _, device := range []string{"sim?net=seam", "soft?port=0"} {
 		t.Run(device, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 	}
 }
 
-// With the line shut no control call works, whatever stands behind it: there
-// is no other way.
+// With the line shut no control call works, on any kernel: there is no other
+// way.
 func TestNothingGoesAroundTheSeam(t *testing.T) {
 	c, r := openRecorded(t, "sim")
 	mr, err := c.RegMR(make([]byte, 8), 0)

@@ -9,16 +9,16 @@ import (
 )
 
 // Several processes of a user share the UDP port 4791 of an address, as far as
-// connecting is concerned. The first has it: its device is the owner. Another
-// that wants to be found there opens its device beside, on the same address and
-// another UDP port, and has each service that it listens for noted at the
-// owner's port mapper (an abstract UNIX socket, by which the kernel tells each
-// side whose process the other is). Requests that come to the owner for such a
-// service are sent on by the connection manager's own redirection
-// (cm.Manager.Redirect). All this lasts as long as the connection to the port
-// mapper, so that nothing is left of a process that died; when the owner goes,
-// the processes beside try to take port 4791, one of them gets it, and the
-// others have their services noted there.
+// connecting is concerned. The first process has it: its device is the owner.
+// Another process that wants to be found there opens its device beside, on the
+// same address and another UDP port, and registers each service that it listens
+// for with the owner's port mapper (an abstract UNIX socket, by which the
+// kernel tells each side the other's process and user). Requests that come to
+// the owner for such a service are sent on by the connection manager's own
+// redirection (cm.Manager.Redirect). All this lasts as long as the connection
+// to the port mapper, so that nothing is left of a process that died; when the
+// owner goes, the processes beside try to take port 4791, one of them gets it,
+// and the others have their services noted there.
 
 // heldError names the process that has a port of an address.
 type heldError struct {

@@ -122,8 +122,8 @@ func (s *server) end(t *testing.T, kill bool) {
 	}
 }
 
-// reached dials addr on c, sends a message and gets it back; it answers who
-// accepted.
+// reached dials addr on c, sends a message and gets it back; it returns the
+// name of the process that accepted.
 func reached(t *testing.T, c *Context, addr string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -166,7 +166,7 @@ func client(t *testing.T, addr string) *Context {
 	return c
 }
 
-// TestClientFirst: a client that dials an address of this host before anybody
+// TestClientFirst: a client that dials an address of this host before a program
 // listens there leaves it free: of 127.0.0.1, of ::1, which is the only one of
 // its kind, and of an interface.
 func TestClientFirst(t *testing.T) {
@@ -267,7 +267,7 @@ func TestServersShareAddress(t *testing.T) {
 }
 
 // TestShareStranger: an address of another user, or of a program that is none
-// of ours, is not shared, and the error says whose it is. A stranger at the
+// of ours, is not shared, and the error names the holder. A stranger at the
 // portMapper is not heard.
 func TestShareStranger(t *testing.T) {
 	if !netns.Own(t) {
@@ -311,8 +311,8 @@ func TestStrangerHelper(t *testing.T) {
 	fmt.Println(err)
 }
 
-// TestPortMapperHostile: whatever a process of the user says at the port
-// mapper, it is answered or hung up on, and what it had noted goes with it.
+// TestPortMapperHostile: the port mapper answers any message of the user's
+// processes or hangs up, and a process's services go with its connection.
 func TestPortMapperHostile(t *testing.T) {
 	if !netns.Own(t) {
 		return

@@ -22,7 +22,7 @@ type stackClient struct {
 	qp   QP // mine
 	pqp  QP // the server's
 	id   WRID
-	sum  uint64 // of what it added to its word of this server
+	sum  uint64 // of the values that it added to its word of this server
 }
 
 // live connects, works until something fails, and connects again.
@@ -112,7 +112,7 @@ func (c *stackClient) do(wrs []WR) error {
 		c.kill(c.me)
 		c.tally(func(n *stackCount) { n.clientKills++ })
 	}
-	// Virtual time: much more than anybody may take.
+	// Virtual time: much more than any client may take.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*soakWait)
 	defer cancel()
 	wc := make([]WC, 4)
@@ -149,7 +149,7 @@ func (c *stackClient) inTime(posted time.Time, err error) {
 	}
 }
 
-// round does one thing, and compares what came of it.
+// round does one operation, and compares its outcome.
 func (c *stackClient) round() error {
 	switch c.r.IntN(4) {
 	case 0, 1:
@@ -162,7 +162,7 @@ func (c *stackClient) round() error {
 
 // writeAndRead writes pieces, reads them back into other memory, and compares.
 func (c *stackClient) writeAndRead() error {
-	const half = 32 << 10 // less than what precedes the word
+	const half = 32 << 10 // less than the bytes before the word
 	data := make([]byte, half-8)
 	for i := 0; i < len(data); i += 8 {
 		binary.LittleEndian.PutUint64(data[i:], c.r.Uint64())
@@ -267,8 +267,8 @@ func (c *stackClient) send() error {
 	return nil
 }
 
-// excuse: an error needs somebody who was killed, and must be one of those that
-// a killed process leaves behind.
+// excuse fails the soak unless a process was killed and the error is one of
+// those that a killed process causes.
 func (c *stackClient) excuse(err error) {
 	mine, theirs := !c.me.death().IsZero(), !c.peer.death().IsZero()
 	if !mine && !theirs {
@@ -282,7 +282,7 @@ func (c *stackClient) excuse(err error) {
 	c.failf("an unexpected error after a kill: %v", err)
 }
 
-// leave takes the connection down on whatever side still lives.
+// leave takes the connection down on each side that still lives.
 func (c *stackClient) leave() {
 	if c.peer.death().IsZero() && c.pqp != 0 {
 		if err := c.peer.DestroyQP(c.pqp); err != nil && c.peer.death().IsZero() && !errors.Is(err, syscall.EBADF) {

@@ -25,15 +25,15 @@ import (
 //
 // A program is a client that connects to a server, does a few requests at a
 // time, and compares everything. It may fail only if its server, or itself, was
-// killed, and within the time that a silent peer is believed in. What a killed
-// process had registered must never change again. tests/soak looks at the
+// killed, and within the time that a silent peer is believed in. A killed
+// process's registered memory must never change again. tests/soak looks at the
 // protocol more closely, packet by packet; this looks at all layers together.
 var (
 	soakN    = flag.Int("stack.n", 0, "how many seeds the stack's soak runs; 0: 150, fewer with -short or -race")
 	soakSeed = flag.Uint64("stack.seed", 0, "run this seed only")
 )
 
-// The time for which clients believe in a silent server, and what is added for
+// The time for which clients believe in a silent server, and the allowance for
 // the network's delay.
 const (
 	soakTimeout = 12 // 16.8 ms
@@ -57,7 +57,7 @@ type stackSoak struct {
 	count stackCount      // guarded by mu
 }
 
-// stackCount is what a soak reached.
+// stackCount counts the events that a soak reached.
 type stackCount struct {
 	seeds, writes, reads, atomics, sends, connects, failures, serverKills, clientKills, packets, lost uint64
 }
@@ -91,7 +91,7 @@ type stackProcess struct {
 
 	mu     sync.Mutex
 	died   time.Time // guarded by mu: when its end began; zero: it lives
-	corpse []byte    // guarded by mu: what its memory was when it was dead
+	corpse []byte    // guarded by mu: its memory at its death
 }
 
 func (p *stackProcess) death() time.Time {
@@ -129,8 +129,7 @@ func (s *stackSoak) launch(h *stackHost, size int) *stackProcess {
 	return p
 }
 
-// kill ends a process without asking it, and takes down what its memory was
-// then.
+// kill ends a process without asking it, and takes a copy of its memory.
 func (s *stackSoak) kill(p *stackProcess) {
 	p.mu.Lock()
 	p.died = time.Now()
@@ -220,7 +219,7 @@ func (s *stackSoak) killServer(h *stackHost, r *rand.Rand) {
 	}
 }
 
-// end closes everything and looks for what is left or was touched.
+// end closes everything and looks for leaks and for changed memory.
 func (s *stackSoak) end() {
 	for _, h := range s.hosts {
 		if open := h.server.OpenHandles(); len(open) != 1 { // its region
@@ -228,7 +227,7 @@ func (s *stackSoak) end() {
 		}
 		s.check(h.server.Close())
 	}
-	time.Sleep(time.Second) // what is under way arrives
+	time.Sleep(time.Second) // packets under way arrive
 	var sent, lost, doubled, known, state uint64
 	for _, h := range s.hosts {
 		for name, n := range h.device.Counters() {

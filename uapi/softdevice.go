@@ -130,8 +130,8 @@ func joinSimNetwork(name string) (network *sim.Network, leave func()) {
 	}
 }
 
-// capturePackets puts the capture that pcap= asks for on a link, which it
-// closes when it cannot.
+// capturePackets puts the capture that pcap= asks for on a link. It closes the
+// link when it cannot.
 func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger) (link.Link, error) {
 	if spec.pcap == "" {
 		return l, nil
@@ -150,9 +150,9 @@ func capturePackets(spec deviceSpec, l link.Link, name string, log *slog.Logger)
 	return captured, nil
 }
 
-// captureFile is where a device's packets go: programs that open several
-// devices by one name, and several processes, write a capture for each. A
-// packet between two devices would be twice in one that they share.
+// captureFile returns the file for a device's packets: programs that open
+// several devices by one name, and several processes, write a capture for each.
+// A packet between two devices would be twice in one that they share.
 func captureFile(pcap, device string) string {
 	return strings.NewReplacer("{device}", device, "{pid}", strconv.Itoa(os.Getpid())).Replace(pcap)
 }

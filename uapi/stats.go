@@ -33,9 +33,9 @@ func (c *Context) Counters() (Counters, error) {
 
 // Stats reads the device: its ports' counters and its queue pairs, with the
 // counters, window and round trip of each. Of a soft device these are all queue
-// pairs, whatever context they are of; of a kernel device they are the
-// context's own, and rdma_rxe counts nothing for one. It disturbs the device
-// for as long as it takes to copy some 500 bytes for each queue pair.
+// pairs of all contexts; of a kernel device they are the context's own, and
+// rdma_rxe counts nothing for one. It disturbs the device for as long as it
+// takes to copy some 500 bytes for each queue pair.
 func (c *Context) Stats() (DeviceStats, error) {
 	d, err := c.stats()
 	if err != nil {

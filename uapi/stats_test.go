@@ -17,9 +17,9 @@ import (
 
 var _ expvar.Var = uapi.StatsVar{}
 
-// A WRITE of which packets are lost: the writer's counters say what was sent
-// again and that nothing else went wrong, the other side's what came, and both
-// queue pairs count for themselves what their ports count.
+// A WRITE of which packets are lost: the writer's counters tell the packets
+// that were sent again and no other fault, the other side's tell the packets
+// that came, and both queue pairs' counts equal their ports'.
 func TestStatsOfAWriteUnderLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, mtu = 1 << 20, 1024
@@ -78,7 +78,7 @@ func TestStatsOfAWriteUnderLoss(t *testing.T) {
 	})
 }
 
-// What the responder refuses is counted by kind, on both sides.
+// The responder's refusals are counted by kind, on both sides.
 func TestStatsOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "")
@@ -110,7 +110,7 @@ func TestStatsOfRefusals(t *testing.T) {
 	})
 }
 
-// A queue pair of datagrams has no peer and no window; what it drops is told by
+// A queue pair of datagrams has no peer and no window; its drops are told by
 // cause.
 func TestStatsOfDatagrams(t *testing.T) {
 	a, err := uapi.Open("sim")
@@ -129,13 +129,13 @@ func TestStatsOfDatagrams(t *testing.T) {
 	require.Contains(t, q.Counters, "drop_qkey")
 }
 
-// While nobody answers, what was sent is in flight, in the window, and
+// While no answer comes, a sent message is in flight, in the window, and
 // outstanding.
 func TestStatsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "")
 		x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 1<<20)
-		require.NoError(t, b.DestroyQP(y.QP)) // its device drops what comes
+		require.NoError(t, b.DestroyQP(y.QP)) // its device drops the packets
 		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1<<20))
 		synctest.Wait()
 		d, err := a.Stats()
@@ -178,7 +178,7 @@ func deviceOf(t *testing.T, c *uapi.Context) string {
 	return info.Device
 }
 
-// Whatever a soft device counts has a meaning that is written down.
+// Every counter of a soft device has a meaning that is written down.
 func TestEveryCounterIsExplained(t *testing.T) {
 	for _, device := range []string{"sim?loss=1%", "soft?port=0&loss=1%&pcap=" + t.TempDir() + "/x.pcapng"} {
 		c, err := uapi.Open(device)

@@ -89,7 +89,7 @@ var explanations = map[Status]string{
 // Name is the verbs name without its prefix: "REM_ACCESS_ERR".
 func (s Status) Name() string { return abi.WCStatus(s).String() }
 
-// Explanation says in words what happened.
+// Explanation returns the status in words.
 func (s Status) Explanation() string {
 	if text, ok := explanations[s]; ok {
 		return text
@@ -103,8 +103,8 @@ func (s Status) String() string { return fmt.Sprintf("%s (%s)", s.Name(), s.Expl
 // Error is String.
 func (s Status) Error() string { return s.String() }
 
-// Opcode is what a completion completes, with the kernel's numbers (enum
-// ib_wc_opcode).
+// Opcode is the operation that a completion reports, with the kernel's numbers
+// (enum ib_wc_opcode).
 type Opcode uint32
 
 const (
@@ -122,7 +122,7 @@ const (
 // String is the verbs name without its prefix: "RDMA_WRITE".
 func (o Opcode) String() string { return abi.WCOpcode(o).String() }
 
-// WCFlags says what else a completion carries (enum ib_wc_flags).
+// WCFlags names the other fields that a completion carries (enum ib_wc_flags).
 type WCFlags uint32
 
 const (
@@ -132,8 +132,8 @@ const (
 
 func (f WCFlags) String() string { return abi.WCFlags(f).String() }
 
-// WC is a work completion: struct rdma_wc of the founding document, and what
-// verbs adds to it.
+// WC is a work completion: struct rdma_wc of the founding document, and the
+// fields that verbs adds to it.
 type WC struct {
 	// WRID is the id that the post returned, or that Post was given.
 	WRID WRID

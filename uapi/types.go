@@ -29,7 +29,7 @@ type PD int
 // those given to Post are the caller's own, all 64 bits of them.
 type WRID int64
 
-// Access says what may be done with a memory region (enum
+// Access is the set of operations that a memory region permits (enum
 // ib_access_flags). Local reading is always allowed.
 type Access uint32
 
@@ -115,8 +115,9 @@ type WR struct {
 	// Imm goes with OpWriteImm and OpSendImm, in the program's byte order
 	// (big-endian on the wire).
 	Imm uint32
-	// CompareAdd is what OpCompareSwap compares with, and what OpFetchAdd
-	// adds; Swap is what OpCompareSwap stores on a match.
+	// CompareAdd is the value that OpCompareSwap compares with, and the one
+	// that OpFetchAdd adds; Swap is the value that OpCompareSwap stores on a
+	// match.
 	CompareAdd, Swap uint64
 	// AH, RemoteQPN and RemoteQKey say where a datagram goes, on queue pairs of
 	// TypeUD: see PostSendTo.
@@ -124,7 +125,7 @@ type WR struct {
 	RemoteQPN, RemoteQKey uint32
 }
 
-// MRInfo describes a memory region. Addr and RKey are what a peer needs.
+// MRInfo describes a memory region. A peer needs Addr and RKey.
 type MRInfo struct {
 	Addr, Length uint64
 	LKey, RKey   uint32
@@ -132,7 +133,7 @@ type MRInfo struct {
 	PD           PD // protection domain; 0 is the context's own
 }
 
-// Region is what a peer needs to know to read or write a memory region.
+// Region is a memory region as a peer names it, to read or write it.
 type Region struct {
 	Addr, Length uint64
 	RKey         uint32
@@ -189,24 +190,23 @@ type GID struct {
 	NetDev string
 }
 
-// DeviceInfo describes a device, and what was chosen automatically on it.
+// DeviceInfo describes a device, and the automatic choices on it.
 type DeviceInfo struct {
 	Name   string // the kernel's name: "soft0"
-	Device string // what Open takes to get it: "soft:127.0.0.1"
+	Device string // its name for Open: "soft:127.0.0.1"
 	Kind   string // "soft", "sim" or "host"
-	Driver string // whose rings it speaks: "RXE"
+	Driver string // the driver whose rings it speaks: "RXE"
 	NetDev string // the interface it sends on, if known
 	// Address is where the device answers: its address and UDP port.
 	Address   netip.AddrPort
 	NodeGUID  uint64 // as the kernel gives it
 	Open      bool   // this process has it open
 	PortState string // "ACTIVE", "DOWN"
-	// Notices are sentences about what was chosen automatically and the user
-	// should know.
+	// Notices are sentences about automatic choices that the user should know.
 	Notices []string
 
-	// Port, GIDIndex and MTU are what this context uses; options override
-	// them. GIDReason says why that GID was chosen.
+	// Port, GIDIndex and MTU are the ones that this context uses; options
+	// override them. GIDReason says why that GID was chosen.
 	Port      int
 	GIDs      []GID
 	GIDIndex  int

@@ -31,14 +31,14 @@ const (
 	answerTime = 2 * time.Second
 )
 
-// maxAnswer bounds what is taken of another process, in bytes: an answer has
-// about 1500 for a queue pair.
+// maxAnswer bounds the answer of another process, in bytes: it has about 1500
+// for a queue pair.
 const maxAnswer = 64 << 20
 
 // version is that of answers.
 const version = 1
 
-// answer is what a process says to a client: a space at once, then one line of
+// answer is a process's answer to a client: a space at once, then one line of
 // JSON.
 type answer struct {
 	Version int      `json:"version"`
@@ -48,10 +48,10 @@ type answer struct {
 }
 
 // ReadAll reads the soft devices of all processes of this user, or of those
-// that pids name, in the order of their process numbers. It asks all at once:
-// one that does not begin to answer within 200 ms is a *SilentError. The other
-// errors are of processes that could not be read. It removes the sockets of
-// processes that are gone.
+// that pids name, in the order of their process numbers. It asks all at once: a
+// process that does not begin to answer within 200 ms is a *SilentError. The
+// other errors are of processes that could not be read. It removes the sockets
+// of processes that are gone.
 func ReadAll(ctx context.Context, pids ...int) ([]Device, []error) {
 	paths, err := sockets(pids)
 	if err != nil {
@@ -202,7 +202,7 @@ func parseAnswer(r io.Reader) ([]Device, error) {
 	return a.Devices, nil
 }
 
-// clean takes what is not printable out of the reading's texts.
+// clean removes unprintable characters from the reading's texts.
 func (d *Device) clean() {
 	for _, s := range []*string{&d.Name, &d.Device, &d.Kind, &d.NetDev, &d.Process} {
 		*s = clean(*s)

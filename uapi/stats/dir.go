@@ -15,8 +15,8 @@ import (
 )
 
 // suffix ends the names of sockets, which are PID-RANDOM.sock: no two are
-// alike, in whatever PID namespace the processes are. While a socket does not
-// listen yet its name begins with a dot.
+// alike, even across PID namespaces. While a socket does not listen yet its
+// name begins with a dot.
 const suffix = ".sock"
 
 // dirs are where sockets may be: below the user's run-time directory, if there
@@ -73,9 +73,9 @@ func pidOf(name string) int {
 // maxTidy bounds how many names a server looks at when it starts.
 const maxTidy = 64
 
-// tidy removes the sockets of processes that are gone. That there is no such
-// process does not suffice: it may be in another PID namespace. That nobody
-// listens does, since a name is used once.
+// tidy removes the sockets of processes that are gone. A missing process does
+// not prove that: it may be in another PID namespace. A missing listener does,
+// since a name is used once.
 func tidy(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -33,8 +33,8 @@ func asNobody(t *testing.T, f func() error) error {
 	return <-done
 }
 
-// Where file modes do not keep others away, what they are does: to another
-// user's request there is no answer.
+// Where file modes do not keep other users away, their credentials do: another
+// user's request gets no answer.
 func TestForeignClient(t *testing.T) {
 	dir := private(t)
 	s := serve(t, one)

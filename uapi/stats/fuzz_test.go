@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzAnswer: whatever a process answers, what is taken of it can be shown and
-// written.
+// FuzzAnswer: a reading that is taken of any answer can be shown and written.
 func FuzzAnswer(f *testing.F) {
 	good, _ := json.Marshal(answer{Version: version, PID: 1, Devices: []Device{example()}})
 	f.Add(append(good, '\n'))

@@ -2,12 +2,12 @@ package stats
 
 import "strings"
 
-// Kind says what a counter counts.
+// Kind describes a counter: its family, label and meaning.
 type Kind struct {
 	Name string // the counter's
-	// Family is what it belongs to, and is Name unless several counters tell
-	// one thing apart by Label: those of family "drops" by the label "cause",
-	// for instance, whose Value for drop_icrc is "icrc".
+	// Family is the counter's family. It is Name unless several counters split
+	// one total by Label: those of family "drops" by the label "cause", for
+	// instance, whose Value for drop_icrc is "icrc".
 	Family, Label, Value string
 	Help                 string // of the family, a sentence
 }
@@ -94,8 +94,8 @@ var prefixes = []struct{ prefix, family, label string }{
 	{"fault_", familyFaults, "fault"},
 }
 
-// Lookup says what a counter counts. One of another driver, which is not known
-// here, is a family of its own.
+// Lookup describes a counter by its name. An unknown counter, of another
+// driver, is a family of its own.
 func Lookup(name string) Kind {
 	if help, ok := singles[name]; ok {
 		return Kind{Name: name, Family: name, Help: help}

@@ -13,10 +13,10 @@ import (
 // WritePrometheus writes readings in Prometheus' text format, version 0.0.4: a
 // program that serves HTTP can answer /metrics with it. Counters are named
 // rdmashim_port_NAME_total and rdmashim_qp_NAME_total, with the labels device,
-// kind, address, pid, process and port, and lqpn of queue pairs; what a
-// requester has at present is rdmashim_qp_outstanding, _in_flight_bytes,
-// _window_bytes, _rtt_seconds, _rtt_variance_seconds and _rto_seconds. States
-// are rdmashim_port_info and rdmashim_qp_info, whose value is 1.
+// kind, address, pid, process and port, and lqpn of queue pairs; a requester's
+// present state is rdmashim_qp_outstanding, _in_flight_bytes, _window_bytes,
+// _rtt_seconds, _rtt_variance_seconds and _rto_seconds. States are
+// rdmashim_port_info and rdmashim_qp_info, whose value is 1.
 func WritePrometheus(w io.Writer, devices []Device) error {
 	e := exposition{families: map[string]*family{}}
 	for i := range devices {
@@ -130,8 +130,8 @@ func (e *exposition) counters(prefix string, l labels, c Counters) {
 	}
 }
 
-// metricName keeps what a metric's name may have; drivers' names of counters
-// have nothing else.
+// metricName keeps the characters that a metric's name may have; drivers' names
+// of counters have no others.
 func metricName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {

@@ -27,7 +27,7 @@ type Server struct {
 	ended   chan struct{} // closed when run has returned
 
 	mu     sync.Mutex
-	client *net.UnixConn // guarded by mu: the one that is served
+	client *net.UnixConn // guarded by mu: the client that is served
 	closed bool          // guarded by mu
 }
 
@@ -50,7 +50,7 @@ func Serve(process string, read func() []Device) (*Server, error) {
 }
 
 // listenIn listens in a directory. The socket is the user's alone, and gets its
-// name when it listens: a socket with a name to which nobody can connect is
+// name when it listens: a socket that has a name and takes no connection is
 // dead.
 func listenIn(dir string) (*net.UnixListener, string, error) {
 	if err := makeDir(dir); err != nil {
@@ -117,8 +117,8 @@ func (s *Server) serve(c *net.UnixConn) {
 	}
 }
 
-// Close removes the socket and ends what it serves. When it has returned
-// nothing of the server is left and read is not called any more. It is
+// Close removes the socket and hangs up on its client. When it returns, the
+// server's goroutines have ended and read is not called any more. It is
 // idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()

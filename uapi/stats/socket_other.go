@@ -12,8 +12,8 @@ import (
 // Server tells other processes of the same user of this one's devices.
 type Server struct{}
 
-// Serve starts a server; not on this system, which cannot say whose process
-// connects.
+// Serve starts a server; not on this system, which does not tell the user of a
+// connecting process.
 func Serve(process string, read func() []Device) (*Server, error) {
 	return nil, fmt.Errorf("stats: processes are not asked on %s: %w", runtime.GOOS, syscall.ENOTSUP)
 }

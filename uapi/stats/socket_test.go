@@ -52,7 +52,7 @@ func TestServeAndRead(t *testing.T) {
 		list, errs := ReadAll(t.Context())
 		require.Empty(t, errs)
 		want := example()
-		want.PID = os.Getpid() // it is who answers, whatever it says
+		want.PID = os.Getpid() // the kernel names the answering process, whatever the answer says
 		require.Equal(t, []Device{want}, list)
 	}
 	require.NoError(t, s.Close())
@@ -218,7 +218,7 @@ func TestSlowAnswer(t *testing.T) {
 	require.Len(t, list, 1)
 }
 
-// A caller whose context has ended waits no longer.
+// A caller waits no longer than its context lasts.
 func TestNoAnswer(t *testing.T) {
 	dir := private(t)
 	require.NoError(t, makeDir(dir))
@@ -232,7 +232,7 @@ func TestNoAnswer(t *testing.T) {
 	require.Len(t, errs, 1)
 }
 
-// What another process says is not obeyed by the terminal.
+// Another process's texts carry no control characters to the terminal.
 func TestAnswersAreCleaned(t *testing.T) {
 	d := example()
 	d.Name, d.QueuePairs[0].State = "so\x1b[2Jft", "R\nTS"
@@ -246,7 +246,8 @@ func TestAnswersAreCleaned(t *testing.T) {
 	require.Equal(t, Counters{"sent_pkts": 1}, list[0].Ports[0].Counters)
 }
 
-// What passes over the socket. It is the protocol's version 1 that this holds.
+// The bytes that pass over the socket: this test holds version 1 of the
+// protocol.
 func TestAnswerJSON(t *testing.T) {
 	d := example()
 	d.Ports, d.QueuePairs = []Port{}, []QueuePair{}

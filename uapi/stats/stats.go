@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Device is a reading of a device: what it counted from its start to Time, and
-// what its queue pairs have at present. The JSON keys are stable.
+// Device is a reading of a device: its counters from its start to Time, and the
+// present state of its queue pairs. The JSON keys are stable.
 type Device struct {
 	Name    string         `json:"name"`             // the kernel's name: "soft0", "rxe0"
-	Device  string         `json:"device"`           // what uapi.Open takes to get it: "soft:127.0.0.1"
+	Device  string         `json:"device"`           // its name for uapi.Open: "soft:127.0.0.1"
 	Kind    string         `json:"kind"`             // "soft", "sim" or "host"
 	NetDev  string         `json:"netdev,omitempty"` // the interface it sends on, if known
 	Address netip.AddrPort `json:"address,omitzero"` // where it answers, if known
@@ -23,8 +23,8 @@ type Device struct {
 	QueuePairs []QueuePair `json:"queue_pairs"`
 }
 
-// Port is a reading of a port. What queue pairs counted that are gone is in its
-// counters.
+// Port is a reading of a port. Its counters include those of queue pairs that
+// are gone.
 type Port struct {
 	Port     int      `json:"port"`
 	State    string   `json:"state"`         // "ACTIVE", "DOWN"
@@ -48,14 +48,14 @@ type QueuePair struct {
 	Counters  Counters       `json:"counters,omitempty"`  // none on rdma_rxe
 }
 
-// Requester is what a queue pair's sending side has at present.
+// Requester is the present state of a queue pair's sending side.
 type Requester struct {
 	Outstanding int `json:"outstanding"` // work requests that are not completed
 	// InFlight and Window are bytes, and 256 more for each packet, of which
 	// there may be Window in flight until the peer acknowledges some. READs
-	// count with what they asked for.
+	// count with the bytes that they ask for.
 	InFlight int `json:"in_flight_bytes"`
-	Window   int `json:"window_bytes"` // 0 of datagrams, which nobody acknowledges
+	Window   int `json:"window_bytes"` // 0 of datagrams, which have no acknowledgement
 	// RTT is the smoothed round trip, RTTVariance its mean deviation (RFC
 	// 6298); 0: not measured yet.
 	RTT         time.Duration `json:"rtt_ns"`
@@ -67,8 +67,8 @@ type Requester struct {
 // counted by that device, which is not the same as zero.
 type Counters map[string]uint64
 
-// Summary adds up counters that belong together. What a device does not count
-// is zero; Known tells.
+// Summary adds up counters that belong together. A sum that the device does not
+// count is zero; Known tells.
 type Summary struct {
 	SentPackets, SentBytes         uint64 // bytes are payload; repeated packets included
 	ReceivedPackets, ReceivedBytes uint64
@@ -77,7 +77,7 @@ type Summary struct {
 	Timeouts                       uint64
 	NAKsSent, NAKsReceived         uint64 // of all kinds but RNR
 	RNRSent, RNRReceived           uint64 // receiver not ready
-	Drops                          uint64 // packets dropped, whatever the cause
+	Drops                          uint64 // packets dropped, for all causes
 }
 
 // Summarize adds up.
@@ -134,7 +134,7 @@ func (c Counters) Drops() map[string]uint64 {
 	return m
 }
 
-// Since is what was counted since an earlier reading. A counter that went down,
+// Since returns the counts since an earlier reading. A counter that went down,
 // because the device is another of the same name, counts from zero.
 func (c Counters) Since(earlier Counters) Counters {
 	if c == nil {

@@ -55,7 +55,7 @@ func TestJSON(t *testing.T) {
 	require.Equal(t, example(), back)
 }
 
-// What Prometheus' own parser makes of the text.
+// Prometheus' own parser reads the text.
 func TestPrometheus(t *testing.T) {
 	other := example()
 	other.PID, other.Name, other.QueuePairs = 4712, "soft1", nil

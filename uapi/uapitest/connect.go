@@ -119,7 +119,7 @@ func (e *End) Next(n int) []uapi.WC {
 	return wc
 }
 
-// Must fails the test if err is not nil. It takes what a post returns:
+// Must fails the test if err is not nil. It takes the results of a post:
 //
 //	id := x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 12))
 func (e *End) Must(id uapi.WRID, err error) uapi.WRID {

@@ -7,8 +7,8 @@
 // parallel, under the race detector, and in a testing/synctest bubble, where
 // timeouts pass in no time.
 //
-// What a test leaves behind fails it: handles that were not destroyed, with
-// the line that made them, and goroutines of the devices that do not end.
+// Leaks fail the test: handles that were not destroyed, with the line that made
+// them, and goroutines of the devices that do not end.
 //
 // It is not a model of a network card: the code that runs is the soft RNIC
 // that programs use, faults included.

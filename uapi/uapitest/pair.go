@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// T is what this package needs of a test: *testing.T, *testing.B and
-// *testing.F have it.
+// T holds the methods that this package needs of a test: *testing.T, *testing.B
+// and *testing.F have them.
 type T interface {
 	Helper()
 	Cleanup(func())
@@ -21,13 +21,13 @@ type T interface {
 var networks atomic.Uint64
 
 // Pair opens two devices on a private network and returns a context on each.
-// options are those of a device name, for both: "loss=1%&seed=7", "mtu=256",
-// or "" for none. Faults are decided by each device for what it sends; equal
-// seeds make equal decisions on both.
+// options are those of a device name, for both: "loss=1%&seed=7", "mtu=256", or
+// "" for none. Each device decides on the faults of the packets that it sends;
+// equal seeds make equal decisions on both.
 //
-// At the end of the test it closes the contexts and reports as errors what is
-// left: open handles, goroutines, devices that still run. A context that the
-// test closed itself is only checked for the last two.
+// At the end of the test it closes the contexts and reports leaks as errors:
+// open handles, goroutines, devices that still run. A context that the test
+// closed itself is only checked for the last two.
 func Pair(t T, options string) (a, b *uapi.Context) {
 	t.Helper()
 	network := fmt.Sprintf("uapitest-%d", networks.Add(1))

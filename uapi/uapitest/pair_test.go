@@ -47,7 +47,7 @@ func TestPairsAreApart(t *testing.T) {
 	}
 }
 
-// In a bubble time is virtual: what waits for a timeout waits for nothing.
+// In a bubble time is virtual: a wait for a timeout takes no real time.
 func TestPairInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := uapitest.Pair(t, "loss=20%&delay=50ms&seed=3")
@@ -73,7 +73,7 @@ func TestConnectOneContextToItself(t *testing.T) {
 	require.Equal(t, "within", string(y.Buf[:6]))
 }
 
-// fakeT is a test that keeps what it is told.
+// fakeT is a test that keeps its messages.
 type fakeT struct {
 	mu       sync.Mutex
 	errors   []string
@@ -126,7 +126,7 @@ func TestCleanTestsPass(t *testing.T) {
 		x, _ := uapitest.Connect(t, a, b)
 		x.DestroyQP(x.QP)
 		x.DeregMR(x.MR)
-		b.Close() // what a test destroys itself is no error
+		b.Close() // a context that the test closed itself is no error
 	}))
 }
 
