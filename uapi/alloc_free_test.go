@@ -11,7 +11,7 @@ import (
 // runs in the doorbell and in its receive loop.
 func TestPostAndPollAllocateNothing(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		t.Skip("the race detector allocates; run it without -race")
 	}
 	for _, device := range []string{"sim?net=allocs", "soft?port=0"} {
 		t.Run(device, func(t *testing.T) {

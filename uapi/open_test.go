@@ -133,7 +133,7 @@ func TestQueryDevice(t *testing.T) {
 func TestAddressTaken(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("needs 127.0.0.0/8")
+		t.Skip("this system has 127.0.0.1 only, not 127.0.0.0/8; run it on Linux")
 	}
 	holder, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.1.2.3:0")))
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestSoftOnIPv6(t *testing.T) {
 	a, err := uapi.Open("soft:[::1]?port=0")
 	if err != nil {
 		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-		t.Skip("this machine has no IPv6")
+		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	defer a.Close()
 	b := openDevice(t, "soft:[::1]?port=0")

@@ -74,7 +74,7 @@ func TestRegistryIdentityIsTheAddress(t *testing.T) {
 
 func TestRegistryPlainSoftTakesTheNextFree(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("one loopback address only")
+		t.Skip("this system has one loopback address, 127.0.0.1; run it on Linux")
 	}
 	r, f := newFakeRegistry()
 	at := func(last byte) netip.AddrPort {
