@@ -12,8 +12,9 @@ import (
 // maxAH is how many address handles there may be (rxe_param.h: RXE_MAX_AH).
 const maxAH = 1<<15 - 1
 
-// addressVector is an address handle: where datagrams that name it go. Its
-// number is what a send work request carries (ah_num); 0 is none, as with rxe.
+// addressVector is an address handle: the destination of datagrams that name
+// it. Its number is what a send work request carries (ah_num); 0 is none, as
+// with rxe.
 type addressVector struct {
 	d    *Device
 	num  uint32

@@ -7,50 +7,55 @@ import (
 	"time"
 )
 
-// A program that waits for completions, one after the other, stands in for the
-// listener: the packet itself wakes it, not a goroutine that the packet woke.
-// The listener is parked meanwhile, as it is for a program that polls.
+// Leader/followers: a program that waits for completion after completion does
+// the listener's work itself (it is the attendant), so that a packet wakes it
+// without a goroutine between them. The listener is parked meanwhile, as it is
+// for a program that polls.
 const (
-	// prompt is how soon after a completion a program must wait again.
+	// prompt bounds the time from the end of a wait to the next one of a
+	// streak.
 	prompt = 100 * time.Microsecond
-	// attendAfter is how many times in a row it must, before it may attend.
+	// attendAfter is the number of prompt waits in a row before a program may
+	// attend.
 	attendAfter = 8
-	// eager bounds that count, and late is what one that was not costs.
+	// eager caps the streak of prompt waits; a late wait subtracts late from
+	// it.
 	eager = 4 * attendAfter
 	late  = 8
-	// rivalry is for how many waits nobody attends after two wanted to: with
-	// several, events are fairer.
+	// rivalry is the number of waits without an attendant after two programs
+	// wanted to attend: with several, events are fairer.
 	rivalry = 128
 )
 
-// attendance is what the one who attends, the listener and those who write
-// completions know of each other.
+// attendance is the state that the attendant, the listener and the writers of
+// completions share.
 type attendance struct {
-	busy    atomic.Bool   // somebody attends
-	blocked atomic.Int32  // and waits for this: what Rouse interrupts
+	busy    atomic.Bool   // there is an attendant
+	blocked atomic.Int32  // the attendant's wait, which Rouse interrupts: forNothing …
 	news    atomic.Uint32 // completions
 	last    atomic.Int64  // engine.Time of the last end of a wait
 	told    atomic.Uint64 // events that were raised
 	quick   atomic.Int32  // how many times in a row a program was prompt
 
-	asleep  atomic.Bool   // the listener is parked until somebody calls unpark
+	asleep  atomic.Bool   // the listener is parked until a call of unpark
 	listens chan struct{} // a token: the listener has decided whether to park
 
-	// Whose end rouses who attends: a program's context, of which it has but
-	// one as a rule. With whoever attends.
+	// ends is the Done channel of the attendant's context; closing it wakes the
+	// attendant. A program keeps one context as a rule, so that follow seldom
+	// changes it. Both belong to the attendant.
 	ends   <-chan struct{}
 	forget func() bool
-	spin   spinner // with whoever attends
+	spin   spinner // the attendant's
 }
 
-// What who attends may wait for.
+// The waits of an attendant.
 const (
 	forNothing = iota
 	forLink
 	forListener // to leave the link
 )
 
-// attention is what ends an Attend, besides trouble.
+// attention holds the conditions that end an Attend, besides trouble.
 type attention struct {
 	ctx   context.Context
 	news  uint32
@@ -65,8 +70,9 @@ func (w *attention) due(a *attendance) bool {
 // News counts completions; see kshim.Attender.
 func (d *Device) News() uint32 { return d.attendance.news.Load() }
 
-// Attend works in place of the listener until there is something for a program
-// that waits to look at; see kshim.Attender.
+// Attend drives the device in place of the listener until the completion count
+// differs from news, wakes differs from seen, or ctx is done; see
+// kshim.Attender.
 func (d *Device) Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
 	a := &d.attendance
 	if !a.busy.CompareAndSwap(false, true) {
@@ -88,13 +94,14 @@ func (d *Device) Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, 
 	return did
 }
 
-// mayAttend reports whether the program is one that waits all the time.
+// mayAttend reports whether the program waits promptly, completion after
+// completion.
 func (d *Device) mayAttend() bool {
 	a := &d.attendance
 	if d.down.Load() { // Arm says so
 		return false
 	}
-	// Besides who attends, a rival changes quick, and wins.
+	// A rival changes quick as well, and wins.
 	q := a.quick.Load()
 	if time.Duration(int64(d.now())-a.last.Load()) > prompt {
 		if q > 0 {
@@ -116,14 +123,14 @@ func (d *Device) attended() bool {
 }
 
 // takeOver waits until the listener has left the link, which may take long
-// while packets come: false when that is not worth it any more. busy keeps it
-// away.
+// while packets come. It returns false when waiting is no longer worth it. busy
+// keeps the listener away.
 func (d *Device) takeOver(w *attention) bool {
 	a := &d.attendance
 	a.blocked.Store(forListener)
 	defer a.blocked.Store(forNothing)
 	for !d.polling.parked.Load() {
-		// A rival came, or the listener has gone: then it has said so.
+		// A rival came, or the listener has ended: each calls decided.
 		if w.due(a) || a.quick.Load() < attendAfter || d.down.Load() {
 			return false
 		}
@@ -163,7 +170,7 @@ func (d *Device) attend(w *attention) bool {
 				return false
 			}
 		}
-		// Who changes what is looked at here looks at blocked afterwards.
+		// A writer of news or wakes looks at blocked afterwards.
 		a.blocked.Store(forLink)
 		done := w.due(a)
 		var err error
@@ -186,7 +193,7 @@ func (d *Device) attend(w *attention) bool {
 	}
 }
 
-// follow sees to it that the end of ctx rouses.
+// follow makes the end of ctx call Rouse.
 func (a *attendance) follow(ctx context.Context, d *Device) {
 	if ctx.Done() == a.ends {
 		return
@@ -199,11 +206,11 @@ func (a *attendance) follow(ctx context.Context, d *Device) {
 	}
 }
 
-// end lets go of the context when the link is closed. Nobody attends after
+// end lets go of the context when the link is closed. No program attends after
 // that.
 func (a *attendance) end() {
 	for !a.busy.CompareAndSwap(false, true) {
-		runtime.Gosched() // who attends is on its way out
+		runtime.Gosched() // the attendant is on its way out
 	}
 	if a.forget != nil {
 		a.forget()
@@ -223,7 +230,7 @@ func (d *Device) attendLink(w *attention) error {
 	return nil
 }
 
-// Rouse lets who attends look again; see kshim.Attender.
+// Rouse makes the attendant look again; see kshim.Attender.
 func (d *Device) Rouse() {
 	switch d.attendance.blocked.Load() {
 	case forLink:
@@ -233,7 +240,8 @@ func (d *Device) Rouse() {
 	}
 }
 
-// announce follows every completion; event tells that who waits for it is told.
+// announce follows every completion; event tells whether an event was raised
+// for it.
 func (a *attendance) announce(d *Device, event bool) {
 	a.news.Add(1)
 	if event {
@@ -243,7 +251,7 @@ func (a *attendance) announce(d *Device, event bool) {
 	d.Rouse()
 }
 
-// rests reports whether who attends has been waiting for so long that the
+// rests reports whether the attendant has been waiting for so long that the
 // listener need not look after it any more.
 func (d *Device) rests() bool {
 	a := &d.attendance

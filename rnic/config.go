@@ -20,8 +20,8 @@ import (
 type Config struct {
 	// Name is the device's name in sysfs, such as "soft0".
 	Name string
-	// NetDev and IfIndex name what the device sends on; by default what the
-	// link's Caps say.
+	// NetDev and IfIndex name the interface that the device sends on; by
+	// default the one in the link's Caps.
 	NetDev  string
 	IfIndex uint32
 	// Link carries the packets. The device owns it: Close closes it.
@@ -35,7 +35,7 @@ type Config struct {
 	// dead process stays away from the next one.
 	Seed uint64
 	// Logger is told of peers that guess remote keys, and of messages that wait
-	// for a receive; nil: nobody is.
+	// for a receive; nil for none.
 	Logger *slog.Logger
 	// Tuning is passed to the queue pairs. A MaxWindow of 0 is chosen after the
 	// link's buffers.
@@ -47,17 +47,17 @@ type Config struct {
 	// manager is listened for, without locks; its error is the answer, and end
 	// is called when the service has gone.
 	Announce func(service uint64) (end func(), err error)
-	// CM has the times and limits of the communication manager; who the device
-	// is, it takes from the device.
+	// CM has the times and limits of the communication manager; New fills in
+	// the device's identity.
 	CM cm.Config
 }
 
-// headRoom is what must fit beside the payload into a link's packet, which is
-// without the headers of IPv4 and UDP.
+// headRoom is the room in bytes that a packet needs beside its payload, without
+// the headers of IPv4 and UDP.
 const headRoom = abi.MTUHeadroom - 28
 
-// activeMTU is the port's MTU for the one that was asked for, 0 being the
-// largest, on a link that carries packets of caps.MTU bytes.
+// activeMTU returns the port's MTU for a requested one, 0 being the largest, on
+// a link that carries packets of caps.MTU bytes.
 func activeMTU(ask int, caps link.Caps) (abi.MTU, error) {
 	m, fits := abi.FitMTU(ask), abi.FitMTU(caps.MTU-headRoom)
 	switch {
@@ -73,12 +73,12 @@ func activeMTU(ask int, caps link.Caps) (abi.MTU, error) {
 	return m, nil
 }
 
-// PathMTU is the largest path MTU whose packets fit UDP payloads of room bytes,
-// 0 if none does.
+// PathMTU returns the largest path MTU whose packets fit UDP payloads of room
+// bytes, 0 if none does.
 func PathMTU(room int) int { return abi.FitMTU(room - headRoom).Bytes() }
 
-// pathMTU is the path MTU for a peer: the port's, or what the route to the peer
-// carries of it. Without a route there may be one when packets go.
+// pathMTU returns the path MTU for a peer: the port's, or less if the route to
+// the peer carries less. A route that is missing now may exist when packets go.
 func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
 	routed, ok := d.link.(link.Routed)
 	if !ok {
@@ -91,8 +91,8 @@ func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
 	return max(abi.MTU256, min(d.mtu, abi.FitMTU(room-headRoom)))
 }
 
-// tune limits a queue pair's window to what a socket's buffer holds: more is
-// lost by the receiver when it is late, and sent again for nothing. The peer's
+// tune limits a queue pair's window to the capacity of a socket's buffer: a
+// late receiver loses any more, and it is sent again for nothing. The peer's
 // buffer is taken to be like ours. Linux charges a datagram of 4,164 bytes
 // 8,448 (measured by where a window begins to lose packets: at 0.47 of the
 // buffer none, at 0.75 every tenth).
@@ -135,7 +135,7 @@ func newGUID(random [32]byte) uint64 {
 // IPv4 address mapped to one.
 func gidOf(a netip.Addr) netip.Addr { return netip.AddrFrom16(a.WithZone("").As16()) }
 
-// portLID is what QUERY_PORT reports as the LID. RoCE has none (rxe: 0); a soft
+// portLID is the LID that QUERY_PORT reports. RoCE has none (rxe: 0); a soft
 // device away from RoCEv2's UDP port tells its port here, and MODIFY_QP's dlid
 // names the peer's.
 func portLID(udp uint16) uint16 {

@@ -15,7 +15,7 @@ import (
 
 var _ driver.CMDevice = (*Device)(nil)
 
-// cmUsers are who hears the communication manager's events. Guarded by
+// cmUsers are the receivers of the communication manager's events. Guarded by
 // Device.mu.
 type cmUsers struct {
 	listeners map[cm.ListenerID]driver.CMListenEvents
@@ -35,9 +35,8 @@ type (
 	}
 )
 
-// CMResolve implements driver.CMDevice. What the system's routes say decides
-// only what is preferred: a socket that is bound to an address sends from it
-// anyway.
+// CMResolve implements driver.CMDevice. The system's routes decide only the
+// preference: a socket that is bound to an address sends from it anyway.
 func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	local, dst := d.caps.Local.Addr(), dst.Unmap()
 	switch {
@@ -134,7 +133,7 @@ func (d *Device) CMConnect(p *driver.CMRequest, ev driver.CMEvents) (driver.CMCo
 	return c, nil
 }
 
-// dispatch gives an event to whom it is for. Preconditions: mu is held.
+// dispatch gives an event to its receiver. Preconditions: mu is held.
 func (d *Device) dispatch(e cm.Event) {
 	if e.Kind == cm.ConnectRequest {
 		d.request(e)
@@ -194,12 +193,12 @@ func (d *Device) probe(e cm.Event) {
 	d.wakeWorker() // events are reported when all was sent
 }
 
-// linuxETIMEDOUT is the number that the ABI carries, whatever the host calls
-// it.
+// linuxETIMEDOUT is Linux's number of ETIMEDOUT, which the ABI carries on every
+// host.
 const linuxETIMEDOUT = 110
 
-// request offers a request to its listener. One that nobody takes is forgotten;
-// the peer asks again.
+// request offers a request to its listener. A request without a taker is
+// forgotten; the peer asks again.
 func (d *Device) request(e cm.Event) {
 	users, port := &d.gsi.users, uint16(0)
 	if _, p, ok := e.Service.IP(); ok {

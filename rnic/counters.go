@@ -6,8 +6,8 @@ import (
 )
 
 // Counters implements driver.Device: the sums over the queue pairs, gone ones
-// included, what the device itself counts, and the link's. A name that two of
-// them use is one counter, their sum.
+// included, the device's own counters, and the link's. A name that two of them
+// use is one counter, their sum.
 func (d *Device) Counters() map[string]uint64 {
 	d.mu.Lock()
 	sum := d.retired

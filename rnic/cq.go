@@ -20,7 +20,7 @@ type CQ struct {
 	users int            // guarded by d.mu: queue pairs, one counted twice if it uses the queue for both
 }
 
-// arming is what kind of entry raises the next event.
+// arming is the kind of entry that raises the next event.
 type arming uint8
 
 const (

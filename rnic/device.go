@@ -43,15 +43,15 @@ type Device struct {
 	nextPD  mem.PD              // guarded by mu
 	cqs     int                 // guarded by mu
 	ahs     addressTable        // guarded by mu
-	touched []*QP               // guarded by mu: what settle looks at
+	touched []*QP               // guarded by mu: the queue pairs for settle
 	done    []engine.Completion // guarded by mu: scratch of settle
 	wqe     *decoder            // guarded by mu: scratch of doorbells
 	senders senderList          // guarded by mu: queue pairs that may have packets to send
 	held    []*QP               // guarded by mu: queue pairs that may hold an acknowledgement
 	owed    atomic.Bool         // held is not empty
-	sending bool                // guarded by mu: somebody has the transmitter
+	sending bool                // guarded by mu: the transmitter is taken
 	sent    *sync.Cond          // of mu: a batch has left, or the transmitter is free
-	batch   *engine.Batch       // of who has the transmitter
+	batch   *engine.Batch       // of the holder of the transmitter
 	timers  timerHeap           // guarded by mu
 	gsi     gsi                 // guarded by mu
 	guesses guesses             // guarded by mu
@@ -165,7 +165,7 @@ func (d *Device) GIDs(port uint8) []driver.GIDEntry {
 	return []driver.GIDEntry{{Index: 0, GID: gidOf(d.caps.Local.Addr()), Type: uint32(abi.GIDTypeRoCEv2), NetDev: d.netdev, IfIndex: d.ifindex}}
 }
 
-// check returns what a closed or broken device answers. Preconditions: mu is
+// check returns the error of a closed or broken device. Preconditions: mu is
 // held.
 func (d *Device) check() error {
 	switch {
@@ -180,8 +180,8 @@ func (d *Device) check() error {
 // closeBatches is how many batches Close still sends: acknowledgements mostly.
 const closeBatches = 8
 
-// Close implements driver.Device: it sends what is owed, closes the link and
-// stops the goroutines. It is idempotent.
+// Close implements driver.Device: it sends the acknowledgements that are owed,
+// closes the link and stops the goroutines. It is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closing {

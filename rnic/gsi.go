@@ -30,9 +30,9 @@ func newGSI(c cm.Config, d *Device, random cm.Random) gsi {
 	}
 }
 
-// withCM lends the device's communication manager to do; what do asks for is
-// sent, and timed, when it has returned. The error is do's, or what a closed or
-// broken device answers (ENODEV, EIO). Events are raised with the device
+// withCM lends the device's communication manager to do. When do has returned,
+// the messages that it asked for are sent and timed. The error is do's, or that
+// of a closed or broken device (ENODEV, EIO). Events are raised with the device
 // locked.
 func (d *Device) withCM(do func(now cm.Time, m *cm.Manager) error) error {
 	d.mu.Lock()

@@ -19,16 +19,16 @@ const (
 	// tests that tries every wrong key, makes at a time.
 	guessBudget = 64
 
-	// guessPause is what an address waits for each guess beyond the budget. At
-	// one a second all keys of 32 bits take 136 years.
+	// guessPause is the time that an address waits for each guess beyond the
+	// budget. At one a second all keys of 32 bits take 136 years.
 	guessPause = engine.Duration(time.Second)
 
-	// maxGuessWait bounds what an address has to wait that made many
-	// connections first and guesses with all of them at once.
+	// maxGuessWait bounds the wait of an address that made many connections
+	// first and guesses with all of them at once.
 	maxGuessWait = engine.Duration(time.Hour)
 
-	// maxGuessers bounds what addresses can make a device remember; the one
-	// with the least to wait is forgotten.
+	// maxGuessers bounds the number of addresses that a device remembers; the
+	// address with the least to wait is forgotten.
 	maxGuessers = 1024
 
 	// noticeGap is the least time between two log lines about guessing

@@ -2,8 +2,9 @@ package rnic
 
 import "github.com/rdmashim/rdmashim/rnic/engine"
 
-// Acknowledgements wait for packets to ride with (engine/ack.go). Queue pairs
-// that hold one are in Device.held; owed tells without the lock whether any is.
+// Piggybacked ACKs: acknowledgements wait for packets to ride with
+// (engine/ack.go). Queue pairs that hold one are in Device.held; owed tells
+// without the lock whether any is.
 
 // hold notes that q holds an acknowledgement. Preconditions, here and below: mu
 // is held.
@@ -15,7 +16,7 @@ func (d *Device) hold(q *QP) {
 	}
 }
 
-// ride lets acknowledgements go with the batch that is about to leave.
+// ride adds held acknowledgements to the batch that is about to leave.
 func (d *Device) ride(now engine.Time) {
 	kept := d.held[:0]
 	for _, q := range d.held {
@@ -44,7 +45,7 @@ func (d *Device) sendHeld() {
 	d.settle(doorbellBatches)
 }
 
-// hurry makes those who hold an acknowledgement senders.
+// hurry makes queue pairs that hold an acknowledgement senders.
 func (d *Device) hurry() {
 	for i, q := range d.held {
 		d.held[i] = nil

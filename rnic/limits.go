@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// The device's limits: rxe's (rxe_param.h), where what they limit is spoken
-// here.
+// The device's limits: rxe's (rxe_param.h), for the features that the device
+// has.
 const (
 	maxQP      = 1 << 16
 	maxQPWR    = 1 << 20

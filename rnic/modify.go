@@ -78,11 +78,11 @@ func (q *QP) reset() {
 	q.source = source{}
 }
 
-// attributes checks what concerns the port, and translates the rest.
+// attributes checks the fields that concern the port, and translates the rest.
 func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, error) {
 	attr := engine.Attr{
 		Access:          a.QPAccessFlags,
-		DestQPN:         wire.QPN(a.DestQPNum & (1<<24 - 1)), // QUERY_QP answers what was given, as rxe does
+		DestQPN:         wire.QPN(a.DestQPNum & (1<<24 - 1)), // QUERY_QP answers the number as given, as rxe does
 		PathMTU:         a.PathMTU,
 		RQPSN:           wire.PSN(a.RQPSN) & wire.MaxPSN,
 		SQPSN:           wire.PSN(a.SQPSN) & wire.MaxPSN,
@@ -131,7 +131,7 @@ func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr, peerPort(v.DLID)), nil
 }
 
-// initialAttr is what Query answers before anything is set.
+// initialAttr returns Query's answer before any attribute is set.
 func initialAttr(init *driver.QPInit, sendWR, recvWR int) abi.QueryQPResp {
 	r := abi.QueryQPResp{
 		MaxSendWR: uint32(sendWR), MaxRecvWR: uint32(recvWR),
@@ -147,7 +147,7 @@ func initialAttr(init *driver.QPInit, sendWR, recvWR int) abi.QueryQPResp {
 	return r
 }
 
-// remember keeps for Query what was set.
+// remember keeps the attributes that were set, for Query.
 func (q *QP) remember(a *abi.ModifyQP, mask abi.QPAttrMask) {
 	r := &q.attr
 	keep(&r.QPAccessFlags, a.QPAccessFlags, mask&abi.QPMaskAccessFlags)
@@ -173,7 +173,7 @@ func path(v abi.QPDest) abi.QPDest {
 	return v
 }
 
-// hopLimit is what a socket's packets have unless it is told otherwise.
+// hopLimit is the hop limit of a socket's packets by default.
 const hopLimit = 64
 
 func keep[T any](dst *T, v T, named abi.QPAttrMask) {

@@ -12,14 +12,14 @@ import (
 // it. The listener notices when a packet wakes it all the same, and then stays
 // away from the socket until the polling stops.
 const (
-	// spinning is after how many polls without an Arm between them a program
-	// counts as one that polls. One that waits polls twice or so.
+	// spinning is the number of polls without an Arm between them after which a
+	// program counts as polling. A program that waits polls twice or so.
 	spinning = 32
 	// stampEvery is how many polls without anything share a look at the clock.
 	stampEvery = 4
-	// yieldEvery and goschedEvery are after how many polls without anything
-	// other threads and other goroutines get the processor: what the program
-	// waits for may be theirs to do.
+	// yieldEvery and goschedEvery are the numbers of polls in vain after which
+	// other threads and other goroutines get the processor: the program may be
+	// waiting for their work.
 	yieldEvery   = 16
 	goschedEvery = 512
 	// pollPause is how long a program that polls may do something else before
@@ -27,7 +27,7 @@ const (
 	pollPause = time.Millisecond
 )
 
-// polling is what programs that poll leave for the listener.
+// polling is the state by which polling programs keep the listener away.
 type polling struct {
 	polls atomic.Uint64 // calls of Progress
 	calm  atomic.Uint64 // polls at the last Arm
@@ -38,9 +38,9 @@ type polling struct {
 	unpark chan struct{} // a token: it should not
 }
 
-// Progress receives what the link has, and does all that follows from it,
-// unless somebody else is at it. It reports whether it did something, so that
-// there may be completions. It does not block.
+// Progress receives the link's packets and does all that follows from them,
+// unless another goroutine receives. It reports whether it did something, so
+// that there may be completions. It does not block.
 func (d *Device) Progress() bool {
 	p := &d.polling
 	polls := p.polls.Add(1)
@@ -69,12 +69,12 @@ func (d *Device) Progress() bool {
 	return did
 }
 
-// poll receives, or does what else there is. Preconditions: rx is held.
+// poll receives, or does other work that is due. Preconditions: rx is held.
 func (d *Device) poll() bool {
 	n, err := d.receive()
 	switch {
 	case err != nil:
-		d.waits() // for the listener, who meets it too, and deals with it
+		d.waits() // for the listener, which meets the error too, and deals with it
 		return false
 	case n > 0:
 		return true
@@ -82,10 +82,10 @@ func (d *Device) poll() bool {
 	return d.catchUp()
 }
 
-// catchUp does what was left for a better moment, unless somebody else works: a
-// stream's work requests; and, as nobody answered what came before, its
-// acknowledgements. It reports whether it did. Preconditions: nothing was
-// received.
+// catchUp does postponed work, unless another goroutine has the lock: a
+// stream's work requests and, as the program has not answered the messages
+// before, their acknowledgements. It reports whether it did. Preconditions:
+// nothing was received.
 func (d *Device) catchUp() bool {
 	if !d.owed.Load() && d.mu.notes.empty() || !d.mu.TryLock() {
 		return false
@@ -107,8 +107,8 @@ func (d *Device) calm() {
 	p.calm.Store(p.polls.Load())
 }
 
-// waits tells that the listener is needed: Arm does, as somebody is about to
-// wait for an event.
+// waits tells that the listener is needed. Arm calls it, as a program is about
+// to wait for an event.
 func (d *Device) waits() {
 	d.calm()
 	if d.polling.parked.Load() {
@@ -148,12 +148,12 @@ func (d *Device) park() bool {
 			a.decided()
 			return true
 		}
-		// Somebody may be taking over and have seen parked: once more.
+		// An attendant may be taking over and have seen parked: once more.
 		runtime.Gosched()
 	}
 }
 
-// quiet keeps the link from waking anybody when a program polls.
+// quiet keeps the link from waking a thread while a program polls.
 func (d *Device) quiet() {
 	if a := &d.attendance; d.polled() && a.busy.CompareAndSwap(false, true) {
 		link.Quiet(d.link)
@@ -168,7 +168,7 @@ func (d *Device) rest(t *time.Timer) bool {
 		a.asleep.Store(true)
 		defer a.asleep.Store(false)
 	}
-	if a.asleep.Load() && a.busy.Load() { // who attends looks at asleep when it ends
+	if a.asleep.Load() && a.busy.Load() { // the attendant looks at asleep when it ends
 		t.Stop()
 	} else {
 		t.Reset(pollPause)

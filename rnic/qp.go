@@ -34,7 +34,7 @@ type QP struct {
 
 	// All below is guarded by d.mu.
 	engine transport
-	attr   abi.QueryQPResp // what was set, for Query
+	attr   abi.QueryQPResp // the attributes that were set, for Query
 	send   *ring.Consumer
 	recv   *ring.Consumer
 	taken  int  // entries of the send ring that the engine has and that are not retired
@@ -139,8 +139,9 @@ func (q *QP) State() abi.QPState {
 }
 
 // Destroy implements driver.QP. The engine and the rings are touched under the
-// device's lock only, so when it is gone from the tables nothing does any more.
-// What the queue pair owes its peer, acknowledgements mostly, is sent first.
+// device's lock only, so a queue pair that is gone from the tables is touched
+// no more. Packets that it owes its peer, acknowledgements mostly, are sent
+// first.
 func (q *QP) Destroy() error {
 	d := q.d
 	d.mu.Lock()

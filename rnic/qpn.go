@@ -12,8 +12,8 @@ import (
 // connections in TIMEWAIT.
 const restQPNs = 4096
 
-// qpNumbers draws queue pair numbers: 24 random bits, so that nobody's number
-// follows from another's.
+// qpNumbers draws queue pair numbers: 24 random bits, so that no number follows
+// from another.
 type qpNumbers struct {
 	random rand.Source
 	dead   [restQPNs]wire.QPN // a ring; 0: none

@@ -9,13 +9,13 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// receiver is the receiving side of the link. Its lock is the token of whoever
-// receives: the listener, or a program that polls.
+// receiver is the receiving side of the link. Its lock is the token of the
+// goroutine that receives: the listener, or a program that polls.
 type receiver struct {
 	sync.Mutex
 	in     []link.Packet
 	parsed []wire.Packet
-	good   []int // in and parsed of those that can be used
+	good   []int // indices of the usable packets in in and parsed
 	bad    [wire.NumErrors]uint64
 	now    engine.Time // when the last batch was delivered
 	spin   spinner     // of the listener
@@ -52,14 +52,15 @@ func (d *Device) listen() {
 	}
 }
 
-// drain receives until nothing is left, and nothing follows at once.
-// Acknowledgements go last, when those who were told of completions have had
-// their turn: their answers take them along. Preconditions: rx is held.
+// drain receives until the link is empty and stays so for a moment.
+// Acknowledgements go last, when the waiters that were told of completions have
+// had their turn: their answers take the acknowledgements along. Preconditions:
+// rx is held.
 func (d *Device) drain() error {
 	told := d.attendance.told.Load()
 	for {
 		n, err := d.receive()
-		// Those who were told of completions go first.
+		// Waiters that were told of completions go first.
 		if n == 0 && err == nil && told == d.attendance.told.Load() && d.rx.spin.worth() {
 			d.rx.spin.paid(d.spin(func() bool {
 				n, err = d.receive()

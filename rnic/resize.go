@@ -11,8 +11,8 @@ import (
 )
 
 // Resize implements driver.CQ (rxe_verbs.c:rxe_resize_cq,
-// rxe_queue.c:rxe_queue_resize). What waits in the ring moves to the new one;
-// the old one then looks empty.
+// rxe_queue.c:rxe_queue_resize). Entries that wait in the ring move to the new
+// one; the old one then looks empty.
 func (c *CQ) Resize(cqe int, u *driver.Udata) error {
 	if len(u.Out) < abi.RXEResizeCQRespSize {
 		return shortAnswer("RESIZE_CQ", len(u.Out), abi.RXEResizeCQRespSize)

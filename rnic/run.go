@@ -72,9 +72,9 @@ func (d *Device) settleOne(q *QP) {
 	}
 }
 
-// transmit sends at most so many batches, unless somebody else is at it. The
-// queue pairs take turns; each turn ends with the batch. What is left goes to
-// the worker.
+// transmit sends at most so many batches, unless another goroutine has the
+// transmitter. The queue pairs take turns; each turn ends with the batch. The
+// worker sends the rest.
 func (d *Device) transmit(batches int) {
 	if d.sending {
 		return
@@ -102,7 +102,7 @@ func (d *Device) transmit(batches int) {
 	}
 }
 
-// fill collects a batch from those that want to send.
+// fill collects a batch from the senders.
 func (d *Device) fill() {
 	now := d.now()
 	if d.gsi.cm.Pending() { // a DREQ, perhaps
@@ -148,7 +148,8 @@ func (d *Device) setAlarm(now engine.Time) {
 	d.alarm.Reset(max(time.Duration(t-now), 0))
 }
 
-// work is the worker: it serves timeouts, and sends what callers left.
+// work is the worker: it serves timeouts, and sends the packets that callers
+// left.
 func (d *Device) work() {
 	for {
 		rang := false
@@ -179,7 +180,7 @@ func (d *Device) work() {
 	}
 }
 
-// serveTimers calls those whose time has come.
+// serveTimers serves the queue pairs whose time has come.
 func (d *Device) serveTimers() {
 	now := d.now()
 	for d.timers.first() <= now {

@@ -27,7 +27,7 @@ func (l *senderList) push(q *QP) {
 	q.listed = true
 }
 
-// pop takes the one that waits longest, or returns nil.
+// pop takes the queue pair that has waited longest, or returns nil.
 func (l *senderList) pop() *QP {
 	if l.n == 0 {
 		return nil

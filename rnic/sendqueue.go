@@ -15,10 +15,10 @@ import (
 // the lock.
 const pullBatch = 256
 
-// Doorbell implements driver.QP: it takes what was published in the send ring,
-// sends what may go now, and returns; a worker sends the rest. When somebody
-// else has the lock it leaves that to them, and in a stream to the next
-// acknowledgement.
+// Doorbell implements driver.QP: it takes the work requests that were published
+// in the send ring, sends those that may go now, and returns; a worker sends
+// the rest. When another goroutine has the lock, Doorbell leaves the work to
+// it, and in a stream to the next acknowledgement.
 func (q *QP) Doorbell() error {
 	d := q.d
 	if q.streams(d.now()) {
@@ -118,8 +118,8 @@ func (q *QP) retire() {
 	}
 }
 
-// breakDown ends a queue pair whose ring cannot be read: there is no work
-// request to report it with, so it is an asynchronous error (IBA 11.6.3.2).
+// breakDown ends a queue pair whose ring cannot be read: no work request can
+// report the error, so it is an asynchronous one (IBA 11.6.3.2).
 func (q *QP) breakDown(now engine.Time) {
 	q.broken = true
 	q.bell.Store(false)
@@ -156,7 +156,7 @@ type decoder struct {
 	sge [ring.MaxSGE]mem.SGE
 }
 
-// send decodes an entry of a send ring. What it returns is valid until the next
+// send decodes an entry of a send ring. Its result is valid until the next
 // call.
 func (c *decoder) send(slot []byte) *engine.SendWR {
 	err := c.sqe.Decode(slot)

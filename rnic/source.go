@@ -17,7 +17,7 @@ type source struct {
 	receive uint16 // where the peer receives; 0: nowhere, it is no connection
 }
 
-// sourceOf is what an address vector tells.
+// sourceOf returns the source that an address vector gives.
 func sourceOf(peer netip.AddrPort, v *abi.QPDest) source {
 	return source{port: v.DLID, receive: peer.Port()}
 }

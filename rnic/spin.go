@@ -9,17 +9,17 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// Who would block looks for a moment longer, if that has paid of late: what
-// comes at once finds it awake, which spares both sides the wake-up. Otherwise
-// it is tried once in a while.
+// Adaptive spinning: before blocking, spin up to spinFor if recent spins found
+// a packet. A packet that comes at once then finds the receiver awake, which
+// spares both sides the wake-up. Otherwise a spin is tried once in a while.
 const (
 	spinFor    = 25 * time.Microsecond
-	spinTurns  = 128 // looks, where time stands still
-	spinRetry  = 1   // times without, after one in vain; twice as many each time
-	spinRarely = 8   // but no more
+	spinTurns  = 128 // looks at most, where time stands still
+	spinRetry  = 1   // waits without a spin after one in vain; twice as many each time
+	spinRarely = 8   // the most waits without
 )
 
-// spinner decides whether to look for longer.
+// spinner decides whether the next wait begins with a spin.
 type spinner struct{ skip, backoff int }
 
 func (s *spinner) worth() bool {
@@ -39,8 +39,8 @@ func (s *spinner) paid(did bool) {
 	s.skip, s.backoff = s.backoff, min(2*s.backoff, spinRarely)
 }
 
-// spin looks again and again, and reports whether there was something. In
-// between others may have the processor: it may be what they wait for.
+// spin calls look again and again, and reports whether it found something. In
+// between it yields the processor: the goroutine that it waits for may need it.
 func (d *Device) spin(look func() bool) bool {
 	if d.contended() {
 		return false
@@ -56,25 +56,25 @@ func (d *Device) spin(look func() bool) bool {
 	return false
 }
 
-// contention is what is known of others who want the processor.
+// contention tells whether other threads want the processor.
 type contention struct {
-	left  atomic.Int32 // how many times nobody spins because of them
+	left  atomic.Int32 // spins still to be left out because of them
 	still atomic.Bool  // time stands still: it is that of a testing/synctest bubble
 }
 
 const (
-	// longYield is longer than a peer takes that waits for the same processor:
-	// who got it has work for all of its time slice.
+	// longYield is longer than a peer on the same processor takes: a thread
+	// that kept the processor so long has work for its whole time slice.
 	longYield = time.Millisecond
-	// contendedFor is how many times nobody spins then.
+	// contendedFor is the number of spins left out then.
 	contendedFor = 512
-	// dozeFor is how long a program that polls sleeps instead, unless something
-	// arrives: who sleeps is preferred when it wakes, who spins waits for its
-	// turn.
+	// dozeFor is the time that a polling program sleeps instead of spinning,
+	// unless a packet arrives: the scheduler prefers a thread that slept to one
+	// that spins.
 	dozeFor = 50 * time.Microsecond
 )
 
-// contended reports whether the processor is better left to others.
+// contended reports whether the processor is better left to other threads.
 func (d *Device) contended() bool {
 	n := d.contention.left.Load()
 	if n > 0 {
@@ -88,7 +88,7 @@ func (d *Device) contended() bool {
 func (d *Device) giveWay() {
 	c := &d.contention
 	if c.still.Load() {
-		runtime.Gosched() // whoever is waited for is in this process
+		runtime.Gosched() // the peer is in this process
 		return
 	}
 	if d.contended() {
@@ -100,7 +100,7 @@ func (d *Device) giveWay() {
 	switch took := d.now() - at; {
 	case took > engine.Time(longYield):
 		c.left.Store(contendedFor)
-	case took == 0 && runtime.GOOS == "linux": // whose clock tells nanoseconds
-		c.still.Store(true) // what yielding costs would never be seen
+	case took == 0 && runtime.GOOS == "linux": // its clock tells nanoseconds
+		c.still.Store(true) // the cost of yielding would never be seen
 	}
 }

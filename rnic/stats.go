@@ -10,7 +10,7 @@ import (
 )
 
 // qpStatus is a reading of a queue pair. Its JSON is that of
-// uapi/stats.QueuePair, which says what each field means.
+// uapi/stats.QueuePair, which explains each field.
 type qpStatus struct {
 	QPN       wire.QPN          `json:"lqpn"`
 	Type      string            `json:"type"`

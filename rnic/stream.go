@@ -7,29 +7,30 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
-// A program that posts one work request after the other makes a stream: it
-// would pay a system call for each. Packets of one send cost a fraction of
-// that. So while packets of the queue pair are under way, whose acknowledgement
-// or timeout will come in any case, doorbells only leave a note: until there
-// are streamMost of them, somebody works on the device, or the program looks
-// for completions that are not there yet.
+// Doorbell batching: a program that posts one work request after the other
+// makes a stream, and would pay a system call for each. Packets of one send
+// cost a fraction of that. So while packets of the queue pair are under way,
+// whose acknowledgement or timeout will come in any case, doorbells only leave
+// a note. The notes are served when there are streamMost of them, when another
+// goroutine works on the device, or when the program looks for completions that
+// are not there yet.
 const (
-	// streamGap is how soon a doorbell follows the one before in a stream.
+	// streamGap is the longest pause between two doorbells of a stream.
 	streamGap = 5 * time.Microsecond
-	// streamAfter is how many more such doorbells than four times the others
-	// make a stream, and streamEver is where the count ends.
+	// A queue pair streams once its score reaches streamAfter: +1 for a
+	// doorbell within streamGap, -streamPause otherwise; streamEver caps it.
 	streamAfter = 8
 	streamEver  = 64
 	streamPause = 4
-	// streamMost is how many notes wait at most.
+	// streamMost is the most notes that wait.
 	streamMost = 32
 )
 
-// stream is what a queue pair's doorbells know of each other.
+// stream is the state that a queue pair's doorbells share.
 type stream struct {
 	last    atomic.Int64 // engine.Time of the end of the last one
 	quick   atomic.Int32
-	waiting atomic.Int32 // notes that nobody took
+	waiting atomic.Int32 // notes not served yet
 }
 
 // streams reports whether a doorbell may wait. It needs no lock.

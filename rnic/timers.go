@@ -12,10 +12,10 @@ const (
 	noAlarm   = engine.Time(math.MaxInt64)
 )
 
-// timerHeap orders queue pairs by the time at which somebody must look at them.
-// That time may be earlier than the engine's timeout, which each packet moves
-// further away: it is then looked up anew, and the heap is not touched per
-// packet.
+// timerHeap orders queue pairs by the time at which the worker must look at
+// them. That time may be earlier than the engine's timeout, which each packet
+// moves further away: it is then looked up anew, and the heap is not touched
+// per packet.
 type timerHeap []*QP
 
 func (h timerHeap) Len() int           { return len(h) }

@@ -5,15 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// deviceLock is the token of whoever runs a device's engine. Who must not wait
-// for it tries, and leaves a note: it is served when the lock is given up.
+// deviceLock is the token of the goroutine that runs a device's engine. A
+// caller that must not block uses TryLock and, on failure, leaves a note;
+// Unlock serves the notes (flat combining).
 type deviceLock struct {
 	sync.Mutex
 	d     *Device
 	notes noteList
 }
 
-// Unlock first does what was left for who has the lock.
+// Unlock serves the notes before it gives the lock up.
 func (l *deviceLock) Unlock() {
 	for {
 		if !l.notes.empty() {
@@ -22,7 +23,7 @@ func (l *deviceLock) Unlock() {
 		}
 		l.Mutex.Unlock()
 		if l.notes.empty() || !l.Mutex.TryLock() {
-			return // who has the lock now sees the note when it gives it up
+			return // the new holder sees the note at its Unlock
 		}
 	}
 }
@@ -36,7 +37,7 @@ func (l *noteList) empty() bool { return l.top.Load() == nil }
 // leave puts q in the list, unless it is in.
 func (l *noteList) leave(q *QP) {
 	if q.noted.Swap(true) {
-		return // who takes it clears noted before it looks at the ring
+		return // takeNotes clears noted before it looks at the ring
 	}
 	for {
 		top := l.top.Load()
@@ -47,7 +48,7 @@ func (l *noteList) leave(q *QP) {
 	}
 }
 
-// takeNotes does what doorbells would have done that found the lock taken.
+// takeNotes does the work of the doorbells that found the lock taken.
 // Preconditions: mu is held.
 func (d *Device) takeNotes() {
 	if d.mu.notes.empty() {

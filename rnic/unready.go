@@ -13,21 +13,21 @@ import (
 // program that forgot to post receives sees nothing else.
 const longWait = engine.Second
 
-// unready is what the logger is to be told of messages that wait for a receive:
-// each once, and one a second of all queue pairs, at most.
+// unready holds the logger's messages about sends that wait for a receive: each
+// wait is told once, and at most one a second of all queue pairs.
 type unready struct {
 	notice  longUnready
 	noticed engine.Time // when notice was set last; 0: never
 }
 
-// longUnready is what is logged; nothing if long is 0.
+// longUnready is one such log message; none if long is 0.
 type longUnready struct {
 	qpn, remote wire.QPN
 	peer        netip.AddrPort
 	long        engine.Duration
 }
 
-// take returns what is to be logged, once.
+// take returns the message to be logged, once.
 func (u *unready) take() longUnready {
 	n := u.notice
 	u.notice.long = 0
