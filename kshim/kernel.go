@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Kernel is what a process sees of an RDMA kernel: its device files and the
+// Kernel is an RDMA kernel as a process sees it: its device files and the
 // attributes below /sys/class. Implementations are safe for concurrent use.
 type Kernel interface {
 	// Open opens a device file, "/dev/infiniband/uverbs0", or an attribute
@@ -89,7 +89,7 @@ type Attender interface {
 	// any kernel: there are other waiters, it waits too seldom, or the device
 	// has failed. It allocates nothing.
 	Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool
-	// Rouse lets an Attend look at its ctx and wakes again. Who changes them
-	// calls it afterwards.
+	// Rouse lets an Attend look at its ctx and wakes again. A goroutine that
+	// changes them calls Rouse afterwards.
 	Rouse()
 }

@@ -1,6 +1,6 @@
 package abi
 
-// ElementKind says what AsyncEvent.Element names.
+// ElementKind is the kind of object that AsyncEvent.Element names.
 type ElementKind uint8
 
 // Values of ElementKind.
@@ -12,7 +12,8 @@ const (
 	ElementWQ
 )
 
-// Element says what AsyncEvent.Element means in an event of this type.
+// Element returns the kind of object that AsyncEvent.Element names in an event
+// of this type.
 func (v EventType) Element() ElementKind {
 	switch v {
 	case EventCQErr:

@@ -261,17 +261,17 @@ func TestLayoutFromHeaders(t *testing.T) {
 func layoutFromHeaders(t *testing.T, program string, headers ...string) layout {
 	cc, err := exec.LookPath("gcc")
 	if err != nil {
-		t.Skip("no gcc to compile " + program)
+		t.Skipf("no gcc to compile %s; install gcc: %v", program, err)
 	}
 	for _, h := range headers {
 		if _, err := os.Stat("/usr/include/" + h); err != nil {
-			t.Skipf("no %s (package linux-libc-dev)", h)
+			t.Skipf("no /usr/include/%s; install linux-libc-dev: %v", h, err)
 		}
 	}
 	bin := filepath.Join(t.TempDir(), "layout")
 	out, err := exec.Command(cc, "-o", bin, program).CombinedOutput()
 	if err != nil {
-		t.Skipf("headers too old or different: %v\n%s", err, out)
+		t.Skipf("the kernel headers are too old or different; install newer ones (linux-libc-dev): %v\n%s", err, out)
 	}
 	text, err := exec.Command(bin).Output()
 	require.NoError(t, err)

@@ -9,9 +9,9 @@ func (v MTU) Bytes() int {
 	return 128 << v
 }
 
-// MTUHeadroom is what an interface's MTU must hold beside the payload of a
-// RoCEv2 packet (rxe_param.h:eth_mtu_int_to_enum); IPv4 and UDP take 28 bytes
-// of it.
+// MTUHeadroom is the number of bytes that an interface's MTU must hold beside
+// the payload of a RoCEv2 packet (rxe_param.h:eth_mtu_int_to_enum); IPv4 and
+// UDP take 28 bytes of it.
 const MTUHeadroom = 80
 
 // FitMTU returns the largest path MTU of at most n bytes, 0 if there is none.

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// AttrType is what an attribute is: enum uverbs_attr_type, told apart further
+// AttrType is the type of an attribute: enum uverbs_attr_type, divided further
 // as the kernel's macros do.
 type AttrType uint8
 

@@ -8,8 +8,8 @@ const (
 )
 
 // ucmCommands are those of /dev/infiniband/rdma_cm, by number (ucma.c:
-// ucma_cmd_table). Only CONNECT and ACCEPT look how long a request is; what
-// others lack is zero here.
+// ucma_cmd_table). Only CONNECT and ACCEPT look at the length of a request;
+// fields that the others lack are zero here.
 var ucmCommands = complete(FormCM, func(n int) string { return UCMCommand(n).String() }, []Entry{
 	UCMCmdCreateID:     {Request: of[UCMCreateID](UCMCreateIDSize), Response: of[UCMCreateIDResp](UCMCreateIDRespSize), LeastResponse: UCMCreateIDRespSize},
 	UCMCmdDestroyID:    {Request: of[UCMDestroyID](UCMDestroyIDSize), Response: of[UCMDestroyIDResp](UCMDestroyIDRespSize), LeastResponse: UCMDestroyIDRespSize},

@@ -28,7 +28,7 @@ const (
 	UCMRejUnsupported               UCMRejReason = 5
 	UCMRejInvalidCommID             UCMRejReason = 6
 	UCMRejInvalidCommInstance       UCMRejReason = 7
-	UCMRejInvalidServiceID          UCMRejReason = 8 // nobody listens there
+	UCMRejInvalidServiceID          UCMRejReason = 8 // no listener has it
 	UCMRejInvalidTransportType      UCMRejReason = 9
 	UCMRejStaleConn                 UCMRejReason = 10
 	UCMRejRDCNotExist               UCMRejReason = 11

@@ -6,11 +6,11 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// CMDevice is what a Device has besides when its queue pairs can be connected
-// by address: a communication manager (IBA vol. 1, chapter 12), the part of
-// ib_cm. The core keeps ids, ports and events; the driver exchanges the
-// messages. Methods are called concurrently and without the core's locks.
-// Errors are, or wrap, a syscall.Errno.
+// CMDevice is the communication manager (IBA vol. 1, chapter 12; the part of
+// ib_cm) of a Device whose queue pairs can be connected by address. The core
+// keeps ids, ports and events; the driver exchanges the messages. Methods are
+// called concurrently and without the core's locks. Errors are, or wrap, a
+// syscall.Errno.
 type CMDevice interface {
 	// CMResolve tells how the device reaches dst, from src if that is valid.
 	// EADDRNOTAVAIL when src is no address of the device, ENETUNREACH when it
@@ -23,8 +23,8 @@ type CMDevice interface {
 	// senders try again.
 	CMListen(service uint64, addr netip.Addr, backlog int, ev CMListenEvents) (CMListener, error)
 
-	// CMConnect sends a request. What comes of it is told to ev:
-	// CONNECT_RESPONSE, REJECTED or UNREACHABLE.
+	// CMConnect sends a request. The outcome goes to ev: CONNECT_RESPONSE,
+	// REJECTED or UNREACHABLE.
 	CMConnect(p *CMRequest, ev CMEvents) (CMConn, error)
 }
 
@@ -46,8 +46,8 @@ type CMListener interface{ Close() }
 // driver's locks held, as CMEvents.
 type CMListenEvents interface {
 	// Request tells of a request, whose connection is the core's from now on.
-	// It answers who takes its events, or an error: then the driver forgets the
-	// request without an answer.
+	// It returns the receiver of its events, or an error: then the driver
+	// forgets the request without an answer.
 	Request(conn CMConn, r *CMRequest) (CMEvents, error)
 }
 
@@ -65,7 +65,7 @@ type CMEvent struct {
 	Private []byte      // as long as the message's room
 }
 
-// CMPeerParam is what a side says of its end, read from the side that hears it.
+// CMPeerParam holds the parameters of the peer's end, read from this side.
 type CMPeerParam struct {
 	QPN                                uint32
 	ResponderResources, InitiatorDepth uint8
@@ -73,7 +73,7 @@ type CMPeerParam struct {
 	FlowControl, SRQ                   bool
 }
 
-// CMRequest is what a request asks for.
+// CMRequest holds the contents of a request.
 type CMRequest struct {
 	Service  uint64
 	Src, Dst netip.AddrPort // as the programs see them; Dst's port is in Service too
@@ -85,7 +85,7 @@ type CMRequest struct {
 	AckTimeout uint8 // local ACK timeout that the program wishes; 0: the driver's
 }
 
-// CMReply is what an acceptance says.
+// CMReply holds the contents of an acceptance.
 type CMReply struct {
 	Param   CMPeerParam
 	Private []byte
@@ -93,8 +93,8 @@ type CMReply struct {
 
 // CMConn is a driver's connection. EINVAL in states that a call does not fit.
 type CMConn interface {
-	// Attr is what the queue pair is set to; EINVAL before the peer's word is
-	// there and after the connection's end.
+	// Attr returns the attributes that the queue pair is set to; EINVAL before
+	// the peer's word is there and after the connection's end.
 	Attr() (CMAttr, error)
 	// Taken tells that the request does not wait any more (CMListen's backlog).
 	Taken()
@@ -110,8 +110,8 @@ type CMConn interface {
 	Destroy()
 }
 
-// CMAttr is what a connection knows of its queue pair (struct ib_qp_attr as
-// ib_cm_init_qp_attr fills it).
+// CMAttr holds a connection's attributes of its queue pair (struct ib_qp_attr
+// as ib_cm_init_qp_attr fills it).
 type CMAttr struct {
 	AV                           abi.QPDest // SGIDIndex and PortNum are the core's
 	DestQPN, RQPSN, SQPSN        uint32

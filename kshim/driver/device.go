@@ -6,12 +6,12 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Device is what the emulated RDMA core asks of a driver: ib_device_ops
-// (include/rdma/ib_verbs.h) as far as the core calls them here. The core has
-// checked handles, attribute masks, state transitions, object counts and the
-// limits that QueryDevice names before it calls; the driver checks what only
-// it knows. Errors are, or wrap, a syscall.Errno. Methods are called
-// concurrently.
+// Device is the interface between the emulated RDMA core and a driver:
+// ib_device_ops (include/rdma/ib_verbs.h) as far as the core calls them here.
+// The core has checked handles, attribute masks, state transitions, object
+// counts and the limits that QueryDevice names before it calls; the driver
+// checks its own limits. Errors are, or wrap, a syscall.Errno. Methods are
+// called concurrently.
 //
 // A Device may have more: EventSource, CMDevice, kshim.Progresser and
 // kshim.Attender.
@@ -118,8 +118,8 @@ type QP interface {
 	Destroy() error
 }
 
-// Rereg is what ib_device_ops.rereg_user_mr is asked for. Only the fields that
-// Flags names count.
+// Rereg holds the arguments of ib_device_ops.rereg_user_mr. Only the fields
+// that Flags names count.
 type Rereg struct {
 	Flags  abi.ReregFlags
 	Mem    Memory // ReregTranslation, as are
@@ -160,8 +160,8 @@ type QPEvents interface {
 	Event(abi.EventType)
 }
 
-// Udata is the driver's part of a command: what the client's provider sent
-// and where its answer goes (struct ib_udata).
+// Udata is the driver's part of a command: the input of the client's provider
+// and the place of its answer (struct ib_udata).
 type Udata struct {
 	In  []byte
 	Out []byte // as long as the client has room for

@@ -25,7 +25,7 @@ func doorbells(c *client) map[string]func() error {
 
 func TestDoorbellAllocatesNothing(t *testing.T) {
 	if raceEnabled {
-		t.Skip("sync.Pool drops what it is given under the race detector")
+		t.Skip("sync.Pool drops objects under the race detector; run it without -race")
 	}
 	c := newClient(t, true)
 	for name, ring := range doorbells(c) {

@@ -38,8 +38,9 @@ func queryDevice(c *call) error {
 	return c.reply(&attr)
 }
 
-// exQueryDevice answers struct ib_uverbs_ex_query_device_resp. What the device
-// does not have (on-demand paging, clocks, RSS, tag matching) stays zero.
+// exQueryDevice answers struct ib_uverbs_ex_query_device_resp. Features that
+// the device does not have (on-demand paging, clocks, RSS, tag matching) stay
+// zero.
 func exQueryDevice(c *call) error {
 	if err := c.file.hasContext(); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (q *completionQueue) released() {
 	q.asyncReported = q.lost.retire()
 }
 
-// cqInit is what a completion queue is made of, in whatever form it came.
+// cqInit holds the parameters of a completion queue, of any command.
 type cqInit struct {
 	userHandle        uint64
 	cqe, vector       uint32
@@ -74,7 +74,7 @@ func exCreateCQ(c *call) error {
 	})
 }
 
-// createCQ is what the two commands have in common (uverbs_cmd.c: create_cq).
+// createCQ does the part that the two commands share (uverbs_cmd.c: create_cq).
 // No channel is a negative descriptor.
 func (c *call) createCQ(init *cqInit, channel int32, respond func(*completionQueue) error) error {
 	f := c.file

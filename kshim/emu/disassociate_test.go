@@ -108,8 +108,8 @@ func TestNativeDestroyAfterUnplug(t *testing.T) {
 	require.ErrorIs(t, c.ioctl(destroy), syscall.ENOENT)
 }
 
-// TestUnplugWakes: whoever waits for an event of the device learns of its end,
-// and who has no context is not told.
+// TestUnplugWakes: a reader that waits for an event of the device learns of its
+// end, and a file without a context is not told.
 func TestUnplugWakes(t *testing.T) {
 	c := newClient(t, true)
 	dev := c.m.devices[0]
@@ -157,7 +157,7 @@ func TestPortEvents(t *testing.T) {
 		c.open(true)
 		return c, c.async()
 	}
-	dev.events.Event(1, abi.EventPortActive) // nobody is there
+	dev.events.Event(1, abi.EventPortActive) // no file is there
 	a, first := open()
 	dev.events.Event(1, abi.EventPortErr)
 	b, second := open()

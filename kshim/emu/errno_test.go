@@ -18,7 +18,7 @@ type example struct {
 	out     int // room for the response, with the driver's part
 	request func(c *client, o *objects) abi.Struct
 	handles []handleField // where the request has handles
-	// noContext is what the command answers before GET_CONTEXT.
+	// noContext is the command's answer before GET_CONTEXT.
 	noContext syscall.Errno
 }
 
@@ -183,7 +183,7 @@ func TestShortRequest(t *testing.T) {
 	})
 }
 
-// TestLongRequest: what follows a request must be zero, unless it is the
+// TestLongRequest: the bytes after a request must be zero, unless they are the
 // driver's. By ioctl the driver's part is apart.
 func TestLongRequest(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *client, e *example, send func([]byte, int) ([]byte, error)) {
@@ -363,8 +363,8 @@ func TestExtendedHeader(t *testing.T) {
 	} {
 		require.ErrorIs(t, query(change), syscall.EINVAL, name)
 	}
-	// There are no least sizes: what a request leaves out is zero, what has no
-	// room is not answered.
+	// There are no least sizes: fields that a request leaves out are zero,
+	// fields without room are not answered.
 	require.NoError(t, query(func(h *abi.CmdHdr, x *abi.ExCmdHdr, b []byte) { h.OutWords = 22 }))
 	require.NoError(t, query(func(h *abi.CmdHdr, x *abi.ExCmdHdr, b []byte) { h.InWords, x.ProviderInWords = 0, 1 }))
 	require.ErrorIs(t, query(func(h *abi.CmdHdr, x *abi.ExCmdHdr, b []byte) { x.Response = 8 }), syscall.EFAULT)

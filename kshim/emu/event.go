@@ -12,7 +12,7 @@ import (
 // source is an object's part in an event queue: events of one type. An event is
 // no more than its source, so that posting one is counting.
 type source struct {
-	queue   *eventQueue // nil: nobody listens
+	queue   *eventQueue // nil: no file takes its events
 	element uint64
 	event   abi.EventType
 
@@ -30,7 +30,7 @@ type run struct {
 	later      *run // of the same source
 }
 
-// maxRuns bounds a queue that nobody reads. Linux has no such bound: it takes
+// maxRuns bounds a queue without a reader. Linux has no such bound: it takes
 // memory for every event.
 const maxRuns = 1 << 16
 
@@ -44,7 +44,7 @@ type eventQueue struct {
 	head, tail *run  // guarded by mu, as are all
 	runs       int   // in the queue
 	spare      *run  // used before, by next
-	err        error // what a read of an empty queue answers
+	err        error // the answer to a read of an empty queue
 }
 
 func newEventQueue() *eventQueue {
@@ -209,8 +209,8 @@ type eventFile struct {
 
 var _ kshim.File = (*eventFile)(nil)
 
-// openEvents opens an event file of a context: it has a number, and nobody
-// knows it yet.
+// openEvents opens an event file of a context: it has a number, which the
+// client does not know yet.
 func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 	const path = "[infinibandevent]" // the kernel's name for both
 	e := &eventFile{file: newFile(f.proc, path), queue: newEventQueue(), owner: f, async: async}
@@ -257,7 +257,7 @@ func (f *eventFile) Close() error {
 	return nil
 }
 
-// abandon is what the end of a context does to its event files.
+// abandon ends a context's event files with the context.
 func (f *eventFile) abandon(keep bool) {
 	if !f.isClosed() {
 		f.queue.close(fail(syscall.EIO, "the context has gone"), keep)

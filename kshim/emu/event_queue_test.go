@@ -67,8 +67,8 @@ func TestEventOrder(t *testing.T) {
 	require.Equal(t, want, q.drain(t))
 }
 
-// TestEventOverflow: a queue that nobody reads keeps a bounded number of
-// places, and still every event. Posting takes no memory then.
+// TestEventOverflow: a queue without a reader keeps a bounded number of places,
+// and still every event. Posting takes no memory then.
 func TestEventOverflow(t *testing.T) {
 	q := newEventQueue()
 	a, b, c := &source{queue: q, element: 1}, &source{queue: q, element: 2}, &source{queue: q, element: 3}

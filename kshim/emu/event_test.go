@@ -50,7 +50,7 @@ func TestCompletionEvents(t *testing.T) {
 	b, _ := c.cq(0xbbbb, fd)
 	evB := c.dev.lastCQ.ev
 	silent, _ := c.cq(0xcccc, -1)
-	c.dev.lastCQ.ev.Completion() // nobody listens
+	c.dev.lastCQ.ev.Completion() // no file takes it
 	none(t, ch)
 
 	evA.Completion()

@@ -23,7 +23,7 @@ type fakeDevice struct {
 
 	mu     sync.Mutex
 	live   map[any]string // objects that exist
-	faults []string       // what the core did wrong
+	faults []string       // the core's mistakes
 	nextQP uint32
 	last   *fakeQP
 	lastCQ *fakeCQ

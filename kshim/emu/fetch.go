@@ -22,7 +22,7 @@ type call struct {
 
 	attrs [maxAttrs]attrValue // of an ioctl, in the order of the method's table
 	held  []*object           // that they name
-	buf   [256]byte           // what write or an ioctl's inputs brought, when it fits
+	buf   [256]byte           // the bytes of a write or of an ioctl's inputs, when they fit
 	arg   [256]byte           // an ioctl's header and attributes, when they fit
 	inbuf [8]byte             // an attribute's inline data
 	out   [abi.ExQueryDeviceRespSize]byte
@@ -49,7 +49,7 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-// name is what the call is in messages.
+// name returns the call's name for messages.
 func (c *call) name() string {
 	switch {
 	case c.cmd != nil:
@@ -85,8 +85,8 @@ func (c *call) user(addr uint64, n int) ([]byte, error) {
 }
 
 // fetchWrite takes a write() apart: uverbs_main.c:ib_uverbs_write, verify_hdr.
-// The command is copied first: what is checked is what is done, whatever the
-// client changes meanwhile.
+// The command is copied first, so that the bytes that are checked are the ones
+// that are executed, although the client may change its own meanwhile.
 func (c *call) fetchWrite(cmd []byte) error {
 	if len(cmd) < abi.CmdHdrSize || len(cmd) > longestWrite {
 		return fail(syscall.EINVAL, "no command has %d bytes", len(cmd))

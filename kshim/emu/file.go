@@ -10,13 +10,13 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// file is what all kinds of open file share: a place in a process's table, its
-// memory, and the answers to calls that a kind does not have.
+// file holds the part that all kinds of open file share: a place in a process's
+// table, its memory, and the answers to calls that a kind does not have.
 type file struct {
 	proc   *Process
 	path   string
 	fd     int32
-	claims atomic.Int32  // who wanted to close it; the first does
+	claims atomic.Int32  // callers that wanted to close it; the first does
 	closed chan struct{} // closed when that begins
 	ended  chan struct{} // closed when it is done
 }
@@ -62,8 +62,8 @@ func (f *file) Munmap(mapping []byte) error {
 // Pin announces memory to the process's address space. See kshim.File.
 func (f *file) Pin(buf []byte) (uint64, func()) { return f.proc.memory.Pin(buf) }
 
-// shut closes the file once: it frees the number, then runs the rest. Others
-// who close it wait for that.
+// shut closes the file once: it frees the number, then runs the rest. Other
+// callers wait for that.
 func (f *file) shut(rest func()) {
 	if f.claim() {
 		if rest != nil {
@@ -74,7 +74,8 @@ func (f *file) shut(rest func()) {
 	<-f.ended
 }
 
-// claim tells the first who closes the file, and frees its number.
+// claim returns true to the first caller that closes the file, and frees its
+// number.
 func (f *file) claim() bool {
 	if f.claims.Add(1) > 1 {
 		return false

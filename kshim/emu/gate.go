@@ -33,8 +33,8 @@ func (g *gate) enter(lane uint32) bool {
 
 func (g *gate) leave(lane uint32) { g.lanes[lane%gateLanes].inside.Add(-1) }
 
-// shut returns when nobody is inside, and nobody will be. What is done inside
-// is short: copies, no waiting.
+// shut returns when no command is inside, and none will be. Commands are inside
+// for a short time: for copies, not for waits.
 func (g *gate) shut() {
 	g.isShut.Store(true)
 	for i := range g.lanes {

@@ -26,7 +26,8 @@ func (c *call) ioctl(user []byte) error {
 	return c.tell(user, arg)
 }
 
-// method does any other method: what its attributes name is held meanwhile.
+// method does any other method: it holds the objects that the attributes name
+// meanwhile.
 func (c *call) method(arg []byte) error {
 	if err := c.file.enterFor(c.meth.ShortName()); err != nil {
 		return err

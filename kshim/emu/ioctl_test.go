@@ -48,7 +48,8 @@ func TestIoctlHeader(t *testing.T) {
 		x.change(b)
 		require.ErrorIs(t, c.ioctl(b), x.errno, name)
 	}
-	// What a kernel does not know it ignores, if the client does not insist.
+	// A kernel ignores an attribute that it does not know, if the client does
+	// not insist.
 	extra := attr(0x55, 8, 1)
 	extra.Flags = 0
 	require.NoError(t, c.ioctl(argument(abi.ObjectDevice, abi.MethodInvokeWrite, attr(abi.AttrWriteCmd, 8, uint64(abi.CmdAllocPD)),

@@ -5,16 +5,16 @@ import (
 	"syscall"
 )
 
-// errKilled is what is left to say to a process that was killed.
+// errKilled is the answer to a process that was killed.
 var errKilled error = &Error{Msg: "the process was killed", Errno: syscall.ESRCH}
 
 // Kill ends a process as SIGKILL does, at any point, also in the middle of its
 // commands and from within a driver. When it returns, no command touches the
 // process's memory any more, none begins, its reads have ended, its files are
 // closed, and everything that no command holds has been released: queue pairs
-// and regions first of all, so that its peers find nobody. What a command holds
-// that is still on its way through the driver goes when that command leaves; it
-// is what the driver is asked about that very moment. Ids of the connection
+// and regions first of all, so that its peers get no answer. An object that a
+// command holds on its way through the driver goes when that command leaves; it
+// is the object that the driver works on at that moment. Ids of the connection
 // manager follow by themselves. Done tells when all has gone. Kill itself waits
 // for no command.
 //
@@ -63,17 +63,17 @@ func (f *uverbsFile) kill() {
 
 // dying is the state of a killed file's end.
 type dying struct {
-	reapers atomic.Int32 // who reaps, and who asked for another round
+	reapers atomic.Int32 // the reaper, and the callers that asked for another round
 	orphan  atomic.Bool  // Close will not end the file; the last round does
 }
 
-// reap destroys what can be destroyed of a killed file. Kill calls it, and
-// everybody who let go of something of such a file: what one could not destroy
-// because a command held it, that command does. Rounds do not overlap, and
-// after every call a whole one follows.
+// reap destroys what can be destroyed of a killed file. Kill calls it, and so
+// does every command that lets go of an object of such a file: an object that
+// could not be destroyed because a command held it is destroyed by that
+// command. Rounds do not overlap, and after every call a whole one follows.
 func (f *uverbsFile) reap() {
 	if f.dying.reapers.Add(1) > 1 {
-		return // who is at it goes round once more
+		return // the reaper goes round once more
 	}
 	for {
 		n := f.dying.reapers.Load()
@@ -103,8 +103,8 @@ func (f *uverbsFile) reapRound() (left int) {
 	return left
 }
 
-// reap destroys the object unless somebody holds it, or needs it who could not
-// be destroyed.
+// reap destroys the object unless a command holds it, or an object that could
+// not be destroyed needs it.
 func (o *object) reap() bool {
 	if !o.mu.TryLock() {
 		return false

@@ -174,7 +174,7 @@ func killAt(t *testing.T, at int, beside bool) {
 		}
 		seen = bytes.Clone(v.page)
 		require.ErrorIs(t, v.m.Kill(v.proc), syscall.ESRCH)
-		// What this command has nothing to do with has gone already.
+		// Objects that this command does not hold have gone already.
 		v.dev.mu.Lock()
 		defer v.dev.mu.Unlock()
 		for _, kind := range v.dev.live {
@@ -286,7 +286,7 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 	v.read(4)
 	v.give(abi.CmdCreateCompChannel, &abi.CreateCompChannel{Response: v.addr}, 4)
 	v.read(5)
-	private := make([]byte, 8192) // nobody else's response
+	private := make([]byte, 8192) // no other call's response
 	addr, _ := v.f.Pin(private)
 	within := rng.IntN(2) == 0
 	after := rng.IntN(3000)
@@ -334,8 +334,8 @@ func killInTheMiddle(t *testing.T, seed uint64) {
 	v.buried()
 }
 
-// TestKillWithIDs: files of the connection manager end as well, also when
-// nobody waits.
+// TestKillWithIDs: files of the connection manager end as well, also without a
+// waiter.
 func TestKillWithIDs(t *testing.T) {
 	m := New(Options{})
 	require.NoError(t, m.Register(newCMWire().device("one", "10.0.0.1")))

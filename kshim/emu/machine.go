@@ -69,7 +69,7 @@ type device struct {
 	name   string
 	index  int       // among the machine's devices
 	minor  int       // N in uverbsN, or noMinor; guarded by Machine.mu
-	owner  *module   // whose device it is; nil: nobody's who can be unloaded
+	owner  *module   // the module whose device it is; nil: of none that can be unloaded
 	ns     namespace // of processes that see this device only
 	attr   abi.QueryDeviceResp
 	counts [numKinds]atomic.Int32 // objects that exist, per kind

@@ -33,7 +33,7 @@ func (p *Process) Memlock() (locked, limit uint64) {
 	return p.memory.locked.pages * page, p.memory.locked.limit
 }
 
-// pinned is what a region holds: a range, and pages of the limit.
+// pinned is a region's share of memory: a range, and pages of the limit.
 type pinned struct {
 	*pinnedRange
 	pages uint64

@@ -11,8 +11,8 @@ import (
 // The methods of RDMA_VERBS_IOCTL on the device (uverbs_std_types_device.c).
 // The commands of write() do the same in their form.
 
-// methodQueryPort is UVERBS_METHOD_QUERY_PORT. What follows the plain response,
-// capability flags for InfiniBand, is zero.
+// methodQueryPort is UVERBS_METHOD_QUERY_PORT. The fields after the plain
+// response, capability flags for InfiniBand, are zero.
 func methodQueryPort(c *call) error {
 	port, err := c.constant(0, 255)
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *client) nativeCQ(user uint64, more ...abi.IoctlAttr) (uint64, error) {
 }
 
 // TestNativeContext: a context made by ioctl has no file of asynchronous events
-// until one is asked for; what happens before is lost.
+// until one is asked for; earlier events are lost.
 func TestNativeContext(t *testing.T) {
 	c := newClient(t, false)
 	_, err := c.native(abi.ObjectDevice, abi.MethodGetContext, attr(abi.AttrGetContextNumCompVectors, 4, c.addr))
@@ -54,7 +54,7 @@ func TestNativeContext(t *testing.T) {
 	require.Equal(t, uint32(7), le.Uint32(c.page))
 	_, err = c.f.Mmap(le.Uint64(c.page[64:]), int(le.Uint32(c.page[72:])))
 	require.NoError(t, err)
-	c.dev.lastCQ.ev.Error() // to nobody
+	c.dev.lastCQ.ev.Error() // lost: there is no file
 
 	first, _ := c.asyncFile()
 	second, fd := c.asyncFile()

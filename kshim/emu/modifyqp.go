@@ -105,8 +105,8 @@ func (q *queuePair) checkPorts(attr *abi.ModifyQP) error {
 	return nil
 }
 
-// checkPath is what RoCE asks of an address vector: a global route that starts
-// from a valid entry of the GID table, and no alternate path.
+// checkPath checks an address vector as RoCE demands: it needs a global route
+// that starts from a valid entry of the GID table, and no alternate path.
 func (q *queuePair) checkPath(attr *abi.ModifyQP) error {
 	if attr.AttrMask&mAlt != 0 {
 		return fail(syscall.EINVAL, "RoCE has no alternate paths")

@@ -15,7 +15,7 @@ import (
 type Module struct {
 	// Name is 1 to 55 letters, digits, '_' and '-': "soft".
 	Name string
-	// Size is what Lsmod shows, in bytes; 0 is unknown.
+	// Size is the size that Lsmod shows, in bytes; 0 is unknown.
 	Size int
 	// Needs are the modules that must be loaded before this one, and cannot be
 	// unloaded while it is.
@@ -56,7 +56,7 @@ type ModuleInfo struct {
 // registered through it are the module's. It is of no use once the module has
 // been unloaded.
 type Driver struct {
-	// Params are what Insmod was given, as in "insmod soft 127.0.0.5".
+	// Params are Insmod's parameters, as in "insmod soft 127.0.0.5".
 	Params []string
 
 	machine *Machine
@@ -196,9 +196,9 @@ func (m *Machine) modprobe(name string, path []string) error {
 
 // Rmmod unloads a module: ENOENT when it is not loaded, EBUSY while it is being
 // loaded or unloaded, while other modules need it and while files that need it
-// are open (of these two Linux says EAGAIN, meant for who would wait). Then
-// nothing has happened. Any other error is one of its Exit or of its devices,
-// and the module is gone.
+// are open (of these two Linux says EAGAIN, meant for a caller that would
+// wait). Then nothing has happened. Any other error is one of its Exit or of
+// its devices, and the module is gone.
 func (m *Machine) Rmmod(name string) error {
 	mod, err := m.beginRmmod(name)
 	if err != nil {

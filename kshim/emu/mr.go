@@ -26,15 +26,15 @@ func (r *region) destroy() error { return r.mr.Dereg() }
 // the client withdrew its announcement.
 func (r *region) released() { r.file.proc.memory.unhold(r.pin) }
 
-// page is what addresses are compared in, whatever the machine's: the kernel
-// says PAGE_SIZE.
+// page is the unit in which addresses are compared, in bytes, on every machine:
+// the kernel says PAGE_SIZE.
 const page = 4096
 
 const (
 	// knownAccess is IB_ACCESS_SUPPORTED.
 	knownAccess = abi.AccessHugetlb<<1 - 1 | abi.AccessOptionalRange
-	// writeAccess is ib_access_writable: who may write makes the pages be
-	// taken for writing.
+	// writeAccess is ib_access_writable: the rights for which the pages are
+	// pinned for writing.
 	writeAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteAtomic | abi.AccessMWBind
 )
 
@@ -85,7 +85,7 @@ func regMR(c *call) error {
 	})
 }
 
-// checkRange is what ib_umem_get and drivers refuse of a region's place.
+// checkRange refuses the ranges that ib_umem_get and drivers refuse.
 func (f *uverbsFile) checkRange(start, length, iova uint64) error {
 	switch {
 	case length == 0:

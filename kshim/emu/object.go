@@ -40,12 +40,12 @@ type object struct {
 	dead bool         // guarded by mu
 }
 
-// body is what the kinds differ in.
+// body holds the parts in which the kinds differ.
 type body interface {
 	// destroy tells the device. It is called once, unless it fails.
 	destroy() error
-	// released is called after it, whatever it answered, when the object is
-	// no more.
+	// released is called after it, on success and on failure, when the object
+	// is no more.
 	released()
 }
 
@@ -151,10 +151,10 @@ func (f *uverbsFile) destroy(k kind, handle uint32) (*object, error) {
 	return o, o.end(false)
 }
 
-// find is acquire for who will destroy the object. It finds one that has
-// outlived its device, too: as in the kernel, its handle stays until the client
-// destroys it, and tells what it would have told (rdma_core.c:
-// uverbs_destroy_uobject).
+// find is acquire for a caller that will destroy the object. It finds an object
+// that has outlived its device, too: as in the kernel, its handle stays until
+// the client destroys it, with the counts of events that it would have told
+// (rdma_core.c: uverbs_destroy_uobject).
 func (f *uverbsFile) find(k kind, handle uint32) (*object, error) {
 	o, err := f.acquire(k, handle)
 	if err == nil {

@@ -35,7 +35,7 @@ type Process struct {
 
 type fdEntry struct {
 	file    kshim.File // nil: free
-	adopted bool       // somebody holds the file
+	adopted bool       // a caller holds the file
 }
 
 var _ kshim.Kernel = (*Process)(nil)

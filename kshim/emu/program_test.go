@@ -14,15 +14,14 @@ import (
 )
 
 // FuzzProgram runs a program of system calls. Its input says which: commands by
-// write and by ioctl, methods, whatever bytes; what is done to files; which
-// events the driver raises and what it refuses; the device's end, and the
+// write and by ioctl, methods, any bytes; calls on files; which events the
+// driver raises and which calls it refuses; the device's end, and the
 // process's. Handles and descriptors come from those that exist, mostly, and
 // arguments are valid ones of which some bytes are changed, so that most calls
 // reach the object.
 //
 // After each call the handles that the client may use are as many as the driver
-// has objects and the device has charged. At the end all is released, whatever
-// it was.
+// has objects and the device has charged. At the end all is released.
 func FuzzProgram(f *testing.F) {
 	for i := range requests {
 		f.Add([]byte{byte(i), 0, 0, byte(i), 1, 0, byte(i), 0xff, 0})
@@ -322,7 +321,7 @@ func (p *program) extra(op int) {
 	cancel()
 	d := p.dev
 	if op&15 == 7 || op&15 >= 14 {
-		d.refuse = nil // what a driver refuses at the end stays for ever
+		d.refuse = nil // an object whose end a driver refuses stays for ever
 	}
 	switch n := p.draw(); op & 15 {
 	case 0: // a completion, and an error of a queue

@@ -98,7 +98,7 @@ func exCreateQP(c *call) error {
 	})
 }
 
-// createQP is what the two commands have in common (uverbs_cmd.c: create_qp).
+// createQP does the part that the two commands share (uverbs_cmd.c: create_qp).
 func (c *call) createQP(req *abi.CreateQP, flags uint32, respond func(*abi.CreateQPResp) error) error {
 	f := c.file
 	if err := checkQPType(req.QPType); err != nil {
@@ -151,7 +151,7 @@ func (f *uverbsFile) acquireCQs(send, recv uint32) (scq, rcq *object, err error)
 	return second, first, nil
 }
 
-// checkQPType is what the kernel says of types before it looks further.
+// checkQPType refuses types as the kernel does before it looks further.
 func checkQPType(t abi.QPType) error {
 	switch t {
 	case abi.QPTRC, abi.QPTUC, abi.QPTUD:
@@ -165,8 +165,8 @@ func checkQPType(t abi.QPType) error {
 	}
 }
 
-// qpInit is what a queue pair is made of, in whatever form it came. The objects
-// are held.
+// qpInit holds the parameters of a queue pair, of any command. The objects are
+// held.
 type qpInit struct {
 	pd, scq, rcq *object
 	userHandle   uint64
@@ -177,7 +177,7 @@ type qpInit struct {
 	async        *eventQueue
 }
 
-// check is what create_qp and rxe_qp_chk_cap refuse.
+// check refuses the parameters that create_qp and rxe_qp_chk_cap refuse.
 func (d *device) checkQP(init *qpInit) error {
 	const known = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<8 | 1<<9 | 1<<10 | 1<<11 // uverbs_cmd.c: create_qp
 	switch {

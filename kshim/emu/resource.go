@@ -1,7 +1,7 @@
 package emu
 
-// Resources is what one open device file owns, as rdma resource shows it of a
-// process.
+// Resources lists the objects of one open device file, as rdma resource shows
+// them of a process.
 type Resources struct {
 	Device, Process    string
 	PD, CQ, QP, MR, AH int

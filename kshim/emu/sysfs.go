@@ -330,8 +330,8 @@ func firmware(v uint64) string {
 	return fmt.Sprintf("%d.%d.%d", v>>32, v>>16&0xffff, v&0xffff)
 }
 
-// powerEntries is what the driver core shows of every device without power
-// management.
+// powerEntries are the files that the driver core shows of every device without
+// power management.
 func powerEntries() []entry {
 	return []entry{
 		{"async", attribute("disabled")},

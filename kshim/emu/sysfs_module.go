@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// procModules is /proc/modules: name, size, references, who needs it, state,
-// and an address, which Linux does not tell the unprivileged either.
+// procModules is /proc/modules: name, size, references, the modules that need
+// it, state, and an address, which Linux does not tell the unprivileged either.
 func (m *Machine) procModules() (string, error) {
 	var b strings.Builder
 	for _, i := range m.Lsmod() {

@@ -46,7 +46,7 @@ type ucmFile struct {
 
 // ucmEvent is an event that waits.
 type ucmEvent struct {
-	of   *ucmID // whose
+	of   *ucmID // the id of the event
 	made *ucmID // in CONNECT_REQUEST: the new id
 	resp abi.UCMEventResp
 }
@@ -100,7 +100,7 @@ func (f *ucmFile) Write(cmd []byte) (int, error) {
 	if f.isClosed() {
 		return 0, errClosed
 	}
-	// The longest request; what is behind it nobody reads.
+	// The longest request; no command reads the bytes behind it.
 	var buf [abi.UCMHdrSize + abi.UCMAcceptSize]byte
 	n := min(len(cmd), len(buf))
 	if err := f.access(func() error { return copyIn(buf[:n], cmd[:n]) }); err != nil {

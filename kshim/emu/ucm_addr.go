@@ -67,7 +67,7 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) error {
 	return nil
 }
 
-// checkPort looks who else is bound to the port (cma.c: cma_check_port). The
+// checkPort looks for other ids bound to the port (cma.c: cma_check_port). The
 // core's mu is held.
 func (c *ucmCore) checkPort(id *ucmID, a netip.AddrPort, reuse bool) error {
 	for _, other := range c.ports[a.Port()] {
@@ -82,8 +82,8 @@ func (c *ucmCore) checkPort(id *ucmID, a netip.AddrPort, reuse bool) error {
 	return nil
 }
 
-// ownPort makes an id that listens the only one on its port: others may share
-// it while nobody does (cma.c: rdma_listen).
+// ownPort makes a listening id the only one on its port: ids may share a port
+// while none listens (cma.c: rdma_listen).
 func (c *ucmCore) ownPort(id *ucmID) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

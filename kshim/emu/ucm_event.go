@@ -33,9 +33,9 @@ func (id *ucmID) asks() (resources uint8, asking bool) {
 	return id.offered, id.asking
 }
 
-// post gives an event to who has the id. Those of a request that was not
-// accepted yet, which has no uid, are dropped: its ACCEPT will fail (ucma.c:
-// ucma_event_handler).
+// post gives an event to the file that has the id. The events of a request that
+// was not accepted yet, which has no uid, are dropped: its ACCEPT will fail
+// (ucma.c: ucma_event_handler).
 func (id *ucmID) post(ev abi.UCMEvent, status int32, param *driver.CMPeerParam, private []byte) {
 	f := id.file
 	f.mu.Lock()

@@ -54,8 +54,8 @@ type ucmID struct {
 	offered  uint8
 }
 
-// add gives an id the lowest free number. When its file has been closed there
-// is nobody to have it: false.
+// add gives an id the lowest free number. It returns false when the file has
+// been closed.
 func (c *ucmCore) add(id *ucmID) bool {
 	c.mu.Lock()
 	if c.ids == nil {
@@ -79,8 +79,8 @@ func (c *ucmCore) add(id *ucmID) bool {
 	return !ended
 }
 
-// remove takes an id out of the table, once: who it answers true destroys the
-// id.
+// remove takes an id out of the table, once: the caller that gets true destroys
+// the id.
 func (c *ucmCore) remove(id *ucmID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +140,7 @@ func (id *ucmID) destroy() (reported uint32) {
 		conn.Destroy()
 	}
 	reported, orphans := id.file.retire(id)
-	for _, o := range orphans { // requests that nobody will read of
+	for _, o := range orphans { // requests whose events no one will read
 		if id.file.proc.ns.cm.remove(o) {
 			o.destroy()
 		}
@@ -169,8 +169,8 @@ func (f *ucmFile) retire(id *ucmID) (reported uint32, orphans []*ucmID) {
 	return id.reported, orphans
 }
 
-// unregisterCM takes a device from its ids: their connections end, and they
-// hear DEVICE_REMOVAL. What is left of them is destroying (cma.c:
+// unregisterCM takes a device from its ids: their connections end, and they get
+// DEVICE_REMOVAL. Afterwards they can only be destroyed (cma.c:
 // cma_process_remove).
 func (ns *namespace) unregisterCM(d *device) {
 	ns.cm.mu.Lock()

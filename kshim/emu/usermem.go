@@ -127,8 +127,8 @@ func (m *UserMemory) put(p *pinnedRange) {
 
 // copyOut copies src to user memory, copy_to_user; dst may be longer, its rest
 // is left alone. As the kernel's own writes, it is invisible to the race
-// detector: a client may share one response buffer among calls whose response
-// nobody reads. (A loop, because copy is instrumented in any case.)
+// detector: a client may share one response buffer among calls whose responses
+// it does not read. (A loop, because copy is instrumented in any case.)
 //
 //go:norace
 func copyOut(dst, src []byte) (err error) {

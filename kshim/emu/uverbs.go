@@ -83,7 +83,7 @@ func (f *uverbsFile) detach() {
 	f.proc.disowned()
 }
 
-// disown is detach for a file that nobody has seen.
+// disown is detach for a file that no client has seen.
 func (f *uverbsFile) disown() {
 	f.dev.mu.Lock()
 	delete(f.dev.files, f)
@@ -144,7 +144,7 @@ func (f *uverbsFile) leave() {
 	f.letGo()
 }
 
-// letGo is called by everybody who has let go of something of the file.
+// letGo is called after each release of an object of the file.
 func (f *uverbsFile) letGo() {
 	if f.state.Load() == fileKilled {
 		f.reap()
@@ -245,8 +245,8 @@ func (f *uverbsFile) Close() error {
 	return nil
 }
 
-// disassociate is what a file sees of its device's end: its objects go, then
-// DEVICE_FATAL comes as the last event (ib_uverbs_free_hw_resources).
+// disassociate ends a file's use of its device at the device's end: its objects
+// go, then DEVICE_FATAL comes as the last event (ib_uverbs_free_hw_resources).
 func (f *uverbsFile) disassociate() {
 	f.state.CompareAndSwap(fileOpen, fileGone)
 	// Also when Close was quicker: the device must not end before it is done.

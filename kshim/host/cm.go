@@ -21,8 +21,8 @@ const cmNode = devDir + "rdma_cm"
 // cmFile is an open cmNode. It has no ioctl by which a thread whose credentials
 // were changed could get its commands through, as uverbs has: the thread that
 // opened the file is kept, and gives them then. Where the whole process changed
-// its credentials before it opened the file, each thread has its own, and
-// nobody but this thread may write. Where it did so afterwards nobody may.
+// its credentials before it opened the file, each thread has its own, and only
+// this thread may write. Where it did so afterwards no thread may.
 type cmFile struct {
 	*eventFile // waiting and closing are the same
 	conn       syscall.RawConn

@@ -122,8 +122,8 @@ func (d *device) Read(_ context.Context, buf []byte) (int, error) {
 func (d *device) Pin(buf []byte) (uint64, func()) { return pinMemory(buf) }
 
 // Close closes the descriptor when the calls on it have ended. See kshim.File.
-// What the file owns in the kernel is gone when it returns, unless queues of it
-// are still mapped: then it goes with the last of them.
+// The file's objects in the kernel are gone when it returns, unless queues of
+// it are still mapped: then it goes with the last of them.
 func (d *device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,26 +1,27 @@
-// Package host is kshim.Kernel on real Linux: the RDMA kernel of the machine,
-// by raw system calls and mmap, without cgo and without a library. It knows
-// files, descriptors, mappings and pinned memory, and nothing of what the
-// commands mean; kshim/verbs gives them.
+// Package host implements kshim.Kernel on real Linux: it reaches the machine's
+// RDMA kernel by raw system calls and mmap, without cgo and without a library.
+// It knows files, descriptors, mappings and pinned memory, and nothing of what
+// the commands mean; kshim/verbs gives them.
 //
 // How a call passes: a command is write(2) or ioctl(2) on the descriptor of
 // /dev/infiniband/uverbsN (device.go), under a lock that Close takes too, so
 // that the number is never another file's by then. Queues are mapped and their
 // mappings counted (mapping.go). Memory that commands name is pinned against
 // the garbage collector until it is released (pin.go), and has left the stack
-// by then: the compiler moves what is handed to Pin to the heap. Event files,
-// whose numbers commands answer, are made non-blocking and read through the
-// runtime's netpoller, so that a reader is a goroutine and no thread
+// by then: the compiler moves the memory handed to Pin to the heap. Event
+// files, whose numbers commands answer, are made non-blocking and read through
+// the runtime's netpoller, so that a reader is a goroutine and no thread
 // (event.go); so is the connection manager's file, whose events a command
-// fetches (cm.go). What the process holds is in one table (process.go), because
-// numbers and memory are the process's, whichever Kernel they came through.
+// fetches (cm.go). One table holds the process's numbers and memory
+// (process.go), because they belong to the process as a whole, whichever Kernel
+// they came through.
 //
 // It works on 64-bit little-endian Linux, whose structures the kernel's ABI is
 // written down for in kshim/abi; elsewhere New answers ENOTSUP.
 //
-// Who may do it: whoever may open the device file, without privileges (the
-// kernel makes it for all; udev or a container may not). How much memory may be
-// registered is RLIMIT_MEMLOCK's to say.
+// Privileges: a process that may open the device file needs none (the kernel
+// makes the file for all; udev or a container may not). RLIMIT_MEMLOCK limits
+// the memory that it may register.
 //
 // Threads' credentials: the kernel refuses write(2) to a thread whose
 // credentials are not those that opened the file (EACCES), also after a setuid

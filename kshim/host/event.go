@@ -20,7 +20,7 @@ type eventFile struct {
 	path   string
 	f      *os.File
 	fd     int           // for the process's table
-	turn   chan struct{} // room for one: who puts something in may read
+	turn   chan struct{} // room for one: the goroutine that puts a token in may read
 	closed chan struct{}
 	once   sync.Once // guards the close
 }

@@ -123,8 +123,8 @@ func TestCloseWakesReaders(t *testing.T) {
 	require.ErrorIs(t, e.Ioctl(nil), net.ErrClosed)
 }
 
-// TestEventFileNeedsThePoller: what the netpoller does not take is refused, and
-// closed.
+// TestEventFileNeedsThePoller: a file that the netpoller does not take is
+// refused, and closed.
 func TestEventFileNeedsThePoller(t *testing.T) {
 	file, err := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	require.NoError(t, err)
@@ -296,8 +296,8 @@ func TestMappings(t *testing.T) {
 	require.Empty(t, process.maps)
 }
 
-// TestPins: pinned memory stays though nobody refers to it, and goes when it is
-// released.
+// TestPins: pinned memory stays though nothing refers to it, and goes when it
+// is released.
 func TestPins(t *testing.T) {
 	d := &device{fd: -1}
 	addr, release := d.Pin(nil)
@@ -346,7 +346,7 @@ func pinSomething(d *device) (byte, weak.Pointer[byte], func()) {
 	return buf[0], weak.Make(&buf[0]), release
 }
 
-// TestPinnedStack: what is pinned has left the stack, so that its address holds
+// TestPinnedStack: pinned memory has left the stack, so that its address holds
 // when the stack moves.
 func TestPinnedStack(t *testing.T) {
 	d := &device{fd: -1}
@@ -378,7 +378,7 @@ func TestAttributes(t *testing.T) {
 	require.NoError(t, err)
 	names, err := k.ReadDir("/sys/class/")
 	if errors.Is(err, syscall.ENOENT) {
-		t.Skip("there is no /sys/class here")
+		t.Skip("no /sys/class; mount sysfs: ", err)
 	}
 	require.NoError(t, err)
 	require.True(t, slices.IsSorted(names))

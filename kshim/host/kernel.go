@@ -73,19 +73,19 @@ func (k *kernel) ReadDir(name string) ([]string, error) {
 	return names, nil
 }
 
-// eventLink is what the kernel calls both kinds of event file
-// (uverbs_main.c: uverbs_event_fops).
+// eventLink is the kernel's name for both kinds of event file (uverbs_main.c:
+// uverbs_event_fops).
 const eventLink = "anon_inode:[infinibandevent]"
 
 // Adopt gives the file behind a number that a command answered. See
 // kshim.Kernel. When it fails for a number that is an event file, the
-// descriptor is closed: nobody else could.
+// descriptor is closed: no caller could.
 func (k *kernel) Adopt(number int32) (kshim.File, error) {
 	fd := int(number)
 	refuse := func(why string) (kshim.File, error) {
 		return nil, &callError{Op: "adopt", Path: "descriptor " + strconv.Itoa(fd), Msg: why, Errno: syscall.EBADF}
 	}
-	// Taking over a descriptor that is somebody else's would close it one day.
+	// Taking over a descriptor of another owner would close it one day.
 	link, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err == nil && link != eventLink {
 		return refuse("it is " + link + ", no event file")

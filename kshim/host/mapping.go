@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// mapQueue is mmap(2). The mapping holds the file in the kernel: what a close
-// frees is freed when the last mapping has gone, too.
+// mapQueue is mmap(2). The mapping holds the file in the kernel: a closed
+// file's objects are freed when the last mapping has gone.
 func mapQueue(path string, fd int, offset uint64, length int) ([]byte, error) {
 	if offset > math.MaxInt64 {
 		return nil, &callError{Op: "mmap", Path: path, Errno: syscall.EINVAL}

@@ -4,7 +4,7 @@ package host
 
 import "sync"
 
-// process is what this process holds of the kernel. Descriptor numbers,
+// process is the table of this process's kernel resources. Descriptor numbers,
 // mappings and pinned memory belong to the process as a whole.
 //
 // It keeps pinned memory alive also when everything that could release it was

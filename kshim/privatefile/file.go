@@ -40,8 +40,8 @@ func (linkError) Error() string {
 }
 func (linkError) Unwrap() error { return syscall.ELOOP }
 
-// descriptor holds for the names of files that the process has open. Nobody but
-// the system makes files in these directories.
+// descriptor holds for the names of files that the process has open. Only the
+// system makes files in these directories.
 func descriptor(path string) bool {
 	switch filepath.Dir(filepath.Clean(path)) {
 	case "/dev", "/dev/fd", "/proc/self/fd":

@@ -144,7 +144,7 @@ func (id *ID) step(ctx context.Context, op string, want abi.UCMEvent, f func() e
 	return err
 }
 
-// Route is what the kernel knows of an id's way.
+// Route is the kernel's knowledge of an id's route.
 type Route struct {
 	Local, Remote netip.AddrPort // invalid while there is none
 	NodeGUID      uint64         // of the device; 0 while there is none, as for a listener on a wildcard address

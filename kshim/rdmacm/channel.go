@@ -30,9 +30,9 @@ type Channel struct {
 	ended  chan struct{}      // closed when it has ended
 	reader *scratch
 
-	// fetch is held from the fetch of an event until it is dispatched. Who has
-	// destroyed an id takes it once to know that no event of the id is on its
-	// way.
+	// fetch is held from the fetch of an event until it is dispatched. A caller
+	// that has destroyed an id takes it once to know that no event of the id is
+	// on its way.
 	fetch sync.Mutex
 
 	ctl    sync.RWMutex // shared by commands, exclusive in Close
@@ -164,7 +164,7 @@ func (c *Channel) leave(id *ID) {
 	c.mu.Lock()
 	delete(c.ids, id.uid)
 	c.mu.Unlock()
-	c.fetch.Lock() // what was fetched for it is dispatched now
+	c.fetch.Lock() // events fetched for it are dispatched now
 	c.fetch.Unlock()
 }
 

@@ -2,7 +2,8 @@ package rdmacm
 
 import "github.com/rdmashim/rdmashim/kshim/abi"
 
-// room is what a request or a response has: the largest is GET_EVENT's answer.
+// room is the size of a request's or a response's buffer, in bytes: the largest
+// is GET_EVENT's answer.
 const room = 512
 
 // scratch is a command's memory: the request, and pinned room for what the

@@ -14,7 +14,8 @@ type QP interface {
 	Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error
 }
 
-// ConnParam is what a side tells of its end (struct rdma_conn_param).
+// ConnParam holds the parameters that a side sends of its end (struct
+// rdma_conn_param).
 type ConnParam struct {
 	// Private is up to abi.UCMConnectData bytes in Connect and
 	// abi.UCMAcceptData in Accept.

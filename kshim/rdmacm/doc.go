@@ -5,8 +5,8 @@
 // It is written once against kshim.Kernel. Whether the real kernel answers
 // (kshim/host) or the emulated one (kshim/emu) it does not know. The protocol
 // is the kernel's (in the mini kernel rnic/cm); this package gives commands and
-// hears events. It makes no queue pairs (kshim/verbs does), has no handles and
-// keeps no connection alive (uapi does).
+// receives events. It makes no queue pairs (kshim/verbs does), has no handles
+// and keeps no connection alive (uapi does).
 //
 // # How a call flows
 //
@@ -36,26 +36,26 @@
 //	     req.Reject   REJECT, instead
 //	     Context, Disconnect, Destroy as above
 //
-// Whoever has an ID or a Request destroys it, also after an error: that cancels
-// what it was doing and tells the peer what it has to know. A call whose
-// context ends leaves the kernel at it until then.
+// The owner of an ID or a Request destroys it, also after an error: that
+// cancels its pending work and tells the peer. After a call whose context
+// ended, the kernel goes on with the work until then.
 //
 // # What the interface leaves to its client, and where it is done
 //
 //   - An id's number may be 0, and is another id's once it is destroyed. Events
 //     are matched by uid, which starts at 1 and is never used again; the kernel
 //     drops the events of an id with uid 0, as a request has until ACCEPT gives
-//     it one. So what a peer says to a request before it was accepted is lost:
+//     it one. So a peer's message to a request before it was accepted is lost:
 //     Accept then finds the wrong state (ECONNABORTED).
 //   - A listener's backlog is free again once the kernel's event was fetched,
-//     which happens at once: Listen bounds the requests itself, and rejects
-//     what is beyond.
-//   - Requests that nobody took must be destroyed one by one when their
-//     listener goes, or they stay.
-//   - The first INIT gives the peer no access: INIT_QP_ATTR knows of it only
+//     which happens at once: Listen bounds the requests itself, and rejects the
+//     rest.
+//   - Requests that no Accept took must be destroyed one by one when their
+//     listener goes, or they stay. - The first INIT gives the peer no access:
+//     INIT_QP_ATTR knows of it only
 //     after the peer's answer, so that the active side moves its queue pair to
 //     INIT twice.
-//   - RTR says what the peer wished, not what Accept grants: responder
+//   - RTR has the peer's wishes, not Accept's grants: responder
 //     resources and initiator depth are corrected there. The RNR timer is
 //     always 0, which is 655.36 ms, unless ConnParam says otherwise.
 //   - A disconnect request must be answered, or the peer waits: the channel's
@@ -76,8 +76,8 @@
 // # Times
 //
 // Linux 6.1 on RoCE resolves addresses within the given timeout (ETIMEDOUT), is
-// refused within a round trip where nobody listens, and gives a silent host up
-// after 102 s (UNREACHABLE, ETIMEDOUT): 16 requests of 6.4 s each, which
+// refused within a round trip where no program listens, and gives a silent host
+// up after 102 s (UNREACHABLE, ETIMEDOUT): 16 requests of 6.4 s each, which
 // nothing shortens but the caller's context. TIMEWAIT_EXIT comes when the
 // connection's packets must have died out, which is seconds with the default
 // ACK timeout; destroying the id does not wait for it.

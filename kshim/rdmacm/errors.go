@@ -56,7 +56,7 @@ type EventError struct {
 	Status int32 // as the kernel gave it: a negative errno, or 0
 }
 
-// eventText says what an event means to who waited for another.
+// eventText explains an event to a caller that waited for another.
 var eventText = map[abi.UCMEvent]string{
 	abi.UCMEventAddrError:     "address was not resolved: no RDMA device on the way there, or the host does not answer",
 	abi.UCMEventRouteError:    "route was not resolved",
@@ -89,7 +89,7 @@ func (e *EventError) errno() syscall.Errno {
 
 // RejectedError is the peer's refusal. It Is ECONNREFUSED.
 type RejectedError struct {
-	Reason abi.UCMRejReason // CONSUMER_DEFINED when the peer's program refused, INVALID_SERVICE_ID when nobody listens there
+	Reason abi.UCMRejReason // CONSUMER_DEFINED when the peer's program refused, INVALID_SERVICE_ID when no program listens there
 
 	// Private is the refusal's private data, as the kernel gives it: the whole
 	// room (abi.UCMRejectData bytes) with zeroes behind what the peer sent.
@@ -139,7 +139,7 @@ type reason struct {
 func (r *reason) Error() string { return r.text }
 func (r *reason) Unwrap() error { return r.errno }
 
-// What the client itself refuses or reports.
+// Errors that the client itself reports.
 var (
 	errDestroyed = &reason{"id was destroyed", syscall.EBADF}
 	errWait      = &reason{"kernel's file cannot be waited for", syscall.ENOTSUP}
@@ -153,7 +153,7 @@ var (
 	errGone      = &reason{"request is no longer there: the peer gave up", syscall.ECONNABORTED}
 )
 
-// closedError is what everything on a closed channel or listener answers.
+// closedError is the error of every call on a closed channel or listener.
 type closedError struct{ what string }
 
 func (e closedError) Error() string { return e.what + " is closed" }

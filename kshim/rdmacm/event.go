@@ -14,7 +14,7 @@ type Event struct {
 	Peer   Peer  // in CONNECT_RESPONSE; its private data also in REJECTED and, where the kernel gives any, ESTABLISHED and DISCONNECTED
 }
 
-// Peer is what the other side of a connection told of itself.
+// Peer holds the other side's description of itself.
 type Peer struct {
 	QPN uint32 // its queue pair's number
 

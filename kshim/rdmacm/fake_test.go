@@ -35,7 +35,7 @@ type fake struct {
 	fail map[abi.UCMCommand]error            // answers instead of the command
 	hook func(f *fakeFile, c abi.UCMCommand) // called with mu held, before the command
 	lie  func(ev *abi.UCMEventResp)          // spoils events that are fetched
-	room int                                 // what Write answers less than it took
+	room int                                 // the bytes by which Write answers less than it took
 	mute bool                                // the file cannot be waited for
 }
 
@@ -104,7 +104,7 @@ func (k *fake) open() *Channel {
 	return c
 }
 
-// left is what is still in the kernel.
+// left returns the ids that are still in the kernel.
 func (k *fake) left() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -104,8 +104,8 @@ func TestAShortWrite(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EIO)
 }
 
-// TestMisplacedEvents: events for nobody, of unknown kinds, out of order and
-// too many.
+// TestMisplacedEvents: events for no id, of unknown kinds, out of order and too
+// many.
 func TestMisplacedEvents(t *testing.T) {
 	k := newFake(t)
 	k.silent = true

@@ -13,8 +13,8 @@ import (
 // life.
 const maxEvents = 64
 
-// ID is a communication identifier: one end of a connection, or of what is to
-// become one. Whoever has it destroys it. It is safe for concurrent use.
+// ID is a communication identifier: one end of a connection, or of one to be.
+// Its owner destroys it. It is safe for concurrent use.
 type ID struct {
 	ch  *Channel
 	num uint32 // the kernel's number, which may be 0
@@ -148,8 +148,8 @@ func (id *ID) endLocked(why error) {
 // Next gives the id's next event. It returns ctx.Err() when ctx ends, and an
 // error that Is EBADF when the id was destroyed or net.ErrClosed when the
 // channel was closed. The calls that wait for events of their own (Resolve,
-// Connect, Accept) take those; what is left for Next is what comes after:
-// DISCONNECTED, TIMEWAIT_EXIT, DEVICE_REMOVAL.
+// Connect, Accept) take those; the later ones are left for Next: DISCONNECTED,
+// TIMEWAIT_EXIT, DEVICE_REMOVAL.
 func (id *ID) Next(ctx context.Context) (Event, error) {
 	for {
 		id.mu.Lock()
@@ -200,7 +200,7 @@ func (id *ID) await(ctx context.Context, op string, want abi.UCMEvent) (Event, e
 	}
 }
 
-// Destroy gives the id back. What it was doing ends: a connection is
+// Destroy gives the id back. Its pending work ends: a connection is
 // disconnected, a request that was not answered is rejected, a resolution is
 // cancelled. The queue pair stays as it is. EBADF the second time.
 func (id *ID) Destroy() error {

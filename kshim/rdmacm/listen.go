@@ -23,7 +23,7 @@ type Listener struct {
 	addr netip.AddrPort
 }
 
-// backlog is the requests that nobody has taken yet.
+// backlog holds the requests that no Accept has taken yet.
 type backlog struct {
 	mu       sync.Mutex
 	max      int
@@ -129,8 +129,8 @@ func (q *backlog) put(r *Request) bool {
 	return true
 }
 
-// Close ends listening and rejects the requests that nobody took. Connections
-// that were accepted stay. A second Close does nothing.
+// Close ends listening and rejects the requests that no Accept took.
+// Connections that were accepted stay. A second Close does nothing.
 func (l *Listener) Close() error {
 	q := l.id.queue
 	q.mu.Lock()
@@ -174,7 +174,7 @@ func (c *Channel) request(listener *ID, resp *abi.UCMEventResp) {
 // addresses, Device the device whose queue pair is to be connected.
 type Request struct {
 	*ID
-	Peer Peer // what the peer told of itself
+	Peer Peer // the peer's description of itself
 
 	mu       sync.Mutex
 	answered bool // guarded by mu
@@ -248,9 +248,9 @@ func (r *Request) prepare(qp QP, p *ConnParam) error {
 	return err
 }
 
-// gaveUp tells what it means that the kernel finds a request in the wrong
-// state: it drops the peer's later word, because nobody can be told before
-// Accept.
+// gaveUp explains the kernel's finding that a request is in the wrong state:
+// the kernel drops the peer's later message, because no event can be given
+// before Accept.
 func gaveUp(err error) error {
 	var e *Error
 	if errors.Is(err, syscall.EINVAL) && errors.As(err, &e) {

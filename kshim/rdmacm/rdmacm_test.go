@@ -84,7 +84,7 @@ func TestConnection(t *testing.T) {
 	require.NoError(t, r.Disconnect())
 	<-id.Context().Done()
 	require.ErrorIs(t, context.Cause(id.Context()), syscall.ECONNRESET)
-	<-r.Context().Done() // the reply came without anybody's doing
+	<-r.Context().Done() // the reply came by itself
 	require.ErrorIs(t, context.Cause(r.Context()), syscall.ENOTCONN)
 	for _, end := range []*ID{id, r.ID} {
 		ev, err := end.Next(t.Context())
@@ -184,7 +184,7 @@ func TestFailures(t *testing.T) {
 			failed := make(chan error)
 			go func() { failed <- id.ResolveAddr(t.Context(), nowhere, server, 0) }()
 			k.do(func() {
-				k.post(k.ids[0], 99, 0, nil, 0, nil) // what nobody knows is passed over
+				k.post(k.ids[0], 99, 0, nil, 0, nil) // an unknown event is passed over
 				k.post(k.ids[0], abi.UCMEventAddrChange, 0, nil, 0, nil)
 				k.post(k.ids[0], c.ev, c.status, nil, 0, nil)
 			})
@@ -236,7 +236,7 @@ func TestDeadlines(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel = within()
 		defer cancel()
-		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{}) // nobody accepts
+		_, err = id.Connect(ctx, newFakeQP(1), ConnParam{}) // no program accepts
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, id.Destroy())
 		r, err := l.Accept(t.Context())

@@ -1,5 +1,5 @@
-// Package ring is rxe's shared-memory queues: the header, the indices, and the
-// codecs of what lies in the slots.
+// Package ring implements rxe's shared-memory queues: the header, the indices,
+// and the codecs of the slots' contents.
 //
 // Both sides of the system-call line use it. The client opens the mappings of a
 // queue pair and a completion queue, produces send and receive work requests
@@ -20,8 +20,8 @@
 // it is read. A side's own index is kept privately, too; the shared one is only
 // written.
 //
-// The package has no locks: a Producer and a Consumer belong to whoever holds
-// the lock of the queue. It does not count the slots that a user asked for (rxe
+// The package has no locks: a Producer and a Consumer belong to the holder of
+// the queue's lock. It does not count the slots that a user asked for (rxe
 // rounds up; kshim/verbs counts), rings no doorbell and knows no queue pair
 // states.
 package ring

@@ -2,8 +2,8 @@ package ring
 
 import "syscall"
 
-// Error is what a queue or an element of it has wrong. errors.Is(err,
-// syscall.EINVAL) holds for each.
+// Error is a fault of a queue or of an element. errors.Is(err, syscall.EINVAL)
+// holds for each.
 type Error string
 
 func (e Error) Error() string { return "ring: " + string(e) }
@@ -11,7 +11,7 @@ func (e Error) Error() string { return "ring: " + string(e) }
 // Is reports that every Error is EINVAL.
 func (e Error) Is(target error) bool { return target == syscall.EINVAL }
 
-// What can be wrong.
+// The faults.
 const (
 	ErrMapping Error = "header does not fit the mapping"
 	ErrIndex   Error = "index in shared memory lies beyond the ring"

@@ -11,7 +11,7 @@ import (
 
 var le = binary.LittleEndian
 
-// pageSize is what a queue's mapping is a multiple of.
+// pageSize divides the size of a queue's mapping, in bytes.
 const pageSize = 4096
 
 // Bounds of a queue that Open and New accept: they keep wild headers from
@@ -164,12 +164,12 @@ func (c *Consumer) Release(n int) {
 	atomic.StoreUint32(c.q.cons, c.idx)
 }
 
-// Reset drops what is in the queue, unseen. It is what the kernel does with the
-// queues of a queue pair that goes to RESET: its tasks advance the consumer's
-// index to the producer's, and both stay what they are (rxe_qp.c:rxe_qp_reset;
+// Reset drops the queue's entries unseen, as the kernel does with the queues of
+// a queue pair that goes to RESET: its tasks advance the consumer's index to
+// the producer's, and both stay what they are (rxe_qp.c:rxe_qp_reset;
 // rxe_queue_reset clears the slots, not the header). The producer must not be
-// at work. An index beyond the ring, which nobody could go on from, starts both
-// again at 0.
+// at work. An index beyond the ring, from which neither side could go on,
+// starts both again at 0.
 func (c *Consumer) Reset() {
 	prod := atomic.LoadUint32(c.q.prod)
 	if prod > c.q.mask {

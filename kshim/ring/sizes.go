@@ -13,7 +13,7 @@ const (
 // space sees the first 48 bytes.
 const CQElemSize = 128
 
-// SendCap tells what rxe grants for the asked maximum of scatter/gather
+// SendCap returns rxe's grant for the requested maximum of scatter/gather
 // elements and inline bytes, which share the space behind the work request, and
 // how large an element that needs before rounding (rxe_qp.c:rxe_qp_init_req).
 // The caller has checked the arguments against MaxSGE and MaxInline.

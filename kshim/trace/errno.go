@@ -55,7 +55,8 @@ func appendError(b []byte, err error, path string) []byte {
 	return b
 }
 
-// explanation is what an error says but for the call, the file and the number.
+// explanation returns an error's text without the call, the file and the
+// number.
 func explanation(err error, errno, path string) string {
 	var bare interface {
 		error

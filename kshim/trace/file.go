@@ -11,7 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// fileKind is what a file's reads give.
+// fileKind is the kind of events that a file's reads give.
 type fileKind uint8
 
 const (
@@ -37,7 +37,7 @@ func (k *kernel) wrap(f kshim.File, kind fileKind, path, fd string) *file {
 	return &file{inner: f, kernel: k, kind: kind, path: path, fd: fd}
 }
 
-// progresser is what a file of a kernel in this process has besides.
+// progresser holds the further methods of a file of a kernel in this process.
 type progresser interface {
 	kshim.Progresser
 	kshim.Attender

@@ -12,7 +12,7 @@ import (
 
 // New gives a kernel that hands every call on to k and prints it to w when it
 // has returned, as one line with one Write. Writers that several kernels share
-// must bear Writes beside each other, as files do. What w answers is ignored.
+// must bear Writes beside each other, as files do. Errors of w are ignored.
 func New(k kshim.Kernel, w io.Writer, opts ...Option) kshim.Kernel {
 	o := &output{w: w, start: time.Now()}
 	for _, opt := range opts {

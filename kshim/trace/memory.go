@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// memory is what a process announced with Pin.
+// memory holds the ranges that a process announced with Pin.
 type memory struct {
 	mu   sync.RWMutex
 	pins []*pin // guarded by mu
@@ -57,8 +57,8 @@ func (m *memory) find(addr, n uint64) []byte {
 }
 
 // copied is a copy of memory that may change, or vanish, meanwhile: a call's
-// arguments and response belong to the caller, who may share them among calls.
-// The copy is invisible to the race detector, as the kernel's own is.
+// arguments and response belong to the caller, which may share them among
+// calls. The copy is invisible to the race detector, as the kernel's own is.
 //
 //go:norace
 func copied(src []byte) (dst []byte, ok bool) {

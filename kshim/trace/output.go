@@ -65,7 +65,8 @@ func (l *line) text(s string) *line {
 // what follows is its answer.
 func (l *line) returns() *line { return l.text(") = ") }
 
-// print ends the line and writes it, at once. What cannot be written is lost.
+// print ends the line and writes it, at once. A line that cannot be written is
+// lost.
 func (l *line) print() {
 	if l.out.timed {
 		l.b = fmt.Appendf(l.b, " <%.6f>", time.Since(l.begun).Seconds())

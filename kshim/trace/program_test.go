@@ -76,7 +76,7 @@ func poll(t *testing.T, c *uapi.Context, qp uapi.QP) {
 	}
 }
 
-// What a line says that is different each time, or belongs to other tests.
+// The parts of a line that differ each time, or belong to other tests.
 var varying = []struct{ re, with string }{
 	{`^\[\d+ (sim\d+)(#\d+)?\]`, "[PID $1]"},
 	{`= \d "sim`, `= N "sim`},
@@ -113,8 +113,8 @@ func normal(text string) string {
 	return b.String()
 }
 
-// TestProgram holds what is shown of a whole program. When the client makes
-// other calls than before, look whether that is meant, and run it with -update.
+// TestProgram holds the trace of a whole program. When the client makes other
+// calls than before, look whether that is meant, and run it with -update.
 func TestProgram(t *testing.T) {
 	file := traceTo(t)
 	program(t)
@@ -158,8 +158,8 @@ func TestCannotOpen(t *testing.T) {
 	require.ErrorContains(t, err, trace.EnvTrace)
 }
 
-// TestFileIsPrivate: a trace shows what a program does, and is made for its
-// user alone; what a symbolic link leads to stays as it was.
+// TestFileIsPrivate: a trace shows a program's calls, and is made for its user
+// alone; the target of a symbolic link stays as it was.
 func TestFileIsPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows has neither modes nor O_NOFOLLOW; run it on a Unix")

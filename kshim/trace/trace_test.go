@@ -284,7 +284,7 @@ func TestErrors(t *testing.T) {
 		{syscall.Errno(4242), "-1 errno 4242 (Errno 4242)"},
 	} {
 		if runtime.GOOS != "linux" && !strings.Contains(x.want, "EOF") {
-			t.Skip("the texts are Linux's")
+			t.Skip("the texts of errnos are Linux's; run it on Linux")
 		}
 		k.err = x.err
 		arg := ioctlArg(abi.ObjectPD, 0, abi.IoctlAttr{Data: 1})
@@ -347,7 +347,7 @@ func TestProgress(t *testing.T) {
 	require.Empty(t, out.take())
 }
 
-// TestReleasedMemory: what was announced no more is not read.
+// TestReleasedMemory: memory that is no longer announced is not read.
 func TestReleasedMemory(t *testing.T) {
 	_, f, out := traced(t)
 	addr, release := f.Pin(make([]byte, 64))

@@ -17,7 +17,7 @@ func (c *Context) attend(ctx context.Context, cqs []*CQ, news uint32, wakes *ato
 	return ok && a.Attend(ctx, news, wakes, seen)
 }
 
-// news is what attend is to be given by who has not looked at the queue yet.
+// news is the count for attend, read by a caller before it looks at the queue.
 func (c *Context) news() uint32 {
 	if a, ok := c.cmd.file.(kshim.Attender); ok {
 		return a.News()
@@ -25,7 +25,7 @@ func (c *Context) news() uint32 {
 	return 0
 }
 
-// rouse lets who attends look again.
+// rouse makes the attendant look again.
 func (c *Context) rouse() {
 	if a, ok := c.cmd.file.(kshim.Attender); ok {
 		a.Rouse()

@@ -118,7 +118,7 @@ func (c *Context) start() error {
 	return nil
 }
 
-// Device is what is known of the device without asking it.
+// Device returns the facts of the device that are known without asking it.
 func (c *Context) Device() DeviceInfo { return c.info }
 
 // begin enters a control call; end leaves it. Close waits for those that are

@@ -26,7 +26,7 @@ type CQ struct {
 	last struct {
 		gen uint32
 		qp  *QP
-	} // whose completion came last
+	} // the queue pair of the last completion
 	err  error // Poll's answer when nothing is left: destroyed, closed, overrun
 	gone bool  // destroyed
 	idle int   // empty polls since suspects appeared
@@ -220,7 +220,7 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 	}
 	cq.q.release()
 	// They become deliverable with a completion of the kernel's, whose event
-	// wakes those who wait for them.
+	// wakes their waiters.
 	if cq.soft.Load() > 0 && n < len(wc) && failed == nil {
 		n += cq.flush(wc[n:])
 	}
@@ -291,7 +291,7 @@ func (cq *CQ) detach(gen uint32) {
 
 // Arm asks for one event, REQ_NOTIFY_CQ: with solicitedOnly for the next
 // completion of a message sent with SendSolicited, or of a failed request, else
-// for the next of any. Wait does so by itself; an event wakes all who wait.
+// for the next of any. Wait does so by itself; an event wakes all waiters.
 func (cq *CQ) Arm(solicitedOnly bool) error {
 	return cq.ctx.call("arm CQ", "", func() error {
 		cq.use.RLock()

@@ -11,8 +11,8 @@ import (
 )
 
 // TestFailedDatagram: the kernel is asked what a datagram that could not be
-// sent did to the queue pair, also when somebody waits for receives that nobody
-// would flush.
+// sent did to the queue pair, also when a caller waits for receives that the
+// kernel would not flush.
 func TestFailedDatagram(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ func askDriver(file kshim.File) abi.DriverID {
 	return abi.DriverUnknown
 }
 
-// missing is what a provider for a driver would have to bring.
+// missing lists the parts that a provider for a driver would have to bring.
 var missing = map[abi.DriverID]string{
 	abi.DriverSIW:  "its queues, whose elements carry a valid bit in place of indices, and connecting by rdma_cm",
 	abi.DriverMLX5: "queues and doorbell records in the program's memory, and doorbell registers that are mapped",

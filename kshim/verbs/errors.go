@@ -30,7 +30,7 @@ type reason struct {
 func (r *reason) Error() string { return r.text }
 func (r *reason) Unwrap() error { return r.errno }
 
-// What the client itself refuses or reports.
+// Errors that the client itself reports.
 var (
 	errSendFull  = &reason{"send queue is full: poll its completion queue; unsignaled requests free their slots with the next signaled one", syscall.ENOMEM}
 	errRecvFull  = &reason{"receive queue is full: poll its completion queue", syscall.ENOMEM}
@@ -50,7 +50,7 @@ var (
 	errFatal     = &reason{"device reported a fatal error", syscall.EIO}
 )
 
-// closedError is what everything on a closed context answers.
+// closedError is the error of every call on a closed context.
 type closedError struct{}
 
 func (closedError) Error() string { return "context is closed" }

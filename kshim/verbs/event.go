@@ -71,8 +71,8 @@ func readEvents(f kshim.File, size int, event func([]byte)) error {
 	}
 }
 
-// broken is the end of an event file. Unless the context is closing, nobody
-// would wake up any more: every completion queue fails.
+// broken takes the end of an event file. Unless the context is closing, no
+// waiter would wake up any more: every completion queue fails.
 func (c *Context) broken(err error) {
 	select {
 	case <-c.done:
@@ -122,7 +122,7 @@ func (c *Context) Watch(f func(Event)) (stop func()) {
 // Done is closed when Close begins.
 func (c *Context) Done() <-chan struct{} { return c.done }
 
-// watched hands an event to who watches.
+// watched hands an event to the watcher.
 func (c *Context) watched(ev *abi.AsyncEvent) {
 	e := Event{Type: ev.EventType}
 	c.mu.Lock()

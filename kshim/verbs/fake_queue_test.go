@@ -88,7 +88,7 @@ func (qp *fakeQP) flushSends() {
 	})
 }
 
-// toErr flushes what is posted now; what is posted later nobody looks at.
+// toErr flushes the posted requests; requests posted later are not looked at.
 func (qp *fakeQP) toErr() {
 	qp.state = abi.QPSErr
 	qp.flushSends()

@@ -18,7 +18,7 @@ import (
 type liar struct {
 	mu      sync.Mutex
 	answers []byte // guarded by mu: what is still to be answered
-	queue   []byte // what is mapped begins so
+	queue   []byte // the beginning of the mapping
 	pins    map[*pin]struct{}
 	pinned  int
 	opened  int

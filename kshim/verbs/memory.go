@@ -50,7 +50,7 @@ type MR struct {
 	release func() // of the memory; guarded by use
 }
 
-// mrState is what Rereg may change; it is replaced as a whole.
+// mrState holds the fields that Rereg may change; it is replaced as a whole.
 type mrState struct {
 	addr, length uint64
 	lkey, rkey   uint32
@@ -104,7 +104,7 @@ func (mr *MR) LKey() uint32 { return mr.state.Load().lkey }
 // RKey is the key that a peer needs.
 func (mr *MR) RKey() uint32 { return mr.state.Load().rkey }
 
-// Access is what the region permits.
+// Access returns the set of operations that the region permits.
 func (mr *MR) Access() abi.AccessFlags { return mr.state.Load().access }
 
 // Dereg takes the keys away and lets go of the memory: afterwards the device no

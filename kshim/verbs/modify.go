@@ -75,7 +75,7 @@ func (qp *QP) resume() error {
 	return qp.send.bell.ring()
 }
 
-// toReset keeps everybody off the rings, which the kernel empties.
+// toReset keeps all callers off the rings, which the kernel empties.
 func (qp *QP) toReset(req *abi.ModifyQP) error {
 	from := qp.State()
 	qp.setState(from, abi.QPSReset)

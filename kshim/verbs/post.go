@@ -156,8 +156,8 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 	default:
 		qp.ringEnd = qp.rq.head
 		qp.recv.publish(n)
-		// Had the kernel gone to ERR before, with no receive to flush, nobody
-		// would have been told.
+		// Had the kernel gone to ERR before, with no receive to flush, no
+		// completion would have told it.
 		if wasEmpty && state != abi.QPSInit && !qp.suspect.Swap(true) {
 			qp.recvCQ.suspects.Add(1)
 			wake = true // a waiter that blocks already must ask

@@ -2,13 +2,13 @@ package verbs
 
 import "github.com/rdmashim/rdmashim/kshim/abi"
 
-// provider is what depends on the driver: the private part of its create
-// commands and the queues in shared memory. It has the hooks at which drivers
-// differ: before a create command (a driver may want buffers that user space
-// made), after it (rxe's queues are mapped then), and the queues themselves, as
-// concrete types, because a call through an interface would move every caller's
-// work request to the heap. A second driver makes sendQueue, recvQueue and
-// compQueue a switch.
+// provider holds the parts that depend on the driver: the private part of its
+// create commands and the queues in shared memory. It has the hooks at which
+// drivers differ: before a create command (a driver may want buffers that user
+// space made), after it (rxe's queues are mapped then), and the queues
+// themselves, as concrete types, because a call through an interface would move
+// every caller's work request to the heap. A second driver makes sendQueue,
+// recvQueue and compQueue a switch.
 type provider interface {
 	driver() abi.DriverID
 	// createCQ makes a completion queue and opens its ring.

@@ -222,7 +222,7 @@ func (qp *QP) Query() (attr QPAttr, err error) {
 // queryMask asks for everything.
 const queryMask = abi.QPMaskDestQPN<<1 - 1
 
-// Destroy frees the queue pair. What is outstanding gets no completion, and
+// Destroy frees the queue pair. Outstanding requests get no completion, and
 // completions that were not polled yet are dropped. EBADF the second time.
 func (qp *QP) Destroy() error {
 	return qp.ctx.call("destroy", qp.name(), func() error { return qp.destroy(errDestroyed) })

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Rereg is what MR.Rereg changes. Only the fields that Flags names count.
+// Rereg holds the changes for MR.Rereg. Only the fields that Flags names count.
 type Rereg struct {
 	Flags  abi.ReregFlags
 	Buf    []byte          // abi.ReregTranslation

@@ -23,7 +23,7 @@ func (cq *CQ) Resize(cqe int) error {
 		if cq.gone {
 			return errDestroyed
 		}
-		// Nobody polls until the new ring is there: the kernel takes the old
+		// No caller polls until the new ring is there: the kernel takes the old
 		// one's entries away.
 		q, err := cq.ctx.prov.resizeCQ(cq.ctx.cmd, &abi.ResizeCQ{CQHandle: cq.handle, CQE: uint32(cqe)})
 		var lost *ringLost

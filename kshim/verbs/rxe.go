@@ -226,8 +226,8 @@ func (d *doorbell) ring() error {
 	return err
 }
 
-// end destroys the queue pair while nobody rings: to the kernel one whose
-// doorbell is being rung is busy.
+// end destroys the queue pair while no doorbell rings: to the kernel a queue
+// pair whose doorbell is being rung is busy.
 func (d *doorbell) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// What is posted and polled has the form in which kshim/ring codes it.
+// Requests and completions have the form in which kshim/ring codes them.
 type (
 	SGE    = ring.SGE
 	SendWR = ring.SendWR // ID is the caller's own and comes back in WC.ID
@@ -21,7 +21,7 @@ type (
 	PortAttr   = abi.QueryPortResp
 )
 
-// DeviceInfo is what sysfs tells about a device without opening it.
+// DeviceInfo describes a device by its attributes in sysfs, without opening it.
 type DeviceInfo struct {
 	Name       string // "rxe0"
 	Node       string // "/dev/infiniband/uverbs0"
@@ -47,7 +47,7 @@ type QPCap struct {
 	MaxInline  int // bytes of inline data
 }
 
-// QPInit says what CreateQP is to make.
+// QPInit holds the parameters of CreateQP.
 type QPInit struct {
 	SendCQ     *CQ
 	RecvCQ     *CQ        // may be SendCQ

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests below run in bubbles: time stands still until everybody waits, so
-// nothing sleeps and nothing races.
+// The tests below run in bubbles: time stands still until every goroutine
+// waits, so nothing sleeps and nothing races.
 
 func (b *bed) receive(n int) {
 	b.do(func() {

@@ -28,7 +28,7 @@ func splitID(id uint64) (recv bool, gen, seq uint32) {
 	return id&idRecv != 0, uint32(id>>genShift) & genMask, uint32(id)
 }
 
-// entry is what the client remembers of an outstanding work request.
+// entry is the client's record of an outstanding work request.
 type entry struct {
 	id     uint64 // the caller's
 	opcode abi.WCOpcode

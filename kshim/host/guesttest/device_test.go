@@ -16,7 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// TestListed: what the list says without opening is what the device says.
+// TestListed: the list's facts, read without opening, are the device's.
 func TestListed(t *testing.T) {
 	kernel(t)
 	list, err := uapi.Devices()
@@ -102,7 +102,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestDriver: the kernel says whose a device is to who asks with a number.
+// TestDriver: the kernel names a device's driver to a caller that asks with a
+// number.
 func TestDriver(t *testing.T) {
 	r := newRaw(t, kernel(t))
 	for id := range abi.DriverID(64) {
@@ -116,8 +117,8 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// TestRefusedCalls: what a kind of file does not have is answered by the
-// kernel, and what would harm the caller is not passed to it.
+// TestRefusedCalls: the kernel refuses calls that a kind of file does not have,
+// and calls that would harm the caller do not reach it.
 func TestRefusedCalls(t *testing.T) {
 	r := newRaw(t, kernel(t))
 	_, err := r.f.Read(t.Context(), r.page)

@@ -25,8 +25,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// holdings are what this process and the kernel hold of RDMA: descriptors,
-// mappings, memory pinned by the kernel, and the device's objects.
+// holdings are the RDMA resources of this process and of the kernel:
+// descriptors, mappings, memory pinned by the kernel, and the device's objects.
 func holdings(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
@@ -202,7 +202,7 @@ func TestCloseMeetsCalls(t *testing.T) {
 	}
 }
 
-// TestKilled: what a process held is gone with it.
+// TestKilled: a process's resources are gone with it.
 func TestKilled(t *testing.T) {
 	kernel(t)
 	before := holdings(t)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func kernel(t testing.TB) kshim.Kernel {
 	t.Helper()
 	if _, err := os.Stat("/sys/class/infiniband/" + device); err != nil {
-		t.Skipf("there is no %s here: these tests run in a guest, see doc.go", device)
+		t.Skipf("no device %s; go test ./tests/guest runs this in a guest", device)
 	}
 	k, err := host.New(host.Options{})
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func newRaw(t testing.TB, k kshim.Kernel) *raw {
 }
 
 // do writes a command whose response has out bytes of room at the page's start.
-// What is longer than the request is put behind it.
+// Bytes beyond the request are put behind it.
 func (r *raw) do(cmd abi.Command, req abi.Struct, size, out int, more ...byte) error {
 	b := make([]byte, abi.CmdHdrSize+size, abi.CmdHdrSize+size+len(more))
 	req.Put(b[abi.CmdHdrSize:])

@@ -23,7 +23,7 @@ const asUser = "RDMASHIM_GUESTTEST_AS"
 
 const nobody = 65534
 
-// again runs the test binary as nobody, to do what is named.
+// again runs the test binary as the user nobody, to do the named part.
 func again(what string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), asUser+"="+what)
@@ -147,7 +147,7 @@ func runSelf(t *testing.T, what string) (stderr string, err error) {
 	return out.String(), err
 }
 
-// TestOrdinaryUser: who may open the device file needs no privilege.
+// TestOrdinaryUser: a user that may open the device file needs no privilege.
 func TestOrdinaryUser(t *testing.T) {
 	kernel(t)
 	for _, what := range []string{"write", "lock"} {
@@ -203,7 +203,7 @@ func TestDemo(t *testing.T) {
 	require.Contains(t, string(out), "host:rxe0  host  10.77.0.1:4791  eth0    ACTIVE  1024")
 }
 
-// openPath lets everybody reach a file of a test's directory.
+// openPath lets every user reach a file of a test's directory.
 func openPath(file string) error {
 	for dir := file; dir != "/"; {
 		dir = dir[:max(1, strings.LastIndexByte(dir, '/'))]

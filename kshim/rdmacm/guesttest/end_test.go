@@ -125,7 +125,7 @@ func TestThePeerGaveUp(t *testing.T) {
 	require.NoError(t, req.Destroy())
 }
 
-// TestListenerCloses with requests that nobody took, and one more than it
+// TestListenerCloses with requests that no Accept took, and one more than it
 // keeps.
 func TestListenerCloses(t *testing.T) {
 	a, b := newSide(t), newSide(t)

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 func kernel(t testing.TB) kshim.Kernel {
 	t.Helper()
 	if _, err := os.Stat("/sys/class/infiniband/" + device); err != nil {
-		t.Skipf("there is no %s here: these tests run in a guest, see doc.go", device)
+		t.Skipf("no device %s; go test ./tests/guest runs this in a guest", device)
 	}
 	k, err := host.New(host.Options{})
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func limited(t testing.TB) context.Context {
 	return ctx
 }
 
-// side is what one end has: an event channel, a device, memory.
+// side is one end: an event channel, a device, memory.
 type side struct {
 	k   kshim.Kernel
 	ch  *rdmacm.Channel
@@ -140,7 +140,7 @@ func (c *conn) send(ctx context.Context, wr verbs.SendWR) error {
 	return err
 }
 
-// common is what connections of these tests ask for.
+// common holds the parameters of these tests' connections.
 var common = rdmacm.ConnParam{ResponderResources: 4, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7, MinRNRTimer: 12}
 
 func with(private string) rdmacm.ConnParam {

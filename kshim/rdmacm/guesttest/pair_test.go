@@ -67,7 +67,8 @@ func (c *served) close() error {
 	return err
 }
 
-// dial connects a queue pair and gives what was made, for who gets no error.
+// dial connects a queue pair and returns the objects, for a caller that expects
+// no error.
 func (s *side) dial(ctx context.Context, to netip.AddrPort, p rdmacm.ConnParam) (id *rdmacm.ID, qp *conn, err error) {
 	id, err = s.ch.Resolve(ctx, netip.AddrPort{}, to, rdmacm.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
 
-// TestReject: reason and private data reach who asked.
+// TestReject: reason and private data reach the peer that asked.
 func TestReject(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	ctx := limited(t)
@@ -51,8 +51,8 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// TestRejectRefusals: what cannot be sent is refused before it is, and the
-// request is still there.
+// TestRejectRefusals: a message that cannot be sent is refused before it is,
+// and the request is still there.
 func TestRejectRefusals(t *testing.T) {
 	a, b := newSide(t), newSide(t)
 	ctx := limited(t)
@@ -143,7 +143,7 @@ func TestSilentHost(t *testing.T) {
 	require.Empty(t, cmIDs(t))
 
 	if testing.Short() {
-		t.Skip("the kernel's patience is minutes")
+		t.Skip("the kernel gives up after minutes; run it without -short")
 	}
 	start := time.Now()
 	_, _, err = a.dial(t.Context(), to, common)
