@@ -95,7 +95,7 @@ func TestWaitingWakesNobodyElse(t *testing.T) {
 	})
 }
 
-// What ends an Attend besides packets.
+// Events besides packets that end an Attend.
 func TestAttendEnds(t *testing.T) {
 	for name, links := range map[string]func(testing.TB) [2]link.Link{
 		"sim": simLinks,
@@ -159,8 +159,8 @@ func TestAttendEnds(t *testing.T) {
 	}
 }
 
-// Many wait on one device, each for its own: whoever attends, and whoever waits
-// for events, all get on.
+// Many programs wait on one device, each for its own completions: the attendant
+// and the programs that wait for events all get on.
 func TestManyWaiters(t *testing.T) {
 	for name, links := range map[string][2]link.Link{"sim": simLinks(t), "udp": udpLinks(t, "127.0.0.1")} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func troubledPair(t testing.TB) (a, b *testDevice, l *troubled) {
 }
 
 // A link that breaks ends the work requests of a program that polls. The
-// listener, who deals with it, is away because of that program.
+// listener, which deals with it, is away because of that program.
 func TestLinkLostWhilePolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, l := troubledPair(t)
@@ -73,8 +73,8 @@ func TestLinkLostWhilePolling(t *testing.T) {
 	})
 }
 
-// Nor does a program wait in vain that waits all the time: the listener, in
-// whose place it wants to work, has gone.
+// A program that waits all the time does not wait in vain either: the listener,
+// in whose place it wants to work, has gone.
 func TestLinkLostWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, l := troubledPair(t)
@@ -95,8 +95,9 @@ func TestLinkLostWhileWaiting(t *testing.T) {
 	})
 }
 
-// Who wants to attend waits for the listener to leave the link, which does not
-// while packets come. Meanwhile all that would end the wait does.
+// A program that wants to attend waits for the listener to leave the link,
+// which it does not while packets come. Every condition that ends an Attend
+// ends that wait too.
 func TestAttendBehindABusyListener(t *testing.T) {
 	for name, end := range map[string]func(a *testDevice, w *waiter, cancel func()){
 		"its context": func(_ *testDevice, _ *waiter, cancel func()) { cancel() },

@@ -34,7 +34,7 @@ func udpLinks(t testing.TB, addr string) [2]link.Link {
 		var err error
 		l[i], err = udp.Listen(netip.AddrPortFrom(netip.MustParseAddr(addr), 0), udp.Options{})
 		if errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
-			t.Skip("no such sockets here: ", err)
+			t.Skipf("no UDP socket on %s; give the machine that address (::1: enable IPv6), or run it on Linux: %v", addr, err)
 		}
 		require.NoError(t, err)
 		t.Cleanup(func() { l[i].Close() })
@@ -52,7 +52,7 @@ func connected(t testing.TB, l [2]link.Link, size int, mtu abi.MTU, o qpOptions)
 	return a, b
 }
 
-// next waits for a completion, allocates nothing and asks nobody's patience.
+// next waits for a completion, allocates nothing and has no deadline.
 func (c *testCQ) next() {
 	for armed := false; ; armed = !armed {
 		n, err := c.cons.Ready()

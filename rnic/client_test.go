@@ -19,7 +19,7 @@ import (
 // The tests play the RDMA core and its client: they call driver.Device directly
 // and work on the rings, as kshim/emu and kshim/verbs would.
 
-// events records what a device raises.
+// events records a device's events.
 type events struct {
 	mu     sync.Mutex
 	comp   int
@@ -107,13 +107,13 @@ func (c *testCQ) poll() (wc ring.WC, ok bool) {
 	return wc, true
 }
 
-// goroutines is what every goroutine does.
+// goroutines returns the stacks of all goroutines.
 func goroutines() []byte {
 	b := make([]byte, 1<<20)
 	return b[:runtime.Stack(b, true)]
 }
 
-// patience bounds waits for what must happen; it is not a measure of anything.
+// patience bounds waits for events that must come; it measures nothing.
 const patience = 60 * time.Second
 
 // wait arms and polls until there is a completion.

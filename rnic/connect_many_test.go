@@ -54,8 +54,8 @@ func manyConnections(t *testing.T, a, b *cmHost) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	// join makes a connection, and may be called at once from everywhere: whose
-	// peer is whose the queue pairs' numbers tell.
+	// join makes a connection, and may be called at once from everywhere: the
+	// queue pairs' numbers tell the peers.
 	join := func() (j joinedIDs, err error) {
 		served := make(chan error, 1)
 		go func() {

@@ -102,7 +102,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// Every drop is counted, and hurts nobody.
+// Every drop is counted, and hurts no queue pair.
 func TestDatagramsDropped(t *testing.T) {
 	ds := datagramDevices(t, netip.AddrPort{}, netip.AddrPort{})
 	a, b := ds[0], ds[1]

@@ -14,8 +14,8 @@ type forgery struct {
 	make     func(f *flood) (link.Packet, bool)
 }
 
-// plausible is the packet that could come next, with something to write where
-// nobody should.
+// plausible is the packet that could come next, which writes to forbidden
+// memory.
 func (f *flood) plausible() wire.Packet {
 	p := wire.Packet{BTH: f.last, RETH: f.target, Payload: make([]byte, f.target.DMALen)}
 	p.Opcode, p.PSN, p.AckReq, p.Pad = wire.RCWriteOnly, f.last.PSN.Add(1), true, 0

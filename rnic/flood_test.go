@@ -21,14 +21,14 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// A flood is what everybody on the network may send to a device that two honest
-// peers use: for each honest packet that leaves the first one, some that should
-// do nothing, from its address and from a stranger's. The attacker has seen all
-// honest packets, and knows numbers and keys.
+// A flood is the packets that an attacker may send to a device that two honest
+// peers use: for each honest packet that leaves the first peer, some that
+// should do nothing, from its address and from a stranger's. The attacker has
+// seen all honest packets, and knows numbers and keys.
 //
-// RoCEv2 authenticates nobody: a packet from the right address with the
-// expected PSN and a right key is the peer's. What is wrong in any one of these
-// must not count.
+// RoCEv2 authenticates no sender: a packet from the right address with the
+// expected PSN and a right key is the peer's. A packet that is wrong in any one
+// of these must not count.
 type flood struct {
 	link.Link // of the first peer
 	stranger  link.Link
@@ -130,7 +130,7 @@ func newFlooded(t testing.TB, links [3]link.Link, kinds []forgery, rate int) *fl
 	x := &flooded{flood: f, t: t}
 	x.a, x.b = newDevice(t, f, 1<<20, qpOptions{}), newDevice(t, links[1], 1<<20, qpOptions{})
 	at := defaults()
-	at.timeout = 17 // the network is fine: nobody should lose patience
+	at.timeout = 17 // the network is fine: no peer should lose patience
 	x.a.qp.connectTo(x.b.qp, at)
 	x.b.qp.connectTo(x.a.qp, at)
 	x.canary = &memory{buf: bytes.Repeat([]byte{0xca}, 4096), at: 0x1234_5000}
@@ -156,8 +156,8 @@ const (
 	readBack = 30_000
 )
 
-// work lets the honest peers do a round of everything and compares what came of
-// it: WRITEs and a SEND one way, READs and atomics both ways.
+// work lets the honest peers do a round of everything and compares the results:
+// WRITEs and a SEND one way, READs and atomics both ways.
 func (x *flooded) work() {
 	t, a, b := x.t, x.a, x.b
 	x.round++
@@ -219,7 +219,7 @@ func (x *flooded) delta(names ...string) uint64 {
 	return n
 }
 
-// untouched: nothing landed, nobody was hurt.
+// untouched holds that no forged packet landed and no connection was hurt.
 func (x *flooded) untouched() {
 	require.Equal(x.t, bytes.Repeat([]byte{0xca}, 4096), x.canary.buf)
 	require.Equal(x.t, abi.QPSRTS, x.a.qp.qp.State())
@@ -306,8 +306,9 @@ func TestFloodOfDisbelievedPackets(t *testing.T) {
 }
 
 // TestFloodOfGaps: packets from beyond the window make the responder ask for
-// what it believes lost, and the requester send again what is outstanding. Who
-// can send in the peer's name has that much power; but work goes on.
+// what it believes lost, and the requester send again what is outstanding. An
+// attacker that can send in the peer's name has that much power; but work goes
+// on.
 func TestFloodOfGaps(t *testing.T) {
 	floodSim(t, ahead, 1, 0.33, func(x *flooded) {
 		again := x.a.counter(t, "retransmitted_pkts")
@@ -335,8 +336,9 @@ func TestFloodOfEverything(t *testing.T) {
 	})
 }
 
-// TestWrongKeyAtTheRightMoment: who can send in the peer's name can end the
-// connection, but not write; other connections of the device do not notice.
+// TestWrongKeyAtTheRightMoment: an attacker that can send in the peer's name
+// can end the connection, but not write; other connections of the device do not
+// notice.
 func TestWrongKeyAtTheRightMoment(t *testing.T) {
 	tapped(t, func(t *testing.T, tap *wiretap, a, b *testDevice) {
 		q, p := newQP(t, a.Device, a.pd, qpOptions{}), newQP(t, b.Device, b.pd, qpOptions{})

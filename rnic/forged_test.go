@@ -179,7 +179,7 @@ func TestPacketsFromAnotherAddress(t *testing.T) {
 
 // TestPacketsFromAnotherPort: from the peer's address, but another source port.
 // It is the peer's while the peer may be rxe or a card, which have it as
-// entropy (IBA A17.4.3), and nobody's once the peer is known to be soft: by a
+// entropy (IBA A17.4.3), and dropped once the peer is known to be soft: by a
 // genuine packet from the port that it receives at, or by an address vector
 // that names it.
 func TestPacketsFromAnotherPort(t *testing.T) {

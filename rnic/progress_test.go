@@ -117,7 +117,7 @@ func TestPollingWakesNobody(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, before, wakes())
 
-		// Nobody polls any more, and nobody arms.
+		// No program polls any more, and none arms.
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
 		require.False(t, a.polling.parked.Load() || b.polling.parked.Load())
@@ -126,7 +126,7 @@ func TestPollingWakesNobody(t *testing.T) {
 		_, ok := a.qp.send.poll()
 		require.True(t, ok, "the listeners are back")
 
-		// Who arms need not wait for that.
+		// A program that arms need not wait for that.
 		pollUntilParked(a, b)
 		require.NoError(t, a.qp.send.cq.Arm(false))
 		synctest.Wait()
@@ -188,8 +188,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// A doorbell does not wait for who has the lock, and what it rang for is not
-// forgotten.
+// A doorbell does not wait for the holder of the lock, and its work requests
+// are not forgotten.
 func TestDoorbellLeavesANote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})
@@ -296,7 +296,7 @@ func TestAcknowledgementComesInTime(t *testing.T) {
 	})
 }
 
-// What the connection manager says does not overtake an acknowledgement that
+// The connection manager's messages do not overtake an acknowledgement that
 // waits: a DREQ would end a connection whose last message was received.
 func TestAcknowledgementBeforeConnectionManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

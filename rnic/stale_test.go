@@ -19,7 +19,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
 )
 
-// cord is a link that can be pulled out, while somebody else still sends in its
+// cord is a link that can be pulled out, while an attacker still sends in its
 // name.
 type cord struct {
 	link.Link
@@ -43,9 +43,9 @@ func (c *cord) forge(p link.Packet) error {
 }
 
 // A REQ in the peer's name, with the numbers of its connection, does not end
-// the connection: the peer's device answers for it, whatever was sent before
-// and though no program posts anything. When the device is dead, it takes 3 s
-// to find out.
+// the connection: the peer's device answers for it, after any traffic and
+// though no program posts anything. When the device is dead, it takes 3 s to
+// find out.
 func TestForgedStaleREQ(t *testing.T) {
 	for name, loss := range map[string]float64{"": 0, "with losses": 0.1} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestPairsAreNoStream(t *testing.T) {
 	})
 }
 
-// What a stream has left waits for nobody when the device is closed.
+// A closing device sends the rest of a stream at once.
 func TestCloseSendsTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := countedPair(t)

@@ -19,8 +19,8 @@ type AcceptParams struct {
 }
 
 // Accept sends a REP for a ConnectRequest: the queue pair can receive (IBA
-// 12.9.6). What became of it is told by Connected, Rejected or Unreachable.
-// Next: Transmit, NextTimeout.
+// 12.9.6). Connected, Rejected or Unreachable tells its outcome. Next:
+// Transmit, NextTimeout.
 func (m *Manager) Accept(now Time, id wire.CommID, p *AcceptParams) error {
 	c, err := m.lookup(id)
 	switch {

@@ -20,9 +20,9 @@ type Random interface{ Uint64() uint64 }
 // Config is fixed when a manager is made. Zero values are replaced by the
 // values of Linux (drivers/infiniband/core/cma.c), with which it interoperates.
 type Config struct {
-	// Random draws communication identifiers, transactions and PSNs, which
-	// nobody shall guess: a generator whose outputs do not show its state. It
-	// must be there.
+	// Random draws communication identifiers, transactions and PSNs, which no
+	// attacker shall guess: a generator whose outputs do not show its state. It
+	// must not be nil.
 	Random  Random
 	CAGUID  uint64 // the device's node GUID, which tells it from all others
 	UDPPort uint16 // where the device receives; 0: 4791
@@ -50,9 +50,9 @@ type Config struct {
 	// that is granted to a peer that asks; 0: 24, 69 s.
 	MRATimeout wire.CMTimeout
 
-	// ReplyLife is how long a REP is believed in whose receiver has said
-	// nothing: until then the peer may be an address that somebody made up. 0:
-	// 4 s, four repeats. Linux waits for the time that the REQ asks for, 103 s.
+	// ReplyLife is the time for which a REP waits for a first sign of its
+	// receiver: until then the peer may be a made-up address. 0: 4 s, four
+	// repeats. Linux waits for the time that the REQ asks for, 103 s.
 	ReplyLife Duration
 
 	// MaxRequests is how many requests to one listener may be without the
@@ -60,10 +60,10 @@ type Config struct {
 	// 1,024, which is the most that Linux lets wait by default.
 	MaxRequests int
 
-	// Grace is how long after time 0 a request for a service that nobody
-	// listens for is dropped and not refused, so that its sender asks again: of
-	// a manager that succeeds another, whose listeners are still on their way.
-	// 0: not at all.
+	// Grace is the time from 0 in which a request for a service without a
+	// listener is dropped and not refused, so that its sender asks again: of a
+	// manager that succeeds another, whose listeners are still on their way. 0:
+	// not at all.
 	Grace Duration
 
 	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536

@@ -19,7 +19,7 @@ const (
 	Connected
 	// Rejected: the peer refused, for Reason.
 	Rejected
-	// Unreachable: nobody answered for the documented time.
+	// Unreachable: no answer came in the documented time.
 	Unreachable
 	// Disconnected: the connection is over: by this side, by the peer, or, with
 	// a Reason, because the peer knows nothing of it.

@@ -31,8 +31,8 @@ func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, inf
 	return nil
 }
 
-// reject ends c with a REJ; without one, and at once, if the peer may be nobody
-// and was sent enough. If it is somebody, its RTU or repeated REQ is answered.
+// reject ends c with a REJ; without one, and at once, if the peer may not exist
+// and was sent enough. If it exists, its RTU or repeated REQ is answered.
 func (m *Manager) reject(c *conn, now Time, reason wire.RejectReason, info, private []byte) {
 	if c.state == RepSent && !m.spend() {
 		m.idle(c)
@@ -71,10 +71,10 @@ func (m *Manager) disconnect(c *conn, now Time, private []byte) {
 	m.send(c, now)
 }
 
-// Destroy takes the connection from its owner, who hears no more of it. The
-// peer is told what the state asks for: a connection is disconnected, an
-// attempt rejected. What is left of it goes by itself. Next: Transmit,
-// NextTimeout.
+// Destroy takes the connection from its owner, which gets no more events of it.
+// The peer gets the message that the state asks for: a connection is
+// disconnected, an attempt rejected. The rest of the connection's state goes by
+// itself. Next: Transmit, NextTimeout.
 func (m *Manager) Destroy(now Time, id wire.CommID) error {
 	c, err := m.lookup(id)
 	if err != nil {

@@ -129,7 +129,7 @@ func everyState(t testing.TB, w *world, a, b *host) (ids []wire.CommID) {
 	return ids
 }
 
-// drain takes out what the host says, to nobody.
+// drain takes out the host's datagrams and events, and drops them.
 func drain(h *host) (sent []cm.Datagram, events []cm.Event) {
 	for {
 		d, ok := h.m.Transmit()
@@ -147,7 +147,8 @@ func drain(h *host) (sent []cm.Datagram, events []cm.Event) {
 	}
 }
 
-// finish destroys what the host has and lets time pass: nothing may be left.
+// finish destroys the host's connections and lets time pass: nothing may be
+// left.
 func finish(t testing.TB, w *world, h *host) {
 	known := map[wire.CommID]bool{}
 	for i := 0; ; i++ {

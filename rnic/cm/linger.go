@@ -47,7 +47,7 @@ func (m *Manager) enterTimeWait(c *conn, now Time) {
 	c.state, c.replay = TimeWait, false
 	c.resend, c.limit = 0, 0
 	wait := Duration(max(c.attr.Timeout.Nanoseconds(), 1))
-	c.giveUp = now + Time(min(wait, span(m.cfg.MRATimeout))) // whatever the peer claims
+	c.giveUp = now + Time(min(wait, span(m.cfg.MRATimeout))) // however long a time the peer claims
 	m.timers.set(c)
 	m.lingers(c)
 }

@@ -122,7 +122,7 @@ func (m *Manager) answered(c *conn) {
 	}
 }
 
-// listenerFor returns who answers for a service at an address; nil: nobody.
+// listenerFor returns the listener of a service at an address; nil for none.
 func (m *Manager) listenerFor(service wire.ServiceID, dst netip.Addr) *Listener {
 	for _, l := range m.services[service] {
 		if !l.addr.IsValid() || l.addr == wire.Bare(dst) {

@@ -79,7 +79,7 @@ type conn struct {
 	attr     Attr
 	hops     int // redirections that were followed
 
-	sending   Datagram   // what is repeated: REQ, REP, DREQ; or the last answer, which is replayed
+	sending   Datagram   // the message that is repeated: REQ, REP, DREQ; or the last answer, which is replayed
 	sentAt    Time       // when sending left; 0: it was repeated
 	suspicion *suspicion // that it is stale
 	trusted   Time       // until when none is raised
@@ -162,7 +162,7 @@ func (c *conn) remoteQPN() remoteQPN {
 	return remoteQPN{wire.Bare(c.attr.Peer.Addr()), c.guid, c.attr.RemoteQPN}
 }
 
-// report raises an event, unless nobody owns c any more.
+// report raises an event, unless c has lost its owner.
 func (m *Manager) report(c *conn, e Event) {
 	if c.orphan {
 		return

@@ -50,7 +50,7 @@ func (r *randomWorld) event(h *host, e cm.Event) {
 	}
 }
 
-// request: somebody asks to be connected.
+// request takes a peer's request for a connection.
 func (r *randomWorld) request(h *host, e cm.Event) {
 	n := number(e.Private)
 	if n == 0 || len(e.Private) != wire.REQUserLen {
@@ -149,7 +149,7 @@ func (r *randomWorld) response(s *side, y *try, e cm.Event) {
 	})
 }
 
-// accepter is who accepted with a queue pair.
+// accepter returns the side that accepted with a queue pair.
 func (r *randomWorld) accepter(y *try, qpn wire.QPN) *side {
 	for _, p := range y.passive {
 		if p.accepted != nil && p.accepted.QPN == qpn {
@@ -184,7 +184,7 @@ func (r *randomWorld) first(s *side, y *try, outcome string) {
 	s.outcome, y.ended = outcome, r.w.now
 }
 
-// refused: a REJ came. It must be one that somebody sent.
+// refused takes a REJ. It must be one that a side sent.
 func (r *randomWorld) refused(s *side, y *try, e cm.Event) {
 	if s == y.active && s.outcome == "" {
 		r.Rejected++
@@ -235,7 +235,7 @@ func (r *randomWorld) unreachable(s *side, y *try) {
 	}
 }
 
-// settled holds what must be when all is quiet and nobody did anything more.
+// settled holds the conditions that must be true when all is quiet.
 func (r *randomWorld) settled() {
 	silence := r.cfg.Silence()
 	// Each think of the passive program may be followed by an MRA, and the last
@@ -305,8 +305,9 @@ func (r *randomWorld) agree(y *try, up *side) {
 		ended = ended || p.asked || p.destroyed || p.told[cm.Unreachable] > 0
 		gone = gone || p.gone()
 	}
-	// Whose peer began anew cannot know before it says something; and a network
-	// that loses every DREQ, or every REP and REJ, keeps a side in the dark.
+	// A side whose peer began anew cannot know before it says something; and a
+	// network that loses every DREQ, or every REP and REJ, keeps a side in the
+	// dark.
 	if gone {
 		return
 	}

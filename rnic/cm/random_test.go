@@ -261,7 +261,7 @@ func (r *randomWorld) connect(n int) {
 	from, to := r.w.hosts[r.rnd.IntN(3)], r.w.hosts[r.rnd.IntN(3)] // itself too
 	port := uint16(1 + r.rnd.IntN(2))
 	if r.rnd.IntN(10) == 0 {
-		port = 3 // nobody listens
+		port = 3 // no listener
 	}
 	y := &try{n: n, port: port, began: r.w.now, params: from.params(to, port, fmt.Sprintf("try %d.", n))}
 	id, err := from.m.Connect(r.w.now, y.params)

@@ -14,8 +14,8 @@ type message struct {
 }
 
 // Receive takes a management datagram that came to queue pair 1 from a source
-// address and UDP port. Whatever it contains: what makes no sense is dropped,
-// and counted. Next: Transmit, Event, NextTimeout.
+// address and UDP port. It may contain anything: a datagram that makes no sense
+// is dropped, and counted. Next: Transmit, Event, NextTimeout.
 func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 	m.counters.Received++
 	sent := len(m.out)

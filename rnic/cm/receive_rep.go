@@ -45,7 +45,8 @@ func (m *Manager) reply(c *conn, now Time, r *wire.REP) {
 	c.state = RepRcvd
 	if old := m.qpns[c.remoteQPN()]; old != nil {
 		// The peer's queue pair has another connection here: that one is stale,
-		// and so that nobody mixes them up, this one ends too (IBA 12.9.8.3.1).
+		// and so that the two are not mixed up, this one ends too (IBA
+		// 12.9.8.3.1).
 		m.reject(c, now, wire.RejStaleConn, nil, nil)
 		m.report(c, Event{Kind: Rejected, Reason: wire.RejStaleConn})
 		m.abandon(old, now)
@@ -100,7 +101,7 @@ func (m *Manager) receiveREJ(now Time, msg *message) {
 func (m *Manager) rejected(msg *message, r *wire.REJ) *conn {
 	switch {
 	case r.RemoteCommID == 0 && r.Reason == wire.RejTimeout && r.InfoLen >= 8:
-		// Who calls a REQ off before it was answered knows no identifier of
+		// A peer that calls a REQ off before its answer knows no identifier of
 		// ours.
 		guid := uint64(0)
 		for _, b := range r.Info[:8] {
@@ -112,7 +113,7 @@ func (m *Manager) rejected(msg *message, r *wire.REJ) *conn {
 		m.counters.DropUnknown++
 		return nil
 	case r.LocalCommID == 0 && r.About == wire.AboutREQ:
-		// Who refuses a REQ without a connection has no identifier.
+		// A peer that refuses a REQ without a connection has no identifier.
 		c := m.find(msg, wire.CommIDs{RemoteCommID: r.RemoteCommID})
 		if c != nil && c.state != ReqSent && c.state != ReqWait {
 			m.counters.DropState++

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// receiveREQ: somebody wants to be connected (IBA 12.9.6, 12.9.8.3.1).
+// receiveREQ takes a peer's request for a connection (IBA 12.9.6, 12.9.8.3.1).
 func (m *Manager) receiveREQ(now Time, msg *message) {
 	var r wire.REQ
 	_ = r.Parse(msg.data)
@@ -25,7 +25,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	}
 	ip, reason := m.checkREQ(&r, peer)
 	if reason != 0 {
-		refuse(reason) // without the MTU that would do: nobody is known to read it
+		refuse(reason) // without the MTU that would do: no peer is known to read it
 		return
 	}
 	l := m.listenerFor(r.ServiceID, ip.Dst())

@@ -14,9 +14,9 @@ import (
 )
 
 // The recording rxe-6.1-cm is Linux talking to itself. These tests take one
-// side's place: what the other side sent goes into a manager, and what comes
-// out must be, byte by byte, what Linux sent, but for what each side chooses at
-// random.
+// side's place: the other side's messages go into a manager, and the manager's
+// must equal those of Linux, byte by byte, but for the fields that each side
+// chooses at random.
 
 // tape is the recording.
 type tape struct {
@@ -267,7 +267,7 @@ func TestRecordedMRA(t *testing.T) {
 	p.same(38, one(t, m), tid, local)
 }
 
-// What is not for a manager is dropped and counted.
+// Datagrams that are not for a manager are dropped and counted.
 func TestRecordedDrops(t *testing.T) {
 	p := loadTape(t)
 	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})

@@ -95,9 +95,10 @@ func (m *Manager) send(c *conn, now Time) {
 	m.out = append(m.out, c.sending)
 }
 
-// life is how long an answer is waited for: d, or less by a REP that nobody is
-// known to have got. An MRA to it shows that its receiver is there, and knows
-// this side's identifier: from then on the peer has the time that it asked for.
+// life returns the time to wait for an answer: d, or less for a REP whose
+// receiver has not shown itself. An MRA to it shows that its receiver is there,
+// and knows this side's identifier: from then on the peer has the time that it
+// asked for.
 func (m *Manager) life(c *conn, d Duration) Duration {
 	if c.state == RepSent {
 		return min(d, m.cfg.ReplyLife)
@@ -119,8 +120,8 @@ func (m *Manager) repeat(c *conn, now Time) {
 	m.out = append(m.out, c.sending)
 }
 
-// maxCredit is how many datagrams may leave, over any time, beyond those that
-// came, to addresses that have not shown that anybody is there: 16 KiB. It
+// maxCredit is the number of datagrams, 16 KiB together, that may leave over
+// any time, beyond those that came, to addresses that have not shown a peer. It
 // covers the losses of ordinary handshakes.
 const maxCredit = 64
 

@@ -29,7 +29,7 @@ type world struct {
 	seen func(f *flight)
 	// arrives is shown every datagram that a host gets, before it does.
 	arrives func(f *flight)
-	// probed is shown who asks a peer for a sign of life.
+	// probed is shown each host that asks a peer for a sign of life.
 	probed func(h *host)
 	// told gets every event of programs; owner is the host of the connection.
 	told func(owner *host, e cm.Event)
@@ -57,7 +57,7 @@ type flight struct {
 	seq      int
 	from, to *host
 	mad      [wire.MADLen]byte
-	do       func() // instead of a datagram: what somebody planned
+	do       func() // instead of a datagram: a planned action
 }
 
 type flights []*flight
@@ -159,7 +159,7 @@ func (h *host) probe(e cm.Event) {
 func (w *world) fly(from *host, d cm.Datagram) {
 	to := w.at(d.To)
 	if to == nil {
-		w.stray++ // nobody is there
+		w.stray++ // no host is there
 		return
 	}
 	f := &flight{from: from, to: to, mad: d.MAD}

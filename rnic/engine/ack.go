@@ -2,9 +2,9 @@ package engine
 
 import "github.com/rdmashim/rdmashim/rnic/wire"
 
-// pressure is how many bytes a responder carries out, packetCost for each
-// packet included, before it acknowledges without delay: what a requester whose
-// window has opened asks for too.
+// pressure is the number of bytes that a responder carries out, packetCost for
+// each packet included, before it acknowledges without delay. A requester whose
+// window has opened asks for an ACK as often.
 const pressure = 256 << 10
 
 // overdue is an earlier time than any.

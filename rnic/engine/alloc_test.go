@@ -82,7 +82,7 @@ func TestNoAllocations(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, once))
 }
 
-// What a queue pair needs beside its rings.
+// The memory of a queue pair beside its rings.
 func TestMemoryPerQP(t *testing.T) {
 	size := unsafe.Sizeof(QP{}) + 16*unsafe.Sizeof(replay{}) + 16*unsafe.Sizeof(ask{}) + 32*unsafe.Sizeof(mem.SGE{})
 	require.Less(t, size, uintptr(8<<10))

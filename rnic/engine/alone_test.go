@@ -23,8 +23,8 @@ func (n *network) transmit(h *host, arrives bool) (alone []bool) {
 	return alone
 }
 
-// What is sent again after a timeout asks to leave alone: it may have been lost
-// for having been cut out of a larger send. New packets do not.
+// A packet that is sent again after a timeout asks to leave alone: it may have
+// been lost for having been cut out of a larger send. New packets do not.
 func TestAloneAfterTimeout(t *testing.T) {
 	n := newPair(t, cfg{})
 	wr := n.write(1, 3*1024)
@@ -63,7 +63,7 @@ func TestAloneAfterTimeout(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 3)
 }
 
-// The answer to a READ that is repeated, too: who answers does not learn why.
+// The answer to a READ that is repeated, too: the responder does not learn why.
 func TestAloneInRepeatedAnswers(t *testing.T) {
 	n := newPair(t, cfg{})
 	wr := n.read(1, 3*1024)

@@ -53,7 +53,7 @@ func NewDatagrams(cfg DatagramConfig) *Datagrams {
 func (q *Datagrams) State() abi.QPState { return q.state }
 
 // Attr returns QKey, SQPSN, the next PSN to be sent, and RQPSN, the one after
-// the last that came, whoever sent it.
+// the last that came, of any sender.
 func (q *Datagrams) Attr() Attr { return Attr{QKey: q.qkey, SQPSN: q.psn, RQPSN: q.heard} }
 
 // Counters gives access to the queue pair's counters, which only grow.
@@ -78,7 +78,7 @@ func (q *Datagrams) Modify(_ Time, to abi.QPState, attr *Attr, mask abi.QPAttrMa
 	return nil
 }
 
-// reset makes the queue pair as new. What was posted is forgotten without
+// reset makes the queue pair as new. Posted requests are forgotten without
 // completions (IBA 10.3.1.1).
 func (q *Datagrams) reset() {
 	q.state, q.qkey, q.psn, q.heard = abi.QPSReset, 0, 0, 0

@@ -40,11 +40,11 @@ func (q *Datagrams) Receive(_ Time, from netip.Addr, p *wire.Packet) {
 	q.comps.push(c)
 }
 
-// Genuine is false: anybody may send datagrams.
+// Genuine is false: any host may send datagrams.
 func (q *Datagrams) Genuine() bool { return false }
 
 // accept is the validation before anything is done: state, transport service,
-// P_Key, Q_Key (IBA 9.6.1, 9.8.3). What fails is dropped silently.
+// P_Key, Q_Key (IBA 9.6.1, 9.8.3). A packet that fails is dropped silently.
 func (q *Datagrams) accept(p *wire.Packet) bool {
 	switch q.state {
 	case abi.QPSRTR, abi.QPSRTS, abi.QPSSQD:

@@ -152,8 +152,8 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// What leaves has the fields of the request, and the first bytes are those that
-// rxe sends but for two bits that mean nothing there.
+// A packet that leaves has the fields of the request, and the first bytes are
+// those that rxe sends but for two bits that mean nothing there.
 func TestDatagramAsRecorded(t *testing.T) {
 	n := 0
 	for _, file := range []string{"rxe-6.1-uc-ud.pcap", "rxe-6.1-cm.pcap", "soft-rxe-6.1-ipv6-unreliable.pcap"} {

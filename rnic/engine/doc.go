@@ -20,16 +20,20 @@
 //
 // # The path of a request
 //
-//  1. Post copies the work request into the send queue and numbers its packets (sendqueue.go).
-//  2. Transmit asks the requester for packets while the in-flight window has room (requester.go, window.go).
-//  3. The peer's Receive checks the packet in the specification's order (responder.go,
-//     responder_check.go) and carries it out (responder_exec.go); READs and atomics are kept for
-//     replay (replay.go).
-//  4. The peer's Transmit writes acknowledgements, which may wait for other packets (ack.go), and READ
-//     responses (reply.go).
-//  5. Receive hands them to the completer (completer.go), which retires work requests in order, or
-//     goes back to the first packet that is missing (retransmit.go, timers.go).
-//  6. Completions hands out what was completed, and in the error state flushes the rest (flush.go).
+//  1. Post copies the work request into the send queue and numbers its packets
+//     (sendqueue.go).
+//  2. Transmit asks the requester for packets while the in-flight window has
+//     room (requester.go, window.go).
+//  3. The peer's Receive checks the packet in the specification's order
+//     (responder.go, responder_check.go) and carries it out
+//     (responder_exec.go); READs and atomics are kept for replay (replay.go).
+//  4. The peer's Transmit writes acknowledgements, which may wait for other
+//     packets (ack.go), and READ responses (reply.go).
+//  5. Receive hands them to the completer (completer.go), which retires work
+//     requests in order, or goes back to the first packet that is missing
+//     (retransmit.go, timers.go).
+//  6. Completions hands out what was completed, and in the error state flushes
+//     the rest (flush.go).
 //
 // Ping sends what is no request, to see whether the peer lives (ping.go).
 //
@@ -50,14 +54,19 @@
 //
 // # Where this departs from the specification
 //
-//   - A message is one work request, but a READ is asked for in pieces that fit the in-flight window.
-//   - Losses are found by measured round-trip time long before the local ACK timeout; that does not
-//     use up the retry count. The retry count and the ACK timeout together bound the time without progress.
+//   - A message is one work request, but a READ is asked for in pieces that fit
+//     the in-flight window.
+//   - Losses are found by measured round-trip time long before the local ACK
+//     timeout; that does not use up the retry count. The retry count and the
+//     ACK timeout together bound the time without progress.
 //   - End-to-end credits are neither given nor obeyed: the cost is an RNR NAK.
-//   - A queue pair that its own fatal NAK took to the error state repeats that NAK when the request is
-//     repeated, so that a requester whose NAK was lost learns the reason.
-//   - SQE, which reliable connections do not have, and automatic path migration do not exist: a
-//     datagram that cannot be sent moves its queue pair to ERR, as with rxe.
-//   - Of a datagram's IP header the receiver sees the addresses; hop limit, traffic class and flow
-//     label are those of the sockets, 64, 0 and 0, whatever the address handle says.
+//   - A queue pair that its own fatal NAK took to the error state repeats that
+//     NAK when the request is repeated, so that a requester whose NAK was lost
+//     learns the reason.
+//   - SQE, which reliable connections do not have, and automatic path migration
+//     do not exist: a datagram that cannot be sent moves its queue pair to ERR,
+//     as with rxe.
+//   - Of a datagram's IP header the receiver sees the addresses; hop limit,
+//     traffic class and flow label are those of the sockets, 64, 0 and 0,
+//     whatever the address handle says.
 package engine

@@ -34,5 +34,5 @@ func (q *QP) Unready(now Time) Duration {
 	return 0
 }
 
-// Unready of datagrams is 0: nobody tells.
+// Unready of datagrams is 0: the peer does not tell.
 func (q *Datagrams) Unready(Time) Duration { return 0 }

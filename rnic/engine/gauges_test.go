@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// What is in flight is what was sent and not acknowledged; it stays in the
-// window while packets are lost, and nothing is left when all is done or the
+// In flight are the bytes that were sent and not acknowledged. They stay in the
+// window while packets are lost, and none are left when all is done or the
 // queue pair is in ERR.
 func TestGauges(t *testing.T) {
 	n := newPair(t, cfg{mtu: abi.MTU1024})

@@ -101,7 +101,7 @@ func mayFollow(from, to abi.QPState) bool {
 	return false
 }
 
-// reset makes the queue pair as new. What was posted is forgotten without
+// reset makes the queue pair as new. Posted requests are forgotten without
 // completions (IBA 10.3.1.1).
 func (q *QP) reset() {
 	q.state = abi.QPSReset

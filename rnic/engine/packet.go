@@ -7,9 +7,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Datagram is what one unreliable datagram says beside its payload. It serves
-// who makes or takes single datagrams without a queue pair of this package: the
-// general services queue pair.
+// Datagram holds the header fields of one unreliable datagram. It serves the
+// general services queue pair, which makes and takes single datagrams without a
+// queue pair of this package.
 type Datagram struct {
 	Peer      netip.AddrPort // where it goes
 	DestQPN   wire.QPN
@@ -57,7 +57,7 @@ const (
 )
 
 // CheckDatagram holds a received packet against a Q_Key (IBA 9.6.1 and 9.8.3):
-// transport service, P_Key, Q_Key. What is refused is dropped silently.
+// transport service, P_Key, Q_Key. A refused packet is dropped silently.
 func CheckDatagram(p *wire.Packet, qkey uint32) Verdict {
 	switch {
 	case p.Opcode.Service() != wire.ServiceUD:

@@ -13,8 +13,8 @@ type replay struct {
 	length     uint32
 	orig       uint64 // result of an atomic
 
-	// What is to be sent: [cur, stop); stopLen is how many of the request's
-	// bytes lie before stop.
+	// The packets to be sent are [cur, stop); stopLen is the number of the
+	// request's bytes before stop.
 	cur, stop seq
 	stopLen   uint32
 	answered  bool // the answer was sent completely at least once

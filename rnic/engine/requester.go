@@ -23,9 +23,9 @@ type requester struct {
 	win   window
 
 	rnrLeft  uint8 // RNR NAKs that may still come before progress
-	alone    seq   // what was sent before it, and is sent again, is a datagram of its own: a timeout came
+	alone    seq   // a packet sent before it goes again as a datagram of its own: a timeout came
 	wentBack seq   // una when a lost packet was last made up for; 0: none since a timeout
-	again    seq   // what was sent at least twice lies before it
+	again    seq   // packets sent at least twice lie before it
 	shrunk   seq   // una when the window was last reduced: until it moves, no round trip has passed
 
 	since int  // cost sent since the last packet that asked for an ACK

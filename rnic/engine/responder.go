@@ -66,7 +66,8 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 func (q *QP) Genuine() bool { return q.genuine }
 
 // acceptHeader is the validation that precedes all transport processing: state,
-// transport service, P_Key, source (IBA 9.6.1). What fails is dropped silently.
+// transport service, P_Key, source (IBA 9.6.1). A packet that fails is dropped
+// silently.
 func (q *QP) acceptHeader(from netip.Addr, p *wire.Packet) bool {
 	switch {
 	case q.state == abi.QPSReset || q.state == abi.QPSInit:

@@ -337,7 +337,7 @@ func TestDuplicates(t *testing.T) {
 		wire.RCAtomicAck, wire.RCAck,
 	}, opcodes(out))
 
-	// What does not fit the original is dropped.
+	// A repeat that does not fit the original is dropped.
 	drops := n.b.qp.Counters().DropReplay
 	for i, edit := range []func(*wire.Packet){
 		dmalen(1001), rkey(1), addr(n.b.va(1025)), dmalen(0),

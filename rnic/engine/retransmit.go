@@ -30,8 +30,8 @@ func (q *QP) rewind() {
 }
 
 // measured notes the first measurement. Of a packet that left before a timeout,
-// and once, it shows that the timeout came too early: what left with that
-// packet is on its way, too, and need not be repeated.
+// and once, it shows that the timeout came too early: the packets that left
+// with that one are on their way, too, and need not be repeated.
 func (q *QP) measured() {
 	r := &q.req
 	r.win.restore()

@@ -283,8 +283,8 @@ func (x *rxePeer) notReady(ps []wire.Packet, i int) bool {
 	return false
 }
 
-// What Linux rxe sent for a work request is what the requester sends for it,
-// and rxe's answers complete it.
+// The requester sends for a work request the packets that Linux rxe sent, and
+// rxe's answers complete it.
 func TestRequesterSendsAsRxe(t *testing.T) {
 	for _, r := range rxe61[:3] {
 		t.Run(r.file, func(t *testing.T) {

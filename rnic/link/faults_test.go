@@ -242,7 +242,7 @@ func TestReorderHoldsBackByAtMostEight(t *testing.T) {
 	require.InDelta(t, 1000, count(l, "fault_reorder"), 150)
 	require.NoError(t, l.Close())
 
-	// What was still held is lost with the link; all before it is whole.
+	// Packets still held are lost with the link; all before them are whole.
 	seen, out := map[uint32]bool{}, 0
 	for _, g := range r.sent() {
 		require.Equal(t, g.seq, g.tail, "a held packet keeps its bytes")

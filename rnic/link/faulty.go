@@ -14,9 +14,9 @@ const (
 	queueLimit = 8192
 )
 
-// faulty is a Link whose sending side misbehaves. A packet goes through
-// Send → sendOne (loss, corruption) → held (reordering) → queue (delay) → out →
-// the inner link; what waits is sent by fire.
+// faulty is a Link whose sending side misbehaves. A packet goes through Send →
+// sendOne (loss, corruption) → held (reordering) → queue (delay) → out → the
+// inner link; fire sends the packets that wait.
 type faulty struct {
 	inner Link
 	delay time.Duration
@@ -26,7 +26,7 @@ type faulty struct {
 	decide decider
 	held   []waiting      // reordered, oldest first
 	queue  fifo           // delayed, in order
-	out    []Packet       // what leaves with the next flush
+	out    []Packet       // packets for the next flush
 	leave  []*parcel      // the memory of those in out that were copied
 	free   []*parcel      // for use again
 	timer  *time.Timer    // runs fire

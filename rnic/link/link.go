@@ -61,17 +61,17 @@ type Link interface {
 	// and dropped, as on a wire; an error means that the link is gone.
 	Send(batch []Packet) error
 
-	// Recv stores up to len(batch) of the packets that are there; 0 when
-	// there are none: it does not block. Packets whose ICRC is wrong are
-	// counted and dropped. What it returns is valid until the next Recv.
-	// After Close it returns an error that Is net.ErrClosed.
+	// Recv stores up to len(batch) of the packets that are there; 0 when there
+	// are none: it does not block. Packets whose ICRC is wrong are counted and
+	// dropped. The packets are valid until the next Recv. After Close it
+	// returns an error that Is net.ErrClosed.
 	Recv(batch []Packet) (int, error)
 
 	// Wait blocks until Recv may find packets; it may also return when there
-	// are none. Packets that came before the call, and that no Recv has
-	// taken, end it at once. Who waits may be another than who receives: a
-	// Recv while a Wait blocks is allowed. After Close it returns an error
-	// that Is net.ErrClosed.
+	// are none. Packets that came before the call, and that no Recv has taken,
+	// end it at once. The waiter may be another goroutine than the receiver: a
+	// Recv while a Wait blocks is allowed. After Close it returns an error that
+	// Is net.ErrClosed.
 	Wait() error
 
 	// Interrupt lets a Wait that blocks return, or else the next one. It may
@@ -87,11 +87,11 @@ type Link interface {
 	Close() error
 }
 
-// Quieter is a Link that can be told that nobody will Wait for a while.
+// Quieter is a Link that can be told that no Wait will come for a while.
 type Quieter interface {
 	Link
-	// Quiet ends what the last Wait left behind, which may cost something with
-	// each packet. It is called by who waits; the next Wait begins anew.
+	// Quiet ends the watch that the last Wait began, which may cost something
+	// with each packet. The waiter calls it; the next Wait begins anew.
 	Quiet()
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// BenchmarkLookup checks keys in random order, good ones and one that nobody
+// BenchmarkLookup checks keys in random order, good ones and one that no region
 // has.
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{1, 1 << 10, 1 << 18} {

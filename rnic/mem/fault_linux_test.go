@@ -10,8 +10,8 @@ import (
 )
 
 // Memory that its owner takes away (SIGSEGV; protected rather than unmapped, so
-// that nobody else gets the addresses), or whose file is cut short (SIGBUS),
-// gives ErrFault for every way in and out.
+// that no other memory gets the addresses), or whose file is cut short
+// (SIGBUS), gives ErrFault for every way in and out.
 func TestVanishedMapping(t *testing.T) {
 	page := os.Getpagesize()
 	for name, vanish := range map[string]func(t *testing.T) []byte{
@@ -55,7 +55,7 @@ func TestVanishedMapping(t *testing.T) {
 	}
 }
 
-// Memory that has become read-only gives ErrFault to who would write it.
+// Memory that has become read-only gives ErrFault for a write.
 func TestReadOnlyMapping(t *testing.T) {
 	m, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func (r *Region) IOVA() uint64 { return r.iova }
 // Length is the region's size in bytes.
 func (r *Region) Length() uint64 { return uint64(len(r.mem)) }
 
-// Access is what the region permits.
+// Access is the set of operations that the region permits.
 func (r *Region) Access() abi.AccessFlags { return r.access }
 
 // AllowInvalidate lets a SEND with invalidate revoke the region's key. Regions

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Change is what Reregister gives a region; what is nil stays.
+// Change holds the new values for Reregister; a nil field keeps the region's
+// value.
 type Change struct {
 	Mem    []byte // with IOVA, the address of its first byte
 	IOVA   uint64
@@ -40,8 +41,8 @@ func (t *Table) Reregister(key uint32, c Change) error {
 	return nil
 }
 
-// checkRegion is what a region must be. Remote write or atomic access needs
-// local write (IBA 10.6.3.1).
+// checkRegion refuses memory and access that no region may have. Remote write
+// or atomic access needs local write (IBA 10.6.3.1).
 func checkRegion(mem []byte, iova uint64, access abi.AccessFlags) error {
 	switch {
 	case len(mem) == 0:

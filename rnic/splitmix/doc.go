@@ -4,7 +4,7 @@
 // secrets.
 package splitmix
 
-// Gamma is what a generator of splitmix64 adds to its state for each number.
+// Gamma is the increment of splitmix64's state for each number.
 const Gamma = 0x9e3779b97f4a7c15
 
 // Mix returns the number that follows the state x.

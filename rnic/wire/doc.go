@@ -34,8 +34,8 @@
 //
 //   - Numbers on the wire are big-endian, the ICRC alone is little-endian.
 //   - Reserved bits are sent as zero and ignored when received (IBA 9.2).
-//   - Parse functions accept any bytes: they return an [Error], never panic, and
-//     never read beyond the length they document.
+//   - Parse functions accept any bytes: they return an [Error], never panic,
+//     and never read beyond the length they document.
 //   - Append functions write every byte of the header and cut a field that is
 //     wider than its place on the wire to that width.
 //   - Nothing here allocates except an Append that must grow its buffer.

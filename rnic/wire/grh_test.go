@@ -48,8 +48,8 @@ func TestGRHForms(t *testing.T) {
 	b := v4.Append(nil)
 	require.Equal(t, b, mapped.Append(nil))
 
-	// What lies before an IPv4 header has no meaning, even if it looks like
-	// IPv6.
+	// The 20 bytes before an IPv4 header have no meaning, even if they look
+	// like IPv6.
 	copy(b, bytes.Repeat([]byte{0x6f}, 20))
 	var h wire.GRH
 	require.NoError(t, h.Parse(b))

@@ -75,7 +75,7 @@ func (op Opcode) String() string {
 // Service returns the transport service, also of an unknown opcode.
 func (op Opcode) Service() Service { return Service(op >> 5) }
 
-// Operation returns what the packet does.
+// Operation returns the packet's operation.
 func (op Opcode) Operation() Operation { return table[op].operation }
 
 // Position returns the packet's place in its message.
@@ -90,8 +90,8 @@ func (op Opcode) Carries(h Headers) bool { return table[op].headers&h == h }
 // HeaderLen returns the bytes of the BTH and the extended headers.
 func (op Opcode) HeaderLen() int { return int(headerLen[op]) }
 
-// Suffix returns what the packet brings beside its payload: an immediate, a key
-// to invalidate, or nothing.
+// Suffix returns the packet's extra field: an immediate, a key to invalidate,
+// or none.
 func (op Opcode) Suffix() Suffix {
 	switch h := table[op].headers; {
 	case h&HasImmDt != 0:

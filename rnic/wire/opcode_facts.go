@@ -36,7 +36,8 @@ func (s Service) String() string {
 	return "reserved service"
 }
 
-// Operation is what a packet does, whatever its service and place.
+// Operation is a packet's operation, apart from its service and place in the
+// message.
 type Operation uint8
 
 const (
@@ -109,7 +110,7 @@ func (p Position) String() string {
 	return "unknown position"
 }
 
-// Suffix is what a SEND or WRITE brings beside its payload.
+// Suffix is the extra field that a SEND or WRITE brings beside its payload.
 type Suffix uint8
 
 const (

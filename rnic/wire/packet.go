@@ -141,5 +141,5 @@ func PadLen(n int) uint8 { return uint8(-n & 3) }
 var zeros [CNPLen]byte
 
 // Pad returns n zero bytes, 0 … 3, to send behind a payload. They are shared:
-// nobody may write to them.
+// no caller may write to them.
 func Pad(n uint8) []byte { return zeros[: n&3 : n&3] }

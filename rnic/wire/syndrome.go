@@ -68,7 +68,7 @@ func (s Syndrome) String() string {
 	return "NAK " + s.NAK().String()
 }
 
-// NAKCode says what a responder found wrong (IBA 9.7.5.2).
+// NAKCode is the responder's reason to refuse a request (IBA 9.7.5.2).
 type NAKCode uint8
 
 const (

@@ -23,14 +23,14 @@ type captured struct {
 }
 
 // Wrap returns l with all its datagrams captured into a pcapng file at path,
-// which ends when the link is closed. Wrap precedes everything else that is
-// done with l; on an error l is as it was.
+// which ends when the link is closed. Wrap precedes every other use of l; on an
+// error l is as it was.
 //
 // The file replaces one that is there. When it cannot be opened the error Is
 // the system's; EBUSY when another link is being captured into it; ENOTSUP when
-// l shows its datagrams to nobody. Later errors of the file do not touch the
-// link: its counter pcap_drop counts the packets that are not in the file,
-// pcap_pkts all that were seen.
+// l is not a link.Tappable. Later errors of the file do not touch the link: its
+// counter pcap_drop counts the packets that are not in the file, pcap_pkts all
+// that were seen.
 func Wrap(l link.Link, path string, o Options) (link.Link, error) {
 	t, ok := l.(link.Tappable)
 	if !ok {

@@ -94,7 +94,7 @@ func udpPair(t *testing.T, six bool) (a, b link.Link) {
 	}
 	a, err := udp.Listen(at, udp.Options{})
 	if six && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		t.Skip("this machine has no IPv6 loopback address: ", err)
+		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	b, err = udp.Listen(at, udp.Options{})
@@ -102,8 +102,8 @@ func udpPair(t *testing.T, six bool) (a, b link.Link) {
 	return a, b
 }
 
-// What is sent, a packet with an inverted bit among it, and what is received is
-// in the file as it was on the wire.
+// The sent packets, one with an inverted bit among them, and the received ones
+// are in the file as they were on the wire.
 func TestBothWays(t *testing.T) {
 	for name, links := range map[string]pair{"sim": simPair, "udp": udpPair} {
 		for _, six := range []bool{false, true} {
@@ -233,8 +233,8 @@ func TestBelowFaults(t *testing.T) {
 	require.InDelta(t, corrupt, bad, float64(corrupt)/8)
 }
 
-// A capture holds what programs tell each other: it is made for its user alone,
-// and never where a symbolic link leads.
+// A capture holds programs' data: it is made for its user alone, and never
+// where a symbolic link leads.
 func TestPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows has neither modes nor O_NOFOLLOW; run it on a Unix")
@@ -432,7 +432,7 @@ func BenchmarkDatagram(b *testing.B) {
 	}
 }
 
-// A pipe that nobody reads any more does not keep the link from closing.
+// A pipe without a reader does not keep the link from closing.
 func TestPipeWithoutReader(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

@@ -17,8 +17,8 @@ import (
 // out of the file.
 const BufferLimit = 16 << 20
 
-// closeTime bounds how long Close waits for a file that does not take what is
-// left, such as a pipe that nobody reads.
+// closeTime bounds Close's wait for a file that does not take the rest, such as
+// a pipe without a reader.
 const closeTime = 2 * time.Second
 
 // file is a capture that is being written: a link.Tap. Packets go

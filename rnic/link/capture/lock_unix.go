@@ -8,7 +8,7 @@ import (
 )
 
 // openFlags: opening a pipe must not wait for a reader (ENXIO says that there
-// is none), nor closing one for somebody to read.
+// is none), nor closing one for its reader.
 const openFlags = syscall.O_NONBLOCK
 
 // lock makes f this capture's until it is closed; of two devices that were

@@ -66,7 +66,7 @@ func NewNetwork(o Options) *Network {
 	return n
 }
 
-// firstAddr is the first address that is given to who asks for any. The range
+// firstAddr is the first address for a link that asks for any. The range
 // 198.18.0.0/15 is for benchmarks (RFC 2544) and never routed.
 var firstAddr = netip.MustParseAddr("198.18.0.1")
 

@@ -83,8 +83,8 @@ func assemble(b []byte, pkt *link.Packet, flow wire.Flow) []byte {
 	return b
 }
 
-// show lets the tap see packets that leave, before it is known whether somebody
-// is there to receive them.
+// show lets the tap see packets that leave, before it is known whether a link
+// receives them.
 func (p *port) show(to netip.AddrPort, batch []link.Packet, flow wire.Flow) {
 	for i := range batch {
 		if len(batch[i].Head) >= wire.BTHLen {

@@ -5,8 +5,9 @@ import "time"
 // longAgo is a deadline that interrupts.
 var longAgo = time.Unix(1, 0)
 
-// conduit is how the socket is used without closing it under somebody's feet.
-// After Close its methods return an error that Is net.ErrClosed.
+// conduit guards the uses of the socket against Close, so that the descriptor
+// is not another file's meanwhile. After Close its methods return an error that
+// Is net.ErrClosed.
 type conduit interface {
 	// Control calls f with the descriptor; f does not block.
 	Control(f func(fd uintptr)) error
@@ -18,8 +19,7 @@ type conduit interface {
 	Wait() error
 	// Interrupt ends a Wait that blocks, or the next one.
 	Interrupt()
-	// Quiet tells that there will be no Wait for a while. It is called by who
-	// waits.
+	// Quiet tells that there will be no Wait for a while. The waiter calls it.
 	Quiet()
 	// Doze blocks a thread until there may be something to read, or for d.
 	Doze(d time.Duration)

@@ -14,8 +14,8 @@
 // merged, or never cut up (GRO, UDP_GRO). They are told apart where they lie,
 // each ICRC is checked, and the packets handed up until the next Recv.
 //
-// The netpoller watches the socket only while somebody waits for it and does
-// not poll (quiet_linux.go).
+// The netpoller watches the socket only while a goroutine waits for it and none
+// polls (quiet_linux.go).
 //
 // Elsewhere than on Linux (batch_other.go) every packet is a datagram and a
 // system call of its own.
@@ -46,9 +46,9 @@
 //
 // # MTU
 //
-// Caps has the interface's, PathMTU that of the route to a peer. What is longer
-// than the route carries is dropped and counted (drop_send_msgsize): there is
-// no fragmentation.
+// Caps has the interface's, PathMTU that of the route to a peer. A packet
+// longer than the route carries is dropped and counted (drop_send_msgsize):
+// there is no fragmentation.
 //
 // An address and port belong to one socket: SO_REUSEADDR and SO_REUSEPORT are
 // never set, or two devices would share one's packets.

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// maxPeers bounds what strangers can make a link remember.
+// maxPeers bounds the number of peers that strangers can make a link remember.
 const maxPeers = 4096
 
 // peers remembers the peers of one direction.
@@ -16,18 +16,18 @@ type peers struct {
 	all  map[netip.AddrPort]*peer
 }
 
-// peer is what is known of one.
+// peer is the link's knowledge of one peer.
 type peer struct {
 	flow  wire.Flow
 	gso   suspension // sending only
 	habit habit      // receiving only
 }
 
-// from finds who sent from src; dst is the link's own address. It is nil when
-// they are of different families.
+// from finds the peer that sent from src; dst is the link's own address. It is
+// nil when they are of different families.
 func (p *peers) from(src, dst netip.AddrPort) *peer { return p.get(src, src, dst) }
 
-// to finds who is sent to.
+// to finds the peer of a packet that leaves.
 func (p *peers) to(src, dst netip.AddrPort) *peer { return p.get(dst, src, dst) }
 
 func (p *peers) get(addr, src, dst netip.AddrPort) *peer {

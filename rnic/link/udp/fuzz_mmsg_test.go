@@ -25,9 +25,9 @@ import (
 // how many packets the receiver has room for.
 //
 // The sender hands over all its packets, once, in order, in messages that a
-// kernel takes. The receiver hands out all datagrams that nobody touched, once,
-// in order. Of the other datagrams it hands out those whose ICRC is right, and
-// counts the rest.
+// kernel takes. The receiver hands out all untouched datagrams, once, in order.
+// Of the other datagrams it hands out those whose ICRC is right, and counts the
+// rest.
 func FuzzBatches(f *testing.F) {
 	four := newStage("10.0.0.1:4791", "10.0.0.2:4791", "[fd00::2]:4791")
 	six := newStage("[fd00::1]:4791", "[fd00::2]:4791", "10.0.0.2:4791")

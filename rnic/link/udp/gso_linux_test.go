@@ -22,7 +22,7 @@ func listenWith(t testing.TB, at netip.AddrPort, o Options) *socket {
 	t.Helper()
 	l, err := Listen(at, o)
 	if at.Addr().Is6() && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		t.Skip("this machine has no IPv6 loopback address: ", err)
+		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
@@ -142,7 +142,7 @@ func TestBadPacketInAggregate(t *testing.T) {
 		batch[11].Flip = 1
 		require.NoError(t, a.Send(batch))
 		requireAll(t, append(batch[:5:5], batch[6:11]...), b)
-		// The last one is not looked at until somebody asks.
+		// The last one is not looked at until a caller asks.
 		n, err := b.Recv(make([]link.Packet, 1))
 		require.NoError(t, err)
 		require.Zero(t, n)
@@ -291,7 +291,7 @@ func TestFewerSegments(t *testing.T) {
 	require.Equal(t, uint64(1), counter(t, a, "gso_reduced"))
 }
 
-// What GSO is not to blame for does not end it, and counts every packet.
+// An error of another cause does not end GSO, and counts every packet.
 func TestRefusedForOtherReasons(t *testing.T) {
 	a, b := listenWith(t, loopback4, Options{}), listenWith(t, loopback4, Options{})
 	batch := message(b, repeat(10, 100)...)
@@ -345,7 +345,7 @@ func TestNoAllocationGSO(t *testing.T) {
 	}
 }
 
-// What Send was given is not kept.
+// Send keeps none of its arguments.
 func TestSendForgets(t *testing.T) {
 	a, b := listenWith(t, loopback4, Options{}), listenWith(t, loopback4, Options{})
 	batch := message(b, repeat(20, 1024)...)

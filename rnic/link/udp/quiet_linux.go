@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quiet is a socket that the netpoller watches only from a Wait until Quiet.
-// What it watches wakes a thread with every datagram that arrives, and every
-// one that has left, although nobody waits: a program that polls would pay for
-// that with each packet.
+// quiet is a socket that the netpoller watches only from a Wait until Quiet. A
+// watched socket wakes a thread with every datagram that arrives, and every one
+// that has left, although no goroutine waits: a program that polls would pay
+// for that with each packet.
 type quiet struct {
 	fd     int // unknown to the netpoller
 	closed atomic.Bool
 	use    sync.RWMutex // read: fd is in use; write: it is closed
 
 	look  func(fd uintptr) bool // mayRead
-	looks int                   // of who waits
+	looks int                   // the waiter's
 
 	mu        sync.Mutex
 	watch     *os.File        // guarded by mu: the socket's readiness for the netpoller, or nil
@@ -203,8 +203,8 @@ func (q *quiet) unwatch() {
 	}
 }
 
-// fullWait is how long a full send buffer is waited for until somebody looks
-// whether the socket was closed, in milliseconds.
+// fullWait is the longest wait for a full send buffer, in milliseconds; then
+// the sender looks whether the socket was closed.
 const fullWait = 10
 
 // Write implements conduit. It blocks a thread when the buffer is full, which

@@ -16,8 +16,8 @@ type datagram struct {
 	whole bool
 }
 
-// badReads is how many reads one Recv makes that bring nothing good, so that
-// who sends rubbish does not keep it for ever.
+// badReads bounds the reads of one Recv that bring nothing good, so that a
+// sender of rubbish does not keep it for ever.
 const badReads = 4
 
 // Recv hands out datagrams whose ICRC is right. What one read brought may take

@@ -9,8 +9,8 @@ import (
 )
 
 // routeMTU asks for the MTU of the route from local to peer, both of one
-// family: what the route says, else its interface, or what a router on the way
-// has reported. index is the interface of link-local addresses.
+// family: the route's, else its interface's, or the one that a router on the
+// way has reported. index is the interface of link-local addresses.
 func routeMTU(local, peer netip.Addr, index int) (int, error) {
 	if !peer.IsValid() || local.Is4() != peer.Is4() {
 		return 0, fmt.Errorf("udp: route from %v to %v: %w", local, peer, unix.EAFNOSUPPORT)

@@ -39,7 +39,7 @@ func inNamespace(t *testing.T, f func(lo netlink.Link)) {
 	})
 	wg.Wait()
 	if errors.Is(refused, syscall.EPERM) || errors.Is(refused, syscall.ENOSYS) {
-		t.Skip("network namespaces need root: ", refused)
+		t.Skip("a network namespace was refused; run as root: ", refused)
 	}
 	require.NoError(t, refused)
 }

@@ -136,8 +136,8 @@ func (t *sender) run() error {
 
 // build makes messages of the packets at the front of a batch, with up to limit
 // packets each, and returns how many packets it took. A packet that cannot
-// leave is counted when it is the first: what is behind a message that the
-// kernel refuses is built again.
+// leave is counted when it is the first: packets behind a message that the
+// kernel refuses are built again.
 func (t *sender) build(batch []link.Packet, limit int) int {
 	t.end, t.iovs = 0, 0
 	t.frame, t.flip = t.frame[:0], t.flip[:0]
@@ -180,7 +180,7 @@ func (t *sender) add(run []link.Packet, to *peer, size int) {
 	h, e := &t.hdr[t.end].Hdr, &t.env[t.end]
 	t.end++
 	begin := t.iovs
-	framed := len(t.frame) // what lies in frame behind it has no entry yet
+	framed := len(t.frame) // the bytes of frame behind it have no entry yet
 	for i := range run {
 		p := &run[i]
 		if p.Flip != 0 {

@@ -30,7 +30,7 @@ func listen(t testing.TB, at netip.AddrPort) link.Link {
 	t.Helper()
 	l, err := Listen(at, Options{})
 	if at.Addr().Is6() && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		t.Skip("this machine has no IPv6 loopback address: ", err)
+		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
@@ -377,7 +377,7 @@ func TestPeersAreBounded(t *testing.T) {
 
 func TestNoAllocation(t *testing.T) {
 	if !useGRO {
-		t.Skip("the system calls of this build allocate addresses")
+		t.Skip("without recvmmsg the standard library allocates addresses; run it on 64-bit Linux")
 	}
 	a, b := listen(t, loopback4), listen(t, loopback4)
 	step := exchange(t, a, b, 16, 4096)
@@ -449,5 +449,5 @@ func TestLinkLocal(t *testing.T) {
 			return
 		}
 	}
-	t.Skip("no interface has an IPv6 link-local address")
+	t.Skip("no interface has an IPv6 link-local address; bring one up with IPv6 enabled")
 }

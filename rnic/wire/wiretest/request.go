@@ -6,14 +6,15 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Request is the n-th REQ for a TCP port that somebody sends in the name of an
-// address: a management datagram. It asks for the longest times there are.
+// Request returns the n-th REQ for a TCP port that an attacker sends in the
+// name of an address, as a management datagram. It asks for the longest times
+// there are.
 func Request(from, to netip.Addr, port uint16, n int) []byte {
 	return RequestOf(from, to, port, 0xbad, wire.CommID(n+1), wire.QPN(n%1_000_000+2))
 }
 
-// RequestOf is a REQ with a device's GUID, and the identifier and queue pair
-// that somebody else may have.
+// RequestOf returns a REQ with a device's GUID, and the identifier and queue
+// pair that another peer may have.
 func RequestOf(from, to netip.Addr, port uint16, guid uint64, id wire.CommID, qpn wire.QPN) []byte {
 	r := wire.REQ{
 		LocalCommID: id, ServiceID: wire.TCPService(port), LocalCAGUID: guid, LocalQPN: qpn,

@@ -40,7 +40,7 @@ func FuzzUDP(f *testing.F) {
 	})
 }
 
-// TestHolder finds this process, and nobody once the port is free.
+// TestHolder finds this process, and none once the port is free.
 func TestHolder(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems do not name the holder of a port; run it on Linux")
