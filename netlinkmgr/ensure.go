@@ -55,13 +55,13 @@ type Result struct {
 	GIDType  GIDType
 	UVerbs   string   // device file of the verbs; empty without ib_uverbs
 	Reasons  []string // why this network device, link and GID
-	Warnings []string // what may keep it from working
-	Steps    []string // what was done, or in a dry run would be
-	Made     Changes  // what Remove undoes
+	Warnings []string // conditions that may keep it from working
+	Steps    []string // the changes made, or in a dry run to be made
+	Made     Changes  // for Remove to undo
 	DryRun   bool     // nothing was done; Device is what would be made
 }
 
-// Changes are what Ensure changed.
+// Changes lists the changes that Ensure made.
 type Changes struct {
 	NetDevUp  string       // the network device that was down
 	MTUOf     string       // the network device whose MTU was set
@@ -84,12 +84,12 @@ func Ensure(ctx context.Context, o EnsureOptions) (*Result, error) {
 // Ensure makes sure that an rxe link is there and usable: it takes the named
 // network device or finds one, loads the modules, sets the device's MTU and
 // brings it up, creates the link, and waits for an active port and a usable
-// RoCE v2 GID. What is there already is left as it is, so it may be called
-// again. When it fails, what it had changed is undone.
+// RoCE v2 GID. Ensure leaves existing parts as they are, so it may be called
+// again. When it fails, it undoes its changes.
 //
 // Errors: NoNetDevError, NetDevGoneError, NetDevUnsuitableError,
 // NetDevHasLinkError, NameTakenError, NoModuleError, ModuleError,
-// PermissionError, NotReadyError, and OpError for what else the kernel refuses.
+// PermissionError, NotReadyError, and OpError for the kernel's other refusals.
 func (m *Manager) Ensure(ctx context.Context, o EnsureOptions) (*Result, error) {
 	if err := checkName(o.Name); err != nil {
 		return nil, err

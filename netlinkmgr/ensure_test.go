@@ -199,7 +199,7 @@ func TestEnsureDryRun(t *testing.T) {
 	require.Equal(t, "load module ib_core from /lib/modules/"+netlinktest.Release+"/kernel/drivers/infiniband/core/ib_core.ko", r.Steps[1])
 	require.Equal(t, []string{"bring eth0 up", "add link rxe0 on eth0"}, r.Steps[6:])
 
-	// What a dry run finds wrong is an error as well.
+	// A fault that a dry run finds is an error as well.
 	_, err = k.Manager().Ensure(t.Context(), netlinkmgr.EnsureOptions{DryRun: true, NetDev: "nope"})
 	require.ErrorIs(t, err, syscall.ENODEV)
 }
@@ -275,7 +275,7 @@ func TestEnsureCancelled(t *testing.T) {
 	})
 }
 
-// TestEnsureUndoFails: what could not be undone is said.
+// TestEnsureUndoFails: the error names changes that could not be undone.
 func TestEnsureUndoFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := netlinktest.New()

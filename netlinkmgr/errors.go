@@ -209,7 +209,7 @@ func (e *NoNetDevError) Unwrap() error { return syscall.ENODEV }
 type NotReadyError struct {
 	Device, NetDev string
 	Port           string // the port's last state
-	Why            string // what is missing and what to do
+	Why            string // the missing part and the remedy
 	Waited         time.Duration
 	Err            error // the end of the context, or ETIMEDOUT
 }

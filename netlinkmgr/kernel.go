@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Kernel is what the manager asks of a Linux system. Open fills it with the
-// real one; a test's is made of functions.
+// Kernel holds the functions that the manager needs of a Linux system. Open
+// fills it with the real one; a test's is made of functions.
 type Kernel struct {
 	// RDMA carries one request over NETLINK_RDMA and returns the payloads of
 	// its answers. The kernel's refusal is a syscall.Errno, wrapped with the

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
-// TestAddLinkErrors: what the kernel says in one errno is told apart.
+// TestAddLinkErrors: the meanings of one errno of the kernel are told apart.
 func TestAddLinkErrors(t *testing.T) {
 	for _, c := range []struct {
 		name               string

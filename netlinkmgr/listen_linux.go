@@ -24,7 +24,8 @@ var (
 	notifications = listener{unix.NETLINK_RDMA, 1 << (4 - 1), SourceRDMA}       // RDMA_NL_GROUP_NOTIFY
 )
 
-// listenBuffer holds what comes while events are told, in bytes.
+// listenBuffer is the room for messages that come while events are told, in
+// bytes.
 const listenBuffer = 1 << 20
 
 // listen opens a socket for each source of notices.

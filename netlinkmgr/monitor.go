@@ -13,7 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
-// EventKind says what happened. The first six are the kernel's own
+// EventKind is the kind of an event. The first six are the kernel's own
 // (rdma_nl_notify_event_type), in iproute2's words.
 type EventKind string
 
@@ -42,7 +42,7 @@ const (
 	SourceLink   EventSource = "link"   // a message about a network device
 )
 
-// Event is what the kernel told of an RDMA device or of the network device of
+// Event is the kernel's notice about an RDMA device or the network device of
 // its port.
 type Event struct {
 	Time        time.Time
@@ -69,11 +69,11 @@ type MonitorOptions struct {
 	Now func() time.Time
 }
 
-// Monitor tells what the kernel tells of RDMA devices and their network devices
-// in this network namespace until ctx ends, which is no error. Devices come, go
-// and get names by RDMA's notifications, or where the kernel has none (before
-// 6.13) by uevents; network devices by RTNETLINK. Of ports and GIDs the kernel
-// tells only a program that has the device open.
+// Monitor passes on the kernel's notices about RDMA devices and their network
+// devices in this network namespace until ctx ends, which is no error. Devices
+// come, go and get names by RDMA's notifications, or where the kernel has none
+// (before 6.13) by uevents; network devices by RTNETLINK. Of ports and GIDs the
+// kernel tells only a program that has the device open.
 func (m *Manager) Monitor(ctx context.Context, o MonitorOptions) error {
 	err := m.monitor(ctx, o)
 	if ctx.Err() != nil {
@@ -120,7 +120,7 @@ func (m *Manager) monitor(ctx context.Context, o MonitorOptions) error {
 	return &OpError{op, fmt.Errorf("its sockets were closed: %w", syscall.EPIPE)}
 }
 
-// events are what a notice says: none if it is about nothing of RDMA.
+// events returns the events of a notice: none if it is not about RDMA.
 func (m *Manager) events(ctx context.Context, n Notice) ([]Event, error) {
 	switch {
 	case errors.Is(n.Err, syscall.ENOBUFS):

@@ -111,7 +111,7 @@ func TestMonitorNotified(t *testing.T) {
 	})
 }
 
-// TestMonitorFails: what keeps it from listening is said.
+// TestMonitorFails: the error says why it cannot listen.
 func TestMonitorFails(t *testing.T) {
 	k := netlinktest.New()
 	k.Refuse["listen"] = syscall.EPERM

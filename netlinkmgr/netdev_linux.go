@@ -47,7 +47,7 @@ func listNetDevs(context.Context) ([]NetDev, error) {
 	return list, nil
 }
 
-// netDev is what a link's message says.
+// netDev returns the network device of a link's message.
 func netDev(l netlink.Link) NetDev {
 	a := l.Attrs()
 	return NetDev{

@@ -8,8 +8,9 @@ import (
 )
 
 // Remove undoes what Ensure changed, the last change first: the link, the
-// network device's state and MTU, the modules. What was there before stays, and
-// so does a module that something else uses by now. Removing twice is no error.
+// network device's state and MTU, the modules. Parts that were there before
+// stay, and so does a module that has another user by now. Removing twice is no
+// error.
 func (m *Manager) Remove(ctx context.Context, r *Result) error { return m.undo(ctx, r.Made) }
 
 func (m *Manager) undo(ctx context.Context, c Changes) error {

@@ -43,13 +43,13 @@ func (e *ensuring) wait(ctx context.Context) error {
 	}
 }
 
-// view is what one look saw.
+// view is the result of one look.
 type view struct {
 	device  Device
 	port    Port
 	gid     *GID
 	better  bool   // a better GID is on its way
-	missing string // what is not there yet, and what to do
+	missing string // the part that is not there yet, and the remedy
 }
 
 func (v *view) state() string {

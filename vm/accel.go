@@ -45,7 +45,7 @@ func chooseAccel(ctx context.Context, wish, qemu string, h hardware, logf func(s
 	return "tcg", nil
 }
 
-// kvmProbe is what was found on this boot of the host.
+// kvmProbe is the result of the probe on this boot of the host.
 type kvmProbe struct {
 	Boot  string // the host's boot
 	Works bool

@@ -90,8 +90,8 @@ func (g inGuest) status(t *testing.T) {
 	g.ok(t, "true")
 }
 
-// scripts are what people type first: sh -c, started by the host, by a script,
-// by xargs and by its name in a file.
+// scripts are the first lines that people type: sh -c, started by the host, by
+// a script, by xargs and by its name in a file.
 func (g inGuest) scripts(t *testing.T) {
 	const file = "/tmp/a script.sh"
 	g.ok(t, "sh", "-c", `printf '#!/bin/sh\necho "$1" $#\nexit 6\n' >"$1" && chmod 755 "$1"`, "sh", file)
@@ -268,7 +268,7 @@ func TestKernelComplains(t *testing.T) {
 // TestImageReproducible builds an image from another folder, with nothing
 // built earlier, and compares.
 func TestImageReproducible(t *testing.T) {
-	c := vmtest.Config(t) // whose image was built from this folder
+	c := vmtest.Config(t) // its image was built from this folder
 	here, err := os.ReadFile(c.Image)
 	require.NoError(t, err)
 	elsewhere := filepath.Join(t.TempDir(), "another", "folder")

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Config says what guests to boot and what to run in them. The zero value of a
-// field is its default.
+// Config describes the guests to boot and the command to run in them. The zero
+// value of a field is its default.
 type Config struct {
-	// Command is what Run runs, looked up on the guest's PATH.
+	// Command is the command that Run runs, looked up on the guest's PATH.
 	Command Command
 
 	Nodes   int           // 1 (default) or 2, on a private link
@@ -125,7 +125,7 @@ const LinkName = "rxe0"
 // linkNetdev is the netdev that it is on.
 const linkNetdev = "eth0"
 
-// nodeEnv is what commands of a node find in their environment.
+// nodeEnv is the environment of a node's commands.
 func (c *Config) nodeEnv(node int) []string {
 	env := []string{
 		fmt.Sprintf("RDMASHIM_NODE=%d", node),

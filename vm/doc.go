@@ -3,8 +3,8 @@
 // without root.
 //
 // It sets nothing up on the host, holds no test of its own subject, and knows
-// nothing of RDMA: what happens in the guest is package vm/guest, what makes
-// rxe0 is package netlinkmgr.
+// nothing of RDMA: package vm/guest works in the guest, package netlinkmgr
+// makes rxe0.
 //
 // A Run flows: kernel.go finds a kernel (deb.go: the distribution's package,
 // fetched and cached; modules.go picks the modules and their order, vmlinux.go

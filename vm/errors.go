@@ -41,8 +41,8 @@ func (e *CommandError) Error() string { return fmt.Sprintf("node %d: %s", e.Node
 
 // MissingError says that something that must be installed is not there.
 type MissingError struct {
-	What    string // what is missing
-	Install string // what to do about it
+	What    string // the missing part
+	Install string // the remedy
 }
 
 func (e *MissingError) Error() string { return fmt.Sprintf("%s; %s", e.What, e.Install) }
@@ -51,7 +51,7 @@ func (e *MissingError) Error() string { return fmt.Sprintf("%s; %s", e.What, e.I
 // a bug or an oops.
 type KernelError struct {
 	Node  int
-	Lines []string // what it wrote, from the first complaint on
+	Lines []string // its output, from the first complaint on
 	Log   string   // file that holds the whole log
 }
 
@@ -62,7 +62,7 @@ func (e *KernelError) Error() string {
 // TimeoutError says that a guest was ended because its time was up.
 type TimeoutError struct {
 	Node  int
-	Doing string // what it was at
+	Doing string // its work at that time
 	After time.Duration
 	Log   string // file that holds the guest's log
 }
@@ -78,7 +78,7 @@ func (e *TimeoutError) Timeout() bool { return true }
 type DiedError struct {
 	Node  int
 	Doing string
-	Cause string // what QEMU said, or the log's last line
+	Cause string // QEMU's message, or the log's last line
 	Log   string
 }
 

@@ -24,7 +24,7 @@ type Image struct {
 
 // ImageConfig says from what an image is built.
 type ImageConfig struct {
-	Kernel *Kernel // whose modules it holds
+	Kernel *Kernel // the kernel of its modules
 	Source string  // directory of the project's module; empty: found from the working directory
 	Fresh  bool    // use nothing built earlier
 	Log    func(format string, args ...any)

@@ -16,7 +16,7 @@ import (
 // Kernel is a kernel with the modules that a guest needs, as files.
 type Kernel struct {
 	Name    string // package and version, or the file that the user named
-	Release string // what uname -r will say
+	Release string // as uname -r prints it
 	Image   string // file that QEMU boots: an ELF vmlinux, or a bzImage
 	Modules string // directory that holds modules.dep and the modules, as /lib/modules/RELEASE
 }

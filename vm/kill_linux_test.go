@@ -76,8 +76,8 @@ func checkQEMUEndsWithUs(t *testing.T, c Config) {
 	}
 }
 
-// isZombie says whether a process has ended and only its entry is left, for
-// whoever waits for orphans here.
+// isZombie says whether a process has ended and only its entry is left, for the
+// process that waits for orphans here.
 func isZombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

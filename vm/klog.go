@@ -16,7 +16,7 @@ var complaint = regexp.MustCompile(`WARNING:|BUG:|Oops\b|kernel BUG at|general p
 // and fails nothing.
 var stall = regexp.MustCompile(`soft lockup|hard LOCKUP|self-detected stall|detected stalls|rcu_\w+ kthread starved|rcu: .*stall|workqueue lockup|blocked for more than|clocksource: .*(unstable|skew|watchdog)|hrtimer: interrupt took`)
 
-// advice is what the kernel calls a warning and is only advice.
+// advice lists the kernel's warnings that are only advice.
 var advice = regexp.MustCompile(`^(Spectre V\d|MDS|MMIO Stale Data|TAA|RETBleed)\b.*WARNING:|WARNING: Unprivileged eBPF`)
 
 const (

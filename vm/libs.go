@@ -60,8 +60,8 @@ func expandAdds(adds []Add) (all []Add, size int64, err error) {
 }
 
 // SharedLibraries lists the files that a program's own dynamic linker would
-// load, and the linker; path lists directories that it looks into first. What
-// is no dynamic ELF program has none.
+// load, and the linker; path lists directories that it looks into first. A file
+// that is no dynamic ELF program has none.
 func SharedLibraries(program string, path ...string) ([]string, error) {
 	f, err := elf.Open(program)
 	if err != nil {

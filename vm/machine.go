@@ -22,7 +22,7 @@ import (
 type Machine struct {
 	Node  int
 	Link  string   // the rxe link that is up, or empty
-	Steps []string // what setting it up took
+	Steps []string // the steps of its setup
 
 	process *process
 	conn    *guest.Conn
@@ -242,7 +242,7 @@ func (m *Machine) sendInput(r io.Reader, want, ended <-chan struct{}) {
 			n, err = r.Read(buf)
 		}
 		select {
-		case <-ended: // what was read comes too late
+		case <-ended: // the line comes too late
 			return
 		default:
 		}
@@ -288,7 +288,7 @@ func (m *Machine) Push(ctx context.Context, a ...Add) error {
 	if d.Error != "" {
 		err = fmt.Errorf("node %d: receive files: %s", m.Node, d.Error)
 	}
-	// What we failed to send explains what the guest missed.
+	// A failed send explains the guest's missing input.
 	if serr := <-sent; serr != nil {
 		err = serr
 	}

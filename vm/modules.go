@@ -36,8 +36,8 @@ type moduleFile struct {
 }
 
 // readModules reads from a directory (/lib/modules/RELEASE) the modules that an
-// image holds. What a module needs is read from it, because a package that is
-// not installed has no modules.dep.
+// image holds. A module's needs are read from the module, because a package
+// that is not installed has no modules.dep.
 func readModules(dir string) (*moduleSet, error) {
 	r := moduleReader{dir: dir, paths: map[string]string{}, done: map[string]bool{}}
 	err := filepath.WalkDir(filepath.Join(dir, "kernel"), func(p string, d fs.DirEntry, err error) error {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// hardware is what one QEMU is told.
+// hardware is the description of one QEMU's machine.
 type hardware struct {
 	accel   string // tcg or kvm
 	kernel  string

@@ -13,20 +13,20 @@ import (
 	"github.com/rdmashim/rdmashim/vm/guest"
 )
 
-// Result is what a run left behind.
+// Result is the result of a run.
 type Result struct {
 	Kernel string        // package and version, or file
-	Image  Image         // what was booted
+	Image  Image         // the booted image
 	Accel  string        // tcg or kvm
 	Boot   time.Duration // until all guests had rxe0 up
 	Total  time.Duration // until all were off
 	Nodes  []NodeResult
 }
 
-// NodeResult is what one guest left behind.
+// NodeResult is the result of one guest.
 type NodeResult struct {
 	Link   string   // the rxe link
-	Steps  []string // what setting it up took
+	Steps  []string // the steps of its setup
 	Status int      // of the command, as a shell would report it; -1: none ended
 	Stalls []string // lines of the kernel's log about time that emulation lost
 	Log    string   // file that holds the log, empty when it was not kept
@@ -64,7 +64,7 @@ type Session struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	failed bool // something went wrong: guests are ended, not powered off
-	wanted bool // logs are kept: what went wrong is not that the caller gave up
+	wanted bool // logs are kept: the failure is not the caller's giving up
 }
 
 // Start boots guests and brings rxe0 up in each. Close must be called; ctx ends
@@ -299,7 +299,7 @@ func (s *Session) exec(ctx context.Context, m *Machine, c Command) error {
 	return err
 }
 
-// fail notes what went wrong. A command that cannot be run leaves a good guest.
+// fail notes a failure. A command that cannot be run leaves a good guest.
 func (s *Session) fail(err error) {
 	var command *CommandError
 	if errors.As(err, &command) {

@@ -122,7 +122,7 @@ func TestRunFilesNowhere(t *testing.T) {
 	require.False(t, booted)
 }
 
-// TestRunFilesAfterFailure: what a failing command leaves is wanted most.
+// TestRunFilesAfterFailure: a failing command's files are wanted most.
 func TestRunFilesAfterFailure(t *testing.T) {
 	c := fakeConfig(t, "ok")
 	c.Out = filepath.Join(t.TempDir(), "out")
@@ -299,8 +299,8 @@ func TestRunWrongImage(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestRunBlockedOutput: nobody reads what the command prints, yet its time
-// limit holds.
+// TestRunBlockedOutput: the command's output has no reader, yet its time limit
+// holds.
 func TestRunBlockedOutput(t *testing.T) {
 	c := fakeConfig(t, "ok")
 	c.Timeout = 200 * time.Millisecond

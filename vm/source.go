@@ -33,7 +33,7 @@ func findSource(ctx context.Context, dir string) (*goTool, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a user set for his own builds must not change the image.
+	// A user's settings for other builds must not change the image.
 	g.env = append(g.env, "GOAMD64=v1", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=")
 	if dir != "" {
 		return g, nil

@@ -37,9 +37,9 @@ func ExecTest(ctx context.Context, c Config, args []string) (*Result, error) {
 const profileDir = "/profiles"
 
 // execTest runs a test binary in the first guest: in a directory of the
-// package's name that holds the module's testdata. What the binary's flags name
-// as files is brought back to where 'go test' expects it. c says where output
-// goes.
+// package's name that holds the module's testdata. Files that the binary's
+// flags name are brought back to the place where 'go test' expects them. c
+// names the places of output.
 func (s *Session) execTest(ctx context.Context, args []string, dir string, c Command) error {
 	m := s.Nodes[0]
 	flags, files, _ := guestTestFlags(args[1:], dir)
@@ -98,7 +98,7 @@ func testdataDirs(module string) []string {
 	filepath.WalkDir(module, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return fs.SkipDir // what cannot be read is missed by the test, not by us
+			return fs.SkipDir // the test misses an unreadable file, not we
 		case !d.IsDir():
 			return nil
 		case d.Name() == "testdata":

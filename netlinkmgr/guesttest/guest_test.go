@@ -24,7 +24,7 @@ import (
 // patience bounds every wait: an emulated processor is slow.
 const patience = time.Minute
 
-// rdmaModules are what Ensure loads and tests unload, users first.
+// rdmaModules are the modules that Ensure loads and tests unload, users first.
 var rdmaModules = []string{"rdma_ucm", "rdma_cm", "iw_cm", "ib_cm", "ib_umad", "rdma_rxe", "ib_uverbs", "ib_core", "ip6_udp_tunnel", "udp_tunnel", "crc32_generic"}
 
 func manager(t *testing.T) *netlinkmgr.Manager {
@@ -125,7 +125,7 @@ func device(t *testing.T, name string) netlinkmgr.Device {
 	return d
 }
 
-// outcome is what a command left.
+// outcome is a command's output and exit status.
 type outcome struct {
 	code           int
 	stdout, stderr string

@@ -41,8 +41,8 @@ func startMonitor(t *testing.T, user uint32) *events {
 }
 
 // until finds an event of the kind with the values, among those that have come
-// and nobody asked for yet (what is looked for after a change has no order), or
-// waits for it.
+// and were not taken yet (events after a change have no order), or waits for
+// it.
 func (e *events) until(kind string, values map[string]any) {
 	e.t.Helper()
 	for i := 0; ; i++ {
@@ -103,7 +103,7 @@ func TestMonitor(t *testing.T) {
 	e.end()
 }
 
-// TestMonitorUnprivileged: anybody may watch.
+// TestMonitorUnprivileged: any user may watch.
 func TestMonitorUnprivileged(t *testing.T) {
 	noLinks(t)
 	veth(t, "ta", "tb", "10.78.0.1/24")

@@ -102,7 +102,8 @@ func TestExtendedAck(t *testing.T) {
 
 var comms = regexp.MustCompile(`(comm"?:? ?"?)[^" ]+`)
 
-// TestSRQLikeIproute2: shared receive queues, and who receives from them.
+// TestSRQLikeIproute2: shared receive queues, and the queue pairs that receive
+// from them.
 func TestSRQLikeIproute2(t *testing.T) {
 	rdma := theirs(t)
 	b := makeBusy(t)

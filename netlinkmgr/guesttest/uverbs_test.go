@@ -77,8 +77,7 @@ func (v *verbs) context() {
 	v.t.Cleanup(func() { _ = unix.Close(int(x.AsyncFD)) })
 }
 
-// What rxe adds to answers: one description of a mapping for a CQ, two for a
-// QP.
+// rxe's part of answers: one description of a mapping for a CQ, two for a QP.
 const (
 	rxeCQ = 16
 	rxeQP = 32

@@ -202,7 +202,7 @@ func sockaddr(b []byte) (netip.AddrPort, error) {
 	return none, nil
 }
 
-// DriverAttrs is what a driver tells of an object beyond the common attributes.
+// DriverAttrs holds a driver's attributes of an object beyond the common ones.
 type DriverAttrs []DriverAttr
 
 // DriverAttr is a driver's key and value.

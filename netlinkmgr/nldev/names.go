@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// numbers is what a C program prints from the kernel's header:
-// testdata/nldev.c.
+// numbers is a C program's print of the kernel's header: testdata/nldev.c.
 //
 //go:embed numbers.txt
 var numbers string

@@ -99,7 +99,7 @@ func TestSockaddr(t *testing.T) {
 	require.False(t, a.IsValid())
 }
 
-// FuzzMessage: whatever the kernel sends, the decoder ends and does not panic.
+// FuzzMessage: on any bytes the decoder ends and does not panic.
 func FuzzMessage(f *testing.F) {
 	f.Add(Encode("DEV_INDEX", uint32(1), "DEV_NAME", "rxe0", "RES_QP", Nested(Encode("RES_QP_ENTRY", Nested(Encode("RES_LQPN", uint32(1)))))))
 	f.Add([]byte{4, 0, 19, 128, 4, 0, 20, 128})

@@ -24,22 +24,24 @@ var debianPackages = []string{
 	"rdmacm-utils", "librdmacm-dev", "libibverbs-dev", "libgcc-s1",
 }
 
-// Dir is where the programs are in the guest; what they load is in lib below.
+// Dir is the programs' directory in the guest; their libraries are in lib
+// below.
 const Dir = "/c"
 
 // expected are some of the programs, which the packages hold.
 var expected = []string{"ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_write_lat", "ib_read_bw", "rping"}
 
-// cThreads is what a program loads when a thread of it ends, and does not list.
+// cThreads is the library that a program loads when a thread of it ends, and
+// does not list.
 const cThreads = "lib/*-linux-*/libgcc_s.so.1"
 
-// cHeader is what a C program of one's own needs to be compiled.
+// cHeader is the header that a C program of one's own needs to be compiled.
 const cHeader = "usr/include/rdma/rdma_cma.h"
 
-// Adds says what to add to a guest for programs of the packages: the programs
-// in Dir, and what they load. LD_LIBRARY_PATH must name Dir/lib there, and the
-// programs lack the permission to be executed. Without the package manager, or
-// its network, the error says what is missing.
+// Adds returns the files to add to a guest for programs of the packages: the
+// programs in Dir, and their libraries. LD_LIBRARY_PATH must name Dir/lib
+// there, and the programs lack the permission to be executed. Without the
+// package manager, or its network, the error says what is missing.
 func Adds(ctx context.Context, programs ...string) ([]vm.Add, error) {
 	dir, err := Unpacked(ctx)
 	if err != nil {
@@ -85,7 +87,7 @@ func Unpacked(ctx context.Context) (string, error) {
 	if !complete(tmp) {
 		return "", errors.New("the packages do not hold " + strings.Join(expected, ", "))
 	}
-	os.RemoveAll(dir) // what an earlier, broken run left
+	os.RemoveAll(dir) // of an earlier, broken run
 	if err := os.Rename(tmp, dir); err != nil && !complete(dir) {
 		return "", err
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// PackPath writes what lies at host, a file or a directory, as name and names
-// below it into tw. A symbolic link at host itself is followed, ones below are
-// kept; what is neither file, directory nor link is left out.
+// PackPath writes the file or directory at host into tw, as name and names
+// below it. A symbolic link at host itself is followed, ones below are kept;
+// entries of other kinds are left out.
 func PackPath(tw *tar.Writer, host, name string) error {
 	root, err := filepath.EvalSymlinks(host)
 	if err != nil {
@@ -52,7 +52,7 @@ func packOne(tw *tar.Writer, host, name string, info fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	// Whose it is on one side means nothing on the other.
+	// The owner on one side means nothing on the other.
 	h.Name, h.Uid, h.Gid, h.Uname, h.Gname = name, 0, 0, "", ""
 	if info.IsDir() {
 		h.Name += "/"

@@ -164,7 +164,7 @@ func (i *commandInput) end() {
 	}
 }
 
-// feedInput writes chunks until there are no more or nobody reads them.
+// feedInput writes chunks until there are no more or the reader has gone.
 func feedInput(in io.WriteCloser, chunks <-chan []byte, want func()) {
 	want()
 	for c := range chunks {
@@ -174,6 +174,6 @@ func feedInput(in io.WriteCloser, chunks <-chan []byte, want func()) {
 		want()
 	}
 	in.Close()
-	for range chunks { // what nobody reads
+	for range chunks { // the rest, without a reader
 	}
 }

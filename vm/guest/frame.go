@@ -23,7 +23,7 @@ const frameHeader = 5 // kind, length
 // ErrFrame says that the other side sent something that is no frame.
 var ErrFrame = errors.New("malformed frame")
 
-// Kind says what a frame is.
+// Kind is the kind of a frame.
 type Kind uint8
 
 // The kinds of frames. Those from the guest: Hello, Log, Stdout, Stderr,

@@ -102,7 +102,7 @@ func TestExec(t *testing.T) {
 	require.Equal(t, Done{}, d)
 	require.Equal(t, "one two", stdout)
 
-	// Input that nobody reads holds nothing up.
+	// Input without a reader holds nothing up.
 	e = sh("exec <&-; sleep 0.05; exit 1")
 	e.Stdin = true
 	d, _, _ = execHere(t, e, frame{KindStdin, make([]byte, MaxPayload)}, frame{KindStdin, make([]byte, MaxPayload)})
@@ -125,7 +125,7 @@ func TestExecOrphan(t *testing.T) {
 
 func TestExecTerminal(t *testing.T) {
 	if _, err := os.Stat("/dev/ptmx"); err != nil {
-		t.Skip("no pseudo terminals here: ", err)
+		t.Skip("no pseudo terminal to be had; mount devpts: ", err)
 	}
 	e := Exec{Args: []string{"sh", "-c", "test -t 0 && stty size; exit 4"}, Env: []string{"PATH=" + os.Getenv("PATH")}, TTY: &Winsize{Rows: 33, Cols: 77}}
 	d, stdout, _ := execHere(t, e)

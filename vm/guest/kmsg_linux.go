@@ -14,7 +14,7 @@ import (
 )
 
 // kernelLog writes lines into the kernel's log, which is the one log of the
-// guest: what the helper did stands between what the kernel did.
+// guest: the helper's steps stand between the kernel's.
 type kernelLog struct{ f *os.File }
 
 func openKernelLog() kernelLog {

@@ -12,7 +12,7 @@ import (
 const linkLimit = time.Minute
 
 // ensureLink has the link manager make the rxe link and wait until it can be
-// used; what it does and why is told to step.
+// used; step gets a line for each thing done, with the reason.
 func ensureLink(ctx context.Context, name, netdev string, step func(string, ...any)) error {
 	r, err := netlinkmgr.Ensure(ctx, netlinkmgr.EnsureOptions{
 		Name:    name,

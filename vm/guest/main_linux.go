@@ -110,8 +110,8 @@ func (g *helper) serve(ctx context.Context) error {
 	}
 }
 
-// feed gives a frame to the request that runs, and says whether it was one for
-// such; what comes too late is dropped.
+// feed gives a frame to the running request, and reports whether the frame was
+// for one; a late frame is dropped.
 func (g *helper) feed(f frame) bool {
 	switch f.kind {
 	case KindStdin, KindStdinEnd, KindWinsize:
@@ -132,7 +132,7 @@ func (g *helper) feed(f frame) bool {
 	return true
 }
 
-// request returns what carries the request out.
+// request returns the function that carries the request out.
 func (g *helper) request(ctx context.Context, f frame) (func() Done, error) {
 	switch f.kind {
 	case KindSetup:
@@ -158,7 +158,7 @@ func (g *helper) request(ctx context.Context, f frame) (func() Done, error) {
 		g.pushed = w
 		return func() Done {
 			err := Unpack(r, p.Dir)
-			r.CloseWithError(io.ErrClosedPipe) // what still comes is dropped
+			r.CloseWithError(io.ErrClosedPipe) // later output is dropped
 			return doneWith(err)
 		}, nil
 	case KindPull:

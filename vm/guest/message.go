@@ -5,7 +5,7 @@ import "encoding/json"
 // Hello is the guest's first frame.
 type Hello struct{ Version int }
 
-// Setup says what the guest prepares before it runs anything.
+// Setup describes the guest's preparation before it runs anything.
 type Setup struct {
 	Node     int    // from 0
 	Hostname string //
@@ -59,7 +59,7 @@ type Pull struct{ Dir string }
 
 // Done answers Setup, Exec, Push and Pull.
 type Done struct {
-	Error    string `json:",omitempty"` // what went wrong, empty for a command that ran
+	Error    string `json:",omitempty"` // the failure, empty for a command that ran
 	NotFound bool   `json:",omitempty"` // Exec: there is no such command
 	Code     int    `json:",omitempty"` // Exec: exit status
 	Signal   int    `json:",omitempty"` // Exec: the signal that ended it

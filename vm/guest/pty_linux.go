@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runOnTerminal runs a command on a pseudo terminal of its own; what it prints
-// goes out as standard output.
+// runOnTerminal runs a command on a pseudo terminal of its own; its output goes
+// out as standard output.
 func (g *helper) runOnTerminal(cmd *exec.Cmd, size Winsize, input *commandInput) error {
 	master, slave, err := openTerminal()
 	if err != nil {

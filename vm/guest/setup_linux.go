@@ -62,7 +62,7 @@ func (g *helper) prepare(ctx context.Context, s Setup, step func(string, ...any)
 // it is one end of a veth pair, whose other end (the name's last digit counted
 // up by one) is free for a peer in a network namespace of its own.
 func setupNetdev(name, address string, step func(string, ...any)) error {
-	// No waiting for duplicate addresses: nobody else is on these links.
+	// No waiting for duplicate addresses: no other host is on these links.
 	for _, n := range []string{"default", "all"} {
 		os.WriteFile("/proc/sys/net/ipv6/conf/"+n+"/accept_dad", []byte("0"), 0)
 	}

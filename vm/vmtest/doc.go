@@ -1,7 +1,7 @@
-// Package vmtest is for tests that need a guest: it says whether one can be
-// booted here, and runs Go tests in it as subtests.
+// Package vmtest runs Go tests in a guest, as subtests of a test on the host,
+// or skips them where no guest can be booted.
 //
-// It holds no tests and no policy of its own but one: what cannot run is
+// It holds no tests and no policy of its own but one: a test that cannot run is
 // skipped with its reason, except that with CI=true it fails.
 //
 // A test flows: Config checks QEMU, kernel and image (built once per process)

@@ -19,7 +19,7 @@ import (
 	"github.com/rdmashim/rdmashim/vm"
 )
 
-// prepared is what one process builds once.
+// prepared builds the image, once a process.
 var prepared = sync.OnceValues(func() (*vm.Image, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -34,8 +34,8 @@ var prepared = sync.OnceValues(func() (*vm.Image, error) {
 })
 
 // watchSources reads the module's directories, so that the go command keeps a
-// test's result only while all files in them stay as they are: what runs in a
-// guest is built from them.
+// test's result only while all files in them stay as they are: the guest's
+// programs are built from them.
 func watchSources() {
 	root := "."
 	for range 10 {
@@ -58,7 +58,7 @@ func Config(t testing.TB) vm.Config {
 	t.Helper()
 	ci := os.Getenv("CI") == "true"
 	if testing.Short() {
-		t.Skip("boots a guest, which -short leaves out")
+		t.Skip("-short leaves out booting a guest; run it without -short")
 	}
 	watchSources()
 	image, err := prepared()

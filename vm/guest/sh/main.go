@@ -62,7 +62,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// commandLine is what sh was asked to run.
+// commandLine is the command that sh runs.
 type commandLine struct {
 	set    []string // options of set(1), a letter each
 	text   *string  // of -c
