@@ -110,7 +110,8 @@ func numberOf(e *abi.Entry) string {
 	return fmt.Sprint(uint32(e.Command &^ abi.CmdFlagExtended))
 }
 
-// shapeOf is what an entry takes and gives, in its column or columns.
+// shapeOf returns the requests and answers of an entry, in its column or
+// columns.
 func shapeOf(e *abi.Entry) string {
 	if e.Form == abi.FormIoctl {
 		if len(e.Attrs) == 0 {

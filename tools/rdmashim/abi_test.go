@@ -15,7 +15,7 @@ import (
 
 var rewriteABI = flag.Bool("rewrite-abi", false, "write what 'rdmashim abi' prints to testdata")
 
-// TestABI holds what is printed to what was read and kept.
+// TestABI holds the output to the one that was read and kept.
 func TestABI(t *testing.T) {
 	for name, args := range map[string][]string{
 		"abi.txt":      {"abi"},

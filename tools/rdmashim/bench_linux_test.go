@@ -16,7 +16,7 @@ import (
 // TestBenchRows: a row of tools/bench has the keys of the suite's rows.
 func TestBenchRows(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds benchmarks, which -short leaves out")
+		t.Skip("-short leaves out building benchmarks; run it without -short")
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(repository, "tools", "bench"), "--json", "--rounds", "1", "--run", "Write/^4KiB")
 	out, err := cmd.Output()

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// shells are what completion can be made for, and where their scripts go.
+// shells are the shells with completion, and the places of their scripts.
 var shells = []struct {
 	name  string
 	write func(root *cobra.Command, w io.Writer) error
@@ -75,8 +75,8 @@ func newCompletion() *cobra.Command {
 }
 
 // completeNames lets the shell offer names of devices and interfaces, where a
-// command or a flag takes one and does not know better: what the usage calls
-// DEVICE can be opened, DEV is a device of the kernel, NETDEV an interface.
+// command or a flag takes one and does not know better: DEVICE in the usage is
+// a name that can be opened, DEV a device of the kernel, NETDEV an interface.
 func completeNames(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		completeNames(c)

@@ -6,7 +6,7 @@
 // that belong to no subject (devices, abi, version, completion, man), and tests
 // of the whole program and of the documentation.
 //
-// Commands that move data know package uapi and not which kernel answers. What
-// a command prints as data goes to stdout, all else to stderr. A failure is one
-// line on stderr and exit status 1, wrong usage exit status 2 (internal/cli).
+// Commands that move data know package uapi and not which kernel answers. A
+// command's data goes to stdout, all else to stderr. A failure is one line on
+// stderr and exit status 1, wrong usage exit status 2 (internal/cli).
 package main

@@ -125,7 +125,8 @@ func TestMatchesDoc(t *testing.T) {
 	}
 }
 
-// portNotice is what a soft device says where many are: other tests have theirs.
+// portNotice is a soft device's notice where there are many: other tests have
+// theirs.
 var portNotice = regexp.MustCompile(`(?m)^.*UDP port 4791 is taken on every loopback address.*\n`)
 
 // docOutput compares what a block printed with what the page shows after it.
@@ -137,7 +138,8 @@ func docOutput(t *testing.T, shown docBlock, output string) {
 	}
 }
 
-// TestDocElsewhere: what is said to be run by another test is on a page.
+// TestDocElsewhere: a block that is said to be run by another test is on a
+// page.
 func TestDocElsewhere(t *testing.T) {
 	shown := ""
 	for _, blocks := range docBlocks(t) {
@@ -200,8 +202,8 @@ type docSession struct {
 	dir string // where the reader is
 }
 
-// start makes what a reader has: the checkout and, but for who reads the guide,
-// the command, and the module that the guide made.
+// start makes a reader's surroundings: the checkout, the command (except for a
+// reader of the guide), and the module that the guide made.
 func (s *docSession) start(t *testing.T, guide bool) {
 	t.Helper()
 	checkout, err := filepath.Abs(repository)

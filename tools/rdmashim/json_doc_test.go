@@ -182,7 +182,7 @@ func (keys keySet) holdsText(t *testing.T, of, text string) {
 	require.NotZero(t, n, "%s printed nothing", of)
 }
 
-// jsonTypes are what commands encode, by the page's sections.
+// jsonTypes are the types that commands encode, by the page's sections.
 var jsonTypes = map[string]reflect.Type{
 	"demo":           reflect.TypeFor[demo.Report](),
 	"devices":        reflect.TypeFor[deviceLine](),
@@ -226,7 +226,7 @@ func TestJSONTypes(t *testing.T) {
 	}
 }
 
-// TestJSONPrinted: what commands print has the keys of the page.
+// TestJSONPrinted: the commands' output has the keys of the page.
 func TestJSONPrinted(t *testing.T) {
 	documented := documentedJSON(t)
 	const recordings = repository + "/tests/testdata/"
@@ -260,7 +260,7 @@ func TestJSONPrinted(t *testing.T) {
 				}
 			}
 			o := finish(t, cmd)
-			// What a check or a target finds is in the exit status, too.
+			// The finding of a check or a target is in the exit status, too.
 			judged := c.section == "doctor" && o.code == 1 || c.section == "perf suite" && o.code == 3
 			require.True(t, o.code == 0 || judged, o.stderr)
 			documented[c.section].holdsText(t, c.args, o.stdout)

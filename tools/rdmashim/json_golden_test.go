@@ -22,7 +22,7 @@ var rewriteJSON = flag.Bool("rewrite-json", false, "write the kinds of the comma
 
 // TestJSONKinds: a value that was a number is no string tomorrow.
 // testdata/json.txt has the kind of each key's value; a line that goes, or
-// changes, breaks somebody's program.
+// changes, breaks a user's program.
 func TestJSONKinds(t *testing.T) {
 	kinds := map[string]string{}
 	for section, of := range jsonTypes {

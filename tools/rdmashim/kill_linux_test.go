@@ -93,7 +93,7 @@ func killOnce(t *testing.T, path, addr, victim string, moment time.Duration) (sa
 	}
 	_ = syscall.Kill(dead, syscall.SIGKILL) // ESRCH: it was over before
 	at := time.Now()
-	// Whoever the victim's parent is, it has to be reaped.
+	// The victim's parent, which may be another process, has to reap it.
 	code, reaped := reap(t, cmd, other, client)
 	took := time.Since(at)
 	if victim == "client" {

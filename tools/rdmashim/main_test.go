@@ -39,7 +39,7 @@ func tool(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome is what a run of the tool left.
+// outcome is the result of a run of the tool.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -96,8 +96,8 @@ func TestUsage(t *testing.T) {
 		name   string
 		args   string
 		code   int
-		stdout string // what stdout must contain
-		stderr string // what stderr must contain
+		stdout string // stdout must contain it
+		stderr string // stderr must contain it
 	}{
 		{"no arguments help", "", 0, "Available Commands", ""},
 		{"help", "--help", 0, "rdmashim demo", ""},

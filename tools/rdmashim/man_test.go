@@ -128,7 +128,7 @@ func TestCompletionInBash(t *testing.T) {
 		"rdmashim dem":                             "demo",
 		"rdmashim explain RETRY_":                  "RETRY_EXC_ERR",
 		"rdmashim explain opcode RC_SEND_MI":       "RC_SEND_MIDDLE",
-		"rdmashim devices --device soft:127.0.0":   "127.0.0.1", // what is behind the colon
+		"rdmashim devices --device soft:127.0.0":   "127.0.0.1", // the word after the colon
 		"rdmashim devices -j --device=soft:127.0.": "127.0.0.1",
 		"rdmashim completion ":                     "bash\nfish\nzsh",
 	} {

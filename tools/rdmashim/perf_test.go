@@ -18,7 +18,7 @@ import (
 )
 
 // perfTool prepares a run of perf whose devices, unless named, have ports of
-// their own: what else runs on the machine may have taken all the usual ones,
+// their own: other programs on the machine may have taken all the usual ones,
 // which is told on standard error.
 func perfTool(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
@@ -69,7 +69,7 @@ func TestPerf(t *testing.T) {
 		{"send lat -D 0.01", 0},
 		{"write bw -n 20 -m 1024 -s 5000 --warmup 0", 20},
 	} {
-		// One after the other: who polls needs a processor for each side.
+		// One after the other: polling needs a processor for each side.
 		t.Run(c.args, func(t *testing.T) {
 			r := runPerfJSON(t, append(strings.Fields(c.args), "--check")...)
 			require.Len(t, r.Results, 1)
@@ -108,7 +108,7 @@ func TestPerfCheckFinds(t *testing.T) {
 	}
 }
 
-// TestPerfUnderFaults: what is measured over a bad wire is still right.
+// TestPerfUnderFaults: a measurement over a bad wire is still right.
 func TestPerfUnderFaults(t *testing.T) {
 	for _, args := range []string{"write bw -n 100 -s 20000", "send lat -n 20", "read bw -n 50 -s 20000"} {
 		r := runPerfJSON(t, append(strings.Fields(args), "--check", "--loss", "2%", "--seed", "7")...)
@@ -288,8 +288,7 @@ func TestPerfServerDies(t *testing.T) {
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	addr := strings.TrimSpace(strings.TrimPrefix(line, cli.ListeningPrefix))
-	// What the client says passes through here, which tells when the run
-	// begins.
+	// The client's messages pass through here, which tells when the run begins.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()

@@ -37,7 +37,7 @@ func TestPerfProgress(t *testing.T) {
 	for _, step := range []string{"(0/4)", "(1/4)", "(3/4)"} {
 		require.Contains(t, text, step, "two series of two rounds")
 	}
-	text, _, _ = strings.Cut(text, "rdmashim: ") // what is said of targets
+	text, _, _ = strings.Cut(text, "rdmashim: ") // the message about targets
 	require.NotContains(t, text, "B/s")
 	require.NotContains(t, text, "read_bw")
 	require.True(t, strings.HasPrefix(stdout, "["))

@@ -103,7 +103,8 @@ func TestServerRefusesTooMuch(t *testing.T) {
 	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)
 }
 
-// TestServerSurvivesNonsense: whatever a peer says, the next client is served.
+// TestServerSurvivesNonsense: after any message of a peer, the next client is
+// served.
 func TestServerSurvivesNonsense(t *testing.T) {
 	addr, _, stop := startTestServer(t)
 	encode := func(v any) string {

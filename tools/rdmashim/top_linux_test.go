@@ -20,8 +20,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// terminal makes a pseudo-terminal of a size (pts(4)): what is written to tty
-// is read from the other end.
+// terminal makes a pseudo-terminal of a size (pts(4)): the other end reads the
+// bytes written to tty.
 func terminal(t *testing.T, width, height uint16) (end, tty *os.File) {
 	t.Helper()
 	end, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

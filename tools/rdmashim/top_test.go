@@ -149,7 +149,7 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 	require.NotContains(t, o.stdout, "\x1b")
 }
 
-// A process that was killed leaves its socket; who looks removes it.
+// A killed process leaves its socket; the next reader removes it.
 func TestStatsAfterAKill(t *testing.T) {
 	privateSockets(t)
 	gone := tool(t, "version")

@@ -13,7 +13,7 @@ import (
 // soft RNIC in one.
 func TestVMDemo(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("guests need Linux")
+		t.Skip("guests need KVM or QEMU on Linux; run it there")
 	}
 	image := vmtest.Config(t).Image
 	for _, mixed := range []string{"--mixed=false", "--mixed"} {

@@ -72,7 +72,7 @@ func (p *pipeline) run(ctx context.Context, what string, total int64, post func(
 	return int(chunks), nil
 }
 
-// lost says what a transfer that failed leaves undone.
+// lost describes the part that a failed transfer leaves undone.
 func lost(what string, done, total int64) string {
 	return fmt.Sprintf("%s stopped: %s of %s done, %s lost", what, cli.Size(done), cli.Size(total), cli.Size(total-done))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
-// Report is what a transfer yields. Its JSON keys are stable.
+// Report is the result of a transfer. Its JSON keys are stable.
 type Report struct {
 	ServerPID      int               `json:"server_pid"`
 	ClientPID      int               `json:"client_pid"`

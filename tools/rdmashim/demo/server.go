@@ -25,7 +25,7 @@ const (
 	counterSize = 8
 )
 
-// wishes are what the client asks for in its hello.
+// wishes are the client's requests in its hello.
 type wishes struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`

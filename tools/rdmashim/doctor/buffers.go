@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// wantBuffer is what a soft device asks for (rnic/link/udp.DefaultBuffer).
+// wantBuffer is the size that a soft device asks for, in bytes
+// (rnic/link/udp.DefaultBuffer).
 const wantBuffer = 4 << 20
 
 // checkBuffers compares the socket buffers with what a soft device asks for.
@@ -96,7 +97,7 @@ func segmentsLost(suspensions func() uint64, transfer func() error) uint64 {
 			return n
 		}
 		if transfer() != nil {
-			return 0 // what got through once
+			return 0 // a datagram got through once
 		}
 	}
 	return 0
@@ -122,7 +123,7 @@ func (e *exam) checkFeatures() Check {
 	if err != nil {
 		return pass("UDP sockets know GSO and GRO (the switches of %s cannot be read: %v)", e.dev.Name, err)
 	}
-	// What a veth or lo carries is not cut up, so there is nothing to put
+	// A veth or lo carries datagrams whole, so there is nothing to put
 	// together.
 	gso, gro := on["tx-generic-segmentation"], on["rx-gro"] || !e.dev.Physical
 	if e.dev.Loopback || gso && gro {

@@ -58,8 +58,8 @@ type Options struct {
 	Peer netip.Addr
 }
 
-// Run examines a device. The error is of a device name that is none (EINVAL),
-// or of a context that ended; whatever else is wrong is in the report.
+// Run examines a device. The error is of a malformed device name (EINVAL), or
+// of a context that ended; all other faults are in the report.
 func Run(ctx context.Context, s System, o Options) (*Report, error) {
 	e, err := newExam(ctx, s, o)
 	if err != nil {

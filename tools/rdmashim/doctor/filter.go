@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Ruleset is what a command prints of the packet filter.
+// Ruleset is a command's listing of the packet filter.
 type Ruleset struct {
 	Command string // "nft", or the tool of old tables: "iptables-legacy"
 	Text    string // of 'nft list ruleset' or iptables-save
@@ -253,8 +253,8 @@ func (e *exam) concerned(r *rule) bool {
 }
 
 // behindNAT recognises a container's usual network: one end of a veth, a
-// private address and a default route, in a network namespace of its own. What
-// translates is then outside, where nothing can be seen.
+// private address and a default route, in a network namespace of its own. The
+// translator is then outside, where nothing can be seen.
 func (e *exam) behindNAT() (Check, bool) {
 	initial, known := e.initialNetNS()
 	p := e.prefix()

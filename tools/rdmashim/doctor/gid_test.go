@@ -10,7 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// TestGIDChoice: what would be opened is not what can be used, or not RoCE v2.
+// TestGIDChoice: the GID that would be opened is not the usable one, or not
+// RoCE v2.
 func TestGIDChoice(t *testing.T) {
 	c, err := uapi.Open("sim")
 	require.NoError(t, err)

@@ -58,8 +58,8 @@ func (e *exam) tentative() bool {
 	})
 }
 
-// headroom is what rdma_rxe and soft devices keep of a network device's MTU for
-// headers.
+// headroom is the part of a network device's MTU that rdma_rxe and soft devices
+// keep for headers, in bytes.
 const headroom = abi.MTUHeadroom
 
 // pathMTU is the largest that fits a network device's MTU; 0 for none.
@@ -122,8 +122,8 @@ func checkPort(e *exam) Check {
 	return fail(e.netDevFix("see dmesg"), "port %d is %s: nothing is sent or received", number, state)
 }
 
-// netDevFix is what mends the network device where that is to be done first:
-// what is above it is then as it should be, or its own fix is of use.
+// netDevFix is the command that mends the network device where that comes
+// first: afterwards the parts above it are in order, or their own fixes help.
 func (e *exam) netDevFix(other string) string {
 	if c := checkNetDev(e); c.Status == Fail {
 		return c.Fix

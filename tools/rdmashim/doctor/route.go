@@ -78,8 +78,8 @@ func softOn(a netip.Addr) string {
 	return "soft:" + addressOf(a)
 }
 
-// elsewhere are addresses that no network has (RFC 5737, RFC 3849): what leads
-// there is a default route.
+// elsewhere are addresses that no network has (RFC 5737, RFC 3849): a route to
+// them is a default route.
 var elsewhere = map[bool]netip.Addr{true: netip.MustParseAddr("198.51.100.1"), false: netip.MustParseAddr("2001:db8::1")}
 
 // target is an address that the device should reach: the peer, a neighbour in

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// System is what the doctor asks of a machine. Running fills it with the real
-// one; a nil function is something that this system does not tell.
+// System holds the doctor's questions to a machine. Running fills it with the
+// real one's answers; a nil function is a fact that this system does not tell.
 type System struct {
 	// Kernel has network devices, RDMA devices, files (Root) and release.
 	Kernel netlinkmgr.Kernel

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// holder is who has a UDP socket.
+// holder is a process that has a UDP socket.
 type holder struct {
 	local netip.AddrPort
 	pid   int // 0: the kernel, or hidden
@@ -18,8 +18,8 @@ type holder struct {
 
 func (h holder) String() string { return h.name + " on " + h.local.String() }
 
-// holders are those who have the UDP port on the device's address, without this
-// process.
+// holders returns the processes, other than this one, that have the UDP port on
+// the device's address.
 func (e *exam) holders() []holder {
 	if e.sys.Kernel.Root == nil {
 		return nil
@@ -37,7 +37,7 @@ func (e *exam) holders() []holder {
 	return list
 }
 
-// whose finds the process that has a socket.
+// whose returns the process that has a socket.
 func (e *exam) whose(s ports.Socket) holder {
 	pid, name := s.Process(e.sys.Kernel.Root)
 	h := holder{local: s.Local, pid: pid, name: fmt.Sprintf("process %d (%s)", pid, name)}
@@ -50,7 +50,7 @@ func (e *exam) whose(s ports.Socket) holder {
 	return h
 }
 
-// checkUDPPort looks who has the port.
+// checkUDPPort looks for the holder of the port.
 func checkUDPPort(e *exam) Check {
 	if !e.exists("proc/self/net/udp") {
 		if e.c != nil && e.kind == soft {

@@ -92,7 +92,8 @@ func TestDumpSummary(t *testing.T) {
 	require.JSONEq(t, `{"pairs":[]}`, dumped(t, "--summary", "-j", "--qpn", "9", file))
 }
 
-// What --write writes is what passed, read by us and by tshark as the original.
+// --write writes the packets that passed, and we and tshark read them as the
+// original.
 func TestDumpWrite(t *testing.T) {
 	file, path := recording("rxe-6.1-rc-errors.pcap"), filepath.Join(t.TempDir(), "out.pcapng")
 	o := clitest.RunTool(t, "dump", "-w", path, "--opcode", "nak,rnr", "--explain", file)

@@ -44,7 +44,7 @@ type Line struct {
 	Remarks []remark `json:"remarks,omitempty"`
 }
 
-// remark is what --explain says of a packet.
+// remark is --explain's comment on a packet.
 type remark struct {
 	Kind flow.RemarkKind `json:"kind"`
 	Text string          `json:"text"`

@@ -63,7 +63,8 @@ func TestDumpLive(t *testing.T) {
 	}
 }
 
-// TestDumpLiveNowhere: who can write nothing is not told that a capture began.
+// TestDumpLiveNowhere: a run that can write nothing does not say that a capture
+// began.
 func TestDumpLiveNowhere(t *testing.T) {
 	if !netns.Own(t) {
 		return
@@ -74,7 +75,8 @@ func TestDumpLiveNowhere(t *testing.T) {
 	require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 }
 
-// TestDumpLiveUnprivileged: who may not capture is told what is needed.
+// TestDumpLiveUnprivileged: a user that may not capture is told the needed
+// privilege.
 func TestDumpLiveUnprivileged(t *testing.T) {
 	cmd := clitest.Tool(t, "dump", "--live", "lo")
 	if os.Getuid() == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
-// private is what a program put into a message, as far as one can tell: how
-// much that was is not on the wire, so zeros at the end are left out.
+// private returns a message's private data without the zeros at its end: its
+// length is not on the wire.
 func private(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
 // serviceName names a service: tcp/7471, ip/17/53, or its number.

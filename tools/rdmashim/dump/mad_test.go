@@ -73,7 +73,7 @@ func (p sharked) message(t *testing.T) map[string]any {
 	return nil
 }
 
-// What a line of text says of each kind of message.
+// The line of text for each kind of message.
 func TestDumpMessages(t *testing.T) {
 	o := clitest.Finish(t, clitest.Tool(t, "dump", recording("rxe-6.1-cm.pcap")))
 	require.Zero(t, o.Code, o.Stderr)

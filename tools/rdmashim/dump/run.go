@@ -27,7 +27,7 @@ type dumper struct {
 	out     *bufio.Writer
 	file    *pcapngFile
 	begun   string // said when all is ready
-	flush   bool   // somebody watches them come
+	flush   bool   // a terminal shows them as they come
 	passed  int
 	line    []byte
 	palette cli.Palette
@@ -146,9 +146,9 @@ func (d *dumper) missing(n uint64) {
 	fmt.Fprintf(d.stderr, "rdmashim: %d packets are missing: whoever captured them could not keep up or write\n", n)
 }
 
-// packets takes packets to the capture's end. What it cannot read ends it, too,
-// as damage: what came before is worth its summary. An error is of what it
-// writes.
+// packets takes packets to the capture's end. Unreadable bytes end it too, as
+// damage: the packets before are worth their summary. An error is of the
+// output.
 func (d *dumper) packets() (damage, err error) {
 	asJSON := json.NewEncoder(d.out)
 	for {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/flow"
 )
 
-// Summary is what 'dump --summary --json' prints; the keys are stable.
+// Summary is the output of 'dump --summary --json'; the keys are stable.
 type Summary struct {
 	Pairs []pair `json:"pairs"`
 }

@@ -21,13 +21,13 @@ import (
 // the order in which they come.
 type sharked map[string][]string
 
-// tshark dissects a file, or skips where there is no tshark. What takes
-// payloads for a protocol by their first bytes is off.
+// tshark dissects a file, or skips where there is no tshark. Heuristics that
+// take payloads for a protocol by their first bytes are off.
 func tshark(t *testing.T, path string) []sharked {
 	t.Helper()
 	program, err := exec.LookPath("tshark")
 	if err != nil {
-		t.Skip("tshark is not installed: ", err)
+		t.Skip("tshark is not installed; install it (package tshark) to compare: ", err)
 	}
 	known := tsharkProtocols()
 	require.NotEmpty(t, known)
@@ -192,8 +192,8 @@ func (p sharked) extended(t *testing.T, m map[string]any) {
 	m["icrc_value"] = uint64(binary.LittleEndian.Uint32(crc))
 }
 
-// ours is what dump --json printed, reduced to what tshark knows, and without
-// whole to what is not behind the BTH.
+// ours is the output of dump --json, reduced to the fields that tshark knows,
+// and without whole to those not behind the BTH.
 func ours(t *testing.T, l Line, whole bool) map[string]any {
 	t.Helper()
 	b, err := json.Marshal(l)

@@ -25,7 +25,7 @@ type pcapngFile struct {
 	interfaces map[netInterface]int
 }
 
-// netInterface is what pcapng calls an interface: each has one link type.
+// netInterface is an interface in pcapng's sense: each has one link type.
 type netInterface struct {
 	name     string
 	linkType int

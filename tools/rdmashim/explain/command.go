@@ -12,7 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// Answer is what 'explain --json' prints; the keys are stable.
+// Answer is the output of 'explain --json'; the keys are stable.
 type Answer struct {
 	Asked string  `json:"asked"`
 	Found []Entry `json:"found"`

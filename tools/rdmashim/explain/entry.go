@@ -2,7 +2,7 @@ package explain
 
 import "slices"
 
-// Kind is what an entry is one of.
+// Kind is the kind of an entry.
 type Kind string
 
 // The kinds, in the order in which answers are given.
@@ -44,13 +44,13 @@ type Entry struct {
 	Also   []string `json:"also"`   // other names
 	Means  string   `json:"means"`  // a sentence
 	Causes []string `json:"causes"` // usual ones, the likeliest first
-	Look   []string `json:"look"`   // what to look at
+	Look   []string `json:"look"`   // the places to look at
 
 	Packet       *Packet  `json:"packet,omitempty"`       // of an opcode
 	Milliseconds *float64 `json:"milliseconds,omitempty"` // of a timer or timeout
 }
 
-// Packet is what the opcode of a packet says about it.
+// Packet holds the facts that a packet's opcode gives.
 type Packet struct {
 	Service     string   `json:"service"`
 	Operation   string   `json:"operation"`

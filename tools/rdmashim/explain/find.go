@@ -25,11 +25,11 @@ var kindWords = map[string]Kind{
 	"event": Event, "cm": CMEvent,
 }
 
-// Find returns what the words may mean: a name in any spelling, or a number,
-// with the word for a kind in front or without. A kind alone gives all of it,
-// and the first words of names that no name is ("NAK", "REM") all those. Events
-// are found by number only with their kind in front: nobody sees them as
-// numbers.
+// Find returns the entries that the words may mean: a name in any spelling, or
+// a number, with the word for a kind in front or without. A kind alone gives
+// all of it, and the first words of names that no name is ("NAK", "REM") all
+// those. Events are found by number only with their kind in front: users do not
+// see them as numbers.
 func Find(question string) []Entry {
 	words := strings.Fields(question)
 	if len(words) == 0 {
@@ -107,8 +107,7 @@ func number(s string) (int, bool) {
 }
 
 // named reports whether one of the entry's names is key, in its normal form.
-// Names that are numbers are found as such: what is left of "wc 12" is no
-// errno.
+// Names that are numbers are found as such: the rest of "wc 12" is no errno.
 func (e *Entry) named(key string) bool {
 	return slices.ContainsFunc(e.names(), func(name string) bool {
 		_, numeric := number(name)
@@ -118,7 +117,8 @@ func (e *Entry) named(key string) bool {
 
 func (e *Entry) names() []string { return append([]string{e.Name}, e.Also...) }
 
-// prefixes are what verbs, kernel and this module put before a status' name.
+// prefixes are the prefixes of a status' name in verbs, the kernel and this
+// module.
 var prefixes = []string{"IBVWC", "IBWC", "IBUVERBSWC", "UAPIWC", "ABIWC", "WC", "IBVEVENT", "IBEVENT", "RDMACMEVENT", "SYSCALLE", "UNIXE"}
 
 // normal is a name without what differs between spellings: case, separators,

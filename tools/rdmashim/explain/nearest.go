@@ -8,7 +8,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// maxQuestion bounds the work for a question that nobody could mean.
+// maxQuestion bounds the work for a senseless question, in bytes.
 const maxQuestion = 100
 
 // Nearest returns names that look like the question, the most alike first, at

@@ -36,8 +36,8 @@ type console struct {
 	made    int // queue pairs, for their names
 }
 
-// output is what the console prints to, one write at a time; traces come from
-// other goroutines too.
+// output is the console's output, one write at a time; traces come from other
+// goroutines too.
 type output struct {
 	mu     sync.Mutex
 	w      io.Writer // guarded by mu
@@ -119,7 +119,7 @@ func (c *console) run(text string) error {
 // says of it behind.
 func explained(err error) error {
 	var errno syscall.Errno
-	if !errors.As(err, &errno) || runtime.GOOS != "linux" { // whose numbers they are
+	if !errors.As(err, &errno) || runtime.GOOS != "linux" { // the numbers are Linux's
 		return err
 	}
 	for _, e := range explain.Find(fmt.Sprintf("errno %d", int(errno))) {

@@ -52,7 +52,7 @@ func (s *Side) stream(ctx context.Context, perQP int, d time.Duration, m *meter)
 				now = time.Now()
 			}
 			if now.Sub(began) >= d {
-				last = 1 // what was posted is seen to its end
+				last = 1 // posted requests are seen to their end
 				open = s.reopen()
 			}
 		} else if d > 0 && ctx.Err() != nil {
@@ -213,7 +213,7 @@ func (s *Side) serveSlowly(ctx context.Context) error {
 				return err
 			}
 			if n <= 0 {
-				// Nobody used the time, and it does not come again.
+				// The time went unused, and it does not come again.
 				owed += due
 				break
 			}

@@ -155,7 +155,7 @@ func (c *client) measure(ctx context.Context, size int) (r Result, err error) {
 	if d := config.Duration; d > 0 {
 		c.Expect(peer.Silence + longestRun(d) - time.Since(began))
 	}
-	// What the server still sends takes receives here.
+	// The server's last messages take receives here.
 	if config.Bidirectional {
 		if err := c.side.Serve(running); err != nil {
 			return r, peer.Cause(running, err)

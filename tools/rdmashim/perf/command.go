@@ -122,7 +122,7 @@ func (o *options) measure(ctx context.Context, stderr io.Writer) (*Report, error
 	if o.gid >= 0 {
 		command = append(command, "--gid-index", fmt.Sprint(o.gid))
 	}
-	// What the server has to say is told when it adds to what the client says.
+	// The server's message is told when it adds to the client's.
 	var said bytes.Buffer
 	c, err := cli.StartServer(ctx, &said, cli.WithOptions(server, o.Options()), command...)
 	if errors.Is(err, cli.ErrServerSaid) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Op is what is measured.
+// Op is the measured operation.
 type Op string
 
 const (
@@ -67,7 +67,7 @@ type Config struct {
 	Spoil bool `json:"spoil"`
 }
 
-// Validate says what is wrong with a Config, whoever it came from. Errors are
+// Validate returns the fault of a Config, which may be the peer's. Errors are
 // EINVAL.
 func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
@@ -158,7 +158,8 @@ func (c *Config) limit() int {
 	return c.QPs * c.Depth
 }
 
-// entries is what the completion queue holds: all that the queue pairs take.
+// entries is the number of entries of the completion queue: enough for all
+// queue pairs.
 func (c *Config) entries() int { return c.QPs * (c.Depth + c.receives()) }
 
 // fit makes the queue pairs' depth what a completion queue of at most cqe

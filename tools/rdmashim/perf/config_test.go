@@ -22,7 +22,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// Whatever a peer sends as its wishes is refused or can be done.
+// Any wishes of a peer are refused or can be met.
 func TestValidate(t *testing.T) {
 	good := Config{Op: Write, Sizes: []int{64}, Iterations: 1, QPs: 1, Depth: 4, List: 1, Moderation: 1}
 	require.NoError(t, good.Validate())

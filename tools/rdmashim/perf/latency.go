@@ -192,7 +192,7 @@ func (s *Side) pong(ctx context.Context) error {
 		return fmt.Errorf("answer turn %d: %w", s.total, err)
 	}
 	s.seq-- // the turn that did not come
-	// What is still under way would complete in the next run.
+	// Requests still under way would complete in the next run.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	for s.flying > 0 {

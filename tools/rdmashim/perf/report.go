@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
-// Report is what a measurement yields. Its JSON keys are stable.
+// Report is the result of a measurement. Its JSON keys are stable.
 type Report struct {
 	Test         string    `json:"test"` // as perftest's program without "ib_": "write_bw"
 	Config       Config    `json:"config"`

@@ -7,7 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Result is what a run of one size yields. Its JSON keys are stable.
+// Result is the result of a run of one size. Its JSON keys are stable.
 type Result struct {
 	Bytes      int     `json:"bytes"`
 	Iterations int     `json:"iterations"` // messages measured, of all queue pairs and both directions
@@ -84,7 +84,7 @@ func (r *Result) Add(o Result) {
 	}
 }
 
-// usage is what the process had used when the messages that count began.
+// usage is the process's usage when the messages that count began.
 type usage struct {
 	mallocs  uint64
 	switches float64

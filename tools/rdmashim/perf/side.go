@@ -49,7 +49,7 @@ type Side struct {
 	glances int // looks at memory between looks at the completion queue
 }
 
-// queue is what a queue pair has done in a phase of a run.
+// queue counts a queue pair's work in a phase of a run.
 type queue struct{ posted, done, silent int }
 
 // NewSide makes memory and queue pairs on a device. Close gives them back; the

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is counted are goroutines that wait, and not system calls.
+// Goroutines that wait are counted, and not system calls.
 func TestSwitches(t *testing.T) {
 	const n = 20000
 	f, err := os.Open(os.DevNull)

@@ -51,7 +51,7 @@ func monitor(c *call, _ []string) error {
 		Event: func(e netlinkmgr.Event) {
 			if failed == nil {
 				if failed = c.printEvent(&e); failed != nil {
-					stop(failed) // nobody reads any more
+					stop(failed) // the reader has gone
 				}
 			}
 		},

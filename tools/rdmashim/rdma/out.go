@@ -17,7 +17,7 @@ type field struct {
 }
 
 // row is one object: its fields in iproute2's order, and values that filters
-// look at but nobody prints.
+// look at and that are not printed.
 type row struct {
 	fields []field
 	hidden map[string]string

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// tool is what the commands share.
+// tool is the state that the commands share.
 type tool struct {
 	open func() (*netlinkmgr.Manager, error)
 }

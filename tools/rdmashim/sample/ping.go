@@ -111,7 +111,7 @@ func (c *conn) pingSay(info []byte) *uapi.WR {
 
 // accept makes ready for the first word.
 func (p *ping) accept(ctx context.Context, c *conn, r *uapi.Request) error {
-	// It reads and writes the client's memory; its own is nobody's.
+	// It reads and writes the client's memory; its own is not reachable.
 	if _, err := c.Alloc(pingBackAt, uapi.AccessLocalWrite); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (p *ping) pong(ctx context.Context, c *conn) error {
 	return err
 }
 
-// pingPlace is what the peer has told of.
+// pingPlace is the memory that the peer has named.
 func (c *conn) pingPlace() (at uint64, key uint32, n int, err error) {
 	info := c.Memory[0].Buf[pingRecvAt:]
 	length := binary.BigEndian.Uint32(info[12:])

@@ -124,7 +124,7 @@ func (s sample) answer(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// text is what lies before the first zero, bounded.
+// text returns the bytes before the first zero, bounded.
 func text(b []byte) []byte {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return b[:min(len(b), 160)]

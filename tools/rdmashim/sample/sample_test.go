@@ -85,7 +85,7 @@ func serveHere(t *testing.T, s *role) (addr string) {
 	return netip.AddrPortFrom(at.Address.Addr(), l.Addr().Port()).String()
 }
 
-// TestPingClientsAreApart: ping's server tells nobody where its memory is; a
+// TestPingClientsAreApart: ping's server tells no client where its memory is; a
 // client that guesses it gains nothing.
 func TestPingClientsAreApart(t *testing.T) {
 	service := &spied{seen: make(chan spiedMemory, 3)}

@@ -18,8 +18,8 @@ import (
 // interval is a flag: seconds, or a duration with its unit.
 type interval time.Duration
 
-// Bounds of an interval: below the first nothing but reading happens, above the
-// last somebody forgot a unit.
+// Bounds of an interval: below the first the program only reads, above the last
+// the user forgot a unit.
 const (
 	minInterval = 50 * time.Millisecond
 	maxInterval = 24 * time.Hour

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
 
-// Frame is what devices did between two readings. The keys of its JSON are
+// Frame is the devices' work between two readings. The keys of its JSON are
 // stable: those of a reading, and rates.
 type Frame struct {
 	Time    time.Time `json:"time"` // of the later one
@@ -56,7 +56,7 @@ func (r Rates) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]float64(r))
 }
 
-// identity is what stays the same of a device. Names are a process's own, so
+// identity holds the constant facts of a device. Names are a process's own, so
 // that another process's soft0 is another.
 type identity struct {
 	pid          int

@@ -23,8 +23,8 @@ type Options struct {
 	Screen func() (width, height int)
 }
 
-// What makes a terminal show a frame in the place of the one before, without
-// flicker.
+// Control sequences by which a terminal shows a frame in the place of the one
+// before, without flicker.
 const (
 	home       = "\x1b[H"
 	clearLine  = "\x1b[K"

@@ -33,9 +33,9 @@ func Here() *Source {
 	return &Source{Processes: stats.ReadAll, Kernel: netlinkmgr.Open, ProcessOf: processOf}
 }
 
-// Read reads all devices that are wanted, the kernel's first. What cannot be
-// read is left out and told in warnings. An error means that there is nothing
-// at all to be read.
+// Read reads all wanted devices, the kernel's first. Unreadable ones are left
+// out and told in warnings. An error means that there is nothing at all to be
+// read.
 func (s *Source) Read(ctx context.Context) (list []stats.Device, warnings []error, err error) {
 	host, err := s.kernel(ctx)
 	if err != nil {

@@ -115,8 +115,8 @@ func columns(all, moved stats.Counters, seconds float64, drops bool) []string {
 	return list
 }
 
-// causes tells what went wrong, by cause, the most frequent first: drops, NAKs
-// by kind and direction, injected faults.
+// causes lists the faults by cause, the most frequent first: drops, NAKs by
+// kind and direction, injected faults.
 func causes(moved stats.Counters, seconds float64) string {
 	if seconds <= 0 {
 		return ""

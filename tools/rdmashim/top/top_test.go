@@ -173,8 +173,8 @@ func TestFrame(t *testing.T) {
 	golden(t, "frame.json", pretty.String())
 }
 
-// A device or queue pair that is new has no rates: what it counted was not
-// counted since the last time.
+// A new device or queue pair has no rates: its counts did not begin at the last
+// reading.
 func TestFrameOfWhatIsNew(t *testing.T) {
 	m := newMachine()
 	m.goOn()

@@ -37,7 +37,7 @@ up and runs commands in it.`,
 	return cmd
 }
 
-// newGuest is what u-root's init starts in the guest.
+// newGuest makes the command that u-root's init starts in the guest.
 func newGuest() *cobra.Command {
 	return &cobra.Command{
 		Use:    "guest",
@@ -152,7 +152,7 @@ With two nodes 0 only if both are 0.`,
 	return cmd
 }
 
-// sayResult tells what is worth knowing of a run that is over.
+// sayResult tells the noteworthy facts of a finished run.
 func sayResult(f *bootFlags, stderr io.Writer, r *guests.Result) {
 	if r == nil || f.quiet {
 		return

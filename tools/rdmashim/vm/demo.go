@@ -18,7 +18,8 @@ import (
 // demoCapture is the file that node 0 leaves.
 const demoCapture = "demo.pcapng"
 
-// demoPackets are what the samples must have sent, as 'rdmashim dump' names it.
+// demoPackets are the packets that the samples must have sent, as 'rdmashim
+// dump' names them.
 var demoPackets = []string{
 	"CM ConnectRequest", "CM ConnectReply", "CM ReadyToUse", "CM DisconnectRequest",
 	"RC RDMA_WRITE_ONLY ", "RC RDMA_READ_REQUEST ", "RC RDMA_WRITE_ONLY_WITH_IMMEDIATE ",

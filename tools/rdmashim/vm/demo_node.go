@@ -24,7 +24,7 @@ import (
 // listen yet.
 const demoPatience = time.Minute
 
-// newDemoNode is what 'vm demo' runs on each node.
+// newDemoNode makes the command that 'vm demo' runs on each node.
 func newDemoNode() *cobra.Command {
 	var mixed bool
 	cmd := &cobra.Command{

@@ -125,6 +125,6 @@ nothing is said about booting unless --verbose is given.`,
 	f.register(cmd.Flags())
 	cmd.Flags().BoolP("verbose", "v", false, "tell about booting")
 	cmd.Flags().StringVar(&socket, "in", "", "")
-	_ = cmd.Flags().MarkHidden("in") // what vm test gives go test
+	_ = cmd.Flags().MarkHidden("in") // vm test gives it to go test
 	return cmd
 }

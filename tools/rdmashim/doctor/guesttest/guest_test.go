@@ -278,7 +278,7 @@ func TestNoLink(t *testing.T) {
 	require.True(t, run(t, way{}).OK)
 }
 
-// TestModules unloads them, and lets somebody else have the port.
+// TestModules unloads them, and lets another process have the port.
 func TestModules(t *testing.T) {
 	ensure(t)
 	require.NoError(t, unix.DeleteModule("rdma_ucm", unix.O_NONBLOCK))

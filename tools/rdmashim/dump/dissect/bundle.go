@@ -14,8 +14,8 @@ const (
 
 // bundle is a datagram that holds several packets, all of one length but the
 // last. Systems hand such datagrams down (GSO) and up (GRO), and a capture on
-// the machine itself sees them so. What tells them from a damaged packet is
-// that their parts have ICRCs that are right.
+// the machine itself sees them so. Their parts' right ICRCs tell them from a
+// damaged packet.
 type bundle struct {
 	f     frame
 	size  int // of each packet

@@ -121,7 +121,7 @@ func (o *once) Next() (Record, error) {
 	return rec, nil
 }
 
-// What is one packet stays one, whole or damaged, and its record is the file's.
+// A single packet stays one, whole or damaged, and its record is the file's.
 func TestNoBundle(t *testing.T) {
 	for _, name := range recordings(t) {
 		b, err := os.ReadFile(name)

@@ -218,7 +218,7 @@ func TestICRC(t *testing.T) {
 	require.Equal(t, Unchecked, one(fragment).ICRC)
 }
 
-// What is wrong with a packet is told, and what can be read of it is there.
+// A packet's fault is told, and its readable parts are there.
 func TestMalformed(t *testing.T) {
 	good := ipPacket(t, "rxe-6.1-uc-ud.pcap")
 	for want, at := range map[wire.Error]int{wire.ErrOpcode: 28, wire.ErrVersion: 29} {

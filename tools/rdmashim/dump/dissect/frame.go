@@ -24,7 +24,7 @@ const (
 	etherIPv6 = 0x86dd
 	etherVLAN = 0x8100
 	etherQinQ = 0x88a8
-	etherOld  = 0x9100 // what stacked tags had before 0x88a8
+	etherOld  = 0x9100 // the type of stacked tags before 0x88a8
 
 	maxTags = 8
 
@@ -34,7 +34,7 @@ const (
 	fragmentOffset = 0x1fff
 )
 
-// frame is what the headers below the RoCEv2 packet say.
+// frame holds the fields of the headers below the RoCEv2 packet.
 type frame struct {
 	vlans    []uint16
 	src, dst netip.AddrPort

@@ -12,7 +12,7 @@ type MAD struct {
 	// CM is the communication manager's message behind the header: a pointer to
 	// one of wire's REQ, MRA, REJ, REP, RTU, DREQ and DREP, or nil.
 	CM any
-	// IPCM is what a REQ to the RDMA IP CM service says of addresses, or nil.
+	// IPCM holds the addresses in a REQ to the RDMA IP CM service, or is nil.
 	IPCM *wire.IPCM
 }
 
@@ -34,7 +34,7 @@ func parseMAD(b []byte) *MAD {
 	return m
 }
 
-// message is what wire's messages have in common.
+// message is the common interface of wire's messages.
 type message interface{ Parse(b []byte) error }
 
 // parseCM reads a message, nil where it has no codec or its end was not

@@ -55,7 +55,7 @@ const (
 // String returns "in", "out", or "" for an unknown direction.
 func (d Direction) String() string { return [...]string{"", "in", "out"}[d%3] }
 
-// ICRC says what became of the check of the invariant CRC.
+// ICRC is the outcome of the check of the invariant CRC.
 type ICRC uint8
 
 const (
@@ -97,8 +97,8 @@ func (p *Packet) checkICRC(f *frame) {
 	}
 }
 
-// parse reads headers and payload. What the record does not hold of a packet is
-// taken as zeros, so that the headers that are there can be read.
+// parse reads headers and payload. Bytes of the packet that the record does not
+// hold are taken as zeros, so that the headers that are there can be read.
 func (p *Packet) parse(f *frame) {
 	p.HasBTH = len(f.data) >= wire.BTHLen
 	if f.length < wire.ICRCLen {

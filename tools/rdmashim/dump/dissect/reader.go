@@ -23,7 +23,7 @@ type Reader struct {
 	file    bool
 
 	last   Record
-	bundle bundle // what is left of the last record
+	bundle bundle // the rest of the last record
 }
 
 // Source is a capture's sequence of records.

@@ -8,7 +8,7 @@ import (
 // unzip returns r, or what is in it if it is gzipped.
 func unzip(r *bufio.Reader) (*bufio.Reader, error) {
 	if magic, err := r.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return r, nil // whatever it is, the next reader says
+		return r, nil // the next reader judges any other file
 	}
 	z, err := gzip.NewReader(r)
 	if err != nil {

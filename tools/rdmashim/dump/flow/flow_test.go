@@ -43,7 +43,8 @@ func follow(t testing.TB, path string) (*Tracker, []string) {
 
 func recording(name string) string { return filepath.Join(testdata, name) }
 
-// What the makers of the recordings say that happened (tests/testdata/*.txt).
+// The events of the recordings, as their makers list them
+// (tests/testdata/*.txt).
 func TestLoss(t *testing.T) {
 	tr, remarks := follow(t, recording("soft-rxe-6.1-ipv6-loss.pcap"))
 	require.Len(t, tr.Pairs(), 1)

@@ -49,8 +49,8 @@ type Direction struct {
 	RTT RTT
 }
 
-// Messages counts them by operation. What the wire calls one is counted: a
-// device may make several READs of one work request.
+// Messages counts them by operation. Messages on the wire are counted: a device
+// may make several READs of one work request.
 type Messages struct{ Send, Write, Read, Atomic, Other uint64 }
 
 // NAKs counts them by syndrome.

@@ -8,13 +8,13 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump/dissect"
 )
 
-// asked names a request for a connection: who sent it, and its identifier.
+// asked names a request for a connection: its sender, and its identifier.
 type asked struct {
 	from netip.Addr
 	id   wire.CommID
 }
 
-// request is what it said: the queue pair, and where it was sent to.
+// request holds its contents: the queue pair, and the destination.
 type request struct {
 	qpn wire.QPN
 	to  netip.AddrPort

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Remark is what is to be said of a packet.
+// Remark is a comment on a packet.
 type Remark struct {
 	Kind RemarkKind
 	Text string // a sentence without a full stop

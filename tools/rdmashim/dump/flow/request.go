@@ -15,7 +15,7 @@ func (t *Tracker) request(w *way, p *dissect.Packet) {
 	h := &p.Wire
 	w.sum.Requests++
 	if w.service == wire.ServiceUD {
-		w.message(p) // its PSNs count for nobody
+		w.message(p) // its PSNs count in no sequence
 		return
 	}
 	if pos := h.Opcode.Position(); (pos == wire.First || pos == wire.Middle) && p.PayloadLen >= minMTU {
@@ -43,7 +43,7 @@ func (t *Tracker) request(w *way, p *dissect.Packet) {
 	case filled:
 		t.repeated(w, p)
 	case again:
-		w.seq.tell() // who goes back sends everything from there on
+		w.seq.tell() // a sender that goes back sends everything from there on
 		t.repeated(w, p)
 		w.again(p)
 		return

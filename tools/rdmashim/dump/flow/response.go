@@ -13,7 +13,7 @@ func (t *Tracker) response(w *way, p *dissect.Packet) {
 	if w.back == nil {
 		t.pairUp(w, h.PSN)
 	}
-	v := w.back // whose requests are answered
+	v := w.back // the way of the answered requests
 	if v == nil {
 		t.strayAnswer(h)
 		return
@@ -144,7 +144,7 @@ func (w *way) sequenceText(psn wire.PSN) string {
 	return text + ": a packet was lost, damaged or overtaken; the requester begins again there"
 }
 
-// describe says what the request with a PSN was.
+// describe describes the request with a PSN.
 func (w *way) describe(psn wire.PSN) string {
 	for i := range w.sent {
 		s := &w.sent[i]

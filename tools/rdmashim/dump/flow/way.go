@@ -39,7 +39,7 @@ type way struct {
 	reads []read
 	first sent // the packet that began the message under way
 	nak   nak  // the last one for requests of this way, until they are answered
-	lost  sent // what the last NAK for a sequence error was about
+	lost  sent // the packets of the last NAK for a sequence error
 
 	lastAnswer time.Time
 }
@@ -88,7 +88,7 @@ func New() *Tracker {
 	return &Tracker{ways: map[key]*way{}, between: map[[2]netip.Addr][]*way{}, partners: map[key]wire.QPN{}, asked: map[asked]request{}}
 }
 
-// Pairs returns what was followed, in the order of first packets. They change
+// Pairs returns the followed pairs, in the order of first packets. They change
 // as packets are added.
 func (t *Tracker) Pairs() []*Pair {
 	for _, w := range t.ways {

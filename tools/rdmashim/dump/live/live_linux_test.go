@@ -41,13 +41,13 @@ func inNamespace(t *testing.T, f func() error) {
 	})
 	wg.Wait()
 	if os.Getenv("CI") == "" && (errors.Is(refused, syscall.EPERM) || errors.Is(refused, syscall.ENOSYS)) {
-		t.Skip("network namespaces need root: ", refused)
+		t.Skip("a network namespace was refused; run as root: ", refused)
 	}
 	require.NoError(t, refused)
 	require.NoError(t, err)
 }
 
-// What is sent on lo is seen once, whole, with a time and no direction.
+// A datagram sent on lo is seen once, whole, with a time and no direction.
 func TestLoopback(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(testdata, "rxe-6.1-uc-ud.pcap"))
 	require.NoError(t, err)
@@ -60,7 +60,8 @@ func TestLoopback(t *testing.T) {
 				return err
 			}
 			defer s.Close()
-			// A socket that is connected would hear that nobody listens.
+			// A connected socket would get the refusal of the port without a
+			// listener.
 			c, err := net.ListenUDP("udp4", nil)
 			if err != nil {
 				return err

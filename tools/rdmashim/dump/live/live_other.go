@@ -18,7 +18,8 @@ func Open(iface string, _ uint16) (*Source, error) {
 	return nil, fmt.Errorf("capture on %s: interfaces are captured on Linux only, not on %s; read a file of tcpdump or Wireshark instead: %w", iface, runtime.GOOS, syscall.ENOTSUP)
 }
 
-// Stop, Next, Missing and Close are those of a Source, which nobody has.
+// Stop, Next, Missing and Close are those of a Source, which this system does
+// not have.
 func (*Source) Stop()                         {}
 func (*Source) Next() (dissect.Record, error) { return dissect.Record{}, syscall.ENOTSUP }
 func (*Source) Missing() uint64               { return 0 }

@@ -7,8 +7,8 @@
 //
 //   - nil is exit status 0.
 //   - An error is one line on standard error and exit status 1.
-//   - A *UsageError, made by Usagef, is a mistake in the call: exit status 2, and
-//     the line names the command's --help.
+//   - A *UsageError, made by Usagef, is a mistake in the call: exit status 2,
+//     and the line names the command's --help.
 //   - An *ExitStatus is any other status, with a line or without one.
 //
 // Package clitest below runs commands in tests, also as processes of their own.

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// Open opens a device; what it chooses by itself is said on stderr.
+// Open opens a device, and tells automatic choices on stderr.
 func Open(name string, stderr io.Writer, config uapi.OpenConfig) (*uapi.Context, error) {
 	config.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{
 		Level: slog.LevelWarn,

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPalette: only a terminal gets colour; what is no file is none, and a file
-// is none either.
+// TestPalette: only a terminal gets colour, and neither a file nor another
+// writer is a terminal.
 func TestPalette(t *testing.T) {
 	require.Equal(t, "x", PaletteFor(new(bytes.Buffer)).Red("x"))
 	f, err := os.CreateTemp(t.TempDir(), "")

@@ -49,7 +49,7 @@ func (p *Progress) Add(n int) {
 	}
 }
 
-// Describe says what is being done.
+// Describe names the present work.
 func (p *Progress) Describe(what string) {
 	if p.bar != nil {
 		p.bar.Describe(what)

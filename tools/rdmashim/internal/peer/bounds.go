@@ -48,7 +48,8 @@ func (l *limits) complete(once bool) error {
 	return nil
 }
 
-// unknownMemory is what a machine has that does not tell, in bytes.
+// unknownMemory is the assumed memory of a machine that does not tell, in
+// bytes.
 const unknownMemory = 8 << 30
 
 // budget is the memory that clients may have together, in bytes.

@@ -40,7 +40,7 @@ type Side struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// describe says what was opened and chosen.
+// describe describes the opened device and the choices.
 func describe(c *uapi.Context) (Side, error) {
 	info, err := c.QueryDevice()
 	if err != nil {

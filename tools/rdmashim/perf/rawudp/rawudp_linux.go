@@ -77,9 +77,9 @@ type Receiver struct {
 	order  *order
 }
 
-// order is what the two sides of one process share. given and taken count
-// packets: the datagrams order the two sides' uses of region, but Go's memory
-// model, and the race detector, do not see that.
+// order is the state that the two sides of one process share. given and taken
+// count packets: the datagrams order the two sides' uses of region, but Go's
+// memory model, and the race detector, do not see that.
 type order struct {
 	broken       atomic.Pointer[error] // why Serve has ended
 	given, taken atomic.Uint64
@@ -328,7 +328,7 @@ func segments(b []byte, size int) []byte {
 	return b
 }
 
-// segmentSize is what UDP_GRO's control message in oob says, or whole.
+// segmentSize returns the size in UDP_GRO's control message in oob, or whole.
 func segmentSize(oob []byte, whole int) int {
 	at := unix.CmsgLen(0)
 	if len(oob) < at+4 || binary.NativeEndian.Uint32(oob[at-8:]) != unix.SOL_UDP || binary.NativeEndian.Uint32(oob[at-4:]) != unix.UDP_GRO {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// processors is what go test puts behind a benchmark's name.
+// processors is the suffix that go test puts behind a benchmark's name.
 var processors = regexp.MustCompile(`-\d+$`)
 
 // readBenchmarks makes rows of what go test -bench wrote to a file: of

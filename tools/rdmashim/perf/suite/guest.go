@@ -28,7 +28,7 @@ import (
 //
 // The guest is emulated in software: only its ratios mean anything.
 
-// perftestPrograms are what the guest is given of perftest.
+// perftestPrograms are the programs of perftest that the guest gets.
 var perftestPrograms = []string{"ib_write_bw", "ib_write_lat"}
 
 // Numbers of messages in the guest, which is slow.
@@ -38,7 +38,7 @@ const (
 	guestTurns = 2000
 )
 
-// guestTable is what is compared in a guest.
+// guestTable lists the comparisons in a guest.
 func (s *suite) guestTable() (table []comparison) {
 	large := fmt.Sprintf("-s 65536 -t 16 -n %d", guestLarge)
 	small := fmt.Sprintf("-s 64 -n %d", guestSmall)

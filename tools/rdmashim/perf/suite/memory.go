@@ -11,10 +11,10 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// queuePairMemory is how many bytes of this process a queue pair of the soft
-// device takes, its rings not counted: what the heap and the goroutines' stacks
-// grow by for n connected pairs of queue pairs, on two devices, each of which
-// has written 64 bytes.
+// queuePairMemory returns the bytes of this process that a queue pair of the
+// soft device takes, its rings not counted: the growth of the heap and the
+// goroutines' stacks for n connected pairs of queue pairs, on two devices, each
+// of which has written 64 bytes.
 func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
 	var devices [2]*uapi.Context
 	for i := range devices {
@@ -23,7 +23,7 @@ func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
 		}
 		defer devices[i].Close()
 	}
-	// What a device makes when it is first used is not a queue pair's.
+	// Memory that a device makes at its first use is not a queue pair's.
 	few, err := pairs(ctx, devices, 1)
 	defer few.close()
 	if err != nil {
@@ -40,11 +40,11 @@ func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
 	return all/float64(2*n) - rings, err
 }
 
-// live is what is in use after garbage was collected, in bytes.
+// live returns the memory in use after garbage was collected, in bytes.
 func live() float64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what finalizers and pools held
+	runtime.GC() // of finalizers and pools
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc) + float64(m.StackInuse)
 }

@@ -87,7 +87,7 @@ usage; 3 a target is not met.`,
 	return cmd
 }
 
-// Row is what a comparison yields. Its JSON keys are stable. Work names its
+// Row is the result of a comparison. Its JSON keys are stable. Work names its
 // unit; Ratio is ours to the reference's, and null where the target bounds our
 // own figure.
 type Row struct {
@@ -104,7 +104,7 @@ type Row struct {
 	Spread *float64 `json:"spread"`
 	Reason string   `json:"reason,omitempty"` // why there is no value
 
-	atMost bool // what kind of target it is
+	atMost bool // the target is an upper bound
 }
 
 // series is something that is measured once a round.
@@ -225,7 +225,8 @@ func (s *suite) measure(ctx context.Context, table []comparison) error {
 			bar.Add(1)
 		}
 		all = slices.DeleteFunc(all, func(x *series) bool {
-			// What was not here once, and has never been, is not asked again.
+			// A series that was absent from the first round on is not asked
+			// again.
 			return x.measure == nil || x.absent != "" && x.value() == nil
 		})
 		slices.Reverse(all)

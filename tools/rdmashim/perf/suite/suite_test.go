@@ -61,8 +61,8 @@ func TestComparisonRow(t *testing.T) {
 	require.Nil(t, r.Target)
 }
 
-// TestComparisonRowReasons: what is missing says why, and has no verdict; what
-// is there is shown.
+// TestComparisonRowReasons: a missing value has its reason and no verdict;
+// present ones are shown.
 func TestComparisonRowReasons(t *testing.T) {
 	of := func(v ...float64) *series { return &series{measure: measured, values: v} }
 	absent, failed := &series{name: "it", absent: "is not installed"}, of(math.NaN())

@@ -43,8 +43,8 @@ const (
 	lossy1M   = "write bw -s 1048576 -t 8 --warmup 1 --seed 7 --loss %g%%"
 )
 
-// table is what is compared, with its targets. Rows share series: a series is
-// measured once a round however many rows it is in.
+// table lists the comparisons, with their targets. Rows share series: a series
+// is measured once a round however many rows it is in.
 func (s *suite) table() []comparison {
 	// Ours, with two processes.
 	write1M := s.ours("WRITE 1 MiB", goodput, "write bw -s 1048576 -t 8")
@@ -172,8 +172,8 @@ func memo[R any](s *suite, run func(context.Context) (R, error)) func(context.Co
 	}
 }
 
-// worst is the larger figure of two runs that poll, to a tenth: what timers and
-// the run itself make goes with the time, and is not an operation's.
+// worst is the larger figure of two runs that poll, to a tenth: the share of
+// timers and of the run itself grows with the time, and is not an operation's.
 func worst(name string, a, b func(context.Context) (perf.Result, error), of func(perf.Result) float64) *series {
 	return &series{name: name, measure: func(ctx context.Context) (float64, error) {
 		x, err := a(ctx)

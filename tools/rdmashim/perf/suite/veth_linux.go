@@ -14,9 +14,9 @@ import (
 
 // setUpVeth makes a wire whose ends are both in this network namespace, since
 // rxe works in the initial one only, with an rxe link on each; and returns the
-// index of rxe0's GID. What is addressed from one end to the other goes over
-// the wire, as rules before the table of local addresses say: of what leaves
-// (iif lo), so that what arrives is local.
+// index of rxe0's GID. Packets from one end to the other go over the wire, by
+// rules before the table of local addresses: the rules are of packets that
+// leave (iif lo), so that arriving ones are local.
 func setUpVeth(ctx context.Context) (gid int, err error) {
 	rxe0, err := netlinkmgr.Ensure(ctx, netlinkmgr.EnsureOptions{Name: "rxe0"})
 	if err != nil {

@@ -44,7 +44,7 @@ func Tool(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Outcome is what a run of the tool left.
+// Outcome is the result of a run of the tool.
 type Outcome struct {
 	Code           int
 	Stdout, Stderr string
