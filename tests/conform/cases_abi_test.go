@@ -17,7 +17,8 @@ type octets []byte
 func (b octets) Put(dst []byte)     { copy(dst, b) }
 func (b octets) Parse([]byte) error { return nil }
 
-// abiTests are the system-call line itself: what kshim/verbs never does wrong.
+// abiTests are cases of the system-call line itself: mistakes that kshim/verbs
+// never makes.
 var abiTests = []test{
 	{"abi/write-lengths", func(r *rig) {
 		w, _ := r.raw()

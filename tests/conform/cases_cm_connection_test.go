@@ -14,7 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// cmConnectionTests are what a connection's two sides see.
+// cmConnectionTests are cases of a connection's two sides.
 var cmConnectionTests = []test{
 	{"cm/connect", func(r *rig) {
 		p := r.cmPair()
@@ -84,8 +84,8 @@ var cmConnectionTests = []test{
 		go func() { done <- p.passive.disconnect() }()
 		r.result("DISCONNECT here", p.active.disconnect())
 		r.result("DISCONNECT there", <-done)
-		// Whose request was the first has been asked for an answer; the other
-		// gets one, and its own answer does nothing.
+		// The side of the first request has been asked for an answer; the other
+		// side gets one, and its own answer does nothing.
 		p.a.sayEvent()
 		r.result("DISCONNECT in answer", p.active.disconnect())
 		p.b.sayEvent()

@@ -347,8 +347,8 @@ var datagramTests = []test{
 		}
 	}},
 	{"ud/after-a-failure", func(r *rig) {
-		// What is posted to a queue pair that stopped is flushed, whichever
-		// side it stopped on.
+		// Requests posted to a stopped queue pair are flushed, whichever side
+		// it stopped on.
 		a, b, way := r.datagrams()
 		wr := a.datagram(abi.WRSend, 0, 8, way, b)
 		wr.AHNum = 0x7ff0

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// limitTests are what cannot be posted, and how much can.
+// limitTests are cases of requests that cannot be posted, and of the most that
+// can.
 var limitTests = []test{
 	{"limit/sends", func(r *rig) {
 		a, b := r.pair(func(c *config) { c.sendWR = 5 })

@@ -90,7 +90,7 @@ var moduleTests = []test{
 		a.sayStateOnce(abi.QPSErr)
 		r.say("the memory of the dead is untouched: %t", bytes.Equal(seen, b.buf))
 		if r.sys.kill != nil {
-			_ = ctx.Close() // there is nobody who would care
+			_ = ctx.Close() // no caller needs the error
 		}
 	}},
 	{"module/sysfs", func(r *rig) {

@@ -198,7 +198,7 @@ var queueTests = []test{
 		for range 8 {
 			a.post(a.rdma(abi.WRRDMAWrite, 0, 8, b, 0))
 		}
-		// What is lost is told of in an event, which may take its time.
+		// An event tells of the loss, and may take its time.
 		var wcs []verbs.WC
 		var err error
 		overrun := func() bool {

@@ -34,8 +34,7 @@ type cmID struct {
 
 const cmRoom = 512
 
-// cmFile opens the side's connection manager. What is left of it goes with the
-// case.
+// cmFile opens the side's connection manager. The case's end closes it.
 func (r *rig) cmFile(side int) *cmFile {
 	r.Helper()
 	f, err := r.process(r.sys.cmSide[side]).Open("/dev/infiniband/rdma_cm")
@@ -134,8 +133,8 @@ func cmParam(qpn uint32, private string) abi.UCMConnParam {
 }
 
 // cmQPN gives numbers that no queue pair and no connection of before has:
-// nobody looks whether there is such a queue pair, but a peer's in TIMEWAIT is
-// not to be connected again.
+// neither side checks that there is such a queue pair, but a peer's in TIMEWAIT
+// is not to be connected again.
 func cmQPN() uint32 {
 	return 0x400000 + (cmQPNFirst+cmQPNs.Add(1))%0x400000
 }

@@ -153,8 +153,8 @@ var cmStages = []struct {
 	}},
 }
 
-// cmGone waits until the kernel knows that who sent a request does not want it
-// any more, of which no event tells.
+// cmGone waits until the kernel knows that the sender of a request has
+// withdrawn it, of which no event tells.
 func (r *rig) cmGone(passive *cmID) {
 	r.Helper()
 	if !eventually(func() bool { _, err := passive.qpAttr(abi.QPSRTR); return err != nil }) {
@@ -162,7 +162,7 @@ func (r *rig) cmGone(passive *cmID) {
 	}
 }
 
-// cmCommands are what can be asked of an id in any state.
+// cmCommands are the commands that an id takes in any state.
 var cmCommands = []struct {
 	name string
 	give func(r *rig, id *cmID) error

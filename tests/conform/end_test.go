@@ -22,7 +22,7 @@ const (
 		abi.QPMaskMaxQPRdAtomic | abi.QPMaskSQPSN
 )
 
-// config says what an end is made of. defaults gives the values that cases
+// config holds the parameters of an end. defaults gives the values that cases
 // change.
 type config struct {
 	sendWR, recvWR int

@@ -144,7 +144,7 @@ func (p *program) newQP(s *progSide, pair *progPair) *progQP {
 	return q
 }
 
-// destroyMR deregisters a region, whoever may use it later.
+// destroyMR deregisters a region, also one that later requests name.
 func (p *program) destroyMR(s *progSide) {
 	if len(s.mrs) < 2 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// mistake is what is wrong with a request.
+// mistake is a fault of a request.
 type mistake uint8
 
 const (
@@ -136,7 +136,7 @@ func (p *program) postSends() {
 	q := pick(p, pick(p, p.pairs).ends[:])
 	peer := q.pair.peer(q)
 	if !q.gone && q.state == abi.QPSRTS && !q.hasty && (peer.gone || p.refresh(peer) != abi.QPSRTS) {
-		// Nobody will answer: that is known soon.
+		// No peer will answer: that is known soon.
 		p.retries(q, 12, 1)
 		q.hasty = true
 	}
@@ -292,9 +292,9 @@ func (p *program) local(q *progQP, s *progSend, remote *progMR, i int) bool {
 		s.flaw = badLocalKey
 		s.wr.SGE[0].LKey ^= 0x5a0000
 	} else if i == 0 && s.length > 0 && !s.returns() && s.length <= abi.MTU256.Bytes() && p.oneIn(40) {
-		// A longer message would leave in part, which may arrive or not. What a
-		// READ or an atomic returns rxe misses the place for when the answer is
-		// there (rxe_comp.c:do_read), the soft RNIC before it asks.
+		// A longer message would leave in part, which may arrive or not. rxe
+		// notices the missing place for a READ's or an atomic's result when the
+		// answer is there (rxe_comp.c:do_read), the soft RNIC before it asks.
 		s.flaw = beyondLocal
 		s.wr.SGE = []verbs.SGE{{Addr: m.mr.Addr() + m.mr.Length() - uint64(s.length) + 1, Length: uint32(s.length), LKey: m.mr.LKey()}}
 		s.mem = [][]byte{m.buf[len(m.buf)-s.length+1:]}

@@ -18,10 +18,10 @@ import (
 // for until nothing is under way any more. So what it sees is a function of the
 // seed, on every kernel the same; if it is not, the logs part there.
 //
-// What the specification leaves open is avoided: requests of one batch do not
-// overlap in memory, a request that fails on its own side is the first of its
-// batch, and memory that a failed request may have half written is written
-// over.
+// Cases that the specification leaves open are avoided: requests of one batch
+// do not overlap in memory, a request that fails on its own side is the first
+// of its batch, and memory that a failed request may have half written is
+// written over.
 type program struct {
 	sys   *system
 	seed  uint64

@@ -57,8 +57,8 @@ func (all records) parse(file, text string) error {
 }
 
 // write writes the observations of tests, in the order of the suite, a file per
-// group. What it writes has to be read against the specification before it is
-// kept: it says what a kernel did, not what is right.
+// group. Read its output against the specification before keeping it: it shows
+// a kernel's behaviour, right or wrong.
 func (all records) write(dir, header string, tests []test) error {
 	files := map[string]*strings.Builder{}
 	var order []string

@@ -22,8 +22,8 @@ import (
 // machine may stand still for seconds; nothing that passes takes as long.
 const patience = 30 * time.Second
 
-// rig is what a case works with: the kernel under test, and the observation
-// that it writes.
+// rig is a case's workbench: the kernel under test, and the observation that
+// the case writes.
 type rig struct {
 	testing.TB
 	sys    *system

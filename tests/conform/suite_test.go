@@ -34,7 +34,7 @@ func TestEmulatorSim(t *testing.T) { runSuite(t, emulatorSim(t)) }
 
 func TestEmulatorUDP(t *testing.T) { runSuite(t, emulatorUDP(t)) }
 
-// score is what came of the suite on one kernel.
+// score is the suite's result on one kernel.
 type score struct{ tests, identical, declared int }
 
 // runSuite runs every test on a kernel and prints the line that sums it up.
@@ -47,8 +47,8 @@ func runSuite(t *testing.T, sys *system) {
 		t.Run(tc.name, func(t *testing.T) {
 			s.tests++
 			r := newRig(t, sys)
-			// What a case leaves behind is closed by its cleanups, so it is
-			// judged after them.
+			// A case's cleanups close its leftovers, so it is judged after
+			// them.
 			t.Cleanup(func() {
 				if !t.Failed() {
 					s.judge(t, sys, tc, r.lines, recorded)

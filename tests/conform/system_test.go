@@ -41,7 +41,7 @@ type system struct {
 	unload func(side int, driver bool) error
 }
 
-// portMTU is what the devices' ports have: rxe's on a netdev of 1500 bytes.
+// portMTU is the MTU of the devices' ports: rxe's on a netdev of 1500 bytes.
 const portMTU = 1024
 
 // networks numbers the in-memory networks.

@@ -46,7 +46,7 @@ type tableCase struct {
 	opened func(s *stand) int32
 }
 
-// closeNew closes a file that nobody wants.
+// closeNew closes a file that the case does not need.
 func (t *tableCase) closeNew(fd int32) {
 	t.Helper()
 	f, err := t.stand().k.Adopt(fd)
@@ -215,7 +215,7 @@ func (t *tableCase) states(x *commandExample, form string) {
 	}
 }
 
-// lost is what a command with handles answers where there are none.
+// lost is the answer of a command with handles where there are none.
 func (t *tableCase) lost(x *commandExample) string {
 	if len(x.handles) > 0 {
 		return "ENOENT"
@@ -223,7 +223,7 @@ func (t *tableCase) lost(x *commandExample) string {
 	return "EINVAL"
 }
 
-// same is what all of a list are, or the list.
+// same returns the common value of a list, or the list.
 func same(list []string) string {
 	if len(list) == 0 {
 		return "none"

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// methodExample is what a kernel takes: the data of the attributes that are
-// given, by name; an output's is made up.
+// methodExample holds arguments that a kernel takes: the data of the attributes
+// that are given, by name; an output's is made up.
 type methodExample struct {
 	data  func(s *stand) map[string]uint64
 	out   []string // outputs that are given

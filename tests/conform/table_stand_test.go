@@ -8,9 +8,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// stand is a device file with an object of every kind that others need, and one
-// that nobody needs. pd is needed by mr, ah and qp, cq by qp. The queue pair is
-// in RESET, of reliable connections.
+// stand is a device file with an object of every kind: one that others need,
+// and one that no object needs. pd is needed by mr, ah and qp, cq by qp. The
+// queue pair is in RESET, of reliable connections.
 type stand struct {
 	*raw
 	buf                            uint64
@@ -136,7 +136,7 @@ func (s *stand) initRequest() *abi.ModifyQP {
 	return &abi.ModifyQP{QPHandle: s.qp, AttrMask: maskInit, QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: allAccess}
 }
 
-// toRTS takes the queue pair there, connected to nobody in particular.
+// toRTS takes the queue pair there, connected to no real peer.
 func (s *stand) toRTS() {
 	s.r.Helper()
 	for _, m := range []abi.ModifyQP{

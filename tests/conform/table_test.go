@@ -126,8 +126,8 @@ func forms(e *abi.Entry) []string {
 	return []string{"write", "ioctl"}
 }
 
-// coverage is what kernels answered to an entry in a form. Only calls that were
-// made are noted.
+// coverage notes the kernels' answers to an entry in a form, of calls that were
+// made.
 type coverage struct {
 	mu   sync.Mutex
 	seen map[string]map[string]int // by entry and form: "ok" and errnos, and how often
@@ -146,7 +146,7 @@ func (c *coverage) note(entry, form string, err error) {
 	c.seen[key][errText(err)]++
 }
 
-// lacking is what the table promises and nobody saw.
+// lacking lists the promises of the table that no call has shown.
 func (c *coverage) lacking(table []*abi.Entry) []string {
 	var list []string
 	for i := range table {
@@ -181,9 +181,9 @@ func errnoNames() []string {
 	return names
 }
 
-// TestTableCoverage: nothing is in the table as supported that was not seen to
-// succeed, and to fail with an errno, in each of its forms; what is not
-// supported has the errno that the table says.
+// TestTableCoverage: each entry that the table lists as supported was seen to
+// succeed, and to fail with an errno, in each of its forms; an unsupported
+// entry has the errno that the table says.
 func TestTableCoverage(t *testing.T) {
 	sys := emulatorSim(t)
 	cover := &coverage{}

@@ -18,7 +18,7 @@ const module = "github.com/rdmashim/rdmashim/"
 func TestClients(t *testing.T) {
 	t.Parallel()
 	if vmtest.Race {
-		t.Skip("without the race detector; TestInterop has it")
+		t.Skip("TestInterop has the race detector; run this without -race")
 	}
 	c := vmtest.Config(t)
 	c.Memory, c.Timeout = 640, 15*time.Minute // five minutes where nothing else runs

@@ -35,7 +35,7 @@ type frame struct {
 	data []byte
 }
 
-// step is what the test did, and when it began.
+// step is one action of the test, with the time when it began.
 type step struct {
 	at   time.Time
 	text string

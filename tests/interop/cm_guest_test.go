@@ -24,7 +24,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// What the peer in C (testdata/cmpeer.c) and this one say to each other.
+// The messages between the peer in C (testdata/cmpeer.c) and this one.
 const (
 	cmWrote    = "client-wrote-this\x00"
 	cmWroteImm = "client-wrote-with-imm\x00"
@@ -41,8 +41,8 @@ type cmEnd struct {
 	mr   *verbs.MR
 }
 
-// cmSide is who talks to a C program, which is always on rxe: rxe itself, or
-// the soft RNIC over the wire, which loses packets if it is told to.
+// cmSide is the end that talks to a C program, which is always on rxe: rxe
+// itself, or the soft RNIC over the wire, which loses packets if it is told to.
 type cmSide struct {
 	name string
 	soft bool
@@ -96,7 +96,7 @@ var cmParam = rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCo
 func startPeer(t *testing.T, args ...string) *program {
 	t.Helper()
 	if why := os.Getenv("INTEROP_NO_PEER"); why != "" {
-		t.Skip("no peer in C: ", why)
+		t.Skip("the peer in C could not be built on the host: ", why)
 	}
 	return start(t, "cmpeer", args...)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// refusal is how long a port where nobody listens may take to say so.
+// refusal bounds the time of a refusal by a port without a listener.
 const refusal = time.Second
 
 // TestSoftCMEnds: over the wire, in both directions, a closed port refuses
@@ -111,7 +111,7 @@ func staleOver(t *testing.T, a, b *cmEnd, server netip.AddrPort, asks bool) {
 	}
 }
 
-// borrowed is the number of somebody else's queue pair.
+// borrowed is the number of another owner's queue pair.
 type borrowed uint32
 
 func (b borrowed) Num() uint32                              { return uint32(b) }

@@ -104,7 +104,7 @@ func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 		return id
 	}
 
-	// Nobody listens.
+	// No program listens.
 	id := resolve(9)
 	_, err = id.Connect(ctx, a.qp, cmParam)
 	var refused *rdmacm.RejectedError
@@ -122,7 +122,7 @@ func connectPrograms(t *testing.T, a, b *cmEnd, server netip.AddrPort) {
 		r, err := l.Accept(ctx)
 		// The request that is to be refused, and a repeat of it that arrives
 		// behind the answer: the soft RNIC repeats early, and Linux does not
-		// remember whom it refused.
+		// remember its refusals.
 		for err == nil && !bytes.HasPrefix(r.Peer.Private[:], place) {
 			if err = r.Reject(abi.UCMRejConsumerDefined, []byte("not you")); err == nil {
 				r, err = l.Accept(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// pingpongQKey is what ibv_ud_pingpong uses.
+// pingpongQKey is the Q_Key of ibv_ud_pingpong.
 const pingpongQKey = 0x11111111
 
 // datagramEnd makes an end for datagrams.

@@ -1,9 +1,9 @@
 // Package interop lets the soft RNIC talk to Linux rdma_rxe over a wire, in a
 // guest of package vm.
 //
-// It is no library, and it tests neither side alone: what one kernel answers to
-// which call is compared by tests/conform, what the engine does on a bad
-// network by tests/virtual and tests/soak.
+// It is no library, and it tests neither side alone: tests/conform compares the
+// kernels' answers to calls; tests/virtual and tests/soak test the engine on a
+// bad network.
 //
 // The tests of the files with the build tag "guest" run in a guest, which
 // tests/guest boots for them (TestInterop). There, rxe0 is on one end of a veth

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// faults are what goes wrong with the packets that the soft side sends, its
-// requests as well as its answers, and the counter that tells that it did.
+// faults are the faults of the packets that the soft side sends, its requests
+// as well as its answers, each with the counter that proves it.
 var faults = []struct {
 	name, options, counter string
 	badICRC                bool

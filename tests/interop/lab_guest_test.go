@@ -55,7 +55,7 @@ func (f family) softAddr(n int) netip.Addr {
 
 const softAddrs = 8 // of each family
 
-// lab is what all tests share.
+// lab is the set-up that all tests share.
 var lab struct {
 	space *namespace // the soft RNIC's
 	kmsg  *kernelLog
@@ -150,7 +150,7 @@ func configure(l netlink.Link, first, last int) error {
 			if err != nil {
 				return err
 			}
-			addr.Flags = unix.IFA_F_NODAD // nobody else is on this link
+			addr.Flags = unix.IFA_F_NODAD // no other host is on this link
 			if err := netlink.AddrAdd(l, addr); err != nil && err != unix.EEXIST {
 				return fmt.Errorf("add %v: %w", a, err)
 			}

@@ -20,7 +20,7 @@ import (
 // margin lies around what a message may touch, and must stay as it was.
 const margin = 256
 
-// untouched is what memory holds that no message wrote.
+// untouched is the byte of memory that no message wrote.
 const untouched = 0x5a
 
 // end is one side of a connection: a queue pair, and memory of which one half

@@ -128,9 +128,9 @@ func perftest(t *testing.T, name string, r programRun) {
 	require.Contains(t, text, "#bytes", text)
 }
 
-// inTurn sends n bytes and receives as many, in the order of the roles; what it
-// receives is the answer. Without a text, and as server, it sends back what
-// came.
+// inTurn sends n bytes and receives as many, in the order of the roles; the
+// received bytes are the answer. Without a text, and as server, it sends the
+// received bytes back.
 func (s *perftestSession) inTurn(n int, text func() string) (got string) {
 	s.t.Helper()
 	mine := ""
@@ -166,7 +166,7 @@ func (s *perftestSession) meet(t *testing.T, mtu int) {
 	require.NoError(t, s.e.ctx.ConnectQP(s.e.qp, uapi.Endpoint{
 		Addr: netip.AddrPortFrom(s.peer.gid, uapi.RoCEPort), QPN: s.peer.qpn, PSN: s.peer.psn, MTU: mtu, MaxRdAtomic: 1,
 	}))
-	if !s.client { // what the program reads
+	if !s.client { // for the program to read
 		copy(s.e.target()[margin:], pattern(perftestSize))
 	}
 	s.inTurn(perftestAddress, s.mine.String)
@@ -186,7 +186,7 @@ func versionOfPerftest(t *testing.T) string {
 	return string(m[1])
 }
 
-// work is what the program would do as the client: WRITEs into the server's
+// work does the work of the program as the client: WRITEs into the server's
 // memory, or READs from it. The server's memory is compared from outside.
 func (s *perftestSession) work(t *testing.T, name string, p *program) {
 	e := s.e

@@ -60,7 +60,7 @@ type program struct {
 func start(t *testing.T, name string, args ...string) *program {
 	t.Helper()
 	if why := os.Getenv("INTEROP_NO_PROGRAMS"); why != "" {
-		t.Skip("no C programs: ", why)
+		t.Skip("the host could not bring perftest and rdma-core to the guest: ", why)
 	}
 	file := filepath.Join(programDir, name)
 	require.NoError(t, os.Chmod(file, 0o755))
@@ -182,7 +182,7 @@ func partner(t *testing.T, f family, mtu, max int) *end {
 	return d.newEnd(t, uapi.QPConfig{MTU: mtu, SendDepth: 128, RecvDepth: 512})
 }
 
-// output is what a program said so far.
+// output is a program's output so far.
 type output struct {
 	mu   sync.Mutex
 	said bytes.Buffer // guarded by mu

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// TestRecord plays short scripts under a capture: what they leave is checked,
-// and becomes a recording of tests/testdata when the host asks for it.
+// TestRecord plays short scripts under a capture: their packets are checked,
+// and become a recording of tests/testdata when the host asks for it.
 func TestRecord(t *testing.T) {
 	for _, r := range []struct {
 		name, title, options string

@@ -16,8 +16,8 @@ import (
 
 const testdata = "../testdata"
 
-// recorded is what a recording must hold, so that a new one that lost something
-// is noticed.
+// recorded lists the packets that a recording must hold, so that a loss in a
+// new one is noticed.
 var recorded = []struct {
 	name          string
 	soft, rxe     []wire.Opcode // opcodes that each side sent

@@ -18,7 +18,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// The page of our end in a talk with rping: what came, what goes, and the data.
+// The page of our end in a talk with rping: the received message, the sent one,
+// and the data.
 const (
 	pingRecv = 0
 	pingSend = 64

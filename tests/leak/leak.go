@@ -39,7 +39,7 @@ func leftovers(before map[string]string) []string {
 		if len(left) == 0 || time.Now().After(deadline) {
 			return left
 		}
-		runtime.GC() // a file that nobody refers to is closed by its cleanup
+		runtime.GC() // a file without references is closed by its cleanup
 	}
 }
 

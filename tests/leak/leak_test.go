@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 var kept any
 
-// TestLeak is what the runs below execute.
+// TestLeak is the test that the runs below execute.
 func TestLeak(t *testing.T) {
 	switch os.Getenv(leaking) {
 	case "goroutine":

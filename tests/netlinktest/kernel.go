@@ -56,7 +56,7 @@ type Link struct {
 	inactive, noGIDs int
 }
 
-// Objects are what a link's queries show.
+// Objects are the objects that a link's queries show.
 type Objects struct {
 	QPs      []netlinkmgr.QP
 	CQs      []netlinkmgr.CQ
@@ -298,7 +298,7 @@ func (k *Kernel) listen(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notic
 	return c, nil
 }
 
-// Notify gives a notice to who listens; the lock must not be held.
+// Notify gives a notice to the listeners; the lock must not be held.
 func (k *Kernel) Notify(n netlinkmgr.Notice) {
 	k.Lock()
 	defer k.Unlock()

@@ -26,7 +26,7 @@ import (
 //go:embed testdata/nldev-6.1.txt
 var nldev61 string
 
-// Recording is what a real kernel answered, and what iproute2 made of it.
+// Recording holds a real kernel's answers, and iproute2's output for them.
 type Recording struct {
 	Release string
 	Answers map[string][][]byte

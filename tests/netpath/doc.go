@@ -15,12 +15,13 @@
 // A packet's way (Linux):
 //
 //  1. It leaves its namespace by one end of a veth pair (net_linux.go). The
-//     kernel segments what is sent with GSO before, so that a frame is a packet.
+//     kernel segments what is sent with GSO before, so that a frame is a
+//     packet.
 //  2. A packet socket on the other end reads it (pump_linux.go), in a namespace
 //     that has nothing but the bridge.
-//  3. The lane of its direction (lane.go) decides its fate: it is dropped, or it
-//     waits in a heap until its time comes. A lane has no clock and does no I/O,
-//     and its decisions follow from the seed and the packet's number.
+//  3. The lane of its direction (lane.go) decides its fate: it is dropped, or
+//     it waits in a heap until its time comes. A lane has no clock and does no
+//     I/O, and its decisions follow from the seed and the packet's number.
 //  4. It is written to the packet socket of the other pair.
 //
 // It is a tool for tests and benchmarks of this project. It is no emulator of

@@ -110,8 +110,8 @@ func fold(sum uint64) uint16 {
 	return uint16(sum)
 }
 
-// orOnes is what UDP sends for a checksum of zero, which means none; for TCP
-// both are zero.
+// orOnes returns the checksum that UDP sends: ones for zero, which means none;
+// for TCP both are zero.
 func orOnes(sum uint16) uint16 {
 	if sum == 0 {
 		return 0xffff

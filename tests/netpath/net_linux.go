@@ -217,7 +217,7 @@ func configure(i int, e, other *End) error {
 		bits       int
 	}{{e.Addr4, other.Addr4, 24}, {e.Addr6, other.Addr6, 64}} {
 		ipnet := &net.IPNet{IP: at.own.AsSlice(), Mask: net.CIDRMask(at.bits, at.own.BitLen())}
-		err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ipnet, Flags: unix.IFA_F_NODAD}) // nobody else is there
+		err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ipnet, Flags: unix.IFA_F_NODAD}) // no other host is there
 		if err == nil {
 			err = netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: at.other.AsSlice(), HardwareAddr: hardware(1 - i)})
 		}

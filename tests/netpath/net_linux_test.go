@@ -147,7 +147,7 @@ func TestClean(t *testing.T) {
 	require.Equal(t, want, ba)
 }
 
-// What is sent with GSO travels as packets.
+// Datagrams sent with GSO travel as packets.
 func TestSegments(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, Options{})
@@ -269,7 +269,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// A burst waits for the rate; what the queue does not hold is lost at its end.
+// A burst waits for the rate; packets beyond the queue's room are lost.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	const frame = ethernetLen + ip4Len + udpLen + size
@@ -286,8 +286,8 @@ func TestRate(t *testing.T) {
 	require.GreaterOrEqual(t, took, time.Duration(len(list))*10*time.Millisecond)
 }
 
-// What is longer than the path's MTU vanishes; what is longer than the
-// interface's is refused.
+// A packet longer than the path's MTU vanishes; one longer than the interface's
+// is refused.
 func TestMTU(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, Options{AB: Path{MTU: size + ip4Len + udpLen}})
@@ -381,7 +381,7 @@ func TestProcess(t *testing.T) {
 	require.NotEqual(t, n.A.Addr4, newNet(t, Options{}).A.Addr4)
 }
 
-// Nobody needs to be root: the tests pass for another user too.
+// The tests need no root: they pass for another user too.
 func TestUnprivileged(t *testing.T) {
 	if os.Getuid() != 0 || os.Getenv(entered) != "" {
 		return // then all of them show it

@@ -2,9 +2,9 @@ package netpath
 
 import "time"
 
-// Path is what one direction of a network path does to packets, in this order.
-// Its zero value delivers every packet of at most DefaultMTU bytes at once.
-// Probabilities are of a packet, 0 … 1.
+// Path describes the treatment of packets in one direction of a network path,
+// in this order. Its zero value delivers every packet of at most DefaultMTU
+// bytes at once. Probabilities are of a packet, 0 … 1.
 type Path struct {
 	// MTU is the largest IP packet in bytes; a longer one is dropped without a
 	// word to its sender. 0 means DefaultMTU.
@@ -20,8 +20,8 @@ type Path struct {
 	// Rate is in bits a second, of Ethernet frames without preamble and check
 	// sequence. 0 means no limit.
 	Rate int64
-	// Queue is how many bytes of frames may wait for the rate; what does not
-	// fit is dropped. 0 means DefaultQueue.
+	// Queue is the number of bytes of frames that may wait for the rate;
+	// further frames are dropped. 0 means DefaultQueue.
 	Queue int
 	// Delay is how much later a packet arrives, after it has left the queue.
 	Delay time.Duration

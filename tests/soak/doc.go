@@ -16,22 +16,23 @@
 // The oracle watches every packet and completion:
 //
 //   - A lane's requests target memory of its own. At any time it must hold what
-//     a prefix of the lane's requests, cut at a packet, makes of it, in their order
-//     and each once (lane.go). A duplicate that is executed again, a packet
-//     out of order, a byte outside a target cannot be explained and fails. What a
-//     successful request wrote is then overwritten by the program, so that a
-//     late ghost shows.
+//     a prefix of the lane's requests, cut at a packet, makes of it, in their
+//     order and each once (lane.go). A duplicate that is executed again, a
+//     packet out of order, a byte outside a target cannot be explained and
+//     fails. The program then overwrites the bytes of a successful request, so
+//     that a late ghost shows.
 //   - A request completes after those before it, once, and with success only
-//     after its effect (oracle_send.go). An error must be one that the request's
-//     own mistake calls for, or one that the network deserves; what follows is
-//     flushed.
+//     after its effect (oracle_send.go). An error must be one that the
+//     request's own mistake calls for, or one that the network deserves; what
+//     follows is flushed.
 //   - Receives complete in order, each with the message that was its turn
-//     (oracle_recv.go). READs return bytes that were there (oracle_read.go). Atomics
-//     of several lanes on one word add powers of two, so that the word itself says
-//     which of them happened (counter.go).
-//   - Packets obey the wire's rules (monitor.go). Nobody gives up on a peer that
-//     lives, nor too early, nor too late (giveup.go). Every packet is counted once,
-//     by what became of it (watch.go). Packets from a stranger, and forged ones,
+//     (oracle_recv.go). READs return bytes that were there (oracle_read.go).
+//     Atomics of several lanes on one word add powers of two, so that the word
+//     itself says which of them happened (counter.go).
+//   - Packets obey the wire's rules (monitor.go). No end gives up on a peer
+//     that lives, nor too early, nor too late (giveup.go). Every packet is
+//     counted once, by its fate (watch.go). Packets from a stranger, and forged
+//     ones,
 //     do nothing (forge.go).
 //   - In the end nothing is outstanding, no timer runs, all regions go
 //     (teardown.go).

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
-// pause moves a queue pair to SQD: what was begun is finished, the rest waits
-// (IBA 10.3.1.5).
+// pause moves a queue pair to SQD: requests that were begun are finished, the
+// rest waits (IBA 10.3.1.5).
 func (r *run) pause(e *end) {
 	if e.gone || e.qp.State() != abi.QPSRTS {
 		return

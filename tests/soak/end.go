@@ -76,9 +76,8 @@ func (e *end) explain(err error) error {
 }
 
 // offended reports whether a request of the lane may have taken the ends to the
-// error state. It need not be the next to complete: what a responder refuses,
-// the requester learns at once, and READs before it whose answers are missing
-// are flushed.
+// error state. It need not be the next to complete: the requester learns of a
+// refusal at once, and READs before it whose answers are missing are flushed.
 func (l *lane) offended() bool {
 	for _, o := range l.ops[:l.posted] {
 		if o.bug != fine || o.localRegion.gone || o.region.dropped() {

@@ -6,7 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
-// flow is what the network did to the requests of an end and to their answers.
+// flow counts the network's deeds to the requests of an end and to their
+// answers.
 type flow struct {
 	una       uint64      // packets below this number are acknowledged by answers that arrived
 	asked     int         // the first of the monitor's READs and atomics without its last answer

@@ -59,8 +59,8 @@ const (
 	forgedSpread = 1 << 12
 )
 
-// forgeResponse: what was never sent is acknowledged, or a syndrome is reserved
-// (IBA 9.7.5.2).
+// forgeResponse acknowledges a packet that was never sent, or uses a reserved
+// syndrome (IBA 9.7.5.2).
 func (e *end) forgeResponse(q *wire.Packet) {
 	r := e.run
 	q.Opcode, q.Payload = wire.RCAck, nil

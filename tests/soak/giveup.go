@@ -14,7 +14,7 @@ func (e *end) wait() engine.Time {
 
 // deadline is when the queue pair has to have given up a peer that stays
 // silent: after retry_cnt+1 timeouts, or one timeout after its own host slept
-// through that. Nobody waits longer, whatever it sends again meanwhile.
+// through that. No queue pair waits longer, also while it sends again.
 func (e *end) deadline() engine.Time {
 	fl := &e.flow
 	if e.plan.timeout == 0 || fl.una == e.mon.next || fl.waits {

@@ -8,7 +8,8 @@ import (
 )
 
 // lane is one direction of a connection: the requests of one end, the memory at
-// the other end that nobody else targets, and the model of what they do to it.
+// the other end that no other lane targets, and the model of the requests'
+// effects on it.
 //
 // The model has executed ops[:head] and the first chunk bytes of ops[head]; its
 // result is target.want.
@@ -124,7 +125,7 @@ func (l *lane) step() error {
 	return nil
 }
 
-// result is what an atomic leaves where v was.
+// result returns the value that an atomic leaves where v was.
 func (o *op) result(v uint64) uint64 {
 	if o.code == abi.WRAtomicFetchAndAdd {
 		return v + o.compare

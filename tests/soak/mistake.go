@@ -2,15 +2,15 @@ package soak
 
 import "github.com/rdmashim/rdmashim/kshim/abi"
 
-// mistake is what is wrong with a request. A request with a mistake has no
-// effect in the responder's memory, and nothing after it is executed.
+// mistake is a fault of a request. A request with a mistake has no effect in
+// the responder's memory, and nothing after it is executed.
 type mistake uint8
 
 const (
 	fine mistake = iota
 
 	// Found by the responder.
-	unknownRKey  // a key that nobody has
+	unknownRKey  // a key that no region has
 	staleRKey    // the key of a region that was deregistered; another has its place
 	revokedRKey  // the key that a SEND with invalidate before it revoked
 	beyondRegion // the last byte is outside

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
-// monitor holds what an end sends to the wire's rules: as requester, and as
+// monitor holds an end's packets to the wire's rules: as requester, and as
 // responder to its peer. Numbers of packets do not wrap here; the low 24 bits
 // are the PSN.
 type monitor struct {
@@ -195,8 +195,9 @@ func (e *end) checkResponse(f *virtual.Flight, p *wire.Packet) error {
 	return e.checkReadResponse(f, p, n)
 }
 
-// checkAckOrder: a responder answers in order; what acknowledges a PSN does not
-// overtake the answers of READs and atomics before it (IBA 9.7.5.1, C9-93).
+// checkAckOrder: a responder answers in order; a packet that acknowledges a PSN
+// does not overtake the answers of READs and atomics before it (IBA 9.7.5.1,
+// C9-93).
 func (e *end) checkAckOrder(f *virtual.Flight, p *wire.Packet, n uint64) error {
 	if p.AETH.Syndrome.IsACK() {
 		n++

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// op is a request of a lane: what is posted, and what it does if it is
+// op is a request of a lane: its work request, and its effect if it is
 // executed.
 type op struct {
 	index  int // in the lane
@@ -22,7 +22,7 @@ type op struct {
 	localRegion *region
 	list        []mem.SGE
 	inline      bool
-	data        []byte // what it sends
+	data        []byte // its payload
 
 	target  span    // of the lane's target, or of the counters
 	region  *region // nil: none, or one that does not exist

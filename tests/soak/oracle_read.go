@@ -43,7 +43,7 @@ func (l *lane) checkPartialAnswer(o *op) error {
 		return fmt.Errorf("%s: %s wrote %d bytes into its sink", l.name, o, touched)
 	}
 	if o.isRead() && touched > 0 {
-		if !o.executed { // nothing that anybody sees happened since it was
+		if !o.executed { // nothing visible happened since it was
 			o.snapshot = append([]byte(nil), l.target.want[o.target.at:o.target.end()]...)
 		}
 		if bad := l.implausible(o, touched); bad >= 0 {

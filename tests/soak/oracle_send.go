@@ -84,8 +84,8 @@ func (l *lane) broke(o *op, status abi.WCStatus) error {
 	case status == abi.WCRNRRetryExcErr:
 		return l.checkRNRExceeded(o)
 	}
-	// What was sent before may still arrive, but not if the responder refused
-	// this one, or if this one never was sent; a READ's answer may fail late.
+	// An earlier packet may still arrive, but not if the responder refused this
+	// one, or if this one never was sent; a READ's answer may fail late.
 	if !o.isRead() && (status != abi.WCLocProtErr || o.bug != fine) {
 		l.barred = o.index + 1
 	}

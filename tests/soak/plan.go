@@ -12,7 +12,7 @@ const (
 	ms engine.Time = 1000 * us
 )
 
-// plan is what a seed decides before anything happens.
+// plan holds a seed's decisions before the run.
 type plan struct {
 	world    virtual.Options
 	chaos    engine.Time // when the disturbances end

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
-// programPlan is what one end of a connection will do, before memory and keys
+// programPlan is the program of one end of a connection, before memory and keys
 // exist.
 type programPlan struct {
 	requests []requestPlan

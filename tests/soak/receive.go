@@ -25,7 +25,8 @@ func (v *receive) wr() engine.ReceiveWR {
 	return engine.ReceiveWR{ID: v.id, SGE: v.list, Err: v.err}
 }
 
-// layReceives makes a receive for every message, and some that nobody fills.
+// layReceives makes a receive for every message, and some that no message
+// fills.
 func (b *builder) layReceives() error {
 	for _, o := range b.messages {
 		v := &receive{index: len(b.receives), id: b.r.Uint64()}

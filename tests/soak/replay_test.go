@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeedReplaysExactly: a seed is a run, whatever else goes on: the trace, a
-// digest of every packet with its time and of every completion, is the same.
+// TestSeedReplaysExactly: a seed is a run, on a busy machine as on a quiet one:
+// the trace, a digest of every packet with its time and of every completion, is
+// the same.
 func TestSeedReplaysExactly(t *testing.T) {
 	t.Parallel()
 	const n = 60

@@ -16,7 +16,7 @@ type restartPlan struct {
 	at    engine.Time
 	conn  int
 	kind  restartKind
-	dead  int           // whose process dies
+	dead  int           // the end whose process dies
 	delay engine.Time   // from the end of the former life until the next
 	num   [2]numberKind // of the queue pairs of the next life
 	next  connPlan
@@ -249,7 +249,7 @@ func (l *lane) packets() int { return l.from.plan.program.packets(l.mtu) }
 func packetsOf(n, mtu int) int { return max(1, (n+mtu-1)/mtu) }
 
 // retire checks a lane whose ends are both gone, as far as it came, and leaves
-// it with other contents: whatever still arrives for it must change nothing.
+// it with other contents: a late packet for it must change nothing.
 func (l *lane) retire() error {
 	if err := l.settle(0); err != nil {
 		return err
@@ -291,7 +291,7 @@ func (l *lane) retire() error {
 // maxScribble bounds what a seed with large messages costs.
 const maxScribble = 256 << 10
 
-// checkRetired: nobody wrote to the memory of a former life.
+// checkRetired: no packet wrote to the memory of a former life.
 func (l *lane) checkRetired() error {
 	for _, a := range []*arena{l.target, l.source, l.sink, l.inbox} {
 		if at := a.diff(0, len(a.mem)); at >= 0 {

@@ -17,12 +17,12 @@ type Options struct {
 	Log func(line string) // gets a line for every event; may be nil
 }
 
-// Report is what a run came to.
+// Report is the result of a run.
 type Report struct {
 	Seed  uint64
 	Trace virtual.Trace // equal for equal runs
 	Tally Tally
-	Err   error // what the oracle found, nil if nothing
+	Err   error // the oracle's finding, nil if none
 }
 
 // Run plays a seed.
@@ -87,7 +87,7 @@ type run struct {
 	trouble  engine.Time   // the last time that a host sleeps
 	slept    []engine.Time // and each node
 	calm     bool          // the disturbances are over
-	before   uint64        // what the queue pair of the packet that arrives had counted
+	before   uint64        // the counts of the arriving packet's queue pair
 }
 
 // makeWorld makes the network of the plan, and its nodes.

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
-// seen is what an end was seen to do, to compare with what its queue pair
-// counts.
+// seen counts an end's observed actions, to compare with its queue pair's
+// counters.
 type seen struct {
 	packets, bytes, repeated              uint64
 	sends, writes, reads, atomics, recvs  uint64

@@ -74,7 +74,7 @@ func (b *builder) spoil(o *op, q *requestPlan) error {
 	case noLocalWrite:
 		o.list = b.inReadOnly.list(o.local)
 	}
-	if o.limit == 0 { // where it points is nobody's target
+	if o.limit == 0 { // it points at no lane's target
 		o.region, o.counter, o.target = nil, nil, span{}
 	}
 	return nil

@@ -19,7 +19,7 @@ type Tally struct {
 	Masked      uint64 // one-bit errors outside of what the ICRC covers
 	ICRC        uint64 // packets dropped for it
 	Strays      uint64 // packets from a stranger's address
-	Forged      uint64 // packets that nobody should take seriously
+	Forged      uint64 // packets that no queue pair should accept
 	Frozen      uint64 // times that a node slept
 	Revived     uint64 // queue pairs that were connected anew
 	Opcodes     [256]uint64
@@ -51,7 +51,7 @@ func newTally() Tally {
 	return Tally{Requests: map[abi.WROpcode]uint64{}, Status: map[virtual.Status]uint64{}}
 }
 
-// What requests have beside their operation.
+// Properties of requests beside their operation.
 const (
 	traitFenced = iota
 	traitInline

@@ -35,7 +35,7 @@ func (r *run) Sent(f *virtual.Flight) {
 }
 
 // stray lets a stranger repeat the packet from its own address, with a right
-// ICRC: nobody may listen to it.
+// ICRC: no queue pair may accept it.
 func (r *run) stray(f *virtual.Flight) {
 	if r.plan.stray > 0 && r.rand.Hit(r.plan.stray) {
 		r.tally.Strays++
@@ -122,7 +122,7 @@ func (r *run) Completed(qp *virtual.QP, c *engine.Completion) {
 	}
 }
 
-// taken is what a queue pair counted of the packets that reached it: taken, or
+// taken is a queue pair's count of the packets that reached it: taken, or
 // dropped before they were looked at (IBA 9.6.1).
 func taken(qp *virtual.QP) uint64 {
 	c := qp.Counters()

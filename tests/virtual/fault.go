@@ -16,7 +16,7 @@ type Faults struct {
 	MaxHold engine.Duration
 }
 
-// Fault is what happens to a packet on its way.
+// Fault is a fault of a packet on its way.
 type Fault uint8
 
 // The kinds of faults.
@@ -48,15 +48,15 @@ type direction struct {
 	last engine.Time // when the last packet that was not reordered arrives
 }
 
-// Cut partitions one way between two nodes, or heals it. What is already on its
-// way arrives.
+// Cut partitions one way between two nodes, or heals it. Packets already on
+// their way arrive.
 func (w *World) Cut(from, to *Node, cut bool) { w.way(from, to).cut = cut }
 
 // IsCut reports whether the way is partitioned.
 func (w *World) IsCut(from, to *Node) bool { return w.way(from, to).cut }
 
-// SetQueue bounds the bytes that wait for each way's wire from now on: what
-// does not fit is dropped, as by a switch or a socket with a small buffer. 0 is
+// SetQueue bounds the bytes that wait for each way's wire from now on: packets
+// beyond it are dropped, as by a switch or a socket with a small buffer. 0 is
 // without bound.
 func (w *World) SetQueue(bytes int) { w.queue = bytes }
 

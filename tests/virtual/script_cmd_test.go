@@ -41,7 +41,7 @@ var scriptRegions = []struct {
 	{"mem", 0x20000, abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic}, // the peer's target
 	{"in", 0x30000, abi.AccessLocalWrite},   // receives
 	{"back", 0x40000, abi.AccessLocalWrite}, // READs and atomics end here
-	{"closed", 0x50000, 0},                  // nobody may write here
+	{"closed", 0x50000, 0},                  // no peer may write here
 }
 
 const scriptRegionSize = 64 << 10
@@ -148,9 +148,9 @@ func (s *script) printf(format string, args ...any) {
 }
 
 // deliver: deliver a->b [n=2] [drop=psn:3,psn:4] [dup=psn:3] [corrupt=psn:3]
-// [last=psn:3] [keep=psn:3]. What is kept is delivered too, and a copy again
-// with the command late. It delivers what is under way now, not what that leads
-// to.
+// [last=psn:3] [keep=psn:3]. Kept packets are delivered too, and a copy again
+// with the command late. It delivers the packets under way now, not their
+// consequences.
 func (s *script) deliver(o options) error {
 	way := o.word(0)
 	batch := s.queue[way]

@@ -62,7 +62,7 @@ func (s *script) post(o options) error {
 	return nil
 }
 
-// key is the key of a node's region by name; "bad" is one that nobody has.
+// key is the key of a node's region by name; "bad" is a key that no region has.
 func (s *script) key(node, name, otherwise string) uint32 {
 	if name == "" {
 		name = otherwise

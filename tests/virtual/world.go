@@ -17,9 +17,9 @@ type Options struct {
 	Faults  Faults
 	Latency engine.Duration // one way
 	Rate    int64           // bytes per second and direction
-	// Batching is up to how long a node takes from the arrival of a packet
-	// until it lets its queue pair send: what arrives in between is answered
-	// together. 0: at once.
+	// Batching bounds the time that a node takes from the arrival of a packet
+	// until it lets its queue pair send: packets that arrive in between are
+	// answered together. 0: at once.
 	Batching engine.Duration
 	// Watch is told what happens; may be nil.
 	Watch Watcher
@@ -126,7 +126,7 @@ func (w *World) failf(format string, args ...any) {
 // Fail ends the run with an error; the first one counts.
 func (w *World) Fail(err error) { w.failf("%w", err) }
 
-// Failure returns what ended the run, if anything did.
+// Failure returns the cause that ended the run, if there was one.
 func (w *World) Failure() error { return w.failure }
 
 // ErrStuck is how Run ends when as many events happened as were allowed.

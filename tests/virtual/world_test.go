@@ -49,8 +49,8 @@ func TestRunEndsWithTooManyEvents(t *testing.T) {
 	require.ErrorIs(t, w.Failure(), ErrStuck)
 }
 
-// pair is a world with two nodes that have no queue pairs: what arrives with a
-// right ICRC is counted in Drops.QPN.
+// pair is a world with two nodes that have no queue pairs: a packet that
+// arrives with a right ICRC is counted in Drops.QPN.
 func pair(f Faults) (w *World, send func(n int)) {
 	w = New(Options{Seed: 7, Faults: f})
 	a, b := w.AddNode("a", netip.MustParseAddr("10.0.0.1")), w.AddNode("b", netip.MustParseAddr("10.0.0.2"))
