@@ -377,7 +377,7 @@ func TestPeersAreBounded(t *testing.T) {
 
 func TestNoAllocation(t *testing.T) {
 	if !useGRO {
-		t.Skip("without recvmmsg the standard library allocates addresses; run it on 64-bit Linux")
+		t.Skip("without recvmmsg the standard library allocates addresses; run it on Linux without -tags udpportable")
 	}
 	a, b := listen(t, loopback4), listen(t, loopback4)
 	step := exchange(t, a, b, 16, 4096)
