@@ -1,5 +1,5 @@
-// Package kshim is the system-call line: the few calls through which a verbs
-// client reaches an RDMA kernel, whichever kernel answers.
+// Package kshim defines the system-call line: the few calls through which a
+// verbs client reaches an RDMA kernel, real or emulated.
 //
 // Two packages implement Kernel. kshim/host makes the real system calls on
 // /dev/infiniband/uverbsN; kshim/emu answers them in the process. The client,

@@ -10,11 +10,12 @@
 //
 // A call flows so: client.go takes it and makes the Request, the Kernel carries
 // it (host_linux.go: the nl package of vishvananda/netlink), and package nldev
-// decodes what comes back into the structures of object.go. Ensure (ensure.go)
+// decodes the answer into the structures of object.go. Ensure (ensure.go)
 // chooses in choose.go, loads modules in module*.go, waits in wait.go and ranks
 // GIDs in gid.go; every failure is a type of errors.go that says what to do.
 //
-// Monitor (monitor.go) tells what listen_linux.go hears of the kernel.
+// Monitor (monitor.go) passes on the kernel's notices, which listen_linux.go
+// receives.
 //
 // Kernel is a struct of functions, so a test's kernel is one too: package
 // netlinktest has one that keeps state. Only *_linux.go files touch the system;

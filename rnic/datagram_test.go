@@ -189,7 +189,7 @@ func TestDatagramsFromMany(t *testing.T) {
 }
 
 // A link that loses, repeats and turns over loses, repeats and turns over
-// datagrams: what arrives is whole.
+// datagrams: those that arrive are whole.
 func TestDatagramsOverABadLink(t *testing.T) {
 	net := sim.NewNetwork(sim.Options{})
 	var ds [2]*testDevice

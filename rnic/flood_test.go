@@ -275,8 +275,8 @@ func floodSim(t *testing.T, kinds []forgery, rate int, least float64, check func
 	})
 }
 
-// TestFloodOfRefusedPackets: what is wrong on its face is counted by what is
-// wrong, exactly, and costs the honest peers not one packet.
+// TestFloodOfRefusedPackets: malformed packets are counted by their fault,
+// exactly, and cost the honest peers not one packet.
 func TestFloodOfRefusedPackets(t *testing.T) {
 	floodSim(t, refused, 3, 0.99, func(x *flooded) {
 		for name, n := range x.injected {
@@ -320,8 +320,8 @@ func TestFloodOfGaps(t *testing.T) {
 	})
 }
 
-// TestFloodOfEverything has all kinds at once: what a queue pair takes is what
-// the peer sent and what was forged well enough, to the packet.
+// TestFloodOfEverything has all kinds at once: a queue pair takes the peer's
+// packets and those that were forged well enough, to the packet.
 func TestFloodOfEverything(t *testing.T) {
 	all := append(append(append([]forgery(nil), refused...), disbelieved...), ahead...)
 	floodSim(t, all, 3, 0.5, func(x *flooded) {

@@ -148,8 +148,8 @@ func TestMoreElementsThanGranted(t *testing.T) {
 	b.qp.recv.waitStatus(5, abi.WCLocQPOpErr)
 }
 
-// A client that scribbles over its rings while the device works. Whatever comes
-// of it is the client's; the device, its peer and other queue pairs stay sane.
+// A client that scribbles over its rings while the device works. The damage is
+// the client's alone; the device, its peer and other queue pairs stay sane.
 func TestScribbledRings(t *testing.T) {
 	const rounds = 300
 	a, b := newPair(t, pairOptions{})

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// drawn is what a device drew, in order.
+// drawn holds the numbers that a device drew, in order.
 type drawn struct {
 	guid       uint64
 	keys, qpns []uint32

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// layout is what testdata/layout.c printed.
+// layout is the output of testdata/layout.c.
 type layout struct {
 	size  map[string]int                  // by C structure
 	field map[string]map[string]fieldSpan // by C structure and C field

@@ -357,8 +357,8 @@ func checkNumbers(t *testing.T, l layout) {
 	}
 }
 
-// TestNumbersMeasured holds what the headers leave out against masks, states
-// and statuses seen on Linux 6.1.
+// TestNumbersMeasured holds the numbers that the headers leave out against
+// masks, states and statuses seen on Linux 6.1.
 func TestNumbersMeasured(t *testing.T) {
 	require.EqualValues(t, 0x39, QPMaskState|QPMaskAccessFlags|QPMaskPkeyIndex|QPMaskPort)
 	require.EqualValues(t, 0x129181, QPMaskState|QPMaskAV|QPMaskPathMTU|QPMaskRQPSN|QPMaskMinRNRTimer|QPMaskMaxDestRdAtomic|QPMaskDestQPN)

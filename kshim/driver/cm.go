@@ -32,7 +32,7 @@ type CMDevice interface {
 type CMPath struct {
 	Local    netip.Addr // the device's address
 	GIDIndex int        // in the GID table of port 1
-	TOS      uint8      // the core's: what the program asked for when the route was resolved
+	TOS      uint8      // the core's: the program's wish when the route was resolved
 	// Preferred says that the system would take this way; it decides between
 	// devices that reach the same address.
 	Preferred bool

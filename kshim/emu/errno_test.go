@@ -286,8 +286,8 @@ func TestGetContextTwice(t *testing.T) {
 	require.Equal(t, int32(5), fd, "the refused context's file is closed again")
 }
 
-// TestUnsupported: what the table lists without a handler, and what it does not
-// list.
+// TestUnsupported: commands that the table lists without a handler, and
+// commands that it does not list.
 func TestUnsupported(t *testing.T) {
 	c := newClient(t, true)
 	for n := uint32(0); n < 256; n++ {

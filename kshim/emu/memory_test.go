@@ -90,9 +90,9 @@ func TestPinModel(t *testing.T) {
 	require.Nil(t, m.ranges.Load())
 }
 
-// TestPinCostsLogarithm: what Pin, its release and a lookup cost hardly grows
-// with the ranges that there are. Bytes allocated are counted, since they are
-// what was copied, and steps, not time.
+// TestPinCostsLogarithm: the cost of Pin, its release and a lookup hardly grows
+// with the number of ranges. Bytes allocated are counted, since they are what
+// was copied, and steps, not time.
 func TestPinCostsLogarithm(t *testing.T) {
 	m := newUserMemory()
 	defer m.drop()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestModifyMeasured holds what was measured on Linux 6.1.
+// TestModifyMeasured holds measurements on Linux 6.1.
 func TestModifyMeasured(t *testing.T) {
 	c := newClient(t, true)
 	pd := c.pd()

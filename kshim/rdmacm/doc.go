@@ -1,5 +1,5 @@
 // Package rdmacm is the client of the kernel's connection manager,
-// /dev/infiniband/rdma_cm: queue pairs get connected by address and port,
+// /dev/infiniband/rdma_cm: it connects queue pairs by address and port,
 // interoperably with programs that use librdmacm.
 //
 // It is written once against kshim.Kernel. Whether the real kernel answers

@@ -231,8 +231,8 @@ func TestTwoSides(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSlotThatChangesWhileRead scribbles over a slot during Decode: whatever
-// comes out holds together.
+// TestSlotThatChangesWhileRead scribbles over a slot during Decode: the result
+// holds together.
 func TestSlotThatChangesWhileRead(t *testing.T) {
 	q, err := New(first(SendCap(4, 0)), 2)
 	require.NoError(t, err)

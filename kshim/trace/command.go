@@ -18,8 +18,8 @@ func lookup(number abi.Command) (string, *abi.Entry) {
 	return number.String(), &abi.Entry{}
 }
 
-// response is what a command that succeeds answers. POST_SEND's answer counts
-// only when it fails.
+// response returns the answer of a command that succeeds. POST_SEND's answer
+// counts only when it fails.
 func response(e *abi.Entry) abi.Layout {
 	if e.Command == abi.CmdPostSend {
 		return abi.Layout{}

@@ -39,7 +39,7 @@ type CQ struct {
 	armed atomic.Bool // an event for any completion will come or is on its way
 
 	wakeMu  sync.Mutex
-	waiters []*waiter     // guarded by wakeMu: who may block
+	waiters []*waiter     // guarded by wakeMu: callers that may block
 	spare   *waiter       // guarded by wakeMu: for the next one
 	wakes   atomic.Uint32 // how often they were woken
 	token   atomic.Bool   // set by Wake, taken by the Wait that returns none

@@ -80,7 +80,7 @@ func (cq *CQ) arm() error {
 	return err
 }
 
-// event is what the completion channel's reader calls.
+// event is called by the completion channel's reader.
 func (cq *CQ) event() {
 	cq.armed.Store(false)
 	cq.wake()
@@ -197,7 +197,7 @@ func partAll(cqs []*CQ, w *waiter) {
 func armAll(cqs []*CQ) (int, error) {
 	for i, cq := range cqs {
 		if err := cq.arm(); err != nil {
-			cq.wake() // those who relied on this arming must try themselves
+			cq.wake() // waiters that relied on this arming must try themselves
 			return i, err
 		}
 	}

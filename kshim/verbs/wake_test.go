@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waited is what a Wait returned.
+// waited is the result of a Wait.
 type waited struct {
 	n   int
 	err error

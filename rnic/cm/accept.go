@@ -7,7 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// AcceptParams is what the passive side answers with.
+// AcceptParams holds the passive side's answer.
 type AcceptParams struct {
 	QPN wire.QPN
 	// MaxDestRdAtomic and MaxRdAtomic should not exceed what the

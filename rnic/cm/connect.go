@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// ConnectParams is what the active side asks for.
+// ConnectParams holds the active side's request.
 type ConnectParams struct {
 	Peer    netip.AddrPort // address and UDP port of the peer's device
 	Service wire.ServiceID
@@ -33,8 +33,8 @@ type ConnectParams struct {
 	Private []byte
 }
 
-// check returns what is wrong with the parameters. The packet of a private data
-// that is too long cannot be made (EINVAL), as with Linux.
+// check returns the fault of the parameters. Private data that is too long is
+// EINVAL, as with Linux.
 func (p *ConnectParams) check(m *Manager) error {
 	room := wire.REQPrivateLen
 	_, _, ip := p.Service.IP()

@@ -65,11 +65,11 @@
 //     That changes nothing about how long a peer is waited for: (retries + 1)
 //     times the response timeout and twice the packet life time, 103 s with the
 //     values of Linux. An MRA moves that end, but not without limit.
-//   - The sender of a REQ may have made its address up. A REP without
-//     any answer, not even an MRA, is given up after 4 s; it is repeated only
-//     while that does not make this side send more than came (timers.go:
-//     spend); and a listener's requests are bounded, those of one address by a
-//     share (listen.go).
+//   - The sender of a REQ may have made its address up. A REP without any
+//     answer, not even an MRA, is given up after 4 s; it is repeated only while
+//     that does not make this side send more than came (timers.go: spend); and
+//     a listener's requests are bounded, those of one address by a share
+//     (listen.go).
 //   - A REQ that says that a connection is stale ends it only when the peer is
 //     silent.
 //   - A DREQ is answered at once, whatever the program is doing. A DREQ in

@@ -6,7 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// EventKind says what happened, in the words of the RDMA connection manager.
+// EventKind is the kind of an event, in the words of the RDMA connection
+// manager.
 type EventKind uint8
 
 const (
@@ -71,7 +72,7 @@ type Event struct {
 	Private []byte
 }
 
-// Attr is what a queue pair needs to know to be connected, from its own side.
+// Attr holds the attributes that connect a queue pair, from its own side.
 type Attr struct {
 	Peer         netip.AddrPort // address and UDP port of the peer's device
 	Soft         bool           // it is a soft device: it sends from that port too

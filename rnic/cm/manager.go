@@ -206,7 +206,7 @@ func (m *Manager) State(id wire.CommID) State {
 	return Idle
 }
 
-// Attr returns what a connection's queue pair is to be set to. It is complete
+// Attr returns the attributes for a connection's queue pair. It is complete
 // from ConnectRequest or ConnectResponse on; before, ENOENT tells of no
 // connection and EINVAL of one that is not so far.
 func (m *Manager) Attr(id wire.CommID) (Attr, error) {

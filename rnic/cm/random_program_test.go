@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// event is what the programs are told, and do then.
+// event gives an event to the programs, which act on it.
 func (r *randomWorld) event(h *host, e cm.Event) {
 	if e.Kind == cm.ConnectRequest {
 		r.request(h, e)
@@ -159,7 +159,8 @@ func (r *randomWorld) accepter(y *try, qpn wire.QPN) *side {
 	return nil
 }
 
-// live is what a program does with a connection: some end it, some let it be.
+// live is a program's use of a connection: some programs end it, some let it
+// be.
 func (r *randomWorld) live(s *side) {
 	r.w.later(r.think()+r.think(), func() {
 		if s.gone() || s.destroyed || s.down || s.told[cm.Rejected] > 0 {

@@ -72,7 +72,7 @@ func (t *tally) add(o *tally) {
 	t.Stale += o.Stale
 }
 
-// side is what the program at one end of a connection knows.
+// side is the knowledge of the program at one end of a connection.
 type side struct {
 	h         *host
 	life      byte // of the host when it began
@@ -169,7 +169,7 @@ func (r *randomWorld) fault(format string, args ...any) {
 	r.trace("FAULT "+format, args...)
 }
 
-// fate is what the network does to a datagram.
+// fate is the network's treatment of a datagram.
 func (r *randomWorld) fate(f *flight) []cm.Duration {
 	delay := func() cm.Duration {
 		if r.rnd.Float64() < r.late {

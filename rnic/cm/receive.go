@@ -6,7 +6,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// message is what Receive knows of the message at hand.
+// message is the message that Receive works on.
 type message struct {
 	from netip.AddrPort
 	tid  uint64

@@ -75,8 +75,8 @@ func (m *Manager) abandon(c *conn, now Time) {
 	}
 }
 
-// checkREQ returns what the REQ says of IP addresses, and why it is to be
-// refused, 0 if it is not.
+// checkREQ returns the REQ's IP addresses, and the reason to refuse it, 0 for
+// none.
 func (m *Manager) checkREQ(r *wire.REQ, peer netip.AddrPort) (ip wire.IPCM, reason wire.RejectReason) {
 	switch {
 	case r.TransportService != wire.ServiceCodeRC || r.ExtendedTransport != 0:

@@ -73,7 +73,7 @@ type script struct {
 	t     *testing.T
 	w     *world
 	log   []string
-	spoil []spoiled // what is to be done to datagrams to come
+	spoil []spoiled // treatments of datagrams to come
 	cut   bool      // all are lost
 }
 

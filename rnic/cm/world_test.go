@@ -21,7 +21,7 @@ type world struct {
 	seed  uint64
 	stray int // datagrams to addresses that no host has
 
-	beside *host // whose address the next hosts get; nil: one of their own
+	beside *host // the next hosts get its address; nil: one of their own
 
 	// fate says when a datagram arrives, each time: none is a loss.
 	fate func(f *flight) []cm.Duration

@@ -32,10 +32,11 @@
 //  5. Receive hands them to the completer (completer.go), which retires work
 //     requests in order, or goes back to the first packet that is missing
 //     (retransmit.go, timers.go).
-//  6. Completions hands out what was completed, and in the error state flushes
-//     the rest (flush.go).
+//  6. Completions hands out the completed requests, and in the error state
+//     flushes the rest (flush.go).
 //
-// Ping sends what is no request, to see whether the peer lives (ping.go).
+// Ping sends a packet that is no request, to see whether the peer lives
+// (ping.go).
 //
 // # Datagrams
 //
@@ -43,14 +44,14 @@
 // driven by the same calls: Post copies a request with its destination
 // (datagram_send.go), Transmit makes one packet of it and completes it, the
 // peer's Receive checks Q_Key and receive and stores the route header and the
-// payload (datagram_receive.go). Nothing is repeated, and what does not fit is
-// dropped and counted. packet.go makes and checks single datagrams for the
-// general services queue pair, which is none of this package's.
+// payload (datagram_receive.go). Nothing is repeated, and a message that does
+// not fit is dropped and counted. packet.go makes and checks single datagrams
+// for the general services queue pair, which is not this package's.
 //
 // # Sequence numbers
 //
 // Inside, packets are numbered with 64 bits that never wrap; the low 24 are the
-// PSN. A received PSN is read as the nearest number to what is expected.
+// PSN. A received PSN is read as the number nearest to the expected one.
 //
 // # Where this departs from the specification
 //

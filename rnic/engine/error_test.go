@@ -13,8 +13,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Local errors take effect when the requests before them are done; what follows
-// is flushed; the peer notices nothing.
+// Local errors take effect when the requests before them are done; later
+// requests are flushed; the peer notices nothing.
 func TestLocalErrors(t *testing.T) {
 	readOnly := func(n *network) uint32 {
 		r, err := n.a.tab.Register(testPD, make([]byte, 100), 0x900000, abi.AccessRemoteRead)
@@ -270,7 +270,7 @@ func TestBadResponses(t *testing.T) {
 	require.Equal(t, []abi.WCStatus{abi.WCBadRespErr}, statuses(n.a.wcs))
 }
 
-// IBA 9.6.1: what is not for this queue pair's connection is dropped.
+// IBA 9.6.1: a packet that is not for this queue pair's connection is dropped.
 func TestHeaderDrops(t *testing.T) {
 	n := newPair(t, cfg{})
 	c := n.b.qp.Counters()

@@ -240,9 +240,8 @@ func (f *fuzzed) complete() {
 	}
 }
 
-// Whatever packets come in whatever state: no panic, no endless loop, no byte
-// outside the region, every work request completed at most once, and in ERR
-// exactly once.
+// Any packets in any state: no panic, no endless loop, no byte outside the
+// region, every work request completed at most once, and in ERR exactly once.
 func FuzzQueuePair(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{0, 10, 0, 1, 0, 0, 0, 0, 5}, 40))

@@ -1,6 +1,6 @@
 package engine
 
-// Gauges are what a requester has at present. Unlike counters they go up and
+// Gauges are the present state of a requester. Unlike counters they go up and
 // down.
 type Gauges struct {
 	InFlight    int      // bytes that were sent, or asked for, and are not acknowledged, and packetCost for each packet

@@ -157,7 +157,7 @@ func TestModifyToErrorEndsNAK(t *testing.T) {
 	require.Empty(t, n.answer(bad))
 }
 
-// When the queue pair fails as requester, what was carried out is still
+// When the queue pair fails as requester, executed requests are still
 // acknowledged; a request to send again is pointless.
 func TestRequesterFailureKeepsAcks(t *testing.T) {
 	n := newPair(t, cfg{})

@@ -65,7 +65,7 @@ func (h *host) postRecv(id uint64, off, n int) {
 	h.recv.list = append(h.recv.list, ReceiveWR{ID: id, SGE: h.sge(off, n)})
 }
 
-// cfg is what a test may change of a pair before it is connected.
+// cfg holds the values of a pair that a test may change before it is connected.
 type cfg struct {
 	mtu        abi.MTU
 	psnA, psnB wire.PSN

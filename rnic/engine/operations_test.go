@@ -67,7 +67,7 @@ func transfer(t *testing.T, n *network, op abi.WROpcode, id uint64, l int) {
 	require.Equal(t, op == abi.WRRDMAWriteWithImm, c.Opcode == abi.WCRecvRDMAWithImm)
 }
 
-// Atomics (IBA 9.4.5): the word changes once, what was there comes back.
+// Atomics (IBA 9.4.5): the word changes once, its old value comes back.
 func TestAtomicOperations(t *testing.T) {
 	n := newPair(t, cfg{})
 	*n.b.word(64) = 40

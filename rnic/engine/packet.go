@@ -73,7 +73,7 @@ func CheckDatagram(p *wire.Packet, qkey uint32) Verdict {
 // controlledQKey marks Q_Keys that not every program may use.
 const controlledQKey = 1 << 31
 
-// qkeyToSend is what a datagram carries whose work request names a Q_Key: with
+// qkeyToSend returns the Q_Key of a datagram whose work request names one: with
 // the highest bit set it stands for the queue pair's own (IBA 10.2.5).
 func qkeyToSend(named, own uint32) uint32 {
 	if named&controlledQKey != 0 {
@@ -82,8 +82,8 @@ func qkeyToSend(named, own uint32) uint32 {
 	return named
 }
 
-// hopLimit is what the packet of a datagram is taken to have been sent with: a
-// link does not tell.
+// hopLimit is the assumed hop limit of a received datagram: a link does not
+// tell.
 const hopLimit = 64
 
 // routeHeader appends the 40 bytes that stand before the payload of p in a

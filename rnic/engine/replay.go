@@ -91,7 +91,8 @@ func (u *replayQueue) sent(r *replay) {
 	}
 }
 
-// again asks for [from, stop) of r's answer, whatever of it was being sent.
+// again asks for [from, stop) of r's answer, also if another part of it was
+// being sent.
 func (u *replayQueue) again(r *replay, from, stop seq, stopLen uint32) {
 	if !r.pending() {
 		u.left++

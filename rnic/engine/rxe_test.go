@@ -17,7 +17,8 @@ import (
 
 const recordings = "../../tests/testdata/"
 
-// recording says what the packets of a file do not: see the .txt beside it.
+// recording holds the facts that the packets of a file do not show: see the
+// .txt beside it.
 type recording struct {
 	file     string
 	mtu      map[wire.QPN]abi.MTU // by responder's queue pair; 0 is the default
@@ -63,7 +64,7 @@ var rxe61 = []recording{
 	},
 }
 
-// answer is what is compared of a response.
+// answer holds the compared fields of a response.
 type answer struct {
 	op      wire.Opcode
 	psn     wire.PSN
@@ -170,7 +171,7 @@ func newRxePeer(t *testing.T, r *recording, requester netip.Addr) *rxePeer {
 	words := make([]uint64, r.size/8)
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), r.size)
 	for i := range buf {
-		buf[i] = byte((i+64)*7 + (i+64)>>8) // what the recorder's program put there
+		buf[i] = byte((i+64)*7 + (i+64)>>8) // the recorder's program put it there
 	}
 	var err error
 	x.region, err = x.tab.Register(testPD, buf, r.base, allAccess)
@@ -361,7 +362,8 @@ func (x *rxePeer) requesterFor(ps []wire.Packet, i int) *rxeQP {
 	return h
 }
 
-// workRequest is what was posted for a message; its payload lies in the region.
+// workRequest returns the work request of a message; its payload lies in the
+// region.
 func (x *rxePeer) workRequest(message []wire.Packet) SendWR {
 	first, last := &message[0], &message[len(message)-1]
 	wr := SendWR{
@@ -398,7 +400,7 @@ func (x *rxePeer) workRequest(message []wire.Packet) SendWR {
 	return wr
 }
 
-// compare holds what the requester sends against the recorded message: every
+// compare holds the requester's packets against the recorded message: every
 // header and byte but MigReq, which rxe does not set.
 func (x *rxePeer) compare(h *rxeQP, message []wire.Packet) {
 	b := NewBatch(16)

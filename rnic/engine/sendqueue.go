@@ -36,7 +36,7 @@ type sendWR struct {
 	cost       uint64 // of everything posted before it
 }
 
-// kind is what an opcode of a work request means.
+// kind is the meaning of a work request's opcode.
 type kind struct {
 	operation wire.Operation
 	suffix    wire.Suffix

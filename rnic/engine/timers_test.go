@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// RFC 6298, sections 3 and 5: what acknowledges a repeated packet measures
+// RFC 6298, sections 3 and 5: an acknowledgement of a repeated packet measures
 // nothing and does not bring the old timeout back; but it bounds the round
 // trip.
 func TestKarn(t *testing.T) {
@@ -87,7 +87,7 @@ func TestBoundShortensTheGuess(t *testing.T) {
 		lost := first
 		first = false
 		if lost {
-			return 0, 0 // what follows shows it, before any timeout
+			return 0, 0 // the following packets show it, before any timeout
 		}
 		return 1, 0
 	}

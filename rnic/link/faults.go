@@ -57,7 +57,7 @@ func threshold(rate float64) uint64 {
 	return uint64(min(rate, 1) * (1 << 63))
 }
 
-// decision is what happens to one packet.
+// decision is the fate of one packet.
 type decision struct {
 	lose, dup, corrupt bool
 	flip               uint32 // with corrupt: Packet.Flip

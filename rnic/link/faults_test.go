@@ -79,7 +79,7 @@ func (r *recorder) fail(err error) {
 	r.failure = err
 }
 
-// sent is what was sent so far.
+// sent returns the packets sent so far.
 func (r *recorder) sent() []got {
 	r.mu.Lock()
 	defer r.mu.Unlock()

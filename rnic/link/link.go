@@ -33,7 +33,7 @@ type Packet struct {
 	Alone bool
 }
 
-// Caps says what a link can do.
+// Caps holds a link's address, interface and abilities.
 type Caps struct {
 	// Local is the address that the link answers on.
 	Local netip.AddrPort

@@ -1,7 +1,7 @@
-// Package splitmix is the finalizer of splitmix64: random-looking bits of a
-// number, which never change with the toolchain. It is for faults, patterns and
-// tests that must repeat; math/rand/v2 is for the rest, crypto/rand for
-// secrets.
+// Package splitmix implements the finalizer of splitmix64: it makes
+// random-looking bits of a number, which never change with the toolchain. It is
+// for faults, patterns and tests that must repeat; math/rand/v2 is for the
+// rest, crypto/rand for secrets.
 package splitmix
 
 // Gamma is the increment of splitmix64's state for each number.

@@ -7,7 +7,7 @@ const AtomicAckETHLen = 8
 
 // AtomicAckETH is the atomic acknowledge extended header (IBA 9.5.3).
 type AtomicAckETH struct {
-	Orig uint64 // what lay at the address before
+	Orig uint64 // the value at the address before
 }
 
 // Length returns [AtomicAckETHLen].

@@ -3,8 +3,8 @@
 // syndromes and timer codes, and the invariant CRC.
 //
 // It keeps no state, does no I/O, knows no clock and no queue pair, and imports
-// the standard library only. What a header means for a connection is decided in
-// rnic/engine; which UDP datagram carries it, in rnic/link.
+// the standard library only. rnic/engine decides the meaning of a header for a
+// connection; rnic/link puts it into a UDP datagram.
 //
 // # The packet
 //

@@ -10,7 +10,7 @@ import (
 // version.
 const GRHLen = 40
 
-// GRH is what a receive buffer shows of the IP header of an unreliable datagram
+// GRH is the IP header of an unreliable datagram as a receive buffer shows it
 // (IBA 8.3, A17). Over IPv6 it is the IPv6 header. Over IPv4 it is 20 bytes of
 // no meaning, here zero, then the IPv4 header: FlowLabel has no place in it.
 type GRH struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// header is what all headers have in common.
+// header is the common interface of all headers.
 type header interface {
 	Length() int
 	Parse(b []byte) error

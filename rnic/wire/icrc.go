@@ -19,10 +19,10 @@ const (
 	ip4FlagDF    = 0x40
 )
 
-// Flow is what the invariant CRC needs to know of one direction between two UDP
-// ports: addresses, ports and the Don't Fragment bit. It is a value of a few
-// words, never changes, and may be used by many goroutines. The zero Flow is
-// not usable.
+// Flow holds the facts of one direction between two UDP ports that the
+// invariant CRC covers: addresses, ports and the Don't Fragment bit. It is a
+// value of a few words, never changes, and may be used by many goroutines. The
+// zero Flow is not usable.
 //
 // The CRC (IBA 7.8.1, A17) is that of Ethernet, over eight bytes of ones, the
 // IP and UDP headers with the fields that change on the way as ones (IPv4: type

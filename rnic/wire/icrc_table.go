@@ -2,8 +2,8 @@ package wire
 
 import "hash/crc32"
 
-// byteTable is what each value of a byte contributes to the CRC register when a
-// fixed number of bytes has followed it.
+// byteTable holds the contribution of each value of a byte to the CRC register
+// when a fixed number of bytes has followed it.
 type byteTable = [256]uint32
 
 // The numbers in the variables below are bytes from the field to the end of the

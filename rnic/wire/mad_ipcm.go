@@ -8,7 +8,8 @@ import (
 const (
 	// IPCMLen is the length of an [IPCM].
 	IPCMLen = 36
-	// REQUserLen is what an IPCM leaves a program of a REQ's private data.
+	// REQUserLen is the number of bytes that an IPCM leaves a program of a
+	// REQ's private data.
 	REQUserLen = REQPrivateLen - IPCMLen
 )
 

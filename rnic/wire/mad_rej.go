@@ -15,7 +15,7 @@ type REJ struct {
 	About   CMAbout // 2 bits
 	InfoLen uint8   // 7 bits: bytes of Info that count
 	Reason  RejectReason
-	Info    [REJInfoLen]byte // what it says depends on Reason (IBA 12.6.7.2)
+	Info    [REJInfoLen]byte // its meaning depends on Reason (IBA 12.6.7.2)
 	Private [REJPrivateLen]byte
 }
 

@@ -74,7 +74,7 @@ const PermissiveLID = 0xffff
 // pathLen is the length of a CMPath.
 const pathLen = 44
 
-// CMPath is what a REQ says of a path, seen from its sender (IBA 12.7).
+// CMPath is a path in a REQ, seen from its sender (IBA 12.7).
 type CMPath struct {
 	LocalLID, RemoteLID uint16
 	LocalGID, RemoteGID GID

@@ -3,8 +3,8 @@ package wire
 import "fmt"
 
 // Opcode is the first byte of the BTH: three bits of transport service and five
-// of operation (IBA 9.2.1). What an opcode means is asked with its
-// methods, which read the table; its bits are never tested by hand.
+// of operation (IBA 9.2.1). Its methods give its meaning from the table; its
+// bits are never tested by hand.
 type Opcode uint8
 
 // The opcodes of the reliable connection.

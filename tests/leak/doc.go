@@ -4,6 +4,7 @@
 //	func TestMain(m *testing.M) { leak.Main(m) }
 //
 // It is no profiler and knows nothing of RDMA handles; uapitest.Pair checks
-// those for each test. Main notes what is open, runs the tests, waits until
-// goroutines that are just ending have ended, and prints what is still there.
+// those for each test. Main notes the open descriptors and the goroutines, runs
+// the tests, waits until goroutines that are just ending have ended, and prints
+// the leftovers.
 package leak

@@ -4,9 +4,9 @@
 //
 // The packages are fetched with apt-get and unpacked below the user's cache;
 // nothing is installed, and nothing is fetched twice. It runs no program and
-// knows nothing of what they print.
+// knows nothing of their output.
 //
-// A call flows: Adds unpacks what is not there yet (Unpacked), asks the dynamic
-// linker what each program loads (ProgramAdds), and adds what no program lists.
-// The result goes into vm.Config.Add.
+// A call flows: Adds unpacks the packages that are not there yet (Unpacked),
+// asks the dynamic linker for each program's libraries (ProgramAdds), and adds
+// those that no program lists. The result goes into vm.Config.Add.
 package cprograms

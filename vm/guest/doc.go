@@ -1,9 +1,9 @@
-// Package guest is what runs inside a guest of package vm: the helper that
-// u-root's init starts, and the protocol that it speaks with the host.
+// Package guest implements the helper that u-root's init starts inside a guest
+// of package vm, and the protocol that it speaks with the host.
 //
 // It is not an init (u-root's mounts file systems and reaps orphans) and holds
-// no policy: every step beyond loading the drivers of its own port is asked for
-// by the host.
+// no policy: the host asks for every step beyond loading the drivers of its own
+// port.
 //
 // Host and guest exchange frames (frame.go) over one virtio serial port, in
 // order, so that everything sent before an answer has arrived before it. The

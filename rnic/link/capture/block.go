@@ -88,7 +88,7 @@ func appendStamp(b []byte, at time.Time) []byte {
 	return le.AppendUint32(b, uint32(ns))
 }
 
-// packetOverhead is what a block adds to a packet, at most.
+// packetOverhead is the most bytes that a block adds to a packet.
 const packetOverhead = 28 + 3 + 12 + 4
 
 // beginPacket appends what stands before a packet of n bytes.

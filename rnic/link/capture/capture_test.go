@@ -205,7 +205,7 @@ func checksums(t *testing.T, path string, want int) {
 	}
 }
 
-// The faults of a link are above the tap: what they lose is not in the file.
+// The faults of a link are above the tap: lost packets are not in the file.
 func TestBelowFaults(t *testing.T) {
 	a, b := simPair(t, false)
 	path := filepath.Join(t.TempDir(), "x.pcapng")
@@ -324,7 +324,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 }
 func (s *stuck) Close() error { return nil }
 
-// A file that is slow never stops the device: what does not fit is counted, in
+// A slow file never stops the device: packets that do not fit are counted, in
 // the file as well.
 func TestSlowFile(t *testing.T) {
 	out := &stuck{open: make(chan struct{})}

@@ -13,6 +13,6 @@
 // matters to the ICRC, which is that of the wire. The UDP checksum is computed
 // over IPv6, where it must be there, and 0 over IPv4.
 //
-// Reading files is the matter of tools/rdmashim/dump/dissect. Nothing here
-// knows what is in a packet.
+// The package reads no files (tools/rdmashim/dump/dissect does) and knows
+// nothing of a packet's contents.
 package capture

@@ -120,7 +120,7 @@ func (n *Network) remove(p *port) {
 	n.mu.Unlock()
 }
 
-// errClosed is what a closed port answers.
+// errClosed is the error of a closed port.
 func errClosed(op string, at netip.AddrPort) error {
 	return fmt.Errorf("sim: %s on %s: %w", op, at, net.ErrClosed)
 }

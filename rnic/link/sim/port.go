@@ -25,8 +25,8 @@ type port struct {
 	closed  chan struct{}
 }
 
-// path is what the sender keeps of a destination. Ports come and go, so the
-// port is looked up each time; only the ICRC's part is kept.
+// path is the sender's record of a destination. Ports come and go, so the port
+// is looked up each time; only the ICRC's part is kept.
 type path struct {
 	flow wire.Flow
 	ok   bool // false: the other address family

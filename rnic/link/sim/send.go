@@ -94,7 +94,7 @@ func (p *port) show(to netip.AddrPort, batch []link.Packet, flow wire.Flow) {
 	}
 }
 
-// path returns what the ICRC needs to know of the way to an address.
+// path returns the ICRC's part of the way to an address.
 func (p *port) path(to netip.AddrPort) path {
 	way, known := p.paths[to]
 	if known {

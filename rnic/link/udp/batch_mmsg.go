@@ -17,7 +17,8 @@ import (
 // useGRO: this receiver can take merged datagrams apart.
 const useGRO = true
 
-// envelope is what a message header points to, apart from the data.
+// envelope holds the fields that a message header points to, apart from the
+// data.
 type envelope struct {
 	addr    unix.RawSockaddrInet6 // or an Inet4
 	control control

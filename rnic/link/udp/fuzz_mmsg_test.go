@@ -20,9 +20,9 @@ import (
 
 // FuzzBatches takes the kernel's place between a sender and a receiver. The
 // input is a program: it says which packets a batch has, which sends the kernel
-// refuses and how, what becomes of the datagrams, how they are merged into
-// messages (as GRO does it, or at any length), where messages are cut off, and
-// how many packets the receiver has room for.
+// refuses and how, the datagrams' fates, how they are merged into messages (as
+// GRO does it, or at any length), where messages are cut off, and how many
+// packets the receiver has room for.
 //
 // The sender hands over all its packets, once, in order, in messages that a
 // kernel takes. The receiver hands out all untouched datagrams, once, in order.
@@ -56,14 +56,14 @@ type stage struct {
 	alien netip.AddrPort // of the other family
 
 	t  *testing.T
-	in []byte // what is left of the program
+	in []byte // the rest of the program
 
 	packets  int        // made so far
-	leaving  []flown    // what the sender is to hand over
-	flown    []flown    // what it did
+	leaving  []flown    // the packets that the sender is to hand over
+	flown    []flown    // the packets that it did
 	refused  uint64     // packets that the kernel did not take
-	messages []incoming // what the receiver is to read
-	pieces   []piece    // what they are to become
+	messages []incoming // the messages for the receiver to read
+	pieces   []piece    // the pieces that they are to become
 }
 
 // flown is a datagram on its way, a packet's place in its message included.
@@ -73,7 +73,7 @@ type flown struct {
 	good bool // as the sender made it
 }
 
-// incoming is what recvmmsg is to bring.
+// incoming is a message for recvmmsg to bring.
 type incoming struct {
 	data    []byte
 	from    netip.AddrPort
@@ -81,7 +81,7 @@ type incoming struct {
 	cutOff  bool
 }
 
-// piece is what a message is to be cut into.
+// piece is a datagram that a message is to be cut into.
 type piece struct {
 	data     []byte
 	good     bool // it must be handed out
@@ -310,7 +310,7 @@ func (s *stage) meddle() {
 	}
 }
 
-// cut notes what a message is to become.
+// cut notes the pieces of a message.
 func (s *stage) cut(m incoming, of []flown, touched bool) {
 	size := len(m.data)
 	if m.segment > 0 && int(m.segment) < size {

@@ -9,9 +9,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// FuzzVerify gives the check of a received datagram anything: what it takes has
-// the ICRC that its identification gives, and what the sender's side made is
-// taken, with whatever identification it left.
+// FuzzVerify gives the check of a received datagram any bytes: a datagram that
+// it takes has the ICRC that its identification gives, and the sender's
+// datagrams are taken, with any identification.
 func FuzzVerify(f *testing.F) {
 	f.Add([]byte("0123456789ab0123"), uint16(0), uint16(0), true)
 	f.Add(make([]byte, 64), uint16(1), uint16(0xffff), false)

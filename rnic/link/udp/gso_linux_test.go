@@ -60,7 +60,7 @@ func requireAll(t testing.TB, want []link.Packet, l link.Link) {
 }
 
 // Both ends with and without offload, both families, several MTUs, the last
-// segment full and short: what is sent is what comes.
+// segment full and short: the packets that come are those that were sent.
 func TestOffload(t *testing.T) {
 	on, off := Options{}, Options{NoGSO: true, NoGRO: true}
 	for _, at := range []netip.AddrPort{loopback4, loopback6} {
@@ -221,7 +221,7 @@ func TestMixedPeers(t *testing.T) {
 	requireAll(t, toC, c)
 	require.Equal(t, uint64(12), counter(t, a, "gso_sends"))
 
-	// Two senders: what one read brings is told apart.
+	// Two senders: the packets of one read are told apart.
 	d := listenWith(t, netip.MustParseAddrPort("127.0.0.3:0"), Options{})
 	require.NoError(t, a.Send(message(b, repeat(8, 100)...)))
 	require.NoError(t, d.Send(message(b, repeat(8, 100)...)))

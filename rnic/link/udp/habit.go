@@ -32,6 +32,6 @@ func (h *habit) takes(id uint16) bool {
 	return true
 }
 
-// habitOf is what is known of a peer by its UDP port, before it has sent
-// anything.
+// habitOf returns the habit of a peer that follows from its UDP port, before it
+// has sent anything.
 func habitOf(port, own uint16) habit { return habit{heard: port == wire.Port || port == own} }

@@ -91,8 +91,7 @@ func explain(local netip.AddrPort, err error) error {
 	return fmt.Errorf("udp: listen on %v: %w", local, err)
 }
 
-// granted is what the socket got of what was asked for: bytes of buffers, and
-// offloads.
+// granted holds the socket's grants: bytes of buffers, and offloads.
 type granted struct {
 	send, recv int
 	offload    offload

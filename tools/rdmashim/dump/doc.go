@@ -1,5 +1,6 @@
-// Package dump is 'rdmashim dump': it shows the RoCEv2 packets of a capture
-// file or an interface, and what each pair of queue pairs exchanged.
+// Package dump implements 'rdmashim dump': it shows the RoCEv2 packets of a
+// capture file or an interface, and sums up the traffic of each pair of queue
+// pairs.
 //
 // It judges no packet by itself: dissect takes packets apart, flow follows the
 // connections that they belong to, live captures an interface.

@@ -1,6 +1,6 @@
-// Package kernel is rdmashim kernel: a console on the mini kernel of its own
-// process, and a runner of scripts of its commands. It is no shell, and it does
-// not touch the machine's kernel.
+// Package kernel implements 'rdmashim kernel': a console on the mini kernel of
+// its own process, and a runner of scripts of its commands. It is no shell, and
+// it does not touch the machine's kernel.
 //
 // A line is split into words and found in a table (table.go), by which the
 // words become queue pairs, regions and numbers (args.go). Then it goes to the

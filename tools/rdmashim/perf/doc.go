@@ -1,6 +1,7 @@
-// Package perf is `rdmashim perf`: it measures what RDMA between two processes
-// does, bandwidth, message rate and latency of WRITE, READ, SEND and atomics,
-// on any device that package uapi opens, with perftest's options and columns.
+// Package perf implements 'rdmashim perf': it measures RDMA between two
+// processes, bandwidth, message rate and latency of WRITE, READ, SEND and
+// atomics, on any device that package uapi opens, with perftest's options and
+// columns. It compares nothing with references: package suite does.
 //
 // The commands, the client and the server talk over package peer's control
 // connection. A Side knows nothing of that, nor which device it is on:

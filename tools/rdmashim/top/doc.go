@@ -1,6 +1,6 @@
-// Package top reads RDMA devices again and again and shows what they did
-// meanwhile, for rdmashim top and rdmashim stats. It opens no device and counts
-// nothing itself.
+// Package top reads RDMA devices again and again and shows their work between
+// the readings, for 'rdmashim top' and 'rdmashim stats'. It opens no device and
+// counts nothing itself.
 //
 // A reading flows so: Source (source.go) takes the soft devices of this user's
 // processes from their sockets (uapi/stats) and the kernel's devices from

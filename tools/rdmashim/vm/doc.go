@@ -1,7 +1,8 @@
-// Package vm holds the commands of 'rdmashim vm': guests of package vm in the
-// module's root, from the command line. It has no part in how they run.
+// Package vm implements the commands of 'rdmashim vm', which boot guests from
+// the command line. It only reads flags and prints results: package vm at the
+// module's root boots and runs the guests.
 //
-// command.go has what the commands share, vm run and vm build; gotest.go vm
-// test and vm exec; shell.go vm shell; demo.go vm demo and demo_node.go what
-// that runs in the guests. 'vm guest' is what u-root's init starts there.
+// command.go has the common part, vm run and vm build; gotest.go vm test and vm
+// exec; shell.go vm shell; demo.go vm demo, and demo_node.go its part in the
+// guests. u-root's init starts 'vm guest' there.
 package vm

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// golden is what the C programs of testdata printed.
+// golden is the output of the C programs of testdata.
 type golden struct {
 	structs map[string]*cStruct
 	values  []cValue // in the order of the file

@@ -1,5 +1,6 @@
-// Package cli is what the commands of rdmashim share: how they are run and how
-// they end, flags that several have, and what is shown on a terminal.
+// Package cli holds the parts that the commands of rdmashim share: their start
+// and their exit status, common flags, and the output to a terminal. It knows
+// no command and nothing of RDMA but device names.
 //
 // A command is a function that returns a *cobra.Command; each subject has a
 // folder of its own, which exports the constructor. The command writes data to

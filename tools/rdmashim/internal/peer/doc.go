@@ -1,9 +1,9 @@
-// Package peer is how two processes of this tool meet, and what bounds those
-// that serve.
+// Package peer connects two processes of this tool, a client and a server, and
+// bounds the server's use of memory and time.
 //
 // The two talk over a control connection: TCP, with JSON messages, each behind
-// its length. The data itself moves by RDMA only. That the connection breaks is
-// how a side learns at once that the other process has gone.
+// its length. The data itself moves by RDMA only. When the other process goes
+// the connection breaks, so that a side learns it at once.
 //
 //	Client                          Session of a Server
 //	Dial      connect, open device  accept, take a seat

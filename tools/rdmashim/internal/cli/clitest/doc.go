@@ -1,5 +1,5 @@
-// Package clitest runs commands of rdmashim in tests, as processes of their own
-// that are the test's binary. Package cli runs them in the process.
+// Package clitest runs commands of rdmashim in tests, each in a process of its
+// own that runs the test's binary. Package cli runs them in the process.
 //
 // A package with commands calls Main from its TestMain, with its constructors.
 // RunTool then starts the binary again, as if it were rdmashim with those
