@@ -109,9 +109,9 @@ type QP interface {
 	// Doorbell tells that work requests were published in the send queue.
 	// EINVAL in RESET, INIT and RTR.
 	Doorbell() error
-	// Status is what sysfs shows of the queue pair (ports/N/qp/NUMBER), as a
-	// value for encoding/json: an extension, which Linux does not have. nil is
-	// nothing, and EOPNOTSUPP to the reader.
+	// Status returns the contents of the queue pair's file in sysfs
+	// (ports/N/qp/NUMBER), as a value for encoding/json: an extension, which
+	// Linux does not have. nil is none, and EOPNOTSUPP to the reader.
 	Status() any
 	// Destroy stops the queue pair. When it returns the device no longer
 	// touches its rings nor memory on its behalf.
