@@ -42,7 +42,7 @@ type flood struct {
 	old      []link.Packet // those of work that is done
 	last     wire.BTH      // of the last honest request
 	answered wire.PSN      // of the last honest answer
-	target   wire.RETH     // memory that nobody honest writes to, with its key
+	target   wire.RETH     // memory that no honest peer writes to, with its key
 	injected map[string]uint64
 	passed   uint64 // of them, those that a queue pair looks at
 }
