@@ -23,10 +23,10 @@ const (
 // is the first seed, CONFORM_PROGRAMS how many there are; CONFORM_SEED alone
 // repeats one.
 //
-// What a program sees is a function of its seed, but rxe on a busy machine has
-// seen one of some thousand otherwise, and not again. So a program that
-// differs is run on rxe once more: the kernel is declared unsteady if it now
-// sees what the other kernel saw, and that is printed and bounded.
+// A program's observations are a function of its seed, but rxe on a busy
+// machine has seen one of some thousand otherwise, and not again. So a program
+// that differs is run on rxe once more: the kernel is declared unsteady if it
+// now sees what the other kernel saw, and that is printed and bounded.
 func comparePrograms(t *testing.T, x, y *system) {
 	first, n := uint64(1), uint64(leastPrograms)
 	if v, ok := fromEnv(t, "CONFORM_SEED"); ok {

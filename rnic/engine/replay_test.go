@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// IBA 9.7.5.1.3, 9.7.5.1.5, C9-110: duplicates.
+func TestDuplicates(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256, psnA: 0xfffffe})
+	fill(n.b.mem, 5)
+	*n.b.word(0) = 10
+	n.b.postRecv(1, 8192, 256)
+	write := n.req(wire.RCWriteOnly, 0, 8, addr(n.b.va(64)))
+	send := n.req(wire.RCSendOnly, 1, 16)
+	read := n.req(wire.RCReadRequest, 2, 0, dmalen(1000), addr(n.b.va(1024)))
+	add := n.req(wire.RCFetchAdd, 6, 0, func(p *wire.Packet) { p.AtomicETH.SwapAdd = 5 })
+	write2 := n.req(wire.RCWriteOnly, 7, 8, addr(n.b.va(64)))
+	out := n.answer(write, send, read, add, write2)
+	require.Equal(t, []wire.Opcode{
+		wire.RCReadResponseFirst, wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast,
+		wire.RCAtomicAck, wire.RCAck,
+	}, opcodes(out))
+	// Each answer carries the current count, repeated answers too.
+	requireMSN := func(want wire.MSN, out []wire.Packet) {
+		t.Helper()
+		for _, p := range out {
+			if p.Opcode.Carries(wire.HasAETH) {
+				require.Equal(t, want, p.AETH.MSN)
+			}
+		}
+	}
+	requireMSN(5, out)
+	require.EqualValues(t, 10, out[4].AtomicAckETH.Orig)
+	require.EqualValues(t, 15, *n.b.word(0))
+
+	// A WRITE has no effect again; its ACK does not pass the READ behind it.
+	clear(n.b.mem[64:72])
+	out = n.answer(write)
+	require.Equal(t, []wire.Opcode{wire.RCAck}, opcodes(out))
+	require.Equal(t, send.PSN, out[0].PSN)
+	require.Equal(t, make([]byte, 8), n.b.mem[64:72])
+	out = n.answer(write2, write)
+	require.Equal(t, []wire.Opcode{wire.RCAck}, opcodes(out))
+	require.Equal(t, write2.PSN, out[0].PSN)
+
+	// A READ is done again, with what is there now; a part of it too.
+	n.b.mem[1024+256] ^= 0xff
+	out = n.answer(read)
+	require.Len(t, out, 4)
+	requireMSN(5, out)
+	require.Equal(t, n.b.mem[1280:1536], out[1].Payload)
+	part := n.req(wire.RCReadRequest, 0, 0, dmalen(1000-256), addr(n.b.va(1024+256)))
+	part.PSN = read.PSN.Next()
+	out = n.answer(part)
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast}, opcodes(out))
+	require.Equal(t, part.PSN, out[0].PSN)
+	part.RETH.DMALen = 300
+	out = n.answer(part)
+	require.Equal(t, []wire.Opcode{wire.RCReadResponseMiddle, wire.RCReadResponseLast}, opcodes(out))
+	require.Len(t, out[1].Payload, 44)
+
+	// An atomic is answered from memory.
+	out = n.answer(add)
+	require.Equal(t, []wire.Opcode{wire.RCAtomicAck}, opcodes(out))
+	requireMSN(5, out)
+	require.EqualValues(t, 10, out[0].AtomicAckETH.Orig)
+	require.EqualValues(t, 15, *n.b.word(0))
+
+	// Earlier PSNs first, whatever the order of arrival.
+	out = n.answer(write2, add, read)
+	require.Equal(t, []wire.Opcode{
+		wire.RCReadResponseFirst, wire.RCReadResponseMiddle, wire.RCReadResponseMiddle, wire.RCReadResponseLast,
+		wire.RCAtomicAck, wire.RCAck,
+	}, opcodes(out))
+
+	// A repeat that does not fit the original is dropped.
+	drops := n.b.qp.Counters().DropReplay
+	for i, edit := range []func(*wire.Packet){
+		dmalen(1001), rkey(1), addr(n.b.va(1025)), dmalen(0),
+		func(p *wire.Packet) { p.PSN = p.PSN.Next() },
+		func(p *wire.Packet) { p.PSN = p.PSN.Add(-1) },
+		func(p *wire.Packet) { p.Opcode = wire.RCFetchAdd },
+		func(p *wire.Packet) { p.Opcode = wire.RCFlush },
+	} {
+		p := *read
+		edit(&p)
+		require.Empty(t, n.answer(&p), i)
+	}
+	require.Equal(t, drops+8, n.b.qp.Counters().DropReplay)
+	require.Len(t, n.b.wcs, 1)
+}
+
+// A READ that is repeated while it is being answered starts again.
+func TestReadRepeatedWhileAnswered(t *testing.T) {
+	n := newPair(t, cfg{mtu: abi.MTU256})
+	read := n.req(wire.RCReadRequest, 0, 0, dmalen(256*8))
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), read)
+	b := NewBatch(3)
+	require.True(t, n.b.qp.Transmit(n.now, b))
+	require.Len(t, b.Packets, 3)
+	out := n.answer(read)
+	require.Len(t, out, 8)
+	require.Equal(t, read.PSN, out[0].PSN)
+	require.Empty(t, n.answer())
+	require.Zero(t, n.b.qp.rsp.replay.left)
+}
+
+// The last max_dest_rd_atomic requests are remembered, no more.
+func TestReplayResources(t *testing.T) {
+	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.MaxDestRdAtomic = 2 }})
+	var reads []*wire.Packet
+	for range 5 {
+		r := n.req(wire.RCReadRequest, 0, 0, dmalen(10))
+		reads = append(reads, r)
+		require.Len(t, n.answer(r), 1)
+	}
+	for i, r := range reads {
+		want := 0
+		if i >= 3 {
+			want = 1
+		}
+		require.Len(t, n.answer(r), want, i)
+	}
+	// One that is being answered for the second time makes room for a new one.
+	n.b.qp.Receive(n.now, n.a.addr.Addr(), reads[3])
+	require.Len(t, n.answer(n.req(wire.RCReadRequest, 0, 0, dmalen(10))), 1)
+	require.Zero(t, n.b.qp.rsp.replay.left)
+}
