@@ -45,14 +45,13 @@
 //   - A module in use is EBUSY. delete_module says EAGAIN, as for something
 //     that one could wait for.
 //   - After DEVICE_FATAL and the events that waited, asynchronous files answer
-//     EIO. On
-//     Linux they block, as the program knows that nothing follows
+//     EIO. On Linux they block, as the program knows that nothing follows
 //     (uverbs_std_types_async_fd.c).
 //   - Memory is not locked, so RLIMIT_MEMLOCK counts only if it is set
 //     (Options, Process.SetMemlock).
 //   - An event queue without a reader keeps 65,536 runs of events of one
-//     source;
-//     beyond that events of the same source join, and their order is lost.
+//     source; beyond that events of the same source join, and their order is
+//     lost.
 //   - A full table is ENOMEM. rxe says so of regions only, and of all else
 //     EINVAL (rxe_pool.c: __rxe_add_to_pool), which looks like a mistake in the
 //     request.

@@ -52,12 +52,11 @@
 //     rest.
 //   - Requests that no Accept took must be destroyed one by one when their
 //     listener goes, or they stay. - The first INIT gives the peer no access:
-//     INIT_QP_ATTR knows of it only
-//     after the peer's answer, so that the active side moves its queue pair to
-//     INIT twice.
-//   - RTR has the peer's wishes, not Accept's grants: responder
-//     resources and initiator depth are corrected there. The RNR timer is
-//     always 0, which is 655.36 ms, unless ConnParam says otherwise.
+//     INIT_QP_ATTR knows of it only after the peer's answer, so that the active
+//     side moves its queue pair to INIT twice.
+//   - RTR has the peer's wishes, not Accept's grants: responder resources and
+//     initiator depth are corrected there. The RNR timer is always 0, which is
+//     655.36 ms, unless ConnParam says otherwise.
 //   - A disconnect request must be answered, or the peer waits: the channel's
 //     goroutine does.
 //   - DESTROY_ID tells how many of an id's events were given, for clients that

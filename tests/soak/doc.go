@@ -23,17 +23,16 @@
 //     that a late ghost shows.
 //   - A request completes after those before it, once, and with success only
 //     after its effect (oracle_send.go). An error must be one that the
-//     request's own mistake calls for, or one that the network deserves; what
-//     follows is flushed.
+//     request's own mistake calls for, or one that the network deserves; later
+//     requests are flushed.
 //   - Receives complete in order, each with the message that was its turn
 //     (oracle_recv.go). READs return bytes that were there (oracle_read.go).
 //     Atomics of several lanes on one word add powers of two, so that the word
 //     itself says which of them happened (counter.go).
 //   - Packets obey the wire's rules (monitor.go). No end gives up on a peer
-//     that lives, nor too early, nor too late (giveup.go). Every packet is
-//     counted once, by its fate (watch.go). Packets from a stranger, and forged
-//     ones,
-//     do nothing (forge.go).
+//     that lives, or gives up on another too early or too late (giveup.go).
+//     Every packet is counted once, by its fate (watch.go). Packets from a
+//     stranger, and forged ones, do nothing (forge.go).
 //   - In the end nothing is outstanding, no timer runs, all regions go
 //     (teardown.go).
 //

@@ -20,7 +20,7 @@ const (
 type Check struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
-	Detail string `json:"detail"` // what was seen, or why it was not looked at
+	Detail string `json:"detail"` // the observation, or the reason to skip the check
 	Fix    string `json:"fix"`    // the command that mends it, or what to do; empty where nothing is wrong
 }
 
