@@ -1,0 +1,157 @@
+package core
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Config is fixed when an end is made.
+type Config struct {
+	Ring     Layout // this end's ring, which the peer writes
+	Longest  uint64 // longest chunk that the peer may write, in bytes
+	Staging  Layout // memory that this end's chunks are sent from
+	Slots    uint64 // depth of the send queue
+	Controls uint64 // slots that data leaves free
+}
+
+// End is one end of a connection. Its methods must not be called concurrently:
+// the caller holds the endpoint's lock, and gives it up to post.
+//
+// Invariants: at most one post is under way (posting), so that posts reach the
+// send queue in the order in which they were taken here, and the credit that
+// they carry only grows. What is to be posted is a note here until it is: a
+// caller that finds a post under way, or no slot, leaves the note to the next
+// one that may post.
+type End struct {
+	out   Producer
+	in    Consumer
+	queue SendQueue
+
+	opened  bool   // posting is allowed: the connection is set up
+	posting bool   // a post was taken and is not posted yet
+	denied  bool   // a writer was refused because of it
+	longest uint64 // longest chunk that this end may write
+	staged  uint64 // bytes of the chunk that is staged; 0: none
+
+	finWanted, finTaken bool
+	finID               uint64 // request of the FIN
+	finSeen             bool   // the peer's data has ended
+
+	resetWanted, resetTaken bool
+	resetCode               ResetCode
+	resetSeen               bool
+
+	pingWanted, pingOut bool // pingOut until the PONG was received
+	pingArgument        uint64
+	pongOwed            bool
+	pongArgument        uint64
+
+	err error // why the end failed
+}
+
+// NewEnd makes an end. It takes in what the peer sends from now on, and posts
+// nothing before Open.
+func NewEnd(c Config) *End {
+	return &End{
+		out:   Producer{layout: Layout{Size: 0, Quantum: 1}},
+		in:    Consumer{layout: c.Ring, longest: c.Longest},
+		queue: SendQueue{slots: c.Slots, controls: c.Controls, staging: c.Staging},
+	}
+}
+
+// Open allows posting, into the peer's ring. longest bounds this end's chunks,
+// in bytes; a quarter of either ring or staging bounds them too. What was noted
+// before may be taken now.
+func (e *End) Open(peer Layout, longest uint64) {
+	e.out.layout = peer
+	e.longest = min(longest, peer.Size/4, e.queue.staging.Size/4)
+	e.opened = true
+}
+
+// Longest is the longest chunk that Stage takes, in bytes.
+func (e *End) Longest() uint64 { return e.longest }
+
+// Writable is nil while data may be written; then EPIPE after CloseWrite, or
+// why the connection ended.
+func (e *End) Writable() error {
+	switch {
+	case e.ended() != nil:
+		return e.ended()
+	case e.finWanted:
+		return fmt.Errorf("the sending side is closed: %w", syscall.EPIPE)
+	}
+	return nil
+}
+
+// Readable reports what a reader gets now: data, the end of the peer's data, or
+// why the connection ended. All three zero: nothing yet. A RESET discards what
+// was not read.
+func (e *End) Readable() (data, eof bool, err error) {
+	switch {
+	case e.ended() != nil:
+		return false, false, e.ended()
+	case e.in.Unread():
+		return true, false, nil
+	}
+	return false, e.finSeen, nil
+}
+
+func (e *End) ended() error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.resetSeen:
+		return fmt.Errorf("reset by the peer: %w", syscall.ECONNRESET)
+	}
+	return nil
+}
+
+// Fail ends the connection for the reason err; the first one stays. A breach of
+// the protocol is told to the peer, by RESET.
+func (e *End) Fail(err error) {
+	if e.err != nil {
+		return
+	}
+	e.err = err
+	if _, ok := err.(*ProtocolError); ok {
+		e.Reset(ProtocolViolated)
+	}
+}
+
+// CloseWrite notes a FIN. Data that is staged and not committed is not sent.
+func (e *End) CloseWrite() { e.finWanted = true }
+
+// Flushed reports whether the FIN, and so all before it, has arrived at the
+// peer's device.
+func (e *End) Flushed() bool { return e.finTaken && e.queue.done > e.finID }
+
+// Reset notes a RESET, unless one was noted before. Nothing is posted behind
+// it.
+func (e *End) Reset(code ResetCode) {
+	if !e.resetWanted {
+		e.resetWanted, e.resetCode = true, code
+	}
+}
+
+// ResetFlushed reports whether a RESET has arrived at the peer's device.
+func (e *End) ResetFlushed() bool { return e.resetTaken && e.queue.Idle() }
+
+// Ping notes a PING with that argument. It returns false while the PONG of the
+// last one was not received: only one is outstanding, so that the peer's
+// receives last however long it does not look.
+func (e *End) Ping(argument uint64) bool {
+	if e.pingWanted || e.pingOut {
+		return false
+	}
+	e.pingWanted, e.pingArgument = true, argument
+	return true
+}
+
+// Pinging reports whether a PING waits for its PONG.
+func (e *End) Pinging() bool { return e.pingWanted || e.pingOut }
+
+// Peek, Take, Discard and Release are those of the Consumer.
+func (e *End) Peek() Chunk           { return e.in.Peek() }
+func (e *End) Take() Chunk           { return e.in.Take() }
+func (e *End) Discard(n uint64)      { e.in.Discard(n) }
+func (e *End) Release(serial uint64) { e.in.Release(serial) }

@@ -1,0 +1,259 @@
+package core
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// newTestEnd makes an open end with rings of 16 quanta of 1 KiB.
+func newTestEnd() *End {
+	ring := Layout{MinRing, 1 << 10}
+	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: Slots, Controls: Controls})
+	e.Open(ring, MaxChunk)
+	return e
+}
+
+func control(t ControlType, consumed, argument uint64) []byte {
+	m := Control{Type: t, Consumed: consumed, Argument: argument}
+	return m.Append(nil)
+}
+
+// put posts a chunk of n bytes.
+func (e *End) put(t *testing.T, n uint64) Post {
+	t.Helper()
+	_, got, err := e.Stage(n, true)
+	require.NoError(t, err)
+	require.Equal(t, n, got)
+	p, ok, err := e.Commit(n)
+	require.NoError(t, err)
+	require.True(t, ok)
+	e.Posted()
+	return p
+}
+
+// TestHostilePeer: each breach of the protocol ends the connection with an
+// error that says what the peer sent, and is answered with a RESET.
+func TestHostilePeer(t *testing.T) {
+	for _, c := range []struct {
+		name, breach string
+		prepare      func(e *End)
+		send         func(e *End) error
+	}{
+		{"high bits of an immediate", "its two high bits", nil,
+			func(e *End) error { return e.ReceiveData(1, 1<<30) }},
+		{"credit for what was never sent", "a credit for 1024 bytes; 0 are outstanding", nil,
+			func(e *End) error { return e.ReceiveData(1, 1) }},
+		{"credit that goes back", "a credit for 1099511626752 bytes", nil,
+			func(e *End) error { return e.ReceiveData(1, 1<<30-1) }},
+		{"credit beyond what is outstanding", "a credit for 2048 bytes; 1024 are outstanding", func(e *End) { e.put(t, 1) },
+			func(e *End) error { return e.ReceiveControl(control(CREDIT, 2048, 0)) }},
+		{"credit within a quantum", "a credit to position 1023", func(e *End) { e.put(t, 1) },
+			func(e *End) error { return e.ReceiveControl(control(CREDIT, 1023, 0)) }},
+		{"control's credit goes back", "a credit to position 0 after one to 1024",
+			func(e *End) {
+				e.put(t, 1)
+				require.NoError(t, e.ReceiveControl(control(CREDIT, 1024, 0)))
+			},
+			func(e *End) error { return e.ReceiveControl(control(CREDIT, 0, 0)) }},
+		{"empty chunk", "a chunk of 0 bytes", nil,
+			func(e *End) error { return e.ReceiveData(0, 0) }},
+		{"long chunk", "a chunk of 4097 bytes", nil,
+			func(e *End) error { return e.ReceiveData(4097, 0) }},
+		{"chunk without credit", "without credit: 16384 of 16384 bytes",
+			func(e *End) {
+				for range 4 {
+					require.NoError(t, e.ReceiveData(4096, 0))
+				}
+			},
+			func(e *End) error { return e.ReceiveData(1, 0) }},
+		{"data behind FIN", "data behind its FIN", func(e *End) { require.NoError(t, e.ReceiveControl(control(FIN, 0, 0))) },
+			func(e *End) error { return e.ReceiveData(1, 0) }},
+		{"second FIN", "a second FIN", func(e *End) { require.NoError(t, e.ReceiveControl(control(FIN, 0, 0))) },
+			func(e *End) error { return e.ReceiveControl(control(FIN, 0, 0)) }},
+		{"FIN of another length", "a FIN after 6 bytes; 5 arrived", func(e *End) { require.NoError(t, e.ReceiveData(5, 0)) },
+			func(e *End) error { return e.ReceiveControl(control(FIN, 0, 6)) }},
+		{"second PING", "a second PING",
+			func(e *End) {
+				e.posting = true // the PONG cannot be taken
+				require.NoError(t, e.ReceiveControl(control(PING, 0, 1)))
+			},
+			func(e *End) error { return e.ReceiveControl(control(PING, 0, 2)) }},
+		{"PONG that nobody asked for", "a PONG", nil,
+			func(e *End) error { return e.ReceiveControl(control(PONG, 0, 0)) }},
+		{"PONG of another PING", "a PONG",
+			func(e *End) {
+				e.Ping(7)
+				_, ok := e.TakeControl()
+				require.True(t, ok)
+				e.Posted()
+			},
+			func(e *End) error { return e.ReceiveControl(control(PONG, 0, 8)) }},
+		{"control of 31 bytes", "a control message of 31 bytes", nil,
+			func(e *End) error { return e.ReceiveControl(control(CREDIT, 0, 0)[:31]) }},
+		{"unknown control", "unknown type 6", nil,
+			func(e *End) error { return e.ReceiveControl(control(6, 0, 0)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newTestEnd()
+			if c.prepare != nil {
+				c.prepare(e)
+			}
+			err := c.send(e)
+			require.ErrorContains(t, err, c.breach)
+			require.ErrorIs(t, err, syscall.EPROTO)
+			require.Equal(t, err, e.Writable())
+			_, _, readable := e.Readable()
+			require.Equal(t, err, readable)
+			e.Posted()
+			p, ok := e.TakeControl()
+			require.True(t, ok)
+			require.Equal(t, Control{Type: RESET, Consumed: e.in.consumed, Argument: uint64(ProtocolViolated)}, p.Control)
+			e.Posted()
+			_, ok = e.TakeControl()
+			require.False(t, ok, "nothing goes behind a RESET")
+		})
+	}
+}
+
+// TestBeforeOpen: what the peer sends while the connection is being set up is
+// kept, and credit for what was never sent is a breach though the peer's ring
+// is not known yet.
+func TestBeforeOpen(t *testing.T) {
+	ring := Layout{MinRing, 1 << 10}
+	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: Slots, Controls: Controls})
+	require.NoError(t, e.ReceiveData(5, 0))
+	require.NoError(t, e.ReceiveControl(control(PING, 0, 3)))
+	_, ok := e.TakeControl()
+	require.False(t, ok)
+	_, n, err := e.Stage(5, false)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	e.Open(ring, 4<<10)
+	p, ok := e.TakeControl()
+	require.True(t, ok)
+	require.Equal(t, PONG, p.Control.Type)
+
+	e = NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: Slots, Controls: Controls})
+	require.ErrorContains(t, e.ReceiveData(5, 1), "a credit for 1 bytes; 0 are outstanding")
+}
+
+func TestClose(t *testing.T) {
+	e := newTestEnd()
+	e.put(t, 100)
+	e.CloseWrite()
+	require.ErrorIs(t, e.Writable(), syscall.EPIPE)
+	_, _, err := e.Stage(1, false)
+	require.ErrorIs(t, err, syscall.EPIPE)
+	p, ok := e.TakeControl()
+	require.True(t, ok)
+	require.Equal(t, Control{Type: FIN, Argument: 100}, p.Control)
+	require.True(t, p.Signal)
+	e.Posted()
+	require.False(t, e.Flushed())
+	e.Complete(p.ID)
+	require.True(t, e.Flushed())
+	require.NoError(t, e.ReceiveData(7, 1), "the other direction goes on")
+}
+
+// TestReset: a RESET discards what was not read, and ends both directions.
+func TestReset(t *testing.T) {
+	e := newTestEnd()
+	require.NoError(t, e.ReceiveData(5, 0))
+	require.NoError(t, e.ReceiveControl(control(RESET, 0, 99)))
+	data, eof, err := e.Readable()
+	require.False(t, data || eof)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.ErrorIs(t, e.Writable(), syscall.ECONNRESET)
+	require.Equal(t, ClosedUnread, e.resetCode, "an unknown code")
+	require.NoError(t, e.ReceiveData(0, 1<<31), "what comes behind it means nothing")
+
+	e = newTestEnd()
+	e.Reset(ClosedNoLinger)
+	e.Reset(InternalError)
+	p, ok := e.TakeControl()
+	require.True(t, ok)
+	require.Equal(t, Control{Type: RESET, Argument: uint64(ClosedNoLinger)}, p.Control)
+	e.Posted()
+	require.False(t, e.ResetFlushed())
+	e.Complete(p.ID)
+	require.True(t, e.ResetFlushed())
+}
+
+func TestMessages(t *testing.T) {
+	e := newTestEnd()
+	_, _, err := e.Stage(0, true)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, _, err = e.Stage(4097, true)
+	require.ErrorIs(t, err, syscall.EMSGSIZE)
+	_, n, err := e.Stage(4097, false)
+	require.NoError(t, err)
+	require.EqualValues(t, 4096, n, "bytes mode cuts it")
+	require.EqualValues(t, 4096, e.Longest())
+}
+
+// TestStaleCompletion: the id of a request that is not outstanding means
+// nothing.
+func TestStaleCompletion(t *testing.T) {
+	e := newTestEnd()
+	p := e.put(t, 4096) // a quarter of the staging: signaled
+	require.True(t, p.Signal)
+	before := e.queue
+	for _, id := range []uint64{1, 2, 1 << 63} {
+		e.Complete(id)
+		require.Equal(t, before, e.queue)
+	}
+	e.Complete(p.ID)
+	require.EqualValues(t, 1, e.queue.done)
+	e.Complete(p.ID)
+	require.EqualValues(t, 1, e.queue.done)
+}
+
+// FuzzPeer lets a peer send anything: each byte string is a row of messages. An
+// end never panics, keeps its accounts, and ends with EPROTO or not at all.
+func FuzzPeer(f *testing.F) {
+	f.Fuzz(func(t *testing.T, messages []byte) {
+		e := newTestEnd()
+		for len(messages) > 1 {
+			kind, n := messages[0], uint64(messages[1])<<5
+			messages = messages[2:]
+			var err error
+			switch kind % 8 {
+			case 0, 1, 2:
+				err = e.ReceiveData(n, uint32(kind/8))
+			case 3:
+				err = e.ReceiveControl(messages[:min(len(messages), int(n>>5))])
+			case 4:
+				err = e.ReceiveControl(control(ControlType(kind/8), n<<5, n))
+			case 5:
+				e.Discard(n)
+			case 6:
+				e.Complete(n >> 5)
+			case 7:
+				if _, got, _ := e.Stage(n, false); got > 0 {
+					if _, ok, _ := e.Commit(got); ok {
+						e.Posted()
+					}
+				}
+			}
+			if err != nil && fmt.Sprint(err) != fmt.Sprint(e.Writable()) {
+				t.Fatalf("%v, but the end says %v", err, e.Writable())
+			}
+			for p, ok := e.TakeControl(); ok; p, ok = e.TakeControl() {
+				if p.Control.Consumed > e.in.consumed {
+					t.Fatalf("%d told, %d consumed", p.Control.Consumed, e.in.consumed)
+				}
+				e.Posted()
+			}
+			in, out, q := &e.in, &e.out, &e.queue
+			if in.told > in.consumed || in.consumed > in.next || in.next-in.consumed > in.layout.Size {
+				t.Fatalf("%+v", in)
+			}
+			if out.freed > out.next || out.next-out.freed > out.layout.Size || q.posted-q.done > q.slots {
+				t.Fatalf("%+v %+v", out, q)
+			}
+		}
+	})
+}
