@@ -223,6 +223,22 @@ var alreadyDone = func() <-chan struct{} {
 	return ch
 }()
 
+// OnDone has f called, once, when the connection that Dial or Request.Accept
+// made has ended, with its Cause: at once if it has. f runs in a goroutine of
+// its own and may call anything. An idle connection costs no goroutine that
+// way, where waiting for Done costs one. Each call adds a function.
+//
+// ENOTCONN for a queue pair that was not connected by address, EBADF after
+// DestroyQP; then f is not called.
+func (c *Context) OnDone(qp QP, f func(cause error)) error {
+	conn, err := c.connectionOf(qp)
+	if err != nil {
+		return opError("OnDone", qpName(qp), err)
+	}
+	context.AfterFunc(conn.life, func() { f(opError("Cause", qpName(qp), context.Cause(conn.life))) })
+	return nil
+}
+
 // Cause is nil while the connection stands, then why it ended:
 // ErrPeerDisconnected, ErrPeerSilent, ErrDisconnected, ErrQPFailed,
 // ErrDeviceGone, or net.ErrClosed for a closed context. ENOTCONN for a queue

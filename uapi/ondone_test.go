@@ -1,0 +1,75 @@
+package uapi
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// OnDone calls each function once, with the cause, however the connection ends,
+// and may be called from it.
+func TestOnDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(j *joined) error
+		want error // of b's end
+	}{
+		"the peer disconnects": {func(j *joined) error { return j.a.Disconnect(j.qa) }, ErrPeerDisconnected},
+		"own Disconnect":       {func(j *joined) error { return j.b.Disconnect(j.qb) }, ErrDisconnected},
+		"DestroyQP":            {func(j *joined) error { return j.b.DestroyQP(j.qb) }, net.ErrClosed},
+		"Close":                {func(j *joined) error { return j.b.Close() }, net.ErrClosed},
+		"the peer closes":      {func(j *joined) error { return j.a.Close() }, ErrPeerDisconnected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoDevices(t, "")
+				l, err := b.Listen(":0")
+				require.NoError(t, err)
+				j := join(t, a, b, l, DialConfig{})
+				require.NoError(t, l.Close())
+				causes := make(chan error, 10)
+				told := func(cause error) {
+					b.OnDone(j.qb, func(error) {}) // no lock is held
+					b.Cause(j.qb)
+					causes <- cause
+				}
+				require.NoError(t, b.OnDone(j.qb, told))
+				require.NoError(t, b.OnDone(j.qb, told))
+				synctest.Wait()
+				require.Empty(t, causes, "it stands")
+				require.NoError(t, c.end(&j))
+				time.Sleep(time.Minute) // in the bubble
+				want := []error{<-causes, <-causes}
+				for _, err := range want {
+					require.ErrorIs(t, err, c.want)
+				}
+				require.Empty(t, causes, "once")
+
+				err = b.OnDone(j.qb, told)
+				synctest.Wait()
+				if errors.Is(err, syscall.EBADF) {
+					require.Empty(t, causes)
+				} else {
+					require.NoError(t, err)
+					require.ErrorIs(t, <-causes, c.want, "of one that has ended")
+				}
+				a.DestroyQP(j.qa)
+				b.DestroyQP(j.qb)
+			})
+		})
+	}
+}
+
+func TestOnDoneRefuses(t *testing.T) {
+	a, _ := twoDevices(t, "")
+	qp, err := a.CreateQP(1, 1)
+	require.NoError(t, err)
+	never := func(error) { t.Error("called") }
+	require.ErrorIs(t, a.OnDone(qp, never), syscall.ENOTCONN)
+	require.NoError(t, a.DestroyQP(qp))
+	require.ErrorIs(t, a.OnDone(qp, never), syscall.EBADF)
+}
