@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// End is one side of a connection that Connect made.
+// End is one side of a connection that Connect or Dial made.
 type End struct {
 	*uapi.Context
 	QP  uapi.QP
@@ -42,14 +42,22 @@ func Connect(t T, a, b *uapi.Context) (x, y *End) {
 // sides, and buffers of that size.
 func ConnectWith(t T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, y *End) {
 	t.Helper()
-	x, y = newEnd(t, a, config, size), newEnd(t, b, config, size)
+	x, y = newEnd(t, a, size), newEnd(t, b, size)
 	x.Peer, y.Peer = y.Local, x.Local
+	for _, e := range []*End{x, y} {
+		qp, err := e.CreateQPWith(config)
+		if err != nil {
+			t.Fatalf("uapitest: %v", err)
+		}
+		e.own(qp)
+	}
 	x.connect(y)
 	y.connect(x)
 	return x, y
 }
 
-func newEnd(t T, c *uapi.Context, config uapi.QPConfig, size int) *End {
+// newEnd is a side with its buffer, and without its queue pair.
+func newEnd(t T, c *uapi.Context, size int) *End {
 	t.Helper()
 	e := &End{Context: c, t: t}
 	var err error
@@ -61,16 +69,19 @@ func newEnd(t T, c *uapi.Context, config uapi.QPConfig, size int) *End {
 		t.Fatalf("uapitest: %v", err)
 	}
 	t.Cleanup(func() { e.destroy(c.DeregMR(e.MR)) })
-	if e.QP, err = c.CreateQPWith(config); err != nil {
-		t.Fatalf("uapitest: %v", err)
-	}
-	t.Cleanup(func() { e.destroy(c.DestroyQP(e.QP)) })
 	info, err := c.QueryMR(e.MR)
 	if err != nil {
 		t.Fatalf("uapitest: %v", err)
 	}
 	e.Local = info.Region()
 	return e
+}
+
+// own makes the queue pair the side's, which destroys it at the end.
+func (e *End) own(qp uapi.QP) {
+	e.t.Helper()
+	e.QP = qp
+	e.t.Cleanup(func() { e.destroy(e.DestroyQP(e.QP)) })
 }
 
 func (e *End) connect(peer *End) {

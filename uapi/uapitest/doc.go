@@ -2,6 +2,10 @@
 //
 //	a, b := uapitest.Pair(t, "loss=1%&seed=7")
 //
+// and a dialer and a listener in another:
+//
+//	c, l := uapitest.Listen(t, "")
+//
 // The devices are private to the test: an in-memory network that nothing else
 // is on, no sockets, no ports, nothing bound. Tests that use them run in
 // parallel, under the race detector, and in a testing/synctest bubble, where
