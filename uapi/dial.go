@@ -29,7 +29,8 @@ const (
 // default.
 type DialConfig struct {
 	// Private goes to the peer with the request, at most MaxDialPrivate bytes.
-	// The peer sees zeroes behind it: its length is not on the wire.
+	// The peer sees zeroes behind it: its length is not on the wire. It is read
+	// after Prepare, which may fill it in with what it knows of the queue pair.
 	Private []byte
 	// QPConfig is the queue pair's; both depths 0 mean 64 each. MTU is the
 	// route's.
