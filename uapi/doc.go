@@ -49,7 +49,10 @@
 //
 //	qp, err := c.Dial(ctx, "10.0.0.2:7471", uapi.DialConfig{Private: data})
 //	info, err := c.QueryConn(qp) // the peer's private data
-//	<-c.Done(qp)                 // c.Cause(qp) says why
+//	<-c.Done(qp)                 // c.Cause(qp) says why; OnDone calls a function
+//
+// RegRegion registers memory and returns the Region that the peer must be told
+// of, whose binary form fits into private data.
 //
 // A peer's private data comes with zeroes behind it, as long as the message's
 // room: private data has no length on the wire. An idle connection's peer is
@@ -122,6 +125,14 @@
 // order, with WCWRFlushErr. A queue pair that is connected to itself is both
 // sides at once, and its requests have the status that any peer's refusal gives
 // them.
+//
+// # Waiting
+//
+// WaitWR waits for one request, WaitCQ and Wait for whatever completes, WaitAny
+// for several completion queues. WakeCQ has a wait return 0 completions, for a
+// program whose waiter must look at something else: a deadline, a message that
+// is to be sent. A post of a receive never waits for a send, nor for its
+// doorbell.
 //
 // # Watching
 //

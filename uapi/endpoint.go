@@ -129,16 +129,10 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	}
 	e.Addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 	var qpn, psn, mtu, rd uint64
-	for _, f := range []struct {
-		text, key string
-		dst       *uint64
-	}{{fields[2], "qpn=", &qpn}, {fields[3], "psn=", &psn}, {fields[4], "mtu=", &mtu}, {fields[5], "rd=", &rd}} {
-		digits, ok := strings.CutPrefix(f.text, f.key)
-		v, err := strconv.ParseUint(digits, 0, 32)
-		if !ok || err != nil {
-			return Endpoint{}, explain(syscall.EINVAL, "endpoint: %q is not %sNUMBER", f.text, f.key)
+	for i, f := range []numberField{{"qpn=", &qpn, 32}, {"psn=", &psn, 32}, {"mtu=", &mtu, 32}, {"rd=", &rd, 32}} {
+		if err := f.parse("endpoint", fields[2+i]); err != nil {
+			return Endpoint{}, err
 		}
-		*f.dst = v
 	}
 	if mtu > 1<<16 || rd > 1<<16 {
 		return Endpoint{}, explain(syscall.EINVAL, "endpoint: %q: mtu or rd is out of range", text)
@@ -148,6 +142,23 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	return e, nil
+}
+
+// numberField is KEY=NUMBER in a text form.
+type numberField struct {
+	key  string
+	dst  *uint64
+	bits int
+}
+
+func (f *numberField) parse(what, text string) error {
+	digits, ok := strings.CutPrefix(text, f.key)
+	v, err := strconv.ParseUint(digits, 0, f.bits)
+	if !ok || err != nil {
+		return explain(syscall.EINVAL, "%s: %q is not %sNUMBER of %d bits", what, text, f.key, f.bits)
+	}
+	*f.dst = v
+	return nil
 }
 
 // MarshalBinary is encoding.BinaryMarshaler. An endpoint that is not valid is

@@ -34,18 +34,20 @@ func ExampleContext_Dial() {
 		log.Fatal(err)
 	}
 	var there uapi.Region // the server's region
-	fmt.Sscanf(string(conn.PrivateData), "%x %x", &there.Addr, &there.RKey)
+	if err := there.UnmarshalBinary(conn.PrivateData[:uapi.RegionSize]); err != nil {
+		log.Fatal(err)
+	}
 	text := []byte("written by address and port")
 	mr, err := client.RegMR(text, uapi.AccessLocalWrite)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := client.PostWrite(qp, mr, 0, there.Addr, there.RKey, uint64(len(text))); err != nil {
+	id, err := client.PostWrite(qp, mr, 0, there.Addr, there.RKey, uint64(len(text)))
+	if err != nil {
 		log.Fatal(err)
 	}
-	wc := make([]uapi.WC, 1)
-	if _, err := client.WaitCQ(ctx, qp, wc); err != nil || wc[0].Err() != nil {
-		log.Fatal(err, wc[0].Err())
+	if _, err := client.WaitWR(ctx, qp, id); err != nil {
+		log.Fatal(err)
 	}
 	if err := client.Disconnect(qp); err != nil {
 		log.Fatal(err)
@@ -69,11 +71,7 @@ func serveOne(ctx context.Context, l *uapi.Listener) string {
 	if err != nil {
 		log.Fatal(err)
 	}
-	mr, err := c.RegMRWith(page, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite, PD: pd})
-	if err != nil {
-		log.Fatal(err)
-	}
-	info, err := c.QueryMR(mr)
+	_, here, err := c.RegRegion(page, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite, PD: pd})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -81,7 +79,11 @@ func serveOne(ctx context.Context, l *uapi.Listener) string {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := r.Accept(ctx, fmt.Appendf(nil, "%x %x ", info.Addr, info.RKey)); err != nil {
+	private, err := here.MarshalBinary()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := r.Accept(ctx, private); err != nil {
 		log.Fatal(err)
 	}
 	<-c.Done(qp)

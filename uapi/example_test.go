@@ -51,11 +51,7 @@ func Example_write() {
 
 	// The peer opens a region and tells its address and key.
 	target := make([]byte, 64)
-	targetMR, err := b.RegMR(target, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
-	if err != nil {
-		log.Fatal(err)
-	}
-	remote, err := b.QueryMR(targetMR)
+	_, remote, err := b.RegRegion(target, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -179,26 +175,23 @@ func Example_faults() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	targetMR, err := b.RegMR(target, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	_, remote, err := b.RegRegion(target, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite})
 	if err != nil {
 		log.Fatal(err)
 	}
-	remote, err := b.QueryMR(targetMR)
+	id, err := a.PostWrite(qa, mr, 0, remote.Addr, remote.RKey, 1<<20)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := a.PostWrite(qa, mr, 0, remote.Addr, remote.RKey, 1<<20); err != nil {
-		log.Fatal(err)
-	}
-	var wc [1]uapi.WC
-	if _, err := a.WaitCQ(context.Background(), qa, wc[:]); err != nil {
+	wc, err := a.WaitWR(context.Background(), qa, id)
+	if err != nil {
 		log.Fatal(err)
 	}
 	counters, err := a.Counters()
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(wc[0].Status.Name(), string(source) == string(target))
+	fmt.Println(wc.Status.Name(), string(source) == string(target))
 	fmt.Println(counters["fault_loss"] > 0, counters["retransmitted_pkts"] > 0)
 	// Output:
 	// SUCCESS true
@@ -214,15 +207,13 @@ func Example_badRKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := a.PostWrite(qa, mr, 0, 0x80000000, 12345, 12); err != nil {
+	id, err := a.PostWrite(qa, mr, 0, 0x80000000, 12345, 12)
+	if err != nil {
 		log.Fatal(err)
 	}
-	var wc [1]uapi.WC
-	if _, err := a.WaitCQ(context.Background(), qa, wc[:]); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(wc[0].Status)
-	fmt.Println(errors.Is(wc[0].Err(), uapi.WCRemAccessErr))
+	wc, err := a.WaitWR(context.Background(), qa, id)
+	fmt.Println(wc.Status)
+	fmt.Println(errors.Is(err, uapi.WCRemAccessErr))
 
 	// A mistake on this side is an error of the call instead.
 	_, err = a.PostWrite(qa, 99, 0, 0x80000000, 12345, 12)

@@ -42,11 +42,10 @@ const (
 	frameIntroduce  = 1
 	frameReady      = 2
 	framePath       = 3
-	regionSize      = 24
 	introFixed      = endpointSize + 8
 	maxRegions      = 1024
 	maxIntroData    = 4096
-	maxIntroPayload = introFixed + maxRegions*regionSize + maxIntroData
+	maxIntroPayload = introFixed + maxRegions*RegionSize + maxIntroData
 )
 
 // DefaultExchangeTimeout bounds Exchange and ConnectOver when ctx has no
@@ -200,10 +199,9 @@ func (in *Introduction) append(b []byte) ([]byte, error) {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(in.Regions)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(in.Data)))
 	for _, r := range in.Regions {
-		b = binary.BigEndian.AppendUint64(b, r.Addr)
-		b = binary.BigEndian.AppendUint64(b, r.Length)
-		b = binary.BigEndian.AppendUint32(b, r.RKey)
-		b = binary.BigEndian.AppendUint32(b, uint32(r.Access))
+		if b, err = r.AppendBinary(b); err != nil {
+			return b, err
+		}
 	}
 	return append(b, in.Data...), nil
 }
@@ -220,24 +218,19 @@ func parseIntroduction(b []byte) (Introduction, error) {
 	regions := binary.BigEndian.Uint32(b[endpointSize:])
 	data := binary.BigEndian.Uint32(b[endpointSize+4:])
 	b = b[introFixed:]
-	if regions > maxRegions || data > maxIntroData || len(b) != int(regions)*regionSize+int(data) {
+	if regions > maxRegions || data > maxIntroData || len(b) != int(regions)*RegionSize+int(data) {
 		return Introduction{}, explain(syscall.EINVAL, "an introduction with %d regions and %d bytes of data does not have %d bytes more",
 			regions, data, len(b))
 	}
 	for i := range int(regions) {
-		r := b[i*regionSize:]
-		in.Regions = append(in.Regions, Region{
-			Addr:   binary.BigEndian.Uint64(r),
-			Length: binary.BigEndian.Uint64(r[8:]),
-			RKey:   binary.BigEndian.Uint32(r[16:]),
-			Access: Access(binary.BigEndian.Uint32(r[20:])),
-		})
-		if in.Regions[i].Addr+in.Regions[i].Length < in.Regions[i].Addr {
-			return Introduction{}, explain(syscall.EINVAL, "region %d of the introduction goes past the end of memory", i)
+		var r Region
+		if err := r.UnmarshalBinary(b[i*RegionSize:][:RegionSize]); err != nil {
+			return Introduction{}, fmt.Errorf("region %d of the introduction: %w", i, err)
 		}
+		in.Regions = append(in.Regions, r)
 	}
 	if data > 0 {
-		in.Data = bytes.Clone(b[int(regions)*regionSize:])
+		in.Data = bytes.Clone(b[int(regions)*RegionSize:])
 	}
 	return in, nil
 }

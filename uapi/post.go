@@ -49,6 +49,13 @@ func (c *Context) PostSend(qp QP, mr MR, length uint64) (WRID, error) {
 	return c.postOne("PostSend", qp, &wr)
 }
 
+// PostSendAt is PostSend of length bytes at localOffset of the region.
+func (c *Context) PostSendAt(qp QP, mr MR, localOffset, length uint64) (WRID, error) {
+	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
+	wr := WR{Op: OpSend, Flags: Signaled, SGE: sge[:]}
+	return c.postOne("PostSendAt", qp, &wr)
+}
+
 // PostSendImm is PostSend with 32 bits that the receive's completion carries.
 func (c *Context) PostSendImm(qp QP, mr MR, length uint64, imm uint32) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Length: length}}

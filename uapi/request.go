@@ -73,8 +73,8 @@ func (r *Request) create(config QPConfig) error {
 
 // Accept connects the queue pair, made by CreateQP or now with default
 // settings, tells the peer, and waits until the peer has said that it is
-// connected too, for as long as ctx lasts. private is at most MaxAcceptPrivate bytes,
-// behind which the peer sees zeroes.
+// connected too, for as long as ctx lasts. private is at most MaxAcceptPrivate
+// bytes, behind which the peer sees zeroes.
 //
 // Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when
 // it does not confirm within DefaultConnectTimeout, 4 s on a soft device, or

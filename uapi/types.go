@@ -133,18 +133,6 @@ type MRInfo struct {
 	PD           PD // protection domain; 0 is the context's own
 }
 
-// Region is a memory region as a peer names it, to read or write it.
-type Region struct {
-	Addr, Length uint64
-	RKey         uint32
-	Access       Access
-}
-
-// Region is the part of a region's description that is meant for the peer.
-func (i MRInfo) Region() Region {
-	return Region{Addr: i.Addr, Length: i.Length, RKey: i.RKey, Access: i.Access}
-}
-
 // QPState is the state of a queue pair (enum ib_qp_state).
 type QPState uint32
 

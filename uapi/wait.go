@@ -79,6 +79,35 @@ func (c *Context) WaitAny(ctx context.Context, cqs []CQ, wc []WC) (int, error) {
 // anyRoom is how many queues WaitAny takes without allocating.
 const anyRoom = 16
 
+// WaitWR waits for the completion of the request id on a queue pair of which no
+// other one completes meanwhile, as where one request is posted at a time:
+//
+//	id, err := c.PostWrite(qp, mr, 0, there.Addr, there.RKey, n)
+//	wc, err := c.WaitWR(ctx, qp, id)
+//
+// Errors are those of WaitCQ, and:
+//   - a *WCError when the request failed, with its completion
+//   - EBUSY when another request completed first, with that one's completion,
+//     which is taken; the caller may look at it and wait on
+//   - EINTR when WakeCQ woke it
+func (c *Context) WaitWR(ctx context.Context, qp QP, id WRID) (WC, error) {
+	_, cq, err := c.onlyCQ(qp)
+	wc, n := [1]WC{{Status: WCGeneralErr}}, 0
+	if err == nil {
+		_, n, err = c.wait(ctx, []*completionQueue{cq}, wc[:])
+	}
+	switch {
+	case err != nil:
+	case n == 0:
+		err = explain(syscall.EINTR, "work request %d: WakeCQ was called before it completed", int64(id))
+	case wc[0].WRID != id || wc[0].QP != qp:
+		err = explain(syscall.EBUSY, "work request %d of %s completed before %d; use WaitCQ where several are outstanding", int64(wc[0].WRID), qpName(wc[0].QP), int64(id))
+	case wc[0].Status != WCSuccess:
+		return wc[0], wc[0].Err()
+	}
+	return wc[0], opError("WaitWR", qpName(qp), err)
+}
+
 // WakeCQ makes one Wait, WaitCQ or WaitAny on the completion queue return 0 and
 // no error: one that blocks, or else the next one that finds no completion. A
 // program calls it to have the waiter look at something else than completions.

@@ -65,15 +65,10 @@ func newEnd(t T, c *uapi.Context, size int) *End {
 		t.Fatalf("uapitest: %v", err)
 	}
 	t.Cleanup(func() { e.check(uapi.Free(e.Buf)) })
-	if e.MR, err = c.RegMR(e.Buf, AllAccess); err != nil {
+	if e.MR, e.Local, err = c.RegRegion(e.Buf, uapi.MRConfig{Access: AllAccess}); err != nil {
 		t.Fatalf("uapitest: %v", err)
 	}
 	t.Cleanup(func() { e.destroy(c.DeregMR(e.MR)) })
-	info, err := c.QueryMR(e.MR)
-	if err != nil {
-		t.Fatalf("uapitest: %v", err)
-	}
-	e.Local = info.Region()
 	return e
 }
 
