@@ -12,6 +12,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/u-root/u-root/pkg/cpio"
+
 	"github.com/rdmashim/rdmashim/vm/guest"
 )
 
@@ -112,20 +114,19 @@ func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	image := archive{Buffer: *bytes.NewBuffer(base)}
-	image.pad(4)                                                                          // the kernel unpacks archives that follow each other
-	image.add(guest.ImageMark, modeFile|0o644, []byte(releaseMark+c.Kernel.Release+"\n")) // before the tool, which holds that text, too
-	image.add("bbin/rdmashim", modeFile|0o755, self)
-	image.add("bbin/rdma", modeLink|0o777, []byte("rdmashim"))
-	image.add("bin/sh", modeFile|0o755, sh)
-	image.add("bin/uinit", modeLink|0o777, []byte("../bbin/rdmashim"))
+	image := newArchive(base)
+	image.add(guest.ImageMark, cpio.S_IFREG|0o644, []byte(releaseMark+c.Kernel.Release+"\n")) // before the tool, which holds that text, too
+	image.add("bbin/rdmashim", cpio.S_IFREG|0o755, self)
+	image.add("bbin/rdma", cpio.S_IFLNK|0o777, []byte("rdmashim"))
+	image.add("bin/sh", cpio.S_IFREG|0o755, sh)
+	image.add("bin/uinit", cpio.S_IFLNK|0o777, []byte("../bbin/rdmashim"))
 	for _, f := range [][2]string{
 		{"etc/uinit.flags", "\"vm\"\n\"guest\"\n"},
 		{"etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"},
 		{"etc/group", "root:x:0:\nnogroup:x:65534:\n"},
 		{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
 	} {
-		image.add(f[0], modeFile|0o644, []byte(f[1]))
+		image.add(f[0], cpio.S_IFREG|0o644, []byte(f[1]))
 	}
 	modules := os.DirFS(c.Kernel.Modules)
 	err = fs.WalkDir(modules, ".", func(name string, d fs.DirEntry, err error) error {
@@ -133,15 +134,14 @@ func buildImage(ctx context.Context, c ImageConfig) ([]byte, error) {
 			return err
 		}
 		data, err := fs.ReadFile(modules, name)
-		image.add(path.Join("lib/modules", c.Kernel.Release, name), modeFile|0o644, data)
+		image.add(path.Join("lib/modules", c.Kernel.Release, name), cpio.S_IFREG|0o644, data)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	image.end()
-	image.pad(512)
-	return image.Bytes(), nil
+	err = image.end()
+	return image.Bytes(), err
 }
 
 // imageRelease reads for which kernel an image was built.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/u-root/u-root/pkg/cpio"
 
 	"github.com/rdmashim/rdmashim/vm/guest"
 )
@@ -39,9 +40,11 @@ func TestImageRelease(t *testing.T) {
 
 // fakeImage is an image that holds nothing but for which kernel it is.
 func fakeImage(release string) []byte {
-	var a archive
-	a.add(guest.ImageMark, modeFile, []byte(releaseMark+release+"\n"))
-	a.end()
+	a := newArchive(nil)
+	a.add(guest.ImageMark, cpio.S_IFREG, []byte(releaseMark+release+"\n"))
+	if err := a.end(); err != nil {
+		panic(err)
+	}
 	return a.Bytes()
 }
 
