@@ -218,7 +218,7 @@ var datagramTests = []test{
 			a.post(a.datagram(abi.WRSend, 0, 8, way, b))
 			a.sends(1)
 		}
-		pause()
+		r.settle()
 		a.sayMark(way, b)
 		b.sayNoMore()
 	}},
@@ -268,7 +268,7 @@ var datagramTests = []test{
 			wr.Flags |= abi.SendSolicited
 			a.post(wr)
 			a.sends(1)
-			pause()
+			r.settle()
 		}
 		b.sayPost("in RESET", b.datagram(abi.WRSend, 0, 1, way, b))
 		r.must(b.datagramStep(abi.QPSInit))

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -409,7 +411,7 @@ var uapiTests = []test{
 			_, err := a.WaitCQ(r.withDeadline(), a.qp, make([]uapi.WC, 1))
 			done <- err
 		}()
-		pause()
+		require.True(r, awaitBlocked("uapi.(*Context).WaitCQ("))
 		r.result("DestroyQP", a.DestroyQP(a.qp))
 		r.result("WaitCQ", <-done)
 	}},

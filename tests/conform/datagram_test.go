@@ -81,6 +81,22 @@ func (e *end) sayMark(way *verbs.AH, peer *end) {
 	e.r.say("it is %q", peer.buf[at+grhLen:at+grhLen+3])
 }
 
+// settle waits until what completed datagrams brought to b has been taken or
+// dropped: one that is sent behind them reaches another queue pair of the same
+// device. A real kernel's queue pairs take packets each in its own time, so it
+// pauses, too.
+func (r *rig) settle() {
+	r.Helper()
+	a, b, way := r.datagrams()
+	b.recv(0, grhLen)
+	a.post(a.datagram(abi.WRSend, 0, 0, way, b))
+	for _, cq := range []*verbs.CQ{a.scq, b.rcq} {
+		_, err := take(cq, 1)
+		r.must(err)
+	}
+	pause()
+}
+
 // sayGRH adds what the header in front of a datagram says, but for what depends
 // on the run: IPv4's checksum and identification.
 func (e *end) sayGRH(b []byte, from *end) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,6 +139,20 @@ func eventually(cond func() bool) bool {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// awaitBlocked waits until a goroutine blocks in the function.
+func awaitBlocked(function string) bool {
+	stacks := make([]byte, 1<<20)
+	return eventually(func() bool {
+		for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			head, calls, _ := strings.Cut(g, "\n")
+			if strings.Contains(calls, function) && !strings.Contains(head, "[run") { // running, runnable
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // test is one case of the suite.
