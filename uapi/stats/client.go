@@ -25,8 +25,9 @@ import (
 )
 
 // How long a process may take until it begins to answer, and for the rest. A
-// process that is stopped never begins.
-const (
+// process that is stopped never begins. Tests that are not about this allow
+// more.
+var (
 	silence    = 200 * time.Millisecond
 	answerTime = 2 * time.Second
 )

@@ -29,6 +29,13 @@ func private(t *testing.T) string {
 	return filepath.Join(run, "rdmashim")
 }
 
+// bear lets a process be silent for so long.
+func bear(t *testing.T, d time.Duration) {
+	before := silence
+	silence = d
+	t.Cleanup(func() { silence = before })
+}
+
 func serve(t *testing.T, read func() []Device) *Server {
 	t.Helper()
 	s, err := Serve("a test", read)
@@ -182,6 +189,7 @@ func TestGoneMeanwhile(t *testing.T) {
 // once and are named.
 func TestSilentProcesses(t *testing.T) {
 	dir := private(t)
+	bear(t, 2*time.Second)
 	serve(t, one)
 	const n = 60
 	for i := range n {
@@ -209,6 +217,7 @@ func TestSilentProcesses(t *testing.T) {
 // A reading that takes longer than the silence allowed is waited for.
 func TestSlowAnswer(t *testing.T) {
 	private(t)
+	bear(t, time.Second)
 	serve(t, func() []Device {
 		<-time.After(silence * 3 / 2)
 		return one()
