@@ -187,6 +187,7 @@ func TestRunTimeout(t *testing.T) {
 	require.Equal(t, timeout.Log, r.Nodes[0].Log)
 
 	c.Nodes = 2
+	c.Timeout = 5 * time.Second // the other node answers in time on a busy machine
 	_, _, _, err = runFake(t, c, "hangnode", "1")
 	require.ErrorAs(t, err, &timeout)
 	require.Equal(t, 1, timeout.Node)
@@ -194,7 +195,7 @@ func TestRunTimeout(t *testing.T) {
 
 func TestRunBootTimeout(t *testing.T) {
 	c := fakeConfig(t, "mute")
-	c.BootTimeout = 300 * time.Millisecond
+	c.BootTimeout = 5 * time.Second // a busy machine starts the process in time
 	var timeout *TimeoutError
 	_, _, _, err := runFake(t, c, "echo")
 	require.ErrorAs(t, err, &timeout)
