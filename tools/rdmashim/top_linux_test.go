@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -106,10 +105,7 @@ func TestStatsOfAStoppedProcess(t *testing.T) {
 		}
 		return pids
 	}
-	start := time.Now()
-	o := runTool(t, "stats", "-j")
-	require.Less(t, time.Since(start), 4*time.Second, "twice the two seconds of an answer")
-	o = runReader(t, "stats", "-j")
+	o := runReader(t, "stats", "-j")
 	require.Equal(t, []int{os.Getpid()}, of(o))
 	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
 
