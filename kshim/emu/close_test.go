@@ -341,7 +341,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 			return
 		}
 	}
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("goroutines left:\n%s", stacks[:runtime.Stack(stacks, true)])
