@@ -129,7 +129,7 @@ func TestPerfDurationEnds(t *testing.T) {
 	}{
 		{"write bw -D 0.2 -t 8 -d soft?port=0&delay=50ms --check", 0, `(?m)^ 65536 +[1-9]\d* .*\n(.*\n)*.*data checked: every byte`},
 		{"write lat -D 0.2 -d soft?port=0&delay=50ms --check", 0, `(?m)^ 2 +[1-9]\d* .*\n(.*\n)*.*data not checked: the run was cut short`},
-		{"write bw -D 0.2 -d soft?port=0&loss=100%", 1, `RDMA WRITE of 65536 bytes: .*RETRY_EXC_ERR.* \(0 messages had completed in \d\.\d s\)\n$`},
+		{"write bw -D 0.2 -d soft?port=0&loss=100%", 1, `RDMA WRITE of 65536 bytes: .*RETRY_EXC_ERR.* \(0 messages had completed in \d+\.\d s\)\n$`},
 		{"send bw -e -D 0.2 -s 64 -t 4 --warmup 0 --slow 20s --check", 0,
 			`(?m)^ 64 +[1-9]\d* .*\n(.*\n)* [1-4] messages of 64 bytes had not completed when .*\n(.*\n)*.*data not checked`},
 	} {
