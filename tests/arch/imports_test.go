@@ -107,6 +107,7 @@ var allowed = map[string][]string{
 	"uapi":                                {"kshim/gidtable", "uapi/peercred", "kshim", "kshim/abi", "kshim/rdmacm", "kshim/ring", "kshim/verbs", "uapi/stats"},
 	"uapi/stats":                          {"uapi/peercred"},
 	"uapi/qmux/wire":                      {},
+	"uapi/qmux/core":                      {"uapi/qmux/wire"},
 	"uapi/uapitest":                       {"uapi"},
 	"uapi/msgring/core":                   {},
 	"tests/leak":                          {},
@@ -208,7 +209,8 @@ func TestPureBottoms(t *testing.T) {
 	}
 	forbidden["rnic/cm"] = forbidden["rnic/engine"]
 	forbidden["uapi/msgring/core"] = forbidden["rnic/engine"]
-	standardOnly := []string{"uapi/msgring/core", "rnic/wire", "uapi/qmux/wire", "kshim/abi", "kshim", "rnic/mem", "rnic/link"}
+	forbidden["uapi/qmux/core"] = forbidden["rnic/engine"]
+	standardOnly := []string{"uapi/msgring/core", "rnic/wire", "uapi/qmux/wire", "uapi/qmux/core", "kshim/abi", "kshim", "rnic/mem", "rnic/link"}
 	for _, s := range sources(t) {
 		if s.test {
 			continue

@@ -1,0 +1,228 @@
+package core
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the expected lines of the scripts anew")
+
+// TestScripts runs testdata/*.txt: comments, commands, four dashes, and what
+// the commands lead to, up to an empty line. testdata/README.md has the
+// commands.
+func TestScripts(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			got := runScript(t, string(text))
+			if *rewrite {
+				require.NoError(t, os.WriteFile(name, []byte(got), 0o644))
+				return
+			}
+			require.Equal(t, string(text), got)
+		})
+	}
+}
+
+// runScript returns the script with the lines that its commands lead to.
+func runScript(t *testing.T, text string) string {
+	var out []string
+	var s *script
+	expected := false
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case line == "----":
+			out = append(append(out, line), s.lines...)
+			s.lines, expected = nil, true
+		case line == "":
+			out, expected = append(out, line), false
+		case expected:
+		case strings.HasPrefix(line, "#"):
+			out = append(out, line)
+		default:
+			out = append(out, line)
+			words := strings.Fields(line)
+			if words[0] == "connect" {
+				s = &script{}
+				s.connect(t, words[1:])
+				continue
+			}
+			if err := s.do(words); err != nil {
+				t.Fatalf("line %d: %q: %v", i+1, line, err)
+			}
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// script is a pair and the lines that it has led to.
+type script struct {
+	p     *pair
+	lines []string
+}
+
+func (s *script) say(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+// connect makes a pair whose configurations are changed by words such as
+// stream=1000, for both sides, or a.stream=1000.
+func (s *script) connect(t *testing.T, words []string) {
+	side := "a."
+	s.p = newPair(t, func(cfg *Config) {
+		for _, word := range words {
+			key, value, _ := strings.Cut(word, "=")
+			if len(key) > 2 && key[1] == '.' {
+				if !strings.HasPrefix(key, side) {
+					continue
+				}
+				key = key[2:]
+			}
+			n, err := strconv.Atoi(value)
+			require.NoError(t, err, word)
+			switch key {
+			case "draft":
+				cfg.Draft = wire.Draft(n)
+			case "stream":
+				cfg.StreamWindow, cfg.MaxStreamWindow = uint64(n), uint64(n)
+			case "window":
+				cfg.Window, cfg.MaxWindow = uint64(n), uint64(n)
+			case "bidi":
+				cfg.MaxStreamsBidi = uint64(n)
+			case "uni":
+				cfg.MaxStreamsUni = uint64(n)
+			case "idle":
+				cfg.IdleTimeout = Duration(n) * Second
+			case "keepalive":
+				cfg.KeepAlive = Duration(n) * Second
+			case "split":
+			default:
+				t.Fatalf("connect knows no %s", key)
+			}
+			if key == "split" && s.p != nil {
+				s.p.split = n
+			}
+		}
+		side = "b."
+	})
+	s.p.seen = func(from *Conn, frames []wire.Frame) {
+		words := make([]string, len(frames))
+		for i, f := range frames {
+			words[i] = f.String()
+		}
+		s.say("%s %s", map[*Conn]string{s.p.a: "a>b", s.p.b: "b>a"}[from], strings.Join(words, " | "))
+	}
+}
+
+// do carries one command out.
+func (s *script) do(words []string) error {
+	p := s.p
+	arg := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	number := func(i int) int {
+		n, _ := strconv.Atoi(arg(i))
+		return n
+	}
+	c := map[string]*Conn{"a": p.a, "b": p.b}[arg(1)]
+	id := wire.StreamID(number(2))
+	var err error
+	switch words[0] {
+	case "run":
+		p.run()
+		s.events("a", p.a)
+		s.events("b", p.b)
+	case "step":
+		if !p.step(c) {
+			s.say("%s has nothing to send", arg(1))
+		}
+	case "advance":
+		p.advance(Duration(number(1)) * Millisecond)
+		s.events("a", p.a)
+		s.events("b", p.b)
+	case "open":
+		if id, ok := c.Open(p.now, arg(2) == "uni"); ok {
+			s.say("%s: opened %d", arg(1), id)
+		} else {
+			s.say("%s: no stream", arg(1))
+		}
+	case "accept":
+		if id, ok := c.Accept(arg(2) == "uni"); ok {
+			s.say("%s: accepted %d", arg(1), id)
+		} else {
+			s.say("%s: no stream", arg(1))
+		}
+	case "write":
+		err = c.Write(id, make([]byte, number(3)), arg(4) == "fin")
+	case "withdraw":
+		s.say("%s: withdrew %d", arg(1), c.Withdraw(id))
+	case "read":
+		n, failed := c.Read(id, make([]byte, number(3)))
+		s.say("%s: read %d of %d, %v", arg(1), n, id, failed)
+	case "reset":
+		err = c.Reset(id, uint64(number(3)))
+	case "reliable":
+		s.say("%s: reliable %v", arg(1), c.SetReliable(id))
+	case "stop":
+		err = c.Stop(id, uint64(number(3)))
+	case "priority":
+		err = c.SetPriority(id, number(3))
+	case "datagram":
+		err = c.SendDatagram(make([]byte, number(2)))
+	case "ping":
+		c.Ping()
+	case "close":
+		c.Close(p.now, uint64(number(2)), strings.Join(words[3:], " "))
+	case "end":
+		c.ReceiveEnd()
+	case "hear":
+		p.give(c, unhex(p.t, strings.Join(words[2:], "")))
+	default:
+		return fmt.Errorf("no such command")
+	}
+	if err != nil {
+		s.say("%s: %v", arg(1), err)
+	}
+	return nil
+}
+
+func (s *script) events(name string, c *Conn) {
+	for _, e := range c.Events() {
+		switch e.Kind {
+		case EventReady:
+			s.say("%s: ready", name)
+		case EventAccept:
+			s.say("%s: may accept, uni %v", name, e.Stream.Uni())
+		case EventOpen:
+			s.say("%s: may open, uni %v", name, e.Stream.Uni())
+		case EventReadable:
+			s.say("%s: %d readable", name, e.Stream)
+		case EventWritable:
+			s.say("%s: %d writable", name, e.Stream)
+		case EventFinished:
+			s.say("%s: %d finished", name, e.Stream)
+		case EventDatagram:
+			s.say("%s: a datagram", name)
+		case EventDatagramRoom:
+			s.say("%s: room for datagrams", name)
+		case EventClosed:
+			s.say("%s: %v", name, c.Cause())
+		}
+	}
+}
