@@ -57,12 +57,10 @@ func newDevice(t *testing.T, name string, c *uapi.Context, max int) *device {
 	mem, err := uapi.Alloc(2 * (max + 2*margin))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, uapi.Free(mem)) })
-	mr, err := c.RegMR(mem, allAccess)
+	mr, region, err := c.RegRegion(mem, uapi.MRConfig{Access: allAccess})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.DeregMR(mr)) })
-	info, err := c.QueryMR(mr)
-	require.NoError(t, err)
-	return &device{name, c, mem, mr, info.Region()}
+	return &device{name, c, mem, mr, region}
 }
 
 // newEnd makes a queue pair that is not connected.
