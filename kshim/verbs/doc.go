@@ -20,6 +20,11 @@
 // the doorbell. Poll takes the completion out of the completion queue's ring
 // without a system call. Neither allocates.
 //
+// How a waiter sleeps: WaitAny looks at its queues, does the device's work
+// itself if the kernel runs in this process and lets it, else enters itself in
+// each queue, arms them, looks once more and sleeps until an event, a failure
+// or Wake fills its channel.
+//
 // The package does the work that the kernel leaves to its client:
 //
 //   - rxe rounds a queue's depth up; here a queue is full at exactly the
