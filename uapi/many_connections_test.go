@@ -1,0 +1,172 @@
+package uapi
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestManyConnections: a thousand in a loop and a thousand at once leave
+// nothing. Ids of connections that are over are the device's for as long as
+// their packets might be under way.
+func TestManyConnections(t *testing.T) {
+	t.Run("sim", func(t *testing.T) {
+		a, b := twoDevices(t, "")
+		manyConnections(t, a, b)
+	})
+	t.Run("soft", func(t *testing.T) {
+		var both [2]*Context
+		for i := range both {
+			var err error
+			both[i], err = Open(ownSoft(i))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, both[i].Close()) }()
+		}
+		if both[0].chosen.addr.Port() != RoCEPort || both[1].chosen.addr.Port() != RoCEPort {
+			t.Skip("UDP port 4791 is not free on two loopback addresses; end what holds it (ss -ulpn)")
+		}
+		manyConnections(t, both[0], both[1])
+	})
+}
+
+// ownSoft names a soft device at an address that no other process's tests use,
+// where there are so many.
+func ownSoft(n int) string {
+	if runtime.GOOS != "linux" {
+		return "soft"
+	}
+	pid := os.Getpid()
+	return fmt.Sprintf("soft:127.%d.%d.%d", 32+(pid>>8)%192, pid%256, 1+n)
+}
+
+func manyConnections(t *testing.T, a, b *Context) {
+	n := 1000
+	if testing.Short() || raceEnabled {
+		n = 100
+	}
+	// All at once have a place: how long one that must make way for others has
+	// to confirm is a matter of wall time (TestListenBurst has virtual time).
+	l, err := b.ListenWith(":0", ListenConfig{Pending: 2 * n})
+	require.NoError(t, err)
+	defer l.Close()
+	config := DialConfig{QPConfig: QPConfig{SendDepth: 1, RecvDepth: 1}}
+	before := runtime.NumGoroutine()
+	for range n {
+		j := join(t, a, b, l, config)
+		j.leave(t)
+	}
+	var mu sync.Mutex
+	seen := map[QP]bool{}
+	var served sync.WaitGroup
+	for range n {
+		served.Go(func() {
+			r, err := l.Accept(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = r.CreateQP(config.QPConfig)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			qp, err := r.Accept(t.Context(), nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			seen[qp] = true
+			mu.Unlock()
+		})
+	}
+	mine := make([]QP, n)
+	var dialled sync.WaitGroup
+	for i := range n {
+		dialled.Go(func() {
+			var err error
+			if mine[i], err = a.Dial(t.Context(), dialable(b, l), config); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	dialled.Wait()
+	served.Wait()
+	if t.Failed() {
+		return
+	}
+	require.Len(t, seen, n)
+	for _, qp := range mine {
+		require.NoError(t, a.DestroyQP(qp))
+	}
+	for qp := range seen {
+		<-b.Done(qp)
+		require.ErrorIs(t, b.Cause(qp), ErrPeerDisconnected)
+		require.NoError(t, b.DestroyQP(qp))
+	}
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+2; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "goroutines do not end")
+	}
+}
+
+// TestCloseAnytime: contexts, listeners and queue pairs go at any moment of
+// connections that are being made.
+func TestCloseAnytime(t *testing.T) {
+	for seed := range 60 {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := twoDevices(t, "&delay=1ms")
+			c, err := Open(b.backend.device() + "&delay=1ms")
+			require.NoError(t, err)
+			d, err := Open(a.backend.device() + "&delay=1ms")
+			require.NoError(t, err)
+			l, err := c.Listen(":0")
+			require.NoError(t, err)
+			addr := dialable(c, l)
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					qp, err := d.Dial(t.Context(), addr, DialConfig{KeepAlive: 3 * time.Millisecond})
+					if err != nil {
+						return
+					}
+					<-d.Done(qp)
+					_ = d.Disconnect(qp)
+					_ = d.DestroyQP(qp)
+				})
+				all.Go(func() {
+					r, err := l.Accept(t.Context())
+					if err != nil {
+						return
+					}
+					qp, err := r.Accept(t.Context(), nil)
+					if err != nil {
+						return
+					}
+					<-c.Done(qp)
+					_ = c.DestroyQP(qp)
+				})
+			}
+			time.Sleep(time.Duration(seed) * 200 * time.Microsecond)
+			switch seed % 3 {
+			case 0:
+				_ = c.Close()
+			case 1:
+				_ = d.Close()
+			default:
+				_ = l.Close()
+				_ = d.Close()
+			}
+			time.Sleep(100 * time.Millisecond)
+			_ = l.Close()
+			_ = c.Close()
+			_ = d.Close()
+			all.Wait()
+		})
+	}
+}

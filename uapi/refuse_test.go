@@ -1,0 +1,190 @@
+package uapi_test
+
+import (
+	"math"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+func TestCreateRefuses(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	info, err := a.QueryDevice()
+	require.NoError(t, err)
+	for _, n := range []int{0, -1, info.MaxCQE + 1, math.MaxInt32} {
+		_, err := a.CreateCQ(n)
+		require.ErrorIs(t, err, syscall.EINVAL, "%d entries", n)
+	}
+	foreign, err := b.CreateCQ(1)
+	require.NoError(t, err)
+	t.Cleanup(func() { b.DestroyCQ(foreign) })
+	for name, config := range map[string]uapi.QPConfig{
+		"depth":        {SendDepth: info.MaxDepth + 1},
+		"both depths":  {SendDepth: info.MaxCQE, RecvDepth: info.MaxCQE},
+		"pieces":       {SendSGE: info.MaxSGE + 1},
+		"inline":       {Inline: 1 << 20},
+		"timeout":      {Timeout: 32},
+		"retry":        {Retry: 8},
+		"rnr retry":    {RNRRetry: 8},
+		"rnr timer":    {MinRNRTimer: 32},
+		"rd atomic":    {MaxRdAtomic: 100000},
+		"negative":     {Timeout: -2},
+		"mtu":          {MTU: 1500},
+		"mtu too high": {MTU: 8192},
+		"access":       {Access: 1 << 20},
+	} {
+		_, err := a.CreateQPWith(config)
+		require.ErrorIs(t, err, syscall.EINVAL, name)
+	}
+	_, err = a.CreateQPWith(uapi.QPConfig{SendCQ: foreign})
+	require.ErrorIs(t, err, syscall.EBADF)
+	_, err = a.CreateQPWith(uapi.QPConfig{RecvCQ: 99999})
+	require.ErrorIs(t, err, syscall.EBADF)
+	_, err = a.RegMR(make([]byte, 8), 1<<20)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.Empty(t, a.OpenHandles())
+}
+
+func TestConnectRefuses(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	qa, qb := mustQP(t, a, uapi.QPConfig{}), mustQP(t, b, uapi.QPConfig{})
+	e, err := b.LocalEndpoint(qb)
+	require.NoError(t, err)
+	require.ErrorIs(t, a.Disconnect(qa), syscall.ENOTCONN)
+	require.ErrorIs(t, a.ConnectQP(qa, uapi.Endpoint{}), syscall.EINVAL)
+	bad := e
+	bad.QPN = 1 << 24
+	require.ErrorIs(t, a.ConnectQP(qa, bad), syscall.EINVAL)
+	require.NoError(t, a.ConnectQP(qa, e))
+	require.ErrorIs(t, a.ConnectQP(qa, e), syscall.EISCONN)
+	info, err := a.QueryQP(qa)
+	require.NoError(t, err)
+	require.Equal(t, uapi.StateRTS, info.State)
+	require.Equal(t, e, info.Remote)
+}
+
+func TestConnectDefaultsAndNegotiation(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	qa := mustQP(t, a, uapi.QPConfig{})
+	qb := mustQP(t, b, uapi.QPConfig{MTU: 512, MaxRdAtomic: 3, Timeout: 14, Retry: uapi.None, RNRRetry: 2, MinRNRTimer: uapi.None})
+	connectPair(t, a, qa, b, qb)
+	ia, err := a.QueryQP(qa)
+	require.NoError(t, err)
+	require.Equal(t, []int{512, 16, 6, 7, 12, 3}, []int{ia.MTU, ia.Timeout, ia.Retry, ia.RNRRetry, ia.MinRNRTimer, ia.MaxRdAtomic})
+	ib, err := b.QueryQP(qb)
+	require.NoError(t, err)
+	require.Equal(t, []int{512, 14, 0, 2, 0, 3}, []int{ib.MTU, ib.Timeout, ib.Retry, ib.RNRRetry, ib.MinRNRTimer, ib.MaxRdAtomic})
+}
+
+// A queue pair connected to itself.
+func TestConnectToItself(t *testing.T) {
+	t.Parallel()
+	eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+		qp := mustQP(t, a, uapi.QPConfig{SendDepth: 4, RecvDepth: 4})
+		connectPair(t, a, qp, a, qp)
+		buf := []byte("to myself.........")
+		mr, _ := mustMR(t, a, buf, uapi.AccessLocalWrite)
+		recv, err := a.PostRecv(qp, mr, 9, 9)
+		require.NoError(t, err)
+		send, err := a.PostSend(qp, mr, 9)
+		require.NoError(t, err)
+		ids := []uapi.WRID{next(t, a, qp).WRID, next(t, a, qp).WRID}
+		require.ElementsMatch(t, []uapi.WRID{recv, send}, ids)
+		require.Equal(t, "to myselfto myself", string(buf))
+	})
+}
+
+// A request that a queue pair connected to itself refuses has the status that
+// any peer's refusal has: earlier requests succeed, later ones are flushed.
+func TestRefusedByItself(t *testing.T) {
+	t.Parallel()
+	type list []uapi.Status
+	for name, c := range map[string]struct {
+		wr   uapi.WR
+		recv uint64 // bytes of the receive that is posted, if any
+		want list   // of the receive, and the sends
+	}{
+		"write": {uapi.WR{Op: uapi.OpWrite, RKey: 12345}, 0, list{uapi.WCSuccess, uapi.WCRemAccessErr, uapi.WCWRFlushErr}},
+		"read":  {uapi.WR{Op: uapi.OpRead, RKey: 12345}, 0, list{uapi.WCSuccess, uapi.WCRemAccessErr, uapi.WCWRFlushErr}},
+		"SEND that is too long": {uapi.WR{Op: uapi.OpSend}, 4,
+			list{uapi.WCSuccess, uapi.WCLocLenErr, uapi.WCRemInvReqErr, uapi.WCWRFlushErr}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachDevice(t, func(t *testing.T, a, b *uapi.Context) {
+				qp := mustQP(t, a, uapi.QPConfig{SendDepth: 4, RecvDepth: 4})
+				connectPair(t, a, qp, a, qp)
+				mr, info := mustMR(t, a, make([]byte, 16), uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+				if c.recv > 0 {
+					_, err := a.PostRecv(qp, mr, 0, c.recv)
+					require.NoError(t, err)
+				}
+				sge := []uapi.SGE{{MR: mr, Length: 8}}
+				good := uapi.WR{Op: uapi.OpWrite, Flags: uapi.Signaled, SGE: sge, RemoteAddr: info.Addr, RKey: info.RKey}
+				bad := c.wr
+				bad.SGE, bad.RemoteAddr = sge, info.Addr
+				_, err := a.Post(qp, []uapi.WR{good, bad, good})
+				require.NoError(t, err)
+				var got list
+				for range c.want {
+					got = append(got, next(t, a, qp).Status)
+				}
+				require.ElementsMatch(t, c.want, got)
+				state, err := a.QueryQP(qp)
+				require.NoError(t, err)
+				require.Equal(t, uapi.StateError, state.State)
+			})
+		})
+	}
+}
+
+func TestReceivesAreTooEarlyInReset(t *testing.T) {
+	t.Parallel()
+	a, _ := uapitest.Pair(t, "")
+	qp := mustQP(t, a, uapi.QPConfig{SendDepth: 1, RecvDepth: 1})
+	mr, _ := mustMR(t, a, make([]byte, 8), uapi.AccessLocalWrite)
+	_, err := a.PostRecv(qp, mr, 0, 8)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "LocalEndpoint")
+	_, err = a.LocalEndpoint(qp)
+	require.NoError(t, err)
+	_, err = a.PostRecv(qp, mr, 0, 8)
+	require.NoError(t, err)
+	_, err = a.PostSend(qp, mr, 8)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorContains(t, err, "ConnectQP")
+}
+
+// A receive whose memory may not be written fails on both sides.
+func TestReceiveWithoutPermission(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	x, y := uapitest.Connect(t, a, b)
+	mr, _ := mustMR(t, y.Context, []byte("constant"), uapi.AccessRemoteRead)
+	y.Must(y.PostRecv(y.QP, mr, 0, 8))
+	x.Must(x.PostSend(x.QP, x.MR, 8))
+	require.Equal(t, uapi.WCLocProtErr, y.Next(1)[0].Status)
+	require.Equal(t, uapi.WCRemOpErr, x.Next(1)[0].Status)
+}
+
+// A queue pair's own access limits its peer's requests, also where the region
+// allows more.
+func TestQueuePairAccess(t *testing.T) {
+	t.Parallel()
+	a, b := uapitest.Pair(t, "")
+	for _, access := range []uapi.Access{uapi.AccessLocalWrite, uapi.AccessRemoteRead} {
+		x, _ := uapitest.Connect(t, a, b)
+		qa := mustQP(t, a, uapi.QPConfig{SendDepth: 1})
+		qb := mustQP(t, b, uapi.QPConfig{Access: access})
+		connectPair(t, a, qa, b, qb)
+		x.Must(x.PostWrite(qa, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 8))
+		require.Contains(t, []uapi.Status{uapi.WCRemAccessErr, uapi.WCRemInvReqErr}, next(t, a, qa).Status)
+	}
+}
