@@ -107,6 +107,7 @@ var allowed = map[string][]string{
 	"uapi":                                {"kshim/gidtable", "uapi/peercred", "kshim", "kshim/abi", "kshim/rdmacm", "kshim/ring", "kshim/verbs", "uapi/stats"},
 	"uapi/stats":                          {"uapi/peercred"},
 	"uapi/qmux/wire":                      {},
+	"uapi/qmux":                           {"uapi/qmux/core", "uapi/qmux/wire"},
 	"uapi/qmux/core":                      {"uapi/qmux/wire"},
 	"uapi/uapitest":                       {"uapi"},
 	"uapi/msgring/core":                   {},

@@ -1,0 +1,75 @@
+package qmux
+
+import (
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux/core"
+	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
+)
+
+// Config has quic-go's names. The zero value of a field, and a nil Config, mean
+// the default.
+type Config struct {
+	// HandshakeIdleTimeout bounds the handshake of a TLS connection; 5 s.
+	HandshakeIdleTimeout time.Duration
+	// MaxIdleTimeout is the silence that ends the connection; 30 s. The
+	// smaller one of both sides holds.
+	MaxIdleTimeout time.Duration
+	// KeepAlivePeriod is the silence after which a ping goes out, at most half
+	// of the idle time; none by default.
+	KeepAlivePeriod time.Duration
+
+	// What the peer may send ahead, in bytes, at first and at most: 512 KiB
+	// and 6 MiB on a stream, 768 KiB and 15 MiB in all.
+	InitialStreamReceiveWindow     uint64
+	MaxStreamReceiveWindow         uint64
+	InitialConnectionReceiveWindow uint64
+	MaxConnectionReceiveWindow     uint64
+
+	// How many streams the peer may have at once; 100, none if negative.
+	MaxIncomingStreams    int64
+	MaxIncomingUniStreams int64
+
+	// EnableDatagrams lets the peer send datagrams.
+	EnableDatagrams bool
+
+	// MaxRecordSize bounds records in bytes; 16382, which fits a record of
+	// TLS.
+	MaxRecordSize int
+	// Draft is the QMux draft to speak: 2 by default, or 1.
+	Draft int
+}
+
+// orDefault returns v, or d if v is zero.
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+// streams returns a number of streams as the core has it.
+func streams(n int64) uint64 { return uint64(max(0, orDefault(n, 100))) }
+
+// core returns the configuration of a side.
+func (cfg *Config) core(server bool) core.Config {
+	d := core.DefaultConfig(server)
+	c := core.Config{
+		Server:          server,
+		Draft:           wire.Draft(orDefault(cfg.Draft, 2)),
+		StreamWindow:    orDefault(cfg.InitialStreamReceiveWindow, d.StreamWindow),
+		Window:          orDefault(cfg.InitialConnectionReceiveWindow, d.Window),
+		MaxStreamWindow: orDefault(cfg.MaxStreamReceiveWindow, d.MaxStreamWindow),
+		MaxWindow:       orDefault(cfg.MaxConnectionReceiveWindow, d.MaxWindow),
+		MaxStreamsBidi:  streams(cfg.MaxIncomingStreams),
+		MaxStreamsUni:   streams(cfg.MaxIncomingUniStreams),
+		MaxRecord:       orDefault(cfg.MaxRecordSize, wire.DefaultMaxRecord),
+		IdleTimeout:     core.Duration(orDefault(cfg.MaxIdleTimeout, 30*time.Second)),
+		KeepAlive:       core.Duration(cfg.KeepAlivePeriod),
+	}
+	if cfg.EnableDatagrams {
+		c.MaxDatagram = c.MaxRecord
+	}
+	return c
+}

@@ -1,0 +1,31 @@
+// Package qmux is QUIC's streams and datagrams over any ordered byte stream: a
+// TCP or TLS connection, a UNIX socket, net.Pipe, or a stream over RDMA. It
+// speaks QMux, draft-ietf-quic-qmux-02, and -01.
+//
+//	conn, err := net.Dial("tcp", address)
+//	c, err := qmux.Client(conn, nil)
+//	s, err := c.OpenStreamSync(ctx)
+//	s.Write(request)
+//	s.Close()
+//	answer, err := io.ReadAll(s)
+//	c.CloseWithError(0, "")
+//
+// The names and their meanings are those of quic-go, so that a program changes
+// from one to the other by its import and its dial. Streams are as there: one
+// goroutine may read and another write, deadlines end calls and not streams,
+// Close ends the sending half, CancelRead and CancelWrite give a half up.
+//
+// It is no transport: order, delivery, congestion and secrecy are the byte
+// stream's. A stream that nobody reads stops itself only, but a byte that the
+// byte stream loses stops all. It has no Transport, listener, migration, 0-RTT
+// or tracer.
+//
+// # How a call flows
+//
+// The state of a connection is a core.Conn behind one lock. Two goroutines
+// drive it: the reader gives it the bytes that arrive, and always reads,
+// whatever the program does; the writer sends the records that it has. A Write
+// lends its bytes, wakes the writer, and waits until they are in a record
+// (send.go). A Read takes what is there or waits (receive.go). Events of the
+// core wake whoever waits (conn.go). A timer does what is due.
+package qmux

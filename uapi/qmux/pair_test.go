@@ -1,0 +1,97 @@
+package qmux_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux"
+)
+
+// transports are what the tests run on.
+var transports = []struct {
+	name    string
+	connect func(t testing.TB) (client, server net.Conn)
+}{
+	{"pipe", func(testing.TB) (net.Conn, net.Conn) { return net.Pipe() }},
+	{"tcp", tcp},
+	{"tls", func(t testing.TB) (net.Conn, net.Conn) { return secure(t, "test", "test") }},
+}
+
+func tcp(t testing.TB) (client, server net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	client, err = net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	server, err = l.Accept()
+	require.NoError(t, err)
+	return client, server
+}
+
+// secure is tcp with TLS, and a protocol on each side unless it is empty.
+func secure(t testing.TB, clientProtocol, serverProtocol string) (client, server net.Conn) {
+	client, server = tcp(t)
+	cc, sc := &tls.Config{InsecureSkipVerify: true}, &tls.Config{Certificates: []tls.Certificate{certificate()}}
+	if clientProtocol != "" {
+		cc.NextProtos = []string{clientProtocol}
+	}
+	if serverProtocol != "" {
+		sc.NextProtos = []string{serverProtocol}
+	}
+	return tls.Client(client, cc), tls.Server(server, sc)
+}
+
+var certificate = sync.OnceValue(func() tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+})
+
+// both makes the two sides at once, since TLS needs both, and closes them in
+// the end.
+func both(t testing.TB, client, server net.Conn, cfg *qmux.Config) (*qmux.Conn, *qmux.Conn) {
+	t.Helper()
+	type result struct {
+		c   *qmux.Conn
+		err error
+	}
+	made := make(chan result, 1)
+	go func() {
+		c, err := qmux.Server(server, cfg)
+		made <- result{c, err}
+	}()
+	a, err := qmux.Client(client, cfg)
+	b := <-made
+	require.NoError(t, err)
+	require.NoError(t, b.err)
+	t.Cleanup(func() {
+		a.CloseWithError(0, "")
+		b.c.CloseWithError(0, "")
+	})
+	return a, b.c
+}
+
+// soon bounds a hang.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,79 @@
+package qmux
+
+import (
+	"sync"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux/core"
+)
+
+// ReceiveStream is the receiving half of a stream.
+type ReceiveStream struct {
+	c        *Conn
+	id       StreamID
+	reading  sync.Mutex // one Read at a time
+	ready    chan struct{}
+	deadline deadline
+	err      error // why it has ended; guarded by the connection's lock
+}
+
+// StreamID is the stream's number.
+func (s *ReceiveStream) StreamID() StreamID { return s.id }
+
+// Read waits for bytes. io.EOF comes at the stream's end, with its last bytes
+// perhaps. The other errors are os.ErrDeadlineExceeded, after which the stream
+// goes on, a *StreamError, and that of the connection's end; if the peer ended
+// it, all that had arrived is read before.
+func (s *ReceiveStream) Read(p []byte) (n int, err error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	for {
+		late := s.deadline.wait()
+		if err := s.deadline.check(); err != nil {
+			return 0, err
+		}
+		s.c.do(func() { n, err = s.take(p) })
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+		select {
+		case <-s.ready:
+		case <-late:
+		}
+	}
+}
+
+// take reads what is there. The core is locked.
+func (s *ReceiveStream) take(p []byte) (n int, err error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if cause := s.c.core.Cause(); cause != nil && !cause.Remote && cause.Kind == core.Application {
+		return 0, s.c.failed()
+	}
+	n, err = s.c.core.Read(s.id, p)
+	if err != nil {
+		s.err = translate(err, s.c.broken)
+	}
+	return n, s.err
+}
+
+// CancelRead asks the peer to send no more, and drops what comes all the same.
+// Behind the stream's end it does nothing.
+func (s *ReceiveStream) CancelRead(code StreamErrorCode) {
+	s.c.do(func() {
+		if s.err != nil {
+			return
+		}
+		s.c.core.Stop(s.id, uint64(code))
+		s.err = translate(&core.StreamError{Stream: s.id, Code: uint64(code)}, nil)
+		poke(s.ready)
+	})
+}
+
+// SetReadDeadline is when Read ends; the zero time means never. The error is
+// always nil.
+func (s *ReceiveStream) SetReadDeadline(t time.Time) error {
+	s.deadline.set(t)
+	return nil
+}

@@ -1,0 +1,195 @@
+package qmux
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux/core"
+)
+
+// errClosed is the error of a Write behind Close.
+var errClosed = fmt.Errorf("qmux: write on a closed stream: %w", net.ErrClosed)
+
+// SendStream is the sending half of a stream.
+//
+// err is why it has ended, and lost how many bytes of the Write that waits were
+// not sent then; both, and the context, are guarded by the connection's lock.
+type SendStream struct {
+	c        *Conn
+	id       StreamID
+	writing  sync.Mutex // one Write at a time
+	ready    chan struct{}
+	deadline deadline
+
+	err    error
+	lost   int
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// StreamID is the stream's number.
+func (s *SendStream) StreamID() StreamID { return s.id }
+
+// Write sends p. It returns when all of it is in records on their way, or with
+// fewer bytes and an error: os.ErrDeadlineExceeded, after which the stream goes
+// on, a *StreamError, net.ErrClosed behind Close, or that of the connection's
+// end. It waits while the peer gives no credit.
+func (s *SendStream) Write(p []byte) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.deadline.check(); err != nil {
+		return 0, err
+	}
+	var err error
+	s.c.do(func() { err = s.lend(p) })
+	if err != nil {
+		return 0, err
+	}
+	for {
+		late := s.deadline.wait()
+		left, err := s.left()
+		if left == 0 || err != nil {
+			return len(p) - left, err
+		}
+		select {
+		case <-s.ready:
+		case <-late:
+			return s.withdraw(p)
+		}
+	}
+}
+
+// lend gives p to the core, which is locked.
+func (s *SendStream) lend(p []byte) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.lost = 0
+	err := s.c.core.Write(s.id, p, false)
+	if err != nil {
+		s.end(translate(err, s.c.broken))
+		return s.err
+	}
+	return nil
+}
+
+// left is how many bytes of the last Write are not sent. With an error they
+// never will be.
+func (s *SendStream) left() (int, error) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if s.lost > 0 {
+		return s.lost, s.err
+	}
+	n, _ := s.c.core.Unsent(s.id)
+	return n, nil
+}
+
+// withdraw ends a Write at its deadline.
+func (s *SendStream) withdraw(p []byte) (n int, err error) {
+	s.c.do(func() {
+		n = len(p) - s.lost - s.c.core.Withdraw(s.id)
+		if err = s.err; err == nil && n < len(p) {
+			err = os.ErrDeadlineExceeded
+		}
+	})
+	return n, err
+}
+
+// look takes note of how the half ended, if it did, and wakes its Write. The
+// core is locked.
+func (s *SendStream) look() {
+	if s.err == nil {
+		if n, err := s.c.core.Unsent(s.id); err != nil {
+			s.lost = n
+			s.end(translate(err, s.c.broken))
+		}
+	}
+	poke(s.ready)
+}
+
+// end notes why the half has ended. The core is locked.
+func (s *SendStream) end(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+	if s.cancel != nil {
+		s.cancel(s.err)
+	}
+}
+
+// Close ends the stream behind all that was written, and does not wait. It must
+// not be called while a Write waits: that is EBUSY. The error is that of the
+// stream's or connection's end, if there was one.
+func (s *SendStream) Close() (err error) {
+	s.c.do(func() {
+		switch {
+		case s.err == errClosed:
+		case s.err != nil:
+			err = s.err
+		default:
+			if err = s.c.core.Write(s.id, nil, true); err == core.ErrBusy {
+				return
+			}
+			if err != nil {
+				err = translate(err, s.c.broken)
+				s.end(err)
+			}
+			s.end(errClosed)
+		}
+	})
+	return err
+}
+
+// CancelWrite ends the stream with an error for the peer's reader. Bytes that
+// are not sent are dropped. Behind Close it does nothing.
+func (s *SendStream) CancelWrite(code StreamErrorCode) {
+	s.c.do(func() {
+		if s.err != nil {
+			return
+		}
+		s.lost, _ = s.c.core.Unsent(s.id)
+		cancelled := &core.StreamError{Stream: s.id, Code: uint64(code)}
+		s.c.core.Reset(s.id, uint64(code))
+		s.end(translate(cancelled, nil))
+		poke(s.ready)
+	})
+}
+
+// SetReliableBoundary makes what was written so far arrive even if the stream
+// is cancelled later. A peer that does not know this, of draft 1 perhaps, may
+// still drop it.
+func (s *SendStream) SetReliableBoundary() {
+	s.c.do(func() { s.c.core.SetReliable(s.id) })
+}
+
+// SetPriority changes whose data goes first when there is more than the byte
+// stream takes: larger numbers, 0 at first.
+func (s *SendStream) SetPriority(n int) {
+	s.c.do(func() { s.c.core.SetPriority(s.id, n) })
+}
+
+// SetWriteDeadline is when Write ends; the zero time means never. The error is
+// always nil.
+func (s *SendStream) SetWriteDeadline(t time.Time) error {
+	s.deadline.set(t)
+	return nil
+}
+
+// Context ends with this half, or the connection.
+func (s *SendStream) Context() context.Context {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if s.ctx == nil {
+		s.ctx, s.cancel = context.WithCancelCause(s.c.ctx)
+		s.look()
+		if s.err != nil {
+			s.cancel(s.err)
+		}
+	}
+	return s.ctx
+}
