@@ -110,6 +110,7 @@ var allowed = map[string][]string{
 	"uapi/qmux":                           {"uapi/qmux/core", "uapi/qmux/wire"},
 	"uapi/qmux/core":                      {"uapi/qmux/wire"},
 	"uapi/uapitest":                       {"uapi"},
+	"uapi/msgring":                        {"uapi", "uapi/msgring/core"},
 	"uapi/msgring/core":                   {},
 	"tests/leak":                          {},
 	"tests/netpath":                       {},

@@ -2,7 +2,7 @@ package core
 
 // Consumer keeps the receiver's account of its own ring.
 //
-// Invariants: told <= consumed <= next <= consumed + Size. All before consumed
+// Invariants: told <= consumed <= next <= told + Size. All before consumed
 // was released, without a gap; the chunks that were not lie from there to next,
 // and arrive in order.
 type Consumer struct {
@@ -38,8 +38,8 @@ func (c *Consumer) Arrive(n uint64) error {
 		return breach("a chunk of %d bytes; it has 1 … %d", n, c.longest)
 	}
 	start, end := c.layout.Place(c.next, n)
-	if end > c.consumed+c.layout.Size {
-		return breach("a chunk of %d bytes without credit: %d of %d bytes are in use", n, c.next-c.consumed, c.layout.Size)
+	if end > c.told+c.layout.Size {
+		return breach("a chunk of %d bytes without credit: it was told of %d of %d bytes", n, c.layout.Size-(c.next-c.told), c.layout.Size)
 	}
 	c.next = end
 	c.bytes += n

@@ -46,7 +46,9 @@ type End struct {
 	pongOwed            bool
 	pongArgument        uint64
 
-	err error // why the end failed
+	err         error // why the end failed
+	lostSending error // why nothing more can be sent
+	lostBoth    error // why nothing more comes either, behind what has arrived
 }
 
 // NewEnd makes an end. It takes in what the peer sends from now on, and posts
@@ -77,6 +79,8 @@ func (e *End) Writable() error {
 	switch {
 	case e.ended() != nil:
 		return e.ended()
+	case e.lostSending != nil:
+		return e.lostSending
 	case e.finWanted:
 		return fmt.Errorf("the sending side is closed: %w", syscall.EPIPE)
 	}
@@ -92,8 +96,10 @@ func (e *End) Readable() (data, eof bool, err error) {
 		return false, false, e.ended()
 	case e.in.Unread():
 		return true, false, nil
+	case e.finSeen:
+		return false, true, nil
 	}
-	return false, e.finSeen, nil
+	return false, false, e.lostBoth
 }
 
 func (e *End) ended() error {
@@ -117,6 +123,28 @@ func (e *End) Fail(err error) {
 		e.Reset(ProtocolViolated)
 	}
 }
+
+// LoseSending notes that a post or a send failed, for the reason err: nothing
+// more is posted. What arrived is still taken in and read; the first reason
+// stays.
+func (e *End) LoseSending(err error) {
+	if e.lostSending == nil {
+		e.lostSending = err
+	}
+}
+
+// LoseBoth is LoseSending when a receive failed, which it does behind all that
+// arrived: a reader gets err behind that, or the end of the data if the peer's
+// FIN has arrived.
+func (e *End) LoseBoth(err error) {
+	e.LoseSending(err)
+	if e.lostBoth == nil {
+		e.lostBoth = err
+	}
+}
+
+// Lost reports whether nothing more can be sent or is taken in.
+func (e *End) Lost() bool { return e.lostSending != nil || e.resetSeen }
 
 // CloseWrite notes a FIN. Data that is staged and not committed is not sent.
 func (e *End) CloseWrite() { e.finWanted = true }

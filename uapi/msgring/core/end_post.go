@@ -44,6 +44,15 @@ func (e *End) Stage(n uint64, whole bool) (offset, length uint64, err error) {
 	return e.queue.Stage(n), n, nil
 }
 
+// Committable reports whether Commit need not wait.
+func (e *End) Committable() bool {
+	if e.Writable() != nil {
+		return true
+	}
+	e.denied = e.denied || e.posting
+	return !e.posting && e.queue.DataSlot()
+}
+
 // Commit takes the first n bytes of the staged chunk, at least 1, to be posted.
 // ok is false if the writer must wait for a slot or for a post that is under
 // way. After a take the caller posts, and calls Posted.
@@ -51,11 +60,7 @@ func (e *End) Commit(n uint64) (p Post, ok bool, err error) {
 	if err := e.Writable(); err != nil {
 		return Post{}, false, err
 	}
-	if e.posting {
-		e.denied = true
-		return Post{}, false, nil
-	}
-	if !e.queue.DataSlot() {
+	if !e.Committable() {
 		return Post{}, false, nil
 	}
 	p.Staged, p.Length = e.queue.Stage(e.staged), n
@@ -74,7 +79,7 @@ func (e *End) Commit(n uint64) (p Post, ok bool, err error) {
 // or give back a slot: Open, Posted, Complete, Receive, Discard, Release,
 // CloseWrite, Reset, Ping.
 func (e *End) TakeControl() (p Post, ok bool) {
-	if !e.opened || e.posting || e.resetTaken || e.resetSeen || !e.queue.ControlSlot() {
+	if !e.opened || e.posting || e.resetTaken || e.Lost() || !e.queue.ControlSlot() {
 		return Post{}, false
 	}
 	m := &p.Control
@@ -104,6 +109,9 @@ func (e *End) TakeControl() (p Post, ok bool) {
 	e.posting = true
 	return p, true
 }
+
+// Posting reports whether a post is under way.
+func (e *End) Posting() bool { return e.posting }
 
 // Posted tells that what was taken is in the send queue. wake says that a
 // writer was refused meanwhile and can go on.

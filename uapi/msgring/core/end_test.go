@@ -62,7 +62,7 @@ func TestHostilePeer(t *testing.T) {
 			func(e *End) error { return e.ReceiveData(0, 0) }},
 		{"long chunk", "a chunk of 4097 bytes", nil,
 			func(e *End) error { return e.ReceiveData(4097, 0) }},
-		{"chunk without credit", "without credit: 16384 of 16384 bytes",
+		{"chunk without credit", "without credit: it was told of 0 of 16384 bytes",
 			func(e *End) {
 				for range 4 {
 					require.NoError(t, e.ReceiveData(4096, 0))
@@ -180,6 +180,29 @@ func TestReset(t *testing.T) {
 	require.False(t, e.ResetFlushed())
 	e.Complete(p.ID)
 	require.True(t, e.ResetFlushed())
+}
+
+// TestLost: a send that failed ends writing only; a receive that failed ends
+// reading behind what has arrived.
+func TestLost(t *testing.T) {
+	e := newTestEnd()
+	e.LoseSending(syscall.ENOMEM)
+	e.LoseSending(syscall.ENODEV)
+	require.Equal(t, syscall.ENOMEM, e.Writable(), "the first reason stays")
+	require.True(t, e.Lost())
+	require.NoError(t, e.ReceiveData(5, 0))
+	e.LoseBoth(syscall.ENODEV)
+	data, eof, err := e.Readable()
+	require.True(t, data && !eof && err == nil)
+	e.Discard(5)
+	_, _, err = e.Readable()
+	require.Equal(t, syscall.ENODEV, err)
+
+	e = newTestEnd()
+	require.NoError(t, e.ReceiveControl(control(FIN, 0, 0)))
+	e.LoseBoth(syscall.ENODEV)
+	data, eof, err = e.Readable()
+	require.True(t, !data && eof && err == nil, "the peer had said all")
 }
 
 func TestMessages(t *testing.T) {

@@ -1,0 +1,159 @@
+package msgring_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// TestBothClose: what both ends wrote and the other has read before arrives,
+// whoever closes first, also when links lose packets.
+func TestBothClose(t *testing.T) {
+	for _, n := range []int{1, 255, 256, 257, 16<<10 - 1, 16 << 10} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			onSim(t, "loss=5%", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
+				var wg sync.WaitGroup
+				for _, c := range []*msgring.Conn{a, b} {
+					wg.Go(func() {
+						var in sync.WaitGroup
+						in.Go(func() {
+							got, err := io.ReadAll(c)
+							if err != nil || !bytes.Equal(got, bytes.Repeat([]byte{7}, n)) {
+								t.Errorf("%d of %d bytes: %v", len(got), n, err)
+							}
+						})
+						if _, err := c.Write(bytes.Repeat([]byte{7}, n)); err != nil {
+							t.Error(err)
+						}
+						if err := c.CloseWrite(); err != nil {
+							t.Error(err)
+						}
+						in.Wait()
+						if err := c.CloseContext(context.Background()); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// TestCloseWithoutPeer: Close does not wait for a peer that is gone or does not
+// read, and gives everything back within the linger time.
+func TestCloseWithoutPeer(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		peer  func(b *msgring.Conn) error
+		close func(a *msgring.Conn) error
+		bound time.Duration
+	}{
+		{"gone", func(b *msgring.Conn) error { return b.Context().Close() }, (*msgring.Conn).Close, msgring.DefaultLinger},
+		{"does not read", func(*msgring.Conn) error { return nil }, (*msgring.Conn).Close, time.Second},
+		{"does not read, and no linger", func(*msgring.Conn) error { return nil }, (*msgring.Conn).Abort, time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, y := uapitest.Pair(t, "")
+				a, b := connect(t, x, y, msgring.Config{Ring: 16 << 10})
+				require.NoError(t, c.peer(b))
+				wrote := make(chan error, 1)
+				go func() {
+					_, err := a.Write(make([]byte, 64<<10))
+					wrote <- err
+				}()
+				synctest.Wait()
+				start := time.Now()
+				require.NoError(t, c.close(a))
+				require.Zero(t, time.Since(start))
+				require.Error(t, <-wrote)
+				require.NoError(t, a.CloseContext(context.Background()))
+				require.LessOrEqual(t, time.Since(start), c.bound+time.Second)
+			})
+		})
+	}
+}
+
+// TestAbort: the peer of an end that aborts gets ECONNRESET, also for what has
+// arrived before.
+func TestAbort(t *testing.T) {
+	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
+		_, err := a.Write([]byte("lost"))
+		require.NoError(t, err)
+		require.NoError(t, a.Abort())
+		synctest.Wait()
+		for err == nil {
+			_, err = b.Read(make([]byte, 1))
+		}
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		_, err = b.Write([]byte("x"))
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+	})
+}
+
+// TestFullRing: a writer whose peer does not read stops at the length of the
+// ring, and goes on when the peer reads.
+func TestFullRing(t *testing.T) {
+	onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
+		wrote := make(chan int, 1)
+		go func() {
+			n, _ := a.Write(make([]byte, 40<<10))
+			wrote <- n
+		}()
+		synctest.Wait()
+		require.LessOrEqual(t, a.Stats().BytesSent, uint64(16<<10))
+		require.NotZero(t, a.Stats().WriteWaits)
+		_, err := io.ReadFull(b, make([]byte, 40<<10))
+		require.NoError(t, err)
+		require.Equal(t, 40<<10, <-wrote)
+	})
+}
+
+// TestManySmall: a send queue of 144 slots is backpressure, not an error, when
+// each chunk is a byte and nobody polls completions but those who wait.
+func TestManySmall(t *testing.T) {
+	onSim(t, "", msgring.Config{Mode: msgring.Messages}, func(t *testing.T, a, b *msgring.Conn) {
+		go func() {
+			for i := range 3000 {
+				if _, err := a.Write([]byte{byte(i)}); err != nil {
+					panic(err)
+				}
+			}
+		}()
+		buf := make([]byte, 10)
+		for i := range 3000 {
+			n, err := b.Read(buf)
+			require.NoError(t, err)
+			require.Equal(t, []byte{byte(i)}, buf[:n])
+		}
+	})
+}
+
+// TestLoanOutlivesClose: memory that Peek lends stays until Discard.
+func TestLoanOutlivesClose(t *testing.T) {
+	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
+		_, err := a.Write([]byte("lent"))
+		require.NoError(t, err)
+		lent, err := b.Peek()
+		require.NoError(t, err)
+		require.NoError(t, b.Close())
+		synctest.Wait()
+		require.Equal(t, "lent", string(lent))
+		b.Discard(len(lent))
+		_, err = b.Peek()
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
+}

@@ -1,0 +1,253 @@
+package msgring_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// onSim runs a test on a private network in virtual time.
+func onSim(t *testing.T, options string, config msgring.Config, test func(t *testing.T, a, b *msgring.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		x, y := uapitest.Pair(t, options)
+		a, b := connect(t, x, y, config)
+		test(t, a, b)
+	})
+}
+
+func TestBytes(t *testing.T) {
+	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
+		_, err := a.Write([]byte("hello"))
+		require.NoError(t, err)
+		require.NoError(t, a.CloseWrite())
+		got, err := io.ReadAll(b)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(got))
+		_, err = a.Write([]byte("more"))
+		require.ErrorIs(t, err, syscall.EPIPE)
+		_, err = b.Write([]byte("and back"))
+		require.NoError(t, err)
+		require.NoError(t, b.CloseWrite())
+		got, err = io.ReadAll(a)
+		require.NoError(t, err)
+		require.Equal(t, "and back", string(got))
+	})
+}
+
+// stream writes n seeded bytes by Writes of random length, and closes.
+func stream(c *msgring.Conn, seed uint64, n int) error {
+	r, lengths := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+	buf := make([]byte, 3*c.Info().Longest)
+	for n > 0 {
+		k := min(n, 1+lengths.IntN(len(buf)))
+		fill(r, buf[:k])
+		if _, err := c.Write(buf[:k]); err != nil {
+			return err
+		}
+		n -= k
+	}
+	return c.CloseWrite()
+}
+
+func fill(r *rand.Rand, b []byte) {
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+}
+
+// check reads n seeded bytes by Reads of random length, and the end.
+func check(c *msgring.Conn, seed uint64, n int) error {
+	r, lengths := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 3))
+	buf, want := make([]byte, 40_000), make([]byte, 40_000)
+	for at := 0; ; {
+		k, err := c.Read(buf[:1+lengths.IntN(len(buf))])
+		fill(r, want[:k])
+		if !bytes.Equal(buf[:k], want[:k]) {
+			return fmt.Errorf("bytes %d … %d differ from those written", at, at+k)
+		}
+		at += k
+		switch {
+		case errors.Is(err, io.EOF) && at == n:
+			return nil
+		case err != nil:
+			return fmt.Errorf("after %d of %d bytes: %w", at, n, err)
+		}
+	}
+}
+
+// bothWays streams n bytes in each direction at once.
+func bothWays(t *testing.T, a, b *msgring.Conn, seed uint64, n int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	for i, work := range []func() error{
+		func() error { return stream(a, seed, n) },
+		func() error { return check(b, seed, n) },
+		func() error { return stream(b, seed+1, n) },
+		func() error { return check(a, seed+1, n) },
+	} {
+		wg.Go(func() { errs[i] = work() })
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...), "seed %d", seed)
+	require.Equal(t, a.Stats().BytesSent, b.Stats().BytesReceived)
+	require.Equal(t, b.Stats().BytesSent, a.Stats().BytesReceived)
+}
+
+// TestBothWrite: both ends write much more than the rings hold, over links that
+// lose, reorder, double and corrupt packets, and no message meets a missing
+// receive.
+func TestBothWrite(t *testing.T) {
+	for seed := range uint64(4) {
+		for _, faults := range []string{"", "loss=5%&reorder=10%&dup=1%&corrupt=0.1%"} {
+			t.Run(fmt.Sprintf("seed %d %s", seed, faults), func(t *testing.T) {
+				onSim(t, faults+fmt.Sprintf("&seed=%d", seed+1), msgring.Config{Ring: 16 << 10 << seed}, func(t *testing.T, a, b *msgring.Conn) {
+					bothWays(t, a, b, seed, 300_000)
+					for _, c := range []*msgring.Conn{a, b} {
+						counters, err := c.Context().Counters()
+						require.NoError(t, err)
+						require.Zero(t, counters["send_rnr_err"])
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
+		start := time.Now()
+		require.NoError(t, a.SetReadDeadline(start.Add(time.Hour)))
+		require.NoError(t, a.SetReadDeadline(start.Add(time.Second)))
+		_, err := a.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(start))
+		require.NoError(t, a.SetWriteDeadline(time.Now().Add(time.Second)))
+		n, err := a.Write(make([]byte, 20<<10))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Greater(t, n, 8<<10)
+		// The connection is usable.
+		got := 0
+		for got < n {
+			k, err := b.Read(make([]byte, 16<<10))
+			require.NoError(t, err)
+			got += k
+		}
+		require.NoError(t, a.SetDeadline(time.Time{}))
+		_, err = a.Write([]byte("more"))
+		require.NoError(t, err)
+		k, err := b.Read(make([]byte, 100))
+		require.NoError(t, err)
+		require.Equal(t, 4, k)
+		// A deadline that passes unblocks a Read that waits.
+		read := make(chan error, 1)
+		go func() {
+			_, err := a.Read(make([]byte, 1))
+			read <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, a.SetReadDeadline(time.Now().Add(-time.Second)))
+		require.ErrorIs(t, <-read, os.ErrDeadlineExceeded)
+	})
+}
+
+// TestCloseArrives: what was written before Close arrives, and Close unblocks
+// this end's calls.
+func TestCloseArrives(t *testing.T) {
+	onSim(t, "loss=5%", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
+		read := make(chan error, 1)
+		go func() {
+			_, err := a.Read(make([]byte, 1))
+			read <- err
+		}()
+		synctest.Wait()
+		data := bytes.Repeat([]byte("abcd"), 50_000)
+		_, err := a.Write(data)
+		require.NoError(t, err)
+		require.NoError(t, a.Close())
+		require.ErrorIs(t, <-read, net.ErrClosed)
+		require.ErrorIs(t, a.Close(), net.ErrClosed)
+		got, err := io.ReadAll(b)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data, got))
+	})
+}
+
+// TestCloseUnread: the peer of an end that closes with unread data is told.
+func TestCloseUnread(t *testing.T) {
+	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
+		_, err := a.Write([]byte("nobody reads this"))
+		require.NoError(t, err)
+		require.NoError(t, b.SetReadDeadline(time.Now().Add(time.Second)))
+		_, err = b.Peek()
+		require.NoError(t, err)
+		require.NoError(t, b.Close())
+		b.Discard(0)
+		_, err = a.Read(make([]byte, 1))
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+	})
+}
+
+// TestDeadPeer: a Write and a Read end when the peer's queue pair goes without
+// a word.
+func TestDeadPeer(t *testing.T) {
+	onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
+		require.NoError(t, b.Context().Disconnect(b.Info().QP))
+		_, err := a.Read(make([]byte, 1))
+		require.ErrorIs(t, err, uapi.ErrPeerDisconnected)
+		_, err = a.Write(make([]byte, 64<<10))
+		require.Error(t, err)
+	})
+}
+
+func TestMessages(t *testing.T) {
+	onSim(t, "", msgring.Config{Mode: msgring.Messages, Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
+		longest := a.Info().Longest
+		require.Equal(t, 4<<10, longest)
+		_, err := a.Write(make([]byte, longest+1))
+		require.ErrorIs(t, err, syscall.EMSGSIZE)
+		_, err = a.Write(nil)
+		require.ErrorIs(t, err, syscall.EINVAL)
+		go func() {
+			for i := range 100 {
+				lent, err := a.Reserve(longest)
+				if err != nil {
+					panic(err)
+				}
+				n := 1 + i*37%longest
+				for k := range n {
+					lent[k] = byte(i)
+				}
+				if err := a.Commit(n); err != nil {
+					panic(err)
+				}
+			}
+			_ = a.CloseWrite()
+		}()
+		for i := range 100 {
+			got, err := b.Peek()
+			require.NoError(t, err)
+			require.Equal(t, bytes.Repeat([]byte{byte(i)}, 1+i*37%longest), got)
+			b.Discard(len(got))
+		}
+		_, err = b.Peek()
+		require.ErrorIs(t, err, io.EOF)
+		require.ErrorIs(t, a.Commit(1), syscall.EINVAL, "without Reserve")
+	})
+}

@@ -1,0 +1,44 @@
+package msgring_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+)
+
+// connect connects a dialer on a to an acceptor on b. Both are closed at the
+// end of the test.
+func connect(t *testing.T, a, b *uapi.Context, config msgring.Config) (dialer, acceptor *msgring.Conn) {
+	t.Helper()
+	info, err := b.QueryDevice()
+	require.NoError(t, err)
+	l, err := b.Listen(netip.AddrPortFrom(info.Address.Addr(), 0).String())
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	accepted := make(chan error, 1)
+	go func() {
+		request, err := l.Accept(ctx)
+		if err == nil {
+			acceptor, err = msgring.Accept(ctx, request, config)
+		}
+		accepted <- err
+	}()
+	dialer, err = msgring.Dial(ctx, a, l.Addr().String(), config)
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
+	t.Cleanup(func() {
+		_ = dialer.Close()
+		_ = acceptor.Close()
+		require.NoError(t, dialer.CloseContext(context.Background()))
+		require.NoError(t, acceptor.CloseContext(context.Background()))
+	})
+	return dialer, acceptor
+}

@@ -1,0 +1,102 @@
+package msgring
+
+import (
+	"io"
+	"net"
+)
+
+// Read reads up to len(p) bytes, which it copies out of the ring; of Messages,
+// bytes of one message. It waits until there is at least one.
+//
+// Errors: io.EOF behind the peer's CloseWrite and all its data; net.ErrClosed
+// after Close; os.ErrDeadlineExceeded, after which the connection is usable;
+// ECONNRESET when the peer closed without reading all, or broke off; EPROTO
+// (*core.ProtocolError) when the peer broke the protocol; else why the
+// connection ended: those of uapi.Context.Cause, or a completion's status.
+func (c *Conn) Read(p []byte) (n int, err error) {
+	c.read.Lock()
+	defer c.read.Unlock()
+	for len(p) > 0 {
+		lent, err := c.peek(n == 0)
+		if err != nil || len(lent) == 0 {
+			return n, err
+		}
+		k := copy(p, lent)
+		n, p = n+k, p[k:]
+		c.discard(k)
+		if c.config.Mode == Messages {
+			break
+		}
+	}
+	return n, nil
+}
+
+// Peek returns the unread rest of the oldest chunk, in place: of Messages, a
+// message. It waits until there is one. The bytes are lent until Discard, which
+// is called after Close, too: the memory is not given back before. Only one
+// goroutine may use Peek and Discard. Errors are those of Read.
+func (c *Conn) Peek() ([]byte, error) {
+	c.read.Lock()
+	defer c.read.Unlock()
+	lent, err := c.peek(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.closing {
+		return nil, net.ErrClosed
+	}
+	c.lent = err == nil
+	return lent, err
+}
+
+// Discard reads n bytes of what Peek returned, and ends the loan. The peer can
+// use the room in the ring again when nothing of the chunk is left. 0 is
+// permitted: the next Peek returns the same bytes.
+func (c *Conn) Discard(n int) {
+	c.read.Lock()
+	defer c.read.Unlock()
+	c.discard(n)
+}
+
+// peek returns the rest of the oldest chunk; of none, if it shall not wait, an
+// empty slice. Preconditions: read is held.
+func (c *Conn) peek(wait bool) (lent []byte, err error) {
+	look := func() bool {
+		lent, err = nil, c.state(&c.readBy)
+		if err != nil {
+			return true
+		}
+		data, eof, ended := c.core.Readable()
+		switch {
+		case data:
+			k := c.core.Peek()
+			lent = c.memory.ring.mem[k.Offset : k.Offset+k.Length : k.Offset+k.Length]
+		case eof:
+			err = io.EOF
+		default:
+			err = ended
+		}
+		return data || err != nil
+	}
+	c.mu.Lock()
+	ready := look()
+	c.mu.Unlock()
+	switch {
+	case ready && wait:
+	case !wait:
+		err = nil // what was read before comes first
+	default:
+		c.turns.until(&c.turns.reader, look)
+	}
+	return lent, err
+}
+
+func (c *Conn) discard(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lent = false
+	c.returned.Broadcast()
+	if n > 0 && !c.closing {
+		c.core.Discard(uint64(n))
+		c.postControls()
+	}
+}

@@ -1,0 +1,95 @@
+package msgring
+
+import (
+	"sync"
+
+	"github.com/rdmashim/rdmashim/uapi/msgring/core"
+)
+
+// turns lets the goroutines that wait on a connection work for its completion
+// queue in turn: core.Pump with a lock, and wake-ups.
+type turns struct {
+	conn *Conn
+	mu   sync.Mutex
+	pump core.Pump // guarded by mu
+	// A goroutine that reads, one that writes and one that closes.
+	reader, writer, closer waiter
+}
+
+// waiter is one that may wait.
+type waiter struct {
+	core.Waiter
+	wake chan struct{}
+	// wish reports whether the waiter may go on; nil: nobody waits. It is
+	// guarded by the connection's mu, which is held when it is called.
+	wish func() bool
+}
+
+func (t *turns) init(c *Conn) {
+	t.conn = c
+	for _, w := range t.all() {
+		w.wake = make(chan struct{}, 1)
+	}
+}
+
+func (t *turns) all() [3]*waiter { return [...]*waiter{&t.reader, &t.writer, &t.closer} }
+
+// until waits until wish holds. Preconditions: mu is not held; nobody else
+// waits as w.
+func (t *turns) until(w *waiter, wish func() bool) {
+	c := t.conn
+	c.mu.Lock()
+	w.wish = wish
+	c.mu.Unlock()
+	for done := false; ; {
+		t.mu.Lock()
+		step, successor := t.pump.Next(&w.Waiter, done)
+		t.mu.Unlock()
+		switch step {
+		case core.Look:
+			c.mu.Lock()
+			if done = wish(); done {
+				w.wish = nil
+			}
+			c.mu.Unlock()
+		case core.Lead:
+			c.work(w)
+		case core.Sleep:
+			<-w.wake
+		case core.Leave:
+			for _, other := range t.all() {
+				if &other.Waiter == successor {
+					other.fill()
+				}
+			}
+			return
+		}
+	}
+}
+
+// fill ends the waiter's sleep, or its next one.
+func (w *waiter) fill() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// rouse wakes a waiter whose wish something else than a completion may have
+// made come true. Preconditions: that has been changed.
+func (t *turns) rouse(list ...*waiter) {
+	for _, w := range list {
+		t.mu.Lock()
+		interrupt := t.pump.Wake(&w.Waiter)
+		t.mu.Unlock()
+		if interrupt {
+			_ = t.conn.memory.device.WakeCQ(t.conn.memory.cq)
+		} else {
+			w.fill()
+		}
+	}
+}
+
+// hasWish reports whether a waiter waits and may go on. Preconditions: the
+// connection's mu is held.
+func (w *waiter) hasWish() bool { return w.wish != nil && w.wish() }

@@ -1,0 +1,200 @@
+package msgring
+
+import (
+	"errors"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring/core"
+)
+
+// batchSize is how many completions the leader takes at a time.
+const batchSize = 32
+
+// batch is what the leader works with.
+type batch struct {
+	wcs      [batchSize]uapi.WC
+	receives [batchSize]uapi.WR
+	pieces   [batchSize]uapi.SGE
+	controls [batchSize][]byte
+	bytes    [batchSize][slot]byte
+}
+
+// receiveID marks the ids of receives; the rest of it is their slot. Those of
+// sends are core.Post.ID.
+const receiveID = uapi.WRID(1) << 62
+
+// work waits for completions and hands them out: copies control messages and
+// posts their receives again, which never waits for the program to read; then
+// tells core of them, posts what that allows, and wakes the waiters other than
+// w that can go on.
+func (c *Conn) work(w *waiter) {
+	b := &c.batch
+	n, err := c.completions(b.wcs[:])
+	if err != nil {
+		c.mu.Lock()
+		c.core.LoseBoth(err)
+		c.mu.Unlock()
+		return
+	}
+	repost := c.repost(b, b.wcs[:n])
+	c.mu.Lock()
+	for i := range n {
+		c.take(&b.wcs[i], b.controls[i])
+	}
+	if repost != nil {
+		c.core.LoseSending(c.ended(repost))
+	}
+	c.postControls()
+	var wake [3]bool
+	all := c.turns.all()
+	for i, other := range all {
+		wake[i] = other != w && other.hasWish()
+	}
+	c.mu.Unlock()
+	for i, other := range all {
+		if wake[i] {
+			other.fill()
+		}
+	}
+}
+
+// completions waits for completions, or an interrupt. When the connection has
+// ended it does not wait: what has arrived comes first, then the cause.
+func (c *Conn) completions(wcs []uapi.WC) (n int, err error) {
+	c.mu.Lock()
+	cause := c.cause
+	c.mu.Unlock()
+	if cause == nil {
+		return c.memory.device.Wait(c.life, c.memory.cq, wcs)
+	}
+	if n, err = c.memory.device.Poll(c.memory.cq, wcs); n == 0 {
+		err = cause
+	}
+	return n, err
+}
+
+// repost posts the receives that completed again, after it has copied the
+// control messages out of their memory.
+func (c *Conn) repost(b *batch, wcs []uapi.WC) error {
+	n := 0
+	for i := range wcs {
+		wc := &wcs[i]
+		b.controls[i] = nil
+		if wc.WRID&receiveID == 0 || wc.Status != uapi.WCSuccess {
+			continue
+		}
+		k := int(wc.WRID &^ receiveID)
+		if wc.Opcode == uapi.WCOpRecv {
+			from := received(c.config.Ring, k)
+			b.controls[i] = b.bytes[i][:copy(b.bytes[i][:], c.memory.local.mem[from:from+int(min(wc.ByteLen, slot))])]
+		}
+		c.receive(&b.receives[n], b.pieces[n:n+1:n+1], k)
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	_, err := c.memory.device.Post(c.qp, b.receives[:n])
+	return err
+}
+
+// receive makes the request of the k-th receive.
+func (c *Conn) receive(wr *uapi.WR, piece []uapi.SGE, k int) {
+	piece[0] = uapi.SGE{MR: c.memory.local.mr, Offset: uint64(received(c.config.Ring, k)), Length: slot}
+	*wr = uapi.WR{ID: receiveID | uapi.WRID(k), Op: uapi.OpRecv, SGE: piece}
+}
+
+// postReceives posts all receives, before the peer can send.
+func (c *Conn) postReceives() error {
+	n := c.config.receives()
+	wrs, pieces := make([]uapi.WR, n), make([]uapi.SGE, n)
+	for k := range n {
+		c.receive(&wrs[k], pieces[k:k+1:k+1], k)
+	}
+	_, err := c.memory.device.Post(c.qp, wrs)
+	return err
+}
+
+// take takes in a completion. Preconditions: mu is held.
+func (c *Conn) take(wc *uapi.WC, control []byte) {
+	switch {
+	case wc.Status != uapi.WCSuccess && wc.WRID&receiveID == 0:
+		c.core.LoseSending(c.lost(wc))
+	case wc.Status != uapi.WCSuccess:
+		c.core.LoseBoth(c.lost(wc)) // behind all that arrived
+	case wc.WRID&receiveID == 0:
+		c.core.Complete(uint64(wc.WRID))
+	case control != nil:
+		_ = c.core.ReceiveControl(control) // an error ends the connection
+	case wc.Opcode == uapi.WCOpRecvWriteImm:
+		if c.closing {
+			c.core.Reset(core.ClosedUnread) // nobody will read it
+		}
+		if c.core.ReceiveData(wc.ByteLen, wc.Imm) == nil {
+			c.stats.ChunksReceived++
+			c.stats.BytesReceived += wc.ByteLen
+		}
+	}
+}
+
+// lost is why a request failed. A flushed one failed because the connection had
+// ended.
+func (c *Conn) lost(wc *uapi.WC) error {
+	if wc.Status == uapi.WCWRFlushErr {
+		if cause := c.memory.device.Cause(c.qp); cause != nil {
+			return cause
+		}
+	}
+	return wc.Err()
+}
+
+// postControls posts the control messages that are noted. Preconditions: mu is
+// held; it is given up for each post.
+func (c *Conn) postControls() {
+	for {
+		p, ok := c.core.TakeControl()
+		if !ok {
+			return
+		}
+		c.stats.ControlsSent++
+		c.post(p)
+	}
+}
+
+// post posts what was taken. Preconditions: mu is held; it is given up
+// meanwhile.
+func (c *Conn) post(p core.Post) {
+	c.mu.Unlock()
+	wr, piece := &c.request[0], &c.piece[0]
+	wr.ID, wr.Flags = uapi.WRID(p.ID), 0
+	if p.Signal {
+		wr.Flags = uapi.Signaled
+	}
+	piece.MR, piece.Offset, piece.Length = c.memory.local.mr, p.Staged, p.Length
+	if p.Control.Type == 0 {
+		wr.Op, wr.Imm = uapi.OpWriteImm, p.Immediate
+		wr.RemoteAddr, wr.RKey = c.peer.Addr+p.Offset, c.peer.RKey
+	} else {
+		at := outgoing(c.config.Ring)
+		p.Control.Append(c.memory.local.mem[at:at])
+		piece.Offset = uint64(at)
+		wr.Op, wr.Flags, wr.Imm, wr.RemoteAddr, wr.RKey = uapi.OpSend, wr.Flags|uapi.Inline, 0, 0, 0
+	}
+	_, err := c.memory.device.Post(c.qp, c.request[:])
+	c.mu.Lock()
+	if err != nil {
+		c.core.LoseSending(c.ended(err))
+	}
+	if c.core.Posted() {
+		c.turns.rouse(&c.turns.writer)
+	}
+	c.returned.Broadcast()
+}
+
+// ended is why a post failed: the connection's end, if it has ended.
+func (c *Conn) ended(err error) error {
+	if cause := c.memory.device.Cause(c.qp); cause != nil {
+		return errors.Join(cause, err)
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package msgring
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/msgring/core"
+)
+
+// Write sends p: of Bytes in chunks as credit, send slots and staging memory
+// allow, of Messages as one message. It returns when the last byte is posted,
+// which is before it has arrived; p may be used again.
+//
+// Errors: EPIPE after CloseWrite; net.ErrClosed after Close;
+// os.ErrDeadlineExceeded, after which n bytes are on their way and the
+// connection is usable; EMSGSIZE and EINVAL for a message that is longer than
+// Info.Longest, or empty; else those of Read.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	c.write.Lock()
+	defer c.write.Unlock()
+	if len(p) == 0 && c.config.Mode == Bytes {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err := c.state(&c.writeBy); err != nil {
+			return 0, err
+		}
+		return 0, c.core.Writable()
+	}
+	for first := true; first || n < len(p); first = false {
+		lent, err := c.stage(len(p)-n, c.config.Mode == Messages)
+		if err != nil {
+			return n, err
+		}
+		k := copy(lent, p[n:])
+		if err := c.commit(k); err != nil {
+			return n, err
+		}
+		n += k
+	}
+	return n, nil
+}
+
+// Reserve lends n bytes of the memory that chunks are sent from, 1 …
+// Info.Longest, to be filled and sent by Commit: no copy is made but the
+// device's. It waits until a chunk of n bytes can be sent. Other writers wait
+// until Commit. Errors are those of Write.
+func (c *Conn) Reserve(n int) ([]byte, error) {
+	c.write.Lock()
+	lent, err := c.stage(n, true)
+	if err != nil {
+		c.write.Unlock()
+		return nil, err
+	}
+	c.mu.Lock()
+	c.reserved = len(lent)
+	c.mu.Unlock()
+	return lent, nil
+}
+
+// Commit sends the first n bytes of what Reserve lent as one chunk, 0 for none,
+// and ends the loan. Errors are those of Write, and EINVAL for more than was
+// lent or when nothing is; the loan has ended then, too.
+func (c *Conn) Commit(n int) error {
+	c.mu.Lock()
+	lent := c.reserved
+	c.reserved = 0
+	c.mu.Unlock()
+	if lent == 0 {
+		return fmt.Errorf("msgring: Commit without Reserve: %w", syscall.EINVAL)
+	}
+	defer c.write.Unlock()
+	switch {
+	case n < 0 || n > lent:
+		return fmt.Errorf("msgring: Commit of %d bytes; %d are reserved: %w", n, lent, syscall.EINVAL)
+	case n == 0:
+		return nil
+	}
+	return c.commit(n)
+}
+
+// stage waits until a chunk of n bytes, or of fewer unless it is whole, can be
+// sent, and returns its memory. Preconditions: write is held.
+func (c *Conn) stage(n int, whole bool) (lent []byte, err error) {
+	look := func() bool {
+		if err = c.state(&c.writeBy); err != nil {
+			return true
+		}
+		var offset, length uint64
+		offset, length, err = c.core.Stage(uint64(max(n, 0)), whole)
+		lent = c.memory.local.mem[offset : offset+length : offset+length]
+		return err != nil || length > 0
+	}
+	c.wait(look)
+	return lent, err
+}
+
+// commit posts n bytes of the staged chunk. Preconditions: write is held.
+func (c *Conn) commit(n int) (err error) {
+	var p core.Post
+	for ok := false; !ok; {
+		c.wait(func() bool { return c.state(&c.writeBy) != nil || c.core.Committable() })
+		c.mu.Lock()
+		if err = c.state(&c.writeBy); err == nil {
+			p, ok, err = c.core.Commit(uint64(n))
+		}
+		if err != nil {
+			c.mu.Unlock()
+			return err
+		}
+		if ok {
+			c.stats.ChunksSent++
+			c.stats.BytesSent += p.Length
+			c.post(p)
+			c.postControls()
+		}
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// wait waits as the writer until look holds.
+func (c *Conn) wait(look func() bool) {
+	c.mu.Lock()
+	ready := look()
+	if !ready {
+		c.stats.WriteWaits++
+	}
+	c.mu.Unlock()
+	if !ready {
+		c.turns.until(&c.turns.writer, look)
+	}
+}
