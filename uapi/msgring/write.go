@@ -43,7 +43,8 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 // Reserve lends n bytes of the memory that chunks are sent from, 1 …
 // Info.Longest, to be filled and sent by Commit: no copy is made but the
 // device's. It waits until a chunk of n bytes can be sent. Other writers wait
-// until Commit. Errors are those of Write.
+// until Commit, which is called after Close, too: the memory is not given back
+// before. Errors are those of Write.
 func (c *Conn) Reserve(n int) ([]byte, error) {
 	c.write.Lock()
 	lent, err := c.stage(n, true)
