@@ -116,7 +116,8 @@ func TestWindowsGrow(t *testing.T) {
 }
 
 // TestResetCredit: the final size of a reset is charged to the connection, and
-// what never arrives is given back at once, also for a stream that was stopped.
+// what never arrives is given back at once, also for a stream that was stopped
+// (moq #306).
 func TestResetCredit(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		p := ready(t, func(cfg *Config) {

@@ -36,7 +36,7 @@ func TestSlots(t *testing.T) {
 }
 
 // TestLowerStreams: a frame on a stream opens all below it, and late frames of
-// a finished stream never open it again.
+// a finished stream never open it again (moq #279).
 func TestLowerStreams(t *testing.T) {
 	p := ready(t, nil)
 	p.inject(p.b, end(8, 0, "x"))
@@ -85,6 +85,19 @@ func TestStop(t *testing.T) {
 	p.expect(p.a, id, "back", io.EOF)
 	require.Empty(t, p.a.streams)
 	require.Empty(t, p.b.streams)
+}
+
+// TestStopUnknown: a stream that the peer stopped stays until its program
+// knows.
+func TestStopUnknown(t *testing.T) {
+	p := ready(t, nil)
+	id := p.open(p.a, true)
+	p.write(p.a, id, "x", false)
+	p.run()
+	require.NoError(t, p.b.Stop(id, 77))
+	p.run()
+	require.Equal(t, &StreamError{Stream: id, Code: 77, Remote: true}, p.a.Write(id, []byte("x"), false))
+	require.Equal(t, ErrNoStream, p.a.Write(id, []byte("x"), false))
 }
 
 // TestStopBehindEnd: a stream whose end is here needs no STOP_SENDING.
@@ -136,7 +149,8 @@ func TestCallErrors(t *testing.T) {
 }
 
 // TestIdle: the shorter time holds; what is received restarts it always, what
-// is sent once for each that was received; and it ends without a frame.
+// is sent once for each that was received (moq #341); and it ends without a
+// frame.
 func TestIdle(t *testing.T) {
 	p := newPair(t, nil)
 	p.a.cfg.IdleTimeout = 10 * Second
@@ -214,6 +228,10 @@ func TestPing(t *testing.T) {
 	p.inject(p.b, ping(3), ping(7), ping(9))
 	require.Equal(t, []string{"QX_PONG sequence=9"}, p.types(p.b))
 	require.Empty(t, p.types(p.b))
+
+	p = ready(t, draft1) // which lets them fall
+	p.inject(p.b, ping(9), ping(3))
+	require.Equal(t, []string{"QX_PONG sequence=9"}, p.types(p.b))
 
 	for _, ms := range []Duration{8, 16} {
 		p.a.Ping()

@@ -198,7 +198,7 @@ func TestTolerances(t *testing.T) {
 		{name: "all credit of the stream", frames: f(data(0, 5, "12345")), change: small, setup: openStreams},
 		{name: "all credit of the connection", frames: f(data(0, 5, "123456789012345")), change: narrow, setup: openStreams},
 		{name: "no data at the end", frames: f(data(4, 5, ""), end(4, 5, "")), setup: openStreams},
-		{name: "no data", frames: f(data(0, 5, "")), setup: openStreams},
+		{name: "no data, moq #304", frames: f(data(0, 5, "")), setup: openStreams},
 		{name: "late data of a reset stream", frames: f(data(8, 2, "xx")), setup: openStreams},
 		{name: "the same reset", frames: f(wire.Frame{Type: wire.TypeResetStream, Stream: 8, Code: 7, FinalSize: 5}), setup: openStreams},
 		{name: "reset behind the end", frames: f(wire.Frame{Type: wire.TypeResetStream, Stream: 4, FinalSize: 5}), setup: openStreams},
