@@ -85,9 +85,7 @@ func (c *Conn) linger() {
 		c.mu.Unlock()
 		c.turns.rouse(&c.turns.closer)
 	})
-	c.turns.until(&c.turns.closer, func() bool {
-		return c.overdue || c.core.Flushed() || c.core.ResetFlushed() || c.core.Lost()
-	})
+	c.turns.until(&c.turns.closer)
 	timer.Stop()
 	c.stop()
 	device := c.memory.device
@@ -109,6 +107,11 @@ func (c *Conn) linger() {
 	c.mu.Unlock()
 	c.closeErr = errors.Join(unlessClosed(disconnected), unlessClosed(device.DestroyQP(c.qp)), c.memory.free())
 	close(c.closed)
+}
+
+// lookClose is what linger waits for.
+func (c *Conn) lookClose() bool {
+	return c.overdue || c.core.Flushed() || c.core.ResetFlushed() || c.core.Lost()
 }
 
 // unlessClosed drops the error of an object that went with its context.

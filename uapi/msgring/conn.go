@@ -41,6 +41,8 @@ type Conn struct {
 	lent     bool          // Peek lends a chunk
 	cause    error         // why the connection ended, once it has
 	returned sync.Cond     // on mu: lent or a post has ended
+	reading  sight         // of the goroutine that reads, which alone uses it unlocked
+	writing  chunk         // of the goroutine that writes, likewise
 	readBy   deadline
 	writeBy  deadline
 	stats    Stats

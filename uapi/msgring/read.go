@@ -57,37 +57,44 @@ func (c *Conn) Discard(n int) {
 	c.discard(n)
 }
 
+// sight is what a reader or writer saw when it looked last.
+type sight struct {
+	lent []byte
+	err  error
+}
+
 // peek returns the rest of the oldest chunk; of none, if it shall not wait, an
 // empty slice. Preconditions: read is held.
 func (c *Conn) peek(wait bool) (lent []byte, err error) {
-	look := func() bool {
-		lent, err = nil, c.state(&c.readBy)
-		if err != nil {
-			return true
-		}
-		data, eof, ended := c.core.Readable()
-		switch {
-		case data:
-			k := c.core.Peek()
-			lent = c.memory.ring.mem[k.Offset : k.Offset+k.Length : k.Offset+k.Length]
-		case eof:
-			err = io.EOF
-		default:
-			err = ended
-		}
-		return data || err != nil
-	}
 	c.mu.Lock()
-	ready := look()
+	ready := c.lookRead()
 	c.mu.Unlock()
 	switch {
-	case ready && wait:
 	case !wait:
-		err = nil // what was read before comes first
-	default:
-		c.turns.until(&c.turns.reader, look)
+		return c.reading.lent, nil // what was read before comes first
+	case !ready:
+		c.turns.until(&c.turns.reader)
 	}
-	return lent, err
+	return c.reading.lent, c.reading.err
+}
+
+// lookRead is what a reader waits for: data, its end, or an error.
+func (c *Conn) lookRead() bool {
+	c.reading = sight{err: c.state(&c.readBy)}
+	if c.reading.err != nil {
+		return true
+	}
+	data, eof, err := c.core.Readable()
+	switch {
+	case data:
+		k := c.core.Peek()
+		c.reading.lent = c.memory.ring.mem[k.Offset : k.Offset+k.Length : k.Offset+k.Length]
+	case eof:
+		c.reading.err = io.EOF
+	default:
+		c.reading.err = err
+	}
+	return data || c.reading.err != nil
 }
 
 func (c *Conn) discard(n int) {

@@ -20,13 +20,15 @@ type turns struct {
 type waiter struct {
 	core.Waiter
 	wake chan struct{}
-	// wish reports whether the waiter may go on; nil: nobody waits. It is
-	// guarded by the connection's mu, which is held when it is called.
-	wish func() bool
+	// look reports whether the waiter may go on, and notes for it what it saw.
+	// The connection's mu is held when it is called.
+	look  func() bool
+	waits bool // guarded by the connection's mu
 }
 
 func (t *turns) init(c *Conn) {
 	t.conn = c
+	t.reader.look, t.writer.look, t.closer.look = c.lookRead, c.lookWrite, c.lookClose
 	for _, w := range t.all() {
 		w.wake = make(chan struct{}, 1)
 	}
@@ -34,12 +36,12 @@ func (t *turns) init(c *Conn) {
 
 func (t *turns) all() [3]*waiter { return [...]*waiter{&t.reader, &t.writer, &t.closer} }
 
-// until waits until wish holds. Preconditions: mu is not held; nobody else
+// until waits until w may go on. Preconditions: mu is not held; nobody else
 // waits as w.
-func (t *turns) until(w *waiter, wish func() bool) {
+func (t *turns) until(w *waiter) {
 	c := t.conn
 	c.mu.Lock()
-	w.wish = wish
+	w.waits = true
 	c.mu.Unlock()
 	for done := false; ; {
 		t.mu.Lock()
@@ -48,9 +50,8 @@ func (t *turns) until(w *waiter, wish func() bool) {
 		switch step {
 		case core.Look:
 			c.mu.Lock()
-			if done = wish(); done {
-				w.wish = nil
-			}
+			done = w.look()
+			w.waits = !done
 			c.mu.Unlock()
 		case core.Lead:
 			c.work(w)
@@ -90,6 +91,6 @@ func (t *turns) rouse(list ...*waiter) {
 	}
 }
 
-// hasWish reports whether a waiter waits and may go on. Preconditions: the
+// ready reports whether a waiter waits and may go on. Preconditions: the
 // connection's mu is held.
-func (w *waiter) hasWish() bool { return w.wish != nil && w.wish() }
+func (w *waiter) ready() bool { return w.waits && w.look() }

@@ -48,7 +48,7 @@ func (c *Conn) work(w *waiter) {
 	var wake [3]bool
 	all := c.turns.all()
 	for i, other := range all {
-		wake[i] = other != w && other.hasWish()
+		wake[i] = other != w && other.ready()
 	}
 	c.mu.Unlock()
 	for i, other := range all {

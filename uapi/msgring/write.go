@@ -79,27 +79,26 @@ func (c *Conn) Commit(n int) error {
 	return c.commit(n)
 }
 
+// chunk is what a writer waits to send.
+type chunk struct {
+	sight
+	n      int
+	whole  bool // all n bytes, or as many as go
+	staged bool // it has been staged, and is to be committed
+}
+
 // stage waits until a chunk of n bytes, or of fewer unless it is whole, can be
 // sent, and returns its memory. Preconditions: write is held.
 func (c *Conn) stage(n int, whole bool) (lent []byte, err error) {
-	look := func() bool {
-		if err = c.state(&c.writeBy); err != nil {
-			return true
-		}
-		var offset, length uint64
-		offset, length, err = c.core.Stage(uint64(max(n, 0)), whole)
-		lent = c.memory.local.mem[offset : offset+length : offset+length]
-		return err != nil || length > 0
-	}
-	c.wait(look)
-	return lent, err
+	c.wait(chunk{n: n, whole: whole})
+	return c.writing.lent, c.writing.err
 }
 
 // commit posts n bytes of the staged chunk. Preconditions: write is held.
 func (c *Conn) commit(n int) (err error) {
 	var p core.Post
 	for ok := false; !ok; {
-		c.wait(func() bool { return c.state(&c.writeBy) != nil || c.core.Committable() })
+		c.wait(chunk{staged: true})
 		c.mu.Lock()
 		if err = c.state(&c.writeBy); err == nil {
 			p, ok, err = c.core.Commit(uint64(n))
@@ -119,15 +118,31 @@ func (c *Conn) commit(n int) (err error) {
 	return nil
 }
 
-// wait waits as the writer until look holds.
-func (c *Conn) wait(look func() bool) {
+// wait waits until the chunk can go, or never will.
+func (c *Conn) wait(next chunk) {
 	c.mu.Lock()
-	ready := look()
+	c.writing = next
+	ready := c.lookWrite()
 	if !ready {
 		c.stats.WriteWaits++
 	}
 	c.mu.Unlock()
 	if !ready {
-		c.turns.until(&c.turns.writer, look)
+		c.turns.until(&c.turns.writer)
 	}
+}
+
+// lookWrite is what a writer waits for: credit, a slot and staging for a chunk;
+// then that no other post is under way; or an error.
+func (c *Conn) lookWrite() bool {
+	w := &c.writing
+	if w.err = c.state(&c.writeBy); w.err != nil {
+		return true
+	}
+	if w.staged {
+		return c.core.Committable()
+	}
+	offset, length, err := c.core.Stage(uint64(max(w.n, 0)), w.whole)
+	w.lent, w.err = c.memory.local.mem[offset:offset+length:offset+length], err
+	return err != nil || length > 0
 }
