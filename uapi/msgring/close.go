@@ -23,6 +23,16 @@ func (c *Conn) CloseWrite() error {
 	return err
 }
 
+// SetLinger replaces Config.Linger; a negative d restores it.
+func (c *Conn) SetLinger(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patience = d
+	if d < 0 {
+		c.patience = c.config.Linger
+	}
+}
+
 // Close ends the connection, and calls that wait, at once, with net.ErrClosed.
 // It does not wait itself: for up to Config.Linger what was written goes on to
 // arrive, then queue pair and memory are given back. If data was not read, the
@@ -79,7 +89,10 @@ func (c *Conn) close(note func()) error {
 // linger waits until all has arrived at the peer's device, the connection has
 // ended, or the time is over, and gives everything back.
 func (c *Conn) linger() {
-	timer := time.AfterFunc(c.config.Linger, func() {
+	c.mu.Lock()
+	limit := c.patience
+	c.mu.Unlock()
+	timer := time.AfterFunc(limit, func() {
 		c.mu.Lock()
 		c.overdue = true
 		c.mu.Unlock()

@@ -21,6 +21,12 @@ const (
 	Messages = core.RPC
 )
 
+// Version is that of the protocol, and Refusal is why an end refuses the hello
+// of another one.
+const Version = core.Version
+
+type Refusal = core.Refusal
+
 // Config says how to make a connection. The zero value of every field means
 // the default in parentheses. Both ends need the same Mode.
 type Config struct {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
@@ -37,6 +38,7 @@ type Conn struct {
 	closed   chan struct{} // closed when everything was given back
 	closeErr error         // set before closed is
 	overdue  bool          // the linger time has passed
+	patience time.Duration // how long Close lingers
 	reserved int           // bytes that Reserve lends
 	lent     bool          // Peek lends a chunk
 	cause    error         // why the connection ended, once it has
@@ -110,7 +112,7 @@ func newConn(device *uapi.Context, config Config) (*Conn, error) {
 	}
 	ring, staging := config.layout()
 	c := &Conn{
-		config: config, memory: memory, closed: make(chan struct{}),
+		config: config, patience: config.Linger, memory: memory, closed: make(chan struct{}),
 		core: core.NewEnd(core.Config{
 			Ring: ring, Longest: uint64(core.LongestChunk(uint32(config.Ring))), Staging: staging,
 			Slots: core.Slots, Controls: core.Controls,
