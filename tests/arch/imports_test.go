@@ -111,6 +111,7 @@ var allowed = map[string][]string{
 	"uapi/qmux/core":                      {"uapi/qmux/wire"},
 	"uapi/uapitest":                       {"uapi"},
 	"uapi/msgring":                        {"uapi", "uapi/msgring/core"},
+	"uapi/rdmanet":                        {"uapi", "uapi/msgring"},
 	"uapi/msgring/core":                   {},
 	"tests/leak":                          {},
 	"tests/netpath":                       {},

@@ -1,0 +1,137 @@
+package rdmanet
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// CloseWrite ends this end's data: the peer reads io.EOF behind it. Write fails
+// with EPIPE from now on; reading goes on.
+func (c *Conn) CloseWrite() error { return c.failed("close", c.ring.CloseWrite()) }
+
+// CloseRead ends reading: Read returns io.EOF from now on. What the peer sends
+// is discarded, by a goroutine that ends with the connection, so that the peer
+// can go on writing.
+func (c *Conn) CloseRead() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readClosed.Load() {
+		return nil
+	}
+	if err := c.ring.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		return c.failed("close", err)
+	}
+	c.readClosed.Store(true)
+	go c.discard()
+	return nil
+}
+
+// discard discards what arrives until the connection or its data ends.
+func (c *Conn) discard() {
+	// Readers that the deadline has woken leave; others do not begin.
+	c.reading.Lock()
+	err := c.ring.SetReadDeadline(time.Time{})
+	c.reading.Unlock()
+	for err == nil {
+		var p []byte
+		if p, err = c.ring.Peek(); err == nil {
+			c.ring.Discard(len(p))
+		}
+	}
+}
+
+// SetLinger says what becomes of data that has not arrived at Close. With a
+// negative sec, the default, it goes on for up to Config.Linger. With 0 it may
+// be lost, and the peer gets ECONNRESET. With more it goes on for up to sec
+// seconds.
+func (c *Conn) SetLinger(sec int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.abrupt = sec == 0
+	c.ring.SetLinger(time.Duration(sec) * time.Second)
+	return nil
+}
+
+// Close ends the connection, and calls that wait, at once. It does not wait
+// itself: what was written goes on to arrive (SetLinger). If the peer sent data
+// that was not read, it gets ECONNRESET.
+//
+// A program that is about to exit calls CloseContext or Flush, because a soft
+// device ends with its process.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	end := c.ring.Close
+	if c.abrupt {
+		end = c.ring.Abort
+	}
+	err := end()
+	c.mu.Unlock()
+	if err != nil {
+		return c.failed("close", err)
+	}
+	lingering.add(c)
+	go func() {
+		c.goneErr = c.ring.CloseContext(context.Background())
+		if c.giveBack != nil {
+			c.giveBack()
+		}
+		lingering.remove(c)
+		close(c.gone)
+	}()
+	return nil
+}
+
+// CloseContext is Close that waits until everything has arrived at the peer's
+// device, or Close gave up, and was given back. When ctx ends before, it
+// returns ctx's error, and that goes on. It may be called after Close.
+func (c *Conn) CloseContext(ctx context.Context) error {
+	_ = c.Close()
+	select {
+	case <-c.gone:
+		return c.failed("close", c.goneErr)
+	case <-ctx.Done():
+		return c.failed("close", ctx.Err())
+	}
+}
+
+// Flush waits until all connections of this process that were closed before
+// have ended as CloseContext does, or ctx ends; then it returns ctx's error.
+func Flush(ctx context.Context) error {
+	for _, c := range lingering.list() {
+		select {
+		case <-c.gone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// lingering are the connections that were closed and are not gone.
+var lingering = lingerers{conns: map[*Conn]struct{}{}}
+
+type lingerers struct {
+	mu    sync.Mutex
+	conns map[*Conn]struct{}
+}
+
+func (l *lingerers) add(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[c] = struct{}{}
+}
+
+func (l *lingerers) remove(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+}
+
+func (l *lingerers) list() []*Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.conns))
+}

@@ -1,0 +1,136 @@
+package rdmanet
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+)
+
+// Config says how to make a connection; its Mode stays zero.
+type Config = msgring.Config
+
+// Info describes a connection, and Stats count what it did.
+type (
+	Info  = msgring.Info
+	Stats = msgring.Stats
+)
+
+// Addr is an address of the connection manager: HOST:PORT.
+type Addr struct{ netip.AddrPort }
+
+// Network is "rdma".
+func (Addr) Network() string { return "rdma" }
+
+// Conn is a connection. It is a net.Conn whose methods do what those of
+// net.TCPConn with the same names do, but for what they say here. Errors are
+// *net.OpError with Net "rdma"; errors.Is finds in them the errno that TCP
+// gives, and uapi's reason.
+//
+// The locks reading and writing are taken before those of ring, and mu last.
+type Conn struct {
+	ring          *msgring.Conn
+	local, remote Addr
+	giveBack      func() // the device, which a Dialer opened
+
+	reading, writing sync.Mutex  // one at a time, also of calls with loans
+	readClosed       atomic.Bool // set while mu is held
+
+	mu      sync.Mutex
+	abrupt  bool          // Close does not linger
+	gone    chan struct{} // closed when everything was given back
+	goneErr error         // set before gone is closed
+}
+
+var (
+	_ net.Conn      = (*Conn)(nil)
+	_ io.ReaderFrom = (*Conn)(nil)
+	_ io.WriterTo   = (*Conn)(nil)
+)
+
+func newConn(ring *msgring.Conn, giveBack func()) *Conn {
+	info := ring.Info()
+	return &Conn{
+		ring: ring, local: Addr{info.LocalAddr}, remote: Addr{info.RemoteAddr},
+		giveBack: giveBack, gone: make(chan struct{}),
+	}
+}
+
+// LocalAddr is the address of this end, an Addr.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr is the address of the peer, an Addr.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// Info returns what the connection is made of.
+func (c *Conn) Info() Info { return c.ring.Info() }
+
+// Stats returns what the connection has done so far.
+func (c *Conn) Stats() Stats { return c.ring.Stats() }
+
+// Context is the device of the connection. It is the Dialer's own if that has
+// no Context: do not close it.
+func (c *Conn) Context() *uapi.Context { return c.ring.Context() }
+
+// Read reads up to len(p) bytes and waits until there is one. io.EOF follows
+// the peer's CloseWrite or Close and all its data.
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.readClosed.Load() {
+		return 0, io.EOF
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.readClosed.Load() {
+		return 0, io.EOF
+	}
+	n, err := c.ring.Read(p)
+	return n, c.readError(err)
+}
+
+// readError is err as the error of a read: io.EOF after CloseRead, which wakes
+// readers by a deadline.
+func (c *Conn) readError(err error) error {
+	if err != nil && c.readClosed.Load() {
+		return io.EOF
+	}
+	return c.failed("read", err)
+}
+
+// Write sends p and returns when its last byte is posted, which is before it
+// has arrived. After a deadline n bytes are on their way, and the connection is
+// usable.
+func (c *Conn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	n, err := c.ring.Write(p)
+	return n, c.failed("write", err)
+}
+
+// SetDeadline sets both deadlines.
+func (c *Conn) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// SetReadDeadline sets when Read and WriteTo give up, with
+// os.ErrDeadlineExceeded. The connection is usable after another one is set.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readClosed.Load() {
+		return nil
+	}
+	return c.failed("set", c.ring.SetReadDeadline(t))
+}
+
+// SetWriteDeadline is SetReadDeadline for Write, WriteBuffers and ReadFrom.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	return c.failed("set", c.ring.SetWriteDeadline(t))
+}

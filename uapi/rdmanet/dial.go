@@ -1,0 +1,124 @@
+package rdmanet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+)
+
+// Dialer makes connections. The zero value opens the device on the way to the
+// peer by itself.
+type Dialer struct {
+	// Context is the device to dial from, which must stay open as long as its
+	// connections. nil: the one that uapi.OpenRoute opens, once for all
+	// connections from the same address of this host; the end of the last of
+	// them closes it.
+	Context *uapi.Context
+	Config  Config
+	// Fallback dials in the place of RDMA when no device leads to the peer
+	// (ENODEV, ENETUNREACH), or nobody answers there as a peer of this package
+	// does (ECONNREFUSED): a net.Dialer, for TCP. It never follows a connection
+	// that was made. nil: none.
+	Fallback interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	}
+}
+
+// families are the IP versions of a network, as net.Dial names them for UDP, in
+// the order in which they are tried.
+var families = map[string][]string{
+	"tcp": {"udp4", "udp6"}, "tcp4": {"udp4"}, "tcp6": {"udp6"},
+	"rdma": {"udp4", "udp6"}, "rdma4": {"udp4"}, "rdma6": {"udp6"},
+}
+
+// Dial is DialContext without a context.
+func (d *Dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+// DialContext connects to the listener of this package at address, HOST:PORT.
+// network is "rdma" or, for callers that know no other, "tcp"; with 4 or 6
+// behind it, it chooses the device's IP version. It has the form of
+// http.Transport's DialContext, and returns a *Conn or what Fallback returns.
+//
+// Errors are *net.OpError: ECONNREFUSED, ETIMEDOUT, ENODEV, ctx's own,
+// *HandshakeError, and those of uapi.Context.Dial and uapi.OpenRoute.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.dial(ctx, network, address)
+	if err == nil {
+		return c, nil
+	}
+	if d.Fallback != nil && ctx.Err() == nil && anyOf(err, syscall.ENODEV, syscall.ENETUNREACH, uapi.ErrRefused) {
+		return d.Fallback.DialContext(ctx, strings.Replace(network, "rdma", "tcp", 1), address)
+	}
+	return nil, opError("dial", address, err)
+}
+
+// GRPC has the form that grpc.WithContextDialer takes.
+func (d *Dialer) GRPC(ctx context.Context, address string) (net.Conn, error) {
+	return d.DialContext(ctx, "rdma", address)
+}
+
+func (d *Dialer) dial(ctx context.Context, network, address string) (c *Conn, err error) {
+	ways := families[network]
+	if ways == nil {
+		return nil, net.UnknownNetworkError(network)
+	}
+	if err := check(d.Config); err != nil {
+		return nil, err
+	}
+	if d.Context != nil {
+		return d.connect(ctx, d.Context, nil, address)
+	}
+	for _, way := range ways {
+		device, e := openToward(ctx, way, address)
+		var none *noRouteError
+		if errors.As(e, &none) && err != nil {
+			break // the other IP version has been tried
+		}
+		if e == nil {
+			if c, e = d.connect(ctx, device.context, device.release, address); e == nil {
+				return c, nil
+			}
+			device.release()
+		}
+		err = e
+		var refused *HandshakeError
+		if ctx.Err() != nil || errors.As(err, &refused) {
+			break
+		}
+	}
+	return nil, err
+}
+
+func (d *Dialer) connect(ctx context.Context, device *uapi.Context, giveBack func(), address string) (*Conn, error) {
+	ring, err := msgring.Dial(ctx, device, address, d.Config)
+	if err != nil {
+		return nil, handshake(err)
+	}
+	return newConn(ring, giveBack), nil
+}
+
+// check refuses a configuration of messages.
+func check(config Config) error {
+	if config.Mode != 0 && config.Mode != msgring.Bytes {
+		return fmt.Errorf("rdmanet: mode %v; a net.Conn carries Bytes: %w", config.Mode, syscall.EINVAL)
+	}
+	return nil
+}
+
+// anyOf reports whether err is one of the targets.
+func anyOf(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}

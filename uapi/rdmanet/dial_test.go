@@ -1,0 +1,263 @@
+package rdmanet_test
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/rnic/wire/wiretest"
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/msgring/core"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// TestDialErrors: a table of peers, and the errors that users of TCP expect.
+func TestDialErrors(t *testing.T) {
+	h := newHost(t, rdmanet.Config{Service: "time"})
+	plain, err := h.server.Listen(":0") // a program that rejects
+	require.NoError(t, err)
+	defer plain.Close()
+	go func() {
+		for {
+			r, err := plain.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			_ = r.Reject(0, []byte("go away"))
+		}
+	}()
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	host, _, err := net.SplitHostPort(h.addr)
+	require.NoError(t, err)
+	rejects := net.JoinHostPort(host, port(plain.Addr().String()))
+	for _, c := range []struct {
+		name, network, addr string
+		ctx                 context.Context
+		config              rdmanet.Config
+		want                error
+	}{
+		{"nobody listens", "rdma", net.JoinHostPort(host, "9"), nil, rdmanet.Config{}, syscall.ECONNREFUSED},
+		{"the program rejects", "tcp", rejects, nil, rdmanet.Config{}, syscall.ECONNREFUSED},
+		{"another service", "rdma", h.addr, nil, rdmanet.Config{Service: "date"}, syscall.ECONNREFUSED},
+		{"canceled", "rdma", h.addr, canceled, rdmanet.Config{}, context.Canceled},
+		{"a network of another kind", "unix", h.addr, nil, rdmanet.Config{}, net.UnknownNetworkError("unix")},
+		{"no port", "rdma", host, nil, rdmanet.Config{}, syscall.EINVAL},
+		{"messages", "rdma", h.addr, nil, rdmanet.Config{Mode: msgring.Messages}, syscall.EINVAL},
+		{"an odd ring", "rdma", h.addr, nil, rdmanet.Config{Ring: 12345}, syscall.EINVAL},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := rdmanet.Dialer{Context: h.Context, Config: c.config}
+			ctx := c.ctx
+			if ctx == nil {
+				ctx = limited(t)
+			}
+			conn, err := d.DialContext(ctx, c.network, c.addr)
+			require.Nil(t, conn)
+			requireOpError(t, err, "dial", c.want)
+			require.Contains(t, err.Error(), c.addr)
+		})
+	}
+}
+
+func port(addr string) string {
+	_, p, _ := net.SplitHostPort(addr)
+	return p
+}
+
+// TestHandshakeError: a peer that speaks otherwise is named with both versions,
+// and the listener counts it.
+func TestHandshakeError(t *testing.T) {
+	h := newHost(t, rdmanet.Config{Service: "time"})
+	h.Config.Service = "date"
+	_, err := h.DialContext(limited(t), "rdma", h.addr)
+	requireOpError(t, err, "dial", uapi.ErrRefused)
+	var e *rdmanet.HandshakeError
+	require.ErrorAs(t, err, &e)
+	require.EqualValues(t, msgring.Version, e.Refusal.Version)
+	require.Contains(t, err.Error(), "of version 1, refuses this end, of version 1: hello refused (service)")
+	h.Config.Service = "time"
+	x, y, err := h.pipe()
+	require.NoError(t, err)
+	n, last := h.Failed()
+	require.EqualValues(t, 1, n)
+	requireOpError(t, last, "accept", syscall.ECONNREFUSED)
+	require.NoError(t, x.Close())
+	require.NoError(t, y.Close())
+}
+
+// fallback notes what it is asked for.
+type fallback struct {
+	network, addr string
+}
+
+func (f *fallback) DialContext(_ context.Context, network, addr string) (net.Conn, error) {
+	f.network, f.addr = network, addr
+	x, y := net.Pipe()
+	_ = y.Close()
+	return x, nil
+}
+
+// TestFallback is used when nobody answers by RDMA, and else not.
+func TestFallback(t *testing.T) {
+	h := newHost(t, rdmanet.Config{})
+	var f fallback
+	h.Dialer.Fallback = &f
+	x, y, err := h.pipe()
+	require.NoError(t, err)
+	require.Zero(t, f, "a peer answers by RDMA")
+	require.NoError(t, y.SetLinger(0))
+	require.NoError(t, y.Close())
+	_, err = x.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NoError(t, x.Close())
+	require.Zero(t, f, "a connection was there")
+
+	host, _, err := net.SplitHostPort(h.addr)
+	require.NoError(t, err)
+	nobody := net.JoinHostPort(host, "9")
+	c, err := h.DialContext(limited(t), "rdma4", nobody)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Equal(t, fallback{"tcp4", nobody}, f)
+
+	f = fallback{}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = h.DialContext(canceled, "tcp", nobody)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, f, "the caller gave up")
+}
+
+// TestDeviceOfItsOwn: a Dialer without a Context opens a device for all
+// connections, and the end of the last one closes it.
+func TestDeviceOfItsOwn(t *testing.T) {
+	if os.Getenv("RDMASHIM_DEVICE") != "" {
+		t.Skip("RDMASHIM_DEVICE names the device")
+	}
+	h := newHost(t, rdmanet.Config{})
+	h.Context = nil
+	x, xPeer, err := h.pipe()
+	require.NoError(t, err)
+	y, yPeer, err := h.pipe()
+	require.NoError(t, err)
+	device := x.Context()
+	require.Same(t, device, y.Context())
+	require.Equal(t, h.addr, x.RemoteAddr().String())
+	require.Equal(t, "rdma", x.RemoteAddr().Network())
+	require.Equal(t, x.LocalAddr(), xPeer.RemoteAddr())
+	require.NoError(t, x.CloseContext(limited(t)))
+	_, err = device.QueryDevice()
+	require.NoError(t, err, "y has it still")
+	require.NoError(t, y.CloseContext(limited(t)))
+	_, err = device.QueryDevice()
+	require.ErrorIs(t, err, net.ErrClosed)
+	host, _, err := net.SplitHostPort(h.addr)
+	require.NoError(t, err)
+	_, err = h.DialContext(limited(t), "rdma", net.JoinHostPort(host, "9"))
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.NoError(t, xPeer.Close())
+	require.NoError(t, yPeer.Close())
+}
+
+// TestManyDialersBesideForgedRequests: 64 dialers at once connect, each to its
+// own answer, while more requests than there are places for are never
+// confirmed.
+func TestManyDialersBesideForgedRequests(t *testing.T) {
+	h := newHost(t, rdmanet.Config{Ring: 16 << 10})
+	forge(t, h, 300)
+	require.Eventually(t, func() bool { return len(h.server.OpenHandles()) > 0 }, patience, time.Millisecond, "a forged request is being accepted")
+	go func() {
+		for {
+			c, err := h.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				b := make([]byte, 1)
+				if _, err := c.Read(b); err == nil {
+					_, _ = c.Write(b)
+				}
+			}()
+		}
+	}()
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			c, err := h.GRPC(limited(t), h.addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			b := []byte{byte(i)}
+			_, err = c.Write(b)
+			if err == nil {
+				_, err = c.Read(b)
+			}
+			if err != nil || b[0] != byte(i) {
+				t.Errorf("dialer %d: %d, %v", i, b[0], err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// forge sends n requests, of this protocol and in the name of an address that
+// never confirms.
+func forge(t *testing.T, h *host, n int) {
+	t.Helper()
+	const userData = 56 // at the end of a REQ
+	info, err := h.server.QueryDevice()
+	require.NoError(t, err)
+	to, port := info.Address, netip.MustParseAddrPort(h.addr).Port()
+	from := netip.AddrFrom4([4]byte{127, 99, byte(os.Getpid() >> 8), byte(os.Getpid())})
+	l, err := udp.Listen(netip.AddrPortFrom(from, uapi.RoCEPort), udp.Options{})
+	require.NoError(t, err)
+	defer l.Close()
+	hello := core.Hello{Mode: core.Bytes, Quantum: 256, Addr: 4096, RKey: 1, Ring: core.MinRing, Controls: core.Controls, Longest: core.MinRing / 4}
+	for i := range n {
+		mad := wiretest.Request(from, to.Addr(), port, i)
+		hello.Append(mad[len(mad)-userData:][:0], false)
+		packet := link.Packet{Peer: to, Head: wiretest.Datagram(mad)}
+		require.NoError(t, l.Send([]link.Packet{packet}))
+	}
+}
+
+// TestListenerClose ends Accept, and connections that it did not return.
+func TestListenerClose(t *testing.T) {
+	h := newHost(t, rdmanet.Config{})
+	c, err := h.DialContext(limited(t), "rdma", h.addr)
+	require.NoError(t, err)
+	l, err := rdmanet.ListenOn(h.server, ":0", rdmanet.Config{})
+	require.NoError(t, err)
+	accepting := make(chan error)
+	go func() {
+		_, err := l.Accept()
+		accepting <- err
+	}()
+	require.NoError(t, l.Close())
+	requireOpError(t, <-accepting, "accept", net.ErrClosed)
+	require.ErrorIs(t, l.Close(), net.ErrClosed)
+
+	_, err = rdmanet.ListenOn(h.server, h.addr, rdmanet.Config{})
+	requireOpError(t, err, "listen", syscall.EADDRINUSE)
+	_, err = rdmanet.ListenOn(h.server, ":0", rdmanet.Config{Mode: msgring.Messages})
+	requireOpError(t, err, "listen", syscall.EINVAL)
+
+	require.NoError(t, h.Listener.Close())
+	_, err = c.Read(make([]byte, 1))
+	requireOpError(t, err, "read", syscall.ECONNRESET)
+	require.NoError(t, c.Close())
+}

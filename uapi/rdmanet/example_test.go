@@ -1,0 +1,41 @@
+package rdmanet_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// An HTTP server and a client, over RDMA instead of TCP.
+func Example() {
+	defer uapi.Close() // the device that Listen opened
+	l, err := rdmanet.Listen("127.1.1.1:0", rdmanet.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "hello, %s", r.URL.Query().Get("name"))
+	})}
+	go server.Serve(l)
+
+	var dialer rdmanet.Dialer
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	client := &http.Client{Transport: transport}
+	response, err := client.Get("http://" + l.Addr().String() + "/?name=RDMA")
+	if err != nil {
+		log.Fatal(err)
+	}
+	body, _ := io.ReadAll(response.Body)
+	response.Body.Close()
+	fmt.Printf("%s, %s\n", body, l.Addr().Network())
+
+	transport.CloseIdleConnections()
+	server.Shutdown(context.Background())
+	rdmanet.Flush(context.Background()) // before the program ends
+	// Output: hello, RDMA, rdma
+}

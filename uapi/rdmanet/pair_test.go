@@ -1,0 +1,119 @@
+package rdmanet_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// patience bounds hangs.
+const patience = time.Minute
+
+// host is a soft device on loopback with a listener, and a dialer to it on a
+// device of its own. It knows the connections that both made.
+type host struct {
+	*rdmanet.Listener
+	rdmanet.Dialer
+	server, client *uapi.Context
+	addr           string
+
+	mu    sync.Mutex
+	conns []*rdmanet.Conn // guarded by mu
+}
+
+// newHost opens both devices until the test ends. By then it closes all
+// connections, and nothing of them is left.
+func newHost(t *testing.T, config rdmanet.Config) *host {
+	t.Helper()
+	h := &host{server: open(t), client: open(t)}
+	h.Context, h.Config = h.client, config
+	var err error
+	h.Listener, err = rdmanet.ListenOn(h.server, ":0", config)
+	require.NoError(t, err)
+	h.addr = at(t, h.server, h.Listener)
+	t.Cleanup(func() {
+		if err := h.Listener.Close(); !errors.Is(err, net.ErrClosed) {
+			require.NoError(t, err)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range h.conns {
+			require.NoError(t, c.CloseContext(limited(t)))
+		}
+		require.NoError(t, rdmanet.Flush(limited(t)))
+		require.Empty(t, h.server.OpenHandles())
+		require.Empty(t, h.client.OpenHandles())
+	})
+	return h
+}
+
+func (h *host) note(c net.Conn, err error) (net.Conn, error) {
+	if c, ok := c.(*rdmanet.Conn); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.conns = append(h.conns, c)
+	}
+	return c, err
+}
+
+func (h *host) Accept() (net.Conn, error) { return h.note(h.Listener.Accept()) }
+
+func (h *host) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return h.note(h.Dialer.DialContext(ctx, network, addr))
+}
+
+func open(t *testing.T) *uapi.Context {
+	t.Helper()
+	c, err := uapi.Open("soft")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// at is where a listener of a device is reached.
+func at(t *testing.T, device *uapi.Context, l net.Listener) string {
+	t.Helper()
+	info, err := device.QueryDevice()
+	require.NoError(t, err)
+	return netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port()).String()
+}
+
+// limited is a context that ends a test that hangs, also in its cleanups.
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// pipe makes a connection: x dialled, y was accepted.
+func (h *host) pipe() (x, y *rdmanet.Conn, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	dialled, err := h.DialContext(ctx, "rdma", h.addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	accepted, err := h.Accept()
+	if err != nil {
+		_ = dialled.Close()
+		return nil, nil, err
+	}
+	return dialled.(*rdmanet.Conn), accepted.(*rdmanet.Conn), nil
+}
+
+// connect is pipe for one test.
+func connect(t *testing.T, config rdmanet.Config) (x, y *rdmanet.Conn) {
+	t.Helper()
+	x, y, err := newHost(t, config).pipe()
+	require.NoError(t, err)
+	return x, y
+}
