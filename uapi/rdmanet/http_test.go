@@ -25,16 +25,25 @@ func serve(t *testing.T, handler http.Handler, encrypted, http2 bool) (s *httpte
 	s = httptest.NewUnstartedServer(handler)
 	require.NoError(t, s.Listener.Close())
 	s.Listener, s.EnableHTTP2 = h, http2
-	if encrypted {
+	var unencrypted http.Protocols
+	unencrypted.SetUnencryptedHTTP2(true)
+	switch {
+	case encrypted:
 		s.StartTLS()
-	} else {
+	case http2:
+		s.Config.Protocols = &unencrypted
+		fallthrough
+	default:
 		s.Start()
 	}
 	s.URL = "http" + map[bool]string{true: "s"}[encrypted] + "://" + h.addr
 	transport := s.Client().Transport.(*http.Transport)
 	transport.DialContext = h.DialContext
-	if encrypted {
+	switch {
+	case encrypted:
 		transport.TLSClientConfig.ServerName = "example.com"
+	case http2:
+		transport.Protocols = &unencrypted
 	}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
@@ -53,133 +62,148 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, bytes.NewReader(body))
 }
 
-// TestHTTP moves 2 MiB both ways, by several clients at once on connections
+// TestHTTP moves 1 MiB both ways, by two clients at once on connections
 // that stay.
 func TestHTTP(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		encrypted, http2 bool
 		proto            int
-	}{{"HTTP/1.1", false, false, 1}, {"HTTP/1.1 over TLS", true, false, 1}, {"HTTP/2 over TLS", true, true, 2}} {
+	}{
+		{"HTTP/1.1", false, false, 1},
+		{"HTTP/2", false, true, 2},
+		{"HTTP/1.1 over TLS", true, false, 1},
+		{"HTTP/2 over TLS", true, true, 2},
+	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, client := serve(t, http.HandlerFunc(echo), c.encrypted, c.http2)
-			body := make([]byte, 2<<20)
-			_, _ = rand.NewChaCha8([32]byte{3}).Read(body)
-			var all sync.WaitGroup
-			for range 2 {
-				all.Go(func() {
-					for range 2 {
-						r, err := client.Post(s.URL, "application/octet-stream", bytes.NewReader(body))
-						if err != nil {
-							t.Error(err)
-							return
+			virtual(t, func(t *testing.T) {
+				s, client := serve(t, http.HandlerFunc(echo), c.encrypted, c.http2)
+				body := make([]byte, 1<<20)
+				_, _ = rand.NewChaCha8([32]byte{3}).Read(body)
+				var all sync.WaitGroup
+				for range 2 {
+					all.Go(func() {
+						for range 2 {
+							r, err := client.Post(s.URL, "application/octet-stream", bytes.NewReader(body))
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							got, err := io.ReadAll(r.Body)
+							_ = r.Body.Close()
+							if err != nil || !bytes.Equal(got, body) || r.ProtoMajor != c.proto {
+								t.Errorf("%s: %d bytes of %d: %v", r.Proto, len(got), len(body), err)
+							}
 						}
-						got, err := io.ReadAll(r.Body)
-						_ = r.Body.Close()
-						if err != nil || !bytes.Equal(got, body) || r.ProtoMajor != c.proto {
-							t.Errorf("%s: %d bytes of %d: %v", r.Proto, len(got), len(body), err)
-						}
-					}
-				})
-			}
-			all.Wait()
+					})
+				}
+				all.Wait()
+			})
 		})
 	}
 }
 
 // TestKeepAlive: requests one after another share a connection.
 func TestKeepAlive(t *testing.T) {
-	s, client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.RemoteAddr)
-	}), false, false)
-	var peers [3]string
-	for i := range peers {
-		r, err := client.Get(s.URL)
-		require.NoError(t, err)
-		got, err := io.ReadAll(r.Body)
-		require.NoError(t, err)
-		require.NoError(t, r.Body.Close())
-		peers[i] = string(got)
-	}
-	require.Equal(t, peers[0], peers[1])
-	require.Equal(t, peers[0], peers[2])
+	virtual(t, func(t *testing.T) {
+		s, client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.RemoteAddr)
+		}), false, false)
+		var peers [3]string
+		for i := range peers {
+			r, err := client.Get(s.URL)
+			require.NoError(t, err)
+			got, err := io.ReadAll(r.Body)
+			require.NoError(t, err)
+			require.NoError(t, r.Body.Close())
+			peers[i] = string(got)
+		}
+		require.Equal(t, peers[0], peers[1])
+		require.Equal(t, peers[0], peers[2])
+	})
 }
 
 // TestHijack: the connection goes on without HTTP, both ways.
 func TestHijack(t *testing.T) {
-	s, client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		if _, ok := conn.(*rdmanet.Conn); !ok {
-			t.Errorf("hijacked a %T", conn)
-		}
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		line, err := rw.ReadString('\n')
-		if err != nil {
-			t.Error(err)
-		}
-		_, _ = io.WriteString(conn, line)
-	}), false, false)
-	request, err := http.NewRequestWithContext(limited(t), http.MethodGet, s.URL, nil)
-	require.NoError(t, err)
-	request.Header.Set("Connection", "Upgrade")
-	request.Header.Set("Upgrade", "echo")
-	r, err := client.Do(request)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusSwitchingProtocols, r.StatusCode)
-	conn := r.Body.(io.ReadWriteCloser)
-	_, err = fmt.Fprintln(conn, "hello")
-	require.NoError(t, err)
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", line)
-	require.NoError(t, conn.Close())
+	virtual(t, func(t *testing.T) {
+		s, client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			if _, ok := conn.(*rdmanet.Conn); !ok {
+				t.Errorf("hijacked a %T", conn)
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			line, err := rw.ReadString('\n')
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = io.WriteString(conn, line)
+		}), false, false)
+		request, err := http.NewRequestWithContext(limited(t), http.MethodGet, s.URL, nil)
+		require.NoError(t, err)
+		request.Header.Set("Connection", "Upgrade")
+		request.Header.Set("Upgrade", "echo")
+		r, err := client.Do(request)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusSwitchingProtocols, r.StatusCode)
+		conn := r.Body.(io.ReadWriteCloser)
+		_, err = fmt.Fprintln(conn, "hello")
+		require.NoError(t, err)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "hello\n", line)
+		require.NoError(t, conn.Close())
+	})
 }
 
 // TestShutdown lets the request that is under way end, and takes no other.
 func TestShutdown(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	s, client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(entered)
-		<-leave
-		_, _ = io.WriteString(w, "done")
-	}), false, false)
-	got := make(chan string)
-	go func() {
-		r, err := client.Get(s.URL)
-		if err != nil {
-			got <- err.Error()
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		_ = r.Body.Close()
-		got <- string(body)
-	}()
-	<-entered
-	ended := make(chan error)
-	closing := make(chan struct{})
-	s.Config.RegisterOnShutdown(func() { close(closing) })
-	go func() { ended <- s.Config.Shutdown(limited(t)) }()
-	<-closing
-	close(leave)
-	require.Equal(t, "done", <-got)
-	require.NoError(t, <-ended)
-	_, err := client.Get(s.URL)
-	require.Error(t, err)
+	virtual(t, func(t *testing.T) {
+		entered, leave := make(chan struct{}), make(chan struct{})
+		s, client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(entered)
+			<-leave
+			_, _ = io.WriteString(w, "done")
+		}), false, false)
+		got := make(chan string)
+		go func() {
+			r, err := client.Get(s.URL)
+			if err != nil {
+				got <- err.Error()
+				return
+			}
+			body, _ := io.ReadAll(r.Body)
+			_ = r.Body.Close()
+			got <- string(body)
+		}()
+		<-entered
+		ended := make(chan error)
+		closing := make(chan struct{})
+		s.Config.RegisterOnShutdown(func() { close(closing) })
+		go func() { ended <- s.Config.Shutdown(limited(t)) }()
+		<-closing
+		close(leave)
+		require.Equal(t, "done", <-got)
+		require.NoError(t, <-ended)
+		_, err := client.Get(s.URL)
+		require.Error(t, err)
+	})
 }
 
 // TestTLS: both ends write 1 MiB at once, and end their data.
 func TestTLS(t *testing.T) {
-	x, y := connect(t, rdmanet.Config{})
-	certificate := httptest.NewUnstartedServer(nil)
-	certificate.StartTLS()
-	pool := certificate.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	config := certificate.TLS.Clone()
-	certificate.Close()
-	config.NextProtos = nil
-	bothWays(t, tls.Client(x, &tls.Config{RootCAs: pool, ServerName: "example.com"}), tls.Server(y, config), 1<<20)
+	virtual(t, func(t *testing.T) {
+		x, y := connect(t, rdmanet.Config{})
+		certificate := httptest.NewUnstartedServer(nil)
+		certificate.StartTLS()
+		pool := certificate.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		config := certificate.TLS.Clone()
+		certificate.Close()
+		config.NextProtos = nil
+		bothWays(t, tls.Client(x, &tls.Config{RootCAs: pool, ServerName: "example.com"}), tls.Server(y, config), 1<<20)
+	})
 }

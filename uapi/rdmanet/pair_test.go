@@ -7,19 +7,25 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 // patience bounds hangs.
 const patience = time.Minute
 
-// host is a soft device on loopback with a listener, and a dialer to it on a
-// device of its own. It knows the connections that both made.
+// virtual runs a test on virtual time, in which a busy machine makes nothing
+// late: no peer is given up because it is slow.
+func virtual(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+// host is a device with a listener, and a dialer to it on a device of its own.
+// It knows the connections that both made.
 type host struct {
 	*rdmanet.Listener
 	rdmanet.Dialer
@@ -30,11 +36,24 @@ type host struct {
 	conns []*rdmanet.Conn // guarded by mu
 }
 
-// newHost opens both devices until the test ends. By then it closes all
-// connections, and nothing of them is left.
+// newHost is a host on a private network in memory.
 func newHost(t *testing.T, config rdmanet.Config) *host {
 	t.Helper()
-	h := &host{server: open(t), client: open(t)}
+	server, client := uapitest.Pair(t, "")
+	return hostOn(t, server, client, config)
+}
+
+// softHost is a host on loopback.
+func softHost(t *testing.T, config rdmanet.Config) *host {
+	t.Helper()
+	return hostOn(t, open(t), open(t), config)
+}
+
+// hostOn makes a host of two devices. When the test ends it closes all
+// connections, and nothing of them is left.
+func hostOn(t *testing.T, server, client *uapi.Context, config rdmanet.Config) *host {
+	t.Helper()
+	h := &host{server: server, client: client}
 	h.Context, h.Config = h.client, config
 	var err error
 	h.Listener, err = rdmanet.ListenOn(h.server, ":0", config)
