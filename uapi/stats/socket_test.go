@@ -18,6 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A busy machine is not silent.
+func init() { silence, answerTime = time.Minute, time.Minute }
+
 // private gives the test a directory for sockets.
 func private(t *testing.T) string {
 	t.Helper()
