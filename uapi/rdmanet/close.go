@@ -21,10 +21,11 @@ func (c *Conn) CloseRead() error {
 	if c.readClosed.Load() {
 		return nil
 	}
+	c.readClosed.Store(true) // before readers wake, which look at it
 	if err := c.ring.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		c.readClosed.Store(false)
 		return c.failed("close", err)
 	}
-	c.readClosed.Store(true)
 	go c.discard()
 	return nil
 }
