@@ -127,6 +127,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/internal/peer":        {"uapi"},
 	"tools/rdmashim/demo":                 {"tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/sample":               {"tools/rdmashim/internal/peer", "uapi"},
+	"tools/rdmashim/stream":               {"tools/rdmashim/internal/peer", "uapi", "uapi/rdmanet"},
 	"tools/rdmashim/perf":                 {"rnic/splitmix", "tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/perf/suite":           {"kshim/ring", "netlinkmgr", "tools/rdmashim/internal/peer", "tools/rdmashim/perf", "tools/rdmashim/perf/rawudp", "uapi", "vm", "vm/cprograms"},
 	"tools/rdmashim/vm":                   {"vm", "vm/guest"},

@@ -20,6 +20,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
 )
@@ -191,6 +192,7 @@ var jsonTypes = map[string]reflect.Type{
 	"dump --summary": reflect.TypeFor[dump.Summary](),
 	"explain":        reflect.TypeFor[explain.Answer](),
 	"perf":           reflect.TypeFor[perf.Report](),
+	"proxy":          reflect.TypeFor[stream.Line](),
 	"perf suite":     reflect.TypeFor[suite.Row](),
 	"version":        reflect.TypeFor[versionInfo](),
 	"doctor":         reflect.TypeFor[doctor.Report](),

@@ -122,9 +122,9 @@ func (s *Seats) Left() error {
 // errIdle is why a session ends whose client keeps quiet.
 var errIdle = errors.New("the client has been idle (--idle)")
 
-// endIdle cancels a session, with errIdle, when heard has given the same for
+// EndIdle cancels a session, with errIdle, when heard has given the same for
 // the limit. heard changes with what comes from the client.
-func endIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
+func EndIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
 	const looks = 4 // within the limit, which is kept to a quarter
 	tick := time.NewTicker(max(limit/looks, time.Millisecond))
 	defer tick.Stop()

@@ -144,13 +144,13 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 				return fmt.Errorf("nobody was served: %w", cause)
 			}
 			return nil // ended by a signal
-		case wantsResources(err):
+		case WantsResources(err):
 			if !said {
 				fmt.Fprintf(s.stderr, "rdmashim: no client can be accepted until others leave: %s\n", cli.OneLine(err))
 			}
 			said = true
 			select {
-			case <-time.After(acceptPause):
+			case <-time.After(AcceptPause):
 			case <-ctx.Done():
 			}
 			continue
@@ -176,9 +176,9 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// wantsResources says whether accepting failed for want of what others will
+// WantsResources says whether accepting failed for want of what others will
 // give back: descriptors or memory.
-func wantsResources(err error) bool {
+func WantsResources(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, errno) {
 			return true
@@ -187,10 +187,10 @@ func wantsResources(err error) bool {
 	return false
 }
 
-// acceptPause is how long a server waits that cannot accept. The clients wait
+// AcceptPause is how long a server waits that cannot accept. The clients wait
 // in the kernel's backlog meanwhile, so that the next Accept would fail at
 // once.
-const acceptPause = 100 * time.Millisecond
+const AcceptPause = 100 * time.Millisecond
 
 // Session is the server's side of a client.
 type Session struct {
@@ -283,6 +283,6 @@ func (c *Session) Welcome() error {
 // as the server bears, and grace.
 func (c *Session) EndIdle(ctx context.Context, grace time.Duration, qps ...uapi.QP) {
 	if limit := c.server.limits.idle; limit > 0 {
-		go endIdle(ctx, c.cancel, limit+grace, heardOn(c.Device, qps...))
+		go EndIdle(ctx, c.cancel, limit+grace, heardOn(c.Device, qps...))
 	}
 }

@@ -87,7 +87,7 @@ func TestAcceptGoesOn(t *testing.T) {
 
 			require.Len(t, ln.called, times+2)
 			for i := range times {
-				require.Equal(t, acceptPause, ln.called[i+1].Sub(ln.called[i]))
+				require.Equal(t, AcceptPause, ln.called[i+1].Sub(ln.called[i]))
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestEndIdle(t *testing.T) {
 		var heard atomic.Uint64
 		start := time.Now()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		go endIdle(ctx, cancel, limit, heard.Load)
+		go EndIdle(ctx, cancel, limit, heard.Load)
 		for range 10 {
 			time.Sleep(limit * 7 / 10)
 			heard.Add(1)

@@ -1,0 +1,69 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+)
+
+// Line is a line of the servers' JSON: it has one of the fields.
+type Line struct {
+	Listening  string      `json:"listening,omitempty"`  // first
+	Connection *Connection `json:"connection,omitempty"` // when it has ended
+	Total      *Total      `json:"total,omitempty"`      // last
+}
+
+// Connection is one that has ended.
+type Connection struct {
+	Client  string  `json:"client"`
+	There   int64   `json:"there"` // bytes that the target's end has taken
+	Back    int64   `json:"back"`  // and the client's
+	Seconds float64 `json:"seconds"`
+	End     string  `json:"end"` // closed, reset or failed
+	Error   string  `json:"error,omitempty"`
+}
+
+// Total is what a server has done.
+type Total struct {
+	Connections int64 `json:"connections"`
+	Broken      int64 `json:"broken"` // of those, reset or failed
+	There       int64 `json:"there"`
+	Back        int64 `json:"back"`
+}
+
+func (t *Total) add(c Connection) {
+	t.Connections++
+	if c.End != "closed" {
+		t.Broken++
+	}
+	t.There += c.There
+	t.Back += c.Back
+}
+
+func (c *Connection) String() string {
+	text := fmt.Sprintf("%s: %d bytes there, %d back in %.1f s: %s", c.Client, c.There, c.Back, c.Seconds, c.End)
+	if c.Error != "" {
+		text += ": " + c.Error
+	}
+	return text
+}
+
+func (t *Total) String() string {
+	return fmt.Sprintf("%d connections, %d broken: %s there, %s back", t.Connections, t.Broken, cli.Size(t.There), cli.Size(t.Back))
+}
+
+// print prints a line as JSON, or as text.
+func (s *server) print(line Line) (err error) {
+	switch {
+	case s.asJSON:
+		e := json.NewEncoder(s.out)
+		e.SetEscapeHTML(false)
+		err = e.Encode(line)
+	case line.Connection != nil:
+		_, err = fmt.Fprintln(s.out, line.Connection)
+	case line.Total != nil:
+		_, err = fmt.Fprintln(s.out, line.Total)
+	}
+	return err
+}

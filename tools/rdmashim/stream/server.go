@@ -1,0 +1,205 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+)
+
+// server joins the connections that it accepts to their targets.
+type server struct {
+	listen, to place
+	// target makes a connection's target: the proxy's dial, or itself.
+	target func(ctx context.Context, client stream) (stream, error)
+
+	idle, drain time.Duration
+	verbose     bool
+	asJSON      bool
+	seats       peer.Seats
+
+	out    io.Writer // whole lines of several goroutines
+	failed *peer.FailureLog
+
+	mu    sync.Mutex
+	total Total // guarded by mu
+}
+
+func (s *server) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	s.seats.AddFlag(cmd)
+	f.DurationVar(&s.idle, "idle", time.Hour, "reset a connection on which nothing has come through for so long; 0: never")
+	f.DurationVar(&s.drain, "drain", 5*time.Second, "when told to end, wait so long for the connections there are")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "print each connection's bytes when it ends")
+	cli.JSONFlag(cmd, &s.asJSON)
+}
+
+// run serves until the command's context ends, and the connections then, but no
+// longer than drain.
+func (s *server) run(cmd *cobra.Command, d device) error {
+	ctx := cmd.Context()
+	if err := s.seats.Check(); err != nil {
+		return err
+	}
+	if s.idle < 0 || s.drain < 0 {
+		return cli.Usagef("--idle %v, --drain %v: a time is not negative", s.idle, s.drain)
+	}
+	l, err := d.listen(ctx, s.listen)
+	if err != nil {
+		return err
+	}
+	stopClosing := context.AfterFunc(ctx, func() { l.Close() })
+	defer func() {
+		if stopClosing() {
+			l.Close()
+		}
+	}()
+	s.out = cli.NewLockedWriter(cmd.OutOrStdout())
+	s.failed = &peer.FailureLog{W: cmd.ErrOrStderr()}
+	defer s.failed.Close()
+	if s.asJSON {
+		err = s.print(Line{Listening: l.Addr().String()})
+	} else {
+		err = peer.SayListening(s.out, l.Addr())
+	}
+	if err != nil {
+		return err
+	}
+	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	var joined sync.WaitGroup
+	err = s.accept(ctx, l, func(client stream) {
+		joined.Go(func() {
+			defer s.seats.Give()
+			s.serve(life, client)
+		})
+	})
+	late := time.AfterFunc(s.drain, func() { cut(errDrained) })
+	defer late.Stop()
+	joined.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(err, s.print(Line{Total: &s.total}))
+}
+
+// errDrained is why a connection is reset that outlasts its server.
+var errDrained = errors.New("the server was told to end, and the connection did not (--drain)")
+
+// accept gives each client that gets a seat to begin, until ctx ends.
+func (s *server) accept(ctx context.Context, l net.Listener, begin func(client stream)) error {
+	for {
+		c, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				reset(c)
+			}
+			return nil // ended by a signal
+		case err != nil && peer.WantsResources(err):
+			s.failed.Add(fmt.Errorf("no client can be accepted until others leave: %w", err))
+			select {
+			case <-time.After(peer.AcceptPause):
+			case <-ctx.Done():
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("accept a client: %w", err)
+		}
+		if err := s.seats.Take(); err != nil {
+			reset(c)
+			s.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
+			continue
+		}
+		begin(c.(stream))
+	}
+}
+
+// serve joins a client to its target until both have ended, and tells how.
+func (s *server) serve(ctx context.Context, client stream) {
+	began := time.Now()
+	to, back, err := s.join(ctx, client)
+	c := Connection{
+		Client: client.RemoteAddr().String(), There: to, Back: back,
+		Seconds: time.Since(began).Seconds(), End: "closed",
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE):
+		c.End, c.Error = "reset", cli.OneLine(err)
+	default:
+		c.End, c.Error = "failed", cli.OneLine(err)
+		s.failed.Add(fmt.Errorf("client %s: %w", c.Client, err))
+	}
+	s.mu.Lock()
+	s.total.add(c)
+	s.mu.Unlock()
+	if s.verbose || s.asJSON {
+		_ = s.print(Line{Connection: &c})
+	}
+}
+
+// join carries both directions and returns the bytes of each.
+func (s *server) join(ctx context.Context, client stream) (there, back int64, err error) {
+	target, err := s.target(ctx, client)
+	if err != nil {
+		reset(client)
+		return 0, 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	broken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(broken)
+		reset(client)
+		reset(target)
+	})
+	var moved [2]atomic.Int64
+	if s.idle > 0 {
+		go peer.EndIdle(ctx, cancel, s.idle, func() uint64 { return uint64(moved[0].Load() + moved[1].Load()) })
+	}
+	var both sync.WaitGroup
+	both.Go(func() { carry(target, client, &moved[0], cancel) })
+	if target != client {
+		both.Go(func() { carry(client, target, &moved[1], cancel) })
+	}
+	both.Wait()
+	if stop() {
+		_ = client.Close()
+		_ = target.Close()
+	} else {
+		<-broken
+	}
+	return moved[0].Load(), moved[1].Load(), context.Cause(ctx)
+}
+
+// carry copies from until its data ends, which it passes on. An error ends both
+// directions.
+func carry(to, from stream, moved *atomic.Int64, cancel context.CancelCauseFunc) {
+	if _, err := io.Copy(meter{to, moved}, from); err != nil {
+		cancel(err)
+		return
+	}
+	_ = to.CloseWrite() // what is wrong with it, its own reader learns
+}
+
+// meter counts what a writer has taken.
+type meter struct {
+	io.Writer
+	n *atomic.Int64
+}
+
+func (m meter) Write(p []byte) (int, error) {
+	n, err := m.Writer.Write(p)
+	m.n.Add(int64(n))
+	return n, err
+}
