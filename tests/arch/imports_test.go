@@ -129,7 +129,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/sample":               {"tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/stream":               {"tools/rdmashim/internal/peer", "uapi", "uapi/rdmanet"},
 	"tools/rdmashim/perf":                 {"rnic/splitmix", "tools/rdmashim/internal/peer", "uapi"},
-	"tools/rdmashim/perf/suite":           {"kshim/ring", "netlinkmgr", "tools/rdmashim/internal/peer", "tools/rdmashim/perf", "tools/rdmashim/perf/rawudp", "uapi", "vm", "vm/cprograms"},
+	"tools/rdmashim/perf/suite":           {"kshim/ring", "netlinkmgr", "tools/rdmashim/internal/peer", "tools/rdmashim/perf", "tools/rdmashim/perf/rawudp", "uapi", "uapi/qmux", "uapi/rdmanet", "vm", "vm/cprograms"},
 	"tools/rdmashim/vm":                   {"vm", "vm/guest"},
 	"tools/rdmashim/top":                  {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/dump":                 {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/explain"},

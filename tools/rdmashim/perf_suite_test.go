@@ -50,6 +50,20 @@ func TestPerfSuite(t *testing.T) {
 	require.Equal(t, unmet > 0, strings.Contains(o.stderr, "targets not met"))
 }
 
+// TestPerfSuiteStreams: rows of streams, between processes whose devices are
+// found by address.
+func TestPerfSuiteStreams(t *testing.T) {
+	cmd := perfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--json", "--run", "^net.Conn, 64 B ping-pong, p99|at once, failed")
+	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=soft")
+	o := finish(t, cmd)
+	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	var rows []suite.Row
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.Len(t, rows, 2)
+	require.Positive(t, *rows[0].Ratio)
+	require.Zero(t, *rows[1].Ours, "connections failed")
+}
+
 func TestPerfSuiteTables(t *testing.T) {
 	for flag, want := range map[string]string{"--markdown": "| work | ours |", "-D0.002": "work "} {
 		o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--run", "^READ", flag)

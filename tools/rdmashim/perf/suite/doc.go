@@ -2,7 +2,8 @@
 // table are each a series of ours, a series of the reference, and a target for
 // their ratio.
 //
-//	table, guestTable   the rows: what is measured by which words
+//	table, streamTable, guestTable
+//	                    the rows: what is measured by which words
 //	measure             rounds: each series once, every other round backwards
 //	row, print          medians, the ratio's spread, and whether the target is met
 //

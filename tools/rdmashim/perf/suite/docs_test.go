@@ -14,7 +14,11 @@ import (
 // explained is where "What limits" of docs/speed.md tells of the rows whose
 // work or reference has these words.
 var explained = map[string]string{
-	"Go TCP":              "of Go's TCP",
+	"WRITE 1 MiB":         "of Go's TCP",
+	"net.Conn":            "Streams over net.Conn",
+	"HTTP":                "Streams over net.Conn",
+	"new connections":     "Streams over net.Conn",
+	"QMux":                "QMux on TCP",
 	"1,000 queue pairs":   "1,000 and 10,000 queue pairs",
 	"10,000 queue pairs":  "1,000 and 10,000 queue pairs",
 	"goodput on kernel":   "kernel rxe against perftest: bandwidth",

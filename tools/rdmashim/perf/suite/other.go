@@ -21,8 +21,8 @@ var others = map[string]func(ctx context.Context, args []string, announce func(n
 	"udp": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
 		return udpSink(ctx, number(args[0]), announce)
 	},
-	"tcp": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
-		return tcpSink(ctx, number(args[0]), announce)
+	"streams": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
+		return serveStreams(ctx, args[0], args[1], announce)
 	},
 	"pong": func(ctx context.Context, args []string, announce func(netip.AddrPort) error) error {
 		at, err := netip.ParseAddrPort(args[0])

@@ -2,10 +2,7 @@ package suite
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"runtime"
@@ -17,68 +14,6 @@ import (
 // are: partner starts the one that answers, and says where it listens and how
 // to end it.
 type partner func(ctx context.Context) (at netip.AddrPort, stop func(), err error)
-
-// goTCP is the goodput, in bytes a second, of messages over a TCP connection of
-// package net for about d: how many messages come, the messages, and the answer
-// that they have.
-func goTCP(ctx context.Context, size int, d time.Duration, other partner) (float64, error) {
-	to, stop, err := other(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer stop()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", to.String())
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { c.Close() })()
-	message, count := make([]byte, size), make([]byte, 8)
-	return paced(ctx, size, d, func(n int) error {
-		binary.BigEndian.PutUint64(count, uint64(n))
-		_, err := c.Write(count)
-		for ; n > 0 && err == nil; n-- {
-			_, err = c.Write(message)
-		}
-		if err == nil {
-			_, err = io.ReadFull(c, count)
-		}
-		return err
-	})
-}
-
-// tcpSink takes what one goTCP sends.
-func tcpSink(ctx context.Context, size int, announce func(netip.AddrPort) error) error {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer ln.Close()
-	defer context.AfterFunc(ctx, func() { ln.Close() })()
-	if err := announce(ln.Addr().(*net.TCPAddr).AddrPort()); err != nil {
-		return err
-	}
-	c, err := ln.Accept()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { c.Close() })()
-	message, count := make([]byte, size), make([]byte, 8)
-	for err == nil {
-		_, err = io.ReadFull(c, count)
-		for n := binary.BigEndian.Uint64(count); n > 0 && err == nil; n-- {
-			_, err = io.ReadFull(c, message)
-		}
-		if err == nil {
-			_, err = c.Write(count)
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
 
 // paced moves messages for about d, in growing numbers, and takes the rate of
 // the last and largest.

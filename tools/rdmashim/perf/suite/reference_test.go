@@ -17,7 +17,6 @@ func TestReferences(t *testing.T) {
 		"raw UDP": func(c context.Context) (float64, error) {
 			return rawUDP(c, 65536, time.Millisecond, sinkIn(udpSink))
 		},
-		"Go TCP": func(c context.Context) (float64, error) { return goTCP(c, 65536, time.Millisecond, sinkIn(tcpSink)) },
 		"spinning": func(c context.Context) (float64, error) {
 			return udpPingPong(c, time.Millisecond, true, pongIn(true))
 		},

@@ -100,16 +100,21 @@ func fairness(v []float64) float64 {
 // burners is how many processors a busy machine's other programs take.
 const burners = 2
 
-// busy is a series measured while burners run.
-func busy(x *series) *series {
-	return &series{name: x.name + ", busy machine", absent: x.absent, measure: func(ctx context.Context) (float64, error) {
+// busy is a measurement while burners run.
+func busy[R any](run func(context.Context) (R, error)) func(context.Context) (R, error) {
+	return func(ctx context.Context) (r R, err error) {
 		for range burners {
 			_, stop, err := other("burn")(ctx)
 			if err != nil {
-				return 0, fmt.Errorf("a process that keeps the machine busy did not start: %w", err)
+				return r, fmt.Errorf("a process that keeps the machine busy did not start: %w", err)
 			}
 			defer stop()
 		}
-		return x.measure(ctx)
-	}}
+		return run(ctx)
+	}
+}
+
+// busily is a series of it.
+func busily(x *series) *series {
+	return &series{name: x.name + ", busy machine", absent: x.absent, measure: busy(x.measure)}
 }

@@ -46,6 +46,7 @@ const (
 // table lists the comparisons, with their targets. Rows share series: a series
 // is measured once a round however many rows it is in.
 func (s *suite) table() []comparison {
+	tcp := s.stream("tcp", moving(mebibyte, 1))
 	// Ours, with two processes.
 	write1M := s.ours("WRITE 1 MiB", goodput, "write bw -s 1048576 -t 8")
 	write64K := s.ours("WRITE 64 KiB", goodput, "write bw -s 65536 -t 64")
@@ -73,10 +74,7 @@ func (s *suite) table() []comparison {
 		v, err := rawUDP(ctx, mebibyte, s.turn, other("udp", mebibyte))
 		return v / gigabyte, err
 	})
-	tcp1M := s.builtIn("Go TCP", func(ctx context.Context) (float64, error) {
-		v, err := goTCP(ctx, mebibyte, s.turn, other("tcp", mebibyte))
-		return v / gigabyte, err
-	})
+	tcp1M := pick("Go TCP", tcp, rate(gigabyte))
 	ucxPut := ucx.with("-t ucp_put_bw")
 	ucxPut.name = "UCX put_bw over tcp"
 	ucx1M := ucxPut.with("-n 400 -w 40").series(mebibyte, perOverall(mebibyte/1e3))
@@ -110,13 +108,13 @@ func (s *suite) table() []comparison {
 		{"fairness index of 8 senders", "", shares, bound, 0.9, false},
 		{"WRITE 64 KiB beside SENDs to a slow receiver", "GB/s", fast, sender, 0.7, false},
 		{"SEND 64 KiB to a slow receiver, messages", "1/s", taken, takes, 0.7, false},
-		{"WRITE 1 MiB goodput, busy machine", "GB/s", busy(write1M), busy(udp1M), 0.7, false},
+		{"WRITE 1 MiB goodput, busy machine", "GB/s", busily(write1M), busily(udp1M), 0.7, false},
 	}
 	for _, l := range []float64{0.01, 0.1, 1, 5} {
 		lossy := s.ours(fmt.Sprintf("loss of %g %%", l), goodput, fmt.Sprintf(lossy1M, l))
 		table = append(table, comparison{fmt.Sprintf("WRITE 1 MiB goodput, %g %% of the packets lost", l), "GB/s", lossy, write1M, none, false})
 	}
-	return table
+	return append(table, s.streamTable(tcp)...)
 }
 
 // perOverall divides by the overall time of a message.

@@ -1,0 +1,204 @@
+package suite
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/qmux"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// stream is what is measured, whichever carrier opened it.
+type stream = io.ReadWriteCloser
+
+// carrier opens streams to another process. Its name is that of a transport,
+// tcp or rdma, and of what stands on it, if anything: tcp+tls. A stream of
+// qmux is one of many of a connection; any other is a connection.
+type carrier struct {
+	open func(context.Context) (stream, error)
+	end  func() // behind the end of all streams
+
+	mu   sync.Mutex
+	kept []stream // guarded by mu; nil and full when they were closed
+	full bool
+}
+
+// keep opens a stream that closeKept closes.
+func (c *carrier) keep(ctx context.Context) (stream, error) {
+	s, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full {
+		s.Close()
+	}
+	c.kept = append(c.kept, s)
+	return s, nil
+}
+
+func (c *carrier) closeKept() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.kept {
+		s.Close()
+	}
+	c.kept, c.full = nil, true
+}
+
+// newCarrier makes a carrier to where the other side is. device is that of
+// rdma.
+func newCarrier(ctx context.Context, name, device string, to netip.AddrPort) (*carrier, error) {
+	transport, layer, _ := strings.Cut(name, "+")
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", to.String())
+	}
+	c := &carrier{end: func() {}}
+	if transport == "rdma" {
+		own, err := openDevice(device, false)
+		if err != nil {
+			return nil, err
+		}
+		d := rdmanet.Dialer{Context: own}
+		dial = func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "rdma", to.String()) }
+		c.end = func() {
+			_ = rdmanet.Flush(ctx)
+			_ = own.Close()
+		}
+	}
+	c.open = func(ctx context.Context) (stream, error) { return dial(ctx) }
+	switch layer {
+	case "tls":
+		c.open = func(ctx context.Context) (stream, error) {
+			plain, err := dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			secure := tls.Client(plain, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})
+			if err := secure.HandshakeContext(ctx); err != nil {
+				plain.Close()
+				return nil, err
+			}
+			return secure, nil
+		}
+	case "qmux":
+		plain, err := dial(ctx)
+		var q *qmux.Conn
+		if err == nil {
+			q, err = qmux.Client(plain, nil)
+		}
+		if err != nil {
+			c.end()
+			return nil, err
+		}
+		device := c.end
+		c.open = func(ctx context.Context) (stream, error) { return q.OpenStreamSync(ctx) }
+		c.end = func() {
+			_ = q.CloseWithError(0, "")
+			device()
+		}
+	}
+	return c, nil
+}
+
+// openDevice opens the device of one side.
+func openDevice(base string, server bool) (*uapi.Context, error) {
+	name, client, err := peer.TwoDevices(peer.DefaultDevice(base))
+	if err != nil {
+		return nil, err
+	}
+	if !server {
+		name = client
+	}
+	return uapi.Open(name)
+}
+
+// serveStreams is the other side of a carrier. It answers its streams, and what
+// stands on a transport is http HTTP requests.
+func serveStreams(ctx context.Context, name, device string, announce func(netip.AddrPort) error) error {
+	transport, layer, _ := strings.Cut(name, "+")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	at := l.Addr().(*net.TCPAddr).AddrPort()
+	if transport == "rdma" {
+		l.Close()
+		own, err := openDevice(device, true)
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		if l, err = rdmanet.ListenOn(own, ":0", rdmanet.Config{}); err != nil {
+			return err
+		}
+		info, err := own.QueryDevice()
+		if err != nil {
+			return err
+		}
+		at = netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port())
+	}
+	if layer == "tls" {
+		certificate, err := selfSigned()
+		if err != nil {
+			return err
+		}
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13})
+	}
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	defer l.Close()
+	if err := announce(at); err != nil {
+		return err
+	}
+	if layer == "http" {
+		return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, cpuTime()) }))
+	}
+	for {
+		c, err := l.Accept()
+		switch {
+		case err != nil:
+			return err
+		case layer == "qmux":
+			go serveQMux(ctx, c)
+		default:
+			go answer(c)
+		}
+	}
+}
+
+// serveQMux answers the streams of a connection.
+func serveQMux(ctx context.Context, c net.Conn) {
+	q, err := qmux.Server(c, nil)
+	for err == nil {
+		var s *qmux.Stream
+		if s, err = q.AcceptStream(ctx); err == nil {
+			go answer(s)
+		}
+	}
+}
+
+// selfSigned makes a certificate that nobody verifies.
+func selfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}

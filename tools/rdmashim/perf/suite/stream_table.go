@@ -1,0 +1,74 @@
+package suite
+
+import "context"
+
+const (
+	manyStreams = 100 // at once
+	manyDials   = 256 // at once
+	httpClients = 8
+)
+
+// measurement measures what several rows look at.
+type measurement = func(context.Context) (figures, error)
+
+// stream is a work over a carrier with two processes, once a round.
+func (s *suite) stream(carrier string, w work) measurement {
+	return memo(s, func(ctx context.Context) (figures, error) {
+		return over(ctx, carrier, s.device, w, s.turn, other("streams", carrier, s.device))
+	})
+}
+
+// rate is units a second, in units of by.
+func rate(by float64) func(figures) float64 {
+	return func(f figures) float64 { return f.rate / by }
+}
+
+// cost is the processor time of both sides for a unit, in seconds/by.
+func cost(by float64) func(figures) float64 {
+	return func(f figures) float64 { return f.cpu * by }
+}
+
+// half is half of a quantile of the round trips, in µs.
+func half(q float64) func(figures) float64 {
+	return func(f figures) float64 { return quantile(f.times, q) / 2 }
+}
+
+// streamTable lists what stands on streams: the same work over RDMA and TCP.
+// tcp is the stream of 1 MiB messages over TCP.
+func (s *suite) streamTable(tcp measurement) []comparison {
+	bulk, many := moving(mebibyte, 1), moving(mebibyte, manyStreams)
+	rdma := s.stream("rdma", bulk)
+	ball := exchanging(pongSize)
+	pong, tcpPong := s.stream("rdma", ball), s.stream("tcp", ball)
+	busyPong, busyTCPPong := memo(s, busy(s.stream("rdma", ball))), memo(s, busy(s.stream("tcp", ball)))
+	qmux, qmuxTCP := s.stream("rdma+qmux", bulk), s.stream("tcp+qmux", bulk)
+	http := func(transport string) measurement {
+		return memo(s, func(ctx context.Context) (figures, error) {
+			return over(ctx, transport, s.device, requesting(httpClients), s.turn, other("streams", transport+"+http", s.device))
+		})
+	}
+	atOnce := &series{name: "connections at once", measure: func(ctx context.Context) (float64, error) {
+		return failures(ctx, "rdma", s.device, manyDials, other("streams", "rdma", s.device))
+	}}
+	of := func(work, unit, name string, ours, reference measurement, value func(figures) float64, target float64, atMost bool) comparison {
+		return comparison{work, unit, pick(work, ours, value), pick(name, reference, value), target, atMost}
+	}
+	return []comparison{
+		of("net.Conn, 1 MiB messages", "GB/s", "Go TCP", rdma, tcp, rate(gigabyte), 0.7, false),
+		of("net.Conn, 1 MiB messages, processor time", "ms/GB", "Go TCP", rdma, tcp, cost(1e3*gigabyte), none, true),
+		of("net.Conn, 64 B ping-pong, p50", "µs", "Go TCP", pong, tcpPong, half(0.5), 1, true),
+		of("net.Conn, 64 B ping-pong, p99", "µs", "Go TCP", pong, tcpPong, half(0.99), 1.5, true),
+		of("net.Conn, 64 B ping-pong, processor time", "µs", "Go TCP", pong, tcpPong, cost(1e6), none, true),
+		of("net.Conn, 64 B ping-pong, busy machine, p50", "µs", "Go TCP", busyPong, busyTCPPong, half(0.5), 1, true),
+		of("net.Conn, 64 B ping-pong, busy machine, p99", "µs", "Go TCP", busyPong, busyTCPPong, half(0.99), 1.5, true),
+		of("TLS 1.3 on net.Conn, 1 MiB messages", "GB/s", "TLS on Go TCP", s.stream("rdma+tls", bulk), s.stream("tcp+tls", bulk), rate(gigabyte), 0.85, false),
+		of("HTTP/1.1 requests of 8 clients", "1/s", "net/http on Go TCP", http("rdma"), http("tcp"), rate(1), 0.8, false),
+		of("new connections", "1/s", "Go TCP", s.stream("rdma", opening), s.stream("tcp", opening), rate(1), 0.3, false),
+		{"256 connections at once, failed", "", atOnce, bound, 0, true},
+		of("QMux on TCP, a stream of 1 MiB messages", "GB/s", "Go TCP", qmuxTCP, tcp, rate(gigabyte), 0.8, false),
+		of("QMux on net.Conn, a stream of 1 MiB messages", "GB/s", "net.Conn", qmux, rdma, rate(gigabyte), 0.8, false),
+		of("QMux on TCP, 100 streams at once", "GB/s", "a stream", s.stream("tcp+qmux", many), qmuxTCP, rate(gigabyte), 0.8, false),
+		of("QMux on net.Conn, 100 streams at once", "GB/s", "a stream", s.stream("rdma+qmux", many), qmux, rate(gigabyte), 0.8, false),
+		of("QMux on net.Conn, new streams", "1/s", "QMux on TCP", s.stream("rdma+qmux", opening), s.stream("tcp+qmux", opening), rate(1), none, false),
+	}
+}

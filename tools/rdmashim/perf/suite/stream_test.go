@@ -1,0 +1,77 @@
+package suite
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// there serves a carrier in this process.
+func there(name string) partner {
+	return startIn(func(ctx context.Context, announce func(netip.AddrPort) error) error {
+		return serveStreams(ctx, name, "", announce)
+	})
+}
+
+// TestStreams: every work moves something over every carrier, and tells of its
+// time and processor time.
+func TestStreams(t *testing.T) {
+	works := map[string]work{"moving": moving(65536, 1), "moving many": moving(4096, 3), "exchanging": exchanging(64), "opening": opening}
+	for _, name := range []string{"tcp", "rdma", "tcp+tls", "rdma+tls", "tcp+qmux", "rdma+qmux"} {
+		for title, w := range works {
+			t.Run(name+"/"+title, func(t *testing.T) {
+				f, err := over(t.Context(), name, "", w, time.Millisecond, there(name))
+				require.NoError(t, err)
+				require.Positive(t, f.rate)
+				require.GreaterOrEqual(t, f.cpu, 0.)
+				require.Equal(t, title == "exchanging", len(f.times) > 0)
+			})
+		}
+	}
+	for _, transport := range []string{"tcp", "rdma"} {
+		f, err := over(t.Context(), transport, "", requesting(3), time.Millisecond, there(transport+"+http"))
+		require.NoError(t, err)
+		require.Positive(t, f.rate)
+	}
+}
+
+// TestStreamsAtOnce: none of several streams that are opened at once fails, and
+// all do where nobody answers.
+func TestStreamsAtOnce(t *testing.T) {
+	for _, name := range []string{"tcp", "rdma"} {
+		failed, err := failures(t.Context(), name, "", 16, there(name))
+		require.NoError(t, err)
+		require.Zero(t, failed)
+	}
+	failed, err := failures(t.Context(), "tcp", "", 3, func(context.Context) (netip.AddrPort, func(), error) {
+		return netip.MustParseAddrPort("127.0.0.1:1"), func() {}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 3., failed)
+}
+
+// TestStreamsEnd: a measurement ends when it is told to.
+func TestStreamsEnd(t *testing.T) {
+	for _, name := range []string{"tcp", "rdma"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		started := make(chan struct{})
+		w := moving(65536, 1)
+		prepare := w.prepare
+		w.prepare = func(ctx context.Context, c *carrier) (func(int, *figures) error, error) {
+			do, err := prepare(ctx, c)
+			close(started)
+			return do, err
+		}
+		go func() {
+			_, err := over(ctx, name, "", w, time.Hour, there(name))
+			ended <- err
+		}()
+		<-started
+		cancel()
+		require.Error(t, <-ended)
+	}
+}
