@@ -161,6 +161,9 @@ func (c *Conn) ReceiveDatagram(ctx context.Context) (p []byte, err error) {
 type ConnectionState struct {
 	TLS               tls.ConnectionState // zero without TLS
 	SupportsDatagrams struct{ Remote, Local bool }
+	// SupportsStreamResetPartialDelivery is whether SetReliableBoundary works;
+	// Local is false in draft 1.
+	SupportsStreamResetPartialDelivery struct{ Remote, Local bool }
 }
 
 // ConnectionState reads it. The peer's part is unknown until its parameters are
@@ -173,6 +176,8 @@ func (c *Conn) ConnectionState() (s ConnectionState) {
 	defer c.mu.Unlock()
 	s.SupportsDatagrams.Remote = c.core.Peer().MaxDatagramFrameSize > 0
 	s.SupportsDatagrams.Local = c.datagrams
+	s.SupportsStreamResetPartialDelivery.Remote = c.core.Peer().ResetStreamAt
+	s.SupportsStreamResetPartialDelivery.Local = c.resets
 	return s
 }
 

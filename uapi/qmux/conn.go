@@ -22,6 +22,7 @@ type Conn struct {
 	conn      net.Conn
 	start     time.Time
 	datagrams bool            // are taken
+	resets    bool            // of draft 2, with a reliable part, are known
 	ctx       context.Context // ends with the cause
 	cancel    context.CancelCauseFunc
 
@@ -64,7 +65,8 @@ func connect(conn net.Conn, cfg *Config, server bool) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{
-		conn: conn, start: time.Now(), datagrams: cfg.EnableDatagrams, core: machine, due: core.Never,
+		conn: conn, start: time.Now(), datagrams: cfg.EnableDatagrams, resets: orDefault(cfg.Draft, 2) > 1,
+		core: machine, due: core.Never,
 		wake: make(chan struct{}, 1), grams: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		said: make(chan struct{}), streams: map[StreamID]*Stream{},
 	}

@@ -19,6 +19,21 @@ type (
 	TransportErrorCode   = wire.Code
 )
 
+// The codes of a TransportError, with RFC 9000's meanings.
+const (
+	NoError                   = wire.NoError
+	InternalError             = wire.InternalError
+	ConnectionRefused         = wire.ConnectionRefused
+	FlowControlError          = wire.FlowControlError
+	StreamLimitError          = wire.StreamLimitError
+	StreamStateError          = wire.StreamStateError
+	FinalSizeError            = wire.FinalSizeError
+	FrameEncodingError        = wire.FrameEncodingError
+	TransportParameterError   = wire.TransportParameterError
+	ProtocolViolation         = wire.ProtocolViolation
+	ApplicationErrorErrorCode = wire.ApplicationErrorCode
+)
+
 // ApplicationError is the error of a connection that one side's program closed.
 type ApplicationError struct {
 	Remote       bool
@@ -58,16 +73,59 @@ type DatagramTooLargeError struct {
 // no more streams.
 type StreamLimitReachedError struct{}
 
-func (e *ApplicationError) Error() string { return e.cause.Error() }
-func (e *TransportError) Error() string   { return e.cause.Error() }
-func (e *IdleTimeoutError) Error() string { return e.cause.Error() }
-func (e *StreamError) Error() string      { return e.cause.Error() }
+func (e *ApplicationError) Error() string { return text(e.cause, "closed with code ", e.ErrorCode) }
+func (e *TransportError) Error() string   { return text(e.cause, "closed with ", e.ErrorCode) }
+func (e *IdleTimeoutError) Error() string { return text(e.cause, "idle for too long") }
+func (e *StreamError) Error() string {
+	return text(e.cause, "stream cancelled with code ", e.ErrorCode)
+}
 func (e *DatagramTooLargeError) Error() string {
 	return fmt.Sprintf("qmux: datagram longer than %d bytes, which the peer takes", e.MaxDatagramPayloadSize)
 }
 func (StreamLimitReachedError) Error() string {
 	return "qmux: the peer has granted no more streams; OpenStreamSync waits for one"
 }
+
+// text is the cause's, or words for an error that a program made to compare.
+func text(cause error, words ...any) string {
+	if cause != nil {
+		return cause.Error()
+	}
+	return "qmux: " + fmt.Sprint(words...)
+}
+
+// Is reports whether target has the same code and side.
+func (e *ApplicationError) Is(target error) bool {
+	t, ok := target.(*ApplicationError)
+	return ok && t.ErrorCode == e.ErrorCode && t.Remote == e.Remote
+}
+
+// Is reports whether target has the same code, frame and side.
+func (e *TransportError) Is(target error) bool {
+	t, ok := target.(*TransportError)
+	return ok && t.ErrorCode == e.ErrorCode && t.FrameType == e.FrameType && t.Remote == e.Remote
+}
+
+// Is reports whether target is an IdleTimeoutError.
+func (e *IdleTimeoutError) Is(target error) bool {
+	_, ok := target.(*IdleTimeoutError)
+	return ok
+}
+
+// Is reports whether target has the same stream, code and side.
+func (e *StreamError) Is(target error) bool {
+	t, ok := target.(*StreamError)
+	return ok && t.StreamID == e.StreamID && t.ErrorCode == e.ErrorCode && t.Remote == e.Remote
+}
+
+// Is reports whether target has the same size.
+func (e *DatagramTooLargeError) Is(target error) bool {
+	t, ok := target.(*DatagramTooLargeError)
+	return ok && *t == *e
+}
+
+// Unwrap leads to the errno: EMSGSIZE.
+func (e *DatagramTooLargeError) Unwrap() error { return core.ErrTooLong }
 
 // Unwrap leads to the errno: ECONNABORTED, ECONNRESET, EPROTO and so on.
 func (e *ApplicationError) Unwrap() []error { return []error{e.cause, net.ErrClosed} }

@@ -168,9 +168,11 @@ func (s *SendStream) SetReliableBoundary() {
 }
 
 // SetPriority changes whose data goes first when there is more than the byte
-// stream takes: larger numbers, 0 at first.
-func (s *SendStream) SetPriority(n int) {
-	s.c.do(func() { s.c.core.SetPriority(s.id, n) })
+// stream takes (RFC 9218): streams of a lower urgency, clipped to 0 to 7, and 3
+// at first. Of one urgency, incremental streams take turns, as all do at first;
+// the others go one after another by their IDs.
+func (s *SendStream) SetPriority(urgency int8, incremental bool) {
+	s.c.do(func() { s.c.core.SetPriority(s.id, urgency, incremental) })
 }
 
 // SetWriteDeadline is when Write ends; the zero time means never. The error is

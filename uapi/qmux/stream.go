@@ -27,6 +27,9 @@ func (s *Stream) StreamID() StreamID { return s.send.id }
 // Read is [ReceiveStream.Read].
 func (s *Stream) Read(p []byte) (int, error) { return s.receive.Read(p) }
 
+// Peek is [ReceiveStream.Peek].
+func (s *Stream) Peek(p []byte) (int, error) { return s.receive.Peek(p) }
+
 // CancelRead is [ReceiveStream.CancelRead].
 func (s *Stream) CancelRead(code StreamErrorCode) { s.receive.CancelRead(code) }
 
@@ -49,7 +52,9 @@ func (s *Stream) SetWriteDeadline(t time.Time) error { return s.send.SetWriteDea
 func (s *Stream) SetReliableBoundary() { s.send.SetReliableBoundary() }
 
 // SetPriority is [SendStream.SetPriority].
-func (s *Stream) SetPriority(n int) { s.send.SetPriority(n) }
+func (s *Stream) SetPriority(urgency int8, incremental bool) {
+	s.send.SetPriority(urgency, incremental)
+}
 
 // Context is [SendStream.Context].
 func (s *Stream) Context() context.Context { return s.send.Context() }

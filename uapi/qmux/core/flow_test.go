@@ -200,8 +200,18 @@ func TestSetReliable(t *testing.T) {
 	require.Equal(t, []string{"RESET_STREAM id=2 code=9 final=5"}, p.types(p.a))
 }
 
-// TestSchedule: higher priorities go first, equals take turns, a record each,
-// and what is small shares a record.
+// streams lists the streams of the records that c sends now.
+func (p *pair) streams(c *Conn) (order []wire.StreamID) {
+	for n := c.Transmit(p.now, p.buf); n > 0; n = c.Transmit(p.now, p.buf) {
+		for _, f := range decode(p.t, p.buf[:n]) {
+			order = append(order, f.Stream)
+		}
+	}
+	return order
+}
+
+// TestSchedule: the more urgent go first, equals take turns, a record each, and
+// what is small shares a record.
 func TestSchedule(t *testing.T) {
 	p := ready(t, nil)
 	var ids []wire.StreamID
@@ -212,7 +222,7 @@ func TestSchedule(t *testing.T) {
 	p.write(p.a, ids[0], big, false)
 	p.write(p.a, ids[1], big, false)
 	p.write(p.a, ids[2], "first", false)
-	require.NoError(t, p.a.SetPriority(ids[2], 1))
+	require.NoError(t, p.a.SetPriority(ids[2], 2, true))
 	require.NoError(t, p.a.SendDatagram([]byte("datagram")))
 	require.Equal(t, []string{
 		"DATAGRAM len=8", "STREAM id=10 len=5", "STREAM id=2 len=16362",
@@ -225,30 +235,30 @@ func TestSchedule(t *testing.T) {
 	for _, id := range ids {
 		p.write(p.a, id, big, false)
 	}
-	require.NoError(t, p.a.SetPriority(ids[0], -1))
-	require.NoError(t, p.a.SetPriority(ids[1], 5))
-	var order []wire.StreamID
-	for n := p.a.Transmit(p.now, p.buf); n > 0; n = p.a.Transmit(p.now, p.buf) {
-		for _, f := range decode(t, p.buf[:n]) {
-			order = append(order, f.Stream)
-		}
-	}
-	require.Equal(t, []wire.StreamID{6, 6, 6, 10, 10, 10, 2, 2, 2}, order)
+	require.NoError(t, p.a.SetPriority(ids[0], 100, true))
+	require.NoError(t, p.a.SetPriority(ids[1], -100, false))
+	require.Equal(t, []wire.StreamID{6, 6, 6, 10, 10, 10, 2, 2, 2}, p.streams(p.a))
 }
 
-// TestManyPriorities: a program that gives each stream its own leaves nothing
-// behind.
-func TestManyPriorities(t *testing.T) {
+// TestWhole: streams that take no turns go by their IDs, and in turn with those
+// that do.
+func TestWhole(t *testing.T) {
 	p := ready(t, nil)
-	for i := range 1000 {
+	big := strings.Repeat("x", 16380+16378) // two records, to the byte
+	for i := range 5 {
 		id := p.open(p.a, true)
-		require.NoError(t, p.a.SetPriority(id, i*7919%1000))
-		p.write(p.a, id, "x", true)
-		p.run()
-		p.expect(p.b, id, "x", io.EOF)
-		p.run()
+		require.NoError(t, p.a.SetPriority(id, 3, i%2 == 0))
 	}
-	require.LessOrEqual(t, len(p.a.sched.levels), keptLevels)
+	for _, id := range []wire.StreamID{14, 2, 6, 18} {
+		p.write(p.a, id, big, false)
+	}
+	require.Equal(t, []wire.StreamID{2, 6, 18, 6, 2, 14, 18, 14}, p.streams(p.a))
+	p.write(p.a, 14, big[:2*16376], false)
+	p.write(p.a, 6, big[:2*16376], false)
+	p.write(p.a, 10, big, false)
+	require.NoError(t, p.a.SetPriority(6, 3, true))
+	require.NoError(t, p.a.SetPriority(10, 3, false))
+	require.Equal(t, []wire.StreamID{6, 10, 6, 10, 14, 14}, p.streams(p.a))
 }
 
 // TestWithdraw: bytes that are taken back never arrive, those that were sent

@@ -123,7 +123,7 @@ func TestCallErrors(t *testing.T) {
 	require.Equal(t, ErrDirection, p.a.Reset(theirs, 0))
 	require.Equal(t, ErrDirection, p.a.Stop(uni, 0))
 	require.Equal(t, ErrNoStream, p.a.Write(400, nil, false))
-	require.Equal(t, ErrNoStream, p.a.SetPriority(400, 1))
+	require.Equal(t, ErrNoStream, p.a.SetPriority(400, 1, true))
 	require.NoError(t, p.a.Write(uni, nil, false))
 	require.NoError(t, p.a.Write(uni, nil, true))
 	require.Equal(t, ErrFinished, p.a.Write(uni, []byte("x"), false))

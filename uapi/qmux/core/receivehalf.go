@@ -70,6 +70,30 @@ func (c *Conn) Read(id wire.StreamID, p []byte) (int, error) {
 	return 0, c.failed()
 }
 
+// Peek is Read, and leaves the bytes where they are. With an error, these n
+// bytes are the last.
+func (c *Conn) Peek(id wire.StreamID, p []byte) (n int, err error) {
+	s, err := c.receiver(id)
+	if err != nil {
+		return 0, err
+	}
+	h := &s.recv
+	if h.stopped {
+		return 0, &StreamError{Stream: id, Code: h.stopCode}
+	}
+	n = h.unread.peek(p)
+	last := n == h.unread.size && n < len(p)
+	switch {
+	case last && h.ended && h.window.received >= h.goal && h.reset:
+		return n, &StreamError{Stream: id, Code: h.resetCode, Remote: true}
+	case last && h.ended && h.window.received >= h.goal:
+		return n, io.EOF
+	case last:
+		return n, c.failed()
+	}
+	return n, nil
+}
+
 // Buffered is how many bytes Read would find.
 func (c *Conn) Buffered(id wire.StreamID) int {
 	if s := c.streams[id]; s != nil {

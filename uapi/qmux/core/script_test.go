@@ -182,7 +182,7 @@ func (s *script) do(words []string) error {
 	case "stop":
 		err = c.Stop(id, uint64(number(3)))
 	case "priority":
-		err = c.SetPriority(id, number(3))
+		err = c.SetPriority(id, int8(number(3)), arg(4) != "whole")
 	case "datagram":
 		err = c.SendDatagram(make([]byte, number(2)))
 	case "ping":

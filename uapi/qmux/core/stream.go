@@ -29,14 +29,15 @@ const (
 
 // stream is a stream of which a half at least is not over.
 type stream struct {
-	id       wire.StreamID
-	send     sendHalf
-	recv     receiveHalf
-	priority int
-	queued   bool      // stands in the scheduler
-	listed   bool      // stands in the list of control frames
-	due      due       // only while listed
-	told     EventKind // events that are noted
+	id      wire.StreamID
+	send    sendHalf
+	recv    receiveHalf
+	urgency int8      // 0 to 7, the lowest goes first
+	whole   bool      // sent until it has no more, not by turns
+	queued  bool      // stands in the scheduler
+	listed  bool      // stands in the list of control frames
+	due     due       // only while listed
+	told    EventKind // events that are noted
 }
 
 // half finds the stream that a frame of the peer speaks of, and opens what it
@@ -68,7 +69,7 @@ func (c *Conn) half(now Time, id wire.StreamID, receiving bool) (*stream, error)
 func (c *Conn) open(now Time, k *kind, like wire.StreamID) *stream {
 	id := wire.MakeStreamID(k.opened, like.Server(), like.Uni())
 	k.opened++
-	s := &stream{id: id}
+	s := &stream{id: id, urgency: defaultUrgency}
 	s.send.over = id.Uni() && !k.ours
 	s.recv.over = id.Uni() && k.ours
 	s.recv.window = newWindow(now, c.cfg.StreamWindow, c.cfg.MaxStreamWindow)
@@ -140,13 +141,15 @@ func (c *Conn) want(s *stream, d due) {
 	}
 }
 
-// SetPriority changes whose data goes first: streams of a larger number, 0 if
-// it was never set, before those of a smaller.
-func (c *Conn) SetPriority(id wire.StreamID, priority int) error {
+// SetPriority changes whose data goes first (RFC 9218): streams of a lower
+// urgency, clipped to 0 to 7, and 3 at first. Of one urgency, incremental
+// streams take turns, a record each, as all do at first; the others go one
+// after another by their IDs.
+func (c *Conn) SetPriority(id wire.StreamID, urgency int8, incremental bool) error {
 	s := c.streams[id]
 	if s == nil {
 		return ErrNoStream
 	}
-	c.sched.move(s, priority)
+	c.sched.move(s, min(max(urgency, 0), urgencies-1), !incremental)
 	return nil
 }
