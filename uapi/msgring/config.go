@@ -85,10 +85,13 @@ func (c *Config) quanta() int { return c.Ring / int(core.DefaultQuantum(uint32(c
 // receives is how many receives are posted.
 func (c *Config) receives() int { return c.quanta() + core.Controls }
 
+// sends is the depth of the send queue.
+func (c *Config) sends() int { return core.Slots(uint32(c.Ring)) }
+
 // queuePair is the queue pair of a connection whose objects m holds.
 func (c *Config) queuePair(m *memory) uapi.QPConfig {
 	return uapi.QPConfig{
-		PD: m.pd, SendCQ: m.cq, SendDepth: core.Slots, RecvDepth: c.receives(),
+		PD: m.pd, SendCQ: m.cq, SendDepth: c.sends(), RecvDepth: c.receives(),
 		Inline: core.ControlLen, Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite,
 	}
 }

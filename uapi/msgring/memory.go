@@ -41,7 +41,7 @@ func newMemory(device *uapi.Context, c *Config) (m *memory, err error) {
 		return nil, err
 	}
 	// An entry for the keepalive's probe.
-	if m.cq, err = device.CreateCQ(c.receives() + core.Slots + 1); err != nil {
+	if m.cq, err = device.CreateCQ(c.receives() + c.sends() + 1); err != nil {
 		return nil, err
 	}
 	if err = m.ring.make(m, c.Ring, uapi.AccessLocalWrite|uapi.AccessRemoteWrite); err != nil {

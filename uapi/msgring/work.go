@@ -104,15 +104,21 @@ func (c *Conn) receive(wr *uapi.WR, piece []uapi.SGE, k int) {
 	*wr = uapi.WR{ID: receiveID | uapi.WRID(k), Op: uapi.OpRecv, SGE: piece}
 }
 
-// postReceives posts all receives, before the peer can send.
+// postReceives posts all receives, before the peer can send. Lists of batchSize
+// keep small what the queue pair allocates for its longest one.
 func (c *Conn) postReceives() error {
-	n := c.config.receives()
-	wrs, pieces := make([]uapi.WR, n), make([]uapi.SGE, n)
-	for k := range n {
-		c.receive(&wrs[k], pieces[k:k+1:k+1], k)
+	b := &c.batch
+	for next, end := 0, c.config.receives(); next < end; {
+		n := min(batchSize, end-next)
+		for i := range n {
+			c.receive(&b.receives[i], b.pieces[i:i+1:i+1], next+i)
+		}
+		if _, err := c.memory.device.Post(c.qp, b.receives[:n]); err != nil {
+			return err
+		}
+		next += n
 	}
-	_, err := c.memory.device.Post(c.qp, wrs)
-	return err
+	return nil
 }
 
 // take takes in a completion. Preconditions: mu is held.
