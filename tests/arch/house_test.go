@@ -93,6 +93,39 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
+// TestLightDependencies: what stands on net.Conn stands on uapi and not beneath
+// it. A program that imports uapi, rdmanet or qmux builds none of its modules.
+func TestLightDependencies(t *testing.T) {
+	imports := map[string][]string{}
+	for _, s := range sources(t) {
+		if !s.test {
+			imports[s.pkg] = append(imports[s.pkg], s.imports...)
+		}
+	}
+	pending, reached := []string{"uapi", "uapi/rdmanet", "uapi/qmux"}, map[string]bool{}
+	for len(pending) > 0 {
+		pkg := pending[0]
+		pending = pending[1:]
+		if reached[pkg] {
+			continue
+		}
+		reached[pkg] = true
+		for _, name := range imports[pkg] {
+			for _, heavy := range []string{"google.golang.org/", "github.com/quic-go/"} {
+				if strings.HasPrefix(name, heavy) {
+					t.Errorf("%s imports %s, and programs that import uapi would build it", pkg, name)
+				}
+			}
+			if own, ok := ours(name); ok {
+				pending = append(pending, own)
+			}
+		}
+	}
+	for _, pkg := range []string{"uapi/msgring", "uapi/qmux/wire", "rnic/engine"} {
+		require.True(t, reached[pkg], "the rule does not reach %s", pkg)
+	}
+}
+
 // TestShortPages: the two pages to begin with stay short.
 func TestShortPages(t *testing.T) {
 	for name, most := range map[string]int{"README.md": 150, "ARCHITECTURE.md": 200} {

@@ -1,0 +1,43 @@
+package grpctest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/interop"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// serverAt in the environment makes the test binary a server at that address,
+// which ends with its standard input.
+const serverAt = "GRPCTEST_SERVER"
+
+func TestMain(m *testing.M) {
+	if at := os.Getenv(serverAt); at != "" {
+		fmt.Println(serveProcess(at))
+		return
+	}
+	leak.Main(m)
+}
+
+// serveProcess serves gRPC at an address, which it prints.
+func serveProcess(at string) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	l, err := rdmanet.Listen(at, rdmanet.Config{})
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	s := grpc.NewServer()
+	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+	return s.Serve(l)
+}

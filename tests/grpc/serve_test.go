@@ -1,0 +1,144 @@
+package grpctest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/interop"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// patience bounds hangs.
+const patience = time.Minute
+
+// virtual runs a test on virtual time, in which a busy machine makes nothing
+// late.
+func virtual(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+// limited is a context that ends a test that hangs, also in its cleanups.
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// softPair opens two soft devices on loopback.
+func softPair(t *testing.T) (server, client *uapi.Context) {
+	t.Helper()
+	for _, c := range []**uapi.Context{&server, &client} {
+		device, err := uapi.Open("soft")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, device.Close()) })
+		*c = device
+	}
+	return server, client
+}
+
+// simPair opens two devices on a network in memory, for a test on virtual time.
+func simPair(t *testing.T) (server, client *uapi.Context) {
+	t.Helper()
+	return uapitest.Pair(t, "")
+}
+
+// faultyPair is simPair with a network that loses, reorders and doubles.
+func faultyPair(t *testing.T) (server, client *uapi.Context) {
+	t.Helper()
+	return uapitest.Pair(t, "loss=1%&reorder=5%&dup=1%&seed=7")
+}
+
+// slowPair is simPair with a network that takes its time.
+func slowPair(t *testing.T) (server, client *uapi.Context) {
+	t.Helper()
+	return uapitest.Pair(t, "delay=10ms")
+}
+
+// host is a listener on one device, and a dialer to it on another.
+type host struct {
+	*rdmanet.Listener
+	rdmanet.Dialer
+	addr     string
+	accepted atomic.Int64 // connections
+}
+
+// newHost makes a host of two devices that pair opens. When the test ends its
+// listener is closed, all data has arrived, and nothing is left of a dial that
+// a client gave up.
+func newHost(t *testing.T, pair func(t *testing.T) (server, client *uapi.Context)) *host {
+	t.Helper()
+	server, client := pair(t)
+	l, err := rdmanet.ListenOn(server, ":0", rdmanet.Config{})
+	require.NoError(t, err)
+	info, err := server.QueryDevice()
+	require.NoError(t, err)
+	addr := netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port())
+	t.Cleanup(func() {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			require.NoError(t, err)
+		}
+		require.NoError(t, rdmanet.Flush(limited(t)))
+		require.Eventually(t, func() bool {
+			return len(server.OpenHandles())+len(client.OpenHandles()) == 0
+		}, patience, time.Millisecond)
+	})
+	return &host{Listener: l, Dialer: rdmanet.Dialer{Context: client}, addr: addr.String()}
+}
+
+func (h *host) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	if err == nil {
+		h.accepted.Add(1)
+	}
+	return c, err
+}
+
+// dial makes a gRPC client of the host's server.
+func (h *host) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	plain := []grpc.DialOption{grpc.WithContextDialer(h.GRPC), grpc.WithTransportCredentials(insecure.NewCredentials())}
+	c, err := grpc.NewClient("passthrough:///"+h.addr, append(plain, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// serve runs a gRPC server with the service of grpc-go's interoperability
+// suite.
+func (h *host) serve(t *testing.T, options ...grpc.ServerOption) *grpc.Server {
+	t.Helper()
+	s := grpc.NewServer(append(options, grpc.WaitForHandlers(true))...)
+	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(h) }()
+	t.Cleanup(func() {
+		s.Stop()
+		require.NoError(t, <-served)
+	})
+	return s
+}
+
+// encryption is the two ends of TLS, with a certificate for this test.
+func encryption(t *testing.T) (server grpc.ServerOption, client grpc.DialOption) {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	pool := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: s.TLS.Certificates})),
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: "example.com"}))
+}
