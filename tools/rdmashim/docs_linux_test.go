@@ -54,6 +54,7 @@ var docElsewhere = map[string]string{
 	"rdmashim ping client 127.0.0.1":                   "tools/rdmashim/sample_test.go:TestSampleServesMany",
 	"rdmashim vm demo":                                 "tools/rdmashim/vm_demo_test.go:TestVMDemo",
 	"rdmashim vm demo --mixed":                         "tools/rdmashim/vm_demo_test.go:TestVMDemo",
+	"go run health.go":                                 "tests/grpc/docs_test.go:TestDocumentedProgram",
 	"rdmashim vm build -o image":                       "tools/rdmashim/vm/command_linux_test.go:TestBuild",
 }
 

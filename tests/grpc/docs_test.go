@@ -1,0 +1,30 @@
+package grpctest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is a program on a page of docs, and what it prints.
+var program = regexp.MustCompile("(?s)```go health.go\n(.*?)```.*?```text\n(.*?)```")
+
+// TestDocumentedProgram runs the gRPC program of docs/streams.md, which needs
+// this module.
+func TestDocumentedProgram(t *testing.T) {
+	page, err := os.ReadFile("../../docs/streams.md")
+	require.NoError(t, err)
+	found := program.FindSubmatch(page)
+	require.NotNil(t, found, "docs/streams.md has no health.go with what it prints")
+	file := filepath.Join(t.TempDir(), "health.go")
+	require.NoError(t, os.WriteFile(file, found[1], 0o644))
+	run := exec.CommandContext(t.Context(), "go", "run", file)
+	run.Env, run.Stderr = append(os.Environ(), "RDMASHIM_DEVICE="), os.Stderr
+	out, err := run.Output()
+	require.NoError(t, err)
+	require.Equal(t, string(found[2]), string(out))
+}
