@@ -3,9 +3,12 @@ package stream
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -16,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{ProxyCommand()} })
+	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{EchoCommand(), ProxyCommand()} })
 }
 
 // process is a server of this package as a process, with --json.
@@ -26,6 +29,15 @@ type process struct {
 	addr   string
 	lines  *bufio.Reader
 	stderr strings.Builder
+}
+
+// started numbers the processes.
+var started atomic.Int32
+
+// ownAddr is a loopback address that no other process has: of two that open a
+// device on one at the same moment, one may fail.
+func ownAddr() string {
+	return fmt.Sprintf("127.%d.%d.%d:0", 102+os.Getpid()>>8&0xf, os.Getpid()&0xff, 1+started.Add(1)%254)
 }
 
 func start(t *testing.T, args ...string) *process {
@@ -38,6 +50,10 @@ func start(t *testing.T, args ...string) *process {
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
+		if t.Failed() {
+			rest, _ := io.ReadAll(p.lines)
+			t.Logf("%v at %s: %s%s", args, p.addr, rest, p.stderr.String())
+		}
 	})
 	p.lines = bufio.NewReader(stdout)
 	line := p.next()
@@ -88,4 +104,12 @@ func (p *process) stop() (total Total, stderr string) {
 	stderr = p.end()
 	require.Zero(p.t, p.cmd.ProcessState.ExitCode(), stderr)
 	return total, stderr
+}
+
+// descriptors is how many files the process has open.
+func (p *process) descriptors() int {
+	p.t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+	require.NoError(p.t, err)
+	return len(list)
 }

@@ -1,15 +1,18 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -58,72 +61,61 @@ func (p *place) Set(text string) error {
 	return nil
 }
 
-// device is the device that RDMA goes by. Without a context rdmanet chooses one
-// by the address.
-type device struct{ context *uapi.Context }
+// devices are those that RDMA goes by.
+type devices struct {
+	named *uapi.Context   // nil: rdmanet chooses one by the address
+	all   []*uapi.Context // of a listener on every address
+}
 
-// openDevice opens the named device; no name is rdmanet's choice. A plain soft
-// device is put on the address that it listens on, or that the way to the
-// target leaves from.
-func openDevice(name string, listen, to place, stderr io.Writer) (d device, err error) {
-	if name == "" {
-		return d, nil
+// openDevices opens the named device, or those of a listener on every address.
+// A plain soft device is put on the address that it listens on.
+func openDevices(name string, listen place, stderr io.Writer) (d devices, err error) {
+	name = cmp.Or(name, os.Getenv("RDMASHIM_DEVICE"))
+	host, _, _ := net.SplitHostPort(listen.address)
+	at, err := netip.ParseAddr(host)
+	every := host == "" || at.IsUnspecified()
+	if kind, options, _ := strings.Cut(name, "?"); kind == "soft" && err == nil && !every {
+		name = cli.WithOptions(cli.SoftAt(at), options)
 	}
-	if kind, options, _ := strings.Cut(name, "?"); kind == "soft" {
-		if addr := localAddr(listen, to); addr.IsValid() && !addr.IsUnspecified() {
-			name = cli.WithOptions(cli.SoftAt(addr), options)
-		}
+	switch err = nil; {
+	case name != "":
+		d.named, err = cli.Open(name, stderr, uapi.OpenConfig{})
+	case listen.network == "rdma" && every:
+		d.all, err = peer.OpenToServe("", stderr)
 	}
-	d.context, err = cli.Open(name, stderr, uapi.OpenConfig{})
 	return d, err
 }
 
-// localAddr is the address of this machine that RDMA goes by, if there is one
-// that it must be. Toward this machine there is none: a listener may have it.
-func localAddr(listen, to place) netip.Addr {
-	if listen.network == "rdma" {
-		at, _ := netip.ParseAddrPort(listen.address)
-		return at.Addr()
-	}
-	route, err := net.Dial("udp", to.address) // sends nothing
-	if err != nil {
-		return netip.Addr{}
-	}
-	defer route.Close()
-	local, remote := route.LocalAddr().(*net.UDPAddr), route.RemoteAddr().(*net.UDPAddr)
-	if remote.IP.IsLoopback() || local.IP.Equal(remote.IP) {
-		return netip.Addr{}
-	}
-	return local.AddrPort().Addr().Unmap()
-}
-
 // close waits a while for data that is on its way, and closes the device.
-func (d device) close() {
+func (d devices) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	_ = rdmanet.Flush(ctx)
-	if d.context != nil {
-		_ = d.context.Close()
+	if d.named != nil {
+		_ = d.named.Close()
+	}
+	for _, c := range d.all {
+		_ = c.Close()
 	}
 	_ = uapi.Close() // what rdmanet.Listen opened
 }
 
-func (d device) listen(ctx context.Context, at place) (net.Listener, error) {
+func (d devices) listen(ctx context.Context, at place) (net.Listener, error) {
 	switch {
 	case at.network != "rdma":
 		return new(net.ListenConfig).Listen(ctx, at.network, at.address)
-	case d.context != nil:
-		return rdmanet.ListenOn(d.context, at.address, rdmanet.Config{})
+	case d.named != nil:
+		return rdmanet.ListenOn(d.named, at.address, rdmanet.Config{})
 	}
 	return rdmanet.Listen(at.address, rdmanet.Config{})
 }
 
-func (d device) dial(ctx context.Context, to place) (stream, error) {
+func (d devices) dial(ctx context.Context, to place) (stream, error) {
 	var dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	} = &net.Dialer{}
 	if to.network == "rdma" {
-		dialer = &rdmanet.Dialer{Context: d.context}
+		dialer = &rdmanet.Dialer{Context: d.named}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

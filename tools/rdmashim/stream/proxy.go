@@ -1,9 +1,6 @@
 package stream
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
@@ -12,7 +9,6 @@ import (
 // ProxyCommand is 'rdmashim proxy'.
 func ProxyCommand() *cobra.Command {
 	s := &server{}
-	var name string
 	cmd := &cobra.Command{
 		Use:   "proxy",
 		Short: "Carry any program's TCP connections through RDMA",
@@ -35,25 +31,12 @@ client whose target cannot be reached is reset.`,
 			if s.listen.network == "" || s.to.network == "" {
 				return cli.Usagef("say from where and to where: --listen tcp:HOST:PORT --to rdma:HOST:PORT")
 			}
-			d, err := openDevice(name, s.listen, s.to, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			defer d.close()
-			s.target = func(ctx context.Context, _ stream) (stream, error) {
-				c, err := d.dial(ctx, s.to)
-				if err != nil {
-					return nil, fmt.Errorf("the target: %w", err)
-				}
-				return c, nil
-			}
-			return s.run(cmd, d)
+			return s.run(cmd)
 		},
 	}
 	f := cmd.Flags()
 	f.Var(&s.listen, "listen", "where connections come from")
 	f.Var(&s.to, "to", "where they go")
-	f.StringVarP(&name, "device", "d", "", "device: soft, soft:ADDRESS or a kernel device's name (default: $RDMASHIM_DEVICE, else by the address)")
 	s.addFlags(cmd)
 	return cmd
 }

@@ -19,15 +19,16 @@ import (
 
 // server joins the connections that it accepts to their targets.
 type server struct {
-	listen, to place
-	// target makes a connection's target: the proxy's dial, or itself.
-	target func(ctx context.Context, client stream) (stream, error)
+	listen place
+	to     place // none: to the client itself, as an echo
+	device cli.DeviceFlags
 
 	idle, drain time.Duration
 	verbose     bool
 	asJSON      bool
 	seats       peer.Seats
 
+	rdma   devices
 	out    io.Writer // whole lines of several goroutines
 	failed *peer.FailureLog
 
@@ -37,6 +38,7 @@ type server struct {
 
 func (s *server) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	s.device.AddDevice(cmd)
 	s.seats.AddFlag(cmd)
 	f.DurationVar(&s.idle, "idle", time.Hour, "reset a connection on which nothing has come through for so long; 0: never")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "when told to end, wait so long for the connections there are")
@@ -46,7 +48,7 @@ func (s *server) addFlags(cmd *cobra.Command) {
 
 // run serves until the command's context ends, and the connections then, but no
 // longer than drain.
-func (s *server) run(cmd *cobra.Command, d device) error {
+func (s *server) run(cmd *cobra.Command) (err error) {
 	ctx := cmd.Context()
 	if err := s.seats.Check(); err != nil {
 		return err
@@ -54,7 +56,11 @@ func (s *server) run(cmd *cobra.Command, d device) error {
 	if s.idle < 0 || s.drain < 0 {
 		return cli.Usagef("--idle %v, --drain %v: a time is not negative", s.idle, s.drain)
 	}
-	l, err := d.listen(ctx, s.listen)
+	if s.rdma, err = openDevices(s.device.Device, s.listen, cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	defer s.rdma.close()
+	l, err := s.rdma.listen(ctx, s.listen)
 	if err != nil {
 		return err
 	}
@@ -79,10 +85,7 @@ func (s *server) run(cmd *cobra.Command, d device) error {
 	defer cut(nil)
 	var joined sync.WaitGroup
 	err = s.accept(ctx, l, func(client stream) {
-		joined.Go(func() {
-			defer s.seats.Give()
-			s.serve(life, client)
-		})
+		joined.Go(func() { s.serve(life, client) })
 	})
 	late := time.AfterFunc(s.drain, func() { cut(errDrained) })
 	defer late.Stop()
@@ -128,6 +131,7 @@ func (s *server) accept(ctx context.Context, l net.Listener, begin func(client s
 func (s *server) serve(ctx context.Context, client stream) {
 	began := time.Now()
 	to, back, err := s.join(ctx, client)
+	s.seats.Give()
 	c := Connection{
 		Client: client.RemoteAddr().String(), There: to, Back: back,
 		Seconds: time.Since(began).Seconds(), End: "closed",
@@ -150,10 +154,12 @@ func (s *server) serve(ctx context.Context, client stream) {
 
 // join carries both directions and returns the bytes of each.
 func (s *server) join(ctx context.Context, client stream) (there, back int64, err error) {
-	target, err := s.target(ctx, client)
-	if err != nil {
-		reset(client)
-		return 0, 0, err
+	target := client
+	if s.to.network != "" {
+		if target, err = s.rdma.dial(ctx, s.to); err != nil {
+			reset(client)
+			return 0, 0, fmt.Errorf("the target: %w", err)
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -163,14 +169,14 @@ func (s *server) join(ctx context.Context, client stream) (there, back int64, er
 		reset(client)
 		reset(target)
 	})
-	var moved [2]atomic.Int64
+	var to, fro atomic.Int64
 	if s.idle > 0 {
-		go peer.EndIdle(ctx, cancel, s.idle, func() uint64 { return uint64(moved[0].Load() + moved[1].Load()) })
+		go peer.EndIdle(ctx, cancel, s.idle, func() uint64 { return uint64(to.Load() + fro.Load()) })
 	}
 	var both sync.WaitGroup
-	both.Go(func() { carry(target, client, &moved[0], cancel) })
+	both.Go(func() { carry(target, client, &to, cancel) })
 	if target != client {
-		both.Go(func() { carry(client, target, &moved[1], cancel) })
+		both.Go(func() { carry(client, target, &fro, cancel) })
 	}
 	both.Wait()
 	if stop() {
@@ -179,7 +185,10 @@ func (s *server) join(ctx context.Context, client stream) (there, back int64, er
 	} else {
 		<-broken
 	}
-	return moved[0].Load(), moved[1].Load(), context.Cause(ctx)
+	if target == client {
+		return to.Load(), to.Load(), context.Cause(ctx)
+	}
+	return to.Load(), fro.Load(), context.Cause(ctx)
 }
 
 // carry copies from until its data ends, which it passes on. An error ends both

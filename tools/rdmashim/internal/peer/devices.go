@@ -2,6 +2,10 @@ package peer
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -45,4 +49,48 @@ func withoutOption(device, option string) string {
 		}
 	}
 	return cli.WithOptions(name, strings.Join(keep, "&"))
+}
+
+// OpenToServe opens the named device, or all there are: the kernel's, and a
+// soft device on every other address of this machine.
+func OpenToServe(name string, stderr io.Writer) ([]*uapi.Context, error) {
+	if name != "" || os.Getenv("RDMASHIM_DEVICE") != "" {
+		c, err := cli.Open(name, stderr, uapi.OpenConfig{})
+		if err != nil {
+			return nil, err
+		}
+		return []*uapi.Context{c}, nil
+	}
+	list, err := uapi.Devices()
+	if err != nil {
+		return nil, err
+	}
+	var devices []*uapi.Context
+	var tried []error
+	taken := map[netip.Addr]bool{}
+	for _, kind := range []string{"host", "soft"} {
+		for _, d := range list {
+			if d.Kind != kind || d.PortState != "ACTIVE" || kind == "soft" && taken[d.GIDs[0].Addr] {
+				continue
+			}
+			var c *uapi.Context
+			if kind == "host" {
+				c, err = uapi.Open(d.Device)
+			} else { // beside another server's, where there is one
+				c, err = uapi.OpenLocal(d.Address.Addr().String(), uapi.OpenConfig{Kinds: []string{kind}})
+			}
+			if err != nil {
+				tried = append(tried, err)
+				continue
+			}
+			devices = append(devices, c)
+			for _, g := range d.GIDs {
+				taken[g.Addr] = true
+			}
+		}
+	}
+	if len(devices) == 0 {
+		return nil, fmt.Errorf("no device to serve on; name one with --device, or make one with 'rdmashim link up': %w", errors.Join(tried...))
+	}
+	return devices, nil
 }
