@@ -192,6 +192,7 @@ var jsonTypes = map[string]reflect.Type{
 	"dump --summary": reflect.TypeFor[dump.Summary](),
 	"explain":        reflect.TypeFor[explain.Answer](),
 	"perf":           reflect.TypeFor[perf.Report](),
+	"echo client":    reflect.TypeFor[stream.EchoReport](),
 	"proxy":          reflect.TypeFor[stream.Line](),
 	"perf suite":     reflect.TypeFor[suite.Row](),
 	"version":        reflect.TypeFor[versionInfo](),

@@ -1,10 +1,12 @@
-// Package stream has the command proxy, which carries streams of bytes over
-// RDMA by uapi/rdmanet, for programs that know TCP alone.
+// Package stream has the commands that carry streams of bytes over RDMA by
+// uapi/rdmanet: proxy, for programs that know TCP alone, and echo, which checks
+// and times a stream.
 //
-// A server is one accept loop. Each connection that it accepts has a target,
-// which the proxy dials. The two are joined by a goroutine a direction:
+// Both have one server. Each connection that it accepts has a target: the proxy
+// dials it, and an echo's is the connection itself. The two are joined by a
+// goroutine a direction:
 //
-//	run    listen, Accept, take a seat → join
+//	run    listen, Accept, take a seat → serve
 //	join   target, carry there, carry back
 //	carry  Read → Write until the data ends, then CloseWrite
 //

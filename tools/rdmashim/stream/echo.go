@@ -16,7 +16,7 @@ const echoPort = 7473
 func EchoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "echo",
-		Short: "Send a stream to and fro by net.Conn over RDMA, and check and time it",
+		Short: "Send a stream to and fro by RDMA, and check and time it",
 		Long: `A server that sends back what it is sent, and a client that checks every byte,
 over the net.Conn of uapi/rdmanet, or over TCP for comparison.`,
 		Example: "  rdmashim echo server\n  rdmashim echo client 127.0.0.1",
@@ -62,9 +62,9 @@ func echoClient() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client HOST[:PORT]",
 		Short: "Send bytes to an echo server, and check and time what comes back",
-		Long: `Send --count messages of --size bytes to an echo server, each when the one before
-it has come back, then --bytes bytes, or standard input, as a stream. Every byte
-is compared. The round trips are of the messages; the rate is of the stream, of
+		Long: `Send --count messages of --size bytes to an echo server, each when the last one
+has come back, then --bytes bytes, or standard input, as a stream. Every byte is
+compared. The round trips are of the messages; the rate is of the stream, of
 which both directions move at once.`,
 		Example: `  rdmashim echo client 127.0.0.1
   rdmashim echo client 127.0.0.1 --device 'soft?loss=1%'
