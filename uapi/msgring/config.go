@@ -2,6 +2,7 @@ package msgring
 
 import (
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"syscall"
 	"time"
@@ -34,7 +35,9 @@ type Config struct {
 	Mode Mode
 	// Ring is the length in bytes of the ring that the peer writes, and of the
 	// memory that this end sends from: a power of two, 16 KiB … 64 MiB
-	// (256 KiB). It is how much is on its way at most, in one direction.
+	// (256 KiB; 64 KiB where a kernel's device has the memory locked, and this
+	// process may lock less than 64 MiB: `ulimit -l`). It is how much is on its
+	// way at most, in one direction.
 	Ring int
 	// MaxChunk bounds the chunks that a Write of Bytes is cut into, in bytes
 	// (64 KiB). A quarter of either end's ring bounds them too.
@@ -46,35 +49,58 @@ type Config struct {
 	Linger time.Duration
 	// KeepAlive is uapi.DialConfig.KeepAlive, of a dialer.
 	KeepAlive time.Duration
+	// Logger is told once a process that rings are made smaller, because little
+	// memory may be locked (none).
+	Logger *slog.Logger
 }
 
-// Defaults of Config.
+// Defaults of Config. LittleRing is Ring's where little memory may be locked.
 const (
 	DefaultRing     = 256 << 10
+	LittleRing      = 64 << 10
 	DefaultMaxChunk = 64 << 10
 	DefaultLinger   = 5 * time.Second
 )
 
-func (c Config) withDefaults() (Config, error) {
+// Check returns EINVAL, with the name of the field, for a configuration that
+// Dial and Accept refuse.
+func (c *Config) Check() error {
+	wrong := func(field, format string, value any) error {
+		return fmt.Errorf("msgring: Config.%s is "+format+": %w", field, value, syscall.EINVAL)
+	}
+	switch {
+	case c.Mode != 0 && c.Mode != Bytes && c.Mode != Messages:
+		return wrong("Mode", "%d; make it Bytes or Messages", c.Mode)
+	case c.Ring != 0 && (c.Ring < core.MinRing || c.Ring > core.MaxRing || bits.OnesCount(uint(c.Ring)) != 1):
+		return wrong("Ring", "%d bytes; make it a power of two from 16 KiB to 64 MiB", c.Ring)
+	case c.MaxChunk < 0:
+		return wrong("MaxChunk", "%d bytes; make it positive, or 0 for 64 KiB", c.MaxChunk)
+	case c.Linger < 0:
+		return wrong("Linger", "%v; make it positive, or 0 for 5s", c.Linger)
+	}
+	return nil
+}
+
+// on returns the configuration of a connection on that device, with defaults.
+func (c Config) on(device *uapi.Context) (Config, error) {
+	if err := c.Check(); err != nil {
+		return c, err
+	}
 	if c.Mode == 0 {
 		c.Mode = Bytes
 	}
 	if c.Ring == 0 {
-		c.Ring = DefaultRing
+		info, err := device.QueryDevice()
+		if err != nil {
+			return c, err
+		}
+		c.Ring = defaultRing(info.Kind, lockable, c.Logger)
 	}
 	if c.MaxChunk == 0 {
 		c.MaxChunk = DefaultMaxChunk
 	}
 	if c.Linger == 0 {
 		c.Linger = DefaultLinger
-	}
-	switch {
-	case c.Mode != Bytes && c.Mode != Messages:
-		return c, fmt.Errorf("msgring: mode %d; it is Bytes or Messages: %w", c.Mode, syscall.EINVAL)
-	case c.Ring < core.MinRing || c.Ring > core.MaxRing || bits.OnesCount(uint(c.Ring)) != 1:
-		return c, fmt.Errorf("msgring: a ring of %d bytes; it is a power of two, %d … %d: %w", c.Ring, core.MinRing, core.MaxRing, syscall.EINVAL)
-	case c.MaxChunk < 1 || c.Linger < 0:
-		return c, fmt.Errorf("msgring: a longest chunk of %d bytes and a linger of %v; both are positive: %w", c.MaxChunk, c.Linger, syscall.EINVAL)
 	}
 	return c, nil
 }

@@ -102,7 +102,7 @@ func (c *Conn) state(d *deadline) error {
 
 // newConn makes an end that has no queue pair yet.
 func newConn(device *uapi.Context, config Config) (*Conn, error) {
-	config, err := config.withDefaults()
+	config, err := config.on(device)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package msgring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,8 +89,7 @@ func find(err error) *core.Refusal {
 // was refused; EINVAL for a configuration that is not one. Whatever fails, the
 // request is answered.
 func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, error) {
-	config, err := config.withDefaults()
-	if err != nil {
+	if err := config.Check(); err != nil {
 		return nil, errors.Join(err, request.Reject(0, nil))
 	}
 	peer, err := config.admit(request)
@@ -122,7 +122,7 @@ func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, e
 // admit reads a request's hello, or refuses it, before anything is made for it.
 func (c *Config) admit(request *uapi.Request) (peer core.Hello, err error) {
 	if err = peer.Parse(request.PrivateData, false); err == nil {
-		mine := core.Hello{Mode: c.Mode, Service: core.ServiceHash(c.Service)}
+		mine := core.Hello{Mode: cmp.Or(c.Mode, Bytes), Service: core.ServiceHash(c.Service)}
 		err = mine.Meets(&peer)
 	}
 	return peer, err

@@ -105,8 +105,11 @@ func (d *Dialer) connect(ctx context.Context, device *uapi.Context, giveBack fun
 	return newConn(ring, giveBack), nil
 }
 
-// check refuses a configuration of messages.
+// check refuses a configuration of messages, and one that is none.
 func check(config Config) error {
+	if err := config.Check(); err != nil {
+		return err
+	}
 	if config.Mode != 0 && config.Mode != msgring.Bytes {
 		return fmt.Errorf("rdmanet: mode %v; a net.Conn carries Bytes: %w", config.Mode, syscall.EINVAL)
 	}

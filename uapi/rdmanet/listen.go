@@ -41,7 +41,7 @@ var _ net.Listener = (*Listener)(nil)
 // host is every device that is open, port 0 a free port.
 //
 // Errors are *net.OpError around those of uapi.Listen: EADDRINUSE,
-// EADDRNOTAVAIL; EINVAL for a Mode of messages.
+// EADDRNOTAVAIL; EINVAL for a configuration that is none, or of messages.
 func Listen(addr string, config Config) (*Listener, error) {
 	return listen(uapi.Listen, addr, config)
 }

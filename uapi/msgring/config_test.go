@@ -1,0 +1,57 @@
+package msgring
+
+import (
+	"bytes"
+	"log/slog"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestConfigCheck: an error names the field.
+func TestConfigCheck(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		field  string
+	}{
+		{Config{Mode: 2}, "Config.Mode"},
+		{Config{Ring: 1000}, "Config.Ring"},
+		{Config{Ring: 8 << 10}, "Config.Ring"},
+		{Config{Ring: 128 << 20}, "Config.Ring"},
+		{Config{Ring: -16 << 10}, "Config.Ring"},
+		{Config{MaxChunk: -1}, "Config.MaxChunk"},
+		{Config{Linger: -time.Second}, "Config.Linger"},
+	} {
+		err := c.config.Check()
+		require.ErrorIs(t, err, syscall.EINVAL)
+		require.ErrorContains(t, err, c.field)
+	}
+	require.NoError(t, (&Config{}).Check())
+	require.NoError(t, (&Config{Mode: Messages, Ring: 64 << 20, MaxChunk: 1, Linger: 1}).Check())
+}
+
+// TestDefaultRing: rings are smaller on a kernel's device where little memory
+// may be locked, and the logger is told once.
+func TestDefaultRing(t *testing.T) {
+	saidLittle = sync.Once{}
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	for _, c := range []struct {
+		kind  string
+		limit int64
+		ring  int
+	}{
+		{"soft", 8 << 20, DefaultRing},
+		{"sim", 0, DefaultRing},
+		{"host", -1, DefaultRing},
+		{"host", 64 << 20, DefaultRing},
+		{"host", 64<<20 - 1, LittleRing},
+		{"host", 0, LittleRing},
+	} {
+		require.Equal(t, c.ring, defaultRing(c.kind, func() int64 { return c.limit }, log), "%+v", c)
+	}
+	require.Equal(t, 1, bytes.Count(said.Bytes(), []byte("ulimit -l")), said.String())
+}
