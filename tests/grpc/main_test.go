@@ -3,6 +3,7 @@ package grpctest
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"testing"
 
@@ -26,7 +27,8 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// serveProcess serves gRPC at an address, which it prints.
+// serveProcess serves gRPC at an address and, for comparison, by TCP at another
+// one. It prints both on a line.
 func serveProcess(at string) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -36,8 +38,13 @@ func serveProcess(at string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(l.Addr())
+	tcp, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr(), tcp.Addr())
 	s := grpc.NewServer()
 	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+	go s.Serve(tcp)
 	return s.Serve(l)
 }

@@ -19,8 +19,14 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
-// startServer runs serveProcess in a process and returns its address.
-func startServer(t testing.TB, at string) (addr string, process *exec.Cmd) {
+// ownAddr is an address for a server of this process alone: of two that open
+// one at the same moment, one may fail.
+func ownAddr() string {
+	return fmt.Sprintf("127.102.%d.%d:0", os.Getpid()>>8&0xff, os.Getpid()&0xff)
+}
+
+// startServer runs serveProcess in a process and returns its addresses.
+func startServer(t testing.TB, at string) (addr, tcp string, process *exec.Cmd) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -37,7 +43,9 @@ func startServer(t testing.TB, at string) (addr string, process *exec.Cmd) {
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	return strings.TrimSpace(line), process
+	addr, tcp, both := strings.Cut(strings.TrimSpace(line), " ")
+	require.True(t, both, line)
+	return addr, tcp, process
 }
 
 // TestKilledServer: a call to a server whose process was killed ends with
@@ -46,9 +54,7 @@ func TestKilledServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have one loopback address; run it on Linux")
 	}
-	// An address of its own: of two processes that open one at the same moment,
-	// one may fail.
-	addr, process := startServer(t, fmt.Sprintf("127.102.%d.%d:0", os.Getpid()>>8&0xff, os.Getpid()&0xff))
+	addr, _, process := startServer(t, ownAddr())
 	var dialer rdmanet.Dialer
 	c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dialer.GRPC), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -69,7 +75,7 @@ func TestKilledServer(t *testing.T) {
 	_, err = stream.Recv()
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 
-	again, _ := startServer(t, addr)
+	again, _, _ := startServer(t, addr)
 	require.Equal(t, addr, again)
 	require.NoError(t, call(t, c, 1000, grpc.WaitForReady(true)))
 }

@@ -12,20 +12,27 @@ import (
 var processors = regexp.MustCompile(`-\d+$`)
 
 // readBenchmarks makes rows of what go test -bench wrote to a file: of
-// benchmarks that compare this project with raw UDP in one process. Such a line
-// has, after the name and the rounds, figures with their units: ours-UNIT,
-// ref-UNIT, ratio and target, of which 0 is none.
+// benchmarks that compare this project with a reference. Such a line has, after
+// the name and the rounds, figures with their units: ours-UNIT, ref-UNIT,
+// ratio, and either target (at least, 0 is none) or limit (at most). A line
+// before it, "reference: NAME", names the reference; without one it is raw UDP
+// in the same process.
 func readBenchmarks(file string) (rows []Row, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+	const inOne = " in one process"
+	reference, where := "raw UDP"+inOne, inOne
 	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(line, "reference: "); ok {
+			reference, where = strings.TrimSpace(name), ""
+		}
 		f := strings.Fields(line)
 		if len(f) < 2 || !strings.HasPrefix(f[0], "Benchmark") {
 			continue
 		}
-		r := Row{Reference: "raw UDP in one process"}
+		r := Row{Reference: reference}
 		r.Rounds, _ = strconv.Atoi(f[1])
 		name := processors.ReplaceAllString(strings.TrimPrefix(f[0], "Benchmark"), "")
 		for i := 2; i+1 < len(f); i += 2 {
@@ -35,13 +42,15 @@ func readBenchmarks(file string) (rows []Row, err error) {
 			}
 			switch kind, unit, _ := strings.Cut(f[i+1], "-"); {
 			case kind == "ours":
-				r.Work, r.Ours = fmt.Sprintf("%s in one process (%s)", name, unit), &v
+				r.Work, r.Ours = fmt.Sprintf("%s%s (%s)", name, where, unit), &v
 			case kind == "ref":
 				r.ReferenceValue = &v
 			case kind == "ratio":
 				r.Ratio = &v
 			case kind == "target" && v != 0:
 				r.Target = &v
+			case kind == "limit":
+				r.Target, r.atMost = &v, true
 			}
 		}
 		if r.Ratio == nil {
@@ -49,6 +58,9 @@ func readBenchmarks(file string) (rows []Row, err error) {
 		}
 		if r.Target != nil {
 			met := *r.Ratio >= *r.Target
+			if r.atMost {
+				met = *r.Ratio <= *r.Target
+			}
 			r.Met = &met
 		}
 		rows = append(rows, r)

@@ -218,6 +218,8 @@ func TestBenchmarks(t *testing.T) {
 BenchmarkWrite/1MiB-2 5 10 ns/op 7 cpu-ratio 100 ours-MB/s 0.5 ratio 200 ref-MB/s 0.7 target
 BenchmarkWrite/64B 7 1.5 ratio 3 ours-MB/s 2 ref-MB/s 0 target
 BenchmarkOther-2 5 10 ns/op
+reference: theirs
+BenchmarkCall-2 3 1.3 limit 12 ours-µs 2 p99-ours-µs 1.2 ratio 10 ref-µs
 `), 0o666))
 	rows, err := readBenchmarks(file)
 	require.NoError(t, err)
@@ -225,9 +227,11 @@ BenchmarkOther-2 5 10 ns/op
 	require.NoError(t, printJSON(&b, rows))
 	require.Equal(t, `[
 {"work":"Write/1MiB in one process (MB/s)","ours":100,"reference":"raw UDP in one process","reference_value":200,"ratio":0.5,"target":0.7,"met":false,"rounds":5,"spread":null},
-{"work":"Write/64B in one process (MB/s)","ours":3,"reference":"raw UDP in one process","reference_value":2,"ratio":1.5,"target":null,"met":null,"rounds":7,"spread":null}
+{"work":"Write/64B in one process (MB/s)","ours":3,"reference":"raw UDP in one process","reference_value":2,"ratio":1.5,"target":null,"met":null,"rounds":7,"spread":null},
+{"work":"Call (µs)","ours":12,"reference":"theirs","reference_value":10,"ratio":1.2,"target":1.3,"met":true,"rounds":3,"spread":null}
 ]
 `, b.String())
+	require.Equal(t, "≤ 1.3", rows[2].cells()[5])
 	require.Equal(t, "0.50", rows[0].cells()[4])
 	for _, bad := range []string{"", "BenchmarkX 1 x ratio"} {
 		require.NoError(t, os.WriteFile(file, []byte(bad), 0o666))
