@@ -3,6 +3,7 @@ package rdmanet_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -17,11 +18,16 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
-// serve runs an HTTP server on a host, unencrypted or by TLS, and returns its
-// client, which dials the host whatever the name. http2 allows HTTP/2.
-func serve(t *testing.T, handler http.Handler, encrypted, http2 bool) (s *httptest.Server, c *http.Client) {
+// serve runs an HTTP server on a host of its own, as serveOn does.
+func serve(t *testing.T, handler http.Handler, encrypted, http2 bool) (*httptest.Server, *http.Client) {
 	t.Helper()
-	h := newHost(t, rdmanet.Config{})
+	return serveOn(t, newHost(t, rdmanet.Config{}), handler, encrypted, http2)
+}
+
+// serveOn runs an HTTP server on a host, unencrypted or by TLS, and returns its
+// client, which dials the host whatever the name. http2 allows HTTP/2.
+func serveOn(t *testing.T, h *host, handler http.Handler, encrypted, http2 bool) (s *httptest.Server, c *http.Client) {
+	t.Helper()
 	s = httptest.NewUnstartedServer(handler)
 	require.NoError(t, s.Listener.Close())
 	s.Listener, s.EnableHTTP2 = h, http2
@@ -62,19 +68,22 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, bytes.NewReader(body))
 }
 
+// protocols are those of net/http.
+var protocols = []struct {
+	name             string
+	encrypted, http2 bool
+	proto            int
+}{
+	{"HTTP/1.1", false, false, 1},
+	{"HTTP/2", false, true, 2},
+	{"HTTP/1.1 over TLS", true, false, 1},
+	{"HTTP/2 over TLS", true, true, 2},
+}
+
 // TestHTTP moves 1 MiB both ways, by two clients at once on connections
 // that stay.
 func TestHTTP(t *testing.T) {
-	for _, c := range []struct {
-		name             string
-		encrypted, http2 bool
-		proto            int
-	}{
-		{"HTTP/1.1", false, false, 1},
-		{"HTTP/2", false, true, 2},
-		{"HTTP/1.1 over TLS", true, false, 1},
-		{"HTTP/2 over TLS", true, true, 2},
-	} {
+	for _, c := range protocols {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, func(t *testing.T) {
 				s, client := serve(t, http.HandlerFunc(echo), c.encrypted, c.http2)
@@ -98,6 +107,43 @@ func TestHTTP(t *testing.T) {
 					})
 				}
 				all.Wait()
+			})
+		})
+	}
+}
+
+// numbers are pseudo-random bytes, the same each time.
+func numbers(n int64) io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{5}), n) }
+
+// TestHTTPBothWays moves 100 MiB each way at the same time: the response begins
+// before the request ends.
+func TestHTTPBothWays(t *testing.T) {
+	size := int64(100 << 20)
+	if testing.Short() {
+		size = 4 << 20
+	}
+	for _, c := range protocols {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, func(t *testing.T) {
+				s, client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if err := http.NewResponseController(w).EnableFullDuplex(); r.ProtoMajor == 1 && err != nil {
+						t.Error(err)
+					}
+					if _, err := io.Copy(w, r.Body); err != nil {
+						t.Error(err)
+					}
+				}), c.encrypted, c.http2)
+				r, err := client.Post(s.URL, "application/octet-stream", numbers(size))
+				require.NoError(t, err)
+				require.Equal(t, c.proto, r.ProtoMajor)
+				want, got := sha256.New(), sha256.New()
+				_, err = io.Copy(want, numbers(size))
+				require.NoError(t, err)
+				n, err := io.Copy(got, r.Body)
+				require.NoError(t, err)
+				require.NoError(t, r.Body.Close())
+				require.Equal(t, size, n)
+				require.Equal(t, want.Sum(nil), got.Sum(nil))
 			})
 		})
 	}

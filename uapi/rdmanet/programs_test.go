@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/rpc"
 	"net/url"
@@ -15,24 +16,47 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
-// TestReverseProxy: a request goes through a proxy to a server behind it, over
-// RDMA both times.
+// serving runs an HTTP server until the test ends and returns its client.
+type serving func(t *testing.T, handler http.Handler) (*httptest.Server, *http.Client)
+
+func overRDMA(t *testing.T, handler http.Handler) (*httptest.Server, *http.Client) {
+	return serve(t, handler, false, false)
+}
+
+func overSoft(t *testing.T, handler http.Handler) (*httptest.Server, *http.Client) {
+	return serveOn(t, softHost(t, rdmanet.Config{}), handler, false, false)
+}
+
+func overTCP(t *testing.T, handler http.Handler) (*httptest.Server, *http.Client) {
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s, s.Client()
+}
+
+// proxied sends a request through a proxy to a server behind it.
+func proxied(t *testing.T, toProxy, toServer serving) {
+	behind, toBehind := toServer(t, http.HandlerFunc(echo))
+	target, err := url.Parse(behind.URL)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport = toBehind.Transport
+	s, client := toProxy(t, proxy)
+	body := bytes.Repeat([]byte("payload"), 100_000)
+	r, err := client.Post(s.URL, "application/octet-stream", bytes.NewReader(body))
+	require.NoError(t, err)
+	got, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.True(t, bytes.Equal(got, body))
+}
+
+// TestReverseProxy: a proxy with RDMA on both sides, and on one side.
 func TestReverseProxy(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		behind, toBehind := serve(t, http.HandlerFunc(echo), false, false)
-		target, err := url.Parse(behind.URL)
-		require.NoError(t, err)
-		proxy := httputil.NewSingleHostReverseProxy(target)
-		proxy.Transport = toBehind.Transport
-		s, client := serve(t, proxy, false, false)
-		body := bytes.Repeat([]byte("payload"), 100_000)
-		r, err := client.Post(s.URL, "application/octet-stream", bytes.NewReader(body))
-		require.NoError(t, err)
-		got, err := io.ReadAll(r.Body)
-		require.NoError(t, err)
-		require.NoError(t, r.Body.Close())
-		require.True(t, bytes.Equal(got, body))
+	t.Run("RDMA", func(t *testing.T) {
+		virtual(t, func(t *testing.T) { proxied(t, overRDMA, overRDMA) })
 	})
+	t.Run("RDMA to TCP", func(t *testing.T) { proxied(t, overSoft, overTCP) })
+	t.Run("TCP to RDMA", func(t *testing.T) { proxied(t, overTCP, overSoft) })
 }
 
 // TestSlowClient: the server gives up a client that never sends its header.
