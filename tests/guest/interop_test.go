@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/vmtest"
 )
 
@@ -41,6 +43,12 @@ func TestInterop(t *testing.T) {
 	} else {
 		c.Add = append(c.Add, adds...)
 		c.Add, c.Env = addPeer(t, c.Add, c.Env)
+	}
+	if curl, err := exec.LookPath("curl"); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "curl: %v", err)
+		c.Env = append(c.Env, "INTEROP_NO_CURL="+err.Error())
+	} else {
+		c.Add = append(c.Add, vm.Add{Host: curl, Guest: "/usr/bin/curl"})
 	}
 	g := vmtest.Start(t, c)
 	suites, closing := "^(TestRXE|TestProgramsOnRXE)$", 2

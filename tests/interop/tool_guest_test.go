@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -44,11 +45,11 @@ func startTool(t *testing.T, soft bool, p *program) {
 	require.NoError(t, begin())
 }
 
-// serving starts a server of the tool and returns its port.
-func serving(t *testing.T, soft bool, args ...string) (*program, string) {
+// piped starts rdmashim and returns its output.
+func piped(t *testing.T, soft bool, args ...string) (*program, io.Reader) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", append(args, "--port", "0", "--once")...)}
+	p := &program{Cmd: exec.CommandContext(ctx, "rdmashim", args...)}
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
 	p.Stderr = &p.out
@@ -60,8 +61,14 @@ func serving(t *testing.T, soft bool, args ...string) (*program, string) {
 			t.Logf("rdmashim %s:\n%s", strings.Join(args, " "), p.out.String())
 		}
 	})
-	lines := bufio.NewReader(out)
-	line, err := lines.ReadString('\n')
+	return p, out
+}
+
+// serving starts a server of the tool and returns its port.
+func serving(t *testing.T, soft bool, args ...string) (*program, string) {
+	t.Helper()
+	p, out := piped(t, soft, append(args, "--port", "0", "--once")...)
+	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "%s", p.out.String())
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
 	require.True(t, ok, line)
