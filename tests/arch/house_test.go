@@ -7,8 +7,11 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 )
@@ -124,6 +127,34 @@ func TestLightDependencies(t *testing.T) {
 	for _, pkg := range []string{"uapi/msgring", "uapi/qmux/wire", "rnic/engine"} {
 		require.True(t, reached[pkg], "the rule does not reach %s", pkg)
 	}
+}
+
+// requirement is a line of a go.mod file.
+var requirement = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
+
+// TestNestedModule: the module of tests/grpc replaces this one by the tree, and
+// builds only while it requires no older version of a module than this one.
+func TestNestedModule(t *testing.T) {
+	versions := map[string]string{}
+	for _, dir := range []string{"", "tests/grpc"} {
+		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		require.NoError(t, err)
+		for _, m := range requirement.FindAllStringSubmatch(string(text), -1) {
+			if least := versions[m[1]]; least != "" && slices.Compare(numbers(m[2]), numbers(least)) < 0 {
+				t.Errorf("tests/grpc requires %s %s, and the module above it %s; run 'go mod tidy' in tests/grpc", m[1], m[2], least)
+			}
+			versions[m[1]] = m[2]
+		}
+	}
+}
+
+// numbers are those of a version, in its order.
+func numbers(version string) (n []int) {
+	for digits := range strings.FieldsFuncSeq(version, func(r rune) bool { return !unicode.IsDigit(r) }) {
+		v, _ := strconv.Atoi(digits)
+		n = append(n, v)
+	}
+	return n
 }
 
 // TestShortPages: the two pages to begin with stay short.
