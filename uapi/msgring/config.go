@@ -47,7 +47,8 @@ type Config struct {
 	Service string
 	// Linger is how long what was written may take to arrive after Close (5 s).
 	Linger time.Duration
-	// KeepAlive is uapi.DialConfig.KeepAlive, of a dialer.
+	// KeepAlive is uapi.DialConfig.KeepAlive, of a dialer: an acceptor has its
+	// uapi.Listener's.
 	KeepAlive time.Duration
 	// Logger is told once a process that rings are made smaller, because little
 	// memory may be locked (none).

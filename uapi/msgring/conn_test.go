@@ -110,26 +110,6 @@ func bothWays(t *testing.T, a, b *msgring.Conn, seed uint64, n int) {
 	require.Equal(t, b.Stats().BytesSent, a.Stats().BytesReceived)
 }
 
-// TestBothWrite: both ends write much more than the rings hold, over links that
-// lose, reorder, double and corrupt packets, and no message meets a missing
-// receive.
-func TestBothWrite(t *testing.T) {
-	for seed := range uint64(4) {
-		for _, faults := range []string{"", "loss=5%&reorder=10%&dup=1%&corrupt=0.1%"} {
-			t.Run(fmt.Sprintf("seed %d %s", seed, faults), func(t *testing.T) {
-				onSim(t, faults+fmt.Sprintf("&seed=%d", seed+1), msgring.Config{Ring: 16 << 10 << seed}, func(t *testing.T, a, b *msgring.Conn) {
-					bothWays(t, a, b, seed, 300_000)
-					for _, c := range []*msgring.Conn{a, b} {
-						counters, err := c.Context().Counters()
-						require.NoError(t, err)
-						require.Zero(t, counters["send_rnr_err"])
-					}
-				})
-			})
-		}
-	}
-}
-
 func TestDeadlines(t *testing.T) {
 	onSim(t, "", msgring.Config{Ring: 16 << 10}, func(t *testing.T, a, b *msgring.Conn) {
 		start := time.Now()

@@ -86,9 +86,9 @@ func message(t core.ControlType, consumed, argument uint64) []byte {
 	return m.Append(nil)
 }
 
-// TestHostilePeer: a peer that breaks the protocol is cut off with an error
-// that says what it did, and is told so where its queue pair still works.
-func TestHostilePeer(t *testing.T) {
+// TestRival16HostilePeer: a peer that breaks the protocol is cut off with an
+// error that says what it did, and is told so where its queue pair still works.
+func TestRival16HostilePeer(t *testing.T) {
 	type hostile struct {
 		name  string
 		do    func(r *raw)

@@ -3,7 +3,6 @@ package rdmanet_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -50,18 +49,6 @@ func TestConn(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestBothWaysThroughSmallRings: both ends write 4 MiB at once, which the rings
-// hold a fraction of.
-func TestBothWaysThroughSmallRings(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, y := connect(t, rdmanet.Config{Ring: 16 << 10})
-		bothWays(t, x, y, 4<<20)
-		require.EqualValues(t, 4<<20, x.Stats().BytesSent)
-		require.EqualValues(t, 4<<20, y.Stats().BytesReceived)
-		require.Equal(t, 16<<10, x.Info().PeerRing)
-	})
 }
 
 // bothWays has each end write n random bytes, end its data, and check the
@@ -141,32 +128,6 @@ func TestCloseRead(t *testing.T) {
 		require.NoError(t, err)
 		_, err = io.ReadFull(y, make([]byte, 1))
 		require.NoError(t, err)
-	})
-}
-
-// TestDeadlines: the connection is usable after one, and nothing of what a
-// Write counted is lost or sent twice.
-func TestDeadlines(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, y := connect(t, rdmanet.Config{Ring: 16 << 10})
-		require.NoError(t, y.SetReadDeadline(time.Now().Add(time.Millisecond)))
-		_, err := y.Read(make([]byte, 1))
-		requireTimeout(t, err)
-		data := make([]byte, 256<<10)
-		_, _ = rand.NewChaCha8([32]byte{7}).Read(data)
-		require.NoError(t, x.SetWriteDeadline(time.Now().Add(time.Millisecond)))
-		n, err := x.Write(data)
-		requireTimeout(t, err)
-		require.Less(t, n, len(data))
-		require.NoError(t, x.SetDeadline(time.Time{}))
-		require.NoError(t, y.SetDeadline(time.Time{}))
-		go func() {
-			_, _ = x.Write(data[n:])
-			_ = x.CloseWrite()
-		}()
-		got, err := io.ReadAll(y)
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(data, got))
 	})
 }
 
@@ -263,48 +224,6 @@ func TestUnreadDataResets(t *testing.T) {
 	})
 }
 
-// TestCloseIsBoundedWithPeerNotReading: the peer's program stands still with a
-// full ring; Close needs its device only.
-func TestCloseIsBoundedWithPeerNotReading(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, y := connect(t, rdmanet.Config{Ring: 16 << 10})
-		require.NoError(t, x.SetWriteDeadline(time.Now().Add(time.Millisecond)))
-		_, err := x.Write(make([]byte, 256<<10))
-		requireTimeout(t, err)
-		require.NoError(t, x.CloseContext(limited(t)))
-		_, err = io.Copy(io.Discard, y)
-		require.NoError(t, err)
-	})
-}
-
-// TestCloseDuringCalls: calls that wait end with net.ErrClosed, whatever they
-// are.
-func TestCloseDuringCalls(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, _ := connect(t, rdmanet.Config{Ring: 16 << 10})
-		calls := map[string]func() error{
-			"read":  func() error { _, err := x.Read(make([]byte, 1)); return err },
-			"write": func() error { _, err := x.Write(make([]byte, 1<<20)); return err },
-		}
-		ended := make(chan error)
-		for op, call := range calls {
-			go func() {
-				err := call()
-				var e *net.OpError
-				if !errors.Is(err, net.ErrClosed) || !errors.As(err, &e) || e.Op != op {
-					t.Errorf("%s: %v", op, err)
-				}
-				ended <- err
-			}()
-		}
-		require.NoError(t, x.Close())
-		<-ended
-		<-ended
-		require.ErrorIs(t, x.SetDeadline(time.Now()), net.ErrClosed)
-		require.ErrorIs(t, x.CloseWrite(), net.ErrClosed)
-	})
-}
-
 // TestPeersDeviceGoes: the peer's process ends without a word.
 func TestPeersDeviceGoes(t *testing.T) {
 	h := softHost(t, rdmanet.Config{})
@@ -350,38 +269,5 @@ func TestFlush(t *testing.T) {
 		require.NoError(t, rdmanet.Flush(limited(t)))
 		require.NoError(t, x.CloseContext(limited(t)))
 		require.NoError(t, y.CloseContext(limited(t)))
-	})
-}
-
-// TestConnectionsLeaveNothing: 100 one after another and 16 at once, whose
-// objects, goroutines and descriptors the host and TestMain look for.
-func TestConnectionsLeaveNothing(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		h := newHost(t, rdmanet.Config{Ring: 16 << 10})
-		turn := func() error {
-			x, y, err := h.pipe()
-			if err == nil {
-				_, err = x.Write([]byte("x"))
-			}
-			if err == nil {
-				err = x.Close()
-			}
-			if err == nil {
-				err = y.Close()
-			}
-			return err
-		}
-		for range 100 {
-			require.NoError(t, turn())
-		}
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				if err := turn(); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
 	})
 }

@@ -5,10 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -170,50 +168,6 @@ func TestDeviceOfItsOwn(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.NoError(t, xPeer.Close())
 	require.NoError(t, yPeer.Close())
-}
-
-// TestManyDialersBesideForgedRequests: 16 dialers at once connect, each to its
-// own answer, while others never confirm theirs. These are fewer than the
-// listener has places for: beyond that uapi gives up the slow ones.
-func TestManyDialersBesideForgedRequests(t *testing.T) {
-	h := softHost(t, rdmanet.Config{Ring: 16 << 10})
-	forge(t, h, 4)
-	require.Eventually(t, func() bool { return len(h.server.OpenHandles()) > 0 }, patience, time.Millisecond, "a forged request is being accepted")
-	go func() {
-		for {
-			c, err := h.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				b := make([]byte, 1)
-				if _, err := c.Read(b); err == nil {
-					_, _ = c.Write(b)
-				}
-			}()
-		}
-	}()
-	var all sync.WaitGroup
-	for i := range 16 {
-		all.Go(func() {
-			c, err := h.GRPC(limited(t), h.addr)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
-			b := []byte{byte(i)}
-			_, err = c.Write(b)
-			if err == nil {
-				_, err = c.Read(b)
-			}
-			if err != nil || b[0] != byte(i) {
-				t.Errorf("dialer %d: %d, %v", i, b[0], err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // forge sends n requests, of this protocol and in the name of an address that

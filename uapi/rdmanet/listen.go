@@ -47,9 +47,11 @@ func Listen(addr string, config Config) (*Listener, error) {
 }
 
 // ListenOn is Listen on one device, which stays open as long as its
-// connections.
+// connections. Config.KeepAlive holds for them; those of Listen have uapi's.
 func ListenOn(device *uapi.Context, addr string, config Config) (*Listener, error) {
-	return listen(device.Listen, addr, config)
+	return listen(func(addr string) (*uapi.Listener, error) {
+		return device.ListenWith(addr, uapi.ListenConfig{KeepAlive: config.KeepAlive})
+	}, addr, config)
 }
 
 func listen(open func(addr string) (*uapi.Listener, error), addr string, config Config) (*Listener, error) {

@@ -3,6 +3,7 @@ package rdmanet_test
 import (
 	"bufio"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,13 +17,14 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
-// startPeer runs servePeer in a process and returns its address.
-func startPeer(t *testing.T) (addr string, process *os.Process) {
+// startPeer runs bePeer in a process. line is the first one that it prints, the
+// address of a listener.
+func startPeer(t *testing.T, role string) (line func() string, process *os.Process) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), asPeer+"=1")
+	cmd.Env = append(os.Environ(), asPeer+"="+role)
 	_, err = cmd.StdinPipe() // whose end ends the peer
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
@@ -32,19 +34,26 @@ func startPeer(t *testing.T) (addr string, process *os.Process) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	return strings.TrimSpace(line), cmd.Process
+	return func() string {
+		line, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		return strings.TrimSpace(line)
+	}, cmd.Process
 }
 
-// TestDeadPeer: the peer's process is killed, or stands still with its device.
-// Close and CloseWrite do not wait for it, CloseContext ends, and a call that
-// waits ends with an error that says so.
-func TestDeadPeer(t *testing.T) {
-	for name, signal := range map[string]os.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+// signals end a peer's process without a word, or have it stand still with its
+// device.
+var signals = map[string]os.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP}
+
+// TestRival09DeadPeer: the peer's process is killed, or stands still with its
+// device. Close and CloseWrite do not wait for it, CloseContext ends, and a
+// call that waits ends with an error that says so.
+func TestRival09DeadPeer(t *testing.T) {
+	for name, signal := range signals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			addr, process := startPeer(t)
+			line, process := startPeer(t, echoByte)
+			addr := line()
 			device, err := uapi.OpenRoute(t.Context(), addr, uapi.OpenConfig{})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, device.Close()) }()
@@ -73,5 +82,61 @@ func TestDeadPeer(t *testing.T) {
 			require.NoError(t, conns[1].CloseContext(limited(t)))
 			require.Empty(t, device.OpenHandles())
 		})
+	}
+}
+
+// TestPeerDiesWriting: the peer's process is killed or stands still while it
+// writes and this end does. What has arrived is read; then a reader that never
+// writes learns it by the keepalive, and so does the writer, which waits for
+// room in the peer's ring. The peer may have dialled or listened.
+func TestPeerDiesWriting(t *testing.T) {
+	config := rdmanet.Config{KeepAlive: time.Second, Linger: time.Millisecond}
+	dialled := func(t *testing.T) (net.Conn, *os.Process) {
+		line, process := startPeer(t, write)
+		d := rdmanet.Dialer{Config: config}
+		c, err := d.DialContext(limited(t), "rdma", line())
+		require.NoError(t, err)
+		return c, process
+	}
+	accepted := func(t *testing.T) (net.Conn, *os.Process) {
+		device := open(t)
+		l, err := rdmanet.ListenOn(device, ":0", config)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		_, process := startPeer(t, at(t, device, l))
+		c, err := l.Accept()
+		require.NoError(t, err)
+		return c, process
+	}
+	for name, signal := range signals {
+		for role, connect := range map[string]func(*testing.T) (net.Conn, *os.Process){"listener": dialled, "dialer": accepted} {
+			t.Run(role+" "+name, func(t *testing.T) {
+				t.Parallel()
+				c, process := connect(t)
+				wrote := make(chan error, 1)
+				go func() {
+					_, err := c.Write(make([]byte, 1<<20))
+					wrote <- err
+				}()
+				buf := make([]byte, 100_000)
+				var err error
+				for n := 0; err == nil; {
+					if n > 1<<20 {
+						_ = process.Signal(signal)
+					}
+					var k int
+					k, err = c.Read(buf)
+					for i, b := range buf[:k] {
+						if b != pattern(n+i) {
+							t.Fatalf("byte %d is %d", n+i, b)
+						}
+					}
+					n += k
+				}
+				requireOpError(t, err, "read", syscall.ETIMEDOUT)
+				requireOpError(t, <-wrote, "write", syscall.ETIMEDOUT)
+				require.NoError(t, c.(*rdmanet.Conn).CloseContext(limited(t)))
+			})
+		}
 	}
 }
