@@ -1,0 +1,78 @@
+package qmux
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tcp are the links without anything between.
+var tcp = []link{
+	{name: "tcp", listen: listenTCP, dial: dialTCP},
+	{name: "tls", secure: true, listen: listenTCP, dial: dialTCP},
+}
+
+func listenTCP(t *testing.T) (string, func() (net.Conn, error)) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String(), l.Accept
+}
+
+func dialTCP(t *testing.T, address string) (net.Conn, error) { return net.Dial("tcp", address) }
+
+// secured puts TLS on a connection, if there are protocols.
+func secured(t *testing.T, conn net.Conn, protocols []string, server bool) net.Conn {
+	switch {
+	case len(protocols) == 0:
+		return conn
+	case !server:
+		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: protocols})
+	}
+	pair, err := tls.X509KeyPair(pems())
+	require.NoError(t, err)
+	return tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: protocols})
+}
+
+// pems are a certificate and its key.
+var pems = sync.OnceValues(func() (cert, key []byte) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		panic(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		panic(err)
+	}
+	block := func(kind string, b []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}) }
+	return block("CERTIFICATE", der), block("PRIVATE KEY", secret)
+})
+
+// certificate is pems as text.
+func certificate() (cert, key string) {
+	c, k := pems()
+	return string(c), string(k)
+}
+
+// soon bounds a hang.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
