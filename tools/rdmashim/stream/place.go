@@ -65,6 +65,8 @@ func (p *place) Set(text string) error {
 type devices struct {
 	named *uapi.Context   // nil: rdmanet chooses one by the address
 	all   []*uapi.Context // of a listener on every address
+
+	config rdmanet.Config
 }
 
 // openDevices opens the named device, or those of a listener on every address.
@@ -105,9 +107,9 @@ func (d devices) listen(ctx context.Context, at place) (net.Listener, error) {
 	case at.network != "rdma":
 		return new(net.ListenConfig).Listen(ctx, at.network, at.address)
 	case d.named != nil:
-		return rdmanet.ListenOn(d.named, at.address, rdmanet.Config{})
+		return rdmanet.ListenOn(d.named, at.address, d.config)
 	}
-	return rdmanet.Listen(at.address, rdmanet.Config{})
+	return rdmanet.Listen(at.address, d.config)
 }
 
 func (d devices) dial(ctx context.Context, to place) (stream, error) {
@@ -115,7 +117,7 @@ func (d devices) dial(ctx context.Context, to place) (stream, error) {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	} = &net.Dialer{}
 	if to.network == "rdma" {
-		dialer = &rdmanet.Dialer{Context: d.named}
+		dialer = &rdmanet.Dialer{Context: d.named, Config: d.config}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -131,8 +131,8 @@ func TestProxy(t *testing.T) {
 	}
 	near, far := pair(t, origin(t, digest))
 	socket := filepath.Join(t.TempDir(), "socket")
-	first := start(t, "proxy", "--listen", "unix:"+socket, "--to", "tcp:"+near.addr)
-	relay := start(t, "proxy", "--listen", "rdma:"+ownAddr(), "--to", "unix:"+socket)
+	first := start(t, "proxy", "--ring", "16384", "--listen", "unix:"+socket, "--to", "tcp:"+near.addr)
+	relay := start(t, "proxy", "--ring", "16384", "--listen", "rdma:"+ownAddr(), "--to", "unix:"+socket)
 	last := start(t, "proxy", "--listen", "rdma:"+ownAddr(), "--to", "rdma:"+relay.addr)
 	outer := start(t, "proxy", "--listen", "tcp:0", "--to", "rdma:"+last.addr)
 	require.NoError(t, exchange(dial(t, near.addr), "", size))
@@ -246,6 +246,7 @@ func TestPlaces(t *testing.T) {
 		{"proxy --listen http:80 --to tcp:1", "want tcp:HOST:PORT", 2},
 		{"proxy --listen tcp:0 --to tcp:1 --max-clients 0", "at least one", 2},
 		{"proxy --listen tcp:0 --to tcp:1 --idle -1s", "not negative", 2},
+		{"proxy --listen tcp:0 --to tcp:1 --ring 100000", "power of two", 2},
 		{"proxy --listen tcp:192.0.2.77:0 --to tcp:1", "192.0.2.77", 1},
 		{"proxy --listen rdma:192.0.2.77:0 --to tcp:1", "192.0.2.77", 1},
 		{"proxy --listen tcp:0 --to rdma:1 -d nosuch0", "nosuch0", 1},

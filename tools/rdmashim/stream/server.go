@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
 // server joins the connections that it accepts to their targets.
@@ -26,6 +27,7 @@ type server struct {
 	idle, drain time.Duration
 	verbose     bool
 	asJSON      bool
+	ring        int
 	seats       peer.Seats
 
 	rdma   devices
@@ -42,6 +44,7 @@ func (s *server) addFlags(cmd *cobra.Command) {
 	s.seats.AddFlag(cmd)
 	f.DurationVar(&s.idle, "idle", time.Hour, "reset a connection on which nothing has come through for so long; 0: never")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "when told to end, wait so long for the connections there are")
+	f.IntVar(&s.ring, "ring", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 262144)")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "print each connection's bytes when it ends")
 	cli.JSONFlag(cmd, &s.asJSON)
 }
@@ -56,10 +59,14 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	if s.idle < 0 || s.drain < 0 {
 		return cli.Usagef("--idle %v, --drain %v: a time is not negative", s.idle, s.drain)
 	}
+	if err := (&rdmanet.Config{Ring: s.ring}).Check(); err != nil {
+		return cli.Usagef("--ring: %w", err)
+	}
 	if s.rdma, err = openDevices(s.device.Device, s.listen, cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	defer s.rdma.close()
+	s.rdma.config.Ring = s.ring
 	l, err := s.rdma.listen(ctx, s.listen)
 	if err != nil {
 		return err
