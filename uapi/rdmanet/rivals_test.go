@@ -33,7 +33,7 @@ import (
 //	13 ManyDialers
 //	14 ConnectionsLeaveNothing
 //	15 StalledReader
-//	16 HostilePeer                msgring; FuzzPeer in core
+//	16 HostilePeer                msgring; FuzzHostilePeer in core
 
 // TestRival04BothWriteThroughSmallRings: both ends write 64 MiB at once, which
 // the rings hold a fraction of.

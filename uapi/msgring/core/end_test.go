@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"syscall"
 	"testing"
 
@@ -232,51 +231,4 @@ func TestStaleCompletion(t *testing.T) {
 	require.EqualValues(t, 1, e.queue.done)
 	e.Complete(p.ID)
 	require.EqualValues(t, 1, e.queue.done)
-}
-
-// FuzzPeer lets a peer send anything: each byte string is a row of messages. An
-// end never panics, keeps its accounts, and ends with EPROTO or not at all.
-func FuzzPeer(f *testing.F) {
-	f.Fuzz(func(t *testing.T, messages []byte) {
-		e := newTestEnd()
-		for len(messages) > 1 {
-			kind, n := messages[0], uint64(messages[1])<<5
-			messages = messages[2:]
-			var err error
-			switch kind % 8 {
-			case 0, 1, 2:
-				err = e.ReceiveData(n, uint32(kind/8))
-			case 3:
-				err = e.ReceiveControl(messages[:min(len(messages), int(n>>5))])
-			case 4:
-				err = e.ReceiveControl(control(ControlType(kind/8), n<<5, n))
-			case 5:
-				e.Discard(n)
-			case 6:
-				e.Complete(n >> 5)
-			case 7:
-				if _, got, _ := e.Stage(n, false); got > 0 {
-					if _, ok, _ := e.Commit(got); ok {
-						e.Posted()
-					}
-				}
-			}
-			if err != nil && fmt.Sprint(err) != fmt.Sprint(e.Writable()) {
-				t.Fatalf("%v, but the end says %v", err, e.Writable())
-			}
-			for p, ok := e.TakeControl(); ok; p, ok = e.TakeControl() {
-				if p.Control.Consumed > e.in.consumed {
-					t.Fatalf("%d told, %d consumed", p.Control.Consumed, e.in.consumed)
-				}
-				e.Posted()
-			}
-			in, out, q := &e.in, &e.out, &e.queue
-			if in.told > in.consumed || in.consumed > in.next || in.next-in.consumed > in.layout.Size {
-				t.Fatalf("%+v", in)
-			}
-			if out.freed > out.next || out.next-out.freed > out.layout.Size || q.posted-q.done > q.slots {
-				t.Fatalf("%+v %+v", out, q)
-			}
-		}
-	})
 }
