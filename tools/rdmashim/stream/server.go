@@ -108,20 +108,13 @@ var errDrained = errors.New("the server was told to end, and the connection did 
 // accept gives each client that gets a seat to begin, until ctx ends.
 func (s *server) accept(ctx context.Context, l net.Listener, begin func(client stream)) error {
 	for {
-		c, err := l.Accept()
+		c, err := peer.Accept(ctx, l, s.failed.W)
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
 				reset(c)
 			}
 			return nil // ended by a signal
-		case err != nil && peer.WantsResources(err):
-			s.failed.Add(fmt.Errorf("no client can be accepted until others leave: %w", err))
-			select {
-			case <-time.After(peer.AcceptPause):
-			case <-ctx.Done():
-			}
-			continue
 		case err != nil:
 			return fmt.Errorf("accept a client: %w", err)
 		}

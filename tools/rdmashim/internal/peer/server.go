@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -133,27 +134,15 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	defer failed.Close()
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
-	said := false // that no client can be accepted
 	for {
-		conn, err := ln.Accept()
+		conn, err := Accept(ctx, ln, s.stderr)
 		switch {
 		case err == nil:
-			said = false
 		case ctx.Err() != nil:
 			if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
 				return fmt.Errorf("nobody was served: %w", cause)
 			}
 			return nil // ended by a signal
-		case WantsResources(err):
-			if !said {
-				fmt.Fprintf(s.stderr, "rdmashim: no client can be accepted until others leave: %s\n", cli.OneLine(err))
-			}
-			said = true
-			select {
-			case <-time.After(AcceptPause):
-			case <-ctx.Done():
-			}
-			continue
 		default:
 			return fmt.Errorf("accept a client: %w", err)
 		}
@@ -176,21 +165,29 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// WantsResources says whether accepting failed for want of what others will
-// give back: descriptors or memory.
-func WantsResources(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, errno) {
-			return true
+// Accept is ln.Accept that waits, and says so once, while this process lacks
+// what others will give back: descriptors or memory.
+func Accept(ctx context.Context, ln net.Listener, stderr io.Writer) (net.Conn, error) {
+	for said := false; ; said = true {
+		conn, err := ln.Accept()
+		lacks := slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
+		if !lacks || ctx.Err() != nil {
+			return conn, err
+		}
+		if !said {
+			fmt.Fprintf(stderr, "rdmashim: no client can be accepted until others leave: %s\n", cli.OneLine(err))
+		}
+		select {
+		case <-time.After(acceptPause):
+		case <-ctx.Done():
 		}
 	}
-	return false
 }
 
-// AcceptPause is how long a server waits that cannot accept. The clients wait
+// acceptPause is how long a server waits that cannot accept. The clients wait
 // in the kernel's backlog meanwhile, so that the next Accept would fail at
 // once.
-const AcceptPause = 100 * time.Millisecond
+const acceptPause = 100 * time.Millisecond
 
 // Session is the server's side of a client.
 type Session struct {

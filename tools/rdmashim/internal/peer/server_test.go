@@ -87,7 +87,7 @@ func TestAcceptGoesOn(t *testing.T) {
 
 			require.Len(t, ln.called, times+2)
 			for i := range times {
-				require.Equal(t, AcceptPause, ln.called[i+1].Sub(ln.called[i]))
+				require.Equal(t, acceptPause, ln.called[i+1].Sub(ln.called[i]))
 			}
 		})
 	}
