@@ -15,7 +15,8 @@
 // TCP and lets that program, on rxe, talk to the soft RNIC
 // (pingpong_guest_test.go, perftest_guest_test.go). The C programs are the
 // distribution's packages, fetched and unpacked but not installed
-// (vm/cprograms).
+// (vm/cprograms). The tool's servers and clients run on both sides, too, and
+// curl runs through its proxies (tool_guest_test.go, proxy_guest_test.go).
 //
 // The recordings soft-rxe-*.pcap of tests/testdata come from here, too:
 //
