@@ -39,6 +39,11 @@ func connect(t *testing.T, a, b *uapi.Context, config msgring.Config) (dialer, a
 		_ = acceptor.Close()
 		require.NoError(t, dialer.CloseContext(context.Background()))
 		require.NoError(t, acceptor.CloseContext(context.Background()))
+		for _, device := range []*uapi.Context{a, b} {
+			if counters, err := device.Counters(); err == nil { // it is open
+				require.Zero(t, counters["send_rnr_err"], "messages that met a missing receive")
+			}
+		}
 	})
 	return dialer, acceptor
 }

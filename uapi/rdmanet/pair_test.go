@@ -69,8 +69,12 @@ func hostOn(t *testing.T, server, client *uapi.Context, config rdmanet.Config) *
 			require.NoError(t, c.CloseContext(limited(t)))
 		}
 		require.NoError(t, rdmanet.Flush(limited(t)))
-		require.Empty(t, h.server.OpenHandles())
-		require.Empty(t, h.client.OpenHandles())
+		for _, device := range []*uapi.Context{h.server, h.client} {
+			require.Empty(t, device.OpenHandles())
+			counters, err := device.Counters()
+			require.NoError(t, err)
+			require.Zero(t, counters["send_rnr_err"], "messages that met a missing receive")
+		}
 	})
 	return h
 }
