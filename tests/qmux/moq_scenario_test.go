@@ -320,7 +320,9 @@ func requireRead(t *testing.T, s io.Reader, want string) {
 	t.Helper()
 	got, err := io.ReadAll(s)
 	require.NoError(t, err)
-	require.Equal(t, want, string(got))
+	if string(got) != want {
+		t.Fatalf("%d bytes, want %d, or others: %.100q", len(got), len(want), got)
+	}
 }
 
 func requireFull(t *testing.T, s io.Reader, want string) {

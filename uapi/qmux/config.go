@@ -1,6 +1,8 @@
 package qmux
 
 import (
+	"crypto/tls"
+	"net"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/qmux/core"
@@ -34,7 +36,7 @@ type Config struct {
 	EnableDatagrams bool
 
 	// MaxRecordSize bounds records in bytes; 16382, which fits a record of
-	// TLS.
+	// TLS, and 65532 on RDMA.
 	MaxRecordSize int
 	// Draft is the QMux draft to speak: 2 by default, or 1.
 	Draft int
@@ -52,8 +54,23 @@ func orDefault[T comparable](v, d T) T {
 // streams returns a number of streams as the core has it.
 func streams(n int64) uint64 { return uint64(max(0, orDefault(n, 100))) }
 
-// core returns the configuration of a side.
-func (cfg *Config) core(server bool) core.Config {
+// rdmaRecord is the longest record on RDMA: with its Size it is a chunk of a
+// message ring, which the device moves as one message.
+const rdmaRecord = 64<<10 - 4
+
+// recordSize returns the bound of records on a byte stream.
+func recordSize(conn net.Conn) int {
+	if _, secure := conn.(*tls.Conn); secure {
+		return wire.DefaultMaxRecord
+	}
+	if a := conn.LocalAddr(); a != nil && a.Network() == "rdma" {
+		return rdmaRecord
+	}
+	return wire.DefaultMaxRecord
+}
+
+// core returns the configuration of a side on a byte stream.
+func (cfg *Config) core(server bool, conn net.Conn) core.Config {
 	d := core.DefaultConfig(server)
 	c := core.Config{
 		Server:          server,
@@ -64,7 +81,7 @@ func (cfg *Config) core(server bool) core.Config {
 		MaxWindow:       orDefault(cfg.MaxConnectionReceiveWindow, d.MaxWindow),
 		MaxStreamsBidi:  streams(cfg.MaxIncomingStreams),
 		MaxStreamsUni:   streams(cfg.MaxIncomingUniStreams),
-		MaxRecord:       orDefault(cfg.MaxRecordSize, wire.DefaultMaxRecord),
+		MaxRecord:       orDefault(cfg.MaxRecordSize, recordSize(conn)),
 		IdleTimeout:     core.Duration(orDefault(cfg.MaxIdleTimeout, 30*time.Second)),
 		KeepAlive:       core.Duration(cfg.KeepAlivePeriod),
 	}

@@ -56,7 +56,7 @@ func connect(conn net.Conn, cfg *Config, server bool) (*Conn, error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	machine, err := core.New(cfg.core(server), 0)
+	machine, err := core.New(cfg.core(server, conn), 0)
 	if err == nil {
 		err = handshake(conn, orDefault(cfg.HandshakeIdleTimeout, 5*time.Second))
 	}

@@ -1,9 +1,0 @@
-package qmux
-
-import (
-	"testing"
-
-	"github.com/rdmashim/rdmashim/tests/leak"
-)
-
-func TestMain(m *testing.M) { leak.Main(m) }

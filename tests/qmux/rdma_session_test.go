@@ -1,0 +1,303 @@
+package qmux
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/qmux"
+	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// sessions makes both sides of a connection, with TLS if there are protocols.
+func sessions(t *testing.T, client, server net.Conn, protocols []string, cfg *qmux.Config) (x, y *qmux.Conn) {
+	t.Helper()
+	made := make(chan error, 1)
+	go func() {
+		var err error
+		y, err = qmux.Server(secured(t, server, protocols, true), cfg)
+		made <- err
+	}()
+	x, err := qmux.Client(secured(t, client, protocols, false), cfg)
+	require.NoError(t, err)
+	require.NoError(t, <-made)
+	t.Cleanup(func() {
+		x.CloseWithError(0, "")
+		y.CloseWithError(0, "")
+	})
+	return x, y
+}
+
+// TestRDMA: streams both ways, datagrams and a close, over RDMA in memory; also
+// when packets get lost, and with TLS inside.
+func TestRDMA(t *testing.T) {
+	for _, c := range []struct {
+		name, faults string
+		protocols    []string
+	}{
+		{"plain", "", nil},
+		{"loss", "loss=1%&seed=7", nil},
+		{"tls", "", []string{"test"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := newNetwork(t, c.faults).pair(t)
+				x, y := sessions(t, client, server, c.protocols, &qmux.Config{EnableDatagrams: true, MaxIncomingUniStreams: 2})
+				ctx := soon(t)
+				data := pattern(300_000, 31)
+				var wg sync.WaitGroup
+				for _, side := range [][2]*qmux.Conn{{x, y}, {y, x}} {
+					wg.Go(func() {
+						for range 4 {
+							s, err := side[0].OpenUniStreamSync(ctx)
+							if !fine(t, err) {
+								return
+							}
+							_, err = s.Write(data)
+							fine(t, err)
+							fine(t, s.Close())
+						}
+					})
+					wg.Go(func() {
+						for range 4 {
+							s, err := side[1].AcceptUniStream(ctx)
+							if !fine(t, err) {
+								return
+							}
+							got, err := io.ReadAll(s)
+							if fine(t, err) && !bytes.Equal(got, data) {
+								t.Errorf("%d bytes, or others", len(got))
+							}
+						}
+					})
+				}
+				wg.Wait()
+				require.NoError(t, x.SendDatagram([]byte("datagram")))
+				got, err := y.ReceiveDatagram(ctx)
+				require.NoError(t, err)
+				require.Equal(t, "datagram", string(got))
+				require.NoError(t, x.CloseWithError(42, "bye"))
+				requireClosed(t, y, &qmux.ApplicationError{Remote: true, ErrorCode: 42}, "bye")
+
+				// Records are as long as a chunk of the ring, but in TLS.
+				perRecord := x.ConnectionStats().DataSent / x.ConnectionStats().RecordsSent
+				if c.protocols == nil {
+					require.Greater(t, perRecord, uint64(3*wire.DefaultMaxRecord/2))
+				} else {
+					require.Less(t, perRecord, uint64(wire.DefaultMaxRecord))
+				}
+			})
+		})
+	}
+}
+
+// TestRDMASlowReader: a stream that nobody reads stops no other, nor the ring.
+func TestRDMASlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := newNetwork(t, "").pair(t)
+		x, y := sessions(t, client, server, nil, &qmux.Config{InitialStreamReceiveWindow: 100_000, MaxStreamReceiveWindow: 100_000})
+		slow, err := x.OpenUniStreamSync(soon(t))
+		require.NoError(t, err)
+		written := make(chan error, 1)
+		go func() {
+			_, err := slow.Write(pattern(1_000_000, 29))
+			slow.Close()
+			written <- err
+		}()
+		unread, err := y.AcceptUniStream(soon(t))
+		require.NoError(t, err)
+		synctest.Wait()
+
+		data := pattern(1_000_000, 31)
+		quick, err := x.OpenUniStreamSync(soon(t))
+		require.NoError(t, err)
+		go func() {
+			quick.Write(data)
+			quick.Close()
+		}()
+		r, err := y.AcceptUniStream(soon(t))
+		require.NoError(t, err)
+		requireRead(t, r, string(data))
+		select {
+		case err := <-written:
+			t.Fatalf("a Write went beyond the window: %v", err)
+		default:
+		}
+		requireRead(t, unread, string(pattern(1_000_000, 29)))
+		require.NoError(t, <-written)
+	})
+}
+
+// TestRDMAMistakes: a peer that makes a mistake receives the code of it, and
+// then the end of the byte stream.
+func TestRDMAMistakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, "")
+		for _, row := range mistakes {
+			client, server := n.pair(t)
+			cfg := small.ours
+			cfg.EnableDatagrams = false
+			c, err := qmux.Server(server, &cfg)
+			require.NoError(t, err)
+			hello := []byte{9, 0xff, 0x51, 0x53, 0x30, 0x0d, 0x0a, 0x0d, 0x0a, 0}
+			_, err = client.Write(append(hello, unspace(t, row.hex)...))
+			require.NoError(t, err)
+			got, err := io.ReadAll(client)
+			require.NoError(t, err, row.name)
+			_ = client.Close()
+			ended(t, c)
+			require.Equal(t, row.code, closeOf(t, got), row.name)
+		}
+	})
+}
+
+// closeOf returns the code of the CONNECTION_CLOSE that records end with.
+func closeOf(t *testing.T, b []byte) wire.Code {
+	t.Helper()
+	var f wire.Frame
+	for len(b) > 0 {
+		body, n, err := wire.ParseRecord(b, 1<<20)
+		require.NoError(t, err)
+		require.NotZero(t, n, "half a record")
+		for b = b[n:]; len(body) > 0; {
+			n, err := f.Parse(body)
+			require.NoError(t, err)
+			body = body[n:]
+		}
+	}
+	require.Equal(t, wire.TypeConnectionClose, f.Type)
+	return wire.Code(f.Code)
+}
+
+// asPeer has this binary be the peer of TestRDMAKilled.
+const asPeer = "QMUX_TEST_PEER"
+
+// bePeer echoes streams until it is killed, or its input ends.
+func bePeer() error {
+	device, err := uapi.Open("soft")
+	if err != nil {
+		return err
+	}
+	l, err := rdmanet.ListenOn(device, ":0", rdmanet.Config{})
+	if err != nil {
+		return err
+	}
+	info, err := device.QueryDevice()
+	if err != nil {
+		return err
+	}
+	port := l.Addr().String()
+	os.Stdout.WriteString(net.JoinHostPort(info.Address.Addr().String(), port[strings.LastIndex(port, ":")+1:]) + "\n")
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	conn, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	c, err := qmux.Server(conn, nil)
+	for err == nil {
+		var s *qmux.Stream
+		if s, err = c.AcceptStream(context.Background()); err == nil {
+			go io.Copy(s, s)
+		}
+	}
+	return err
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asPeer) != "" {
+		if err := bePeer(); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		return
+	}
+	leak.Main(m)
+}
+
+// TestRDMAKilled: the peer's process is killed amid streams. All calls end with
+// the byte stream's error, and nothing is left.
+func TestRDMAKilled(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), asPeer+"=1")
+	cmd.Stderr = os.Stderr
+	_, err = cmd.StdinPipe() // whose end ends the peer
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	address, err := readLine(out)
+	require.NoError(t, err)
+
+	device := softDevice(t)
+	t.Cleanup(func() { require.Empty(t, device.OpenHandles()) })
+	d := rdmanet.Dialer{Context: device, Config: rdmanet.Config{KeepAlive: time.Second}}
+	conn, err := d.DialContext(soon(t), "rdma", address)
+	conn, err = gone(t, conn, err)
+	require.NoError(t, err)
+	c, err := qmux.Client(conn, &qmux.Config{MaxIdleTimeout: time.Hour})
+	require.NoError(t, err)
+	t.Cleanup(func() { c.CloseWithError(0, "") })
+
+	var streams [8]*qmux.Stream
+	for i := range streams {
+		streams[i], err = c.OpenStreamSync(soon(t))
+		require.NoError(t, err)
+		_, err = streams[i].Write([]byte("hello"))
+		require.NoError(t, err)
+		requireFull(t, streams[i], "hello")
+	}
+	errs := make(chan error)
+	for _, s := range streams {
+		go func() { // more than the windows take, since nobody reads the echo
+			_, err := s.Write(make([]byte, 8<<20))
+			errs <- err
+		}()
+		go func() {
+			_, err := c.AcceptStream(context.Background())
+			errs <- err
+		}()
+	}
+	require.NoError(t, cmd.Process.Kill())
+	want := ended(t, c)
+	require.ErrorContains(t, want, "rdma")
+	for range 16 {
+		require.Equal(t, want.Error(), (<-errs).Error())
+	}
+}
+
+// readLine reads up to the end of a line.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	b := make([]byte, 1)
+	for {
+		if _, err := io.ReadFull(r, b); err != nil {
+			return "", err
+		}
+		if b[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, b[0])
+	}
+}
