@@ -1,0 +1,70 @@
+package virtual
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+// TestGoodputUnderLoss holds floors of what a path carries that loses packets
+// at random, in MB/s of 5,000 that the wire carries. Time is virtual, so the
+// results repeat; a floor lies some percent below the result.
+func TestGoodputUnderLoss(t *testing.T) {
+	for _, c := range []struct {
+		op    abi.WROpcode
+		loss  float64
+		rtt   engine.Duration
+		floor float64
+	}{
+		{abi.WRRDMAWrite, 0, 20 * engine.Microsecond, 4900},
+		{abi.WRRDMAWrite, 0.001, 20 * engine.Microsecond, 3700},
+		{abi.WRRDMAWrite, 0.01, 20 * engine.Microsecond, 1500},
+		{abi.WRRDMAWrite, 0.05, 20 * engine.Microsecond, 100},
+		{abi.WRRDMAWrite, 0.1, 20 * engine.Microsecond, 25},
+		{abi.WRRDMARead, 0.01, 20 * engine.Microsecond, 1100},
+		{abi.WRRDMARead, 0.05, 20 * engine.Microsecond, 60},
+		{abi.WRSend, 0.01, 20 * engine.Microsecond, 1600},
+		{abi.WRSend, 0.05, 20 * engine.Microsecond, 100},
+		{abi.WRRDMAWrite, 0.01, engine.Millisecond, 50},
+		{abi.WRRDMAWrite, 0.01, 20 * engine.Millisecond, 2},
+		{abi.WRRDMARead, 0.01, 20 * engine.Millisecond, 2},
+		{abi.WRRDMAWrite, 0.001, 300 * engine.Millisecond, 1.5},
+	} {
+		t.Run(fmt.Sprintf("%v/%g%%/%gms", c.op, 100*c.loss, float64(c.rtt)/1e6), func(t *testing.T) {
+			l := newTraffic(t, Options{
+				Seed: 7, Faults: Faults{Loss: c.loss}, Latency: c.rtt / 2, Rate: 5e9, Batching: 20 * engine.Microsecond,
+			}, 1, c.op, 16)
+			l.w.SetQueue(4 << 20)
+			d := 100 * engine.Millisecond
+			if c.loss >= 0.05 {
+				d = engine.Second // few packets go: more time steadies the result
+			}
+			got := l.goodput(t, max(d, 100*c.rtt)) / 1e6
+			n := l.counters()
+			t.Logf("%.3f MB/s, %d packets sent, %d of them again, %d timeouts", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts)
+			require.GreaterOrEqual(t, got, c.floor)
+		})
+	}
+}
+
+// TestGoodputOfManyPairs holds floors of what queue pairs get whose packets
+// share one buffer of 4 MiB, as those of one socket do, in MB/s of 5,000.
+func TestGoodputOfManyPairs(t *testing.T) {
+	for _, c := range []struct {
+		pairs int
+		floor float64
+	}{{1, 4900}, {4, 4900}, {8, 3900}, {16, 3400}, {64, 3400}} {
+		t.Run(fmt.Sprint(c.pairs), func(t *testing.T) {
+			l := newTraffic(t, Options{Latency: 10 * engine.Microsecond, Rate: 5e9, Batching: 20 * engine.Microsecond}, c.pairs, abi.WRRDMAWrite, 16)
+			l.w.SetQueue(4 << 20)
+			got := l.goodput(t, 50*engine.Millisecond) / 1e6
+			n := l.counters()
+			t.Logf("%.0f MB/s, %d packets sent, %d of them again, %d timeouts, %d dropped", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts, l.w.Hit[Overflowed])
+			require.GreaterOrEqual(t, got, c.floor)
+		})
+	}
+}
