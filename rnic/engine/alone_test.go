@@ -23,17 +23,27 @@ func (n *network) transmit(h *host, arrives bool) (alone []bool) {
 	return alone
 }
 
-// A packet that is sent again after a timeout asks to leave alone: it may have
-// been lost for having been cut out of a larger send. New packets do not.
-func TestAloneAfterTimeout(t *testing.T) {
+// lapse runs h's requester into its timeout.
+func (n *network) lapse(t *testing.T, h *host) {
+	at, ok := h.qp.NextTimeout()
+	require.True(t, ok)
+	n.now = at
+	h.qp.HandleTimeout(n.now)
+}
+
+// A packet that is sent again after a second timeout in a row asks to leave
+// alone: it may have been lost for having been cut out of a larger send. New
+// packets do not, nor what one timeout repeats.
+func TestAloneAfterTimeouts(t *testing.T) {
 	n := newPair(t, cfg{})
 	wr := n.write(1, 3*1024)
 	require.NoError(t, n.a.qp.Post(n.now, &wr))
 	require.Equal(t, []bool{false, false, false}, n.transmit(n.a, false))
-	at, ok := n.a.qp.NextTimeout()
-	require.True(t, ok)
-	n.now = at
-	n.a.qp.HandleTimeout(n.now)
+	n.lapse(t, n.a)
+	first := n.transmit(n.a, false)
+	require.NotEmpty(t, first)
+	require.NotContains(t, first, true)
+	n.lapse(t, n.a)
 	again := n.transmit(n.a, true)
 	require.NotEmpty(t, again)
 	require.NotContains(t, again, false)
@@ -63,27 +73,45 @@ func TestAloneAfterTimeout(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 3)
 }
 
-// The answer to a READ that is repeated, too: the responder does not learn why.
+// The answer to a READ, too, when the requester has asked three times.
 func TestAloneInRepeatedAnswers(t *testing.T) {
 	n := newPair(t, cfg{})
 	wr := n.read(1, 3*1024)
 	require.NoError(t, n.a.qp.Post(n.now, &wr))
-	n.pump(n.a)
-	n.now += latency
-	for n.deliver() {
+	for range 3 {
+		n.ask()
+		require.Equal(t, []bool{false, false, false}, n.transmit(n.b, false))
+		n.lapse(t, n.a)
 	}
-	require.Equal(t, []bool{false, false, false}, n.transmit(n.b, false))
-	at, ok := n.a.qp.NextTimeout()
-	require.True(t, ok)
-	n.now = at
-	n.a.qp.HandleTimeout(n.now)
-	n.pump(n.a)
-	n.now += latency
-	for n.deliver() {
-	}
+	n.ask()
 	again := n.transmit(n.b, true)
 	require.NotEmpty(t, again)
 	require.NotContains(t, again, false)
 	n.run(0)
 	requireSuccess(t, n.a.wcs, 1)
+}
+
+// One lost response is no reason for the rest to leave alone.
+func TestRepeatedAnswerInCompany(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.filter = dropOnce(n.b, func(p *wire.Packet) bool { return p.Opcode == wire.RCReadResponseMiddle })
+	wr := n.read(1, 6*1024)
+	require.NoError(t, n.a.qp.Post(n.now, &wr))
+	n.ask()
+	require.Len(t, n.transmit(n.b, true), 6)
+	n.now += latency
+	for n.deliver() {
+	}
+	n.ask()
+	require.Equal(t, []bool{false, false, false, false, false}, n.transmit(n.b, true))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+}
+
+// ask brings what a sends now to b.
+func (n *network) ask() {
+	n.pump(n.a)
+	n.now += latency
+	for n.deliver() {
+	}
 }

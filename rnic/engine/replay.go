@@ -18,10 +18,13 @@ type replay struct {
 	cur, stop seq
 	stopLen   uint32
 	answered  bool // the answer was sent completely at least once
-	repeated  bool // it was asked for again: what was sent may have been lost for want of leaving alone
+	alone     bool // what is sent leaves as datagrams of their own
 }
 
 func (r *replay) pending() bool { return r.cur < r.stop }
+
+// never is behind any seq.
+const never = ^seq(0)
 
 // replayQueue holds the last max_dest_rd_atomic READs and atomics in the order
 // of their PSNs.
@@ -30,6 +33,12 @@ type replayQueue struct {
 	head int
 	n    int
 	left int // how many are pending
+
+	// last is the repeated request that came last, or never. A repeat that is
+	// not behind it shows that the requester went back: to asked the last time.
+	// inVain is how often in a row it then had one packet more at most.
+	last, asked seq
+	inVain      uint8
 }
 
 func (u *replayQueue) reset(limit int) {
@@ -38,6 +47,7 @@ func (u *replayQueue) reset(limit int) {
 	}
 	u.ring = u.ring[:limit]
 	u.head, u.n, u.left = 0, 0, 0
+	u.last, u.asked, u.inVain = never, 0, 0
 }
 
 func (u *replayQueue) at(i int) *replay { return &u.ring[(u.head+i)%len(u.ring)] }
@@ -59,6 +69,7 @@ func (u *replayQueue) add(r replay) {
 		u.n--
 	}
 	*u.at(u.n) = r
+	u.last = never
 	u.n++
 	u.left++
 }
@@ -97,7 +108,16 @@ func (u *replayQueue) again(r *replay, from, stop seq, stopLen uint32) {
 	if !r.pending() {
 		u.left++
 	}
-	r.cur, r.stop, r.stopLen, r.repeated = from, stop, stopLen, true
+	if from <= u.last {
+		if from > u.asked+1 {
+			u.inVain = 0
+		} else if u.inVain < 2 {
+			u.inVain++
+		}
+		u.asked = from
+	}
+	u.last = from
+	r.cur, r.stop, r.stopLen, r.alone = from, stop, stopLen, u.inVain >= 2
 }
 
 // behind returns the first READ or atomic behind s, or next if there is none.

@@ -57,7 +57,7 @@ func (q *QP) replyRead(b *Batch, r *replay) {
 	}
 	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.first, r.cur+1 == r.stop), wire.Plain)
 	q.reply(b, op, r.cur, wire.SyndromeACK(wire.NoCredits), payload)
-	b.last().Alone = r.repeated
+	b.last().Alone = r.alone
 	q.rsp.replay.sent(r)
 }
 

@@ -23,7 +23,9 @@ type requester struct {
 	win   window
 
 	rnrLeft  uint8 // RNR NAKs that may still come before progress
-	alone    seq   // a packet sent before it goes again as a datagram of its own: a timeout came
+	lapsed   seq   // sent, and
+	lapsedAt seq   // una, when a timeout last came; 0: never
+	alone    seq   // a packet sent before it goes again as a datagram of its own: two timeouts came in a row
 	wentBack seq   // una when a lost packet was last made up for; 0: none since a timeout
 	again    seq   // packets sent at least twice lie before it
 	shrunk   seq   // una when the window was last reduced: until it moves, no round trip has passed

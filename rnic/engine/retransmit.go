@@ -11,7 +11,12 @@ func (q *QP) goBack(now Time, timeout bool) {
 	r := &q.req
 	q.counters.Retries++
 	if timeout {
-		r.alone = r.sent
+		// Where a device spoils what it cuts, at most the first packet of the
+		// repeated run has arrived.
+		if r.una <= r.lapsedAt+1 {
+			r.alone = r.sent
+		}
+		r.lapsed, r.lapsedAt = r.sent, r.una
 	}
 	if r.shrunk != r.una {
 		r.shrunk = r.una
@@ -35,7 +40,7 @@ func (q *QP) rewind() {
 func (q *QP) measured() {
 	r := &q.req
 	r.win.restore()
-	if r.timer.samplePk < r.alone && r.nxt < r.sent {
+	if r.timer.samplePk < r.lapsed && r.nxt < r.sent {
 		r.nxt = r.sent
 		for r.cur < q.sq.tail && q.sq.at(r.cur).end <= r.nxt {
 			r.cur++

@@ -28,8 +28,9 @@ type Packet struct {
 	Flip uint32
 
 	// Alone asks that the packet leaves as a datagram of its own, not in a
-	// send that a device cuts up: set on retransmissions after a timeout,
-	// because what went wrong may have been that.
+	// send that a device cuts up: set when the packet vanished twice in a row
+	// with all that was sent beside it, because what went wrong may have been
+	// that.
 	Alone bool
 }
 

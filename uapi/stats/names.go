@@ -61,7 +61,7 @@ var singles = map[string]string{
 	"gso_pkts":               "Packets that left in such sends.",
 	"gso_refused":            "Sends of several packets that the system refused.",
 	"gso_reduced":            "Times that sends were made smaller for that.",
-	"gso_suspended":          "Times that a peer was sent single packets for a while, after a timeout.",
+	"gso_suspended":          "Times that a peer was sent single packets for a while, after losses.",
 	"gro_reads":              "Reads that brought several packets.",
 	"gro_pkts":               "Packets that came in such reads.",
 	"pcap_pkts":              "Packets written to the capture.",

@@ -50,7 +50,7 @@ func (s *socket) drop(err error) {
 //	gso_sends, _pkts   sends that carried several packets, and those
 //	gso_refused        of them, what the kernel did not take; sent again singly
 //	gso_reduced        how often that lowered the limit: to 16 packets, then to none
-//	gso_suspended      how often a timeout took GSO from a peer for a while
+//	gso_suspended      how often losses took GSO from a peer for a while
 //	gro_reads, _pkts   messages that were received with several packets, and those
 func (s *socket) Counters(dst []link.Counter) []link.Counter {
 	c := &s.count

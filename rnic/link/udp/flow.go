@@ -55,19 +55,19 @@ const (
 	maxPenalty = 1 << 10 // packets
 )
 
-// suspension keeps GSO from a peer for a while after a timeout. Segments whose
-// identifications some device on the way writes otherwise than Linux does have
-// wrong ICRCs when they arrive, and are lost without a word, every time. A
-// timeout may have had other causes, such as a busy machine, so GSO comes back:
-// after twice as many packets each time, but never so many that the rest does
-// not count.
+// suspension keeps GSO from a peer for a while when packets must leave alone.
+// Segments whose identifications some device on the way writes otherwise than
+// Linux does have wrong ICRCs when they arrive, and are lost without a word,
+// every time. Two losses in a row may have had other causes, such as a busy
+// machine, so GSO comes back: after twice as many packets each time, but never
+// so many that the rest does not count.
 type suspension struct {
 	plain   int // packets that are still to leave alone
 	penalty int // how many they were
 	passed  int // packets that have left by GSO since
 }
 
-// alone notes a retransmission after a timeout, and reports whether it begins a
+// alone notes a packet that must leave alone, and reports whether it begins a
 // suspension.
 func (s *suspension) alone() bool {
 	if s.plain > 0 {
@@ -81,7 +81,7 @@ func (s *suspension) alone() bool {
 // allowed reports whether GSO may be used now.
 func (s *suspension) allowed() bool { return s.plain == 0 }
 
-// sent notes n packets that are no retransmissions after a timeout.
+// sent notes n packets that need not leave alone.
 func (s *suspension) sent(n int) {
 	if s.plain > 0 {
 		s.plain = max(s.plain-n, 0)

@@ -312,9 +312,8 @@ func TestRefusedForOtherReasons(t *testing.T) {
 	require.Equal(t, maxSegments, a.tx.limit)
 }
 
-// A retransmission after a timeout leaves alone, and so do the packets after
-// it.
-func TestTimeoutSuspendsGSO(t *testing.T) {
+// What asks to leave alone does, and so do the packets after it.
+func TestAloneSuspendsGSO(t *testing.T) {
 	a, b := listenWith(t, loopback4, Options{}), listenWith(t, loopback4, Options{})
 	send := func(n int) uint64 {
 		before := counter(t, a, "gso_pkts")
