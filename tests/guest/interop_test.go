@@ -20,9 +20,13 @@ var update = flag.Bool("update", false, "replace the recordings of tests/testdat
 
 const testdata = "../testdata"
 
-// TestInterop runs the conformance suite on rxe, compares programs on it, and
-// runs the soft RNIC against rxe. CONFORM_SEED, CONFORM_PROGRAMS and
-// INTEROP_RUN, which chooses tests, count there as well.
+// onKernel are the tests of uapi/rdmanet that a kernel's device can take.
+const onKernel = "^Test(Conn|HalfClose|CloseRead|Copies|SmallBuffers.*|CloseCarries.*|LingerZero|" +
+	"UnreadData.*|Flush|HTTP|Hijack|Shutdown|TLS|RPC|Rival(08|09|11).*)$"
+
+// TestInterop runs the conformance suite on rxe, compares programs on it, has
+// streams on it, and runs the soft RNIC against rxe. CONFORM_SEED,
+// CONFORM_PROGRAMS and INTEROP_RUN, which chooses tests, count there as well.
 func TestInterop(t *testing.T) {
 	t.Parallel()
 	c := vmtest.Config(t)
@@ -50,6 +54,7 @@ func TestInterop(t *testing.T) {
 	} else {
 		c.Add = append(c.Add, vm.Add{Host: curl, Guest: "/usr/bin/curl"})
 	}
+	c.Env = append(c.Env, "RDMANET_TEST_DEVICE=rxe0")
 	g := vmtest.Start(t, c)
 	suites, closing := "^(TestRXE|TestProgramsOnRXE)$", 2
 	if vmtest.Race { // where the client has goroutines; emulators run it all
@@ -57,6 +62,10 @@ func TestInterop(t *testing.T) {
 	}
 	sums := sumUp(g.GoTest(t, "-run="+suites, "-timeout=24m", module+"tests/conform"), "conform:")
 	require.GreaterOrEqual(t, sums, closing, "closing lines of tests/conform")
+
+	if !vmtest.Race { // as above
+		g.GoTest(t, "-timeout=24m", "-run="+onKernel, module+"uapi/rdmanet")
+	}
 
 	output := g.GoTest(t, "-timeout=24m", "-run="+os.Getenv("INTEROP_RUN"), module+"tests/interop")
 	sumUp(output, "interop:")

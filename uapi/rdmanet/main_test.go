@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
@@ -45,10 +47,7 @@ func bePeer(role string) {
 		writeOn(c)
 		return
 	}
-	// An address of its own: of two processes that open one at the same moment,
-	// one may fail.
-	own := fmt.Sprintf("127.101.%d.%d:0", os.Getpid()>>8&0xff, os.Getpid()&0xff)
-	l, err := rdmanet.Listen(own, rdmanet.Config{})
+	l, err := listen()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -64,6 +63,24 @@ func bePeer(role string) {
 		}
 		_, _ = io.CopyN(c, c, 1)
 	}
+}
+
+// listen listens on the real device, else at an address of its own: of two
+// processes that open one at the same moment, one may fail.
+func listen() (*rdmanet.Listener, error) {
+	if realDevice == "" {
+		own := fmt.Sprintf("127.101.%d.%d:0", os.Getpid()>>8&0xff, os.Getpid()&0xff)
+		return rdmanet.Listen(own, rdmanet.Config{})
+	}
+	device, err := uapi.Open(realDevice)
+	if err != nil {
+		return nil, err
+	}
+	info, err := device.QueryDevice()
+	if err != nil {
+		return nil, err
+	}
+	return rdmanet.ListenOn(device, netip.AddrPortFrom(info.Address.Addr(), 0).String(), rdmanet.Config{})
 }
 
 // writeOn writes the bytes that pattern tells for ever, and reads nothing.

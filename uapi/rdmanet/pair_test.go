@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,9 +21,23 @@ import (
 // patience bounds hangs.
 const patience = time.Minute
 
+// realDevice is a device on which tests run that otherwise run on a network in
+// memory: the kernel's, which tests/guest names, or a soft one with faults.
+var realDevice = os.Getenv("RDMANET_TEST_DEVICE")
+
+// network has the options of the network in memory, see uapitest.Pair.
+var network string
+
 // virtual runs a test on virtual time, in which a busy machine makes nothing
-// late: no peer is given up because it is slow.
-func virtual(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+// late: no peer is given up because it is slow. A
+// real device keeps real time.
+func virtual(t *testing.T, f func(t *testing.T)) {
+	if realDevice != "" {
+		f(t)
+		return
+	}
+	synctest.Test(t, f)
+}
 
 // host is a device with a listener, and a dialer to it on a device of its own.
 // It knows the connections that both made.
@@ -36,17 +51,20 @@ type host struct {
 	conns []*rdmanet.Conn // guarded by mu
 }
 
-// newHost is a host on a private network in memory.
+// newHost is a host on a private network in memory, or on the real device.
 func newHost(t *testing.T, config rdmanet.Config) *host {
 	t.Helper()
-	server, client := uapitest.Pair(t, "")
+	if realDevice != "" {
+		return hostOn(t, open(t, realDevice), open(t, realDevice), config)
+	}
+	server, client := uapitest.Pair(t, network)
 	return hostOn(t, server, client, config)
 }
 
 // softHost is a host on loopback.
 func softHost(t *testing.T, config rdmanet.Config) *host {
 	t.Helper()
-	return hostOn(t, open(t), open(t), config)
+	return hostOn(t, open(t, "soft"), open(t, "soft"), config)
 }
 
 // hostOn makes a host of two devices. When the test ends it closes all
@@ -94,9 +112,9 @@ func (h *host) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	return h.note(h.Dialer.DialContext(ctx, network, addr))
 }
 
-func open(t *testing.T) *uapi.Context {
+func open(t *testing.T, device string) *uapi.Context {
 	t.Helper()
-	c, err := uapi.Open("soft")
+	c, err := uapi.Open(device)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
