@@ -2,7 +2,10 @@ package core
 
 const (
 	blockSize = 4 << 10 // bytes: what a stream with one unread byte costs
-	maxFree   = 64      // blocks that a connection keeps for later
+	// maxFree is how many blocks a connection keeps for later, 2 MiB: what a
+	// reader leaves for a moment and then reads at once costs no allocation
+	// when as much arrives again.
+	maxFree = 512
 )
 
 // block is a piece of unread stream data.

@@ -1,0 +1,5 @@
+//go:build !race
+
+package qmux_test
+
+const raceEnabled = false
