@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quic-go/quic-go"
+
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
@@ -26,8 +28,9 @@ import (
 type stream = io.ReadWriteCloser
 
 // carrier opens streams to another process. Its name is that of a transport,
-// tcp or rdma, and of what stands on it, if anything: tcp+tls. A stream of
-// qmux is one of many of a connection; any other is a connection.
+// tcp or rdma, and of what stands on it, if anything: tcp+tls; or quic. A
+// stream of quic or qmux is one of many of a connection; any other is a
+// connection.
 type carrier struct {
 	open func(context.Context) (stream, error)
 	end  func() // behind the end of all streams
@@ -64,6 +67,9 @@ func (c *carrier) closeKept() {
 // newCarrier makes a carrier to where the other side is. device is that of
 // rdma.
 func newCarrier(ctx context.Context, name, device string, to netip.AddrPort) (*carrier, error) {
+	if name == "quic" {
+		return newQUIC(ctx, to)
+	}
 	transport, layer, _ := strings.Cut(name, "+")
 	dial := func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", to.String())
@@ -116,6 +122,19 @@ func newCarrier(ctx context.Context, name, device string, to netip.AddrPort) (*c
 	return c, nil
 }
 
+// newQUIC is the carrier of quic-go.
+func newQUIC(ctx context.Context, to netip.AddrPort) (*carrier, error) {
+	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}
+	q, err := quic.DialAddr(ctx, to.String(), config, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &carrier{
+		open: func(ctx context.Context) (stream, error) { return q.OpenStreamSync(ctx) },
+		end:  func() { _ = q.CloseWithError(0, "") },
+	}, nil
+}
+
 // openDevice opens the device of one side.
 func openDevice(base string, server bool) (*uapi.Context, error) {
 	name, client, err := peer.TwoDevices(peer.DefaultDevice(base))
@@ -131,6 +150,9 @@ func openDevice(base string, server bool) (*uapi.Context, error) {
 // serveStreams is the other side of a carrier. It answers its streams, and what
 // stands on a transport is http HTTP requests.
 func serveStreams(ctx context.Context, name, device string, announce func(netip.AddrPort) error) error {
+	if name == "quic" {
+		return serveQUIC(ctx, announce)
+	}
 	transport, layer, _ := strings.Cut(name, "+")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -154,11 +176,11 @@ func serveStreams(ctx context.Context, name, device string, announce func(netip.
 		at = netip.AddrPortFrom(info.Address.Addr(), l.Addr().(rdmanet.Addr).Port())
 	}
 	if layer == "tls" {
-		certificate, err := selfSigned()
+		config, err := selfSigned()
 		if err != nil {
 			return err
 		}
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13})
+		l = tls.NewListener(l, config)
 	}
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	defer l.Close()
@@ -184,21 +206,58 @@ func serveStreams(ctx context.Context, name, device string, announce func(netip.
 // serveQMux answers the streams of a connection.
 func serveQMux(ctx context.Context, c net.Conn) {
 	q, err := qmux.Server(c, nil)
-	for err == nil {
-		var s *qmux.Stream
-		if s, err = q.AcceptStream(ctx); err == nil {
-			go answer(s)
-		}
+	if err == nil {
+		serveAll(ctx, q.AcceptStream)
 	}
 }
 
-// selfSigned makes a certificate that nobody verifies.
-func selfSigned() (tls.Certificate, error) {
+// serveAll answers the streams that accept returns.
+func serveAll[S stream](ctx context.Context, accept func(context.Context) (S, error)) {
+	for {
+		s, err := accept(ctx)
+		if err != nil {
+			return
+		}
+		go answer(s)
+	}
+}
+
+// serveQUIC is serveStreams for quic-go.
+func serveQUIC(ctx context.Context, announce func(netip.AddrPort) error) error {
+	config, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	l, err := quic.ListenAddr("127.0.0.1:0", config, nil)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := announce(l.Addr().(*net.UDPAddr).AddrPort()); err != nil {
+		return err
+	}
+	for {
+		q, err := l.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		go serveAll(ctx, q.AcceptStream)
+	}
+}
+
+// protocol is what TLS agrees on where it must.
+const protocol = "rdmashim-perf"
+
+// selfSigned makes a server's configuration, whose certificate nobody verifies.
+func selfSigned() (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, err
+		return nil, err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+	return &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		NextProtos:   []string{protocol}, MinVersion: tls.VersionTLS13,
+	}, err
 }

@@ -66,6 +66,7 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 		of("new connections", "1/s", "Go TCP", s.stream("rdma", opening), s.stream("tcp", opening), rate(1), 0.3, false),
 		{"256 connections at once, failed", "", atOnce, bound, 0, true},
 		of("QMux on TCP, a stream of 1 MiB messages", "GB/s", "Go TCP", qmuxTCP, tcp, rate(gigabyte), 0.8, false),
+		of("QMux on TCP, a stream of 1 MiB messages", "GB/s", "quic-go on UDP", qmuxTCP, s.stream("quic", bulk), rate(gigabyte), 3, false),
 		of("QMux on net.Conn, a stream of 1 MiB messages", "GB/s", "net.Conn", qmux, rdma, rate(gigabyte), 0.8, false),
 		of("QMux on TCP, 100 streams at once", "GB/s", "a stream", s.stream("tcp+qmux", many), qmuxTCP, rate(gigabyte), 0.8, false),
 		of("QMux on net.Conn, 100 streams at once", "GB/s", "a stream", s.stream("rdma+qmux", many), qmux, rate(gigabyte), 0.8, false),
