@@ -172,3 +172,16 @@ func TestSolicited(t *testing.T) {
 		require.Equal(t, wire.DefaultPKey, p.PKey)
 	}
 }
+
+// A plain WRITE, READ or atomic raises no solicited event (IBA 9.2.3).
+func TestSolicitedNeedsReceive(t *testing.T) {
+	for _, op := range []abi.WROpcode{abi.WRRDMAWrite, abi.WRRDMARead, abi.WRAtomicFetchAndAdd} {
+		n := newPair(t, cfg{})
+		n.post(n.a, SendWR{ID: 1, Opcode: op, Flags: abi.SendSolicited, SGE: n.a.sge(0, 8), RemoteAddr: n.b.va(0), RKey: n.b.key()})
+		n.run(0)
+		requireSuccess(t, n.a.wcs, 1)
+		for _, p := range n.a.sent {
+			require.False(t, p.Solicited, op)
+		}
+	}
+}

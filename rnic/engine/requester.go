@@ -156,7 +156,7 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 	}
 	q.startRequest(w.kind.operation, pos, suffix)
 	p := &q.out
-	p.Solicited = last && w.flags&abi.SendSolicited != 0
+	p.Solicited = last && w.flags&abi.SendSolicited != 0 && w.kind.takesReceive()
 	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
 	p.IETH.RKey = w.invalidate

@@ -53,6 +53,12 @@ func (k *kind) isAtomic() bool {
 	return k.operation == wire.OpFetchAdd || k.operation == wire.OpCompareSwap
 }
 
+// takesReceive reports whether the request consumes a receive: only its last
+// packet may carry the solicited event bit (IBA 9.2.3).
+func (k *kind) takesReceive() bool {
+	return k.operation == wire.OpSend || k.suffix == wire.Immediate
+}
+
 // unknownKind stands for opcodes that are not supported.
 var unknownKind = kind{operation: wire.OpNone}
 

@@ -122,7 +122,7 @@ func (o *op) setFlags(q *requestPlan) {
 	if q.fence {
 		o.flags |= abi.SendFence
 	}
-	if q.solicited && o.takesReceive() {
+	if q.solicited {
 		o.flags |= abi.SendSolicited
 	}
 }

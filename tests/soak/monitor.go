@@ -59,6 +59,9 @@ func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
 	case !p.Opcode.HasPayload() && len(p.Payload) > 0:
 		return fmt.Errorf("%s sent payload where none belongs: %s", e, f)
 	}
+	if consumes := p.Opcode.Operation() == wire.OpSend || p.Opcode.HasImm(); p.Solicited && !(consumes && p.Opcode.EndsMessage()) {
+		return fmt.Errorf("%s sent a solicited event where no receive completes: %s", e, f)
+	}
 	n, mtu := len(p.Payload), e.run.plan.mtu
 	switch p.Opcode.Position() {
 	case wire.First, wire.Middle:
