@@ -3,7 +3,9 @@ package engine
 // Tuning are constants of the requester that the specification leaves open.
 // Zero fields get the defaults.
 type Tuning struct {
-	InitialWindow int // bytes in flight at the start; 64 KiB
+	// InitialWindow is how many bytes, packetCosts included, are in flight at
+	// the start. 80 KiB: a message of 64 KiB in packets of 1 KiB or more.
+	InitialWindow int
 	MaxWindow     int // bytes in flight at most; 1 MiB
 
 	// The retransmission timeout is the measured round-trip time and a margin
@@ -25,7 +27,7 @@ type Tuning struct {
 }
 
 func (t Tuning) withDefaults() Tuning {
-	def(&t.InitialWindow, 64<<10)
+	def(&t.InitialWindow, 80<<10)
 	def(&t.MaxWindow, 1<<20)
 	def(&t.MinRTO, 4*Millisecond)
 	def(&t.MaxRTO, Second)

@@ -19,14 +19,14 @@ func TestWindow(t *testing.T) {
 	n.pump(n.a)
 	w := &n.a.qp.req.win
 	sent := len(n.a.sent) * (4096 + packetCost)
-	require.LessOrEqual(t, sent, 64<<10+4096)
-	require.Greater(t, sent, 50<<10)
+	require.LessOrEqual(t, sent, 80<<10+4096)
+	require.Greater(t, sent, 66<<10)
 	since := 0
 	for _, p := range n.a.sent {
 		if since += len(p.Payload) + packetCost; p.AckReq {
 			since = 0
 		}
-		require.LessOrEqual(t, since, 64<<10/4+4096)
+		require.LessOrEqual(t, since, 80<<10/4+4096)
 	}
 	n.run(0)
 	require.Equal(t, 1<<20, w.size)
@@ -60,12 +60,12 @@ func TestWindowOfSmallPackets(t *testing.T) {
 		n.post(n.a, n.write(uint64(i), 8))
 	}
 	n.pump(n.a)
-	require.Len(t, n.a.sent, 64<<10/(8+packetCost))
+	require.Len(t, n.a.sent, 80<<10/(8+packetCost))
 
 	n = newPair(t, cfg{mtu: abi.MTU256})
 	n.post(n.a, n.write(1, 100_000))
 	n.pump(n.a)
-	require.Len(t, n.a.sent, 64<<10/(256+packetCost))
+	require.Len(t, n.a.sent, 80<<10/(256+packetCost))
 }
 
 func TestWindowGrowth(t *testing.T) {
@@ -73,11 +73,11 @@ func TestWindowGrowth(t *testing.T) {
 	tun := Tuning{}.withDefaults()
 	w.reset(&tun, 1024)
 	w.grow(&tun, 1000)
-	require.Equal(t, 64<<10+1000, w.size)
+	require.Equal(t, 80<<10+1000, w.size)
 	w.shrink(1024, false, true)
-	require.Equal(t, 32<<10+500, w.size)
+	require.Equal(t, 40<<10+500, w.size)
 	w.grow(&tun, 1000)
-	require.Equal(t, 32<<10+751, w.size)
+	require.Equal(t, 40<<10+751, w.size)
 	for range 10 {
 		w.shrink(1024, false, true)
 	}
@@ -88,4 +88,14 @@ func TestWindowGrowth(t *testing.T) {
 	require.Equal(t, 2*(1024+packetCost), w.size)
 	w.grow(&tun, 1<<30)
 	require.Equal(t, 1<<20, w.size)
+}
+
+// A new queue pair's first 64 KiB leave at once.
+func TestFirstMessage(t *testing.T) {
+	for _, mtu := range []abi.MTU{abi.MTU1024, abi.MTU2048, abi.MTU4096} {
+		n := newPair(t, cfg{mtu: mtu})
+		n.post(n.a, n.write(1, 64<<10))
+		n.pump(n.a)
+		require.Len(t, n.a.sent, 64<<10/mtu.Bytes())
+	}
 }
