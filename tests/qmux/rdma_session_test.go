@@ -233,6 +233,9 @@ func TestMain(m *testing.M) {
 // TestRDMAKilled: the peer's process is killed amid streams. All calls end with
 // the byte stream's error, and nothing is left.
 func TestRDMAKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two processes need a machine that keeps real time; run it without -short")
+	}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
