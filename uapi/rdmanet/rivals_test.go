@@ -39,7 +39,7 @@ import (
 // the rings hold a fraction of.
 func TestRival04BothWriteThroughSmallRings(t *testing.T) {
 	n := 64 << 20
-	if testing.Short() {
+	if testing.Short() || network != "" {
 		n = 4 << 20
 	}
 	virtual(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestRival13ManyDialers(t *testing.T) {
 // whose objects, goroutines and descriptors the host and TestMain look for.
 func TestRival14ConnectionsLeaveNothing(t *testing.T) {
 	oneByOne, atOnce := 1000, 256
-	if testing.Short() {
+	if testing.Short() || network != "" {
 		oneByOne, atOnce = 100, 64
 	}
 	virtual(t, func(t *testing.T) {
