@@ -1,5 +1,7 @@
 package wire
 
+import "bytes"
+
 // Draft is the number of a version of draft-ietf-quic-qmux. The application
 // protocol agrees on it; nothing on the wire says it.
 type Draft uint8
@@ -42,3 +44,20 @@ func (d Draft) ResetStreamAt() bool { return draftFacts[d].resetStreamAt }
 // StrictPing reports whether a QX_PING request whose sequence does not rise is
 // a PROTOCOL_VIOLATION.
 func (d Draft) StrictPing() bool { return draftFacts[d].strictPing }
+
+// Opens reports whether b may be the first bytes of a sender of QMux, of any
+// draft: a record that begins with parameters. sure is false while b is too
+// short to tell, 16 bytes at most.
+func Opens(b []byte) (ok, sure bool) {
+	_, k := ParseVarint(b)
+	if k == 0 {
+		return true, false
+	}
+	for _, d := range []Draft{Draft2, Draft3} {
+		magic := AppendVarint(nil, uint64(d.Parameters()))
+		if n := min(len(magic), len(b)-k); bytes.Equal(magic[:n], b[k:k+n]) {
+			return true, n == len(magic)
+		}
+	}
+	return false, true
+}

@@ -163,35 +163,43 @@ var fieldNames = [...]string{
 	finalSize: "final", reliableSize: "reliable", limit: "limit", sequence: "sequence",
 }
 
+// lengthName is the name of the length of a frame's data.
+const lengthName = "len"
+
+// Fields calls yield with the name and the value of each number that the type
+// has, in the order of the wire, and last with "len", the length of its data.
+func (f *Frame) Fields(yield func(name string, value uint64) bool) {
+	l := f.Type.layout()
+	if l == nil {
+		return
+	}
+	for _, at := range l.fields {
+		if at != noField && !yield(fieldNames[at], *f.field(at)) {
+			return
+		}
+	}
+	if l.data != noData {
+		yield(lengthName, uint64(len(f.Data)))
+	}
+}
+
 // String returns the frame in one line, such as "STREAM id=4 offset=5 len=2
 // fin": its fields, the length of its data, and the reason of a close.
 func (f *Frame) String() string {
-	l := f.Type.layout()
-	if l == nil {
-		return f.Type.String()
-	}
 	var s strings.Builder
-	s.WriteString(l.name)
-	for _, at := range l.fields {
-		switch at {
-		case noField:
-		case trigger:
-			fmt.Fprintf(&s, " frame=%v", f.Trigger)
-		case code:
-			if f.Type == TypeConnectionClose {
-				fmt.Fprintf(&s, " %v", Code(f.Code))
-				break
-			}
-			fallthrough
+	s.WriteString(f.Type.String())
+	closing := f.Type == TypeConnectionClose || f.Type == TypeApplicationClose
+	for name, value := range f.Fields {
+		switch {
+		case name == fieldNames[trigger]:
+			fmt.Fprintf(&s, " %s=%v", name, FrameType(value))
+		case name == fieldNames[code] && f.Type == TypeConnectionClose:
+			fmt.Fprintf(&s, " %v", Code(value))
+		case name == lengthName && closing:
+			fmt.Fprintf(&s, " %q", f.Data)
 		default:
-			fmt.Fprintf(&s, " %s=%d", fieldNames[at], *f.field(at))
+			fmt.Fprintf(&s, " %s=%d", name, value)
 		}
-	}
-	switch {
-	case f.Type == TypeConnectionClose, f.Type == TypeApplicationClose:
-		fmt.Fprintf(&s, " %q", f.Data)
-	case l.data != noData:
-		fmt.Fprintf(&s, " len=%d", len(f.Data))
 	}
 	if f.Type.Fin() {
 		s.WriteString(" fin")

@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"fmt"
+	"strings"
+)
+
 // The identifiers of transport parameters (RFC 9000 section 18.2, RFC 9221, the
 // draft on reliable resets, and the QMux draft for max_record_size).
 const (
@@ -117,21 +122,61 @@ func (p *Parameters) set(id uint64, value []byte) error {
 	return nil
 }
 
-// sent is the order in which Append writes the parameters with numbers.
-var sent = [...]uint64{
-	paramMaxIdleTimeout, paramMaxData, paramBidiLocal, paramBidiRemote, paramUni,
-	paramStreamsBidi, paramStreamsUni, paramMaxDatagram, paramMaxRecord,
+// numbers are the parameters with numbers, in the order in which Append writes
+// them.
+var numbers = [...]struct {
+	id   uint64
+	name string
+}{
+	{paramMaxIdleTimeout, "max_idle_timeout"},
+	{paramMaxData, "initial_max_data"},
+	{paramBidiLocal, "initial_max_stream_data_bidi_local"},
+	{paramBidiRemote, "initial_max_stream_data_bidi_remote"},
+	{paramUni, "initial_max_stream_data_uni"},
+	{paramStreamsBidi, "initial_max_streams_bidi"},
+	{paramStreamsUni, "initial_max_streams_uni"},
+	{paramMaxDatagram, "max_datagram_frame_size"},
+	{paramMaxRecord, "max_record_size"},
+}
+
+// said calls yield with the place in numbers and the value of each parameter
+// that has another value than its default.
+func (p *Parameters) said(yield func(i int, value uint64) bool) {
+	for i, n := range numbers {
+		v := *p.number(n.id)
+		if v == 0 || n.id == paramMaxRecord && v == DefaultMaxRecord {
+			continue
+		}
+		if !yield(i, v) {
+			return
+		}
+	}
+}
+
+// Numbers calls yield with the name and the value of each parameter that has a
+// number other than its default, in the order in which Append writes them.
+func (p *Parameters) Numbers(yield func(name string, value uint64) bool) {
+	p.said(func(i int, v uint64) bool { return yield(numbers[i].name, v) })
+}
+
+// String returns the parameters that are not their defaults in one line, such
+// as "max_idle_timeout=30000 reset_stream_at".
+func (p *Parameters) String() string {
+	var words []string
+	for name, value := range p.Numbers {
+		words = append(words, fmt.Sprintf("%s=%d", name, value))
+	}
+	if p.ResetStreamAt {
+		words = append(words, "reset_stream_at")
+	}
+	return strings.Join(words, " ")
 }
 
 // Append appends the parameters whose values are not their defaults to b, as
 // the data of a QX_TRANSPORT_PARAMETERS.
 func (p *Parameters) Append(b []byte) []byte {
-	for _, id := range sent {
-		v := *p.number(id)
-		if v == 0 || id == paramMaxRecord && v == DefaultMaxRecord {
-			continue
-		}
-		b = AppendVarint(b, id)
+	for i, v := range p.said {
+		b = AppendVarint(b, numbers[i].id)
 		b = AppendVarint(b, uint64(VarintLen(v)))
 		b = AppendVarint(b, v)
 	}
