@@ -17,9 +17,11 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
+	dumpqmux "github.com/rdmashim/rdmashim/tools/rdmashim/dump/qmux"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/explain"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/qmux"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
@@ -190,6 +192,9 @@ var jsonTypes = map[string]reflect.Type{
 	"abi":            reflect.TypeFor[jsonEntry](),
 	"dump":           reflect.TypeFor[dump.Line](),
 	"dump --summary": reflect.TypeFor[dump.Summary](),
+	"dump --qmux":    reflect.TypeFor[dumpqmux.Line](),
+	"qmux server":    reflect.TypeFor[qmux.Line](),
+	"qmux client":    reflect.TypeFor[qmux.Report](),
 	"explain":        reflect.TypeFor[explain.Answer](),
 	"perf":           reflect.TypeFor[perf.Report](),
 	"echo client":    reflect.TypeFor[stream.EchoReport](),
@@ -244,6 +249,7 @@ func TestJSONPrinted(t *testing.T) {
 		{"dump", "dump -j " + recordings + "rxe-7.2-atomic-write.pcap"},
 		{"dump --summary", "dump -j --summary " + loss},
 		{"dump --summary", "dump -j --summary " + recordings + "rxe-6.1-rc-errors.pcap"},
+		{"dump --qmux", "dump -j --qmux " + repository + "/tools/rdmashim/dump/qmux/testdata/rdma.pcapng"},
 		{"explain", "explain -j 12"},
 		{"perf", "perf write bw -s 64 -n 10 -j"},
 		{"perf", "perf send lat -s 64 -n 10 -j"},

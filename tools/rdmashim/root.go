@@ -12,6 +12,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/kernel"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/qmux"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
@@ -35,7 +36,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
 	root.AddCommand(kernel.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
-	root.AddCommand(stream.EchoCommand(), stream.ProxyCommand())
+	root.AddCommand(stream.EchoCommand(), stream.ProxyCommand(), qmux.Command())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))
 	root.AddCommand(rdma.Commands(netlinkmgr.Open)...)
 	root.AddCommand(vm.Command(), newCompletion(), newMan())

@@ -18,6 +18,7 @@ type options struct {
 	summary bool
 	print   bool
 	count   int
+	qmux    bool
 }
 
 // lines reports whether packets are printed.
@@ -69,6 +70,12 @@ something, saying what it means; in the file it is the packet's comment.
 --summary prints, at the end, what each pair of queue pairs exchanged; --opcode
 does not touch it. Times and round trips are those at the place of the capture.
 
+--qmux shows the QMux in a capture instead, a line for each record with its
+frames, and the ends of streams of bytes: over TCP, over RDMA between programs
+that use uapi/rdmanet, whose connecting must be in the capture, and of a file of
+the bytes that one side sent. TLS cannot be read; 'rdmashim qmux --record' has
+what is inside. Bytes that are no QMux are one line.
+
 With --json a packet is one line, an object with these keys. Numbers of 64 bits
 are strings in hexadecimal; keys of headers that a packet lacks are absent.
   number, time           of the record in the file, from 1; RFC 3339, UTC
@@ -109,13 +116,17 @@ of b, and b of a: messages (send, write, read, atomic, other), bytes,
 read_bytes, requests, retransmitted, retransmission_rate, repeated_bytes,
 out_of_order, missing, responses, repeated, naks (sequence, invalid, access,
 operational, rnr, other), damaged, marked, waiting, and rtt (samples, min_us,
-smoothed_us, max_us), absent without a sample.`,
+smoothed_us, max_us), absent without a sample.
+With --qmux a line has: time, transport (tcp, rdma or file), src, dst, record
+(its number in its direction), length, frames (name, fields, fin, error, reason,
+parameters), event (end or reset), problem.`,
 		Example: `  rdmashim dump capture.pcapng
   rdmashim dump --summary capture.pcapng
   rdmashim dump --explain --qpn 0x11 capture.pcapng
   sudo rdmashim dump --live eth0 --opcode nak,rnr
   sudo rdmashim dump --live any -w out.pcapng --summary
-  tcpdump -i eth0 -w - udp port 4791 | rdmashim dump -`,
+  tcpdump -i eth0 -w - udp port 4791 | rdmashim dump -
+  rdmashim dump --qmux capture.pcapng`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case o.live != "" && len(args) != 0:
@@ -124,6 +135,8 @@ smoothed_us, max_us), absent without a sample.`,
 				return cli.Usagef("dump takes one capture file, or - for standard input, or --live IFACE")
 			case o.file == "-" && (o.lines() || o.summary):
 				return cli.Usagef("-w - puts the packets on standard output: nothing else can be printed there")
+			case o.qmux && (o.live != "" || o.file != "" || o.explain || o.summary || o.filter.set()):
+				return cli.Usagef("--qmux shows a file, by itself or with --json, --port and --count")
 			case o.count < 0:
 				return cli.Usagef("--count wants a number of packets, not %d", o.count)
 			}
@@ -131,6 +144,9 @@ smoothed_us, max_us), absent without a sample.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := dumper{o: o, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+			if o.qmux {
+				return d.qmuxAt(args[0], cmd.InOrStdin())
+			}
 			if o.live != "" {
 				return d.interfaceOf(cmd.Context())
 			}
@@ -147,7 +163,8 @@ smoothed_us, max_us), absent without a sample.`,
 	f.BoolVar(&o.print, "print", false, "print packets also with --write or --summary")
 	f.BoolVar(&o.explain, "explain", false, "say in words what retransmissions and NAKs mean")
 	f.BoolVar(&o.summary, "summary", false, "print what each pair of queue pairs exchanged")
-	f.IntVarP(&o.count, "count", "c", 0, "end after this many packets (0: never)")
+	f.BoolVar(&o.qmux, "qmux", false, "show the records and frames of QMux, over TCP and RDMA")
+	f.IntVarP(&o.count, "count", "c", 0, "end after this many packets, or records (0: never)")
 	_ = cmd.RegisterFlagCompletionFunc("live", completeLive)
 	_ = cmd.RegisterFlagCompletionFunc("opcode", completeOpcodes)
 	return cmd

@@ -23,6 +23,9 @@ type filter struct {
 	known   *flow.Tracker // knows the queue pairs that packets come from
 }
 
+// set reports whether the filter was asked for anything.
+func (f *filter) set() bool { return f.qpns != nil || f.opcodes.tests != nil }
+
 func (f *filter) passes(p *dissect.Packet) bool {
 	return (f.qpns == nil || f.byQPN(p)) && (f.opcodes.tests == nil || f.opcodes.match(p))
 }

@@ -91,8 +91,8 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	var joined sync.WaitGroup
-	err = s.accept(ctx, l, func(client stream) {
-		joined.Go(func() { s.serve(life, client) })
+	err = peer.AcceptAll(ctx, l, &s.seats, s.failed, reset, func(client net.Conn) {
+		joined.Go(func() { s.serve(life, client.(stream)) })
 	})
 	late := time.AfterFunc(s.drain, func() { cut(errDrained) })
 	defer late.Stop()
@@ -104,28 +104,6 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 
 // errDrained is why a connection is reset that outlasts its server.
 var errDrained = errors.New("the server was told to end, and the connection did not (--drain)")
-
-// accept gives each client that gets a seat to begin, until ctx ends.
-func (s *server) accept(ctx context.Context, l net.Listener, begin func(client stream)) error {
-	for {
-		c, err := peer.Accept(ctx, l, s.failed.W)
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				reset(c)
-			}
-			return nil // ended by a signal
-		case err != nil:
-			return fmt.Errorf("accept a client: %w", err)
-		}
-		if err := s.seats.Take(); err != nil {
-			reset(c)
-			s.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
-			continue
-		}
-		begin(c.(stream))
-	}
-}
 
 // serve joins a client to its target until both have ended, and tells how.
 func (s *server) serve(ctx context.Context, client stream) {

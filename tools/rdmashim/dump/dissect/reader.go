@@ -16,6 +16,9 @@ import (
 
 // Reader reads the RoCEv2 packets of a capture.
 type Reader struct {
+	// Other, if it is set, is called with each record that holds no packet.
+	Other func(*Record)
+
 	records Source
 	port    uint16
 	number  int // of the last record
@@ -128,6 +131,9 @@ func (r *Reader) Next(p *Packet) error {
 		r.last = rec
 		var f frame
 		if !f.parse(rec.LinkType, rec.Data) || f.src.Port() != r.port && f.dst.Port() != r.port {
+			if r.Other != nil {
+				r.Other(&rec)
+			}
 			continue
 		}
 		if r.bundle.begin(&f) {

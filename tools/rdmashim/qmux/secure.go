@@ -1,0 +1,137 @@
+package qmux
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+)
+
+// defaultALPN is the protocol that TLS agrees on: the draft without an
+// application's name, as other programs for QMux call it.
+const defaultALPN = "qmux-02"
+
+// secure is TLS, as the flags say.
+type secure struct {
+	on, insecure  bool
+	cert, key, ca string
+	alpn, name    string
+
+	config *tls.Config // nil: plain
+}
+
+// addFlags adds the flags of the roles that a command may have.
+func (s *secure) addFlags(cmd *cobra.Command, server, client bool) {
+	f := cmd.Flags()
+	f.BoolVar(&s.on, "tls", false, "TLS 1.3 on the byte stream")
+	f.BoolVar(&s.insecure, "insecure", false, "TLS with a certificate that the server makes and no client checks")
+	f.StringVar(&s.alpn, "alpn", defaultALPN, "protocol that TLS must agree on")
+	if server {
+		f.StringVar(&s.cert, "cert", "", "a server's certificate, a PEM file; means --tls")
+		f.StringVar(&s.key, "key", "", "its key, a PEM file")
+	}
+	if client {
+		f.StringVar(&s.ca, "ca", "", "who may have signed the server's certificate, a PEM file (default: the system's); means --tls")
+		f.StringVar(&s.name, "server-name", "", "name that the certificate must have (default: the server's host)")
+	}
+}
+
+// prepare reads the certificates.
+func (s *secure) prepare(server bool, stderr io.Writer) (err error) {
+	if !s.on && !s.insecure && s.cert == "" && s.key == "" && s.ca == "" {
+		return nil
+	}
+	s.config = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{s.alpn}}
+	switch {
+	case s.alpn == "":
+		return cli.Usagef("--alpn is empty: QMux over TLS agrees on a protocol")
+	case server:
+		return s.serve(stderr)
+	case s.insecure:
+		fmt.Fprintln(stderr, "rdmashim: --insecure: anybody may be the server, its certificate is not checked")
+		s.config.InsecureSkipVerify = true
+	case s.ca != "":
+		s.config.RootCAs = x509.NewCertPool()
+		pem, err := os.ReadFile(s.ca)
+		if err != nil {
+			return fmt.Errorf("--ca: %w", err)
+		}
+		if !s.config.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("--ca: %s holds no certificate in PEM", s.ca)
+		}
+	}
+	return nil
+}
+
+// serve chooses a server's certificate.
+func (s *secure) serve(stderr io.Writer) error {
+	var own tls.Certificate
+	var err error
+	switch {
+	case s.insecure && (s.cert != "" || s.key != ""):
+		return cli.Usagef("--insecure makes a certificate, --cert and --key name one: choose")
+	case s.insecure:
+		fmt.Fprintln(stderr, "rdmashim: --insecure: the certificate is made for this run, and clients cannot check it")
+		own, err = selfSigned()
+	case s.cert == "" || s.key == "":
+		return cli.Usagef("TLS wants --cert and --key, or --insecure")
+	default:
+		if own, err = tls.LoadX509KeyPair(s.cert, s.key); err != nil {
+			return fmt.Errorf("--cert, --key: %w", err)
+		}
+	}
+	s.config.Certificates = []tls.Certificate{own}
+	return err
+}
+
+// selfSigned makes a certificate for a day, of hosts of these names.
+func selfSigned(names ...string) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	now := time.Now()
+	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), DNSNames: names}
+	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
+
+// handshake brings a byte stream through TLS, if there is any.
+func (s *secure) handshake(ctx context.Context, c net.Conn, server bool) (net.Conn, error) {
+	if s.config == nil {
+		return c, nil
+	}
+	var over *tls.Conn
+	if server {
+		over = tls.Server(c, s.config)
+	} else {
+		config := s.config.Clone()
+		if config.ServerName = s.name; s.name == "" {
+			config.ServerName, _, _ = net.SplitHostPort(c.RemoteAddr().String())
+		}
+		over = tls.Client(c, config)
+	}
+	if err := over.HandshakeContext(ctx); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	if over.ConnectionState().NegotiatedProtocol == "" {
+		return nil, fmt.Errorf("TLS: the peer agreed on no protocol; QMux wants one, here --alpn %s", s.alpn)
+	}
+	return over, nil
+}

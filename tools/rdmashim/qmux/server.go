@@ -1,0 +1,169 @@
+package qmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
+	"github.com/rdmashim/rdmashim/uapi/qmux"
+)
+
+// server echoes the streams and datagrams of the connections that it accepts.
+type server struct {
+	link    link
+	seats   peer.Seats
+	verbose bool
+	asJSON  bool
+
+	out    io.Writer // whole lines of several goroutines
+	failed *peer.FailureLog
+
+	mu    sync.Mutex
+	total Total // guarded by mu
+}
+
+// run serves until the command's context ends.
+func (s *server) run(cmd *cobra.Command) (err error) {
+	ctx := cmd.Context()
+	if err := s.seats.Check(); err != nil {
+		return err
+	}
+	done, err := s.link.prepare(cmd, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	l, err := s.link.open.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	stopClosing := context.AfterFunc(ctx, func() { l.Close() })
+	defer func() {
+		if stopClosing() {
+			l.Close()
+		}
+	}()
+	s.out = cli.NewLockedWriter(cmd.OutOrStdout())
+	s.failed = &peer.FailureLog{W: cmd.ErrOrStderr()}
+	defer s.failed.Close()
+	if s.asJSON {
+		err = (&Line{Listening: l.Addr().String()}).print(s.out, true)
+	} else {
+		err = peer.SayListening(s.out, l.Addr())
+	}
+	if err != nil {
+		return err
+	}
+	var sessions sync.WaitGroup
+	err = peer.AcceptAll(ctx, l, &s.seats, s.failed, stream.Reset, func(c net.Conn) {
+		sessions.Go(func() { s.serve(ctx, c) })
+	})
+	sessions.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(err, (&Line{Total: &s.total}).print(s.out, s.asJSON))
+}
+
+// serve has a client until its connection ends, and tells how.
+func (s *server) serve(ctx context.Context, c net.Conn) {
+	began := time.Now()
+	r := &Connection{Client: c.RemoteAddr().String(), End: "closed"}
+	q, err := s.link.begin(ctx, c, &qmux.Config{EnableDatagrams: true}, true)
+	if err == nil {
+		err = echo(ctx, q.Conn, r)
+		q.wait()
+	}
+	s.seats.Give()
+	if err != nil && ctx.Err() == nil { // else it was ended with the server
+		r.End, r.Error = "failed", cli.OneLine(err)
+		s.failed.Add(fmt.Errorf("client %s: %w", r.Client, err))
+	}
+	r.Seconds = time.Since(began).Seconds()
+	s.mu.Lock()
+	s.total.add(r)
+	s.mu.Unlock()
+	if s.verbose || s.asJSON {
+		_ = (&Line{Connection: r}).print(s.out, s.asJSON)
+	}
+}
+
+// echo sends back what comes on a connection until it has ended.
+func echo(ctx context.Context, q *qmux.Conn, r *Connection) error {
+	stop := context.AfterFunc(ctx, func() { q.CloseWithError(0, "the server ends") })
+	defer stop()
+	var n struct{ streams, unis, datagrams, in, out atomic.Int64 }
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			s, err := q.AcceptStream(context.Background())
+			if err != nil {
+				return
+			}
+			n.streams.Add(1)
+			all.Go(func() { echoStream(s, &n.in, &n.out) })
+		}
+	})
+	all.Go(func() {
+		for {
+			s, err := q.AcceptUniStream(context.Background())
+			if err != nil {
+				return
+			}
+			n.unis.Add(1)
+			all.Go(func() { _, _ = io.Copy(meter{io.Discard, &n.in}, s) })
+		}
+	})
+	all.Go(func() {
+		for {
+			p, err := q.ReceiveDatagram(context.Background())
+			if err == nil {
+				err = q.SendDatagram(p)
+			}
+			switch {
+			case err == nil:
+				n.datagrams.Add(1)
+			case q.Context().Err() != nil:
+				return
+			}
+		}
+	})
+	all.Wait()
+	r.Streams, r.UniStreams, r.Datagrams = n.streams.Load(), n.unis.Load(), n.datagrams.Load()
+	r.Received, r.Sent = n.in.Load(), n.out.Load()
+	return ending(context.Cause(q.Context()))
+}
+
+// echoStream sends a stream back; one that breaks is given up in both
+// directions.
+func echoStream(s *qmux.Stream, in, out *atomic.Int64) {
+	_, err := io.Copy(meter{s, out}, io.TeeReader(s, meter{io.Discard, in}))
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		s.CancelRead(1)
+		s.CancelWrite(1)
+	}
+}
+
+// meter counts what a writer has taken.
+type meter struct {
+	io.Writer
+	n *atomic.Int64
+}
+
+func (m meter) Write(p []byte) (int, error) {
+	n, err := m.Writer.Write(p)
+	m.n.Add(int64(n))
+	return n, err
+}
