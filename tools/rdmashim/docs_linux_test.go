@@ -50,6 +50,8 @@ var docElsewhere = map[string]string{
 	"rdmashim sample write-read client 127.0.0.1":      "tools/rdmashim/sample_test.go:TestSamples",
 	"rdmashim sample write-imm server":                 "tools/rdmashim/sample_test.go:TestSampleServesMany",
 	"rdmashim sample write-imm client 127.0.0.1":       "tools/rdmashim/sample_test.go:TestSampleServesMany",
+	"rdmashim qmux server":                             "tools/rdmashim/qmux/client_test.go:TestClient",
+	"rdmashim qmux client":                             "tools/rdmashim/qmux/client_test.go:TestClient",
 	"rdmashim ping server":                             "tools/rdmashim/sample_test.go:TestSampleServesMany",
 	"rdmashim ping client 127.0.0.1":                   "tools/rdmashim/sample_test.go:TestSampleServesMany",
 	"rdmashim echo server":                             "tools/rdmashim/stream/echo_test.go:TestEcho",
