@@ -156,7 +156,7 @@ func TestSegments(t *testing.T) {
 	want := ""
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		first := uint32(1<<32 - r.IntN(2*len(b)) - 1) // the numbers may wrap
+		first := ^uint32(0) - uint32(r.IntN(2*len(b))) // the numbers may wrap
 		list := tcpSegments(r, first, b)
 		if seed > 0 {
 			list = append(list, tcpSegments(r, first, b)...)
