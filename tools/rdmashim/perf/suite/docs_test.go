@@ -18,7 +18,7 @@ var explained = map[string]string{
 	"net.Conn":            "Streams over net.Conn",
 	"HTTP":                "Streams over net.Conn",
 	"new connections":     "Streams over net.Conn",
-	"QMux":                "QMux on TCP",
+	"QMux":                "QMux, 0",
 	"1,000 queue pairs":   "1,000 and 10,000 queue pairs",
 	"10,000 queue pairs":  "1,000 and 10,000 queue pairs",
 	"goodput on kernel":   "kernel rxe against perftest: bandwidth",
