@@ -36,6 +36,7 @@ type attendance struct {
 	last    atomic.Int64  // engine.Time of the last end of a wait
 	told    atomic.Uint64 // events that were raised
 	quick   atomic.Int32  // how many times in a row a program was prompt
+	armed   atomic.Bool   // a program waits for an event that was not raised yet
 
 	asleep  atomic.Bool   // the listener is parked until a call of unpark
 	listens chan struct{} // a token: the listener has decided whether to park
@@ -84,6 +85,7 @@ func (d *Device) Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, 
 	did := w.due(a)
 	if !did && d.mayAttend() {
 		a.follow(ctx, d)
+		a.armed.Store(false)
 		did = d.takeOver(&w) && d.attend(&w) || w.due(a)
 		a.last.Store(int64(d.now()))
 	}
@@ -115,11 +117,12 @@ func (d *Device) mayAttend() bool {
 	return a.quick.Load() >= attendAfter
 }
 
-// attended reports whether a program attends at present, or has just done so.
+// attended reports whether a program attends at present, or has just done so
+// and does not wait for an event instead.
 func (d *Device) attended() bool {
 	a := &d.attendance
 	return a.quick.Load() >= attendAfter &&
-		(a.busy.Load() || time.Duration(int64(d.now())-a.last.Load()) < pollPause)
+		(a.busy.Load() || !a.armed.Load() && time.Duration(int64(d.now())-a.last.Load()) < pollPause)
 }
 
 // takeOver waits until the listener has left the link, which may take long
@@ -245,6 +248,7 @@ func (d *Device) Rouse() {
 func (a *attendance) announce(d *Device, event bool) {
 	a.news.Add(1)
 	if event {
+		a.armed.Store(false)
 		a.last.Store(int64(d.now()))
 		a.told.Add(1)
 	}

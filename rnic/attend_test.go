@@ -181,3 +181,20 @@ func TestManyWaiters(t *testing.T) {
 		})
 	}
 }
+
+// A program that arms its queue after a pause has the listener: a packet is not
+// left until the listener stops expecting the program to attend.
+func TestLateWaitHasTheListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, pairOptions{})
+		w := &waiter{d: a, cq: a.qp.send}
+		w.writes(t, b, 100)
+		time.Sleep(prompt + pollPause/4)
+		at, led := time.Now(), w.led
+		w.writes(t, b, 1)
+		require.Equal(t, led, w.led, "it was late")
+		require.Less(t, time.Since(at), pollPause/4)
+		a.Close()
+		b.Close()
+	})
+}

@@ -111,6 +111,7 @@ func (d *Device) calm() {
 // to wait for an event.
 func (d *Device) waits() {
 	d.calm()
+	d.attendance.armed.Store(true)
 	if d.polling.parked.Load() {
 		d.unpark()
 	}
