@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -243,27 +242,5 @@ func TestShutdown(t *testing.T) {
 		require.NoError(t, <-ended)
 		_, err := client.Get(s.URL)
 		require.Error(t, err)
-	})
-}
-
-// TestTLS: both ends write 1 MiB at once, and end their data. They shake hands
-// before, for two goroutines that did would wait for each other by a mutex,
-// which stops virtual time.
-func TestTLS(t *testing.T) {
-	virtual(t, func(t *testing.T) {
-		x, y := connect(t, rdmanet.Config{})
-		certificate := httptest.NewUnstartedServer(nil)
-		certificate.StartTLS()
-		pool := certificate.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-		config := certificate.TLS.Clone()
-		certificate.Close()
-		config.NextProtos = nil
-		client := tls.Client(x, &tls.Config{RootCAs: pool, ServerName: "example.com"})
-		server := tls.Server(y, config)
-		shaken := make(chan error)
-		go func() { shaken <- server.HandshakeContext(limited(t)) }()
-		require.NoError(t, client.HandshakeContext(limited(t)))
-		require.NoError(t, <-shaken)
-		bothWays(t, client, server, 1<<20)
 	})
 }
