@@ -153,20 +153,20 @@ func TestCMRefusals(t *testing.T) {
 	_, err = bed.b.Listen(one.Addr(), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 
+	rejected := make(chan error, 1)
 	go func() {
 		r, err := all.Accept(context.Background())
 		if err == nil {
 			err = r.Reject(abi.UCMRejVendorOptionNotSupported, []byte("no"))
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		rejected <- err
 	}()
 	for _, addr := range []string{"10.0.0.1", "10.0.0.2"} { // a wildcard is both devices
 		to := netip.AddrPortFrom(netip.MustParseAddr(addr), all.Addr().Port())
 		id, err := bed.a.Resolve(t.Context(), netip.AddrPort{}, to, rdmacm.Options{})
 		require.NoError(t, err)
 		if addr == "10.0.0.2" {
+			require.NoError(t, <-rejected)
 			require.NoError(t, all.Close())
 		}
 		_, err = id.Connect(t.Context(), &qpNote{}, rdmacm.ConnParam{})
