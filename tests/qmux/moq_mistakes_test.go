@@ -73,8 +73,8 @@ func (c *injector) Write(p []byte) (int, error) {
 
 func (c *injector) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
-// TestOurMistakes: what @moq/qmux finds wrong arrives here as the error of the
-// connection. What it does not find is declared.
+// TestOurMistakes: a mistake that @moq/qmux finds arrives here as the error of
+// the connection. The mistakes that it does not find are declared.
 func TestOurMistakes(t *testing.T) {
 	m := newMoq(t)
 	for _, row := range mistakes {

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
-// The methods that programs call on quic-go and on this package alike. What the
-// two differ in is the package's name.
+// The methods that programs call on quic-go and on this package alike. The two
+// differ in the package's name.
 type (
 	connection[stream, sendStream, receiveStream, code, state, stats any] interface {
 		OpenStream() (stream, error)

@@ -100,9 +100,9 @@ func TestRival09DeadPeer(t *testing.T) {
 }
 
 // TestPeerDiesWriting: the peer's process is killed or stands still while it
-// writes and this end does. What has arrived is read; then a reader that never
-// writes learns it by the keepalive, and so does the writer, which waits for
-// room in the peer's ring. The peer may have dialled or listened.
+// writes and this end does. Bytes that have arrived are read. Then a reader
+// that never writes learns it by the keepalive, and so does the writer, which
+// waits for room in the peer's ring. The peer may have dialled or listened.
 func TestPeerDiesWriting(t *testing.T) {
 	config := rdmanet.Config{KeepAlive: time.Second, Linger: time.Millisecond}
 	dialled := func(t *testing.T) (net.Conn, *os.Process) {

@@ -312,7 +312,7 @@ func TestRefusedForOtherReasons(t *testing.T) {
 	require.Equal(t, maxSegments, a.tx.limit)
 }
 
-// What asks to leave alone does, and so do the packets after it.
+// A packet that asks to leave alone does, and so do the packets after it.
 func TestAloneSuspendsGSO(t *testing.T) {
 	a, b := listenWith(t, loopback4, Options{}), listenWith(t, loopback4, Options{})
 	send := func(n int) uint64 {

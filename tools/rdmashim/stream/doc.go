@@ -10,7 +10,7 @@
 //	join   target, carry there, carry back
 //	carry  Read → Write until the data ends, then CloseWrite
 //
-// What ends at one end ends alike at the other: the end of data as the end of
-// data (FIN), and anything else as a reset. It is no TLS endpoint: TLS passes
-// through as bytes.
+// The proxy carries the end of a connection over: the end of data as the end
+// of data (FIN), and anything else as a reset. It is no TLS endpoint: TLS
+// passes through as bytes.
 package stream

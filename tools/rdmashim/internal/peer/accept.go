@@ -7,8 +7,8 @@ import (
 )
 
 // AcceptAll gives each client that gets a seat to begin, which gives the seat
-// back, until ctx ends; the others it refuses. Whoever ends ctx closes the
-// listener.
+// back, until ctx ends; the others it refuses. The caller that ends ctx
+// closes the listener.
 func AcceptAll(ctx context.Context, l net.Listener, seats *Seats, failed *FailureLog, refuse, begin func(client net.Conn)) error {
 	for {
 		c, err := Accept(ctx, l, failed.W)

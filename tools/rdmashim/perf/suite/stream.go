@@ -14,9 +14,9 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
-// What is measured over the streams of any carrier. A stream carries orders: a
-// head, the messages that it tells of, and the answer. The other side answers
-// orders until the stream ends.
+// The measurements below run over streams of any carrier. A stream carries
+// orders: a head, the messages that it tells of, and the answer. The other side
+// answers orders until the stream ends.
 
 // order is what the other side is to do with the messages.
 type order struct {
