@@ -32,6 +32,39 @@ func listenTCP(t *testing.T) (string, func() (net.Conn, error)) {
 
 func dialTCP(t *testing.T, address string) (net.Conn, error) { return net.Dial("tcp", address) }
 
+// telling is a connection that tells when the next Read begins: the bytes of
+// the last one have been taken in.
+type telling struct {
+	*net.TCPConn
+	news chan struct{}
+}
+
+func (c telling) Read(p []byte) (int, error) {
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+	return c.TCPConn.Read(p)
+}
+
+// telling is the link with such connections.
+func (l link) telling() (link, <-chan struct{}) {
+	news := make(chan struct{}, 1)
+	tell := func(conn net.Conn, err error) (net.Conn, error) {
+		if err != nil {
+			return nil, err
+		}
+		return telling{conn.(*net.TCPConn), news}, nil
+	}
+	dial, listen := l.dial, l.listen
+	l.dial = func(t *testing.T, address string) (net.Conn, error) { return tell(dial(t, address)) }
+	l.listen = func(t *testing.T) (string, func() (net.Conn, error)) {
+		address, accept := listen(t)
+		return address, func() (net.Conn, error) { return tell(accept()) }
+	}
+	return l, news
+}
+
 // secured puts TLS on a connection, if there are protocols.
 func secured(t *testing.T, conn net.Conn, protocols []string, server bool) net.Conn {
 	switch {

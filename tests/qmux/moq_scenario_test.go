@@ -257,13 +257,15 @@ func TestSilence(t *testing.T) {
 		t.Run("draft "+string(rune('0'+draft)), func(t *testing.T) {
 			cfg := small.ours
 			cfg.KeepAlivePeriod = 50 * time.Millisecond
-			c, _ := session(t, m, tcp[0], false, draft, &cfg, &small.theirs)
-			eventually(t, c, func(s qmux.ConnectionStats) bool { return s.SmoothedRTT > 0 && s.PingsSent > 3 })
+			l, news := tcp[0].telling()
+			c, _ := session(t, m, l, false, draft, &cfg, &small.theirs)
+			eventually(t, c, news, func(s qmux.ConnectionStats) bool { return s.SmoothedRTT > 0 && s.PingsSent > 3 })
 
-			c, p := session(t, m, tcp[0], true, draft, &small.ours, &small.theirs)
+			l, news = tcp[0].telling()
+			c, p := session(t, m, l, true, draft, &small.ours, &small.theirs)
 			for i := range uint64(3) {
 				p.do(call{Call: "advance", N: 11_000}) // of 30 s
-				eventually(t, c, func(s qmux.ConnectionStats) bool { return s.PingsReceived > i })
+				eventually(t, c, news, func(s qmux.ConnectionStats) bool { return s.PingsReceived > i })
 			}
 			require.NoError(t, context.Cause(c.Context()))
 			for open := true; open; { // the answer to a ping may still come first
@@ -280,11 +282,13 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// eventually waits for a change of the counters.
-func eventually(t *testing.T, c *qmux.Conn, ok func(qmux.ConnectionStats) bool) {
+// eventually waits until the counters of a connection that tells news are so.
+func eventually(t *testing.T, c *qmux.Conn, news <-chan struct{}, ok func(qmux.ConnectionStats) bool) {
 	t.Helper()
-	for late := time.Now().Add(patience); !ok(c.ConnectionStats()); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(late) {
+	for late := time.After(patience); !ok(c.ConnectionStats()); {
+		select {
+		case <-news:
+		case <-late:
 			t.Fatalf("%+v", c.ConnectionStats())
 		}
 	}
