@@ -43,9 +43,7 @@ at all: then the connection fails.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	s.link.addFlags(cmd, true, false)
-	s.seats.AddFlag(cmd)
-	cmd.Flags().BoolVarP(&s.verbose, "verbose", "v", false, "print what each connection had when it ends")
-	cli.JSONFlag(cmd, &s.asJSON)
+	s.AddFlags(cmd)
 	return cmd
 }
 

@@ -1,19 +1,14 @@
 package qmux
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
-// Line is a line of the server's JSON: it has one of the fields.
-type Line struct {
-	Listening  string      `json:"listening,omitempty"`  // first
-	Connection *Connection `json:"connection,omitempty"` // when it has ended
-	Total      *Total      `json:"total,omitempty"`      // last
-}
+// Line is a line of the server's JSON.
+type Line = peer.Line[Connection, Total]
 
 // Connection is one that has ended.
 type Connection struct {
@@ -63,21 +58,6 @@ func (c *Connection) String() string {
 func (t *Total) String() string {
 	return fmt.Sprintf("%d connections, %d failed: %d streams echoed, %d one-way, %d datagrams, %s in, %s out",
 		t.Connections, t.Failed, t.Streams, t.UniStreams, t.Datagrams, cli.Size(t.Received), cli.Size(t.Sent))
-}
-
-// print prints a line as JSON, or as text.
-func (l *Line) print(out io.Writer, asJSON bool) (err error) {
-	switch {
-	case asJSON:
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
-		err = e.Encode(l)
-	case l.Connection != nil:
-		_, err = fmt.Fprintln(out, l.Connection)
-	case l.Total != nil:
-		_, err = fmt.Fprintln(out, l.Total)
-	}
-	return err
 }
 
 // Report is what a client measured.

@@ -20,22 +20,14 @@ import (
 
 // server echoes the streams and datagrams of the connections that it accepts.
 type server struct {
-	link    link
-	seats   peer.Seats
-	verbose bool
-	asJSON  bool
-
-	out    io.Writer // whole lines of several goroutines
-	failed *peer.FailureLog
-
-	mu    sync.Mutex
-	total Total // guarded by mu
+	link link
+	peer.Reception[Connection, Total]
 }
 
 // run serves until the command's context ends.
 func (s *server) run(cmd *cobra.Command) (err error) {
 	ctx := cmd.Context()
-	if err := s.seats.Check(); err != nil {
+	if err := s.Seats.Check(); err != nil {
 		return err
 	}
 	done, err := s.link.prepare(cmd, true)
@@ -47,31 +39,12 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	stopClosing := context.AfterFunc(ctx, func() { l.Close() })
-	defer func() {
-		if stopClosing() {
-			l.Close()
-		}
-	}()
-	s.out = cli.NewLockedWriter(cmd.OutOrStdout())
-	s.failed = &peer.FailureLog{W: cmd.ErrOrStderr()}
-	defer s.failed.Close()
-	if s.asJSON {
-		err = (&Line{Listening: l.Addr().String()}).print(s.out, true)
-	} else {
-		err = peer.SayListening(s.out, l.Addr())
-	}
-	if err != nil {
-		return err
-	}
 	var sessions sync.WaitGroup
-	err = peer.AcceptAll(ctx, l, &s.seats, s.failed, stream.Reset, func(c net.Conn) {
+	s.Refuse, s.Add = stream.Reset, (*Total).add
+	s.Serve = func(c net.Conn) {
 		sessions.Go(func() { s.serve(ctx, c) })
-	})
-	sessions.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return errors.Join(err, (&Line{Total: &s.total}).print(s.out, s.asJSON))
+	}
+	return s.Run(cmd, l, sessions.Wait)
 }
 
 // serve has a client until its connection ends, and tells how.
@@ -83,18 +56,14 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 		err = echo(ctx, q.Conn, r)
 		q.wait()
 	}
-	s.seats.Give()
 	if err != nil && ctx.Err() == nil { // else it was ended with the server
 		r.End, r.Error = "failed", cli.OneLine(err)
-		s.failed.Add(fmt.Errorf("client %s: %w", r.Client, err))
+		err = fmt.Errorf("client %s: %w", r.Client, err)
+	} else {
+		err = nil
 	}
 	r.Seconds = time.Since(began).Seconds()
-	s.mu.Lock()
-	s.total.add(r)
-	s.mu.Unlock()
-	if s.verbose || s.asJSON {
-		_ = (&Line{Connection: r}).print(s.out, s.asJSON)
-	}
+	s.Ended(r, err)
 }
 
 // echo sends back what comes on a connection until it has ended.

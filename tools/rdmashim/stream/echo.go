@@ -50,7 +50,7 @@ it, or every one by --listen :7473.`,
 	}
 	network(cmd, &s.listen)
 	cmd.Flags().StringVar(&s.listen.address, "listen", peer.HostPort("127.0.0.1", echoPort), "address to listen on, ADDR:PORT; port 0 takes a free one")
-	s.addFlags(cmd)
+	s.flags(cmd)
 	return cmd
 }
 

@@ -37,6 +37,6 @@ client whose target cannot be reached is reset.`,
 	f := cmd.Flags()
 	f.Var(&s.listen, "listen", "where connections come from")
 	f.Var(&s.to, "to", "where they go")
-	s.addFlags(cmd)
+	s.flags(cmd)
 	return cmd
 }

@@ -143,7 +143,7 @@ func TestProxy(t *testing.T) {
 			r := p.connection()
 			require.Equal(t, "closed", r.End, r.Error)
 			require.Equal(t, []int64{n, n + sha256.Size}, []int64{r.There, r.Back})
-			want.add(r)
+			want.add(&r)
 		}
 		total, stderr := p.stop()
 		require.Equal(t, want, total)

@@ -1,18 +1,14 @@
 package stream
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
-// Line is a line of the servers' JSON: it has one of the fields.
-type Line struct {
-	Listening  string      `json:"listening,omitempty"`  // first
-	Connection *Connection `json:"connection,omitempty"` // when it has ended
-	Total      *Total      `json:"total,omitempty"`      // last
-}
+// Line is a line of the servers' JSON.
+type Line = peer.Line[Connection, Total]
 
 // Connection is one that has ended.
 type Connection struct {
@@ -32,7 +28,7 @@ type Total struct {
 	Back        int64 `json:"back"`
 }
 
-func (t *Total) add(c Connection) {
+func (t *Total) add(c *Connection) {
 	t.Connections++
 	if c.End != "closed" {
 		t.Broken++
@@ -51,19 +47,4 @@ func (c *Connection) String() string {
 
 func (t *Total) String() string {
 	return fmt.Sprintf("%d connections, %d broken: %s there, %s back", t.Connections, t.Broken, cli.Size(t.There), cli.Size(t.Back))
-}
-
-// print prints a line as JSON, or as text.
-func (s *server) print(line Line) (err error) {
-	switch {
-	case s.asJSON:
-		e := json.NewEncoder(s.out)
-		e.SetEscapeHTML(false)
-		err = e.Encode(line)
-	case line.Connection != nil:
-		_, err = fmt.Fprintln(s.out, line.Connection)
-	case line.Total != nil:
-		_, err = fmt.Fprintln(s.out, line.Total)
-	}
-	return err
 }

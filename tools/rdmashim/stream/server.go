@@ -25,35 +25,26 @@ type server struct {
 	device cli.DeviceFlags
 
 	idle, drain time.Duration
-	verbose     bool
-	asJSON      bool
 	ring        int
-	seats       peer.Seats
 
-	rdma   devices
-	out    io.Writer // whole lines of several goroutines
-	failed *peer.FailureLog
-
-	mu    sync.Mutex
-	total Total // guarded by mu
+	peer.Reception[Connection, Total]
+	rdma devices
 }
 
-func (s *server) addFlags(cmd *cobra.Command) {
+func (s *server) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	s.device.AddDevice(cmd)
-	s.seats.AddFlag(cmd)
 	f.DurationVar(&s.idle, "idle", time.Hour, "reset a connection on which nothing has come through for so long; 0: never")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "when told to end, wait so long for the connections there are")
 	f.IntVar(&s.ring, "ring", 0, "bytes that an RDMA connection has on its way in each direction: a power of two (default: 262144)")
-	f.BoolVarP(&s.verbose, "verbose", "v", false, "print each connection's bytes when it ends")
-	cli.JSONFlag(cmd, &s.asJSON)
+	s.AddFlags(cmd)
 }
 
 // run serves until the command's context ends, and the connections then, but no
 // longer than drain.
 func (s *server) run(cmd *cobra.Command) (err error) {
 	ctx := cmd.Context()
-	if err := s.seats.Check(); err != nil {
+	if err := s.Seats.Check(); err != nil {
 		return err
 	}
 	if s.idle < 0 || s.drain < 0 {
@@ -71,35 +62,18 @@ func (s *server) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	stopClosing := context.AfterFunc(ctx, func() { l.Close() })
-	defer func() {
-		if stopClosing() {
-			l.Close()
-		}
-	}()
-	s.out = cli.NewLockedWriter(cmd.OutOrStdout())
-	s.failed = &peer.FailureLog{W: cmd.ErrOrStderr()}
-	defer s.failed.Close()
-	if s.asJSON {
-		err = s.print(Line{Listening: l.Addr().String()})
-	} else {
-		err = peer.SayListening(s.out, l.Addr())
-	}
-	if err != nil {
-		return err
-	}
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	var joined sync.WaitGroup
-	err = peer.AcceptAll(ctx, l, &s.seats, s.failed, reset, func(client net.Conn) {
+	s.Refuse, s.Add = reset, (*Total).add
+	s.Serve = func(client net.Conn) {
 		joined.Go(func() { s.serve(life, client.(stream)) })
+	}
+	return s.Run(cmd, l, func() {
+		late := time.AfterFunc(s.drain, func() { cut(errDrained) })
+		defer late.Stop()
+		joined.Wait()
 	})
-	late := time.AfterFunc(s.drain, func() { cut(errDrained) })
-	defer late.Stop()
-	joined.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return errors.Join(err, s.print(Line{Total: &s.total}))
 }
 
 // errDrained is why a connection is reset that outlasts its server.
@@ -109,25 +83,19 @@ var errDrained = errors.New("the server was told to end, and the connection did 
 func (s *server) serve(ctx context.Context, client stream) {
 	began := time.Now()
 	to, back, err := s.join(ctx, client)
-	s.seats.Give()
-	c := Connection{
+	c := &Connection{
 		Client: client.RemoteAddr().String(), There: to, Back: back,
 		Seconds: time.Since(began).Seconds(), End: "closed",
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE):
-		c.End, c.Error = "reset", cli.OneLine(err)
+		c.End, c.Error, err = "reset", cli.OneLine(err), nil
 	default:
 		c.End, c.Error = "failed", cli.OneLine(err)
-		s.failed.Add(fmt.Errorf("client %s: %w", c.Client, err))
+		err = fmt.Errorf("client %s: %w", c.Client, err)
 	}
-	s.mu.Lock()
-	s.total.add(c)
-	s.mu.Unlock()
-	if s.verbose || s.asJSON {
-		_ = s.print(Line{Connection: &c})
-	}
+	s.Ended(c, err)
 }
 
 // join carries both directions and returns the bytes of each.
