@@ -2,17 +2,13 @@ package qmux
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -78,23 +74,17 @@ func secured(t *testing.T, conn net.Conn, protocols []string, server bool) net.C
 	return tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: protocols})
 }
 
-// pems are a certificate and its key.
+// pems are a certificate and its key: net/http's own for tests.
 var pems = sync.OnceValues(func() (cert, key []byte) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		panic(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	own := server.TLS.Certificates[0]
+	secret, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
 	if err != nil {
 		panic(err)
 	}
 	block := func(kind string, b []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}) }
-	return block("CERTIFICATE", der), block("PRIVATE KEY", secret)
+	return block("CERTIFICATE", own.Certificate[0]), block("PRIVATE KEY", secret)
 })
 
 // certificate is pems as text.

@@ -2,13 +2,9 @@ package qmux_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -52,17 +48,11 @@ func secure(t testing.TB, clientProtocol, serverProtocol string) (client, server
 	return tls.Client(client, cc), tls.Server(server, sc)
 }
 
+// certificate is net/http's own for tests.
 var certificate = sync.OnceValue(func() tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		panic(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return server.TLS.Certificates[0]
 })
 
 // both makes the two sides at once, since TLS needs both, and closes them in

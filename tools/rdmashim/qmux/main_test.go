@@ -20,6 +20,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
 func TestMain(m *testing.M) {
@@ -98,7 +99,7 @@ func (p *process) stop() Total {
 // certificate makes files of a certificate and its key.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
-	own, err := selfSigned("localhost")
+	own, err := peer.SelfSigned("localhost")
 	require.NoError(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
 	require.NoError(t, err)

@@ -2,22 +2,18 @@ package qmux
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 )
 
 // defaultALPN is the protocol that TLS agrees on: the draft without an
@@ -85,7 +81,7 @@ func (s *secure) serve(stderr io.Writer) error {
 		return cli.Usagef("--insecure makes a certificate, --cert and --key name one: choose")
 	case s.insecure:
 		fmt.Fprintln(stderr, "rdmashim: --insecure: the certificate is made for this run, and clients cannot check it")
-		own, err = selfSigned()
+		own, err = peer.SelfSigned()
 	case s.cert == "" || s.key == "":
 		return cli.Usagef("TLS wants --cert and --key, or --insecure")
 	default:
@@ -95,18 +91,6 @@ func (s *secure) serve(stderr io.Writer) error {
 	}
 	s.config.Certificates = []tls.Certificate{own}
 	return err
-}
-
-// selfSigned makes a certificate for a day, of hosts of these names.
-func selfSigned(names ...string) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	now := time.Now()
-	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), DNSNames: names}
-	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
 // handshake brings a byte stream through TLS, if there is any.

@@ -2,14 +2,9 @@ package suite
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -250,14 +245,6 @@ const protocol = "rdmashim-perf"
 
 // selfSigned makes a server's configuration, whose certificate nobody verifies.
 func selfSigned() (*tls.Config, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	return &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		NextProtos:   []string{protocol}, MinVersion: tls.VersionTLS13,
-	}, err
+	own, err := peer.SelfSigned()
+	return &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS13}, err
 }
