@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,111 +21,136 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
+// The benchmarks call a server in another process, one way and by a reference
+// in turn, a round for an iteration. A row has the medians of both sides' turns
+// and of their ratio, and target or limit: the ratio that is aimed at, at least
+// or at most. tools/bench prints the rows as a table:
+//
+//	go test -run '^$' -bench . -benchtime 9x .
+
+// BenchmarkGRPC compares grpc-go over RDMA with grpc-go over TCP.
+func BenchmarkGRPC(b *testing.B) {
+	servers := startServers(b, ownAddr())
+	overRDMA, overTCP := servers.dial(b, servers.RDMA, rdmaDialer.GRPC), servers.dial(b, servers.TCP, dialTCP)
+	const reference = "grpc-go over TCP"
+	compare(b, "Unary64B", servers.side(unaryOf(overRDMA).one), servers.side(unaryOf(overTCP).one)).
+		row(b, reference, atMost(1.3), p50).row(b, reference, none, p99).row(b, reference, none, cpu)
+	compare(b, "Stream1MiB", servers.side(streamOf(overRDMA)), servers.side(streamOf(overTCP))).
+		row(b, reference, atLeast(0.6), megabytes)
+}
+
 // turn is about how long one side runs before the other does.
 const turn = 250 * time.Millisecond
 
-// BenchmarkGRPCUnary64B makes calls one after another, and
-// BenchmarkGRPCStream1MiB reads a stream of messages, from a server in another
-// process: over RDMA and over TCP in turn, a round for an iteration. They
-// report medians: of the calls' times or of the rate, of both sides and of
-// their ratio; and the 99th percentile and the processor time of a call or
-// message, in both processes together. target and limit are the ratio that is
-// aimed at: at least, at most. tools/bench prints them as a table:
-//
-//	go test -run '^$' -bench GRPC -benchtime 9x .
-func BenchmarkGRPCUnary64B(b *testing.B) {
-	ours, ref := sides(b, unary)
-	compare(b, ours, ref)
-	b.ReportMetric(1e6*median(ours.turns), "ours-µs")
-	b.ReportMetric(1e6*median(ref.turns), "ref-µs")
-	b.ReportMetric(1e6*quantile(ours.times, 0.99), "p99-ours-µs")
-	b.ReportMetric(1e6*quantile(ref.times, 0.99), "p99-ref-µs")
-	b.ReportMetric(median(ratios(ours, ref)), "ratio")
-	b.ReportMetric(1.3, "limit")
+// move makes n calls, or reads n messages, and returns how long each took in
+// seconds, if it can tell.
+type move func(ctx context.Context, n int) (times []float64, err error)
+
+// unary makes a call.
+type unary func(ctx context.Context, in *testgrpc.SimpleRequest) error
+
+// unaryOf is UnaryCall of gRPC's stubs on a connection.
+func unaryOf(c grpc.ClientConnInterface) unary {
+	stub := testgrpc.NewTestServiceClient(c)
+	return func(ctx context.Context, in *testgrpc.SimpleRequest) error {
+		_, err := stub.UnaryCall(ctx, in)
+		return err
+	}
 }
 
-func BenchmarkGRPCStream1MiB(b *testing.B) {
-	ours, ref := sides(b, stream)
-	compare(b, ours, ref)
-	const megabytes = 1 << 20 / 1e6
-	b.ReportMetric(megabytes/median(ours.turns), "ours-MB/s")
-	b.ReportMetric(megabytes/median(ref.turns), "ref-MB/s")
-	b.ReportMetric(1/median(ratios(ours, ref)), "ratio")
-	b.ReportMetric(0.6, "target")
+// one has one caller.
+func (call unary) one(ctx context.Context, n int) (times []float64, err error) {
+	times = make([]float64, n)
+	request := asked(64)
+	for i := range times {
+		began := time.Now()
+		if err := call(ctx, request); err != nil {
+			return nil, err
+		}
+		times[i] = time.Since(began).Seconds()
+	}
+	return times, nil
+}
+
+// by has that many callers at once, which share the calls.
+func (call unary) by(callers int) move {
+	return func(ctx context.Context, n int) ([]float64, error) {
+		var all sync.WaitGroup
+		failed := make([]error, callers)
+		for i := range callers {
+			all.Go(func() { _, failed[i] = call.one(ctx, max(1, n/callers)) })
+		}
+		all.Wait()
+		return nil, errors.Join(failed...)
+	}
+}
+
+// streamOf reads messages of 1 MiB from a stream.
+func streamOf(c grpc.ClientConnInterface) move {
+	stub := testgrpc.NewTestServiceClient(c)
+	return func(ctx context.Context, n int) ([]float64, error) {
+		s, err := stub.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{
+			ResponseParameters: slices.Repeat([]*testgrpc.ResponseParameters{{Size: 1 << 20}}, n),
+		})
+		for err == nil {
+			_, err = s.Recv()
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return nil, err
+	}
+}
+
+var rdmaDialer rdmanet.Dialer
+
+func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// dial makes a gRPC client.
+func (s *servers) dial(b *testing.B, addr string, dial func(context.Context, string) (net.Conn, error)) *grpc.ClientConn {
+	c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = c.Close()
+		_ = rdmanet.Flush(context.Background())
+	})
+	return c
 }
 
 // side is one of the two that are compared.
 type side struct {
-	client testgrpc.TestServiceClient
-	move   func(ctx context.Context, c testgrpc.TestServiceClient, n int) (times []float64, err error)
-	n      int           // calls or messages in a turn
-	pids   []string      // the processes that work for it
-	times  []float64     // of all calls, in seconds
-	turns  []float64     // the typical time of a call or message, of each turn
-	cpu    time.Duration // of all turns
+	move  move
+	n     int           // calls or messages in a turn
+	pids  []string      // the processes that work for it
+	times []float64     // of all calls, in seconds
+	turns []float64     // the typical time of a call or message, of each turn
+	cpu   time.Duration // of all turns
 }
 
-// sides starts a server, and connects a client over RDMA and one over TCP.
-func sides(b *testing.B, move func(ctx context.Context, c testgrpc.TestServiceClient, n int) ([]float64, error)) (ours, ref *side) {
-	fmt.Println("reference: grpc-go over TCP")
-	addr, tcp, process := startServer(b, ownAddr())
-	pids := []string{"self", fmt.Sprint(process.Process.Pid)}
-	var dialer rdmanet.Dialer
-	connect := func(addr string, dial func(context.Context, string) (net.Conn, error)) *side {
-		c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() {
-			_ = c.Close()
-			_ = rdmanet.Flush(context.Background())
-		})
-		s := &side{client: testgrpc.NewTestServiceClient(c), move: move, pids: pids, n: 1}
-		for took := time.Duration(0); took < turn/4; { // calibrate
-			s.n *= 2
-			began := time.Now()
-			s.run(b)
-			took = time.Since(began)
-		}
-		s.n = max(1, int(turn.Seconds()/median(s.turns[len(s.turns)-1:])))
-		return s
-	}
-	ours = connect(addr, dialer.GRPC)
-	ref = connect(tcp, func(ctx context.Context, addr string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", addr)
-	})
-	return ours, ref
+// side makes one whose turns take about as long as turn.
+func (s *servers) side(move move) *side {
+	return &side{move: move, pids: []string{"self", fmt.Sprint(s.process.Process.Pid)}}
 }
 
-// compare runs the rounds.
-func compare(b *testing.B, ours, ref *side) {
-	ours.reset()
-	ref.reset()
-	for round := 0; b.Loop(); round++ {
-		first, second := ours, ref
-		if round%2 == 1 {
-			first, second = second, first
-		}
-		first.run(b)
-		second.run(b)
+func (s *side) calibrate(b *testing.B) {
+	s.n = 64
+	for took := time.Duration(0); took < turn/4; {
+		s.n *= 2
+		began := time.Now()
+		s.run(b)
+		took = time.Since(began)
 	}
-	b.ReportMetric(0, "ns/op") // of a round: says nothing
-	if ours.cpu > 0 && ref.cpu > 0 {
-		b.ReportMetric(ours.each(), "cpu-ours-µs")
-		b.ReportMetric(ref.each(), "cpu-ref-µs")
-	}
-}
-
-func (s *side) reset() { s.times, s.turns, s.cpu = nil, nil, 0 }
-
-// each is the processor time of a call or message, in µs.
-func (s *side) each() float64 {
-	return float64(s.cpu.Microseconds()) / float64(len(s.turns)*s.n)
+	s.n = max(1, int(turn.Seconds()/median(s.turns[len(s.turns)-1:])))
+	s.times, s.turns, s.cpu = nil, nil, 0
 }
 
 func (s *side) run(b *testing.B) {
 	before, began := cpuTime(s.pids), time.Now()
-	times, err := s.move(b.Context(), s.client, s.n)
+	times, err := s.move(b.Context(), s.n)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -137,42 +163,84 @@ func (s *side) run(b *testing.B) {
 	s.cpu += cpuTime(s.pids) - before
 }
 
-// ratios are those of our turns' times to the reference's.
-func ratios(ours, ref *side) []float64 {
-	r := make([]float64, len(ours.turns))
-	for i := range r {
-		r[i] = ours.turns[i] / ref.turns[i]
-	}
-	return r
+// comparison is what came of the rounds.
+type comparison struct {
+	name      string
+	ours, ref *side
 }
 
-func unary(ctx context.Context, c testgrpc.TestServiceClient, n int) (times []float64, err error) {
-	times = make([]float64, n)
-	request := asked(64)
-	for i := range times {
-		began := time.Now()
-		if _, err := c.UnaryCall(ctx, request); err != nil {
-			return nil, err
+// compare runs the rounds, as a benchmark of that name.
+func compare(b *testing.B, name string, ours, ref *side) *comparison {
+	c := &comparison{ours: ours, ref: ref}
+	b.Run(name, func(b *testing.B) {
+		if ours.n == 0 {
+			ours.calibrate(b)
+			ref.calibrate(b)
 		}
-		times[i] = time.Since(began).Seconds()
-	}
-	return times, nil
-}
-
-func stream(ctx context.Context, c testgrpc.TestServiceClient, n int) (times []float64, err error) {
-	s, err := c.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{
-		ResponseParameters: slices.Repeat([]*testgrpc.ResponseParameters{{Size: 1 << 20}}, n),
+		ours.times, ours.turns, ours.cpu = nil, nil, 0
+		ref.times, ref.turns, ref.cpu = nil, nil, 0
+		for round := 0; b.Loop(); round++ {
+			first, second := ours, ref
+			if round%2 == 1 {
+				first, second = second, first
+			}
+			first.run(b)
+			second.run(b)
+		}
+		b.ReportMetric(0, "ns/op") // of a round: says nothing
+		c.name = b.Name()
 	})
-	if err != nil {
-		return nil, err
+	return c
+}
+
+// bound is the ratio that is aimed at.
+type bound string
+
+const none bound = "0 target"
+
+func atMost(ratio float64) bound  { return bound(fmt.Sprintf("%g limit", ratio)) }
+func atLeast(ratio float64) bound { return bound(fmt.Sprintf("%g target", ratio)) }
+
+// figure is what a row tells of a side, in a unit.
+type figure struct {
+	name, unit string
+	of         func(s *side) []float64 // of each turn
+}
+
+var (
+	p50 = figure{"p50", "µs", func(s *side) []float64 { return scaled(s.turns, func(t float64) float64 { return 1e6 * t }) }}
+	p99 = figure{"p99", "µs", func(s *side) []float64 { return []float64{1e6 * quantile(s.times, 0.99)} }}
+	cpu = figure{"CPU", "µs", func(s *side) []float64 {
+		return []float64{float64(s.cpu.Microseconds()) / float64(len(s.turns)*s.n)}
+	}}
+	rate      = figure{"rate", "calls/s", func(s *side) []float64 { return scaled(s.turns, func(t float64) float64 { return 1 / t }) }}
+	megabytes = figure{"rate", "MB/s", func(s *side) []float64 {
+		return scaled(s.turns, func(t float64) float64 { return 1 << 20 / 1e6 / t })
+	}}
+)
+
+func scaled(v []float64, f func(float64) float64) []float64 {
+	v = slices.Clone(v)
+	for i := range v {
+		v[i] = f(v[i])
 	}
-	for {
-		if _, err := s.Recv(); errors.Is(err, io.EOF) {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
+	return v
+}
+
+// row prints a figure of both sides as go test prints a benchmark, which is
+// what tools/bench reads.
+func (c *comparison) row(b *testing.B, reference string, aim bound, f figure) *comparison {
+	if c.name == "" {
+		return c // it was not asked for
 	}
+	ours, ref := f.of(c.ours), f.of(c.ref)
+	ratios := make([]float64, len(ours))
+	for i := range ratios {
+		ratios[i] = ours[i] / ref[i]
+	}
+	fmt.Printf("reference: %s\n%s/%s\t%d\t%.4g ours-%s\t%.4g ref-%s\t%.3g ratio\t%s\n", reference, c.name, f.name,
+		len(c.ours.turns), median(ours), f.unit, median(ref), f.unit, median(ratios), aim)
+	return c
 }
 
 // cpuTime is the processor time of processes, zero where the system does not

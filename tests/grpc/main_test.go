@@ -1,6 +1,7 @@
 package grpctest
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +20,12 @@ import (
 // which ends with its standard input.
 const serverAt = "GRPCTEST_SERVER"
 
+// spinner in the environment makes the test binary spin until it is killed.
+const spinner = "GRPCTEST_SPINNER"
+
 func TestMain(m *testing.M) {
+	for os.Getenv(spinner) != "" {
+	}
 	if at := os.Getenv(serverAt); at != "" {
 		fmt.Println(serveProcess(at))
 		return
@@ -27,8 +33,8 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// serveProcess serves gRPC at an address and, for comparison, by TCP at another
-// one. It prints both on a line.
+// serveProcess serves gRPC at an address of RDMA and, for comparison, by TCP,
+// and what else the system allows. It prints the addresses as JSON.
 func serveProcess(at string) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -42,9 +48,15 @@ func serveProcess(at string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(l.Addr(), tcp.Addr())
 	s := grpc.NewServer()
 	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+	all := servers{RDMA: l.Addr().String(), TCP: tcp.Addr().String()}
+	if err := serveReferences(s, &all); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(all); err != nil {
+		return err
+	}
 	go s.Serve(tcp)
 	return s.Serve(l)
 }

@@ -1,12 +1,11 @@
 package grpctest
 
 import (
-	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,27 +24,32 @@ func ownAddr() string {
 	return fmt.Sprintf("127.102.%d.%d:0", os.Getpid()>>8&0xff, os.Getpid()&0xff)
 }
 
-// startServer runs serveProcess in a process and returns its addresses.
-func startServer(t testing.TB, at string) (addr, tcp string, process *exec.Cmd) {
+// servers are those of a process, by their addresses.
+type servers struct {
+	RDMA, TCP   string // grpc-go
+	UNIX        string // grpc-go, too; on Linux, as are the others
+	TTRPC, DRPC string
+	process     *exec.Cmd
+}
+
+// startServers runs serveProcess in a process.
+func startServers(t testing.TB, at string) *servers {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	process = exec.Command(self)
-	process.Env = append(os.Environ(), serverAt+"="+at)
-	_, err = process.StdinPipe() // whose end ends the server
+	s := &servers{process: exec.Command(self)}
+	s.process.Env = append(os.Environ(), serverAt+"="+at)
+	_, err = s.process.StdinPipe() // whose end ends the servers
 	require.NoError(t, err)
-	out, err := process.StdoutPipe()
+	out, err := s.process.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, process.Start())
+	require.NoError(t, s.process.Start())
 	t.Cleanup(func() {
-		_ = process.Process.Kill()
-		_ = process.Wait()
+		_ = s.process.Process.Kill()
+		_ = s.process.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	addr, tcp, both := strings.Cut(strings.TrimSpace(line), " ")
-	require.True(t, both, line)
-	return addr, tcp, process
+	require.NoError(t, json.NewDecoder(out).Decode(s))
+	return s
 }
 
 // TestKilledServer: a call to a server whose process was killed ends with
@@ -54,9 +58,9 @@ func TestKilledServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have one loopback address; run it on Linux")
 	}
-	addr, _, process := startServer(t, ownAddr())
+	first := startServers(t, ownAddr())
 	var dialer rdmanet.Dialer
-	c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dialer.GRPC), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	c, err := grpc.NewClient("passthrough:///"+first.RDMA, grpc.WithContextDialer(dialer.GRPC), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, c.Close())
@@ -69,13 +73,12 @@ func TestKilledServer(t *testing.T) {
 	_, err = stream.Recv()
 	require.NoError(t, err)
 
-	require.NoError(t, process.Process.Kill())
-	_ = process.Wait()
+	require.NoError(t, first.process.Process.Kill())
+	_ = first.process.Wait()
 	_ = stream.Send(&testgrpc.StreamingOutputCallRequest{ResponseParameters: []*testgrpc.ResponseParameters{{Size: 1}}})
 	_, err = stream.Recv()
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 
-	again, _, _ := startServer(t, addr)
-	require.Equal(t, addr, again)
+	require.Equal(t, first.RDMA, startServers(t, first.RDMA).RDMA)
 	require.NoError(t, call(t, c, 1000, grpc.WaitForReady(true)))
 }
