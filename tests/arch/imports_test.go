@@ -113,6 +113,7 @@ var allowed = map[string][]string{
 	"uapi/uapitest":                       {"uapi"},
 	"uapi/msgring":                        {"uapi", "uapi/msgring/core"},
 	"uapi/rdmanet":                        {"uapi", "uapi/msgring"},
+	"uapi/registration":                   {"uapi", "uapi/qmux", "uapi/rdmanet"},
 	"uapi/msgring/core":                   {},
 	"tests/leak":                          {},
 	"tests/netpath":                       {},

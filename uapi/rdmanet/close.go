@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // CloseWrite ends this end's data: the peer reads io.EOF behind it. Write fails
@@ -100,8 +102,14 @@ func (c *Conn) CloseContext(ctx context.Context) error {
 
 // Flush waits until all connections of this process that were closed before
 // have ended as CloseContext does, or ctx ends; then it returns ctx's error.
-func Flush(ctx context.Context) error {
+func Flush(ctx context.Context) error { return FlushDevice(ctx, nil) }
+
+// FlushDevice is Flush for the connections of one device, or all if it is nil.
+func FlushDevice(ctx context.Context, device *uapi.Context) error {
 	for _, c := range lingering.list() {
+		if device != nil && c.Context() != device {
+			continue
+		}
 		select {
 		case <-c.gone:
 		case <-ctx.Done():

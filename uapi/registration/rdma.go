@@ -1,0 +1,212 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+)
+
+// Soft is RDMA on the soft RNIC.
+type Soft struct {
+	Addr string // an IP address of this machine
+	// Options are the device's, as in its name for uapi.Open: "loss=1%&seed=7".
+	Options string
+	Rings   Rings
+}
+
+// Kernel is RDMA on a device of the kernel.
+type Kernel struct {
+	Addr  string // an IP address among the device's RoCE v2 GIDs
+	Rings Rings
+}
+
+// Kind is "soft".
+func (Soft) Kind() string { return "soft" }
+
+// Kind is "kernel".
+func (Kernel) Kind() string { return "kernel" }
+
+// Open opens the soft device on the address.
+func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
+	addr, err := parseAddr("soft", s.Addr)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := uapi.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if d, _ := onDevice(devices, "soft", addr); d != nil && d.PortState == "DOWN" {
+		return nil, down(d, addr)
+	}
+	host := addr.String()
+	if addr.Is6() {
+		host = "[" + host + "]"
+	}
+	name := "soft:" + host
+	if s.Options != "" {
+		name += "?" + s.Options
+	}
+	device, err := uapi.OpenWith(name, uapi.OpenConfig{})
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		err = fmt.Errorf("%w; the interfaces have %s", err, interfaceAddrs())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openRings(config, device, addr, s.Rings)
+}
+
+// Open opens the device that has the address.
+func (k Kernel) Open(ctx context.Context, config *Config) (Datapath, error) {
+	addr, err := parseAddr("kernel", k.Addr)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := uapi.Devices()
+	if err != nil {
+		return nil, err
+	}
+	found, err := kernelDevice(devices, addr)
+	if err != nil {
+		return nil, err
+	}
+	device, err := uapi.OpenWith(found.Device, uapi.OpenConfig{Port: found.Port, GIDIndex: &found.GIDIndex})
+	if err != nil {
+		return nil, err
+	}
+	return openRings(config, device, addr, k.Rings)
+}
+
+// kernelDevice is the kernel's device that has the address; its GIDIndex is
+// that of the address.
+func kernelDevice(devices []uapi.DeviceInfo, addr netip.Addr) (*uapi.DeviceInfo, error) {
+	d, there := onDevice(devices, "host", addr)
+	switch {
+	case d == nil && len(there) == 0:
+		return nil, fmt.Errorf("no RDMA device of the kernel has %v: there is none: %w", addr, syscall.ENODEV)
+	case d == nil:
+		return nil, fmt.Errorf("no RDMA device of the kernel has %v among its RoCE v2 GIDs; there are %s: %w", addr, strings.Join(there, ", "), syscall.ENODEV)
+	case d.PortState != "ACTIVE":
+		return nil, down(d, addr)
+	}
+	return d, nil
+}
+
+// onDevice is the device of a kind with an address, or nil; and the devices of
+// that kind with their addresses.
+func onDevice(devices []uapi.DeviceInfo, kind string, addr netip.Addr) (found *uapi.DeviceInfo, there []string) {
+	for _, d := range devices {
+		if d.Kind != kind {
+			continue
+		}
+		var addrs []string
+		for _, g := range d.GIDs {
+			if g.Type != "RoCE v2" {
+				continue
+			}
+			addrs = append(addrs, g.Addr.String())
+			if found == nil && g.Addr == addr.WithZone("") {
+				match := d
+				match.GIDIndex = g.Index
+				found = &match
+			}
+		}
+		there = append(there, fmt.Sprintf("%s (%s)", d.Name, strings.Join(slices.Compact(addrs), " ")))
+	}
+	return found, there
+}
+
+// down is the error of a port that is down.
+func down(d *uapi.DeviceInfo, addr netip.Addr) error {
+	return fmt.Errorf("the port of %s, which has %v, is %s; set the link of %s up: %w", d.Device, addr, d.PortState, d.NetDev, syscall.ENETDOWN)
+}
+
+// interfaceAddrs lists the addresses of this machine.
+func interfaceAddrs() string {
+	addrs, _ := net.InterfaceAddrs()
+	var list []string
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			list = append(list, p.Addr().String())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// rings is the carrier of RDMA: message rings on one device.
+type rings struct {
+	device *uapi.Context
+	name   string
+	at     netip.Addr
+	config rdmanet.Config
+}
+
+// openRings makes the datapath of a device that was opened, or closes it.
+func openRings(config *Config, device *uapi.Context, addr netip.Addr, sizes Rings) (Datapath, error) {
+	r := &rings{device: device, at: addr}
+	r.config = rdmanet.Config{Ring: sizes.Ring, MaxChunk: sizes.MaxChunk, Service: config.Protocol}
+	err := r.config.Check()
+	if err == nil {
+		var info uapi.DeviceInfo
+		info, err = device.QueryDevice()
+		r.name = info.Name
+		if err == nil && info.PortState != "ACTIVE" {
+			err = down(&info, addr)
+		}
+	}
+	if err != nil {
+		_ = device.Close()
+		return nil, err
+	}
+	return newMuxed(config, r), nil
+}
+
+func (r *rings) addr() netip.Addr { return r.at }
+
+func (r *rings) listen(port int) (net.Listener, error) {
+	return rdmanet.ListenOn(r.device, netip.AddrPortFrom(r.at, uint16(port)).String(), r.config)
+}
+
+func (r *rings) dial(ctx context.Context, addr string) (net.Conn, error) {
+	d := rdmanet.Dialer{Context: r.device, Config: r.config}
+	return d.DialContext(ctx, "rdma", addr)
+}
+
+func (r *rings) describe(conn net.Conn, s *ConnectionState) {
+	c := conn.(*rdmanet.Conn)
+	s.Device = r.name
+	if local, err := r.device.LocalEndpoint(c.Info().QP); err == nil {
+		s.LocalQPN = local.QPN
+	}
+	if pair, err := r.device.QueryQP(c.Info().QP); err == nil {
+		s.RemoteQPN = pair.Remote.QPN
+	}
+}
+
+func (r *rings) count(conn net.Conn, b *Below) {
+	b.CreditWaits += conn.(*rdmanet.Conn).Stats().WriteWaits
+}
+
+// countDevice adds what rdma_rxe counts instead where it has no such counter.
+func (r *rings) countDevice(b *Below) {
+	b.Device = r.name
+	if all, err := r.device.Counters(); err == nil {
+		b.Retransmitted = all.Summarize().Retransmitted
+	}
+}
+
+func (r *rings) abort(conn net.Conn) { _ = conn.(*rdmanet.Conn).SetLinger(0) }
+
+func (r *rings) close(ctx context.Context) error {
+	_ = rdmanet.FlushDevice(ctx, r.device)
+	return r.device.Close()
+}
