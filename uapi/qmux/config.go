@@ -58,9 +58,16 @@ func streams(n int64) uint64 { return uint64(max(0, orDefault(n, 100))) }
 // message ring, which the device moves as one message.
 const rdmaRecord = 64<<10 - 4
 
+// Check returns EINVAL, with the name of the field, for a configuration that
+// Client and Server refuse.
+func (cfg *Config) Check() error {
+	_, err := core.New(cfg.core(false, nil), 0)
+	return err
+}
+
 // recordSize returns the bound of records on a byte stream.
 func recordSize(conn net.Conn) int {
-	if _, secure := conn.(*tls.Conn); secure {
+	if _, secure := conn.(*tls.Conn); secure || conn == nil {
 		return wire.DefaultMaxRecord
 	}
 	if a := conn.LocalAddr(); a != nil && a.Network() == "rdma" {

@@ -27,7 +27,7 @@ func (c *Config) check() error {
 	case c.Workers < 0:
 		return wrong(syscall.EINVAL, fmt.Sprintf(".Workers is %d; make it positive, or 0 for 1", c.Workers))
 	}
-	return nil
+	return c.Streams.Check()
 }
 
 // parseAddr is a transport's Addr, the literal address of one interface.

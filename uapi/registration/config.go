@@ -55,9 +55,6 @@ type Rings struct {
 
 // withDefaults is c with its defaults.
 func (c Config) withDefaults() Config {
-	if c.Name == "" {
-		c.Name = c.Transport.Kind()
-	}
 	s := &c.Streams
 	if s.HandshakeIdleTimeout == 0 {
 		s.HandshakeIdleTimeout = defaultHandshake

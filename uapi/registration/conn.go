@@ -180,7 +180,7 @@ func (c *Conn) RemoteAddr() net.Addr { return c.session.RemoteAddr() }
 // ConnectionState tells where the connection runs.
 func (c *Conn) ConnectionState() ConnectionState {
 	s := c.session.ConnectionState()
-	s.Registration, s.Transport = c.registration.config.Name, c.registration.Kind()
+	s.Registration, s.Transport = c.registration.Name(), c.registration.Kind()
 	return s
 }
 

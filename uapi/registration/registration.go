@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -46,15 +47,14 @@ type Registration struct {
 //   - ENODEV: Kernel: no device has the address among its RoCE v2 GIDs
 //   - ENETDOWN: Soft and Kernel: the port is down
 func Open(ctx context.Context, config Config) (*Registration, error) {
-	if err := config.check(); err != nil {
+	err := config.check()
+	if err != nil {
 		return nil, (&Registration{config: config}).failed("open", "", err)
 	}
-	config = config.withDefaults()
-	r := &Registration{config: config, listeners: map[*Listener]struct{}{}, conns: map[*Conn]struct{}{}}
+	r := &Registration{config: config.withDefaults(), listeners: map[*Listener]struct{}{}, conns: map[*Conn]struct{}{}}
 	r.stats.Registration, r.stats.Transport = r.Name(), r.Kind()
 	r.close = sync.OnceValue(r.shut)
-	err := ctx.Err()
-	if err == nil {
+	if err = ctx.Err(); err == nil {
 		r.datapath, err = config.Transport.Open(ctx, &r.config)
 	}
 	if err != nil {
@@ -72,8 +72,8 @@ func (r *Registration) failed(op, addr string, err error) error {
 	return &Error{Op: op, Registration: r.Name(), Transport: r.Kind(), Addr: addr, Err: err}
 }
 
-// Name is Config.Name.
-func (r *Registration) Name() string { return r.config.Name }
+// Name is Config.Name, or Kind.
+func (r *Registration) Name() string { return cmp.Or(r.config.Name, r.Kind()) }
 
 // Kind is the transport's: "soft", "kernel", "tcp".
 func (r *Registration) Kind() string {

@@ -1,0 +1,127 @@
+package registration_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux"
+	"github.com/rdmashim/rdmashim/uapi/registration"
+)
+
+// TestCloseOpen: a registration with a listener and connections closes, and all
+// that waits on them ends: here with net.ErrClosed, at the peers with what they
+// were told. The same address and port open again at once.
+func TestCloseOpen(t *testing.T) {
+	everywhere(t, func(t *testing.T, config registration.Config) {
+		client := open(t, config)
+		server, err := registration.Open(soon(t), config)
+		require.NoError(t, err)
+		port := 0
+		for range 2 {
+			l, err := server.Listen(soon(t), port)
+			require.NoError(t, err)
+			port = int(l.Addr().Port())
+			waits := make(chan error)
+			ends := 0
+			wait := func(f func() error) {
+				ends++
+				go func() { waits <- f() }()
+			}
+			var remote []*registration.Conn
+			for range 3 {
+				x, y := connect(t, client, l)
+				remote = append(remote, x)
+				s, err := y.OpenStreamSync(soon(t))
+				require.NoError(t, err)
+				wait(func() error { _, err := s.Read(make([]byte, 1)); return err })
+				wait(func() error { _, err := y.ReceiveDatagram(context.Background()); return err })
+				wait(func() error { <-y.Context().Done(); return context.Cause(y.Context()) })
+			}
+			wait(func() error { _, err := l.Accept(context.Background()); return err })
+			require.Equal(t, 3, server.Stats().Connections)
+			require.NoError(t, server.Close())
+			require.NoError(t, server.Close())
+			for range ends {
+				require.ErrorIs(t, <-waits, net.ErrClosed)
+			}
+			for _, c := range remote {
+				_, err := c.AcceptStream(soon(t))
+				var told *qmux.ApplicationError
+				require.ErrorAs(t, err, &told)
+				require.Equal(t, "registration closed", told.ErrorMessage)
+				require.True(t, told.Remote)
+			}
+			_, err = server.Dial(soon(t), l.Addr().String())
+			require.ErrorIs(t, err, net.ErrClosed)
+			_, err = server.Listen(soon(t), 0)
+			require.ErrorIs(t, err, net.ErrClosed)
+			stats := server.Stats()
+			require.Zero(t, stats.Connections)
+			require.EqualValues(t, 3, stats.Accepted)
+
+			server, err = registration.Open(soon(t), config)
+			require.NoError(t, err)
+		}
+		require.NoError(t, server.Close())
+		require.EqualValues(t, 6, client.Stats().Dialed)
+	})
+}
+
+// TestCloseDialling: Close ends a Dial that waits for a peer without a word,
+// and connections that nobody accepted.
+func TestCloseDialling(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	r, err := registration.Open(soon(t), secure(registration.TCP{Addr: "127.0.0.1"}))
+	require.NoError(t, err)
+	dialled := make(chan error, 1)
+	go func() {
+		_, err := r.Dial(context.Background(), silent.Addr().String())
+		dialled <- err
+	}()
+	conn, err := silent.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, r.Close())
+	require.ErrorIs(t, <-dialled, net.ErrClosed)
+
+	everywhere(t, func(t *testing.T, config registration.Config) {
+		client := open(t, config)
+		server, err := registration.Open(soon(t), config)
+		require.NoError(t, err)
+		l := listen(t, server)
+		c, err := client.Dial(soon(t), l.Addr().String())
+		if err == nil { // else the listener's device was gone before
+			require.NoError(t, server.Close())
+			<-c.Context().Done()
+		}
+		_, err = l.Accept(soon(t))
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.ErrorIs(t, l.Close(), net.ErrClosed)
+	})
+}
+
+// TestListenerClose: connections that were accepted stay.
+func TestListenerClose(t *testing.T) {
+	everywhere(t, func(t *testing.T, config registration.Config) {
+		r := open(t, config)
+		l := listen(t, r)
+		x, y := connect(t, r, l)
+		require.NoError(t, l.Close())
+		require.NoError(t, x.SendDatagram([]byte("still here")))
+		p, err := y.ReceiveDatagram(soon(t))
+		require.NoError(t, err)
+		require.Equal(t, "still here", string(p))
+
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		cancel(cause)
+		_, err = y.ReceiveDatagram(ctx)
+		require.ErrorIs(t, err, cause)
+	})
+}

@@ -1,0 +1,96 @@
+package registration_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/registration"
+)
+
+// startPeer runs bePeer in a process, and tells where it listens, by transport.
+func startPeer(t *testing.T) (addrs map[string]string, process *os.Process) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), asPeer+"=1")
+	_, err = cmd.StdinPipe() // whose end ends the peer
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	addrs = map[string]string{}
+	lines := bufio.NewReader(out)
+	for range transports {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		var kind, addr string
+		_, err = fmt.Sscan(line, &kind, &addr)
+		require.NoError(t, err, "%s", line)
+		addrs[kind] = addr
+	}
+	return addrs, cmd.Process
+}
+
+// TestAddressTaken: a soft device of another process keeps its address, and the
+// error names the process.
+func TestAddressTaken(t *testing.T) {
+	addrs, process := startPeer(t)
+	host, _, err := net.SplitHostPort(addrs["soft"])
+	require.NoError(t, err)
+	_, err = registration.Open(soon(t), plain(registration.Soft{Addr: host}))
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorContains(t, err, host)
+	require.ErrorContains(t, err, fmt.Sprintf("process %d", process.Pid))
+}
+
+// TestPeerKilled: the peer's process is killed. Connections of every transport
+// end, by the default idle time at the latest, and the error of whatever waits
+// on them names the transport.
+func TestPeerKilled(t *testing.T) {
+	addrs, process := startPeer(t)
+	conns := map[string]*registration.Conn{}
+	waiting := map[string]registration.Stream{}
+	for kind, transport := range transports {
+		config := secure(transport)
+		config.Streams.MaxIdleTimeout = 0
+		c, err := open(t, config).Dial(soon(t), addrs[kind])
+		require.NoError(t, err)
+		s, err := c.OpenStreamSync(soon(t))
+		require.NoError(t, err)
+		_, err = s.Write([]byte("x"))
+		require.NoError(t, err)
+		_, err = io.ReadFull(s, make([]byte, 1))
+		require.NoError(t, err)
+		conns[kind], waiting[kind] = c, s
+	}
+	killed := time.Now()
+	require.NoError(t, process.Kill())
+	for kind, s := range waiting {
+		_, err := s.Read(make([]byte, 1))
+		t.Logf("after %v: %v", time.Since(killed).Round(time.Millisecond), err)
+		require.ErrorContains(t, err, "registration "+kind+": read "+addrs[kind])
+		_, err = s.Write([]byte("x"))
+		require.ErrorContains(t, err, "registration "+kind+": write")
+		_, err = conns[kind].AcceptStream(soon(t))
+		require.ErrorContains(t, err, "registration "+kind+": accept stream")
+		<-conns[kind].Context().Done()
+		require.ErrorContains(t, context.Cause(conns[kind].Context()), "registration "+kind)
+		require.True(t, errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.ECONNRESET), "%v", err)
+	}
+}
