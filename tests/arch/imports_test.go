@@ -110,6 +110,7 @@ var allowed = map[string][]string{
 	"uapi/qmux/wire":                      {},
 	"uapi/qmux":                           {"uapi/qmux/core", "uapi/qmux/wire"},
 	"uapi/qmux/core":                      {"uapi/qmux/wire"},
+	"uapi/rpc":                            {},
 	"uapi/uapitest":                       {"uapi"},
 	"uapi/msgring":                        {"uapi", "uapi/msgring/core"},
 	"uapi/rdmanet":                        {"uapi", "uapi/msgring"},

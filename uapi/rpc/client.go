@@ -1,0 +1,196 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	defaultMaxReceive = 4 << 20 // bytes of a message, as in grpc-go
+	defaultMaxSend    = 64 << 20
+)
+
+// ClientConfig says how a ClientConn makes its calls. The zero value is good.
+type ClientConfig struct {
+	// UnaryInterceptors and StreamInterceptors stand around each call, the
+	// first outermost. They are given a grpc.ClientConn that never connects,
+	// of which Target alone means something.
+	UnaryInterceptors  []grpc.UnaryClientInterceptor
+	StreamInterceptors []grpc.StreamClientInterceptor
+	// StatsHandlers are told of each call, and of the ClientConn as of one
+	// connection.
+	StatsHandlers []stats.Handler
+	// CallOptions precede those of each call.
+	CallOptions []grpc.CallOption
+}
+
+// ClientConn makes the calls of generated stubs on one session: it is a
+// grpc.ClientConnInterface. It is safe for concurrent use.
+type ClientConn struct {
+	session clientSession
+	config  ClientConfig
+	target  string
+	unary   grpc.UnaryClientInterceptor  // nil without interceptors
+	stream  grpc.StreamClientInterceptor // nil without interceptors
+	named   *grpc.ClientConn             // what interceptors are given
+	conn    context.Context              // tagged by the stats handlers
+}
+
+var _ grpc.ClientConnInterface = (*ClientConn)(nil)
+
+// newClientConn makes the calls of a session to target.
+func newClientConn(s clientSession, target string, config ClientConfig) (*ClientConn, error) {
+	c := &ClientConn{
+		session: s, config: config, target: target, conn: context.Background(),
+		unary:  chain(config.UnaryInterceptors, joinUnaryClient),
+		stream: chain(config.StreamInterceptors, joinStreamClient),
+	}
+	if c.unary != nil || c.stream != nil {
+		named, err := grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return nil, fmt.Errorf("rpc: target %s: %w", target, err)
+		}
+		c.named = named
+	}
+	local, remote := s.addrs()
+	for _, h := range config.StatsHandlers {
+		c.conn = h.TagConn(c.conn, &stats.ConnTagInfo{LocalAddr: local, RemoteAddr: remote})
+	}
+	for _, h := range config.StatsHandlers {
+		h.HandleConn(c.conn, &stats.ConnBegin{Client: true})
+	}
+	return c, nil
+}
+
+// Target is the address that Dial was given.
+func (c *ClientConn) Target() string { return c.target }
+
+// Close ends the session. Calls under way end with CANCELED.
+func (c *ClientConn) Close() error {
+	err := c.session.close()
+	if c.named != nil {
+		_ = c.named.Close()
+	}
+	for _, h := range c.config.StatsHandlers {
+		h.HandleConn(c.conn, &stats.ConnEnd{Client: true})
+	}
+	return err
+}
+
+// Invoke makes a unary call: it sends args and fills reply. The error has a
+// status of grpc's: the handler's, whole, or the session's; FateOf tells of a
+// call that has no answer whether it was executed.
+func (c *ClientConn) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
+	if c.unary != nil {
+		return c.unary(ctx, method, args, reply, c.named, c.invoke, c.combine(options)...)
+	}
+	return c.invoke(ctx, method, args, reply, nil, c.combine(options)...)
+}
+
+// combine puts the connection's options before a call's.
+func (c *ClientConn) combine(options []grpc.CallOption) []grpc.CallOption {
+	switch {
+	case len(c.config.CallOptions) == 0:
+		return options
+	case len(options) == 0:
+		return c.config.CallOptions
+	}
+	return append(c.config.CallOptions[:len(c.config.CallOptions):len(c.config.CallOptions)], options...)
+}
+
+// NewStream opens a stream. Its errors are Invoke's.
+func (c *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	if c.stream != nil {
+		return c.stream(ctx, desc, c.named, method, c.newStream, c.combine(options)...)
+	}
+	return c.newStream(ctx, desc, nil, method, c.combine(options)...)
+}
+
+// unaryCall is a call on its way: what its options asked for, and what came.
+type unaryCall struct {
+	info     callInfo
+	out      body
+	watch    *watch
+	reply    any
+	trailers metadata.MD
+}
+
+// invoke makes a call, within the interceptors.
+func (c *ClientConn) invoke(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn, options ...grpc.CallOption) (err error) {
+	call := &unaryCall{reply: reply}
+	call.info, err = newCallInfo(options)
+	if err == nil {
+		err = call.do(ctx, c, method, args)
+	}
+	call.info.ended(call.trailers, err)
+	return err
+}
+
+// do makes the call.
+func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args any) (err error) {
+	local, remote := c.session.addrs()
+	u.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !u.info.waitForReady, local, remote)
+	u.watch.begin(!u.info.waitForReady, false, false)
+	defer func() { u.watch.end(u.trailers, err) }()
+	md, err := u.info.outgoing(ctx, c.target, method)
+	if err != nil {
+		return err
+	}
+	r := request{method: method, waitForReady: u.info.waitForReady, maxReply: u.info.maxReceive, body: &u.out}
+	if r.metadata, err = appendMetadata(nil, u.info.codec.subtype, md, nil); err != nil {
+		return err
+	}
+	if u.out, err = u.info.codec.marshal(args); err != nil {
+		return err
+	}
+	defer u.out.free()
+	if u.out.size > u.info.maxSend {
+		return tooLong("sent", u.out.size, u.info.maxSend)
+	}
+	u.watch.outHeader(md)
+	u.watch.outPayload(args, u.out.size)
+	if len(u.info.peers) > 0 {
+		u.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
+	}
+	if err := c.session.call(ctx, &r, u.take); err != nil {
+		return sessionStatus(err)
+	}
+	return nil
+}
+
+// take reads the answer while its bytes are there.
+func (u *unaryCall) take(a *answer, b []byte) error {
+	headers, trailers, err := parseMetadata(a.metadata)
+	if err != nil {
+		return err
+	}
+	u.trailers = trailers
+	u.info.headed(headers)
+	u.watch.inHeader(headers, len(a.metadata))
+	if err := unpackStatus(a.code, a.text, a.details); err != nil {
+		u.watch.inTrailer(trailers)
+		return err
+	}
+	if len(b) > u.info.maxReceive {
+		return tooLong("received", len(b), u.info.maxReceive)
+	}
+	if err := u.info.codec.unmarshal(b, u.reply); err != nil {
+		return err
+	}
+	u.watch.inPayload(u.reply, len(b))
+	u.watch.inTrailer(trailers)
+	return nil
+}
+
+// tooLong is the status of a message beyond its bound.
+func tooLong(what string, size, most int) error {
+	return status.Errorf(codes.ResourceExhausted, "rpc: a message of %d bytes is not %s; the most are %d, set by grpc.MaxCall…MsgSize and the server's config", size, what, most)
+}

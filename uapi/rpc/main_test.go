@@ -1,0 +1,9 @@
+package rpc
+
+import (
+	"testing"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }

@@ -1,0 +1,66 @@
+package rpc
+
+import (
+	"context"
+	"net"
+)
+
+// The seam between gRPC's interfaces and sessions: what this package asks of
+// uapi/rpc/session, in bytes. Bytes that a function is given are lent until it
+// returns.
+
+// request is a call on its way out, or a stream's opening.
+type request struct {
+	method       string // "/service/method"
+	metadata     []byte
+	body         *body // nil for a stream
+	waitForReady bool
+	maxReply     int // bytes of a reply's or a stream's message
+}
+
+// answer is how a call or stream ends: the handler's status.
+type answer struct {
+	code     uint32
+	text     string
+	details  []byte
+	metadata []byte
+}
+
+// clientSession is a session's client.
+type clientSession interface {
+	// call makes a call and gives its answer to take, in the caller's
+	// goroutine. Errors are the session's own.
+	call(ctx context.Context, r *request, take func(a *answer, body []byte) error) error
+	// open opens a stream, which ends with ctx.
+	open(ctx context.Context, r *request) (clientSide, error)
+	addrs() (local, remote net.Addr)
+	close() error
+}
+
+// side is an end of a stream. One goroutine sends and one receives.
+type side interface {
+	// send sends metadata, a message, or both; b is nil for metadata alone.
+	send(metadata []byte, b *body) error
+	// receive gives the next message's metadata and body to take; has is
+	// false for metadata alone. At the peer's end it returns io.EOF.
+	receive(take func(metadata, body []byte, has bool) error) error
+}
+
+// clientSide is the client's end of a stream.
+type clientSide interface {
+	side
+	// closeSend ends this direction; the server's receive returns io.EOF.
+	closeSend() error
+	// end is the handler's status, when receive has returned io.EOF.
+	end() *answer
+}
+
+// incoming is what a server's handler is told of a call or stream.
+type incoming struct {
+	ctx           context.Context // ends with the deadline, a cancel, or a stream's connection
+	method        string
+	metadata      []byte
+	body          []byte // of a call; lent until release
+	release       func()
+	local, remote net.Addr
+}

@@ -1,0 +1,165 @@
+package rpc
+
+import (
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+// ServerConfig says how a Server answers. The zero value is good.
+type ServerConfig struct {
+	// UnaryInterceptors and StreamInterceptors stand around each handler, the
+	// first outermost.
+	UnaryInterceptors  []grpc.UnaryServerInterceptor
+	StreamInterceptors []grpc.StreamServerInterceptor
+	// StatsHandlers are told of each call and stream.
+	StatsHandlers []stats.Handler
+	// MaxReceive and MaxSend bound a message, in bytes: 4 MiB and 64 MiB
+	// unless they are set.
+	MaxReceive, MaxSend int
+}
+
+// Server calls the handlers of registered services: it is a
+// grpc.ServiceRegistrar, which services are registered with as with a
+// grpc.Server, before Serve. One implementation may be registered with both.
+type Server struct {
+	config   ServerConfig
+	services registry
+	unary    grpc.UnaryServerInterceptor
+	stream   grpc.StreamServerInterceptor
+}
+
+var _ grpc.ServiceRegistrar = (*Server)(nil)
+
+// NewServer makes a server without services.
+func NewServer(config ServerConfig) *Server {
+	if config.MaxReceive == 0 {
+		config.MaxReceive = defaultMaxReceive
+	}
+	if config.MaxSend == 0 {
+		config.MaxSend = defaultMaxSend
+	}
+	return &Server{
+		config: config, services: registry{},
+		unary:  chain(config.UnaryInterceptors, joinUnaryServer),
+		stream: chain(config.StreamInterceptors, joinStreamServer),
+	}
+}
+
+// RegisterService adds a service, as generated code calls it. It panics, as
+// grpc-go ends the process, if the name is registered already or impl lacks
+// methods.
+func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	if err := s.services.register(desc, impl); err != nil {
+		panic(err)
+	}
+}
+
+// GetServiceInfo describes the registered services, by name; reflection asks
+// for it.
+func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
+	infos := map[string]grpc.ServiceInfo{}
+	for name, service := range maps.All(s.services) {
+		info := service.info
+		info.Methods = slices.Clone(info.Methods)
+		infos[name] = info
+	}
+	return infos
+}
+
+// call runs a unary handler. The body is nil if the status is not OK.
+func (s *Server) call(in *incoming) (*answer, *body) {
+	x, ctx, err := s.arrive(in, nil, false, false)
+	if err != nil {
+		return s.answered(x, nil, nil, err)
+	}
+	service, name := s.services.find(in.method)
+	if service == nil || service.methods[name] == nil {
+		return s.answered(x, nil, nil, status.Error(codes.Unimplemented, s.services.unknown(in.method)))
+	}
+	reply, err := service.methods[name].Handler(service.impl, ctx, func(m any) error {
+		defer in.release()
+		if len(in.body) > s.config.MaxReceive {
+			return tooLong("received", len(in.body), s.config.MaxReceive)
+		}
+		if err := x.codec.unmarshal(in.body, m); err != nil {
+			return err
+		}
+		x.watch.inPayload(m, len(in.body))
+		return nil
+	}, s.unary)
+	if err != nil {
+		return s.answered(x, nil, nil, err)
+	}
+	b, err := x.codec.marshal(reply)
+	if err == nil && b.size > s.config.MaxSend {
+		b.free()
+		err = tooLong("sent", b.size, s.config.MaxSend)
+	}
+	return s.answered(x, reply, &b, err)
+}
+
+// answered ends a call.
+func (s *Server) answered(x *exchange, reply any, b *body, err error) (*answer, *body) {
+	if err != nil {
+		b = nil
+	}
+	_, _ = x.takeHeaders()
+	if b != nil {
+		x.watch.outPayload(reply, b.size)
+	}
+	a := x.end(err)
+	if a.code != 0 {
+		b = nil
+	}
+	x.watch.outTrailer(x.trailers)
+	x.watch.end(x.trailers, unpackStatus(a.code, a.text, a.details))
+	return a, b
+}
+
+// open runs a stream's handler, which may be a unary method's.
+func (s *Server) open(in *incoming, stream side) *answer {
+	service, name := s.services.find(in.method)
+	desc, handler := &grpc.StreamDesc{}, grpc.StreamHandler(nil)
+	if service != nil {
+		if d := service.streams[name]; d != nil {
+			desc, handler = d, d.Handler
+		} else if m := service.methods[name]; m != nil {
+			handler = s.asStream(m)
+		}
+	}
+	x, ctx, err := s.arrive(in, stream, desc.ClientStreams, desc.ServerStreams)
+	switch {
+	case err != nil:
+	case handler == nil:
+		err = status.Error(codes.Unimplemented, s.services.unknown(in.method))
+	default:
+		ss := &serverStream{exchange: x, ctx: ctx, maxReceive: s.config.MaxReceive, maxSend: s.config.MaxSend}
+		if s.stream == nil || service.methods[name] != nil {
+			err = handler(service.impl, ss)
+		} else {
+			info := &grpc.StreamServerInfo{FullMethod: in.method, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams}
+			err = s.stream(service.impl, ss, info, handler)
+		}
+	}
+	a := x.end(err)
+	x.watch.outTrailer(x.trailers)
+	x.watch.end(x.trailers, unpackStatus(a.code, a.text, a.details))
+	return a
+}
+
+// asStream lets a client that knows streams alone, such as a proxy, make a
+// unary call.
+func (s *Server) asStream(m *grpc.MethodDesc) grpc.StreamHandler {
+	return func(impl any, ss grpc.ServerStream) error {
+		reply, err := m.Handler(impl, ss.Context(), ss.RecvMsg, s.unary)
+		if err != nil {
+			return err
+		}
+		return ss.SendMsg(reply)
+	}
+}

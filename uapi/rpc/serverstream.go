@@ -1,0 +1,186 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// exchange is a call or stream at the server, and what grpc.SetHeader and its
+// like find in the context: a grpc.ServerTransportStream.
+type exchange struct {
+	method string
+	codec  codec
+	watch  *watch
+	stream side // nil for a call
+
+	mu       sync.Mutex
+	headers  metadata.MD // guarded by mu
+	trailers metadata.MD // guarded by mu
+	sent     bool        // headers are; guarded by mu
+}
+
+var _ grpc.ServerTransportStream = (*exchange)(nil)
+
+// errSent is what comes too late.
+var errSent = status.Error(codes.Internal, "rpc: the headers were sent already")
+
+// Method is the full name, "/service/method".
+func (x *exchange) Method() string { return x.method }
+
+// SetHeader adds to the headers, which go with the first message.
+func (x *exchange) SetHeader(md metadata.MD) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.sent {
+		return errSent
+	}
+	x.headers = metadata.Join(x.headers, md)
+	return nil
+}
+
+// SendHeader sends the headers now: those of a call go with its answer all the
+// same, but are final.
+func (x *exchange) SendHeader(md metadata.MD) error {
+	if err := x.SetHeader(md); err != nil {
+		return err
+	}
+	b, err := x.takeHeaders()
+	if err != nil || x.stream == nil {
+		return err
+	}
+	return sessionStatus(x.stream.send(b, nil))
+}
+
+// SetTrailer adds to the trailers, which go with the status.
+func (x *exchange) SetTrailer(md metadata.MD) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.trailers = metadata.Join(x.trailers, md)
+	return nil
+}
+
+// takeHeaders closes the headers, and returns them for the message that is sent
+// next; nil if they are on their way.
+func (x *exchange) takeHeaders() ([]byte, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.sent {
+		return nil, nil
+	}
+	x.sent = true
+	x.watch.outHeader(x.headers)
+	if x.stream == nil {
+		return nil, nil
+	}
+	return appendMetadata(nil, "", x.headers, nil)
+}
+
+// end is the handler's answer: its status, the trailers, and the headers if no
+// message took them.
+func (x *exchange) end(err error) *answer {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	headers := x.headers
+	if x.sent && x.stream != nil {
+		headers = nil
+	}
+	md, mdErr := appendMetadata(nil, "", headers, x.trailers)
+	if mdErr != nil {
+		err = mdErr
+	}
+	a := &answer{metadata: md}
+	a.code, a.text, a.details = packStatus(err)
+	return a
+}
+
+// serverStream is a server's stream: a grpc.ServerStream.
+type serverStream struct {
+	*exchange
+	ctx                 context.Context
+	maxReceive, maxSend int
+}
+
+func (s *serverStream) Context() context.Context { return s.ctx }
+
+// SetTrailer adds to the trailers.
+func (s *serverStream) SetTrailer(md metadata.MD) { _ = s.exchange.SetTrailer(md) }
+
+// SendMsg sends a message, and the headers with the first.
+func (s *serverStream) SendMsg(m any) error {
+	b, err := s.codec.marshal(m)
+	if err != nil {
+		return err
+	}
+	defer b.free()
+	if b.size > s.maxSend {
+		return tooLong("sent", b.size, s.maxSend)
+	}
+	md, err := s.takeHeaders()
+	if err != nil {
+		return err
+	}
+	if err := s.stream.send(md, &b); err != nil {
+		return sessionStatus(err)
+	}
+	s.watch.outPayload(m, b.size)
+	return nil
+}
+
+// RecvMsg waits for a message; io.EOF is the end of the client's direction.
+func (s *serverStream) RecvMsg(m any) error {
+	for took := false; !took; {
+		err := s.stream.receive(func(_, b []byte, has bool) error {
+			took = has
+			if !has {
+				return nil
+			}
+			return s.take(b, m)
+		})
+		if errors.Is(err, io.EOF) {
+			return io.EOF
+		}
+		if err != nil {
+			return sessionStatus(err)
+		}
+	}
+	return nil
+}
+
+func (s *serverStream) take(b []byte, m any) error {
+	if len(b) > s.maxReceive {
+		return tooLong("received", len(b), s.maxReceive)
+	}
+	if err := s.codec.unmarshal(b, m); err != nil {
+		return err
+	}
+	s.watch.inPayload(m, len(b))
+	return nil
+}
+
+// arrive reads what a call or stream comes with: its metadata, its codec, and
+// the context for its handler.
+func (s *Server) arrive(in *incoming, stream side, clientStreams, serverStreams bool) (*exchange, context.Context, error) {
+	x := &exchange{method: in.method, stream: stream}
+	headers, _, err := parseMetadata(in.metadata)
+	if err != nil {
+		return x, in.ctx, err
+	}
+	ctx := peer.NewContext(in.ctx, &peer.Peer{Addr: in.remote, LocalAddr: in.local})
+	if headers == nil {
+		headers = metadata.MD{}
+	}
+	ctx = metadata.NewIncomingContext(ctx, headers)
+	x.watch, ctx = newWatch(ctx, s.config.StatsHandlers, false, in.method, false, in.local, in.remote)
+	x.watch.inHeader(headers, len(in.metadata))
+	x.watch.begin(false, clientStreams, serverStreams)
+	x.codec, err = codecOf(contentSubtype(headers))
+	return x, grpc.NewContextWithServerTransportStream(ctx, x), err
+}

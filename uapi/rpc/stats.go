@@ -1,0 +1,88 @@
+package rpc
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+)
+
+// watch tells stats handlers of grpc's what becomes of one call or stream, in
+// grpc-go's order. A nil watch tells nobody.
+type watch struct {
+	handlers []stats.Handler
+	ctx      context.Context // with the handlers' tags
+	client   bool
+	method   string
+	local    net.Addr
+	remote   net.Addr
+	begun    time.Time
+}
+
+// newWatch has the handlers tag a call, and returns the context with their
+// tags.
+func newWatch(ctx context.Context, handlers []stats.Handler, client bool, method string, failFast bool, local, remote net.Addr) (*watch, context.Context) {
+	if len(handlers) == 0 {
+		return nil, ctx
+	}
+	for _, h := range handlers {
+		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: failFast})
+	}
+	return &watch{handlers, ctx, client, method, local, remote, time.Now()}, ctx
+}
+
+func (w *watch) tell(s stats.RPCStats) {
+	for _, h := range w.handlers {
+		h.HandleRPC(w.ctx, s)
+	}
+}
+
+func (w *watch) begin(failFast, clientStreams, serverStreams bool) {
+	if w != nil {
+		w.tell(&stats.Begin{Client: w.client, BeginTime: w.begun, FailFast: failFast, IsClientStream: clientStreams, IsServerStream: serverStreams})
+	}
+}
+
+func (w *watch) inHeader(md metadata.MD, length int) {
+	if w != nil {
+		w.tell(&stats.InHeader{Client: w.client, WireLength: length, Header: md, FullMethod: w.method, RemoteAddr: w.remote, LocalAddr: w.local})
+	}
+}
+
+func (w *watch) outHeader(md metadata.MD) {
+	if w != nil {
+		w.tell(&stats.OutHeader{Client: w.client, Header: md, FullMethod: w.method, RemoteAddr: w.remote, LocalAddr: w.local})
+	}
+}
+
+func (w *watch) inPayload(m any, length int) {
+	if w != nil {
+		w.tell(&stats.InPayload{Client: w.client, Payload: m, Length: length, CompressedLength: length, WireLength: length, RecvTime: time.Now()})
+	}
+}
+
+func (w *watch) outPayload(m any, length int) {
+	if w != nil {
+		w.tell(&stats.OutPayload{Client: w.client, Payload: m, Length: length, CompressedLength: length, WireLength: length, SentTime: time.Now()})
+	}
+}
+
+func (w *watch) inTrailer(md metadata.MD) {
+	if w != nil {
+		w.tell(&stats.InTrailer{Client: w.client, Trailer: md})
+	}
+}
+
+func (w *watch) outTrailer(md metadata.MD) {
+	if w != nil {
+		w.tell(&stats.OutTrailer{Client: w.client, Trailer: md})
+	}
+}
+
+func (w *watch) end(trailers metadata.MD, err error) {
+	if w != nil {
+		w.tell(&stats.End{Client: w.client, BeginTime: w.begun, EndTime: time.Now(), Trailer: trailers, Error: err})
+	}
+}

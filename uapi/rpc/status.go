@@ -1,0 +1,82 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	pb "google.golang.org/protobuf/proto"
+
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+)
+
+// maxText and maxDetails bound what a status says, in bytes.
+const (
+	maxText    = 4 << 10
+	maxDetails = 16 << 10
+)
+
+// packStatus splits a handler's error as a session carries it. An error without
+// a status is UNKNOWN, one of a context CANCELLED or DEADLINE_EXCEEDED, as in
+// grpc-go. Details travel whole, as a google.rpc.Status; beyond maxDetails
+// they are left out, and the text says so.
+func packStatus(err error) (code uint32, text string, details []byte) {
+	if err == nil {
+		return 0, "", nil
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	text = s.Message()
+	if p := s.Proto(); len(p.GetDetails()) > 0 {
+		if details, err = pb.Marshal(p); err != nil || len(details) > maxDetails {
+			details, text = nil, text+" (the details are too long and left out)"
+		}
+	}
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "")
+	}
+	return uint32(s.Code()), text, details
+}
+
+// unpackStatus is the error that packStatus took apart, nil for code 0.
+func unpackStatus(code uint32, text string, details []byte) error {
+	if code == 0 {
+		return nil
+	}
+	if len(details) > 0 {
+		p := &spb.Status{}
+		if err := pb.Unmarshal(details, p); err == nil && uint32(p.Code) == code {
+			return status.FromProto(p).Err()
+		}
+	}
+	return status.Error(codes.Code(code), text)
+}
+
+// contextStatus is the status of a context's end.
+func contextStatus(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.Error(codes.DeadlineExceeded, "rpc: the call's deadline passed; it may have been executed")
+	case errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, "rpc: the caller cancelled the call; it may have been executed")
+	}
+	return nil
+}
+
+// sessionStatus is the error of a session with a status of grpc's.
+func sessionStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	if s := contextStatus(err); s != nil {
+		return s
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
