@@ -21,6 +21,7 @@ const (
 	maxMessage = 8 << 20
 	gidTable   = 1024
 	maxPkeys   = 64 // the port's table has one entry all the same
+	rxeVendor  = 0xffffff
 )
 
 // Device capability flags (enum ib_uverbs_device_cap_flags) that hold here.
@@ -46,6 +47,7 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 	return abi.QueryDeviceResp{
 		NodeGUID:        d.guid,
 		SysImageGUID:    d.guid,
+		VendorID:        rxeVendor,
 		MaxMRSize:       1<<64 - 1,
 		PageSizeCap:     0xfffff000,
 		MaxQP:           maxQP,

@@ -2,10 +2,7 @@ package abi
 
 import "syscall"
 
-const (
-	noMigration = "the mini kernel moves no ids between files"
-	older       = "superseded by the command that takes any address family"
-)
+const older = "superseded by the command that takes any address family"
 
 // ucmCommands are those of /dev/infiniband/rdma_cm, by number (ucma.c:
 // ucma_cmd_table). Only CONNECT and ACCEPT look at the length of a request;
@@ -29,7 +26,7 @@ var ucmCommands = complete(FormCM, func(n int) string { return UCMCommand(n).Str
 	UCMCmdNotify:       {Request: of[UCMNotify](UCMNotifySize)},
 	UCMCmdJoinIPMcast:  {Lacks: noMcast},
 	UCMCmdLeaveMcast:   {Lacks: noMcast},
-	UCMCmdMigrateID:    {Request: of[UCMMigrateID](UCMMigrateIDSize), Response: of[UCMMigrateResp](UCMMigrateRespSize), Lacks: noMigration},
+	UCMCmdMigrateID:    {Request: of[UCMMigrateID](UCMMigrateIDSize), Response: of[UCMMigrateResp](UCMMigrateRespSize), LeastResponse: UCMMigrateRespSize},
 	UCMCmdQuery:        {Request: of[UCMQuery](UCMQuerySize), Response: opaque(UCMQueryAddrRespSize)},
 	UCMCmdBind:         {Request: of[UCMBind](UCMBindSize)},
 	UCMCmdResolveAddr:  {Request: of[UCMResolveAddr](UCMResolveAddrSize)},

@@ -41,9 +41,10 @@ type eventQueue struct {
 	done chan struct{} // closed when no more events will come
 
 	mu         sync.Mutex
-	head, tail *run  // guarded by mu, as are all
-	runs       int   // in the queue
-	spare      *run  // used before, by next
+	head, tail *run // guarded by mu, as are all
+	runs       int  // in the queue
+	spare      *run // used before, by next
+	ready      readiness
 	err        error // the answer to a read of an empty queue
 }
 
@@ -112,6 +113,7 @@ func (q *eventQueue) append(s *source) {
 		q.head = r
 	}
 	q.tail = r
+	q.ready.set(true)
 	if s.last != nil {
 		s.last.later = r
 	} else {
@@ -138,6 +140,7 @@ func (q *eventQueue) unlink(r *run) {
 		s.last = nil
 	}
 	q.runs--
+	q.ready.set(q.head != nil || q.err != nil)
 	*r = run{next: q.spare}
 	q.spare = r
 }
@@ -158,6 +161,7 @@ func (q *eventQueue) close(err error, keep bool) {
 		close(q.done)
 	}
 	q.err = err
+	q.ready.set(err != errClosed) //nolint:errorlint // our own value
 }
 
 // take waits for an event. room is how much the reader has for its size.
@@ -221,6 +225,9 @@ func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 		f.drop()
 		return nil, err
 	}
+	e.queue.mu.Lock()
+	e.queue.ready = readiness{host: f.proc.host, fd: e.fd}
+	e.queue.mu.Unlock()
 	return e, nil
 }
 

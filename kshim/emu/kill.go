@@ -150,13 +150,3 @@ func (c *call) copyIn(dst, src []byte) error {
 	c.file.proc.touch.leave(c.lane)
 	return err
 }
-
-// probe looks whether memory is there, until the process is killed.
-func (f *uverbsFile) probe(mem []byte, write bool) error {
-	if !f.proc.touch.enter(0) {
-		return errKilled
-	}
-	defer f.proc.touch.leave(0)
-	_, err := probe(mem, write)
-	return err
-}

@@ -62,6 +62,9 @@ func (m *UserMemory) hold(addr, n uint64) ([]byte, *pinned, error) {
 		return nil, nil, err
 	}
 	p := m.ranges.Load().find(addr, n)
+	if mem := m.anywhere(addr, n); p == nil && mem != nil {
+		return mem, &pinned{&pinnedRange{users: 1}, pages}, nil
+	}
 	if p == nil {
 		m.locked.pages -= pages
 		return nil, nil, fail(syscall.EFAULT, "%d bytes at %#x are not in memory announced with Pin", n, addr)

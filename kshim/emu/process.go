@@ -22,6 +22,7 @@ type Process struct {
 	machine *Machine
 	ns      *namespace
 	name    string
+	host    Host // nil: the program is written against kshim
 	memory  *UserMemory
 	maps    mappings
 	touch   gate          // around every access to memory
@@ -160,21 +161,21 @@ func (p *Process) disowned() {
 	}
 }
 
-// install gives a file the lowest free number.
+// install gives a file a number.
 func (p *Process) install(f kshim.File, base *file, adopted bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.exited {
 		return fail(syscall.ESRCH, "process %q has exited", p.name)
 	}
-	i := 0
-	for i < len(p.files) && p.files[i].file != nil {
-		i++
+	i, err := p.place()
+	if err != nil {
+		return err
 	}
 	if i >= maxFD {
 		return fail(syscall.EMFILE, "process %q has %d files open", p.name, len(p.files))
 	}
-	if i == len(p.files) {
+	for i >= len(p.files) {
 		p.files = append(p.files, fdEntry{})
 	}
 	switch f.(type) {

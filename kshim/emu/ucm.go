@@ -17,13 +17,16 @@ const nodeCM = "rdma_cm"
 // Numbers of ids are the namespace's, not a file's, as in Linux (ucma.c:
 // ctx_table).
 //
-// Locks, outermost first: an id's mu, the driver's, and then one of ucmCore.mu
-// and ucmFile.mu, never both. The driver may raise events with its own held.
+// Locks, outermost first: an id's mu, the driver's, and then ucmCore.mu or that
+// of a ucmFile, never both. The driver may raise events with its own held. Two
+// files are locked by MIGRATE_ID only, with moving held.
 type ucmCore struct {
 	mu       sync.Mutex
 	ids      map[uint32]*ucmID       // guarded by mu
 	ports    map[uint16][]ucmBinding // guarded by mu
 	nextPort uint16                  // guarded by mu
+
+	moving sync.Mutex // held while an id goes from one file to another
 }
 
 // ucmBinding is an id's hold on a port, as the id was when it took it.
@@ -42,6 +45,7 @@ type ucmFile struct {
 	events []ucmEvent          // guarded by mu
 	ids    map[*ucmID]struct{} // guarded by mu
 	ended  bool                // guarded by mu
+	ready  readiness           // guarded by mu
 }
 
 // ucmEvent is an event that waits.
@@ -66,6 +70,7 @@ func (p *Process) openCM(name string) (kshim.File, error) {
 	if err := p.install(f, &f.file, true); err != nil {
 		return nil, explain(err, "open", name)
 	}
+	f.ready = readiness{host: p.host, fd: f.fd}
 	return f, nil
 }
 
@@ -90,6 +95,7 @@ var ucmHandlers = [...]func(*ucmCall) error{
 	abi.UCMCmdGetEvent:     (*ucmCall).getEvent,
 	abi.UCMCmdSetOption:    (*ucmCall).setOption,
 	abi.UCMCmdNotify:       (*ucmCall).notify,
+	abi.UCMCmdMigrateID:    (*ucmCall).migrateID,
 	abi.UCMCmdQuery:        (*ucmCall).query,
 	abi.UCMCmdBind:         (*ucmCall).bind,
 	abi.UCMCmdResolveAddr:  (*ucmCall).resolveAddr,
@@ -191,15 +197,19 @@ func (f *ucmFile) end() {
 
 // id finds the id at off in the request and holds it until release.
 func (c *ucmCall) id(off int) (id *ucmID, release func(), err error) {
-	num := binary.LittleEndian.Uint32(c.in[off:])
-	core := &c.f.proc.ns.cm
+	return c.f.id(binary.LittleEndian.Uint32(c.in[off:]))
+}
+
+// id finds the file's id of a number and holds it until release.
+func (f *ucmFile) id(num uint32) (id *ucmID, release func(), err error) {
+	core := &f.proc.ns.cm
 	core.mu.Lock()
 	id = core.ids[num]
 	core.mu.Unlock()
 	switch {
 	case id == nil:
 		return nil, nil, fail(syscall.ENOENT, "id %d does not exist", num)
-	case id.file != c.f:
+	case id.file.Load() != f:
 		return nil, nil, fail(syscall.EINVAL, "id %d is another file's", num)
 	}
 	id.mu.Lock()

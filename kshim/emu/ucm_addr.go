@@ -105,7 +105,7 @@ func (id *ucmID) release() {
 		return
 	}
 	id.bound = false
-	c := &id.file.proc.ns.cm
+	c := &id.ns.cm
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	port := id.src.Port()
@@ -200,7 +200,7 @@ func (c *ucmCall) resolveAddr() error {
 }
 
 func (id *ucmID) resolve(src, dst netip.AddrPort) error {
-	ns := id.file.proc.ns
+	ns := id.ns
 	from := src.Addr()
 	if unspecified(from) {
 		from = netip.Addr{}

@@ -71,8 +71,7 @@ func (c *ucmCall) accept() error {
 }
 
 func (id *ucmID) setUID(uid uint64) (old uint64) {
-	id.file.mu.Lock()
-	defer id.file.mu.Unlock()
+	defer id.lockFile().mu.Unlock()
 	old, id.uid = id.uid, uid
 	return old
 }

@@ -22,14 +22,12 @@ func (id *ucmID) Event(ev driver.CMEvent) {
 // ask notes that a request is under way, and what it offers; its end is any
 // event.
 func (id *ucmID) ask(on bool, resources uint8) {
-	id.file.mu.Lock()
-	defer id.file.mu.Unlock()
+	defer id.lockFile().mu.Unlock()
 	id.asking, id.offered = on, resources
 }
 
 func (id *ucmID) asks() (resources uint8, asking bool) {
-	id.file.mu.Lock()
-	defer id.file.mu.Unlock()
+	defer id.lockFile().mu.Unlock()
 	return id.offered, id.asking
 }
 
@@ -37,12 +35,11 @@ func (id *ucmID) asks() (resources uint8, asking bool) {
 // was not accepted yet, which has no uid, are dropped: its ACCEPT will fail
 // (ucma.c: ucma_event_handler).
 func (id *ucmID) post(ev abi.UCMEvent, status int32, param *driver.CMPeerParam, private []byte) {
-	f := id.file
-	f.mu.Lock()
+	f := id.lockFile()
 	if id.uid != 0 && !id.dead {
 		resp := abi.UCMEventResp{UID: id.uid, ID: id.num, Event: ev, Status: status}
 		putParam(&resp, param, private)
-		f.events = append(f.events, ucmEvent{of: id, resp: resp})
+		f.add(ucmEvent{of: id, resp: resp})
 	}
 	f.mu.Unlock()
 	f.notify()
@@ -78,12 +75,13 @@ type listenOn struct {
 // not kept, until it is accepted. No lock of an id may be taken here: the
 // driver has its own, and commands take those in the other order.
 func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEvents, error) {
-	f := l.id.file
-	made := &ucmID{
-		file: f, state: ucmConnect, conn: conn, src: r.Dst, dst: r.Src, dev: l.dev, cm: l.cm,
-		path: driver.CMPath{Local: r.Dst.Addr(), GIDIndex: r.GIDIndex},
-	}
-	core := &f.proc.ns.cm
+	core := &l.id.ns.cm
+	core.moving.Lock()
+	defer core.moving.Unlock()
+	f := l.id.file.Load()
+	made := newUCMID(f)
+	made.state, made.conn, made.src, made.dst, made.dev, made.cm = ucmConnect, conn, r.Dst, r.Src, l.dev, l.cm
+	made.path = driver.CMPath{Local: r.Dst.Addr(), GIDIndex: r.GIDIndex}
 	if !core.add(made) {
 		return nil, syscall.ECONNREFUSED
 	}
@@ -96,7 +94,7 @@ func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEv
 		delete(f.ids, made)
 	} else {
 		resp.UID = l.id.uid
-		f.events = append(f.events, ucmEvent{of: l.id, made: made, resp: resp})
+		f.add(ucmEvent{of: l.id, made: made, resp: resp})
 	}
 	f.mu.Unlock()
 	if dead {
@@ -105,6 +103,12 @@ func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEv
 	}
 	f.notify()
 	return made, nil
+}
+
+// add puts an event behind those that wait. Preconditions: mu is held.
+func (f *ucmFile) add(ev ucmEvent) {
+	f.events = append(f.events, ev)
+	f.ready.set(true)
 }
 
 func (f *ucmFile) notify() {
@@ -132,6 +136,7 @@ func (c *ucmCall) getEvent() error {
 	}
 	f.events[0] = ucmEvent{}
 	f.events = f.events[1:]
+	f.ready.set(len(f.events) > 0)
 	ev.of.reported++
 	more := len(f.events) > 0
 	f.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -28,7 +29,8 @@ const (
 // ucmID is struct ucma_context and its struct rdma_cm_id.
 type ucmID struct {
 	num  uint32
-	file *ucmFile
+	ns   *namespace
+	file atomic.Pointer[ucmFile] // changed with its mu and the next one's held
 
 	mu        sync.Mutex // held through commands
 	gone      bool       // guarded by mu, as are all
@@ -46,12 +48,30 @@ type ucmID struct {
 	reuse     bool
 	afOnly    bool
 
-	// guarded by file.mu
+	// guarded by the file's mu
 	uid      uint64
 	reported uint32
 	dead     bool // no more events
 	asking   bool // its request was neither answered nor given up
 	offered  uint8
+}
+
+func newUCMID(f *ucmFile) *ucmID {
+	id := &ucmID{ns: f.proc.ns}
+	id.file.Store(f)
+	return id
+}
+
+// lockFile locks the file that has the id.
+func (id *ucmID) lockFile() *ucmFile {
+	for {
+		f := id.file.Load()
+		f.mu.Lock()
+		if id.file.Load() == f {
+			return f
+		}
+		f.mu.Unlock()
+	}
 }
 
 // add gives an id the lowest free number. It returns false when the file has
@@ -66,8 +86,7 @@ func (c *ucmCore) add(id *ucmID) bool {
 	}
 	c.ids[id.num] = id
 	c.mu.Unlock()
-	f := id.file
-	f.mu.Lock()
+	f := id.lockFile()
 	ended := f.ended
 	if !ended {
 		f.ids[id] = struct{}{}
@@ -97,8 +116,9 @@ func (c *ucmCall) createID() error {
 	if req.PS != abi.UCMPSTCP {
 		return fail(syscall.EINVAL, "port space %v is not supported, TCP is", req.PS)
 	}
-	id := &ucmID{file: c.f, uid: req.UID}
-	core := &c.f.proc.ns.cm
+	id := newUCMID(c.f)
+	id.uid = req.UID
+	core := &id.ns.cm
 	if !core.add(id) {
 		return errClosed
 	}
@@ -139,9 +159,9 @@ func (id *ucmID) destroy() (reported uint32) {
 	if conn != nil {
 		conn.Destroy()
 	}
-	reported, orphans := id.file.retire(id)
+	reported, orphans := id.retire()
 	for _, o := range orphans { // requests whose events no one will read
-		if id.file.proc.ns.cm.remove(o) {
+		if id.ns.cm.remove(o) {
 			o.destroy()
 		}
 	}
@@ -150,23 +170,33 @@ func (id *ucmID) destroy() (reported uint32) {
 
 // retire drops the events of an id and those that may still come, and gives the
 // ids of requests among them.
-func (f *ucmFile) retire(id *ucmID) (reported uint32, orphans []*ucmID) {
-	f.mu.Lock()
+func (id *ucmID) retire() (reported uint32, orphans []*ucmID) {
+	f := id.lockFile()
 	defer f.mu.Unlock()
 	id.dead = true
 	delete(f.ids, id)
+	for _, ev := range f.take(id) {
+		if ev.made != nil {
+			orphans = append(orphans, ev.made)
+		}
+	}
+	return id.reported, orphans
+}
+
+// take removes the events of an id. Preconditions: mu is held.
+func (f *ucmFile) take(id *ucmID) (taken []ucmEvent) {
 	kept := f.events[:0]
 	for _, ev := range f.events {
-		switch {
-		case ev.of != id:
+		if ev.of == id {
+			taken = append(taken, ev)
+		} else {
 			kept = append(kept, ev)
-		case ev.made != nil:
-			orphans = append(orphans, ev.made)
 		}
 	}
 	clear(f.events[len(kept):])
 	f.events = kept
-	return id.reported, orphans
+	f.ready.set(len(kept) > 0)
+	return taken
 }
 
 // unregisterCM takes a device from its ids: their connections end, and they get

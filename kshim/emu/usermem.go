@@ -22,6 +22,7 @@ type UserMemory struct {
 	mu     sync.Mutex                // serialises changes
 	live   map[*pinnedRange]struct{} // guarded by mu: all that is pinned
 	locked memlock                   // guarded by mu
+	host   Host                      // nil: only what was announced
 	gone   bool                      // guarded by mu: dropped; nothing is pinned any more
 	ranges atomic.Pointer[rangeTree] // changed with mu held
 }
@@ -99,10 +100,18 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 func (m *UserMemory) Slice(addr, n uint64) []byte {
 	p := m.ranges.Load().find(addr, n)
 	if p == nil {
-		return nil
+		return m.anywhere(addr, n)
 	}
 	off := addr - p.addr
 	return p.mem[off : off+n : off+n]
+}
+
+// anywhere is memory that was not announced, which only a host has.
+func (m *UserMemory) anywhere(addr, n uint64) []byte {
+	if m.host == nil || n == 0 {
+		return nil
+	}
+	return m.host.Memory(addr, n)
 }
 
 // drop forgets all announcements, and those to come, as when a process ends.

@@ -61,6 +61,9 @@ func openCM(name string) (kshim.File, error) {
 	return c, nil
 }
 
+// FD is the descriptor's number, by which MIGRATE_ID names the file.
+func (c *cmFile) FD() int { return c.fd }
+
 // Write gives a command. See kshim.File.
 func (c *cmFile) Write(cmd []byte) (int, error) {
 	n, errno, err := c.write(cmd)

@@ -3,8 +3,10 @@
 package conform
 
 import (
+	"context"
 	"net/netip"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -186,6 +188,34 @@ var cmTests = []test{
 		r.result("from where it is bound", bound.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
 		c.sayEvent()
 		r.say("no more events: %t", c.idle())
+	}},
+	{"cm/migrate", func(r *rig) {
+		from := r.cmFile(0)
+		to := r.cmFileOf(from.k)
+		id, other := from.create("id"), from.create("other")
+		_, err := id.migrate(to, 1<<20)
+		r.result("from a descriptor that is not open", err)
+		_, err = id.migrate(to, to.fd())
+		r.result("from a file that has it not", err)
+		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
+		r.must(from.f.(kshim.Waiter).WaitReadable(context.Background()))
+		r.must(other.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
+		reported, err := id.migrate(to, from.fd())
+		r.result("with an event that waits", err)
+		r.say("events that were read: %d", reported)
+		to.sayEvent()
+		from.sayEvent()
+		id.c = from
+		r.result("RESOLVE_ROUTE by the old file", id.resolveRoute())
+		id.c = to
+		r.result("RESOLVE_ROUTE by the new one", id.resolveRoute())
+		to.sayEvent()
+		reported, err = id.migrate(to, to.fd())
+		r.result("to where it is", err)
+		r.say("events that were read: %d", reported)
+		reported, err = id.destroy()
+		r.result("DESTROY_ID", err)
+		r.say("events that were read: %d; more events: %t %t", reported, !from.idle(), !to.idle())
 	}},
 	{"cm/options", func(r *rig) {
 		c := r.cmFile(0)

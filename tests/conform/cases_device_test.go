@@ -35,6 +35,7 @@ var deviceTests = []test{
 		r.say("max_pkeys %d, phys_port_cnt %d, atomic_cap %v", attr.MaxPkeys, attr.PhysPortCnt, attr.AtomicCap)
 		r.say("max_mr_size %#x, page_size_cap %#x", attr.MaxMRSize, attr.PageSizeCap)
 		r.say("node GUID: %t, the system's: %t", attr.NodeGUID != 0, attr.SysImageGUID == attr.NodeGUID)
+		r.say("vendor %#x, part %d, hardware version %d", attr.VendorID, attr.VendorPartID, attr.HWVer)
 	}},
 	{"device/port", func(r *rig) {
 		p, err := r.open(0).QueryPort(1)

@@ -17,6 +17,7 @@ import (
 // kshim/rdmacm refuses by itself what a kernel refuses, too.
 type cmFile struct {
 	r    *rig
+	k    kshim.Kernel // its process
 	f    kshim.File
 	addr uint64
 	mem  []byte           // announced: responses lie here
@@ -35,11 +36,13 @@ type cmID struct {
 const cmRoom = 512
 
 // cmFile opens the side's connection manager. The case's end closes it.
-func (r *rig) cmFile(side int) *cmFile {
+func (r *rig) cmFile(side int) *cmFile { return r.cmFileOf(r.process(r.sys.cmSide[side])) }
+
+func (r *rig) cmFileOf(k kshim.Kernel) *cmFile {
 	r.Helper()
-	f, err := r.process(r.sys.cmSide[side]).Open("/dev/infiniband/rdma_cm")
+	f, err := k.Open("/dev/infiniband/rdma_cm")
 	r.must(err)
-	c := &cmFile{r: r, f: f, mem: make([]byte, cmRoom), ids: map[uint64]*cmID{}}
+	c := &cmFile{r: r, k: k, f: f, mem: make([]byte, cmRoom), ids: map[uint64]*cmID{}}
 	r.cmFiles = append(r.cmFiles, c)
 	var release func()
 	c.addr, release = f.Pin(c.mem)
@@ -96,6 +99,18 @@ func (id *cmID) destroy() (reported uint32, err error) {
 	err = id.c.do(abi.UCMCmdDestroyID, &req, abi.UCMDestroyIDSize, &req.Response, &resp, abi.UCMDestroyIDRespSize)
 	return resp.EventsReported, err
 }
+
+// migrate gives the id to another file, from the one of a descriptor.
+func (id *cmID) migrate(to *cmFile, from int) (reported uint32, err error) {
+	req := abi.UCMMigrateID{ID: id.num, FD: uint32(from)}
+	var resp abi.UCMMigrateResp
+	if err = to.do(abi.UCMCmdMigrateID, &req, abi.UCMMigrateIDSize, &req.Response, &resp, abi.UCMMigrateRespSize); err == nil {
+		id.c, to.ids[id.uid] = to, id
+	}
+	return resp.EventsReported, err
+}
+
+func (c *cmFile) fd() int { return c.f.(interface{ FD() int }).FD() }
 
 func (id *cmID) bind(a netip.AddrPort) error {
 	req := abi.UCMBind{ID: id.num}

@@ -1,0 +1,91 @@
+package emu
+
+import (
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
+)
+
+// Host is the program of a process that does not know this package: a C program
+// with its libibverbs, between whose system calls and this kernel somebody
+// stands. Its whole memory is user memory, without Pin, and its files have
+// numbers of the system, at which poll(2) finds them ready. The methods are
+// called with locks held: they call nothing of this package, and do not block.
+type Host interface {
+	// Memory returns the n bytes at addr, or nil for addresses that no program
+	// has. It does not look whether memory is there.
+	Memory(addr, n uint64) []byte
+	// Probe reports EFAULT unless mem can be read or, for write, written.
+	Probe(mem []byte, write bool) error
+	// Descriptor returns an open descriptor of the system for a file that is
+	// about to be opened. The host closes it behind the file.
+	Descriptor() (fd int32, err error)
+	// Ready tells that the file of that number begins to have an event for its
+	// reader, or ends to have one.
+	Ready(fd int32, ready bool)
+}
+
+// ProcessOf starts a client as Process does, whose program is h's.
+func (m *Machine) ProcessOf(h Host, name string) *Process {
+	p := m.process(name, &m.all)
+	p.host, p.memory.host = h, h
+	return p
+}
+
+// File gives the open file of a number: EBADF if there is none. Unlike Adopt it
+// may be called often.
+func (p *Process) File(fd int32) (kshim.File, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := int(fd) - firstFD; i >= 0 && i < len(p.files) && p.files[i].file != nil {
+		return p.files[i].file, nil
+	}
+	return nil, &Error{Op: "file", Path: p.name, Msg: "descriptor is not open", Errno: syscall.EBADF}
+}
+
+// place is where a file goes in the table: the lowest free number, or that
+// which the host has for it. Preconditions: mu is held.
+func (p *Process) place() (i int, err error) {
+	if p.host == nil {
+		for i < len(p.files) && p.files[i].file != nil {
+			i++
+		}
+		return i, nil
+	}
+	fd, err := p.host.Descriptor()
+	if err != nil {
+		return 0, err
+	}
+	if i = int(fd) - firstFD; i < 0 || i < len(p.files) && p.files[i].file != nil {
+		return 0, fail(syscall.EMFILE, "the program's descriptor %d was not closed here", fd)
+	}
+	return i, nil
+}
+
+// readiness tells a host whether a file has an event. The zero value tells
+// nobody.
+type readiness struct {
+	host Host
+	fd   int32
+	last bool
+}
+
+func (r *readiness) set(ready bool) {
+	if r.host != nil && ready != r.last {
+		r.last = ready
+		r.host.Ready(r.fd, ready)
+	}
+}
+
+// probe looks whether memory is there, until the process is killed.
+func (f *uverbsFile) probe(mem []byte, write bool) (err error) {
+	if !f.proc.touch.enter(0) {
+		return errKilled
+	}
+	defer f.proc.touch.leave(0)
+	if h := f.proc.host; h != nil {
+		return h.Probe(mem, write)
+	}
+	_, err = probe(mem, write)
+	return err
+}

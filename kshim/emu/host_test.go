@@ -1,0 +1,253 @@
+package emu
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// fakeHost is a program whose memory is arena and whose descriptors are counted
+// from 40.
+type fakeHost struct {
+	arena []byte
+	bad   func(mem []byte, write bool) bool // what Probe refuses
+
+	mu    sync.Mutex
+	next  int32           // guarded by mu, as are all
+	ready map[int32]bool  // of files that had an event
+	full  bool            // no descriptor is left
+	moves map[int32]uint8 // how often Ready was called
+}
+
+func newFakeHost() *fakeHost {
+	return &fakeHost{arena: make([]byte, 1<<16), next: 40, ready: map[int32]bool{}, moves: map[int32]uint8{}}
+}
+
+func (h *fakeHost) Memory(addr, n uint64) []byte {
+	from := addr - address(h.arena)
+	if size := uint64(len(h.arena)); addr < address(h.arena) || from >= size || n > size-from {
+		return nil
+	}
+	return h.arena[from : from+n : from+n]
+}
+
+func (h *fakeHost) Probe(mem []byte, write bool) error {
+	if h.bad != nil && h.bad(mem, write) {
+		return syscall.EFAULT
+	}
+	return nil
+}
+
+func (h *fakeHost) Descriptor() (int32, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.full {
+		return 0, syscall.EMFILE
+	}
+	h.next += 3
+	return h.next, nil
+}
+
+func (h *fakeHost) Ready(fd int32, ready bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready[fd] = ready
+	h.moves[fd]++
+}
+
+func (h *fakeHost) isReady(fd int32) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ready[fd]
+}
+
+// newHostClient is newClient in a process of h.
+func newHostClient(t *testing.T, h *fakeHost) *client {
+	t.Helper()
+	m, dev := New(Options{}), newFakeDevice("fake0")
+	require.NoError(t, m.Register(dev))
+	c := &client{t: t, m: m, dev: dev, proc: m.ProcessOf(h, "test"), page: h.arena[:4096], addr: address(h.arena)}
+	t.Cleanup(func() {
+		c.proc.Exit()
+		dev.check(t)
+	})
+	c.open(false)
+	return c
+}
+
+// TestHostMemory: what a host has is memory without Pin, and is there if the
+// host says so.
+func TestHostMemory(t *testing.T) {
+	h := newFakeHost()
+	c := newHostClient(t, h)
+	_, err := c.do(abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
+	require.NoError(t, err)
+	pd := c.pd()
+	h.bad = func(mem []byte, write bool) bool { return write && address(mem) == c.addr+8192 }
+	mr, err := c.mr(pd, c.addr+8192, 4096, 0)
+	require.NoError(t, err, "to read")
+	_, err = c.mr(pd, c.addr+8192, 4096, abi.AccessLocalWrite)
+	require.ErrorIs(t, err, syscall.EFAULT)
+	_, err = c.mr(pd, c.addr+60<<10, 8192, 0)
+	require.ErrorIs(t, err, syscall.EFAULT, "beyond the program's memory")
+	locked, _ := c.proc.Memlock()
+	require.Equal(t, uint64(4096), locked)
+	_, err = c.do(abi.CmdDeregMR, &abi.DeregMR{MRHandle: mr.MRHandle}, 0)
+	require.NoError(t, err)
+	locked, _ = c.proc.Memlock()
+	require.Zero(t, locked)
+	_, err = c.do(abi.CmdAllocPD, &abi.AllocPD{Response: 1 << 62}, 4)
+	require.ErrorIs(t, err, syscall.EFAULT)
+}
+
+// TestHostDescriptors: files have the host's numbers, and the host hears when
+// one begins and ends to have an event.
+func TestHostDescriptors(t *testing.T) {
+	h := newFakeHost()
+	c := newHostClient(t, h)
+	context := must[abi.GetContextResp](c, abi.CmdGetContext, &abi.GetContext{Response: c.addr}, 8)
+	require.Equal(t, int32(46), int32(context.AsyncFD), "43 is the device's")
+	of, err := c.proc.File(43)
+	require.NoError(t, err)
+	require.Same(t, c.f, of)
+	_, err = c.proc.File(44)
+	require.ErrorIs(t, err, syscall.EBADF)
+
+	ch, fd := c.channel()
+	require.Equal(t, int32(49), fd)
+	handle, _ := c.cq(0xaaaa, fd)
+	ev := c.dev.lastCQ.ev
+	require.False(t, h.isReady(fd))
+	for range 3 {
+		ev.Completion()
+		require.True(t, h.isReady(fd))
+	}
+	readComp(t, ch)
+	readComp(t, ch)
+	require.True(t, h.isReady(fd), "one is left")
+	readComp(t, ch)
+	require.False(t, h.isReady(fd))
+	ev.Completion()
+	require.True(t, h.isReady(fd))
+	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: handle}, 8)
+	require.False(t, h.isReady(fd), "its event went with the queue")
+	require.Equal(t, uint8(4), h.moves[fd], "told of changes only")
+
+	require.NoError(t, c.f.Close())
+	require.True(t, h.isReady(fd), "a read of a channel without a context does not wait")
+	require.NoError(t, ch.Close())
+	require.False(t, h.isReady(fd))
+	_, err = c.proc.File(fd)
+	require.ErrorIs(t, err, syscall.EBADF)
+
+	h.full = true
+	_, err = c.proc.Open("/dev/infiniband/uverbs0")
+	require.ErrorIs(t, err, syscall.EMFILE)
+	h.full, h.next = false, 43
+	async, err := c.proc.File(46)
+	require.NoError(t, err)
+	_, err = c.proc.Open("/dev/infiniband/uverbs0")
+	require.ErrorIs(t, err, syscall.EMFILE, "46 is still open here")
+	require.NoError(t, async.Close())
+}
+
+// cmHost is a connection manager's file of a host, by hand.
+type cmHost struct {
+	t *testing.T
+	h *fakeHost
+	p *Process
+	f *ucmFile
+}
+
+func (c *cmHost) do(cmd abi.UCMCommand, in abi.Struct, size, out int) error {
+	b := make([]byte, abi.UCMHdrSize+size)
+	(&abi.UCMHdr{Cmd: cmd, In: uint16(size), Out: uint16(out)}).Put(b)
+	in.Put(b[abi.UCMHdrSize:])
+	_, err := c.f.Write(b)
+	return err
+}
+
+func (c *cmHost) create(uid uint64) uint32 {
+	require.NoError(c.t, c.do(abi.UCMCmdCreateID, &abi.UCMCreateID{UID: uid, Response: address(c.h.arena), PS: abi.UCMPSTCP}, abi.UCMCreateIDSize, 4))
+	return le.Uint32(c.h.arena)
+}
+
+// event is the uid and the kind of the next event.
+func (c *cmHost) event() (string, error) {
+	if err := c.do(abi.UCMCmdGetEvent, &abi.UCMGetEvent{Response: address(c.h.arena)}, abi.UCMGetEventSize, abi.UCMEventRespSize); err != nil {
+		return "", err
+	}
+	var ev abi.UCMEventResp
+	require.NoError(c.t, ev.Parse(c.h.arena))
+	return fmt.Sprint(ev.UID, " ", ev.Event), nil
+}
+
+func (c *cmHost) migrate(id uint32, fd int) (reported uint32, err error) {
+	err = c.do(abi.UCMCmdMigrateID, &abi.UCMMigrateID{Response: address(c.h.arena), ID: id, FD: uint32(fd)}, abi.UCMMigrateIDSize, abi.UCMMigrateRespSize)
+	return le.Uint32(c.h.arena), err
+}
+
+// TestCMMigrate: an id goes to another file with the events that wait; those of
+// others stay. Descriptors that are none are refused as in Linux.
+func TestCMMigrate(t *testing.T) {
+	bed := newCMBed(t)
+	h := newFakeHost()
+	p := bed.m.ProcessOf(h, "test")
+	t.Cleanup(p.Exit)
+	var file [2]*cmHost
+	for i := range file {
+		f, err := p.Open("/dev/infiniband/rdma_cm")
+		require.NoError(t, err)
+		file[i] = &cmHost{t: t, h: h, p: p, f: f.(*ucmFile)}
+	}
+	from, to := file[0], file[1]
+	moved, stays := from.create(7), from.create(8)
+	for _, id := range []uint32{moved, stays, moved} {
+		bed.m.all.cm.ids[id].post(abi.UCMEventAddrError, 0, nil, nil)
+	}
+	got, err := from.event()
+	require.NoError(t, err)
+	require.Equal(t, "7 ADDR_ERROR", got)
+	require.False(t, h.isReady(int32(to.f.FD())))
+
+	_, err = to.migrate(moved, 999)
+	require.ErrorIs(t, err, syscall.ENOENT, "not open")
+	_, err = to.migrate(moved, to.f.FD())
+	require.ErrorIs(t, err, syscall.EINVAL, "not its file")
+	_, err = to.migrate(99, from.f.FD())
+	require.ErrorIs(t, err, syscall.ENOENT, "no id")
+	device, err := p.Open("/dev/infiniband/uverbs0")
+	require.NoError(t, err)
+	_, err = to.migrate(moved, device.(*uverbsFile).FD())
+	require.ErrorIs(t, err, syscall.EINVAL, "not a connection manager's")
+
+	reported, err := to.migrate(moved, from.f.FD())
+	require.NoError(t, err)
+	require.Equal(t, uint32(1), reported)
+	require.True(t, h.isReady(int32(to.f.FD())))
+	got, err = to.event()
+	require.NoError(t, err)
+	require.Equal(t, "7 ADDR_ERROR", got)
+	require.False(t, h.isReady(int32(to.f.FD())))
+	got, err = from.event()
+	require.NoError(t, err)
+	require.Equal(t, "8 ADDR_ERROR", got)
+	_, err = from.event()
+	require.ErrorIs(t, err, syscall.EAGAIN)
+	reported, err = to.migrate(moved, to.f.FD())
+	require.NoError(t, err, "to where it is")
+	require.Equal(t, uint32(2), reported)
+
+	require.NoError(t, from.f.Close())
+	require.Contains(t, bed.m.all.cm.ids, moved, "it went in time")
+	require.NotContains(t, bed.m.all.cm.ids, stays)
+	bed.m.all.cm.ids[moved].post(abi.UCMEventAddrError, 0, nil, nil)
+	got, err = to.event()
+	require.NoError(t, err)
+	require.Equal(t, "7 ADDR_ERROR", got)
+}
