@@ -101,7 +101,7 @@ func TestDialRefused(t *testing.T) {
 				n, last := l.Failed()
 				return n == 1 && last != nil
 			}, patience, time.Millisecond)
-		case r.Kind() == "soft":
+		case r.Kind() == rdma():
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		default: // nobody looks
 			require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
@@ -36,10 +37,41 @@ func own(net int) string {
 	return fmt.Sprintf("127.%d.%d.%d", net, os.Getpid()>>8&0xff, os.Getpid()&0xff)
 }
 
+// realDevice is a device of the kernel, which tests/guest names. Tests run on
+// it instead of the soft device then: it holds the UDP port of all addresses.
+var realDevice = os.Getenv("REGISTRATION_TEST_DEVICE")
+
 // transports are what the tests run on.
 var transports = map[string]registration.Transport{
 	"tcp":  registration.TCP{Addr: loopback()},
-	"soft": registration.Soft{Addr: loopback()},
+	rdma(): onRDMA(registration.Rings{}),
+}
+
+// rdma is the kind of the transport that is RDMA.
+func rdma() string {
+	if realDevice != "" {
+		return "kernel"
+	}
+	return "soft"
+}
+
+// onRDMA is the transport that is RDMA, with those sizes.
+func onRDMA(rings registration.Rings) registration.Transport {
+	if realDevice == "" {
+		return registration.Soft{Addr: loopback(), Rings: rings}
+	}
+	return registration.Kernel{Addr: realAddr(), Rings: rings}
+}
+
+// realAddr is an address of realDevice, or "" if it has none.
+func realAddr() string {
+	list, _ := uapi.Devices()
+	for _, d := range list {
+		if d.Name == realDevice {
+			return d.Address.Addr().String()
+		}
+	}
+	return ""
 }
 
 // certificate is net/http's own for tests.

@@ -36,7 +36,7 @@ func (Kernel) Kind() string { return "kernel" }
 
 // Open opens the soft device on the address.
 func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
-	addr, err := parseAddr("soft", s.Addr)
+	addr, err := s.Rings.at("soft", s.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
 
 // Open opens the device that has the address.
 func (k Kernel) Open(ctx context.Context, config *Config) (Datapath, error) {
-	addr, err := parseAddr("kernel", k.Addr)
+	addr, err := k.Rings.at("kernel", k.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -150,24 +150,31 @@ type rings struct {
 	config rdmanet.Config
 }
 
+// config is that of connections.
+func (r Rings) config(protocol string) rdmanet.Config {
+	return rdmanet.Config{Ring: r.Ring, MaxChunk: r.MaxChunk, Service: protocol}
+}
+
+// at checks the sizes, and returns the address.
+func (r Rings) at(kind, addr string) (netip.Addr, error) {
+	config := r.config("")
+	if err := config.Check(); err != nil {
+		return netip.Addr{}, err
+	}
+	return parseAddr(kind, addr)
+}
+
 // openRings makes the datapath of a device that was opened, or closes it.
 func openRings(config *Config, device *uapi.Context, addr netip.Addr, sizes Rings) (Datapath, error) {
-	r := &rings{device: device, at: addr}
-	r.config = rdmanet.Config{Ring: sizes.Ring, MaxChunk: sizes.MaxChunk, Service: config.Protocol}
-	err := r.config.Check()
-	if err == nil {
-		var info uapi.DeviceInfo
-		info, err = device.QueryDevice()
-		r.name = info.Name
-		if err == nil && info.PortState != "ACTIVE" {
-			err = down(&info, addr)
-		}
+	info, err := device.QueryDevice()
+	if err == nil && info.PortState != "ACTIVE" {
+		err = down(&info, addr)
 	}
 	if err != nil {
 		_ = device.Close()
 		return nil, err
 	}
-	return newMuxed(config, r), nil
+	return newMuxed(config, &rings{device: device, name: info.Name, at: addr, config: sizes.config(config.Protocol)}), nil
 }
 
 func (r *rings) addr() netip.Addr { return r.at }

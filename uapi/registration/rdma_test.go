@@ -22,7 +22,7 @@ import (
 // TestQueuePairs: two connections of one listener at the same address are told
 // apart by their queue pairs, whose numbers both ends know.
 func TestQueuePairs(t *testing.T) {
-	config := plain(transports["soft"])
+	config := plain(transports[rdma()])
 	config.Name = "orders"
 	r := open(t, config)
 	l := listen(t, r)
@@ -36,7 +36,7 @@ func TestQueuePairs(t *testing.T) {
 		seen[x.LocalQPN], seen[y.LocalQPN] = true, true
 		require.NotEmpty(t, x.Device)
 		require.Equal(t, registration.ConnectionState{
-			Registration: "orders", Transport: "soft", Protocol: protocol, Device: y.Device,
+			Registration: "orders", Transport: rdma(), Protocol: protocol, Device: y.Device,
 			LocalQPN: y.LocalQPN, RemoteQPN: y.RemoteQPN, Datagrams: y.Datagrams,
 		}, y)
 	}
@@ -68,9 +68,13 @@ func (g *gate) Read(p []byte) (int, error) {
 // and credit_waits tells; then it goes on, and nothing was lost.
 func TestRingFull(t *testing.T) {
 	const size = 256 << 10 // bytes; less than the windows of qmux
-	config := plain(registration.Soft{Addr: loopback(), Rings: registration.Rings{Ring: 16 << 10}})
+	config := plain(onRDMA(registration.Rings{Ring: 16 << 10}))
 	r := open(t, config)
-	device, err := uapi.Open("soft:" + loopback())
+	name := "soft:" + loopback()
+	if realDevice != "" {
+		name = realDevice
+	}
+	device, err := uapi.Open(name)
 	require.NoError(t, err)
 	defer device.Close()
 	l, err := rdmanet.ListenOn(device, ":0", rdmanet.Config{Ring: 16 << 10, Service: protocol})
@@ -133,6 +137,9 @@ const faults = "loss=1%&reorder=2%&dup=1%&mtu=1024&seed=7"
 // byte for byte. The device sends again; the connections above it count nothing
 // of that.
 func TestFaults(t *testing.T) {
+	if realDevice != "" {
+		t.Skip("the kernel's device makes no faults")
+	}
 	for form, configure := range forms {
 		t.Run(form, func(t *testing.T) {
 			x := open(t, configure(registration.Soft{Addr: loopback(), Options: faults}))
