@@ -25,16 +25,16 @@ type callInfo struct {
 	onFinish     []func(error)
 }
 
-// newCallInfo reads options of grpc's. Errors: UNIMPLEMENTED for one that has
-// no meaning here, which says which and what to do.
-func newCallInfo(options []grpc.CallOption) (i callInfo, err error) {
+// set reads options of grpc's. Errors: UNIMPLEMENTED for one that has no
+// meaning here, which says which and what to do.
+func (i *callInfo) set(options []grpc.CallOption) (err error) {
 	i.maxReceive, i.maxSend = defaultMaxReceive, defaultMaxSend
 	for _, o := range options {
 		if optionErr := i.apply(o); err == nil {
 			err = optionErr // the rest is applied, too: OnFinish is called
 		}
 	}
-	return i, err
+	return err
 }
 
 func (i *callInfo) apply(option grpc.CallOption) (err error) {

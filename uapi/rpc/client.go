@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -115,8 +116,10 @@ func (c *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 }
 
 // unaryCall is a call on its way: what its options asked for, and what came.
+// It is a taker.
 type unaryCall struct {
 	info     callInfo
+	request  request
 	out      body
 	watch    *watch
 	reply    any
@@ -125,14 +128,20 @@ type unaryCall struct {
 
 // invoke makes a call, within the interceptors.
 func (c *ClientConn) invoke(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn, options ...grpc.CallOption) (err error) {
-	call := &unaryCall{reply: reply}
-	call.info, err = newCallInfo(options)
-	if err == nil {
+	call := unaryCalls.Get().(*unaryCall)
+	defer func() {
+		*call = unaryCall{}
+		unaryCalls.Put(call)
+	}()
+	call.reply = reply
+	if err = call.info.set(options); err == nil {
 		err = call.do(ctx, c, method, args)
 	}
 	call.info.ended(call.trailers, err)
 	return err
 }
+
+var unaryCalls = sync.Pool{New: func() any { return new(unaryCall) }}
 
 // do makes the call.
 func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args any) (err error) {
@@ -144,8 +153,8 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	if err != nil {
 		return err
 	}
-	r := request{method: method, waitForReady: u.info.waitForReady, maxReply: u.info.maxReceive, body: &u.out}
-	if r.metadata, err = appendMetadata(nil, u.info.codec.subtype, md, nil); err != nil {
+	u.request = request{method: method, waitForReady: u.info.waitForReady, maxReply: u.info.maxReceive, body: &u.out}
+	if u.request.metadata, err = appendMetadata(nil, u.info.codec.subtype, md, nil); err != nil {
 		return err
 	}
 	if u.out, err = u.info.codec.marshal(args); err != nil {
@@ -160,7 +169,7 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	if len(u.info.peers) > 0 {
 		u.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
 	}
-	if err := c.session.call(ctx, &r, u.take); err != nil {
+	if err := c.session.call(ctx, &u.request, u); err != nil {
 		return sessionStatus(err)
 	}
 	return nil

@@ -39,14 +39,14 @@ type clientStream struct {
 
 // newStream opens a stream, within the interceptors.
 func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
-	info, err := newCallInfo(options)
-	if err != nil {
+	s := &clientStream{
+		desc: desc,
+		turn: make(chan struct{}, 1), headed: make(chan struct{}), finished: make(chan struct{}),
+	}
+	info := &s.info
+	if err := info.set(options); err != nil {
 		info.ended(nil, err)
 		return nil, err
-	}
-	s := &clientStream{
-		desc: desc, info: info,
-		turn: make(chan struct{}, 1), headed: make(chan struct{}), finished: make(chan struct{}),
 	}
 	local, remote := c.session.addrs()
 	s.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !info.waitForReady, local, remote)

@@ -46,7 +46,7 @@ func appended(b *body) ([]byte, error) {
 	return b.Append(nil)
 }
 
-func (d *double) call(ctx context.Context, r *request, take func(a *answer, body []byte) error) error {
+func (d *double) call(ctx context.Context, r *request, t taker) error {
 	if d.fails != nil {
 		if err := d.fails(r.method); err != nil {
 			return err
@@ -62,11 +62,12 @@ func (d *double) call(ctx context.Context, r *request, take func(a *answer, body
 		err  error
 	}
 	replied := make(chan reply, 1)
-	go func() {
-		lent, spoil := lend(sent)
-		a, out := d.server.call(&incoming{
-			ctx: ctx, method: r.method, metadata: r.metadata, body: lent, release: spoil, local: serverAt, remote: clientAt,
-		})
+	lent, spoil := lend(sent)
+	in := &incoming{
+		ctx: connContext(ctx, serverAt, clientAt), method: r.method, metadata: r.metadata, body: lent, release: spoil, local: serverAt, remote: clientAt,
+	}
+	go func() { // which may outlive the call
+		a, out := d.server.call(in)
 		b, err := appended(out)
 		if out != nil {
 			out.free()
@@ -82,7 +83,7 @@ func (d *double) call(ctx context.Context, r *request, take func(a *answer, body
 		}
 		lent, spoil := lend(r.body)
 		defer spoil()
-		return take(r.a, lent)
+		return t.take(r.a, lent)
 	}
 }
 
@@ -109,7 +110,7 @@ func (d *double) open(ctx context.Context, r *request) (clientSide, error) {
 	go func() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		client.answer = d.server.open(&incoming{ctx: ctx, method: r.method, metadata: r.metadata, local: serverAt, remote: clientAt},
+		client.answer = d.server.open(&incoming{ctx: connContext(ctx, serverAt, clientAt), method: r.method, metadata: r.metadata, local: serverAt, remote: clientAt},
 			&pipeEnd{ctx: ctx, out: back, in: there, done: done})
 		close(done)
 		close(back)

@@ -26,11 +26,17 @@ type answer struct {
 	metadata []byte
 }
 
+// taker takes an answer, whose bytes are lent.
+type taker interface {
+	take(a *answer, body []byte) error
+}
+
 // clientSession is a session's client.
 type clientSession interface {
-	// call makes a call and gives its answer to take, in the caller's
-	// goroutine. Errors are the session's own.
-	call(ctx context.Context, r *request, take func(a *answer, body []byte) error) error
+	// call makes a call and gives its answer to t, in the caller's goroutine.
+	// It knows neither r nor t when it has returned. Errors are the session's
+	// own, or t's.
+	call(ctx context.Context, r *request, t taker) error
 	// open opens a stream, which ends with ctx.
 	open(ctx context.Context, r *request) (clientSide, error)
 	addrs() (local, remote net.Addr)
@@ -57,7 +63,7 @@ type clientSide interface {
 
 // incoming is what a server's handler is told of a call or stream.
 type incoming struct {
-	ctx           context.Context // ends with the deadline, a cancel, or a stream's connection
+	ctx           context.Context // below connContext's; ends with the deadline, a cancel, or a stream's connection
 	method        string
 	metadata      []byte
 	body          []byte // of a call; lent until release

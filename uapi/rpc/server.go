@@ -95,12 +95,11 @@ func (s *Server) call(in *incoming) (*answer, *body) {
 	if err != nil {
 		return s.answered(x, nil, nil, err)
 	}
-	b, err := x.codec.marshal(reply)
-	if err == nil && b.size > s.config.MaxSend {
-		b.free()
-		err = tooLong("sent", b.size, s.config.MaxSend)
+	if x.reply, err = x.codec.marshal(reply); err == nil && x.reply.size > s.config.MaxSend {
+		x.reply.free()
+		err = tooLong("sent", x.reply.size, s.config.MaxSend)
 	}
-	return s.answered(x, reply, &b, err)
+	return s.answered(x, reply, &x.reply, err)
 }
 
 // answered ends a call.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -20,6 +21,8 @@ type exchange struct {
 	codec  codec
 	watch  *watch
 	stream side // nil for a call
+	answer answer
+	reply  body // of a call
 
 	mu       sync.Mutex
 	headers  metadata.MD // guarded by mu
@@ -96,7 +99,8 @@ func (x *exchange) end(err error) *answer {
 	if mdErr != nil {
 		err = mdErr
 	}
-	a := &answer{metadata: md}
+	a := &x.answer
+	a.metadata = md
 	a.code, a.text, a.details = packStatus(err)
 	return a
 }
@@ -165,6 +169,13 @@ func (s *serverStream) take(b []byte, m any) error {
 	return nil
 }
 
+// connContext is the context below which the handlers of a connection's calls
+// have theirs: it says who the peer is, and no metadata.
+func connContext(ctx context.Context, local, remote net.Addr) context.Context {
+	ctx = peer.NewContext(ctx, &peer.Peer{Addr: remote, LocalAddr: local})
+	return metadata.NewIncomingContext(ctx, metadata.MD{})
+}
+
 // arrive reads what a call or stream comes with: its metadata, its codec, and
 // the context for its handler.
 func (s *Server) arrive(in *incoming, stream side, clientStreams, serverStreams bool) (*exchange, context.Context, error) {
@@ -173,11 +184,10 @@ func (s *Server) arrive(in *incoming, stream side, clientStreams, serverStreams 
 	if err != nil {
 		return x, in.ctx, err
 	}
-	ctx := peer.NewContext(in.ctx, &peer.Peer{Addr: in.remote, LocalAddr: in.local})
-	if headers == nil {
-		headers = metadata.MD{}
+	ctx := in.ctx
+	if len(headers) > 0 {
+		ctx = metadata.NewIncomingContext(ctx, headers)
 	}
-	ctx = metadata.NewIncomingContext(ctx, headers)
 	x.watch, ctx = newWatch(ctx, s.config.StatsHandlers, false, in.method, false, in.local, in.remote)
 	x.watch.inHeader(headers, len(in.metadata))
 	x.watch.begin(false, clientStreams, serverStreams)
