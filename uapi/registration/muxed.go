@@ -19,9 +19,10 @@ type carrier interface {
 	dial(ctx context.Context, addr string) (net.Conn, error)
 	// describe adds the device and the queue pairs.
 	describe(net.Conn, *ConnectionState)
-	// count adds a byte stream's figures, and countDevice the device's.
+	// count adds a byte stream's figures, and countDevice the device's, on
+	// which that many are open.
 	count(net.Conn, *Below)
-	countDevice(*Below)
+	countDevice(conns int, b *Below)
 	// abort closes a byte stream at once.
 	abort(net.Conn)
 	// close gives the device back; what was closed may arrive until ctx ends.
@@ -87,12 +88,12 @@ func (m *muxed) Addr() netip.Addr { return m.addr() }
 // Below sums the byte streams.
 func (m *muxed) Below() Below {
 	m.mu.Lock()
-	b := m.ended
+	b, conns := m.ended, len(m.conns)
 	for c := range m.conns {
 		m.count(c.Conn, &b)
 	}
 	m.mu.Unlock()
-	m.countDevice(&b)
+	m.countDevice(conns, &b)
 	return b
 }
 

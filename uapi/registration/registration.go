@@ -171,6 +171,13 @@ func (r *Registration) add(session Session, count *uint64) (*Conn, error) {
 
 // Stats reads the figures.
 func (r *Registration) Stats() Stats {
+	s := r.protocolStats()
+	s.Below = r.datapath.Below()
+	return s
+}
+
+// protocolStats are those without Below.
+func (r *Registration) protocolStats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stats
@@ -184,7 +191,6 @@ func (r *Registration) Stats() Stats {
 		n, _ := l.acceptor.Failed()
 		s.Failed += n
 	}
-	s.Below = r.datapath.Below()
 	return s
 }
 

@@ -2,6 +2,7 @@ package registration_test
 
 import (
 	"io"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,10 @@ func TestStreamAndDatagram(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "datagram", string(text))
 
+		if stats := r.Stats(); runtime.GOOS == "linux" && r.Kind() != "kernel" {
+			require.NotZero(t, stats.Below.RTT)
+			require.Equal(t, client.ConnectionState().Device, stats.Below.Device)
+		}
 		require.NoError(t, client.CloseWithError(42, "thanks"))
 		<-server.Context().Done()
 		_, err = server.AcceptStream(soon(t))

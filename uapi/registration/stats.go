@@ -1,6 +1,10 @@
 package registration
 
-import "github.com/rdmashim/rdmashim/uapi/qmux"
+import (
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/qmux"
+)
 
 // Counters count the machinery of connections above their datapath, and mean
 // the same on every transport. What a transport has no use for stays zero: that
@@ -36,8 +40,12 @@ type Stats struct {
 type Below struct {
 	Device string `json:"device,omitempty"` // "soft0"
 	// Retransmitted is how many packets the device sent again, for all that use
-	// it.
+	// it; how many segments TCP did, on Linux.
 	Retransmitted uint64 `json:"retransmitted"`
+	// RTT is the shortest of the smoothed round trips that a soft device has
+	// measured for its queue pairs, of 100 connections at most, or TCP for its
+	// connections, on Linux.
+	RTT time.Duration `json:"rtt_ns"`
 	// CreditWaits is how often a writer found the peer's ring full.
 	CreditWaits uint64 `json:"credit_waits"`
 }
@@ -64,6 +72,13 @@ func (c *Counters) Add(other Counters) {
 	c.Retransmitted += other.Retransmitted
 	c.CongestionEvents += other.CongestionEvents
 	c.MTUProbes += other.MTUProbes
+}
+
+// measured takes note of a round trip, if it is one.
+func (b *Below) measured(rtt time.Duration) {
+	if rtt > 0 && (b.RTT == 0 || rtt < b.RTT) {
+		b.RTT = rtt
+	}
 }
 
 // counters are those of a connection of package qmux.

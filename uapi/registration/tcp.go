@@ -49,9 +49,13 @@ func (c *tcpCarrier) dial(ctx context.Context, addr string) (net.Conn, error) {
 
 func (c *tcpCarrier) describe(net.Conn, *ConnectionState) {}
 
-func (c *tcpCarrier) count(net.Conn, *Below) {}
+func (c *tcpCarrier) count(conn net.Conn, b *Below) {
+	retransmitted, rtt := tcpInfo(conn.(*net.TCPConn))
+	b.Retransmitted += retransmitted
+	b.measured(rtt)
+}
 
-func (c *tcpCarrier) countDevice(*Below) {}
+func (c *tcpCarrier) countDevice(int, *Below) {}
 
 func (c *tcpCarrier) abort(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) }
 
