@@ -43,6 +43,8 @@ func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome) {
 	if syn.IsACK() {
 		if !q.acknowledge(now, s+1) {
 			q.impliedNAK(now)
+		} else {
+			q.probeAnswered(now, s)
 		}
 		return
 	}

@@ -33,6 +33,15 @@ type requester struct {
 	since int  // cost sent since the last packet that asked for an ACK
 	probe bool // the next packet asks for an ACK: it is the first after going back
 	ping  bool // see Ping
+
+	// oldest says that the packet una goes again, as a probe. The last probe
+	// was probed, at probedAt; the packets before probedTo had left. 0: all
+	// were repeated since. lone is the packet behind a probe that was
+	// acknowledged alone.
+	oldest                 bool
+	probed, probedTo, lone seq
+	probedAt               Time
+
 	timer timer
 }
 
@@ -56,6 +65,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 }
 
 func (q *QP) transmitRequests(now Time, b *Batch) {
+	q.transmitProbe(now, b)
 	for !b.Full() && q.mayRequest() {
 		w := q.sq.at(q.req.cur)
 		if q.req.nxt == w.first && !q.checkLocal(w) {
@@ -71,6 +81,26 @@ func (q *QP) transmitRequests(now Time, b *Batch) {
 			return
 		}
 	}
+}
+
+// transmitProbe sends the packet una again, where a probe waits for it.
+func (q *QP) transmitProbe(now Time, b *Batch) {
+	r := &q.req
+	if !r.oldest || b.Full() {
+		return
+	}
+	r.oldest = false
+	if !q.sends() || r.una != r.probed || r.una >= r.nxt || r.timer.waitsForReceiver() {
+		return
+	}
+	nxt, cur := r.nxt, r.cur
+	r.nxt, r.cur, r.probe = r.una, q.sq.head, true
+	if w := q.sq.at(r.cur); w.kind.returnsData() {
+		q.sendAsk(now, b, w)
+	} else {
+		q.sendData(now, b, w)
+	}
+	r.nxt, r.cur = nxt, cur
 }
 
 // mayRequest reports whether the requester may look at its next packet at all.

@@ -54,21 +54,95 @@ func TestGoBackInTheMiddle(t *testing.T) {
 	require.Less(t, n.now, Time(Millisecond))
 }
 
-func TestTimeoutIsEarly(t *testing.T) {
+// A lost packet, and a lost ACK, cost a probe of one packet: no timeout, and no
+// smaller window.
+func TestProbe(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = 18 }}) // 1.07 s
 	for i, lose := range []*host{n.a, n.b} {
 		n.post(n.a, n.write(9, 10))
 		n.run(0) // measures the round trip
-		start := n.now
+		start, window := n.now, n.a.qp.Gauges().Window
 		n.filter = dropOnce(lose, func(*wire.Packet) bool { return true })
 		n.a.wcs = nil
 		n.post(n.a, n.write(uint64(i), 10))
 		n.run(0)
 		requireSuccess(t, n.a.wcs, uint64(i))
-		require.Less(t, n.now-start, Time(5*Millisecond), "long before the ACK timeout")
+		require.Less(t, n.now-start, Time(Millisecond), "long before the timeout")
+		require.GreaterOrEqual(t, n.a.qp.Gauges().Window, window)
+		require.EqualValues(t, i+1, n.a.qp.Counters().RetransmittedPkts)
+		require.Equal(t, n.a.sent[len(n.a.sent)-2].PSN, n.a.sent[len(n.a.sent)-1].PSN)
 	}
-	require.EqualValues(t, 2, n.a.qp.Counters().Timeouts)
+	require.Zero(t, n.a.qp.Counters().Timeouts)
 	require.EqualValues(t, 1, n.b.qp.Counters().DuplicateRequest)
+}
+
+// Of a flight that was lost whole, the answer to the probe shows the rest; of a
+// repeated packet that was lost, too, the probe is the third copy.
+func TestProbeShowsTheRest(t *testing.T) {
+	for name, lost := range map[string]func() func(*wire.Packet) bool{
+		"flight": func() func(*wire.Packet) bool {
+			drops := 4
+			return func(*wire.Packet) bool { drops--; return drops >= 0 }
+		},
+		"repeat": func() func(*wire.Packet) bool {
+			drops := 2
+			return func(p *wire.Packet) bool {
+				if p.Opcode == wire.RCWriteFirst {
+					drops--
+				}
+				return p.Opcode == wire.RCWriteFirst && drops >= 0
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, delay := range []Duration{0, 300 * Microsecond} {
+				testProbeShowsTheRest(t, delay, lost())
+			}
+		})
+	}
+}
+
+// The peer delays its ACKs by delay.
+func testProbeShowsTheRest(t *testing.T, delay Duration, hit func(*wire.Packet) bool) {
+	n := newPair(t, cfg{
+		attr: func(_ int, a *Attr) { a.Timeout = 18 }, // 1.07 s
+		edit: func(_ int, c *Config) { c.Tuning.AckDelay = delay },
+	})
+	n.post(n.a, n.write(1, 10))
+	n.run(0)
+	start := n.now
+	n.filter = func(h *host, p *wire.Packet) (int, Time) {
+		if h == n.a && hit(p) {
+			return 0, 0
+		}
+		return 1, 0
+	}
+	n.post(n.a, n.write(2, 4*1024))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2)
+	require.Zero(t, n.a.qp.Counters().Timeouts)
+	require.Less(t, n.now-start, Time(Millisecond+10*delay))
+}
+
+// Without a measurement nothing is probed, and a probe asks for little of a
+// READ's answer: a peer that is late sends it twice.
+func TestProbeIsHarmless(t *testing.T) {
+	n := newPair(t, cfg{})
+	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+	n.post(n.a, n.write(1, 10))
+	n.run(n.now + Time(19*Millisecond))
+	require.Len(t, n.a.sent, 1, "a peer that was never measured")
+
+	for packets, copies := range map[int]int{harmless: 2, harmless + 1: 1} {
+		n := newPair(t, cfg{mtu: abi.MTU256})
+		n.post(n.a, n.write(1, 10))
+		n.run(0)
+		n.a.sent = nil
+		n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+		n.post(n.a, n.read(2, 256*packets))
+		n.run(n.now + Time(1900*Microsecond))
+		require.Len(t, n.a.sent, copies)
+	}
 }
 
 // IBA 9.7.6.1.3: a silent peer is given up after (retry_cnt+1) ACK timeouts,
@@ -184,10 +258,10 @@ func TestRNRRetriesComeBack(t *testing.T) {
 // later response shows it, a later ACK, or nothing (IBA 9.7.6).
 func TestReadRetry(t *testing.T) {
 	for name, c := range map[string]struct {
-		drop     wire.PSN
-		after    bool // a WRITE follows
-		timeouts uint64
-		again    []wire.Opcode // sent by a after the first READ request
+		drop   wire.PSN
+		after  bool // a WRITE follows
+		probes uint64
+		again  []wire.Opcode // sent by a after the first READ request
 	}{
 		"middle":        {1, false, 0, []wire.Opcode{wire.RCReadRequest}},
 		"first":         {0, false, 0, []wire.Opcode{wire.RCReadRequest}},
@@ -218,9 +292,9 @@ func TestReadRetry(t *testing.T) {
 			require.Equal(t, c.drop, re.PSN)
 			require.Equal(t, n.b.va(256*int(c.drop)), re.RETH.VA)
 			require.EqualValues(t, 1000-256*int(c.drop), re.RETH.DMALen)
-			require.Equal(t, c.timeouts, n.a.qp.Counters().Timeouts)
-			require.Equal(t, 1-c.timeouts, min(1, n.a.qp.Counters().ImpliedNAKs))
-			require.EqualValues(t, 1, n.a.qp.Counters().Retries)
+			require.Zero(t, n.a.qp.Counters().Timeouts)
+			require.Equal(t, 1-c.probes, min(1, n.a.qp.Counters().ImpliedNAKs))
+			require.Equal(t, 1-c.probes, n.a.qp.Counters().Retries)
 		})
 	}
 }

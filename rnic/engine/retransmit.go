@@ -24,7 +24,7 @@ func (q *QP) goBack(now Time, timeout bool) {
 	}
 	q.rewind()
 	r.timer.repeatedAt = now
-	r.timer.retransmit = now + Time(q.retransmitAfter())
+	q.startRetransmit(now)
 }
 
 // rewind sends everything from una on again.
@@ -32,6 +32,7 @@ func (q *QP) rewind() {
 	r := &q.req
 	r.nxt, r.cur = r.una, q.sq.head
 	r.since, r.probe = 0, true
+	r.oldest, r.probedTo = false, 0
 }
 
 // measured notes the first measurement. Of a packet that left before a timeout,
@@ -49,16 +50,59 @@ func (q *QP) measured() {
 }
 
 // lost goes back because the peer, or a gap in its answers, said that una is
-// missing. It does so once: a second message about the same packet was on its
-// way already, and the answer to the retransmission is not yet there. If the
-// retransmission is lost too the timer notices.
+// missing. It does so once in two round trips: a second message about the same
+// packet was on its way already, and the answer to the retransmission is not
+// yet there.
 func (q *QP) lost(now Time) {
 	r := &q.req
-	if r.timer.waitsForReceiver() || r.wentBack == r.una {
+	t := &r.timer
+	if t.waitsForReceiver() || r.wentBack == r.una && (t.srtt == 0 || Duration(now-t.repeatedAt) < 2*t.srtt+4*t.variance) {
 		return
 	}
 	r.wentBack = r.una
+	t.probes = 0
 	q.goBack(now, false)
+}
+
+// harmless is how many packets of a READ's answer a probe asks for again at
+// most: a peer that is merely late sends them twice.
+const harmless = 4
+
+// probeOldest has the oldest packet sent again, asking for an ACK, as RACK's
+// tail loss probe does (RFC 8985 section 7): long before the timeout, the
+// answer tells what the peer misses. A peer that misses nothing only
+// acknowledges once more. A READ is probed once, since its answer is data.
+func (q *QP) probeOldest(now Time) {
+	r := &q.req
+	r.timer.probes++
+	q.startProbe(now)
+	if a := &r.asked; !a.empty() && a.front().first <= r.una && (r.timer.probes > 1 || a.front().end-r.una > harmless) {
+		return
+	}
+	r.oldest, r.probed, r.probedTo, r.probedAt = true, r.una, r.nxt, now
+}
+
+// probeAnswered notes an ACK of s. If it is a probe's, and no more than the
+// probe, then what left before the probe and behind it was lost. An ACK that
+// comes too soon may be to an earlier copy; the second in a row is not: a peer
+// that delays ACKs has made the round trip look long.
+func (q *QP) probeAnswered(now Time, s seq) {
+	r := &q.req
+	if s != r.probed || s+1 >= r.probedTo {
+		return
+	}
+	second := r.lone == s
+	r.lone = s + 1
+	if second || q.answersProbe(now) {
+		q.lost(now)
+	}
+}
+
+// answersProbe reports whether what comes now comes as soon after the last
+// probe as its answer would, and not sooner: then it is one to an earlier copy.
+func (q *QP) answersProbe(now Time) bool {
+	t, after := &q.req.timer, Duration(now-q.req.probedAt)
+	return after >= t.least-t.least/4 && after <= 2*t.srtt+4*t.variance
 }
 
 // receiverNotReady waits as long as the peer asked for, then starts again at
@@ -84,5 +128,5 @@ func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 	r.wentBack = 0
 	r.timer.sampling = false // the wait is not of the path
 	r.timer.receiver = now + Time(t.Nanoseconds())
-	r.timer.retransmit, r.timer.giveUp = 0, 0 // the peer lives
+	r.timer.retransmit, r.timer.probe, r.timer.giveUp = 0, 0, 0 // the peer lives
 }

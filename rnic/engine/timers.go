@@ -6,13 +6,16 @@ import "github.com/rdmashim/rdmashim/kshim/abi"
 // later time is.
 type timer struct {
 	retransmit Time // when to go back without having heard anything
+	probe      Time // when to send the oldest packet again, to be told what is missing
 	giveUp     Time // when the peer is believed to be gone
 	receiver   Time // end of the wait that an RNR NAK asked for
 	unready    Time // when the first RNR NAK came since the peer acknowledged something
 
+	probes   uint     // sent since the peer was heard
 	backoff  uint     // timeouts since something showed that they are not too early
 	srtt     Duration // 0: not measured
 	variance Duration
+	least    Duration // that was measured
 	estimate Duration // of the round trip before it is measured; 0: none
 	bound    Duration // the round trip is not longer; 0: measured since
 
@@ -72,6 +75,9 @@ func (t *timer) acknowledged(now Time, una seq, inTime bool) {
 	}
 	t.believed = 0
 	t.bound = 0
+	if t.least == 0 || rtt < t.least {
+		t.least = rtt
+	}
 	if t.srtt == 0 {
 		t.srtt, t.variance = rtt, rtt/2
 	} else {
@@ -128,7 +134,7 @@ func (q *QP) expected() (d, rtt Duration, known bool) {
 	t := &q.req.timer
 	switch {
 	case t.srtt != 0:
-		return t.srtt + max(4*t.variance, t.srtt/4, q.tun.MinRTO), t.srtt, true
+		return t.srtt + max(4*t.variance, t.srtt/4, q.tun.MinRTO/2), t.srtt, true
 	case t.estimate != 0:
 		return t.estimate + max(2*t.estimate, q.tun.MinRTO), t.estimate, true // RFC 6298 (2.2)
 	case t.bound != 0:
@@ -147,10 +153,34 @@ func (q *QP) patience() Duration {
 func (q *QP) startTimer(now Time) {
 	t := &q.req.timer
 	if t.retransmit == 0 {
-		t.retransmit = now + Time(q.retransmitAfter())
+		t.probes = 0
+		q.startRetransmit(now)
 	}
 	if p := q.patience(); t.giveUp == 0 && p > 0 {
 		t.giveUp = now + Time(p)
+	}
+}
+
+// startRetransmit sets the timers that end a silence of the peer.
+func (q *QP) startRetransmit(now Time) {
+	t := &q.req.timer
+	t.retransmit = now + Time(q.retransmitAfter())
+	q.startProbe(now)
+}
+
+// startProbe sets the time of the next probe, unless the retransmission timeout
+// comes first: two round trips and a margin, doubled by each probe before it.
+// Without a measurement there is none. A path that grew longer counts as long
+// as its bound, so that a packet can be measured before a probe repeats it.
+func (q *QP) startProbe(now Time) {
+	t := &q.req.timer
+	t.probe = 0
+	if t.srtt == 0 {
+		return
+	}
+	after := (2*max(t.srtt, t.bound) + max(4*t.variance, q.tun.MinRTO/8)) << t.probes
+	if at := now + Time(after); at < t.retransmit {
+		t.probe = at
 	}
 }
 
@@ -161,14 +191,14 @@ func (q *QP) progress(now Time) {
 	t := &q.req.timer
 	unmeasured := t.srtt == 0
 	d, _, known := q.expected()
-	t.acknowledged(now, q.req.una, known && Duration(now-t.repeatedAt) <= d)
+	t.acknowledged(now, q.req.una, known && (Duration(now-t.repeatedAt) <= d || q.answersProbe(now)))
 	if unmeasured && t.srtt != 0 {
 		q.measured()
 	}
 	if q.req.una > q.req.again {
 		t.backoff = 0
 	}
-	t.retransmit, t.giveUp, t.receiver, t.unready = 0, 0, 0, 0
+	t.retransmit, t.probe, t.giveUp, t.receiver, t.unready = 0, 0, 0, 0, 0
 	if q.req.una < q.req.sent {
 		q.startTimer(now)
 	}
@@ -182,7 +212,7 @@ func (q *QP) NextTimeout() (Time, bool) {
 	if q.rsp.ack {
 		at = q.rsp.ackBy
 	}
-	for _, x := range [...]Time{t.retransmit, t.giveUp, t.receiver} {
+	for _, x := range [...]Time{t.retransmit, t.probe, t.giveUp, t.receiver} {
 		if x != 0 && (at == 0 || x < at) {
 			at = x
 		}
@@ -211,6 +241,10 @@ func (q *QP) HandleTimeout(now Time) {
 		t.backoff++
 		q.req.wentBack = 0
 		q.goBack(now, true)
+		return
+	}
+	if t.probe != 0 && now >= t.probe {
+		q.probeOldest(now)
 	}
 }
 

@@ -21,21 +21,21 @@ func TestKarn(t *testing.T) {
 	short := Duration(2 * latency)
 	require.Equal(t, short, timer.srtt)
 	rto := n.a.qp.Gauges().RTO
-	require.Equal(t, short+4*Millisecond, rto)
+	require.Equal(t, short+2*Millisecond, rto)
 
 	const way = 25 * Millisecond
 	n.filter = func(*host, *wire.Packet) (int, Time) { return 1, Time(way) - latency }
 	n.post(n.a, n.write(2, 10))
-	n.run(n.now + Time(2*way)) // three timeouts, then the answer to the first copy
+	n.run(n.now + Time(2*way)) // four timeouts, then the answer to the first copy
 	requireSuccess(t, n.a.wcs, 1, 2)
-	require.EqualValues(t, 3, *timeouts)
+	require.EqualValues(t, 4, *timeouts)
 	require.Equal(t, short, timer.srtt, "measured a repeated packet")
 	require.Equal(t, 2*way+2*way/4, n.a.qp.Gauges().RTO, "the round trip is not known to be shorter")
 
 	n.post(n.a, n.write(3, 10))
 	n.run(0)
 	requireSuccess(t, n.a.wcs, 1, 2, 3)
-	require.EqualValues(t, 3, *timeouts, "the timeout is too short still")
+	require.EqualValues(t, 4, *timeouts, "the timeout is too short still")
 	require.Zero(t, timer.backoff)
 	require.Zero(t, timer.bound)
 	require.Greater(t, timer.srtt, short)
@@ -59,9 +59,8 @@ func TestBackoffEndsInTime(t *testing.T) {
 		short := q.Gauges().RTO
 		require.Less(t, short, 5*Millisecond)
 		for i := range uint64(5) {
-			drops := 3
 			n.filter = func(*host, *wire.Packet) (int, Time) {
-				if drops--; drops >= 0 {
+				if q.counters.Timeouts < 3*(i+1) {
 					return 0, 0
 				}
 				return 1, 0

@@ -8,11 +8,14 @@ type Tuning struct {
 	InitialWindow int
 	MaxWindow     int // bytes in flight at most; 1 MiB
 
-	// The retransmission timeout is the measured round-trip time and a margin
-	// of MinRTO or more. Without a measurement or an estimate it is InitialRTO:
-	// early, to mend a loss on a short path, since on a long one it repeats two
-	// packets only. Timeouts in a row double it up to MaxRTO or the local ACK
-	// timeout, whichever is less. 4 ms, 1 s, 20 ms.
+	// The retransmission timeout is the estimated round-trip time and a margin
+	// of MinRTO or more. Once the round trip is measured the margin may be half
+	// of that: a busy peer is late by a millisecond or two. Without either the
+	// timeout is InitialRTO: early, to mend a loss on a short path, since on a
+	// long one it repeats two packets only. Timeouts in a row double it up to
+	// MaxRTO or the local ACK timeout, whichever is less. A probe (probeOldest)
+	// comes two round trips and MinRTO/8 or more after silence begins.
+	// 4 ms, 1 s, 20 ms.
 	MinRTO, MaxRTO, InitialRTO Duration
 
 	// AckDelay is how long an ACK may wait at most for another packet to ride
