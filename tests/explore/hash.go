@@ -1,0 +1,83 @@
+package explore
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/rdmashim/rdmashim/rnic/splitmix"
+)
+
+// hash is a hash of all that a model holds. A pointer that was met before
+// counts as nothing, and so does what a queue in a slice has before its head.
+func hash(m Model) uint64 {
+	h := hasher{met: map[uintptr]bool{}}
+	h.value(reflect.ValueOf(m))
+	return h.sum
+}
+
+type hasher struct {
+	sum uint64
+	met map[uintptr]bool
+}
+
+// word mixes a word in, as splitmix64 does.
+func (h *hasher) word(w uint64) { h.sum = splitmix.Mix(h.sum ^ w) }
+
+func (h *hasher) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		h.word(1)
+		if v.Bool() {
+			h.word(1)
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		h.word(uint64(v.Int()))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		h.word(v.Uint())
+	case reflect.String:
+		h.word(uint64(v.Len()))
+		for _, c := range []byte(v.String()) {
+			h.word(uint64(c))
+		}
+	case reflect.Slice, reflect.Array:
+		h.word(uint64(v.Len()))
+		for i := range v.Len() {
+			h.value(v.Index(i))
+		}
+	case reflect.Map:
+		h.unordered(v)
+	case reflect.Struct:
+		if head := v.FieldByName("head"); head.IsValid() { // a queue in a slice
+			items := v.FieldByName("items")
+			h.value(items.Slice(int(head.Int()), items.Len()))
+			return
+		}
+		for i := range v.NumField() {
+			h.value(v.Field(i))
+		}
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || v.Kind() == reflect.Pointer && h.met[v.Pointer()] {
+			h.word(0)
+			return
+		}
+		if v.Kind() == reflect.Pointer {
+			h.met[v.Pointer()] = true
+		}
+		h.word(1)
+		h.value(v.Elem())
+	default:
+		panic(fmt.Sprintf("a model holds %s", v.Kind()))
+	}
+}
+
+// unordered mixes a map in, whose entries come in any order.
+func (h *hasher) unordered(v reflect.Value) {
+	var sum uint64
+	for i := v.MapRange(); i.Next(); {
+		e := hasher{met: h.met}
+		e.value(i.Key())
+		e.value(i.Value())
+		sum += e.sum
+	}
+	h.word(sum)
+}

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"syscall"
+)
+
+// ParseError is a chunk that is no message. It Is EPROTO.
+type ParseError struct{ Fault string }
+
+// Error says what the chunk is instead.
+func (e *ParseError) Error() string { return "rpc session: the peer sent " + e.Fault }
+
+// Unwrap is EPROTO.
+func (e *ParseError) Unwrap() error { return syscall.EPROTO }
+
+func malformed(format string, args ...any) error {
+	return &ParseError{fmt.Sprintf(format, args...)}
+}
+
+// Parse reads the message that b is, whole: its slices point into b, without
+// capacity beyond their ends. The error is a *ParseError; the message is then
+// undefined.
+func (m *Message) Parse(b []byte) error {
+	if len(b) < HeaderLen {
+		return malformed("%d bytes; a message has at least %d", len(b), HeaderLen)
+	}
+	*m = Message{
+		Type: Type(b[0]), Flags: Flags(b[1]),
+		Slot:     binary.BigEndian.Uint16(b[2:]),
+		Sequence: binary.BigEndian.Uint32(b[4:]),
+		Stream:   binary.BigEndian.Uint32(b[8:]),
+		Method:   binary.BigEndian.Uint16(b[12:]),
+		Timeout:  binary.BigEndian.Uint32(b[16:]),
+	}
+	metadata, body := int(binary.BigEndian.Uint16(b[14:])), uint64(binary.BigEndian.Uint32(b[20:]))
+	l := m.Type.layout()
+	if l == nil {
+		return malformed("a message of unknown %v", m.Type)
+	}
+	r := reader{rest: b[HeaderLen:]}
+	if m.Flags&Define != 0 {
+		m.Name = r.counted()
+	}
+	m.Metadata = r.take(metadata)
+	if m.Flags&Error != 0 {
+		m.Code = r.u32()
+		m.Text = r.counted()
+		m.Details = r.counted()
+	}
+	if r.short || body != uint64(len(r.rest)) {
+		return malformed("a %v message of %d bytes whose parts end elsewhere", m.Type, len(b))
+	}
+	switch {
+	case m.Flags&Offered != 0:
+		if body != OfferLen {
+			return malformed("an offer of %d bytes; it has %d", body, OfferLen)
+		}
+		m.Offer = Offer{Addr: binary.BigEndian.Uint64(r.rest), RKey: binary.BigEndian.Uint32(r.rest[8:]), Length: binary.BigEndian.Uint32(r.rest[12:])}
+	case l.body == windowBody:
+		if body != WindowLen {
+			return malformed("a window of %d bytes; it has %d", body, WindowLen)
+		}
+		m.Bytes, m.Messages = binary.BigEndian.Uint32(r.rest), binary.BigEndian.Uint32(r.rest[4:])
+	default:
+		m.Body = r.take(len(r.rest))
+	}
+	if len(m.Name) > MaxName || m.Offer.Length > MaxBody {
+		return malformed("a name of %d bytes or an offer of %d; they have at most %d and %d", len(m.Name), m.Offer.Length, MaxName, MaxBody)
+	}
+	if fault := m.fault(l); fault != "" {
+		return malformed("a %v message %s", m.Type, fault)
+	}
+	return nil
+}
+
+// reader takes parts off the front of a message. After a part that is cut short
+// all others are empty.
+type reader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.short || n > len(r.rest) {
+		r.short = true
+		return nil
+	}
+	part := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return part
+}
+
+func (r *reader) counted() []byte {
+	if n := r.take(2); n != nil {
+		return r.take(int(binary.BigEndian.Uint16(n)))
+	}
+	return nil
+}
+
+func (r *reader) u32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
