@@ -112,6 +112,7 @@ func TestFields(t *testing.T) {
 		{qmux.ConnectionStats{}, quic.ConnectionStats{}, []string{
 			"Counters", "RecordsSent", "RecordsReceived", "DataSent", "DataReceived",
 			"DatagramsSent", "DatagramsReceived", "DatagramsDropped", "PingsSent", "PingsReceived",
+			"FramesSent", "FramesReceived", "TimersArmed", "RTTSamples", "Deadlines",
 		}},
 		{qmux.ApplicationError{}, quic.ApplicationError{}, nil},
 		{qmux.TransportError{}, quic.TransportError{}, nil},

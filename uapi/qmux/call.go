@@ -3,6 +3,7 @@ package qmux
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
 	"time"
 
@@ -184,7 +185,28 @@ func (c *Conn) ConnectionState() (s ConnectionState) {
 // ConnectionStats are the core's counters, and the round trips of its pings.
 type ConnectionStats struct {
 	core.Counters
+	Deadlines           uint64        // that were set on streams
 	MinRTT, SmoothedRTT time.Duration // 0 before the first ping
+}
+
+// Frames are FramesSent and FramesReceived by the names of the types.
+func (s *ConnectionStats) Frames() (sent, received map[string]uint64) {
+	return maps.Collect(s.FramesSent.All()), maps.Collect(s.FramesReceived.All())
+}
+
+// Timers is how often a timer was armed, by its kind: TimersArmed, and
+// "deadline".
+func (s *ConnectionStats) Timers() map[string]uint64 {
+	armed := map[string]uint64{}
+	for k, n := range s.TimersArmed {
+		if n > 0 {
+			armed[core.TimerKind(k).String()] = n
+		}
+	}
+	if s.Deadlines > 0 {
+		armed["deadline"] = s.Deadlines
+	}
+	return armed
 }
 
 // ConnectionStats reads the counters.
@@ -192,5 +214,5 @@ func (c *Conn) ConnectionStats() (s ConnectionStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	smoothed, shortest := c.core.RTT()
-	return ConnectionStats{c.core.Counters(), time.Duration(shortest), time.Duration(smoothed)}
+	return ConnectionStats{c.core.Counters(), c.deadlines.Load(), time.Duration(shortest), time.Duration(smoothed)}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,6 +34,8 @@ type Conn struct {
 	room    chan struct{} // for a datagram
 	said    chan struct{} // closed when the last record is written
 	shut    sync.Once
+
+	deadlines atomic.Uint64 // that were set
 
 	mu      sync.Mutex
 	core    *core.Conn

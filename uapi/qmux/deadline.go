@@ -15,6 +15,14 @@ type deadline struct {
 
 func newDeadline() deadline { return deadline{passed: make(chan struct{})} }
 
+// setDeadline is d.set for a stream of the connection.
+func (c *Conn) setDeadline(d *deadline, t time.Time) {
+	if !t.IsZero() {
+		c.deadlines.Add(1)
+	}
+	d.set(t)
+}
+
 // set sets the deadline; the zero time means none. Calls that wait see it too.
 func (d *deadline) set(t time.Time) {
 	d.mu.Lock()

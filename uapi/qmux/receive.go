@@ -113,6 +113,6 @@ func (s *ReceiveStream) CancelRead(code StreamErrorCode) {
 // SetReadDeadline is when Read ends; the zero time means never. The error is
 // always nil.
 func (s *ReceiveStream) SetReadDeadline(t time.Time) error {
-	s.deadline.set(t)
+	s.c.setDeadline(&s.deadline, t)
 	return nil
 }

@@ -178,7 +178,7 @@ func (s *SendStream) SetPriority(urgency int8, incremental bool) {
 // SetWriteDeadline is when Write ends; the zero time means never. The error is
 // always nil.
 func (s *SendStream) SetWriteDeadline(t time.Time) error {
-	s.deadline.set(t)
+	s.c.setDeadline(&s.deadline, t)
 	return nil
 }
 

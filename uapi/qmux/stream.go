@@ -61,7 +61,6 @@ func (s *Stream) Context() context.Context { return s.send.Context() }
 
 // SetDeadline sets both deadlines. The error is always nil.
 func (s *Stream) SetDeadline(t time.Time) error {
-	s.receive.deadline.set(t)
-	s.send.deadline.set(t)
-	return nil
+	_ = s.receive.SetReadDeadline(t)
+	return s.send.SetWriteDeadline(t)
 }

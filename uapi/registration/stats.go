@@ -83,8 +83,10 @@ func (b *Below) measured(rtt time.Duration) {
 
 // counters are those of a connection of package qmux.
 func counters(s qmux.ConnectionStats) Counters {
-	return Counters{
-		FramesSent:     map[string]uint64{"DATAGRAM": s.DatagramsSent, "QX_PING": s.PingsSent},
-		FramesReceived: map[string]uint64{"DATAGRAM": s.DatagramsReceived, "QX_PING": s.PingsReceived},
+	c := Counters{TimersArmed: s.Timers(), RTTSamples: map[string]uint64{}}
+	c.FramesSent, c.FramesReceived = s.Frames()
+	if s.RTTSamples > 0 {
+		c.RTTSamples["QX_PING"] = s.RTTSamples
 	}
+	return c
 }

@@ -54,7 +54,7 @@ func (c *Conn) end(now Time, cause *Cause) {
 	}
 	c.closing = f
 	c.settle(cause)
-	c.timers.closed(now)
+	c.timers.closed(c, now)
 }
 
 // settle notes the cause, and gives the program its memory back.

@@ -53,6 +53,10 @@ type Counters struct {
 	DatagramsReceived            uint64
 	DatagramsDropped             uint64 // received, and pushed out by younger ones
 	PingsSent, PingsReceived     uint64
+
+	FramesSent, FramesReceived wire.Counts
+	TimersArmed                [timerKinds]uint64 // by TimerKind
+	RTTSamples                 uint64             // of answered pings
 }
 
 // New makes a connection whose byte stream can carry records from now on. The

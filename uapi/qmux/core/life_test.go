@@ -204,7 +204,7 @@ func TestNoIdle(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	p := ready(t, func(cfg *Config) { cfg.KeepAlive = 20 * Second })
 	p.b.cfg.KeepAlive = 0
-	p.b.timers.keep = Never
+	p.b.timers.at[KeepTimer] = Never
 	p.advance(600 * Second)
 	require.Nil(t, p.a.Cause())
 	require.Nil(t, p.b.Cause())

@@ -78,6 +78,7 @@ func (c *Conn) receivePong(now Time, f *wire.Frame) error {
 		return nil
 	}
 	p.waiting = false
+	c.counters.RTTSamples++
 	sample := max(Duration(now-p.sentAt), 1)
 	if p.rtt == 0 {
 		p.rtt, p.minRTT = sample, sample

@@ -64,6 +64,7 @@ func (c *Conn) receiveRecord(now Time, b []byte, n int) {
 		if !c.ready && !f.Type.IsParameters() && c.cause == nil {
 			err = errFirst
 		}
+		c.counters.FramesReceived.Add(f.Type)
 		if err == nil && c.cause == nil {
 			err = c.receiveFrame(now, f)
 		}

@@ -1,21 +1,41 @@
 package core
 
-// timers are the times at which something happens without the peer. There are
-// no others: nothing is ever sent again.
+import "slices"
+
+// TimerKind names what a timer is for.
+type TimerKind uint8
+
+// The timers that there are. Nothing is ever sent again, so that none waits for
+// a loss or to send an acknowledgement.
+const (
+	IdleTimer  TimerKind = iota // ends a connection whose peer is silent
+	KeepTimer                   // sends a ping
+	CloseTimer                  // ends a close that the peer does not answer
+	timerKinds
+)
+
+// String is the kind's word in figures.
+func (k TimerKind) String() string { return [...]string{"idle", "keepalive", "close"}[k] }
+
+// timers are the times at which something happens without the peer.
 type timers struct {
-	period Duration // of idle time, 0: none
-	idle   Time
-	keep   Time // when a ping is due
-	linger Time // when a close waits no longer
+	at     [timerKinds]Time // Never: not armed
+	period Duration         // of idle time, 0: none
 
 	sentSince bool // a record was sent since one was received
+}
+
+// arm sets when a timer fires.
+func (c *Conn) arm(k TimerKind, at Time) {
+	c.timers.at[k] = at
+	c.counters.TimersArmed[k]++
 }
 
 // start sets the timers of a new connection.
 func (t *timers) start(c *Conn, now Time) {
 	t.period = c.cfg.IdleTimeout
-	t.keep, t.linger = Never, Never
-	t.restart(now)
+	t.at = [timerKinds]Time{Never, Never, Never}
+	t.restart(c, now)
 }
 
 // ready takes the peer's idle time: the shorter one holds.
@@ -29,22 +49,22 @@ func (t *timers) ready(c *Conn, now Time) {
 	t.received(c, now)
 }
 
-func (t *timers) restart(now Time) {
-	t.idle = Never
+func (t *timers) restart(c *Conn, now Time) {
 	if t.period > 0 {
-		t.idle = now + Time(t.period)
+		c.arm(IdleTimer, now+Time(t.period))
 	}
 }
 
 // received restarts the idle time for a record that is here completely.
 func (t *timers) received(c *Conn, now Time) {
 	t.sentSince = false
-	t.restart(now)
+	t.restart(c, now)
 	if c.cfg.KeepAlive > 0 && c.ready {
-		t.keep = now + Time(c.cfg.KeepAlive)
+		after := c.cfg.KeepAlive
 		if t.period > 0 {
-			t.keep = now + Time(min(c.cfg.KeepAlive, t.period/2))
+			after = min(after, t.period/2)
 		}
+		c.arm(KeepTimer, now+Time(after))
 	}
 }
 
@@ -53,14 +73,14 @@ func (t *timers) received(c *Conn, now Time) {
 func (t *timers) sent(c *Conn, now Time) {
 	if !t.sentSince {
 		t.sentSince = true
-		t.restart(now)
+		t.restart(c, now)
 	}
 }
 
 // closed leaves the time that a close waits for the peer.
-func (t *timers) closed(now Time) {
-	t.idle, t.keep = Never, Never
-	t.linger = now + Time(linger)
+func (t *timers) closed(c *Conn, now Time) {
+	t.at[IdleTimer], t.at[KeepTimer] = Never, Never
+	c.arm(CloseTimer, now+Time(linger))
 }
 
 // NextTimeout is when HandleTimeout must be called, Never if it need not be.
@@ -68,21 +88,21 @@ func (c *Conn) NextTimeout() Time {
 	if c.over {
 		return Never
 	}
-	return min(c.timers.idle, c.timers.keep, c.timers.linger)
+	return slices.Min(c.timers.at[:])
 }
 
 // HandleTimeout does what is due at now; calling it early is harmless. An idle
 // connection ends without a word to the peer.
 func (c *Conn) HandleTimeout(now Time) {
-	t := &c.timers
+	at := &c.timers.at
 	switch {
 	case c.over:
-	case now >= t.linger:
+	case now >= at[CloseTimer]:
 		c.cutOff(nil)
-	case now >= t.idle:
+	case now >= at[IdleTimer]:
 		c.cutOff(&Cause{Kind: Idle})
-	case now >= t.keep:
-		t.keep = Never
+	case now >= at[KeepTimer]:
+		at[KeepTimer] = Never
 		c.Ping()
 	}
 }

@@ -87,7 +87,13 @@ func (c *Conn) put(b []byte, f wire.Frame) ([]byte, bool) {
 	if len(b)+c.out.Length() > cap(b) {
 		return b, false
 	}
-	return c.out.Append(b), true
+	return c.emit(b), true
+}
+
+// emit appends the frame in out.
+func (c *Conn) emit(b []byte) []byte {
+	c.counters.FramesSent.Add(c.out.Type)
+	return c.out.Append(b)
 }
 
 // fillConnection appends what concerns no single stream: pings and credit. A
@@ -221,7 +227,7 @@ func (c *Conn) fillStreams(b []byte) []byte {
 		f.Type = wire.StreamType(f.Offset > 0, !full, fin)
 		f.Data = h.lent[:n]
 		c.out = f
-		b = c.out.Append(b)
+		b = c.emit(b)
 		c.out.Data = nil
 		c.sent(s, n, fin)
 		if full {
