@@ -79,7 +79,7 @@ func TestFoundingStyle(t *testing.T) {
 
 // TestRequirements: each program that imports uapi has all modules of go.mod in
 // its list, and builds the standard library and x/sys alone. uapi/rpc has the
-// interfaces of gRPC, and so its modules.
+// interfaces of gRPC, and so its modules; quicudp is quic-go.
 func TestRequirements(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
@@ -91,7 +91,8 @@ func TestRequirements(t *testing.T) {
 		for _, name := range s.imports {
 			first, _, _ := strings.Cut(name, "/")
 			_, own := ours(name)
-			own = own || s.pkg == "uapi/rpc" && gRPC.MatchString(name)
+			own = own || s.pkg == "uapi/rpc" && gRPC.MatchString(name) ||
+				s.pkg == "uapi/registration/quicudp" && strings.HasPrefix(name, "github.com/quic-go/quic-go")
 			if !s.test && contains([]string{"uapi", "kshim", "rnic"}, top) && strings.Contains(first, ".") && !own && !strings.HasPrefix(name, "golang.org/x/sys/") {
 				t.Errorf("%s imports %s: what stands behind uapi has the standard library and x/sys", s.path, name)
 			}

@@ -2,7 +2,6 @@ package registration
 
 import (
 	"fmt"
-	"net/netip"
 	"syscall"
 )
 
@@ -28,13 +27,4 @@ func (c *Config) check() error {
 		return wrong(syscall.EINVAL, fmt.Sprintf(".Workers is %d; make it positive, or 0 for 1", c.Workers))
 	}
 	return c.Streams.Check()
-}
-
-// parseAddr is a transport's Addr, the literal address of one interface.
-func parseAddr(kind, addr string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(addr)
-	if err != nil || a.IsUnspecified() || a.IsMulticast() {
-		return a, fmt.Errorf("%s: Addr %q is not the IP address of an interface: %w", kind, addr, syscall.EINVAL)
-	}
-	return a.Unmap(), nil
 }

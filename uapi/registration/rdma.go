@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+	"github.com/rdmashim/rdmashim/uapi/registration/internal/address"
 )
 
 // Soft is RDMA on the soft RNIC.
@@ -57,7 +58,7 @@ func (s Soft) Open(ctx context.Context, config *Config) (Datapath, error) {
 	}
 	device, err := uapi.OpenWith(name, uapi.OpenConfig{})
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
-		err = fmt.Errorf("%w; the interfaces have %s", err, interfaceAddrs())
+		err = fmt.Errorf("%w; the interfaces have %s", err, address.Interfaces())
 	}
 	if err != nil {
 		return nil, err
@@ -130,18 +131,6 @@ func down(d *uapi.DeviceInfo, addr netip.Addr) error {
 	return fmt.Errorf("the port of %s, which has %v, is %s; set the link of %s up: %w", d.Device, addr, d.PortState, d.NetDev, syscall.ENETDOWN)
 }
 
-// interfaceAddrs lists the addresses of this machine.
-func interfaceAddrs() string {
-	addrs, _ := net.InterfaceAddrs()
-	var list []string
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			list = append(list, p.Addr().String())
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
 // rings is the carrier of RDMA: message rings on one device.
 type rings struct {
 	device *uapi.Context
@@ -161,7 +150,7 @@ func (r Rings) at(kind, addr string) (netip.Addr, error) {
 	if err := config.Check(); err != nil {
 		return netip.Addr{}, err
 	}
-	return parseAddr(kind, addr)
+	return address.Parse(kind, addr)
 }
 
 // openRings makes the datapath of a device that was opened, or closes it.

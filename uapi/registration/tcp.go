@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/registration/internal/address"
 )
 
 // TCP is TCP from and to an address of this machine.
@@ -19,7 +21,7 @@ func (TCP) Kind() string { return "tcp" }
 
 // Open shows that the address is this machine's by binding a socket to it.
 func (t TCP) Open(_ context.Context, config *Config) (Datapath, error) {
-	addr, err := parseAddr("tcp", t.Addr)
+	addr, err := address.Parse("tcp", t.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +29,7 @@ func (t TCP) Open(_ context.Context, config *Config) (Datapath, error) {
 	l, err := c.listen(0)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
-			err = fmt.Errorf("%w; the interfaces have %s", err, interfaceAddrs())
+			err = fmt.Errorf("%w; the interfaces have %s", err, address.Interfaces())
 		}
 		return nil, err
 	}

@@ -1,0 +1,99 @@
+package quicudp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/rdmashim/rdmashim/uapi/registration"
+)
+
+// acceptor is a listener with a socket of its own. quic-go gives it connections
+// whose handshakes are done, and does not tell of those that failed.
+type acceptor struct {
+	socket    *net.UDPConn
+	transport *quic.Transport
+	listener  *quic.Listener
+	gone      func() // tells the datapath
+
+	mu     sync.Mutex
+	users  int  // the listener, and connections; guarded by mu, as is closed
+	closed bool // the listener was
+}
+
+// Listen binds a socket.
+func (d *datapath) Listen(_ context.Context, port int) (registration.Acceptor, error) {
+	socket, err := bind(d.at, port)
+	if err != nil {
+		return nil, err
+	}
+	a := &acceptor{socket: socket, transport: &quic.Transport{Conn: socket}, users: 1}
+	if a.listener, err = a.transport.Listen(d.config.TLS, settings(d.config)); err != nil {
+		return nil, errors.Join(err, a.transport.Close(), socket.Close())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.acceptors[a] = struct{}{}
+	a.gone = func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.acceptors, a)
+	}
+	return a, nil
+}
+
+// leave ends a use of the socket, and the socket with the last one.
+func (a *acceptor) leave() {
+	a.mu.Lock()
+	a.users--
+	last := a.users == 0
+	a.mu.Unlock()
+	if last {
+		a.gone()
+		_ = a.shut()
+	}
+}
+
+// shut gives the socket back.
+func (a *acceptor) shut() error { return errors.Join(a.transport.Close(), a.socket.Close()) }
+
+func (a *acceptor) Accept(ctx context.Context) (registration.Session, error) {
+	conn, err := a.listener.Accept(ctx)
+	switch {
+	case errors.Is(err, quic.ErrServerClosed):
+		return nil, net.ErrClosed
+	case err != nil:
+		return nil, err
+	}
+	a.mu.Lock()
+	a.users++
+	a.mu.Unlock()
+	context.AfterFunc(conn.Context(), a.leave)
+	return newSession(conn), nil
+}
+
+func (a *acceptor) Addr() netip.AddrPort {
+	return a.socket.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// Failed is 0: quic-go does not tell.
+func (a *acceptor) Failed() (uint64, error) { return 0, nil }
+
+// Close ends listening. The socket stays as long as connections have it: it is
+// closed when the last of them has ended.
+func (a *acceptor) Close() error {
+	a.mu.Lock()
+	closed := a.closed
+	a.closed = true
+	a.mu.Unlock()
+	if closed {
+		return net.ErrClosed
+	}
+	err := a.listener.Close()
+	a.leave()
+	return err
+}
