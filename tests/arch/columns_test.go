@@ -21,7 +21,7 @@ var verbatim = regexp.MustCompile(`^//(\t|  | -|go:|export |line | Output:| Unor
 // TestColumns holds comments of sources, and the prose of pages, to 80 columns,
 // a tab being four. A line of one word, such as an address, may be longer.
 func TestColumns(t *testing.T) {
-	out, err := exec.Command("git", "-C", root, "ls-files", "*.go", "*.md").Output()
+	out, err := exec.Command("git", "-C", root, "ls-files", "*.go", "*.md", ":!*.pb.go").Output()
 	if err != nil {
 		t.Skip("no git, or no checkout of it, to tell the repository's files; run it in a clone")
 	}

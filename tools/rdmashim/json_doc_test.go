@@ -22,6 +22,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/qmux"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
@@ -199,10 +200,13 @@ var jsonTypes = map[string]reflect.Type{
 	"perf":           reflect.TypeFor[perf.Report](),
 	"echo client":    reflect.TypeFor[stream.EchoReport](),
 	"proxy":          reflect.TypeFor[stream.Line](),
-	"perf suite":     reflect.TypeFor[suite.Row](),
-	"version":        reflect.TypeFor[versionInfo](),
-	"doctor":         reflect.TypeFor[doctor.Report](),
-	"stats":          reflect.TypeFor[stats.Device](),
+
+	"sample counter client": reflect.TypeFor[sample.CounterReport](),
+
+	"perf suite": reflect.TypeFor[suite.Row](),
+	"version":    reflect.TypeFor[versionInfo](),
+	"doctor":     reflect.TypeFor[doctor.Report](),
+	"stats":      reflect.TypeFor[stats.Device](),
 }
 
 // jsonKernelLines are calls whose JSON is made of what the kernel answers.
@@ -253,6 +257,7 @@ func TestJSONPrinted(t *testing.T) {
 		{"explain", "explain -j 12"},
 		{"perf", "perf write bw -s 64 -n 10 -j"},
 		{"perf", "perf send lat -s 64 -n 10 -j"},
+		{"sample counter client", "sample counter client -n 50 --loss 1% -j"},
 		{"perf suite", "perf suite --rounds 1 -D 0.002 -j --run ^allocations"},
 		{"version", "version -j"},
 		{"doctor", "doctor -j soft"},

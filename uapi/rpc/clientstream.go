@@ -21,7 +21,6 @@ type clientStream struct {
 	side   clientSide
 	ctx    context.Context
 	cancel context.CancelFunc
-	unhook func() bool // of the context's end
 	desc   *grpc.StreamDesc
 	info   callInfo
 	watch  *watch
@@ -32,6 +31,7 @@ type clientStream struct {
 	headed   chan struct{} // closed when headers is set, or will not be
 	finished chan struct{} // closed when err and trailers are set
 	mu       sync.Mutex
+	unhook   func() bool // of the context's end; guarded by mu
 	headers  metadata.MD // guarded by mu until headed is closed
 	trailers metadata.MD // guarded by mu until finished is closed
 	err      error       // so, nil for status OK
@@ -66,7 +66,9 @@ func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *gr
 	s.watch.outHeader(md)
 	s.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
 	// A program that cancels need not receive until the end.
+	s.mu.Lock()
 	s.unhook = context.AfterFunc(s.ctx, func() { s.finish(nil, contextStatus(s.ctx.Err())) })
+	s.mu.Unlock()
 	return s, nil
 }
 
@@ -79,11 +81,12 @@ func (s *clientStream) finish(trailers metadata.MD, err error) error {
 		s.trailers, s.err = trailers, err
 		close(s.finished)
 	}
+	unhook := s.unhook
 	s.mu.Unlock()
 	if first {
 		s.head(nil)
-		if s.unhook != nil {
-			s.unhook()
+		if unhook != nil {
+			unhook()
 		}
 		s.cancel()
 		s.watch.end(trailers, err)

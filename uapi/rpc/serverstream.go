@@ -74,16 +74,17 @@ func (x *exchange) SetTrailer(md metadata.MD) error {
 // next; nil if they are on their way.
 func (x *exchange) takeHeaders() ([]byte, error) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.sent {
+	first, headers := !x.sent, x.headers
+	x.sent = true
+	x.mu.Unlock()
+	if !first {
 		return nil, nil
 	}
-	x.sent = true
-	x.watch.outHeader(x.headers)
+	x.watch.outHeader(headers)
 	if x.stream == nil {
 		return nil, nil
 	}
-	return appendMetadata(nil, "", x.headers, nil)
+	return appendMetadata(nil, "", headers, nil)
 }
 
 // end is the handler's answer: its status, the trailers, and the headers if no

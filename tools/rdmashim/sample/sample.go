@@ -42,11 +42,11 @@ var samples = []sample{
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sample",
-		Short: "The sample programs write-read and write-imm, between two machines",
-		Long: `Two small programs that connect by address and port through the RDMA connection
+		Short: "Sample programs, between two machines",
+		Long: `write-read and write-imm connect by address and port through the RDMA connection
 manager, and interoperate with their likes written in C against librdmacm: each
 is a server, which registers a page and tells its address and key, and a client.
-Both check every byte.`,
+Both check every byte. counter and kv are services of gRPC.`,
 		Example: "  rdmashim sample write-read server\n  rdmashim sample write-read client 127.0.0.1",
 		Args:    cli.NoArgs,
 		RunE:    cli.Help,
@@ -63,6 +63,7 @@ Both check every byte.`,
 		addRoles(c, s, "sample "+s.name, s.port)
 		cmd.AddCommand(c)
 	}
+	cmd.AddCommand(counterCommand(), kvCommand())
 	return cmd
 }
 

@@ -10,14 +10,17 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{Command()} })
+}
 
 // spied is a ping that tells where it keeps a client's data.
 type spied struct {

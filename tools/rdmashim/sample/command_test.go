@@ -1,0 +1,144 @@
+package sample
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
+)
+
+// started numbers the servers.
+var started atomic.Int32
+
+// start runs a server as a process, on an address of its own.
+func start(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	listen := fmt.Sprintf("127.%d.%d.%d:0", 120+os.Getpid()>>8&0xf, os.Getpid()&0xff, 1+started.Add(1)%254)
+	cmd := clitest.Tool(t, append(args, "--listen", listen)...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		_ = cmd.Wait()
+		t.Fatalf("%v: %v: %s", args, err, &stderr)
+	}
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
+	require.True(t, ok, line)
+	return address
+}
+
+// TestCounter between two processes: what is acknowledged was executed once,
+// whatever becomes of connections and of the server; where nothing becomes of
+// them, that is all.
+func TestCounter(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags string
+		whole bool
+	}{
+		{"", true}, {"--tcp", true}, {"--loss 2% --seed 1", true}, {"--chaos", false}, {"--kill", false}, {"--kill --tcp", false},
+	} {
+		t.Run(c.flags, func(t *testing.T) {
+			t.Parallel()
+			args := append(strings.Fields(c.flags), "-n", "500", "--callers", "8", "--json")
+			if c.whole {
+				server := []string{"sample", "counter", "server"}
+				if strings.Contains(c.flags, "--tcp") {
+					server = append(server, "--tcp")
+				}
+				args = append(args, start(t, server...))
+			}
+			o := clitest.RunTool(t, append([]string{"sample", "counter", "client"}, args...)...)
+			require.Zero(t, o.Code, o.Stderr)
+			var r CounterReport
+			require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), o.Stdout)
+			require.Equal(t, []int64{500, 500}, []int64{r.Calls, r.Acknowledged + r.Unknown})
+			require.NoError(t, r.check())
+			if c.whole {
+				require.Equal(t, []int64{500, 500, 0}, []int64{r.Acknowledged, r.Counted, int64(r.Cuts)})
+			}
+		})
+	}
+}
+
+// TestKV puts, gets, lists and deletes, from files and pipes.
+func TestKV(t *testing.T) {
+	t.Parallel()
+	size := kvMaxValue
+	if testing.Short() {
+		size = 1 << 20
+	}
+	big := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(big)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/big", big, 0o600))
+	at := start(t, "sample", "kv", "server")
+	for _, step := range []struct{ words, in, out, err string }{
+		{"put big " + dir + "/big", "", fmt.Sprintf("put big: %d bytes\n", size), ""},
+		{"put greeting", "hello", "put greeting: 5 bytes\n", ""},
+		{"put greeting", "hello\n", "replaced greeting: 6 bytes\n", ""},
+		{"get greeting", "", "hello\n", ""},
+		{"scan", "", fmt.Sprintf("big %d\ngreeting 6\n", size), ""},
+		{"scan gr", "", "greeting 6\n", ""},
+		{"get big " + dir + "/back", "", "", ""},
+		{"delete greeting", "", "", ""},
+		{"get greeting", "", "", `NotFound: no key "greeting"`},
+		{"delete greeting", "", "", `NotFound: no key "greeting"`},
+		{"get big " + dir + "/none/back", "", "", "no such file"},
+		{"put x " + dir + "/none", "", "", "no such file"},
+	} {
+		cmd := clitest.Tool(t, append([]string{"sample", "kv", "client", at}, strings.Fields(step.words)...)...)
+		cmd.Stdin = strings.NewReader(step.in)
+		o := clitest.Finish(t, cmd)
+		require.Equal(t, step.err != "", o.Code == 1, "%s: %+v", step.words, o)
+		require.Equal(t, step.out, o.Stdout, step.words)
+		require.Contains(t, o.Stderr, step.err)
+	}
+	back, err := os.ReadFile(dir + "/back")
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(big, back))
+}
+
+// TestServiceErrors: exit status, one line, and what to do.
+func TestServiceErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"counter client -n 0", 2, "at least 1"},
+		{"counter client 127.0.0.1 --chaos", 2, "leave HOST out"},
+		{"counter client 127.0.0.1:9 --tcp", 1, "is 'rdmashim sample counter server' running there?"},
+		{"counter server --file /", 1, "open the counter's file"},
+		{"counter server --listen here", 1, "here"},
+		{"kv client 127.0.0.1", 2, "put, get, delete or scan"},
+		{"kv client 127.0.0.1 get", 2, "get KEY"},
+		{"kv client 127.0.0.1 drop it", 2, "get KEY"},
+		{"kv server --max-bytes 0", 2, "--max-bytes"},
+		{"kv server x", 2, "takes no arguments"},
+	} {
+		o := clitest.RunTool(t, append([]string{"sample"}, strings.Fields(c.args)...)...)
+		require.Equal(t, c.code, o.Code, "%s: %+v", c.args, o)
+		require.Contains(t, o.Stderr, c.want, c.args)
+		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
+		require.Empty(t, o.Stdout)
+	}
+}

@@ -1,0 +1,167 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/samplepb"
+)
+
+// patience bounds hangs.
+const patience = time.Minute
+
+func noCuts() uint64 { return 0 }
+
+// memory connects a client to services in memory.
+func memory(t *testing.T, register func(grpc.ServiceRegistrar), options ...grpc.ServerOption) *grpc.ClientConn {
+	t.Helper()
+	l := bufconn.Listen(1 << 20)
+	s := grpc.NewServer(append(options, grpc.WaitForHandlers(true))...)
+	register(s)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	c, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, c.Close())
+		s.Stop()
+		require.NoError(t, <-served)
+	})
+	return c
+}
+
+// TestCounting: all calls count, what an earlier process counted stays, and the
+// middle is passed once.
+func TestCounting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "counter")
+	total := int64(0)
+	for range 2 {
+		c, err := openCounter(path, noCuts)
+		require.NoError(t, err)
+		client := samplepb.NewCounterClient(memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(s, c) }))
+		middles := 0
+		work := counting{calls: 101, callers: 7, timeout: patience, midway: func() error { middles++; return nil }}
+		r, err := work.run(t.Context(), client)
+		require.NoError(t, err)
+		require.Equal(t, []int64{101, 101, 0, 101}, []int64{r.Calls, r.Acknowledged, r.Unknown, r.Counted})
+		require.Equal(t, 1, middles)
+		total += r.Counted
+		answer, err := client.Read(t.Context(), &samplepb.ReadRequest{})
+		require.NoError(t, err)
+		require.Equal(t, total, answer.Value)
+		require.NoError(t, c.close())
+	}
+	require.NoError(t, os.WriteFile(path, []byte("short"), 0o600))
+	_, err := openCounter(path, noCuts)
+	require.ErrorContains(t, err, "is no counter's file")
+}
+
+// TestCountingFinds a server that executes a call twice, and one that answers
+// what it did not execute. A caller's error ends the run.
+func TestCountingFinds(t *testing.T) {
+	for want, serve := range map[string]func(*samplepb.AddRequest) error{
+		"at most once is broken": func(r *samplepb.AddRequest) error { r.N *= 2; return nil },
+		"went up by 0":           func(r *samplepb.AddRequest) error { r.N = 0; return nil },
+		"not today":              func(*samplepb.AddRequest) error { return status.Error(codes.FailedPrecondition, "not today") },
+	} {
+		c, err := openCounter("", noCuts)
+		require.NoError(t, err)
+		wrong := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			if r, ok := req.(*samplepb.AddRequest); ok {
+				if err := serve(r); err != nil {
+					return nil, err
+				}
+			}
+			return handler(ctx, req)
+		}
+		conn := memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(s, c) }, grpc.UnaryInterceptor(wrong))
+		_, err = (&counting{calls: 20, callers: 3, timeout: patience}).run(t.Context(), samplepb.NewCounterClient(conn))
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestCountingUnknown: a call whose answer is lost may have been executed.
+func TestCountingUnknown(t *testing.T) {
+	c, err := openCounter("", noCuts)
+	require.NoError(t, err)
+	var answered atomic.Int64
+	lose := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		answer, err := handler(ctx, req)
+		if _, ok := req.(*samplepb.AddRequest); ok && err == nil {
+			switch answered.Add(1) {
+			case 5:
+				err = status.Error(codes.DeadlineExceeded, "too late")
+			case 6:
+				err = status.Error(codes.Unavailable, "the connection broke")
+			}
+		}
+		return answer, err
+	}
+	conn := memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(s, c) }, grpc.UnaryInterceptor(lose))
+	r, err := (&counting{calls: 20, callers: 3, timeout: patience}).run(t.Context(), samplepb.NewCounterClient(conn))
+	require.NoError(t, err)
+	require.Equal(t, []int64{18, 2, 20}, []int64{r.Acknowledged, r.Unknown, r.Counted})
+}
+
+// TestStore: its answers, and its bound.
+func TestStore(t *testing.T) {
+	client := samplepb.NewStoreClient(memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterStoreServer(s, newStore(20)) }))
+	put := func(key, value string) (bool, codes.Code) {
+		r, err := client.Put(t.Context(), &samplepb.PutRequest{Key: key, Value: []byte(value)})
+		return r.GetReplaced(), status.Code(err)
+	}
+	scan := func(prefix string) (found []string) {
+		s, err := client.Scan(t.Context(), &samplepb.ScanRequest{Prefix: prefix})
+		require.NoError(t, err)
+		for {
+			r, err := s.Recv()
+			if errors.Is(err, io.EOF) {
+				return found
+			}
+			require.NoError(t, err)
+			found = append(found, r.Key)
+		}
+	}
+	for _, step := range []struct {
+		key, value string
+		replaced   bool
+		code       codes.Code
+	}{
+		{"ab", "1234", false, codes.OK}, {"aa", "1234", false, codes.OK}, {"b", "1234", false, codes.OK},
+		{"c", "1234", false, codes.ResourceExhausted}, {"ab", "12345678", false, codes.ResourceExhausted},
+		{"ab", "123456", true, codes.OK}, {"", "1", false, codes.InvalidArgument}, {string(make([]byte, kvMaxKey+1)), "", false, codes.InvalidArgument},
+	} {
+		replaced, code := put(step.key, step.value)
+		require.Equal(t, step.code, code, step.key)
+		require.Equal(t, step.replaced, replaced, step.key)
+	}
+	require.Equal(t, []string{"aa", "ab", "b"}, scan(""))
+	require.Equal(t, []string{"aa", "ab"}, scan("a"))
+	got, err := client.Get(t.Context(), &samplepb.GetRequest{Key: "ab"})
+	require.NoError(t, err)
+	require.Equal(t, "123456", string(got.Value))
+	for want, key := range map[codes.Code]string{codes.OK: "ab", codes.NotFound: "ab "} {
+		_, err = client.Delete(t.Context(), &samplepb.DeleteRequest{Key: key})
+		require.Equal(t, want, status.Code(err))
+	}
+	_, err = client.Get(t.Context(), &samplepb.GetRequest{Key: "ab"})
+	require.Equal(t, codes.NotFound, status.Code(err))
+	require.Equal(t, []string{"aa", "b"}, scan(""))
+	_, code := put("c", "12345678")
+	require.Equal(t, codes.OK, code, "what was deleted is room")
+}
