@@ -82,14 +82,12 @@ func (a *acceptor) serve() {
 
 // answer shakes hands and waits until Accept takes the session.
 func (a *acceptor) answer(stream *byteStream) {
-	ctx, cancel := context.WithTimeout(a.life, a.m.config.Streams.HandshakeIdleTimeout)
-	defer cancel()
 	var s Session
 	var err error
 	if a.m.config.TLS == nil {
 		s, err = a.m.session(stream, stream, qmux.Server)
 	} else {
-		s, err = a.m.secure(ctx, stream, tls.Server(stream, a.m.config.TLS), qmux.Server)
+		s, err = a.m.secure(a.life, stream, tls.Server(stream, a.m.config.TLS), qmux.Server)
 	}
 	if err != nil {
 		a.note(err)
@@ -136,12 +134,12 @@ func (a *acceptor) Addr() netip.AddrPort {
 
 // Close ends listening and handshakes.
 func (a *acceptor) Close() error {
-	if a.life.Err() != nil {
-		<-a.ended
-		return net.ErrClosed
-	}
+	closed := a.life.Err() != nil // or the device is gone
 	a.end()
 	err := a.listener.Close()
 	<-a.ended
+	if closed {
+		err = net.ErrClosed
+	}
 	return err
 }

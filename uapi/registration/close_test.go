@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +105,29 @@ func TestCloseDialling(t *testing.T) {
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.ErrorIs(t, l.Close(), net.ErrClosed)
 	})
+}
+
+// TestNothingLeft: connections that have ended leave nothing on the device,
+// whichever side closed.
+func TestNothingLeft(t *testing.T) {
+	for form, configure := range forms {
+		t.Run(form, func(t *testing.T) {
+			r := open(t, configure(onRDMA(registration.Rings{})))
+			l := listen(t, r)
+			require.Empty(t, r.OpenHandles())
+			for i := range 4 {
+				x, y := connect(t, r, l)
+				require.NotEmpty(t, r.OpenHandles())
+				if i%2 == 0 {
+					x, y = y, x
+				}
+				require.NoError(t, x.CloseWithError(7, "done"))
+				<-y.Context().Done()
+			}
+			require.Eventually(t, func() bool { return len(r.OpenHandles()) == 0 }, patience, time.Millisecond)
+			require.Zero(t, r.Stats().Connections)
+		})
+	}
 }
 
 // TestListenerClose: connections that were accepted stay.

@@ -28,8 +28,8 @@ type Config struct {
 	// Streams is package qmux's, with two defaults of its own: MaxIdleTimeout
 	// is 12 s and KeepAlivePeriod 4 s, so that a peer that died ends its
 	// connections within 13 s and a program's silence none. A negative
-	// KeepAlivePeriod is none. HandshakeIdleTimeout bounds the handshakes of a
-	// listener (5 s).
+	// KeepAlivePeriod is none. HandshakeIdleTimeout bounds handshakes of TLS
+	// (5 s).
 	Streams qmux.Config
 	// Workers is how many completion queues serve the connections on RDMA, each
 	// with one goroutine (1). TCP has the system's instead.
@@ -47,7 +47,7 @@ const (
 type Rings struct {
 	// Ring is the length in bytes of each direction's ring, a power of two from
 	// 16 KiB to 64 MiB (256 KiB, and 64 KiB where little memory may be locked).
-	// It is how much is on its way at most.
+	// It is how much is on its way at most; the depth of the queues follows.
 	Ring int
 	// MaxChunk bounds the messages of the device in bytes (64 KiB).
 	MaxChunk int

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -97,6 +98,9 @@ func (m *muxed) Below() Below {
 	return b
 }
 
+// side is qmux.Client or qmux.Server.
+type side func(net.Conn, *qmux.Config) (*qmux.Conn, error)
+
 // Dial connects, and shakes hands.
 func (m *muxed) Dial(ctx context.Context, addr string) (Session, error) {
 	conn, err := m.dial(ctx, addr)
@@ -120,17 +124,19 @@ func (m *muxed) Dial(ctx context.Context, addr string) (Session, error) {
 	return m.secure(ctx, stream, tls.Client(stream, config), qmux.Client)
 }
 
-// secure shakes hands within ctx.
-func (m *muxed) secure(ctx context.Context, stream *byteStream, conn *tls.Conn, side func(net.Conn, *qmux.Config) (*qmux.Conn, error)) (Session, error) {
-	if err := conn.HandshakeContext(ctx); err != nil {
+// secure shakes hands within ctx and the configured time.
+func (m *muxed) secure(ctx context.Context, stream *byteStream, conn *tls.Conn, side side) (Session, error) {
+	inner, cancel := context.WithTimeout(ctx, m.config.Streams.HandshakeIdleTimeout)
+	defer cancel()
+	if err := conn.HandshakeContext(inner); err != nil {
 		stream.Close()
-		return nil, err
+		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
 	return m.session(stream, conn, side)
 }
 
 // session puts qmux on conn, which is stream or stands on it.
-func (m *muxed) session(stream *byteStream, conn net.Conn, side func(net.Conn, *qmux.Config) (*qmux.Conn, error)) (Session, error) {
+func (m *muxed) session(stream *byteStream, conn net.Conn, side side) (Session, error) {
 	streams := m.config.Streams
 	c, err := side(conn, &streams)
 	if err != nil {

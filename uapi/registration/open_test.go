@@ -152,19 +152,25 @@ func TestServerName(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestSilentClient: a client that never shakes hands is given up, counted, and
-// keeps no other one waiting.
-func TestSilentClient(t *testing.T) {
+// TestSilence: a client and a server that never shake hands are given up; the
+// listener counts.
+func TestSilence(t *testing.T) {
 	config := secure(registration.TCP{Addr: loopback()})
 	config.Streams.HandshakeIdleTimeout = 100 * time.Millisecond
 	r := open(t, config)
 	l := listen(t, r)
-	silent, err := net.Dial("tcp", l.Addr().String())
+	client, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	defer silent.Close()
-	_, err = silent.Read(make([]byte, 1))
+	defer client.Close()
+	_, err = client.Read(make([]byte, 1))
 	require.Error(t, err)
-	config.Streams.HandshakeIdleTimeout = patience
-	l = listen(t, open(t, config))
-	connect(t, r, l)
+	require.Eventually(t, func() bool { return r.Stats().Failed == 1 }, patience, time.Millisecond)
+
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	_, err = r.Dial(soon(t), server.Addr().String())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "TLS handshake")
+	require.EqualValues(t, 2, r.Stats().Failed)
 }
