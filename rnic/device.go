@@ -30,9 +30,10 @@ type Device struct {
 	mtu     abi.MTU
 	guid    uint64
 	tuning  engine.Tuning
-	log     *slog.Logger // or nil
-	start   time.Time    // engine.Time 0
-	asks    uint16       // Config.PeerPort
+	paths   *engine.Paths // guarded by mu
+	log     *slog.Logger  // or nil
+	start   time.Time     // engine.Time 0
+	asks    uint16        // Config.PeerPort
 	tells   func(service uint64) (end func(), err error)
 
 	mu      deviceLock
@@ -104,6 +105,7 @@ func New(c Config) (*Device, error) {
 		start:   time.Now(),
 		asks:    c.PeerPort,
 		tells:   c.Announce,
+		paths:   engine.NewPaths(pathLimit(c.Tuning, caps)),
 		regions: mem.NewTable(secret()),
 		qps:     make(map[wire.QPN]*QP),
 		numbers: qpNumbers{random: rand.NewChaCha8(secret())},

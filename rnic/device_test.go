@@ -92,6 +92,11 @@ func TestWindowFollowsTheBuffer(t *testing.T) {
 	require.Equal(t, 1<<20, window(0, 8<<20))
 	require.Equal(t, 8192, window(0, 4096))
 	require.Equal(t, 5000, window(5000, 212992))
+
+	require.Equal(t, 99840, pathLimit(engine.Tuning{}, link.Caps{RecvBuffer: 212992}))
+	require.Equal(t, 8<<20*15/32, pathLimit(engine.Tuning{}, link.Caps{RecvBuffer: 8 << 20}))
+	require.Zero(t, pathLimit(engine.Tuning{MaxWindow: 5000}, link.Caps{RecvBuffer: 212992}))
+	require.Zero(t, pathLimit(engine.Tuning{}, link.Caps{}), "no buffer, no limit")
 }
 
 func TestQueries(t *testing.T) {

@@ -100,7 +100,7 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	q.engine = d.newTransport(init.Type, engine.Config{
 		QPN: q.num, PD: pd.id, Regions: d.regions, Receives: q, SigAll: init.SigAll,
 		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: int(init.Cap.MaxRecvSGE), MaxInline: inline,
-		Tuning: d.tuning, Self: d.caps.Local,
+		Tuning: d.tuning, Paths: d.paths, Self: d.caps.Local,
 	})
 	resp := abi.RXECreateQPResp{RQMI: publish(u, rq), SQMI: publish(u, sq)}
 	resp.Put(u.Out)
@@ -150,6 +150,8 @@ func (q *QP) Destroy() error {
 	d.touch(q)
 	q.sendOwed()
 	q.gone = true
+	// It takes nothing of its path any more. Permitted from every state.
+	_ = q.engine.Modify(d.now(), abi.QPSReset, &engine.Attr{}, 0)
 	q.bell.Store(false)
 	delete(d.qps, q.num)
 	d.numbers.bury(q.num)

@@ -40,6 +40,7 @@ type Config struct {
 	MaxRecvSGE int
 	MaxInline  int // bytes
 	Tuning     Tuning
+	Paths      *Paths         // of the device; nil: the queue pair shares nothing
 	Self       netip.AddrPort // where the device answers; zero: it has no loopback
 }
 
@@ -115,6 +116,10 @@ type QP struct {
 	mtu      int        // bytes
 	peer     netip.Addr // of attr.Peer, as packets' sources are compared with it
 	counters Counters
+
+	path    *path      // to the peer, from RTR on; nil where Config has no Paths
+	pathTo  netip.Addr // its address
+	charged int        // bytes in flight that path knows of
 
 	sq    sendQueue
 	req   requester

@@ -87,9 +87,10 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 	return true
 }
 
-// readPiece is how many packets one READ request asks for: a share of the
-// window, so that several can be under way and their answers never exceed it.
+// readPiece is how many packets one READ request asks for: a part of the
+// window, and of the path's share, so that several can be under way and their
+// answers never exceed it.
 func (q *QP) readPiece() seq {
-	share := q.req.win.size / min(len(q.req.asked.ring), 4)
-	return max(1, seq(share/(q.mtu+packetCost)))
+	part := min(q.req.win.size, q.share()) / min(len(q.req.asked.ring), 4)
+	return max(1, seq(part/(q.mtu+packetCost)))
 }

@@ -46,6 +46,7 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 		return err
 	}
 	if to == abi.QPSReset {
+		q.detach()
 		q.reset()
 		return nil
 	}
@@ -73,6 +74,10 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 		q.resize(mask)
 	}
 	q.state = to
+	if to == abi.QPSRTR || q.sends() {
+		q.attach()
+	}
+	q.account()
 	return nil
 }
 

@@ -61,6 +61,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	// Behind requests, being shorter, an ACK can share a datagram's send with
 	// them.
 	q.transmitReplies(b, cap(b.Packets), rides)
+	q.account()
 	return b.Full()
 }
 
@@ -153,10 +154,11 @@ func (q *QP) inFlight() int {
 	return int(q.costAt(q.req.cur, q.req.nxt) - q.costAt(q.sq.head, q.req.una))
 }
 
-// fits reports whether n more bytes may be in flight. One packet always may.
+// fits reports whether n more bytes may be in flight. One packet always may,
+// and where the path's share fell before an ACK was asked for, one that asks.
 func (q *QP) fits(n int) bool {
 	f := q.inFlight()
-	return f == 0 || f+n <= q.req.win.size
+	return f == 0 || f+n <= q.req.win.size && (q.pathFits(f+n) || q.req.since >= f)
 }
 
 // sendData sends one packet of a SEND or WRITE. It returns false when that must
@@ -191,7 +193,7 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
 	p.IETH.RKey = w.invalidate
 	q.req.since += n + packetCost
-	p.AckReq = last || q.req.probe || q.req.since >= q.req.win.size/4
+	p.AckReq = last || q.req.probe || q.req.since >= min(q.req.win.size, q.share())/4
 	q.emit(now, b, payload, 1)
 	return true
 }

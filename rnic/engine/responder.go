@@ -58,6 +58,7 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	default:
 		q.counters.DropService++
 	}
+	q.account()
 }
 
 // Genuine reports whether the packet of the last Receive had a PSN that only

@@ -228,6 +228,7 @@ func (q *QP) HandleTimeout(now Time) {
 	if !q.sends() {
 		return
 	}
+	defer q.account()
 	if t.receiver != 0 && now >= t.receiver {
 		t.receiver = 0
 	}

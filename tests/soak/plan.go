@@ -99,6 +99,9 @@ func newPlan(seed uint64) *plan {
 		p.world.Batching = engine.Duration(r.Between(1, 40)) * engine.Duration(us)
 	}
 	p.world.Faults = drawFaults(&r, r.Intn(4))
+	if paths := virtual.NewRand(seed ^ 0x9a7); paths.Hit(0.5) {
+		p.world.PathLimit = paths.Between(1, 64) * (p.mtu + 256)
+	}
 	if r.Hit(0.2) {
 		from := engine.Time(r.Intn(int(p.chaos)))
 		p.bursts = append(p.bursts, burst{from, from + engine.Time(r.Between(100, 3000))*us, drawFaults(&r, 3)})

@@ -144,6 +144,9 @@ func (r *run) release() error {
 				return fmt.Errorf("%s leaves %d receives in the ring", qp, n)
 			}
 		}
+		if k := n.Paths.Len(); k != 0 {
+			return fmt.Errorf("node %s keeps %d paths", n.Name, k)
+		}
 		if k := n.Regions.Len(); k != 0 {
 			return fmt.Errorf("node %s keeps %d regions", n.Name, k)
 		}

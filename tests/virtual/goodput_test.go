@@ -55,11 +55,15 @@ func TestGoodputUnderLoss(t *testing.T) {
 // share one buffer of 4 MiB, as those of one socket do, in MB/s of 5,000.
 func TestGoodputOfManyPairs(t *testing.T) {
 	for _, c := range []struct {
+		op    abi.WROpcode
 		pairs int
 		floor float64
-	}{{1, 4900}, {4, 4900}, {8, 3900}, {16, 3400}, {64, 3400}} {
-		t.Run(fmt.Sprint(c.pairs), func(t *testing.T) {
-			l := newTraffic(t, Options{Latency: 10 * engine.Microsecond, Rate: 5e9, Batching: 20 * engine.Microsecond}, c.pairs, abi.WRRDMAWrite, 16)
+	}{
+		{abi.WRRDMAWrite, 1, 4900}, {abi.WRRDMAWrite, 4, 4900}, {abi.WRRDMAWrite, 8, 4900}, {abi.WRRDMAWrite, 16, 4900}, {abi.WRRDMAWrite, 64, 4900},
+		{abi.WRRDMARead, 16, 4000}, {abi.WRRDMARead, 64, 4000},
+	} {
+		t.Run(fmt.Sprintf("%v/%d", c.op, c.pairs), func(t *testing.T) {
+			l := newTraffic(t, Options{Latency: 10 * engine.Microsecond, Rate: 5e9, Batching: 20 * engine.Microsecond, PathLimit: 7 << 18}, c.pairs, c.op, 16)
 			l.w.SetQueue(4 << 20)
 			got := l.goodput(t, 50*engine.Millisecond) / 1e6
 			n := l.counters()

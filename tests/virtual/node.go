@@ -18,6 +18,7 @@ type Node struct {
 	Addr    netip.Addr
 	Index   int
 	Regions *mem.Table
+	Paths   *engine.Paths // shared by all queue pairs
 	QPs     []*QP
 
 	world  *World
@@ -53,6 +54,7 @@ func newNode(w *World, name string, addr netip.Addr, index int) *Node {
 		Addr:    addr,
 		Index:   index,
 		Regions: mem.NewTable(keys),
+		Paths:   engine.NewPaths(w.pathLimit),
 		world:   w,
 		qps:     make(map[wire.QPN]*QP),
 		batch:   engine.NewBatch(64),
@@ -62,10 +64,10 @@ func newNode(w *World, name string, addr netip.Addr, index int) *Node {
 func (n *Node) addrPort() netip.AddrPort { return netip.AddrPortFrom(n.Addr, wire.Port) }
 
 // AddQP makes a queue pair in RESET. The configuration's QPN must be new to the
-// node; its Regions and Receives are the node's.
+// node; its Regions, Paths and Receives are the node's.
 func (n *Node) AddQP(c engine.Config) *QP {
 	qp := &QP{Node: n, Num: c.QPN}
-	c.Regions = n.Regions
+	c.Regions, c.Paths = n.Regions, n.Paths
 	c.Receives = &qp.Receives
 	qp.QP = engine.New(c)
 	n.qps[c.QPN] = qp
@@ -82,6 +84,9 @@ func (n *Node) Remove(qp *QP) {
 	n.world.note(noteState, uint64(qp.Num), noteDestroyed)
 	n.world.Logf("%-12s %s", "destroy", qp)
 	qp.gone = true
+	if err := qp.QP.Modify(n.world.now, abi.QPSReset, &engine.Attr{}, 0); err != nil {
+		n.world.Fail(err)
+	}
 	delete(n.qps, qp.Num)
 	n.QPs = slices.DeleteFunc(n.QPs, func(q *QP) bool { return q == qp })
 }

@@ -23,6 +23,8 @@ type Options struct {
 	Batching engine.Duration
 	// Watch is told what happens; may be nil.
 	Watch Watcher
+	// PathLimit is given to engine.NewPaths of each node.
+	PathLimit int
 	// Log gets a line for every event; may be nil.
 	Log func(line string)
 }
@@ -67,20 +69,24 @@ type World struct {
 	flights  uint64
 	inFlight uint64 // flights that have yet to arrive
 	queue    int    // bytes that may wait for a wire; 0: any number
-	spare    []*Flight
-	trace    Trace
-	failure  error
+	// pathLimit is what a node's queue pairs together have in flight to another
+	// at most, in bytes; 0: any number.
+	pathLimit int
+	spare     []*Flight
+	trace     Trace
+	failure   error
 }
 
 // New makes a world without nodes, at time 0.
 func New(o Options) *World {
 	w := &World{
-		rand:     NewRand(o.Seed),
-		faults:   o.Faults,
-		latency:  engine.Time(o.Latency),
-		batching: engine.Time(o.Batching),
-		watch:    o.Watch,
-		byAddr:   make(map[netip.Addr]*Node),
+		rand:      NewRand(o.Seed),
+		faults:    o.Faults,
+		latency:   engine.Time(o.Latency),
+		batching:  engine.Time(o.Batching),
+		watch:     o.Watch,
+		pathLimit: o.PathLimit,
+		byAddr:    make(map[netip.Addr]*Node),
 	}
 	if w.latency <= 0 {
 		w.latency = 5000

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"math"
+	"net/netip"
+)
+
+// Paths are the paths of a device to its peers, by address.
+type Paths struct {
+	limit int
+	of    map[netip.Addr]*path
+}
+
+// NewPaths makes an empty set. At most limit bytes, packetCosts included, are
+// in flight to a peer, over all queue pairs; 0 sets no limit. It belongs to
+// one device, whose queue pairs' methods must not be called concurrently.
+func NewPaths(limit int) *Paths { return &Paths{limit: limit, of: map[netip.Addr]*path{}} }
+
+// Len is the number of peers that queue pairs are connected to.
+func (p *Paths) Len() int { return len(p.of) }
+
+// path is what the queue pairs share that are connected to one address: the
+// bytes in flight. They end in one socket's buffer, so a window for each queue
+// pair overflows it when there are many.
+//
+// A queue pair may send while all of them together stay below the limit. Above
+// it, a queue pair may send up to an equal share, so that a newcomer gets its
+// own at once and the others, which have more, wait until theirs was
+// acknowledged. A queue pair that waits has packets in flight, and goes on with
+// their acknowledgement.
+//
+//	inFlight is the sum of charged of the queue pairs
+//	active is the number of those with something in flight
+type path struct {
+	users    int // queue pairs that are connected
+	active   int
+	inFlight int // bytes
+}
+
+// join finds or makes the path to an address.
+func (p *Paths) join(a netip.Addr) *path {
+	x := p.of[a]
+	if x == nil {
+		x = &path{}
+		p.of[a] = x
+	}
+	x.users++
+	return x
+}
+
+// leave forgets the path to an address with its last queue pair.
+func (p *Paths) leave(a netip.Addr, x *path) {
+	if x.users--; x.users == 0 {
+		delete(p.of, a)
+	}
+}
+
+// attach takes the queue pair to the path of its peer.
+func (q *QP) attach() {
+	if q.cfg.Paths == nil || q.path != nil && q.pathTo == q.peer {
+		return
+	}
+	q.detach()
+	q.path, q.pathTo = q.cfg.Paths.join(q.peer), q.peer
+}
+
+// detach takes the queue pair, and what it has in flight, off its path.
+func (q *QP) detach() {
+	if q.path == nil {
+		return
+	}
+	q.charge(0)
+	q.cfg.Paths.leave(q.pathTo, q.path)
+	q.path = nil
+}
+
+// account tells the path what the queue pair has in flight. It follows each
+// change that other queue pairs may see.
+func (q *QP) account() {
+	if q.path == nil {
+		return
+	}
+	n := 0
+	if q.sends() {
+		n = q.inFlight()
+	}
+	q.charge(n)
+}
+
+func (q *QP) charge(n int) {
+	x := q.path
+	switch {
+	case q.charged == 0 && n > 0:
+		x.active++
+	case q.charged > 0 && n == 0:
+		x.active--
+	}
+	x.inFlight += n - q.charged
+	q.charged = n
+}
+
+// pathFits reports whether the queue pair may have n bytes in flight.
+func (q *QP) pathFits(n int) bool {
+	return n <= q.share() || q.path.inFlight-q.charged+n <= q.cfg.Paths.limit
+}
+
+// share is what the queue pair may always have in flight, as far as its path is
+// concerned.
+func (q *QP) share() int {
+	if q.path == nil || q.cfg.Paths.limit == 0 {
+		return math.MaxInt
+	}
+	active := q.path.active
+	if q.charged == 0 {
+		active++
+	}
+	return q.cfg.Paths.limit / active
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+const pathLimit = 16 * (1024 + packetCost)
+
+// newPaths makes connected pairs whose a sides share a path of 16 packets.
+func newPaths(t *testing.T, pairs int) (*Paths, []*network) {
+	p := NewPaths(pathLimit)
+	var n []*network
+	for range pairs {
+		n = append(n, newPair(t, cfg{edit: func(side int, c *Config) {
+			if side == 0 {
+				c.Paths = p
+			}
+		}}))
+	}
+	return p, n
+}
+
+// requireCharged compares the path with its queue pairs.
+func requireCharged(t *testing.T, p *Paths, ns []*network) {
+	inFlight, active := 0, 0
+	for _, n := range ns {
+		if f := n.a.qp.Gauges().InFlight; f > 0 {
+			inFlight, active = inFlight+f, active+1
+		}
+	}
+	x := p.of[ns[0].a.qp.peer]
+	require.Equal(t, []int{len(ns), inFlight, active}, []int{x.users, x.inFlight, x.active})
+}
+
+// A queue pair alone has the whole path; newcomers get a share at once; none is
+// held back for good; and nothing is left of those that are gone.
+func TestPathIsShared(t *testing.T) {
+	p, ns := newPaths(t, 4)
+	require.Equal(t, 1, p.Len())
+	requireCharged(t, p, ns)
+	for i, n := range ns {
+		n.post(n.a, n.write(1, 50*1024))
+		n.pump(n.a)
+		requireCharged(t, p, ns)
+		require.Len(t, n.a.sent, 16/(i+1))
+	}
+	n := ns[0]
+	n.now += latency
+	for n.deliver() {
+	}
+	n.pump(n.b)
+	n.now += latency
+	for n.deliver() {
+	}
+	n.pump(n.a)
+	requireCharged(t, p, ns)
+	require.Equal(t, 4*(1024+packetCost), n.a.qp.Gauges().InFlight, "no more than its share, while the path is full")
+	for _, n := range ns {
+		n.run(0)
+		requireSuccess(t, n.a.wcs, 1)
+		require.Zero(t, n.a.qp.Counters().Timeouts)
+	}
+	requireCharged(t, p, ns)
+
+	n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+	n.post(n.a, n.write(2, 1024))
+	n.pump(n.a)
+	requireCharged(t, p, ns)
+	require.NoError(t, n.a.qp.Modify(n.now, abi.QPSErr, &Attr{}, 0))
+	requireCharged(t, p, ns)
+	for i, n := range ns {
+		require.NoError(t, n.a.qp.Modify(n.now, abi.QPSReset, &Attr{}, 0))
+		require.Equal(t, min(1, 3-i), p.Len())
+	}
+}
+
+// When the share falls below what is in flight, and none of that asks for an
+// ACK, one packet more does.
+func TestPathAsksBeforeItWaits(t *testing.T) {
+	p, ns := newPaths(t, 2)
+	n, x := ns[0], p.of[ns[0].a.qp.peer]
+	q := n.a.qp
+	n.post(n.a, n.write(1, 40*1024))
+	n.batch = NewBatch(3)
+	n.batch.Reset()
+	q.Transmit(n.now, n.batch)
+	for _, l := range n.batch.Packets {
+		n.send(n.a, l)
+	}
+	require.Len(t, n.a.sent, 3)
+	require.False(t, n.a.sent[2].AckReq)
+	x.active, x.inFlight = x.active+15, x.inFlight+pathLimit
+	n.pump(n.a)
+	require.Len(t, n.a.sent, 4)
+	require.True(t, n.a.sent[3].AckReq)
+	x.active, x.inFlight = x.active-15, x.inFlight-pathLimit
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1)
+	require.Zero(t, q.Counters().RetransmittedPkts)
+}
