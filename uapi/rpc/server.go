@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"maps"
 	"slices"
 
 	"google.golang.org/grpc"
@@ -63,7 +62,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 // for it.
 func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 	infos := map[string]grpc.ServiceInfo{}
-	for name, service := range maps.All(s.services) {
+	for name, service := range s.services {
 		info := service.info
 		info.Methods = slices.Clone(info.Methods)
 		infos[name] = info

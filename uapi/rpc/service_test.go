@@ -162,11 +162,16 @@ func ours(t *testing.T, server ServerConfig, client ClientConfig) *ClientConn {
 	return c
 }
 
-// theirs is a ClientConn of grpc-go to a server of grpc-go, in memory.
+// theirs is a ClientConn of grpc-go to a server of grpc-go with all services.
 func theirs(t *testing.T, server []grpc.ServerOption, client ...grpc.DialOption) *grpc.ClientConn {
+	return inMemory(t, func(s grpc.ServiceRegistrar) { registerAll(s.(reflection.GRPCServer)) }, server, client...)
+}
+
+// inMemory connects a client of grpc-go to a server of grpc-go in memory.
+func inMemory(t *testing.T, register func(grpc.ServiceRegistrar), server []grpc.ServerOption, client ...grpc.DialOption) *grpc.ClientConn {
 	l := bufconn.Listen(1 << 20)
 	s := grpc.NewServer(append(server, grpc.WaitForHandlers(true))...)
-	registerAll(s)
+	register(s)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	c, err := grpc.NewClient("passthrough:///bufconn", append(client, grpc.WithTransportCredentials(insecure.NewCredentials()),

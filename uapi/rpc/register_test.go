@@ -1,0 +1,79 @@
+package rpc
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	channelz "google.golang.org/grpc/channelz/service"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+)
+
+// described is what a server says of its services, in one order.
+func described(s interface {
+	GetServiceInfo() map[string]grpc.ServiceInfo
+}) map[string]grpc.ServiceInfo {
+	infos := s.GetServiceInfo()
+	for _, info := range infos {
+		slices.SortFunc(info.Methods, func(a, b grpc.MethodInfo) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return infos
+}
+
+// TestServiceInfo: what registers with a grpc.Server registers here, and is
+// described alike.
+func TestServiceInfo(t *testing.T) {
+	theirs, ours := grpc.NewServer(), NewServer(ServerConfig{})
+	defer theirs.Stop()
+	registerAll(theirs)
+	registerAll(ours)
+	channelz.RegisterChannelzServiceToServer(theirs)
+	channelz.RegisterChannelzServiceToServer(ours)
+	require.Equal(t, described(theirs), described(ours))
+	require.Len(t, described(ours), 5)
+}
+
+// TestOneImplementation is served by grpc-go and here at once.
+func TestOneImplementation(t *testing.T) {
+	shared := health.NewServer()
+	register := func(s grpc.ServiceRegistrar) { grpc_health_v1.RegisterHealthServer(s, shared) }
+	s := NewServer(ServerConfig{})
+	register(s)
+	here, err := newClientConn(&double{server: s}, "x", ClientConfig{})
+	require.NoError(t, err)
+	there := inMemory(t, register, nil)
+	for _, want := range []grpc_health_v1.HealthCheckResponse_ServingStatus{grpc_health_v1.HealthCheckResponse_NOT_SERVING, grpc_health_v1.HealthCheckResponse_SERVING} {
+		shared.SetServingStatus("x", want)
+		for _, c := range []grpc.ClientConnInterface{here, there} {
+			r, err := grpc_health_v1.NewHealthClient(c).Check(limited(t), &grpc_health_v1.HealthCheckRequest{Service: "x"})
+			require.NoError(t, err)
+			require.Equal(t, want, r.Status)
+		}
+	}
+	require.NoError(t, here.Close())
+}
+
+// TestRegistrationMistakes end the program, as in grpc-go, with a text.
+func TestRegistrationMistakes(t *testing.T) {
+	s := NewServer(ServerConfig{})
+	testgrpc.RegisterTestServiceServer(s, echo{})
+	require.PanicsWithError(t, "rpc: register grpc.testing.TestService: it is registered already", func() {
+		testgrpc.RegisterTestServiceServer(s, echo{})
+	})
+	require.PanicsWithError(t, "rpc: register grpc.health.v1.Health: rpc.echo does not implement grpc_health_v1.HealthServer", func() {
+		s.RegisterService(&grpc_health_v1.Health_ServiceDesc, echo{})
+	})
+	for method, want := range map[string]string{
+		"/grpc.testing.TestService/None": "unknown method None of service grpc.testing.TestService",
+		"/none.Service/Call":             "unknown service none.Service",
+		"none":                           "unknown service none",
+		"/":                              "unknown service ",
+		"":                               "unknown service ",
+	} {
+		require.Equal(t, want, s.services.unknown(method), method)
+	}
+}
