@@ -26,6 +26,9 @@ type Config struct {
 	IfIndex uint32
 	// Link carries the packets. The device owns it: Close closes it.
 	Link link.Link
+	// Near is Link or the link that it stands around, if that reaches devices
+	// of this host by a way of its own; or nil.
+	Near link.Near
 	// MTU is the port's MTU in bytes of payload: 256, 512, 1024, 2048 or 4096;
 	// 0 is the largest that fits the link.
 	MTU int

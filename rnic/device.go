@@ -26,6 +26,7 @@ type Device struct {
 	netdev  string
 	ifindex uint32
 	link    link.Link
+	near    link.Near // or nil: below link
 	caps    link.Caps
 	mtu     abi.MTU
 	guid    uint64
@@ -99,7 +100,7 @@ func New(c Config) (*Device, error) {
 	}
 	secret := seeds(c.Seed)
 	d := &Device{
-		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, caps: caps, mtu: mtu, log: c.Logger,
+		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, near: c.Near, caps: caps, mtu: mtu, log: c.Logger,
 		guid:    newGUID(secret()),
 		tuning:  tune(c.Tuning, caps),
 		start:   time.Now(),
@@ -134,6 +135,9 @@ func New(c Config) (*Device, error) {
 	d.sent = sync.NewCond(&d.mu.Mutex)
 	d.alarm = time.NewTimer(time.Hour)
 	d.alarm.Stop()
+	if d.near != nil {
+		d.near.SetGone(d.peerGone)
+	}
 	d.procs.Go(d.listen)
 	d.procs.Go(d.work)
 	return d, nil

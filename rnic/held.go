@@ -27,7 +27,7 @@ func (d *Device) ride(now engine.Time) {
 			continue
 		default:
 			q.engine.Hurry()
-			if q.engine.Transmit(now, d.batch) {
+			if q.transmit(now) {
 				d.senders.push(q)
 			}
 			d.note(q)

@@ -15,7 +15,7 @@ import (
 // the port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing
 // changes.
 func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
-	d := q.d
+	d, near := q.d, q.meet(a, mask)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(); err != nil {
@@ -49,7 +49,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		return fmt.Errorf("rnic: modify: %w", err)
 	}
 	if mask&abi.QPMaskAV != 0 {
-		q.source = sourceOf(attr.Peer, &a.Dest)
+		q.source, q.near = sourceOf(attr.Peer, &a.Dest), near
 	}
 	if to == abi.QPSReset {
 		q.reset()
@@ -75,7 +75,7 @@ func (q *QP) reset() {
 	q.recv.Reset()
 	q.taken, q.broken = 0, false
 	q.attr = q.initial
-	q.source = source{}
+	q.source, q.near = source{}, 0
 }
 
 // attributes checks the fields that concern the port, and translates the rest.

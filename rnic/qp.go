@@ -48,6 +48,7 @@ type QP struct {
 	holds   bool        // in d.held
 	turns   uint64      // times that it was asked for packets
 	source  source      // where its peer's packets come from
+	near    uint64      // the peer's device, if it was met on this host (link.Near)
 	guesses uint64      // access NAKs of the engine that watchGuesses has seen
 	waited  bool        // the logger was told of the wait for a receive that goes on
 	slot    int         // place in d.timers, or notInHeap

@@ -118,7 +118,7 @@ func (d *Device) fill() {
 			continue
 		}
 		q.turns++
-		if q.engine.Transmit(now, d.batch) {
+		if q.transmit(now) {
 			d.senders.push(q)
 		}
 		d.note(q)

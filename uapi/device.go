@@ -64,6 +64,7 @@ type deviceOptions struct {
 	port                        int // UDP port, 0 any, -1 not given
 	mtu                         int // bytes, 0 not given
 	noGSO, noGRO                bool
+	shm                         bool // devices of this host are reached through shared memory
 	rawDoorbell                 bool
 	pcap                        string      // file for a capture of the device's packets, "" none
 	stats                       statsOption // whether other processes may read the device's counters
@@ -100,6 +101,7 @@ var deviceOptionTable = []deviceOption{
 	{"seed", "7", "soft sim", setSeed},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
+	{"shm", "on", "soft", func(s *deviceSpec, v string) error { return setOn(&s.shm, v) }},
 	{"gso", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGSO, v) }},
 	{"gro", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGRO, v) }},
 	{"pcap", "FILE", "soft sim", setPcap},
@@ -335,6 +337,13 @@ func setOff(off *bool, text string) error {
 	}
 	*off = text == "off"
 	return nil
+}
+
+// setOn reads on or off; off is the default.
+func setOn(on *bool, text string) error {
+	err := setOff(on, text)
+	*on = !*on && err == nil
+	return err
 }
 
 // setStats stores a value that equals the default as the default, so that

@@ -35,20 +35,22 @@ var devices = &registry{}
 // and delay=2ms make the device's sending side misbehave as seed=7 decides;
 // mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any;
 // gso=off and gro=off let each packet be a datagram of its own for the system,
-// when it is sent or received, where it could take many at a time; pcap=FILE
-// writes its packets, both ways and as they are on the wire, to a pcapng file,
-// which is complete when the device has stopped. A new FILE is this user's
-// alone, and a symbolic link is ELOOP. A FILE that cannot be opened fails Open;
-// one that can later not be written does not disturb the device (counter
-// pcap_drop, and a warning to the logger). Each device needs a file of its own,
-// EBUSY: {device} in FILE stands for the device's name, soft0, and {pid} for
-// the process; stats=off keeps the device's counters to the process: without
-// it, other processes of the same user read them through a socket below
-// $XDG_RUNTIME_DIR or the directory for temporary files (package stats,
-// rdmashim top). It costs a goroutine that waits; a socket that cannot be made
-// is no error. A sim device has it with stats=on only. A device of the kernel
-// knows doorbell=raw instead, which makes posting a little quicker and lets the
-// garbage collector wait for it (kshim/host.Options).
+// when it is sent or received, where it could take many at a time; shm=on
+// reaches devices of this host that have it, too, through shared memory, where
+// their process is of the same user; pcap=FILE writes its packets, both ways
+// and as they are on the wire, to a pcapng file, which is complete when the
+// device has stopped. A new FILE is this user's alone, and a symbolic link is
+// ELOOP. A FILE that cannot be opened fails Open; one that can later not be
+// written does not disturb the device (counter pcap_drop, and a warning to the
+// logger). Each device needs a file of its own, EBUSY: {device} in FILE stands
+// for the device's name, soft0, and {pid} for the process; stats=off keeps the
+// device's counters to the process: without it, other processes of the same
+// user read them through a socket below $XDG_RUNTIME_DIR or the directory for
+// temporary files (package stats, rdmashim top). It costs a goroutine that
+// waits; a socket that cannot be made is no error. A sim device has it with
+// stats=on only. A device of the kernel knows doorbell=raw instead, which makes
+// posting a little quicker and lets the garbage collector wait for it
+// (kshim/host.Options).
 //
 // The kernel's devices are those of rdma_rxe; one of another driver is
 // EPROTONOSUPPORT. ENODEV says that there is none of that name, EACCES that its

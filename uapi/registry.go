@@ -315,6 +315,9 @@ func (s *deviceSpec) optionString() string {
 	if s.noGRO {
 		set = append(set, "gro=off")
 	}
+	if s.shm {
+		set = append(set, "shm=on")
+	}
 	if s.pcap != "" {
 		set = append(set, "pcap="+s.pcap)
 	}

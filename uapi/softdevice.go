@@ -17,6 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/capture"
+	"github.com/rdmashim/rdmashim/rnic/link/shm"
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
@@ -36,7 +37,11 @@ func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	s, err := startRNIC(spec, l, name, log)
+	var near link.Near
+	if spec.shm {
+		l, near = joinMemory(l, log)
+	}
+	s, err := startRNIC(spec, l, near, name, log)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +52,18 @@ func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger
 		}
 	}
 	return s, nil
+}
+
+// joinMemory puts rings in shared memory beside a link, where that can be done.
+func joinMemory(l link.Link, log *slog.Logger) (link.Link, link.Near) {
+	s, err := shm.Wrap(l, shm.Options{Logger: log})
+	if err != nil {
+		if !errors.Is(err, syscall.ENOTSUP) {
+			log.Warn("no shared memory with devices of this host: they are reached by UDP", "device", l.Caps().Local, "err", err)
+		}
+		return l, nil
+	}
+	return s, s
 }
 
 // roceSockets are the UDP sockets of this machine; known is false where the
@@ -93,7 +110,7 @@ func startSim(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger)
 		leave()
 		return nil, err
 	}
-	s, err := startRNIC(spec, l, name, log)
+	s, err := startRNIC(spec, l, nil, name, log)
 	if err != nil {
 		leave()
 		return nil, err
@@ -158,7 +175,7 @@ func captureFile(pcap, device string) string {
 }
 
 // startRNIC puts a soft RNIC on a link and adds it to the emulated kernel.
-func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*backend, error) {
+func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *slog.Logger) (*backend, error) {
 	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
 	l, err := capturePackets(spec, l, name, log)
 	if err != nil {
@@ -173,7 +190,7 @@ func startRNIC(spec deviceSpec, l link.Link, name string, log *slog.Logger) (*ba
 		return nil, err
 	}
 	config := rnic.Config{
-		Name: name, Link: faulty, MTU: spec.mtu,
+		Name: name, Link: faulty, Near: near, MTU: spec.mtu,
 		Logger: slog.New(slog.NewMultiHandler(log.Handler(), driver.Logger().With("device", name).Handler())),
 	}
 	var beside *neighbour

@@ -180,7 +180,7 @@ func deviceOf(t *testing.T, c *uapi.Context) string {
 
 // Every counter of a soft device has a meaning that is written down.
 func TestEveryCounterIsExplained(t *testing.T) {
-	for _, device := range []string{"sim?loss=1%", "soft?port=0&loss=1%&pcap=" + t.TempDir() + "/x.pcapng"} {
+	for _, device := range []string{"sim?loss=1%", "soft?port=0&shm=on&loss=1%&pcap=" + t.TempDir() + "/x.pcapng"} {
 		c, err := uapi.Open(device)
 		require.NoError(t, err)
 		d, err := c.Stats()

@@ -32,6 +32,10 @@ type Packet struct {
 	// with all that was sent beside it, because what went wrong may have been
 	// that.
 	Alone bool
+
+	// Far keeps the packet from a near way (Near): its queue pair began
+	// without, and another way might overtake what is under way.
+	Far bool
 }
 
 // Caps holds a link's address, interface and abilities.

@@ -19,7 +19,7 @@ func (f *faulty) copy(p *Packet, at time.Time) *parcel {
 	}
 	q.at = at
 	q.buf = append(append(q.buf[:0], p.Head...), p.Payload...)
-	q.pkt = Packet{Peer: p.Peer, Head: q.buf[:len(p.Head)], Flip: p.Flip}
+	q.pkt = Packet{Peer: p.Peer, Head: q.buf[:len(p.Head)], Flip: p.Flip, Far: p.Far}
 	if len(p.Payload) > 0 {
 		q.pkt.Payload = q.buf[len(p.Head):]
 	}

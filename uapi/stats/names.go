@@ -64,6 +64,12 @@ var singles = map[string]string{
 	"gso_suspended":          "Times that a peer was sent single packets for a while, after losses.",
 	"gro_reads":              "Reads that brought several packets.",
 	"gro_pkts":               "Packets that came in such reads.",
+	"shm_pkts":               "Packets sent through shared memory.",
+	"shm_bytes":              "Bytes of packets sent through shared memory.",
+	"shm_peers":              "Devices of this host that were met.",
+	"shm_deaths":             "Devices of this host that hung up.",
+	"shm_fallback":           "Devices of this host that could not be met, and are reached by UDP.",
+	"shm_broken":             "Rings in shared memory that ended because the peer broke their rules.",
 	"pcap_pkts":              "Packets written to the capture.",
 	"pcap_drop":              "Packets missing in the capture.",
 }

@@ -32,6 +32,8 @@ type quiet struct {
 	set       int             // guarded by mu: watch's descriptor
 	armed     bool            // guarded by mu: the netpoller hears of datagrams
 	interrupt bool            // guarded by mu: the next Wait is not to block
+
+	other atomic.Int32 // Watch's descriptor and one, or 0
 }
 
 // detach takes a socket out of the netpoller. It closes conn, also on an error.
@@ -176,7 +178,7 @@ func readiness(fd int) (int, error) {
 	return set, nil
 }
 
-// mayRead looks at the socket itself the first time, when the netpoller is set
+// mayRead looks at the set itself the first time, when the netpoller is set
 // up to report what comes after, and believes the netpoller the second time.
 func (q *quiet) mayRead(fd uintptr) bool {
 	if q.looks++; q.looks > 1 {
@@ -228,8 +230,21 @@ func (q *quiet) Doze(d time.Duration) {
 	defer q.use.RUnlock()
 	if !q.closed.Load() {
 		t := unix.NsecToTimespec(int64(d))
-		_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}}, &t, nil)
+		fds := []unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}, {Fd: q.other.Load() - 1, Events: unix.POLLIN}}
+		_, _ = unix.Ppoll(fds, &t, nil) // a descriptor of -1 is left out
 	}
+}
+
+// Watch lets Wait and Doze end for another descriptor, too. The set has a
+// second member then.
+func (q *quiet) Watch(fd int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.watch == nil {
+		return net.ErrClosed
+	}
+	q.other.Store(int32(fd) + 1)
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(q.set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN}))
 }
 
 // Close implements conduit.

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -55,6 +56,15 @@ func (s *socket) Interrupt() { s.raw.Interrupt() }
 
 // Quiet implements link.Quieter.
 func (s *socket) Quiet() { s.raw.Quiet() }
+
+// Watch implements link.Watcher; ENOTSUP where the netpoller watches the socket
+// itself.
+func (s *socket) Watch(fd int) error {
+	if w, ok := s.raw.(interface{ Watch(fd int) error }); ok {
+		return w.Watch(fd)
+	}
+	return syscall.ENOTSUP
+}
 
 // Doze implements link.Dozer.
 func (s *socket) Doze(d time.Duration) { s.raw.Doze(d) }

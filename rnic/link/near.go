@@ -1,0 +1,26 @@
+package link
+
+import "net/netip"
+
+// Near is a Link that reaches devices of the same host by a way of its own.
+type Near interface {
+	Link
+	// Meet looks whether the device at peer is on this host, and returns a
+	// number that stands for that device until it has gone; 0 if it is not, or
+	// cannot be reached by the near way. It may block for some milliseconds.
+	// Packets to a device that was met take the near way, but for those marked
+	// Far.
+	Meet(peer netip.AddrPort) (device uint64)
+	// SetGone sets the function that is told of the end of a device that was
+	// met. The link's Recv still gives what the device has sent until the
+	// function returns.
+	SetGone(func(device uint64))
+}
+
+// Watcher is a Link whose Wait and Doze can end for another descriptor, too.
+type Watcher interface {
+	Link
+	// Watch lets Wait and Doze return while fd can be read. The caller closes
+	// fd after the link.
+	Watch(fd int) error
+}

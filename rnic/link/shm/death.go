@@ -1,0 +1,42 @@
+package shm
+
+// died ends a life: the device is told, which takes what lies in the ring from
+// there first; then the rings go. A second caller waits for the first.
+func (l *Link) died(d *device) {
+	l.mu.Lock()
+	closed := l.closed
+	if !closed && l.devices[d.addr] == d {
+		delete(l.devices, d.addr)
+	}
+	l.mu.Unlock()
+	if closed {
+		return // Close takes the rings, and nobody has died
+	}
+	d.end.Do(func() {
+		l.count.deaths.Add(1)
+		if f := l.gone.Load(); f != nil {
+			(*f)(d.id)
+		}
+	})
+	l.tx.Lock()
+	l.leaveOut(d)
+	l.tx.Unlock()
+	l.rx.Lock()
+	l.leaveIn(d)
+	l.rx.Unlock()
+}
+
+// shun leaves the ring to a device that does not read it any more, and does not
+// ask for another.
+func (l *Link) shun(d *device) {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	l.leaveOut(d)
+	d.shunned = true
+}
+
+// broke notes that a living peer broke the rules of a ring.
+func (l *Link) broke(d *device, err error) {
+	l.count.broken.Add(1)
+	l.warn("broken", "a device broke the rules of shared memory, it is reached by UDP", "device", d.addr, "err", err)
+}

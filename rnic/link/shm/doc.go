@@ -1,0 +1,31 @@
+// Package shm carries RoCEv2 packets between devices of one host through rings
+// in shared memory.
+//
+// It stands around another link, rnic/link/udp as a rule: packets to a device
+// that was met on this host go through its ring, all others through the other
+// link. It is a link and no more: it knows packets and addresses, and nothing
+// of queue pairs, regions or messages. It never stores into a program's memory;
+// the engine that owns a region copies into it after its own checks.
+//
+// A packet flows:
+//
+//	Send     finds the near device at the packet's address, copies the packet
+//	         into its ring, publishes the batch, and writes the peer's eventfd
+//	         if the peer is asleep
+//	Recv     copies the records of each ring out, checks them, and hands them
+//	         on; looks at the socket once in a while (recv.go)
+//	Wait     sets the rings' asleep words, looks once more, and sleeps in the
+//	         other link's Wait, which watches the eventfd too
+//
+// Two devices meet over an abstract UNIX socket that is named by address and
+// port (meet_linux.go). Each dials for its outbound direction, so that two
+// sockets connect them, and none is closed while its device lives: a hang-up is
+// the death of a device, and is told (Options.Gone).
+//
+// Packets have no ICRC here, but for those that a fault corrupts and those that
+// a tap is shown. A full ring drops, as a socket's buffer does.
+//
+// A ring is bytes from outside (ring.go): the peer's index is read once and
+// checked, a record is copied out before it is looked at. What breaks the rules
+// ends the ring, and its packets go by the other link.
+package shm

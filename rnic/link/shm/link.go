@@ -1,0 +1,134 @@
+package shm
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Options are Wrap's. The zero value gives the defaults.
+type Options struct {
+	// Logger is told once of each reason for which a device of this host is
+	// not met, and of a peer that breaks the rules of a ring; nil for none.
+	Logger *slog.Logger
+	// Patience bounds how long Meet waits for an answer; 0 is 5 ms.
+	Patience time.Duration
+}
+
+// Link is the composite of the rings and another link. Its Meet and SetGone
+// implement link.Near.
+//
+// Lock order: tx or rx, then mu; none is held while the device is told.
+type Link struct {
+	link.Link // the other one
+	local     netip.AddrPort
+	nonce     nonce
+	start     time.Time
+	options   Options
+	tap       link.Tap
+	place     place // sockets and eventfd
+	gone      atomic.Pointer[func(device uint64)]
+
+	meeting sync.Mutex // one Meet at a time
+	mu      sync.Mutex
+	devices map[netip.AddrPort]*device   // guarded by mu: those that live
+	absent  map[netip.AddrPort]time.Time // guarded by mu: not to be asked until then
+	next    uint64                       // guarded by mu: the number of the last device
+	told    map[string]bool              // guarded by mu: what the logger was told
+	closed  bool                         // guarded by mu
+	procs   sync.WaitGroup
+
+	outs, ins atomic.Int32 // rings there are
+	tx        sender
+	rx        receiver
+	count     struct {
+		packets, bytes, full, broken, icrc, fallback, deaths atomic.Uint64
+	}
+}
+
+// device is a device of this host that was met: one life of it.
+type device struct {
+	id    uint64
+	addr  netip.AddrPort
+	nonce nonce
+	to    wire.Flow
+	from  wire.Flow
+	end   *sync.Once // tells of its death
+
+	out     *outbound // guarded by Link.tx
+	shunned bool      // guarded by Link.tx: it is asked for no other ring
+	in      *inbound  // guarded by Link.rx
+}
+
+var (
+	_ link.Near     = (*Link)(nil)
+	_ link.Routed   = (*Link)(nil)
+	_ link.Quieter  = (*Link)(nil)
+	_ link.Dozer    = (*Link)(nil)
+	_ link.Tappable = (*Link)(nil)
+)
+
+// Quiet, Doze, PathMTU, SetTap and Counters are the other link's as well.
+
+func (l *Link) Quiet() { link.Quiet(l.Link) }
+
+func (l *Link) PathMTU(peer netip.Addr) (int, error) {
+	if r, ok := l.Link.(link.Routed); ok {
+		return r.PathMTU(peer)
+	}
+	return l.Caps().MTU, nil
+}
+
+func (l *Link) SetTap(t link.Tap) {
+	l.tap = t
+	if other, ok := l.Link.(link.Tappable); ok {
+		other.SetTap(t)
+	}
+}
+
+// Counters implements link.Link.
+//
+//	shm_pkts, _bytes  packets that were sent through rings, and their bytes
+//	shm_peers         devices of this host that were met
+//	shm_deaths        of them, what hung up
+//	shm_fallback      devices of this host that could not be met: UDP
+//	shm_broken        rings that ended because the peer broke their rules
+//	drop_shm_full     packets that were dropped because a ring was full
+func (l *Link) Counters(dst []link.Counter) []link.Counter {
+	c := &l.count
+	l.mu.Lock()
+	met := l.next
+	l.mu.Unlock()
+	return append(l.Link.Counters(dst),
+		link.Counter{Name: "shm_pkts", Value: c.packets.Load()},
+		link.Counter{Name: "shm_bytes", Value: c.bytes.Load()},
+		link.Counter{Name: "shm_peers", Value: met},
+		link.Counter{Name: "shm_deaths", Value: c.deaths.Load()},
+		link.Counter{Name: "shm_fallback", Value: c.fallback.Load()},
+		link.Counter{Name: "shm_broken", Value: c.broken.Load()},
+		link.Counter{Name: "drop_shm_full", Value: c.full.Load()},
+		link.Counter{Name: "drop_icrc", Value: c.icrc.Load()},
+	)
+}
+
+// SetGone implements link.Near.
+func (l *Link) SetGone(f func(device uint64)) { l.gone.Store(&f) }
+
+// warn tells the logger of a kind of trouble once.
+func (l *Link) warn(kind, text string, args ...any) {
+	l.mu.Lock()
+	again := l.told[kind]
+	if l.told == nil {
+		l.told = make(map[string]bool)
+	}
+	l.told[kind] = true
+	l.mu.Unlock()
+	if !again && l.options.Logger != nil {
+		l.options.Logger.Warn(text, args...)
+	}
+}

@@ -1,0 +1,272 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// long bounds what must happen, on the slowest of machines.
+const long = time.Minute
+
+func listen(t *testing.T) *Link {
+	t.Helper()
+	inner, err := udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
+	require.NoError(t, err)
+	l, err := Wrap(inner, Options{Patience: long})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+// until waits until it is so, or too long.
+func until(so func() bool) {
+	for end := time.Now().Add(long); !so() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func counter(l link.Link, name string) (sum uint64) {
+	for _, c := range l.Counters(nil) {
+		if c.Name == name {
+			sum += c.Value
+		}
+	}
+	return sum
+}
+
+func head(psn int, n int) []byte {
+	h := wire.BTH{Opcode: wire.RCSendOnly, Pad: wire.PadLen(n), PKey: wire.DefaultPKey, DestQPN: 7, PSN: wire.PSN(psn)}
+	return h.Append(nil)
+}
+
+func packet(to *Link, psn int, payload []byte) link.Packet {
+	return link.Packet{Peer: to.local, Head: head(psn, len(payload)), Payload: payload}
+}
+
+// receive waits for n packets and returns their payloads in order.
+func receive(t *testing.T, l *Link, n int) (payloads [][]byte) {
+	t.Helper()
+	batch := make([]link.Packet, 16)
+	for len(payloads) < n {
+		k, err := link.Receive(l, batch)
+		require.NoError(t, err)
+		for _, p := range batch[:k] {
+			var w wire.Packet
+			require.NoError(t, w.Parse(p.Head))
+			require.Equal(t, len(payloads), int(w.PSN))
+			payloads = append(payloads, bytes.Clone(w.Payload))
+		}
+	}
+	return payloads
+}
+
+func TestPacketsTakeTheRing(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	require.Equal(t, a.Meet(b.local), a.Meet(b.local), "met once")
+	const n = 600
+	go func() {
+		for i := range n {
+			_ = a.Send([]link.Packet{packet(b, i, bytes.Repeat([]byte{byte(i)}, i%257))})
+		}
+	}()
+	for i, p := range receive(t, b, n) {
+		require.Equal(t, bytes.Repeat([]byte{byte(i)}, i%257), append([]byte{}, p...))
+	}
+	require.EqualValues(t, n, counter(a, "shm_pkts"))
+	require.Zero(t, counter(b, "shm_pkts"), "each dials for its own direction")
+	require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("udp"))}))
+	require.Equal(t, "udp", string(receive(t, a, 1)[0]))
+	require.NotZero(t, b.Meet(a.local))
+	require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("ring"))}))
+	require.Equal(t, "ring", string(receive(t, a, 1)[0]))
+	far := packet(a, 0, []byte("far"))
+	far.Far = true
+	require.NoError(t, b.Send([]link.Packet{far}))
+	require.Equal(t, "far", string(receive(t, a, 1)[0]))
+	require.EqualValues(t, 1, counter(b, "shm_pkts"))
+}
+
+func TestNobodyIsMet(t *testing.T) {
+	a := listen(t)
+	require.Zero(t, a.Meet(netip.MustParseAddrPort("127.0.0.1:1")))
+	require.Zero(t, counter(a, "shm_fallback"), "a device elsewhere is no trouble")
+	require.NotZero(t, a.Meet(a.local), "itself")
+	require.NoError(t, a.Send([]link.Packet{packet(a, 0, []byte("me"))}))
+	require.Equal(t, "me", string(receive(t, a, 1)[0]))
+}
+
+// A corrupt packet is dropped by the receiver's ICRC, as on a wire.
+func TestFlip(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	bad := packet(b, 9, []byte("bad"))
+	bad.Flip = 100
+	require.NoError(t, a.Send([]link.Packet{bad, packet(b, 0, []byte("good"))}))
+	require.Equal(t, "good", string(bytes.TrimRight(receive(t, b, 1)[0], "\x00")))
+	require.EqualValues(t, 1, counter(b, "drop_icrc"))
+}
+
+type tap struct{ datagrams [][]byte }
+
+func (p *tap) Datagram(_ link.Way, src, dst netip.AddrPort, id uint16, parts0, parts1, parts2 []byte) {
+	b := bytes.Join([][]byte{parts0, parts1, parts2}, nil)
+	if f, err := wire.NewFlow(src, dst, true); err == nil && f.Check(b, id) {
+		p.datagrams = append(p.datagrams, b)
+	}
+}
+
+// Taps on either side see the same datagram, with a right ICRC.
+func TestTap(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	require.NotZero(t, b.Meet(a.local))
+	var seen tap
+	b.SetTap(&seen)
+	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("hello"))}))
+	receive(t, b, 1)
+	require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("hello"))}))
+	receive(t, a, 1)
+	require.Len(t, seen.datagrams, 2)
+	require.Equal(t, len(head(0, 5))+8+wire.ICRCLen, len(seen.datagrams[0]))
+	require.Equal(t, seen.datagrams[0][:20], seen.datagrams[1][:20])
+}
+
+// The packets of a device that hangs up are there before its death is told, and
+// a device that comes back is another one.
+func TestDeath(t *testing.T) {
+	a := listen(t)
+	for range 20 {
+		inner, err := udp.Listen(netip.MustParseAddrPort("127.0.0.9:4799"), udp.Options{})
+		if err != nil {
+			t.Skip("127.0.0.9:4799 is taken: ", err)
+		}
+		b, err := Wrap(inner, Options{Patience: long})
+		require.NoError(t, err)
+		id := a.Meet(b.local)
+		require.NotZero(t, id)
+		require.NotZero(t, b.Meet(a.local))
+		told := make(chan uint64, 1)
+		a.SetGone(func(device uint64) {
+			receive(t, a, 3)
+			told <- device
+		})
+		until(func() bool { return a.ins.Load() == 1 }) // a has read that b is ready
+		for i := range 3 {
+			require.NoError(t, b.Send([]link.Packet{packet(a, i, []byte("last"))}))
+		}
+		require.NoError(t, b.Close())
+		select {
+		case got := <-told:
+			require.Equal(t, id, got)
+		case <-time.After(long):
+			t.Fatal("no death")
+		}
+		// The rings go behind that.
+		until(func() bool { return a.ins.Load()+a.outs.Load() == 0 })
+		require.Zero(t, a.ins.Load()+a.outs.Load())
+	}
+	require.EqualValues(t, 20, counter(a, "shm_deaths"))
+}
+
+// A peer that breaks the rules of its ring loses it, and both go on by UDP.
+func TestBrokenRing(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("good"))}))
+	receive(t, b, 1)
+	a.tx.Lock()
+	for _, d := range a.tx.rings {
+		word(d.out.mem, tailAt).Store(1 << 40)
+		d.out.wake()
+	}
+	a.tx.Unlock()
+	batch := make([]link.Packet, 1)
+	until(func() bool {
+		_, err := b.Recv(batch)
+		require.NoError(t, err)
+		return b.ins.Load() == 0
+	})
+	require.EqualValues(t, 1, counter(b, "shm_broken"))
+	until(func() bool { return a.outs.Load() == 0 })
+	require.Zero(t, a.Meet(b.local), "it is left alone")
+	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("udp!"))}))
+	require.Equal(t, "udp!", string(receive(t, b, 1)[0]))
+	require.Zero(t, counter(a, "shm_deaths")+counter(b, "shm_deaths"))
+}
+
+// A consumer that stands still costs one wait, then drops.
+func TestFullRingDrops(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	batch := make([]link.Packet, 0, 300)
+	for i := range 300 {
+		batch = append(batch, packet(b, i, make([]byte, 4096)))
+	}
+	require.NoError(t, a.Send(batch))
+	require.NotZero(t, counter(a, "drop_shm_full"))
+	require.EqualValues(t, 300, counter(a, "drop_shm_full")+counter(a, "shm_pkts"))
+	receive(t, b, int(counter(a, "shm_pkts")))
+}
+
+// What a hostile process may answer is refused, and nothing of it is kept.
+func TestForeignMemory(t *testing.T) {
+	_, err := adoptMemory(0)
+	require.ErrorIs(t, err, unix.EPROTO)
+	fd, err := unix.MemfdCreate("short", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	require.NoError(t, unix.Ftruncate(fd, memorySize))
+	_, err = adoptMemory(fd)
+	require.ErrorIs(t, err, unix.EPROTO, "not sealed")
+	require.False(t, isEvent(fd))
+	mem, ours, err := newMemory()
+	require.NoError(t, err)
+	defer unix.Close(ours)
+	require.NoError(t, unix.Munmap(mem))
+	require.Error(t, unix.Ftruncate(ours, 4096), "sealed")
+	mem, err = adoptMemory(ours)
+	require.NoError(t, err)
+	require.NoError(t, unix.Munmap(mem))
+}
+
+// Strangers that dial and say nonsense, or nothing, leave nothing behind.
+func TestStrangers(t *testing.T) {
+	a := listen(t)
+	for _, text := range []string{"", "GET / HTTP/1.1", string(a.hello().append(nil))} {
+		c, err := net.DialUnix("unixpacket", nil, unixAddr(a.local))
+		require.NoError(t, err)
+		if text != "" {
+			_, err = c.Write([]byte(text))
+			require.NoError(t, err)
+		}
+		require.NoError(t, c.Close())
+	}
+	b := listen(t)
+	require.NotZero(t, b.Meet(a.local))
+	require.Zero(t, counter(a, "shm_deaths"))
+	inner, err := udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
+	require.NoError(t, err)
+	defer inner.Close()
+	taken, err := net.ListenUnix("unixpacket", unixAddr(inner.Caps().Local))
+	require.NoError(t, err)
+	defer taken.Close()
+	_, err = Wrap(inner, Options{})
+	require.True(t, errors.Is(err, unix.EADDRINUSE), "%v", err)
+	// A squatter that answers nothing costs Meet its patience, once.
+	b.options.Patience = 10 * time.Millisecond
+	require.Zero(t, b.Meet(inner.Caps().Local))
+	require.Zero(t, b.Meet(inner.Caps().Local))
+	require.EqualValues(t, 1, counter(b, "shm_fallback"))
+}

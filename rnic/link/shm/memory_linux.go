@@ -1,0 +1,98 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// seals keep a ring's memory as long as it is: to read behind the end of a
+// shortened file is a SIGBUS.
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// newMemory makes a ring's memory, mapped and sealed, and its descriptor.
+func newMemory() (mem []byte, fd int, err error) {
+	fd, err = unix.MemfdCreate("rdmashim", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, -1, os.NewSyscallError("memfd_create", err)
+	}
+	if err = unix.Ftruncate(fd, memorySize); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	}
+	if err == nil {
+		mem, err = mapMemory(fd)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, -1, fmt.Errorf("shm: memory of %d bytes: %w", memorySize, err)
+	}
+	return mem, fd, nil
+}
+
+// adoptMemory maps a ring's memory that came from another process. EPROTO if it
+// is not sealed or not as long as a ring.
+func adoptMemory(fd int) ([]byte, error) {
+	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || got&seals != seals {
+		return nil, fmt.Errorf("shm: the peer's memory has seals %#x, not %#x (%v): %w", got, seals, err, syscall.EPROTO)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size != memorySize {
+		return nil, fmt.Errorf("shm: the peer's memory has %d bytes, not %d (%v): %w", st.Size, memorySize, err, syscall.EPROTO)
+	}
+	return mapMemory(fd)
+}
+
+func mapMemory(fd int) ([]byte, error) {
+	mem, err := unix.Mmap(fd, 0, memorySize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return mem, os.NewSyscallError("mmap", err)
+}
+
+// isEvent reports whether a descriptor from another process is an eventfd:
+// another file might block the writer.
+func isEvent(fd int) bool {
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	return err == nil && strings.HasPrefix(name, "anon_inode:[eventfd]")
+}
+
+// ring the bell of an eventfd. A counter at its limit is readable anyway.
+func ringEvent(fd int) {
+	one := [8]byte{1} // of either byte order
+	for {
+		if _, err := unix.Write(fd, one[:]); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// event is the link's own eventfd.
+type event struct {
+	mu sync.RWMutex // read: fd is in use
+	fd int          // guarded by mu; -1: closed
+}
+
+func (e *event) open() (err error) {
+	e.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	return os.NewSyscallError("eventfd", err)
+}
+
+// drain reports whether the event was rung, and makes it quiet.
+func (e *event) drain() bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	var b [8]byte
+	n, _ := unix.Read(e.fd, b[:])
+	return n == len(b)
+}
+
+func (e *event) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	unix.Close(e.fd)
+	e.fd = -1
+}

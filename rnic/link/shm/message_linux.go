@@ -1,0 +1,75 @@
+package shm
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/uapi/peercred"
+)
+
+// socketName is the abstract name at which a device is met. A name belongs to a
+// network namespace, as the address does.
+func socketName(device netip.AddrPort) string {
+	return "@rdmashim/1/" + bare(device).String()
+}
+
+// bare is the address by which a device is known: without a zone.
+func bare(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(wire.Bare(a.Addr()), a.Port()) }
+
+// sameUser refuses a process of another user with EPERM: a name can be taken by
+// any process, a user id cannot.
+func sameUser(c *net.UnixConn) error {
+	pid, uid, err := peercred.Of(c)
+	if err == nil && uid != os.Geteuid() {
+		err = fmt.Errorf("shm: process %d of user %d has the device's name: %w", pid, uid, syscall.EPERM)
+	}
+	return err
+}
+
+// sendHello sends a hello with descriptors.
+func sendHello(c *net.UnixConn, h *hello, fds ...int) error {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	_, _, err := c.WriteMsgUnix(h.append(nil), rights, nil)
+	return err
+}
+
+// receiveHello receives a hello that must carry so many descriptors, which the
+// caller closes. After an error there are none.
+func receiveHello(c *net.UnixConn, descriptors int) (h hello, fds []int, err error) {
+	b, oob := make([]byte, helloLen+1), make([]byte, unix.CmsgSpace(4*4))
+	n, k, flags, _, err := c.ReadMsgUnix(b, oob)
+	if err != nil {
+		return h, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:k])
+	for i := range messages {
+		got, _ := unix.ParseUnixRights(&messages[i])
+		fds = append(fds, got...)
+	}
+	if err == nil {
+		err = h.parse(b[:n])
+	}
+	if err == nil && (len(fds) != descriptors || flags&unix.MSG_CTRUNC != 0) {
+		err = fmt.Errorf("shm: a hello with %d descriptors, not %d: %w", len(fds), descriptors, syscall.EPROTO)
+	}
+	if err != nil {
+		closeAll(fds)
+		return h, nil, err
+	}
+	return h, fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}

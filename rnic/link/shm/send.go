@@ -1,0 +1,169 @@
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// A ring that is full is waited for: pauses of fullPause, fullPauses at most.
+// A consumer that took nothing meanwhile is not waited for again before it has.
+const (
+	fullPause  = 50 * time.Microsecond
+	fullPauses = 40
+)
+
+// sender is the sending side. Its lock keeps the rings in their place.
+type sender struct {
+	sync.Mutex
+	rings map[netip.AddrPort]*device // guarded: whose out is there
+	addr  netip.AddrPort             // guarded: of the last packet
+	last  *device                    // guarded: its device, nil for none
+	dirty []*device                  // guarded: to be published
+	whole []byte                     // guarded: scratch
+}
+
+// outbound is the ring to a device.
+type outbound struct {
+	producer
+	wake  func() // writes the consumer's eventfd
+	free  func() // unmaps and closes
+	dirty bool
+	stuck bool // it was full, and the consumer took nothing for long
+}
+
+// Send puts the packets to near devices into their rings, and gives the runs
+// between them to the other link.
+func (l *Link) Send(batch []link.Packet) error {
+	if l.outs.Load() == 0 {
+		return l.Link.Send(batch)
+	}
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	from := 0
+	for i := range batch {
+		d := l.tx.find(&batch[i])
+		if d == nil {
+			continue
+		}
+		l.put(d, &batch[i])
+		if from < i {
+			if err := l.Link.Send(batch[from:i]); err != nil {
+				return err
+			}
+		}
+		from = i + 1
+	}
+	l.tx.publish()
+	if from < len(batch) {
+		return l.Link.Send(batch[from:])
+	}
+	return nil
+}
+
+// find is the device whose ring a packet takes, nil for the other link.
+func (t *sender) find(p *link.Packet) *device {
+	if p.Far {
+		return nil
+	}
+	if p.Peer != t.addr {
+		t.addr, t.last = p.Peer, t.rings[netip.AddrPortFrom(wire.Bare(p.Peer.Addr()), p.Peer.Port())]
+	}
+	return t.last
+}
+
+// put writes a packet into a ring, or drops and counts it.
+func (l *Link) put(d *device, p *link.Packet) {
+	o := d.out
+	if !o.dirty {
+		o.dirty = true
+		l.tx.dirty = append(l.tx.dirty, d)
+	}
+	flags, head, payload, trailer := uint32(0), p.Head, p.Payload, zeros[:wire.PadLen(len(p.Payload))]
+	if p.Flip != 0 || l.tap != nil {
+		b := append(append(append(l.tx.whole[:0], head...), payload...), trailer...)
+		b = binary.LittleEndian.AppendUint32(b, d.to.ICRC(0, b))
+		if p.Flip != 0 {
+			bit := uint64(p.Flip-1) % uint64(8*len(b))
+			b[bit/8] ^= 1 << (bit % 8)
+		}
+		if l.tap != nil {
+			l.tap.Datagram(link.Outbound, l.local, d.addr, 0, b, nil, nil)
+		}
+		l.tx.whole = b
+		flags, head, payload, trailer = sealed, b, nil, nil
+	}
+	err := o.put(flags, head, payload, trailer)
+	for n := 0; errors.Is(err, errFull) && n < fullPauses && !o.stuck; n++ {
+		l.tx.publish()
+		time.Sleep(fullPause)
+		if err = o.put(flags, head, payload, trailer); n+1 == fullPauses && err != nil {
+			o.stuck = true
+		}
+	}
+	switch {
+	case err == nil:
+		o.stuck = false
+		l.count.packets.Add(1)
+		l.count.bytes.Add(uint64(len(head) + len(payload)))
+	case errors.Is(err, errFull):
+		l.count.full.Add(1)
+	default:
+		l.leaveOut(d)
+		d.shunned = true
+		l.broke(d, err)
+	}
+}
+
+var zeros [3]byte
+
+// publish shows the consumers what was put.
+func (t *sender) publish() {
+	for i, d := range t.dirty {
+		t.dirty[i] = nil
+		if o := d.out; o != nil {
+			o.dirty = false
+			if o.publish() {
+				o.wake()
+			}
+		}
+	}
+	t.dirty = t.dirty[:0]
+}
+
+// enterOut adds the ring to a device. Preconditions, here and below: the lock
+// is held.
+func (l *Link) enterOut(d *device, o *outbound) {
+	if l.tx.rings == nil {
+		l.tx.rings = make(map[netip.AddrPort]*device)
+	}
+	d.out = o
+	l.tx.rings[d.addr] = d
+	l.tx.addr, l.tx.last = netip.AddrPort{}, nil
+	l.outs.Add(1)
+}
+
+// leaveOut ends the ring to a device: its packets go by the other link.
+func (l *Link) leaveOut(d *device) {
+	if d.out == nil {
+		return
+	}
+	d.out.free()
+	d.out = nil
+	if l.tx.rings[d.addr] == d {
+		delete(l.tx.rings, d.addr)
+	}
+	l.tx.addr, l.tx.last = netip.AddrPort{}, nil
+	l.outs.Add(-1)
+}
+
+// flow is the ICRC's part of the way from a device to another one.
+func flow(src, dst netip.AddrPort) wire.Flow {
+	f, _ := wire.NewFlow(src, dst, true) // hellos of the other family are refused
+	return f
+}

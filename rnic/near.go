@@ -1,0 +1,74 @@
+package rnic
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/cm"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// meet looks for the peer of a connection that is about to begin, on this host.
+// The way is chosen before the queue pair's first packet and stays, so that no
+// packet overtakes another. Preconditions: d.mu is not held, since meeting may
+// take milliseconds.
+func (q *QP) meet(a *abi.ModifyQP, mask abi.QPAttrMask) (device uint64) {
+	const begins = abi.QPMaskState | abi.QPMaskAV
+	if _, rc := q.engine.(*engine.QP); !rc || q.d.near == nil || mask&begins != begins || a.QPState != abi.QPSRTR {
+		return 0
+	}
+	peer, err := q.d.peer(&a.Dest)
+	if err != nil {
+		return 0
+	}
+	return q.d.near.Meet(netip.AddrPortFrom(wire.Bare(peer.Addr()), peer.Port()))
+}
+
+// transmit fills the batch with q's packets, for the way that q takes.
+// Preconditions, here and below: the device's mu is held.
+func (q *QP) transmit(now engine.Time) (more bool) {
+	from := len(q.d.batch.Packets)
+	more = q.engine.Transmit(now, q.d.batch)
+	if q.d.near != nil && q.near == 0 {
+		for i := range q.d.batch.Packets[from:] {
+			q.d.batch.Packets[from+i].Far = true
+		}
+	}
+	return more
+}
+
+// goneBatches bounds what is read from a device that has gone: more than its
+// ring holds.
+const goneBatches = 1024
+
+// peerGone ends the queue pairs that are connected with a near device that has
+// gone, when all that it sent was received.
+func (d *Device) peerGone(device uint64) {
+	d.rx.Lock()
+	for range goneBatches {
+		if n, err := d.receive(); n == 0 || err != nil {
+			break
+		}
+	}
+	d.rx.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closing {
+		return
+	}
+	for _, q := range d.qps {
+		if q == nil || q.near != device {
+			continue
+		}
+		if rc, ok := q.engine.(*engine.QP); ok {
+			rc.PeerGone()
+			d.touch(q)
+		}
+	}
+	d.gsi.cm.PeerGone(cm.Time(d.now()), func(n wire.QPN) bool {
+		q := d.qps[n]
+		return q != nil && q.near == device
+	})
+	d.settle(doorbellBatches)
+}

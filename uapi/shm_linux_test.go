@@ -1,0 +1,206 @@
+package uapi
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shareAt marks the run of this test binary as a server: the device to open.
+const shareAt = "RDMASHIM_TEST_SHM"
+
+// TestSharedHelper is the program that the tests below start and kill: it
+// accepts everything, posts no receive, and tells its memory.
+func TestSharedHelper(t *testing.T) {
+	if os.Getenv(shareAt) == "" {
+		return
+	}
+	c, err := Open(os.Getenv(shareAt))
+	if err != nil {
+		fmt.Println("refused:", err)
+		return
+	}
+	if l, err := c.Listen(":0"); err == nil {
+		fmt.Println("listening", l.Addr().Port())
+		go shareAll(l)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// shareAll accepts connections; the private data tells address and key of a
+// megabyte.
+func shareAll(l *Listener) {
+	for {
+		r, err := l.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		c, memory := r.Context, make([]byte, 1<<20)
+		mr, err := c.RegMR(memory, AccessLocalWrite|AccessRemoteWrite|AccessRemoteRead)
+		if err != nil {
+			return
+		}
+		info, err := c.QueryMR(mr)
+		if err == nil {
+			_, err = r.CreateQP(QPConfig{RecvDepth: 1})
+		}
+		if err == nil {
+			_, _ = r.Accept(context.Background(), fmt.Appendf(nil, "%d %d", info.Addr, info.RKey))
+		}
+	}
+}
+
+// shared opens a device that meets others of this host.
+func shared(t *testing.T, n int, options string) *Context {
+	t.Helper()
+	c, err := Open(ownSoft(n) + "?shm=on" + options)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func reading(t *testing.T, c *Context, counter string) uint64 {
+	t.Helper()
+	s, err := c.Stats()
+	require.NoError(t, err)
+	require.Contains(t, s.Ports[0].Counters, counter)
+	return s.Ports[0].Counters[counter]
+}
+
+// dialShared connects until the peer's device was met: on a busy machine its
+// answer may be late, and it is asked again after a second. The queue pair
+// waits for ever for answers, so that only a hang-up ends it.
+func dialShared(t *testing.T, c *Context, port string) (qp QP, remote, rkey uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		qp, err := c.Dial(ctx, strings.TrimPrefix(ownSoft(1), "soft:")+":"+port, DialConfig{QPConfig: QPConfig{SendDepth: 4, RecvDepth: 1, Timeout: None}})
+		require.NoError(t, err)
+		info, err := c.QueryConn(qp)
+		require.NoError(t, err)
+		_, err = fmt.Sscan(string(info.PrivateData), &remote, &rkey)
+		require.NoError(t, err)
+		before := reading(t, c, "shm_pkts")
+		mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
+		require.NoError(t, err)
+		id, err := c.PostWrite(qp, mr, 0, remote, uint32(rkey), 64)
+		require.NoError(t, err)
+		_, err = c.WaitWR(ctx, qp, id)
+		require.NoError(t, err)
+		if reading(t, c, "shm_pkts") > before {
+			return qp, remote, rkey
+		}
+		require.NoError(t, c.DestroyQP(qp))
+		time.Sleep(time.Second)
+	}
+}
+
+// sends posts a SEND that nobody receives: it is outstanding as long as the
+// peer lives.
+func sends(t *testing.T, c *Context, qp QP) {
+	t.Helper()
+	mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
+	require.NoError(t, err)
+	_, err = c.PostSend(qp, mr, 64)
+	require.NoError(t, err)
+}
+
+// ends waits for the failure of what sends posted, and for Done.
+func ends(t *testing.T, c *Context, qp QP, status ...Status) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wc [1]WC
+	n, err := c.WaitCQ(ctx, qp, wc[:])
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Contains(t, status, wc[0].Status)
+	select {
+	case <-c.Done(qp):
+	case <-ctx.Done():
+		t.Fatal("the connection goes on")
+	}
+	require.NoError(t, c.DestroyQP(qp))
+}
+
+// Two devices of one process: bytes arrive whole, through shared memory, and
+// the end of one ends what the other waits for.
+func TestSharedMemory(t *testing.T) {
+	for _, options := range []string{"", "&loss=2%&dup=1%&corrupt=1%&reorder=2%&seed=5"} {
+		a, b := shared(t, 0, options), shared(t, 1, "")
+		l, err := b.Listen(":0")
+		require.NoError(t, err)
+		go shareAll(l)
+		qp, remote, rkey := dialShared(t, a, fmt.Sprint(l.Addr().Port()))
+		data := make([]byte, 2<<20)
+		for i := range data[:1<<20] {
+			data[i] = byte(i * 7 >> 3)
+		}
+		mr, err := a.RegMR(data, AccessLocalWrite)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range 3 {
+			clear(data[1<<20:])
+			id, err := a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20)
+			require.NoError(t, err)
+			_, err = a.WaitWR(ctx, qp, id)
+			require.NoError(t, err)
+			id, err = a.PostRead(qp, mr, 1<<20, remote, uint32(rkey), 1<<20)
+			require.NoError(t, err)
+			_, err = a.WaitWR(ctx, qp, id)
+			require.NoError(t, err)
+			require.True(t, string(data[:1<<20]) == string(data[1<<20:]), "what was written is read")
+		}
+		require.GreaterOrEqual(t, reading(t, a, "shm_pkts"), uint64(3*256))
+		if options != "" {
+			require.NotZero(t, reading(t, b, "drop_icrc"))
+		}
+		require.Zero(t, reading(t, a, "shm_broken")+reading(t, b, "shm_broken"))
+		sends(t, a, qp)
+		require.NoError(t, l.Close())
+		require.NoError(t, b.Close())
+		ends(t, a, qp, WCWRFlushErr, WCRetryExcErr) // its DREQ or its hang-up is first
+		require.Eventually(t, func() bool { return reading(t, a, "shm_deaths") == 1 }, time.Minute, time.Millisecond)
+		require.NoError(t, a.Close())
+	}
+}
+
+// A process that is killed ends the queue pairs of its peers at once, and comes
+// back at its address as another device.
+func TestSharedMemoryKill(t *testing.T) {
+	cycles := 10
+	if testing.Short() || raceEnabled {
+		cycles = 3
+	}
+	a := shared(t, 0, "")
+	for i := range cycles {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestSharedHelper$")
+		cmd.Env = append(os.Environ(), shareAt+"="+ownSoft(1)+"?shm=on")
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		text, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		port, ok := strings.CutPrefix(strings.TrimSpace(text), "listening ")
+		require.True(t, ok, text)
+		qp, _, _ := dialShared(t, a, port)
+		sends(t, a, qp)
+		require.NoError(t, cmd.Process.Kill())
+		ends(t, a, qp, WCRetryExcErr)
+		_ = cmd.Wait()
+		_ = in.Close()
+		require.EqualValues(t, i+1, reading(t, a, "shm_deaths"))
+	}
+}
