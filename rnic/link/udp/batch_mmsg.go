@@ -17,6 +17,9 @@ import (
 // useGRO: this receiver can take merged datagrams apart.
 const useGRO = true
 
+// tellsOverflows: overflows knows.
+const tellsOverflows = true
+
 // envelope holds the fields that a message header points to, apart from the
 // data.
 type envelope struct {
@@ -69,6 +72,16 @@ func sendmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
 func recvmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
+}
+
+// overflows is how many buffers the socket dropped because its receive buffer
+// was full: what SO_RXQ_OVFL would add to each message.
+func overflows(fd uintptr) (n uint32, ok bool) {
+	var info [unix.SK_MEMINFO_DROPS + 1]uint32
+	size := uint32(unsafe.Sizeof(info))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&size)), 0)
+	return info[unix.SK_MEMINFO_DROPS], errno == 0 && int(size) >= int(unsafe.Sizeof(info))
 }
 
 // point makes v describe b, which is not empty.

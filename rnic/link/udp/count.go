@@ -11,7 +11,7 @@ import (
 // counters of what did not get through, of ICRCs that needed solving, and of
 // how packets share system calls.
 type counters struct {
-	icrc, malformed, solved                                atomic.Uint64
+	icrc, malformed, solved, overflow                      atomic.Uint64
 	tooLong, unreachable, refused, noBuffer, denied, other atomic.Uint64
 
 	gsoSends, gsoPackets, gsoRefused, gsoReduced, gsoSuspended atomic.Uint64
@@ -43,6 +43,9 @@ func (s *socket) drop(err error) {
 //
 //	drop_send_msgsize  packets longer than the route to the peer carries
 //	drop_send_…        what else the system refused, by errno; drop_send is their sum
+//	drop_rcvbuf        (Linux) buffers, of one packet or of several from one send, that
+//	                   the kernel dropped because the socket's was full: the
+//	                   program is late, or too many send at once
 //	drop_icrc          received with an ICRC that no identification explains, or
 //	                   none that the peer was seen to use
 //	drop_malformed     no RoCEv2 packet
@@ -54,6 +57,14 @@ func (s *socket) drop(err error) {
 //	gro_reads, _pkts   messages that were received with several packets, and those
 func (s *socket) Counters(dst []link.Counter) []link.Counter {
 	c := &s.count
+	if tellsOverflows {
+		_ = s.raw.Control(func(fd uintptr) { // the last count, once it is closed
+			if n, ok := overflows(fd); ok {
+				c.overflow.Store(uint64(n))
+			}
+		})
+		dst = append(dst, link.Counter{Name: "drop_rcvbuf", Value: c.overflow.Load()})
+	}
 	parts := []link.Counter{
 		{Name: "drop_send_msgsize", Value: c.tooLong.Load()},
 		{Name: "drop_send_unreach", Value: c.unreachable.Load()},
