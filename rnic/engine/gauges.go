@@ -4,7 +4,7 @@ package engine
 // down.
 type Gauges struct {
 	InFlight    int      // bytes that were sent, or asked for, and are not acknowledged, and packetCost for each packet
-	Window      int      // bytes that InFlight may grow to
+	Window      int      // bytes that InFlight may grow to, as the path is shared now
 	RTT         Duration // smoothed round trip (RFC 6298), 0: not measured yet
 	RTTVariance Duration
 	RTO         Duration // after which silence is a loss: from RTT, with backoff
@@ -18,7 +18,7 @@ func (q *QP) Gauges() Gauges {
 	}
 	t := &q.req.timer
 	return Gauges{
-		InFlight: q.inFlight(), Window: q.req.win.size,
+		InFlight: q.inFlight(), Window: min(q.req.win.size, q.room()),
 		RTT: t.srtt, RTTVariance: t.variance, RTO: q.retransmitAfter(),
 	}
 }

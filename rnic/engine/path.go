@@ -99,13 +99,17 @@ func (q *QP) charge(n int) {
 	q.charged = n
 }
 
-// pathFits reports whether the queue pair may have n bytes in flight.
-func (q *QP) pathFits(n int) bool {
-	return n <= q.share() || q.path.inFlight-q.charged+n <= q.cfg.Paths.limit
+// room is what the queue pair may have in flight now, as far as its path is
+// concerned.
+func (q *QP) room() int {
+	share := q.share()
+	if share == math.MaxInt {
+		return share
+	}
+	return max(share, q.cfg.Paths.limit-(q.path.inFlight-q.charged))
 }
 
-// share is what the queue pair may always have in flight, as far as its path is
-// concerned.
+// share is the part of room that no other queue pair can take.
 func (q *QP) share() int {
 	if q.path == nil || q.cfg.Paths.limit == 0 {
 		return math.MaxInt

@@ -158,7 +158,7 @@ func (q *QP) inFlight() int {
 // and where the path's share fell before an ACK was asked for, one that asks.
 func (q *QP) fits(n int) bool {
 	f := q.inFlight()
-	return f == 0 || f+n <= q.req.win.size && (q.pathFits(f+n) || q.req.since >= f)
+	return f == 0 || f+n <= q.req.win.size && (f+n <= q.room() || q.req.since >= f)
 }
 
 // sendData sends one packet of a SEND or WRITE. It returns false when that must
