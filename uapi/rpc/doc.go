@@ -12,6 +12,9 @@
 // compression or transport security. grpc-go over uapi/rdmanet has these. Nor
 // does it know rings, slots and repeats: sessions do, in bytes (seam.go).
 //
+// What carries the calls stands behind seam.go. A session over RDMA that Dial
+// and Serve would use is still missing; the tests have one in memory.
+//
 // How a call goes:
 //
 //	Invoke   options (callinfo.go), metadata, message → session → take

@@ -7,7 +7,9 @@ import (
 
 // The seam between gRPC's interfaces and sessions: what this package asks of
 // uapi/rpc/session, in bytes. Bytes that a function is given are lent until it
-// returns.
+// returns. Metadata, text and details have 36 KiB together at most
+// (maxMetadata, maxText, maxDetails), which a session's message must hold
+// besides its body.
 
 // request is a call on its way out, or a stream's opening.
 type request struct {
@@ -34,8 +36,9 @@ type taker interface {
 // clientSession is a session's client.
 type clientSession interface {
 	// call makes a call and gives its answer to t, in the caller's goroutine.
-	// It knows neither r nor t when it has returned. Errors are the session's
-	// own, or t's.
+	// It knows neither r nor t when it has returned. Errors are t's as they
+	// are, the context's, fateStatus of a fate, another status of grpc's; and
+	// any other means that the call was not executed: UNAVAILABLE.
 	call(ctx context.Context, r *request, t taker) error
 	// open opens a stream, which ends with ctx.
 	open(ctx context.Context, r *request) (clientSide, error)
