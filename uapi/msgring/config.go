@@ -22,11 +22,15 @@ const (
 	Messages = core.RPC
 )
 
-// Version is that of the protocol, and Refusal is why an end refuses the hello
-// of another one.
+// Version is that of the protocol.
 const Version = core.Version
 
-type Refusal = core.Refusal
+// Refusal is why an end refuses the hello of another one, and Reason its number
+// on the wire.
+type (
+	Refusal = core.Refusal
+	Reason  = core.Reason
+)
 
 // Config says how to make a connection. The zero value of every field means
 // the default in parentheses. Both ends need the same Mode.
@@ -45,6 +49,14 @@ type Config struct {
 	// Service is the name of what the dialer asks for and the acceptor has
 	// (any). Another one is refused.
 	Service string
+	// Session is the RPC session that a dialer of Messages asks for (none).
+	Session Session
+	// Admit is an acceptor's decision about the session that a dialer of
+	// Messages asks for, before anything is made for the connection. It returns
+	// the answer, or an error: a *Refusal with a Reason and Text is told to the
+	// dialer. Accept may fail after it (none: every hello is taken, and a
+	// dialer that asks for a session gives up with EPROTO).
+	Admit func(asked Session) (answer Session, err error)
 	// Linger is how long what was written may take to arrive after Close (5 s).
 	Linger time.Duration
 	// KeepAlive is uapi.DialConfig.KeepAlive, of a dialer: an acceptor has its
@@ -76,6 +88,10 @@ func (c *Config) Check() error {
 		return wrong("Ring", "%d bytes; make it a power of two from 16 KiB to 64 MiB", c.Ring)
 	case c.MaxChunk < 0:
 		return wrong("MaxChunk", "%d bytes; make it positive, or 0 for 64 KiB", c.MaxChunk)
+	case c.Mode != Messages && c.Session != Session{}:
+		return wrong("Session", "%+v; only Messages have one", c.Session)
+	case c.Mode != Messages && c.Admit != nil:
+		return wrong("Admit", "set in mode %d; only Messages have sessions", c.Mode)
 	case c.Linger < 0:
 		return wrong("Linger", "%v; make it positive, or 0 for 5s", c.Linger)
 	}

@@ -23,6 +23,8 @@ func TestConfigCheck(t *testing.T) {
 		{Config{Ring: 128 << 20}, "Config.Ring"},
 		{Config{Ring: -16 << 10}, "Config.Ring"},
 		{Config{MaxChunk: -1}, "Config.MaxChunk"},
+		{Config{Session: Session{Epoch: 1}}, "Config.Session"},
+		{Config{Mode: Bytes, Admit: func(asked Session) (Session, error) { return asked, nil }}, "Config.Admit"},
 		{Config{Linger: -time.Second}, "Config.Linger"},
 	} {
 		err := c.config.Check()

@@ -126,12 +126,14 @@ func newConn(device *uapi.Context, config Config) (*Conn, error) {
 }
 
 func (c *Conn) hello() core.Hello {
-	return core.Hello{
+	h := core.Hello{
 		Mode: c.config.Mode, Quantum: core.DefaultQuantum(uint32(c.config.Ring)),
 		Addr: c.memory.ring.info.Addr, RKey: c.memory.ring.info.RKey, Ring: uint32(c.config.Ring),
 		Controls: core.Controls, Longest: core.LongestChunk(uint32(c.config.Ring)),
 		Service: core.ServiceHash(c.config.Service),
 	}
+	c.config.Session.say(&h)
+	return h
 }
 
 // open lets the end post, now that the connection stands and the peer's ring is

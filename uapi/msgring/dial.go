@@ -41,6 +41,9 @@ func Dial(ctx context.Context, device *uapi.Context, addr string, config Config)
 		if err == nil {
 			err = hello.Meets(&c.peer)
 		}
+		if err == nil {
+			err = c.config.Session.answered(&c.peer)
+		}
 		if err != nil {
 			err = fmt.Errorf("msgring: the peer's answer: %w (%w)", err, syscall.EPROTO)
 		}
@@ -86,15 +89,20 @@ func find(err error) *core.Refusal {
 // does not meet config and tells the peer why.
 //
 // Errors, beside those of uapi.Request.Accept: *core.Refusal for a hello that
-// was refused; EINVAL for a configuration that is not one. Whatever fails, the
-// request is answered.
+// was refused; EINVAL for a configuration that is not one; those of
+// Config.Admit. Whatever fails, the request is answered.
 func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, error) {
 	if err := config.Check(); err != nil {
 		return nil, errors.Join(err, request.Reject(0, nil))
 	}
 	peer, err := config.admit(request)
 	if refusal := (*core.Refusal)(nil); errors.As(err, &refusal) {
-		return nil, errors.Join(err, request.Reject(uapi.RejectedByProgram, refusal.Append(nil)))
+		told := *refusal // the program's may be shared
+		told.Version = Version
+		return nil, errors.Join(err, request.Reject(uapi.RejectedByProgram, told.Append(nil)))
+	}
+	if err != nil {
+		return nil, errors.Join(err, request.Reject(0, nil))
 	}
 	c, err := newConn(request.Context, config)
 	if err != nil {
@@ -119,11 +127,15 @@ func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, e
 	return c, nil
 }
 
-// admit reads a request's hello, or refuses it, before anything is made for it.
+// admit reads a request's hello, or refuses it, before anything is made for it,
+// and decides about its session.
 func (c *Config) admit(request *uapi.Request) (peer core.Hello, err error) {
 	if err = peer.Parse(request.PrivateData, false); err == nil {
 		mine := core.Hello{Mode: cmp.Or(c.Mode, Bytes), Service: core.ServiceHash(c.Service)}
 		err = mine.Meets(&peer)
+	}
+	if err == nil {
+		err = c.decide(&peer)
 	}
 	return peer, err
 }
