@@ -23,6 +23,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/qmux"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/samplequic"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/stats"
@@ -188,18 +189,19 @@ func (keys keySet) holdsText(t *testing.T, of, text string) {
 
 // jsonTypes are the types that commands encode, by the page's sections.
 var jsonTypes = map[string]reflect.Type{
-	"demo":           reflect.TypeFor[demo.Report](),
-	"devices":        reflect.TypeFor[deviceLine](),
-	"abi":            reflect.TypeFor[jsonEntry](),
-	"dump":           reflect.TypeFor[dump.Line](),
-	"dump --summary": reflect.TypeFor[dump.Summary](),
-	"dump --qmux":    reflect.TypeFor[dumpqmux.Line](),
-	"qmux server":    reflect.TypeFor[qmux.Line](),
-	"qmux client":    reflect.TypeFor[qmux.Report](),
-	"explain":        reflect.TypeFor[explain.Answer](),
-	"perf":           reflect.TypeFor[perf.Report](),
-	"echo client":    reflect.TypeFor[stream.EchoReport](),
-	"proxy":          reflect.TypeFor[stream.Line](),
+	"demo":               reflect.TypeFor[demo.Report](),
+	"devices":            reflect.TypeFor[deviceLine](),
+	"abi":                reflect.TypeFor[jsonEntry](),
+	"dump":               reflect.TypeFor[dump.Line](),
+	"dump --summary":     reflect.TypeFor[dump.Summary](),
+	"dump --qmux":        reflect.TypeFor[dumpqmux.Line](),
+	"qmux server":        reflect.TypeFor[qmux.Line](),
+	"qmux client":        reflect.TypeFor[qmux.Report](),
+	"explain":            reflect.TypeFor[explain.Answer](),
+	"sample quic client": reflect.TypeFor[samplequic.Report](),
+	"perf":               reflect.TypeFor[perf.Report](),
+	"echo client":        reflect.TypeFor[stream.EchoReport](),
+	"proxy":              reflect.TypeFor[stream.Line](),
 
 	"sample counter client": reflect.TypeFor[sample.CounterReport](),
 

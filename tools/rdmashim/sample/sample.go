@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/samplequic"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -42,11 +43,12 @@ var samples = []sample{
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sample",
-		Short: "Sample programs, between two machines",
-		Long: `write-read and write-imm connect by address and port through the RDMA connection
-manager, and interoperate with their likes written in C against librdmacm: each
-is a server, which registers a page and tells its address and key, and a client.
-Both check every byte. counter and kv are services of gRPC.`,
+		Short: "Sample programs between two machines",
+		Long: `Small programs, each a server and a client, which check every byte. write-read
+and write-imm connect by address and port through the RDMA connection manager,
+and interoperate with their likes written in C against librdmacm: the server
+registers a page and tells its address and key. counter and kv are services of
+gRPC. quic runs QUIC's streams over several transports at once.`,
 		Example: "  rdmashim sample write-read server\n  rdmashim sample write-read client 127.0.0.1",
 		Args:    cli.NoArgs,
 		RunE:    cli.Help,
@@ -63,7 +65,7 @@ Both check every byte. counter and kv are services of gRPC.`,
 		addRoles(c, s, "sample "+s.name, s.port)
 		cmd.AddCommand(c)
 	}
-	cmd.AddCommand(counterCommand(), kvCommand())
+	cmd.AddCommand(counterCommand(), kvCommand(), samplequic.Command())
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/qlog"
@@ -18,7 +19,8 @@ import (
 // (draft-ietf-quic-qlog-quic-events).
 type trace struct {
 	mu       sync.Mutex
-	counters registration.Counters   // guarded by mu, as is sent
+	counters registration.Counters   // guarded by mu, as are the others
+	rtt      time.Duration           // the last sample
 	sent     map[quic.StreamID]int64 // how far each stream's data was sent
 }
 
@@ -60,7 +62,8 @@ func (t *trace) RecordEvent(event qlogwriter.Event) {
 			c.TimersArmed[timerKind(e.TimerType)]++
 		}
 	case qlog.MetricsUpdated:
-		if e.LatestRTT > 0 {
+		if e.LatestRTT != t.rtt { // events repeat what stays
+			t.rtt = e.LatestRTT
 			c.RTTSamples["ACK"]++
 		}
 	case qlog.CongestionStateUpdated:

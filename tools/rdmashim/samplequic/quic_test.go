@@ -1,0 +1,171 @@
+package samplequic
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
+)
+
+func TestMain(m *testing.M) {
+	clitest.Main(m, func() []*cobra.Command { return []*cobra.Command{Command(), dump.Command()} })
+}
+
+var started atomic.Int32
+
+// start starts a server at an address of its own, which it returns, and what
+// ends it.
+func start(t *testing.T, args ...string) (addr string, stop func()) {
+	t.Helper()
+	host := "127.0.0.1"
+	if runtime.GOOS == "linux" {
+		host = fmt.Sprintf("127.%d.%d.%d", 106+os.Getpid()>>8&7, os.Getpid()&0xff, 1+started.Add(1)%120)
+	}
+	cmd := clitest.Tool(t, append([]string{"quic", "server", "--listen", host + ":0"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, stderr.String())
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
+	require.True(t, ok, line)
+	return addr, func() {
+		t.Helper()
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		require.NoError(t, cmd.Wait(), stderr.String())
+		require.Empty(t, stderr.String())
+	}
+}
+
+// beside is another address, for the client's devices.
+func beside(addr string) string {
+	host := netip.MustParseAddrPort(addr).Addr().As4()
+	host[3] += 120
+	return netip.AddrFrom4(host).String()
+}
+
+// TestQUIC: one process runs the same streams over all transports at once. Over
+// RDMA and TCP nothing works against loss, and the soft device sends again what
+// it loses; over UDP QUIC's machinery runs. The RDMA packets are on port 4791.
+func TestQUIC(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems have one loopback address; run it on Linux")
+	}
+	addr, stop := start(t)
+	capture := filepath.Join(t.TempDir(), "quic.pcapng")
+	o := clitest.RunTool(t, "quic", "client", addr, "--from", beside(addr), "--json", "--streams", "8", "--size", "300000", "--datagrams", "20",
+		"--on", "soft?loss=2%&seed=7&pcap="+capture+",tcp,udp")
+	require.Zero(t, o.Code, o.Stderr)
+	var r Report
+	d := json.NewDecoder(strings.NewReader(o.Stdout))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&r))
+	require.Equal(t, addr, r.Server)
+	require.Len(t, r.Transports, 3)
+	for i, name := range []string{"soft", "tcp", "udp"} {
+		x := r.Transports[i]
+		require.Equal(t, name, x.Transport)
+		require.GreaterOrEqual(t, x.Stats.FramesSent["STREAM"], uint64(8))
+		if name == "udp" {
+			require.NotZero(t, x.Stats.FramesSent["ACK"])
+			require.NotZero(t, x.Stats.RTTSamples["ACK"])
+			continue
+		}
+		require.EqualValues(t, 20, x.DatagramsBack)
+		require.Zero(t, x.Stats.FramesSent["ACK"])
+		require.Zero(t, x.Stats.Lost+x.Stats.Retransmitted+x.Stats.CongestionEvents+x.Stats.MTUProbes)
+	}
+	soft := r.Transports[0]
+	require.NotZero(t, soft.LocalQPN)
+	require.NotZero(t, soft.RemoteQPN)
+	require.NotZero(t, soft.Stats.Below.Retransmitted)
+
+	summary := clitest.RunTool(t, "dump", "--summary", capture)
+	require.Zero(t, summary.Code, summary.Stderr)
+	require.Contains(t, summary.Stdout, fmt.Sprintf("qpn 0x%06x", soft.LocalQPN))
+	require.Contains(t, summary.Stdout, fmt.Sprintf("qpn 0x%06x", soft.RemoteQPN))
+
+	o = clitest.RunTool(t, "quic", "client", addr, "--from", beside(addr), "--on", "soft,udp", "--size", "1000")
+	require.Zero(t, o.Code, o.Stderr)
+	for _, text := range []string{"queue pair ", "4 streams of 1000 B there and back, every byte right; 100 of 100", "sent: ACK", "timers: pto", "below: sent again"} {
+		require.Contains(t, o.Stdout, text)
+	}
+	stop()
+}
+
+// TestDifference: what comes back differently ends the client with status 1.
+func TestDifference(t *testing.T) {
+	e := exchange{size: 100_000}
+	for _, back := range []struct{ change, text string }{
+		{"short", "99999 bytes came back, not 100000"},
+		{"long", "100001 bytes came back"},
+		{"wrong", "another byte came back, behind byte 65536"},
+		{"", ""},
+	} {
+		var b bytes.Buffer
+		_, err := b.ReadFrom(e.data(3))
+		require.NoError(t, err)
+		switch back.change {
+		case "short":
+			b.Truncate(b.Len() - 1)
+		case "long":
+			b.WriteByte(0)
+		case "wrong":
+			b.Bytes()[70_000]++
+		}
+		err = compare(&b, e.data(3))
+		if back.change == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, back.text)
+		}
+	}
+}
+
+// TestUsage: what cannot work is said in one line.
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args, text string
+		code       int
+	}{
+		{"quic client", "needs the HOST", 2},
+		{"quic client a b", "at most 1", 2},
+		{"quic client 127.0.0.1 --on", "needs an argument", 2},
+		{"quic client 127.0.0.1 --on tcp,tcp", "names tcp twice", 2},
+		{"quic client 127.0.0.1 --on tcp?loss=1%", "options are a soft device's", 2},
+		{"quic client 127.0.0.1 --on tcp,", "is no transport", 2},
+		{"quic client 127.0.0.1 --on nosuch0", `no device "nosuch0" of the kernel`, 1},
+		{"quic client 127.0.0.1 --streams -1", "at least 0", 2},
+		{"quic client 127.0.0.1:9 --on tcp", "connection refused", 1},
+		{"quic server --listen localhost:1", "literal ADDR:PORT", 2},
+		{"quic server --listen 192.0.2.1:0 --on tcp", "the interfaces have", 1},
+		{"quic server --max-clients 0", "--max-clients", 2},
+	} {
+		o := clitest.RunTool(t, strings.Fields(c.args)...)
+		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
+		require.Contains(t, o.Stderr, c.text, c.args)
+		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
+		require.Empty(t, o.Stdout)
+	}
+}

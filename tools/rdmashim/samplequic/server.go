@@ -1,0 +1,103 @@
+package samplequic
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
+	"github.com/rdmashim/rdmashim/uapi/registration"
+)
+
+// server echoes on all its registrations.
+type server struct {
+	on, listen string
+	once       bool
+	seats      peer.Seats
+	failed     peer.FailureLog
+}
+
+// run serves until the command's context ends.
+func (s *server) run(cmd *cobra.Command) (err error) {
+	ctx := cmd.Context()
+	if err := s.seats.Check(); err != nil {
+		return err
+	}
+	at, err := netip.ParseAddrPort(s.listen)
+	if err != nil {
+		return cli.Usagef("--listen %s: it is the literal ADDR:PORT of an interface", s.listen)
+	}
+	list, err := parse(s.on)
+	if err != nil {
+		return err
+	}
+	own, err := peer.SelfSigned()
+	if err != nil {
+		return err
+	}
+	config := clientTLS()
+	config.Certificates = []tls.Certificate{own}
+	s.failed.W = cmd.ErrOrStderr()
+	defer s.failed.Close()
+
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for _, t := range list {
+		r, err := t.open(ctx, at.Addr().String(), config)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, r.Close()) }()
+		l, err := r.Listen(ctx, int(at.Port()))
+		if err != nil {
+			return err
+		}
+		at = netip.AddrPortFrom(at.Addr(), l.Addr().Port()) // all have the port that the first chose
+		serving.Go(func() { s.accept(ctx, l) })
+	}
+	if err := peer.SayListening(cmd.OutOrStdout(), at); err != nil {
+		return err
+	}
+	if s.once {
+		serving.Wait()
+	} else {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// accept echoes on a listener's connections until ctx ends.
+func (s *server) accept(ctx context.Context, l *registration.Listener) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		c, err := l.Accept(ctx)
+		switch {
+		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			s.failed.Add(err)
+			return
+		}
+		if err := s.seats.Take(); err != nil {
+			_ = c.CloseWithError(1, err.Error())
+			s.failed.Add(fmt.Errorf("client %v: %w", c.RemoteAddr(), err))
+			continue
+		}
+		all.Go(func() {
+			defer s.seats.Give()
+			defer context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "the server ends") })()
+			echo(c)
+		})
+		if s.once {
+			return
+		}
+	}
+}
