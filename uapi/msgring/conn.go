@@ -34,6 +34,7 @@ type Conn struct {
 
 	mu       sync.Mutex
 	core     *core.End // guarded by mu, as is what follows
+	stands   bool      // open has returned
 	closing  bool
 	closed   chan struct{} // closed when everything was given back
 	closeErr error         // set before closed is
@@ -160,6 +161,7 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.stands = true
 	c.core.Open(core.Layout{Size: uint64(c.peer.Ring), Quantum: uint64(c.peer.Quantum)}, longest)
 	c.info = Info{
 		ConnInfo: info, QP: c.qp, Ring: c.config.Ring, PeerRing: int(c.peer.Ring),
@@ -174,6 +176,19 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 func (c *Conn) done(cause error) {
 	c.mu.Lock()
 	c.cause = cause
+	c.mu.Unlock()
+	if w := c.memory.worker; w != nil { // what has arrived comes first
+		w.behind(c.memory.queue, func() { c.lose(cause) })
+		return
+	}
+	all := c.turns.all()
+	c.turns.rouse(all[:]...)
+}
+
+// lose ends the connection and wakes all that wait in it.
+func (c *Conn) lose(cause error) {
+	c.mu.Lock()
+	c.core.LoseBoth(cause)
 	c.mu.Unlock()
 	all := c.turns.all()
 	c.turns.rouse(all[:]...)

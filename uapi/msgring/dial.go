@@ -29,6 +29,7 @@ func Dial(ctx context.Context, device *uapi.Context, addr string, config Config)
 		KeepAlive: config.KeepAlive,
 		Prepare: func(qp uapi.QP) error {
 			c.qp = qp
+			c.memory.enter(qp, c)
 			return c.postReceives()
 		},
 	})
@@ -145,5 +146,6 @@ func (c *Conn) prepare(request *uapi.Request) (err error) {
 	if c.qp, err = request.CreateQP(c.config.queuePair(c.memory)); err != nil {
 		return err
 	}
+	c.memory.enter(c.qp, c)
 	return c.postReceives()
 }

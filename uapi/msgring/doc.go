@@ -35,6 +35,10 @@
 // the ring is full, and sees it close only when its own calls fail. A dead peer
 // is noticed by the keepalive of package uapi.
 //
+// A Worker, named in Config, is a goroutine that works for any number of
+// connections instead, on completion queues that they share. Such a connection
+// is never deaf, and each message costs its reader a goroutine's wake-up.
+//
 // # Memory
 //
 // A connection has its ring and as much staging (512 KiB together by default),

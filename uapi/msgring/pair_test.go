@@ -3,6 +3,7 @@ package msgring_test
 import (
 	"context"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -11,6 +12,21 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
+
+// onWorkers in the environment runs the tests on Workers.
+var onWorkers = os.Getenv("MSGRING_TEST_WORKERS") != ""
+
+// worker is a Worker of the device for the test, where they are asked for.
+func worker(t *testing.T, device *uapi.Context) []*msgring.Worker {
+	t.Helper()
+	if !onWorkers {
+		return nil
+	}
+	w, err := msgring.NewWorker(device)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	return []*msgring.Worker{w}
+}
 
 // connect connects a dialer on a to an acceptor on b. Both are closed at the
 // end of the test.
@@ -23,11 +39,13 @@ func connect(t *testing.T, a, b *uapi.Context, config msgring.Config) (dialer, a
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	theirs := config
+	config.Workers, theirs.Workers = worker(t, a), worker(t, b)
 	accepted := make(chan error, 1)
 	go func() {
 		request, err := l.Accept(ctx)
 		if err == nil {
-			acceptor, err = msgring.Accept(ctx, request, config)
+			acceptor, err = msgring.Accept(ctx, request, theirs)
 		}
 		accepted <- err
 	}()

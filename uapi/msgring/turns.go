@@ -40,6 +40,10 @@ func (t *turns) all() [3]*waiter { return [...]*waiter{&t.reader, &t.writer, &t.
 // waits as w.
 func (t *turns) until(w *waiter) {
 	c := t.conn
+	if c.memory.worker != nil {
+		t.follow(w)
+		return
+	}
 	c.mu.Lock()
 	w.waits = true
 	c.mu.Unlock()
@@ -65,6 +69,21 @@ func (t *turns) until(w *waiter) {
 			}
 			return
 		}
+	}
+}
+
+// follow waits until w may go on while a Worker works: it never leads. It says
+// that it waits while it looks, so that what makes its wish come true finds it.
+func (t *turns) follow(w *waiter) {
+	for {
+		t.conn.mu.Lock()
+		done := w.look()
+		w.waits = !done
+		t.conn.mu.Unlock()
+		if done {
+			return
+		}
+		<-w.wake
 	}
 }
 

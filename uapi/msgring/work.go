@@ -23,23 +23,29 @@ type batch struct {
 // sends are core.Post.ID.
 const receiveID = uapi.WRID(1) << 62
 
-// work waits for completions and hands them out: copies control messages and
-// posts their receives again, which never waits for the program to read; then
-// tells core of them, posts what that allows, and wakes the waiters other than
-// w that can go on.
+// work waits for completions, and handles them.
 func (c *Conn) work(w *waiter) {
-	b := &c.batch
-	n, err := c.completions(b.wcs[:])
+	wcs := c.batch.wcs[:]
+	n, err := c.completions(wcs)
 	if err != nil {
 		c.mu.Lock()
 		c.core.LoseBoth(err)
 		c.mu.Unlock()
 		return
 	}
-	repost := c.repost(b, b.wcs[:n])
+	c.handle(w, wcs[:n])
+}
+
+// handle hands out at most batchSize completions: copies control messages and
+// posts their receives again, which never waits for the program to read; then
+// tells core of them, posts what that allows, and wakes the waiters other than
+// w that can go on. w is nil for a Worker.
+func (c *Conn) handle(w *waiter, wcs []uapi.WC) {
+	b := &c.batch
+	repost := c.repost(b, wcs)
 	c.mu.Lock()
-	for i := range n {
-		c.take(&b.wcs[i], b.controls[i])
+	for i := range wcs {
+		c.take(&wcs[i], b.controls[i])
 	}
 	if repost != nil {
 		c.core.LoseSending(c.ended(repost))

@@ -24,7 +24,7 @@ func (c *Config) check() error {
 	case c.TLS != nil && !c.DialOnly && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil:
 		return wrong(syscall.ENOENT, ".TLS has no certificate; set Certificates, or DialOnly if nothing listens")
 	case c.Workers < 0:
-		return wrong(syscall.EINVAL, fmt.Sprintf(".Workers is %d; make it positive, or 0 for 1", c.Workers))
+		return wrong(syscall.EINVAL, fmt.Sprintf(".Workers is %d; make it 0 or more", c.Workers))
 	}
 	return c.Streams.Check()
 }

@@ -31,8 +31,10 @@ type Config struct {
 	// KeepAlivePeriod is none. HandshakeIdleTimeout bounds handshakes of TLS
 	// (5 s).
 	Streams qmux.Config
-	// Workers is how many completion queues serve the connections on RDMA, each
-	// with one goroutine (1). TCP has the system's instead.
+	// Workers is how many goroutines work for the connections on RDMA, each
+	// with completion queues that its connections share (0: each connection has
+	// a queue of its own, for which the goroutine that reads it works). TCP has
+	// the system's instead.
 	Workers int
 }
 
@@ -67,9 +69,6 @@ func (c Config) withDefaults() Config {
 		s.KeepAlivePeriod = 0
 	case s.KeepAlivePeriod == 0:
 		s.KeepAlivePeriod = defaultKeepAlive
-	}
-	if c.Workers == 0 {
-		c.Workers = 1
 	}
 	return c
 }

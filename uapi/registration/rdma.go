@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/registration/internal/address"
 )
@@ -136,7 +137,7 @@ type rings struct {
 	device *uapi.Context
 	name   string
 	at     netip.Addr
-	config rdmanet.Config
+	config rdmanet.Config // its Workers are this registration's
 }
 
 // config is that of connections.
@@ -159,11 +160,18 @@ func openRings(config *Config, device *uapi.Context, addr netip.Addr, sizes Ring
 	if err == nil && info.PortState != "ACTIVE" {
 		err = down(&info, addr)
 	}
+	r := &rings{device: device, name: info.Name, at: addr, config: sizes.config(config.Protocol)}
+	for i := 0; i < config.Workers && err == nil; i++ {
+		var w *msgring.Worker
+		if w, err = msgring.NewWorker(device); err == nil {
+			r.config.Workers = append(r.config.Workers, w)
+		}
+	}
 	if err != nil {
-		_ = device.Close()
+		_ = r.shut()
 		return nil, err
 	}
-	return newMuxed(config, &rings{device: device, name: info.Name, at: addr, config: sizes.config(config.Protocol)}), nil
+	return newMuxed(config, r), nil
 }
 
 func (r *rings) addr() netip.Addr { return r.at }
@@ -200,6 +208,9 @@ const rttConns = 100
 // countDevice adds what rdma_rxe counts instead where it has no such counter.
 func (r *rings) countDevice(conns int, b *Below) {
 	b.Device = r.name
+	for _, w := range r.config.Workers {
+		b.Workers = append(b.Workers, w.Stats())
+	}
 	if all, err := r.device.Counters(); err == nil {
 		b.Retransmitted = all.Summarize().Retransmitted
 	}
@@ -219,5 +230,14 @@ func (r *rings) abort(conn net.Conn) { _ = conn.(*rdmanet.Conn).SetLinger(0) }
 
 func (r *rings) close(ctx context.Context) error {
 	_ = rdmanet.FlushDevice(ctx, r.device)
-	return r.device.Close()
+	return r.shut()
+}
+
+// shut closes the device, which ends what is left, and then the workers.
+func (r *rings) shut() error {
+	err := r.device.Close()
+	for _, w := range r.config.Workers {
+		_ = w.Close()
+	}
+	return err
 }

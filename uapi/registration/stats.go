@@ -3,6 +3,7 @@ package registration
 import (
 	"time"
 
+	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
@@ -48,6 +49,8 @@ type Below struct {
 	RTT time.Duration `json:"rtt_ns"`
 	// CreditWaits is how often a writer found the peer's ring full.
 	CreditWaits uint64 `json:"credit_waits"`
+	// Workers are those of Config.Workers.
+	Workers []msgring.WorkerStats `json:"workers,omitempty"`
 }
 
 // Add adds those of another connection.
