@@ -270,3 +270,27 @@ func TestStrangers(t *testing.T) {
 	require.Zero(t, b.Meet(inner.Caps().Local))
 	require.EqualValues(t, 1, counter(b, "shm_fallback"))
 }
+
+// A program that dozes does not take the wake-up of a goroutine that waits.
+func TestDozeBesideWait(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("first"))}))
+	receive(t, b, 1)
+	for i := range 50 {
+		waited := make(chan struct{})
+		go func() {
+			receive(t, b, 1)
+			close(waited)
+		}()
+		for range i % 5 {
+			b.Doze(50 * time.Microsecond)
+		}
+		require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("next"))}))
+		select {
+		case <-waited:
+		case <-time.After(long):
+			t.Fatal("the wake-up is lost")
+		}
+	}
+}

@@ -27,6 +27,8 @@ type receiver struct {
 	turn    int         // guarded: the ring that is looked at first
 	buf     []byte      // guarded: what the last Recv handed out
 
+	sleepers int // guarded: goroutines in Wait and Doze
+
 	looks, hot int           // guarded: see socketEvery
 	socket     time.Duration // guarded: when the socket was looked at last, since start
 }
@@ -161,7 +163,7 @@ func (l *Link) leaveIn(d *device) {
 // ring may come meanwhile: it begins with its asleep word set, and its coming
 // interrupts the Wait.
 func (l *Link) Wait() error {
-	if l.ins.Load() > 0 && l.fallAsleep() {
+	if l.fallAsleep() {
 		return nil
 	}
 	err := l.Link.Wait()
@@ -171,7 +173,7 @@ func (l *Link) Wait() error {
 
 // Doze implements link.Dozer.
 func (l *Link) Doze(d time.Duration) {
-	if l.ins.Load() > 0 && l.fallAsleep() {
+	if l.fallAsleep() {
 		return
 	}
 	link.Doze(l.Link, d)
@@ -181,18 +183,31 @@ func (l *Link) Doze(d time.Duration) {
 func (l *Link) fallAsleep() (found bool) {
 	l.rx.Lock()
 	defer l.rx.Unlock()
-	return sleepAll(l.rx.rings)
+	if found = sleepAll(l.rx.rings); found {
+		l.rx.stay()
+		return true
+	}
+	l.rx.sleepers++
+	return false
 }
 
-// wakeUp takes back what fallAsleep did. The eventfd is read even if no asleep
-// word was taken: a producer may write it late. When it was not what ended the
-// sleep, the next Recv looks at the socket.
+// wakeUp takes back what fallAsleep did, unless another goroutine still sleeps:
+// a program may doze while the listener waits. The eventfd is read even if no
+// asleep word was taken: a producer may write it late. When it was not what
+// ended the sleep, the next Recv looks at the socket.
 func (l *Link) wakeUp() {
-	rung := l.place.drain()
 	l.rx.Lock()
 	defer l.rx.Unlock()
-	awakeAll(l.rx.rings)
-	if !rung {
+	l.rx.sleepers--
+	if l.rx.sleepers > 0 || !l.place.drain() {
 		l.rx.looks = socketEvery - 1
+	}
+	l.rx.stay()
+}
+
+// stay takes back the asleep words if nobody sleeps.
+func (r *receiver) stay() {
+	if r.sleepers == 0 {
+		awakeAll(r.rings)
 	}
 }

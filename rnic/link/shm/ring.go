@@ -168,14 +168,14 @@ func (c *consumer) sleep() { word(c.mem, asleepAt).Store(1) }
 func (c *consumer) awake() { word(c.mem, asleepAt).Store(0) }
 
 // sleepAll sets the asleep words of all rings, then looks at all of them. It
-// reports whether a ring has a record: the caller does not sleep then.
+// reports whether a ring has a record: the caller does not sleep then, and
+// takes the words back.
 func sleepAll(rings []*consumer) (found bool) {
 	for _, c := range rings {
 		c.sleep()
 	}
 	for _, c := range rings {
 		if !c.empty() {
-			awakeAll(rings)
 			return true
 		}
 	}

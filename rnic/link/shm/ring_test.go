@@ -154,10 +154,9 @@ func TestNoWakeUpIsLost(t *testing.T) {
 					sum++
 				}
 			}
-			if sum == producers*each || sleepAll(rings) {
-				continue
+			if sum < producers*each && !sleepAll(rings) {
+				<-event
 			}
-			<-event
 			for _, c := range rings {
 				c.awake()
 			}
