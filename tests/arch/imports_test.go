@@ -119,6 +119,7 @@ var allowed = map[string][]string{
 	"uapi/registration/internal/address":  {},
 	"uapi/registration/quicudp":           {"uapi/qmux", "uapi/registration", "uapi/registration/internal/address"},
 	"uapi/msgring/core":                   {},
+	"uapi/rpc/session":                    {"uapi", "uapi/msgring", "uapi/msgring/core", "uapi/rpc/session/core", "uapi/rpc/session/wire"},
 	"uapi/rpc/session/wire":               {},
 	"uapi/rpc/session/core":               {"uapi/rpc/session/wire"},
 	"tests/leak":                          {},

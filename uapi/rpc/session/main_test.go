@@ -1,0 +1,9 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/rdmashim/rdmashim/tests/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }

@@ -1,0 +1,198 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+type handler = func(ctx context.Context, r *session.Request) session.Answer
+
+// pair runs test with a client of a server that has the handler, in virtual
+// time, on a network with those faults.
+func pair(t *testing.T, faults string, handle handler, test func(t *testing.T, c *session.Client, s *session.Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		device, l := uapitest.Listen(t, faults)
+		s, err := session.NewServer(session.ServerConfig{Unary: handle})
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
+		require.NoError(t, err)
+		test(t, c, s)
+		require.NoError(t, c.Close())
+		s.Stop()
+		require.NoError(t, <-served)
+	})
+}
+
+func echo(_ context.Context, r *session.Request) session.Answer {
+	return session.Answer{Metadata: r.Metadata, Body: r.Body, Status: session.Status{Code: uint32(len(r.Method)), Text: r.Method, Details: []byte("d")}}
+}
+
+func TestCallCarriesAllParts(t *testing.T) {
+	pair(t, "", echo, func(t *testing.T, c *session.Client, s *session.Server) {
+		for _, body := range []string{"body", "", string(make([]byte, 32<<10))} {
+			var got session.Answer
+			require.NoError(t, c.Call(t.Context(), &session.Call{
+				Method: "method", Metadata: []byte("metadata"), Body: []byte(body),
+				Reply: func(a *session.Answer) error { got = *a; return nil },
+			}))
+			require.Equal(t, session.Status{Code: 6, Text: "method", Details: []byte("d")}, got.Status)
+			require.Equal(t, "metadata", string(got.Metadata))
+			require.Equal(t, body, string(got.Body))
+		}
+	})
+}
+
+func TestCallRefusesWhatDoesNotFit(t *testing.T) {
+	big := func(context.Context, *session.Request) session.Answer {
+		return session.Answer{Body: make([]byte, 1<<20)}
+	}
+	pair(t, "", big, func(t *testing.T, c *session.Client, s *session.Server) {
+		require.ErrorIs(t, c.Call(t.Context(), &session.Call{Method: "m", Body: make([]byte, 1<<20)}), syscall.EMSGSIZE)
+		require.ErrorIs(t, c.Call(t.Context(), &session.Call{}), syscall.EINVAL)
+		require.Zero(t, s.Executed())
+		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m", Reply: func(a *session.Answer) error {
+			require.EqualValues(t, 8, a.Status.Code)
+			return nil
+		}}))
+	})
+}
+
+// TestCountsExactly has more callers than slots add under loss, reordering and
+// duplication: each call is executed once.
+func TestCountsExactly(t *testing.T) {
+	var sum atomic.Uint64
+	add := func(_ context.Context, r *session.Request) session.Answer {
+		return session.Answer{Body: binary.BigEndian.AppendUint64(nil, sum.Add(1))}
+	}
+	pair(t, "loss=5%&reorder=25%&dup=2%&seed=1", add, func(t *testing.T, c *session.Client, s *session.Server) {
+		const callers, each = 300, 4
+		var seen sync.Map
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				for range each {
+					err := c.Call(t.Context(), &session.Call{Method: "add", Reply: func(a *session.Answer) error {
+						_, twice := seen.LoadOrStore(binary.BigEndian.Uint64(a.Body), true)
+						if twice {
+							t.Error("two calls have one answer")
+						}
+						return nil
+					}})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, callers*each, sum.Load())
+		require.EqualValues(t, callers*each, s.Executed())
+		require.EqualValues(t, 1, c.Stats().Connections)
+	})
+}
+
+// wait is a handler that tells when it starts, if it shall, and ends with its
+// context.
+func wait(started *chan struct{}, ended *atomic.Int32) handler {
+	return func(ctx context.Context, r *session.Request) session.Answer {
+		if r.Method == "wait" {
+			if *started != nil {
+				close(*started)
+			}
+			<-ctx.Done()
+			ended.Add(1)
+		}
+		return session.Answer{}
+	}
+}
+
+func TestCancelFreesTheCallerAndKeepsTheConnection(t *testing.T) {
+	var started chan struct{}
+	var ended atomic.Int32
+	pair(t, "", wait(&started, &ended), func(t *testing.T, c *session.Client, s *session.Server) {
+		for range 300 { // more than the session has slots
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- c.Call(ctx, &session.Call{Method: "wait"}) }()
+			synctest.Wait()
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
+		}
+		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "go on"}))
+		require.EqualValues(t, 1, c.Stats().Connections)
+	})
+	require.Positive(t, ended.Load())
+}
+
+func TestDeadlineReachesTheHandler(t *testing.T) {
+	var hanging chan struct{}
+	left := func(ctx context.Context, r *session.Request) session.Answer {
+		at, ok := ctx.Deadline()
+		if r.Method == "hang" {
+			<-hanging
+		}
+		return session.Answer{Status: session.Status{Code: uint32(time.Until(at))}, Body: fmt.Append(nil, ok)}
+	}
+	pair(t, "", left, func(t *testing.T, c *session.Client, s *session.Server) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.NoError(t, c.Call(ctx, &session.Call{Method: "left", Reply: func(a *session.Answer) error {
+			require.Equal(t, "true", string(a.Body))
+			require.Positive(t, a.Status.Code)
+			require.LessOrEqual(t, a.Status.Code, uint32(time.Second))
+			return nil
+		}}))
+		hanging = make(chan struct{})
+		require.ErrorIs(t, c.Call(ctx, &session.Call{Method: "hang"}), context.DeadlineExceeded)
+		close(hanging)
+		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "go on"}))
+		require.EqualValues(t, 1, c.Stats().Connections)
+	})
+}
+
+func TestBreakLeavesTheFateUnknown(t *testing.T) {
+	var started chan struct{}
+	var ended atomic.Int32
+	pair(t, "", wait(&started, &ended), func(t *testing.T, c *session.Client, s *session.Server) {
+		started = make(chan struct{})
+		done := make(chan error, 1)
+		go func() { done <- c.Call(context.Background(), &session.Call{Method: "wait"}) }()
+		<-started
+		s.Stop()
+		require.ErrorIs(t, <-done, session.ErrFateUnknown)
+		require.EqualValues(t, 1, c.Stats().Unknown)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, c.Call(ctx, &session.Call{Method: "refused"}), session.ErrUnavailable)
+		require.EqualValues(t, 1, s.Executed())
+	})
+}
+
+func TestCloseEndsCalls(t *testing.T) {
+	var started chan struct{}
+	var ended atomic.Int32
+	pair(t, "", wait(&started, &ended), func(t *testing.T, c *session.Client, s *session.Server) {
+		started = make(chan struct{})
+		done := make(chan error, 1)
+		go func() { done <- c.Call(context.Background(), &session.Call{Method: "wait"}) }()
+		<-started
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, <-done, net.ErrClosed)
+		require.ErrorIs(t, c.Call(t.Context(), &session.Call{Method: "m"}), net.ErrClosed)
+	})
+}
