@@ -142,7 +142,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/samplequic":           {"tools/rdmashim/internal/peer", "uapi", "uapi/qmux", "uapi/registration", "uapi/registration/quicudp"},
 	"tools/rdmashim/qmux":                 {"kshim/privatefile", "tools/rdmashim/internal/peer", "tools/rdmashim/stream", "uapi/qmux", "uapi/qmux/wire"},
 	"tools/rdmashim/perf":                 {"rnic/splitmix", "tools/rdmashim/internal/peer", "uapi"},
-	"tools/rdmashim/perf/suite":           {"kshim/ring", "netlinkmgr", "tools/rdmashim/internal/peer", "tools/rdmashim/perf", "tools/rdmashim/perf/rawudp", "uapi", "uapi/qmux", "uapi/rdmanet", "vm", "vm/cprograms"},
+	"tools/rdmashim/perf/suite":           {"kshim/ring", "netlinkmgr", "tools/rdmashim/internal/peer", "tools/rdmashim/perf", "tools/rdmashim/perf/rawudp", "uapi", "uapi/qmux", "uapi/rdmanet", "uapi/registration", "uapi/registration/quicudp", "vm", "vm/cprograms"},
 	"tools/rdmashim/vm":                   {"vm", "vm/guest"},
 	"tools/rdmashim/top":                  {"netlinkmgr", "uapi/stats"},
 	"tools/rdmashim/dump":                 {"kshim/privatefile", "rnic/wire", "tools/rdmashim/dump/dissect", "tools/rdmashim/dump/flow", "tools/rdmashim/dump/live", "tools/rdmashim/dump/qmux", "tools/rdmashim/explain", "uapi/qmux/wire"},

@@ -41,7 +41,10 @@ var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 // docElsewhere has the commands that do not end by themselves, or take long,
 // and the tests that run them.
 var docElsewhere = map[string]string{
-	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping'": "tools/rdmashim/perf_suite_test.go:TestPerfSuite",
+	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping'":      "tools/rdmashim/perf_suite_test.go:TestPerfSuite",
+	"rdmashim perf suite --rounds 5 --run '^registration' --markdown":   "tools/rdmashim/perf_suite_test.go:TestPerfSuiteTransports",
+	"rdmashim sample quic server":                                       "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
+	"rdmashim sample quic client 127.0.0.1 --on 'soft?loss=1%,tcp,udp'": "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
 	"rdmashim monitor -j":                                           "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
 	"rdmashim dump --live lo -w live.pcapng --summary":              "tools/rdmashim/dump/live_linux_test.go:TestDumpLive",
 	"rdmashim server":                                               "tools/rdmashim/server_test.go:TestServerAndClient",

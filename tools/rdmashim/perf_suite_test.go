@@ -64,6 +64,19 @@ func TestPerfSuiteStreams(t *testing.T) {
 	require.Zero(t, *rows[1].Ours, "connections failed")
 }
 
+// TestPerfSuiteTransports: the rows that docs/transports.md has.
+func TestPerfSuiteTransports(t *testing.T) {
+	o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--json", "--run", "^registration")
+	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	var rows []suite.Row
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.Len(t, rows, 15)
+	for _, r := range rows {
+		require.NotNil(t, r.Ours, r)
+		require.NotNil(t, r.ReferenceValue, r)
+	}
+}
+
 func TestPerfSuiteTables(t *testing.T) {
 	for flag, want := range map[string]string{"--markdown": "| work | ours |", "-D0.002": "work "} {
 		o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--run", "^READ", flag)

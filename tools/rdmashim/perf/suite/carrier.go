@@ -28,7 +28,8 @@ type stream = io.ReadWriteCloser
 // connection.
 type carrier struct {
 	open func(context.Context) (stream, error)
-	end  func() // behind the end of all streams
+	more func(context.Context) (stream, error) // on a connection of its own; a registration has it
+	end  func()                                // behind the end of all streams
 
 	mu   sync.Mutex
 	kept []stream // guarded by mu; nil and full when they were closed
@@ -64,6 +65,9 @@ func (c *carrier) closeKept() {
 func newCarrier(ctx context.Context, name, device string, to netip.AddrPort) (*carrier, error) {
 	if name == "quic" {
 		return newQUIC(ctx, to)
+	}
+	if strings.HasPrefix(name, onRegistration) {
+		return newRegistration(ctx, name, to)
 	}
 	transport, layer, _ := strings.Cut(name, "+")
 	dial := func(ctx context.Context) (net.Conn, error) {
@@ -147,6 +151,9 @@ func openDevice(base string, server bool) (*uapi.Context, error) {
 func serveStreams(ctx context.Context, name, device string, announce func(netip.AddrPort) error) error {
 	if name == "quic" {
 		return serveQUIC(ctx, announce)
+	}
+	if strings.HasPrefix(name, onRegistration) {
+		return serveRegistration(ctx, name, announce)
 	}
 	transport, layer, _ := strings.Cut(name, "+")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,6 +5,7 @@ import "context"
 const (
 	manyStreams = 100 // at once
 	manyDials   = 256 // at once
+	manyConns   = 64  // whose memory is looked at
 	httpClients = 8
 )
 
@@ -53,7 +54,7 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 	of := func(work, unit, name string, ours, reference measurement, value func(figures) float64, target float64, atMost bool) comparison {
 		return comparison{work, unit, pick(work, ours, value), pick(name, reference, value), target, atMost}
 	}
-	return []comparison{
+	table := []comparison{
 		of("net.Conn, 1 MiB messages", "GB/s", "Go TCP", rdma, tcp, rate(gigabyte), 0.7, false),
 		of("net.Conn, 1 MiB messages, processor time", "ms/GB", "Go TCP", rdma, tcp, cost(1e3*gigabyte), none, true),
 		of("net.Conn, 64 B ping-pong, p50", "µs", "Go TCP", pong, tcpPong, half(0.5), 1, true),
@@ -72,4 +73,28 @@ func (s *suite) streamTable(tcp measurement) []comparison {
 		of("QMux on net.Conn, 100 streams at once", "GB/s", "a stream", s.stream("rdma+qmux", many), qmux, rate(gigabyte), 0.8, false),
 		of("QMux on net.Conn, new streams", "1/s", "QMux on TCP", s.stream("rdma+qmux", opening), s.stream("tcp+qmux", opening), rate(1), none, false),
 	}
+	// Registrations: each transport beside TCP with TLS.
+	const reference = onRegistration + "tcp+tls"
+	kib := func(carrier string) func(work string) *series {
+		return func(work string) *series {
+			return &series{name: work, measure: func(ctx context.Context) (float64, error) {
+				b, err := memory(ctx, carrier, s.device, manyConns, other("streams", carrier, s.device))
+				return b / 1024, err
+			}}
+		}
+	}
+	for _, kind := range []string{"soft", "soft+tls", "udp"} {
+		carrier := onRegistration + kind
+		row := func(what, unit string, w work, value func(figures) float64, atMost bool) comparison {
+			return of(carrier+", "+what, unit, reference, s.stream(carrier, w), s.stream(reference, w), value, none, atMost)
+		}
+		memory := comparison{carrier + ", memory of a connection", "KiB", kib(carrier)(carrier + " memory"), kib(reference)(reference + " memory"), none, true}
+		table = append(table,
+			row("1 MiB messages", "GB/s", bulk, rate(gigabyte), false),
+			row("1 MiB messages, processor time", "ms/GB", bulk, cost(1e3*gigabyte), true),
+			row("64 B ping-pong, p50", "µs", ball, half(0.5), true),
+			row("64 B ping-pong, p99", "µs", ball, half(0.99), true),
+			memory)
+	}
+	return table
 }

@@ -20,7 +20,7 @@ func there(name string) partner {
 // time and processor time.
 func TestStreams(t *testing.T) {
 	works := map[string]work{"moving": moving(65536, 1), "moving many": moving(4096, 3), "exchanging": exchanging(64), "opening": opening}
-	for _, name := range []string{"tcp", "rdma", "tcp+tls", "rdma+tls", "tcp+qmux", "rdma+qmux", "quic"} {
+	for _, name := range []string{"tcp", "rdma", "tcp+tls", "rdma+tls", "tcp+qmux", "rdma+qmux", "quic", "registration soft", "registration soft+tls", "registration tcp+tls", "registration udp"} {
 		for title, w := range works {
 			t.Run(name+"/"+title, func(t *testing.T) {
 				f, err := over(t.Context(), name, "", w, time.Millisecond, there(name))
