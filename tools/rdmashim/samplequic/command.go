@@ -17,11 +17,11 @@ of a kernel's device; options of a soft device follow it: soft?loss=1%`
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quic",
-		Short: "QUIC's streams over several transports at once, by one program (port 7475)",
-		Long: `A server that echoes, and a client that sends the same streams and datagrams over
-each transport at the same time, compares every byte, and shows the connections
-with their queue pairs and the counters of QUIC's machinery: over RDMA and TCP
-none against loss is at work.
+		Short: "QUIC's streams over several transports at once (port 7475)",
+		Long: `A server that echoes, and a client that sends the same streams and datagrams
+over each transport at the same time, compares every byte, and shows the
+connections with their queue pairs and the counters of QUIC's machinery: over
+RDMA and TCP none against loss is at work.
 
 All connections are encrypted with a certificate that the server makes and no
 client checks.`,
@@ -59,7 +59,7 @@ func clientCommand() *cobra.Command {
 	c := &client{}
 	cmd := &cobra.Command{
 		Use:   "client HOST[:PORT]",
-		Short: "Send the same streams and datagrams over every transport, and compare",
+		Short: "Send the same streams over every transport, and compare",
 		Long: `Send --streams streams of --size bytes at once, and --datagrams datagrams, over
 each transport to 'rdmashim sample quic server', and compare what comes back.
 Only over udp may a datagram be lost. Any difference ends it with status 1.`,

@@ -47,13 +47,13 @@ func start(t *testing.T, args ...string) (addr string, stop func()) {
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err, stderr.String())
+	require.NoError(t, err)
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
 	require.True(t, ok, line)
 	return addr, func() {
 		t.Helper()
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		require.NoError(t, cmd.Wait(), stderr.String())
+		require.NoError(t, cmd.Wait())
 		require.Empty(t, stderr.String())
 	}
 }
