@@ -140,9 +140,10 @@ func machinery(c *registration.Counters) (found []string) {
 	return found
 }
 
-// TestMachinery: the same program on paths that lose packets. Real QUIC
-// acknowledges, measures, arms timers and sends again; over RDMA and TCP
-// nothing of it runs, and the device below sends again instead.
+// TestMachinery: the same program on paths that lose packets, swap and double
+// some; every byte arrives as it was sent. Real QUIC acknowledges, measures,
+// arms timers and sends again; over RDMA and TCP nothing of it runs, and the
+// device below sends again instead.
 func TestMachinery(t *testing.T) {
 	const streams, size = 4, 1 << 20
 	run := func(transport registration.Transport, path func(netip.AddrPort) string) registration.Stats {
@@ -155,7 +156,7 @@ func TestMachinery(t *testing.T) {
 	}
 	var path *relay
 	udp := run(quicudp.UDP{Addr: here()}, func(a netip.AddrPort) string {
-		path = newRelay(t, a, 100)
+		path = newRelay(t, a)
 		return path.addr
 	})
 	require.NotZero(t, path.lost.Load())
@@ -172,7 +173,7 @@ func TestMachinery(t *testing.T) {
 	require.Zero(t, udp.Below)
 
 	for _, transport := range []registration.Transport{
-		registration.TCP{Addr: here()}, registration.Soft{Addr: here(), Options: "loss=1%&seed=7"},
+		registration.TCP{Addr: here()}, registration.Soft{Addr: here(), Options: "loss=1%&reorder=4%&dup=3%&seed=7"},
 	} {
 		s := run(transport, direct)
 		require.Empty(t, machinery(&s.Counters), transport.Kind())
@@ -250,6 +251,35 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestSilence: a peer that vanished, as a killed process does, ends the
+// connection after the idle time, with an error that names the transport.
+func TestSilence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits 12 s for the idle time; run it without -short")
+	}
+	t.Parallel()
+	r, err := registration.Open(soon(t), registration.Config{
+		Transport: quicudp.UDP{Addr: here()},
+		TLS:       &tls.Config{Certificates: []tls.Certificate{certificate()}, InsecureSkipVerify: true, NextProtos: []string{"test/1"}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	var path *relay
+	client, server := pair(t, r, func(a netip.AddrPort) string {
+		path = newRelay(t, a)
+		return path.addr
+	})
+	exchange(t, client, server, 1, 10_000)
+	s, err := client.OpenStreamSync(soon(t))
+	require.NoError(t, err)
+	path.dead.Store(true)
+	_, err = s.Read(make([]byte, 1))
+	require.ErrorIs(t, err, &qmux.IdleTimeoutError{})
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
+	require.ErrorContains(t, err, "registration udp: read")
+	require.ErrorContains(t, context.Cause(client.Context()), "registration udp")
+}
+
 // TestOpenRefuses: what cannot work fails at Open.
 func TestOpenRefuses(t *testing.T) {
 	secure := &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"test/1"}}
@@ -290,9 +320,17 @@ func TestSockets(t *testing.T) {
 		l, err = r.Listen(soon(t), port)
 		return err == nil
 	}, patience, time.Millisecond)
+	told, err := open(t, quicudp.UDP{Addr: here()}).Dial(soon(t), l.Addr().String())
+	require.NoError(t, err)
+	_, err = l.Accept(soon(t))
+	require.NoError(t, err)
 	_, err = r.Dial(soon(t), l.Addr().String()) // which nobody accepts
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
+	<-told.Context().Done()
+	var closed *qmux.ApplicationError
+	require.ErrorAs(t, context.Cause(told.Context()), &closed)
+	require.True(t, closed.Remote)
 	again := open(t, quicudp.UDP{Addr: here()})
 	_, err = again.Listen(soon(t), port)
 	require.NoError(t, err)
