@@ -44,9 +44,12 @@ func (f Fault) String() string {
 // direction is one way between two nodes.
 type direction struct {
 	cut  bool        // partitioned
-	free engine.Time // when the wire has sent what it was given so far
+	wire *wireTime   // its own, or that of all ways to a node
 	last engine.Time // when the last packet that was not reordered arrives
 }
+
+// wireTime is when a wire has sent what it was given so far.
+type wireTime struct{ free engine.Time }
 
 // Cut partitions one way between two nodes, or heals it. Packets already on
 // their way arrive.
@@ -78,13 +81,14 @@ func (w *World) carry(f *Flight) {
 		w.drop(f, Partitioned)
 		return
 	}
-	way.free = max(way.free, w.now)
-	if w.queue > 0 && int((way.free-w.now)*1024/w.nsPerKiB)+len(f.Bytes) > w.queue {
+	wire := way.wire
+	wire.free = max(wire.free, w.now)
+	if w.queue > 0 && int((wire.free-w.now)*1024/w.nsPerKiB)+len(f.Bytes) > w.queue {
 		w.drop(f, Overflowed)
 		return
 	}
-	way.free += engine.Time(len(f.Bytes)) * w.nsPerKiB / 1024
-	at := way.free + w.latency
+	wire.free += engine.Time(len(f.Bytes)) * w.nsPerKiB / 1024
+	at := wire.free + w.latency
 	switch {
 	case lose:
 		w.drop(f, Lost)

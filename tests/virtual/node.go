@@ -23,6 +23,7 @@ type Node struct {
 
 	world  *World
 	frozen engine.Time
+	port   *wireTime // see Options.OnePort
 	qps    map[wire.QPN]*QP
 	batch  *engine.Batch
 }

@@ -13,13 +13,17 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// traffic is a world in which one node keeps the send queues of its queue pairs
+// traffic is a world in which nodes keep the send queues of their queue pairs
 // full of messages of one kind to another node.
 type traffic struct {
 	w       *World
+	op      abi.WROpcode
+	mtu     abi.MTU
+	timeout wire.AckTimeout
+	to      *Node
+	region  *mem.Region // of to
 	pairs   []*trafficPair
 	of      map[*QP]*trafficPair
-	wr      engine.SendWR
 	recv    engine.ReceiveWR
 	arrived func() // is called after each packet; may be nil
 
@@ -28,65 +32,92 @@ type traffic struct {
 }
 
 // trafficPair is a connected pair; a sends.
-type trafficPair struct{ a, b *QP }
+type trafficPair struct {
+	a, b  *QP
+	wr    engine.SendWR
+	bytes int // completed
+}
 
 const (
 	trafficMessage = 64 << 10
 	trafficMTU     = 4096
 	trafficDepth   = 32
+	trafficAccess  = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead
 )
 
 var trafficOpcodes = map[string]abi.WROpcode{"WRITE": abi.WRRDMAWrite, "SEND": abi.WRSend, "READ": abi.WRRDMARead}
 
-// newTraffic makes a world with so many pairs, which start at time 0.
+// newTraffic makes a world with so many pairs of one sending node, which start
+// at time 0.
 func newTraffic(t *testing.T, o Options, pairs int, op abi.WROpcode, timeout wire.AckTimeout) *traffic {
-	l := &traffic{of: map[*QP]*trafficPair{}}
+	l := newReceiver(t, o, op, abi.MTU4096, timeout)
+	l.addSender(t, 0, pairs)
+	return l
+}
+
+// newReceiver makes a world with the node to which the traffic goes.
+func newReceiver(t *testing.T, o Options, op abi.WROpcode, mtu abi.MTU, timeout wire.AckTimeout) *traffic {
+	l := &traffic{op: op, mtu: mtu, timeout: timeout, of: map[*QP]*trafficPair{}}
 	o.Watch = l
 	l.w = New(o)
-	var node [2]*Node
-	var region [2]*mem.Region
-	for i := range node {
-		n := l.w.AddNode(string(rune('a'+i)), netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}))
-		r, err := n.Regions.Register(1, make([]byte, trafficMessage), 0x10000, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
-		require.NoError(t, err)
-		node[i], region[i] = n, r
+	l.to, l.region = l.addNode(t)
+	l.recv = engine.ReceiveWR{SGE: []mem.SGE{{Addr: 0x10000, Length: trafficMessage, LKey: l.region.Key()}}}
+	return l
+}
+
+func (l *traffic) addNode(t *testing.T) (*Node, *mem.Region) {
+	i := len(l.w.nodes)
+	n := l.w.AddNode(string(rune('a'+i)), netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}))
+	r, err := n.Regions.Register(1, make([]byte, trafficMessage), 0x10000, trafficAccess)
+	require.NoError(t, err)
+	return n, r
+}
+
+// addSender adds a node whose pairs start at a time.
+func (l *traffic) addSender(t *testing.T, at engine.Time, pairs int) {
+	n, r := l.addNode(t)
+	begun := len(l.pairs)
+	for range pairs {
+		p := l.connect(t, n)
+		p.wr = engine.SendWR{Opcode: l.op, RemoteAddr: 0x10000, RKey: l.region.Key(),
+			SGE: []mem.SGE{{Addr: 0x10000, Length: trafficMessage, LKey: r.Key()}}}
 	}
-	l.wr = engine.SendWR{Opcode: op, RemoteAddr: 0x10000, RKey: region[1].Key(),
-		SGE: []mem.SGE{{Addr: 0x10000, Length: trafficMessage, LKey: region[0].Key()}}}
-	l.recv = engine.ReceiveWR{SGE: []mem.SGE{{Addr: 0x10000, Length: trafficMessage, LKey: region[1].Key()}}}
-	for i := range pairs {
-		l.connect(t, node, wire.QPN(17+2*i), timeout)
-	}
-	l.w.At(0, func() {
+	mine := l.pairs[begun:]
+	l.w.At(at, func() {
 		for range trafficDepth {
-			for _, p := range l.pairs {
+			for _, p := range mine {
 				l.post(p)
 			}
 		}
 	})
-	return l
 }
 
-// connect adds a pair, whose queue pairs have the numbers n and n+1.
-func (l *traffic) connect(t *testing.T, node [2]*Node, n wire.QPN, timeout wire.AckTimeout) {
+// connect adds a pair between a node and the receiver.
+func (l *traffic) connect(t *testing.T, from *Node) *trafficPair {
 	p := &trafficPair{}
+	n := wire.QPN(17 + 2*len(l.pairs))
 	for i, q := range []**QP{&p.a, &p.b} {
-		*q = node[i].AddQP(engine.Config{QPN: n + wire.QPN(i), PD: 1, SigAll: true, SendDepth: trafficDepth, MaxSendSGE: 1, MaxRecvSGE: 1})
+		node := from
+		if i == 1 {
+			node = l.to
+		}
+		*q = node.AddQP(engine.Config{QPN: n + wire.QPN(i), PD: 1, SigAll: true, SendDepth: trafficDepth, MaxSendSGE: 1, MaxRecvSGE: 1})
 	}
 	attr := engine.Attr{
-		Access: abi.AccessRemoteWrite | abi.AccessRemoteRead, PathMTU: abi.MTU4096, MaxRdAtomic: 16, MaxDestRdAtomic: 16,
-		MinRNRTimer: 12, Timeout: timeout, RetryCnt: 6, RNRRetry: 7,
+		Access: abi.AccessRemoteWrite | abi.AccessRemoteRead, PathMTU: l.mtu, MaxRdAtomic: 16, MaxDestRdAtomic: 16,
+		MinRNRTimer: 12, Timeout: l.timeout, RetryCnt: 6, RNRRetry: 7,
 	}
 	attr.Peer, attr.DestQPN = p.b.At(), p.b.Num
 	require.NoError(t, p.a.Connect(attr))
 	attr.Peer, attr.DestQPN = p.a.At(), p.a.Num
 	require.NoError(t, p.b.Connect(attr))
 	l.pairs, l.of[p.a] = append(l.pairs, p), p
+	return p
 }
 
 func (l *traffic) post(p *trafficPair) {
 	p.b.PostReceive(l.recv)
-	if err := p.a.Post(&l.wr); err != nil {
+	if err := p.a.Post(&p.wr); err != nil {
 		l.w.Fail(err)
 	}
 }
@@ -127,6 +158,21 @@ func (l *traffic) Completed(q *QP, c *engine.Completion) {
 		l.failed = fmt.Errorf("completion %v", c.Status)
 	case p != nil:
 		l.bytes += trafficMessage
+		p.bytes += trafficMessage
 		l.w.At(l.w.Now(), func() { l.post(p) })
 	}
+}
+
+// fairness is Jain's index of what the sending nodes got: 1 when all got the
+// same, 1/n when one got all.
+func (l *traffic) fairness() float64 {
+	got := map[*Node]float64{}
+	for _, p := range l.pairs {
+		got[p.a.Node] += float64(p.bytes)
+	}
+	sum, squares := 0.0, 0.0
+	for _, x := range got {
+		sum, squares = sum+x, squares+x*x
+	}
+	return sum * sum / (float64(len(got)) * max(squares, 1))
 }

@@ -21,6 +21,9 @@ type Options struct {
 	// until it lets its queue pair send: packets that arrive in between are
 	// answered together. 0: at once.
 	Batching engine.Duration
+	// OnePort lets all ways to a node share one wire and its queue, as those
+	// through a switch do. Otherwise each has its own.
+	OnePort bool
 	// Watch is told what happens; may be nil.
 	Watch Watcher
 	// PathLimit is given to engine.NewPaths of each node.
@@ -64,6 +67,7 @@ type World struct {
 	events   eventQueue
 	nodes    []*Node
 	byAddr   map[netip.Addr]*Node
+	onePort  bool
 	ways     [][]direction
 	flows    [][]wire.Flow
 	flights  uint64
@@ -84,6 +88,7 @@ func New(o Options) *World {
 		faults:    o.Faults,
 		latency:   engine.Time(o.Latency),
 		batching:  engine.Time(o.Batching),
+		onePort:   o.OnePort,
 		watch:     o.Watch,
 		pathLimit: o.PathLimit,
 		byAddr:    make(map[netip.Addr]*Node),
@@ -218,20 +223,34 @@ func (w *World) Run(until engine.Time, events int) error {
 
 // AddNode adds a device at an address.
 func (w *World) AddNode(name string, addr netip.Addr) *Node {
+	port := &wireTime{}
 	n := newNode(w, name, addr, len(w.nodes))
+	n.port = port
 	w.nodes = append(w.nodes, n)
 	w.byAddr[addr] = n
 	for i := range w.ways {
-		w.ways[i] = append(w.ways[i], direction{})
+		w.ways[i] = append(w.ways[i], direction{wire: w.wireTo(port)})
 		w.flows[i] = append(w.flows[i], makeFlow(w.nodes[i], n))
 	}
-	w.ways = append(w.ways, make([]direction, len(w.nodes)))
+	out := make([]direction, len(w.nodes))
+	for i := range out {
+		out[i].wire = w.wireTo(w.nodes[i].port)
+	}
+	w.ways = append(w.ways, out)
 	row := make([]wire.Flow, len(w.nodes))
 	for i := range row {
 		row[i] = makeFlow(n, w.nodes[i])
 	}
 	w.flows = append(w.flows, row)
 	return n
+}
+
+// wireTo returns the wire of a way that ends at a port.
+func (w *World) wireTo(port *wireTime) *wireTime {
+	if w.onePort {
+		return port
+	}
+	return &wireTime{}
 }
 
 func makeFlow(from, to *Node) wire.Flow {

@@ -1,0 +1,79 @@
+package virtual
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
+
+// TestGoodputOfReordering holds floors of what a path of 50 MB/s carries that
+// holds a quarter of the packets up for 1 ms or less, in MB/s.
+func TestGoodputOfReordering(t *testing.T) {
+	for _, c := range []struct {
+		op    abi.WROpcode
+		rtt   engine.Duration
+		floor float64
+	}{
+		{abi.WRRDMAWrite, 200 * engine.Microsecond, 5},
+		{abi.WRSend, 200 * engine.Microsecond, 5},
+		{abi.WRRDMARead, 200 * engine.Microsecond, 3.5},
+		{abi.WRRDMAWrite, 20 * engine.Millisecond, 0.1},
+	} {
+		t.Run(fmt.Sprintf("%v/%gms", c.op, float64(c.rtt)/1e6), func(t *testing.T) {
+			l := newReceiver(t, Options{
+				Seed: 7, Faults: Faults{Reorder: 0.25, MaxHold: engine.Millisecond}, Latency: c.rtt / 2, Rate: 50e6,
+			}, c.op, abi.MTU1024, 16)
+			l.addSender(t, 0, 1)
+			l.w.SetQueue(4 << 20)
+			got := l.goodput(t, 2*engine.Second) / 1e6
+			n := l.counters()
+			t.Logf("%.2f MB/s, %d packets sent, %d of them again, %d timeouts", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts)
+			require.GreaterOrEqual(t, got, c.floor)
+		})
+	}
+}
+
+// TestGoodputOfRateLimits holds floors of what is used of a path's rate when
+// its queue is smaller than a window: the part of the rate that messages get,
+// headers left out, and the fairness among the senders by Jain's index, both
+// 0 … 1.
+func TestGoodputOfRateLimits(t *testing.T) {
+	for _, c := range []struct {
+		op             abi.WROpcode
+		mbit, queueKiB int
+		rtt            engine.Duration
+		senders, pairs int
+		used, fair     float64
+	}{
+		{abi.WRRDMAWrite, 100, 64, engine.Millisecond, 1, 1, 0.7, 1},
+		{abi.WRSend, 100, 64, engine.Millisecond, 1, 1, 0.7, 1},
+		{abi.WRRDMARead, 100, 64, engine.Millisecond, 1, 1, 0.6, 1},
+		{abi.WRRDMAWrite, 100, 64, engine.Millisecond, 1, 16, 0.63, 1},
+		{abi.WRRDMAWrite, 100, 64, 20 * engine.Millisecond, 1, 1, 0.2, 1},
+		{abi.WRRDMAWrite, 1000, 256, engine.Millisecond, 1, 1, 0.66, 1},
+		{abi.WRRDMAWrite, 100, 64, engine.Millisecond, 2, 1, 0.7, 0.9},
+		{abi.WRRDMAWrite, 1000, 256, 200 * engine.Microsecond, 2, 4, 0.7, 0.9},
+		{abi.WRRDMAWrite, 10000, 212, 20 * engine.Microsecond, 16, 1, 0.7, 0.2},
+	} {
+		t.Run(fmt.Sprintf("%v/%dMbit/%dKiB/%gms/%dx%d", c.op, c.mbit, c.queueKiB, float64(c.rtt)/1e6, c.senders, c.pairs), func(t *testing.T) {
+			rate := float64(c.mbit) * 1e6 / 8
+			l := newReceiver(t, Options{
+				Seed: 7, Latency: c.rtt / 2, Rate: int64(rate), OnePort: true, PathLimit: 7 << 18,
+			}, c.op, abi.MTU1024, 16)
+			for range c.senders {
+				l.addSender(t, 0, c.pairs)
+			}
+			l.w.SetQueue(c.queueKiB << 10)
+			used := l.goodput(t, engine.Duration(50e6/rate*1e9)) / rate
+			n := l.counters()
+			fair := l.fairness()
+			t.Logf("%.3f used, %.3f fair, %d packets sent, %d of them again, %d timeouts, %d dropped", used, fair, n.SentPkts, n.RetransmittedPkts, n.Timeouts, l.w.Hit[Overflowed])
+			require.GreaterOrEqual(t, used, c.used)
+			require.GreaterOrEqual(t, fair, c.fair)
+		})
+	}
+}
