@@ -41,6 +41,7 @@ type Config struct {
 	MaxInline  int // bytes
 	Tuning     Tuning
 	Paths      *Paths         // of the device; nil: the queue pair shares nothing
+	Stash      *Stash         // of the device; nil: the queue pair goes back N
 	Self       netip.AddrPort // where the device answers; zero: it has no loopback
 }
 
@@ -127,6 +128,8 @@ type QP struct {
 	comps completionQueue
 	fail  failure
 
+	met     bool        // a packet came that only the peer could send
+	soft    bool        // the last such packet was selective
 	genuine bool        // of the packet of the last Receive, see Genuine
 	out     wire.Packet // the packet being written
 }

@@ -64,12 +64,19 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 		}
 		end = min(w.end, r.nxt+q.readPiece())
 	}
-	if !q.fits(int(q.costAt(r.cur, end) - q.costAt(r.cur, r.nxt))) {
+	if !q.fits(int(q.costAt(r.cur, end)-q.costAt(r.cur, r.nxt))) || !q.reaches(end) {
 		return false
 	}
 	if !again {
 		r.asked.push(ask{r.nxt, end})
 	}
+	q.writeAsk(now, b, w, end)
+	return true
+}
+
+// writeAsk writes the request for the answers [nxt, end).
+func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
+	r := &q.req
 	q.startRequest(w.kind.operation, wire.Only, wire.Plain)
 	off := uint64(r.nxt-w.first) * uint64(q.mtu)
 	p := &q.out
@@ -84,7 +91,6 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 	}
 	p.AckReq = true // means nothing here, but rxe sets it
 	q.emit(now, b, nil, end-r.nxt)
-	return true
 }
 
 // readPiece is how many packets one READ request asks for: a part of the

@@ -27,22 +27,23 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		q.counters.DropSyndrome++
 		return
 	}
-	q.genuine = true
+	q.meet(p)
 	switch p.Opcode.Operation() {
 	case wire.OpAck:
-		q.receiveAck(now, s, p.AETH.Syndrome)
+		q.receiveAck(now, s, p.AETH.Syndrome, p.Bitmap())
 	default:
 		q.receiveData(now, s, p)
 	}
+	q.unstashAnswers(now)
 }
 
 // receiveAck handles an ACK or NAK. A NAK acknowledges all before its PSN, an
 // ACK its PSN too (IBA 9.7.5.1.2). If an answer before it is missing, it was
 // lost.
-func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome) {
+func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome, bitmap wire.Bitmap) {
 	if syn.IsACK() {
 		if !q.acknowledge(now, s+1) {
-			q.impliedNAK(now)
+			q.impliedNAK(now, s+1)
 		} else {
 			q.probeAnswered(now, s)
 		}
@@ -55,10 +56,14 @@ func (q *QP) receiveAck(now Time, s seq, syn wire.Syndrome) {
 			q.receiverNotReady(now, syn.RNRTimer())
 		} else {
 			q.counters.RNRRcvd++
-			q.impliedNAK(now)
+			q.impliedNAK(now, s)
 		}
 	case syn.NAK() == wire.NAKPSNSequence:
 		q.counters.NAKSeqRcvd++
+		if len(bitmap) > 0 && q.selective() {
+			q.learn(now, s, bitmap)
+			return
+		}
 		q.lost(now)
 	default:
 		q.receiveFatal(s, syn.NAK())
@@ -107,6 +112,7 @@ func (q *QP) acknowledge(now Time, s seq) bool {
 func (q *QP) advance(now Time, to seq) {
 	r := &q.req
 	before := q.costAt(q.sq.head, r.una)
+	q.pass(to)
 	r.una = to
 	for q.sq.head < q.sq.tail && q.sq.at(q.sq.head).end <= to {
 		q.completeSend(q.sq.at(q.sq.head))
@@ -124,9 +130,14 @@ func (q *QP) advance(now Time, to seq) {
 	q.progress(now)
 }
 
-// impliedNAK goes back because an answer beyond una came, but not una's.
-func (q *QP) impliedNAK(now Time) {
+// impliedNAK makes up for the answers that are missing before beyond: one from
+// there came, but not una's.
+func (q *QP) impliedNAK(now Time, beyond seq) {
 	q.counters.ImpliedNAKs++
+	if q.selective() {
+		q.miss(now, beyond)
+		return
+	}
 	q.lost(now)
 }
 
@@ -142,7 +153,8 @@ func (q *QP) receiveData(now Time, s seq, p *wire.Packet) {
 		return
 	}
 	if !q.acknowledge(now, s) {
-		q.impliedNAK(now)
+		q.stashAnswer(s, p)
+		q.impliedNAK(now, s)
 		return
 	}
 	// una is s now, and the oldest request is the one that s answers.

@@ -115,6 +115,8 @@ func (q *QP) reset() {
 	q.sq.reset()
 	q.comps.list, q.comps.head = q.comps.list[:0], 0
 	q.fail = failure{}
+	q.dropStashes()
+	q.met, q.soft = false, false
 	q.req = requester{asked: q.req.asked}
 	q.rsp = responder{recv: q.rsp.recv, replay: q.rsp.replay}
 	q.req.asked.reset(0)

@@ -34,6 +34,8 @@ type replayQueue struct {
 	n    int
 	left int // how many are pending
 
+	repeats repeats // go before all else
+
 	// last is the repeated request that came last, or never. A repeat that is
 	// not behind it shows that the requester went back: to asked the last time.
 	// inVain is how often in a row it then had one packet more at most.
@@ -46,7 +48,7 @@ func (u *replayQueue) reset(limit int) {
 		u.ring = make([]replay, limit)
 	}
 	u.ring = u.ring[:limit]
-	u.head, u.n, u.left = 0, 0, 0
+	u.head, u.n, u.left, u.repeats = 0, 0, 0, repeats{list: u.repeats.list[:0]}
 	u.last, u.asked, u.inVain = never, 0, 0
 }
 
@@ -153,6 +155,9 @@ func (q *QP) duplicate(s seq, p *wire.Packet) {
 			return
 		}
 		skipped := uint32(s-r.first) * uint32(q.mtu)
+		if p.Selective && u.repeats.add(r, s, s+packets(p.RETH.DMALen, q.mtu)) {
+			return
+		}
 		u.again(r, s, s+packets(p.RETH.DMALen, q.mtu), skipped+p.RETH.DMALen)
 	case wire.OpFetchAdd, wire.OpCompareSwap:
 		r := u.find(s)

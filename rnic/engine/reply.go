@@ -12,6 +12,8 @@ import (
 func (q *QP) transmitReplies(b *Batch, limit int, ack bool) {
 	for len(b.Packets) < limit && q.mayReply() {
 		switch r := q.rsp.replay.oldest(); {
+		case len(q.rsp.replay.repeats.list) > 0:
+			q.replyMissing(b)
 		case r != nil && r.operation == wire.OpRead:
 			q.replyRead(b, r)
 		case r != nil:
@@ -19,7 +21,7 @@ func (q *QP) transmitReplies(b *Batch, limit int, ack bool) {
 		case q.rsp.nak.pending:
 			q.rsp.nak.pending = false
 			q.ackSent() // the NAK acknowledges all before it
-			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, nil)
+			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.bitmap(b))
 		case q.rsp.ack && ack:
 			q.ackSent()
 			q.reply(b, wire.RCAck, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits), nil)

@@ -42,7 +42,9 @@ type requester struct {
 	probed, probedTo, lone seq
 	probedAt               Time
 
-	timer timer
+	timer  timer
+	scores scoreboard
+	stash  stash // answers beyond una
 }
 
 // Transmit writes packets that may leave now into b, behind what is there. More
@@ -67,6 +69,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 
 func (q *QP) transmitRequests(now Time, b *Batch) {
 	q.transmitProbe(now, b)
+	q.transmitRepairs(now, b)
 	for !b.Full() && q.mayRequest() {
 		w := q.sq.at(q.req.cur)
 		if q.req.nxt == w.first && !q.checkLocal(w) {
@@ -151,7 +154,7 @@ func (q *QP) inFlight() int {
 	if q.req.una == q.req.nxt {
 		return 0
 	}
-	return int(q.costAt(q.req.cur, q.req.nxt) - q.costAt(q.sq.head, q.req.una))
+	return int(q.costAt(q.req.cur, q.req.nxt)-q.costAt(q.sq.head, q.req.una)) - q.req.scores.idle
 }
 
 // fits reports whether n more bytes may be in flight. One packet always may,
@@ -171,9 +174,15 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 	}
 	off := uint64(s-w.first) * uint64(q.mtu)
 	n := int(min(uint64(w.length)-off, uint64(q.mtu)))
-	if !q.fits(n + packetCost) {
+	if !q.fits(n+packetCost) || !q.reaches(s+1) {
 		return false
 	}
+	return q.writeData(now, b, w, off, n)
+}
+
+// writeData writes the packet nxt of a SEND or WRITE: n bytes from off on.
+func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
+	s := q.req.nxt
 	payload := b.payload(n)
 	if w.flags&abi.SendInline != 0 {
 		copy(payload, w.inline[off:])
@@ -226,6 +235,8 @@ func (q *QP) startPacket(op wire.Opcode, s seq) {
 		PKey:    wire.DefaultPKey,
 		DestQPN: q.attr.DestQPN,
 		PSN:     s.psn(),
+
+		Selective: q.cfg.Stash != nil && (q.soft || !q.met),
 	}
 }
 
@@ -239,6 +250,7 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	q.counters.SentBytes += uint64(len(payload))
 	if r.nxt < r.sent {
 		q.counters.RetransmittedPkts++
+		q.sentAgain(now, q.sq.at(r.cur), r.nxt, r.nxt+n)
 		r.again = max(r.again, r.nxt+n)
 		r.timer.again(r.nxt, r.nxt+n)
 	} else if q.out.AckReq {

@@ -27,6 +27,7 @@ type responder struct {
 	holds   bool // recv was taken and not completed
 
 	replay replayQueue
+	stash  stash // requests beyond next
 }
 
 // nak is a negative acknowledgement that waits for Transmit.
@@ -96,15 +97,24 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 		q.scheduleAck(now, p, true)
 		return
 	}
-	q.genuine = true
+	q.meet(p)
+	if q.carryOut(now, p) {
+		q.unstash(now)
+	}
+}
+
+// carryOut checks and carries out the request at next, and reports whether it
+// passed.
+func (q *QP) carryOut(now Time, p *wire.Packet) bool {
 	for _, check := range requestChecks {
 		if e := check(q, p); e.refuses() {
 			q.refuse(e)
-			return
+			return false
 		}
 	}
 	q.execute(p)
 	q.scheduleAck(now, p, false)
+	return true
 }
 
 // expect moves on by n PSNs: the request at next was carried out.
@@ -120,6 +130,7 @@ func (q *QP) refuse(e refusal) {
 	q.rsp.refused = true
 	q.rsp.nak = nak{pending: true, fatal: !e.syndrome.IsRNR(), at: q.rsp.next, syndrome: e.syndrome}
 	q.countNAK(e.syndrome)
+	q.rsp.stash.clear() // the requester goes back
 	if q.rsp.nak.fatal {
 		if q.rsp.holds {
 			q.completeReceive(e.status, abi.WCRecv)
@@ -140,7 +151,7 @@ func (q *QP) isItsPeer() bool {
 func (q *QP) hearOwnNAK(now Time) {
 	s := q.req.una.near(q.rsp.nak.at.psn())
 	if s >= q.req.una && s < q.req.sent {
-		q.receiveAck(now, s, q.rsp.nak.syndrome)
+		q.receiveAck(now, s, q.rsp.nak.syndrome, nil)
 	}
 }
 

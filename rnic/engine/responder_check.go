@@ -48,12 +48,17 @@ func (q *QP) checkPSN(p *wire.Packet) bool {
 		return false
 	}
 	q.counters.OutOfSeqRequest++
-	if !q.rsp.refused {
-		q.rsp.refused = true
-		q.rsp.nak = nak{pending: true, at: q.rsp.next, syndrome: wire.SyndromeNAK(wire.NAKPSNSequence)}
-		q.counters.NAKSeqSent++
+	if q.stashRequest(s, p) && p.AckReq || !q.rsp.refused {
+		q.refuseGap()
 	}
 	return false
+}
+
+// refuseGap tells the requester that the request at next is missing.
+func (q *QP) refuseGap() {
+	q.rsp.refused = true
+	q.rsp.nak = nak{pending: true, at: q.rsp.next, syndrome: wire.SyndromeNAK(wire.NAKPSNSequence)}
+	q.counters.NAKSeqSent++
 }
 
 // checkSequence: within a message come Middle and Last of the same operation,

@@ -33,6 +33,7 @@ func (q *QP) rewind() {
 	r.nxt, r.cur = r.una, q.sq.head
 	r.since, r.probe = 0, true
 	r.oldest, r.probedTo = false, 0
+	r.scores.forget(r.una)
 }
 
 // measured notes the first measurement. Of a packet that left before a timeout,
@@ -75,6 +76,7 @@ const harmless = 4
 func (q *QP) probeOldest(now Time) {
 	r := &q.req
 	r.timer.probes++
+	r.scores.scan = r.scores.top > r.una
 	q.startProbe(now)
 	if a := &r.asked; !a.empty() && a.front().first <= r.una && (r.timer.probes > 1 || a.front().end-r.una > harmless) {
 		return

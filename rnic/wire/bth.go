@@ -20,6 +20,7 @@ type BTH struct {
 	BECN      bool // congestion seen on the way back; outside the ICRC, as FECN is
 	DestQPN   QPN
 	AckReq    bool
+	Selective bool // the sender repeats selectively, a reserved bit to others; see rnic/engine
 	PSN       PSN
 }
 
@@ -45,6 +46,7 @@ func (h *BTH) Parse(b []byte) error {
 	h.BECN = qpn&(1<<30) != 0
 	h.DestQPN = QPN(qpn & mask24)
 	h.AckReq = psn&(1<<31) != 0
+	h.Selective = psn&(1<<30) != 0
 	h.PSN = PSN(psn & mask24)
 	return nil
 }
@@ -55,7 +57,7 @@ func (h *BTH) Append(b []byte) []byte {
 	b = append(b, byte(h.Opcode), byte(flags))
 	b = binary.BigEndian.AppendUint16(b, uint16(h.PKey))
 	b = binary.BigEndian.AppendUint32(b, bit(h.FECN, 31)|bit(h.BECN, 30)|uint32(h.DestQPN&mask24))
-	return binary.BigEndian.AppendUint32(b, bit(h.AckReq, 31)|uint32(h.PSN&mask24))
+	return binary.BigEndian.AppendUint32(b, bit(h.AckReq, 31)|bit(h.Selective, 30)|uint32(h.PSN&mask24))
 }
 
 // bit returns v as bit n.

@@ -28,9 +28,13 @@ func (e *end) arrives(f *virtual.Flight, p *wire.Packet) {
 	e.flow.slow, e.peer.flow.slow = slow, slow
 	if p.Opcode.IsRequest() {
 		m := &e.peer.mon
-		end := number(m.next, p.PSN) + 1
+		at := number(m.next, p.PSN)
+		end := at + 1
 		if p.Opcode.IsReadRequest() {
-			end = m.asked[m.sent[end-1-m.first].read].end
+			end = m.asked[m.sent[at-m.first].read].end
+		}
+		for ; at < end; at++ {
+			m.sent[at-m.first].arrived = true
 		}
 		m.arrived = max(m.arrived, end)
 		return
@@ -41,6 +45,7 @@ func (e *end) arrives(f *virtual.Flight, p *wire.Packet) {
 // answered follows an answer that arrives at the requester, as far as the
 // specification says what it acknowledges: an ACK its packet and all before, a
 // NAK all before; but nothing beyond a READ or atomic whose answer is missing.
+// Answers from beyond are kept where both ends repeat selectively.
 func (e *end) answered(now engine.Time, p *wire.Packet) {
 	fl := &e.flow
 	n := number(fl.una, p.PSN)
@@ -55,6 +60,15 @@ func (e *end) answered(now engine.Time, p *wire.Packet) {
 	default:
 		e.acknowledge(now, n)
 		if fl.una == n {
+			e.advance(now, n+1)
+		} else if r := &e.mon.sent[n-e.mon.first]; r.read >= 0 && p.Selective && e.node.Stash != nil {
+			r.kept = true
+		}
+		for fl.asked < len(e.mon.asked) {
+			n := max(fl.una, e.mon.asked[fl.asked].first)
+			if !e.mon.sent[n-e.mon.first].kept {
+				break
+			}
 			e.advance(now, n+1)
 		}
 	}

@@ -23,9 +23,11 @@ type monitor struct {
 
 // record is a request packet that was sent. A READ covers several numbers.
 type record struct {
-	op   wire.Opcode
-	hash uint32
-	read int // index in asked; -1
+	op      wire.Opcode
+	hash    uint32
+	read    int  // index in asked; -1
+	arrived bool // at the peer, at least once
+	kept    bool // its answer arrived before an earlier one
 }
 
 // reading is a READ or atomic request: its answers are the packets first …
@@ -56,6 +58,12 @@ func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
 		return fmt.Errorf("%s sent MigReq=%v P_Key=%#x FECN=%v BECN=%v: %s", e, p.MigReq, p.PKey, p.FECN, p.BECN, f)
 	case p.Pad != wire.PadLen(len(p.Payload)):
 		return fmt.Errorf("%s sent %d bytes with pad %d: %s", e, len(p.Payload), p.Pad, f)
+	case p.Selective && e.node.Stash == nil:
+		return fmt.Errorf("%s goes back N and says that it repeats selectively: %s", e, f)
+	case len(p.Bitmap()) > 0:
+		if err := e.checkBitmap(f, p); err != nil {
+			return err
+		}
 	case !p.Opcode.HasPayload() && len(p.Payload) > 0:
 		return fmt.Errorf("%s sent payload where none belongs: %s", e, f)
 	}
@@ -81,6 +89,26 @@ func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
 		return e.checkRequest(f, p)
 	}
 	return e.checkResponse(f, p)
+}
+
+// checkBitmap: a NAK tells of kept packets only where both ends repeat
+// selectively, and only of packets that arrived.
+func (e *end) checkBitmap(f *virtual.Flight, p *wire.Packet) error {
+	if e.peer.node.Stash == nil {
+		return fmt.Errorf("%s sent a bitmap to a peer that goes back N: %s", e, f)
+	}
+	e.run.tally.Bitmaps++
+	m := &e.peer.mon
+	n := number(m.next, p.PSN)
+	for i := range p.Bitmap().Len() {
+		if !p.Bitmap().Has(i) {
+			continue
+		}
+		if at := n + uint64(i) - m.first; at >= uint64(len(m.sent)) || !m.sent[at].arrived {
+			return fmt.Errorf("%s says that PSN %d arrived, which did not: %s", e, (n+uint64(i))&uint64(wire.MaxPSN), f)
+		}
+	}
+	return nil
 }
 
 // checkRequest: new packets come in order without gaps (IBA C9-58), repeated
@@ -148,7 +176,12 @@ func (e *end) checkRepeated(f *virtual.Flight, p *wire.Packet, n uint64) error {
 	}
 	r := m.asked[rec.read]
 	skip := (n - r.first) * uint64(e.run.plan.mtu)
-	if p.RETH.VA != r.va+skip || uint64(p.RETH.DMALen)+skip != uint64(r.length) {
+	end := uint64(p.RETH.DMALen) + skip
+	part := p.Selective && end < uint64(r.length) && end%uint64(e.run.plan.mtu) == 0 && p.RETH.DMALen > 0
+	if part {
+		e.run.tally.Parts++
+	}
+	if p.RETH.VA != r.va+skip || end != uint64(r.length) && !part {
 		return fmt.Errorf("%s repeats a READ of [%#x,+%d) as PSN %d with [%#x,+%d)", e, r.va, r.length, p.PSN, p.RETH.VA, p.RETH.DMALen)
 	}
 	return nil
@@ -158,7 +191,7 @@ func (e *end) checkRepeated(f *virtual.Flight, p *wire.Packet, n uint64) error {
 // first.
 func requestHash(p *wire.Packet) uint32 {
 	q := *p
-	q.AckReq = false
+	q.AckReq, q.Selective = false, false
 	var head [64]byte
 	return crc32.Update(crc32.ChecksumIEEE(q.AppendHeaders(head[:0])), crc32.IEEETable, p.Payload)
 }

@@ -28,6 +28,7 @@ type plan struct {
 	again    bool    // the queue pairs live a second time
 	queue    int     // bytes that may wait for a wire; 0: any number
 	restarts []restartPlan
+	goBackN  [2]bool // the node does not repeat selectively
 }
 
 // cut is a partition of one or both ways.
@@ -102,6 +103,8 @@ func newPlan(seed uint64) *plan {
 	if paths := virtual.NewRand(seed ^ 0x9a7); paths.Hit(0.5) {
 		p.world.PathLimit = paths.Between(1, 64) * (p.mtu + 256)
 	}
+	repeats := virtual.NewRand(seed ^ 0x5e1)
+	p.goBackN = [][2]bool{{}, {}, {}, {true, true}, {true, true}, {true, false}, {false, true}}[repeats.Intn(7)]
 	if r.Hit(0.2) {
 		from := engine.Time(r.Intn(int(p.chaos)))
 		p.bursts = append(p.bursts, burst{from, from + engine.Time(r.Between(100, 3000))*us, drawFaults(&r, 3)})

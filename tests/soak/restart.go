@@ -218,13 +218,14 @@ func (a psnRange) overlaps(b psnRange) bool {
 }
 
 // freshPSN draws the PSN of a queue pair's first request so that none of its n
-// packets has one that a former life used: the time-wait state (IBA 12.9.8.4)
-// guards against those, and there is none here.
+// packets, nor one that a responder would keep beyond a gap, has one that a
+// former life used: the time-wait state (IBA 12.9.8.4) guards against those,
+// and there is none here.
 func (r *run) freshPSN(n int) wire.PSN {
-	const margin = 4
+	const margin, kept = 4, 1024
 	for {
 		psn := drawPSN(&r.rand)
-		mine := psnRange{psn.Add(-margin), n + 2*margin}
+		mine := psnRange{psn.Add(-margin), n + margin + kept}
 		free := true
 		for _, f := range r.former {
 			free = free && !mine.overlaps(psnRange{f.first.Add(-margin), f.n + 2*margin})

@@ -98,6 +98,9 @@ func (r *run) makeWorld(o Options) error {
 	r.world = virtual.New(opts)
 	for i, name := range []string{"a", "b", "stranger"} {
 		n := r.world.AddNode(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
+		if i < 2 && r.plan.goBackN[i] {
+			n.Stash = nil
+		}
 		r.nodes = append(r.nodes, n)
 	}
 	return nil
@@ -182,7 +185,11 @@ func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
 		e.flow.una = e.mon.first
 		c.ends[k] = e
 	}
+	selective := 0
 	for k, e := range c.ends {
+		if e.node.Stash != nil {
+			selective++
+		}
 		e.peer = c.ends[1-k]
 		e.out = &lane{run: r, name: fmt.Sprintf("lane %d%s", i, []string{">", "<"}[k]), mtu: r.plan.mtu, from: e, to: e.peer}
 		e.peer.in = e.out
@@ -190,6 +197,7 @@ func (r *run) connect(i int, p *connPlan, heirs [2]heir) (*conn, error) {
 		r.tally.RdAtomic[e.plan.rdAtomic]++
 		r.lanes = append(r.lanes, e.out)
 	}
+	r.tally.Selective[selective]++
 	for _, e := range c.ends {
 		if err := e.connect(); err != nil {
 			return nil, err

@@ -26,6 +26,9 @@ type Tally struct {
 	Repeated    uint64
 	NAKs        [8]uint64
 	RNR         uint64
+	Bitmaps     uint64                  // NAKs that told of kept packets
+	Parts       uint64                  // READs repeated for a part in the middle
+	Selective   [3]uint64               // connections by how many ends repeat selectively
 	Requests    map[abi.WROpcode]uint64 // that succeeded
 	Status      map[virtual.Status]uint64
 	Mistakes    [numMistakes]uint64 // that were answered as they should be
@@ -81,7 +84,7 @@ func (t *Tally) countTraits(o *op) {
 func (t *Tally) Add(u *Tally) {
 	for _, p := range []struct{ to, from *uint64 }{
 		{&t.Seeds, &u.Seeds}, {&t.Packets, &u.Packets}, {&t.Bytes, &u.Bytes}, {&t.VirtualTime, &u.VirtualTime},
-		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Forged, &u.Forged}, {&t.Frozen, &u.Frozen}, {&t.Revived, &u.Revived}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR},
+		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Forged, &u.Forged}, {&t.Frozen, &u.Frozen}, {&t.Revived, &u.Revived}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR}, {&t.Bitmaps, &u.Bitmaps}, {&t.Parts, &u.Parts},
 		{&t.Revoked, &u.Revoked}, {&t.Broken, &u.Broken}, {&t.Late, &u.Late}, {&t.Full, &u.Full}, {&t.Noticed, &u.Noticed}, {&t.Stale, &u.Stale}, {&t.Nobody, &u.Nobody},
 		{&t.Paused, &u.Paused}, {&t.Drained, &u.Drained}, {&t.Slow, &u.Slow},
 	} {
@@ -97,6 +100,7 @@ func (t *Tally) Add(u *Tally) {
 	addAll(t.Restarts[:], u.Restarts[:])
 	addAll(t.Numbers[:], u.Numbers[:])
 	addAll(t.Cuts[:], u.Cuts[:])
+	addAll(t.Selective[:], u.Selective[:])
 	for k, n := range u.Requests {
 		t.Requests[k] += n
 	}
@@ -151,9 +155,9 @@ func (t *Tally) groups() []group {
 			}
 		}
 	}
-	packets.lines = append(packets.lines, line{"repeated requests", t.Repeated})
+	packets.lines = append(packets.lines, line{"repeated requests", t.Repeated}, line{"READs repeated in part", t.Parts})
 
-	naks := group{name: "NAKs", lines: []line{{"receiver not ready", t.RNR}}}
+	naks := group{name: "NAKs", lines: []line{{"receiver not ready", t.RNR}, {"with a bitmap", t.Bitmaps}}}
 	for c := wire.NAKPSNSequence; c <= wire.NAKRemoteOperational; c++ {
 		naks.lines = append(naks.lines, line{c.String(), t.NAKs[c]})
 	}
@@ -167,6 +171,9 @@ func (t *Tally) groups() []group {
 		requests.lines = append(requests.lines, line{traitNames[i], n})
 	}
 	limits := group{name: "ends by READs and atomics that may be outstanding"}
+	for i, n := range t.Selective {
+		requests.lines = append(requests.lines, line{fmt.Sprintf("connections with %d selective ends", i), n})
+	}
 	for i, n := range t.RdAtomic[1:] {
 		limits.lines = append(limits.lines, line{fmt.Sprint(i + 1), n})
 	}

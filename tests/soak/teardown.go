@@ -147,6 +147,9 @@ func (r *run) release() error {
 		if k := n.Paths.Len(); k != 0 {
 			return fmt.Errorf("node %s keeps %d paths", n.Name, k)
 		}
+		if n.Stash != nil && n.Stash.Len() != 0 {
+			return fmt.Errorf("node %s keeps %d packets", n.Name, n.Stash.Len())
+		}
 		if k := n.Regions.Len(); k != 0 {
 			return fmt.Errorf("node %s keeps %d regions", n.Name, k)
 		}

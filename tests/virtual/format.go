@@ -47,6 +47,9 @@ func FormatPacket(p *wire.Packet) string {
 	if h&wire.HasIETH != 0 {
 		fmt.Fprintf(&b, " invalidate=0x%08x", p.IETH.RKey)
 	}
+	if m := p.Bitmap(); len(m) > 0 {
+		fmt.Fprintf(&b, " kept=%s", strings.ReplaceAll(m.String(), " ", ","))
+	}
 	if p.Opcode.HasPayload() {
 		fmt.Fprintf(&b, " len=%d", len(p.Payload))
 	}

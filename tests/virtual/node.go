@@ -19,6 +19,7 @@ type Node struct {
 	Index   int
 	Regions *mem.Table
 	Paths   *engine.Paths // shared by all queue pairs
+	Stash   *engine.Stash // shared too; nil: those added from now on go back N
 	QPs     []*QP
 
 	world  *World
@@ -56,6 +57,7 @@ func newNode(w *World, name string, addr netip.Addr, index int) *Node {
 		Index:   index,
 		Regions: mem.NewTable(keys),
 		Paths:   engine.NewPaths(w.pathLimit),
+		Stash:   engine.NewStash(),
 		world:   w,
 		qps:     make(map[wire.QPN]*QP),
 		batch:   engine.NewBatch(64),
@@ -68,7 +70,7 @@ func (n *Node) addrPort() netip.AddrPort { return netip.AddrPortFrom(n.Addr, wir
 // node; its Regions, Paths and Receives are the node's.
 func (n *Node) AddQP(c engine.Config) *QP {
 	qp := &QP{Node: n, Num: c.QPN}
-	c.Regions, c.Paths = n.Regions, n.Paths
+	c.Regions, c.Paths, c.Stash = n.Regions, n.Paths, n.Stash
 	c.Receives = &qp.Receives
 	qp.QP = engine.New(c)
 	n.qps[c.QPN] = qp

@@ -10,7 +10,8 @@ import (
 )
 
 // config makes the world: mtu, psn (of a's requests), psnb, timeout, retry,
-// rnr, minrnr, rd, destrd, window, depth, and access=none for b.
+// rnr, minrnr, rd, destrd, window, depth, access=none for b, and repeat:
+// selective for both ends, or for a or b alone.
 func (s *script) config(o options) error {
 	s.w, s.at, s.kept = New(Options{}), 0, nil
 	s.w.watch = scriptWatch{s}
@@ -24,6 +25,9 @@ func (s *script) config(o options) error {
 	s.mtu = o.number("mtu", 256)
 	for i, name := range []string{"a", "b"} {
 		n := s.w.AddNode(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}))
+		if o["repeat"] != "selective" && o["repeat"] != name {
+			n.Stash = nil
+		}
 		for k, r := range scriptRegions {
 			b := make([]byte, scriptRegionSize)
 			if r.name == "out" {

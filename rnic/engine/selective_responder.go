@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// stashRequest keeps a request from beyond next, if its requester repeats
+// selectively. It reports whether the requester may be told. One that waits for
+// a receive goes back anyway.
+func (q *QP) stashRequest(s seq, p *wire.Packet) bool {
+	r := &q.rsp
+	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.mtu || r.refused && r.nak.syndrome.IsRNR() {
+		return false
+	}
+	return r.stash.put(q.cfg.Stash, r.next, s, p)
+}
+
+// unstash carries out the requests that were kept until next came, and tells
+// the requester of the next gap.
+func (q *QP) unstash(now Time) {
+	t := &q.rsp.stash
+	for q.state != abi.QPSErr {
+		if t.drop(q.rsp.next); t.n == 0 {
+			return
+		}
+		h := t.take(q.rsp.next)
+		if h == nil {
+			q.refuseGap()
+			return
+		}
+		ok := q.carryOut(now, &h.p)
+		q.cfg.Stash.release(h)
+		if !ok {
+			return
+		}
+	}
+}
+
+// bitmap is the payload of a NAK for a sequence error, in whole words, and nil
+// if nothing is kept.
+func (q *QP) bitmap(b *Batch) []byte {
+	n, t := &q.rsp.nak, &q.rsp.stash
+	if t.n == 0 || n.fatal || n.syndrome.IsRNR() {
+		return nil
+	}
+	m := wire.Bitmap(b.payload(span / 8))
+	clear(m)
+	for i, left := 1, t.n; i < span && left > 0; i++ {
+		h := t.at(n.at + seq(i))
+		if h == nil {
+			continue
+		}
+		left--
+		end := i + 1
+		if h.p.Opcode.IsReadRequest() {
+			end = min(i+int(packets(h.p.RETH.DMALen, q.mtu)), span)
+		}
+		for ; i < end; i++ {
+			m.Set(i)
+		}
+		i--
+	}
+	return m[:(m.Len()+31)/32*4]
+}
+
+// repeat is a range of PSNs whose answers are sent again.
+type repeat struct {
+	from, stop seq
+	alone      bool // they leave as datagrams of their own
+}
+
+// maxRepeats bounds the parts of READs' answers that wait to be sent again. The
+// requester asks once more for those that find no room.
+const maxRepeats = 64
+
+// repeats holds parts of answers to READs that selective requesters miss.
+type repeats struct {
+	list   []repeat
+	last   repeat // that was asked for
+	inVain int    // how often in a row the same, or one packet less, was asked for
+}
+
+// add asks for [from, stop) of r's answer once more, unless it is yet to be
+// sent. It reports whether it could, or false if all that remains of the answer
+// is asked for.
+func (u *repeats) add(r *replay, from, stop seq) bool {
+	if r.pending() && r.cur < stop && from < r.stop {
+		return from >= r.cur && stop <= r.stop
+	}
+	if stop == u.last.stop && from <= u.last.from+1 {
+		u.inVain++
+	} else {
+		u.inVain = 0
+	}
+	u.last = repeat{from, stop, u.inVain >= 3}
+	if len(u.list) < maxRepeats {
+		u.list = append(u.list, u.last)
+	}
+	return true
+}
+
+// replyMissing adds one packet of an answer that was sent before. A READ whose
+// region is gone, or that newer ones pushed out, is not answered again.
+func (q *QP) replyMissing(b *Batch) {
+	u := &q.rsp.replay.repeats
+	x := &u.list[0]
+	s := x.from
+	x.from++
+	alone := x.alone
+	if x.from >= x.stop {
+		u.list = u.list[:copy(u.list, u.list[1:])]
+	}
+	r := q.rsp.replay.find(s)
+	if r == nil || r.operation != wire.OpRead {
+		q.counters.DropReplay++
+		return
+	}
+	off := uint64(s-r.first) * uint64(q.mtu)
+	payload := b.payload(int(min(uint64(r.length)-off, uint64(q.mtu))))
+	if q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload) != nil {
+		q.counters.DropReplay++
+		if r.answered { // else the rest of the answer fails too, and says so
+			q.countNAK(remoteOpError.syndrome)
+			q.reply(b, wire.RCAck, s, remoteOpError.syndrome, nil)
+		}
+		return
+	}
+	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(s == r.first, s+1 == r.end), wire.Plain)
+	q.reply(b, op, s, wire.SyndromeACK(wire.NoCredits), payload)
+	b.last().Alone = alone
+}

@@ -1,0 +1,141 @@
+package engine
+
+import "github.com/rdmashim/rdmashim/rnic/wire"
+
+// span is how many PSNs beyond the first that is missing are looked at: a
+// responder keeps no packet from further on, and its NAKs tell of no more.
+const span = 1024
+
+// Bounds of what is kept. A queue pair keeps as many bytes at most as a
+// requester's window has, so that a peer that never fills its gap holds no
+// more. A device keeps as many packets at most, of 4 KiB each if all are full.
+const (
+	stashBytes   = 1 << 20
+	stashPackets = 8192
+	sparePackets = 1024 // that stay allocated while nothing is kept
+)
+
+// Stash is the memory in which the queue pairs of a device keep packets that
+// came before an earlier one. It belongs to one device, whose queue pairs'
+// methods must not be called concurrently.
+type Stash struct {
+	used  int // packets
+	spare []*kept
+}
+
+// NewStash makes an empty Stash.
+func NewStash() *Stash { return &Stash{} }
+
+// Len is the number of packets that are kept.
+func (m *Stash) Len() int { return m.used }
+
+// kept is a packet that came before an earlier one.
+type kept struct {
+	seq  seq
+	p    wire.Packet
+	room []byte // of p.Payload
+}
+
+func (m *Stash) get() *kept {
+	m.used++
+	if n := len(m.spare); n > 0 {
+		h := m.spare[n-1]
+		m.spare = m.spare[:n-1]
+		return h
+	}
+	return new(kept)
+}
+
+func (m *Stash) release(h *kept) {
+	m.used--
+	if len(m.spare) < sparePackets {
+		m.spare = append(m.spare, h)
+	}
+}
+
+// stash holds the packets of one direction of a queue pair that lie beyond the
+// first that is missing. A packet with number s lies at s modulo span; all have
+// numbers in [low, low+span).
+type stash struct {
+	of    *Stash
+	ring  []*kept // made with the first packet
+	low   seq
+	n     int
+	bytes int // payload and packetCosts
+}
+
+// at returns the packet s, or nil.
+func (t *stash) at(s seq) *kept {
+	if t.n == 0 {
+		return nil
+	}
+	if h := t.ring[s%span]; h != nil && h.seq == s {
+		return h
+	}
+	return nil
+}
+
+// put keeps a copy of the packet s. First is the first that is missing. It
+// reports whether s is kept now; another packet with that number is not
+// replaced.
+func (t *stash) put(m *Stash, first, s seq, p *wire.Packet) bool {
+	t.drop(first)
+	if s-first >= span || m.used >= stashPackets || t.bytes+len(p.Payload)+packetCost > stashBytes {
+		return false
+	}
+	if t.at(s) != nil {
+		return true
+	}
+	if t.ring == nil {
+		t.of, t.ring = m, make([]*kept, span)
+	}
+	h := m.get()
+	h.seq, h.p = s, *p
+	h.room = append(h.room[:0], p.Payload...)
+	h.p.Payload = h.room
+	t.ring[s%span] = h
+	t.n++
+	t.bytes += len(h.room) + packetCost
+	return true
+}
+
+// take removes the packet s and returns it, to be released, or nil.
+func (t *stash) take(s seq) *kept {
+	h := t.at(s)
+	if h != nil {
+		t.ring[s%span] = nil
+		t.n--
+		t.bytes -= len(h.room) + packetCost
+	}
+	return h
+}
+
+// drop forgets the packets before first.
+func (t *stash) drop(first seq) {
+	for ; t.n > 0 && t.low < first; t.low++ {
+		if h := t.take(t.low); h != nil {
+			t.of.release(h)
+		}
+	}
+	t.low = max(t.low, first)
+}
+
+// clear forgets all packets.
+func (t *stash) clear() {
+	t.drop(t.low + span)
+	t.low = 0
+}
+
+// dropStashes forgets what the queue pair kept.
+func (q *QP) dropStashes() {
+	q.rsp.stash.clear()
+	q.req.stash.clear()
+}
+
+// selective reports whether the peer repeats selectively, as this side does.
+func (q *QP) selective() bool { return q.cfg.Stash != nil && q.soft }
+
+// meet notes a packet that only the peer could send.
+func (q *QP) meet(p *wire.Packet) {
+	q.genuine, q.met, q.soft = true, true, p.Selective
+}
