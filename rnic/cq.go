@@ -34,7 +34,7 @@ func (d *Device) CreateCQ(cqe int, u *driver.Udata, ev driver.CQEvents) (driver.
 	if len(u.Out) < abi.RXECreateCQRespSize {
 		return nil, shortAnswer("CREATE_CQ", len(u.Out), abi.RXECreateCQRespSize)
 	}
-	q, err := ring.New(ring.CQElemSize, cqe)
+	q, err := ring.NewIn(u.Memory, ring.CQElemSize, cqe)
 	if err != nil {
 		return nil, fmt.Errorf("rnic: completion queue of %d entries: %w: %w", cqe, err, syscall.ENOMEM)
 	}

@@ -79,8 +79,8 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 		return nil, shortAnswer("CREATE_QP", len(u.Out), abi.RXECreateQPRespSize)
 	}
 	elem, sges, inline := ring.SendCap(int(init.Cap.MaxSendSGE), int(init.Cap.MaxInline))
-	sq, err1 := ring.New(elem, max(1, int(init.Cap.MaxSendWR)))
-	rq, err2 := ring.New(ring.RecvElemSize(int(init.Cap.MaxRecvSGE)), max(1, int(init.Cap.MaxRecvWR)))
+	sq, err1 := ring.NewIn(u.Memory, elem, max(1, int(init.Cap.MaxSendWR)))
+	rq, err2 := ring.NewIn(u.Memory, ring.RecvElemSize(int(init.Cap.MaxRecvSGE)), max(1, int(init.Cap.MaxRecvWR)))
 	if err1 != nil || err2 != nil {
 		return nil, fmt.Errorf("rnic: queue pair with %d sends of %d bytes and %d receives: the rings are too large: %w",
 			init.Cap.MaxSendWR, elem, init.Cap.MaxRecvWR, syscall.ENOMEM)

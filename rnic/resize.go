@@ -17,7 +17,7 @@ func (c *CQ) Resize(cqe int, u *driver.Udata) error {
 	if len(u.Out) < abi.RXEResizeCQRespSize {
 		return shortAnswer("RESIZE_CQ", len(u.Out), abi.RXEResizeCQRespSize)
 	}
-	next, err := ring.New(ring.CQElemSize, cqe)
+	next, err := ring.NewIn(u.Memory, ring.CQElemSize, cqe)
 	if err != nil {
 		return fmt.Errorf("rnic: completion queue of %d entries: %w: %w", cqe, err, syscall.ENOMEM)
 	}

@@ -66,6 +66,7 @@ type deviceOptions struct {
 	noGSO, noGRO                bool
 	shm                         bool // devices of this host are reached through shared memory
 	rawDoorbell                 bool
+	name                        string      // the kernel's name of the device, "" is the next free
 	pcap                        string      // file for a capture of the device's packets, "" none
 	stats                       statsOption // whether other processes may read the device's counters
 }
@@ -105,6 +106,7 @@ var deviceOptionTable = []deviceOption{
 	{"gso", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGSO, v) }},
 	{"gro", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGRO, v) }},
 	{"pcap", "FILE", "soft sim", setPcap},
+	{"name", "rxe0", "soft sim", setName},
 	{"stats", "on or off", "soft sim", setStats},
 	{"net", "NAME", "sim", setNet},
 	{"doorbell", "syscall or raw", "host", setDoorbell},
@@ -379,6 +381,14 @@ func setPcap(s *deviceSpec, text string) error {
 		return fmt.Errorf("not a file's name")
 	}
 	s.pcap = text
+	return nil
+}
+
+func setName(s *deviceSpec, text string) error {
+	if !isKernelName(text) {
+		return fmt.Errorf("not a device's name")
+	}
+	s.name = text
 	return nil
 }
 

@@ -48,8 +48,9 @@ var devices = &registry{}
 // user read them through a socket below $XDG_RUNTIME_DIR or the directory for
 // temporary files (package stats, rdmashim top). It costs a goroutine that
 // waits; a socket that cannot be made is no error. A sim device has it with
-// stats=on only. A device of the kernel knows doorbell=raw instead, which makes
-// posting a little quicker and lets the garbage collector wait for it
+// stats=on only; name=rxe0 names the device. A device of the kernel knows
+// doorbell=raw instead, which makes posting a little quicker and lets the
+// garbage collector wait for it
 // (kshim/host.Options).
 //
 // The kernel's devices are those of rdma_rxe; one of another driver is

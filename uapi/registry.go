@@ -197,6 +197,9 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 		r.serial = make(map[deviceKind]int)
 	}
 	name := fmt.Sprintf("%s%d", spec.kind, r.serial[spec.kind])
+	if spec.name != "" {
+		name = spec.name
+	}
 	start := r.start
 	if start == nil {
 		start = startDevice
@@ -205,7 +208,9 @@ func (r *registry) launch(spec deviceSpec, at netip.AddrPort, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	r.serial[spec.kind]++
+	if spec.name == "" {
+		r.serial[spec.kind]++
+	}
 	s.spec, s.name, s.users = spec, name, 1
 	r.backends = append(r.backends, s)
 	if spec.kind == kindSoft && s.redirect != nil && s.addr.Port() == RoCEPort {
@@ -320,6 +325,9 @@ func (s *deviceSpec) optionString() string {
 	}
 	if s.pcap != "" {
 		set = append(set, "pcap="+s.pcap)
+	}
+	if s.name != "" {
+		set = append(set, "name="+s.name)
 	}
 	if s.stats != statsDefault {
 		set = append(set, "stats="+string(s.stats))

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
 // Device is the interface between the emulated RDMA core and a driver:
@@ -168,6 +169,8 @@ type Udata struct {
 	// Mmap publishes ring memory and returns the offset at which the client
 	// maps it, once. (rxe_create_mmap_info)
 	Mmap func(ring []byte) (offset uint64)
+	// Memory is where rings lie; nil: in the garbage collector's.
+	Memory ring.Memory
 }
 
 // EventSource is a Device that raises events of its ports, or of its whole.

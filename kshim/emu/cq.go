@@ -135,7 +135,7 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 func (c *call) udata(offsets *[]uint64) *driver.Udata {
 	f := c.file
 	return &driver.Udata{
-		In:  c.hwIn,
+		Memory: f.proc.host, In: c.hwIn,
 		Out: make([]byte, len(c.hwOut)),
 		Mmap: func(ring []byte) uint64 {
 			offset := f.proc.machine.publish(len(ring))

@@ -17,6 +17,9 @@ type Host interface {
 	Memory(addr, n uint64) []byte
 	// Probe reports EFAULT unless mem can be read or, for write, written.
 	Probe(mem []byte, write bool) error
+	// Alloc and Free are where rings lie (kshim/ring.Memory).
+	Alloc(n int) ([]byte, error)
+	Free(mem []byte)
 	// Descriptor returns an open descriptor of the system for a file that is
 	// about to be opened. The host closes it behind the file.
 	Descriptor() (fd int32, err error)

@@ -3,6 +3,7 @@ package emu
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -16,6 +17,8 @@ import (
 type fakeHost struct {
 	arena []byte
 	bad   func(mem []byte, write bool) bool // what Probe refuses
+
+	rings atomic.Int64 // bytes that are allocated
 
 	mu    sync.Mutex
 	next  int32           // guarded by mu, as are all
@@ -35,6 +38,13 @@ func (h *fakeHost) Memory(addr, n uint64) []byte {
 	}
 	return h.arena[from : from+n : from+n]
 }
+
+func (h *fakeHost) Alloc(n int) ([]byte, error) {
+	h.rings.Add(int64(n))
+	return make([]byte, n), nil
+}
+
+func (h *fakeHost) Free(mem []byte) { h.rings.Add(-int64(len(mem))) }
 
 func (h *fakeHost) Probe(mem []byte, write bool) error {
 	if h.bad != nil && h.bad(mem, write) {

@@ -3,6 +3,7 @@ package ring
 import (
 	"encoding/binary"
 	"math/bits"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -66,7 +67,19 @@ func open(mem []byte, log2 uint, mask uint32) *Queue {
 // line, the slots, of which one always stays empty, to a power of two above n
 // (rxe_queue.c:rxe_queue_init). The memory is 8-byte aligned and a multiple of
 // the page long. elemSize or n out of range is ErrMapping.
-func New(elemSize, n int) (*Queue, error) {
+func New(elemSize, n int) (*Queue, error) { return NewIn(nil, elemSize, n) }
+
+// Memory holds queues for a program that the garbage collector does not know.
+type Memory interface {
+	// Alloc returns n bytes of zeroes, aligned as pages are.
+	Alloc(n int) ([]byte, error)
+	// Free takes them back. It may be called by any goroutine.
+	Free(mem []byte)
+}
+
+// NewIn is New in memory of m, which gets it back once nothing refers to the
+// queue any more; nil is memory of the garbage collector.
+func NewIn(m Memory, elemSize, n int) (*Queue, error) {
 	if elemSize < 1 || elemSize > 1<<maxLog2Elem || n < 1 || n >= maxSlots {
 		return nil, ErrMapping
 	}
@@ -76,11 +89,23 @@ func New(elemSize, n int) (*Queue, error) {
 		return nil, ErrMapping
 	}
 	size := (abi.QueueBufData + slots<<log2 + pageSize - 1) &^ (pageSize - 1)
-	words := make([]uint64, size/8)
-	mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
+	var mem []byte
+	if m == nil {
+		words := make([]uint64, size/8)
+		mem = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
+	} else {
+		var err error
+		if mem, err = m.Alloc(size); err != nil {
+			return nil, err
+		}
+	}
 	le.PutUint32(mem[abi.QueueBufLog2ElemSize:], uint32(log2))
 	le.PutUint32(mem[abi.QueueBufIndexMask:], uint32(slots-1))
-	return open(mem, log2, uint32(slots-1)), nil
+	q := open(mem, log2, uint32(slots-1))
+	if m != nil {
+		runtime.AddCleanup(q, m.Free, mem)
+	}
+	return q, nil
 }
 
 // Mapping is the memory that the other side maps.

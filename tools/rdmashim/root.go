@@ -14,6 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf/suite"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/qmux"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/rdma"
+	cprogram "github.com/rdmashim/rdmashim/tools/rdmashim/run"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/top"
@@ -34,7 +35,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
   rdmashim doctor
   rdmashim explain RETRY_EXC_ERR`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
-	root.AddCommand(kernel.Command())
+	root.AddCommand(kernel.Command(), cprogram.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(stream.EchoCommand(), stream.ProxyCommand(), qmux.Command())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))

@@ -19,7 +19,7 @@ type queue struct {
 }
 
 func (d *Device) CreateCQ(cqe int, u *driver.Udata, events driver.CQEvents) (driver.CQ, error) {
-	q, err := ring.New(ring.CQElemSize, cqe)
+	q, err := ring.NewIn(u.Memory, ring.CQElemSize, cqe)
 	if err != nil || len(u.Out) < abi.RXECreateCQRespSize {
 		return nil, syscall.EINVAL
 	}
@@ -73,8 +73,8 @@ type pair struct {
 
 func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, _ driver.QPEvents) (driver.QP, error) {
 	size, _, _ := ring.SendCap(int(init.Cap.MaxSendSGE), 0)
-	sq, err1 := ring.New(size, int(max(1, init.Cap.MaxSendWR)))
-	rq, err2 := ring.New(ring.RecvElemSize(1), int(max(1, init.Cap.MaxRecvWR)))
+	sq, err1 := ring.NewIn(u.Memory, size, int(max(1, init.Cap.MaxSendWR)))
+	rq, err2 := ring.NewIn(u.Memory, ring.RecvElemSize(1), int(max(1, init.Cap.MaxRecvWR)))
 	if err1 != nil || err2 != nil || len(u.Out) < abi.RXECreateQPRespSize {
 		return nil, syscall.EINVAL
 	}

@@ -65,15 +65,20 @@ func (m *PathMTU) Set(text string) error {
 
 // Add adds all the flags to a command.
 func (f *DeviceFlags) Add(cmd *cobra.Command) {
-	flags := cmd.Flags()
 	f.AddDevice(cmd)
+	f.AddFaults(cmd)
+	cmd.Flags().VarP(&f.MTU, "mtu", "m", "path MTU: 256, 512, 1024, 2048 or 4096 (default: the largest that fits)")
+}
+
+// AddFaults adds the flags of the faults only.
+func (f *DeviceFlags) AddFaults(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.Var(&f.loss, "loss", "lose this share of the packets sent from here, like 5% (soft devices)")
 	flags.Var(&f.reorder, "reorder", "send this share of the packets late, like 10%")
 	flags.Var(&f.dup, "dup", "send this share of the packets twice, like 1%")
 	flags.Var(&f.corrupt, "corrupt", "invert one bit in this share of the packets, like 0.1%")
 	flags.DurationVar(&f.delay, "delay", 0, "send every packet this much later, like 2ms")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the faults; the same seed hits the same packets (default: chosen and printed)")
-	flags.VarP(&f.MTU, "mtu", "m", "path MTU: 256, 512, 1024, 2048 or 4096 (default: the largest that fits)")
 }
 
 // AddDevice adds -d, --device only.

@@ -1,0 +1,188 @@
+package preload
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"debug/elf"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+//go:embed stub/stub.c
+var stubSource string
+
+const (
+	stubFile   = "librdmashim-stub.so"
+	kernelFile = "librdmashim-kernel.so"
+	modulePath = "github.com/rdmashim/rdmashim"
+)
+
+// Libraries are the files of the two libraries.
+type Libraries struct{ Stub, Kernel string }
+
+// Find returns the libraries that belong to this program: from a folder of the
+// user's cache, building them there first if needed, which w is told. That
+// takes a C compiler, the go command and the sources.
+func Find(w io.Writer) (Libraries, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return Libraries{}, err
+	}
+	return FindIn(filepath.Join(cache, "rdmashim", "preload"), w)
+}
+
+// FindIn is Find with another cache.
+func FindIn(cache string, w io.Writer) (Libraries, error) {
+	key, err := programKey()
+	if err != nil {
+		return Libraries{}, err
+	}
+	dir := filepath.Join(cache, key)
+	l := Libraries{filepath.Join(dir, stubFile), filepath.Join(dir, kernelFile)}
+	_, err1 := os.Stat(l.Stub)
+	_, err2 := os.Stat(l.Kernel)
+	if err1 == nil && err2 == nil {
+		return l, nil
+	}
+	fmt.Fprintln(w, "rdmashim: building the libraries for C programs, once (about half a minute)")
+	return l, build(cache, dir)
+}
+
+// programKey is the same for programs of the same content: Go's build id.
+func programKey() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := elf.Open(self)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	note := f.Section(".note.go.buildid")
+	if note == nil {
+		return "", fmt.Errorf("%s has no Go build id", self)
+	}
+	id, err := note.Data()
+	return fmt.Sprintf("%x", sha256.Sum256(append(id, stubSource...)))[:16], err
+}
+
+// keptBuilds is how many programs' libraries stay in the cache.
+const keptBuilds = 4
+
+// build makes dir with the libraries in it.
+func build(cache, dir string) error {
+	cc, err := compiler()
+	if err != nil {
+		return err
+	}
+	sources, err := sourceDir()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(cache, "building-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	source := filepath.Join(tmp, "stub.c")
+	if err := os.WriteFile(source, []byte(stubSource), 0o600); err != nil {
+		return err
+	}
+	if err := run(exec.Command(cc, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-o", filepath.Join(tmp, stubFile), source, "-ldl", "-lpthread")); err != nil {
+		return err
+	}
+	lib := exec.Command("go", "build", "-C", sources, "-buildmode=c-shared", "-tags", "netgo,osusergo", "-trimpath", "-ldflags=-s -w",
+		"-o", filepath.Join(tmp, kernelFile), "./kshim/preload/lib")
+	lib.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+cc, "GOFLAGS=")
+	if err := run(lib); err != nil {
+		return err
+	}
+	prune(cache)
+	if err := os.Rename(tmp, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another was quicker
+		return err
+	}
+	return nil
+}
+
+// compiler finds a C compiler.
+func compiler() (string, error) {
+	for _, cc := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
+		if cc == "" {
+			continue
+		}
+		if path, err := exec.LookPath(cc); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("C programs need a C compiler once, and there is none: apt-get install gcc libc6-dev (dnf: gcc glibc-devel)")
+}
+
+// sourceDir finds the sources that this program was built from.
+func sourceDir() (string, error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return "", errors.New("C programs need the go command once, and there is none: install Go and put it on PATH")
+	}
+	if _, file, _, ok := runtime.Caller(0); ok {
+		root := filepath.Join(filepath.Dir(file), "..", "..")
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return root, nil
+		}
+	}
+	version := "latest"
+	if self, err := os.Executable(); err == nil {
+		if info, err := buildinfo.ReadFile(self); err == nil && strings.HasPrefix(info.Main.Version, "v") {
+			version = info.Main.Version
+		}
+	}
+	out, err := exec.Command("go", "mod", "download", "-json", modulePath+"@"+version).Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(out, &module)
+	}
+	if err != nil || module.Dir == "" {
+		return "", fmt.Errorf("the sources of %s@%s are not to be had; build rdmashim in a clone without -trimpath", modulePath, version)
+	}
+	return module.Dir, nil
+}
+
+// run runs a command and makes an error of the last line that it prints.
+func run(cmd *exec.Cmd) error {
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(lines[len(lines)-1], "it says nothing"))
+}
+
+// prune removes the oldest builds, so that there is room for one more.
+func prune(cache string) {
+	entries, _ := os.ReadDir(cache)
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), "building-") })
+	age := func(e fs.DirEntry) int64 {
+		info, err := e.Info()
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(age(b), age(a)) })
+	for _, e := range entries[min(len(entries), keptBuilds-1):] {
+		_ = os.RemoveAll(filepath.Join(cache, e.Name()))
+	}
+}

@@ -1,0 +1,18 @@
+// Package preload runs C programs, as they are, on the mini kernel: no card,
+// no kernel module, no root.
+//
+// A stub between the program and its libc (stub/stub.c, by LD_PRELOAD) takes
+// the calls by which rdma-core reaches the kernel, at the paths of RDMA only.
+// They go to a Go library (package lib, a C shared library), which holds the
+// mini kernel and its soft RNICs and is loaded by the first such call. The
+// attributes below /sys are planted as real files in a directory of the run.
+//
+// This package finds or builds the two libraries, says of a program why it
+// cannot be reached, and starts it: Start becomes the program, so that signals,
+// exit status and job control are its own. A process beside it removes the
+// directory when the program and all its children have gone.
+//
+// It is no emulation of Linux: programs that do not call libc (static ones, Go
+// programs, those of another libc) and privileged ones are not reached, and the
+// child of a fork has no RDMA unless it executes a program.
+package preload

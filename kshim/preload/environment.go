@@ -1,0 +1,54 @@
+package preload
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The variables that the stub and the library read.
+const (
+	envLib     = "RDMASHIM_PRELOAD_LIB"     // the library's file
+	envTree    = "RDMASHIM_PRELOAD_TREE"    // the directory of the run
+	envDevices = "RDMASHIM_PRELOAD_DEVICES" // the devices' names, a line each
+)
+
+// Environment is what a program is started with.
+type Environment struct {
+	Tree    string   // the directory of the run
+	Devices []string // names as uapi.Open takes them: "soft:127.0.0.5"
+}
+
+// FromEnvironment reads the process's own.
+func FromEnvironment() Environment {
+	return Environment{os.Getenv(envTree), strings.Split(os.Getenv(envDevices), "\n")}
+}
+
+// over returns environ with this environment in it, in place of an earlier one.
+// Other libraries that were to be preloaded come after the stub.
+func (e *Environment) over(environ []string, l Libraries) []string {
+	stub := l.Stub
+	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		name, value, _ := strings.Cut(v, "=")
+		if name == "LD_PRELOAD" {
+			for _, other := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ':' }) {
+				if !strings.HasSuffix(other, "/"+stubFile) {
+					stub += ":" + other
+				}
+			}
+		}
+		return name == "LD_PRELOAD" || name == envLib || name == envTree || name == envDevices
+	})
+	return append(environ, "LD_PRELOAD="+stub, envLib+"="+l.Kernel, envTree+"="+e.Tree, envDevices+"="+strings.Join(e.Devices, "\n"))
+}
+
+// CheckDevice reports why a program of C cannot have a device of that name: it
+// takes soft devices.
+func CheckDevice(name string) error {
+	rest, ok := strings.CutPrefix(name, "soft")
+	if !ok || rest != "" && rest[0] != ':' && rest[0] != '?' || strings.ContainsRune(name, '\n') {
+		return fmt.Errorf("%q is no soft device: C programs have soft, soft:ADDRESS and their options; one of the kernel's needs no help", name)
+	}
+	return nil
+}

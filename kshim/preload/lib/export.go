@@ -1,0 +1,233 @@
+//go:build linux && cgo
+
+package main
+
+// #include <stddef.h>
+// #include <stdint.h>
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/emu"
+	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// kernel is the mini kernel as the program has it.
+var kernel struct {
+	process *emu.Process
+	tree    preload.Tree
+	polled  atomic.Pointer[[]kshim.Progresser] // open device files
+}
+
+// at once is the context of calls that do not wait.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// number is an error's errno, negative.
+func number(err error) int {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, context.Canceled):
+		errno = syscall.EAGAIN
+	case !errors.As(err, &errno) || errno == 0:
+		errno = syscall.EIO
+	}
+	return -int(errno)
+}
+
+//export rdmashimStart
+func rdmashimStart(kinds *C.uint32_t, n C.int) C.int {
+	env := preload.FromEnvironment()
+	machine := uapi.MiniKernel()
+	if err := machine.Insmod("soft", parameters(env.Devices)...); err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: no RDMA device: %v\n", err)
+	}
+	host := &program{kinds: unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n))}
+	kernel.process = machine.ProcessOf(host, filepath.Base(os.Args[0]))
+	kernel.tree = preload.Tree{Dir: filepath.Join(env.Tree, strconv.Itoa(os.Getpid())), Kernel: machine.Process("sysfs")}
+	return C.int(number(os.MkdirAll(kernel.tree.Dir, 0o700)))
+}
+
+// parameters are the devices' names as the module soft takes them. rdma-core
+// finds the provider by the name, which begins with rxe.
+func parameters(devices []string) []string {
+	var list []string
+	for i, name := range devices {
+		param := strings.TrimPrefix(strings.TrimPrefix(name, "soft"), ":")
+		sep := "?"
+		if strings.Contains(param, "?") {
+			sep = "&"
+		}
+		list = append(list, fmt.Sprintf("%s%sname=rxe%d&stats=off", param, sep, i))
+	}
+	return list
+}
+
+//export rdmashimPlant
+func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
+	at, err := kernel.tree.Plant(C.GoString(path))
+	if err == nil && len(at) >= int(n) {
+		err = syscall.ENAMETOOLONG
+	}
+	if err == nil {
+		room := unsafe.Slice((*byte)(unsafe.Pointer(to)), int(n))
+		room[copy(room, at)] = 0
+	}
+	return C.int(number(err))
+}
+
+//export rdmashimOpen
+func rdmashimOpen(path *C.char, flags C.int) C.int {
+	f, err := kernel.process.Open(C.GoString(path))
+	if err != nil {
+		return C.int(number(err))
+	}
+	if p, ok := f.(kshim.Progresser); ok {
+		poll(func(list []kshim.Progresser) []kshim.Progresser { return append(list, p) })
+	}
+	return C.int(f.(interface{ FD() int }).FD())
+}
+
+// poll changes the list of files whose device is driven by those who poll.
+func poll(change func([]kshim.Progresser) []kshim.Progresser) {
+	for {
+		old := kernel.polled.Load()
+		var list []kshim.Progresser
+		if old != nil {
+			list = append(list, *old...)
+		}
+		list = change(list)
+		if kernel.polled.CompareAndSwap(old, &list) {
+			return
+		}
+	}
+}
+
+//export rdmashimClose
+func rdmashimClose(fd C.int) C.int {
+	f, err := kernel.process.File(int32(fd))
+	if err != nil {
+		return C.int(number(err))
+	}
+	if _, ok := f.(kshim.Progresser); ok {
+		poll(func(list []kshim.Progresser) (left []kshim.Progresser) {
+			for _, p := range list {
+				if p != f.(kshim.Progresser) {
+					left = append(left, p)
+				}
+			}
+			return left
+		})
+	}
+	return C.int(number(f.Close()))
+}
+
+//export rdmashimRead
+func rdmashimRead(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
+	f, err := kernel.process.File(int32(fd))
+	if err != nil {
+		return C.long(number(err))
+	}
+	var event [64]byte // more than any has
+	room := min(int(n), len(event))
+	got, err := f.Read(atOnce, event[:room])
+	if err != nil {
+		return C.long(number(err))
+	}
+	copy(unsafe.Slice((*byte)(buf), room), event[:got])
+	return C.long(got)
+}
+
+//export rdmashimWrite
+func rdmashimWrite(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
+	f, err := kernel.process.File(int32(fd))
+	if err != nil {
+		return C.long(number(err))
+	}
+	got, err := f.Write(unsafe.Slice((*byte)(buf), int(n)))
+	if err != nil {
+		return C.long(number(err))
+	}
+	return C.long(got)
+}
+
+//export rdmashimIoctl
+func rdmashimIoctl(fd C.int, request C.ulong, arg unsafe.Pointer) C.int {
+	f, err := kernel.process.File(int32(fd))
+	if err != nil {
+		return C.int(number(err))
+	}
+	if request != rdmaVerbsIoctl {
+		return C.int(number(syscall.ENOTTY))
+	}
+	n, err := length(uintptr(arg))
+	if err != nil {
+		return C.int(number(err))
+	}
+	return C.int(number(f.Ioctl(unsafe.Slice((*byte)(arg), int(n)))))
+}
+
+// rdmaVerbsIoctl is RDMA_VERBS_IOCTL, which is _IOWR(0x1b, 1, struct
+// ib_uverbs_ioctl_hdr).
+const rdmaVerbsIoctl = 0xc0181b01
+
+// mapFixed is MAP_FIXED.
+const mapFixed = 0x10
+
+//export rdmashimMmap
+func rdmashimMmap(fd C.int, addr unsafe.Pointer, n C.size_t, flags C.int, offset C.uint64_t) C.long {
+	f, err := kernel.process.File(int32(fd))
+	if err != nil {
+		return C.long(number(err))
+	}
+	ring, err := f.Mmap(uint64(offset), int(n))
+	if err != nil {
+		return C.long(number(err))
+	}
+	defer f.Munmap(ring) // the program has a mapping of its own
+	got, err := remap(ring, uintptr(addr), flags&mapFixed != 0)
+	if err != nil {
+		return C.long(number(err))
+	}
+	return C.long(got)
+}
+
+//export rdmashimProgress
+func rdmashimProgress() {
+	if list := kernel.polled.Load(); list != nil {
+		for _, p := range *list {
+			p.Progress()
+		}
+	}
+}
+
+// exitLimit bounds how long a program's end waits for its device.
+const exitLimit = 2 * time.Second
+
+//export rdmashimExit
+func rdmashimExit() {
+	go kernel.process.Exit()
+	select {
+	case <-kernel.process.Done():
+	case <-time.After(exitLimit):
+	}
+	_ = os.RemoveAll(kernel.tree.Dir)
+}

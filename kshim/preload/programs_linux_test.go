@@ -1,0 +1,86 @@
+package preload
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDevinfo: the distribution's libibverbs finds the device and asks all that
+// it can ask.
+func TestDevinfo(t *testing.T) {
+	l := libraries(t, "ibv_devices", "ibv_devinfo")
+	device, addr := newDevice()
+	require.Regexp(t, `(?m)^    rxe0 +\t[0-9a-f]{16}$`, start(t, l, device, "ibv_devices").ends(0))
+
+	text := start(t, l, device, "ibv_devinfo", "-v").ends(0)
+	guid := regexp.MustCompile(`[0-9a-f]{4}(:[0-9a-f]{4}){3}`)
+	for _, want := range []string{
+		"hca_id:\trxe0", "vendor_id:\t\t\t0xffffff", "state:\t\t\tPORT_ACTIVE (4)", "link_layer:\t\tEthernet",
+		"GID[  0]:\t\t::ffff:" + addr + ", RoCE v2",
+	} {
+		require.Contains(t, text, want)
+	}
+	require.Len(t, guid.FindAllString(text, -1), 2)
+}
+
+// TestPingpong: two processes exchange messages over a reliable connection, by
+// polling and by events, also where packets are lost.
+func TestPingpong(t *testing.T) {
+	l := libraries(t, "ibv_rc_pingpong")
+	for name, c := range map[string]struct {
+		options string
+		args    []string
+	}{
+		"polling": {"", []string{"ibv_rc_pingpong", "-n", "1000"}},
+		"events":  {"", []string{"ibv_rc_pingpong", "-n", "1000", "-e"}},
+		"loss":    {"?loss=1%&seed=3", []string{"ibv_rc_pingpong", "-n", "500", "-c"}},
+		"UD":      {"", []string{"ibv_ud_pingpong", "-n", "1000", "-s", "1024"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, _ := newDevice()
+			there, addr := newDevice()
+			port := freePort(t)
+			args := append(c.args, "-g", "0", "-p", port)
+			server := start(t, l, there+c.options, args...)
+			server.listens(port)
+			client := start(t, l, here+c.options, append(args, addr)...)
+			require.Contains(t, client.ends(0), "iters in")
+			server.ends(0)
+		})
+	}
+}
+
+// TestExit: the exit status is the program's, the signal that ends it, too, and
+// nothing is left of it, however it ends.
+func TestExit(t *testing.T) {
+	l := libraries(t, "ibv_devinfo")
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	gone := func() {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			left, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*"))
+			return err == nil && len(left) == 0
+		}, patience, 10*time.Millisecond)
+	}
+	device, _ := newDevice()
+	start(t, l, device, "sh", "-c", "ibv_devices; exit 7").ends(7)
+	gone()
+	port := freePort(t)
+	p := start(t, l, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
+	p.listens(port)
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	p.ends(-1)
+	require.Equal(t, syscall.SIGTERM, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
+	gone()
+	p = start(t, l, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
+	p.listens(port)
+	require.NoError(t, p.Process.Kill())
+	p.ends(-1)
+	gone()
+}

@@ -1,0 +1,67 @@
+package run
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+)
+
+// Command is rdmashim run.
+func Command() *cobra.Command {
+	var devices []string
+	var faults cli.DeviceFlags
+	var remove string
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
+		Short: "Run a C program of libibverbs on a soft device, without a card",
+		Long: `Run a C program that uses libibverbs or librdmacm, as it is, on soft devices
+that live in its process: perftest, rping, your own. No root, no kernel module.
+
+The command becomes the program: exit status and signals are the program's. Each
+process of it that uses RDMA has devices of its own, rxe0, rxe1 and so on. A
+device without an address takes the first free of 127.0.0.1 to 127.0.0.16; peers
+that are to find it give it one: soft:127.0.0.5.
+
+The first run builds two small libraries, which takes a C compiler, the go
+command and half a minute. Programs that are static, written in Go, linked with
+musl or privileged cannot be reached; the command says so.`,
+		Example: `  rdmashim run -- ibv_devinfo
+  rdmashim run -d soft:127.0.0.5 -- ibv_rc_pingpong -g 0
+  rdmashim run -d soft:127.0.0.6 --loss 1% -- ibv_rc_pingpong -g 0 127.0.0.5`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if remove != "" {
+				return preload.RemoveTree(remove)
+			}
+			if len(args) == 0 {
+				return cli.Usagef("which program? rdmashim run -- ibv_devinfo")
+			}
+			if len(devices) == 0 {
+				devices = []string{"soft"}
+			}
+			for i, d := range devices {
+				if err := preload.CheckDevice(d); err != nil {
+					return &cli.UsageError{Err: err}
+				}
+				devices[i] = cli.WithOptions(d, faults.Options())
+			}
+			program, err := preload.Look(args[0])
+			if err != nil {
+				return err
+			}
+			libraries, err := preload.Find(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return preload.Start(program, libraries, devices, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&devices, "device", "d", nil, "a soft device, soft or soft:ADDRESS with options; may be repeated")
+	faults.AddFaults(cmd)
+	flags.StringVar(&remove, preload.Remove, "", "")
+	_ = flags.MarkHidden(preload.Remove)
+	flags.SetInterspersed(false)
+	return cmd
+}
