@@ -32,6 +32,7 @@ type Device struct {
 	guid    uint64
 	tuning  engine.Tuning
 	paths   *engine.Paths // guarded by mu
+	stash   *engine.Stash // guarded by mu
 	log     *slog.Logger  // or nil
 	start   time.Time     // engine.Time 0
 	asks    uint16        // Config.PeerPort
@@ -106,6 +107,7 @@ func New(c Config) (*Device, error) {
 		start:   time.Now(),
 		asks:    c.PeerPort,
 		tells:   c.Announce,
+		stash:   engine.NewStash(),
 		paths:   engine.NewPaths(pathLimit(c.Tuning, caps)),
 		regions: mem.NewTable(secret()),
 		qps:     make(map[wire.QPN]*QP),

@@ -101,7 +101,7 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	q.engine = d.newTransport(init.Type, engine.Config{
 		QPN: q.num, PD: pd.id, Regions: d.regions, Receives: q, SigAll: init.SigAll,
 		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: int(init.Cap.MaxRecvSGE), MaxInline: inline,
-		Tuning: d.tuning, Paths: d.paths, Self: d.caps.Local,
+		Tuning: d.tuning, Paths: d.paths, Stash: d.stash, Self: d.caps.Local,
 	})
 	resp := abi.RXECreateQPResp{RQMI: publish(u, rq), SQMI: publish(u, sq)}
 	resp.Put(u.Out)

@@ -112,7 +112,7 @@ func (q *QP) acknowledge(now Time, s seq) bool {
 func (q *QP) advance(now Time, to seq) {
 	r := &q.req
 	before := q.costAt(q.sq.head, r.una)
-	q.pass(to)
+	q.pass(now, to)
 	r.una = to
 	for q.sq.head < q.sq.tail && q.sq.at(q.sq.head).end <= to {
 		q.completeSend(q.sq.at(q.sq.head))
@@ -133,11 +133,11 @@ func (q *QP) advance(now Time, to seq) {
 // impliedNAK makes up for the answers that are missing before beyond: one from
 // there came, but not una's.
 func (q *QP) impliedNAK(now Time, beyond seq) {
-	q.counters.ImpliedNAKs++
 	if q.selective() {
 		q.miss(now, beyond)
 		return
 	}
+	q.counters.ImpliedNAKs++
 	q.lost(now)
 }
 

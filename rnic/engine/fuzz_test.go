@@ -38,7 +38,7 @@ func newFuzzed(t *testing.T, data []byte) *fuzzed {
 	}
 	tab := mem.NewTable([32]byte{3})
 	f.mr, _ = tab.Register(testPD, f.all[guard:2*guard], 0x10000, allAccess)
-	f.qp = New(Config{QPN: 1, PD: testPD, Regions: tab, Receives: f.recv, SendDepth: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: 8})
+	f.qp = New(Config{QPN: 1, PD: testPD, Regions: tab, Receives: f.recv, SendDepth: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: 8, Stash: NewStash()})
 	f.connect()
 	return f
 }
@@ -117,7 +117,7 @@ func (f *fuzzed) packet() *wire.Packet {
 	flags := f.byte()
 	p.BTH = wire.BTH{
 		Opcode: p.Opcode, PKey: wire.DefaultPKey, AckReq: flags&1 != 0, Solicited: flags&2 != 0,
-		PSN: wire.PSN(f.near(uint64(base))) & wire.MaxPSN,
+		PSN: wire.PSN(f.near(uint64(base))) & wire.MaxPSN, Selective: f.byte() < 0xc0,
 	}
 	if flags&0x1c == 0 {
 		p.PSN = base
@@ -145,6 +145,11 @@ func (f *fuzzed) packet() *wire.Packet {
 			}
 		}
 		return p
+	}
+	if p.Opcode == wire.RCAck && p.Selective && p.AETH.Syndrome.IsNAK() {
+		for range f.byte() % 140 {
+			p.Payload = append(p.Payload, f.byte())
+		}
 	}
 	if n := f.length(); p.Opcode.HasPayload() {
 		p.Payload = bytes.Repeat([]byte{1}, int(n%4097))
@@ -205,6 +210,33 @@ func (f *fuzzed) step() {
 		}
 	}
 	f.complete()
+	f.checkScores()
+}
+
+// checkScores: idle is the cost of what is not in flight, and nothing beyond
+// the span has a state.
+func (f *fuzzed) checkScores() {
+	q := f.qp
+	x := &q.req.scores
+	if !q.sends() || x.at == nil {
+		return
+	}
+	idle, states := 0, 0
+	for i, s := q.sq.head, q.req.una; s < q.req.una+span; s++ {
+		at := x.at[s%span]
+		if at == unknown {
+			continue
+		}
+		for q.sq.at(i).end <= s {
+			i++
+		}
+		if states++; at < 0 {
+			idle += q.costOf(q.sq.at(i), s)
+		}
+	}
+	if idle != x.idle || states > 0 && x.hi <= q.req.una || q.inFlight() < 0 {
+		f.t.Fatalf("idle %d, counted %d of %d states, in flight %d", x.idle, idle, states, q.inFlight())
+	}
 }
 
 func (f *fuzzed) transmit() {
@@ -257,6 +289,9 @@ func FuzzQueuePair(f *testing.F) {
 		if len(x.posted)+len(x.received) != 0 {
 			t.Fatalf("not flushed: %v %v", x.posted, x.received)
 		}
+		if n := x.qp.cfg.Stash.Len(); n != 0 {
+			t.Fatalf("%d packets are kept in ERR", n)
+		}
 		edge := bytes.Repeat([]byte{0xa5}, guard)
 		if !bytes.Equal(x.all[:guard], edge) || !bytes.Equal(x.all[2*guard:], edge) {
 			t.Fatal("memory outside the region was touched")
@@ -267,7 +302,7 @@ func FuzzQueuePair(f *testing.F) {
 // The same with random bytes, so that every run goes deeper than the seeds.
 func TestRandomPackets(t *testing.T) {
 	var reached Counters
-	for seed := range uint64(300) {
+	for seed := range uint64(1500) {
 		data := make([]byte, 4000)
 		x := seed
 		for i := range data {

@@ -78,6 +78,9 @@ func (q *QP) probeOldest(now Time) {
 	r.timer.probes++
 	r.scores.scan = r.scores.top > r.una
 	q.startProbe(now)
+	if q.suspectAnswer() {
+		return
+	}
 	if a := &r.asked; !a.empty() && a.front().first <= r.una && (r.timer.probes > 1 || a.front().end-r.una > harmless) {
 		return
 	}

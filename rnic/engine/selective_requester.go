@@ -22,10 +22,11 @@ type scoreboard struct {
 	idle     int
 	scan     bool // Transmit is to look for what is missing
 
-	// An episode of loss ends when una reaches recover, which was nxt when the
-	// first loss of the episode was noticed; una was start.
-	start, recover seq
-	lost           int // packets, in the episode
+	// A round begins with a loss, at una = start, and ends after a round trip,
+	// at until. 0: none.
+	start          seq
+	until          Time
+	lost, repaired int // packets, in the round; one may be so several times
 
 	stuck  seq // una, when it was last repaired
 	inVain int // how often in a row una had moved by one packet at most
@@ -124,10 +125,31 @@ func (q *QP) miss(now Time, beyond seq) {
 		}
 	}
 	x.top = max(x.top, end)
+	if found > 0 {
+		q.counters.ImpliedNAKs++
+	}
 	if found > 0 || q.overdue(now, r.una) {
 		q.noteLoss(now, found)
 		q.startRetransmit(now)
 	}
+}
+
+// suspectAnswer takes the rest of una's answer to be lost, if una is one: the
+// peer was silent for too long. It reports whether that can be repaired.
+func (q *QP) suspectAnswer() bool {
+	r := &q.req
+	if a := &r.asked; !q.selective() || a.empty() || a.front().first > r.una {
+		return false
+	}
+	w := q.sq.at(q.sq.head)
+	end := min(q.scoring(), r.asked.front().end)
+	for p := r.una; p < end; p++ {
+		if r.scores.at[p%span] == unknown {
+			q.mark(w, p, missing)
+		}
+	}
+	r.scores.top, r.scores.scan = max(r.scores.top, end), true
+	return true
 }
 
 // noteLoss has Transmit repair what is missing. Found packets were not known to
@@ -136,9 +158,10 @@ func (q *QP) noteLoss(now Time, found int) {
 	r := &q.req
 	x := &r.scores
 	x.scan = true
-	if found > 0 && x.recover == 0 {
+	q.endRound(now)
+	if found > 0 && x.until == 0 {
 		q.counters.Retries++
-		x.start, x.recover, x.lost = r.una, r.nxt, 0
+		x.start, x.until, x.lost, x.repaired = r.una, now+Time(max(q.answerTime(), 1)), 0, 0
 	}
 	x.lost += found
 	// What is sampled is not timed by when una reaches it.
@@ -154,13 +177,24 @@ func (q *QP) noteLoss(now Time, found int) {
 // overdue reports whether the packet s is to be sent again: it is missing, or
 // the last copy had the time to arrive and be acknowledged.
 func (q *QP) overdue(now Time, s seq) bool {
-	t := &q.req.timer
 	at := q.req.scores.at[s%span]
-	return at == missing || at > 0 && Duration(now-at) > t.srtt+t.srtt/4+t.variance
+	return at == missing || at > 0 && Duration(now-at) > q.answerTime()
+}
+
+// answerTime is when the answer to a packet is there as a rule.
+func (q *QP) answerTime() Duration {
+	t := &q.req.timer
+	return t.srtt + t.srtt/4 + t.variance
+}
+
+// repaired reports whether una was found missing, and sent again.
+func (q *QP) repaired() bool {
+	x := &q.req.scores
+	return x.top > q.req.una && x.at[q.req.una%span] > 0
 }
 
 // pass clears the states of the packets before to, which becomes una.
-func (q *QP) pass(to seq) {
+func (q *QP) pass(now Time, to seq) {
 	r := &q.req
 	x := &r.scores
 	for i, p := q.sq.head, r.una; p < min(to, x.hi); p++ {
@@ -169,15 +203,22 @@ func (q *QP) pass(to seq) {
 		}
 		q.mark(q.sq.at(i), p, unknown)
 	}
-	if x.recover != 0 && to >= x.recover {
-		r.win.trim(x.lost, int(x.recover-x.start), q.mtu)
-		x.recover = 0
-	}
+	q.endRound(now)
 }
 
-// trim notes that of so many packets some were lost, none of which cost more
-// time than its repetition. The window shrinks by twice that part, to a half at
-// most, and leaves room for four packets: random losses hardly touch it.
+// endRound has the window follow the losses of a round.
+func (q *QP) endRound(now Time) {
+	x := &q.req.scores
+	if x.until == 0 || now < x.until {
+		return
+	}
+	q.req.win.trim(x.lost, int(max(x.top, q.req.una)-x.start)+x.repaired, q.mtu)
+	x.until = 0
+}
+
+// trim notes that of so many packets some were lost in a round trip. The window
+// shrinks by twice that part, to a half at most, and leaves room for four
+// packets: random losses hardly touch it.
 func (w *window) trim(lost, of, mtu int) {
 	less := min(2*w.size/max(of, 1)*lost, w.size/2)
 	w.size = max(w.size-less, min(w.size, 4*(mtu+packetCost)))
@@ -190,7 +231,7 @@ func (x *scoreboard) forget(una seq) {
 	for p := una; p < x.hi; p++ {
 		x.at[p%span] = unknown
 	}
-	x.top, x.hi, x.idle, x.scan, x.recover = 0, 0, 0, false, 0
+	x.top, x.hi, x.idle, x.scan, x.until = 0, 0, 0, false, 0
 }
 
 // sentAgain notes that the packets [s, end) of w leave again.
@@ -199,6 +240,11 @@ func (q *QP) sentAgain(now Time, w *sendWR, s, end seq) {
 		return
 	}
 	for end = min(end, q.req.una+span); s < end; s++ {
+		if x := &q.req.scores; x.until != 0 {
+			if x.repaired++; x.at[s%span] > 0 {
+				x.lost++
+			}
+		}
 		q.mark(w, s, max(now, 1))
 	}
 }
@@ -242,6 +288,7 @@ func (q *QP) transmitRepairs(now Time, b *Batch) {
 		s, r.cur = end, i
 	}
 	r.nxt, r.cur = nxt, cur
+	q.startProbe(now)
 }
 
 // repair sends the packet s again, or asks again for the answer s and what is

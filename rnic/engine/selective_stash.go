@@ -6,11 +6,10 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 // responder keeps no packet from further on, and its NAKs tell of no more.
 const span = 1024
 
-// Bounds of what is kept. A queue pair keeps as many bytes at most as a
-// requester's window has, so that a peer that never fills its gap holds no
-// more. A device keeps as many packets at most, of 4 KiB each if all are full.
+// Bounds of what is kept. A queue pair keeps fewer than span packets, 4 MiB if
+// all are full: while a packet is missing, a requester with a window of 1 MiB
+// sends as much each round trip. A device keeps stashPackets, 32 MiB.
 const (
-	stashBytes   = 1 << 20
 	stashPackets = 8192
 	sparePackets = 1024 // that stay allocated while nothing is kept
 )
@@ -57,11 +56,10 @@ func (m *Stash) release(h *kept) {
 // first that is missing. A packet with number s lies at s modulo span; all have
 // numbers in [low, low+span).
 type stash struct {
-	of    *Stash
-	ring  []*kept // made with the first packet
-	low   seq
-	n     int
-	bytes int // payload and packetCosts
+	of   *Stash
+	ring []*kept // made with the first packet
+	low  seq
+	n    int
 }
 
 // at returns the packet s, or nil.
@@ -80,7 +78,7 @@ func (t *stash) at(s seq) *kept {
 // replaced.
 func (t *stash) put(m *Stash, first, s seq, p *wire.Packet) bool {
 	t.drop(first)
-	if s-first >= span || m.used >= stashPackets || t.bytes+len(p.Payload)+packetCost > stashBytes {
+	if s-first >= span || m.used >= stashPackets {
 		return false
 	}
 	if t.at(s) != nil {
@@ -95,7 +93,6 @@ func (t *stash) put(m *Stash, first, s seq, p *wire.Packet) bool {
 	h.p.Payload = h.room
 	t.ring[s%span] = h
 	t.n++
-	t.bytes += len(h.room) + packetCost
 	return true
 }
 
@@ -105,7 +102,6 @@ func (t *stash) take(s seq) *kept {
 	if h != nil {
 		t.ring[s%span] = nil
 		t.n--
-		t.bytes -= len(h.room) + packetCost
 	}
 	return h
 }

@@ -179,6 +179,9 @@ func (q *QP) startProbe(now Time) {
 		return
 	}
 	after := (2*max(t.srtt, t.bound) + max(4*t.variance, q.tun.MinRTO/8)) << t.probes
+	if q.repaired() { // one packet too many costs less than the wait
+		after = (q.answerTime() + q.tun.MinRTO/64) << t.probes
+	}
 	if at := now + Time(after); at < t.retransmit {
 		t.probe = at
 	}

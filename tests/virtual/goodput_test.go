@@ -15,39 +15,46 @@ import (
 // results repeat; a floor lies some percent below the result.
 func TestGoodputUnderLoss(t *testing.T) {
 	for _, c := range []struct {
-		op    abi.WROpcode
-		loss  float64
-		rtt   engine.Duration
-		floor float64
+		op   abi.WROpcode
+		loss float64
+		rtt  engine.Duration
+
+		goBackN, selective float64
 	}{
-		{abi.WRRDMAWrite, 0, 20 * engine.Microsecond, 4900},
-		{abi.WRRDMAWrite, 0.001, 20 * engine.Microsecond, 3700},
-		{abi.WRRDMAWrite, 0.01, 20 * engine.Microsecond, 2000},
-		{abi.WRRDMAWrite, 0.05, 20 * engine.Microsecond, 330},
-		{abi.WRRDMAWrite, 0.1, 20 * engine.Microsecond, 110},
-		{abi.WRRDMARead, 0.01, 20 * engine.Microsecond, 1400},
-		{abi.WRRDMARead, 0.05, 20 * engine.Microsecond, 170},
-		{abi.WRSend, 0.01, 20 * engine.Microsecond, 2200},
-		{abi.WRSend, 0.05, 20 * engine.Microsecond, 340},
-		{abi.WRRDMAWrite, 0.01, engine.Millisecond, 90},
-		{abi.WRRDMAWrite, 0.01, 20 * engine.Millisecond, 2},
-		{abi.WRRDMARead, 0.01, 20 * engine.Millisecond, 2},
-		{abi.WRRDMAWrite, 0.001, 300 * engine.Millisecond, 1.5},
+		{abi.WRRDMAWrite, 0, 20 * engine.Microsecond, 4900, 4900},
+		{abi.WRRDMAWrite, 0.001, 20 * engine.Microsecond, 3700, 4900},
+		{abi.WRRDMAWrite, 0.01, 20 * engine.Microsecond, 2000, 4700},
+		{abi.WRRDMAWrite, 0.05, 20 * engine.Microsecond, 330, 3800},
+		{abi.WRRDMAWrite, 0.1, 20 * engine.Microsecond, 110, 3000},
+		{abi.WRRDMARead, 0.01, 20 * engine.Microsecond, 1400, 3200},
+		{abi.WRRDMARead, 0.05, 20 * engine.Microsecond, 170, 1500},
+		{abi.WRSend, 0.01, 20 * engine.Microsecond, 2200, 4700},
+		{abi.WRSend, 0.05, 20 * engine.Microsecond, 340, 3800},
+		{abi.WRRDMAWrite, 0.01, engine.Millisecond, 90, 750},
+		{abi.WRRDMAWrite, 0.01, 20 * engine.Millisecond, 2, 35},
+		{abi.WRRDMARead, 0.01, 20 * engine.Millisecond, 2, 15},
+		{abi.WRRDMAWrite, 0.001, 300 * engine.Millisecond, 1.5, 2.5},
 	} {
-		t.Run(fmt.Sprintf("%v/%g%%/%gms", c.op, 100*c.loss, float64(c.rtt)/1e6), func(t *testing.T) {
-			l := newTraffic(t, Options{
-				Seed: 7, Faults: Faults{Loss: c.loss}, Latency: c.rtt / 2, Rate: 5e9, Batching: 20 * engine.Microsecond,
-			}, 1, c.op, 16)
-			l.w.SetQueue(4 << 20)
-			d := 100 * engine.Millisecond
-			if c.loss >= 0.05 {
-				d = engine.Second // few packets go: more time steadies the result
+		for _, goBackN := range []bool{true, false} {
+			name, floor := "selective", c.selective
+			if goBackN {
+				name, floor = "go-back-N", c.goBackN
 			}
-			got := l.goodput(t, max(d, 100*c.rtt)) / 1e6
-			n := l.counters()
-			t.Logf("%.3f MB/s, %d packets sent, %d of them again, %d timeouts", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts)
-			require.GreaterOrEqual(t, got, c.floor)
-		})
+			t.Run(fmt.Sprintf("%v/%g%%/%gms/%s", c.op, 100*c.loss, float64(c.rtt)/1e6, name), func(t *testing.T) {
+				l := newTraffic(t, Options{
+					Seed: 7, Faults: Faults{Loss: c.loss}, Latency: c.rtt / 2, Rate: 5e9, Batching: 20 * engine.Microsecond, GoBackN: goBackN,
+				}, 1, c.op, 16)
+				l.w.SetQueue(4 << 20)
+				d := 100 * engine.Millisecond
+				if goBackN && c.loss >= 0.05 {
+					d = engine.Second // few packets go: more time steadies the result
+				}
+				got := l.goodput(t, max(d, 100*c.rtt)) / 1e6
+				n := l.counters()
+				t.Logf("%.3f MB/s, %d packets sent, %d of them again, %d timeouts", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts)
+				require.GreaterOrEqual(t, got, floor)
+			})
+		}
 	}
 }
 

@@ -51,17 +51,20 @@ type QP struct {
 func newNode(w *World, name string, addr netip.Addr, index int) *Node {
 	var keys [32]byte
 	binary.LittleEndian.PutUint64(keys[:], w.rand.Uint64())
-	return &Node{
+	n := &Node{
 		Name:    name,
 		Addr:    addr,
 		Index:   index,
 		Regions: mem.NewTable(keys),
 		Paths:   engine.NewPaths(w.pathLimit),
-		Stash:   engine.NewStash(),
 		world:   w,
 		qps:     make(map[wire.QPN]*QP),
 		batch:   engine.NewBatch(64),
 	}
+	if !w.goBackN {
+		n.Stash = engine.NewStash()
+	}
+	return n
 }
 
 func (n *Node) addrPort() netip.AddrPort { return netip.AddrPortFrom(n.Addr, wire.Port) }

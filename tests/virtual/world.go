@@ -28,6 +28,8 @@ type Options struct {
 	Watch Watcher
 	// PathLimit is given to engine.NewPaths of each node.
 	PathLimit int
+	// GoBackN gives nodes no Stash.
+	GoBackN bool
 	// Log gets a line for every event; may be nil.
 	Log func(line string)
 }
@@ -76,6 +78,7 @@ type World struct {
 	// pathLimit is what a node's queue pairs together have in flight to another
 	// at most, in bytes; 0: any number.
 	pathLimit int
+	goBackN   bool
 	spare     []*Flight
 	trace     Trace
 	failure   error
@@ -91,6 +94,7 @@ func New(o Options) *World {
 		onePort:   o.OnePort,
 		watch:     o.Watch,
 		pathLimit: o.PathLimit,
+		goBackN:   o.GoBackN,
 		byAddr:    make(map[netip.Addr]*Node),
 	}
 	if w.latency <= 0 {

@@ -84,11 +84,11 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
   src, src_port, dst, dst_port, tclass, hop_limit, ip_id
   udp_length             bytes from BTH to ICRC
   bth                    opcode, name, solicited, migreq, pad, tver, pkey, fecn,
-                         becn, dest_qpn, ackreq, psn
+                         becn, dest_qpn, ackreq, selective, psn
   deth                   qkey, src_qpn
   reth                   va, rkey, dma_len
   atomic_eth             va, rkey, swap_add, compare
-  aeth                   syndrome, text, msn
+  aeth                   syndrome, text, msn, kept
   atomic_ack_eth         original
   immediate, invalidate_rkey
   feth                   placement, selection

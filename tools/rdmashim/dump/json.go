@@ -62,6 +62,7 @@ type bth struct {
 	BECN      bool   `json:"becn"`
 	DestQPN   uint32 `json:"dest_qpn"`
 	AckReq    bool   `json:"ackreq"`
+	Selective bool   `json:"selective"`
 	PSN       uint32 `json:"psn"`
 }
 
@@ -92,6 +93,7 @@ type aeth struct {
 	Syndrome uint8  `json:"syndrome"`
 	Text     string `json:"text"`
 	MSN      uint32 `json:"msn"`
+	Kept     string `json:"kept,omitempty"`
 }
 
 type atomicAck struct {
@@ -121,7 +123,7 @@ func newLine(p *dissect.Packet) *Line {
 		h := &p.Wire.BTH
 		l.BTH = &bth{
 			Opcode: uint8(h.Opcode), Name: h.Opcode.String(), Solicited: h.Solicited, MigReq: h.MigReq, Pad: h.Pad, TVer: h.TVer,
-			PKey: uint16(h.PKey), FECN: h.FECN, BECN: h.BECN, DestQPN: uint32(h.DestQPN), AckReq: h.AckReq, PSN: uint32(h.PSN),
+			PKey: uint16(h.PKey), FECN: h.FECN, BECN: h.BECN, DestQPN: uint32(h.DestQPN), AckReq: h.AckReq, Selective: h.Selective, PSN: uint32(h.PSN),
 		}
 	}
 	if p.Err != nil {
@@ -152,7 +154,7 @@ func (l *Line) extended(p *wire.Packet) {
 		l.AtomicETH = &atomicETH{hex64(a.VA), a.RKey, hex64(a.SwapAdd), hex64(a.Compare)}
 	}
 	if op.Carries(wire.HasAETH) {
-		l.AETH = &aeth{uint8(p.AETH.Syndrome), p.AETH.Syndrome.String(), uint32(p.AETH.MSN)}
+		l.AETH = &aeth{uint8(p.AETH.Syndrome), p.AETH.Syndrome.String(), uint32(p.AETH.MSN), p.Bitmap().String()}
 	}
 	if op.Carries(wire.HasAtomicAckETH) {
 		l.AtomicAckETH = &atomicAck{hex64(p.AtomicAckETH.Orig)}

@@ -69,6 +69,9 @@ func appendExtended(b []byte, p *wire.Packet) []byte {
 	if op.Carries(wire.HasAETH) {
 		b = fmt.Appendf(b, " aeth %v msn %d", p.AETH.Syndrome, p.AETH.MSN)
 	}
+	if m := p.Bitmap(); len(m) > 0 {
+		b = fmt.Appendf(b, " kept %v", m)
+	}
 	if op.Carries(wire.HasAtomicAckETH) {
 		b = fmt.Appendf(b, " original 0x%x", p.AtomicAckETH.Orig)
 	}
