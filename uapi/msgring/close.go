@@ -114,11 +114,11 @@ func (c *Conn) linger() {
 	defer c.write.Unlock()
 	defer c.read.Unlock()
 	c.mu.Lock()
-	for c.core.Posting() {
+	for c.core.Posting() || c.reads.posting {
 		c.returned.Wait()
 	}
 	c.mu.Unlock()
-	c.closeErr = errors.Join(unlessClosed(disconnected), unlessClosed(device.DestroyQP(c.qp)), c.memory.free())
+	c.closeErr = errors.Join(unlessClosed(disconnected), unlessClosed(device.DestroyQP(c.qp)), c.loseReads(), c.memory.free())
 	close(c.closed)
 }
 

@@ -134,11 +134,23 @@ func (c *Config) receives() int { return c.quanta() + core.Controls }
 // sends is the depth of the send queue.
 func (c *Config) sends() int { return core.Slots(uint32(c.Ring)) }
 
+// reads is how many READs are under way at most.
+func (c *Config) reads() int {
+	if c.Mode == Messages {
+		return maxReads
+	}
+	return 0
+}
+
 // queuePair is the queue pair of a connection whose objects m holds.
 func (c *Config) queuePair(m *memory) uapi.QPConfig {
+	access := uapi.AccessLocalWrite | uapi.AccessRemoteWrite
+	if c.reads() > 0 {
+		access |= uapi.AccessRemoteRead
+	}
 	return uapi.QPConfig{
-		PD: m.pd, SendCQ: m.cq, SendDepth: c.sends(), RecvDepth: c.receives(),
-		Inline: core.ControlLen, Access: uapi.AccessLocalWrite | uapi.AccessRemoteWrite,
+		PD: m.pd, SendCQ: m.cq, SendDepth: c.sends() + c.reads(), RecvDepth: c.receives(),
+		Inline: core.ControlLen, Access: access,
 	}
 }
 

@@ -48,6 +48,7 @@ type Conn struct {
 	writing  chunk         // of the goroutine that writes, likewise
 	readBy   deadline
 	writeBy  deadline
+	reads    reads
 	stats    Stats
 
 	// Of the post that is under way, and of the leader; core.End and turns see

@@ -56,11 +56,15 @@ func (c *Conn) handle(w *waiter, wcs []uapi.WC) {
 	for i, other := range all {
 		wake[i] = other != w && other.ready()
 	}
+	told := len(c.reads.ended) > 0
 	c.mu.Unlock()
 	for i, other := range all {
 		if wake[i] {
 			other.fill()
 		}
+	}
+	if told {
+		c.tellReads()
 	}
 }
 
@@ -130,6 +134,8 @@ func (c *Conn) postReceives() error {
 // take takes in a completion. Preconditions: mu is held.
 func (c *Conn) take(wc *uapi.WC, control []byte) {
 	switch {
+	case wc.WRID&readID != 0:
+		c.takeRead(wc)
 	case wc.Status != uapi.WCSuccess && wc.WRID&receiveID == 0:
 		c.core.LoseSending(c.lost(wc))
 	case wc.Status != uapi.WCSuccess:

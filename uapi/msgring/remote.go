@@ -1,0 +1,186 @@
+package msgring
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// maxReads is how many READs a connection of Messages has under way at most;
+// the others wait. It is fewer than a device's initiator depth.
+const maxReads = 4
+
+// readID marks the ids of READs.
+const readID = uapi.WRID(1) << 61
+
+// reads are the READs of a connection, oldest first. The connection's mu guards
+// them.
+//
+// Invariants: the first posted of queue are at the device, which completes them
+// in this order. While posting, one goroutine posts the next one.
+type reads struct {
+	queue   []read
+	posted  int
+	posting bool
+	ended   []read // whose done is to be called
+	over    bool   // no READ is taken any more
+	regions map[uapi.MR]bool
+}
+
+type read struct {
+	wr   uapi.WR
+	done func(error)
+	err  error
+}
+
+// RegMR registers memory with the protection domain of a connection of
+// Messages, and returns where the peer finds it, if access lets it. What is
+// registered when the connection is given back is deregistered then.
+//
+// Errors: those of uapi.Context.RegMRWith; net.ErrClosed after Close; EINVAL
+// for a connection of Bytes.
+func (c *Conn) RegMR(mem []byte, access uapi.Access) (mr uapi.MR, addr uint64, rkey uint32, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.state(&deadline{}); err != nil {
+		return -1, 0, 0, err
+	}
+	if c.config.Mode != Messages {
+		return -1, 0, 0, fmt.Errorf("msgring: RegMR on a connection of Bytes; use one of Messages: %w", syscall.EINVAL)
+	}
+	mr, err = c.memory.device.RegMRWith(mem, uapi.MRConfig{Access: access, PD: c.memory.pd})
+	if err != nil {
+		return -1, 0, 0, err
+	}
+	info, err := c.memory.device.QueryMR(mr)
+	if err != nil {
+		return -1, 0, 0, errors.Join(err, c.memory.device.DeregMR(mr))
+	}
+	if c.reads.regions == nil {
+		c.reads.regions = map[uapi.MR]bool{}
+	}
+	c.reads.regions[mr] = true
+	return mr, info.Addr, info.RKey, nil
+}
+
+// DeregMR ends what RegMR began. The error is net.ErrClosed when the connection
+// was closed: then the registration ends when CloseContext returns.
+func (c *Conn) DeregMR(mr uapi.MR) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.state(&deadline{}); err != nil {
+		return err
+	}
+	if !c.reads.regions[mr] {
+		return fmt.Errorf("msgring: DeregMR of region %d, which RegMR of this connection did not give: %w", mr, syscall.EINVAL)
+	}
+	delete(c.reads.regions, mr)
+	return c.memory.device.DeregMR(mr)
+}
+
+// PostRead READs length bytes of the peer's memory, at remote under its key,
+// into memory that RegMR registered for local writing. It does not wait: a few
+// READs are under way at a time, the others follow in order.
+//
+// Done is called once for a READ that was taken, in order, by a goroutine that
+// waits in the connection or gives it back; it must not block. It may call
+// PostRead. Its error is why the READ failed, and with it the connection. The
+// device has left the memory when it is called.
+//
+// Errors: net.ErrClosed after Close; why the connection ended; EINVAL for a
+// length of 0, or a connection of Bytes.
+func (c *Conn) PostRead(mr uapi.MR, offset, length, remote uint64, rkey uint32, done func(error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch err := c.state(&deadline{}); {
+	case err != nil:
+		return err
+	case c.reads.over:
+		return net.ErrClosed
+	case c.config.Mode != Messages || length == 0:
+		return fmt.Errorf("msgring: PostRead of %d bytes on a connection of mode %d; READ at least 1 byte on one of Messages: %w", length, c.config.Mode, syscall.EINVAL)
+	case c.cause != nil:
+		return c.cause
+	}
+	c.reads.queue = append(c.reads.queue, read{done: done, wr: uapi.WR{
+		ID: readID, Op: uapi.OpRead, Flags: uapi.Signaled, RemoteAddr: remote, RKey: rkey,
+		SGE: []uapi.SGE{{MR: mr, Offset: offset, Length: length}},
+	}})
+	c.postReads()
+	return nil
+}
+
+// postReads posts READs that wait. Preconditions: mu is held; it is given up
+// for each post.
+func (c *Conn) postReads() {
+	r := &c.reads
+	for !r.posting && r.posted < min(len(r.queue), maxReads) {
+		wr := r.queue[r.posted].wr
+		r.posting = true
+		r.posted++
+		c.mu.Unlock()
+		_, err := c.memory.device.Post(c.qp, []uapi.WR{wr})
+		c.mu.Lock()
+		r.posting = false
+		c.returned.Broadcast()
+		if err != nil {
+			c.core.LoseSending(c.ended(err)) // the queue's end comes when it is given back
+			r.posted = maxReads
+			return
+		}
+	}
+}
+
+// takeRead takes in the completion of the oldest READ. Preconditions: mu is
+// held.
+func (c *Conn) takeRead(wc *uapi.WC) {
+	r := &c.reads
+	if wc.Status != uapi.WCSuccess {
+		c.core.LoseBoth(c.lost(wc)) // done follows: the memory may still be written
+		return
+	}
+	first := r.queue[0]
+	r.queue = r.queue[1:]
+	r.posted--
+	r.ended = append(r.ended, first)
+	c.postReads()
+}
+
+// tellReads calls done of the READs that have ended. Preconditions: mu is not
+// held.
+func (c *Conn) tellReads() {
+	c.mu.Lock()
+	for len(c.reads.ended) > 0 {
+		r := c.reads.ended[0]
+		c.reads.ended = c.reads.ended[1:]
+		c.mu.Unlock()
+		r.done(r.err)
+		c.mu.Lock()
+	}
+	c.mu.Unlock()
+}
+
+// loseReads ends all READs and registrations. Preconditions: the queue pair is
+// destroyed.
+func (c *Conn) loseReads() (err error) {
+	c.mu.Lock()
+	r := &c.reads
+	for _, one := range r.queue {
+		one.err = net.ErrClosed
+		if c.cause != nil {
+			one.err = c.cause
+		}
+		r.ended = append(r.ended, one)
+	}
+	r.queue, r.posted, r.over = nil, 0, true
+	for mr := range r.regions {
+		err = errors.Join(err, unlessClosed(c.memory.device.DeregMR(mr)))
+	}
+	r.regions = nil
+	c.mu.Unlock()
+	c.tellReads()
+	return err
+}

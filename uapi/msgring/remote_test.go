@@ -1,0 +1,208 @@
+package msgring_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// remote is what tests do with READs on two connected ends.
+type remote struct {
+	t    *testing.T
+	a, b *msgring.Conn
+}
+
+// offered registers n random bytes at b, and returns them and where a finds
+// them.
+func (r remote) offered(n int) (data []byte, addr uint64, rkey uint32) {
+	data = make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(data)
+	_, addr, rkey, err := r.b.RegMR(data, uapi.AccessRemoteRead)
+	require.NoError(r.t, err)
+	return data, addr, rkey
+}
+
+// pump reads messages at both ends until they are closed.
+func (r remote) pump() (ended *sync.WaitGroup) {
+	ended = &sync.WaitGroup{}
+	for _, c := range []*msgring.Conn{r.a, r.b} {
+		ended.Go(func() {
+			for {
+				b, err := c.Peek()
+				if err != nil {
+					return
+				}
+				c.Discard(len(b))
+			}
+		})
+	}
+	return ended
+}
+
+// many has a READ of each of some sizes, all at once, beside messages.
+func (r remote) many() {
+	data, addr, rkey := r.offered(3 << 20)
+	sink := make([]byte, len(data))
+	mr, _, _, err := r.a.RegMR(sink, uapi.AccessLocalWrite)
+	require.NoError(r.t, err)
+	order := make(chan int, 100)
+	offset, i := 0, 0
+	for n := 1; offset+n <= len(data); n *= 2 {
+		k, at := i, uint64(offset)
+		require.NoError(r.t, r.a.PostRead(mr, at, uint64(n), addr+at, rkey, func(err error) {
+			if err != nil {
+				k = -1
+			}
+			order <- k
+		}))
+		offset, i = offset+n, i+1
+		_, err = r.a.Write(binary.BigEndian.AppendUint64(nil, at))
+		require.NoError(r.t, err)
+	}
+	for want := range i {
+		require.Equal(r.t, want, <-order)
+	}
+	require.True(r.t, bytes.Equal(data[:offset], sink[:offset]))
+	require.NoError(r.t, r.a.DeregMR(mr))
+	require.ErrorIs(r.t, r.a.DeregMR(mr), syscall.EINVAL)
+}
+
+// TestReads: many READs at once complete in order beside messages, under
+// faults, too.
+func TestReads(t *testing.T) {
+	for _, faults := range []string{"", "loss=2%&reorder=10%&dup=2%&seed=5"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := remote{t: t}
+			r.a, r.b = bubble(t, faults)
+			ended := r.pump()
+			r.many()
+			closeBoth(t, r.a, r.b)
+			ended.Wait()
+		})
+	}
+}
+
+// TestReadsOnSoft is TestReads over UDP on loopback.
+func TestReadsOnSoft(t *testing.T) {
+	device, err := uapi.Open("soft")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, device.Close()) }()
+	r := remote{t: t}
+	r.a, r.b = connect(t, device, device, msgring.Config{Mode: msgring.Messages})
+	ended := r.pump()
+	r.many()
+	closeBoth(t, r.a, r.b)
+	ended.Wait()
+}
+
+// TestReadRefused: a READ that the peer's device refuses ends the connection,
+// and each READ's done is called once, with an error.
+func TestReadRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := remote{t: t}
+		r.a, r.b = bubble(t, "")
+		ended := r.pump()
+		_, addr, rkey := r.offered(1 << 20)
+		sink := make([]byte, 1<<20)
+		mr, _, _, err := r.a.RegMR(sink, uapi.AccessLocalWrite)
+		require.NoError(t, err)
+		var mu sync.Mutex
+		told := map[int][]error{}
+		const all = 10
+		for i := range all {
+			key := rkey
+			if i == 2 {
+				key++
+			}
+			require.NoError(t, r.a.PostRead(mr, 0, 1<<20, addr, key, func(err error) {
+				mu.Lock()
+				told[i] = append(told[i], err)
+				mu.Unlock()
+			}))
+		}
+		ended.Wait() // both ends' connections have ended
+		closeBoth(t, r.a, r.b)
+		done := 0
+		for i := range all {
+			require.Len(t, told[i], 1)
+			if told[i][0] == nil {
+				require.Equal(t, done, i, "a READ behind one that failed is complete")
+				done++
+			}
+		}
+		require.LessOrEqual(t, done, 2)
+		require.ErrorIs(t, r.a.PostRead(mr, 0, 1, addr, rkey, nil), net.ErrClosed)
+		_, _, _, err = r.a.RegMR(sink, uapi.AccessLocalWrite)
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
+}
+
+// TestReadsAtClose: Close ends READs that are under way or wait, each once, and
+// the registrations.
+func TestReadsAtClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := remote{t: t}
+		r.a, r.b = bubble(t, "")
+		_, addr, rkey := r.offered(1 << 20)
+		sink := make([]byte, 1<<20)
+		mr, _, _, err := r.a.RegMR(sink, uapi.AccessLocalWrite)
+		require.NoError(t, err)
+		told := make(chan error, 20)
+		for range 10 {
+			require.NoError(t, r.a.PostRead(mr, 0, 1<<20, addr, rkey, func(err error) { told <- err }))
+		}
+		require.NoError(t, r.a.Abort())
+		require.NoError(t, r.a.CloseContext(context.Background()))
+		require.Len(t, told, 10)
+		closeBoth(t, r.a, r.b)
+		require.Len(t, told, 10)
+	})
+}
+
+// TestReadsNeedMessages: a stream of bytes has no READs.
+func TestReadsNeedMessages(t *testing.T) {
+	device, err := uapi.Open("sim")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, device.Close()) }()
+	a, _ := connect(t, device, device, msgring.Config{})
+	_, _, _, err = a.RegMR(make([]byte, 1), uapi.AccessLocalWrite)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	require.ErrorIs(t, a.PostRead(0, 0, 1, 0, 0, nil), syscall.EINVAL)
+}
+
+// bubble connects two ends of Messages in a bubble of virtual time.
+func bubble(t *testing.T, faults string) (a, b *msgring.Conn) {
+	x, l := uapitest.Listen(t, faults)
+	accepted := make(chan error, 1)
+	go func() {
+		request, err := l.Accept(t.Context())
+		if err == nil {
+			b, err = msgring.Accept(t.Context(), request, msgring.Config{Mode: msgring.Messages})
+		}
+		accepted <- err
+	}()
+	a, err := msgring.Dial(t.Context(), x, l.Addr().String(), msgring.Config{Mode: msgring.Messages, Linger: time.Second})
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
+	return a, b
+}
+
+func closeBoth(t *testing.T, a, b *msgring.Conn) {
+	_ = a.Close()
+	_ = b.Close()
+	require.NoError(t, a.CloseContext(context.Background()))
+	require.NoError(t, b.CloseContext(context.Background()))
+}
