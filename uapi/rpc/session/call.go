@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 
@@ -13,24 +12,34 @@ import (
 // error, net.ErrClosed and EMSGSIZE.
 var (
 	// ErrFateUnknown ends a call that was sent, and of which nothing was heard
-	// before its connection broke.
-	ErrFateUnknown = fmt.Errorf("rpc session: the connection broke before the answer: the call was executed once or not at all; ask the server before calling again: %w", syscall.ECONNRESET)
+	// before the server lost the session.
+	ErrFateUnknown = fmt.Errorf("rpc session: the session ended before the answer: the call was executed once or not at all; ask the server before calling again: %w", syscall.ECONNRESET)
+	// ErrExecuted ends a call that was executed, and whose answer is lost: the
+	// server keeps a bounded number of bytes of answers.
+	ErrExecuted = fmt.Errorf("rpc session: the call was executed, but its answer is lost; ask the server for its outcome: %w", syscall.EIO)
 	// ErrUnavailable ends a call that was not executed, for there is no
 	// connection, or the server is going away.
 	ErrUnavailable = fmt.Errorf("rpc session: the server cannot be reached, and has not executed the call; call again later: %w", syscall.EHOSTUNREACH)
+	// ErrBroken ends a stream whose connection broke.
+	ErrBroken = fmt.Errorf("rpc session: the stream's connection broke; its handler is told; open another one: %w", syscall.ECONNRESET)
+	// ErrTooLong ends a call whose answer is longer than the caller takes. The
+	// call was executed.
+	ErrTooLong = fmt.Errorf("rpc session: the call was executed, but its answer is longer than Call.MaxReply: %w", syscall.EMSGSIZE)
 )
 
 // Call is a unary call.
 type Call struct {
 	Method   string // 1 … 1,024 bytes
 	Metadata []byte // at most 65,535 bytes
-	Body     []byte
+	Body     Body   // nil for none, which is like an empty one
 	// Reply takes the answer, in the caller's goroutine; nil drops it. Its
 	// error is Client.Call's.
 	Reply func(*Answer) error
 	// WaitForReady has the call wait for a connection until its context ends.
 	// Else it ends with ErrUnavailable when an attempt to connect fails.
 	WaitForReady bool
+	// MaxReply bounds the answer's body in bytes (ClientConfig.MaxReply).
+	MaxReply int
 }
 
 // Status is how a handler ended; Code 0 is success, and has neither text nor
@@ -41,26 +50,35 @@ type Status struct {
 	Details []byte // at most 65,535 bytes
 }
 
-// Answer is a handler's answer.
+// Answer is a handler's answer. Its bytes are lent until Call.Reply returns.
 type Answer struct {
 	Status   Status
 	Metadata []byte // at most 65,535 bytes
 	Body     []byte // nil for none, which differs from an empty one
 }
 
-// pending is a call that has not ended. The client's mu guards it until done.
+// pending is a call, or a stream's opening, that has not ended. The client's
+// lock guards it until done.
 type pending struct {
-	*Call
-	ctx    context.Context
-	slot   uint16
-	posted bool // slot is a slot
-	ended  bool
-	done   chan struct{} // closed when it ended; then answer and err are set
+	ctx          context.Context
+	method       string
+	metadata     []byte
+	payload      payload
+	waitForReady bool
+	maxReply     int
+	stream       *stream // nil of a call
+
+	slot  uint16
+	held  bool // slot is a slot
+	ended bool
+	done  chan struct{} // closed when it ended, or the stream was opened; then what follows is set
+
 	answer Answer
+	slab   *slab // that has the answer's body
 	err    error
 }
 
-// end ends the call. Preconditions: the client's mu is held.
+// end ends the call. Preconditions: the client's lock is held.
 func (p *pending) end(err error) {
 	if !p.ended {
 		p.ended, p.err = true, err
@@ -68,41 +86,71 @@ func (p *pending) end(err error) {
 	}
 }
 
-// take ends the call with a REPLY, whose bytes it keeps.
-func (p *pending) take(m *wire.Message) {
+// take ends the call with a REPLY, whose bytes it copies; a body that was READ
+// lies in the slab, which passes to the call.
+func (p *pending) take(m *wire.Message, x *slab) {
+	if p.ended {
+		if x != nil {
+			x.drop()
+		}
+		return
+	}
+	a, err := answerOf(m)
 	switch {
-	case m.Flags&wire.Session != 0 && m.Code == wire.Unavailable:
-		p.end(ErrUnavailable)
-		return
-	case m.Flags&wire.Session != 0 && m.Code == wire.Cancelled:
-		p.end(context.Canceled)
-		return
+	case err != nil:
+	case x != nil:
+		a.Body, p.slab = x.bytes(), x
+	case m.Flags&wire.Bare == 0 && len(m.Body) > p.maxReply:
+		err = ErrTooLong
+	case m.Flags&wire.Bare == 0:
+		a.Body = append([]byte{}, m.Body...)
 	}
-	p.answer = Answer{
-		Status:   Status{Code: m.Code, Text: string(m.Text), Details: clone(m.Details)},
-		Metadata: clone(m.Metadata),
-	}
-	if m.Flags&wire.Bare == 0 {
-		p.answer.Body = append([]byte{}, m.Body...)
-	}
-	p.end(nil)
+	p.answer = a
+	p.end(err)
 }
 
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
+// answerOf is the answer in a REPLY or STREAM_END without its body, or how the
+// session ended the call in the handler's place.
+func answerOf(m *wire.Message) (a Answer, err error) {
+	if m.Flags&wire.Session != 0 {
+		switch m.Code {
+		case wire.Unavailable:
+			return a, ErrUnavailable
+		case wire.Cancelled:
+			return a, context.Canceled
+		case wire.DataLoss:
+			return a, ErrExecuted
+		}
+	}
+	return Answer{
+		Status:   Status{Code: m.Code, Text: string(m.Text), Details: clone(m.Details)},
+		Metadata: clone(m.Metadata),
+	}, nil
+}
 
-// check reports a call that no REQUEST of at most so many bytes carries.
-func (c *Call) check(longest int) error {
+// check reports a call that no message of at most so many bytes carries.
+func (p *pending) check(longest int) error {
 	m := wire.Message{
 		Type: wire.Request, Flags: wire.Define, Sequence: 1,
-		Name: []byte(c.Method), Metadata: c.Metadata, Body: c.Body,
+		Name: []byte(p.method), Metadata: p.metadata, Body: p.payload.bytes,
+	}
+	if x := p.payload.slab; x != nil {
+		m.Flags |= wire.Offered
+		m.Offer.Length = uint32(x.used)
+	}
+	if p.stream != nil {
+		m.Type, m.Stream = wire.StreamOpen, 1
 	}
 	if err := m.Check(); err != nil {
-		return fmt.Errorf("rpc session: call of %.40q: %w", c.Method, err)
+		return fmt.Errorf("rpc session: call of %.40q: %w", p.method, err)
 	}
+	return fits(&m, longest)
+}
+
+// fits reports a message that is longer than a connection carries.
+func fits(m *wire.Message, longest int) error {
 	if n := m.Length(); n > longest {
-		return fmt.Errorf("rpc session: call of %.40q has %d bytes; the rings carry %d: %w", c.Method, n, longest, syscall.EMSGSIZE)
+		return fmt.Errorf("rpc session: a message of %d bytes; the rings carry %d, of which metadata and a body of up to %d are part: %w", n, longest, copyLimit, syscall.EMSGSIZE)
 	}
 	return nil
 }
-
-var errOffered = errors.New("rpc session: the peer offers a body, which this end does not READ")

@@ -1,10 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -18,14 +19,21 @@ import (
 // ClientConfig says how to make a client; a zero field is the default in
 // parentheses.
 type ClientConfig struct {
-	Ring    int    // as msgring.Config.Ring
-	Service string // of the server (any)
+	Ring     int    // as msgring.Config.Ring
+	Service  string // of the server (any)
+	Slots    int    // calls that are under way at a time, at most 4,096; others wait (256)
+	MaxReply int    // bytes of an answer's body (64 MiB)
+	InFlight int    // bytes of bodies that are READ at a time, but for one (64 MiB)
+	// Connect makes a connection in place of msgring.Dial.
+	Connect func(ctx context.Context, config msgring.Config) (*msgring.Conn, error)
 }
 
-// Client makes calls to one server. It connects when a call waits.
+// Client is the client's end of a session with one server. It connects when a
+// call waits, and again when a connection broke and a call waits.
 //
 // Invariants: a call that has not ended is in waiting, once, or in calls at its
-// slot. mu is not held while a message is sent or received.
+// slot; a stream is in calls until it is abandoned. mu is not held while a
+// message is sent or received.
 type Client struct {
 	device *uapi.Context
 	addr   string
@@ -33,14 +41,21 @@ type Client struct {
 	life   context.Context // ends with Close
 	stop   context.CancelFunc
 	over   chan struct{} // closed when nothing is left
-	work   chan struct{} // tells the writer that there may be something to send
+	work   chan struct{} // tells run that a call waits
+	slabs  slabs
 
-	mu      sync.Mutex
-	closed  bool
-	waiting []*pending
-	core    *core.Client // of the present connection, nil without one
-	calls   []*pending   // by slot
-	stats   ClientStats
+	mu       sync.Mutex
+	closed   bool
+	waiting  []*pending // have no slot
+	id       [16]byte
+	core     *core.Client
+	lifetime time.Duration // of the session at the server without a connection
+	calls    []*pending    // by slot
+	link     *link         // the present connection, nil without one
+	away     bool          // its server takes no more calls
+	repeat   []uint16      // slots whose requests are to be posted again
+	where    uapi.ConnInfo // of the last connection
+	stats    ClientStats
 }
 
 // ClientStats count what a client did.
@@ -48,17 +63,28 @@ type ClientStats struct {
 	Calls       uint64 // calls that ended
 	Unknown     uint64 // of them with ErrFateUnknown
 	Connections uint64
+	Repeats     uint64 // requests that were sent again
+	Voids       uint64 // calls that were given up instead
+	Dropped     uint64 // messages of older connections or calls
 }
 
 // Dial makes a client of the server at addr, HOST:PORT. It does not wait for a
-// connection: the first call does.
+// connection: the first call does. The error is EINVAL for a configuration that
+// is not one.
 func Dial(device *uapi.Context, addr string, config ClientConfig) (*Client, error) {
 	ring := config.ring()
 	if err := ring.Check(); err != nil {
 		return nil, err
 	}
+	if config.Slots < 0 || config.Slots > core.MaxSlots || config.MaxReply < 0 || config.InFlight < 0 {
+		return nil, errConfig("ClientConfig")
+	}
+	config.MaxReply = cmp.Or(config.MaxReply, wire.MaxBody)
+	config.InFlight = cmp.Or(config.InFlight, wire.MaxBody)
 	c := &Client{device: device, addr: addr, config: config, over: make(chan struct{}), work: make(chan struct{}, 1)}
+	c.slabs.offers = &offers{}
 	c.life, c.stop = context.WithCancel(context.Background())
+	c.begin()
 	go c.run()
 	return c, nil
 }
@@ -67,222 +93,155 @@ func (c *ClientConfig) ring() msgring.Config {
 	return msgring.Config{Mode: msgring.Messages, Ring: c.Ring, Service: c.Service, Linger: linger}
 }
 
-// linger bounds what a connection waits for its peer's device at its end.
+// linger bounds what a connection waits for its peer at its end.
 const linger = time.Second
+
+// Lock, Unlock and memory are a connection's end.
+func (c *Client) Lock()          { c.mu.Lock() }
+func (c *Client) Unlock()        { c.mu.Unlock() }
+func (c *Client) memory() *slabs { return &c.slabs }
+func (c *Client) flow() flow     { return c.core }
 
 // Call makes a call and waits for its answer, which it gives to call.Reply.
 //
-// Errors: Reply's; ErrFateUnknown, ErrUnavailable; ctx's, after which the call
-// was executed once or not at all; net.ErrClosed after Close, likewise;
-// EMSGSIZE or EINVAL for a call that the connection cannot carry.
+// Errors: Reply's and Body's; ErrFateUnknown, ErrExecuted, ErrTooLong,
+// ErrUnavailable; ctx's, after which the call was executed once or not at all;
+// net.ErrClosed after Close, likewise; EMSGSIZE or EINVAL for a call that the
+// connection cannot carry.
 func (c *Client) Call(ctx context.Context, call *Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p := &pending{Call: call, ctx: ctx, done: make(chan struct{})}
+	p := &pending{
+		ctx: ctx, method: call.Method, metadata: call.Metadata, waitForReady: call.WaitForReady,
+		maxReply: cmp.Or(call.MaxReply, c.config.MaxReply), done: make(chan struct{}),
+	}
+	var err error
+	if p.payload, err = c.slabs.load(call.Body); err != nil {
+		return err
+	}
+	defer p.payload.drop()
+	err = c.wait(p)
+	c.mu.Lock()
+	c.stats.Calls++
+	if errors.Is(err, ErrFateUnknown) {
+		c.stats.Unknown++
+	}
+	c.mu.Unlock()
+	if p.slab != nil {
+		defer p.slab.drop()
+	}
+	if err != nil || call.Reply == nil {
+		return err
+	}
+	return call.Reply(&p.answer)
+}
+
+// wait queues the call, and waits until it ends.
+func (c *Client) wait(p *pending) error {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return net.ErrClosed
 	}
 	c.waiting = append(c.waiting, p)
+	if c.link != nil {
+		c.link.wake()
+	} else {
+		wake(c.work)
+	}
 	c.mu.Unlock()
-	wake(c.work)
 	select {
 	case <-p.done:
-	case <-ctx.Done():
+	case <-p.ctx.Done():
 		c.leave(p)
 	}
-	c.mu.Lock()
-	c.stats.Calls++
-	if errors.Is(p.err, ErrFateUnknown) {
-		c.stats.Unknown++
-	}
-	c.mu.Unlock()
-	if p.err != nil || call.Reply == nil {
-		return p.err
-	}
-	return call.Reply(&p.answer)
+	return p.err
 }
 
 // leave ends a call whose context has ended, unless it has its answer.
 func (c *Client) leave(p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case p.ended:
-		return
-	case p.posted:
+	if !p.ended {
+		c.abandon(p)
+		p.end(p.ctx.Err())
+	}
+}
+
+// abandon gives the call's place back. Preconditions: c.mu is held.
+func (c *Client) abandon(p *pending) {
+	if p.held {
+		p.held = false
 		c.core.Abandon(p.slot)
 		c.calls[p.slot] = nil
-	default:
-		c.waiting = slices.DeleteFunc(c.waiting, func(q *pending) bool { return p == q })
+		c.slabs.offers.freed(c.core.Freed)
+		if c.link != nil {
+			c.link.wake()
+		}
+		return
 	}
-	p.end(p.ctx.Err())
-	wake(c.work)
+	c.waiting = slices.DeleteFunc(c.waiting, func(q *pending) bool { return p == q })
 }
 
 // Stats returns what the client has done so far.
 func (c *Client) Stats() ClientStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stats
+	s := c.stats
+	s.add(c.core)
+	return s
 }
 
-// Close ends all calls with net.ErrClosed, and the connection, and waits until
-// both are gone.
+func (s *ClientStats) add(c *core.Client) {
+	s.Repeats += c.Repeats
+	s.Voids += c.Voids
+	s.Dropped += c.Dropped
+}
+
+// LocalAddr is this end's address on the last connection, invalid before the
+// first.
+func (c *Client) LocalAddr() netip.AddrPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.where.LocalAddr
+}
+
+// RemoteAddr is the server's address on the last connection, invalid before the
+// first.
+func (c *Client) RemoteAddr() netip.AddrPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.where.RemoteAddr
+}
+
+// Close ends all calls and streams with net.ErrClosed, and the session at both
+// ends, and waits until the connection is gone.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	for _, p := range append(c.waiting, c.calls...) {
-		if p != nil {
-			p.end(net.ErrClosed)
+		if p == nil {
+			continue
+		}
+		p.end(net.ErrClosed)
+		if p.stream != nil {
+			p.stream.shatter(net.ErrClosed)
 		}
 	}
 	c.waiting = nil
+	if x := c.link; x != nil {
+		_ = x.conn.CloseWrite() // the server ends the session, and the connection
+	} else {
+		c.stop()
+	}
 	c.mu.Unlock()
+	wake(c.work)
+	select {
+	case <-c.over:
+	case <-time.After(linger):
+	}
 	c.stop()
 	<-c.over
 	return nil
-}
-
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// run connects whenever a call waits, until the client is closed.
-func (c *Client) run() {
-	defer close(c.over)
-	for delay := firstDelay; ; {
-		for !c.wanted() {
-			select {
-			case <-c.work:
-			case <-c.life.Done():
-				return
-			}
-		}
-		conn, err := msgring.Dial(c.life, c.device, c.addr, c.config.ring())
-		if err == nil {
-			delay = firstDelay
-			c.converse(conn)
-			continue
-		}
-		c.unavailable(err)
-		select {
-		case <-time.After(time.Duration(float64(delay) * (0.8 + 0.4*rand.Float64()))):
-		case <-c.life.Done():
-			return
-		}
-		delay = min(delay*16/10, lastDelay)
-	}
-}
-
-// Waits between attempts to connect.
-const (
-	firstDelay = 10 * time.Millisecond
-	lastDelay  = time.Second
-)
-
-func (c *Client) wanted() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting) > 0
-}
-
-// unavailable ends the calls that do not wait for a connection.
-func (c *Client) unavailable(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiting = slices.DeleteFunc(c.waiting, func(p *pending) bool {
-		if !p.WaitForReady {
-			p.end(errors.Join(ErrUnavailable, err))
-		}
-		return !p.WaitForReady
-	})
-}
-
-// converse makes calls on a connection until it ends.
-func (c *Client) converse(conn *msgring.Conn) {
-	c.mu.Lock()
-	c.stats.Connections++
-	c.core = core.NewClient(core.DefaultSlots)
-	c.calls = make([]*pending, core.DefaultSlots)
-	_ = c.core.Connected(c.core.Attempt(), core.New, core.DefaultSlots, c.event)
-	c.mu.Unlock()
-	unhook := context.AfterFunc(c.life, func() { _ = conn.Abort() })
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		receive(conn, c.receive)
-	}()
-	send(conn, c.work, heard, func(b []byte) []byte { return c.next(b, conn.Info().Longest) })
-	unhook()
-	_ = conn.Abort()
-	<-heard
-	_ = conn.CloseContext(context.Background())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.core.Close(c.event)
-	c.core, c.calls = nil, nil
-}
-
-// receive takes in a message of the server.
-func (c *Client) receive(m *wire.Message) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, err := c.core.Receive(1, m)
-	if e.Kind == core.Fetch {
-		return errOffered
-	}
-	c.event(e)
-	wake(c.work) // a slot may have become free
-	return err
-}
-
-// event ends the call that an event ends.
-func (c *Client) event(e core.Event) {
-	if e.Kind != core.Answered && e.Kind != core.EndedUnknown {
-		return
-	}
-	p := c.calls[e.Slot]
-	c.calls[e.Slot] = nil
-	if e.Kind == core.Answered {
-		p.take(e.Message)
-	} else {
-		p.end(ErrFateUnknown)
-	}
-}
-
-// next appends the next message to send to b, if there is one.
-func (c *Client) next(b []byte, longest int) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m, ok := c.core.Next(); ok {
-		return m.Append(b)
-	}
-	for len(c.waiting) > 0 && !c.closed {
-		p := c.waiting[0]
-		if err := p.check(longest); err != nil {
-			c.waiting = c.waiting[1:]
-			p.end(err)
-			continue
-		}
-		slot, ok := c.core.Begin(false)
-		if !ok {
-			break
-		}
-		c.waiting = c.waiting[1:]
-		p.slot, p.posted = slot, true
-		c.calls[slot] = p
-		m, _ := c.core.Request(slot, p.Method, 0, 0)
-		m.Metadata, m.Body = p.Metadata, p.Body
-		if at, ok := p.ctx.Deadline(); ok {
-			m.Timeout = wire.Timeout(int64(time.Until(at)))
-		}
-		return m.Append(b)
-	}
-	return b
 }

@@ -1,5 +1,6 @@
-// Package session makes calls that are executed at most once, over message
-// rings: a client, and a server with one handler for all methods.
+// Package session makes calls that are executed at most once, whatever becomes
+// of connections, and streams beside them, over message rings: a client, and a
+// server with one handler for the calls of all methods and one for streams.
 //
 //	client, err := session.Dial(device, "10.0.0.2:7471", session.ClientConfig{})
 //	err = client.Call(ctx, &session.Call{Method: "add", Body: b, Reply: take})
@@ -8,18 +9,33 @@
 //	err = server.Serve(listener)
 //
 // It is not gRPC: methods are names, metadata and bodies are bytes. It has no
-// streams, and no bodies that the peer READs: a message fits into a quarter of
-// either ring. A session ends with its connection: calls that were posted then
-// end with ErrFateUnknown, and are not repeated.
+// interceptors, no authentication, and no other end than itself.
+//
+// # At most once
+//
+// A session outlives its connections. When one breaks, the client makes another
+// and repeats the calls whose answers it lacks; the server executes none twice,
+// and sends the answer of one that it has executed. A call ends
+//
+//	with its answer      executed once
+//	ErrUnavailable       not executed
+//	ErrExecuted          executed once; the server no longer has the answer
+//	ErrFateUnknown       executed once or not at all: the server has lost the session
+//	with its context     executed once or not at all: its caller has left
+//
+// Streams are not repeated: they end with ErrBroken.
 //
 // # How a call flows
 //
-//  1. Call queues the caller, and wakes the client's writer, which connects if
-//     no connection stands.
-//  2. The writer gives the call a slot and sends its REQUEST.
+//  1. Call has the body appended to memory of the session, queues the caller,
+//     and wakes the connection's writer; without a connection, one is made.
+//  2. The writer gives the call a slot and sends its REQUEST. A body of up to
+//     32 KiB is part of it; a longer one is offered, and the server READs it.
 //  3. The server's reader copies the message out of the ring, and a goroutine
-//     runs the handler. Its reply passes to the connection's writer.
-//  4. The client's reader copies the REPLY out and wakes the caller.
+//     runs the handler. Its answer passes to the connection's writer, and stays
+//     in the slot until the slot's next call.
+//  4. The client's reader copies the REPLY out, or has its body READ, and wakes
+//     the caller.
 //  5. A caller whose context ends leaves at once: a call that was posted is
 //     cancelled at the server, and its slot returns with the server's answer.
 //

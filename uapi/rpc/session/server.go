@@ -3,16 +3,12 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
+	"math/rand/v2"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
-	ringcore "github.com/rdmashim/rdmashim/uapi/msgring/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
@@ -20,19 +16,51 @@ import (
 // ServerConfig says how to make a server; a zero field is the default in
 // parentheses.
 type ServerConfig struct {
-	// Unary answers the calls of all methods; it is needed. Its context ends
-	// with the caller's deadline or cancel, and with the connection.
-	Unary         func(ctx context.Context, r *Request) Answer
-	Ring          int    // as msgring.Config.Ring
-	Service       string // that clients ask for (any)
-	MaxConcurrent int    // handlers that run; other calls wait (1,024)
-	Sessions      int    // connections; others are refused (4,096)
+	// Unary answers the calls of all methods. Its context ends with the
+	// caller's deadline or cancel, and with the session: a call goes on when
+	// its connection breaks (every call is answered UNIMPLEMENTED).
+	Unary func(ctx context.Context, r *Request) Reply
+	// Stream answers the streams of all methods, with trailers as the reply's
+	// metadata and no body. Its context ends with the connection, too (every
+	// stream is answered UNIMPLEMENTED).
+	Stream func(ctx context.Context, s *ServerStream) Reply
+
+	Ring          int           // as msgring.Config.Ring
+	Service       string        // that clients ask for (any)
+	MaxConcurrent int           // handlers that run; other calls wait (1,024)
+	MaxRequest    int           // bytes of a call's body; longer ones are refused (64 MiB)
+	Sessions      int           // others are refused, and told BUSY (4,096)
+	Slots         int           // of a session: calls under way (256)
+	Kept          int64         // bytes of answers kept for all sessions (1 GiB)
+	SessionKept   int64         // bytes of answers kept for a session (16 MiB)
+	InFlight      int           // bytes of bodies that are READ at a time for a session, but for one (64 MiB)
+	Lifetime      time.Duration // of a session without a connection, in whole seconds (60 s)
 }
 
-// Request is a call that a handler answers. Its bytes are the handler's.
+// Request is a call that a handler answers.
 type Request struct {
-	Method         string
-	Metadata, Body []byte
+	Method   string
+	Metadata []byte
+	Body     []byte        // lent until Release, or the handler returns
+	Conn     uapi.ConnInfo // of the connection
+
+	slab *slab
+}
+
+// Release ends the loan of the body.
+func (r *Request) Release() {
+	if r.slab != nil {
+		r.slab.drop()
+		r.slab = nil
+	}
+	r.Body = nil
+}
+
+// Reply is a handler's answer.
+type Reply struct {
+	Status   Status
+	Metadata []byte // at most 65,535 bytes
+	Body     Body   // nil for none, which differs from an empty one
 }
 
 // Server answers the calls of clients.
@@ -40,13 +68,34 @@ type Server struct {
 	config ServerConfig
 	life   context.Context // ends with Stop
 	stop   context.CancelFunc
+	accept context.Context // ends with GracefulStop
+	refuse context.CancelFunc
 	began  time.Time
 	room   chan struct{} // has an element for each handler that runs
 	all    sync.WaitGroup
+	offers offers
 
-	mu     sync.Mutex
-	closed bool
-	core   *core.Server // guarded by mu, with its sessions
+	mu       sync.Mutex
+	closed   bool // no more connections
+	core     *core.Server
+	sessions map[*core.Session]*session
+	expiry   *time.Timer
+	idle     sync.Cond // on mu: a session may be quiet
+	cutOff   uint64
+}
+
+// ServerStats count what a server did.
+type ServerStats struct {
+	Sessions   int    // now
+	Executed   uint64 // calls whose handler was started
+	Replays    uint64 // answers that were sent again
+	Attaches   uint64 // repeats of calls that ran
+	Resumed    uint64 // connections of sessions that went on
+	Voids      uint64 // calls that were given up before they arrived
+	Tombstones uint64 // answers that were not kept
+	KeptBytes  int64  // of answers, now
+	CutOff     uint64 // connections whose client broke the protocol
+	Dropped    uint64 // messages of older connections or calls
 }
 
 // NewServer makes a server. The error is EINVAL for a configuration that is not
@@ -56,15 +105,25 @@ func NewServer(config ServerConfig) (*Server, error) {
 	if err := ring.Check(); err != nil {
 		return nil, err
 	}
-	if config.Unary == nil || config.MaxConcurrent < 0 || config.Sessions < 0 {
-		return nil, fmt.Errorf("rpc session: ServerConfig has no Unary, or a negative bound: %w", syscall.EINVAL)
+	c := &config
+	if min(c.MaxConcurrent, c.MaxRequest, c.Sessions, c.Slots, c.InFlight) < 0 || min(c.Kept, c.SessionKept, int64(c.Lifetime)) < 0 ||
+		c.Slots > core.MaxSlots || c.Unary == nil && c.Stream == nil {
+		return nil, errConfig("ServerConfig")
 	}
+	c.MaxRequest = cmp.Or(c.MaxRequest, wire.MaxBody)
+	c.InFlight = cmp.Or(c.InFlight, wire.MaxBody)
+	c.Lifetime = max(cmp.Or(c.Lifetime, time.Duration(core.Lifetime)).Truncate(time.Second), time.Second)
 	s := &Server{
-		config: config, began: time.Now(),
+		config: config, began: time.Now(), sessions: map[*core.Session]*session{},
 		room: make(chan struct{}, cmp.Or(config.MaxConcurrent, 1024)),
-		core: core.NewServer(core.ServerConfig{Sessions: config.Sessions}),
+		core: core.NewServer(core.ServerConfig{
+			Instance: rand.Uint64(), Slots: c.Slots, Sessions: c.Sessions,
+			Kept: c.Kept, SessionKept: c.SessionKept, Lifetime: core.Time(c.Lifetime),
+		}),
 	}
+	s.idle.L = &s.mu
 	s.life, s.stop = context.WithCancel(context.Background())
+	s.accept, s.refuse = context.WithCancel(s.life)
 	return s, nil
 }
 
@@ -72,20 +131,26 @@ func (c *ServerConfig) ring() msgring.Config {
 	return msgring.Config{Mode: msgring.Messages, Ring: c.Ring, Service: c.Service, Linger: linger}
 }
 
-// Executed is how many calls had their handler started.
-func (s *Server) Executed() uint64 {
+func (s *Server) now() core.Time { return core.Time(time.Since(s.began)) }
+
+// Stats returns what the server has done so far.
+func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.core.Executed
+	c := s.core
+	return ServerStats{
+		Sessions: c.Sessions(), Executed: c.Executed, Replays: c.Replays, Attaches: c.Attaches, Resumed: c.Resumed,
+		Voids: c.Voids, Tombstones: c.Tombstones, KeptBytes: c.Kept(), CutOff: s.cutOff, Dropped: c.Dropped,
+	}
 }
 
-// Serve answers the clients that connect to l, until Stop, when it returns nil,
-// or l fails. The listener remains the caller's.
+// Serve answers the clients that connect to l, until Stop or GracefulStop, when
+// it returns nil, or l fails. The listener remains the caller's.
 func (s *Server) Serve(l *uapi.Listener) error {
 	for {
-		request, err := l.Accept(s.life)
+		request, err := l.Accept(s.accept)
 		switch {
-		case s.life.Err() != nil:
+		case s.accept.Err() != nil:
 			if err == nil {
 				err = request.Reject(0, nil)
 			}
@@ -93,167 +158,90 @@ func (s *Server) Serve(l *uapi.Listener) error {
 		case err != nil:
 			return err
 		}
-		s.mu.Lock()
-		closed := s.closed
-		if !closed {
-			s.all.Add(1)
-		}
-		s.mu.Unlock()
-		if closed {
+		accepted := s.begin(func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+			return msgring.Accept(ctx, request, config)
+		})
+		if !accepted {
 			return request.Reject(0, nil)
 		}
-		go func() {
-			defer s.all.Done()
-			s.accept(request)
-		}()
 	}
 }
 
-// Stop ends all connections, then cancels the handlers, and returns when both
-// have ended. What a cancelled handler answers reaches nobody.
-func (s *Server) Stop() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.stop()
-	s.all.Wait()
-}
-
-func (s *Server) now() core.Time { return core.Time(time.Since(s.began)) }
-
-// accept answers a client until its connection ends.
-func (s *Server) accept(request *uapi.Request) {
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	s.mu.Lock()
-	session, _, err := s.core.Admit(s.now(), id, 1, core.DefaultSlots)
-	s.mu.Unlock()
-	if err != nil {
-		refusal := msgring.Refusal{Reason: ringcore.ReasonBusy, Text: err.Error()}
-		_ = request.Reject(uapi.RejectedByProgram, refusal.Append(nil))
-		return
-	}
-	x := &link{server: s, core: session, work: make(chan struct{}, 1), cancels: map[uint16]context.CancelFunc{}}
-	x.life, x.stop = context.WithCancel(context.Background())
-	conn, err := msgring.Accept(s.life, request, s.config.ring())
-	if err == nil {
-		x.converse(conn)
-	}
-	s.mu.Lock()
-	session.Disconnected(s.now(), 1, func(core.Event) {})
-	session.End(func(core.Event) {})
-	s.mu.Unlock()
-	x.stop()
-}
-
-// link is the connection of a session. The server's mu guards core and cancels.
-type link struct {
-	server  *Server
-	core    *core.Session
-	life    context.Context // of the handlers; ends after the connection
-	stop    context.CancelFunc
-	work    chan struct{}
-	longest int // bytes of a message
-	cancels map[uint16]context.CancelFunc
-}
-
-func (x *link) converse(conn *msgring.Conn) {
-	x.longest = conn.Info().Longest
-	x.server.mu.Lock()
-	x.core.Connected(1)
-	x.server.mu.Unlock()
-	unhook := context.AfterFunc(x.server.life, func() { _ = conn.Abort() })
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		receive(conn, x.receive)
-	}()
-	send(conn, x.work, heard, x.next)
-	unhook()
-	_ = conn.Abort()
-	<-heard
-	_ = conn.CloseContext(context.Background())
-}
-
-// next appends the next message to send to b, if there is one.
-func (x *link) next(b []byte) []byte {
-	x.server.mu.Lock()
-	defer x.server.mu.Unlock()
-	if m, ok := x.core.Next(); ok {
-		return m.Append(b)
-	}
-	return b
-}
-
-// receive takes in a message of the client. An error cuts the client off.
-func (x *link) receive(m *wire.Message) error {
-	s := x.server
+// begin answers a client in a goroutine of its own, on the connection that
+// accept makes. It returns false when the server takes no more.
+func (s *Server) begin(accept func(context.Context, msgring.Config) (*msgring.Conn, error)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, err := x.core.Receive(1, m)
-	switch e.Kind {
-	case core.Execute:
-		ctx, cancel := context.WithCancel(x.life)
-		if m.Timeout > 0 {
-			ctx, cancel = context.WithTimeout(x.life, time.Duration(m.Timeout)*10*time.Microsecond)
-		}
-		x.cancels[e.Slot] = cancel
-		r := &Request{Method: e.Method, Metadata: clone(m.Metadata), Body: clone(m.Body)}
-		s.all.Add(1)
-		go func() {
-			defer s.all.Done()
-			x.handle(ctx, e.Slot, r)
-			cancel()
-		}()
-	case core.CancelHandler:
-		if cancel := x.cancels[e.Slot]; cancel != nil {
-			cancel()
-		}
-	case core.Open:
-		x.core.Finish(s.now(), e.Slot, &core.Reply{Flags: wire.Error, Code: unimplemented, Text: []byte("the server has no streams")})
-	case core.Fetch:
-		err = errors.Join(err, errOffered)
+	if s.closed {
+		return false
 	}
-	wake(x.work)
-	return err
+	s.all.Add(1)
+	go func() {
+		defer s.all.Done()
+		s.answer(accept)
+	}()
+	return true
 }
 
-// unimplemented is the code of gRPC's.
-const unimplemented = 12
-
-// handle runs the handler of a call when there is room, and sends its answer.
-func (x *link) handle(ctx context.Context, slot uint16, r *Request) {
-	s := x.server
-	var a Answer
-	select {
-	case s.room <- struct{}{}:
-		a = s.config.Unary(ctx, r)
-		<-s.room
-	case <-ctx.Done():
-		a.Status = Status{Code: wire.Cancelled, Text: "the call ended before its handler could start"}
-	}
-	reply := a.reply(x.longest)
+// Cut breaks a random connection off, for tests of what stands on sessions. It
+// returns false if there is none.
+func (s *Server) Cut() bool {
 	s.mu.Lock()
-	delete(x.cancels, slot)
-	x.core.Finish(s.now(), slot, &reply)
-	s.mu.Unlock()
-	wake(x.work)
+	defer s.mu.Unlock()
+	for _, x := range s.sessions { // in an order of Go's choice
+		if x.link != nil {
+			x.link.cut()
+			return true
+		}
+	}
+	return false
 }
 
-// reply is the answer as a REPLY of at most so many bytes, else a status that
-// says that it is longer.
-func (a *Answer) reply(longest int) core.Reply {
-	m := wire.Message{Type: wire.Reply, Sequence: 1, Metadata: a.Metadata, Body: a.Body}
-	if a.Body == nil {
-		m.Flags |= wire.Bare
+// GracefulStop takes no more connections and calls, waits until the handlers
+// that run have answered, and stops.
+func (s *Server) GracefulStop() {
+	s.refuse()
+	s.mu.Lock()
+	s.closed = true
+	for _, x := range s.sessions {
+		x.core.GoAway()
+		x.wake()
 	}
-	if a.Status.Code != 0 {
-		m.Flags |= wire.Error
-		m.Code, m.Text, m.Details = a.Status.Code, []byte(a.Status.Text), a.Status.Details
+	for !s.quiet() {
+		s.idle.Wait()
 	}
-	if err := m.Check(); err != nil || m.Length() > longest {
-		text := fmt.Sprintf("the handler's answer does not fit into a message of %d bytes", longest)
-		return core.Reply{Flags: wire.Error | wire.Bare, Code: wire.ResourceExhausted, Text: []byte(text)}
+	s.mu.Unlock()
+	s.Stop()
+}
+
+// quiet reports whether no handler runs, and no answer waits to be sent.
+func (s *Server) quiet() bool {
+	for _, x := range s.sessions {
+		if !x.core.Quiet() || x.link != nil && x.link.writing {
+			return false
+		}
 	}
-	return core.Reply{Flags: m.Flags, Code: m.Code, Text: m.Text, Details: m.Details, Metadata: m.Metadata, Body: m.Body}
+	return true
+}
+
+// Stop ends all sessions, which cancels the handlers, and returns when all
+// connections and handlers have ended. What a cancelled handler answers reaches
+// nobody.
+func (s *Server) Stop() {
+	s.refuse()
+	s.mu.Lock()
+	s.closed = true
+	for _, x := range s.sessions {
+		x.core.End(x.event)
+		if x.link != nil {
+			_ = x.link.conn.CloseWrite() // the client then closes
+		}
+	}
+	s.tidy()
+	s.idle.Broadcast()
+	s.mu.Unlock()
+	timer := time.AfterFunc(linger, s.stop)
+	s.all.Wait()
+	timer.Stop()
+	s.stop()
 }

@@ -14,18 +14,19 @@ import "github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 // is to be posted beside requests is a note in its slot, and the slot is in
 // pending.
 type Client struct {
-	most    int    // slots asked for
-	usable  int    // slots that the server has; 0 before the first connection
-	epoch   uint32 // of the last attempt
-	live    uint32 // of the connection that the slots speak of; 0: none
-	up      bool   // live is epoch, and set up
-	away    bool   // the server is going away
-	slots   []clientSlot
-	free    []uint16
-	pending fifo[uint16]
-	freed   fifo[Slab]
-	methods map[string]uint16 // numbered on this connection
-	streams uint32            // number of the last stream
+	most     int    // slots asked for
+	usable   int    // slots that the server has; 0 before the first connection
+	epoch    uint32 // of the last attempt
+	instance uint64 // of the session at the server
+	live     uint32 // of the connection that the slots speak of; 0: none
+	up       bool   // live is epoch, and set up
+	away     bool   // the server is going away
+	slots    []clientSlot
+	free     []uint16
+	pending  fifo[uint16]
+	freed    fifo[Slab]
+	methods  map[string]uint16 // numbered on this connection
+	streams  uint32            // number of the last stream
 
 	Repeats uint64 // requests posted again
 	Voids   uint64 // calls that were not repeated
@@ -88,26 +89,28 @@ func (c *Client) Up() bool { return c.up }
 
 // Connected takes in the server's answer to the attempt epoch; from now on
 // messages are posted, and received. Unposted tells which calls are posted
-// again. If the server does not know the session, all calls end. The error is a
-// *Breach; the answer to an older attempt is dropped.
-func (c *Client) Connected(epoch uint32, state SessionState, slots int, yield func(Event)) error {
+// again. If the session is not the instance that the client knows, all calls
+// end, whatever state says: the answer that called it Unknown may have been
+// lost. The error is a *Breach; the answer to an older attempt is dropped.
+func (c *Client) Connected(epoch uint32, state SessionState, instance uint64, slots int, yield func(Event)) error {
 	switch {
 	case epoch != c.epoch || c.up:
 		c.Dropped++
 		return nil
 	case slots < 1 || slots > MaxSlots || state < New || state > Unknown:
 		return breach("an answer with %d slots for a session in state %d", slots, state)
-	case c.usable != 0 && state == Resumed && slots < c.usable:
+	case c.usable != 0 && state == Resumed && instance == c.instance && slots < c.usable:
 		return breach("an answer with %d slots for a session of %d", slots, c.usable)
 	}
 	c.disconnect(yield)
 	switch {
 	case c.usable == 0: // whatever an earlier attempt has made, it is empty
 		c.begin(slots)
-	case state != Resumed:
+	case state != Resumed || instance != c.instance:
 		c.forget(yield)
 		c.begin(slots)
 	}
+	c.instance = instance
 	c.live, c.up, c.away = epoch, true, false
 	c.methods = map[string]uint16{}
 	for i := range c.slots {

@@ -4,11 +4,12 @@ import "cmp"
 
 // ServerConfig bounds a server; 0 is the default.
 type ServerConfig struct {
-	Slots       int   // of a session, at most MaxSlots: DefaultSlots
-	Sessions    int   // MaxSessions
-	Kept        int64 // bytes of replies in all sessions: MaxKept
-	SessionKept int64 // bytes of replies in a session: SessionKept
-	Lifetime    Time  // of a session without a connection: Lifetime
+	Instance    uint64 // random, so that no two servers have the same
+	Slots       int    // of a session, at most MaxSlots: DefaultSlots
+	Sessions    int    // MaxSessions
+	Kept        int64  // bytes of replies in all sessions: MaxKept
+	SessionKept int64  // bytes of replies in a session: SessionKept
+	Lifetime    Time   // of a session without a connection: Lifetime
 }
 
 // Server is the server's end of all its sessions. The caller serialises all
@@ -20,6 +21,7 @@ type ServerConfig struct {
 type Server struct {
 	config   ServerConfig
 	sessions map[[16]byte]*Session
+	made     uint64 // sessions
 	kept     int64
 	serial   uint64 // of the last reply kept
 	old      fifo[keptReply]
@@ -56,7 +58,8 @@ func NewServer(c ServerConfig) *Server {
 // slots, and raises the session's epoch if it returns no error: ErrSlots,
 // ErrBusy, ErrStale. The caller then destroys the session's older queue pair,
 // calls Disconnected for it, accepts, and calls Connected; or Disconnected if
-// accepting failed. The answer says the state and Session.Slots.
+// accepting failed. The answer says
+// the state, Session.Instance and Session.Slots.
 func (s *Server) Admit(now Time, id [16]byte, epoch uint32, slots int) (*Session, SessionState, error) {
 	x, state := s.sessions[id], Resumed
 	switch {
@@ -69,7 +72,8 @@ func (s *Server) Admit(now Time, id [16]byte, epoch uint32, slots int) (*Session
 	case x != nil:
 		s.Resumed++
 	default:
-		x = &Session{server: s, id: id, most: min(slots, s.config.Slots)}
+		s.made++
+		x = &Session{server: s, id: id, instance: s.config.Instance + s.made, most: min(slots, s.config.Slots)}
 		s.sessions[id] = x
 		if state = Unknown; epoch == 1 {
 			state = New

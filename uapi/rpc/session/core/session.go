@@ -23,6 +23,7 @@ const (
 type Session struct {
 	server    *Server
 	id        [16]byte
+	instance  uint64
 	most      int    // slots
 	epoch     uint32 // admitted last
 	live      uint32 // of the connection that the slots speak of; 0: none
@@ -59,7 +60,7 @@ type serverSlot struct {
 	reply  reply
 	kept   int64  // bytes of the reply that count
 	serial uint64 // of the reply, in the order in which they were kept
-	flight bool   // the reply's slab does not count: its first connection lives
+	flight bool   // the reply does not count: the client may be reading its slab
 	notes  notes
 }
 
@@ -85,8 +86,14 @@ type reply struct {
 	length                        uint32
 }
 
+func (r *reply) bytes() int64 { return int64(len(r.buffer)) + int64(r.length) }
+
 // ID is the session's id.
 func (x *Session) ID() [16]byte { return x.id }
+
+// Instance tells sessions apart that were made under the same id. A message
+// ring's answer has it as the server's instance.
+func (x *Session) Instance() uint64 { return x.instance }
 
 // Epoch is that of the newest attempt that was admitted.
 func (x *Session) Epoch() uint32 { return x.epoch }
@@ -142,7 +149,7 @@ func (x *Session) Disconnected(now Time, epoch uint32, yield func(Event)) {
 		}
 		if y.flight {
 			y.flight = false
-			x.server.keep(x, uint16(i), int64(y.reply.length))
+			x.server.keep(x, uint16(i), y.reply.bytes())
 		}
 	}
 }
@@ -225,11 +232,9 @@ func (x *Session) store(slot uint16, r *Reply) {
 		flags: r.Flags, code: r.Code, buffer: b, slab: r.Slab, length: r.Length,
 		text: len(r.Text), details: len(r.Details), metadata: len(r.Metadata), body: len(r.Body),
 	}
-	n := int64(len(b))
-	if y.flight = r.Slab != 0 && x.live != 0; r.Slab != 0 && !y.flight {
-		n += int64(r.Length)
+	if y.flight = r.Slab != 0 && x.live != 0; !y.flight {
+		x.server.keep(x, slot, y.reply.bytes())
 	}
-	x.server.keep(x, slot, n)
 }
 
 // drop forgets the slot's reply.
@@ -333,6 +338,8 @@ func (x *Session) fill(m *Send, y *serverSlot) {
 	}
 	m.Type, m.Body = wire.Reply, part(r.body)
 	if r.slab != 0 {
+		x.server.unkeep(x, y)
+		y.flight = true
 		m.Slab, m.Flags, m.Offer.Length = r.slab, m.Flags|wire.Offered, r.length
 	}
 }

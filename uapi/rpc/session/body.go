@@ -1,0 +1,89 @@
+package session
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
+)
+
+// Body is a message that is appended to memory which the session gives, and
+// which the device may read.
+type Body interface {
+	// Size is how many bytes Append appends at most, 0 … 64 MiB.
+	Size() int
+	// Append appends the message to b, whose capacity is enough, and returns
+	// the longer slice. It is called once, in the caller's goroutine.
+	Append(b []byte) ([]byte, error)
+}
+
+// Bytes is a Body of bytes that are there.
+type Bytes []byte
+
+// Size is the number of the bytes.
+func (b Bytes) Size() int { return len(b) }
+
+// Append appends the bytes.
+func (b Bytes) Append(to []byte) ([]byte, error) { return append(to, b...), nil }
+
+// copyLimit is how many bytes of a body travel inside its message at most;
+// the peer READs a longer one.
+const copyLimit = 32 << 10
+
+// payload is a body as it is sent: bytes that travel in the message, or a slab
+// that the peer READs. It is neither when there is none.
+type payload struct {
+	bytes []byte
+	slab  *slab
+	has   bool // there is a body, be it empty
+}
+
+// load appends a body to memory of its own. It holds the slab.
+func (s *slabs) load(b Body) (p payload, err error) {
+	if b == nil {
+		return p, nil
+	}
+	n := b.Size()
+	if n < 0 || n > wire.MaxBody {
+		return p, fmt.Errorf("rpc session: a body of %d bytes; it has at most %d: %w", n, wire.MaxBody, syscall.EMSGSIZE)
+	}
+	p.has = true
+	var room []byte
+	if n <= copyLimit {
+		room = make([]byte, 0, n)
+	} else {
+		if p.slab, err = s.get(n); err != nil {
+			return p, err
+		}
+		room = p.slab.mem[:0]
+	}
+	out, err := b.Append(room)
+	switch {
+	case err != nil:
+	case len(out) > n:
+		err = fmt.Errorf("rpc session: a body of at most %d bytes appended %d; Body.Size is too small: %w", n, len(out), syscall.EINVAL)
+	case len(out) <= copyLimit && p.slab != nil: // Size was generous
+		p.bytes = append([]byte(nil), out...)
+		p.drop()
+	case p.slab != nil:
+		if &out[0] != &p.slab.mem[0] { // Append has moved
+			copy(p.slab.mem, out)
+		}
+		p.slab.used = len(out)
+		return p, nil
+	default:
+		p.bytes = out
+	}
+	if err != nil {
+		p.drop()
+	}
+	return p, err
+}
+
+// drop lets the slab go.
+func (p *payload) drop() {
+	if p.slab != nil {
+		p.slab.drop()
+		p.slab = nil
+	}
+}

@@ -1,0 +1,249 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// TestCutsCountExactly cuts the connection at random moments: each call is
+// executed once all the same, and has its own answer.
+func TestCutsCountExactly(t *testing.T) {
+	for seed := range uint64(20) {
+		var sum atomic.Uint64
+		add := func(ctx context.Context, _ *session.Request) session.Reply {
+			if rand.IntN(4) == 0 {
+				time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+			}
+			return session.Reply{Body: session.Bytes(binary.BigEndian.AppendUint64(nil, sum.Add(1)))}
+		}
+		pair(t, "loss=2%&reorder=10%&dup=2%&seed=7", add, func(t *testing.T, c *session.Client, s *session.Server) {
+			const callers, each = 30, 20
+			random := rand.New(rand.NewPCG(seed, 1))
+			var seen sync.Map
+			var all sync.WaitGroup
+			ended := make(chan struct{})
+			for range callers {
+				all.Go(func() {
+					for range each {
+						err := c.Call(t.Context(), &session.Call{Method: "add", WaitForReady: true, Reply: func(a *session.Answer) error {
+							if _, twice := seen.LoadOrStore(binary.BigEndian.Uint64(a.Body), true); twice {
+								t.Error("two calls have one answer")
+							}
+							return nil
+						}})
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			go func() { all.Wait(); close(ended) }()
+			for cuts := 0; ; {
+				select {
+				case <-ended:
+				case <-time.After(time.Duration(1+random.IntN(30)) * time.Millisecond):
+					if s.Cut() {
+						cuts++
+					}
+					continue
+				}
+				require.NotZero(t, cuts)
+				break
+			}
+			require.EqualValues(t, callers*each, sum.Load())
+			require.EqualValues(t, callers*each, s.Stats().Executed)
+			require.Zero(t, c.Stats().Unknown)
+			require.EqualValues(t, s.Stats().Resumed+1, c.Stats().Connections)
+			require.NotZero(t, c.Stats().Repeats)
+			require.Equal(t, 1, s.Stats().Sessions)
+		})
+	}
+}
+
+// TestCutWhileTheHandlerRuns: the repeat attaches, and the answer comes on the
+// later connection.
+func TestCutWhileTheHandlerRuns(t *testing.T) {
+	var ran atomic.Int32
+	pair(t, "", func(ctx context.Context, r *session.Request) session.Reply {
+		ran.Add(1)
+		if r.Method == "slow" {
+			<-time.After(time.Second)
+		}
+		return session.Reply{Body: session.Bytes("done")}
+	}, func(t *testing.T, c *session.Client, s *session.Server) {
+		done := make(chan error, 1)
+		var got string
+		go func() {
+			done <- c.Call(t.Context(), &session.Call{Method: "slow", Reply: func(a *session.Answer) error { got = string(a.Body); return nil }})
+		}()
+		synctest.Wait()
+		cut(s)
+		require.NoError(t, <-done)
+		require.Equal(t, "done", got)
+		require.EqualValues(t, 1, ran.Load())
+		require.EqualValues(t, 1, s.Stats().Attaches)
+		require.EqualValues(t, 2, c.Stats().Connections)
+	})
+}
+
+// TestGivenUpWhileCut: a caller leaves while there is no connection; the slot
+// comes back by VOID, and the session goes on.
+func TestGivenUpWhileCut(t *testing.T) {
+	var ran atomic.Int32
+	pair(t, "", func(ctx context.Context, r *session.Request) session.Reply {
+		ran.Add(1)
+		<-ctx.Done()
+		<-time.After(time.Second)
+		return session.Reply{}
+	}, func(t *testing.T, c *session.Client, s *session.Server) {
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- c.Call(ctx, &session.Call{Method: "wait"}) }()
+			synctest.Wait()
+			cut(s)
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Call(ctx, &session.Call{Method: "wait"}), context.DeadlineExceeded)
+		require.LessOrEqual(t, ran.Load(), int32(4))
+	})
+}
+
+// TestServerGone: a posted call's fate is unknown when the server that comes
+// back does not know the session; a call that was not posted goes on there.
+func TestServerGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		device, l := uapitest.Listen(t, "")
+		serve := func(h handler) (*session.Server, chan error) {
+			s, err := session.NewServer(session.ServerConfig{Unary: h, Lifetime: 5 * time.Second})
+			require.NoError(t, err)
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(l) }()
+			return s, served
+		}
+		started := make(chan struct{})
+		first, served := serve(func(ctx context.Context, r *session.Request) session.Reply {
+			close(started)
+			<-ctx.Done()
+			return session.Reply{}
+		})
+		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{Slots: 1})
+		require.NoError(t, err)
+		posted := make(chan error, 1)
+		go func() { posted <- c.Call(t.Context(), &session.Call{Method: "posted", WaitForReady: true}) }()
+		<-started
+		queued := make(chan error, 1)
+		go func() { queued <- c.Call(t.Context(), &session.Call{Method: "queued", WaitForReady: true}) }()
+		synctest.Wait()
+		first.Stop()
+		require.NoError(t, <-served)
+		require.ErrorIs(t, <-posted, session.ErrFateUnknown)
+		second, served := serve(func(ctx context.Context, r *session.Request) session.Reply { return session.Reply{} })
+		require.NoError(t, <-queued)
+		require.EqualValues(t, 1, second.Stats().Executed)
+		require.EqualValues(t, 1, c.Stats().Unknown)
+		require.NoError(t, c.Close())
+		synctest.Wait()
+		require.Zero(t, second.Stats().Sessions, "the client has ended its session")
+		second.GracefulStop()
+		require.NoError(t, <-served)
+	})
+}
+
+// TestBusy: a client beyond the server's bound hears BUSY, and comes in when a
+// session has ended.
+func TestBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		device, l := uapitest.Listen(t, "")
+		s, err := session.NewServer(session.ServerConfig{Unary: echo, Sessions: 1})
+		require.NoError(t, err)
+		go func() { _ = s.Serve(l) }()
+		var clients [2]*session.Client
+		for i := range clients {
+			clients[i], err = session.Dial(device, l.Addr().String(), session.ClientConfig{})
+			require.NoError(t, err)
+		}
+		require.NoError(t, clients[0].Call(t.Context(), &session.Call{Method: "m"}))
+		err = clients[1].Call(t.Context(), &session.Call{Method: "m"})
+		require.ErrorIs(t, err, session.ErrUnavailable)
+		require.ErrorContains(t, err, "too many sessions")
+		later := make(chan error, 1)
+		go func() { later <- clients[1].Call(t.Context(), &session.Call{Method: "m", WaitForReady: true}) }()
+		time.Sleep(5 * time.Second)
+		require.NoError(t, clients[0].Close())
+		require.NoError(t, <-later)
+		require.NoError(t, clients[1].Close())
+		s.Stop()
+	})
+}
+
+// TestGracefulStop: calls that run are answered, later ones hear that the
+// server goes away.
+func TestGracefulStop(t *testing.T) {
+	pair(t, "", func(ctx context.Context, r *session.Request) session.Reply {
+		<-time.After(time.Second)
+		return session.Reply{Body: session.Bytes("done")}
+	}, func(t *testing.T, c *session.Client, s *session.Server) {
+		const calls = 20
+		done := make(chan error, calls)
+		for range calls {
+			go func() { done <- c.Call(t.Context(), &session.Call{Method: "slow"}) }()
+		}
+		synctest.Wait()
+		stopped := make(chan struct{})
+		go func() { s.GracefulStop(); close(stopped) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Call(ctx, &session.Call{Method: "late"}), session.ErrUnavailable)
+		for range calls {
+			require.NoError(t, <-done)
+		}
+		<-stopped
+		require.EqualValues(t, calls, s.Stats().Executed)
+	})
+}
+
+// TestSessionExpires: a session whose client is gone ends, with its answers.
+func TestSessionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		device, l := uapitest.Listen(t, "")
+		s, err := session.NewServer(session.ServerConfig{Unary: echo, Lifetime: 3 * time.Second})
+		require.NoError(t, err)
+		go func() { _ = s.Serve(l) }()
+		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
+		require.NoError(t, err)
+		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m", Body: session.Bytes("kept")}))
+		cut(s)
+		time.Sleep(2900 * time.Millisecond)
+		require.Equal(t, 1, s.Stats().Sessions)
+		require.NotZero(t, s.Stats().KeptBytes)
+		time.Sleep(200 * time.Millisecond)
+		require.Zero(t, s.Stats().Sessions)
+		require.Zero(t, s.Stats().KeptBytes)
+		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m"}))
+		require.NoError(t, c.Close())
+		s.Stop()
+	})
+}
+
+// cut breaks the connection off as soon as the server has one. Time is virtual.
+func cut(s *session.Server) {
+	for !s.Cut() {
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,197 @@
+package session
+
+import (
+	"math/bits"
+	"sync"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
+)
+
+// slabs is the memory of a session's end that long bodies lie in: the peer
+// READs them out of it, and this end READs the peer's into it. It is of one
+// session alone, so that no key that a peer was told opens another one's data.
+//
+// Invariants: a slab is in all until its memory is given back. It is in free,
+// or held at least once, or an orphan: let go when it could not be kept, and
+// still registered with a connection that is ending.
+type slabs struct {
+	offers *offers
+	mu     sync.Mutex // taken behind the end's
+	all    map[*slab]bool
+	free   [slabSizes][]*slab
+	kept   int // bytes in free
+	closed bool
+}
+
+// offers are the slabs that a core knows, by the names that it knows them by.
+// The end's lock guards them.
+type offers struct {
+	last core.Slab
+	by   map[core.Slab]*slab
+}
+
+const (
+	slabShift = 16 // the smallest slab has 64 KiB, and each other size twice as many
+	slabSizes = 11
+	slabKept  = 32 << 20 // bytes that are kept for the next bodies
+)
+
+// slab is a piece of memory for one body. Its slabs' mu guards all but mem and
+// used.
+type slab struct {
+	of     *slabs
+	mem    []byte
+	used   int // bytes of the body
+	refs   int // callers, handlers, offers, READs
+	orphan bool
+	on     *msgring.Conn // is registered with
+	mr     uapi.MR
+	addr   uint64
+	rkey   uint32
+}
+
+// class is the index of the smallest slabs with n bytes.
+func class(n int) int { return max(bits.Len(uint(n-1))-slabShift, 0) }
+
+// get returns a slab for n bytes, held once. The error is ENOMEM.
+func (s *slabs) get(n int) (*slab, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := class(n)
+	if k := len(s.free[i]); k > 0 {
+		x := s.free[i][k-1]
+		s.free[i] = s.free[i][:k-1]
+		s.kept -= len(x.mem)
+		x.refs, x.used = 1, n
+		return x, nil
+	}
+	mem, err := uapi.Alloc(1 << (slabShift + i))
+	if err != nil {
+		return nil, err
+	}
+	x := &slab{of: s, mem: mem, used: n, refs: 1}
+	if s.all == nil {
+		s.all = map[*slab]bool{}
+	}
+	s.all[x] = true
+	return x, nil
+}
+
+// bytes is the body.
+func (x *slab) bytes() []byte { return x.mem[:x.used:x.used] }
+
+// hold holds the slab once more.
+func (x *slab) hold() {
+	x.of.mu.Lock()
+	x.refs++
+	x.of.mu.Unlock()
+}
+
+// drop lets the slab go. It is free when all that held it have let it go.
+func (x *slab) drop() {
+	s := x.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.refs--
+	switch {
+	case x.refs > 0:
+	case !s.closed && s.kept+len(x.mem) <= slabKept:
+		i := class(len(x.mem))
+		s.free[i] = append(s.free[i], x)
+		s.kept += len(x.mem)
+	default:
+		s.destroy(x)
+	}
+}
+
+// destroy gives a slab's memory back, or has disconnected do so.
+func (s *slabs) destroy(x *slab) {
+	if x.on != nil && x.on.DeregMR(x.mr) != nil {
+		x.orphan = true
+		return
+	}
+	delete(s.all, x)
+	_ = uapi.Free(x.mem)
+}
+
+// register registers a slab with a connection, for the peer's READs and this
+// end's, unless it is.
+func (x *slab) register(conn *msgring.Conn) (err error) {
+	s := x.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x.on == conn {
+		return nil
+	}
+	x.mr, x.addr, x.rkey, err = conn.RegMR(x.mem, uapi.AccessLocalWrite|uapi.AccessRemoteRead)
+	if err == nil {
+		x.on = conn
+	}
+	return err
+}
+
+// disconnected tells that a connection has ended, and registrations with it.
+func (s *slabs) disconnected(conn *msgring.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for x := range s.all {
+		if x.on == conn {
+			if x.on = nil; x.orphan {
+				s.destroy(x)
+			}
+		}
+	}
+}
+
+// add names a slab for an offer, which holds it until the core frees it.
+func (o *offers) add(x *slab) core.Slab {
+	x.hold()
+	if o.by == nil {
+		o.by = map[core.Slab]*slab{}
+	}
+	o.last++
+	o.by[o.last] = x
+	return o.last
+}
+
+// remove ends an offer.
+func (o *offers) remove(name core.Slab) {
+	if x := o.by[name]; x != nil {
+		delete(o.by, name)
+		x.drop()
+	}
+}
+
+// freed ends the offers that the core has freed.
+func (o *offers) freed(next func() (core.Slab, bool)) {
+	for name, ok := next(); ok; name, ok = next() {
+		o.remove(name)
+	}
+}
+
+// say puts into a message where the slab that it offers lies on a connection.
+func (o *offers) say(m *core.Send, conn *msgring.Conn) error {
+	if m.Slab == 0 {
+		return nil
+	}
+	x := o.by[m.Slab]
+	err := x.register(conn)
+	m.Offer.Addr, m.Offer.RKey = x.addr, x.rkey
+	return err
+}
+
+// close gives free slabs back, and from now on each other when it is let go.
+func (s *slabs) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for i, list := range s.free {
+		for _, x := range list {
+			s.destroy(x)
+		}
+		s.free[i] = nil
+	}
+	s.kept = 0
+}

@@ -1,0 +1,274 @@
+package session
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
+)
+
+// stream is one end of a stream: the messages that came, and the one that is
+// to be sent. The end's lock guards it.
+//
+// Invariants: in has the messages in the order in which they came; those whose
+// bodies are being READ are not ready, and keep the ones behind them back.
+type stream struct {
+	end  end
+	ctx  context.Context
+	link *link // nil before the stream was opened on one, and after its end
+	slot uint16
+
+	in      []*entry
+	ended   error         // behind in, once nothing more comes: io.EOF, or why
+	arrived chan struct{} // tells the receiver to look
+
+	out  *outgoing
+	left chan struct{} // tells the sender to look
+	over error         // why nothing more can be sent
+}
+
+// flow is what the core knows of streams at either end.
+type flow interface {
+	Data(slot uint16, bytes int, slab core.Slab, length uint32, flags wire.Flags) (core.Send, bool, error)
+	Consumed(slot uint16, bytes int)
+}
+
+// entry is a message that came.
+type entry struct {
+	metadata []byte
+	body     []byte
+	has      bool  // there is a body
+	slab     *slab // that has the body
+	ready    bool
+	bytes    int // of the window
+}
+
+// outgoing is a message that waits to be sent.
+type outgoing struct {
+	metadata []byte
+	payload  payload
+	flags    wire.Flags
+}
+
+func newStream(ctx context.Context, e end) *stream {
+	return &stream{end: e, ctx: ctx, arrived: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+}
+
+// send sends metadata, a body, or both. It waits until the peer's window, and
+// the connection, have room.
+func (s *stream) send(metadata []byte, b Body) error {
+	p, err := s.end.memory().load(b)
+	if err != nil {
+		return err
+	}
+	defer p.drop()
+	o := &outgoing{metadata: metadata, payload: p}
+	if !p.has {
+		o.flags |= wire.Bare
+	}
+	if err := s.check(o); err != nil {
+		return err
+	}
+	s.end.Lock()
+	defer s.end.Unlock()
+	for s.out = o; s.out == o && s.over == nil; {
+		if s.link != nil {
+			s.link.speak(s)
+		}
+		s.end.Unlock()
+		select {
+		case <-s.left:
+		case <-s.ctx.Done():
+		}
+		s.end.Lock()
+		if err := s.ctx.Err(); err != nil && s.out == o {
+			s.out = nil
+			return err
+		}
+	}
+	if s.out == o {
+		s.out = nil
+		return s.over
+	}
+	return nil
+}
+
+// check reports a message that no window has room for, or no connection.
+func (s *stream) check(o *outgoing) error {
+	m := wire.Message{Type: wire.StreamData, Flags: o.flags, Sequence: 1, Stream: 1, Metadata: o.metadata, Body: o.payload.bytes}
+	if err := m.Check(); err != nil {
+		return err
+	}
+	s.end.Lock()
+	defer s.end.Unlock()
+	if s.link != nil {
+		return fits(&m, s.link.longest)
+	}
+	return nil
+}
+
+// next returns the stream's message if there is one and the window has room.
+// Preconditions: the end's lock is held.
+func (s *stream) next() (m core.Send, ok bool) {
+	o := s.out
+	if o == nil || s.over != nil {
+		return m, false
+	}
+	var name core.Slab
+	var length uint32
+	if x := o.payload.slab; x != nil {
+		name, length = s.end.memory().offers.add(x), uint32(x.used)
+	}
+	m, ok, err := s.end.flow().Data(s.slot, len(o.metadata)+len(o.payload.bytes), name, length, o.flags)
+	if !ok && name != 0 {
+		s.end.memory().offers.remove(name)
+	}
+	switch {
+	case err != nil:
+		s.silence(err)
+		return m, false
+	case !ok:
+		return m, false // StreamRoom tells when
+	}
+	m.Metadata, m.Body = o.metadata, o.payload.bytes
+	s.out = nil
+	wake(s.left)
+	return m, true
+}
+
+// take takes a message in that has its body, or none.
+func (s *stream) take(m *wire.Message) {
+	e := &entry{metadata: clone(m.Metadata), bytes: len(m.Metadata) + len(m.Body), ready: true}
+	if m.Type == wire.StreamHalf {
+		s.finish(io.EOF)
+		return
+	}
+	if m.Flags&wire.Bare == 0 {
+		e.has, e.body = true, append([]byte{}, m.Body...)
+	}
+	s.in = append(s.in, e)
+	if m.Flags&wire.End != 0 {
+		s.finish(io.EOF)
+	}
+	wake(s.arrived)
+}
+
+// expect takes a message in whose body is to be READ.
+func (s *stream) expect(m *wire.Message) *entry {
+	e := &entry{metadata: clone(m.Metadata), bytes: len(m.Metadata), has: true}
+	s.in = append(s.in, e)
+	if m.Flags&wire.End != 0 {
+		s.finish(io.EOF)
+	}
+	return e
+}
+
+// receive gives the next message to take, lent. It returns io.EOF behind the
+// peer's last one.
+func (s *stream) receive(take func(metadata, body []byte, has bool) error) error {
+	s.end.Lock()
+	for len(s.in) == 0 || !s.in[0].ready {
+		err := s.ctx.Err()
+		if len(s.in) == 0 && s.ended != nil {
+			err = s.ended
+		}
+		if err != nil {
+			s.end.Unlock()
+			return err
+		}
+		s.end.Unlock()
+		select {
+		case <-s.arrived:
+		case <-s.ctx.Done():
+		}
+		s.end.Lock()
+	}
+	e := s.in[0]
+	s.in = s.in[1:]
+	if s.link != nil {
+		s.end.flow().Consumed(s.slot, e.bytes)
+		s.link.wake()
+	}
+	s.end.Unlock()
+	err := take(e.metadata, e.body, e.has)
+	if e.slab != nil {
+		e.slab.drop()
+	}
+	return err
+}
+
+// finish tells that nothing more comes. Preconditions: the end's lock is held.
+func (s *stream) finish(err error) {
+	if s.ended == nil {
+		s.ended = err
+	}
+	wake(s.arrived)
+}
+
+// silence tells that nothing more can be sent. Preconditions: the end's lock is
+// held.
+func (s *stream) silence(err error) {
+	if s.over == nil {
+		s.over = err
+	}
+	wake(s.left)
+}
+
+// shatter ends the stream in both directions: its connection broke. Messages
+// whose bodies were not READ are lost, and those behind them.
+func (s *stream) shatter(err error) {
+	if i := slices.IndexFunc(s.in, func(e *entry) bool { return !e.ready }); i >= 0 {
+		for _, e := range s.in[i:] {
+			if e.ready && e.slab != nil {
+				e.slab.drop()
+			}
+		}
+		s.in, s.ended = s.in[:i], err
+	}
+	s.finish(err)
+	s.silence(err)
+	s.link = nil
+}
+
+// close lets go of what was not received.
+func (s *stream) close() {
+	for _, e := range s.in {
+		if e.ready && e.slab != nil {
+			e.slab.drop()
+		}
+	}
+	s.in = nil
+	s.link = nil
+}
+
+// speak has the writer ask the stream for its message. Preconditions: the end's
+// lock is held.
+func (x *link) speak(s *stream) {
+	if !slices.Contains(x.speakers, s) {
+		x.speakers = append(x.speakers, s)
+	}
+	x.wake()
+}
+
+// spoken returns the next message of a stream, if there is one. Preconditions:
+// the end's lock is held.
+func (x *link) spoken() (m core.Send, ok bool) {
+	for len(x.speakers) > 0 {
+		s := x.speakers[0]
+		x.speakers = x.speakers[1:]
+		if m, ok = s.next(); ok {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// complete takes in that a message's body was READ.
+func (s *stream) complete(f *fetch) {
+	e := f.entry
+	e.ready, e.slab, e.body = true, f.slab, f.slab.bytes()
+	f.slab = nil
+	wake(s.arrived)
+}
