@@ -12,6 +12,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 const (
@@ -21,6 +24,11 @@ const (
 
 // ClientConfig says how a ClientConn makes its calls. The zero value is good.
 type ClientConfig struct {
+	// Context is the device to use; nil opens that from which the server is
+	// reached, as uapi.OpenRoute does, and Close closes it.
+	Context *uapi.Context
+	// Session has the bounds of the session.
+	Session session.ClientConfig
 	// UnaryInterceptors and StreamInterceptors stand around each call, the
 	// first outermost. They are given a grpc.ClientConn that never connects,
 	// of which Target alone means something.

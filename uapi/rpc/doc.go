@@ -12,8 +12,12 @@
 // compression or transport security. grpc-go over uapi/rdmanet has these. Nor
 // does it know rings, slots and repeats: sessions do, in bytes (seam.go).
 //
-// What carries the calls stands behind seam.go. A session over RDMA that Dial
-// and Serve would use is still missing; the tests have one in memory.
+//	conn, err := rpc.Dial(ctx, "10.0.0.2:7471", rpc.ClientConfig{})
+//	client := pb.NewGreeterClient(conn)
+//
+//	server := rpc.NewServer(rpc.ServerConfig{})
+//	pb.RegisterGreeterServer(server, greeter{})
+//	err = server.Serve(listener) // of uapi.Listen
 //
 // How a call goes:
 //

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -22,9 +21,7 @@ type double struct {
 
 var _ clientSession = (*double)(nil)
 
-func address(s string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(s)) }
-
-var clientAt, serverAt = address("192.0.2.1:1"), address("192.0.2.2:2")
+var clientAt, serverAt net.Addr = address("192.0.2.1:1"), address("192.0.2.2:2")
 
 func (d *double) addrs() (local, remote net.Addr) { return clientAt, serverAt }
 func (d *double) close() error                    { return nil }

@@ -2,11 +2,14 @@ package rpc
 
 import (
 	"slices"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // ServerConfig says how a Server answers. The zero value is good.
@@ -20,6 +23,8 @@ type ServerConfig struct {
 	// MaxReceive and MaxSend bound a message, in bytes: 4 MiB and 64 MiB
 	// unless they are set.
 	MaxReceive, MaxSend int
+	// Session has the bounds of sessions; its handlers are this server's.
+	Session session.ServerConfig
 }
 
 // Server calls the handlers of registered services: it is a
@@ -30,6 +35,10 @@ type Server struct {
 	services registry
 	unary    grpc.UnaryServerInterceptor
 	stream   grpc.StreamServerInterceptor
+
+	once     sync.Once // sets what follows
+	sessions *session.Server
+	err      error
 }
 
 var _ grpc.ServiceRegistrar = (*Server)(nil)

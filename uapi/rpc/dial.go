@@ -1,0 +1,161 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
+)
+
+// Dial makes a ClientConn to the server at addr, HOST:PORT. It does not wait
+// for a connection: the first call does, and connects again after a break.
+//
+// Errors: those of uapi.OpenRoute, if it is to find a device; EINVAL for a
+// configuration that is not one.
+func Dial(ctx context.Context, addr string, config ClientConfig) (*ClientConn, error) {
+	device := config.Context
+	if device == nil {
+		var err error
+		if device, err = uapi.OpenRoute(ctx, addr, uapi.OpenConfig{}); err != nil {
+			return nil, err
+		}
+	}
+	n := &native{remote: address(addr)}
+	if config.Context == nil {
+		n.device = device
+	}
+	var err error
+	if n.client, err = session.Dial(device, addr, config.Session); err != nil {
+		return nil, errors.Join(err, n.closeDevice())
+	}
+	c, err := newClientConn(n, addr, config)
+	if err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return c, nil
+}
+
+// Session is the session below, for what gRPC has no words for.
+func (c *ClientConn) Session() *session.Client {
+	if n, ok := c.session.(*native); ok {
+		return n.client
+	}
+	return nil
+}
+
+// native is a session over RDMA: a clientSession.
+type native struct {
+	client *session.Client
+	device *uapi.Context // nil if it is the program's
+	remote Addr          // before the first connection
+}
+
+// Addr is the address of an end.
+type Addr struct{ netip.AddrPort }
+
+// Network is "rdma".
+func (Addr) Network() string { return "rdma" }
+
+func address(s string) Addr {
+	a, _ := netip.ParseAddrPort(s)
+	return Addr{a}
+}
+
+func (n *native) addrs() (local, remote net.Addr) {
+	l, r := Addr{n.client.LocalAddr()}, Addr{n.client.RemoteAddr()}
+	if !r.IsValid() {
+		r = n.remote
+	}
+	return l, r
+}
+
+func (n *native) close() error { return errors.Join(n.client.Close(), n.closeDevice()) }
+
+func (n *native) closeDevice() error {
+	if n.device == nil {
+		return nil
+	}
+	return n.device.Close()
+}
+
+func (n *native) call(ctx context.Context, r *request, t taker) error {
+	err := n.client.Call(ctx, &session.Call{
+		Method: r.method, Metadata: r.metadata, Body: r.body, WaitForReady: r.waitForReady, MaxReply: r.maxReply,
+		Reply: func(a *session.Answer) error {
+			return t.take(&answer{code: a.Status.Code, text: a.Status.Text, details: a.Status.Details, metadata: a.Metadata}, a.Body)
+		},
+	})
+	return told(err, r)
+}
+
+// told is a session's error as calls end with it.
+func told(err error, r *request) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, session.ErrFateUnknown):
+		return fateStatus(FateUnknown)
+	case errors.Is(err, session.ErrExecuted):
+		return fateStatus(FateExecuted)
+	case errors.Is(err, session.ErrTooLong):
+		return status.Errorf(codes.ResourceExhausted, "rpc: a message of more than %d bytes is not received; grpc.MaxCallRecvMsgSize sets the most", r.maxReply)
+	case errors.Is(err, net.ErrClosed):
+		return status.Error(codes.Canceled, "rpc: the ClientConn was closed; the call may have been executed")
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrBroken):
+		return status.Error(codes.Unavailable, err.Error())
+	case errors.Is(err, syscall.EMSGSIZE):
+		return status.Error(codes.ResourceExhausted, err.Error())
+	case errors.Is(err, syscall.EINVAL):
+		return status.Error(codes.Internal, err.Error())
+	}
+	return err
+}
+
+func (n *native) open(ctx context.Context, r *request) (clientSide, error) {
+	s, err := n.client.Open(ctx, &session.Call{Method: r.method, Metadata: r.metadata, WaitForReady: r.waitForReady})
+	if err != nil {
+		return nil, told(err, r)
+	}
+	return &nativeStream{s, r}, nil
+}
+
+// nativeStream is a stream of a session: a clientSide.
+type nativeStream struct {
+	stream  *session.Stream
+	request *request
+}
+
+func (s *nativeStream) send(metadata []byte, b *body) error {
+	return told(s.stream.Send(metadata, some(b)), s.request)
+}
+
+func (s *nativeStream) receive(take func(metadata, body []byte, has bool) error) error {
+	err := s.stream.Recv(take)
+	if err == io.EOF {
+		return err
+	}
+	return told(err, s.request)
+}
+
+func (s *nativeStream) closeSend() error { return s.stream.CloseSend() }
+
+func (s *nativeStream) end() *answer {
+	a := s.stream.End()
+	return &answer{code: a.Status.Code, text: a.Status.Text, details: a.Status.Details, metadata: a.Metadata}
+}
+
+// some is a body, or none.
+func some(b *body) session.Body {
+	if b == nil {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,91 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
+)
+
+// Serve answers the clients that connect to l, until Stop or GracefulStop, when
+// it returns nil, or l fails. It may be called for several listeners. The
+// listener remains the caller's. The error is EINVAL for a configuration that
+// is not one.
+func (s *Server) Serve(l *uapi.Listener) error {
+	below, err := s.below()
+	if err != nil {
+		return err
+	}
+	return below.Serve(l)
+}
+
+// below is the sessions' server, which the first use makes.
+func (s *Server) below() (*session.Server, error) {
+	s.once.Do(func() {
+		c := s.config.Session
+		c.MaxRequest = cmp.Or(c.MaxRequest, s.config.MaxReceive)
+		c.Unary = func(ctx context.Context, r *session.Request) session.Reply {
+			local, remote := Addr{r.Conn.LocalAddr}, Addr{r.Conn.RemoteAddr}
+			a, out := s.call(&incoming{
+				ctx: connContext(ctx, local, remote), method: r.Method, metadata: r.Metadata,
+				body: r.Body, release: r.Release, local: local, remote: remote,
+			})
+			if out == nil {
+				return a.reply(nil)
+			}
+			return a.reply(lastBody{out})
+		}
+		c.Stream = func(ctx context.Context, ss *session.ServerStream) session.Reply {
+			local, remote := Addr{ss.Conn.LocalAddr}, Addr{ss.Conn.RemoteAddr}
+			return s.open(&incoming{
+				ctx: connContext(ctx, local, remote), method: ss.Method, metadata: ss.Metadata, local: local, remote: remote,
+			}, served{ss}).reply(nil)
+		}
+		s.sessions, s.err = session.NewServer(c)
+	})
+	return s.sessions, s.err
+}
+
+func (a *answer) reply(b session.Body) session.Reply {
+	return session.Reply{Status: session.Status{Code: a.code, Text: a.text, Details: a.details}, Metadata: a.metadata, Body: b}
+}
+
+// lastBody is a body that is appended once, and then gives back what it took.
+type lastBody struct{ *body }
+
+func (b lastBody) Append(to []byte) ([]byte, error) {
+	defer b.free()
+	return b.body.Append(to)
+}
+
+// served is a stream of a session at the server: a side.
+type served struct{ stream *session.ServerStream }
+
+func (s served) send(metadata []byte, b *body) error { return s.stream.Send(metadata, some(b)) }
+func (s served) receive(take func(metadata, body []byte, has bool) error) error {
+	return s.stream.Recv(take)
+}
+
+// Sessions is the server of sessions below, for what gRPC has no words for. It
+// is nil for a configuration that is not one.
+func (s *Server) Sessions() *session.Server {
+	below, _ := s.below()
+	return below
+}
+
+// GracefulStop takes no more connections and calls, waits until the handlers
+// that run have ended and their answers are sent, and stops.
+func (s *Server) GracefulStop() {
+	if below, err := s.below(); err == nil {
+		below.GracefulStop()
+	}
+}
+
+// Stop ends all connections and cancels the handlers' contexts, and returns
+// when both have ended.
+func (s *Server) Stop() {
+	if below, err := s.below(); err == nil {
+		below.Stop()
+	}
+}
