@@ -112,6 +112,9 @@ func (q *QP) acknowledge(now Time, s seq) bool {
 func (q *QP) advance(now Time, to seq) {
 	r := &q.req
 	before := q.costAt(q.sq.head, r.una)
+	// What waited for a packet that was sent again says nothing.
+	inOrder := to > r.again && r.una >= r.scores.top
+	q.heard(now, to, func(seq) bool { return inOrder })
 	q.pass(now, to)
 	r.una = to
 	for q.sq.head < q.sq.tail && q.sq.at(q.sq.head).end <= to {
@@ -126,7 +129,11 @@ func (q *QP) advance(now Time, to seq) {
 	}
 	r.asked.answered(to)
 	r.rnrLeft = q.attr.RNRRetry
-	r.win.grow(&q.tun, q.costAt(q.sq.head, to)-before)
+	cost := q.costAt(q.sq.head, to) - before
+	r.win.grow(&q.tun, cost)
+	if q.path != nil {
+		q.path.acknowledged(int(cost))
+	}
 	q.progress(now)
 }
 
@@ -153,7 +160,7 @@ func (q *QP) receiveData(now Time, s seq, p *wire.Packet) {
 		return
 	}
 	if !q.acknowledge(now, s) {
-		q.stashAnswer(s, p)
+		q.stashAnswer(now, s, p)
 		q.impliedNAK(now, s)
 		return
 	}

@@ -20,8 +20,9 @@ func NewPaths(limit int) *Paths { return &Paths{limit: limit, of: map[netip.Addr
 func (p *Paths) Len() int { return len(p.of) }
 
 // path is what the queue pairs share that are connected to one address: the
-// bytes in flight. They end in one socket's buffer, so a window for each queue
-// pair overflows it when there are many.
+// bytes in flight, and how many may be. They pass the same queues and end in
+// one socket's buffer, so a window for each queue pair overflows these when
+// there are many.
 //
 // A queue pair may send while all of them together stay below the limit. Above
 // it, a queue pair may send up to an equal share, so that a newcomer gets its
@@ -35,13 +36,14 @@ type path struct {
 	users    int // queue pairs that are connected
 	active   int
 	inFlight int // bytes
+	congestion
 }
 
 // join finds or makes the path to an address.
-func (p *Paths) join(a netip.Addr) *path {
+func (p *Paths) join(a netip.Addr, window int) *path {
 	x := p.of[a]
 	if x == nil {
-		x = &path{}
+		x = &path{congestion: newCongestion(window)}
 		p.of[a] = x
 	}
 	x.users++
@@ -61,7 +63,9 @@ func (q *QP) attach() {
 		return
 	}
 	q.detach()
-	q.path, q.pathTo = q.cfg.Paths.join(q.peer), q.peer
+	q.path, q.pathTo = q.cfg.Paths.join(q.peer, q.tun.InitialWindow), q.peer
+	q.path.packet = max(q.path.packet, q.mtu+packetCost)
+	q.path.serves(q.path.active)
 }
 
 // detach takes the queue pair, and what it has in flight, off its path.
@@ -95,6 +99,9 @@ func (q *QP) charge(n int) {
 	case q.charged > 0 && n == 0:
 		x.active--
 	}
+	if (q.charged == 0) != (n == 0) {
+		x.serves(x.active)
+	}
 	x.inFlight += n - q.charged
 	q.charged = n
 }
@@ -102,21 +109,35 @@ func (q *QP) charge(n int) {
 // room is what the queue pair may have in flight now, as far as its path is
 // concerned.
 func (q *QP) room() int {
-	share := q.share()
-	if share == math.MaxInt {
-		return share
+	if q.path == nil {
+		return math.MaxInt
 	}
-	return max(share, q.cfg.Paths.limit-(q.path.inFlight-q.charged))
+	return max(q.share(), q.pathLimit()-(q.path.inFlight-q.charged))
 }
 
 // share is the part of room that no other queue pair can take.
 func (q *QP) share() int {
-	if q.path == nil || q.cfg.Paths.limit == 0 {
+	if q.path == nil {
 		return math.MaxInt
 	}
 	active := q.path.active
 	if q.charged == 0 {
 		active++
 	}
-	return q.cfg.Paths.limit / active
+	return q.pathLimit() / active
+}
+
+// pathLimit is what all queue pairs of the path may have in flight.
+func (q *QP) pathLimit() int {
+	if l := q.cfg.Paths.limit; l > 0 {
+		return min(l, q.path.size)
+	}
+	return q.path.size
+}
+
+// waitsForPath notes that the path holds a packet back.
+func (q *QP) waitsForPath() {
+	if q.path != nil {
+		q.path.waits()
+	}
 }

@@ -45,6 +45,7 @@ type requester struct {
 	timer  timer
 	scores scoreboard
 	stash  stash // answers beyond una
+	stamps stamps
 }
 
 // Transmit writes packets that may leave now into b, behind what is there. More
@@ -161,7 +162,17 @@ func (q *QP) inFlight() int {
 // and where the path's share fell before an ACK was asked for, one that asks.
 func (q *QP) fits(n int) bool {
 	f := q.inFlight()
-	return f == 0 || f+n <= q.req.win.size && (f+n <= q.room() || q.req.since >= f)
+	if f == 0 {
+		return true
+	}
+	if f+n > q.req.win.size {
+		return false
+	}
+	if f+n > q.room() {
+		q.waitsForPath()
+		return q.req.since >= f
+	}
+	return true
 }
 
 // sendData sends one packet of a SEND or WRITE. It returns false when that must
@@ -202,9 +213,22 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
 	p.IETH.RKey = w.invalidate
 	q.req.since += n + packetCost
-	p.AckReq = last || q.req.probe || q.req.since >= min(q.req.win.size, q.share())/4
+	p.AckReq = last || q.req.probe || q.req.since >= q.askAfter()
 	q.emit(now, b, payload, 1)
 	return true
+}
+
+// askAfter is the cost of packets after which one in the middle of a message
+// asks for an ACK: a quarter of the window, or what goes in a millisecond, so
+// that the window moves smoothly and what it lets go fits a small queue. The
+// first flight asks with its last packet only: a message of 64 KiB needs no
+// other ACK.
+func (q *QP) askAfter() int {
+	w := min(q.req.win.size, q.share())
+	if q.req.timer.srtt == 0 && q.req.again == 0 {
+		return w - (q.mtu + packetCost) + 1
+	}
+	return w / int(max(4, q.req.timer.srtt/Millisecond))
 }
 
 // position is the place in its message of a packet.
@@ -253,8 +277,10 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 		q.sentAgain(now, q.sq.at(r.cur), r.nxt, r.nxt+n)
 		r.again = max(r.again, r.nxt+n)
 		r.timer.again(r.nxt, r.nxt+n)
+		r.stamps.drop(r.nxt, r.nxt+n)
 	} else if q.out.AckReq {
 		r.timer.sample(now, r.nxt)
+		r.stamps.push(r.nxt, now)
 	}
 	if q.out.AckReq {
 		r.since, r.probe = 0, false

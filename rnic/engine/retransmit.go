@@ -20,11 +20,25 @@ func (q *QP) goBack(now Time, timeout bool) {
 	}
 	if r.shrunk != r.una {
 		r.shrunk = r.una
-		r.win.shrink(q.mtu, timeout, r.timer.srtt != 0)
+		q.shrink(timeout)
 	}
 	q.rewind()
 	r.timer.repeatedAt = now
 	q.startRetransmit(now)
+}
+
+// shrink notes a loss. The window shrinks where all behind the lost packet is
+// repeated; the path judges by its delay.
+func (q *QP) shrink(timeout bool) {
+	known := q.req.timer.srtt != 0
+	q.req.win.shrink(q.mtu, timeout, known)
+	switch {
+	case q.path == nil:
+	case !timeout:
+		q.path.lost()
+	case known:
+		q.path.silent()
+	}
 }
 
 // rewind sends everything from una on again.
@@ -131,7 +145,7 @@ func (q *QP) receiverNotReady(now Time, t wire.RNRTimer) {
 	}
 	q.rewind()
 	r.wentBack = 0
-	r.timer.sampling = false // the wait is not of the path
+	r.timer.sampling, r.stamps.n = false, 0 // the wait is not of the path
 	r.timer.receiver = now + Time(t.Nanoseconds())
 	r.timer.retransmit, r.timer.probe, r.timer.giveUp = 0, 0, 0 // the peer lives
 }

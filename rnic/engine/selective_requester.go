@@ -22,11 +22,17 @@ type scoreboard struct {
 	idle     int
 	scan     bool // Transmit is to look for what is missing
 
-	// A round begins with a loss, at una = start, and ends after a round trip,
-	// at until. 0: none.
+	// A round begins with a loss, at una = start, and ends after a round trip;
+	// 0: none is going on.
 	start          seq
-	until          Time
+	begun          Time
 	lost, repaired int // packets, in the round; one may be so several times
+
+	// When the packet resent, una then, was sent again, those before tail had
+	// left; 0: that is noted. It is believed from tailAt on; 0: resent has not
+	// arrived.
+	resent, tail seq
+	tailAt       Time
 
 	stuck  seq // una, when it was last repaired
 	inVain int // how often in a row una had moved by one packet at most
@@ -95,6 +101,8 @@ func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 		}
 	}
 	x.top = max(x.top, end)
+	found += q.loseTail(now, end)
+	q.heardEarly(now, end, func(p seq) bool { return x.at[p%span] == arrived })
 	q.noteLoss(now, found)
 	r.timer.probes = 0
 	q.startRetransmit(now)
@@ -159,9 +167,8 @@ func (q *QP) noteLoss(now Time, found int) {
 	x := &r.scores
 	x.scan = true
 	q.endRound(now)
-	if found > 0 && x.until == 0 {
-		q.counters.Retries++
-		x.start, x.until, x.lost, x.repaired = r.una, now+Time(max(q.answerTime(), 1)), 0, 0
+	if found > 0 {
+		q.beginRound(now)
 	}
 	x.lost += found
 	// What is sampled is not timed by when una reaches it.
@@ -184,7 +191,14 @@ func (q *QP) overdue(now Time, s seq) bool {
 // answerTime is when the answer to a packet is there as a rule.
 func (q *QP) answerTime() Duration {
 	t := &q.req.timer
-	return t.srtt + t.srtt/4 + t.variance
+	switch {
+	case t.srtt != 0:
+		return t.srtt + t.srtt/4 + t.variance
+	case q.path != nil && q.path.srtt != 0:
+		return 2 * q.path.srtt
+	}
+	d, _, _ := q.expected()
+	return d
 }
 
 // repaired reports whether una was found missing, and sent again.
@@ -206,14 +220,53 @@ func (q *QP) pass(now Time, to seq) {
 	q.endRound(now)
 }
 
+// beginRound notes a loss: a round begins unless one is going on.
+func (q *QP) beginRound(now Time) {
+	x := &q.req.scores
+	if q.path != nil {
+		q.path.lost()
+	}
+	if x.begun == 0 {
+		q.counters.Retries++
+		x.start, x.begun, x.lost, x.repaired = q.req.una, max(now, 1), 0, 0
+	}
+}
+
 // endRound has the window follow the losses of a round.
 func (q *QP) endRound(now Time) {
 	x := &q.req.scores
-	if x.until == 0 || now < x.until {
+	if x.begun == 0 || Duration(now-x.begun) < max(q.answerTime(), 1) {
 		return
 	}
 	q.req.win.trim(x.lost, int(max(x.top, q.req.una)-x.start)+x.repaired, q.mtu)
-	x.until = 0
+	x.begun = 0
+}
+
+// loseTail looks behind end, where the bitmap of a NAK ends: when the packet
+// resent has arrived, all that left before its last copy has, or is lost.
+// Answers say nothing, since repeated ones go first.
+func (q *QP) loseTail(now Time, end seq) (found int) {
+	r := &q.req
+	x := &r.scores
+	if r.una > x.resent && x.tailAt == 0 {
+		x.tailAt = now + Time(r.timer.srtt/4)
+	}
+	if x.tailAt == 0 || now < x.tailAt {
+		return 0
+	}
+	to := min(q.scoring(), x.tail)
+	x.tail, x.tailAt = 0, 0
+	for i, p := q.sq.head, max(r.una, end); p < to; p++ {
+		for q.sq.at(i).end <= p {
+			i++
+		}
+		if w := q.sq.at(i); x.at[p%span] == unknown && !w.kind.returnsData() {
+			q.mark(w, p, missing)
+			found++
+		}
+	}
+	x.top = max(x.top, to)
+	return found
 }
 
 // trim notes that of so many packets some were lost in a round trip. The window
@@ -231,20 +284,24 @@ func (x *scoreboard) forget(una seq) {
 	for p := una; p < x.hi; p++ {
 		x.at[p%span] = unknown
 	}
-	x.top, x.hi, x.idle, x.scan, x.until = 0, 0, 0, false, 0
+	x.top, x.hi, x.idle, x.scan, x.begun, x.tail = 0, 0, 0, false, 0, 0
 }
 
 // sentAgain notes that the packets [s, end) of w leave again.
 func (q *QP) sentAgain(now Time, w *sendWR, s, end seq) {
-	if q.req.scores.at == nil {
+	r, x := &q.req, &q.req.scores
+	if x.at == nil {
 		return
 	}
-	for end = min(end, q.req.una+span); s < end; s++ {
-		if x := &q.req.scores; x.until != 0 {
-			if x.repaired++; x.at[s%span] > 0 {
-				x.lost++
-			}
+	if s == r.una && x.tail == 0 {
+		x.resent, x.tail, x.tailAt = s, r.sent, 0
+	}
+	for end = min(end, r.una+span); s < end; s++ {
+		if x.at[s%span] > 0 { // the last copy was lost, too
+			q.beginRound(now)
+			x.lost++
 		}
+		x.repaired++
 		q.mark(w, s, max(now, 1))
 	}
 }
@@ -350,7 +407,7 @@ func (q *QP) noteStuck() {
 }
 
 // stashAnswer keeps the answer s, which came before una's.
-func (q *QP) stashAnswer(s seq, p *wire.Packet) {
+func (q *QP) stashAnswer(now Time, s seq, p *wire.Packet) {
 	r := &q.req
 	if _, ok := r.asked.endOf(s); !ok || !q.selective() || len(p.Payload) > q.mtu {
 		return
@@ -363,6 +420,7 @@ func (q *QP) stashAnswer(s seq, p *wire.Packet) {
 		i++
 	}
 	q.mark(q.sq.at(i), s, arrived)
+	q.heard(now, s+1, func(p seq) bool { return p == s })
 }
 
 // unstashAnswers takes the answers that were kept until una's came.

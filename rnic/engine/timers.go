@@ -73,6 +73,11 @@ func (t *timer) acknowledged(now Time, una seq, inTime bool) {
 		t.bound, t.backoff = rtt, 0
 		return
 	}
+	t.measure(rtt)
+}
+
+// measure takes a round trip of a packet that was sent once.
+func (t *timer) measure(rtt Duration) {
 	t.believed = 0
 	t.bound = 0
 	if t.least == 0 || rtt < t.least {
