@@ -22,6 +22,9 @@ func FormatPacket(p *wire.Packet) string {
 	if p.Solicited {
 		b.WriteString(" solicited")
 	}
+	if p.Selective {
+		b.WriteString(" selective")
+	}
 	h := p.Opcode.Headers()
 	if h&wire.HasRETH != 0 {
 		fmt.Fprintf(&b, " va=0x%x rkey=0x%08x dmalen=%d", p.RETH.VA, p.RETH.RKey, p.RETH.DMALen)

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// A queue pair keeps fewer than span packets, a device stashPackets, and all of
+// them go with their queue pair.
+func TestStashBounds(t *testing.T) {
+	m := NewStash()
+	var p wire.Packet
+	p.Payload = make([]byte, 64)
+	pairs := make([]stash, 10)
+	for i := range pairs {
+		first := firstSeq(wire.PSN(i))
+		for s := first + 1; s < first+2*span; s++ {
+			require.Equal(t, s < first+span && m.Len() < stashPackets || pairs[i].at(s) != nil, pairs[i].put(m, first, s, &p))
+		}
+		require.Less(t, pairs[i].n, span)
+		require.LessOrEqual(t, m.Len(), stashPackets)
+	}
+	require.Equal(t, stashPackets, m.Len())
+	for i := range pairs {
+		pairs[i].clear()
+	}
+	require.Zero(t, m.Len())
+	require.LessOrEqual(t, len(m.spare), sparePackets)
+}
+
+// The packet that came first stays, and one before the first missing goes.
+func TestStashOrder(t *testing.T) {
+	m, x := NewStash(), stash{}
+	const first = seq(1 << 32)
+	put := func(s seq, b byte) bool { return x.put(m, first, s, &wire.Packet{Payload: []byte{b}}) }
+	require.True(t, put(first+1, 1))
+	require.True(t, put(first+3, 3))
+	require.True(t, put(first+3, 9))
+	require.False(t, put(first+span, 0))
+	require.Nil(t, x.take(first+2))
+	h := x.take(first + 3)
+	require.Equal(t, []byte{3}, h.p.Payload)
+	m.release(h)
+	x.drop(first + 2)
+	require.Zero(t, x.n)
+	require.Zero(t, m.Len())
+}
+
+// Parts of an answer that are on their way are not sent twice.
+func TestRepeats(t *testing.T) {
+	var u repeats
+	r := replay{first: 10, end: 20, cur: 14, stop: 20}
+	require.True(t, u.add(&r, 15, 17))
+	require.Empty(t, u.list)
+	require.False(t, u.add(&r, 12, 20), "all that remains, and more: as if it had not begun")
+	require.True(t, u.add(&r, 11, 13))
+	require.Equal(t, []repeat{{11, 13, false}}, u.list)
+	r.cur = r.stop
+	for range 2 * maxRepeats {
+		require.True(t, u.add(&r, 18, 19))
+	}
+	require.Len(t, u.list, maxRepeats)
+	require.True(t, u.last.alone, "what was asked for in vain leaves as datagrams of their own")
+}
