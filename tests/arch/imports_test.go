@@ -138,7 +138,7 @@ var allowed = map[string][]string{
 	"vm/cprograms":                        {"vm"},
 	"tools/rdmashim/internal/peer":        {"uapi"},
 	"tools/rdmashim/demo":                 {"tools/rdmashim/internal/peer", "uapi"},
-	"tools/rdmashim/sample":               {"tools/rdmashim/internal/peer", "tools/rdmashim/samplequic", "tools/rdmashim/sample/samplepb", "tools/rdmashim/stream", "uapi", "uapi/rpc"},
+	"tools/rdmashim/sample":               {"tools/rdmashim/internal/peer", "tools/rdmashim/samplequic", "tools/rdmashim/sample/samplepb", "uapi", "uapi/rpc", "uapi/rpc/session"},
 	"tools/rdmashim/sample/samplepb":      {},
 	"tools/rdmashim/stream":               {"tools/rdmashim/internal/peer", "uapi", "uapi/rdmanet"},
 	"tools/rdmashim/samplequic":           {"tools/rdmashim/internal/peer", "uapi", "uapi/qmux", "uapi/registration", "uapi/registration/quicudp"},

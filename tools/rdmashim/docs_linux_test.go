@@ -70,7 +70,7 @@ var docElsewhere = map[string]string{
 	"rdmashim echo client 127.0.0.1 --tcp": "tools/rdmashim/stream/echo_test.go:TestEcho",
 	"rdmashim vm demo":                     "tools/rdmashim/vm_demo_test.go:TestVMDemo",
 	"rdmashim vm demo --mixed":             "tools/rdmashim/vm_demo_test.go:TestVMDemo",
-	"go run health.go":                     "tests/grpc/docs_test.go:TestDocumentedProgram",
+	"go run health.go":                     "tests/grpc/docs_test.go:TestDocumentedPrograms",
 	"rdmashim vm build -o image":           "tools/rdmashim/vm/command_linux_test.go:TestBuild",
 }
 

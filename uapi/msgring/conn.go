@@ -49,7 +49,9 @@ type Conn struct {
 	readBy   deadline
 	writeBy  deadline
 	reads    reads
-	stats    Stats
+	// longestRead is the device's longest message, in bytes.
+	longestRead uint64
+	stats       Stats
 
 	// Of the post that is under way, and of the leader; core.End and turns see
 	// to it that there is one.
@@ -162,7 +164,7 @@ func (c *Conn) open(info uapi.ConnInfo) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stands = true
+	c.stands, c.longestRead = true, device.MaxMessage
 	c.core.Open(core.Layout{Size: uint64(c.peer.Ring), Quantum: uint64(c.peer.Quantum)}, longest)
 	c.info = Info{
 		ConnInfo: info, QP: c.qp, Ring: c.config.Ring, PeerRing: int(c.peer.Ring),

@@ -32,7 +32,7 @@ type reads struct {
 
 type read struct {
 	wr   uapi.WR
-	done func(error)
+	done func(error) // nil but for the last piece
 	err  error
 }
 
@@ -82,8 +82,9 @@ func (c *Conn) DeregMR(mr uapi.MR) error {
 }
 
 // PostRead READs length bytes of the peer's memory, at remote under its key,
-// into memory that RegMR registered for local writing. It does not wait: a few
-// READs are under way at a time, the others follow in order.
+// into memory that RegMR registered for local writing; more than the device's
+// longest message by several READs. It does not wait: a few READs are under way
+// at a time, the others follow in order.
 //
 // Done is called once for a READ that was taken, in order, by a goroutine that
 // waits in the connection or gives it back; it must not block. It may call
@@ -105,10 +106,16 @@ func (c *Conn) PostRead(mr uapi.MR, offset, length, remote uint64, rkey uint32, 
 	case c.cause != nil:
 		return c.cause
 	}
-	c.reads.queue = append(c.reads.queue, read{done: done, wr: uapi.WR{
-		ID: readID, Op: uapi.OpRead, Flags: uapi.Signaled, RemoteAddr: remote, RKey: rkey,
-		SGE: []uapi.SGE{{MR: mr, Offset: offset, Length: length}},
-	}})
+	for at := uint64(0); at < length; at += c.longestRead {
+		r := read{wr: uapi.WR{
+			ID: readID, Op: uapi.OpRead, Flags: uapi.Signaled, RemoteAddr: remote + at, RKey: rkey,
+			SGE: []uapi.SGE{{MR: mr, Offset: offset + at, Length: min(length-at, c.longestRead)}},
+		}}
+		if at+c.longestRead >= length {
+			r.done = done
+		}
+		c.reads.queue = append(c.reads.queue, r)
+	}
 	c.postReads()
 	return nil
 }
@@ -127,8 +134,12 @@ func (c *Conn) postReads() {
 		r.posting = false
 		c.returned.Broadcast()
 		if err != nil {
-			c.core.LoseSending(c.ended(err)) // the queue's end comes when it is given back
+			c.core.LoseBoth(c.ended(err)) // done follows
 			r.posted = maxReads
+			all := c.turns.all()
+			c.mu.Unlock()
+			c.turns.rouse(all[:]...)
+			c.mu.Lock()
 			return
 		}
 	}
@@ -157,7 +168,9 @@ func (c *Conn) tellReads() {
 		r := c.reads.ended[0]
 		c.reads.ended = c.reads.ended[1:]
 		c.mu.Unlock()
-		r.done(r.err)
+		if r.done != nil {
+			r.done(r.err)
+		}
 		c.mu.Lock()
 	}
 	c.mu.Unlock()

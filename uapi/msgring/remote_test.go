@@ -54,7 +54,7 @@ func (r remote) pump() (ended *sync.WaitGroup) {
 
 // many has a READ of each of some sizes, all at once, beside messages.
 func (r remote) many() {
-	data, addr, rkey := r.offered(3 << 20)
+	data, addr, rkey := r.offered(24 << 20) // more than a device's longest message
 	sink := make([]byte, len(data))
 	mr, _, _, err := r.a.RegMR(sink, uapi.AccessLocalWrite)
 	require.NoError(r.t, err)

@@ -35,6 +35,10 @@ type CounterReport struct {
 	Unknown      int64   `json:"unknown"`      // executed once or not at all
 	Counted      int64   `json:"counted"`      // by the counter meanwhile
 	Cuts         uint64  `json:"cuts"`         // of connections, by the server
+	Connections  uint64  `json:"connections"`  // of the client's session
+	Repeats      uint64  `json:"repeats"`      // requests that were sent again
+	Replays      uint64  `json:"replays"`      // answers that the server sent again
+	Attaches     uint64  `json:"attaches"`     // repeats that met their call running
 	Seconds      float64 `json:"seconds"`
 	Seed         uint64  `json:"seed,omitempty"` // of the client's faults
 }
@@ -44,7 +48,7 @@ func (r *CounterReport) String() string {
 	fmt.Fprintf(&b, "%d calls by %d callers in %.2f s: %d acknowledged, %d unknown; the counter went up by %d\n",
 		r.Calls, r.Callers, r.Seconds, r.Acknowledged, r.Unknown, r.Counted)
 	if r.Cuts > 0 {
-		fmt.Fprintf(&b, "the server cut %d connections\n", r.Cuts)
+		fmt.Fprintf(&b, "the server cut %d connections: %d calls sent again, %d answered again, %d met running\n", r.Cuts, r.Repeats, r.Replays, r.Attaches)
 	}
 	if r.Seed > 0 {
 		fmt.Fprintf(&b, "faults with seed %d\n", r.Seed)
@@ -98,7 +102,7 @@ func (c *counting) run(ctx context.Context, client samplepb.CounterClient) (*Cou
 	if err != nil {
 		return nil, err
 	}
-	r.Counted, r.Cuts = after.Value-before.Value, after.Cuts
+	r.Counted, r.Cuts, r.Replays, r.Attaches = after.Value-before.Value, after.Cuts, after.Replays, after.Attaches
 	return r, r.check()
 }
 

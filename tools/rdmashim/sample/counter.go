@@ -20,16 +20,16 @@ import (
 // knows of.
 type counter struct {
 	samplepb.UnimplementedCounterServer
-	file *os.File      // nil for none
-	cuts func() uint64 // connections that the server cut
+	file  *os.File // nil for none
+	below *cutter  // the server's
 
 	mu    sync.Mutex
 	value int64 // guarded by mu, as the file's bytes
 }
 
 // openCounter makes a counter that goes on where the file's was; "" is none.
-func openCounter(path string, cuts func() uint64) (*counter, error) {
-	c := &counter{cuts: cuts}
+func openCounter(path string, below *cutter) (*counter, error) {
+	c := &counter{below: below}
 	if path == "" {
 		return c, nil
 	}
@@ -72,10 +72,16 @@ func (c *counter) Add(_ context.Context, r *samplepb.AddRequest) (*samplepb.AddR
 	return &samplepb.AddReply{Value: value}, nil
 }
 
-// Read tells the value, and how often the server cut a connection.
+// Read tells the value, how often the server cut a connection, and what became
+// of the calls that were repeated.
 func (c *counter) Read(context.Context, *samplepb.ReadRequest) (*samplepb.ReadReply, error) {
-	cuts := c.cuts()
+	r := &samplepb.ReadReply{}
+	if c.below != nil && c.below.sessions != nil {
+		stats := c.below.sessions.Stats()
+		r.Cuts, r.Replays, r.Attaches = c.below.cuts.Load(), stats.Replays, stats.Attaches
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &samplepb.ReadReply{Value: c.value, Cuts: cuts}, nil
+	r.Value = c.value
+	return r, nil
 }

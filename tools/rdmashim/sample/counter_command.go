@@ -16,6 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/samplepb"
+	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
 
 func counterCommand() *cobra.Command {
@@ -46,17 +47,18 @@ func counterServer() *cobra.Command {
 		Example: "  rdmashim sample counter server --chaos\n  rdmashim sample counter server --listen 192.0.2.7:7475 --file counted",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s.cutter = &cutter{}
-			c, err := openCounter(file, s.cutter.cuts)
+			s.chaos = &cutter{}
+			c, err := openCounter(file, s.chaos)
 			if err != nil {
 				return err
 			}
 			defer c.close()
 			s.register = func(r grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(r, c) }
-			if !chaos {
-				return s.run(cmd)
+			config := rpc.ServerConfig{}
+			if chaos {
+				config.UnaryInterceptors = []grpc.UnaryServerInterceptor{s.chaos.intercept}
 			}
-			return s.run(cmd, grpc.UnaryInterceptor(s.cutter.intercept))
+			return s.run(cmd, config)
 		},
 	}
 	s.flags(cmd, counterPort)
@@ -89,8 +91,9 @@ func counterClient() *cobra.Command {
 		Use:   "client [HOST[:PORT]]",
 		Short: "Make calls of Add, and compare what the counter counted",
 		Long: `Make -n calls of Add by --callers callers at once, and compare what the counter
-counted. Of a call whose connection broke, or whose deadline passed, it is
-unknown whether it was executed, and it is not made again; so
+counted. A call whose connection broke is repeated on the next one, and executed
+once: the counter goes up by exactly -n. When the server's process is killed, it
+is unknown of the calls under way whether they were executed; so
 
     acknowledged <= counted <= acknowledged + unknown
 
@@ -122,11 +125,14 @@ the server cuts connections, or is killed midway and started again.`,
 				return err
 			}
 			r, err := work.run(cmd.Context(), samplepb.NewCounterClient(conn))
+			if err == nil {
+				r.Repeats, r.Connections = conn.Session().Stats().Repeats, conn.Session().Stats().Connections
+			}
 			if closed := done(); err == nil {
 				err = closed
 			}
 			if err != nil {
-				return plainly(err)
+				return c.reached(err)
 			}
 			r.Seed = c.device.Seed
 			if asJSON {
@@ -157,9 +163,7 @@ type ownServer struct {
 
 func (o *ownServer) start(ctx context.Context, l *link, stderr io.Writer) (err error) {
 	o.args = []string{"sample", "counter", "server", "--with-stdin"}
-	if l.tcp {
-		o.args = append(o.args, "--tcp")
-	} else if options := l.device.Options(); options != "" {
+	if options := l.device.Options(); options != "" {
 		o.args = append(o.args, "--device", cli.WithOptions("soft", options))
 	}
 	if o.chaos {

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/sample/samplepb"
+	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
 
 func kvCommand() *cobra.Command {
@@ -42,7 +43,7 @@ func kvServer() *cobra.Command {
 				return cli.Usagef("--max-bytes %d: a store holds at least 1", most)
 			}
 			s.register = func(r grpc.ServiceRegistrar) { samplepb.RegisterStoreServer(r, newStore(most)) }
-			return s.run(cmd, grpc.MaxRecvMsgSize(kvMessage))
+			return s.run(cmd, rpc.ServerConfig{MaxReceive: kvMessage, MaxSend: kvMessage})
 		},
 	}
 	s.flags(cmd, kvPort)
@@ -80,12 +81,12 @@ output; delete a key; list the keys with a prefix and the sizes of their values.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, done, err := c.dial(cmd, peer.HostPort(args[0], kvPort), grpc.MaxCallRecvMsgSize(kvMessage))
+			conn, done, err := c.dial(cmd, peer.HostPort(args[0], kvPort), grpc.MaxCallRecvMsgSize(kvMessage), grpc.MaxCallSendMsgSize(kvMessage))
 			if err != nil {
 				return err
 			}
 			err = kvUses[args[1]].do(cmd.Context(), samplepb.NewStoreClient(conn), args[2:], cmd.InOrStdin(), cmd.OutOrStdout())
-			return errors.Join(plainly(err), done())
+			return errors.Join(c.reached(err), done())
 		},
 	}
 	c.flags(cmd)

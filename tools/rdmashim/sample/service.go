@@ -6,20 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
-	"sync"
-	"time"
+	"net/netip"
+	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
-	"github.com/rdmashim/rdmashim/tools/rdmashim/stream"
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/rpc"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session"
 )
 
 // Ports of the samples that are services of gRPC's.
@@ -28,30 +28,28 @@ const (
 	kvPort      = 7476
 )
 
-// link is how a service and its clients reach each other, as their flags say:
-// grpc-go over RDMA, or over TCP.
+// link is the device that a service or its client goes by, as flags say.
 type link struct {
 	device cli.DeviceFlags
-	tcp    bool
 }
 
-func (l *link) flags(cmd *cobra.Command) {
-	l.device.Add(cmd)
-	cmd.Flags().BoolVar(&l.tcp, "tcp", false, "over TCP, for comparison")
-}
+func (l *link) flags(cmd *cobra.Command) { l.device.Add(cmd) }
 
-// open opens the devices. A plain soft device of a server's is put on the
-// address that it listens on.
-func (l *link) open(address string, server bool, stderr io.Writer) (*stream.Link, error) {
-	if l.tcp {
-		return stream.OpenLink("tcp", address, "", server, stderr)
-	}
+// open opens the device that the flags name; nil if they name none. A soft
+// device without an address is put where soft says.
+func (l *link) open(soft string, stderr io.Writer) (*uapi.Context, error) {
 	l.device.ChooseSeed()
-	name := l.device.Named()
-	if options := l.device.Options(); name == "" && options != "" {
-		name = cli.WithOptions("soft", options)
+	name, options := l.device.Named(), l.device.Options()
+	if kind, own, _ := strings.Cut(name, "?"); kind == "soft" {
+		name, options = "", own
 	}
-	return stream.OpenLink("rdma", address, name, server, stderr)
+	switch {
+	case name == "" && options == "":
+		return nil, nil
+	case name == "":
+		name = cli.WithOptions(soft, options)
+	}
+	return cli.Open(name, stderr, uapi.OpenConfig{})
 }
 
 // service is the server of a sample.
@@ -60,7 +58,7 @@ type service struct {
 	listen    string
 	withStdin bool
 	register  func(grpc.ServiceRegistrar)
-	cutter    *cutter // nil: no connection is cut
+	chaos     *cutter // nil: no connection is cut
 }
 
 func (s *service) flags(cmd *cobra.Command, port uint16) {
@@ -71,23 +69,31 @@ func (s *service) flags(cmd *cobra.Command, port uint16) {
 }
 
 // run serves until the command's context ends.
-func (s *service) run(cmd *cobra.Command, options ...grpc.ServerOption) error {
-	link, err := s.link.open(s.listen, true, cmd.ErrOrStderr())
+func (s *service) run(cmd *cobra.Command, config rpc.ServerConfig) error {
+	at, err := netip.ParseAddrPort(s.listen)
+	if err != nil || at.Addr().IsUnspecified() {
+		return cli.Usagef("--listen %q: want the ADDR:PORT of one device", s.listen)
+	}
+	device, err := s.link.open(cli.SoftAt(at.Addr()), cmd.ErrOrStderr())
+	if device == nil && err == nil {
+		device, err = uapi.OpenLocal(s.listen, uapi.OpenConfig{})
+	}
 	if err != nil {
 		return err
 	}
-	defer link.Close()
+	defer device.Close()
+	l, err := device.Listen(s.listen)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	server := rpc.NewServer(config)
+	s.register(server)
+	if s.chaos != nil {
+		s.chaos.sessions = server.Sessions()
+	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	l, err := link.Listen(ctx)
-	if err != nil {
-		return err
-	}
-	if s.cutter != nil {
-		s.cutter.Listener, l = l, s.cutter
-	}
-	server := grpc.NewServer(append(options, grpc.WaitForHandlers(true))...)
-	s.register(server)
 	if s.withStdin {
 		go func() {
 			_, _ = io.Copy(io.Discard, cmd.InOrStdin())
@@ -95,54 +101,26 @@ func (s *service) run(cmd *cobra.Command, options ...grpc.ServerOption) error {
 		}()
 	}
 	if err := peer.SayListening(cmd.OutOrStdout(), l.Addr()); err != nil {
-		_ = l.Close()
 		return err
 	}
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
-	return server.Serve(l)
+	err = server.Serve(l)
+	server.Stop()
+	return err
 }
 
-// cutter is a listener that can cut one of its connections.
+// cutter breaks connections of a server.
 type cutter struct {
-	net.Listener
-
-	mu    sync.Mutex
-	conns []net.Conn // guarded by mu; the most recent, which may have ended
-	count uint64     // guarded by mu
-}
-
-// cutterMost bounds the connections among which one is cut.
-const cutterMost = 64
-
-func (c *cutter) Accept() (net.Conn, error) {
-	conn, err := c.Listener.Accept()
-	if err == nil {
-		c.mu.Lock()
-		c.conns = append(c.conns, conn)
-		c.conns = c.conns[max(0, len(c.conns)-cutterMost):]
-		c.mu.Unlock()
-	}
-	return conn, err
+	sessions *session.Server
+	cuts     atomic.Uint64
 }
 
 // cut breaks a random connection.
 func (c *cutter) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.conns) == 0 {
-		return
+	if c.sessions.Cut() {
+		c.cuts.Add(1)
 	}
-	i := rand.IntN(len(c.conns))
-	stream.Reset(c.conns[i])
-	c.conns = append(c.conns[:i], c.conns[i+1:]...)
-	c.count++
-}
-
-func (c *cutter) cuts() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.count
 }
 
 // caller is the client of a sample.
@@ -151,50 +129,36 @@ type caller struct {
 	words string // the server's command, below rdmashim
 }
 
-// dial connects to the server at an address. The caller calls done in the end.
-func (c *caller) dial(cmd *cobra.Command, address string, options ...grpc.CallOption) (conn *grpc.ClientConn, done func() error, err error) {
-	link, err := c.link.open(address, false, cmd.ErrOrStderr())
+// dial makes a connection to the server at an address. The caller calls done in
+// the end.
+func (c *caller) dial(cmd *cobra.Command, address string, options ...grpc.CallOption) (conn *rpc.ClientConn, done func() error, err error) {
+	device, err := c.link.open("soft", cmd.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
 	}
-	first, err := link.Dial(cmd.Context())
+	conn, err = rpc.Dial(cmd.Context(), address, rpc.ClientConfig{Context: device, CallOptions: options})
 	if err != nil {
-		link.Close()
-		return nil, nil, fmt.Errorf("%w (is 'rdmashim %s' running there?)", err, c.words)
-	}
-	given := make(chan net.Conn, 1)
-	given <- first
-	conn, err = grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(options...),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 10 * time.Second, Backoff: reconnect}),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			select {
-			case first := <-given:
-				return first, nil
-			default:
-				return link.Dial(ctx)
-			}
-		}))
-	if err != nil {
-		_ = first.Close()
-		link.Close()
+		if device != nil {
+			_ = device.Close()
+		}
 		return nil, nil, err
 	}
 	return conn, func() error {
 		err := conn.Close()
-		select {
-		case unused := <-given:
-			err = errors.Join(err, unused.Close())
-		default:
+		if device != nil {
+			err = errors.Join(err, device.Close())
 		}
-		link.Close()
 		return err
 	}, nil
 }
 
-// reconnect is how long a client waits between its attempts.
-var reconnect = backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
+// reached is a call's error with a hint for a server that is not there.
+func (c *caller) reached(err error) error {
+	if status.Code(err) == codes.Unavailable {
+		return fmt.Errorf("%w (is 'rdmashim %s' running there?)", plainly(err), c.words)
+	}
+	return plainly(err)
+}
 
 // plainly is a status as a person reads it.
 func plainly(err error) error {

@@ -24,8 +24,6 @@ import (
 // patience bounds hangs.
 const patience = time.Minute
 
-func noCuts() uint64 { return 0 }
-
 // memory connects a client to services in memory.
 func memory(t *testing.T, register func(grpc.ServiceRegistrar), options ...grpc.ServerOption) *grpc.ClientConn {
 	t.Helper()
@@ -51,7 +49,7 @@ func TestCounting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counter")
 	total := int64(0)
 	for range 2 {
-		c, err := openCounter(path, noCuts)
+		c, err := openCounter(path, nil)
 		require.NoError(t, err)
 		client := samplepb.NewCounterClient(memory(t, func(s grpc.ServiceRegistrar) { samplepb.RegisterCounterServer(s, c) }))
 		middles := 0
@@ -67,7 +65,7 @@ func TestCounting(t *testing.T) {
 		require.NoError(t, c.close())
 	}
 	require.NoError(t, os.WriteFile(path, []byte("short"), 0o600))
-	_, err := openCounter(path, noCuts)
+	_, err := openCounter(path, nil)
 	require.ErrorContains(t, err, "is no counter's file")
 }
 
@@ -79,7 +77,7 @@ func TestCountingFinds(t *testing.T) {
 		"went up by 0":           func(r *samplepb.AddRequest) error { r.N = 0; return nil },
 		"not today":              func(*samplepb.AddRequest) error { return status.Error(codes.FailedPrecondition, "not today") },
 	} {
-		c, err := openCounter("", noCuts)
+		c, err := openCounter("", nil)
 		require.NoError(t, err)
 		wrong := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if r, ok := req.(*samplepb.AddRequest); ok {
@@ -97,7 +95,7 @@ func TestCountingFinds(t *testing.T) {
 
 // TestCountingUnknown: a call whose answer is lost may have been executed.
 func TestCountingUnknown(t *testing.T) {
-	c, err := openCounter("", noCuts)
+	c, err := openCounter("", nil)
 	require.NoError(t, err)
 	var answered atomic.Int64
 	lose := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -10,7 +10,7 @@ import (
 // Body is a message that is appended to memory which the session gives, and
 // which the device may read.
 type Body interface {
-	// Size is how many bytes Append appends at most, 0 … 64 MiB.
+	// Size is how many bytes Append appends at most: 0 … 64 MiB and 64 KiB.
 	Size() int
 	// Append appends the message to b, whose capacity is enough, and returns
 	// the longer slice. It is called once, in the caller's goroutine.

@@ -21,10 +21,11 @@ func errConfig(of string) error {
 
 var errAway = errors.New("the server is going away")
 
-// Waits between attempts to connect.
+// Waits between attempts to connect, and the longest attempt.
 const (
-	firstDelay = 10 * time.Millisecond
-	lastDelay  = time.Second
+	firstDelay  = 10 * time.Millisecond
+	lastDelay   = time.Second
+	attemptTime = 10 * time.Second
 )
 
 // begin begins a session. Preconditions: c.mu is held, or c is new.
@@ -129,7 +130,9 @@ func (c *Client) connect() error {
 			return msgring.Dial(ctx, c.device, c.addr, config)
 		}
 	}
-	conn, err := dial(c.life, config)
+	ctx, cancel := context.WithTimeout(c.life, attemptTime)
+	conn, err := dial(ctx, config)
+	cancel()
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func TestCallCarriesAllParts(t *testing.T) {
 
 func TestCallRefusesWhatDoesNotFit(t *testing.T) {
 	pair(t, "", echo, func(t *testing.T, c *session.Client, s *session.Server) {
-		require.ErrorIs(t, c.Call(t.Context(), &session.Call{Method: "m", Body: session.Bytes(make([]byte, 64<<20+1))}), syscall.EMSGSIZE)
+		require.ErrorIs(t, c.Call(t.Context(), &session.Call{Method: "m", Body: session.Bytes(make([]byte, 64<<20+64<<10+1))}), syscall.EMSGSIZE)
 		require.ErrorIs(t, c.Call(t.Context(), &session.Call{Method: "m", Metadata: make([]byte, 1<<16)}), syscall.EMSGSIZE)
 		require.ErrorIs(t, c.Call(t.Context(), &session.Call{Method: "m", Metadata: make([]byte, 1<<16-1)}), syscall.EMSGSIZE)
 		require.ErrorIs(t, c.Call(t.Context(), &session.Call{}), syscall.EINVAL)

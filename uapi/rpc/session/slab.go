@@ -7,6 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
 
 // slabs is the memory of a session's end that long bodies lie in: the peer
@@ -33,8 +34,8 @@ type offers struct {
 }
 
 const (
-	slabShift = 16 // the smallest slab has 64 KiB, and each other size twice as many
-	slabSizes = 11
+	slabShift = 16 // the smallest slab has 64 KiB, each other size twice as many, up to wire.MaxBody
+	slabSizes = 12
 	slabKept  = 32 << 20 // bytes that are kept for the next bodies
 )
 
@@ -67,7 +68,7 @@ func (s *slabs) get(n int) (*slab, error) {
 		x.refs, x.used = 1, n
 		return x, nil
 	}
-	mem, err := uapi.Alloc(1 << (slabShift + i))
+	mem, err := uapi.Alloc(min(1<<(slabShift+i), wire.MaxBody))
 	if err != nil {
 		return nil, err
 	}

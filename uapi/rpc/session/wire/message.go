@@ -12,8 +12,8 @@ const (
 	HeaderLen = 24
 	OfferLen  = 16
 	WindowLen = 8
-	MaxName   = 1024     // of a method's name, at least 1
-	MaxBody   = 64 << 20 // of an offered body, at least 1
+	MaxName   = 1024            // of a method's name, at least 1
+	MaxBody   = 64<<20 + 64<<10 // of an offered body, at least 1: 64 MiB and what a codec adds
 )
 
 // Message is a message of a session. Fields that its type and flags do not
