@@ -28,8 +28,10 @@ type requesterStatus struct {
 	Outstanding int           `json:"outstanding"`
 	InFlight    int           `json:"in_flight_bytes"`
 	Window      int           `json:"window_bytes"`
+	PathWindow  int           `json:"path_window_bytes"`
 	RTT         time.Duration `json:"rtt_ns"`
 	RTTVariance time.Duration `json:"rtt_variance_ns"`
+	BaseRTT     time.Duration `json:"base_rtt_ns"`
 	RTO         time.Duration `json:"rto_ns"`
 }
 
@@ -43,8 +45,8 @@ func (q *QP) Status() any {
 	s := qpStatus{
 		QPN: q.num, Type: abi.QPTRC.String(), State: state.String(), SQPSN: attr.SQPSN, RQPSN: attr.RQPSN,
 		Requester: requesterStatus{
-			Outstanding: outstanding, InFlight: gauges.InFlight, Window: gauges.Window,
-			RTT: time.Duration(gauges.RTT), RTTVariance: time.Duration(gauges.RTTVariance), RTO: time.Duration(gauges.RTO),
+			Outstanding: outstanding, InFlight: gauges.InFlight, Window: gauges.Window, PathWindow: gauges.PathWindow,
+			RTT: time.Duration(gauges.RTT), RTTVariance: time.Duration(gauges.RTTVariance), BaseRTT: time.Duration(gauges.BaseRTT), RTO: time.Duration(gauges.RTO),
 		},
 		Counters: sums(counters.List(nil)),
 	}

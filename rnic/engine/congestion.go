@@ -121,7 +121,8 @@ func (c *congestion) judge(now Time) {
 		c.base, c.fresh, c.size, c.refill = c.least, now, max(c.size, c.refill), 0
 	}
 	queue := c.least - c.base
-	short := allowance/16 + min(c.base/16, allowance/2)
+	// A soft device's host is late by that without a queue.
+	short := allowance/4 + min(c.base/16, allowance/2)
 	switch {
 	case c.steady && c.limited && !c.missed && now-c.fresh > Time(max(refreshAfter, refreshRounds*c.srtt)):
 		c.empty()

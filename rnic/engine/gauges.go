@@ -7,6 +7,8 @@ type Gauges struct {
 	Window      int      // bytes that InFlight may grow to, as the path is shared now
 	RTT         Duration // smoothed round trip (RFC 6298), 0: not measured yet
 	RTTVariance Duration
+	PathWindow  int      // bytes that all queue pairs to the peer may have in flight, as the delay allows; 0: no path
+	BaseRTT     Duration // least round trip of that path, without a queue; 0: not measured yet
 	RTO         Duration // after which silence is a loss: from RTT, with backoff
 }
 
@@ -17,10 +19,14 @@ func (q *QP) Gauges() Gauges {
 		return Gauges{}
 	}
 	t := &q.req.timer
-	return Gauges{
+	g := Gauges{
 		InFlight: q.inFlight(), Window: min(q.req.win.size, q.room()),
 		RTT: t.srtt, RTTVariance: t.variance, RTO: q.retransmitAfter(),
 	}
+	if q.path != nil {
+		g.PathWindow, g.BaseRTT = q.pathLimit(), q.path.base
+	}
+	return g
 }
 
 // Gauges of datagrams are zero: nothing is acknowledged.

@@ -60,6 +60,8 @@ func TestPathIsShared(t *testing.T) {
 	n.pump(n.a)
 	requireCharged(t, p, ns)
 	require.Equal(t, pathLimit/4, n.a.qp.Gauges().Window)
+	require.Equal(t, pathLimit, n.a.qp.Gauges().PathWindow)
+	require.Equal(t, Duration(2*latency), n.a.qp.Gauges().BaseRTT)
 	require.Equal(t, 4*(1024+packetCost), n.a.qp.Gauges().InFlight, "no more than its share, while the path is full")
 	for _, n := range ns {
 		n.run(0)

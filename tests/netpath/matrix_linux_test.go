@@ -46,7 +46,7 @@ var conditions = []condition{
 	{name: "reordering 25 %", path: Path{Reorder: 0.25}, hit: func(c Counts) uint64 { return c.Reordered }, size: 1},
 	{name: "duplication 10 %", path: Path{Duplicate: 0.1}, hit: func(c Counts) uint64 { return c.Duplicated }, size: 4},
 	{name: "corruption 5 %", path: Path{Corrupt: 0.05}, hit: func(c Counts) uint64 { return c.Disguised }, size: 1},
-	{name: "100 Mbit/s, 64 KiB", path: Path{Rate: 100e6, Queue: 64 << 10}, hit: func(c Counts) uint64 { return c.Overflowed }, size: 16},
+	{name: "100 Mbit/s, 64 KiB", path: Path{Rate: 100e6, Queue: 64 << 10}, hit: delivered, size: 16},
 	{name: "all", path: Path{
 		Loss: 0.01, Delay: 5 * time.Millisecond, Reorder: 0.02, Duplicate: 0.02, Corrupt: 0.01, Rate: 100e6, Queue: 64 << 10,
 	}, hit: lost, size: 1},

@@ -15,8 +15,9 @@ import (
 // rdmashim_port_NAME_total and rdmashim_qp_NAME_total, with the labels device,
 // kind, address, pid, process and port, and lqpn of queue pairs; a requester's
 // present state is rdmashim_qp_outstanding, _in_flight_bytes, _window_bytes,
-// _rtt_seconds, _rtt_variance_seconds and _rto_seconds. States are
-// rdmashim_port_info and rdmashim_qp_info, whose value is 1.
+// _path_window_bytes, _rtt_seconds, _rtt_variance_seconds, _base_rtt_seconds
+// and _rto_seconds. States are rdmashim_port_info and rdmashim_qp_info, whose
+// value is 1.
 func WritePrometheus(w io.Writer, devices []Device) error {
 	e := exposition{families: map[string]*family{}}
 	for i := range devices {
@@ -105,9 +106,13 @@ func (e *exposition) queuePair(l labels, q *QueuePair) {
 	whole("outstanding", "Work requests of a queue pair that are not completed.", r.Outstanding)
 	whole("in_flight_bytes", "Bytes sent and not acknowledged, and 256 for each packet.", r.InFlight)
 	whole("window_bytes", "Bytes that may be in flight.", r.Window)
+	whole("path_window_bytes", "Bytes that all queue pairs to the peer may have in flight.", r.PathWindow)
 	if r.RTT != 0 {
 		e.add("rdmashim_qp_rtt_seconds", "gauge", "Smoothed round trip.", l, seconds(int64(r.RTT)))
 		e.add("rdmashim_qp_rtt_variance_seconds", "gauge", "Mean deviation of the round trip.", l, seconds(int64(r.RTTVariance)))
+	}
+	if r.BaseRTT != 0 {
+		e.add("rdmashim_qp_base_rtt_seconds", "gauge", "Least round trip of the path, without a queue.", l, seconds(int64(r.BaseRTT)))
 	}
 	if r.RTO != 0 {
 		e.add("rdmashim_qp_rto_seconds", "gauge", "Silence after which a packet is sent again.", l, seconds(int64(r.RTO)))

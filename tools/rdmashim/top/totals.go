@@ -63,8 +63,14 @@ func pairTotals(b *strings.Builder, q *stats.QueuePair, all bool) {
 		if r.Window > 0 {
 			fmt.Fprintf(b, ", %d of %d bytes in flight", r.InFlight, r.Window)
 		}
+		if r.PathWindow > 0 {
+			fmt.Fprintf(b, " (path: %d)", r.PathWindow)
+		}
 		if r.RTT > 0 {
 			fmt.Fprintf(b, ", round trip %v ± %v", r.RTT, r.RTTVariance)
+			if r.BaseRTT > 0 {
+				fmt.Fprintf(b, " (path: %v)", r.BaseRTT)
+			}
 		}
 		if r.RTO > 0 {
 			fmt.Fprintf(b, ", timeout %v", r.RTO)
