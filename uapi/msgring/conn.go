@@ -42,13 +42,15 @@ type Conn struct {
 	patience time.Duration // how long Close lingers
 	reserved int           // bytes that Reserve lends
 	lent     bool          // Peek lends a chunk
-	cause    error         // why the connection ended, once it has
-	returned sync.Cond     // on mu: lent or a post has ended
-	reading  sight         // of the goroutine that reads, which alone uses it unlocked
-	writing  chunk         // of the goroutine that writes, likewise
-	readBy   deadline
-	writeBy  deadline
-	reads    reads
+	// interrupted is set until a reader was told.
+	interrupted bool
+	cause       error     // why the connection ended, once it has
+	returned    sync.Cond // on mu: lent or a post has ended
+	reading     sight     // of the goroutine that reads, which alone uses it unlocked
+	writing     chunk     // of the goroutine that writes, likewise
+	readBy      deadline
+	writeBy     deadline
+	reads       reads
 	// longestRead is the device's longest message, in bytes.
 	longestRead uint64
 	stats       Stats

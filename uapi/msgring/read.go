@@ -1,6 +1,7 @@
 package msgring
 
 import (
+	"errors"
 	"io"
 	"net"
 )
@@ -48,6 +49,22 @@ func (c *Conn) Peek() ([]byte, error) {
 	return lent, err
 }
 
+// ErrInterrupted is what Interrupt ends a Peek with.
+var ErrInterrupted = errors.New("msgring: Peek was interrupted")
+
+// Interrupt ends a Peek or Read that waits, or else the next one, with
+// ErrInterrupted, also if there is something to read. Several before that are
+// one. The connection goes on. It may be called from anywhere.
+func (c *Conn) Interrupt() {
+	c.mu.Lock()
+	c.interrupted = true
+	waits := c.turns.reader.waits
+	c.mu.Unlock()
+	if waits {
+		c.turns.rouse(&c.turns.reader)
+	}
+}
+
 // Discard reads n bytes of what Peek returned, and ends the loan. The peer can
 // use the room in the ring again when nothing of the chunk is left. 0 is
 // permitted: the next Peek returns the same bytes.
@@ -75,12 +92,20 @@ func (c *Conn) peek(wait bool) (lent []byte, err error) {
 	case !ready:
 		c.turns.until(&c.turns.reader)
 	}
+	if c.reading.err == ErrInterrupted {
+		c.mu.Lock()
+		c.interrupted = false
+		c.mu.Unlock()
+	}
 	return c.reading.lent, c.reading.err
 }
 
-// lookRead is what a reader waits for: data, its end, or an error.
+// lookRead is what a reader waits for: data, its end, an interrupt, an error.
 func (c *Conn) lookRead() bool {
 	c.reading = sight{err: c.state(&c.readBy)}
+	if c.reading.err == nil && c.interrupted {
+		c.reading.err = ErrInterrupted
+	}
 	if c.reading.err != nil {
 		return true
 	}

@@ -153,6 +153,9 @@ func (c *Conn) takeRead(wc *uapi.WC) {
 		c.core.LoseBoth(c.lost(wc)) // done follows: the memory may still be written
 		return
 	}
+	if r.over {
+		return // a Worker took the completion before the connection was given back
+	}
 	first := r.queue[0]
 	r.queue = r.queue[1:]
 	r.posted--

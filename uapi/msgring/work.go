@@ -44,6 +44,9 @@ func (c *Conn) handle(w *waiter, wcs []uapi.WC) {
 	b := &c.batch
 	repost := c.repost(b, wcs)
 	c.mu.Lock()
+	if w != nil {
+		w.waits = false // it looks when it has worked
+	}
 	for i := range wcs {
 		c.take(&wcs[i], b.controls[i])
 	}

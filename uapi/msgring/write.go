@@ -58,13 +58,39 @@ func (c *Conn) Reserve(n int) ([]byte, error) {
 	return lent, nil
 }
 
+// TryReserve is Reserve that does not wait: ok is false when credit, a slot or
+// staging is missing now, or another goroutine writes.
+func (c *Conn) TryReserve(n int) (lent []byte, ok bool, err error) {
+	if !c.write.TryLock() {
+		return nil, false, nil
+	}
+	c.mu.Lock()
+	c.writing = chunk{n: n, whole: true}
+	c.lookWrite()
+	lent, err = c.writing.lent, c.writing.err
+	ok = err == nil && len(lent) > 0
+	if ok {
+		c.reserved = len(lent)
+	}
+	c.mu.Unlock()
+	if !ok {
+		c.write.Unlock()
+		return nil, false, err
+	}
+	return lent, true, nil
+}
+
 // Commit sends the first n bytes of what Reserve lent as one chunk, 0 for none,
-// and ends the loan. Errors are those of Write, and EINVAL for more than was
-// lent or when nothing is; the loan has ended then, too.
+// and ends the loan. It waits for nothing but another goroutine's post. Errors
+// are those of Write, and EINVAL for more than was lent or when nothing is; the
+// loan has ended then, too.
 func (c *Conn) Commit(n int) error {
 	c.mu.Lock()
 	lent := c.reserved
 	c.reserved = 0
+	if lent > 0 && (n <= 0 || n > lent) {
+		c.core.Unstage()
+	}
 	c.mu.Unlock()
 	if lent == 0 {
 		return fmt.Errorf("msgring: Commit without Reserve: %w", syscall.EINVAL)
@@ -137,6 +163,7 @@ func (c *Conn) wait(next chunk) {
 func (c *Conn) lookWrite() bool {
 	w := &c.writing
 	if w.err = c.state(&c.writeBy); w.err != nil {
+		c.core.Unstage()
 		return true
 	}
 	if w.staged {

@@ -22,9 +22,10 @@ type Post struct {
 // length of 0 says that the writer must wait. whole asks for all n bytes in one
 // chunk, which are EMSGSIZE if they are more than Longest.
 //
-// The chunk stays staged until Commit; staging again replaces it.
+// The chunk stays staged, and keeps its slot, until Commit or Unstage; staging
+// again replaces it.
 func (e *End) Stage(n uint64, whole bool) (offset, length uint64, err error) {
-	e.staged = 0
+	e.Unstage()
 	if err := e.Writable(); err != nil {
 		return 0, 0, err
 	}
@@ -44,18 +45,22 @@ func (e *End) Stage(n uint64, whole bool) (offset, length uint64, err error) {
 	return e.queue.Stage(n), n, nil
 }
 
-// Committable reports whether Commit need not wait.
+// Unstage gives up the staged chunk. A control message for which no slot was
+// left goes with the next completion.
+func (e *End) Unstage() { e.staged, e.queue.held = 0, 0 }
+
+// Committable reports whether Commit need not wait: no post is under way.
 func (e *End) Committable() bool {
 	if e.Writable() != nil {
 		return true
 	}
 	e.denied = e.denied || e.posting
-	return !e.posting && e.queue.DataSlot()
+	return !e.posting
 }
 
 // Commit takes the first n bytes of the staged chunk, at least 1, to be posted.
-// ok is false if the writer must wait for a slot or for a post that is under
-// way. After a take the caller posts, and calls Posted.
+// ok is false if the writer must wait for a post that is under way, and for
+// nothing else. After a take the caller posts, and calls Posted.
 func (e *End) Commit(n uint64) (p Post, ok bool, err error) {
 	if err := e.Writable(); err != nil {
 		return Post{}, false, err

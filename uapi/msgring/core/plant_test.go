@@ -57,8 +57,8 @@ var defects = []plant.Mistake{
 		"		e.posting = e.posting || MADE\n		return 0, 0, nil\n	}\n	if MADE { e.posting = false }\n	e.staged = n\n"),
 	// Controls have slots of their own, which unsignaled ones fill.
 	plant.Row("controls-counted-apart", "uapi/msgring/core/sendqueue.go",
-		"bool { return q.posted-q.done < q.slots }",
-		"bool {\n	n, before := uint64(0), q.freed\n	for i := range q.ends.len() {\n		if *q.ends.at(i) == before { n++ }\n		before = *q.ends.at(i)\n	}\n	return q.posted-q.done < q.slots && (!MADE || n < q.controls)\n}",
+		"bool { return q.posted-q.done < q.slots-q.held }",
+		"bool {\n	n, before := uint64(0), q.freed\n	for i := range q.ends.len() {\n		if *q.ends.at(i) == before { n++ }\n		before = *q.ends.at(i)\n	}\n	return q.posted-q.done < q.slots-q.held && (!MADE || n < q.controls)\n}",
 		"signalEvery() uint64 {",
 		"signalEvery() uint64 {\n	if MADE { return q.slots/4 }\n"),
 	// Unsignaled controls fill the slots that data may take.
@@ -71,6 +71,10 @@ var defects = []plant.Mistake{
 	plant.Row("credit-without-slot-forgotten", "uapi/msgring/core/end_post.go",
 		"		return Post{}, false\n	}\n	m := &p.Control\n",
 		"		if MADE && !e.queue.ControlSlot() && e.in.Due() { e.in.Tell() }\n		return Post{}, false\n	}\n	m := &p.Control\n"),
+	// A control message takes the slot of a chunk that is being filled.
+	plant.Row("staged-chunk-without-slot", "uapi/msgring/core/sendqueue.go",
+		"	q.held = 1\n",
+		"	q.held = map[bool]uint64{!MADE: 1}[true]\n"),
 	// PINGs use up the peer's receives.
 	plant.Row("pings-unbounded", "uapi/msgring/core/end.go",
 		"	if e.pingWanted || e.pingOut {\n",

@@ -56,6 +56,10 @@ func TestExploreRing(t *testing.T) {
 			a.Left, a.Reads = 3, true
 			b.Left, b.Reads = 1, true
 		}},
+		{name: "a CREDIT leaves a staged chunk its slot", b: sized(2, 1), fine: true, late: true, setup: func(a, b *side) {
+			a.Left, a.Reads = 1, true
+			b.Left = 2
+		}},
 		{name: "a CREDIT without a slot is kept", b: sized(2, 1), late: true, setup: func(a, b *side) {
 			a.Left = 7
 			b.Reads = true

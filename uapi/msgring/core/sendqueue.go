@@ -5,17 +5,18 @@ package core
 // of signaled requests; an unsignaled one's come with that of the next signaled
 // one.
 //
-// Invariants: done <= signaled <= posted <= done + slots. One count covers data
-// and controls, since with a share for each, unsignaled controls would fill
-// theirs for good. Data leaves Controls slots free, and a request is signaled
-// before so many are unsignaled that data could not go: slots - controls >=
-// signalEvery().
+// Invariants: done <= signaled <= posted <= done + slots - held. One count
+// covers data and controls, since with a share for each, unsignaled controls
+// would fill theirs for good. Data leaves Controls slots free, and a request is
+// signaled before so many are unsignaled that data could not go: slots -
+// controls >= signalEvery().
 type SendQueue struct {
 	slots    uint64 // depth of the send queue
 	controls uint64 // slots that data leaves free
 	posted   uint64 // requests so far
 	signaled uint64 // requests up to the last signaled one
 	done     uint64 // requests up to the last completion
+	held     uint64 // slots that a staged chunk keeps: 0 or 1
 
 	staging Layout
 	tail    uint64       // position behind the last chunk staged
@@ -40,7 +41,7 @@ func Slots(ring uint32) int {
 func (q *SendQueue) DataSlot() bool { return q.posted-q.done < q.slots-q.controls }
 
 // ControlSlot reports whether a control message may be posted.
-func (q *SendQueue) ControlSlot() bool { return q.posted-q.done < q.slots }
+func (q *SendQueue) ControlSlot() bool { return q.posted-q.done < q.slots-q.held }
 
 // Stages reports whether staging has room for a chunk of n bytes.
 func (q *SendQueue) Stages(n uint64) bool {
@@ -48,15 +49,18 @@ func (q *SendQueue) Stages(n uint64) bool {
 	return end <= q.freed+q.staging.Size
 }
 
-// Stage is the offset in staging of a chunk of at most n bytes that comes next.
-// Preconditions: Stages(n).
+// Stage is the offset in staging of a chunk of at most n bytes that comes next,
+// which keeps a slot. Preconditions: DataSlot and Stages(n).
 func (q *SendQueue) Stage(n uint64) (offset uint64) {
+	q.held = 1
 	start, _ := q.staging.Place(q.tail, n)
 	return q.staging.Offset(start)
 }
 
 // Commit takes a chunk's staging, n bytes of at most those that were staged.
+// Put takes the slot.
 func (q *SendQueue) Commit(staged, n uint64) {
+	q.held = 0
 	start, _ := q.staging.Place(q.tail, staged)
 	q.tail = start + q.staging.Charge(n)
 }
