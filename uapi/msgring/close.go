@@ -102,7 +102,7 @@ func (c *Conn) linger() {
 	timer.Stop()
 	c.stop()
 	device := c.memory.device
-	disconnected := device.Disconnect(c.qp)
+	disconnected := c.disconnect()
 	c.mu.Lock()
 	for c.lent {
 		c.returned.Wait()

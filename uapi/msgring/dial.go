@@ -38,16 +38,10 @@ func Dial(ctx context.Context, device *uapi.Context, addr string, config Config)
 	}
 	info, err := device.QueryConn(qp)
 	if err == nil {
-		err = c.peer.Parse(info.PrivateData, true)
-		if err == nil {
-			err = hello.Meets(&c.peer)
-		}
-		if err == nil {
-			err = c.config.Session.answered(&c.peer)
-		}
-		if err != nil {
-			err = fmt.Errorf("msgring: the peer's answer: %w (%w)", err, syscall.EPROTO)
-		}
+		err = protocol(c.peer.Parse(info.PrivateData, true))
+	}
+	if err == nil {
+		err = c.answered(&hello)
 	}
 	if err == nil {
 		err = c.open(info)
@@ -56,6 +50,22 @@ func Dial(ctx context.Context, device *uapi.Context, addr string, config Config)
 		return nil, errors.Join(err, device.DestroyQP(qp), c.memory.free())
 	}
 	return c, nil
+}
+
+// answered checks the peer's answer to a hello.
+func (c *Conn) answered(hello *core.Hello) error {
+	if err := hello.Meets(&c.peer); err != nil {
+		return protocol(err)
+	}
+	return protocol(c.config.Session.answered(&c.peer))
+}
+
+// protocol is why the peer's answer is not one.
+func protocol(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("msgring: the peer's answer: %w (%w)", err, syscall.EPROTO)
 }
 
 // refused finds the peer's refusal in an error of Dial, which is of all
@@ -96,14 +106,9 @@ func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, e
 	if err := config.Check(); err != nil {
 		return nil, errors.Join(err, request.Reject(0, nil))
 	}
-	peer, err := config.admit(request)
-	if refusal := (*core.Refusal)(nil); errors.As(err, &refusal) {
-		told := *refusal // the program's may be shared
-		told.Version = Version
-		return nil, errors.Join(err, request.Reject(uapi.RejectedByProgram, told.Append(nil)))
-	}
+	peer, err := config.admit(request.PrivateData)
 	if err != nil {
-		return nil, errors.Join(err, request.Reject(0, nil))
+		return nil, errors.Join(err, request.Reject(uapi.RejectedByProgram, told(err)))
 	}
 	c, err := newConn(request.Context, config)
 	if err != nil {
@@ -130,8 +135,8 @@ func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, e
 
 // admit reads a request's hello, or refuses it, before anything is made for it,
 // and decides about its session.
-func (c *Config) admit(request *uapi.Request) (peer core.Hello, err error) {
-	if err = peer.Parse(request.PrivateData, false); err == nil {
+func (c *Config) admit(hello []byte) (peer core.Hello, err error) {
+	if err = peer.Parse(hello, false); err == nil {
 		mine := core.Hello{Mode: cmp.Or(c.Mode, Bytes), Service: core.ServiceHash(c.Service)}
 		err = mine.Meets(&peer)
 	}
@@ -139,6 +144,17 @@ func (c *Config) admit(request *uapi.Request) (peer core.Hello, err error) {
 		err = c.decide(&peer)
 	}
 	return peer, err
+}
+
+// told is what the peer is told of an error of admit: a refusal, or nothing.
+func told(err error) []byte {
+	refusal := (*core.Refusal)(nil)
+	if !errors.As(err, &refusal) {
+		return nil
+	}
+	told := *refusal // the program's may be shared
+	told.Version = Version
+	return told.Append(nil)
 }
 
 // prepare makes the queue pair of a request and posts its receives.

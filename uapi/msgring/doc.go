@@ -8,6 +8,9 @@
 //	c, err := msgring.Accept(ctx, request, msgring.Config{})
 //	n, err := c.Read(buf)
 //
+// Programs that have a TCP connection and no connection manager call DialOver
+// and AcceptOver.
+//
 // It is not a net.Conn: it has no addresses, and its errors are those of this
 // module, not of package net. It neither encrypts nor authenticates, and does
 // not multiplex.

@@ -162,11 +162,19 @@ func (c *Conn) take(wc *uapi.WC, control []byte) {
 // ended.
 func (c *Conn) lost(wc *uapi.WC) error {
 	if wc.Status == uapi.WCWRFlushErr {
-		if cause := c.memory.device.Cause(c.qp); cause != nil {
+		if cause := c.why(); cause != nil {
 			return cause
 		}
 	}
 	return wc.Err()
+}
+
+// why is nil until the connection has ended. Preconditions: mu is held.
+func (c *Conn) why() error {
+	if c.channel != nil {
+		return c.cause
+	}
+	return c.memory.device.Cause(c.qp)
 }
 
 // postControls posts the control messages that are noted. Preconditions: mu is
@@ -214,7 +222,7 @@ func (c *Conn) post(p core.Post) {
 
 // ended is why a post failed: the connection's end, if it has ended.
 func (c *Conn) ended(err error) error {
-	if cause := c.memory.device.Cause(c.qp); cause != nil {
+	if cause := c.why(); cause != nil {
 		return errors.Join(cause, err)
 	}
 	return err
