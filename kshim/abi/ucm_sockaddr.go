@@ -86,6 +86,9 @@ func (s *SockaddrStorage) GID() (gid [16]byte, err error) {
 	return gid, nil
 }
 
+// Service is the service id of a struct sockaddr_ib.
+func (s *SockaddrStorage) Service() uint64 { return be.Uint64(s[24:]) }
+
 // SetGID encodes a GID, a P_Key and a service id as struct sockaddr_ib.
 func (s *SockaddrStorage) SetGID(gid [16]byte, pkey uint16, service uint64) {
 	*s = SockaddrStorage{}

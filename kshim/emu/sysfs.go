@@ -104,6 +104,9 @@ func (ns *namespace) root() []entry {
 	if ns.machine.hasUverbs() {
 		class = append(class, entry{"infiniband_verbs", dir(ns.classVerbs)})
 		dev = append(dev, entry{"infiniband", dir(ns.devNodes)})
+		if len(ns.cmDevices()) > 0 {
+			class = append(class, entry{"misc", dir(one(nodeCM, dir(cmEntries)))})
+		}
 	}
 	return []entry{
 		{"dev", dir(func() []entry { return dev })},
@@ -125,6 +128,14 @@ func (ns *namespace) devNodes() []entry {
 	}
 	return list
 }
+
+// cmEntries are /sys/class/misc/rdma_cm.
+func cmEntries() []entry {
+	return []entry{{"abi_version", attribute("%d", abi.UCMABIVersion)}, {"dev", attribute("10:%d", minorCM)}}
+}
+
+// minorCM is the connection manager's, which Linux gives out as it comes.
+const minorCM = 58
 
 // classVerbs is /sys/class/infiniband_verbs.
 func (ns *namespace) classVerbs() []entry {

@@ -20,6 +20,9 @@ const servicePrefix = uint64(abi.UCMPSTCP) << 16
 
 // sockaddr decodes an address of a request.
 func sockaddr(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
+	if _, err := s.GID(); err == nil {
+		return sockaddrIB(s, size)
+	}
 	a, err := s.AddrPort()
 	if err != nil {
 		return a, fail(syscall.EINVAL, "an address is of no family that is supported")
@@ -32,6 +35,20 @@ func sockaddr(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
 		return a, fail(syscall.EINVAL, "the address takes %d bytes, not %d", want, size)
 	}
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+}
+
+// sockaddrIB is sockaddr of a struct sockaddr_ib: a GID of RoCE is an IP
+// address, and a service id of the port space TCP ends in the port.
+func sockaddrIB(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
+	gid, _ := s.GID()
+	service := s.Service()
+	switch {
+	case size != abi.SockaddrIBSize:
+		return netip.AddrPort{}, fail(syscall.EINVAL, "the address takes %d bytes, not %d", abi.SockaddrIBSize, size)
+	case service&^0xffff != servicePrefix:
+		return netip.AddrPort{}, fail(syscall.EINVAL, "service id %#x is not of the port space TCP", service)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(gid).Unmap(), uint16(service)), nil
 }
 
 // takePort binds an id to a port of its address (cma.c: cma_get_port):
@@ -293,47 +310,4 @@ func (c *ucmCall) listen() error {
 		id.state = ucmListening
 		return nil
 	})
-}
-
-// query answers addresses, as IP addresses or GIDs.
-func (c *ucmCall) query() error {
-	var req abi.UCMQuery
-	_ = req.Parse(c.in)
-	return c.with(8, func(id *ucmID) error {
-		var resp abi.UCMQueryAddrResp
-		if id.dev != nil {
-			resp.NodeGUID, resp.PortNum, resp.Pkey, resp.IBDevIndex = id.dev.attr.NodeGUID, 1, 0, uint32(id.dev.index) // P_Keys of Ethernet are none
-		}
-		dst := id.dst
-		if !dst.IsValid() && id.src.IsValid() { // binding chooses the family of both (cma.c: rdma_bind_addr)
-			dst = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
-			if id.src.Addr().Is4() {
-				dst = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-			}
-		}
-		switch req.Option {
-		case abi.UCMQueryAddr:
-			resp.SrcSize, _ = resp.SrcAddr.Set(id.src)
-			resp.DstSize, _ = resp.DstAddr.Set(dst)
-		case abi.UCMQueryGID:
-			resp.SrcSize, resp.DstSize = abi.SockaddrIBSize, abi.SockaddrIBSize
-			resp.SrcAddr.SetGID(gid16(id.src), 0xffff, servicePrefix|uint64(id.src.Port()))
-			resp.DstAddr.SetGID(gid16(id.dst), 0xffff, servicePrefix|uint64(id.dst.Port()))
-		case abi.UCMQueryPath:
-			return fail(syscall.EOPNOTSUPP, "path records are not supported")
-		default:
-			return fail(syscall.ENOSYS, "there is no such question")
-		}
-		if c.out < abi.UCMQueryAddrRespSize-8 {
-			return fail(syscall.ENOSPC, "the response takes %d bytes", abi.UCMQueryAddrRespSize-8)
-		}
-		return c.answer(req.Response, &resp, abi.UCMQueryAddrRespSize)
-	})
-}
-
-func gid16(a netip.AddrPort) [16]byte {
-	if !a.IsValid() {
-		return [16]byte{}
-	}
-	return a.Addr().As16()
 }

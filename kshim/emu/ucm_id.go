@@ -113,8 +113,8 @@ func (c *ucmCore) remove(id *ucmID) bool {
 func (c *ucmCall) createID() error {
 	var req abi.UCMCreateID
 	_ = req.Parse(c.in)
-	if req.PS != abi.UCMPSTCP {
-		return fail(syscall.EINVAL, "port space %v is not supported, TCP is", req.PS)
+	if req.PS != abi.UCMPSTCP && (req.PS != abi.UCMPSIB || abi.QPType(req.QPType) != abi.QPTRC) {
+		return fail(syscall.EINVAL, "port space %v is not supported, TCP is, and IB of type RC", req.PS)
 	}
 	id := newUCMID(c.f)
 	id.uid = req.UID

@@ -50,6 +50,7 @@ enum { NONE, EVENT, CM, UVERBS };
 static uint32_t kinds[NFD];
 static int files[NFD];	   /* by descriptor: the number the library knows */
 static unsigned refs[NFD]; /* by number: descriptors besides the first */
+static unsigned ends[NFD]; /* by descriptor: how often it was closed */
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
 static uint32_t kind(int fd)
@@ -495,6 +496,7 @@ static int drop_fd(int fd, int *keep)
 		refs[f]--;
 	*keep = !last && f == fd;
 	files[fd] = 0;
+	__atomic_add_fetch(&ends[fd], 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&kinds[fd], NONE, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&table);
 	if (last) {
@@ -579,16 +581,12 @@ API int fcntl64(int fd, int cmd, ...) { return control(REAL(fcntl64), fd, cmd, P
 
 /* Calls on files. */
 
-/* wait_event waits until a file has an event, if the descriptor blocks. */
-static int wait_event(int fd)
+/* wait_on polls until there is something, or a signal is to be told of: one
+ * whose handler does not restart calls. */
+static int wait_on(struct pollfd *p, int n)
 {
-	struct pollfd p = { fd, POLLIN, 0 };
 	int i, any = 0;
-	if (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) {
-		errno = EAGAIN;
-		return -1;
-	}
-	while (poll(&p, 1, -1) < 0) {
+	while (poll(p, n, -1) < 0) {
 		for (i = 1; i < NSIG; i++)
 			any |= interrupts[i];
 		if (errno != EINTR || any)
@@ -597,13 +595,33 @@ static int wait_event(int fd)
 	return 0;
 }
 
+/* exchange reads or writes, and waits for an event if the descriptor blocks. A
+ * thread whose file is closed meanwhile waits for ever, as in Linux, where it
+ * holds the file. */
 static ssize_t exchange(long (**call)(int, void *, size_t), int fd, void *buf, size_t n)
 {
+	struct pollfd p = { fd, POLLIN, 0 };
+	unsigned life = __atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE);
 	ssize_t r;
-	do
+	int flags;
+	for (;;) {
 		r = CALL((*call)(file(fd), buf, n));
-	while (r < 0 && errno == EAGAIN && !wait_event(fd));
-	return r;
+		if (r >= 0 || (errno != EAGAIN && errno != EBADF))
+			return r;
+		if (errno == EBADF && __atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE) == life)
+			return r;
+		flags = REAL(fcntl)(fd, F_GETFL);
+		if (__atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE) == life && flags != -1) {
+			if (flags & O_NONBLOCK) {
+				errno = EAGAIN;
+				return -1;
+			}
+			if (wait_on(&p, 1))
+				return -1;
+		}
+		if (__atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE) != life)
+			return wait_on(NULL, 0);
+	}
 }
 
 API ssize_t read(int fd, void *buf, size_t n)

@@ -1,0 +1,114 @@
+package preload
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pair runs a server and, when ready finds that it listens, a client. Without
+// ready the client is started anew until the server listens.
+func (l Libraries) pair(t *testing.T, options string, ready func(*process), server, client []string) (said string) {
+	t.Helper()
+	here, _ := newDevice()
+	there, addr := newDevice()
+	fill := func(args []string) (filled []string) {
+		for _, a := range args {
+			filled = append(filled, strings.ReplaceAll(a, "ADDR", addr))
+		}
+		return filled
+	}
+	s := start(t, l, there+options, fill(server)...)
+	if ready != nil {
+		ready(s)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Wait() }()
+	for deadline := time.Now().Add(patience); ; {
+		c := start(t, l, here+options, fill(client)...)
+		err := c.Wait()
+		if err == nil {
+			said = c.out.String()
+			break
+		}
+		select {
+		case <-ended:
+			require.NoError(t, err, "client: %s\nserver: %s", c.out.String(), s.out.String())
+		default:
+		}
+		require.True(t, ready == nil && time.Now().Before(deadline), "client: %v: %s", err, c.out.String())
+	}
+	require.NoError(t, <-ended, "%s", s.out.String())
+	return said
+}
+
+// TestPerftest: bandwidth and latency of each operation, polling and waiting
+// for events, over queue pairs that meet by TCP and by the connection manager.
+func TestPerftest(t *testing.T) {
+	l := libraries(t, "ib_write_bw")
+	for _, line := range []string{
+		"ib_write_bw -s 1000000 -n 20",
+		"ib_write_bw -q 8 -n 100",
+		"ib_write_bw -R -n 100",
+		"ib_write_bw -b -n 100",
+		"ib_send_bw -e -n 100",
+		"ib_send_bw -c UD -n 100",
+		"ib_read_bw -n 100",
+		"ib_atomic_bw -n 100",
+		"ib_write_lat -n 100",
+		"ib_send_lat -n 100",
+		"ib_read_lat -n 100",
+		"ib_atomic_lat -n 100",
+	} {
+		t.Run(line, func(t *testing.T) {
+			port := freePort(t)
+			args := append(strings.Fields(line), "-d", "rxe0", "-x", "0", "-F", "-p", port)
+			ready := func(p *process) { p.listens(port) }
+			if slices.Contains(args, "-R") {
+				ready = (*process).polls
+			}
+			require.Contains(t, l.pair(t, "", ready, args, append(args, "ADDR")), "#bytes")
+		})
+	}
+}
+
+// TestConnectionManager: programs of librdmacm and rsockets.
+func TestConnectionManager(t *testing.T) {
+	l := libraries(t, "rping", "ucmatose", "rdma_server", "rstream", "rcopy")
+	for name, c := range map[string]struct{ options, server, client string }{
+		"rping":       {"", "rping -s -a ADDR -C 100", "rping -c -a ADDR -C 100"},
+		"rping, loss": {"?loss=1%&seed=5", "rping -s -a ADDR -C 20", "rping -c -a ADDR -C 20"},
+		"ucmatose":    {"", "ucmatose -b ADDR -c 20", "ucmatose -s ADDR -c 20"},
+		"rdma_server": {"", "rdma_server", "rdma_client -s ADDR"},
+		"rstream":     {"", "rstream -b ADDR -S 4096 -C 50", "rstream -s ADDR -S 4096 -C 50"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ready func(*process)
+			if name == "ucmatose" || name == "rdma_server" {
+				ready = (*process).polls
+			}
+			l.pair(t, c.options, ready, strings.Fields(c.server), strings.Fields(c.client))
+		})
+	}
+	t.Run("rcopy", func(t *testing.T) {
+		here, _ := newDevice()
+		there, addr := newDevice()
+		from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
+		text := strings.Repeat("to be copied\n", 100_000)
+		require.NoError(t, os.WriteFile(from, []byte(text), 0o600))
+		server := start(t, l, there, "rcopy")
+		require.Eventually(t, func() bool {
+			return start(t, l, here, "rcopy", from, addr+":"+to).Wait() == nil
+		}, patience, 10*time.Millisecond)
+		got, err := os.ReadFile(to)
+		require.NoError(t, err)
+		require.Equal(t, text, string(got))
+		require.NoError(t, server.Process.Kill()) // it serves for ever
+		_ = server.Wait()
+	})
+}
