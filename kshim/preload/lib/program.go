@@ -23,6 +23,10 @@ type program struct {
 
 var _ emu.Host = (*program)(nil)
 
+// bottomOfUser is where a program's addresses begin (vm.mmap_min_addr). A fault
+// in the first page is a nil pointer's to Go, and no memory fault.
+const bottomOfUser = 1 << 16
+
 // topOfUser is where a program's addresses end (TASK_SIZE of amd64; arm64 has
 // more, and nothing there).
 const topOfUser = 1 << 47
@@ -35,7 +39,7 @@ const heapFrom, heapTo = 0x00c0_0000_0000, 0x00d0_0000_0000
 // Memory implements emu.Host.
 func (p *program) Memory(addr, n uint64) []byte {
 	end := addr + n
-	if addr == 0 || n == 0 || end < addr || end > topOfUser || addr < heapTo && end > heapFrom {
+	if addr < bottomOfUser || n == 0 || end < addr || end > topOfUser || addr < heapTo && end > heapFrom {
 		return nil
 	}
 	return unsafe.Slice((*byte)(at(uintptr(addr))), n)

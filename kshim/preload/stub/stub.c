@@ -337,11 +337,11 @@ static const char *lead(const char *path, struct where *w)
 	w->node = NONE;
 	if (!rdma_path(path, w->clean))
 		return path;
+	w->node = node_kind(w->clean); /* if there is no library, opening says so */
 	if (begin())
 		return path;
 	if (end(lib.plant(w->clean, w->planted, sizeof w->planted)) < 0)
 		return path;
-	w->node = node_kind(w->clean);
 	errno = saved;
 	return w->planted;
 }
