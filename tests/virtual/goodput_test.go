@@ -26,8 +26,8 @@ func TestGoodputUnderLoss(t *testing.T) {
 		{abi.WRRDMAWrite, 0.01, 20 * engine.Microsecond, 2000, 4700},
 		{abi.WRRDMAWrite, 0.05, 20 * engine.Microsecond, 330, 3800},
 		{abi.WRRDMAWrite, 0.1, 20 * engine.Microsecond, 110, 3000},
-		{abi.WRRDMARead, 0.01, 20 * engine.Microsecond, 1400, 3200},
-		{abi.WRRDMARead, 0.05, 20 * engine.Microsecond, 170, 1500},
+		{abi.WRRDMARead, 0.01, 20 * engine.Microsecond, 1200, 3800},
+		{abi.WRRDMARead, 0.05, 20 * engine.Microsecond, 170, 2300},
 		{abi.WRSend, 0.01, 20 * engine.Microsecond, 2200, 4700},
 		{abi.WRSend, 0.05, 20 * engine.Microsecond, 340, 3800},
 		{abi.WRRDMAWrite, 0.01, engine.Millisecond, 90, 750},
@@ -45,9 +45,9 @@ func TestGoodputUnderLoss(t *testing.T) {
 					Seed: 7, Faults: Faults{Loss: c.loss}, Latency: c.rtt / 2, Rate: 5e9, Batching: 20 * engine.Microsecond, GoBackN: goBackN,
 				}, 1, c.op, 16)
 				l.w.SetQueue(4 << 20)
-				d := 100 * engine.Millisecond
+				d := 40 * engine.Millisecond
 				if goBackN && c.loss >= 0.05 {
-					d = engine.Second // few packets go: more time steadies the result
+					d = engine.Second / 2 // few packets go: more time steadies the result
 				}
 				got := l.goodput(t, max(d, 100*c.rtt)) / 1e6
 				n := l.counters()
