@@ -18,6 +18,9 @@ func TestDevinfo(t *testing.T) {
 	device, addr := newDevice()
 	require.Regexp(t, `(?m)^    rxe0 +\t[0-9a-f]{16}$`, start(t, l, device, "ibv_devices").ends(0))
 
+	list := start(t, l, device, "ls", "-l", "/dev/infiniband").ends(0)
+	require.Regexp(t, `(?m)^crw-rw-rw-.* 231, +192 .* uverbs0$`, list)
+	require.NotContains(t, list, "ls:")
 	text := start(t, l, device, "ibv_devinfo", "-v").ends(0)
 	guid := regexp.MustCompile(`[0-9a-f]{4}(:[0-9a-f]{4}){3}`)
 	for _, want := range []string{

@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define API __attribute__((visibility("default")))
@@ -401,6 +402,8 @@ PASS(int, faccessat, path, (int dir, const char *path, int mode, int flags), (di
 PASS(ssize_t, readlink, path, (const char *path, char *to, size_t n), (path, to, n))
 PASS(ssize_t, readlinkat, path, (int dir, const char *path, char *to, size_t n), (dir, path, to, n))
 PASS(char *, realpath, path, (const char *path, char *to), (path, to))
+PASS(ssize_t, getxattr, path, (const char *path, const char *name, void *to, size_t n), (path, name, to, n))
+PASS(ssize_t, lgetxattr, path, (const char *path, const char *name, void *to, size_t n), (path, name, to, n))
 PASS(int, scandir, path,
      (const char *path, struct dirent ***list, int (*filter)(const struct dirent *), int (*order)(const struct dirent **, const struct dirent **)),
      (path, list, filter, order))
