@@ -1,7 +1,8 @@
 // Package grpctest runs well-known programs over RDMA as they are: grpc-go with
 // its own interoperability suite, connect-go, and a Redis client and server.
 // Their dialers and listeners are those of uapi/rdmanet, and nothing else is
-// changed.
+// changed. The same suite runs on uapi/rpc, which has grpc-go's stubs and
+// services but not its HTTP/2 (native_test.go).
 //
 // It is a module of its own, so that programs that import uapi need none of
 // theirs in their list of modules; tools/test runs it after the rest:
