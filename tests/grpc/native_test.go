@@ -25,7 +25,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
 
-// native connects the interoperability suite's client to its server by uapi/rpc,
+// native connects the interoperability suite's client to its server by uapi/rpc
 // on two devices that pair opens.
 func native(t *testing.T, pair func(t *testing.T) (server, client *uapi.Context)) (conn *rpc.ClientConn, client *uapi.Context) {
 	t.Helper()
@@ -97,7 +97,8 @@ func TestNativeInteropWithFaults(t *testing.T) {
 	})
 }
 
-// register has a server offer the test service, health, reflection and channelz.
+// register has a server offer the test service, health, reflection and
+// channelz.
 func register(s reflection.GRPCServer, test testgrpc.TestServiceServer, healthy *health.Server) {
 	testgrpc.RegisterTestServiceServer(s, test)
 	grpc_health_v1.RegisterHealthServer(s, healthy)
@@ -105,8 +106,8 @@ func register(s reflection.GRPCServer, test testgrpc.TestServiceServer, healthy 
 	reflection.Register(s)
 }
 
-// TestOneServiceThreeWays: one implementation is served at once by a grpc.Server
-// over TCP and over rdmanet, and by uapi/rpc, and each client sees the same.
+// TestOneServiceThreeWays: a grpc.Server over TCP and over rdmanet and uapi/rpc
+// serve one implementation at once, and each client sees the same.
 func TestOneServiceThreeWays(t *testing.T) {
 	test, healthy := interop.NewTestServer(), health.NewServer()
 	there, here := grpc.NewServer(grpc.WaitForHandlers(true)), rpc.NewServer(rpc.ServerConfig{})

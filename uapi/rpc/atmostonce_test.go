@@ -1,0 +1,254 @@
+package rpc
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// gate is a service whose calls wait until they are let through, and are
+// counted. It answers as many bytes as it is asked for, else the request's.
+type gate struct {
+	testgrpc.UnimplementedTestServiceServer
+	executed atomic.Int32
+	begun    chan struct{} // one element a call that waits
+	open     chan struct{} // closed to let calls through
+}
+
+func (g *gate) UnaryCall(ctx context.Context, r *testgrpc.SimpleRequest) (*testgrpc.SimpleResponse, error) {
+	g.executed.Add(1)
+	g.begun <- struct{}{}
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if code := r.GetResponseStatus().GetCode(); code != 0 {
+		return nil, status.Error(codes.Code(code), r.ResponseStatus.Message)
+	}
+	if r.ResponseSize == 0 {
+		return &testgrpc.SimpleResponse{Payload: r.Payload}, nil
+	}
+	return &testgrpc.SimpleResponse{Payload: &testgrpc.Payload{Body: make([]byte, r.ResponseSize)}}, nil
+}
+
+func (g *gate) FullDuplexCall(s testgrpc.TestService_FullDuplexCallServer) error {
+	g.executed.Add(1)
+	g.begun <- struct{}{}
+	<-s.Context().Done()
+	return s.Context().Err()
+}
+
+// world is a server of a gate, and a client, on a network in memory.
+type world struct {
+	*gate
+	device   *uapi.Context
+	listener *uapi.Listener
+	server   *Server
+	client   *ClientConn
+	served   sync.WaitGroup
+}
+
+// serve begins to serve the gate, also in place of a server that has stopped.
+func (w *world) serve(t *testing.T, config ServerConfig) {
+	s := NewServer(config)
+	testgrpc.RegisterTestServiceServer(s, w.gate)
+	w.server = s
+	w.served.Go(func() {
+		if err := s.Serve(w.listener); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// leave has nobody listen.
+func (w *world) leave() {
+	w.server.Stop()
+	w.served.Wait()
+	_ = w.listener.Close()
+}
+
+// within runs test in virtual time.
+func within(t *testing.T, faults string, config ServerConfig, test func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{gate: &gate{begun: make(chan struct{}, 100), open: make(chan struct{})}}
+		w.device, w.listener = uapitest.Listen(t, faults)
+		w.serve(t, config)
+		var err error
+		w.client, err = Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Context: w.device})
+		require.NoError(t, err)
+		test(t, w)
+		require.NoError(t, w.client.Close())
+		w.server.Stop()
+		w.served.Wait()
+	})
+}
+
+// cut breaks the connection off as soon as the server has one.
+func (w *world) cut() {
+	for !w.server.Sessions().Cut() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (w *world) retransmitted(t *testing.T) {
+	counters, err := w.device.Counters()
+	require.NoError(t, err)
+	require.NotZero(t, counters["retransmitted_pkts"])
+}
+
+// TestAtMostOnce holds the table of docs/rpc.md: how a call ends, and how often
+// it was executed.
+func TestAtMostOnce(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		config   ServerConfig
+		request  *testgrpc.SimpleRequest
+		options  []grpc.CallOption
+		before   func(w *world)
+		during   func(w *world) // while the handler waits
+		code     codes.Code
+		fate     error
+		executed int32
+	}{
+		{name: "nothing happens", executed: 1},
+		{name: "the connection breaks", during: (*world).cut, executed: 1},
+		{name: "the handler fails", request: &testgrpc.SimpleRequest{ResponseStatus: &testgrpc.EchoStatus{Code: 9}}, code: codes.FailedPrecondition, executed: 1},
+		{name: "the deadline passes", during: func(w *world) { time.Sleep(2 * patience) }, code: codes.DeadlineExceeded, executed: 1},
+		{name: "the client is closed", during: func(w *world) { _ = w.client.Close() }, code: codes.Canceled, executed: 1},
+		{name: "no server", before: (*world).leave, code: codes.Unavailable},
+		{name: "the caller waits for one", options: []grpc.CallOption{grpc.WaitForReady(true)}, before: (*world).leave, code: codes.DeadlineExceeded},
+		{name: "the server goes away", before: func(w *world) { w.server.GracefulStop() }, code: codes.Unavailable},
+		{name: "the request is too long", config: ServerConfig{MaxReceive: 1000}, request: &testgrpc.SimpleRequest{Payload: &testgrpc.Payload{Body: make([]byte, 1001)}}, code: codes.ResourceExhausted},
+		{name: "the long request is too long", request: &testgrpc.SimpleRequest{Payload: &testgrpc.Payload{Body: make([]byte, 5<<20)}}, code: codes.ResourceExhausted},
+		{name: "the answer is too long", options: []grpc.CallOption{grpc.MaxCallRecvMsgSize(1000)}, request: &testgrpc.SimpleRequest{ResponseSize: 1001}, code: codes.ResourceExhausted, executed: 1},
+		{name: "the long answer is too long", request: &testgrpc.SimpleRequest{ResponseSize: 5 << 20}, code: codes.ResourceExhausted, executed: 1},
+		{name: "the server starts anew", during: func(w *world) { w.server.Stop(); w.serve(t, ServerConfig{}) }, code: codes.Unavailable, fate: FateUnknown, executed: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			within(t, "", c.config, func(t *testing.T, w *world) {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if c.before != nil {
+					c.before(w)
+				}
+				ended := make(chan error, 1)
+				go func() {
+					_, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(ctx, cmp.Or(c.request, simple("")), c.options...)
+					ended <- err
+				}()
+				if c.executed > 0 {
+					<-w.begun
+				}
+				if c.during != nil {
+					c.during(w)
+				}
+				close(w.open)
+				err := <-ended
+				require.Equal(t, c.code, status.Code(err), err)
+				require.Equal(t, c.fate, FateOf(err), err)
+				require.Equal(t, c.executed, w.executed.Load())
+			})
+		})
+	}
+}
+
+// TestExecutedAnswerLost: the server keeps no answer that long, and the
+// connection broke before it was sent.
+func TestExecutedAnswerLost(t *testing.T) {
+	config := ServerConfig{}
+	config.Session.SessionKept = 1000
+	within(t, "delay=10ms", config, func(t *testing.T, w *world) {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), &testgrpc.SimpleRequest{ResponseSize: 2000})
+			ended <- err
+		}()
+		<-w.begun
+		w.cut()
+		close(w.open)
+		err := <-ended
+		require.Equal(t, codes.DataLoss, status.Code(err), err)
+		require.Equal(t, FateExecuted, FateOf(err))
+		require.EqualValues(t, 1, w.executed.Load())
+	})
+}
+
+// TestStreamBreaks: a stream ends with its connection, and its handler is told.
+func TestStreamBreaks(t *testing.T) {
+	within(t, "", ServerConfig{}, func(t *testing.T, w *world) {
+		s, err := testgrpc.NewTestServiceClient(w.client).FullDuplexCall(t.Context())
+		require.NoError(t, err)
+		<-w.begun
+		w.cut()
+		_, err = s.Recv()
+		require.Equal(t, codes.Unavailable, status.Code(err), err)
+		require.EqualValues(t, 1, w.executed.Load())
+	})
+}
+
+// faults are worse than any network's.
+const faults = "loss=5%&reorder=25%&dup=2%&seed=3"
+
+// TestManyCallsWithFaults: each call is executed once, and has its own answer.
+func TestManyCallsWithFaults(t *testing.T) {
+	callers, each := 100, 100
+	if testing.Short() {
+		each = 10
+	}
+	within(t, faults, ServerConfig{}, func(t *testing.T, w *world) {
+		close(w.open)
+		w.begun = make(chan struct{}, callers*each)
+		var all sync.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				for n := range each {
+					said := fmt.Sprintf("%64d", caller*each+n)
+					r, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), simple(said))
+					if err != nil || string(r.Payload.Body) != said {
+						t.Errorf("%s: %v, %v", said, r, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, callers*each, w.executed.Load())
+		w.retransmitted(t)
+	})
+}
+
+// TestLongMessagesWithFaults: 4 MiB each way.
+func TestLongMessagesWithFaults(t *testing.T) {
+	within(t, faults, ServerConfig{MaxReceive: 5 << 20}, func(t *testing.T, w *world) {
+		close(w.open)
+		sent := make([]byte, 4<<20)
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range sent {
+			sent[i] = byte(random.Uint32())
+		}
+		for range 2 {
+			r, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(),
+				&testgrpc.SimpleRequest{Payload: &testgrpc.Payload{Body: sent}}, grpc.MaxCallRecvMsgSize(5<<20))
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(sent, r.Payload.Body))
+		}
+		require.EqualValues(t, 2, w.executed.Load())
+		w.retransmitted(t)
+	})
+}
