@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 
@@ -13,7 +14,9 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
+	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
 
 // serverAt in the environment makes the test binary a server at that address,
@@ -44,13 +47,19 @@ func serveProcess(at string) error {
 	if err != nil {
 		return err
 	}
+	native, err := uapi.Listen(netip.AddrPortFrom(l.Addr().(rdmanet.Addr).Addr(), 0).String())
+	if err != nil {
+		return err
+	}
 	tcp, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
 		return err
 	}
+	ours := rpc.NewServer(rpc.ServerConfig{})
+	testgrpc.RegisterTestServiceServer(ours, interop.NewTestServer())
 	s := grpc.NewServer()
 	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
-	all := servers{RDMA: l.Addr().String(), TCP: tcp.Addr().String()}
+	all := servers{RDMA: l.Addr().String(), Native: native.Addr().String(), TCP: tcp.Addr().String()}
 	if err := serveReferences(s, &all); err != nil {
 		return err
 	}
@@ -58,5 +67,6 @@ func serveProcess(at string) error {
 		return err
 	}
 	go s.Serve(tcp)
+	go ours.Serve(native)
 	return s.Serve(l)
 }

@@ -1,12 +1,14 @@
 package grpctest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -16,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
+	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
 
 // ownAddr is an address for a server of this process alone: of two that open
@@ -27,6 +30,7 @@ func ownAddr() string {
 // servers are those of a process, by their addresses.
 type servers struct {
 	RDMA, TCP   string // grpc-go
+	Native      string // uapi/rpc
 	UNIX        string // grpc-go, too; on Linux, as are the others
 	TTRPC, DRPC string
 	process     *exec.Cmd
@@ -50,6 +54,15 @@ func startServers(t testing.TB, at string) *servers {
 	})
 	require.NoError(t, json.NewDecoder(out).Decode(s))
 	return s
+}
+
+// dialNative makes a client of uapi/rpc.
+func (s *servers) dialNative(t testing.TB) *rpc.ClientConn {
+	t.Helper()
+	c, err := rpc.Dial(t.Context(), s.Native, rpc.ClientConfig{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
 }
 
 // TestKilledServer: a call to a server whose process was killed ends with
@@ -81,4 +94,43 @@ func TestKilledServer(t *testing.T) {
 
 	require.Equal(t, first.RDMA, startServers(t, first.RDMA).RDMA)
 	require.NoError(t, call(t, c, 1000, grpc.WaitForReady(true)))
+}
+
+// TestKilledNativeServer: calls to a server of uapi/rpc whose process is killed
+// return within their deadlines, and the client closes.
+func TestKilledNativeServer(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems have one loopback address; run it on Linux")
+	}
+	s := startServers(t, ownAddr())
+	c := s.dialNative(t)
+	stub := testgrpc.NewTestServiceClient(c)
+	_, err := stub.EmptyCall(limited(t), &testgrpc.Empty{})
+	require.NoError(t, err)
+	const callers = 8
+	calling, ended := make(chan struct{}, callers), make(chan error, callers)
+	for range callers {
+		go func() {
+			for first := true; ; first = false {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				_, err := stub.EmptyCall(ctx, &testgrpc.Empty{})
+				cancel()
+				if first {
+					calling <- struct{}{}
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+	}
+	for range callers {
+		<-calling
+	}
+	require.NoError(t, s.process.Process.Kill())
+	for range callers {
+		err := <-ended
+		require.Contains(t, []codes.Code{codes.Unavailable, codes.DeadlineExceeded}, status.Code(err), err)
+	}
 }
