@@ -281,7 +281,7 @@ func TestRandom(t *testing.T) {
 		sum.each(&r.reached, func(_ string, a, b *int) { *a += *b })
 	}
 	t.Logf("%+v", sum)
-	if n >= seedsEverywhere/20 {
+	if n >= seedsEverywhere {
 		sum.each(&sum, func(name string, a, _ *int) {
 			if *a == 0 {
 				t.Errorf("no seed reached %s", name)
