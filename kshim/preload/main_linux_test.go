@@ -131,23 +131,6 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// polls waits until the program's first thread waits for an event, in poll(2)
-// of one descriptor without a time limit: it then listens by the connection
-// manager. Some programs do not survive that a part of their requests is
-// rejected.
-func (p *process) polls() {
-	p.t.Helper()
-	file := fmt.Sprintf("/proc/%d/syscall", p.Process.Pid)
-	require.Eventually(p.t, func() bool {
-		text, _ := os.ReadFile(file)
-		f := strings.Fields(string(text)) // number and arguments
-		return len(f) > 3 && f[2] == "0x1" && (f[0] == sysPoll && strings.HasSuffix(f[3], "ffffffff") || f[0] == sysPpoll && f[3] == "0x0")
-	}, patience, 10*time.Millisecond, "%v does not wait", p.Args)
-}
-
-// The numbers of poll(2), which arm64 lacks, and of ppoll(2) there.
-const sysPoll, sysPpoll = "7", "73"
-
 // listens waits until a program listens on a TCP port, without connecting to
 // it.
 func (p *process) listens(port string) {
