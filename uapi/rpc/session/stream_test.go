@@ -210,6 +210,7 @@ func TestStreamContext(t *testing.T) {
 			}
 			require.ErrorIs(t, err, context.Canceled)
 		}
+		time.Sleep(time.Second) // virtual: the last ones arrive
 		require.EqualValues(t, 300, s.Stats().Executed)
 	})
 }
