@@ -47,6 +47,8 @@ type Client struct {
 	mu       sync.Mutex
 	closed   bool
 	waiting  []*pending // have no slot
+	active   int        // calls, and openings of streams, that wait
+	streams  int        // that are open
 	id       [16]byte
 	core     *core.Client
 	lifetime time.Duration // of the session at the server without a connection
@@ -102,6 +104,12 @@ func (c *Client) Unlock()        { c.mu.Unlock() }
 func (c *Client) memory() *slabs { return &c.slabs }
 func (c *Client) flow() flow     { return c.core }
 
+func (c *Client) alone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.active <= 1 && c.streams == 0
+}
+
 // Call makes a call and waits for its answer, which it gives to call.Reply.
 //
 // Errors: Reply's and Body's; ErrFateUnknown, ErrExecuted, ErrTooLong,
@@ -145,16 +153,29 @@ func (c *Client) wait(p *pending) error {
 		return net.ErrClosed
 	}
 	c.waiting = append(c.waiting, p)
-	if c.link != nil {
-		c.link.wake()
+	c.active++
+	x := c.link
+	c.mu.Unlock()
+	if x != nil {
+		x.flush()
+		if p.stream == nil && c.alone() {
+			x.lead(p.ctx, p.done)
+		}
 	} else {
 		wake(c.work)
 	}
-	c.mu.Unlock()
 	select {
 	case <-p.done:
 	case <-p.ctx.Done():
 		c.leave(p)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active--; p.stream != nil && p.err == nil {
+		c.streams++
+	}
+	if x = c.link; x != nil && (c.active > 0 || c.streams > 0) {
+		wake(x.turn.kick)
 	}
 	return p.err
 }

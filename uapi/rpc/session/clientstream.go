@@ -14,6 +14,7 @@ type Stream struct {
 	pending *pending
 	stream  *stream
 	unhook  func() bool
+	closed  bool // guarded by the client's lock
 }
 
 // Open opens a stream, of which call has method, metadata and WaitForReady. It
@@ -102,5 +103,9 @@ func (s *Stream) abandon() {
 	s.stream.close()
 	if s.pending.held {
 		c.abandon(s.pending)
+	}
+	if !s.closed {
+		s.closed = true
+		c.streams--
 	}
 }

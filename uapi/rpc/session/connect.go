@@ -263,8 +263,7 @@ func (c *Client) receive(x *link, m *wire.Message) error {
 		c.event(e)
 	}
 	c.slabs.offers.freed(c.core.Freed)
-	x.wake() // a slot may have become free
-	return err
+	return err // and the reader flushes: a slot may have become free
 }
 
 // offered begins to READ a body, unless the caller takes none that long.

@@ -98,6 +98,7 @@ func (x *link) complete(f *fetch, err error) {
 	f.state = read
 	x.advance()
 	x.wake()
+	x.conn.Interrupt() // the caller that reads may have its answer
 }
 
 // forget lets go of bodies that were READ and not handed over. Preconditions:

@@ -64,11 +64,18 @@ func (x *session) start(method string, m *wire.Message, stream bool, body *slab)
 	}
 	slot := m.Slot
 	s.all.Add(1)
-	go func() {
+	run := func() {
 		defer s.all.Done()
 		defer cancel()
 		x.handle(ctx, slot, r, handler, longest)
-	}()
+	}
+	if !stream && body == nil {
+		if r.pace = s.paces.of(method); r.pace != nil && r.pace.brief() {
+			x.link.brief = run
+			return
+		}
+	}
+	go run()
 }
 
 // unimplemented is the code of gRPC's.
@@ -84,7 +91,11 @@ func (x *session) handle(ctx context.Context, slot uint16, r *running, handler f
 	default:
 		select {
 		case s.room <- struct{}{}:
+			began := time.Now()
 			reply = handler()
+			if r.pace != nil {
+				r.pace.note(time.Since(began))
+			}
 			<-s.room
 		case <-ctx.Done():
 			reply.Status = Status{Code: wire.Cancelled, Text: "the call ended before its handler could start"}
@@ -95,7 +106,6 @@ func (x *session) handle(ctx context.Context, slot uint16, r *running, handler f
 		reply = Reply{Status: Status{Code: wire.ResourceExhausted, Text: fmt.Sprintf("the handler's answer: %v", err)}}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(x.calls, slot)
 	if r.stream != nil {
 		r.stream.close()
@@ -107,7 +117,11 @@ func (x *session) handle(ctx context.Context, slot uint16, r *running, handler f
 	}
 	s.offers.freed(s.core.Freed)
 	s.idle.Broadcast()
-	x.wake()
+	l := x.link
+	s.mu.Unlock()
+	if l != nil {
+		l.flush()
+	}
 }
 
 // finish has an answer sent, or a status that says that it is longer than a

@@ -23,6 +23,11 @@ type link struct {
 	epoch   uint32
 	longest int           // bytes of a message
 	work    chan struct{} // tells the writer that there may be something to send
+	sending sync.Mutex    // of the goroutine that sends; taken before the end's lock
+	message []byte        // guarded by sending: was taken and not sent, if any
+	brief   func()        // a handler that the reader is to run, which alone uses it
+	relay   relay
+	turn    turn
 
 	// Guarded by the end's lock.
 	fetches  fetches
@@ -34,6 +39,9 @@ type link struct {
 type end interface {
 	sync.Locker
 	memory() *slabs
+	// alone reports whether one call at most waits for messages, whose caller
+	// reads them itself.
+	alone() bool
 
 	// next appends the next message to send to b, if there is one.
 	next(x *link, b []byte) []byte
@@ -53,10 +61,12 @@ type end interface {
 }
 
 func newLink(e end, conn *msgring.Conn, epoch uint32, inFlight int) *link {
-	return &link{
+	x := &link{
 		end: e, conn: conn, epoch: epoch, longest: conn.Info().Longest,
 		work: make(chan struct{}, 1), fetches: fetches{most: inFlight},
 	}
+	x.turn.init()
+	return x
 }
 
 // wake has the writer look for messages.
@@ -74,14 +84,21 @@ func wake(c chan struct{}) {
 func (x *link) converse(life context.Context) (err error) {
 	unhook := context.AfterFunc(life, x.cut)
 	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		if err = x.read(); err == io.EOF {
+	var hear func()
+	hear = func() {
+		ended, reads := x.read()
+		if !reads {
+			return
+		}
+		if err = ended; err == io.EOF {
 			_ = x.conn.Close()
 		} else {
 			x.cut()
 		}
-	}()
+		close(heard)
+	}
+	x.relay.begin(func() { go hear() })
+	go hear()
 	x.write(heard)
 	<-heard
 	unhook()
@@ -91,38 +108,49 @@ func (x *link) converse(life context.Context) (err error) {
 }
 
 // read gives the peer's messages to the end, until the connection ends or the
-// end refuses one.
-func (x *link) read() error {
-	var m wire.Message
+// end refuses one; or another goroutine reads: reads is false then.
+func (x *link) read() (err error, reads bool) {
+	t := &x.turn
 	for {
-		b, err := x.conn.Peek()
-		if err != nil {
-			return err
+		<-t.token
+		for err = t.fault; err == nil && !x.end.alone(); {
+			err = x.readOne()
+			if run := x.brief; run != nil && err == nil {
+				x.brief = nil
+				t.token <- struct{}{}
+				if !x.relay.inline(run) {
+					return nil, false
+				}
+				<-t.token
+			}
+			x.flush()
 		}
-		if err = m.Parse(b); err == nil {
-			err = x.end.receive(x, &m)
-		}
-		x.conn.Discard(len(b))
+		t.token <- struct{}{}
 		if err != nil {
-			return err
+			return err, true
+		}
+		t.park()
+		<-t.token
+		if err = t.fault; err == nil {
+			err = x.readOne()
+		}
+		x.flush()
+		t.token <- struct{}{}
+		if err != nil {
+			return err, true
 		}
 	}
 }
 
-// write sends what the end has to say, until the connection ends or heard is
-// closed.
+// write sends what the end has to say and flush could not, until the connection
+// ends or heard is closed.
 func (x *link) write(heard <-chan struct{}) {
-	var b []byte
 	for {
-		b = x.end.next(x, b[:0])
-		if len(b) > 0 {
-			if _, err := x.conn.Write(b); err != nil {
-				if !errors.Is(err, syscall.EPIPE) { // it is this end that has ended
-					x.cut()
-				}
-				return
+		if err := x.drain(); err != nil {
+			if !errors.Is(err, syscall.EPIPE) { // it is this end that has ended
+				x.cut()
 			}
-			continue
+			return
 		}
 		select {
 		case <-x.work:
@@ -130,6 +158,52 @@ func (x *link) write(heard <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// drain sends until there is nothing to send, and waits for room.
+func (x *link) drain() error {
+	x.sending.Lock()
+	defer x.sending.Unlock()
+	for x.take() {
+		if _, err := x.conn.Write(x.message); err != nil {
+			return err
+		}
+		x.message = x.message[:0]
+	}
+	return nil
+}
+
+// flush sends what the end has to say as far as there is room, in the caller's
+// goroutine; the rest is the writer's. Preconditions: the end's lock is not
+// held.
+func (x *link) flush() {
+	if !x.sending.TryLock() {
+		x.wake()
+		return
+	}
+	defer x.sending.Unlock()
+	for x.take() {
+		lent, ok, err := x.conn.TryReserve(len(x.message))
+		if !ok || err != nil {
+			x.wake()
+			return
+		}
+		copy(lent, x.message)
+		if err := x.conn.Commit(len(x.message)); err != nil {
+			x.wake()
+			return
+		}
+		x.message = x.message[:0]
+	}
+}
+
+// take has message be the next one to send. It returns false if there is none.
+// Preconditions: sending is held.
+func (x *link) take() bool {
+	if len(x.message) == 0 {
+		x.message = x.end.next(x, x.message)
+	}
+	return len(x.message) > 0
 }
 
 // append appends a message that the core gave, with the memory that it offers.

@@ -19,7 +19,11 @@ import (
 // TestCutsCountExactly cuts the connection at random moments: each call is
 // executed once all the same, and has its own answer.
 func TestCutsCountExactly(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
 		var sum atomic.Uint64
 		add := func(ctx context.Context, _ *session.Request) session.Reply {
 			if rand.IntN(4) == 0 {

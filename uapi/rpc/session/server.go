@@ -74,6 +74,7 @@ type Server struct {
 	room   chan struct{} // has an element for each handler that runs
 	all    sync.WaitGroup
 	offers offers
+	paces  paces
 
 	mu       sync.Mutex
 	closed   bool // no more connections

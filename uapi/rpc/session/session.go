@@ -36,6 +36,7 @@ type attempt struct {
 type running struct {
 	cancel  context.CancelFunc
 	stream  *stream // nil of a call
+	pace    *pace   // nil if it is not looked at
 	tooLong bool    // the body is not READ
 }
 
@@ -175,6 +176,7 @@ func (x *session) Lock()          { x.server.mu.Lock() }
 func (x *session) Unlock()        { x.server.mu.Unlock() }
 func (x *session) memory() *slabs { return &x.slabs }
 func (x *session) flow() flow     { return x.core }
+func (x *session) alone() bool    { return false } // strangers' messages have no caller here
 
 // wake has the session's connection look for messages. Preconditions: mu is
 // held.
@@ -225,8 +227,7 @@ func (x *session) receive(l *link, m *wire.Message) error {
 	default:
 		x.event(e)
 	}
-	l.wake()
-	return err
+	return err // and the reader flushes
 }
 
 func (x *session) wanted(l *link, f *fetch) bool {

@@ -74,10 +74,14 @@ func (s *stream) send(metadata []byte, b Body) error {
 	s.end.Lock()
 	defer s.end.Unlock()
 	for s.out = o; s.out == o && s.over == nil; {
-		if s.link != nil {
-			s.link.speak(s)
+		x := s.link
+		if x != nil {
+			x.speak(s)
 		}
 		s.end.Unlock()
+		if x != nil {
+			x.flush()
+		}
 		select {
 		case <-s.left:
 		case <-s.ctx.Done():

@@ -1,0 +1,89 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A handler that returns at once runs in the goroutine that reads its
+// connection: no goroutine is started, and none is woken. Which ones do is
+// learnt: a method runs so when its last handlers were brief, and no longer when
+// one was not. While a handler runs so, another goroutine waits to take the
+// reading over, so that one which blocks all the same holds up its connection
+// for a moment only.
+const (
+	brief       = 50 * time.Microsecond
+	briefRuns   = 16               // in a row, before a method's handlers run in the reader
+	probation   = 1024             // brief runs of a method after one that was not
+	readerWaits = time.Millisecond // until another goroutine reads
+)
+
+// pace is what is known of a method's handlers.
+type pace struct {
+	runs atomic.Int32 // brief ones in a row, below 0 on probation
+}
+
+// note notes how long a handler took.
+func (p *pace) note(took time.Duration) {
+	if took <= brief {
+		if n := p.runs.Load(); n < briefRuns {
+			p.runs.Store(n + 1) // another one that is lost is no harm
+		}
+		return
+	}
+	p.runs.Store(briefRuns - probation)
+}
+
+func (p *pace) brief() bool { return p.runs.Load() >= briefRuns }
+
+// paces are those of methods, by name; methods beyond the bound are not brief.
+type paces struct {
+	mu sync.Mutex
+	by map[string]*pace
+}
+
+const maxPaces = 1024
+
+func (p *paces) of(method string) *pace {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.by[method]
+	if x == nil && len(p.by) < maxPaces {
+		if p.by == nil {
+			p.by = map[string]*pace{}
+		}
+		x = &pace{}
+		p.by[method] = x
+	}
+	return x
+}
+
+// relay hands the reading of a connection from a goroutine that runs a handler
+// to another one.
+type relay struct {
+	run   atomic.Uint64 // odd while a handler runs in the reader
+	timer *time.Timer
+}
+
+// begin has take start another reader when a handler has run for long.
+func (r *relay) begin(take func()) {
+	r.timer = time.AfterFunc(time.Hour, func() {
+		if n := r.run.Load(); n%2 == 1 && r.run.CompareAndSwap(n, n+1) {
+			take()
+		}
+	})
+	r.timer.Stop()
+}
+
+// inline runs a handler in the reader. It returns false when another goroutine
+// has taken the reading over meanwhile.
+func (r *relay) inline(handler func()) (reads bool) {
+	n := r.run.Add(1)
+	r.timer.Reset(readerWaits)
+	handler()
+	if reads = r.run.CompareAndSwap(n, n+1); reads {
+		r.timer.Stop()
+	}
+	return reads
+}

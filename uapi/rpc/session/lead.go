@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/msgring"
+	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
+)
+
+// turn is the right to read a connection. A goroutine of the connection has it,
+// and wakes the callers whose answers come; but a caller that is alone reads for
+// itself, and nobody is woken.
+//
+// Invariants: token is in the channel while nobody reads. fault is guarded by
+// it.
+type turn struct {
+	token   chan struct{}
+	kick    chan struct{} // tells the goroutine of the connection to read
+	led     atomic.Uint64 // how often a caller began to read
+	fault   error         // which a caller met
+	message wire.Message  // of the goroutine that reads
+}
+
+func (t *turn) init() {
+	t.token, t.kick = make(chan struct{}, 1), make(chan struct{}, 1)
+	t.token <- struct{}{}
+}
+
+// parked is how long the goroutine of a connection leaves the reading to
+// callers that do not come.
+const parked = time.Millisecond
+
+// park leaves the reading to callers that are alone, until none has come for a
+// while.
+func (t *turn) park() {
+	timer := time.NewTimer(parked)
+	defer timer.Stop()
+	for {
+		led := t.led.Load()
+		select {
+		case <-t.kick:
+			return
+		case <-timer.C:
+			if t.led.Load() == led {
+				return
+			}
+			timer.Reset(parked)
+		}
+	}
+}
+
+// lead reads in a caller's goroutine until its call is done, if nobody else
+// reads. The caller kicks the connection's goroutine if others wait as well.
+func (x *link) lead(ctx context.Context, done <-chan struct{}) {
+	t := &x.turn
+	select {
+	case <-t.token:
+	default:
+		return
+	}
+	t.led.Add(1)
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, x.conn.Interrupt)()
+	}
+	for waits := true; waits && t.fault == nil; {
+		select {
+		case <-done:
+			waits = false
+		case <-ctx.Done():
+			waits = false
+		default:
+			t.fault = x.readOne()
+			x.flush()
+		}
+	}
+	if t.fault != nil {
+		wake(t.kick)
+	}
+	t.token <- struct{}{}
+}
+
+// readOne gives the peer's next message to the end. Preconditions: the caller
+// has the turn.
+func (x *link) readOne() error {
+	b, err := x.conn.Peek()
+	if err != nil {
+		if errors.Is(err, msgring.ErrInterrupted) {
+			return nil
+		}
+		return err
+	}
+	m := &x.turn.message
+	if err = m.Parse(b); err == nil {
+		err = x.end.receive(x, m)
+	}
+	x.conn.Discard(len(b))
+	return err
+}
