@@ -205,6 +205,15 @@ func (c *Client) abandon(p *pending) {
 	c.waiting = slices.DeleteFunc(c.waiting, func(q *pending) bool { return p == q })
 }
 
+// fail ends a call in another goroutine than that which reads, which may be its
+// caller's. Preconditions: c.mu is held.
+func (c *Client) fail(p *pending, err error) {
+	p.end(err)
+	if c.link != nil {
+		c.link.conn.Interrupt()
+	}
+}
+
 // Stats returns what the client has done so far.
 func (c *Client) Stats() ClientStats {
 	c.mu.Lock()
@@ -245,7 +254,7 @@ func (c *Client) Close() error {
 		if p == nil {
 			continue
 		}
-		p.end(net.ErrClosed)
+		c.fail(p, net.ErrClosed)
 		if p.stream != nil {
 			p.stream.shatter(net.ErrClosed)
 		}

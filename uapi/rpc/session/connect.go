@@ -109,7 +109,7 @@ func (c *Client) disappoint(err error) {
 		if p.waitForReady {
 			left = append(left, p)
 		} else {
-			p.end(errors.Join(ErrUnavailable, err))
+			c.fail(p, errors.Join(ErrUnavailable, err))
 		}
 	}
 	clear(c.waiting[len(left):])
@@ -210,7 +210,7 @@ func (c *Client) next(x *link, b []byte) []byte {
 		p := c.waiting[0]
 		if err := p.check(x.longest); err != nil {
 			c.waiting = c.waiting[1:]
-			p.end(err)
+			c.fail(p, err)
 			continue
 		}
 		slot, ok := c.core.Begin(p.stream != nil)
