@@ -14,25 +14,26 @@ import (
 // for a moment only.
 const (
 	brief       = 50 * time.Microsecond
-	briefRuns   = 16               // in a row, before a method's handlers run in the reader
-	probation   = 1024             // brief runs of a method after one that was not
+	briefRuns   = 16               // more brief runs than others, before a method's handlers run in the reader
+	mostRuns    = 64               // that are remembered
+	slowRuns    = 24               // brief runs that one which was not outweighs
 	readerWaits = time.Millisecond // until another goroutine reads
 )
 
 // pace is what is known of a method's handlers.
 type pace struct {
-	runs atomic.Int32 // brief ones in a row, below 0 on probation
+	runs atomic.Int32 // brief ones, less those that others outweigh
 }
 
-// note notes how long a handler took.
+// note notes how long a handler took. Notes at once may lose one another, which
+// is no harm.
 func (p *pace) note(took time.Duration) {
+	n := p.runs.Load()
 	if took <= brief {
-		if n := p.runs.Load(); n < briefRuns {
-			p.runs.Store(n + 1) // another one that is lost is no harm
-		}
-		return
+		p.runs.Store(min(n+1, mostRuns))
+	} else {
+		p.runs.Store(max(n-slowRuns, -mostRuns))
 	}
-	p.runs.Store(briefRuns - probation)
 }
 
 func (p *pace) brief() bool { return p.runs.Load() >= briefRuns }
