@@ -17,9 +17,6 @@ import (
 // closes with all of them open. It runs on virtual time, in which a busy
 // machine makes no peer late.
 func TestThousand(t *testing.T) {
-	if realDevice != "" {
-		t.Skip("it needs no device of the kernel, and more memory than a guest has")
-	}
 	synctest.Test(t, thousand)
 }
 

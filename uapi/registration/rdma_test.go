@@ -137,9 +137,6 @@ const faults = "loss=1%&reorder=2%&dup=1%&mtu=1024&seed=7"
 // byte for byte. The device sends again; the connections above it count nothing
 // of that.
 func TestFaults(t *testing.T) {
-	if realDevice != "" {
-		t.Skip("the kernel's device makes no faults")
-	}
 	for form, configure := range forms {
 		t.Run(form, func(t *testing.T) {
 			x := open(t, configure(registration.Soft{Addr: loopback(), Options: faults}))
