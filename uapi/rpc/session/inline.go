@@ -7,11 +7,10 @@ import (
 )
 
 // A handler that returns at once runs in the goroutine that reads its
-// connection: no goroutine is started, and none is woken. Which ones do is
-// learnt: a method runs so when its last handlers were brief, and no longer when
-// one was not. While a handler runs so, another goroutine waits to take the
-// reading over, so that one which blocks all the same holds up its connection
-// for a moment only.
+// connection: no goroutine is started, and none is woken. A method's handlers
+// run so while the last ones were brief, and no longer when one was not.
+// Meanwhile another goroutine waits to take the reading over, so that a handler
+// that blocks all the same holds up its connection for a moment only.
 const (
 	brief       = 50 * time.Microsecond
 	briefRuns   = 16               // more brief runs than others, before a method's handlers run in the reader

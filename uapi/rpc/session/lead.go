@@ -11,8 +11,8 @@ import (
 )
 
 // turn is the right to read a connection. A goroutine of the connection has it,
-// and wakes the callers whose answers come; but a caller that is alone reads for
-// itself, and nobody is woken.
+// and wakes the callers whose answers come; but a caller that is alone reads
+// for itself, and nobody is woken.
 //
 // Invariants: token is in the channel while nobody reads. fault is guarded by
 // it.
