@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -154,9 +155,12 @@ func (c *Client) wait(p *pending) error {
 	}
 	c.waiting = append(c.waiting, p)
 	c.active++
-	x := c.link
+	x, crowd := c.link, c.active > 1
 	c.mu.Unlock()
 	if x != nil {
+		if crowd {
+			runtime.Gosched() // whose calls then go with this one
+		}
 		x.flush()
 		if p.stream == nil && c.alone() {
 			x.lead(p.ctx, p.done)

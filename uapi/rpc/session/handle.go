@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -71,7 +72,7 @@ func (x *session) start(method string, m *wire.Message, stream bool, body *slab)
 	}
 	if !stream && body == nil {
 		if r.pace = s.paces.of(method); r.pace != nil && r.pace.brief() {
-			x.link.brief = run
+			r.inline, x.link.brief = true, run
 			return
 		}
 	}
@@ -85,6 +86,7 @@ const unimplemented = 12
 func (x *session) handle(ctx context.Context, slot uint16, r *running, handler func() Reply, longest int) {
 	s := x.server
 	var reply Reply
+	var took time.Duration
 	switch {
 	case handler == nil:
 		reply.Status = Status{Code: unimplemented, Text: "the server has no handler of this kind"}
@@ -94,7 +96,8 @@ func (x *session) handle(ctx context.Context, slot uint16, r *running, handler f
 			began := time.Now()
 			reply = handler()
 			if r.pace != nil {
-				r.pace.note(time.Since(began))
+				took = time.Since(began)
+				r.pace.note(took)
 			}
 			<-s.room
 		case <-ctx.Done():
@@ -117,11 +120,15 @@ func (x *session) handle(ctx context.Context, slot uint16, r *running, handler f
 	}
 	s.offers.freed(s.core.Freed)
 	s.idle.Broadcast()
-	l := x.link
+	l, others := x.link, len(x.calls) > 0
 	s.mu.Unlock()
-	if l != nil {
-		l.flush()
+	switch {
+	case l == nil || r.inline && took < brief/4: // the reader flushes
+		return
+	case others && !r.inline:
+		runtime.Gosched() // their answers go with this one
 	}
+	l.flush()
 }
 
 // finish has an answer sent, or a status that says that it is longer than a

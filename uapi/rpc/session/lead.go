@@ -14,13 +14,15 @@ import (
 // and wakes the callers whose answers come; but a caller that is alone reads
 // for itself, and nobody is woken.
 //
-// Invariants: token is in the channel while nobody reads. fault is guarded by
-// it.
+// Invariants: token is in the channel while nobody reads. It guards what stands
+// below it but led.
 type turn struct {
 	token   chan struct{}
 	kick    chan struct{} // tells the goroutine of the connection to read
 	led     atomic.Uint64 // how often a caller began to read
 	fault   error         // which a caller met
+	chunk   int           // bytes of the chunk that is being read, 0 for none
+	rest    []byte        // of the chunk
 	message wire.Message  // of the goroutine that reads
 }
 
@@ -84,18 +86,24 @@ func (x *link) lead(ctx context.Context, done <-chan struct{}) {
 
 // readOne gives the peer's next message to the end. Preconditions: the caller
 // has the turn.
-func (x *link) readOne() error {
-	b, err := x.conn.Peek()
-	if err != nil {
+func (x *link) readOne() (err error) {
+	t := &x.turn
+	if t.chunk == 0 {
+		t.rest, err = x.conn.Peek()
 		if errors.Is(err, msgring.ErrInterrupted) {
 			return nil
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		t.chunk = len(t.rest)
 	}
-	m := &x.turn.message
-	if err = m.Parse(b); err == nil {
-		err = x.end.receive(x, m)
+	if t.rest, err = t.message.Parse(t.rest); err == nil {
+		err = x.end.receive(x, &t.message)
 	}
-	x.conn.Discard(len(b))
+	if err != nil || len(t.rest) == 0 {
+		x.conn.Discard(t.chunk)
+		t.chunk, t.rest = 0, nil
+	}
 	return err
 }

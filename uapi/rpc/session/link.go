@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi/msgring"
@@ -23,8 +24,10 @@ type link struct {
 	epoch   uint32
 	longest int           // bytes of a message
 	work    chan struct{} // tells the writer that there may be something to send
+	unsaid  atomic.Bool   // there may be something that nobody has looked for
 	sending sync.Mutex    // of the goroutine that sends; taken before the end's lock
-	message []byte        // guarded by sending: was taken and not sent, if any
+	outbox  []byte        // guarded by sending: messages that were taken and not sent
+	first   int           // bytes of outbox that go in the next chunk
 	brief   func()        // a handler that the reader is to run, which alone uses it
 	relay   relay
 	turn    turn
@@ -32,7 +35,7 @@ type link struct {
 	// Guarded by the end's lock.
 	fetches  fetches
 	speakers []*stream // whose messages may go
-	writing  bool      // what next returned last was a message
+	writing  bool      // next has returned a message that may not be sent
 }
 
 // end is an end of a session as its connections see it.
@@ -43,7 +46,8 @@ type end interface {
 	// reads them itself.
 	alone() bool
 
-	// next appends the next message to send to b, if there is one.
+	// next appends the next message to send to b, which has those before that
+	// are not sent; if there is one.
 	next(x *link, b []byte) []byte
 	// receive takes a message in, whose bytes are lent. An error cuts the
 	// connection off.
@@ -107,10 +111,14 @@ func (x *link) converse(life context.Context) (err error) {
 	return err
 }
 
+// unanswered is after how many messages of a chunk the reader sends what they
+// led to: the peer works on it while the reader reads on.
+const unanswered = 16
+
 // read gives the peer's messages to the end, until the connection ends or the
 // end refuses one; or another goroutine reads: reads is false then.
 func (x *link) read() (err error, reads bool) {
-	t := &x.turn
+	t, heard := &x.turn, 0
 	for {
 		<-t.token
 		for err = t.fault; err == nil && !x.end.alone(); {
@@ -118,12 +126,17 @@ func (x *link) read() (err error, reads bool) {
 			if run := x.brief; run != nil && err == nil {
 				x.brief = nil
 				t.token <- struct{}{}
-				if !x.relay.inline(run) {
+				reads = x.relay.inline(run)
+				if !reads {
+					x.flush()
 					return nil, false
 				}
 				<-t.token
 			}
-			x.flush()
+			if heard++; heard >= unanswered || len(t.rest) == 0 {
+				heard = 0
+				x.flush()
+			}
 		}
 		t.token <- struct{}{}
 		if err != nil {
@@ -142,8 +155,8 @@ func (x *link) read() (err error, reads bool) {
 	}
 }
 
-// write sends what the end has to say and flush could not, until the connection
-// ends or heard is closed.
+// write sends what flush could not, until the connection ends or heard is
+// closed.
 func (x *link) write(heard <-chan struct{}) {
 	for {
 		if err := x.drain(); err != nil {
@@ -162,48 +175,65 @@ func (x *link) write(heard <-chan struct{}) {
 
 // drain sends until there is nothing to send, and waits for room.
 func (x *link) drain() error {
-	x.sending.Lock()
-	defer x.sending.Unlock()
-	for x.take() {
-		if _, err := x.conn.Write(x.message); err != nil {
-			return err
+	for x.unsaid.Store(true); x.unsaid.Load(); {
+		x.sending.Lock()
+		x.unsaid.Store(false)
+		for x.take() {
+			if _, err := x.conn.Write(x.outbox[:x.first]); err != nil {
+				x.sending.Unlock()
+				return err
+			}
+			x.sent()
 		}
-		x.message = x.message[:0]
+		x.sending.Unlock()
 	}
 	return nil
 }
 
 // flush sends what the end has to say as far as there is room, in the caller's
-// goroutine; the rest is the writer's. Preconditions: the end's lock is not
-// held.
+// goroutine; the rest is the writer's. While another goroutine sends, that one
+// sends this, too. Preconditions: the end's lock is not held.
 func (x *link) flush() {
-	if !x.sending.TryLock() {
-		x.wake()
-		return
-	}
-	defer x.sending.Unlock()
-	for x.take() {
-		lent, ok, err := x.conn.TryReserve(len(x.message))
-		if !ok || err != nil {
-			x.wake()
-			return
+	for x.unsaid.Store(true); x.unsaid.Load() && x.sending.TryLock(); x.sending.Unlock() {
+		x.unsaid.Store(false)
+		for x.take() {
+			lent, ok, err := x.conn.TryReserve(x.first)
+			if ok && err == nil {
+				copy(lent, x.outbox)
+				err = x.conn.Commit(x.first)
+			}
+			if !ok || err != nil {
+				x.wake()
+				break
+			}
+			x.sent()
 		}
-		copy(lent, x.message)
-		if err := x.conn.Commit(len(x.message)); err != nil {
-			x.wake()
-			return
-		}
-		x.message = x.message[:0]
 	}
 }
 
-// take has message be the next one to send. It returns false if there is none.
-// Preconditions: sending is held.
+// packed is how long the messages are that are sent in one chunk, in bytes; the
+// last one may make it longer.
+const packed = 2048
+
+// take has the outbox be what is sent next. It returns false if there is
+// nothing. Preconditions: sending is held.
 func (x *link) take() bool {
-	if len(x.message) == 0 {
-		x.message = x.end.next(x, x.message)
+	for len(x.outbox) < packed {
+		n := len(x.outbox)
+		if x.outbox = x.end.next(x, x.outbox); len(x.outbox) == n {
+			break
+		}
+		if len(x.outbox) <= x.longest {
+			x.first = len(x.outbox)
+		}
 	}
-	return len(x.message) > 0
+	return len(x.outbox) > 0
+}
+
+// sent forgets what was sent.
+func (x *link) sent() {
+	x.outbox = x.outbox[:copy(x.outbox, x.outbox[x.first:])]
+	x.first = len(x.outbox)
 }
 
 // append appends a message that the core gave, with the memory that it offers.

@@ -38,6 +38,7 @@ type running struct {
 	stream  *stream // nil of a call
 	pace    *pace   // nil if it is not looked at
 	tooLong bool    // the body is not READ
+	inline  bool    // the handler runs in the reader, which flushes soon
 }
 
 // answer admits a client, and answers it until its connection ends.
@@ -199,10 +200,12 @@ func (x *session) next(l *link, b []byte) []byte {
 	if !ok {
 		m, ok = l.spoken()
 	}
-	if l.writing = ok; ok {
+	if l.writing = ok || len(b) > 0; ok {
 		return l.append(b, &m)
 	}
-	s.idle.Broadcast()
+	if len(b) == 0 {
+		s.idle.Broadcast()
+	}
 	return b
 }
 

@@ -18,7 +18,7 @@ func hostile(b []byte, act func(what byte), receive func(*wire.Message) (Event, 
 			return nil
 		}
 		var m wire.Message
-		err := m.Parse(b[:n])
+		_, err := m.Parse(b[:n])
 		if b = b[n:]; err != nil {
 			continue // link cuts such a peer off; here the next one may be deeper
 		}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// ParseError is a chunk that is no message. It Is EPROTO.
+// ParseError is a chunk that is no messages. It Is EPROTO.
 type ParseError struct{ Fault string }
 
 // Error says what the chunk is instead.
@@ -19,12 +19,12 @@ func malformed(format string, args ...any) error {
 	return &ParseError{fmt.Sprintf(format, args...)}
 }
 
-// Parse reads the message that b is, whole: its slices point into b, without
-// capacity beyond their ends. The error is a *ParseError; the message is then
-// undefined.
-func (m *Message) Parse(b []byte) error {
+// Parse reads the first message of b, and returns what is behind it. The
+// message's slices point into b, without capacity beyond their ends. The error
+// is a *ParseError; the message is then undefined.
+func (m *Message) Parse(b []byte) (rest []byte, err error) {
 	if len(b) < HeaderLen {
-		return malformed("%d bytes; a message has at least %d", len(b), HeaderLen)
+		return nil, malformed("%d bytes; a message has at least %d", len(b), HeaderLen)
 	}
 	*m = Message{
 		Type: Type(b[0]), Flags: Flags(b[1]),
@@ -37,7 +37,7 @@ func (m *Message) Parse(b []byte) error {
 	metadata, body := int(binary.BigEndian.Uint16(b[14:])), uint64(binary.BigEndian.Uint32(b[20:]))
 	l := m.Type.layout()
 	if l == nil {
-		return malformed("a message of unknown %v", m.Type)
+		return nil, malformed("a message of unknown %v", m.Type)
 	}
 	r := reader{rest: b[HeaderLen:]}
 	if m.Flags&Define != 0 {
@@ -49,30 +49,31 @@ func (m *Message) Parse(b []byte) error {
 		m.Text = r.counted()
 		m.Details = r.counted()
 	}
-	if r.short || body != uint64(len(r.rest)) {
-		return malformed("a %v message of %d bytes whose parts end elsewhere", m.Type, len(b))
+	if r.short || body > uint64(len(r.rest)) {
+		return nil, malformed("a %v message whose parts are longer than its %d bytes", m.Type, len(b))
 	}
+	bytes := r.take(int(body))
 	switch {
 	case m.Flags&Offered != 0:
 		if body != OfferLen {
-			return malformed("an offer of %d bytes; it has %d", body, OfferLen)
+			return nil, malformed("an offer of %d bytes; it has %d", body, OfferLen)
 		}
-		m.Offer = Offer{Addr: binary.BigEndian.Uint64(r.rest), RKey: binary.BigEndian.Uint32(r.rest[8:]), Length: binary.BigEndian.Uint32(r.rest[12:])}
+		m.Offer = Offer{Addr: binary.BigEndian.Uint64(bytes), RKey: binary.BigEndian.Uint32(bytes[8:]), Length: binary.BigEndian.Uint32(bytes[12:])}
 	case l.body == windowBody:
 		if body != WindowLen {
-			return malformed("a window of %d bytes; it has %d", body, WindowLen)
+			return nil, malformed("a window of %d bytes; it has %d", body, WindowLen)
 		}
-		m.Bytes, m.Messages = binary.BigEndian.Uint32(r.rest), binary.BigEndian.Uint32(r.rest[4:])
+		m.Bytes, m.Messages = binary.BigEndian.Uint32(bytes), binary.BigEndian.Uint32(bytes[4:])
 	default:
-		m.Body = r.take(len(r.rest))
+		m.Body = bytes
 	}
 	if len(m.Name) > MaxName || m.Offer.Length > MaxBody {
-		return malformed("a name of %d bytes or an offer of %d; they have at most %d and %d", len(m.Name), m.Offer.Length, MaxName, MaxBody)
+		return nil, malformed("a name of %d bytes or an offer of %d; they have at most %d and %d", len(m.Name), m.Offer.Length, MaxName, MaxBody)
 	}
 	if fault := m.fault(l); fault != "" {
-		return malformed("a %v message %s", m.Type, fault)
+		return nil, malformed("a %v message %s", m.Type, fault)
 	}
-	return nil
+	return r.rest, nil
 }
 
 // reader takes parts off the front of a message. After a part that is cut short
