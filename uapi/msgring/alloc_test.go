@@ -13,7 +13,7 @@ import (
 )
 
 // TestNoAllocations: a message there and back, with the waiting at both ends,
-// allocates nothing.
+// allocates nothing, nor does a READ.
 func TestNoAllocations(t *testing.T) {
 	a, err := uapi.Open("soft")
 	require.NoError(t, err)
@@ -36,5 +36,29 @@ func TestNoAllocations(t *testing.T) {
 		})
 		require.NoError(t, failed)
 		require.Zero(t, n)
+	})
+	t.Run("READ", func(t *testing.T) {
+		r := remote{t: t}
+		r.a, r.b = connect(t, a, b, msgring.Config{Mode: msgring.Messages})
+		ended := r.pump()
+		_, addr, rkey := r.offered(100_000)
+		mr, _, _, err := r.a.RegMR(make([]byte, 100_000), uapi.AccessLocalWrite)
+		require.NoError(t, err)
+		told := make(chan error, 1)
+		done := func(err error) { told <- err }
+		var failed error
+		n := testing.AllocsPerRun(500, func() {
+			if err := r.a.PostRead(mr, 0, 100_000, addr, rkey, done); err != nil {
+				failed = err
+				return
+			}
+			if err := <-told; err != nil {
+				failed = err
+			}
+		})
+		require.NoError(t, failed)
+		require.Zero(t, n)
+		closeBoth(t, r.a, r.b)
+		ended.Wait()
 	})
 }

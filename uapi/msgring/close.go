@@ -114,7 +114,7 @@ func (c *Conn) linger() {
 	defer c.write.Unlock()
 	defer c.read.Unlock()
 	c.mu.Lock()
-	for c.core.Posting() || c.reads.posting {
+	for c.core.Posting() || c.reads.posting || c.reads.registering > 0 {
 		c.returned.Wait()
 	}
 	c.mu.Unlock()

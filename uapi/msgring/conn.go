@@ -49,7 +49,7 @@ type Conn struct {
 	// interrupted is set until a reader was told.
 	interrupted bool
 	cause       error     // why the connection ended, once it has
-	returned    sync.Cond // on mu: lent or a post has ended
+	returned    sync.Cond // on mu: lent, a post or a registration has ended
 	reading     sight     // of the goroutine that reads, which alone uses it unlocked
 	writing     chunk     // of the goroutine that writes, likewise
 	readBy      deadline

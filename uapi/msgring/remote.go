@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -20,20 +21,27 @@ const readID = uapi.WRID(1) << 61
 // them.
 //
 // Invariants: the first posted of queue are at the device, which completes them
-// in this order. While posting, one goroutine posts the next one.
+// in this order. While posting, one goroutine posts the next one, and alone
+// uses request and piece.
 type reads struct {
 	queue   []read
 	posted  int
 	posting bool
+	request [1]uapi.WR
+	piece   [1]uapi.SGE
 	ended   []read // whose done is to be called
 	over    bool   // no READ is taken any more
 	regions map[uapi.MR]bool
+	// registering counts calls of RegMR and DeregMR at the device.
+	registering int
 }
 
 type read struct {
-	wr   uapi.WR
-	done func(error) // nil but for the last piece
-	err  error
+	to     uapi.SGE
+	remote uint64
+	rkey   uint32
+	done   func(error) // nil but for the last piece
+	err    error
 }
 
 // RegMR registers memory with the protection domain of a connection of
@@ -43,27 +51,31 @@ type read struct {
 // Errors: those of uapi.Context.RegMRWith; net.ErrClosed after Close; EINVAL
 // for a connection of Bytes.
 func (c *Conn) RegMR(mem []byte, access uapi.Access) (mr uapi.MR, addr uint64, rkey uint32, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.state(&deadline{}); err != nil {
-		return -1, 0, 0, err
-	}
 	if c.config.Mode != Messages {
 		return -1, 0, 0, fmt.Errorf("msgring: RegMR on a connection of Bytes; use one of Messages: %w", syscall.EINVAL)
 	}
-	mr, err = c.memory.device.RegMRWith(mem, uapi.MRConfig{Access: access, PD: c.memory.pd})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err = c.atDevice(func(device *uapi.Context) error {
+		mr, err = device.RegMRWith(mem, uapi.MRConfig{Access: access, PD: c.memory.pd})
+		if err != nil {
+			return err
+		}
+		info, err := device.QueryMR(mr)
+		if err != nil {
+			return errors.Join(err, device.DeregMR(mr))
+		}
+		addr, rkey = info.Addr, info.RKey
+		return nil
+	})
 	if err != nil {
 		return -1, 0, 0, err
-	}
-	info, err := c.memory.device.QueryMR(mr)
-	if err != nil {
-		return -1, 0, 0, errors.Join(err, c.memory.device.DeregMR(mr))
 	}
 	if c.reads.regions == nil {
 		c.reads.regions = map[uapi.MR]bool{}
 	}
 	c.reads.regions[mr] = true
-	return mr, info.Addr, info.RKey, nil
+	return mr, addr, rkey, nil
 }
 
 // DeregMR ends what RegMR began. The error is net.ErrClosed when the connection
@@ -78,7 +90,23 @@ func (c *Conn) DeregMR(mr uapi.MR) error {
 		return fmt.Errorf("msgring: DeregMR of region %d, which RegMR of this connection did not give: %w", mr, syscall.EINVAL)
 	}
 	delete(c.reads.regions, mr)
-	return c.memory.device.DeregMR(mr)
+	return c.atDevice(func(device *uapi.Context) error { return device.DeregMR(mr) })
+}
+
+// atDevice calls do, which may take as long as the device: Close waits for it.
+// The error is do's, or net.ErrClosed. Preconditions: mu is held; it is given
+// up meanwhile.
+func (c *Conn) atDevice(do func(device *uapi.Context) error) error {
+	if err := c.state(&deadline{}); err != nil {
+		return err
+	}
+	c.reads.registering++
+	c.mu.Unlock()
+	err := do(c.memory.device)
+	c.mu.Lock()
+	c.reads.registering--
+	c.returned.Broadcast()
+	return err
 }
 
 // PostRead READs length bytes of the peer's memory, at remote under its key,
@@ -107,10 +135,10 @@ func (c *Conn) PostRead(mr uapi.MR, offset, length, remote uint64, rkey uint32, 
 		return c.cause
 	}
 	for at := uint64(0); at < length; at += c.longestRead {
-		r := read{wr: uapi.WR{
-			ID: readID, Op: uapi.OpRead, Flags: uapi.Signaled, RemoteAddr: remote + at, RKey: rkey,
-			SGE: []uapi.SGE{{MR: mr, Offset: offset + at, Length: min(length-at, c.longestRead)}},
-		}}
+		r := read{
+			to:     uapi.SGE{MR: mr, Offset: offset + at, Length: min(length-at, c.longestRead)},
+			remote: remote + at, rkey: rkey,
+		}
 		if at+c.longestRead >= length {
 			r.done = done
 		}
@@ -125,11 +153,15 @@ func (c *Conn) PostRead(mr uapi.MR, offset, length, remote uint64, rkey uint32, 
 func (c *Conn) postReads() {
 	r := &c.reads
 	for !r.posting && r.posted < min(len(r.queue), maxReads) {
-		wr := r.queue[r.posted].wr
+		next := &r.queue[r.posted]
+		r.piece[0] = next.to
+		r.request[0] = uapi.WR{
+			ID: readID, Op: uapi.OpRead, Flags: uapi.Signaled, RemoteAddr: next.remote, RKey: next.rkey, SGE: r.piece[:],
+		}
 		r.posting = true
 		r.posted++
 		c.mu.Unlock()
-		_, err := c.memory.device.Post(c.qp, []uapi.WR{wr})
+		_, err := c.memory.device.Post(c.qp, r.request[:])
 		c.mu.Lock()
 		r.posting = false
 		c.returned.Broadcast()
@@ -156,10 +188,9 @@ func (c *Conn) takeRead(wc *uapi.WC) {
 	if r.over {
 		return // a Worker took the completion before the connection was given back
 	}
-	first := r.queue[0]
-	r.queue = r.queue[1:]
+	r.ended = append(r.ended, r.queue[0])
+	r.queue = slices.Delete(r.queue, 0, 1)
 	r.posted--
-	r.ended = append(r.ended, first)
 	c.postReads()
 }
 
@@ -169,7 +200,7 @@ func (c *Conn) tellReads() {
 	c.mu.Lock()
 	for len(c.reads.ended) > 0 {
 		r := c.reads.ended[0]
-		c.reads.ended = c.reads.ended[1:]
+		c.reads.ended = slices.Delete(c.reads.ended, 0, 1)
 		c.mu.Unlock()
 		if r.done != nil {
 			r.done(r.err)

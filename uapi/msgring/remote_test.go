@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -170,6 +171,38 @@ func TestReadsAtClose(t *testing.T) {
 		closeBoth(t, r.a, r.b)
 		require.Len(t, told, 10)
 	})
+}
+
+// TestRegistrationsAtClose: Close waits for registrations that are under way,
+// and ends all.
+func TestRegistrationsAtClose(t *testing.T) {
+	device, err := uapi.Open("soft")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, device.Close()) }()
+	a, b := connect(t, device, device, msgring.Config{Mode: msgring.Messages})
+	var all, begun sync.WaitGroup
+	for range 4 {
+		begun.Add(1)
+		all.Go(func() {
+			mem, once := make([]byte, 1<<16), sync.OnceFunc(begun.Done)
+			for i := 0; ; i++ {
+				mr, _, _, err := a.RegMR(mem, uapi.AccessLocalWrite)
+				if err == nil && i%2 == 0 {
+					err = a.DeregMR(mr)
+				}
+				once()
+				if err != nil {
+					if !errors.Is(err, net.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	begun.Wait()
+	closeBoth(t, a, b) // the protection domain is gone: no registration is left
+	all.Wait()
 }
 
 // TestReadsNeedMessages: a stream of bytes has no READs.
