@@ -52,9 +52,7 @@ func (s *slabs) load(b Body) (p payload, err error) {
 	if n <= copyLimit {
 		room = make([]byte, 0, n)
 	} else {
-		if p.slab, err = s.get(n); err != nil {
-			return p, err
-		}
+		p.slab = s.get(n)
 		room = p.slab.mem[:0]
 	}
 	out, err := b.Append(room)

@@ -67,9 +67,7 @@ func (x *link) advance() {
 
 // post posts the READ of a body into a slab.
 func (x *link) post(f *fetch, n int) (err error) {
-	if f.slab, err = x.end.memory().get(n); err != nil {
-		return err
-	}
+	f.slab = x.end.memory().get(n)
 	if err = f.slab.register(x.conn); err == nil {
 		o := &f.message.Offer
 		err = x.conn.PostRead(f.slab.mr, 0, uint64(n), o.Addr, o.RKey, func(err error) { x.complete(f, err) })
