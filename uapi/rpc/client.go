@@ -153,8 +153,7 @@ var unaryCalls = sync.Pool{New: func() any { return new(unaryCall) }}
 
 // do makes the call.
 func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args any) (err error) {
-	local, remote := c.session.addrs()
-	u.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !u.info.waitForReady, local, remote)
+	u.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !u.info.waitForReady, c.session)
 	u.watch.begin(!u.info.waitForReady, false, false)
 	defer func() { u.watch.end(u.trailers, err) }()
 	md, err := u.info.outgoing(ctx, c.target, method)
@@ -175,6 +174,7 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	u.watch.outHeader(md)
 	u.watch.outPayload(args, u.out.size)
 	if len(u.info.peers) > 0 {
+		local, remote := c.session.addrs()
 		u.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
 	}
 	if err := c.session.call(ctx, &u.request, u); err != nil {
@@ -184,7 +184,7 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 }
 
 // take reads the answer while its bytes are there.
-func (u *unaryCall) take(a *answer, b []byte) error {
+func (u *unaryCall) take(a answer, b []byte) error {
 	headers, trailers, err := parseMetadata(a.metadata)
 	if err != nil {
 		return err

@@ -48,8 +48,7 @@ func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *gr
 		info.ended(nil, err)
 		return nil, err
 	}
-	local, remote := c.session.addrs()
-	s.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !info.waitForReady, local, remote)
+	s.watch, ctx = newWatch(ctx, c.config.StatsHandlers, true, method, !info.waitForReady, c.session)
 	s.watch.begin(!info.waitForReady, desc.ClientStreams, desc.ServerStreams)
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	md, err := info.outgoing(ctx, c.target, method)
@@ -64,6 +63,7 @@ func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *gr
 		return nil, s.finish(nil, sessionStatus(err))
 	}
 	s.watch.outHeader(md)
+	local, remote := c.session.addrs()
 	s.info.begun(&peer.Peer{Addr: remote, LocalAddr: local})
 	// A program that cancels need not receive until the end.
 	s.mu.Lock()

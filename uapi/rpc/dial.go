@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"syscall"
 
 	"google.golang.org/grpc/codes"
@@ -87,14 +88,29 @@ func (n *native) closeDevice() error {
 }
 
 func (n *native) call(ctx context.Context, r *request, t taker) error {
+	x := nativeCalls.Get().(*nativeCall)
+	x.taker = t
 	err := n.client.Call(ctx, &session.Call{
-		Method: r.method, Metadata: r.metadata, Body: r.body, WaitForReady: r.waitForReady, MaxReply: r.maxReply,
-		Reply: func(a *session.Answer) error {
-			return t.take(&answer{code: a.Status.Code, text: a.Status.Text, details: a.Status.Details, metadata: a.Metadata}, a.Body)
-		},
+		Method: r.method, Metadata: r.metadata, Body: r.body, WaitForReady: r.waitForReady, MaxReply: r.maxReply, Reply: x.reply,
 	})
+	x.taker = nil
+	nativeCalls.Put(x)
 	return told(err, r)
 }
+
+// nativeCall is a call on its way.
+type nativeCall struct {
+	taker taker
+	reply func(*session.Answer) error // gives the answer to the taker
+}
+
+var nativeCalls = sync.Pool{New: func() any {
+	x := &nativeCall{}
+	x.reply = func(a *session.Answer) error {
+		return x.taker.take(answer{code: a.Status.Code, text: a.Status.Text, details: a.Status.Details, metadata: a.Metadata}, a.Body)
+	}
+	return x
+}}
 
 // told is a session's error as calls end with it.
 func told(err error, r *request) error {

@@ -43,6 +43,11 @@ func appended(b *body) ([]byte, error) {
 	return b.Append(nil)
 }
 
+// spoiler ends a loan.
+type spoiler func()
+
+func (s spoiler) Release() { s() }
+
 func (d *double) call(ctx context.Context, r *request, t taker) error {
 	if d.fails != nil {
 		if err := d.fails(r.method); err != nil {
@@ -60,8 +65,8 @@ func (d *double) call(ctx context.Context, r *request, t taker) error {
 	}
 	replied := make(chan reply, 1)
 	lent, spoil := lend(sent)
-	in := &incoming{
-		ctx: connContext(ctx, serverAt, clientAt), method: r.method, metadata: r.metadata, body: lent, release: spoil, local: serverAt, remote: clientAt,
+	in := incoming{
+		ctx: connContext(ctx, serverAt, clientAt), method: r.method, metadata: r.metadata, body: lent, loan: spoiler(spoil),
 	}
 	go func() { // which may outlive the call
 		a, out := d.server.call(in)
@@ -80,7 +85,7 @@ func (d *double) call(ctx context.Context, r *request, t taker) error {
 		}
 		lent, spoil := lend(r.body)
 		defer spoil()
-		return t.take(r.a, lent)
+		return t.take(*r.a, lent)
 	}
 }
 
@@ -107,7 +112,7 @@ func (d *double) open(ctx context.Context, r *request) (clientSide, error) {
 	go func() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		client.answer = d.server.open(&incoming{ctx: connContext(ctx, serverAt, clientAt), method: r.method, metadata: r.metadata, local: serverAt, remote: clientAt},
+		client.answer = d.server.open(incoming{ctx: connContext(ctx, serverAt, clientAt), method: r.method, metadata: r.metadata},
 			&pipeEnd{ctx: ctx, out: back, in: there, done: done})
 		close(done)
 		close(back)

@@ -3,6 +3,8 @@ package rpc
 import (
 	"context"
 	"net"
+
+	"google.golang.org/grpc/peer"
 )
 
 // The seam between gRPC's interfaces and sessions: what this package asks of
@@ -30,7 +32,7 @@ type answer struct {
 
 // taker takes an answer, whose bytes are lent.
 type taker interface {
-	take(a *answer, body []byte) error
+	take(a answer, body []byte) error
 }
 
 // clientSession is a session's client.
@@ -42,7 +44,7 @@ type clientSession interface {
 	call(ctx context.Context, r *request, t taker) error
 	// open opens a stream, which ends with ctx.
 	open(ctx context.Context, r *request) (clientSide, error)
-	addrs() (local, remote net.Addr)
+	addressed
 	close() error
 }
 
@@ -66,10 +68,18 @@ type clientSide interface {
 
 // incoming is what a server's handler is told of a call or stream.
 type incoming struct {
-	ctx           context.Context // below connContext's; ends with the deadline, a cancel, or a stream's connection
-	method        string
-	metadata      []byte
-	body          []byte // of a call; lent until release
-	release       func()
-	local, remote net.Addr
+	ctx      context.Context // below connContext's; ends with the deadline, a cancel, or a stream's connection
+	method   string
+	metadata []byte
+	body     []byte   // of a call; lent until it is released
+	loan     releaser // nil if the body is not lent
+}
+
+// releaser ends a loan.
+type releaser interface{ Release() }
+
+// addrs are those that connContext was given.
+func (in *incoming) addrs() (local, remote net.Addr) {
+	p, _ := peer.FromContext(in.ctx)
+	return p.LocalAddr, p.Addr
 }

@@ -25,22 +25,18 @@ func (s *Server) below() (*session.Server, error) {
 	s.once.Do(func() {
 		c := s.config.Session
 		c.MaxRequest = cmp.Or(c.MaxRequest, s.config.MaxReceive)
+		c.ConnContext = func(ctx context.Context, conn uapi.ConnInfo) context.Context {
+			return connContext(ctx, Addr{conn.LocalAddr}, Addr{conn.RemoteAddr})
+		}
 		c.Unary = func(ctx context.Context, r *session.Request) session.Reply {
-			local, remote := Addr{r.Conn.LocalAddr}, Addr{r.Conn.RemoteAddr}
-			a, out := s.call(&incoming{
-				ctx: connContext(ctx, local, remote), method: r.Method, metadata: r.Metadata,
-				body: r.Body, release: r.Release, local: local, remote: remote,
-			})
+			a, out := s.call(incoming{ctx: ctx, method: r.Method, metadata: r.Metadata, body: r.Body, loan: r})
 			if out == nil {
 				return a.reply(nil)
 			}
 			return a.reply(lastBody{out})
 		}
 		c.Stream = func(ctx context.Context, ss *session.ServerStream) session.Reply {
-			local, remote := Addr{ss.Conn.LocalAddr}, Addr{ss.Conn.RemoteAddr}
-			return s.open(&incoming{
-				ctx: connContext(ctx, local, remote), method: ss.Method, metadata: ss.Metadata, local: local, remote: remote,
-			}, served{ss}).reply(nil)
+			return s.open(incoming{ctx: ctx, method: ss.Method, metadata: ss.Metadata}, served{ss}).reply(nil)
 		}
 		s.sessions, s.err = session.NewServer(c)
 	})

@@ -80,7 +80,7 @@ func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 }
 
 // call runs a unary handler. The body is nil if the status is not OK.
-func (s *Server) call(in *incoming) (*answer, *body) {
+func (s *Server) call(in incoming) (*answer, *body) {
 	x, ctx, err := s.arrive(in, nil, false, false)
 	if err != nil {
 		return s.answered(x, nil, nil, err)
@@ -89,17 +89,7 @@ func (s *Server) call(in *incoming) (*answer, *body) {
 	if service == nil || service.methods[name] == nil {
 		return s.answered(x, nil, nil, status.Error(codes.Unimplemented, s.services.unknown(in.method)))
 	}
-	reply, err := service.methods[name].Handler(service.impl, ctx, func(m any) error {
-		defer in.release()
-		if len(in.body) > s.config.MaxReceive {
-			return tooLong("received", len(in.body), s.config.MaxReceive)
-		}
-		if err := x.codec.unmarshal(in.body, m); err != nil {
-			return err
-		}
-		x.watch.inPayload(m, len(in.body))
-		return nil
-	}, s.unary)
+	reply, err := service.methods[name].Handler(service.impl, ctx, func(m any) error { return x.decode(m, s.config.MaxReceive) }, s.unary)
 	if err != nil {
 		return s.answered(x, nil, nil, err)
 	}
@@ -129,7 +119,7 @@ func (s *Server) answered(x *exchange, reply any, b *body, err error) (*answer, 
 }
 
 // open runs a stream's handler, which may be a unary method's.
-func (s *Server) open(in *incoming, stream side) *answer {
+func (s *Server) open(in incoming, stream side) *answer {
 	service, name := s.services.find(in.method)
 	desc, handler := &grpc.StreamDesc{}, grpc.StreamHandler(nil)
 	if service != nil {

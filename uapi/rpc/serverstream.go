@@ -17,7 +17,7 @@ import (
 // exchange is a call or stream at the server, and what grpc.SetHeader and its
 // like find in the context: a grpc.ServerTransportStream.
 type exchange struct {
-	method string
+	incoming
 	codec  codec
 	watch  *watch
 	stream side // nil for a call
@@ -34,6 +34,21 @@ var _ grpc.ServerTransportStream = (*exchange)(nil)
 
 // errSent is what comes too late.
 var errSent = status.Error(codes.Internal, "rpc: the headers were sent already")
+
+// decode reads a call's message, and ends the loan of its body.
+func (x *exchange) decode(m any, most int) error {
+	if x.loan != nil {
+		defer x.loan.Release()
+	}
+	if len(x.body) > most {
+		return tooLong("received", len(x.body), most)
+	}
+	if err := x.codec.unmarshal(x.body, m); err != nil {
+		return err
+	}
+	x.watch.inPayload(m, len(x.body))
+	return nil
+}
 
 // Method is the full name, "/service/method".
 func (x *exchange) Method() string { return x.method }
@@ -179,8 +194,8 @@ func connContext(ctx context.Context, local, remote net.Addr) context.Context {
 
 // arrive reads what a call or stream comes with: its metadata, its codec, and
 // the context for its handler.
-func (s *Server) arrive(in *incoming, stream side, clientStreams, serverStreams bool) (*exchange, context.Context, error) {
-	x := &exchange{method: in.method, stream: stream}
+func (s *Server) arrive(in incoming, stream side, clientStreams, serverStreams bool) (*exchange, context.Context, error) {
+	x := &exchange{incoming: in, stream: stream}
 	headers, _, err := parseMetadata(in.metadata)
 	if err != nil {
 		return x, in.ctx, err
@@ -189,7 +204,7 @@ func (s *Server) arrive(in *incoming, stream side, clientStreams, serverStreams 
 	if len(headers) > 0 {
 		ctx = metadata.NewIncomingContext(ctx, headers)
 	}
-	x.watch, ctx = newWatch(ctx, s.config.StatsHandlers, false, in.method, false, in.local, in.remote)
+	x.watch, ctx = newWatch(ctx, s.config.StatsHandlers, false, in.method, false, &x.incoming)
 	x.watch.inHeader(headers, len(in.metadata))
 	x.watch.begin(false, clientStreams, serverStreams)
 	x.codec, err = codecOf(contentSubtype(headers))

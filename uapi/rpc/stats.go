@@ -21,12 +21,18 @@ type watch struct {
 	begun    time.Time
 }
 
+// addressed is a connection, or stands for one.
+type addressed interface {
+	addrs() (local, remote net.Addr)
+}
+
 // newWatch has the handlers tag a call, and returns the context with their
 // tags.
-func newWatch(ctx context.Context, handlers []stats.Handler, client bool, method string, failFast bool, local, remote net.Addr) (*watch, context.Context) {
+func newWatch(ctx context.Context, handlers []stats.Handler, client bool, method string, failFast bool, of addressed) (*watch, context.Context) {
 	if len(handlers) == 0 {
 		return nil, ctx
 	}
+	local, remote := of.addrs()
 	for _, h := range handlers {
 		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: failFast})
 	}

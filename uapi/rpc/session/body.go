@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"sync"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
@@ -38,8 +39,41 @@ type payload struct {
 	has   bool // there is a body, be it empty
 }
 
-// load appends a body to memory of its own. It holds the slab.
-func (s *slabs) load(b Body) (p payload, err error) {
+// scratch is memory for the bytes of a call, which are lent from its front on.
+type scratch struct {
+	mem  [4096]byte
+	used int
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// room is an empty slice of capacity n: of the scratch, unless that has too
+// little left, or there is none.
+func (s *scratch) room(n int) []byte {
+	if s == nil || n > len(s.mem)-s.used {
+		return make([]byte, 0, n)
+	}
+	s.used += n
+	return s.mem[s.used-n : s.used-n : s.used]
+}
+
+// copy is a copy of b, nil of nothing.
+func (s *scratch) copy(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return append(s.room(len(b)), b...)
+}
+
+// free gives the scratch back: nobody has its memory any more.
+func (s *scratch) free() {
+	s.used = 0
+	scratches.Put(s)
+}
+
+// load appends a body to memory of its own, or of the scratch if there is one.
+// It holds the slab.
+func (s *slabs) load(b Body, to *scratch) (p payload, err error) {
 	if b == nil {
 		return p, nil
 	}
@@ -50,7 +84,7 @@ func (s *slabs) load(b Body) (p payload, err error) {
 	p.has = true
 	var room []byte
 	if n <= copyLimit {
-		room = make([]byte, 0, n)
+		room = to.room(n)
 	} else {
 		p.slab = s.get(n)
 		room = p.slab.mem[:0]

@@ -71,18 +71,43 @@ type pending struct {
 	slot  uint16
 	held  bool // slot is a slot
 	ended bool
-	done  chan struct{} // closed when it ended, or the stream was opened; then what follows is set
+	done  chan struct{} // has an element when it ended, or the stream was opened; then what follows is set
 
-	answer Answer
-	slab   *slab // that has the answer's body
-	err    error
+	scratch *scratch // nil of a stream's opening
+	answer  Answer
+	slab    *slab // that has the answer's body
+	err     error
+}
+
+// pend returns a call that has not ended.
+func (c *Client) pend(ctx context.Context, call *Call) *pending {
+	p, ok := c.spare.Get().(*pending)
+	if !ok {
+		p = &pending{done: make(chan struct{}, 1)}
+	}
+	p.ctx, p.method, p.metadata, p.waitForReady = ctx, call.Method, call.Metadata, call.WaitForReady
+	return p
+}
+
+// spend gives a call back that has its answer: nobody else knows it then.
+func (c *Client) spend(p *pending) {
+	if p.err != nil || p.stream != nil {
+		return
+	}
+	select {
+	case <-p.done: // the caller's context has ended, too
+	default:
+	}
+	p.scratch.free()
+	*p = pending{done: p.done}
+	c.spare.Put(p)
 }
 
 // end ends the call. Preconditions: the client's lock is held.
 func (p *pending) end(err error) {
 	if !p.ended {
 		p.ended, p.err = true, err
-		close(p.done)
+		p.done <- struct{}{}
 	}
 }
 
@@ -103,7 +128,7 @@ func (p *pending) take(m *wire.Message, x *slab) {
 	case m.Flags&wire.Bare == 0 && len(m.Body) > p.maxReply:
 		err = ErrTooLong
 	case m.Flags&wire.Bare == 0:
-		a.Body = append([]byte{}, m.Body...)
+		a.Body = append(p.scratch.room(len(m.Body)), m.Body...)
 	}
 	p.answer = a
 	p.end(err)

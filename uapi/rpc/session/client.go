@@ -44,6 +44,7 @@ type Client struct {
 	over   chan struct{} // closed when nothing is left
 	work   chan struct{} // tells run that a call waits
 	slabs  slabs
+	spare  sync.Pool // of *pending
 
 	mu       sync.Mutex
 	closed   bool
@@ -121,12 +122,11 @@ func (c *Client) Call(ctx context.Context, call *Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p := &pending{
-		ctx: ctx, method: call.Method, metadata: call.Metadata, waitForReady: call.WaitForReady,
-		maxReply: cmp.Or(call.MaxReply, c.config.MaxReply), done: make(chan struct{}),
-	}
+	p := c.pend(ctx, call)
+	defer c.spend(p)
+	p.maxReply, p.scratch = cmp.Or(call.MaxReply, c.config.MaxReply), scratches.Get().(*scratch)
 	var err error
-	if p.payload, err = c.slabs.load(call.Body); err != nil {
+	if p.payload, err = c.slabs.load(call.Body, p.scratch); err != nil {
 		return err
 	}
 	defer p.payload.drop()
@@ -163,7 +163,7 @@ func (c *Client) wait(p *pending) error {
 		}
 		x.flush()
 		if p.stream == nil && c.alone() {
-			x.lead(p.ctx, p.done)
+			x.lead(p)
 		}
 	} else {
 		wake(c.work)

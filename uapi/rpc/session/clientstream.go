@@ -24,10 +24,7 @@ func (c *Client) Open(ctx context.Context, call *Call) (*Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p := &pending{
-		ctx: ctx, method: call.Method, metadata: call.Metadata, waitForReady: call.WaitForReady,
-		done: make(chan struct{}),
-	}
+	p := c.pend(ctx, call)
 	p.stream = newStream(ctx, c)
 	s := &Stream{client: c, pending: p, stream: p.stream}
 	if err := c.wait(p); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	mrand "math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -209,7 +210,7 @@ func (c *Client) next(x *link, b []byte) []byte {
 	for len(c.waiting) > 0 {
 		p := c.waiting[0]
 		if err := p.check(x.longest); err != nil {
-			c.waiting = c.waiting[1:]
+			c.waiting = slices.Delete(c.waiting, 0, 1)
 			c.fail(p, err)
 			continue
 		}
@@ -217,7 +218,7 @@ func (c *Client) next(x *link, b []byte) []byte {
 		if !ok {
 			break
 		}
-		c.waiting = c.waiting[1:]
+		c.waiting = slices.Delete(c.waiting, 0, 1)
 		p.slot, p.held = slot, true
 		c.calls[slot] = p
 		if m, ok := c.request(x, p); ok {

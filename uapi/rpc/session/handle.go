@@ -1,12 +1,10 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"time"
 
-	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/core"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
@@ -16,7 +14,6 @@ import (
 type ServerStream struct {
 	Method   string
 	Metadata []byte
-	Conn     uapi.ConnInfo // of the connection
 
 	stream *stream
 }
@@ -32,89 +29,57 @@ func (s *ServerStream) Recv(take func(metadata, body []byte, has bool) error) er
 // start starts the handler of a call or stream, whose body lies in the slab if
 // it was READ. Preconditions: mu is held.
 func (x *session) start(method string, m *wire.Message, stream bool, body *slab) {
-	s := x.server
-	ctx, cancel := context.WithCancel(x.life)
+	r := &running{session: x, slot: m.Slot, longest: x.link.longest, scope: scope{parent: x.link.life}}
 	if m.Timeout > 0 {
-		ctx, cancel = context.WithTimeout(x.life, time.Duration(m.Timeout)*10*time.Microsecond)
+		r.by = time.Now().Add(time.Duration(m.Timeout) * 10 * time.Microsecond)
 	}
-	r := &running{cancel: cancel}
 	x.calls[m.Slot] = r
-	conn := x.link.conn.Info().ConnInfo
-	longest := x.link.longest
-	var handler func() Reply
+	x.server.all.Add(1)
 	if stream {
-		r.stream = newStream(ctx, x)
+		r.stream = newStream(&r.scope, x)
 		r.stream.link, r.stream.slot = x.link, m.Slot
-		incoming := &ServerStream{Method: method, Metadata: clone(m.Metadata), Conn: conn, stream: r.stream}
-		if s.config.Stream != nil {
-			handler = func() Reply { return s.config.Stream(ctx, incoming) }
-		}
-	} else {
-		request := &Request{Method: method, Metadata: clone(m.Metadata), Conn: conn, slab: body}
-		if body != nil {
-			request.Body = body.bytes()
-		} else {
-			request.Body = clone(m.Body)
-		}
-		if s.config.Unary != nil {
-			handler = func() Reply {
-				defer request.Release()
-				return s.config.Unary(ctx, request)
-			}
-		}
+		r.incoming = &ServerStream{Method: method, Metadata: clone(m.Metadata), stream: r.stream}
+		go r.run()
+		return
 	}
-	slot := m.Slot
-	s.all.Add(1)
-	run := func() {
-		defer s.all.Done()
-		defer cancel()
-		x.handle(ctx, slot, r, handler, longest)
+	r.scratch = scratches.Get().(*scratch)
+	r.request = Request{Method: method, Metadata: r.scratch.copy(m.Metadata), slab: body}
+	if body != nil {
+		r.request.Body = body.bytes()
+		go r.run()
+		return
 	}
-	if !stream && body == nil {
-		if r.pace = s.paces.of(method); r.pace != nil && r.pace.brief() {
-			r.inline, x.link.brief = true, run
-			return
-		}
+	r.request.Body = r.scratch.copy(m.Body)
+	if r.pace = x.server.paces.of(method); r.pace != nil && r.pace.brief() {
+		r.inline, x.link.brief = true, r
+		return
 	}
-	go run()
+	go r.run()
 }
 
 // unimplemented is the code of gRPC's.
 const unimplemented = 12
 
-// handle runs a handler when there is room, and has its answer sent.
-func (x *session) handle(ctx context.Context, slot uint16, r *running, handler func() Reply, longest int) {
-	s := x.server
-	var reply Reply
-	var took time.Duration
-	switch {
-	case handler == nil:
-		reply.Status = Status{Code: unimplemented, Text: "the server has no handler of this kind"}
-	default:
-		select {
-		case s.room <- struct{}{}:
-			began := time.Now()
-			reply = handler()
-			if r.pace != nil {
-				took = time.Since(began)
-				r.pace.note(took)
-			}
-			<-s.room
-		case <-ctx.Done():
-			reply.Status = Status{Code: wire.Cancelled, Text: "the call ended before its handler could start"}
-		}
-	}
-	p, err := x.slabs.load(reply.Body)
+// run runs the handler when there is room, and has its answer sent.
+func (r *running) run() {
+	x, s := r.session, r.session.server
+	defer s.all.Done()
+	defer r.cancel()
+	reply, took := r.answer()
+	p, err := x.slabs.load(reply.Body, r.scratch)
 	if err != nil {
 		reply = Reply{Status: Status{Code: wire.ResourceExhausted, Text: fmt.Sprintf("the handler's answer: %v", err)}}
 	}
 	s.mu.Lock()
-	delete(x.calls, slot)
+	delete(x.calls, r.slot)
 	if r.stream != nil {
 		r.stream.close()
 	}
-	x.finish(slot, &reply, p, longest)
+	x.finish(r.slot, &reply, p, r.longest)
 	p.drop()
+	if r.scratch != nil {
+		r.scratch.free()
+	}
 	if x.attempt == nil {
 		s.tidy()
 	}
@@ -129,6 +94,35 @@ func (x *session) handle(ctx context.Context, slot uint16, r *running, handler f
 		runtime.Gosched() // their answers go with this one
 	}
 	l.flush()
+}
+
+// answer is the handler's, and how long that took.
+func (r *running) answer() (reply Reply, took time.Duration) {
+	s := r.session.server
+	if r.stream == nil && s.config.Unary == nil || r.stream != nil && s.config.Stream == nil {
+		return Reply{Status: Status{Code: unimplemented, Text: "the server has no handler of this kind"}}, 0
+	}
+	defer r.request.Release()
+	select {
+	case s.room <- struct{}{}:
+	default:
+		select {
+		case s.room <- struct{}{}:
+		case <-r.Done():
+			return Reply{Status: Status{Code: wire.Cancelled, Text: "the call ended before its handler could start"}}, 0
+		}
+	}
+	defer func() { <-s.room }()
+	if r.stream != nil {
+		return s.config.Stream(&r.scope, r.incoming), 0
+	}
+	began := time.Now()
+	reply = s.config.Unary(&r.scope, &r.request)
+	took = time.Since(began)
+	if r.pace != nil {
+		r.pace.note(took)
+	}
+	return reply, took
 }
 
 // finish has an answer sent, or a status that says that it is longer than a

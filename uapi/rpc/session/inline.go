@@ -78,10 +78,10 @@ func (r *relay) begin(take func()) {
 
 // inline runs a handler in the reader. It returns false when another goroutine
 // has taken the reading over meanwhile.
-func (r *relay) inline(handler func()) (reads bool) {
+func (r *relay) inline(handler *running) (reads bool) {
 	n := r.run.Add(1)
 	r.timer.Reset(readerWaits)
-	handler()
+	handler.run()
 	if reads = r.run.CompareAndSwap(n, n+1); reads {
 		r.timer.Stop()
 	}

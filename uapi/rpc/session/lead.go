@@ -56,8 +56,8 @@ func (t *turn) park() {
 
 // lead reads in a caller's goroutine until its call is done, if nobody else
 // reads. The caller kicks the connection's goroutine if others wait as well.
-func (x *link) lead(ctx context.Context, done <-chan struct{}) {
-	t := &x.turn
+func (x *link) lead(p *pending) {
+	t, ctx := &x.turn, p.ctx
 	select {
 	case <-t.token:
 	default:
@@ -67,16 +67,9 @@ func (x *link) lead(ctx context.Context, done <-chan struct{}) {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, x.conn.Interrupt)()
 	}
-	for waits := true; waits && t.fault == nil; {
-		select {
-		case <-done:
-			waits = false
-		case <-ctx.Done():
-			waits = false
-		default:
-			t.fault = x.readOne()
-			x.flush()
-		}
+	for t.fault == nil && len(p.done) == 0 && ctx.Err() == nil {
+		t.fault = x.readOne()
+		x.flush()
 	}
 	if t.fault != nil {
 		wake(t.kick)

@@ -22,13 +22,14 @@ type link struct {
 	end     end
 	conn    *msgring.Conn
 	epoch   uint32
-	longest int           // bytes of a message
-	work    chan struct{} // tells the writer that there may be something to send
-	unsaid  atomic.Bool   // there may be something that nobody has looked for
-	sending sync.Mutex    // of the goroutine that sends; taken before the end's lock
-	outbox  []byte        // guarded by sending: messages that were taken and not sent
-	first   int           // bytes of outbox that go in the next chunk
-	brief   func()        // a handler that the reader is to run, which alone uses it
+	longest int             // bytes of a message
+	work    chan struct{}   // tells the writer that there may be something to send
+	unsaid  atomic.Bool     // there may be something that nobody has looked for
+	sending sync.Mutex      // of the goroutine that sends; taken before the end's lock
+	outbox  []byte          // guarded by sending: messages that were taken and not sent
+	first   int             // bytes of outbox that go in the next chunk
+	life    context.Context // of the handlers that calls on it start
+	brief   *running        // a handler that the reader is to run, which alone uses it
 	relay   relay
 	turn    turn
 
@@ -113,7 +114,7 @@ func (x *link) converse(life context.Context) (err error) {
 
 // unanswered is after how many messages of a chunk the reader sends what they
 // led to: the peer works on it while the reader reads on.
-const unanswered = 16
+const unanswered = 32
 
 // read gives the peer's messages to the end, until the connection ends or the
 // end refuses one; or another goroutine reads: reads is false then.

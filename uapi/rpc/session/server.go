@@ -25,6 +25,10 @@ type ServerConfig struct {
 	// stream is answered UNIMPLEMENTED).
 	Stream func(ctx context.Context, s *ServerStream) Reply
 
+	// ConnContext makes the context below which the handlers of a connection's
+	// calls have theirs; nil adds nothing to the one that it would be given.
+	ConnContext func(ctx context.Context, conn uapi.ConnInfo) context.Context
+
 	Ring          int           // as msgring.Config.Ring
 	Service       string        // that clients ask for (any)
 	MaxConcurrent int           // handlers that run; other calls wait (1,024)
@@ -40,9 +44,8 @@ type ServerConfig struct {
 // Request is a call that a handler answers.
 type Request struct {
 	Method   string
-	Metadata []byte
-	Body     []byte        // lent until Release, or the handler returns
-	Conn     uapi.ConnInfo // of the connection
+	Metadata []byte // lent until the handler returns
+	Body     []byte // lent until Release, or the handler returns
 
 	slab *slab
 }

@@ -34,11 +34,19 @@ type attempt struct {
 
 // running is a handler that was started, or a call whose body is being READ.
 type running struct {
-	cancel  context.CancelFunc
-	stream  *stream // nil of a call
-	pace    *pace   // nil if it is not looked at
-	tooLong bool    // the body is not READ
-	inline  bool    // the handler runs in the reader, which flushes soon
+	scope
+	session *session
+	slot    uint16
+	longest int  // bytes of a message
+	tooLong bool // the body is not READ
+
+	request Request  // of a call
+	scratch *scratch // has the request's bytes
+	pace    *pace    // nil if it is not looked at
+	inline  bool     // the handler runs in the reader, which flushes soon
+
+	stream   *stream // nil of a call
+	incoming *ServerStream
 }
 
 // answer admits a client, and answers it until its connection ends.
@@ -130,6 +138,9 @@ func refusal(err error) *msgring.Refusal {
 // link.converse's.
 func (x *session) converse(ctx context.Context, a *attempt, l *link) error {
 	s := x.server
+	if l.life = x.life; s.config.ConnContext != nil {
+		l.life = s.config.ConnContext(x.life, l.conn.Info().ConnInfo)
+	}
 	s.mu.Lock()
 	if x.attempt == a {
 		x.link = l
