@@ -25,7 +25,8 @@ const (
 // ClientConfig says how a ClientConn makes its calls. The zero value is good.
 type ClientConfig struct {
 	// Context is the device to use; nil opens that from which the server is
-	// reached, as uapi.OpenRoute does, and Close closes it.
+	// reached, as uapi.OpenRoute does, and Close closes it. Session.Connect has
+	// a device of its own.
 	Context *uapi.Context
 	// Session has the bounds of the session.
 	Session session.ClientConfig

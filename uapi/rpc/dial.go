@@ -23,7 +23,7 @@ import (
 // configuration that is not one.
 func Dial(ctx context.Context, addr string, config ClientConfig) (*ClientConn, error) {
 	device := config.Context
-	if device == nil {
+	if device == nil && config.Session.Connect == nil {
 		var err error
 		if device, err = uapi.OpenRoute(ctx, addr, uapi.OpenConfig{}); err != nil {
 			return nil, err
@@ -31,7 +31,7 @@ func Dial(ctx context.Context, addr string, config ClientConfig) (*ClientConn, e
 	}
 	n := &native{remote: address(addr)}
 	if config.Context == nil {
-		n.device = device
+		n.device = device // nil if Connect has one
 	}
 	var err error
 	if n.client, err = session.Dial(device, addr, config.Session); err != nil {

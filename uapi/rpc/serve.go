@@ -3,6 +3,7 @@ package rpc
 import (
 	"cmp"
 	"context"
+	"net"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
@@ -18,6 +19,18 @@ func (s *Server) Serve(l *uapi.Listener) error {
 		return err
 	}
 	return below.Serve(l)
+}
+
+// ServeOver is Serve for clients that share a channel, usually TCP, with the
+// server and no connection manager: l accepts the channels, and Stop and
+// GracefulStop close it. Clients set Session.Connect to msgring.DialOver over a
+// channel to l.
+func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
+	below, err := s.below()
+	if err != nil {
+		return err
+	}
+	return below.ServeOver(device, l)
 }
 
 // below is the sessions' server, which the first use makes.

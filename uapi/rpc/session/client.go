@@ -25,7 +25,8 @@ type ClientConfig struct {
 	Slots    int    // calls that are under way at a time, at most 4,096; others wait (256)
 	MaxReply int    // bytes of an answer's body (64 MiB)
 	InFlight int    // bytes of bodies that are READ at a time, but for one (64 MiB)
-	// Connect makes a connection in place of msgring.Dial.
+	// Connect makes a connection in place of msgring.Dial: with
+	// msgring.DialOver for a server that runs ServeOver.
 	Connect func(ctx context.Context, config msgring.Config) (*msgring.Conn, error)
 }
 

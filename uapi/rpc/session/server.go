@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -44,7 +45,7 @@ type ServerConfig struct {
 // Request is a call that a handler answers.
 type Request struct {
 	Method   string
-	Metadata []byte // lent until the handler returns
+	Metadata []byte // lent to the handler and its Reply
 	Body     []byte // lent until Release, or the handler returns
 
 	slab *slab
@@ -168,6 +169,29 @@ func (s *Server) Serve(l *uapi.Listener) error {
 		if !accepted {
 			return request.Reject(0, nil)
 		}
+	}
+}
+
+// ServeOver answers the clients that share a channel, usually TCP, with the
+// server and no connection manager: l accepts the channels, over which the ends
+// exchange endpoints (msgring.DialOver, at the client in ClientConfig.Connect).
+// It returns nil after Stop or GracefulStop, which close l, or when l fails.
+func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
+	defer context.AfterFunc(s.accept, func() { _ = l.Close() })()
+	for {
+		channel, err := l.Accept()
+		switch {
+		case err == nil && s.begin(func(ctx context.Context, config msgring.Config) (*msgring.Conn, error) {
+			return msgring.AcceptOver(ctx, device, channel, config)
+		}):
+			continue
+		case err == nil:
+			err = channel.Close()
+		}
+		if s.accept.Err() != nil {
+			return nil
+		}
+		return err
 	}
 }
 
