@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -22,9 +23,17 @@ func readBenchmarks(file string) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if rows, err = parseBenchmarks(string(text)); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return rows, nil
+}
+
+// parseBenchmarks makes the rows of readBenchmarks.
+func parseBenchmarks(text string) (rows []Row, err error) {
 	const inOne = " in one process"
 	reference, where := "raw UDP"+inOne, inOne
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if name, ok := strings.CutPrefix(line, "reference: "); ok {
 			reference, where = strings.TrimSpace(name), ""
 		}
@@ -38,7 +47,7 @@ func readBenchmarks(file string) (rows []Row, err error) {
 		for i := 2; i+1 < len(f); i += 2 {
 			v, err := strconv.ParseFloat(f[i], 64)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %q is not a figure of %s", file, f[i], f[0])
+				return nil, fmt.Errorf("%q is not a figure of %s", f[i], f[0])
 			}
 			switch kind, unit, _ := strings.Cut(f[i+1], "-"); {
 			case kind == "ours":
@@ -66,7 +75,7 @@ func readBenchmarks(file string) (rows []Row, err error) {
 		rows = append(rows, r)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("%s: no benchmark reported a ratio", file)
+		return nil, errors.New("no benchmark reported a ratio")
 	}
 	return rows, nil
 }

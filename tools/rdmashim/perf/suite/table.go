@@ -114,7 +114,7 @@ func (s *suite) table() []comparison {
 		lossy := s.ours(fmt.Sprintf("loss of %g %%", l), goodput, fmt.Sprintf(lossy1M, l))
 		table = append(table, comparison{fmt.Sprintf("WRITE 1 MiB goodput, %g %% of the packets lost", l), "GB/s", lossy, write1M, none, false})
 	}
-	return append(table, s.streamTable(tcp)...)
+	return append(append(table, s.streamTable(tcp)...), s.rpcTable()...)
 }
 
 // perOverall divides by the overall time of a message.
