@@ -70,7 +70,7 @@ func TestInterop(t *testing.T) {
 	if !vmtest.Race { // as above
 		g.GoTest(t, "-timeout=24m", "-run="+onKernel, module+"uapi/rdmanet")
 		g.GoTest(t, "-timeout=24m", "-run=^Test", "-skip="+onSoft, module+"uapi/registration")
-		g.GoTest(t, "-timeout=24m", "-run=^TestNothingIsLeft$", module+"uapi/rpc/session")
+		g.GoTest(t, "-timeout=24m", "-run=^Test(NothingIsLeft|ResourceShow)$", module+"uapi/rpc/session")
 	}
 
 	output := g.GoTest(t, "-timeout=24m", "-run="+os.Getenv("INTEROP_RUN"), module+"tests/interop")
