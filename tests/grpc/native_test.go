@@ -37,6 +37,12 @@ func native(t *testing.T, pair func(t *testing.T) (server, client *uapi.Context)
 // nativeServer connects a client to s.
 func nativeServer(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Context)) (conn *rpc.ClientConn, client *uapi.Context) {
 	t.Helper()
+	return nativeClient(t, s, pair, rpc.ClientConfig{})
+}
+
+// nativeClient connects a client to s that has that config but for its Context.
+func nativeClient(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, client *uapi.Context), config rpc.ClientConfig) (conn *rpc.ClientConn, client *uapi.Context) {
+	t.Helper()
 	server, client := pair(t)
 	l, err := server.Listen(":0")
 	require.NoError(t, err)
@@ -45,7 +51,8 @@ func nativeServer(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, 
 	info, err := server.QueryDevice()
 	require.NoError(t, err)
 	at := netip.AddrPortFrom(info.Address.Addr(), l.Addr().Port()).String()
-	conn, err = rpc.Dial(limited(t), at, rpc.ClientConfig{Context: client})
+	config.Context = client
+	conn, err = rpc.Dial(limited(t), at, config)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, conn.Close())
