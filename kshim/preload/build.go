@@ -3,10 +3,8 @@ package preload
 import (
 	"cmp"
 	"crypto/sha256"
-	"debug/buildinfo"
 	"debug/elf"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/rdmashim/rdmashim/kshim/cbuild"
 )
 
 //go:embed stub/stub.c
@@ -25,7 +24,6 @@ var stubSource string
 const (
 	stubFile   = "librdmashim-stub.so"
 	kernelFile = "librdmashim-kernel.so"
-	modulePath = "github.com/rdmashim/rdmashim"
 )
 
 // Libraries are the files of the two libraries.
@@ -83,11 +81,7 @@ const keptBuilds = 4
 
 // build makes dir with the libraries in it.
 func build(cache, dir string) error {
-	cc, err := compiler()
-	if err != nil {
-		return err
-	}
-	sources, err := sourceDir()
+	cc, err := cbuild.Compiler()
 	if err != nil {
 		return err
 	}
@@ -103,13 +97,11 @@ func build(cache, dir string) error {
 	if err := os.WriteFile(source, []byte(stubSource), 0o600); err != nil {
 		return err
 	}
-	if err := run(exec.Command(cc, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-o", filepath.Join(tmp, stubFile), source, "-ldl", "-lpthread")); err != nil {
+	stub := exec.Command(cc, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-o", filepath.Join(tmp, stubFile), source, "-ldl", "-lpthread")
+	if err := cbuild.Run(stub); err != nil {
 		return err
 	}
-	lib := exec.Command("go", "build", "-C", sources, "-buildmode=c-shared", "-tags", "netgo,osusergo", "-trimpath", "-ldflags=-s -w",
-		"-o", filepath.Join(tmp, kernelFile), "./kshim/preload/lib")
-	lib.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+cc, "GOFLAGS=")
-	if err := run(lib); err != nil {
+	if err := cbuild.Library(cc, "c-shared", "./kshim/preload/lib", filepath.Join(tmp, kernelFile)); err != nil {
 		return err
 	}
 	prune(cache)
@@ -117,57 +109,6 @@ func build(cache, dir string) error {
 		return err
 	}
 	return nil
-}
-
-// compiler finds a C compiler.
-func compiler() (string, error) {
-	for _, cc := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
-		if cc == "" {
-			continue
-		}
-		if path, err := exec.LookPath(cc); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("C programs need a C compiler once, and there is none: apt-get install gcc libc6-dev (dnf: gcc glibc-devel)")
-}
-
-// sourceDir finds the sources that this program was built from.
-func sourceDir() (string, error) {
-	if _, err := exec.LookPath("go"); err != nil {
-		return "", errors.New("C programs need the go command once, and there is none: install Go and put it on PATH")
-	}
-	if _, file, _, ok := runtime.Caller(0); ok {
-		root := filepath.Join(filepath.Dir(file), "..", "..")
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			return root, nil
-		}
-	}
-	version := "latest"
-	if self, err := os.Executable(); err == nil {
-		if info, err := buildinfo.ReadFile(self); err == nil && strings.HasPrefix(info.Main.Version, "v") {
-			version = info.Main.Version
-		}
-	}
-	out, err := exec.Command("go", "mod", "download", "-json", modulePath+"@"+version).Output()
-	var module struct{ Dir string }
-	if err == nil {
-		err = json.Unmarshal(out, &module)
-	}
-	if err != nil || module.Dir == "" {
-		return "", fmt.Errorf("the sources of %s@%s are not to be had; build rdmashim in a clone without -trimpath", modulePath, version)
-	}
-	return module.Dir, nil
-}
-
-// run runs a command and makes an error of the last line that it prints.
-func run(cmd *exec.Cmd) error {
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(lines[len(lines)-1], "it says nothing"))
 }
 
 // prune removes the oldest builds, so that there is room for one more.

@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/cbuild"
 )
 
 // TestCalls: the calls that the stub answers, one by one, by a program that
 // needs no rdma-core.
 func TestCalls(t *testing.T) {
 	l := libraries(t)
-	cc, err := compiler()
+	cc, err := cbuild.Compiler()
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "calls")
 	out, err := exec.Command(cc, "-O1", "-Wall", "-pthread", "-o", program, "testdata/calls.c").CombinedOutput()

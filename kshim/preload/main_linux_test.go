@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/cbuild"
 )
 
 // envStart makes the test binary what rdmashim run is: its value names the two
@@ -72,7 +74,7 @@ func libraries(t *testing.T, programs ...string) Libraries {
 		require.NotEqual(t, "true", os.Getenv("CI"), "%v", why)
 		t.Skip(why)
 	}
-	if _, err := compiler(); err != nil {
+	if _, err := cbuild.Compiler(); err != nil {
 		missing(err)
 	}
 	for _, p := range programs {

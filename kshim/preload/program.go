@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+
+	"github.com/rdmashim/rdmashim/kshim/cbuild"
 )
 
 // Program is a program's file, found as a shell finds it.
@@ -66,7 +68,7 @@ func reachableELF(path string, f *elf.File) error {
 	}
 	switch {
 	case f.Section(".note.go.buildid") != nil || f.Section(".go.buildinfo") != nil:
-		return fmt.Errorf("%s is a Go program, which calls the kernel past libc: Go programs import %s/uapi", path, modulePath)
+		return fmt.Errorf("%s is a Go program, which calls the kernel past libc: Go programs import %s/uapi", path, cbuild.Module)
 	case interpreter == "":
 		return fmt.Errorf("%s is statically linked, so that nothing can be preloaded: link it dynamically", path)
 	case strings.Contains(interpreter, "musl"):

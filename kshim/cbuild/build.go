@@ -1,0 +1,86 @@
+package cbuild
+
+import (
+	"cmp"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Module is the module's path.
+const Module = "github.com/rdmashim/rdmashim"
+
+// Library builds a C library of a Go package of this module, with this C
+// compiler. The package is named from the module's root, "./kshim/preload/lib";
+// mode is c-shared or c-archive; link are options for the C compiler as the
+// linker's, and none holds a blank.
+func Library(cc, mode, pkg, out string, link ...string) error {
+	sources, err := sourceDir()
+	if err != nil {
+		return err
+	}
+	flags := "-s -w"
+	if len(link) > 0 {
+		flags += " '-extldflags=" + strings.Join(link, " ") + "'"
+	}
+	cmd := exec.Command("go", "build", "-C", sources, "-buildmode="+mode, "-tags", "netgo,osusergo", "-trimpath", "-ldflags="+flags, "-o", out, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+cc, "GOFLAGS=")
+	return Run(cmd)
+}
+
+// Compiler finds a C compiler.
+func Compiler() (string, error) {
+	for _, cc := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
+		if cc == "" {
+			continue
+		}
+		if path, err := exec.LookPath(cc); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("C programs need a C compiler once, and there is none: apt-get install gcc libc6-dev (dnf: gcc glibc-devel)")
+}
+
+// sourceDir finds the sources that this program was built from.
+func sourceDir() (string, error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return "", errors.New("C programs need the go command once, and there is none: install Go and put it on PATH")
+	}
+	if _, file, _, ok := runtime.Caller(0); ok {
+		root := filepath.Join(filepath.Dir(file), "..", "..")
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return root, nil
+		}
+	}
+	version := "latest"
+	if self, err := os.Executable(); err == nil {
+		if info, err := buildinfo.ReadFile(self); err == nil && strings.HasPrefix(info.Main.Version, "v") {
+			version = info.Main.Version
+		}
+	}
+	out, err := exec.Command("go", "mod", "download", "-json", Module+"@"+version).Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(out, &module)
+	}
+	if err != nil || module.Dir == "" {
+		return "", fmt.Errorf("the sources of %s@%s are not to be had; build rdmashim in a clone without -trimpath", Module, version)
+	}
+	return module.Dir, nil
+}
+
+// Run runs a command and makes an error of the last line that it prints.
+func Run(cmd *exec.Cmd) error {
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(lines[len(lines)-1], "it says nothing"))
+}
