@@ -27,7 +27,7 @@ import (
 //	text             what the block before it prints; … stands for anything within a
 //	                 line, and for any lines where it is alone on one
 //	text figures     so, and every number stands for any number
-//	go FILE          written to FILE, for the blocks that come after it
+//	go FILE, c FILE  written to FILE, for the blocks that come after it
 type docBlock struct {
 	page, language, argument string
 	line                     int // in the page
@@ -75,6 +75,12 @@ var docElsewhere = map[string]string{
 	"rdmashim vm demo --mixed":             "tools/rdmashim/vm_demo_test.go:TestVMDemo",
 	"go run health.go":                     "tests/grpc/docs_test.go:TestDocumentedPrograms",
 	"rdmashim vm build -o image":           "tools/rdmashim/vm/command_linux_test.go:TestBuild",
+
+	"rdmashim capi install --prefix ~/.local":                                                "uapi/capi/peers_linux_test.go:TestHello",
+	"export PKG_CONFIG_PATH=~/.local/lib/pkgconfig":                                          "uapi/capi/peers_linux_test.go:TestHello",
+	"cc -o hello hello.c $(pkg-config --cflags --libs rdmashim) -Wl,-rpath,$HOME/.local/lib": "uapi/capi/peers_linux_test.go:TestHello",
+	"./hello 7480":           "uapi/capi/peers_linux_test.go:TestHello",
+	"./hello 7480 127.0.0.1": "uapi/capi/peers_linux_test.go:TestHello",
 }
 
 // docBlocks are the fenced blocks of all pages, by page.
@@ -183,7 +189,7 @@ func TestDocs(t *testing.T) {
 			s.start(t, page == "guide.md")
 			for i, b := range blocks {
 				switch {
-				case b.language == "go":
+				case b.language == "go" || b.language == "c":
 					require.NotEmpty(t, b.argument, "%s names no file", b)
 					require.NoError(t, os.WriteFile(filepath.Join(s.dir, b.argument), []byte(b.text), 0o644))
 				case b.language == "text" && (b.argument == "" || b.argument == "figures"):

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/capi"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/doctor"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/dump"
@@ -35,7 +36,7 @@ exit status: 0 done; 1 failed, with one line on standard error; 2 wrong usage`
   rdmashim doctor
   rdmashim explain RETRY_EXC_ERR`
 	root.AddCommand(newDevices(), newABI(), dump.Command(), explain.Command(), newVersion(), doctor.Command())
-	root.AddCommand(kernel.Command(), cprogram.Command())
+	root.AddCommand(kernel.Command(), cprogram.Command(), capi.Command())
 	root.AddCommand(demo.Command(), demo.ServerCommand(), demo.ClientCommand(), sample.Command(), sample.PingCommand())
 	root.AddCommand(stream.EchoCommand(), stream.ProxyCommand(), qmux.Command())
 	root.AddCommand(perf.Command(suite.Commands()...), top.Command(top.Here), top.StatsCommand(top.Here))

@@ -1,0 +1,110 @@
+package capi
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFoundingProgram takes the complete example out of the founding document
+// as it is. It writes with a key that nobody gave, on a queue pair that it does
+// not connect, and ends without its message.
+func TestFoundingProgram(t *testing.T) {
+	home := installed(t)
+	document, err := os.ReadFile("testdata/rdma-api.txt")
+	require.NoError(t, err)
+	_, example, _ := strings.Cut(string(document), "## Complete Example Program")
+	m := regexp.MustCompile("(?s)```c\n(.*?)```").FindStringSubmatch(example)
+	require.NotNil(t, m)
+	source := filepath.Join(t.TempDir(), "example.c")
+	require.NoError(t, os.WriteFile(source, []byte(m[1]), 0o644))
+	for _, static := range []bool{false, true} {
+		start(t, "sim", compile(t, home, static, source)).prints("")
+	}
+}
+
+// TestDeclarations holds rdma.h to the document's declarations.
+func TestDeclarations(t *testing.T) {
+	document, err := os.ReadFile("testdata/rdma-api.txt")
+	require.NoError(t, err)
+	spaces := regexp.MustCompile(`\s+`)
+	plain := func(s string) string {
+		return spaces.ReplaceAllString(strings.NewReplacer("uint64_t", "uint64", "uint32_t", "uint32").Replace(s), " ")
+	}
+	declared := regexp.MustCompile(`(?s)int (rdma_\w+)\([^)]*\)`)
+	found := map[string]string{}
+	for _, m := range declared.FindAllStringSubmatch(rdmaHeader, -1) {
+		found[m[1]] = plain(m[0])
+	}
+	calls := declared.FindAllStringSubmatch(string(document), -1)
+	require.Len(t, calls, 7)
+	for _, m := range calls {
+		require.Equal(t, plain(m[0]), found[m[1]])
+	}
+	for _, m := range regexp.MustCompile("(RDMA_[A-Z_]+)`").FindAllStringSubmatch(string(document), -1) {
+		require.Contains(t, rdmaHeader, "\t"+m[1]+" = ")
+	}
+}
+
+// TestCalls makes each call rightly and wrongly, also under AddressSanitizer.
+func TestCalls(t *testing.T) {
+	home := installed(t)
+	for name, c := range map[string]struct {
+		static bool
+		flags  []string
+	}{
+		"shared":           {},
+		"archive":          {static: true},
+		"AddressSanitizer": {flags: []string{"-fsanitize=address", "-g"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := compile(t, home, c.static, append(c.flags, "-O1", "-Wall", "-Wextra", "-Werror", "testdata/calls.c")...)
+			start(t, "sim", program).prints("all calls are as they should be\n")
+		})
+	}
+}
+
+// TestSymbols: neither library has a symbol that another may have.
+func TestSymbols(t *testing.T) {
+	lib := filepath.Join(installed(t), ".local", "lib")
+	f, err := elf.Open(filepath.Join(lib, linkName))
+	require.NoError(t, err)
+	defer f.Close()
+	soname, err := f.DynString(elf.DT_SONAME)
+	require.NoError(t, err)
+	require.Equal(t, []string{sharedName}, soname)
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	var names []string
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			names = append(names, s.Name)
+		}
+	}
+	out, err := exec.Command("nm", "-g", "--defined-only", filepath.Join(lib, staticName)).Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Fields(line); len(fields) == 3 {
+			names = append(names, fields[2])
+		}
+	}
+	calls := regexp.MustCompile(`RDMASHIM\((\w+)\);`).FindAllStringSubmatch(rdmaHeader, -1)
+	var want []string
+	for _, m := range calls {
+		want = append(want, "rdmashim_"+m[1], "rdmashim_"+m[1])
+	}
+	require.ElementsMatch(t, want, names)
+}
+
+func TestInstallRefuses(t *testing.T) {
+	for _, prefix := range []string{"", "usr", "/a\nb", "/$a"} {
+		_, err := Install(Config{Prefix: prefix, DestDir: t.TempDir()})
+		require.ErrorContains(t, err, "no absolute path")
+	}
+}

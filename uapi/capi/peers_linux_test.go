@@ -1,0 +1,111 @@
+package capi
+
+import (
+	"net"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// hello is the page's program.
+func hello(t *testing.T) string { return filepath.Join(installed(t), "src", "hello") }
+
+// freePort is a TCP port for a program to listen on.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// TestHello runs the page's program against itself.
+func TestHello(t *testing.T) {
+	program, port := hello(t), freePort(t)
+	receiver := start(t, newDevice(), program, port)
+	for deadline := time.Now().Add(patience); ; { // until the receiver listens
+		sender := start(t, newDevice(), program, port, "127.0.0.1")
+		if err := sender.Wait(); err == nil {
+			require.Equal(t, "sent\n", sender.out.String())
+			break
+		}
+		require.True(t, time.Now().Before(deadline), "%s; %s", &sender.out, &receiver.out)
+	}
+	receiver.prints("hello from C\n")
+}
+
+// peer is a Go program's side: a region and a queue pair.
+func peer(t *testing.T) (c *uapi.Context, mem []byte, mr uapi.MR, qp uapi.QP) {
+	t.Helper()
+	c, err := uapi.Open(newDevice())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	mem = make([]byte, 4096)
+	mr, err = c.RegMR(mem, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+	require.NoError(t, err)
+	qp, err = c.CreateQP(4, 4)
+	require.NoError(t, err)
+	return c, mem, mr, qp
+}
+
+// done waits for one completion.
+func done(t *testing.T, c *uapi.Context, qp uapi.QP) {
+	t.Helper()
+	var wc [1]uapi.WC
+	_, err := c.WaitCQ(t.Context(), qp, wc[:])
+	require.NoError(t, err)
+	require.NoError(t, wc[0].Err())
+}
+
+// TestGoReceives: the page's program sends to a Go program.
+func TestGoReceives(t *testing.T) {
+	program := hello(t)
+	c, mem, mr, qp := peer(t)
+	_, err := c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	_, err = c.PostRecv(qp, mr, 4000, 1)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
+	sender := start(t, newDevice(), program, strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "127.0.0.1")
+	conn, err := l.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil)
+	require.NoError(t, err)
+	done(t, c, qp)
+	require.Equal(t, "hello from C", string(mem[:12]))
+	sender.prints("sent\n")
+}
+
+// TestGoSends: a Go program sends to the page's program.
+func TestGoSends(t *testing.T) {
+	program, port := hello(t), freePort(t)
+	receiver := start(t, newDevice(), program, port)
+	c, mem, mr, qp := peer(t)
+	var conn net.Conn
+	require.Eventually(t, func() (ok bool) {
+		var err error
+		conn, err = net.Dial("tcp", "127.0.0.1:"+port)
+		return err == nil
+	}, patience, time.Millisecond)
+	defer conn.Close()
+	introduction, err := c.ConnectOver(t.Context(), conn, qp, []uapi.MR{mr}, nil)
+	require.NoError(t, err)
+	require.Len(t, introduction.Regions, 1)
+	there := introduction.Regions[0]
+	copy(mem, "hello from Go\x00")
+	_, err = c.PostWrite(qp, mr, 0, there.Addr, there.RKey, 14)
+	require.NoError(t, err)
+	_, err = c.PostSend(qp, mr, 1)
+	require.NoError(t, err)
+	done(t, c, qp)
+	done(t, c, qp)
+	receiver.prints("hello from Go\n")
+}
