@@ -63,6 +63,7 @@ type world struct {
 	server   *Server
 	client   *ClientConn
 	served   sync.WaitGroup
+	deaf     atomic.Bool // the listener was closed while the server runs
 }
 
 // serve begins to serve the gate, also in place of a server that has stopped.
@@ -71,7 +72,7 @@ func (w *world) serve(t *testing.T, config ServerConfig) {
 	testgrpc.RegisterTestServiceServer(s, w.gate)
 	w.server = s
 	w.served.Go(func() {
-		if err := s.Serve(w.listener); err != nil {
+		if err := s.Serve(w.listener); err != nil && !w.deaf.Load() {
 			t.Error(err)
 		}
 	})
@@ -167,6 +168,61 @@ func TestAtMostOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNoConnection: the connection of a call without a deadline breaks, and no
+// other can be made. After the session's lifetime the call's fate is unknown.
+func TestNoConnection(t *testing.T) {
+	within(t, "", ServerConfig{}, func(t *testing.T, w *world) {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), simple(""))
+			ended <- err
+		}()
+		<-w.begun
+		w.deaf.Store(true)
+		require.NoError(t, w.listener.Close())
+		began := time.Now()
+		w.cut()
+		err := <-ended
+		require.Equal(t, codes.Unavailable, status.Code(err), err)
+		require.Equal(t, FateUnknown, FateOf(err))
+		require.InDelta(t, 60, time.Since(began).Seconds(), 15)
+		require.EqualValues(t, 1, w.executed.Load())
+		close(w.open)
+	})
+}
+
+// TestTooManySessions: a client beyond the server's bound hears so, and a call
+// that waits is made when another session has ended.
+func TestTooManySessions(t *testing.T) {
+	config := ServerConfig{}
+	config.Session.Sessions = 1
+	within(t, "", config, func(t *testing.T, w *world) {
+		close(w.open)
+		_, err := testgrpc.NewTestServiceClient(w.client).UnaryCall(t.Context(), simple(""))
+		require.NoError(t, err)
+		second, err := Dial(t.Context(), w.listener.Addr().String(), ClientConfig{Context: w.device})
+		require.NoError(t, err)
+		stub := testgrpc.NewTestServiceClient(second)
+		_, err = stub.UnaryCall(t.Context(), simple(""))
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.ErrorContains(t, err, "too many sessions")
+		require.NoError(t, FateOf(err))
+		require.EqualValues(t, 1, w.executed.Load())
+
+		ended := make(chan error, 1)
+		go func() {
+			_, err := stub.UnaryCall(t.Context(), simple(""), grpc.WaitForReady(true))
+			ended <- err
+		}()
+		synctest.Wait()
+		require.Empty(t, ended)
+		require.NoError(t, w.client.Close())
+		require.NoError(t, <-ended)
+		require.EqualValues(t, 2, w.executed.Load())
+		require.NoError(t, second.Close())
+	})
 }
 
 // TestExecutedAnswerLost: the server keeps no answer that long, and the
