@@ -300,7 +300,8 @@ func (l *Link) life(at netip.AddrPort, n nonce) *device {
 	}
 }
 
-// Close closes the other link, the sockets and the rings.
+// Close closes the other link, the sockets and the rings. It waits for a Meet
+// that is under way, Patience at most.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -309,6 +310,8 @@ func (l *Link) Close() error {
 	}
 	l.closed = true
 	l.mu.Unlock()
+	l.meeting.Lock() // a Meet under way ends, with a ring or without
+	defer l.meeting.Unlock()
 	err := l.Link.Close()
 	l.place.listener.Close()
 	l.mu.Lock()

@@ -1,0 +1,185 @@
+package shm
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+)
+
+// holds is what meeting devices costs the process.
+type holds struct{ maps, descriptors int }
+
+func held(t *testing.T) (h holds) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	fds, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return holds{strings.Count(string(maps), "/memfd:rdmashim"), len(fds)}
+}
+
+// requireHeld waits until the process holds so much again, and l has no ring
+// and no socket to a peer. Goroutines are counted by TestMain.
+func requireHeld(t *testing.T, want holds, l *Link) {
+	t.Helper()
+	conns := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.place.conns)
+	}
+	until(func() bool { return l.ins.Load()+l.outs.Load() == 0 && conns() == 0 && held(t) == want })
+	require.Zero(t, l.ins.Load())
+	require.Zero(t, l.outs.Load())
+	require.Zero(t, conns())
+	require.Equal(t, want, held(t))
+}
+
+// open is listen for a device that the test closes.
+func open(t *testing.T) *Link {
+	t.Helper()
+	inner, err := udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
+	require.NoError(t, err)
+	l, err := Wrap(inner, Options{Patience: long})
+	require.NoError(t, err)
+	return l
+}
+
+// Devices that open, meet and close leave no map, descriptor or socket behind.
+func TestCyclesLeaveNothing(t *testing.T) {
+	cycles := 1000
+	if testing.Short() {
+		cycles = 50
+	}
+	a := listen(t)
+	before := held(t)
+	for range cycles {
+		b := open(t)
+		require.NotZero(t, a.Meet(b.local))
+		require.NotZero(t, b.Meet(a.local))
+		require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("last"))}))
+		require.NoError(t, b.Close())
+	}
+	requireHeld(t, before, a)
+	// A life counts twice if one socket hangs up before the other is read.
+	require.GreaterOrEqual(t, counter(a, "shm_deaths"), uint64(cycles))
+}
+
+// A device that closes while it meets another one keeps no ring.
+func TestMeetBesideClose(t *testing.T) {
+	b := listen(t)
+	before := held(t)
+	for i := range 200 {
+		a := open(t)
+		met := make(chan struct{})
+		go func() {
+			defer close(met)
+			a.Meet(b.local)
+		}()
+		until := time.Now().Add(time.Duration(i%40) * 10 * time.Microsecond)
+		for time.Now().Before(until) { // a moment of meeting, another one each time
+		}
+		require.NoError(t, a.Close())
+		<-met
+		requireHeld(t, before, b)
+	}
+}
+
+// A process that is killed hangs up. A dialer that does so after any step, its
+// death told or not, leaves nothing behind in the device that it dialled.
+func TestDialerDies(t *testing.T) {
+	a := listen(t)
+	before := held(t)
+	name := netip.MustParseAddrPort("127.0.0.9:4798")
+	for step, deaths := range []uint64{0, 0, 0, 1, 2, 3} { // in all
+		c, err := net.DialUnix("unixpacket", nil, unixAddr(a.local))
+		require.NoError(t, err)
+		if step >= 1 {
+			h := hello{device: name, memory: memorySize, nonce: nonce{byte(step)}}
+			require.NoError(t, sendHello(c, &h))
+		}
+		if step >= 2 {
+			_, fds, err := receiveHello(c, 2)
+			require.NoError(t, err)
+			mem, err := adoptMemory(fds[0])
+			require.NoError(t, err)
+			if step >= 3 {
+				_, err = c.Write([]byte{ready})
+				require.NoError(t, err)
+			}
+			p := newProducer(mem)
+			if step >= 4 { // a packet is written
+				require.NoError(t, p.put(0, head(0, 0), nil, nil))
+			}
+			if step >= 5 { // and shown
+				p.publish()
+				ringEvent(fds[1])
+			}
+			require.NoError(t, unix.Munmap(mem))
+			closeAll(fds)
+		}
+		require.NoError(t, c.Close())
+		until(func() bool { return counter(a, "shm_deaths") == deaths })
+		requireHeld(t, before, a)
+		require.Equal(t, deaths, counter(a, "shm_deaths"), "step %d", step)
+	}
+	require.Zero(t, counter(a, "shm_broken"))
+}
+
+// An acceptor that dies after any step leaves nothing behind in the device that
+// dials it, which goes on by UDP.
+func TestAcceptorDies(t *testing.T) {
+	a := listen(t)
+	at := netip.MustParseAddrPort("127.0.0.9:4797")
+	listener, err := net.ListenUnix("unixpacket", unixAddr(at))
+	require.NoError(t, err)
+	defer listener.Close()
+	before := held(t)
+	for step := range 4 {
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			c, err := listener.AcceptUnix()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if step >= 1 {
+				_, _, err = receiveHello(c, 0)
+			}
+			if step < 2 || err != nil {
+				return
+			}
+			mem, fd, err := newMemory()
+			if err != nil {
+				return
+			}
+			defer unix.Close(fd)
+			defer func() { _ = unix.Munmap(mem) }()
+			h := hello{device: at, memory: memorySize, nonce: nonce{byte(step)}}
+			if sendHello(c, &h, fd, a.place.fd) == nil && step >= 3 {
+				_, _ = c.Read(make([]byte, 1)) // ready
+			}
+		}()
+		met := a.Meet(at)
+		if step < 2 {
+			require.Zero(t, met, "step %d", step)
+		} else if step == 3 {
+			require.NotZero(t, met)
+		}
+		<-gone
+		requireHeld(t, before, a)
+		a.mu.Lock()
+		clear(a.absent)
+		a.mu.Unlock()
+	}
+	require.Zero(t, counter(a, "shm_broken"))
+}
