@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -82,23 +81,6 @@ func (call unary) by(callers int) move {
 		}
 		all.Wait()
 		return nil, errors.Join(failed...)
-	}
-}
-
-// streamOf reads messages of 1 MiB from a stream.
-func streamOf(c grpc.ClientConnInterface) move {
-	stub := testgrpc.NewTestServiceClient(c)
-	return func(ctx context.Context, n int) ([]float64, error) {
-		s, err := stub.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{
-			ResponseParameters: slices.Repeat([]*testgrpc.ResponseParameters{{Size: 1 << 20}}, n),
-		})
-		for err == nil {
-			_, err = s.Recv()
-		}
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return nil, err
 	}
 }
 

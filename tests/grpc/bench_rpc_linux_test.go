@@ -58,6 +58,10 @@ func BenchmarkRPC(b *testing.B) {
 
 	compare(b, "Stream1MiB", servers.side(streamOf(ours)), servers.side(streamOf(tcp))).
 		row(b, overTCP, atLeast(2), megabytes).row(b, overTCP, none, cpu)
+	compare(b, "RawStream1MiB/protobuf", servers.side(rawStreamOf(ours)), servers.side(streamOf(tcp))).
+		row(b, overTCP+", protobuf", atLeast(2.8), megabytes).row(b, overTCP+", protobuf", none, cpu)
+	compare(b, "RawStream1MiB/raw", servers.side(rawStreamOf(ours)), servers.side(rawStreamOf(tcp))).
+		row(b, overTCP+", raw bytes", none, megabytes).row(b, overTCP+", raw bytes", none, cpu)
 }
 
 // allocate prints how many allocations a call makes at both ends, which are in

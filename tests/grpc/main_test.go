@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/interop"
-	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/uapi"
@@ -56,9 +54,9 @@ func serveProcess(at string) error {
 		return err
 	}
 	ours := rpc.NewServer(rpc.ServerConfig{})
-	testgrpc.RegisterTestServiceServer(ours, interop.NewTestServer())
+	registerBulk(ours)
 	s := grpc.NewServer()
-	testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+	registerBulk(s)
 	all := servers{RDMA: l.Addr().String(), Native: native.Addr().String(), TCP: tcp.Addr().String()}
 	if err := serveReferences(s, &all); err != nil {
 		return err

@@ -47,6 +47,7 @@ type ClientConfig struct {
 type ClientConn struct {
 	session clientSession
 	config  ClientConfig
+	memory  memory // nil if the session has none
 	target  string
 	unary   grpc.UnaryClientInterceptor  // nil without interceptors
 	stream  grpc.StreamClientInterceptor // nil without interceptors
@@ -69,6 +70,9 @@ func newClientConn(s clientSession, target string, config ClientConfig) (*Client
 			return nil, fmt.Errorf("rpc: target %s: %w", target, err)
 		}
 		c.named = named
+	}
+	if n, ok := s.(*native); ok {
+		c.memory = n.client.Memory()
 	}
 	local, remote := s.addrs()
 	for _, h := range config.StatsHandlers {
@@ -131,6 +135,7 @@ type unaryCall struct {
 	request  request
 	out      body
 	watch    *watch
+	memory   memory
 	reply    any
 	trailers metadata.MD
 }
@@ -142,7 +147,7 @@ func (c *ClientConn) invoke(ctx context.Context, method string, args, reply any,
 		*call = unaryCall{}
 		unaryCalls.Put(call)
 	}()
-	call.reply = reply
+	call.reply, call.memory = reply, c.memory
 	if err = call.info.set(options); err == nil {
 		err = call.do(ctx, c, method, args)
 	}
@@ -200,7 +205,7 @@ func (u *unaryCall) take(a answer, b []byte) error {
 	if len(b) > u.info.maxReceive {
 		return tooLong("received", len(b), u.info.maxReceive)
 	}
-	if err := u.info.codec.unmarshal(b, u.reply); err != nil {
+	if err := u.info.codec.unmarshal(u.memory, b, u.reply); err != nil {
 		return err
 	}
 	u.watch.inPayload(u.reply, len(b))

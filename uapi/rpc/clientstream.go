@@ -19,6 +19,7 @@ import (
 // message has the headers, be they empty.
 type clientStream struct {
 	side   clientSide
+	memory memory
 	ctx    context.Context
 	cancel context.CancelFunc
 	desc   *grpc.StreamDesc
@@ -40,7 +41,7 @@ type clientStream struct {
 // newStream opens a stream, within the interceptors.
 func (c *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	s := &clientStream{
-		desc: desc,
+		desc: desc, memory: c.memory,
 		turn: make(chan struct{}, 1), headed: make(chan struct{}), finished: make(chan struct{}),
 	}
 	info := &s.info
@@ -187,7 +188,7 @@ func (s *clientStream) RecvMsg(m any) error {
 		if len(b) > s.info.maxReceive {
 			return tooLong("received", len(b), s.info.maxReceive)
 		}
-		if err := s.info.codec.unmarshal(b, m); err != nil {
+		if err := s.info.codec.unmarshal(s.memory, b, m); err != nil {
 			return err
 		}
 		s.watch.inPayload(m, len(b))

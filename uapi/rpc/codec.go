@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -75,6 +74,14 @@ func (c codec) marshal(v any) (b body, err error) {
 // Size is the message's length in bytes.
 func (b *body) Size() int { return b.size }
 
+// InPlace is the message if another codec made it in one piece.
+func (b *body) InPlace() []byte {
+	if b.message != nil || len(b.bytes) != 1 {
+		return nil
+	}
+	return b.bytes[0].ReadOnlyData()
+}
+
 // Append appends the message's bytes. It may be called again, for a repeat.
 func (b *body) Append(to []byte) ([]byte, error) {
 	if b.message == nil {
@@ -97,11 +104,14 @@ func (b *body) Append(to []byte) ([]byte, error) {
 // free gives back what another codec took.
 func (b *body) free() { b.bytes.Free() }
 
-// unmarshal reads a message out of bytes that are lent until it returns.
-func (c codec) unmarshal(b []byte, v any) error {
+// unmarshal reads a message out of bytes that are lent until it returns, in m
+// if that is not nil.
+func (c codec) unmarshal(m memory, b []byte, v any) error {
 	var err error
 	if c.other != nil { // it may keep what it is given
-		err = c.other.Unmarshal(mem.BufferSlice{mem.SliceBuffer(bytes.Clone(b))}, v)
+		data := mem.BufferSlice{buffer(m, b)}
+		err = c.other.Unmarshal(data, v)
+		data.Free()
 	} else if m := asProto(v); m != nil {
 		err = pb.Unmarshal(b, m)
 	} else {

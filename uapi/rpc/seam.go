@@ -73,6 +73,14 @@ type incoming struct {
 	metadata []byte
 	body     []byte   // of a call; lent until it is released
 	loan     releaser // nil if the body is not lent
+	memory   memory   // nil if there is none
+}
+
+// memory is a session.Memory.
+type memory interface {
+	Lend(n int) []byte
+	Hold(body []byte) bool
+	Release(b []byte)
 }
 
 // releaser ends a loan.

@@ -42,14 +42,14 @@ func (s *Server) below() (*session.Server, error) {
 			return connContext(ctx, Addr{conn.LocalAddr}, Addr{conn.RemoteAddr})
 		}
 		c.Unary = func(ctx context.Context, r *session.Request) session.Reply {
-			a, out := s.call(incoming{ctx: ctx, method: r.Method, metadata: r.Metadata, body: r.Body, loan: r})
+			a, out := s.call(incoming{ctx: ctx, method: r.Method, metadata: r.Metadata, body: r.Body, loan: r, memory: r.Memory()})
 			if out == nil {
 				return a.reply(nil)
 			}
 			return a.reply(lastBody{out})
 		}
 		c.Stream = func(ctx context.Context, ss *session.ServerStream) session.Reply {
-			return s.open(incoming{ctx: ctx, method: ss.Method, metadata: ss.Metadata}, served{ss}).reply(nil)
+			return s.open(incoming{ctx: ctx, method: ss.Method, metadata: ss.Metadata, memory: ss.Memory()}, served{ss}).reply(nil)
 		}
 		s.sessions, s.err = session.NewServer(c)
 	})
@@ -60,12 +60,12 @@ func (a *answer) reply(b session.Body) session.Reply {
 	return session.Reply{Status: session.Status{Code: a.code, Text: a.text, Details: a.details}, Metadata: a.metadata, Body: b}
 }
 
-// lastBody is a body that is appended once, and then gives back what it took.
+// lastBody is a body that is sent once, and then gives back what it took.
 type lastBody struct{ *body }
 
-func (b lastBody) Append(to []byte) ([]byte, error) {
-	defer b.free()
-	return b.body.Append(to)
+func (b lastBody) Close() error {
+	b.free()
+	return nil
 }
 
 // served is a stream of a session at the server: a side.

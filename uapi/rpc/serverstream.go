@@ -43,7 +43,7 @@ func (x *exchange) decode(m any, most int) error {
 	if len(x.body) > most {
 		return tooLong("received", len(x.body), most)
 	}
-	if err := x.codec.unmarshal(x.body, m); err != nil {
+	if err := x.codec.unmarshal(x.memory, x.body, m); err != nil {
 		return err
 	}
 	x.watch.inPayload(m, len(x.body))
@@ -178,7 +178,7 @@ func (s *serverStream) take(b []byte, m any) error {
 	if len(b) > s.maxReceive {
 		return tooLong("received", len(b), s.maxReceive)
 	}
-	if err := s.codec.unmarshal(b, m); err != nil {
+	if err := s.codec.unmarshal(s.memory, b, m); err != nil {
 		return err
 	}
 	s.watch.inPayload(m, len(b))

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"io"
 	"sync"
 	"syscall"
 
@@ -9,7 +10,10 @@ import (
 )
 
 // Body is a message that is appended to memory which the session gives, and
-// which the device may read.
+// which the device may read. It may have two methods more. InPlace() []byte is
+// the message where it lies in one piece, or nil; if it is a loan of the
+// session's Memory it is sent from there, not appended. Close() error is called
+// once, when the session needs the Body no more.
 type Body interface {
 	// Size is how many bytes Append appends at most: 0 … 64 MiB and 64 KiB.
 	Size() int
@@ -24,6 +28,9 @@ type Bytes []byte
 // Size is the number of the bytes.
 func (b Bytes) Size() int { return len(b) }
 
+// InPlace is the bytes.
+func (b Bytes) InPlace() []byte { return b }
+
 // Append appends the bytes.
 func (b Bytes) Append(to []byte) ([]byte, error) { return append(to, b...), nil }
 
@@ -34,9 +41,10 @@ const copyLimit = 32 << 10
 // payload is a body as it is sent: bytes that travel in the message, or a slab
 // that the peer READs. It is neither when there is none.
 type payload struct {
-	bytes []byte
-	slab  *slab
-	has   bool // there is a body, be it empty
+	bytes  []byte
+	slab   *slab
+	length int  // of the body in slab
+	has    bool // there is a body, be it empty
 }
 
 // scratch is memory for the bytes of a call, which are lent from its front on.
@@ -77,11 +85,21 @@ func (s *slabs) load(b Body, to *scratch) (p payload, err error) {
 	if b == nil {
 		return p, nil
 	}
+	if c, ok := b.(io.Closer); ok {
+		defer c.Close()
+	}
 	n := b.Size()
 	if n < 0 || n > wire.MaxBody {
 		return p, fmt.Errorf("rpc session: a body of %d bytes; it has at most %d: %w", n, wire.MaxBody, syscall.EMSGSIZE)
 	}
 	p.has = true
+	if x, ok := b.(interface{ InPlace() []byte }); ok && n > copyLimit {
+		lies := x.InPlace()
+		if p.slab = s.borrowed(lies); p.slab != nil {
+			p.length = len(lies)
+			return p, nil
+		}
+	}
 	var room []byte
 	if n <= copyLimit {
 		room = to.room(n)
@@ -101,7 +119,7 @@ func (s *slabs) load(b Body, to *scratch) (p payload, err error) {
 		if &out[0] != &p.slab.mem[0] { // Append has moved
 			copy(p.slab.mem, out)
 		}
-		p.slab.used = len(out)
+		p.length = len(out)
 		return p, nil
 	default:
 		p.bytes = out

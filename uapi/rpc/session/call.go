@@ -159,9 +159,9 @@ func (p *pending) check(longest int) error {
 		Type: wire.Request, Flags: wire.Define, Sequence: 1,
 		Name: []byte(p.method), Metadata: p.metadata, Body: p.payload.bytes,
 	}
-	if x := p.payload.slab; x != nil {
+	if p.payload.slab != nil {
 		m.Flags |= wire.Offered
-		m.Offer.Length = uint32(x.used)
+		m.Offer.Length = uint32(p.payload.length)
 	}
 	if p.stream != nil {
 		m.Type, m.Stream = wire.StreamOpen, 1

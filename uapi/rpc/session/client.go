@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -25,6 +28,7 @@ type ClientConfig struct {
 	Slots    int    // calls that are under way at a time, at most 4,096; others wait (256)
 	MaxReply int    // bytes of an answer's body (64 MiB)
 	InFlight int    // bytes of bodies that are READ at a time, but for one (64 MiB)
+	Loans    int    // bytes of Memory that are lent at a time (64 MiB)
 	// Connect makes a connection in place of msgring.Dial: with
 	// msgring.DialOver for a server that runs ServeOver.
 	Connect func(ctx context.Context, config msgring.Config) (*msgring.Conn, error)
@@ -45,7 +49,8 @@ type Client struct {
 	over   chan struct{} // closed when nothing is left
 	work   chan struct{} // tells run that a call waits
 	slabs  slabs
-	spare  sync.Pool // of *pending
+	spare  sync.Pool    // of *pending
+	owed   atomic.Int64 // loans that were not released before the end
 
 	mu       sync.Mutex
 	closed   bool
@@ -81,13 +86,13 @@ func Dial(device *uapi.Context, addr string, config ClientConfig) (*Client, erro
 	if err := ring.Check(); err != nil {
 		return nil, err
 	}
-	if config.Slots < 0 || config.Slots > core.MaxSlots || config.MaxReply < 0 || config.InFlight < 0 {
+	if config.Slots < 0 || config.Slots > core.MaxSlots || min(config.MaxReply, config.InFlight, config.Loans) < 0 {
 		return nil, errConfig("ClientConfig")
 	}
 	config.MaxReply = cmp.Or(config.MaxReply, wire.MaxBody)
 	config.InFlight = cmp.Or(config.InFlight, wire.MaxBody)
 	c := &Client{device: device, addr: addr, config: config, over: make(chan struct{}), work: make(chan struct{}, 1)}
-	c.slabs.offers = &offers{}
+	c.slabs.offers, c.slabs.owed, c.slabs.most = &offers{}, &c.owed, cmp.Or(config.Loans, defaultLoans)
 	c.life, c.stop = context.WithCancel(context.Background())
 	c.begin()
 	go c.run()
@@ -278,5 +283,8 @@ func (c *Client) Close() error {
 	}
 	c.stop()
 	<-c.over
+	if n := c.owed.Load(); n > 0 {
+		return fmt.Errorf("rpc session: Close: %d loans of memory were not released; call Memory.Release for each: %w", n, syscall.EBUSY)
+	}
 	return nil
 }

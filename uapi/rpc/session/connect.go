@@ -236,7 +236,7 @@ func (c *Client) request(x *link, p *pending) (m core.Send, ok bool) {
 	var name core.Slab
 	var length uint32
 	if slab := p.payload.slab; slab != nil {
-		name, length = c.slabs.offers.add(slab), uint32(slab.used)
+		name, length = c.slabs.offers.add(slab), uint32(p.payload.length)
 	}
 	m, _ = c.core.Request(p.slot, p.method, name, length)
 	m.Metadata, m.Body = p.metadata, p.payload.bytes

@@ -43,7 +43,7 @@ func (x *session) start(method string, m *wire.Message, stream bool, body *slab)
 		return
 	}
 	r.scratch = scratches.Get().(*scratch)
-	r.request = Request{Method: method, Metadata: r.scratch.copy(m.Metadata), slab: body}
+	r.request = Request{Method: method, Metadata: r.scratch.copy(m.Metadata), slab: body, memory: &x.slabs}
 	if body != nil {
 		r.request.Body = body.bytes()
 		go r.run()
@@ -138,7 +138,7 @@ func (x *session) finish(slot uint16, reply *Reply, p payload, longest int) {
 	}
 	if p.slab != nil {
 		m.Flags |= wire.Offered
-		m.Offer.Length = uint32(p.slab.used)
+		m.Offer.Length = uint32(p.length)
 	}
 	if err := m.Check(); err != nil || m.Length() > longest {
 		text := fmt.Sprintf("the handler's answer does not fit into a message of %d bytes", longest)
@@ -146,7 +146,7 @@ func (x *session) finish(slot uint16, reply *Reply, p payload, longest int) {
 	}
 	r := core.Reply{Flags: m.Flags &^ wire.Offered, Code: m.Code, Text: m.Text, Details: m.Details, Metadata: m.Metadata, Body: p.bytes}
 	if p.slab != nil {
-		r.Slab, r.Length = x.slabs.offers.add(p.slab), uint32(p.slab.used)
+		r.Slab, r.Length = x.slabs.offers.add(p.slab), uint32(p.length)
 	}
 	x.core.Finish(x.server.now(), slot, &r)
 }

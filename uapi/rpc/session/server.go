@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -39,6 +40,7 @@ type ServerConfig struct {
 	Kept          int64         // bytes of answers kept for all sessions (1 GiB)
 	SessionKept   int64         // bytes of answers kept for a session (16 MiB)
 	InFlight      int           // bytes of bodies that are READ at a time for a session, but for one (64 MiB)
+	Loans         int           // bytes of a session's Memory that are lent at a time (64 MiB)
 	Lifetime      time.Duration // of a session without a connection, in whole seconds (60 s)
 }
 
@@ -48,7 +50,8 @@ type Request struct {
 	Metadata []byte // lent to the handler and its Reply
 	Body     []byte // lent until Release, or the handler returns
 
-	slab *slab
+	slab   *slab
+	memory *slabs
 }
 
 // Release ends the loan of the body.
@@ -79,6 +82,7 @@ type Server struct {
 	all    sync.WaitGroup
 	offers offers
 	paces  paces
+	owed   atomic.Int64 // loans of sessions that have ended
 
 	mu       sync.Mutex
 	closed   bool // no more connections
@@ -101,6 +105,7 @@ type ServerStats struct {
 	KeptBytes  int64  // of answers, now
 	CutOff     uint64 // connections whose client broke the protocol
 	Dropped    uint64 // messages of older connections or calls
+	Loans      int64  // of Memory, not released though their session has ended
 }
 
 // NewServer makes a server. The error is EINVAL for a configuration that is not
@@ -111,12 +116,13 @@ func NewServer(config ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	c := &config
-	if min(c.MaxConcurrent, c.MaxRequest, c.Sessions, c.Slots, c.InFlight) < 0 || min(c.Kept, c.SessionKept, int64(c.Lifetime)) < 0 ||
+	if min(c.MaxConcurrent, c.MaxRequest, c.Sessions, c.Slots, c.InFlight, c.Loans) < 0 || min(c.Kept, c.SessionKept, int64(c.Lifetime)) < 0 ||
 		c.Slots > core.MaxSlots || c.Unary == nil && c.Stream == nil {
 		return nil, errConfig("ServerConfig")
 	}
 	c.MaxRequest = cmp.Or(c.MaxRequest, wire.MaxBody)
 	c.InFlight = cmp.Or(c.InFlight, wire.MaxBody)
+	c.Loans = cmp.Or(c.Loans, defaultLoans)
 	c.Lifetime = max(cmp.Or(c.Lifetime, time.Duration(core.Lifetime)).Truncate(time.Second), time.Second)
 	s := &Server{
 		config: config, began: time.Now(), sessions: map[*core.Session]*session{},
@@ -145,7 +151,7 @@ func (s *Server) Stats() ServerStats {
 	c := s.core
 	return ServerStats{
 		Sessions: c.Sessions(), Executed: c.Executed, Replays: c.Replays, Attaches: c.Attaches, Resumed: c.Resumed,
-		Voids: c.Voids, Tombstones: c.Tombstones, KeptBytes: c.Kept(), CutOff: s.cutOff, Dropped: c.Dropped,
+		Voids: c.Voids, Tombstones: c.Tombstones, KeptBytes: c.Kept(), CutOff: s.cutOff, Dropped: c.Dropped, Loans: s.owed.Load(),
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *Server) admit(a *attempt, asked msgring.Session) (*session, msgring.Ses
 	x := s.sessions[c]
 	if x == nil {
 		x = &session{server: s, core: c, calls: map[uint16]*running{}}
-		x.slabs.offers = &s.offers
+		x.slabs.offers, x.slabs.owed, x.slabs.most = &s.offers, &s.owed, s.config.Loans
 		x.life, x.stop = context.WithCancel(context.Background())
 		s.sessions[c] = x
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/msgring"
@@ -23,10 +24,14 @@ import (
 // still registered with a connection that is ending.
 type slabs struct {
 	offers *offers
-	mu     sync.Mutex // taken behind the end's
-	all    map[*slab]bool
+	mu     sync.Mutex      // taken behind the end's
+	all    map[*byte]*slab // by the first byte of mem
 	free   [slabSizes][]*slab
-	kept   int // bytes in free
+	kept   int   // bytes in free
+	lent   int   // bytes of slabs that are lent to the program
+	loans  int64 // and how many loans these are
+	most   int   // bytes that may be lent
+	owed   *atomic.Int64
 	closed bool
 }
 
@@ -49,7 +54,8 @@ type slab struct {
 	of     *slabs
 	mem    []byte
 	used   int // bytes of the body
-	refs   int // callers, handlers, offers, READs
+	refs   int // callers, handlers, offers, READs, loans
+	loans  int
 	orphan bool
 	on     *msgring.Conn // is registered with
 	mr     uapi.MR
@@ -79,9 +85,9 @@ func (s *slabs) get(n int) *slab {
 	}
 	x := &slab{of: s, mem: make([]byte, size), used: n, refs: 1}
 	if s.all == nil {
-		s.all = map[*slab]bool{}
+		s.all = map[*byte]*slab{}
 	}
-	s.all[x] = true
+	s.all[&x.mem[0]] = x
 	return x
 }
 
@@ -97,9 +103,13 @@ func (x *slab) hold() {
 
 // drop lets the slab go. It is free when all that held it have let it go.
 func (x *slab) drop() {
-	s := x.of
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	x.of.drop(x)
+}
+
+// drop is slab.drop. Preconditions: mu is held.
+func (s *slabs) drop(x *slab) {
 	x.refs--
 	switch {
 	case x.refs > 0:
@@ -118,7 +128,7 @@ func (s *slabs) destroy(x *slab) {
 		x.orphan = true
 		return
 	}
-	delete(s.all, x)
+	delete(s.all, &x.mem[0])
 }
 
 // register registers a slab with a connection, for the peer's READs and this
@@ -141,7 +151,7 @@ func (x *slab) register(conn *msgring.Conn) (err error) {
 func (s *slabs) disconnected(conn *msgring.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for x := range s.all {
+	for _, x := range s.all {
 		if x.on == conn {
 			if x.on = nil; x.orphan {
 				s.destroy(x)
@@ -199,4 +209,5 @@ func (s *slabs) close() {
 		s.free[i] = nil
 	}
 	s.kept = 0
+	s.owed.Add(s.loans)
 }

@@ -123,7 +123,7 @@ func (s *stream) next() (m core.Send, ok bool) {
 	var name core.Slab
 	var length uint32
 	if x := o.payload.slab; x != nil {
-		name, length = s.end.memory().offers.add(x), uint32(x.used)
+		name, length = s.end.memory().offers.add(x), uint32(o.payload.length)
 	}
 	m, ok, err := s.end.flow().Data(s.slot, len(o.metadata)+len(o.payload.bytes), name, length, o.flags)
 	if !ok && name != 0 {
