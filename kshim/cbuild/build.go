@@ -29,7 +29,7 @@ func Library(cc, mode, pkg, out string, link ...string) error {
 	if len(link) > 0 {
 		flags += " '-extldflags=" + strings.Join(link, " ") + "'"
 	}
-	cmd := exec.Command("go", "build", "-C", sources, "-buildmode="+mode, "-tags", "netgo,osusergo", "-trimpath", "-ldflags="+flags, "-o", out, pkg)
+	cmd := exec.Command("go", "build", "-C", sources, "-buildmode="+mode, "-tags", "netgo,osusergo", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+cc, "GOFLAGS=")
 	return Run(cmd)
 }

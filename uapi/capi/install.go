@@ -55,15 +55,13 @@ type Config struct {
 // Install builds librdmashim and installs it below config.DestDir and
 // config.Prefix, over what is there. It returns the paths of the files.
 //
-// Errors, in one line: there is no C compiler, no go command or no binutils,
-// and which package has them; the sources are not to be had; the prefix is not
-// absolute; a file cannot be written.
+// Errors, in one line: the prefix is not absolute, or pkg-config would not take
+// it; there is no C compiler, go command, objcopy or ar; the sources are not to
+// be had; a file cannot be written.
 func Install(config Config) ([]string, error) {
-	if !filepath.IsAbs(config.Prefix) || strings.ContainsAny(config.Prefix, "\n$") {
-		return nil, fmt.Errorf("the prefix %q is no absolute path", config.Prefix)
+	if !filepath.IsAbs(config.Prefix) || strings.ContainsAny(config.Prefix, " \t\n$\"'\\") {
+		return nil, fmt.Errorf("the prefix %q is no absolute path without blanks, quotes and $", config.Prefix)
 	}
-	top := filepath.Join(config.DestDir, config.Prefix)
-	lib, include := filepath.Join(top, "lib"), filepath.Join(top, "include", "rdmashim")
 	tmp, err := os.MkdirTemp("", "rdmashim-capi-")
 	if err != nil {
 		return nil, err
@@ -72,6 +70,13 @@ func Install(config Config) ([]string, error) {
 	if err := build(tmp); err != nil {
 		return nil, err
 	}
+	return config.place(tmp)
+}
+
+// place installs the two libraries of a directory, and what goes with them.
+func (config Config) place(built string) (paths []string, err error) {
+	top := filepath.Join(config.DestDir, config.Prefix)
+	lib, include := filepath.Join(top, "lib"), filepath.Join(top, "include", "rdmashim")
 	files := []struct{ path, text, built string }{
 		{path: filepath.Join(lib, sharedName), built: sharedName},
 		{path: filepath.Join(lib, staticName), built: staticName},
@@ -80,11 +85,10 @@ func Install(config Config) ([]string, error) {
 		{path: filepath.Join(include, "user", "user.h"), text: userHeader},
 		{path: filepath.Join(include, "user", "rdma.h"), text: rdmaHeader},
 	}
-	var paths []string
 	for _, f := range files {
 		text, mode := []byte(f.text), os.FileMode(0o644)
 		if f.built != "" {
-			if text, err = os.ReadFile(filepath.Join(tmp, f.built)); err != nil {
+			if text, err = os.ReadFile(filepath.Join(built, f.built)); err != nil {
 				return nil, err
 			}
 		}

@@ -288,12 +288,23 @@ static void forks(void)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+static void *waits(void *qp)
+{
+	struct rdma_wc wc;
+	REFUSED(EBADF, rdma_wait_cq(*(int *)qp, &wc, 1, -1));
+	return NULL;
+}
+
 static void closes(void)
 {
 	static char mem[8];
 	struct rdma_wc wc;
+	pthread_t t;
 	int mr = rdma_reg_mr(mem, 8, 0), qp = rdma_create_qp(1, 1);
 	CHECK(mr > 0 && qp > 0);
+	CHECK(pthread_create(&t, NULL, waits, &qp) == 0);
+	CHECK(rdma_close() == 0);
+	pthread_join(t, NULL); /* it may have opened the device again */
 	CHECK(rdma_close() == 0);
 	CHECK(rdma_close() == 0);
 	REFUSED(EINVAL, rdma_open("soft:nowhere"));
@@ -315,6 +326,10 @@ int main(void)
 	threads();
 	forks();
 	closes();
+	static int qp;
+	pthread_t t;
+	CHECK((qp = rdma_create_qp(1, 1)) > 0);
+	CHECK(pthread_create(&t, NULL, waits, &qp) == 0); /* the program's end ends it, too */
 	printf("all calls are as they should be\n");
 	return 0;
 }
