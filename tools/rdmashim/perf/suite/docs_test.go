@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ var explained = map[string]string{
 	"rate on kernel":      "kernel rxe against perftest: bandwidth",
 	"ping-pong, polling,": "kernel rxe against perftest: bandwidth",
 	"over a veth":         "over one veth in the guest",
+	", path with":         "Paths: round trips",
 }
 
 // TestSuiteDocs: the table of docs/speed.md has the suite's rows in their
@@ -43,12 +45,22 @@ func TestSuiteDocs(t *testing.T) {
 	limits, _, _ = strings.Cut(limits, "\n## ")
 	limits = strings.Join(strings.Fields(limits), " ")
 
+	s := &suite{}
+	rest := shows(t, page, limits, slices.Concat(s.table(), s.guestTable()))
+	if runtime.GOOS == "linux" {
+		_, rest, found = strings.Cut(rest, "\n### Real paths\n")
+		require.True(t, found)
+		shows(t, rest, limits, s.pathTable())
+	}
+}
+
+// shows checks the first table of a page that has rows of the suite, and
+// returns what follows it.
+func shows(t *testing.T, page, limits string, table []comparison) (rest string) {
 	_, shown, found := strings.Cut(page, "| "+strings.Join(head, " | ")+" |\n")
 	require.True(t, found)
-	shown, _, _ = strings.Cut(shown, "\n\n")
+	shown, rest, _ = strings.Cut(shown, "\n\n")
 	lines := strings.Split(shown, "\n")[1:] // the rule
-	s := &suite{}
-	table := slices.Concat(s.table(), s.guestTable())
 	require.Len(t, lines, len(table))
 	unmet := regexp.MustCompile(`\| NO \|$`)
 	for i, c := range table {
@@ -67,4 +79,5 @@ func TestSuiteDocs(t *testing.T) {
 		}
 		require.True(t, told, "docs/speed.md does not say what limits %s", lines[i])
 	}
+	return rest
 }

@@ -28,6 +28,7 @@ type suite struct {
 	benchmarks string // a file of go test's
 	stderr     io.Writer
 	vm         bool // rows of a guest, too
+	paths      bool // rows of networks with faults, and no others
 	round      int  // the one that runs
 
 	// In a guest:
@@ -65,6 +66,12 @@ usage; 3 a target is not met.`,
 			if s.asJSON && s.markdown {
 				return cli.Usagef("--json and --markdown exclude each other")
 			}
+			if s.paths && (s.vm || s.guest) {
+				return cli.Usagef("--paths and --vm exclude each other")
+			}
+			if s.paths {
+				enterPaths()
+			}
 			s.turn = time.Duration(seconds * float64(time.Second))
 			s.stderr = cmd.ErrOrStderr()
 			return s.main(cmd.Context(), cmd.OutOrStdout())
@@ -78,6 +85,7 @@ usage; 3 a target is not met.`,
 	f.BoolVarP(&s.asJSON, "json", "j", false, "print JSON, a row a line")
 	f.BoolVar(&s.markdown, "markdown", false, "print a table in Markdown")
 	f.BoolVar(&s.vm, "vm", false, "boot a guest, and compare in it with perftest on the kernel's rxe, and the soft RNIC with rxe")
+	f.BoolVar(&s.paths, "paths", false, "compare on networks that lose, delay, reorder, … between two network namespaces (root, or user namespaces)")
 	f.BoolVar(&s.guest, "guest", false, "measure the rows of a guest: this is one")
 	f.StringVar(&s.noPrograms, "no-programs", "", "why the guest has no perftest")
 	f.StringVar(&s.benchmarks, "benchmarks", "", "print the ratios that go test -bench wrote to this file, before the rows")
@@ -136,12 +144,15 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	var table, inGuest []comparison
-	if s.guest {
+	switch {
+	case s.paths:
+		table = choose(s.pathTable())
+	case s.guest:
 		if err := s.prepareGuest(ctx); err != nil {
 			return err
 		}
 		table = choose(s.guestTable())
-	} else {
+	default:
 		table, inGuest = choose(s.table()), choose(s.guestTable())
 	}
 	if len(rows)+len(table)+len(inGuest) == 0 {
