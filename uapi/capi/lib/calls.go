@@ -53,6 +53,17 @@ func call(text *C.char, f func(c *uapi.Context) (int, error)) C.int {
 	return C.int(n)
 }
 
+// callOn makes a call on a memory region of the device.
+func callOn(mr C.int, text *C.char, f func(c *uapi.Context, local uapi.MR) (int, error)) C.int {
+	return call(text, func(c *uapi.Context) (int, error) {
+		local, err := region(mr)
+		if err != nil {
+			return 0, err
+		}
+		return f(c, local)
+	})
+}
+
 // identity is a work request's id as C has it: C's int counts on from 0 after
 // its largest value.
 func identity(id uapi.WRID) int { return int(id & math.MaxInt32) }
@@ -99,23 +110,29 @@ func rdmashimRegMR(addr unsafe.Pointer, n C.uint64_t, access C.int, text *C.char
 			return 0, err
 		}
 		mr, err := c.RegMR(mem, uapi.Access(access))
-		return int(mr), err
+		if err != nil {
+			return 0, err
+		}
+		return enterRegion(mr), nil
 	})
 }
 
 //export rdmashimDeregMR
 func rdmashimDeregMR(mr C.int, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) { return 0, c.DeregMR(uapi.MR(mr)) })
+	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+		leaveRegion(mr)
+		return 0, c.DeregMR(local)
+	})
 }
 
 //export rdmashimQueryMR
-func rdmashimQueryMR(mr C.int, region *C.struct_rdma_region, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
-		info, err := c.QueryMR(uapi.MR(mr))
+func rdmashimQueryMR(mr C.int, to *C.struct_rdma_region, text *C.char) C.int {
+	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+		info, err := c.QueryMR(local)
 		if err != nil {
 			return 0, err
 		}
-		return 0, store(region, 0, regionOfC(info.Region()))
+		return 0, store(to, 0, regionOfC(info.Region()))
 	})
 }
 
@@ -138,33 +155,33 @@ func rdmashimDestroyQP(qp C.int, text *C.char) C.int {
 
 //export rdmashimPostWrite
 func rdmashimPostWrite(qp, mr C.int, offset, addr C.uint64_t, rkey C.uint32_t, n C.uint64_t, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
-		id, err := c.PostWrite(uapi.QP(qp), uapi.MR(mr), uint64(offset), uint64(addr), uint32(rkey), uint64(n))
+	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+		id, err := c.PostWrite(uapi.QP(qp), local, uint64(offset), uint64(addr), uint32(rkey), uint64(n))
 		return identity(id), err
 	})
 }
 
 //export rdmashimPostRead
 func rdmashimPostRead(qp, mr C.int, offset, addr C.uint64_t, rkey C.uint32_t, n C.uint64_t, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
-		id, err := c.PostRead(uapi.QP(qp), uapi.MR(mr), uint64(offset), uint64(addr), uint32(rkey), uint64(n))
+	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+		id, err := c.PostRead(uapi.QP(qp), local, uint64(offset), uint64(addr), uint32(rkey), uint64(n))
 		return identity(id), err
 	})
 }
 
 //export rdmashimPostSend
 func rdmashimPostSend(qp, mr C.int, n C.uint64_t, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
-		id, err := c.PostSend(uapi.QP(qp), uapi.MR(mr), uint64(n))
+	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
+		id, err := c.PostSend(uapi.QP(qp), local, uint64(n))
 		return identity(id), err
 	})
 }
 
 //export rdmashimPostRecv
 func rdmashimPostRecv(qp, mr C.int, offset, n C.uint64_t, text *C.char) C.int {
-	return call(text, func(c *uapi.Context) (int, error) {
+	return callOn(mr, text, func(c *uapi.Context, local uapi.MR) (int, error) {
 		post := func() (uapi.WRID, error) {
-			return c.PostRecv(uapi.QP(qp), uapi.MR(mr), uint64(offset), uint64(n))
+			return c.PostRecv(uapi.QP(qp), local, uint64(offset), uint64(n))
 		}
 		id, err := post()
 		if errors.Is(err, syscall.EINVAL) && begins(c, uapi.QP(qp)) {

@@ -58,15 +58,19 @@ func rdmashimConnectQP(qp C.int, remote *C.struct_rdma_endpoint, text *C.char) C
 //export rdmashimConnectOver
 func rdmashimConnectOver(qp, socket, mr C.int, remote *C.struct_rdma_region, text *C.char) C.int {
 	return call(text, func(c *uapi.Context) (int, error) {
+		var mrs []uapi.MR
+		if mr != -1 {
+			local, err := region(mr)
+			if err != nil {
+				return 0, err
+			}
+			mrs = append(mrs, local)
+		}
 		conn, giveBack, err := borrow(int(socket))
 		if err != nil {
 			return 0, fmt.Errorf("rdma ConnectOver socket %d: %w", int(socket), err)
 		}
 		defer giveBack()
-		var mrs []uapi.MR
-		if mr != -1 {
-			mrs = append(mrs, uapi.MR(mr))
-		}
 		peer, err := c.ConnectOver(context.Background(), conn, uapi.QP(qp), mrs, nil)
 		if err != nil || remote == nil {
 			return 0, err

@@ -57,5 +57,6 @@ func closeDevice() error {
 	if c == nil {
 		return nil
 	}
+	leaveRegions()
 	return c.Close()
 }

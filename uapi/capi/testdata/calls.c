@@ -121,6 +121,16 @@ static void many(void)
 	CHECK(rdma_dereg_mr(mr) == 0);
 }
 
+/* handles are numbers of C, however many there have been. */
+static void handles(void)
+{
+	static char mem[PAGE];
+	for (int i = 0, last = 0, mr; i < 20000; i++, last = mr) {
+		CHECK((mr = rdma_reg_mr(mem, PAGE, ALL)) > last);
+		CHECK(rdma_dereg_mr(mr) == 0);
+	}
+}
+
 static void refusals(void)
 {
 	static char mem[PAGE];
@@ -320,6 +330,7 @@ int main(void)
 	CHECK(strcmp(rdma_error(), "") == 0);
 	transfers();
 	many();
+	handles();
 	refusals();
 	unmapped();
 	over_socket();
