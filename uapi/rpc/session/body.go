@@ -97,6 +97,7 @@ func (s *slabs) load(b Body, to *scratch) (p payload, err error) {
 		lies := x.InPlace()
 		if p.slab = s.borrowed(lies); p.slab != nil {
 			p.length = len(lies)
+			s.prepare(p.slab)
 			return p, nil
 		}
 	}
@@ -120,6 +121,7 @@ func (s *slabs) load(b Body, to *scratch) (p payload, err error) {
 			copy(p.slab.mem, out)
 		}
 		p.length = len(out)
+		s.prepare(p.slab)
 		return p, nil
 	default:
 		p.bytes = out

@@ -1,15 +1,23 @@
 package session
 
 import (
+	"slices"
+	"sync/atomic"
+
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
 
 // fetches are the bodies that the peer has offered on a connection, oldest
 // first. They are READ in this order, a bounded number of bytes at a time.
+//
+// Their READs are posted without the end's lock, which other connections may
+// share: posting allocates and registers memory, and sends.
 type fetches struct {
 	queue   []*fetch
-	most    int // bytes that are READ at a time, but for one body
-	reading int // bytes that are being READ
+	most    int          // bytes that are READ at a time, but for one body
+	reading int          // bytes that are being READ
+	chosen  []*fetch     // whose READs are to be posted, and count as reading
+	due     atomic.Int32 // how many these are
 }
 
 // fetch is a body that the peer has offered.
@@ -19,7 +27,7 @@ type fetch struct {
 	call    *pending // at the client
 	running *running // at the server
 	entry   *entry   // of a stream
-	slab    *slab    // nil if the body is not wanted
+	slab    *slab    // nil until the READ is posted, or if the body is not wanted
 	state   fetchState
 }
 
@@ -31,13 +39,14 @@ const (
 	read // or not wanted
 )
 
-// fetch begins to READ a body. Preconditions: the end's lock is held.
+// fetch begins to READ a body; post follows. Preconditions: the end's lock is
+// held.
 func (x *link) fetch(f *fetch) {
 	x.fetches.queue = append(x.fetches.queue, f)
 	x.advance()
 }
 
-// advance posts READs as the bound allows, and hands over what is complete in
+// advance chooses READs as the bound allows, and hands over what is complete in
 // order. Preconditions: the end's lock is held.
 func (x *link) advance() {
 	q := &x.fetches
@@ -53,10 +62,10 @@ func (x *link) advance() {
 		if q.reading > 0 && q.reading+n > q.most {
 			break
 		}
-		if err := x.post(f, n); err != nil {
-			x.cut()
-			return
-		}
+		f.state = reading
+		q.reading += n
+		q.chosen = append(q.chosen, f)
+		q.due.Add(1)
 	}
 	for len(q.queue) > 0 && q.queue[0].state == read {
 		f := q.queue[0]
@@ -65,38 +74,59 @@ func (x *link) advance() {
 	}
 }
 
-// post posts the READ of a body into a slab.
-func (x *link) post(f *fetch, n int) (err error) {
-	f.slab = x.end.memory().get(n)
-	if err = f.slab.register(x.conn); err == nil {
+// post posts the READs that advance has chosen. Preconditions: the end's lock
+// is not held.
+func (x *link) post() {
+	q := &x.fetches
+	for q.due.Load() > 0 {
+		x.end.Lock()
+		var f *fetch
+		if len(q.chosen) > 0 { // no other goroutine was faster
+			f = q.chosen[0]
+			q.chosen = slices.Delete(q.chosen, 0, 1)
+			q.due.Add(-1)
+		}
+		x.end.Unlock()
+		if f == nil {
+			return
+		}
 		o := &f.message.Offer
-		err = x.conn.PostRead(f.slab.mr, 0, uint64(n), o.Addr, o.RKey, func(err error) { x.complete(f, err) })
+		f.slab = x.end.memory().get(int(o.Length))
+		r, err := f.slab.register(x.conn)
+		if err == nil {
+			err = x.conn.PostRead(r.mr, 0, uint64(o.Length), o.Addr, o.RKey, func(err error) { x.complete(f, err) })
+		}
+		if err != nil {
+			x.failed(f)
+			return
+		}
 	}
-	if err != nil {
-		f.slab.drop()
-		f.slab = nil
-		return err
-	}
-	f.state = reading
-	x.fetches.reading += n
-	return nil
+}
+
+// failed cuts the connection off: a READ was not posted, or has failed.
+func (x *link) failed(f *fetch) {
+	x.end.Lock()
+	defer x.end.Unlock()
+	x.fetches.reading -= int(f.message.Offer.Length)
+	f.slab.drop()
+	f.slab = nil
+	x.cut()
 }
 
 // complete takes in the end of a READ. One that failed ends the connection.
 func (x *link) complete(f *fetch, err error) {
-	x.end.Lock()
-	defer x.end.Unlock()
-	x.fetches.reading -= int(f.message.Offer.Length)
 	if err != nil {
-		f.slab.drop()
-		f.slab = nil
-		x.cut()
+		x.failed(f)
 		return
 	}
+	x.end.Lock()
+	x.fetches.reading -= int(f.message.Offer.Length)
 	f.state = read
 	x.advance()
 	x.wake()
 	x.conn.Interrupt() // the caller that reads may have its answer
+	x.end.Unlock()
+	x.post()
 }
 
 // forget lets go of bodies that were READ and not handed over. Preconditions:

@@ -93,6 +93,7 @@ func (x *link) readOne() (err error) {
 	}
 	if t.rest, err = t.message.Parse(t.rest); err == nil {
 		err = x.end.receive(x, &t.message)
+		x.post()
 	}
 	if err != nil || len(t.rest) == 0 {
 		x.conn.Discard(t.chunk)

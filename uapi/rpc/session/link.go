@@ -102,6 +102,7 @@ func (x *link) converse(life context.Context) (err error) {
 		}
 		close(heard)
 	}
+	x.end.memory().connected(x.conn)
 	x.relay.begin(func() { go hear() })
 	go hear()
 	x.write(heard)

@@ -47,7 +47,7 @@ func (m Memory) Hold(body []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.at(body)
-	if x == nil || s.closed || x.loans == 0 && s.lent+len(x.mem) > s.most {
+	if x == nil || x.refs == 0 || s.closed || x.loans == 0 && s.lent+len(x.mem) > s.most {
 		return false
 	}
 	if x.loans == 0 {
@@ -64,9 +64,9 @@ func (m Memory) Hold(body []byte) bool {
 func (m Memory) Release(b []byte) {
 	s := m.slabs
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	x := s.at(b)
 	if x == nil || x.loans == 0 {
+		s.mu.Unlock()
 		return
 	}
 	x.loans--
@@ -77,7 +77,11 @@ func (m Memory) Release(b []byte) {
 	if x.loans == 0 {
 		s.lent -= len(x.mem)
 	}
-	s.drop(x)
+	left := s.left(x)
+	s.mu.Unlock()
+	if left {
+		x.deregister()
+	}
 }
 
 // at finds the slab that bytes are the beginning of. Preconditions: mu is held.

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"maps"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,6 +34,7 @@ type slabs struct {
 	loans  int64 // and how many loans these are
 	most   int   // bytes that may be lent
 	owed   *atomic.Int64
+	conn   *msgring.Conn // the present one, if any
 	closed bool
 }
 
@@ -48,8 +51,8 @@ const (
 	slabKept  = 32 << 20 // bytes that are kept for the next bodies
 )
 
-// slab is a piece of memory for one body. Its slabs' mu guards all but mem and
-// used.
+// slab is a piece of memory for one body. Its slabs' mu guards refs, loans and
+// orphan.
 type slab struct {
 	of     *slabs
 	mem    []byte
@@ -57,10 +60,19 @@ type slab struct {
 	refs   int // callers, handlers, offers, READs, loans
 	loans  int
 	orphan bool
-	on     *msgring.Conn // is registered with
-	mr     uapi.MR
-	addr   uint64
-	rkey   uint32
+
+	// registering is held while the device registers memory, and no other lock
+	// but the end's.
+	registering sync.Mutex
+	region      region // guarded by registering
+}
+
+// region is a slab's registration, if it has one.
+type region struct {
+	on   *msgring.Conn
+	mr   uapi.MR
+	addr uint64
+	rkey uint32
 }
 
 // class is the index and the size of the smallest slabs with n bytes.
@@ -104,58 +116,103 @@ func (x *slab) hold() {
 // drop lets the slab go. It is free when all that held it have let it go.
 func (x *slab) drop() {
 	x.of.mu.Lock()
-	defer x.of.mu.Unlock()
-	x.of.drop(x)
+	left := x.of.left(x)
+	x.of.mu.Unlock()
+	if left {
+		x.deregister()
+	}
 }
 
-// drop is slab.drop. Preconditions: mu is held.
-func (s *slabs) drop(x *slab) {
+// left is drop, but for deregister, which is to follow if it returns true.
+// Preconditions: mu is held.
+func (s *slabs) left(x *slab) bool {
 	x.refs--
-	switch {
-	case x.refs > 0:
-	case !s.closed && s.kept+len(x.mem) <= slabKept:
+	if x.refs > 0 {
+		return false
+	}
+	x.orphan = s.closed || s.kept+len(x.mem) > slabKept
+	if !x.orphan {
 		i, _ := class(len(x.mem))
 		s.free[i] = append(s.free[i], x)
 		s.kept += len(x.mem)
-	default:
-		s.destroy(x)
 	}
-}
-
-// destroy leaves a slab to the garbage collector, or has disconnected do so.
-func (s *slabs) destroy(x *slab) {
-	if x.on != nil && x.on.DeregMR(x.mr) != nil {
-		x.orphan = true
-		return
-	}
-	delete(s.all, &x.mem[0])
+	return x.orphan
 }
 
 // register registers a slab with a connection, for the peer's READs and this
 // end's, unless it is.
-func (x *slab) register(conn *msgring.Conn) (err error) {
-	s := x.of
+func (x *slab) register(conn *msgring.Conn) (r region, err error) {
+	x.registering.Lock()
+	defer x.registering.Unlock()
+	if x.region.on != conn {
+		r.mr, r.addr, r.rkey, err = conn.RegMR(x.mem, uapi.AccessLocalWrite|uapi.AccessRemoteRead)
+		if err != nil {
+			return r, err
+		}
+		r.on = conn
+		x.region = r
+	}
+	return x.region, nil
+}
+
+// prepare registers a slab with the present connection, so that the end's lock
+// is not held meanwhile; an error shows again when it is offered.
+func (s *slabs) prepare(x *slab) {
+	s.mu.Lock()
+	conn := s.conn
+	s.mu.Unlock()
+	if conn != nil {
+		_, _ = x.register(conn)
+	}
+}
+
+// deregister leaves an orphan to the garbage collector, or has disconnected do
+// so.
+func (x *slab) deregister() {
+	x.registering.Lock()
+	if r := &x.region; r.on != nil && r.on.DeregMR(r.mr) == nil {
+		r.on = nil
+	}
+	gone := x.region.on == nil
+	x.registering.Unlock()
+	if gone {
+		x.of.forget(x)
+	}
+}
+
+// forget leaves an orphan that is not registered to the garbage collector.
+func (s *slabs) forget(x *slab) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x.on == conn {
-		return nil
+	if x.orphan {
+		delete(s.all, &x.mem[0])
 	}
-	x.mr, x.addr, x.rkey, err = conn.RegMR(x.mem, uapi.AccessLocalWrite|uapi.AccessRemoteRead)
-	if err == nil {
-		x.on = conn
-	}
-	return err
+}
+
+// connected tells of the present connection.
+func (s *slabs) connected(conn *msgring.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn = conn
 }
 
 // disconnected tells that a connection has ended, and registrations with it.
 func (s *slabs) disconnected(conn *msgring.Conn) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.all {
-		if x.on == conn {
-			if x.on = nil; x.orphan {
-				s.destroy(x)
-			}
+	if s.conn == conn {
+		s.conn = nil
+	}
+	all := slices.Collect(maps.Values(s.all))
+	s.mu.Unlock()
+	for _, x := range all {
+		x.registering.Lock()
+		was := x.region.on == conn
+		if was {
+			x.region.on = nil
+		}
+		x.registering.Unlock()
+		if was {
+			s.forget(x)
 		}
 	}
 }
@@ -192,22 +249,27 @@ func (o *offers) say(m *core.Send, conn *msgring.Conn) error {
 		return nil
 	}
 	x := o.by[m.Slab]
-	err := x.register(conn)
-	m.Offer.Addr, m.Offer.RKey = x.addr, x.rkey
+	r, err := x.register(conn)
+	m.Offer.Addr, m.Offer.RKey = r.addr, r.rkey
 	return err
 }
 
 // close lets go of free slabs, and from now on of each other that is free.
 func (s *slabs) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
+	var all []*slab
 	for i, list := range s.free {
-		for _, x := range list {
-			s.destroy(x)
-		}
+		all = append(all, list...)
 		s.free[i] = nil
+	}
+	for _, x := range all {
+		x.orphan = true
 	}
 	s.kept = 0
 	s.owed.Add(s.loans)
+	s.mu.Unlock()
+	for _, x := range all {
+		x.deregister()
+	}
 }
