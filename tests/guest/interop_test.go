@@ -58,7 +58,8 @@ func TestInterop(t *testing.T) {
 	} else {
 		c.Add = append(c.Add, vm.Add{Host: curl, Guest: "/usr/bin/curl"})
 	}
-	c.Env = append(c.Env, "RDMANET_TEST_DEVICE=rxe0", "REGISTRATION_TEST_DEVICE=rxe0", "SESSION_TEST_DEVICE=rxe0")
+	c.Env = append(c.Env, "RDMANET_TEST_DEVICE=rxe0", "REGISTRATION_TEST_DEVICE=rxe0",
+		"MSGRING_TEST_DEVICE=rxe0", "SESSION_TEST_DEVICE=rxe0")
 	g := vmtest.Start(t, c)
 	suites, closing := "^(TestRXE|TestProgramsOnRXE)$", 2
 	if vmtest.Race { // where the client has goroutines; emulators run it all
@@ -70,6 +71,7 @@ func TestInterop(t *testing.T) {
 	if !vmtest.Race { // as above
 		g.GoTest(t, "-timeout=24m", "-run="+onKernel, module+"uapi/rdmanet")
 		g.GoTest(t, "-timeout=24m", "-run=^Test", "-skip="+onSoft, module+"uapi/registration")
+		g.GoTest(t, "-timeout=24m", "-run=^Test(OverTCP|ReadsOnNetwork)$", module+"uapi/msgring")
 		g.GoTest(t, "-timeout=24m", "-run=^Test(NothingIsLeft|ResourceShow)$", module+"uapi/rpc/session")
 	}
 

@@ -2,6 +2,7 @@ package msgring_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -69,9 +70,10 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// TestOverTCP is TestOver on soft devices and TCP, with a READ.
+// TestOverTCP: ends that shared TCP, and whose packets are on a network, have
+// READs beside messages.
 func TestOverTCP(t *testing.T) {
-	device, err := uapi.Open("soft")
+	device, err := uapi.Open(cmp.Or(realDevice, "soft"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,6 +16,10 @@ import (
 // onWorkers in the environment runs the tests on Workers.
 var onWorkers = os.Getenv("MSGRING_TEST_WORKERS") != ""
 
+// realDevice is a device of the kernel, which tests/guest names, in place of a
+// soft one.
+var realDevice = os.Getenv("MSGRING_TEST_DEVICE")
+
 // worker is a Worker of the device for the test, where they are asked for.
 func worker(t *testing.T, device *uapi.Context) []*msgring.Worker {
 	t.Helper()

@@ -2,6 +2,7 @@ package msgring_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -96,9 +97,9 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestReadsOnSoft is TestReads over UDP on loopback.
-func TestReadsOnSoft(t *testing.T) {
-	device, err := uapi.Open("soft")
+// TestReadsOnNetwork is TestReads over UDP on loopback, or on a real device.
+func TestReadsOnNetwork(t *testing.T) {
+	device, err := uapi.Open(cmp.Or(realDevice, "soft"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, device.Close()) }()
 	r := remote{t: t}
