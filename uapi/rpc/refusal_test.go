@@ -17,8 +17,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// TestRefused: a call to a server that refuses the connection ends with the
-// reason that the private data gives; a call that waits goes on waiting.
+// TestRefused holds a row of docs/rpc.md's table: a call to a server that
+// refuses the connection ends with the reason that the private data gives; a
+// call that waits goes on waiting.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name    string
