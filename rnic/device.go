@@ -45,6 +45,7 @@ type Device struct {
 	pds     map[mem.PD]struct{} // guarded by mu
 	nextPD  mem.PD              // guarded by mu
 	cqs     int                 // guarded by mu
+	srqs    uint32              // made so far, destroyed ones too
 	ahs     addressTable        // guarded by mu
 	touched []*QP               // guarded by mu: the queue pairs for settle
 	done    []engine.Completion // guarded by mu: scratch of settle

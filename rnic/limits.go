@@ -17,6 +17,9 @@ const (
 	maxCQ      = 1 << 20
 	maxCQE     = 1<<15 - 1
 	maxPD      = 1 << 20
+	maxSRQ     = 1<<20 - 0x20001
+	maxSRQWR   = 1 << 20
+	maxSRQSGE  = 27
 	maxRdAtom  = 128
 	maxMessage = 8 << 20
 	gidTable   = 1024
@@ -55,6 +58,9 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 		DeviceCapFlags:  capCurrQPStateMod | capSysImageGUID | capRCRNRNAKGen,
 		MaxSGE:          ring.MaxSGE,
 		MaxSGERd:        ring.MaxSGE,
+		MaxSRQ:          maxSRQ,
+		MaxSRQWR:        maxSRQWR,
+		MaxSRQSGE:       maxSRQSGE,
 		MaxCQ:           maxCQ,
 		MaxCQE:          maxCQE,
 		MaxMR:           mem.MaxRegions,

@@ -23,6 +23,7 @@ type QP struct {
 	ev     driver.QPEvents
 	sq, rq *ring.Queue
 	noRecv bool // created for no receives
+	srq    *SRQ // whose receives it takes; nil: it has its own
 
 	initial abi.QueryQPResp // attr in RESET
 
@@ -78,6 +79,13 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	if len(u.Out) < abi.RXECreateQPRespSize {
 		return nil, shortAnswer("CREATE_QP", len(u.Out), abi.RXECreateQPRespSize)
 	}
+	srq, _ := init.SRQ.(*SRQ)
+	if init.SRQ != nil {
+		if srq == nil || srq.d != d {
+			return nil, fmt.Errorf("rnic: the shared receive queue is not of %s: %w", d.name, syscall.EINVAL)
+		}
+		init.Cap.MaxRecvWR, init.Cap.MaxRecvSGE = 0, 0
+	}
 	elem, sges, inline := ring.SendCap(int(init.Cap.MaxSendSGE), int(init.Cap.MaxInline))
 	sq, err1 := ring.NewIn(u.Memory, elem, max(1, int(init.Cap.MaxSendWR)))
 	rq, err2 := ring.NewIn(u.Memory, ring.RecvElemSize(int(init.Cap.MaxRecvSGE)), max(1, int(init.Cap.MaxRecvWR)))
@@ -88,8 +96,8 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	init.Cap.MaxSendSGE, init.Cap.MaxInline = uint32(sges), uint32(inline)
 	q := &QP{
 		d: d, pd: pd, sendCQ: sendCQ, recvCQ: recvCQ, ev: ev, sq: sq, rq: rq,
-		noRecv: init.Cap.MaxRecvWR == 0,
-		send:   sq.Consumer(), recv: rq.Consumer(),
+		noRecv: init.Cap.MaxRecvWR == 0, srq: srq,
+		send: sq.Consumer(), recv: rq.Consumer(),
 		slot: notInHeap,
 	}
 	q.initial = initialAttr(init, sq.Cap(), rq.Cap())
@@ -98,12 +106,19 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	if q.num, err = d.takeQPN(); err != nil {
 		return nil, err
 	}
+	recvSGE := int(init.Cap.MaxRecvSGE)
+	if srq != nil {
+		recvSGE = srq.maxSGE
+	}
 	q.engine = d.newTransport(init.Type, engine.Config{
 		QPN: q.num, PD: pd.id, Regions: d.regions, Receives: q, SigAll: init.SigAll,
-		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: int(init.Cap.MaxRecvSGE), MaxInline: inline,
+		SendDepth: sq.Cap(), MaxSendSGE: sges, MaxRecvSGE: recvSGE, MaxInline: inline,
 		Tuning: d.tuning, Paths: d.paths, Stash: d.stash, Self: d.caps.Local,
 	})
-	resp := abi.RXECreateQPResp{RQMI: publish(u, rq), SQMI: publish(u, sq)}
+	resp := abi.RXECreateQPResp{SQMI: publish(u, sq)}
+	if srq == nil {
+		resp.RQMI = publish(u, rq)
+	}
 	resp.Put(u.Out)
 
 	d.mu.Lock()
@@ -111,6 +126,9 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	d.qps[q.num] = q
 	sendCQ.users++
 	recvCQ.users++
+	if srq != nil {
+		srq.users++
+	}
 	return q, nil
 }
 
@@ -159,6 +177,9 @@ func (q *QP) Destroy() error {
 	d.timers.remove(q)
 	q.sendCQ.users--
 	q.recvCQ.users--
+	if q.srq != nil {
+		q.srq.users--
+	}
 	d.retired.Add(q.engine.Counters())
 	return nil
 }

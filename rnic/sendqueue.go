@@ -127,8 +127,12 @@ func (q *QP) breakDown(now engine.Time) {
 	q.ev.Event(abi.EventQPFatal)
 }
 
-// NextReceive implements engine.ReceiveSource on the receive ring.
+// NextReceive implements engine.ReceiveSource on the receive ring, or on the
+// shared one, which nothing is flushed from.
 func (q *QP) NextReceive(wr *engine.ReceiveWR) bool {
+	if q.srq != nil {
+		return q.engine.State() != abi.QPSErr && q.srq.next(wr)
+	}
 	if q.noRecv || q.broken {
 		return false
 	}

@@ -81,12 +81,12 @@ func TestEvents(t *testing.T) {
 	found := map[QP]bool{}
 	for n := uint64(1); n < 32; n++ {
 		r.events <- abi.AsyncEvent{EventType: abi.EventCommEst, Element: n}
-		r.events <- abi.AsyncEvent{EventType: abi.EventSRQLimitReached, Element: n}
+		r.events <- abi.AsyncEvent{EventType: abi.EventWQFatal, Element: n}
 		e := <-events
 		if e.Type == "COMM_EST" {
 			found[e.QP] = true
 			require.False(t, e.Down())
-			require.Equal(t, "SRQ_LIMIT_REACHED", (<-events).Type)
+			require.Equal(t, "WQ_FATAL", (<-events).Type)
 		}
 	}
 	require.Equal(t, map[QP]bool{qp: true}, found)

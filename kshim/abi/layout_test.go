@@ -116,6 +116,14 @@ var structs = []cStruct{
 	{&QPCap{}, "ib_uverbs_qp_cap", QPCapSize},
 	{&DestroyQP{}, "ib_uverbs_destroy_qp", DestroyQPSize},
 	{&DestroyQPResp{}, "ib_uverbs_destroy_qp_resp", DestroyQPRespSize},
+	{&CreateSRQ{}, "ib_uverbs_create_srq", CreateSRQSize},
+	{&CreateXSRQ{}, "ib_uverbs_create_xsrq", CreateXSRQSize},
+	{&CreateSRQResp{}, "ib_uverbs_create_srq_resp", CreateSRQRespSize},
+	{&ModifySRQ{}, "ib_uverbs_modify_srq", ModifySRQSize},
+	{&QuerySRQ{}, "ib_uverbs_query_srq", QuerySRQSize},
+	{&QuerySRQResp{}, "ib_uverbs_query_srq_resp", QuerySRQRespSize},
+	{&DestroySRQ{}, "ib_uverbs_destroy_srq", DestroySRQSize},
+	{&DestroySRQResp{}, "ib_uverbs_destroy_srq_resp", DestroySRQRespSize},
 	{&PostSend{}, "ib_uverbs_post_send", PostSendSize},
 	{&PostSendResp{}, "ib_uverbs_post_send_resp", PostSendRespSize},
 	{&AHAttr{}, "ib_uverbs_ah_attr", AHAttrSize},
@@ -129,6 +137,8 @@ var structs = []cStruct{
 	{&RXEResizeCQResp{}, "rxe_resize_cq_resp", RXEResizeCQRespSize},
 	{&RXECreateQPResp{}, "rxe_create_qp_resp", RXECreateQPRespSize},
 	{&RXECreateAHResp{}, "rxe_create_ah_resp", RXECreateAHRespSize},
+	{&RXECreateSRQResp{}, "rxe_create_srq_resp", RXECreateSRQRespSize},
+	{&RXEModifySRQ{}, "rxe_modify_srq_cmd", RXEModifySRQSize},
 }
 
 // plain reduces a Go or C field name to what both have in common.

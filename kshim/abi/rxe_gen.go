@@ -4,11 +4,13 @@ package abi
 
 // Sizes of the kernel's structures in bytes.
 const (
-	MMInfoSize          = 16 // mminfo
-	RXECreateCQRespSize = 16 // rxe_create_cq_resp
-	RXEResizeCQRespSize = 16 // rxe_resize_cq_resp
-	RXECreateQPRespSize = 32 // rxe_create_qp_resp
-	RXECreateAHRespSize = 8  // rxe_create_ah_resp
+	MMInfoSize           = 16 // mminfo
+	RXECreateCQRespSize  = 16 // rxe_create_cq_resp
+	RXEResizeCQRespSize  = 16 // rxe_resize_cq_resp
+	RXECreateQPRespSize  = 32 // rxe_create_qp_resp
+	RXECreateSRQRespSize = 24 // rxe_create_srq_resp
+	RXEModifySRQSize     = 8  // rxe_modify_srq_cmd
+	RXECreateAHRespSize  = 8  // rxe_create_ah_resp
 )
 
 // Offsets in struct rxe_queue_buf, with which a queue in shared memory starts.
@@ -172,6 +174,53 @@ func (v *RXECreateQPResp) Parse(b []byte) error {
 	}
 	_ = v.RQMI.Parse(b[0:16])
 	_ = v.SQMI.Parse(b[16:32])
+	return nil
+}
+
+// RXECreateSRQResp is struct rxe_create_srq_resp, the driver's part after
+// CreateSRQResp.
+type RXECreateSRQResp struct {
+	MI     MMInfo `c:"mi"`
+	SRQNum uint32 `c:"srq_num"`
+}
+
+// Put encodes v into b[:RXECreateSRQRespSize].
+func (v *RXECreateSRQResp) Put(b []byte) {
+	b = b[:RXECreateSRQRespSize]
+	v.MI.Put(b[0:16])
+	le.PutUint32(b[16:], v.SRQNum)
+	clear(b[20:24])
+}
+
+// Parse decodes b[:RXECreateSRQRespSize].
+func (v *RXECreateSRQResp) Parse(b []byte) error {
+	if len(b) < RXECreateSRQRespSize {
+		return ErrShort
+	}
+	_ = v.MI.Parse(b[0:16])
+	v.SRQNum = le.Uint32(b[16:])
+	return nil
+}
+
+// RXEModifySRQ is struct rxe_modify_srq_cmd, the driver's part after
+// ModifySRQ.
+type RXEModifySRQ struct {
+	// where the MMInfo of a resized queue goes
+	MmapInfoAddr uint64 `c:"mmap_info_addr"`
+}
+
+// Put encodes v into b[:RXEModifySRQSize].
+func (v *RXEModifySRQ) Put(b []byte) {
+	b = b[:RXEModifySRQSize]
+	le.PutUint64(b[0:], v.MmapInfoAddr)
+}
+
+// Parse decodes b[:RXEModifySRQSize].
+func (v *RXEModifySRQ) Parse(b []byte) error {
+	if len(b) < RXEModifySRQSize {
+		return ErrShort
+	}
+	v.MmapInfoAddr = le.Uint64(b[0:])
 	return nil
 }
 

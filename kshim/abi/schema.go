@@ -80,7 +80,6 @@ func of[T any, P interface {
 func opaque(size int) Layout { return Layout{Size: size} }
 
 const (
-	noSRQ     = "the soft RNIC has no shared receive queues; rdma_rxe has"
 	noMW      = "the soft RNIC has no memory windows; rdma_rxe has"
 	noMcast   = "the soft RNIC has no multicast; rdma_rxe has"
 	noXRC     = "no extended reliable connections, as rdma_rxe"

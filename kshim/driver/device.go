@@ -14,11 +14,11 @@ import (
 // checks its own limits. Errors are, or wrap, a syscall.Errno. Methods are
 // called concurrently.
 //
-// A Device may have more: EventSource, CMDevice, kshim.Progresser and
-// kshim.Attender.
+// A Device may have more: EventSource, CMDevice, SRQDevice, kshim.Progresser
+// and kshim.Attender.
 //
-// The core destroys objects in dependency order (QP, CQ, MR, PD) and destroys
-// each exactly once, also when a process dies in the middle.
+// The core destroys objects in dependency order (QP, SRQ, CQ, MR, PD) and
+// destroys each exactly once, also when a process dies in the middle.
 type Device interface {
 	// Name is the device's name as it appears in sysfs: "soft0".
 	Name() string
@@ -134,6 +134,7 @@ type QPInit struct {
 	PD         PD
 	SendCQ     CQ
 	RecvCQ     CQ
+	SRQ        SRQ // nil: the queue pair has receives of its own
 	Type       abi.QPType
 	SigAll     bool
 	UserHandle uint64
@@ -169,6 +170,9 @@ type Udata struct {
 	// Mmap publishes ring memory and returns the offset at which the client
 	// maps it, once. (rxe_create_mmap_info)
 	Mmap func(ring []byte) (offset uint64)
+	// CopyOut writes to an address that In names (copy_to_user). EFAULT if the
+	// memory was not announced.
+	CopyOut func(addr uint64, b []byte) error
 	// Memory is where rings lie; nil: in the garbage collector's.
 	Memory ring.Memory
 }

@@ -11,6 +11,7 @@ import (
 // kinds of the objects that exist here.
 var kindOfObject = map[abi.ObjectID]kind{
 	abi.ObjectPD: kindPD, abi.ObjectCQ: kindCQ, abi.ObjectQP: kindQP, abi.ObjectAH: kindAH, abi.ObjectMR: kindMR,
+	abi.ObjectSRQ: kindSRQ,
 }
 
 // attrValue is an attribute as the client gave it.
@@ -43,9 +44,6 @@ func (c *call) resolve(spec *abi.Attr, v *attrValue) error {
 	}
 	k, known := kindOfObject[spec.Object]
 	if !known {
-		if spec.Object == abi.ObjectSRQ && f.handles.get(uint32(v.data)) == nil { // rxe has them
-			return fail(syscall.ENOENT, "%v handle %#x does not exist", spec.Object, v.data)
-		}
 		return fail(syscall.EINVAL, "handle %#x: the device has no objects of type %v", v.data, spec.Object)
 	}
 	var err error

@@ -35,6 +35,11 @@ var commandHandlers = [...]handler{
 	abi.CmdModifyQP:          modifyQP,
 	abi.CmdDestroyQP:         destroyQP,
 	abi.CmdPostSend:          postSend,
+	abi.CmdCreateSRQ:         createSRQ,
+	abi.CmdModifySRQ:         modifySRQ,
+	abi.CmdQuerySRQ:          querySRQ,
+	abi.CmdDestroySRQ:        destroySRQ,
+	abi.CmdCreateXSRQ:        createXSRQ,
 }
 
 // exCommandHandlers answer the extended ones.

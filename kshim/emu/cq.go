@@ -137,6 +137,13 @@ func (c *call) udata(offsets *[]uint64) *driver.Udata {
 	return &driver.Udata{
 		Memory: f.proc.host, In: c.hwIn,
 		Out: make([]byte, len(c.hwOut)),
+		CopyOut: func(addr uint64, b []byte) error {
+			to, err := c.user(addr, len(b))
+			if err != nil {
+				return err
+			}
+			return c.copyOut(to, b)
+		},
 		Mmap: func(ring []byte) uint64 {
 			offset := f.proc.machine.publish(len(ring))
 			*offsets = append(*offsets, offset)

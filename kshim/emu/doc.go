@@ -58,8 +58,8 @@
 //   - REREG_MR works. rxe of Linux 6.1 has no rereg_user_mr, so that the
 //     command is EOPNOTSUPP; later ones change access and domain, not the
 //     memory.
-//   - Shared receive queues, memory windows and multicast are refused as for a
-//     driver without them (see abi.Schema). rxe has them.
+//   - Memory windows and multicast are refused as for a driver without them
+//     (see abi.Schema). rxe has them.
 //   - DESTROY_CQ wants its whole request. Linux takes 8 bytes less from write
 //     and reads on behind them, for rdma-core 18 and 19 (uverbs_main.c:
 //     verify_hdr).

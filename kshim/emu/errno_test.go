@@ -28,10 +28,11 @@ type handleField struct {
 }
 
 type objects struct {
-	pd, mr, cq, qp, ah uint32
+	pd, mr, cq, qp, ah, srq uint32
 	// free ones, which nothing needs
-	freePD, freeMR, freeCQ, freeQP, freeAH uint32
-	buf                                    uint64
+	freePD, freeMR, freeCQ, freeQP, freeAH, freeSRQ uint32
+
+	buf uint64
 }
 
 func newObjects(c *client) *objects {
@@ -47,6 +48,10 @@ func newObjects(c *client) *objects {
 	for _, ah := range []*uint32{&o.ah, &o.freeAH} {
 		*ah = must[abi.CreateAHResp](c, abi.CmdCreateAH, ahRequest(c.addr, o.pd), 12).AHHandle
 	}
+	for _, srq := range []*uint32{&o.srq, &o.freeSRQ} {
+		req := &abi.CreateSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
+		*srq = must[abi.CreateSRQResp](c, abi.CmdCreateSRQ, req, 40).SRQHandle
+	}
 	o.freePD = c.pd()
 	o.freeCQ, _ = c.cq(2, -1)
 	o.freeQP = c.qp(o.pd, o.cq, o.cq).QPHandle
@@ -54,7 +59,7 @@ func newObjects(c *client) *objects {
 }
 
 func (o *objects) of(k kind) uint32 {
-	return [...]uint32{kindQP: o.qp, kindCQ: o.cq, kindAH: o.ah, kindMR: o.mr, kindPD: o.pd}[k]
+	return [...]uint32{kindQP: o.qp, kindSRQ: o.srq, kindCQ: o.cq, kindAH: o.ah, kindMR: o.mr, kindPD: o.pd}[k]
 }
 
 // otherThan is a handle of another kind.
@@ -91,6 +96,19 @@ var examples = []example{
 	{abi.CmdPostSend, 4, func(c *client, o *objects) abi.Struct {
 		return &abi.PostSend{Response: c.addr, QPHandle: o.qp, WQESize: 56}
 	}, []handleField{{8, kindQP}}, syscall.ENOENT},
+	{abi.CmdCreateSRQ, 40, func(c *client, o *objects) abi.Struct {
+		return &abi.CreateSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
+	}, []handleField{{16, kindPD}}, syscall.EINVAL},
+	{abi.CmdCreateXSRQ, 40, func(c *client, o *objects) abi.Struct {
+		return &abi.CreateXSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
+	}, []handleField{{20, kindPD}}, syscall.EINVAL},
+	{abi.CmdModifySRQ, 0, func(c *client, o *objects) abi.Struct {
+		return &abi.ModifySRQ{SRQHandle: o.srq, AttrMask: abi.SRQMaskLimit, SRQLimit: 1}
+	}, []handleField{{0, kindSRQ}}, syscall.ENOENT},
+	{abi.CmdQuerySRQ, 16, func(c *client, o *objects) abi.Struct { return &abi.QuerySRQ{Response: c.addr, SRQHandle: o.srq} },
+		[]handleField{{8, kindSRQ}}, syscall.ENOENT},
+	{abi.CmdDestroySRQ, 4, func(c *client, o *objects) abi.Struct { return &abi.DestroySRQ{Response: c.addr, SRQHandle: o.freeSRQ} },
+		[]handleField{{8, kindSRQ}}, syscall.ENOENT},
 	{abi.CmdDestroyQP, 4, func(c *client, o *objects) abi.Struct { return &abi.DestroyQP{Response: c.addr, QPHandle: o.freeQP} },
 		[]handleField{{8, kindQP}}, syscall.ENOENT},
 	{abi.CmdDestroyCQ, 8, func(c *client, o *objects) abi.Struct { return &abi.DestroyCQ{Response: c.addr, CQHandle: o.freeCQ} },

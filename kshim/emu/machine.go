@@ -185,6 +185,8 @@ func (d *device) limit(k kind) uint32 {
 		return d.attr.MaxCQ
 	case kindAH:
 		return d.attr.MaxAH
+	case kindSRQ:
+		return d.attr.MaxSRQ
 	default:
 		return d.attr.MaxQP
 	}

@@ -24,6 +24,8 @@ var methodHandlers = map[methodID]handler{
 	{abi.ObjectCQ, abi.MethodCQDestroy}:               methodDestroyCQ,
 	{abi.ObjectQP, abi.MethodQPCreate}:                methodCreateQP,
 	{abi.ObjectQP, abi.MethodQPDestroy}:               methodDestroyQP,
+	{abi.ObjectSRQ, abi.MethodSRQCreate}:              methodCreateSRQ,
+	{abi.ObjectSRQ, abi.MethodSRQDestroy}:             methodDestroySRQ,
 	{abi.ObjectAH, abi.MethodAHDestroy}:               methodDestroy,
 	{abi.ObjectMR, abi.MethodMRDestroy}:               methodDestroy,
 	{abi.ObjectMR, abi.MethodQueryMR}:                 methodQueryMR,

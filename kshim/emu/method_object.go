@@ -76,6 +76,7 @@ func methodCreateQP(c *call) error {
 		},
 		async: c.eventQueue(abi.AttrCreateQPEventFD),
 	}
+	init.srq = c.attrs[abi.AttrCreateQPSRQHandle].obj
 	if init.pd == nil || init.scq == nil || init.rcq == nil {
 		return fail(syscall.ENOENT, "a protection domain and both completion queues are needed")
 	}

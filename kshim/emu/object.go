@@ -11,6 +11,7 @@ type kind uint8
 
 const (
 	kindQP kind = iota
+	kindSRQ
 	kindCQ
 	kindAH
 	kindMR
@@ -18,7 +19,7 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{kindQP: "qp", kindCQ: "cq", kindAH: "ah", kindMR: "mr", kindPD: "pd"}
+var kindNames = [numKinds]string{kindQP: "qp", kindSRQ: "srq", kindCQ: "cq", kindAH: "ah", kindMR: "mr", kindPD: "pd"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -33,7 +34,7 @@ type object struct {
 	// needs are the objects it counts among the users of.
 	needs []*object
 	// body is the one of *protectionDomain, *region, *addressHandle,
-	// *completionQueue and *queuePair that this object is.
+	// *completionQueue, *sharedReceives and *queuePair that this object is.
 	body body
 
 	mu   sync.RWMutex // held for reading by commands on it, for writing by its end

@@ -104,8 +104,13 @@ func (c *call) createQP(req *abi.CreateQP, flags uint32, respond func(*abi.Creat
 	if err := checkQPType(req.QPType); err != nil {
 		return err
 	}
+	var srq *object
 	if req.IsSRQ != 0 {
-		return fail(syscall.ENOENT, "shared receive queue handle %#x does not exist", req.SRQHandle)
+		var err error
+		if srq, err = f.acquire(kindSRQ, req.SRQHandle); err != nil {
+			return err
+		}
+		defer srq.release()
 	}
 	scq, rcq, err := f.acquireCQs(req.SendCQHandle, req.RecvCQHandle)
 	if err != nil {
@@ -121,7 +126,7 @@ func (c *call) createQP(req *abi.CreateQP, flags uint32, respond func(*abi.Creat
 	}
 	defer pd.release()
 	return c.makeQP(&qpInit{
-		pd: pd, scq: scq, rcq: rcq, userHandle: req.UserHandle, typ: req.QPType, flags: flags, sigAll: req.SQSigAll != 0,
+		pd: pd, scq: scq, rcq: rcq, srq: srq, userHandle: req.UserHandle, typ: req.QPType, flags: flags, sigAll: req.SQSigAll != 0,
 		cap: driver.QPCap{
 			MaxSendWR: req.MaxSendWR, MaxRecvWR: req.MaxRecvWR,
 			MaxSendSGE: req.MaxSendSGE, MaxRecvSGE: req.MaxRecvSGE, MaxInline: req.MaxInlineData,
@@ -169,6 +174,7 @@ func checkQPType(t abi.QPType) error {
 // held.
 type qpInit struct {
 	pd, scq, rcq *object
+	srq          *object // nil: it has receives of its own
 	userHandle   uint64
 	typ          abi.QPType
 	flags        uint32 // enum ib_uverbs_qp_create_flags
@@ -179,16 +185,20 @@ type qpInit struct {
 
 // check refuses the parameters that create_qp and rxe_qp_chk_cap refuse.
 func (d *device) checkQP(init *qpInit) error {
+	recvWR, recvSGE := init.cap.MaxRecvWR, init.cap.MaxRecvSGE
+	if init.srq != nil { // rxe_qp_chk_cap
+		recvWR, recvSGE = 0, 0
+	}
 	const known = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<8 | 1<<9 | 1<<10 | 1<<11 // uverbs_cmd.c: create_qp
 	switch {
 	case init.flags&^known != 0:
 		return fail(syscall.EINVAL, "create flags %#x are unknown in part", init.flags)
 	case init.flags != 0: // rxe_create_qp
 		return fail(syscall.EOPNOTSUPP, "create flags %#x", init.flags)
-	case init.cap.MaxSendWR > d.attr.MaxQPWR, init.cap.MaxRecvWR > d.attr.MaxQPWR:
-		return fail(syscall.EINVAL, "%d and %d work requests, the device has %d", init.cap.MaxSendWR, init.cap.MaxRecvWR, d.attr.MaxQPWR)
-	case init.cap.MaxSendSGE > d.attr.MaxSGE, init.cap.MaxRecvSGE > d.attr.MaxSGE:
-		return fail(syscall.EINVAL, "%d and %d scatter entries, the device has %d", init.cap.MaxSendSGE, init.cap.MaxRecvSGE, d.attr.MaxSGE)
+	case init.cap.MaxSendWR > d.attr.MaxQPWR, recvWR > d.attr.MaxQPWR:
+		return fail(syscall.EINVAL, "%d and %d work requests, the device has %d", init.cap.MaxSendWR, recvWR, d.attr.MaxQPWR)
+	case init.cap.MaxSendSGE > d.attr.MaxSGE, recvSGE > d.attr.MaxSGE:
+		return fail(syscall.EINVAL, "%d and %d scatter entries, the device has %d", init.cap.MaxSendSGE, recvSGE, d.attr.MaxSGE)
 	}
 	return nil
 }
@@ -211,6 +221,10 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 		SendCQ: init.scq.body.(*completionQueue).cq,
 		RecvCQ: init.rcq.body.(*completionQueue).cq,
 		Type:   init.typ, SigAll: init.sigAll, UserHandle: init.userHandle, Cap: init.cap,
+	}
+	if init.srq != nil {
+		attr.SRQ = init.srq.body.(*sharedReceives).srq
+		q.needs = append(q.needs, init.srq)
 	}
 	if err := f.dev.charge(kindQP); err != nil {
 		return err

@@ -70,3 +70,46 @@ func TestMoveToWildIndex(t *testing.T) {
 	_, err = p.Waiting()
 	require.ErrorIs(t, err, ErrIndex)
 }
+
+func TestConsumerMoveTo(t *testing.T) {
+	for _, start := range []int{0, 5, 7} { // the last two wrap
+		old, err := New(CQElemSize, 7)
+		require.NoError(t, err)
+		p, c := old.Producer(), old.Consumer()
+		for range start {
+			p.Publish(1)
+			c.Release(1)
+		}
+		for i := range 5 {
+			p.Slot(0)[0] = byte(i + 1)
+			p.Publish(1)
+		}
+		small, err := New(CQElemSize, 3)
+		require.NoError(t, err)
+		_, err = c.MoveTo(small)
+		require.ErrorIs(t, err, ErrMapping, "five do not fit into three")
+		n, err := c.Ready()
+		require.NoError(t, err)
+		require.Equal(t, 5, n, "nothing was moved")
+
+		large, err := New(CQElemSize, 31)
+		require.NoError(t, err)
+		next, err := c.MoveTo(large)
+		require.NoError(t, err)
+		p = large.Producer()
+		p.Slot(0)[0] = 6
+		p.Publish(1)
+		n, err = next.Ready()
+		require.NoError(t, err)
+		require.Equal(t, 6, n)
+		for i := range 6 {
+			require.Equal(t, byte(i+1), next.Slot(i)[0])
+		}
+		n, err = old.Producer().Free()
+		require.NoError(t, err)
+		require.Equal(t, 7, n, "the old one looks empty")
+		*old.prod = 8
+		_, err = old.Consumer().MoveTo(large)
+		require.ErrorIs(t, err, ErrIndex)
+	}
+}

@@ -36,12 +36,13 @@ type Context struct {
 	ctl    sync.RWMutex // shared by control calls, exclusive in Close
 	closed bool         // guarded by ctl
 
-	mu  sync.Mutex // guards the tables
-	pds map[*PD]struct{}
-	mrs map[*MR]struct{}
-	ahs map[*AH]struct{}
-	cqs map[uint64]*CQ // by user handle
-	qps map[uint64]*QP // by user handle
+	mu   sync.Mutex // guards the tables
+	pds  map[*PD]struct{}
+	mrs  map[*MR]struct{}
+	ahs  map[*AH]struct{}
+	cqs  map[uint64]*CQ  // by user handle
+	qps  map[uint64]*QP  // by user handle
+	srqs map[uint64]*SRQ // by user handle
 
 	wakes atomic.Uint32 // how often waiters on any completion queue were woken
 	turn  atomic.Uint32 // of the queue with which a WaitAny begins
@@ -75,7 +76,7 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 	c := &Context{
 		kernel: k, info: info, prov: prov, cmd: newCommander(file, prov.driver()),
 		done: make(chan struct{}),
-		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{},
+		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{}, srqs: map[uint64]*SRQ{},
 	}
 	if err := c.start(); err != nil {
 		c.closeFiles()
@@ -226,6 +227,9 @@ func (c *Context) Close() error {
 	for _, qp := range c.allQPs() {
 		errs = append(errs, qp.destroy(errClosed))
 	}
+	for _, s := range c.allSRQs() {
+		errs = append(errs, s.destroy(errClosed))
+	}
 	for _, cq := range c.allCQs() {
 		errs = append(errs, cq.destroy(errClosed))
 	}
@@ -265,6 +269,9 @@ func (c *Context) abandon() {
 	for _, qp := range c.allQPs() {
 		qp.drop(errClosed)
 	}
+	for _, s := range c.allSRQs() {
+		s.drop(errClosed)
+	}
 	for _, cq := range c.allCQs() {
 		cq.drop(errClosed)
 	}
@@ -279,6 +286,12 @@ func (c *Context) allQPs() []*QP {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Values(c.qps))
+}
+
+func (c *Context) allSRQs() []*SRQ {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.srqs))
 }
 
 func (c *Context) allCQs() []*CQ {

@@ -20,10 +20,12 @@ type CQ struct {
 	soft     atomic.Int32 // receives that the client itself has to flush, in all queue pairs
 	suspects atomic.Int32 // queue pairs that may be in ERR unnoticed
 
-	mu   sync.Mutex // guards what follows
-	q    *compQueue
-	qps  map[uint32]*QP // by generation
-	last struct {
+	mu     sync.Mutex // guards what follows
+	q      *compQueue
+	qps    map[uint32]*QP  // by generation
+	srqs   map[uint32]*SRQ // by generation; their completions name the queue pair by its number
+	shared map[uint32]*QP  // by number: those with one of srqs
+	last   struct {
 		gen uint32
 		qp  *QP
 	} // the queue pair of the last completion
@@ -235,6 +237,9 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 // of a work request that is not outstanding.
 func (cq *CQ) resolve(wc *WC) (qp *QP, kept, ok bool) {
 	recv, gen, seq := splitID(wc.ID)
+	if s := cq.srqs[gen]; recv && s != nil {
+		return cq.resolveShared(s, wc, seq)
+	}
 	if qp = cq.last.qp; qp == nil || cq.last.gen != gen {
 		if qp = cq.qps[gen]; qp == nil {
 			return nil, false, true

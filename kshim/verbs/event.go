@@ -98,6 +98,7 @@ type Event struct {
 	Port uint8
 	QP   *QP
 	CQ   *CQ
+	SRQ  *SRQ
 }
 
 // Watch has every asynchronous event from now on given to f, after the context
@@ -136,6 +137,10 @@ func (c *Context) watched(ev *abi.AsyncEvent) {
 		}
 	case abi.ElementCQ:
 		if e.CQ = c.cqs[ev.Element]; e.CQ == nil {
+			return
+		}
+	case abi.ElementSRQ:
+		if e.SRQ = c.srqs[ev.Element]; e.SRQ == nil {
 			return
 		}
 	}

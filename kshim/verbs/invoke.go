@@ -10,11 +10,12 @@ import (
 // Places in the scratch memory. Everything the kernel reads or writes in a
 // command lies here, announced once for many.
 const (
-	scratchArg  = 0    // ioctl header and attributes
-	scratchIn   = 512  // the command's request
-	scratchOut  = 1024 // its response
-	scratchUHW  = 2048 // the driver's part of the response
-	scratchSize = 4096
+	scratchArg   = 0    // ioctl header and attributes
+	scratchIn    = 512  // the command's request
+	scratchOut   = 1024 // its response
+	scratchUHW   = 2048 // the driver's part of the response
+	scratchUHWIn = 3072 // the driver's part of the request
+	scratchSize  = 4096
 )
 
 // maxScratch is how many commands of a context run side by side; more wait
@@ -131,6 +132,11 @@ func (a *attrs) finish(object abi.ObjectID, method abi.MethodID, driver abi.Driv
 // invoke carries one write() command by ioctl: request in, response out, and
 // the driver's part of the response uhw; nil where there is none.
 func (c *commander) invoke(cmd abi.Command, in, out, uhw abi.Struct) error {
+	return c.invokeWith(cmd, in, nil, 0, out, uhw)
+}
+
+// invokeWith is invoke with the driver's part of the request, of n bytes.
+func (c *commander) invokeWith(cmd abi.Command, in, uhwIn abi.Struct, n int, out, uhw abi.Struct) error {
 	m := c.take()
 	defer c.give(m)
 	clear(m.mem)
@@ -145,6 +151,11 @@ func (c *commander) invoke(cmd abi.Command, in, out, uhw abi.Struct) error {
 		a.out(abi.AttrCoreOut, m.addr+scratchOut, len(resp))
 	}
 	a.value(abi.AttrWriteCmd, 8, uint64(cmd))
+	if uhwIn != nil {
+		b := m.mem[scratchUHWIn : scratchUHWIn+n]
+		uhwIn.Put(b)
+		a.in(abi.AttrUHWIn, b, m.addr+scratchUHWIn)
+	}
 	if uhw != nil {
 		a.out(abi.AttrUHWOut, m.addr+scratchUHW, len(drv))
 	}

@@ -92,7 +92,9 @@ func (qp *QP) toReset(req *abi.ModifyQP) error {
 	qp.send.reset()
 	qp.sq.mu.Unlock()
 	qp.rq.mu.Lock()
-	qp.recv.reset()
+	if qp.recv != nil {
+		qp.recv.reset()
+	}
 	qp.rq.mu.Unlock()
 	return qp.attach()
 }

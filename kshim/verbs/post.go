@@ -120,6 +120,9 @@ func (qp *QP) putRecvs(batch []RecvWR) (n int, wake bool, err error) {
 	if qp.rq.dead != nil {
 		return 0, false, qp.fail("post receive", qp.rq.dead)
 	}
+	if qp.srq != nil {
+		return 0, false, qp.fail("post receive", errShared)
+	}
 	state := qp.State()
 	if state == abi.QPSReset {
 		return 0, false, qp.recvState

@@ -19,7 +19,12 @@ type provider interface {
 	// createAH makes an address handle and tells the number by which work
 	// requests name it.
 	createAH(c *commander, req *abi.CreateAH) (handle, num uint32, err error)
-	// createQP makes a queue pair and opens its rings.
+	// createSRQ makes a shared receive queue and opens its ring.
+	createSRQ(c *commander, req *abi.CreateSRQ) (abi.CreateSRQResp, *recvQueue, error)
+	// modifySRQ changes its limit.
+	modifySRQ(c *commander, req *abi.ModifySRQ) error
+	// createQP makes a queue pair and opens its rings. The one of receives is
+	// nil if it shares them.
 	createQP(c *commander, req *abi.CreateQP) (abi.CreateQPResp, *sendQueue, *recvQueue, error)
 }
 

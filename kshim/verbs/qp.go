@@ -19,6 +19,7 @@ type QP struct {
 	typ    abi.QPType
 	sendCQ *CQ
 	recvCQ *CQ
+	srq    *SRQ // nil: it has receives of its own
 	cap    QPCap
 	gen    uint32 // written with both work queues' mu held; changes when the queue pair is reset
 
@@ -32,9 +33,9 @@ type QP struct {
 	send *sendQueue
 	why  Failure // guarded by sq.mu
 
-	rq      workQueue // its mu guards recv and ringEnd, too
-	recv    *recvQueue
-	ringEnd uint32 // sequence number behind the last receive that was put into the ring; from there on the client flushes
+	rq      workQueue  // its mu guards recv and ringEnd, too
+	recv    *recvQueue // nil with srq
+	ringEnd uint32     // sequence number behind the last receive that was put into the ring; from there on the client flushes
 
 	sendFull, sendState, recvFull, recvState error // made once: they come in busy loops
 }
@@ -55,6 +56,13 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 				return errDestroyed
 			}
 		}
+		if s := init.SRQ; s != nil {
+			s.use.RLock()
+			defer s.use.RUnlock()
+			if s.gone {
+				return errDestroyed
+			}
+		}
 		qp, err = pd.createQP(&init)
 		return err
 	})
@@ -68,8 +76,11 @@ func checkInit(c *Context, init *QPInit) error {
 	if init.SendCQ == nil || init.RecvCQ == nil {
 		return &reason{"completion queue is missing", syscall.EINVAL}
 	}
-	if init.SendCQ.ctx != c || init.RecvCQ.ctx != c {
+	if init.SendCQ.ctx != c || init.RecvCQ.ctx != c || init.SRQ != nil && init.SRQ.ctx != c {
 		return errForeign
+	}
+	if init.SRQ != nil {
+		init.MaxRecvWR, init.MaxRecvSGE = 0, 0
 	}
 	for _, n := range []int{init.MaxSendWR, init.MaxRecvWR, init.MaxSendSGE, init.MaxRecvSGE, init.MaxInline} {
 		if n < 0 || n > maxQueued {
@@ -97,7 +108,7 @@ func (init *QPInit) cqs() []*CQ {
 
 func (pd *PD) createQP(init *QPInit) (*QP, error) {
 	c := pd.ctx
-	qp := &QP{ctx: c, key: c.nextKey.Add(1), typ: init.Type, sendCQ: init.SendCQ, recvCQ: init.RecvCQ}
+	qp := &QP{ctx: c, key: c.nextKey.Add(1), typ: init.Type, sendCQ: init.SendCQ, recvCQ: init.RecvCQ, srq: init.SRQ}
 	req := abi.CreateQP{
 		UserHandle: qp.key, PDHandle: pd.handle, SendCQHandle: init.SendCQ.handle, RecvCQHandle: init.RecvCQ.handle,
 		// A queue of no slots is no use to rxe's rings: ask for one, and count
@@ -108,6 +119,9 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 	}
 	if init.Probes {
 		req.MaxSendWR = uint32(init.MaxSendWR) + 1
+	}
+	if init.SRQ != nil {
+		req.IsSRQ, req.SRQHandle = 1, init.SRQ.handle
 	}
 	if init.SigAll {
 		req.SQSigAll = 1
@@ -131,6 +145,9 @@ func (pd *PD) createQP(init *QPInit) (*QP, error) {
 	if err := qp.attach(); err != nil {
 		qp.closeQueues()
 		return nil, errors.Join(err, c.cmd.destroyQP(qp.handle))
+	}
+	if qp.srq != nil {
+		qp.srq.share(qp)
 	}
 	c.mu.Lock()
 	c.qps[qp.key] = qp
@@ -256,6 +273,9 @@ func (qp *QP) drop(why error) {
 func (qp *QP) discard(why error) {
 	leave(qp.ctx, qp.ctx.qps, qp.key)
 	qp.detach()
+	if qp.srq != nil {
+		qp.srq.unshare(qp)
+	}
 	qp.sq.mu.Lock()
 	qp.rq.mu.Lock()
 	qp.sq.dead, qp.rq.dead = why, why
@@ -285,7 +305,9 @@ func (qp *QP) detach() {
 
 func (qp *QP) closeQueues() {
 	qp.send.close()
-	qp.recv.close()
+	if qp.recv != nil {
+		qp.recv.close()
+	}
 }
 
 // wcOpcodes is indexed by abi.WROpcode: what completes a request.

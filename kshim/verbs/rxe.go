@@ -70,6 +70,24 @@ func (rxe) createAH(c *commander, req *abi.CreateAH) (handle, num uint32, err er
 	return resp.AHHandle, drv.AHNum, err
 }
 
+func (rxe) createSRQ(c *commander, req *abi.CreateSRQ) (resp abi.CreateSRQResp, _ *recvQueue, err error) {
+	var drv abi.RXECreateSRQResp
+	if err = c.invoke(abi.CmdCreateSRQ, req, &resp, &drv); err != nil {
+		return resp, nil, err
+	}
+	q, err := mapQueue(c.file, drv.MI)
+	if err != nil {
+		destroy := &abi.DestroySRQ{SRQHandle: resp.SRQHandle}
+		return resp, nil, errors.Join(err, c.invoke(abi.CmdDestroySRQ, destroy, &abi.DestroySRQResp{}, nil))
+	}
+	return resp, &recvQueue{file: c.file, q: q, p: q.Producer()}, nil
+}
+
+// modifySRQ does not resize, so that the driver's part is no address.
+func (rxe) modifySRQ(c *commander, req *abi.ModifySRQ) error {
+	return c.invokeWith(abi.CmdModifySRQ, req, &abi.RXEModifySRQ{}, abi.RXEModifySRQSize, nil, nil)
+}
+
 func (rxe) createQP(c *commander, req *abi.CreateQP) (resp abi.CreateQPResp, _ *sendQueue, _ *recvQueue, err error) {
 	var drv abi.RXECreateQPResp
 	if err = c.invoke(abi.CmdCreateQP, req, &resp, &drv); err != nil {
@@ -79,12 +97,17 @@ func (rxe) createQP(c *commander, req *abi.CreateQP) (resp abi.CreateQPResp, _ *
 	if err != nil {
 		return resp, nil, nil, errors.Join(err, c.destroyQP(resp.QPHandle))
 	}
+	send := &sendQueue{file: c.file, q: sq, p: sq.Producer(), bell: newDoorbell(c, resp.QPHandle)}
+	if req.IsSRQ != 0 {
+		return resp, send, nil, nil
+	}
 	rq, err := mapQueue(c.file, drv.RQMI)
 	if err != nil {
-		return resp, nil, nil, errors.Join(err, c.destroyQP(resp.QPHandle), c.file.Munmap(sq.Mapping()))
+		err = errors.Join(err, c.destroyQP(resp.QPHandle))
+		send.close()
+		return resp, nil, nil, err
 	}
-	return resp, &sendQueue{file: c.file, q: sq, p: sq.Producer(), bell: newDoorbell(c, resp.QPHandle)},
-		&recvQueue{file: c.file, q: rq, p: rq.Producer()}, nil
+	return resp, send, &recvQueue{file: c.file, q: rq, p: rq.Producer()}, nil
 }
 
 // compQueue takes completions out of a ring. CQ.mu guards it.

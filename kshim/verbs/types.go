@@ -51,8 +51,9 @@ type QPCap struct {
 type QPInit struct {
 	SendCQ     *CQ
 	RecvCQ     *CQ        // may be SendCQ
+	SRQ        *SRQ       // whose receives it takes; nil for receives of its own
 	MaxSendWR  int        // send requests that can be outstanding; 0 for none
-	MaxRecvWR  int        // receives that can be outstanding; 0 for none
+	MaxRecvWR  int        // receives that can be outstanding; 0 for none. It does not count with SRQ
 	MaxSendSGE int        // pieces of a send; 0 means 1. The device may grant more
 	MaxRecvSGE int        // pieces of a receive; 0 means 1
 	MaxInline  int        // bytes of inline data. The device may grant more

@@ -40,6 +40,7 @@ type config struct {
 	psn            uint32
 	typ            abi.QPType // 0 is RC
 	qkey           uint32     // of datagrams
+	shared         int        // receives of a shared queue; 0: the queue pair has its own
 }
 
 // defaults: a live peer is given nine seconds to answer, a receive that is
@@ -61,6 +62,7 @@ type end struct {
 	pd       *verbs.PD
 	scq, rcq *verbs.CQ
 	qp       *verbs.QP
+	srq      *verbs.SRQ // or nil
 	buf      []byte
 	mr       *verbs.MR
 	nextID   uint64
@@ -80,6 +82,10 @@ func (r *rig) newEnd(name string, ctx *verbs.Context, c config) *end {
 	r.must(err)
 	e.mr, err = e.pd.RegMR(e.buf, c.mrAccess)
 	r.must(err)
+	if c.shared > 0 {
+		e.srq, err = e.pd.CreateSRQ(verbs.SRQInit{MaxWR: c.shared, MaxSGE: c.sge})
+		r.must(err)
+	}
 	e.qp, err = e.pd.CreateQP(e.init())
 	r.must(err)
 	return e
@@ -89,7 +95,7 @@ func (e *end) init() verbs.QPInit {
 	c := &e.config
 	return verbs.QPInit{
 		SendCQ: e.scq, RecvCQ: e.rcq, MaxSendWR: c.sendWR, MaxRecvWR: c.recvWR, MaxSendSGE: c.sge, MaxRecvSGE: c.sge,
-		MaxInline: c.inline, SigAll: c.sigAll, Type: c.typ,
+		MaxInline: c.inline, SigAll: c.sigAll, Type: c.typ, SRQ: e.srq,
 	}
 }
 

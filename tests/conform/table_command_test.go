@@ -13,6 +13,7 @@ import (
 type commandExample struct {
 	request func(s *stand) abi.Struct
 	hw      int           // room for the driver's part of the response
+	hwIn    int           // bytes of its part of the request, which are zero
 	handles []handleField // where the request has handles
 	ready   func(s *stand)
 	wrong   []wrongState
@@ -127,7 +128,7 @@ func (t *tableCase) shape(s *stand, x *commandExample) shape {
 	}
 	in := make([]byte, t.entry.Request.Size)
 	x.request(s).Put(in)
-	return shape{in: in, core: t.entry.Response.Size, hw: x.hw}
+	return shape{in: in, core: t.entry.Response.Size, hw: x.hw, hwIn: x.hwIn}
 }
 
 // lengths makes the request too short and too long.
@@ -208,7 +209,7 @@ func (t *tableCase) states(x *commandExample, form string) {
 			}
 			in := make([]byte, t.entry.Request.Size)
 			wrong.request(s).Put(in)
-			return s.send(t.entry, form, shape{in: in, core: t.entry.Response.Size, hw: x.hw})
+			return s.send(t.entry, form, shape{in: in, core: t.entry.Response.Size, hw: x.hw, hwIn: x.hwIn})
 		})
 		t.say("by %s, %s: %s", form, wrong.what, got)
 		t.drop()

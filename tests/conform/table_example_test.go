@@ -118,6 +118,55 @@ var commandExamples = map[string]*commandExample{
 			{what: "too many requests", request: wrongPair(func(q *abi.CreateQP) { q.MaxSendWR = 1<<20 + 1 })},
 			{what: "too much inline", request: wrongPair(func(q *abi.CreateQP) { q.MaxInlineData = 1 << 20 })},
 			{what: "a shared receive queue", request: wrongPair(func(q *abi.CreateQP) { q.IsSRQ, q.SRQHandle = 1, 0x7fff0000 })},
+			{what: "a shared receive queue that is there, and too many receives", request: func(s *stand) abi.Struct {
+				q := s.qpRequest()
+				q.IsSRQ, q.SRQHandle, q.MaxRecvWR, q.MaxRecvSGE = 1, s.srq, 1<<20+1, 33
+				return q
+			}},
+		},
+	},
+	"CREATE_SRQ": {
+		request: func(s *stand) abi.Struct { return s.srqRequest() }, hw: abi.RXECreateSRQRespSize,
+		handles: []handleField{{16, abi.ObjectPD}},
+		wrong: []wrongState{
+			{what: "no receives", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxWR = 0 })},
+			{what: "too many receives", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxWR = 1<<20 + 1 })},
+			{what: "no pieces", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxSGE = 0 })},
+			{what: "the most pieces", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxSGE = 27 })},
+			{what: "too many pieces", request: wrongShared(func(q *abi.CreateSRQ) { q.MaxSGE = 28 })},
+			{what: "a limit above the size", request: wrongShared(func(q *abi.CreateSRQ) { q.SRQLimit = 100 })},
+		},
+	},
+	"CREATE_XSRQ": {
+		request: func(s *stand) abi.Struct { return s.typedRequest(abi.SRQTBasic) }, hw: abi.RXECreateSRQRespSize,
+		handles: []handleField{{20, abi.ObjectPD}},
+		wrong: []wrongState{
+			{what: "XRC", request: func(s *stand) abi.Struct { return s.typedRequest(abi.SRQTXRC) }},
+			{what: "tag matching", request: func(s *stand) abi.Struct { return s.typedRequest(abi.SRQTTM) }},
+			{what: "a type that is none", request: func(s *stand) abi.Struct { return s.typedRequest(7) }},
+		},
+	},
+	"MODIFY_SRQ": {
+		request: func(s *stand) abi.Struct { return s.limitRequest(1) }, hwIn: abi.RXEModifySRQSize,
+		handles: []handleField{{0, abi.ObjectSRQ}},
+		wrong: []wrongState{
+			{what: "no limit", request: func(s *stand) abi.Struct { return s.limitRequest(0) }},
+			{what: "the largest limit", request: func(s *stand) abi.Struct { return s.limitRequest(7) }},
+			{what: "a limit above the size", request: func(s *stand) abi.Struct { return s.limitRequest(8) }},
+			{what: "nothing", request: func(s *stand) abi.Struct { return &abi.ModifySRQ{SRQHandle: s.srq} }},
+			{what: "something unknown", request: func(s *stand) abi.Struct { return &abi.ModifySRQ{SRQHandle: s.srq, AttrMask: 1 << 7} }},
+		},
+	},
+	"QUERY_SRQ": {
+		request: func(s *stand) abi.Struct { return &abi.QuerySRQ{SRQHandle: s.srq} },
+		handles: []handleField{{8, abi.ObjectSRQ}},
+	},
+	"DESTROY_SRQ": {
+		request: func(s *stand) abi.Struct { return &abi.DestroySRQ{SRQHandle: s.srq} },
+		handles: []handleField{{8, abi.ObjectSRQ}},
+		wrong: []wrongState{
+			{what: "in use", prepare: func(s *stand) { s.sharing() },
+				request: func(s *stand) abi.Struct { return &abi.DestroySRQ{SRQHandle: s.srq} }},
 		},
 	},
 	"QUERY_QP": {
@@ -254,5 +303,32 @@ func wrongChange(change func(*abi.ModifyQP)) func(*stand) abi.Struct {
 		m := s.initRequest()
 		change(m)
 		return m
+	}
+}
+
+func (s *stand) typedRequest(t abi.SRQType) *abi.CreateXSRQ {
+	return &abi.CreateXSRQ{UserHandle: 8, SRQType: t, PDHandle: s.pd, MaxWR: 4, MaxSGE: 1, XRCDHandle: 0x7fff0000, CQHandle: s.cq}
+}
+
+func (s *stand) limitRequest(limit uint32) *abi.ModifySRQ {
+	return &abi.ModifySRQ{SRQHandle: s.srq, AttrMask: abi.SRQMaskLimit, SRQLimit: limit}
+}
+
+// sharing makes a queue pair that takes the shared receives.
+func (s *stand) sharing() {
+	s.r.Helper()
+	q := s.qpRequest()
+	q.IsSRQ, q.SRQHandle = 1, s.srq
+	var resp abi.CreateQPResp
+	var uhw abi.RXECreateQPResp
+	s.r.must(s.command(abi.CmdCreateQP, q, abi.CreateQPSize, &resp, abi.CreateQPRespSize, &uhw, abi.RXECreateQPRespSize))
+}
+
+// wrongShared is the good request of CREATE_SRQ, spoilt.
+func wrongShared(spoil func(*abi.CreateSRQ)) func(s *stand) abi.Struct {
+	return func(s *stand) abi.Struct {
+		q := s.srqRequest()
+		spoil(q)
+		return q
 	}
 }

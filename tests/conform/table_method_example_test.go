@@ -105,6 +105,30 @@ var methodExamples = map[string]*methodExample{
 		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_QP_HANDLE": uint64(s.qp)} },
 		out:  []string{"DESTROY_QP_RESP"},
 	},
+	"SRQ.SRQ_CREATE": {
+		data: func(s *stand) map[string]uint64 {
+			return map[string]uint64{
+				"CREATE_SRQ_HANDLE": 0, "CREATE_SRQ_PD_HANDLE": uint64(s.pd), "CREATE_SRQ_USER_HANDLE": 8, "CREATE_SRQ_MAX_WR": 4,
+				"CREATE_SRQ_MAX_SGE": 1, "CREATE_SRQ_LIMIT": 0, "CREATE_SRQ_TYPE": uint64(abi.SRQTBasic), "CREATE_SRQ_EVENT_FD": uint64(s.async),
+			}
+		},
+		out:   []string{"CREATE_SRQ_RESP_MAX_WR", "CREATE_SRQ_RESP_MAX_SGE", "UHW_OUT"},
+		sizes: map[string]int{"UHW_OUT": abi.RXECreateSRQRespSize},
+		wrong: []wrongCall{
+			{what: "no receives", data: func(_ *stand, d map[string]uint64) { d["CREATE_SRQ_MAX_WR"] = 0 }},
+			{what: "too many pieces", data: func(_ *stand, d map[string]uint64) { d["CREATE_SRQ_MAX_SGE"] = 28 }},
+			{what: "XRC", data: func(_ *stand, d map[string]uint64) { d["CREATE_SRQ_TYPE"] = uint64(abi.SRQTXRC) }},
+			{what: "a type that is none", data: func(_ *stand, d map[string]uint64) { d["CREATE_SRQ_TYPE"] = 7 }},
+		},
+	},
+	"SRQ.SRQ_DESTROY": {
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_SRQ_HANDLE": uint64(s.srq)} },
+		out:  []string{"DESTROY_SRQ_RESP"},
+		wrong: []wrongCall{
+			{what: "in use", prepare: func(s *stand) { s.sharing() },
+				data: func(s *stand, d map[string]uint64) { d["DESTROY_SRQ_HANDLE"] = uint64(s.srq) }},
+		},
+	},
 	"AH.AH_DESTROY": {
 		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_AH_HANDLE": uint64(s.freeAH)} },
 	},

@@ -9,12 +9,12 @@ import (
 )
 
 // stand is a device file with an object of every kind: one that others need,
-// and one that no object needs. pd is needed by mr, ah and qp, cq by qp. The
-// queue pair is in RESET, of reliable connections.
+// and one that no object needs. pd is needed by mr, ah, srq and qp, cq by qp.
+// The queue pair is in RESET, of reliable connections.
 type stand struct {
 	*raw
 	buf                            uint64
-	pd, mr, cq, ah, qp             uint32
+	pd, mr, cq, ah, qp, srq        uint32
 	freePD, freeMR, freeAH, freeCQ uint32
 	channel, async                 int32
 	path                           abi.QPDest
@@ -75,6 +75,7 @@ func (t *tableRig) build(w *raw) *stand {
 	qp, _, err := w.tryQP(*s.qpRequest())
 	t.must(err)
 	s.qp = qp.QPHandle
+	s.srq = s.shared()
 	return s
 }
 
@@ -109,6 +110,18 @@ func (s *stand) address() uint32 {
 	var uhw abi.RXECreateAHResp
 	s.r.must(s.command(abi.CmdCreateAH, s.ahRequest(), abi.CreateAHSize, &resp, abi.CreateAHRespSize, &uhw, abi.RXECreateAHRespSize))
 	return resp.AHHandle
+}
+
+func (s *stand) shared() uint32 {
+	s.r.Helper()
+	var resp abi.CreateSRQResp
+	var uhw abi.RXECreateSRQResp
+	s.r.must(s.command(abi.CmdCreateSRQ, s.srqRequest(), abi.CreateSRQSize, &resp, abi.CreateSRQRespSize, &uhw, abi.RXECreateSRQRespSize))
+	return resp.SRQHandle
+}
+
+func (s *stand) srqRequest() *abi.CreateSRQ {
+	return &abi.CreateSRQ{UserHandle: 8, PDHandle: s.pd, MaxWR: 4, MaxSGE: 1}
 }
 
 func (s *stand) mrRequest() *abi.RegMR {
@@ -159,6 +172,8 @@ func (s *stand) handle(o abi.ObjectID) (right, other uint32) {
 		return s.qp, s.pd
 	case abi.ObjectAH:
 		return s.ah, s.pd
+	case abi.ObjectSRQ:
+		return s.srq, s.pd
 	default:
 		return s.mr, s.pd
 	}
@@ -168,6 +183,7 @@ func (s *stand) handle(o abi.ObjectID) (right, other uint32) {
 type shape struct {
 	in       []byte
 	core, hw int  // room for the response and its driver's part
+	hwIn     int  // bytes of the driver's part of the request
 	words    int  // added to the header's length
 	nowhere  bool // the response's address
 	unread   bool // the request's address, by ioctl
@@ -188,7 +204,8 @@ func (s *stand) send(e *abi.Entry, form string, p shape) error {
 const noAddress = 0x10
 
 func (s *stand) writePlain(e *abi.Entry, p shape) error {
-	b := s.mem[rawIn : rawIn+abi.CmdHdrSize+len(p.in)]
+	b := s.mem[rawIn : rawIn+abi.CmdHdrSize+len(p.in)+p.hwIn]
+	clear(b)
 	(&abi.CmdHdr{Command: e.Command, InWords: uint16(len(b)/4 + p.words), OutWords: uint16((p.core + p.hw) / 4)}).Put(b)
 	copy(b[abi.CmdHdrSize:], p.in)
 	if e.Response.Size > 0 && len(p.in) >= 8 {
@@ -235,6 +252,10 @@ func (s *stand) invoke(e *abi.Entry, p shape) error {
 	at := s.respond(p)
 	if p.core > 0 {
 		attrs = append(attrs, attr(abi.AttrCoreOut, p.core, at))
+	}
+	if p.hwIn > 0 {
+		clear(s.mem[rawUHW : rawUHW+p.hwIn])
+		attrs = append(attrs, attr(abi.AttrUHWIn, p.hwIn, s.addr+rawUHW))
 	}
 	if p.hw > 0 {
 		attrs = append(attrs, attr(abi.AttrUHWOut, p.hw, s.addr+rawUHW))
