@@ -277,6 +277,7 @@ func TestSilence(t *testing.T) {
 	require.ErrorIs(t, err, &qmux.IdleTimeoutError{})
 	require.ErrorIs(t, err, syscall.ETIMEDOUT)
 	require.ErrorContains(t, err, "registration udp: read")
+	<-client.Context().Done() // quic-go ends the streams first
 	require.ErrorContains(t, context.Cause(client.Context()), "registration udp")
 }
 
