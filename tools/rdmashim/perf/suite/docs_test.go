@@ -20,7 +20,7 @@ var explained = map[string]string{
 	"HTTP":                "Streams over net.Conn",
 	"new connections":     "Streams over net.Conn",
 	"QMux":                "QMux, 0",
-	"RPC":                 "RPC on a busy machine",
+	"RPC":                 "RPC: p99",
 	"1,000 queue pairs":   "1,000 and 10,000 queue pairs",
 	"10,000 queue pairs":  "1,000 and 10,000 queue pairs",
 	"goodput on kernel":   "kernel rxe against perftest: bandwidth",
