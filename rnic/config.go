@@ -102,6 +102,7 @@ func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
 func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
 	if t.MaxWindow == 0 && caps.RecvBuffer > 0 {
 		t.MaxWindow = min(max(caps.RecvBuffer*15/32, 2*4096), 1<<20)
+		t.LongWindow = max(t.LongWindow, engine.LongWindow)
 	}
 	if t.AckDelay == 0 {
 		t.AckDelay = ackDelay

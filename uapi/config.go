@@ -104,7 +104,9 @@ type QPConfig struct {
 	// the longest: 655.36 ms.
 	MinRNRTimer int
 	// MaxRdAtomic is how many READs and atomics may be in flight in each
-	// direction (16); the device and the peer may lower it. None allows none.
+	// direction (16); the device and the peer may lower it. A READ of 64 KiB
+	// each fills no path whose round trip takes more than some milliseconds
+	// with 16. None allows none.
 	MaxRdAtomic int
 
 	managed bool // for Dial and Request.Accept

@@ -43,9 +43,11 @@ type congestion struct {
 }
 
 const (
-	// allowance is the delay of the queue that a path may have: much for a
-	// switch, but a soft device's host is often busy for a part of it.
-	allowance = Millisecond
+	// leastAllowance is the delay of the queue that a path may have: much for a
+	// switch, but a soft device's host is often busy for a part of it. A long
+	// path may have a sixteenth of its length, up to mostAllowance: there a
+	// round that is judged wrongly costs the more time.
+	leastAllowance, mostAllowance = Millisecond, 4 * Millisecond
 	// refreshAfter is how long base counts until the path is emptied to measure
 	// it, but at least refreshRounds round trips: that takes two.
 	refreshAfter  = Second / 4
@@ -115,6 +117,7 @@ func (c *congestion) measured(now Time, rtt Duration) {
 
 // judge chooses the size, and how it grows, by the round that ends.
 func (c *congestion) judge(now Time) {
+	allowance := min(max(leastAllowance, c.base/16), mostAllowance)
 	allowed := allowance + Duration(float64(allowance)*math.Sqrt(float64(c.floor)/float64(c.size)))
 	if c.refill > 0 || c.size == c.floor && c.least-c.base > allowed {
 		// So few packets make no queue: the path is as long.
@@ -133,7 +136,7 @@ func (c *congestion) judge(now Time) {
 		c.cut(c.size * 4 / 5)
 	case c.missed && queue > short:
 		c.cut(c.size * 7 / 10)
-	case !c.steady && queue > allowance/2:
+	case !c.steady && queue > allowance/2+c.base/8:
 		c.steady = true
 		c.empty()
 	}

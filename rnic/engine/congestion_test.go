@@ -64,7 +64,7 @@ func TestCongestionFillsPath(t *testing.T) {
 				b.run(1)
 				least = min(least, b.rtt())
 				if f.refill == 0 {
-					require.LessOrEqual(t, b.rtt()-base, 4*Millisecond+base/8, "%d %g", base, rate)
+					require.LessOrEqual(t, b.rtt()-base, 2*mostAllowance+base/8, "%d %g", base, rate)
 				}
 			}
 			full := max(int(rate*float64(base)), f.floor)
@@ -97,7 +97,7 @@ func TestCongestionJudgesLosses(t *testing.T) {
 		f.lost()
 		f.lost()
 		f.lost()
-		f.measure(b, Millisecond+allowance/2)
+		f.measure(b, Millisecond+leastAllowance/2)
 	}
 	require.Equal(t, uint64(2), f.cuts)
 	require.Equal(t, 490_000, f.size)

@@ -130,7 +130,7 @@ func (q *QP) share() int {
 // pathLimit is what all queue pairs of the path may have in flight.
 func (q *QP) pathLimit() int {
 	if l := q.cfg.Paths.limit; l > 0 {
-		return min(l, q.path.size)
+		return min(q.stretched(l), q.path.size)
 	}
 	return q.path.size
 }

@@ -70,7 +70,7 @@ func (q *QP) scoring() seq {
 	if x.at == nil {
 		x.at = make([]Time, span)
 	}
-	return min(q.req.nxt, q.req.una+span)
+	return min(q.req.nxt, q.req.una+q.reach())
 }
 
 // learn takes over the bitmap of a NAK for s: the peer carried out all before
@@ -83,7 +83,7 @@ func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 	}
 	end := min(q.scoring(), s+seq(bitmap.Len()))
 	x.executed = max(x.executed, s)
-	found := 0
+	found, counted := 0, seq(0)
 	for i, p := q.sq.head, r.una; p < end; p++ {
 		for q.sq.at(i).end <= p {
 			i++
@@ -97,7 +97,13 @@ func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 			q.mark(w, p, max(now, 1))
 		case was == unknown, was == arrived:
 			q.mark(w, p, missing)
-			found++
+			if p >= counted { // a request was lost as one packet
+				found++
+				counted = p + 1
+				if answer {
+					counted, _ = r.asked.endOf(p)
+				}
+			}
 		}
 	}
 	x.top = max(x.top, end)
@@ -171,8 +177,15 @@ func (q *QP) noteLoss(now Time, found int) {
 		q.beginRound(now)
 	}
 	x.lost += found
-	// What is sampled is not timed by when una reaches it.
-	if t := &r.timer; t.sampling && t.samplePk >= r.una && t.samplePk < x.top && x.at[t.samplePk%span] == arrived {
+	q.sampleArrived(now)
+}
+
+// sampleArrived ends the measurement where the sampled packet arrived before
+// una: it is not timed by when una reaches it.
+func (q *QP) sampleArrived(now Time) {
+	r := &q.req
+	x := &r.scores
+	if t := &r.timer; t.sampling && t.samplePk >= r.una && t.samplePk < x.hi && x.at[t.samplePk%span] == arrived {
 		unmeasured := t.srtt == 0
 		t.acknowledged(now, t.samplePk+1, false)
 		if unmeasured && t.srtt != 0 {
@@ -270,11 +283,11 @@ func (q *QP) loseTail(now Time, end seq) (found int) {
 }
 
 // trim notes that of so many packets some were lost in a round trip. The window
-// shrinks by twice that part, to a half at most, and leaves room for four
-// packets: random losses hardly touch it.
+// shrinks by twice that part, to a half at most, and leaves room for 16
+// packets: random losses hardly touch it, and leave it room to grow.
 func (w *window) trim(lost, of, mtu int) {
 	less := min(2*w.size/max(of, 1)*lost, w.size/2)
-	w.size = max(w.size-less, min(w.size, 4*(mtu+packetCost)))
+	w.size = max(w.size-less, min(w.size, 16*(mtu+packetCost)))
 	w.slow = true
 }
 
@@ -309,7 +322,7 @@ func (q *QP) sentAgain(now Time, w *sendWR, s, end seq) {
 // reaches reports whether packets may be sent up to end. While one is missing,
 // the peer keeps those only that a bitmap has room for.
 func (q *QP) reaches(end seq) bool {
-	return q.req.una >= q.req.scores.top || end <= q.req.una+span
+	return q.req.una >= q.req.scores.top || end <= q.req.una+q.reach()
 }
 
 // transmitRepairs sends again what is missing, the oldest first, as far as the
@@ -412,7 +425,7 @@ func (q *QP) stashAnswer(now Time, s seq, p *wire.Packet) {
 	if _, ok := r.asked.endOf(s); !ok || !q.selective() || len(p.Payload) > q.mtu {
 		return
 	}
-	if !r.stash.put(q.cfg.Stash, r.una, s, p) || s >= q.scoring() {
+	if !r.stash.put(q.cfg.Stash, r.una, q.reach(), s, p) || s >= q.scoring() {
 		return
 	}
 	i := q.sq.head
@@ -421,6 +434,7 @@ func (q *QP) stashAnswer(now Time, s seq, p *wire.Packet) {
 	}
 	q.mark(q.sq.at(i), s, arrived)
 	q.heard(now, s+1, func(p seq) bool { return p == s })
+	q.sampleArrived(now)
 }
 
 // unstashAnswers takes the answers that were kept until una's came.

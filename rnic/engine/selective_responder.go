@@ -13,7 +13,7 @@ func (q *QP) stashRequest(s seq, p *wire.Packet) bool {
 	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.mtu || r.refused && r.nak.syndrome.IsRNR() {
 		return false
 	}
-	return r.stash.put(q.cfg.Stash, r.next, s, p)
+	return r.stash.put(q.cfg.Stash, r.next, q.reach(), s, p)
 }
 
 // unstash carries out the requests that were kept until next came, and tells
@@ -44,9 +44,10 @@ func (q *QP) bitmap(b *Batch) []byte {
 	if t.n == 0 || n.fatal || n.syndrome.IsRNR() {
 		return nil
 	}
-	m := wire.Bitmap(b.payload(span / 8))
+	reach := int(q.reach())
+	m := wire.Bitmap(b.payload(reach / 8))
 	clear(m)
-	for i, left := 1, t.n; i < span && left > 0; i++ {
+	for i, left := 1, t.n; i < reach && left > 0; i++ {
 		h := t.at(n.at + seq(i))
 		if h == nil {
 			continue
@@ -54,7 +55,7 @@ func (q *QP) bitmap(b *Batch) []byte {
 		left--
 		end := i + 1
 		if h.p.Opcode.IsReadRequest() {
-			end = min(i+int(packets(h.p.RETH.DMALen, q.mtu)), span)
+			end = min(i+int(packets(h.p.RETH.DMALen, q.mtu)), reach)
 		}
 		for ; i < end; i++ {
 			m.Set(i)

@@ -2,17 +2,22 @@ package engine
 
 import "github.com/rdmashim/rdmashim/rnic/wire"
 
-// span is how many PSNs beyond the first that is missing are looked at: a
-// responder keeps no packet from further on, and its NAKs tell of no more.
-const span = 1024
+// span is the most PSNs beyond the first that is missing that are looked at.
+const span = 4096
 
-// Bounds of what is kept. A queue pair keeps fewer than span packets, 4 MiB if
-// all are full: while a packet is missing, a requester with a window of 1 MiB
-// sends as much each round trip. A device keeps stashPackets, 32 MiB.
+// Bounds of what is kept. While a packet is missing, a requester sends a window
+// each round trip, for two or more of these. A queue pair keeps fewer than
+// reach packets, stashBytes if all are full, a device stashPackets, 32 MiB.
 const (
+	stashBytes   = 4 << 20
 	stashPackets = 8192
 	sparePackets = 1024 // that stay allocated while nothing is kept
 )
+
+// reach is how many PSNs beyond the first that is missing count: a responder
+// keeps no packet from further on, and its NAKs, whose bitmaps fit one packet,
+// tell of no more.
+func (q *QP) reach() seq { return seq(min(span, stashBytes/q.mtu, 8*q.mtu)) }
 
 // Stash is the memory in which the queue pairs of a device keep packets that
 // came before an earlier one. It belongs to one device, whose queue pairs'
@@ -73,12 +78,12 @@ func (t *stash) at(s seq) *kept {
 	return nil
 }
 
-// put keeps a copy of the packet s. First is the first that is missing. It
-// reports whether s is kept now; another packet with that number is not
-// replaced.
-func (t *stash) put(m *Stash, first, s seq, p *wire.Packet) bool {
+// put keeps a copy of the packet s, less than reach behind first, which is
+// missing. It reports whether s is kept now; another packet with that number is
+// not replaced.
+func (t *stash) put(m *Stash, first, reach, s seq, p *wire.Packet) bool {
 	t.drop(first)
-	if s-first >= span || m.used >= stashPackets {
+	if s-first >= reach || m.used >= stashPackets {
 		return false
 	}
 	if t.at(s) != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// A queue pair keeps fewer than span packets, a device stashPackets, and all of
-// them go with their queue pair.
+// A queue pair keeps fewer than reach packets, a device stashPackets, and all
+// of them go with their queue pair.
 func TestStashBounds(t *testing.T) {
 	m := NewStash()
 	var p wire.Packet
@@ -18,7 +18,7 @@ func TestStashBounds(t *testing.T) {
 	for i := range pairs {
 		first := firstSeq(wire.PSN(i))
 		for s := first + 1; s < first+2*span; s++ {
-			require.Equal(t, s < first+span && m.Len() < stashPackets || pairs[i].at(s) != nil, pairs[i].put(m, first, s, &p))
+			require.Equal(t, s < first+span && m.Len() < stashPackets || pairs[i].at(s) != nil, pairs[i].put(m, first, span, s, &p))
 		}
 		require.Less(t, pairs[i].n, span)
 		require.LessOrEqual(t, m.Len(), stashPackets)
@@ -35,7 +35,7 @@ func TestStashBounds(t *testing.T) {
 func TestStashOrder(t *testing.T) {
 	m, x := NewStash(), stash{}
 	const first = seq(1 << 32)
-	put := func(s seq, b byte) bool { return x.put(m, first, s, &wire.Packet{Payload: []byte{b}}) }
+	put := func(s seq, b byte) bool { return x.put(m, first, span, s, &wire.Packet{Payload: []byte{b}}) }
 	require.True(t, put(first+1, 1))
 	require.True(t, put(first+3, 3))
 	require.True(t, put(first+3, 9))

@@ -6,7 +6,11 @@ type Tuning struct {
 	// InitialWindow is how many bytes, packetCosts included, are in flight at
 	// the start. 80 KiB: a message of 64 KiB in packets of 1 KiB or more.
 	InitialWindow int
-	MaxWindow     int // bytes in flight at most; 1 MiB
+	// MaxWindow bounds the bytes in flight, which a buffer must hold when its
+	// reader is late: 1 MiB. On a path that takes longer, more of them are
+	// under way: each longStep allows as much again, up to LongWindow, 4 MiB,
+	// or MaxWindow if that was given, and to what a peer keeps behind a gap.
+	MaxWindow, LongWindow int
 
 	// The retransmission timeout is the estimated round-trip time and a margin
 	// of MinRTO or more. Once the round trip is measured the margin may be half
@@ -29,9 +33,16 @@ type Tuning struct {
 	MinAckTimeout Duration
 }
 
+// LongWindow is the default of Tuning.LongWindow: what TCP allows, about.
+const LongWindow = 4 << 20
+
 func (t Tuning) withDefaults() Tuning {
 	def(&t.InitialWindow, 80<<10)
+	if t.MaxWindow > 0 {
+		def(&t.LongWindow, t.MaxWindow)
+	}
 	def(&t.MaxWindow, 1<<20)
+	def(&t.LongWindow, LongWindow)
 	def(&t.MinRTO, 4*Millisecond)
 	def(&t.MaxRTO, Second)
 	def(&t.InitialRTO, 20*Millisecond)

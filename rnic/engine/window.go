@@ -17,12 +17,29 @@ func (w *window) reset(t *Tuning, mtu int) {
 	*w = window{size: max(t.InitialWindow, mtu+packetCost)}
 }
 
-// grow notes that n bytes were acknowledged.
-func (w *window) grow(t *Tuning, n uint64) {
+// grow notes that n bytes were acknowledged. Most bounds the size.
+func (w *window) grow(most int, n uint64) {
 	if w.slow {
 		n = n/4 + 1
 	}
-	w.size = min(w.size+int(n), max(t.MaxWindow, w.size))
+	w.size = min(w.size+int(n), max(most, w.size))
+}
+
+// longStep is the round trip of a path that may have twice as many bytes in
+// flight as a short one.
+const longStep = 2 * Millisecond
+
+// stretched is what may be in flight on the path where n may on a short one.
+func (q *QP) stretched(n int) int {
+	rtt := q.req.timer.least
+	if q.path != nil && q.path.base != 0 {
+		rtt = q.path.base
+	}
+	if rtt < longStep {
+		return n
+	}
+	most := min(q.tun.LongWindow, int(q.reach())*(q.mtu+packetCost))
+	return max(n, min(n+n*int(rtt/longStep), most))
 }
 
 // shrink notes a loss. A loss that a later packet showed leaves room for four

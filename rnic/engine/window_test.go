@@ -65,11 +65,11 @@ func TestWindowGrowth(t *testing.T) {
 	var w window
 	tun := Tuning{}.withDefaults()
 	w.reset(&tun, 1024)
-	w.grow(&tun, 1000)
+	w.grow(tun.MaxWindow, 1000)
 	require.Equal(t, 80<<10+1000, w.size)
 	w.shrink(1024, false, true)
 	require.Equal(t, 40<<10+500, w.size)
-	w.grow(&tun, 1000)
+	w.grow(tun.MaxWindow, 1000)
 	require.Equal(t, 40<<10+751, w.size)
 	for range 10 {
 		w.shrink(1024, false, true)
@@ -79,7 +79,7 @@ func TestWindowGrowth(t *testing.T) {
 		w.shrink(1024, true, true)
 	}
 	require.Equal(t, 2*(1024+packetCost), w.size)
-	w.grow(&tun, 1<<30)
+	w.grow(tun.MaxWindow, 1<<30)
 	require.Equal(t, 1<<20, w.size)
 }
 

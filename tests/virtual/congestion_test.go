@@ -18,10 +18,10 @@ func TestGoodputOfReordering(t *testing.T) {
 		rtt   engine.Duration
 		floor float64
 	}{
-		{abi.WRRDMAWrite, 200 * engine.Microsecond, 15},
-		{abi.WRSend, 200 * engine.Microsecond, 15},
-		{abi.WRRDMARead, 200 * engine.Microsecond, 12},
-		{abi.WRRDMAWrite, 20 * engine.Millisecond, 5},
+		{abi.WRRDMAWrite, 200 * engine.Microsecond, 32},
+		{abi.WRSend, 200 * engine.Microsecond, 32},
+		{abi.WRRDMARead, 200 * engine.Microsecond, 27},
+		{abi.WRRDMAWrite, 20 * engine.Millisecond, 7},
 	} {
 		t.Run(fmt.Sprintf("%v/%gms", c.op, float64(c.rtt)/1e6), func(t *testing.T) {
 			l := newReceiver(t, Options{

@@ -41,7 +41,7 @@ type trafficPair struct {
 const (
 	trafficMessage = 64 << 10
 	trafficMTU     = 4096
-	trafficDepth   = 32
+	trafficDepth   = 72
 	trafficAccess  = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead
 )
 
@@ -104,7 +104,7 @@ func (l *traffic) connect(t *testing.T, from *Node) *trafficPair {
 		*q = node.AddQP(engine.Config{QPN: n + wire.QPN(i), PD: 1, SigAll: true, SendDepth: trafficDepth, MaxSendSGE: 1, MaxRecvSGE: 1})
 	}
 	attr := engine.Attr{
-		Access: abi.AccessRemoteWrite | abi.AccessRemoteRead, PathMTU: l.mtu, MaxRdAtomic: 16, MaxDestRdAtomic: 16,
+		Access: abi.AccessRemoteWrite | abi.AccessRemoteRead, PathMTU: l.mtu, MaxRdAtomic: engine.MaxRdAtomic, MaxDestRdAtomic: engine.MaxRdAtomic,
 		MinRNRTimer: 12, Timeout: l.timeout, RetryCnt: 6, RNRRetry: 7,
 	}
 	attr.Peer, attr.DestQPN = p.b.At(), p.b.Num

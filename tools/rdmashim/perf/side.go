@@ -89,10 +89,14 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	if s.cq, err = rdma.CreateCQ(entries); err != nil {
 		return nil, err
 	}
+	reads := 0 // as many as by default
+	if c.Op == Read {
+		reads = min(c.Depth, info.MaxRdAtomic)
+	}
 	for range c.QPs {
 		qp, err := rdma.CreateQPWith(uapi.QPConfig{
 			SendCQ: s.cq, RecvCQ: s.cq, SendDepth: c.Depth, RecvDepth: c.receives(),
-			Inline: c.Inline, MTU: c.MTU, PD: s.end.PD,
+			Inline: c.Inline, MTU: c.MTU, MaxRdAtomic: reads, PD: s.end.PD,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("queue pair %d of %d: %w", len(s.qps)+1, c.QPs, err)
