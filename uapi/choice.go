@@ -27,6 +27,8 @@ type limits struct {
 	mr, qp, cq    int
 	cqe, depth    int
 	sge, rdAtomic int
+	srqDepth      int
+	srqSGE        int
 	guid          uint64
 	ports         int
 }
@@ -45,6 +47,8 @@ func (c *Context) choose(config OpenConfig) error {
 		cqe:      int(attr.MaxCQE),
 		depth:    int(attr.MaxQPWR),
 		sge:      int(attr.MaxSGE),
+		srqDepth: int(attr.MaxSRQWR),
+		srqSGE:   int(attr.MaxSRQSGE),
 		rdAtomic: int(min(attr.MaxQPRdAtom, maxRdAtomic)),
 		guid:     attr.NodeGUID,
 		ports:    int(attr.PhysPortCnt),

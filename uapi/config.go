@@ -70,6 +70,9 @@ type QPConfig struct {
 	// for both directions, with room for everything that can be outstanding.
 	// One of them zero: the other one takes both directions.
 	SendCQ, RecvCQ CQ
+	// SRQ is the shared receive queue whose receives it takes (none: it has
+	// receives of its own); RecvDepth and RecvSGE stay 0 then.
+	SRQ SRQ
 	// SendDepth and RecvDepth are how many requests may be outstanding (0
 	// sends, 0 receives).
 	SendDepth, RecvDepth int

@@ -334,7 +334,10 @@ const defaultDepth = 64
 // newManaged makes a queue pair for a connection.
 func (c *Context) newManaged(config QPConfig) (managedPair, error) {
 	if config.SendDepth == 0 && config.RecvDepth == 0 {
-		config.SendDepth, config.RecvDepth = defaultDepth, defaultDepth
+		config.SendDepth = defaultDepth
+		if config.SRQ == 0 {
+			config.RecvDepth = defaultDepth
+		}
 	}
 	config.managed = true
 	q, err := c.newPair(config)

@@ -39,17 +39,19 @@ type Context struct {
 	queues    map[CQ]*completionQueue // guarded by mu
 	addresses map[AH]*addressHandle   // guarded by mu
 	domains   map[PD]*domain          // guarded by mu
+	shared    map[SRQ]*sharedQueue    // guarded by mu
 	pairs     map[QP]*queuePair       // guarded by mu
 }
 
-// Handles of regions, completion queues, addresses and protection domains are
-// unique in the process, so that those of another context are never taken for
-// one's own. Queue pair numbers are the device's.
+// Handles of all objects but queue pairs are unique in the process, so that
+// those of another context are never taken for one's own. Queue pair numbers
+// are the device's.
 var (
 	regionHandles  handleTable[region]
 	queueHandles   handleTable[completionQueue]
 	addressHandles handleTable[addressHandle]
 	domainHandles  handleTable[domain]
+	sharedHandles  handleTable[sharedQueue]
 )
 
 // enter gives an object its handle and notes it in the context's own table. If
@@ -98,6 +100,7 @@ func newContext(kernel kshim.Kernel, s *backend, config OpenConfig) (*Context, e
 		queues:    make(map[CQ]*completionQueue),
 		addresses: make(map[AH]*addressHandle),
 		domains:   make(map[PD]*domain),
+		shared:    make(map[SRQ]*sharedQueue),
 		pairs:     make(map[QP]*queuePair),
 	}
 	if err = c.choose(config); err == nil {
@@ -127,9 +130,13 @@ func (c *Context) Close() error {
 	c.pairs, c.queues, c.regions = nil, nil, nil
 	removeAll(&addressHandles, c.addresses)
 	removeAll(&domainHandles, c.domains)
+	removeAll(&sharedHandles, c.shared)
 	removeAll(&queueHandles, queues)
 	removeAll(&regionHandles, regions)
-	c.addresses, c.domains = nil, nil
+	for _, s := range c.shared {
+		s.dead.Store(true)
+	}
+	c.addresses, c.domains, c.shared = nil, nil, nil
 	for qp, q := range pairs {
 		c.qps.set(uint32(qp), nil)
 		q.dead.Store(true)
@@ -196,6 +203,9 @@ func (c *Context) OpenHandles() []string {
 	}
 	for pd, d := range c.domains {
 		list = append(list, fmt.Sprintf("%s from %v", pdName(pd), d.made))
+	}
+	for srq, s := range c.shared {
+		list = append(list, fmt.Sprintf("%s (%d receives) from %v", srqName(srq), s.config.Depth, s.made))
 	}
 	for qp, q := range c.pairs {
 		list = append(list, fmt.Sprintf("%s from %v", qpName(qp), q.made))

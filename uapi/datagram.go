@@ -87,7 +87,7 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 		return err
 	}
 	if a.pd != q.config.PD {
-		return q.otherDomain(ahName(wr.AH), a.pd)
+		return otherDomain(ahName(wr.AH), a.pd, q.config.PD)
 	}
 	var length uint64
 	for i := range wr.SGE {

@@ -89,6 +89,19 @@
 //
 // and ends with DestroyQP, DeregMR and DestroyPD.
 //
+// # Shared receives
+//
+// A server of many connections posts its receives once for all of them: what
+// it pins grows with the messages that wait for it, and not with its clients.
+//
+//	srq, err := c.CreateSRQ(uapi.SRQConfig{Depth: 256, Limit: 64})
+//	id, err := c.PostSRQRecv(srq, mr, 0, 4096)
+//	qp, err := r.CreateQP(uapi.QPConfig{SRQ: srq, SendDepth: 8, RecvCQ: cq})
+//
+// WC.QP says whose message a completion in cq is. Clients that send faster than
+// receives are posted wait (QPConfig.RNRRetry), and Events tells when fewer
+// than the limit are left.
+//
 // # How a write goes
 //
 // PostWrite resolves the handles, checks the bounds, and puts a work request

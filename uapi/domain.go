@@ -87,9 +87,9 @@ func (c *Context) domain(pd PD) (*verbs.PD, error) {
 	return d.verbs, nil
 }
 
-// otherDomain refuses an object that lies in another domain than the queue
-// pair. The device would refuse it too (IBA vol. 1, 11.6.2: LOC_PROT_ERR), and
-// end the queue pair.
-func (q *queuePair) otherDomain(object string, pd PD) error {
-	return explain(syscall.EINVAL, "%s is in %s, and the queue pair in %s: make both in one protection domain", object, pdName(pd), pdName(q.config.PD))
+// otherDomain refuses an object that lies in another domain than the queue of
+// the post. The device would refuse it too (IBA vol. 1, 11.6.2: LOC_PROT_ERR),
+// and end the queue pair.
+func otherDomain(object string, pd, queue PD) error {
+	return explain(syscall.EINVAL, "%s is in %s, and the queue in %s: make both in one protection domain", object, pdName(pd), pdName(queue))
 }

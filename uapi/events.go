@@ -14,11 +14,12 @@ import (
 type Event struct {
 	Time time.Time
 	// Type is the kernel's name: PORT_ERR, PORT_ACTIVE, GID_CHANGE,
-	// DEVICE_FATAL, QP_FATAL, CQ_ERR … (enum ib_event_type).
+	// DEVICE_FATAL, QP_FATAL, CQ_ERR, SRQ_LIMIT_REACHED … (enum ib_event_type).
 	Type string
 	Port int // of port events; else 0
 	QP   QP  // of queue pair events; else 0
 	CQ   CQ  // of completion queue events; else 0
+	SRQ  SRQ // of shared receive queue events; else 0
 	// Lost counts the events that were lost since the one before was given,
 	// because 64 of them waited to be taken.
 	Lost int
@@ -77,17 +78,20 @@ func (c *Context) event(v verbs.Event) Event {
 		e.QP = QP(v.QP.Num())
 	}
 	if v.CQ != nil {
-		e.CQ = c.handleOf(v.CQ)
+		e.CQ = handleOf(c, c.queues, func(q *completionQueue) bool { return q.verbs == v.CQ })
+	}
+	if v.SRQ != nil {
+		e.SRQ = handleOf(c, c.shared, func(s *sharedQueue) bool { return s.verbs == v.SRQ })
 	}
 	return e
 }
 
-// handleOf finds a completion queue's handle; 0 when it is gone.
-func (c *Context) handleOf(q *verbs.CQ) CQ {
+// handleOf finds the handle of the object that is it; 0 when it is gone.
+func handleOf[H ~int, T any](c *Context, own map[H]*T, is func(*T) bool) H {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for h, x := range c.queues {
-		if x.verbs == q {
+	for h, x := range own {
+		if is(x) {
 			return h
 		}
 	}

@@ -17,7 +17,8 @@ type queuePair struct {
 	num        QP
 	verbs      *verbs.QP
 	send, recv *completionQueue
-	private    bool // its completion queue is its own
+	srq        *sharedQueue // nil: it has receives of its own
+	private    bool         // its completion queue is its own
 	config     QPConfig
 	psn        uint32 // first packet it sends
 	made       origin
@@ -101,12 +102,20 @@ func (c *Context) newPair(config QPConfig) (*queuePair, error) {
 		return nil, err
 	}
 	q := &queuePair{ctx: c, config: config, psn: firstPSN(), made: caller()}
+	var srq *verbs.SRQ
+	if config.SRQ != 0 {
+		if q.srq, err = c.sharing(&config); err != nil {
+			return nil, err
+		}
+		srq = q.srq.verbs
+	}
 	if err := q.attachCQs(); err != nil {
 		return nil, err
 	}
 	q.verbs, err = pd.CreateQP(verbs.QPInit{
 		SendCQ:     q.send.verbs,
 		RecvCQ:     q.recv.verbs,
+		SRQ:        srq,
 		MaxSendWR:  config.SendDepth,
 		MaxRecvWR:  config.RecvDepth,
 		MaxSendSGE: config.SendSGE,
@@ -154,9 +163,12 @@ func (q *queuePair) attachCQs() error {
 		if q.probes() {
 			size++
 		}
+		if q.srq != nil {
+			size += q.srq.config.Depth
+		}
 		if size > c.limits.cqe {
-			return explain(syscall.EINVAL, "%d sends and %d receives: one completion queue holds %d entries; use CreateQPWith with two",
-				q.config.SendDepth, q.config.RecvDepth, c.limits.cqe)
+			return explain(syscall.EINVAL, "one completion queue for its sends and receives needs %d entries, and the device makes %d: use CreateQPWith with two",
+				size, c.limits.cqe)
 		}
 		cq, err := c.createCQ(size, true)
 		if err != nil {
@@ -181,6 +193,13 @@ func (q *queuePair) attachCQs() error {
 	if err = q.recv.claim(recvs); err != nil {
 		q.send.claimed -= sends
 		return err
+	}
+	if q.srq != nil {
+		if err = q.srq.take(q.recv); err != nil {
+			q.send.claimed -= sends
+			q.recv.claimed -= recvs
+			return err
+		}
 	}
 	q.send.users++
 	q.recv.users++
@@ -212,6 +231,9 @@ func (q *queuePair) detachCQs() error {
 	q.ctx.mu.Lock()
 	q.send.claimed -= sends
 	q.recv.claimed -= recvs
+	if q.srq != nil {
+		q.srq.give(q.recv)
+	}
 	q.send.users--
 	q.recv.users--
 	q.ctx.mu.Unlock()

@@ -199,6 +199,9 @@ func (q *queuePair) postSends(wrs []WR) (int, error) {
 // postRecvs posts requests of its direction. Preconditions: the lane's lock is
 // held.
 func (q *queuePair) postRecvs(wrs []WR) (int, error) {
+	if q.srq != nil {
+		return 0, explain(syscall.EINVAL, "it takes the receives of %s: use PostSRQRecv", srqName(q.config.SRQ))
+	}
 	if q.config.RecvDepth == 0 {
 		return 0, explain(syscall.ENOMEM, "it was made without room for receives")
 	}
@@ -210,7 +213,7 @@ func (q *queuePair) postRecvs(wrs []WR) (int, error) {
 		if bad = q.checkReceive(&wrs[i]); bad != nil {
 			break
 		}
-		if list, bad = q.gather(&l.sges, wrs[i].SGE, q.config.RecvSGE, maxReceive); bad != nil {
+		if list, bad = q.ctx.gather(&l.sges, wrs[i].SGE, q.config.RecvSGE, maxReceive, q.config.PD); bad != nil {
 			break
 		}
 		l.wrs = append(l.wrs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
@@ -258,7 +261,7 @@ func (q *queuePair) translate(wr *WR, s *verbs.SendWR) error {
 		s.Inline, err = q.gatherInline(wr.SGE)
 		return err
 	}
-	if s.SGE, err = q.gather(&q.sends.sges, wr.SGE, q.config.SendSGE, q.ctx.limits.message); err != nil {
+	if s.SGE, err = q.ctx.gather(&q.sends.sges, wr.SGE, q.config.SendSGE, q.ctx.limits.message, q.config.PD); err != nil {
 		return err
 	}
 	if wr.Op == OpCompareSwap || wr.Op == OpFetchAdd {
@@ -283,18 +286,19 @@ func (q *queuePair) checkAnswers(op Op) error {
 	return explain(syscall.EINVAL, "%v: the peer answers none: it offered no resources for READs and atomics when the queue pair was connected (MaxRdAtomic of its QPConfig, responder_resources of rdma_cm)", op)
 }
 
-// gather resolves a scatter/gather list and appends it to sges. Empty pieces
-// are left out: devices differ in the meaning of length 0.
-func (q *queuePair) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64) ([]verbs.SGE, error) {
+// gather resolves a scatter/gather list of a queue in the domain pd and appends
+// it to sges. Empty pieces are left out: devices differ in the meaning of
+// length 0.
+func (c *Context) gather(sges *[]verbs.SGE, list []SGE, most int, longest uint64, pd PD) ([]verbs.SGE, error) {
 	if len(list) > most {
-		return nil, explain(syscall.EINVAL, "%d pieces; the queue pair was made for %d", len(list), most)
+		return nil, explain(syscall.EINVAL, "%d pieces; the queue was made for %d", len(list), most)
 	}
 	start := len(*sges)
 	var total uint64
 	for i := range list {
-		r, err := q.resolve(&list[i], longest-total)
-		if err == nil && r.info.PD != q.config.PD {
-			err = q.otherDomain(mrName(list[i].MR), r.info.PD)
+		r, err := c.locate(&list[i], longest-total)
+		if err == nil && r.info.PD != pd {
+			err = otherDomain(mrName(list[i].MR), r.info.PD, pd)
 		}
 		if err != nil {
 			return nil, err
@@ -312,7 +316,7 @@ func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
 	start := len(*inline)
 	var total uint64
 	for i := range list {
-		r, err := q.resolve(&list[i], q.ctx.limits.message-total)
+		r, err := q.ctx.locate(&list[i], q.ctx.limits.message-total)
 		if err != nil {
 			return nil, err
 		}
@@ -329,10 +333,10 @@ func (q *queuePair) gatherInline(list []SGE) ([]byte, error) {
 // IBA's longest message (9.7.6), on every device.
 const maxReceive = 1 << 31
 
-// resolve checks a piece: its handle, its bounds, and that it takes no more
+// locate checks a piece: its handle, its bounds, and that it takes no more
 // than the room that is left in a message.
-func (q *queuePair) resolve(piece *SGE, room uint64) (*regionState, error) {
-	region, err := q.ctx.region(piece.MR)
+func (c *Context) locate(piece *SGE, room uint64) (*regionState, error) {
+	region, err := c.region(piece.MR)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +346,7 @@ func (q *queuePair) resolve(piece *SGE, room uint64) (*regionState, error) {
 			mrName(piece.MR), r.info.Length, piece.Offset, piece.Length)
 	}
 	if piece.Length > room {
-		return nil, explain(syscall.EINVAL, "the message is longer than the device's maximum of %d bytes", q.ctx.limits.message)
+		return nil, explain(syscall.EINVAL, "the message is longer than the device's maximum of %d bytes", c.limits.message)
 	}
 	return r, nil
 }

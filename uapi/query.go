@@ -26,6 +26,7 @@ func (c *Context) QueryQP(qp QP) (QPInfo, error) {
 		State:     QPState(attr.State),
 		SendCQ:    q.send.handle,
 		RecvCQ:    q.recv.handle,
+		SRQ:       q.config.SRQ,
 		SendDepth: q.config.SendDepth,
 		RecvDepth: q.config.RecvDepth,
 		SendSGE:   q.config.SendSGE,

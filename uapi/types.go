@@ -24,6 +24,9 @@ type AH int
 // context's own domain.
 type PD int
 
+// SRQ is the handle of a shared receive queue, from CreateSRQ. It is never 0.
+type SRQ int
+
 // WRID identifies a work request and comes back in WC.WRID. Those that
 // PostWrite and its siblings return count up from 0 for each queue pair;
 // those given to Post are the caller's own, all 64 bits of them.
@@ -155,6 +158,7 @@ type QPInfo struct {
 	PD             PD     // protection domain; 0 is the context's own
 	State          QPState
 	SendCQ, RecvCQ CQ
+	SRQ            SRQ // whose receives it takes; 0: it has its own
 	// SendDepth and RecvDepth are how many requests may be outstanding.
 	SendDepth, RecvDepth int
 	SendSGE, RecvSGE     int

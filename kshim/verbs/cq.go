@@ -215,7 +215,7 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 			}
 			continue
 		}
-		if wc[n].Status != abi.WCSuccess && qp.failed(&wc[n]) {
+		if wc[n].Status != abi.WCSuccess && qp != nil && qp.failed(&wc[n]) {
 			failed = qp
 		}
 		n++
@@ -233,8 +233,8 @@ func (cq *CQ) poll(wc []WC) (n int, failed *QP, err error) {
 }
 
 // resolve turns a completion as the kernel left it into the caller's: kept is
-// false for one of a queue pair that is gone and of a probe, ok false for one
-// of a work request that is not outstanding.
+// false for a probe and for one of a queue pair that is gone, but for a shared
+// receive; ok is false for a work request that is not outstanding.
 func (cq *CQ) resolve(wc *WC) (qp *QP, kept, ok bool) {
 	recv, gen, seq := splitID(wc.ID)
 	if s := cq.srqs[gen]; recv && s != nil {

@@ -190,8 +190,8 @@ func (s *SRQ) share(qp *QP) {
 	cq.srqs[s.gen], cq.shared[qp.num] = s, qp
 }
 
-// unshare ends that for the queue pair. Its completions are dropped, and their
-// receives with them.
+// unshare ends that for the queue pair. Completions of receives that it took
+// are still given: their buffers are the program's again.
 func (s *SRQ) unshare(qp *QP) {
 	cq := qp.recvCQ
 	cq.mu.Lock()
@@ -201,15 +201,13 @@ func (s *SRQ) unshare(qp *QP) {
 	}
 }
 
-// resolveShared is resolve for a shared receive.
+// resolveShared is resolve for a shared receive. The queue pair is nil when it
+// is gone.
 func (cq *CQ) resolveShared(s *SRQ, wc *WC, seq uint32) (qp *QP, kept, ok bool) {
 	id, ok := s.done(seq)
-	if qp = cq.shared[wc.QPN]; qp == nil {
-		return nil, false, ok
-	}
 	wc.ID = id
 	if wc.Status != abi.WCSuccess {
-		*wc = WC{ID: id, Status: wc.Status, Opcode: abi.WCRecv, VendorErr: wc.VendorErr, QPN: qp.num}
+		*wc = WC{ID: id, Status: wc.Status, Opcode: abi.WCRecv, VendorErr: wc.VendorErr, QPN: wc.QPN}
 	}
-	return qp, true, ok
+	return cq.shared[wc.QPN], true, ok
 }

@@ -1,0 +1,284 @@
+package uapi
+
+import (
+	"errors"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+)
+
+// SRQConfig says how to make a shared receive queue. The zero value of every
+// field but Depth means the default in parentheses.
+type SRQConfig struct {
+	// Depth is how many receives can wait for messages, from 1.
+	Depth int
+	// SGE is how long a receive's scatter/gather list may be (1).
+	SGE int
+	// PD is the protection domain (the context's own), which is that of its
+	// queue pairs, too.
+	PD PD
+	// Limit asks for an event, see SetSRQLimit (0: none).
+	Limit int
+}
+
+// SRQInfo describes a shared receive queue.
+type SRQInfo struct {
+	SRQ        SRQ
+	PD         PD // protection domain; 0 is the context's own
+	Depth, SGE int
+	Limit      int // 0 once its event has come
+}
+
+// sharedQueue is a shared receive queue.
+type sharedQueue struct {
+	ctx    *Context
+	handle SRQ
+	verbs  *verbs.SRQ
+	config SRQConfig
+	made   origin
+	dead   atomic.Bool
+
+	ids   atomic.Uint64 // ids taken by PostSRQRecv
+	recvs lane[verbs.RecvWR]
+
+	// takers counts the queue pairs that take its receives, by the queue that
+	// those complete in; there is no entry for 0. Guarded by the context's mu.
+	takers map[*completionQueue]int
+}
+
+// CreateSRQ creates a shared receive queue (IBA vol. 1, 10.2.9): a server of
+// 10,000 connections that gives each of them 64 receives pins 640,000 buffers;
+// with a shared queue it pins as many as are needed at a time. CreateQPWith,
+// Dial and Request.CreateQP make queue pairs that take its receives
+// (QPConfig.SRQ), each for its next message the oldest of all. A receive
+// completes in its taker's RecvCQ, and WC.QP names the taker.
+//
+// CreateQPWith reserves Depth entries of a completion queue for the shared
+// receives that complete there, once, however many queue pairs there are. They
+// suffice for programs that post a receive again after its completion was
+// polled; a program that posts others meanwhile gives the completion queue room
+// for them, too.
+//
+// Errors: EBADF for a bad protection domain; EINVAL for sizes that the device
+// does not make; ENOMEM when it has no room; EOPNOTSUPP from a device without
+// shared receive queues.
+func (c *Context) CreateSRQ(config SRQConfig) (SRQ, error) {
+	s, err := c.createSRQ(config)
+	if err != nil {
+		return -1, opError("CreateSRQ", "", err)
+	}
+	return s.handle, nil
+}
+
+func (c *Context) createSRQ(config SRQConfig) (*sharedQueue, error) {
+	if c.closed.Load() {
+		return nil, errContextClosed
+	}
+	config.SGE = max(config.SGE, 1)
+	switch {
+	case config.Depth < 1 || config.Depth > c.limits.srqDepth:
+		return nil, explain(syscall.EINVAL, "a shared receive queue of %d receives; the device makes 1 … %d", config.Depth, c.limits.srqDepth)
+	case config.SGE > c.limits.srqSGE:
+		return nil, explain(syscall.EINVAL, "shared receives of %d pieces; the device takes 1 … %d", config.SGE, c.limits.srqSGE)
+	}
+	if err := config.checkLimit(config.Limit); err != nil {
+		return nil, err
+	}
+	pd, err := c.domain(config.PD)
+	if err != nil {
+		return nil, err
+	}
+	v, err := pd.CreateSRQ(verbs.SRQInit{MaxWR: config.Depth, MaxSGE: config.SGE, Limit: config.Limit})
+	if err != nil {
+		return nil, c.ended(err, &c.closed, "")
+	}
+	s := &sharedQueue{ctx: c, verbs: v, config: config, made: caller(), takers: map[*completionQueue]int{}}
+	if err := enter(c, &sharedHandles, &c.shared, s, &s.handle, v.Destroy); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (config *SRQConfig) checkLimit(n int) error {
+	if n < 0 || n > config.Depth {
+		return explain(syscall.EINVAL, "a limit of %d receives; the queue holds 0 … %d", n, config.Depth)
+	}
+	return nil
+}
+
+// DestroySRQ destroys a shared receive queue, and forgets the receives that
+// wait. EBUSY while queue pairs take its receives, after which nothing has
+// changed.
+func (c *Context) DestroySRQ(srq SRQ) error {
+	return opError("DestroySRQ", srqName(srq), c.destroySRQ(srq))
+}
+
+func (c *Context) destroySRQ(srq SRQ) error {
+	s, err := c.sharedQueue(srq)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if len(s.takers) > 0 {
+		defer c.mu.Unlock()
+		return explain(syscall.EBUSY, "queue pairs take its receives; destroy them first")
+	}
+	won := sharedHandles.remove(int(srq))
+	if won {
+		delete(c.shared, srq)
+		s.dead.Store(true)
+	}
+	c.mu.Unlock()
+	if !won {
+		_, err := c.sharedQueue(srq)
+		return err
+	}
+	return c.ended(s.verbs.Destroy(), &c.closed, "")
+}
+
+// PostSRQRecv posts a receive to a shared receive queue: length bytes at
+// localOffset of the region, which needs AccessLocalWrite and the queue's
+// protection domain, are for a message of any of its queue pairs. The id comes
+// back in WC.WRID; ids count up from 0 for each queue. Those of receives posted
+// to queue pairs, and of sends, are apart: WC.Opcode and WC.QP tell.
+//
+// A shared receive outlives its queue pairs: if one fails, only the receive
+// that its message was being put into is gone. When a queue pair is destroyed
+// in the middle of a message, that receive ends without a completion.
+//
+// Errors: EBADF for a bad handle; EINVAL for a range outside the region or
+// another protection domain; ENOMEM when Depth receives wait.
+func (c *Context) PostSRQRecv(srq SRQ, mr MR, localOffset, length uint64) (WRID, error) {
+	one := [1]WR{{Op: OpRecv, SGE: []SGE{{MR: mr, Offset: localOffset, Length: length}}}}
+	s, err := c.sharedQueue(srq)
+	if err == nil {
+		_, err = s.post(one[:], true)
+	}
+	if err != nil {
+		return -1, opError("PostSRQRecv", srqName(srq), err)
+	}
+	return one[0].ID, nil
+}
+
+// PostSRQ posts receives (OpRecv) in order, under the caller's ids, and returns
+// how many. If that is less than len(wrs), the error is the next one's.
+func (c *Context) PostSRQ(srq SRQ, wrs []WR) (int, error) {
+	s, err := c.sharedQueue(srq)
+	posted := 0
+	for posted < len(wrs) && err == nil {
+		var n int
+		n, err = s.post(wrs[posted:min(len(wrs), posted+postBatch)], false)
+		posted += n
+	}
+	return posted, opError("PostSRQ", srqName(srq), err)
+}
+
+// post posts receives; number has the first get the queue's next id.
+func (s *sharedQueue) post(wrs []WR, number bool) (int, error) {
+	l := &s.recvs
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if number {
+		wrs[0].ID = WRID(s.ids.Load())
+	}
+	l.empty()
+	var bad error
+	for i := range wrs {
+		var list []verbs.SGE
+		if wrs[i].Op != OpRecv {
+			bad = explain(syscall.EINVAL, "%v is posted to a queue pair; a shared receive queue takes receives", wrs[i].Op)
+			break
+		}
+		if list, bad = s.ctx.gather(&l.sges, wrs[i].SGE, s.config.SGE, maxReceive, s.config.PD); bad != nil {
+			break
+		}
+		l.wrs = append(l.wrs, verbs.RecvWR{ID: uint64(wrs[i].ID), SGE: list})
+	}
+	if len(l.wrs) == 0 {
+		return 0, bad
+	}
+	n, err := s.verbs.PostRecv(l.wrs)
+	if number && n > 0 {
+		s.ids.Add(1)
+	}
+	switch {
+	case err == nil:
+		err = bad
+	case errors.Is(err, syscall.ENOMEM):
+		err = explain(syscall.ENOMEM, "%d receives wait, as many as it was made for", s.config.Depth)
+	}
+	return n, s.ctx.ended(err, &s.dead, "the shared receive queue")
+}
+
+// SetSRQLimit asks for one event SRQ_LIMIT_REACHED (Events), which comes when a
+// message leaves fewer than n receives waiting, 1 … Depth: then is the time to
+// post more. 0 asks for none.
+func (c *Context) SetSRQLimit(srq SRQ, n int) error {
+	s, err := c.sharedQueue(srq)
+	if err == nil {
+		err = s.config.checkLimit(n)
+	}
+	if err == nil {
+		err = c.ended(s.verbs.SetLimit(n), &s.dead, "the shared receive queue")
+	}
+	return opError("SetSRQLimit", srqName(srq), err)
+}
+
+// QuerySRQ describes a shared receive queue.
+func (c *Context) QuerySRQ(srq SRQ) (SRQInfo, error) {
+	s, err := c.sharedQueue(srq)
+	var attr verbs.SRQAttr
+	if err == nil {
+		attr, err = s.verbs.Query()
+		err = c.ended(err, &s.dead, "the shared receive queue")
+	}
+	if err != nil {
+		return SRQInfo{}, opError("QuerySRQ", srqName(srq), err)
+	}
+	return SRQInfo{SRQ: srq, PD: s.config.PD, Depth: s.config.Depth, SGE: s.config.SGE, Limit: attr.Limit}, nil
+}
+
+// sharedQueue is the shared receive queue behind a handle, or EBADF.
+func (c *Context) sharedQueue(srq SRQ) (*sharedQueue, error) {
+	if s := sharedHandles.get(int(srq)); s != nil && s.ctx == c {
+		return s, nil
+	}
+	return nil, c.badHandle("%s is no shared receive queue of this context: zero, destroyed, or another context's", srqName(srq))
+}
+
+// sharing is the shared receive queue of a queue pair's configuration.
+func (c *Context) sharing(config *QPConfig) (*sharedQueue, error) {
+	s, err := c.sharedQueue(config.SRQ)
+	switch {
+	case err != nil:
+	case config.RecvDepth != 0:
+		err = explain(syscall.EINVAL, "RecvDepth %d and %s: it has receives of its own or takes shared ones", config.RecvDepth, srqName(config.SRQ))
+	case config.PD != s.config.PD:
+		err = otherDomain(srqName(config.SRQ), s.config.PD, config.PD)
+	}
+	return s, err
+}
+
+// take enters a queue pair that completes in cq, and reserves entries there if
+// it is the first. Preconditions: the context's mu is held.
+func (s *sharedQueue) take(cq *completionQueue) error {
+	if s.dead.Load() {
+		return &closedError{"the shared receive queue"}
+	}
+	if s.takers[cq] == 0 {
+		if err := cq.claim(s.config.Depth); err != nil {
+			return err
+		}
+	}
+	s.takers[cq]++
+	return nil
+}
+
+// give undoes take. Preconditions: the context's mu is held.
+func (s *sharedQueue) give(cq *completionQueue) {
+	if s.takers[cq]--; s.takers[cq] == 0 {
+		delete(s.takers, cq)
+		cq.claimed -= s.config.Depth
+	}
+}
