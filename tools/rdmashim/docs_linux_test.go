@@ -180,6 +180,22 @@ func TestDocElsewhere(t *testing.T) {
 	}
 }
 
+// TestDocAddresses: no two pages, which are run at the same time, have devices
+// at one address.
+func TestDocAddresses(t *testing.T) {
+	address := regexp.MustCompile(`127\.1\.\d+\.\d+`)
+	pages := map[string]string{}
+	for page, blocks := range docBlocks(t) {
+		for _, b := range blocks {
+			for _, a := range address.FindAllString(b.text, -1) {
+				require.Contains(t, []string{"", page}, pages[a], "%s: %s", b, a)
+				pages[a] = page
+			}
+		}
+	}
+	require.NotEmpty(t, pages)
+}
+
 // TestDocs runs the pages' blocks that run here.
 func TestDocs(t *testing.T) {
 	for page, blocks := range docBlocks(t) {

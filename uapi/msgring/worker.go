@@ -214,10 +214,10 @@ func (w *Worker) run() {
 		for _, e := range errands {
 			for {
 				n, err := w.device.Poll(e.queue.cq, wcs[:])
-				w.hand(wcs[:n])
-				if n == 0 || err != nil {
-					break
+				if err != nil || n == 0 {
+					break // WaitAny tells of the error, too
 				}
+				w.hand(wcs[:n])
 			}
 			e.do()
 		}
