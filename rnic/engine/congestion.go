@@ -12,11 +12,14 @@ import "math"
 //	base is 0 until the first measurement, and 0 < base ≤ srtt then
 //
 // The first rounds double size (slow start) until there is a queue. Then each
-// adds a packet, and an eighth more while there is no queue. A queue of more
-// than allowance shrinks size in proportion, once in two rounds, since the
-// packets of the second left before; a small size is allowed more, so that
-// shares become equal. A loss shrinks it only where there is a queue, too:
-// packets that are lost at random say nothing of the load.
+// adds a packet, and while there is no queue an eighth more, in the second such
+// round in a row a quarter, later a half: a busy host looks like a queue, and
+// what that cut is soon there again (TIMELY's hyperactive increase, Mittal et
+// al., SIGCOMM 2015). A queue of more than allowance shrinks size in
+// proportion, once in two rounds, since the packets of the second left before;
+// a small size is allowed more, so that shares become equal. A loss shrinks it
+// only where there is a queue, too: packets that are lost at random say nothing
+// of the load.
 //
 // A base that was measured while others had filled the queue is too large. So a
 // path that has had a queue for a while empties it: size is floor until a round
@@ -35,6 +38,7 @@ type congestion struct {
 	waited     bool     // in the last
 	missed     bool     // in this round packets were lost, or
 	marked     bool     // met a queue, as a switch or the peer says
+	calm       int      // rounds in a row without a queue
 	settling   int      // rounds that say nothing of the present size
 	refill     int      // size before the queue was emptied; 0: it was not
 	fresh      Time     // when base was measured last
@@ -143,8 +147,10 @@ func (c *congestion) judge(now Time) {
 	c.fill = whole
 	if c.steady {
 		c.fill = min(whole*c.packet/c.size, whole)
-		if queue <= short {
-			c.fill += whole / 8
+		if c.calm++; queue > short {
+			c.calm = 0
+		} else if c.limited {
+			c.fill += whole >> max(4-c.calm, 1)
 		}
 	}
 }

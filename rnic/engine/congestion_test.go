@@ -103,6 +103,21 @@ func TestCongestionJudgesLosses(t *testing.T) {
 	require.Equal(t, 490_000, f.size)
 }
 
+// A round in which a host was late cuts, and what was cut is there again after
+// ten rounds without a queue.
+func TestCongestionGrowsAgain(t *testing.T) {
+	b := &bottleneck{rate: 1e9, base: 20 * Millisecond}
+	f := b.add()
+	b.run(8)
+	size := f.size
+	for range 4 {
+		f.measure(b, 50*Millisecond)
+	}
+	require.Less(t, f.size, size/2)
+	b.run(10)
+	require.Greater(t, f.size, size)
+}
+
 // A mark cuts without a loss or a queue; silence cuts at once, and once.
 func TestCongestionCuts(t *testing.T) {
 	b := &bottleneck{}

@@ -44,11 +44,12 @@
 // before an earlier one, and carries them out in order through the same checks
 // (selective_stash.go, selective_responder.go). Its NAK for a sequence error
 // carries a wire.Bitmap of them; the requester sends what is missing once a
-// round trip and nothing else (selective_requester.go). It keeps answers to
-// READs likewise, and asks again for the missing ones. While a receive is
-// missing, it goes back. A packet of a former connection with the same queue
-// pair numbers is told from one that came early only if its PSN lies 1024 or
-// more from the expected one: the time-wait state is to keep those away.
+// round trip and nothing else (scoreboard.go, selective_requester.go). It keeps
+// answers to READs likewise, and asks again for the missing ones. While a
+// receive is missing, it goes back. A packet of a former connection with the
+// same queue pair numbers is told from one that came early only if its PSN lies
+// 4096 or more from the expected one: the time-wait state is to keep those
+// away.
 //
 // Ping sends a packet that is no request, to see whether the peer lives
 // (ping.go).

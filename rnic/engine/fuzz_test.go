@@ -222,8 +222,8 @@ func (f *fuzzed) checkScores() {
 		return
 	}
 	idle, states := 0, 0
-	for i, s := q.sq.head, q.req.una; s < q.req.una+span; s++ {
-		at := x.at[s%span]
+	for i, s := q.sq.head, q.req.una; s < q.req.una+seq(len(x.at)); s++ {
+		at := *x.state(s)
 		if at == unknown {
 			continue
 		}

@@ -36,7 +36,7 @@ func (q *QP) shrink(timeout bool) {
 	case q.path == nil:
 	case !timeout:
 		q.path.lost()
-	case known:
+	case known && q.req.timer.backoff > 1:
 		q.path.silent()
 	}
 }

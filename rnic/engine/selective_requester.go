@@ -5,74 +5,6 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// scoreboard is what a requester knows of packets behind una, as RFC 6675's. at
-// holds a state for each PSN of [una, una+span), at its number modulo span:
-//
-//	unknown  it was sent once, and nothing speaks of a loss
-//	arrived  the peer has it, or its answer is kept here
-//	missing  it is to be sent again
-//	> 0      when it was sent again last
-//
-// Those from hi on are unknown, and none from top on was found missing. idle is
-// the cost of those that arrived or are missing: they are not in flight.
-type scoreboard struct {
-	at       []Time // made with the first loss
-	top, hi  seq
-	executed seq // the peer carried out all before it
-	idle     int
-	scan     bool // Transmit is to look for what is missing
-
-	// A round begins with a loss, at una = start, and ends after a round trip;
-	// 0: none is going on.
-	start          seq
-	begun          Time
-	lost, repaired int // packets, in the round; one may be so several times
-
-	// When the packet resent, una then, was sent again, those before tail had
-	// left; 0: that is noted. It is believed from tailAt on; 0: resent has not
-	// arrived.
-	resent, tail seq
-	tailAt       Time
-
-	stuck  seq // una, when it was last repaired
-	inVain int // how often in a row una had moved by one packet at most
-}
-
-const (
-	unknown Time = 0
-	arrived Time = -1
-	missing Time = -2
-)
-
-// costOf is the cost of the packet s of w, or of its answer.
-func (q *QP) costOf(w *sendWR, s seq) int {
-	off := uint64(s-w.first) * uint64(q.mtu)
-	return int(min(uint64(w.length)-off, uint64(q.mtu))) + packetCost
-}
-
-// mark sets the state of the packet s of w, which lies in [una, una+span).
-func (q *QP) mark(w *sendWR, s seq, to Time) {
-	x := &q.req.scores
-	p := &x.at[s%span]
-	switch {
-	case *p < 0 && to >= 0:
-		x.idle -= q.costOf(w, s)
-	case *p >= 0 && to < 0:
-		x.idle += q.costOf(w, s)
-	}
-	*p = to
-	x.hi = max(x.hi, s+1)
-}
-
-// scoring makes the scoreboard, and returns the end of what it may tell of.
-func (q *QP) scoring() seq {
-	x := &q.req.scores
-	if x.at == nil {
-		x.at = make([]Time, span)
-	}
-	return min(q.req.nxt, q.req.una+q.reach())
-}
-
 // learn takes over the bitmap of a NAK for s: the peer carried out all before
 // s, and lacks s and what has no bit before the last bit.
 func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
@@ -90,7 +22,7 @@ func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 		}
 		w := q.sq.at(i)
 		there, answer := p < s || bitmap.Has(int(p-s)), w.kind.returnsData()
-		switch was := x.at[p%span]; {
+		switch was := *x.state(p); {
 		case r.stash.at(p) != nil, there && !answer:
 			q.mark(w, p, arrived)
 		case there && p >= s: // its answer will come
@@ -108,7 +40,7 @@ func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 	}
 	x.top = max(x.top, end)
 	found += q.loseTail(now, end)
-	q.heardEarly(now, end, func(p seq) bool { return x.at[p%span] == arrived })
+	q.heardEarly(now, end, func(p seq) bool { return *x.state(p) == arrived })
 	q.noteLoss(now, found)
 	r.timer.probes = 0
 	q.startRetransmit(now)
@@ -130,7 +62,7 @@ func (q *QP) miss(now Time, beyond seq) {
 			i++
 		}
 		w := q.sq.at(i)
-		switch was := x.at[p%span]; {
+		switch was := *x.state(p); {
 		case r.stash.at(p) != nil, !w.kind.returnsData():
 			q.mark(w, p, arrived)
 		case was == unknown:
@@ -158,7 +90,7 @@ func (q *QP) suspectAnswer() bool {
 	w := q.sq.at(q.sq.head)
 	end := min(q.scoring(), r.asked.front().end)
 	for p := r.una; p < end; p++ {
-		if r.scores.at[p%span] == unknown {
+		if *r.scores.state(p) == unknown {
 			q.mark(w, p, missing)
 		}
 	}
@@ -185,52 +117,13 @@ func (q *QP) noteLoss(now Time, found int) {
 func (q *QP) sampleArrived(now Time) {
 	r := &q.req
 	x := &r.scores
-	if t := &r.timer; t.sampling && t.samplePk >= r.una && t.samplePk < x.hi && x.at[t.samplePk%span] == arrived {
+	if t := &r.timer; t.sampling && t.samplePk >= r.una && t.samplePk < x.hi && *x.state(t.samplePk) == arrived {
 		unmeasured := t.srtt == 0
 		t.acknowledged(now, t.samplePk+1, false)
 		if unmeasured && t.srtt != 0 {
 			q.measured()
 		}
 	}
-}
-
-// overdue reports whether the packet s is to be sent again: it is missing, or
-// the last copy had the time to arrive and be acknowledged.
-func (q *QP) overdue(now Time, s seq) bool {
-	at := q.req.scores.at[s%span]
-	return at == missing || at > 0 && Duration(now-at) > q.answerTime()
-}
-
-// answerTime is when the answer to a packet is there as a rule.
-func (q *QP) answerTime() Duration {
-	t := &q.req.timer
-	switch {
-	case t.srtt != 0:
-		return t.srtt + t.srtt/4 + t.variance
-	case q.path != nil && q.path.srtt != 0:
-		return 2 * q.path.srtt
-	}
-	d, _, _ := q.expected()
-	return d
-}
-
-// repaired reports whether una was found missing, and sent again.
-func (q *QP) repaired() bool {
-	x := &q.req.scores
-	return x.top > q.req.una && x.at[q.req.una%span] > 0
-}
-
-// pass clears the states of the packets before to, which becomes una.
-func (q *QP) pass(now Time, to seq) {
-	r := &q.req
-	x := &r.scores
-	for i, p := q.sq.head, r.una; p < min(to, x.hi); p++ {
-		for q.sq.at(i).end <= p {
-			i++
-		}
-		q.mark(q.sq.at(i), p, unknown)
-	}
-	q.endRound(now)
 }
 
 // beginRound notes a loss: a round begins unless one is going on.
@@ -273,31 +166,13 @@ func (q *QP) loseTail(now Time, end seq) (found int) {
 		for q.sq.at(i).end <= p {
 			i++
 		}
-		if w := q.sq.at(i); x.at[p%span] == unknown && !w.kind.returnsData() {
+		if w := q.sq.at(i); *x.state(p) == unknown && !w.kind.returnsData() {
 			q.mark(w, p, missing)
 			found++
 		}
 	}
 	x.top = max(x.top, to)
 	return found
-}
-
-// trim notes that of so many packets some were lost in a round trip. The window
-// shrinks by twice that part, to a half at most, and leaves room for 16
-// packets: random losses hardly touch it, and leave it room to grow.
-func (w *window) trim(lost, of, mtu int) {
-	less := min(2*w.size/max(of, 1)*lost, w.size/2)
-	w.size = max(w.size-less, min(w.size, 16*(mtu+packetCost)))
-	w.slow = true
-}
-
-// forget makes all packets behind una unknown: they are sent again, or waited
-// for.
-func (x *scoreboard) forget(una seq) {
-	for p := una; p < x.hi; p++ {
-		x.at[p%span] = unknown
-	}
-	x.top, x.hi, x.idle, x.scan, x.begun, x.tail = 0, 0, 0, false, 0, 0
 }
 
 // sentAgain notes that the packets [s, end) of w leave again.
@@ -309,11 +184,13 @@ func (q *QP) sentAgain(now Time, w *sendWR, s, end seq) {
 	if s == r.una && x.tail == 0 {
 		x.resent, x.tail, x.tailAt = s, r.sent, 0
 	}
-	for end = min(end, r.una+span); s < end; s++ {
-		if x.at[s%span] > 0 { // the last copy was lost, too
-			q.beginRound(now)
-			x.lost++
-		}
+	end = min(end, r.una+span)
+	x.fit(r.una, end)
+	if *x.state(s) > 0 { // the last copy was lost, too
+		q.beginRound(now)
+		x.lost++
+	}
+	for ; s < end; s++ {
 		x.repaired++
 		q.mark(w, s, max(now, 1))
 	}

@@ -19,6 +19,18 @@ const (
 // tell of no more.
 func (q *QP) reach() seq { return seq(min(span, stashBytes/q.mtu, 8*q.mtu)) }
 
+// leastRing is the length of the first ring for packets, which grows up to
+// span: most queue pairs have few packets behind a gap.
+const leastRing = 256
+
+// ringSize is the length of a ring that has room for so many packets and is to
+// have room for n, span at most.
+func ringSize(have int, n seq) int {
+	for have = max(have, leastRing); seq(have) < n; have *= 2 {
+	}
+	return have
+}
+
 // Stash is the memory in which the queue pairs of a device keep packets that
 // came before an earlier one. It belongs to one device, whose queue pairs'
 // methods must not be called concurrently.
@@ -58,24 +70,41 @@ func (m *Stash) release(h *kept) {
 }
 
 // stash holds the packets of one direction of a queue pair that lie beyond the
-// first that is missing. A packet with number s lies at s modulo span; all have
-// numbers in [low, low+span).
+// first that is missing. A packet with number s lies at s modulo len(ring), a
+// power of two; all have numbers in [low, low+len(ring)).
 type stash struct {
 	of   *Stash
-	ring []*kept // made with the first packet
+	ring []*kept // made with the first packet, grows up to span
 	low  seq
 	n    int
 }
+
+func (t *stash) slot(s seq) **kept { return &t.ring[s&seq(len(t.ring)-1)] }
 
 // at returns the packet s, or nil.
 func (t *stash) at(s seq) *kept {
 	if t.n == 0 {
 		return nil
 	}
-	if h := t.ring[s%span]; h != nil && h.seq == s {
+	if h := *t.slot(s); h != nil && h.seq == s {
 		return h
 	}
 	return nil
+}
+
+// fit makes room for the packets of [low, end).
+func (t *stash) fit(end seq) {
+	n := ringSize(len(t.ring), end-t.low)
+	if n == len(t.ring) {
+		return
+	}
+	old := t.ring
+	t.ring = make([]*kept, n)
+	for _, h := range old {
+		if h != nil {
+			*t.slot(h.seq) = h
+		}
+	}
 }
 
 // put keeps a copy of the packet s, less than reach behind first, which is
@@ -89,14 +118,13 @@ func (t *stash) put(m *Stash, first, reach, s seq, p *wire.Packet) bool {
 	if t.at(s) != nil {
 		return true
 	}
-	if t.ring == nil {
-		t.of, t.ring = m, make([]*kept, span)
-	}
+	t.of = m
+	t.fit(s + 1)
 	h := m.get()
 	h.seq, h.p = s, *p
 	h.room = append(h.room[:0], p.Payload...)
 	h.p.Payload = h.room
-	t.ring[s%span] = h
+	*t.slot(s) = h
 	t.n++
 	return true
 }
@@ -105,7 +133,7 @@ func (t *stash) put(m *Stash, first, reach, s seq, p *wire.Packet) bool {
 func (t *stash) take(s seq) *kept {
 	h := t.at(s)
 	if h != nil {
-		t.ring[s%span] = nil
+		*t.slot(s) = nil
 		t.n--
 	}
 	return h
@@ -123,7 +151,7 @@ func (t *stash) drop(first seq) {
 
 // clear forgets all packets.
 func (t *stash) clear() {
-	t.drop(t.low + span)
+	t.drop(t.low + seq(len(t.ring)))
 	t.low = 0
 }
 

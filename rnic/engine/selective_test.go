@@ -24,6 +24,9 @@ func TestStashBounds(t *testing.T) {
 		require.LessOrEqual(t, m.Len(), stashPackets)
 	}
 	require.Equal(t, stashPackets, m.Len())
+	for s := firstSeq(0) + 1; s < firstSeq(0)+span; s++ {
+		require.Equal(t, s, pairs[0].at(s).seq, "the ring grew")
+	}
 	for i := range pairs {
 		pairs[i].clear()
 	}

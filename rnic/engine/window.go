@@ -66,3 +66,12 @@ func (w *window) shrink(mtu int, timeout, measured bool) {
 func (w *window) restore() {
 	w.size, w.before = max(w.size, w.before), 0
 }
+
+// trim notes that of so many packets some were lost in a round trip. The window
+// shrinks by twice that part, to a half at most, and leaves room for 16
+// packets: random losses hardly touch it, and leave it room to grow.
+func (w *window) trim(lost, of, mtu int) {
+	less := min(2*w.size/max(of, 1)*lost, w.size/2)
+	w.size = max(w.size-less, min(w.size, 16*(mtu+packetCost)))
+	w.slow = true
+}

@@ -68,7 +68,7 @@ func TestGoodputOfRateLimits(t *testing.T) {
 				l.addSender(t, 0, c.pairs)
 			}
 			l.w.SetQueue(c.queueKiB << 10)
-			used := l.goodput(t, max(engine.Duration(50e6/rate*1e9), 200*engine.Millisecond)) / rate
+			used := l.goodput(t, max(engine.Duration(50e6/rate*1e9), 100*engine.Millisecond)) / rate
 			n := l.counters()
 			fair := l.fairness()
 			t.Logf("%.3f used, %.3f fair, %d packets sent, %d of them again, %d timeouts, %d dropped", used, fair, n.SentPkts, n.RetransmittedPkts, n.Timeouts, l.w.Hit[Overflowed])

@@ -1,0 +1,132 @@
+package engine
+
+// scoreboard is what a requester knows of packets behind una, as RFC 6675's. at
+// holds a state for each PSN of [una, una+len(at)), at its number modulo
+// len(at), a power of two:
+//
+//	unknown  it was sent once, and nothing speaks of a loss
+//	arrived  the peer has it, or its answer is kept here
+//	missing  it is to be sent again
+//	> 0      when it was sent again last
+//
+// Those from hi on are unknown, and none from top on was found missing. idle is
+// the cost of those that arrived or are missing: they are not in flight.
+type scoreboard struct {
+	at       []Time // made with the first loss, grows up to span
+	top, hi  seq
+	executed seq // the peer carried out all before it
+	idle     int
+	scan     bool // Transmit is to look for what is missing
+
+	// A round begins with a loss, at una = start, and ends after a round trip;
+	// 0: none is going on.
+	start          seq
+	begun          Time
+	lost, repaired int // packets, in the round; one may be so several times
+
+	// When the packet resent, una then, was sent again, those before tail had
+	// left; 0: that is noted. It is believed from tailAt on; 0: resent has not
+	// arrived.
+	resent, tail seq
+	tailAt       Time
+
+	stuck  seq // una, when it was last repaired
+	inVain int // how often in a row una had moved by one packet at most
+}
+
+const (
+	unknown Time = 0
+	arrived Time = -1
+	missing Time = -2
+)
+
+// costOf is the cost of the packet s of w, or of its answer.
+func (q *QP) costOf(w *sendWR, s seq) int {
+	off := uint64(s-w.first) * uint64(q.mtu)
+	return int(min(uint64(w.length)-off, uint64(q.mtu))) + packetCost
+}
+
+// mark sets the state of the packet s of w, which lies in [una, una+len(at)).
+func (q *QP) mark(w *sendWR, s seq, to Time) {
+	x := &q.req.scores
+	p := x.state(s)
+	switch {
+	case *p < 0 && to >= 0:
+		x.idle -= q.costOf(w, s)
+	case *p >= 0 && to < 0:
+		x.idle += q.costOf(w, s)
+	}
+	*p = to
+	x.hi = max(x.hi, s+1)
+}
+
+// scoring makes the scoreboard, and returns the end of what it may tell of.
+func (q *QP) scoring() seq {
+	end := min(q.req.nxt, q.req.una+q.reach())
+	q.req.scores.fit(q.req.una, end)
+	return end
+}
+
+// state is that of the packet s, which lies in [una, una+len(at)).
+func (x *scoreboard) state(s seq) *Time { return &x.at[s&seq(len(x.at)-1)] }
+
+// fit makes room for the states of [una, end).
+func (x *scoreboard) fit(una, end seq) {
+	n := ringSize(len(x.at), end-una)
+	if n == len(x.at) {
+		return
+	}
+	old := *x
+	x.at = make([]Time, n)
+	for s := una; s < x.hi; s++ {
+		*x.state(s) = *old.state(s)
+	}
+}
+
+// overdue reports whether the packet s is to be sent again: it is missing, or
+// the last copy had the time to arrive and be acknowledged.
+func (q *QP) overdue(now Time, s seq) bool {
+	at := *q.req.scores.state(s)
+	return at == missing || at > 0 && Duration(now-at) > q.answerTime()
+}
+
+// answerTime is when the answer to a packet is there as a rule.
+func (q *QP) answerTime() Duration {
+	t := &q.req.timer
+	switch {
+	case t.srtt != 0:
+		return t.srtt + t.srtt/4 + t.variance
+	case q.path != nil && q.path.srtt != 0:
+		return 2 * q.path.srtt
+	}
+	d, _, _ := q.expected()
+	return d
+}
+
+// repaired reports whether una was found missing, and sent again.
+func (q *QP) repaired() bool {
+	x := &q.req.scores
+	return x.top > q.req.una && *x.state(q.req.una) > 0
+}
+
+// pass clears the states of the packets before to, which becomes una.
+func (q *QP) pass(now Time, to seq) {
+	r := &q.req
+	x := &r.scores
+	for i, p := q.sq.head, r.una; p < min(to, x.hi); p++ {
+		for q.sq.at(i).end <= p {
+			i++
+		}
+		q.mark(q.sq.at(i), p, unknown)
+	}
+	q.endRound(now)
+}
+
+// forget makes all packets behind una unknown: they are sent again, or waited
+// for.
+func (x *scoreboard) forget(una seq) {
+	for p := una; p < x.hi; p++ {
+		*x.state(p) = unknown
+	}
+	x.top, x.hi, x.idle, x.scan, x.begun, x.tail = 0, 0, 0, false, 0, 0
+}
