@@ -205,7 +205,7 @@ func TestCreateRefuses(t *testing.T) {
 		room   int
 		want   error
 	}{
-		"UC":         {func(i *driver.QPInit) { i.Type = abi.QPTUC }, 32, syscall.EOPNOTSUPP},
+		"XRC":        {func(i *driver.QPInit) { i.Type = abi.QPTXRCIni }, 32, syscall.EOPNOTSUPP},
 		"inline":     {func(i *driver.QPInit) { i.Cap.MaxInline = 1024 }, 32, syscall.EINVAL},
 		"too large":  {func(i *driver.QPInit) { i.Cap.MaxSendWR, i.Cap.MaxInline = maxQPWR, 512 }, 32, syscall.ENOMEM},
 		"no room":    {func(*driver.QPInit) {}, 31, syscall.EINVAL},

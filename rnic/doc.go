@@ -15,8 +15,8 @@
 //	           packet's queue pair and calls engine.Receive
 //	timeout    the worker calls engine.HandleTimeout of the queue pairs due
 //
-// A queue pair's engine is of reliable connections or of datagrams
-// (transport.go).
+// A queue pair's engine is of reliable or unreliable connections or of
+// datagrams (transport.go).
 //
 // Queue pair 1 is not the engine's: management datagrams go to the
 // communication manager, rnic/cm. It has a turn whenever a batch is filled, and

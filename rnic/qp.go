@@ -12,11 +12,12 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// QP is a queue pair, of reliable connections or of datagrams: its rings, and
+// QP is a queue pair, of a connection or of datagrams: its rings, and
 // the engine between them.
 type QP struct {
 	d      *Device
 	num    wire.QPN
+	typ    abi.QPType
 	pd     *domain
 	sendCQ *CQ
 	recvCQ *CQ
@@ -67,8 +68,8 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	if !ok1 || !ok2 || sendCQ.d != d || recvCQ.d != d {
 		return nil, fmt.Errorf("rnic: the completion queues are not of %s: %w", d.name, syscall.EINVAL)
 	}
-	if init.Type != abi.QPTRC && init.Type != abi.QPTUD {
-		return nil, fmt.Errorf("rnic: queue pair type %v is not supported, only RC and UD: %w", init.Type, syscall.EOPNOTSUPP)
+	if init.Type != abi.QPTRC && init.Type != abi.QPTUC && init.Type != abi.QPTUD {
+		return nil, fmt.Errorf("rnic: queue pair type %v is not supported, only RC, UC and UD: %w", init.Type, syscall.EOPNOTSUPP)
 	}
 	if init.Cap.MaxInline > ring.MaxInline {
 		return nil, fmt.Errorf("rnic: queue pair with %d bytes of inline data: at most %d: %w", init.Cap.MaxInline, ring.MaxInline, syscall.EINVAL)
@@ -95,7 +96,7 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 	}
 	init.Cap.MaxSendSGE, init.Cap.MaxInline = uint32(sges), uint32(inline)
 	q := &QP{
-		d: d, pd: pd, sendCQ: sendCQ, recvCQ: recvCQ, ev: ev, sq: sq, rq: rq,
+		d: d, typ: init.Type, pd: pd, sendCQ: sendCQ, recvCQ: recvCQ, ev: ev, sq: sq, rq: rq,
 		noRecv: init.Cap.MaxRecvWR == 0, srq: srq,
 		send: sq.Consumer(), recv: rq.Consumer(),
 		slot: notInHeap,

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -43,7 +42,7 @@ func (q *QP) Status() any {
 	outstanding, counters, mtu := q.engine.Outstanding(), *q.engine.Counters(), q.d.mtu
 	q.d.mu.Unlock()
 	s := qpStatus{
-		QPN: q.num, Type: abi.QPTRC.String(), State: state.String(), SQPSN: attr.SQPSN, RQPSN: attr.RQPSN,
+		QPN: q.num, Type: q.typ.String(), State: state.String(), SQPSN: attr.SQPSN, RQPSN: attr.RQPSN,
 		Requester: requesterStatus{
 			Outstanding: outstanding, InFlight: gauges.InFlight, Window: gauges.Window, PathWindow: gauges.PathWindow,
 			RTT: time.Duration(gauges.RTT), RTTVariance: time.Duration(gauges.RTTVariance), BaseRTT: time.Duration(gauges.BaseRTT), RTO: time.Duration(gauges.RTO),
@@ -51,7 +50,7 @@ func (q *QP) Status() any {
 		Counters: sums(counters.List(nil)),
 	}
 	if _, ok := q.engine.(*engine.Datagrams); ok {
-		s.Type, s.MTU = abi.QPTUD.String(), mtu.Bytes()
+		s.MTU = mtu.Bytes()
 	} else if attr.Peer.IsValid() {
 		s.RemoteQPN, s.Peer, s.MTU = attr.DestQPN, attr.Peer, attr.PathMTU.Bytes()
 	}

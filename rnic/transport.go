@@ -35,12 +35,16 @@ type transport interface {
 var (
 	_ transport = (*engine.QP)(nil)
 	_ transport = (*engine.Datagrams)(nil)
+	_ transport = (*engine.Unreliable)(nil)
 )
 
 // newTransport makes the protocol of a queue pair type.
 func (d *Device) newTransport(typ abi.QPType, c engine.Config) transport {
-	if typ == abi.QPTUD {
+	switch typ {
+	case abi.QPTUD:
 		return engine.NewDatagrams(engine.DatagramConfig{Config: c, MTU: d.mtu.Bytes(), Local: d.caps.Local.Addr()})
+	case abi.QPTUC:
+		return engine.NewUnreliable(c)
 	}
 	return engine.New(c)
 }

@@ -55,8 +55,8 @@ func (c *OpenConfig) logger() *slog.Logger {
 // the default in parentheses.
 type QPConfig struct {
 	// Type is the transport service (TypeRC). Queue pairs of TypeUD are ready
-	// when they are made; of the fields below, Access, MTU and those from
-	// Timeout on mean nothing for them.
+	// when they are made; of the fields below, Access and MTU mean nothing for
+	// them, and those from Timeout on nothing for them and for TypeUC.
 	Type QPType
 	// QKey is the key that datagrams must carry to be received (0); of TypeUD
 	// only.

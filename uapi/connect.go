@@ -37,9 +37,10 @@ func (q *queuePair) endpoint() Endpoint {
 // ConnectQP connects a queue pair to the peer's, whose LocalEndpoint remote is:
 // INIT, RTR and RTS in one. The peer does the same with this side's endpoint,
 // before or after. A request that is sent before the peer has connected is
-// repeated, for as long as QPConfig.Retry allows (1.9 s by default): let both
-// connect before the first request, as ConnectOver does. A queue pair may be
-// connected to itself and to others of the same device.
+// repeated, for as long as QPConfig.Retry allows (1.9 s by default), and of
+// TypeUC lost: let both connect before the first request, as ConnectOver does.
+// A queue pair may be connected to itself and to others of the same device, all
+// of its own type.
 //
 // Both sides use the smaller MTU, and no more READs and atomics at a time than
 // the other one answers.
@@ -168,9 +169,16 @@ func (q *queuePair) init() error {
 	return err
 }
 
+// ofReliable are the attributes that only reliable connections have.
+const ofReliable = abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry |
+	abi.QPMaskMaxQPRdAtomic
+
 // move moves the queue pair to attr's state. mask names attr's other fields
 // that count.
 func (q *queuePair) move(attr verbs.QPAttr, mask abi.QPAttrMask) error {
+	if q.config.Type == TypeUC {
+		mask &^= ofReliable
+	}
 	return q.ctx.ended(q.verbs.Modify(&attr, abi.QPMaskState|mask), &q.dead, "the queue pair")
 }
 

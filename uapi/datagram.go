@@ -15,13 +15,18 @@ type QPType uint32
 const (
 	// TypeRC is a reliable connection, the default.
 	TypeRC = QPType(abi.QPTRC)
+	// TypeUC is an unreliable connection: SENDs and WRITEs of any length to one
+	// peer, which acknowledges nothing. A request completes when it has been
+	// sent. A message of which a packet is lost, or that finds no receive, is
+	// dropped whole; the others arrive in their order, once.
+	TypeUC = QPType(abi.QPTUC)
 	// TypeUD is unreliable datagrams: one queue pair speaks with any number of
 	// others. A message is one packet, at most the MTU long, that arrives
 	// whole, late, twice or never.
 	TypeUD = QPType(abi.QPTUD)
 )
 
-// String is the verbs name: RC, UD.
+// String is the verbs name: RC, UC, UD.
 func (t QPType) String() string { return abi.QPType(t).String() }
 
 // GRHLen is how many bytes stand before a datagram in the receive that it came
@@ -71,6 +76,9 @@ func (q *queuePair) checkType(wr *WR, s *verbs.SendWR) error {
 	if q.config.Type != TypeUD {
 		if wr.AH != 0 {
 			return explain(syscall.EINVAL, "it has an address handle, and the queue pair is connected; one of TypeUD is for datagrams")
+		}
+		if q.config.Type == TypeUC && wr.Op > OpSendImm {
+			return explain(syscall.EINVAL, "%v on an unreliable connection, which answers nothing; one of TypeRC does", wr.Op)
 		}
 		return q.checkAnswers(wr.Op)
 	}

@@ -149,7 +149,7 @@ func TestDatagramErrors(t *testing.T) {
 	_, err = a.PostSendTo(rc, ah, 1, 1, a.mr, 0, 1)
 	require.ErrorIs(t, err, syscall.EINVAL)
 	require.ErrorContains(t, err, "TypeUD")
-	_, err = a.CreateQPWith(uapi.QPConfig{Type: 3})
+	_, err = a.CreateQPWith(uapi.QPConfig{Type: 9})
 	require.ErrorIs(t, err, syscall.EINVAL)
 	_, err = a.CreateQPWith(uapi.QPConfig{QKey: 3})
 	require.ErrorIs(t, err, syscall.EINVAL)

@@ -32,6 +32,9 @@
 // to a device is part of its name, "soft:10.0.0.1?mtu=1024", so that a flag or
 // RDMASHIM_DEVICE can say it.
 //
+// Queue pairs of TypeUC are connected by ConnectQP, and what is lost stays
+// lost: see TypeUC.
+//
 // Queue pairs of TypeUD send datagrams, each to the address that it names:
 // PostSendTo, CreateAH.
 //

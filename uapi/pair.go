@@ -318,14 +318,14 @@ func (c *Context) resolve(q QPConfig) (QPConfig, error) {
 	switch q.Type {
 	case 0:
 		q.Type = TypeRC
-	case TypeRC, TypeUD:
+	case TypeRC, TypeUC, TypeUD:
 	default:
-		return q, explain(syscall.EINVAL, "Type %v is neither TypeRC nor TypeUD", q.Type)
+		return q, explain(syscall.EINVAL, "Type %v is none of TypeRC, TypeUC and TypeUD", q.Type)
 	}
 	if q.managed && q.Type != TypeRC {
-		return q, explain(syscall.EINVAL, "connections are of TypeRC; queue pairs of %v are not connected", q.Type)
+		return q, explain(syscall.EINVAL, "connections are of TypeRC; queue pairs of %v are not connected by address", q.Type)
 	}
-	if q.Type == TypeRC && q.QKey != 0 {
+	if q.Type != TypeUD && q.QKey != 0 {
 		return q, explain(syscall.EINVAL, "a Q_Key is of datagrams: set Type to TypeUD")
 	}
 	var err error

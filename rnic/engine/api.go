@@ -100,7 +100,7 @@ type Completion struct {
 
 // New makes a queue pair in RESET.
 func New(cfg Config) *QP {
-	q := &QP{cfg: cfg, tun: cfg.Tuning.withDefaults(), state: abi.QPSReset}
+	q := &QP{cfg: cfg, tun: cfg.Tuning.withDefaults(), service: wire.ServiceRC, state: abi.QPSReset}
 	q.sq.init(cfg.SendDepth, cfg.MaxSendSGE, cfg.MaxInline)
 	q.rsp.recv.SGE = make([]mem.SGE, 0, cfg.MaxRecvSGE)
 	return q
@@ -111,6 +111,7 @@ func New(cfg Config) *QP {
 // with a work request shows in its Completion.
 type QP struct {
 	cfg      Config
+	service  wire.Service // ServiceRC, and ServiceUC of Unreliable
 	tun      Tuning
 	state    abi.QPState
 	attr     Attr

@@ -32,6 +32,7 @@ type Counters struct {
 	DropService   uint64 // packets of another transport service
 	DropQKey      uint64 // datagrams with another Q_Key
 	DropNoReceive uint64 // datagrams without a receive
+	DropRequest   uint64 // messages of an unreliable connection that were refused
 	DropTooLong   uint64 // datagrams longer than the port's MTU, not sent
 	DropStaleAck  uint64 // responses to what is acknowledged already
 	DropUnsentAck uint64 // responses to PSNs that were not sent
@@ -82,6 +83,7 @@ var counterTable = []struct {
 	{"drop_service", func(c *Counters) *uint64 { return &c.DropService }},
 	{"drop_qkey", func(c *Counters) *uint64 { return &c.DropQKey }},
 	{"drop_no_receive", func(c *Counters) *uint64 { return &c.DropNoReceive }},
+	{"drop_request", func(c *Counters) *uint64 { return &c.DropRequest }},
 	{"drop_too_long", func(c *Counters) *uint64 { return &c.DropTooLong }},
 	{"drop_stale_ack", func(c *Counters) *uint64 { return &c.DropStaleAck }},
 	{"drop_unsent_ack", func(c *Counters) *uint64 { return &c.DropUnsentAck }},

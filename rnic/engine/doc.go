@@ -54,9 +54,16 @@
 // Ping sends a packet that is no request, to see whether the peer lives
 // (ping.go).
 //
+// # Unreliable connections
+//
+// Unreliable (IBA 9.8.2, unreliable.go) is a QP without its requester's and
+// responder's memory: the same send queue, packets and checks, but a request
+// completes when its last packet is in a batch, and what cannot be carried out
+// is dropped with the rest of its message.
+//
 // # Datagrams
 //
-// Datagrams is the other kind of queue pair, unreliable datagrams (IBA 9.8.3),
+// Datagrams is the third kind of queue pair, unreliable datagrams (IBA 9.8.3),
 // driven by the same calls: Post copies a request with its destination
 // (datagram_send.go), Transmit makes one packet of it and completes it, the
 // peer's Receive checks Q_Key and receive and stores the route header and the
@@ -83,6 +90,9 @@
 //   - SQE, which reliable connections do not have, and automatic path migration
 //     do not exist: a datagram that cannot be sent moves its queue pair to ERR,
 //     as with rxe.
+//   - A packet of an unreliable connection that was overtaken or doubled is
+//     dropped; the specification's networks have none. Its receive stays with
+//     the queue pair when a message is dropped, also one of a shared queue.
 //   - Of a datagram's IP header the receiver sees the addresses; hop limit,
 //     traffic class and flow label are those of the sockets, 64, 0 and 0,
 //     whatever the address handle says.

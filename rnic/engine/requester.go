@@ -247,7 +247,7 @@ func position(first, last bool) wire.Position {
 // startRequest fills what all requests have in common into the packet to be
 // written; its PSN is nxt.
 func (q *QP) startRequest(o wire.Operation, pos wire.Position, x wire.Suffix) {
-	op, _ := wire.FindOpcode(wire.ServiceRC, o, pos, x)
+	op, _ := wire.FindOpcode(q.service, o, pos, x)
 	q.startPacket(op, q.req.nxt)
 }
 

@@ -74,7 +74,7 @@ func (q *QP) acceptHeader(from netip.Addr, p *wire.Packet) bool {
 	switch {
 	case q.state == abi.QPSReset || q.state == abi.QPSInit:
 		q.counters.DropState++
-	case p.Opcode.Service() != wire.ServiceRC:
+	case p.Opcode.Service() != q.service:
 		q.counters.DropService++
 	case !p.PKey.Match(wire.DefaultPKey):
 		q.counters.DropPKey++

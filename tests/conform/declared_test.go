@@ -43,9 +43,6 @@ var differences = []difference{
 	{"mr/memory-without-access", "emulator", "umem.c:ib_umem_get pins with FOLL_FORCE, so that a page which the program itself may not read can be registered for reading", []replacement{
 		{"to read: ok", "to read: EFAULT"},
 	}},
-	{"qp/types", "emulator", "rxe_qp.c:rxe_qp_chk_init takes UC; the soft RNIC has reliable connections and datagrams only", []replacement{
-		{"UC: ok", "UC: EOPNOTSUPP"},
-	}},
 	{"error/write-imm-bad-key", "emulator", "rxe_resp.c:check_resource takes the receive before check_rkey, and completes it with the requester's status; the soft RNIC checks the key first", []replacement{
 		{"b recv 1: REM_ACCESS_ERR RECV", "b recv 1: WR_FLUSH_ERR RECV"},
 	}},
@@ -56,6 +53,12 @@ var differences = []difference{
 	{"error/local-key", "emulator", "IBA vol. 1, 11.6.2: LOC_PROT_ERR; rxe_req.c:rxe_requester says LOC_QP_OP_ERR when the region is not found", []replacement{
 		{"a send 1: LOC_QP_OP_ERR SEND", "a send 1: LOC_PROT_ERR SEND"},
 		{"a send 1: LOC_QP_OP_ERR RDMA_WRITE", "a send 1: LOC_PROT_ERR RDMA_WRITE"},
+	}},
+	{"uc/send-longer-than-the-receive", "emulator", "as error/send-longer-than-the-receive", []replacement{
+		{"b recv 1: LOC_QP_OP_ERR RECV", "b recv 1: LOC_LEN_ERR RECV"},
+	}},
+	{"uc/local-key", "emulator", "as error/local-key", []replacement{
+		{"a send 1: LOC_QP_OP_ERR SEND", "a send 1: LOC_PROT_ERR SEND"},
 	}},
 	{"error/receive-buffer", "emulator", "IBA vol. 1, 11.6.2: LOC_PROT_ERR; rxe_resp.c:send_data_in says MALFORMED_WQE, which is LOC_QP_OP_ERR", []replacement{
 		{"b recv 77: LOC_QP_OP_ERR RECV", "b recv 77: LOC_PROT_ERR RECV"},

@@ -192,13 +192,22 @@ func (e *end) toRTR(peer *end) {
 		e.toInit()
 	}
 	attr := e.attrRTR(peer)
-	e.r.must(e.qp.Modify(&attr, maskRTR))
+	e.r.must(e.qp.Modify(&attr, maskRTR&^e.reliable()))
 }
 
 func (e *end) toRTS() {
 	e.r.Helper()
 	attr := e.attrRTS()
-	e.r.must(e.qp.Modify(&attr, maskRTS))
+	e.r.must(e.qp.Modify(&attr, maskRTS&^e.reliable()))
+}
+
+// reliable are the attributes that an unreliable connection does not take.
+func (e *end) reliable() abi.QPAttrMask {
+	if e.config.typ != abi.QPTUC {
+		return 0
+	}
+	return abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry |
+		abi.QPMaskMaxQPRdAtomic
 }
 
 // to moves to a state that needs no attributes: RESET or ERR.

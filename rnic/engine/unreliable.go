@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// Unreliable is a queue pair of the service unreliable connection (IBA 9.8.2):
+// SEND and WRITE, of any length, without acknowledgements. A request has
+// completed when its last packet is in a batch. A message of which a packet is
+// missing is dropped whole, and its receive is kept for the next one. It is
+// driven as QP is, whose send queue, checks and completions it uses; there are
+// no timeouts.
+//
+// A packet whose PSN lies before the expected one was doubled or overtaken on
+// its way, which InfiniBand's fabrics do not do and IP networks do. It is
+// dropped, so that what arrives is a subsequence of what was sent, in order.
+type Unreliable struct {
+	QP
+	dropping bool // the rest of the present message
+}
+
+// NewUnreliable makes a queue pair in RESET. Of cfg neither Tuning, Paths nor
+// Stash have a meaning.
+func NewUnreliable(cfg Config) *Unreliable {
+	cfg.Paths, cfg.Stash = nil, nil
+	q := &Unreliable{QP: *New(cfg)}
+	q.service = wire.ServiceUC
+	return q
+}
+
+// Modify is QP.Modify.
+func (q *Unreliable) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) error {
+	err := q.QP.Modify(now, to, attr, mask)
+	if err == nil && to == abi.QPSReset {
+		q.dropping = false
+	}
+	return err
+}
+
+// Transmit is QP.Transmit. Next: Completions.
+func (q *Unreliable) Transmit(_ Time, b *Batch) (more bool) {
+	for !b.Full() && q.mayRequest() {
+		w := q.sq.at(q.sq.head)
+		if _, ok := wire.FindOpcode(wire.ServiceUC, w.kind.operation, wire.Only, w.kind.suffix); !ok {
+			w.status = abi.WCLocQPOpErr // rxe_req.c:next_opcode_uc
+		}
+		if w.status != abi.WCSuccess || !q.transmitPacket(b, w) {
+			q.failLocal()
+			return false
+		}
+	}
+	return b.Full()
+}
+
+// transmitPacket writes the next packet of the oldest request, which completes
+// with its last one. False is a local error.
+func (q *Unreliable) transmitPacket(b *Batch, w *sendWR) bool {
+	r := &q.req
+	off := uint64(r.nxt-w.first) * uint64(q.mtu)
+	payload := b.payload(int(min(uint64(w.length)-off, uint64(q.mtu))))
+	if w.flags&abi.SendInline != 0 {
+		copy(payload, w.inline[off:])
+	} else if q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload) != nil {
+		w.status = abi.WCLocProtErr
+		return false
+	}
+	last, suffix := r.nxt+1 == w.end, wire.Plain
+	if last {
+		suffix = w.kind.suffix
+	}
+	q.startRequest(w.kind.operation, position(r.nxt == w.first, last), suffix)
+	p := &q.out
+	p.Solicited = last && w.flags&abi.SendSolicited != 0 && w.kind.takesReceive()
+	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
+	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
+	b.add(q.attr.Peer, p, payload)
+	q.counters.SentPkts++
+	q.counters.SentBytes += uint64(len(payload))
+	r.nxt++
+	r.una, r.sent = r.nxt, r.nxt
+	if last {
+		r.cur++
+		q.sq.head++
+		q.completeSend(w)
+	}
+	return true
+}
+
+// Receive takes a packet whose BTH names this queue pair, from the address
+// from. The packet is not kept. Next: Completions.
+func (q *Unreliable) Receive(_ Time, from netip.Addr, p *wire.Packet) {
+	q.genuine = false
+	if !q.acceptHeader(from, p) {
+		return
+	}
+	if q.state == abi.QPSErr {
+		q.counters.DropState++
+		return
+	}
+	q.counters.RcvdPkts++
+	q.counters.RcvdBytes += uint64(len(p.Payload))
+	if !q.inOrder(p) {
+		return
+	}
+	if e := q.check(p); e.refuses() {
+		q.drop(e)
+		return
+	}
+	q.store(p)
+}
+
+// inOrder moves on to the packet's PSN and reports whether the packet belongs
+// to a message of which no packet is missing. A first packet does; it ends a
+// message that has no last one (IBA 9.8.2.2).
+func (q *Unreliable) inOrder(p *wire.Packet) bool {
+	r := &q.rsp
+	s := r.next.near(p.PSN)
+	if s < r.next {
+		q.counters.DuplicateRequest++
+		return false
+	}
+	gap := s > r.next
+	if gap {
+		q.counters.OutOfSeqRequest++
+	}
+	q.genuine = !gap
+	r.next = s + 1
+	if p.Opcode.StartsMessage() {
+		r.during, q.dropping = wire.OpNone, false
+	} else if gap || r.during != p.Opcode.Operation() {
+		r.during, q.dropping = wire.OpNone, true
+	}
+	return !q.dropping
+}
+
+// check holds a packet against the checks of the service.
+func (q *Unreliable) check(p *wire.Packet) refusal {
+	if e := q.checkOperation(p); e.refuses() {
+		return e
+	}
+	if op := p.Opcode; (op.IsSend() && op.StartsMessage() || op.IsWrite() && op.HasImm()) && !q.rsp.holds {
+		if e := q.takeReceive(); e.refuses() {
+			return e
+		}
+	}
+	if e := q.checkLength(p); e.refuses() {
+		return e
+	}
+	return q.checkRKey(p)
+}
+
+// drop ends the present message without a word. Only faults of the receive
+// itself end the queue pair (IBA 9.9.3).
+func (q *Unreliable) drop(e refusal) {
+	r := &q.rsp
+	r.during, q.dropping = wire.OpNone, true
+	switch {
+	case !r.holds && e.syndrome.IsRNR():
+		q.counters.DropNoReceive++
+	case e == tooLong, e == badReceive, e == localProtError:
+		q.completeReceive(e.status, abi.WCRecv)
+		q.enterError()
+	default:
+		q.counters.DropRequest++
+	}
+}
+
+// store places a packet's payload; the last one completes the message.
+func (q *Unreliable) store(p *wire.Packet) {
+	r, op, last := &q.rsp, p.Opcode, p.Opcode.EndsMessage()
+	if op.IsSend() {
+		if q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, p.Payload, last) != nil {
+			q.drop(localProtError)
+			return
+		}
+	} else if q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, p.Payload, last) != nil {
+		q.drop(accessError)
+		return
+	}
+	r.done += uint64(len(p.Payload))
+	r.during = op.Operation()
+	if !last {
+		return
+	}
+	r.during = wire.OpNone
+	r.msn = r.msn.Next()
+	switch {
+	case op.IsSend():
+		q.pushReceive(p, abi.WCRecv)
+	case op.HasImm():
+		q.pushReceive(p, abi.WCRecvRDMAWithImm)
+	}
+}
+
+// NextTimeout is never.
+func (q *Unreliable) NextTimeout() (Time, bool) { return 0, false }
+
+// HandleTimeout does nothing.
+func (q *Unreliable) HandleTimeout(Time) {}
+
+// HoldsAck is never: nothing is acknowledged.
+func (q *Unreliable) HoldsAck() bool { return false }
+
+// Awaits is false: no packet is acknowledged.
+func (q *Unreliable) Awaits() bool { return false }
+
+// Hurry does nothing.
+func (q *Unreliable) Hurry() {}
+
+// Ping does nothing: the peer does not answer.
+func (q *Unreliable) Ping() bool { return false }
+
+// Gauges are zero: nothing is acknowledged.
+func (q *Unreliable) Gauges() Gauges { return Gauges{} }
+
+// Unready is 0: the peer does not tell.
+func (q *Unreliable) Unready(Time) Duration { return 0 }
