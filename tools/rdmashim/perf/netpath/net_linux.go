@@ -18,6 +18,10 @@ import (
 type Options struct {
 	AB, BA Path
 	MTU    int
+	// Straight joins the ends by one veth pair, without a bridge: packets keep
+	// the kernel's segmentation offload, and nothing spoils them. AB and BA
+	// must be zero, and SetPaths, Counts and Await must not be called.
+	Straight bool
 }
 
 // Net is two network namespaces and the path between them.
@@ -70,13 +74,39 @@ func New(o Options) (n *Net, err error) {
 			n.B = e
 		}
 	}
-	middle, err := newNamespace()
+	if o.Straight {
+		err = n.A.Do(func() error { return join(1, endName, n.B.space.fd, o.MTU) })
+	} else {
+		err = n.span(ends, o)
+	}
 	if err != nil {
 		return n, err
 	}
+	for i, e := range ends {
+		if err = e.Do(func() error { return configure(i, e, ends[1-i], !o.Straight) }); err != nil {
+			return n, err
+		}
+	}
+	for _, e := range ends {
+		if err = e.Do(e.awaitReady); err != nil {
+			return n, err
+		}
+	}
+	if n.bridge != nil {
+		n.bridge.start()
+	}
+	return n, nil
+}
+
+// span lays a bridge between the ends.
+func (n *Net) span(ends [2]*End, o Options) error {
+	middle, err := newNamespace()
+	if err != nil {
+		return err
+	}
 	defer middle.close() // the bridge's sockets keep it
 	var sockets [2]int
-	err = middle.do(func() error {
+	return middle.do(func() error {
 		for i := range ends {
 			if sockets[i], err = lay(i, ends[i].space.fd, o.MTU); err != nil {
 				if i == 1 {
@@ -88,21 +118,6 @@ func New(o Options) (n *Net, err error) {
 		n.bridge, err = newBridge(sockets, o)
 		return err
 	})
-	if err != nil {
-		return n, err
-	}
-	for i, e := range ends {
-		if err = e.Do(func() error { return configure(i, e, ends[1-i]) }); err != nil {
-			return n, err
-		}
-	}
-	for _, e := range ends {
-		if err = e.Do(e.awaitReady); err != nil {
-			return n, err
-		}
-	}
-	n.bridge.start()
-	return n, nil
 }
 
 // SetPaths changes both directions for packets to come.
@@ -147,16 +162,29 @@ const endName = "eth0"
 // hardware is the Ethernet address of an end's interface.
 func hardware(i int) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 0, byte(0xa + i)} }
 
-// lay makes a veth pair in the caller's namespace, gives one end away and
-// returns a packet socket on the other.
-func lay(i, to, mtu int) (socket int, err error) {
+// join makes a veth pair between the caller's namespace, where it has a name,
+// and another, where it is end i's interface.
+func join(i int, name string, to, mtu int) error {
 	a := netlink.NewLinkAttrs()
-	a.Name, a.MTU = fmt.Sprintf("bridge%d", i), mtu
+	a.Name, a.MTU = name, mtu
+	if name == endName {
+		a.HardwareAddr = hardware(1 - i)
+	}
 	v := &netlink.Veth{LinkAttrs: a, PeerName: endName, PeerHardwareAddr: hardware(i), PeerNamespace: netlink.NsFd(to), PeerMTU: uint32(mtu)}
 	if err := netlink.LinkAdd(v); err != nil {
-		return -1, fmt.Errorf("make a veth pair: %w", err)
+		return fmt.Errorf("make a veth pair: %w", err)
 	}
-	l, err := netlink.LinkByName(a.Name)
+	return nil
+}
+
+// lay joins the caller's namespace to end i and returns a packet socket on its
+// side.
+func lay(i, to, mtu int) (socket int, err error) {
+	name := fmt.Sprintf("bridge%d", i)
+	if err := join(i, name, to, mtu); err != nil {
+		return -1, err
+	}
+	l, err := netlink.LinkByName(name)
 	if err == nil {
 		err = netlink.LinkSetUp(l)
 	}
@@ -193,10 +221,10 @@ func (e *End) awaitReady() error {
 
 // configure brings an end up. The other one is entered as its neighbour, so
 // that no ARP or neighbour discovery meets the path's faults.
-func configure(i int, e, other *End) error {
+func configure(i int, e, other *End, bridged bool) error {
 	for _, name := range []string{"lo", endName} {
 		l, err := netlink.LinkByName(name)
-		if err == nil && name == endName {
+		if err == nil && name == endName && bridged {
 			// A frame is a packet: segment before the interface
 			// (gso_features_check in net/core/dev.c).
 			err = netlink.LinkSetGSOMaxSegs(l, 1)
