@@ -29,8 +29,10 @@ func (d *Device) Counters() map[string]uint64 {
 			malformed += n
 		}
 	}
-	list := sum.List(nil)
-	list = append(list,
+	m := sums{}
+	sum.Each(m.add)
+	cm.Each(m.add)
+	for _, x := range d.link.Counters([]link.Counter{
 		link.Counter{Name: "drop_qpn", Value: c.dropQPN},
 		link.Counter{Name: "drop_malformed", Value: malformed},
 		link.Counter{Name: "drop_opcode", Value: c.malformed[wire.ErrOpcode]},
@@ -39,16 +41,13 @@ func (d *Device) Counters() map[string]uint64 {
 		link.Counter{Name: "refused_guesser", Value: refusedGuesser},
 		link.Counter{Name: "link_downed", Value: linkDowned},
 		link.Counter{Name: "ack_deferred"}, // rxe has it, and counts nothing there
-	)
-	list = cm.List(list)
-	return sums(d.link.Counters(list))
-}
-
-// sums gives counters by name; those of one name are added up.
-func sums(list []link.Counter) map[string]uint64 {
-	m := make(map[string]uint64, len(list))
-	for _, c := range list {
-		m[c.Name] += c.Value
+	}) {
+		m.add(x.Name, x.Value)
 	}
 	return m
 }
+
+// sums are counters by name; those of one name are added up.
+type sums map[string]uint64
+
+func (m sums) add(name string, value uint64) { m[name] += value }

@@ -47,8 +47,9 @@ func (q *QP) Status() any {
 			Outstanding: outstanding, InFlight: gauges.InFlight, Window: gauges.Window, PathWindow: gauges.PathWindow,
 			RTT: time.Duration(gauges.RTT), RTTVariance: time.Duration(gauges.RTTVariance), BaseRTT: time.Duration(gauges.BaseRTT), RTO: time.Duration(gauges.RTO),
 		},
-		Counters: sums(counters.List(nil)),
+		Counters: sums{},
 	}
+	counters.Each(sums(s.Counters).add)
 	if _, ok := q.engine.(*engine.Datagrams); ok {
 		s.MTU = mtu.Bytes()
 	} else if attr.Peer.IsValid() {

@@ -1,7 +1,5 @@
 package cm
 
-import "github.com/rdmashim/rdmashim/rnic/link"
-
 // Counters of a manager. They only grow.
 type Counters struct {
 	Received                 uint64 // datagrams
@@ -56,10 +54,9 @@ var counterTable = []struct {
 	{"cm_drop_grace", func(c *Counters) *uint64 { return &c.DropGrace }},
 }
 
-// List appends the counters with their names to dst, always in the same order.
-func (c *Counters) List(dst []link.Counter) []link.Counter {
+// Each tells the counters with their names, always in the same order.
+func (c *Counters) Each(tell func(name string, value uint64)) {
 	for _, e := range counterTable {
-		dst = append(dst, link.Counter{Name: e.name, Value: *e.field(c)})
+		tell(e.name, *e.field(c))
 	}
-	return dst
 }

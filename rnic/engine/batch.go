@@ -3,7 +3,6 @@ package engine
 import (
 	"net/netip"
 
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -15,7 +14,7 @@ const (
 // Batch collects packets to send. The caller owns it, hands Packets to a link,
 // and then calls Reset. The packets' bytes lie in memory that the batch owns.
 type Batch struct {
-	Packets []link.Packet
+	Packets []wire.Datagram
 	arena   []byte
 }
 
@@ -23,7 +22,7 @@ type Batch struct {
 // 4160 bytes.
 func NewBatch(n int) *Batch {
 	return &Batch{
-		Packets: make([]link.Packet, 0, n),
+		Packets: make([]wire.Datagram, 0, n),
 		arena:   make([]byte, n*(headRoom+payloadRoom)),
 	}
 }
@@ -47,8 +46,8 @@ func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
 	at := len(b.Packets) * (headRoom + payloadRoom)
 	p.Pad = wire.PadLen(len(payload))
 	head := p.AppendHeaders(b.arena[at : at : at+headRoom])
-	b.Packets = append(b.Packets, link.Packet{Peer: peer, Head: head, Payload: payload})
+	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head, Payload: payload})
 }
 
 // last is the packet that was added last.
-func (b *Batch) last() *link.Packet { return &b.Packets[len(b.Packets)-1] }
+func (b *Batch) last() *wire.Datagram { return &b.Packets[len(b.Packets)-1] }

@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/rdmashim/rdmashim/rnic/link"
-
 // Counters of a queue pair. They only grow; their names are rxe's where the
 // meaning is the same (rxe_hw_counters.c).
 type Counters struct {
@@ -92,12 +90,11 @@ var counterTable = []struct {
 	{"drop_response", func(c *Counters) *uint64 { return &c.DropResponse }},
 }
 
-// List appends the counters with their names to dst, always in the same order.
-func (c *Counters) List(dst []link.Counter) []link.Counter {
+// Each tells the counters with their names, always in the same order.
+func (c *Counters) Each(tell func(name string, value uint64)) {
 	for _, e := range counterTable {
-		dst = append(dst, link.Counter{Name: e.name, Value: *e.field(c)})
+		tell(e.name, *e.field(c))
 	}
-	return dst
 }
 
 // Add adds o to c: a device's total over its queue pairs.

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -161,7 +160,7 @@ func (n *network) pump(h *host) {
 	}
 }
 
-func (n *network) send(h *host, lp link.Packet) {
+func (n *network) send(h *host, lp wire.Datagram) {
 	data := append(append([]byte{}, lp.Head...), lp.Payload...)
 	data = append(data, make([]byte, wire.PadLen(len(lp.Payload)))...)
 	var p wire.Packet

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -49,7 +48,7 @@ func (f *Flight) digest() uint64 {
 }
 
 // launch turns a packet that an engine wrote into a flight.
-func (w *World) launch(qp *QP, pkt *link.Packet) {
+func (w *World) launch(qp *QP, pkt *wire.Datagram) {
 	from := qp.Node
 	to := w.byAddr[pkt.Peer.Addr()]
 	if to == nil {

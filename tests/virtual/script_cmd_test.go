@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
-	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -252,16 +251,14 @@ func (s *script) compare(o options) error {
 
 // count: count a drop_stale_ack …
 func (s *script) count(o options) error {
-	var list []link.Counter
-	list = s.qps[o.word(0)].Counters().List(list)
 	for i := 1; o.word(i) != ""; i++ {
 		found := false
-		for _, c := range list {
-			if c.Name == o.word(i) {
-				s.printf("%s=%d", c.Name, c.Value)
+		s.qps[o.word(0)].Counters().Each(func(name string, value uint64) {
+			if name == o.word(i) {
+				s.printf("%s=%d", name, value)
 				found = true
 			}
-		}
+		})
 		if !found {
 			return fmt.Errorf("no counter %q", o.word(i))
 		}

@@ -1,0 +1,36 @@
+package wire
+
+import "net/netip"
+
+// Datagram is one RoCEv2 packet on its way through a link, without its pad and
+// ICRC, which belong to the link: the transport part of a UDP datagram.
+type Datagram struct {
+	// Peer is where the packet goes, or where it came from. Received packets
+	// carry the sender's UDP source port. RoCEv2 uses it as entropy, so only
+	// the address identifies the sender; a soft device's is the port that it
+	// receives at.
+	Peer netip.AddrPort
+
+	// Head holds the BTH and the extended headers. A received packet has
+	// everything up to the ICRC in Head (pad included) and no Payload.
+	Head []byte
+
+	// Payload is the unpadded payload. The link pads it to a multiple of four
+	// bytes with zeros, as the BTH's pad count in Head says.
+	Payload []byte
+
+	// Flip, when not zero, is 1 + the index of a bit of the finished datagram
+	// payload (ICRC included; taken modulo its length in bits) that is
+	// inverted after the ICRC was computed: how a tap corrupts a packet.
+	Flip uint32
+
+	// Alone asks that the packet leaves as a datagram of its own, not in a
+	// send that a device cuts up: set when the packet vanished twice in a row
+	// with all that was sent beside it, because what went wrong may have been
+	// that.
+	Alone bool
+
+	// Far keeps the packet from a near way (Near): its queue pair began
+	// without, and another way might overtake what is under way.
+	Far bool
+}
