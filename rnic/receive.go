@@ -149,6 +149,8 @@ func (d *Device) deliver(r *receiver) {
 			q.engine.Counters().DropPeer++
 			continue
 		}
+		// Only soft devices are told of a full buffer: others have not asked.
+		p.FECN = p.FECN || r.in[i].Marked || r.in[i].Crowded && p.Selective
 		q.engine.Receive(now, from.Addr(), p)
 		q.source.learn(from.Port(), q.engine)
 		q.watchGuesses(now)

@@ -123,6 +123,8 @@ type QP struct {
 	pathTo  netip.Addr // its address
 	charged int        // bytes in flight that path knows of
 
+	notice notification
+
 	sq    sendQueue
 	req   requester
 	rsp   responder

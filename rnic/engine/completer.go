@@ -27,7 +27,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		q.counters.DropSyndrome++
 		return
 	}
-	q.meet(p)
+	q.meet(now, p)
 	switch p.Opcode.Operation() {
 	case wire.OpAck:
 		q.receiveAck(now, s, p.AETH.Syndrome, p.Bitmap())
@@ -132,7 +132,7 @@ func (q *QP) advance(now Time, to seq) {
 	cost := q.costAt(q.sq.head, to) - before
 	r.win.grow(q.stretched(q.tun.MaxWindow), cost)
 	if q.path != nil {
-		q.path.acknowledged(int(cost))
+		q.path.acknowledged(int(cost), q.stretched(q.cfg.Paths.limit))
 	}
 	q.progress(now)
 }

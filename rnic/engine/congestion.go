@@ -27,7 +27,9 @@ import "math"
 type congestion struct {
 	size   int  // bytes in flight at most
 	packet int  // bytes of the largest, cost included
-	floor  int  // a packet of each queue pair that has some in flight, and four
+	floor  int  // a packet of each of pairs, and four, or as few as few
+	pairs  int  // queue pairs that have packets in flight
+	few    int  // packets, 4 or 1
 	steady bool // slow start is over
 	fill   int  // of size, 0 … 256/256: how much a round adds
 
@@ -39,6 +41,7 @@ type congestion struct {
 	missed     bool     // in this round packets were lost, or
 	marked     bool     // met a queue, as a switch or the peer says
 	calm       int      // rounds in a row without a queue
+	often      float64  // the part of the rounds that are marked, 0 … 1, smoothed
 	settling   int      // rounds that say nothing of the present size
 	refill     int      // size before the queue was emptied; 0: it was not
 	fresh      Time     // when base was measured last
@@ -58,15 +61,21 @@ const (
 	refreshRounds = 50
 	// longAgo is a time before all others.
 	longAgo Time = math.MinInt64 / 2
+	// mendable is how many packets leave room for one behind a loss, which
+	// shows it.
+	mendable = 4
 	// whole is fill that doubles size in a round.
 	whole = 256
 )
 
-func newCongestion(size int) congestion { return congestion{size: size, fill: whole} }
+func newCongestion(size int) congestion {
+	return congestion{size: size, fill: whole, few: mendable, often: 1}
+}
 
 // serves sets the floor: so many queue pairs have packets in flight.
 func (c *congestion) serves(pairs int) {
-	c.floor = max(pairs, 4) * c.packet
+	c.pairs = pairs
+	c.floor = max(pairs, c.few) * c.packet
 	c.size = max(c.size, c.floor)
 }
 
@@ -74,8 +83,9 @@ func (c *congestion) serves(pairs int) {
 func (c *congestion) waits() { c.limited = true }
 
 // acknowledged notes that n bytes arrived. Only a size that limits grows.
-func (c *congestion) acknowledged(n int) {
-	if c.limited || c.waited {
+// Size does not grow beyond limit, 0 being none.
+func (c *congestion) acknowledged(n, limit int) {
+	if (c.limited || c.waited) && (limit == 0 || c.size < limit) {
 		c.size += min(n*c.fill/whole, n)
 	}
 }
@@ -83,8 +93,14 @@ func (c *congestion) acknowledged(n int) {
 // lost notes a loss that a later packet showed.
 func (c *congestion) lost() { c.missed = true }
 
-// mark notes that a switch, or the peer, says that there is a queue.
-func (c *congestion) mark() { c.marked = true }
+// mark notes that a switch, or the peer, says that there is a queue. It ends a
+// round that is over: a queue that runs over leaves nothing to be measured.
+func (c *congestion) mark(now Time) {
+	c.marked = true
+	if c.base != 0 {
+		c.turn(now)
+	}
+}
 
 // silent notes a retransmission timeout on a path that was measured: nothing
 // comes that would end the round.
@@ -94,7 +110,7 @@ func (c *congestion) silent() {
 	}
 }
 
-// measured notes a round trip, and ends the round when it is over.
+// measured notes a round trip.
 func (c *congestion) measured(now Time, rtt Duration) {
 	if c.base == 0 || rtt <= c.base {
 		c.base, c.fresh = rtt, now
@@ -106,8 +122,16 @@ func (c *congestion) measured(now Time, rtt Duration) {
 	if c.least == 0 || rtt < c.least {
 		c.least = rtt
 	}
+	c.turn(now)
+}
+
+// turn ends the round when it is over.
+func (c *congestion) turn(now Time) {
 	if now < c.end {
 		return
+	}
+	if c.least == 0 {
+		c.least = c.srtt
 	}
 	if c.settling > 0 {
 		c.settling--
@@ -128,6 +152,10 @@ func (c *congestion) judge(now Time) {
 		c.base, c.fresh, c.size, c.refill = c.least, now, max(c.size, c.refill), 0
 	}
 	queue := c.least - c.base
+	c.often -= c.often / 16
+	if c.marked {
+		c.often += 1. / 16
+	}
 	// A soft device's host is late by that without a queue.
 	short := allowance/4 + min(c.base/16, allowance/2)
 	switch {
@@ -137,7 +165,9 @@ func (c *congestion) judge(now Time) {
 		part := max(c.least-4*(queue-allowed)/5, c.least/2)
 		c.cut(int(float64(c.size) * float64(part) / float64(c.least)))
 	case c.marked:
-		c.cut(c.size * 4 / 5)
+		c.few = 1
+		c.serves(c.pairs)
+		c.cut(c.size - int(float64(c.size)*c.often/2))
 	case c.missed && queue > short:
 		c.cut(c.size * 7 / 10)
 	case !c.steady && queue > allowance/2+c.base/8:
@@ -147,7 +177,10 @@ func (c *congestion) judge(now Time) {
 	c.fill = whole
 	if c.steady {
 		c.fill = min(whole*c.packet/c.size, whole)
-		if c.calm++; queue > short {
+		if c.marked {
+			c.fill = 0
+		}
+		if c.calm++; queue > short || c.marked {
 			c.calm = 0
 		} else if c.limited {
 			c.fill += whole >> max(4-c.calm, 1)

@@ -44,7 +44,7 @@ func (b *bottleneck) run(rounds int) {
 			b.now += Time(rtt/4 + 1)
 			for _, f := range b.flows {
 				f.waits()
-				f.acknowledged(f.size / 4)
+				f.acknowledged(f.size/4, 0)
 				f.measured(b.now, rtt)
 			}
 		}
@@ -123,9 +123,16 @@ func TestCongestionCuts(t *testing.T) {
 	b := &bottleneck{}
 	f := b.add()
 	f.size = 100_000
-	f.mark()
+	f.mark(b.now)
 	f.measure(b, Millisecond)
-	require.Equal(t, 80_000, f.size)
+	require.Equal(t, 50_000, f.size, "half, as long as all rounds were marked")
+	f.measure(b, Millisecond, Millisecond)
+	for range 50 {
+		f.measure(b, Millisecond)
+	}
+	f.size = 100_000
+	f.mark(b.now + Time(Millisecond))
+	require.Greater(t, f.size, 95_000, "a mark ends the round, and cuts the less the rarer it is")
 
 	f = b.add()
 	f.silent()
@@ -187,7 +194,7 @@ func TestCongestionGrowsOnNeed(t *testing.T) {
 	c.packet = fluidPacket
 	c.serves(1)
 	for now := range Time(100) {
-		c.acknowledged(10_000)
+		c.acknowledged(10_000, 0)
 		c.measured(now*Time(Millisecond), Microsecond)
 	}
 	require.Equal(t, 80<<10, c.size)

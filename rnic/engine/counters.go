@@ -1,7 +1,7 @@
 package engine
 
 // Counters of a queue pair. They only grow; their names are rxe's where the
-// meaning is the same (rxe_hw_counters.c).
+// meaning is the same (rxe_hw_counters.c), or mlx5's.
 type Counters struct {
 	SentPkts, SentBytes uint64 // bytes are payload
 	RcvdPkts, RcvdBytes uint64
@@ -19,6 +19,9 @@ type Counters struct {
 	NAKSeqSent, NAKInvSent, NAKAccessSent, NAKOpSent uint64
 	NAKSeqRcvd, NAKInvRcvd, NAKAccessRcvd, NAKOpRcvd uint64
 	RNRSent, RNRRcvd                                 uint64
+
+	Marked                   uint64 // packets that met a queue, by FECN
+	NoticesSent, NoticesRcvd uint64 // CNPs sent; CNPs and answers with BECN received
 
 	RetryExceeded, RNRRetryExceeded uint64
 	LocalErrors                     uint64 // requests that failed here: lengths, keys, queue entries
@@ -71,6 +74,9 @@ var counterTable = []struct {
 	{"nak_op_rcvd", func(c *Counters) *uint64 { return &c.NAKOpRcvd }},
 	{"send_rnr_err", func(c *Counters) *uint64 { return &c.RNRSent }},
 	{"rcvd_rnr_err", func(c *Counters) *uint64 { return &c.RNRRcvd }},
+	{"np_ecn_marked_roce_packets", func(c *Counters) *uint64 { return &c.Marked }},
+	{"np_cnp_sent", func(c *Counters) *uint64 { return &c.NoticesSent }},
+	{"rp_cnp_handled", func(c *Counters) *uint64 { return &c.NoticesRcvd }},
 	{"retry_exceeded_err", func(c *Counters) *uint64 { return &c.RetryExceeded }},
 	{"retry_rnr_exceeded_err", func(c *Counters) *uint64 { return &c.RNRRetryExceeded }},
 	{"send_err", func(c *Counters) *uint64 { return &c.LocalErrors }},

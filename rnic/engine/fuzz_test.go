@@ -117,7 +117,7 @@ func (f *fuzzed) packet() *wire.Packet {
 	flags := f.byte()
 	p.BTH = wire.BTH{
 		Opcode: p.Opcode, PKey: wire.DefaultPKey, AckReq: flags&1 != 0, Solicited: flags&2 != 0,
-		PSN: wire.PSN(f.near(uint64(base))) & wire.MaxPSN, Selective: f.byte() < 0xc0,
+		PSN: wire.PSN(f.near(uint64(base))) & wire.MaxPSN, Selective: f.byte() < 0xc0, FECN: flags&0x20 != 0, BECN: flags&0x40 != 0,
 	}
 	if flags&0x1c == 0 {
 		p.PSN = base

@@ -117,6 +117,7 @@ func (q *QP) reset() {
 	q.fail = failure{}
 	q.dropStashes()
 	q.met, q.soft = false, false
+	q.notice = notification{}
 	q.req = requester{asked: q.req.asked}
 	q.rsp = responder{recv: q.rsp.recv, replay: q.rsp.replay}
 	q.req.asked.reset(0)

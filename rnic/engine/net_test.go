@@ -79,8 +79,8 @@ type network struct {
 	a, b  *host
 	batch *Batch
 	fly   []flight
-	// filter decides what becomes of a packet: how many copies arrive, and how
-	// much later than usual.
+	// filter decides what becomes of a packet: how many copies arrive, how much
+	// later than usual, and by setting it whether they have FECN.
 	filter func(from *host, p *wire.Packet) (copies int, delay Time)
 	trace  bool
 }
@@ -170,6 +170,9 @@ func (n *network) send(h *host, lp wire.Datagram) {
 	copies, delay := 1, Time(0)
 	if n.filter != nil {
 		copies, delay = n.filter(h, &p)
+	}
+	if p.FECN {
+		data[4] |= 0x80
 	}
 	if n.trace {
 		fmt.Printf("%9d %v %v psn=%06x len=%d ack=%v aeth=%v x%d\n", n.now, h.addr, p.Opcode, uint32(p.PSN), len(p.Payload), p.AckReq, p.AETH.Syndrome, copies)

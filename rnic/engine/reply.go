@@ -42,6 +42,7 @@ func (q *QP) mayReply() bool {
 // rxe_resp.c:prepare_ack_packet).
 func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload []byte) {
 	q.startPacket(op, s)
+	q.out.BECN = q.takeNotice()
 	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}
 	b.add(q.attr.Peer, &q.out, payload)
 	q.counters.SentPkts++

@@ -61,6 +61,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	q.transmitReplies(b, half, due)
 	q.transmitRequests(now, b)
 	q.transmitPing(b)
+	q.transmitNotice(now, b)
 	// Behind requests, being shorter, an ACK can share a datagram's send with
 	// them.
 	q.transmitReplies(b, cap(b.Packets), rides)

@@ -48,6 +48,9 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	q.counters.RcvdPkts++
 	q.counters.RcvdBytes += uint64(len(p.Payload))
 	switch {
+	case p.Opcode == wire.CNP:
+		q.counters.NoticesRcvd++
+		q.obeyMark(now)
 	case p.Opcode.IsResponse():
 		q.receiveResponse(now, p)
 	case p.Opcode.IsRequest():
@@ -74,7 +77,7 @@ func (q *QP) acceptHeader(from netip.Addr, p *wire.Packet) bool {
 	switch {
 	case q.state == abi.QPSReset || q.state == abi.QPSInit:
 		q.counters.DropState++
-	case p.Opcode.Service() != q.service:
+	case p.Opcode.Service() != q.service && !(p.Opcode == wire.CNP && q.service == wire.ServiceRC):
 		q.counters.DropService++
 	case !p.PKey.Match(wire.DefaultPKey):
 		q.counters.DropPKey++
@@ -93,11 +96,11 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 		q.repeatFatal(p)
 		return
 	}
-	if !q.checkPSN(p) {
+	if !q.checkPSN(now, p) {
 		q.scheduleAck(now, p, true)
 		return
 	}
-	q.meet(p)
+	q.meet(now, p)
 	if q.carryOut(now, p) {
 		q.unstash(now)
 	}

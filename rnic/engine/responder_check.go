@@ -37,7 +37,7 @@ var requestChecks = [...]func(*QP, *wire.Packet) refusal{
 // checkPSN reports whether the packet is the expected one. One from the half of
 // the sequence space before it is a duplicate; one beyond it shows a gap, which
 // is answered once (IBA 9.7.4.1.1).
-func (q *QP) checkPSN(p *wire.Packet) bool {
+func (q *QP) checkPSN(now Time, p *wire.Packet) bool {
 	s := q.rsp.next.near(p.PSN)
 	switch {
 	case s == q.rsp.next:
@@ -48,7 +48,7 @@ func (q *QP) checkPSN(p *wire.Packet) bool {
 		return false
 	}
 	q.counters.OutOfSeqRequest++
-	if q.stashRequest(s, p) && p.AckReq || !q.rsp.refused {
+	if q.stashRequest(now, s, p) && p.AckReq || !q.rsp.refused {
 		q.refuseGap()
 	}
 	return false

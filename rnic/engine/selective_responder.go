@@ -8,12 +8,16 @@ import (
 // stashRequest keeps a request from beyond next, if its requester repeats
 // selectively. It reports whether the requester may be told. One that waits for
 // a receive goes back anyway.
-func (q *QP) stashRequest(s seq, p *wire.Packet) bool {
+func (q *QP) stashRequest(now Time, s seq, p *wire.Packet) bool {
 	r := &q.rsp
 	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.mtu || r.refused && r.nak.syndrome.IsRNR() {
 		return false
 	}
-	return r.stash.put(q.cfg.Stash, r.next, q.reach(), s, p)
+	if !r.stash.put(q.cfg.Stash, r.next, q.reach(), s, p) {
+		return false
+	}
+	q.noteMarks(now, p)
+	return true
 }
 
 // unstash carries out the requests that were kept until next came, and tells

@@ -165,6 +165,7 @@ func (q *QP) dropStashes() {
 func (q *QP) selective() bool { return q.cfg.Stash != nil && q.soft }
 
 // meet notes a packet that only the peer could send.
-func (q *QP) meet(p *wire.Packet) {
+func (q *QP) meet(now Time, p *wire.Packet) {
 	q.genuine, q.met, q.soft = true, true, p.Selective
+	q.noteMarks(now, p)
 }

@@ -30,6 +30,11 @@ type Datagram struct {
 	// that.
 	Alone bool
 
+	// Marked says of a received packet that it met a queue: its IP header has
+	// CE (RFC 3168). Crowded says that the receive buffer was more than half
+	// full when it came.
+	Marked, Crowded bool
+
 	// Far keeps the packet from a near way (Near): its queue pair began
 	// without, and another way might overtake what is under way.
 	Far bool

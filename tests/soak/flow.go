@@ -39,7 +39,9 @@ func (e *end) arrives(f *virtual.Flight, p *wire.Packet) {
 		m.arrived = max(m.arrived, end)
 		return
 	}
-	e.answered(now, p)
+	if p.Opcode != wire.CNP {
+		e.answered(now, p)
+	}
 }
 
 // answered follows an answer that arrives at the requester, as far as the

@@ -19,6 +19,8 @@ type monitor struct {
 	asked   []reading
 	arrived uint64   // requests below this number have arrived at the peer at some time (not without gaps)
 	msn     wire.MSN // that the end gave last as responder
+
+	met, told int // packets that met congestion on their way here, and notices of it
 }
 
 // record is a request packet that was sent. A READ covers several numbers.
@@ -51,11 +53,16 @@ func number(n uint64, psn wire.PSN) uint64 {
 
 // checkPacket holds a packet of end e to the rules that all packets obey.
 func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
+	if p.BECN {
+		if err := e.checkNotice(f, p); err != nil || p.Opcode == wire.CNP {
+			return err
+		}
+	}
 	switch {
 	case p.Opcode.Service() != wire.ServiceRC:
 		return fmt.Errorf("%s sent a packet of another service: %s", e, f)
-	case !p.MigReq || p.PKey != wire.DefaultPKey || p.FECN || p.BECN:
-		return fmt.Errorf("%s sent MigReq=%v P_Key=%#x FECN=%v BECN=%v: %s", e, p.MigReq, p.PKey, p.FECN, p.BECN, f)
+	case !p.MigReq || p.PKey != wire.DefaultPKey || p.FECN:
+		return fmt.Errorf("%s sent MigReq=%v P_Key=%#x FECN=%v: %s", e, p.MigReq, p.PKey, p.FECN, f)
 	case p.Pad != wire.PadLen(len(p.Payload)):
 		return fmt.Errorf("%s sent %d bytes with pad %d: %s", e, len(p.Payload), p.Pad, f)
 	case p.Selective && e.node.Stash == nil:
@@ -89,6 +96,22 @@ func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
 		return e.checkRequest(f, p)
 	}
 	return e.checkResponse(f, p)
+}
+
+// checkNotice: a notice of congestion answers a packet that met some, each once
+// at most: BECN in an answer where both ends repeat selectively, which is how
+// soft devices know each other, else a CNP.
+func (e *end) checkNotice(f *virtual.Flight, p *wire.Packet) error {
+	e.mon.told++
+	switch {
+	case e.mon.told > e.mon.met:
+		return fmt.Errorf("%s tells of more congestion than the %d packets met: %s", e, e.mon.met, f)
+	case p.Opcode == wire.CNP && (p.PSN != 0 || p.AckReq || p.PKey != wire.DefaultPKey || len(p.Payload) > 0):
+		return fmt.Errorf("%s sent a CNP with a PSN, a payload or a flag: %s", e, f)
+	case p.Opcode != wire.CNP && (p.Opcode.IsRequest() || !p.Selective || e.peer.node.Stash == nil):
+		return fmt.Errorf("%s sent BECN where nobody looks at it: %s", e, f)
+	}
+	return nil
 }
 
 // checkBitmap: a NAK tells of kept packets only where both ends repeat

@@ -138,6 +138,7 @@ func (r *run) build() error {
 		}
 	}
 	r.world.SetQueue(r.plan.queue)
+	r.world.SetMark(r.plan.queue / 2)
 	r.disturb()
 	return nil
 }

@@ -59,6 +59,9 @@ func (r *run) Arrives(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 		r.tally.Masked++
 	}
 	r.noteTaken(qp)
+	if e := r.ends[qp]; e != nil && p.FECN {
+		e.mon.met++
+	}
 	if f.From == r.nodes[stranger] || f.Tag == forged {
 		return
 	}

@@ -77,3 +77,40 @@ func TestGoodputOfRateLimits(t *testing.T) {
 		})
 	}
 }
+
+// TestIncast: senders into one buffer that marks what comes when it is half
+// full, as a soft device does, use all of the path's rate and lose next to
+// nothing once each has measured its round trip. Used and lost are parts of
+// the rate and of the packets, 0 … 1.
+func TestIncast(t *testing.T) {
+	for _, c := range []struct {
+		senders, pairs, bufferKiB int
+		mtu                       abi.MTU
+		used, lost                float64
+	}{
+		{1, 1, 100, abi.MTU4096, 0.95, 0}, // what Linux's default of 212,992 bytes holds
+		{16, 1, 100, abi.MTU4096, 0.9, 0.015},
+		{16, 1, 208, abi.MTU4096, 0.9, 0.001},
+		{16, 4, 208, abi.MTU1024, 0.9, 0.001},
+	} {
+		t.Run(fmt.Sprintf("%dx%d/%dKiB/%v", c.senders, c.pairs, c.bufferKiB, c.mtu), func(t *testing.T) {
+			const rate = 1.25e9
+			l := newReceiver(t, Options{
+				Seed: 7, Latency: 10 * engine.Microsecond, Rate: rate, OnePort: true, PathLimit: c.bufferKiB << 10 * 15 / 16,
+			}, abi.WRRDMAWrite, c.mtu, 16)
+			for range c.senders {
+				l.addSender(t, 0, c.pairs)
+			}
+			l.w.SetQueue(c.bufferKiB << 10)
+			l.w.SetMark(c.bufferKiB << 9)
+			l.goodput(t, 100*engine.Millisecond)
+			sent, dropped := l.counters().SentPkts, l.w.Hit[Overflowed]
+			used := l.goodput(t, 20*engine.Millisecond) / rate
+			n := l.counters()
+			lost := float64(l.w.Hit[Overflowed]-dropped) / float64(n.SentPkts-sent)
+			t.Logf("%.3f used, %.4f lost, %d of %d marks obeyed", used, lost, n.NoticesRcvd, l.w.Hit[Marked])
+			require.GreaterOrEqual(t, used, c.used)
+			require.LessOrEqual(t, lost, c.lost)
+		})
+	}
+}

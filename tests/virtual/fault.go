@@ -28,10 +28,11 @@ const (
 	Delayed
 	Partitioned
 	Overflowed // the queue before the wire had no room
+	Marked     // the queue before the wire was longer than SetMark allows
 	NumFaults
 )
 
-var faultNames = [NumFaults]string{"lost", "duplicated", "reordered", "corrupted", "delayed", "partitioned", "overflowed"}
+var faultNames = [NumFaults]string{"lost", "duplicated", "reordered", "corrupted", "delayed", "partitioned", "overflowed", "marked"}
 
 // String returns the fault in a word.
 func (f Fault) String() string {
@@ -63,6 +64,10 @@ func (w *World) IsCut(from, to *Node) bool { return w.way(from, to).cut }
 // without bound.
 func (w *World) SetQueue(bytes int) { w.queue = bytes }
 
+// SetMark has packets marked that find more bytes waiting for their wire, as a
+// switch does with packets that can be. 0 marks none.
+func (w *World) SetMark(bytes int) { w.mark = bytes }
+
 // SetFaults changes the rates from now on.
 func (w *World) SetFaults(f Faults) { w.faults = f }
 
@@ -83,7 +88,12 @@ func (w *World) carry(f *Flight) {
 	}
 	wire := way.wire
 	wire.free = max(wire.free, w.now)
-	if w.queue > 0 && int((wire.free-w.now)*1024/w.nsPerKiB)+len(f.Bytes) > w.queue {
+	waiting := int((wire.free - w.now) * 1024 / w.nsPerKiB)
+	if w.mark > 0 && waiting > w.mark {
+		w.Hit[Marked]++
+		f.Bytes[4] |= 0x80 // FECN, which the ICRC leaves out
+	}
+	if w.queue > 0 && waiting+len(f.Bytes) > w.queue {
 		w.drop(f, Overflowed)
 		return
 	}

@@ -74,6 +74,7 @@ type World struct {
 	flows    [][]wire.Flow
 	flights  uint64
 	inFlight uint64 // flights that have yet to arrive
+	mark     int    // bytes that wait for a wire and mark what follows; 0: any number
 	queue    int    // bytes that may wait for a wire; 0: any number
 	// pathLimit is what a node's queue pairs together have in flight to another
 	// at most, in bytes; 0: any number.

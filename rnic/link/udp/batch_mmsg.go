@@ -27,11 +27,12 @@ type envelope struct {
 	control control
 }
 
-// control is a control message with a segment size: UDP_SEGMENT's 16 bits, or
-// UDP_GRO's int.
+// control has room for two control messages. A sent one is UDP_SEGMENT's 16
+// bits. Received ones are UDP_GRO's int, and the IP header's byte with the ECN
+// field, as IP_TOS's byte or IPV6_TCLASS's int.
 type control struct {
 	hdr  unix.Cmsghdr
-	data [8]byte
+	data [40]byte
 }
 
 // attach points a header's name at e.
@@ -48,19 +49,35 @@ func (e *envelope) setSegments(h *unix.Msghdr, size int) {
 	h.SetControllen(unix.CmsgSpace(2))
 }
 
-// wantSegments makes room for the segment size of a message that is received.
-func (e *envelope) wantSegments(h *unix.Msghdr) {
+// wantOptions makes room for what goes with a message that is received.
+func (e *envelope) wantOptions(h *unix.Msghdr) {
 	h.Control = (*byte)(unsafe.Pointer(&e.control))
 	h.SetControllen(int(unsafe.Sizeof(e.control)))
 }
 
-// segments is the segment size of a received message, 0 if it is one datagram.
-func (e *envelope) segments(h *unix.Msghdr) int {
-	c := &e.control
-	if int(h.Controllen) < unix.CmsgLen(4) || c.hdr.Level != unix.SOL_UDP || c.hdr.Type != unix.UDP_GRO {
-		return 0
+// options returns the segment size of a received message, 0 if it is one
+// datagram, and whether it met congestion: its ECN field is CE.
+func (e *envelope) options(h *unix.Msghdr) (segment int, marked bool) {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&e.control)), int(unsafe.Sizeof(e.control)))
+	b = b[:min(int(h.Controllen), len(b))]
+	for len(b) > unix.CmsgLen(0) {
+		c := (*unix.Cmsghdr)(unsafe.Pointer(&b[0])) // aligned, since CmsgSpace is
+		n := int(c.Len)
+		if n <= unix.CmsgLen(0) || n > len(b) {
+			break
+		}
+		data := b[unix.CmsgLen(0):n]
+		switch {
+		case c.Level == unix.SOL_UDP && c.Type == unix.UDP_GRO && len(data) >= 4:
+			segment = int(int32(binary.NativeEndian.Uint32(data)))
+		case c.Level == unix.IPPROTO_IP && c.Type == unix.IP_TOS:
+			marked = data[0]&ecnMask == ecnCE
+		case c.Level == unix.IPPROTO_IPV6 && c.Type == unix.IPV6_TCLASS && len(data) >= 4:
+			marked = binary.NativeEndian.Uint32(data)&ecnMask == ecnCE
+		}
+		b = b[min(unix.CmsgSpace(len(data)), len(b)):]
 	}
-	return int(int32(binary.NativeEndian.Uint32(c.data[:])))
+	return segment, marked
 }
 
 // sendmmsg and recvmmsg return how many messages they moved.
@@ -75,13 +92,14 @@ func recvmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
 }
 
 // overflows is how many buffers the socket dropped because its receive buffer
-// was full: what SO_RXQ_OVFL would add to each message.
-func overflows(fd uintptr) (n uint32, ok bool) {
+// was full: what SO_RXQ_OVFL would add to each message. Waiting is what that
+// buffer holds, in bytes as the kernel charges them.
+func overflows(fd uintptr) (n, waiting uint32, ok bool) {
 	var info [unix.SK_MEMINFO_DROPS + 1]uint32
 	size := uint32(unsafe.Sizeof(info))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
 		uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&size)), 0)
-	return info[unix.SK_MEMINFO_DROPS], errno == 0 && int(size) >= int(unsafe.Sizeof(info))
+	return info[unix.SK_MEMINFO_DROPS], info[unix.SK_MEMINFO_RMEM_ALLOC], errno == 0 && int(size) >= int(unsafe.Sizeof(info))
 }
 
 // point makes v describe b, which is not empty.

@@ -121,4 +121,4 @@ func (r *receiver) next() (d datagram, ok bool) {
 func (r *receiver) learn(uint16) {}
 
 // overflows: other systems do not tell.
-func overflows(uintptr) (n uint32, ok bool) { return 0, false }
+func overflows(uintptr) (n, waiting uint32, ok bool) { return 0, 0, false }

@@ -59,7 +59,7 @@ func (s *socket) Counters(dst []link.Counter) []link.Counter {
 	c := &s.count
 	if tellsOverflows {
 		_ = s.raw.Control(func(fd uintptr) { // the last count, once it is closed
-			if n, ok := overflows(fd); ok {
+			if n, _, ok := overflows(fd); ok {
 				c.overflow.Store(uint64(n))
 			}
 		})

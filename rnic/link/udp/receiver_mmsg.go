@@ -40,6 +40,8 @@ type receiver struct {
 	id       uint16 // likely identification of the next one
 	from     netip.AddrPort
 	cutOff   bool // its end is missing
+	marked   bool // it met congestion
+	crowded  bool // the buffer was more than half full before the last call
 
 	try func(fd uintptr)
 	err error
@@ -78,7 +80,7 @@ func (r *receiver) fill() (bool, error) {
 	for i := range r.got {
 		h := &r.hdr[i].Hdr
 		h.Namelen = unix.SizeofSockaddrInet6
-		r.env[i].wantSegments(h)
+		r.env[i].wantOptions(h)
 	}
 	r.got, r.cur, r.err = 0, 0, nil
 	if err := r.s.raw.Control(r.try); err != nil {
@@ -94,6 +96,7 @@ func (r *receiver) recvmmsg(fd uintptr) {
 		switch errno {
 		case 0:
 			r.got = n
+			r.crowded = r.isCrowded(fd)
 			return
 		case unix.EAGAIN:
 			return
@@ -108,6 +111,25 @@ func (r *receiver) recvmmsg(fd uintptr) {
 	}
 }
 
+// isCrowded reports whether the receive buffer was more than half full. What
+// was read was in it: the kernel charges a datagram with two bytes for each of
+// its own, merged ones with a quarter more. A read that may have left some asks
+// for what did not fit.
+func (r *receiver) isCrowded(fd uintptr) bool {
+	half, held := r.s.caps.RecvBuffer/2, 0
+	for i := range r.got {
+		n := int(r.hdr[i].Len)
+		if held += n + n/4; n <= slotSize {
+			held += n - n/4
+		}
+	}
+	if r.got < r.most || held > half {
+		return held > half
+	}
+	_, left, ok := overflows(fd)
+	return ok && int(left) > half
+}
+
 // next returns the next datagram of what was read.
 func (r *receiver) next() (d datagram, ok bool) {
 	if !r.open {
@@ -118,7 +140,7 @@ func (r *receiver) next() (d datagram, ok bool) {
 		r.cur++
 	}
 	n := min(r.segment, len(r.rest))
-	d = datagram{data: r.rest[:n:n], from: r.from, id: r.id, whole: true}
+	d = datagram{data: r.rest[:n:n], from: r.from, id: r.id, whole: true, marked: r.marked, crowded: r.crowded}
 	r.rest = r.rest[n:]
 	r.id++
 	if len(r.rest) == 0 {
@@ -137,7 +159,8 @@ func (r *receiver) start(i int) {
 	r.from = getAddr(&e.addr)
 	r.id = 0
 	r.segment = len(r.rest)
-	if n := e.segments(&h.Hdr); n > 0 && n < len(r.rest) {
+	var n int
+	if n, r.marked = e.options(&h.Hdr); n > 0 && n < len(r.rest) {
 		r.segment = n
 		r.s.count.groReads.Add(1)
 		r.s.count.groPackets.Add(uint64((len(r.rest) + n - 1) / n))

@@ -15,6 +15,8 @@ type datagram struct {
 	from  netip.AddrPort
 	id    uint16 // likely identification: its place among those that came together
 	whole bool
+
+	marked, crowded bool // see link.Packet
 }
 
 // badReads bounds the reads of one Recv that bring nothing good, so that a
@@ -96,6 +98,6 @@ func (s *socket) check(d datagram, pkt *link.Packet) bool {
 		}
 	}
 	end := len(d.data) - wire.ICRCLen
-	*pkt = link.Packet{Peer: d.from, Head: d.data[:end:end]}
+	*pkt = link.Packet{Peer: d.from, Head: d.data[:end:end], Marked: d.marked, Crowded: d.crowded}
 	return true
 }

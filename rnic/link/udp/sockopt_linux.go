@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Values of the ECN field (RFC 3168): ECT(0), the congestion mark, and all.
+const ecnCapable, ecnCE, ecnMask = 2, 3, 3
+
 // setOptions makes the socket send whole datagrams with DF set, and take ones
 // without a UDP checksum over IPv6, as RoCEv2 devices send them: the ICRC takes
 // its place. It asks for buffers, beyond the system's limit only with
@@ -22,6 +25,15 @@ func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 	}
 	if err != nil {
 		return granted{}, err
+	}
+	// Switches may mark packets of an ECN-capable transport instead of dropping
+	// them, and received marks are told. The ICRC leaves the field out.
+	if v4 {
+		_ = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_TOS, ecnCapable)
+		_ = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_RECVTOS, 1)
+	} else {
+		_ = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, ecnCapable)
+		_ = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1)
 	}
 	ask := func(force, plain int) {
 		if unix.SetsockoptInt(s, unix.SOL_SOCKET, force, o.Buffer) != nil {

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// newMarked makes a pair whose packets all meet a queue, or only those of a.
+func newMarked(t *testing.T, stash, answers bool) *network {
+	n := newPair(t, cfg{edit: func(_ int, c *Config) {
+		c.Paths = NewPaths(0)
+		if stash {
+			c.Stash = NewStash()
+		}
+	}})
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		p.FECN = from == n.a || answers
+		return 1, 0
+	}
+	return n
+}
+
+// A soft device tells of a mark by BECN in its answer, and the requester's path
+// shrinks.
+func TestMarkOfSoftDevice(t *testing.T) {
+	n := newMarked(t, true, false)
+	n.post(n.a, n.write(1, 64))
+	n.run(0)
+	n.post(n.a, n.write(2, 64))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2)
+	require.Len(t, n.b.sent, 2)
+	for _, p := range n.b.sent {
+		require.True(t, p.BECN)
+		require.Equal(t, wire.RCAck, p.Opcode)
+	}
+	require.EqualValues(t, 2, n.b.qp.Counters().Marked)
+	require.EqualValues(t, 2, n.a.qp.Counters().NoticesRcvd)
+	require.NotZero(t, n.a.qp.path.cuts)
+	require.Zero(t, n.b.qp.path.cuts)
+}
+
+// Any other peer is sent CNPs, not more than one in noticeGap, and obeys them.
+func TestMarkOfOtherPeer(t *testing.T) {
+	n := newMarked(t, false, false)
+	for id := range uint64(3) {
+		n.post(n.a, n.write(id, 2048))
+		n.run(0)
+	}
+	requireSuccess(t, n.a.wcs, 0, 1, 2)
+	var at []int
+	for i, p := range n.b.sent {
+		require.Equal(t, p.Opcode == wire.CNP, p.BECN)
+		if p.Opcode == wire.CNP {
+			require.Equal(t, n.a.qp.Num(), p.DestQPN)
+			require.False(t, p.AckReq)
+			at = append(at, i)
+		}
+	}
+	require.NotEmpty(t, at)
+	require.LessOrEqual(t, len(at), 3, "of six packets")
+	require.EqualValues(t, len(at), n.b.qp.Counters().NoticesSent)
+	require.EqualValues(t, len(at), n.a.qp.Counters().NoticesRcvd)
+	require.NotZero(t, n.a.qp.path.cuts)
+}
+
+// A requester shrinks its own path when answers to READs meet a queue: it asked
+// for too much.
+func TestMarkOfAnswers(t *testing.T) {
+	n := newMarked(t, true, true)
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		p.FECN = from == n.b
+		return 1, 0
+	}
+	for id := range uint64(2) {
+		n.post(n.a, n.read(id, 4096))
+		n.run(0)
+	}
+	requireSuccess(t, n.a.wcs, 0, 1)
+	require.EqualValues(t, 8, n.a.qp.Counters().Marked)
+	require.NotZero(t, n.a.qp.path.cuts)
+	for _, p := range n.a.sent {
+		require.False(t, p.BECN, "nobody looks at it in a request")
+	}
+}
