@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -201,6 +202,9 @@ func (l *Link) Meet(peer netip.AddrPort) uint64 {
 	}
 	l.absent[peer] = time.Now().Add(absence)
 	l.mu.Unlock()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return 0 // a busy machine: counted, and no news
+	}
 	l.warn("fallback", "a device of this host is not met, it is reached by UDP", "device", peer, "err", err)
 	return 0
 }
