@@ -82,9 +82,14 @@ func TestConnectionManager(t *testing.T) {
 		text := strings.Repeat("to be copied\n", 100_000)
 		require.NoError(t, os.WriteFile(from, []byte(text), 0o600))
 		server := start(t, l, there, "rcopy")
-		require.Eventually(t, func() bool {
-			return start(t, l, here, "rcopy", from, addr+":"+to).Wait() == nil
-		}, patience, 10*time.Millisecond)
+		for deadline := time.Now().Add(patience); ; {
+			client := start(t, l, here, "rcopy", from, addr+":"+to)
+			err := client.Wait()
+			if err == nil {
+				break
+			}
+			require.True(t, time.Now().Before(deadline), "%v: %s", err, &client.out)
+		}
 		got, err := os.ReadFile(to)
 		require.NoError(t, err)
 		require.Equal(t, text, string(got))

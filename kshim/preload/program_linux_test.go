@@ -1,6 +1,7 @@
 package preload
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -48,6 +49,15 @@ func TestLook(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700))
 	_, err = Look(script)
 	require.NoError(t, err)
+}
+
+// TestNoCompiler: without a C compiler the message names the packages to
+// install.
+func TestNoCompiler(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("CC", "")
+	_, err := FindIn(t.TempDir(), io.Discard)
+	require.ErrorContains(t, err, "apt-get install gcc libc6-dev")
 }
 
 func TestCheckDevice(t *testing.T) {

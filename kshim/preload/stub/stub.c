@@ -83,7 +83,7 @@ static const struct { const char *name; void *at; } symbols[] = {
 	{ "rdmashimProgress", &lib.progress }, { "rdmashimExit", &lib.exit },
 };
 
-static enum { UNLOADED, LOADING, READY, FAILED, CHILD } state;
+static enum { UNLOADED, LOADING, READY, FAILED, CHILD, ENDED } state;
 static void *lib_base; /* where the library lies */
 
 static int now(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE); }
@@ -206,7 +206,7 @@ static void signal_stack(void)
 static void in_child(void)
 {
 	/* Go does not live on in the child of a fork. */
-	if (now() == READY)
+	if (now() == READY || now() == ENDED)
 		state = CHILD;
 	memset(kinds, 0, sizeof kinds);
 }
@@ -247,6 +247,18 @@ static void load(void)
  * signal handler that interrupted such a call cannot make one. */
 static __thread int inside;
 
+/* A program's end closes its files before its other threads have gone. Linux
+ * closes them afterwards, so that no thread sees it: hold keeps one back until
+ * the program has ended, for END_LIMIT at most, since a thread may be joined. */
+#define END_LIMIT 10000 /* ms */
+static __thread int ending; /* the thread that ends the program */
+
+static void hold(void)
+{
+	if (now() == ENDED && !ending)
+		REAL(poll)(NULL, 0, END_LIMIT);
+}
+
 static int begin(void)
 {
 	static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -262,6 +274,7 @@ static int begin(void)
 		pthread_mutex_unlock(&loading);
 		inside = 0;
 	}
+	hold();
 	if (now() != READY)
 		return ENODEV;
 	signal_stack();
@@ -274,6 +287,7 @@ static long end(long result)
 	inside = 0;
 	if (result >= 0)
 		return result;
+	hold();
 	errno = -result;
 	return -1;
 }
@@ -287,6 +301,8 @@ static long end(long result)
 __attribute__((destructor)) static void fini(void)
 {
 	if (now() == READY && !begin()) {
+		ending = 1;
+		__atomic_store_n(&state, ENDED, __ATOMIC_RELEASE);
 		lib.exit();
 		end(0);
 	}
@@ -607,6 +623,8 @@ static ssize_t exchange(long (**call)(int, void *, size_t), int fd, void *buf, s
 	unsigned life = __atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE);
 	ssize_t r;
 	int flags;
+	if (!kind(fd)) /* closed since the call began */
+		return wait_on(NULL, 0);
 	for (;;) {
 		r = CALL((*call)(file(fd), buf, n));
 		if (r >= 0 || (errno != EAGAIN && errno != EBADF))
