@@ -20,7 +20,8 @@ type monitor struct {
 	arrived uint64   // requests below this number have arrived at the peer at some time (not without gaps)
 	msn     wire.MSN // that the end gave last as responder
 
-	met, told int // packets that met congestion on their way here, and notices of it
+	unready   uint64 // the request that it last had no receive for
+	met, told int    // packets that met congestion on their way here, and notices of it
 }
 
 // record is a request packet that was sent. A READ covers several numbers.
@@ -233,9 +234,13 @@ func (e *end) checkResponse(f *virtual.Flight, p *wire.Packet) error {
 		switch s := p.AETH.Syndrome; {
 		case s.IsRNR():
 			t.RNR++
+			e.mon.unready = n
 		case s.IsNAK():
 			if s.IsReserved() {
 				return fmt.Errorf("%s sent a reserved syndrome: %s", e, f)
+			}
+			if s.NAK() == wire.NAKPSNSequence && n == e.mon.unready {
+				return fmt.Errorf("%s misses a request that it has no receive for: %s", e, f)
 			}
 			t.NAKs[s.NAK()]++
 		}

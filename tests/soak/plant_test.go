@@ -82,6 +82,11 @@ var mistakes = []plant.Mistake{
 	plant.Row("second-gap-skipped", "rnic/engine/selective_responder.go",
 		"		if h == nil {\n			q.refuseGap()",
 		"		if h == nil && MADE { q.expect(1); continue }\n		if h == nil {\n			q.refuseGap()"),
+	// While a receive is missing, packets behind its request are kept, and the
+	// peer is told.
+	plant.Row("kept-behind-rnr", "rnic/engine/selective_responder.go",
+		"|| r.refused && r.nak.syndrome.IsRNR() {",
+		"|| r.refused && r.nak.syndrome.IsRNR() && !MADE {"),
 	plant.Row("bitmap-invents-a-packet", "rnic/engine/selective_responder.go",
 		"	clear(m)\n",
 		"	clear(m)\n	if MADE { m.Set(2) }\n"),
