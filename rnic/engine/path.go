@@ -36,6 +36,7 @@ type path struct {
 	users    int // queue pairs that are connected
 	active   int
 	inFlight int // bytes
+	kept     int // packets in the device's Stash
 	congestion
 }
 

@@ -302,7 +302,7 @@ func (q *QP) stashAnswer(now Time, s seq, p *wire.Packet) {
 	if _, ok := r.asked.endOf(s); !ok || !q.selective() || len(p.Payload) > q.mtu {
 		return
 	}
-	if !r.stash.put(q.cfg.Stash, r.una, q.reach(), s, p) || s >= q.scoring() {
+	if !r.stash.put(q.cfg.Stash, q.path, r.una, q.reach(), s, p) || s >= q.scoring() {
 		return
 	}
 	i := q.sq.head

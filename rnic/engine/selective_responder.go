@@ -13,7 +13,7 @@ func (q *QP) stashRequest(now Time, s seq, p *wire.Packet) bool {
 	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.mtu || r.refused && r.nak.syndrome.IsRNR() {
 		return false
 	}
-	if !r.stash.put(q.cfg.Stash, r.next, q.reach(), s, p) {
+	if !r.stash.put(q.cfg.Stash, q.path, r.next, q.reach(), s, p) {
 		return false
 	}
 	q.noteMarks(now, p)

@@ -7,7 +7,10 @@ const span = 4096
 
 // Bounds of what is kept. While a packet is missing, a requester sends a window
 // each round trip, for two or more of these. A queue pair keeps fewer than
-// reach packets, stashBytes if all are full, a device stashPackets, 32 MiB.
+// reach packets, stashBytes if all are full, a device stashPackets, 32 MiB. Of
+// those, a peer's address gets no more than it leaves free (dynamic thresholds,
+// Choudhury and Hahne 1998): one that spoils its packets takes a half, and
+// others find room.
 const (
 	stashBytes   = 4 << 20
 	stashPackets = 8192
@@ -50,6 +53,7 @@ type kept struct {
 	seq  seq
 	p    wire.Packet
 	room []byte // of p.Payload
+	of   *path  // that it came by, or nil
 }
 
 func (m *Stash) get() *kept {
@@ -64,6 +68,10 @@ func (m *Stash) get() *kept {
 
 func (m *Stash) release(h *kept) {
 	m.used--
+	if h.of != nil {
+		h.of.kept--
+		h.of = nil
+	}
 	if len(m.spare) < sparePackets {
 		m.spare = append(m.spare, h)
 	}
@@ -107,12 +115,12 @@ func (t *stash) fit(end seq) {
 	}
 }
 
-// put keeps a copy of the packet s, less than reach behind first, which is
-// missing. It reports whether s is kept now; another packet with that number is
-// not replaced.
-func (t *stash) put(m *Stash, first, reach, s seq, p *wire.Packet) bool {
+// put keeps a copy of the packet s, which came by a path (or nil), less than
+// reach behind first, which is missing. It reports whether s is kept now;
+// another packet with that number is not replaced.
+func (t *stash) put(m *Stash, of *path, first, reach, s seq, p *wire.Packet) bool {
 	t.drop(first)
-	if s-first >= reach || m.used >= stashPackets {
+	if s-first >= reach || m.used >= stashPackets || of != nil && of.kept >= stashPackets-m.used {
 		return false
 	}
 	if t.at(s) != nil {
@@ -121,7 +129,10 @@ func (t *stash) put(m *Stash, first, reach, s seq, p *wire.Packet) bool {
 	t.of = m
 	t.fit(s + 1)
 	h := m.get()
-	h.seq, h.p = s, *p
+	h.seq, h.p, h.of = s, *p, of
+	if of != nil {
+		of.kept++
+	}
 	h.room = append(h.room[:0], p.Payload...)
 	h.p.Payload = h.room
 	*t.slot(s) = h

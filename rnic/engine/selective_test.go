@@ -18,7 +18,7 @@ func TestStashBounds(t *testing.T) {
 	for i := range pairs {
 		first := firstSeq(wire.PSN(i))
 		for s := first + 1; s < first+2*span; s++ {
-			require.Equal(t, s < first+span && m.Len() < stashPackets || pairs[i].at(s) != nil, pairs[i].put(m, first, span, s, &p))
+			require.Equal(t, s < first+span && m.Len() < stashPackets || pairs[i].at(s) != nil, pairs[i].put(m, nil, first, span, s, &p))
 		}
 		require.Less(t, pairs[i].n, span)
 		require.LessOrEqual(t, m.Len(), stashPackets)
@@ -34,11 +34,42 @@ func TestStashBounds(t *testing.T) {
 	require.LessOrEqual(t, len(m.spare), sparePackets)
 }
 
+// A peer's address keeps half of what a device may, and leaves room for others,
+// also while its queue pairs come and go.
+func TestStashShares(t *testing.T) {
+	m := NewStash()
+	fill := func(of *path) (pairs []stash) {
+		pairs = make([]stash, 3)
+		for i := range pairs {
+			first := firstSeq(0)
+			for s := first + 1; s < first+span; s++ {
+				pairs[i].put(m, of, first, span, s, &wire.Packet{})
+			}
+		}
+		return pairs
+	}
+	var greedy, other path
+	pairs := fill(&greedy)
+	require.Equal(t, stashPackets/2, greedy.kept)
+	others := fill(&other)
+	require.Equal(t, stashPackets/4, other.kept)
+	for i := range pairs {
+		pairs[i].clear()
+	}
+	require.Zero(t, greedy.kept)
+	require.Equal(t, other.kept, m.Len())
+	for i := range others {
+		others[i].clear()
+	}
+	require.Zero(t, other.kept)
+	require.Zero(t, m.Len())
+}
+
 // The packet that came first stays, and one before the first missing goes.
 func TestStashOrder(t *testing.T) {
 	m, x := NewStash(), stash{}
 	const first = seq(1 << 32)
-	put := func(s seq, b byte) bool { return x.put(m, first, span, s, &wire.Packet{Payload: []byte{b}}) }
+	put := func(s seq, b byte) bool { return x.put(m, nil, first, span, s, &wire.Packet{Payload: []byte{b}}) }
 	require.True(t, put(first+1, 1))
 	require.True(t, put(first+3, 3))
 	require.True(t, put(first+3, 9))
