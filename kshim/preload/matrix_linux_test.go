@@ -72,9 +72,14 @@ func TestPerftest(t *testing.T) {
 	}
 }
 
-// TestConnectionManager: rcopy, a program of rsockets and so of librdmacm.
+// TestConnectionManager: programs of librdmacm, and rcopy, one of rsockets.
 func TestConnectionManager(t *testing.T) {
-	l := libraries(t, "rcopy")
+	l := libraries(t, "rcopy", "ucmatose")
+	t.Run("ucmatose", func(t *testing.T) {
+		port := freePort(t)
+		server := []string{"ucmatose", "-b", "ADDR", "-p", port, "-c", "1"}
+		require.Contains(t, l.pair(t, "", nil, server, []string{"ucmatose", "-s", "ADDR", "-p", port, "-c", "1"}), "return status 0")
+	})
 	t.Run("rcopy", func(t *testing.T) {
 		here, _ := newDevice()
 		there, addr := newDevice()

@@ -32,18 +32,22 @@ func TestDevinfo(t *testing.T) {
 	require.Len(t, guid.FindAllString(text, -1), 2)
 }
 
-// TestPingpong: two processes exchange messages over a reliable connection, by
-// polling and by events, also where packets are lost.
+// TestPingpong: two processes exchange messages over each kind of queue pair,
+// by polling and by events, also where packets are lost, and with receives
+// that queue pairs share.
 func TestPingpong(t *testing.T) {
 	l := libraries(t, "ibv_rc_pingpong")
 	for name, c := range map[string]struct {
 		options string
 		args    []string
 	}{
-		"polling": {"", []string{"ibv_rc_pingpong", "-n", "1000"}},
-		"events":  {"", []string{"ibv_rc_pingpong", "-n", "1000", "-e"}},
-		"loss":    {"?loss=1%&seed=3", []string{"ibv_rc_pingpong", "-n", "500", "-c"}},
-		"UD":      {"", []string{"ibv_ud_pingpong", "-n", "1000", "-s", "1024"}},
+		"polling":     {"", []string{"ibv_rc_pingpong", "-n", "1000"}},
+		"events":      {"", []string{"ibv_rc_pingpong", "-n", "1000", "-e"}},
+		"loss":        {"?loss=1%&seed=3", []string{"ibv_rc_pingpong", "-n", "500", "-c"}},
+		"UD":          {"", []string{"ibv_ud_pingpong", "-n", "1000", "-s", "1024"}},
+		"UC":          {"", []string{"ibv_uc_pingpong", "-n", "1000"}},
+		"SRQ":         {"", []string{"ibv_srq_pingpong", "-n", "1000"}},
+		"SRQ, events": {"?loss=1%&seed=3", []string{"ibv_srq_pingpong", "-n", "500", "-e"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			here, _ := newDevice()
