@@ -32,6 +32,8 @@ const (
 	capCurrQPStateMod = 1 << 7
 	capSysImageGUID   = 1 << 11
 	capRCRNRNAKGen    = 1 << 12
+	capMemWindow      = 1 << 17
+	capMemWindow2B    = 1 << 24
 )
 
 // capCM is IB_PORT_CM_SUP, the one port capability that rxe reports
@@ -55,7 +57,7 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 		PageSizeCap:     0xfffff000,
 		MaxQP:           maxQP,
 		MaxQPWR:         maxQPWR,
-		DeviceCapFlags:  capCurrQPStateMod | capSysImageGUID | capRCRNRNAKGen,
+		DeviceCapFlags:  capCurrQPStateMod | capSysImageGUID | capRCRNRNAKGen | capMemWindow | capMemWindow2B,
 		MaxSGE:          ring.MaxSGE,
 		MaxSGERd:        ring.MaxSGE,
 		MaxSRQ:          maxSRQ,
@@ -64,6 +66,7 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 		MaxCQ:           maxCQ,
 		MaxCQE:          maxCQE,
 		MaxMR:           mem.MaxRegions,
+		MaxMW:           mem.MaxWindows,
 		MaxPD:           maxPD,
 		MaxAH:           maxAH,
 		MaxQPRdAtom:     maxRdAtom,

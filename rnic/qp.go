@@ -174,6 +174,7 @@ func (q *QP) Destroy() error {
 	_ = q.engine.Modify(d.now(), abi.QPSReset, &engine.Attr{}, 0)
 	q.bell.Store(false)
 	delete(d.qps, q.num)
+	d.regions.Release(uint32(q.num))
 	d.numbers.bury(q.num)
 	d.timers.remove(q)
 	q.sendCQ.users--

@@ -178,6 +178,10 @@ func (c *decoder) send(slot []byte) *engine.SendWR {
 		RemoteAddr: w.RemoteAddr, RKey: w.RKey, CompareAdd: w.CompareAdd, Swap: w.Swap,
 		SGE: c.sge[:0], Inline: w.Inline,
 	}
+	if w.Opcode == abi.WRBindMW {
+		b := &w.Bind
+		c.wr.Bind = mem.Bind{Window: b.MWRKey, Key: b.RKey, LKey: b.MRLKey, Addr: b.Addr, Length: b.Length, Access: b.Access}
+	}
 	binary.BigEndian.PutUint32(c.wr.Imm[:], w.Imm)
 	for _, s := range w.SGE {
 		c.wr.SGE = append(c.wr.SGE, mem.SGE(s))

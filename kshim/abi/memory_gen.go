@@ -12,6 +12,9 @@ const (
 	ReregMRSize     = 48 // ib_uverbs_rereg_mr
 	ReregMRRespSize = 8  // ib_uverbs_rereg_mr_resp
 	DeregMRSize     = 4  // ib_uverbs_dereg_mr
+	AllocMWSize     = 16 // ib_uverbs_alloc_mw
+	AllocMWRespSize = 8  // ib_uverbs_alloc_mw_resp
+	DeallocMWSize   = 4  // ib_uverbs_dealloc_mw
 )
 
 // AccessFlags is the set of operations that a memory region or a queue pair
@@ -262,5 +265,75 @@ func (v *DeregMR) Parse(b []byte) error {
 		return ErrShort
 	}
 	v.MRHandle = le.Uint32(b[0:])
+	return nil
+}
+
+// AllocMW is struct ib_uverbs_alloc_mw.
+type AllocMW struct {
+	Response uint64 `c:"response"`
+	PDHandle uint32 `c:"pd_handle"`
+	MWType   uint8  `c:"mw_type"` // enum ib_mw_type: 1 or 2
+}
+
+// Put encodes v into b[:AllocMWSize].
+func (v *AllocMW) Put(b []byte) {
+	b = b[:AllocMWSize]
+	le.PutUint64(b[0:], v.Response)
+	le.PutUint32(b[8:], v.PDHandle)
+	b[12] = v.MWType
+	clear(b[13:16])
+}
+
+// Parse decodes b[:AllocMWSize].
+func (v *AllocMW) Parse(b []byte) error {
+	if len(b) < AllocMWSize {
+		return ErrShort
+	}
+	v.Response = le.Uint64(b[0:])
+	v.PDHandle = le.Uint32(b[8:])
+	v.MWType = b[12]
+	return nil
+}
+
+// AllocMWResp is struct ib_uverbs_alloc_mw_resp.
+type AllocMWResp struct {
+	MWHandle uint32 `c:"mw_handle"`
+	RKey     uint32 `c:"rkey"`
+}
+
+// Put encodes v into b[:AllocMWRespSize].
+func (v *AllocMWResp) Put(b []byte) {
+	b = b[:AllocMWRespSize]
+	le.PutUint32(b[0:], v.MWHandle)
+	le.PutUint32(b[4:], v.RKey)
+}
+
+// Parse decodes b[:AllocMWRespSize].
+func (v *AllocMWResp) Parse(b []byte) error {
+	if len(b) < AllocMWRespSize {
+		return ErrShort
+	}
+	v.MWHandle = le.Uint32(b[0:])
+	v.RKey = le.Uint32(b[4:])
+	return nil
+}
+
+// DeallocMW is struct ib_uverbs_dealloc_mw.
+type DeallocMW struct {
+	MWHandle uint32 `c:"mw_handle"`
+}
+
+// Put encodes v into b[:DeallocMWSize].
+func (v *DeallocMW) Put(b []byte) {
+	b = b[:DeallocMWSize]
+	le.PutUint32(b[0:], v.MWHandle)
+}
+
+// Parse decodes b[:DeallocMWSize].
+func (v *DeallocMW) Parse(b []byte) error {
+	if len(b) < DeallocMWSize {
+		return ErrShort
+	}
+	v.MWHandle = le.Uint32(b[0:])
 	return nil
 }

@@ -35,13 +35,19 @@ const (
 	SendWQERDMARemoteAddr = 24  // u64
 	SendWQEAtomRemoteAddr = 24  // u64
 	SendWQEUDRemoteQPN    = 24  // u32
+	SendWQEMWAddr         = 24  // u64
 	SendWQEUDRemoteQKey   = 28  // u32
 	SendWQERDMARKey       = 32  // u32
 	SendWQEAtomCompareAdd = 32  // u64
 	SendWQEUDPkeyIndex    = 32  // u16
+	SendWQEMWLength       = 32  // u64
 	SendWQEUDAHNum        = 36  // u32
 	SendWQEAtomSwap       = 40  // u64
+	SendWQEMWMRLKey       = 40  // u32
+	SendWQEMWMWRKey       = 44  // u32
 	SendWQEAtomRKey       = 48  // u32: not where rdma has it
+	SendWQEMWRKey         = 48  // u32: the new key: the lowest 8 bits count
+	SendWQEMWAccess       = 52  // u32
 	SendWQEStatus         = 144 // u32
 	SendWQEState          = 148 // u32: 0 in a slot just posted
 	// u64: repeats remote_addr; the one the kernel uses

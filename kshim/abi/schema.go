@@ -80,7 +80,6 @@ func of[T any, P interface {
 func opaque(size int) Layout { return Layout{Size: size} }
 
 const (
-	noMW      = "the soft RNIC has no memory windows; rdma_rxe has"
 	noMcast   = "the soft RNIC has no multicast; rdma_rxe has"
 	noXRC     = "no extended reliable connections, as rdma_rxe"
 	notOnRXE  = "not for this device, as for rdma_rxe: its queues are in mapped memory"

@@ -115,7 +115,7 @@ var methods = []Entry{
 		handle(AttrHandleNew, "HANDLE", ObjectMR), handle(AttrHandle, "PD_HANDLE", ObjectPD), input("OFFSET", 8, 8),
 		input("LENGTH", 8, 8), input("IOVA", 8, 8), input("FD", 4, 4), flags("ACCESS_FLAGS"),
 		output("RESP_LKEY", opaque(4)), output("RESP_RKEY", opaque(4)))),
-	removed(ObjectMW, MethodMWDestroy, "MW_DESTROY", noMW),
+	method(ObjectMW, MethodMWDestroy, "MW_DESTROY", "DESTROY_MW_", handle(AttrHandleDestroy, "HANDLE", ObjectMW)),
 	removed(ObjectFlow, MethodFlowDestroy, "FLOW_DESTROY", optional),
 	removed(ObjectXRCD, MethodXRCDDestroy, "XRCD_DESTROY", optional),
 	removed(ObjectRWQIndTbl, MethodRWQIndTblDestroy, "RWQ_IND_TBL_DESTROY", optional),

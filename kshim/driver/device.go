@@ -14,10 +14,10 @@ import (
 // checks its own limits. Errors are, or wrap, a syscall.Errno. Methods are
 // called concurrently.
 //
-// A Device may have more: EventSource, CMDevice, SRQDevice, kshim.Progresser
-// and kshim.Attender.
+// A Device may have more: EventSource, CMDevice, SRQDevice, MWDevice,
+// kshim.Progresser and kshim.Attender.
 //
-// The core destroys objects in dependency order (QP, SRQ, CQ, MR, PD) and
+// The core destroys objects in dependency order (QP, SRQ, CQ, MW, MR, PD) and
 // destroys each exactly once, also when a process dies in the middle.
 type Device interface {
 	// Name is the device's name as it appears in sysfs: "soft0".

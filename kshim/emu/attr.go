@@ -11,7 +11,7 @@ import (
 // kinds of the objects that exist here.
 var kindOfObject = map[abi.ObjectID]kind{
 	abi.ObjectPD: kindPD, abi.ObjectCQ: kindCQ, abi.ObjectQP: kindQP, abi.ObjectAH: kindAH, abi.ObjectMR: kindMR,
-	abi.ObjectSRQ: kindSRQ,
+	abi.ObjectSRQ: kindSRQ, abi.ObjectMW: kindMW,
 }
 
 // attrValue is an attribute as the client gave it.

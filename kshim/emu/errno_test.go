@@ -28,9 +28,9 @@ type handleField struct {
 }
 
 type objects struct {
-	pd, mr, cq, qp, ah, srq uint32
+	pd, mr, cq, qp, ah, srq, mw uint32
 	// free ones, which nothing needs
-	freePD, freeMR, freeCQ, freeQP, freeAH, freeSRQ uint32
+	freePD, freeMR, freeCQ, freeQP, freeAH, freeSRQ, freeMW uint32
 
 	buf uint64
 }
@@ -52,6 +52,9 @@ func newObjects(c *client) *objects {
 		req := &abi.CreateSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
 		*srq = must[abi.CreateSRQResp](c, abi.CmdCreateSRQ, req, 40).SRQHandle
 	}
+	for _, mw := range []*uint32{&o.mw, &o.freeMW} {
+		*mw = must[abi.AllocMWResp](c, abi.CmdAllocMW, &abi.AllocMW{Response: c.addr, PDHandle: o.pd, MWType: 1}, 8).MWHandle
+	}
 	o.freePD = c.pd()
 	o.freeCQ, _ = c.cq(2, -1)
 	o.freeQP = c.qp(o.pd, o.cq, o.cq).QPHandle
@@ -59,7 +62,7 @@ func newObjects(c *client) *objects {
 }
 
 func (o *objects) of(k kind) uint32 {
-	return [...]uint32{kindQP: o.qp, kindSRQ: o.srq, kindCQ: o.cq, kindAH: o.ah, kindMR: o.mr, kindPD: o.pd}[k]
+	return [...]uint32{kindQP: o.qp, kindSRQ: o.srq, kindCQ: o.cq, kindAH: o.ah, kindMW: o.mw, kindMR: o.mr, kindPD: o.pd}[k]
 }
 
 // otherThan is a handle of another kind.
@@ -96,6 +99,11 @@ var examples = []example{
 	{abi.CmdPostSend, 4, func(c *client, o *objects) abi.Struct {
 		return &abi.PostSend{Response: c.addr, QPHandle: o.qp, WQESize: 56}
 	}, []handleField{{8, kindQP}}, syscall.ENOENT},
+	{abi.CmdAllocMW, 8, func(c *client, o *objects) abi.Struct {
+		return &abi.AllocMW{Response: c.addr, PDHandle: o.pd, MWType: 2}
+	},
+		[]handleField{{8, kindPD}}, syscall.EINVAL},
+	{abi.CmdDeallocMW, 0, func(c *client, o *objects) abi.Struct { return &abi.DeallocMW{MWHandle: o.freeMW} }, []handleField{{0, kindMW}}, syscall.ENOENT},
 	{abi.CmdCreateSRQ, 40, func(c *client, o *objects) abi.Struct {
 		return &abi.CreateSRQ{Response: c.addr, UserHandle: 8, PDHandle: o.pd, MaxWR: 4, MaxSGE: 1}
 	}, []handleField{{16, kindPD}}, syscall.EINVAL},

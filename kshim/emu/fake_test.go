@@ -43,7 +43,7 @@ func newFakeDevice(name string) *fakeDevice {
 		attr: abi.QueryDeviceResp{
 			NodeGUID: 0x02000afffe000001, SysImageGUID: 0x02000afffe000001, FWVer: 1<<32 | 2<<16 | 3,
 			MaxMRSize: 1 << 62, MaxQP: 64, MaxQPWR: 1024, MaxSGE: 32, MaxCQ: 64, MaxCQE: 32767,
-			MaxMR: 64, MaxPD: 64, MaxAH: 64, MaxSRQ: 64, MaxQPRdAtom: 128, MaxQPInitRdAtom: 128, MaxPkeys: 1, PhysPortCnt: 1,
+			MaxMR: 64, MaxPD: 64, MaxAH: 64, MaxSRQ: 64, MaxMW: 64, MaxQPRdAtom: 128, MaxQPInitRdAtom: 128, MaxPkeys: 1, PhysPortCnt: 1,
 			DeviceCapFlags: 0x1234,
 		},
 		gids: []driver.GIDEntry{

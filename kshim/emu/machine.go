@@ -181,6 +181,8 @@ func (d *device) limit(k kind) uint32 {
 		return d.attr.MaxPD
 	case kindMR:
 		return d.attr.MaxMR
+	case kindMW:
+		return d.attr.MaxMW
 	case kindCQ:
 		return d.attr.MaxCQ
 	case kindAH:

@@ -27,6 +27,7 @@ var methodHandlers = map[methodID]handler{
 	{abi.ObjectSRQ, abi.MethodSRQCreate}:              methodCreateSRQ,
 	{abi.ObjectSRQ, abi.MethodSRQDestroy}:             methodDestroySRQ,
 	{abi.ObjectAH, abi.MethodAHDestroy}:               methodDestroy,
+	{abi.ObjectMW, abi.MethodMWDestroy}:               methodDestroy,
 	{abi.ObjectMR, abi.MethodMRDestroy}:               methodDestroy,
 	{abi.ObjectMR, abi.MethodQueryMR}:                 methodQueryMR,
 	{abi.ObjectAsyncEvent, abi.MethodAsyncEventAlloc}: methodAllocAsync,

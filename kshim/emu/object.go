@@ -14,12 +14,13 @@ const (
 	kindSRQ
 	kindCQ
 	kindAH
+	kindMW
 	kindMR
 	kindPD
 	numKinds
 )
 
-var kindNames = [numKinds]string{kindQP: "qp", kindSRQ: "srq", kindCQ: "cq", kindAH: "ah", kindMR: "mr", kindPD: "pd"}
+var kindNames = [numKinds]string{kindQP: "qp", kindSRQ: "srq", kindCQ: "cq", kindAH: "ah", kindMW: "mw", kindMR: "mr", kindPD: "pd"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -34,7 +35,8 @@ type object struct {
 	// needs are the objects it counts among the users of.
 	needs []*object
 	// body is the one of *protectionDomain, *region, *addressHandle,
-	// *completionQueue, *sharedReceives and *queuePair that this object is.
+	// *completionQueue, *sharedReceives, *window and *queuePair that this
+	// object is.
 	body body
 
 	mu   sync.RWMutex // held for reading by commands on it, for writing by its end

@@ -133,7 +133,7 @@ var requests = func() (all []request) {
 			o := &objects{}
 			for k, at := range [numKinds][2]*uint32{
 				kindPD: {&o.pd, &o.freePD}, kindMR: {&o.mr, &o.freeMR}, kindCQ: {&o.cq, &o.freeCQ}, kindQP: {&o.qp, &o.freeQP}, kindAH: {&o.ah, &o.freeAH},
-				kindSRQ: {&o.srq, &o.freeSRQ},
+				kindSRQ: {&o.srq, &o.freeSRQ}, kindMW: {&o.mw, &o.freeMW},
 			} {
 				n := p.draw()
 				*at[0], *at[1] = p.handle(kind(k), n), p.handle(kind(k), n)

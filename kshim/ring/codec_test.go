@@ -98,7 +98,8 @@ func TestEncodeSendRefuses(t *testing.T) {
 		wr   SendWR
 		err  error
 	}{
-		{"opcode bind", SendWR{Opcode: abi.WRBindMW}, ErrOpcode},
+		{"bind of bytes", SendWR{Opcode: abi.WRBindMW, SGE: []SGE{{Length: 8}}}, ErrLength},
+		{"opcode TSO", SendWR{Opcode: 10}, ErrOpcode},
 		{"opcode wild", SendWR{Opcode: 0xffffffff}, ErrOpcode},
 		{"flags", SendWR{Flags: 1 << 10}, ErrFlags},
 		{"inline read", SendWR{Opcode: abi.WRRDMARead, Flags: abi.SendInline}, ErrFlags},
@@ -135,7 +136,7 @@ func TestDecodeSendRefuses(t *testing.T) {
 		bad  put
 		err  error
 	}{
-		{"opcode", ok, put{12, 8}, ErrOpcode},
+		{"opcode", ok, put{12, 10}, ErrOpcode},
 		{"opcode wild", ok, put{12, -1}, ErrOpcode},
 		{"flags", ok, put{16, 0x40}, ErrFlags},
 		{"inline flag on read", SendWR{Opcode: abi.WRRDMARead}, put{16, 8}, ErrFlags},

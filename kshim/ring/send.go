@@ -32,9 +32,20 @@ type SendWR struct {
 	CompareAdd     uint64 // compare of CMP_AND_SWP, addend of FETCH_AND_ADD
 	Swap           uint64 // CMP_AND_SWP
 
+	Bind BindMW // BIND_MW
+
 	RemoteQPN  uint32 // UD
 	RemoteQKey uint32 // UD
 	AHNum      uint32 // UD
+}
+
+// BindMW is what a BIND_MW asks for.
+type BindMW struct {
+	Addr, Length uint64 // of a region; no bytes need none
+	MRLKey       uint32 // the region's
+	MWRKey       uint32 // the window's present key
+	RKey         uint32 // its next one, of which the lowest 8 bits count
+	Access       abi.AccessFlags
 }
 
 // form tells which member of the union in a work request an opcode uses.
@@ -45,6 +56,7 @@ const (
 	formPlain
 	formRDMA
 	formAtomic
+	formBind
 )
 
 type opInfo struct {
@@ -55,8 +67,8 @@ type opInfo struct {
 }
 
 // ops is indexed by abi.WROpcode: what rxe's own table
-// (rxe_opcode.c:rxe_wr_opcode_info) says of it. Memory windows, TSO and masked
-// atomics are not spoken here.
+// (rxe_opcode.c:rxe_wr_opcode_info) says of it. TSO and masked atomics are not
+// spoken here.
 var ops = [...]opInfo{
 	abi.WRRDMAWrite:               {form: formRDMA, inline: true},
 	abi.WRRDMAWriteWithImm:        {form: formRDMA, inline: true, imm: true},
@@ -66,6 +78,7 @@ var ops = [...]opInfo{
 	abi.WRAtomicCmpAndSwp:         {form: formAtomic},
 	abi.WRAtomicFetchAndAdd:       {form: formAtomic},
 	abi.WRLocalInv:                {form: formPlain, inv: true},
+	abi.WRBindMW:                  {form: formBind},
 	abi.WRSendWithInv:             {form: formPlain, inline: true, inv: true},
 	abi.WRMaskedAtomicFetchAndAdd: {},
 }
@@ -96,9 +109,9 @@ func sum(list []SGE) (uint32, error) {
 }
 
 // checkLength holds the length of a message against its opcode: an atomic is 8
-// bytes (IBA 9.4.5), a LOCAL_INV none.
+// bytes (IBA 9.4.5), a LOCAL_INV and a BIND_MW none.
 func (wr *SendWR) checkLength(op opInfo, n uint32) error {
-	if op.form == formAtomic && n != 8 || wr.Opcode == abi.WRLocalInv && n != 0 {
+	if op.form == formAtomic && n != 8 || (wr.Opcode == abi.WRLocalInv || op.form == formBind) && n != 0 {
 		return ErrLength
 	}
 	return nil
@@ -164,6 +177,13 @@ func EncodeSend(slot []byte, id uint64, wr *SendWR) (uint32, error) {
 		le.PutUint64(slot[abi.SendWQEAtomSwap:], wr.Swap)
 		le.PutUint32(slot[abi.SendWQEAtomRKey:], wr.RKey)
 		le.PutUint64(slot[abi.SendWQEIOVA:], wr.RemoteAddr)
+	case formBind:
+		le.PutUint64(slot[abi.SendWQEMWAddr:], wr.Bind.Addr)
+		le.PutUint64(slot[abi.SendWQEMWLength:], wr.Bind.Length)
+		le.PutUint32(slot[abi.SendWQEMWMRLKey:], wr.Bind.MRLKey)
+		le.PutUint32(slot[abi.SendWQEMWMWRKey:], wr.Bind.MWRKey)
+		le.PutUint32(slot[abi.SendWQEMWRKey:], wr.Bind.RKey)
+		le.PutUint32(slot[abi.SendWQEMWAccess:], uint32(wr.Bind.Access))
 	default:
 		le.PutUint32(slot[abi.SendWQEUDRemoteQPN:], wr.RemoteQPN)
 		le.PutUint32(slot[abi.SendWQEUDRemoteQKey:], wr.RemoteQKey)
@@ -273,6 +293,12 @@ func (w *SendWQE) decodeUnion(op opInfo) {
 		wr.CompareAdd = le.Uint64(raw[abi.SendWQEAtomCompareAdd:])
 		wr.Swap = le.Uint64(raw[abi.SendWQEAtomSwap:])
 		wr.RKey = le.Uint32(raw[abi.SendWQEAtomRKey:])
+	case formBind:
+		wr.Bind = BindMW{
+			Addr: le.Uint64(raw[abi.SendWQEMWAddr:]), Length: le.Uint64(raw[abi.SendWQEMWLength:]),
+			MRLKey: le.Uint32(raw[abi.SendWQEMWMRLKey:]), MWRKey: le.Uint32(raw[abi.SendWQEMWMWRKey:]),
+			RKey: le.Uint32(raw[abi.SendWQEMWRKey:]), Access: abi.AccessFlags(le.Uint32(raw[abi.SendWQEMWAccess:])),
+		}
 	default:
 		wr.RemoteQPN = le.Uint32(raw[abi.SendWQEUDRemoteQPN:])
 		wr.RemoteQKey = le.Uint32(raw[abi.SendWQEUDRemoteQKey:])

@@ -40,6 +40,7 @@ type Context struct {
 	pds  map[*PD]struct{}
 	mrs  map[*MR]struct{}
 	ahs  map[*AH]struct{}
+	mws  map[*MW]struct{}
 	cqs  map[uint64]*CQ  // by user handle
 	qps  map[uint64]*QP  // by user handle
 	srqs map[uint64]*SRQ // by user handle
@@ -76,7 +77,7 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 	c := &Context{
 		kernel: k, info: info, prov: prov, cmd: newCommander(file, prov.driver()),
 		done: make(chan struct{}),
-		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{}, srqs: map[uint64]*SRQ{},
+		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, mws: map[*MW]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{}, srqs: map[uint64]*SRQ{},
 	}
 	if err := c.start(); err != nil {
 		c.closeFiles()
@@ -236,6 +237,9 @@ func (c *Context) Close() error {
 	for ah := range c.ahs {
 		errs = append(errs, ah.destroy())
 	}
+	for mw := range c.mws {
+		errs = append(errs, mw.dealloc())
+	}
 	for mr := range c.mrs {
 		errs = append(errs, mr.dereg())
 	}
@@ -279,6 +283,7 @@ func (c *Context) abandon() {
 		mr.drop()
 	}
 	clear(c.ahs)
+	clear(c.mws)
 	clear(c.pds)
 }
 

@@ -320,5 +320,6 @@ var wcOpcodes = [...]abi.WCOpcode{
 	abi.WRAtomicCmpAndSwp:   abi.WCCompSwap,
 	abi.WRAtomicFetchAndAdd: abi.WCFetchAdd,
 	abi.WRLocalInv:          abi.WCLocalInv,
+	abi.WRBindMW:            abi.WCBindMW,
 	abi.WRSendWithInv:       abi.WCSend,
 }

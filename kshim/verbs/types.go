@@ -12,6 +12,7 @@ type (
 	SGE    = ring.SGE
 	SendWR = ring.SendWR // ID is the caller's own and comes back in WC.ID
 	RecvWR = ring.RecvWR
+	BindMW = ring.BindMW
 	WC     = ring.WC // Imm counts only with WCWithImm in Flags
 )
 

@@ -62,7 +62,8 @@ type SendWR struct {
 	Opcode     abi.WROpcode
 	Flags      abi.SendFlags // signaled, solicited, fence, inline
 	Imm        [4]byte       // immediate as on the wire
-	Invalidate uint32        // SEND_WITH_INV: the R_Key to revoke
+	Invalidate uint32        // SEND_WITH_INV, LOCAL_INV: the R_Key to revoke
+	Bind       mem.Bind      // BIND_MW
 	RemoteAddr uint64
 	RKey       uint32
 	CompareAdd uint64

@@ -117,13 +117,13 @@ func (q *QP) advance(now Time, to seq) {
 	q.heard(now, to, func(seq) bool { return inOrder })
 	q.pass(now, to)
 	r.una = to
-	for q.sq.head < q.sq.tail && q.sq.at(q.sq.head).end <= to {
+	for q.sq.head < q.sq.tail && q.sq.at(q.sq.head).ended(to) {
 		q.completeSend(q.sq.at(q.sq.head))
 		q.sq.head++
 	}
 	if r.nxt < to {
 		r.nxt = to
-		for r.cur < q.sq.tail && q.sq.at(r.cur).end <= to {
+		for r.cur < q.sq.tail && q.sq.at(r.cur).ended(to) {
 			r.cur++
 		}
 	}

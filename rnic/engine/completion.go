@@ -40,6 +40,7 @@ func (q *QP) completeSend(w *sendWR) {
 		} else {
 			q.counters.Reads++
 		}
+	case w.kind.local():
 	case w.kind.wc == abi.WCSend:
 		q.counters.Sends++
 	default:

@@ -74,6 +74,12 @@ func (q *QP) transmitRequests(now Time, b *Batch) {
 	q.transmitRepairs(now, b)
 	for !b.Full() && q.mayRequest() {
 		w := q.sq.at(q.req.cur)
+		if w.kind.local() {
+			if !q.executeLocal(w) {
+				return
+			}
+			continue
+		}
 		if q.req.nxt == w.first && !q.checkLocal(w) {
 			return
 		}

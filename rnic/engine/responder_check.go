@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -156,7 +157,12 @@ func (q *QP) checkWriteLength(p *wire.Packet) refusal {
 // checked as they are written.
 func (q *QP) checkRKey(p *wire.Packet) refusal {
 	var err error
-	check := q.cfg.Regions.Check
+	check := func(pd mem.PD, key uint32, addr, n uint64, need abi.AccessFlags) error {
+		if !q.cfg.Regions.Permits(uint32(q.cfg.QPN), key) {
+			return mem.ErrPD
+		}
+		return q.cfg.Regions.Check(pd, key, addr, n, need)
+	}
 	switch op := p.Opcode; {
 	case op.IsWrite() && op.StartsMessage():
 		err = check(q.cfg.PD, p.RETH.RKey, p.RETH.VA, uint64(p.RETH.DMALen), abi.AccessRemoteWrite)

@@ -38,7 +38,7 @@ func (q *QP) executeSend(p *wire.Packet) {
 		q.executed(p)
 		return
 	}
-	if p.Opcode.HasInvalidate() && q.cfg.Regions.Invalidate(q.cfg.PD, p.IETH.RKey) != nil {
+	if p.Opcode.HasInvalidate() && q.cfg.Regions.Invalidate(q.cfg.PD, uint32(q.cfg.QPN), p.IETH.RKey) != nil {
 		q.failInvalidate(p)
 		return
 	}

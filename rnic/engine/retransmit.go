@@ -58,7 +58,7 @@ func (q *QP) measured() {
 	r.win.restore()
 	if r.timer.samplePk < r.lapsed && r.nxt < r.sent {
 		r.nxt = r.sent
-		for r.cur < q.sq.tail && q.sq.at(r.cur).end <= r.nxt {
+		for r.cur < q.sq.tail && q.sq.at(r.cur).ended(r.nxt) {
 			r.cur++
 		}
 	}

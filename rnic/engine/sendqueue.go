@@ -20,6 +20,7 @@ type sendWR struct {
 	flags      abi.SendFlags
 	imm        [4]byte
 	invalidate uint32
+	bind       mem.Bind
 	remote     uint64
 	rkey       uint32
 	compareAdd uint64
@@ -53,6 +54,9 @@ func (k *kind) isAtomic() bool {
 	return k.operation == wire.OpFetchAdd || k.operation == wire.OpCompareSwap
 }
 
+// local reports whether the request sends nothing.
+func (k *kind) local() bool { return k.wc == abi.WCBindMW || k.wc == abi.WCLocalInv }
+
 // takesReceive reports whether the request consumes a receive: only its last
 // packet may carry the solicited event bit (IBA 9.2.3).
 func (k *kind) takesReceive() bool {
@@ -69,6 +73,8 @@ var kinds = [...]*kind{
 	abi.WRRDMAWrite:         {wire.OpWrite, wire.Plain, abi.WCRDMAWrite},
 	abi.WRRDMAWriteWithImm:  {wire.OpWrite, wire.Immediate, abi.WCRDMAWrite},
 	abi.WRRDMARead:          {wire.OpRead, wire.Plain, abi.WCRDMARead},
+	abi.WRBindMW:            {wire.OpNone, wire.Plain, abi.WCBindMW},
+	abi.WRLocalInv:          {wire.OpNone, wire.Plain, abi.WCLocalInv},
 	abi.WRAtomicFetchAndAdd: {wire.OpFetchAdd, wire.Plain, abi.WCFetchAdd},
 	abi.WRAtomicCmpAndSwp:   {wire.OpCompareSwap, wire.Plain, abi.WCCompSwap},
 }
@@ -126,8 +132,11 @@ func (q *QP) Post(now Time, wr *SendWR) error {
 		w.length = 0
 	}
 	w.first, w.end = q.req.post, q.req.post+1
+	if w.kind.local() {
+		w.end, w.bind = w.first, wr.Bind
+	}
 	w.cost = q.sq.cost
-	if !w.kind.isAtomic() && q.mtu > 0 {
+	if !w.kind.isAtomic() && !w.kind.local() && q.mtu > 0 {
 		w.end = w.first + packets(w.length, q.mtu)
 	}
 	q.req.post = w.end
@@ -155,6 +164,9 @@ func (w *sendWR) take(wr *SendWR) abi.WCStatus {
 		}
 		w.sge = append(w.sge, wr.SGE...)
 		n = mem.ListLength(wr.SGE)
+	}
+	if w.kind.local() && n > 0 {
+		return abi.WCLocQPOpErr
 	}
 	if n > MaxMessage || w.kind.isAtomic() && n != 8 {
 		return abi.WCLocLenErr

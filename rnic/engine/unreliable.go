@@ -45,6 +45,12 @@ func (q *Unreliable) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAtt
 func (q *Unreliable) Transmit(_ Time, b *Batch) (more bool) {
 	for !b.Full() && q.mayRequest() {
 		w := q.sq.at(q.sq.head)
+		if w.kind.local() {
+			if !q.executeLocal(w) {
+				return false
+			}
+			continue
+		}
 		if _, ok := wire.FindOpcode(wire.ServiceUC, w.kind.operation, wire.Only, w.kind.suffix); !ok {
 			w.status = abi.WCLocQPOpErr // rxe_req.c:next_opcode_uc
 		}

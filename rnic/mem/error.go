@@ -17,6 +17,8 @@ const (
 	ErrAlign
 	// ErrFault: the region is registered but its memory is gone.
 	ErrFault
+	// ErrWindow: memory windows are bound to the region.
+	ErrWindow
 	// ErrLength: the scatter list is shorter than what goes into it.
 	ErrLength
 )
@@ -28,6 +30,7 @@ var errorText = [...]string{
 	ErrBounds: "the range leaves the region",
 	ErrAlign:  "the address of an atomic is not a multiple of 8",
 	ErrFault:  "the region's memory is not there any more",
+	ErrWindow: "memory windows are bound to the region",
 	ErrLength: "the scatter list is too short",
 }
 

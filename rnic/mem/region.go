@@ -21,6 +21,7 @@ type Region struct {
 	mem       []byte
 	access    abi.AccessFlags
 	revocable bool
+	windows   int // bound to it
 }
 
 // Key is both the region's L_Key and its R_Key, as with rxe.

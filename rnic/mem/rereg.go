@@ -21,8 +21,11 @@ type Change struct {
 // When it returns no packet reaches memory that was replaced.
 func (t *Table) Reregister(key uint32, c Change) error {
 	r := t.find(key)
-	if r == nil {
+	switch {
+	case r == nil:
 		return ErrKey
+	case r.windows > 0:
+		return fmt.Errorf("%w: %w", ErrWindow, syscall.EINVAL)
 	}
 	next := *r
 	if c.Mem != nil {

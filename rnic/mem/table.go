@@ -37,6 +37,8 @@ type Table struct {
 	random *rand.ChaCha8
 	rest   [restKeys]uint32 // keys of regions that are gone, a ring; 0: none
 	oldest int              // in rest
+
+	windows map[uint32]*Window // by the upper 24 bits of their keys
 }
 
 // slot is empty with the key 0, which no region has: it looks like an unset
@@ -74,7 +76,7 @@ func (t *Table) Register(pd PD, mem []byte, iova uint64, access abi.AccessFlags)
 func (t *Table) draw() uint32 {
 	for {
 		key := uint32(t.random.Uint64())
-		if key != 0 && t.slots[t.locate(key)].key == 0 {
+		if key != 0 && t.slots[t.locate(key)].key == 0 && t.windows[key>>8] == nil {
 			return key
 		}
 	}
@@ -127,11 +129,15 @@ func (t *Table) resize(n int) {
 	}
 }
 
-// Deregister removes the region with this key: ErrKey if there is none. When it
-// returns no packet reaches the memory any more.
+// Deregister removes the region with this key: ErrKey if there is none,
+// ErrWindow while windows are bound to it (IBA 10.6.7.2.6). When it returns no
+// packet reaches the memory any more.
 func (t *Table) Deregister(key uint32) error {
-	if t.find(key) == nil {
+	switch r := t.find(key); {
+	case r == nil:
 		return ErrKey
+	case r.windows > 0:
+		return ErrWindow
 	}
 	t.slots[t.locate(key)].region = nil
 	t.live--
@@ -143,13 +149,14 @@ func (t *Table) Deregister(key uint32) error {
 	return nil
 }
 
-// Invalidate revokes a key on behalf of a SEND with invalidate. Only regions
-// that allow it can be revoked.
-func (t *Table) Invalidate(pd PD, key uint32) error {
+// Invalidate revokes a key on behalf of a queue pair's LOCAL_INV, or of a SEND
+// with invalidate that came to it. Only windows of type 2, and regions that
+// allow it, can be revoked.
+func (t *Table) Invalidate(pd PD, user, key uint32) error {
 	r := t.find(key)
 	switch {
 	case r == nil:
-		return ErrKey
+		return t.invalidateWindow(pd, user, key)
 	case r.pd != pd:
 		return ErrPD
 	case !r.revocable:
@@ -176,7 +183,7 @@ func (t *Table) lookup(pd PD, key uint32, addr, n uint64, need abi.AccessFlags) 
 	r := t.find(key)
 	switch {
 	case r == nil:
-		return nil, ErrKey
+		return t.lookupWindow(pd, key, addr, n, need)
 	case r.pd != pd:
 		return nil, ErrPD
 	case r.access&need != need:

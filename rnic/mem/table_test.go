@@ -190,10 +190,10 @@ func TestTableAgainstMap(t *testing.T) {
 func TestInvalidate(t *testing.T) {
 	tab := NewTable([32]byte{1})
 	r := register(t, tab, 8, 0x1000, allAccess)
-	require.Equal(t, ErrAccess, tab.Invalidate(1, r.Key()))
+	require.Equal(t, ErrAccess, tab.Invalidate(1, 0, r.Key()))
 	r.AllowInvalidate()
-	require.Equal(t, ErrPD, tab.Invalidate(2, r.Key()))
-	require.Equal(t, ErrKey, tab.Invalidate(1, r.Key()^1))
-	require.NoError(t, tab.Invalidate(1, r.Key()))
+	require.Equal(t, ErrPD, tab.Invalidate(2, 0, r.Key()))
+	require.Equal(t, ErrKey, tab.Invalidate(1, 0, r.Key()^1))
+	require.NoError(t, tab.Invalidate(1, 0, r.Key()))
 	require.Equal(t, ErrKey, tab.Check(1, r.Key(), 0x1000, 8, 0))
 }

@@ -49,6 +49,22 @@ var commandExamples = map[string]*commandExample{
 			s.r.must(s.command(abi.CmdDestroyAH, &abi.DestroyAH{AHHandle: s.freeAH}, abi.DestroyAHSize, nil, 0, nil, 0))
 		}, request: func(s *stand) abi.Struct { return &abi.DestroyAH{AHHandle: s.freeAH} }}},
 	},
+	"ALLOC_MW": {
+		request: func(s *stand) abi.Struct { return s.mwRequest(1) },
+		handles: []handleField{{8, abi.ObjectPD}},
+		wrong: []wrongState{
+			{what: "type 2", request: func(s *stand) abi.Struct { return s.mwRequest(2) }},
+			{what: "type 0", request: func(s *stand) abi.Struct { return s.mwRequest(0) }},
+			{what: "type 77", request: func(s *stand) abi.Struct { return s.mwRequest(77) }},
+		},
+	},
+	"DEALLOC_MW": {
+		request: func(s *stand) abi.Struct { return &abi.DeallocMW{MWHandle: s.mw} },
+		handles: []handleField{{0, abi.ObjectMW}},
+		wrong: []wrongState{{what: "twice", prepare: func(s *stand) {
+			s.r.must(s.command(abi.CmdDeallocMW, &abi.DeallocMW{MWHandle: s.mw}, abi.DeallocMWSize, nil, 0, nil, 0))
+		}, request: func(s *stand) abi.Struct { return &abi.DeallocMW{MWHandle: s.mw} }}},
+	},
 	"REG_MR": {
 		request: func(s *stand) abi.Struct { return s.mrRequest() },
 		handles: []handleField{{32, abi.ObjectPD}},

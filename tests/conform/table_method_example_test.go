@@ -132,6 +132,9 @@ var methodExamples = map[string]*methodExample{
 	"AH.AH_DESTROY": {
 		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_AH_HANDLE": uint64(s.freeAH)} },
 	},
+	"MW.MW_DESTROY": {
+		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_MW_HANDLE": uint64(s.mw)} },
+	},
 	"MR.MR_DESTROY": {
 		data: func(s *stand) map[string]uint64 { return map[string]uint64{"DESTROY_MR_HANDLE": uint64(s.freeMR)} },
 	},

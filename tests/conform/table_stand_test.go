@@ -14,7 +14,7 @@ import (
 type stand struct {
 	*raw
 	buf                            uint64
-	pd, mr, cq, ah, qp, srq        uint32
+	pd, mr, cq, ah, qp, srq, mw    uint32
 	freePD, freeMR, freeAH, freeCQ uint32
 	channel, async                 int32
 	path                           abi.QPDest
@@ -76,6 +76,7 @@ func (t *tableRig) build(w *raw) *stand {
 	t.must(err)
 	s.qp = qp.QPHandle
 	s.srq = s.shared()
+	s.mw = s.window()
 	return s
 }
 
@@ -111,6 +112,15 @@ func (s *stand) address() uint32 {
 	s.r.must(s.command(abi.CmdCreateAH, s.ahRequest(), abi.CreateAHSize, &resp, abi.CreateAHRespSize, &uhw, abi.RXECreateAHRespSize))
 	return resp.AHHandle
 }
+
+func (s *stand) window() uint32 {
+	s.r.Helper()
+	var resp abi.AllocMWResp
+	s.r.must(s.command(abi.CmdAllocMW, s.mwRequest(1), abi.AllocMWSize, &resp, abi.AllocMWRespSize, nil, 0))
+	return resp.MWHandle
+}
+
+func (s *stand) mwRequest(typ uint8) *abi.AllocMW { return &abi.AllocMW{PDHandle: s.pd, MWType: typ} }
 
 func (s *stand) shared() uint32 {
 	s.r.Helper()
@@ -174,6 +184,8 @@ func (s *stand) handle(o abi.ObjectID) (right, other uint32) {
 		return s.ah, s.pd
 	case abi.ObjectSRQ:
 		return s.srq, s.pd
+	case abi.ObjectMW:
+		return s.mw, s.pd
 	default:
 		return s.mr, s.pd
 	}

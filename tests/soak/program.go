@@ -205,7 +205,7 @@ func (g *programPlan) fitBug(r *virtual.Rand) {
 	case longInline:
 		q.code = abi.WRRDMAWrite
 	case oddOpcode:
-		q.code = []abi.WROpcode{abi.WRLocalInv, abi.WRBindMW, abi.WRTSO, abi.WRMaskedAtomicCmpAndSwp, 99}[r.Intn(5)]
+		q.code = []abi.WROpcode{abi.WRLocalInv, abi.WRMaskedAtomicFetchAndAdd, abi.WRTSO, abi.WRMaskedAtomicCmpAndSwp, 99}[r.Intn(5)]
 	}
 	if q.code == abi.WRAtomicFetchAndAdd || q.code == abi.WRAtomicCmpAndSwp {
 		q.length, q.pieces = 8, 1

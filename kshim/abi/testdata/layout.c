@@ -195,6 +195,15 @@ static void structs(void)
 	F(ib_uverbs_rereg_mr_resp, rkey);
 	S(ib_uverbs_dereg_mr);
 	F(ib_uverbs_dereg_mr, mr_handle);
+	S(ib_uverbs_alloc_mw);
+	F(ib_uverbs_alloc_mw, response);
+	F(ib_uverbs_alloc_mw, pd_handle);
+	F(ib_uverbs_alloc_mw, mw_type);
+	S(ib_uverbs_alloc_mw_resp);
+	F(ib_uverbs_alloc_mw_resp, mw_handle);
+	F(ib_uverbs_alloc_mw_resp, rkey);
+	S(ib_uverbs_dealloc_mw);
+	F(ib_uverbs_dealloc_mw, mw_handle);
 	S(ib_uverbs_create_comp_channel);
 	F(ib_uverbs_create_comp_channel, response);
 	S(ib_uverbs_create_comp_channel_resp);
@@ -493,6 +502,12 @@ static void structs(void)
 	P(rxe_send_wqe, wr.wr.ud.remote_qkey, ud.remote_qkey);
 	P(rxe_send_wqe, wr.wr.ud.pkey_index, ud.pkey_index);
 	P(rxe_send_wqe, wr.wr.ud.ah_num, ud.ah_num);
+	P(rxe_send_wqe, wr.wr.mw.addr, mw.addr);
+	P(rxe_send_wqe, wr.wr.mw.length, mw.length);
+	P(rxe_send_wqe, wr.wr.mw.mr_lkey, mw.mr_lkey);
+	P(rxe_send_wqe, wr.wr.mw.mw_rkey, mw.mw_rkey);
+	P(rxe_send_wqe, wr.wr.mw.rkey, mw.rkey);
+	P(rxe_send_wqe, wr.wr.mw.access, mw.access);
 	F(rxe_send_wqe, status);
 	F(rxe_send_wqe, state);
 	F(rxe_send_wqe, iova);
