@@ -29,7 +29,7 @@ func TestGoodputOfReordering(t *testing.T) {
 			}, c.op, abi.MTU1024, 16)
 			l.addSender(t, 0, 1)
 			l.w.SetQueue(4 << 20)
-			got := l.goodput(t, 2*engine.Second) / 1e6
+			got := l.goodput(t, engine.Second) / 1e6
 			n := l.counters()
 			t.Logf("%.2f MB/s, %d packets sent, %d of them again, %d timeouts", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts)
 			require.GreaterOrEqual(t, got, c.floor)

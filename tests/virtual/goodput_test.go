@@ -49,9 +49,9 @@ func TestGoodputUnderLoss(t *testing.T) {
 					Seed: 7, Faults: Faults{Loss: c.loss}, Latency: c.rtt / 2, Rate: 5e9, Batching: 20 * engine.Microsecond, GoBackN: goBackN,
 				}, 1, c.op, 16)
 				l.w.SetQueue(4 << 20)
-				d := 40 * engine.Millisecond
+				d := 30 * engine.Millisecond
 				if goBackN && c.loss >= 0.05 {
-					d = engine.Second / 2 // few packets go: more time steadies the result
+					d = engine.Second / 4 // few packets go: more time steadies the result
 				}
 				got := l.goodput(t, max(d, 100*c.rtt)) / 1e6
 				n := l.counters()
@@ -70,13 +70,13 @@ func TestGoodputOfManyPairs(t *testing.T) {
 		pairs int
 		floor float64
 	}{
-		{abi.WRRDMAWrite, 1, 4900}, {abi.WRRDMAWrite, 4, 4900}, {abi.WRRDMAWrite, 8, 4900}, {abi.WRRDMAWrite, 16, 4900}, {abi.WRRDMAWrite, 64, 4900},
+		{abi.WRRDMAWrite, 1, 4800}, {abi.WRRDMAWrite, 4, 4800}, {abi.WRRDMAWrite, 8, 4800}, {abi.WRRDMAWrite, 16, 4800}, {abi.WRRDMAWrite, 64, 4800},
 		{abi.WRRDMARead, 16, 4000}, {abi.WRRDMARead, 64, 4000},
 	} {
 		t.Run(fmt.Sprintf("%v/%d", c.op, c.pairs), func(t *testing.T) {
 			l := newTraffic(t, Options{Latency: 10 * engine.Microsecond, Rate: 5e9, Batching: 20 * engine.Microsecond, PathLimit: 7 << 18}, c.pairs, c.op, 16)
 			l.w.SetQueue(4 << 20)
-			got := l.goodput(t, 50*engine.Millisecond) / 1e6
+			got := l.goodput(t, 25*engine.Millisecond) / 1e6
 			n := l.counters()
 			t.Logf("%.0f MB/s, %d packets sent, %d of them again, %d timeouts, %d dropped", got, n.SentPkts, n.RetransmittedPkts, n.Timeouts, l.w.Hit[Overflowed])
 			require.GreaterOrEqual(t, got, c.floor)

@@ -44,6 +44,9 @@ func newLongPath(t *testing.T, rtt engine.Duration, op abi.WROpcode, timeout wir
 // a program's: less than some of the paths take.
 func TestLongPath(t *testing.T) {
 	for name, op := range trafficOpcodes {
+		if testing.Short() && op == abi.WRSend {
+			continue // as WRITEs, on virtual time
+		}
 		for _, ms := range []engine.Duration{1, 5, 20, 100, 300} {
 			for _, v := range []struct {
 				name     string
@@ -80,7 +83,10 @@ func TestLongPath(t *testing.T) {
 // last copy leaves at 5, 15 or 35 ms.
 func TestPathGrowsLonger(t *testing.T) {
 	for name, op := range trafficOpcodes {
-		for _, ms := range []engine.Duration{6, 8, 17, 37, 100} {
+		if testing.Short() && op == abi.WRSend {
+			continue // as WRITEs, on virtual time
+		}
+		for _, ms := range []engine.Duration{6, 17, 37, 100} {
 			t.Run(fmt.Sprintf("%s/%dms", name, ms), func(t *testing.T) {
 				l := newLongPath(t, engine.Millisecond, op, 16)
 				l.goodput(t, 20*engine.Millisecond)
