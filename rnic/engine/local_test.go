@@ -30,7 +30,7 @@ func (h *host) bind(id uint64, w *mem.Window) SendWR {
 // around them, whatever is lost, doubled and reordered: completions come in
 // order, and each binding when all before it is done.
 func TestLocalOperations(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(*networks) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		n := newPair(t, cfg{mtu: abi.MTU256, edit: func(_ int, c *Config) {
 			if seed%2 == 0 {

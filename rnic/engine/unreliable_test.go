@@ -214,7 +214,7 @@ func TestUnreliableErrors(t *testing.T) {
 // says which messages come, from the PSNs that arrived alone: those whose
 // packets came one after the other, the first of them beyond all before it.
 func TestUnreliableSubsequence(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(*networks) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		p := newUnreliablePair(t)
 		type packet struct {
