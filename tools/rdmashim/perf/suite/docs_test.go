@@ -28,8 +28,6 @@ var explained = map[string]string{
 	"ping-pong, polling,": "kernel rxe against perftest: bandwidth",
 	"over a veth":         "over one veth in the guest",
 	", path with":         "Paths: 1 % lost",
-	", veth with":         "Paths: 1 % lost",
-	"16 senders":          "Paths: 1 % lost",
 }
 
 // TestSuiteDocs: the table of docs/speed.md has the suite's rows in their
