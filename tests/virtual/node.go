@@ -21,6 +21,9 @@ type Node struct {
 	Paths   *engine.Paths // shared by all queue pairs
 	Stash   *engine.Stash // shared too; nil: those added from now on go back N
 	QPs     []*QP
+	// Foreign, if not nil, takes the node's packets in place of its queue
+	// pairs. The packet is valid during the call only.
+	Foreign func(from *Node, p *wire.Packet)
 
 	world  *World
 	frozen engine.Time
