@@ -79,7 +79,7 @@ func takesReceive(k *wire.Packet) bool {
 	return k.Opcode.IsSend() && k.Opcode.StartsMessage() || k.Opcode.IsWrite() && k.Opcode.HasImm()
 }
 
-// inMessage checks that a packet follows the one before it (9.7.4.1.2, 9.7.4.1.6).
+// inMessage checks that a packet follows the one before it (9.7.4.1.2 and 6).
 func (p *Peer) inMessage(k *wire.Packet) {
 	o, first, last := k.Opcode.Operation(), k.Opcode.StartsMessage(), k.Opcode.EndsMessage()
 	switch {
