@@ -28,7 +28,7 @@ func TestDurationEndsAnyway(t *testing.T) {
 		"long path, READ": {device: "delay=100ms", config: Config{Op: Read, Sizes: []int{1 << 16}, Depth: 64, Warmup: 128}, iterations: 20},
 		"turns on a long path": {device: "delay=400ms", config: Config{Op: Read, Latency: true, Sizes: []int{8}, Depth: 1, Warmup: 1000},
 			iterations: 2, unchecked: true, longest: warmest + d + 2*800*time.Millisecond},
-		"more than the path carries": {device: "delay=100ms", config: Config{Op: Write, Sizes: []int{1 << 20}, Depth: 64, Warmup: 64},
+		"more than the path carries": {device: "delay=100ms", config: Config{Op: Write, Sizes: []int{1 << 20}, Depth: 256, Warmup: 64},
 			iterations: 10, unfinished: 20, unchecked: true},
 		// The server does not take what comes: RNR NAKs for ever.
 		"a peer that does not take it": {config: Config{Op: Send, Sizes: []int{64}, Depth: 4, Warmup: 2}, iterations: 6, unfinished: 4, unchecked: true},
