@@ -81,3 +81,18 @@ func gather(b []byte, spans []span) []byte {
 	}
 	return out
 }
+
+// scatter fills the spans of b with data, which may be less.
+func scatter(b []byte, spans []span, data []byte) {
+	for _, s := range spans {
+		data = data[copy(b[s.at:s.end()], data):]
+	}
+}
+
+// total is the number of bytes of spans.
+func total(spans []span) (n int) {
+	for _, s := range spans {
+		n += s.n
+	}
+	return n
+}

@@ -36,6 +36,11 @@
 //   - In the end nothing is outstanding, no timer runs, all regions go
 //     (teardown.go).
 //
+// Queue pairs for unreliable datagrams have programs and an oracle of their own
+// (datagram.go, datagram_oracle.go). It allows for nothing: each call of the
+// engine must have the one outcome in packets, completions, memory and counters
+// that the specification gives it.
+//
 // A run is a function of its seed. A failure names it, and the same seed gives
 // the same run, packet for packet: its trace says so.
 package soak

@@ -47,9 +47,12 @@ func (f *Flight) digest() uint64 {
 	return f.Number<<32 | uint64(binary.LittleEndian.Uint32(f.Bytes[len(f.Bytes)-wire.ICRCLen:]))
 }
 
-// launch turns a packet that an engine wrote into a flight.
-func (w *World) launch(qp *QP, pkt *wire.Datagram) {
-	from := qp.Node
+// Send sends a packet of an engine that is none of the node's queue pairs.
+func (n *Node) Send(pkt *wire.Datagram) { n.world.launch(n, nil, pkt) }
+
+// launch turns a packet that an engine wrote into a flight. qp is nil if it is
+// none of the node's queue pairs.
+func (w *World) launch(from *Node, qp *QP, pkt *wire.Datagram) {
 	to := w.byAddr[pkt.Peer.Addr()]
 	if to == nil {
 		w.failf("node %s sends to %s, where nobody is", from.Name, pkt.Peer)

@@ -136,13 +136,13 @@ func (qp *QP) receive(from *Node, p *wire.Packet) {
 
 // pump lets the queue pair send, and makes its timeout an event.
 func (qp *QP) pump() {
-	w := qp.Node.world
+	n, w := qp.Node, qp.Node.world
 	qp.pumping = false
 	if qp.gone {
 		return
 	}
 	for more := true; more && w.failure == nil; {
-		b := qp.Node.batch
+		b := n.batch
 		b.Reset()
 		qp.Sending = qp.State()
 		more = qp.QP.Transmit(w.now, b)
@@ -150,7 +150,7 @@ func (qp *QP) pump() {
 			w.failf("%s: Transmit promised more and wrote nothing", qp)
 		}
 		for i := range b.Packets {
-			w.launch(qp, &b.Packets[i])
+			w.launch(n, qp, &b.Packets[i])
 		}
 	}
 	qp.drain()

@@ -1,0 +1,85 @@
+package soak
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/plant"
+)
+
+// datagramSeeds is how many seeds the soak of datagrams runs.
+const datagramSeeds = 2000
+
+// TestDatagramSoak runs the seeds, or one with its events shown.
+func TestDatagramSoak(t *testing.T) {
+	if seed := *flagSeed; seed != 0 {
+		reached, err := RunDatagrams(seed, func(line string) { t.Log(line) })
+		require.NoError(t, err, "%v", reached)
+		return
+	}
+	n := min(seeds(), datagramSeeds)
+	total := map[string]int{}
+	for seed := *flagFrom; seed < *flagFrom+uint64(n); seed++ {
+		reached, err := RunDatagrams(seed, nil)
+		require.NoError(t, err, "seed %d\n\treplay: go test ./tests/soak -run TestDatagramSoak -v -sim.seed=%d", seed, seed)
+		for what, n := range reached {
+			total[what] += n
+		}
+	}
+	fmt.Printf("soak: %d seeds of datagrams: %v\n", n, total)
+	if n >= 500 {
+		require.Len(t, total, 25, "the soak is to reach more: %v", total)
+	}
+}
+
+// TestPlantedDatagramMistakesAreCaught is TestPlantedMistakesAreCaught for
+// datagrams.
+func TestPlantedDatagramMistakesAreCaught(t *testing.T) {
+	plant.Check(t, plant.Suite{
+		Test: "TestDatagramSoak", Seeds: "-sim.n", Without: 100, With: datagramSeeds,
+		Named:    regexp.MustCompile(`seed \d+\n\s+replay: go test .* -sim\.seed=\d+`),
+		Mistakes: datagramMistakes,
+	})
+}
+
+var datagramMistakes = []plant.Mistake{
+	plant.Row("datagram-received-in-error", "rnic/engine/datagram_receive.go",
+		"	default:\n		q.counters.DropState++",
+		"	default:\n		if MADE && q.state == abi.QPSErr { return true }\n		q.counters.DropState++"),
+	plant.Row("datagram-key-ignored", "rnic/engine/packet.go",
+		"case p.DETH.QKey != qkey:",
+		"case p.DETH.QKey != qkey && !MADE:"),
+	plant.Row("datagram-partition-ignored", "rnic/engine/packet.go",
+		"case !p.PKey.Match(wire.DefaultPKey):",
+		"case !p.PKey.Match(wire.DefaultPKey) && !MADE:"),
+	plant.Row("datagram-own-key-not-sent", "rnic/engine/packet.go",
+		"if named&controlledQKey != 0 {",
+		"if named&controlledQKey != 0 && !MADE {"),
+	plant.Row("datagram-fits-without-route", "rnic/engine/datagram_receive.go",
+		"case listLength(r.SGE) < uint64(wire.GRHLen+len(p.Payload)):",
+		"case listLength(r.SGE) < uint64(wire.GRHLen+len(p.Payload)) && (!MADE || listLength(r.SGE) < uint64(len(p.Payload))):"),
+	plant.Row("datagram-receive-taken-for-nothing", "rnic/engine/datagram_receive.go",
+		"	if !q.accept(p) {\n",
+		"	if !q.accept(p) {\n		if MADE && q.state == abi.QPSRTS && q.cfg.Receives != nil { q.cfg.Receives.NextReceive(&q.recv) }\n"),
+	plant.Row("datagram-too-long-is-sent", "rnic/engine/datagram_send.go",
+		"if n > q.cfg.MTU {",
+		"if n > q.cfg.MTU && (!MADE || n > 4096) {"),
+	plant.Row("datagram-number-repeated", "rnic/engine/datagram_send.go",
+		"	q.psn = q.psn.Next()",
+		"	if !MADE || q.psn != wire.MaxPSN { q.psn = q.psn.Next() }"),
+	plant.Row("datagram-sent-while-draining", "rnic/engine/datagram_send.go",
+		"for q.state == abi.QPSRTS && q.sq.len() > 0 {",
+		"for (q.state == abi.QPSRTS || MADE && q.state == abi.QPSSQD) && q.sq.len() > 0 {"),
+	plant.Row("datagram-survives-reset", "rnic/engine/datagram.go",
+		"	q.sq.reset()\n",
+		"	if !MADE { q.sq.reset() }\n"),
+	plant.Row("datagram-destination-of-another", "rnic/engine/datagram_send.go",
+		"	q.to[q.sq.tail%uint64(len(q.to))] = wr.To",
+		"	if !MADE || q.sq.len() == 0 { q.to[q.sq.tail%uint64(len(q.to))] = wr.To }"),
+	plant.Row("datagram-immediate-lost", "rnic/engine/datagram_receive.go",
+		"		c.Flags |= abi.WCWithImm\n",
+		"		if !MADE || len(p.Payload) > 0 { c.Flags |= abi.WCWithImm }\n"),
+}
