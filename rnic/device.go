@@ -47,6 +47,7 @@ type Device struct {
 	cqs     int                 // guarded by mu
 	srqs    uint32              // made so far, destroyed ones too
 	ahs     addressTable        // guarded by mu
+	groups  multicastTable      // guarded by mu
 	touched []*QP               // guarded by mu: the queue pairs for settle
 	done    []engine.Completion // guarded by mu: scratch of settle
 	wqe     *decoder            // guarded by mu: scratch of doorbells

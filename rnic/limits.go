@@ -22,6 +22,8 @@ const (
 	maxSRQSGE  = 27
 	maxRdAtom  = 128
 	maxMessage = 8 << 20
+	maxGroups  = 8192
+	maxMembers = 56 // queue pairs of a group
 	gidTable   = 1024
 	maxPkeys   = 64 // the port's table has one entry all the same
 	rxeVendor  = 0xffffff
@@ -50,32 +52,35 @@ const (
 // QueryDevice implements driver.Device.
 func (d *Device) QueryDevice() abi.QueryDeviceResp {
 	return abi.QueryDeviceResp{
-		NodeGUID:        d.guid,
-		SysImageGUID:    d.guid,
-		VendorID:        rxeVendor,
-		MaxMRSize:       1<<64 - 1,
-		PageSizeCap:     0xfffff000,
-		MaxQP:           maxQP,
-		MaxQPWR:         maxQPWR,
-		DeviceCapFlags:  capCurrQPStateMod | capSysImageGUID | capRCRNRNAKGen | capMemWindow | capMemWindow2B,
-		MaxSGE:          ring.MaxSGE,
-		MaxSGERd:        ring.MaxSGE,
-		MaxSRQ:          maxSRQ,
-		MaxSRQWR:        maxSRQWR,
-		MaxSRQSGE:       maxSRQSGE,
-		MaxCQ:           maxCQ,
-		MaxCQE:          maxCQE,
-		MaxMR:           mem.MaxRegions,
-		MaxMW:           mem.MaxWindows,
-		MaxPD:           maxPD,
-		MaxAH:           maxAH,
-		MaxQPRdAtom:     maxRdAtom,
-		MaxResRdAtom:    0x3f000,
-		MaxQPInitRdAtom: maxRdAtom,
-		AtomicCap:       abi.AtomicHCA,
-		MaxPkeys:        maxPkeys,
-		LocalCAAckDelay: 15,
-		PhysPortCnt:     1,
+		NodeGUID:              d.guid,
+		SysImageGUID:          d.guid,
+		VendorID:              rxeVendor,
+		MaxMRSize:             1<<64 - 1,
+		PageSizeCap:           0xfffff000,
+		MaxQP:                 maxQP,
+		MaxQPWR:               maxQPWR,
+		DeviceCapFlags:        capCurrQPStateMod | capSysImageGUID | capRCRNRNAKGen | capMemWindow | capMemWindow2B,
+		MaxSGE:                ring.MaxSGE,
+		MaxSGERd:              ring.MaxSGE,
+		MaxSRQ:                maxSRQ,
+		MaxSRQWR:              maxSRQWR,
+		MaxSRQSGE:             maxSRQSGE,
+		MaxCQ:                 maxCQ,
+		MaxCQE:                maxCQE,
+		MaxMR:                 mem.MaxRegions,
+		MaxMW:                 mem.MaxWindows,
+		MaxPD:                 maxPD,
+		MaxAH:                 maxAH,
+		MaxQPRdAtom:           maxRdAtom,
+		MaxResRdAtom:          0x3f000,
+		MaxQPInitRdAtom:       maxRdAtom,
+		AtomicCap:             abi.AtomicHCA,
+		MaxMcastGrp:           maxGroups,
+		MaxMcastQPAttach:      maxMembers,
+		MaxTotalMcastQPAttach: maxGroups * maxMembers,
+		MaxPkeys:              maxPkeys,
+		LocalCAAckDelay:       15,
+		PhysPortCnt:           1,
 	}
 }
 

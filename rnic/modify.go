@@ -107,13 +107,17 @@ func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, erro
 	case named(abi.QPMaskAV):
 		var err error
 		attr.Peer, err = q.d.peer(&a.Dest)
+		if err == nil && attr.Peer.Addr().IsMulticast() {
+			err = fmt.Errorf("destination GID %v is a multicast group, not the address of a queue pair: %w", attr.Peer.Addr(), syscall.EINVAL)
+		}
 		return attr, err
 	}
 	return attr, nil
 }
 
-// peer is the address that an address vector means. The DGID is the peer's IP
-// address (IBA A17.4), the dlid a soft device's UDP port (0: 4791).
+// peer is the address that an address vector means. The DGID is the IP address
+// of the peer or of a multicast group (IBA A17.4), the dlid a soft device's UDP
+// port (0: 4791).
 func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 	addr, local := netip.AddrFrom16(v.DGID).Unmap(), d.caps.Local.Addr()
 	switch {
@@ -123,7 +127,7 @@ func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("address vector without a GID: RoCE needs is_global: %w", syscall.EINVAL)
 	case v.SGIDIndex != 0:
 		return netip.AddrPort{}, fmt.Errorf("source GID index %d: the port has index 0 only: %w", v.SGIDIndex, syscall.EINVAL)
-	case addr.IsUnspecified() || addr.IsMulticast():
+	case addr.IsUnspecified():
 		return netip.AddrPort{}, fmt.Errorf("destination GID %v is not the address of a queue pair: %w", addr, syscall.EINVAL)
 	case addr.Is4() != local.Is4():
 		return netip.AddrPort{}, fmt.Errorf("destination GID %v cannot be reached from %v, which is of the other IP version: %w", addr, local, syscall.EINVAL)

@@ -19,7 +19,7 @@ func (q *QP) meet(a *abi.ModifyQP, mask abi.QPAttrMask) (device uint64) {
 		return 0
 	}
 	peer, err := q.d.peer(&a.Dest)
-	if err != nil {
+	if err != nil || peer.Addr().IsMulticast() {
 		return 0
 	}
 	return q.d.near.Meet(netip.AddrPortFrom(wire.Bare(peer.Addr()), peer.Port()))

@@ -174,6 +174,9 @@ func (q *QP) Destroy() error {
 	_ = q.engine.Modify(d.now(), abi.QPSReset, &engine.Attr{}, 0)
 	q.bell.Store(false)
 	delete(d.qps, q.num)
+	for group := range d.groups {
+		d.leave(group, q)
+	}
 	d.regions.Release(uint32(q.num))
 	d.numbers.bury(q.num)
 	d.timers.remove(q)

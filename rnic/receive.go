@@ -132,6 +132,10 @@ func (d *Device) deliver(r *receiver) {
 	r.acknowledgementsFirst()
 	for _, i := range r.good {
 		p := &r.parsed[i]
+		if r.in[i].Group.IsValid() {
+			d.deliverGroup(&r.in[i], p)
+			continue
+		}
 		q := d.qps[p.DestQPN]
 		if q == nil {
 			switch {

@@ -98,6 +98,8 @@ var structs = []cStruct{
 	{&AllocMW{}, "ib_uverbs_alloc_mw", AllocMWSize},
 	{&AllocMWResp{}, "ib_uverbs_alloc_mw_resp", AllocMWRespSize},
 	{&DeallocMW{}, "ib_uverbs_dealloc_mw", DeallocMWSize},
+	{&AttachMcast{}, "ib_uverbs_attach_mcast", AttachMcastSize},
+	{&DetachMcast{}, "ib_uverbs_detach_mcast", DetachMcastSize},
 	{&CreateCompChannel{}, "ib_uverbs_create_comp_channel", CreateCompChannelSize},
 	{&CreateCompChannelResp{}, "ib_uverbs_create_comp_channel_resp", CreateCompChannelRespSize},
 	{&CreateCQ{}, "ib_uverbs_create_cq", CreateCQSize},

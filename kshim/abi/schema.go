@@ -80,7 +80,7 @@ func of[T any, P interface {
 func opaque(size int) Layout { return Layout{Size: size} }
 
 const (
-	noMcast   = "the soft RNIC has no multicast; rdma_rxe has"
+	noMcast   = "the mini kernel's rdma_cm joins no multicast groups; Linux's does"
 	noXRC     = "no extended reliable connections, as rdma_rxe"
 	notOnRXE  = "not for this device, as for rdma_rxe: its queues are in mapped memory"
 	optional  = "not for this device, as for rdma_rxe"

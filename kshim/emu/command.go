@@ -35,6 +35,8 @@ var commandHandlers = [...]handler{
 	abi.CmdModifyQP:          modifyQP,
 	abi.CmdDestroyQP:         destroyQP,
 	abi.CmdPostSend:          postSend,
+	abi.CmdAttachMcast:       attachMcast,
+	abi.CmdDetachMcast:       detachMcast,
 	abi.CmdAllocMW:           allocMW,
 	abi.CmdDeallocMW:         deallocMW,
 	abi.CmdCreateSRQ:         createSRQ,

@@ -58,8 +58,9 @@
 //   - REREG_MR works. rxe of Linux 6.1 has no rereg_user_mr, so that the
 //     command is EOPNOTSUPP; later ones change access and domain, not the
 //     memory.
-//   - Memory windows and multicast are refused as for a driver without them
-//     (see abi.Schema). rxe has them.
+//   - ATTACH_MCAST joins the IP group on the device's interface. rxe sets the
+//     interface's filter only: IP packets come when another program, or
+//     rdma_cm, has joined (rxe_mcast.c: rxe_mcast_add).
 //   - DESTROY_CQ wants its whole request. Linux takes 8 bytes less from write
 //     and reads on behind them, for rdma-core 18 and 19 (uverbs_main.c:
 //     verify_hdr).

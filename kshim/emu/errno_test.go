@@ -28,7 +28,7 @@ type handleField struct {
 }
 
 type objects struct {
-	pd, mr, cq, qp, ah, srq, mw uint32
+	pd, mr, cq, qp, ud, ah, srq, mw uint32
 	// free ones, which nothing needs
 	freePD, freeMR, freeCQ, freeQP, freeAH, freeSRQ, freeMW uint32
 
@@ -58,6 +58,9 @@ func newObjects(c *client) *objects {
 	o.freePD = c.pd()
 	o.freeCQ, _ = c.cq(2, -1)
 	o.freeQP = c.qp(o.pd, o.cq, o.cq).QPHandle
+	datagrams := qpRequest(c.addr, o.pd, o.cq, o.cq)
+	datagrams.QPType = abi.QPTUD
+	o.ud = must[abi.CreateQPResp](c, abi.CmdCreateQP, datagrams, 64).QPHandle
 	return o
 }
 
@@ -99,6 +102,8 @@ var examples = []example{
 	{abi.CmdPostSend, 4, func(c *client, o *objects) abi.Struct {
 		return &abi.PostSend{Response: c.addr, QPHandle: o.qp, WQESize: 56}
 	}, []handleField{{8, kindQP}}, syscall.ENOENT},
+	{abi.CmdAttachMcast, 0, func(c *client, o *objects) abi.Struct { return attach(o) }, []handleField{{16, kindQP}}, syscall.ENOENT},
+	{abi.CmdDetachMcast, 0, func(c *client, o *objects) abi.Struct { return attached(c, o) }, []handleField{{16, kindQP}}, syscall.ENOENT},
 	{abi.CmdAllocMW, 8, func(c *client, o *objects) abi.Struct {
 		return &abi.AllocMW{Response: c.addr, PDHandle: o.pd, MWType: 2}
 	},

@@ -299,6 +299,7 @@ type fakeQP struct {
 	state    atomic.Uint32
 	modified abi.ModifyQP
 	dead     atomic.Bool
+	groups   []netip.Addr
 }
 
 func (d *fakeDevice) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEvents) (driver.QP, error) {

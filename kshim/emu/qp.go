@@ -17,8 +17,9 @@ type queuePair struct {
 	offsets  []uint64 // its rings, should they never be mapped
 	reported uint32   // set when it is released
 
-	modify sync.Mutex // from the look at the state to the transition
-	port   uint8      // guarded by modify: set on the way to INIT
+	modify sync.Mutex          // from the look at the state to the transition
+	port   uint8               // guarded by modify: set on the way to INIT
+	groups map[membership]bool // guarded by modify
 
 	events  sync.Mutex
 	element uint64

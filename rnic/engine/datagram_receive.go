@@ -11,6 +11,12 @@ import (
 // Receive takes a packet whose BTH names this queue pair, from the address
 // from. The packet is not kept. Next: Completions.
 func (q *Datagrams) Receive(_ Time, from netip.Addr, p *wire.Packet) {
+	q.ReceiveAt(q.cfg.Local, from, p)
+}
+
+// ReceiveAt is Receive of a packet that was sent to the address at, that of a
+// multicast group in which the queue pair is.
+func (q *Datagrams) ReceiveAt(at, from netip.Addr, p *wire.Packet) {
 	if !q.accept(p) {
 		return
 	}
@@ -23,7 +29,7 @@ func (q *Datagrams) Receive(_ Time, from netip.Addr, p *wire.Packet) {
 		q.counters.DropNoReceive++ // IBA 9.8.3: without a word
 		return
 	}
-	if status := q.store(from, p); status != abi.WCSuccess {
+	if status := q.store(at, from, p); status != abi.WCSuccess {
 		q.comps.push(Completion{ID: r.ID, Status: status, Opcode: abi.WCRecv, Recv: true, Solicited: true})
 		q.state = abi.QPSErr
 		return
@@ -66,7 +72,7 @@ func (q *Datagrams) accept(p *wire.Packet) bool {
 }
 
 // store places the route header and the payload in the receive.
-func (q *Datagrams) store(from netip.Addr, p *wire.Packet) abi.WCStatus {
+func (q *Datagrams) store(at, from netip.Addr, p *wire.Packet) abi.WCStatus {
 	r := &q.recv
 	switch {
 	case r.Err != nil:
@@ -74,7 +80,7 @@ func (q *Datagrams) store(from netip.Addr, p *wire.Packet) abi.WCStatus {
 	case listLength(r.SGE) < uint64(wire.GRHLen+len(p.Payload)):
 		return abi.WCLocLenErr // IBA 11.6.2
 	}
-	grh := routeHeader(q.grh[:0], from, q.cfg.Local, p)
+	grh := routeHeader(q.grh[:0], from, at, p)
 	empty := len(p.Payload) == 0
 	err := q.cfg.Regions.Scatter(q.cfg.PD, r.SGE, 0, grh, empty)
 	if err == nil && !empty {

@@ -219,6 +219,10 @@ func (f *faulty) Quiet()                           { Quiet(f.inner) }
 func (f *faulty) Doze(d time.Duration)             { Doze(f.inner, d) }
 func (f *faulty) Caps() Caps                       { return f.inner.Caps() }
 
+// Join and Leave implement Grouper for an inner link that does.
+func (f *faulty) Join(group netip.Addr) error { return Join(f.inner, group) }
+func (f *faulty) Leave(group netip.Addr)      { Leave(f.inner, group) }
+
 // PathMTU implements Routed for an inner link that does.
 func (f *faulty) PathMTU(peer netip.Addr) (int, error) {
 	if r, ok := f.inner.(Routed); ok {

@@ -11,6 +11,10 @@ type Datagram struct {
 	// receives at.
 	Peer netip.AddrPort
 
+	// Group is the multicast group that a received packet was sent to; zero
+	// for one that was sent to the link's own address.
+	Group netip.Addr
+
 	// Head holds the BTH and the extended headers. A received packet has
 	// everything up to the ICRC in Head (pad included) and no Payload.
 	Head []byte

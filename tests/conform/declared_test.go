@@ -67,12 +67,6 @@ var differences = []difference{
 		{"b recv 1: LOC_QP_OP_ERR RECV", "b recv 1: LOC_LEN_ERR RECV"},
 		{"b recv 1: SUCCESS RECV 49 bytes GRH", "b recv 1: SUCCESS RECV 48 bytes GRH"},
 	}},
-	{"command/unsupported", "emulator", "multicast, which rxe has and the soft RNIC has not: refused as by a driver without them (uverbs_uapi.c:uapi_finalize_disable)", []replacement{
-		{"ATTACH_MCAST by write: ENOENT", "ATTACH_MCAST by write: EOPNOTSUPP"},
-		{"ATTACH_MCAST by ioctl: ENOENT", "ATTACH_MCAST by ioctl: EOPNOTSUPP"},
-		{"DETACH_MCAST by write: ENOENT", "DETACH_MCAST by write: EOPNOTSUPP"},
-		{"DETACH_MCAST by ioctl: ENOENT", "DETACH_MCAST by ioctl: EOPNOTSUPP"},
-	}},
 	{"mr/rereg", "emulator", "as command/REREG_MR", []replacement{
 		{"nothing: EOPNOTSUPP", "nothing: EINVAL"},
 		{"access: EOPNOTSUPP", "access: ok"},

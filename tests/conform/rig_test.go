@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"syscall"
@@ -46,6 +47,17 @@ func newRig(t testing.TB, sys *system) *rig {
 		}
 	})
 	return r
+}
+
+// joinIP has the device's interface take packets to a group.
+func (r *rig) joinIP(group netip.Addr) {
+	r.Helper()
+	if r.sys.joinIP == nil {
+		return
+	}
+	leave, err := r.sys.joinIP(group)
+	r.must(err)
+	r.Cleanup(leave)
 }
 
 // say adds a line to the observation.

@@ -1,7 +1,9 @@
 package conform
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -45,6 +47,7 @@ func kernelRXE() (*system, error) {
 		device:  [2]string{name, name},
 		uapi:    [2]string{name, name},
 		cmAddr:  func(int) netip.Addr { return addr },
+		joinIP:  func(group netip.Addr) (func(), error) { return joinIP(addr, group) },
 		references: func(int) (core, driver int) {
 			return moduleReferences("ib_uverbs"), moduleReferences("rdma_rxe")
 		},
@@ -83,4 +86,26 @@ func rxeAddr(name string) (netip.Addr, error) {
 		}
 	}
 	return netip.Addr{}, fmt.Errorf("%s has no IPv4 address", name)
+}
+
+// joinIP joins a group on the interface that has an address, as rdma_cm's
+// JOIN_MCAST does: rxe's attaching sets the interface's filter only
+// (rxe_mcast.c:rxe_mcast_add).
+func joinIP(addr, group netip.Addr) (leave func(), err error) {
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		ctl := raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptIPMreq(int(fd), unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, &unix.IPMreq{Multiaddr: group.As4(), Interface: addr.As4()})
+		})
+		err = errors.Join(ctl, err)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return func() { conn.Close() }, nil
 }

@@ -37,6 +37,9 @@ type system struct {
 	// kill ends a process of a side as a signal does; nil where that would end
 	// the test.
 	kill func(side int, k kshim.Kernel) error
+	// joinIP has side 0's interface join an IP multicast group, where
+	// attaching a queue pair does not; nil where it does.
+	joinIP func(group netip.Addr) (leave func(), err error)
 	// unload tries to unload the driver, or ib_uverbs.
 	unload func(side int, driver bool) error
 }

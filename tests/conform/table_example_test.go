@@ -49,6 +49,26 @@ var commandExamples = map[string]*commandExample{
 			s.r.must(s.command(abi.CmdDestroyAH, &abi.DestroyAH{AHHandle: s.freeAH}, abi.DestroyAHSize, nil, 0, nil, 0))
 		}, request: func(s *stand) abi.Struct { return &abi.DestroyAH{AHHandle: s.freeAH} }}},
 	},
+	"ATTACH_MCAST": {
+		request: func(s *stand) abi.Struct { return &abi.AttachMcast{QPHandle: s.ud, GID: group.As16()} },
+		handles: []handleField{{16, abi.ObjectQP}},
+		wrong: []wrongState{
+			{what: "no group", request: func(s *stand) abi.Struct { return &abi.AttachMcast{QPHandle: s.ud, GID: s.path.DGID} }},
+			{what: "of a connection", request: func(s *stand) abi.Struct { return &abi.AttachMcast{QPHandle: s.qp, GID: group.As16()} }},
+		},
+	},
+	"DETACH_MCAST": {
+		request: func(s *stand) abi.Struct { return &abi.DetachMcast{QPHandle: s.ud, GID: group.As16()} },
+		handles: []handleField{{16, abi.ObjectQP}},
+		ready: func(s *stand) {
+			attach := &abi.AttachMcast{QPHandle: s.ud, GID: group.As16()}
+			s.r.must(s.command(abi.CmdAttachMcast, attach, abi.AttachMcastSize, nil, 0, nil, 0))
+		},
+		wrong: []wrongState{
+			{what: "another group", request: func(s *stand) abi.Struct { return &abi.DetachMcast{QPHandle: s.ud, GID: group.Next().As16()} }},
+			{what: "another LID", request: func(s *stand) abi.Struct { return &abi.DetachMcast{QPHandle: s.ud, GID: group.As16(), Mlid: 7} }},
+		},
+	},
 	"ALLOC_MW": {
 		request: func(s *stand) abi.Struct { return s.mwRequest(1) },
 		handles: []handleField{{8, abi.ObjectPD}},

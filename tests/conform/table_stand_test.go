@@ -15,6 +15,7 @@ type stand struct {
 	*raw
 	buf                            uint64
 	pd, mr, cq, ah, qp, srq, mw    uint32
+	ud                             uint32 // a queue pair for datagrams
 	freePD, freeMR, freeAH, freeCQ uint32
 	channel, async                 int32
 	path                           abi.QPDest
@@ -75,6 +76,11 @@ func (t *tableRig) build(w *raw) *stand {
 	qp, _, err := w.tryQP(*s.qpRequest())
 	t.must(err)
 	s.qp = qp.QPHandle
+	datagrams := s.qpRequest()
+	datagrams.QPType = abi.QPTUD
+	ud, _, err := w.tryQP(*datagrams)
+	t.must(err)
+	s.ud = ud.QPHandle
 	s.srq = s.shared()
 	s.mw = s.window()
 	return s

@@ -204,6 +204,14 @@ static void structs(void)
 	F(ib_uverbs_alloc_mw_resp, rkey);
 	S(ib_uverbs_dealloc_mw);
 	F(ib_uverbs_dealloc_mw, mw_handle);
+	S(ib_uverbs_attach_mcast);
+	F(ib_uverbs_attach_mcast, gid);
+	F(ib_uverbs_attach_mcast, qp_handle);
+	F(ib_uverbs_attach_mcast, mlid);
+	S(ib_uverbs_detach_mcast);
+	F(ib_uverbs_detach_mcast, gid);
+	F(ib_uverbs_detach_mcast, qp_handle);
+	F(ib_uverbs_detach_mcast, mlid);
 	S(ib_uverbs_create_comp_channel);
 	F(ib_uverbs_create_comp_channel, response);
 	S(ib_uverbs_create_comp_channel_resp);

@@ -71,11 +71,16 @@ var (
 	_ link.Quieter  = (*Link)(nil)
 	_ link.Dozer    = (*Link)(nil)
 	_ link.Tappable = (*Link)(nil)
+	_ link.Grouper  = (*Link)(nil)
 )
 
-// Quiet, Doze, PathMTU, SetTap and Counters are the other link's as well.
+// Quiet, Doze, Join, Leave, PathMTU, SetTap and Counters are the other link's
+// as well.
 
 func (l *Link) Quiet() { link.Quiet(l.Link) }
+
+func (l *Link) Join(group netip.Addr) error { return link.Join(l.Link, group) }
+func (l *Link) Leave(group netip.Addr)      { link.Leave(l.Link, group) }
 
 func (l *Link) PathMTU(peer netip.Addr) (int, error) {
 	if r, ok := l.Link.(link.Routed); ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -40,19 +41,21 @@ type Network struct {
 	queue int
 	batch int
 
-	mu    sync.RWMutex
-	ports map[netip.AddrPort]*port // guarded by mu
-	next  netip.Addr               // guarded by mu: where the search for a free address begins
+	mu     sync.RWMutex
+	ports  map[netip.AddrPort]*port   // guarded by mu
+	groups map[netip.AddrPort][]*port // guarded by mu: those that have joined, copied on a change
+	next   netip.Addr                 // guarded by mu: where the search for a free address begins
 }
 
 // NewNetwork makes a network without ports.
 func NewNetwork(o Options) *Network {
 	n := &Network{
-		mtu:   o.MTU,
-		queue: o.Queue,
-		batch: o.Batch,
-		ports: make(map[netip.AddrPort]*port),
-		next:  firstAddr,
+		mtu:    o.MTU,
+		queue:  o.Queue,
+		batch:  o.Batch,
+		ports:  make(map[netip.AddrPort]*port),
+		groups: make(map[netip.AddrPort][]*port),
+		next:   firstAddr,
 	}
 	if n.mtu <= 0 {
 		n.mtu = DefaultMTU
@@ -112,12 +115,29 @@ func (n *Network) find(at netip.AddrPort) *port {
 	return p
 }
 
+// members returns the ports that have joined a group.
+func (n *Network) members(group netip.AddrPort) []*port {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.groups[group]
+}
+
 func (n *Network) remove(p *port) {
 	n.mu.Lock()
 	if n.ports[p.local] == p {
 		delete(n.ports, p.local)
 	}
+	for group := range n.groups {
+		n.leaveLocked(p, group)
+	}
 	n.mu.Unlock()
+}
+
+func (n *Network) leaveLocked(p *port, group netip.AddrPort) {
+	rest := slices.DeleteFunc(slices.Clone(n.groups[group]), func(m *port) bool { return m == p })
+	if n.groups[group] = rest; len(rest) == 0 {
+		delete(n.groups, group)
+	}
 }
 
 // errClosed is the error of a closed port.

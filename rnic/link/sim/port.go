@@ -2,6 +2,7 @@ package sim
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,9 +38,10 @@ const maxPaths = 4096
 
 // datagram is a UDP datagram on its way. buf is the payload, ICRC included.
 type datagram struct {
-	from netip.AddrPort
-	flow wire.Flow
-	buf  []byte
+	from  netip.AddrPort
+	group netip.Addr
+	flow  wire.Flow
+	buf   []byte
 }
 
 type counters struct {
@@ -64,6 +66,27 @@ func (p *port) Caps() link.Caps {
 
 // SetTap implements link.Tappable.
 func (p *port) SetTap(t link.Tap) { p.tap = t }
+
+// Join implements link.Grouper.
+func (p *port) Join(group netip.Addr) error {
+	at := netip.AddrPortFrom(wire.Bare(group), p.local.Port())
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	if p.net.ports[p.local] != p {
+		return errClosed("join", p.local)
+	}
+	if members := p.net.groups[at]; !slices.Contains(members, p) {
+		p.net.groups[at] = append(slices.Clone(members), p)
+	}
+	return nil
+}
+
+// Leave implements link.Grouper.
+func (p *port) Leave(group netip.Addr) {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	p.net.leaveLocked(p, netip.AddrPortFrom(wire.Bare(group), p.local.Port()))
+}
 
 // Counters implements link.Link, with the names of rnic/link/udp where the
 // meaning is the same. drop_queue_full counts at the port whose queue

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"net/netip"
+
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -48,14 +50,22 @@ func (p *port) check(batch []link.Packet) int {
 	for i := range p.lent {
 		d := &p.lent[i]
 		if p.tap != nil {
-			p.tap.Datagram(link.Inbound, d.from, p.local, 0, d.buf, nil, nil)
+			p.tap.Datagram(link.Inbound, d.from, d.to(p.local), 0, d.buf, nil, nil)
 		}
 		if !d.flow.Check(d.buf, 0) {
 			p.count.icrc.Add(1)
 			continue
 		}
-		batch[n] = link.Packet{Peer: d.from, Head: d.buf[:len(d.buf)-wire.ICRCLen]}
+		batch[n] = link.Packet{Peer: d.from, Group: d.group, Head: d.buf[:len(d.buf)-wire.ICRCLen]}
 		n++
 	}
 	return n
+}
+
+// to is the datagram's destination at the port local.
+func (d *datagram) to(local netip.AddrPort) netip.AddrPort {
+	if d.group.IsValid() {
+		return netip.AddrPortFrom(d.group, local.Port())
+	}
+	return local
 }

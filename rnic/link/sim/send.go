@@ -24,22 +24,33 @@ func (p *port) Send(batch []link.Packet) error {
 	return nil
 }
 
-// sendTo writes packets out and queues them at their common destination.
+// sendTo sends packets to their common destination, a port or a group.
 func (p *port) sendTo(to netip.AddrPort, batch []link.Packet) {
 	at := netip.AddrPortFrom(wire.Bare(to.Addr()), to.Port())
-	dst := p.net.find(at)
 	way := p.path(at)
 	if p.tap != nil && way.ok {
 		p.show(at, batch, way.flow)
 	}
+	if way.ok && at.Addr().IsMulticast() {
+		for _, dst := range p.net.members(at) {
+			p.queue(dst, at.Addr(), batch, way.flow)
+		}
+		return
+	}
+	dst := p.net.find(at)
 	if dst == nil || !way.ok {
 		p.count.noRoute.Add(uint64(len(batch)))
 		return
 	}
+	p.queue(dst, netip.Addr{}, batch, way.flow)
+}
+
+// queue writes packets out and queues them at one port.
+func (p *port) queue(dst *port, group netip.Addr, batch []link.Packet, flow wire.Flow) {
 	p.stage = p.stage[:0]
 	for i := range batch {
-		if buf := p.finish(&batch[i], dst, way.flow); buf != nil {
-			p.stage = append(p.stage, datagram{from: p.local, flow: way.flow, buf: buf})
+		if buf := p.finish(&batch[i], dst, flow); buf != nil {
+			p.stage = append(p.stage, datagram{from: p.local, group: group, flow: flow, buf: buf})
 		}
 	}
 	if len(p.stage) > 0 {

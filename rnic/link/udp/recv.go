@@ -26,7 +26,7 @@ const badReads = 4
 // Recv hands out datagrams whose ICRC is right. What one read brought may take
 // several calls; nothing is read before all of it was handed out.
 func (s *socket) Recv(batch []link.Packet) (int, error) {
-	good, reads := 0, 0
+	good, reads := s.groups.take(batch), 0
 	for good < len(batch) {
 		d, ok := s.rx.next()
 		if ok {
@@ -48,7 +48,10 @@ func (s *socket) Recv(batch []link.Packet) (int, error) {
 
 // Wait implements link.Link.
 func (s *socket) Wait() error {
-	err := s.raw.Wait()
+	var err error
+	if s.groups.waiting.Load() == 0 {
+		err = s.raw.Wait()
+	}
 	s.waits.Add(1)
 	return err
 }
@@ -69,7 +72,11 @@ func (s *socket) Watch(fd int) error {
 }
 
 // Doze implements link.Dozer.
-func (s *socket) Doze(d time.Duration) { s.raw.Doze(d) }
+func (s *socket) Doze(d time.Duration) {
+	if s.groups.waiting.Load() == 0 {
+		s.raw.Doze(d)
+	}
+}
 
 // check verifies a received datagram and describes it in pkt.
 func (s *socket) check(d datagram, pkt *link.Packet) bool {

@@ -32,3 +32,13 @@ func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 	g.recv, _ = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF)
 	return g, nil
 }
+
+// setGroupInterface has packets to groups of IPv6 leave by an interface.
+func setGroupInterface(fd uintptr, index int) {
+	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, index)
+}
+
+// reuse lets sockets of several processes be bound to a group's address.
+const reuse = unix.SO_REUSEPORT
+
+func setGroupOptions(int, bool) {}

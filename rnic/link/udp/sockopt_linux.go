@@ -26,6 +26,13 @@ func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 	if err != nil {
 		return granted{}, err
 	}
+	// Packets to multicast groups go as far as others.
+	const hops = 64
+	if v4 {
+		_ = unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, hops)
+	} else {
+		_ = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, hops)
+	}
 	// Switches may mark packets of an ECN-capable transport instead of dropping
 	// them, and received marks are told. The ICRC leaves the field out.
 	if v4 {
@@ -51,4 +58,24 @@ func setOptions(fd uintptr, v4 bool, o Options) (granted, error) {
 	g.offload.gso = !o.NoGSO && unix.SetsockoptInt(s, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
 	g.offload.gro = useGRO && !o.NoGRO && unix.SetsockoptInt(s, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	return g, nil
+}
+
+// setGroupInterface has packets to groups of IPv6 leave by an interface; over
+// IPv4 it is that of the socket's address.
+func setGroupInterface(fd uintptr, index int) {
+	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, index)
+}
+
+// reuse lets sockets of several processes be bound to a group's address.
+const reuse = unix.SO_REUSEADDR
+
+// setGroupOptions has a group's socket receive what came by the interface on
+// which it has joined, and over IPv6 datagrams without a checksum.
+func setGroupOptions(fd int, v4 bool) {
+	if v4 {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0)
+		return
+	}
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0)
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_RX, 1)
 }

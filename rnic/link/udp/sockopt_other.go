@@ -4,6 +4,8 @@ package udp
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"runtime"
 	"syscall"
 )
@@ -13,3 +15,7 @@ import (
 func setOptions(uintptr, bool, Options) (granted, error) {
 	return granted{}, fmt.Errorf("RoCEv2 over sockets is not supported on %s: %w", runtime.GOOS, syscall.ENOTSUP)
 }
+
+func setGroupInterface(uintptr, int) {}
+
+func listenGroup(_, _ netip.AddrPort, _ int) (*net.UDPConn, error) { return nil, syscall.ENOTSUP }

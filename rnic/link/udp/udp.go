@@ -28,6 +28,7 @@ type socket struct {
 	tap     link.Tap // or nil
 	tx      sender
 	rx      receiver
+	groups  groups
 	count   counters
 	waits   atomic.Uint64 // how often Wait returned
 }
@@ -49,6 +50,9 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 		SendBuffer: got.send,
 		RecvBuffer: got.recv,
 	}}
+	if local.Addr().Is6() {
+		_ = raw.Control(func(fd uintptr) { setGroupInterface(fd, index) })
+	}
 	s.tx.init(s)
 	s.rx.init(s)
 	return s, nil
@@ -69,7 +73,10 @@ func (s *socket) PathMTU(peer netip.Addr) (int, error) {
 }
 
 // Close closes the socket; a Send or Wait that blocks ends with net.ErrClosed.
-func (s *socket) Close() error { return s.raw.Close() }
+func (s *socket) Close() error {
+	s.groups.close()
+	return s.raw.Close()
+}
 
 // Send finishes each packet with its pad and ICRC and sends them in order.
 func (s *socket) Send(batch []link.Packet) error {

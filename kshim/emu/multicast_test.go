@@ -1,0 +1,68 @@
+package emu
+
+import (
+	"net/netip"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/driver"
+)
+
+var _ driver.MulticastQP = (*fakeQP)(nil)
+
+func (q *fakeQP) AttachMulticast(group netip.Addr) error {
+	defer q.d.step("QP.AttachMulticast")()
+	q.groups = append(q.groups, group)
+	return nil
+}
+
+func (q *fakeQP) DetachMulticast(group netip.Addr) error {
+	defer q.d.step("QP.DetachMulticast")()
+	q.groups = slices.DeleteFunc(q.groups, func(g netip.Addr) bool { return g == group })
+	return nil
+}
+
+var testGroup = netip.MustParseAddr("::ffff:239.1.2.3").As16()
+
+func attach(o *objects) *abi.AttachMcast {
+	return &abi.AttachMcast{QPHandle: o.ud, GID: testGroup}
+}
+
+// attached is DETACH_MCAST of a group that the queue pair, if there is one, is
+// in.
+func attached(c *client, o *objects) *abi.DetachMcast {
+	in := make([]byte, abi.AttachMcastSize)
+	attach(o).Put(in)
+	_, _ = c.writeRaw(uint32(abi.CmdAttachMcast), in, 0)
+	return &abi.DetachMcast{QPHandle: o.ud, GID: testGroup}
+}
+
+// A queue pair that is in a group is not destroyed by a command, and is by the
+// end of its file. The driver is told of each group once.
+func TestMulticastMembers(t *testing.T) {
+	c := newClient(t, true)
+	o := newObjects(c)
+	req := attached(c, o)
+	attached(c, o)
+	in := make([]byte, abi.DetachMcastSize)
+	detach := func() error {
+		req.Put(in)
+		_, err := c.writeRaw(uint32(abi.CmdDetachMcast), in, 0)
+		return err
+	}
+	qp := c.dev.last
+	require.Equal(t, []netip.Addr{netip.AddrFrom16(testGroup)}, qp.groups)
+	destroy := make([]byte, abi.DestroyQPSize)
+	(&abi.DestroyQP{Response: c.addr, QPHandle: o.ud}).Put(destroy)
+	_, err := c.writeRaw(uint32(abi.CmdDestroyQP), destroy, 4)
+	require.ErrorIs(t, err, syscall.EBUSY)
+	require.NoError(t, detach())
+	require.Empty(t, qp.groups)
+	require.ErrorIs(t, detach(), syscall.EINVAL)
+	attached(c, o)
+	require.NoError(t, c.f.Close())
+}
