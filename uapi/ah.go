@@ -17,7 +17,8 @@ type addressHandle struct {
 }
 
 // CreateAH makes an address handle: the path from this device's port to the
-// device at remote, for datagrams. Port 0 means RoCEPort.
+// device at remote, or to a multicast group (AttachMulticast), for datagrams.
+// Port 0 means RoCEPort.
 //
 // Errors: EINVAL for an address that is not one device's; EAFNOSUPPORT,
 // ENETUNREACH and EADDRNOTAVAIL as for ConnectQP; ENOMEM when the device has no
@@ -51,7 +52,7 @@ func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 	switch {
 	case c.closed.Load():
 		return -1, errContextClosed
-	case !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast():
+	case !addr.IsValid() || addr.IsUnspecified():
 		return -1, explain(syscall.EINVAL, "%v is not the address of a device", remote.Addr())
 	}
 	pd, err := c.domain(config.PD)
@@ -80,7 +81,11 @@ func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 
 // reaches refuses an address that the device cannot send to.
 func (c *Context) reaches(addr netip.Addr, port uint16) error {
-	if err := reachable(c.chosen.addr.Addr(), addr); err != nil {
+	reaches := func(addr netip.Addr) error { return reachable(c.chosen.addr.Addr(), addr) }
+	if addr.IsMulticast() {
+		reaches = c.isGroup
+	}
+	if err := reaches(addr); err != nil {
 		return err
 	}
 	if c.backend.spec.kind == kindHost && port != RoCEPort {

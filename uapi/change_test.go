@@ -145,9 +145,9 @@ func TestAddressHandles(t *testing.T) {
 	require.NotZero(t, ah)
 	require.Len(t, a.OpenHandles(), 1)
 	require.ErrorIs(t, b.DestroyAH(ah), syscall.EBADF, "another context's")
-	for name, bad := range map[string]string{"unspecified": "0.0.0.0:4791", "multicast": "224.0.0.1:4791"} {
+	for _, bad := range []string{"0.0.0.0:4791", "[ff0e::1]:4791"} {
 		_, err := a.CreateAH(netip.MustParseAddrPort(bad))
-		require.ErrorIs(t, err, syscall.EINVAL, name)
+		require.ErrorIs(t, err, syscall.EINVAL, bad)
 	}
 	_, err = a.CreateAH(netip.AddrPort{})
 	require.ErrorIs(t, err, syscall.EINVAL)

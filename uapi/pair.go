@@ -297,6 +297,7 @@ func (c *Context) destroyQP(qp QP) error {
 	if conn := q.conn.Load(); conn != nil {
 		conn.destroy()
 	}
+	_ = q.verbs.LeaveGroups() // Destroy tells if it has not
 	err = q.verbs.Destroy()
 	if e := q.detachCQs(); err == nil {
 		err = e

@@ -226,7 +226,7 @@ func (c *Context) Close() error {
 	close(c.done)
 	var errs []error
 	for _, qp := range c.allQPs() {
-		errs = append(errs, qp.destroy(errClosed))
+		errs = append(errs, qp.leaveGroups(), qp.destroy(errClosed))
 	}
 	for _, s := range c.allSRQs() {
 		errs = append(errs, s.destroy(errClosed))

@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,8 +24,9 @@ type QP struct {
 	cap    QPCap
 	gen    uint32 // written with both work queues' mu held; changes when the queue pair is reset
 
-	modify sync.Mutex // held through Modify, Query, kick and Destroy
-	gone   bool       // guarded by modify: destroyed
+	modify sync.Mutex              // held through Modify, Query, kick and Destroy
+	gone   bool                    // guarded by modify: destroyed
+	groups map[netip.Addr]struct{} // guarded by modify: multicast groups it is in
 
 	state   atomic.Uint32 // abi.QPState as far as the client knows; written with rq.mu held, and sq.mu too unless it goes to ERR
 	suspect atomic.Bool   // counted in recvCQ.suspects

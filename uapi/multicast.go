@@ -1,0 +1,49 @@
+package uapi
+
+import (
+	"net/netip"
+	"syscall"
+)
+
+// MulticastQPN is the queue pair number of datagrams to a multicast group.
+const MulticastQPN = 1<<24 - 1
+
+// AttachMulticast has a queue pair for datagrams receive what is sent to an IP
+// multicast group, too: by PostSendTo with an address handle of the group, the
+// number MulticastQPN and the queue pair's Q_Key. The sender's own queue pairs
+// that are in the group receive it as well. Twice is once; DestroyQP leaves.
+//
+// Errors: EBADF for a bad handle; EINVAL for an address that is no group's, and
+// for connections; ENOMEM when the group or the device is full. On a kernel
+// device the interface must have joined the IP group (ip maddr), or nothing
+// comes.
+func (c *Context) AttachMulticast(qp QP, group netip.Addr) error {
+	q, err := c.pair(qp)
+	if err == nil {
+		err = c.isGroup(group)
+	}
+	if err == nil {
+		err = c.ended(q.verbs.AttachMulticast(group.Unmap()), &c.closed, "")
+	}
+	return opError("AttachMulticast", qpName(qp), err)
+}
+
+// DetachMulticast ends it. EINVAL if the queue pair is not in the group.
+func (c *Context) DetachMulticast(qp QP, group netip.Addr) error {
+	q, err := c.pair(qp)
+	if err == nil {
+		err = c.isGroup(group)
+	}
+	if err == nil {
+		err = c.ended(q.verbs.DetachMulticast(group.Unmap()), &c.closed, "")
+	}
+	return opError("DetachMulticast", qpName(qp), err)
+}
+
+// isGroup refuses what is no multicast group, or one of the other IP version.
+func (c *Context) isGroup(group netip.Addr) error {
+	if !group.Unmap().IsMulticast() || group.Unmap().Is4() != c.chosen.addr.Addr().Is4() {
+		return explain(syscall.EINVAL, "%v is not a multicast group that %v can be in", group, c.chosen.addr.Addr())
+	}
+	return nil
+}
