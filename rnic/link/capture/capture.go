@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"net/netip"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -43,6 +44,10 @@ func Wrap(l link.Link, path string, o Options) (link.Link, error) {
 	t.SetTap(f)
 	return &captured{l, f}, nil
 }
+
+// Join and Leave implement link.Grouper for a link that does.
+func (c *captured) Join(group netip.Addr) error { return link.Join(c.Link, group) }
+func (c *captured) Leave(group netip.Addr)      { link.Leave(c.Link, group) }
 
 // Counters adds the capture's counters to the link's.
 func (c *captured) Counters(dst []link.Counter) []link.Counter {
