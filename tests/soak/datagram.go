@@ -303,7 +303,8 @@ func (e *datagramEnd) postReceive() error {
 	return nil
 }
 
-// pieces makes at most so many spans of n bytes from at on, with gaps of a byte.
+// pieces makes at most so many spans of n bytes from at on, with gaps of a
+// byte.
 func pieces(r *virtual.Rand, at, n, most int) []span {
 	var list []span
 	for left := r.Between(1, most); left > 0; left-- {
