@@ -63,33 +63,27 @@ type File interface {
 	Close() error
 }
 
-// Progresser is an optional part of a device's File: a kernel that runs in the
-// program's process lets one that polls do the device's work, so that no other
-// goroutine need be woken for it.
-type Progresser interface {
+// Driven is an optional part of a device's File: a kernel that runs in the
+// program's process lets programs do the device's work, so that no other
+// goroutine need be woken for it. Its methods allocate nothing, and are
+// harmless after Close.
+type Driven interface {
 	// Progress does what there is to do without blocking: packets are received
 	// and sent, completions written. It reports whether it did something. A
-	// program calls it when it found a queue empty, and looks again when it
-	// reports true. It allocates nothing, and is harmless after Close.
+	// program that polls calls it when it found a queue empty, and looks again
+	// when it reports true.
 	Progress() bool
-}
-
-// Attender is an optional part of a device's File: a kernel that runs in the
-// program's process lets a goroutine that waits for a completion do the
-// device's work meanwhile, so that no other has to be woken first, and then
-// wake it.
-type Attender interface {
 	// News is a number that each completion changes, whosever it is. A program
 	// that is going to wait reads it before it looks at its queue.
 	News() uint32
-	// Attend does the device's work until News is not news any more, ctx ends
-	// or wakes is not seen any more, and reports true: then the program looks
-	// at its queue, where nothing can have come unnoticed. It reports false
-	// when the program had better arm its queue and wait for the event, as with
-	// any kernel: there are other waiters, it waits too seldom, or the device
-	// has failed. It allocates nothing.
-	Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool
-	// Rouse lets an Attend look at its ctx and wakes again. A goroutine that
+	// Lead does the device's work until News is not news any more, ctx ends or
+	// wakes is not seen any more, and reports true: then the program looks at
+	// its queue, where nothing can have come unnoticed. It reports false when
+	// the program had better arm its queue and wait for the event, as with any
+	// kernel: there are other waiters, it waits too seldom, or the device has
+	// failed.
+	Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool
+	// Rouse makes a Lead look at its ctx and wakes again. A goroutine that
 	// changes them calls Rouse afterwards.
 	Rouse()
 }

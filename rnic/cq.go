@@ -120,7 +120,7 @@ func (c *CQ) put(wc *ring.WC, solicited bool) {
 	}
 	c.prod.Publish(1)
 	event := c.armed == armedAny || c.armed == armedSolicited && solicited
-	c.d.attendance.announce(c.d, event)
+	c.d.announce(event)
 	if event {
 		c.armed = unarmed
 		c.ev.Completion()

@@ -71,8 +71,9 @@ type Device struct {
 	down    atomic.Bool         // closed, or lost: doorbells ask check
 
 	rx         receiver
+	own        ownership
 	polling    polling
-	attendance attendance
+	waiters    waiters
 	contention contention
 	woken      struct{ listener, worker atomic.Uint64 } // how often, for tests
 
@@ -133,8 +134,7 @@ func New(c Config) (*Device, error) {
 	}
 	d.gsi = newGSI(c.CM, d, rand.NewChaCha8(secret()))
 	d.rx.init(max(caps.BatchSize, 1))
-	d.polling.unpark = make(chan struct{}, 1)
-	d.attendance.listens = make(chan struct{}, 1)
+	d.own.init()
 	d.mu.d = d
 	d.sent = sync.NewCond(&d.mu.Mutex)
 	d.alarm = time.NewTimer(time.Hour)
@@ -214,7 +214,7 @@ func (d *Device) Close() error {
 	close(d.quit)
 	err := d.link.Close()
 	d.procs.Wait()
-	d.attendance.end()
+	d.endWaits()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}

@@ -1,7 +1,6 @@
 package rnic
 
 import (
-	"runtime"
 	"sync"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -25,63 +24,6 @@ func (r *receiver) init(batch int) {
 	r.in = make([]link.Packet, batch)
 	r.parsed = make([]wire.Packet, batch)
 	r.good = make([]int, 0, batch)
-}
-
-// listen is the listener: it receives whenever no program does, until the link
-// is closed.
-func (d *Device) listen() {
-	for {
-		err := d.link.Wait()
-		d.woken.listener.Add(1)
-		if err == nil {
-			if !d.park() {
-				return
-			}
-			d.rx.Lock()
-			err = d.drain()
-			d.rx.Unlock()
-		}
-		if err != nil {
-			d.mu.Lock()
-			d.fail(err)
-			d.settle(0)
-			d.mu.Unlock()
-			d.attendance.decided() // not to come back
-			return
-		}
-	}
-}
-
-// drain receives until the link is empty and stays so for a moment.
-// Acknowledgements go last, when the waiters that were told of completions have
-// had their turn: their answers take the acknowledgements along. Preconditions:
-// rx is held.
-func (d *Device) drain() error {
-	told := d.attendance.told.Load()
-	for {
-		n, err := d.receive()
-		// Waiters that were told of completions go first.
-		if n == 0 && err == nil && told == d.attendance.told.Load() && d.rx.spin.worth() {
-			d.rx.spin.paid(d.spin(func() bool {
-				n, err = d.receive()
-				return n > 0 || err != nil || d.polled()
-			}))
-		}
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			continue
-		}
-		if !d.owed.Load() {
-			return nil
-		}
-		runtime.Gosched()
-		d.mu.Lock()
-		d.sendHeld()
-		d.mu.Unlock()
-		return nil
-	}
 }
 
 // receive takes a batch from the link, if there is one, and all that follows

@@ -3,7 +3,6 @@ package rnic
 import (
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -12,12 +11,6 @@ import (
 // Adaptive spinning: before blocking, spin up to spinFor if recent spins found
 // a packet. A packet that comes at once then finds the receiver awake, which
 // spares both sides the wake-up. Otherwise a spin is tried once in a while.
-const (
-	spinFor    = 25 * time.Microsecond
-	spinTurns  = 128 // looks at most, where time stands still
-	spinRetry  = 1   // waits without a spin after one in vain; twice as many each time
-	spinRarely = 8   // the most waits without
-)
 
 // spinner decides whether the next wait begins with a spin.
 type spinner struct{ skip, backoff int }
@@ -61,18 +54,6 @@ type contention struct {
 	left  atomic.Int32 // spins still to be left out because of them
 	still atomic.Bool  // time stands still: it is that of a testing/synctest bubble
 }
-
-const (
-	// longYield is longer than a peer on the same processor takes: a thread
-	// that kept the processor so long has work for its whole time slice.
-	longYield = time.Millisecond
-	// contendedFor is the number of spins left out then.
-	contendedFor = 512
-	// dozeFor is the time that a polling program sleeps instead of spinning,
-	// unless a packet arrives: the scheduler prefers a thread that slept to one
-	// that spins.
-	dozeFor = 50 * time.Microsecond
-)
 
 // contended reports whether the processor is better left to other threads.
 func (d *Device) contended() bool {

@@ -14,17 +14,6 @@ import (
 // a note. The notes are served when there are streamMost of them, when another
 // goroutine works on the device, or when the program looks for completions that
 // are not there yet.
-const (
-	// streamGap is the longest pause between two doorbells of a stream.
-	streamGap = 5 * time.Microsecond
-	// A queue pair streams once its score reaches streamAfter: +1 for a
-	// doorbell within streamGap, -streamPause otherwise; streamEver caps it.
-	streamAfter = 8
-	streamEver  = 64
-	streamPause = 4
-	// streamMost is the most notes that wait.
-	streamMost = 32
-)
 
 // stream is the state that a queue pair's doorbells share.
 type stream struct {

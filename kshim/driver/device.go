@@ -14,8 +14,8 @@ import (
 // checks its own limits. Errors are, or wrap, a syscall.Errno. Methods are
 // called concurrently.
 //
-// A Device may have more: EventSource, CMDevice, SRQDevice, MWDevice,
-// kshim.Progresser and kshim.Attender.
+// A Device may have more: EventSource, CMDevice, SRQDevice, MWDevice and
+// kshim.Driven.
 //
 // The core destroys objects in dependency order (QP, SRQ, CQ, MW, MR, PD) and
 // destroys each exactly once, also when a process dies in the middle.

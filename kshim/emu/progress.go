@@ -7,40 +7,41 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-var (
-	_ kshim.Progresser = (*uverbsFile)(nil)
-	_ kshim.Attender   = (*uverbsFile)(nil)
-)
+var _ kshim.Driven = (*uverbsFile)(nil)
 
-// Progress lets the device work in this call. See kshim.Progresser.
-func (f *uverbsFile) Progress() bool {
+// driven is the device, if programs may drive it, or nil.
+func (f *uverbsFile) driven() kshim.Driven {
+	d, _ := f.dev.Device.(kshim.Driven)
 	if f.state.Load() != fileOpen {
-		return false
+		return nil
 	}
-	p, ok := f.dev.Device.(kshim.Progresser)
-	return ok && p.Progress()
+	return d
 }
 
-// News counts the device's completions. See kshim.Attender.
+// Progress implements kshim.Driven.
+func (f *uverbsFile) Progress() bool {
+	d := f.driven()
+	return d != nil && d.Progress()
+}
+
+// News implements kshim.Driven.
 func (f *uverbsFile) News() uint32 {
-	if a, ok := f.dev.Device.(kshim.Attender); ok {
-		return a.News()
+	if d := f.driven(); d != nil {
+		return d.News()
 	}
 	return 0
 }
 
-// Attend lets the device work in this call, and waits. See kshim.Attender.
-func (f *uverbsFile) Attend(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
-	if f.state.Load() != fileOpen {
-		return false
-	}
-	a, ok := f.dev.Device.(kshim.Attender)
-	return ok && a.Attend(ctx, news, wakes, seen)
+// Lead implements kshim.Driven.
+func (f *uverbsFile) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
+	d := f.driven()
+	return d != nil && d.Lead(ctx, news, wakes, seen)
 }
 
-// Rouse ends an Attend. See kshim.Attender.
+// Rouse implements kshim.Driven. A Lead may be under way when the file has just
+// been closed.
 func (f *uverbsFile) Rouse() {
-	if a, ok := f.dev.Device.(kshim.Attender); ok {
-		a.Rouse()
+	if d, ok := f.dev.Device.(kshim.Driven); ok {
+		d.Rouse()
 	}
 }

@@ -25,7 +25,7 @@ type fakeFile struct {
 	addr uint64 // where Pin says the next memory lies
 }
 
-// fakeProgressFile has besides what kshim.Progresser and kshim.Attender ask
+// fakeProgressFile has besides what kshim.Driven and kshim.Driven ask
 // for.
 type fakeProgressFile struct {
 	*fakeFile
@@ -35,7 +35,7 @@ type fakeProgressFile struct {
 func (f *fakeProgressFile) Progress() bool { f.asked++; return f.asked == 1 }
 
 func (f *fakeProgressFile) News() uint32 { return uint32(f.asked) }
-func (f *fakeProgressFile) Attend(_ context.Context, news uint32, _ *atomic.Uint32, _ uint32) bool {
+func (f *fakeProgressFile) Lead(_ context.Context, news uint32, _ *atomic.Uint32, _ uint32) bool {
 	return news == 2
 }
 func (f *fakeProgressFile) Rouse() {}

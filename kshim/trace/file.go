@@ -37,17 +37,11 @@ func (k *kernel) wrap(f kshim.File, kind fileKind, path, fd string) *file {
 	return &file{inner: f, kernel: k, kind: kind, path: path, fd: fd}
 }
 
-// progresser holds the further methods of a file of a kernel in this process.
-type progresser interface {
-	kshim.Progresser
-	kshim.Attender
-}
-
 // progressFile is a file of a kernel that makes progress when it is asked to.
 // That is no call, and is not shown.
 type progressFile struct {
 	*file
-	progresser
+	kshim.Driven
 }
 
 // waitFile is a file whose events a command fetches. That it is waited for is
@@ -62,7 +56,7 @@ func (f *file) asFile() kshim.File {
 	if w, ok := f.inner.(kshim.Waiter); ok {
 		return &waitFile{f, w}
 	}
-	if p, ok := f.inner.(progresser); ok {
+	if p, ok := f.inner.(kshim.Driven); ok {
 		return &progressFile{f, p}
 	}
 	return f

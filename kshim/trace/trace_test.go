@@ -13,8 +13,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
 // put encodes structures one after the other.
@@ -335,15 +337,15 @@ func TestHandsOn(t *testing.T) {
 // cannot, it cannot.
 func TestProgress(t *testing.T) {
 	_, f, out := traced(t)
-	_, ok := f.(progresser)
+	_, ok := f.(kshim.Driven)
 	require.False(t, ok)
 	inner := &fakeProgressFile{fakeFile: &fakeFile{fakeKernel: &fakeKernel{}}}
 	k := &kernel{inner: inner.fakeKernel, out: &output{w: out}, memory: &memory{}}
-	p, ok := k.wrap(inner, deviceFile, "", "3").asFile().(progresser)
+	p, ok := k.wrap(inner, deviceFile, "", "3").asFile().(kshim.Driven)
 	require.True(t, ok)
 	require.True(t, p.Progress())
 	require.False(t, p.Progress())
-	require.True(t, p.Attend(t.Context(), p.News(), nil, 0))
+	require.True(t, p.Lead(t.Context(), p.News(), nil, 0))
 	require.Empty(t, out.take())
 }
 

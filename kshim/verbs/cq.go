@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -151,13 +150,6 @@ func (cq *CQ) Poll(wc []WC) (int, error) {
 		return cq.pollOnce(wc)
 	}
 	return n, err
-}
-
-// progress lets a kernel that runs in this process work. It reports whether
-// there may be something new.
-func (c *Context) progress() bool {
-	p, ok := c.cmd.file.(kshim.Progresser)
-	return ok && p.Progress()
 }
 
 func (cq *CQ) pollOnce(wc []WC) (int, error) {

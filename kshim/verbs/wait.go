@@ -121,7 +121,7 @@ func (c *Context) WaitAny(ctx context.Context, cqs []*CQ, wc []WC) (at, n int, e
 		if err = ctx.Err(); err != nil {
 			return 0, 0, err
 		}
-		if c.attend(ctx, cqs, news, wakes, seen) {
+		if c.lead(ctx, cqs, news, wakes, seen) {
 			continue
 		}
 		if w == nil {

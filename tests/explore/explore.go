@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ type Step struct {
 
 // explorer holds the states that were reached.
 type explorer struct {
-	t       *testing.T
+	problem string           // the first one
 	numbers map[uint64]int32 // states by their hash
 	states  []origin
 	queue   []Model    // states, nil when visited
@@ -38,21 +39,33 @@ type origin struct {
 	label string
 }
 
-// Check fails the test if a state breaks an invariant, is stuck, or cannot
-// reach an end any more, or if there are more than atMost states. It returns
-// the number of states.
+// Check fails the test if Find finds a problem, and returns the number of
+// states.
 func Check(t *testing.T, init Model, atMost int) (states int) {
 	t.Helper()
-	x := &explorer{t: t, numbers: map[uint64]int32{}}
+	states, problem := Find(init, atMost)
+	if problem != "" {
+		t.Fatal(problem)
+	}
+	return states
+}
+
+// Find tells of a state that breaks an invariant, is stuck, or cannot reach an
+// end any more, and of more than atMost states; "" is nothing. It also returns
+// the number of states that it has seen.
+func Find(init Model, atMost int) (states int, problem string) {
+	x := &explorer{numbers: map[uint64]int32{}}
 	x.enter(init, origin{from: -1})
-	for i := int32(0); int(i) < len(x.queue); i++ {
+	for i := int32(0); int(i) < len(x.queue) && x.problem == ""; i++ {
 		x.visit(i)
 		if len(x.states) > atMost {
-			t.Fatalf("more than %d states", atMost)
+			return len(x.states), fmt.Sprintf("more than %d states", atMost)
 		}
 	}
-	x.allEnd()
-	return len(x.states)
+	if x.problem == "" {
+		x.allEnd()
+	}
+	return len(x.states), x.problem
 }
 
 func (x *explorer) enter(m Model, from origin) int32 {
@@ -113,11 +126,13 @@ func (x *explorer) allEnd() {
 }
 
 func (x *explorer) report(at int32, last, problem string) {
-	x.t.Helper()
+	if x.problem != "" {
+		return
+	}
 	trace := []string{last}
 	for ; at > 0; at = x.states[at].from {
 		trace = append(trace, x.states[at].label)
 	}
 	slices.Reverse(trace)
-	x.t.Fatalf("after %d states: %s\n\ttrace: %s", len(x.states), problem, strings.Join(trace, "; "))
+	x.problem = fmt.Sprintf("after %d states: %s\n\ttrace: %s", len(x.states), problem, strings.Join(trace, "; "))
 }

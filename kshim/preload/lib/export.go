@@ -29,7 +29,7 @@ import (
 var kernel struct {
 	process *emu.Process
 	tree    preload.Tree
-	polled  atomic.Pointer[[]kshim.Progresser] // open device files
+	polled  atomic.Pointer[[]kshim.Driven] // open device files
 }
 
 // at once is the context of calls that do not wait.
@@ -100,17 +100,17 @@ func rdmashimOpen(path *C.char, flags C.int) C.int {
 	if err != nil {
 		return C.int(number(err))
 	}
-	if p, ok := f.(kshim.Progresser); ok {
-		poll(func(list []kshim.Progresser) []kshim.Progresser { return append(list, p) })
+	if p, ok := f.(kshim.Driven); ok {
+		poll(func(list []kshim.Driven) []kshim.Driven { return append(list, p) })
 	}
 	return C.int(f.(interface{ FD() int }).FD())
 }
 
 // poll changes the list of files whose device is driven by those who poll.
-func poll(change func([]kshim.Progresser) []kshim.Progresser) {
+func poll(change func([]kshim.Driven) []kshim.Driven) {
 	for {
 		old := kernel.polled.Load()
-		var list []kshim.Progresser
+		var list []kshim.Driven
 		if old != nil {
 			list = append(list, *old...)
 		}
@@ -127,10 +127,10 @@ func rdmashimClose(fd C.int) C.int {
 	if err != nil {
 		return C.int(number(err))
 	}
-	if _, ok := f.(kshim.Progresser); ok {
-		poll(func(list []kshim.Progresser) (left []kshim.Progresser) {
+	if _, ok := f.(kshim.Driven); ok {
+		poll(func(list []kshim.Driven) (left []kshim.Driven) {
 			for _, p := range list {
-				if p != f.(kshim.Progresser) {
+				if p != f.(kshim.Driven) {
 					left = append(left, p)
 				}
 			}

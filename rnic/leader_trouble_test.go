@@ -95,10 +95,10 @@ func TestLinkLostWhileWaiting(t *testing.T) {
 	})
 }
 
-// A program that wants to attend waits for the listener to leave the link,
-// which it does not while packets come. Every condition that ends an Attend
+// A program that wants to lead waits for the listener to leave the link,
+// which it does not while packets come. Every condition that ends a Lead
 // ends that wait too.
-func TestAttendBehindABusyListener(t *testing.T) {
+func TestLeadBehindABusyListener(t *testing.T) {
 	for name, end := range map[string]func(a *testDevice, w *waiter, cancel func()){
 		"its context": func(_ *testDevice, _ *waiter, cancel func()) { cancel() },
 		"a wake":      func(a *testDevice, w *waiter, _ func()) { w.wakes.Add(1); a.Rouse() },
@@ -116,11 +116,11 @@ func TestAttendBehindABusyListener(t *testing.T) {
 			w := &waiter{d: a, cq: a.qp.send}
 			ended := make(chan bool, 1)
 			go func() {
-				a.attendance.last.Store(int64(a.now()) + int64(time.Hour))
-				a.attendance.quick.Store(eager)
-				ended <- a.Attend(ctx, a.News(), &w.wakes, 0)
+				a.waiters.last.Store(int64(a.now()) + int64(time.Hour))
+				a.waiters.quick.Store(eager)
+				ended <- a.Lead(ctx, a.News(), &w.wakes, 0)
 			}()
-			require.Eventually(t, func() bool { return a.attendance.blocked.Load() == forListener }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return a.own.owner() == claimed }, patience, time.Millisecond)
 			end(a, w, cancel)
 			select {
 			case did := <-ended:
@@ -133,8 +133,8 @@ func TestAttendBehindABusyListener(t *testing.T) {
 }
 
 // Two programs wait in turn. One finds nothing, and a completion comes for it;
-// the other attends and has it, before the first one does.
-func TestAttendHandsOverNews(t *testing.T) {
+// the other leads and has it, before the first one does.
+func TestLeadHandsOverNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})
 		w := &waiter{d: a, cq: a.qp.send}
@@ -145,11 +145,11 @@ func TestAttendHandsOverNews(t *testing.T) {
 			require.False(t, w.cq.take())
 		}
 		a.qp.post(write(a, b, 1, 0, 0, 8))
-		require.True(t, a.Attend(t.Context(), news[1], &w.wakes, 0))
+		require.True(t, a.Lead(t.Context(), news[1], &w.wakes, 0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		require.True(t, a.Attend(ctx, news[0], &w.wakes, 0))
+		require.True(t, a.Lead(ctx, news[0], &w.wakes, 0))
 		require.Less(t, time.Since(start), prompt)
 		a.Close()
 		b.Close()

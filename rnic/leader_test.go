@@ -16,12 +16,12 @@ import (
 )
 
 // waiter is a program that waits as kshim/verbs does: it looks at its queue,
-// attends, and else arms and waits for the event.
+// leads, and else arms and waits for the event.
 type waiter struct {
 	d     *testDevice
 	cq    *testCQ
 	wakes atomic.Uint32
-	led   int // how often it attended
+	led   int // how often it led
 }
 
 func (w *waiter) wait(ctx context.Context) error {
@@ -33,7 +33,7 @@ func (w *waiter) wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if w.d.Attend(ctx, news, &w.wakes, seen) {
+		if w.d.Lead(ctx, news, &w.wakes, seen) {
 			w.led++
 			continue
 		}
@@ -95,16 +95,16 @@ func TestWaitingWakesNobodyElse(t *testing.T) {
 	})
 }
 
-// Events besides packets that end an Attend.
-func TestAttendEnds(t *testing.T) {
+// Events besides packets that end a Lead.
+func TestLeadEnds(t *testing.T) {
 	for name, links := range map[string]func(testing.TB) [2]link.Link{
 		"sim": simLinks,
 		"udp": func(t testing.TB) [2]link.Link { return udpLinks(t, "127.0.0.1") },
 	} {
-		attending := func(t *testing.T, ctx context.Context) (a *testDevice, w *waiter, ended chan bool) {
+		leading := func(t *testing.T, ctx context.Context) (a *testDevice, w *waiter, ended chan bool) {
 			a, b := connected(t, links(t), 1<<20, abi.MTU4096, qpOptions{})
 			w = &waiter{d: a, cq: a.qp.send}
-			for w.led < 2*attendAfter {
+			for w.led < 2*leadAfter {
 				w.writes(t, b, 10)
 			}
 			news := a.News() // all was taken
@@ -114,29 +114,29 @@ func TestAttendEnds(t *testing.T) {
 				// A moment may pass between the writes and this on a busy
 				// machine.
 				for !did && ctx.Err() == nil && w.wakes.Load() == 0 && !a.down.Load() {
-					a.attendance.last.Store(int64(a.now()))
-					a.attendance.quick.Store(eager)
-					did = a.Attend(ctx, news, &w.wakes, 0)
+					a.waiters.last.Store(int64(a.now()))
+					a.waiters.quick.Store(eager)
+					did = a.Lead(ctx, news, &w.wakes, 0)
 				}
 				ended <- did
 			}()
-			require.Eventually(t, func() bool { return a.attendance.blocked.Load() == forLink }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return a.own.owner() == waiting }, patience, time.Millisecond)
 			return a, w, ended
 		}
 		t.Run(name+"/its context", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			_, _, ended := attending(t, ctx)
+			_, _, ended := leading(t, ctx)
 			cancel()
 			require.True(t, <-ended)
 		})
 		t.Run(name+"/a wake", func(t *testing.T) {
-			a, w, ended := attending(t, t.Context())
+			a, w, ended := leading(t, t.Context())
 			w.wakes.Add(1)
 			a.Rouse()
 			require.True(t, <-ended)
 		})
 		t.Run(name+"/a completion of somebody else's", func(t *testing.T) {
-			a, _, ended := attending(t, t.Context())
+			a, _, ended := leading(t, t.Context())
 			// It fails at once: its memory is none.
 			a.qp.post(&ring.SendWR{ID: 3, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled, SGE: []ring.SGE{{Addr: 1, Length: 8, LKey: 1}}})
 			require.True(t, <-ended)
@@ -145,21 +145,21 @@ func TestAttendEnds(t *testing.T) {
 			require.Equal(t, abi.WCLocProtErr, wc.Status)
 		})
 		t.Run(name+"/Close", func(t *testing.T) {
-			a, _, ended := attending(t, t.Context())
+			a, _, ended := leading(t, t.Context())
 			a.Close()
 			require.False(t, <-ended)
 		})
 		t.Run(name+"/a rival", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			a, w, ended := attending(t, ctx)
-			require.False(t, a.Attend(t.Context(), a.News(), &w.wakes, 0))
+			a, w, ended := leading(t, ctx)
+			require.False(t, a.Lead(t.Context(), a.News(), &w.wakes, 0))
 			cancel() // it tries again until then
 			<-ended
 		})
 	}
 }
 
-// Many programs wait on one device, each for its own completions: the attendant
+// Many programs wait on one device, each for its own completions: the leader
 // and the programs that wait for events all get on.
 func TestManyWaiters(t *testing.T) {
 	for name, links := range map[string][2]link.Link{"sim": simLinks(t), "udp": udpLinks(t, "127.0.0.1")} {
@@ -183,7 +183,7 @@ func TestManyWaiters(t *testing.T) {
 }
 
 // A program that arms its queue after a pause has the listener: a packet is not
-// left until the listener stops expecting the program to attend.
+// left until the listener stops expecting the program to lead.
 func TestLateWaitHasTheListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newPair(t, pairOptions{})

@@ -70,7 +70,7 @@ func polledStep(a, b *testDevice) func() {
 // stands still meanwhile. It returns what it did.
 func pollUntilParked(a, b *testDevice) (step func()) {
 	step = polledStep(a, b)
-	for !a.polling.parked.Load() || !b.polling.parked.Load() {
+	for a.own.owner() != away || b.own.owner() != away {
 		step()
 		synctest.Wait()
 	}
@@ -120,7 +120,7 @@ func TestPollingWakesNobody(t *testing.T) {
 		// No program polls any more, and none arms.
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		require.False(t, a.polling.parked.Load() || b.polling.parked.Load())
+		require.False(t, a.own.owner() == away || b.own.owner() == away)
 		a.qp.post(write(a, b, 1, 0, 0, 64<<10))
 		synctest.Wait()
 		_, ok := a.qp.send.poll()
@@ -130,7 +130,7 @@ func TestPollingWakesNobody(t *testing.T) {
 		pollUntilParked(a, b)
 		require.NoError(t, a.qp.send.cq.Arm(false))
 		synctest.Wait()
-		require.False(t, a.polling.parked.Load())
+		require.NotEqual(t, away, a.own.owner())
 		a.Close()
 		b.Close()
 	})

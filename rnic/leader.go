@@ -1,0 +1,225 @@
+package rnic
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// Leader/followers: a program that waits for completion after completion does
+// the listener's work itself (it is the leader), so that a packet wakes it
+// without a goroutine between them. The listener is parked meanwhile, as it is
+// for a program that polls.
+
+// waiters is the state that programs which wait, the listener and the writers
+// of completions share, besides the owner.
+type waiters struct {
+	news  atomic.Uint32 // completions
+	last  atomic.Int64  // engine.Time of the last end of a wait
+	told  atomic.Uint64 // events that were raised
+	quick atomic.Int32  // how many times in a row a program was prompt
+	armed atomic.Bool   // a program waits for an event that was not raised yet
+
+	// ends is the Done channel of the leader's context; closing it wakes the
+	// leader. A program keeps one context as a rule, so that follow seldom
+	// changes it. Both belong to the leader.
+	ends   <-chan struct{}
+	forget func() bool
+	spin   spinner // the leader's
+}
+
+// attention holds the conditions that end a Lead, besides trouble.
+type attention struct {
+	ctx   context.Context
+	news  uint32
+	wakes *atomic.Uint32
+	seen  uint32
+}
+
+func (w *attention) due(a *waiters) bool {
+	return a.news.Load() != w.news || w.wakes.Load() != w.seen || w.ctx.Err() != nil
+}
+
+// News counts completions; see kshim.Driven.
+func (d *Device) News() uint32 { return d.waiters.news.Load() }
+
+// Lead drives the device in place of the listener until the completion count
+// differs from news, wakes differs from seen, or ctx is done; see
+// kshim.Driven.
+func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, seen uint32) bool {
+	a := &d.waiters
+	w := attention{ctx, news, wakes, seen}
+	if w.due(a) {
+		return true
+	}
+	if !d.mayLead() {
+		return false
+	}
+	if !d.move(claim) { // another program leads
+		a.quick.Store(-rivalry)
+		d.Rouse()
+		return false
+	}
+	a.follow(ctx, d)
+	did := d.granted(&w)
+	if did {
+		did = d.drive(&w)
+		a.last.Store(int64(d.now()))
+		d.move(leave)
+		if d.own.sound.Load() || a.armed.Load() {
+			hint(d.own.unpark)
+		}
+	}
+	return did || w.due(a)
+}
+
+// mayLead reports whether the program waits promptly, completion after
+// completion.
+func (d *Device) mayLead() bool {
+	a := &d.waiters
+	if d.down.Load() { // Arm says so
+		return false
+	}
+	// A rival changes quick as well, and wins.
+	q := a.quick.Load()
+	if time.Duration(int64(d.now())-a.last.Load()) > prompt {
+		if q > 0 {
+			a.quick.CompareAndSwap(q, max(q-late, 0))
+		}
+		return false
+	}
+	if q < eager {
+		a.quick.CompareAndSwap(q, q+1)
+	}
+	return a.quick.Load() >= leadAfter
+}
+
+// expected reports whether a program has led just now and does not wait for an
+// event instead: it may be back soon.
+func (d *Device) expected() bool {
+	a := &d.waiters
+	return a.quick.Load() >= leadAfter && !a.armed.Load() && time.Duration(int64(d.now())-a.last.Load()) < pollPause
+}
+
+// granted waits until the listener has left the link, which may take long while
+// packets come. It returns false when waiting is no longer worth it; then the
+// claim is withdrawn.
+func (d *Device) granted(w *attention) bool {
+	a := &d.waiters
+	for d.own.owner() == claimed {
+		// A rival came, or the listener has ended: each leaves a token.
+		if w.due(a) || a.quick.Load() < leadAfter || d.down.Load() {
+			d.move(withdraw)
+			return false
+		}
+		select {
+		case <-d.own.told:
+		case <-d.quit:
+		}
+	}
+	d.calm()
+	return true
+}
+
+// drive receives until one of w's conditions holds. It returns false on
+// trouble, and when a rival came.
+func (d *Device) drive(w *attention) bool {
+	a := &d.waiters
+	for {
+		if a.news.Load() == w.news {
+			d.catchUp() // the program has had its turn
+		}
+		if a.spin.worth() {
+			var err error
+			did := d.spin(func() bool {
+				err = d.leaderReceives(w)
+				return a.news.Load() != w.news || err != nil
+			})
+			if a.spin.paid(did); err != nil {
+				a.quick.Store(0)
+				return false
+			}
+		}
+		// A writer of news or wakes looks at the owner afterwards.
+		d.move(sleep)
+		done := w.due(a)
+		var err error
+		if !done && a.quick.Load() >= leadAfter {
+			err = d.link.Wait()
+		}
+		d.move(wake)
+		if done {
+			return true
+		}
+		if err == nil {
+			err = d.leaderReceives(w)
+		}
+		if err != nil {
+			a.quick.Store(0) // the listener meets it too, and deals with it
+		}
+		if a.quick.Load() < leadAfter {
+			return false
+		}
+	}
+}
+
+// follow makes the end of ctx call Rouse.
+func (a *waiters) follow(ctx context.Context, d *Device) {
+	if ctx.Done() == a.ends {
+		return
+	}
+	if a.forget != nil {
+		a.forget()
+	}
+	if a.ends, a.forget = ctx.Done(), nil; a.ends != nil {
+		a.forget = context.AfterFunc(ctx, d.Rouse)
+	}
+}
+
+// endWaits lets go of the leader's context when the link is closed and the
+// listener has ended. No program leads after that.
+func (d *Device) endWaits() {
+	for !d.move(end) {
+		runtime.Gosched() // the leader is on its way out
+	}
+	a := &d.waiters
+	if a.forget != nil {
+		a.forget()
+	}
+	a.ends, a.forget = nil, nil
+}
+
+// leaderReceives receives until there are completions, or nothing is left.
+func (d *Device) leaderReceives(w *attention) error {
+	d.rx.Lock()
+	defer d.rx.Unlock()
+	for d.waiters.news.Load() == w.news {
+		if n, err := d.receive(); n == 0 || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rouse makes the leader look again; see kshim.Driven.
+func (d *Device) Rouse() { d.move(rouse) }
+
+// announce follows every completion; event tells whether an event was raised
+// for it.
+func (d *Device) announce(event bool) {
+	a := &d.waiters
+	a.news.Add(1)
+	if event {
+		a.armed.Store(false)
+		a.last.Store(int64(d.now()))
+		a.told.Add(1)
+	}
+	d.Rouse()
+}
+
+// rests reports whether the leader has been waiting for so long that the
+// listener need not look after it any more.
+func (d *Device) rests() bool {
+	return d.own.owner() == waiting && time.Duration(int64(d.now())-d.waiters.last.Load()) >= pollPause
+}
