@@ -33,6 +33,7 @@ type replayQueue struct {
 	head int
 	n    int
 	left int // how many are pending
+	sure int // the first so many are not
 
 	repeats repeats // go before all else
 
@@ -48,7 +49,7 @@ func (u *replayQueue) reset(limit int) {
 		u.ring = make([]replay, limit)
 	}
 	u.ring = u.ring[:limit]
-	u.head, u.n, u.left, u.repeats = 0, 0, 0, repeats{list: u.repeats.list[:0]}
+	u.head, u.n, u.left, u.sure, u.repeats = 0, 0, 0, 0, repeats{list: u.repeats.list[:0]}
 	u.last, u.asked, u.inVain = never, 0, 0
 }
 
@@ -69,6 +70,7 @@ func (u *replayQueue) add(r replay) {
 		}
 		u.head = (u.head + 1) % len(u.ring)
 		u.n--
+		u.sure = max(u.sure-1, 0)
 	}
 	*u.at(u.n) = r
 	u.last = never
@@ -86,14 +88,16 @@ func (u *replayQueue) find(s seq) *replay {
 	return nil
 }
 
-// oldest returns the first request whose answer is to be sent, or nil.
+// oldest returns the first request whose answer is to be sent, or nil. It looks
+// at each request once: answers are sent in order.
 func (u *replayQueue) oldest() *replay {
-	for i := 0; u.left > 0 && i < u.n; i++ {
-		if r := u.at(i); r.pending() {
-			return r
-		}
+	if u.left == 0 {
+		return nil
 	}
-	return nil
+	for !u.at(u.sure).pending() {
+		u.sure++
+	}
+	return u.at(u.sure)
 }
 
 // sent moves r's answer on by a packet.
@@ -110,6 +114,7 @@ func (u *replayQueue) again(r *replay, from, stop seq, stopLen uint32) {
 	if !r.pending() {
 		u.left++
 	}
+	u.sure = 0
 	if from <= u.last {
 		if from > u.asked+1 {
 			u.inVain = 0

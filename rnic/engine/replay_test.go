@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -130,4 +131,41 @@ func TestReplayResources(t *testing.T) {
 	n.b.qp.Receive(n.now, n.a.addr.Addr(), reads[3])
 	require.Len(t, n.answer(n.req(wire.RCReadRequest, 0, 0, dmalen(10))), 1)
 	require.Zero(t, n.b.qp.rsp.replay.left)
+}
+
+// The request that is found to be next is the oldest one that is pending,
+// whatever was added, answered and asked for again before.
+func TestReplayOldest(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var u replayQueue
+		u.reset(1 + r.IntN(16))
+		next := seq(0)
+		for range 300 {
+			switch o := u.oldest(); r.IntN(4) {
+			case 0, 1:
+				if u.hasRoom() {
+					end := next + 1 + seq(r.IntN(4))
+					u.add(replay{first: next, end: end, cur: next, stop: end})
+					next = end
+				}
+			case 2:
+				if o != nil {
+					u.sent(o)
+				}
+			case 3:
+				if u.n > 0 {
+					x := u.at(r.IntN(u.n))
+					u.again(x, x.first, x.end, 0)
+				}
+			}
+			var want *replay
+			for i := 0; i < u.n && want == nil; i++ {
+				if u.at(i).pending() {
+					want = u.at(i)
+				}
+			}
+			require.Same(t, want, u.oldest())
+		}
+	}
 }
