@@ -46,11 +46,12 @@ const (
 )
 
 type stackSoak struct {
-	t     *testing.T
-	seed  uint64
-	net   *sim.Network
-	hosts []*stackHost
-	stop  chan struct{} // closed: no more kills
+	t         *testing.T
+	seed      uint64
+	net       *sim.Network
+	hosts     []*stackHost
+	datagrams []*stackDatagrams // one a host
+	stop      chan struct{}     // closed: no more kills
 
 	mu    sync.Mutex
 	dead  []*stackProcess // guarded by mu
@@ -59,12 +60,12 @@ type stackSoak struct {
 
 // stackCount counts the events that a soak reached.
 type stackCount struct {
-	seeds, writes, reads, atomics, sends, connects, failures, serverKills, clientKills, packets, lost uint64
+	seeds, writes, reads, atomics, sends, datagrams, connects, failures, serverKills, clientKills, packets, lost uint64
 }
 
 func (a *stackCount) add(b *stackCount) {
 	for _, p := range [][2]*uint64{{&a.seeds, &b.seeds}, {&a.writes, &b.writes}, {&a.reads, &b.reads}, {&a.atomics, &b.atomics}, {&a.sends, &b.sends},
-		{&a.connects, &b.connects}, {&a.failures, &b.failures}, {&a.serverKills, &b.serverKills}, {&a.clientKills, &b.clientKills},
+		{&a.datagrams, &b.datagrams}, {&a.connects, &b.connects}, {&a.failures, &b.failures}, {&a.serverKills, &b.serverKills}, {&a.clientKills, &b.clientKills},
 		{&a.packets, &b.packets}, {&a.lost, &b.lost}} {
 		*p[0] += *p[1]
 	}
@@ -183,7 +184,13 @@ func (s *stackSoak) run() {
 			}
 		}
 	}()
+	for i := range soakHosts {
+		s.datagrams = append(s.datagrams, s.newDatagrams(i, rand.New(rand.NewPCG(s.seed, uint64(i)+200))))
+	}
 	var clients, killers sync.WaitGroup
+	for _, d := range s.datagrams {
+		clients.Go(d.live)
+	}
 	for i := range soakClients {
 		c := &stackClient{stackSoak: s, r: rand.New(rand.NewPCG(s.seed, uint64(i)+1)), slot: uint64(i) * soakSlot}
 		clients.Go(c.live)
@@ -280,12 +287,12 @@ func TestStackSoak(t *testing.T) {
 		total.add(&s.count)
 	}
 	c := total
-	fmt.Printf("soak: whole stacks: %.1f s for %d seeds, %d packets, %d lost, WRITE %d, READ %d, atomics %d, SEND %d, connections %d, failures %d, servers killed %d, clients killed %d\n",
-		time.Since(start).Seconds(), c.seeds, c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.connects, c.failures, c.serverKills, c.clientKills)
+	fmt.Printf("soak: whole stacks: %.1f s for %d seeds, %d packets, %d lost, WRITE %d, READ %d, atomics %d, SEND %d, datagrams %d, connections %d, failures %d, servers killed %d, clients killed %d\n",
+		time.Since(start).Seconds(), c.seeds, c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.datagrams, c.connects, c.failures, c.serverKills, c.clientKills)
 	if t.Failed() || n < 25 {
 		return
 	}
-	for _, v := range []uint64{c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.connects, c.failures, c.serverKills, c.clientKills} {
+	for _, v := range []uint64{c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.datagrams, c.connects, c.failures, c.serverKills, c.clientKills} {
 		if v == 0 {
 			t.Error("something never happened")
 		}
