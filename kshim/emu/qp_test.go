@@ -117,7 +117,7 @@ func TestCreateQPErrors(t *testing.T) {
 	}{
 		"type 0":         {func(r *abi.CreateQP) { r.QPType = 0 }, syscall.EINVAL},
 		"type 7":         {func(r *abi.CreateQP) { r.QPType = 7 }, syscall.EINVAL},
-		"raw":            {func(r *abi.CreateQP) { r.QPType = abi.QPTRawPacket }, syscall.EPERM},
+		"raw":            {func(r *abi.CreateQP) { r.QPType = abi.QPTRawPacket }, syscall.EOPNOTSUPP},
 		"xrc":            {func(r *abi.CreateQP) { r.QPType = abi.QPTXRCIni }, syscall.EOPNOTSUPP},
 		"srq":            {func(r *abi.CreateQP) { r.IsSRQ, r.SRQHandle = 1, 0x7fff }, syscall.ENOENT},
 		"not an srq":     {func(r *abi.CreateQP) { r.IsSRQ, r.SRQHandle = 1, r.PDHandle }, syscall.EINVAL},
