@@ -17,6 +17,7 @@ type qpStatus struct {
 	RemoteQPN wire.QPN          `json:"rqpn,omitempty"` // RC, once it is connected; as Peer and MTU
 	Peer      netip.AddrPort    `json:"peer,omitzero"`
 	MTU       int               `json:"mtu,omitempty"`
+	Way       string            `json:"way,omitempty"`
 	SQPSN     wire.PSN          `json:"sq_psn"`
 	RQPSN     wire.PSN          `json:"rq_psn"`
 	Requester requesterStatus   `json:"requester"`
@@ -39,7 +40,7 @@ type requesterStatus struct {
 func (q *QP) Status() any {
 	q.d.mu.Lock()
 	attr, state, gauges := q.engine.Attr(), q.engine.State(), q.engine.Gauges()
-	outstanding, counters, mtu := q.engine.Outstanding(), *q.engine.Counters(), q.d.mtu
+	outstanding, counters, mtu, near := q.engine.Outstanding(), *q.engine.Counters(), q.d.mtu, q.near
 	q.d.mu.Unlock()
 	s := qpStatus{
 		QPN: q.num, Type: q.typ.String(), State: state.String(), SQPSN: attr.SQPSN, RQPSN: attr.RQPSN,
@@ -51,9 +52,13 @@ func (q *QP) Status() any {
 	}
 	counters.Each(sums(s.Counters).add)
 	if _, ok := q.engine.(*engine.Datagrams); ok {
-		s.MTU = mtu.Bytes()
+		s.MTU, s.Way = mtu.Bytes(), "net"
 	} else if attr.Peer.IsValid() {
 		s.RemoteQPN, s.Peer, s.MTU = attr.DestQPN, attr.Peer, attr.PathMTU.Bytes()
+		s.Way = "net"
+		if near != 0 && q.d.near.Reaches(near) {
+			s.Way = "shm"
+		}
 	}
 	return s
 }

@@ -75,6 +75,22 @@ func reading(t *testing.T, c *Context, counter string) uint64 {
 	return s.Ports[0].Counters[counter]
 }
 
+// way is the way of what a queue pair sends.
+func way(t *testing.T, c *Context, qp QP) string {
+	t.Helper()
+	s, err := c.Stats()
+	require.NoError(t, err)
+	at, err := c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	for _, q := range s.QueuePairs {
+		if q.QPN == at.QPN {
+			return q.Way
+		}
+	}
+	t.Fatal("the queue pair is not in the reading")
+	return ""
+}
+
 // dialShared connects until the peer's device was met: on a busy machine its
 // answer may be late, and it is asked again after a second. The queue pair
 // waits for ever for answers, so that only a hang-up ends it.
@@ -89,14 +105,14 @@ func dialShared(t *testing.T, c *Context, port string) (qp QP, remote, rkey uint
 		require.NoError(t, err)
 		_, err = fmt.Sscan(string(info.PrivateData), &remote, &rkey)
 		require.NoError(t, err)
-		before := reading(t, c, "shm_pkts")
+		before := reading(t, c, "shm_sent_pkts")
 		mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
 		require.NoError(t, err)
 		id, err := c.PostWrite(qp, mr, 0, remote, uint32(rkey), 64)
 		require.NoError(t, err)
 		_, err = c.WaitWR(ctx, qp, id)
 		require.NoError(t, err)
-		if reading(t, c, "shm_pkts") > before {
+		if reading(t, c, "shm_sent_pkts") > before {
 			return qp, remote, rkey
 		}
 		require.NoError(t, c.DestroyQP(qp))
@@ -161,7 +177,9 @@ func TestSharedMemory(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, string(data[:1<<20]) == string(data[1<<20:]), "what was written is read")
 		}
-		require.GreaterOrEqual(t, reading(t, a, "shm_pkts"), uint64(3*256))
+		require.GreaterOrEqual(t, reading(t, a, "shm_sent_bytes"), uint64(3<<20))
+		require.GreaterOrEqual(t, reading(t, a, "shm_rcvd_bytes"), uint64(3<<20))
+		require.Equal(t, "shm", way(t, a, qp))
 		if options != "" {
 			require.NotZero(t, reading(t, b, "drop_icrc"))
 		}

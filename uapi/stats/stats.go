@@ -40,6 +40,7 @@ type QueuePair struct {
 	RemoteQPN uint32         `json:"rqpn,omitempty"`      // RC, once it is connected
 	Peer      netip.AddrPort `json:"peer,omitzero"`       // where it sends to; unknown of kernel devices
 	MTU       int            `json:"mtu,omitempty"`       // bytes of payload a packet, if known
+	Way       string         `json:"way,omitempty"`       // of what it sends: "shm", shared memory, or "net"; if known
 	SQPSN     uint32         `json:"sq_psn"`              // next packet sequence number to be sent, 24 bits
 	RQPSN     uint32         `json:"rq_psn"`              // and to be expected
 	PID       int            `json:"pid,omitempty"`       // its owner, if that is another process than the
@@ -77,12 +78,15 @@ type Counters map[string]uint64
 type Summary struct {
 	SentPackets, SentBytes         uint64 // bytes are payload; repeated packets included
 	ReceivedPackets, ReceivedBytes uint64
-	Messages                       uint64 // completed: requests sent, and receives consumed
-	Retransmitted                  uint64 // packets; where those are not counted, times that the requester went back
-	Timeouts                       uint64
-	NAKsSent, NAKsReceived         uint64 // of all kinds but RNR
-	RNRSent, RNRReceived           uint64 // receiver not ready
-	Drops                          uint64 // packets dropped, for all causes
+	// Of these bytes, those that went through memory shared with another device
+	// of the host.
+	SharedSentBytes, SharedReceivedBytes uint64
+	Messages                             uint64 // completed: requests sent, and receives consumed
+	Retransmitted                        uint64 // packets; where those are not counted, times that the requester went back
+	Timeouts                             uint64
+	NAKsSent, NAKsReceived               uint64 // of all kinds but RNR
+	RNRSent, RNRReceived                 uint64 // receiver not ready
+	Drops                                uint64 // packets dropped, for all causes
 }
 
 // Summarize adds up.
@@ -90,6 +94,7 @@ func (c Counters) Summarize() Summary {
 	s := Summary{
 		SentPackets: c["sent_pkts"], SentBytes: c["sent_bytes"],
 		ReceivedPackets: c["rcvd_pkts"], ReceivedBytes: c["rcvd_bytes"],
+		SharedSentBytes: c["shm_sent_bytes"], SharedReceivedBytes: c["shm_rcvd_bytes"],
 		Timeouts: c["retransmit_timeouts"],
 		RNRSent:  c["send_rnr_err"], RNRReceived: c["rcvd_rnr_err"],
 	}

@@ -47,7 +47,8 @@ type Link struct {
 	tx        sender
 	rx        receiver
 	count     struct {
-		packets, bytes, full, broken, icrc, fallback, deaths atomic.Uint64
+		sent, sentBytes, received, receivedBytes atomic.Uint64
+		full, broken, icrc, fallback, deaths     atomic.Uint64
 	}
 }
 
@@ -98,20 +99,23 @@ func (l *Link) SetTap(t link.Tap) {
 
 // Counters implements link.Link.
 //
-//	shm_pkts, _bytes  packets that were sent through rings, and their bytes
-//	shm_peers         devices of this host that were met
-//	shm_deaths        of them, what hung up
-//	shm_fallback      devices of this host that could not be met: UDP
-//	shm_broken        rings that ended because the peer broke their rules
-//	drop_shm_full     packets that were dropped because a ring was full
+//	shm_sent_pkts, _bytes  packets that were put into rings, and their payload
+//	shm_rcvd_pkts, _bytes  packets that were taken out of rings, likewise
+//	shm_peers              devices of this host that were met
+//	shm_deaths             of them, what hung up
+//	shm_fallback           devices of this host that could not be met: UDP
+//	shm_broken             rings that ended because the peer broke their rules
+//	drop_shm_full          packets that were dropped because a ring was full
 func (l *Link) Counters(dst []link.Counter) []link.Counter {
 	c := &l.count
 	l.mu.Lock()
 	met := l.next
 	l.mu.Unlock()
 	return append(l.Link.Counters(dst),
-		link.Counter{Name: "shm_pkts", Value: c.packets.Load()},
-		link.Counter{Name: "shm_bytes", Value: c.bytes.Load()},
+		link.Counter{Name: "shm_sent_pkts", Value: c.sent.Load()},
+		link.Counter{Name: "shm_sent_bytes", Value: c.sentBytes.Load()},
+		link.Counter{Name: "shm_rcvd_pkts", Value: c.received.Load()},
+		link.Counter{Name: "shm_rcvd_bytes", Value: c.receivedBytes.Load()},
 		link.Counter{Name: "shm_peers", Value: met},
 		link.Counter{Name: "shm_deaths", Value: c.deaths.Load()},
 		link.Counter{Name: "shm_fallback", Value: c.fallback.Load()},
@@ -119,6 +123,18 @@ func (l *Link) Counters(dst []link.Counter) []link.Counter {
 		link.Counter{Name: "drop_shm_full", Value: c.full.Load()},
 		link.Counter{Name: "drop_icrc", Value: c.icrc.Load()},
 	)
+}
+
+// Reaches implements link.Near.
+func (l *Link) Reaches(device uint64) bool {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	for _, d := range l.tx.rings {
+		if d.id == device {
+			return true
+		}
+	}
+	return false
 }
 
 // SetGone implements link.Near.

@@ -81,11 +81,16 @@ func TestPacketsTakeTheRing(t *testing.T) {
 			_ = a.Send([]link.Packet{packet(b, i, bytes.Repeat([]byte{byte(i)}, i%257))})
 		}
 	}()
+	payload := 0
 	for i, p := range receive(t, b, n) {
+		payload += i % 257
 		require.Equal(t, bytes.Repeat([]byte{byte(i)}, i%257), append([]byte{}, p...))
 	}
-	require.EqualValues(t, n, counter(a, "shm_pkts"))
-	require.Zero(t, counter(b, "shm_pkts"), "each dials for its own direction")
+	require.EqualValues(t, n, counter(a, "shm_sent_pkts"))
+	require.EqualValues(t, n, counter(b, "shm_rcvd_pkts"))
+	require.EqualValues(t, payload, counter(a, "shm_sent_bytes"))
+	require.EqualValues(t, payload, counter(b, "shm_rcvd_bytes"))
+	require.Zero(t, counter(b, "shm_sent_pkts"), "each dials for its own direction")
 	require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("udp"))}))
 	require.Equal(t, "udp", string(receive(t, a, 1)[0]))
 	require.NotZero(t, b.Meet(a.local))
@@ -93,9 +98,11 @@ func TestPacketsTakeTheRing(t *testing.T) {
 	require.Equal(t, "ring", string(receive(t, a, 1)[0]))
 	far := packet(a, 0, []byte("far"))
 	far.Far = true
+	require.True(t, b.Reaches(b.Meet(a.local)))
+	require.False(t, b.Reaches(99))
 	require.NoError(t, b.Send([]link.Packet{far}))
 	require.Equal(t, "far", string(receive(t, a, 1)[0]))
-	require.EqualValues(t, 1, counter(b, "shm_pkts"))
+	require.EqualValues(t, 1, counter(b, "shm_sent_pkts"))
 }
 
 func TestNobodyIsMet(t *testing.T) {
@@ -216,8 +223,8 @@ func TestFullRingDrops(t *testing.T) {
 	}
 	require.NoError(t, a.Send(batch))
 	require.NotZero(t, counter(a, "drop_shm_full"))
-	require.EqualValues(t, 300, counter(a, "drop_shm_full")+counter(a, "shm_pkts"))
-	receive(t, b, int(counter(a, "shm_pkts")))
+	require.EqualValues(t, 300, counter(a, "drop_shm_full")+counter(a, "shm_sent_pkts"))
+	receive(t, b, int(counter(a, "shm_sent_pkts")))
 }
 
 // What a hostile process may answer is refused, and nothing of it is kept.

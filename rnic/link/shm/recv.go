@@ -94,12 +94,22 @@ func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 		if b, ok = l.unseal(d, b, flags); !ok {
 			continue
 		}
+		l.count.received.Add(1)
+		l.count.receivedBytes.Add(payloadLen(b))
 		r.buf = r.buf[:len(r.buf)+len(b)]
 		batch[n] = link.Packet{Peer: d.addr, Head: b}
 		n++
 	}
 	d.in.release()
 	return n
+}
+
+// payloadLen is the length of a packet's payload; a record is not shorter than
+// its BTH. What is no packet has some length, and is dropped later.
+func payloadLen(b []byte) uint64 {
+	var h wire.BTH
+	_ = h.Parse(b)
+	return uint64(max(len(b)-max(h.Opcode.HeaderLen(), wire.BTHLen)-int(h.Pad), 0))
 }
 
 // unseal checks the ICRC of a record that has one, and shows it to the tap.

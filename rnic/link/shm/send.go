@@ -109,8 +109,8 @@ func (l *Link) put(d *device, p *link.Packet) {
 	switch {
 	case err == nil:
 		o.stuck = false
-		l.count.packets.Add(1)
-		l.count.bytes.Add(uint64(len(head) + len(payload)))
+		l.count.sent.Add(1)
+		l.count.sentBytes.Add(uint64(len(p.Payload)))
 	case errors.Is(err, errFull):
 		l.count.full.Add(1)
 	default:

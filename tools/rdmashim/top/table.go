@@ -58,7 +58,7 @@ func cut(s string, width int) string {
 }
 
 func (f *Frame) ports() []string {
-	rows := [][]string{strings.Fields("PORT PID PROCESS STATE TX/s RX/s TXPKT/s RXPKT/s MSG/s RETX/s TMO/s NAK/s RNR/s DROP/s CAUSES")}
+	rows := [][]string{strings.Fields("PORT PID PROCESS STATE TX/s RX/s SHMTX/s SHMRX/s TXPKT/s RXPKT/s MSG/s RETX/s TMO/s NAK/s RNR/s DROP/s CAUSES")}
 	for i := range f.Devices {
 		d := &f.Devices[i]
 		for j := range d.Ports {
@@ -68,16 +68,16 @@ func (f *Frame) ports() []string {
 			rows = append(rows, append(row, causes(p.moved, d.Seconds)))
 		}
 	}
-	return align(rows, 0, 2, 3, 14)
+	return align(rows, 0, 2, 3, 16)
 }
 
 func (f *Frame) pairs() []string {
-	rows := [][]string{strings.Fields("QP PID TYPE STATE PEER TX/s RX/s TXPKT/s RXPKT/s MSG/s RETX/s TMO/s NAK/s RNR/s OUT FLIGHT WINDOW RTT")}
+	rows := [][]string{strings.Fields("QP PID TYPE STATE PEER WAY TX/s RX/s TXPKT/s RXPKT/s MSG/s RETX/s TMO/s NAK/s RNR/s OUT FLIGHT WINDOW RTT")}
 	for i := range f.Devices {
 		d := &f.Devices[i]
 		for j := range d.Pairs {
 			q := &d.Pairs[j]
-			row := []string{fmt.Sprintf("%s/%d", d.Name, q.QPN), pid(cmp.Or(q.PID, d.PID)), q.Type, q.State, peer(&q.QueuePair)}
+			row := []string{fmt.Sprintf("%s/%d", d.Name, q.QPN), pid(cmp.Or(q.PID, d.PID)), q.Type, q.State, peer(&q.QueuePair), cli.Dash(q.Way)}
 			c := columns(q.Counters, q.moved, d.Seconds, false)
 			if q.Counters == nil && q.Rates != nil { // a kernel device's
 				c[2], c[3] = "~"+number(q.Rates["sq_psn"]), "~"+number(q.Rates["rq_psn"])
@@ -85,12 +85,12 @@ func (f *Frame) pairs() []string {
 			rows = append(rows, append(append(row, c...), requester(q.Requester)...))
 		}
 	}
-	return align(rows, 0, 2, 3, 4)
+	return align(rows, 0, 2, 3, 4, 5)
 }
 
 // columns are the rates that ports and queue pairs both have; a dash is one
 // that is not counted, or not known yet.
-func columns(all, moved stats.Counters, seconds float64, drops bool) []string {
+func columns(all, moved stats.Counters, seconds float64, port bool) []string {
 	s := moved.Summarize()
 	var list []string
 	add := func(n uint64, names ...string) {
@@ -102,6 +102,10 @@ func columns(all, moved stats.Counters, seconds float64, drops bool) []string {
 	}
 	add(s.SentBytes, "sent_bytes")
 	add(s.ReceivedBytes, "rcvd_bytes")
+	if port {
+		add(s.SharedSentBytes, "shm_sent_bytes")
+		add(s.SharedReceivedBytes, "shm_rcvd_bytes")
+	}
 	add(s.SentPackets, "sent_pkts")
 	add(s.ReceivedPackets, "rcvd_pkts")
 	add(s.Messages, "rdma_sends", "rdma_recvs", "rdma_writes", "rdma_reads")
@@ -109,7 +113,7 @@ func columns(all, moved stats.Counters, seconds float64, drops bool) []string {
 	add(s.Timeouts, "retransmit_timeouts")
 	add(s.NAKsSent+s.NAKsReceived, "nak_seq_sent", "nak_seq_rcvd", "rcvd_seq_err")
 	add(s.RNRSent+s.RNRReceived, "send_rnr_err", "rcvd_rnr_err")
-	if drops {
+	if port {
 		add(s.Drops, "drop_qpn", "drop_icrc")
 	}
 	return list

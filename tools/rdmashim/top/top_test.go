@@ -66,12 +66,13 @@ func newMachine() *machine {
 		PID: 4711, Process: "demo", Time: start,
 		Ports: []stats.Port{{Port: 1, State: "ACTIVE", MTU: 4096, Counters: stats.Counters{
 			"sent_bytes": 0, "sent_pkts": 0, "rcvd_bytes": 0, "rcvd_pkts": 0, "rdma_writes": 0, "retransmitted_pkts": 0, "retransmit_timeouts": 0,
+			"shm_sent_pkts": 0, "shm_sent_bytes": 0, "shm_rcvd_pkts": 0, "shm_rcvd_bytes": 0,
 			"nak_seq_rcvd": 0, "rcvd_seq_err": 0, "rcvd_rnr_err": 0, "drop_icrc": 0, "drop_qpn": 0, "drop_send": 0, "drop_send_unreach": 0, "fault_loss": 0,
 		}}},
 		QueuePairs: []stats.QueuePair{
-			{QPN: 33, Type: "UD", State: "RTS", MTU: 4096, Requester: &stats.Requester{}, Counters: stats.Counters{"sent_pkts": 0}},
+			{QPN: 33, Type: "UD", State: "RTS", MTU: 4096, Way: "net", Requester: &stats.Requester{}, Counters: stats.Counters{"sent_pkts": 0}},
 			{
-				QPN: 34, Type: "RC", State: "RTS", RemoteQPN: 35, Peer: peer, MTU: 1024,
+				QPN: 34, Type: "RC", State: "RTS", RemoteQPN: 35, Peer: peer, MTU: 1024, Way: "shm",
 				Requester: &stats.Requester{Outstanding: 3, InFlight: 40960, Window: 65536, RTT: 92400 * time.Nanosecond, RTO: 4 * time.Millisecond},
 				Counters:  stats.Counters{"sent_pkts": 0, "sent_bytes": 0, "retransmitted_pkts": 0},
 			},
@@ -100,6 +101,7 @@ func (m *machine) goOn() {
 	d.Ports = []stats.Port{d.Ports[0]}
 	d.Ports[0].Counters = add(d.Ports[0].Counters, stats.Counters{
 		"sent_bytes": 2_500_000_000, "sent_pkts": 3000, "rcvd_bytes": 64, "rcvd_pkts": 999, "rdma_writes": 7, "retransmitted_pkts": 12, "retransmit_timeouts": 1,
+		"shm_sent_pkts": 2000, "shm_sent_bytes": 2_000_000_000, "shm_rcvd_pkts": 500, "shm_rcvd_bytes": 32,
 		"nak_seq_rcvd": 4, "rcvd_seq_err": 4, "rcvd_rnr_err": 2, "drop_icrc": 1, "drop_qpn": 10, "drop_send": 2, "drop_send_unreach": 2, "fault_loss": 20,
 	})
 	d.QueuePairs = append([]stats.QueuePair(nil), d.QueuePairs...)

@@ -49,6 +49,12 @@ func pairTotals(b *strings.Builder, q *stats.QueuePair, all bool) {
 	if p := peer(q); p != "-" {
 		fmt.Fprintf(b, ", peer %s", p)
 	}
+	switch q.Way {
+	case "shm":
+		b.WriteString(" by shared memory")
+	case "net":
+		b.WriteString(" by the network")
+	}
 	if q.MTU != 0 {
 		fmt.Fprintf(b, ", MTU %d", q.MTU)
 	}
