@@ -14,7 +14,7 @@ func TestRXE(t *testing.T) {
 	}
 	sys, err := kernelRXE()
 	require.NoError(t, err)
-	runSuite(t, sys)
+	runSuite(t, sys, suite())
 }
 
 func TestProgramsOnRXE(t *testing.T) {

@@ -40,6 +40,8 @@ type system struct {
 	// joinIP has side 0's interface join an IP multicast group, where
 	// attaching a queue pair does not; nil where it does.
 	joinIP func(group netip.Addr) (leave func(), err error)
+	// counter is the sum of a counter of the emulators' devices.
+	counter func(name string) uint64
 	// unload tries to unload the driver, or ib_uverbs.
 	unload func(side int, driver bool) error
 }
@@ -60,13 +62,22 @@ func emulatorSim(t testing.TB) *system {
 	return emulator(t, "emulator+sim", attach, device)
 }
 
-// emulatorUDP is two soft RNICs on sockets. Other tests run beside it, so the
-// ports are any that are free.
+// emulatorUDP is two soft RNICs on sockets.
 func emulatorUDP(t testing.TB) *system {
+	return emulatorSockets(t, "emulator+udp", "shm=off", func(l link.Link) (link.Link, error) { return l, nil })
+}
+
+// emulatorSockets is two soft RNICs on sockets, or on what around puts around
+// those. Other tests run beside it, so the ports are any that are free.
+func emulatorSockets(t testing.TB, name, option string, around func(link.Link) (link.Link, error)) *system {
 	attach := func(int) (link.Link, error) {
-		return udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
+		l, err := udp.Listen(netip.MustParseAddrPort("127.0.0.1:0"), udp.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return around(l)
 	}
-	s := emulator(t, "emulator+udp", attach, fmt.Sprintf("soft:127.0.0.1?port=0&mtu=%d", portMTU))
+	s := emulator(t, name, attach, fmt.Sprintf("soft:127.0.0.1?port=0&mtu=%d&%s", portMTU, option))
 	// Addresses name no UDP port, so only a device with the same port is
 	// reached: here itself, like rxe.
 	s.cmSide = [2]int{0, 0}
@@ -78,17 +89,21 @@ func emulator(t testing.TB, name string, attach func(side int) (link.Link, error
 	s := &system{name: name, uapi: [2]string{uapiDevice, uapiDevice}, cmSide: [2]int{0, 1}}
 	var machines [2]*emu.Machine
 	var addrs [2]netip.Addr
+	var devices [2]*rnic.Device
+	s.counter = func(name string) uint64 { return devices[0].Counters()[name] + devices[1].Counters()[name] }
 	s.cmAddr = func(side int) netip.Addr { return addrs[side] }
 	for side := range machines {
 		l, err := attach(side)
 		require.NoError(t, err)
 		addrs[side] = l.Caps().Local.Addr()
 		s.device[side] = fmt.Sprintf("soft%d", side)
-		device, err := rnic.New(rnic.Config{Name: s.device[side], Link: l, MTU: portMTU})
+		near, _ := l.(link.Near)
+		device, err := rnic.New(rnic.Config{Name: s.device[side], Link: l, Near: near, MTU: portMTU})
 		if err != nil {
 			l.Close()
 		}
 		require.NoError(t, err)
+		devices[side] = device
 		machines[side] = emu.New(emu.Options{})
 		require.NoError(t, machines[side].Install(emu.Module{
 			Name: "soft", Needs: []string{"ib_uverbs"}, Init: func(this *emu.Driver) error { return this.Register(device) },
