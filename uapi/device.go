@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -64,11 +65,17 @@ type deviceOptions struct {
 	port                        int // UDP port, 0 any, -1 not given
 	mtu                         int // bytes, 0 not given
 	noGSO, noGRO                bool
-	shm                         bool // devices of this host are reached through shared memory
+	noShm                       bool // devices of this host are reached by UDP as well
 	rawDoorbell                 bool
 	name                        string      // the kernel's name of the device, "" is the next free
 	pcap                        string      // file for a capture of the device's packets, "" none
 	stats                       statsOption // whether other processes may read the device's counters
+}
+
+// defaultOptions are those of a name without options. RDMASHIM_SHM=off in the
+// environment makes shm=off the default.
+func defaultOptions() deviceOptions {
+	return deviceOptions{port: -1, noShm: os.Getenv("RDMASHIM_SHM") == "off"}
 }
 
 // statsOption is the option stats=: whether other processes may read the
@@ -102,7 +109,7 @@ var deviceOptionTable = []deviceOption{
 	{"seed", "7", "soft sim", setSeed},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
-	{"shm", "on", "soft", func(s *deviceSpec, v string) error { return setOn(&s.shm, v) }},
+	{"shm", "on or off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noShm, v) }},
 	{"gso", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGSO, v) }},
 	{"gro", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGRO, v) }},
 	{"pcap", "FILE", "soft sim", setPcap},
@@ -122,7 +129,7 @@ const deviceForms = `known forms are soft, soft:10.0.0.1, soft:[::1], sim, sim?n
 //
 // It accepts a bare % (1%), which net/url does not. Errors are EINVAL.
 func parseDevice(name string) (deviceSpec, error) {
-	spec := deviceSpec{deviceOptions: deviceOptions{port: -1}}
+	spec := deviceSpec{deviceOptions: defaultOptions()}
 	if len(name) > maxDeviceName {
 		return spec, badDevice("%q…: the name is longer than %d bytes", name[:32], maxDeviceName)
 	}
@@ -339,13 +346,6 @@ func setOff(off *bool, text string) error {
 	}
 	*off = text == "off"
 	return nil
-}
-
-// setOn reads on or off; off is the default.
-func setOn(on *bool, text string) error {
-	err := setOff(on, text)
-	*on = !*on && err == nil
-	return err
 }
 
 // setStats stores a value that equals the default as the default, so that

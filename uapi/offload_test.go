@@ -19,7 +19,7 @@ func TestOffloadOptions(t *testing.T) {
 			var c [2]*uapi.Context
 			for i := range c {
 				var err error
-				c[i], err = uapi.Open("soft?port=0" + options)
+				c[i], err = uapi.Open("soft?port=0&shm=off" + options)
 				require.NoError(t, err)
 				defer c[i].Close()
 			}

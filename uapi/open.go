@@ -35,9 +35,11 @@ var devices = &registry{}
 // and delay=2ms make the device's sending side misbehave as seed=7 decides;
 // mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any;
 // gso=off and gro=off let each packet be a datagram of its own for the system,
-// when it is sent or received, where it could take many at a time; shm=on
-// reaches devices of this host that have it, too, through shared memory, where
-// their process is of the same user; pcap=FILE writes its packets, both ways
+// when it is sent or received, where it could take many at a time; shm=off
+// reaches devices of this host by UDP: without it connections between them go
+// through shared memory, where their processes are of one user and one network
+// namespace (Linux). With RDMASHIM_SHM=off in the environment, shm=off is the
+// default, and shm=on turns it on; pcap=FILE writes its packets, both ways
 // and as they are on the wire, to a pcapng file, which is complete when the
 // device has stopped. A new FILE is this user's alone, and a symbolic link is
 // ELOOP. A FILE that cannot be opened fails Open; one that can later not be
@@ -96,7 +98,7 @@ func open(device string, config OpenConfig) (*Context, error) {
 // openBeside opens a device on another UDP port of an address, which connects
 // as if it had 4791: soft devices reach it.
 func openBeside(addr netip.Addr, config OpenConfig) (*Context, error) {
-	c, err := openSpec(deviceSpec{kind: kindSoft, addr: addr, role: roleBeside, deviceOptions: deviceOptions{port: -1}}, config)
+	c, err := openSpec(deviceSpec{kind: kindSoft, addr: addr, role: roleBeside, deviceOptions: defaultOptions()}, config)
 	if err != nil {
 		return nil, &OpError{Op: "Open", Object: softName(addr) + ", another UDP port", Err: err}
 	}

@@ -145,7 +145,7 @@ func (r *registry) acquireBeside(spec deviceSpec, log *slog.Logger) (*backend, e
 // own takes UDP port 4791 of an address, for the sake of requests that are sent
 // on.
 func (r *registry) own(addr netip.Addr, log *slog.Logger) (release func(), err error) {
-	s, err := r.acquire(deviceSpec{kind: kindSoft, addr: addr, role: roleSuccessor, deviceOptions: deviceOptions{port: -1}}, log)
+	s, err := r.acquire(deviceSpec{kind: kindSoft, addr: addr, role: roleSuccessor, deviceOptions: defaultOptions()}, log)
 	if err != nil {
 		return nil, err
 	}
@@ -320,8 +320,8 @@ func (s *deviceSpec) optionString() string {
 	if s.noGRO {
 		set = append(set, "gro=off")
 	}
-	if s.shm {
-		set = append(set, "shm=on")
+	if s.noShm {
+		set = append(set, "shm=off")
 	}
 	if s.pcap != "" {
 		set = append(set, "pcap="+s.pcap)

@@ -38,7 +38,7 @@ func startSoft(spec deviceSpec, at netip.AddrPort, name string, log *slog.Logger
 		return nil, err
 	}
 	var near link.Near
-	if spec.shm {
+	if !spec.noShm {
 		l, near = joinMemory(l, log)
 	}
 	s, err := startRNIC(spec, l, near, name, log)

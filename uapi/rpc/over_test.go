@@ -54,7 +54,10 @@ func TestOverChannel(t *testing.T) {
 	for range 3 {
 		_, err = client.EmptyCall(limited(t), &testgrpc.Empty{}, grpc.WaitForReady(true))
 		require.NoError(t, err)
-		require.NoError(t, (*last.Load()).Close())
+		channel := last.Load()
+		require.NoError(t, (*channel).Close())
+		// The next call may be quicker than the news of the end.
+		require.Eventually(t, func() bool { return last.Load() != channel }, time.Minute, time.Millisecond)
 	}
 	_, err = client.EmptyCall(limited(t), &testgrpc.Empty{}, grpc.WaitForReady(true))
 	require.NoError(t, err)

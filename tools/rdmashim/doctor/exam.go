@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -56,7 +57,7 @@ func newExam(ctx context.Context, s System, o Options) (*exam, error) {
 	e := &exam{ctx: ctx, sys: s, m: netlinkmgr.New(s.Kernel), o: o, port: uapi.RoCEPort}
 	e.loop = sync.OnceValue(e.transfer)
 	e.parse(o.Device)
-	e.c, e.openErr = s.Open(o.Device)
+	e.c, e.openErr = s.Open(overNetwork(o.Device))
 	if e.c != nil {
 		if e.info, e.openErr = e.c.QueryDevice(); e.openErr == nil {
 			e.kind, e.addr, e.port = e.info.Kind, e.info.Address.Addr(), e.info.Address.Port()
@@ -99,6 +100,16 @@ func (e *exam) parse(name string) {
 			e.port, e.asked = uint16(n), true
 		}
 	}
+}
+
+// overNetwork names a device whose packets all go by the network below it,
+// which is what is examined.
+func overNetwork(device string) string {
+	base, options, _ := strings.Cut(device, "?")
+	if kind, _, _ := strings.Cut(base, ":"); kind != soft || strings.Contains(options, "shm=") {
+		return device
+	}
+	return cli.WithOptions(device, "shm=off")
 }
 
 // name is the device as Open takes it.
