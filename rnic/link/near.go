@@ -11,8 +11,8 @@ type Near interface {
 	// Packets to a device that was met take the near way, but for those marked
 	// Far.
 	Meet(peer netip.AddrPort) (device uint64)
-	// Reaches reports whether packets to a device that was met take the near way
-	// still.
+	// Reaches reports whether packets to a device that was met still take the
+	// near way.
 	Reaches(device uint64) bool
 	// SetGone sets the function that is told of the end of a device that was
 	// met. The link's Recv still gives what the device has sent until the

@@ -155,8 +155,15 @@ func (s *client) run(ctx context.Context) error {
 	running, came := s.Watch(ctx, &last, nil)
 	if err := s.transfer(running); err != nil {
 		var wc *uapi.WCError
-		if !errors.As(err, &wc) && errors.Is(context.Cause(running), peer.ErrGone) {
+		switch completed := errors.As(err, &wc); {
+		case !completed && errors.Is(context.Cause(running), peer.ErrGone):
 			err = s.probe(err)
+		case completed && wc.WC.Status == uapi.WCWRFlushErr:
+			// The device knew first that the server has gone.
+			s.Expect(peer.Silence)
+			if gone := came(); gone != nil {
+				err = fmt.Errorf("%w: %w", err, gone)
+			}
 		}
 		return err
 	}
