@@ -51,9 +51,9 @@ func Command(source func() *Source) *cobra.Command {
 		Short: "Watch what devices and queue pairs do: rates, losses, windows",
 		Long: `top shows again and again what ports and queue pairs did since the last time:
 bytes, packets and messages a second, packets sent again, timeouts, NAKs,
-receivers that were not ready, drops by cause, window and round trip. WAY is the
-way of what a queue pair sends: shm, memory shared with a device of this host, or
-net. SHMTX and SHMRX are the parts of TX and RX that go and come by it.
+receivers that were not ready, drops by cause, window and round trip. WAY is how
+a queue pair sends: shm by memory shared with a device of this host, else net.
+SHMTX and SHMRX are the parts of TX and RX that go and come by such memory.
 
 It reads the soft devices of all programs of this user that have some open (but
 with stats=off), and the kernel's devices. A program that does not begin to
