@@ -20,10 +20,18 @@ func emulatorShared(t testing.TB) *system {
 // TestEmulatorShared runs the tests whose packets the link carries: the others
 // cannot see which link it is.
 func TestEmulatorShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("over UDP and the in-memory network only")
+	}
 	sys := emulatorShared(t)
 	runSuite(t, sys, slices.Concat(dataTests, errorTests, eventTests, uapiTests, uapiSharedTests, uapiWaitTests,
 		changeTests, sharedTests, unreliableTests, windowTests, cmTests, cmConnectionTests))
 	require.Greater(t, sys.counter("shm_rcvd_pkts"), uint64(1000), "packets took the rings")
 }
 
-func TestProgramsOnShared(t *testing.T) { comparePrograms(t, emulatorSim(t), emulatorShared(t)) }
+func TestProgramsOnShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("over UDP and the in-memory network only")
+	}
+	comparePrograms(t, emulatorSim(t), emulatorShared(t))
+}
