@@ -62,6 +62,10 @@ const (
 	// unless a packet arrives: the scheduler prefers a thread that slept to one
 	// that spins.
 	dozeFor = 50 * time.Microsecond
+	// napFor is the time that a program which waits sleeps on the socket then,
+	// before it is parked in the netpoller, which costs more switches of
+	// threads.
+	napFor = 100 * time.Microsecond
 )
 
 // Doorbell batching.

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // Leader/followers: a program that waits for completion after completion does
@@ -130,21 +132,26 @@ func (d *Device) drive(w *attention) bool {
 		if a.news.Load() == w.news {
 			d.catchUp() // the program has had its turn
 		}
-		if a.spin.worth() {
-			var err error
-			did := d.spin(func() bool {
-				err = d.leaderReceives(w)
-				return a.news.Load() != w.news || err != nil
-			})
-			if a.spin.paid(did); err != nil {
-				a.quick.Store(0)
-				return false
-			}
+		var err error
+		look := func() bool {
+			err = d.leaderReceives(w)
+			return a.news.Load() != w.news || err != nil
+		}
+		switch {
+		case d.contended():
+			link.Quiet(d.link)
+			link.Doze(d.link, napFor)
+			look()
+		case a.spin.worth():
+			a.spin.paid(d.spin(look))
+		}
+		if err != nil {
+			a.quick.Store(0)
+			return false
 		}
 		// A writer of news or wakes looks at the owner afterwards.
 		d.move(sleep)
 		done := w.due(a)
-		var err error
 		if !done && a.quick.Load() >= leadAfter {
 			err = d.link.Wait()
 		}

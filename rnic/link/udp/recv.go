@@ -75,6 +75,7 @@ func (s *socket) Watch(fd int) error {
 func (s *socket) Doze(d time.Duration) {
 	if s.groups.waiting.Load() == 0 {
 		s.raw.Doze(d)
+		s.waits.Add(1) // there may be something to read
 	}
 }
 
