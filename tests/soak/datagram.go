@@ -145,7 +145,7 @@ func (d *datagramRun) addEnd(n *virtual.Node) error {
 	regions := [3]*region{}
 	for i, access := range []abi.AccessFlags{abi.AccessLocalWrite, 0, abi.AccessLocalWrite} {
 		regions[i] = &region{
-			span: span{0, len(e.arena.mem)}, node: n, arena: e.arena, iova: uint64(r.Intn(1<<40)) << 3, access: access, pd: datagramPD,
+			span: span{0, len(e.arena.mem)}, node: n, arena: e.arena, iova: r.Uint64() >> 24 << 3, access: access, pd: datagramPD,
 		}
 		if err := regions[i].register(); err != nil {
 			return err
