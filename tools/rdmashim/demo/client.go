@@ -155,15 +155,10 @@ func (s *client) run(ctx context.Context) error {
 	running, came := s.Watch(ctx, &last, nil)
 	if err := s.transfer(running); err != nil {
 		var wc *uapi.WCError
-		switch completed := errors.As(err, &wc); {
-		case !completed && errors.Is(context.Cause(running), peer.ErrGone):
-			err = s.probe(err)
-		case completed && wc.WC.Status == uapi.WCWRFlushErr:
-			// The device knew first that the server has gone.
-			s.Expect(peer.Silence)
-			if gone := came(); gone != nil {
-				err = fmt.Errorf("%w: %w", err, gone)
-			}
+		if gone := s.EndOf(came, err); gone != nil {
+			return fmt.Errorf("%w: %w", err, gone)
+		} else if !errors.As(err, &wc) && errors.Is(context.Cause(running), peer.ErrGone) {
+			return s.probe(err)
 		}
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 const (
@@ -19,6 +21,9 @@ const (
 	// Silence bounds how long a side waits for an answer of the other, and so
 	// how long it can go on believing in one that has gone.
 	Silence = 5 * time.Second
+	// newsWithin is how much later than a device the control connection may
+	// know that the peer has gone.
+	newsWithin = time.Second
 )
 
 // ErrGone says that the control connection broke.
@@ -93,12 +98,27 @@ func (c *Conn) Watch(ctx context.Context, v any, end error) (watched context.Con
 	received := make(chan error, 1)
 	go func() {
 		err := c.Receive(v, 0)
-		received <- err
 		if why := cmp.Or(err, end); why != nil {
 			cancel(why)
 		}
+		received <- err
 	}()
 	return ctx, func() error { return <-received }
+}
+
+// EndOf waits a moment for the news that the peer has gone, by the came of
+// Watch, when a completion failed: a device of the same host knows of it before
+// the control connection does. nil is no such news, or another error.
+func (c *Conn) EndOf(came func() error, err error) error {
+	var wc *uapi.WCError
+	if !errors.As(err, &wc) {
+		return nil
+	}
+	c.Expect(newsWithin)
+	if gone := came(); errors.Is(gone, ErrGone) {
+		return gone
+	}
+	return nil
 }
 
 // Cause prefers why ctx ended to an error that followed from it.
