@@ -83,11 +83,7 @@ func PathMTU(room int) int { return abi.FitMTU(room - headRoom).Bytes() }
 // pathMTU returns the path MTU for a peer: the port's, or less if the route to
 // the peer carries less. A route that is missing now may exist when packets go.
 func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
-	routed, ok := d.link.(link.Routed)
-	if !ok {
-		return d.mtu
-	}
-	room, err := routed.PathMTU(peer)
+	room, err := link.PathMTU(d.link, peer)
 	if err != nil {
 		return d.mtu
 	}

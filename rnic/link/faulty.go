@@ -224,12 +224,7 @@ func (f *faulty) Join(group netip.Addr) error { return Join(f.inner, group) }
 func (f *faulty) Leave(group netip.Addr)      { Leave(f.inner, group) }
 
 // PathMTU implements Routed for an inner link that does.
-func (f *faulty) PathMTU(peer netip.Addr) (int, error) {
-	if r, ok := f.inner.(Routed); ok {
-		return r.PathMTU(peer)
-	}
-	return f.inner.Caps().MTU, nil
-}
+func (f *faulty) PathMTU(peer netip.Addr) (int, error) { return PathMTU(f.inner, peer) }
 
 // Counters adds the faults that were injected to the inner link's counters.
 func (f *faulty) Counters(dst []Counter) []Counter {

@@ -10,3 +10,11 @@ type Routed interface {
 	// says that there is no route.
 	PathMTU(peer netip.Addr) (int, error)
 }
+
+// PathMTU is l's for packets to a peer, and Caps.MTU where l knows no routes.
+func PathMTU(l Link, peer netip.Addr) (int, error) {
+	if r, ok := l.(Routed); ok {
+		return r.PathMTU(peer)
+	}
+	return l.Caps().MTU, nil
+}

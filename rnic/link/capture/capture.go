@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
@@ -44,6 +45,12 @@ func Wrap(l link.Link, path string, o Options) (link.Link, error) {
 	t.SetTap(f)
 	return &captured{l, f}, nil
 }
+
+// Quiet, Doze and PathMTU are the link's, too.
+
+func (c *captured) Quiet()                               { link.Quiet(c.Link) }
+func (c *captured) Doze(d time.Duration)                 { link.Doze(c.Link, d) }
+func (c *captured) PathMTU(peer netip.Addr) (int, error) { return link.PathMTU(c.Link, peer) }
 
 // Join and Leave implement link.Grouper for a link that does.
 func (c *captured) Join(group netip.Addr) error { return link.Join(c.Link, group) }

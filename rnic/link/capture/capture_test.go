@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -231,6 +232,34 @@ func TestBelowFaults(t *testing.T) {
 	// An inverted bit of FECN, BECN and the bits beside them is outside the
 	// ICRC.
 	require.InDelta(t, corrupt, bad, float64(corrupt)/8)
+}
+
+// able is a link with all that a link may have besides; it counts.
+type able struct {
+	link.Tappable
+	quiet, dozed int
+}
+
+func (a *able) Quiet()                          { a.quiet++ }
+func (a *able) Doze(time.Duration)              { a.dozed++ }
+func (a *able) PathMTU(netip.Addr) (int, error) { return 777, nil }
+
+// What a link can do besides carrying packets, it does in a wrapper too: a
+// device with a capture has the MTU of its routes.
+func TestWrapperIsAsAble(t *testing.T) {
+	inner, b := simPair(t, false)
+	a := &able{Tappable: inner.(link.Tappable)}
+	w, err := Wrap(a, filepath.Join(t.TempDir(), "x.pcapng"), Options{})
+	require.NoError(t, err)
+	f := link.WithFaults(w, link.Faults{Loss: 0.1})
+	link.Quiet(f)
+	link.Doze(f, time.Hour)
+	require.Equal(t, []int{1, 1}, []int{a.quiet, a.dozed})
+	mtu, err := link.PathMTU(f, b.Caps().Local.Addr())
+	require.NoError(t, err)
+	require.Equal(t, 777, mtu)
+	require.NoError(t, f.Close())
+	require.NoError(t, b.Close())
 }
 
 // A capture holds programs' data: it is made for its user alone, and never

@@ -83,12 +83,7 @@ func (l *Link) Quiet() { link.Quiet(l.Link) }
 func (l *Link) Join(group netip.Addr) error { return link.Join(l.Link, group) }
 func (l *Link) Leave(group netip.Addr)      { link.Leave(l.Link, group) }
 
-func (l *Link) PathMTU(peer netip.Addr) (int, error) {
-	if r, ok := l.Link.(link.Routed); ok {
-		return r.PathMTU(peer)
-	}
-	return l.Caps().MTU, nil
-}
+func (l *Link) PathMTU(peer netip.Addr) (int, error) { return link.PathMTU(l.Link, peer) }
 
 func (l *Link) SetTap(t link.Tap) {
 	l.tap = t
