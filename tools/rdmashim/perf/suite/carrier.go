@@ -23,7 +23,7 @@ import (
 type stream = io.ReadWriteCloser
 
 // carrier opens streams to another process. Its name is that of a transport,
-// tcp or rdma, and of what stands on it, if anything: tcp+tls; or quic. A
+// tcp, unix or rdma, and of what stands on it, if anything: tcp+tls; or quic. A
 // stream of quic or qmux is one of many of a connection; any other is a
 // connection.
 type carrier struct {
@@ -71,6 +71,9 @@ func newCarrier(ctx context.Context, name, device string, to netip.AddrPort) (*c
 	}
 	transport, layer, _ := strings.Cut(name, "+")
 	dial := func(ctx context.Context) (net.Conn, error) {
+		if transport == "unix" {
+			return new(net.Dialer).DialContext(ctx, "unix", unixName(to))
+		}
 		return new(net.Dialer).DialContext(ctx, "tcp", to.String())
 	}
 	c := &carrier{end: func() {}}
@@ -134,6 +137,10 @@ func newQUIC(ctx context.Context, to netip.AddrPort) (*carrier, error) {
 	}, nil
 }
 
+// unixName is the abstract name of a UNIX socket beside a TCP port, which its
+// owner keeps, so that no other process has the name.
+func unixName(at netip.AddrPort) string { return fmt.Sprintf("@rdmashim-perf-%d", at.Port()) }
+
 // openDevice opens the device of one side.
 func openDevice(base string, server bool) (*uapi.Context, error) {
 	name, client, err := peer.TwoDevices(peer.DefaultDevice(base))
@@ -161,7 +168,13 @@ func serveStreams(ctx context.Context, name, device string, announce func(netip.
 		return err
 	}
 	at := l.Addr().(*net.TCPAddr).AddrPort()
-	if transport == "rdma" {
+	switch transport {
+	case "unix":
+		defer l.Close()
+		if l, err = net.Listen("unix", unixName(at)); err != nil {
+			return err
+		}
+	case "rdma":
 		l.Close()
 		own, err := openDevice(device, true)
 		if err != nil {

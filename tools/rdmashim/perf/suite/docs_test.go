@@ -28,6 +28,9 @@ var explained = map[string]string{
 	"ping-pong, polling,": "kernel rxe against perftest: bandwidth",
 	"over a veth":         "over one veth in the guest",
 	", path with":         "Paths: 1 % lost",
+	"ping-pong, waiting":  "Programs that wait",
+	"at full depth":       "1,000 and 10,000 queue pairs",
+	"shm,":                "Shared memory",
 }
 
 // TestSuiteDocs: the table of docs/speed.md has the suite's rows in their

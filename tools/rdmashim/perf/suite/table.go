@@ -114,6 +114,7 @@ func (s *suite) table() []comparison {
 		lossy := s.ours(fmt.Sprintf("loss of %g %%", l), goodput, fmt.Sprintf(lossy1M, l))
 		table = append(table, comparison{fmt.Sprintf("WRITE 1 MiB goodput, %g %% of the packets lost", l), "GB/s", lossy, write1M, none, false})
 	}
+	table = append(append(table, s.waitingTable()...), s.shmTable()...)
 	return append(append(table, s.streamTable(tcp)...), s.rpcTable()...)
 }
 

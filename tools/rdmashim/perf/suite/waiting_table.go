@@ -1,0 +1,61 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
+)
+
+// waitingTable lists ping-pongs of programs that wait, and not poll, beside
+// sockets, on an idle machine and beside a spinning process a core; and queue
+// pairs that have many messages under way, beside one.
+func (s *suite) waitingTable() []comparison {
+	type run = func(context.Context) (perf.Result, error)
+	var table []comparison
+	for _, size := range []int{64, 1024} {
+		ball := exchanging(size)
+		for _, m := range []struct {
+			where         string
+			p50, p99, cpu float64
+			ours          run
+			tcp, unix     measurement
+		}{
+			{"", 0.6, 1, 1, s.runs(fmt.Sprintf("send lat -s %d -e", size)), s.stream("tcp", ball), s.stream("unix", ball)},
+			{", busy machine", 1, 1.2, 1.2, busy(s.runs(fmt.Sprintf("send lat -s %d -e", size))), busy(s.stream("tcp", ball)), busy(s.stream("unix", ball))},
+		} {
+			ours, tcp, unix := memo(s, m.ours), memo(s, m.tcp), memo(s, m.unix)
+			row := func(what, unit, name string, value func(perf.Result) float64, ref measurement, of func(figures) float64, target float64) {
+				work := fmt.Sprintf("SEND %s ping-pong, waiting%s, %s", sizeName(size), m.where, what)
+				table = append(table, comparison{work, unit, pick(work, ours, value), pick(name, ref, of), target, true})
+			}
+			row("p50", "µs", "Go TCP", typical, tcp, half(0.5), m.p50)
+			row("p99", "µs", "Go TCP", func(r perf.Result) float64 { return r.P99 }, tcp, half(0.99), m.p99)
+			row("p99.9", "µs", "Go TCP", func(r perf.Result) float64 { return r.P999 }, tcp, half(0.999), none)
+			row("processor time", "µs", "Go TCP", roundTripCost, tcp, cost(1e6), m.cpu)
+			row("p50", "µs", "a UNIX socket", typical, unix, half(0.5), none)
+			row("p99", "µs", "a UNIX socket", func(r perf.Result) float64 { return r.P99 }, unix, half(0.99), none)
+		}
+	}
+	full := func(n int) *series {
+		return s.ours(fmt.Sprintf("%d queue pairs", n), goodput, fmt.Sprintf("write bw -s 65536 -q %d", n))
+	}
+	one := full(1)
+	one.name = "1 queue pair"
+	for _, n := range []int{16, 64} {
+		table = append(table, comparison{fmt.Sprintf("WRITE 64 KiB, %d queue pairs at full depth", n), "GB/s", full(n), one, 0.9, false})
+	}
+	return table
+}
+
+// roundTripCost is the processor time of both sides for a round trip, in µs.
+func roundTripCost(r perf.Result) float64 {
+	return (r.ClientCPU + r.ServerCPU) * 1e6 / float64(r.Total)
+}
+
+func sizeName(bytes int) string {
+	if bytes >= 1024 {
+		return fmt.Sprintf("%d KiB", bytes/1024)
+	}
+	return fmt.Sprintf("%d B", bytes)
+}
