@@ -13,7 +13,7 @@ import (
 // TestPerfSuite: the rows' JSON, of a reference that is built in and of one
 // that is not there. Whether targets are met is not what is tested.
 func TestPerfSuite(t *testing.T) {
-	cmd := perfTool(t, "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|waiting|^allocations|^fairness|slow receiver")
+	cmd := perfTool(t, "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|^WRITE 64 B ping-pong, waiting|^allocations|^fairness|slow receiver")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
 	o := finish(t, cmd)
 	require.Contains(t, []int{0, 3}, o.code, o.stderr)
@@ -71,6 +71,20 @@ func TestPerfSuiteTransports(t *testing.T) {
 	var rows []suite.Row
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
 	require.Len(t, rows, 15)
+	for _, r := range rows {
+		require.NotNil(t, r.Ours, r)
+		require.NotNil(t, r.ReferenceValue, r)
+	}
+}
+
+// TestPerfSuiteHost: rows of programs that wait, and of shared memory, beside
+// sockets and copies.
+func TestPerfSuiteHost(t *testing.T) {
+	o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--json", "--run", "^SEND 64 B ping-pong, waiting, p50|^shm, WRITE 64 KiB")
+	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	var rows []suite.Row
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.Len(t, rows, 3)
 	for _, r := range rows {
 		require.NotNil(t, r.Ours, r)
 		require.NotNil(t, r.ReferenceValue, r)

@@ -145,8 +145,11 @@ func (c *client) measure(ctx context.Context, size int) (r Result, err error) {
 	case errors.Is(err, peer.ErrCame):
 		return r, fmt.Errorf("the server gave up: %s", out.Error)
 	case err != nil:
-		_ = c.EndOf(came, err) // running ends by it
-		return r, peer.Cause(running, err)
+		err = peer.Cause(running, err)
+		if gone := c.EndOf(came, err); gone != nil {
+			err = gone
+		}
+		return r, err
 	case r.Iterations == 0:
 		return r, errors.New("nothing completes on this path")
 	}
