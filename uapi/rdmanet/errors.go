@@ -66,6 +66,11 @@ func translate(err error) error {
 			return &reasoned{as: row.as, reason: err}
 		}
 	}
+	// The peer's device has gone, which a hang-up of shared memory tells before
+	// the connection manager does: no request failed.
+	if status := uapi.Status(0); errors.Is(err, uapi.ErrQPFailed) && !errors.As(err, &status) {
+		return &reasoned{as: syscall.ECONNRESET, reason: err}
+	}
 	return err
 }
 

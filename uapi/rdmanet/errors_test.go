@@ -28,6 +28,7 @@ func TestKnownErrors(t *testing.T) {
 		{fmt.Errorf("reset by the peer: %w", syscall.ECONNRESET), syscall.ECONNRESET, false},
 		{errors.Join(uapi.ErrQPFailed, uapi.WCRetryExcErr), syscall.ETIMEDOUT, true},
 		{&uapi.WCError{WC: uapi.WC{Status: uapi.WCRNRRetryExcErr}}, syscall.ETIMEDOUT, true},
+		{fmt.Errorf("rdma Cause: %w", uapi.ErrQPFailed), syscall.ECONNRESET, false},
 		{uapi.ErrPeerSilent, syscall.ETIMEDOUT, true},
 		{uapi.ErrUnreachable, syscall.ETIMEDOUT, true},
 		{uapi.ErrRefused, syscall.ECONNREFUSED, false},
@@ -55,6 +56,8 @@ func TestKnownErrors(t *testing.T) {
 		require.True(t, strings.HasPrefix(err.Error(), "read rdma "), err.Error())
 		require.NotContains(t, err.Error(), "\n")
 	}
+	local := errors.Join(uapi.ErrQPFailed, &uapi.WCError{WC: uapi.WC{Status: uapi.WCLocLenErr}})
+	require.NotErrorIs(t, c.failed("read", local), syscall.ECONNRESET)
 	require.NoError(t, c.failed("read", nil))
 	require.Equal(t, io.EOF, c.failed("read", io.EOF))
 }
