@@ -38,17 +38,27 @@ func (q *QP) transmit(now engine.Time) (more bool) {
 	return more
 }
 
-// goneBatches bounds what is read from a device that has gone: more than its
-// ring holds.
-const goneBatches = 1024
+const (
+	// goneBatches bounds what is read from a device that has gone: more than
+	// its ring holds.
+	goneBatches = 1024
+	// goneLooks is how often in a row nothing must be found then. A link spares
+	// looks at its socket, where the device's last packets are if it sent by
+	// UDP: its own meeting may have failed.
+	goneLooks = 64
+)
 
 // peerGone ends the queue pairs that are connected with a near device that has
 // gone, when all that it sent was received.
 func (d *Device) peerGone(device uint64) {
 	d.rx.Lock()
-	for range goneBatches {
-		if n, err := d.receive(); n == 0 || err != nil {
+	for batch, empty := 0, 0; batch < goneBatches && empty < goneLooks; batch++ {
+		n, err := d.receive()
+		if err != nil {
 			break
+		}
+		if empty++; n > 0 {
+			empty = 0
 		}
 	}
 	d.rx.Unlock()
