@@ -67,18 +67,22 @@ func (d *Device) peerGone(device uint64) {
 	if d.closing {
 		return
 	}
-	for _, q := range d.qps {
+	told := map[wire.QPN]bool{}
+	d.gsi.cm.PeerGone(cm.Time(d.now()), func(n wire.QPN) bool {
+		q := d.qps[n]
+		told[n] = q != nil && q.near == device
+		return told[n]
+	})
+	for n, q := range d.qps {
 		if q == nil || q.near != device {
 			continue
 		}
-		if rc, ok := q.engine.(*engine.QP); ok {
+		// Without a request under way a program hears of the end as of a DREQ:
+		// receives that were flushed before would not say why.
+		if rc, ok := q.engine.(*engine.QP); ok && (rc.Outstanding() > 0 || !told[n]) {
 			rc.PeerGone()
 			d.touch(q)
 		}
 	}
-	d.gsi.cm.PeerGone(cm.Time(d.now()), func(n wire.QPN) bool {
-		q := d.qps[n]
-		return q != nil && q.near == device
-	})
 	d.settle(doorbellBatches)
 }
