@@ -15,7 +15,7 @@ import (
 func TestPrepareFillsInThePrivateData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := uapitest.Listen(t, "")
-		said := make(chan uint32, 1)
+		said, rejected := make(chan uint32, 1), make(chan error, 1)
 		go func() {
 			r, err := l.Accept(t.Context())
 			if err != nil {
@@ -23,9 +23,7 @@ func TestPrepareFillsInThePrivateData(t *testing.T) {
 				return
 			}
 			said <- binary.BigEndian.Uint32(r.PrivateData)
-			if err := r.Reject(0, nil); err != nil {
-				t.Error(err)
-			}
+			rejected <- r.Reject(0, nil)
 		}()
 		private := make([]byte, 4)
 		var made uapi.QP
@@ -37,5 +35,6 @@ func TestPrepareFillsInThePrivateData(t *testing.T) {
 		require.ErrorIs(t, err, uapi.ErrRefused)
 		require.NotZero(t, made)
 		require.Equal(t, uint32(made), <-said)
+		require.NoError(t, <-rejected)
 	})
 }
