@@ -50,7 +50,8 @@ Without --device the soft device on the route's source address is used.`,
 			return cli.MaxArgs(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := run(cmd.Context(), peer.HostPort(args[0], defaultPort), append(args, "")[1], o, cmd.ErrOrStderr())
+			addr := peer.HostPort(args[0], defaultPort)
+			r, err := run(cmd.Context(), addr, serverThere(addr), append(args, "")[1], o, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -115,8 +116,9 @@ const (
 	clientMem = oldAt + counterSize
 )
 
-// run does the whole job against the server at addr.
-func run(ctx context.Context, addr, path string, o options, stderr io.Writer) (*Report, error) {
+// run does the whole job against the server at addr, with start as of
+// peer.Dial.
+func run(ctx context.Context, addr, start, path string, o options, stderr io.Writer) (*Report, error) {
 	o.ChooseSeed()
 	file, bytes, err := openSource(path)
 	if err != nil {
@@ -126,7 +128,7 @@ func run(ctx context.Context, addr, path string, o options, stderr io.Writer) (*
 	if o.limit > 0 {
 		bytes = min(bytes, o.limit)
 	}
-	p, err := peer.Dial(ctx, addr, serverThere(addr), &o.DeviceFlags, stderr, uapi.OpenConfig{})
+	p, err := peer.Dial(ctx, addr, start, &o.DeviceFlags, stderr, uapi.OpenConfig{})
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func demo(ctx context.Context, path string, o options, stderr io.Writer) (*Repor
 	}
 	defer c.Stop()
 	o.Device = client
-	r, err := run(ctx, c.Addr, file.Name(), o, stderr)
+	r, err := run(ctx, c.Addr, "", file.Name(), o, stderr)
 	if err != nil {
 		return nil, err
 	}

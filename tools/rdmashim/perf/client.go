@@ -47,9 +47,9 @@ type client struct {
 	bar    *cli.Progress
 }
 
-// ask measures against the server at addr.
-func (o *options) ask(ctx context.Context, addr string, stderr io.Writer) (*Report, error) {
-	p, err := peer.Dial(ctx, addr, "rdmashim perf server", &o.DeviceFlags, stderr, gidConfig(o.gid))
+// ask measures against the server at addr, with start as of peer.Dial.
+func (o *options) ask(ctx context.Context, addr, start string, stderr io.Writer) (*Report, error) {
+	p, err := peer.Dial(ctx, addr, start, &o.DeviceFlags, stderr, gidConfig(o.gid))
 	if err != nil {
 		return nil, err
 	}

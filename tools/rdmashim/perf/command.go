@@ -109,7 +109,7 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 func (o *options) measure(ctx context.Context, stderr io.Writer) (*Report, error) {
 	o.ChooseSeed()
 	if o.host != "" {
-		return o.ask(ctx, o.host, stderr)
+		return o.ask(ctx, o.host, "rdmashim perf server", stderr)
 	}
 	server, client := o.serverDevice, o.Device
 	if server == "" {
@@ -132,7 +132,7 @@ func (o *options) measure(ctx context.Context, stderr io.Writer) (*Report, error
 		return nil, err
 	}
 	o.Device = client
-	r, err := o.ask(ctx, c.Addr, stderr)
+	r, err := o.ask(ctx, c.Addr, "", stderr)
 	if err == nil {
 		err = c.Finish(connectLimit(o.config)) // it destroys its queue pairs
 	}

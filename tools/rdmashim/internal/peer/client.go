@@ -27,7 +27,9 @@ type Client struct {
 
 // Dial connects to the server at addr, HOST:PORT, and opens the device: the one
 // that the flags or the environment name, else the soft device of the address
-// that the connection has here. start is how a server is started.
+// that the connection has here. start is how a server is started; it is empty
+// when the caller has started the server itself, which then has gone if nothing
+// listens: ErrGone.
 func Dial(ctx context.Context, addr, start string, flags *cli.DeviceFlags, stderr io.Writer, config uapi.OpenConfig) (_ *Client, err error) {
 	c := &Client{}
 	defer func() {
@@ -42,6 +44,9 @@ func Dial(ctx context.Context, addr, start string, flags *cli.DeviceFlags, stder
 		}
 	}
 	conn, err := (&net.Dialer{Timeout: Silence}).DialContext(ctx, "tcp", addr)
+	if err != nil && start == "" {
+		return nil, fmt.Errorf("reach the server: %w: %w", ErrGone, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reach the server: %w (is '%s' running there?)", err, start)
 	}

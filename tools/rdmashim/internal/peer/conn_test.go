@@ -5,10 +5,14 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // deadlines is a connection that notes what deadlines it was given last.
@@ -79,4 +83,18 @@ func TestTwoDevices(t *testing.T) {
 		require.Contains(t, c, "pcap=")
 		require.Equal(t, strings.HasPrefix(base, "soft:"), strings.HasSuffix(c, "port=0"))
 	}
+}
+
+// TestDialWithoutServer: a server that the caller has started and that does not
+// listen any more has gone; one that others start may not have been started.
+func TestDialWithoutServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	_, err = Dial(t.Context(), l.Addr().String(), "", &cli.DeviceFlags{}, io.Discard, uapi.OpenConfig{})
+	require.ErrorIs(t, err, ErrGone)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = Dial(t.Context(), l.Addr().String(), "rdmashim server", &cli.DeviceFlags{}, io.Discard, uapi.OpenConfig{})
+	require.NotErrorIs(t, err, ErrGone)
+	require.ErrorContains(t, err, "is 'rdmashim server' running there?")
 }
