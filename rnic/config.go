@@ -90,6 +90,24 @@ func (d *Device) pathMTU(peer netip.Addr) abi.MTU {
 	return max(abi.MTU256, min(d.mtu, abi.FitMTU(room-headRoom)))
 }
 
+// privateShare is the least number of the longest packets that a receive buffer
+// is to hold. Several peers may send one at a time.
+const privateShare = 32
+
+// privateRoom returns how many bytes of UDP payload a packet to a soft device
+// may have, for a private MTU. A smaller path MTU than the route's that was
+// asked for, of the port or of the connection, counts for it as well: 0.
+func (d *Device) privateRoom(peer netip.Addr, asked abi.MTU) int {
+	room, err := link.PathMTU(d.link, peer)
+	if err != nil || d.askedMTU != 0 || asked < abi.FitMTU(room-headRoom) {
+		return 0
+	}
+	if room = min(room, d.caps.Longest); d.caps.RecvBuffer > 0 {
+		room = min(room, d.caps.RecvBuffer/privateShare)
+	}
+	return room
+}
+
 // tune limits a queue pair's window to the capacity of a socket's buffer: a
 // late receiver loses any more, and it is sent again for nothing. The peer's
 // buffer is taken to be like ours. Linux charges a datagram of 4,164 bytes

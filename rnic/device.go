@@ -22,21 +22,22 @@ import (
 
 // Device is a soft RNIC with one port. Its methods are safe for concurrent use.
 type Device struct {
-	name    string
-	netdev  string
-	ifindex uint32
-	link    link.Link
-	near    link.Near // or nil: below link
-	caps    link.Caps
-	mtu     abi.MTU
-	guid    uint64
-	tuning  engine.Tuning
-	paths   *engine.Paths // guarded by mu
-	stash   *engine.Stash // guarded by mu
-	log     *slog.Logger  // or nil
-	start   time.Time     // engine.Time 0
-	asks    uint16        // Config.PeerPort
-	tells   func(service uint64) (end func(), err error)
+	name     string
+	netdev   string
+	ifindex  uint32
+	link     link.Link
+	near     link.Near // or nil: below link
+	caps     link.Caps
+	mtu      abi.MTU
+	askedMTU int // Config.MTU
+	guid     uint64
+	tuning   engine.Tuning
+	paths    *engine.Paths // guarded by mu
+	stash    *engine.Stash // guarded by mu
+	log      *slog.Logger  // or nil
+	start    time.Time     // engine.Time 0
+	asks     uint16        // Config.PeerPort
+	tells    func(service uint64) (end func(), err error)
 
 	mu      deviceLock
 	regions *mem.Table          // guarded by mu
@@ -104,7 +105,7 @@ func New(c Config) (*Device, error) {
 	}
 	secret := seeds(c.Seed)
 	d := &Device{
-		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, near: c.Near, caps: caps, mtu: mtu, log: c.Logger,
+		name: c.Name, netdev: c.NetDev, ifindex: c.IfIndex, link: c.Link, near: c.Near, caps: caps, mtu: mtu, askedMTU: c.MTU, log: c.Logger,
 		guid:    newGUID(secret()),
 		tuning:  tune(c.Tuning, caps),
 		start:   time.Now(),

@@ -15,7 +15,7 @@ import (
 // the port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing
 // changes.
 func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
-	d, near := q.d, q.meet(a, mask)
+	d, near, room := q.d, q.meet(a, mask), q.privateRoom(a, mask)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(); err != nil {
@@ -27,6 +27,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		to = a.QPState
 	}
 	attr, err := q.attributes(a, mask)
+	attr.Room = room
 	if err == nil && from == abi.QPSSQD && mask&abi.QPMaskState != 0 && to != abi.QPSErr && !q.engine.Drained() {
 		// rxe_qp.c:rxe_qp_chk_attr
 		err = fmt.Errorf("the send queue has not drained yet, only ERR may follow: %w", syscall.EINVAL)

@@ -14,15 +14,31 @@ import (
 // packet overtakes another. Preconditions: d.mu is not held, since meeting may
 // take milliseconds.
 func (q *QP) meet(a *abi.ModifyQP, mask abi.QPAttrMask) (device uint64) {
-	const begins = abi.QPMaskState | abi.QPMaskAV
-	if _, rc := q.engine.(*engine.QP); !rc || q.d.near == nil || mask&begins != begins || a.QPState != abi.QPSRTR {
-		return 0
-	}
-	peer, err := q.d.peer(&a.Dest)
-	if err != nil || peer.Addr().IsMulticast() {
+	peer, ok := q.begins(a, mask)
+	if !ok || q.d.near == nil {
 		return 0
 	}
 	return q.d.near.Meet(netip.AddrPortFrom(wire.Bare(peer.Addr()), peer.Port()))
+}
+
+// privateRoom is the device's for the peer of a connection that is about to
+// begin. Preconditions: as meet's, since it asks the system.
+func (q *QP) privateRoom(a *abi.ModifyQP, mask abi.QPAttrMask) int {
+	peer, ok := q.begins(a, mask)
+	if !ok {
+		return 0
+	}
+	return q.d.privateRoom(peer.Addr(), a.PathMTU)
+}
+
+// begins returns the peer of a reliable connection that is about to begin.
+func (q *QP) begins(a *abi.ModifyQP, mask abi.QPAttrMask) (peer netip.AddrPort, ok bool) {
+	const begins = abi.QPMaskState | abi.QPMaskAV
+	if _, rc := q.engine.(*engine.QP); !rc || mask&begins != begins || a.QPState != abi.QPSRTR {
+		return peer, false
+	}
+	peer, err := q.d.peer(&a.Dest)
+	return peer, err == nil && !peer.Addr().IsMulticast()
 }
 
 // transmit fills the batch with q's packets, for the way that q takes.

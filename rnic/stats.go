@@ -33,6 +33,7 @@ type requesterStatus struct {
 	RTTVariance time.Duration `json:"rtt_variance_ns"`
 	BaseRTT     time.Duration `json:"base_rtt_ns"`
 	RTO         time.Duration `json:"rto_ns"`
+	MTU         int           `json:"mtu_bytes"`
 }
 
 // Status implements driver.QP. It takes the device's lock for as long as it
@@ -46,7 +47,7 @@ func (q *QP) Status() any {
 		QPN: q.num, Type: q.typ.String(), State: state.String(), SQPSN: attr.SQPSN, RQPSN: attr.RQPSN,
 		Requester: requesterStatus{
 			Outstanding: outstanding, InFlight: gauges.InFlight, Window: gauges.Window, PathWindow: gauges.PathWindow,
-			RTT: time.Duration(gauges.RTT), RTTVariance: time.Duration(gauges.RTTVariance), BaseRTT: time.Duration(gauges.BaseRTT), RTO: time.Duration(gauges.RTO),
+			RTT: time.Duration(gauges.RTT), RTTVariance: time.Duration(gauges.RTTVariance), BaseRTT: time.Duration(gauges.BaseRTT), RTO: time.Duration(gauges.RTO), MTU: gauges.MTU,
 		},
 		Counters: sums{},
 	}

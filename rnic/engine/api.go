@@ -116,7 +116,9 @@ type QP struct {
 	tun      Tuning
 	state    abi.QPState
 	attr     Attr
-	mtu      int        // bytes
+	mtu      int // the path's, in bytes
+	largest  int // bytes of the largest packets that were sent: mtu, or a private one
+	private  private
 	peer     netip.Addr // of attr.Peer, as packets' sources are compared with it
 	counters Counters
 

@@ -62,7 +62,7 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 		if r.asked.full() {
 			return false
 		}
-		end = min(w.end, r.nxt+q.readPiece())
+		end = min(w.end, r.nxt+q.readPiece(w))
 	}
 	if !q.fits(int(q.costAt(r.cur, end)-q.costAt(r.cur, r.nxt))) || !q.reaches(end) {
 		return false
@@ -78,7 +78,7 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 	r := &q.req
 	q.startRequest(w.kind.operation, wire.Only, wire.Plain)
-	off := uint64(r.nxt-w.first) * uint64(q.mtu)
+	off := uint64(r.nxt-w.first) * uint64(w.mtu)
 	p := &q.out
 	if w.kind.isAtomic() {
 		p.AtomicETH = wire.AtomicETH{VA: w.remote, RKey: w.rkey, SwapAdd: w.compareAdd}
@@ -86,7 +86,8 @@ func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 			p.AtomicETH.Compare, p.AtomicETH.SwapAdd = w.compareAdd, w.swap
 		}
 	} else {
-		last := min(uint64(end-w.first)*uint64(q.mtu), uint64(w.length))
+		last := min(uint64(end-w.first)*uint64(w.mtu), uint64(w.length))
+		p.PrivateMTU = w.private
 		p.RETH = wire.RETH{VA: w.remote + off, RKey: w.rkey, DMALen: uint32(last - off)}
 	}
 	p.AckReq = true // means nothing here, but rxe sets it
@@ -96,7 +97,7 @@ func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 // readPiece is how many packets one READ request asks for: a part of the
 // window, and of the path's share, so that several can be under way and their
 // answers never exceed it.
-func (q *QP) readPiece() seq {
+func (q *QP) readPiece(w *sendWR) seq {
 	part := min(q.req.win.size, q.share()) / min(len(q.req.asked.ring), 4)
-	return max(1, seq(part/(q.mtu+packetCost)))
+	return max(1, seq(part/(w.mtu+packetCost)))
 }

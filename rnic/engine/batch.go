@@ -9,41 +9,64 @@ import (
 const (
 	headRoom    = 64   // the longest headers, of an atomic, take 40 bytes
 	payloadRoom = 4096 // the largest path MTU
+	longestRoom = headRoom + wire.MaxPrivateMTU
 )
 
 // Batch collects packets to send. The caller owns it, hands Packets to a link,
 // and then calls Reset. The packets' bytes lie in memory that the batch owns.
+//
+// Packets lie in arena one behind the other. There is always room for one of
+// the longest, or the batch is full.
 type Batch struct {
 	Packets []wire.Datagram
 	arena   []byte
+	used    int // bytes of arena
 }
 
-// NewBatch makes a batch with room for n packets of any path MTU: about n times
-// 4160 bytes.
+// NewBatch makes a batch with room for n packets of any path MTU, about n times
+// 4160 bytes, or fewer with a private one.
 func NewBatch(n int) *Batch {
 	return &Batch{
 		Packets: make([]wire.Datagram, 0, n),
-		arena:   make([]byte, n*(headRoom+payloadRoom)),
+		arena:   make([]byte, (n-1)*(headRoom+payloadRoom)+longestRoom),
 	}
 }
 
 // Reset empties the batch.
-func (b *Batch) Reset() { b.Packets = b.Packets[:0] }
+func (b *Batch) Reset() { b.Packets, b.used = b.Packets[:0], 0 }
 
 // Full reports whether there is no room for another packet.
-func (b *Batch) Full() bool { return len(b.Packets) == cap(b.Packets) }
+func (b *Batch) Full() bool {
+	return len(b.Packets) == cap(b.Packets) || b.used+longestRoom > len(b.arena)
+}
+
+// mark is a place in a batch.
+type mark struct{ packets, bytes int }
+
+// middle halves what is free.
+func (b *Batch) middle() mark {
+	return mark{cap(b.Packets) - (cap(b.Packets)-len(b.Packets))/2, len(b.arena) - (len(b.arena)-b.used)/2}
+}
+
+func (b *Batch) end() mark { return mark{cap(b.Packets), len(b.arena)} }
+
+// before reports whether there is room for another packet before m.
+func (b *Batch) before(m mark) bool {
+	return len(b.Packets) < m.packets && b.used < m.bytes && !b.Full()
+}
 
 // payload returns the memory of the next packet's payload. The batch is not
 // full.
 func (b *Batch) payload(n int) []byte {
-	at := len(b.Packets)*(headRoom+payloadRoom) + headRoom
+	at := b.used + headRoom
 	return b.arena[at : at+n : at+n]
 }
 
 // add appends a packet with p's headers and the payload, which came from
 // payload. The batch is not full.
 func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
-	at := len(b.Packets) * (headRoom + payloadRoom)
+	at := b.used
+	b.used += headRoom + (len(payload)+63)&^63 // cache lines
 	p.Pad = wire.PadLen(len(payload))
 	head := p.AppendHeaders(b.arena[at : at : at+headRoom])
 	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head, Payload: payload})

@@ -19,6 +19,9 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 	switch {
 	case s < q.req.una:
 		q.counters.DropStaleAck++
+		if s == q.req.una-1 { // of a Ping, or of a packet that tries a private MTU
+			q.hearPrivate(p)
+		}
 		return
 	case s >= q.req.sent:
 		q.counters.DropUnsentAck++
@@ -28,6 +31,7 @@ func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 		return
 	}
 	q.meet(now, p)
+	q.hearPrivate(p)
 	switch p.Opcode.Operation() {
 	case wire.OpAck:
 		q.receiveAck(now, s, p.AETH.Syndrome, p.Bitmap())
@@ -198,8 +202,8 @@ func (q *QP) takeAtomic(w *sendWR, p *wire.Packet) abi.WCStatus {
 // apart: rxe answers a READ repeated from the middle with Middle, others with
 // First.
 func (q *QP) takeRead(w *sendWR, s seq, last bool, p *wire.Packet) abi.WCStatus {
-	off := uint64(s-w.first) * uint64(q.mtu)
-	want := min(uint64(w.length)-off, uint64(q.mtu))
+	off := uint64(s-w.first) * uint64(w.mtu)
+	want := min(uint64(w.length)-off, uint64(w.mtu))
 	if w.kind.operation != wire.OpRead || p.Opcode.EndsMessage() != last || uint64(len(p.Payload)) != want {
 		return abi.WCBadRespErr
 	}

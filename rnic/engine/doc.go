@@ -51,6 +51,12 @@
 // 4096 or more from the expected one: the time-wait state is to keep those
 // away.
 //
+// # Private MTU
+//
+// Between them messages may also have packets as long as the path carries
+// (private_mtu.go): each message names its MTU in further reserved bits, and
+// one such packet must have passed before.
+//
 // Ping sends a packet that is no request, to see whether the peer lives
 // (ping.go).
 //

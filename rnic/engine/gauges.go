@@ -9,6 +9,7 @@ type Gauges struct {
 	RTTVariance Duration
 	PathWindow  int      // bytes that all queue pairs to the peer may have in flight, as the delay allows; 0: no path
 	BaseRTT     Duration // least round trip of that path, without a queue; 0: not measured yet
+	MTU         int      // bytes of the packets of the next message that has several: the path MTU or a private one
 	RTO         Duration // after which silence is a loss: from RTT, with backoff
 }
 
@@ -22,6 +23,7 @@ func (q *QP) Gauges() Gauges {
 	g := Gauges{
 		InFlight: q.inFlight(), Window: min(q.req.win.size, q.room()),
 		RTT: t.srtt, RTTVariance: t.variance, RTO: q.retransmitAfter(),
+		MTU: max(q.mtu, q.usable().Bytes()),
 	}
 	if q.path != nil {
 		g.PathWindow, g.BaseRTT = q.pathLimit(), q.path.base

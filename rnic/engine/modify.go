@@ -25,6 +25,11 @@ type Attr struct {
 	RetryCnt        uint8           // RETRY_CNT: 0 … 7
 	RNRRetry        uint8           // RNR_RETRY: 0 … 7; 7 is for ever
 	QKey            uint32          // QKEY: of datagrams only
+
+	// Room, with PATH_MTU, is how many bytes of UDP payload the path carries
+	// between soft devices in one packet, for a private MTU; 0: PathMTU counts
+	// with all peers.
+	Room int
 }
 
 // Modify sets the attributes that mask names and moves to the state to, which
@@ -59,6 +64,10 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 		q.enterError()
 	case from == abi.QPSInit && to == abi.QPSRTR:
 		q.mtu = a.PathMTU.Bytes()
+		q.largest = q.mtu
+		if q.private = (private{}); q.cfg.Stash != nil && q.service == wire.ServiceRC {
+			q.private = newPrivate(a.Room, q.mtu)
+		}
 		q.rsp.next = firstSeq(a.RQPSN)
 		q.rsp.replay.reset(int(a.MaxDestRdAtomic))
 	case from == abi.QPSRTR && to == abi.QPSRTS:
@@ -111,7 +120,7 @@ func mayFollow(from, to abi.QPState) bool {
 func (q *QP) reset() {
 	q.state = abi.QPSReset
 	q.attr, q.peer = Attr{}, netip.Addr{}
-	q.mtu = 0
+	q.mtu, q.largest, q.private = 0, 0, private{}
 	q.sq.reset()
 	q.comps.list, q.comps.head = q.comps.list[:0], 0
 	q.fail = failure{}
@@ -129,6 +138,7 @@ func (a *Attr) set(b *Attr, mask abi.QPAttrMask) {
 	take(&a.Access, b.Access, mask&abi.QPMaskAccessFlags)
 	take(&a.DestQPN, b.DestQPN, mask&abi.QPMaskDestQPN)
 	take(&a.PathMTU, b.PathMTU, mask&abi.QPMaskPathMTU)
+	take(&a.Room, b.Room, mask&abi.QPMaskPathMTU)
 	take(&a.RQPSN, b.RQPSN&wire.MaxPSN, mask&abi.QPMaskRQPSN)
 	take(&a.SQPSN, b.SQPSN&wire.MaxPSN, mask&abi.QPMaskSQPSN)
 	take(&a.MaxDestRdAtomic, b.MaxDestRdAtomic, mask&abi.QPMaskMaxDestRdAtomic)

@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // Paths are the paths of a device to its peers, by address.
@@ -35,8 +37,9 @@ func (p *Paths) Len() int { return len(p.of) }
 type path struct {
 	users    int // queue pairs that are connected
 	active   int
-	inFlight int // bytes
-	kept     int // packets in the device's Stash
+	inFlight int             // bytes
+	kept     int             // packets in the device's Stash
+	proven   wire.PrivateMTU // packets of that length passed
 	congestion
 }
 
@@ -65,7 +68,7 @@ func (q *QP) attach() {
 	}
 	q.detach()
 	q.path, q.pathTo = q.cfg.Paths.join(q.peer, q.tun.InitialWindow), q.peer
-	q.path.packet = max(q.path.packet, q.mtu+packetCost)
+	q.path.packet = max(q.path.packet, q.largest+packetCost)
 	q.path.serves(q.path.active)
 }
 

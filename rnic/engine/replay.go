@@ -11,6 +11,7 @@ type replay struct {
 	va         uint64
 	rkey       uint32
 	length     uint32
+	mtu        int    // bytes of the answer's packets
 	orig       uint64 // result of an atomic
 
 	// The packets to be sent are [cur, stop); stopLen is the number of the
@@ -155,15 +156,15 @@ func (q *QP) duplicate(s seq, p *wire.Packet) {
 		q.rsp.ack = true
 	case wire.OpRead:
 		r := u.find(s)
-		if r == nil || r.operation != wire.OpRead || !q.within(r, s, &p.RETH) {
+		if r == nil || r.operation != wire.OpRead || q.mtuOf(p) != r.mtu || !r.within(s, &p.RETH) {
 			q.counters.DropReplay++
 			return
 		}
-		skipped := uint32(s-r.first) * uint32(q.mtu)
-		if p.Selective && u.repeats.add(r, s, s+packets(p.RETH.DMALen, q.mtu)) {
+		skipped := uint32(s-r.first) * uint32(r.mtu)
+		if p.Selective && u.repeats.add(r, s, s+packets(p.RETH.DMALen, r.mtu)) {
 			return
 		}
-		u.again(r, s, s+packets(p.RETH.DMALen, q.mtu), skipped+p.RETH.DMALen)
+		u.again(r, s, s+packets(p.RETH.DMALen, r.mtu), skipped+p.RETH.DMALen)
 	case wire.OpFetchAdd, wire.OpCompareSwap:
 		r := u.find(s)
 		if r == nil || r.operation != p.Opcode.Operation() || r.va != p.AtomicETH.VA || r.rkey != p.AtomicETH.RKey {
@@ -177,8 +178,8 @@ func (q *QP) duplicate(s seq, p *wire.Packet) {
 }
 
 // within reports whether a repeated READ at s asks for a part of the original.
-func (q *QP) within(r *replay, s seq, e *wire.RETH) bool {
-	skipped := uint64(s-r.first) * uint64(q.mtu)
+func (r *replay) within(s seq, e *wire.RETH) bool {
+	skipped := uint64(s-r.first) * uint64(r.mtu)
 	return e.RKey == r.rkey && e.VA == r.va+skipped &&
 		skipped+uint64(e.DMALen) <= uint64(r.length) && (e.DMALen > 0 || r.length == 0)
 }

@@ -5,12 +5,12 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// transmitReplies writes answers while the batch holds fewer than limit
-// packets: READ responses and ATOMIC ACKs in the order of their PSNs, then one
-// ACK for all that was carried out, or the NAK that ends it (IBA 9.7.5.1). The
-// ACK goes with ack only.
-func (q *QP) transmitReplies(b *Batch, limit int, ack bool) {
-	for len(b.Packets) < limit && q.mayReply() {
+// transmitReplies writes answers while the batch has room before limit: READ
+// responses and ATOMIC ACKs in the order of their PSNs, then one ACK for all
+// that was carried out, or the NAK that ends it (IBA 9.7.5.1). The ACK goes
+// with ack only.
+func (q *QP) transmitReplies(b *Batch, limit mark, ack bool) {
+	for b.before(limit) && q.mayReply() {
 		switch r := q.rsp.replay.oldest(); {
 		case len(q.rsp.replay.repeats.list) > 0:
 			q.replyMissing(b)
@@ -43,6 +43,7 @@ func (q *QP) mayReply() bool {
 func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload []byte) {
 	q.startPacket(op, s)
 	q.out.BECN = q.takeNotice()
+	q.out.PrivateMTU, q.out.Proven = q.private.tell()
 	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}
 	b.add(q.attr.Peer, &q.out, payload)
 	q.counters.SentPkts++
@@ -52,8 +53,8 @@ func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload [
 // replyRead adds one READ response. A READ repeated from the middle goes on
 // with Middle, as rxe does and expects.
 func (q *QP) replyRead(b *Batch, r *replay) {
-	off := uint64(r.cur-r.first) * uint64(q.mtu)
-	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(q.mtu))))
+	off := uint64(r.cur-r.first) * uint64(r.mtu)
+	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(r.mtu))))
 	if q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload) != nil {
 		q.failReply(b, r)
 		return

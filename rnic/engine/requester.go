@@ -55,16 +55,16 @@ type requester struct {
 // and Completions when State turned to ERR.
 func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	// Answers and requests share the batch, so that neither starves the other.
-	half := cap(b.Packets) - (cap(b.Packets)-len(b.Packets))/2
 	due := now >= q.rsp.ackBy
 	rides := due || q.mayRequest()
-	q.transmitReplies(b, half, due)
+	q.transmitReplies(b, b.middle(), due)
 	q.transmitRequests(now, b)
 	q.transmitPing(b)
+	q.tryPrivate(now, b)
 	q.transmitNotice(now, b)
 	// Behind requests, being shorter, an ACK can share a datagram's send with
 	// them.
-	q.transmitReplies(b, cap(b.Packets), rides)
+	q.transmitReplies(b, b.end(), rides)
 	q.account()
 	return b.Full()
 }
@@ -190,8 +190,8 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 		q.failLocal()
 		return false
 	}
-	off := uint64(s-w.first) * uint64(q.mtu)
-	n := int(min(uint64(w.length)-off, uint64(q.mtu)))
+	off := uint64(s-w.first) * uint64(w.mtu)
+	n := int(min(uint64(w.length)-off, uint64(w.mtu)))
 	if !q.fits(n+packetCost) || !q.reaches(s+1) {
 		return false
 	}
@@ -215,6 +215,7 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	}
 	q.startRequest(w.kind.operation, pos, suffix)
 	p := &q.out
+	p.PrivateMTU = w.private
 	p.Solicited = last && w.flags&abi.SendSolicited != 0 && w.kind.takesReceive()
 	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
@@ -233,7 +234,7 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 func (q *QP) askAfter() int {
 	w := min(q.req.win.size, q.share())
 	if q.req.timer.srtt == 0 && q.req.again == 0 {
-		return w - (q.mtu + packetCost) + 1
+		return w - (q.largest + packetCost) + 1
 	}
 	return w / int(max(4, q.req.timer.srtt/Millisecond))
 }

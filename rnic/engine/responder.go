@@ -19,10 +19,11 @@ type responder struct {
 	unacked int  // bytes and packetCosts carried out since the last ACK
 	nak     nak  // is to be sent
 
-	during  wire.Operation // OpSend or OpWrite in the middle of such a message, else OpNone
-	done    uint64         // bytes of that message so far
-	remote  wire.RETH      // of that WRITE
-	recv    ReceiveWR      // the receive of that SEND
+	during  wire.Operation  // OpSend or OpWrite in the middle of such a message, else OpNone
+	done    uint64          // bytes of that message so far
+	remote  wire.RETH       // of that WRITE
+	private wire.PrivateMTU // of that message
+	recv    ReceiveWR       // the receive of that SEND
 	recvLen uint64
 	holds   bool // recv was taken and not completed
 
@@ -44,6 +45,9 @@ func (q *QP) Receive(now Time, from netip.Addr, p *wire.Packet) {
 	q.genuine = false
 	if !q.acceptHeader(from, p) {
 		return
+	}
+	if !p.Selective { // the bits mean nothing
+		p.PrivateMTU, p.Proven = 0, false
 	}
 	q.counters.RcvdPkts++
 	q.counters.RcvdBytes += uint64(len(p.Payload))
@@ -96,11 +100,15 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 		q.repeatFatal(p)
 		return
 	}
+	if q.takesTry(now, p) {
+		return
+	}
 	if !q.checkPSN(now, p) {
 		q.scheduleAck(now, p, true)
 		return
 	}
 	q.meet(now, p)
+	q.notePrivate(p)
 	if q.carryOut(now, p) {
 		q.unstash(now)
 	}

@@ -109,11 +109,15 @@ func (q *QP) checkResources(p *wire.Packet) refusal {
 	return refusal{}
 }
 
-// checkLength: all packets but the last carry exactly the path MTU, the last
-// one at least a byte, an Only anything; a WRITE carries what its RETH
+// checkLength: all packets but the last carry exactly the path MTU (or the
+// message's private one, which this side must have offered), the last at least
+// a byte, an Only anything; a WRITE carries what its RETH
 // announced; a SEND fits the receive (IBA 9.7.4.1.6).
 func (q *QP) checkLength(p *wire.Packet) refusal {
 	n := len(p.Payload)
+	if p.PrivateMTU > q.private.own {
+		return invalidRequest
+	}
 	switch p.Opcode.Operation() {
 	case wire.OpRead:
 		if n != 0 || p.Pad != 0 || p.RETH.DMALen > MaxMessage {
@@ -126,7 +130,12 @@ func (q *QP) checkLength(p *wire.Packet) refusal {
 		}
 		return refusal{}
 	}
-	if n > q.mtu || !p.Opcode.EndsMessage() && n != q.mtu || p.Opcode.Position() == wire.Last && n == 0 {
+	mtu := q.mtuOf(p)
+	if !p.Opcode.StartsMessage() && p.PrivateMTU != q.rsp.private {
+		return invalidRequest
+	}
+	q.rsp.private = p.PrivateMTU
+	if n > mtu || !p.Opcode.EndsMessage() && n != mtu || p.Opcode.Position() == wire.Last && n == 0 {
 		return invalidRequest
 	}
 	if p.Opcode.IsWrite() {

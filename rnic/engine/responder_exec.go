@@ -102,11 +102,12 @@ func (q *QP) completeMessage(p *wire.Packet, op abi.WCOpcode) {
 // executeRead remembers a READ request; Transmit answers it.
 func (q *QP) executeRead(p *wire.Packet) {
 	r := &q.rsp
-	n := packets(p.RETH.DMALen, q.mtu)
+	mtu := q.mtuOf(p)
+	n := packets(p.RETH.DMALen, mtu)
 	r.msn = r.msn.Next()
 	r.replay.add(replay{
 		operation: wire.OpRead, first: r.next, end: r.next + n,
-		va: p.RETH.VA, rkey: p.RETH.RKey, length: p.RETH.DMALen,
+		va: p.RETH.VA, rkey: p.RETH.RKey, length: p.RETH.DMALen, mtu: mtu,
 		cur: r.next, stop: r.next + n, stopLen: p.RETH.DMALen,
 	})
 	q.ackSent() // by the response, which acknowledges all before it

@@ -31,7 +31,7 @@ func (q *QP) goBack(now Time, timeout bool) {
 // repeated; the path judges by its delay.
 func (q *QP) shrink(timeout bool) {
 	known := q.req.timer.srtt != 0
-	q.req.win.shrink(q.mtu, timeout, known)
+	q.req.win.shrink(q.largest, timeout, known)
 	switch {
 	case q.path == nil:
 	case !timeout:

@@ -42,8 +42,8 @@ const (
 
 // costOf is the cost of the packet s of w, or of its answer.
 func (q *QP) costOf(w *sendWR, s seq) int {
-	off := uint64(s-w.first) * uint64(q.mtu)
-	return int(min(uint64(w.length)-off, uint64(q.mtu))) + packetCost
+	off := uint64(s-w.first) * uint64(w.mtu)
+	return int(min(uint64(w.length)-off, uint64(w.mtu))) + packetCost
 }
 
 // mark sets the state of the packet s of w, which lies in [una, una+len(at)).

@@ -144,7 +144,7 @@ func (q *QP) endRound(now Time) {
 	if x.begun == 0 || Duration(now-x.begun) < max(q.answerTime(), 1) {
 		return
 	}
-	q.req.win.trim(x.lost, int(max(x.top, q.req.una)-x.start)+x.repaired, q.mtu)
+	q.req.win.trim(x.lost, int(max(x.top, q.req.una)-x.start)+x.repaired, q.largest)
 	x.begun = 0
 }
 
@@ -260,8 +260,8 @@ func (q *QP) repair(now Time, b *Batch, s, nxt seq, cur uint64) (end seq, ok boo
 	end = s + 1
 	r.nxt, r.probe = s, true
 	if !w.kind.returnsData() {
-		off := uint64(s-w.first) * uint64(q.mtu)
-		ok = q.writeData(now, b, w, off, int(min(uint64(w.length)-off, uint64(q.mtu))))
+		off := uint64(s-w.first) * uint64(w.mtu)
+		ok = q.writeData(now, b, w, off, int(min(uint64(w.length)-off, uint64(w.mtu))))
 		return end, ok
 	}
 	to, ok := r.asked.endOf(s)
@@ -299,7 +299,7 @@ func (q *QP) noteStuck() {
 // stashAnswer keeps the answer s, which came before una's.
 func (q *QP) stashAnswer(now Time, s seq, p *wire.Packet) {
 	r := &q.req
-	if _, ok := r.asked.endOf(s); !ok || !q.selective() || len(p.Payload) > q.mtu {
+	if _, ok := r.asked.endOf(s); !ok || !q.selective() || len(p.Payload) > q.takes() {
 		return
 	}
 	if !r.stash.put(q.cfg.Stash, q.path, r.una, q.reach(), s, p) || s >= q.scoring() {

@@ -10,7 +10,7 @@ import (
 // a receive goes back anyway.
 func (q *QP) stashRequest(now Time, s seq, p *wire.Packet) bool {
 	r := &q.rsp
-	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.mtu || r.refused && r.nak.syndrome.IsRNR() {
+	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.takes() || r.refused && r.nak.syndrome.IsRNR() {
 		return false
 	}
 	if !r.stash.put(q.cfg.Stash, q.path, r.next, q.reach(), s, p) {
@@ -59,7 +59,7 @@ func (q *QP) bitmap(b *Batch) []byte {
 		left--
 		end := i + 1
 		if h.p.Opcode.IsReadRequest() {
-			end = min(i+int(packets(h.p.RETH.DMALen, q.mtu)), reach)
+			end = min(i+int(packets(h.p.RETH.DMALen, q.mtuOf(&h.p))), reach)
 		}
 		for ; i < end; i++ {
 			m.Set(i)
@@ -121,8 +121,8 @@ func (q *QP) replyMissing(b *Batch) {
 		q.counters.DropReplay++
 		return
 	}
-	off := uint64(s-r.first) * uint64(q.mtu)
-	payload := b.payload(int(min(uint64(r.length)-off, uint64(q.mtu))))
+	off := uint64(s-r.first) * uint64(r.mtu)
+	payload := b.payload(int(min(uint64(r.length)-off, uint64(r.mtu))))
 	if q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload) != nil {
 		q.counters.DropReplay++
 		if r.answered { // else the rest of the answer fails too, and says so

@@ -7,14 +7,15 @@ const span = 4096
 
 // Bounds of what is kept. While a packet is missing, a requester sends a window
 // each round trip, for two or more of these. A queue pair keeps fewer than
-// reach packets, stashBytes if all are full, a device stashPackets, 32 MiB. Of
-// those, a peer's address gets no more than it leaves free (dynamic thresholds,
+// reach packets, of stashBytes, a device stashBlocks, 32 MiB. Of those, a
+// peer's address gets no more than it leaves free (dynamic thresholds,
 // Choudhury and Hahne 1998): one that spoils its packets takes a half, and
 // others find room.
 const (
-	stashBytes   = 4 << 20
-	stashPackets = 8192
-	sparePackets = 1024 // that stay allocated while nothing is kept
+	stashBytes  = 4 << 20
+	stashBlocks = 8192
+	stashBlock  = 4096 // a packet takes at least one
+	spareBlocks = 1024 // that stay allocated while nothing is kept
 )
 
 // reach is how many PSNs beyond the first that is missing count: a responder
@@ -38,14 +39,15 @@ func ringSize(have int, n seq) int {
 // came before an earlier one. It belongs to one device, whose queue pairs'
 // methods must not be called concurrently.
 type Stash struct {
-	used  int // packets
+	used  int // blocks
 	spare []*kept
+	kept  int // blocks of spare
 }
 
 // NewStash makes an empty Stash.
 func NewStash() *Stash { return &Stash{} }
 
-// Len is the number of packets that are kept.
+// Len is the number of blocks of 4 KiB that are in use, one or more a packet.
 func (m *Stash) Len() int { return m.used }
 
 // kept is a packet that came before an earlier one.
@@ -56,24 +58,41 @@ type kept struct {
 	of   *path  // that it came by, or nil
 }
 
-func (m *Stash) get() *kept {
-	m.used++
+// blocks is what a packet takes.
+func blocks(room []byte) int { return max(1, (len(room)+stashBlock-1)/stashBlock) }
+
+// get makes a packet of p's bytes.
+func (m *Stash) get(p *wire.Packet, of *path) *kept {
+	h := m.take()
+	h.p, h.of = *p, of
+	h.room = append(h.room[:0], p.Payload...)
+	h.p.Payload = h.room
+	m.used += blocks(h.room)
+	if of != nil {
+		of.kept += blocks(h.room)
+	}
+	return h
+}
+
+func (m *Stash) take() *kept {
 	if n := len(m.spare); n > 0 {
 		h := m.spare[n-1]
 		m.spare = m.spare[:n-1]
+		m.kept -= blocks(h.room[:cap(h.room)])
 		return h
 	}
 	return new(kept)
 }
 
 func (m *Stash) release(h *kept) {
-	m.used--
+	m.used -= blocks(h.room)
 	if h.of != nil {
-		h.of.kept--
+		h.of.kept -= blocks(h.room)
 		h.of = nil
 	}
-	if len(m.spare) < sparePackets {
+	if n := blocks(h.room[:cap(h.room)]); m.kept+n <= spareBlocks {
 		m.spare = append(m.spare, h)
+		m.kept += n
 	}
 }
 
@@ -81,10 +100,11 @@ func (m *Stash) release(h *kept) {
 // first that is missing. A packet with number s lies at s modulo len(ring), a
 // power of two; all have numbers in [low, low+len(ring)).
 type stash struct {
-	of   *Stash
-	ring []*kept // made with the first packet, grows up to span
-	low  seq
-	n    int
+	of    *Stash
+	ring  []*kept // made with the first packet, grows up to span
+	low   seq
+	n     int
+	bytes int // of payload
 }
 
 func (t *stash) slot(s seq) **kept { return &t.ring[s&seq(len(t.ring)-1)] }
@@ -120,7 +140,8 @@ func (t *stash) fit(end seq) {
 // another packet with that number is not replaced.
 func (t *stash) put(m *Stash, of *path, first, reach, s seq, p *wire.Packet) bool {
 	t.drop(first)
-	if s-first >= reach || m.used >= stashPackets || of != nil && of.kept >= stashPackets-m.used {
+	n := blocks(p.Payload)
+	if s-first >= reach || t.bytes+len(p.Payload) > stashBytes || m.used+n > stashBlocks || of != nil && of.kept+n > stashBlocks-m.used {
 		return false
 	}
 	if t.at(s) != nil {
@@ -128,15 +149,11 @@ func (t *stash) put(m *Stash, of *path, first, reach, s seq, p *wire.Packet) boo
 	}
 	t.of = m
 	t.fit(s + 1)
-	h := m.get()
-	h.seq, h.p, h.of = s, *p, of
-	if of != nil {
-		of.kept++
-	}
-	h.room = append(h.room[:0], p.Payload...)
-	h.p.Payload = h.room
+	h := m.get(p, of)
+	h.seq = s
 	*t.slot(s) = h
 	t.n++
+	t.bytes += len(p.Payload)
 	return true
 }
 
@@ -146,6 +163,7 @@ func (t *stash) take(s seq) *kept {
 	if h != nil {
 		*t.slot(s) = nil
 		t.n--
+		t.bytes -= len(h.room)
 	}
 	return h
 }

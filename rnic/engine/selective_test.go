@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// A queue pair keeps fewer than reach packets, a device stashPackets, and all
+// A queue pair keeps fewer than reach packets, a device stashBlocks, and all
 // of them go with their queue pair.
 func TestStashBounds(t *testing.T) {
 	m := NewStash()
@@ -18,12 +18,12 @@ func TestStashBounds(t *testing.T) {
 	for i := range pairs {
 		first := firstSeq(wire.PSN(i))
 		for s := first + 1; s < first+2*span; s++ {
-			require.Equal(t, s < first+span && m.Len() < stashPackets || pairs[i].at(s) != nil, pairs[i].put(m, nil, first, span, s, &p))
+			require.Equal(t, s < first+span && m.Len() < stashBlocks || pairs[i].at(s) != nil, pairs[i].put(m, nil, first, span, s, &p))
 		}
 		require.Less(t, pairs[i].n, span)
-		require.LessOrEqual(t, m.Len(), stashPackets)
+		require.LessOrEqual(t, m.Len(), stashBlocks)
 	}
-	require.Equal(t, stashPackets, m.Len())
+	require.Equal(t, stashBlocks, m.Len())
 	for s := firstSeq(0) + 1; s < firstSeq(0)+span; s++ {
 		require.Equal(t, s, pairs[0].at(s).seq, "the ring grew")
 	}
@@ -31,7 +31,7 @@ func TestStashBounds(t *testing.T) {
 		pairs[i].clear()
 	}
 	require.Zero(t, m.Len())
-	require.LessOrEqual(t, len(m.spare), sparePackets)
+	require.LessOrEqual(t, len(m.spare), spareBlocks)
 }
 
 // A peer's address keeps half of what a device may, and leaves room for others,
@@ -50,9 +50,9 @@ func TestStashShares(t *testing.T) {
 	}
 	var greedy, other path
 	pairs := fill(&greedy)
-	require.Equal(t, stashPackets/2, greedy.kept)
+	require.Equal(t, stashBlocks/2, greedy.kept)
 	others := fill(&other)
-	require.Equal(t, stashPackets/4, other.kept)
+	require.Equal(t, stashBlocks/4, other.kept)
 	for i := range pairs {
 		pairs[i].clear()
 	}

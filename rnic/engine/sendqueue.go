@@ -33,7 +33,9 @@ type sendWR struct {
 	// request is sent, and it completes so when all before it have completed.
 	status abi.WCStatus
 
-	first, end seq    // PSNs: [first, end)
+	first, end seq // PSNs: [first, end)
+	mtu        int // bytes of its packets, all but the last
+	private    wire.PrivateMTU
 	cost       uint64 // of everything posted before it
 }
 
@@ -136,8 +138,10 @@ func (q *QP) Post(now Time, wr *SendWR) error {
 		w.end, w.bind = w.first, wr.Bind
 	}
 	w.cost = q.sq.cost
+	w.mtu, w.private = q.mtu, 0
 	if !w.kind.isAtomic() && !w.kind.local() && q.mtu > 0 {
-		w.end = w.first + packets(w.length, q.mtu)
+		q.choosePrivate(w)
+		w.end = w.first + packets(w.length, w.mtu)
 	}
 	q.req.post = w.end
 	q.sq.cost += uint64(w.length) + uint64(w.end-w.first)*packetCost
@@ -183,5 +187,5 @@ func (q *QP) costAt(i uint64, s seq) uint64 {
 	}
 	w := q.sq.at(i)
 	n := uint64(s - w.first)
-	return w.cost + min(n*uint64(q.mtu), uint64(w.length)) + n*packetCost
+	return w.cost + min(n*uint64(w.mtu), uint64(w.length)) + n*packetCost
 }

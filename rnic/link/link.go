@@ -17,6 +17,10 @@ type Caps struct {
 	// MTU is the largest UDP payload in bytes that leaves in one packet,
 	// ICRC included: the interface's MTU without IP and UDP headers.
 	MTU int
+	// Longest is the largest UDP payload in bytes that Recv takes, ICRC
+	// included: MTU at least holds for the specification's path MTUs, this for
+	// private ones.
+	Longest int
 	// BatchSize is how many packets one Send and one Recv move at best.
 	BatchSize int
 

@@ -21,7 +21,14 @@ type BTH struct {
 	DestQPN   QPN
 	AckReq    bool
 	Selective bool // the sender repeats selectively, a reserved bit to others; see rnic/engine
-	PSN       PSN
+
+	// Between soft devices, as Selective: the private MTU of a request's
+	// message, or in an answer the largest that its sender takes; Proven says
+	// that packets of that length came.
+	PrivateMTU PrivateMTU
+	Proven     bool
+
+	PSN PSN
 }
 
 // Length returns [BTHLen].
@@ -47,6 +54,8 @@ func (h *BTH) Parse(b []byte) error {
 	h.DestQPN = QPN(qpn & mask24)
 	h.AckReq = psn&(1<<31) != 0
 	h.Selective = psn&(1<<30) != 0
+	h.Proven = psn&(1<<29) != 0
+	h.PrivateMTU = PrivateMTU(psn >> 24 & 31)
 	h.PSN = PSN(psn & mask24)
 	return nil
 }
@@ -57,7 +66,8 @@ func (h *BTH) Append(b []byte) []byte {
 	b = append(b, byte(h.Opcode), byte(flags))
 	b = binary.BigEndian.AppendUint16(b, uint16(h.PKey))
 	b = binary.BigEndian.AppendUint32(b, bit(h.FECN, 31)|bit(h.BECN, 30)|uint32(h.DestQPN&mask24))
-	return binary.BigEndian.AppendUint32(b, bit(h.AckReq, 31)|bit(h.Selective, 30)|uint32(h.PSN&mask24))
+	private := bit(h.Selective, 30) | bit(h.Proven, 29) | uint32(h.PrivateMTU&31)<<24
+	return binary.BigEndian.AppendUint32(b, bit(h.AckReq, 31)|private|uint32(h.PSN&mask24))
 }
 
 // bit returns v as bit n.

@@ -32,8 +32,9 @@ func headerCases() []headerCase {
 	return append(madCases(), []headerCase{
 		{"BTH", func() header { return new(wire.BTH) }, &wire.BTH{
 			Opcode: 0xff, Solicited: true, MigReq: true, Pad: 3, TVer: 15, PKey: 0xffff,
-			FECN: true, BECN: true, DestQPN: wire.MulticastQPN, AckReq: true, Selective: true, PSN: wire.MaxPSN,
-		}, "ffffffff c0ffffff c0ffffff"},
+			FECN: true, BECN: true, DestQPN: wire.MulticastQPN, AckReq: true, Selective: true,
+			PrivateMTU: 31, Proven: true, PSN: wire.MaxPSN,
+		}, "ffffffff c0ffffff ffffffff"},
 		{"RETH", func() header { return new(wire.RETH) },
 			&wire.RETH{VA: 1<<64 - 1, RKey: 1<<32 - 1, DMALen: 1<<32 - 1}, all8 + all8},
 		{"AETH", func() header { return new(wire.AETH) },

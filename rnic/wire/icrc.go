@@ -105,14 +105,17 @@ func (f Flow) Diff(b []byte) (diff uint32, ok bool) {
 	return f.start(n, 0, b[:n]) ^ binary.LittleEndian.Uint32(b[n:]), true
 }
 
+// MaxSolvable is the length of the longest datagram, in bytes of UDP payload,
+// in which no single-bit error looks like an identification.
+const MaxSolvable = 26744
+
 // Verify reports whether b, the payload of a datagram with its ICRC, has the
 // CRC that belongs to any identification, and returns that. A receiving UDP
 // socket does not show the identification, so this is the check for one; over
 // IPv6, which has none, the CRC must be equal. Any identification weakens the
 // detection of random errors from 2^-32 to 2^-16, though every single-bit error
-// is still found in packets of up to 26,744 bytes, six times the largest path
-// MTU; a receiver that knows which identifications its peer uses should compare
-// the id.
+// is still found in packets of up to MaxSolvable bytes; a receiver that knows
+// which identifications its peer uses should compare the id.
 func (f Flow) Verify(b []byte) (id uint16, ok bool) {
 	diff, ok := f.Diff(b)
 	if !ok || diff == 0 {

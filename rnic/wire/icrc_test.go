@@ -171,12 +171,12 @@ func flipEach(t *testing.T, f *wiretest.Frame) {
 }
 
 // TestSolveSingleBits shows that no single-bit error in the first 26,744 bytes
-// of a packet, ICRC included, looks like an identification; one further on may,
-// but no path MTU comes near. The CRC is linear, so the difference that a
-// flipped bit makes depends only on its distance to the end; a bit may lie at
-// any distance up to that of the first bit of the BTH.
+// of a packet, ICRC included, looks like an identification; one further on may.
+// The CRC is linear, so the difference that a flipped bit makes depends only on
+// its distance to the end; a bit may lie at any distance up to that of the
+// first bit of the BTH.
 func TestSolveSingleBits(t *testing.T) {
-	const longest = 26744 - wire.ICRCLen
+	const longest = wire.MaxSolvable - wire.ICRCLen
 	diff := uint32(1) << 31 // the last bit before the ICRC: the register moved by that bit alone
 	for i := 0; i < 8; i++ {
 		// A flipped bit i of the ICRC itself, and of every other byte of it.

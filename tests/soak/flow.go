@@ -28,6 +28,13 @@ func (e *end) arrives(f *virtual.Flight, p *wire.Packet) {
 	e.flow.slow, e.peer.flow.slow = slow, slow
 	if p.Opcode.IsRequest() {
 		m := &e.peer.mon
+		from, to := e.peer.node.Index, e.node.Index
+		if len(p.Payload) == p.PrivateMTU.Bytes() {
+			e.run.passed[from][to] = max(e.run.passed[from][to], p.PrivateMTU)
+		}
+		if p.TriesMTU() {
+			return
+		}
 		at := number(m.next, p.PSN)
 		end := at + 1
 		if p.Opcode.IsReadRequest() {

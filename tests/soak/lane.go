@@ -83,7 +83,7 @@ func (l *lane) touches() span {
 	case o.counter != nil:
 		return span{}
 	case o.isWrite():
-		return span{o.target.at + l.chunk, min(l.mtu, o.length-l.chunk)}
+		return span{o.target.at + l.chunk, min(o.mtu, o.length-l.chunk)}
 	case o.isAtomic():
 		return o.target
 	}
@@ -118,7 +118,7 @@ func (l *lane) step() error {
 	if changed && o.region.gone {
 		return fmt.Errorf("%s: %s reached memory that was deregistered at %d ns", l.name, o, o.region.goneAt)
 	}
-	if l.chunk += l.mtu; l.chunk >= o.length || !o.isWrite() {
+	if l.chunk += o.mtu; l.chunk >= o.length || !o.isWrite() {
 		l.head, l.chunk = l.head+1, 0
 		o.executed = true
 	}

@@ -39,6 +39,7 @@ type reading struct {
 	first, end uint64
 	va         uint64
 	length     uint32
+	mtu        int  // bytes of the answers
 	told       bool // the responder has sent the last answer at least once
 }
 
@@ -78,7 +79,16 @@ func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
 	if consumes := p.Opcode.Operation() == wire.OpSend || p.Opcode.HasImm(); p.Solicited && !(consumes && p.Opcode.EndsMessage()) {
 		return fmt.Errorf("%s sent a solicited event where no receive completes: %s", e, f)
 	}
-	n, mtu := len(p.Payload), e.run.plan.mtu
+	if !p.Opcode.IsRequest() {
+		return e.checkResponse(f, p)
+	}
+	if err := e.checkPrivate(f, p); err != nil {
+		return err
+	}
+	if p.TriesMTU() {
+		return e.checkTry(f, p)
+	}
+	n, mtu := len(p.Payload), e.mtuOf(p)
 	switch p.Opcode.Position() {
 	case wire.First, wire.Middle:
 		if n != mtu {
@@ -93,10 +103,42 @@ func (e *end) checkPacket(f *virtual.Flight, p *wire.Packet) error {
 			return fmt.Errorf("%s sent an only packet of %d bytes, MTU %d: %s", e, n, mtu, f)
 		}
 	}
-	if p.Opcode.IsRequest() {
-		return e.checkRequest(f, p)
+	return e.checkRequest(f, p)
+}
+
+// mtuOf is the MTU of a request's message.
+func (e *end) mtuOf(p *wire.Packet) int { return max(e.run.plan.mtu, p.PrivateMTU.Bytes()) }
+
+// checkPrivate: a private MTU is one that both ends take, that a packet has
+// passed with, and that is larger than the path MTU.
+func (e *end) checkPrivate(f *virtual.Flight, p *wire.Packet) error {
+	if p.PrivateMTU == 0 {
+		return nil
 	}
-	return e.checkResponse(f, p)
+	for _, x := range []*end{e, e.peer} {
+		if most := wire.FitPrivateMTU(e.run.plan.room[x.node.Index]); x.node.Stash == nil || p.PrivateMTU > most {
+			return fmt.Errorf("%s sent private MTU %d, %s takes %d: %s", e, p.PrivateMTU.Bytes(), x, most.Bytes(), f)
+		}
+	}
+	switch {
+	case p.PrivateMTU.Bytes() <= e.run.plan.mtu:
+		return fmt.Errorf("%s sent private MTU %d: %s", e, p.PrivateMTU.Bytes(), f)
+	case p.TriesMTU():
+	case e.run.passed[e.node.Index][e.peer.node.Index] < p.PrivateMTU:
+		return fmt.Errorf("%s sent private MTU %d before such a packet had passed: %s", e, p.PrivateMTU.Bytes(), f)
+	default:
+		e.run.tally.Private++
+	}
+	return nil
+}
+
+// checkTry: such a packet repeats no request, and is as long as it says.
+func (e *end) checkTry(f *virtual.Flight, p *wire.Packet) error {
+	e.run.tally.Tries++
+	if n := number(e.mon.next, p.PSN); n >= e.mon.next || n >= e.mon.arrived || len(p.Payload) != p.PrivateMTU.Bytes() {
+		return fmt.Errorf("%s tries private MTU %d, next is %d: %s", e, p.PrivateMTU.Bytes(), e.mon.next&uint64(wire.MaxPSN), f)
+	}
+	return nil
 }
 
 // checkNotice: a notice of congestion answers a packet that met some, each once
@@ -164,10 +206,11 @@ func (e *end) checkRequest(f *virtual.Flight, p *wire.Packet) error {
 	count := uint64(1)
 	if p.Opcode.IsReadRequest() || p.Opcode.IsAtomic() {
 		if p.Opcode.IsReadRequest() {
-			count = max(1, (uint64(p.RETH.DMALen)+uint64(e.run.plan.mtu)-1)/uint64(e.run.plan.mtu))
+			mtu := uint64(e.mtuOf(p))
+			count = max(1, (uint64(p.RETH.DMALen)+mtu-1)/mtu)
 		}
 		rec.read = len(m.asked)
-		m.asked = append(m.asked, reading{first: n, end: n + count, va: p.RETH.VA, length: p.RETH.DMALen})
+		m.asked = append(m.asked, reading{first: n, end: n + count, mtu: e.mtuOf(p), va: p.RETH.VA, length: p.RETH.DMALen})
 		if out := e.outstanding(); out > int(e.plan.rdAtomic) {
 			return fmt.Errorf("%s has %d READs and atomics outstanding, limit %d: %s", e, out, e.plan.rdAtomic, f)
 		}
@@ -199,9 +242,9 @@ func (e *end) checkRepeated(f *virtual.Flight, p *wire.Packet, n uint64) error {
 		return nil
 	}
 	r := m.asked[rec.read]
-	skip := (n - r.first) * uint64(e.run.plan.mtu)
+	skip := (n - r.first) * uint64(r.mtu)
 	end := uint64(p.RETH.DMALen) + skip
-	part := p.Selective && end < uint64(r.length) && end%uint64(e.run.plan.mtu) == 0 && p.RETH.DMALen > 0
+	part := p.Selective && end < uint64(r.length) && end%uint64(r.mtu) == 0 && p.RETH.DMALen > 0
 	if part {
 		e.run.tally.Parts++
 	}
@@ -294,9 +337,9 @@ func (e *end) checkReadResponse(f *virtual.Flight, p *wire.Packet, n uint64) err
 		return fmt.Errorf("%s answers PSN %d of a READ of PSNs %d to %d with %s", e, p.PSN,
 			r.first&uint64(wire.MaxPSN), (r.end-1)&uint64(wire.MaxPSN), f)
 	}
-	want := e.run.plan.mtu
+	want := r.mtu
 	if last {
-		want = int(r.length) - int(r.end-1-r.first)*e.run.plan.mtu
+		want = int(r.length) - int(r.end-1-r.first)*r.mtu
 	}
 	if len(p.Payload) != want {
 		return fmt.Errorf("%s answers PSN %d of a READ with %d bytes, due are %d", e, p.PSN, len(p.Payload), want)

@@ -34,7 +34,9 @@ type op struct {
 	message int      // which message it is of those that take a receive; -1: none
 
 	bug      mistake
+	mtu      int     // bytes of its packets, once it was posted
 	limit    int     // with a mistake: the bytes of a WRITE or READ that may be moved before it is found
+	inside   int     // with another limit: the bytes before the mistake, of which whole packets are moved
 	revokes  *region // SEND with invalidate
 	postedAt engine.Time
 	first    uint64 // the number of its first packet

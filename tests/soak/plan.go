@@ -18,7 +18,9 @@ type plan struct {
 	chaos    engine.Time // when the disturbances end
 	mtu      int
 	mtuAbi   abi.MTU
-	large    bool // requests of a MiB and more
+	room     [2]int // bytes of UDP payload that each node's packets to soft devices may have; 0: the path MTU counts
+	carries  int    // bytes of UDP payload that the path carries without telling; 0: any number
+	large    bool   // requests of a MiB and more
 	conns    []connPlan
 	cuts     []cut
 	bursts   []burst
@@ -105,6 +107,14 @@ func newPlan(seed uint64) *plan {
 	}
 	repeats := virtual.NewRand(seed ^ 0x5e1)
 	p.goBackN = [][2]bool{{}, {}, {}, {true, true}, {true, true}, {true, false}, {false, true}}[repeats.Intn(7)]
+	if private := virtual.NewRand(seed ^ 0x3717); private.Hit(0.5) {
+		for i := range p.room {
+			p.room[i] = private.Between(p.mtu, max(3*p.mtu, 1600))
+		}
+		if private.Hit(0.3) {
+			p.carries = private.Between(p.mtu+100, max(3*p.mtu, 1600))
+		}
+	}
 	if r.Hit(0.2) {
 		from := engine.Time(r.Intn(int(p.chaos)))
 		p.bursts = append(p.bursts, burst{from, from + engine.Time(r.Between(100, 3000))*us, drawFaults(&r, 3)})

@@ -97,6 +97,13 @@ var mistakes = []plant.Mistake{
 	plant.Row("kept-answer-misplaced", "rnic/engine/selective_requester.go",
 		"		q.receiveData(now, h.seq, &h.p)",
 		"		if MADE && r.asked.n > 1 { h.seq++ }\n		q.receiveData(now, h.seq, &h.p)"),
+	// Long packets are sent before one has passed.
+	plant.Row("private-mtu-unproven", "rnic/engine/private_mtu.go",
+		"	proven := m.proven\n",
+		"	proven := m.proven\n	if MADE { proven = m.peer }\n"),
+	plant.Row("private-mtu-of-another-length", "rnic/engine/replay.go",
+		"		if r == nil || r.operation != wire.OpRead || q.mtuOf(p) != r.mtu",
+		"		if MADE && r != nil { r.mtu = q.mtu }\n		if r == nil || r.operation != wire.OpRead || q.mtuOf(p) != r.mtu && !MADE"),
 	plant.Row("fence-ignored", "rnic/engine/requester.go",
 		"return w.flags&abi.SendFence == 0 ||",
 		"return w.flags&abi.SendFence == 0 || MADE ||"),

@@ -232,7 +232,14 @@ func (l *lane) post() {
 		o := l.ops[l.posted]
 		o.postedAt = r.world.Now()
 		o.first = l.next
-		o.packets = packetsOf(o.length, l.mtu)
+		o.mtu = l.mtu
+		if o.length > l.mtu {
+			o.mtu = max(o.mtu, l.from.qp.Gauges().MTU)
+		}
+		if o.inside > 0 {
+			o.limit = o.inside / o.mtu * o.mtu
+		}
+		o.packets = packetsOf(o.length, o.mtu)
 		l.next += uint64(o.packets)
 		l.posted++
 		r.world.Logf("%-12s %s %s id %d", "post", l.name, o, o.id)

@@ -78,6 +78,8 @@ type run struct {
 	lanes    []*lane         // of conns
 	retired  []*lane         // of connections that were given up
 	restarts int             // that are going on
+
+	passed   [3][3]wire.PrivateMTU // the longest packets from a node that came to another
 	ends     map[*virtual.QP]*end
 	numbers  [][]wire.QPN // by node: of queue pairs that are gone
 	former   []psnRange   // that packets of former lives may have
@@ -139,6 +141,7 @@ func (r *run) build() error {
 	}
 	r.world.SetQueue(r.plan.queue)
 	r.world.SetMark(r.plan.queue / 2)
+	r.world.SetMTU(r.plan.carries)
 	r.disturb()
 	return nil
 }
@@ -226,6 +229,7 @@ func (e *end) connect() error {
 		RQPSN: e.peer.plan.psn, SQPSN: e.plan.psn,
 		MaxDestRdAtomic: e.plan.destRdAtomic, MaxRdAtomic: e.plan.rdAtomic,
 		MinRNRTimer: e.plan.minRNR, Timeout: e.plan.timeout, RetryCnt: e.plan.retry, RNRRetry: e.plan.rnrRetry,
+		Room: e.run.plan.room[e.node.Index],
 	})
 }
 

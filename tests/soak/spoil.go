@@ -89,7 +89,7 @@ func (b *builder) overrun(o *op) {
 	o.list = []mem.SGE{{Addr: r.addr(inside.at), Length: uint32(o.length), LKey: r.key}}
 	if o.isWrite() || o.isSend() {
 		o.data = append([]byte(nil), b.source.want[inside.at:inside.end()]...)
-		o.limit = inside.n / b.mtu * b.mtu
+		o.inside, o.limit = inside.n, inside.n/b.mtu*b.mtu
 	}
 }
 

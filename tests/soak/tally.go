@@ -18,6 +18,8 @@ type Tally struct {
 	Faults      [virtual.NumFaults]uint64
 	Masked      uint64 // one-bit errors outside of what the ICRC covers
 	ICRC        uint64 // packets dropped for it
+	Private     uint64 // packets with a private MTU
+	Tries       uint64 // of whether one passes
 	Strays      uint64 // packets from a stranger's address
 	Forged      uint64 // packets that no queue pair should accept
 	Frozen      uint64 // times that a node slept
@@ -84,7 +86,7 @@ func (t *Tally) countTraits(o *op) {
 func (t *Tally) Add(u *Tally) {
 	for _, p := range []struct{ to, from *uint64 }{
 		{&t.Seeds, &u.Seeds}, {&t.Packets, &u.Packets}, {&t.Bytes, &u.Bytes}, {&t.VirtualTime, &u.VirtualTime},
-		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Forged, &u.Forged}, {&t.Frozen, &u.Frozen}, {&t.Revived, &u.Revived}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR}, {&t.Bitmaps, &u.Bitmaps}, {&t.Parts, &u.Parts},
+		{&t.Masked, &u.Masked}, {&t.ICRC, &u.ICRC}, {&t.Strays, &u.Strays}, {&t.Private, &u.Private}, {&t.Tries, &u.Tries}, {&t.Forged, &u.Forged}, {&t.Frozen, &u.Frozen}, {&t.Revived, &u.Revived}, {&t.Repeated, &u.Repeated}, {&t.RNR, &u.RNR}, {&t.Bitmaps, &u.Bitmaps}, {&t.Parts, &u.Parts},
 		{&t.Revoked, &u.Revoked}, {&t.Broken, &u.Broken}, {&t.Late, &u.Late}, {&t.Full, &u.Full}, {&t.Noticed, &u.Noticed}, {&t.Stale, &u.Stale}, {&t.Nobody, &u.Nobody},
 		{&t.Paused, &u.Paused}, {&t.Drained, &u.Drained}, {&t.Slow, &u.Slow},
 	} {
@@ -155,7 +157,7 @@ func (t *Tally) groups() []group {
 			}
 		}
 	}
-	packets.lines = append(packets.lines, line{"repeated requests", t.Repeated}, line{"READs repeated in part", t.Parts})
+	packets.lines = append(packets.lines, line{"repeated requests", t.Repeated}, line{"READs repeated in part", t.Parts}, line{"with a private MTU", t.Private}, line{"tries of a private MTU", t.Tries})
 
 	naks := group{name: "NAKs", lines: []line{{"receiver not ready", t.RNR}, {"with a bitmap", t.Bitmaps}}}
 	for c := wire.NAKPSNSequence; c <= wire.NAKRemoteOperational; c++ {

@@ -29,10 +29,11 @@ const (
 	Partitioned
 	Overflowed // the queue before the wire had no room
 	Marked     // the queue before the wire was longer than SetMark allows
+	TooLong    // longer than SetMTU allows
 	NumFaults
 )
 
-var faultNames = [NumFaults]string{"lost", "duplicated", "reordered", "corrupted", "delayed", "partitioned", "overflowed", "marked"}
+var faultNames = [NumFaults]string{"lost", "duplicated", "reordered", "corrupted", "delayed", "partitioned", "overflowed", "marked", "too long"}
 
 // String returns the fault in a word.
 func (f Fault) String() string {
@@ -68,6 +69,10 @@ func (w *World) SetQueue(bytes int) { w.queue = bytes }
 // switch does with packets that can be. 0 marks none.
 func (w *World) SetMark(bytes int) { w.mark = bytes }
 
+// SetMTU has packets vanish from now on that are longer, in bytes of UDP
+// payload, as on a path whose routers do not tell of that. 0 is without bound.
+func (w *World) SetMTU(bytes int) { w.mtu = bytes }
+
 // SetFaults changes the rates from now on.
 func (w *World) SetFaults(f Faults) { w.faults = f }
 
@@ -84,6 +89,10 @@ func (w *World) carry(f *Flight) {
 
 	if way.cut {
 		w.drop(f, Partitioned)
+		return
+	}
+	if w.mtu > 0 && len(f.Bytes) > w.mtu {
+		w.drop(f, TooLong)
 		return
 	}
 	wire := way.wire

@@ -76,6 +76,7 @@ type World struct {
 	inFlight uint64 // flights that have yet to arrive
 	mark     int    // bytes that wait for a wire and mark what follows; 0: any number
 	queue    int    // bytes that may wait for a wire; 0: any number
+	mtu      int    // bytes of UDP payload that pass; 0: any number
 	// pathLimit is what a node's queue pairs together have in flight to another
 	// at most, in bytes; 0: any number.
 	pathLimit int
@@ -205,7 +206,7 @@ func (w *World) sleeps(e *event) bool {
 // way. It holds while the network carries the packets itself.
 func (w *World) Account() error {
 	made := w.flights + w.Hit[Duplicated]
-	gone := w.Delivered + w.Drops.ICRC + w.Drops.QPN + w.Hit[Lost] + w.Hit[Partitioned] + w.Hit[Overflowed]
+	gone := w.Delivered + w.Drops.ICRC + w.Drops.QPN + w.Hit[Lost] + w.Hit[Partitioned] + w.Hit[Overflowed] + w.Hit[TooLong]
 	if made != gone+w.inFlight {
 		return fmt.Errorf("%d packets were sent or repeated, but %d arrived or were dropped and %d are under way", made, gone, w.inFlight)
 	}

@@ -26,7 +26,7 @@ func example() Device {
 				QPN: 17, Type: "RC", State: "RTS", RemoteQPN: 18, Peer: netip.MustParseAddrPort("127.0.0.2:4791"), MTU: 1024, SQPSN: 5, RQPSN: 6,
 				Requester: &Requester{
 					Outstanding: 1, InFlight: 4352, Window: 65536,
-					PathWindow: 98304, RTT: 25 * time.Microsecond, RTTVariance: 5 * time.Microsecond, BaseRTT: 20 * time.Microsecond, RTO: 4 * time.Millisecond,
+					PathWindow: 98304, RTT: 25 * time.Microsecond, RTTVariance: 5 * time.Microsecond, BaseRTT: 20 * time.Microsecond, RTO: 4 * time.Millisecond, MTU: 8936,
 				},
 				Counters: Counters{"sent_pkts": 12, "rdma_writes": 3},
 			},

@@ -107,6 +107,7 @@ func (e *exposition) queuePair(l labels, q *QueuePair) {
 	whole("in_flight_bytes", "Bytes sent and not acknowledged, and 256 for each packet.", r.InFlight)
 	whole("window_bytes", "Bytes that may be in flight.", r.Window)
 	whole("path_window_bytes", "Bytes that all queue pairs to the peer may have in flight.", r.PathWindow)
+	whole("mtu_bytes", "Payload of a long message's packets.", r.MTU)
 	if r.RTT != 0 {
 		e.add("rdmashim_qp_rtt_seconds", "gauge", "Smoothed round trip.", l, seconds(int64(r.RTT)))
 		e.add("rdmashim_qp_rtt_variance_seconds", "gauge", "Mean deviation of the round trip.", l, seconds(int64(r.RTTVariance)))

@@ -67,6 +67,9 @@ type Requester struct {
 	RTTVariance time.Duration `json:"rtt_variance_ns"`
 	BaseRTT     time.Duration `json:"base_rtt_ns"`
 	RTO         time.Duration `json:"rto_ns"` // silence after which a packet is sent again
+	// MTU is the length of a long message's packets: the path MTU, or a private
+	// one between two soft devices. 0 of datagrams.
+	MTU int `json:"mtu_bytes"`
 }
 
 // Counters are counts that only grow, by name. A name that is not there is not

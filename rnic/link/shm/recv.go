@@ -80,7 +80,7 @@ func (l *Link) Recv(batch []link.Packet) (n int, err error) {
 func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 	r := &l.rx
 	if r.buf == nil {
-		r.buf = make([]byte, 0, len(batch)*maxPacket)
+		r.buf = make([]byte, 0, len(batch)*pathPacket+maxPacket)
 	}
 	for n < len(batch) && len(r.buf)+maxPacket <= cap(r.buf) {
 		b, flags, ok, err := d.in.next(r.buf)

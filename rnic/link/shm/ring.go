@@ -29,9 +29,10 @@ const (
 
 	headerLen = 8
 	minPacket = wire.BTHLen
-	// maxPacket holds the largest packet: 4096 bytes of payload and at most 72
-	// of headers, pad and ICRC.
-	maxPacket = 4096 + 128
+	// maxPacket holds the largest packet: a private MTU of payload and at most
+	// 72 of headers, pad and ICRC. Most hold a path MTU.
+	maxPacket  = wire.MaxPrivateMTU + 128
+	pathPacket = 4096 + 128
 )
 
 // sealed says that the packet ends with its ICRC, which the receiver checks.

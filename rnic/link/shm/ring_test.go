@@ -75,7 +75,7 @@ func TestRecordsWrap(t *testing.T) {
 	}
 	for range 200 {
 		var want [][]byte
-		for range random.IntN(60) {
+		for range random.IntN(int(room / recordSize(maxPacket))) {
 			n := minPacket + random.IntN(maxPacket-minPacket+1)
 			b := source[len(source)-n:]
 			cut := random.IntN(n + 1)

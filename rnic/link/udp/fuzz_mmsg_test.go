@@ -94,7 +94,7 @@ func newStage(a, b, alien string) *stage {
 
 // offline is a socket with both offloads and no descriptor.
 func offline(at string) *socket {
-	s := &socket{raw: nowhere{}, local: netip.MustParseAddrPort(at), offload: offload{gso: true, gro: true}}
+	s := &socket{raw: nowhere{}, local: netip.MustParseAddrPort(at), offload: offload{gso: true, gro: true}, caps: link.Caps{Longest: slotSize}}
 	s.tx.init(s)
 	s.rx.init(s)
 	return s

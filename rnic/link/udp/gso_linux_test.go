@@ -187,7 +187,7 @@ func TestForgedAggregates(t *testing.T) {
 	for _, s := range []struct{ total, size, malformed, icrc int }{
 		{150, 15, 10, 0},                         // shorter than any packet
 		{151, 20, 1, 7},                          // only the last one is
-		{3 * (slotSize + 1), slotSize + 1, 3, 0}, // longer than any packet
+		{3 * (slotSize + 1), slotSize + 1, 0, 3}, // longer than a path MTU
 		{100, 99, 1, 1},
 	} {
 		before, bad := counter(t, b, "drop_malformed"), counter(t, b, "drop_icrc")

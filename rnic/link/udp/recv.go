@@ -81,7 +81,7 @@ func (s *socket) Doze(d time.Duration) {
 
 // check verifies a received datagram and describes it in pkt.
 func (s *socket) check(d datagram, pkt *link.Packet) bool {
-	if !d.whole || len(d.data) < wire.BTHLen+wire.ICRCLen || len(d.data) > slotSize {
+	if !d.whole || len(d.data) < wire.BTHLen+wire.ICRCLen || len(d.data) > s.caps.Longest {
 		s.count.malformed.Add(1)
 		return false
 	}
@@ -95,7 +95,7 @@ func (s *socket) check(d datagram, pkt *link.Packet) bool {
 	if s.tap != nil {
 		s.tap.Datagram(link.Inbound, d.from, s.local, id, d.data, nil, nil)
 	}
-	if !ok || !from.habit.takes(id) {
+	if !ok || !from.habit.takes(id) || id != 0 && len(d.data) > wire.MaxSolvable {
 		s.count.icrc.Add(1)
 		return false
 	}

@@ -12,8 +12,9 @@ const (
 	// batchSize is how many packets one Send and one Recv move: a megabyte of
 	// the largest.
 	batchSize = 256
-	// slotSize holds the largest packet: 4096 bytes of payload and at most
-	// 72 of headers, pad and ICRC. A longer datagram is none of RoCEv2's.
+	// slotSize holds the largest packet with a path MTU of the specification's:
+	// 4096 bytes of payload and at most 72 of headers, pad and ICRC. A longer
+	// one is received with GRO only, whose slots hold any.
 	slotSize = 4096 + 128
 )
 
@@ -44,6 +45,7 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 	s := &socket{conn: conn, raw: raw, local: local, offload: got.offload, caps: link.Caps{
 		Local:      local,
 		MTU:        payloadMTU(mtu, local.Addr().Is4()),
+		Longest:    slotSize,
 		BatchSize:  batchSize,
 		NetDev:     name,
 		IfIndex:    index,
@@ -52,6 +54,9 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 	}}
 	if local.Addr().Is6() {
 		_ = raw.Control(func(fd uintptr) { setGroupInterface(fd, index) })
+	}
+	if got.offload.gro {
+		s.caps.Longest = payloadMTU(1<<16-1, local.Addr().Is4())
 	}
 	s.tx.init(s)
 	s.rx.init(s)

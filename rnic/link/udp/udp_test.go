@@ -235,14 +235,21 @@ func TestForgedDatagrams(t *testing.T) {
 	for n := range good {
 		send(good[:n])
 	}
-	// Longer than any RoCEv2 packet.
-	send(make([]byte, slotSize+1))
-	send(make([]byte, 20000))
+	// Longer than a packet that the link takes, or wrong.
+	long, wrong := 0, len(good)-wire.BTHLen-wire.ICRCLen
+	for _, n := range []int{slotSize + 1, 20000, wire.MaxSolvable + 1} {
+		send(make([]byte, n))
+		if n > b.Caps().Longest {
+			long++
+		} else {
+			wrong++
+		}
+	}
 	send(good)
 	got := recvN(t, b, 1)
 	require.Equal(t, good[:len(good)-wire.ICRCLen], got[0].Head)
-	require.Equal(t, uint64(wire.BTHLen+wire.ICRCLen+2), counter(t, b, "drop_malformed"))
-	require.Equal(t, uint64(len(good)-wire.BTHLen-wire.ICRCLen), counter(t, b, "drop_icrc"))
+	require.Equal(t, uint64(wire.BTHLen+wire.ICRCLen+long), counter(t, b, "drop_malformed"))
+	require.Equal(t, uint64(wrong), counter(t, b, "drop_icrc"))
 	require.Zero(t, counter(t, b, "icrc_solved"))
 }
 

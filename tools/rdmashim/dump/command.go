@@ -84,7 +84,8 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
   src, src_port, dst, dst_port, tclass, hop_limit, ip_id
   udp_length             bytes from BTH to ICRC
   bth                    opcode, name, solicited, migreq, pad, tver, pkey, fecn,
-                         becn, dest_qpn, ackreq, selective, psn
+                         becn, dest_qpn, ackreq, selective, private_mtu,
+                         proven, psn
   deth                   qkey, src_qpn
   reth                   va, rkey, dma_len
   atomic_eth             va, rkey, swap_add, compare

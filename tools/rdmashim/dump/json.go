@@ -63,7 +63,11 @@ type bth struct {
 	DestQPN   uint32 `json:"dest_qpn"`
 	AckReq    bool   `json:"ackreq"`
 	Selective bool   `json:"selective"`
-	PSN       uint32 `json:"psn"`
+
+	PrivateMTU int  `json:"private_mtu,omitempty"`
+	Proven     bool `json:"proven,omitempty"`
+
+	PSN uint32 `json:"psn"`
 }
 
 type deth struct {
@@ -123,7 +127,8 @@ func newLine(p *dissect.Packet) *Line {
 		h := &p.Wire.BTH
 		l.BTH = &bth{
 			Opcode: uint8(h.Opcode), Name: h.Opcode.String(), Solicited: h.Solicited, MigReq: h.MigReq, Pad: h.Pad, TVer: h.TVer,
-			PKey: uint16(h.PKey), FECN: h.FECN, BECN: h.BECN, DestQPN: uint32(h.DestQPN), AckReq: h.AckReq, Selective: h.Selective, PSN: uint32(h.PSN),
+			PKey: uint16(h.PKey), FECN: h.FECN, BECN: h.BECN, DestQPN: uint32(h.DestQPN), AckReq: h.AckReq, Selective: h.Selective,
+			PrivateMTU: h.PrivateMTU.Bytes(), Proven: h.Proven, PSN: uint32(h.PSN),
 		}
 	}
 	if p.Err != nil {

@@ -45,6 +45,13 @@ func appendBTH(b []byte, h *wire.BTH) []byte {
 			b = append(append(b, ' '), f.name...)
 		}
 	}
+	if m := h.PrivateMTU.Bytes(); h.Opcode.IsRequest() && m > 0 {
+		b = fmt.Appendf(b, " mtu %d", m)
+	} else if m > 0 && h.Proven {
+		b = fmt.Appendf(b, " got mtu %d", m)
+	} else if m > 0 {
+		b = fmt.Appendf(b, " takes mtu %d", m)
+	}
 	if h.PKey != wire.DefaultPKey {
 		b = fmt.Appendf(b, " pkey 0x%04x", uint16(h.PKey))
 	}

@@ -210,8 +210,8 @@ func ours(t *testing.T, l Line, whole bool) map[string]any {
 			}
 		}
 	}
-	drop(m, "interface", "direction", "vlan", "icrc", "malformed") // not of the packet, or our judgement
-	drop(m["bth"], "name", "fecn", "becn", "selective")            // tshark 4.0 shows no congestion bits
+	drop(m, "interface", "direction", "vlan", "icrc", "malformed")               // not of the packet, or our judgement
+	drop(m["bth"], "name", "fecn", "becn", "selective", "private_mtu", "proven") // tshark 4.0 shows no congestion bits
 	drop(m["aeth"], "text")
 	drop(m["mad"], "name")
 	if mad, ok := m["mad"].(map[string]any); ok {

@@ -81,6 +81,9 @@ func pairTotals(b *strings.Builder, q *stats.QueuePair, all bool) {
 		if r.RTO > 0 {
 			fmt.Fprintf(b, ", timeout %v", r.RTO)
 		}
+		if r.MTU > q.MTU {
+			fmt.Fprintf(b, ", packets of %d", r.MTU)
+		}
 		b.WriteByte('\n')
 	}
 	counters(b, q.Counters, all)

@@ -14,13 +14,14 @@ const minMTU, maxMTU = 256, 4096
 func (t *Tracker) request(w *way, p *dissect.Packet) {
 	h := &p.Wire
 	w.sum.Requests++
+	if h.TriesMTU() {
+		return // it is in no sequence either
+	}
 	if w.service == wire.ServiceUD {
 		w.message(p) // its PSNs count in no sequence
 		return
 	}
-	if pos := h.Opcode.Position(); (pos == wire.First || pos == wire.Middle) && p.PayloadLen >= minMTU {
-		w.mtu = p.PayloadLen
-	}
+	w.learnMTU(p)
 	n, slack := w.span(h)
 	where, missing := w.seq.take(h.PSN, n, slack)
 	if h.Opcode.StartsMessage() && where != again {
@@ -52,6 +53,14 @@ func (t *Tracker) request(w *way, p *dissect.Packet) {
 	w.remember(p, n)
 }
 
+// learnMTU learns the path MTU from a packet that is as long.
+func (w *way) learnMTU(p *dissect.Packet) {
+	pos, n := p.Wire.Opcode.Position(), p.PayloadLen
+	if (pos == wire.First || pos == wire.Middle) && minMTU <= n && n <= maxMTU && n&(n-1) == 0 {
+		w.mtu = n
+	}
+}
+
 // span returns how many PSNs a request takes, at least, and how many more it
 // may.
 func (w *way) span(h *wire.Packet) (n, slack int) {
@@ -60,6 +69,9 @@ func (w *way) span(h *wire.Packet) (n, slack int) {
 	}
 	packets := func(mtu int) int { return int(max(1, (int64(h.RETH.DMALen)+int64(mtu)-1)/int64(mtu))) }
 	mtu := w.mtu
+	if h.PrivateMTU != 0 {
+		mtu = h.PrivateMTU.Bytes()
+	}
 	if mtu == 0 && w.back != nil {
 		mtu = w.back.mtu
 	}

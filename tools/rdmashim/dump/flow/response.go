@@ -21,9 +21,7 @@ func (t *Tracker) response(w *way, p *dissect.Packet) {
 	v.sum.Responses++
 	v.lastAnswer = p.Time
 	if h.Opcode.IsReadResponse() {
-		if pos := h.Opcode.Position(); (pos == wire.First || pos == wire.Middle) && p.PayloadLen >= minMTU {
-			w.mtu = p.PayloadLen
-		}
+		w.learnMTU(p)
 		t.readAnswer(v, p)
 	}
 	if h.Opcode.Carries(wire.HasAETH) && !h.AETH.Syndrome.IsACK() {
