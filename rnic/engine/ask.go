@@ -64,7 +64,7 @@ func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 		}
 		end = min(w.end, r.nxt+q.readPiece(w))
 	}
-	if !q.fits(int(q.costAt(r.cur, end)-q.costAt(r.cur, r.nxt))) || !q.reaches(end) {
+	if !q.fits(now, int(q.costAt(r.cur, end)-q.costAt(r.cur, r.nxt))) || !q.reaches(end) {
 		return false
 	}
 	if !again {

@@ -38,8 +38,9 @@ type path struct {
 	users    int // queue pairs that are connected
 	active   int
 	inFlight int             // bytes
-	kept     int             // packets in the device's Stash
+	kept     int             // blocks of the device's Stash
 	proven   wire.PrivateMTU // packets of that length passed
+	paced
 	congestion
 }
 

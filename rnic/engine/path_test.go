@@ -106,3 +106,40 @@ func TestPathAsksBeforeItWaits(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 1)
 	require.Zero(t, q.Counters().RetransmittedPkts)
 }
+
+// On a long path a window leaves in runs of about a millisecond, at a quarter
+// more than the pace of a window in a round trip, and all of it leaves.
+func TestPathIsPaced(t *testing.T) {
+	n := newPair(t, cfg{edit: func(side int, c *Config) {
+		if side == 0 {
+			c.Paths = NewPaths(0)
+		}
+	}})
+	const rtt = 20 * Time(Millisecond)
+	n.filter = func(*host, *wire.Packet) (int, Time) { return 1, rtt/2 - latency }
+	n.post(n.a, n.write(1, 64*1024)) // measures the round trip
+	n.run(0)
+	x := n.a.qp.path
+	require.InDelta(t, int64(rtt), int64(x.srtt), 1e6)
+	x.steady, x.size, n.a.qp.req.win.size = true, 500*(1024+packetCost), 1<<20
+	n.a.sent = nil
+	n.post(n.a, n.write(2, 500*1024))
+	start := n.now
+	for n.now < start+rtt {
+		before := len(n.a.sent)
+		n.pump(n.a)
+		run := len(n.a.sent) - before
+		require.LessOrEqual(t, run, 1+500*5/4/20)
+		if len(n.a.sent) == 500 {
+			break
+		}
+		at, ok := n.a.qp.NextTimeout()
+		require.True(t, ok)
+		n.now = at
+		n.a.qp.HandleTimeout(n.now)
+	}
+	require.InDelta(t, int64(rtt*4/5), int64(n.now-start), 1e6)
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2)
+	require.Zero(t, n.a.qp.Counters().RetransmittedPkts)
+}

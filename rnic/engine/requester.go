@@ -70,6 +70,7 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 }
 
 func (q *QP) transmitRequests(now Time, b *Batch) {
+	q.req.timer.paced = 0
 	q.transmitProbe(now, b)
 	q.transmitRepairs(now, b)
 	for !b.Full() && q.mayRequest() {
@@ -165,9 +166,10 @@ func (q *QP) inFlight() int {
 	return int(q.costAt(q.req.cur, q.req.nxt)-q.costAt(q.sq.head, q.req.una)) - q.req.scores.idle
 }
 
-// fits reports whether n more bytes may be in flight. One packet always may,
-// and where the path's share fell before an ACK was asked for, one that asks.
-func (q *QP) fits(n int) bool {
+// fits reports whether n more bytes may be in flight now. One packet always
+// may, and where the path's share fell before an ACK was asked for, one that
+// asks.
+func (q *QP) fits(now Time, n int) bool {
 	f := q.inFlight()
 	if f == 0 {
 		return true
@@ -179,7 +181,14 @@ func (q *QP) fits(n int) bool {
 		q.waitsForPath()
 		return q.req.since >= f
 	}
-	return true
+	if q.path == nil {
+		return true
+	}
+	until, held := q.path.holds(now)
+	if held {
+		q.req.timer.paced = until
+	}
+	return !held
 }
 
 // sendData sends one packet of a SEND or WRITE. It returns false when that must
@@ -192,7 +201,7 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 	}
 	off := uint64(s-w.first) * uint64(w.mtu)
 	n := int(min(uint64(w.length)-off, uint64(w.mtu)))
-	if !q.fits(n+packetCost) || !q.reaches(s+1) {
+	if !q.fits(now, n+packetCost) || !q.reaches(s+1) {
 		return false
 	}
 	return q.writeData(now, b, w, off, n)
@@ -278,6 +287,9 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	r := &q.req
 	b.add(q.attr.Peer, &q.out, payload)
 	b.last().Alone = r.nxt < r.alone
+	if q.path != nil {
+		q.path.spend(now, int(q.costAt(r.cur, r.nxt+n)-q.costAt(r.cur, r.nxt)))
+	}
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
 	if r.nxt < r.sent {

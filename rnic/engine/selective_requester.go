@@ -214,6 +214,7 @@ func (q *QP) transmitRepairs(now Time, b *Batch) {
 	if !q.sends() || r.timer.waitsForReceiver() {
 		return
 	}
+	q.loseRepeats(now)
 	nxt, cur := r.nxt, r.cur
 	r.cur = q.sq.head
 	for s := r.una; s < min(x.top, nxt); {
@@ -236,6 +237,24 @@ func (q *QP) transmitRepairs(now Time, b *Batch) {
 	}
 	r.nxt, r.cur = nxt, cur
 	q.startProbe(now)
+}
+
+// loseRepeats takes packets for lost that were sent again and had the time to
+// be acknowledged: they are in flight no more, and leave room for repairs.
+func (q *QP) loseRepeats(now Time) {
+	r := &q.req
+	x := &r.scores
+	for i, p := q.sq.head, r.una; p < min(x.top, r.nxt); p++ {
+		if *x.state(p) <= 0 || !q.overdue(now, p) {
+			continue
+		}
+		for q.sq.at(i).end <= p {
+			i++
+		}
+		q.mark(q.sq.at(i), p, missing)
+		q.beginRound(now)
+		x.lost++
+	}
 }
 
 // repair sends the packet s again, or asks again for the answer s and what is

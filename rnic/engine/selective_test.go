@@ -99,3 +99,33 @@ func TestRepeats(t *testing.T) {
 	require.Len(t, u.list, maxRepeats)
 	require.True(t, u.last.alone, "what was asked for in vain leaves as datagrams of their own")
 }
+
+// Packets whose repeats are lost, too, leave the flight: a window that has
+// shrunk below what was in flight repairs them by the window, not one a round
+// trip.
+func TestLostRepeatsLeaveRoom(t *testing.T) {
+	for _, op := range []string{"WRITE", "READ"} {
+		n := newPair(t, cfg{edit: func(_ int, c *Config) {
+			c.Stash = NewStash()
+			c.Tuning.InitialWindow = 400 << 10
+		}})
+		sent := map[wire.PSN]int{}
+		n.filter = func(from *host, p *wire.Packet) (int, Time) {
+			if p.Opcode.HasPayload() && len(p.Payload) == 1024 {
+				if sent[p.PSN]++; p.PSN >= 10 && p.PSN < 210 && sent[p.PSN] <= 2+int(p.PSN%8) {
+					return 0, 0
+				}
+			}
+			return 1, Time(5 * Millisecond)
+		}
+		start := n.now
+		if op == "READ" {
+			n.post(n.a, n.read(1, 300<<10))
+		} else {
+			n.post(n.a, n.write(1, 300<<10))
+		}
+		n.run(0)
+		requireSuccess(t, n.a.wcs, 1)
+		require.Less(t, n.now-start, 800*Time(Millisecond), op)
+	}
+}

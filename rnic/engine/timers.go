@@ -8,6 +8,7 @@ type timer struct {
 	retransmit Time // when to go back without having heard anything
 	probe      Time // when to send the oldest packet again, to be told what is missing
 	giveUp     Time // when the peer is believed to be gone
+	paced      Time // when the path lets more go
 	receiver   Time // end of the wait that an RNR NAK asked for
 	unready    Time // when the first RNR NAK came since the peer acknowledged something
 
@@ -206,7 +207,7 @@ func (q *QP) progress(now Time) {
 	if q.req.una > q.req.again {
 		t.backoff = 0
 	}
-	t.retransmit, t.probe, t.giveUp, t.receiver, t.unready = 0, 0, 0, 0, 0
+	t.retransmit, t.probe, t.giveUp, t.receiver, t.unready, t.paced = 0, 0, 0, 0, 0, 0
 	if q.req.una < q.req.sent {
 		q.startTimer(now)
 	}
@@ -220,7 +221,7 @@ func (q *QP) NextTimeout() (Time, bool) {
 	if q.rsp.ack {
 		at = q.rsp.ackBy
 	}
-	for _, x := range [...]Time{t.retransmit, t.probe, t.giveUp, t.receiver} {
+	for _, x := range [...]Time{t.retransmit, t.probe, t.giveUp, t.receiver, t.paced} {
 		if x != 0 && (at == 0 || x < at) {
 			at = x
 		}

@@ -1,0 +1,40 @@
+package engine
+
+// Pacing lets the packets of a path leave at the pace at which they can arrive,
+// not all at once that the window lets go: on a long path that is many times
+// what a queue on the way holds. They leave in runs of about pacingRun, which
+// GSO can send as one and which most queues hold.
+const (
+	// pacedFrom is the round trip from which a path is paced. On a shorter one
+	// answers come as often as a timer would.
+	pacedFrom = 2 * Millisecond
+	pacingRun = Millisecond
+)
+
+// paced says that all packets so far have left at the path's pace at this time,
+// or that it may send again.
+type paced struct{ until Time }
+
+// takes is how long n bytes take at the path's pace: a window in a round trip,
+// and a quarter more, so that the window limits; twice as much in slow start.
+func (x *path) takes(n int) Duration {
+	more := 1.25
+	if !x.steady {
+		more = 2
+	}
+	return Duration(float64(n) * float64(x.srtt) / (float64(x.size) * more))
+}
+
+// spend notes that n bytes leave. What a path did not use is lost, but for a
+// run.
+func (x *path) spend(now Time, n int) {
+	if x.srtt >= pacedFrom {
+		x.paced.until = max(x.paced.until, now-Time(pacingRun)) + Time(x.takes(n))
+	}
+}
+
+// holds reports whether the path has sent too much, and until when a run more
+// than that has come together.
+func (x *path) holds(now Time) (until Time, held bool) {
+	return x.paced.until + Time(pacingRun), x.srtt >= pacedFrom && x.paced.until > now
+}
