@@ -25,10 +25,10 @@
 //
 // The payload of a datagram to [GSIQPN] is MADLen bytes: a [MAD], and behind
 // it, in the class of the communication manager, the message that its attribute
-// names: [REQ], [MRA], [REJ], [REP], [RTU], [DREQ] or [DREP] (IBA 12.6). A REQ
-// that is addressed by IP begins its private data with an [IPCM]. LAP, APR and
-// SIDR have names here and no more: RoCE has no alternate paths, and nothing
-// resolves services.
+// names: [REQ], [MRA], [REJ], [REP], [RTU], [DREQ] or [DREP] (IBA 12.6),
+// [SIDRREQ] or [SIDRREP] (IBA 12.11). A REQ or SIDRREQ that is addressed by IP
+// begins its private data with an [IPCM]. LAP and APR have names here and no
+// more: RoCE has no alternate paths.
 //
 // # Rules that hold everywhere
 //

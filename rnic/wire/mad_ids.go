@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // idsLen is the length of the two communication identifiers with which every
-// message but a REQ begins.
+// message of a connection but a REQ begins.
 const idsLen = 8
 
 // CommIDs are the identifiers of the sender and of the receiver of a message.
@@ -12,8 +12,8 @@ type CommIDs struct {
 	RemoteCommID CommID
 }
 
-// Parse reads the identifiers at the beginning of any message but a REQ. The
-// error is ErrShort or nil.
+// Parse reads the identifiers at the beginning of any message of a connection
+// but a REQ. The error is ErrShort or nil.
 func (c *CommIDs) Parse(b []byte) error {
 	if len(b) < idsLen {
 		return ErrShort

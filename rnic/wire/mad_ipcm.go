@@ -14,8 +14,8 @@ const (
 )
 
 // IPCM is the header of the RDMA IP CM service, with which the private data of
-// a REQ begins that is addressed by IP (IBA A11): the destination's port is in
-// the service identifier.
+// a REQ or SIDRREQ begins that is addressed by IP (IBA A11): the destination's
+// port is in the service identifier.
 type IPCM struct {
 	Major, Minor uint8 // 4 bits each: 0
 	IPVersion    uint8 // 4 bits: 4 or 6

@@ -28,7 +28,7 @@ func full(b []byte) {
 }
 
 // madCases are the headers of management datagrams and the messages of the
-// communication manager, after the tables of IBA 12.6, 13.4.3 and A11.
+// communication manager, after the tables of IBA 12.6, 12.11, 13.4.3 and A11.
 func madCases() []headerCase {
 	path := wire.CMPath{LocalLID: 0xffff, RemoteLID: 0xffff, FlowLabel: 1<<20 - 1, PacketRate: 63, TrafficClass: 255, HopLimit: 255,
 		SL: 15, SubnetLocal: true, AckTimeout: 31}
@@ -46,12 +46,14 @@ func madCases() []headerCase {
 		LocalCAGUID: 1<<64 - 1}
 	rtu, drep := &wire.RTU{CommIDs: ids}, &wire.DREP{CommIDs: ids}
 	dreq := &wire.DREQ{CommIDs: ids, RemoteQPN: wire.MulticastQPN}
+	sidrReq := &wire.SIDRREQ{RequestID: 1<<32 - 1, PKey: 0xffff, ServiceID: 1<<64 - 1}
+	sidrRep := &wire.SIDRREP{RequestID: 1<<32 - 1, Status: 255, InfoLen: 255, QPN: wire.MulticastQPN, ServiceID: 1<<64 - 1, QKey: 1<<32 - 1}
 	ipcm := &wire.IPCM{Major: 15, Minor: 15, IPVersion: 15, SrcPort: 0xffff}
 	info := &wire.ClassPortInfo{BaseVersion: 255, ClassVersion: 255, CapabilityMask: 0xffff, CapabilityMask2: 1<<27 - 1, RespTime: 31,
 		RedirectTC: 255, RedirectSL: 15, RedirectFlow: 1<<20 - 1, RedirectLID: 0xffff, RedirectPKey: 0xffff, RedirectQPN: wire.MulticastQPN,
 		RedirectQKey: 1<<32 - 1}
 	for _, b := range [][]byte{req.Private[:], mra.Private[:], rej.Info[:], rej.Private[:], rep.Private[:], rtu.Private[:],
-		drep.Private[:], dreq.Private[:], ipcm.RawSrc[:], ipcm.RawDst[:], info.RedirectGID[:], info.Trap[:]} {
+		drep.Private[:], dreq.Private[:], sidrReq.Private[:], sidrRep.Info[:], sidrRep.Private[:], ipcm.RawSrc[:], ipcm.RawDst[:], info.RedirectGID[:], info.Trap[:]} {
 		full(b)
 	}
 	onPath := ff(36) + "fffff03f ffff f8 f8"
@@ -67,6 +69,8 @@ func madCases() []headerCase {
 		{"RTU", func() header { return new(wire.RTU) }, rtu, ff(8 + 224)},
 		{"DREQ", func() header { return new(wire.DREQ) }, dreq, ff(8) + "ffffff00" + ff(220)},
 		{"DREP", func() header { return new(wire.DREP) }, drep, ff(8 + 224)},
+		{"SIDRREQ", func() header { return new(wire.SIDRREQ) }, sidrReq, ff(6) + "0000" + ff(8+216)},
+		{"SIDRREP", func() header { return new(wire.SIDRREP) }, sidrRep, ff(6) + "0000 ffffff00" + ff(8+4+72+136)},
 		{"IPCM", func() header { return new(wire.IPCM) }, ipcm, "ff f0" + ff(2+32)},
 		{"ClassPortInfo", func() header { return new(wire.ClassPortInfo) }, info, ff(4+4+16+4+4) + "00ffffff" + ff(4+32)},
 	}
@@ -90,6 +94,10 @@ func message(a wire.CMAttribute) header {
 		return new(wire.DREQ)
 	case wire.AttrDREP:
 		return new(wire.DREP)
+	case wire.AttrSIDRREQ:
+		return new(wire.SIDRREQ)
+	case wire.AttrSIDRREP:
+		return new(wire.SIDRREP)
 	}
 	return nil
 }
@@ -375,7 +383,7 @@ func TestMADWidths(t *testing.T) {
 			ExtendedTransport: 0xf8, Primary: path, Alternate: path},
 		&wire.MRA{About: 0xfc, Timeout: 0xe0}, &wire.REJ{About: 0xfc, InfoLen: 0x80},
 		&wire.REP{LocalQPN: 0xff000000, LocalEECN: 0xff000000, StartingPSN: 0xff000000, TargetAckDelay: 0xe0, Failover: 0xfc, RNRRetryCount: 0xf8},
-		&wire.DREQ{RemoteQPN: 0xff000000}, &wire.IPCM{Major: 0xf0, Minor: 0xf0, IPVersion: 0xf0},
+		&wire.DREQ{RemoteQPN: 0xff000000}, &wire.SIDRREP{QPN: 0xff000000}, &wire.IPCM{Major: 0xf0, Minor: 0xf0, IPVersion: 0xf0},
 	}
 	for _, m := range wide {
 		require.Equal(t, make([]byte, m.Length()), m.Append(dirty(m.Length())), "%T", m)

@@ -22,7 +22,7 @@ type CMTimeout uint8
 // ignored.
 func (t CMTimeout) Nanoseconds() int64 { return 4096 << (t & codeMask) }
 
-// ServiceID names what a REQ wants to be connected with (IBA 12.7.3).
+// ServiceID names the service that a REQ or a SIDRREQ asks for (IBA 12.7.3).
 type ServiceID uint64
 
 // ipService is the prefix of the service identifiers of the RDMA IP CM service
@@ -35,6 +35,10 @@ const protocolTCP = 6
 // RDMA_PS_TCP of the RDMA connection manager.
 func TCPService(port uint16) ServiceID { return ipService | protocolTCP<<16 | ServiceID(port) }
 
+// UDPService returns the service identifier of a port in the port space UDP, as
+// RDMA_PS_UDP of the RDMA connection manager.
+func UDPService(port uint16) ServiceID { return ipService | protocolUDP<<16 | ServiceID(port) }
+
 // IP returns protocol and port of an identifier of the RDMA IP CM service; of
 // others ok is false.
 func (s ServiceID) IP() (protocol uint8, port uint16, ok bool) {
@@ -45,6 +49,12 @@ func (s ServiceID) IP() (protocol uint8, port uint16, ok bool) {
 func (s ServiceID) TCPPort() (port uint16, ok bool) {
 	protocol, port, ok := s.IP()
 	return port, ok && protocol == protocolTCP
+}
+
+// UDPPort returns the port of an identifier in the port space UDP.
+func (s ServiceID) UDPPort() (port uint16, ok bool) {
+	protocol, port, ok := s.IP()
+	return port, ok && protocol == protocolUDP
 }
 
 // String returns s as 0x with sixteen digits.

@@ -55,11 +55,12 @@ UD 011 00100 | SEND Only                            | DETH PayLd
 UD 011 00101 | SEND Only with Immediate             | DETH ImmDt PayLd
 `
 
-// specLengths are the lengths of the headers in IBA 9.2 … 9.5, 12.6, 13.4, A11
-// and A19.
+// specLengths are the lengths of the headers in IBA 9.2 … 9.5, 12.6, 12.11,
+// 13.4, A11 and A19.
 var specLengths = map[string]int{
 	"BTH": 12, "DETH": 8, "FETH": 4, "RETH": 16, "AtomicETH": 28, "AETH": 4, "AtomicAckETH": 8, "ImmDt": 4, "IETH": 4,
-	"MAD": 24, "REQ": 232, "MRA": 232, "REJ": 232, "REP": 232, "RTU": 232, "DREQ": 232, "DREP": 232, "IPCM": 36, "ClassPortInfo": 72,
+	"MAD": 24, "REQ": 232, "MRA": 232, "REJ": 232, "REP": 232, "RTU": 232, "DREQ": 232, "DREP": 232, "IPCM": 36,
+	"SIDRREQ": 232, "SIDRREP": 232, "ClassPortInfo": 72,
 }
 
 func TestOpcodeTable(t *testing.T) {
