@@ -20,7 +20,7 @@ func (q *QP) scheduleAck(now Time, p *wire.Packet, duplicate bool) {
 		return
 	}
 	if r.ackBy == 0 {
-		r.ackBy = now + Time(q.tun.AckDelay)
+		r.ackBy = now + Time(q.cfg.Tuning.AckDelay)
 	}
 	if duplicate || r.unacked >= pressure || p.AckReq && !p.Opcode.EndsMessage() {
 		r.ackBy = overdue

@@ -101,7 +101,8 @@ type Completion struct {
 
 // New makes a queue pair in RESET.
 func New(cfg Config) *QP {
-	q := &QP{cfg: cfg, tun: cfg.Tuning.withDefaults(), service: wire.ServiceRC, state: abi.QPSReset}
+	cfg.Tuning = cfg.Tuning.withDefaults()
+	q := &QP{cfg: cfg, service: wire.ServiceRC, state: abi.QPSReset}
 	q.sq.init(cfg.SendDepth, cfg.MaxSendSGE, cfg.MaxInline)
 	q.rsp.recv.SGE = make([]mem.SGE, 0, cfg.MaxRecvSGE)
 	return q
@@ -113,7 +114,6 @@ func New(cfg Config) *QP {
 type QP struct {
 	cfg      Config
 	service  wire.Service // ServiceRC, and ServiceUC of Unreliable
-	tun      Tuning
 	state    abi.QPState
 	attr     Attr
 	mtu      int // the path's, in bytes

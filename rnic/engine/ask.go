@@ -13,35 +13,45 @@ type ask struct{ first, end seq }
 // askQueue holds the requests whose answers are missing, oldest first: at most
 // max_rd_atomic.
 type askQueue struct {
-	ring []ask
-	head int
-	n    int
+	limit uint8
+	head  uint8
+	n     uint8
+	ring  []ask // of limit, made with the first
 }
 
 func (a *askQueue) reset(limit int) {
-	if cap(a.ring) < limit {
-		a.ring = make([]ask, limit)
-	}
-	a.ring, a.head, a.n = a.ring[:limit], 0, 0
+	a.limit, a.ring, a.head, a.n = uint8(limit), a.ring[:min(limit, cap(a.ring))], 0, 0
 }
 
 func (a *askQueue) empty() bool  { return a.n == 0 }
-func (a *askQueue) full() bool   { return a.n == len(a.ring) }
-func (a *askQueue) front() *ask  { return &a.ring[a.head] }
-func (a *askQueue) push(x ask)   { a.ring[(a.head+a.n)%len(a.ring)] = x; a.n++ }
-func (a *askQueue) at(i int) ask { return a.ring[(a.head+i)%len(a.ring)] }
+func (a *askQueue) full() bool   { return a.n == a.limit }
+func (a *askQueue) front() *ask  { return a.place(0) }
+func (a *askQueue) at(i int) ask { return *a.place(uint8(i)) }
+
+// place is where the request i lies, of those that are in the queue: head and i
+// are less than limit, 128 at most.
+func (a *askQueue) place(i uint8) *ask { return &a.ring[(a.head+i)%a.limit] }
+
+// push appends a request. The queue is not full.
+func (a *askQueue) push(x ask) {
+	if len(a.ring) < int(a.limit) {
+		a.ring = make([]ask, a.limit)
+	}
+	a.n++
+	*a.place(a.n - 1) = x
+}
 
 // answered drops the requests that end at or before una.
 func (a *askQueue) answered(una seq) {
 	for a.n > 0 && a.front().end <= una {
-		a.head = (a.head + 1) % len(a.ring)
+		a.head = (a.head + 1) % a.limit
 		a.n--
 	}
 }
 
 // endOf returns the end of the request that holds s; ok is false if none does.
 func (a *askQueue) endOf(s seq) (end seq, ok bool) {
-	for i := range a.n {
+	for i := range int(a.n) {
 		if x := a.at(i); s < x.end {
 			return x.end, x.first <= s
 		}
@@ -98,6 +108,6 @@ func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 // window, and of the path's share, so that several can be under way and their
 // answers never exceed it.
 func (q *QP) readPiece(w *sendWR) seq {
-	part := min(q.req.win.size, q.share()) / min(len(q.req.asked.ring), 4)
+	part := min(q.req.win.size, q.share()) / min(int(q.req.asked.limit), 4)
 	return max(1, seq(part/(w.mtu+packetCost)))
 }

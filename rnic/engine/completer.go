@@ -134,7 +134,7 @@ func (q *QP) advance(now Time, to seq) {
 	r.asked.answered(to)
 	r.rnrLeft = q.attr.RNRRetry
 	cost := q.costAt(q.sq.head, to) - before
-	r.win.grow(q.stretched(q.tun.MaxWindow), cost)
+	r.win.grow(q.stretched(q.cfg.Tuning.MaxWindow), cost)
 	if q.path != nil {
 		q.path.acknowledged(int(cost), q.stretched(q.cfg.Paths.limit))
 	}

@@ -12,7 +12,7 @@ func (q *QP) PeerGone() {
 	}
 	q.rsp.nak.pending, q.rsp.nak.fatal = false, false
 	q.ackSent() // never
-	q.rsp.replay.reset(len(q.rsp.replay.ring))
+	q.rsp.replay.reset(q.rsp.replay.limit)
 	if q.sq.len() == 0 {
 		q.enterError()
 		return

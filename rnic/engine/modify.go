@@ -60,7 +60,7 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 	case to == abi.QPSErr:
 		q.rsp.nak.pending, q.rsp.nak.fatal = false, false
 		q.ackSent() // or never
-		q.rsp.replay.reset(len(q.rsp.replay.ring))
+		q.rsp.replay.reset(q.rsp.replay.limit)
 		q.enterError()
 	case from == abi.QPSInit && to == abi.QPSRTR:
 		q.mtu = a.PathMTU.Bytes()
@@ -76,7 +76,7 @@ func (q *QP) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) e
 		r.una, r.nxt, r.sent, r.post = first, first, first, first
 		r.rnrLeft = a.RNRRetry
 		r.asked.reset(int(a.MaxRdAtomic))
-		r.win.reset(&q.tun, q.mtu)
+		r.win.reset(&q.cfg.Tuning, q.mtu)
 	case from == abi.QPSRTS && to == abi.QPSSQD:
 		q.startDraining()
 	case from == abi.QPSSQD && to == abi.QPSSQD:

@@ -68,7 +68,7 @@ func (q *QP) attach() {
 		return
 	}
 	q.detach()
-	q.path, q.pathTo = q.cfg.Paths.join(q.peer, q.tun.InitialWindow), q.peer
+	q.path, q.pathTo = q.cfg.Paths.join(q.peer, q.cfg.Tuning.InitialWindow), q.peer
 	q.path.packet = max(q.path.packet, q.largest+packetCost)
 	q.path.serves(q.path.active)
 }

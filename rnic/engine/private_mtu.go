@@ -24,7 +24,7 @@ type private struct {
 
 	wanted bool            // a message is longer than the path MTU
 	trying wire.PrivateMTU // peer, or less after tries that failed
-	tries  int             // of trying
+	tries  uint8           // of trying
 	tried  Time            // the last
 }
 

@@ -30,11 +30,12 @@ const never = ^seq(0)
 // replayQueue holds the last max_dest_rd_atomic READs and atomics in the order
 // of their PSNs.
 type replayQueue struct {
-	ring []replay
-	head int
-	n    int
-	left int // how many are pending
-	sure int // the first so many are not
+	limit int
+	ring  []replay // of limit, made with the first: many queue pairs have none
+	head  int
+	n     int
+	left  int // how many are pending
+	sure  int // the first so many are not
 
 	repeats repeats // go before all else
 
@@ -46,10 +47,7 @@ type replayQueue struct {
 }
 
 func (u *replayQueue) reset(limit int) {
-	if cap(u.ring) < limit {
-		u.ring = make([]replay, limit)
-	}
-	u.ring = u.ring[:limit]
+	u.limit, u.ring = limit, u.ring[:min(limit, cap(u.ring))]
 	u.head, u.n, u.left, u.sure, u.repeats = 0, 0, 0, 0, repeats{list: u.repeats.list[:0]}
 	u.last, u.asked, u.inVain = never, 0, 0
 }
@@ -60,12 +58,15 @@ func (u *replayQueue) at(i int) *replay { return &u.ring[(u.head+i)%len(u.ring)]
 // room once its answer has been sent: a requester that keeps to the limit has
 // received it.
 func (u *replayQueue) hasRoom() bool {
-	return u.n < len(u.ring) || len(u.ring) > 0 && (u.at(0).answered || !u.at(0).pending())
+	return u.n < u.limit || u.limit > 0 && (u.at(0).answered || !u.at(0).pending())
 }
 
 // add appends a request, pushing out the oldest if need be. hasRoom holds.
 func (u *replayQueue) add(r replay) {
-	if u.n == len(u.ring) {
+	if len(u.ring) < u.limit {
+		u.ring = make([]replay, u.limit)
+	}
+	if u.n == u.limit {
 		if u.at(0).pending() {
 			u.left--
 		}

@@ -86,6 +86,6 @@ func (q *QP) failReply(b *Batch, r *replay) {
 		return
 	}
 	q.rsp.next = r.cur // so that the NAK names this packet, even before an earlier fatal one
-	q.rsp.replay.reset(len(q.rsp.replay.ring))
+	q.rsp.replay.reset(q.rsp.replay.limit)
 	q.refuse(remoteOpError)
 }

@@ -99,7 +99,7 @@ func (q *QP) ackTimeout() Duration {
 	if d == 0 {
 		return 0
 	}
-	return max(d, q.tun.MinAckTimeout)
+	return max(d, q.cfg.Tuning.MinAckTimeout)
 }
 
 // Estimate tells how long the round trip may take, from the exchange that
@@ -129,9 +129,9 @@ func (q *QP) retransmitAfter() Duration {
 // longer.
 func (q *QP) maxTimeout() Duration {
 	if a := q.ackTimeout(); a > 0 {
-		return min(q.tun.MaxRTO, a)
+		return min(q.cfg.Tuning.MaxRTO, a)
 	}
-	return q.tun.MaxRTO
+	return q.cfg.Tuning.MaxRTO
 }
 
 // expected is when an answer is there at the latest, as far as is known of the
@@ -140,13 +140,13 @@ func (q *QP) expected() (d, rtt Duration, known bool) {
 	t := &q.req.timer
 	switch {
 	case t.srtt != 0:
-		return t.srtt + max(4*t.variance, t.srtt/4, q.tun.MinRTO/2), t.srtt, true
+		return t.srtt + max(4*t.variance, t.srtt/4, q.cfg.Tuning.MinRTO/2), t.srtt, true
 	case t.estimate != 0:
-		return t.estimate + max(2*t.estimate, q.tun.MinRTO), t.estimate, true // RFC 6298 (2.2)
+		return t.estimate + max(2*t.estimate, q.cfg.Tuning.MinRTO), t.estimate, true // RFC 6298 (2.2)
 	case t.bound != 0:
-		return t.bound + q.tun.MinRTO, t.bound, true
+		return t.bound + q.cfg.Tuning.MinRTO, t.bound, true
 	}
-	return q.tun.InitialRTO, 0, false
+	return q.cfg.Tuning.InitialRTO, 0, false
 }
 
 // patience is how long nothing may be acknowledged before the peer is given up,
@@ -184,9 +184,9 @@ func (q *QP) startProbe(now Time) {
 	if t.srtt == 0 {
 		return
 	}
-	after := (2*max(t.srtt, t.bound) + max(4*t.variance, q.tun.MinRTO/8)) << t.probes
+	after := (2*max(t.srtt, t.bound) + max(4*t.variance, q.cfg.Tuning.MinRTO/8)) << t.probes
 	if q.repaired() { // one packet too many costs less than the wait
-		after = (q.answerTime() + q.tun.MinRTO/64) << t.probes
+		after = (q.answerTime() + q.cfg.Tuning.MinRTO/64) << t.probes
 	}
 	if at := now + Time(after); at < t.retransmit {
 		t.probe = at

@@ -38,7 +38,7 @@ func (q *QP) stretched(n int) int {
 	if rtt < longStep {
 		return n
 	}
-	most := min(q.tun.LongWindow, int(q.reach())*(q.mtu+packetCost))
+	most := min(q.cfg.Tuning.LongWindow, int(q.reach())*(q.mtu+packetCost))
 	return max(n, min(n+n*int(rtt/longStep), most))
 }
 
