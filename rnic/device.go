@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -124,6 +125,7 @@ func New(c Config) (*Device, error) {
 		kick:    make(chan struct{}, 1),
 		quit:    make(chan struct{}),
 	}
+	d.contention.still.Store(caps.Inside && runtime.GOMAXPROCS(0) == 1)
 	if d.asks == 0 {
 		d.asks = caps.Local.Port()
 	}

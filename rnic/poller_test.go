@@ -326,3 +326,18 @@ func TestAcknowledgementBeforeConnectionManager(t *testing.T) {
 func word(m *memory, i int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&m.buf[8*i]))
 }
+
+// A program that polls in vain on the in-memory network lets the other
+// goroutines go on where there is one processor: its peer is one of them.
+func TestPollingGivesWayToThePeer(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	a, _ := connected(t, simLinks(t), 64, abi.MTU4096, qpOptions{})
+	var ran atomic.Bool
+	go ran.Store(true)
+	polls := 0
+	for ; !ran.Load() && polls < goschedEvery/2; polls++ {
+		a.Progress()
+	}
+	require.True(t, ran.Load())
+	require.LessOrEqual(t, polls, 2*yieldEvery)
+}

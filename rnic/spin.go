@@ -51,8 +51,11 @@ func (d *Device) spin(look func() bool) bool {
 
 // contention tells whether other threads want the processor.
 type contention struct {
-	left  atomic.Int32 // spins still to be left out because of them
-	still atomic.Bool  // time stands still: it is that of a testing/synctest bubble
+	left atomic.Int32 // spins still to be left out because of them
+	// still says that the peer is a goroutine that needs this thread: in a
+	// testing/synctest bubble, where time stands still, or on the in-memory
+	// network of a process with one processor.
+	still atomic.Bool
 }
 
 // contended reports whether the processor is better left to other threads.
@@ -69,7 +72,7 @@ func (d *Device) contended() bool {
 func (d *Device) giveWay() {
 	c := &d.contention
 	if c.still.Load() {
-		runtime.Gosched() // the peer is in this process
+		runtime.Gosched()
 		return
 	}
 	if d.contended() {

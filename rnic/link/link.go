@@ -24,6 +24,9 @@ type Caps struct {
 	// BatchSize is how many packets one Send and one Recv move at best.
 	BatchSize int
 
+	// Inside says that all peers are in this process.
+	Inside bool
+
 	// NetDev and IfIndex name the network interface that holds Local; empty
 	// and 0 where there is none.
 	NetDev  string
