@@ -8,21 +8,22 @@ import (
 
 // radix maps 24-bit numbers to objects. Lookups take no lock and allocate
 // nothing; changes are serialised by the caller. A node that has become empty
-// goes: numbers of queue pairs are random, and each would leave 2 KiB behind.
+// goes: numbers of queue pairs are random, and each would leave half a KiB
+// behind.
 type radix[T any] struct {
-	root radixNode[radixNode[radixNode[T]]]
+	root radixNode[radixNode[radixNode[radixNode[T]]]]
 }
 
-// radixNode is 256 of something, of which used are there.
+// radixNode is 64 of something, of which used are there.
 type radixNode[T any] struct {
-	slots [256]atomic.Pointer[T]
+	slots [64]atomic.Pointer[T]
 	used  int
 }
 
-func (n *radixNode[T]) get(i uint32) *T { return n.slots[i&0xff].Load() }
+func (n *radixNode[T]) get(i uint32) *T { return n.slots[i%64].Load() }
 
 func (n *radixNode[T]) set(i uint32, v *T) {
-	if old := n.slots[i&0xff].Swap(v); old == nil && v != nil {
+	if old := n.slots[i%64].Swap(v); old == nil && v != nil {
 		n.used++
 	} else if old != nil && v == nil {
 		n.used--
@@ -41,11 +42,15 @@ func (r *radix[T]) get(n uint32) *T {
 	if n > max24 {
 		return nil
 	}
-	middle := r.root.get(n >> 16)
-	if middle == nil {
+	upper := r.root.get(n >> 18)
+	if upper == nil {
 		return nil
 	}
-	leaf := middle.get(n >> 8)
+	lower := upper.get(n >> 12)
+	if lower == nil {
+		return nil
+	}
+	leaf := lower.get(n >> 6)
 	if leaf == nil {
 		return nil
 	}
@@ -56,14 +61,18 @@ func (r *radix[T]) set(n uint32, v *T) {
 	if v == nil && r.get(n) == nil {
 		return
 	}
-	middle := r.root.need(n >> 16)
-	leaf := middle.need(n >> 8)
+	upper := r.root.need(n >> 18)
+	lower := upper.need(n >> 12)
+	leaf := lower.need(n >> 6)
 	leaf.set(n, v)
 	if leaf.used == 0 {
-		middle.set(n>>8, nil)
+		lower.set(n>>6, nil)
 	}
-	if middle.used == 0 {
-		r.root.set(n>>16, nil)
+	if lower.used == 0 {
+		upper.set(n>>12, nil)
+	}
+	if upper.used == 0 {
+		r.root.set(n>>18, nil)
 	}
 }
 
