@@ -95,12 +95,14 @@ are strings in hexadecimal; keys of headers that a packet lacks are absent.
   feth                   placement, selection
   mad                    class, method, status, tid, attribute, name, cm: the
                          message of the connection manager, with the fields that
-                         it has: local_id, remote_id, service_id, port, qpn,
-                         psn, ca_guid, responder_resources, initiator_depth,
+                         it has: local_id, remote_id, request_id, service_id,
+                         port, qpn, qkey, pkey, psn, ca_guid,
+                         responder_resources, initiator_depth,
                          rnr_retry_count, flow_control, srq, target_ack_delay,
                          about (0 REQ, 1 REP, 2 other), timeout, reason,
-                         reason_text, info, private_length, private
-                         (hexadecimal); ip: version, src_port, src, dst; req:
+                         reason_text, status, status_text, info,
+                         private_length, private (hexadecimal); ip: version,
+                         src_port, src, dst; req:
                          remote_timeout, local_timeout, transport, retry_count,
                          max_cm_retries, mtu, pkey, local_gid, remote_gid,
                          flow_label, tclass, hop_limit, ack_timeout

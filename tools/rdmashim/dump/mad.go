@@ -13,10 +13,13 @@ import (
 // length is not on the wire.
 func private(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
-// serviceName names a service: tcp/7471, ip/17/53, or its number.
+// serviceName names a service: tcp/7471, udp/7174, ip/132/53, or its number.
 func serviceName(s wire.ServiceID) string {
 	if port, ok := s.TCPPort(); ok {
 		return fmt.Sprintf("tcp/%d", port)
+	}
+	if port, ok := s.UDPPort(); ok {
+		return fmt.Sprintf("udp/%d", port)
 	}
 	if protocol, port, ok := s.IP(); ok {
 		return fmt.Sprintf("ip/%d/%d", protocol, port)
@@ -59,6 +62,15 @@ func appendMAD(b []byte, m *dissect.MAD) []byte {
 	case *wire.DREP:
 		ids(&m.CommIDs)
 		data = m.Private[:]
+	case *wire.SIDRREQ:
+		b = fmt.Appendf(b, " request %v service %s", m.RequestID, serviceName(m.ServiceID))
+		data = m.Private[:]
+	case *wire.SIDRREP:
+		b = fmt.Appendf(b, " request %v service %s status %d (%v)", m.RequestID, serviceName(m.ServiceID), uint8(m.Status), m.Status)
+		if m.Status == wire.SIDRValid {
+			b = fmt.Appendf(b, " qpn %v qkey 0x%08x", m.QPN, m.QKey)
+		}
+		data = m.Private[:]
 	}
 	if h := m.IPCM; h != nil {
 		data = data[wire.IPCMLen:]
@@ -82,13 +94,16 @@ type mad struct {
 // cmMessage is a message of the communication manager; the keys that a message
 // does not have are absent.
 type cmMessage struct {
-	LocalID  uint32  `json:"local_id"`
-	RemoteID *uint32 `json:"remote_id,omitempty"`
-	Service  *hex64  `json:"service_id,omitempty"`
-	Port     *uint16 `json:"port,omitempty"`
-	QPN      *uint32 `json:"qpn,omitempty"`
-	PSN      *uint32 `json:"psn,omitempty"`
-	CAGUID   *hex64  `json:"ca_guid,omitempty"`
+	LocalID   *uint32 `json:"local_id,omitempty"`
+	RemoteID  *uint32 `json:"remote_id,omitempty"`
+	RequestID *uint32 `json:"request_id,omitempty"`
+	Service   *hex64  `json:"service_id,omitempty"`
+	Port      *uint16 `json:"port,omitempty"`
+	QPN       *uint32 `json:"qpn,omitempty"`
+	QKey      *uint32 `json:"qkey,omitempty"`
+	PKey      *uint16 `json:"pkey,omitempty"`
+	PSN       *uint32 `json:"psn,omitempty"`
+	CAGUID    *hex64  `json:"ca_guid,omitempty"`
 
 	ResponderResources *uint8 `json:"responder_resources,omitempty"`
 	InitiatorDepth     *uint8 `json:"initiator_depth,omitempty"`
@@ -104,6 +119,8 @@ type cmMessage struct {
 	Timeout        *uint8  `json:"timeout,omitempty"`
 	Reason         *uint16 `json:"reason,omitempty"`
 	ReasonText     string  `json:"reason_text,omitempty"`
+	Status         *uint8  `json:"status,omitempty"`
+	StatusText     string  `json:"status_text,omitempty"`
 	Info           *string `json:"info,omitempty"`
 
 	PrivateLength int    `json:"private_length"`
@@ -146,11 +163,8 @@ func newCMMessage(mad *dissect.MAD) *cmMessage {
 	var data []byte
 	switch m := mad.CM.(type) {
 	case *wire.REQ:
-		l.fillREQ(m, mad.IPCM)
+		l.fillREQ(m)
 		data = m.Private[:]
-		if mad.IPCM != nil {
-			data = data[wire.IPCMLen:]
-		}
 	case *wire.MRA:
 		l.ids(&m.CommIDs)
 		l.About, l.Timeout = new(uint8(m.About)), new(uint8(m.Timeout))
@@ -177,6 +191,20 @@ func newCMMessage(mad *dissect.MAD) *cmMessage {
 	case *wire.DREP:
 		l.ids(&m.CommIDs)
 		data = m.Private[:]
+	case *wire.SIDRREQ:
+		l.RequestID, l.PKey = new(uint32(m.RequestID)), &m.PKey
+		l.service(m.ServiceID)
+		data = m.Private[:]
+	case *wire.SIDRREP:
+		l.RequestID, l.QPN, l.QKey = new(uint32(m.RequestID)), new(uint32(m.QPN)), &m.QKey
+		l.service(m.ServiceID)
+		l.Status, l.StatusText = new(uint8(m.Status)), m.Status.String()
+		l.Info = new(hex.EncodeToString(m.Info[:min(int(m.InfoLen), len(m.Info))]))
+		data = m.Private[:]
+	}
+	if ip := mad.IPCM; ip != nil {
+		l.fillIP(ip)
+		data = data[wire.IPCMLen:]
 	}
 	data = private(data)
 	l.PrivateLength, l.Private = len(data), hex.EncodeToString(data)
@@ -184,23 +212,29 @@ func newCMMessage(mad *dissect.MAD) *cmMessage {
 }
 
 func (l *cmMessage) ids(c *wire.CommIDs) {
-	l.LocalID, l.RemoteID = uint32(c.LocalCommID), new(uint32(c.RemoteCommID))
+	l.LocalID, l.RemoteID = new(uint32(c.LocalCommID)), new(uint32(c.RemoteCommID))
 }
 
-func (l *cmMessage) fillREQ(m *wire.REQ, ip *wire.IPCM) {
-	l.LocalID, l.Service = uint32(m.LocalCommID), new(hex64(m.ServiceID))
-	if _, port, ok := m.ServiceID.IP(); ok {
+// service fills in what is asked for.
+func (l *cmMessage) service(s wire.ServiceID) {
+	l.Service = new(hex64(s))
+	if _, port, ok := s.IP(); ok {
 		l.Port = &port
 	}
+}
+
+func (l *cmMessage) fillREQ(m *wire.REQ) {
+	l.LocalID = new(uint32(m.LocalCommID))
+	l.service(m.ServiceID)
 	l.QPN, l.PSN, l.CAGUID = new(uint32(m.LocalQPN)), new(uint32(m.StartingPSN)), new(hex64(m.LocalCAGUID))
 	l.ResponderResources, l.InitiatorDepth, l.RNRRetryCount = &m.ResponderResources, &m.InitiatorDepth, &m.RNRRetryCount
 	l.FlowControl, l.SRQ = &m.FlowControl, &m.SRQ
 	p := &m.Primary
 	l.REQ = &requestFields{uint8(m.RemoteTimeout), uint8(m.LocalTimeout), m.TransportService, m.RetryCount, m.MaxCMRetries, m.MTU, uint16(m.PKey),
 		p.LocalGID.Addr().String(), p.RemoteGID.Addr().String(), p.FlowLabel, p.TrafficClass, p.HopLimit, uint8(p.AckTimeout)}
-	if ip == nil {
-		return
-	}
+}
+
+func (l *cmMessage) fillIP(ip *wire.IPCM) {
 	l.IP = &ipHeader{Version: ip.IPVersion, SrcPort: ip.SrcPort}
 	if ip.Dst().IsValid() {
 		l.IP.Src, l.IP.Dst = ip.Src().Addr().String(), ip.Dst().String()

@@ -87,7 +87,19 @@ func TestDumpMessages(t *testing.T) {
 		"of REP reason 28 (consumer reject) private 15 length",
 		"of other reason 4 (timeout) private 0 length",
 		"mad CM MsgRcptAck tid 0x288fad9a8 local 0xabd9fa88 remote 0xa8d9fa88 of REQ timeout 24 private 0 length",
-		"mad CM ServiceIDResReq tid 0x288fad9a0 length 256",
+		"mad CM ServiceIDResReq tid 0x288fad9a0 request 0xa0d9fa88 service udp/7490 ip 10.99.0.1:49137 > 10.99.0.2 private 4 length 256",
+		"mad CM ServiceIDResReqResp tid 0x288fad9a0 request 0xa0d9fa88 service udp/7490 status 0 (QPN and Q_Key are valid) qpn 0x123456 qkey 0x01234567 private 8 length 256",
+		"service udp/7491 status 2 (rejected by the service provider) private 7 length 256",
+		"service udp/7492 status 1 (service id is not supported) private 0 length 256",
+	} {
+		require.Contains(t, o.Stdout, want)
+	}
+	o = clitest.Finish(t, clitest.Tool(t, "dump", "--json", recording("rxe-6.1-cm.pcap")))
+	for _, want := range []string{
+		`"cm":{"request_id":2698640008,"service_id":"0x0000000001111d42","port":7490,"pkey":65535,` +
+			`"ip":{"version":4,"src_port":49137,"src":"10.99.0.1","dst":"10.99.0.2"},"private_length":4,"private":"73696472"}`,
+		`"port":7490,"qpn":1193046,"qkey":19088743,"status":0,"status_text":"QPN and Q_Key are valid","info":"","private_length":8,`,
+		`"port":7491,"qpn":0,"qkey":0,"status":2,"status_text":"rejected by the service provider","info":"","private_length":7,`,
 	} {
 		require.Contains(t, o.Stdout, want)
 	}
@@ -97,7 +109,7 @@ func TestDumpMessages(t *testing.T) {
 
 func TestServiceName(t *testing.T) {
 	for id, want := range map[wire.ServiceID]string{
-		wire.TCPService(7471): "tcp/7471", 0x0000000001110001: "ip/17/1", 0x10000000013f0001: "0x10000000013f0001",
+		wire.TCPService(7471): "tcp/7471", wire.UDPService(7174): "udp/7174", 0x0000000001840001: "ip/132/1", 0x10000000013f0001: "0x10000000013f0001",
 	} {
 		require.Equal(t, want, serviceName(id))
 	}

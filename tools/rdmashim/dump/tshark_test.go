@@ -215,7 +215,8 @@ func ours(t *testing.T, l Line, whole bool) map[string]any {
 	drop(m["aeth"], "text")
 	drop(m["mad"], "name")
 	if mad, ok := m["mad"].(map[string]any); ok {
-		if mad["attribute"] == uint64(wire.AttrMRA) { // which tshark 4.0 does not know
+		switch wire.CMAttribute(mad["attribute"].(uint64)) {
+		case wire.AttrMRA, wire.AttrSIDRREQ, wire.AttrSIDRREP: // which tshark 4.0 does not know
 			drop(mad, "cm")
 		}
 		if cm, ok := mad["cm"].(map[string]any); ok {

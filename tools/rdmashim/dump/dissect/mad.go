@@ -10,9 +10,11 @@ import (
 type MAD struct {
 	wire.MAD
 	// CM is the communication manager's message behind the header: a pointer to
-	// one of wire's REQ, MRA, REJ, REP, RTU, DREQ and DREP, or nil.
+	// one of wire's REQ, MRA, REJ, REP, RTU, DREQ, DREP, SIDRREQ and SIDRREP,
+	// or nil.
 	CM any
-	// IPCM holds the addresses in a REQ to the RDMA IP CM service, or is nil.
+	// IPCM holds the addresses in a REQ or SIDRREQ to the RDMA IP CM service,
+	// or is nil.
 	IPCM *wire.IPCM
 }
 
@@ -25,13 +27,24 @@ func parseMAD(b []byte) *MAD {
 	if m.IsCM() {
 		m.CM = parseCM(m.Attribute, b[wire.MADHeaderLen:])
 	}
-	if req, ok := m.CM.(*wire.REQ); ok {
-		if _, _, ip := req.ServiceID.IP(); ip {
-			m.IPCM = new(wire.IPCM)
-			_ = m.IPCM.Parse(req.Private[:]) // it is long enough
-		}
+	switch req := m.CM.(type) {
+	case *wire.REQ:
+		m.IPCM = parseIPCM(req.ServiceID, req.Private[:])
+	case *wire.SIDRREQ:
+		m.IPCM = parseIPCM(req.ServiceID, req.Private[:])
 	}
 	return m
+}
+
+// parseIPCM reads the addresses at the beginning of a request's private data,
+// nil if the service is not addressed by IP.
+func parseIPCM(s wire.ServiceID, private []byte) *wire.IPCM {
+	if _, _, ip := s.IP(); !ip {
+		return nil
+	}
+	h := new(wire.IPCM)
+	_ = h.Parse(private) // it is long enough
+	return h
 }
 
 // message is the common interface of wire's messages.
@@ -56,6 +69,10 @@ func parseCM(a wire.CMAttribute, b []byte) any {
 		m = new(wire.DREQ)
 	case wire.AttrDREP:
 		m = new(wire.DREP)
+	case wire.AttrSIDRREQ:
+		m = new(wire.SIDRREQ)
+	case wire.AttrSIDRREP:
+		m = new(wire.SIDRREP)
 	default:
 		return nil
 	}
