@@ -5,8 +5,8 @@ package engine
 // what a queue on the way holds. They leave in runs of about pacingRun, which
 // GSO can send as one and which most queues hold.
 const (
-	// pacedFrom is the round trip from which a path is paced. On a shorter one
-	// answers come as often as a timer would.
+	// pacedFrom is the round trip, without a queue, from which a path is paced.
+	// On a shorter one answers come as often as a timer would.
 	pacedFrom = 2 * Millisecond
 	pacingRun = Millisecond
 )
@@ -26,15 +26,17 @@ func (x *path) takes(n int) Duration {
 }
 
 // spend notes that n bytes leave. What a path did not use is lost, but for a
-// run.
+// run; and what left too early, repeats that do not wait, is forgotten after a
+// round trip.
 func (x *path) spend(now Time, n int) {
-	if x.srtt >= pacedFrom {
-		x.paced.until = max(x.paced.until, now-Time(pacingRun)) + Time(x.takes(n))
+	if x.base >= pacedFrom {
+		u := max(x.paced.until, now-Time(pacingRun)) + Time(x.takes(n))
+		x.paced.until = min(u, now+Time(x.srtt))
 	}
 }
 
 // holds reports whether the path has sent too much, and until when a run more
 // than that has come together.
 func (x *path) holds(now Time) (until Time, held bool) {
-	return x.paced.until + Time(pacingRun), x.srtt >= pacedFrom && x.paced.until > now
+	return x.paced.until + Time(pacingRun), x.base >= pacedFrom && x.paced.until > now
 }

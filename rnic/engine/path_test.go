@@ -121,6 +121,12 @@ func TestPathIsPaced(t *testing.T) {
 	n.run(0)
 	x := n.a.qp.path
 	require.InDelta(t, int64(rtt), int64(x.srtt), 1e6)
+	x.spend(n.now, 100<<20) // repeats, say
+	_, held := x.holds(n.now)
+	require.True(t, held)
+	n.now += rtt + Time(Millisecond)
+	_, held = x.holds(n.now)
+	require.False(t, held, "a path is held for a round trip at most")
 	x.steady, x.size, n.a.qp.req.win.size = true, 500*(1024+packetCost), 1<<20
 	n.a.sent = nil
 	n.post(n.a, n.write(2, 500*1024))
