@@ -134,8 +134,10 @@ func TestProxyKilled(t *testing.T) {
 			distant := <-map[string]chan error{"near": ended, "far": ours}[victim]
 			require.ErrorIs(t, distant, syscall.ECONNRESET)
 			r := left.connection()
-			require.Equal(t, "failed", r.End, "%+v", r)
-			require.Contains(t, r.Error, "timed out")
+			// A device of this host is known to have gone before its silence
+			// is noticed.
+			require.Contains(t, map[string]string{"failed": "timed out", "reset": "reset by peer"}, r.End)
+			require.Contains(t, r.Error, map[string]string{"failed": "timed out", "reset": "reset by peer"}[r.End])
 			_, stderr := left.stop()
 			require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 		})
