@@ -151,6 +151,7 @@ func (s *client) run(ctx context.Context) error {
 		return errors.New("the server offered no memory of the size that was asked for")
 	}
 	s.remote = regions[0]
+	s.report.Way = peer.Way(s.RDMA, s.QP)
 	// Nothing comes before the farewell: that it ends earlier means that the
 	// server has gone.
 	var last farewell

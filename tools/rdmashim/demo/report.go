@@ -29,6 +29,7 @@ type Report struct {
 	Seed           uint64            `json:"seed,omitempty"`
 	ServerDevice   peer.Side         `json:"server_device"`
 	ClientDevice   peer.Side         `json:"client_device"`
+	Way            string            `json:"way,omitempty"`
 	Server         map[string]uint64 `json:"server"`
 	Client         map[string]uint64 `json:"client"`
 
@@ -67,6 +68,9 @@ func (r *Report) text(w io.Writer) error {
 	}
 	device("server", r.ServerPID, r.ServerDevice)
 	device("client", r.ClientPID, r.ClientDevice)
+	if r.Way != "" {
+		row("way", "%s", peer.ChosenWay(r.Way))
+	}
 	row("source", "%s, %s", r.File, cli.Size(r.Bytes))
 	row("WRITE", "%s in %d requests, %s/s", cli.Size(r.Bytes), r.writes, cli.Size(int64(r.Goodput)))
 	row("SEND", "message with immediate delivered and answered")

@@ -92,6 +92,7 @@ func (c *client) run(ctx context.Context) error {
 	if err := connect(ctx, c.side, c.Conn); err != nil {
 		return fmt.Errorf("connect to the server: %w", err)
 	}
+	c.report.Way = peer.Way(c.Device, c.side.qps[0])
 	sizes := c.side.Config.Sizes
 	for i, size := range sizes {
 		c.bar.Describe(fmt.Sprintf("%s of %d bytes", c.report.name(), size))

@@ -17,6 +17,7 @@ type Report struct {
 	ClientPID    int       `json:"client_pid"`
 	ServerDevice peer.Side `json:"server_device"`
 	ClientDevice peer.Side `json:"client_device"`
+	Way          string    `json:"way,omitempty"`
 	Results      []Result  `json:"results"`
 }
 
@@ -36,6 +37,9 @@ func (r *Report) text(w io.Writer) error {
 	fmt.Fprintln(&b, rule)
 	fmt.Fprintf(&b, " %s  device %s, server %s  MTU %d  queue pairs %d  TX depth %d  %s", r.name(),
 		r.ClientDevice.Device, r.ServerDevice.Device, r.mtu(), c.QPs, c.Depth, map[bool]string{true: "events", false: "polling"}[c.Events])
+	if r.Way != "" {
+		fmt.Fprintf(&b, "  way %s", r.Way)
+	}
 	if r.Seed != 0 {
 		fmt.Fprintf(&b, "  seed %d", r.Seed)
 	}
