@@ -28,6 +28,8 @@ var explained = map[string]string{
 	"ping-pong, polling,": "kernel rxe against perftest: bandwidth",
 	"over a veth":         "over one veth in the guest",
 	", path with":         "Paths: 1 % lost",
+	", veth with":         "Veths with MTU 1500",
+	"WRITE 64 B rate":     "WRITE 64 B rate, 4.0",
 	"ping-pong, waiting":  "Programs that wait",
 	"at full depth":       "1,000 and 10,000 queue pairs",
 	"shm,":                "Shared memory",

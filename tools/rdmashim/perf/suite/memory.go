@@ -16,12 +16,10 @@ import (
 // goroutines' stacks for n connected pairs of queue pairs, on two devices, each
 // of which has written 64 bytes.
 func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
-	var devices [2]*uapi.Context
-	for i := range devices {
-		if devices[i], err = uapi.Open("soft?port=0"); err != nil {
-			return 0, err
-		}
-		defer devices[i].Close()
+	devices, err := open("soft?port=0", "soft?port=0")
+	defer closeAll(devices)
+	if err != nil {
+		return 0, err
 	}
 	// Memory that a device makes at its first use is not a queue pair's.
 	few, err := pairs(ctx, devices, 1)
@@ -38,6 +36,24 @@ func queuePairMemory(ctx context.Context, n int) (bytes float64, err error) {
 	all := live() - before
 	rings, err := rings(n)
 	return all/float64(2*n) - rings, err
+}
+
+// open opens two devices.
+func open(names ...string) (devices [2]*uapi.Context, err error) {
+	for i, name := range names {
+		if devices[i], err = uapi.Open(name); err != nil {
+			return devices, err
+		}
+	}
+	return devices, nil
+}
+
+func closeAll(devices [2]*uapi.Context) {
+	for _, d := range devices {
+		if d != nil {
+			_ = d.Close()
+		}
+	}
 }
 
 // live returns the memory in use after garbage was collected, in bytes.
@@ -62,7 +78,22 @@ func (s sides) close() {
 
 // pairs connects n queue pairs of two devices, and lets each write.
 func pairs(ctx context.Context, devices [2]*uapi.Context, n int) (s sides, err error) {
-	c := perf.Config{Op: perf.Write, Sizes: []int{64}, Iterations: 1, QPs: n, Depth: 1, List: 1, Moderation: 1, Spread: 64, Events: true}
+	s, err = join(ctx, devices, perf.Config{
+		Op: perf.Write, Sizes: []int{64}, Iterations: 1, QPs: n, Depth: 1, List: 1, Moderation: 1, Spread: 64, Events: true,
+	})
+	for _, x := range s {
+		if err == nil {
+			err = x.Prepare(64)
+		}
+		if err == nil {
+			_, err = x.Bandwidth(ctx)
+		}
+	}
+	return s, err
+}
+
+// join connects two devices of this process as c says.
+func join(ctx context.Context, devices [2]*uapi.Context, c perf.Config) (s sides, err error) {
 	for i, d := range devices {
 		if s[i], err = perf.NewSide(d, c, i == 0); err != nil {
 			return s, err
@@ -77,18 +108,7 @@ func pairs(ctx context.Context, devices [2]*uapi.Context, n int) (s sides, err e
 	}()
 	err = s[0].Connect(ctx, here)
 	here.Close()
-	if err = errors.Join(err, <-connected); err != nil {
-		return s, err
-	}
-	for _, x := range s {
-		if err = x.Prepare(64); err == nil {
-			_, err = x.Bandwidth(ctx)
-		}
-		if err != nil {
-			return s, err
-		}
-	}
-	return s, nil
+	return s, errors.Join(err, <-connected)
 }
 
 // rings is how many bytes the rings of one of n such queue pairs take, with its
