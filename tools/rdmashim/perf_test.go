@@ -174,7 +174,7 @@ func TestPerfAllSizes(t *testing.T) {
 	require.Zero(t, o.code, o.stderr)
 	var r map[string]any
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r))
-	require.ElementsMatch(t, []string{"test", "config", "server_pid", "client_pid", "server_device", "client_device", "results"}, keys(r))
+	require.ElementsMatch(t, []string{"test", "config", "server_pid", "client_pid", "server_device", "client_device", "way", "results"}, keys(r))
 	require.Equal(t, "write_bw", r["test"])
 	results := r["results"].([]any)
 	require.Len(t, results, 23)
