@@ -32,6 +32,9 @@ type Config struct {
 	// MTU is the port's MTU in bytes of payload: 256, 512, 1024, 2048 or 4096;
 	// 0 is the largest that fits the link.
 	MTU int
+	// NoExtensions keeps to the specification with other soft devices, too:
+	// queue pairs go back N, and have no private MTU.
+	NoExtensions bool
 	// Seed makes queue pair numbers, keys, PSNs, communication identifiers and
 	// the GUID repeat, for tests. With 0 each is drawn from the system's random
 	// source by itself, so that none follows from another, and traffic of a

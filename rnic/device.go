@@ -34,7 +34,7 @@ type Device struct {
 	guid     uint64
 	tuning   engine.Tuning
 	paths    *engine.Paths // guarded by mu
-	stash    *engine.Stash // guarded by mu
+	stash    *engine.Stash // guarded by mu; nil: no extensions
 	log      *slog.Logger  // or nil
 	start    time.Time     // engine.Time 0
 	asks     uint16        // Config.PeerPort
@@ -112,7 +112,6 @@ func New(c Config) (*Device, error) {
 		start:   time.Now(),
 		asks:    c.PeerPort,
 		tells:   c.Announce,
-		stash:   engine.NewStash(),
 		paths:   engine.NewPaths(pathLimit(c.Tuning, caps)),
 		regions: mem.NewTable(secret()),
 		qps:     make(map[wire.QPN]*QP),
@@ -124,6 +123,9 @@ func New(c Config) (*Device, error) {
 		alarmAt: noAlarm,
 		kick:    make(chan struct{}, 1),
 		quit:    make(chan struct{}),
+	}
+	if !c.NoExtensions {
+		d.stash = engine.NewStash()
 	}
 	d.contention.still.Store(caps.Inside && runtime.GOMAXPROCS(0) == 1)
 	if d.asks == 0 {

@@ -66,6 +66,7 @@ type deviceOptions struct {
 	mtu                         int // bytes, 0 not given
 	noGSO, noGRO                bool
 	noShm                       bool // devices of this host are reached by UDP as well
+	noExtensions                bool // soft devices are spoken with as any other
 	rawDoorbell                 bool
 	name                        string      // the kernel's name of the device, "" is the next free
 	pcap                        string      // file for a capture of the device's packets, "" none
@@ -109,6 +110,7 @@ var deviceOptionTable = []deviceOption{
 	{"seed", "7", "soft sim", setSeed},
 	{"port", "4791, 0 takes any", "soft sim", setPort},
 	{"mtu", "256, 512, 1024, 2048 or 4096", "soft sim", setMTU},
+	{"extensions", "on or off", "soft sim", func(s *deviceSpec, v string) error { return setOff(&s.noExtensions, v) }},
 	{"shm", "on or off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noShm, v) }},
 	{"gso", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGSO, v) }},
 	{"gro", "off", "soft", func(s *deviceSpec, v string) error { return setOff(&s.noGRO, v) }},

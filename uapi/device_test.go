@@ -35,6 +35,7 @@ func TestParseDevice(t *testing.T) {
 		"sim?pcap=/tmp/a b.pcapng": {kind: kindSim, deviceOptions: deviceOptions{port: -1, pcap: "/tmp/a b.pcapng"}},
 		"soft?gso=off&gro=off":     {kind: kindSoft, deviceOptions: deviceOptions{port: -1, noGSO: true, noGRO: true}},
 		"soft?gso=on&gro=on":       {kind: kindSoft, deviceOptions: none},
+		"sim?extensions=off":       {kind: kindSim, deviceOptions: deviceOptions{port: -1, noExtensions: true}},
 		"soft?shm=on":              {kind: kindSoft, deviceOptions: none},
 		"soft?shm=off":             {kind: kindSoft, deviceOptions: deviceOptions{port: -1, noShm: true}},
 		"soft?&seed=0xff&":         {kind: kindSoft, deviceOptions: deviceOptions{port: -1, seed: 255}},

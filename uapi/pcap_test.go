@@ -20,7 +20,10 @@ import (
 )
 
 // tally counts the packets of a capture.
-type tally struct{ out, in, bad uint64 }
+type tally struct {
+	out, in, bad uint64
+	extended     uint64 // of those out, with bits that the specification reserves
+}
 
 func readCapture(t *testing.T, path string, port uint16) (c tally) {
 	t.Helper()
@@ -44,6 +47,9 @@ func readCapture(t *testing.T, path string, port uint16) (c tally) {
 		switch p.Direction {
 		case dissect.Outbound:
 			c.out++
+			if p.Wire.Selective || p.Wire.PrivateMTU != 0 {
+				c.extended++
+			}
 		case dissect.Inbound:
 			c.in++
 		}
@@ -76,6 +82,7 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 		{"sim", "sim?net=pcap1", "sim?net=pcap1"},
 		{"soft", "soft?port=0", "soft?port=0"},
 		{"soft with faults", "soft?port=0&loss=5%&dup=2%&seed=7", "soft?port=0&loss=5%&seed=8"},
+		{"soft without extensions", "soft?port=0&extensions=off&loss=5%&seed=7", "soft?port=0&loss=5%&seed=8"},
 		{"soft with corruption", "soft?port=0&corrupt=5%&seed=7", "soft?port=0&corrupt=5%&seed=8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -103,6 +110,7 @@ func TestPcapHoldsWhatTheCountersSay(t *testing.T) {
 			require.Equal(t, cameIn(after), got.in)
 			require.Equal(t, after["pcap_pkts"], got.out+got.in)
 			require.Zero(t, after["pcap_drop"])
+			require.Equal(t, strings.Contains(c.a, "extensions=off"), got.extended == 0)
 			if strings.Contains(c.a, "corrupt") {
 				require.NotZero(t, got.bad)
 			} else {

@@ -320,6 +320,9 @@ func (s *deviceSpec) optionString() string {
 	if s.noGRO {
 		set = append(set, "gro=off")
 	}
+	if s.noExtensions {
+		set = append(set, "extensions=off")
+	}
 	if s.noShm {
 		set = append(set, "shm=off")
 	}

@@ -190,7 +190,7 @@ func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *s
 		return nil, err
 	}
 	config := rnic.Config{
-		Name: name, Link: faulty, Near: near, MTU: spec.mtu,
+		Name: name, Link: faulty, Near: near, MTU: spec.mtu, NoExtensions: spec.noExtensions,
 		Logger: slog.New(slog.NewMultiHandler(log.Handler(), driver.Logger().With("device", name).Handler())),
 	}
 	var beside *neighbour

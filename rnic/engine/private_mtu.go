@@ -93,6 +93,15 @@ func (q *QP) usable() wire.PrivateMTU {
 	return proven
 }
 
+// doubtPrivate forgets that a private MTU passes, since a peer has been silent
+// for too long: the path may have become narrower. The next queue pair on it
+// tries again.
+func (q *QP) doubtPrivate() {
+	if q.path != nil && q.private.own != 0 {
+		q.path.proven = 0
+	}
+}
+
 // choosePrivate chooses the MTU of a message's packets.
 func (q *QP) choosePrivate(w *sendWR) {
 	m := &q.private

@@ -218,3 +218,33 @@ func TestPrivateMTUIsChecked(t *testing.T) {
 		require.Equal(t, abi.QPSErr, n.b.qp.State())
 	}
 }
+
+// On a path that becomes narrower a queue pair gives up, and the next one on it
+// finds what passes now.
+func TestPrivateMTUThatPassesNoMore(t *testing.T) {
+	p := NewPaths(0)
+	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)
+	for id := range 2 {
+		n.post(n.a, n.write(uint64(id), 5000))
+		n.run(0)
+	}
+	require.Contains(t, payloads(n.a.sent), 5000)
+	narrow := func(_ *host, p *wire.Packet) (int, Time) {
+		if len(p.Payload) > 1200 {
+			return 0, 0
+		}
+		return 1, 0
+	}
+	n.filter = narrow
+	n.post(n.a, n.write(2, 5000))
+	n.run(0)
+	require.Equal(t, abi.WCRetryExcErr, n.a.wcs[2].Status)
+
+	next := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)
+	next.filter = narrow
+	next.post(next.a, next.write(1, 5000))
+	next.run(0)
+	next.post(next.a, next.write(2, 5000))
+	next.run(0)
+	requireSuccess(t, next.a.wcs, 1, 2)
+}

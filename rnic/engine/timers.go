@@ -243,6 +243,7 @@ func (q *QP) HandleTimeout(now Time) {
 	}
 	if t.giveUp != 0 && now >= t.giveUp && !q.wasStalled(now) {
 		q.counters.RetryExceeded++
+		q.doubtPrivate()
 		q.failRequest(q.sq.head, abi.WCRetryExcErr)
 		return
 	}

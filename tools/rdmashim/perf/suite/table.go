@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
@@ -37,10 +38,14 @@ const (
 	slowEvery = time.Millisecond
 	slowRate  = float64(time.Second / slowEvery)
 
+	// withoutExtensions makes soft devices speak as with another maker's.
+	withoutExtensions = "extensions=off"
+
 	many64K   = "write bw -s 65536 -q %d -t %d --outstanding 16 --spread 65536 --warmup 0"
 	shared64K = "write bw -s 65536 -t 16 -e"
 	slow64K   = "send bw -s 65536 -t 4 --warmup 0 -e --slow 1ms"
-	lossy1M   = "write bw -s 1048576 -t 8 --warmup 1 --seed 7 --loss %g%%"
+	whole1M   = "write bw -s 1048576 -t 8"
+	lossy1M   = whole1M + " --warmup 1 --seed 7 --loss %g%%"
 )
 
 // table lists the comparisons, with their targets. Rows share series: a series
@@ -48,7 +53,7 @@ const (
 func (s *suite) table() []comparison {
 	tcp := s.stream("tcp", moving(mebibyte, 1))
 	// Ours, with two processes.
-	write1M := s.ours("WRITE 1 MiB", goodput, "write bw -s 1048576 -t 8")
+	write1M := s.ours("WRITE 1 MiB", goodput, whole1M)
 	write64K := s.ours("WRITE 64 KiB", goodput, "write bw -s 65536 -t 64")
 	read1M := s.ours("READ 1 MiB", goodput, "read bw -s 1048576 -t 8")
 	lat64, bw64 := memo(s, s.runs("write lat -s 64")), memo(s, s.runs("write bw -s 64"))
@@ -80,6 +85,8 @@ func (s *suite) table() []comparison {
 	ucx1M := ucxPut.with("-n 400 -w 40").series(mebibyte, perOverall(mebibyte/1e3))
 	ucx64K := ucxPut.with("-n 4000 -w 400").series(65536, perOverall(65536/1e3))
 	ucxRate := ucxPut.with("-n 100000 -w 10000").series(64, perOverall(1))
+	ucxTag := ucx.with("-t tag_bw -n 400 -w 40")
+	ucxTag.name = "UCX tag_bw over tcp"
 	ucxPong := ucx.with("-t ucp_put_lat -n 2000 -w 200")
 	ucxPong.name = "UCX put_lat over tcp"
 
@@ -87,6 +94,7 @@ func (s *suite) table() []comparison {
 		{"WRITE 1 MiB goodput", "GB/s", write1M, udp1M, 0.85, false},
 		{"WRITE 1 MiB goodput", "GB/s", write1M, tcp1M, 1.1, false},
 		{"WRITE 1 MiB goodput", "GB/s", write1M, ucx1M, 1.8, false},
+		{"WRITE 1 MiB goodput", "GB/s", write1M, ucxTag.series(mebibyte, perOverall(mebibyte/1e3)), 0.8, false},
 		{"WRITE 1 MiB goodput", "GB/s", write1M, libfabric.series(mebibyte, func(f []float64) float64 { return mebibyte / f[0] / 1e3 }), 6, false},
 		{"WRITE 1 MiB goodput", "GB/s", write1M, iperf3.series(0, func(f []float64) float64 { return f[0] / 8 / gigabyte }), none, false},
 		{"WRITE 64 KiB goodput", "GB/s", write64K, ucx64K, 1.3, false},
@@ -110,12 +118,22 @@ func (s *suite) table() []comparison {
 		{"SEND 64 KiB to a slow receiver, messages", "1/s", taken, takes, 0.7, false},
 		{"WRITE 1 MiB goodput, busy machine", "GB/s", busily(write1M), busily(udp1M), 0.7, false},
 	}
-	for _, l := range []float64{0.01, 0.1, 1, 5} {
-		lossy := s.ours(fmt.Sprintf("loss of %g %%", l), goodput, fmt.Sprintf(lossy1M, l))
-		table = append(table, comparison{fmt.Sprintf("WRITE 1 MiB goodput, %g %% of the packets lost", l), "GB/s", lossy, write1M, none, false})
-	}
-	table = slices.Concat(table, s.waitingTable(), s.processTable(), s.shmTable())
+	table = slices.Concat(table, s.lossTable(write1M), s.waitingTable(), s.processTable(), s.shmTable())
 	return append(append(table, s.streamTable(tcp)...), s.rpcTable()...)
+}
+
+// lossTable lists what loss leaves of a goodput, between soft devices, and
+// without their extensions, as with a device of another maker.
+func (s *suite) lossTable(whole *series) []comparison {
+	foreign := s.oursOn(withoutExtensions, "WRITE 1 MiB, "+withoutExtensions, goodput, whole1M)
+	var table []comparison
+	for _, l := range []struct{ percent, target, foreign float64 }{{0.01, none, none}, {0.1, none, none}, {1, 0.85, 0.5}, {5, 0.5, 0.15}} {
+		work, words := fmt.Sprintf("WRITE 1 MiB goodput, %g %% of the packets lost", l.percent), fmt.Sprintf(lossy1M, l.percent)
+		table = append(table,
+			comparison{work, "GB/s", s.ours(work, goodput, words), whole, l.target, false},
+			comparison{work + ", " + withoutExtensions, "GB/s", s.oursOn(withoutExtensions, work, goodput, words), foreign, l.foreign, false})
+	}
+	return table
 }
 
 // perOverall divides by the overall time of a message.
@@ -128,10 +146,21 @@ func (s *suite) ours(name string, value func(perf.Result) float64, words string)
 	return pick(name, s.runs(words), value)
 }
 
+// oursOn is ours on devices with an option.
+func (s *suite) oursOn(option, name string, value func(perf.Result) float64, words string) *series {
+	return pick(name, s.runsOn(option, words), value)
+}
+
 // runs measures by a command line.
 func (s *suite) runs(words string) func(context.Context) (perf.Result, error) {
+	return s.runsOn("", words)
+}
+
+// runsOn measures by a command line, on devices with an option.
+func (s *suite) runsOn(option, words string) func(context.Context) (perf.Result, error) {
+	device := cli.WithOptions(peer.DefaultDevice(s.device), option)
 	return func(ctx context.Context) (perf.Result, error) {
-		return s.perf(ctx, "", s.device, fmt.Sprintf("%s -D %g", words, s.turn.Seconds()))
+		return s.perf(ctx, "", device, fmt.Sprintf("%s -D %g", words, s.turn.Seconds()))
 	}
 }
 
