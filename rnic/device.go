@@ -140,7 +140,7 @@ func New(c Config) (*Device, error) {
 	d.gsi = newGSI(c.CM, d, rand.NewChaCha8(secret()))
 	d.rx.init(max(caps.BatchSize, 1))
 	d.own.init()
-	d.mu.d = d
+	d.mu.serve, d.mu.rest = d.serveNotes, d.wakeWorker
 	d.sent = sync.NewCond(&d.mu.Mutex)
 	d.alarm = time.NewTimer(time.Hour)
 	d.alarm.Stop()

@@ -79,4 +79,7 @@ const (
 	streamPause = 4
 	// streamMost is the most notes that wait.
 	streamMost = 32
+	// noteRounds is how many times a goroutine that gives the device up serves
+	// the notes of others; then the worker does.
+	noteRounds = 4
 )

@@ -10,16 +10,22 @@ import (
 // Unlock serves the notes (flat combining).
 type deviceLock struct {
 	sync.Mutex
-	d     *Device
 	notes noteList
+	serve func() // does the work of the notes; with the lock
+	rest  func() // lets another goroutine take the lock, and give it up
 }
 
-// Unlock serves the notes before it gives the lock up.
+// Unlock serves the notes before it gives the lock up. It does so noteRounds
+// times at most, since they may come as fast as it serves them.
 func (l *deviceLock) Unlock() {
-	for {
+	for rounds := 0; ; rounds++ {
 		if !l.notes.empty() {
-			l.d.takeNotes()
-			l.d.settle(doorbellBatches)
+			if rounds == noteRounds {
+				l.Mutex.Unlock()
+				l.rest()
+				return
+			}
+			l.serve()
 		}
 		l.Mutex.Unlock()
 		if l.notes.empty() || !l.Mutex.TryLock() {
@@ -46,6 +52,12 @@ func (l *noteList) leave(q *QP) {
 			return
 		}
 	}
+}
+
+// serveNotes is the device's deviceLock.serve.
+func (d *Device) serveNotes() {
+	d.takeNotes()
+	d.settle(doorbellBatches)
 }
 
 // takeNotes does the work of the doorbells that found the lock taken.
