@@ -250,7 +250,9 @@ func (k *fake) connection(id *fakeID, cmd abi.UCMCommand, in []byte) error {
 			})
 		case id.state == "connecting" && req.ConnParam.Valid == 0:
 			id.state, p.state = "connected", "connected"
-			k.post(p, abi.UCMEventEstablished, 0, nil, 0, nil)
+			if !k.forgetful {
+				k.post(p, abi.UCMEventEstablished, 0, nil, 0, nil)
+			}
 		default:
 			return syscall.EINVAL
 		}

@@ -23,14 +23,15 @@ import (
 type fake struct {
 	t testing.TB
 
-	mu     sync.Mutex
-	sys    map[string]string
-	files  []*fakeFile
-	ids    map[uint32]*fakeID
-	pins   map[uint64][]byte
-	next   uint64
-	calls  []string // "CONNECT 3"
-	silent bool     // resolutions and requests get no answer
+	mu        sync.Mutex
+	sys       map[string]string
+	files     []*fakeFile
+	ids       map[uint32]*fakeID
+	pins      map[uint64][]byte
+	next      uint64
+	calls     []string // "CONNECT 3"
+	silent    bool     // resolutions and requests get no answer
+	forgetful bool     // an acceptor is not told that it is connected
 
 	fail map[abi.UCMCommand]error            // answers instead of the command
 	hook func(f *fakeFile, c abi.UCMCommand) // called with mu held, before the command

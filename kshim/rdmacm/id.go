@@ -177,8 +177,16 @@ func (id *ID) Next(ctx context.Context) (Event, error) {
 	}
 }
 
+// again leaves an event for Next once more.
+func (id *ID) again(ev Event) {
+	id.mu.Lock()
+	id.events = append([]Event{ev}, id.events...)
+	id.mu.Unlock()
+	id.notify()
+}
+
 // await waits for an event of one type. Events that tell of a failure are
-// errors, others are passed over.
+// errors, with the event; others are passed over.
 func (id *ID) await(ctx context.Context, op string, want abi.UCMEvent) (Event, error) {
 	for {
 		ev, err := id.Next(ctx)
@@ -194,7 +202,7 @@ func (id *ID) await(ctx context.Context, op string, want abi.UCMEvent) (Event, e
 			err = ev.Err()
 		}
 		if err != nil {
-			return Event{}, &Error{op, id.name(), err}
+			return ev, &Error{op, id.name(), err}
 		}
 		return ev, nil
 	}

@@ -193,7 +193,8 @@ func (r *Request) claim() error {
 // Accept connects the queue pair to the peer and waits until the peer has said
 // that it is connected too. ResponderResources and InitiatorDepth beyond what
 // Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile.
-// After an error the request can only be destroyed.
+// After an error the request can only be destroyed. A peer that has disconnected
+// again meanwhile is no error: Next tells of it.
 //
 // The peer may send as soon as it is connected, which is before this is: post
 // receives between Init and Accept.
@@ -223,7 +224,13 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 	if err != nil {
 		return gaveUp(err)
 	}
-	_, err = r.await(ctx, op, abi.UCMEventEstablished)
+	ev, err := r.await(ctx, op, abi.UCMEventEstablished)
+	if ev.Type == abi.UCMEventDisconnected {
+		// A peer disconnects what it has connected: its word that it has was
+		// lost, or Linux took this one first, as it may on two processors.
+		r.again(ev)
+		return nil
+	}
 	return err
 }
 

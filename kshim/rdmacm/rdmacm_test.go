@@ -98,6 +98,32 @@ func TestConnection(t *testing.T) {
 	require.Equal(t, 1, k.left(), "the listener")
 }
 
+// An acceptor that hears that the peer has gone, and never that it was
+// connected, was connected: the peer may have written all that it had to.
+func TestThePeersWordIsLost(t *testing.T) {
+	k := newFake(t)
+	k.forgetful = true
+	a, b := k.open(), k.open()
+	accepted := make(chan *Request, 1)
+	listen(t, b, func(r *Request) {
+		require.NoError(t, r.Accept(t.Context(), newFakeQP(2), ConnParam{}))
+		accepted <- r
+	})
+	id, err := a.Resolve(t.Context(), nowhere, server, Options{})
+	require.NoError(t, err)
+	_, err = id.Connect(t.Context(), newFakeQP(1), ConnParam{})
+	require.NoError(t, err)
+	require.NoError(t, id.Disconnect())
+	r := <-accepted
+	<-r.Context().Done()
+	require.ErrorIs(t, context.Cause(r.Context()), syscall.ECONNRESET)
+	ev, err := r.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, abi.UCMEventDisconnected, ev.Type)
+	require.NoError(t, r.Destroy())
+	require.NoError(t, id.Destroy())
+}
+
 // TestTheCommands of a connection are those that librdmacm gives.
 func TestTheCommands(t *testing.T) {
 	k := newFake(t)

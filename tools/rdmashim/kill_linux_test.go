@@ -111,7 +111,9 @@ func killOnce(t *testing.T, path, addr, victim string, moment time.Duration) (sa
 	require.Less(t, took, bound, "it said %q", said)
 	require.Regexp(t, "lost|went away|before it listened|nobody was served", said)
 	if victim == "server" && strings.Contains(said, "stopped") {
-		require.Contains(t, said, "RETRY_EXC_ERR")
+		// Through shared memory a queue pair may have ended before it had a
+		// work request, which then is flushed.
+		require.Regexp(t, "RETRY_EXC_ERR|work request 0: WR_FLUSH_ERR", said)
 	}
 
 	// Nothing is left: no process, and the address is free at once.
