@@ -137,12 +137,7 @@ func (d *Device) drive(w *attention) bool {
 			err = d.leaderReceives(w)
 			return a.news.Load() != w.news || err != nil
 		}
-		switch {
-		case d.contended():
-			link.Quiet(d.link)
-			link.Doze(d.link, napFor)
-			look()
-		case a.spin.worth():
+		if !d.contended() && a.spin.worth() {
 			a.spin.paid(d.spin(look))
 		}
 		if err != nil {
@@ -153,7 +148,8 @@ func (d *Device) drive(w *attention) bool {
 		d.move(sleep)
 		done := w.due(a)
 		if !done && a.quick.Load() >= leadAfter {
-			err = d.link.Wait()
+			runtime.Gosched() // goroutines that the program made ready need the processor
+			err = link.Sleep(d.link, sleepFor)
 		}
 		d.move(wake)
 		if done {

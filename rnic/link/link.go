@@ -86,6 +86,22 @@ func Quiet(l Link) {
 	}
 }
 
+// Sleeper is a Link that can wait with a sleeping thread.
+type Sleeper interface {
+	Link
+	// Sleep is Wait, but for so long the calling thread sleeps on the socket
+	// itself. A packet then costs one wake-up, and no work of the netpoller.
+	Sleep(d time.Duration) error
+}
+
+// Sleep is l's Sleep, or Wait.
+func Sleep(l Link, d time.Duration) error {
+	if s, ok := l.(Sleeper); ok {
+		return s.Sleep(d)
+	}
+	return l.Wait()
+}
+
 // Dozer is a Link on which a thread can sleep for a moment.
 type Dozer interface {
 	Link

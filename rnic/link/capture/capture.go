@@ -46,9 +46,10 @@ func Wrap(l link.Link, path string, o Options) (link.Link, error) {
 	return &captured{l, f}, nil
 }
 
-// Quiet, Doze and PathMTU are the link's, too.
+// Quiet, Sleep, Doze and PathMTU are the link's, too.
 
 func (c *captured) Quiet()                               { link.Quiet(c.Link) }
+func (c *captured) Sleep(d time.Duration) error          { return link.Sleep(c.Link, d) }
 func (c *captured) Doze(d time.Duration)                 { link.Doze(c.Link, d) }
 func (c *captured) PathMTU(peer netip.Addr) (int, error) { return link.PathMTU(c.Link, peer) }
 

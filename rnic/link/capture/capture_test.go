@@ -237,10 +237,11 @@ func TestBelowFaults(t *testing.T) {
 // able is a link with all that a link may have besides; it counts.
 type able struct {
 	link.Tappable
-	quiet, dozed int
+	quiet, slept, dozed int
 }
 
 func (a *able) Quiet()                          { a.quiet++ }
+func (a *able) Sleep(time.Duration) error       { a.slept++; return nil }
 func (a *able) Doze(time.Duration)              { a.dozed++ }
 func (a *able) PathMTU(netip.Addr) (int, error) { return 777, nil }
 
@@ -254,7 +255,8 @@ func TestWrapperIsAsAble(t *testing.T) {
 	f := link.WithFaults(w, link.Faults{Loss: 0.1})
 	link.Quiet(f)
 	link.Doze(f, time.Hour)
-	require.Equal(t, []int{1, 1}, []int{a.quiet, a.dozed})
+	require.NoError(t, link.Sleep(f, time.Hour))
+	require.Equal(t, []int{1, 1, 1}, []int{a.quiet, a.slept, a.dozed})
 	mtu, err := link.PathMTU(f, b.Caps().Local.Addr())
 	require.NoError(t, err)
 	require.Equal(t, 777, mtu)

@@ -70,6 +70,7 @@ var (
 	_ link.Near     = (*Link)(nil)
 	_ link.Routed   = (*Link)(nil)
 	_ link.Quieter  = (*Link)(nil)
+	_ link.Sleeper  = (*Link)(nil)
 	_ link.Dozer    = (*Link)(nil)
 	_ link.Tappable = (*Link)(nil)
 	_ link.Grouper  = (*Link)(nil)

@@ -172,11 +172,18 @@ func (l *Link) leaveIn(d *device) {
 // Wait blocks until a ring or the socket may have packets. Without the lock a
 // ring may come meanwhile: it begins with its asleep word set, and its coming
 // interrupts the Wait.
-func (l *Link) Wait() error {
+func (l *Link) Wait() error { return l.wait(l.Link.Wait) }
+
+// Sleep implements link.Sleeper.
+func (l *Link) Sleep(d time.Duration) error {
+	return l.wait(func() error { return link.Sleep(l.Link, d) })
+}
+
+func (l *Link) wait(inner func() error) error {
 	if l.fallAsleep() {
 		return nil
 	}
-	err := l.Link.Wait()
+	err := inner()
 	l.wakeUp()
 	return err
 }

@@ -17,7 +17,9 @@ type conduit interface {
 	// Wait blocks until there may be something to read, be it an error. One
 	// goroutine at a time waits.
 	Wait() error
-	// Interrupt ends a Wait that blocks, or the next one.
+	// Sleep is Wait, but for so long it blocks the thread.
+	Sleep(d time.Duration) error
+	// Interrupt ends a Wait or Sleep that blocks, or the next one.
 	Interrupt()
 	// Quiet tells that there will be no Wait for a while. The waiter calls it.
 	Quiet()

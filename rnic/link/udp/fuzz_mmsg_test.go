@@ -110,11 +110,12 @@ func (nowhere) Write(f func(fd uintptr) bool) error {
 	}
 	return nil
 }
-func (nowhere) Wait() error        { return nil }
-func (nowhere) Interrupt()         {}
-func (nowhere) Quiet()             {}
-func (nowhere) Doze(time.Duration) {}
-func (nowhere) Close() error       { return nil }
+func (nowhere) Wait() error               { return nil }
+func (nowhere) Interrupt()                {}
+func (nowhere) Sleep(time.Duration) error { return nil }
+func (nowhere) Quiet()                    {}
+func (nowhere) Doze(time.Duration)        {}
+func (nowhere) Close() error              { return nil }
 
 // reset makes the stage as new; its memory stays, for speed.
 func (s *stage) reset(t *testing.T, in []byte) {

@@ -20,6 +20,7 @@ import (
 // for that with each packet.
 type quiet struct {
 	fd     int // unknown to the netpoller
+	bell   int // an eventfd that ends a Sleep
 	closed atomic.Bool
 	use    sync.RWMutex // read: fd is in use; write: it is closed
 
@@ -32,6 +33,8 @@ type quiet struct {
 	set       int             // guarded by mu: watch's descriptor
 	armed     bool            // guarded by mu: the netpoller hears of datagrams
 	interrupt bool            // guarded by mu: the next Wait is not to block
+	sleeping  bool            // guarded by mu: a Sleep wants the bell
+	rung      bool            // guarded by mu: the bell can be read
 
 	other atomic.Int32 // Watch's descriptor and one, or 0
 }
@@ -49,10 +52,15 @@ func detach(conn *net.UDPConn) (conduit, error) {
 	if err = errors.Join(ctl, err); err != nil {
 		return nil, err
 	}
+	if q.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		unix.Close(q.fd)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
 	// Every device waits sooner or later. A device that lacks the descriptors
 	// to wait is not opened, rather than lost when it first waits.
 	if _, err = q.watched(); err != nil {
 		unix.Close(q.fd)
+		unix.Close(q.bell)
 		return nil, err
 	}
 	q.Quiet()
@@ -87,9 +95,72 @@ func (q *quiet) Wait() error {
 	case q.closed.Load() || errors.Is(err, os.ErrClosed):
 		return net.ErrClosed
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return q.goOn()
+		q.mu.Lock()
+		q.takeInterrupt()
+		q.mu.Unlock()
+		return nil
 	}
 	return err
+}
+
+// Sleep implements conduit.
+func (q *quiet) Sleep(d time.Duration) error {
+	blocks, err := q.fallAsleep()
+	if blocks && err == nil {
+		found := q.block(d, int32(q.bell))
+		blocks = !q.wakeUp() && !found
+	}
+	if blocks && err == nil {
+		return q.Wait()
+	}
+	return err
+}
+
+// fallAsleep begins a Sleep. It returns false for one that was interrupted
+// before.
+func (q *quiet) fallAsleep() (blocks bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed.Load() {
+		return false, net.ErrClosed
+	}
+	if q.watch != nil {
+		err = q.arm(false)
+	}
+	q.sleeping = !q.takeInterrupt()
+	return q.sleeping, err
+}
+
+// wakeUp ends a Sleep and reports whether it was interrupted.
+func (q *quiet) wakeUp() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sleeping = false
+	if q.rung {
+		var count [8]byte
+		_, _ = unix.Read(q.bell, count[:])
+		q.rung = false
+	}
+	return q.takeInterrupt()
+}
+
+// takeInterrupt ends an interruption, if there is one. Preconditions, here and
+// below: mu is held.
+func (q *quiet) takeInterrupt() bool {
+	did := q.interrupt
+	q.interrupt = false
+	if did && q.watch != nil {
+		_ = q.watch.SetReadDeadline(time.Time{})
+	}
+	return did
+}
+
+// ring ends a Sleep.
+func (q *quiet) ring() {
+	if q.sleeping && !q.rung {
+		_, _ = unix.Write(q.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // in either order of bytes
+		q.rung = true
+	}
 }
 
 // Interrupt implements conduit.
@@ -97,20 +168,10 @@ func (q *quiet) Interrupt() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.interrupt = true
+	q.ring()
 	if q.watch != nil {
 		_ = q.watch.SetReadDeadline(longAgo)
 	}
-}
-
-// goOn ends an interruption.
-func (q *quiet) goOn() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.interrupt = false
-	if q.watch == nil {
-		return nil
-	}
-	return q.watch.SetReadDeadline(time.Time{})
 }
 
 // watched lets the netpoller watch the socket. It gives nothing for a Wait that
@@ -225,14 +286,20 @@ func (q *quiet) Write(f func(fd uintptr) bool) error {
 }
 
 // Doze implements conduit.
-func (q *quiet) Doze(d time.Duration) {
+func (q *quiet) Doze(d time.Duration) { q.block(d, -1) }
+
+// block blocks the thread until a datagram has come, Watch's descriptor or bell
+// can be read, or for d; it reports which. A descriptor of -1 is left out.
+func (q *quiet) block(d time.Duration, bell int32) (found bool) {
 	q.use.RLock()
 	defer q.use.RUnlock()
-	if !q.closed.Load() {
-		t := unix.NsecToTimespec(int64(d))
-		fds := []unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}, {Fd: q.other.Load() - 1, Events: unix.POLLIN}}
-		_, _ = unix.Ppoll(fds, &t, nil) // a descriptor of -1 is left out
+	if q.closed.Load() {
+		return true
 	}
+	t := unix.NsecToTimespec(int64(d))
+	fds := [...]unix.PollFd{{Fd: int32(q.fd), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}, {Fd: q.other.Load() - 1, Events: unix.POLLIN}}
+	n, _ := unix.Ppoll(fds[:], &t, nil)
+	return n > 0
 }
 
 // Watch lets Wait and Doze end for another descriptor, too. The set has a
@@ -254,8 +321,9 @@ func (q *quiet) Close() error {
 	}
 	q.mu.Lock()
 	q.unwatch()
+	q.ring()
 	q.mu.Unlock()
 	q.use.Lock()
 	defer q.use.Unlock()
-	return unix.Close(q.fd)
+	return errors.Join(unix.Close(q.fd), unix.Close(q.bell))
 }

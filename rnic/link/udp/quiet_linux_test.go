@@ -5,8 +5,10 @@ package udp
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
@@ -35,4 +37,73 @@ func TestQuiet(t *testing.T) {
 	link.Quiet(b)
 	require.ErrorIs(t, b.Wait(), net.ErrClosed)
 	require.Nil(t, q.watch)
+}
+
+// A Sleep ends with a datagram, an Interrupt before or while it sleeps, the
+// descriptor that Watch named, and Close; one that has slept long enough waits
+// on.
+func TestSleep(t *testing.T) {
+	const long = time.Hour
+	a, b := listen(t, loopback4), listen(t, loopback4)
+	q := b.(*socket).raw.(*quiet)
+	in := make([]link.Packet, 4)
+	slept := make(chan error)
+	sleep := func(d time.Duration) { go func() { slept <- link.Sleep(b, d) }() }
+	asleep := func() {
+		require.Eventually(t, func() bool {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			return q.sleeping
+		}, time.Minute, time.Microsecond)
+	}
+	send := func() { require.NoError(t, a.Send([]link.Packet{{Peer: b.Caps().Local, Head: head(7, 0)}})) }
+	receive := func() {
+		n, err := b.Recv(in)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	for range 3 {
+		send()
+		require.NoError(t, link.Sleep(b, long))
+		receive()
+		sleep(long)
+		asleep()
+		require.False(t, q.armed, "the netpoller does not hear of it")
+		send()
+		require.NoError(t, <-slept)
+		receive()
+
+		b.Interrupt()
+		require.NoError(t, link.Sleep(b, long))
+		sleep(long)
+		asleep()
+		b.Interrupt()
+		b.Interrupt()
+		require.NoError(t, <-slept)
+
+		sleep(time.Nanosecond) // the interruptions are over: it waits
+		send()
+		require.NoError(t, <-slept)
+		receive()
+		sleep(time.Nanosecond)
+		b.Interrupt()
+		require.NoError(t, <-slept)
+	}
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	require.NoError(t, b.(*socket).Watch(fd))
+	sleep(long)
+	asleep()
+	_, err = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	require.NoError(t, err)
+	require.NoError(t, <-slept)
+	_, err = unix.Read(fd, make([]byte, 8))
+	require.NoError(t, err)
+
+	sleep(long)
+	asleep()
+	require.NoError(t, b.Close())
+	require.NoError(t, <-slept)
+	require.ErrorIs(t, link.Sleep(b, long), net.ErrClosed)
 }

@@ -41,6 +41,8 @@ func (c *loud) Wait() error {
 
 func (c *loud) Interrupt() { _ = c.conn.SetReadDeadline(longAgo) }
 
+func (c *loud) Sleep(time.Duration) error { return c.Wait() }
+
 func (*loud) Quiet() {}
 
 func (*loud) Doze(time.Duration) {}

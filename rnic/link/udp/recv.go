@@ -56,6 +56,16 @@ func (s *socket) Wait() error {
 	return err
 }
 
+// Sleep implements link.Sleeper.
+func (s *socket) Sleep(d time.Duration) error {
+	var err error
+	if s.groups.waiting.Load() == 0 {
+		err = s.raw.Sleep(d)
+	}
+	s.waits.Add(1)
+	return err
+}
+
 // Interrupt implements link.Link.
 func (s *socket) Interrupt() { s.raw.Interrupt() }
 
