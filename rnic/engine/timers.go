@@ -185,12 +185,23 @@ func (q *QP) startProbe(now Time) {
 		return
 	}
 	after := (2*max(t.srtt, t.bound) + max(4*t.variance, q.cfg.Tuning.MinRTO/8)) << t.probes
-	if q.repaired() { // one packet too many costs less than the wait
+	switch { // one packet too many costs less than the wait
+	case q.repaired():
 		after = (q.answerTime() + q.cfg.Tuning.MinRTO/64) << t.probes
+	case q.lossy():
+		after = (q.answerTime() + q.cfg.Tuning.MinRTO/256) << t.probes
 	}
 	if at := now + Time(after); at < t.retransmit {
 		t.probe = at
 	}
+}
+
+// lossy reports whether the path to a peer that goes back N has just lost a
+// packet, and did not turn out to be longer. The next loss may well be one that
+// no later packet shows.
+func (q *QP) lossy() bool {
+	r := &q.req
+	return !q.selective() && r.shrunk != 0 && r.una < r.shrunk+64 && r.timer.bound == 0
 }
 
 // progress restarts the timers: the peer acknowledged something. An ACK of

@@ -42,9 +42,9 @@ func (q *QP) stretched(n int) int {
 	return max(n, min(n+n*int(rtt/longStep), most))
 }
 
-// shrink notes a loss. A loss that a later packet showed leaves room for four
-// packets at least, so that the next loss shows too; a timeout leaves room for
-// two. Before the round trip was measured, a timeout may only say that the path
+// shrink notes a loss. A loss that a later packet showed leaves room for twelve
+// packets at least, so that the next loss shows too, and a path that loses one
+// packet in 20 carries something; a timeout leaves room for two. Before the round trip was measured, a timeout may only say that the path
 // is long: it leaves room for two packets until restore, so that little is
 // repeated for nothing.
 func (w *window) shrink(mtu int, timeout, measured bool) {
@@ -57,7 +57,7 @@ func (w *window) shrink(mtu int, timeout, measured bool) {
 	case timeout:
 		w.size = max(w.size/2, 2*packet)
 	default:
-		w.size = max(w.size/2, 4*packet)
+		w.size = max(w.size/2, 12*packet)
 	}
 	w.slow, w.before = true, 0
 }

@@ -74,7 +74,7 @@ func TestWindowGrowth(t *testing.T) {
 	for range 10 {
 		w.shrink(1024, false, true)
 	}
-	require.Equal(t, 4*(1024+packetCost), w.size)
+	require.Equal(t, 12*(1024+packetCost), w.size)
 	for range 10 {
 		w.shrink(1024, true, true)
 	}
