@@ -81,8 +81,8 @@ func (r *Request) create(config QPConfig) error {
 // sooner when others wait for its place (ListenConfig.Pending); ctx's own;
 // EINVAL for too much private data and when the request was answered before.
 // After another error than that the queue pair is destroyed, too, and the peer
-// told. A peer that has connected and disconnected is no error: what it wrote is
-// there, and Cause says that it has gone.
+// told. A peer that has connected and disconnected is no error: what it wrote
+// is there, and Cause says that it has gone.
 func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
 	qp, err := r.accept(ctx, private)
 	return qp, opError("Accept", r.name(), err)

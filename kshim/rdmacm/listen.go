@@ -193,8 +193,8 @@ func (r *Request) claim() error {
 // Accept connects the queue pair to the peer and waits until the peer has said
 // that it is connected too. ResponderResources and InitiatorDepth beyond what
 // Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile.
-// After an error the request can only be destroyed. A peer that has disconnected
-// again meanwhile is no error: Next tells of it.
+// After an error the request can only be destroyed. A peer that has
+// disconnected again meanwhile is no error: Next tells of it.
 //
 // The peer may send as soon as it is connected, which is before this is: post
 // receives between Init and Accept.

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/crc"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -72,9 +73,11 @@ func (q *Datagrams) send(b *Batch, w *sendWR) abi.WCStatus {
 		return abi.WCSuccess
 	}
 	payload := b.payload(n)
+	var sum crc.Sum
+	var err error
 	if w.flags&abi.SendInline != 0 {
 		copy(payload, w.inline)
-	} else if q.cfg.Regions.Gather(q.cfg.PD, w.sge, 0, payload) != nil {
+	} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, 0, payload); err != nil {
 		return abi.WCLocProtErr
 	}
 	to := &q.to[q.sq.head%uint64(len(q.to))]
@@ -82,6 +85,7 @@ func (q *Datagrams) send(b *Batch, w *sendWR) abi.WCStatus {
 		Peer: to.Peer, DestQPN: to.QPN, SrcQPN: q.cfg.QPN, QKey: qkeyToSend(to.QKey, q.qkey), PSN: q.psn,
 		Solicited: w.flags&abi.SendSolicited != 0, HasImm: w.kind.suffix == wire.Immediate, Imm: w.imm,
 	}, payload)
+	b.last().Sum = sum
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(n)
 	return abi.WCSuccess

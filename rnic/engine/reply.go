@@ -55,13 +55,14 @@ func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload [
 func (q *QP) replyRead(b *Batch, r *replay) {
 	off := uint64(r.cur-r.first) * uint64(r.mtu)
 	payload := b.payload(int(min(uint64(r.stopLen)-off, uint64(r.mtu))))
-	if q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload) != nil {
+	sum, err := q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload)
+	if err != nil {
 		q.failReply(b, r)
 		return
 	}
 	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(r.cur == r.first, r.cur+1 == r.stop), wire.Plain)
 	q.reply(b, op, r.cur, wire.SyndromeACK(wire.NoCredits), payload)
-	b.last().Alone = r.alone
+	b.last().Alone, b.last().Sum = r.alone, sum
 	q.rsp.replay.sent(r)
 }
 

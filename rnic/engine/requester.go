@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/crc"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -211,9 +212,11 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	s := q.req.nxt
 	payload := b.payload(n)
+	var sum crc.Sum
+	var err error
 	if w.flags&abi.SendInline != 0 {
 		copy(payload, w.inline[off:])
-	} else if err := q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
+	} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
 		w.status = abi.WCLocProtErr
 		q.failLocal()
 		return false
@@ -232,6 +235,7 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	q.req.since += n + packetCost
 	p.AckReq = last || q.req.probe || q.req.since >= q.askAfter()
 	q.emit(now, b, payload, 1)
+	b.last().Sum = sum
 	return true
 }
 

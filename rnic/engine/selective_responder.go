@@ -123,7 +123,8 @@ func (q *QP) replyMissing(b *Batch) {
 	}
 	off := uint64(s-r.first) * uint64(r.mtu)
 	payload := b.payload(int(min(uint64(r.length)-off, uint64(r.mtu))))
-	if q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload) != nil {
+	sum, err := q.cfg.Regions.Read(q.cfg.PD, r.rkey, r.va+off, payload)
+	if err != nil {
 		q.counters.DropReplay++
 		if r.answered { // else the rest of the answer fails too, and says so
 			q.countNAK(remoteOpError.syndrome)
@@ -133,5 +134,5 @@ func (q *QP) replyMissing(b *Batch) {
 	}
 	op, _ := wire.FindOpcode(wire.ServiceRC, wire.OpReadResponse, position(s == r.first, s+1 == r.end), wire.Plain)
 	q.reply(b, op, s, wire.SyndromeACK(wire.NoCredits), payload)
-	b.last().Alone = alone
+	b.last().Alone, b.last().Sum = alone, sum
 }

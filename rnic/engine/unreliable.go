@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/crc"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -68,9 +69,11 @@ func (q *Unreliable) transmitPacket(b *Batch, w *sendWR) bool {
 	r := &q.req
 	off := uint64(r.nxt-w.first) * uint64(q.mtu)
 	payload := b.payload(int(min(uint64(w.length)-off, uint64(q.mtu))))
+	var sum crc.Sum
+	var err error
 	if w.flags&abi.SendInline != 0 {
 		copy(payload, w.inline[off:])
-	} else if q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload) != nil {
+	} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
 		w.status = abi.WCLocProtErr
 		return false
 	}
@@ -84,6 +87,7 @@ func (q *Unreliable) transmitPacket(b *Batch, w *sendWR) bool {
 	p.RETH = wire.RETH{VA: w.remote, RKey: w.rkey, DMALen: w.length}
 	p.ImmDt.Data = binary.BigEndian.Uint32(w.imm[:])
 	b.add(q.attr.Peer, p, payload)
+	b.last().Sum = sum
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
 	r.nxt++

@@ -44,9 +44,10 @@ func (q *QP) stretched(n int) int {
 
 // shrink notes a loss. A loss that a later packet showed leaves room for twelve
 // packets at least, so that the next loss shows too, and a path that loses one
-// packet in 20 carries something; a timeout leaves room for two. Before the round trip was measured, a timeout may only say that the path
-// is long: it leaves room for two packets until restore, so that little is
-// repeated for nothing.
+// packet in 20 carries something; a timeout leaves room for two. Before the
+// round trip was measured, a timeout may only say that the path is long: it
+// leaves room for two packets until restore, so that little is repeated for
+// nothing.
 func (w *window) shrink(mtu int, timeout, measured bool) {
 	packet := mtu + packetCost
 	switch {

@@ -1,6 +1,10 @@
 package mem
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+
+	"github.com/rdmashim/rdmashim/rnic/crc"
+)
 
 // faultError is a panic of the runtime that a bad memory access caused while
 // debug.SetPanicOnFault was on.
@@ -21,11 +25,11 @@ func endGuard(old bool, err *error) {
 	}
 }
 
-// copyOut copies user memory into a packet.
-func copyOut(dst, src []byte) (err error) {
+// copyOut copies user memory into a packet, and sums it where that costs
+// hardly more.
+func copyOut(dst, src []byte) (sum crc.Sum, err error) {
 	defer endGuard(debug.SetPanicOnFault(true), &err)
-	copyBytes(dst, src)
-	return nil
+	return copySum(dst, src), nil
 }
 
 // copyIn copies a packet into user memory. At the end of a message the last

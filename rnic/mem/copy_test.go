@@ -3,6 +3,8 @@ package mem
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/crc"
 )
 
 func TestWriteReadRemote(t *testing.T) {
@@ -20,15 +23,15 @@ func TestWriteReadRemote(t *testing.T) {
 	require.NoError(t, tab.Write(1, r.Key(), 0x1003, []byte("hello"), true))
 	require.Equal(t, "\xa5\xa5\xa5hello\xa5", string(buf[:9]))
 	got := make([]byte, 5)
-	require.NoError(t, tab.Read(1, r.Key(), 0x1003, got))
+	require.NoError(t, read(tab, 1, r.Key(), 0x1003, got))
 	require.Equal(t, "hello", string(got))
 
 	ro, err := tab.Register(1, buf, 0x1000, abi.AccessLocalWrite)
 	require.NoError(t, err)
 	require.Equal(t, ErrAccess, tab.Write(1, ro.Key(), 0x1000, []byte{1}, true))
-	require.Equal(t, ErrAccess, tab.Read(1, ro.Key(), 0x1000, got))
+	require.Equal(t, ErrAccess, read(tab, 1, ro.Key(), 0x1000, got))
 	require.NoError(t, tab.Write(1, 0xdead, 5, nil, true))
-	require.NoError(t, tab.Read(1, 0xdead, 5, nil))
+	require.NoError(t, read(tab, 1, 0xdead, 5, nil))
 }
 
 // Every alignment and length: all bytes arrive, none beside them changes, and
@@ -105,9 +108,9 @@ func TestScatterGather(t *testing.T) {
 		}
 		off := rng.IntN(total)
 		got := make([]byte, total-off)
-		require.NoError(t, tab.Gather(1, list, uint64(off), got))
+		require.NoError(t, gather(tab, 1, list, uint64(off), got))
 		require.Equal(t, data[off:], got)
-		require.Equal(t, ErrLength, tab.Gather(1, list, uint64(off)+1, got))
+		require.Equal(t, ErrLength, gather(tab, 1, list, uint64(off)+1, got))
 		require.Equal(t, ErrLength, tab.Scatter(1, list, uint64(off)+1, got, true))
 	}
 }
@@ -118,8 +121,8 @@ func TestScatterNeedsLocalWrite(t *testing.T) {
 	list := []SGE{{0x1000, 8, r.Key()}}
 	require.Equal(t, ErrAccess, tab.Scatter(1, list, 0, []byte{1}, true))
 	require.Equal(t, ErrAccess, tab.CheckList(1, list, abi.AccessLocalWrite))
-	require.NoError(t, tab.Gather(1, list, 0, make([]byte, 8)))
-	require.Equal(t, ErrPD, tab.Gather(2, list, 0, make([]byte, 8)))
+	require.NoError(t, gather(tab, 1, list, 0, make([]byte, 8)))
+	require.Equal(t, ErrPD, gather(tab, 2, list, 0, make([]byte, 8)))
 }
 
 func TestAtomics(t *testing.T) {
@@ -168,11 +171,11 @@ func TestNoAllocations(t *testing.T) {
 	list := []SGE{{0x1000, 100, a.Key()}, {0x9000, 8000, b.Key()}}
 	pkt := make([]byte, 4096)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		_ = tab.Gather(1, list, 10, pkt)
+		_ = gather(tab, 1, list, 10, pkt)
 		_ = tab.Scatter(1, list, 10, pkt, true)
 		_ = tab.Write(1, a.Key(), 0x1000, pkt, true)
 		_ = tab.Write(1, a.Key()+1, 0x1000, pkt, true)
-		_ = tab.Read(1, a.Key(), 0x1000, pkt)
+		_ = read(tab, 1, a.Key(), 0x1000, pkt)
 		_, _ = tab.FetchAdd(1, a.Key(), 0x1000, 1)
 	}))
 }
@@ -187,7 +190,7 @@ func TestHiddenFromRaceDetector(t *testing.T) {
 	go func() {
 		defer close(done)
 		_ = tab.Write(1, r.Key(), 0x1000, make([]byte, 200), true)
-		_ = tab.Read(1, r.Key(), 0x1000, make([]byte, 200))
+		_ = read(tab, 1, r.Key(), 0x1000, make([]byte, 200))
 		_, _ = tab.FetchAdd(1, r.Key(), 0x1000, 0)
 	}()
 	for i := range buf {
@@ -215,4 +218,22 @@ func BenchmarkWrite8(b *testing.B) {
 	for b.Loop() {
 		_ = tab.Write(1, r.Key(), 64, pkt, true)
 	}
+}
+
+func gather(tab *Table, pd PD, list []SGE, off uint64, dst []byte) error {
+	sum, err := tab.Gather(pd, list, off, dst)
+	return sumErr(sum, dst, err)
+}
+
+func read(tab *Table, pd PD, key uint32, addr uint64, dst []byte) error {
+	sum, err := tab.Read(pd, key, addr, dst)
+	return sumErr(sum, dst, err)
+}
+
+// sumErr is an error where a sum is known that is wrong.
+func sumErr(sum crc.Sum, b []byte, err error) error {
+	if err == nil && sum.Known && crc.Join(0, sum, len(b)) != crc32.ChecksumIEEE(b) {
+		return errors.New("the sum is wrong")
+	}
+	return err
 }

@@ -44,9 +44,12 @@ func TestVanishedMapping(t *testing.T) {
 			require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf, true))
 			require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf[:8], true))
 			require.Equal(t, ErrFault, tab.Write(1, r.Key(), 0x10000, buf[:4], true))
-			require.Equal(t, ErrFault, tab.Read(1, r.Key(), 0x10000, buf))
+			require.Equal(t, ErrFault, read(tab, 1, r.Key(), 0x10000, buf))
 			require.Equal(t, ErrFault, tab.Scatter(1, list, 3, buf, false))
-			require.Equal(t, ErrFault, tab.Gather(1, list, 3, buf))
+			require.Equal(t, ErrFault, gather(tab, 1, list, 3, buf))
+			long := make([]byte, len(m)-3) // summed while it is copied
+			require.Equal(t, ErrFault, read(tab, 1, r.Key(), 0x10000, long))
+			require.Equal(t, ErrFault, gather(tab, 1, list, 3, long))
 			_, err = tab.FetchAdd(1, r.Key(), 0x10000, 1)
 			require.Equal(t, ErrFault, err)
 			_, err = tab.CompareSwap(1, r.Key(), 0x10000, 0, 1)
@@ -72,6 +75,6 @@ func TestReadOnlyMapping(t *testing.T) {
 	require.Equal(t, ErrFault, err)
 	_, err = tab.CompareSwap(1, r.Key(), 0x10000, 0, 1)
 	require.Equal(t, ErrFault, err)
-	require.NoError(t, tab.Read(1, r.Key(), 0x10000, buf))
+	require.NoError(t, read(tab, 1, r.Key(), 0x10000, buf))
 	require.Equal(t, make([]byte, 200), buf)
 }

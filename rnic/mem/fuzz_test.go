@@ -70,7 +70,7 @@ func checkAccess(t *testing.T, table *Table, r *Region, addr uint64, data []byte
 	const pd = PD(7)
 	if err := table.Write(pd, r.Key(), addr, data, true); err == nil && len(data) > 0 && r.Access()&abi.AccessRemoteRead != 0 {
 		back := make([]byte, len(data))
-		if err := table.Read(pd, r.Key(), addr, back); err != nil || string(back) != string(data) {
+		if err := read(table, pd, r.Key(), addr, back); err != nil || string(back) != string(data) {
 			t.Fatalf("%x came back as %x: %v", data, back, err)
 		}
 	}
@@ -83,7 +83,7 @@ func checkAccess(t *testing.T, table *Table, r *Region, addr uint64, data []byte
 	list := []SGE{{r.IOVA(), uint32(len(data)), r.Key()}, {addr, uint32(len(data)), r.Key()}}
 	got := make([]byte, 8)
 	if len(data) >= 2 {
-		_ = table.Gather(pd, list, uint64(binary.LittleEndian.Uint16(data)), got)
+		_ = gather(table, pd, list, uint64(binary.LittleEndian.Uint16(data)), got)
 		_ = table.Scatter(pd, list, uint64(binary.LittleEndian.Uint16(data)), data, true)
 	}
 }

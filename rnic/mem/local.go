@@ -1,6 +1,9 @@
 package mem
 
-import "github.com/rdmashim/rdmashim/kshim/abi"
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/crc"
+)
 
 // ListLength is the number of bytes of a scatter list.
 func ListLength(list []SGE) uint64 {
@@ -23,11 +26,12 @@ func (t *Table) CheckList(pd PD, list []SGE, need abi.AccessFlags) error {
 	return nil
 }
 
-// Gather fills dst from the list, beginning off bytes into it.
-func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) error {
-	for i := 0; len(dst) > 0; i++ {
+// Gather fills dst from the list, beginning off bytes into it. It gives the sum
+// of dst if that came from one entry, and costs hardly more than the copy.
+func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) (sum crc.Sum, err error) {
+	for i, whole := 0, len(dst); len(dst) > 0; i++ {
 		if i == len(list) {
-			return ErrLength
+			return crc.Sum{}, ErrLength
 		}
 		s := &list[i]
 		if off >= uint64(s.Length) {
@@ -37,14 +41,17 @@ func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) error {
 		n := min(uint64(s.Length)-off, uint64(len(dst)))
 		src, err := t.lookup(pd, s.LKey, s.Addr+off, n, 0)
 		if err == nil {
-			err = copyOut(dst[:n], src)
+			sum, err = copyOut(dst[:n], src)
 		}
 		if err != nil {
-			return err
+			return crc.Sum{}, err
+		}
+		if n < uint64(whole) {
+			sum = crc.Sum{}
 		}
 		dst, off = dst[n:], 0
 	}
-	return nil
+	return sum, nil
 }
 
 // Scatter copies src into the list, beginning off bytes into it. last says that

@@ -1,6 +1,9 @@
 package mem
 
-import "github.com/rdmashim/rdmashim/kshim/abi"
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/crc"
+)
 
 // Write copies src to addr of the region with this remote key. last says that
 // src ends a message. On ErrFault a part may have been written.
@@ -15,14 +18,15 @@ func (t *Table) Write(pd PD, key uint32, addr uint64, src []byte, last bool) err
 	return copyIn(dst, src, last)
 }
 
-// Read copies from addr of the region with this remote key into dst.
-func (t *Table) Read(pd PD, key uint32, addr uint64, dst []byte) error {
+// Read copies from addr of the region with this remote key into dst, of which
+// it gives the sum, if that costs hardly more than the copy.
+func (t *Table) Read(pd PD, key uint32, addr uint64, dst []byte) (crc.Sum, error) {
 	if len(dst) == 0 {
-		return nil
+		return crc.Sum{}, nil
 	}
 	src, err := t.lookup(pd, key, addr, uint64(len(dst)), abi.AccessRemoteRead)
 	if err != nil {
-		return err
+		return crc.Sum{}, err
 	}
 	return copyOut(dst, src)
 }

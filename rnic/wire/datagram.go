@@ -1,6 +1,10 @@
 package wire
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/crc"
+)
 
 // Datagram is one RoCEv2 packet on its way through a link, without its pad and
 // ICRC, which belong to the link: the transport part of a UDP datagram.
@@ -22,6 +26,9 @@ type Datagram struct {
 	// Payload is the unpadded payload. The link pads it to a multiple of four
 	// bytes with zeros, as the BTH's pad count in Head says.
 	Payload []byte
+
+	// Sum is Payload's, if it is known.
+	Sum crc.Sum
 
 	// Flip, when not zero, is 1 + the index of a bit of the finished datagram
 	// payload (ICRC included; taken modulo its length in bits) that is

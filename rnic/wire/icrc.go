@@ -5,6 +5,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/crc"
 )
 
 // ICRCLen is the length of the invariant CRC, the last bytes of every packet.
@@ -75,17 +77,22 @@ func (f Flow) ICRC(id uint16, head []byte, segments ...[]byte) uint32 {
 	for _, s := range segments {
 		n += len(s)
 	}
-	crc := f.start(n, id, head)
+	sum := f.start(n, id, head)
 	for _, s := range segments {
 		if len(s) != 0 {
-			crc = crc32.Update(crc, crc32.IEEETable, s)
+			sum = crc.Update(sum, s)
 		}
 	}
-	return crc
+	return sum
+}
+
+// ICRCOfSum is ICRC for n bytes of payload, without pad, whose sum is known.
+func (f Flow) ICRCOfSum(id uint16, head []byte, payload crc.Sum, n int) uint32 {
+	return crc.Join(f.start(len(head)+n, id, head), payload, n)
 }
 
 // AppendICRC appends a CRC in its order on the wire, which is little-endian.
-func AppendICRC(b []byte, crc uint32) []byte { return binary.LittleEndian.AppendUint32(b, crc) }
+func AppendICRC(b []byte, icrc uint32) []byte { return binary.LittleEndian.AppendUint32(b, icrc) }
 
 // Check reports whether b, the payload of a datagram with its ICRC, has the CRC
 // that belongs to the identification id.
@@ -132,7 +139,7 @@ func (f Flow) Verify(b []byte) (id uint16, ok bool) {
 // CRC is linear, and the distance from each to the end of the UDP header fixed.
 func (f Flow) start(n int, id uint16, head []byte) uint32 {
 	udp := uint16(udpHeaderLen + n + ICRCLen)
-	r := f.base ^ shift[3][udp>>8] ^ shift[2][udp&0xff]
+	r := f.base ^ crc.Table[3][udp>>8] ^ crc.Table[2][udp&0xff]
 	if f.v6 {
 		r ^= ip6Length[0][udp>>8] ^ ip6Length[1][udp&0xff]
 	} else {
@@ -143,22 +150,18 @@ func (f Flow) start(n int, id uint16, head []byte) uint32 {
 		}
 	}
 	if len(head) < BTHLen {
-		return crc32.Update(^r, crc32.IEEETable, head)
+		return crc.Update(^r, head)
 	}
-	crc := ^maskedBTH(r, (*[BTHLen]byte)(head))
-	if rest := head[BTHLen:]; len(rest) != 0 {
-		crc = crc32.Update(crc, crc32.IEEETable, rest)
-	}
-	return crc
+	return crc.Update(^maskedBTH(r, (*[BTHLen]byte)(head)), head[BTHLen:])
 }
 
 // maskedBTH moves the register over a BTH whose byte 4 is taken as ones. It
-// does not use crc32.Update, through which a masked copy would escape to the
+// does not use crc.Update, through which a masked copy would escape to the
 // heap.
 func maskedBTH(r uint32, b *[BTHLen]byte) uint32 {
 	r ^= binary.LittleEndian.Uint32(b[:])
-	r = shift[7][r&0xff] ^ shift[6][r>>8&0xff] ^ shift[5][r>>16&0xff] ^ shift[4][r>>24] ^
-		shift[3][0xff] ^ shift[2][b[5]] ^ shift[1][b[6]] ^ shift[0][b[7]]
+	r = crc.Table[7][r&0xff] ^ crc.Table[6][r>>8&0xff] ^ crc.Table[5][r>>16&0xff] ^ crc.Table[4][r>>24] ^
+		crc.Table[3][0xff] ^ crc.Table[2][b[5]] ^ crc.Table[1][b[6]] ^ crc.Table[0][b[7]]
 	r ^= binary.LittleEndian.Uint32(b[8:])
-	return shift[3][r&0xff] ^ shift[2][r>>8&0xff] ^ shift[1][r>>16&0xff] ^ shift[0][r>>24]
+	return crc.Table[3][r&0xff] ^ crc.Table[2][r>>8&0xff] ^ crc.Table[1][r>>16&0xff] ^ crc.Table[0][r>>24]
 }

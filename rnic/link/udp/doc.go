@@ -14,8 +14,8 @@
 // merged, or never cut up (GRO, UDP_GRO). They are told apart where they lie,
 // each ICRC is checked, and the packets handed up until the next Recv.
 //
-// The netpoller watches the socket only while a goroutine waits for it, and none
-// polls or sleeps with its thread (quiet_linux.go).
+// The netpoller watches the socket only while a goroutine waits for it, and
+// none polls or sleeps with its thread (quiet_linux.go).
 //
 // Elsewhere than on Linux (batch_other.go) every packet is a datagram and a
 // system call of its own.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rdmashim/rdmashim/rnic/crc"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -48,6 +49,10 @@ func FuzzVerify(f *testing.F) {
 		}
 		if tail := appendTrailer(nil, &p, flow, id); string(tail) != string(whole[len(data):]) {
 			t.Fatal("the trailer is not the whole's end")
+		}
+		p.Sum = crc.Copy(make([]byte, len(p.Payload)), p.Payload)
+		if tail := appendTrailer(nil, &p, flow, id); string(tail) != string(whole[len(data):]) {
+			t.Fatal("the trailer of a known sum is another")
 		}
 		found, ok := verify(flow, is4, whole, guess)
 		if !ok || is4 && found != id {

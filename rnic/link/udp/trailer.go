@@ -14,7 +14,11 @@ const maxTrailer = 3 + wire.ICRCLen
 // and the ICRC, for a packet that leaves with IPv4 identification id.
 func appendTrailer(b []byte, p *link.Packet, flow wire.Flow, id uint16) []byte {
 	at := len(b)
-	for range wire.PadLen(len(p.Payload)) {
+	pad := wire.PadLen(len(p.Payload))
+	if pad == 0 && p.Sum.Known {
+		return wire.AppendICRC(b, flow.ICRCOfSum(id, p.Head, p.Sum, len(p.Payload)))
+	}
+	for range pad {
 		b = append(b, 0)
 	}
 	return wire.AppendICRC(b, flow.ICRC(id, p.Head, p.Payload, b[at:]))

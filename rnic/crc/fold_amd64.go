@@ -1,0 +1,21 @@
+package crc
+
+import "golang.org/x/sys/cpu"
+
+// Fast says that Update and Copy fold, so that Copy costs hardly more than a
+// copy.
+var Fast = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasPCLMULQDQ
+
+// fold moves the register r over n bytes, a multiple of block, and returns what
+// has the same remainder.
+//
+//go:noescape
+func fold(p *byte, n int, r uint32) (lo, hi uint64)
+
+// foldCopy is fold from the register 0, and copies.
+//
+//go:noescape
+func foldCopy(dst, src *byte, n int) (lo, hi uint64)
+
+// clmul multiplies two polynomials without reducing the product.
+func clmul(a, b uint32) uint64

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package crc
+
+import "testing"
+
+func slow(*testing.T) bool { return false }
