@@ -6,6 +6,8 @@ type Counters struct {
 	Requests, RequestsRcvd   uint64 // connections asked for, and reported as asked for
 	Replies, Accepted        uint64 // connections that the active, the passive side got
 	RejectsSent, RejectsRcvd uint64
+	Questions, QuestionsRcvd uint64 // SIDR_REQs of programs, and those reported to programs
+	Answers, AnswersRcvd     uint64 // SIDR_REPs, repeated ones aside
 	Retries                  uint64 // messages repeated
 	Redirects                uint64 // redirections followed
 	Duplicates               uint64 // messages that had come before
@@ -36,6 +38,10 @@ var counterTable = []struct {
 	{"cm_accepted", func(c *Counters) *uint64 { return &c.Accepted }},
 	{"cm_rejects", func(c *Counters) *uint64 { return &c.RejectsSent }},
 	{"cm_rcvd_rejects", func(c *Counters) *uint64 { return &c.RejectsRcvd }},
+	{"cm_sidr_requests", func(c *Counters) *uint64 { return &c.Questions }},
+	{"cm_rcvd_sidr_requests", func(c *Counters) *uint64 { return &c.QuestionsRcvd }},
+	{"cm_sidr_replies", func(c *Counters) *uint64 { return &c.Answers }},
+	{"cm_rcvd_sidr_replies", func(c *Counters) *uint64 { return &c.AnswersRcvd }},
 	{"cm_retries", func(c *Counters) *uint64 { return &c.Retries }},
 	{"cm_redirects", func(c *Counters) *uint64 { return &c.Redirects }},
 	{"cm_duplicates", func(c *Counters) *uint64 { return &c.Duplicates }},

@@ -13,6 +13,7 @@
 //	Listen, Unlisten              the services whose requests raise events
 //	Connect, Confirm              active side: REQ, RTU → Transmit, NextTimeout
 //	Accept                        passive side: REP → Transmit, NextTimeout
+//	Resolve, Answer               either side of SIDR → Transmit, NextTimeout
 //	Reject, Disconnect, Destroy   REJ, DREQ → Transmit, NextTimeout
 //	Receive                       a datagram came → Transmit, Event, NextTimeout
 //	NextTimeout                   when HandleTimeout must be called
@@ -35,6 +36,19 @@
 //     (linger.go): TimeWaitExit.
 //  6. Destroy takes a connection from its owner in any state; it sends the
 //     message that the state asks for, and the rest goes by itself.
+//
+// # The path of a question
+//
+// Programs of datagrams (UD) do not connect: one asks for the queue pair and
+// Q_Key that serve a service of the port space UDP (IBA 12.11).
+//
+//  1. Resolve sends a SIDR_REQ, and again until an answer comes (resolve.go).
+//  2. The peer's Receive checks whether it came before and names a listener,
+//     and raises SIDRRequest (receive_sidr.go). The program there answers:
+//     SIDR_REP. It is remembered as a REJ is, and sent again for each copy of
+//     the question.
+//  3. Receive here raises SIDRReply, and nothing is left but the identifier,
+//     until Destroy.
 //
 // A program that takes its time does not lose its peer: a repeated REQ or REP
 // that it has not answered yet gets an MRA.
@@ -80,8 +94,9 @@
 //     answers a connection that is not there (REP, RTU) is told so.
 //   - Datagrams for a connection are taken from its peer's address only, and a
 //     REQ must name the address that it comes from.
-//   - Only reliable connections, no alternate paths, no service id resolution
-//     (SIDR).
+//   - Only reliable connections, no alternate paths.
+//   - An answer to a SIDR_REQ is remembered; Linux takes a copy that comes later
+//     for a new question.
 //   - A device whose UDP port is not 4791 says so in the place of its LID,
-//     which RoCE does not have.
+//     which RoCE does not have, and in a SIDR_REQ in bytes that are reserved.
 package cm

@@ -32,11 +32,17 @@ const (
 	// owner: the device asks the peer through queue pair QPN, whose address and
 	// number Attr has. Next: Heard or Gone.
 	Probe
+	// SIDRRequest: a listener got a SIDR_REQ; Conn is new, and its owner's from
+	// now on. Next: Answer.
+	SIDRRequest
+	// SIDRReply: the peer answered a Resolve, with Status.
+	SIDRReply
 )
 
-// String returns the name without RDMA_CM_EVENT_.
+// String returns the name without RDMA_CM_EVENT_, or IB_CM_ of those of SIDR.
 func (k EventKind) String() string {
-	names := [...]string{"", "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "REJECTED", "UNREACHABLE", "DISCONNECTED", "TIMEWAIT_EXIT", "PROBE"}
+	names := [...]string{"", "CONNECT_REQUEST", "CONNECT_RESPONSE", "ESTABLISHED", "REJECTED", "UNREACHABLE", "DISCONNECTED", "TIMEWAIT_EXIT", "PROBE",
+		"SIDR_REQ_RECEIVED", "SIDR_REP_RECEIVED"}
 	if int(k) < len(names) && k != 0 {
 		return names[k]
 	}
@@ -47,18 +53,25 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind EventKind
 	Conn wire.CommID
-	// Listener is the one that a ConnectRequest is for.
+	// Listener is the one that a ConnectRequest or a SIDRRequest is for.
 	Listener ListenerID
 	// Reason is of a Rejected, and of a Disconnected without a DREQ.
 	Reason wire.RejectReason
-	// Info is a REJ's additional information, which depends on Reason.
+	// Status is of a SIDRReply, and QKey if it is [wire.SIDRValid]; the queue
+	// pair is Attr.RemoteQPN.
+	Status wire.SIDRStatus
+	QKey   uint32
+	// Info is the additional information of a REJ or of a SIDRReply, which
+	// depends on Reason or Status.
 	Info []byte
-	// Service, Src and Dst are of a ConnectRequest: what the peer wants, and
-	// for services of the IP kind from where and at which address.
+	// Service, Src and Dst are of a ConnectRequest and a SIDRRequest: what the
+	// peer wants, and for services of the IP kind from where and at which
+	// address.
 	Service wire.ServiceID
 	Src     netip.AddrPort
 	Dst     netip.Addr
-	// Attr is of a ConnectRequest, a ConnectResponse and a Probe.
+	// Attr is of a ConnectRequest, a ConnectResponse and a Probe; of SIDR it
+	// holds the peer and, in a SIDRReply, its queue pair.
 	Attr Attr
 	// QPN is of a ConnectResponse, a Connected and a Probe: this side's queue
 	// pair. RoundTrip, of the first two, is how long the peer took to answer,

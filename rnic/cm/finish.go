@@ -24,7 +24,7 @@ func (m *Manager) Reject(now Time, id wire.CommID, reason wire.RejectReason, inf
 		return fmt.Errorf("cm: reject: %d bytes of information, at most %d fit: %w", len(info), wire.REJInfoLen, syscall.EINVAL)
 	}
 	switch c.state {
-	case Idle, Established, DreqSent, TimeWait:
+	case Idle, Established, DreqSent, TimeWait, SidrReqSent, SidrReqRcvd:
 		return c.wrongState("be rejected")
 	}
 	m.reject(c, now, reason, info, private)
@@ -91,6 +91,10 @@ func (m *Manager) Destroy(now Time, id wire.CommID) error {
 		m.reject(c, now, wire.RejConsumer, nil, nil)
 	case Established:
 		m.disconnect(c, now, nil)
+	case SidrReqSent:
+		m.idle(c)
+	case SidrReqRcvd:
+		m.answer(c, now, &AnswerParams{Status: wire.SIDRRejected})
 	}
 	if c.state != Idle {
 		m.lingers(c)
@@ -98,10 +102,10 @@ func (m *Manager) Destroy(now Time, id wire.CommID) error {
 	return nil
 }
 
-// Forget drops a ConnectRequest as if it had not come: the peer, which hears
-// nothing, asks again. In other states it does nothing.
+// Forget drops a ConnectRequest or a SIDRRequest as if it had not come: the
+// peer, which hears nothing, asks again. In other states it does nothing.
 func (m *Manager) Forget(id wire.CommID) {
-	if c := m.conns[id]; c != nil && (c.state == ReqRcvd || c.state == ReqMRA) {
+	if c := m.conns[id]; c != nil && (c.state == ReqRcvd || c.state == ReqMRA || c.state == SidrReqRcvd) {
 		m.forget(c)
 	}
 }
@@ -112,6 +116,9 @@ func (m *Manager) gaveUp(c *conn, now Time) {
 	switch c.state {
 	case DreqSent:
 		m.disconnected(c, now, Event{})
+	case SidrReqSent:
+		m.idle(c)
+		m.report(c, Event{Kind: Unreachable})
 	default:
 		m.reject(c, now, wire.RejTimeout, m.guid(), nil)
 		m.report(c, Event{Kind: Unreachable})

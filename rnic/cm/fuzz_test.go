@@ -37,8 +37,8 @@ func FuzzReceive(f *testing.F) {
 		whole = append(whole, m...)
 	}
 	f.Add(whole)
-	for _, attribute := range []byte{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16} {
-		for id := byte(0); id < 8; id++ {
+	for _, attribute := range []byte{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18} {
+		for id := byte(0); id < 12; id++ {
 			h := wire.CMHeader(1, wire.CMAttribute(attribute))
 			m := append(h.Append(nil), make([]byte, wire.CMLen)...)
 			m[wire.MADHeaderLen+3], m[wire.MADHeaderLen+7] = id+1, id
@@ -77,7 +77,7 @@ func everyState(t testing.TB, w *world, a, b *host) (ids []wire.CommID) {
 	var requests []wire.CommID
 	w.told = func(h *host, e cm.Event) {
 		ids = append(ids, e.Conn)
-		if e.Kind == cm.ConnectRequest {
+		if e.Kind == cm.ConnectRequest || e.Kind == cm.SIDRRequest {
 			requests = append(requests, e.Conn)
 		}
 	}
@@ -88,6 +88,8 @@ func everyState(t testing.TB, w *world, a, b *host) (ids []wire.CommID) {
 	}
 	for _, h := range []*host{a, b} {
 		_, err := h.m.Listen(wire.TCPService(7471), netip.Addr{}, 100)
+		check(err)
+		_, err = h.m.Listen(wire.UDPService(7471), netip.Addr{}, 100)
 		check(err)
 	}
 	connect := func(from, to *host) wire.CommID {
@@ -105,6 +107,18 @@ func everyState(t testing.TB, w *world, a, b *host) (ids []wire.CommID) {
 		w.advance(hop)
 		return id
 	}
+	resolve := func(from, to *host) {
+		id, err := from.m.Resolve(w.now, from.question(to, 7471, ""))
+		check(err)
+		ids = append(ids, id)
+		from.settle()
+		w.advance(hop)
+	}
+	resolve(a, b) // SIDR_REQ_SENT
+	resolve(b, a) // SIDR_REQ_RCVD
+	resolve(b, a) // answered
+	check(a.m.Answer(w.now, requests[len(requests)-1], &cm.AnswerParams{QPN: 7}))
+	drain(a)
 	connect(a, b)       // REQ_SENT
 	connect(b, a)       // REQ_RCVD
 	connect(b, a)       // REP_SENT

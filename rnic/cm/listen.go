@@ -45,7 +45,8 @@ func (l *Listener) asks(c *conn) {
 // the RDMA IP CM service only all can be had (EINVAL). At most backlog requests
 // wait for Take, Accept or Reject, and Config.MaxRequests for Accept or Reject;
 // more are dropped, and their senders try again. EADDRINUSE tells of a listener
-// that would get the same requests.
+// that would get the same requests. Services of the port space UDP are asked
+// for by SIDR_REQ, and all others by REQ.
 func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (ListenerID, error) {
 	addr = wire.Bare(addr)
 	if addr.IsUnspecified() {
@@ -120,6 +121,13 @@ func (m *Manager) answered(c *conn) {
 	} else {
 		delete(l.from, from)
 	}
+}
+
+// ofDatagrams reports whether a service is one of the port space UDP: its peers
+// do not connect but ask for a queue pair and a Q_Key (SIDR).
+func ofDatagrams(service wire.ServiceID) bool {
+	_, is := service.UDPPort()
+	return is
 }
 
 // listenerFor returns the listener of a service at an address; nil for none.

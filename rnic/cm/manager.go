@@ -19,6 +19,7 @@ type Manager struct {
 	conns      map[wire.CommID]*conn
 	remotes    map[remoteID]*conn  // by the peer's identifier, from when it is known
 	qpns       map[remoteQPN]*conn // by the peer's queue pair, until TIMEWAIT
+	questions  map[question]*conn  // SIDR_REQs that came, by what tells them apart
 	services   map[wire.ServiceID][]*Listener
 	listeners  map[ListenerID]*Listener
 	nextListen ListenerID
@@ -44,6 +45,14 @@ type remoteQPN struct {
 	qpn  wire.QPN
 }
 
+// question is what a SIDR_REQ and its copies have in common.
+type question struct {
+	peer    netip.AddrPort
+	id      wire.CommID
+	tid     uint64
+	service wire.ServiceID
+}
+
 // New makes a manager without connections.
 func New(cfg Config) *Manager {
 	return &Manager{
@@ -51,6 +60,7 @@ func New(cfg Config) *Manager {
 		conns:     make(map[wire.CommID]*conn),
 		remotes:   make(map[remoteID]*conn),
 		qpns:      make(map[remoteQPN]*conn),
+		questions: make(map[question]*conn),
 		services:  make(map[wire.ServiceID][]*Listener),
 		listeners: make(map[ListenerID]*Listener), credit: maxCredit,
 	}
@@ -62,11 +72,12 @@ func (m *Manager) transaction() uint64 { return m.cfg.Random.Uint64() }
 // psn is the first packet sequence number of a direction.
 func (m *Manager) psn() wire.PSN { return wire.PSN(m.cfg.Random.Uint64()) & wire.MaxPSN }
 
-// conn is a connection.
+// conn is a connection, or a question for a queue pair of datagrams.
 type conn struct {
 	id, remote wire.CommID
 	state      State
 	orphan     bool      // destroyed by its owner: no more events, and it goes by itself
+	sidr       bool      // a question: no message of connections is about it
 	listener   *Listener // of a request without an answer
 	waiting    bool      // counts against the listener's backlog
 
@@ -148,6 +159,9 @@ func (m *Manager) unregister(c *conn) {
 		delete(m.remotes, key)
 	}
 	m.unregisterQPN(c)
+	if key := c.question(); c.sidr && m.questions[key] == c {
+		delete(m.questions, key)
+	}
 }
 
 func (m *Manager) unregisterQPN(c *conn) {
@@ -157,6 +171,8 @@ func (m *Manager) unregisterQPN(c *conn) {
 }
 
 func (c *conn) remoteID() remoteID { return remoteID{wire.Bare(c.attr.Peer.Addr()), c.guid, c.remote} }
+
+func (c *conn) question() question { return question{c.attr.Peer, c.remote, c.tid, c.service} }
 
 func (c *conn) remoteQPN() remoteQPN {
 	return remoteQPN{wire.Bare(c.attr.Peer.Addr()), c.guid, c.attr.RemoteQPN}
@@ -215,7 +231,7 @@ func (m *Manager) Attr(id wire.CommID) (Attr, error) {
 		return Attr{}, err
 	}
 	switch c.state {
-	case Idle, ReqSent, ReqWait, DreqSent, TimeWait:
+	case Idle, ReqSent, ReqWait, DreqSent, TimeWait, SidrReqSent, SidrReqRcvd:
 		return Attr{}, c.wrongState("tell its attributes")
 	}
 	return c.attr, nil

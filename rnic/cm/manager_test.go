@@ -305,19 +305,19 @@ func TestSleeper(t *testing.T) {
 // Names and counters are complete.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
-	for s := cm.Idle; s <= cm.TimeWait; s++ {
+	for s := cm.Idle; s <= cm.SidrReqRcvd; s++ {
 		require.False(t, seen[s.String()])
 		seen[s.String()] = true
 	}
-	require.Equal(t, "UNKNOWN", (cm.TimeWait + 1).String())
-	for k := cm.ConnectRequest; k <= cm.Probe; k++ {
+	require.Equal(t, "UNKNOWN", (cm.SidrReqRcvd + 1).String())
+	for k := cm.ConnectRequest; k <= cm.SIDRReply; k++ {
 		require.False(t, seen[k.String()] && k != cm.Connected)
 		seen[k.String()] = true
 	}
 	require.Equal(t, "UNKNOWN", cm.EventKind(0).String())
-	require.Equal(t, "UNKNOWN", (cm.Probe + 1).String())
+	require.Equal(t, "UNKNOWN", (cm.SIDRReply + 1).String())
 	n := 0
 	new(cm.Counters).Each(func(string, uint64) { n++ })
-	require.Equal(t, 23, n)
+	require.Equal(t, 27, n)
 	require.Equal(t, cm.Duration(103_079_215_104), cm.Config{}.Silence(), "16 times 4.295 s and twice 1.074 s")
 }

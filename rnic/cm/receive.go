@@ -50,6 +50,10 @@ func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 		m.receiveDREQ(now, msg)
 	case wire.AttrDREP:
 		m.receiveDREP(now, msg)
+	case wire.AttrSIDRREQ:
+		m.receiveSIDRREQ(now, msg)
+	case wire.AttrSIDRREP:
+		m.receiveSIDRREP(now, msg)
 	default: // LAP and APR too: RoCE has no alternate paths
 		m.counters.DropAttribute++
 	}
@@ -60,7 +64,7 @@ func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 func (m *Manager) find(msg *message, ids wire.CommIDs) *conn {
 	c := m.conns[ids.RemoteCommID]
 	switch {
-	case c == nil || c.state == Idle:
+	case c == nil || c.state == Idle || c.sidr:
 		m.counters.DropUnknown++
 	case !c.sent(msg):
 		m.counters.DropPeer++

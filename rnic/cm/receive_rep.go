@@ -68,7 +68,7 @@ func (m *Manager) receiveREJ(now Time, msg *message) {
 		return
 	}
 	asking := c.state == ReqSent || c.state == ReqWait
-	if asking && r.Reason == wire.RejPortCMRedirect && m.follow(c, now, msg, &r) {
+	if asking && r.Reason == wire.RejPortCMRedirect && m.follow(c, now, msg, r.Info[:], r.InfoLen) {
 		return
 	}
 	m.counters.RejectsRcvd++

@@ -29,6 +29,9 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		return
 	}
 	l := m.listenerFor(r.ServiceID, ip.Dst())
+	if ofDatagrams(r.ServiceID) {
+		l = nil
+	}
 	if l == nil && now < Time(m.cfg.Grace) {
 		m.counters.DropGrace++
 		return

@@ -267,12 +267,74 @@ func TestRecordedMRA(t *testing.T) {
 	p.same(38, one(t, m), tid, local)
 }
 
+// Packets 26 to 31: questions of SIDR, accepted, refused, and to a port without
+// a listener.
+func TestRecordedSIDR(t *testing.T) {
+	p := loadTape(t)
+	const port, qpn, qkey = 0x1d42, 0x123456, 0x01234567
+	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
+	for i := range uint16(2) {
+		_, err := m.Listen(wire.UDPService(port+i), netip.Addr{}, 1)
+		require.NoError(t, err)
+	}
+	answers := []*cm.AnswerParams{
+		{QPN: qpn, QKey: qkey, Private: []byte("sidr yes")},
+		{Status: wire.SIDRRejected, Private: []byte("sidr no")},
+	}
+	for i, a := range answers {
+		m.Receive(1, from(ten1), p.get(26+2*i, 0, 0))
+		e := event(t, m, cm.SIDRRequest)
+		require.Equal(t, []any{ten1.Addr(), ten2.Addr(), wire.UDPService(port + uint16(i)), 180, "sidr"},
+			[]any{e.Src.Addr(), e.Dst, e.Service, len(e.Private), string(e.Private[:4])})
+		require.NoError(t, m.Answer(2, e.Conn, a))
+		p.same(27+2*i, one(t, m))
+		m.Receive(3, from(ten1), p.get(26+2*i, 0, 0))
+		p.same(27+2*i, one(t, m))
+	}
+	m.Receive(4, from(ten1), p.get(30, 0, 0))
+	p.same(31, one(t, m))
+
+	m = cm.New(cm.Config{CAGUID: guid1, Random: rand.NewPCG(1, 1)})
+	for i, status := range []wire.SIDRStatus{wire.SIDRValid, wire.SIDRRejected, wire.SIDRUnsupportedService} {
+		var q wire.SIDRREQ
+		var ip wire.IPCM
+		require.NoError(t, q.Parse(p.mads[26+2*i][wire.MADHeaderLen:]))
+		require.NoError(t, ip.Parse(q.Private[:]))
+		id, err := m.Resolve(1, &cm.ResolveParams{Peer: ten2, Service: q.ServiceID, Src: ip.Src(), Dst: ip.Dst(), Private: q.Private[wire.IPCMLen:]})
+		require.NoError(t, err)
+		asked := one(t, m)
+		p.same(26+2*i, asked, tid, local)
+		answer := p.get(27+2*i, id, 0)
+		m.Receive(2, from(ten2), answer)
+		_, ok := m.Event()
+		require.False(t, ok, "of another transaction")
+		copy(answer[atTID:], asked[atTID:atTID+8])
+		m.Receive(3, from(ten1), answer)
+		_, ok = m.Event()
+		require.False(t, ok, "of another host")
+		m.Receive(4, from(ten2), answer)
+		e := event(t, m, cm.SIDRReply)
+		require.Equal(t, []any{id, status, wire.SIDRREPPrivateLen}, []any{e.Conn, e.Status, len(e.Private)})
+		if status == wire.SIDRValid {
+			require.Equal(t, []any{wire.QPN(qpn), uint32(qkey), ten2}, []any{e.Attr.RemoteQPN, e.QKey, e.Attr.Peer})
+		}
+		m.Receive(5, from(ten2), answer)
+		_, ok = m.Event()
+		require.False(t, ok, "a copy")
+		require.NoError(t, m.Destroy(6, id))
+	}
+	all, _ := m.Len()
+	require.Zero(t, all)
+}
+
 // Datagrams that are not for a manager are dropped and counted.
 func TestRecordedDrops(t *testing.T) {
 	p := loadTape(t)
 	m := cm.New(cm.Config{CAGUID: guid2, Random: rand.NewPCG(1, 1)})
-	for _, n := range []int{26, 27} { // SIDR
-		m.Receive(1, from(ten1), p.get(n, 0, 0))
+	for _, a := range []wire.CMAttribute{wire.AttrLAP, wire.AttrAPR} {
+		b := p.get(1, 0, 0)
+		binary.BigEndian.PutUint16(b[16:], uint16(a))
+		m.Receive(1, from(ten1), b)
 	}
 	m.Receive(1, from(ten1), p.mads[1][:255])
 	m.Receive(1, from(ten1), append(p.get(1, 0, 0), 0))

@@ -170,6 +170,14 @@ func (s *script) event(h *host, e cm.Event) {
 	case cm.ConnectRequest:
 		port, _ := e.Service.TCPPort()
 		line += fmt.Sprintf(" port %d from %v to %v", port, e.Src, e.Dst)
+	case cm.SIDRRequest:
+		port, _ := e.Service.UDPPort()
+		line += fmt.Sprintf(" port %d from %v to %v", port, e.Src, e.Dst)
+	case cm.SIDRReply:
+		line += fmt.Sprintf(" %d (%v)", e.Status, e.Status)
+		if e.Status == wire.SIDRValid {
+			line += fmt.Sprintf(" %v at %v, Q_Key %#x", e.Attr.RemoteQPN, e.Attr.Peer, e.QKey)
+		}
 	case cm.Rejected:
 		line += fmt.Sprintf(" %d (%v)", e.Reason, e.Reason)
 	case cm.Disconnected:
@@ -257,7 +265,7 @@ func (s *script) command(words []string) {
 	case "state":
 		s.states()
 		return
-	case "listen", "redirect", "connect", "restart", "stop":
+	case "listen", "serve", "redirect", "refer", "connect", "resolve", "restart", "stop":
 		s.onHost(verb, s.host(args[0]), args[1:], options)
 		return
 	}
@@ -287,7 +295,11 @@ func (s *script) onHost(verb string, h *host, args []string, options map[string]
 		h.start()
 	case "stop":
 		h.down = true
-	case "listen":
+	case "listen", "serve":
+		service := wire.TCPService
+		if verb == "serve" {
+			service = wire.UDPService
+		}
 		backlog := 16
 		if v, ok := options["backlog"]; ok {
 			backlog = int(number(v))
@@ -296,11 +308,22 @@ func (s *script) onHost(verb string, h *host, args []string, options map[string]
 		if v, ok := options["addr"]; ok {
 			addr = netip.MustParseAddr(v)
 		}
-		_, err := h.m.Listen(wire.TCPService(number(args[0])), addr, backlog)
+		_, err := h.m.Listen(service(number(args[0])), addr, backlog)
 		s.failed("listen", err)
 	case "redirect":
 		_, err := h.m.Redirect(wire.TCPService(number(args[0])), number(options["port"]))
 		s.failed("redirect", err)
+	case "refer":
+		_, err := h.m.Redirect(wire.UDPService(number(args[0])), number(options["port"]))
+		s.failed("refer", err)
+	case "resolve":
+		to := s.host(args[0])
+		id, err := h.m.Resolve(s.w.now, h.question(to, number(args[1]), options["private"]))
+		if err == nil {
+			s.name(h, id)
+		}
+		s.failed("resolve", err)
+		h.settle()
 	case "connect":
 		p := h.params(s.host(args[0]), number(args[1]), options["private"])
 		if v, ok := options["qpn"]; ok {
@@ -330,6 +353,14 @@ func (s *script) onConn(verb string, args []string, options map[string]string) {
 			p.QPN = wire.QPN(n)
 		}
 		err = h.m.Accept(s.w.now, id, p)
+	case "answer":
+		p := cm.AnswerParams{QPN: 0x111, QKey: 0x1234567, Private: []byte(options["private"])}
+		if v, ok := options["status"]; ok {
+			n, err := strconv.Atoi(v)
+			require.NoError(s.t, err)
+			p.Status = wire.SIDRStatus(n)
+		}
+		err = h.m.Answer(s.w.now, id, &p)
 	case "confirm":
 		err = h.m.Confirm(s.w.now, id, []byte(options["private"]))
 	case "reject":

@@ -29,13 +29,18 @@ const (
 	// TimeWait: it is over; its identifiers wait until no packet of it can be
 	// on the way any more.
 	TimeWait
+	// SidrReqSent: it is no connection: this side asks for the queue pair that
+	// serves datagrams (SIDR), and waits for the answer.
+	SidrReqSent
+	// SidrReqRcvd: the program has to answer such a question.
+	SidrReqRcvd
 
 	numStates
 )
 
 var stateNames = [numStates]string{
 	"IDLE", "REQ_SENT", "MRA_REQ_RCVD", "REQ_RCVD", "MRA_REQ_SENT", "REP_SENT", "MRA_REP_RCVD", "REP_RCVD", "MRA_REP_SENT",
-	"ESTABLISHED", "DREQ_SENT", "TIMEWAIT",
+	"ESTABLISHED", "DREQ_SENT", "TIMEWAIT", "SIDR_REQ_SENT", "SIDR_REQ_RCVD",
 }
 
 // String returns Linux's name (enum ib_cm_state).

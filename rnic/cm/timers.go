@@ -74,7 +74,7 @@ func (m *Manager) expire(c *conn, now Time) {
 	case c.tries < 2:
 		// A peer is given up only after it was asked twice, so that a host that
 		// slept does not take itself for a silent peer.
-		c.giveUp = now + Time(m.life(c, m.cfg.patience(c.timeout)))
+		c.giveUp = now + Time(m.life(c, m.patience(c)))
 		m.repeat(c, now)
 	default:
 		m.gaveUp(c, now)
@@ -84,7 +84,7 @@ func (m *Manager) expire(c *conn, now Time) {
 // send sends what is in c.sending, and again until stop is called or the peer
 // is given up.
 func (m *Manager) send(c *conn, now Time) {
-	whole := m.cfg.patience(c.timeout)
+	whole := m.patience(c)
 	c.interval = min(m.cfg.FirstRetry, whole)
 	c.tries, c.sentAt, c.replay = 1, now, false
 	c.resend = now + Time(c.interval)
@@ -93,6 +93,15 @@ func (m *Manager) send(c *conn, now Time) {
 	c.limit = now + Time(all+span(m.cfg.MRATimeout)*Duration(c.retries+1))
 	m.timers.set(c)
 	m.out = append(m.out, c.sending)
+}
+
+// patience is how long one answer is waited for. The way is not counted for a
+// question of SIDR, as with Linux (cma.c: cma_resolve_ib_udp).
+func (m *Manager) patience(c *conn) Duration {
+	if c.sidr {
+		return span(c.timeout)
+	}
+	return m.cfg.patience(c.timeout)
 }
 
 // life returns the time to wait for an answer: d, or less for a REP whose
@@ -110,7 +119,7 @@ func (m *Manager) life(c *conn, d Duration) Duration {
 func (m *Manager) repeat(c *conn, now Time) {
 	c.tries++
 	c.sentAt = 0
-	c.interval = min(2*c.interval, m.cfg.patience(c.timeout))
+	c.interval = min(2*c.interval, m.patience(c))
 	c.resend = now + Time(c.interval)
 	m.timers.set(c)
 	if c.state == RepSent && !m.spend() {

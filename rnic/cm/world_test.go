@@ -243,6 +243,12 @@ func (h *host) params(to *host, port uint16, private string) *cm.ConnectParams {
 		QPN: h.qpn, MTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 8, RetryCount: 6, RNRRetryCount: 5, Private: []byte(private)}
 }
 
+// question asks for what serves a host's port of the port space UDP.
+func (h *host) question(to *host, port uint16, private string) *cm.ResolveParams {
+	return &cm.ResolveParams{Peer: to.addr, Service: wire.UDPService(port), Src: netip.AddrPortFrom(h.addr.Addr(), 50000), Dst: to.addr.Addr(),
+		Private: []byte(private)}
+}
+
 func (h *host) acceptParams(private string) *cm.AcceptParams {
 	h.qpn++
 	return &cm.AcceptParams{QPN: h.qpn, MaxDestRdAtomic: 2, MaxRdAtomic: 3, RNRRetryCount: 1, Private: []byte(private)}
@@ -258,7 +264,8 @@ func (f *flight) attribute() wire.CMAttribute {
 }
 
 var shortNames = map[wire.CMAttribute]string{wire.AttrREQ: "REQ", wire.AttrMRA: "MRA", wire.AttrREJ: "REJ", wire.AttrREP: "REP",
-	wire.AttrRTU: "RTU", wire.AttrDREQ: "DREQ", wire.AttrDREP: "DREP"}
+	wire.AttrRTU: "RTU", wire.AttrDREQ: "DREQ", wire.AttrDREP: "DREP",
+	wire.AttrSIDRREQ: "SIDR_REQ", wire.AttrSIDRREP: "SIDR_REP"}
 
 // String names the message and what it is about.
 func (f *flight) String() string {
@@ -269,6 +276,10 @@ func (f *flight) String() string {
 		var r wire.REJ
 		_ = r.Parse(data)
 		s += fmt.Sprintf(" of %v: %v", r.About, r.Reason)
+	case wire.AttrSIDRREP:
+		var r wire.SIDRREP
+		_ = r.Parse(data)
+		s += fmt.Sprintf(" %d", r.Status)
 	case wire.AttrMRA:
 		var r wire.MRA
 		_ = r.Parse(data)

@@ -11,6 +11,9 @@ const SIDRREQPrivateLen = 216
 type SIDRREQ struct {
 	RequestID CommID // the answer carries it too
 	PKey      uint16
+	// Reserved is zero. The soft RNIC's connection manager tells its UDP port
+	// here if that is not 4791; others do not look.
+	Reserved  uint16
 	ServiceID ServiceID
 	Private   [SIDRREQPrivateLen]byte
 }
@@ -26,6 +29,7 @@ func (m *SIDRREQ) Parse(b []byte) error {
 	}
 	m.RequestID = CommID(binary.BigEndian.Uint32(b))
 	m.PKey = binary.BigEndian.Uint16(b[4:])
+	m.Reserved = binary.BigEndian.Uint16(b[6:])
 	m.ServiceID = ServiceID(binary.BigEndian.Uint64(b[8:]))
 	m.Private = [SIDRREQPrivateLen]byte(b[16:])
 	return nil
@@ -35,7 +39,7 @@ func (m *SIDRREQ) Parse(b []byte) error {
 func (m *SIDRREQ) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(m.RequestID))
 	b = binary.BigEndian.AppendUint16(b, m.PKey)
-	b = append(b, 0, 0)
+	b = binary.BigEndian.AppendUint16(b, m.Reserved)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.ServiceID))
 	return append(b, m.Private[:]...)
 }

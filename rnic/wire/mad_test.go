@@ -46,7 +46,7 @@ func madCases() []headerCase {
 		LocalCAGUID: 1<<64 - 1}
 	rtu, drep := &wire.RTU{CommIDs: ids}, &wire.DREP{CommIDs: ids}
 	dreq := &wire.DREQ{CommIDs: ids, RemoteQPN: wire.MulticastQPN}
-	sidrReq := &wire.SIDRREQ{RequestID: 1<<32 - 1, PKey: 0xffff, ServiceID: 1<<64 - 1}
+	sidrReq := &wire.SIDRREQ{RequestID: 1<<32 - 1, PKey: 0xffff, Reserved: 0xffff, ServiceID: 1<<64 - 1}
 	sidrRep := &wire.SIDRREP{RequestID: 1<<32 - 1, Status: 255, InfoLen: 255, QPN: wire.MulticastQPN, ServiceID: 1<<64 - 1, QKey: 1<<32 - 1}
 	ipcm := &wire.IPCM{Major: 15, Minor: 15, IPVersion: 15, SrcPort: 0xffff}
 	info := &wire.ClassPortInfo{BaseVersion: 255, ClassVersion: 255, CapabilityMask: 0xffff, CapabilityMask2: 1<<27 - 1, RespTime: 31,
@@ -69,7 +69,7 @@ func madCases() []headerCase {
 		{"RTU", func() header { return new(wire.RTU) }, rtu, ff(8 + 224)},
 		{"DREQ", func() header { return new(wire.DREQ) }, dreq, ff(8) + "ffffff00" + ff(220)},
 		{"DREP", func() header { return new(wire.DREP) }, drep, ff(8 + 224)},
-		{"SIDRREQ", func() header { return new(wire.SIDRREQ) }, sidrReq, ff(6) + "0000" + ff(8+216)},
+		{"SIDRREQ", func() header { return new(wire.SIDRREQ) }, sidrReq, ff(8 + 8 + 216)},
 		{"SIDRREP", func() header { return new(wire.SIDRREP) }, sidrRep, ff(6) + "0000 ffffff00" + ff(8+4+72+136)},
 		{"IPCM", func() header { return new(wire.IPCM) }, ipcm, "ff f0" + ff(2+32)},
 		{"ClassPortInfo", func() header { return new(wire.ClassPortInfo) }, info, ff(4+4+16+4+4) + "00ffffff" + ff(4+32)},
