@@ -37,6 +37,7 @@ type Device struct {
 	stash    *engine.Stash // guarded by mu; nil: no extensions
 	log      *slog.Logger  // or nil
 	start    time.Time     // engine.Time 0
+	cores    int           // GOMAXPROCS at the start
 	asks     uint16        // Config.PeerPort
 	tells    func(service uint64) (end func(), err error)
 
@@ -123,11 +124,12 @@ func New(c Config) (*Device, error) {
 		alarmAt: noAlarm,
 		kick:    make(chan struct{}, 1),
 		quit:    make(chan struct{}),
+		cores:   runtime.GOMAXPROCS(0),
 	}
 	if !c.NoExtensions {
 		d.stash = engine.NewStash()
 	}
-	d.contention.still.Store(caps.Inside && runtime.GOMAXPROCS(0) == 1)
+	d.contention.still.Store(caps.Inside && d.cores == 1)
 	if d.asks == 0 {
 		d.asks = caps.Local.Port()
 	}

@@ -67,11 +67,14 @@ const (
 
 // sleepFor is the time that a program which leads sleeps on the socket before
 // it is parked in the netpoller, which costs more switches of threads: beside
-// spinning processes 11 µs instead of 18 for half a round trip, and a quarter
-// of the processor time. It is shorter than what makes the Go runtime take the
+// spinning processes 11 µs instead of 18 for half a round trip, and a tenth of
+// the processor time. It is shorter than what makes the Go runtime take the
 // processor from a thread in a system call when nothing else wants it, 10 ms,
 // and longer than the kernel's tick, so that it needs no timer of its own.
 const sleepFor = 8 * time.Millisecond
+
+// napFor is the same where the program has one processor.
+const napFor = 100 * time.Microsecond
 
 // Doorbell batching.
 const (

@@ -148,8 +148,7 @@ func (d *Device) drive(w *attention) bool {
 		d.move(sleep)
 		done := w.due(a)
 		if !done && a.quick.Load() >= leadAfter {
-			runtime.Gosched() // goroutines that the program made ready need the processor
-			err = link.Sleep(d.link, sleepFor)
+			err = d.sleep()
 		}
 		d.move(wake)
 		if done {
@@ -165,6 +164,24 @@ func (d *Device) drive(w *attention) bool {
 			return false
 		}
 	}
+}
+
+// asleep counts the leaders of the process that sleep with their threads.
+var asleep atomic.Int32
+
+// sleep waits for the link, with a sleeping thread if another processor is left
+// for the program's goroutines: a thread that sleeps in a system call keeps its
+// processor until the Go runtime takes it, after 20 µs at best. To yield before
+// would wake a thread to look for work, which costs more than the packet.
+func (d *Device) sleep() error {
+	defer asleep.Add(-1)
+	switch n, others := asleep.Add(1), int32(d.cores-1); {
+	case n <= others:
+		return link.Sleep(d.link, sleepFor)
+	case n == 1:
+		return link.Sleep(d.link, napFor)
+	}
+	return d.link.Wait()
 }
 
 // follow makes the end of ctx call Rouse.

@@ -20,7 +20,7 @@ func TestPerfSuite(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
 	var rows []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
-	require.Len(t, rows, 11)
+	require.Len(t, rows, 12)
 	require.Equal(t, len(rows)+2, strings.Count(o.stdout, "\n"), "a row a line")
 	unmet := 0
 	for _, r := range rows {
