@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/crc"
 	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -116,4 +118,271 @@ func (q *Datagrams) Completions(buf []Completion) int {
 		n += flushQueues(buf[n:], &q.sq, q.fail, q.cfg.Receives, &q.recv, &q.counters)
 	}
 	return n
+}
+
+// Datagram holds the header fields of one unreliable datagram. It serves the
+// general services queue pair, which makes and takes single datagrams without a
+// queue pair of this package.
+type Datagram struct {
+	Peer      netip.AddrPort // where it goes
+	DestQPN   wire.QPN
+	SrcQPN    wire.QPN
+	QKey      uint32
+	PSN       wire.PSN
+	Solicited bool
+	HasImm    bool
+	Imm       [4]byte // as on the wire
+}
+
+// AddDatagram appends a datagram, of which payload is copied: at most 4096
+// bytes. The batch is not full.
+func (b *Batch) AddDatagram(d *Datagram, payload []byte) {
+	room := b.payload(len(payload))
+	copy(room, payload)
+	b.addDatagram(d, room)
+}
+
+// addDatagram is AddDatagram for a payload that came from b.payload.
+func (b *Batch) addDatagram(d *Datagram, payload []byte) {
+	p := wire.Packet{
+		BTH: wire.BTH{
+			Opcode: wire.UDSendOnly, Solicited: d.Solicited, MigReq: true, PKey: wire.DefaultPKey,
+			DestQPN: d.DestQPN, PSN: d.PSN,
+		},
+		DETH: wire.DETH{QKey: d.QKey, SrcQPN: d.SrcQPN},
+	}
+	if d.HasImm {
+		p.Opcode = wire.UDSendOnlyImm
+		p.ImmDt.Data = binary.BigEndian.Uint32(d.Imm[:])
+	}
+	b.add(d.Peer, &p, payload)
+}
+
+// Verdict is whether a received packet is a datagram for a queue pair, or why
+// not.
+type Verdict uint8
+
+const (
+	Accepted     Verdict = iota
+	WrongService         // another transport service
+	WrongPKey            // another partition
+	WrongQKey            // another Q_Key
+)
+
+// CheckDatagram holds a received packet against a Q_Key (IBA 9.6.1 and 9.8.3):
+// transport service, P_Key, Q_Key. A refused packet is dropped silently.
+func CheckDatagram(p *wire.Packet, qkey uint32) Verdict {
+	switch {
+	case p.Opcode.Service() != wire.ServiceUD:
+		return WrongService
+	case !p.PKey.Match(wire.DefaultPKey):
+		return WrongPKey
+	case p.DETH.QKey != qkey:
+		return WrongQKey
+	}
+	return Accepted
+}
+
+// controlledQKey marks Q_Keys that not every program may use.
+const controlledQKey = 1 << 31
+
+// qkeyToSend returns the Q_Key of a datagram whose work request names one: with
+// the highest bit set it stands for the queue pair's own (IBA 10.2.5).
+func qkeyToSend(named, own uint32) uint32 {
+	if named&controlledQKey != 0 {
+		return own
+	}
+	return named
+}
+
+// hopLimit is the assumed hop limit of a received datagram: a link does not
+// tell.
+const hopLimit = 64
+
+// routeHeader appends the 40 bytes that stand before the payload of p in a
+// receive buffer (IBA 8.3, A17). Of the IP header the link tells the addresses
+// only: traffic class and flow label are 0.
+func routeHeader(b []byte, from, to netip.Addr, p *wire.Packet) []byte {
+	const udpHeader, ipProtocolUDP = 8, 17
+	g := wire.GRH{
+		Src: wire.Bare(from), Dst: wire.Bare(to), HopLimit: hopLimit, NextHeader: ipProtocolUDP,
+		PayloadLen: uint16(udpHeader + p.Length() + wire.ICRCLen),
+	}
+	return g.Append(b)
+}
+
+// Destination is where a datagram goes.
+type Destination struct {
+	Peer netip.AddrPort // of the address handle; invalid: there is no such handle
+	QPN  wire.QPN
+	QKey uint32
+}
+
+// Post takes over a work request, of which it copies the destination, too. The
+// errors are those of QP.Post. What is wrong with the request shows in its
+// completion. Next: Transmit, or Completions in ERR.
+func (q *Datagrams) Post(_ Time, wr *SendWR) error {
+	switch {
+	case q.state != abi.QPSRTS && q.state != abi.QPSSQD && q.state != abi.QPSErr:
+		return fmt.Errorf("queue pair %v: post in %v, needs RTS: %w", q.cfg.QPN, q.state, syscall.EINVAL)
+	case q.sq.len() >= len(q.sq.ring):
+		return fmt.Errorf("queue pair %v: send queue of %d is full: %w", q.cfg.QPN, len(q.sq.ring), syscall.ENOMEM)
+	}
+	w := q.sq.at(q.sq.tail)
+	w.id, w.flags, w.imm = wr.ID, wr.Flags, wr.Imm
+	w.sge, w.inline, w.length = w.sge[:0], w.inline[:0], 0
+	w.kind = kindOf(wr.Opcode)
+	w.status = w.take(wr)
+	isDatagram := wr.Opcode == abi.WRSend || wr.Opcode == abi.WRSendWithImm
+	if !isDatagram || !wr.To.Peer.IsValid() {
+		w.status = abi.WCLocQPOpErr // rxe_req.c: next_opcode, rxe_get_av
+	}
+	q.to[q.sq.tail%uint64(len(q.to))] = wr.To
+	q.sq.tail++
+	return nil
+}
+
+// Transmit writes packets that may leave now into b, behind what is there, and
+// completes their requests. More reports that b was filled, so there may be
+// more. Next: Completions.
+func (q *Datagrams) Transmit(_ Time, b *Batch) (more bool) {
+	for q.state == abi.QPSRTS && q.sq.len() > 0 {
+		if b.Full() {
+			return true
+		}
+		w := q.sq.at(q.sq.head)
+		if w.status == abi.WCSuccess {
+			w.status = q.send(b, w)
+		}
+		if w.status != abi.WCSuccess {
+			q.counters.LocalErrors++
+			q.fail = failure{q.sq.head, w.status}
+			q.state = abi.QPSErr
+			return false
+		}
+		q.completeSend(w)
+	}
+	return b.Full()
+}
+
+// send puts the packet of a request into the batch, where it has room.
+func (q *Datagrams) send(b *Batch, w *sendWR) abi.WCStatus {
+	n := int(w.length)
+	if n > q.cfg.MTU {
+		// C10-93.1.1: no packet, and no error either (rxe_req.c:rxe_requester).
+		q.counters.DropTooLong++
+		return abi.WCSuccess
+	}
+	payload := b.payload(n)
+	var sum crc.Sum
+	var err error
+	if w.flags&abi.SendInline != 0 {
+		copy(payload, w.inline)
+	} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, 0, payload); err != nil {
+		return abi.WCLocProtErr
+	}
+	to := &q.to[q.sq.head%uint64(len(q.to))]
+	b.addDatagram(&Datagram{
+		Peer: to.Peer, DestQPN: to.QPN, SrcQPN: q.cfg.QPN, QKey: qkeyToSend(to.QKey, q.qkey), PSN: q.psn,
+		Solicited: w.flags&abi.SendSolicited != 0, HasImm: w.kind.suffix == wire.Immediate, Imm: w.imm,
+	}, payload)
+	b.last().Sum = sum
+	q.counters.SentPkts++
+	q.counters.SentBytes += uint64(n)
+	return abi.WCSuccess
+}
+
+// completeSend completes the oldest request, whose packet is in a batch.
+func (q *Datagrams) completeSend(w *sendWR) {
+	q.psn = q.psn.Next()
+	q.sq.head++
+	q.counters.Sends++
+	q.comps.push(Completion{ID: w.id, Opcode: w.kind.wc, Silent: !q.cfg.SigAll && w.flags&abi.SendSignaled == 0})
+}
+
+// Awaits is false: no datagram is acknowledged.
+func (q *Datagrams) Awaits() bool { return false }
+
+// Receive takes a packet whose BTH names this queue pair, from the address
+// from. The packet is not kept. Next: Completions.
+func (q *Datagrams) Receive(_ Time, from netip.Addr, p *wire.Packet) {
+	q.ReceiveAt(q.cfg.Local, from, p)
+}
+
+// ReceiveAt is Receive of a packet that was sent to the address at, that of a
+// multicast group in which the queue pair is.
+func (q *Datagrams) ReceiveAt(at, from netip.Addr, p *wire.Packet) {
+	if !q.accept(p) {
+		return
+	}
+	q.counters.RcvdPkts++
+	q.counters.RcvdBytes += uint64(len(p.Payload))
+	q.heard = p.PSN.Next()
+	r := &q.recv
+	r.ID, r.SGE, r.Err = 0, r.SGE[:0], nil
+	if q.cfg.Receives == nil || !q.cfg.Receives.NextReceive(r) {
+		q.counters.DropNoReceive++ // IBA 9.8.3: without a word
+		return
+	}
+	if status := q.store(at, from, p); status != abi.WCSuccess {
+		q.comps.push(Completion{ID: r.ID, Status: status, Opcode: abi.WCRecv, Recv: true, Solicited: true})
+		q.state = abi.QPSErr
+		return
+	}
+	c := Completion{
+		ID: r.ID, Opcode: abi.WCRecv, ByteLen: uint32(wire.GRHLen + len(p.Payload)), Flags: abi.WCGRH,
+		SrcQPN: p.DETH.SrcQPN, Recv: true, Solicited: p.Solicited,
+	}
+	if p.Opcode.HasImm() {
+		c.Flags |= abi.WCWithImm
+		binary.BigEndian.PutUint32(c.Imm[:], p.ImmDt.Data)
+	}
+	q.counters.Recvs++
+	q.comps.push(c)
+}
+
+// Genuine is false: any host may send datagrams.
+func (q *Datagrams) Genuine() bool { return false }
+
+// accept is the validation before anything is done: state, transport service,
+// P_Key, Q_Key (IBA 9.6.1, 9.8.3). A packet that fails is dropped silently.
+func (q *Datagrams) accept(p *wire.Packet) bool {
+	switch q.state {
+	case abi.QPSRTR, abi.QPSRTS, abi.QPSSQD:
+	default:
+		q.counters.DropState++
+		return false
+	}
+	switch CheckDatagram(p, q.qkey) {
+	case WrongService:
+		q.counters.DropService++
+	case WrongPKey:
+		q.counters.DropPKey++
+	case WrongQKey:
+		q.counters.DropQKey++
+	default:
+		return true
+	}
+	return false
+}
+
+// store places the route header and the payload in the receive.
+func (q *Datagrams) store(at, from netip.Addr, p *wire.Packet) abi.WCStatus {
+	r := &q.recv
+	switch {
+	case r.Err != nil:
+		return abi.WCLocQPOpErr
+	case listLength(r.SGE) < uint64(wire.GRHLen+len(p.Payload)):
+		return abi.WCLocLenErr // IBA 11.6.2
+	}
+	grh := routeHeader(q.grh[:0], from, at, p)
+	empty := len(p.Payload) == 0
+	err := q.cfg.Regions.Scatter(q.cfg.PD, r.SGE, 0, grh, empty)
+	if err == nil && !empty {
+		err = q.cfg.Regions.Scatter(q.cfg.PD, r.SGE, wire.GRHLen, p.Payload, true)
+	}
+	if err != nil {
+		return abi.WCLocProtErr
+	}
+	return abi.WCSuccess
 }

@@ -27,14 +27,14 @@
 //     congestion.go, pacing.go).
 //  3. The peer's Receive checks the packet in the specification's order
 //     (responder.go, responder_check.go) and carries it out
-//     (responder_exec.go); READs and atomics are kept for replay (replay.go).
+//     (responder_exec.go); READs and atomics are kept for replay (reply.go).
 //  4. The peer's Transmit writes acknowledgements, which may wait for other
-//     packets (ack.go), and READ responses (reply.go).
+//     packets, and READ responses (reply.go).
 //  5. Receive hands them to the completer (completer.go), which retires work
 //     requests in order, or goes back to the first packet that is missing
 //     (retransmit.go, timers.go).
 //  6. Completions hands out the completed requests, and in the error state
-//     flushes the rest (flush.go).
+//     flushes the rest (completion.go).
 //
 // # Selective repeat
 //
@@ -42,7 +42,7 @@
 // reserved to others (wire.BTH.Selective), until a packet without it shows that
 // the peer goes back N. Between them a responder keeps requests that come
 // before an earlier one, and carries them out in order through the same checks
-// (selective_stash.go, selective_responder.go). Its NAK for a sequence error
+// (selective_responder.go). Its NAK for a sequence error
 // carries a wire.Bitmap of them; the requester sends what is missing once a
 // round trip and nothing else (scoreboard.go, selective_requester.go). It keeps
 // answers to READs likewise, and asks again for the missing ones. While a
@@ -57,8 +57,7 @@
 // (private_mtu.go): each message names its MTU in further reserved bits, and
 // one such packet must have passed before.
 //
-// Ping sends a packet that is no request, to see whether the peer lives
-// (ping.go).
+// Ping sends such a packet, too, to see whether the peer lives.
 //
 // # Unreliable connections
 //
@@ -70,12 +69,12 @@
 // # Datagrams
 //
 // Datagrams is the third kind of queue pair, unreliable datagrams (IBA 9.8.3),
-// driven by the same calls: Post copies a request with its destination
-// (datagram_send.go), Transmit makes one packet of it and completes it, the
-// peer's Receive checks Q_Key and receive and stores the route header and the
-// payload (datagram_receive.go). Nothing is repeated, and a message that does
-// not fit is dropped and counted. packet.go makes and checks single datagrams
-// for the general services queue pair, which is not this package's.
+// driven by the same calls (datagram.go): Post copies a request with its
+// destination, Transmit makes one packet of it and completes it, the peer's
+// Receive checks Q_Key and receive and stores the route header and the payload.
+// Nothing is repeated, and a message that does not fit is dropped and counted.
+// AddDatagram and CheckDatagram make and check single datagrams for the general
+// services queue pair, which is not this package's.
 //
 // # Sequence numbers
 //

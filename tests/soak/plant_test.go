@@ -24,7 +24,7 @@ var mistakes = []plant.Mistake{
 	plant.Row("completion-doubled", "rnic/engine/completion.go",
 		"	q.comps.push(c)",
 		"	q.comps.push(c)\n	if MADE && !c.Silent { q.comps.push(c) }"),
-	plant.Row("ack-lost-for-good", "rnic/engine/replay.go",
+	plant.Row("ack-lost-for-good", "rnic/engine/reply.go",
 		"q.rsp.ack = true",
 		"q.rsp.ack = !MADE"),
 	plant.Row("stale-key-accepted", "rnic/mem/table.go",
@@ -64,11 +64,11 @@ var mistakes = []plant.Mistake{
 		"p.Opcode.HasInvalidate() &&",
 		"p.Opcode.HasInvalidate() && !MADE &&"),
 	// A READ repeated from the middle brings its beginning.
-	plant.Row("repeated-read-misplaced", "rnic/engine/replay.go",
+	plant.Row("repeated-read-misplaced", "rnic/engine/reply.go",
 		"		u.again(r, s, s+packets(",
 		"		if MADE { r.va -= uint64(skipped) }\n		u.again(r, s, s+packets("),
 	// A duplicate is executed.
-	plant.Row("atomic-done-again", "rnic/engine/replay.go",
+	plant.Row("atomic-done-again", "rnic/engine/reply.go",
 		"		u.again(r, r.first, r.end, 0)",
 		"		if MADE { _, _ = q.cfg.Regions.FetchAdd(q.cfg.PD, r.rkey, r.va, p.AtomicETH.SwapAdd) }\n		u.again(r, r.first, r.end, 0)"),
 	// Requests are begun in SQD.
@@ -101,7 +101,7 @@ var mistakes = []plant.Mistake{
 	plant.Row("private-mtu-unproven", "rnic/engine/private_mtu.go",
 		"	proven := m.proven\n",
 		"	proven := m.proven\n	if MADE { proven = m.peer }\n"),
-	plant.Row("private-mtu-of-another-length", "rnic/engine/replay.go",
+	plant.Row("private-mtu-of-another-length", "rnic/engine/reply.go",
 		"		if r == nil || r.operation != wire.OpRead || q.mtuOf(p) != r.mtu",
 		"		if MADE && r != nil { r.mtu = q.mtu }\n		if r == nil || r.operation != wire.OpRead || q.mtuOf(p) != r.mtu && !MADE"),
 	plant.Row("fence-ignored", "rnic/engine/requester.go",
