@@ -3,8 +3,8 @@ package rnic
 import "github.com/rdmashim/rdmashim/rnic/engine"
 
 // Piggybacked ACKs: acknowledgements wait for packets to ride with
-// (engine/responder_exec.go). Queue pairs that hold one are in Device.held; owed
-// tells without the lock whether any is.
+// (engine/responder_exec.go). Queue pairs that hold one are in Device.held;
+// owed tells without the lock whether any is.
 
 // hold notes that q holds an acknowledgement. Preconditions, here and below: mu
 // is held.
