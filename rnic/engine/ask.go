@@ -101,7 +101,27 @@ func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 		p.RETH = wire.RETH{VA: w.remote + off, RKey: w.rkey, DMALen: uint32(last - off)}
 	}
 	p.AckReq = true // means nothing here, but rxe sets it
+	double := q.doubles(now, w)
 	q.emit(now, b, nil, end-r.nxt)
+	if double && !b.Full() {
+		p.AckReq = false
+		b.add(q.attr.Peer, p, nil)
+		q.counters.SentPkts++
+		q.counters.RetransmittedPkts++
+	}
+}
+
+// doublesFor is how many round trips after a loss READ requests leave twice.
+const doublesFor = 16
+
+// doubles reports whether a READ request leaves twice: on a long path that
+// loses packets, to a peer that knows the second by its missing AckReq. What
+// comes behind a lost request waits for a round trip, and its answer is worth
+// many packets.
+func (q *QP) doubles(now Time, w *sendWR) bool {
+	last := q.req.scores.lastLoss
+	return last != 0 && w.kind.operation == wire.OpRead && q.selective() &&
+		q.path != nil && q.path.base >= pacedFrom && Duration(now-last) < doublesFor*q.path.srtt
 }
 
 // readPiece is how many packets one READ request asks for: a part of the

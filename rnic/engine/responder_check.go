@@ -45,6 +45,9 @@ func (q *QP) checkPSN(now Time, p *wire.Packet) bool {
 		return true
 	case s < q.rsp.next:
 		q.counters.DuplicateRequest++
+		if p.Opcode.IsReadRequest() && !p.AckReq && q.selective() {
+			return false // the second of two copies
+		}
 		q.duplicate(s, p)
 		return false
 	}

@@ -22,7 +22,8 @@ type scoreboard struct {
 	// 0: none is going on.
 	start          seq
 	begun          Time
-	lost, repaired int // packets, in the round; one may be so several times
+	lost, repaired int  // packets, in the round; one may be so several times
+	lastLoss       Time // 0: there was none
 
 	// When the packet resent, una then, was sent again, those before tail had
 	// left; 0: that is noted. It is believed from tailAt on; 0: resent has not

@@ -129,6 +129,7 @@ func (q *QP) sampleArrived(now Time) {
 // beginRound notes a loss: a round begins unless one is going on.
 func (q *QP) beginRound(now Time) {
 	x := &q.req.scores
+	x.lastLoss = max(now, 1)
 	if q.path != nil {
 		q.path.lost()
 	}

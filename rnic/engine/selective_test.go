@@ -129,3 +129,38 @@ func TestLostRepeatsLeaveRoom(t *testing.T) {
 		require.Less(t, n.now-start, 800*Time(Millisecond), op)
 	}
 }
+
+// On a long path that has lost packets a READ request leaves twice: a lost one
+// stops nothing, and the copy of one that arrived is not answered.
+func TestReadsLeaveTwice(t *testing.T) {
+	n := newPair(t, cfg{edit: func(_ int, c *Config) { c.Stash, c.Paths = NewStash(), NewPaths(0) }})
+	asked, answers, lose := map[wire.PSN]int{}, 0, false
+	n.filter = func(from *host, p *wire.Packet) (int, Time) {
+		if p.Opcode.IsReadRequest() {
+			if asked[p.PSN]++; lose && asked[p.PSN] == 1 {
+				return 0, 0
+			}
+		} else if p.Opcode.Operation() == wire.OpReadResponse {
+			if answers++; answers == 3 {
+				return 0, 0
+			}
+		}
+		return 1, Time(5 * Millisecond)
+	}
+	n.post(n.a, n.read(1, 8<<10))
+	n.run(0)
+	asked, answers, lose = map[wire.PSN]int{}, 10, true
+	n.post(n.a, n.read(2, 8<<10))
+	n.post(n.a, n.read(3, 8<<10))
+	n.run(0)
+	lose = false
+	n.post(n.a, n.read(4, 8<<10))
+	n.run(0)
+	requireSuccess(t, n.a.wcs, 1, 2, 3, 4)
+	require.Len(t, asked, 3)
+	for _, times := range asked {
+		require.Equal(t, 2, times)
+	}
+	require.Equal(t, 10+3*8, answers)
+	require.Zero(t, n.b.qp.Counters().NAKSeqSent)
+}

@@ -21,7 +21,7 @@ func TestGoodputOfPaths(t *testing.T) {
 		write, send, read float64
 	}{
 		{Faults{}, 200 * ms, 4 * engine.Second, 10, 10, 9},
-		{Faults{Loss: 0.01}, 20 * ms, engine.Second / 2, 45, 45, 20},
+		{Faults{Loss: 0.01}, 20 * ms, engine.Second / 2, 45, 45, 40},
 		{Faults{Loss: 0.2}, ms / 5, engine.Second / 8, 80, 80, 15},
 		{Faults{Reorder: 0.25, MaxHold: ms}, ms / 5, engine.Second / 8, 35, 35, 60},
 	} {

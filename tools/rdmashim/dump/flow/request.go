@@ -149,6 +149,8 @@ func (t *Tracker) repeated(w *way, p *dissect.Packet) {
 		}
 	}
 	switch since := p.Time.Sub(w.nak.at); {
+	case p.Wire.Opcode.IsReadRequest() && p.Wire.Selective && !p.Wire.AckReq:
+		t.remark(Retransmission, "a second copy, in case the first is lost: a soft device sends two of a READ on a long path with losses")
 	case w.nak.kind == NAK:
 		t.remark(Retransmission, fmt.Sprintf("sent again, %s after the NAK that asked for everything from PSN %d on", brief(since), w.nak.psn))
 	case w.nak.kind == RNR:
