@@ -2,6 +2,37 @@
 // pairs and completion queues as plain integer handles, in pure Go, with or
 // without an RDMA card, kernel module or privilege.
 //
+// # By task
+//
+//   - Open a device: [Open], [OpenWith]; by an address [OpenLocal], by the way
+//     to a peer [OpenRoute]; see what there is: [Devices], [Context.QueryDevice]
+//   - Register memory: [Context.RegMR], [Context.RegRegion]; page-aligned memory
+//     outside of Go's heap: [Alloc]
+//   - Connect by address: [Context.Dial], [Context.Listen]; over a TCP
+//     connection: [Context.ConnectOver]; by hand: [Context.LocalEndpoint],
+//     [Context.ConnectQP]
+//   - Write and read the peer's memory: [Context.PostWrite],
+//     [Context.PostWriteImm], [Context.PostRead], [Context.PostFetchAdd],
+//     [Context.PostCompareSwap]
+//   - Exchange messages: [Context.PostSend], [Context.PostRecv]; receives for
+//     many connections: [Context.CreateSRQ], [Context.PostSRQRecv]
+//   - Post several requests, scatter lists, inline data: [Context.Post]
+//   - Send datagrams: [Context.CreateAH], [Context.PostSendTo]; to groups:
+//     [Context.AttachMulticast]
+//   - Wait for a request: [Context.WaitWR]; for whatever completes:
+//     [Context.WaitCQ], [Context.Wait], [Context.WaitAny]; without waiting:
+//     [Context.PollCQ]
+//   - Know that a peer has gone: [Context.Done], [Context.OnDone],
+//     [Context.Cause]; what a device says: [Context.Events]
+//   - Keep peers apart: [Context.CreatePD]
+//   - Watch: [Context.Stats], [AllStats], [StatsVar]; in a test, find handles
+//     that are left: [Context.OpenHandles]
+//   - Test: package uapitest has two connected devices in a line
+//
+// Above it stand packages rdmanet (net.Conn), msgring (messages), qmux
+// (streams), registration (streams over a transport of choice) and rpc (gRPC's
+// stubs).
+//
 // # The calls
 //
 // Seven calls are those of the API's founding document (user/rdma.h), in Go
