@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"go/doc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,8 +85,80 @@ func TestDocumentedPathsExist(t *testing.T) {
 	}
 }
 
-// TestTopLevel: nothing else lies at the top of the repository. What a reader of README.md
-// left there, such as a capture, is not of the repository, if git can tell.
+// TestEveryPageIsLinked: docs/README.md has each page, docs/which.md leads to
+// each that is for users, and ARCHITECTURE.md to each of docs/design.
+func TestEveryPageIsLinked(t *testing.T) {
+	text := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		return string(b)
+	}
+	for _, c := range []struct{ from, pages, prefix string }{
+		{"docs/README.md", "docs/*.md", "("},
+		{"docs/which.md", "docs/*.md", "("},
+		{"ARCHITECTURE.md", "docs/design/*.md", "(docs/design/"},
+	} {
+		pages, err := filepath.Glob(filepath.Join(root, c.pages))
+		require.NoError(t, err)
+		for _, page := range pages {
+			name := filepath.Base(page)
+			if name != "README.md" && name != filepath.Base(c.from) && !strings.Contains(text(c.from), c.prefix+name) {
+				t.Errorf("%s has no link to %s", c.from, name)
+			}
+		}
+	}
+}
+
+// TestPublicPackages: docs/which.md leads to each package that programs import,
+// docs/stability.md says what each promises, and each has an example that
+// go doc shows and go test runs.
+func TestPublicPackages(t *testing.T) {
+	public := strings.Fields("uapi uapi/msgring uapi/qmux uapi/rdmanet uapi/registration uapi/rpc uapi/stats uapi/uapitest netlinkmgr")
+	other := strings.Fields("uapi/capi uapi/peercred")
+	examples := map[string]int{}
+	for _, s := range sources(t) {
+		if strings.HasPrefix(s.pkg, "uapi/") && strings.Count(s.pkg, "/") == 1 && !contains(public, s.pkg) && !contains(other, s.pkg) {
+			t.Errorf("%s is neither in the list of packages for programs, nor in that of the others", s.pkg)
+		}
+		for _, e := range doc.Examples(s.file) {
+			if s.test && (e.Output != "" || e.EmptyOutput) {
+				examples[s.pkg]++
+			}
+		}
+	}
+	for _, page := range []string{"docs/which.md", "docs/stability.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		require.NoError(t, err)
+		for _, pkg := range public {
+			require.Contains(t, string(text), "`"+pkg+"`", page)
+		}
+	}
+	for _, pkg := range public {
+		require.NotZero(t, examples[pkg], "%s has no example", pkg)
+	}
+}
+
+// TestDependencies: docs/design/dependencies.md says of each module that go.mod
+// requires what it is for, and of no other one.
+func TestDependencies(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/design/dependencies.md"))
+	require.NoError(t, err)
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	var required, told []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:require)?[\t ]+(\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1) {
+		required = append(required, m[1])
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| \\S.*\\|$").FindAllStringSubmatch(string(page), -1) {
+		told = append(told, m[1])
+	}
+	require.NotEmpty(t, required)
+	require.ElementsMatch(t, required, told)
+}
+
+// TestTopLevel: nothing else lies at the top of the repository. What a reader
+// of README.md left there, such as a capture, is not of the repository, if git
+// can tell.
 func TestTopLevel(t *testing.T) {
 	allowed := strings.Fields("go.mod go.sum README.md ARCHITECTURE.md LICENSE uapi kshim rnic netlinkmgr tools vm tests docs .ci .git .gitignore")
 	entries, err := os.ReadDir(root)

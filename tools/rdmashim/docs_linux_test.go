@@ -39,7 +39,7 @@ func (b docBlock) String() string { return fmt.Sprintf("docs/%s:%d", b.page, b.l
 var docFence = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 
 // docElsewhere has the commands that do not end by themselves, or take long,
-// and the tests that run them.
+// and the tests that run them: a function of a file, or a line of a script.
 var docElsewhere = map[string]string{
 	"rdmashim perf suite --rounds 1 --run 'WRITE 1 MiB|64 B ping'":      "tools/rdmashim/perf_suite_test.go:TestPerfSuite",
 	"rdmashim perf suite --rounds 5 --run '^registration' --markdown":   "tools/rdmashim/perf_suite_test.go:TestPerfSuiteTransports",
@@ -63,6 +63,17 @@ var docElsewhere = map[string]string{
 	"rdmashim sample counter client --loss 5%":                      "tools/rdmashim/sample/command_test.go:TestCounter",
 	"rdmashim sample counter client --chaos":                        "tools/rdmashim/sample/command_test.go:TestCounter",
 	"rdmashim sample counter client --kill":                         "tools/rdmashim/sample/command_test.go:TestCounter",
+
+	"./tools/test":                         ".ci/run:exec ./tools/test",
+	"./tools/test --no-install ./rnic/...": "tools/test:--no-install) install=no",
+	"./tools/test --all":                   "tools/test:all=${CI:-false}",
+	"go tool -modfile=tools/check.mod staticcheck -tags guest ./...": "tools/test:go tool -modfile=tools/check.mod staticcheck -tags guest ./...",
+	"go tool -modfile=tools/check.mod deadcode -test ./...":          "tools/check.mod:golang.org/x/tools/cmd/deadcode",
+	"tools/bench --run 'Write/1MiB'":                                 "tools/rdmashim/bench_linux_test.go:TestBenchRows",
+	"go test -run - -bench . ./tools/rdmashim/perf/rawudp":           "tools/bench:./tools/rdmashim/perf/rawudp",
+	"git tag -a v0.1.0 -m 'rdmashim 0.1.0'":                          "tools/rdmashim/version_test.go:TestVersionOfTag",
+	"go build -o rdmashim ./tools/rdmashim":                          "tools/rdmashim/version_test.go:TestVersionOfTag",
+	"./rdmashim version":                                             "tools/rdmashim/version_test.go:TestVersionOfTag",
 
 	"rdmashim qmux server":                 "tools/rdmashim/qmux/client_test.go:TestClient",
 	"rdmashim qmux client":                 "tools/rdmashim/qmux/client_test.go:TestClient",
@@ -234,7 +245,10 @@ func ranElsewhere(t *testing.T, b docBlock) {
 		test := docElsewhere[line]
 		require.NotEmpty(t, test, "%s: no test is known to run: %s", b, line)
 		file, name, _ := strings.Cut(test, ":")
-		require.Contains(t, string(readFile(t, filepath.Join(repository, file))), "\nfunc "+name+"(t *testing.T)", "%s: %s", b, line)
+		if strings.HasSuffix(file, "_test.go") {
+			name = "\nfunc " + name + "(t *testing.T)"
+		} // else a script, which has that line
+		require.Contains(t, string(readFile(t, filepath.Join(repository, file))), name, "%s: %s", b, line)
 	}
 }
 
