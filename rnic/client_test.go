@@ -317,7 +317,6 @@ type pairOptions struct {
 	attrs  attrs
 	faults link.Faults
 	size   int
-	seed   uint64
 	tap    func(link.Link) link.Link // around the first device's link
 }
 

@@ -3,7 +3,6 @@ package rnic
 import (
 	"errors"
 	"net/netip"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -79,7 +78,6 @@ func TestLoopback(t *testing.T) {
 type failing struct {
 	*fixed
 	err  error
-	once sync.Once
 	down chan struct{}
 }
 

@@ -44,13 +44,13 @@ func Compiler() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("C programs need a C compiler once, and there is none: apt-get install gcc libc6-dev (dnf: gcc glibc-devel)")
+	return "", errors.New("no C compiler, which C programs need once: apt-get install gcc libc6-dev (dnf: gcc glibc-devel)")
 }
 
 // sourceDir finds the sources that this program was built from.
 func sourceDir() (string, error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return "", errors.New("C programs need the go command once, and there is none: install Go and put it on PATH")
+		return "", errors.New("no go command, which C programs need once: install Go and put it on PATH")
 	}
 	if _, file, _, ok := runtime.Caller(0); ok {
 		root := filepath.Join(filepath.Dir(file), "..", "..")

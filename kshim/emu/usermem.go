@@ -137,11 +137,12 @@ func (m *UserMemory) put(p *pinnedRange) {
 // copyOut copies src to user memory, copy_to_user; dst may be longer, its rest
 // is left alone. As the kernel's own writes, it is invisible to the race
 // detector: a client may share one response buffer among calls whose responses
-// it does not read. (A loop, because copy is instrumented in any case.)
+// it does not read.
 //
 //go:norace
 func copyOut(dst, src []byte) (err error) {
 	defer faulted(&err, debug.SetPanicOnFault(true))
+	//lint:ignore S1001 copy is instrumented in any case
 	for i := range src {
 		dst[i] = src[i]
 	}
@@ -164,6 +165,7 @@ func zeroOut(dst []byte) (err error) {
 //go:norace
 func copyIn(dst, src []byte) (err error) {
 	defer faulted(&err, debug.SetPanicOnFault(true))
+	//lint:ignore S1001 copy is instrumented in any case
 	for i := range src {
 		dst[i] = src[i]
 	}

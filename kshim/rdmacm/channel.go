@@ -164,7 +164,8 @@ func (c *Channel) leave(id *ID) {
 	c.mu.Lock()
 	delete(c.ids, id.uid)
 	c.mu.Unlock()
-	c.fetch.Lock() // events fetched for it are dispatched now
+	c.fetch.Lock()
+	//lint:ignore SA2001 events that were fetched for it are dispatched now
 	c.fetch.Unlock()
 }
 

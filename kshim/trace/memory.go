@@ -72,6 +72,7 @@ func copied(src []byte) (dst []byte, ok bool) {
 		}
 	}(debug.SetPanicOnFault(true))
 	dst = make([]byte, len(src))
+	//lint:ignore S1001 copy is instrumented in any case
 	for i := range src {
 		dst[i] = src[i]
 	}

@@ -12,10 +12,10 @@ import (
 // Asking for the driver: an ioctl that names a wrong driver is EINVAL, and one
 // that names the right one and a method that does not exist EPROTONOSUPPORT
 // (uverbs_ioctl.c:ib_uverbs_cmd_verbs). Neither does anything.
-const (
-	noMethod   abi.MethodID = 0xfff
-	maxDrivers              = 64 // far more than enum rdma_driver_id has
-)
+const noMethod abi.MethodID = 0xfff
+
+// maxDrivers is far more than enum rdma_driver_id has.
+const maxDrivers = 64
 
 // askDriver asks a device file which driver is behind it; DriverUnknown if the
 // kernel does not say.

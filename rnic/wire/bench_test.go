@@ -37,7 +37,7 @@ func TestNoAllocation(t *testing.T) {
 		var q wire.Packet
 		allocs := testing.AllocsPerRun(100, func() {
 			head := p.AppendHeaders(buf)
-			head = wire.AppendICRC(head, fl.ICRC(0, head, p.Payload, wire.Pad(p.Pad)))
+			_ = wire.AppendICRC(head, fl.ICRC(0, head, p.Payload, wire.Pad(p.Pad)))
 			_ = p.Append(buf)
 			if id, ok := fl.Verify(whole); !ok || id != 1234 || !fl.Check(whole, id) {
 				panic("own CRC refused")

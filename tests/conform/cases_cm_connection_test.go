@@ -293,8 +293,8 @@ var cmConnectionTests = []test{
 			{"connected", (*cmPair).connect, false}, {"connected", (*cmPair).connect, true},
 		} {
 			p := stage.make(r.cmPair())
-			id, other := p.active, p.a
-			if other = p.b; stage.passive {
+			id, other := p.active, p.b
+			if stage.passive {
 				id, other = p.passive, p.a
 			}
 			_, err := id.destroy()

@@ -221,7 +221,6 @@ type rawQP struct {
 	send, recv *ring.Producer
 	mr         abi.RegMRResp
 	at         uint64 // of the region
-	path       abi.QPDest
 }
 
 func (w *raw) tryQP(req abi.CreateQP) (resp abi.CreateQPResp, uhw abi.RXECreateQPResp, err error) {

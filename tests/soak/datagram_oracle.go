@@ -54,7 +54,7 @@ func (e *datagramEnd) pump() error {
 		e.batch.Reset()
 		more = e.Transmit(e.run.world.Now(), e.batch)
 		if more && len(e.batch.Packets) == 0 {
-			return errors.New("Transmit promises more and writes nothing")
+			return errors.New("a Transmit promises more and writes nothing")
 		}
 		for i := range e.batch.Packets {
 			if err := e.checkPacket(&e.batch.Packets[i]); err != nil {

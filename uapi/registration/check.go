@@ -8,7 +8,7 @@ import (
 // check refuses a configuration with which no connection can be made.
 func (c *Config) check() error {
 	wrong := func(errno syscall.Errno, text string) error {
-		return fmt.Errorf("Config%s: %w", text, errno)
+		return fmt.Errorf("%s: %w", "Config"+text, errno)
 	}
 	switch {
 	case c.Transport == nil:

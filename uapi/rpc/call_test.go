@@ -44,6 +44,7 @@ func TestOptions(t *testing.T) {
 		"identity":   {grpc.UseCompressor(encoding.Identity), codes.OK, ""},
 		"authority":  {grpc.CallAuthority("x"), codes.Unimplemented, "authority"},
 		"subtype":    {grpc.CallContentSubtype("nothing"), codes.Unimplemented, "nothing"},
+		//lint:ignore SA1019 programs may use it, and are refused
 		"old codec":  {grpc.CallCustomCodec(nil), codes.Unimplemented, "CustomCodecCallOption"},
 		"secure":     {grpc.PerRPCCredentials(token{secure: true}), codes.Unauthenticated, "transport security"},
 		"no token":   {grpc.PerRPCCredentials(token{err: errors.New("expired")}), codes.Unauthenticated, "expired"},

@@ -17,9 +17,11 @@ var (
 	// client for the session's lifetime. The call was executed once or not at
 	// all. Its status is UNAVAILABLE, which interceptors that retry repeat: a
 	// call that is not idempotent must be left out of theirs, or asked for.
+	//lint:ignore ST1012 a fate, which FateOf gives, and no error of a call
 	FateUnknown = errors.New("the call was executed once or not at all")
 	// FateExecuted: the call was executed, and its answer dropped for want of
 	// room. Its status is DATA_LOSS. Making it again executes it again.
+	//lint:ignore ST1012 as above
 	FateExecuted = errors.New("the call was executed and its answer is lost")
 )
 

@@ -164,7 +164,7 @@ func validEntry(key, value string) error {
 	for i := range len(key) {
 		c := key[i]
 		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
-			return fmt.Errorf("key %q has other bytes than 0-9 a-z - _ .", key)
+			return fmt.Errorf("key %q has other bytes than 0-9 a-z . - and _", key)
 		}
 	}
 	if len(value) > maxMetadata {

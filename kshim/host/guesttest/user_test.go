@@ -37,9 +37,10 @@ func user() int {
 	var err error
 	switch what := os.Getenv(asUser); what {
 	case "hold":
-		_, err = hold()
-		fmt.Println("holding")
-		select {}
+		if _, err = hold(); err == nil {
+			fmt.Println("holding")
+			select {}
+		}
 	case "write":
 		err = userWrites()
 	case "open":

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -345,7 +344,6 @@ func TestFullDiskAtTheEnd(t *testing.T) {
 // stuck is a file that takes nothing until it is closed.
 type stuck struct {
 	open chan struct{}
-	once sync.Once
 	bytes.Buffer
 }
 

@@ -27,8 +27,8 @@ func (d *dumper) qmuxAt(path string, stdin io.Reader) error {
 	return inCapture(path, d.qmuxIn(f))
 }
 
-// enough ends a dump behind --count records.
-var enough = errors.New("enough")
+// errEnough ends a dump behind --count records.
+var errEnough = errors.New("errEnough")
 
 // qmuxIn shows a capture, or the bytes that one side sent if they begin as
 // those do.
@@ -41,7 +41,7 @@ func (d *dumper) qmuxIn(in io.Reader) (err error) {
 	}
 	d.out = bufio.NewWriterSize(d.stdout, 64<<10)
 	asJSON := json.NewEncoder(d.out)
-	var failed error // of the output, or enough
+	var failed error // of the output, or errEnough
 	t := qmux.New(func(l *qmux.Line) {
 		if failed != nil {
 			return
@@ -56,7 +56,7 @@ func (d *dumper) qmuxIn(in io.Reader) (err error) {
 			failed = d.out.Flush()
 		}
 		if d.passed++; failed == nil && d.passed == d.o.count {
-			failed = enough
+			failed = errEnough
 		}
 	})
 	if ok, _ := wire.Opens(first); ok && len(first) > 0 {
@@ -68,7 +68,7 @@ func (d *dumper) qmuxIn(in io.Reader) (err error) {
 	if t.Lost > 0 {
 		fmt.Fprintf(d.stderr, "rdmashim: %d directions are not shown: too many connections\n", t.Lost)
 	}
-	if failed == enough {
+	if failed == errEnough {
 		failed = nil
 	}
 	return errors.Join(err, failed, d.out.Flush())

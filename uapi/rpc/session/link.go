@@ -89,8 +89,7 @@ func wake(c chan struct{}) {
 func (x *link) converse(life context.Context) (err error) {
 	unhook := context.AfterFunc(life, x.cut)
 	heard := make(chan struct{})
-	var hear func()
-	hear = func() {
+	hear := func() {
 		ended, reads := x.read()
 		if !reads {
 			return

@@ -163,7 +163,7 @@ func (s *Server) Serve(l *uapi.Listener) error {
 		switch {
 		case s.accept.Err() != nil:
 			if err == nil {
-				err = request.Reject(0, nil)
+				_ = request.Reject(0, nil)
 			}
 			return nil
 		case err != nil:

@@ -42,9 +42,6 @@ const (
 
 	// socketBuffer in bytes lets a burst of a whole window wait for the bridge.
 	socketBuffer = 16 << 20
-	// slack in nanoseconds is how much later than asked for the kernel may end
-	// a wait; it would be 50 µs.
-	slack = 1000
 	// readBurst is how many frames are read before those that are due leave.
 	readBurst = 32
 )
