@@ -42,8 +42,8 @@ func TestStreamSharesSends(t *testing.T) {
 				}
 				sends := int(links[0].sends.Load())
 				require.LessOrEqual(t, sends, (bursts-1)*burst/4) // the median is a fifteenth, with -race, which schedules at random
-				// After a poll nobody looks at the link for a millisecond: a probe may
-				// be quicker.
+				// After a poll nobody looks at the link for a millisecond: a
+				// probe may be quicker.
 				require.LessOrEqual(t, a.counter(t, "retransmitted_pkts"), uint64(bursts))
 				a.Close()
 				b.Close()
