@@ -13,9 +13,12 @@ import (
 // that all of it is flushed. Preconditions: d.mu is held.
 func (q *QP) complete() {
 	d := q.d
-	if q.engine.State() == abi.QPSErr && q.pull(d.now()) {
-		d.senders.push(q) // there is more: when it is the worker's turn
-		d.wakeWorker()
+	if q.engine.State() == abi.QPSErr {
+		q.recall() // before their owner hears that they are flushed
+		if q.pull(d.now()) {
+			d.senders.push(q) // there is more: when it is the worker's turn
+			d.wakeWorker()
+		}
 	}
 	for {
 		n := q.engine.Completions(d.done)

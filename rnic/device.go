@@ -222,6 +222,9 @@ func (d *Device) Close() error {
 	err := d.link.Close()
 	d.procs.Wait()
 	d.endWaits()
+	d.rx.Lock()
+	_, _ = d.link.Recv(d.rx.in) // nothing of the last batch is in use any more
+	d.rx.Unlock()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}

@@ -50,7 +50,8 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		return fmt.Errorf("rnic: modify: %w", err)
 	}
 	if mask&abi.QPMaskAV != 0 {
-		q.source, q.near = sourceOf(attr.Peer, &a.Dest), near
+		q.source = sourceOf(attr.Peer, &a.Dest)
+		q.lends(near)
 	}
 	if to == abi.QPSReset {
 		q.reset()
@@ -76,7 +77,8 @@ func (q *QP) reset() {
 	q.recv.Reset()
 	q.taken, q.broken = 0, false
 	q.attr = q.initial
-	q.source, q.near = source{}, 0
+	q.source = source{}
+	q.lends(0)
 }
 
 // attributes checks the fields that concern the port, and translates the rest.

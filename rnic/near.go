@@ -6,6 +6,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/mem"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -52,6 +53,43 @@ func (q *QP) transmit(now engine.Time) (more bool) {
 		}
 	}
 	return more
+}
+
+// lease lets packets to near devices lend a region's memory, where it can be
+// lent.
+func (d *Device) lease(r *mem.Region, memory []byte) {
+	r.SetLease(nil)
+	if d.near != nil {
+		r.SetLease(d.near.Lease(memory))
+	}
+}
+
+// recall ends a lease, or none.
+func (d *Device) recall(l *wire.Lease) {
+	if l != nil {
+		d.near.Recall(l)
+	}
+}
+
+// lends lets a queue pair lend payloads to its peer, a near device, or 0.
+func (q *QP) lends(near uint64) {
+	q.recall()
+	q.near = near
+	if rc, ok := q.engine.(*engine.QP); ok && near != 0 {
+		q.lease = new(wire.Lease)
+		rc.SetLease(q.lease)
+	}
+}
+
+// recall takes back what the queue pair has lent: its requests are about to be
+// flushed or forgotten.
+func (q *QP) recall() {
+	if q.lease == nil {
+		return
+	}
+	q.engine.(*engine.QP).SetLease(nil)
+	q.d.near.Recall(q.lease)
+	q.lease = nil
 }
 
 const (

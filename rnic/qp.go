@@ -51,6 +51,7 @@ type QP struct {
 	turns   uint64      // times that it was asked for packets
 	source  source      // where its peer's packets come from
 	near    uint64      // the peer's device, if it was met on this host (link.Near)
+	lease   *wire.Lease // by which it lends payloads; nil: by none
 	guesses uint64      // access NAKs of the engine that watchGuesses has seen
 	waited  bool        // the logger was told of the wait for a receive that goes on
 	slot    int         // place in d.timers, or notInHeap
@@ -172,6 +173,7 @@ func (q *QP) Destroy() error {
 	q.gone = true
 	// It takes nothing of its path any more. Permitted from every state.
 	_ = q.engine.Modify(d.now(), abi.QPSReset, &engine.Attr{}, 0)
+	q.recall()
 	q.bell.Store(false)
 	delete(d.qps, q.num)
 	for group := range d.groups {

@@ -46,13 +46,23 @@ func (d *Device) receive() (int, error) {
 func (r *receiver) parse(n int) {
 	r.good = r.good[:0]
 	for i := range n {
-		if err := r.parsed[i].Parse(r.in[i].Head); err == nil {
+		if err := r.parseOne(i); err == nil {
 			r.good = append(r.good, i)
 		} else {
 			e, _ := err.(wire.Error)
 			r.bad[e]++
 		}
 	}
+}
+
+func (r *receiver) parseOne(i int) error {
+	in, p := &r.in[i], &r.parsed[i]
+	if in.Payload == nil {
+		return p.Parse(in.Head)
+	}
+	err := p.ParseApart(in.Head, in.Payload)
+	p.Pull = in.Pull
+	return err
 }
 
 // acknowledgementsFirst puts an ACK before the request that it rode with: so a

@@ -72,6 +72,7 @@ func (d *Device) RegMR(pd driver.PD, memory driver.Memory, iova uint64, access a
 	if err != nil {
 		return nil, fmt.Errorf("rnic: device %s: %w", d.name, err)
 	}
+	d.lease(r, memory)
 	return &region{d, r}, nil
 }
 
@@ -80,12 +81,14 @@ func (m *region) LKey() uint32 { return m.r.Key() }
 func (m *region) RKey() uint32 { return m.r.Key() }
 
 // Dereg implements driver.MR. The engine touches user memory under the device's
-// lock only, so with the lock held and the key gone nothing does any more.
+// lock only, so with the lock held and the key gone nothing does any more, but
+// for what was lent.
 func (m *region) Dereg() error {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	if err := m.d.regions.Deregister(m.r.Key()); err != nil {
 		return fmt.Errorf("rnic: device %s: deregister key %#x: %w: %w", m.d.name, m.r.Key(), err, syscall.EINVAL)
 	}
+	m.d.recall(m.r.Lease())
 	return nil
 }

@@ -35,5 +35,9 @@ func (m *region) Rereg(r *driver.Rereg) error {
 	if err := m.d.regions.Reregister(m.r.Key(), c); err != nil {
 		return fmt.Errorf("rnic: device %s: change key %#x: %w", m.d.name, m.r.Key(), err)
 	}
+	if c.Mem != nil {
+		m.d.recall(m.r.Lease())
+		m.d.lease(m.r, c.Mem)
+	}
 	return nil
 }

@@ -138,6 +138,7 @@ type QP struct {
 	soft    bool        // the last such packet was selective
 	genuine bool        // of the packet of the last Receive, see Genuine
 	out     wire.Packet // the packet being written
+	lease   *wire.Lease // to lend payloads by; nil: they are copied
 }
 
 // Num is the queue pair's number.

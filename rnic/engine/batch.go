@@ -72,5 +72,13 @@ func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
 	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head, Payload: payload})
 }
 
+// lent says that the payload of the packet that was added last is not the
+// batch's, which has its room again.
+func (b *Batch) lent(l wire.Loan) {
+	p := b.last()
+	p.Loan = l
+	b.used -= (len(p.Payload) + 63) &^ 63
+}
+
 // last is the packet that was added last.
 func (b *Batch) last() *wire.Datagram { return &b.Packets[len(b.Packets)-1] }

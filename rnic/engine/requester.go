@@ -211,15 +211,17 @@ func (q *QP) sendData(now Time, b *Batch, w *sendWR) bool {
 // writeData writes the packet nxt of a SEND or WRITE: n bytes from off on.
 func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	s := q.req.nxt
-	payload := b.payload(n)
+	payload, loan := q.lend(w, off, n)
 	var sum crc.Sum
-	var err error
-	if w.flags&abi.SendInline != 0 {
-		copy(payload, w.inline[off:])
-	} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
-		w.status = abi.WCLocProtErr
-		q.failLocal()
-		return false
+	if payload == nil {
+		var err error
+		if payload = b.payload(n); w.flags&abi.SendInline != 0 {
+			copy(payload, w.inline[off:])
+		} else if sum, err = q.cfg.Regions.Gather(q.cfg.PD, w.sge, off, payload); err != nil {
+			w.status = abi.WCLocProtErr
+			q.failLocal()
+			return false
+		}
 	}
 	pos, suffix, last := position(s == w.first, s+1 == w.end), wire.Plain, s+1 == w.end
 	if last {
@@ -236,6 +238,9 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 	p.AckReq = last || q.req.probe || q.req.since >= q.askAfter()
 	q.emit(now, b, payload, 1)
 	b.last().Sum = sum
+	if loan.Lent() {
+		b.lent(loan)
+	}
 	return true
 }
 

@@ -117,8 +117,12 @@ func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 // carryOut checks and carries out the request at next, and reports whether it
 // passed.
 func (q *QP) carryOut(now Time, p *wire.Packet) bool {
+	if !p.Claim() {
+		return false
+	}
 	for _, check := range requestChecks {
 		if e := check(q, p); e.refuses() {
+			p.Settle()
 			q.refuse(e)
 			return false
 		}

@@ -189,10 +189,14 @@ func (q *QP) checkRKey(p *wire.Packet) refusal {
 	return refusal{}
 }
 
-// takeReceive takes the oldest receive. Without one the answer is RNR; a
-// malformed one ends the queue pair.
+// takeReceive takes the oldest receive, unless one was left by a message that
+// was dropped, or whose payload was taken back. Without one the answer is RNR;
+// a malformed one ends the queue pair.
 func (q *QP) takeReceive() refusal {
 	r := &q.rsp
+	if r.holds {
+		return refusal{}
+	}
 	r.recv.ID, r.recv.SGE, r.recv.Err = 0, r.recv.SGE[:0], nil
 	if q.cfg.Receives == nil || !q.cfg.Receives.NextReceive(&r.recv) {
 		return refusal{wire.SyndromeRNR(q.attr.MinRNRTimer), abi.WCWRFlushErr}

@@ -28,7 +28,11 @@ func (q *QP) execute(p *wire.Packet) {
 func (q *QP) executeSend(p *wire.Packet) {
 	r := &q.rsp
 	last := p.Opcode.EndsMessage()
-	if q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, p.Payload, last) != nil {
+	err := q.cfg.Regions.Scatter(q.cfg.PD, r.recv.SGE, r.done, p.Payload, last)
+	if !p.Settle() {
+		return
+	}
+	if err != nil {
 		q.refuse(localProtError)
 		return
 	}
@@ -59,7 +63,11 @@ func (q *QP) failInvalidate(p *wire.Packet) {
 func (q *QP) executeWrite(p *wire.Packet) {
 	r := &q.rsp
 	last := p.Opcode.EndsMessage()
-	switch err := q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, p.Payload, last); err {
+	err := q.cfg.Regions.Write(q.cfg.PD, r.remote.RKey, r.remote.VA+r.done, p.Payload, last)
+	if !p.Settle() {
+		return
+	}
+	switch err {
 	case nil:
 	case mem.ErrFault: // the key is right, the memory is gone (IBA 9.7.5.2.6)
 		q.refuse(remoteOpError)

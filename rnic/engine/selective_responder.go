@@ -13,7 +13,17 @@ func (q *QP) stashRequest(now Time, s seq, p *wire.Packet) bool {
 	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.takes() || r.refused && r.nak.syndrome.IsRNR() {
 		return false
 	}
-	if !r.stash.put(q.cfg.Stash, q.path, r.next, q.reach(), s, p) {
+	if !p.Claim() {
+		return false
+	}
+	kept := r.stash.put(q.cfg.Stash, q.path, r.next, q.reach(), s, p)
+	if !p.Settle() {
+		if h := r.stash.take(s); h != nil {
+			q.cfg.Stash.release(h)
+		}
+		return false
+	}
+	if !kept {
 		return false
 	}
 	q.noteMarks(now, p)
@@ -201,7 +211,7 @@ func (m *Stash) get(p *wire.Packet, of *path) *kept {
 	h := m.take()
 	h.p, h.of = *p, of
 	h.room = append(h.room[:0], p.Payload...)
-	h.p.Payload = h.room
+	h.p.Payload, h.p.Pull = h.room, nil
 	m.used += blocks(h.room)
 	if of != nil {
 		of.kept += blocks(h.room)

@@ -152,7 +152,7 @@ func (q *Unreliable) check(p *wire.Packet) refusal {
 	if e := q.checkOperation(p); e.refuses() {
 		return e
 	}
-	if op := p.Opcode; (op.IsSend() && op.StartsMessage() || op.IsWrite() && op.HasImm()) && !q.rsp.holds {
+	if op := p.Opcode; op.IsSend() && op.StartsMessage() || op.IsWrite() && op.HasImm() {
 		if e := q.takeReceive(); e.refuses() {
 			return e
 		}

@@ -1,6 +1,10 @@
 package link
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
 
 // Near is a Link that reaches devices of the same host by a way of its own.
 type Near interface {
@@ -11,6 +15,13 @@ type Near interface {
 	// Packets to a device that was met take the near way, but for those marked
 	// Far.
 	Meet(peer netip.AddrPort) (device uint64)
+	// Lease returns a lease by which packets to devices that were met may lend
+	// mem, registered memory; nil for memory that may not be lent.
+	Lease(mem []byte) *wire.Lease
+	// Recall ends a lease. When it returns nobody reads what was lent by it any
+	// more: packets that no peer has read are lost, and a peer that reads is
+	// waited for, 100 ms at most; then its device counts as gone.
+	Recall(*wire.Lease)
 	// Reaches reports whether packets to a device that was met still take the
 	// near way.
 	Reaches(device uint64) bool

@@ -18,9 +18,13 @@ func (f *faulty) copy(p *Packet, at time.Time) *parcel {
 		q = new(parcel)
 	}
 	q.at = at
-	q.buf = append(append(q.buf[:0], p.Head...), p.Payload...)
-	q.pkt = Packet{Peer: p.Peer, Head: q.buf[:len(p.Head)], Flip: p.Flip, Far: p.Far}
-	if len(p.Payload) > 0 {
+	q.buf = append(q.buf[:0], p.Head...)
+	q.pkt = Packet{Peer: p.Peer, Flip: p.Flip, Far: p.Far, Payload: p.Payload, Loan: p.Loan}
+	if !p.Loan.Lent() { // what is lent stays where it is, while the loan lasts
+		q.buf = append(q.buf, p.Payload...)
+	}
+	q.pkt.Head = q.buf[:len(p.Head):len(p.Head)]
+	if len(p.Payload) > 0 && !p.Loan.Lent() {
 		q.pkt.Payload = q.buf[len(p.Head):]
 	}
 	return q

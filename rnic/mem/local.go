@@ -3,6 +3,7 @@ package mem
 import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/crc"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // ListLength is the number of bytes of a scatter list.
@@ -52,6 +53,28 @@ func (t *Table) Gather(pd PD, list []SGE, off uint64, dst []byte) (sum crc.Sum, 
 		dst, off = dst[n:], 0
 	}
 	return sum, nil
+}
+
+// Lend gives the n bytes of the list from off on where they lie, if that is in
+// one region which may be lent, and the region's lease. The checks are those of
+// Gather.
+func (t *Table) Lend(pd PD, list []SGE, off, n uint64) (src []byte, loan wire.Loan) {
+	for i := range list {
+		s := &list[i]
+		if off >= uint64(s.Length) {
+			off -= uint64(s.Length)
+			continue
+		}
+		r := t.find(s.LKey)
+		if r == nil || r.lease == nil || r.pd != pd || n > uint64(s.Length)-off {
+			break
+		}
+		if src, err := r.window(s.Addr+off, n); err == nil {
+			return src, wire.Loan{Region: r.lease, At: s.Addr + off - r.iova}
+		}
+		break
+	}
+	return nil, wire.Loan{}
 }
 
 // Scatter copies src into the list, beginning off bytes into it. last says that

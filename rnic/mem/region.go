@@ -1,6 +1,9 @@
 package mem
 
-import "github.com/rdmashim/rdmashim/kshim/abi"
+import (
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
 
 // PD is a protection domain: regions and queue pairs of different domains
 // cannot be used together (IBA 10.2.3).
@@ -21,8 +24,15 @@ type Region struct {
 	mem       []byte
 	access    abi.AccessFlags
 	revocable bool
-	windows   int // bound to it
+	windows   int         // bound to it
+	lease     *wire.Lease // to lend the memory by; nil: it may not be lent
 }
+
+// SetLease lets Lend lend the region's memory, or with nil not any more.
+func (r *Region) SetLease(l *wire.Lease) { r.lease = l }
+
+// Lease is what SetLease set.
+func (r *Region) Lease() *wire.Lease { return r.lease }
 
 // Key is both the region's L_Key and its R_Key, as with rxe.
 func (r *Region) Key() uint32 { return r.key }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/rnic/crc"
 )
@@ -20,12 +21,21 @@ type Datagram struct {
 	Group netip.Addr
 
 	// Head holds the BTH and the extended headers. A received packet has
-	// everything up to the ICRC in Head (pad included) and no Payload.
+	// everything up to the ICRC in Head (pad included) and no Payload; or its
+	// headers alone, if it has one.
 	Head []byte
 
 	// Payload is the unpadded payload. The link pads it to a multiple of four
 	// bytes with zeros, as the BTH's pad count in Head says.
 	Payload []byte
+
+	// Loan says of a packet to be sent that Payload lies in a program's memory.
+	// Only a near way takes such packets.
+	Loan Loan
+
+	// Pull is the state of a received Payload that is still where the sender
+	// has it; nil for others.
+	Pull *atomic.Uint64
 
 	// Sum is Payload's, if it is known.
 	Sum crc.Sum

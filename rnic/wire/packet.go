@@ -1,5 +1,7 @@
 package wire
 
+import "sync/atomic"
+
 // CNPLen is the length of the reserved bytes, zero, that a congestion
 // notification has in place of extended headers (IBA A17).
 const CNPLen = 16
@@ -18,6 +20,10 @@ type Packet struct {
 	ImmDt        ImmDt
 	IETH         IETH
 	Payload      []byte // without pad
+
+	// Pull is the state of a Payload that lies where the sender has it, which
+	// is read between Claim and Settle; nil for others.
+	Pull *atomic.Uint64
 }
 
 // Parse takes apart b, the payload of a UDP datagram without the trailing ICRC.
@@ -29,27 +35,49 @@ type Packet struct {
 // connection: that is the responder's and the completer's check, with
 // [Opcode.HasPayload].
 func (p *Packet) Parse(b []byte) error {
-	*p = Packet{}
-	if err := p.BTH.Parse(b); err != nil {
+	n, err := p.parseHeaders(b)
+	if err != nil {
 		return err
-	}
-	if p.TVer != 0 {
-		return ErrVersion
-	}
-	n := p.Opcode.HeaderLen()
-	if n == 0 {
-		return ErrOpcode
-	}
-	if len(b) < n {
-		return ErrShort
 	}
 	if len(b)%4 != 0 || int(p.Pad) > len(b)-n {
 		return ErrPad
 	}
-	p.parseExtended(b[BTHLen:n])
 	end := len(b) - int(p.Pad)
 	p.Payload = b[n:end:end]
 	return nil
+}
+
+// ParseApart is Parse for a payload, without pad, that does not lie behind its
+// headers.
+func (p *Packet) ParseApart(head, payload []byte) error {
+	n, err := p.parseHeaders(head)
+	if err != nil {
+		return err
+	}
+	if len(head) != n || p.Pad != PadLen(len(payload)) {
+		return ErrPad
+	}
+	p.Payload = payload
+	return nil
+}
+
+// parseHeaders reads the headers at the beginning of b, n bytes.
+func (p *Packet) parseHeaders(b []byte) (n int, err error) {
+	*p = Packet{}
+	if err := p.BTH.Parse(b); err != nil {
+		return 0, err
+	}
+	if p.TVer != 0 {
+		return 0, ErrVersion
+	}
+	if n = p.Opcode.HeaderLen(); n == 0 {
+		return 0, ErrOpcode
+	}
+	if len(b) < n {
+		return 0, ErrShort
+	}
+	p.parseExtended(b[BTHLen:n])
+	return n, nil
 }
 
 // parseExtended reads the opcode's extended headers. b is exactly as long as

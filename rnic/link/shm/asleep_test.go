@@ -116,8 +116,8 @@ func (s world) steps(n int, v variant) (out []world) {
 	return append(out, t)
 }
 
-// explore returns the number of states, and one that has lost a wake-up.
-func explore(n int, v variant) (states int, lost *world) {
+// exploreAsleep returns the number of states, and one that has lost a wake-up.
+func exploreAsleep(n int, v variant) (states int, lost *world) {
 	first := world{}
 	for i := range n {
 		first.left[i] = 2
@@ -142,7 +142,7 @@ func explore(n int, v variant) (states int, lost *world) {
 
 func TestAsleepExplored(t *testing.T) {
 	for n := 1; n <= mostProducers; n++ {
-		states, lost := explore(n, variant{})
+		states, lost := exploreAsleep(n, variant{})
 		require.Nil(t, lost, "%d producers", n)
 		t.Logf("%d producers: %d states", n, states)
 	}
@@ -152,7 +152,7 @@ func TestAsleepExplored(t *testing.T) {
 		{name: "asleep read before publishing", checkFirst: true},
 		{name: "no eventfd", noEvent: true},
 	} {
-		_, lost := explore(2, v)
+		_, lost := exploreAsleep(2, v)
 		require.NotNil(t, lost, v.name)
 	}
 }

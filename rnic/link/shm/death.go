@@ -22,8 +22,12 @@ func (l *Link) died(d *device) {
 	l.leaveOut(d)
 	l.tx.Unlock()
 	l.rx.Lock()
+	if d.in != nil {
+		d.in.hang() // this device may be the one that gave the other up
+	}
 	l.leaveIn(d)
 	l.rx.Unlock()
+	l.Interrupt() // a Recv unmaps what is in use still
 }
 
 // shun leaves the ring to a device that does not read it any more, and does not

@@ -38,10 +38,9 @@ func requireHeld(t *testing.T, want holds, l *Link) {
 	}
 	// A dialer that has gone may not be accepted yet: one look has to see all.
 	var now holds
-	var rings int32
-	var sockets int
+	var rings, sockets int
 	until(func() bool {
-		rings, sockets, now = l.ins.Load()+l.outs.Load(), conns(), held(t)
+		rings, sockets, now = l.ringsLeft(), conns(), held(t)
 		return rings == 0 && sockets == 0 && now == want
 	})
 	require.Zero(t, rings)

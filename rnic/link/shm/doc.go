@@ -10,10 +10,12 @@
 // A packet flows:
 //
 //	Send     finds the near device at the packet's address, copies the packet
-//	         into its ring, publishes the batch, and writes the peer's eventfd
-//	         if the peer is asleep
-//	Recv     copies the records of each ring out, checks them, and hands them
-//	         on; looks at the socket once in a while (recv.go)
+//	         into its ring, or says there where its payload lies (loan.go),
+//	         publishes the batch, and writes the peer's eventfd if the peer is
+//	         asleep
+//	Recv     copies the headers of each ring's records out, checks them, and
+//	         hands them on, with payloads where they lie; looks at the socket
+//	         once in a while (recv.go)
 //	Wait     sets the rings' asleep words, looks once more, and sleeps in the
 //	         other link's Wait, which watches the eventfd too
 //
@@ -26,6 +28,6 @@
 // a tap is shown. A full ring drops, as a socket's buffer does.
 //
 // A ring is bytes from outside (ring.go): the peer's index is read once and
-// checked, a record is copied out before it is looked at. What breaks the rules
-// ends the ring, and its packets go by the other link.
+// checked, what is looked at is copied out before. What breaks the rules ends
+// the ring, and its packets go by the other link.
 package shm

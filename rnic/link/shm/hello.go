@@ -31,7 +31,7 @@ type nonce [16]byte
 
 const (
 	helloMagic   = "rdmashim"
-	helloVersion = 1
+	helloVersion = 2
 	helloLen     = 48
 
 	ready  byte = 'R' // the dialer has mapped the ring

@@ -43,12 +43,14 @@ type Link struct {
 	closed  bool                         // guarded by mu
 	procs   sync.WaitGroup
 
-	outs, ins atomic.Int32 // rings there are
-	tx        sender
-	rx        receiver
-	count     struct {
+	ins   atomic.Int32 // rings that there are to be read
+	met   atomic.Bool  // a device was met
+	tx    sender
+	rx    receiver
+	count struct {
 		sent, sentBytes, received, receivedBytes atomic.Uint64
 		full, broken, icrc, fallback, deaths     atomic.Uint64
+		refBytes, pulledBytes, recalled          atomic.Uint64
 	}
 }
 
@@ -97,6 +99,10 @@ func (l *Link) SetTap(t link.Tap) {
 //
 //	shm_sent_pkts, _bytes  packets that were put into rings, and their payload
 //	shm_rcvd_pkts, _bytes  packets that were taken out of rings, likewise
+//	shm_ref_bytes          of shm_sent_bytes, those that were lent, not copied
+//	shm_pulled_bytes       of shm_rcvd_bytes, those that lay with the sender
+//	shm_recalled           packets that were lost because what they lent was
+//	                       taken back
 //	shm_peers              devices of this host that were met
 //	shm_deaths             of them, what hung up
 //	shm_fallback           devices of this host that could not be met: UDP
@@ -112,6 +118,9 @@ func (l *Link) Counters(dst []link.Counter) []link.Counter {
 		link.Counter{Name: "shm_sent_bytes", Value: c.sentBytes.Load()},
 		link.Counter{Name: "shm_rcvd_pkts", Value: c.received.Load()},
 		link.Counter{Name: "shm_rcvd_bytes", Value: c.receivedBytes.Load()},
+		link.Counter{Name: "shm_ref_bytes", Value: c.refBytes.Load()},
+		link.Counter{Name: "shm_pulled_bytes", Value: c.pulledBytes.Load()},
+		link.Counter{Name: "shm_recalled", Value: c.recalled.Load()},
 		link.Counter{Name: "shm_peers", Value: met},
 		link.Counter{Name: "shm_deaths", Value: c.deaths.Load()},
 		link.Counter{Name: "shm_fallback", Value: c.fallback.Load()},

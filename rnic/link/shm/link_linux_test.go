@@ -29,6 +29,15 @@ func listen(t *testing.T) *Link {
 	return l
 }
 
+// outsLeft and ringsLeft count the rings to be written, and all.
+func (l *Link) outsLeft() int {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	return len(l.tx.rings)
+}
+
+func (l *Link) ringsLeft() int { return l.outsLeft() + int(l.ins.Load()) }
+
 // until waits until it is so, or too long.
 func until(so func() bool) {
 	for end := time.Now().Add(long); !so() && time.Now().Before(end); {
@@ -181,8 +190,8 @@ func TestDeath(t *testing.T) {
 			t.Fatal("no death")
 		}
 		// The rings go behind that.
-		until(func() bool { return a.ins.Load()+a.outs.Load() == 0 })
-		require.Zero(t, a.ins.Load()+a.outs.Load())
+		until(func() bool { return a.ringsLeft() == 0 })
+		require.Zero(t, a.ringsLeft())
 	}
 	require.EqualValues(t, 20, counter(a, "shm_deaths"))
 }
@@ -206,7 +215,7 @@ func TestBrokenRing(t *testing.T) {
 		return b.ins.Load() == 0
 	})
 	require.EqualValues(t, 1, counter(b, "shm_broken"))
-	until(func() bool { return a.outs.Load() == 0 })
+	until(func() bool { return a.outsLeft() == 0 })
 	require.Zero(t, a.Meet(b.local), "it is left alone")
 	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("udp!"))}))
 	require.Equal(t, "udp!", string(receive(t, b, 1)[0]))

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/uapi/arena"
 )
 
 const (
@@ -34,6 +36,7 @@ type place struct {
 	event
 	listener *net.UnixListener
 	conns    map[*net.UnixConn]struct{} // guarded by Link.mu
+	stop     func()                     // ends the watch of arenas
 }
 
 // Wrap puts the rings beside l, whose Wait and Doze must be able to watch a
@@ -66,6 +69,7 @@ func Wrap(l link.Link, o Options) (*Link, error) {
 		s.place.listener.Close()
 		return nil, fmt.Errorf("shm: %w", err)
 	}
+	s.place.stop = arena.Watch(s.arenaGone)
 	s.procs.Go(s.accept)
 	return s, nil
 }
@@ -108,6 +112,15 @@ func (l *Link) begin(c *net.UnixConn, f func()) {
 	})
 }
 
+// beside runs f, which ends when the sockets are closed, in a goroutine.
+func (l *Link) beside(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.procs.Go(f)
+	}
+}
+
 // greet answers a dialer with a ring for what it sends, and looks after it.
 func (l *Link) greet(c *net.UnixConn) {
 	_ = c.SetDeadline(time.Now().Add(greeting))
@@ -126,7 +139,7 @@ func (l *Link) greet(c *net.UnixConn) {
 		l.warn("memory", "no shared memory for a device of this host, it is reached by UDP", "err", err)
 		return
 	}
-	in := &inbound{consumer: *newConsumer(mem), left: func() { say(c, broken) }, free: func() { _ = unix.Munmap(mem) }}
+	in := &inbound{consumer: *newConsumer(mem), left: func() { say(c, broken) }, free: func() { unmap(mem) }, hang: func() { c.Close() }, arenas: map[uint64][]byte{}}
 	in.sleep() // until the first Wait: a wake-up too many does no harm
 	err = sendHello(c, l.hello(), fd, l.place.fd)
 	unix.Close(fd)
@@ -144,7 +157,7 @@ func (l *Link) greet(c *net.UnixConn) {
 	}
 	l.Interrupt() // packets may be there, and their wake-up gone
 	_ = c.SetDeadline(time.Time{})
-	_, _ = c.Read(answer[:]) // the dialer says nothing more
+	l.attend(c, d, in)
 	l.died(d)
 }
 
@@ -223,13 +236,17 @@ func (l *Link) dial(peer netip.AddrPort) (*device, error) {
 		return nil, err
 	}
 	l.begin(c, func() {
-		var b [1]byte
+		var b [noteLen]byte
 		for {
 			n, err := c.Read(b[:])
 			if n == 0 || err != nil {
 				break
 			}
-			l.shun(d)
+			if b[0] == mapped {
+				l.mapped(d, binary.LittleEndian.Uint64(b[1:]))
+			} else {
+				l.shun(d)
+			}
 		}
 		l.died(d)
 	})
@@ -260,10 +277,17 @@ func (l *Link) introduce(c *net.UnixConn, peer netip.AddrPort, until time.Time) 
 		unix.Close(event)
 		return nil, err
 	}
-	o := &outbound{producer: *newProducer(mem), wake: func() { ringEvent(event) }, free: func() {
-		_ = unix.Munmap(mem)
-		unix.Close(event)
-	}}
+	o := &outbound{
+		producer: *newProducer(mem), arenas: map[uint64]bool{},
+		wake: func() { ringEvent(event) },
+		free: func() {
+			unmap(mem)
+			unix.Close(event)
+		},
+		hang: func() { c.Close() },
+		show: func(id uint64) { l.beside(func() { showArena(c, id) }) },
+		hide: func(id uint64) { l.beside(func() { sayOf(c, unmapArena, id) }) },
+	}
 	d := l.life(peer, h.nonce)
 	if d == nil {
 		err = net.ErrClosed
@@ -317,6 +341,7 @@ func (l *Link) Close() error {
 	l.meeting.Lock() // a Meet under way ends, with a ring or without
 	defer l.meeting.Unlock()
 	err := l.Link.Close()
+	l.place.stop()
 	l.place.listener.Close()
 	l.mu.Lock()
 	for c := range l.place.conns {

@@ -20,5 +20,7 @@ func Wrap(link.Link, Options) (*Link, error) {
 	return nil, fmt.Errorf("shm: not on this system: %w", syscall.ENOTSUP)
 }
 
+func unmap([]byte) {}
+
 // Meet implements link.Near.
 func (*Link) Meet(netip.AddrPort) uint64 { return 0 }

@@ -1,7 +1,9 @@
 package shm
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -66,6 +68,22 @@ func receiveHello(c *net.UnixConn, descriptors int) (h hello, fds []int, err err
 		return h, nil, err
 	}
 	return h, fds, nil
+}
+
+// receiveNote receives a message with the descriptors that came with it, which
+// the caller closes.
+func receiveNote(c *net.UnixConn) (b []byte, fds []int, err error) {
+	b, oob := make([]byte, noteLen+1), make([]byte, unix.CmsgSpace(4*4))
+	n, k, _, _, err := c.ReadMsgUnix(b, oob)
+	if err != nil || n == 0 {
+		return nil, nil, cmp.Or(err, io.EOF)
+	}
+	messages, _ := unix.ParseSocketControlMessage(oob[:k])
+	for i := range messages {
+		got, _ := unix.ParseUnixRights(&messages[i])
+		fds = append(fds, got...)
+	}
+	return b[:n], fds, nil
 }
 
 func closeAll(fds []int) {

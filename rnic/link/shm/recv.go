@@ -1,8 +1,11 @@
 package shm
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -27,6 +30,9 @@ type receiver struct {
 	turn    int         // guarded: the ring that is looked at first
 	buf     []byte      // guarded: what the last Recv handed out
 
+	inUse  atomic.Bool // what the last Recv handed out lies in rings or arenas
+	graves []func()    // guarded: unmap, when that is in use no more
+
 	sleepers int // guarded: goroutines in Wait and Doze
 
 	looks, hot int           // guarded: see socketEvery
@@ -36,20 +42,27 @@ type receiver struct {
 // inbound is the ring from a device.
 type inbound struct {
 	consumer
-	bad  error  // what it broke
-	left func() // tells the producer that nobody reads any more
-	free func() // unmaps
+	bad   error  // what it broke
+	left  func() // tells the producer that nobody reads any more
+	free  func() // unmaps
+	hang  func() // hangs up
+	inUse bool   // what the last Recv handed out lies in the ring, or where its sender has it
+
+	arenas map[uint64][]byte // of the producer, mapped for reading
 }
 
 // Recv takes packets from the rings, and from the socket when its turn has
 // come.
 func (l *Link) Recv(batch []link.Packet) (n int, err error) {
-	if l.ins.Load() == 0 {
+	r := &l.rx
+	if l.ins.Load() == 0 && !r.inUse.Load() {
 		return l.Link.Recv(batch)
 	}
-	r := &l.rx
 	r.Lock()
 	defer r.Unlock()
+	if r.used(); l.ins.Load() == 0 {
+		return l.Link.Recv(batch)
+	}
 	if r.looks++; r.looks%socketEvery == 0 || r.hot == 0 || time.Since(l.start)-r.socket >= socketAfter {
 		r.socket = time.Since(l.start)
 		// Half of the batch at most, so that neither waits for the other.
@@ -82,26 +95,146 @@ func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 	if r.buf == nil {
 		r.buf = make([]byte, 0, len(batch)*pathPacket+maxPacket)
 	}
+	var rec record
 	for n < len(batch) && len(r.buf)+maxPacket <= cap(r.buf) {
-		b, flags, ok, err := d.in.next(r.buf)
+		ok, err := d.in.next(&rec)
+		if err == nil && ok {
+			batch[n] = link.Packet{Peer: d.addr}
+			ok, err = l.open(d, &rec, &batch[n])
+		} else if err == nil {
+			break
+		}
 		if err != nil {
 			d.in.bad = err
 			return n
 		}
-		if !ok {
-			break
+		if ok {
+			l.count.received.Add(1)
+			n++
 		}
-		if b, ok = l.unseal(d, b, flags); !ok {
-			continue
-		}
-		l.count.received.Add(1)
-		l.count.receivedBytes.Add(payloadLen(b))
-		r.buf = r.buf[:len(r.buf)+len(b)]
-		batch[n] = link.Packet{Peer: d.addr, Head: b}
-		n++
 	}
-	d.in.release()
+	if !d.in.inUse {
+		d.in.release()
+	}
 	return n
+}
+
+// used follows the last Recv: what it handed out is in use no more.
+// Preconditions, here and below: the lock is held.
+func (r *receiver) used() {
+	if !r.inUse.Swap(false) {
+		return
+	}
+	for _, d := range r.devices {
+		if d.in.inUse {
+			d.in.inUse = false
+			d.in.release()
+		}
+	}
+	for i, f := range r.graves {
+		f()
+		r.graves[i] = nil
+	}
+	r.graves = r.graves[:0]
+}
+
+// bury calls f, which unmaps what may be in use, as soon as it is not.
+func (r *receiver) bury(f func()) {
+	if r.inUse.Load() {
+		r.graves = append(r.graves, f)
+	} else {
+		f()
+	}
+}
+
+// inPlace is the least record in bytes whose payload stays in the ring until
+// the next Recv.
+const inPlace = 512
+
+// open makes a packet of a record: ok is false for one that is lost. A payload
+// that is only ever copied stays where it is, the rest is copied out, since the
+// producer may still change it.
+func (l *Link) open(d *device, rec *record, p *link.Packet) (ok bool, err error) {
+	r := &l.rx
+	start := len(r.buf)
+	if rec.flags == referenced {
+		r.buf = rec.appendTo(r.buf)
+		return l.openRef(d, rec, r.buf[start:], p)
+	}
+	if rec.flags == 0 && l.tap == nil && rec.len() >= inPlace && len(rec.parts[1]) == 0 {
+		b := rec.parts[0]
+		r.buf = append(r.buf, b[:min(len(b), maxHeaders)]...)
+		if n, pad := split(r.buf[start:]); n > 0 && wire.PadLen(len(b)-n-pad) == uint8(pad) {
+			r.buf = r.buf[:start+n]
+			p.Head, p.Payload = r.buf[start:len(r.buf):len(r.buf)], b[n:len(b)-pad:len(b)-pad]
+			l.lies(d, p)
+			return true, nil
+		}
+		r.buf = r.buf[:start]
+	}
+	r.buf = rec.appendTo(r.buf)
+	b, ok := l.unseal(d, r.buf[start:len(r.buf):len(r.buf)], rec.flags)
+	if ok {
+		p.Head = b
+		l.count.receivedBytes.Add(payloadLen(b))
+	}
+	return ok, nil
+}
+
+// lies notes a packet whose payload is not the receiver's own.
+func (l *Link) lies(d *device, p *link.Packet) {
+	l.rx.inUse.Store(true)
+	d.in.inUse = true
+	l.count.receivedBytes.Add(uint64(len(p.Payload)))
+}
+
+// split returns the length of the headers and of the pad of a packet whose
+// payload no engine looks into; 0 of any other.
+func split(b []byte) (headers, pad int) {
+	var h wire.BTH
+	if h.Parse(b) != nil || h.Opcode.Service() != wire.ServiceRC {
+		return 0, 0
+	}
+	switch h.Opcode.Operation() {
+	case wire.OpSend, wire.OpWrite, wire.OpReadResponse:
+		return h.Opcode.HeaderLen(), int(h.Pad)
+	}
+	return 0, 0
+}
+
+// openRef is open for a payload in an arena of the producer.
+func (l *Link) openRef(d *device, rec *record, head []byte, p *link.Packet) (ok bool, err error) {
+	if rec.state.Load() == wire.Void {
+		return false, nil // its arena may have gone
+	}
+	mem := d.in.arenas[rec.arena]
+	n, pad := split(head)
+	if n != len(head) || rec.n == 0 || rec.n > wire.MaxPrivateMTU || rec.offset > uint64(len(mem)) || rec.n > uint64(len(mem))-rec.offset {
+		return false, fmt.Errorf("%w: %d bytes at %d of arena %d, which has %d", errRecord, rec.n, rec.offset, rec.arena, len(mem))
+	}
+	p.Head, p.Payload, p.Pull = head[:n:n], mem[rec.offset:][:rec.n:rec.n], rec.state
+	l.count.pulledBytes.Add(rec.n)
+	if l.tap == nil {
+		l.lies(d, p)
+		return true, nil
+	}
+	return l.pull(d, p, pad), nil
+}
+
+// pull copies a payload for the tap, which is shown whole packets.
+func (l *Link) pull(d *device, p *link.Packet, pad int) bool {
+	w := wire.Packet{Payload: p.Payload, Pull: p.Pull}
+	if !w.Claim() {
+		return false
+	}
+	b := append(append(bytes.Clone(p.Head), w.Payload...), zeros[:pad]...)
+	if !w.Settle() {
+		return false
+	}
+	b, ok := l.unseal(d, b, 0)
+	p.Head, p.Payload, p.Pull = b, nil, nil
+	l.count.receivedBytes.Add(payloadLen(b))
+	return ok
 }
 
 // payloadLen is the length of a packet's payload; a record is not shorter than
@@ -162,8 +295,14 @@ func (l *Link) leaveIn(d *device) {
 		}
 		l.rx.devices = append(l.rx.devices[:i], l.rx.devices[i+1:]...)
 		l.rx.rings = append(l.rx.rings[:i], l.rx.rings[i+1:]...)
-		d.in.free()
+		in := d.in
 		d.in = nil
+		l.rx.bury(func() {
+			in.free()
+			for _, mem := range in.arenas {
+				unmap(mem)
+			}
+		})
 		l.ins.Add(-1)
 		return
 	}

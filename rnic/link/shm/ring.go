@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -15,8 +16,18 @@ import (
 // modulo the room. A record is eight bytes of header, little-endian, and its
 // packet, filled up to a multiple of eight bytes:
 //
-//	0  u32  length of the packet: BTH, extended headers, payload, pad
-//	4  u32  flags: sealed
+//	0  u32  length of what follows
+//	4  u32  flags: sealed, referenced
+//
+// The packet is BTH, extended headers, payload and pad. Of one that is
+// referenced the payload lies in an arena of the producer, and the record holds
+//
+//	 8  u64  state of the payload: wire.Ready …
+//	16  u64  number of the arena
+//	24  u64  offset of the payload in the arena
+//	32  u32  length of the payload
+//	36  u32  0
+//	40  BTH and extended headers
 const (
 	tailAt   = 0   // the producer's index: behind the last record
 	headAt   = 128 // the consumer's index: the first record not taken
@@ -33,10 +44,16 @@ const (
 	// 72 of headers, pad and ICRC. Most hold a path MTU.
 	maxPacket  = wire.MaxPrivateMTU + 128
 	pathPacket = 4096 + 128
+
+	refLen     = 32  // between the header of a record and those of its packet
+	maxHeaders = 128 // of a packet
 )
 
-// sealed says that the packet ends with its ICRC, which the receiver checks.
-const sealed uint32 = 1
+// Flags of a record.
+const (
+	sealed     uint32 = 1 // the packet ends with its ICRC, which the receiver checks
+	referenced uint32 = 2 // the payload lies in an arena
+)
 
 var (
 	errIndex  = errors.New("the peer's index is outside of the ring")
@@ -62,27 +79,66 @@ func newProducer(mem []byte) *producer {
 // errFull when it has no room, errIndex when the consumer's index is wrong.
 func (p *producer) put(flags uint32, head, payload, trailer []byte) error {
 	n := len(head) + len(payload) + len(trailer)
-	size := recordSize(n)
-	if p.tail+size-p.head > room {
-		if err := p.look(); err != nil {
-			return err
-		}
-		if p.tail+size-p.head > room {
-			return errFull
-		}
+	if err := p.fit(n); err != nil {
+		return err
 	}
-	at := p.tail % room // a multiple of eight: a header is in one piece
-	binary.LittleEndian.PutUint32(p.data[at:], uint32(n))
-	binary.LittleEndian.PutUint32(p.data[at+4:], flags)
-	at += headerLen
+	at := p.begin(n, flags)
 	for _, part := range [...][]byte{head, payload, trailer} {
 		at %= room
-		k := copy(p.data[at:], part)
-		copy(p.data, part[k:])
+		k := min(len(part), int(room-at))
+		copyBytes(p.data[at:], part[:k])
+		copyBytes(p.data, part[k:])
 		at += uint64(len(part))
 	}
-	p.tail += size
+	p.tail += recordSize(n)
 	return nil
+}
+
+// putRef is put for a payload of n bytes in an arena. It returns the record's
+// index.
+func (p *producer) putRef(head []byte, arena, offset uint64, n int) (index uint64, err error) {
+	if err := p.fit(refLen + len(head)); err != nil {
+		return 0, err
+	}
+	at := p.begin(refLen+len(head), referenced)
+	p.state(p.tail).Store(wire.Ready)
+	binary.LittleEndian.PutUint64(p.data[(at+8)%room:], arena)
+	binary.LittleEndian.PutUint64(p.data[(at+16)%room:], offset)
+	binary.LittleEndian.PutUint64(p.data[(at+24)%room:], uint64(n))
+	at = (at + refLen) % room
+	k := copy(p.data[at:], head)
+	copy(p.data, head[k:])
+	index = p.tail
+	p.tail += recordSize(refLen + len(head))
+	return index, nil
+}
+
+// fit looks for room for a record of n bytes.
+func (p *producer) fit(n int) error {
+	size := recordSize(n)
+	if p.tail+size-p.head <= room {
+		return nil
+	}
+	if err := p.look(); err != nil {
+		return err
+	}
+	if p.tail+size-p.head > room {
+		return errFull
+	}
+	return nil
+}
+
+// begin writes a record's header, and returns where it goes on.
+func (p *producer) begin(n int, flags uint32) (at uint64) {
+	at = p.tail % room // a multiple of eight: a header is in one piece
+	binary.LittleEndian.PutUint32(p.data[at:], uint32(n))
+	binary.LittleEndian.PutUint32(p.data[at+4:], flags)
+	return at + headerLen
+}
+
+// state is the state word of the record at an index that is referenced.
+func (p *producer) state(index uint64) *atomic.Uint64 {
+	return word(p.data, int((index+headerLen)%room))
 }
 
 // look reads the consumer's index, which only grows.
@@ -122,32 +178,59 @@ func newConsumer(mem []byte) *consumer {
 	return &consumer{mem: mem, data: mem[dataAt:memorySize]}
 }
 
-// next appends the next record's packet to buf; ok is false when there is none.
-// After errIndex and errRecord the ring is of no use.
-func (c *consumer) next(buf []byte) (packet []byte, flags uint32, ok bool, err error) {
+// record is one that was taken. It lies in the ring, where the producer may
+// still change it, until release.
+type record struct {
+	flags uint32
+	parts [2][]byte // the packet, or its headers: a record may go around the end
+
+	state     *atomic.Uint64 // of a payload that is referenced, which is
+	arena     uint64         // in this arena
+	offset, n uint64         // from offset on, n bytes
+}
+
+func (r *record) len() int { return len(r.parts[0]) + len(r.parts[1]) }
+
+// appendTo appends what the record holds of its packet.
+func (r *record) appendTo(b []byte) []byte { return append(append(b, r.parts[0]...), r.parts[1]...) }
+
+// next takes the next record; ok is false when there is none. After errIndex
+// and errRecord the ring is of no use.
+func (c *consumer) next(r *record) (ok bool, err error) {
 	if c.head == c.tail {
 		tail := word(c.mem, tailAt).Load()
 		if tail == c.head {
-			return nil, 0, false, nil
+			return false, nil
 		}
 		if tail-c.head > room || tail%8 != 0 {
-			return nil, 0, false, errIndex
+			return false, errIndex
 		}
 		c.tail = tail
 	}
 	at := c.head % room
 	header := [headerLen]byte(c.data[at:]) // the producer may still change it
-	n, flags := binary.LittleEndian.Uint32(header[:]), binary.LittleEndian.Uint32(header[4:])
-	if n < minPacket || n > maxPacket || recordSize(int(n)) > c.tail-c.head || flags&^sealed != 0 {
-		return nil, 0, false, fmt.Errorf("%w: length %d, flags %#x", errRecord, n, flags)
+	n, flags := uint64(binary.LittleEndian.Uint32(header[:])), binary.LittleEndian.Uint32(header[4:])
+	least, most := uint64(minPacket), uint64(maxPacket)
+	if flags == referenced {
+		least, most = refLen+minPacket, refLen+maxHeaders
 	}
-	from := (at + headerLen) % room
-	first := min(uint64(n), room-from)
-	start := len(buf)
-	buf = append(buf, c.data[from:from+first]...)
-	buf = append(buf, c.data[:uint64(n)-first]...)
+	if n < least || n > most || recordSize(int(n)) > c.tail-c.head || flags&^sealed != 0 && flags != referenced {
+		return false, fmt.Errorf("%w: length %d, flags %#x", errRecord, n, flags)
+	}
 	c.head += recordSize(int(n))
-	return buf[start:len(buf):len(buf)], flags, true, nil
+	*r = record{flags: flags}
+	at += headerLen
+	if flags == referenced {
+		r.state = word(c.data, int(at%room))
+		r.arena = binary.LittleEndian.Uint64(c.data[(at+8)%room:])
+		r.offset = binary.LittleEndian.Uint64(c.data[(at+16)%room:])
+		r.n = binary.LittleEndian.Uint64(c.data[(at+24)%room:])
+		at, n = at+refLen, n-refLen
+	}
+	at %= room
+	first := min(n, room-at)
+	r.parts = [2][]byte{c.data[at : at+first : at+first], c.data[: n-first : n-first]}
+	return true, nil
 }
 
 // release gives the producer the room of the records taken.

@@ -27,12 +27,14 @@ func TestGolden(t *testing.T) {
 	c.sleep()
 	require.NoError(t, p.put(0, bytes.Repeat([]byte{0xaa}, 16), []byte("payload"), []byte{0}))
 	require.NoError(t, p.put(sealed, bytes.Repeat([]byte{0xbb}, 12), nil, []byte{1, 2, 3, 4}))
+	_, err := p.putRef(bytes.Repeat([]byte{0xcc}, 16), 7, 0x12345, 4096)
+	require.NoError(t, err)
 	tail := hex.Dump(mem[tailAt:][:8])
 	require.True(t, p.publish())
 	require.Equal(t, hex.Dump(make([]byte, 8)), tail, "nothing is seen before publish")
 	got := "hello\n" + hex.Dump(h.append(nil)) + "words: tail, head, asleep\n" +
 		hex.Dump(mem[tailAt:][:8]) + hex.Dump(mem[headAt:][:8]) + hex.Dump(mem[asleepAt:][:8]) +
-		"records\n" + hex.Dump(mem[dataAt:][:72])
+		"records\n" + hex.Dump(mem[dataAt:][:120])
 	const file = "testdata/layout.golden"
 	if *rewrite {
 		require.NoError(t, os.WriteFile(file, []byte(got), 0o666))
@@ -54,13 +56,14 @@ func TestGolden(t *testing.T) {
 func take(t *testing.T, c *consumer) (list [][]byte) {
 	t.Helper()
 	for {
-		b, _, ok, err := c.next(nil)
+		var r record
+		ok, err := c.next(&r)
 		require.NoError(t, err)
 		if !ok {
 			c.release()
 			return list
 		}
-		list = append(list, b)
+		list = append(list, r.appendTo(nil))
 	}
 }
 
@@ -99,7 +102,7 @@ func TestFull(t *testing.T) {
 	require.EqualValues(t, room/recordSize(4096), n)
 	p.publish()
 	require.ErrorIs(t, p.put(0, b, nil, nil), errFull)
-	_, _, ok, err := c.next(nil)
+	ok, err := c.next(new(record))
 	require.True(t, ok)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.put(0, b, nil, nil), errFull, "taken, not released")
@@ -180,18 +183,23 @@ func FuzzConsumer(f *testing.F) {
 		at := c.head % room
 		copy(c.data[:at], data[copy(c.data[at:], data):])
 		word(mem, tailAt).Store(tail)
-		buf := make([]byte, 0, 4*maxPacket)
 		for range 4 {
-			b, flags, ok, err := c.next(buf)
+			var r record
+			ok, err := c.next(&r)
 			if err != nil || !ok {
 				break
 			}
-			require.GreaterOrEqual(t, len(b), minPacket)
-			require.LessOrEqual(t, len(b), maxPacket)
-			require.Zero(t, flags&^sealed)
+			require.GreaterOrEqual(t, r.len(), minPacket)
+			require.LessOrEqual(t, r.len(), maxPacket)
+			require.Len(t, r.appendTo(nil), r.len())
+			if r.flags == referenced {
+				require.LessOrEqual(t, r.len(), maxHeaders)
+				r.state.Load()
+			} else {
+				require.Zero(t, r.flags&^sealed)
+			}
 			require.LessOrEqual(t, c.tail-c.head, uint64(room))
 			c.release()
-			buf = append(buf, b...)
 		}
 	})
 }

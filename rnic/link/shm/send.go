@@ -31,27 +31,35 @@ type sender struct {
 // outbound is the ring to a device.
 type outbound struct {
 	producer
-	wake  func() // writes the consumer's eventfd
-	free  func() // unmaps and closes
-	dirty bool
-	stuck bool // it was full, and the consumer took nothing for long
+	wake   func()             // writes the consumer's eventfd
+	free   func()             // unmaps and closes
+	hang   func()             // hangs up
+	show   func(arena uint64) // lets the consumer map an arena
+	hide   func(arena uint64) // lets the consumer unmap it
+	arenas map[uint64]bool    // that the consumer was shown: whether it has them
+	loans  loans
+	dirty  bool
+	stuck  bool // it was full, and the consumer took nothing for long
 }
 
 // Send puts the packets to near devices into their rings, and gives the runs
 // between them to the other link.
 func (l *Link) Send(batch []link.Packet) error {
-	if l.outs.Load() == 0 {
+	if !l.met.Load() {
 		return l.Link.Send(batch)
 	}
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	from := 0
 	for i := range batch {
-		d := l.tx.find(&batch[i])
-		if d == nil {
+		switch d := l.tx.find(&batch[i]); {
+		case d != nil:
+			l.put(d, &batch[i])
+		case batch[i].Loan.Lent(): // the ring has gone
+			l.count.recalled.Add(1)
+		default:
 			continue
 		}
-		l.put(d, &batch[i])
 		if from < i {
 			if err := l.Link.Send(batch[from:i]); err != nil {
 				return err
@@ -80,11 +88,16 @@ func (t *sender) find(p *link.Packet) *device {
 // put writes a packet into a ring, or drops and counts it.
 func (l *Link) put(d *device, p *link.Packet) {
 	o := d.out
+	if p.Loan.Lent() && p.Loan.Over() {
+		l.count.recalled.Add(1)
+		return
+	}
 	if !o.dirty {
 		o.dirty = true
 		l.tx.dirty = append(l.tx.dirty, d)
 	}
 	flags, head, payload, trailer := uint32(0), p.Head, p.Payload, zeros[:wire.PadLen(len(p.Payload))]
+	ref := false
 	if p.Flip != 0 || l.tap != nil {
 		b := append(append(append(l.tx.whole[:0], head...), payload...), trailer...)
 		b = binary.LittleEndian.AppendUint32(b, d.to.ICRC(0, b))
@@ -97,12 +110,20 @@ func (l *Link) put(d *device, p *link.Packet) {
 		}
 		l.tx.whole = b
 		flags, head, payload, trailer = sealed, b, nil, nil
+	} else if p.Loan.Lent() {
+		ref = o.has(p.Loan.Region.Arena)
 	}
-	err := o.put(flags, head, payload, trailer)
+	write := func() error {
+		if ref {
+			return o.lend(p)
+		}
+		return o.put(flags, head, payload, trailer)
+	}
+	err := write()
 	for n := 0; errors.Is(err, errFull) && n < fullPauses && !o.stuck; n++ {
 		l.tx.publish()
 		time.Sleep(fullPause)
-		if err = o.put(flags, head, payload, trailer); n+1 == fullPauses && err != nil {
+		if err = write(); n+1 == fullPauses && err != nil {
 			o.stuck = true
 		}
 	}
@@ -111,6 +132,9 @@ func (l *Link) put(d *device, p *link.Packet) {
 		o.stuck = false
 		l.count.sent.Add(1)
 		l.count.sentBytes.Add(uint64(len(p.Payload)))
+		if ref {
+			l.count.refBytes.Add(uint64(len(p.Payload)))
+		}
 	case errors.Is(err, errFull):
 		l.count.full.Add(1)
 	default:
@@ -143,9 +167,9 @@ func (l *Link) enterOut(d *device, o *outbound) {
 		l.tx.rings = make(map[netip.AddrPort]*device)
 	}
 	d.out = o
+	l.met.Store(true)
 	l.tx.rings[d.addr] = d
 	l.tx.addr, l.tx.last = netip.AddrPort{}, nil
-	l.outs.Add(1)
 }
 
 // leaveOut ends the ring to a device: its packets go by the other link.
@@ -153,13 +177,13 @@ func (l *Link) leaveOut(d *device) {
 	if d.out == nil {
 		return
 	}
+	l.count.recalled.Add(d.out.abandon())
 	d.out.free()
 	d.out = nil
 	if l.tx.rings[d.addr] == d {
 		delete(l.tx.rings, d.addr)
 	}
 	l.tx.addr, l.tx.last = netip.AddrPort{}, nil
-	l.outs.Add(-1)
 }
 
 // flow is the ICRC's part of the way from a device to another one.

@@ -1,0 +1,146 @@
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/uapi/arena"
+)
+
+// Notes follow the hellos on the socket, little-endian:
+//
+//	mapArena    u64 number, u64 bytes, and the memfd: the dialer's, to be mapped
+//	mapped      u64 number: the acceptor has mapped it
+//	unmapArena  u64 number: it has gone
+const (
+	mapArena   byte = 'M'
+	mapped     byte = 'A'
+	unmapArena byte = 'U'
+
+	noteLen = 17 // the longest
+)
+
+func unmap(mem []byte) { _ = unix.Munmap(mem) }
+
+// sayOf sends a note of an arena, and waits while the peer takes none.
+func sayOf(c *net.UnixConn, note byte, id uint64) {
+	_, _ = c.Write(binary.LittleEndian.AppendUint64([]byte{note}, id))
+}
+
+// showArena hands an arena over. It may be gone by now.
+func showArena(c *net.UnixConn, id uint64) {
+	fd, n, err := arena.Open(id)
+	if err != nil {
+		return
+	}
+	b := binary.LittleEndian.AppendUint64([]byte{mapArena}, id)
+	b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	_, _, _ = c.WriteMsgUnix(b, unix.UnixRights(fd), nil)
+	unix.Close(fd)
+}
+
+// mapped notes that a device has mapped an arena.
+func (l *Link) mapped(d *device, id uint64) {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	if d.out != nil {
+		if _, asked := d.out.arenas[id]; asked {
+			d.out.arenas[id] = true
+		}
+	}
+}
+
+// arenaGone lets all devices forget an arena: nothing of it is registered, and
+// so nothing is lent.
+func (l *Link) arenaGone(id uint64) {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	for _, d := range l.tx.rings {
+		if _, asked := d.out.arenas[id]; asked {
+			delete(d.out.arenas, id)
+			d.out.hide(id)
+		}
+	}
+}
+
+// attend takes a dialer's notes until it hangs up. One that breaks the rules
+// loses its ring.
+func (l *Link) attend(c *net.UnixConn, d *device, in *inbound) {
+	for {
+		b, fds, err := receiveNote(c)
+		if err != nil {
+			return
+		}
+		if err = l.heed(c, d, in, b, fds); errors.Is(err, syscall.EPROTO) {
+			l.rx.Lock()
+			if d.in == in {
+				in.bad = err
+				l.dropBroken()
+			}
+			l.rx.Unlock()
+		}
+		closeAll(fds)
+	}
+}
+
+// heed does what a note says. EPROTO if it breaks the rules.
+func (l *Link) heed(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int) error {
+	switch {
+	case len(b) == 17 && b[0] == mapArena && len(fds) == 1:
+		id := binary.LittleEndian.Uint64(b[1:])
+		mem, err := adoptArena(fds[0], binary.LittleEndian.Uint64(b[9:]))
+		if err != nil {
+			return err
+		}
+		if err = l.keep(d, in, id, mem); err == nil {
+			sayOf(c, mapped, id)
+		}
+		return err
+	case len(b) == 9 && b[0] == unmapArena && len(fds) == 0:
+		l.rx.Lock()
+		defer l.rx.Unlock()
+		id := binary.LittleEndian.Uint64(b[1:])
+		if mem := in.arenas[id]; mem != nil && d.in == in {
+			delete(in.arenas, id)
+			l.rx.bury(func() { unmap(mem) })
+		}
+		return nil
+	}
+	return fmt.Errorf("shm: a note of %d bytes with %d descriptors is none: %w", len(b), len(fds), syscall.EPROTO)
+}
+
+// keep notes an arena that was mapped. It unmaps it on an error, and when the
+// ring has gone.
+func (l *Link) keep(d *device, in *inbound, id uint64, mem []byte) error {
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	var err error
+	if _, twice := in.arenas[id]; twice || len(in.arenas) >= maxArenas {
+		err = fmt.Errorf("shm: arena %d is the device's %dth, or comes twice: %w", id, len(in.arenas)+1, syscall.EPROTO)
+	}
+	if err != nil || d.in != in {
+		unmap(mem)
+		return err
+	}
+	in.arenas[id] = mem
+	return nil
+}
+
+// adoptArena maps an arena of another process, for reading. EPROTO if it is not
+// sealed, or not as long as it was said to be.
+func adoptArena(fd int, n uint64) ([]byte, error) {
+	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || got&arena.Seals != arena.Seals {
+		return nil, fmt.Errorf("shm: the peer's arena has seals %#x, not %#x (%v): %w", got, arena.Seals, err, syscall.EPROTO)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size <= 0 || uint64(st.Size) != n || int64(int(n)) != st.Size {
+		return nil, fmt.Errorf("shm: the peer's arena has %d bytes, not %d (%v): %w", st.Size, n, err, syscall.EPROTO)
+	}
+	return unix.Mmap(fd, 0, int(n), unix.PROT_READ, unix.MAP_SHARED)
+}

@@ -1,0 +1,66 @@
+package wire
+
+import "sync/atomic"
+
+// Lease is the permission to read memory of a program until it ends: that of a
+// memory region, and that of a queue pair's outstanding requests.
+type Lease struct {
+	// Arena numbers the memory that another process may be shown, in which the
+	// region begins At bytes from the start (uapi/arena).
+	Arena, At uint64
+
+	over atomic.Bool
+}
+
+// End ends the lease: the memory is not looked at any more by who looks at Over
+// from now on.
+func (l *Lease) End() { l.over.Store(true) }
+
+// Loan says that a Datagram's payload lies where a program has it. It may be
+// read while neither lease is over. The zero Loan is none.
+type Loan struct {
+	Region *Lease // of the memory region
+	Pair   *Lease // of the queue pair
+	At     uint64 // where in the region the payload begins
+}
+
+// Lent reports whether there is a loan.
+func (l *Loan) Lent() bool { return l.Region != nil }
+
+// Over reports whether one of the leases has ended.
+func (l *Loan) Over() bool { return l.Region.over.Load() || l.Pair.over.Load() }
+
+// Under reports whether the loan depends on a lease.
+func (l *Loan) Under(x *Lease) bool { return l.Region == x || l.Pair == x }
+
+// States of the word that belongs to a payload which is read where its sender
+// has it. Both ends change it by compare and swap only:
+//
+//	Ready → Pulling → Done   the receiver reads it
+//	Ready → Void             the sender takes it back: the packet is lost
+//	Pulling → Void           the same, after a long wait: what was read is not good
+const (
+	Ready uint64 = iota + 1
+	Pulling
+	Done
+	Void
+)
+
+// Claim begins to read the payload. False says that the sender took it back, and
+// the packet counts as lost. Settle must follow. For a payload that is the
+// receiver's own both do nothing.
+func (p *Packet) Claim() bool {
+	if p.Pull == nil || p.Pull.CompareAndSwap(Ready, Pulling) {
+		return true
+	}
+	p.Pull, p.Payload = nil, nil
+	return false
+}
+
+// Settle ends what Claim began, once. False says that the sender did not wait:
+// what was read counts as lost.
+func (p *Packet) Settle() bool {
+	w := p.Pull
+	p.Pull = nil
+	return w == nil || w.CompareAndSwap(Pulling, Done)
+}

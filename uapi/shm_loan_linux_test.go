@@ -1,0 +1,166 @@
+package uapi_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/uapitest"
+)
+
+// near opens two devices that meet through shared memory, and connects a pair
+// whose sender lends its memory.
+func near(t *testing.T, options string) (a, b *uapi.Context) {
+	t.Helper()
+	var c [2]*uapi.Context
+	for i := range c {
+		var err error
+		c[i], err = uapi.Open("soft?port=0&shm=on" + options)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c[i].Close()) })
+	}
+	return c[0], c[1]
+}
+
+// lent connects until what x sends is lent: on a busy machine the answer of the
+// other device may be late.
+func lent(t *testing.T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, y *uapitest.End) {
+	t.Helper()
+	const most = 2 * time.Minute
+	for end := time.Now().Add(most); time.Now().Before(end); {
+		x, y = uapitest.ConnectWith(t, a, b, config, size)
+		for range 100 {
+			x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 4096))
+			require.NoError(t, x.Next(1)[0].Err())
+			if portCounter(t, a, "shm_ref_bytes") > 0 {
+				return x, y
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second) // the device is asked again then
+	}
+	t.Fatal("nothing is lent")
+	return nil, nil
+}
+
+func portCounter(t *testing.T, c *uapi.Context, name string) uint64 {
+	t.Helper()
+	counts, err := c.Counters()
+	require.NoError(t, err)
+	return counts[name]
+}
+
+// move writes and sends pieces of all sizes and compares.
+func move(t *testing.T, x, y *uapitest.End, seed uint64) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	rand.NewChaCha8([32]byte{byte(seed)}).Read(x.Buf)
+	for range 60 {
+		n := 1 + random.IntN(1<<random.IntN(20))
+		from, to := random.IntN(len(x.Buf)-n+1), random.IntN(len(y.Buf)-n+1)
+		list := []uapi.WR{{Op: uapi.OpWriteImm, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: x.MR, Offset: uint64(from), Length: uint64(n)}}, RemoteAddr: x.Peer.Addr + uint64(to), RKey: x.Peer.RKey}}
+		if random.IntN(2) == 0 {
+			list[0].Op = uapi.OpSend
+		}
+		y.Must(y.PostRecv(y.QP, y.MR, uint64(to), uint64(n)))
+		_, err := x.Post(x.QP, list)
+		require.NoError(t, err)
+		require.NoError(t, y.Next(1)[0].Err())
+		require.True(t, bytes.Equal(x.Buf[from:from+n], y.Buf[to:to+n]), "%d bytes", n)
+		require.NoError(t, x.Next(1)[0].Err())
+	}
+}
+
+// Memory of Alloc goes by reference, also where packets are lost, doubled,
+// overtaken and delayed. A capture has whole packets.
+func TestAllocatedMemoryIsLent(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]string{
+		"plain": "", "faults": "&" + faulty, "delay": "&delay=1ms&dup=20%", "goes back": "&extensions=off&loss=5%&seed=3",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := near(t, options)
+			x, y := lent(t, a, b, uapi.QPConfig{SendDepth: 4, RecvDepth: 4}, 4<<20)
+			before := portCounter(t, a, "shm_ref_bytes")
+			move(t, x, y, 1)
+			require.Greater(t, portCounter(t, a, "shm_ref_bytes"), before)
+			require.Positive(t, portCounter(t, b, "shm_pulled_bytes"))
+			require.Zero(t, portCounter(t, b, "shm_broken"))
+		})
+	}
+	t.Run("capture", func(t *testing.T) {
+		t.Parallel()
+		a, b := near(t, "&pcap="+t.TempDir()+"/{device}.pcapng")
+		x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4, RecvDepth: 4}, 1<<20)
+		move(t, x, y, 2)
+		require.Zero(t, portCounter(t, a, "shm_ref_bytes")+portCounter(t, b, "drop_icrc"))
+	})
+}
+
+// A program writes to its buffers as soon as it has them back, by the flush of
+// its requests, by the end of the queue pair or of the region. What the peer
+// then completes is what was sent.
+func TestBuffersComeBack(t *testing.T) {
+	t.Parallel()
+	a, b := near(t, "")
+	lent(t, a, b, uapi.QPConfig{SendDepth: 4}, 64<<10)
+	const depth, piece, junk = 8, 64 << 10, 0xee
+	random := rand.New(rand.NewPCG(7, 7))
+	recalled := portCounter(t, a, "shm_recalled")
+	cycles := 150
+	if testing.Short() {
+		cycles = 30
+	}
+	for cycle := range cycles {
+		x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: depth, RecvDepth: depth}, depth*piece)
+		at := map[uapi.WRID]int{}
+		for i := range uint64(depth) {
+			for k := range piece {
+				x.Buf[int(i)*piece+k] = byte(i + 1)
+			}
+			at[y.Must(y.PostRecv(y.QP, y.MR, i*piece, piece))] = int(i) * piece
+		}
+		for i := range uint64(depth) {
+			wr := uapi.WR{Op: uapi.OpSend, Flags: uapi.Signaled, SGE: []uapi.SGE{{MR: x.MR, Offset: i * piece, Length: piece}}}
+			if cycle%3 == 2 && i == depth/2 {
+				wr.Op, wr.RemoteAddr, wr.RKey = uapi.OpWrite, x.Peer.Addr, x.Peer.RKey^1
+			}
+			_, err := x.Post(x.QP, []uapi.WR{wr})
+			require.NoError(t, err)
+		}
+		switch cycle % 3 {
+		case 0:
+			x.Next(random.IntN(depth / 2))
+			require.NoError(t, x.DestroyQP(x.QP))
+		case 1:
+			x.Next(random.IntN(depth / 2))
+			require.NoError(t, x.DeregMR(x.MR))
+		case 2:
+			require.Equal(t, uapi.WCWRFlushErr, x.Next(depth)[depth-1].Status)
+		}
+		for i := range x.Buf {
+			x.Buf[i] = junk
+		}
+		var wc [depth]uapi.WC
+		for quiet := 0; quiet < 100; quiet++ {
+			n, err := y.PollCQ(y.QP, wc[:])
+			require.NoError(t, err)
+			for _, c := range wc[:n] {
+				quiet = 0
+				if c.Status != uapi.WCSuccess {
+					continue
+				}
+				got := y.Buf[at[c.WRID]:][:piece]
+				require.Equal(t, bytes.Repeat(got[:1], piece), got)
+				require.NotEqual(t, byte(junk), got[0])
+			}
+		}
+		_ = y.DestroyQP(y.QP)
+	}
+	t.Logf("%d packets taken back", portCounter(t, a, "shm_recalled")-recalled)
+}
