@@ -12,8 +12,8 @@ const leastLoan = 2048
 // SetLease lets the queue pair lend payloads of requests under a lease, to be
 // read where programs have them, which may not change them before their
 // completion. The caller ends the lease, and waits until nobody reads them,
-// before it fetches completions in ERR, and after a move to RESET. Nil: payloads
-// are copied.
+// before it fetches completions in ERR, and after a move to RESET. Nil says
+// that payloads are copied.
 func (q *QP) SetLease(l *wire.Lease) { q.lease = l }
 
 // lend returns n bytes of w's from off on where they lie, or nil.

@@ -46,8 +46,8 @@ const (
 	Void
 )
 
-// Claim begins to read the payload. False says that the sender took it back, and
-// the packet counts as lost. Settle must follow. For a payload that is the
+// Claim begins to read the payload. False says that the sender took it back,
+// and the packet counts as lost. Settle must follow. For a payload that is the
 // receiver's own both do nothing.
 func (p *Packet) Claim() bool {
 	if p.Pull == nil || p.Pull.CompareAndSwap(Ready, Pulling) {

@@ -11,9 +11,9 @@ import (
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
-// lending is a buffer of two halves that a sender lends for one packet, which it
-// may send again, and which may be doubled and delayed on the way. At any time
-// it may take the buffer back; the program then writes to it.
+// lending is a buffer of two halves that a sender lends for one packet, which
+// it may send again, and which may be doubled and delayed on the way. At any
+// time it may take the buffer back; the program then writes to it.
 type lending struct {
 	mistake string
 
