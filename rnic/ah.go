@@ -29,9 +29,8 @@ func (d *Device) CreateAH(pd driver.PD, a *abi.AHAttr, u *driver.Udata) (driver.
 	if err != nil {
 		return nil, err
 	}
-	peer, err := d.peer(&abi.QPDest{
-		DGID: a.DGID, SGIDIndex: a.SGIDIndex, IsGlobal: a.IsGlobal, PortNum: a.PortNum, DLID: a.DLID,
-	})
+	dest := a.QPDest()
+	peer, err := d.peer(&dest)
 	if err != nil {
 		return nil, fmt.Errorf("rnic: address handle: %w", err)
 	}

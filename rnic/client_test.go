@@ -253,7 +253,9 @@ func (q *testQP) psn() uint32 { return uint32(q.qp.num) * 7 & 0xffffff }
 // dest is the address vector of a device.
 func dest(d *Device) abi.QPDest {
 	port, _ := d.QueryPort(1)
-	return abi.QPDest{DGID: d.GIDs(1)[0].GID.As16(), DLID: port.LID, IsGlobal: 1, PortNum: 1, HopLimit: 64}
+	v := abi.QPDest{DGID: d.GIDs(1)[0].GID.As16(), IsGlobal: 1, PortNum: 1, HopLimit: 64}
+	v.SetUDPPort(port.LID)
+	return v
 }
 
 func (q *testQP) modify(a abi.ModifyQP, mask abi.QPAttrMask) {

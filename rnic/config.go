@@ -168,7 +168,7 @@ func gidOf(a netip.Addr) netip.Addr { return netip.AddrFrom16(a.WithZone("").As1
 
 // portLID is the LID that QUERY_PORT reports. RoCE has none (rxe: 0); a soft
 // device away from RoCEv2's UDP port tells its port here, and MODIFY_QP's dlid
-// names the peer's.
+// names the peer's (abi.PathBitsUDP).
 func portLID(udp uint16) uint16 {
 	if udp == wire.Port {
 		return 0

@@ -232,16 +232,19 @@ func (c *cmConn) Attr() (out driver.CMAttr, err error) {
 		if err != nil {
 			return err
 		}
-		dlid := portLID(a.Peer.Port())
+		port := portLID(a.Peer.Port())
 		if a.Soft {
-			dlid = a.Peer.Port()
+			port = a.Peer.Port()
 		}
 		out = driver.CMAttr{
-			AV: abi.QPDest{DGID: gidOf(a.Peer.Addr()).As16(), FlowLabel: a.FlowLabel, DLID: dlid, HopLimit: a.HopLimit,
+			AV: abi.QPDest{DGID: gidOf(a.Peer.Addr()).As16(), FlowLabel: a.FlowLabel, HopLimit: a.HopLimit,
 				TrafficClass: a.TrafficClass, IsGlobal: 1},
 			DestQPN: uint32(a.RemoteQPN), RQPSN: uint32(a.RQPSN), SQPSN: uint32(a.SQPSN), PathMTU: abi.MTU(a.MTU),
 			MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic, Timeout: uint8(a.Timeout),
 			RetryCnt: a.RetryCount, RNRRetry: a.RNRRetryCount,
+		}
+		if port != 0 {
+			out.AV.SetUDPPort(port)
 		}
 		return nil
 	})

@@ -47,8 +47,9 @@ func datagramDevices(t testing.TB, at ...netip.AddrPort) []*testDevice {
 func handle(t testing.TB, from *testDevice, to *testDevice) (driver.AH, uint32) {
 	t.Helper()
 	v := dest(to.Device)
+	attr := v.AHAttr()
 	u, _ := udata(abi.RXECreateAHRespSize)
-	ah, err := from.CreateAH(from.pd, &abi.AHAttr{DGID: v.DGID, DLID: v.DLID, IsGlobal: 1, PortNum: 1}, u)
+	ah, err := from.CreateAH(from.pd, &attr, u)
 	require.NoError(t, err)
 	var resp abi.RXECreateAHResp
 	require.NoError(t, resp.Parse(u.Out))

@@ -198,7 +198,7 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 				b.qp.toInit(defaults())
 				v := dest(a.Device)
 				if named {
-					v.DLID = wire.Port
+					v.SetUDPPort(wire.Port)
 				}
 				b.qp.modify(abi.ModifyQP{QPState: abi.QPSRTR, Dest: v, PathMTU: abi.MTU1024, RQPSN: a.qp.psn(), DestQPNum: a.qp.qp.Num()}, rtrMask)
 				b.qp.modify(abi.ModifyQP{QPState: abi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: 7, SQPSN: b.qp.psn()}, rtsMask)

@@ -119,8 +119,8 @@ func (q *QP) attributes(a *abi.ModifyQP, mask abi.QPAttrMask) (engine.Attr, erro
 }
 
 // peer is the address that an address vector means. The DGID is the IP address
-// of the peer or of a multicast group (IBA A17.4), the dlid a soft device's UDP
-// port (0: 4791).
+// of the peer or of a multicast group (IBA A17.4), the dlid, if it is marked, a
+// soft device's UDP port (0: 4791).
 func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 	addr, local := netip.AddrFrom16(v.DGID).Unmap(), d.caps.Local.Addr()
 	switch {
@@ -135,7 +135,7 @@ func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 	case addr.Is4() != local.Is4():
 		return netip.AddrPort{}, fmt.Errorf("destination GID %v cannot be reached from %v, which is of the other IP version: %w", addr, local, syscall.EINVAL)
 	}
-	return netip.AddrPortFrom(addr, peerPort(v.DLID)), nil
+	return netip.AddrPortFrom(addr, peerPort(v.UDPPort())), nil
 }
 
 // initialAttr returns Query's answer before any attribute is set.

@@ -19,7 +19,7 @@ import (
 func groupHandle(t testing.TB, from *testDevice, group netip.Addr) uint32 {
 	t.Helper()
 	u, _ := udata(abi.RXECreateAHRespSize)
-	_, err := from.CreateAH(from.pd, &abi.AHAttr{DGID: group.As16(), DLID: portLID(from.Addr().Port()), IsGlobal: 1, PortNum: 1}, u)
+	_, err := from.CreateAH(from.pd, &abi.AHAttr{DGID: group.As16(), DLID: portLID(from.Addr().Port()), SrcPathBits: abi.PathBitsUDP, IsGlobal: 1, PortNum: 1}, u)
 	require.NoError(t, err)
 	var resp abi.RXECreateAHResp
 	require.NoError(t, resp.Parse(u.Out))

@@ -19,7 +19,7 @@ type source struct {
 
 // sourceOf returns the source that an address vector gives.
 func sourceOf(peer netip.AddrPort, v *abi.QPDest) source {
-	return source{port: v.DLID, receive: peer.Port()}
+	return source{port: v.UDPPort(), receive: peer.Port()}
 }
 
 // is reports whether the peer may send from a port.

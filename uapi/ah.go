@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -66,7 +67,7 @@ func (c *Context) createAH(remote netip.AddrPort, config AHConfig) (AH, error) {
 		DGID: addr.As16(), SGIDIndex: uint8(c.chosen.gid.Index), HopLimit: 64, IsGlobal: 1, PortNum: uint8(c.chosen.port),
 	}
 	if port != RoCEPort {
-		attr.DLID = port
+		attr.DLID, attr.SrcPathBits = port, abi.PathBitsUDP
 	}
 	v, err := pd.CreateAH(attr)
 	if err != nil {

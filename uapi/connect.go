@@ -201,7 +201,7 @@ func (q *queuePair) readyToReceive(remote Endpoint) error {
 		},
 	}
 	if port := remote.Addr.Port(); port != RoCEPort {
-		attr.AV.DLID = port
+		attr.AV.SetUDPPort(port)
 	}
 	return q.move(attr, abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|
 		abi.QPMaskRQPSN|abi.QPMaskMaxDestRdAtomic|abi.QPMaskMinRNRTimer)

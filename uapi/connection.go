@@ -292,8 +292,8 @@ func (q managedPair) Modify(attr *verbs.QPAttr, mask abi.QPAttrMask) error {
 // peerOf is the peer's endpoint as the connection manager tells of it.
 func (q managedPair) peerOf(attr *verbs.QPAttr) Endpoint {
 	port := uint16(RoCEPort)
-	if attr.AV.DLID != 0 {
-		port = attr.AV.DLID
+	if named := attr.AV.UDPPort(); named != 0 {
+		port = named
 	}
 	return Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom16(attr.AV.DGID).Unmap(), port), QPN: attr.DestQPNum,
 		PSN: attr.RQPSN, MTU: attr.PathMTU.Bytes(), MaxRdAtomic: q.config.MaxRdAtomic}

@@ -145,7 +145,7 @@ func (c *call) udata(offsets *[]uint64) *driver.Udata {
 			return c.copyOut(to, b)
 		},
 		Mmap: func(ring []byte) uint64 {
-			offset := f.proc.machine.publish(len(ring))
+			offset := f.proc.publish(ring)
 			*offsets = append(*offsets, offset)
 			f.rings.add(offset, ring)
 			return offset

@@ -20,9 +20,13 @@ type Host interface {
 	// Alloc and Free are where rings lie (kshim/ring.Memory).
 	Alloc(n int) ([]byte, error)
 	Free(mem []byte)
+	// Offset tells where in a device file's descriptor the program maps memory
+	// of Alloc.
+	Offset(mem []byte) uint64
 	// Descriptor returns an open descriptor of the system for a file that is
-	// about to be opened. The host closes it behind the file.
-	Descriptor() (fd int32, err error)
+	// about to be opened: a device file's, where rings are mapped, or another.
+	// The host closes it behind the file.
+	Descriptor(device bool) (fd int32, err error)
 	// Ready tells that the file of that number begins to have an event for its
 	// reader, or ends to have one.
 	Ready(fd int32, ready bool)
@@ -46,16 +50,17 @@ func (p *Process) File(fd int32) (kshim.File, error) {
 	return nil, &Error{Op: "file", Path: p.name, Msg: "descriptor is not open", Errno: syscall.EBADF}
 }
 
-// place is where a file goes in the table: the lowest free number, or that
-// which the host has for it. Preconditions: mu is held.
-func (p *Process) place() (i int, err error) {
+// place is where f goes in the table: the lowest free number, or that which the
+// host has for it. Preconditions: mu is held.
+func (p *Process) place(f kshim.File) (i int, err error) {
 	if p.host == nil {
 		for i < len(p.files) && p.files[i].file != nil {
 			i++
 		}
 		return i, nil
 	}
-	fd, err := p.host.Descriptor()
+	_, device := f.(*uverbsFile)
+	fd, err := p.host.Descriptor(device)
 	if err != nil {
 		return 0, err
 	}

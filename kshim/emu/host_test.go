@@ -46,6 +46,8 @@ func (h *fakeHost) Alloc(n int) ([]byte, error) {
 
 func (h *fakeHost) Free(mem []byte) { h.rings.Add(-int64(len(mem))) }
 
+func (h *fakeHost) Offset([]byte) uint64 { return 0 }
+
 func (h *fakeHost) Probe(mem []byte, write bool) error {
 	if h.bad != nil && h.bad(mem, write) {
 		return syscall.EFAULT
@@ -53,7 +55,7 @@ func (h *fakeHost) Probe(mem []byte, write bool) error {
 	return nil
 }
 
-func (h *fakeHost) Descriptor() (int32, error) {
+func (h *fakeHost) Descriptor(bool) (int32, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.full {

@@ -168,7 +168,7 @@ func (p *Process) install(f kshim.File, base *file, adopted bool) error {
 	if p.exited {
 		return fail(syscall.ESRCH, "process %q has exited", p.name)
 	}
-	i, err := p.place()
+	i, err := p.place(f)
 	if err != nil {
 		return err
 	}

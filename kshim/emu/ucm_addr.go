@@ -166,11 +166,13 @@ func (c *ucmCall) bind() error {
 		if id.state != ucmIdle {
 			return fail(syscall.EINVAL, "the id is bound or resolved")
 		}
-		var d *device
-		if !unspecified(a.Addr()) {
-			if d = c.f.proc.ns.deviceOf(a.Addr()); d == nil {
-				return fail(syscall.EADDRNOTAVAIL, "no RDMA device has the address %v", a.Addr())
-			}
+		d := c.f.proc.ns.deviceOf(a.Addr())
+		switch {
+		case d != nil || unspecified(a.Addr()):
+		case localhost(a.Addr()):
+			a = netip.AddrPortFrom(anyAddress(a.Addr()), a.Port())
+		default:
+			return fail(syscall.EADDRNOTAVAIL, "no RDMA device has the address %v", a.Addr())
 		}
 		if err := c.f.proc.ns.cm.takePort(id, a); err != nil {
 			return err
@@ -179,6 +181,21 @@ func (c *ucmCall) bind() error {
 		id.setDevice(d)
 		return nil
 	})
+}
+
+// localhost reports whether an address stands for any device's, unless one has
+// it: libfabric binds to it (cma.c:cma_any_addr). In Linux all of 127.0.0.0/8
+// does, where soft devices of other processes have theirs.
+func localhost(a netip.Addr) bool {
+	return a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// anyAddress is the wildcard of an address's version.
+func anyAddress(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
 }
 
 func (id *ucmID) setDevice(d *device) {

@@ -181,7 +181,7 @@ func (id *ucmID) connAttr(attr *abi.QPAttr, a *driver.CMAttr) {
 	av := a.AV
 	attr.AHAttr = abi.AHAttr{
 		DGID: av.DGID, FlowLabel: av.FlowLabel, SGIDIndex: uint8(id.path.GIDIndex), HopLimit: av.HopLimit, TrafficClass: av.TrafficClass,
-		DLID: av.DLID, SL: av.SL, IsGlobal: 1, PortNum: 1,
+		DLID: av.DLID, SrcPathBits: av.SrcPathBits, SL: av.SL, IsGlobal: 1, PortNum: 1,
 	}
 }
 

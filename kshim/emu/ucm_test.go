@@ -143,6 +143,10 @@ func TestCMRefusals(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
 	_, err = bed.a.Listen(netip.MustParseAddrPort("192.0.2.1:1"), 0, rdmacm.Options{})
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+	local, err := bed.b.Listen(netip.MustParseAddrPort("127.0.0.1:0"), 0, rdmacm.Options{})
+	require.NoError(t, err, "any address")
+	_, err = bed.b.Listen(netip.AddrPortFrom(cmServer.Addr(), local.Addr().Port()), 0, rdmacm.Options{})
+	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 
 	all, err := bed.b.Listen(netip.MustParseAddrPort("[::]:0"), 1, rdmacm.Options{})
 	require.NoError(t, err)

@@ -26,6 +26,9 @@ import (
 // program with its own.
 const envStart = "RDMASHIM_PRELOAD_TEST"
 
+// envBuilt names the libraries in a second process of the tests.
+const envBuilt = "RDMASHIM_PRELOAD_BUILT"
+
 // cache is where the libraries are built, once.
 var cache string
 
@@ -58,6 +61,9 @@ func exitWith(err error) {
 }
 
 var built = sync.OnceValues(func() (l Libraries, err error) {
+	if stub, kernel, ok := strings.Cut(os.Getenv(envBuilt), ":"); ok {
+		return Libraries{stub, kernel}, nil
+	}
 	if cache, err = os.MkdirTemp("", "preload"); err != nil {
 		return l, err
 	}
@@ -79,7 +85,7 @@ func libraries(t *testing.T, programs ...string) Libraries {
 	}
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			missing(fmt.Errorf("%w: apt-get install ibverbs-utils rdmacm-utils perftest", err))
+			missing(fmt.Errorf("%w: apt-get install ibverbs-utils rdmacm-utils perftest ucx-utils libfabric-bin openmpi-bin libopenmpi-dev iproute2", err))
 		}
 	}
 	l, err := built()

@@ -7,7 +7,7 @@ import (
 )
 
 // AHAttr is an address vector. IsGlobal and PortNum must be set for RoCE; DLID
-// carries a soft device's UDP port (0: 4791).
+// carries a soft device's UDP port, if SrcPathBits is abi.PathBitsUDP.
 type AHAttr = abi.AHAttr
 
 // AH is an address handle: where a datagram goes.

@@ -75,7 +75,7 @@ type QPAttr struct {
 	SQPSN            uint32 // 24 bits: first packet sent
 	DestQPNum        uint32 // 24 bits
 	AccessFlags      abi.AccessFlags
-	AV               abi.QPDest // IsGlobal and PortNum must be set for RoCE; DLID carries a soft device's UDP port (0: 4791)
+	AV               abi.QPDest // IsGlobal and PortNum must be set for RoCE; SetUDPPort names a soft device's UDP port
 	AltAV            abi.QPDest
 	PkeyIndex        uint16
 	AltPkeyIndex     uint16

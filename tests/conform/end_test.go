@@ -152,10 +152,11 @@ func (e *end) path(peer *end) abi.QPDest {
 	_, addr := peer.gid()
 	port, err := peer.ctx.QueryPort(1)
 	e.r.must(err)
-	return abi.QPDest{
-		DGID: addr.As16(), SGIDIndex: uint8(index), HopLimit: 64, IsGlobal: 1, PortNum: 1,
-		DLID: port.LID, // a soft device's UDP port, if it is not 4791
+	v := abi.QPDest{DGID: addr.As16(), SGIDIndex: uint8(index), HopLimit: 64, IsGlobal: 1, PortNum: 1}
+	if port.LID != 0 { // a soft device's UDP port, which is not 4791
+		v.SetUDPPort(port.LID)
 	}
+	return v
 }
 
 // gid is the RoCE v2 entry for an IPv4 address in the port's table. Linux fills

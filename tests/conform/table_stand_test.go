@@ -147,12 +147,7 @@ func (s *stand) mrRequest() *abi.RegMR {
 func (s *stand) ahRequest() *abi.CreateAH { return &abi.CreateAH{PDHandle: s.pd, Attr: ahAttr(s.path)} }
 
 // ahAttr is a path of a queue pair as an address vector.
-func ahAttr(p abi.QPDest) abi.AHAttr {
-	return abi.AHAttr{
-		DGID: p.DGID, FlowLabel: p.FlowLabel, SGIDIndex: p.SGIDIndex, HopLimit: p.HopLimit, TrafficClass: p.TrafficClass,
-		DLID: p.DLID, SL: p.SL, IsGlobal: p.IsGlobal, PortNum: p.PortNum,
-	}
-}
+func ahAttr(p abi.QPDest) abi.AHAttr { return p.AHAttr() }
 
 func (s *stand) qpRequest() *abi.CreateQP {
 	return &abi.CreateQP{

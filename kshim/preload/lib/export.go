@@ -60,7 +60,10 @@ func rdmashimStart(kinds *C.uint32_t, n C.int) C.int {
 	if err := machine.Insmod("soft", parameters(env.Devices)...); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no RDMA device: %v\n", err)
 	}
-	host := &program{kinds: unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n))}
+	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)))
+	if err != nil {
+		return C.int(number(err))
+	}
 	kernel.process = machine.ProcessOf(host, filepath.Base(os.Args[0]))
 	kernel.tree = preload.Tree{Dir: filepath.Join(env.Tree, strconv.Itoa(os.Getpid())), Kernel: machine.Process("sysfs")}
 	return C.int(number(os.MkdirAll(kernel.tree.Dir, 0o700)))
@@ -188,27 +191,6 @@ func rdmashimIoctl(fd C.int, request C.ulong, arg unsafe.Pointer) C.int {
 // rdmaVerbsIoctl is RDMA_VERBS_IOCTL, which is _IOWR(0x1b, 1, struct
 // ib_uverbs_ioctl_hdr).
 const rdmaVerbsIoctl = 0xc0181b01
-
-// mapFixed is MAP_FIXED.
-const mapFixed = 0x10
-
-//export rdmashimMmap
-func rdmashimMmap(fd C.int, addr unsafe.Pointer, n C.size_t, flags C.int, offset C.uint64_t) C.long {
-	f, err := kernel.process.File(int32(fd))
-	if err != nil {
-		return C.long(number(err))
-	}
-	ring, err := f.Mmap(uint64(offset), int(n))
-	if err != nil {
-		return C.long(number(err))
-	}
-	defer f.Munmap(ring) // the program has a mapping of its own
-	got, err := remap(ring, uintptr(addr), flags&mapFixed != 0)
-	if err != nil {
-		return C.long(number(err))
-	}
-	return C.long(got)
-}
 
 //export rdmashimProgress
 func rdmashimProgress() {

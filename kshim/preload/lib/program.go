@@ -4,9 +4,10 @@ package main
 
 import (
 	"encoding/binary"
+	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,25 @@ import (
 // (emu.Host).
 type program struct {
 	kinds []uint32 // by descriptor: the stub's table
+
+	rings   int // a memfd: device files are descriptors of it
+	mu      sync.Mutex
+	end     int64           // guarded by mu: how much of it was given out
+	offsets map[*byte]int64 // guarded by mu: of memory that is allocated
+}
+
+// highDescriptor is the lowest number of a descriptor that the program does not
+// know of, above those that it counts on.
+const highDescriptor = 500
+
+func newProgram(kinds []uint32) (*program, error) {
+	fd, err := unix.MemfdCreate("rdma-rings", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	rings, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, highDescriptor)
+	return &program{kinds: kinds, rings: rings, offsets: map[*byte]int64{}}, err
 }
 
 var _ emu.Host = (*program)(nil)
@@ -28,32 +48,53 @@ func (p *program) Memory(addr, n uint64) []byte { return cmemory.Slice(addr, n) 
 // Probe implements emu.Host.
 func (p *program) Probe(mem []byte, write bool) error { return cmemory.Probe(mem, write) }
 
-// Alloc implements emu.Host: memory that remap can map a second time.
+// Alloc implements emu.Host: memory of the memfd, at an offset of its own. The
+// program maps it by a descriptor of the memfd, also where it calls the kernel
+// past libc, as libraries that watch its mappings do.
 func (p *program) Alloc(n int) ([]byte, error) {
-	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	page := os.Getpagesize()
+	at, end := p.end, p.end+int64((n+page-1)&^(page-1))
+	if err := unix.Ftruncate(p.rings, end); err != nil {
+		return nil, err
+	}
+	mem, err := unix.Mmap(p.rings, at, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	p.end, p.offsets[&mem[0]] = end, at
+	return mem, nil
 }
 
-// Free implements emu.Host.
-func (p *program) Free(mem []byte) { _ = unix.Munmap(mem) }
-
-// remap maps memory of Alloc once more, for the program to unmap: mremap of
-// nothing of a shared mapping gives another one of the same pages.
-func remap(mem []byte, addr uintptr, fixed bool) (uintptr, error) {
-	flags := uintptr(unix.MREMAP_MAYMOVE)
-	if fixed {
-		flags |= unix.MREMAP_FIXED
-	}
-	got, _, errno := unix.Syscall6(unix.SYS_MREMAP, uintptr(unsafe.Pointer(unsafe.SliceData(mem))), 0, uintptr(len(mem)), flags, addr, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return got, nil
+// Offset implements emu.Host.
+func (p *program) Offset(mem []byte) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return uint64(p.offsets[&mem[0]])
 }
 
-// Descriptor implements emu.Host: an eventfd, which is readable while it counts
-// one.
-func (p *program) Descriptor() (int32, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+// Free implements emu.Host. Memory that the program still has mapped reads as
+// zeroes.
+func (p *program) Free(mem []byte) {
+	p.mu.Lock()
+	at := p.offsets[&mem[0]]
+	delete(p.offsets, &mem[0])
+	p.mu.Unlock()
+	_ = unix.Fallocate(p.rings, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, int64(len(mem)))
+	_ = unix.Munmap(mem)
+}
+
+// Descriptor implements emu.Host: one of the memfd for a device file, else an
+// eventfd, which is readable while it counts one.
+func (p *program) Descriptor(device bool) (int32, error) {
+	var fd int
+	var err error
+	if device {
+		fd, err = unix.FcntlInt(uintptr(p.rings), unix.F_DUPFD_CLOEXEC, 0)
+	} else {
+		fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -6,8 +6,9 @@
  * a Go library that is loaded when the first such path is named. Everything
  * else goes on to libc.
  *
- * A device file or event file has a real descriptor, an eventfd that is
- * readable while an event waits: poll, select and epoll need no help.
+ * A device file has a real descriptor, a memfd that its rings are mapped from;
+ * an event file, too, an eventfd that is readable while an event waits. So mmap,
+ * poll, select and epoll need no help.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -70,7 +71,6 @@ static struct {
 	long (*read)(int fd, void *buf, size_t n);
 	long (*write)(int fd, void *buf, size_t n);
 	int (*ioctl)(int fd, unsigned long request, void *arg);
-	long (*mmap)(int fd, void *addr, size_t n, int flags, uint64_t offset);
 	void (*progress)(void);
 	void (*exit)(void);
 } lib;
@@ -79,8 +79,8 @@ static const struct { const char *name; void *at; } symbols[] = {
 	{ "rdmashimStart", &lib.start }, { "rdmashimPlant", &lib.plant },
 	{ "rdmashimOpen", &lib.open }, { "rdmashimClose", &lib.close },
 	{ "rdmashimRead", &lib.read }, { "rdmashimWrite", &lib.write },
-	{ "rdmashimIoctl", &lib.ioctl }, { "rdmashimMmap", &lib.mmap },
-	{ "rdmashimProgress", &lib.progress }, { "rdmashimExit", &lib.exit },
+	{ "rdmashimIoctl", &lib.ioctl }, { "rdmashimProgress", &lib.progress },
+	{ "rdmashimExit", &lib.exit },
 };
 
 static enum { UNLOADED, LOADING, READY, FAILED, CHILD, ENDED } state;
@@ -675,22 +675,6 @@ API int ioctl(int fd, unsigned long request, ...)
 {
 	void *arg = POINTER(request);
 	return kind(fd) ? CALL(lib.ioctl(file(fd), request, arg)) : REAL(ioctl)(fd, request, arg);
-}
-
-static void *map(void *addr, size_t n, int flags, int fd, off_t offset)
-{
-	long at = CALL(lib.mmap(file(fd), addr, n, flags, offset));
-	return at == -1 ? MAP_FAILED : (void *)at;
-}
-
-API void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t offset)
-{
-	return kind(fd) ? map(addr, n, flags, fd, offset) : REAL(mmap)(addr, n, prot, flags, fd, offset);
-}
-
-API void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t offset)
-{
-	return kind(fd) ? map(addr, n, flags, fd, offset) : REAL(mmap64)(addr, n, prot, flags, fd, offset);
 }
 
 /* Without netlink, rdma-core finds devices by sysfs. */

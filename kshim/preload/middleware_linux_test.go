@@ -1,0 +1,125 @@
+package preload
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/netns"
+)
+
+// overVerbs has UCX use the soft device and nothing else. Its datagrams, by
+// which RC queue pairs meet, come from rxe only without the check of the route
+// header, since rxe's completions do not say which header it is.
+func overVerbs(t *testing.T) {
+	for name, value := range map[string]string{
+		"UCX_TLS": "rc_v,self", "UCX_NET_DEVICES": "rxe0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+// onUDP keeps connections between devices of a machine from shared memory.
+func onUDP(t *testing.T) { t.Setenv("RDMASHIM_SHM", "off") }
+
+// TestUCX: ucx_perftest over RC queue pairs, and over UD ones alone.
+func TestUCX(t *testing.T) {
+	l := libraries(t, "ucx_perftest")
+	overVerbs(t)
+	for _, c := range []struct {
+		name, line string
+		set        func(*testing.T)
+	}{
+		{"latency", "-t tag_lat -n 200", nil},
+		{"latency, UDP", "-t tag_lat -n 200", onUDP},
+		{"bandwidth", "-t tag_bw -s 100000 -n 50", nil},
+		{"WRITE, UDP", "-t ucp_put_bw -s 1000000 -n 20", onUDP},
+		{"READ", "-t ucp_get -s 65536 -n 50", nil},
+		{"datagrams", "-t am_lat -x ud_verbs -d rxe0:1 -n 200", func(t *testing.T) { t.Setenv("UCX_TLS", "ud_v") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.set != nil {
+				c.set(t)
+			}
+			port := freePort(t)
+			args := append([]string{"ucx_perftest", "-p", port, "-w", "10"}, strings.Fields(c.line)...)
+			ready := func(p *process) { p.listens(port) }
+			require.Contains(t, l.pair(t, "", ready, args, append(args, "127.0.0.1")), "Final:")
+		})
+	}
+}
+
+// TestMPI: two ranks of Open MPI exchange a megabyte over UCX.
+func TestMPI(t *testing.T) {
+	l := libraries(t, "mpirun", "mpicc")
+	overVerbs(t)
+	program := filepath.Join(t.TempDir(), "megabyte")
+	out, err := exec.Command("mpicc", "-O1", "-Wall", "-o", program, filepath.Join("testdata", "megabyte.c")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+	t.Setenv(envStart, l.Stub+":"+l.Kernel)
+	for name, set := range map[string]func(*testing.T){"shared memory": func(*testing.T) {}, "UDP": onUDP} {
+		t.Run(name, func(t *testing.T) {
+			set(t)
+			args := strings.Fields("--oversubscribe --mca pml ucx --mca btl ^openib")
+			for rank := range 2 {
+				device, _ := newDevice()
+				if rank > 0 {
+					args = append(args, ":")
+				}
+				args = append(args, "-np", "1", self, device, program)
+			}
+			cmd := exec.CommandContext(t.Context(), "mpirun", args...)
+			cmd.WaitDelay = patience
+			kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+			defer kill.Stop()
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Contains(t, string(out), "rank 0 has the other's megabyte")
+			require.Contains(t, string(out), "rank 1 has the other's megabyte")
+		})
+	}
+}
+
+// TestLibfabric: fi_pingpong over the verbs provider, by RC queue pairs of
+// rdma_cm and by datagrams. The provider wants addresses of an interface other
+// than lo: a network namespace has a pair of veths.
+func TestLibfabric(t *testing.T) {
+	l := libraries(t, "fi_pingpong", "ip")
+	t.Setenv(envBuilt, l.Stub+":"+l.Kernel)
+	if !netns.Own(t) {
+		return
+	}
+	for _, line := range []string{
+		"link add v0 type veth peer name v1", "address add 10.1.0.1/24 dev v0", "address add 10.1.0.2/24 dev v0",
+		"link set v0 up", "link set v1 up",
+	} {
+		out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput()
+		require.NoError(t, err, "ip %s: %s", line, out)
+	}
+	for line, set := range map[string]func(*testing.T){
+		"-p verbs -e msg -I 100":          func(*testing.T) {},
+		"-p verbs -e msg -I 50":           onUDP,
+		"-p verbs -e dgram -I 100":        func(*testing.T) {},
+		"-p verbs;ofi_rxd -e rdm -S 4096": func(*testing.T) {},
+	} {
+		t.Run(line, func(t *testing.T) {
+			set(t)
+			port := freePort(t)
+			args := append([]string{"fi_pingpong", "-c"}, strings.Fields(line)...) // -c looks at every byte
+			server := start(t, l, "soft:10.1.0.1", append(args, "-B", port)...)
+			server.listens(port)
+			client := start(t, l, "soft:10.1.0.2", append(args, "-P", port, "10.1.0.1")...)
+			require.Contains(t, client.ends(0), "Mxfers/sec")
+			server.ends(0)
+		})
+	}
+}
