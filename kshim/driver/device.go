@@ -131,14 +131,13 @@ type Rereg struct {
 
 // QPInit is struct ib_qp_init_attr.
 type QPInit struct {
-	PD         PD
-	SendCQ     CQ
-	RecvCQ     CQ
-	SRQ        SRQ // nil: the queue pair has receives of its own
-	Type       abi.QPType
-	SigAll     bool
-	UserHandle uint64
-	Cap        QPCap
+	PD     PD
+	SendCQ CQ
+	RecvCQ CQ
+	SRQ    SRQ // nil: the queue pair has receives of its own
+	Type   abi.QPType
+	SigAll bool
+	Cap    QPCap
 }
 
 // QPCap is struct ib_qp_cap.

@@ -220,7 +220,7 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 		PD:     init.pd.body.(*protectionDomain).pd,
 		SendCQ: init.scq.body.(*completionQueue).cq,
 		RecvCQ: init.rcq.body.(*completionQueue).cq,
-		Type:   init.typ, SigAll: init.sigAll, UserHandle: init.userHandle, Cap: init.cap,
+		Type:   init.typ, SigAll: init.sigAll, Cap: init.cap,
 	}
 	if init.srq != nil {
 		attr.SRQ = init.srq.body.(*sharedReceives).srq

@@ -44,7 +44,6 @@ func split(r *virtual.Rand, size *int, n, pieces, align int) []span {
 // builder makes a lane of a plan.
 type builder struct {
 	*lane
-	plan *plan
 	prog *programPlan
 	r    *virtual.Rand
 

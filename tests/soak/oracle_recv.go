@@ -21,7 +21,7 @@ func (l *lane) received(c *engine.Completion) error {
 	if c.Silent {
 		return fmt.Errorf("%s: receive %d completed silently", l.name, v.index)
 	}
-	v.done, v.status = true, c.Status
+	v.status = c.Status
 	var o *op
 	if v.index < len(l.messages) {
 		o = l.messages[v.index]

@@ -15,9 +15,7 @@ type receive struct {
 	id     uint64
 	spans  []span
 	list   []mem.SGE
-	length int
 	err    error
-	done   bool
 	status abi.WCStatus
 }
 
@@ -38,7 +36,6 @@ func (b *builder) layReceives() error {
 		case !o.isSend() && b.r.Hit(0.5):
 			length, pieces = 0, 0 // an immediate needs no room
 		}
-		v.length = length
 		if pieces > 0 {
 			v.spans = split(b.r, &b.inboxSize, length, pieces, 1)
 		}
@@ -48,7 +45,7 @@ func (b *builder) layReceives() error {
 		b.receives = append(b.receives, v)
 	}
 	for range b.prog.extra {
-		v := &receive{index: len(b.receives), id: b.r.Uint64(), length: 64}
+		v := &receive{index: len(b.receives), id: b.r.Uint64()}
 		v.spans = split(b.r, &b.inboxSize, 64, 2, 1)
 		b.receives = append(b.receives, v)
 	}

@@ -149,7 +149,7 @@ func (r *run) build() error {
 // equip gives a connection its memory and programs.
 func (r *run) equip(c *conn) error {
 	for _, e := range c.ends {
-		b := &builder{lane: e.out, plan: r.plan, prog: &e.plan.program, r: &r.rand}
+		b := &builder{lane: e.out, prog: &e.plan.program, r: &r.rand}
 		if err := b.build(); err != nil {
 			return fmt.Errorf("%s: %w", e.out.name, err)
 		}

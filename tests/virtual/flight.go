@@ -16,7 +16,6 @@ type Flight struct {
 	QP       *QP // that sent it; nil: none did
 	Sent     engine.Time
 	Bytes    []byte
-	Copy     bool // made by the network
 	Flipped  bool // damaged by the network
 	Tag      any  // of the Watcher; copies have it too
 }
@@ -152,7 +151,7 @@ func (w *World) copyFlight(f *Flight) *Flight {
 	g := w.newFlight()
 	b := append(g.Bytes[:0], f.Bytes...)
 	*g = *f
-	g.Bytes, g.Copy = b, true
+	g.Bytes = b
 	return g
 }
 

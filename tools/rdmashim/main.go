@@ -18,12 +18,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run executes the command line and returns the exit status.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return runAs(ctx, "rdmashim", args, stdin, stdout, stderr)
-}
-
-// runAs is run under a name: as rdma, the program takes iproute2's place.
+// runAs executes the command line of a program that was called by a name, and
+// returns the exit status: as rdma it takes the place of iproute2's.
 func runAs(ctx context.Context, argv0 string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	asRDMA := rdma.IsName(argv0)
 	root := newRoot()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	leak.Main(m)
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runAs(ctx, "rdmashim", args, stdin, stdout, stderr)
 }
 
 // tool prepares a run of the tool as its own process.

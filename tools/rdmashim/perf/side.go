@@ -36,7 +36,6 @@ type Side struct {
 
 	wc       []uapi.WC
 	wrs      []uapi.WR // of a post
-	sge      []uapi.SGE
 	receives []uapi.WR
 	recvSGE  []uapi.SGE
 
@@ -105,7 +104,7 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	}
 	s.queues = make([]queue, c.QPs)
 	s.wc = make([]uapi.WC, min(entries, 256))
-	s.wrs, s.sge = requests(c.List)
+	s.wrs, _ = requests(c.List)
 	s.receives, s.recvSGE = requests(max(len(s.wc), c.receives()))
 	return s, nil
 }
