@@ -30,8 +30,9 @@ type (
 		end func() // of Config.Announce; or nil
 	}
 	cmConn struct {
-		d  *Device
-		id wire.CommID
+		d    *Device
+		id   wire.CommID
+		asks bool // it is a question for datagrams' queue pair (sidr.go)
 	}
 )
 
@@ -44,7 +45,7 @@ func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 		return driver.CMPath{}, fmt.Errorf("rnic: device %s has the address %v, not %v: %w", d.name, local, src, syscall.EADDRNOTAVAIL)
 	case dst.Is4() != local.Is4():
 		return driver.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v, which is of the other IP version: %w", d.name, local, dst, syscall.ENETUNREACH)
-	case local.IsLoopback() && !dst.IsLoopback():
+	case local.IsLoopback() && !dst.IsLoopback() && !dst.IsMulticast():
 		return driver.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v beyond this host: %w", d.name, local, dst, syscall.ENETUNREACH)
 	}
 	return driver.CMPath{Local: local, Preferred: dst == local || d.caps.NetDev != "" && routed(local, dst)}, nil
@@ -112,9 +113,13 @@ func (l *cmListener) Close() {
 // CMConnect implements driver.CMDevice. The ABI knows no UDP port of the peer's
 // device: it is Config.PeerPort, or the one to which that sends.
 func (d *Device) CMConnect(p *driver.CMRequest, ev driver.CMEvents) (driver.CMConn, error) {
-	c := &cmConn{d: d}
+	_, asks := wire.ServiceID(p.Service).UDPPort()
+	c := &cmConn{d: d, asks: asks}
 	mtu := d.pathMTU(p.Dst.Addr().Unmap())
 	err := d.withCM(func(now cm.Time, m *cm.Manager) (err error) {
+		if asks {
+			return c.resolve(now, m, p, ev)
+		}
 		c.id, err = m.Connect(now, &cm.ConnectParams{
 			Peer:    netip.AddrPortFrom(p.Dst.Addr().Unmap(), d.asks),
 			Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), QPN: wire.QPN(p.Param.QPN), MTU: uint8(mtu),
@@ -135,7 +140,7 @@ func (d *Device) CMConnect(p *driver.CMRequest, ev driver.CMEvents) (driver.CMCo
 
 // dispatch gives an event to its receiver. Preconditions: mu is held.
 func (d *Device) dispatch(e cm.Event) {
-	if e.Kind == cm.ConnectRequest {
+	if e.Kind == cm.ConnectRequest || e.Kind == cm.SIDRRequest {
 		d.request(e)
 		return
 	}
@@ -163,6 +168,8 @@ func (d *Device) dispatch(e cm.Event) {
 		out.Event = abi.UCMEventDisconnected
 	case cm.TimeWaitExit:
 		out.Event = abi.UCMEventTimewaitExit
+	case cm.SIDRReply:
+		out = answered(&e)
 	}
 	ev.Event(out)
 }
@@ -208,7 +215,7 @@ func (d *Device) request(e cm.Event) {
 	l := users.listeners[e.Listener]
 	err := error(syscall.ECONNREFUSED)
 	if l != nil {
-		ev, err = l.Request(&cmConn{d, e.Conn}, &driver.CMRequest{
+		ev, err = l.Request(&cmConn{d, e.Conn, e.Kind == cm.SIDRRequest}, &driver.CMRequest{
 			Service: uint64(e.Service), Src: e.Src, Dst: netip.AddrPortFrom(e.Dst, port), Param: peerParam(&e.Attr), Private: e.Private,
 			TOS: e.Attr.TrafficClass,
 		})
@@ -258,6 +265,9 @@ func (c *cmConn) Taken() {
 
 // Accept implements driver.CMConn.
 func (c *cmConn) Accept(r *driver.CMReply) error {
+	if c.asks {
+		return c.answer(&cm.AnswerParams{QPN: wire.QPN(r.Param.QPN), QKey: r.QKey, Private: r.Private})
+	}
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		return m.Accept(now, c.id, &cm.AcceptParams{
 			QPN: wire.QPN(r.Param.QPN), MaxDestRdAtomic: r.Param.ResponderResources, MaxRdAtomic: r.Param.InitiatorDepth,
@@ -273,6 +283,9 @@ func (c *cmConn) Confirm() error {
 
 // Reject implements driver.CMConn.
 func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
+	if c.asks {
+		return c.answer(&cm.AnswerParams{Status: wire.SIDRRejected, Private: private})
+	}
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		return m.Reject(now, c.id, wire.RejectReason(reason), nil, private)
 	})

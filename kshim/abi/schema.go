@@ -80,7 +80,6 @@ func of[T any, P interface {
 func opaque(size int) Layout { return Layout{Size: size} }
 
 const (
-	noMcast   = "the mini kernel's rdma_cm joins no multicast groups; Linux's does"
 	noXRC     = "no extended reliable connections, as rdma_rxe"
 	notOnRXE  = "not for this device, as for rdma_rxe: its queues are in mapped memory"
 	optional  = "not for this device, as for rdma_rxe"

@@ -24,13 +24,13 @@ var ucmCommands = complete(FormCM, func(n int) string { return UCMCommand(n).Str
 	UCMCmdGetOption:    {Lacks: nowhere, Errno: syscall.ENOSYS},
 	UCMCmdSetOption:    {Request: of[UCMSetOption](UCMSetOptionSize)},
 	UCMCmdNotify:       {Request: of[UCMNotify](UCMNotifySize)},
-	UCMCmdJoinIPMcast:  {Lacks: noMcast},
-	UCMCmdLeaveMcast:   {Lacks: noMcast},
+	UCMCmdJoinIPMcast:  {Lacks: older},
+	UCMCmdLeaveMcast:   {Request: of[UCMDestroyID](UCMDestroyIDSize), Response: of[UCMDestroyIDResp](UCMDestroyIDRespSize), LeastResponse: UCMDestroyIDRespSize},
 	UCMCmdMigrateID:    {Request: of[UCMMigrateID](UCMMigrateIDSize), Response: of[UCMMigrateResp](UCMMigrateRespSize), LeastResponse: UCMMigrateRespSize},
 	UCMCmdQuery:        {Request: of[UCMQuery](UCMQuerySize), Response: opaque(UCMQueryAddrRespSize)},
 	UCMCmdBind:         {Request: of[UCMBind](UCMBindSize)},
 	UCMCmdResolveAddr:  {Request: of[UCMResolveAddr](UCMResolveAddrSize)},
-	UCMCmdJoinMcast:    {Lacks: noMcast},
+	UCMCmdJoinMcast:    {Request: of[UCMJoinMcast](UCMJoinMcastSize), Response: of[UCMCreateIDResp](UCMCreateIDRespSize), LeastResponse: UCMCreateIDRespSize},
 })
 
 // Answer returns the layout of QUERY's response, which depends on what is

@@ -14,6 +14,9 @@ const (
 	UCMConnectData = 56  // in CONNECT, as CONNECT_REQUEST gives it
 	UCMAcceptData  = 196 // in ACCEPT, as CONNECT_RESPONSE gives it
 	UCMRejectData  = 148 // in REJECT, as REJECTED gives it
+
+	UCMAskData    = 180 // of datagrams: in CONNECT, as CONNECT_REQUEST gives it
+	UCMAnswerData = 136 // of datagrams: in ACCEPT and REJECT, as ESTABLISHED and UNREACHABLE give it
 )
 
 // UCMOptionLevel and UCMOption name an option of SET_OPTION: RDMA_OPTION_*.
@@ -51,3 +54,10 @@ func (v *UCMEventResp) UD() (p UCMUDParam) {
 
 // Private returns the private data that the parameter carries.
 func (v *UCMConnParam) Private() []byte { return v.PrivateData[:v.PrivateDataLen] }
+
+// Private returns the private data that the parameter carries.
+func (v *UCMUDParam) Private() []byte { return v.PrivateData[:v.PrivateDataLen] }
+
+// UCMUDPQKey is the Q_Key of datagrams of the port space UDP and of its
+// multicast groups (RDMA_UDP_QKEY).
+const UCMUDPQKey = 0x01234567

@@ -4,14 +4,15 @@ package abi
 
 // Sizes of the kernel's structures in bytes.
 const (
-	UCMHdrSize           = 8  // rdma_ucm_cmd_hdr
-	UCMCreateIDSize      = 24 // rdma_ucm_create_id
-	UCMCreateIDRespSize  = 4  // rdma_ucm_create_id_resp
-	UCMDestroyIDSize     = 16 // rdma_ucm_destroy_id
-	UCMDestroyIDRespSize = 4  // rdma_ucm_destroy_id_resp
-	UCMMigrateIDSize     = 16 // rdma_ucm_migrate_id
-	UCMMigrateRespSize   = 4  // rdma_ucm_migrate_resp
-	UCMSetOptionSize     = 24 // rdma_ucm_set_option
+	UCMHdrSize           = 8   // rdma_ucm_cmd_hdr
+	UCMCreateIDSize      = 24  // rdma_ucm_create_id
+	UCMCreateIDRespSize  = 4   // rdma_ucm_create_id_resp
+	UCMDestroyIDSize     = 16  // rdma_ucm_destroy_id
+	UCMDestroyIDRespSize = 4   // rdma_ucm_destroy_id_resp
+	UCMMigrateIDSize     = 16  // rdma_ucm_migrate_id
+	UCMMigrateRespSize   = 4   // rdma_ucm_migrate_resp
+	UCMJoinMcastSize     = 152 // rdma_ucm_join_mcast
+	UCMSetOptionSize     = 24  // rdma_ucm_set_option
 )
 
 // UCMCommand is the number of a command of /dev/infiniband/rdma_cm:
@@ -243,6 +244,51 @@ func (v *UCMMigrateResp) Parse(b []byte) error {
 		return ErrShort
 	}
 	v.EventsReported = le.Uint32(b[0:])
+	return nil
+}
+
+// UCMJoinFlag is how JOIN_MCAST joins: RDMA_MC_JOIN_FLAG_*.
+type UCMJoinFlag uint16
+
+// Values of UCMJoinFlag.
+const (
+	UCMJoinFullMember         UCMJoinFlag = 0 // to send and receive
+	UCMJoinSendOnlyFullMember UCMJoinFlag = 1 // to send
+)
+
+// UCMJoinMcast is struct rdma_ucm_join_mcast, answered with a UCMCreateIDResp.
+// LEAVE_MCAST takes its id in a UCMDestroyID.
+type UCMJoinMcast struct {
+	Response  uint64          `c:"response"`
+	UID       uint64          `c:"uid"` // comes back in the group's events
+	ID        uint32          `c:"id"`  // of the id, not of the group
+	AddrSize  uint16          `c:"addr_size"`
+	JoinFlags UCMJoinFlag     `c:"join_flags"`
+	Addr      SockaddrStorage `c:"addr"`
+}
+
+// Put encodes v into b[:UCMJoinMcastSize].
+func (v *UCMJoinMcast) Put(b []byte) {
+	b = b[:UCMJoinMcastSize]
+	le.PutUint64(b[0:], v.Response)
+	le.PutUint64(b[8:], v.UID)
+	le.PutUint32(b[16:], v.ID)
+	le.PutUint16(b[20:], v.AddrSize)
+	le.PutUint16(b[22:], uint16(v.JoinFlags))
+	copy(b[24:152], v.Addr[:])
+}
+
+// Parse decodes b[:UCMJoinMcastSize].
+func (v *UCMJoinMcast) Parse(b []byte) error {
+	if len(b) < UCMJoinMcastSize {
+		return ErrShort
+	}
+	v.Response = le.Uint64(b[0:])
+	v.UID = le.Uint64(b[8:])
+	v.ID = le.Uint32(b[16:])
+	v.AddrSize = le.Uint16(b[20:])
+	v.JoinFlags = UCMJoinFlag(le.Uint16(b[22:]))
+	copy(v.Addr[:], b[24:152])
 	return nil
 }
 

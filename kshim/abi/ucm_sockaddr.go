@@ -86,15 +86,23 @@ func (s *SockaddrStorage) GID() (gid [16]byte, err error) {
 	return gid, nil
 }
 
-// Service is the service id of a struct sockaddr_ib.
+// Pkey is the P_Key of a struct sockaddr_ib, Service its service id, and Mask
+// the bits of that which count.
+func (s *SockaddrStorage) Pkey() uint16 { return be.Uint16(s[2:]) }
+
+// Service: see Pkey.
 func (s *SockaddrStorage) Service() uint64 { return be.Uint64(s[24:]) }
 
-// SetGID encodes a GID, a P_Key and a service id as struct sockaddr_ib.
-func (s *SockaddrStorage) SetGID(gid [16]byte, pkey uint16, service uint64) {
+// Mask: see Pkey.
+func (s *SockaddrStorage) Mask() uint64 { return be.Uint64(s[32:]) }
+
+// SetGID encodes a struct sockaddr_ib: a GID, a P_Key, and a service id with
+// its mask.
+func (s *SockaddrStorage) SetGID(gid [16]byte, pkey uint16, service, mask uint64) {
 	*s = SockaddrStorage{}
 	le.PutUint16(s[0:], AFIB)
 	be.PutUint16(s[2:], pkey)
 	copy(s[8:24], gid[:])
 	be.PutUint64(s[24:], service)
-	be.PutUint64(s[32:], ^uint64(0))
+	be.PutUint64(s[32:], mask)
 }

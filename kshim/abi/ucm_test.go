@@ -34,6 +34,7 @@ var ucmStructs = []cStruct{
 	{&UCMSetOption{}, "rdma_ucm_set_option", UCMSetOptionSize},
 	{&UCMMigrateID{}, "rdma_ucm_migrate_id", UCMMigrateIDSize},
 	{&UCMMigrateResp{}, "rdma_ucm_migrate_resp", UCMMigrateRespSize},
+	{&UCMJoinMcast{}, "rdma_ucm_join_mcast", UCMJoinMcastSize},
 	{&UCMPathRec{}, "ib_path_rec_data", UCMPathRecSize},
 	{&QPAttr{}, "ib_uverbs_qp_attr", QPAttrSize},
 }
@@ -71,6 +72,8 @@ var ucmNumbers = []struct {
 	{"RDMA_PS_IB", uint64(UCMPSIB)},
 	{"RDMA_PS_TCP", uint64(UCMPSTCP)},
 	{"RDMA_PS_UDP", uint64(UCMPSUDP)},
+	{"RDMA_MC_JOIN_FLAG_FULLMEMBER", uint64(UCMJoinFullMember)},
+	{"RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER", uint64(UCMJoinSendOnlyFullMember)},
 	{"RDMA_USER_CM_QUERY_ADDR", uint64(UCMQueryAddr)},
 	{"RDMA_USER_CM_QUERY_PATH", uint64(UCMQueryPath)},
 	{"RDMA_USER_CM_QUERY_GID", uint64(UCMQueryGID)},

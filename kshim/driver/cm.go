@@ -11,6 +11,10 @@ import (
 // keeps ids, ports and events; the driver exchanges the messages. Methods are
 // called concurrently and without the core's locks. Errors are, or wrap, a
 // syscall.Errno.
+//
+// Services of the port space UDP (abi.UCMPSUDP) are of datagrams, which nothing
+// connects: the request asks for the queue pair that serves them (SIDR, IBA
+// 12.11), Accept and Reject answer it, and no event tells of that.
 type CMDevice interface {
 	// CMResolve tells how the device reaches dst, from src if that is valid.
 	// EADDRNOTAVAIL when src is no address of the device, ENETUNREACH when it
@@ -24,7 +28,7 @@ type CMDevice interface {
 	CMListen(service uint64, addr netip.Addr, backlog int, ev CMListenEvents) (CMListener, error)
 
 	// CMConnect sends a request. The outcome goes to ev: CONNECT_RESPONSE,
-	// REJECTED or UNREACHABLE.
+	// REJECTED or UNREACHABLE; of datagrams ESTABLISHED or UNREACHABLE.
 	CMConnect(p *CMRequest, ev CMEvents) (CMConn, error)
 }
 
@@ -60,9 +64,13 @@ type CMEvents interface{ Event(CMEvent) }
 // TIMEWAIT_EXIT.
 type CMEvent struct {
 	Event   abi.UCMEvent
-	Status  int32       // a negative errno; in REJECTED the abi.UCMRejReason
+	Status  int32       // a negative errno; in REJECTED the abi.UCMRejReason; of datagrams in UNREACHABLE the peer's answer
 	Peer    CMPeerParam // in CONNECT_RESPONSE
 	Private []byte      // as long as the message's room
+
+	// AV and QKey are, with Peer.QPN, where datagrams go: in their ESTABLISHED.
+	AV   abi.QPDest // as CMAttr's
+	QKey uint32
 }
 
 // CMPeerParam holds the parameters of the peer's end, read from this side.
@@ -88,6 +96,7 @@ type CMRequest struct {
 // CMReply holds the contents of an acceptance.
 type CMReply struct {
 	Param   CMPeerParam
+	QKey    uint32 // of datagrams
 	Private []byte
 }
 

@@ -220,7 +220,7 @@ func TestCMMigrate(t *testing.T) {
 	from, to := file[0], file[1]
 	moved, stays := from.create(7), from.create(8)
 	for _, id := range []uint32{moved, stays, moved} {
-		bed.m.all.cm.ids[id].post(abi.UCMEventAddrError, 0, nil, nil)
+		bed.m.all.cm.ids[id].post(abi.UCMEventAddrError, 0, nil)
 	}
 	got, err := from.event()
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestCMMigrate(t *testing.T) {
 	require.NoError(t, from.f.Close())
 	require.Contains(t, bed.m.all.cm.ids, moved, "it went in time")
 	require.NotContains(t, bed.m.all.cm.ids, stays)
-	bed.m.all.cm.ids[moved].post(abi.UCMEventAddrError, 0, nil, nil)
+	bed.m.all.cm.ids[moved].post(abi.UCMEventAddrError, 0, nil)
 	got, err = to.event()
 	require.NoError(t, err)
 	require.Equal(t, "7 ADDR_ERROR", got)

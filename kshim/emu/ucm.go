@@ -22,11 +22,18 @@ const nodeCM = "rdma_cm"
 // files are locked by MIGRATE_ID only, with moving held.
 type ucmCore struct {
 	mu       sync.Mutex
-	ids      map[uint32]*ucmID       // guarded by mu
-	ports    map[uint16][]ucmBinding // guarded by mu
-	nextPort uint16                  // guarded by mu
+	ids      map[uint32]*ucmID        // guarded by mu
+	groups   map[uint32]*ucmGroup     // guarded by mu; numbered apart from ids
+	ports    map[ucmPort][]ucmBinding // guarded by mu
+	nextPort uint16                   // guarded by mu
 
 	moving sync.Mutex // held while an id goes from one file to another
+}
+
+// ucmPort is a port of a port space.
+type ucmPort struct {
+	space abi.UCMPortSpace
+	port  uint16
 }
 
 // ucmBinding is an id's hold on a port, as the id was when it took it.
@@ -50,9 +57,10 @@ type ucmFile struct {
 
 // ucmEvent is an event that waits.
 type ucmEvent struct {
-	of   *ucmID // the id of the event
-	made *ucmID // in CONNECT_REQUEST: the new id
-	resp abi.UCMEventResp
+	of    *ucmID    // the id of the event
+	made  *ucmID    // in CONNECT_REQUEST: the new id
+	group *ucmGroup // in MULTICAST_JOIN
+	resp  abi.UCMEventResp
 }
 
 var (
@@ -95,10 +103,12 @@ var ucmHandlers = [...]func(*ucmCall) error{
 	abi.UCMCmdGetEvent:     (*ucmCall).getEvent,
 	abi.UCMCmdSetOption:    (*ucmCall).setOption,
 	abi.UCMCmdNotify:       (*ucmCall).notify,
+	abi.UCMCmdLeaveMcast:   (*ucmCall).leaveMcast,
 	abi.UCMCmdMigrateID:    (*ucmCall).migrateID,
 	abi.UCMCmdQuery:        (*ucmCall).query,
 	abi.UCMCmdBind:         (*ucmCall).bind,
 	abi.UCMCmdResolveAddr:  (*ucmCall).resolveAddr,
+	abi.UCMCmdJoinMcast:    (*ucmCall).joinMcast,
 }
 
 // Write is one command (ucma_write).

@@ -14,15 +14,8 @@ import (
 // (/proc/sys/net/ipv4/ip_local_port_range).
 const firstPort, lastPort = 32768, 60999
 
-// servicePrefix is the service id of the port space TCP, without the port (IBA
-// annex A11).
-const servicePrefix = uint64(abi.UCMPSTCP) << 16
-
-// sockaddr decodes an address of a request.
+// sockaddr decodes an IP address of a request.
 func sockaddr(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
-	if _, err := s.GID(); err == nil {
-		return sockaddrIB(s, size)
-	}
 	a, err := s.AddrPort()
 	if err != nil {
 		return a, fail(syscall.EINVAL, "an address is of no family that is supported")
@@ -37,20 +30,6 @@ func sockaddr(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
 }
 
-// sockaddrIB is sockaddr of a struct sockaddr_ib: a GID of RoCE is an IP
-// address, and a service id of the port space TCP ends in the port.
-func sockaddrIB(s *abi.SockaddrStorage, size uint16) (netip.AddrPort, error) {
-	gid, _ := s.GID()
-	service := s.Service()
-	switch {
-	case size != abi.SockaddrIBSize:
-		return netip.AddrPort{}, fail(syscall.EINVAL, "the address takes %d bytes, not %d", abi.SockaddrIBSize, size)
-	case service&^0xffff != servicePrefix:
-		return netip.AddrPort{}, fail(syscall.EINVAL, "service id %#x is not of the port space TCP", service)
-	}
-	return netip.AddrPortFrom(netip.AddrFrom16(gid).Unmap(), uint16(service)), nil
-}
-
 // takePort binds an id to a port of its address (cma.c: cma_get_port):
 // EADDRINUSE when an id has the same, EADDRNOTAVAIL when a wildcard is in the
 // way. Preconditions here and below: the id's mu is held.
@@ -58,7 +37,7 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ports == nil {
-		c.ports = map[uint16][]ucmBinding{}
+		c.ports = map[ucmPort][]ucmBinding{}
 		c.nextPort = uint16(firstPort + rand.IntN(lastPort-firstPort+1))
 	}
 	if a.Port() == 0 {
@@ -67,7 +46,7 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) error {
 			if c.nextPort++; c.nextPort > lastPort || c.nextPort < firstPort {
 				c.nextPort = firstPort
 			}
-			if len(c.ports[p]) == 0 {
+			if len(c.ports[ucmPort{id.space, p}]) == 0 {
 				a = netip.AddrPortFrom(a.Addr(), p)
 				break
 			}
@@ -79,7 +58,8 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) error {
 	if err := c.checkPort(id, a, id.reuse); err != nil {
 		return err
 	}
-	c.ports[a.Port()] = append(c.ports[a.Port()], ucmBinding{id, a.Addr(), id.reuse, id.afOnly})
+	p := ucmPort{id.space, a.Port()}
+	c.ports[p] = append(c.ports[p], ucmBinding{id, a.Addr(), id.reuse, id.afOnly})
 	id.src, id.bound = a, true
 	return nil
 }
@@ -87,7 +67,7 @@ func (c *ucmCore) takePort(id *ucmID, a netip.AddrPort) error {
 // checkPort looks for other ids bound to the port (cma.c: cma_check_port). The
 // core's mu is held.
 func (c *ucmCore) checkPort(id *ucmID, a netip.AddrPort, reuse bool) error {
-	for _, other := range c.ports[a.Port()] {
+	for _, other := range c.ports[ucmPort{id.space, a.Port()}] {
 		switch {
 		case other.id == id, reuse && other.reuse, other.addr.Is4() != a.Addr().Is4() && (other.afOnly || id.afOnly):
 		case unspecified(a.Addr()) || unspecified(other.addr):
@@ -108,9 +88,10 @@ func (c *ucmCore) ownPort(id *ucmID) error {
 		return err
 	}
 	id.reuse = false
-	for i, b := range c.ports[id.src.Port()] {
+	list := c.ports[ucmPort{id.space, id.src.Port()}]
+	for i, b := range list {
 		if b.id == id {
-			c.ports[id.src.Port()][i].reuse = false
+			list[i].reuse = false
 		}
 	}
 	return nil
@@ -125,7 +106,7 @@ func (id *ucmID) release() {
 	c := &id.ns.cm
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	port := id.src.Port()
+	port := ucmPort{id.space, id.src.Port()}
 	c.ports[port] = slices.DeleteFunc(c.ports[port], func(b ucmBinding) bool { return b.id == id })
 	if len(c.ports[port]) == 0 {
 		delete(c.ports, port)
@@ -158,13 +139,19 @@ func (ns *namespace) deviceOf(a netip.Addr) *device {
 func (c *ucmCall) bind() error {
 	var req abi.UCMBind
 	_ = req.Parse(c.in)
+	if isIB(&req.Addr) {
+		return c.bindIB(&req)
+	}
 	a, err := sockaddr(&req.Addr, req.AddrSize)
 	if err != nil {
 		return err
 	}
 	return c.with(0, func(id *ucmID) error {
-		if id.state != ucmIdle {
+		switch {
+		case id.state != ucmIdle:
 			return fail(syscall.EINVAL, "the id is bound or resolved")
+		case id.ps == abi.UCMPSIPoIB && !unspecified(a.Addr()):
+			return fail(syscall.EINVAL, "IP over InfiniBand is not over Ethernet")
 		}
 		d := c.f.proc.ns.deviceOf(a.Addr())
 		switch {
@@ -209,12 +196,12 @@ func (id *ucmID) setDevice(d *device) {
 func (c *ucmCall) resolveAddr() error {
 	var req abi.UCMResolveAddr
 	_ = req.Parse(c.in)
+	if isIB(&req.DstAddr) {
+		return c.resolveIB(&req)
+	}
 	dst, err := sockaddr(&req.DstAddr, req.DstSize)
 	if err != nil {
 		return err
-	}
-	if unspecified(dst.Addr()) {
-		return fail(syscall.EINVAL, "a wildcard is no destination")
 	}
 	var src netip.AddrPort
 	if req.SrcSize != 0 {
@@ -228,6 +215,9 @@ func (c *ucmCall) resolveAddr() error {
 			src = id.src
 		case id.state != ucmIdle && id.state != ucmBound:
 			return fail(syscall.EINVAL, "the id is resolved")
+		}
+		if unspecified(dst.Addr()) {
+			return id.resolveLoopback(dst)
 		}
 		return id.resolve(src, dst)
 	})
@@ -261,9 +251,14 @@ func (id *ucmID) resolve(src, dst netip.AddrPort) error {
 	} else {
 		id.src = netip.AddrPortFrom(path.Local.Unmap(), id.src.Port())
 	}
+	if id.ps == abi.UCMPSIPoIB {
+		id.state = ucmBound
+		id.post(abi.UCMEventAddrError, -linuxEINVAL, nil)
+		return nil
+	}
 	id.dst, id.path, id.state = dst, path, ucmAddrResolved
 	id.setDevice(best)
-	id.post(abi.UCMEventAddrResolved, 0, nil, nil)
+	id.post(abi.UCMEventAddrResolved, 0, nil)
 	return nil
 }
 
@@ -272,9 +267,12 @@ func (c *ucmCall) resolveRoute() error {
 		if id.state != ucmAddrResolved {
 			return fail(syscall.EINVAL, "the id's address is not resolved, or its route is")
 		}
+		if id.lost {
+			return fail(syscall.ENODEV, "no network device has a route to the address")
+		}
 		id.state = ucmRouteResolved
 		id.path.TOS = id.tos // later ones come too late (cma.c: cma_resolve_iboe_route)
-		id.post(abi.UCMEventRouteResolved, 0, nil, nil)
+		id.post(abi.UCMEventRouteResolved, 0, nil)
 		return nil
 	})
 }
@@ -309,12 +307,15 @@ func (c *ucmCall) listen() error {
 		}
 		devices := []*device{id.dev}
 		addr := id.src.Addr()
-		if id.dev == nil {
+		switch {
+		case isIB(&id.srcIB): // on Ethernet no request is for it
+			devices = nil
+		case id.dev == nil:
 			devices, addr = c.f.proc.ns.cmDevices(), netip.Addr{}
 		}
 		for _, d := range devices {
 			cm := d.Device.(driver.CMDevice)
-			l, err := cm.CMListen(servicePrefix|uint64(id.src.Port()), addr, backlog, &listenOn{id, d, cm})
+			l, err := cm.CMListen(id.service(id.src.Port()), addr, backlog, &listenOn{id, d, cm})
 			if err != nil {
 				for _, l := range id.listeners {
 					l.Close()

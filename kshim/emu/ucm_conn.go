@@ -22,16 +22,20 @@ func (c *ucmCall) connect() error {
 	if req.ConnParam.Valid == 0 {
 		return fail(syscall.EINVAL, "the parameter is not valid")
 	}
-	if req.ConnParam.PrivateDataLen > abi.UCMConnectData {
-		return fail(syscall.EINVAL, "a request carries %d bytes of private data", abi.UCMConnectData)
-	}
 	return c.with(abi.UCMConnParamSize, func(id *ucmID) error {
-		if id.state != ucmRouteResolved {
+		room := uint8(abi.UCMConnectData)
+		if id.typ == abi.QPTUD {
+			room = abi.UCMAskData
+		}
+		switch {
+		case id.state != ucmRouteResolved:
 			return fail(syscall.EINVAL, "the id's route is not resolved, or it is connected")
+		case req.ConnParam.PrivateDataLen > room:
+			return fail(syscall.EINVAL, "a request carries %d bytes of private data", room)
 		}
 		id.ask(true, req.ConnParam.ResponderResources)
 		conn, err := id.cm.CMConnect(&driver.CMRequest{
-			Service: servicePrefix | uint64(id.dst.Port()), Src: id.src, Dst: id.dst, GIDIndex: id.path.GIDIndex,
+			Service: id.service(id.dst.Port()), Src: id.src, Dst: id.dst, GIDIndex: id.path.GIDIndex,
 			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.path.TOS, AckTimeout: id.timeout,
 		}, id)
 		if err != nil {
@@ -52,6 +56,8 @@ func (c *ucmCall) accept() error {
 		switch {
 		case id.conn == nil:
 			return fail(syscall.EINVAL, "the id has no connection")
+		case id.typ == abi.QPTUD:
+			return id.answer(&req)
 		case req.ConnParam.Valid == 0 && !id.active:
 			return fail(syscall.EINVAL, "the parameter is not valid")
 		case req.ConnParam.Valid == 0:
@@ -138,6 +144,11 @@ func (c *ucmCall) initQPAttr() error {
 func (id *ucmID) attr(attr *abi.QPAttr) error {
 	attr.QPAttrMask, attr.PortNum = abi.QPMaskState|abi.QPMaskAccessFlags|abi.QPMaskPkeyIndex|abi.QPMaskPort, 1
 	switch {
+	case id.typ == abi.QPTUD:
+		attr.QPAttrMask += abi.QPMaskQKey - abi.QPMaskAccessFlags
+		qkey, err := id.useQKey(0)
+		attr.QKey = qkey
+		return err
 	case id.state == ucmListening:
 		return fail(syscall.EINVAL, "the id listens")
 	case id.conn == nil:
@@ -209,6 +220,9 @@ func (c *ucmCall) setOption() error {
 		case abi.UCMOptionTOS:
 			id.tos = value[0]
 		case abi.UCMOptionAckTimeout:
+			if id.typ == abi.QPTUD {
+				return fail(syscall.EINVAL, "datagrams are not acknowledged")
+			}
 			id.timeout = value[0] & 31
 		case abi.UCMOptionReuseAddr:
 			if id.state == ucmListening || !on && id.state != ucmIdle {

@@ -10,13 +10,16 @@ import (
 
 // Event is a driver's event of a connection.
 func (id *ucmID) Event(ev driver.CMEvent) {
-	id.ask(false, 0)
-	var param *driver.CMPeerParam
-	if ev.Event == abi.UCMEventConnectResponse {
-		ev.Peer.RetryCount = 0 // a reply names none
-		param = &ev.Peer
+	if id.typ == abi.QPTUD {
+		id.answered(&ev)
+		return
 	}
-	id.post(ev.Event, ev.Status, param, ev.Private)
+	id.ask(false, 0)
+	if ev.Event != abi.UCMEventConnectResponse {
+		ev.Peer = driver.CMPeerParam{}
+	}
+	ev.Peer.RetryCount = 0 // a reply names none
+	id.post(ev.Event, ev.Status, connParam(&ev.Peer, ev.Private))
 }
 
 // ask notes that a request is under way, and what it offers; its end is any
@@ -31,30 +34,30 @@ func (id *ucmID) asks() (resources uint8, asking bool) {
 	return id.offered, id.asking
 }
 
-// post gives an event to the file that has the id. The events of a request that
+// post gives an event to the file that has the id, with a parameter or nil. The
+// events of a request that
 // was not accepted yet, which has no uid, are dropped: its ACCEPT will fail
 // (ucma.c: ucma_event_handler).
-func (id *ucmID) post(ev abi.UCMEvent, status int32, param *driver.CMPeerParam, private []byte) {
+func (id *ucmID) post(ev abi.UCMEvent, status int32, param abi.Struct) {
 	f := id.lockFile()
 	if id.uid != 0 && !id.dead {
 		resp := abi.UCMEventResp{UID: id.uid, ID: id.num, Event: ev, Status: status}
-		putParam(&resp, param, private)
+		if param != nil {
+			param.Put(resp.Param[:])
+		}
 		f.add(ucmEvent{of: id, resp: resp})
 	}
 	f.mu.Unlock()
 	f.notify()
 }
 
-func putParam(resp *abi.UCMEventResp, param *driver.CMPeerParam, private []byte) {
-	var p abi.UCMConnParam
-	if param != nil {
-		p = abi.UCMConnParam{
-			QPNum: param.QPN, ResponderResources: param.ResponderResources, InitiatorDepth: param.InitiatorDepth,
-			RetryCount: param.RetryCount, RNRRetryCount: param.RNRRetryCount, FlowControl: flag(param.FlowControl), SRQ: flag(param.SRQ),
-		}
+func connParam(param *driver.CMPeerParam, private []byte) *abi.UCMConnParam {
+	p := &abi.UCMConnParam{
+		QPNum: param.QPN, ResponderResources: param.ResponderResources, InitiatorDepth: param.InitiatorDepth,
+		RetryCount: param.RetryCount, RNRRetryCount: param.RNRRetryCount, FlowControl: flag(param.FlowControl), SRQ: flag(param.SRQ),
 	}
 	p.PrivateDataLen = uint8(copy(p.PrivateData[:], private[:min(len(private), 255)]))
-	p.Put(resp.Param[:])
+	return p
 }
 
 func flag(on bool) uint8 {
@@ -79,14 +82,18 @@ func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEv
 	core.moving.Lock()
 	defer core.moving.Unlock()
 	f := l.id.file.Load()
-	made := newUCMID(f)
+	made := newUCMID(f, l.id.ps, l.id.typ)
 	made.state, made.conn, made.src, made.dst, made.dev, made.cm = ucmConnect, conn, r.Dst, r.Src, l.dev, l.cm
 	made.path = driver.CMPath{Local: r.Dst.Addr(), GIDIndex: r.GIDIndex}
 	if !core.add(made) {
 		return nil, syscall.ECONNREFUSED
 	}
 	resp := abi.UCMEventResp{ID: made.num, Event: abi.UCMEventConnectRequest}
-	putParam(&resp, &r.Param, r.Private)
+	if made.typ == abi.QPTUD {
+		udParam(nil, 0, 0, r.Private).Put(resp.Param[:])
+	} else {
+		connParam(&r.Param, r.Private).Put(resp.Param[:])
+	}
 	f.mu.Lock()
 	dead := l.id.dead
 	if dead {
@@ -138,6 +145,9 @@ func (c *ucmCall) getEvent() error {
 	f.events = f.events[1:]
 	f.ready.set(len(f.events) > 0)
 	ev.of.reported++
+	if ev.group != nil {
+		ev.group.reported++
+	}
 	more := len(f.events) > 0
 	f.mu.Unlock()
 	if more {

@@ -30,11 +30,18 @@ const (
 type ucmID struct {
 	num  uint32
 	ns   *namespace
+	ps   abi.UCMPortSpace // as created
+	typ  abi.QPType
 	file atomic.Pointer[ucmFile] // changed with its mu and the next one's held
 
 	mu        sync.Mutex // held through commands
 	gone      bool       // guarded by mu, as are all
 	state     ucmState
+	space     abi.UCMPortSpace // of its port; ps but for addresses of InfiniBand
+	srcIB     abi.SockaddrStorage
+	dstIB     abi.SockaddrStorage // of the family IB, if the id has such addresses
+	pkey      uint16
+	lost      bool    // it was resolved to where no route is found
 	dev       *device // nil: not bound to one
 	cm        driver.CMDevice
 	path      driver.CMPath
@@ -45,6 +52,7 @@ type ucmID struct {
 	listeners []driver.CMListener
 	tos       uint8
 	timeout   uint8
+	groups    map[*ucmGroup]struct{}
 	reuse     bool
 	afOnly    bool
 
@@ -54,13 +62,17 @@ type ucmID struct {
 	dead     bool // no more events
 	asking   bool // its request was neither answered nor given up
 	offered  uint8
+	qkey     uint32 // of datagrams; 0: not chosen yet
 }
 
-func newUCMID(f *ucmFile) *ucmID {
-	id := &ucmID{ns: f.proc.ns}
+func newUCMID(f *ucmFile, ps abi.UCMPortSpace, typ abi.QPType) *ucmID {
+	id := &ucmID{ns: f.proc.ns, ps: ps, space: ps, typ: typ}
 	id.file.Store(f)
 	return id
 }
+
+// service is the id of a service at a port (IBA annex A11).
+func (id *ucmID) service(port uint16) uint64 { return uint64(id.space)<<16 | uint64(port) }
 
 // lockFile locks the file that has the id.
 func (id *ucmID) lockFile() *ucmFile {
@@ -113,10 +125,17 @@ func (c *ucmCore) remove(id *ucmID) bool {
 func (c *ucmCall) createID() error {
 	var req abi.UCMCreateID
 	_ = req.Parse(c.in)
-	if req.PS != abi.UCMPSTCP && (req.PS != abi.UCMPSIB || abi.QPType(req.QPType) != abi.QPTRC) {
-		return fail(syscall.EINVAL, "port space %v is not supported, TCP is, and IB of type RC", req.PS)
+	typ := abi.QPTUD
+	switch req.PS {
+	case abi.UCMPSTCP:
+		typ = abi.QPTRC
+	case abi.UCMPSIB:
+		typ = req.QPType
+	case abi.UCMPSUDP, abi.UCMPSIPoIB:
+	default:
+		return fail(syscall.EINVAL, "there is no port space %v", req.PS)
 	}
-	id := newUCMID(c.f)
+	id := newUCMID(c.f, req.PS, typ)
 	id.uid = req.UID
 	core := &id.ns.cm
 	if !core.add(id) {
@@ -152,6 +171,9 @@ func (id *ucmID) destroy() (reported uint32) {
 	conn, listeners := id.conn, id.listeners
 	id.conn, id.listeners = nil, nil
 	id.release()
+	for g := range id.groups {
+		id.ns.cm.part(g)
+	}
 	id.mu.Unlock()
 	for _, l := range listeners {
 		l.Close()
@@ -175,7 +197,7 @@ func (id *ucmID) retire() (reported uint32, orphans []*ucmID) {
 	defer f.mu.Unlock()
 	id.dead = true
 	delete(f.ids, id)
-	for _, ev := range f.take(id) {
+	for _, ev := range f.take(func(ev *ucmEvent) bool { return ev.of == id }) {
 		if ev.made != nil {
 			orphans = append(orphans, ev.made)
 		}
@@ -183,11 +205,11 @@ func (id *ucmID) retire() (reported uint32, orphans []*ucmID) {
 	return id.reported, orphans
 }
 
-// take removes the events of an id. Preconditions: mu is held.
-func (f *ucmFile) take(id *ucmID) (taken []ucmEvent) {
+// take removes the events that match. Preconditions: mu is held.
+func (f *ucmFile) take(match func(*ucmEvent) bool) (taken []ucmEvent) {
 	kept := f.events[:0]
 	for _, ev := range f.events {
-		if ev.of == id {
+		if match(&ev) {
 			taken = append(taken, ev)
 		} else {
 			kept = append(kept, ev)
@@ -221,6 +243,6 @@ func (ns *namespace) unregisterCM(d *device) {
 		if conn != nil {
 			conn.Destroy()
 		}
-		id.post(abi.UCMEventDeviceRemoval, 0, nil, nil)
+		id.post(abi.UCMEventDeviceRemoval, 0, nil)
 	}
 }

@@ -54,7 +54,7 @@ func (id *ucmID) move(from, to *ucmFile) (reported uint32, err error) {
 	id.file.Store(to)
 	delete(from.ids, id)
 	to.ids[id] = struct{}{}
-	for _, ev := range from.take(id) {
+	for _, ev := range from.take(func(ev *ucmEvent) bool { return ev.of == id }) {
 		to.add(ev)
 	}
 	to.notify()

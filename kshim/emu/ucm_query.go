@@ -15,7 +15,7 @@ func (c *ucmCall) query() error {
 	return c.with(8, func(id *ucmID) error {
 		var resp abi.UCMQueryAddrResp
 		if id.dev != nil {
-			resp.NodeGUID, resp.PortNum, resp.Pkey, resp.IBDevIndex = id.dev.attr.NodeGUID, 1, 0, uint32(id.dev.index) // P_Keys of Ethernet are none
+			resp.NodeGUID, resp.PortNum, resp.Pkey, resp.IBDevIndex = id.dev.attr.NodeGUID, 1, id.pkey, uint32(id.dev.index)
 		}
 		dst := id.dst
 		if !dst.IsValid() && id.src.IsValid() { // binding chooses the family of both (cma.c: rdma_bind_addr)
@@ -24,15 +24,22 @@ func (c *ucmCall) query() error {
 				dst = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 			}
 		}
-		switch req.Option {
-		case abi.UCMQueryAddr:
+		switch ib := isIB(&id.srcIB); {
+		case ib && req.Option != abi.UCMQueryPath && req.Option <= abi.UCMQueryGID:
+			resp.SrcAddr, resp.SrcSize, resp.DstAddr, resp.DstSize = id.srcIB, abi.SockaddrIBSize, id.dstIB, abi.SockaddrIBSize
+		case req.Option == abi.UCMQueryAddr:
 			resp.SrcSize, _ = resp.SrcAddr.Set(id.src)
 			resp.DstSize, _ = resp.DstAddr.Set(dst)
-		case abi.UCMQueryGID:
+		case req.Option == abi.UCMQueryGID:
 			resp.SrcSize, resp.DstSize = abi.SockaddrIBSize, abi.SockaddrIBSize
-			resp.SrcAddr.SetGID(gid16(id.src), 0xffff, servicePrefix|uint64(id.src.Port()))
-			resp.DstAddr.SetGID(gid16(id.dst), 0xffff, servicePrefix|uint64(id.dst.Port()))
-		case abi.UCMQueryPath:
+			if id.dev == nil { // a GID is a device's
+				resp.SrcAddr.SetGID([16]byte{}, 0, id.service(id.src.Port()), 0)
+				resp.DstAddr.SetGID([16]byte{}, 0, id.service(dst.Port()), 0)
+				break
+			}
+			resp.SrcAddr.SetGID(gid16(id.src), id.pkey, id.service(id.src.Port()), 0)
+			resp.DstAddr.SetGID(gid16(dst), id.pkey, id.service(dst.Port()), 0)
+		case req.Option == abi.UCMQueryPath:
 			return c.queryPath(id, req.Response)
 		default:
 			return fail(syscall.ENOSYS, "there is no such question")
@@ -55,12 +62,20 @@ func gid16(a netip.AddrPort) [16]byte {
 // BIDIRECTIONAL).
 const pathFlags = 1 | 2 | 0x28
 
-// queryPath answers the path record of a route: one once it is resolved, none
-// before (ucma.c: ucma_query_path).
+// queryPath answers the path record of a route, if there is room: one once it
+// is resolved, none before, nor for questions of datagrams (ucma.c:
+// ucma_query_path).
 func (c *ucmCall) queryPath(id *ucmID, addr uint64) error {
 	var resp pathAnswer
 	size := abi.UCMQueryPathRespSize
-	if id.dev != nil && id.state >= ucmRouteResolved && id.state != ucmListening && c.out >= size+abi.UCMPathRecSize {
+	routed := id.state == ucmRouteResolved || id.state == ucmConnect && (id.active || id.typ != abi.QPTUD)
+	switch {
+	case c.out < size:
+		return fail(syscall.ENOSPC, "the response takes %d bytes", size)
+	case id.dev == nil || !routed:
+	case c.out < size+abi.UCMPathRecSize:
+		resp.head.NumPaths = 1
+	default:
 		resp.head.NumPaths = 1
 		resp.path = abi.UCMPathRec{Flags: pathFlags, PathRec: id.pathRecord()}
 		size += abi.UCMPathRecSize
@@ -86,8 +101,8 @@ const (
 	pathHopLimit   = 64
 	pathReversible = 0x80
 	pathExactly    = 2 << 6 // the selector IB_SA_EQ
-	pathRate       = 2      // IB_RATE_2_5_GBPS
-	pathLifetime   = 16     // CMA_IBOE_PACKET_LIFETIME
+	pathRate       = 0      // IB_RATE_PORT_CURRENT
+	pathLifetime   = 18     // CMA_IBOE_PACKET_LIFETIME
 )
 
 // pathRecord is the id's path as on the wire (IBA 15.2.5.16).
@@ -95,12 +110,22 @@ func (id *ucmID) pathRecord() (r [64]byte) {
 	src, dst := gid16(id.src), gid16(id.dst)
 	copy(r[8:], dst[:])
 	copy(r[24:], src[:])
+	if id.active || id.conn == nil {
+		binary.BigEndian.PutUint32(r[44:], id.flow()<<8)
+	} else {
+		binary.BigEndian.PutUint64(r[:], id.service(id.src.Port()))
+	}
 	r[47], r[48] = pathHopLimit, id.path.TOS
-	r[49] = pathReversible | 1
+	r[49] = pathReversible
 	binary.BigEndian.PutUint16(r[50:], 0xffff)
 	if port, err := id.dev.QueryPort(1); err == nil {
 		r[54] = pathExactly | byte(port.ActiveMTU)
 	}
 	r[55], r[56] = pathExactly|pathRate, pathExactly|pathLifetime
 	return r
+}
+
+// flow is the flow label of the id's path (cma.c: cma_get_roce_udp_flow_label).
+func (id *ucmID) flow() uint32 {
+	return (uint32(id.src.Port())*31 + uint32(id.dst.Port())) & 0xfffff
 }

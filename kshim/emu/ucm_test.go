@@ -321,7 +321,7 @@ func TestCMErrnos(t *testing.T) {
 		{"port space", raw(abi.UCMCmdCreateID, 24, 4, &abi.UCMCreateID{PS: 1, Response: addr}, 24), syscall.EINVAL},
 		{"beyond the table", raw(23, 0, 0, nil, 0), syscall.EINVAL},
 		{"GET_OPTION", raw(abi.UCMCmdGetOption, 0, 0, nil, 0), syscall.ENOSYS},
-		{"JOIN_MCAST", raw(abi.UCMCmdJoinMcast, 0, 0, nil, 0), syscall.EOPNOTSUPP},
+		{"JOIN_IP_MCAST", raw(abi.UCMCmdJoinIPMcast, 0, 0, nil, 0), syscall.EOPNOTSUPP},
 		{"no event", raw(abi.UCMCmdGetEvent, 8, 336, &abi.UCMGetEvent{Response: addr}, 8), syscall.EAGAIN},
 		{"no such id", raw(abi.UCMCmdDisconnect, 4, 0, &abi.UCMDisconnect{ID: 9}, 4), syscall.ENOENT},
 		{"never connected", raw(abi.UCMCmdDisconnect, 4, 0, &abi.UCMDisconnect{}, 4), syscall.EINVAL},

@@ -1,8 +1,6 @@
 package preload
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -74,35 +72,4 @@ func TestPerftest(t *testing.T) {
 			require.Contains(t, l.pair(t, "", ready, args, append(args, "ADDR")), "#bytes")
 		})
 	}
-}
-
-// TestConnectionManager: programs of librdmacm, and rcopy, one of rsockets.
-func TestConnectionManager(t *testing.T) {
-	l := libraries(t, "rcopy", "ucmatose")
-	t.Run("ucmatose", func(t *testing.T) {
-		port := freePort(t)
-		server := []string{"ucmatose", "-b", "ADDR", "-p", port, "-c", "1"}
-		require.Contains(t, l.pair(t, "", nil, server, []string{"ucmatose", "-s", "ADDR", "-p", port, "-c", "1"}), "return status 0")
-	})
-	t.Run("rcopy", func(t *testing.T) {
-		here, _ := newDevice()
-		there, addr := newDevice()
-		from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
-		text := strings.Repeat("to be copied\n", 100_000)
-		require.NoError(t, os.WriteFile(from, []byte(text), 0o600))
-		server := start(t, l, there, "rcopy")
-		for deadline := time.Now().Add(patience); ; {
-			client := start(t, l, here, "rcopy", from, addr+":"+to)
-			err := client.Wait()
-			if err == nil {
-				break
-			}
-			require.True(t, time.Now().Before(deadline), "%v: %s", err, &client.out)
-		}
-		got, err := os.ReadFile(to)
-		require.NoError(t, err)
-		require.Equal(t, text, string(got))
-		require.NoError(t, server.Process.Kill()) // it serves for ever
-		_ = server.Wait()
-	})
 }

@@ -31,6 +31,7 @@ type cmID struct {
 	name string
 	num  uint32
 	uid  uint64
+	ud   bool // of datagrams
 }
 
 const cmRoom = 512
@@ -83,14 +84,30 @@ func (c *cmFile) do(cmd abi.UCMCommand, in abi.Struct, size int, response *uint6
 // create makes an id of the port space TCP.
 func (c *cmFile) create(name string) *cmID {
 	c.r.Helper()
+	id, err := c.createIn(name, abi.UCMPSTCP, abi.QPTRC)
+	c.r.must(err)
+	return id
+}
+
+// datagrams makes an id of the port space UDP.
+func (c *cmFile) datagrams(name string) *cmID {
+	c.r.Helper()
+	id, err := c.createIn(name, abi.UCMPSUDP, abi.QPTUD)
+	c.r.must(err)
+	return id
+}
+
+func (c *cmFile) createIn(name string, ps abi.UCMPortSpace, typ abi.QPType) (*cmID, error) {
 	c.next++
-	id := &cmID{c: c, name: name, uid: c.next}
-	req := abi.UCMCreateID{UID: id.uid, PS: abi.UCMPSTCP, QPType: abi.QPTRC}
+	id := &cmID{c: c, name: name, uid: c.next, ud: typ == abi.QPTUD}
+	req := abi.UCMCreateID{UID: id.uid, PS: ps, QPType: typ}
 	var resp abi.UCMCreateIDResp
-	c.r.must(c.do(abi.UCMCmdCreateID, &req, abi.UCMCreateIDSize, &req.Response, &resp, abi.UCMCreateIDRespSize))
+	if err := c.do(abi.UCMCmdCreateID, &req, abi.UCMCreateIDSize, &req.Response, &resp, abi.UCMCreateIDRespSize); err != nil {
+		return nil, err
+	}
 	id.num = resp.ID
 	c.ids[id.uid] = id
-	return id
+	return id, nil
 }
 
 func (id *cmID) destroy() (reported uint32, err error) {
@@ -237,8 +254,11 @@ func (c *cmFile) text(ev *abi.UCMEventResp) string {
 			name += " with a wrong number"
 		}
 	}
-	p := ev.Conn()
 	s := fmt.Sprintf("%s: %v, status %d", name, ev.Event, ev.Status)
+	if id := c.ids[ev.UID]; id != nil && id.ud {
+		return s + c.datagramText(ev)
+	}
+	p := ev.Conn()
 	if p.QPNum|uint32(p.ResponderResources|p.InitiatorDepth|p.RetryCount|p.RNRRetryCount|p.FlowControl|p.SRQ) != 0 {
 		s += fmt.Sprintf(", resources %d, depth %d, retries %d, RNR retries %d, flow control %d, SRQ %d",
 			p.ResponderResources, p.InitiatorDepth, p.RetryCount, p.RNRRetryCount, p.FlowControl, p.SRQ)
@@ -285,7 +305,7 @@ func (r *rig) cmLeft() string {
 // ACCEPT names its uid.
 func (c *cmFile) made(name string, ev abi.UCMEventResp) *cmID {
 	c.next++
-	id := &cmID{c: c, name: name, num: ev.ID, uid: c.next}
+	id := &cmID{c: c, name: name, num: ev.ID, uid: c.next, ud: c.ids[ev.UID].ud}
 	c.ids[id.uid] = id
 	return id
 }

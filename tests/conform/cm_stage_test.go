@@ -76,11 +76,14 @@ func (p *cmPair) connect() *cmPair {
 	return p
 }
 
-// cmStages are the states in which an id can be.
-var cmStages = []struct {
+// cmStage is a state in which an id can be.
+type cmStage struct {
 	name string
 	make func(r *rig) *cmID
-}{
+}
+
+// cmStages are those of connections' ids.
+var cmStages = []cmStage{
 	{"new", func(r *rig) *cmID { return r.cmFile(0).create("id") }},
 	{"bound", func(r *rig) *cmID {
 		id := r.cmFile(0).create("id")
@@ -193,6 +196,7 @@ var cmCommands = []struct {
 	{"SET_OPTION REUSEADDR", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionReuseAddr, 1, 0, 0, 0) }},
 	{"SET_OPTION AFONLY", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionAFOnly, 1, 0, 0, 0) }},
 	{"SET_OPTION ACK_TIMEOUT", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionAckTimeout, 10) }},
+	{"JOIN_MCAST", func(_ *rig, id *cmID) error { _, err := id.join(group); return err }},
 	{"DESTROY_ID", func(_ *rig, id *cmID) error { _, err := id.destroy(); return err }},
 }
 
@@ -204,9 +208,13 @@ func cmToState(s abi.QPState) func(*rig, *cmID) error {
 }
 
 // cmStateTests give each command to an id in each state.
-func cmStateTests() (tests []test) {
-	for _, stage := range cmStages {
-		tests = append(tests, test{"cm/when-" + strings.ReplaceAll(stage.name, " ", "-"), func(r *rig) {
+func cmStateTests() []test {
+	return append(cmStateTestsOf("cm/when-", cmStages), cmStateTestsOf("cm/datagrams-when-", cmDatagramStages)...)
+}
+
+func cmStateTestsOf(prefix string, stages []cmStage) (tests []test) {
+	for _, stage := range stages {
+		tests = append(tests, test{prefix + strings.ReplaceAll(stage.name, " ", "-"), func(r *rig) {
 			for _, cmd := range cmCommands {
 				// A refusal does not end the message that waits for an answer,
 				// so that the id is kept by ib_cm for half a minute.

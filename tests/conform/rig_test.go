@@ -85,7 +85,7 @@ var errnos = []struct {
 	{syscall.EISCONN, "EISCONN"}, {syscall.EMSGSIZE, "EMSGSIZE"}, {syscall.ENETUNREACH, "ENETUNREACH"}, {syscall.ENODATA, "ENODATA"},
 	{syscall.ENODEV, "ENODEV"}, {syscall.ENOENT, "ENOENT"}, {syscall.ENOMEM, "ENOMEM"}, {syscall.ENOSPC, "ENOSPC"}, {syscall.ENOSYS, "ENOSYS"},
 	{syscall.ENOTSUP, "EOPNOTSUPP"}, {syscall.EOPNOTSUPP, "EOPNOTSUPP"}, {syscall.EOVERFLOW, "EOVERFLOW"}, {syscall.EPERM, "EPERM"}, {syscall.EPROTO, "EPROTO"},
-	{syscall.EPROTONOSUPPORT, "EPROTONOSUPPORT"}, {syscall.ETIMEDOUT, "ETIMEDOUT"},
+	{syscall.EPROTONOSUPPORT, "EPROTONOSUPPORT"}, {524, "ENOTSUPP"}, {syscall.ETIMEDOUT, "ETIMEDOUT"},
 }
 
 // errText is how an error is written: as its errno, whatever the words around

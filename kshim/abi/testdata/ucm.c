@@ -138,6 +138,13 @@ static void structs(void)
 	F(rdma_ucm_migrate_id, fd);
 	S(rdma_ucm_migrate_resp);
 	F(rdma_ucm_migrate_resp, events_reported);
+	S(rdma_ucm_join_mcast);
+	F(rdma_ucm_join_mcast, response);
+	F(rdma_ucm_join_mcast, uid);
+	F(rdma_ucm_join_mcast, id);
+	F(rdma_ucm_join_mcast, addr_size);
+	F(rdma_ucm_join_mcast, join_flags);
+	F(rdma_ucm_join_mcast, addr);
 	S(ib_path_rec_data);
 	F(ib_path_rec_data, flags);
 	F(ib_path_rec_data, reserved);
@@ -207,6 +214,8 @@ static void numbers(void)
 	E(RDMA_PS_IB);
 	E(RDMA_PS_TCP);
 	E(RDMA_PS_UDP);
+	E(RDMA_MC_JOIN_FLAG_FULLMEMBER);
+	E(RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER);
 	E(RDMA_USER_CM_QUERY_ADDR);
 	E(RDMA_USER_CM_QUERY_PATH);
 	E(RDMA_USER_CM_QUERY_GID);

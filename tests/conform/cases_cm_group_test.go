@@ -1,0 +1,176 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// cmGroup is a membership of an id; its events have the uid of one.
+type cmGroup struct {
+	*cmID
+	of *cmID
+}
+
+// join joins a group for sending and receiving.
+func (id *cmID) join(at netip.Addr) (*cmGroup, error) {
+	return id.joinAs(netip.AddrPortFrom(at, 0), 0, abi.UCMJoinFullMember)
+}
+
+// joinAs joins a group at an address of a size, 0 for the right one.
+func (id *cmID) joinAs(at netip.AddrPort, size uint16, flag abi.UCMJoinFlag) (*cmGroup, error) {
+	id.c.next++
+	req := abi.UCMJoinMcast{UID: id.c.next, ID: id.num, JoinFlags: flag}
+	right, err := req.Addr.Set(at)
+	id.c.r.must(err)
+	if req.AddrSize = size; size == 0 {
+		req.AddrSize = right
+	}
+	var resp abi.UCMCreateIDResp
+	if err := id.c.do(abi.UCMCmdJoinMcast, &req, abi.UCMJoinMcastSize, &req.Response, &resp, abi.UCMCreateIDRespSize); err != nil {
+		return nil, err
+	}
+	g := &cmGroup{&cmID{c: id.c, name: id.name + "'s group", num: resp.ID, uid: req.UID, ud: true}, id}
+	id.c.ids[g.uid] = g.cmID
+	return g, nil
+}
+
+func (g *cmGroup) leave() (reported uint32, err error) {
+	req := abi.UCMDestroyID{ID: g.num}
+	var resp abi.UCMDestroyIDResp
+	err = g.c.do(abi.UCMCmdLeaveMcast, &req, abi.UCMDestroyIDSize, &req.Response, &resp, abi.UCMDestroyIDRespSize)
+	return resp.EventsReported, err
+}
+
+// bound is an id of datagrams that is bound to a side's address.
+func (c *cmFile) bound(name string, side int) *cmID {
+	c.r.Helper()
+	id := c.datagrams(name)
+	c.r.must(id.bind(c.r.cmAddr(side, 0)))
+	return id
+}
+
+// cmGroupTests are ids that join multicast groups.
+var cmGroupTests = []test{
+	{"cm/join", func(r *rig) {
+		c, other := r.cmFile(0), r.cmFile(0)
+		id := c.bound("id", 0)
+		g, err := id.join(group)
+		r.result("JOIN_MCAST", err)
+		c.sayEvent()
+		again, err := id.join(group)
+		r.result("again", err)
+		c.sayEvent()
+		r.say("the same id: %t", again.num == g.num)
+		send, err := id.joinAs(netip.AddrPortFrom(group.Next(), 7), 0, abi.UCMJoinSendOnlyFullMember)
+		r.result("to send", err)
+		c.sayEvent()
+		r.sayDatagramAttr(id, abi.QPSInit)
+		c, g.c = g.c, other
+		_, err = g.leave()
+		r.result("LEAVE_MCAST by another file", err)
+		g.c = c
+		n, err := g.leave()
+		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
+		_, err = g.leave()
+		r.result("again", err)
+		n, err = id.destroy()
+		r.say("DESTROY_ID: %s, %d events", errText(err), n)
+		_, err = send.leave()
+		r.result("LEAVE_MCAST of a destroyed id", err)
+		r.say("no more events: %t", c.idle())
+	}},
+	{"cm/join-and-leave-before-the-event", func(r *rig) {
+		c := r.cmFile(0)
+		id := c.bound("id", 0)
+		g, err := id.join(group)
+		r.must(err)
+		waits(c)
+		n, err := g.leave()
+		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
+		r.say("no event: %t", c.idle())
+	}},
+	{"cm/join-as", func(r *rig) {
+		c := r.cmFile(0)
+		id := c.bound("id", 0)
+		join := func(what string, at string, size uint16, flag abi.UCMJoinFlag) {
+			_, err := id.joinAs(netip.MustParseAddrPort(at), size, flag)
+			r.result(what, err)
+			if err == nil {
+				c.sayEvent()
+			}
+		}
+		join("as nothing", "239.77.4.91:0", 0, 2)
+		join("as all", "239.77.4.91:0", 0, 0xffff)
+		join("at 4 bytes", "239.77.4.91:0", 4, 0)
+		join("at 28 bytes", "239.77.4.91:0", 28, 0)
+		join("at 16 bytes of IPv6", "[ff15::4d:5b]:0", 16, 0)
+		join("at nothing", "0.0.0.0:0", 0, 0)
+		join("at nothing of IPv6", "[::]:0", 0, 0)
+		join("at a host of the network 0", "0.1.2.3:0", 0, 0)
+		join("at a host", "10.1.2.3:0", 0, 0)
+		join("at a group of IPv6", "[ff15::4d:5b]:0", 0, 0)
+		join("at all hosts", "224.0.0.1:0", 0, 0)
+	}},
+	{"cm/join-for-connections", func(r *rig) {
+		id := r.cmFile(0).create("id")
+		r.must(id.bind(r.cmAddr(0, 0)))
+		_, err := id.join(group)
+		r.result("JOIN_MCAST", err)
+	}},
+	{"cm/join-answered-nowhere", func(r *rig) {
+		c := r.cmFile(0)
+		id := c.bound("id", 0)
+		req := abi.UCMJoinMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num}
+		var err error
+		req.AddrSize, err = req.Addr.Set(netip.AddrPortFrom(group, 0))
+		r.must(err)
+		body := make([]byte, abi.UCMJoinMcastSize)
+		req.Put(body)
+		r.result("JOIN_MCAST", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 4, body))
+		r.result("without room", c.raw(abi.UCMCmdJoinMcast, uint16(len(body)), 3, body))
+		g, err := id.join(group)
+		r.must(err)
+		c.sayEvent()
+		leave := make([]byte, abi.UCMDestroyIDSize)
+		(&abi.UCMDestroyID{Response: 0xfff0_0000_0000_0000, ID: g.num}).Put(leave)
+		r.result("LEAVE_MCAST without room", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 3, leave))
+		r.result("LEAVE_MCAST", c.raw(abi.UCMCmdLeaveMcast, uint16(len(leave)), 4, leave))
+		_, err = g.leave()
+		r.result("again", err)
+	}},
+	{"cm/join-and-migrate", func(r *rig) {
+		from := r.cmFile(0)
+		to := r.cmFileOf(from.k)
+		id := from.bound("id", 0)
+		g, err := id.join(group)
+		r.must(err)
+		waits(from)
+		n, err := id.migrate(to, from.fd())
+		r.say("MIGRATE_ID: %s, %d events", errText(err), n)
+		to.ids[g.uid] = g.cmID
+		to.sayEvent()
+		_, err = g.leave()
+		r.result("LEAVE_MCAST by the old file", err)
+		g.c = to
+		n, err = g.leave()
+		r.say("LEAVE_MCAST by the new one: %s, %d events", errText(err), n)
+		r.say("no more events: %t %t", from.idle(), to.idle())
+	}},
+	{"cm/join-after-resolving", func(r *rig) {
+		c := r.cmFile(0)
+		id := c.datagrams("id")
+		r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 0x68))
+		r.result("RESOLVE_ADDR of a group", id.resolveAddr(r.cmAddr(0, 0), netip.AddrPortFrom(group, 0)))
+		c.sayEvent()
+		_, err := id.join(group)
+		r.result("JOIN_MCAST", err)
+		c.sayEvent()
+		r.result("RESOLVE_ROUTE", id.resolveRoute())
+		c.sayEvent()
+		_, err = id.join(group)
+		r.result("JOIN_MCAST", err)
+	}},
+}

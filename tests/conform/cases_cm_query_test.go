@@ -1,0 +1,228 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// waits returns when an event waits in the file.
+func waits(c *cmFile) {
+	c.r.Helper()
+	c.r.must(c.f.(kshim.Waiter).WaitReadable(context.Background()))
+}
+
+// queryPath asks for an id's path records, with room for so many bytes.
+func (id *cmID) queryPath(room int) (answer []byte, err error) {
+	c := id.c
+	clear(c.mem)
+	for i := range c.mem {
+		c.mem[i] = 0xee
+	}
+	body := make([]byte, abi.UCMQuerySize)
+	(&abi.UCMQuery{Response: c.addr, ID: id.num, Option: abi.UCMQueryPath}).Put(body)
+	err = c.raw(abi.UCMCmdQuery, uint16(len(body)), uint16(room), body)
+	return c.mem, err
+}
+
+// sayPath writes the path records of an id down.
+func (r *rig) sayPath(id *cmID, room int) {
+	r.Helper()
+	answer, err := id.queryPath(room)
+	if err != nil {
+		r.say("%s, room for %d bytes: %s", id.name, room, errText(err))
+		return
+	}
+	touched := len(answer)
+	for touched > 0 && answer[touched-1] == 0xee {
+		touched--
+	}
+	r.say("%s, room for %d bytes: %d paths, %d bytes", id.name, room, binary.LittleEndian.Uint32(answer), touched)
+	if touched < abi.UCMQueryPathRespSize+abi.UCMPathRecSize {
+		return
+	}
+	var path abi.UCMPathRec
+	r.must(path.Parse(answer[abi.UCMQueryPathRespSize:]))
+	rec := path.PathRec[:]
+	at, err := id.query(abi.UCMQueryAddr)
+	r.must(err)
+	src, _ := at.SrcAddr.AddrPort()
+	dst, _ := at.DstAddr.AddrPort()
+	flow := binary.BigEndian.Uint32(rec[44:]) >> 8 & 0xfffff // behind a bit of an address of Ethernet, as the LIDs are
+	r.say("  flags %#x, service %#x without its port, to the peer %t, from here %t, the ports' flow %t, hops %d", path.Flags, binary.BigEndian.Uint64(rec)&^0xffff, [16]byte(rec[8:24]) == dst.Addr().As16(),
+		[16]byte(rec[24:40]) == src.Addr().As16(), flow == (uint32(src.Port())*31+uint32(dst.Port()))&0xfffff, rec[47])
+	r.say("  class %#x, %x, P_Key %x, QoS and SL %x, MTU %#x, rate %#x, life %#x, preference %#x, %x", rec[48], rec[49], rec[50:52], rec[52:54], rec[54], rec[55], rec[56], rec[57], rec[58:])
+}
+
+// sayAddresses writes the addresses of an id down, as they are asked for.
+func (r *rig) sayAddresses(id *cmID, what abi.UCMQueryOption) {
+	r.Helper()
+	resp, err := id.query(what)
+	if err != nil {
+		r.result(id.name+": QUERY", err)
+		return
+	}
+	one := func(s *abi.SockaddrStorage, size uint16) string {
+		if gid, err := s.GID(); err == nil {
+			return fmt.Sprintf("%d bytes, P_Key %#x, %s, service %#x without its port, mask %#x", size, s.Pkey(), r.place(gid), s.Service()&^0xffff, s.Mask())
+		}
+		a, err := s.AddrPort()
+		if err != nil {
+			return fmt.Sprintf("%d bytes of nothing", size)
+		}
+		return fmt.Sprintf("%d bytes, %s", size, r.place(a.Addr().As16()))
+	}
+	r.say("%s: from %s; to %s", id.name, one(&resp.SrcAddr, resp.SrcSize), one(&resp.DstAddr, resp.DstSize))
+}
+
+// ibAddr is a struct sockaddr_ib.
+func ibAddr(gid netip.Addr, service uint64) (s abi.SockaddrStorage) {
+	s.SetGID(gid.As16(), 0xffff, service, ^uint64(0))
+	return s
+}
+
+// eachAddress gives names and addresses by turns.
+func eachAddress(list ...any) func(func(string, abi.SockaddrStorage) bool) {
+	return func(yield func(string, abi.SockaddrStorage) bool) {
+		for i := 0; i < len(list) && yield(list[i].(string), list[i+1].(abi.SockaddrStorage)); i += 2 {
+		}
+	}
+}
+
+// The services of port spaces, without ports (IBA annex A11).
+const serviceTCP, serviceUDP, serviceIB = uint64(abi.UCMPSTCP) << 16, uint64(abi.UCMPSUDP) << 16, uint64(abi.UCMPSIB) << 16
+
+// cmQueryTests ask for addresses and paths.
+var cmQueryTests = []test{
+	{"cm/query-path", func(r *rig) {
+		const most = abi.UCMQueryPathRespSize + 6*abi.UCMPathRecSize
+		p := r.cmPair()
+		id := p.a.create("id")
+		r.sayPath(id, most)
+		r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 0x68))
+		r.must(id.resolveAddr(netip.AddrPort{}, p.at))
+		p.a.wantEvent(abi.UCMEventAddrResolved)
+		r.sayPath(id, most)
+		r.must(id.resolveRoute())
+		p.a.wantEvent(abi.UCMEventRouteResolved)
+		for _, room := range []int{0, 4, 7, 8, 40, 79, 80, 81, 152, most} {
+			r.sayPath(id, room)
+		}
+		p.request()
+		r.sayPath(p.active, most)
+		r.sayPath(p.passive, most)
+		r.sayPath(p.listener, most)
+		q := r.cmAsk().question()
+		r.sayPath(q.asks, most)
+		r.sayPath(q.answers, most)
+	}},
+	{"cm/query-addresses", func(r *rig) {
+		p := r.cmPair().request()
+		q := r.cmAsk().question()
+		wild, id := p.a.create("wildcard"), p.a.create("new")
+		r.must(wild.bind(netip.MustParseAddrPort("0.0.0.0:0")))
+		for _, what := range []abi.UCMQueryOption{abi.UCMQueryAddr, abi.UCMQueryGID} {
+			for _, id := range []*cmID{id, wild, p.listener, p.active, p.passive, q.listener, q.asks, q.answers} {
+				r.sayAddresses(id, what)
+			}
+		}
+		for _, room := range []uint16{0, 4, 272, 279, 280} {
+			body := make([]byte, abi.UCMQuerySize)
+			for _, what := range []abi.UCMQueryOption{abi.UCMQueryAddr, abi.UCMQueryGID, 3} {
+				(&abi.UCMQuery{Response: p.a.addr, ID: id.num, Option: what}).Put(body)
+				r.say("QUERY %d, room for %d bytes: %s", what, room, errText(p.a.raw(abi.UCMCmdQuery, uint16(len(body)), room, body)))
+			}
+		}
+	}},
+	{"cm/addresses-of-infiniband", func(r *rig) {
+		c := r.cmFile(0)
+		here := netip.AddrFrom16(r.cmAddr(0, 0).Addr().As16())
+		for _, ps := range []abi.UCMPortSpace{abi.UCMPSTCP, abi.UCMPSUDP, abi.UCMPSIB} {
+			for _, a := range []struct {
+				name string
+				addr abi.SockaddrStorage
+				size uint16
+			}{
+				{"any", ibAddr(netip.IPv6Unspecified(), 0), 48},
+				{"any for TCP", ibAddr(netip.IPv6Unspecified(), serviceTCP), 48},
+				{"any for UDP", ibAddr(netip.IPv6Unspecified(), serviceUDP), 48},
+				{"any for IB", ibAddr(netip.IPv6Unspecified(), serviceIB), 48},
+				{"any for another", ibAddr(netip.IPv6Unspecified(), 0x1234_0000_0000), 48},
+				{"any with a port", ibAddr(netip.IPv6Unspecified(), serviceTCP|1), 48},
+				{"in 28 bytes", ibAddr(netip.IPv6Unspecified(), serviceTCP), 28},
+				{"here", ibAddr(here, serviceTCP), 48},
+				{"here for UDP", ibAddr(here, serviceUDP), 48},
+			} {
+				id, err := c.createIn(a.name, ps, abi.QPTRC)
+				r.must(err)
+				id.ud = ps == abi.UCMPSUDP
+				req := abi.UCMBind{ID: id.num, AddrSize: a.size, Addr: a.addr}
+				err = c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0)
+				r.say("%v, %s: %s", ps, a.name, errText(err))
+				if err == nil {
+					r.sayAddresses(id, abi.UCMQueryAddr)
+					r.sayAddresses(id, abi.UCMQueryGID)
+					r.result("LISTEN", id.listen(4))
+				}
+				_, err = id.destroy()
+				r.must(err)
+			}
+		}
+	}},
+	{"cm/resolve-addresses-of-infiniband", func(r *rig) {
+		c := r.cmFile(0)
+		here := netip.AddrFrom16(r.cmAddr(0, 0).Addr().As16())
+		for name, addr := range eachAddress(
+			"any", ibAddr(netip.IPv6Unspecified(), serviceTCP), "another service", ibAddr(netip.IPv6Unspecified(), 0x1234_0000_0000),
+			"here", ibAddr(here, serviceTCP|7), "here for UDP", ibAddr(here, serviceUDP|7), "near", ibAddr(noHost.Addr(), serviceTCP|7),
+			"far", ibAddr(netip.MustParseAddr("2001:db8::1"), serviceTCP|7),
+		) {
+			id := c.create(name)
+			to := abi.UCMResolveAddr{ID: id.num, TimeoutMS: 1000, DstSize: abi.SockaddrIBSize, DstAddr: addr}
+			err := c.do(abi.UCMCmdResolveAddr, &to, abi.UCMResolveAddrSize, nil, nil, 0)
+			r.result("RESOLVE_ADDR to "+name, err)
+			if err == nil {
+				c.sayEvent()
+				r.sayAddresses(id, abi.UCMQueryAddr)
+				r.result("RESOLVE_ROUTE", id.resolveRoute())
+			}
+		}
+	}},
+	{"cm/addresses-of-infiniband-listen", func(r *rig) {
+		c, d := r.cmFile(1), r.cmFile(0)
+		l := c.create("listener")
+		req := abi.UCMBind{ID: l.num, AddrSize: abi.SockaddrIBSize, Addr: ibAddr(netip.IPv6Unspecified(), serviceTCP)}
+		r.must(c.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0))
+		resp, err := l.query(abi.UCMQueryGID)
+		r.must(err)
+		r.must(l.listen(4))
+		id := d.create("id")
+		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, uint16(resp.SrcAddr.Service()))))
+		d.wantEvent(abi.UCMEventAddrResolved)
+		r.must(id.resolveRoute())
+		d.wantEvent(abi.UCMEventRouteResolved)
+		r.must(id.connect(cmParam(cmQPN(), "")))
+		ev, _ := d.fetch()
+		r.say("%v, no request: %t", ev.Event, c.idle())
+	}},
+	{"cm/resolve-loopback", func(r *rig) {
+		c := r.cmFile(0)
+		id := c.create("id")
+		r.result("RESOLVE_ADDR", id.resolveAddr(netip.AddrPort{}, netip.MustParseAddrPort("0.0.0.0:7")))
+		c.sayEvent()
+		resp, err := id.query(abi.UCMQueryAddr)
+		r.must(err)
+		src, err := resp.SrcAddr.AddrPort()
+		r.must(err)
+		dst, err := resp.DstAddr.AddrPort()
+		r.must(err)
+		r.say("from %v to %v, P_Key %#x", src.Addr(), dst, resp.Pkey)
+		r.result("RESOLVE_ROUTE", id.resolveRoute())
+	}},
+}
