@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math"
 	mrand "math/rand/v2"
 	"net/netip"
 	"syscall"
@@ -99,11 +100,15 @@ const privateShare = 32
 
 // privateRoom returns how many bytes of UDP payload a packet to a soft device
 // may have, for a private MTU. A smaller path MTU than the route's that was
-// asked for, of the port or of the connection, counts for it as well: 0.
-func (d *Device) privateRoom(peer netip.Addr, asked abi.MTU) int {
+// asked for, of the port or of the connection, counts for it as well: 0. A near
+// way has room for any.
+func (d *Device) privateRoom(peer netip.Addr, asked abi.MTU, near bool) int {
 	room, err := link.PathMTU(d.link, peer)
 	if err != nil || d.askedMTU != 0 || asked < abi.FitMTU(room-headRoom) {
 		return 0
+	}
+	if near {
+		return math.MaxUint16
 	}
 	if room = min(room, d.caps.Longest); d.caps.RecvBuffer > 0 {
 		room = min(room, d.caps.RecvBuffer/privateShare)

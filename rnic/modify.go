@@ -15,7 +15,8 @@ import (
 // the port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing
 // changes.
 func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
-	d, near, room := q.d, q.meet(a, mask), q.privateRoom(a, mask)
+	d, near := q.d, q.meet(a, mask)
+	room := q.privateRoom(a, mask, near != 0)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(); err != nil {

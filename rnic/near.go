@@ -24,12 +24,12 @@ func (q *QP) meet(a *abi.ModifyQP, mask abi.QPAttrMask) (device uint64) {
 
 // privateRoom is the device's for the peer of a connection that is about to
 // begin. Preconditions: as meet's, since it asks the system.
-func (q *QP) privateRoom(a *abi.ModifyQP, mask abi.QPAttrMask) int {
+func (q *QP) privateRoom(a *abi.ModifyQP, mask abi.QPAttrMask, near bool) int {
 	peer, ok := q.begins(a, mask)
 	if !ok {
 		return 0
 	}
-	return q.d.privateRoom(peer.Addr(), a.PathMTU)
+	return q.d.privateRoom(peer.Addr(), a.PathMTU, near)
 }
 
 // begins returns the peer of a reliable connection that is about to begin.

@@ -42,6 +42,6 @@ func TestPrivateRoom(t *testing.T) {
 		{slots, 65507, 0, abi.MTU4096, 4224},
 	} {
 		d := &Device{link: longWay{caps: c.caps, route: c.route}, caps: c.caps, askedMTU: c.asks}
-		require.Equal(t, c.want, d.privateRoom(netip.MustParseAddr("10.0.0.1"), c.path), "%+v", c)
+		require.Equal(t, c.want, d.privateRoom(netip.MustParseAddr("10.0.0.1"), c.path, false), "%+v", c)
 	}
 }

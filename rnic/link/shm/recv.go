@@ -13,12 +13,13 @@ import (
 )
 
 // A look at the socket is a system call and costs more than the rings. While
-// they are busy, the socket is looked at with every socketEvery-th look, and
-// after socketAfter at the latest, whether the rings had packets or not: far
-// peers must not starve. The rings are busy for hotLooks looks after a packet.
+// they are busy, it is looked at once in socketAfter, whether the rings had
+// packets or not: far peers must not starve. The clock costs as much as a ring:
+// it is read with every socketEvery-th look, and after each that found packets,
+// which take their time. The rings are busy for hotLooks looks after a packet.
 const (
 	socketEvery = 16
-	socketAfter = 100 * time.Microsecond
+	socketAfter = 20 * time.Microsecond
 	hotLooks    = 64
 )
 
@@ -35,7 +36,7 @@ type receiver struct {
 
 	sleepers int // guarded: goroutines in Wait and Doze
 
-	looks, hot int           // guarded: see socketEvery
+	looks, hot int           // guarded: see socketEvery; since the clock was read, that are left
 	socket     time.Duration // guarded: when the socket was looked at last, since start
 }
 
@@ -63,8 +64,7 @@ func (l *Link) Recv(batch []link.Packet) (n int, err error) {
 	if r.used(); l.ins.Load() == 0 {
 		return l.Link.Recv(batch)
 	}
-	if r.looks++; r.looks%socketEvery == 0 || r.hot == 0 || time.Since(l.start)-r.socket >= socketAfter {
-		r.socket = time.Since(l.start)
+	if r.socketsTurn(l.start) {
 		// Half of the batch at most, so that neither waits for the other.
 		if n, err = l.Link.Recv(batch[:(len(batch)+1)/2]); err != nil {
 			return 0, err
@@ -86,6 +86,20 @@ func (l *Link) Recv(batch []link.Packet) (n int, err error) {
 		r.hot = hotLooks
 	}
 	return n, nil
+}
+
+// socketsTurn reports whether the socket is to be looked at, too.
+func (r *receiver) socketsTurn(start time.Time) bool {
+	if r.looks++; r.looks < socketEvery && 0 < r.hot && r.hot < hotLooks {
+		return false
+	}
+	r.looks = 0
+	now := time.Since(start)
+	if r.hot > 0 && now-r.socket < socketAfter {
+		return false
+	}
+	r.socket = now
+	return true
 }
 
 // takeFrom adds a ring's packets to batch[n:], and returns the new n. A ring
@@ -356,7 +370,7 @@ func (l *Link) wakeUp() {
 	defer l.rx.Unlock()
 	l.rx.sleepers--
 	if l.rx.sleepers > 0 || !l.place.drain() {
-		l.rx.looks = socketEvery - 1
+		l.rx.hot = 0
 	}
 	l.rx.stay()
 }
