@@ -48,8 +48,8 @@ func newSuite() *cobra.Command {
 		Use:   "suite",
 		Short: "Compare with the references that this machine has",
 		Long: `Compare with references, by turns: raw UDP with GSO, GRO and CRC-32, and Go's
-TCP, which are built in, and ucx_perftest, fi_pingpong and iperf3 where they are
-installed. Each round runs all of them once. A row has the medians, and the
+TCP, which are built in, and ucx_perftest, fi_pingpong, iperf3 and perftest where
+they are installed. Each round runs all of them once. A row has the medians, and the
 median and spread of the rounds' ratios; one whose reference is not there says
 why.
 
