@@ -22,14 +22,14 @@ const pullBatch = 256
 func (q *QP) Doorbell() error {
 	d := q.d
 	if q.streams(d.now()) {
-		d.mu.notes.leave(q)
+		q.leaveNote()
 		if q.flying.Load() {
 			return nil
 		}
 	}
 	if !d.mu.TryLock() {
 		if q.bell.Load() && !d.down.Load() {
-			d.mu.notes.leave(q)
+			q.leaveNote()
 			if d.mu.TryLock() {
 				d.mu.Unlock()
 			}

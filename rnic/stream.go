@@ -17,23 +17,42 @@ import (
 
 // stream is the state that a queue pair's doorbells share.
 type stream struct {
-	last    atomic.Int64 // engine.Time of the end of the last one
-	quick   atomic.Int32
-	waiting atomic.Int32 // notes not served yet
+	last  atomic.Int64 // engine.Time of the end of the last one, or of serving it
+	quick atomic.Int32
+	from  atomic.Int64 // 1 + the producer's index when the bell was spared; 0: it is not
 }
 
 // streams reports whether a doorbell may wait. It needs no lock.
 func (q *QP) streams(now engine.Time) bool {
 	s := &q.stream
-	quick := s.quick.Load()
-	if time.Duration(int64(now)-s.last.Load()) > streamGap {
+	from, quick := s.from.Load(), s.quick.Load()
+	full := from != 0 && q.sq.Since(uint32(from-1)) >= streamMost
+	if !full && time.Duration(int64(now)-s.last.Load()) > streamGap {
 		s.quick.Store(max(quick-streamPause, 0))
 		return false
 	}
 	s.quick.Store(min(quick+1, streamEver))
-	if quick < streamAfter || !q.flying.Load() || !q.bell.Load() || q.d.down.Load() || s.waiting.Add(1) >= streamMost {
+	if full || quick < streamAfter || !q.flying.Load() || !q.bell.Load() || q.d.down.Load() {
 		return false
 	}
 	s.last.Store(int64(now))
 	return true
+}
+
+// leaveNote leaves the work of a doorbell to the next holder of the lock, and
+// that of those to come.
+func (q *QP) leaveNote() {
+	if s := &q.stream; s.from.Load() == 0 {
+		s.from.Store(1 + int64(q.sq.Spare(streamMost-1)))
+	}
+	q.d.mu.notes.leave(q)
+}
+
+// served follows leaveNote: what is published from now on needs a doorbell.
+// Next: pull. Preconditions: the note was taken out of the list, d.mu is held.
+func (q *QP) served(now engine.Time) {
+	q.sq.Ring()
+	if s := &q.stream; s.from.Swap(0) != 0 {
+		s.last.Store(int64(now))
+	}
 }

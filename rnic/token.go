@@ -70,9 +70,10 @@ func (d *Device) takeNotes() {
 		next := q.nextNote
 		q.nextNote = nil
 		q.noted.Store(false)
-		q.stream.waiting.Store(0)
+		now := d.now()
+		q.served(now)
 		if !q.gone {
-			for q.pull(d.now()) {
+			for q.pull(now) {
 			}
 			d.touch(q)
 		}

@@ -32,6 +32,7 @@ type Queue struct {
 	mask uint32
 	prod *uint32 // in mem
 	cons *uint32 // in mem
+	bell *uint32 // in mem
 }
 
 // Open takes a queue that the other side made. The mapping must be 4-byte
@@ -59,6 +60,7 @@ func open(mem []byte, log2 uint, mask uint32) *Queue {
 		mask: mask,
 		prod: (*uint32)(unsafe.Pointer(&mem[abi.QueueBufProducerIndex])),
 		cons: (*uint32)(unsafe.Pointer(&mem[abi.QueueBufConsumerIndex])),
+		bell: (*uint32)(unsafe.Pointer(&mem[bellWord])),
 	}
 }
 

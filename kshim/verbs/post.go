@@ -15,8 +15,9 @@ import (
 func (qp *QP) Post(batch []SendWR) (int, error) {
 	qp.sq.mu.Lock()
 	n, err := qp.putSends(batch)
+	spared := n > 0 && qp.send.spared(n)
 	qp.sq.mu.Unlock()
-	if n > 0 {
+	if n > 0 && !spared {
 		if bellErr := qp.send.bell.ring(); bellErr != nil && err == nil {
 			err = qp.fail("doorbell", bellErr)
 		}
