@@ -44,6 +44,7 @@ type Device struct {
 	mu      deviceLock
 	regions *mem.Table          // guarded by mu
 	qps     map[wire.QPN]*QP    // guarded by mu
+	found   *QP                 // guarded by mu: of qps, whose packet came last
 	numbers qpNumbers           // guarded by mu
 	pds     map[mem.PD]struct{} // guarded by mu
 	nextPD  mem.PD              // guarded by mu

@@ -63,7 +63,7 @@ func FuzzPackets(f *testing.F) {
 		d := victim(t)
 		defer d.Close()
 		from := netip.MustParseAddrPort("10.0.0.2:4791")
-		r := &receiver{in: make([]link.Packet, 1), parsed: make([]wire.Packet, 1)}
+		var in []link.Packet
 		for len(data) >= 2 {
 			n := min(int(binary.BigEndian.Uint16(data)), len(data)-2)
 			head := data[2 : 2+n]
@@ -72,13 +72,16 @@ func FuzzPackets(f *testing.F) {
 				head = append([]byte(nil), head...)
 				head[5], head[6], head[7] = byte(d.qp.qp.num>>16), byte(d.qp.qp.num>>8), byte(d.qp.qp.num)
 			}
-			r.in[0] = link.Packet{Peer: from, Head: head}
-			r.parse(1)
-			d.mu.Lock()
-			d.deliver(r)
-			d.settle(receiverBatches)
-			d.mu.Unlock()
+			in = append(in, link.Packet{Peer: from, Head: head})
 		}
+		d.mu.Lock()
+		for len(in) > 0 {
+			n := min(2, len(in))
+			d.deliver(in[:n])
+			d.settle(receiverBatches)
+			in = in[n:]
+		}
+		d.mu.Unlock()
 		sane(t, d)
 	})
 }

@@ -176,6 +176,7 @@ func (q *QP) Destroy() error {
 	q.recall()
 	q.bell.Store(false)
 	delete(d.qps, q.num)
+	d.found = nil
 	for group := range d.groups {
 		d.leave(group, q)
 	}

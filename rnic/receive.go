@@ -13,18 +13,12 @@ import (
 type receiver struct {
 	sync.Mutex
 	in     []link.Packet
-	parsed []wire.Packet
-	good   []int // indices of the usable packets in in and parsed
-	bad    [wire.NumErrors]uint64
-	now    engine.Time // when the last batch was delivered
-	spin   spinner     // of the listener
+	parsed [2]wire.Packet // the packet at hand, and the one that it may overtake
+	now    engine.Time    // when the last batch was delivered
+	spin   spinner        // of the listener
 }
 
-func (r *receiver) init(batch int) {
-	r.in = make([]link.Packet, batch)
-	r.parsed = make([]wire.Packet, batch)
-	r.good = make([]int, 0, batch)
-}
+func (r *receiver) init(batch int) { r.in = make([]link.Packet, batch) }
 
 // receive takes a batch from the link, if there is one, and all that follows
 // from it. Preconditions: rx is held.
@@ -34,29 +28,59 @@ func (d *Device) receive() (int, error) {
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	r.parse(n)
 	d.mu.Lock()
-	d.deliver(r)
+	d.deliver(r.in[:n])
 	d.settle(receiverBatches)
 	d.mu.Unlock()
 	return n, nil
 }
 
-// parse takes the packets apart, before the lock is needed.
-func (r *receiver) parse(n int) {
-	r.good = r.good[:0]
-	for i := range n {
-		if err := r.parseOne(i); err == nil {
-			r.good = append(r.good, i)
-		} else {
+// deliver takes packets apart and hands them to their queue pairs. An ACK goes
+// before the request that it rode with: so a request completes before its
+// answer does, as if each had left when it was due. To the two halves of a
+// queue pair it is the same. Preconditions, here and below: mu is held.
+func (d *Device) deliver(in []link.Packet) {
+	r := &d.rx
+	r.now = d.now()
+	request := -1 // the packet that waits for the ACK behind it
+	next := &r.parsed[0]
+	for i := range in {
+		if err := parse(next, &in[i]); err != nil {
 			e, _ := err.(wire.Error)
-			r.bad[e]++
+			d.count.malformed[e]++
+			continue
 		}
+		p, waits := next, request >= 0
+		if waits {
+			first := r.other(p)
+			if p.Opcode == wire.RCAck && p.DestQPN == first.DestQPN {
+				d.deliverOne(&in[i], p)
+				continue
+			}
+			d.deliverOne(&in[request], first)
+			request = -1
+		}
+		if p.Opcode.IsRequest() {
+			request, next = i, r.other(p)
+			continue
+		}
+		d.deliverOne(&in[i], p)
+	}
+	if request >= 0 {
+		d.deliverOne(&in[request], r.other(next))
 	}
 }
 
-func (r *receiver) parseOne(i int) error {
-	in, p := &r.in[i], &r.parsed[i]
+// other is the one of the receiver's two packets that p is not.
+func (r *receiver) other(p *wire.Packet) *wire.Packet {
+	if p == &r.parsed[0] {
+		return &r.parsed[1]
+	}
+	return &r.parsed[0]
+}
+
+// parse takes a packet apart.
+func parse(p *wire.Packet, in *link.Packet) error {
 	if in.Payload == nil {
 		return p.Parse(in.Head)
 	}
@@ -65,58 +89,45 @@ func (r *receiver) parseOne(i int) error {
 	return err
 }
 
-// acknowledgementsFirst puts an ACK before the request that it rode with: so a
-// request completes before its answer does, as if each had left when it was
-// due. To the two halves of a queue pair it is the same.
-func (r *receiver) acknowledgementsFirst() {
-	for k := 1; k < len(r.good); k++ {
-		ack, request := &r.parsed[r.good[k]], &r.parsed[r.good[k-1]]
-		if ack.Opcode == wire.RCAck && ack.DestQPN == request.DestQPN && request.Opcode.IsRequest() {
-			r.good[k], r.good[k-1] = r.good[k-1], r.good[k]
-		}
+// deliverOne hands a packet to its queue pair.
+func (d *Device) deliverOne(in *link.Packet, p *wire.Packet) {
+	now := d.rx.now
+	if in.Group.IsValid() {
+		d.deliverGroup(in, p)
+		return
 	}
+	q := d.find(p.DestQPN)
+	if q == nil {
+		switch {
+		case p.DestQPN != wire.GSIQPN:
+			d.count.dropQPN++
+		case d.guessWait(now, in.Peer) > 0 && asksToConnect(p):
+			d.guesses.refused++ // the peer asks again
+		default:
+			d.gsi.receive(now, in, p)
+		}
+		return
+	}
+	from := in.Peer
+	if !q.source.is(from.Port()) {
+		q.engine.Counters().DropPeer++
+		return
+	}
+	// Only soft devices are told of a full buffer: others have not asked.
+	p.FECN = p.FECN || in.Marked || in.Crowded && p.Selective
+	q.engine.Receive(now, from.Addr(), p)
+	q.source.learn(from.Port(), q.engine)
+	q.watchGuesses(now)
+	if p.Opcode == wire.RCAck && p.AETH.Syndrome.IsRNR() {
+		q.watchUnready(now)
+	}
+	d.touch(q)
 }
 
-// deliver hands packets to their queue pairs. Preconditions: mu is held.
-func (d *Device) deliver(r *receiver) {
-	now := d.now()
-	r.now = now
-	r.acknowledgementsFirst()
-	for _, i := range r.good {
-		p := &r.parsed[i]
-		if r.in[i].Group.IsValid() {
-			d.deliverGroup(&r.in[i], p)
-			continue
-		}
-		q := d.qps[p.DestQPN]
-		if q == nil {
-			switch {
-			case p.DestQPN != wire.GSIQPN:
-				d.count.dropQPN++
-			case d.guessWait(now, r.in[i].Peer) > 0 && asksToConnect(p):
-				d.guesses.refused++ // the peer asks again
-			default:
-				d.gsi.receive(now, &r.in[i], p)
-			}
-			continue
-		}
-		from := r.in[i].Peer
-		if !q.source.is(from.Port()) {
-			q.engine.Counters().DropPeer++
-			continue
-		}
-		// Only soft devices are told of a full buffer: others have not asked.
-		p.FECN = p.FECN || r.in[i].Marked || r.in[i].Crowded && p.Selective
-		q.engine.Receive(now, from.Addr(), p)
-		q.source.learn(from.Port(), q.engine)
-		q.watchGuesses(now)
-		if p.Opcode == wire.RCAck && p.AETH.Syndrome.IsRNR() {
-			q.watchUnready(now)
-		}
-		d.touch(q)
+// find returns the queue pair of a number, or nil. It is often the last one.
+func (d *Device) find(n wire.QPN) *QP {
+	if d.found == nil || d.found.num != n {
+		d.found = d.qps[n]
 	}
-	for e, n := range r.bad {
-		d.count.malformed[e] += n
-	}
-	clear(r.bad[:])
+	return d.found
 }
