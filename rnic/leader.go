@@ -177,9 +177,9 @@ func (d *Device) sleep() error {
 	defer asleep.Add(-1)
 	switch n, others := asleep.Add(1), int32(d.cores-1); {
 	case n <= others:
-		return link.Sleep(d.link, sleepFor)
+		return link.Sleep(d.link, sleepFor, true)
 	case n == 1:
-		return link.Sleep(d.link, napFor)
+		return link.Sleep(d.link, napFor, true)
 	}
 	return d.link.Wait()
 }

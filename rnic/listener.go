@@ -3,8 +3,6 @@ package rnic
 import (
 	"runtime"
 	"time"
-
-	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
 // listen is the listener: it receives whenever no program does, until the link
@@ -36,24 +34,19 @@ func (d *Device) listen() {
 // closed. Meanwhile the listener is parked.
 func (d *Device) standBack() bool {
 	var t *time.Timer
-	quiet := false // the link wakes no thread
 	for {
 		switch d.own.owner() {
 		case listening:
 			if !d.polled() {
 				return true
 			}
-			link.Quiet(d.link)
-			quiet = true
 			d.move(park)
 			continue
 		case claimed:
 			d.move(grant)
-			quiet = false
 			continue
 		case away:
-			polled := d.polled()
-			if !polled && !d.expected() || polled && !quiet {
+			if !d.polled() && !d.expected() {
 				d.move(resume)
 				continue
 			}
@@ -65,8 +58,6 @@ func (d *Device) standBack() bool {
 		if !d.rest(t) {
 			return false
 		}
-		// A leader's Wait may have come in between.
-		quiet = quiet && d.own.owner() == away
 	}
 }
 

@@ -38,7 +38,6 @@ func (d *Device) spin(look func() bool) bool {
 	if d.contended() {
 		return false
 	}
-	link.Quiet(d.link)
 	until := d.now() + engine.Time(spinFor)
 	for n := 0; n < spinTurns && d.now() < until; n++ {
 		if look() {
@@ -76,7 +75,7 @@ func (d *Device) giveWay() {
 		return
 	}
 	if d.contended() {
-		link.Doze(d.link, dozeFor)
+		_ = link.Sleep(d.link, dozeFor, false)
 		return
 	}
 	at := d.now()

@@ -71,51 +71,26 @@ type Link interface {
 	Close() error
 }
 
-// Quieter is a Link that can be told that no Wait will come for a while.
-type Quieter interface {
-	Link
-	// Quiet ends the watch that the last Wait began, which may cost something
-	// with each packet. The waiter calls it; the next Wait begins anew.
-	Quiet()
-}
-
-// Quiet tells l that there will be no Wait for a while, if it wants to know.
-func Quiet(l Link) {
-	if q, ok := l.(Quieter); ok {
-		q.Quiet()
-	}
-}
-
-// Sleeper is a Link that can wait with a sleeping thread.
+// Sleeper is a Link on which a thread can sleep.
 type Sleeper interface {
 	Link
-	// Sleep is Wait, but for so long the calling thread sleeps on the socket
-	// itself. A packet then costs one wake-up, and no work of the netpoller.
-	Sleep(d time.Duration) error
+	// Sleep blocks the calling thread until Recv may find packets, but no
+	// longer than d. With waits it is a Wait that begins so: a packet then
+	// costs one wake-up, and no work of the netpoller. Without, an Interrupt is
+	// left to the goroutine that waits, and the error is nil.
+	Sleep(d time.Duration, waits bool) error
 }
 
-// Sleep is l's Sleep, or Wait.
-func Sleep(l Link, d time.Duration) error {
+// Sleep is l's Sleep. Where there is none it is Wait with waits, and returns at
+// once without.
+func Sleep(l Link, d time.Duration, waits bool) error {
 	if s, ok := l.(Sleeper); ok {
-		return s.Sleep(d)
+		return s.Sleep(d, waits)
 	}
-	return l.Wait()
-}
-
-// Dozer is a Link on which a thread can sleep for a moment.
-type Dozer interface {
-	Link
-	// Doze blocks the calling thread until Recv may find packets, but no longer
-	// than d.
-	Doze(d time.Duration)
-}
-
-// Doze sleeps until l may have packets, but no longer than d; not at all where
-// that cannot be done.
-func Doze(l Link, d time.Duration) {
-	if z, ok := l.(Dozer); ok {
-		z.Doze(d)
+	if waits {
+		return l.Wait()
 	}
+	return nil
 }
 
 // Receive is Recv that waits for at least one packet.

@@ -31,10 +31,10 @@ type Near interface {
 	SetGone(func(device uint64))
 }
 
-// Watcher is a Link whose Wait and Doze can end for another descriptor, too.
+// Watcher is a Link whose Wait and Sleep can end for another descriptor, too.
 type Watcher interface {
 	Link
-	// Watch lets Wait and Doze return while fd can be read. The caller closes
+	// Watch lets Wait and Sleep return while fd can be read. The caller closes
 	// fd after the link.
 	Watch(fd int) error
 }

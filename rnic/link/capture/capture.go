@@ -46,12 +46,10 @@ func Wrap(l link.Link, path string, o Options) (link.Link, error) {
 	return &captured{l, f}, nil
 }
 
-// Quiet, Sleep, Doze and PathMTU are the link's, too.
+// Sleep and PathMTU are the link's, too.
 
-func (c *captured) Quiet()                               { link.Quiet(c.Link) }
-func (c *captured) Sleep(d time.Duration) error          { return link.Sleep(c.Link, d) }
-func (c *captured) Doze(d time.Duration)                 { link.Doze(c.Link, d) }
-func (c *captured) PathMTU(peer netip.Addr) (int, error) { return link.PathMTU(c.Link, peer) }
+func (c *captured) Sleep(d time.Duration, waits bool) error { return link.Sleep(c.Link, d, waits) }
+func (c *captured) PathMTU(peer netip.Addr) (int, error)    { return link.PathMTU(c.Link, peer) }
 
 // Join and Leave implement link.Grouper for a link that does.
 func (c *captured) Join(group netip.Addr) error { return link.Join(c.Link, group) }

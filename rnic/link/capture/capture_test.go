@@ -236,12 +236,10 @@ func TestBelowFaults(t *testing.T) {
 // able is a link with all that a link may have besides; it counts.
 type able struct {
 	link.Tappable
-	quiet, slept, dozed int
+	slept int
 }
 
-func (a *able) Quiet()                          { a.quiet++ }
-func (a *able) Sleep(time.Duration) error       { a.slept++; return nil }
-func (a *able) Doze(time.Duration)              { a.dozed++ }
+func (a *able) Sleep(time.Duration, bool) error { a.slept++; return nil }
 func (a *able) PathMTU(netip.Addr) (int, error) { return 777, nil }
 
 // What a link can do besides carrying packets, it does in a wrapper too: a
@@ -252,10 +250,9 @@ func TestWrapperIsAsAble(t *testing.T) {
 	w, err := Wrap(a, filepath.Join(t.TempDir(), "x.pcapng"), Options{})
 	require.NoError(t, err)
 	f := link.WithFaults(w, link.Faults{Loss: 0.1})
-	link.Quiet(f)
-	link.Doze(f, time.Hour)
-	require.NoError(t, link.Sleep(f, time.Hour))
-	require.Equal(t, []int{1, 1, 1}, []int{a.quiet, a.slept, a.dozed})
+	require.NoError(t, link.Sleep(f, time.Hour, false))
+	require.NoError(t, link.Sleep(f, time.Hour, true))
+	require.Equal(t, 2, a.slept)
 	mtu, err := link.PathMTU(f, b.Caps().Local.Addr())
 	require.NoError(t, err)
 	require.Equal(t, 777, mtu)

@@ -71,17 +71,12 @@ type device struct {
 var (
 	_ link.Near     = (*Link)(nil)
 	_ link.Routed   = (*Link)(nil)
-	_ link.Quieter  = (*Link)(nil)
 	_ link.Sleeper  = (*Link)(nil)
-	_ link.Dozer    = (*Link)(nil)
 	_ link.Tappable = (*Link)(nil)
 	_ link.Grouper  = (*Link)(nil)
 )
 
-// Quiet, Doze, Join, Leave, PathMTU, SetTap and Counters are the other link's
-// as well.
-
-func (l *Link) Quiet() { link.Quiet(l.Link) }
+// Join, Leave, PathMTU, SetTap and Counters are the other link's as well.
 
 func (l *Link) Join(group netip.Addr) error { return link.Join(l.Link, group) }
 func (l *Link) Leave(group netip.Addr)      { link.Leave(l.Link, group) }

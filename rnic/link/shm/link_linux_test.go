@@ -300,7 +300,7 @@ func TestDozeBesideWait(t *testing.T) {
 			close(waited)
 		}()
 		for range i % 5 {
-			b.Doze(50 * time.Microsecond)
+			_ = b.Sleep(50*time.Microsecond, false)
 		}
 		require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("next"))}))
 		select {

@@ -34,7 +34,7 @@ type receiver struct {
 	inUse  atomic.Bool // what the last Recv handed out lies in rings or arenas
 	graves []func()    // guarded: unmap, when that is in use no more
 
-	sleepers int // guarded: goroutines in Wait and Doze
+	sleepers int // guarded: goroutines in Wait and Sleep
 
 	looks, hot int           // guarded: see socketEvery; since the clock was read, that are left
 	socket     time.Duration // guarded: when the socket was looked at last, since start
@@ -328,8 +328,8 @@ func (l *Link) leaveIn(d *device) {
 func (l *Link) Wait() error { return l.wait(l.Link.Wait) }
 
 // Sleep implements link.Sleeper.
-func (l *Link) Sleep(d time.Duration) error {
-	return l.wait(func() error { return link.Sleep(l.Link, d) })
+func (l *Link) Sleep(d time.Duration, waits bool) error {
+	return l.wait(func() error { return link.Sleep(l.Link, d, waits) })
 }
 
 func (l *Link) wait(inner func() error) error {
@@ -339,15 +339,6 @@ func (l *Link) wait(inner func() error) error {
 	err := inner()
 	l.wakeUp()
 	return err
-}
-
-// Doze implements link.Dozer.
-func (l *Link) Doze(d time.Duration) {
-	if l.fallAsleep() {
-		return
-	}
-	link.Doze(l.Link, d)
-	l.wakeUp()
 }
 
 func (l *Link) fallAsleep() (found bool) {
@@ -362,7 +353,7 @@ func (l *Link) fallAsleep() (found bool) {
 }
 
 // wakeUp takes back what fallAsleep did, unless another goroutine still sleeps:
-// a program may doze while the listener waits. The eventfd is read even if no
+// a program may sleep while the listener waits. The eventfd is read even if no
 // asleep word was taken: a producer may write it late. When it was not what
 // ended the sleep, the next Recv looks at the socket.
 func (l *Link) wakeUp() {

@@ -21,8 +21,6 @@ type conduit interface {
 	Sleep(d time.Duration) error
 	// Interrupt ends a Wait or Sleep that blocks, or the next one.
 	Interrupt()
-	// Quiet tells that there will be no Wait for a while. The waiter calls it.
-	Quiet()
 	// Doze blocks a thread until there may be something to read, or for d.
 	Doze(d time.Duration)
 	Close() error

@@ -113,7 +113,6 @@ func (nowhere) Write(f func(fd uintptr) bool) error {
 func (nowhere) Wait() error               { return nil }
 func (nowhere) Interrupt()                {}
 func (nowhere) Sleep(time.Duration) error { return nil }
-func (nowhere) Quiet()                    {}
 func (nowhere) Doze(time.Duration)        {}
 func (nowhere) Close() error              { return nil }
 

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quiet is a socket that the netpoller watches only from a Wait until Quiet. A
-// watched socket wakes a thread with every datagram that arrives, and every one
-// that has left, although no goroutine waits: a program that polls would pay
-// for that with each packet.
+// quiet is a socket that the netpoller watches during a Wait only. A watched
+// socket wakes a thread with every datagram that arrives, and every one that
+// has left, although no goroutine waits: a program that polls would pay for
+// that with each packet.
 type quiet struct {
 	fd     int // unknown to the netpoller
 	bell   int // an eventfd that ends a Sleep
@@ -63,8 +63,7 @@ func detach(conn *net.UDPConn) (conduit, error) {
 		unix.Close(q.bell)
 		return nil, err
 	}
-	q.Quiet()
-	return q, nil
+	return q, q.arm(false)
 }
 
 func duplicate(fd int) (int, error) {
@@ -91,13 +90,16 @@ func (q *quiet) Wait() error {
 	}
 	q.looks = 0
 	err = ready.Read(q.look)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.watch != nil {
+		_ = q.arm(false)
+	}
 	switch {
 	case q.closed.Load() || errors.Is(err, os.ErrClosed):
 		return net.ErrClosed
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		q.mu.Lock()
 		q.takeInterrupt()
-		q.mu.Unlock()
 		return nil
 	}
 	return err
@@ -124,11 +126,8 @@ func (q *quiet) fallAsleep() (blocks bool, err error) {
 	if q.closed.Load() {
 		return false, net.ErrClosed
 	}
-	if q.watch != nil {
-		err = q.arm(false)
-	}
 	q.sleeping = !q.takeInterrupt()
-	return q.sleeping, err
+	return q.sleeping, nil
 }
 
 // wakeUp ends a Sleep and reports whether it was interrupted.
@@ -248,15 +247,6 @@ func (q *quiet) mayRead(fd uintptr) bool {
 	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll[:], 0)
 	return n != 0 || err != nil // POLLERR: an error to fetch
-}
-
-// Quiet implements conduit.
-func (q *quiet) Quiet() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.watch != nil {
-		_ = q.arm(false)
-	}
 }
 
 func (q *quiet) unwatch() {

@@ -43,8 +43,6 @@ func (c *loud) Interrupt() { _ = c.conn.SetReadDeadline(longAgo) }
 
 func (c *loud) Sleep(time.Duration) error { return c.Wait() }
 
-func (*loud) Quiet() {}
-
 func (*loud) Doze(time.Duration) {}
 
 func (c *loud) Close() error {

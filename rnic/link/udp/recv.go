@@ -57,20 +57,21 @@ func (s *socket) Wait() error {
 }
 
 // Sleep implements link.Sleeper.
-func (s *socket) Sleep(d time.Duration) error {
+func (s *socket) Sleep(d time.Duration, waits bool) error {
 	var err error
-	if s.groups.waiting.Load() == 0 {
+	switch {
+	case s.groups.waiting.Load() > 0:
+	case waits:
 		err = s.raw.Sleep(d)
+	default:
+		s.raw.Doze(d)
 	}
-	s.waits.Add(1)
+	s.waits.Add(1) // there may be something to read
 	return err
 }
 
 // Interrupt implements link.Link.
 func (s *socket) Interrupt() { s.raw.Interrupt() }
-
-// Quiet implements link.Quieter.
-func (s *socket) Quiet() { s.raw.Quiet() }
 
 // Watch implements link.Watcher; ENOTSUP where the netpoller watches the socket
 // itself.
@@ -79,14 +80,6 @@ func (s *socket) Watch(fd int) error {
 		return w.Watch(fd)
 	}
 	return syscall.ENOTSUP
-}
-
-// Doze implements link.Dozer.
-func (s *socket) Doze(d time.Duration) {
-	if s.groups.waiting.Load() == 0 {
-		s.raw.Doze(d)
-		s.waits.Add(1) // there may be something to read
-	}
 }
 
 // check verifies a received datagram and describes it in pkt.
