@@ -112,7 +112,8 @@ func TestControlTrafficPassesTheSeam(t *testing.T) {
 				require.Less(t, r.bytes, 64<<10, "a megabyte went each way")
 			}
 			require.Equal(t, ra.commands["POST_SEND"], ra.count("Write"))
-			require.GreaterOrEqual(t, ra.count("Write"), 34, "a doorbell for each post")
+			require.LessOrEqual(t, ra.count("Write"), 34, "a doorbell for each post")
+			require.GreaterOrEqual(t, ra.count("Write"), 3, "the device spares some while it works")
 			require.Zero(t, rb.commands["POST_SEND"], "receives ring none")
 			require.Equal(t, 3, ra.commands["MODIFY_QP"], "INIT, RTR, RTS")
 		})
