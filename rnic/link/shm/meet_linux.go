@@ -39,7 +39,7 @@ type place struct {
 	stop     func()                     // ends the watch of arenas
 }
 
-// Wrap puts the rings beside l, whose Wait and Doze must be able to watch a
+// Wrap puts the rings beside l, whose Wait and Sleep must be able to watch a
 // descriptor (link.Watcher). On an error l is as it was, but for a Wait that it
 // may be spared: ENOTSUP on other systems than Linux and for other links,
 // EADDRINUSE when another process has the device's name.
