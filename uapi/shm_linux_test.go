@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,23 +203,78 @@ func TestSharedMemoryKill(t *testing.T) {
 	}
 	a := shared(t, 0, "")
 	for i := range cycles {
-		cmd := exec.Command("/proc/self/exe", "-test.run=^TestSharedHelper$")
-		cmd.Env = append(os.Environ(), shareAt+"="+ownSoft(1)+"?shm=on")
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		text, err := bufio.NewReader(out).ReadString('\n')
-		require.NoError(t, err)
-		port, ok := strings.CutPrefix(strings.TrimSpace(text), "listening ")
-		require.True(t, ok, text)
+		cmd, port := startShared(t)
 		qp, _, _ := dialShared(t, a, port)
 		sends(t, a, qp)
 		require.NoError(t, cmd.Process.Kill())
 		ends(t, a, qp, WCRetryExcErr)
 		_ = cmd.Wait()
-		_ = in.Close()
 		require.EqualValues(t, i+1, reading(t, a, "shm_deaths"))
+	}
+}
+
+// startShared starts TestSharedHelper, and returns the port of its service.
+func startShared(t *testing.T) (cmd *exec.Cmd, port string) {
+	t.Helper()
+	cmd = exec.Command("/proc/self/exe", "-test.run=^TestSharedHelper$")
+	cmd.Env = append(os.Environ(), shareAt+"="+ownSoft(1)+"?shm=on")
+	_, err := cmd.StdinPipe() // which it reads until this process ends, or Wait
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	text, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	port, ok := strings.CutPrefix(strings.TrimSpace(text), "listening ")
+	require.True(t, ok, text)
+	return cmd, port
+}
+
+// A process that is killed, or stopped, while it reads what it was lent: the
+// buffers come back, and may be freed.
+func TestLendToVictims(t *testing.T) {
+	cycles := 12
+	if testing.Short() || raceEnabled {
+		cycles = 4
+	}
+	a := shared(t, 0, "")
+	for i := range cycles {
+		cmd, port := startShared(t)
+		qp, remote, rkey := dialShared(t, a, port)
+		mem, err := Alloc(1 << 20)
+		require.NoError(t, err)
+		mr, err := a.RegMR(mem, AccessLocalWrite)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		before := reading(t, a, "shm_ref_bytes")
+		for n := 0; n < 1+i || reading(t, a, "shm_ref_bytes") == before; n++ {
+			id, err := a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20)
+			require.NoError(t, err)
+			_, err = a.WaitWR(ctx, qp, id)
+			require.NoError(t, err)
+		}
+		for range 3 {
+			_, err := a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20)
+			require.NoError(t, err)
+		}
+		if i%2 == 0 {
+			require.NoError(t, cmd.Process.Kill())
+			var wc [3]WC
+			for n := 0; n < len(wc); {
+				k, err := a.WaitCQ(ctx, qp, wc[n:])
+				require.NoError(t, err)
+				n += k
+			}
+		} else {
+			require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+		}
+		require.NoError(t, a.DestroyQP(qp))
+		require.NoError(t, a.DeregMR(mr))
+		clear(mem)
+		require.NoError(t, Free(mem))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		cancel()
+		require.Eventually(t, func() bool { return reading(t, a, "shm_deaths") == uint64(i+1) }, time.Minute, time.Millisecond)
 	}
 }

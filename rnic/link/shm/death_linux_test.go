@@ -13,6 +13,8 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/uapi/arena"
 )
 
 // holds is what meeting devices costs the process.
@@ -66,13 +68,35 @@ func TestCyclesLeaveNothing(t *testing.T) {
 	}
 	a := listen(t)
 	before := held(t)
-	for range cycles {
+	batch, lent := make([]link.Packet, 64), uint64(0)
+	for i := range cycles {
 		b := open(t)
 		require.NotZero(t, a.Meet(b.local))
 		require.NotZero(t, b.Meet(a.local))
 		require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("last"))}))
+		mem, err := arena.Alloc(64 << 10)
+		require.NoError(t, err)
+		p := packet(a, 0, mem[:4096])
+		p.Loan = wire.Loan{Region: b.Lease(mem), Pair: new(wire.Lease)}
+		for range 1 + i%50 { // the arena is shown, mapped, and lent, or not yet
+			require.NoError(t, b.Send([]link.Packet{p}))
+			_, err := a.Recv(batch)
+			require.NoError(t, err)
+		}
+		if i%2 == 0 {
+			b.Recall(p.Loan.Region)
+			arena.Free(mem)
+		}
 		require.NoError(t, b.Close())
+		if i%2 == 1 {
+			arena.Free(mem)
+		}
+		lent += counter(b, "shm_ref_bytes")
 	}
+	require.NotZero(t, lent)
+	until(func() bool { return a.ins.Load() == 0 })
+	_, err := a.Recv(batch) // what came last is not used any more
+	require.NoError(t, err)
 	requireHeld(t, before, a)
 	// A life counts twice if one socket hangs up before the other is read.
 	require.GreaterOrEqual(t, counter(a, "shm_deaths"), uint64(cycles))
@@ -102,9 +126,13 @@ func TestMeetBesideClose(t *testing.T) {
 // death told or not, leaves nothing behind in the device that it dialled.
 func TestDialerDies(t *testing.T) {
 	a := listen(t)
+	mem, err := arena.Alloc(64 << 10)
+	require.NoError(t, err)
+	defer arena.Free(mem)
+	id, _, _ := arena.Find(mem)
 	before := held(t)
 	name := netip.MustParseAddrPort("127.0.0.9:4798")
-	for step, deaths := range []uint64{0, 0, 0, 1, 2, 3} { // in all
+	for step, deaths := range []uint64{0, 0, 0, 1, 2, 3, 4, 5, 6} { // in all
 		c, err := net.DialUnix("unixpacket", nil, unixAddr(a.local))
 		require.NoError(t, err)
 		if step >= 1 {
@@ -114,13 +142,13 @@ func TestDialerDies(t *testing.T) {
 		if step >= 2 {
 			_, fds, err := receiveHello(c, 2)
 			require.NoError(t, err)
-			mem, err := adoptMemory(fds[0])
+			ring, err := adoptMemory(fds[0])
 			require.NoError(t, err)
 			if step >= 3 {
 				_, err = c.Write([]byte{ready})
 				require.NoError(t, err)
 			}
-			p := newProducer(mem)
+			p := newProducer(ring)
 			if step >= 4 { // a packet is written
 				require.NoError(t, p.put(0, head(0, 0), nil, nil))
 			}
@@ -128,11 +156,33 @@ func TestDialerDies(t *testing.T) {
 				p.publish()
 				ringEvent(fds[1])
 			}
-			require.NoError(t, unix.Munmap(mem))
+			if step >= 6 { // an arena is shown
+				showArena(c, id)
+			}
+			if step >= 7 { // and mapped, and lent
+				_, err = c.Read(make([]byte, noteLen))
+				require.NoError(t, err)
+				_, err = p.putRef(head(0, 4096), id, 0, 4096)
+				require.NoError(t, err)
+				p.publish()
+			}
+			if step >= 8 { // and being read
+				batch := make([]link.Packet, 4)
+				n, err := a.Recv(batch)
+				require.NoError(t, err)
+				for _, got := range batch[:n] {
+					if got.Pull != nil {
+						require.True(t, parse(t, got).Claim())
+					}
+				}
+			}
+			require.NoError(t, unix.Munmap(ring))
 			closeAll(fds)
 		}
 		require.NoError(t, c.Close())
-		until(func() bool { return counter(a, "shm_deaths") == deaths })
+		until(func() bool { return counter(a, "shm_deaths") == deaths && a.ins.Load() == 0 })
+		_, err = a.Recv(make([]link.Packet, 1)) // nothing of the last is in use
+		require.NoError(t, err)
 		requireHeld(t, before, a)
 		require.Equal(t, deaths, counter(a, "shm_deaths"), "step %d", step)
 	}
