@@ -160,7 +160,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/capi":                 {"uapi/capi"},
 	"tools/rdmashim/kernel":               {"kshim", "kshim/emu", "kshim/trace", "tools/rdmashim/explain", "tools/rdmashim/internal/cli", "uapi"},
 	"tools/rdmashim/explain":              {"kshim/abi", "rnic/wire", "uapi"},
-	"tools/rdmashim/doctor":               {"kshim/abi", "netlinkmgr", "rnic/link/udp/ports", "tools/rdmashim/internal/peer", "uapi"},
+	"tools/rdmashim/doctor":               {"kshim/abi", "netlinkmgr", "rnic/link/shm", "rnic/link/udp/ports", "tools/rdmashim/internal/peer", "uapi"},
 	"tools/rdmashim/internal/cli":         {"uapi"},
 	"tools/rdmashim/internal/cli/clitest": {"tests/leak"},
 	"tools/rdmashim": {

@@ -222,6 +222,18 @@ func (l *Link) Meet(peer netip.AddrPort) uint64 {
 	return 0
 }
 
+// Probe tells whether a device at an address would be met: ECONNREFUSED says
+// that there is none in this network namespace, or that it meets nobody, EPERM
+// that it belongs to another user.
+func Probe(device netip.AddrPort) error {
+	conn, err := net.DialTimeout("unixpacket", socketName(device), time.Second)
+	if err != nil {
+		return fmt.Errorf("shm: %w", err)
+	}
+	defer conn.Close()
+	return sameUser(conn.(*net.UnixConn))
+}
+
 // dial asks a device for the ring to it.
 func (l *Link) dial(peer netip.AddrPort) (*device, error) {
 	until := time.Now().Add(l.options.Patience)

@@ -241,6 +241,24 @@ func TestSoftDevice(t *testing.T) {
 		expect(t, Options{Device: onVeth, Peer: at("203.0.113.9")}, "route", Fail, "no route to the peer 203.0.113.9: network is unreachable", "ip route add 203.0.113.9/32 dev d0 src 10.77.0.1")
 		expect(t, Options{Device: onVeth, Peer: at("10.77.0.9")}, "route", Pass, "directly on d0", "")
 	})
+	t.Run("shared memory", func(t *testing.T) {
+		veth(t, "d0", "d1", "10.77.0.1/24")
+		o := Options{Device: "soft:127.0.0.8", Peer: at("127.0.0.7")}
+		expect(t, o, "route", Pass, "no device is open there", "")
+		for shared, words := range map[string]string{
+			"on":  "the peer 127.0.0.7 is on this machine, and is reached through shared memory",
+			"off": "is reached by UDP: it is no soft device, or has shm=off",
+		} {
+			c, err := uapi.Open("soft:127.0.0.7?shm=" + shared)
+			require.NoError(t, err)
+			expect(t, o, "route", Pass, words, "")
+			if shared == "on" {
+				expect(t, Options{Device: o.Device + "?shm=off", Peer: o.Peer}, "route", Pass, "without shm=off", "")
+			}
+			require.NoError(t, c.Close())
+		}
+		expect(t, Options{Device: onVeth, Peer: at("10.77.0.9")}, "route", Pass, "by UDP: it is not in this network namespace", "")
+	})
 	t.Run("loopback address, peer elsewhere", func(t *testing.T) {
 		veth(t, "d0", "d1", "10.77.0.1/24")
 		expect(t, Options{Device: "soft", Peer: at("10.77.0.9")}, "route", Fail, "the peer 10.77.0.9 is reached by d0", "rdmashim doctor --peer 10.77.0.9 soft:10.77.0.1")

@@ -1,11 +1,16 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
+	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // checkRoute looks for a way to the peer, or to the own network.
@@ -33,9 +38,9 @@ func checkRoute(e *exam) Check {
 		via = "by " + r.Gateway.String()
 	}
 	if r.Local {
-		return pass("%s is on this machine", what)
+		return pass("%s is on this machine%s", what, e.carried(r))
 	}
-	return pass("%s is reached %s on %s", what, via, r.NetDev)
+	return pass("%s is reached %s on %s%s", what, via, r.NetDev, e.carried(r))
 }
 
 // noRoutes settles the check of a route where there is none to look at.
@@ -67,7 +72,42 @@ func (e *exam) peerOfLoopback() Check {
 		return fail("open the device on the address that the route has: rdmashim doctor --peer "+e.o.Peer.String()+" "+softOn(r.Src),
 			"%s is on this machine only, and the peer %s is reached by %s", e.addr, e.o.Peer, r.NetDev)
 	}
-	return pass("the peer %s is on this machine", e.o.Peer)
+	return pass("the peer %s is on this machine%s", e.o.Peer, e.carried(r))
+}
+
+// carried says whether a soft device's bytes go to the peer through shared
+// memory, and if not, why not. It asks at RoCEv2's port.
+func (e *exam) carried(r Route) string {
+	if e.kind != soft || !e.o.Peer.IsValid() || e.sys.Near == nil {
+		return ""
+	}
+	peer := netip.AddrPortFrom(e.o.Peer, uapi.RoCEPort)
+	err := error(syscall.ECONNREFUSED)
+	if r.Local {
+		err = e.sys.Near(peer)
+	}
+	switch {
+	case err == nil && strings.Contains(e.o.Device, "shm=off"):
+		return ", and would be reached through shared memory without shm=off"
+	case err == nil:
+		return ", and is reached through shared memory"
+	case errors.Is(err, syscall.EPERM):
+		return ", and is reached by UDP: its process belongs to another user"
+	case !r.Local:
+		return ", and by UDP: it is not in this network namespace"
+	case e.holdsPort(peer):
+		return ", and is reached by UDP: it is no soft device, or has shm=off"
+	}
+	return "; no device is open there"
+}
+
+// holdsPort reports whether a socket takes what is sent to an address.
+func (e *exam) holdsPort(at netip.AddrPort) bool {
+	if e.sys.Kernel.Root == nil {
+		return false
+	}
+	sockets, _ := ports.Sockets(e.sys.Kernel.Root)
+	return slices.ContainsFunc(sockets, func(s ports.Socket) bool { return s.Takes(at) })
 }
 
 // softOn is the name of the soft device on an address.

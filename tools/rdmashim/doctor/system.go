@@ -33,6 +33,9 @@ type System struct {
 	// Segmentation says whether UDP sockets know segmentation offload when they
 	// send, and when they receive.
 	Segmentation func() (send, recv bool)
+	// Near tells whether a soft device would be met through shared memory; see
+	// shm.Probe.
+	Near func(device netip.AddrPort) error
 }
 
 // Route is where packets to an address go.

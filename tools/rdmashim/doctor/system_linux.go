@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/rnic/link/shm"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -34,6 +35,7 @@ func Running() (System, error) {
 		Features:     features,
 		Buffers:      buffers,
 		Segmentation: segmentation,
+		Near:         shm.Probe,
 	}, nil
 }
 

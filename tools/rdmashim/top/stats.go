@@ -22,7 +22,8 @@ stats=off), and of the kernel's devices. DEVICE is as in 'rdmashim top'.
 Counters that are zero are left out without --all; --json and --prometheus print
 them too. sent_bytes and rcvd_bytes are all bytes of payload, shm_sent_bytes and
 shm_rcvd_bytes those of them that went through memory shared with a device of
-this host, and likewise _pkts. A program that does not begin to answer within
+this host, and likewise _pkts; of those, shm_ref_bytes were lent, which the peer
+reads where they lie, and shm_pulled_bytes were read so. A program that does not begin to answer within
 200 ms, because it is stopped, is left out and named on standard error.`,
 		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom",
 		Args:    cli.MaxArgs(1),

@@ -1,0 +1,73 @@
+package shm
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/rnic/link/udp"
+	"github.com/rdmashim/rdmashim/tests/netns"
+)
+
+// peerAt marks the run of this test binary as another process with a device.
+const peerAt = "RDMASHIM_TEST_SHM_PEER"
+
+// TestPeerProcess is the program that TestNamespaces starts.
+func TestPeerProcess(t *testing.T) {
+	at := os.Getenv(peerAt)
+	if at == "" {
+		return
+	}
+	// Without lo, as in a namespace that was just made, there is no UDP; but
+	// addresses of lo can be bound.
+	inner, err := udp.Listen(netip.MustParseAddrPort(at), udp.Options{})
+	require.NoError(t, err)
+	l, err := Wrap(inner, Options{})
+	require.NoError(t, err)
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	require.NoError(t, l.Close())
+}
+
+// Devices of two processes meet if their processes share a network namespace,
+// as the containers of one pod do, and only then.
+func TestNamespaces(t *testing.T) {
+	if !netns.Own(t) {
+		return
+	}
+	a := listen(t)
+	peer := netip.MustParseAddrPort("127.0.0.1:4796")
+	for _, flags := range []uintptr{0, unix.CLONE_NEWNET} {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestPeerProcess$")
+		cmd.Env = append(os.Environ(), peerAt+"="+peer.String())
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		text, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "ready\n", text)
+		if flags == 0 {
+			require.NoError(t, Probe(peer))
+			require.NotZero(t, a.Meet(peer))
+		} else {
+			require.ErrorIs(t, Probe(peer), syscall.ECONNREFUSED)
+			require.Zero(t, a.Meet(peer))
+		}
+		require.NoError(t, in.Close())
+		_, _ = io.Copy(io.Discard, out)
+		require.NoError(t, cmd.Wait())
+		until(func() bool { return a.outsLeft() == 0 })
+	}
+	require.Zero(t, counter(a, "shm_fallback"))
+}
