@@ -35,10 +35,12 @@ const maxAlloc = int(^uint(0)>>1) - 1<<20
 
 // Free gives memory back that Alloc gave; the slice and all made of it must
 // not be touched afterwards. While part of it is registered, Free answers
-// EBUSY; for anything that is not the start of an allocation, EINVAL.
+// EBUSY; for anything that is not the start of an allocation, EINVAL. Regions
+// of a context that is being closed do not count: the memory goes with the last
+// of them.
 func Free(mem []byte) error {
 	whole, err := allocations.take(mem)
-	if err == nil {
+	if whole != nil {
 		err = unmapMemory(whole)
 	}
 	return opError("Free", "", err)
@@ -57,6 +59,8 @@ type allocation struct {
 	start, size uintptr
 	mem         []byte // whole pages, as mapped
 	registered  int    // regions that lie in it; guarded by the table's mu
+	ending      int    // those of contexts that are being closed; likewise
+	freed       bool   // it goes with the last of them; likewise
 }
 
 // address is where a slice begins. It is compared, never turned back into a
@@ -94,7 +98,8 @@ func (t *allocTable) find(mem []byte) (*allocation, int) {
 	return nil, 0
 }
 
-// take removes the allocation that begins at mem and returns it whole.
+// take removes the allocation that begins at mem and returns it whole, or nil
+// while the regions in it end.
 func (t *allocTable) take(mem []byte) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,16 +107,26 @@ func (t *allocTable) take(mem []byte) ([]byte, error) {
 	switch {
 	case a == nil || a.start != address(mem):
 		return nil, explain(syscall.EINVAL, "the memory is not from Alloc, or was freed")
-	case a.registered > 0:
-		return nil, explain(syscall.EBUSY, "%d memory regions lie in it; deregister them first", a.registered)
+	case a.registered > a.ending:
+		return nil, explain(syscall.EBUSY, "%d memory regions lie in it; deregister them first", a.registered-a.ending)
 	}
 	t.list = append(t.list[:i], t.list[i+1:]...)
+	if a.registered > 0 {
+		a.freed = true
+		return nil, nil
+	}
 	return a.mem, nil
 }
 
-// hold notes that a region lies in mem until release is called. It returns
-// nil for memory that is not from Alloc.
-func (t *allocTable) hold(mem []byte) (release func()) {
+// hold is a region's hold on the allocation that it lies in; nil for memory
+// that is not from Alloc.
+type hold struct {
+	in     *allocation
+	ending bool // guarded by the table's mu
+}
+
+// hold notes that a region lies in mem until release.
+func (t *allocTable) hold(mem []byte) *hold {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a, _ := t.find(mem)
@@ -119,9 +134,31 @@ func (t *allocTable) hold(mem []byte) (release func()) {
 		return nil
 	}
 	a.registered++
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		a.registered--
+	return &hold{in: a}
+}
+
+// end tells that release follows soon, since the region's context is closed.
+func (t *allocTable) end(h *hold) {
+	if h == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h.ending = true
+	h.in.ending++
+}
+
+func (t *allocTable) release(h *hold) {
+	if h == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := h.in
+	if a.registered--; h.ending {
+		a.ending--
+	}
+	if a.freed && a.registered == 0 {
+		_ = unmapMemory(a.mem)
 	}
 }

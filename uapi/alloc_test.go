@@ -41,13 +41,28 @@ func TestFreeRefuses(t *testing.T) {
 	require.ErrorIs(t, Free(make([]byte, 10)), syscall.EINVAL)
 	require.ErrorIs(t, Free(mem[1:]), syscall.EINVAL)
 
-	release := allocations.hold(mem[100:200])
-	require.NotNil(t, release)
+	held := allocations.hold(mem[100:200])
+	require.NotNil(t, held)
 	require.ErrorIs(t, Free(mem), syscall.EBUSY)
-	release()
+	allocations.release(held)
 	require.NoError(t, Free(mem[:10]), "the start is enough")
 	require.ErrorIs(t, Free(mem), syscall.EINVAL, "freed twice")
 	require.Nil(t, allocations.hold(make([]byte, 10)))
+}
+
+// Memory that is freed while its region's context is being closed goes with the
+// region.
+func TestFreeBesideClose(t *testing.T) {
+	mem, err := Alloc(2 * os.Getpagesize())
+	require.NoError(t, err)
+	ending, other := allocations.hold(mem), allocations.hold(mem)
+	allocations.end(ending)
+	require.ErrorIs(t, Free(mem), syscall.EBUSY)
+	allocations.release(other)
+	require.NoError(t, Free(mem))
+	require.ErrorIs(t, Free(mem), syscall.EINVAL)
+	mem[0] = 1 // it is still there
+	allocations.release(ending)
 }
 
 func TestWordsInMemory(t *testing.T) {

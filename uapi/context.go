@@ -122,10 +122,14 @@ func newContext(kernel kshim.Kernel, s *backend, config OpenConfig) (*Context, e
 // nil.
 func (c *Context) Close() error {
 	c.mu.Lock()
-	if c.closed.Swap(true) {
+	if c.closed.Load() {
 		c.mu.Unlock()
 		return nil
 	}
+	for _, r := range c.regions {
+		r.end() // before a DeregMR can say that the context is closed
+	}
+	c.closed.Store(true)
 	pairs, queues, regions := c.pairs, c.queues, c.regions
 	c.pairs, c.queues, c.regions = nil, nil, nil
 	removeAll(&addressHandles, c.addresses)

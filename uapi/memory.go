@@ -19,8 +19,8 @@ type region struct {
 	made   origin
 
 	mu      sync.Mutex
-	release func() // guarded by mu: of Alloc's memory; nil else
-	dropped bool   // guarded by mu
+	hold    *hold // guarded by mu: of Alloc's memory; nil else
+	dropped bool  // guarded by mu
 }
 
 // regionState holds the fields that ReRegMR changes.
@@ -79,7 +79,7 @@ func (c *Context) register(buf []byte, config MRConfig) (MR, error) {
 		return -1, err
 	}
 	r := &region{ctx: c, pd: config.PD, made: caller()}
-	r.release = allocations.hold(buf)
+	r.hold = allocations.hold(buf)
 	v, err := pd.RegMR(buf, abi.AccessFlags(config.Access))
 	if err != nil {
 		r.drop()
@@ -117,10 +117,15 @@ func (r *region) drop() {
 
 // letGo lets Alloc's memory be freed again. Preconditions: mu is held.
 func (r *region) letGo() {
-	if r.release != nil {
-		r.release()
-	}
-	r.release = nil
+	allocations.release(r.hold)
+	r.hold = nil
+}
+
+// end is the beginning of the region's end: its context is closed.
+func (r *region) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	allocations.end(r.hold)
 }
 
 // DeregMR deregisters a previously registered memory region. When it returns
@@ -178,23 +183,21 @@ func (c *Context) reRegMR(r *region, buf []byte, access Access) error {
 		return err
 	}
 	change := verbs.Rereg{Flags: abi.ReregAccess, Access: abi.AccessFlags(access)}
-	next, release := *r.state.Load(), func() {}
+	next, hold := *r.state.Load(), (*hold)(nil)
 	if buf != nil {
 		change.Flags |= abi.ReregTranslation
 		change.Buf, next.buf = buf, buf
-		if hold := allocations.hold(buf); hold != nil {
-			release = hold
-		}
+		hold = allocations.hold(buf)
 	}
 	if err := r.verbs.Rereg(change); err != nil {
-		release()
+		allocations.release(hold)
 		return c.ended(err, &c.closed, "")
 	}
 	next.info = r.describe()
 	r.state.Store(&next)
 	if buf != nil {
 		r.letGo()
-		r.release = release
+		r.hold = hold
 	}
 	return nil
 }

@@ -106,14 +106,14 @@ func dialShared(t *testing.T, c *Context, port string) (qp QP, remote, rkey uint
 		require.NoError(t, err)
 		_, err = fmt.Sscan(string(info.PrivateData), &remote, &rkey)
 		require.NoError(t, err)
-		before := reading(t, c, "shm_sent_pkts")
+		sent, rcvd := reading(t, c, "shm_sent_pkts"), reading(t, c, "shm_rcvd_pkts")
 		mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
 		require.NoError(t, err)
 		id, err := c.PostWrite(qp, mr, 0, remote, uint32(rkey), 64)
 		require.NoError(t, err)
 		_, err = c.WaitWR(ctx, qp, id)
 		require.NoError(t, err)
-		if reading(t, c, "shm_sent_pkts") > before {
+		if reading(t, c, "shm_sent_pkts") > sent && reading(t, c, "shm_rcvd_pkts") > rcvd { // each end has met the other in time
 			return qp, remote, rkey
 		}
 		require.NoError(t, c.DestroyQP(qp))
