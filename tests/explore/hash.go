@@ -2,22 +2,30 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 
 	"github.com/rdmashim/rdmashim/rnic/splitmix"
 )
 
 // hash is a hash of all that a model holds. A pointer that was met before
-// counts as nothing, and so does what a queue in a slice has before its head.
+// counts as its number in the order of meeting, and what a queue in a slice has
+// before its head as nothing.
 func hash(m Model) uint64 {
-	h := hasher{met: map[uintptr]bool{}}
+	h := hasher{met: map[pointer]uint64{}}
 	h.value(reflect.ValueOf(m))
 	return h.sum
 }
 
 type hasher struct {
 	sum uint64
-	met map[uintptr]bool
+	met map[pointer]uint64
+}
+
+// pointer has its type, since a structure begins where its first field does.
+type pointer struct {
+	to reflect.Type
+	at uintptr
 }
 
 // word mixes a word in, as splitmix64 does.
@@ -56,12 +64,17 @@ func (h *hasher) value(v reflect.Value) {
 			h.value(v.Field(i))
 		}
 	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() || v.Kind() == reflect.Pointer && h.met[v.Pointer()] {
+		if v.IsNil() {
 			h.word(0)
 			return
 		}
 		if v.Kind() == reflect.Pointer {
-			h.met[v.Pointer()] = true
+			p := pointer{v.Type(), v.Pointer()}
+			if n := h.met[p]; n > 0 {
+				h.word(1 + n)
+				return
+			}
+			h.met[p] = uint64(len(h.met)) + 1
 		}
 		h.word(1)
 		h.value(v.Elem())
@@ -70,11 +83,12 @@ func (h *hasher) value(v reflect.Value) {
 	}
 }
 
-// unordered mixes a map in, whose entries come in any order.
+// unordered mixes a map in, whose entries come in any order: what one of them
+// meets the others have not met.
 func (h *hasher) unordered(v reflect.Value) {
 	var sum uint64
 	for i := v.MapRange(); i.Next(); {
-		e := hasher{met: h.met}
+		e := hasher{met: maps.Clone(h.met)}
 		e.value(i.Key())
 		e.value(i.Value())
 		sum += e.sum

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
 // pumpModel is some waiters of one completion queue. A completion, in any
@@ -66,18 +68,18 @@ func (m *pumpModel) index(w *Waiter) int {
 
 func (m *pumpModel) registered(i int) bool { return slices.Contains(m.Pump.waiters, &m.W[i].Waiter) }
 
-func (m *pumpModel) steps() (out []transition) {
+func (m *pumpModel) Steps() (out []explore.Step) {
 	add := func(label string, change func(*pumpModel)) {
 		c := m.clone()
 		change(c)
-		out = append(out, transition{label: label, to: c})
+		out = append(out, explore.Step{Label: label, To: c})
 	}
 	for k, who := range m.ToCome {
 		add(fmt.Sprintf("a completion for %d comes", who), func(c *pumpModel) {
 			c.ToCome = slices.Delete(c.ToCome, k, k+1)
 			c.CQ = append(c.CQ, who)
 		})
-		out[len(out)-1].outside = true
+		out[len(out)-1].Outside = true
 	}
 	for i, w := range m.W {
 		m.deadline(i, w, add)
@@ -159,7 +161,7 @@ func (m *pumpModel) waiter(i int, w *pumpWaiter, add func(string, func(*pumpMode
 	}
 }
 
-func (m *pumpModel) stuck() string {
+func (m *pumpModel) Stuck() string {
 	led, waits := false, false
 	for i, w := range m.W {
 		switch {
@@ -197,7 +199,7 @@ func TestExplorePump(t *testing.T) {
 			if c.long && testing.Short() {
 				t.Skip("takes seconds; run it without -short")
 			}
-			t.Logf("%d states", explore(t, newPumpModel(c.waiters, c.deadlines, c.batch), 2_000_000))
+			t.Logf("%d states", explore.Check(t, newPumpModel(c.waiters, c.deadlines, c.batch), 2_000_000))
 		})
 	}
 }

@@ -1,6 +1,10 @@
 package core
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rdmashim/rdmashim/tests/explore"
+)
 
 // TestExploreRing looks at every interleaving of two ends with small rings.
 func TestExploreRing(t *testing.T) {
@@ -74,7 +78,7 @@ func TestExploreRing(t *testing.T) {
 				w.fill(i)
 			}
 			c.setup(w.Side[0], w.Side[1])
-			t.Logf("%d states", explore(t, w, 100_000))
+			t.Logf("%d states", explore.Check(t, w, 100_000))
 		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
 // setupModel is an acceptor that runs the steps of Setup, its peer, which sends
@@ -28,7 +30,7 @@ func (m *setupModel) clone() *setupModel {
 	return &c
 }
 
-func (m *setupModel) steps() (out []transition) {
+func (m *setupModel) Steps() (out []explore.Step) {
 	add := func(label string, change func(*setupModel) (problem string)) {
 		c := m.clone()
 		problem := change(c)
@@ -41,7 +43,7 @@ func (m *setupModel) steps() (out []transition) {
 				}
 			}
 		}
-		out = append(out, transition{label: label, problem: problem, to: c})
+		out = append(out, explore.Step{Label: label, Problem: problem, To: c})
 	}
 	if m.Done < len(Setup) {
 		step := Setup[m.Done]
@@ -99,7 +101,7 @@ func (m *setupModel) perform(step SetupStep) (problem string) {
 	return ""
 }
 
-func (m *setupModel) stuck() string {
+func (m *setupModel) Stuck() string {
 	data, _, err := m.End.Readable()
 	switch {
 	case err != nil:
@@ -122,5 +124,5 @@ func fmtErr(err error) string {
 // TestExploreSetup holds that nothing is lost that the peer sends while an end
 // is being set up.
 func TestExploreSetup(t *testing.T) {
-	t.Logf("%d states", explore(t, &setupModel{ToSend: 2}, 1000))
+	t.Logf("%d states", explore.Check(t, &setupModel{ToSend: 2}, 1000))
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
 // world is two ends and what lies between them: queue pairs that deliver in
@@ -351,7 +353,7 @@ func (w *world) unfinished() string {
 	return ""
 }
 
-func (w *world) steps() (out []transition) {
+func (w *world) Steps() (out []explore.Step) {
 	for i := range w.Side {
 		for _, a := range w.actions(i) {
 			c := w.clone()
@@ -359,7 +361,7 @@ func (w *world) steps() (out []transition) {
 			if problem == "" {
 				problem = c.settle(i)
 			}
-			out = append(out, transition{label: fmt.Sprintf("%s %d", a.label, i), problem: problem, to: c})
+			out = append(out, explore.Step{Label: fmt.Sprintf("%s %d", a.label, i), Problem: problem, To: c})
 		}
 	}
 	return out
@@ -383,4 +385,4 @@ func (w *world) settle(i int) (problem string) {
 	return problem
 }
 
-func (w *world) stuck() string { return w.unfinished() }
+func (w *world) Stuck() string { return w.unfinished() }
