@@ -1,6 +1,7 @@
 package plant
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Mistake struct {
 	Name   string
 	File   string   // slash-separated, from the module's root
 	Pieces []string // pairs: a piece that the file has once, and its replacement
+	Test   string   // name of the test that must notice it; "" is the suite's
 }
 
 // Row returns a mistake. MADE in a replacement stands for: this mistake is to
@@ -67,17 +69,17 @@ func Check(t *testing.T, s Suite) {
 	out, err := exec.Command(tool, "test", "-c", "-overlay", overlay, "-o", bin, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	run := func(mistake string, seeds int) ([]byte, error) {
-		args := append([]string{"-test.run=^" + s.Test + "$", s.Seeds + "=" + strconv.Itoa(seeds), "-test.timeout=10m"}, s.Args...)
+	run := func(mistake, test string, seeds int) ([]byte, error) {
+		args := append([]string{"-test.run=^" + cmp.Or(test, s.Test) + "$", s.Seeds + "=" + strconv.Itoa(seeds), "-test.timeout=10m"}, s.Args...)
 		cmd := exec.Command(bin, args...)
 		cmd.Env = append(os.Environ(), variable+"="+mistake)
 		return cmd.CombinedOutput()
 	}
-	out, err = run("", s.Without)
+	out, err = run("", "", s.Without)
 	require.NoError(t, err, "without a mistake the planted build must pass: %s", out)
 	for _, m := range s.Mistakes {
 		t.Run(m.Name, func(t *testing.T) {
-			out, err := run(m.Name, s.With)
+			out, err := run(m.Name, m.Test, s.With)
 			var exit *exec.ExitError
 			require.True(t, errors.As(err, &exit), "nothing noticed %s (%v)\n%s", m.Name, err, out)
 			hit := s.Named.Find(out)

@@ -76,7 +76,7 @@ func TestReadmeProgram(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(programs[0]), 0o644))
 	cmd := exec.CommandContext(t.Context(), goTool, "run", path)
 	cmd.Dir = repository
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "RDMASHIM_DEVICE=")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "CGO_ENABLED=0", "RDMASHIM_DEVICE=") // as TestDocs
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "Hello RDMA!")
