@@ -5,4 +5,7 @@
 //
 // It allocates and copies nothing, and it knows no memory of Go: an address in
 // Go's heap is refused.
+//
+// A call flows: Slice and Probe when memory is registered, and Guard around
+// each copy afterwards, since the program may unmap the memory at any time.
 package cmemory

@@ -6,4 +6,7 @@
 // own (drivers/infiniband/core/nldev.c). The enumerations only grow, so an
 // attribute that no field names is skipped; one of a wrong size, or the lack of
 // one that is required, is an Error.
+//
+// It sends and receives nothing: netlinkmgr has a structure encoded, sends the
+// message, and has the attributes of each answer decoded into another.
 package nldev

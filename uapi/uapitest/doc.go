@@ -11,6 +11,11 @@
 // parallel, under the race detector, and in a testing/synctest bubble, where
 // timeouts pass in no time.
 //
+// A call flows: Pair opens two sim devices on a network that has a number of
+// its own (pair.go); Connect and Dial make a queue pair and a region on each
+// (connect.go); at the end of the test the devices are closed, and watch.go
+// looks for goroutines that go on.
+//
 // Leaks fail the test: handles that were not destroyed, with the line that made
 // them, and goroutines of the devices that do not end.
 //

@@ -10,5 +10,5 @@
 //	goodbye ─────────────────────────────▶ farewell, with the server's counters
 //
 // Package peer has the control connection below it, and the bounds of the
-// server.
+// server. It is no way to move files for good: the server keeps none.
 package demo

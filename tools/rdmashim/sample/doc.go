@@ -9,6 +9,8 @@
 //	serve   Listen, Accept → accept (memory, queue pair, Accept), answer
 //	call    dial (memory, Dial), ask, Disconnect
 //
+// They are samples to read and to test with, and keep nothing when they end.
+//
 // A program of gRPC's is a service (counter.go, kv.go), a client's work
 // (count.go, kv_command.go), and the link between them (service.go).
 package sample
