@@ -20,7 +20,7 @@ type waiters struct {
 	news  atomic.Uint32 // completions
 	last  atomic.Int64  // engine.Time of the last end of a wait
 	told  atomic.Uint64 // events that were raised
-	quick atomic.Int32  // how many times in a row a program was prompt
+	rival atomic.Int32  // waits that are still to go without a leader: several programs wait
 	armed atomic.Bool   // a program waits for an event that was not raised yet
 
 	// ends is the Done channel of the leader's context; closing it wakes the
@@ -28,7 +28,6 @@ type waiters struct {
 	// changes it. Both belong to the leader.
 	ends   <-chan struct{}
 	forget func() bool
-	spin   spinner // the leader's
 }
 
 // attention holds the conditions that end a Lead, besides trouble.
@@ -59,7 +58,7 @@ func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 		return false
 	}
 	if !d.move(claim) { // another program leads
-		a.quick.Store(-rivalry)
+		a.rival.Store(rivalry)
 		d.Rouse()
 		return false
 	}
@@ -83,25 +82,18 @@ func (d *Device) mayLead() bool {
 	if d.down.Load() { // Arm says so
 		return false
 	}
-	// A rival changes quick as well, and wins.
-	q := a.quick.Load()
-	if time.Duration(int64(d.now())-a.last.Load()) > prompt {
-		if q > 0 {
-			a.quick.CompareAndSwap(q, max(q-late, 0))
-		}
+	if n := a.rival.Load(); n > 0 {
+		a.rival.CompareAndSwap(n, n-1) // a rival changes it as well, and wins
 		return false
 	}
-	if q < eager {
-		a.quick.CompareAndSwap(q, q+1)
-	}
-	return a.quick.Load() >= leadAfter
+	return time.Duration(int64(d.now())-a.last.Load()) <= prompt
 }
 
 // expected reports whether a program has led just now and does not wait for an
 // event instead: it may be back soon.
 func (d *Device) expected() bool {
 	a := &d.waiters
-	return a.quick.Load() >= leadAfter && !a.armed.Load() && time.Duration(int64(d.now())-a.last.Load()) < pollPause
+	return a.rival.Load() == 0 && !a.armed.Load() && time.Duration(int64(d.now())-a.last.Load()) < pollPause
 }
 
 // granted waits until the listener has left the link, which may take long while
@@ -111,7 +103,7 @@ func (d *Device) granted(w *attention) bool {
 	a := &d.waiters
 	for d.own.owner() == claimed {
 		// A rival came, or the listener has ended: each leaves a token.
-		if w.due(a) || a.quick.Load() < leadAfter || d.down.Load() {
+		if w.due(a) || a.rival.Load() > 0 || d.down.Load() {
 			d.move(withdraw)
 			return false
 		}
@@ -133,21 +125,14 @@ func (d *Device) drive(w *attention) bool {
 			d.catchUp() // the program has had its turn
 		}
 		var err error
-		look := func() bool {
+		d.spin(func() bool {
 			err = d.leaderReceives(w)
 			return a.news.Load() != w.news || err != nil
-		}
-		if !d.contended() && a.spin.worth() {
-			a.spin.paid(d.spin(look))
-		}
-		if err != nil {
-			a.quick.Store(0)
-			return false
-		}
+		})
 		// A writer of news or wakes looks at the owner afterwards.
 		d.move(sleep)
 		done := w.due(a)
-		if !done && a.quick.Load() >= leadAfter {
+		if !done && err == nil && a.rival.Load() == 0 {
 			err = d.sleep()
 		}
 		d.move(wake)
@@ -157,11 +142,8 @@ func (d *Device) drive(w *attention) bool {
 		if err == nil {
 			err = d.leaderReceives(w)
 		}
-		if err != nil {
-			a.quick.Store(0) // the listener meets it too, and deals with it
-		}
-		if a.quick.Load() < leadAfter {
-			return false
+		if err != nil || a.rival.Load() > 0 {
+			return false // of an error the listener hears too, and deals with it
 		}
 	}
 }

@@ -104,7 +104,7 @@ func TestLeadEnds(t *testing.T) {
 		leading := func(t *testing.T, ctx context.Context) (a *testDevice, w *waiter, ended chan bool) {
 			a, b := connected(t, links(t), 1<<20, abi.MTU4096, qpOptions{})
 			w = &waiter{d: a, cq: a.qp.send}
-			for w.led < 2*leadAfter {
+			for w.led < 16 {
 				w.writes(t, b, 10)
 			}
 			news := a.News() // all was taken
@@ -115,7 +115,7 @@ func TestLeadEnds(t *testing.T) {
 				// machine.
 				for !did && ctx.Err() == nil && w.wakes.Load() == 0 && !a.down.Load() {
 					a.waiters.last.Store(int64(a.now()))
-					a.waiters.quick.Store(eager)
+					a.waiters.rival.Store(0)
 					did = a.Lead(ctx, news, &w.wakes, 0)
 				}
 				ended <- did

@@ -117,7 +117,7 @@ func TestLeadBehindABusyListener(t *testing.T) {
 			ended := make(chan bool, 1)
 			go func() {
 				a.waiters.last.Store(int64(a.now()) + int64(time.Hour))
-				a.waiters.quick.Store(eager)
+				a.waiters.rival.Store(0)
 				ended <- a.Lead(ctx, a.News(), &w.wakes, 0)
 			}()
 			require.Eventually(t, func() bool { return a.own.owner() == claimed }, patience, time.Millisecond)

@@ -92,11 +92,11 @@ func (d *Device) drain() error {
 	for {
 		n, err := d.receive()
 		// Waiters that were told of completions go first.
-		if n == 0 && err == nil && told == d.waiters.told.Load() && d.rx.spin.worth() {
-			d.rx.spin.paid(d.spin(func() bool {
+		if n == 0 && err == nil && told == d.waiters.told.Load() {
+			d.spin(func() bool {
 				n, err = d.receive()
 				return n > 0 || err != nil || d.polled()
-			}))
+			})
 		}
 		if err != nil {
 			return err

@@ -34,10 +34,8 @@ func (d *Device) Progress() bool {
 	did := d.poll()
 	if p.empty++; did {
 		p.empty = 0
-		p.at.Store(int64(d.rx.now))
-	} else if p.empty%stampEvery == 0 {
-		p.at.Store(int64(d.now()))
 	}
+	p.at.Store(int64(d.now()))
 	empty := p.empty
 	d.rx.Unlock()
 	if empty%yieldEvery == yieldEvery-1 {

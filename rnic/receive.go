@@ -2,6 +2,8 @@ package rnic
 
 import (
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -15,7 +17,7 @@ type receiver struct {
 	in     []link.Packet
 	parsed [2]wire.Packet // the packet at hand, and the one that it may overtake
 	now    engine.Time    // when the last batch was delivered
-	spin   spinner        // of the listener
+	brisk  atomic.Bool    // it came soon after the one before
 }
 
 func (r *receiver) init(batch int) { r.in = make([]link.Packet, batch) }
@@ -41,7 +43,9 @@ func (d *Device) receive() (int, error) {
 // queue pair it is the same. Preconditions, here and below: mu is held.
 func (d *Device) deliver(in []link.Packet) {
 	r := &d.rx
-	r.now = d.now()
+	now := d.now()
+	r.brisk.Store(time.Duration(now-r.now) < spinWithin)
+	r.now = now
 	request := -1 // the packet that waits for the ACK behind it
 	next := &r.parsed[0]
 	for i := range in {

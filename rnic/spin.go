@@ -8,34 +8,14 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// Adaptive spinning: before blocking, spin up to spinFor if recent spins found
-// a packet. A packet that comes at once then finds the receiver awake, which
-// spares both sides the wake-up. Otherwise a spin is tried once in a while.
-
-// spinner decides whether the next wait begins with a spin.
-type spinner struct{ skip, backoff int }
-
-func (s *spinner) worth() bool {
-	if s.skip > 0 {
-		s.skip--
-		return false
-	}
-	return true
-}
-
-func (s *spinner) paid(did bool) {
-	s.backoff = max(s.backoff, spinRetry)
-	if did {
-		s.backoff = max(s.backoff/2, spinRetry)
-		return
-	}
-	s.skip, s.backoff = s.backoff, min(2*s.backoff, spinRarely)
-}
+// Adaptive spinning: before blocking, the receiver spins up to spinFor if
+// packets come often. A packet that comes at once then finds it awake, which
+// spares both sides the wake-up.
 
 // spin calls look again and again, and reports whether it found something. In
 // between it yields the processor: the goroutine that it waits for may need it.
 func (d *Device) spin(look func() bool) bool {
-	if d.contended() {
+	if !d.rx.brisk.Load() || d.contended() {
 		return false
 	}
 	until := d.now() + engine.Time(spinFor)
@@ -50,7 +30,9 @@ func (d *Device) spin(look func() bool) bool {
 
 // contention tells whether other threads want the processor.
 type contention struct {
-	left atomic.Int32 // spins still to be left out because of them
+	left    atomic.Int32 // spins still to be left out because of them
+	penalty atomic.Int32 // how many they were
+	short   atomic.Int32 // yields since then that did not take long
 	// still says that the peer is a goroutine that needs this thread: in a
 	// testing/synctest bubble, where time stands still, or on the in-memory
 	// network of a process with one processor.
@@ -64,6 +46,17 @@ func (d *Device) contended() bool {
 		d.contention.left.Store(n - 1)
 	}
 	return n > 0
+}
+
+// notice follows a yield that took long. A machine that is busy now and then
+// gets its spins back soon.
+func (c *contention) notice() {
+	n := int32(contendedLeast)
+	if c.short.Swap(0) < contendedLeast {
+		n = min(contendedMore*max(c.penalty.Load(), n), contendedMost)
+	}
+	c.penalty.Store(n)
+	c.left.Store(n)
 }
 
 // giveWay lets another thread that waits for this processor have it: the peer,
@@ -82,8 +75,10 @@ func (d *Device) giveWay() {
 	yield()
 	switch took := d.now() - at; {
 	case took > engine.Time(longYield):
-		c.left.Store(contendedFor)
+		c.notice()
 	case took == 0 && runtime.GOOS == "linux": // its clock tells nanoseconds
 		c.still.Store(true) // the cost of yielding would never be seen
+	default:
+		c.short.Add(1)
 	}
 }

@@ -18,21 +18,20 @@ import (
 // stream is the state that a queue pair's doorbells share.
 type stream struct {
 	last  atomic.Int64 // engine.Time of the end of the last one, or of serving it
-	quick atomic.Int32
+	quick atomic.Bool  // it came soon after the one before
 	from  atomic.Int64 // 1 + the producer's index when the bell was spared; 0: it is not
 }
 
 // streams reports whether a doorbell may wait. It needs no lock.
 func (q *QP) streams(now engine.Time) bool {
 	s := &q.stream
-	from, quick := s.from.Load(), s.quick.Load()
+	from := s.from.Load()
 	full := from != 0 && q.sq.Since(uint32(from-1)) >= streamMost
-	if !full && time.Duration(int64(now)-s.last.Load()) > streamGap {
-		s.quick.Store(max(quick-streamPause, 0))
+	soon := full || time.Duration(int64(now)-s.last.Load()) <= streamGap
+	if quick := s.quick.Swap(soon); full || !quick || !soon {
 		return false
 	}
-	s.quick.Store(min(quick+1, streamEver))
-	if full || quick < streamAfter || !q.flying.Load() || !q.bell.Load() || q.d.down.Load() {
+	if !q.flying.Load() || !q.bell.Load() || q.d.down.Load() {
 		return false
 	}
 	s.last.Store(int64(now))

@@ -3,10 +3,12 @@ package rnic
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
 // In a stream of single posts many leave with one send, and each completes in
@@ -52,18 +54,30 @@ func TestStreamSharesSends(t *testing.T) {
 	}
 }
 
-// Two messages that follow each other are no stream: none waits.
+// Two messages that follow each other are no stream: none waits. The third is.
 func TestPairsAreNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := countedPair(t)
-		for k := range uint64(50) {
-			a.qp.postRaw(write(a, b, 2*k, 0, 0, 64))
-			a.qp.postRaw(write(a, b, 2*k+1, 64, 64, 64))
-			require.Less(t, a.qp.qp.stream.quick.Load(), int32(streamAfter))
-			a.qp.qp.stream.last.Store(-1e9) // time passes
-			a.qp.send.waitStatus(2*k, abi.WCSuccess)
-			a.qp.send.waitStatus(2*k+1, abi.WCSuccess)
+		q := a.qp.qp
+		q.flying.Store(true)
+		now := engine.Time(0)
+		rings := func(pause time.Duration) bool {
+			now += engine.Time(pause)
+			if q.streams(now) {
+				return false
+			}
+			q.stream.last.Store(int64(now))
+			return true
 		}
+		for range 10 {
+			require.True(t, rings(time.Second))
+			require.True(t, rings(streamGap))
+		}
+		require.False(t, rings(streamGap))
+		require.True(t, rings(2*streamGap))
+		require.True(t, rings(streamGap))
+		q.flying.Store(false)
+		require.True(t, rings(streamGap), "nothing would end the wait")
 		a.Close()
 		b.Close()
 	})
