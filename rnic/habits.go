@@ -33,8 +33,8 @@ const (
 )
 
 // Adaptive spinning: before blocking, spin up to spinFor if the last packets
-// came within spinWithin of those before. A packet that comes at once then finds
-// the receiver awake, which spares both sides the wake-up.
+// came within spinWithin of those before. A packet that comes at once then
+// finds the receiver awake, which spares both sides the wake-up.
 const (
 	spinFor    = 25 * time.Microsecond
 	spinTurns  = 128 // looks at most, where time stands still

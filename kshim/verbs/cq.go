@@ -155,10 +155,13 @@ func (cq *CQ) Poll(wc []WC) (int, error) {
 func (cq *CQ) pollOnce(wc []WC) (int, error) {
 	cq.mu.Lock()
 	n, failed, err := cq.poll(wc)
-	ask := n == 0 && cq.suspects.Load() > 0 && cq.bored()
+	ask := n == 0 && failed == nil && cq.suspects.Load() > 0 && cq.bored()
 	cq.mu.Unlock()
 	if failed != nil {
 		failed.kick()
+		if n == 0 && err == nil {
+			return cq.pollOnce(wc) // there may be more behind what told of the failure
+		}
 	}
 	if ask {
 		cq.questionSuspects()
