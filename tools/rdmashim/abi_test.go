@@ -26,23 +26,23 @@ func TestABI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := runTool(t, args...)
-			require.Zero(t, o.code, o.stderr)
+			require.Zero(t, o.Code, o.Stderr)
 			file := filepath.Join("testdata", name)
 			if *rewriteABI {
-				require.NoError(t, os.WriteFile(file, []byte(o.stdout), 0o644))
+				require.NoError(t, os.WriteFile(file, []byte(o.Stdout), 0o644))
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(want), o.stdout)
+			require.Equal(t, string(want), o.Stdout)
 		})
 	}
 }
 
 func TestABIJSON(t *testing.T) {
 	o := runTool(t, "abi", "--json")
-	require.Zero(t, o.code, o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
 	var list []map[string]any
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
 	require.Len(t, list, len(abi.Schema()))
 	for _, e := range list {
 		require.Equal(t, e["support"] == "unsupported", e["errno"] != nil && e["reason"] != nil, e["name"])
@@ -52,9 +52,9 @@ func TestABIJSON(t *testing.T) {
 
 func TestABIUnknownName(t *testing.T) {
 	o := runTool(t, "abi", "FLY")
-	require.Equal(t, 1, o.code)
-	require.Empty(t, o.stdout)
-	require.Equal(t, 1, strings.Count(o.stderr, "\n"))
-	require.Contains(t, o.stderr, `"FLY"`)
-	require.Equal(t, 2, runTool(t, "abi", "a", "b").code)
+	require.Equal(t, 1, o.Code)
+	require.Empty(t, o.Stdout)
+	require.Equal(t, 1, strings.Count(o.Stderr, "\n"))
+	require.Contains(t, o.Stderr, `"FLY"`)
+	require.Equal(t, 2, runTool(t, "abi", "a", "b").Code)
 }

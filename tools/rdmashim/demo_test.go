@@ -74,11 +74,11 @@ func TestDemoDefaultFile(t *testing.T) {
 
 func TestDemoText(t *testing.T) {
 	o := runTool(t, "demo", writeFile(t, 5000))
-	require.Zero(t, o.code, o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
 	for _, want := range []string{"server", "client", "WRITE", "READ", "ATOMIC", "SHA-256", "/s", "sent_pkts", "all equal"} {
-		require.Contains(t, o.stdout, want)
+		require.Contains(t, o.Stdout, want)
 	}
-	require.NotContains(t, o.stdout+o.stderr, "\r", "no progress in a pipe")
+	require.NotContains(t, o.Stdout+o.Stderr, "\r", "no progress in a pipe")
 }
 
 // TestDemoNamedAddress: two processes cannot share an address and port, so
@@ -92,8 +92,8 @@ func TestDemoNamedAddress(t *testing.T) {
 }
 
 func TestDemoIPv6(t *testing.T) {
-	if o := runTool(t, "devices", "--device", "soft:[::1]?port=0"); o.code != 0 {
-		t.Skipf("no IPv6 loopback here (%s); enable IPv6 to run this", strings.TrimSpace(o.stderr))
+	if o := runTool(t, "devices", "--device", "soft:[::1]?port=0"); o.Code != 0 {
+		t.Skipf("no IPv6 loopback here (%s); enable IPv6 to run this", strings.TrimSpace(o.Stderr))
 	}
 	path := writeFile(t, 100_000)
 	requireProof(t, runDemo(t, "--device", "soft:[::1]", path), path)
@@ -151,7 +151,7 @@ func TestDemoCaptures(t *testing.T) {
 		require.NoError(t, err)
 		for _, f := range files {
 			require.Regexp(t, `/demo-\d+\.pcapng$`, f)
-			text := runTool(t, "dump", f).stdout
+			text := runTool(t, "dump", f).Stdout
 			all = append(all, [2]int{strings.Count(text, " out "), strings.Count(text, " in ")})
 		}
 		return all

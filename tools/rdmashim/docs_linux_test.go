@@ -355,7 +355,7 @@ func TestDocsInGuest(t *testing.T) {
 	put("", "script", script)
 	add = append(add, "--image", vmtest.Config(t).Image, "--add", filepath.Join(dir, "script")+":/docs/script", "--", "sh", "/docs/script")
 	o := runTool(t, add...)
-	require.Zero(t, o.code, "stdout: %s stderr: %s", o.stdout, o.stderr)
+	require.Zero(t, o.Code, "stdout: %s stderr: %s", o.Stdout, o.Stderr)
 	for i, b := range ran {
 		t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
 			out := string(readFile(t, filepath.Join(dir, "out", strconv.Itoa(i)+".text")))

@@ -68,11 +68,11 @@ func TestDemoWhilePortIsHeld(t *testing.T) {
 	r := decodeReport(t, o)
 	requireProof(t, r, path)
 	require.False(t, strings.HasSuffix(r.ServerDevice.Address, ":4791"), r.ServerDevice.Address)
-	require.Contains(t, o.stderr, "4791", "the choice of another port is said")
+	require.Contains(t, o.Stderr, "4791", "the choice of another port is said")
 	// A named address gets no other port behind the user's back.
 	o = runTool(t, "devices", "--device", "soft:127.0.0.1")
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "4791")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "4791")
 	// Between two shells, too.
 	addr, _, _ := startTestServer(t)
 	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)

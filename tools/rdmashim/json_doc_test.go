@@ -277,9 +277,9 @@ func TestJSONPrinted(t *testing.T) {
 			}
 			o := finish(t, cmd)
 			// The finding of a check or a target is in the exit status, too.
-			judged := c.section == "doctor" && o.code == 1 || c.section == "perf suite" && o.code == 3
-			require.True(t, o.code == 0 || judged, o.stderr)
-			documented[c.section].holdsText(t, c.args, o.stdout)
+			judged := c.section == "doctor" && o.Code == 1 || c.section == "perf suite" && o.Code == 3
+			require.True(t, o.Code == 0 || judged, o.Stderr)
+			documented[c.section].holdsText(t, c.args, o.Stdout)
 		})
 	}
 }
@@ -296,8 +296,8 @@ func TestJSONCounters(t *testing.T) {
 	self, err := a.LocalEndpoint(q)
 	require.NoError(t, err)
 	require.NoError(t, a.ConnectQP(q, self))
-	documented["stats"].holdsText(t, "stats", runReader(t, "stats", "-j").stdout)
-	top.holdsText(t, "top", runReader(t, "top", "-j", "-n", "2", "-i", "50ms").stdout)
+	documented["stats"].holdsText(t, "stats", runReader(t, "stats", "-j").Stdout)
+	top.holdsText(t, "top", runReader(t, "top", "-j", "-n", "2", "-i", "50ms").Stdout)
 	// top has what stats has, and rates.
 	for path, optional := range documented["stats"] {
 		require.Contains(t, top, "devices[]."+path)

@@ -40,11 +40,11 @@ func TestServerLimits(t *testing.T) {
 				return runTool(t, "client", "--json", addr, writeFile(t, 1000))
 			}
 			o := call()
-			require.Equal(t, 1, o.code)
-			require.Contains(t, o.stderr, c.flag)
+			require.Equal(t, 1, o.Code)
+			require.Contains(t, o.Stderr, c.flag)
 			first.leave()
 			// The server notices in its own time.
-			require.Eventually(t, func() bool { o = call(); return o.code == 0 }, time.Minute, time.Millisecond, "%+v", o)
+			require.Eventually(t, func() bool { o = call(); return o.Code == 0 }, time.Minute, time.Millisecond, "%+v", o)
 			require.Contains(t, stop(), c.flag)
 		})
 	}
@@ -84,10 +84,10 @@ func TestServerDefaults(t *testing.T) {
 	require.True(t, at.Addr().IsLoopback())
 	for _, bad := range [][]string{{"--max-bytes", "-1"}, {"--max-total", "-1"}, {"--max-clients", "0"}, {"--idle", "-1s"}} {
 		o := runTool(t, append([]string{"server"}, bad...)...)
-		require.Equal(t, 2, o.code, bad)
-		require.Contains(t, o.stderr, bad[0])
+		require.Equal(t, 2, o.Code, bad)
+		require.Contains(t, o.Stderr, bad[0])
 	}
 	o := runTool(t, "ping", "server", "--max-clients", "0")
-	require.Equal(t, 2, o.code)
-	require.Contains(t, o.stderr, "--max-clients")
+	require.Equal(t, 2, o.Code)
+	require.Contains(t, o.Stderr, "--max-clients")
 }

@@ -16,11 +16,10 @@ import (
 	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/demo"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
 )
 
-// asTool makes the test binary behave as the tool, so that tests run what
-// users run, as processes of their own, without building anything.
-const asTool = "RDMASHIM_TEST_AS_TOOL"
+const asTool = clitest.AsTool
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asTool) != "" {
@@ -34,37 +33,21 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runAs(ctx, "rdmashim", args, stdin, stdout, stderr)
 }
 
-// tool prepares a run of the tool as its own process.
+type outcome = clitest.Outcome
+
 func tool(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, args...)
-	cmd.Env = append(os.Environ(), asTool+"=1", "RDMASHIM_DEVICE=", "GORACE=atexit_sleep_ms=0")
-	return cmd
+	return clitest.Tool(t, args...)
 }
 
-// outcome is the result of a run of the tool.
-type outcome struct {
-	code           int
-	stdout, stderr string
-}
-
-// runTool runs the tool to its end.
 func runTool(t *testing.T, args ...string) outcome {
 	t.Helper()
-	return finish(t, tool(t, args...))
+	return clitest.RunTool(t, args...)
 }
 
 func finish(t *testing.T, cmd *exec.Cmd) outcome {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if _, exited := err.(*exec.ExitError); err != nil && !exited {
-		t.Fatalf("run %v: %v", cmd.Args, err)
-	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return clitest.Finish(t, cmd)
 }
 
 // runDemo runs the demo with --json and decodes its report.
@@ -75,8 +58,8 @@ func runDemo(t *testing.T, args ...string) demo.Report {
 
 func decodeReport(t *testing.T, o outcome) (r demo.Report) {
 	t.Helper()
-	require.Zero(t, o.code, "stderr: %s", o.stderr)
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), "stdout: %s", o.stdout)
+	require.Zero(t, o.Code, "stderr: %s", o.Stderr)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), "stdout: %s", o.Stdout)
 	return r
 }
 
@@ -136,14 +119,14 @@ func TestUsage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			o := runTool(t, strings.Fields(c.args)...)
-			require.Equal(t, c.code, o.code, "stdout %q stderr %q", o.stdout, o.stderr)
-			require.Contains(t, o.stdout, c.stdout)
-			require.Contains(t, o.stderr, c.stderr)
+			require.Equal(t, c.code, o.Code, "stdout %q stderr %q", o.Stdout, o.Stderr)
+			require.Contains(t, o.Stdout, c.stdout)
+			require.Contains(t, o.Stderr, c.stderr)
 			if c.code != 0 {
-				require.Empty(t, o.stdout, "only data goes to stdout")
+				require.Empty(t, o.Stdout, "only data goes to stdout")
 			}
 			if c.code != 0 {
-				require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+				require.Equal(t, 1, strings.Count(o.Stderr, "\n"), "one line: %q", o.Stderr)
 			}
 		})
 	}
@@ -164,7 +147,7 @@ func TestNoSuchFlag(t *testing.T) {
 func TestVersionJSON(t *testing.T) {
 	o := runTool(t, "version", "--json")
 	var v versionInfo
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &v))
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &v))
 	require.Equal(t, cli.Version, v.Version)
 	require.NotEmpty(t, v.Go)
 }

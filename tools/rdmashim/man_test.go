@@ -27,8 +27,8 @@ func pages(t *testing.T) map[*cobra.Command]string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new", "man1")
 	o := runTool(t, "man", dir)
-	require.Zero(t, o.code, o.stderr)
-	require.Contains(t, o.stdout, "pages in "+dir)
+	require.Zero(t, o.Code, o.Stderr)
+	require.Contains(t, o.Stdout, "pages in "+dir)
 	all := map[*cobra.Command]string{}
 	for _, c := range everyCommand() {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
@@ -53,7 +53,7 @@ func TestManual(t *testing.T) {
 		args []string
 		code int
 	}{{[]string{"man", "a", "b"}, 2}, {[]string{"man", ""}, 2}, {[]string{"man", "/proc/nonexistent"}, 1}, {[]string{"man"}, 0}} {
-		require.Equal(t, c.code, runTool(t, c.args...).code)
+		require.Equal(t, c.code, runTool(t, c.args...).Code)
 	}
 }
 
@@ -75,18 +75,18 @@ func TestManualFormats(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		o := runTool(t, "completion", shell)
-		require.Zero(t, o.code)
-		require.Contains(t, o.stdout, "rdmashim")
-		require.Contains(t, o.stdout, "__complete")
+		require.Zero(t, o.Code)
+		require.Contains(t, o.Stdout, "rdmashim")
+		require.Contains(t, o.Stdout, "__complete")
 		if program, err := exec.LookPath(shell); err == nil {
 			cmd := exec.CommandContext(t.Context(), program, "-n")
-			cmd.Stdin = strings.NewReader(o.stdout)
+			cmd.Stdin = strings.NewReader(o.Stdout)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		}
 	}
-	require.Equal(t, 2, runTool(t, "completion", "csh").code)
-	require.Contains(t, runTool(t, "completion").stdout, "/etc/bash_completion.d")
+	require.Equal(t, 2, runTool(t, "completion", "csh").Code)
+	require.Contains(t, runTool(t, "completion").Stdout, "/etc/bash_completion.d")
 	interfaces, err := net.Interfaces()
 	require.NoError(t, err)
 	require.NotEmpty(t, interfaces)
@@ -109,8 +109,8 @@ func TestCompletion(t *testing.T) {
 			*last = ""
 		}
 		o := runTool(t, args...)
-		require.Zero(t, o.code)
-		require.Regexp(t, `(?m)^`+c.want+`(\t|$)`, o.stdout, c.args)
+		require.Zero(t, o.Code)
+		require.Regexp(t, `(?m)^`+c.want+`(\t|$)`, o.Stdout, c.args)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 func TestPerfSuiteGuest(t *testing.T) {
 	vmtest.Config(t) // skips where no guest can be booted
 	o := runTool(t, "perf", "suite", "--vm", "--rounds", "1", "--json", "--run", "goodput on kernel rxe|over a veth")
-	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
 	require.Len(t, rows, 3)
 	for _, r := range rows {
 		if strings.HasPrefix(r.Reason, "no perftest: ") && os.Getenv("CI") != "true" {
@@ -64,7 +64,7 @@ func TestPerfOnRxe(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(script), 0o644))
 	out := filepath.Join(dir, "out")
 	o := runTool(t, "vm", "run", "-q", "--boot-timeout", "5m", "--out", out, "--image", c.Image, "--add", path+":/script", "--", "sh", "/script")
-	require.Zero(t, o.code, "stdout: %s stderr: %s", o.stdout, o.stderr)
+	require.Zero(t, o.Code, "stdout: %s stderr: %s", o.Stdout, o.Stderr)
 	for _, r := range runs {
 		said := string(readFile(t, filepath.Join(out, r.file+".err")))
 		require.Equal(t, fmt.Sprintln(r.status), string(readFile(t, filepath.Join(out, r.file+".status"))), "%s: %s", r.words, said)

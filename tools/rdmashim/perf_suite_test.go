@@ -16,12 +16,12 @@ func TestPerfSuite(t *testing.T) {
 	cmd := perfTool(t, "suite", "--rounds", "2", "-D", "0.002", "--json", "--run", "^WRITE 1 MiB goodput .GB|^READ|^WRITE 64 B ping-pong, waiting|^allocations|^fairness|slow receiver")
 	cmd.Env = append(cmd.Env, "PATH=/nonexistent")
 	o := finish(t, cmd)
-	require.Contains(t, []int{0, 3}, o.code, o.stderr)
-	require.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
+	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
+	require.LessOrEqual(t, strings.Count(o.Stderr, "\n"), 1, o.Stderr)
 	var rows []map[string]any
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
 	require.Len(t, rows, 12)
-	require.Equal(t, len(rows)+2, strings.Count(o.stdout, "\n"), "a row a line")
+	require.Equal(t, len(rows)+2, strings.Count(o.Stdout, "\n"), "a row a line")
 	unmet := 0
 	for _, r := range rows {
 		names := []string{"work", "ours", "reference", "reference_value", "ratio", "target", "met", "rounds", "spread"}
@@ -46,8 +46,8 @@ func TestPerfSuite(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[bool]int{false: 0, true: 3}[unmet > 0], o.code)
-	require.Equal(t, unmet > 0, strings.Contains(o.stderr, "targets not met"))
+	require.Equal(t, map[bool]int{false: 0, true: 3}[unmet > 0], o.Code)
+	require.Equal(t, unmet > 0, strings.Contains(o.Stderr, "targets not met"))
 }
 
 // TestPerfSuiteStreams: rows of streams, between processes whose devices are
@@ -56,9 +56,9 @@ func TestPerfSuiteStreams(t *testing.T) {
 	cmd := perfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--json", "--run", "^net.Conn, 64 B ping-pong, p99|at once, failed")
 	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=soft")
 	o := finish(t, cmd)
-	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
 	require.Len(t, rows, 2)
 	require.Positive(t, *rows[0].Ratio)
 	require.Zero(t, *rows[1].Ours, "connections failed")
@@ -67,9 +67,9 @@ func TestPerfSuiteStreams(t *testing.T) {
 // TestPerfSuiteTransports: the rows that docs/transports.md has.
 func TestPerfSuiteTransports(t *testing.T) {
 	o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--json", "--run", "^registration")
-	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
 	require.Len(t, rows, 15)
 	for _, r := range rows {
 		require.NotNil(t, r.Ours, r)
@@ -81,9 +81,9 @@ func TestPerfSuiteTransports(t *testing.T) {
 // sockets and copies.
 func TestPerfSuiteHost(t *testing.T) {
 	o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--json", "--run", "^SEND 64 B ping-pong, waiting, p50|^shm, WRITE 64 KiB")
-	require.Contains(t, []int{0, 3}, o.code, o.stderr)
+	require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
 	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows), o.stdout)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows), o.Stdout)
 	require.Len(t, rows, 3)
 	for _, r := range rows {
 		require.NotNil(t, r.Ours, r)
@@ -94,9 +94,9 @@ func TestPerfSuiteHost(t *testing.T) {
 func TestPerfSuiteTables(t *testing.T) {
 	for flag, want := range map[string]string{"--markdown": "| work | ours |", "-D0.002": "work "} {
 		o := runPerfTool(t, "suite", "--rounds", "1", "-D", "0.002", "--run", "^READ", flag)
-		require.Contains(t, []int{0, 3}, o.code, o.stderr)
-		require.True(t, strings.HasPrefix(o.stdout, want), o.stdout)
-		require.Equal(t, 1+strings.Count(want, "|")/3+1, strings.Count(o.stdout, "\n"))
+		require.Contains(t, []int{0, 3}, o.Code, o.Stderr)
+		require.True(t, strings.HasPrefix(o.Stdout, want), o.Stdout)
+		require.Equal(t, 1+strings.Count(want, "|")/3+1, strings.Count(o.Stdout, "\n"))
 	}
 }
 
@@ -110,8 +110,8 @@ func TestPerfSuiteUsage(t *testing.T) {
 		"x":                 "takes no arguments",
 	} {
 		o := runPerfTool(t, append([]string{"suite"}, strings.Fields(args)...)...)
-		require.Equal(t, 2, o.code, args)
-		require.Contains(t, o.stderr, want)
+		require.Equal(t, 2, o.Code, args)
+		require.Contains(t, o.Stderr, want)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestPerfSuiteUsage(t *testing.T) {
 // the rows' reason, too.
 func TestPerfSuiteDevice(t *testing.T) {
 	o := runPerfTool(t, "suite", "--json", "--rounds", "1", "-D", "0.002", "--run", "^READ|^fairness", "-d", "nosuch0")
-	require.Equal(t, 1, o.code)
-	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+	require.Equal(t, 1, o.Code)
+	require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 	var rows []suite.Row
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &rows))
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &rows))
 	require.Len(t, rows, 2)
 	for _, r := range rows {
 		require.True(t, strings.HasPrefix(r.Reason, "failed: rdma Open"), r.Reason)

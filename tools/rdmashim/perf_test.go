@@ -35,9 +35,9 @@ func runPerfTool(t *testing.T, args ...string) outcome {
 func runPerfJSON(t *testing.T, args ...string) (r perf.Report) {
 	t.Helper()
 	o := runPerfTool(t, append(args, "-j")...)
-	require.Zero(t, o.code, "stderr: %s", o.stderr)
-	require.Empty(t, o.stderr)
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), o.stdout)
+	require.Zero(t, o.Code, "stderr: %s", o.Stderr)
+	require.Empty(t, o.Stderr)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r), o.Stdout)
 	return r
 }
 
@@ -100,10 +100,10 @@ func TestPerfCheckFinds(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			o := runPerfTool(t, append(strings.Fields(args), "-n", "10", "-s", "100", "--check", "--spoil")...)
-			require.Equal(t, 1, o.code, o.stdout)
-			require.Empty(t, o.stdout)
-			require.Contains(t, o.stderr, "corrupted: byte 49 of a message of 100 bytes")
-			require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+			require.Equal(t, 1, o.Code, o.Stdout)
+			require.Empty(t, o.Stdout)
+			require.Contains(t, o.Stderr, "corrupted: byte 49 of a message of 100 bytes")
+			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), "one line: %q", o.Stderr)
 		})
 	}
 }
@@ -115,8 +115,8 @@ func TestPerfUnderFaults(t *testing.T) {
 		require.EqualValues(t, 7, r.Seed)
 	}
 	o := runPerfTool(t, "write", "bw", "-n", "100", "--loss", "1%")
-	require.Zero(t, o.code, o.stderr)
-	require.Regexp(t, `  seed [1-9]\d*\n`, o.stdout, "so that it can be run again")
+	require.Zero(t, o.Code, o.Stderr)
+	require.Regexp(t, `  seed [1-9]\d*\n`, o.Stdout, "so that it can be run again")
 }
 
 // TestPerfDurationEnds: -D ends whatever the path does, and says what
@@ -136,8 +136,8 @@ func TestPerfDurationEnds(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
 			o := runPerfTool(t, strings.Fields(c.args)...)
-			require.Equal(t, c.code, o.code, o.stderr)
-			require.Regexp(t, c.says, o.stdout+o.stderr)
+			require.Equal(t, c.code, o.Code, o.Stderr)
+			require.Regexp(t, c.says, o.Stdout+o.Stderr)
 		})
 	}
 }
@@ -150,30 +150,30 @@ func TestPerfColumns(t *testing.T) {
 			"99% percentile[usec] 99.9% percentile[usec]",
 	} {
 		o := runPerfTool(t, strings.Fields(args)...)
-		require.Zero(t, o.code, o.stderr)
-		require.Empty(t, o.stderr, "quiet in a pipe")
-		require.NotContains(t, o.stdout, "\r")
-		lines := strings.Split(o.stdout, "\n")
+		require.Zero(t, o.Code, o.Stderr)
+		require.Empty(t, o.Stderr, "quiet in a pipe")
+		require.NotContains(t, o.Stdout, "\r")
+		lines := strings.Split(o.Stdout, "\n")
 		at := -1
 		for i, l := range lines {
 			if strings.Join(strings.Fields(l), " ") == want {
 				at = i
 			}
 		}
-		require.Positive(t, at, o.stdout)
+		require.Positive(t, at, o.Stdout)
 		row := strings.Fields(lines[at+1])
-		require.Len(t, row, map[bool]int{true: 9, false: 5}[strings.Contains(args, "lat")], o.stdout)
+		require.Len(t, row, map[bool]int{true: 9, false: 5}[strings.Contains(args, "lat")], o.Stdout)
 		require.Equal(t, "10", row[1])
-		require.Contains(t, o.stdout, "CPU time: client")
+		require.Contains(t, o.Stdout, "CPU time: client")
 	}
 }
 
 // TestPerfAllSizes: -a, and the JSON schema.
 func TestPerfAllSizes(t *testing.T) {
 	o := runPerfTool(t, "write", "bw", "-a", "-n", "2", "-j")
-	require.Zero(t, o.code, o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
 	var r map[string]any
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r))
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &r))
 	require.ElementsMatch(t, []string{"test", "config", "server_pid", "client_pid", "server_device", "client_device", "way", "results"}, keys(r))
 	require.Equal(t, "write_bw", r["test"])
 	results := r["results"].([]any)
@@ -253,9 +253,9 @@ func TestPerfUsage(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			o := runPerfTool(t, strings.Fields(args)...)
-			require.Equal(t, 2, o.code, "%q %q", o.stdout, o.stderr)
-			require.Empty(t, o.stdout)
-			require.Contains(t, o.stderr, want)
+			require.Equal(t, 2, o.Code, "%q %q", o.Stdout, o.Stderr)
+			require.Empty(t, o.Stdout)
+			require.Contains(t, o.Stderr, want)
 		})
 	}
 }
@@ -271,9 +271,9 @@ func TestPerfErrors(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			o := runPerfTool(t, strings.Fields(args)...)
-			require.Equal(t, 1, o.code, "%q %q", o.stdout, o.stderr)
-			require.Contains(t, o.stderr, want)
-			require.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %q", o.stderr)
+			require.Equal(t, 1, o.Code, "%q %q", o.Stdout, o.Stderr)
+			require.Contains(t, o.Stderr, want)
+			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), "one line: %q", o.Stderr)
 		})
 	}
 }
@@ -328,9 +328,9 @@ func TestPerfServerDies(t *testing.T) {
 	o := runPerfTool(t, "write", "bw", "-D", "600", "-d", "soft?port=0", ln.Addr().String())
 	<-passed
 	_ = cmd.Wait()
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "the other process went away")
-	require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "the other process went away")
+	require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 }
 
 // TestPerfSaysHelloFirst: a server waits some seconds for the hello, and making
@@ -351,8 +351,8 @@ func TestPerfSaysHelloFirst(t *testing.T) {
 		heard <- c
 	}()
 	o := runPerfTool(t, "write", "bw", "-q", "9000", "-t", "9000", "-d", "soft?port=0", ln.Addr().String())
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "completion queue", "its queue pairs cannot be made")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "completion queue", "its queue pairs cannot be made")
 	require.Equal(t, 9000, (<-heard).QPs)
 }
 
@@ -367,8 +367,8 @@ func TestPerfServer(t *testing.T) {
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), cli.ListeningPrefix)
 	require.True(t, ok, line)
 	o := runPerfTool(t, "write", "bw", "-s", "2000000", "-n", "1", addr)
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "--max-bytes")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "--max-bytes")
 	host, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
 	for _, there := range [][]string{{addr}, {host, "-p", port}} {

@@ -64,20 +64,20 @@ func TestCalledAsRDMA(t *testing.T) {
 		return finish(t, cmd)
 	}
 	o := as("-V")
-	require.Equal(t, outcome{0, "rdma utility, rdmashim-" + cli.Version + "\n", ""}, o)
-	help := as("help").stdout
+	require.Equal(t, outcome{Stdout: "rdma utility, rdmashim-" + cli.Version + "\n"}, o)
+	help := as("help").Stdout
 	for _, says := range []string{"statistic", "-j, --json", "-p, --pretty", "-d, --details"} {
 		require.Contains(t, help, says)
 	}
-	require.Equal(t, 2, as("demo").code, "other commands are not there")
+	require.Equal(t, 2, as("demo").Code, "other commands are not there")
 	o = as("link", "frob")
-	require.Equal(t, 2, o.code)
-	require.Contains(t, o.stderr, "rdma: unknown link command")
+	require.Equal(t, 2, o.Code)
+	require.Contains(t, o.Stderr, "rdma: unknown link command")
 	o = as("l", "s", "nosuch0")
-	require.Equal(t, 1, o.code)
-	require.Empty(t, o.stdout)
+	require.Equal(t, 1, o.Code)
+	require.Empty(t, o.Stdout)
 	if runtime.GOOS != "linux" {
-		require.Contains(t, o.stderr, "only Linux")
+		require.Contains(t, o.Stderr, "only Linux")
 	}
 	require.True(t, rdma.IsName("rdma"))
 	require.True(t, rdma.IsName("/x/rdma.exe"))

@@ -56,8 +56,8 @@ func TestReadmeCommands(t *testing.T) {
 				cmd := tool(t, strings.Fields(rest)...)
 				cmd.Dir = repository
 				o := finish(t, cmd)
-				require.Zero(t, o.code, o.stderr)
-				require.NotEmpty(t, o.stdout)
+				require.Zero(t, o.Code, o.Stderr)
+				require.NotEmpty(t, o.Stdout)
 			})
 		}
 	}

@@ -37,7 +37,7 @@ func TestSampleFindsDevices(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, at.Addr().IsUnspecified(), line)
 	o := runTool(t, "sample", "write-read", "client", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), at.Port()).String())
-	require.Zero(t, o.code, o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
 	line, err = out.ReadString('\n')
 	require.NoError(t, err, "%s", &stderr)
 	require.Contains(t, line, "verified")
@@ -77,7 +77,7 @@ func TestServersOfOneMachine(t *testing.T) {
 		for _, port := range ports {
 			for _, host := range []string{"127.0.0.1", "[::1]"} {
 				o := runTool(t, "ping", "client", "-C", "1", host+":"+port)
-				require.Zero(t, o.code, o.stderr)
+				require.Zero(t, o.Code, o.Stderr)
 			}
 		}
 	}

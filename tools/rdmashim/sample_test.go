@@ -52,7 +52,7 @@ func startCM(t *testing.T, args ...string) *cmServer {
 		if ended == nil {
 			rest, _ := io.ReadAll(s.out)
 			_ = cmd.Wait()
-			ended = &outcome{cmd.ProcessState.ExitCode(), string(rest), stderr.String()}
+			ended = &outcome{Code: cmd.ProcessState.ExitCode(), Stdout: string(rest), Stderr: stderr.String()}
 		}
 		return *ended
 	}
@@ -94,11 +94,11 @@ func TestSamples(t *testing.T) {
 			words := strings.Fields(c.words)
 			s := startCM(t, append(words, "server", "--once")...)
 			o := callCM(t, append(words, "client", s.addr)...)
-			require.Zero(t, o.code, o.stderr)
-			require.Contains(t, o.stdout, c.client)
+			require.Zero(t, o.Code, o.Stderr)
+			require.Contains(t, o.Stdout, c.client)
 			o = s.wait()
-			require.Zero(t, o.code, o.stderr)
-			require.Contains(t, o.stdout, c.server)
+			require.Zero(t, o.Code, o.Stderr)
+			require.Contains(t, o.Stdout, c.server)
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestSampleServesMany(t *testing.T) {
 	t.Parallel()
 	for _, words := range [][]string{{"sample", "write-read"}, {"sample", "write-imm"}, {"ping"}} {
 		s := startCM(t, append(words, "server")...)
-		require.Zero(t, callCM(t, append(words, "client", s.addr)...).code)
+		require.Zero(t, callCM(t, append(words, "client", s.addr)...).Code)
 		done := make(chan outcome)
 		const n = 3
 		for range n {
@@ -116,7 +116,7 @@ func TestSampleServesMany(t *testing.T) {
 		}
 		for range n {
 			o := <-done
-			require.Zero(t, o.code, o.stderr)
+			require.Zero(t, o.Code, o.Stderr)
 		}
 		// A client may have ended before the server has said so.
 		for seen := 0; seen < n+1; {
@@ -125,9 +125,9 @@ func TestSampleServesMany(t *testing.T) {
 			seen += strings.Count(line, "client ")
 		}
 		o := s.stop()
-		require.Zero(t, o.code, "a server that is told to end ends well: %s", o.stderr)
-		require.NotContains(t, o.stdout, "client ")
-		require.Empty(t, o.stderr)
+		require.Zero(t, o.Code, "a server that is told to end ends well: %s", o.Stderr)
+		require.NotContains(t, o.Stdout, "client ")
+		require.Empty(t, o.Stderr)
 	}
 }
 
@@ -180,9 +180,9 @@ func TestSampleSeesMistakes(t *testing.T) {
 		require.NoError(t, c.DestroyQP(qp))
 		require.NoError(t, c.DeregMR(mr))
 		o := s.wait()
-		require.Equal(t, 1, o.code, "%s: %s", m.words, o.stdout)
-		require.Contains(t, o.stderr, m.want)
-		require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+		require.Equal(t, 1, o.Code, "%s: %s", m.words, o.Stdout)
+		require.Contains(t, o.Stderr, m.want)
+		require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 	}
 }
 
@@ -208,11 +208,11 @@ func TestSampleErrors(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
 			o := runTool(t, strings.Fields(c.args)...)
-			require.Equal(t, c.code, o.code, o.stderr)
-			require.Contains(t, o.stderr, c.want)
-			require.Empty(t, o.stdout)
+			require.Equal(t, c.code, o.Code, o.Stderr)
+			require.Contains(t, o.Stderr, c.want)
+			require.Empty(t, o.Stdout)
 			if c.code != 0 {
-				require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+				require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
 			}
 		})
 	}
@@ -221,13 +221,13 @@ func TestSampleErrors(t *testing.T) {
 		s := startCM(t, "ping", "server")
 		host, _, _ := strings.Cut(s.addr, ":")
 		o := callCM(t, "sample", "write-read", "client", host+":9")
-		require.Equal(t, 1, o.code)
-		require.Contains(t, o.stderr, "nobody listens there")
-		require.Contains(t, o.stderr, "rdmashim sample write-read server")
+		require.Equal(t, 1, o.Code)
+		require.Contains(t, o.Stderr, "nobody listens there")
+		require.Contains(t, o.Stderr, "rdmashim sample write-read server")
 		// And the wrong program: nothing in its acceptance says where its page
 		// is.
 		o = callCM(t, "sample", "write-read", "client", s.addr)
-		require.Equal(t, 1, o.code)
-		require.Contains(t, o.stderr, "12 bytes")
+		require.Equal(t, 1, o.Code)
+		require.Contains(t, o.Stderr, "12 bytes")
 	})
 }

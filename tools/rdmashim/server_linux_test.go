@@ -37,8 +37,8 @@ func TestServerIsSeen(t *testing.T) {
 		require.NoError(t, err)
 		seen := func() (list []stats.Device) {
 			o := runReader(t, "stats", "-j", "127.0.0.1", "-p", strconv.Itoa(cmd.Process.Pid))
-			require.Zero(t, o.code, "%v: %s", args, o.stderr)
-			require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+			require.Zero(t, o.Code, "%v: %s", args, o.Stderr)
+			require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
 			require.Len(t, list, 1, "%v", args)
 			return list
 		}

@@ -83,22 +83,22 @@ func TestServerTakesDefaultDevice(t *testing.T) {
 	cmd := tool(t, "server", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=nosuch0")
 	o := finish(t, cmd)
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "nosuch0")
-	require.Empty(t, o.stdout)
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "nosuch0")
+	require.Empty(t, o.Stdout)
 	addr, _, _ := startTestServer(t)
 	cmd = tool(t, "client", addr)
 	cmd.Env = append(cmd.Env, "RDMASHIM_DEVICE=nosuch0")
 	o = finish(t, cmd)
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "nosuch0")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "nosuch0")
 }
 
 func TestServerRefusesTooMuch(t *testing.T) {
 	addr, _, _ := startTestServer(t, "--max-bytes", "1000")
 	o := runTool(t, "client", addr, writeFile(t, 1001))
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "--max-bytes")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "--max-bytes")
 	path := writeFile(t, 1000)
 	requireProof(t, decodeReport(t, runTool(t, "client", "--json", addr, path)), path)
 }
@@ -154,9 +154,9 @@ func TestServerSurvivesNonsense(t *testing.T) {
 // TestDevices lists soft devices, as text and as JSON.
 func TestDevices(t *testing.T) {
 	o := runTool(t, "devices", "-j")
-	require.Zero(t, o.code, o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
 	var list []deviceLine
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
 	found := false
 	for _, d := range list {
 		if d.Device == "soft:127.0.0.1" {
@@ -167,13 +167,13 @@ func TestDevices(t *testing.T) {
 			require.Equal(t, "127.0.0.1", d.GIDs[0].GID)
 		}
 	}
-	require.True(t, found, o.stdout)
+	require.True(t, found, o.Stdout)
 	o = runTool(t, "devices")
-	require.Zero(t, o.code, o.stderr)
-	require.Contains(t, o.stdout, "DEVICE")
-	require.Contains(t, o.stdout, "soft:127.0.0.1")
+	require.Zero(t, o.Code, o.Stderr)
+	require.Contains(t, o.Stdout, "DEVICE")
+	require.Contains(t, o.Stdout, "soft:127.0.0.1")
 	o = runTool(t, "devices", "-j", "-d", "soft:127.0.3.9?mtu=1024")
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list), o.stderr)
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list), o.Stderr)
 	require.Len(t, list, 1)
 	require.Equal(t, 1024, list[0].MTU)
 	require.Equal(t, "127.0.3.9:4791", list[0].Address)

@@ -108,9 +108,9 @@ func TestStatsOfAStoppedProcess(t *testing.T) {
 	silent := fmt.Sprintf(`process %d \(.+\) does not answer within 200ms: it is stopped; kill -CONT %d lets it go on`, pid, pid)
 	of := func(o outcome) (pids []int) {
 		t.Helper()
-		require.Zero(t, o.code, o.stderr)
+		require.Zero(t, o.Code, o.Stderr)
 		var list []stats.Device
-		require.NoError(t, json.Unmarshal([]byte(o.stdout), &list), o.stdout)
+		require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list), o.Stdout)
 		for _, d := range list {
 			if d.PID != 0 {
 				pids = append(pids, d.PID)
@@ -120,30 +120,30 @@ func TestStatsOfAStoppedProcess(t *testing.T) {
 	}
 	o := runReader(t, "stats", "-j")
 	require.Equal(t, []int{os.Getpid()}, of(o))
-	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
+	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.Stderr)
 
 	o = runReader(t, pidArgs("stats", "-j")...)
 	require.Equal(t, []int{os.Getpid()}, of(o))
-	require.Empty(t, o.stderr, "the stopped one is not asked")
+	require.Empty(t, o.Stderr, "the stopped one is not asked")
 
 	o = runReader(t, "stats", "-p", strconv.Itoa(pid))
-	require.Equal(t, 1, o.code)
-	require.Empty(t, o.stdout)
-	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
+	require.Equal(t, 1, o.Code)
+	require.Empty(t, o.Stdout)
+	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.Stderr)
 
 	o = runReader(t, "top", "-j", "-n", "1", "-i", "50ms")
-	require.Zero(t, o.code, o.stderr)
-	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
+	require.Regexp(t, "^rdmashim: "+silent+"\n$", o.Stderr)
 	var frame struct {
 		Devices []stats.Device
 		Silent  []stats.SilentError
 	}
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &frame))
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &frame))
 	require.Len(t, frame.Silent, 1)
 	require.Equal(t, pid, frame.Silent[0].PID)
 	require.True(t, frame.Silent[0].Stopped)
 	require.NotEmpty(t, frame.Silent[0].Process)
-	documentedJSON(t)["top"].holdsText(t, "top", o.stdout)
+	documentedJSON(t)["top"].holdsText(t, "top", o.Stdout)
 
 	require.NoError(t, other.Process.Signal(syscall.SIGCONT))
 	require.Contains(t, of(runReader(t, "stats", "-j")), pid)

@@ -60,7 +60,7 @@ func pidArgs(args ...string) []string { return append(args, "-p", strconv.Itoa(o
 func runReader(t *testing.T, args ...string) (o outcome) {
 	t.Helper()
 	for range 20 {
-		if o = runTool(t, args...); !strings.Contains(o.stderr, "does not answer within 200ms\n") {
+		if o = runTool(t, args...); !strings.Contains(o.Stderr, "does not answer within 200ms\n") {
 			break
 		}
 	}
@@ -130,9 +130,9 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 	require.NoError(t, err)
 
 	o := runReader(t, "stats", own.Device, "-j")
-	require.Zero(t, o.code, o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
 	var list []stats.Device
-	require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+	require.NoError(t, json.Unmarshal([]byte(o.Stdout), &list))
 	require.Len(t, list, 1)
 	own.Time = list[0].Time
 	require.Equal(t, own.Ports[0].Counters["retransmitted_pkts"], list[0].Ports[0].Counters["retransmitted_pkts"])
@@ -141,26 +141,26 @@ func TestStatsOfAnotherProcess(t *testing.T) {
 
 	for _, c := range []string{"stats", "top"} {
 		o = runTool(t, "__complete", c, "soft:")
-		require.Contains(t, o.stdout, own.Device+"\n", "what a shell offers")
+		require.Contains(t, o.Stdout, own.Device+"\n", "what a shell offers")
 	}
 
 	o = runReader(t, pidArgs("stats")...)
-	require.Zero(t, o.code, o.stderr)
-	require.Contains(t, o.stdout, "rdma_writes                1\n")
-	require.NotContains(t, o.stdout, " 0\n", "without --all")
+	require.Zero(t, o.Code, o.Stderr)
+	require.Contains(t, o.Stdout, "rdma_writes                1\n")
+	require.NotContains(t, o.Stdout, " 0\n", "without --all")
 
 	o = runReader(t, pidArgs("stats", "--prometheus")...)
-	require.Zero(t, o.code, o.stderr)
+	require.Zero(t, o.Code, o.Stderr)
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(o.stdout))
+	families, err := parser.TextToMetricFamilies(strings.NewReader(o.Stdout))
 	require.NoError(t, err)
 	require.Len(t, families["rdmashim_port_sent_pkts_total"].GetMetric(), 2)
 	require.Len(t, families["rdmashim_qp_window_bytes"].GetMetric(), 2)
 
 	o = runReader(t, pidArgs("top", "-n", "1", "-i", "0.05")...)
-	require.Zero(t, o.code, o.stderr)
-	require.Contains(t, o.stdout, "2 devices, 2 queue pairs")
-	require.NotContains(t, o.stdout, "\x1b")
+	require.Zero(t, o.Code, o.Stderr)
+	require.Contains(t, o.Stdout, "2 devices, 2 queue pairs")
+	require.NotContains(t, o.Stdout, "\x1b")
 }
 
 // A killed process leaves its socket; the next reader removes it.
@@ -176,8 +176,8 @@ func TestStatsAfterAKill(t *testing.T) {
 	l.SetUnlinkOnClose(false)
 	require.NoError(t, l.Close())
 	o := runTool(t, "stats", "-j", "-p", strconv.Itoa(gone.Process.Pid))
-	require.Equal(t, 1, o.code)
-	require.Contains(t, o.stderr, "no device of process")
+	require.Equal(t, 1, o.Code)
+	require.Contains(t, o.Stderr, "no device of process")
 	require.NoFileExists(t, path)
 }
 
@@ -202,11 +202,11 @@ func TestTopUsage(t *testing.T) {
 		{"stats -p -4", 2, "invalid"},
 	} {
 		o := runTool(t, strings.Fields(c.args)...)
-		require.Equal(t, c.code, o.code, "%s: %s", c.args, o.stderr)
-		require.Contains(t, o.stderr, c.stderr, c.args)
+		require.Equal(t, c.code, o.Code, "%s: %s", c.args, o.Stderr)
+		require.Contains(t, o.Stderr, c.stderr, c.args)
 		if c.code != 0 {
-			require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
-			require.Empty(t, o.stdout)
+			require.Equal(t, 1, strings.Count(o.Stderr, "\n"), o.Stderr)
+			require.Empty(t, o.Stdout)
 		}
 	}
 }

@@ -16,11 +16,11 @@ func TestVMDemoQUIC(t *testing.T) {
 		t.Skip("guests need KVM or QEMU on Linux; run it there")
 	}
 	o := finish(t, tool(t, "vm", "demo", "--quic", "--image", vmtest.Config(t).Image, "--boot-timeout", "5m"))
-	require.Zero(t, o.code, "stdout: %s\nstderr: %s", o.stdout, o.stderr)
-	require.Regexp(t, `node1: quic client: rxe0: .* rxe0, queue pair \d+ to \d+: 4 streams .* every byte right`, o.stdout)
-	require.Regexp(t, `node1: quic client: udp: .* every byte right`, o.stdout)
-	require.Regexp(t, `node1: quic client: +sent: ACK +0 +0 +[1-9]`, o.stdout)
-	require.Regexp(t, `vm demo: the same streams over every transport, \d+ packets of RDMA`, o.stdout)
+	require.Zero(t, o.Code, "stdout: %s\nstderr: %s", o.Stdout, o.Stderr)
+	require.Regexp(t, `node1: quic client: rxe0: .* rxe0, queue pair \d+ to \d+: 4 streams .* every byte right`, o.Stdout)
+	require.Regexp(t, `node1: quic client: udp: .* every byte right`, o.Stdout)
+	require.Regexp(t, `node1: quic client: +sent: ACK +0 +0 +[1-9]`, o.Stdout)
+	require.Regexp(t, `vm demo: the same streams over every transport, \d+ packets of RDMA`, o.Stdout)
 }
 
 // TestVMDemo runs the samples between two guests, on rxe in both and with the
@@ -34,16 +34,16 @@ func TestVMDemo(t *testing.T) {
 		t.Run(mixed, func(t *testing.T) {
 			dir := t.TempDir()
 			o := finish(t, tool(t, "vm", "demo", "--image", image, "--boot-timeout", "5m", "--out", dir, mixed))
-			require.Zero(t, o.code, "stdout: %s\nstderr: %s", o.stdout, o.stderr)
+			require.Zero(t, o.Code, "stdout: %s\nstderr: %s", o.Stdout, o.Stderr)
 			for _, name := range []string{"write-read", "write-imm"} {
-				require.Contains(t, o.stdout, "node0: "+name+" server: queue pair: RESET → INIT → RTR → RTS")
-				require.Contains(t, o.stdout, "node1: "+name+" client: queue pair: RESET → INIT → INIT → RTR → RTS")
+				require.Contains(t, o.Stdout, "node0: "+name+" server: queue pair: RESET → INIT → RTR → RTS")
+				require.Contains(t, o.Stdout, "node1: "+name+" client: queue pair: RESET → INIT → INIT → RTR → RTS")
 			}
 			for _, want := range []string{"CM ConnectRequest", "CM ConnectReply", "CM ReadyToUse", "CM DisconnectRequest",
 				"RC RDMA_WRITE_ONLY ", "RC RDMA_READ_REQUEST", "RC RDMA_WRITE_ONLY_WITH_IMMEDIATE"} {
-				require.Regexp(t, "(?m)^capture: .*"+want, o.stdout)
+				require.Regexp(t, "(?m)^capture: .*"+want, o.Stdout)
 			}
-			require.Contains(t, o.stdout, "every byte right at both ends")
+			require.Contains(t, o.Stdout, "every byte right at both ends")
 		})
 	}
 }
