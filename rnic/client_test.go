@@ -351,7 +351,8 @@ func newPair(t testing.TB, o pairOptions) (a, b *testDevice) {
 
 func newDevice(t testing.TB, l link.Link, size int, o qpOptions) *testDevice {
 	t.Helper()
-	d, err := New(Config{Name: "soft0", Link: l})
+	near, _ := l.(link.Near)
+	d, err := New(Config{Name: "soft0", Link: l, Near: near})
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
 	pd, err := d.AllocPD()

@@ -129,6 +129,9 @@ func (d *Device) drive(w *attention) bool {
 			err = d.leaderReceives(w)
 			return a.news.Load() != w.news || err != nil
 		})
+		if err == nil && d.near != nil && d.near.Holds() { // it has not spun
+			err = d.leaderReceives(w)
+		}
 		// A writer of news or wakes looks at the owner afterwards.
 		d.move(sleep)
 		done := w.due(a)

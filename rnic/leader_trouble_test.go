@@ -3,6 +3,7 @@ package rnic
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
 // troubled is a link that can break, or bring rubbish without end.
@@ -151,6 +153,53 @@ func TestLeadHandsOverNews(t *testing.T) {
 		start := time.Now()
 		require.True(t, a.Lead(ctx, news[0], &w.wakes, 0))
 		require.Less(t, time.Since(start), prompt)
+		a.Close()
+		b.Close()
+	})
+}
+
+// holding is a link whose batches take room of a peer until the next Recv.
+type holding struct {
+	link.Link
+	holds, slept atomic.Bool // slept: a Wait while it held
+}
+
+func (l *holding) Recv(batch []link.Packet) (int, error) {
+	n, err := l.Link.Recv(batch)
+	l.holds.Store(n > 0)
+	return n, err
+}
+
+func (l *holding) Wait() error {
+	if l.holds.Load() {
+		l.slept.Store(true)
+	}
+	return l.Link.Wait()
+}
+
+func (l *holding) Holds() bool               { return l.holds.Load() }
+func (*holding) Meet(netip.AddrPort) uint64  { return 0 }
+func (*holding) Lease([]byte) *wire.Lease    { return nil }
+func (*holding) Recall(*wire.Lease)          {}
+func (*holding) Reaches(uint64) bool         { return false }
+func (*holding) SetGone(func(device uint64)) {}
+
+// A leader that does not spin, because others want the processor, does not
+// sleep on what it holds of a near peer: the peer would have no room to send.
+func TestLeaderHoldsNothingAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l *holding
+		a, b := newPair(t, pairOptions{tap: func(inner link.Link) link.Link {
+			l = &holding{Link: inner}
+			return l
+		}})
+		w := &waiter{d: a, cq: a.qp.send}
+		for range 100 {
+			a.contention.left.Store(1 << 20)
+			w.writes(t, b, 1)
+		}
+		require.Greater(t, w.led, 10)
+		require.False(t, l.slept.Load())
 		a.Close()
 		b.Close()
 	})

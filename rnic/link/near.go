@@ -22,6 +22,10 @@ type Near interface {
 	// more: packets that no peer has read are lost, and a peer that reads is
 	// waited for, 100 ms at most; then its device counts as gone.
 	Recall(*wire.Lease)
+	// Holds reports whether what the last Recv handed out still takes room of a
+	// near device, until the next Recv. A receiver that holds it must not
+	// sleep: a peer without room sends nothing, and so wakes nobody.
+	Holds() bool
 	// Reaches reports whether packets to a device that was met still take the
 	// near way.
 	Reaches(device uint64) bool

@@ -152,6 +152,9 @@ func (r *receiver) used() {
 	r.graves = r.graves[:0]
 }
 
+// Holds implements link.Near.
+func (l *Link) Holds() bool { return l.rx.inUse.Load() }
+
 // bury calls f, which unmaps what may be in use, as soon as it is not.
 func (r *receiver) bury(f func()) {
 	if r.inUse.Load() {
