@@ -77,7 +77,7 @@ const (
 	// streamGap is the longest pause between two doorbells of a stream.
 	streamGap = 5 * time.Microsecond
 	// streamMost is the most notes that wait.
-	streamMost = 32
+	streamMost = 64
 	// noteRounds is how many times a goroutine that gives the device up serves
 	// the notes of others; then the worker does.
 	noteRounds = 4
