@@ -233,7 +233,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestClose: the code of the side that closes arrives, whoever it is.
+// TestClose: the code of the side that closes arrives, whichever it is.
 func TestClose(t *testing.T) {
 	eachSession(t, tcp[:1], small.theirs, func(t *testing.T, c *qmux.Conn, p peer, server bool, draft int) {
 		if server {

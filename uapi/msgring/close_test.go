@@ -19,7 +19,7 @@ import (
 )
 
 // TestRival10BothClose: what both ends wrote and the other has read before
-// arrives, whoever closes first, also when links lose packets.
+// arrives, whichever end closes first, also when links lose packets.
 func TestRival10BothClose(t *testing.T) {
 	for _, n := range []int{1, 255, 256, 257, 16<<10 - 1, 16 << 10} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

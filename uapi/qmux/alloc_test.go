@@ -8,7 +8,7 @@ import (
 )
 
 // TestNoAllocations: data costs no allocation for a record, on either side,
-// whoever waits.
+// whichever side waits.
 func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates; run it without -race")

@@ -19,7 +19,8 @@ func index(uni bool) int {
 }
 
 // wait waits for get, which is called with the core locked, to return true. It
-// tries again when ready is filled; whoever succeeds fills it for the next.
+// tries again when ready is filled; a caller that succeeds fills it for the
+// next.
 func (c *Conn) wait(ctx context.Context, ready chan struct{}, get func() bool) error {
 	for {
 		ok := false

@@ -27,5 +27,5 @@
 // whatever the program does; the writer sends the records that it has. A Write
 // lends its bytes, wakes the writer, and waits until they are in a record
 // (send.go). A Read takes what is there or waits (receive.go). Events of the
-// core wake whoever waits (conn.go). A timer does what is due.
+// core wake the callers that wait (conn.go). A timer does what is due.
 package qmux

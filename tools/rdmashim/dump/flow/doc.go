@@ -11,6 +11,6 @@
 // queue pair that sent it, so a way finds its way back by the answers to its
 // packets (pairing.go); requests go through the sequence of PSNs (request.go,
 // sequence.go), answers are put beside the requests that they answer
-// (response.go). Each returns remarks for a reader who reads along;
+// (response.go). Each returns remarks for a reader of the packets;
 // Tracker.Pairs has the sums.
 package flow
