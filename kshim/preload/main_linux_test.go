@@ -36,6 +36,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "run" && os.Args[2] == "--"+Remove {
 		exitWith(RemoveTree(os.Args[3]))
 	}
+	if len(os.Args) > 3 && os.Args[1] == "run" && os.Args[2] == "--" { // as the page has it
+		os.Setenv(envStart, os.Getenv(envBuilt))
+		os.Args = append([]string{"rdmashim", "soft"}, os.Args[3:]...)
+	}
 	if found := os.Getenv(envStart); found != "" {
 		os.Unsetenv(envStart)
 		stub, kernel, _ := strings.Cut(found, ":")

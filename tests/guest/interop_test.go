@@ -50,7 +50,7 @@ func TestInterop(t *testing.T) {
 		c.Env = append(c.Env, "INTEROP_NO_PROGRAMS="+strings.ReplaceAll(err.Error(), "\n", " "))
 	} else {
 		c.Add = append(c.Add, adds...)
-		c.Add, c.Env = addPeer(t, c.Add, c.Env)
+		c.Add, c.Env = addCompiled(t, c.Add, c.Env)
 	}
 	if curl, err := exec.LookPath("curl"); err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "curl: %v", err)

@@ -93,12 +93,15 @@ func (e *cmEnd) post(t *testing.T, op abi.WROpcode, n int, imm uint32, at []byte
 var cmParam = rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: 7, RNRRetryCount: 7}
 
 // startPeer starts the peer in C.
-func startPeer(t *testing.T, args ...string) *program {
+func startPeer(t *testing.T, args ...string) *program { return startCompiled(t, "cmpeer", args...) }
+
+// startCompiled starts a program that was compiled for these tests.
+func startCompiled(t *testing.T, name string, args ...string) *program {
 	t.Helper()
-	if why := os.Getenv("INTEROP_NO_PEER"); why != "" {
-		t.Skip("the peer in C could not be built on the host: ", why)
+	if why := os.Getenv("INTEROP_NO_COMPILED"); why != "" {
+		t.Skip(name, " could not be built on the host: ", why)
 	}
-	return start(t, "cmpeer", args...)
+	return start(t, name, args...)
 }
 
 // TestCMPeer: librdmacm's side and ours connect in both directions, and every

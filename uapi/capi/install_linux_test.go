@@ -101,6 +101,19 @@ func TestSymbols(t *testing.T) {
 	require.ElementsMatch(t, want, names)
 }
 
+// TestBesideLibrdmacm links both libraries into a program, librdmacm first.
+func TestBesideLibrdmacm(t *testing.T) {
+	home := installed(t)
+	if _, err := os.Stat("/usr/include/rdma/rdma_cma.h"); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
+		t.Skip(err, ": apt-get install librdmacm-dev")
+	}
+	for _, static := range []bool{false, true} {
+		program := compile(t, home, static, "-Wall", "-Werror", "-Wl,--no-as-needed", "-lrdmacm", "testdata/beside.c", "testdata/beside_cm.c")
+		start(t, "sim", program).prints("each has its own\n")
+	}
+}
+
 func TestInstallRefuses(t *testing.T) {
 	for _, prefix := range []string{"", "usr", "/a\nb", "/a b", "/$a", "/'a"} {
 		_, err := Install(Config{Prefix: prefix, DestDir: t.TempDir()})

@@ -1,0 +1,51 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// TestCAPI runs the program of docs/c.md on rxe against the soft RNIC, as the
+// one that receives and as the one that sends.
+func TestCAPI(t *testing.T) {
+	t.Setenv("RDMASHIM_DEVICE", "rxe0")
+	t.Run("receives", func(t *testing.T) {
+		e := partner(t, families[0], 1024, 4096)
+		port := freePort(t)
+		p := startCompiled(t, "hello", strconv.Itoa(port))
+		introduction, err := e.ctx.ConnectOver(wait(t), dial(t, port).Conn, e.qp, []uapi.MR{e.mr}, nil)
+		require.NoError(t, err)
+		require.Len(t, introduction.Regions, 1)
+		there := introduction.Regions[0]
+		const text = "hello from the soft RNIC\x00"
+		copy(e.source(), text)
+		_, err = e.ctx.PostWrite(e.qp, e.mr, 0, there.Addr, there.RKey, uint64(len(text)))
+		require.NoError(t, err)
+		e.success(t, uapi.WCOpWrite)
+		_, err = e.ctx.PostSend(e.qp, e.mr, 1)
+		require.NoError(t, err)
+		e.success(t, uapi.WCOpSend)
+		require.Equal(t, "hello from the soft RNIC\n", p.ends(t))
+		count(2, len(text)+1)
+	})
+	t.Run("sends", func(t *testing.T) {
+		e := partner(t, families[0], 1024, 4096)
+		_, err := e.ctx.LocalEndpoint(e.qp) // so that it takes receives
+		require.NoError(t, err)
+		receive(t, e, 1, 1)
+		accept, port := listen(t)
+		p := startCompiled(t, "hello", strconv.Itoa(port), "127.0.0.1")
+		_, err = e.ctx.ConnectOver(wait(t), accept().Conn, e.qp, []uapi.MR{e.mr}, nil)
+		require.NoError(t, err)
+		e.success(t, uapi.WCOpRecv)
+		require.Equal(t, "hello from C", string(e.mem[:12]))
+		require.Equal(t, "sent\n", p.ends(t))
+		count(2, 14)
+	})
+}
