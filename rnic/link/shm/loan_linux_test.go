@@ -363,7 +363,7 @@ func TestCloseWhileReading(t *testing.T) {
 	require.True(t, w.Claim())
 	require.NoError(t, b.Close())
 	require.Equal(t, page(1), w.Payload)
-	require.True(t, w.Settle())
+	w.Settle() // false if a has seen the hang-up
 	_, err := b.Recv(make([]link.Packet, 1))
 	require.Error(t, err)
 	require.Equal(t, before+1, arenaMaps(t))

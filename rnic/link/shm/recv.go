@@ -288,10 +288,10 @@ func (l *Link) unseal(d *device, b []byte, flags uint32) (packet []byte, ok bool
 func (l *Link) dropBroken() {
 	for i := len(l.rx.devices) - 1; i >= 0; i-- {
 		if d := l.rx.devices[i]; d.in.bad != nil {
-			err, left := d.in.bad, d.in.left
+			left := d.in.left
+			l.broke(d, d.in.bad)
 			l.leaveIn(d)
 			left()
-			l.broke(d, err)
 		}
 	}
 }
