@@ -23,8 +23,9 @@ Counters that are zero are left out without --all; --json and --prometheus print
 them too. sent_bytes and rcvd_bytes are all bytes of payload, shm_sent_bytes and
 shm_rcvd_bytes those of them that went through memory shared with a device of
 this host, and likewise _pkts; of those, shm_ref_bytes were lent, which the peer
-reads where they lie, and shm_pulled_bytes were read so. A program that does not begin to answer within
-200 ms, because it is stopped, is left out and named on standard error.`,
+reads where they lie, and shm_pulled_bytes were read so. A program that does not
+begin to answer within 200 ms, because it is stopped, is left out and named on
+standard error.`,
 		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom",
 		Args:    cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
