@@ -28,6 +28,7 @@ import (
 //	                 line, and for any lines where it is alone on one
 //	text figures     so, and every number stands for any number
 //	go FILE, c FILE  written to FILE, for the blocks that come after it
+//	make, yaml FILE  read by TestPage of kshim/preload
 type docBlock struct {
 	page, language, argument string
 	line                     int // in the page
@@ -54,6 +55,10 @@ var docElsewhere = map[string]string{
 	"mpirun --mca pml ucx -np 2 rdmashim run -- ./a.out":                            "kshim/preload/middleware_linux_test.go:TestMPI",
 	"rdmashim run -d soft:10.0.0.1 -- fi_pingpong -p verbs -e msg":                  "kshim/preload/middleware_linux_test.go:TestLibfabric",
 	"rdmashim run -d soft:10.0.0.2 -- fi_pingpong -p verbs -e msg 10.0.0.1":         "kshim/preload/middleware_linux_test.go:TestLibfabric",
+	"apt-get install -y gcc libc6-dev make libibverbs-dev":                          "kshim/preload/docs_linux_test.go:TestPage",
+	"git clone https://github.com/rdmashim/rdmashim":                                "kshim/preload/docs_linux_test.go:TestPage",
+	"(cd rdmashim && go install ./tools/rdmashim)":                                  "kshim/preload/docs_linux_test.go:TestPage",
+	"make && rdmashim run -- ./test":                                                "kshim/preload/docs_linux_test.go:TestPage",
 
 	"rdmashim monitor -j":                                           "netlinkmgr/guesttest/monitor_test.go:TestMonitor",
 	"rdmashim dump --live lo -w live.pcapng --summary":              "tools/rdmashim/dump/live_linux_test.go:TestDumpLive",
@@ -226,6 +231,7 @@ func TestDocs(t *testing.T) {
 				case b.language == "go" || b.language == "c":
 					require.NotEmpty(t, b.argument, "%s names no file", b)
 					require.NoError(t, os.WriteFile(filepath.Join(s.dir, b.argument), []byte(b.text), 0o644))
+				case (b.language == "make" || b.language == "yaml") && b.argument != "": // TestPage of kshim/preload
 				case b.language == "text" && (b.argument == "" || b.argument == "figures"):
 					require.True(t, i > 0 && blocks[i-1].language == "sh", "%s follows no command", b)
 				case b.language == "sh" && b.argument == "elsewhere":

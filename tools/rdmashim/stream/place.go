@@ -48,11 +48,11 @@ func (p *place) Set(text string) error {
 			address = net.JoinHostPort("127.0.0.1", address)
 		}
 		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
-			return errors.New("want " + network + ":HOST:PORT or " + network + ":PORT")
+			return errors.New(`want HOST:PORT or PORT after "` + network + `:"`)
 		}
 	case "unix":
 		if address == "" {
-			return errors.New("want unix:PATH")
+			return errors.New(`want a PATH after "unix:"`)
 		}
 	default:
 		return errors.New("want tcp:HOST:PORT, rdma:HOST:PORT or unix:PATH")

@@ -48,10 +48,10 @@ func newSuite() *cobra.Command {
 		Use:   "suite",
 		Short: "Compare with the references that this machine has",
 		Long: `Compare with references, by turns: raw UDP with GSO, GRO and CRC-32, and Go's
-TCP, which are built in, and ucx_perftest, fi_pingpong, iperf3 and perftest where
-they are installed. Each round runs all of them once. A row has the medians, and the
-median and spread of the rounds' ratios; one whose reference is not there says
-why.
+TCP, which are built in, and ucx_perftest, fi_pingpong, iperf3 and perftest
+where they are installed. Each round runs all of them once. A row has the
+medians, and the median and spread of the rounds' ratios; one whose reference is
+not there says why.
 
 Exit status: 0 measured and every target met; 1 a measurement failed; 2 wrong
 usage; 3 a target is not met.`,
