@@ -52,6 +52,8 @@ type Config struct {
 	// Spread is over how many bytes of memory the messages of different queue
 	// pairs are spread; 0: 64 MiB.
 	Spread int `json:"spread,omitempty"`
+	// Heap takes the memory from Go's heap, not from uapi.Alloc.
+	Heap bool `json:"heap,omitempty"`
 	// MTU is the largest path MTU in bytes (0: the port's).
 	MTU           int  `json:"mtu"`
 	Bidirectional bool `json:"bidirectional"`

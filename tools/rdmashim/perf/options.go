@@ -90,6 +90,7 @@ func (o *options) add(cmd *cobra.Command) {
 	f.IntVarP(&c.Inline, "inline_size", "I", inline, "send messages up to so many bytes inline")
 	f.IntVar(&c.Outstanding, "outstanding", 0, "messages that all queue pairs together have outstanding (default: qp × tx-depth)")
 	f.IntVar(&c.Spread, "spread", 0, "bytes of memory that messages of different queue pairs are spread over (default: 64 MiB)")
+	f.BoolVar(&c.Heap, "heap", false, "take the memory from Go's heap, of which nothing is lent to a device of this host")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "move in both directions at once")
 	f.BoolVarP(&c.Events, "events", "e", false, "wait for completions instead of polling for them")
 	f.IntVarP(&o.gid, "gid-index", "x", -1, "index in the device's table of addresses (default: chosen)")

@@ -74,7 +74,11 @@ func NewSide(rdma *uapi.Context, c Config, client bool) (_ *Side, err error) {
 	if err = s.end.Share(rdma); err != nil {
 		return nil, err
 	}
-	m, err := s.end.Alloc(int(c.Bytes()), uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead|uapi.AccessRemoteAtomic)
+	memory := s.end.Alloc
+	if c.Heap {
+		memory = s.end.AllocHeap
+	}
+	m, err := memory(int(c.Bytes()), uapi.AccessLocalWrite|uapi.AccessRemoteWrite|uapi.AccessRemoteRead|uapi.AccessRemoteAtomic)
 	if err != nil {
 		return nil, err
 	}

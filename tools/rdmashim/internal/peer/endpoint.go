@@ -19,8 +19,9 @@ type Endpoint struct {
 
 // Memory is a buffer and its region.
 type Memory struct {
-	Buf []byte
-	MR  uapi.MR
+	Buf  []byte
+	MR   uapi.MR
+	heap bool
 }
 
 // Share puts the endpoint on a device that serves other peers too. Its regions
@@ -38,14 +39,23 @@ func (e *Endpoint) Alloc(n int, access uapi.Access) (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
-	mr, err := e.RDMA.RegMRWith(buf, uapi.MRConfig{Access: access, PD: e.PD})
+	m, err := e.register(Memory{Buf: buf}, access)
 	if err != nil {
 		_ = uapi.Free(buf)
-		return Memory{}, err
 	}
-	m := Memory{buf, mr}
-	e.Memory = append(e.Memory, m)
-	return m, nil
+	return m, err
+}
+
+// AllocHeap is Alloc of Go's heap.
+func (e *Endpoint) AllocHeap(n int, access uapi.Access) (Memory, error) {
+	return e.register(Memory{Buf: make([]byte, n), heap: true}, access)
+}
+
+func (e *Endpoint) register(m Memory, access uapi.Access) (_ Memory, err error) {
+	if m.MR, err = e.RDMA.RegMRWith(m.Buf, uapi.MRConfig{Access: access, PD: e.PD}); err == nil {
+		e.Memory = append(e.Memory, m)
+	}
+	return m, err
 }
 
 // CreateQP makes the queue pair, ready to take receives.
@@ -88,7 +98,10 @@ func (e *Endpoint) Close() error {
 		errs = append(errs, e.RDMA.DestroyQP(e.QP))
 	}
 	for _, m := range e.Memory {
-		errs = append(errs, e.RDMA.DeregMR(m.MR), uapi.Free(m.Buf))
+		errs = append(errs, e.RDMA.DeregMR(m.MR))
+		if !m.heap {
+			errs = append(errs, uapi.Free(m.Buf))
+		}
 	}
 	if e.PD > 0 {
 		errs = append(errs, e.RDMA.DestroyPD(e.PD))

@@ -23,7 +23,7 @@ func (s *suite) shmTable() []comparison {
 		})
 	}
 	const bulk = "write bw -s 1048576 -t 8"
-	large, small := runs(bulk), runs("write bw -s 65536 -t 64")
+	large, heap, small := runs(bulk), runs(bulk+" --heap"), runs("write bw -s 65536 -t 64")
 	polling, waiting := runs("write lat -s 64"), runs("send lat -s 64 -e")
 	busyWaiting := memo(s, busy(runs("send lat -s 64 -e")))
 	lists := runs("write bw -s 64 -l 16 -t 256")
@@ -51,6 +51,7 @@ func (s *suite) shmTable() []comparison {
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, pick("Go TCP", tcp, rate(gigabyte)), none, false),
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, pick("a UNIX socket", unix, rate(gigabyte)), none, false),
 		row("WRITE 1 MiB goodput", "GB/s", large, goodput, ucxShared.with("-t ucp_put_bw -n 4000 -w 400").series(mebibyte, perOverall(mebibyte/1e3)), none, false),
+		row("WRITE 1 MiB from Go's heap, goodput", "GB/s", heap, goodput, copying("memcpy over 64 MiB", mebibyte, coldBytes), 0.45, false),
 		row("WRITE 1 MiB, processor time", "ms/GB", large, cpu, pick("the same by UDP", overUDP, cpu), 0.4, true),
 		row("WRITE 64 KiB goodput", "GB/s", small, goodput, hot64K, 0.4, false),
 		row("WRITE 64 B ping-pong, polling", "µs", polling, typical, bound, 1.5, true),
