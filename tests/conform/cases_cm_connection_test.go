@@ -93,18 +93,7 @@ var cmConnectionTests = []test{
 		p.a.sayEvent()
 		p.b.sayEvent()
 	}},
-	{"cm/nobody-listens", func(r *rig) {
-		c := r.cmFile(0)
-		id := c.create("id")
-		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
-		c.sayEvent()
-		r.must(id.resolveRoute())
-		c.sayEvent()
-		r.result("CONNECT", id.connect(cmParam(cmQPN(), "hello")))
-		c.sayEvent()
-		r.result("CONNECT again", id.connect(cmParam(cmQPN(), "hello")))
-		r.result("DISCONNECT", id.disconnect())
-	}},
+	{"cm/nobody-listens", cmNobodyListens((*cmFile).create)},
 	{"cm/reject", func(r *rig) {
 		for _, why := range []abi.UCMRejReason{0, abi.UCMRejConsumerDefined, abi.UCMRejVendorOptionNotSupported, abi.UCMRejInvalidServiceID, 1, 255} {
 			p := r.cmPair().request()

@@ -96,10 +96,7 @@ var cmDatagramTests = []test{
 		p := r.cmAsk()
 		id := p.a.datagrams("asking")
 		r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 0x68))
-		r.must(id.resolveAddr(netip.AddrPort{}, p.at))
-		p.a.wantEvent(abi.UCMEventAddrResolved)
-		r.must(id.resolveRoute())
-		p.a.wantEvent(abi.UCMEventRouteResolved)
+		id.resolve(p.at)
 		r.must(id.connect(cmParam(p.qpn, "")))
 		r.must(p.b.made("answering", p.b.sayEvent()).accept(cmParam(p.qpn, "")))
 		p.a.sayEvent()
@@ -110,18 +107,7 @@ var cmDatagramTests = []test{
 		ev := p.a.sayEvent()
 		r.say("queue pair: %#x", ev.UD().QPNum)
 	}},
-	{"cm/ask-where-nobody-listens", func(r *rig) {
-		c := r.cmFile(0)
-		id := c.datagrams("id")
-		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
-		c.sayEvent()
-		r.must(id.resolveRoute())
-		c.sayEvent()
-		r.result("CONNECT", id.connect(cmParam(cmQPN(), "hello")))
-		c.sayEvent()
-		r.result("CONNECT again", id.connect(cmParam(cmQPN(), "hello")))
-		r.result("DISCONNECT", id.disconnect())
-	}},
+	{"cm/ask-where-nobody-listens", cmNobodyListens((*cmFile).datagrams)},
 	{"cm/ask-where-connections-are-served", func(r *rig) {
 		p := r.cmPair()
 		id := p.a.datagrams("id")

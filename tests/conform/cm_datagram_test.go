@@ -67,12 +67,7 @@ func (r *rig) cmAsk() *cmAsk {
 	r.Helper()
 	p := &cmAsk{r: r, a: r.cmFile(0), b: r.cmFile(1), qpn: cmQPN()}
 	p.listener = p.b.datagrams("listener")
-	r.must(p.listener.bind(r.cmAddr(1, 0)))
-	resp, err := p.listener.query(abi.UCMQueryAddr)
-	r.must(err)
-	p.at, err = resp.SrcAddr.AddrPort()
-	r.must(err)
-	r.must(p.listener.listen(16))
+	p.at = p.listener.serve()
 	return p
 }
 
@@ -80,10 +75,7 @@ func (r *rig) cmAsk() *cmAsk {
 func (p *cmAsk) dial(name string) *cmID {
 	p.r.Helper()
 	id := p.a.datagrams(name)
-	p.r.must(id.resolveAddr(netip.AddrPort{}, p.at))
-	p.a.wantEvent(abi.UCMEventAddrResolved)
-	p.r.must(id.resolveRoute())
-	p.a.wantEvent(abi.UCMEventRouteResolved)
+	id.resolve(p.at)
 	return id
 }
 
@@ -106,26 +98,9 @@ func (p *cmAsk) answer() *cmAsk {
 }
 
 // cmDatagramStages are the states in which an id of datagrams can be.
-var cmDatagramStages = []cmStage{
-	{"new", func(r *rig) *cmID { return r.cmFile(0).datagrams("id") }},
-	{"bound", func(r *rig) *cmID {
-		id := r.cmFile(0).datagrams("id")
-		r.must(id.bind(r.cmAddr(0, 0)))
-		return id
-	}},
-	{"bound to a wildcard", func(r *rig) *cmID {
-		id := r.cmFile(0).datagrams("id")
-		r.must(id.bind(netip.MustParseAddrPort("0.0.0.0:0")))
-		return id
-	}},
-	{"listening", func(r *rig) *cmID { return r.cmAsk().listener }},
-	{"address resolved", func(r *rig) *cmID {
-		id := r.cmFile(0).datagrams("id")
-		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
-		id.c.wantEvent(abi.UCMEventAddrResolved)
-		return id
-	}},
-	{"route resolved", func(r *rig) *cmID { return r.cmAsk().dial("id") }},
+var cmDatagramStages = append(cmEarlyStages((*cmFile).datagrams,
+	func(r *rig) *cmID { return r.cmAsk().listener },
+	func(r *rig) *cmID { return r.cmAsk().dial("id") }), []cmStage{
 	{"question sent", func(r *rig) *cmID { return r.cmAsk().question().asks }},
 	{"answer received", func(r *rig) *cmID { return r.cmAsk().answer().asks }},
 	{"question received", func(r *rig) *cmID { return r.cmAsk().question().answers }},
@@ -136,7 +111,7 @@ var cmDatagramStages = []cmStage{
 		p.a.wantEvent(abi.UCMEventUnreachable)
 		return p.asks
 	}},
-}
+}...)
 
 // sayDatagramAttr writes what INIT_QP_ATTR answers of a datagram id.
 func (r *rig) sayDatagramAttr(id *cmID, state abi.QPState) {

@@ -26,13 +26,31 @@ func (r *rig) cmPair() *cmPair {
 	r.Helper()
 	p := &cmPair{r: r, a: r.cmFile(0), b: r.cmFile(1), qpnA: cmQPN(), qpnB: cmQPN(), greeting: "hello"}
 	p.listener = p.b.create("listener")
-	r.must(p.listener.bind(r.cmAddr(1, 0)))
-	resp, err := p.listener.query(abi.UCMQueryAddr)
-	r.must(err)
-	p.at, err = resp.SrcAddr.AddrPort()
-	r.must(err)
-	r.must(p.listener.listen(16))
+	p.at = p.listener.serve()
 	return p
+}
+
+// serve lets an id of side 1 listen, and returns where.
+func (id *cmID) serve() netip.AddrPort {
+	r := id.c.r
+	r.Helper()
+	r.must(id.bind(r.cmAddr(1, 0)))
+	resp, err := id.query(abi.UCMQueryAddr)
+	r.must(err)
+	at, err := resp.SrcAddr.AddrPort()
+	r.must(err)
+	r.must(id.listen(16))
+	return at
+}
+
+// resolve finds an id's route.
+func (id *cmID) resolve(to netip.AddrPort) {
+	r := id.c.r
+	r.Helper()
+	r.must(id.resolveAddr(netip.AddrPort{}, to))
+	id.c.wantEvent(abi.UCMEventAddrResolved)
+	r.must(id.resolveRoute())
+	id.c.wantEvent(abi.UCMEventRouteResolved)
 }
 
 // dial makes an id of file a whose route to the listener is resolved.
@@ -42,10 +60,7 @@ func (p *cmPair) dial(name string) *cmID {
 	if p.ackTimeout != 0 {
 		p.r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionAckTimeout, p.ackTimeout))
 	}
-	p.r.must(id.resolveAddr(netip.AddrPort{}, p.at))
-	p.a.wantEvent(abi.UCMEventAddrResolved)
-	p.r.must(id.resolveRoute())
-	p.a.wantEvent(abi.UCMEventRouteResolved)
+	id.resolve(p.at)
 	return id
 }
 
@@ -76,33 +91,57 @@ func (p *cmPair) connect() *cmPair {
 	return p
 }
 
+// cmNobodyListens connects to a port without a listener.
+func cmNobodyListens(create func(*cmFile, string) *cmID) func(*rig) {
+	return func(r *rig) {
+		c := r.cmFile(0)
+		id := create(c, "id")
+		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
+		c.sayEvent()
+		r.must(id.resolveRoute())
+		c.sayEvent()
+		r.result("CONNECT", id.connect(cmParam(cmQPN(), "hello")))
+		c.sayEvent()
+		r.result("CONNECT again", id.connect(cmParam(cmQPN(), "hello")))
+		r.result("DISCONNECT", id.disconnect())
+	}
+}
+
 // cmStage is a state in which an id can be.
 type cmStage struct {
 	name string
 	make func(r *rig) *cmID
 }
 
+// cmEarlyStages are those before a peer hears of an id, of either port space.
+func cmEarlyStages(create func(*cmFile, string) *cmID, listening, routed func(*rig) *cmID) []cmStage {
+	return []cmStage{
+		{"new", func(r *rig) *cmID { return create(r.cmFile(0), "id") }},
+		{"bound", func(r *rig) *cmID {
+			id := create(r.cmFile(0), "id")
+			r.must(id.bind(r.cmAddr(0, 0)))
+			return id
+		}},
+		{"bound to a wildcard", func(r *rig) *cmID {
+			id := create(r.cmFile(0), "id")
+			r.must(id.bind(netip.MustParseAddrPort("0.0.0.0:0")))
+			return id
+		}},
+		{"listening", listening},
+		{"address resolved", func(r *rig) *cmID {
+			id := create(r.cmFile(0), "id")
+			r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
+			id.c.wantEvent(abi.UCMEventAddrResolved)
+			return id
+		}},
+		{"route resolved", routed},
+	}
+}
+
 // cmStages are those of connections' ids.
-var cmStages = []cmStage{
-	{"new", func(r *rig) *cmID { return r.cmFile(0).create("id") }},
-	{"bound", func(r *rig) *cmID {
-		id := r.cmFile(0).create("id")
-		r.must(id.bind(r.cmAddr(0, 0)))
-		return id
-	}},
-	{"bound to a wildcard", func(r *rig) *cmID {
-		id := r.cmFile(0).create("id")
-		r.must(id.bind(netip.MustParseAddrPort("0.0.0.0:0")))
-		return id
-	}},
-	{"listening", func(r *rig) *cmID { return r.cmPair().listener }},
-	{"address resolved", func(r *rig) *cmID {
-		id := r.cmFile(0).create("id")
-		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)))
-		id.c.wantEvent(abi.UCMEventAddrResolved)
-		return id
-	}},
-	{"route resolved", func(r *rig) *cmID { return r.cmPair().dial("id") }},
+var cmStages = append(cmEarlyStages((*cmFile).create,
+	func(r *rig) *cmID { return r.cmPair().listener },
+	func(r *rig) *cmID { return r.cmPair().dial("id") }), []cmStage{
 	{"request sent", func(r *rig) *cmID { return r.cmPair().request().active }},
 	{"reply received", func(r *rig) *cmID { return r.cmPair().reply().active }},
 	{"connected actively", func(r *rig) *cmID { return r.cmPair().connect().active }},
@@ -154,7 +193,7 @@ var cmStages = []cmStage{
 		p.a.wantEvent(abi.UCMEventRejected)
 		return p.passive
 	}},
-}
+}...)
 
 // cmGone waits until the kernel knows that the sender of a request has
 // withdrawn it, of which no event tells.
