@@ -12,8 +12,8 @@ import (
 
 // meet looks for the peer of a connection that is about to begin, on this host.
 // The way is chosen before the queue pair's first packet and stays, so that no
-// packet overtakes another. Preconditions: d.mu is not held, since meeting may
-// take milliseconds.
+// packet overtakes another. Preconditions: d.mu is not held, since meeting
+// waits for the peer's process.
 func (q *QP) meet(a *abi.ModifyQP, mask abi.QPAttrMask) (device uint64) {
 	peer, ok := q.begins(a, mask)
 	if !ok || q.d.near == nil {

@@ -16,7 +16,7 @@ type Options struct {
 	// Logger is told once of each reason for which a device of this host is
 	// not met, and of a peer that breaks the rules of a ring; nil for none.
 	Logger *slog.Logger
-	// Patience bounds how long Meet waits for an answer; 0 is 5 ms.
+	// Patience bounds how long Meet waits for an answer; 0 is 2 s.
 	Patience time.Duration
 }
 

@@ -285,6 +285,14 @@ func TestStrangers(t *testing.T) {
 	require.Zero(t, b.Meet(inner.Caps().Local))
 	require.Zero(t, b.Meet(inner.Caps().Local))
 	require.EqualValues(t, 1, counter(b, "shm_fallback"))
+	// A device that dials is asked again.
+	require.NoError(t, taken.Close())
+	c, err := Wrap(inner, Options{})
+	require.NoError(t, err)
+	defer c.Close()
+	require.NotZero(t, c.Meet(b.local))
+	b.options.Patience = long
+	require.NotZero(t, b.Meet(c.local))
 }
 
 // A program that dozes does not take the wake-up of a goroutine that waits.

@@ -367,8 +367,5 @@ func TestCloseWhileReading(t *testing.T) {
 	_, err := b.Recv(make([]link.Packet, 1))
 	require.Error(t, err)
 	require.Equal(t, before+1, arenaMaps(t))
-	for end := time.Now().Add(long); a.outsLeft() > 0 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
-	require.Zero(t, a.outsLeft())
+	require.Eventually(t, func() bool { return a.outsLeft() == 0 }, long, time.Millisecond)
 }

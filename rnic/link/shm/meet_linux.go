@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -19,11 +18,15 @@ import (
 )
 
 const (
-	// patience is how long Meet waits for an answer by default: a device that
-	// lives answers in some 100 µs, and connecting waits for it.
-	patience = 5 * time.Millisecond
-	// absence is how long a device that did not answer is not asked again.
-	absence = time.Second
+	// patience is how long Meet waits for an answer by default. A device that
+	// lives answers in some 100 µs, on a busy machine in some 100 ms; one whose
+	// process is stopped does not, and connecting waits for it.
+	patience = 2 * time.Second
+	// absence is how long a device that did not answer is not asked again, but
+	// for one that dials.
+	absence = 10 * time.Second
+	// parting bounds the time for a note to a peer that may not read.
+	parting = 5 * time.Millisecond
 	// greeting bounds the time of a dialer for its part.
 	greeting = 10 * time.Second
 	// maxDevices bounds the devices that are met, each with two rings.
@@ -133,6 +136,9 @@ func (l *Link) greet(c *net.UnixConn) {
 	if err != nil || h.device.Addr().Is4() != l.local.Addr().Is4() {
 		return
 	}
+	l.mu.Lock()
+	delete(l.absent, h.device)
+	l.mu.Unlock()
 	mem, fd, err := newMemory()
 	if err != nil {
 		l.count.fallback.Add(1)
@@ -175,7 +181,7 @@ func (l *Link) admit(d *device, in *inbound) bool {
 func (l *Link) hello() *hello { return &hello{device: l.local, memory: memorySize, nonce: l.nonce} }
 
 func say(c *net.UnixConn, b byte) {
-	_ = c.SetWriteDeadline(time.Now().Add(patience))
+	_ = c.SetWriteDeadline(time.Now().Add(parting))
 	_, _ = c.Write([]byte{b})
 }
 
@@ -215,9 +221,6 @@ func (l *Link) Meet(peer netip.AddrPort) uint64 {
 	}
 	l.absent[peer] = time.Now().Add(absence)
 	l.mu.Unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return 0 // a busy machine: counted, and no news
-	}
 	l.warn("fallback", "a device of this host is not met, it is reached by UDP", "device", peer, "err", err)
 	return 0
 }
