@@ -18,13 +18,13 @@ type Near interface {
 	// Lease returns a lease by which packets to devices that were met may lend
 	// mem, registered memory; nil for memory that may not be lent.
 	Lease(mem []byte) *wire.Lease
-	// Recall ends a lease. When it returns nobody reads what was lent by it any
+	// Recall ends a lease. When it returns no peer reads the lent memory any
 	// more: packets that no peer has read are lost, and a peer that reads is
 	// waited for, 100 ms at most; then its device counts as gone.
 	Recall(*wire.Lease)
-	// Holds reports whether what the last Recv handed out still takes room of a
-	// near device, until the next Recv. A receiver that holds it must not
-	// sleep: a peer without room sends nothing, and so wakes nobody.
+	// Holds reports whether the packets of the last Recv still take room of a
+	// near device, until the next Recv. A receiver that holds them must not
+	// sleep: a peer without room sends nothing, and so does not wake it.
 	Holds() bool
 	// Reaches reports whether packets to a device that was met still take the
 	// near way.

@@ -20,7 +20,7 @@ func (f *faulty) copy(p *Packet, at time.Time) *parcel {
 	q.at = at
 	q.buf = append(q.buf[:0], p.Head...)
 	q.pkt = Packet{Peer: p.Peer, Flip: p.Flip, Far: p.Far, Payload: p.Payload, Loan: p.Loan}
-	if !p.Loan.Lent() { // what is lent stays where it is, while the loan lasts
+	if !p.Loan.Lent() { // lent bytes stay where they are, while the loan lasts
 		q.buf = append(q.buf, p.Payload...)
 	}
 	q.pkt.Head = q.buf[:len(p.Head):len(p.Head)]

@@ -2,10 +2,10 @@ package link
 
 import "net/netip"
 
-// Tap is shown every datagram of a link as it is on the wire, ICRC included:
-// what is sent just before it leaves, below all faults, and what is received
-// before it is judged. It is called by the goroutines of Send and Recv at the
-// same time, must not block, and must not keep the bytes.
+// Tap is shown every datagram of a link as it is on the wire, ICRC included: a
+// sent one just before it leaves, below all faults, a received one before it is
+// judged. It is called by the goroutines of Send and Recv at the same time,
+// must not block, and must not keep the bytes.
 type Tap interface {
 	// Datagram shows one UDP datagram whose payload is head, payload and tail
 	// one after the other; the last two may be empty. id is its IPv4

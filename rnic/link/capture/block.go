@@ -51,7 +51,7 @@ func appendOption(b []byte, code uint16, value []byte) []byte {
 	return pad(append(b, value...), len(value))
 }
 
-// pad appends zeros to what n bytes lack to a multiple of four.
+// pad appends the zeros that n bytes lack to a multiple of four.
 func pad(b []byte, n int) []byte {
 	var zeros [3]byte
 	return append(b, zeros[:-n&3]...)

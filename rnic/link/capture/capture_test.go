@@ -242,8 +242,8 @@ type able struct {
 func (a *able) Sleep(time.Duration, bool) error { a.slept++; return nil }
 func (a *able) PathMTU(netip.Addr) (int, error) { return 777, nil }
 
-// What a link can do besides carrying packets, it does in a wrapper too: a
-// device with a capture has the MTU of its routes.
+// A wrapped link keeps the abilities of the link inside besides carrying
+// packets: a device with a capture has the MTU of its routes.
 func TestWrapperIsAsAble(t *testing.T) {
 	inner, b := simPair(t, false)
 	a := &able{Tappable: inner.(link.Tappable)}

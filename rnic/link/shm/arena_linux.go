@@ -68,8 +68,8 @@ func (l *Link) arenaGone(id uint64) {
 	}
 }
 
-// attend takes a dialer's notes until it hangs up. One that breaks the rules
-// loses its ring.
+// attend takes a dialer's notes until it hangs up. A dialer that breaks the
+// rules loses its ring.
 func (l *Link) attend(c *net.UnixConn, d *device, in *inbound) {
 	for {
 		b, fds, err := receiveNote(c)

@@ -95,7 +95,7 @@ func TestCyclesLeaveNothing(t *testing.T) {
 	}
 	require.NotZero(t, lent)
 	until(func() bool { return a.ins.Load() == 0 })
-	_, err := a.Recv(batch) // what came last is not used any more
+	_, err := a.Recv(batch) // the last packets are not used any more
 	require.NoError(t, err)
 	requireHeld(t, before, a)
 	// A life counts twice if one socket hangs up before the other is read.

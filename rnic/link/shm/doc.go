@@ -28,6 +28,6 @@
 // a tap is shown. A full ring drops, as a socket's buffer does.
 //
 // A ring is bytes from outside (ring.go): the peer's index is read once and
-// checked, what is looked at is copied out before. What breaks the rules ends
-// the ring, and its packets go by the other link.
+// checked, and bytes are copied out before they are looked at. A breach of the
+// rules ends the ring, and its packets go by the other link.
 package shm

@@ -96,10 +96,10 @@ func (l *Link) SetTap(t link.Tap) {
 //	shm_rcvd_pkts, _bytes  packets that were taken out of rings, likewise
 //	shm_ref_bytes          of shm_sent_bytes, those that were lent, not copied
 //	shm_pulled_bytes       of shm_rcvd_bytes, those that lay with the sender
-//	shm_recalled           packets that were lost because what they lent was
+//	shm_recalled           packets that were lost because their memory was
 //	                       taken back
 //	shm_peers              devices of this host that were met
-//	shm_deaths             of them, what hung up
+//	shm_deaths             of them, those that hung up
 //	shm_fallback           devices of this host that could not be met: UDP
 //	shm_broken             rings that ended because the peer broke their rules
 //	drop_shm_full          packets that were dropped because a ring was full

@@ -38,7 +38,7 @@ func (l *Link) outsLeft() int {
 
 func (l *Link) ringsLeft() int { return l.outsLeft() + int(l.ins.Load()) }
 
-// until waits until it is so, or too long.
+// until waits until so reports true, or for long.
 func until(so func() bool) {
 	for end := time.Now().Add(long); !so() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
@@ -236,7 +236,7 @@ func TestFullRingDrops(t *testing.T) {
 	receive(t, b, int(counter(a, "shm_sent_pkts")))
 }
 
-// What a hostile process may answer is refused, and nothing of it is kept.
+// A hostile process's answers are refused, and nothing of them is kept.
 func TestForeignMemory(t *testing.T) {
 	_, err := adoptMemory(0)
 	require.ErrorIs(t, err, unix.EPROTO)

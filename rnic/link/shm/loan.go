@@ -13,7 +13,7 @@ import (
 // and the receiver's device copies it from there to its place, once, after its
 // checks. It maps the arenas of its peers for reading only.
 //
-// The state word of the record (wire.Ready …) keeps the two apart. What is lent
+// The state word of the record (wire.Ready …) keeps the two apart. Lent memory
 // may be taken back at any time, when requests are flushed or memory is
 // deregistered: a record that was not read yet is void, and one that is being
 // read is waited for. So a program that has its buffer back may write to it.
@@ -51,7 +51,7 @@ func (l *Link) Recall(lease *wire.Lease) {
 	}
 }
 
-// loan is one that the consumer may still read.
+// loan is lent memory that the consumer may still read.
 type loan struct {
 	index uint64 // of the record
 	wire.Loan
@@ -106,8 +106,8 @@ func (o *outbound) settle() {
 // gave reports whether the consumer has given the record at an index back.
 func (o *outbound) gave(index uint64) bool { return int64(o.head-index) > 0 }
 
-// recall takes back all n that depends on a lease. It is not ok when the
-// consumer does not stop reading.
+// recall takes back all loans that depend on a lease, and returns the number n
+// of packets lost. It is not ok when a consumer does not stop reading.
 func (o *outbound) recall(lease *wire.Lease) (n uint64, ok bool) {
 	_ = o.look() // a bad index ends the ring with the next packet
 	o.settle()
@@ -127,7 +127,7 @@ func (o *outbound) recall(lease *wire.Lease) (n uint64, ok bool) {
 }
 
 // await waits until the consumer has read the payload of a record. False says
-// that it took too long, and that what it reads is void.
+// that it took too long, and that the payload it reads is void.
 func (o *outbound) await(index uint64) bool {
 	w := o.state(index)
 	for start, turn := time.Now(), 0; w.Load() == wire.Pulling; turn++ {

@@ -103,7 +103,8 @@ func TestLentPayload(t *testing.T) {
 	require.EqualValues(t, 1, counter(a, "shm_recalled"), "it never takes another way")
 }
 
-// What was taken back is lost: before it is sent, in the ring, and received.
+// A payload that is taken back is lost: before it is sent, in the ring, and
+// received.
 func TestRecall(t *testing.T) {
 	a, b := lend(t)
 	require.NoError(t, a.Send([]link.Packet{a.packet(1, 1), a.packet(2, 2), packet(b, 3, []byte("own"))}))
@@ -148,7 +149,7 @@ func TestRecallWaits(t *testing.T) {
 	require.Zero(t, counter(a, "shm_deaths")+counter(a, "shm_recalled"))
 }
 
-// One that does not end reading counts as gone, and what it has read is void.
+// A receiver that does not end reading counts as gone, and its packet is void.
 func TestRecallGivesUp(t *testing.T) {
 	a, b := lend(t)
 	told := make(chan uint64, 1)
@@ -224,8 +225,8 @@ func TestViewsGo(t *testing.T) {
 	require.Equal(t, before+1, arenaMaps(t))
 }
 
-// What a hostile sender may write into a record that lends ends the ring, and
-// no byte outside of what it has shown is read.
+// A hostile sender's record that lends ends the ring, and no byte outside of
+// the arenas that it has shown is read.
 func TestHostileLoans(t *testing.T) {
 	for name, write := range map[string]func(p *producer, arena uint64) error{
 		"another arena": func(p *producer, arena uint64) error {

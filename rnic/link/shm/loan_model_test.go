@@ -27,9 +27,9 @@ type lending struct {
 	gaveUp  bool     // the receiver was not waited for
 
 	reads     int      // the record that the receiver is at
-	does      uint8    // what
+	does      uint8    // its next or present act
 	sees      uint64   // claiming without compare and swap: the state
-	got       [2]uint8 // what it has read
+	got       [2]uint8 // the bytes it has read
 	delivered bool
 }
 

@@ -19,8 +19,8 @@ import (
 
 const (
 	// patience is how long Meet waits for an answer by default. A device that
-	// lives answers in some 100 µs, on a busy machine in some 100 ms; one whose
-	// process is stopped does not, and connecting waits for it.
+	// lives answers in some 100 µs, on a busy machine in some 100 ms; a device
+	// whose process is stopped does not, and connecting waits for it.
 	patience = 2 * time.Second
 	// absence is how long a device that did not answer is not asked again, but
 	// for one that dials.

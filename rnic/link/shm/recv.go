@@ -29,9 +29,9 @@ type receiver struct {
 	devices []*device   // guarded: whose in is there
 	rings   []*consumer // guarded: theirs
 	turn    int         // guarded: the ring that is looked at first
-	buf     []byte      // guarded: what the last Recv handed out
+	buf     []byte      // guarded: bytes that the last Recv handed out
 
-	inUse  atomic.Bool // what the last Recv handed out lies in rings or arenas
+	inUse  atomic.Bool // packets of the last Recv lie in rings or arenas
 	graves []func()    // guarded: unmap, when that is in use no more
 
 	sleepers int // guarded: goroutines in Wait and Sleep
@@ -43,11 +43,11 @@ type receiver struct {
 // inbound is the ring from a device.
 type inbound struct {
 	consumer
-	bad   error  // what it broke
+	bad   error  // the rule it broke
 	left  func() // tells the producer that nobody reads any more
 	free  func() // unmaps
 	hang  func() // hangs up
-	inUse bool   // what the last Recv handed out lies in the ring, or where its sender has it
+	inUse bool   // packets of the last Recv lie in the ring, or where their sender has them
 
 	arenas map[uint64][]byte // of the producer, mapped for reading
 }
@@ -133,8 +133,8 @@ func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 	return n
 }
 
-// used follows the last Recv: what it handed out is in use no more.
-// Preconditions, here and below: the lock is held.
+// used follows the last Recv: the packets that it handed out are in use no
+// more. Preconditions, here and below: the lock is held.
 func (r *receiver) used() {
 	if !r.inUse.Swap(false) {
 		return
@@ -255,7 +255,7 @@ func (l *Link) pull(d *device, p *link.Packet, pad int) bool {
 }
 
 // payloadLen is the length of a packet's payload; a record is not shorter than
-// its BTH. What is no packet has some length, and is dropped later.
+// its BTH. A record that is no packet has some length, and is dropped later.
 func payloadLen(b []byte) uint64 {
 	var h wire.BTH
 	_ = h.Parse(b)

@@ -152,8 +152,8 @@ func (p *producer) look() error {
 }
 
 // publish shows the consumer all records, and reports whether it sleeps: then
-// the caller wakes it. The order is what loses no wake-up: first publish, then
-// look at asleep.
+// the caller wakes it. The order loses no wake-up: first publish, then look at
+// asleep.
 func (p *producer) publish() (wake bool) {
 	if p.tail == p.published {
 		return false

@@ -19,7 +19,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 // The bytes of a hello and of a ring with two records are those of the golden
-// file: what is mapped or sent by another build must read the same.
+// file: a ring mapped or a hello sent by another build must read the same.
 func TestGolden(t *testing.T) {
 	h := hello{device: netip.MustParseAddrPort("127.0.0.5:4791"), memory: memorySize, nonce: nonce{1, 2, 3, 15: 16}}
 	mem := make([]byte, memorySize)
@@ -122,7 +122,7 @@ func TestProducerDoubts(t *testing.T) {
 }
 
 // Producers and one consumer with a channel for its eventfd: every record
-// arrives in order, and nobody sleeps on one.
+// arrives in order, and the consumer never sleeps on one.
 func TestNoWakeUpIsLost(t *testing.T) {
 	for _, producers := range []int{1, 2, 3} {
 		event := make(chan struct{}, 1)

@@ -49,7 +49,7 @@ func (e *envelope) setSegments(h *unix.Msghdr, size int) {
 	h.SetControllen(unix.CmsgSpace(2))
 }
 
-// wantOptions makes room for what goes with a message that is received.
+// wantOptions makes room for the options that come with a message.
 func (e *envelope) wantOptions(h *unix.Msghdr) {
 	h.Control = (*byte)(unsafe.Pointer(&e.control))
 	h.SetControllen(int(unsafe.Sizeof(e.control)))
@@ -92,8 +92,8 @@ func recvmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
 }
 
 // overflows is how many buffers the socket dropped because its receive buffer
-// was full: what SO_RXQ_OVFL would add to each message. Waiting is what that
-// buffer holds, in bytes as the kernel charges them.
+// was full: the count that SO_RXQ_OVFL would add to each message. waiting is
+// how much that buffer holds, in bytes as the kernel charges them.
 func overflows(fd uintptr) (n, waiting uint32, ok bool) {
 	var info [unix.SK_MEMINFO_DROPS + 1]uint32
 	size := uint32(unsafe.Sizeof(info))

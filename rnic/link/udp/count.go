@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link"
 )
 
-// counters of what did not get through, of ICRCs that needed solving, and of
-// how packets share system calls.
+// counters of packets that did not get through, of ICRCs that needed solving,
+// and of how packets share system calls.
 type counters struct {
 	icrc, malformed, solved, overflow                      atomic.Uint64
 	tooLong, unreachable, refused, noBuffer, denied, other atomic.Uint64
@@ -42,7 +42,7 @@ func (s *socket) drop(err error) {
 // Counters implements link.Link.
 //
 //	drop_send_msgsize  packets longer than the route to the peer carries
-//	drop_send_…        what else the system refused, by errno; drop_send is their sum
+//	drop_send_…        others that the system refused, by errno; drop_send is their sum
 //	drop_rcvbuf        (Linux) buffers, of one packet or of several from one send, that
 //	                   the kernel dropped because the socket's was full: the
 //	                   program is late, or too many send at once
@@ -51,7 +51,7 @@ func (s *socket) drop(err error) {
 //	drop_malformed     no RoCEv2 packet
 //	icrc_solved        received with an identification that had to be solved for
 //	gso_sends, _pkts   sends that carried several packets, and those
-//	gso_refused        of them, what the kernel did not take; sent again singly
+//	gso_refused        of them, those that the kernel did not take; sent again singly
 //	gso_reduced        how often that lowered the limit: to 16 packets, then to none
 //	gso_suspended      how often losses took GSO from a peer for a while
 //	gro_reads, _pkts   messages that were received with several packets, and those

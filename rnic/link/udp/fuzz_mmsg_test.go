@@ -362,7 +362,7 @@ func (s *stage) recvmmsg(uintptr) {
 	s.messages = s.messages[n:]
 }
 
-// receive takes what has come and compares it with what was to come.
+// receive takes the datagrams that came and compares them with those due.
 func (s *stage) receive() {
 	c := &s.b.count
 	before := c.icrc.Load() + c.malformed.Load()

@@ -23,8 +23,8 @@ func receiveOne(t testing.TB, l link.Link) link.Packet {
 	return batch[0]
 }
 
-// What is sent to a group reaches the links that have joined it, the sender's
-// among them, whole and once, and no link that has left it.
+// A packet to a group reaches the links that have joined it, the sender's among
+// them, whole and once, and no link that has left it.
 func TestGroups(t *testing.T) {
 	group := netip.MustParseAddr("239.77.4.92")
 	a := listen(t, loopback4)

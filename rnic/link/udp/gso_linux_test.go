@@ -17,7 +17,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// listenWith is listen with options, as what it is.
+// listenWith is listen with options; it returns the socket itself.
 func listenWith(t testing.TB, at netip.AddrPort, o Options) *socket {
 	t.Helper()
 	l, err := Listen(at, o)

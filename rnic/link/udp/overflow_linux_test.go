@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a full receive buffer drops is counted, also when the link has closed.
+// Drops of a full receive buffer are counted, also when the link has closed.
 func TestOverflow(t *testing.T) {
 	l, err := Listen(loopback4, Options{Buffer: 4096})
 	require.NoError(t, err)

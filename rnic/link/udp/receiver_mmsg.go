@@ -111,10 +111,10 @@ func (r *receiver) recvmmsg(fd uintptr) {
 	}
 }
 
-// isCrowded reports whether the receive buffer was more than half full. What
-// was read was in it: the kernel charges a datagram with two bytes for each of
-// its own, merged ones with a quarter more. A read that may have left some asks
-// for what did not fit.
+// isCrowded reports whether the receive buffer was more than half full. Packets
+// just read were in it: the kernel charges a datagram with two bytes for each
+// of its own, merged ones with a quarter more. A read that may have left some
+// asks the kernel how full the buffer is still.
 func (r *receiver) isCrowded(fd uintptr) bool {
 	half, held := r.s.caps.RecvBuffer/2, 0
 	for i := range r.got {

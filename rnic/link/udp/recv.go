@@ -23,8 +23,8 @@ type datagram struct {
 // sender of rubbish does not keep it for ever.
 const badReads = 4
 
-// Recv hands out datagrams whose ICRC is right. What one read brought may take
-// several calls; nothing is read before all of it was handed out.
+// Recv hands out datagrams whose ICRC is right. Datagrams of one read may take
+// several calls; nothing is read before all of them were handed out.
 func (s *socket) Recv(batch []link.Packet) (int, error) {
 	good, reads := s.groups.take(batch), 0
 	for good < len(batch) {

@@ -240,8 +240,8 @@ func (t *sender) refer(b []byte) {
 	t.iovs++
 }
 
-// show lets the tap, if there is one, see a datagram that leaves. One of a GSO
-// send that the kernel refuses is shown a second time, as it leaves then.
+// show lets the tap, if there is one, see a datagram that leaves. A datagram of
+// a GSO send that the kernel refuses is shown a second time, as it leaves then.
 func (t *sender) show(p *link.Packet, id int, head, payload, tail []byte) {
 	if t.s.tap == nil {
 		return
