@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// transmit takes what h would send now, and lets it go on its way if arrives.
+// transmit takes the packets that h sends now, and delivers them if arrives.
 func (n *network) transmit(h *host, arrives bool) (alone []bool) {
 	for more := true; more; {
 		n.batch.Reset()
@@ -33,7 +33,7 @@ func (n *network) lapse(t *testing.T, h *host) {
 
 // A packet that is sent again after a second timeout in a row asks to leave
 // alone: it may have been lost for having been cut out of a larger send. New
-// packets do not, nor what one timeout repeats.
+// packets do not, nor the packets that a single timeout repeats.
 func TestAloneAfterTimeouts(t *testing.T) {
 	n := newPair(t, cfg{})
 	wr := n.write(1, 3*1024)

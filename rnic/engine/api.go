@@ -45,8 +45,8 @@ type Config struct {
 	Self       netip.AddrPort // where the device answers; zero: it has no loopback
 }
 
-// ReceiveSource is where the responder takes receives from: the receive ring,
-// read on demand as the kernel does.
+// ReceiveSource gives the responder its receives: the receive ring, read on
+// demand as the kernel does.
 type ReceiveSource interface {
 	// NextReceive fills wr with the oldest receive and consumes it. It
 	// returns false when there is none. A malformed entry is returned with
@@ -109,8 +109,8 @@ func New(cfg Config) *QP {
 }
 
 // QP is a reliable-connection queue pair. Its methods must not be called
-// concurrently. Errors that they return wrap a syscall.Errno; what goes wrong
-// with a work request shows in its Completion.
+// concurrently. Errors that they return wrap a syscall.Errno; the failure of a
+// work request shows in its Completion.
 type QP struct {
 	cfg      Config
 	service  wire.Service // ServiceRC, and ServiceUC of Unreliable

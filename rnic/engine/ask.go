@@ -60,7 +60,7 @@ func (a *askQueue) endOf(s seq) (end seq, ok bool) {
 }
 
 // sendAsk sends an RDMA READ or atomic request: the next piece of the READ, or
-// after going back what is missing of a piece that was asked for already. It
+// after going back the missing part of a piece that was asked for already. It
 // returns false when that must wait.
 func (q *QP) sendAsk(now Time, b *Batch, w *sendWR) bool {
 	r := &q.req
@@ -115,8 +115,8 @@ func (q *QP) writeAsk(now Time, b *Batch, w *sendWR, end seq) {
 const doublesFor = 16
 
 // doubles reports whether a READ request leaves twice: on a long path that
-// loses packets, to a peer that knows the second by its missing AckReq. What
-// comes behind a lost request waits for a round trip, and its answer is worth
+// loses packets, to a peer that knows the second by its missing AckReq.
+// Requests behind a lost one wait for a round trip, and its answer is worth
 // many packets.
 func (q *QP) doubles(now Time, w *sendWR) bool {
 	last := q.req.scores.lastLoss

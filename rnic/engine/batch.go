@@ -43,7 +43,7 @@ func (b *Batch) Full() bool {
 // mark is a place in a batch.
 type mark struct{ packets, bytes int }
 
-// middle halves what is free.
+// middle is the place that halves the free room.
 func (b *Batch) middle() mark {
 	return mark{cap(b.Packets) - (cap(b.Packets)-len(b.Packets))/2, len(b.arena) - (len(b.arena)-b.used)/2}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// receiveResponse handles what the peer's responder sent (IBA 9.7.6, 9.9.2).
-// Responses to what was acknowledged before ("ghosts"), or was never sent, are
-// dropped.
+// receiveResponse handles a packet of the peer's responder (IBA 9.7.6, 9.9.2).
+// Responses to PSNs that were acknowledged before ("ghosts"), or were never
+// sent, are dropped.
 func (q *QP) receiveResponse(now Time, p *wire.Packet) {
 	if !q.sends() {
 		q.counters.DropState++
@@ -116,7 +116,7 @@ func (q *QP) acknowledge(now Time, s seq) bool {
 func (q *QP) advance(now Time, to seq) {
 	r := &q.req
 	before := q.costAt(q.sq.head, r.una)
-	// What waited for a packet that was sent again says nothing.
+	// Packets that waited for one that was sent again measure nothing.
 	inOrder := to > r.again && r.una >= r.scores.top
 	q.heard(now, to, func(seq) bool { return inOrder })
 	q.pass(now, to)

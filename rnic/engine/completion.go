@@ -3,7 +3,7 @@ package engine
 import "github.com/rdmashim/rdmashim/kshim/abi"
 
 // completionQueue holds completions until the caller fetches them. It grows to
-// what is there at once and then stays.
+// the most that are there at once and then stays.
 type completionQueue struct {
 	list []Completion
 	head int
@@ -49,13 +49,14 @@ func (q *QP) completeSend(w *sendWR) {
 	q.complete(c)
 }
 
-// HasCompletions reports whether Completions would have something besides what
-// it flushes.
+// HasCompletions reports whether Completions would have something besides
+// flushed requests.
 func (q *QP) HasCompletions() bool { return q.comps.head < len(q.comps.list) }
 
 // Completions moves completions into buf, in the order in which they came
 // about, and returns how many; call it again while it fills buf. In ERR it
-// flushes what was posted, send queue first, also what is posted later.
+// flushes the posted requests, send queue first, also those that are posted
+// later.
 func (q *QP) Completions(buf []Completion) int {
 	n := q.comps.pop(buf)
 	if q.state == abi.QPSErr {
@@ -93,8 +94,8 @@ func (q *QP) enterError() {
 	}
 }
 
-// flush completes what is outstanding in ERR: the send queue in order, signaled
-// or not, then the receives in order (IBA 10.3.1.7).
+// flush completes outstanding requests in ERR: the send queue in order,
+// signaled or not, then the receives in order (IBA 10.3.1.7).
 func (q *QP) flush(buf []Completion) int {
 	return flushQueues(buf, &q.sq, q.fail, q.cfg.Receives, &q.rsp.recv, &q.counters)
 }

@@ -14,7 +14,7 @@ import "math"
 // The first rounds double size (slow start) until there is a queue. Then each
 // adds a packet, and while there is no queue an eighth more, in the second such
 // round in a row a quarter, later a half: a busy host looks like a queue, and
-// what that cut is soon there again (TIMELY's hyperactive increase, Mittal et
+// size is soon back where that cut it (TIMELY's hyperactive increase, Mittal et
 // al., SIGCOMM 2015). A queue of more than allowance shrinks size in
 // proportion, once in two rounds, since the packets of the second left before;
 // a small size is allowed more, so that shares become equal. A loss shrinks it

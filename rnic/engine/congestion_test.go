@@ -103,8 +103,8 @@ func TestCongestionJudgesLosses(t *testing.T) {
 	require.Equal(t, 490_000, f.size)
 }
 
-// A round in which a host was late cuts, and what was cut is there again after
-// ten rounds without a queue.
+// A round in which a host was late cuts the size, which is back after ten
+// rounds without a queue.
 func TestCongestionGrowsAgain(t *testing.T) {
 	b := &bottleneck{rate: 1e9, base: 20 * Millisecond}
 	f := b.add()

@@ -35,7 +35,7 @@ type Counters struct {
 	DropNoReceive uint64 // datagrams without a receive
 	DropRequest   uint64 // messages of an unreliable connection that were refused
 	DropTooLong   uint64 // datagrams longer than the port's MTU, not sent
-	DropStaleAck  uint64 // responses to what is acknowledged already
+	DropStaleAck  uint64 // responses to PSNs that are acknowledged already
 	DropUnsentAck uint64 // responses to PSNs that were not sent
 	DropSyndrome  uint64 // responses with a reserved syndrome
 	DropReplay    uint64 // repeated READs and atomics that are not remembered

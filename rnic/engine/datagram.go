@@ -21,8 +21,8 @@ type DatagramConfig struct {
 
 // Datagrams is a queue pair of the service unreliable datagram (IBA 9.8.3). A
 // message is one packet, a request has completed when its packet is in a batch,
-// and what cannot be received is dropped and counted. It is driven as QP is,
-// with the same calls, of which HandleTimeout has nothing to do.
+// and a packet that cannot be received is dropped and counted. It is driven as
+// QP is, with the same calls, of which HandleTimeout has nothing to do.
 //
 // Of Attr only QKey and SQPSN count. Requests carry their destination
 // (SendWR.To).
@@ -107,8 +107,8 @@ func (q *Datagrams) Hurry() {}
 // Ping does nothing: there is no peer.
 func (q *Datagrams) Ping() bool { return false }
 
-// HasCompletions reports whether Completions would have something besides what
-// it flushes.
+// HasCompletions reports whether Completions would have something besides
+// flushed requests.
 func (q *Datagrams) HasCompletions() bool { return q.comps.head < len(q.comps.list) }
 
 // Completions is QP.Completions.
@@ -219,7 +219,7 @@ type Destination struct {
 }
 
 // Post takes over a work request, of which it copies the destination, too. The
-// errors are those of QP.Post. What is wrong with the request shows in its
+// errors are those of QP.Post. A fault of the request itself shows in its
 // completion. Next: Transmit, or Completions in ERR.
 func (q *Datagrams) Post(_ Time, wr *SendWR) error {
 	switch {

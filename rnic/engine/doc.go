@@ -42,14 +42,13 @@
 // reserved to others (wire.BTH.Selective), until a packet without it shows that
 // the peer goes back N. Between them a responder keeps requests that come
 // before an earlier one, and carries them out in order through the same checks
-// (selective_responder.go). Its NAK for a sequence error
-// carries a wire.Bitmap of them; the requester sends what is missing once a
-// round trip and nothing else (scoreboard.go, selective_requester.go). It keeps
-// answers to READs likewise, and asks again for the missing ones. While a
-// receive is missing, it goes back. A packet of a former connection with the
-// same queue pair numbers is told from one that came early only if its PSN lies
-// 4096 or more from the expected one: the time-wait state is to keep those
-// away.
+// (selective_responder.go). Its NAK for a sequence error carries a wire.Bitmap
+// of them; the requester sends the missing ones once a round trip and nothing
+// else (scoreboard.go, selective_requester.go). It keeps answers to READs
+// likewise, and asks again for the missing ones. While a receive is missing, it
+// goes back. A packet of a former connection with the same queue pair numbers
+// is told from one that came early only if its PSN lies 4096 or more from the
+// expected one: the time-wait state is to keep those away.
 //
 // # Private MTU
 //
@@ -57,14 +56,15 @@
 // (private_mtu.go): each message names its MTU in further reserved bits, and
 // one such packet must have passed before.
 //
-// Ping sends such a packet, too, to see whether the peer lives.
+// Ping sends a packet without effect as well, of no bytes, to see whether the
+// peer lives.
 //
 // # Unreliable connections
 //
 // Unreliable (IBA 9.8.2, unreliable.go) is a QP without its requester's and
 // responder's memory: the same send queue, packets and checks, but a request
-// completes when its last packet is in a batch, and what cannot be carried out
-// is dropped with the rest of its message.
+// completes when its last packet is in a batch, and a packet that cannot be
+// carried out is dropped with the rest of its message.
 //
 // # Datagrams
 //

@@ -15,7 +15,7 @@ func (n *network) modify(h *host, to abi.QPState) {
 	require.NoError(n.t, h.qp.Modify(n.now, to, &Attr{}, abi.QPMaskState))
 }
 
-// IBA 10.3.1.5: in SQD what is posted waits, the responder goes on, RTS
+// IBA 10.3.1.5: in SQD posted requests wait, the responder goes on, RTS
 // resumes.
 func TestDrainHoldsBack(t *testing.T) {
 	n := newPair(t, cfg{})
@@ -77,7 +77,8 @@ func TestDrainWaitsForReceiver(t *testing.T) {
 	require.EqualValues(t, 1, n.a.wcs[0].ID)
 }
 
-// The error state flushes what waited, and the end of a drain is not reported.
+// The error state flushes waiting requests, and the end of a drain is not
+// reported.
 func TestDrainThenError(t *testing.T) {
 	n := newPair(t, cfg{})
 	n.modify(n.a, abi.QPSSQD)

@@ -235,8 +235,7 @@ func TestStrayResponses(t *testing.T) {
 	requireSuccess(t, n.a.wcs, 1, 2, 3, 4, 5)
 }
 
-// IBA 9.9.2: an answer to the right PSN that is not what was asked for is
-// fatal.
+// IBA 9.9.2: an answer of the wrong kind or length to the right PSN is fatal.
 func TestBadResponses(t *testing.T) {
 	for name, c := range map[string]struct {
 		op  wire.Opcode

@@ -103,7 +103,7 @@ func (f *fuzzed) key() uint32 {
 	return uint32(f.near(uint64(f.mr.Key())))
 }
 
-// packet is any packet that Parse could have made, mostly near to what fits.
+// packet is any packet that Parse could have made, mostly nearly a valid one.
 func (f *fuzzed) packet() *wire.Packet {
 	p := &wire.Packet{}
 	p.Opcode = wire.Opcode(f.byte() % 0x20)
@@ -213,8 +213,8 @@ func (f *fuzzed) step() {
 	f.checkScores()
 }
 
-// checkScores: idle is the cost of what is not in flight, and nothing beyond
-// the span has a state.
+// checkScores: idle is the cost of the packets that are not in flight, and
+// nothing beyond the span has a state.
 func (f *fuzzed) checkScores() {
 	q := f.qp
 	x := &q.req.scores

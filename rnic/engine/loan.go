@@ -11,7 +11,7 @@ const leastLoan = 2048
 
 // SetLease lets the queue pair lend payloads of requests under a lease, to be
 // read where programs have them, which may not change them before their
-// completion. The caller ends the lease, and waits until nobody reads them,
+// completion. The caller ends the lease, and waits until no peer reads them,
 // before it fetches completions in ERR, and after a move to RESET. Nil says
 // that payloads are copied.
 func (q *QP) SetLease(l *wire.Lease) { q.lease = l }

@@ -68,7 +68,8 @@ func TestLocalOperations(t *testing.T) {
 	}
 }
 
-// TestLocalOperationsFail: with their status, and what follows is flushed.
+// TestLocalOperationsFail: each fails with its status, and later requests are
+// flushed.
 func TestLocalOperationsFail(t *testing.T) {
 	for _, x := range []struct {
 		wr     SendWR

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Attr are a queue pair's attributes: what of struct ib_qp_attr concerns the
-// protocol. The mask of Modify says which count.
+// Attr are a queue pair's attributes: the part of struct ib_qp_attr that
+// concerns the protocol. The mask of Modify says which count.
 type Attr struct {
-	Access          abi.AccessFlags // ACCESS_FLAGS: what the peer may do
+	Access          abi.AccessFlags // ACCESS_FLAGS: operations that the peer may request
 	Peer            netip.AddrPort  // AV: where packets go and must come from
 	DestQPN         wire.QPN        // DEST_QPN
 	PathMTU         abi.MTU         // PATH_MTU
@@ -156,7 +156,7 @@ func take[T any](dst *T, v T, named abi.QPAttrMask) {
 	}
 }
 
-// check looks at the attributes' ranges, and at what a state cannot do without.
+// check looks at the attributes' ranges, and at those that a state needs.
 func (a *Attr) check(to abi.QPState) error {
 	ready := to == abi.QPSRTR || to == abi.QPSRTS || to == abi.QPSSQD
 	switch {
@@ -206,7 +206,8 @@ func (q *QP) checkResize(mask abi.QPAttrMask) error {
 	return nil
 }
 
-// resize applies what SQD may change of the resources for READs and atomics.
+// resize applies the changes of resources for READs and atomics that SQD
+// allows.
 func (q *QP) resize(mask abi.QPAttrMask) {
 	if mask&abi.QPMaskMaxQPRdAtomic != 0 {
 		q.req.asked.reset(int(q.attr.MaxRdAtomic))

@@ -109,8 +109,8 @@ func TestAttrFollowsMask(t *testing.T) {
 	require.EqualValues(t, 0, n.b.qp.Attr().RQPSN)
 }
 
-// IBA 10.3.1.7: a move to ERR flushes everything in order, what is posted then
-// too; a message that is half there flushes its receive.
+// IBA 10.3.1.7: a move to ERR flushes everything in order, later requests too;
+// a message that is half there flushes its receive.
 func TestModifyToErrorFlushes(t *testing.T) {
 	n := newPair(t, cfg{mtu: abi.MTU256, edit: func(_ int, c *Config) { c.SigAll = false }})
 	for i := range 3 {

@@ -79,7 +79,7 @@ type network struct {
 	a, b  *host
 	batch *Batch
 	fly   []flight
-	// filter decides what becomes of a packet: how many copies arrive, how much
+	// filter decides the fate of a packet: how many copies arrive, how much
 	// later than usual, and by setting it whether they have FECN.
 	filter func(from *host, p *wire.Packet) (copies int, delay Time)
 	trace  bool

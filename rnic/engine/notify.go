@@ -6,9 +6,9 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 // those of a round trip as one.
 const noticeGap = 50 * Microsecond
 
-// notification is what a queue pair has to tell its peer of the queues that the
-// peer's packets met (explicit congestion notification, RFC 3168; RoCEv2's form
-// of it, IBA A17.9.3).
+// notification holds the news that a queue pair has for its peer of queues that
+// the peer's packets met (explicit congestion notification, RFC 3168; RoCEv2's
+// form of it, IBA A17.9.3).
 //
 //	a request with FECN    → BECN in the next answer, if the peer is a soft
 //	                         device, else a CNP
@@ -23,7 +23,7 @@ type notification struct {
 	after Time // before then no CNP leaves
 }
 
-// noteMarks takes over what a packet of the peer says of queues.
+// noteMarks takes over the marks of queues that a packet of the peer carries.
 func (q *QP) noteMarks(now Time, p *wire.Packet) {
 	switch {
 	case p.FECN && p.Opcode.IsRequest():

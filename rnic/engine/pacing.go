@@ -1,9 +1,9 @@
 package engine
 
 // Pacing lets the packets of a path leave at the pace at which they can arrive,
-// not all at once that the window lets go: on a long path that is many times
-// what a queue on the way holds. They leave in runs of about pacingRun, which
-// GSO can send as one and which most queues hold.
+// not a whole window at once: on a long path a window is many times as long as
+// a queue on the way. They leave in runs of about pacingRun, which GSO can send
+// as one and which most queues hold.
 const (
 	// pacedFrom is the round trip, without a queue, from which a path is paced.
 	// On a shorter one answers come as often as a timer would.
@@ -25,9 +25,9 @@ func (x *path) takes(n int) Duration {
 	return Duration(float64(n) * float64(x.srtt) / (float64(x.size) * more))
 }
 
-// spend notes that n bytes leave. What a path did not use is lost, but for a
-// run; and what left too early, repeats that do not wait, is forgotten after a
-// round trip.
+// spend notes that n bytes leave. Unused time is lost, but for a run. Bytes
+// that left too early, of repeats that do not wait, are forgotten after a round
+// trip.
 func (x *path) spend(now Time, n int) {
 	if x.base >= pacedFrom {
 		u := max(x.paced.until, now-Time(pacingRun)) + Time(x.takes(n))

@@ -21,7 +21,7 @@ func NewPaths(limit int) *Paths { return &Paths{limit: limit, of: map[netip.Addr
 // Len is the number of peers that queue pairs are connected to.
 func (p *Paths) Len() int { return len(p.of) }
 
-// path is what the queue pairs share that are connected to one address: the
+// path is shared by the queue pairs that are connected to one address: the
 // bytes in flight, and how many may be. They pass the same queues and end in
 // one socket's buffer, so a window for each queue pair overflows these when
 // there are many.
@@ -73,7 +73,7 @@ func (q *QP) attach() {
 	q.path.serves(q.path.active)
 }
 
-// detach takes the queue pair, and what it has in flight, off its path.
+// detach takes the queue pair, and its bytes in flight, off its path.
 func (q *QP) detach() {
 	if q.path == nil {
 		return
@@ -83,7 +83,7 @@ func (q *QP) detach() {
 	q.path = nil
 }
 
-// account tells the path what the queue pair has in flight. It follows each
+// account tells the path how much the queue pair has in flight. It follows each
 // change that other queue pairs may see.
 func (q *QP) account() {
 	if q.path == nil {
@@ -111,8 +111,8 @@ func (q *QP) charge(n int) {
 	q.charged = n
 }
 
-// room is what the queue pair may have in flight now, as far as its path is
-// concerned.
+// room is the cost that the queue pair may have in flight now, as far as its
+// path is concerned.
 func (q *QP) room() int {
 	if q.path == nil {
 		return math.MaxInt
@@ -132,7 +132,7 @@ func (q *QP) share() int {
 	return q.pathLimit() / active
 }
 
-// pathLimit is what all queue pairs of the path may have in flight.
+// pathLimit is the cost that all queue pairs of the path may have in flight.
 func (q *QP) pathLimit() int {
 	if l := q.cfg.Paths.limit; l > 0 {
 		return min(q.stretched(l), q.path.size)
@@ -206,8 +206,9 @@ func (q *QP) heard(now Time, to seq, there func(seq) bool) Duration {
 	return rtt
 }
 
-// heardEarly is heard for what arrived before una. What una waits for keeps the
-// timer from being measured: it may follow this.
+// heardEarly is heard for packets that arrived before una. While una is
+// missing, the timer measures nothing by itself, so it may follow this round
+// trip.
 func (q *QP) heardEarly(now Time, to seq, there func(seq) bool) {
 	if rtt := q.heard(now, to, there); rtt != 0 && q.req.timer.srtt != 0 {
 		q.req.timer.measure(rtt)

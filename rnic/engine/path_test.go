@@ -82,8 +82,8 @@ func TestPathIsShared(t *testing.T) {
 	}
 }
 
-// When the share falls below what is in flight, and none of that asks for an
-// ACK, one packet more does.
+// When the share falls below the cost in flight, of which no packet asks for an
+// ACK, one packet more leaves that does.
 func TestPathAsksBeforeItWaits(t *testing.T) {
 	p, ns := newPaths(t, 2)
 	n, x := ns[0], p.of[ns[0].a.qp.peer]

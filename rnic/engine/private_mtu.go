@@ -11,11 +11,11 @@ import "github.com/rdmashim/rdmashim/rnic/wire"
 //   - A requester that has a message for them first tries one such packet, a
 //     WRITE without effect (as Ping's). An answer that says Proven shows that
 //     the path carries it. Until then, and where none comes, messages are cut
-//     at the path MTU. What one queue pair has proven holds for all to that
-//     address.
+//     at the path MTU. An MTU that one queue pair has proven holds for all to
+//     that address.
 //
 // The answers to a READ have the MTU that its request names. So the way back is
-// taken to carry what the way there does.
+// taken to carry packets as long as the way there does.
 type private struct {
 	own    wire.PrivateMTU // the longest packets that this side takes and sends; 0: none
 	came   wire.PrivateMTU // the longest that came
@@ -28,8 +28,8 @@ type private struct {
 	tried  Time            // the last
 }
 
-// newPrivate offers what a path of so many bytes carries, if that is more than
-// the path MTU.
+// newPrivate offers the private MTU that a path with room for so many bytes
+// carries, if that is more than the path MTU.
 func newPrivate(room, mtu int) private {
 	if m := wire.FitPrivateMTU(room); m.Bytes() > mtu {
 		return private{own: m}
@@ -37,7 +37,7 @@ func newPrivate(room, mtu int) private {
 	return private{}
 }
 
-// tell is what answers say.
+// tell returns the private MTU that answers name, and whether they say Proven.
 func (m *private) tell() (wire.PrivateMTU, bool) {
 	if m.came != 0 {
 		return m.came, true
@@ -64,7 +64,7 @@ func (q *QP) notePrivate(p *wire.Packet) {
 	}
 }
 
-// hearPrivate takes note of what an answer says.
+// hearPrivate notes the private MTU that an answer names.
 func (q *QP) hearPrivate(p *wire.Packet) {
 	m := &q.private
 	switch {

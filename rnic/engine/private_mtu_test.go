@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// jumboRoom is what a path with Ethernet's jumbo frames carries, and jumbo the
+// jumboRoom is the UDP payload of Ethernet's jumbo frames, and jumbo the
 // private MTU that fits.
 const jumboRoom, jumbo = 9000 - 28, 8936
 
@@ -135,7 +135,8 @@ func TestPrivateMTUWithOthers(t *testing.T) {
 	}
 }
 
-// What one queue pair has shown counts for the others on its path.
+// A private MTU that one queue pair has proven counts for the others on its
+// path.
 func TestPrivateMTUIsShared(t *testing.T) {
 	p := NewPaths(0)
 	first := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)
@@ -220,7 +221,7 @@ func TestPrivateMTUIsChecked(t *testing.T) {
 }
 
 // On a path that becomes narrower a queue pair gives up, and the next one on it
-// finds what passes now.
+// finds the MTU that passes now.
 func TestPrivateMTUThatPassesNoMore(t *testing.T) {
 	p := NewPaths(0)
 	n := newPrivatePair(t, jumboRoom, jumboRoom, 2, p)

@@ -14,7 +14,7 @@ import (
 
 // Random requests in both directions over a network that loses, doubles and
 // delays: everything completes once, in order, with its effect. The broad soak
-// is rnic/link/sim's; this one finds a mistake without leaving the package.
+// is tests/soak; this one finds a mistake without leaving the package.
 func TestRandomFaults(t *testing.T) {
 	seeds := 150
 	if testing.Short() {
@@ -92,8 +92,8 @@ func (n *network) recvLate(m [2]*model) {
 	}
 }
 
-// The region: [0, 256 Ki) sources, then receives, then what the peer writes and
-// reads, then READ results, then atomic results and the atomic word.
+// The region: [0, 256 Ki) sources, then receives, then the area that the peer
+// writes and reads, then READ results, then atomic results and the atomic word.
 const (
 	recvArea   = 256 << 10
 	recvSlot   = 4 << 10

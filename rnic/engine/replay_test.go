@@ -127,7 +127,8 @@ func TestReplayResources(t *testing.T) {
 		}
 		require.Len(t, n.answer(r), want, i)
 	}
-	// One that is being answered for the second time makes room for a new one.
+	// A READ that is being answered for the second time makes room for a new
+	// one.
 	n.b.qp.Receive(n.now, n.a.addr.Addr(), reads[3])
 	require.Len(t, n.answer(n.req(wire.RCReadRequest, 0, 0, dmalen(10))), 1)
 	require.Zero(t, n.b.qp.rsp.replay.left)

@@ -74,9 +74,9 @@ func (q *QP) replyAtomic(b *Batch, r *replay) {
 
 // failReply ends the queue pair because the region of a READ is gone while it
 // is being answered. If the READ had its answer before, the program had reason
-// to take the region away, and what repeats it is most likely late: a requester
-// that has the answer takes no notice of the NAK, and one that lost it learns
-// why it will not get it. Neither ends this side.
+// to take the region away, and the request that repeats it is most likely late:
+// a requester that has the answer takes no notice of the NAK, and a requester
+// that lost it learns why it will not get it. Neither ends this side.
 func (q *QP) failReply(b *Batch, r *replay) {
 	if r.answered {
 		q.counters.DropReplay++
@@ -231,7 +231,7 @@ func (u *replayQueue) behind(s, next seq) seq {
 // duplicate handles a request from before the expected PSN, whose effect took
 // place already: SENDs and WRITEs are acknowledged again, READs are done again,
 // atomics answered from memory. Repeated answers leave in the order of their
-// PSNs, before what was being answered (IBA 9.7.5.1.3, C9-110).
+// PSNs, before the answer under way (IBA 9.7.5.1.3, C9-110).
 //
 // The ACK reaches up to the next READ or atomic only: that one's answer may
 // have been lost too, and an ACK with its PSN would pass for it.

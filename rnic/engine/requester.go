@@ -52,8 +52,8 @@ type requester struct {
 // Transmit writes packets that may leave now into b, behind what is there. More
 // reports that b was filled, so there may be more. An ACK whose time has not
 // come leaves with requests only (HoldsAck), before them: the peer is to see
-// its messages completed before it sees what answers them. Next: NextTimeout,
-// and Completions when State turned to ERR.
+// its messages completed before it sees requests that answer them. Next:
+// NextTimeout, and Completions when State turned to ERR.
 func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	// Answers and requests share the batch, so that neither starves the other.
 	due := now >= q.rsp.ackBy
@@ -158,8 +158,8 @@ func (q *QP) failLocal() {
 	}
 }
 
-// inFlight is the cost of what was sent and is not acknowledged, counting READs
-// by their responses.
+// inFlight is the cost of packets that were sent and are not acknowledged,
+// counting READs by their responses.
 func (q *QP) inFlight() int {
 	if q.req.una == q.req.nxt {
 		return 0
@@ -245,10 +245,10 @@ func (q *QP) writeData(now Time, b *Batch, w *sendWR, off uint64, n int) bool {
 }
 
 // askAfter is the cost of packets after which one in the middle of a message
-// asks for an ACK: a quarter of the window, or what goes in a millisecond, so
-// that the window moves smoothly and what it lets go fits a small queue. The
-// first flight asks with its last packet only: a message of 64 KiB needs no
-// other ACK.
+// asks for an ACK: a quarter of the window, or the part of it that leaves in a
+// millisecond, so that the window moves smoothly and the packets it lets go fit
+// a small queue. The first flight asks with its last packet only: a message of
+// 64 KiB needs no other ACK.
 func (q *QP) askAfter() int {
 	w := min(q.req.win.size, q.share())
 	if q.req.timer.srtt == 0 && q.req.again == 0 {
@@ -270,7 +270,7 @@ func position(first, last bool) wire.Position {
 	return wire.Middle
 }
 
-// startRequest fills what all requests have in common into the packet to be
+// startRequest fills the fields that all requests have into the packet to be
 // written; its PSN is nxt.
 func (q *QP) startRequest(o wire.Operation, pos wire.Position, x wire.Suffix) {
 	op, _ := wire.FindOpcode(q.service, o, pos, x)

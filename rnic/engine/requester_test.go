@@ -383,7 +383,7 @@ func TestNAKAfterTimeout(t *testing.T) {
 }
 
 // No more READs and atomics are outstanding than max_rd_atomic, and they need
-// not stop what follows them.
+// not stop the requests behind them.
 func TestMaxRdAtomic(t *testing.T) {
 	for _, limit := range []uint8{1, 3} {
 		n := newPair(t, cfg{mtu: abi.MTU256, attr: func(_ int, a *Attr) { a.MaxRdAtomic = limit }})

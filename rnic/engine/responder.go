@@ -139,8 +139,8 @@ func (q *QP) expect(n seq) {
 	q.rsp.nak.pending = false // one for an earlier gap came too late
 }
 
-// refuse answers the request at next with a NAK. Other than for RNR that ends
-// the queue pair (IBA 9.9.3, table 58).
+// refuse answers the request at next with a NAK. A NAK other than RNR ends the
+// queue pair (IBA 9.9.3, table 58).
 func (q *QP) refuse(e refusal) {
 	q.rsp.refused = true
 	q.rsp.nak = nak{pending: true, fatal: !e.syndrome.IsRNR(), at: q.rsp.next, syndrome: e.syndrome}
@@ -160,9 +160,9 @@ func (q *QP) isItsPeer() bool {
 	return q.attr.DestQPN == q.cfg.QPN && netip.AddrPortFrom(q.peer, q.attr.Peer.Port()) == self
 }
 
-// hearOwnNAK tells the requester of a queue pair that is connected to itself
-// what its responder refused: the NAK on the wire finds it in ERR, and its
-// request flushed with no completion that says why.
+// hearOwnNAK tells the requester of a queue pair that is connected to itself of
+// its responder's refusal: the NAK on the wire finds it in ERR, and its request
+// flushed with no completion that says why.
 func (q *QP) hearOwnNAK(now Time) {
 	s := q.req.una.near(q.rsp.nak.at.psn())
 	if s >= q.req.una && s < q.req.sent {

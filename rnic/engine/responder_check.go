@@ -6,9 +6,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// refusal is why a request is not carried out: what goes to the requester, and
-// the status of the receive that the request holds, if it holds one. The zero
-// value refuses nothing.
+// refusal is why a request is not carried out: the syndrome for the requester,
+// and the status of the receive that the request holds, if it holds one. The
+// zero value refuses nothing.
 type refusal struct {
 	syndrome wire.Syndrome
 	status   abi.WCStatus

@@ -184,9 +184,9 @@ const pressure = 256 << 10
 const overdue Time = -1
 
 // scheduleAck decides how long the ACK may wait that p may have called for. It
-// may wait for a packet to ride with, or for the application to be woken,
+// may wait to be piggybacked on a packet, or for the application to be woken,
 // unless the requester cannot go on without it: it asks in the middle of a
-// message, or repeats what it did not hear about, or has sent a lot.
+// message, or repeats a request, or has sent a lot.
 func (q *QP) scheduleAck(now Time, p *wire.Packet, duplicate bool) {
 	r := &q.rsp
 	if !r.ack {
@@ -206,7 +206,7 @@ func (q *QP) ackSent() {
 	r.ack, r.ackBy, r.unacked = false, 0, 0
 }
 
-// HoldsAck reports that an ACK waits for another packet to ride with, for its
+// HoldsAck reports that an ACK waits for a packet that piggybacks it, for its
 // time (NextTimeout), or for Hurry.
 func (q *QP) HoldsAck() bool { return q.rsp.ack }
 

@@ -52,8 +52,8 @@ const (
 	nakOp     = wire.Syndrome(0x63)
 )
 
-// IBA 9.7.4.1: every way to refuse a request, with the NAK and what becomes of
-// the receive that is posted (its status; 0 with flushed false: untouched).
+// IBA 9.7.4.1: every way to refuse a request, with the NAK and the status of
+// the receive that is posted (0 with flushed false: untouched).
 func TestRefusals(t *testing.T) {
 	type packets []*wire.Packet
 	without := func(f abi.AccessFlags) func(int, *Attr) {
@@ -269,7 +269,7 @@ func TestSequenceNAKOncePerGap(t *testing.T) {
 }
 
 // IBA 9.7.5.2.8: without a receive the answer is RNR with the queue pair's
-// timer, and what follows waits.
+// timer, and the packets behind it wait.
 func TestReceiverNotReady(t *testing.T) {
 	for _, op := range []wire.Opcode{wire.RCSendOnly, wire.RCSendOnlyImm, wire.RCWriteOnlyImm, wire.RCSendFirst} {
 		n := newPair(t, cfg{mtu: abi.MTU256, attr: func(_ int, a *Attr) { a.MinRNRTimer = 17 }})
@@ -295,7 +295,8 @@ func TestReceiverNotReady(t *testing.T) {
 	}
 }
 
-// IBA 9.7.5.1.2: one ACK for what came together; none where none was asked for.
+// IBA 9.7.5.1.2: one ACK for requests that came together; none where none was
+// asked for.
 func TestCoalescedAck(t *testing.T) {
 	n := newPair(t, cfg{})
 	var ps []*wire.Packet
@@ -309,7 +310,7 @@ func TestCoalescedAck(t *testing.T) {
 	p := n.req(wire.RCWriteOnly, 0, 8)
 	p.AckReq = false
 	require.Empty(t, n.answer(p))
-	// A READ response acknowledges what is before it.
+	// A READ response acknowledges the requests before it.
 	out = n.answer(n.req(wire.RCWriteOnly, 0, 8), n.req(wire.RCReadRequest, 1, 0, dmalen(8)))
 	require.Equal(t, []wire.Opcode{wire.RCReadResponseOnly}, opcodes(out))
 	out = n.answer(n.req(wire.RCWriteOnly, 0, 8), n.req(wire.RCFetchAdd, 1, 0))

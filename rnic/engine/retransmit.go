@@ -11,8 +11,8 @@ func (q *QP) goBack(now Time, timeout bool) {
 	r := &q.req
 	q.counters.Retries++
 	if timeout {
-		// Where a device spoils what it cuts, at most the first packet of the
-		// repeated run has arrived.
+		// Where a device damages segments that it cuts, at most the first
+		// packet of the repeated run has arrived.
 		if r.una <= r.lapsedAt+1 {
 			r.alone = r.sent
 		}
@@ -85,7 +85,7 @@ const harmless = 4
 
 // probeOldest has the oldest packet sent again, asking for an ACK, as RACK's
 // tail loss probe does (RFC 8985 section 7): long before the timeout, the
-// answer tells what the peer misses. A peer that misses nothing only
+// answer tells which packets the peer misses. A peer that misses nothing only
 // acknowledges once more. A READ is probed once, since its answer is data.
 func (q *QP) probeOldest(now Time) {
 	r := &q.req
@@ -101,10 +101,10 @@ func (q *QP) probeOldest(now Time) {
 	r.oldest, r.probed, r.probedTo, r.probedAt = true, r.una, r.nxt, now
 }
 
-// probeAnswered notes an ACK of s. If it is a probe's, and no more than the
-// probe, then what left before the probe and behind it was lost. An ACK that
-// comes too soon may be to an earlier copy; the second in a row is not: a peer
-// that delays ACKs has made the round trip look long.
+// probeAnswered notes an ACK of s. If it acknowledges a probe and no more, then
+// the packets that left before the probe, with PSNs behind it, were lost. An
+// ACK that comes too soon may be to an earlier copy; the second in a row is
+// not: a peer that delays ACKs has made the round trip look long.
 func (q *QP) probeAnswered(now Time, s seq) {
 	r := &q.req
 	if s != r.probed || s+1 >= r.probedTo {
@@ -117,8 +117,8 @@ func (q *QP) probeAnswered(now Time, s seq) {
 	}
 }
 
-// answersProbe reports whether what comes now comes as soon after the last
-// probe as its answer would, and not sooner: then it is one to an earlier copy.
+// answersProbe reports whether an answer that comes now may be the last
+// probe's, by the time since: a sooner one is an earlier copy's.
 func (q *QP) answersProbe(now Time) bool {
 	t, after := &q.req.timer, Duration(now-q.req.probedAt)
 	return after >= t.least-t.least/4 && after <= 2*t.srtt+4*t.variance

@@ -1,8 +1,8 @@
 package engine
 
-// scoreboard is what a requester knows of packets behind una, as RFC 6675's. at
-// holds a state for each PSN of [una, una+len(at)), at its number modulo
-// len(at), a power of two:
+// scoreboard holds a requester's knowledge of packets behind una, as RFC
+// 6675's. at holds a state for each PSN of [una, una+len(at)), at its number
+// modulo len(at), a power of two:
 //
 //	unknown  it was sent once, and nothing speaks of a loss
 //	arrived  the peer has it, or its answer is kept here
@@ -16,7 +16,7 @@ type scoreboard struct {
 	top, hi  seq
 	executed seq // the peer carried out all before it
 	idle     int
-	scan     bool // Transmit is to look for what is missing
+	scan     bool // Transmit is to look for missing packets
 
 	// A round begins with a loss, at una = start, and ends after a round trip;
 	// 0: none is going on.
@@ -61,7 +61,7 @@ func (q *QP) mark(w *sendWR, s seq, to Time) {
 	x.hi = max(x.hi, s+1)
 }
 
-// scoring makes the scoreboard, and returns the end of what it may tell of.
+// scoring makes the scoreboard, and returns the end of the PSNs it may tell of.
 func (q *QP) scoring() seq {
 	end := min(q.req.nxt, q.req.una+q.reach())
 	q.req.scores.fit(q.req.una, end)

@@ -6,7 +6,7 @@ import (
 )
 
 // learn takes over the bitmap of a NAK for s: the peer carried out all before
-// s, and lacks s and what has no bit before the last bit.
+// s, and lacks s and the packets without a bit before the last bit.
 func (q *QP) learn(now Time, s seq, bitmap wire.Bitmap) {
 	r := &q.req
 	x := &r.scores
@@ -98,8 +98,7 @@ func (q *QP) suspectAnswer() bool {
 	return true
 }
 
-// noteLoss has Transmit repair what is missing. Found packets were not known to
-// be.
+// noteLoss has Transmit repair missing packets, found of which are newly known.
 func (q *QP) noteLoss(now Time, found int) {
 	r := &q.req
 	x := &r.scores
@@ -203,7 +202,7 @@ func (q *QP) reaches(end seq) bool {
 	return q.req.una >= q.req.scores.top || end <= q.req.una+q.reach()
 }
 
-// transmitRepairs sends again what is missing, the oldest first, as far as the
+// transmitRepairs sends missing packets again, the oldest first, as far as the
 // window has room.
 func (q *QP) transmitRepairs(now Time, b *Batch) {
 	r := &q.req
@@ -258,9 +257,9 @@ func (q *QP) loseRepeats(now Time) {
 	}
 }
 
-// repair sends the packet s again, or asks again for the answer s and what is
-// missing of that answer behind it. Nxt and cur are the requester's. It returns
-// the PSN behind, and false if that must wait: the oldest packet never does.
+// repair sends the packet s again, or asks again for the answer s and the
+// missing packets behind it. nxt and cur are the requester's. It returns the
+// PSN behind, and false if that must wait: the oldest packet never does.
 func (q *QP) repair(now Time, b *Batch, s, nxt seq, cur uint64) (end seq, ok bool) {
 	r := &q.req
 	x := &r.scores
@@ -300,8 +299,8 @@ func (q *QP) repair(now Time, b *Batch, s, nxt seq, cur uint64) (end seq, ok boo
 	return end, true
 }
 
-// noteStuck notes that una is repaired. Where a device spoils what it cuts, at
-// most the first packet of a repaired run arrives.
+// noteStuck notes that una is repaired. Where a device damages segments that it
+// cuts, at most the first packet of a repaired run arrives.
 func (q *QP) noteStuck() {
 	r := &q.req
 	x := &r.scores

@@ -6,8 +6,8 @@ import (
 )
 
 // stashRequest keeps a request from beyond next, if its requester repeats
-// selectively. It reports whether the requester may be told. One that waits for
-// a receive goes back anyway.
+// selectively. It reports whether the requester may be told. A requester that
+// waits for a receive goes back anyway.
 func (q *QP) stashRequest(now Time, s seq, p *wire.Packet) bool {
 	r := &q.rsp
 	if q.cfg.Stash == nil || !p.Selective || len(p.Payload) > q.takes() || r.refused && r.nak.syndrome.IsRNR() {
@@ -115,8 +115,9 @@ func (u *repeats) add(r *replay, from, stop seq) bool {
 	return true
 }
 
-// replyMissing adds one packet of an answer that was sent before. A READ whose
-// region is gone, or that newer ones pushed out, is not answered again.
+// replyMissing adds one packet of an answer that was sent before. A READ that
+// newer ones pushed out is not answered again. One whose region is gone is
+// refused, if its whole answer was sent before.
 func (q *QP) replyMissing(b *Batch) {
 	u := &q.rsp.replay.repeats
 	x := &u.list[0]
@@ -150,12 +151,12 @@ func (q *QP) replyMissing(b *Batch) {
 // span is the most PSNs beyond the first that is missing that are looked at.
 const span = 4096
 
-// Bounds of what is kept. While a packet is missing, a requester sends a window
-// each round trip, for two or more of these. A queue pair keeps fewer than
-// reach packets, of stashBytes, a device stashBlocks, 32 MiB. Of those, a
+// Bounds of the packets kept. While a packet is missing, a requester sends a
+// window each round trip, for two or more of these. A queue pair keeps fewer
+// than reach packets, of stashBytes, a device stashBlocks, 32 MiB. Of those, a
 // peer's address gets no more than it leaves free (dynamic thresholds,
-// Choudhury and Hahne 1998): one that spoils its packets takes a half, and
-// others find room.
+// Choudhury and Hahne 1998): an address whose packets are damaged takes a half,
+// and others find room.
 const (
 	stashBytes  = 4 << 20
 	stashBlocks = 8192
@@ -203,7 +204,7 @@ type kept struct {
 	of   *path  // that it came by, or nil
 }
 
-// blocks is what a packet takes.
+// blocks is how many blocks a packet takes.
 func blocks(room []byte) int { return max(1, (len(room)+stashBlock-1)/stashBlock) }
 
 // get makes a packet of p's bytes.
@@ -329,7 +330,7 @@ func (t *stash) clear() {
 	t.low = 0
 }
 
-// dropStashes forgets what the queue pair kept.
+// dropStashes forgets the packets that the queue pair kept.
 func (q *QP) dropStashes() {
 	q.rsp.stash.clear()
 	q.req.stash.clear()

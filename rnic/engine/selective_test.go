@@ -101,7 +101,7 @@ func TestRepeats(t *testing.T) {
 }
 
 // Packets whose repeats are lost, too, leave the flight: a window that has
-// shrunk below what was in flight repairs them by the window, not one a round
+// shrunk below the cost in flight repairs them by the window, not one a round
 // trip.
 func TestLostRepeatsLeaveRoom(t *testing.T) {
 	for _, op := range []string{"WRITE", "READ"} {

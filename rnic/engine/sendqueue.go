@@ -115,9 +115,9 @@ func (s *sendQueue) len() int { return int(s.tail - s.head) }
 func (s *sendQueue) at(i uint64) *sendWR { return &s.ring[i%uint64(len(s.ring))] }
 
 // Post takes over a work request. EINVAL in RESET, INIT and RTR; ENOMEM when
-// SendDepth work requests are outstanding. What is wrong with the request
-// itself shows in its completion. In ERR it is flushed, in SQD it waits for
-// RTS. Next: Transmit, or Completions in ERR.
+// SendDepth work requests are outstanding. A fault of the request itself shows
+// in its completion. In ERR it is flushed, in SQD it waits for RTS. Next:
+// Transmit, or Completions in ERR.
 func (q *QP) Post(now Time, wr *SendWR) error {
 	switch {
 	case !q.sends() && q.state != abi.QPSErr:
@@ -149,8 +149,8 @@ func (q *QP) Post(now Time, wr *SendWR) error {
 	return nil
 }
 
-// take copies the request's data description and checks what can be checked
-// without looking at memory.
+// take copies the request's data description and checks it as far as that needs
+// no look at memory.
 func (w *sendWR) take(wr *SendWR) abi.WCStatus {
 	if wr.Err != nil || w.kind == &unknownKind {
 		return abi.WCLocQPOpErr

@@ -6,7 +6,7 @@ import "github.com/rdmashim/rdmashim/kshim/abi"
 // later time is.
 type timer struct {
 	retransmit Time // when to go back without having heard anything
-	probe      Time // when to send the oldest packet again, to be told what is missing
+	probe      Time // when to send the oldest packet again, to be told which are missing
 	giveUp     Time // when the peer is believed to be gone
 	paced      Time // when the path lets more go
 	receiver   Time // end of the wait that an RNR NAK asked for
@@ -48,9 +48,9 @@ func (t *timer) again(s, end seq) {
 }
 
 // believable is how many answers to repeated packets in a row are taken to be
-// to the last copies: enough for a path that loses one packet in five, and a
-// limit to what is repeated for nothing on a path that has become just so much
-// longer that the answers to first copies look like that.
+// to the last copies: enough for a path that loses one packet in five. It
+// limits the needless repeats on a path that has become just so much longer
+// that the answers to first copies look like that.
 const believable = 8
 
 // acknowledged ends the measurement when una has passed the sampled packet (RFC
@@ -134,8 +134,8 @@ func (q *QP) maxTimeout() Duration {
 	return q.cfg.Tuning.MaxRTO
 }
 
-// expected is when an answer is there at the latest, as far as is known of the
-// round trip rtt. When nothing is, d is InitialRTO.
+// expected is the time d by which an answer is there, from the round trip rtt
+// as far as it is known. When nothing is known, d is InitialRTO.
 func (q *QP) expected() (d, rtt Duration, known bool) {
 	t := &q.req.timer
 	switch {

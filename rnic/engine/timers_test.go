@@ -144,8 +144,8 @@ func TestKarnBehindTheRepeated(t *testing.T) {
 	n.run(0)
 }
 
-// Timeouts in a row reduce the window once: no answer to what left after the
-// first can be there yet.
+// Timeouts in a row reduce the window once: no answer to packets that left
+// after the first can be there yet.
 func TestWindowShrinksOncePerRoundTrip(t *testing.T) {
 	n := newPair(t, cfg{})
 	q := n.a.qp

@@ -18,7 +18,8 @@ import (
 //
 // A packet whose PSN lies before the expected one was doubled or overtaken on
 // its way, which InfiniBand's fabrics do not do and IP networks do. It is
-// dropped, so that what arrives is a subsequence of what was sent, in order.
+// dropped, so that the messages received are a subsequence of those sent, in
+// order.
 type Unreliable struct {
 	QP
 	dropping bool // the rest of the present message

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// unreliablePair is two connected queue pairs and what lies between them.
+// unreliablePair is two connected queue pairs and the packets between them.
 type unreliablePair struct {
 	t      testing.TB
 	a, b   *host
@@ -113,8 +113,9 @@ func TestUnreliable(t *testing.T) {
 	}
 }
 
-// TestUnreliableDrops: what cannot be received is dropped whole without a word,
-// and the next message comes; its receive is the one that was taken.
+// TestUnreliableDrops: a message that cannot be received is dropped whole
+// without a word, and the next one comes; its receive is the one that was
+// taken.
 func TestUnreliableDrops(t *testing.T) {
 	long := func(p *unreliablePair) *SendWR { return &SendWR{Opcode: abi.WRSend, SGE: p.a.sge(0, 700)} }
 	write := func(p *unreliablePair) *SendWR {

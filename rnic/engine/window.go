@@ -29,7 +29,8 @@ func (w *window) grow(most int, n uint64) {
 // flight as a short one.
 const longStep = 2 * Millisecond
 
-// stretched is what may be in flight on the path where n may on a short one.
+// stretched is the cost that may be in flight on the path where n may on a
+// short one.
 func (q *QP) stretched(n int) int {
 	rtt := q.req.timer.least
 	if q.path != nil && q.path.base != 0 {
@@ -86,7 +87,8 @@ type Tuning struct {
 	// MaxWindow bounds the bytes in flight, which a buffer must hold when its
 	// reader is late: 1 MiB. On a path that takes longer, more of them are
 	// under way: each longStep allows as much again, up to LongWindow, 4 MiB,
-	// or MaxWindow if that was given, and to what a peer keeps behind a gap.
+	// or MaxWindow if that was given, and to the packets that a peer keeps
+	// behind a gap.
 	MaxWindow, LongWindow int
 
 	// The retransmission timeout is the estimated round-trip time and a margin
@@ -99,8 +101,8 @@ type Tuning struct {
 	// 4 ms, 1 s, 20 ms.
 	MinRTO, MaxRTO, InitialRTO Duration
 
-	// AckDelay is how long an ACK may wait at most for another packet to ride
-	// with, or until the caller ends the wait. 0: it leaves with the next
+	// AckDelay is how long an ACK may wait at most to be piggybacked on another
+	// packet, or until the caller ends the wait. 0: it leaves with the next
 	// Transmit. Of a peer's MinRTO it must be a fraction.
 	AckDelay Duration
 

@@ -11,15 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var (
-	rewrite = flag.Bool("rewrite", false, "write the expected lines of the scripts anew")
-
-	// The soak's flags, so that "go test ./rnic/link/sim/... -sim.n=10000"
-	// runs.
-	_ = flag.Int("sim.n", 0, "of the soak")
-	_ = flag.Uint64("sim.seed", 0, "of the soak")
-	_ = flag.Uint64("sim.from", 0, "of the soak")
-)
+var rewrite = flag.Bool("rewrite", false, "write the expected lines of the scripts anew")
 
 // block is commands and what they lead to, with the comments above.
 type block struct {
