@@ -9,8 +9,8 @@ import (
 )
 
 // complete moves the engine's completions to the completion rings. A queue pair
-// that fell into the error state first takes what is still in its send ring, so
-// that all of it is flushed. Preconditions: d.mu is held.
+// that fell into the error state first takes the requests that are still in its
+// send ring, so that all of them are flushed. Preconditions: d.mu is held.
 func (q *QP) complete() {
 	d := q.d
 	if q.engine.State() == abi.QPSErr {

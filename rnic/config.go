@@ -132,9 +132,9 @@ func tune(t engine.Tuning, caps link.Caps) engine.Tuning {
 	return t
 }
 
-// pathLimit limits what all queue pairs of a device have in flight to one peer,
-// in the same way: their packets end in one buffer. With a window of the
-// caller's choice there is no limit.
+// pathLimit limits the bytes that all queue pairs of a device have in flight to
+// one peer, in the same way: their packets end in one buffer. With a window of
+// the caller's choice there is no limit.
 func pathLimit(t engine.Tuning, caps link.Caps) int {
 	if t.MaxWindow != 0 {
 		return 0
@@ -142,9 +142,9 @@ func pathLimit(t engine.Tuning, caps link.Caps) int {
 	return caps.RecvBuffer * 15 / 32
 }
 
-// ackDelay bounds how long an acknowledgement waits for a packet to ride with,
-// or for the program to poll once more. It passes only when the program is
-// given a message and then neither answers nor asks again.
+// ackDelay bounds how long an acknowledgement waits to be piggybacked on a
+// packet, or for the program to poll once more. It passes only when the program
+// is given a message and then neither answers nor asks again.
 const ackDelay = 500 * engine.Microsecond
 
 // seeds returns a source of secrets that share nothing: each call draws 32

@@ -22,7 +22,7 @@ type cmUsers struct {
 	conns     map[wire.CommID]driver.CMEvents
 }
 
-// cmListener is an driver.CMListener, cmConn an driver.CMConn.
+// cmListener is a driver.CMListener, cmConn a driver.CMConn.
 type (
 	cmListener struct {
 		d   *Device

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/udp"
 )
 
-// fewLinger bounds what is left of connections in these tests.
+// fewLinger bounds the remains of connections in these tests.
 const fewLinger = 32
 
 // TestManyConnections: a thousand in a loop and a thousand at once, on an

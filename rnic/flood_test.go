@@ -306,9 +306,9 @@ func TestFloodOfDisbelievedPackets(t *testing.T) {
 }
 
 // TestFloodOfGaps: packets from beyond the window make the responder ask for
-// what it believes lost, and the requester send again what is outstanding. An
-// attacker that can send in the peer's name has that much power; but work goes
-// on.
+// packets that it believes lost, and the requester send again those
+// outstanding. An attacker that can send in the peer's name has that much
+// power; but work goes on.
 func TestFloodOfGaps(t *testing.T) {
 	floodSim(t, ahead, 1, 0.33, func(x *flooded) {
 		again := x.a.counter(t, "retransmitted_pkts")

@@ -18,7 +18,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// wiretap records what a device sends, and lets a test send more in its name.
+// wiretap records the packets that a device sends, and lets a test send more in
+// its name.
 type wiretap struct {
 	link.Link
 	mu   sync.Mutex

@@ -49,9 +49,9 @@ const (
 	// contendedLeast is the number of spins left out then, and contendedMore
 	// times as many, contendedMost at most, each time that less than
 	// contendedLeast yields were short in between. A spin too many costs a time
-	// slice: with 512 always, p99.9 of ping-pongs was twice what it is. A spin
-	// too few costs a wake-up: with 4096 always, a stream that another program
-	// had disturbed once had 0.7 of its bandwidth for 0.2 s.
+	// slice: with 512 always, p99.9 of ping-pongs was twice as long. A spin too
+	// few costs a wake-up: with 4096 always, a stream that another program had
+	// disturbed once had 0.7 of its bandwidth for 0.2 s.
 	contendedLeast = 256
 	contendedMore  = 4
 	contendedMost  = 4096
@@ -64,9 +64,9 @@ const (
 // sleepFor is the time that a program which leads sleeps on the socket before
 // it is parked in the netpoller, which costs more switches of threads: beside
 // spinning processes 11 µs instead of 18 for half a round trip, and a tenth of
-// the processor time. It is shorter than what makes the Go runtime take the
-// processor from a thread in a system call when nothing else wants it, 10 ms,
-// and longer than the kernel's tick, so that it needs no timer of its own.
+// the processor time. It is shorter than the 10 ms after which the Go runtime
+// takes the processor from a thread in a system call when nothing else wants
+// it, and longer than the kernel's tick, so that it needs no timer of its own.
 const sleepFor = 8 * time.Millisecond
 
 // napFor is the same where the program has one processor.

@@ -2,7 +2,7 @@ package rnic
 
 import "github.com/rdmashim/rdmashim/rnic/engine"
 
-// Piggybacked ACKs: acknowledgements wait for packets to ride with
+// Piggybacked ACKs: acknowledgements wait for packets that take them along
 // (engine/responder_exec.go). Queue pairs that hold one are in Device.held;
 // owed tells without the lock whether any is.
 
@@ -16,8 +16,8 @@ func (d *Device) hold(q *QP) {
 	}
 }
 
-// ride adds held acknowledgements to the batch that is about to leave.
-func (d *Device) ride(now engine.Time) {
+// piggyback adds held acknowledgements to the batch that is about to leave.
+func (d *Device) piggyback(now engine.Time) {
 	kept := d.held[:0]
 	for _, q := range d.held {
 		switch {

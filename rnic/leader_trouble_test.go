@@ -185,7 +185,7 @@ func (*holding) Reaches(uint64) bool         { return false }
 func (*holding) SetGone(func(device uint64)) {}
 
 // A leader that does not spin, because others want the processor, does not
-// sleep on what it holds of a near peer: the peer would have no room to send.
+// sleep on the room that it holds of a near peer: the peer could not send.
 func TestLeaderHoldsNothingAsleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *holding

@@ -136,7 +136,8 @@ func TestFlushAndReset(t *testing.T) {
 	require.Equal(t, a.mem.buf[:5000], b.mem.buf[:5000])
 }
 
-// In SQD what is posted waits; the event tells when what was begun is complete.
+// In SQD posted requests wait; the event tells when those that were begun are
+// complete.
 func TestDrain(t *testing.T) {
 	a, b := newPair(t, pairOptions{})
 	b.qp.modify(abi.ModifyQP{QPState: abi.QPSSQD}, abi.QPMaskState)

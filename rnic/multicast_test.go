@@ -70,8 +70,8 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
-// What leaves its groups receives nothing any more, and the link leaves with
-// the last member, also when queue pairs are destroyed.
+// A queue pair that leaves its groups receives nothing any more, and the link
+// leaves with the last member, also when queue pairs are destroyed.
 func TestMulticastLeaves(t *testing.T) {
 	group := netip.MustParseAddr("239.1.2.3")
 	l := &joins{in: map[netip.Addr]int{}}

@@ -93,8 +93,8 @@ func (q *QP) recall() {
 }
 
 const (
-	// goneBatches bounds what is read from a device that has gone: more than
-	// its ring holds.
+	// goneBatches bounds the batches read from a device that has gone: more
+	// than its ring holds.
 	goneBatches = 1024
 	// goneLooks is how often in a row nothing must be found then. A link spares
 	// looks at its socket, where the device's last packets are if it sent by

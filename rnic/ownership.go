@@ -35,12 +35,12 @@ const (
 	leave                // the leader has what it waited for
 	park                 // the listener leaves the link to programs that poll
 	resume               // the listener takes the link back from absent programs
-	rouse                // somebody has news for the program that waits
+	rouse                // another goroutine has news for the program that waits
 	end                  // the device closes, and the listener has ended
 	moves
 )
 
-// duty is what the goroutine that moved has to do afterwards.
+// duty is the act that the goroutine owes after its move.
 type duty uint32
 
 const (
@@ -84,8 +84,8 @@ var transitions = moveTable{
 	},
 }
 
-// ownership is a device's owner and what wakes the goroutines that wait for a
-// change of it.
+// ownership is a device's owner and the channels that wake the goroutines which
+// wait for a change of it.
 type ownership struct {
 	word   atomic.Uint32
 	told   chan struct{} // a token: the claimant looks again

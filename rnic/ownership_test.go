@@ -342,8 +342,8 @@ func newDriving(programs int) driving {
 // modelTable is the table that the model moves by. It is no part of a state.
 var modelTable = &transitions
 
-// Whatever the order of their steps, each program that waits gets what came for
-// it, and no two goroutines wait for the link.
+// Whatever the order of their steps, each program that waits gets the
+// completions that came for it, and no two goroutines wait for the link.
 func TestOwnership(t *testing.T) {
 	states := explore.Check(t, newDriving(2), 1_000_000)
 	t.Logf("%d states", states)

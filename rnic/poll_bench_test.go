@@ -17,7 +17,7 @@ func benchLinks(b *testing.B, kind string) [2]link.Link {
 
 // BenchmarkPollPingPong is half a round trip of WRITEs of 64 bytes. Both sides
 // poll: for the message in memory, and for the completions of what they sent.
-// "one" goroutine does both sides' work: what a message costs without a second
+// "one" goroutine does both sides' work: the cost of a message without a second
 // processor.
 func BenchmarkPollPingPong(b *testing.B) {
 	for _, kind := range []string{"sim", "udp"} {

@@ -136,9 +136,9 @@ func TestPollingWakesNobody(t *testing.T) {
 	})
 }
 
-// Where time stands still, in a bubble, what a yield costs cannot be seen:
-// there none is made to other processes, which may take milliseconds for each.
-// Elsewhere they are.
+// Where time stands still, in a bubble, the cost of a yield cannot be seen:
+// there the program yields to no other processes, which may take milliseconds
+// each time. Elsewhere it does.
 func TestPollingInABubbleYieldsInTheProcess(t *testing.T) {
 	a, b := newPair(t, pairOptions{})
 	pollFor := func(a, b *testDevice) {
@@ -214,7 +214,7 @@ func TestDoorbellLeavesANote(t *testing.T) {
 	})
 }
 
-// counted counts what goes through a link.
+// counted counts the packets that go through a link.
 type counted struct {
 	link.Link
 	sends, packets atomic.Uint64

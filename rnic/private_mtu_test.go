@@ -20,8 +20,9 @@ type longWay struct {
 func (n longWay) Caps() link.Caps                 { return n.caps }
 func (n longWay) PathMTU(netip.Addr) (int, error) { return n.route, nil }
 
-// What packets to soft devices may have: the route's, what the peer's link can
-// take, and a 32nd of the buffer; nothing where a path MTU was asked for.
+// Packets to soft devices have the least of the route's room, the longest that
+// a link takes, and a 32nd of the buffer; no private MTU where a path MTU was
+// asked for.
 func TestPrivateRoom(t *testing.T) {
 	caps := link.Caps{MTU: 65507, Longest: 65507, RecvBuffer: 8 << 20}
 	small := caps

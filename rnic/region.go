@@ -82,7 +82,7 @@ func (m *region) RKey() uint32 { return m.r.Key() }
 
 // Dereg implements driver.MR. The engine touches user memory under the device's
 // lock only, so with the lock held and the key gone nothing does any more, but
-// for what was lent.
+// for peers that read lent memory: they are waited for.
 func (m *region) Dereg() error {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()

@@ -106,7 +106,7 @@ func (d *Device) transmit(batches int) {
 func (d *Device) fill() {
 	now := d.now()
 	if d.gsi.cm.Pending() { // a DREQ, perhaps
-		d.ride(now)
+		d.piggyback(now)
 	}
 	d.gsi.fill(d.batch)
 	for range d.senders.n {
@@ -127,7 +127,7 @@ func (d *Device) fill() {
 		}
 	}
 	if len(d.batch.Packets) > 0 && len(d.held) > 0 {
-		d.ride(now)
+		d.piggyback(now)
 	}
 }
 

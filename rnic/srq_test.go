@@ -16,8 +16,8 @@ import (
 )
 
 // TestModifySRQ resizes a shared receive queue: the receives that wait move in
-// their order, the answer goes where the request says, and what cannot be done
-// changes nothing.
+// their order, the answer goes where the request says, and a request that is
+// refused changes nothing.
 func TestModifySRQ(t *testing.T) {
 	l, err := sim.NewNetwork(sim.Options{}).Attach(netip.MustParseAddrPort("10.0.0.1:4791"))
 	require.NoError(t, err)

@@ -47,8 +47,9 @@ func (q *QP) leaveNote() {
 	q.d.mu.notes.leave(q)
 }
 
-// served follows leaveNote: what is published from now on needs a doorbell.
-// Next: pull. Preconditions: the note was taken out of the list, d.mu is held.
+// served follows leaveNote: work requests that are published from now on need a
+// doorbell. Next: pull. Preconditions: the note was taken out of the list, d.mu
+// is held.
 func (q *QP) served(now engine.Time) {
 	q.sq.Ring()
 	if s := &q.stream; s.from.Swap(0) != 0 {

@@ -4,7 +4,7 @@ import "hash/crc32"
 
 // Sizes in bytes.
 const (
-	block = 256       // what a turn of the fold takes
+	block = 256       // bytes that a turn of the fold takes
 	least = 2 * block // shorter ones are left to hash/crc32
 )
 
@@ -21,14 +21,14 @@ func Update(crc uint32, p []byte) uint32 {
 	return crc32.Update(crc, crc32.IEEETable, p)
 }
 
-// Sum is what is known of the CRC of bytes alone.
+// Sum is the CRC of bytes alone, if it is known.
 type Sum struct {
 	Register uint32 // after the bytes, when it was 0 before
 	Known    bool
 }
 
-// Copy copies src to dst, which is as long at least, and sums what it copies:
-// it reads every byte once, so that the sum is that of the copy even if another
+// Copy copies src to dst, which is as long at least, and sums the bytes: it
+// reads every byte once, so that the sum is that of the copy even if another
 // goroutine writes to src.
 func Copy(dst, src []byte) Sum {
 	var r uint32

@@ -3,9 +3,9 @@
 // it copies.
 //
 // It is no second hash/crc32: [Update] gives what crc32.Update gives for
-// crc32.IEEETable, and leaves short inputs and other processors to it. What
-// hash/crc32 lacks is the copy that sums on its way ([Copy], [Join]) and
-// arithmetic with registers ([Mul], [Table]).
+// crc32.IEEETable, and leaves short inputs and other processors to it. It adds
+// the copy that sums on its way ([Copy], [Join]) and arithmetic with registers
+// ([Mul], [Table]).
 //
 // # How a sum is made
 //
@@ -17,11 +17,11 @@
 // Using PCLMULQDQ, Intel 2009): four accumulators of 64 bytes each take the
 // place of 256 bytes, and are moved over the next 256 by multiplying them with
 // x^2048. One accumulator, as in hash/crc32, waits for each product; four keep
-// the multiplier busy. What is left, 16 bytes with the same remainder, goes
-// through tables.
+// the multiplier busy. The rest, 16 bytes with the same remainder, goes through
+// tables.
 //
-// The sum of bytes that are copied is a register that begins with 0, since what
-// goes before them is not known then: the headers come later, and the IPv4
+// The sum of bytes that are copied is a register that begins with 0, since the
+// bytes before them are not known then: the headers come later, and the IPv4
 // identification last. Join moves the register over the headers across as many
 // bytes and adds the sum. That is right because the CRC is linear.
 package crc

@@ -28,7 +28,7 @@ func copySum(dst, src []byte) crc.Sum {
 	return crc.Sum{}
 }
 
-// Between these two the race detector takes no notice of sync/atomic, so that
-// what a peer did to memory never counts as a race with its owner.
+// Between these two the race detector takes no notice of sync/atomic, so that a
+// peer's access to memory never counts as a race with its owner.
 func raceDisable() { runtime.RaceDisable() }
 func raceEnable()  { runtime.RaceEnable() }

@@ -14,9 +14,9 @@ const MaxWindows = 1<<19 - 1
 // work request binds and revokes. The upper 24 bits of its key are its own and
 // no region's; the lowest 8 are chosen anew at each binding.
 //
-// A window of type 1 can be bound to something else at any time. One of type 2
-// must be free for that, and serves the queue pair that bound it and no other:
-// it is what the specification calls type 2B.
+// A window of type 1 can be bound to something else at any time. A window of
+// type 2 must be free for that, and serves the queue pair that bound it and no
+// other: the specification's type 2B.
 type Window struct {
 	key   uint32
 	pd    PD
@@ -25,7 +25,7 @@ type Window struct {
 	user  uint32  // of type 2: the queue pair that bound it
 }
 
-// Binding is what a window gives access to.
+// Binding is the memory that a window gives access to, and the rights.
 type Binding struct {
 	Region       *Region
 	Addr, Length uint64

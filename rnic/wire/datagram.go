@@ -45,10 +45,9 @@ type Datagram struct {
 	// inverted after the ICRC was computed: how a tap corrupts a packet.
 	Flip uint32
 
-	// Alone asks that the packet leaves as a datagram of its own, not in a
-	// send that a device cuts up: set when the packet vanished twice in a row
-	// with all that was sent beside it, because what went wrong may have been
-	// that.
+	// Alone asks that the packet leaves as a datagram of its own, not in a send
+	// that a device cuts up: set when the packet vanished twice in a row with
+	// all that was sent beside it, because the cutting may have been the cause.
 	Alone bool
 
 	// Marked says of a received packet that it met a queue: its IP header has
@@ -57,6 +56,6 @@ type Datagram struct {
 	Marked, Crowded bool
 
 	// Far keeps the packet from a near way (Near): its queue pair began
-	// without, and another way might overtake what is under way.
+	// without, and another way might overtake packets under way.
 	Far bool
 }

@@ -12,8 +12,8 @@ type Lease struct {
 	over atomic.Bool
 }
 
-// End ends the lease: the memory is not looked at any more by who looks at Over
-// from now on.
+// End ends the lease: a reader that checks Over from now on does not look at
+// the memory any more.
 func (l *Lease) End() { l.over.Store(true) }
 
 // Loan says that a Datagram's payload lies where a program has it. It may be
@@ -38,7 +38,7 @@ func (l *Loan) Under(x *Lease) bool { return l.Region == x || l.Pair == x }
 //
 //	Ready → Pulling → Done   the receiver reads it
 //	Ready → Void             the sender takes it back: the packet is lost
-//	Pulling → Void           the same, after a long wait: what was read is not good
+//	Pulling → Void           the same, after a long wait: the payload read is void
 const (
 	Ready uint64 = iota + 1
 	Pulling
@@ -58,7 +58,7 @@ func (p *Packet) Claim() bool {
 }
 
 // Settle ends what Claim began, once. False says that the sender did not wait:
-// what was read counts as lost.
+// the packet counts as lost.
 func (p *Packet) Settle() bool {
 	w := p.Pull
 	p.Pull = nil

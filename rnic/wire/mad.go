@@ -45,7 +45,7 @@ type MAD struct {
 func (*MAD) Length() int { return MADHeaderLen }
 
 // Parse reads the first MADHeaderLen bytes of b. The error is ErrShort or nil:
-// what the values mean is the class's affair.
+// the values are left to the class.
 func (h *MAD) Parse(b []byte) error {
 	if len(b) < MADHeaderLen {
 		return ErrShort

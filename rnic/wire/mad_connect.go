@@ -145,7 +145,7 @@ type REP struct {
 	ResponderResources uint8
 	InitiatorDepth     uint8
 	TargetAckDelay     uint8 // 5 bits: 4.096 µs times two to its power
-	Failover           uint8 // 2 bits: what became of the alternate path
+	Failover           uint8 // 2 bits: the fate of the alternate path
 	FlowControl        bool
 	RNRRetryCount      uint8 // 3 bits
 	SRQ                bool

@@ -108,8 +108,8 @@ func (op Opcode) HasImm() bool { return op.Carries(HasImmDt) }
 // HasInvalidate reports whether the packet carries a key to invalidate.
 func (op Opcode) HasInvalidate() bool { return op.Carries(HasIETH) }
 
-// HasPayload reports whether the packet may carry payload. One that may not has
-// none and a pad count of 0.
+// HasPayload reports whether the packet may carry payload. A packet that may
+// not has a pad count of 0.
 func (op Opcode) HasPayload() bool { return table[op].operation.hasPayload() }
 
 // IsRequest reports whether the packet goes from requester to responder.

@@ -10,10 +10,10 @@ type PrivateMTU uint8
 const MaxPrivateMTU = 61440
 
 // privateMTUs are the bytes of payload for each code, ascending, multiples of
-// eight. Most are what interfaces leave beside 36 bytes of headers and those of
-// UDP and IPv4 or IPv6: Ethernet's 1500, with PPPoE, VXLAN, WireGuard or a
-// cloud's encapsulation, IPv6's least 1280, InfiniBand's 2044 and 4092, jumbo
-// frames of 8500 … 9001, and loopback's 64 KiB.
+// eight. Most are the room that interfaces leave beside 36 bytes of headers and
+// those of UDP and IPv4 or IPv6: Ethernet's 1500, with PPPoE, VXLAN, WireGuard
+// or a cloud's encapsulation, IPv6's least 1280, InfiniBand's 2044 and 4092,
+// jumbo frames of 8500 … 9001, and loopback's 64 KiB.
 var privateMTUs = [32]int{
 	0, 1088, 1192, 1216, 1280, 1312, 1336, 1352,
 	1360, 1376, 1384, 1392, 1408, 1416, 1424, 1432,
@@ -21,7 +21,7 @@ var privateMTUs = [32]int{
 	8936, 12288, 16128, 20480, 24576, 32768, 49152, MaxPrivateMTU,
 }
 
-// privateHeadroom is what a packet carries beside its payload and the headers
+// privateHeadroom is the bytes of a packet beside its payload and the headers
 // of IP and UDP: BTH, RETH, ImmDt and ICRC.
 const privateHeadroom = BTHLen + RETHLen + ImmDtLen + ICRCLen
 
