@@ -2,12 +2,13 @@ package cmemory
 
 import (
 	"os"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
 // bottom is where a program's addresses begin (vm.mmap_min_addr). A fault in
@@ -91,15 +92,7 @@ func peekPages(from, to, page uintptr) error {
 // Guard calls access, which reads or writes slices of Slice, and returns EFAULT
 // if that faults. Any other panic passes.
 func Guard(access func()) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			if _, fault := r.(interface{ Addr() uintptr }); !fault {
-				panic(r)
-			}
-			err = syscall.EFAULT
-		}
-	}()
+	defer fault.End(fault.Begin(), &err, syscall.EFAULT)
 	access()
 	return nil
 }

@@ -49,7 +49,7 @@ func createAH(c *call) error {
 	}
 	a := &addressHandle{object: object{kind: kindAH, file: f, needs: []*object{pd}}, ah: ah}
 	a.body = a
-	if err := c.copyOut(c.hwOut, u.Out); err != nil {
+	if err := c.copy(c.hwOut, u.Out); err != nil {
 		f.undo(&a.object)
 		return err
 	}

@@ -123,7 +123,7 @@ func (c *call) makeCQ(init *cqInit, respond func(*completionQueue) error) error 
 		return err
 	}
 	q.cq = cq
-	if err := c.copyOut(c.hwOut, u.Out); err != nil {
+	if err := c.copy(c.hwOut, u.Out); err != nil {
 		f.undo(&q.object)
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *call) udata(offsets *[]uint64) *driver.Udata {
 			if err != nil {
 				return err
 			}
-			return c.copyOut(to, b)
+			return c.copy(to, b)
 		},
 		Mmap: func(ring []byte) uint64 {
 			offset := f.proc.publish(ring)

@@ -92,7 +92,7 @@ func (c *call) fetchWrite(cmd []byte) error {
 		return fail(syscall.EINVAL, "no command has %d bytes", len(cmd))
 	}
 	b := room(c.buf[:], len(cmd))
-	if err := c.copyIn(b, cmd); err != nil {
+	if err := c.copy(b, cmd); err != nil {
 		return err
 	}
 	var h abi.CmdHdr
@@ -261,7 +261,7 @@ func (c *call) reply(resp abi.Struct) error {
 // there is room, and clears the room that is left (uverbs_response).
 func (c *call) respond(n int) error {
 	n = min(n, len(c.resp))
-	if err := c.copyOut(c.resp, c.out[:n]); err != nil {
+	if err := c.copy(c.resp, c.out[:n]); err != nil {
 		return err
 	}
 	if n < len(c.resp) {

@@ -55,13 +55,13 @@ func (c *call) tell(user, arg []byte) error {
 		case abi.AttrOut:
 			flags := arg[v.at+4 : v.at+6]
 			le.PutUint16(flags, le.Uint16(flags)|abi.AttrFValidOutput)
-			if err := c.copyOut(user[v.at+4:], flags); err != nil {
+			if err := c.copy(user[v.at+4:], flags); err != nil {
 				return err
 			}
 		case abi.AttrHandleNew, abi.AttrFDNew:
 			data := arg[v.at+8 : v.at+16]
 			le.PutUint64(data, v.data)
-			if err := c.copyOut(user[v.at+8:], data); err != nil {
+			if err := c.copy(user[v.at+8:], data); err != nil {
 				return err
 			}
 		}
@@ -76,7 +76,7 @@ func (c *call) fetchArg(user []byte) ([]byte, error) {
 	}
 	const page = 4096
 	arg := room(c.arg[:], min(len(user), page))
-	if err := c.copyIn(arg, user[:len(arg)]); err != nil {
+	if err := c.copy(arg, user[:len(arg)]); err != nil {
 		return nil, err
 	}
 	var h abi.IoctlHdr
@@ -155,7 +155,7 @@ func (c *call) trailingZero(spec *abi.Attr, v *attrValue) error {
 		return err
 	}
 	rest := make([]byte, v.len-spec.Max)
-	if err := c.copyIn(rest, b[spec.Max:]); err != nil {
+	if err := c.copy(rest, b[spec.Max:]); err != nil {
 		return err
 	}
 	for _, x := range rest {
@@ -201,7 +201,7 @@ func (c *call) answer(i abi.AttrID, b []byte) error {
 		return err
 	}
 	n := min(len(b), len(room))
-	if err := c.copyOut(room, b[:n]); err != nil {
+	if err := c.copy(room, b[:n]); err != nil {
 		return err
 	}
 	return c.zeroOut(room[n:])
@@ -228,7 +228,7 @@ func (c *call) input(i abi.AttrID, to []byte) error {
 	if err != nil {
 		return err
 	}
-	return c.copyIn(to, from)
+	return c.copy(to, from)
 }
 
 // invokeWrite carries a command of write() (UVERBS_METHOD_INVOKE_WRITE). Its

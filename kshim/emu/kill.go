@@ -3,6 +3,8 @@ package emu
 import (
 	"sync/atomic"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
 // errKilled is the answer to a process that was killed.
@@ -121,14 +123,14 @@ func (o *object) reap() bool {
 	return true
 }
 
-// copyOut, zeroOut and copyIn are the calls' ways to the memory of their
-// process, until it is killed.
+// copy and zeroOut are the calls' ways to the memory of their process, until it
+// is killed.
 
-func (c *call) copyOut(dst, src []byte) error {
+func (c *call) copy(dst, src []byte) error {
 	if !c.file.proc.touch.enter(c.lane) {
 		return errKilled
 	}
-	err := copyOut(dst, src)
+	err := fault.Copy(dst, src)
 	c.file.proc.touch.leave(c.lane)
 	return err
 }
@@ -138,15 +140,6 @@ func (c *call) zeroOut(dst []byte) error {
 		return errKilled
 	}
 	err := zeroOut(dst)
-	c.file.proc.touch.leave(c.lane)
-	return err
-}
-
-func (c *call) copyIn(dst, src []byte) error {
-	if !c.file.proc.touch.enter(c.lane) {
-		return errKilled
-	}
-	err := copyIn(dst, src)
 	c.file.proc.touch.leave(c.lane)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/fault"
 	"github.com/stretchr/testify/require"
 )
 
@@ -245,6 +246,6 @@ func TestProbeKeeps(t *testing.T) {
 // TestFaultedPasses: only faults in user memory are swallowed.
 func TestFaultedPasses(t *testing.T) {
 	require.Panics(t, func() {
-		_ = copyOut(nil, []byte{1})
+		_ = fault.Copy(nil, []byte{1})
 	})
 }

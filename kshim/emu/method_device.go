@@ -90,7 +90,7 @@ func infoHandles(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.copyOut(to, b); err != nil {
+	if err := c.copy(to, b); err != nil {
 		return err
 	}
 	if !c.attrs[1].present { // the table calls it optional; uverbs_copy_to does not

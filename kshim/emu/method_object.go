@@ -119,7 +119,7 @@ func (c *call) inputPart(i abi.AttrID, to []byte) error {
 	if err != nil {
 		return err
 	}
-	return c.copyIn(to, from[:len(to)])
+	return c.copy(to, from[:len(to)])
 }
 
 // methodDestroy is all that PD_DESTROY, AH_DESTROY and MR_DESTROY do.

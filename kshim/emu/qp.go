@@ -240,7 +240,7 @@ func (c *call) makeQP(init *qpInit, respond func(*abi.CreateQPResp) error) error
 	f.dev.mu.Lock()
 	f.dev.qps[qp.Num()] = q
 	f.dev.mu.Unlock()
-	if err := c.copyOut(c.hwOut, u.Out); err != nil {
+	if err := c.copy(c.hwOut, u.Out); err != nil {
 		f.undo(&q.object)
 		return err
 	}

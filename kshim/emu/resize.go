@@ -32,7 +32,7 @@ func resizeCQ(c *call) error {
 	// The old ring can no longer be mapped; where it is, it stays.
 	f.rings.forget(q.offsets)
 	q.offsets = offsets
-	if err := c.copyOut(c.hwOut, u.Out); err != nil {
+	if err := c.copy(c.hwOut, u.Out); err != nil {
 		return err
 	}
 	return c.reply(&abi.ResizeCQResp{CQE: uint32(q.cq.CQE())})

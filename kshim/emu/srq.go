@@ -117,7 +117,7 @@ func (c *call) makeSRQ(init *srqInit, respond func(*sharedReceives, *driver.SRQI
 		return err
 	}
 	s.srq = srq
-	if err := c.copyOut(c.hwOut, u.Out); err != nil {
+	if err := c.copy(c.hwOut, u.Out); err != nil {
 		f.undo(&s.object)
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
 // nodeCM is the connection manager's file below /dev/infiniband.
@@ -119,7 +120,7 @@ func (f *ucmFile) Write(cmd []byte) (int, error) {
 	// The longest request; no command reads the bytes behind it.
 	var buf [abi.UCMHdrSize + abi.UCMAcceptSize]byte
 	n := min(len(cmd), len(buf))
-	if err := f.access(func() error { return copyIn(buf[:n], cmd[:n]) }); err != nil {
+	if err := f.access(func() error { return fault.Copy(buf[:n], cmd[:n]) }); err != nil {
 		return 0, explain(err, "write", f.path)
 	}
 	var hdr abi.UCMHdr
@@ -169,7 +170,7 @@ func (c *ucmCall) answer(addr uint64, resp abi.Struct, size int) error {
 	if dst == nil {
 		return fail(syscall.EFAULT, "the response at %#x is not in memory that was announced", addr)
 	}
-	return c.f.access(func() error { return copyOut(dst, buf[:n]) })
+	return c.f.access(func() error { return fault.Copy(dst, buf[:n]) })
 }
 
 // Close destroys the file's ids (ucma_close).

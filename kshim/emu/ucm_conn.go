@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
+	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
 // param takes what a request says of its side.
@@ -211,7 +212,7 @@ func (c *ucmCall) setOption() error {
 		return fail(syscall.EFAULT, "the option's value at %#x is not in memory that was announced", req.OptVal)
 	}
 	var value [4]byte
-	if err := c.f.access(func() error { return copyIn(value[:want], src) }); err != nil {
+	if err := c.f.access(func() error { return fault.Copy(value[:want], src) }); err != nil {
 		return err
 	}
 	on := binary.LittleEndian.Uint32(value[:]) != 0

@@ -3,11 +3,12 @@ package emu
 import (
 	"os"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
 // This is the only file of the package that knows where memory lies. Addresses
@@ -96,7 +97,7 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 
 // Slice gives the n bytes at addr, or nil when they do not lie within one
 // announced range. The bytes stay there as long as the slice is held, but their
-// owner may change or unmap them: reach them with copyIn and copyOut.
+// owner may change or unmap them: reach them with fault.Copy.
 func (m *UserMemory) Slice(addr, n uint64) []byte {
 	p := m.ranges.Load().find(addr, n)
 	if p == nil {
@@ -134,40 +135,13 @@ func (m *UserMemory) put(p *pinnedRange) {
 	}
 }
 
-// copyOut copies src to user memory, copy_to_user; dst may be longer, its rest
-// is left alone. As the kernel's own writes, it is invisible to the race
-// detector: a client may share one response buffer among calls whose responses
-// it does not read.
-//
-//go:norace
-func copyOut(dst, src []byte) (err error) {
-	defer faulted(&err, debug.SetPanicOnFault(true))
-	//lint:ignore S1001 copy is instrumented in any case
-	for i := range src {
-		dst[i] = src[i]
-	}
-	return nil
-}
-
 // zeroOut clears user memory, clear_user.
 //
 //go:norace
 func zeroOut(dst []byte) (err error) {
-	defer faulted(&err, debug.SetPanicOnFault(true))
+	defer fault.End(fault.Begin(), &err, syscall.EFAULT)
 	for i := range dst {
 		dst[i] = 0
-	}
-	return nil
-}
-
-// copyIn copies user memory to dst, copy_from_user.
-//
-//go:norace
-func copyIn(dst, src []byte) (err error) {
-	defer faulted(&err, debug.SetPanicOnFault(true))
-	//lint:ignore S1001 copy is instrumented in any case
-	for i := range src {
-		dst[i] = src[i]
 	}
 	return nil
 }
@@ -183,7 +157,7 @@ var pageSize = uintptr(os.Getpagesize())
 //go:norace
 //go:noinline
 func probe(mem []byte, write bool) (seen byte, err error) {
-	defer faulted(&err, debug.SetPanicOnFault(true))
+	defer fault.End(fault.Begin(), &err, syscall.EFAULT)
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	for off := uintptr(0); off < uintptr(len(mem)); off += pageSize - (base+off)%pageSize {
 		p := unsafe.Pointer(&mem[off])
@@ -194,18 +168,4 @@ func probe(mem []byte, write bool) (seen byte, err error) {
 		}
 	}
 	return seen, nil
-}
-
-// faulted is deferred by everything that touches user memory: it turns a fault
-// there into EFAULT and lets every other panic pass.
-func faulted(err *error, old bool) {
-	debug.SetPanicOnFault(old)
-	r := recover()
-	if r == nil {
-		return
-	}
-	if _, ok := r.(interface{ Addr() uintptr }); !ok {
-		panic(r)
-	}
-	*err = syscall.EFAULT
 }

@@ -1,9 +1,10 @@
 package trace
 
 import (
-	"runtime/debug"
 	"slices"
 	"sync"
+
+	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
 // memory holds the ranges that a process announced with Pin.
@@ -58,23 +59,8 @@ func (m *memory) find(addr, n uint64) []byte {
 
 // copied is a copy of memory that may change, or vanish, meanwhile: a call's
 // arguments and response belong to the caller, which may share them among
-// calls. The copy is invisible to the race detector, as the kernel's own is.
-//
-//go:norace
-func copied(src []byte) (dst []byte, ok bool) {
-	defer func(old bool) {
-		debug.SetPanicOnFault(old)
-		if r := recover(); r != nil {
-			if _, fault := r.(interface{ Addr() uintptr }); !fault {
-				panic(r)
-			}
-			dst, ok = nil, false
-		}
-	}(debug.SetPanicOnFault(true))
-	dst = make([]byte, len(src))
-	//lint:ignore S1001 copy is instrumented in any case
-	for i := range src {
-		dst[i] = src[i]
-	}
-	return dst, true
+// calls.
+func copied(src []byte) ([]byte, bool) {
+	dst := make([]byte, len(src))
+	return dst, fault.Copy(dst, src) == nil
 }

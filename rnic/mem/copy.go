@@ -1,41 +1,36 @@
 package mem
 
 import (
-	"runtime/debug"
-
+	"github.com/rdmashim/rdmashim/kshim/fault"
 	"github.com/rdmashim/rdmashim/rnic/crc"
 )
-
-// faultError is a panic of the runtime that a bad memory access caused while
-// debug.SetPanicOnFault was on.
-type faultError interface {
-	error
-	Addr() uintptr
-}
-
-// endGuard ends what debug.SetPanicOnFault(true) began. It is to be deferred;
-// a fault becomes ErrFault, any other panic goes on.
-func endGuard(old bool, err *error) {
-	debug.SetPanicOnFault(old)
-	if r := recover(); r != nil {
-		if _, ok := r.(faultError); !ok {
-			panic(r)
-		}
-		*err = ErrFault
-	}
-}
 
 // copyOut copies user memory into a packet, and sums it where that costs
 // hardly more.
 func copyOut(dst, src []byte) (sum crc.Sum, err error) {
-	defer endGuard(debug.SetPanicOnFault(true), &err)
+	defer fault.End(fault.Begin(), &err, ErrFault)
 	return copySum(dst, src), nil
 }
+
+// probe reads user memory that is copied later: a byte of each page.
+//
+//go:norace
+func probe(src []byte) (seen byte, err error) {
+	defer fault.End(fault.Begin(), &err, ErrFault)
+	for at := 0; at < len(src); at += leastPage {
+		seen ^= src[at]
+	}
+	return seen ^ src[len(src)-1], nil
+}
+
+// leastPage is the size in bytes of the smallest pages of memory that there
+// are.
+const leastPage = 4096
 
 // copyIn copies a packet into user memory. At the end of a message the last
 // aligned word is stored atomically after the rest.
 func copyIn(dst, src []byte, last bool) (err error) {
-	defer endGuard(debug.SetPanicOnFault(true), &err)
+	defer fault.End(fault.Begin(), &err, ErrFault)
 	if !last {
 		copyBytes(dst, src)
 		return nil
@@ -50,14 +45,14 @@ func copyIn(dst, src []byte, last bool) (err error) {
 }
 
 func fetchAdd(b []byte, add uint64) (orig uint64, err error) {
-	defer endGuard(debug.SetPanicOnFault(true), &err)
+	defer fault.End(fault.Begin(), &err, ErrFault)
 	raceDisable()
 	defer raceEnable()
 	return addWord(b, add), nil
 }
 
 func compareSwap(b []byte, compare, swap uint64) (orig uint64, err error) {
-	defer endGuard(debug.SetPanicOnFault(true), &err)
+	defer fault.End(fault.Begin(), &err, ErrFault)
 	raceDisable()
 	defer raceEnable()
 	return casWord(b, compare, swap), nil
