@@ -69,7 +69,11 @@ func (t *Table) Lend(pd PD, list []SGE, off, n uint64) (src []byte, loan wire.Lo
 		if r == nil || r.lease == nil || r.pd != pd || n > uint64(s.Length)-off {
 			break
 		}
-		if src, err := r.window(s.Addr+off, n); err == nil {
+		src, err := r.window(s.Addr+off, n)
+		if err == nil && r.lease.Arena == 0 {
+			_, err = probe(src)
+		}
+		if err == nil {
 			return src, wire.Loan{Region: r.lease, At: s.Addr + off - r.iova}
 		}
 		break

@@ -27,12 +27,10 @@ const (
 	maxArenas = 256
 )
 
-// Lease implements link.Near: memory in an arena can be lent.
+// Lease implements link.Near: memory in an arena can be lent to the peer, all
+// other to Send, which copies it into a ring.
 func (l *Link) Lease(mem []byte) *wire.Lease {
-	id, at, ok := arena.Find(mem)
-	if !ok {
-		return nil
-	}
+	id, at, _ := arena.Find(mem)
 	return &wire.Lease{Arena: id, At: at}
 }
 

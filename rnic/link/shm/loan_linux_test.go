@@ -43,7 +43,7 @@ func lend(t *testing.T) (a *lender, b *Link) {
 	}
 	a.region, a.pair = a.Lease(a.mem), new(wire.Lease)
 	require.NotNil(t, a.region)
-	require.Nil(t, a.Lease(make([]byte, 4096)))
+	require.Zero(t, a.Lease(make([]byte, 4096)).Arena)
 	// The first packet asks for the arena to be mapped, and is copied.
 	require.NoError(t, a.Send([]link.Packet{a.packet(0, 0)}))
 	require.Nil(t, recv(t, b).Pull)
@@ -100,7 +100,41 @@ func TestLentPayload(t *testing.T) {
 	far := a.packet(3, 1)
 	far.Far = true
 	require.NoError(t, a.Send([]link.Packet{far}))
-	require.EqualValues(t, 1, counter(a, "shm_recalled"), "it never takes another way")
+	whole := recv(t, b)
+	require.Nil(t, whole.Pull, "by another way it is a copy")
+	require.Equal(t, page(1), whole.Head[12:12+4096])
+}
+
+// Memory of no arena is copied once, from where it lies. Memory that has gone
+// is not sent, by either way.
+func TestLentToTheRing(t *testing.T) {
+	a, b := lend(t)
+	arenas := a.mem
+	defer func() { a.mem = arenas }()
+	var err error
+	a.mem, err = unix.Mmap(-1, 0, 64<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	require.NoError(t, err)
+	defer func(m []byte) { require.NoError(t, unix.Munmap(m)) }(a.mem)
+	copy(a.mem[4096:], page(7))
+	a.region = a.Lease(a.mem)
+	require.NoError(t, a.Send([]link.Packet{a.packet(1, 1)}))
+	w := recv(t, b)
+	require.Nil(t, w.Pull)
+	require.Equal(t, page(7), w.Payload)
+	require.Zero(t, counter(a, "shm_ref_bytes"))
+	require.NoError(t, unix.Mprotect(a.mem, unix.PROT_NONE))
+	for i, change := range []func(*link.Packet){
+		func(*link.Packet) {},
+		func(p *link.Packet) { p.Flip = 9 },
+		func(p *link.Packet) { p.Far = true },
+	} {
+		p := a.packet(2+i, 1)
+		change(&p)
+		require.NoError(t, a.Send([]link.Packet{p}))
+		require.EqualValues(t, i+1, counter(a, "shm_recalled"))
+	}
+	require.NoError(t, a.Send([]link.Packet{packet(b, 9, []byte("next"))}))
+	require.Contains(t, string(recv(t, b).Head), "next")
 }
 
 // A payload that is taken back is lost: before it is sent, in the ring, and

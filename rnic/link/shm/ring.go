@@ -59,6 +59,7 @@ var (
 	errIndex  = errors.New("the peer's index is outside of the ring")
 	errRecord = errors.New("a record is none")
 	errFull   = errors.New("the ring is full")
+	errGone   = errors.New("the payload's memory is not there any more")
 )
 
 // producer writes a ring's records. It never believes the consumer further than

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/fault"
 	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -55,7 +56,7 @@ func (l *Link) Send(batch []link.Packet) error {
 		switch d := l.tx.find(&batch[i]); {
 		case d != nil:
 			l.put(d, &batch[i])
-		case batch[i].Loan.Lent(): // the ring has gone
+		case !own(&batch[i]):
 			l.count.recalled.Add(1)
 		default:
 			continue
@@ -85,6 +86,20 @@ func (t *sender) find(p *link.Packet) *device {
 	return t.last
 }
 
+// own copies what a packet has lent, which the other link does not take: the
+// ring has gone. False says that the memory was taken back.
+func own(p *link.Packet) bool {
+	if !p.Loan.Lent() {
+		return true
+	}
+	b := make([]byte, len(p.Payload))
+	if p.Loan.Over() || fault.Copy(b, p.Payload) != nil {
+		return false
+	}
+	p.Payload, p.Loan = b, wire.Loan{}
+	return true
+}
+
 // put writes a packet into a ring, or drops and counts it.
 func (l *Link) put(d *device, p *link.Packet) {
 	o := d.out
@@ -99,23 +114,21 @@ func (l *Link) put(d *device, p *link.Packet) {
 	flags, head, payload, trailer := uint32(0), p.Head, p.Payload, zeros[:wire.PadLen(len(p.Payload))]
 	ref := false
 	if p.Flip != 0 || l.tap != nil {
-		b := append(append(append(l.tx.whole[:0], head...), payload...), trailer...)
-		b = binary.LittleEndian.AppendUint32(b, d.to.ICRC(0, b))
-		if p.Flip != 0 {
-			bit := uint64(p.Flip-1) % uint64(8*len(b))
-			b[bit/8] ^= 1 << (bit % 8)
+		b, err := l.seal(d, p)
+		if err != nil {
+			l.count.recalled.Add(1)
+			return
 		}
-		if l.tap != nil {
-			l.tap.Datagram(link.Outbound, l.local, d.addr, 0, b, nil, nil)
-		}
-		l.tx.whole = b
 		flags, head, payload, trailer = sealed, b, nil, nil
 	} else if p.Loan.Lent() {
-		ref = o.has(p.Loan.Region.Arena)
+		ref = p.Loan.Region.Arena != 0 && o.has(p.Loan.Region.Arena)
 	}
-	write := func() error {
+	write := func() (err error) {
 		if ref {
 			return o.lend(p)
+		}
+		if p.Loan.Lent() {
+			defer fault.End(fault.Begin(), &err, errGone)
 		}
 		return o.put(flags, head, payload, trailer)
 	}
@@ -137,6 +150,8 @@ func (l *Link) put(d *device, p *link.Packet) {
 		}
 	case errors.Is(err, errFull):
 		l.count.full.Add(1)
+	case errors.Is(err, errGone):
+		l.count.recalled.Add(1)
 	default:
 		l.leaveOut(d)
 		d.shunned = true
@@ -145,6 +160,22 @@ func (l *Link) put(d *device, p *link.Packet) {
 }
 
 var zeros [3]byte
+
+// seal returns a packet as it is on a wire, for a tap, or with a bit inverted.
+func (l *Link) seal(d *device, p *link.Packet) (b []byte, err error) {
+	defer fault.End(fault.Begin(), &err, errGone)
+	b = append(append(append(l.tx.whole[:0], p.Head...), p.Payload...), zeros[:wire.PadLen(len(p.Payload))]...)
+	b = binary.LittleEndian.AppendUint32(b, d.to.ICRC(0, b))
+	if p.Flip != 0 {
+		bit := uint64(p.Flip-1) % uint64(8*len(b))
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+	if l.tap != nil {
+		l.tap.Datagram(link.Outbound, l.local, d.addr, 0, b, nil, nil)
+	}
+	l.tx.whole = b
+	return b, nil
+}
 
 // publish shows the consumers what was put.
 func (t *sender) publish() {
