@@ -98,8 +98,8 @@ func (a *admission) take() *Request {
 	return r
 }
 
-// next is the index of the request that may go, or -1. Preconditions, here and
-// below: mu is held.
+// next is the index of the oldest request that may go, or -1. Preconditions,
+// here and below: mu is held.
 func (a *admission) next() int {
 	if len(a.given) >= a.most {
 		return -1

@@ -46,8 +46,8 @@ func Free(mem []byte) error {
 	return opError("Free", "", err)
 }
 
-// allocations are the living results of Alloc in this process, so that Free
-// can tell what is still registered.
+// allocations are the living results of Alloc in this process, so that Free can
+// tell which are still registered.
 var allocations allocTable
 
 type allocTable struct {

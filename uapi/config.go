@@ -12,8 +12,8 @@ import (
 const None = -1
 
 // OpenConfig says how to open a device. The zero value of every field means the
-// default in parentheses. What belongs to the device itself (faults, UDP port,
-// MTU of its packets) is part of its name instead.
+// default in parentheses. Options of the device itself (faults, UDP port, MTU
+// of its packets) are part of its name instead.
 type OpenConfig struct {
 	// Logger takes notices of automatic choices and of faults that fail no call
 	// (none): among others, once for each wait, of a message that has waited a

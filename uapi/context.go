@@ -187,9 +187,9 @@ func (o origin) String() string {
 
 const packagePath = "github.com/rdmashim/rdmashim/uapi."
 
-// OpenHandles lists what was made on the context and not destroyed yet, with
-// the place in the program that made it: for finding leaks. Completion queues
-// that belong to a queue pair are not listed apart.
+// OpenHandles lists the objects that were made on the context and not destroyed
+// yet, with the places in the program that made them: for finding leaks.
+// Completion queues that belong to a queue pair are not listed apart.
 func (c *Context) OpenHandles() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

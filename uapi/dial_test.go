@@ -11,7 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// What Prepare writes into the private data goes with the request.
+// Bytes that Prepare writes into the private data go with the request.
 func TestPrepareFillsInThePrivateData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := uapitest.Listen(t, "")

@@ -59,11 +59,11 @@
 // value is the default: OpenWith, RegMRWith, CreateQPWith and ListenWith,
 // beside which Open, RegMR, CreateQP and Listen are the short forms; Dial,
 // OpenLocal and OpenRoute, which have none. A field that is zero means its
-// default, and None, where it is permitted, means nothing at all. What belongs
-// to a device is part of its name, "soft:10.0.0.1?mtu=1024", so that a flag or
-// RDMASHIM_DEVICE can say it.
+// default, and None, where it is permitted, means nothing at all. A device's
+// own options are part of its name, "soft:10.0.0.1?mtu=1024", so that a flag or
+// RDMASHIM_DEVICE can say them.
 //
-// Queue pairs of TypeUC are connected by ConnectQP, and what is lost stays
+// Queue pairs of TypeUC are connected by ConnectQP, and lost messages stay
 // lost: see TypeUC.
 //
 // Queue pairs of TypeUD send datagrams, each to the address that it names:
@@ -102,8 +102,8 @@
 //
 // # Events
 //
-// Events gives what a device tells of itself: its port went down or came up,
-// its GID table changed, a queue pair or a completion queue broke.
+// Events gives a device's news of itself: its port went down or came up, its
+// GID table changed, a queue pair or a completion queue broke.
 //
 //	for e := range c.Events(ctx) {
 //		log.Print(e.Type, e.Port, e.QP)
@@ -125,8 +125,9 @@
 //
 // # Shared receives
 //
-// A server of many connections posts its receives once for all of them: what
-// it pins grows with the messages that wait for it, and not with its clients.
+// A server of many connections posts its receives once for all of them: its
+// pinned memory grows with the messages that wait for it, and not with its
+// clients.
 //
 //	srq, err := c.CreateSRQ(uapi.SRQConfig{Depth: 256, Limit: 64})
 //	id, err := c.PostSRQRecv(srq, mr, 0, 4096)

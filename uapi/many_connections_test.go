@@ -60,7 +60,7 @@ func manyConnections(t *testing.T, a, b *Context) {
 	for i := range n {
 		j := join(t, a, b, l, config)
 		j.leave(t)
-		if i == 0 { // the devices have met, and keep what they have of each other
+		if i == 0 { // the devices have met, and keep their rings to each other
 			before = runtime.NumGoroutine()
 		}
 	}

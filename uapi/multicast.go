@@ -8,7 +8,7 @@ import (
 // MulticastQPN is the queue pair number of datagrams to a multicast group.
 const MulticastQPN = 1<<24 - 1
 
-// AttachMulticast has a queue pair for datagrams receive what is sent to an IP
+// AttachMulticast has a queue pair for datagrams receive the messages to an IP
 // multicast group, too: by PostSendTo with an address handle of the group, the
 // number MulticastQPN and the queue pair's Q_Key. The sender's own queue pairs
 // that are in the group receive it as well. Twice is once; DestroyQP leaves.
@@ -40,7 +40,7 @@ func (c *Context) DetachMulticast(qp QP, group netip.Addr) error {
 	return opError("DetachMulticast", qpName(qp), err)
 }
 
-// isGroup refuses what is no multicast group, or one of the other IP version.
+// isGroup refuses an address of no multicast group, or of the other IP version.
 func (c *Context) isGroup(group netip.Addr) error {
 	if !group.Unmap().IsMulticast() || group.Unmap().Is4() != c.chosen.addr.Addr().Is4() {
 		return explain(syscall.EINVAL, "%v is not a multicast group that %v can be in", group, c.chosen.addr.Addr())

@@ -41,12 +41,12 @@ type queuePair struct {
 // its own: a reader that posts receives does not wait for a writer.
 type lane[T any] struct {
 	mu     sync.Mutex  // orders posts
-	wrs    []T         // guarded by mu, as is what follows: requests being translated
+	wrs    []T         // guarded by mu, as the fields below: requests being translated
 	sges   []verbs.SGE // their pieces
 	inline []byte      // their data
 }
 
-// empty drops what was translated for the post before. Preconditions: mu is
+// empty drops the translated requests of the post before. Preconditions: mu is
 // held.
 func (l *lane[T]) empty() { l.wrs, l.sges, l.inline = l.wrs[:0], l.sges[:0], l.inline[:0] }
 
@@ -64,8 +64,8 @@ func (c *Context) CreateQP(sendCQSize, recvCQSize int) (QP, error) {
 	return c.createQP("CreateQP", QPConfig{SendDepth: sendCQSize, RecvDepth: recvCQSize})
 }
 
-// CreateQPWith creates a queue pair as configured; see QPConfig. One of TypeUD
-// can send and receive when it is made; its peers need its number and
+// CreateQPWith creates a queue pair as configured; see QPConfig. A queue pair
+// of TypeUD can send and receive when it is made; its peers need its number and
 // LocalEndpoint's Addr, for CreateAH. Errors are those of CreateQP, EBADF for a
 // bad completion queue or protection domain, and EINVAL for a queue that is too
 // small: CreateCQ says what it must hold.

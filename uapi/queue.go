@@ -16,7 +16,7 @@ type completionQueue struct {
 	private bool // made by CreateQP, destroyed with its queue pair
 	made    origin
 	dead    atomic.Bool
-	size    int // entries; guarded by the context's mu, as is what follows
+	size    int // entries; guarded by the context's mu, as the fields below
 	claimed int // entries that its queue pairs can fill, at most size
 	users   int // queue pairs
 

@@ -151,7 +151,7 @@ func TestDestroyWithWorkOutstanding(t *testing.T) {
 			require.NoError(t, err)
 		}
 		for range 8 {
-			_, err = a.PostSend(qa, local, 8) // nobody receives it
+			_, err = a.PostSend(qa, local, 8) // the peer has no receive for it
 			require.NoError(t, err)
 		}
 		require.ErrorIs(t, a.DestroyCQ(cq), syscall.EBUSY)
@@ -243,7 +243,7 @@ func TestQueuesWithoutRoom(t *testing.T) {
 	for _, depth := range []int{0, 1} {
 		x, _ := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: depth, RecvDepth: depth}, 4096)
 		for range depth {
-			x.Must(x.PostSend(x.QP, x.MR, 8)) // nobody receives it
+			x.Must(x.PostSend(x.QP, x.MR, 8)) // the peer has no receive for it
 			x.Must(x.PostRecv(x.QP, x.MR, 0, 8))
 		}
 		_, sendErr := x.PostSend(x.QP, x.MR, 8)

@@ -12,9 +12,9 @@ import (
 )
 
 // Request is a peer's wish for a connection. Look at it, make its queue pair
-// with CreateQP, post receives, and answer it with Accept or Reject: one that
-// is not answered stays, and takes one of the places that ListenConfig.Pending
-// gives.
+// with CreateQP, post receives, and answer it with Accept or Reject: a request
+// without an answer stays, and takes one of the places that
+// ListenConfig.Pending gives.
 type Request struct {
 	// Context is the device that the request came to. The queue pair is made on
 	// it, and the peer can reach its regions only.
@@ -81,8 +81,8 @@ func (r *Request) create(config QPConfig) error {
 // sooner when others wait for its place (ListenConfig.Pending); ctx's own;
 // EINVAL for too much private data and when the request was answered before.
 // After another error than that the queue pair is destroyed, too, and the peer
-// told. A peer that has connected and disconnected is no error: what it wrote
-// is there, and Cause says that it has gone.
+// told. A peer that has connected and disconnected is no error: the bytes that
+// it wrote are there, and Cause says that it has gone.
 func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {
 	qp, err := r.accept(ctx, private)
 	return qp, opError("Accept", r.name(), err)

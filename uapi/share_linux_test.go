@@ -213,7 +213,7 @@ func addAddr(t *testing.T, addr string) {
 // TestServersShareAddress: processes listen on different ports of one address.
 // The first has UDP port 4791, the others are found through it; each port is
 // one process's; when the first ends, in order or killed, another takes its
-// place, and one that comes back is found as before.
+// place, and a process that comes back is found as before.
 func TestServersShareAddress(t *testing.T) {
 	if !netns.Own(t) {
 		return

@@ -76,7 +76,7 @@ func reading(t *testing.T, c *Context, counter string) uint64 {
 	return s.Ports[0].Counters[counter]
 }
 
-// way is the way of what a queue pair sends.
+// way is the way that a queue pair's packets take.
 func way(t *testing.T, c *Context, qp QP) string {
 	t.Helper()
 	s, err := c.Stats()
@@ -116,8 +116,8 @@ func dialShared(t *testing.T, c *Context, port string) (qp QP, remote, rkey uint
 	return qp, remote, rkey
 }
 
-// sends posts a SEND that nobody receives: it is outstanding as long as the
-// peer lives.
+// sends posts a SEND that the peer has no receive for: it is outstanding as
+// long as the peer lives.
 func sends(t *testing.T, c *Context, qp QP) {
 	t.Helper()
 	mr, err := c.RegMR(make([]byte, 64), AccessLocalWrite)
@@ -126,7 +126,7 @@ func sends(t *testing.T, c *Context, qp QP) {
 	require.NoError(t, err)
 }
 
-// ends waits for the failure of what sends posted, and for Done.
+// ends waits for the failure of the SEND that sends posted, and for Done.
 func ends(t *testing.T, c *Context, qp QP, status ...Status) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -145,7 +145,7 @@ func ends(t *testing.T, c *Context, qp QP, status ...Status) {
 }
 
 // Two devices of one process: bytes arrive whole, through shared memory, and
-// the end of one ends what the other waits for.
+// the end of one ends the requests of the other.
 func TestSharedMemory(t *testing.T) {
 	for _, options := range []string{"", "&loss=2%&dup=1%&corrupt=1%&reorder=2%&seed=5"} {
 		a, b := shared(t, 0, options), shared(t, 1, "")
@@ -225,7 +225,7 @@ func startShared(t *testing.T) (cmd *exec.Cmd, port string) {
 	return cmd, port
 }
 
-// A process that is killed, or stopped, while it reads what it was lent: the
+// A process that is killed, or stopped, while it reads lent buffers: the
 // buffers come back, and may be freed.
 func TestLendToVictims(t *testing.T) {
 	cycles := 12

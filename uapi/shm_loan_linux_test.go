@@ -26,7 +26,7 @@ func near(t *testing.T, options string) (a, b *uapi.Context) {
 	return c[0], c[1]
 }
 
-// lent connects, and writes until what x sends is lent: b maps the memory
+// lent connects, and writes until x lends its payloads: b maps the memory
 // meanwhile.
 func lent(t *testing.T, a, b *uapi.Context, config uapi.QPConfig, size int) (x, y *uapitest.End) {
 	t.Helper()
@@ -95,8 +95,8 @@ func TestAllocatedMemoryIsLent(t *testing.T) {
 }
 
 // A program writes to its buffers as soon as it has them back, by the flush of
-// its requests, by the end of the queue pair or of the region. What the peer
-// then completes is what was sent.
+// its requests, by the end of the queue pair or of the region. The peer then
+// completes messages with the bytes that were sent, and no others.
 func TestBuffersComeBack(t *testing.T) {
 	t.Parallel()
 	a, b := near(t, "")

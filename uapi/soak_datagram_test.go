@@ -9,7 +9,7 @@ import (
 )
 
 // stackDatagrams is a program that sends datagrams to those of all hosts, its
-// own too, and holds what it receives against what they sent.
+// own too, and holds the datagrams received against those sent.
 type stackDatagrams struct {
 	*stackSoak
 	r    *rand.Rand
@@ -58,8 +58,8 @@ func (d *stackDatagrams) receive(at uint64) {
 	d.slot[id] = at
 }
 
-// live sends some, and takes what comes. A send's memory is free for the next
-// when it has completed.
+// live sends some datagrams, and takes those that come. A send's memory is free
+// for the next when it has completed.
 func (d *stackDatagrams) live() {
 	ways := make([]AH, len(d.datagrams))
 	for i, to := range d.datagrams {
@@ -95,7 +95,7 @@ func (d *stackDatagrams) live() {
 	d.check(d.me.Close())
 }
 
-// wait takes what completes next.
+// wait takes the next completions.
 func (d *stackDatagrams) wait() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // virtual
 	defer cancel()
@@ -105,7 +105,7 @@ func (d *stackDatagrams) wait() {
 	d.takeAll(wc[:n])
 }
 
-// poll takes what has completed.
+// poll takes the completions that are there.
 func (d *stackDatagrams) poll() {
 	var wc [2 * soakDepth]WC
 	n, err := d.me.PollCQ(d.qp, wc[:])

@@ -140,12 +140,12 @@ func (c *Context) destroySRQ(srq SRQ) error {
 // PostSRQRecv posts a receive to a shared receive queue: length bytes at
 // localOffset of the region, which needs AccessLocalWrite and the queue's
 // protection domain, are for a message of any of its queue pairs. The id comes
-// back in WC.WRID; ids count up from 0 for each queue. Those of receives posted
-// to queue pairs, and of sends, are apart: WC.Opcode and WC.QP tell.
+// back in WC.WRID; ids count up from 0 for each queue. The ids of receives
+// posted to queue pairs, and of sends, are apart: WC.Opcode and WC.QP tell.
 //
-// A shared receive outlives its queue pairs: if one fails, only the receive
-// that its message was being put into is gone. When a queue pair is destroyed
-// in the middle of a message, that receive ends without a completion.
+// A shared receive outlives its queue pairs: if a queue pair fails, only the
+// receive of the message under way is gone. When a queue pair is destroyed in
+// the middle of a message, that receive ends without a completion.
 //
 // Errors: EBADF for a bad handle; EINVAL for a range outside the region or
 // another protection domain; ENOMEM when Depth receives wait.

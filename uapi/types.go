@@ -27,9 +27,9 @@ type PD int
 // SRQ is the handle of a shared receive queue, from CreateSRQ. It is never 0.
 type SRQ int
 
-// WRID identifies a work request and comes back in WC.WRID. Those that
-// PostWrite and its siblings return count up from 0 for each queue pair;
-// those given to Post are the caller's own, all 64 bits of them.
+// WRID identifies a work request and comes back in WC.WRID. The ids that
+// PostWrite and its siblings return count up from 0 for each queue pair; the
+// ids given to Post are the caller's own, all 64 bits of them.
 type WRID int64
 
 // Access is the set of operations that a memory region permits (enum

@@ -14,8 +14,8 @@ import (
 )
 
 // TestUnreliableConnection: over a network that loses, doubles and reorders,
-// what arrives is a subsequence of what was sent, in order and whole; a WRITE
-// with immediate is there when its immediate is. What is sent costs nothing.
+// the messages that arrive are a subsequence of those sent, in order and whole;
+// a WRITE with immediate is there when its immediate is.
 func TestUnreliableConnection(t *testing.T) {
 	for _, options := range []string{"", "loss=3%&seed=1", "loss=1%&dup=3%&reorder=5%&corrupt=1%&seed=2"} {
 		synctest.Test(t, func(t *testing.T) { unreliable(t, options) })
@@ -87,7 +87,8 @@ func unreliable(t *testing.T, options string) {
 	}
 }
 
-// TestUnreliableRefuses: what needs an answer, and connecting by address.
+// TestUnreliableRefuses: requests that need an answer, and connecting by
+// address.
 func TestUnreliableRefuses(t *testing.T) {
 	t.Parallel()
 	c, l := uapitest.Listen(t, "")

@@ -10,7 +10,7 @@ import (
 )
 
 // waitBuffers lend Wait its buffer: the queue's own one stays free for Poll
-// while somebody waits.
+// while a goroutine waits.
 var waitBuffers = sync.Pool{New: func() any { return new([pollBatch]verbs.WC) }}
 
 // WaitCQ is PollCQ that waits until at least one completion is there, also on a
@@ -111,10 +111,10 @@ func (c *Context) WaitWR(ctx context.Context, qp QP, id WRID) (WC, error) {
 // WakeCQ makes one Wait, WaitCQ or WaitAny on the completion queue return 0 and
 // no error: one that blocks, or else the next one that finds no completion. A
 // program calls it to have the waiter look at something else than completions.
-// Nothing is lost between that look and the waiter's sleep, if what it looks at
-// is changed before WakeCQ is called. Calls that come before a waiter has seen
-// the first count as one. It neither blocks nor allocates. QueryQP tells the
-// completion queue of a queue pair that CreateQP made.
+// Nothing is lost between that look and the waiter's sleep, if the program
+// changes that something before it calls WakeCQ. Calls that come before a
+// waiter has seen the first count as one. It neither blocks nor allocates.
+// QueryQP tells the completion queue of a queue pair that CreateQP made.
 //
 // EBADF for a bad completion queue.
 func (c *Context) WakeCQ(cq CQ) error {

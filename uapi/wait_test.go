@@ -34,7 +34,7 @@ func TestWakeCQ(t *testing.T) {
 		x, y := uapitest.Connect(t, a, b)
 		cq, ctx := cqOf(t, y), bounded(t)
 		wc := make([]uapi.WC, 4)
-		for range 2 { // also while nobody waits
+		for range 2 { // also while no goroutine waits
 			require.NoError(t, y.WakeCQ(cq))
 			n, err := y.WaitCQ(ctx, y.QP, wc)
 			require.NoError(t, err)

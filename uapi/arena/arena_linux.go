@@ -31,7 +31,7 @@ type arena struct {
 	mem   []byte
 	free  []span // by offset; no two of them touch
 	used  int    // allocations
-	fresh int    // what lies from here on was never handed out
+	fresh int    // bytes from here on were never handed out
 }
 
 // span is a piece of an arena: [at, end).

@@ -1,10 +1,10 @@
 // Package arena hands out memory that another process may be let read: pages of
 // sealed memfds. It is there on Linux only, and knows nothing of RDMA.
 //
-// An arena is one memfd of 16 MiB, or of what was asked for where that is much,
+// An arena is one memfd of 16 MiB, or of the size asked for where that is more,
 // so that a thousand allocations cost a handful of descriptors. Its seals keep
-// its size, and let nobody else write: the process that made it keeps the only
-// writable mapping that there can be.
+// its size, and let no other process write: the process that made it keeps the
+// only writable mapping that there can be.
 //
 //	Alloc   gives zeroed pages, from an arena or a new one
 //	Free    takes them back; an arena goes when it is empty

@@ -73,7 +73,8 @@ func Install(config Config) ([]string, error) {
 	return config.place(tmp)
 }
 
-// place installs the two libraries of a directory, and what goes with them.
+// place installs the two libraries of a directory, and the files that go with
+// them.
 func (config Config) place(built string) (paths []string, err error) {
 	top := filepath.Join(config.DestDir, config.Prefix)
 	lib, include := filepath.Join(top, "lib"), filepath.Join(top, "include", "rdmashim")

@@ -13,8 +13,8 @@ import (
 )
 
 // TestFoundingProgram takes the complete example out of the founding document
-// as it is. It writes with a key that nobody gave, on a queue pair that it does
-// not connect, and ends without its message.
+// as it is. It writes with a made-up key, on a queue pair that it does not
+// connect, and ends without its message.
 func TestFoundingProgram(t *testing.T) {
 	home := installed(t)
 	document, err := os.ReadFile("testdata/rdma-api.txt")

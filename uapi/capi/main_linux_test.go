@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
 
-// followed does what docs/c.md says, up to where the two programs are started.
+// followed carries out docs/c.md, up to where the two programs are started.
 var followed = sync.OnceValue(func() error {
 	page, err := os.ReadFile("../../docs/c.md")
 	if err != nil {
@@ -150,7 +150,7 @@ func start(t *testing.T, device, program string, args ...string) *process {
 	return p
 }
 
-// prints waits for the program's end and holds what it printed.
+// prints waits for the program's end and compares its output.
 func (p *process) prints(want string) {
 	p.t.Helper()
 	err := p.Wait()

@@ -34,7 +34,7 @@ func (c *Conn) SetLinger(d time.Duration) {
 }
 
 // Close ends the connection, and calls that wait, at once, with net.ErrClosed.
-// It does not wait itself: for up to Config.Linger what was written goes on to
+// It does not wait itself: for up to Config.Linger written data goes on to
 // arrive, then queue pair and memory are given back. If data was not read, the
 // peer gets ECONNRESET.
 //
@@ -50,8 +50,8 @@ func (c *Conn) Close() error {
 	})
 }
 
-// Abort is Close without lingering: what was written and has not arrived may
-// be lost, and the peer gets ECONNRESET.
+// Abort is Close without lingering: data that was written and has not arrived
+// may be lost, and the peer gets ECONNRESET.
 func (c *Conn) Abort() error {
 	return c.close(func() { c.core.Reset(core.ClosedNoLinger) })
 }
@@ -108,7 +108,7 @@ func (c *Conn) linger() {
 		c.returned.Wait()
 	}
 	c.mu.Unlock()
-	// Those that waited to read or write have left, or are about to.
+	// Goroutines that waited to read or write have left, or are about to.
 	c.write.Lock()
 	c.read.Lock()
 	defer c.write.Unlock()
@@ -122,7 +122,7 @@ func (c *Conn) linger() {
 	close(c.closed)
 }
 
-// lookClose is what linger waits for.
+// lookClose reports whether linger may end.
 func (c *Conn) lookClose() bool {
 	return c.overdue || c.core.Flushed() || c.core.ResetFlushed() || c.core.Lost()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// TestRival10BothClose: what both ends wrote and the other has read before
-// arrives, whichever end closes first, also when links lose packets.
+// TestRival10BothClose: data that both ends wrote arrives whichever end closes
+// first, also when links lose packets.
 func TestRival10BothClose(t *testing.T) {
 	for _, n := range []int{1, 255, 256, 257, 16<<10 - 1, 16 << 10} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestCloseWithoutPeer(t *testing.T) {
 	}
 }
 
-// TestAbort: the peer of an end that aborts gets ECONNRESET, also for what has
-// arrived before.
+// TestAbort: the peer of an end that aborts gets ECONNRESET, also for data that
+// has arrived before.
 func TestAbort(t *testing.T) {
 	onSim(t, "", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
 		_, err := a.Write([]byte("lost"))

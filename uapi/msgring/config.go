@@ -46,8 +46,8 @@ type Config struct {
 	// MaxChunk bounds the chunks that a Write of Bytes is cut into, in bytes
 	// (64 KiB). A quarter of either end's ring bounds them too.
 	MaxChunk int
-	// Service is the name of what the dialer asks for and the acceptor has
-	// (any). Another one is refused.
+	// Service is the name of the service that the dialer asks for and the
+	// acceptor has (any). Another one is refused.
 	Service string
 	// Session is the RPC session that a dialer of Messages asks for (none).
 	Session Session
@@ -57,7 +57,7 @@ type Config struct {
 	// dialer. Accept may fail after it (none: every hello is taken, and a
 	// dialer that asks for a session gives up with EPROTO).
 	Admit func(asked Session) (answer Session, err error)
-	// Linger is how long what was written may take to arrive after Close (5 s).
+	// Linger is how long written data may take to arrive after Close (5 s).
 	Linger time.Duration
 	// KeepAlive is uapi.DialConfig.KeepAlive, of a dialer: an acceptor has its
 	// uapi.Listener's.

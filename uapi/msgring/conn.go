@@ -16,17 +16,18 @@ import (
 // their turn.
 //
 // Locks are taken in this order: write or read, which a goroutine keeps while
-// it waits; mu, which nobody keeps while it posts or waits; turns.mu. That one
-// post at a time is under way is kept by core.End, not by a lock, so that
-// nobody waits for another goroutine's doorbell but to post data.
+// it waits; mu, which no goroutine keeps while it posts or waits; turns.mu.
+// core.End, not a lock, keeps posts to one at a time, so that a goroutine waits
+// for another's doorbell only to post data.
 type Conn struct {
 	config Config
 	memory *memory
 	qp     uapi.QP
 	peer   core.Hello
 	info   Info
-	// channel is what the connection was made over, nil with a connection
-	// manager. silent is closed when nothing waits for its end any more.
+	// channel is the stream that the connection was made over, nil with a
+	// connection manager. silent is closed when nothing waits for its end any
+	// more.
 	channel net.Conn
 	silent  chan struct{}
 
@@ -37,7 +38,7 @@ type Conn struct {
 	turns       turns
 
 	mu       sync.Mutex
-	core     *core.End // guarded by mu, as is what follows
+	core     *core.End // guarded by mu, as the fields below
 	stands   bool      // open has returned
 	closing  bool
 	closed   chan struct{} // closed when everything was given back
@@ -76,7 +77,7 @@ type Info struct {
 	MTU      int // bytes of payload a packet
 }
 
-// Stats count what a connection did.
+// Stats count a connection's work.
 type Stats struct {
 	BytesSent, BytesReceived   uint64 // payload
 	ChunksSent, ChunksReceived uint64
@@ -188,7 +189,7 @@ func (c *Conn) done(cause error) {
 	c.mu.Lock()
 	c.cause = cause
 	c.mu.Unlock()
-	if w := c.memory.worker; w != nil { // what has arrived comes first
+	if w := c.memory.worker; w != nil { // arrived data comes first
 		w.behind(c.memory.queue, func() { c.lose(cause) })
 		return
 	}

@@ -147,8 +147,8 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestCloseArrives: what was written before Close arrives, and Close unblocks
-// this end's calls.
+// TestCloseArrives: data written before Close arrives, and Close unblocks this
+// end's calls.
 func TestCloseArrives(t *testing.T) {
 	onSim(t, "loss=5%", msgring.Config{}, func(t *testing.T, a, b *msgring.Conn) {
 		read := make(chan error, 1)

@@ -101,7 +101,7 @@ func find(err error) *core.Refusal {
 //
 // Errors, beside those of uapi.Request.Accept: *core.Refusal for a hello that
 // was refused; EINVAL for a configuration that is not one; those of
-// Config.Admit. Whatever fails, the request is answered.
+// Config.Admit. The request is answered after any failure.
 func Accept(ctx context.Context, request *uapi.Request, config Config) (*Conn, error) {
 	if err := config.Check(); err != nil {
 		return nil, errors.Join(err, request.Reject(0, nil))
@@ -146,7 +146,7 @@ func (c *Config) admit(hello []byte) (peer core.Hello, err error) {
 	return peer, err
 }
 
-// told is what the peer is told of an error of admit: a refusal, or nothing.
+// told is the answer for the peer to an error of admit: a refusal, or nothing.
 func told(err error) []byte {
 	refusal := (*core.Refusal)(nil)
 	if !errors.As(err, &refusal) {

@@ -177,8 +177,8 @@ func (c *Conn) disconnect() error {
 //	5  u8  kind: 1 hello, 2 refusal
 //	6  u16 bytes that follow, at most 256
 //
-// The dialer says its hello; the acceptor answers with its own, or refuses.
-// What follows a hello is uapi.Context.ConnectOver's.
+// The dialer says its hello; the acceptor answers with its own, or refuses. The
+// frames of uapi.Context.ConnectOver follow the hellos.
 const (
 	recordMagic   = "RDMX"
 	recordVersion = 1

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
 )
 
-// FuzzRecord gives both ends of an exchange what a stranger may say. They take
-// at most one record, and what they take for a hello is one.
+// FuzzRecord gives both ends of an exchange any bytes of a stranger. They take
+// at most one record, and accept a hello only if it is one.
 func FuzzRecord(f *testing.F) {
 	ring := uint32(64 << 10)
 	h := core.Hello{

@@ -172,8 +172,8 @@ func TestOverRefused(t *testing.T) {
 	}
 }
 
-// TestOverStrangers: what is no exchange, or the half of one, is an error at
-// both ends, bounded by the context, and leaves nothing.
+// TestOverStrangers: bytes that are no exchange, or the half of one, are an
+// error at both ends, bounded by the context, and leave nothing.
 func TestOverStrangers(t *testing.T) {
 	record := func(head string, n int) []byte {
 		return append([]byte(head), bytes.Repeat([]byte{7}, n)...)

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// raw is a peer that posts what it likes.
+// raw is a peer that posts anything.
 type raw struct {
 	*uapi.Context
 	t    *testing.T
@@ -132,7 +132,7 @@ func TestRival16HostilePeer(t *testing.T) {
 				x, l := uapitest.Listen(t, "")
 				r, c := hostilePair(t, x, l)
 				h.do(r)
-				synctest.Wait() // all of it has arrived before anybody reads
+				synctest.Wait() // all of it has arrived before the first read
 				require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 				_, err := c.Read(make([]byte, 64<<10))
 				for err == nil {

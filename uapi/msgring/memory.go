@@ -12,8 +12,8 @@ import (
 // as much again, so that a longer one is seen and not an error of the device.
 const slot = 2 * core.ControlLen
 
-// memory is what a connection has on its device besides the queue pair, in a
-// protection domain of its own: the peer's key opens the ring and nothing of
+// memory holds a connection's objects on its device besides the queue pair, in
+// a protection domain of its own: the peer's key opens the ring and nothing of
 // another connection.
 type memory struct {
 	device *uapi.Context

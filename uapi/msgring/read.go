@@ -49,7 +49,7 @@ func (c *Conn) Peek() ([]byte, error) {
 	return lent, err
 }
 
-// ErrInterrupted is what Interrupt ends a Peek with.
+// ErrInterrupted is the error of a Peek that Interrupt ended.
 var ErrInterrupted = errors.New("msgring: Peek was interrupted")
 
 // Interrupt ends a Peek or Read that waits, or else the next one, with
@@ -74,7 +74,7 @@ func (c *Conn) Discard(n int) {
 	c.discard(n)
 }
 
-// sight is what a reader or writer saw when it looked last.
+// sight is the last look of a reader or writer.
 type sight struct {
 	lent []byte
 	err  error
@@ -88,7 +88,7 @@ func (c *Conn) peek(wait bool) (lent []byte, err error) {
 	c.mu.Unlock()
 	switch {
 	case !wait:
-		return c.reading.lent, nil // what was read before comes first
+		return c.reading.lent, nil // data that was read before comes first
 	case !ready:
 		c.turns.until(&c.turns.reader)
 	}
@@ -100,7 +100,8 @@ func (c *Conn) peek(wait bool) (lent []byte, err error) {
 	return c.reading.lent, c.reading.err
 }
 
-// lookRead is what a reader waits for: data, its end, an interrupt, an error.
+// lookRead reports whether a reader may go on: by data, its end, an interrupt,
+// an error.
 func (c *Conn) lookRead() bool {
 	c.reading = sight{err: c.state(&c.readBy)}
 	if c.reading.err == nil && c.interrupted {

@@ -45,8 +45,8 @@ type read struct {
 }
 
 // RegMR registers memory with the protection domain of a connection of
-// Messages, and returns where the peer finds it, if access lets it. What is
-// registered when the connection is given back is deregistered then.
+// Messages, and returns where the peer finds it, if access lets it. Memory that
+// is still registered when the connection is given back is deregistered then.
 //
 // Errors: those of uapi.Context.RegMRWith; net.ErrClosed after Close; EINVAL
 // for a connection of Bytes.

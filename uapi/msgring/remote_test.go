@@ -21,7 +21,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// remote is what tests do with READs on two connected ends.
+// remote is two connected ends for tests of READs.
 type remote struct {
 	t    *testing.T
 	a, b *msgring.Conn

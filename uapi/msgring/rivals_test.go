@@ -16,8 +16,8 @@ import (
 // The list of all of them is in uapi/rdmanet/rivals_test.go.
 
 // TestRival02FullSendQueueWaits: a send queue without a slot is backpressure,
-// not an error, when each chunk is a byte and nobody polls completions but
-// those who wait.
+// not an error, when each chunk is a byte and only waiting goroutines poll
+// completions.
 func TestRival02FullSendQueueWaits(t *testing.T) {
 	for _, ring := range []int{16 << 10, 256 << 10} {
 		onSim(t, "", msgring.Config{Mode: msgring.Messages, Ring: ring}, func(t *testing.T, a, b *msgring.Conn) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
 )
 
-// Session is what a hello says of the RPC session that a connection of Messages
+// Session is a hello's part on the RPC session that a connection of Messages
 // belongs to. A dialer asks with ID, Epoch and Slots; the acceptor answers with
 // Slots, Instance, Lifetime and State, and the other two are zero.
 type Session struct {
@@ -17,10 +17,10 @@ type Session struct {
 
 	Instance uint64       // of the server
 	Lifetime uint32       // of a session without a connection, in seconds
-	State    SessionState // what became of the session that was asked for
+	State    SessionState // the fate of the session that was asked for
 }
 
-// SessionState is what an acceptor's answer says of the session.
+// SessionState is the session's fate in an acceptor's answer.
 type SessionState = core.SessionState
 
 const (

@@ -12,11 +12,11 @@ type turns struct {
 	conn *Conn
 	mu   sync.Mutex
 	pump core.Pump // guarded by mu
-	// A goroutine that reads, one that writes and one that closes.
+	// The goroutines that read, write and close.
 	reader, writer, closer waiter
 }
 
-// waiter is one that may wait.
+// waiter is a goroutine that may wait.
 type waiter struct {
 	core.Waiter
 	wake chan struct{}
@@ -36,8 +36,8 @@ func (t *turns) init(c *Conn) {
 
 func (t *turns) all() [3]*waiter { return [...]*waiter{&t.reader, &t.writer, &t.closer} }
 
-// until waits until w may go on. Preconditions: mu is not held; nobody else
-// waits as w.
+// until waits until w may go on. Preconditions: mu is not held; no other
+// goroutine waits as w.
 func (t *turns) until(w *waiter) {
 	c := t.conn
 	if c.memory.worker != nil {
@@ -72,8 +72,8 @@ func (t *turns) until(w *waiter) {
 	}
 }
 
-// follow waits until w may go on while a Worker works: it never leads. It says
-// that it waits while it looks, so that what makes its wish come true finds it.
+// follow waits until w may go on while a Worker works: it never leads. It notes
+// that it waits while it looks, so that a change which lets it go on finds it.
 func (t *turns) follow(w *waiter) {
 	for {
 		t.conn.mu.Lock()
@@ -95,8 +95,8 @@ func (w *waiter) fill() {
 	}
 }
 
-// rouse wakes a waiter whose wish something else than a completion may have
-// made come true. Preconditions: that has been changed.
+// rouse wakes waiters that may go on for another cause than a completion.
+// Preconditions: that cause is there already.
 func (t *turns) rouse(list ...*waiter) {
 	for _, w := range list {
 		t.mu.Lock()

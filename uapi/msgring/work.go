@@ -10,7 +10,7 @@ import (
 // batchSize is how many completions the leader takes at a time.
 const batchSize = 32
 
-// batch is what the leader works with.
+// batch is the leader's scratch memory.
 type batch struct {
 	wcs      [batchSize]uapi.WC
 	receives [batchSize]uapi.WR
@@ -19,7 +19,7 @@ type batch struct {
 	bytes    [batchSize][slot]byte
 }
 
-// receiveID marks the ids of receives; the rest of it is their slot. Those of
+// receiveID marks the ids of receives; the rest of it is their slot. The ids of
 // sends are core.Post.ID.
 const receiveID = uapi.WRID(1) << 62
 
@@ -38,8 +38,8 @@ func (c *Conn) work(w *waiter) {
 
 // handle hands out at most batchSize completions: copies control messages and
 // posts their receives again, which never waits for the program to read; then
-// tells core of them, posts what that allows, and wakes the waiters other than
-// w that can go on. w is nil for a Worker.
+// tells core of them, makes the posts that this allows, and wakes the waiters
+// other than w that can go on. w is nil for a Worker.
 func (c *Conn) handle(w *waiter, wcs []uapi.WC) {
 	b := &c.batch
 	repost := c.repost(b, wcs)
@@ -72,7 +72,7 @@ func (c *Conn) handle(w *waiter, wcs []uapi.WC) {
 }
 
 // completions waits for completions, or an interrupt. When the connection has
-// ended it does not wait: what has arrived comes first, then the cause.
+// ended it does not wait: arrived data comes first, then the cause.
 func (c *Conn) completions(wcs []uapi.WC) (n int, err error) {
 	c.mu.Lock()
 	cause := c.cause
@@ -149,7 +149,7 @@ func (c *Conn) take(wc *uapi.WC, control []byte) {
 		_ = c.core.ReceiveControl(control) // an error ends the connection
 	case wc.Opcode == uapi.WCOpRecvWriteImm:
 		if c.closing {
-			c.core.Reset(core.ClosedUnread) // nobody will read it
+			c.core.Reset(core.ClosedUnread) // it will never be read
 		}
 		if c.core.ReceiveData(wc.ByteLen, wc.Imm) == nil {
 			c.stats.ChunksReceived++
@@ -190,8 +190,8 @@ func (c *Conn) postControls() {
 	}
 }
 
-// post posts what was taken. Preconditions: mu is held; it is given up
-// meanwhile.
+// post posts the requests that were taken. Preconditions: mu is held; it is
+// given up meanwhile.
 func (c *Conn) post(p core.Post) {
 	c.mu.Unlock()
 	wr, piece := &c.request[0], &c.piece[0]

@@ -20,10 +20,10 @@ const workerEntries = 16 << 10
 // the number of the queue pair. The goroutines that read and write wait for it
 // and never work themselves. It makes completion queues as it needs them.
 //
-// An errand is what the worker does behind all completions that a queue had
-// when it was asked. The entries of a connection are free again only when its
-// queue was polled empty behind the end of its queue pair: stale completions
-// keep their room until then.
+// An errand is a task for the worker, done behind all completions that a queue
+// had when it was asked. The entries of a connection are free again only when
+// its queue was polled empty behind the end of its queue pair: stale
+// completions keep their room until then.
 type Worker struct {
 	device  *uapi.Context
 	entries int
@@ -32,7 +32,7 @@ type Worker struct {
 	ended   chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
-	closed  bool // guarded by mu, as is what follows
+	closed  bool // guarded by mu, as the fields below
 	dead    bool // nothing waits for completions any more
 	queues  []*queue
 	conns   map[uapi.QP]*Conn // by queue pair, from before the peer can send
@@ -52,7 +52,7 @@ type errand struct {
 	do    func()
 }
 
-// WorkerStats count what a Worker did.
+// WorkerStats count a Worker's work.
 type WorkerStats struct {
 	Connections int    `json:"connections"` // now
 	Queues      int    `json:"queues"`      // completion queues
@@ -230,8 +230,8 @@ func (w *Worker) run() {
 	}
 }
 
-// hand gives completions to their connections, in their order. Those of queue
-// pairs that are gone are dropped.
+// hand gives completions to their connections, in their order. Completions of
+// queue pairs that are gone are dropped.
 func (w *Worker) hand(wcs []uapi.WC) {
 	for len(wcs) > 0 {
 		n := 1

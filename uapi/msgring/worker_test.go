@@ -18,8 +18,8 @@ import (
 )
 
 // TestWorker: one worker serves more connections than a completion queue has
-// entries for. What a dialer sends before its peer has accepted is kept. Close
-// ends the connections, and leaves nothing on the device.
+// entries for. Messages that a dialer sends before its peer has accepted are
+// kept. Close ends the connections, and leaves nothing on the device.
 func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 140 // rings of 16 KiB: 129 of them in a queue

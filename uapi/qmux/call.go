@@ -159,7 +159,7 @@ func (c *Conn) ReceiveDatagram(ctx context.Context) (p []byte, err error) {
 	return p, err
 }
 
-// ConnectionState is what both sides agreed on.
+// ConnectionState is the result of the handshake.
 type ConnectionState struct {
 	TLS               tls.ConnectionState // zero without TLS
 	SupportsDatagrams struct{ Remote, Local bool }

@@ -21,14 +21,16 @@ type Config struct {
 	// of the idle time; none by default.
 	KeepAlivePeriod time.Duration
 
-	// What the peer may send ahead, in bytes, at first and at most: 512 KiB
-	// and 6 MiB on a stream, 768 KiB and 15 MiB in all.
+	// The receive windows bound the bytes that the peer may send ahead, at
+	// first and at most: 512 KiB and 6 MiB on a stream, 768 KiB and 15 MiB in
+	// all.
 	InitialStreamReceiveWindow     uint64
 	MaxStreamReceiveWindow         uint64
 	InitialConnectionReceiveWindow uint64
 	MaxConnectionReceiveWindow     uint64
 
-	// How many streams the peer may have at once; 100, none if negative.
+	// The streams of a kind that the peer may have at once; 100, none if
+	// negative.
 	MaxIncomingStreams    int64
 	MaxIncomingUniStreams int64
 

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	readSize  = 64 << 10 // bytes: what one Read of the byte stream may bring
+	readSize  = 64 << 10 // bytes that one Read of the byte stream may bring
 	writeSize = 64 << 10 // bytes: records that go in one Write, if more than one
 )
 
@@ -140,7 +140,7 @@ func (c *Conn) close() {
 	})
 }
 
-// tick does what is due.
+// tick does the work that is due.
 func (c *Conn) tick() {
 	c.do(func() {
 		c.due = core.Never

@@ -29,8 +29,8 @@ func pattern(n, factor int) []byte {
 }
 
 // TestScenario moves 1.2 MB each way through small windows, a question and its
-// answer, datagrams, and closes with a code: what other implementations of QMux
-// are tried with.
+// answer, datagrams, and closes with a code: the scenario that other
+// implementations of QMux are tried with.
 func TestScenario(t *testing.T) {
 	for _, tr := range transports {
 		t.Run(tr.name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestCancel(t *testing.T) {
 		expect(err, 6, false)
 		expect(s.Close(), 6, true)
 
-		// What was made reliable arrives.
+		// Bytes that were made reliable arrive.
 		s, err = client.OpenUniStreamSync(ctx)
 		require.NoError(t, err)
 		_, err = s.Write([]byte("kept"))

@@ -16,9 +16,8 @@
 // Close ends the sending half, CancelRead and CancelWrite give a half up.
 //
 // It is no transport: order, delivery, congestion and secrecy are the byte
-// stream's. A stream that nobody reads stops itself only, but a byte that the
-// byte stream loses stops all. It has no Transport, listener, migration, 0-RTT
-// or tracer.
+// stream's. An unread stream stops itself only, but a byte that the byte stream
+// loses stops all. It has no Transport, listener, migration, 0-RTT or tracer.
 //
 // # How a call flows
 //
@@ -27,5 +26,5 @@
 // whatever the program does; the writer sends the records that it has. A Write
 // lends its bytes, wakes the writer, and waits until they are in a record
 // (send.go). A Read takes what is there or waits (receive.go). Events of the
-// core wake the callers that wait (conn.go). A timer does what is due.
+// core wake the callers that wait (conn.go). A timer does the work that is due.
 package qmux

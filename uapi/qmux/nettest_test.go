@@ -31,8 +31,8 @@ func (c streamConn) Close() error {
 	return nil
 }
 
-// TestNetConn holds streams to what net.Conn asks of reads, writes, deadlines
-// and closing.
+// TestNetConn holds streams to the rules of net.Conn for reads, writes,
+// deadlines and closing.
 func TestNetConn(t *testing.T) {
 	nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
 		x, y := tcp(t)

@@ -73,7 +73,7 @@ func (s *ReceiveStream) over() error {
 	return nil
 }
 
-// take reads what is there. The core is locked.
+// take reads the bytes that are there. The core is locked.
 func (s *ReceiveStream) take(p []byte) (int, error) {
 	if err := s.over(); err != nil {
 		return 0, err
@@ -97,8 +97,8 @@ func (s *ReceiveStream) look(p []byte) (int, error) {
 	return n, err
 }
 
-// CancelRead asks the peer to send no more, and drops what comes all the same.
-// Behind the stream's end it does nothing.
+// CancelRead asks the peer to send no more, and drops bytes that come all the
+// same. Behind the stream's end it does nothing.
 func (s *ReceiveStream) CancelRead(code StreamErrorCode) {
 	s.c.do(func() {
 		if s.err != nil {

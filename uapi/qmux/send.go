@@ -160,7 +160,7 @@ func (s *SendStream) CancelWrite(code StreamErrorCode) {
 	})
 }
 
-// SetReliableBoundary makes what was written so far arrive even if the stream
+// SetReliableBoundary makes the bytes written so far arrive even if the stream
 // is cancelled later. A peer that does not know this, of draft 1 perhaps, may
 // still drop it.
 func (s *SendStream) SetReliableBoundary() {

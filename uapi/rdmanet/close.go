@@ -14,9 +14,9 @@ import (
 // with EPIPE from now on; reading goes on.
 func (c *Conn) CloseWrite() error { return c.failed("close", c.ring.CloseWrite()) }
 
-// CloseRead ends reading: Read returns io.EOF from now on. What the peer sends
-// is discarded, by a goroutine that ends with the connection, so that the peer
-// can go on writing.
+// CloseRead ends reading: Read returns io.EOF from now on. A goroutine that
+// ends with the connection discards later data, so that the peer can go on
+// writing.
 func (c *Conn) CloseRead() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// discard discards what arrives until the connection or its data ends.
+// discard discards arriving data until the connection or its data ends.
 func (c *Conn) discard() {
 	// Readers that the deadline has woken leave; others do not begin.
 	c.reading.Lock()
@@ -46,7 +46,7 @@ func (c *Conn) discard() {
 	}
 }
 
-// SetLinger says what becomes of data that has not arrived at Close. With a
+// SetLinger sets the fate of data that has not arrived at Close. With a
 // negative sec, the default, it goes on for up to Config.Linger. With 0 it may
 // be lost, and the peer gets ECONNRESET. With more it goes on for up to sec
 // seconds.
@@ -59,7 +59,7 @@ func (c *Conn) SetLinger(sec int) error {
 }
 
 // Close ends the connection, and calls that wait, at once. It does not wait
-// itself: what was written goes on to arrive (SetLinger). If the peer sent data
+// itself: written data goes on to arrive (SetLinger). If the peer sent data
 // that was not read, it gets ECONNRESET.
 //
 // A program that is about to exit calls CloseContext or Flush, because a soft

@@ -15,7 +15,7 @@ import (
 // Config says how to make a connection; its Mode stays zero.
 type Config = msgring.Config
 
-// Info describes a connection, and Stats count what it did.
+// Info describes a connection, and Stats count its work.
 type (
 	Info  = msgring.Info
 	Stats = msgring.Stats

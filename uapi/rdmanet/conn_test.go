@@ -19,9 +19,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
-// TestConn holds the connection to what x/net expects of every net.Conn: on a
-// network in memory and on loopback. It cannot run on virtual time, so a
-// machine that is busy with race detectors would make peers late.
+// TestConn holds the connection to x/net's test of every net.Conn: on a network
+// in memory and on loopback. It cannot run on virtual time, so a machine that
+// is busy with race detectors would make peers late.
 func TestConn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("nettest needs a machine that keeps real time; run it without -short")
@@ -169,7 +169,8 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// TestSmallBuffersShareAChunk: what WriteBuffers gathers goes as one.
+// TestSmallBuffersShareAChunk: buffers that WriteBuffers gathers go as one
+// chunk.
 func TestSmallBuffersShareAChunk(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{})

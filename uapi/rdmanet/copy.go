@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/msgring"
 )
 
-// buffers are what ReadFrom reads into.
+// buffers are the memory that ReadFrom reads into.
 var buffers = sync.Pool{New: func() any { return new([msgring.DefaultMaxChunk]byte) }}
 
 // onlyWriter hides ReadFrom.

@@ -22,9 +22,9 @@ type Dialer struct {
 	Context *uapi.Context
 	Config  Config
 	// Fallback dials in the place of RDMA when no device leads to the peer
-	// (ENODEV, ENETUNREACH), or nobody answers there as a peer of this package
-	// does (ECONNREFUSED): a net.Dialer, for TCP. It never follows a connection
-	// that was made. nil: none.
+	// (ENODEV, ENETUNREACH), or no peer of this package answers there
+	// (ECONNREFUSED): a net.Dialer, for TCP. It never follows a connection that
+	// was made. nil: none.
 	Fallback interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	}

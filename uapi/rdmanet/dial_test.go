@@ -96,7 +96,7 @@ func TestHandshakeError(t *testing.T) {
 	})
 }
 
-// fallback notes what it is asked for.
+// fallback notes the addresses that it is asked for.
 type fallback struct {
 	network, addr string
 }
@@ -108,7 +108,8 @@ func (f *fallback) DialContext(_ context.Context, network, addr string) (net.Con
 	return x, nil
 }
 
-// TestFallback is used when nobody answers by RDMA, and else not.
+// TestFallback: the fallback is used when no listener answers by RDMA, and else
+// not.
 func TestFallback(t *testing.T) {
 	h := softHost(t, rdmanet.Config{})
 	var f fallback

@@ -73,7 +73,7 @@ func testHTTP(t *testing.T) {
 	}
 }
 
-// TestBothCloseAtOnce: what was written before Close arrives, from a byte to a
+// TestBothCloseAtOnce: data written before Close arrives, from a byte to a
 // whole ring, when both ends close at the same moment.
 func TestBothCloseAtOnce(t *testing.T) {
 	const ring = 16 << 10

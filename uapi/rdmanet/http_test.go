@@ -57,7 +57,7 @@ func serveOn(t *testing.T, h *host, handler http.Handler, encrypted, http2 bool)
 	return s, s.Client()
 }
 
-// echo answers with what it is sent, once all of it has arrived.
+// echo answers with the request's body, once all of it has arrived.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 
 var idle = flag.Int("rdmanet.idle", 0, "how many connections TestIdle makes, in place of 1,000 or, with -short, 100")
 
-// TestIdle: connections that nobody uses have no goroutine, no timer but the
-// keepalive's, and no more heap than docs/streams.md says; their rings and what
-// they send from come on top of that.
+// TestIdle: idle connections have no goroutine, no timer but the keepalive's,
+// and no more heap than docs/streams.md says; their rings and staging come on
+// top of that.
 func TestIdle(t *testing.T) {
 	many := 1000
 	if testing.Short() {
@@ -76,9 +76,8 @@ func liveHeap() uint64 {
 }
 
 // timers counts the timers in use, those of the keepalive and the others, as
-// far as every object has been profiled. Those of contexts are left out: the
-// ones that bounded a handshake lie about, stopped, until the runtime finds
-// them.
+// far as every object has been profiled. Timers of contexts are left out: those
+// that bounded a handshake lie about, stopped, until the runtime finds them.
 func timers() (keepalive, others int64) {
 	for range 3 { // the profile is of the cycle before the last one
 		runtime.GC()

@@ -19,7 +19,7 @@ const HandshakeTimeout = 10 * time.Second
 const maxWaiting = uapi.DefaultPending + 128
 
 // Listener is a net.Listener. Handshakes run beside each other, at most
-// uapi.DefaultPending at a time: a client that never confirms blocks nobody.
+// uapi.DefaultPending at a time: a client that never confirms blocks no other.
 type Listener struct {
 	requests *uapi.Listener
 	config   Config

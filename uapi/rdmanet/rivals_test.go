@@ -211,8 +211,8 @@ func TestRival14ConnectionsLeaveNothing(t *testing.T) {
 }
 
 // TestRival15StalledReader: the peer's program stands still, and its device
-// does not. A writer's deadline fires, the keepalive takes nobody for dead in
-// an hour, and then everything arrives.
+// does not. A writer's deadline fires, the keepalive takes neither end for dead
+// in an hour, and then everything arrives.
 func TestRival15StalledReader(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{Ring: 16 << 10})

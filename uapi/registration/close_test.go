@@ -73,7 +73,7 @@ func TestCloseOpen(t *testing.T) {
 }
 
 // TestCloseDialling: Close ends a Dial that waits for a peer without a word,
-// and connections that nobody accepted.
+// and connections that were never accepted.
 func TestCloseDialling(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

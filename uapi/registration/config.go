@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
-// Config says what a registration is. Transport, with its addresses and queues,
-// is the datapath; the other fields mean the same on every transport.
+// Config describes a registration. Transport, with its addresses and queues, is
+// the datapath; the other fields mean the same on every transport.
 type Config struct {
 	// Name is the registration's in errors and figures (the transport's kind).
 	Name string

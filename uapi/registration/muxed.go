@@ -26,7 +26,8 @@ type carrier interface {
 	countDevice(conns int, b *Below)
 	// abort closes a byte stream at once.
 	abort(net.Conn)
-	// close gives the device back; what was closed may arrive until ctx ends.
+	// close gives the device back; data of closed connections may arrive until
+	// ctx ends.
 	close(ctx context.Context) error
 }
 
@@ -172,7 +173,7 @@ func (m *muxed) Close(ctx context.Context) error {
 // session is a qmux.Conn with this package's faces of its streams.
 type session struct {
 	*qmux.Conn
-	state ConnectionState // what stays
+	state ConnectionState // the part that does not change
 }
 
 func (s *session) OpenStream() (Stream, error) { return orNil[Stream](s.Conn.OpenStream()) }

@@ -16,8 +16,8 @@ import (
 // elsewhere is an address that no interface has (RFC 5737).
 const elsewhere = "192.0.2.1"
 
-// TestOpenRefuses: what cannot work fails at Open, with an errno of its own and
-// a text that says what there is or what to do.
+// TestOpenRefuses: a configuration that cannot work fails at Open, with an
+// errno of its own and a text that says what there is or what to do.
 func TestOpenRefuses(t *testing.T) {
 	here := registration.TCP{Addr: loopback()}
 	with := func(change func(*registration.Config)) registration.Config {
@@ -74,7 +74,7 @@ func TestOpenCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestDialRefused: nobody listens, or the listener has another protocol.
+// TestDialRefused: no listener is there, or it has another protocol.
 func TestDialRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, config registration.Config) {
 		r := open(t, config)
@@ -103,7 +103,7 @@ func TestDialRefused(t *testing.T) {
 			}, patience, time.Millisecond)
 		case r.Kind() == rdma():
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		default: // nobody looks
+		default: // never looked at
 			require.NoError(t, err)
 			require.NoError(t, c.CloseWithError(0, ""))
 		}

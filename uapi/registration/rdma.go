@@ -233,7 +233,7 @@ func (r *rings) close(ctx context.Context) error {
 	return r.shut()
 }
 
-// shut closes the device, which ends what is left, and then the workers.
+// shut closes the device, which ends all that is left, and then the workers.
 func (r *rings) shut() error {
 	err := r.device.Close()
 	for _, w := range r.config.Workers {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// CloseTimeout bounds Registration.Close: how long peers have to be told, and
-// what was written to arrive.
+// CloseTimeout bounds Registration.Close: the time for peers to be told, and
+// for written data to arrive.
 const CloseTimeout = 5 * time.Second
 
 // Registration is an open transport with its connections. Its methods may be
@@ -39,7 +39,7 @@ type Registration struct {
 
 // Open opens the transport. Errors, each an *Error:
 //   - EINVAL: no Transport; neither TLS nor Insecure, or both; an address that
-//     is not one interface's; what the transport's own configuration refuses
+//     is not one interface's; a transport that is configured wrongly
 //   - ENOPROTOOPT: TLS without NextProtos
 //   - ENOENT: TLS without a certificate, and not DialOnly
 //   - EADDRNOTAVAIL: Soft and TCP: no interface has the address
@@ -194,7 +194,8 @@ func (r *Registration) protocolStats() Stats {
 	return s
 }
 
-// What a peer is told when its connection's registration is closed.
+// The code and reason for the peer of a connection whose registration is
+// closed.
 const (
 	closedCode   = 0
 	closedReason = "registration closed"

@@ -8,8 +8,8 @@ import (
 )
 
 // Counters count the machinery of connections above their datapath, and mean
-// the same on every transport. What a transport has no use for stays zero: that
-// is what they are to show.
+// the same on every transport. Machinery that a transport does without stays
+// zero: the counters are to show that.
 type Counters struct {
 	FramesSent     map[string]uint64 `json:"frames_sent"`     // by type: "STREAM", "ACK"
 	FramesReceived map[string]uint64 `json:"frames_received"` // by type
@@ -35,9 +35,9 @@ type Stats struct {
 	Below Below `json:"below"`
 }
 
-// Below is what a datapath did beneath its connections, which do not see it: an
-// RDMA device, and TCP, send again by themselves what was lost. Fields that a
-// transport does not know are zero.
+// Below counts the work of a datapath beneath its connections, which do not see
+// it: an RDMA device, and TCP, send lost packets again by themselves. Fields
+// that a transport does not know are zero.
 type Below struct {
 	Device string `json:"device,omitempty"` // "soft0"
 	// Retransmitted is how many packets the device sent again, for all that use

@@ -25,15 +25,15 @@ type Datapath interface {
 	Listen(ctx context.Context, port int) (Acceptor, error)
 	// Dial connects to addr, HOST:PORT, and shakes hands.
 	Dial(ctx context.Context, addr string) (Session, error)
-	// Below is what the datapath has done beneath its sessions.
+	// Below counts the datapath's work beneath its sessions.
 	Below() Below
 	// Close gives the transport back. Acceptors and sessions were closed
-	// before; what they wrote may arrive until ctx ends.
+	// before; data that they wrote may arrive until ctx ends.
 	Close(ctx context.Context) error
 }
 
-// Acceptor gives the sessions that came to a port, their handshakes done. One
-// that fails is counted and disturbs no other.
+// Acceptor gives the sessions that came to a port, their handshakes done. A
+// handshake that fails is counted and disturbs no other.
 type Acceptor interface {
 	// Accept returns the next session; net.ErrClosed after Close.
 	Accept(ctx context.Context) (Session, error)

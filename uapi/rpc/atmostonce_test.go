@@ -78,7 +78,7 @@ func (w *world) serve(t *testing.T, config ServerConfig) {
 	})
 }
 
-// leave has nobody listen.
+// leave stops the server, so that no listener is left.
 func (w *world) leave() {
 	w.server.Stop()
 	w.served.Wait()

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// callInfo is what the options of a call ask for.
+// callInfo holds the wishes of a call's options.
 type callInfo struct {
 	codec        codec
 	waitForReady bool
@@ -25,8 +25,8 @@ type callInfo struct {
 	onFinish     []func(error)
 }
 
-// set reads options of grpc's. Errors: UNIMPLEMENTED for one that has no
-// meaning here, which says which and what to do.
+// set reads options of grpc's. Errors: UNIMPLEMENTED for an option that has no
+// meaning here; it says which and what to do.
 func (i *callInfo) set(options []grpc.CallOption) (err error) {
 	i.maxReceive, i.maxSend = defaultMaxReceive, defaultMaxSend
 	for _, o := range options {

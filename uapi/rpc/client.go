@@ -51,7 +51,7 @@ type ClientConn struct {
 	target  string
 	unary   grpc.UnaryClientInterceptor  // nil without interceptors
 	stream  grpc.StreamClientInterceptor // nil without interceptors
-	named   *grpc.ClientConn             // what interceptors are given
+	named   *grpc.ClientConn             // the connection that interceptors are given
 	conn    context.Context              // tagged by the stats handlers
 }
 
@@ -128,8 +128,8 @@ func (c *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 	return c.newStream(ctx, desc, nil, method, c.combine(options)...)
 }
 
-// unaryCall is a call on its way: what its options asked for, and what came.
-// It is a taker.
+// unaryCall is a call on its way: the wishes of its options, and the answer. It
+// is a taker.
 type unaryCall struct {
 	info     callInfo
 	request  request

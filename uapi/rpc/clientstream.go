@@ -25,7 +25,7 @@ type clientStream struct {
 	desc   *grpc.StreamDesc
 	info   callInfo
 	watch  *watch
-	turn   chan struct{} // full while somebody receives
+	turn   chan struct{} // full while a goroutine receives
 	early  []byte        // a message that came with the headers; under turn
 	has    bool          // early is one
 
@@ -139,7 +139,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	return s.headers, nil
 }
 
-// Trailer is what the server sent at the end, once RecvMsg has failed.
+// Trailer is the server's metadata at the end, once RecvMsg has failed.
 func (s *clientStream) Trailer() metadata.MD {
 	if s.ended() {
 		return s.trailers

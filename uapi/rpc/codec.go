@@ -15,7 +15,7 @@ import (
 )
 
 // codec turns messages into bytes. The zero codec is protobuf's, which marshals
-// into the session's memory; what a codec of grpc's makes is copied there.
+// into the session's memory; bytes of a codec of grpc's are copied there.
 type codec struct {
 	subtype string           // of content-type application/grpc+subtype; "" is proto
 	other   encoding.CodecV2 // nil is protobuf's
@@ -101,14 +101,14 @@ func (b *body) Append(to []byte) ([]byte, error) {
 	return to, nil
 }
 
-// free gives back what another codec took.
+// free gives back the memory that another codec took.
 func (b *body) free() { b.bytes.Free() }
 
 // unmarshal reads a message out of bytes that are lent until it returns, in m
 // if that is not nil.
 func (c codec) unmarshal(m memory, b []byte, v any) error {
 	var err error
-	if c.other != nil { // it may keep what it is given
+	if c.other != nil { // it may keep the bytes it is given
 		data := mem.BufferSlice{buffer(m, b)}
 		err = c.other.Unmarshal(data, v)
 		data.Free()

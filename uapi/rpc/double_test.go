@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// double is a session in memory: what the client sends in bytes, the server is
-// told, without a network in between. It lends bytes and spoils them after.
+// double is a session in memory: the client's bytes go to the server without a
+// network in between. It lends bytes and spoils them after.
 type double struct {
 	server *Server
 	// fails, if set, ends calls in the session's place.

@@ -45,7 +45,7 @@ func back(md metadata.MD) string {
 	return strings.Join(list, " ")
 }
 
-// behaviours are what a program sees of a connection, a line each.
+// behaviours are the ways of a connection that a program sees, a line each.
 var behaviours = []struct {
 	name string
 	see  func(ctx context.Context, c grpc.ClientConnInterface) string
@@ -259,7 +259,7 @@ func sizes(list ...int32) *testgrpc.StreamingOutputCallRequest {
 	return r
 }
 
-// TestLikeness: a program sees of a ClientConn of ours what it sees of
+// TestLikeness: a program sees the same behaviour of our ClientConn as of
 // grpc-go's, with the same services at the other end.
 func TestLikeness(t *testing.T) {
 	reference, subject := theirs(t, nil), ours(t, ServerConfig{}, ClientConfig{})

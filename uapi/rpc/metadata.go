@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxMetadata bounds the encoded metadata of one message, in bytes: what a
-// request carries, or the headers and trailers of a reply together.
+// maxMetadata bounds the encoded metadata of one message, in bytes: that of a
+// request, or the headers and trailers of a reply together.
 const maxMetadata = 16 << 10
 
 const (

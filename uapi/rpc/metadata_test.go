@@ -60,7 +60,8 @@ func TestMetadataRefused(t *testing.T) {
 	}
 }
 
-// FuzzMetadata: what parses is encoded to what parses to the same.
+// FuzzMetadata: metadata that parses is encoded to bytes that parse to the
+// same.
 func FuzzMetadata(f *testing.F) {
 	f.Add([]byte("\x00\x05\x01h\x00\x01a\x05t-bin\x00\x01\xff"))
 	f.Add([]byte("\x00\x08\x01h\x00\x01a\x01h\x00\x00"))

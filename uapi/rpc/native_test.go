@@ -34,8 +34,8 @@ func overRDMA(t *testing.T, options string, server ServerConfig, client ClientCo
 	return c
 }
 
-// TestLikenessOverRDMA: a program sees of a session over RDMA what it sees of
-// grpc-go, with and without faults on the wire.
+// TestLikenessOverRDMA: a program sees the same behaviour of a session over
+// RDMA as of grpc-go, with and without faults on the wire.
 func TestLikenessOverRDMA(t *testing.T) {
 	reference := theirs(t, nil)
 	for _, options := range []string{"", "?loss=2%&reorder=5%&dup=1%&seed=3"} {

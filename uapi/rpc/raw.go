@@ -13,9 +13,10 @@ import (
 // program registers it by encoding.RegisterCodecV2(rpc.Raw{}), and calls ask
 // for it by grpc.CallContentSubtype("raw").
 //
-// A buffer of Buffers is sent from where it lies. SendMsg and Invoke free what
-// they send: a program that needs it again calls Ref before. What is received
-// lies in the memory that it came in until the program calls Free.
+// A buffer of Buffers is sent from where it lies. SendMsg and Invoke free the
+// buffers that they send: a program that needs them again calls Ref before. A
+// received message lies in the memory that it came in until the program calls
+// Free.
 type Raw struct{}
 
 // Name is "raw".

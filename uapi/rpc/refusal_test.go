@@ -84,8 +84,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestForeignClient: a server of calls refuses what is no client of its
-// protocol and version, and tells it why.
+// TestForeignClient: a server of calls refuses a client of another protocol or
+// version, and tells it why.
 func TestForeignClient(t *testing.T) {
 	for says, reason := range map[string]string{
 		"GET / HTTP/1.1": "no hello",

@@ -13,7 +13,7 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// described is what a server says of its services, in one order.
+// described is a server's description of its services, in one order.
 func described(s interface {
 	GetServiceInfo() map[string]grpc.ServiceInfo
 }) map[string]grpc.ServiceInfo {
@@ -24,8 +24,8 @@ func described(s interface {
 	return infos
 }
 
-// TestServiceInfo: what registers with a grpc.Server registers here, and is
-// described alike.
+// TestServiceInfo: services that register with a grpc.Server register here, and
+// are described alike.
 func TestServiceInfo(t *testing.T) {
 	theirs, ours := grpc.NewServer(), NewServer(ServerConfig{})
 	defer theirs.Stop()

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// The seam between gRPC's interfaces and sessions: what this package asks of
+// The seam between gRPC's interfaces and sessions: this package's demands on
 // uapi/rpc/session, in bytes. Bytes that a function is given are lent until it
 // returns. Metadata, text and details have 36 KiB together at most
 // (maxMetadata, maxText, maxDetails), which a session's message must hold
@@ -66,7 +66,7 @@ type clientSide interface {
 	end() *answer
 }
 
-// incoming is what a server's handler is told of a call or stream.
+// incoming describes a call or stream to a server's handler.
 type incoming struct {
 	ctx      context.Context // below connContext's; ends with the deadline, a cancel, or a stream's connection
 	method   string

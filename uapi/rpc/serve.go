@@ -60,7 +60,7 @@ func (a *answer) reply(b session.Body) session.Reply {
 	return session.Reply{Status: session.Status{Code: a.code, Text: a.text, Details: a.details}, Metadata: a.metadata, Body: b}
 }
 
-// lastBody is a body that is sent once, and then gives back what it took.
+// lastBody is a body that is sent once, and then gives its memory back.
 type lastBody struct{ *body }
 
 func (b lastBody) Close() error {

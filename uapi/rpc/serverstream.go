@@ -14,8 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// exchange is a call or stream at the server, and what grpc.SetHeader and its
-// like find in the context: a grpc.ServerTransportStream.
+// exchange is a call or stream at the server. It is the
+// grpc.ServerTransportStream that grpc.SetHeader and its like find in the
+// context.
 type exchange struct {
 	incoming
 	codec  codec
@@ -32,7 +33,7 @@ type exchange struct {
 
 var _ grpc.ServerTransportStream = (*exchange)(nil)
 
-// errSent is what comes too late.
+// errSent answers headers that come too late.
 var errSent = status.Error(codes.Internal, "rpc: the headers were sent already")
 
 // decode reads a call's message, and ends the loan of its body.
@@ -186,7 +187,7 @@ func (s *serverStream) take(b []byte, m any) error {
 }
 
 // connContext is the context below which the handlers of a connection's calls
-// have theirs: it says who the peer is, and no metadata.
+// have theirs: it names the peer, and has no metadata.
 func connContext(ctx context.Context, local, remote net.Addr) context.Context {
 	ctx = peer.NewContext(ctx, &peer.Peer{Addr: remote, LocalAddr: local})
 	return metadata.NewIncomingContext(ctx, metadata.MD{})

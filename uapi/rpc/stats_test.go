@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// recorder is a stats handler that notes what each end of a call is told.
+// recorder is a stats handler that notes the events of each end of a call.
 type recorder struct {
 	mu    sync.Mutex
 	told  map[bool][]string // guarded by mu, by whether it is the client
@@ -66,8 +66,8 @@ func (r *recorder) HandleRPC(ctx context.Context, s stats.RPCStats) {
 func (*recorder) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (*recorder) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// TestStats: handlers are told of calls and streams what grpc-go tells them.
-// The order of what overlaps is the scheduler's.
+// TestStats: handlers are told the same of calls and streams as by grpc-go. The
+// order of overlapping events is the scheduler's.
 func TestStats(t *testing.T) {
 	calls := []func(ctx context.Context, c testgrpc.TestServiceClient) error{
 		func(ctx context.Context, c testgrpc.TestServiceClient) error {

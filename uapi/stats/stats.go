@@ -57,8 +57,8 @@ type Requester struct {
 	// count with the bytes that they ask for.
 	InFlight int `json:"in_flight_bytes"`
 	Window   int `json:"window_bytes"` // 0 of datagrams, which have no acknowledgement
-	// PathWindow bounds what all queue pairs to the peer have in flight
-	// together; it follows the delay. 0: not known.
+	// PathWindow bounds the bytes that all queue pairs to the peer have in
+	// flight together; it follows the delay. 0: not known.
 	PathWindow int `json:"path_window_bytes"`
 	// RTT is the smoothed round trip, RTTVariance its mean deviation (RFC
 	// 6298). BaseRTT is the least of the path, without a queue. 0: not measured

@@ -86,9 +86,9 @@ func (c *Consumer) Discard(n uint64) {
 	}
 }
 
-// Release gives a taken chunk's room back. Credit covers what is released
-// without a gap only: a chunk that is lent holds those behind it. Releasing
-// again, or what was never taken, does nothing.
+// Release gives a taken chunk's room back. Credit covers chunks that are
+// released without a gap only: a chunk that is lent holds those behind it.
+// Releasing a chunk again, or one that was never taken, does nothing.
 func (c *Consumer) Release(serial uint64) {
 	i := serial - c.first
 	if serial < c.first || i >= uint64(c.taken) {
@@ -109,8 +109,8 @@ func (c *Consumer) Release(serial uint64) {
 // since it was told last.
 func (c *Consumer) Due() bool { return c.consumed-c.told >= c.layout.Size/4 }
 
-// Tell returns the position consumed, of which the peer is told now. What is
-// told is posted in the order in which it was asked for here.
+// Tell returns the position consumed, of which the peer is told now. Positions
+// are posted in the order in which they were asked for here.
 func (c *Consumer) Tell() uint64 {
 	c.told = c.consumed
 	return c.told

@@ -4,7 +4,7 @@
 // the immediates of the other direction.
 //
 // It is not an endpoint: it has no goroutine, clock, lock, queue pair or
-// memory. Its methods keep accounts and say what is to be posted; the caller
+// memory. Its methods keep accounts and give the posts to make; the caller
 // serialises them, posts, and hands completions in. The same code therefore
 // runs on queue pairs and in tests that explore all interleavings of two ends
 // (TestExploreRing) and random ones with real sizes (TestRandom).

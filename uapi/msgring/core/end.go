@@ -19,9 +19,9 @@ type Config struct {
 //
 // Invariants: at most one post is under way (posting), so that posts reach the
 // send queue in the order in which they were taken here, and the credit that
-// they carry only grows. What is to be posted is a note here until it is: a
-// caller that finds a post under way, or no slot, leaves the note to the next
-// one that may post.
+// they carry only grows. A post is a note here until it is made: a caller that
+// finds a post under way, or no slot, leaves the note to the next caller that
+// may post.
 type End struct {
 	out   Producer
 	in    Consumer
@@ -51,7 +51,7 @@ type End struct {
 	lostBoth    error // why nothing more comes either, behind what has arrived
 }
 
-// NewEnd makes an end. It takes in what the peer sends from now on, and posts
+// NewEnd makes an end. It takes in the peer's messages from now on, and posts
 // nothing before Open.
 func NewEnd(c Config) *End {
 	return &End{
@@ -62,8 +62,8 @@ func NewEnd(c Config) *End {
 }
 
 // Open allows posting, into the peer's ring. longest bounds this end's chunks,
-// in bytes; a quarter of either ring or staging bounds them too. What was noted
-// before may be taken now.
+// in bytes; a quarter of either ring or staging bounds them too. Posts that
+// were noted before may be taken now.
 func (e *End) Open(peer Layout, longest uint64) {
 	e.out.layout = peer
 	e.longest = min(longest, peer.Size/4, e.queue.staging.Size/4)
@@ -88,8 +88,8 @@ func (e *End) Writable() error {
 }
 
 // Readable reports what a reader gets now: data, the end of the peer's data, or
-// why the connection ended. All three zero: nothing yet. A RESET discards what
-// was not read.
+// why the connection ended. All three zero: nothing yet. A RESET discards
+// unread data.
 func (e *End) Readable() (data, eof bool, err error) {
 	switch {
 	case e.ended() != nil:
@@ -125,7 +125,7 @@ func (e *End) Fail(err error) {
 }
 
 // LoseSending notes that a post or a send failed, for the reason err: nothing
-// more is posted. What arrived is still taken in and read; the first reason
+// more is posted. Arrived data is still taken in and read; the first reason
 // stays.
 func (e *End) LoseSending(err error) {
 	if e.lostSending == nil {

@@ -118,7 +118,7 @@ func (e *End) TakeControl() (p Post, ok bool) {
 // Posting reports whether a post is under way.
 func (e *End) Posting() bool { return e.posting }
 
-// Posted tells that what was taken is in the send queue. wake says that a
+// Posted tells that the posts taken are in the send queue. wake says that a
 // writer was refused meanwhile and can go on.
 func (e *End) Posted() (wake bool) {
 	wake = e.denied

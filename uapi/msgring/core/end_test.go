@@ -117,9 +117,9 @@ func TestHostilePeer(t *testing.T) {
 	}
 }
 
-// TestBeforeOpen: what the peer sends while the connection is being set up is
-// kept, and credit for what was never sent is a breach though the peer's ring
-// is not known yet.
+// TestBeforeOpen: messages that the peer sends while the connection is being
+// set up are kept, and credit for bytes never sent is a breach though the
+// peer's ring is not known yet.
 func TestBeforeOpen(t *testing.T) {
 	ring := Layout{MinRing, 1 << 10}
 	e := NewEnd(Config{Ring: ring, Longest: 4 << 10, Staging: Layout{MinRing, 64}, Slots: uint64(Slots(MinRing)), Controls: Controls})
@@ -157,7 +157,7 @@ func TestClose(t *testing.T) {
 	require.NoError(t, e.ReceiveData(7, 1), "the other direction goes on")
 }
 
-// TestReset: a RESET discards what was not read, and ends both directions.
+// TestReset: a RESET discards unread data, and ends both directions.
 func TestReset(t *testing.T) {
 	e := newTestEnd()
 	require.NoError(t, e.ReceiveData(5, 0))
@@ -182,7 +182,7 @@ func TestReset(t *testing.T) {
 }
 
 // TestLost: a send that failed ends writing only; a receive that failed ends
-// reading behind what has arrived.
+// reading behind the data that has arrived.
 func TestLost(t *testing.T) {
 	e := newTestEnd()
 	e.LoseSending(syscall.ENOMEM)

@@ -38,7 +38,7 @@ const (
 	RPC   Mode = 3 // messages, one a chunk
 )
 
-// SessionState says what became of an RPC session that a hello asked for.
+// SessionState is the fate of an RPC session that a hello asked for.
 type SessionState uint8
 
 const (
@@ -47,7 +47,7 @@ const (
 	SessionUnknown SessionState = 3 // a new one under the same id
 )
 
-// Hello is what the two ends tell each other in the private data of the
+// Hello is each end's description of itself, in the private data of the
 // connection manager's REQ and REP. Ring, quantum, controls and longest chunk
 // describe the ring and the receives of the end that says them. Fields that a
 // mode does not use are zero.

@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/messages.golden anew")
 
-// dirty returns an empty slice whose array is full of 0xa5, so that a byte that
-// nobody wrote shows.
+// dirty returns an empty slice whose array is full of 0xa5, so that an
+// unwritten byte shows.
 func dirty() []byte { return bytes.Repeat([]byte{poison}, 256)[:0] }
 
 func hello() Hello {

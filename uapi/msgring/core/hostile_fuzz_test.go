@@ -20,7 +20,7 @@ type hostile struct {
 	script   []byte
 	loans    []uint64
 	signaled []uint64 // requests whose completion has not come
-	held     bool     // nobody gets to post control messages
+	held     bool     // control messages never find a slot
 	problem  string
 
 	pinged, ponged bool

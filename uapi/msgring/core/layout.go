@@ -12,7 +12,7 @@ func (l Layout) Offset(pos uint64) uint64 { return pos & (l.Size - 1) }
 func (l Layout) Charge(n uint64) uint64 { return (n + l.Quantum - 1) &^ (l.Quantum - 1) }
 
 // Place is where a chunk of n bytes lies when the one before it ends at pos. A
-// chunk never wraps: one that does not fit before the ring's end lies behind
+// chunk never wraps: if it does not fit before the ring's end, it lies behind
 // it, and the room before is skipped. Both ends compute it, in both modes, so
 // that nothing on the wire marks a skip.
 func (l Layout) Place(pos, n uint64) (start, end uint64) {
@@ -22,8 +22,8 @@ func (l Layout) Place(pos, n uint64) (start, end uint64) {
 	return pos, pos + l.Charge(n)
 }
 
-// Fill is the length of the chunk that a byte stream of n bytes puts at pos:
-// what lies before the ring's end, and in the room that is left.
+// Fill is the length of the chunk that a byte stream of n bytes puts at pos: as
+// much as lies before the ring's end, and in the room that is left.
 func (l Layout) Fill(pos, room, n uint64) uint64 {
 	return min(n, room, l.Size-l.Offset(pos))
 }

@@ -50,11 +50,11 @@ var defects = []plant.Mistake{
 	plant.Row("leader-not-interrupted", "uapi/msgring/core/pump.go",
 		"{ return p.leader == w }",
 		"{ return p.leader == w && !MADE }"),
-	// The waiter that was woken to lead leaves, and nobody leads.
+	// The waiter that was woken to lead leaves, and no waiter leads.
 	plant.Row("baton-dropped", "uapi/msgring/core/pump.go",
 		"	if p.leader == w {\n		p.leader = nil\n	}\n",
 		"	led := p.leader == w\n	if led { p.leader = nil }\n	if MADE && !led { return nil }\n"),
-	// The completion of the peer's first chunk finds nobody.
+	// The completion of the peer's first chunk finds no endpoint.
 	plant.Row("entered-after-connect", "uapi/msgring/core/setup.go",
 		"// Setup is the order",
 		"func init() {\n	if MADE { Setup = []SetupStep{Allocate, MakePair, PostReceives, Connect, Enter, Activate} }\n}\n\n// Setup is the order"),

@@ -3,8 +3,8 @@ package core
 // Pump is how the goroutines that wait for completions of one completion queue
 // share the work: leader and followers. One of them at a time, the leader,
 // waits for completions and hands them to the endpoints, also those that the
-// others wait for; the others sleep until the leader, or whatever else makes
-// their wish come true, wakes them. When nobody waits, nobody works.
+// others wait for; the others sleep until the leader, or another goroutine that
+// makes their wish come true, wakes them. While no goroutine waits, none works.
 //
 // The caller drives each Waiter by Next, which is one step under the pump's
 // lock and says what to do without it. Methods must not be called concurrently.
@@ -37,7 +37,7 @@ const (
 	// Lead: wait for completions or an interrupt, hand the completions out, and
 	// wake the waiters of the endpoints that got any.
 	Lead
-	// Sleep: wait until somebody wakes this waiter.
+	// Sleep: wait until another goroutine wakes this waiter.
 	Sleep
 	// Leave: return.
 	Leave
@@ -95,5 +95,5 @@ func (p *Pump) leave(w *Waiter) (successor *Waiter) {
 // has made come true: a deadline, a close, a post that ended. interrupt: end
 // the leader's wait; else give the waiter the wake-up that Sleep waits for. A
 // waiter that becomes the leader between the two looks before it waits.
-// Preconditions: what the waiter looks at has changed already.
+// Preconditions: the state that the waiter looks at has changed already.
 func (p *Pump) Wake(w *Waiter) (interrupt bool) { return p.leader == w }

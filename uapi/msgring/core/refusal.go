@@ -6,10 +6,9 @@ import (
 	"syscall"
 )
 
-// Refusal is why an end refuses a hello, and what it tells the peer in the
-// private data of the connection manager's REJ. It Is EPROTONOSUPPORT (magic,
-// version, mode), ECONNREFUSED (service), EAGAIN (busy), ESTALE (stale) or
-// EINVAL.
+// Refusal is why an end refuses a hello; the peer gets it in the private data
+// of the connection manager's REJ. It Is EPROTONOSUPPORT (magic, version,
+// mode), ECONNREFUSED (service), EAGAIN (busy), ESTALE (stale) or EINVAL.
 type Refusal struct {
 	Version uint8 // of the end that refuses
 	Reason  Reason

@@ -23,7 +23,7 @@ const (
 
 // Setup is the order of the steps, for both ends. The peer's first message can
 // come as soon as Connect begins: its receive is posted, and its completion,
-// which anybody who works for the completion queue may take, finds the
-// endpoint. Only posting waits for the end of Connect. What was done is undone
-// in the reverse order.
+// which any goroutine that works for the completion queue may take, finds the
+// endpoint. Only posting waits for the end of Connect. Steps that were done are
+// undone in the reverse order.
 var Setup = []SetupStep{Allocate, MakePair, Enter, PostReceives, Connect, Activate}

@@ -9,7 +9,7 @@ import (
 )
 
 // setupModel is an acceptor that runs the steps of Setup, its peer, which sends
-// a chunk and a PING as soon as it can, and somebody who works for the
+// a chunk and a PING as soon as it can, and a goroutine that works for the
 // completion queue, which is shared.
 type setupModel struct {
 	Done      int // steps of Setup

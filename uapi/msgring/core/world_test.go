@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
 
-// world is two ends and what lies between them: queue pairs that deliver in
-// order, acknowledge late, and complete into one queue a side.
+// world is two ends and the queue pairs between them, which deliver in order,
+// acknowledge late, and complete into one queue a side.
 //
 // Unless it is Fine, staging, committing and posting of a chunk are one step,
 // as are the reads of all that has arrived, and the completions that are there;
@@ -42,7 +42,7 @@ type side struct {
 	Closes  bool   // the writer closes when it has written all
 	Closed  bool
 	Pings   int
-	Always  bool // somebody always works for the completion queue
+	Always  bool // a goroutine always works for the completion queue
 }
 
 // event is a completion: of request ID, or of a message.

@@ -24,7 +24,7 @@ func (c *Conn) CloseTransport(now Time, code wire.Code, reason string) {
 // refuse ends the connection for a mistake of the peer.
 func (c *Conn) refuse(now Time, t wire.FrameType, err error) {
 	if c.cause != nil {
-		return // what comes behind a close is not judged
+		return // frames behind a close are not judged
 	}
 	cause := &Cause{Kind: Transport, Code: uint64(wire.InternalError), Frame: t, Reason: strings.TrimPrefix(err.Error(), "qmux: ")}
 	var v *violation

@@ -12,7 +12,8 @@ import (
 )
 
 // TestCloseOrder: ends and resets that wait go before the CONNECTION_CLOSE, and
-// nothing else does; what arrived before it can still be read (moq #323, #346).
+// nothing else does; data that arrived before it can still be read (moq #323,
+// #346).
 func TestCloseOrder(t *testing.T) {
 	p := ready(t, nil)
 	x, y, z := p.open(p.a, true), p.open(p.a, true), p.open(p.a, true)
@@ -49,7 +50,8 @@ func TestCloseOrder(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// TestCloseUnread: a stream without its end gives what arrived, then the cause.
+// TestCloseUnread: a stream without its end gives the data that arrived, then
+// the cause.
 func TestCloseUnread(t *testing.T) {
 	p := ready(t, nil)
 	id := p.open(p.a, true)

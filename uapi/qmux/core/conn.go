@@ -100,7 +100,7 @@ func (c *Conn) Cause() *Cause { return c.cause }
 func (c *Conn) OutputEnded() bool { return c.outEnded }
 
 // Over reports that nothing is left to be sent, received or waited for: the
-// caller closes the byte stream. What was received can still be read.
+// caller closes the byte stream. Received data can still be read.
 func (c *Conn) Over() bool { return c.over }
 
 // Counters returns the counters.

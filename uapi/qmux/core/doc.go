@@ -3,9 +3,9 @@
 // after draft-ietf-quic-qmux-02 and the parts of RFC 9000 that it keeps.
 //
 // It is not a transport: it has no goroutine, clock, socket, lock or log. Time
-// is an argument, the byte stream is what Receive is given and Transmit
-// returns, and the caller serialises all calls. Loss, order and congestion are
-// the byte stream's business: nothing is acknowledged and nothing sent twice.
+// is an argument, the byte stream goes in by Receive and out by Transmit, and
+// the caller serialises all calls. Loss, order and congestion are the byte
+// stream's business: nothing is acknowledged and nothing sent twice.
 //
 // The caller drives it through these calls. Each says which of the others are
 // worth making after it:
@@ -36,9 +36,9 @@
 //
 // A stream ends by its halves: the sender's by FIN or RESET_STREAM, the
 // receiver's when the program knows how. Only then is the peer granted another
-// stream (stream.go). The connection ends by a Cause (close.go); whatever the
-// peer does wrong closes it with the code of RFC 9000 (error.go), and Transmit
-// still says so.
+// stream (stream.go). The connection ends by a Cause (close.go); a mistake of
+// the peer closes it with the code of RFC 9000 (error.go), and Transmit still
+// says so.
 //
 // # What is left out
 //

@@ -111,7 +111,7 @@ type callError struct {
 func (e *callError) Error() string { return "qmux: " + e.text }
 func (e *callError) Unwrap() error { return e.errno }
 
-// What a program may do wrong. Each wraps an errno.
+// The mistakes that a program may make. Each wraps an errno.
 var (
 	// ErrNoStream: the stream was never opened, or both its halves are over.
 	ErrNoStream error = &callError{"no such stream, or it is finished", syscall.EBADF}
@@ -135,8 +135,8 @@ func errConfig(field, valid string) error {
 	return &callError{"config: " + field + " must be " + valid, syscall.EINVAL}
 }
 
-// violation is what the peer did wrong, on the way from a frame's handler to
-// the CONNECTION_CLOSE.
+// violation is a mistake of the peer, on the way from a frame's handler to the
+// CONNECTION_CLOSE.
 type violation struct {
 	code wire.Code
 	text string

@@ -1,10 +1,10 @@
 package core
 
 const (
-	blockSize = 4 << 10 // bytes: what a stream with one unread byte costs
-	// maxFree is how many blocks a connection keeps for later, 2 MiB: what a
-	// reader leaves for a moment and then reads at once costs no allocation
-	// when as much arrives again.
+	blockSize = 4 << 10 // bytes; a stream with one unread byte costs as much
+	// maxFree is how many blocks a connection keeps for later, 2 MiB: a reader
+	// that falls behind for a moment and then reads all at once causes no
+	// allocation when as much arrives again.
 	maxFree = 512
 )
 

@@ -116,8 +116,8 @@ func TestWindowsGrow(t *testing.T) {
 }
 
 // TestResetCredit: the final size of a reset is charged to the connection, and
-// what never arrives is given back at once, also for a stream that was stopped
-// (moq #306).
+// credit for bytes that never arrive is given back at once, also for a stream
+// that was stopped (moq #306).
 func TestResetCredit(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		p := ready(t, func(cfg *Config) {
@@ -142,8 +142,8 @@ func TestResetCredit(t *testing.T) {
 	}
 }
 
-// TestResetAt: what a reset leaves is read before its error, wherever in the
-// stream the frame comes; a promise may shrink and not grow.
+// TestResetAt: bytes that a reset leaves are read before its error, wherever in
+// the stream the frame comes; a promise may shrink and not grow.
 func TestResetAt(t *testing.T) {
 	at := func(final, reliable uint64) wire.Frame {
 		return wire.Frame{Type: wire.TypeResetStreamAt, Stream: 2, Code: 9, FinalSize: final, ReliableSize: reliable}
@@ -211,7 +211,7 @@ func (p *pair) streams(c *Conn) (order []wire.StreamID) {
 }
 
 // TestSchedule: the more urgent go first, equals take turns, a record each, and
-// what is small shares a record.
+// small ones share a record.
 func TestSchedule(t *testing.T) {
 	p := ready(t, nil)
 	var ids []wire.StreamID

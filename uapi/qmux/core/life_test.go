@@ -148,9 +148,8 @@ func TestCallErrors(t *testing.T) {
 	}
 }
 
-// TestIdle: the shorter time holds; what is received restarts it always, what
-// is sent once for each that was received (moq #341); and it ends without a
-// frame.
+// TestIdle: the shorter time holds; a received frame always restarts it, a sent
+// one once for each that was received (moq #341); and it ends without a frame.
 func TestIdle(t *testing.T) {
 	p := newPair(t, nil)
 	p.a.cfg.IdleTimeout = 10 * Second
@@ -318,7 +317,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestPart: a record that is announced and not sent costs what was sent.
+// TestPart: a record that is announced and not sent costs the bytes that were
+// sent.
 func TestPart(t *testing.T) {
 	p := ready(t, func(cfg *Config) { cfg.MaxRecord = maxRecord })
 	p.give(p.b, wire.AppendVarint(nil, maxRecord))

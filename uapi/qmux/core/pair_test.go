@@ -103,7 +103,7 @@ func (p *pair) run() {
 	}
 }
 
-// advance lets time pass and does what is due on the way.
+// advance lets time pass and does the work that is due on the way.
 func (p *pair) advance(d Duration) {
 	end := p.now + Time(d)
 	for {

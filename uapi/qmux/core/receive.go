@@ -2,9 +2,9 @@ package core
 
 import "github.com/rdmashim/rdmashim/uapi/qmux/wire"
 
-// Receive takes bytes of the peer's stream, cut anywhere. It copies what it
-// keeps. The error is the Cause, from the call that finds or receives it on;
-// Transmit then says what the peer must still hear.
+// Receive takes bytes of the peer's stream, cut anywhere. It copies the bytes
+// that it keeps. The error is the Cause, from the call that finds or receives
+// it on; Transmit then says what the peer must still hear.
 func (c *Conn) Receive(now Time, p []byte) error {
 	for len(p) > 0 && !c.over && !c.deaf {
 		if len(c.part) > 0 {

@@ -41,9 +41,9 @@ func (c *Conn) receiver(id wire.StreamID) (*stream, error) {
 
 // Read moves bytes that arrived to p. It returns 0 and nil when there are none
 // yet; EventReadable says when to try again. io.EOF comes at the stream's end,
-// with the last bytes or after them; a *StreamError after what a reset left, or
-// after Stop; the Cause of a connection that has ended, when all that had
-// arrived is read. The other errors are ErrNoStream and ErrDirection.
+// with the last bytes or after them; a *StreamError after the bytes that a
+// reset left, or after Stop; the Cause of a connection that has ended, when all
+// that had arrived is read. The other errors are ErrNoStream and ErrDirection.
 func (c *Conn) Read(id wire.StreamID, p []byte) (int, error) {
 	s, err := c.receiver(id)
 	if err != nil {
@@ -102,9 +102,9 @@ func (c *Conn) Buffered(id wire.StreamID) int {
 	return 0
 }
 
-// Stop asks the peer to send no more; what comes all the same is dropped. On a
-// half that is over it changes nothing. The error is ErrNoStream, ErrDirection
-// or the Cause.
+// Stop asks the peer to send no more; bytes that come all the same are dropped.
+// On a half that is over it changes nothing. The error is ErrNoStream,
+// ErrDirection or the Cause.
 func (c *Conn) Stop(id wire.StreamID, code uint64) error {
 	s, err := c.receiver(id)
 	if err != nil {

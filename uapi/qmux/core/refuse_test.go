@@ -187,7 +187,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestTolerances has what comes near to a mistake and is none.
+// TestTolerances has frames that come near to a mistake and make none.
 func TestTolerances(t *testing.T) {
 	f := func(frames ...wire.Frame) []wire.Frame { return frames }
 	for _, r := range []refusal{

@@ -114,8 +114,8 @@ func (c *Conn) Withdraw(id wire.StreamID) int {
 	return n
 }
 
-// SetReliable makes what was sent so far arrive even if the stream is reset. It
-// returns false if the peer does not know such resets.
+// SetReliable makes the bytes sent so far arrive even if the stream is reset.
+// It returns false if the peer does not know such resets.
 func (c *Conn) SetReliable(id wire.StreamID) bool {
 	s := c.streams[id]
 	if s == nil || !c.resetAt() {

@@ -91,8 +91,8 @@ func (c *Conn) NextTimeout() Time {
 	return slices.Min(c.timers.at[:])
 }
 
-// HandleTimeout does what is due at now; calling it early is harmless. An idle
-// connection ends without a word to the peer.
+// HandleTimeout runs the timers that expired by now; calling it early is
+// harmless. An idle connection ends without a word to the peer.
 func (c *Conn) HandleTimeout(now Time) {
 	at := &c.timers.at
 	switch {

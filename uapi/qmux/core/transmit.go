@@ -96,8 +96,8 @@ func (c *Conn) emit(b []byte) []byte {
 	return c.out.Append(b)
 }
 
-// fillConnection appends what concerns no single stream: pings and credit. A
-// record that begins with it has room for all of it.
+// fillConnection appends the frames of the whole connection: pings and credit.
+// A record that begins with it has room for all of it.
 func (c *Conn) fillConnection(now Time, b []byte) []byte {
 	ok := true
 	if c.raiseData {

@@ -1,13 +1,13 @@
 package core
 
-// window is what the peer may send: on one stream, or on all.
+// window bounds the bytes that the peer may send: on one stream, or on all.
 //
 // consumed <= received <= limit <= consumed + size holds, and limit never
 // falls.
 type window struct {
 	received uint64 // bytes that arrived, or that a reset skipped
 	consumed uint64 // … and that the program has read or will never read
-	limit    uint64 // what the peer was told that it may send
+	limit    uint64 // how far the peer may send, as it was told
 	size     uint64 // how far the limit may be ahead of consumed
 	max      uint64 // how far size may grow
 	raised   Time   // when the limit was last raised
@@ -30,7 +30,7 @@ func (w *window) raise(now Time, rtt Duration) {
 	w.raised = now
 }
 
-// credit is what the peer permits to send: on one stream, or on all.
+// credit bounds the bytes that this side may send: on one stream, or on all.
 type credit struct {
 	sent  uint64
 	limit uint64

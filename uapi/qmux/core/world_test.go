@@ -31,7 +31,8 @@ func (l *lane) at(offset uint64) byte {
 	return byte((offset*31 + uint64(l.id)*7) >> (offset & 3))
 }
 
-// side is one end, its pipe to the other, and what the wire has shown of it.
+// side is one end, its pipe to the other, and the frames of it seen on the
+// wire.
 type side struct {
 	name   string
 	c      *Conn

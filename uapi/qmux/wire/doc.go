@@ -3,8 +3,8 @@
 // draft-ietf-quic-qmux-02 and the parts of RFC 9000 that it keeps.
 //
 // It keeps no state, does no I/O, knows no clock and no connection, and imports
-// the standard library only. What a frame means for a stream is decided in
-// uapi/qmux/core.
+// the standard library only. uapi/qmux/core gives frames their meaning for a
+// stream.
 //
 // # The stream of records
 //

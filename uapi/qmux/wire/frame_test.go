@@ -175,7 +175,7 @@ func TestParametersCount(t *testing.T) {
 	require.Equal(t, wire.ErrParamCount, p.Parse(append(b, 0x21, 0)))
 }
 
-// TestDrafts pins what differs between the drafts.
+// TestDrafts pins the differences between the drafts.
 func TestDrafts(t *testing.T) {
 	require.False(t, wire.Draft(0).Valid())
 	require.False(t, wire.Draft(4).Valid())

@@ -24,7 +24,7 @@ const (
 	counted          // a length, and so many bytes
 )
 
-// layout is what follows a type on the wire, in this order.
+// layout is the fields that follow a type on the wire, in this order.
 type layout struct {
 	name      string
 	fields    [4]field

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
-// FuzzRecord parses any bytes as a record and its frames. What is read must
-// come back the same when it is written and read again, and no frame reaches
-// beyond its record.
+// FuzzRecord parses any bytes as a record and its frames. A frame that is read
+// must come back the same when it is written and read again, and no frame
+// reaches beyond its record.
 func FuzzRecord(f *testing.F) {
 	for _, g := range goldens(f) {
 		f.Add(g.record)
@@ -53,8 +53,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzParameters parses any bytes as parameters; what is accepted must come
-// back the same when it is written and read again.
+// FuzzParameters parses any bytes as parameters; accepted ones must come back
+// the same when they are written and read again.
 func FuzzParameters(f *testing.F) {
 	for _, g := range goldens(f) {
 		var x wire.Frame

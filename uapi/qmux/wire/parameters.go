@@ -25,7 +25,7 @@ const (
 // peers send about ten.
 const MaxParameters = 128
 
-// Parameters are what a sender tells about itself before all else. Zero stands
+// Parameters describe a sender, which sends them before all else. Zero stands
 // for a parameter that is not sent; MaxRecordSize is [DefaultMaxRecord] then.
 type Parameters struct {
 	MaxIdleTimeout       uint64 // milliseconds, 0: none

@@ -1,5 +1,5 @@
 // Package quicudp is the transport of real QUIC over UDP for package
-// registration, by quic-go: what the other transports are held against.
+// registration, by quic-go: the yardstick of the other transports.
 //
 //	r, err := registration.Open(ctx, registration.Config{
 //		Transport: quicudp.UDP{Addr: "10.0.0.1"}, TLS: tlsConfig})

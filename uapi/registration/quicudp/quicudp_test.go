@@ -122,7 +122,7 @@ func exchange(t *testing.T, client, server *registration.Conn, streams, size int
 	all.Wait()
 }
 
-// machinery names what of QUIC's machinery against loss was at work.
+// machinery names the parts of QUIC's machinery against loss that were at work.
 func machinery(c *registration.Counters) (found []string) {
 	for _, m := range []map[string]uint64{c.FramesSent, c.FramesReceived, c.TimersArmed, c.RTTSamples} {
 		for name, n := range m {
@@ -281,7 +281,7 @@ func TestSilence(t *testing.T) {
 	require.ErrorContains(t, context.Cause(client.Context()), "registration udp")
 }
 
-// TestOpenRefuses: what cannot work fails at Open.
+// TestOpenRefuses: a configuration that cannot work fails at Open.
 func TestOpenRefuses(t *testing.T) {
 	secure := &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"test/1"}}
 	for name, row := range map[string]struct {
@@ -325,7 +325,7 @@ func TestSockets(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Accept(soon(t))
 	require.NoError(t, err)
-	_, err = r.Dial(soon(t), l.Addr().String()) // which nobody accepts
+	_, err = r.Dial(soon(t), l.Addr().String()) // which is never accepted
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
 	<-told.Context().Done()

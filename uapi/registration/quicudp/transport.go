@@ -95,13 +95,13 @@ func (d *datapath) Close(context.Context) error {
 	open := slices.Collect(maps.Keys(d.acceptors))
 	d.mu.Unlock()
 	err := errors.Join(d.dialer.Close(), d.socket.Close())
-	for _, a := range open { // with connections that nobody accepted
+	for _, a := range open { // with connections that were never accepted
 		_ = a.shut()
 	}
 	return err
 }
 
-// settings is what quic-go has of a configuration, whose names are quic-go's.
+// settings is a configuration as quic-go's, which has the same names.
 func settings(config *registration.Config) *quic.Config {
 	s := &config.Streams
 	return &quic.Config{

@@ -73,7 +73,7 @@ func (s *scratch) copy(b []byte) []byte {
 	return append(s.room(len(b)), b...)
 }
 
-// free gives the scratch back: nobody has its memory any more.
+// free gives the scratch back: its memory is in use no more.
 func (s *scratch) free() {
 	s.used = 0
 	scratches.Put(s)

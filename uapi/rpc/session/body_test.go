@@ -173,7 +173,8 @@ func TestBodyBounds(t *testing.T) {
 // realDevice is a device of the kernel, which tests/guest names.
 var realDevice = os.Getenv("SESSION_TEST_DEVICE")
 
-// TestNothingIsLeft: after Close and Stop the device has what it had.
+// TestNothingIsLeft: after Close and Stop the device has the objects that it
+// had before.
 func TestNothingIsLeft(t *testing.T) { useAll(t, func() {}) }
 
 // useAll makes calls and streams, with bodies that are READ and others, on

@@ -89,7 +89,8 @@ func (c *Client) pend(ctx context.Context, call *Call) *pending {
 	return p
 }
 
-// spend gives a call back that has its answer: nobody else knows it then.
+// spend gives a call back that has its answer: no other goroutine knows it
+// then.
 func (c *Client) spend(p *pending) {
 	if p.err != nil || p.stream != nil {
 		return

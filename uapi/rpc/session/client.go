@@ -68,7 +68,7 @@ type Client struct {
 	stats    ClientStats
 }
 
-// ClientStats count what a client did.
+// ClientStats count a client's work.
 type ClientStats struct {
 	Calls       uint64 // calls that ended
 	Unknown     uint64 // of them with ErrFateUnknown
@@ -103,7 +103,7 @@ func (c *ClientConfig) ring() msgring.Config {
 	return msgring.Config{Mode: msgring.Messages, Ring: c.Ring, Service: c.Service, Linger: linger}
 }
 
-// linger bounds what a connection waits for its peer at its end.
+// linger bounds the time that a connection waits for its peer at its end.
 const linger = time.Second
 
 // Lock, Unlock and memory are a connection's end.

@@ -40,7 +40,7 @@ func (c *Client) begin() {
 	c.lifetime = time.Duration(core.Lifetime)
 }
 
-// end ends the session: what was posted has an unknown fate.
+// end ends the session: calls that were posted have an unknown fate.
 func (c *Client) end() {
 	c.core.Close(c.event)
 	c.slabs.offers.freed(c.core.Freed)
@@ -302,7 +302,7 @@ func (c *Client) fetched(x *link, f *fetch) {
 	x.wake()
 }
 
-// event does what an event asks for. Preconditions: c.mu is held.
+// event carries out an event. Preconditions: c.mu is held.
 func (c *Client) event(e core.Event) {
 	switch e.Kind {
 	case core.None:

@@ -46,8 +46,8 @@ func (x *link) fetch(f *fetch) {
 	x.advance()
 }
 
-// advance chooses READs as the bound allows, and hands over what is complete in
-// order. Preconditions: the end's lock is held.
+// advance chooses READs as the bound allows, and hands complete messages over
+// in order. Preconditions: the end's lock is held.
 func (x *link) advance() {
 	q := &x.fetches
 	for _, f := range q.queue {
@@ -113,7 +113,7 @@ func (x *link) failed(f *fetch) {
 	x.cut()
 }
 
-// complete takes in the end of a READ. One that failed ends the connection.
+// complete takes in the end of a READ. A READ that failed ends the connection.
 func (x *link) complete(f *fetch, err error) {
 	if err != nil {
 		x.failed(f)

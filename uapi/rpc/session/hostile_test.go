@@ -14,9 +14,9 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
-// TestHostileClients: what is no message, out of order, or offers memory that
-// is not there, ends its sender's connection, and is counted; other clients
-// know nothing of it.
+// TestHostileClients: bytes that are no message, are out of order, or offer
+// memory that is not there end their sender's connection, and are counted;
+// other clients do not notice.
 func TestHostileClients(t *testing.T) {
 	call := wire.Message{Type: wire.Request, Flags: wire.Define, Method: 1, Name: []byte("m"), Sequence: 1}
 	later, offered := call, call

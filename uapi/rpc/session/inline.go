@@ -19,7 +19,7 @@ const (
 	readerWaits = time.Millisecond // until another goroutine reads
 )
 
-// pace is what is known of a method's handlers.
+// pace counts the brief runs of a method's handlers.
 type pace struct {
 	runs atomic.Int32 // brief ones, less those that others outweigh
 }

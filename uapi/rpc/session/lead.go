@@ -12,10 +12,10 @@ import (
 
 // turn is the right to read a connection. A goroutine of the connection has it,
 // and wakes the callers whose answers come; but a caller that is alone reads
-// for itself, and nobody is woken.
+// for itself, and no goroutine is woken.
 //
-// Invariants: token is in the channel while nobody reads. It guards what stands
-// below it but led.
+// Invariants: token is in the channel while no goroutine reads. It guards the
+// fields below it but led.
 type turn struct {
 	token   chan struct{}
 	kick    chan struct{} // tells the goroutine of the connection to read
@@ -54,8 +54,8 @@ func (t *turn) park() {
 	}
 }
 
-// lead reads in a caller's goroutine until its call is done, if nobody else
-// reads. The caller kicks the connection's goroutine if others wait as well.
+// lead reads in a caller's goroutine until its call is done, if no other reads.
+// The caller kicks the connection's goroutine if others wait as well.
 func (x *link) lead(p *pending) {
 	t, ctx := &x.turn, p.ctx
 	select {

@@ -24,7 +24,7 @@ type link struct {
 	epoch   uint32
 	longest int             // bytes of a message
 	work    chan struct{}   // tells the writer that there may be something to send
-	unsaid  atomic.Bool     // there may be something that nobody has looked for
+	unsaid  atomic.Bool     // there may be something not looked for yet
 	sending sync.Mutex      // of the goroutine that sends; taken before the end's lock
 	outbox  []byte          // guarded by sending: messages that were taken and not sent
 	first   int             // bytes of outbox that go in the next chunk
@@ -112,8 +112,8 @@ func (x *link) converse(life context.Context) (err error) {
 	return err
 }
 
-// unanswered is after how many messages of a chunk the reader sends what they
-// led to: the peer works on it while the reader reads on.
+// unanswered is after how many messages of a chunk the reader sends the answers
+// to them: the peer works on it while the reader reads on.
 const unanswered = 32
 
 // read gives the peer's messages to the end, until the connection ends or the
@@ -156,8 +156,8 @@ func (x *link) read() (err error, reads bool) {
 	}
 }
 
-// write sends what flush could not, until the connection ends or heard is
-// closed.
+// write sends the messages that flush could not, until the connection ends or
+// heard is closed.
 func (x *link) write(heard <-chan struct{}) {
 	for {
 		if err := x.drain(); err != nil {
@@ -191,7 +191,7 @@ func (x *link) drain() error {
 	return nil
 }
 
-// flush sends what the end has to say as far as there is room, in the caller's
+// flush sends the end's messages as far as there is room, in the caller's
 // goroutine; the rest is the writer's. While another goroutine sends, that one
 // sends this, too. Preconditions: the end's lock is not held.
 func (x *link) flush() {
@@ -216,8 +216,8 @@ func (x *link) flush() {
 // last one may make it longer.
 const packed = 2048
 
-// take has the outbox be what is sent next. It returns false if there is
-// nothing. Preconditions: sending is held.
+// take has the outbox be sent next. It returns false if there is nothing.
+// Preconditions: sending is held.
 func (x *link) take() bool {
 	for len(x.outbox) < packed {
 		n := len(x.outbox)
@@ -231,7 +231,7 @@ func (x *link) take() bool {
 	return len(x.outbox) > 0
 }
 
-// sent forgets what was sent.
+// sent forgets the messages that were sent.
 func (x *link) sent() {
 	x.outbox = x.outbox[:copy(x.outbox, x.outbox[x.first:])]
 	x.first = len(x.outbox)

@@ -5,9 +5,10 @@ import "github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 // Memory is the memory of one end of a session that long bodies lie in. A
 // program that borrows pieces of it has its messages sent, and reads the
 // peer's, without a copy. A loan ends with Release alone: the memory remains
-// the program's until then, whatever becomes of the session. What the program
-// borrows at a time has a bound, ClientConfig.Loans and ServerConfig.Loans;
-// Client.Close and ServerStats tell of loans that were not released.
+// the program's until then, whatever becomes of the session. The bytes that a
+// program borrows at a time have a bound, ClientConfig.Loans and
+// ServerConfig.Loans; Client.Close and ServerStats tell of loans that were not
+// released.
 type Memory struct{ slabs *slabs }
 
 const defaultLoans = 64 << 20

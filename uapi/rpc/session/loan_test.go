@@ -104,8 +104,8 @@ func TestLoansOfStreams(t *testing.T) {
 }
 
 // TestLoanBounds: the bytes that are lent at a time have a bound, beyond which
-// calls go on with copies. What is not released is reported at the end of the
-// session, and remains the program's.
+// calls go on with copies. Memory that is not released is reported at the end
+// of the session, and remains the program's.
 func TestLoanBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		device, l := uapitest.Listen(t, "")

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/netlinkmgr"
 )
 
-// TestResourceShow: 'rdma resource show' counts on the kernel's device what it
-// counted before sessions used it, and more meanwhile.
+// TestResourceShow: 'rdma resource show' counts as many objects on the kernel's
+// device after sessions used it as before, and more meanwhile.
 func TestResourceShow(t *testing.T) {
 	m, err := netlinkmgr.Open()
 	require.NoError(t, err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// scope is the context of a handler. What cancels it is made when the handler,
-// or a context below, first waits for its end: most handlers never do.
+// scope is the context of a handler. The cancellable context is made when the
+// handler, or a context below, first waits for its end: most handlers never do.
 type scope struct {
 	parent context.Context // the connection's, which has no deadline
 	by     time.Time       // zero without a deadline
@@ -51,7 +51,7 @@ func (s *scope) Value(key any) any {
 	return full.Value(key) // package context finds what cancels it
 }
 
-// made makes what cancels the scope.
+// made returns the cancellable context, which it makes the first time.
 func (s *scope) made() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()

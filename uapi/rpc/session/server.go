@@ -93,7 +93,7 @@ type Server struct {
 	cutOff   uint64
 }
 
-// ServerStats count what a server did.
+// ServerStats count a server's work.
 type ServerStats struct {
 	Sessions   int    // now
 	Executed   uint64 // calls whose handler was started
@@ -217,8 +217,8 @@ func (s *Server) begin(accept func(context.Context, msgring.Config) (*msgring.Co
 	return true
 }
 
-// Cut breaks a random connection off, for tests of what stands on sessions. It
-// returns false if there is none.
+// Cut breaks a random connection off, for tests of programs that stand on
+// sessions. It returns false if there is none.
 func (s *Server) Cut() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,8 +259,8 @@ func (s *Server) quiet() bool {
 }
 
 // Stop ends all sessions, which cancels the handlers, and returns when all
-// connections and handlers have ended. What a cancelled handler answers reaches
-// nobody.
+// connections and handlers have ended. Answers of cancelled handlers are
+// dropped.
 func (s *Server) Stop() {
 	s.refuse()
 	s.mu.Lock()

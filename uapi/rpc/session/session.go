@@ -268,7 +268,7 @@ func (x *session) fetched(l *link, f *fetch) {
 	l.wake()
 }
 
-// event does what an event asks for. Preconditions: mu is held.
+// event carries out an event. Preconditions: mu is held.
 func (x *session) event(e core.Event) {
 	r := x.calls[e.Slot]
 	if r == nil {

@@ -29,7 +29,7 @@ type stream struct {
 	over error         // why nothing more can be sent
 }
 
-// flow is what the core knows of streams at either end.
+// flow is the core's part of streams at either end.
 type flow interface {
 	Data(slot uint16, bytes int, slab core.Slab, length uint32, flags wire.Flags) (core.Send, bool, error)
 	Consumed(slot uint16, bytes int)
@@ -236,7 +236,7 @@ func (s *stream) shatter(err error) {
 	s.link = nil
 }
 
-// close lets go of what was not received.
+// close lets go of messages that were not received.
 func (s *stream) close() {
 	for _, e := range s.in {
 		if e.ready && e.slab != nil {

@@ -215,7 +215,7 @@ func TestStreamContext(t *testing.T) {
 	})
 }
 
-// TestNoHandler: a server answers what it has no handler for.
+// TestNoHandler: a server answers calls that it has no handler for.
 func TestNoHandler(t *testing.T) {
 	streams(t, "", repeat, func(t *testing.T, c *session.Client, s *session.Server) {
 		require.NoError(t, c.Call(t.Context(), &session.Call{Method: "m", Reply: func(a *session.Answer) error {

@@ -10,9 +10,9 @@ import "github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 //
 // Invariants: a slot's sequence grows by one when a call is first posted, and
 // the slot is held from then until the server answered just that sequence, or
-// the server lost the session. Slots that are not held are in free, once. What
-// is to be posted beside requests is a note in its slot, and the slot is in
-// pending.
+// the server lost the session. Slots that are not held are in free, once. A
+// message to be posted beside requests is a note in its slot, and the slot is
+// in pending.
 type Client struct {
 	most     int    // slots asked for
 	usable   int    // slots that the server has; 0 before the first connection
@@ -104,7 +104,7 @@ func (c *Client) Connected(epoch uint32, state SessionState, instance uint64, sl
 	}
 	c.disconnect(yield)
 	switch {
-	case c.usable == 0: // whatever an earlier attempt has made, it is empty
+	case c.usable == 0: // an earlier attempt's session, if any, is empty
 		c.begin(slots)
 	case state != Resumed || instance != c.instance:
 		c.forget(yield)

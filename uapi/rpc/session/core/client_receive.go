@@ -42,7 +42,7 @@ func (c *Client) Receive(epoch uint32, m *wire.Message) (Event, error) {
 	return c.ofStream(s, m)
 }
 
-// answer takes in what the server says of the slot's call.
+// answer takes in the server's answer to the slot's call.
 func (c *Client) answer(s *clientSlot, m *wire.Message) (Event, error) {
 	if s.caller && !s.over && s.stream != (m.Type == wire.StreamEnd) {
 		return Event{}, breach("%v for a call of another kind", m.Type)
@@ -72,7 +72,7 @@ func (c *Client) answer(s *clientSlot, m *wire.Message) (Event, error) {
 	return Event{}, nil
 }
 
-// ofStream takes in what concerns a stream whose caller listens.
+// ofStream takes in a message for a stream whose caller listens.
 func (c *Client) ofStream(s *clientSlot, m *wire.Message) (Event, error) {
 	switch {
 	case m.Type == wire.StreamWindow:

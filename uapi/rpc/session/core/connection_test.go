@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// connection is what may become of the newest connection.
+// connection lists the possible fates of the newest connection.
 func (w *world) connection(add adder) {
 	c, epoch := w.Client, w.Client.epoch
 	switch {
@@ -78,8 +78,8 @@ func (w *world) connected() (problem string) {
 	return ""
 }
 
-// deliver is what may become of the messages of connection i+1. Those that have
-// completed are polled even when the connection is broken, or lost.
+// deliver lists the possible fates of the messages of connection i+1. Messages
+// that have completed are polled even when the connection is broken, or lost.
 func (w *world) deliver(i int, add adder) {
 	c, epoch := w.Conns[i], uint32(i+1)
 	if len(c.To) > 0 {

@@ -26,8 +26,8 @@ const (
 	Lifetime       = 60 * second // of a session without a connection
 )
 
-// SessionState says what became of the session that a client asked for. The
-// numbers are those of a message ring's hello.
+// SessionState is the fate of the session that a client asked for. The numbers
+// are those of a message ring's hello.
 type SessionState uint8
 
 const (
@@ -92,7 +92,7 @@ const (
 	StreamRoom
 )
 
-// Event is what a message, or the end of a connection, means for a call.
+// Event is the consequence of a message, or of a connection's end, for a call.
 type Event struct {
 	Kind    Kind
 	Slot    uint16

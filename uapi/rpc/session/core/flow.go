@@ -65,7 +65,7 @@ func (f *flow) consume(n int) (tell bool) {
 	return f.owed.bytes >= WindowBytes/2 || f.owed.messages >= WindowMessages/2
 }
 
-// tell returns what the peer is told of now.
+// tell returns the window that the peer is told of now.
 func (f *flow) tell() window {
 	w := f.owed
 	f.recv.bytes += w.bytes

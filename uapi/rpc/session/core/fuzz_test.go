@@ -46,8 +46,8 @@ func breached(t *testing.T, err error) {
 	}
 }
 
-// FuzzServerSession: whatever a client sends, no slot is executed twice, what
-// the server keeps is bounded, and it ends with nothing held.
+// FuzzServerSession: whatever a client sends, no slot is executed twice, the
+// server's memory is bounded, and it ends with nothing held.
 func FuzzServerSession(f *testing.F) {
 	call := wire.Message{Type: wire.Request, Flags: wire.Define, Method: 1, Name: []byte("m"), Sequence: 1, Body: []byte("body")}
 	offered, stream, void := call, call, wire.Message{Type: wire.Void, Slot: 2, Sequence: 1}

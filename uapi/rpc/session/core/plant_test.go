@@ -66,7 +66,7 @@ var defects = []plant.Mistake{
 	plant.Row("late-cancel-is-misordered", callFile,
 		"	case wire.Cancel:\n		return",
 		"	case wire.Cancel:\n		if MADE && y.state == replied { return Event{}, breach(\"a late CANCEL\") }\n		return"),
-	// A call counts as running from its offer on: nobody reads it again.
+	// A call counts as running from its offer on: it is never read again.
 	plant.Row("fetching-does-not-fall-back", sessionFile,
 		"		case y.state == fetching:\n",
 		"		case MADE && y.state == fetching:\n		case y.state == fetching:\n"),

@@ -66,7 +66,7 @@ func (r *randomWorld) restart() {
 	r.Reads = nil
 }
 
-// more is what happens here beside the world's actions.
+// more lists the actions here beside the world's.
 func (r *randomWorld) more() (out []action) {
 	add := func(outside bool, label string, do func(*world) string) {
 		out = append(out, action{outside, label, do})

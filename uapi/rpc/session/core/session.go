@@ -4,7 +4,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
 
-// slotState is what the server knows of a slot's call n.
+// slotState is the server's knowledge of a slot's call n.
 type slotState uint8
 
 const (
@@ -64,7 +64,7 @@ type serverSlot struct {
 	notes  notes
 }
 
-// Reply is what a handler answers.
+// Reply is a handler's answer.
 type Reply struct {
 	Flags    wire.Flags // Error, Bare
 	Code     uint32     // with Error
@@ -154,8 +154,7 @@ func (x *Session) Disconnected(now Time, epoch uint32, yield func(Event)) {
 	}
 }
 
-// End ends the session: its handlers are cancelled, and what they answer is
-// dropped.
+// End ends the session: its handlers are cancelled, and their answers dropped.
 func (x *Session) End(yield func(Event)) {
 	if x.ended {
 		return
@@ -176,7 +175,7 @@ func (x *Session) End(yield func(Event)) {
 // Ended reports whether the session is over.
 func (x *Session) Ended() bool { return x.ended }
 
-// GoAway asks the client to begin no more calls here. Those that come all the
+// GoAway asks the client to begin no more calls here. Calls that come all the
 // same are answered UNAVAILABLE by the session, and not executed.
 func (x *Session) GoAway() {
 	x.away, x.tellAway = true, x.up
@@ -259,8 +258,8 @@ func (x *Session) oldest() (slot uint16) {
 	return slot
 }
 
-// entomb gives the slot's reply up: who asks for it hears that the call was
-// executed.
+// entomb gives the slot's reply up: a client that asks for it hears that the
+// call was executed.
 func (x *Session) entomb(slot uint16) {
 	y := &x.slots[slot]
 	x.server.Tombstones++

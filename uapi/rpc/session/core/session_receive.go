@@ -156,7 +156,7 @@ func (x *Session) taken(y *serverSlot) {
 	}
 }
 
-// ofStream takes in what concerns a stream whose handler listens.
+// ofStream takes in a message for a stream whose handler listens.
 func (x *Session) ofStream(y *serverSlot, m *wire.Message) (Event, error) {
 	switch {
 	case m.Type == wire.StreamWindow:

@@ -23,7 +23,7 @@ type world struct {
 	bounds
 }
 
-// bounds are what a world may do.
+// bounds limit a world's actions.
 type bounds struct {
 	Epochs  int
 	Slots   int
@@ -303,7 +303,7 @@ func (w *world) caller(slot int) int {
 	return 1 + slices.IndexFunc(w.Calls, func(c call) bool { return c.Slot == slot })
 }
 
-// answered is what the caller of a call gets.
+// answered is the result that the caller of a call gets.
 func (w *world) answered(k int, kind Kind, code uint32) (problem string) {
 	if k == 0 {
 		return "an answer for a caller that has left"

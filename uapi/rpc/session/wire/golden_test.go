@@ -105,7 +105,7 @@ func refused(t *testing.T, err error) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// TestRefused: what no message has is written by nobody and read by nobody.
+// TestRefused: fields that no message has are neither written nor read.
 func TestRefused(t *testing.T) {
 	request := wire.Message{Type: wire.Request, Method: 1}
 	with := func(change func(*wire.Message)) wire.Message {
@@ -165,8 +165,8 @@ func TestNoAllocations(t *testing.T) {
 	}))
 }
 
-// FuzzMessage parses any bytes. What is read passes Check, and comes back byte
-// for byte when it is written; the rest is what follows.
+// FuzzMessage parses any bytes. A message that is read passes Check, and comes
+// back byte for byte when it is written; the rest is the bytes that follow.
 func FuzzMessage(f *testing.F) {
 	for _, b := range goldens(f) {
 		f.Add(b)

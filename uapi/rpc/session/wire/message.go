@@ -13,7 +13,7 @@ const (
 	OfferLen  = 16
 	WindowLen = 8
 	MaxName   = 1024            // of a method's name, at least 1
-	MaxBody   = 64<<20 + 64<<10 // of an offered body, at least 1: 64 MiB and what a codec adds
+	MaxBody   = 64<<20 + 64<<10 // of an offered body, at least 1: 64 MiB and the codec's overhead
 )
 
 // Message is a message of a session. Fields that its type and flags do not

@@ -9,7 +9,7 @@ import (
 // ParseError is a chunk that is no messages. It Is EPROTO.
 type ParseError struct{ Fault string }
 
-// Error says what the chunk is instead.
+// Error says how the chunk breaks the format.
 func (e *ParseError) Error() string { return "rpc session: the peer sent " + e.Fault }
 
 // Unwrap is EPROTO.
@@ -19,7 +19,7 @@ func malformed(format string, args ...any) error {
 	return &ParseError{fmt.Sprintf(format, args...)}
 }
 
-// Parse reads the first message of b, and returns what is behind it. The
+// Parse reads the first message of b, and returns the bytes behind it. The
 // message's slices point into b, without capacity beyond their ends. The error
 // is a *ParseError; the message is then undefined.
 func (m *Message) Parse(b []byte) (rest []byte, err error) {

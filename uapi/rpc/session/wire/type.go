@@ -48,7 +48,7 @@ const (
 	windowBody
 )
 
-// layout is what a type may carry besides slot and sequence.
+// layout is the fields that a type may carry besides slot and sequence.
 type layout struct {
 	name     string
 	flags    Flags
