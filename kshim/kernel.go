@@ -68,7 +68,7 @@ type File interface {
 // goroutine need be woken for it. Its methods allocate nothing, and are
 // harmless after Close.
 type Driven interface {
-	// Progress does what there is to do without blocking: packets are received
+	// Progress does the device's work without blocking: packets are received
 	// and sent, completions written. It reports whether it did something. A
 	// program that polls calls it when it found a queue empty, and looks again
 	// when it reports true.

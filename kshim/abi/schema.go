@@ -35,9 +35,9 @@ type Entry struct {
 	// takes what it leaves out as zero. Both are empty where the headers have
 	// no structure.
 	Request, Response Layout
-	// LeastRequest and LeastResponse are what a command of rdma_cm must bring:
-	// a request that leaves out more than the newest fields, and room for less
-	// of a response, are refused.
+	// LeastRequest and LeastResponse are the bytes that a command of rdma_cm
+	// must bring: a request that leaves out more than the newest fields, and
+	// room for less of a response, are refused.
 	LeastRequest, LeastResponse int
 	Driver                      bool   // request and response have a part of the driver's
 	DriverResponse              Layout // that of rdma_rxe

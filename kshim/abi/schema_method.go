@@ -58,11 +58,12 @@ func (e *Entry) AttrIndex(id AttrID) int {
 	return -1
 }
 
-// ShortAttr is an attribute's Name without what those of the method begin with.
+// ShortAttr is an attribute's Name without the prefix of the method's
+// attributes.
 func (e *Entry) ShortAttr(a *Attr) string { return strings.TrimPrefix(a.Name, e.prefix) }
 
-// methods are all that the headers of Linux 6.1 have. Of those that it removes
-// where a driver lacks what they need, only the names count.
+// methods are all that the headers of Linux 6.1 have. Of attributes that it
+// removes where a driver lacks their means, only the names count.
 var methods = []Entry{
 	method(ObjectDevice, MethodInvokeWrite, "INVOKE_WRITE", "",
 		input("CORE_IN", 4, AnyLength).opt(), outputFrom("CORE_OUT", opaque(0)).opt(), number("WRITE_CMD"), uhwIn, uhwOut),

@@ -4,10 +4,10 @@ package abi
 // /sys/class/misc/rdma_cm/abi_version says it.
 const UCMABIVersion = 4
 
-// Room for private data. What a message carries depends on its kind: the kernel
-// takes UCMMaxPrivateData at most and gives a received message's room whole,
-// zeroes behind what the peer sent (IBA 12.6; the IP addresses take 36 bytes of
-// a REQ's 92).
+// Room for private data. The length that a message carries depends on its kind:
+// the kernel takes UCMMaxPrivateData at most and gives a received message's
+// room whole, zeroes behind the peer's bytes (IBA 12.6; the IP addresses take
+// 36 bytes of a REQ's 92).
 const (
 	UCMMaxPrivateData = 256 // RDMA_MAX_PRIVATE_DATA
 

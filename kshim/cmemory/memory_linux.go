@@ -49,7 +49,7 @@ var populates = sync.OnceValue(func() bool {
 
 // Probe reports EFAULT for memory that cannot be read, or written if write is
 // asked for, without a fault, which would be a handler's of the program. Before
-// Linux 5.14 it does not find out what cannot be written.
+// Linux 5.14 it does not find memory that cannot be written.
 func Probe(mem []byte, write bool) error {
 	if len(mem) == 0 {
 		return nil

@@ -114,8 +114,8 @@ type CMConn interface {
 	Disconnect() error
 	// CommEstablished tells that the queue pair got a packet.
 	CommEstablished() error
-	// Destroy gives the connection back in any state; the peer is told what it
-	// has to know. No event comes after it has returned.
+	// Destroy gives the connection back in any state; the peer is told of the
+	// end if it must know. No event comes after it has returned.
 	Destroy()
 }
 

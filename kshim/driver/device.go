@@ -25,7 +25,8 @@ type Device interface {
 	// DriverID tells the client which provider's rings the device speaks:
 	// abi.DriverRXE for the soft RNIC.
 	DriverID() uint32
-	// NetDev names what the device sends on, for the sysfs "parent".
+	// NetDev names the interface that the device sends on, for the sysfs
+	// "parent".
 	NetDev() string
 
 	QueryDevice() abi.QueryDeviceResp
@@ -177,7 +178,7 @@ type Udata struct {
 }
 
 // EventSource is a Device that raises events of its ports, or of its whole.
-// Registering the device gives it what to raise them through.
+// Registering the device gives it the interface to raise them through.
 type EventSource interface {
 	// SetEvents is called once, before the device is used.
 	SetEvents(DeviceEvents)

@@ -24,7 +24,7 @@ type attrValue struct {
 	events  *eventFile // AttrFD
 }
 
-// resolve finds what a handle or descriptor names:
+// resolve finds the object that a handle or descriptor names:
 // uverbs_get_uobject_from_file.
 func (c *call) resolve(spec *abi.Attr, v *attrValue) error {
 	f := c.file
@@ -89,7 +89,7 @@ func (c *call) hold() error {
 	return nil
 }
 
-// letGo releases what hold held.
+// letGo releases the objects that hold held.
 func (c *call) letGo() {
 	for _, o := range c.held {
 		o.release()

@@ -196,7 +196,7 @@ func (c *client) storm(rng *rand.Rand, n int, wg *sync.WaitGroup) (given *atomic
 	return given
 }
 
-// TestDyingObject: one that is found just before it is destroyed, and locked
+// TestDyingObject: an object is found just before it is destroyed, and locked
 // just after.
 func TestDyingObject(t *testing.T) {
 	c := newClient(t, true)

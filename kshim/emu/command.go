@@ -54,7 +54,8 @@ var exCommandHandlers = [...]handler{
 	abi.ExCmdModifyQP:    exModifyQP,
 }
 
-// commandHandler gives what answers a command, nil if it is not supported.
+// commandHandler gives the function that answers a command, nil if it is not
+// supported.
 func commandHandler(cmd *abi.Entry) handler {
 	table, n := commandHandlers[:], int(cmd.Command&abi.CmdCommandMask)
 	if cmd.Form == abi.FormExtended {

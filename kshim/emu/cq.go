@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// completionQueue is struct ib_ucq_object. It is what the device raises its
-// events through.
+// completionQueue is struct ib_ucq_object. The device raises its events through
+// it.
 type completionQueue struct {
 	object
 	cq         driver.CQ

@@ -29,8 +29,8 @@ func shown(path string) string { return strings.TrimPrefix(path, "/dev/infiniban
 
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Reason is the error without the call and the file, for callers that name what
-// they did in words of their own.
+// Reason is the error without the call and the file, for callers that name
+// their act in words of their own.
 func (e *Error) Reason() error { return &Error{Msg: e.Msg, Errno: e.Errno} }
 
 // driverError is a driver's error, which passes with its own text.
@@ -48,7 +48,7 @@ func fail(errno syscall.Errno, format string, args ...any) error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Errno: errno}
 }
 
-// explain fills in what the layers below did not know.
+// explain fills in the fields that the layers below did not know.
 func explain(err error, op, path string) error {
 	if e, ok := err.(*Error); ok {
 		named := *e // an event queue answers the same to many

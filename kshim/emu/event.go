@@ -66,8 +66,8 @@ func (s *source) post() {
 	q.notify()
 }
 
-// retire drops what the source has waiting and everything it may post later,
-// and tells how many of its events were read (ib_uverbs_release_uevent).
+// retire drops the source's waiting events and all that it may post later, and
+// tells how many of its events were read (ib_uverbs_release_uevent).
 func (s *source) retire() (reported uint32) {
 	q := s.queue
 	if q == nil {
@@ -145,7 +145,8 @@ func (q *eventQueue) unlink(r *run) {
 	q.spare = r
 }
 
-// close ends the queue. Reads answer err, after what is waiting if keep is set.
+// close ends the queue. Reads answer err, after the waiting events if keep is
+// set.
 func (q *eventQueue) close(err error, keep bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeDevice is a driver without a network: it keeps books of what the core
-// asks, complains of calls in the wrong order, and raises events when told.
+// fakeDevice is a driver without a network: it keeps books of the core's calls,
+// complains of a wrong order, and raises events when told.
 type fakeDevice struct {
 	name string
 	attr abi.QueryDeviceResp

@@ -175,7 +175,7 @@ func (c *call) splitRequest(b []byte, core int) {
 	c.req, c.hwIn = b[:core:core], b[core:]
 }
 
-// pad makes zero of what a shorter extended request leaves out
+// pad makes zero of the fields that a shorter extended request leaves out
 // (uverbs_request).
 func (c *call) pad() {
 	if n := len(c.req); c.cmd.Form == abi.FormExtended && n < c.cmd.Request.Size {

@@ -96,7 +96,7 @@ func explainNil(err error, op, path string) error {
 type attributeFile struct {
 	file
 	mu   sync.Mutex
-	text string // guarded by mu: what is still to be read
+	text string // guarded by mu: bytes still to be read
 }
 
 var _ kshim.File = (*attributeFile)(nil)

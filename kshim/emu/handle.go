@@ -7,8 +7,9 @@ import (
 )
 
 // A handle is the index of a slot and, above it, how often that slot was used
-// before: what was destroyed stays destroyed until 4096 objects later. The
-// kernel gives the lowest free number; clients must not depend on either.
+// before: a handle of a destroyed object stays invalid until 4096 objects
+// later. The kernel gives the lowest free number; clients must not depend on
+// either.
 const (
 	handleIndexBits = 20
 	maxHandles      = 1 << handleIndexBits

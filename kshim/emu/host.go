@@ -7,10 +7,10 @@ import (
 )
 
 // Host is the program of a process that does not know this package: a C program
-// with its libibverbs, between whose system calls and this kernel somebody
-// stands. Its whole memory is user memory, without Pin, and its files have
-// numbers of the system, at which poll(2) finds them ready. The methods are
-// called with locks held: they call nothing of this package, and do not block.
+// with its libibverbs, whose system calls a stub brings to this kernel. Its
+// whole memory is user memory, without Pin, and its files have numbers of the
+// system, at which poll(2) finds them ready. The methods are called with locks
+// held: they call nothing of this package, and do not block.
 type Host interface {
 	// Memory returns the n bytes at addr, or nil for addresses that no program
 	// has. It does not look whether memory is there.
@@ -70,8 +70,8 @@ func (p *Process) place(f kshim.File) (i int, err error) {
 	return i, nil
 }
 
-// readiness tells a host whether a file has an event. The zero value tells
-// nobody.
+// readiness tells a host whether a file has an event. The zero value tells no
+// host.
 type readiness struct {
 	host Host
 	fd   int32

@@ -16,7 +16,7 @@ import (
 // from 40.
 type fakeHost struct {
 	arena []byte
-	bad   func(mem []byte, write bool) bool // what Probe refuses
+	bad   func(mem []byte, write bool) bool // the memory that Probe refuses
 
 	rings atomic.Int64 // bytes that are allocated
 
@@ -92,8 +92,8 @@ func newHostClient(t *testing.T, h *fakeHost) *client {
 	return c
 }
 
-// TestHostMemory: what a host has is memory without Pin, and is there if the
-// host says so.
+// TestHostMemory: a host's memory needs no Pin, and is there if the host says
+// so.
 func TestHostMemory(t *testing.T) {
 	h := newFakeHost()
 	c := newHostClient(t, h)

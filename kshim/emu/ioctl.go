@@ -43,8 +43,8 @@ func (c *call) method(arg []byte) error {
 	return methodHandler(c.meth)(c)
 }
 
-// tell writes to the argument what it tells the client: the flags say which
-// outputs are valid, and new handles stand in their attributes.
+// tell writes the argument's answer for the client: the flags say which outputs
+// are valid, and new handles stand in their attributes.
 func (c *call) tell(user, arg []byte) error {
 	for i := range c.meth.Attrs {
 		v := &c.attrs[i]
@@ -215,8 +215,7 @@ func (c *call) offer(i abi.AttrID, b []byte) error {
 	return c.answer(i, b)
 }
 
-// input copies in the bytes of an attribute, appended to what is in buf
-// already.
+// input copies in the bytes of an attribute, appended to those in buf already.
 func (c *call) input(i abi.AttrID, to []byte) error {
 	v := &c.attrs[i]
 	if v.len <= abi.AttrInlineMax {

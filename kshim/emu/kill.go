@@ -69,10 +69,11 @@ type dying struct {
 	orphan  atomic.Bool  // Close will not end the file; the last round does
 }
 
-// reap destroys what can be destroyed of a killed file. Kill calls it, and so
-// does every command that lets go of an object of such a file: an object that
-// could not be destroyed because a command held it is destroyed by that
-// command. Rounds do not overlap, and after every call a whole one follows.
+// reap destroys the objects of a killed file, as far as they can be. Kill calls
+// it, and so does every command that lets go of an object of such a file: an
+// object that could not be destroyed because a command held it is destroyed by
+// that command. Rounds do not overlap, and after every call a whole one
+// follows.
 func (f *uverbsFile) reap() {
 	if f.dying.reapers.Add(1) > 1 {
 		return // the reaper goes round once more

@@ -104,7 +104,7 @@ func (v *victim) round(destroy bool) {
 	v.give(abi.CmdDeallocPD, &abi.DeallocPD{PDHandle: pd}, 0)
 }
 
-// buried looks at what is left when all must have gone.
+// buried looks for objects that are left when all must have gone.
 func (v *victim) buried() {
 	v.t.Helper()
 	<-v.proc.Done()

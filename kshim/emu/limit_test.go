@@ -9,7 +9,7 @@ import (
 )
 
 // TestObjectLimits: a device has as many objects as it says, for all its users
-// together; what is given back can be had again.
+// together; places that are given back can be had again.
 func TestObjectLimits(t *testing.T) {
 	m, dev := New(Options{}), newFakeDevice("fake0")
 	dev.attr.MaxPD, dev.attr.MaxCQ, dev.attr.MaxQP, dev.attr.MaxMR, dev.attr.MaxAH = 7, 6, 5, 4, 3

@@ -16,7 +16,7 @@ import (
 
 // Options of a Machine; the zero value is good.
 type Options struct {
-	// Logger is told of what no caller can be told, besides the kernel log: a
+	// Logger is told of failures that have no caller, besides the kernel log: a
 	// driver that fails while a file closes. Default: silent.
 	Logger *slog.Logger
 	// Bare boots without ib_uverbs, the module that brings the device files;
@@ -62,8 +62,8 @@ func New(o Options) *Machine {
 	return m
 }
 
-// device is a registered Device with what the core keeps of it, struct
-// ib_device and ib_uverbs_device.
+// device is a registered Device with the core's state of it, struct ib_device
+// and ib_uverbs_device.
 type device struct {
 	driver.Device
 	name   string
@@ -122,8 +122,8 @@ func (m *Machine) register(d driver.Device, owner *module) error {
 // vanish, everything that clients hold on it is destroyed, and their
 // asynchronous files give DEVICE_FATAL, then EIO. Their calls are EIO, but for
 // those that destroy objects, which succeed once for each, Munmap and Close;
-// what they have mapped stays. Then the device is closed. ENOENT when there is
-// none of that name.
+// their mappings stay. Then the device is closed. ENOENT when there is none of
+// that name.
 func (m *Machine) Unregister(name string) error {
 	m.mu.Lock()
 	d := m.find(name)

@@ -92,8 +92,8 @@ func TestPinModel(t *testing.T) {
 }
 
 // TestPinCostsLogarithm: the cost of Pin, its release and a lookup hardly grows
-// with the number of ranges. Bytes allocated are counted, since they are what
-// was copied, and steps, not time.
+// with the number of ranges. Bytes allocated are counted, since they are the
+// copies, and steps, not time.
 func TestPinCostsLogarithm(t *testing.T) {
 	m := newUserMemory()
 	defer m.drop()

@@ -36,8 +36,8 @@ var methodHandlers = map[methodID]handler{
 // maxAttrs is the most attributes that a method has.
 const maxAttrs = 17
 
-// lookupMethod is uapi_get_method: nil for what no kernel knows, and for what
-// it removes where the driver lacks something.
+// lookupMethod is uapi_get_method: nil for methods that no kernel knows, and
+// for those that it removes where the driver lacks something.
 func lookupMethod(o abi.ObjectID, id abi.MethodID) *abi.Entry {
 	if m := abi.LookupMethod(o, id); m != nil && m.Errno != syscall.EPROTONOSUPPORT {
 		return m
@@ -45,7 +45,7 @@ func lookupMethod(o abi.ObjectID, id abi.MethodID) *abi.Entry {
 	return nil
 }
 
-// methodHandler gives what answers a method.
+// methodHandler gives the function that answers a method.
 func methodHandler(m *abi.Entry) handler {
 	if m.Lacks != "" {
 		return func(*call) error { return fail(m.Errno, "not supported by this device") }

@@ -12,7 +12,7 @@ import (
 )
 
 // Every entry of the table is walked by tests/conform, on the soft RNIC. Here
-// is what needs a driver that obeys.
+// are the tests that need a driver that obeys.
 
 // native calls a method and gives the data of its first attribute afterwards.
 func (c *client) native(o abi.ObjectID, m abi.MethodID, list ...abi.IoctlAttr) (uint64, error) {

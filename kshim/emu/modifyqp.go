@@ -10,8 +10,8 @@ import (
 const standardMask abi.QPAttrMask = 1<<21 - 1
 
 // modifyQP checks in the kernel's order: uverbs_cmd.c:modify_qp, then
-// verbs.c:_ib_modify_qp, then what rxe asks of ib_modify_qp_is_ok and checks of
-// values (rxe_qp_chk_attr).
+// verbs.c:_ib_modify_qp, then rxe's call of ib_modify_qp_is_ok and its checks
+// of values (rxe_qp_chk_attr).
 func modifyQP(c *call) error {
 	attr := decode[abi.ModifyQP](c)
 	if attr.AttrMask&^standardMask != 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// Module is a loadable part of the kernel, as it lies on disk: what Insmod
-// loads. Its functions are called once per load, without the machine's locks.
+// Module is a loadable part of the kernel, as it lies on disk for Insmod. Its
+// functions are called once per load, without the machine's locks.
 type Module struct {
 	// Name is 1 to 55 letters, digits, '_' and '-': "soft".
 	Name string
@@ -20,12 +20,13 @@ type Module struct {
 	// Needs are the modules that must be loaded before this one, and cannot be
 	// unloaded while it is.
 	Needs []string
-	// Init registers what the module brings. When it fails, the module is not
-	// loaded, and devices it has registered are gone again. May be nil.
+	// Init starts the module, as by registering devices. When it fails, the
+	// module is not loaded, and devices it has registered are gone again. May
+	// be nil.
 	Init func(this *Driver) error
-	// Exit takes back what Init has done. It cannot refuse: when it fails,
-	// Rmmod answers its error, and the module is unloaded all the same, as are
-	// devices that it has left. May be nil.
+	// Exit undoes Init. It cannot refuse: when it fails, Rmmod answers its
+	// error, and the module is unloaded all the same, as are devices that it
+	// has left. May be nil.
 	Exit func(this *Driver) error
 }
 
@@ -114,7 +115,7 @@ func (m *Machine) Install(mod Module) error {
 // Insmod loads an installed module: ENOENT when there is none of that name or
 // one that it needs is not loaded (the kernel's "unknown symbol"), EEXIST when
 // it is loaded, EBUSY while it, or one that it needs, is being loaded or
-// unloaded, and what its Init answers, which gets the parameters.
+// unloaded, and the error of its Init, which gets the parameters.
 func (m *Machine) Insmod(name string, params ...string) error {
 	mod, err := m.beginInsmod(name)
 	if err != nil {
@@ -136,7 +137,7 @@ func (m *Machine) Insmod(name string, params ...string) error {
 }
 
 // beginInsmod makes the module known, so that none of its name is loaded beside
-// it, and holds what it needs.
+// it, and holds the modules that it needs.
 func (m *Machine) beginInsmod(name string) (*module, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,8 +233,9 @@ func (m *Machine) beginRmmod(name string) (*module, error) {
 	return mod, nil
 }
 
-// endRmmod takes away what the module has left behind, and the module.
-// Preconditions: it is being unloaded, so that it registers nothing more.
+// endRmmod takes away the devices that the module has left behind, and the
+// module. Preconditions: it is being unloaded, so that it registers nothing
+// more.
 func (m *Machine) endRmmod(mod *module) error {
 	var errs []error
 	for _, d := range m.list() {
@@ -293,8 +295,7 @@ func (m *Machine) module(name string) *module {
 type moduleHold struct{ module *module } // guarded by Machine.mu
 
 // getLocked is try_module_get: false when the module is about to go. A nil
-// module, that of what is built in, can always be had. Preconditions: mu is
-// held.
+// module, that of built-in parts, can always be had. Preconditions: mu is held.
 func (m *Machine) getLocked(h *moduleHold, mod *module) bool {
 	if mod == nil {
 		return true
@@ -307,8 +308,8 @@ func (m *Machine) getLocked(h *moduleHold, mod *module) bool {
 	return true
 }
 
-// share is __module_get: another hold on what from holds, which the caller
-// knows to be held.
+// share is __module_get: another hold on the module that from holds, which the
+// caller knows to be held.
 func (m *Machine) share(h, from *moduleHold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

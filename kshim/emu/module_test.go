@@ -115,7 +115,7 @@ func TestWithoutUverbs(t *testing.T) {
 	require.Equal(t, "b", text, "numbers are given anew")
 }
 
-// TestModuleHolds: what holds a module, and for how long.
+// TestModuleHolds: the objects that hold a module, and for how long.
 func TestModuleHolds(t *testing.T) {
 	m, dev := New(Options{}), newFakeDevice("fake0")
 	require.NoError(t, m.Install(driverModule("soft", dev)))
@@ -253,7 +253,7 @@ func TestModprobe(t *testing.T) {
 	}
 }
 
-// TestModuleStorm: loading, unloading, opening and closing at once. Whatever
+// TestModuleStorm: loading, unloading, opening and closing at once. A call that
 // succeeds leaves nothing behind.
 func TestModuleStorm(t *testing.T) {
 	m := New(Options{})

@@ -24,7 +24,7 @@ var kindNames = [numKinds]string{kindQP: "qp", kindSRQ: "srq", kindCQ: "cq", kin
 
 func (k kind) String() string { return kindNames[k] }
 
-// object is struct ib_uobject: what is common to everything behind a handle.
+// object is struct ib_uobject: the common part of everything behind a handle.
 type object struct {
 	kind   kind
 	file   *uverbsFile
@@ -76,7 +76,7 @@ func (o *object) release() {
 	o.file.letGo()
 }
 
-// acquireAlone is acquire for a command that changes what the handle means
+// acquireAlone is acquire for a command that changes the handle's meaning
 // (uobj_get_write). It waits for the others where the kernel answers EBUSY.
 func (f *uverbsFile) acquireAlone(k kind, handle uint32) (*object, error) {
 	o, err := f.acquire(k, handle)
@@ -131,7 +131,7 @@ func (c *call) finish(o *object, respond func() error) error {
 	return err
 }
 
-// undo destroys what has no handle yet.
+// undo destroys an object that has no handle yet.
 func (f *uverbsFile) undo(o *object) {
 	o.mu.Lock() // sysfs may see it
 	defer o.mu.Unlock()

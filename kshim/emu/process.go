@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 )
 
-// firstFD is the lowest number a file gets: 0, 1 and 2 belong to what the
-// process was started with, and are no event files.
+// firstFD is the lowest number a file gets: 0, 1 and 2 belong to the files that
+// the process was started with, and are no event files.
 const firstFD = 3
 
 // maxFD bounds the table, RLIMIT_NOFILE.

@@ -94,7 +94,7 @@ func (p *program) draw() int {
 	return int(b)
 }
 
-// bytes takes n bytes of the input, or what is left.
+// bytes takes n bytes of the input, or the rest.
 func (p *program) bytes(n int) []byte {
 	n = min(n, len(p.in))
 	b := slices.Clone(p.in[:n])
@@ -316,7 +316,7 @@ func (p *program) adopt(fd int32) {
 	}
 }
 
-// extra does what is no command.
+// extra makes a call that is no command.
 func (p *program) extra(op int) {
 	now, cancel := context.WithCancel(p.t.Context())
 	cancel()

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// queuePair is struct ib_uqp_object. It is what the device raises its events
-// through.
+// queuePair is struct ib_uqp_object. The device raises its events through it.
 type queuePair struct {
 	object
 	qp       driver.QP

@@ -60,8 +60,8 @@ func TestModifyMeasured(t *testing.T) {
 	require.NoError(t, c.modify(initAttr(qp)), "reusable after RESET")
 }
 
-// TestModifyCurrentState: a client may say which state it believes in; a driver
-// that turned to ERR meanwhile is what counts without it.
+// TestModifyCurrentState: a client may say which state it believes in; without
+// it the driver's state counts, also ERR that came meanwhile.
 func TestModifyCurrentState(t *testing.T) {
 	c := newClient(t, true)
 	qp, _, _ := c.rts()
@@ -182,8 +182,8 @@ func TestPostSendForms(t *testing.T) {
 	require.Equal(t, []byte{0, 0, 0, 0}, c.page[:4], "bad_wr")
 }
 
-// TestLimits: the device's counts hold for all its clients together, and what
-// was destroyed counts no more.
+// TestLimits: the device's counts hold for all its clients together, and
+// destroyed objects count no more.
 func TestLimits(t *testing.T) {
 	c := newClient(t, true)
 	c.dev.attr.MaxPD = 0 // the core looked when the device was registered
@@ -201,8 +201,8 @@ func TestLimits(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOENT, "a stale handle is not the new object's")
 }
 
-// TestDriverRefuses: what the driver refuses leaves nothing behind, and its
-// errno reaches the client.
+// TestDriverRefuses: a call that the driver refuses leaves nothing behind, and
+// its errno reaches the client.
 func TestDriverRefuses(t *testing.T) {
 	c := newClient(t, true)
 	qp, pd, cq := c.rts()

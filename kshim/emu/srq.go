@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// sharedReceives is struct ib_usrq_object. It is what the device raises its
-// events through.
+// sharedReceives is struct ib_usrq_object. The device raises its events through
+// it.
 type sharedReceives struct {
 	object
 	srq     driver.SRQ

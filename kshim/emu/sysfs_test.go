@@ -159,7 +159,7 @@ DEVMODE=0666
 	require.ErrorIs(t, err, syscall.ENODEV)
 }
 
-// TestDevices: names and numbers of several devices, and what becomes of them.
+// TestDevices: names and numbers of several devices, and their reuse.
 func TestDevices(t *testing.T) {
 	m := New(Options{})
 	a, b, c := newFakeDevice("a"), newFakeDevice("b"), newFakeDevice("c")

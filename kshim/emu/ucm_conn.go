@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
-// param takes what a request says of its side.
+// param takes the parameters of a request's side.
 func param(p *abi.UCMConnParam) driver.CMPeerParam {
 	return driver.CMPeerParam{
 		QPN: p.QPNum & 0xffffff, ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,

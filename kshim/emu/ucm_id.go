@@ -12,8 +12,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 )
 
-// ucmState is how far an id is (enum rdma_cm_state); what the messages of its
-// connection have brought about, the driver knows.
+// ucmState is how far an id is (enum rdma_cm_state); the driver knows the state
+// of its connection's messages.
 type ucmState uint8
 
 const (
@@ -182,7 +182,7 @@ func (id *ucmID) destroy() (reported uint32) {
 		conn.Destroy()
 	}
 	reported, orphans := id.retire()
-	for _, o := range orphans { // requests whose events no one will read
+	for _, o := range orphans { // requests whose events no call will read
 		if id.ns.cm.remove(o) {
 			o.destroy()
 		}

@@ -21,8 +21,8 @@ type ucmGroup struct {
 // groupQPN is the queue pair number of packets to groups (IBA 9.6.1.2).
 const groupQPN = 0xffffff
 
-// linuxENOTSUPP is what Linux has joining a group of IPv6 fail with, which is
-// no errno of programs (cma.c: cma_iboe_join_multicast).
+// linuxENOTSUPP is the error of Linux for joining a group of IPv6, which is no
+// errno of programs (cma.c: cma_iboe_join_multicast).
 const linuxENOTSUPP = syscall.Errno(524)
 
 // joinMcast makes a membership, and the event of its success.

@@ -96,7 +96,7 @@ func (a *pathAnswer) Put(b []byte) {
 
 func (a *pathAnswer) Parse(b []byte) error { return a.head.Parse(b) }
 
-// What a path of RoCE has (cma.c: cma_resolve_iboe_route).
+// The constant fields of a path of RoCE (cma.c: cma_resolve_iboe_route).
 const (
 	pathHopLimit   = 64
 	pathReversible = 0x80

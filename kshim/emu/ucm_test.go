@@ -70,7 +70,7 @@ func (q *qpNote) Modify(a *verbs.QPAttr, mask abi.QPAttrMask) error {
 }
 
 // TestCMConnection: the client of the real kernel's file connects on this one,
-// and is answered what rdma_rxe of Linux 6.1 answers.
+// and gets the answers of rdma_rxe of Linux 6.1.
 func TestCMConnection(t *testing.T) {
 	bed := newCMBed(t)
 	l, err := bed.b.Listen(cmServer, 0, rdmacm.Options{})

@@ -23,7 +23,7 @@ type UserMemory struct {
 	mu     sync.Mutex                // serialises changes
 	live   map[*pinnedRange]struct{} // guarded by mu: all that is pinned
 	locked memlock                   // guarded by mu
-	host   Host                      // nil: only what was announced
+	host   Host                      // nil: only announced memory
 	gone   bool                      // guarded by mu: dropped; nothing is pinned any more
 	ranges atomic.Pointer[rangeTree] // changed with mu held
 }
@@ -149,10 +149,10 @@ func zeroOut(dst []byte) (err error) {
 var pageSize = uintptr(os.Getpagesize())
 
 // probe touches every page of mem and says EFAULT where it cannot be read, or
-// written if write is asked for: what get_user_pages finds out in the kernel.
-// It writes by adding nothing, atomically, to a word, so that it loses no
-// update of a program or device that is at work there. The word may begin
-// before mem, within the page.
+// written if write is asked for, as get_user_pages finds out in the kernel. It
+// writes by adding nothing, atomically, to a word, so that it loses no update
+// of a program or device that is at work there. The word may begin before mem,
+// within the page.
 //
 //go:norace
 //go:noinline

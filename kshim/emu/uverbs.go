@@ -77,7 +77,7 @@ func (f *uverbsFile) drop() {
 	}
 }
 
-// detach is the file's end. What it held can go.
+// detach is the file's end. The objects that it held can go.
 func (f *uverbsFile) detach() {
 	f.disown()
 	f.proc.disowned()
@@ -151,8 +151,8 @@ func (f *uverbsFile) letGo() {
 	}
 }
 
-// shutOut refuses what no longer reaches the kernel: calls on a closed file,
-// and those of the dead.
+// shutOut refuses calls that no longer reach the kernel: those on a closed
+// file, and those of the dead.
 func (f *uverbsFile) shutOut() error {
 	if f.state.Load() == fileGone {
 		return nil
@@ -200,7 +200,7 @@ func (f *uverbsFile) Ioctl(arg []byte) error {
 	return nil
 }
 
-// orKilled puts an end to what else a call has to say when its process is dead.
+// orKilled replaces a call's answer when its process is dead.
 func (f *uverbsFile) orKilled(err error) error {
 	if f.state.Load() == fileKilled {
 		return errKilled
@@ -234,7 +234,7 @@ func (f *uverbsFile) Read(context.Context, []byte) (int, error) {
 	return 0, f.refuse("read", syscall.EINVAL)
 }
 
-// Close ends the file and what it owns. See kshim.File.
+// Close ends the file and the objects that it owns. See kshim.File.
 func (f *uverbsFile) Close() error {
 	f.shut(func() {
 		for old := f.state.Load(); old != fileKilled && !f.state.CompareAndSwap(old, fileClosed); old = f.state.Load() {
@@ -255,9 +255,9 @@ func (f *uverbsFile) disassociate() {
 	f.proc.machine.put(&f.driver)
 }
 
-// teardown destroys what the file owns (uverbs_destroy_ufile_hw). Readers of
-// its completion channels wake. Those of asynchronous events wake when the
-// device has gone; the end of the file they do not notice
+// teardown destroys the objects that the file owns (uverbs_destroy_ufile_hw).
+// Readers of its completion channels wake. Readers of asynchronous events wake
+// when the device has gone; the end of the file they do not notice
 // (uverbs_std_types_async_fd.c: the queue closes with its own descriptor).
 // Preconditions: state is no longer fileOpen.
 func (f *uverbsFile) teardown() {

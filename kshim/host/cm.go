@@ -152,7 +152,7 @@ func (c *cmFile) Close() error {
 	return err
 }
 
-// thread is a thread of the system that runs what it is given.
+// thread is a thread of the system that runs the functions it is given.
 type thread struct {
 	calls chan func()
 	done  chan struct{}

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// callError is a refused call: which, on what, the kernel's number, and what is
-// known to help. errors.Is(err, syscall.EINVAL) sees the number.
+// callError is a refused call: which, on what, the kernel's number, and known
+// advice. errors.Is(err, syscall.EINVAL) sees the number.
 type callError struct {
 	Op    string // "write", "ioctl", "open"
 	Path  string // "/dev/infiniband/uverbs0"
@@ -29,8 +29,8 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.Errno }
 
-// Reason is the error without the call and the file, for callers that name what
-// they did in words of their own.
+// Reason is the error without the call and the file, for callers that name
+// their act in words of their own.
 func (e *callError) Reason() error {
 	if e.Msg == "" {
 		return e.Errno

@@ -33,7 +33,7 @@ func pipe(t *testing.T) (r, w int) {
 	return fds[0], fds[1]
 }
 
-// eventPipe is an event file whose events are what is written to w.
+// eventPipe is an event file whose events are written to w.
 func eventPipe(t *testing.T) (e *eventFile, w int) {
 	t.Helper()
 	r, w := pipe(t)
@@ -270,7 +270,8 @@ func TestIoctlStaysInItsArgument(t *testing.T) {
 	require.ErrorIs(t, d.Ioctl(arg), syscall.ENOTTY)
 }
 
-// TestMappings: a mapping outlives its file, and what is none is not unmapped.
+// TestMappings: a mapping outlives its file, and memory that is none is not
+// unmapped.
 func TestMappings(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	require.NoError(t, err)

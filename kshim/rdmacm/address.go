@@ -175,7 +175,7 @@ func (id *ID) Route() (r Route, err error) {
 
 // Device is the name of the device that the id was bound to by its address,
 // which is the one to open for its queue pair. ENODEV while it has none; the
-// error names what was looked at.
+// error names the places that were looked at.
 func (id *ID) Device() (string, error) {
 	r, err := id.Route()
 	if err != nil {

@@ -6,8 +6,8 @@ import "github.com/rdmashim/rdmashim/kshim/abi"
 // is GET_EVENT's answer.
 const room = 512
 
-// scratch is a command's memory: the request, and pinned room for what the
-// kernel writes back or reads beside it.
+// scratch is a command's memory: the request, and pinned room for bytes that
+// the kernel writes back or reads beside it.
 type scratch struct {
 	cmd     []byte
 	mem     []byte
@@ -36,8 +36,8 @@ func (c *Channel) give(s *scratch) {
 	c.free = append(c.free, s)
 }
 
-// request is a command: its structure, and for one that has an answer where its
-// address goes and what decodes it. The schema has the sizes.
+// request is a command: its structure, and if it has an answer, the place of
+// its address and the decoder. The schema has the sizes.
 type request struct {
 	cmd      abi.UCMCommand
 	in       abi.Struct
@@ -58,7 +58,7 @@ func (c *Channel) do(r *request) error {
 }
 
 // write is a command with memory. Its error does not name the command: callers
-// say what they did.
+// name their act.
 func (c *Channel) write(s *scratch, r *request) error {
 	row := abi.LookupUCM(r.cmd)
 	size, room := row.Request.Size, row.Response.Size

@@ -33,7 +33,7 @@ type ConnParam struct {
 	MinRNRTimer uint8
 }
 
-// setRTR puts in what the kernel does not know.
+// setRTR puts in the attributes that the kernel does not know.
 func (p *ConnParam) setRTR(a *verbs.QPAttr) {
 	if p.MinRNRTimer != 0 {
 		a.MinRNRTimer = p.MinRNRTimer & 31
@@ -120,7 +120,7 @@ func (id *ID) ensureInit(qp QP) error {
 }
 
 // Connect connects the queue pair to the peer that the id was resolved to, and
-// tells what the peer said. A refusal is a *RejectedError. How long the kernel
+// returns the peer's answer. A refusal is a *RejectedError. How long the kernel
 // goes on asking a host that is silent is its own matter, a minute and more
 // (UNREACHABLE, ETIMEDOUT): let ctx have a deadline. After an error the id can
 // only be destroyed, and the queue pair is in some state on the way.

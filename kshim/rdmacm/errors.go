@@ -25,8 +25,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// outer names what an inner call was a part of, and drops the name that the
-// inner one gave.
+// outer names the call of which an inner one was a part, and drops the inner
+// one's name.
 func outer(op, object string, err error) error {
 	var inner *Error
 	if errors.As(err, &inner) {
@@ -92,7 +92,7 @@ type RejectedError struct {
 	Reason abi.UCMRejReason // CONSUMER_DEFINED when the peer's program refused, INVALID_SERVICE_ID when no program listens there
 
 	// Private is the refusal's private data, as the kernel gives it: the whole
-	// room (abi.UCMRejectData bytes) with zeroes behind what the peer sent.
+	// room (abi.UCMRejectData bytes) with zeroes behind the peer's bytes.
 	Private []byte
 }
 

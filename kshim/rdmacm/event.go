@@ -30,7 +30,7 @@ type Peer struct {
 
 	// Private is the private data as the kernel gives it: the whole room of the
 	// message (abi.UCMConnectData, UCMAcceptData, UCMRejectData) with zeroes
-	// behind what the peer sent. How much that was it does not tell.
+	// behind the peer's bytes. How much that was it does not tell.
 	Private []byte
 }
 

@@ -264,7 +264,7 @@ func (k *fake) raw(f *fakeFile, ev fakeEvent) {
 	}
 }
 
-// fakeQP is a queue pair that notes what is done to it.
+// fakeQP is a queue pair that notes its calls.
 type fakeQP struct {
 	num  uint32
 	mu   sync.Mutex

@@ -122,7 +122,7 @@ func TestMisplacedEvents(t *testing.T) {
 				}
 			}
 		}
-		// A request to what is no listener: the new id must not stay.
+		// A request to an id that is no listener: the new id must not stay.
 		orphan = k.newID(f, 0)
 		k.raw(f, fakeEvent{nil, abi.UCMEventResp{UID: id.uid, ID: orphan.num, Event: abi.UCMEventConnectRequest}})
 		k.post(k.ids[id.num], abi.UCMEventEstablished, 0, nil, 0, nil)

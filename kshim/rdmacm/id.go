@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// maxEvents bounds what an id keeps for Next; an id has some six events in its
-// life.
+// maxEvents bounds the events that an id keeps for Next; an id has some six in
+// its life.
 const maxEvents = 64
 
 // ID is a communication identifier: one end of a connection, or of one to be.
@@ -27,7 +27,7 @@ type ID struct {
 	gone bool         // guarded by use
 
 	mu     sync.Mutex
-	remote netip.AddrPort // guarded by mu: what is known for errors
+	remote netip.AddrPort // guarded by mu: the addresses, for errors
 	events []Event        // guarded by mu
 	over   error          // guarded by mu: why none will come after these
 	inited bool           // guarded by mu: a queue pair is in INIT for it
@@ -60,8 +60,8 @@ func newID(c *Channel) *ID {
 
 // Context ends when the connection does: when the peer or this side
 // disconnects, the device goes, the id is destroyed or the channel closed;
-// context.Cause says which. It is what context.AfterFunc needs, so that waiting
-// for the end costs no goroutine.
+// context.Cause says which. It serves context.AfterFunc, so that waiting for
+// the end costs no goroutine.
 func (id *ID) Context() context.Context { return id.life }
 
 func (id *ID) name() string {

@@ -13,7 +13,7 @@ import (
 )
 
 // DefaultBacklog is how many requests a listener keeps when nothing else is
-// said: what Linux permits (/proc/sys/net/rdma_ucm/max_backlog).
+// said: as many as Linux permits (/proc/sys/net/rdma_ucm/max_backlog).
 const DefaultBacklog = 1024
 
 // Listener takes requests for connections to an address. It is safe for
@@ -191,10 +191,10 @@ func (r *Request) claim() error {
 }
 
 // Accept connects the queue pair to the peer and waits until the peer has said
-// that it is connected too. ResponderResources and InitiatorDepth beyond what
-// Peer offers are cut to it. ECONNABORTED when the peer has given up meanwhile.
-// After an error the request can only be destroyed. A peer that has
-// disconnected again meanwhile is no error: Next tells of it.
+// that it is connected too. ResponderResources and InitiatorDepth beyond Peer's
+// offer are cut to it. ECONNABORTED when the peer has given up meanwhile. After
+// an error the request can only be destroyed. A peer that has disconnected
+// again meanwhile is no error: Next tells of it.
 //
 // The peer may send as soon as it is connected, which is before this is: post
 // receives between Init and Accept.
@@ -226,8 +226,8 @@ func (r *Request) Accept(ctx context.Context, qp QP, p ConnParam) error {
 	}
 	ev, err := r.await(ctx, op, abi.UCMEventEstablished)
 	if ev.Type == abi.UCMEventDisconnected {
-		// A peer disconnects what it has connected: its word that it has was
-		// lost, or Linux took this one first, as it may on two processors.
+		// A peer disconnects a connection that it has made: its RTU was lost,
+		// or Linux took the DREQ first, as it may on two processors.
 		r.again(ev)
 		return nil
 	}
@@ -243,7 +243,7 @@ func (r *Request) prepare(qp QP, p *ConnParam) error {
 	if err := r.ensureInit(qp); err != nil {
 		return err
 	}
-	// The kernel says here what the peer wished; it will tell the peer what we
+	// The kernel gives the peer's wish here; it will tell the peer what we
 	// grant.
 	err := r.move(qp, abi.QPSRTR, func(a *verbs.QPAttr) {
 		a.MaxDestRdAtomic = p.ResponderResources

@@ -12,8 +12,8 @@ import (
 // every doorbell, and 1 + i for the one of the slot behind index i.
 //
 // The consumer stores 0 and then looks at the producer's index; the producer
-// stores its index and then looks at the word. So one of the two sees what the
-// other did.
+// stores its index and then looks at the word. So one of the two sees the
+// other's store.
 const bellWord = abi.QueueBufConsumerIndex + 4
 
 // Spare lets the producer publish up to n more slots without a doorbell. The

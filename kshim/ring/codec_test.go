@@ -323,8 +323,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzDecode holds whatever decodes to what the types promise, and to coming
-// back from its own encoding.
+// FuzzDecode holds entries that decode to the promises of their types, and to
+// coming back from their own encoding.
 func FuzzDecode(f *testing.F) {
 	for _, c := range sendCases {
 		f.Add(c.want)

@@ -179,7 +179,7 @@ func TestIndicesAreNotTrusted(t *testing.T) {
 		require.Len(t, q.Consumer().Slot(0), 64)
 	}
 	binary.LittleEndian.PutUint32(m[128:], 2)
-	p.Publish(1) // does not start from what the other side wrote over our index
+	p.Publish(1) // does not start from a value that the other side wrote over our index
 	require.EqualValues(t, 1, binary.LittleEndian.Uint32(m[128:]))
 }
 

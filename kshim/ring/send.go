@@ -39,7 +39,7 @@ type SendWR struct {
 	AHNum      uint32 // UD
 }
 
-// BindMW is what a BIND_MW asks for.
+// BindMW is the operands of a BIND_MW.
 type BindMW struct {
 	Addr, Length uint64 // of a region; no bytes need none
 	MRLKey       uint32 // the region's
@@ -66,9 +66,9 @@ type opInfo struct {
 	inv    bool
 }
 
-// ops is indexed by abi.WROpcode: what rxe's own table
-// (rxe_opcode.c:rxe_wr_opcode_info) says of it. TSO and masked atomics are not
-// spoken here.
+// ops is indexed by abi.WROpcode, with the facts of rxe's own table
+// (rxe_opcode.c:rxe_wr_opcode_info). TSO and masked atomics are not spoken
+// here.
 var ops = [...]opInfo{
 	abi.WRRDMAWrite:               {form: formRDMA, inline: true},
 	abi.WRRDMAWriteWithImm:        {form: formRDMA, inline: true, imm: true},
@@ -117,7 +117,7 @@ func (wr *SendWR) checkLength(op opInfo, n uint32) error {
 	return nil
 }
 
-// length is that of the message in bytes, or what is wrong with the request.
+// length is that of the message in bytes, or the fault of the request.
 func (wr *SendWR) length() (uint32, error) {
 	op, err := wr.op()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// ucmEvent is abi.UCMEventResp with its parameter as connected ids have it,
-// those that there are.
+// ucmEvent is abi.UCMEventResp with its parameter as ids of connections have
+// it.
 type ucmEvent struct {
 	UID    uint64           `c:"uid"`
 	ID     uint32           `c:"id"`

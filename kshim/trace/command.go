@@ -31,7 +31,7 @@ func response(e *abi.Entry) abi.Layout {
 // megabytes.
 const copyLimit = 4096
 
-// answer is where a call's response is going to be, and what it is.
+// answer is the place and the layout of a call's response to come.
 type answer struct {
 	core    part
 	drv     part
@@ -41,7 +41,7 @@ type answer struct {
 // span is memory of the caller.
 type span struct{ addr, n uint64 }
 
-// part is a span and what lies there.
+// part is a span and the layout that lies there.
 type part struct {
 	abi.Layout
 	span
@@ -51,7 +51,7 @@ type part struct {
 type result struct {
 	name string
 	attr *abi.Attr
-	at   int // where the attribute stands in the argument, for what comes back in it
+	at   int // where the attribute stands in the argument, for the value that comes back
 	span span
 }
 

@@ -92,8 +92,8 @@ func (t *traceFiles) name(name string) string {
 	return name
 }
 
-// open gives what to write to. A file is appended to, so that several processes
-// may trace to one: each line is one write.
+// open gives the file to write to. A file is appended to, so that several
+// processes may trace to one: each line is one write.
 func (t *traceFiles) open(target string) (io.Writer, func(), error) {
 	if target == "1" {
 		return os.Stderr, func() {}, nil

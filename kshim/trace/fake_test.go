@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeKernel answers what it is told to and notes what it was asked.
+// fakeKernel answers as it is told to and notes its calls.
 type fakeKernel struct {
 	err   error
 	calls []any // names and arguments, in order
 	read  string
-	do    func(b []byte) // done to what Write and Ioctl bring
+	do    func(b []byte) // done to the bytes that Write and Ioctl bring
 	names []string
 }
 
@@ -25,8 +25,7 @@ type fakeFile struct {
 	addr uint64 // where Pin says the next memory lies
 }
 
-// fakeProgressFile has besides what kshim.Driven and kshim.Driven ask
-// for.
+// fakeProgressFile is a kshim.Driven besides.
 type fakeProgressFile struct {
 	*fakeFile
 	asked int
@@ -130,7 +129,7 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-// take gives what was printed since, without the last line's end.
+// take gives the lines printed since, without the last line's end.
 func (l *log) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -51,7 +51,7 @@ type waitFile struct {
 	kshim.Waiter
 }
 
-// asFile is the file with what else the wrapped one has.
+// asFile is the file with the optional interfaces of the wrapped one.
 func (f *file) asFile() kshim.File {
 	if w, ok := f.inner.(kshim.Waiter); ok {
 		return &waitFile{f, w}
@@ -77,8 +77,8 @@ func (f *file) end(l *line, err error, answer func(b []byte) []byte) {
 	l.print()
 }
 
-// look copies what of a command is looked at. A command that is not there at
-// all shows as such; the kernel answers EFAULT.
+// look copies the part of a command that is looked at. A command that is not
+// there at all shows as such; the kernel answers EFAULT.
 func look(cmd []byte) ([]byte, bool) {
 	return copied(cmd[:min(len(cmd), copyLimit)])
 }
@@ -153,7 +153,7 @@ func (f *file) Read(ctx context.Context, buf []byte) (int, error) {
 	return n, err
 }
 
-// appendRead shows what was read: an attribute's text or an event.
+// appendRead shows the bytes read: an attribute's text or an event.
 func (k fileKind) appendRead(b, raw []byte) []byte {
 	var comp abi.CompEvent
 	var async abi.AsyncEvent

@@ -126,8 +126,8 @@ func inputBytes(x abi.IoctlAttr, mem *memory) ([]byte, bool) {
 	return mem.read(x.Data, uint64(x.Len))
 }
 
-// appendMethod shows a method by the schema: its input, and what comes out
-// later.
+// appendMethod shows a method by the schema: its input, and the outputs to
+// come.
 func appendMethod(b []byte, m *abi.Entry, attrs []abi.IoctlAttr, mem *memory) ([]byte, answer) {
 	var a answer
 	first := true

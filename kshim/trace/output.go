@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Option changes what New shows.
+// Option changes the output of New.
 type Option func(*output)
 
 // WithName puts a name in brackets before each line: whose call it is.
@@ -23,7 +23,7 @@ func WithName(name string) Option {
 // how long it took.
 func WithTime() Option { return func(o *output) { o.timed = true } }
 
-// WithPin shows Pin, and what releases it, which are no system calls.
+// WithPin shows Pin and its release, which are no system calls.
 func WithPin() Option { return func(o *output) { o.pins = true } }
 
 // output prints lines.

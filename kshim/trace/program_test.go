@@ -28,8 +28,8 @@ func traceTo(t *testing.T) string {
 	return file
 }
 
-// program does what a program does with two contexts: it registers, connects,
-// writes and sends with polling, makes a mistake, and tidies up.
+// program uses two contexts as programs do: it registers, connects, writes and
+// sends with polling, makes a mistake, and tidies up.
 func program(t *testing.T) {
 	a, err := uapi.Open("sim?net=trace")
 	require.NoError(t, err)
@@ -90,8 +90,8 @@ var varying = []struct{ re, with string }{
 	{`(QUERY_(DEVICE|PORT) .*\) = 0) \{.*\}$`, "$1 {...}"},
 }
 
-// normal takes what varies out of a trace, and reads of event files, which end
-// when they like.
+// normal takes varying values out of a trace, and reads of event files, which
+// end at any time.
 func normal(text string) string {
 	var b strings.Builder
 	devices := map[string]string{} // in the order they come

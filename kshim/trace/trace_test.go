@@ -333,8 +333,8 @@ func TestHandsOn(t *testing.T) {
 	}
 }
 
-// TestProgress: what a file can do besides, the wrapped one can; what it
-// cannot, it cannot.
+// TestProgress: the wrapped file has the abilities of the file inside, and no
+// others.
 func TestProgress(t *testing.T) {
 	_, f, out := traced(t)
 	_, ok := f.(kshim.Driven)

@@ -16,7 +16,7 @@ import (
 // something.
 const manyFields = 20
 
-// hexLimit bounds how many bytes are shown of what cannot be decoded.
+// hexLimit bounds how many bytes are shown of memory that cannot be decoded.
 const hexLimit = 64
 
 // inHex are the fields shown in hexadecimal, by the kernel's name; inDecimal
@@ -192,7 +192,7 @@ var modifyBits = map[string]abi.QPAttrMask{
 	"timeout": abi.QPMaskTimeout, "retry_cnt": abi.QPMaskRetryCnt, "rnr_retry": abi.QPMaskRNRRetry,
 }
 
-// showFor leaves out what a structure itself says does not count.
+// showFor leaves out the fields that do not count by the structure itself.
 func showFor(s abi.Struct) func(string) bool {
 	m, ok := s.(*abi.ModifyQP)
 	if !ok {

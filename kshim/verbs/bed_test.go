@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bed is a context with what most tests need.
+// bed is a context with the objects that most tests need.
 type bed struct {
 	*fake
 	c      *Context

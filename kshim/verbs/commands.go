@@ -6,8 +6,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// The commands with several callers: each names the structures and what of the
-// answer counts. The schema has their sizes.
+// The commands with several callers: each names the structures and the fields
+// of the answer that count. The schema has their sizes.
 
 func (c *commander) queryDevice() (resp abi.QueryDeviceResp, err error) {
 	err = c.invoke(abi.CmdQueryDevice, &abi.QueryDevice{}, &resp, nil)

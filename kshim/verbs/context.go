@@ -189,9 +189,9 @@ func (c *Context) Counters() (counters map[string]uint64, err error) {
 	return counters, err
 }
 
-// QueuePairs reads what the mini kernel shows of the device's queue pairs,
-// whatever context they are of, by number: a line of JSON for each, as
-// uapi/stats.QueuePair. ENOENT on Linux, which shows nothing.
+// QueuePairs reads the mini kernel's reports on the device's queue pairs, of
+// all contexts, by number: a line of JSON for each, as uapi/stats.QueuePair.
+// ENOENT on Linux, which shows nothing.
 func (c *Context) QueuePairs() (list []string, err error) {
 	err = c.call("read queue pairs", c.info.Name, func() error {
 		dir := sysIB + "/" + c.info.Name + "/ports/1/qp"
@@ -267,8 +267,8 @@ func (c *Context) closeFiles() {
 	c.cmd.close()
 }
 
-// abandon drops what could not be destroyed one by one: the kernel let go of it
-// when the file was closed.
+// abandon drops objects that could not be destroyed one by one: the kernel let
+// go of them when the file was closed.
 func (c *Context) abandon() {
 	for _, qp := range c.allQPs() {
 		qp.drop(errClosed)

@@ -19,7 +19,7 @@ type CQ struct {
 	soft     atomic.Int32 // receives that the client itself has to flush, in all queue pairs
 	suspects atomic.Int32 // queue pairs that may be in ERR unnoticed
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	q      *compQueue
 	qps    map[uint32]*QP  // by generation
 	srqs   map[uint32]*SRQ // by generation; their completions name the queue pair by its number
@@ -113,7 +113,7 @@ func (cq *CQ) destroy(why error) error {
 	return nil
 }
 
-// drop lets go of what the client holds.
+// drop lets go of the client's memory.
 func (cq *CQ) drop(why error) {
 	leave(cq.ctx, cq.ctx.cqs, cq.key)
 	cq.mu.Lock()
@@ -138,8 +138,8 @@ func (cq *CQ) fail(err error) {
 }
 
 // Poll takes completions out, oldest first, at most len(wc), and returns how
-// many. None is 0 and no error. An error comes only when nothing is left to
-// take: EOVERFLOW when completions were lost, EBADF when the queue was
+// many. An empty queue is 0 and no error. An error comes only when nothing is
+// left to take: EOVERFLOW when completions were lost, EBADF when the queue was
 // destroyed, also net.ErrClosed when the context was closed, EIO when the
 // device failed or the ring is not sound. wc beyond the count may have been
 // written to. A kernel in this process gets its turn when nothing is there: it
@@ -155,12 +155,12 @@ func (cq *CQ) Poll(wc []WC) (int, error) {
 func (cq *CQ) pollOnce(wc []WC) (int, error) {
 	cq.mu.Lock()
 	n, failed, err := cq.poll(wc)
-	ask := n == 0 && failed == nil && cq.suspects.Load() > 0 && cq.bored()
+	ask := n == 0 && failed == nil && cq.suspects.Load() > 0 && cq.spunLong()
 	cq.mu.Unlock()
 	if failed != nil {
 		failed.kick()
 		if n == 0 && err == nil {
-			return cq.pollOnce(wc) // there may be more behind what told of the failure
+			return cq.pollOnce(wc) // there may be more behind the completion that told of the failure
 		}
 	}
 	if ask {
@@ -169,11 +169,11 @@ func (cq *CQ) pollOnce(wc []WC) (int, error) {
 	return n, err
 }
 
-// patience is how many times a spinning program finds nothing before the kernel
-// is asked what Wait asks before it blocks.
+// patience is how many polls of a spinning program find nothing before the
+// kernel is asked, as Wait asks it before it blocks.
 const patience = 4096
 
-func (cq *CQ) bored() bool {
+func (cq *CQ) spunLong() bool {
 	cq.idle++
 	if cq.idle < patience {
 		return false

@@ -10,9 +10,9 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// TestFailedDatagram: the kernel is asked what a datagram that could not be
-// sent did to the queue pair, also when a caller waits for receives that the
-// kernel would not flush.
+// TestFailedDatagram: after a datagram that could not be sent the kernel is
+// asked for the queue pair's state, also when a caller waits for receives that
+// the kernel would not flush.
 func TestFailedDatagram(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

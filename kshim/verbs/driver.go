@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// Asking for the driver: an ioctl that names a wrong driver is EINVAL, and one
-// that names the right one and a method that does not exist EPROTONOSUPPORT
+// Asking for the driver: an ioctl that names a wrong driver is EINVAL, and an
+// ioctl with the right driver and a method that does not exist EPROTONOSUPPORT
 // (uverbs_ioctl.c:ib_uverbs_cmd_verbs). Neither does anything.
 const noMethod abi.MethodID = 0xfff
 

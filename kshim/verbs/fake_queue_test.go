@@ -41,7 +41,7 @@ func (k *fake) async(typ abi.EventType, element uint64) {
 	k.eventFile(0).events <- ev
 }
 
-// sends takes out what is in the send queue.
+// sends takes the requests out of the send queue.
 func (qp *fakeQP) sends(f func(w *ring.SendWQE)) {
 	n, err := qp.sqc.Ready()
 	if err != nil {
@@ -57,7 +57,7 @@ func (qp *fakeQP) sends(f func(w *ring.SendWQE)) {
 	qp.sqc.Release(n)
 }
 
-// succeed completes what is signaled, the way Linux does: WITH_IMM on the
+// succeed completes signaled requests, the way Linux does: WITH_IMM on the
 // sender's side and a byte count.
 func (qp *fakeQP) succeed() {
 	qp.sends(func(w *ring.SendWQE) {

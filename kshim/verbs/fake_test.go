@@ -18,8 +18,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 )
 
-// fake is a kernel that is little more than a function: command decodes nothing
-// but what it needs, keeps the state that a client could notice, and records
+// fake is a kernel that is little more than a function: command decodes the
+// fields that it needs, keeps the state that a client could notice, and records
 // every command. It knows how rxe treats its rings, not how to move data.
 type fake struct {
 	t testing.TB

@@ -14,9 +14,10 @@ import (
 
 // FuzzCompletions lets the kernel's side of a completion queue be anything,
 // slots and indices, while work is outstanding: no panic, no hang, and no
-// completion of what was not posted or was completed already.
+// completion of a request that was not posted or was completed already.
 //
-// The input is a program: a byte that chooses, and what that needs.
+// The input is a program: bytes that choose acts, each followed by its
+// operands.
 func FuzzCompletions(f *testing.F) {
 	slot := make([]byte, ring.CQElemSize)
 	_ = ring.EncodeWC(slot, &ring.WC{ID: ringID(false, 1, 0), Opcode: abi.WCSend})
@@ -145,7 +146,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// use does with a context what programs do.
+// use uses a context as programs do.
 func (k *liar) use(t *testing.T, c *Context) {
 	_, _ = c.QueryDevice()
 	_, _ = c.QueryPort(1)

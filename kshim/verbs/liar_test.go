@@ -17,7 +17,7 @@ import (
 // next bytes of a list.
 type liar struct {
 	mu      sync.Mutex
-	answers []byte // guarded by mu: what is still to be answered
+	answers []byte // guarded by mu: bytes still to be answered
 	queue   []byte // the beginning of the mapping
 	pins    map[*pin]struct{}
 	pinned  int
@@ -180,8 +180,8 @@ func (f *liarFile) Ioctl(arg []byte) error {
 	return k.fill(outs...)
 }
 
-// Mmap gives a queue that may be one: a good header, and over it what was asked
-// for.
+// Mmap gives a queue that may be one: a good header, and over it the bytes of
+// the test.
 func (f *liarFile) Mmap(_ uint64, n int) ([]byte, error) {
 	const most = 1 << 16
 	f.k.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// PD is a protection domain: what its regions and queue pairs may do together.
+// PD is a protection domain: its queue pairs reach its regions and no others.
 type PD struct{ object }
 
 // AllocPD makes a protection domain.
@@ -120,7 +120,7 @@ func (mr *MR) dereg() error {
 	}, mr.drop)
 }
 
-// drop lets go of what the client holds.
+// drop lets go of the client's memory.
 func (mr *MR) drop() {
 	leave(mr.ctx, mr.ctx.mrs, mr)
 	mr.release()

@@ -62,9 +62,9 @@ func (qp *QP) toState(req *abi.ModifyQP, to abi.QPState) error {
 	return nil
 }
 
-// resume reminds the kernel of what was posted in SQD: rdma_rxe looks at the
-// send queue when the bell rings, and not when the queue pair comes back to RTS
-// (rxe_qp.c:rxe_qp_from_attr).
+// resume reminds the kernel of requests that were posted in SQD: rdma_rxe looks
+// at the send queue when the bell rings, and not when the queue pair comes back
+// to RTS (rxe_qp.c:rxe_qp_from_attr).
 func (qp *QP) resume() error {
 	qp.sq.mu.Lock()
 	waiting := qp.sq.dead == nil && qp.sq.outstanding() > 0
@@ -158,7 +158,7 @@ func (qp *QP) learnError() (kick bool) {
 	return qp.inRing() > 0 || qp.sq.outstanding() > 0
 }
 
-// kick has the kernel flush what is in the rings.
+// kick has the kernel flush the requests in the rings.
 func (qp *QP) kick() {
 	qp.modify.Lock()
 	defer qp.modify.Unlock()

@@ -7,11 +7,11 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// AttachMulticast has a queue pair for datagrams receive what is sent to a
-// multicast group, too (IBA 11.3.1): to its GID, for RoCE its IP address, and
-// the queue pair number 0xffffff. EINVAL for another address or type of queue
-// pair; twice is once. Destroying the queue pair is EBUSY until it has left;
-// closing the context leaves.
+// AttachMulticast has a queue pair for datagrams receive those to a multicast
+// group, too (IBA 11.3.1): to its GID, for RoCE its IP address, and the queue
+// pair number 0xffffff. EINVAL for another address or type of queue pair; twice
+// is once. Destroying the queue pair is EBUSY until it has left; closing the
+// context leaves.
 func (qp *QP) AttachMulticast(group netip.Addr) error {
 	return qp.ctx.call("attach to multicast group", group.String(), func() error {
 		qp.modify.Lock()

@@ -28,7 +28,7 @@ func (o *object) command(op, name string, f func() error) error {
 }
 
 // free gives the handle back by the kernel's command and, if that succeeded,
-// lets go of what the client holds. EBADF the second time.
+// lets go of the client's part. EBADF the second time.
 func (o *object) free(command func() error, drop func()) error {
 	o.use.Lock()
 	defer o.use.Unlock()

@@ -46,7 +46,7 @@ func TestProbe(t *testing.T) {
 	require.Equal(t, []uint64{7}, ids(poll(t, b.scq)))
 	require.Equal(t, Sends{Posted: 1, Done: true}, b.qp.Sends())
 
-	// One that fails tells of the queue pair's state, and no more.
+	// A probe that fails tells of the queue pair's state, and no more.
 	_, err = b.qp.Probe()
 	require.NoError(t, err)
 	b.do(func() { b.kernel.failFirst(abi.WCRetryExcErr) })

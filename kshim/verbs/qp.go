@@ -271,7 +271,7 @@ func (qp *QP) drop(why error) {
 	}
 }
 
-// discard lets go of what the client holds. modify is held.
+// discard lets go of the client's memory. modify is held.
 func (qp *QP) discard(why error) {
 	leave(qp.ctx, qp.ctx.qps, qp.key)
 	qp.detach()
@@ -312,7 +312,7 @@ func (qp *QP) closeQueues() {
 	}
 }
 
-// wcOpcodes is indexed by abi.WROpcode: what completes a request.
+// wcOpcodes gives the opcode of a request's completion, by abi.WROpcode.
 var wcOpcodes = [...]abi.WCOpcode{
 	abi.WRRDMAWrite:         abi.WCRDMAWrite,
 	abi.WRRDMAWriteWithImm:  abi.WCRDMAWrite,

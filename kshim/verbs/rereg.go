@@ -14,9 +14,9 @@ type Rereg struct {
 	Access abi.AccessFlags // abi.ReregAccess
 }
 
-// Rereg changes a region: its memory, its protection domain, what it permits
-// (IBA 11.2.8.6). The keys may change. On an error nothing has changed, and the
-// old memory stays registered. EOPNOTSUPP where the driver cannot: rdma_rxe of
+// Rereg changes a region: its memory, its protection domain, its rights (IBA
+// 11.2.8.6). The keys may change. On an error nothing has changed, and the old
+// memory stays registered. EOPNOTSUPP where the driver cannot: rdma_rxe of
 // Linux 6.1 nothing of it, later ones not the memory. EINVAL without a flag,
 // for an empty Buf, or for a PD of another context; otherwise the errors of
 // RegMR. Nothing that uses the region should be outstanding.

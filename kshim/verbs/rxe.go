@@ -199,7 +199,7 @@ func (s *sendQueue) spared(n int) bool {
 	return spared && s.posted-last <= spareGap
 }
 
-// reset follows the move to RESET, which dropped what was in the ring.
+// reset follows the move to RESET, which dropped the requests in the ring.
 func (s *sendQueue) reset() { s.p.Reset() }
 
 func (s *sendQueue) close() {

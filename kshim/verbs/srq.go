@@ -15,9 +15,9 @@ type SRQInit struct {
 	Limit  int // see SetLimit
 }
 
-// SRQAttr is what Query reads of a shared receive queue.
+// SRQAttr is the attributes of a shared receive queue, for Query.
 type SRQAttr struct {
-	MaxWR, MaxSGE int // as granted, at least what was asked for
+	MaxWR, MaxSGE int // as granted, at least as many as asked for
 	Limit         int // 0 once the event has come
 }
 
@@ -30,7 +30,7 @@ type SRQ struct {
 
 	maxWR, maxSGE int
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	dead error
 	ring *recvQueue
 	gen  uint32
@@ -157,7 +157,7 @@ func (s *SRQ) destroy(why error) error {
 	}, func() { s.drop(why) })
 }
 
-// drop lets go of what the client holds.
+// drop lets go of the client's memory.
 func (s *SRQ) drop(why error) {
 	leave(s.ctx, s.ctx.srqs, s.key)
 	s.mu.Lock()

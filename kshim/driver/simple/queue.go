@@ -43,7 +43,7 @@ func (q *queue) Arm(bool) error {
 	return nil
 }
 
-// add puts a completion into the ring. One that finds it full is lost.
+// add puts a completion into the ring. A completion that finds it full is lost.
 func (q *queue) add(wc *ring.WC) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -30,9 +30,9 @@ func answer(err error) string {
 	return err.Error()
 }
 
-// TestAnswers asks both kernels what no client of ours asks, because what the
-// emulator answers there was once a guess. Where want has a slash, the second
-// word is the emulator's, and its documentation says why.
+// TestAnswers makes calls to both kernels that no client of ours makes, because
+// the emulator's answers to them were once guesses. Where want has a slash, the
+// second word is the emulator's, and its documentation says why.
 func TestAnswers(t *testing.T) {
 	type bench struct {
 		*raw

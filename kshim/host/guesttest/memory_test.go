@@ -16,7 +16,7 @@ import (
 )
 
 // TestStackMemory: a local array that is registered has left the stack, so that
-// what peers write arrives in it, however the stack moves.
+// peers' writes arrive in it, however the stack moves.
 func TestStackMemory(t *testing.T) {
 	p := connect(t, device, 4096)
 	for i := range p.bufA {
@@ -87,7 +87,8 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// TestRegister: what can be registered, and the errnos of what cannot.
+// TestRegister: memory that can be registered, and the errnos of memory that
+// cannot.
 func TestRegister(t *testing.T) {
 	p := connect(t, device, 4096)
 	own, err := uapi.Alloc(3 * 4096)

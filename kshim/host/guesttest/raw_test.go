@@ -16,8 +16,8 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
-// raw gives commands by hand, so that what no client would say can be said. A
-// page of pinned memory holds the responses.
+// raw gives commands by hand, also those that no client would give. A page of
+// pinned memory holds the responses.
 type raw struct {
 	t    testing.TB
 	k    kshim.Kernel

@@ -68,8 +68,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestErrors: a bad key is the peer's word, and both queue pairs flush what is
-// left, also receives that were posted when the kernel no longer looked.
+// TestErrors: a bad key is the peer's word, and both queue pairs flush the
+// rest, also receives that were posted when the kernel no longer looked.
 func TestErrors(t *testing.T) {
 	p := connect(t, device, 4096)
 	for range 3 {

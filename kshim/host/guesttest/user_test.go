@@ -18,7 +18,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// asUser makes the test binary do what it names instead of its tests.
+// asUser makes the test binary do the part that it names instead of its tests.
 const asUser = "RDMASHIM_GUESTTEST_AS"
 
 const nobody = 65534

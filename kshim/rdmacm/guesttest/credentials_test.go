@@ -49,8 +49,8 @@ func TestOneThreadsCredentials(t *testing.T) {
 const inChild = "RDMASHIM_TEST_SETUID"
 
 // TestTheProcessCredentials: a channel that was opened before is of no use any
-// more and says so; one that is opened afterwards works, although each thread
-// has credentials of its own by then.
+// more and says so; a channel that is opened afterwards works, although each
+// thread has credentials of its own by then.
 func TestTheProcessCredentials(t *testing.T) {
 	if os.Getenv(inChild) == "" {
 		kernel(t)

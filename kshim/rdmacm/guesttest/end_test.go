@@ -64,7 +64,7 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestTheIDEnds: every call on what has gone says so.
+// TestTheIDEnds: every call on an id that has gone says so.
 func TestTheIDEnds(t *testing.T) {
 	a := newSide(t)
 	id, err := a.ch.NewID()

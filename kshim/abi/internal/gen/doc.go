@@ -27,7 +27,7 @@
 //	skip C                         a structure that needs no Go
 //
 // C_ is the prefix of the values in the golden files. Indented lines belong to
-// the declaration. One that starts with // continues its doc comment. The
+// the declaration. A line that starts with // continues its doc comment. The
 // others hold words of the form NAME[>GoName][=value], and at their end a
 // comment for each of the words.
 //

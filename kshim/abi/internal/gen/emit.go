@@ -100,7 +100,7 @@ func member(w *bytes.Buffer, code, comment string) {
 }
 
 // sentence joins a subject and its description: a clause that starts with a
-// small letter goes on, one that starts with a capital is a sentence.
+// small letter goes on, a clause that starts with a capital is a sentence.
 func sentence(subject, doc string) string {
 	switch {
 	case doc == "":
