@@ -148,8 +148,8 @@ func (e *ensuring) run(ctx context.Context) error {
 	if err := e.pickName(c); err != nil {
 		return err
 	}
-	// Modules first: they are what is most often missing, and nothing has been
-	// changed yet then.
+	// Modules first: they are missing most often, and nothing has been changed
+	// yet then.
 	if err := e.load(); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 
 var moduleOrder = []string{"insert crc32_generic", "insert ib_core", "insert udp_tunnel", "insert ip6_udp_tunnel", "insert ib_uverbs", "insert rdma_rxe"}
 
-// changes drops what changes nothing.
+// changes drops the steps that change nothing.
 func changes(did []string) []string {
 	return slices.DeleteFunc(slices.Clone(did), func(s string) bool { return s == "watch" })
 }
@@ -58,7 +58,8 @@ func TestEnsureFromNothing(t *testing.T) {
 	require.Equal(t, r.Device, again.Device)
 	require.Equal(t, r.GIDIndex, again.GIDIndex)
 
-	// Removing what made nothing leaves all; removing the first undoes all.
+	// Removing the result of the second, which made nothing, leaves all;
+	// removing the first undoes all.
 	require.NoError(t, k.Manager().Remove(t.Context(), again))
 	require.Len(t, k.Links, 1)
 	for range 2 {

@@ -28,7 +28,7 @@ type Kernel struct {
 	InsertModule func(path string) error
 	// RemoveModule unloads a module that is not in use.
 	RemoveModule func(name string) error
-	// Listen opens what tells of changes until ctx ends: messages about network
+	// Listen opens a source of changes until ctx ends: messages about network
 	// devices, and RDMA's notifications where the kernel has them (notified;
 	// Linux 6.13), else uevents. It may be nil.
 	Listen func(ctx context.Context, notified bool) (<-chan Notice, error)

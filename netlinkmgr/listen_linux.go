@@ -74,7 +74,7 @@ func (l listener) open() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "netlink"), nil
 }
 
-// receive hands on what the kernel sends until the file is closed. Others than
+// receive hands on the kernel's messages until the file is closed. Others than
 // the kernel (port 0) are not believed.
 func (l listener) receive(f *os.File, send func(Notice)) {
 	raw, err := f.SyscallConn()

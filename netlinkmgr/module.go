@@ -84,7 +84,7 @@ func (m *Manager) Missing(names ...string) (list []ModuleFile, err error) {
 	return list, nil
 }
 
-// moduleFiles lists what one module needs.
+// moduleFiles lists the files that one module needs.
 func (m *Manager) moduleFiles(name string) (list []ModuleFile, err error) {
 	if name = strings.ReplaceAll(name, "-", "_"); m.Loaded(name) {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// moduleFiles lists what modprobe would load for a module, in order.
+// moduleFiles lists the files that modprobe would load for a module, in order.
 func moduleFiles(name string) (list []string, err error) {
 	var mu sync.Mutex // kmodule visits the modules that one needs all at once
 	err = kmodule.ProbeOptions(name, "", kmodule.ProbeOpts{DryRunCB: func(path string) {

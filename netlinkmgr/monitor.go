@@ -58,7 +58,7 @@ type Event struct {
 	MTU         int    // of the network device in bytes
 }
 
-// MonitorOptions are where a monitor tells what it hears.
+// MonitorOptions are the receivers of a monitor's news.
 type MonitorOptions struct {
 	// Event is given each event, in order, one at a time.
 	Event func(Event)
@@ -186,8 +186,8 @@ func parseNotification(b []byte) (Event, error) {
 }
 
 // parseUevent reads a uevent (lib/kobject_uevent.c): "ACTION@DEVPATH", then
-// KEY=VALUE words, each with a NUL behind it. It is false for what is no RDMA
-// device's coming, going or renaming.
+// KEY=VALUE words, each with a NUL behind it. It is false for a message that is
+// no RDMA device's coming, going or renaming.
 func parseUevent(b []byte) (Event, bool) {
 	head, rest, _ := bytes.Cut(b, []byte{0})
 	values := map[string]string{}

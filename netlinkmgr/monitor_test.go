@@ -14,7 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
-// watch is a running monitor and what it told.
+// watch is a running monitor and its news so far.
 type watch struct {
 	t   *testing.T
 	k   *netlinktest.Kernel

@@ -83,7 +83,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestIncomplete: objects without what makes them are errors.
+// TestIncomplete: objects without their key attributes are errors.
 func TestIncomplete(t *testing.T) {
 	head := func(table string, entry ...any) []byte {
 		b := nldev.Encode("DEV_INDEX", uint32(0), "DEV_NAME", "rxe0")

@@ -144,8 +144,8 @@ func DeviceCaps(mask uint64) []string { return bitNames(mask, deviceCaps) }
 // PortCaps names the bits of a port's capabilities in iproute2's words.
 func PortCaps(mask uint64) []string { return bitNames(mask, portCaps) }
 
-// deviceCaps is ib_device_cap_flags and, from bit 32, its extension. The odd
-// spellings are what scripts match.
+// deviceCaps is ib_device_cap_flags and, from bit 32, its extension. Scripts
+// match the odd spellings.
 var deviceCaps = []string{
 	"RESIZE_MAX_WR", "BAD_PKEY_CNTR", "BAD_QKEY_CNTR", "RAW_MULTI", "AUTO_PATH_MIG", "CHANGE_PHY_PORT",
 	"UD_AV_PORT_ENFORCE_PORT_ENFORCE", "CURR_QP_STATE_MOD", "SHUTDOWN_PORT", "INIT_TYPE", "PORT_ACTIVE_EVENT", "SYS_IMAGE_GUID",

@@ -71,7 +71,7 @@ func TestLikeIproute2(t *testing.T) {
 
 // onStillState runs both tools on the same state: the connection manager
 // repeats its request, so counters and packet numbers move now and then, and
-// what iproute2 says before and after must be the same.
+// iproute2's output before and after must be the same.
 func onStillState(t *testing.T, rdma string, args []string) (want, got outcome) {
 	t.Helper()
 	for range 10 {

@@ -90,8 +90,8 @@ func TestUpTwice(t *testing.T) {
 	require.NoError(t, m.Remove(t.Context(), first), "again")
 }
 
-// TestUnit: what the unit starts makes the link with its name and MTU, from a
-// kernel without RDMA; again, it changes nothing.
+// TestUnit: the unit's command makes the link with its name and MTU, from a
+// kernel without RDMA; run again, it changes nothing.
 func TestUnit(t *testing.T) {
 	bare(t)
 	veth(t, "ta", "tb", "10.78.0.1/24")

@@ -23,7 +23,7 @@ type events struct {
 	left  []map[string]any // read and not asked for yet
 }
 
-// startMonitor gives a monitor that has said what it listens to.
+// startMonitor gives a monitor that has named its sources.
 func startMonitor(t *testing.T, user uint32) *events {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "rdmashim", "monitor", "-j")
@@ -82,7 +82,7 @@ func (e *events) end() {
 	require.NoError(e.t, e.cmd.Wait())
 }
 
-// TestMonitor: what happens to a link, from one end to another beginning.
+// TestMonitor: the events of a link, from one end to another beginning.
 func TestMonitor(t *testing.T) {
 	m := noLinks(t)
 	veth(t, "ta", "tb", "10.78.0.1/24")

@@ -131,7 +131,8 @@ func TestSRQLikeIproute2(t *testing.T) {
 			want, got := run(t, 0, rdma, args...), run(t, 0, "rdmashim", args...)
 			require.Zero(t, want.code, want.stderr)
 			require.Contains(t, want.stdout, "BASIC")
-			// iproute2 6.1 prints what has come to lie where the command was.
+			// iproute2 6.1 prints bytes that have come to lie where the command
+			// was.
 			want.stdout = comms.ReplaceAllString(want.stdout, "${1}"+comm(t))
 			require.Equal(t, want, got)
 		}
