@@ -29,8 +29,8 @@ var (
 const urootTool = "github.com/u-root/u-root"
 
 // base returns the part of the image that u-root builds: its commands in one
-// program, the directories and device nodes. Building takes a minute, so what
-// was built from the same module and compiler is kept.
+// program, the directories and device nodes. Building takes a minute, so a part
+// built from the same module and compiler is kept.
 func (g *goTool) base(ctx context.Context, useCache bool, logf func(string, ...any)) ([]byte, error) {
 	version, err := g.output(ctx, "env", "GOVERSION")
 	if err != nil {

@@ -37,7 +37,7 @@ func (g inGuest) ok(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// TestGuest boots one guest and holds it to what is promised of guests.
+// TestGuest boots one guest and holds it to the promises of guests.
 func TestGuest(t *testing.T) {
 	c := vmtest.Config(t)
 	c.LogFile = filepath.Join(t.TempDir(), "log")
@@ -161,7 +161,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// output reads slowly what the guest writes quickly: nothing is lost, and the
+// output reads slowly while the guest writes quickly: nothing is lost, and the
 // guest's processor is not stopped.
 func (g inGuest) output(t *testing.T) {
 	h := sha256.New()
@@ -207,7 +207,7 @@ func (g inGuest) files(t *testing.T) {
 	g.ok(t, "true")
 }
 
-// limits: what a user of the guest may rely on.
+// limits: the limits that a user of the guest may rely on.
 func (g inGuest) limits(t *testing.T) {
 	require.Equal(t, "node0\n", g.ok(t, "hostname"))
 	require.Contains(t, g.ok(t, "id"), "uid=0")
@@ -285,7 +285,7 @@ func TestImageReproducible(t *testing.T) {
 	fmt.Printf("vm: image built anew in %.1f s: the same %d bytes\n", time.Since(started).Seconds(), len(there))
 }
 
-// copySources copies what a Go module is built from.
+// copySources copies the files that a Go module is built from.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {

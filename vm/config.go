@@ -15,7 +15,7 @@ type Config struct {
 	Command Command
 
 	Nodes   int           // 1 (default) or 2, on a private link
-	Memory  int           // MiB for each guest; default 256 and what Add needs
+	Memory  int           // MiB for each guest; default 256 and as much as Add needs
 	CPUs    int           // for each guest; default 2
 	Timeout time.Duration // for everything after the guests have booted; default 10 minutes, negative: none
 	// BootTimeout is for booting, until rxe0 is up; default 3 minutes, which a
@@ -37,7 +37,7 @@ type Config struct {
 	// LogFile keeps the guest's log (two nodes: FILE.node0 and FILE.node1).
 	// Without it the log is kept, and named, only when something went wrong.
 	LogFile string
-	// Log receives lines about what is being done.
+	// Log receives lines about the work under way.
 	Log func(format string, args ...any)
 }
 

@@ -45,7 +45,7 @@ func (a *archive) write(r cpio.Record) {
 	}
 }
 
-// end writes the archive's last entry, and returns what went wrong.
+// end writes the archive's last entry, and returns the first error.
 func (a *archive) end() error {
 	a.write(cpio.TrailerRecord)
 	return a.err

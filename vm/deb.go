@@ -20,10 +20,10 @@ var metaPackages = []string{"linux-image-amd64", "linux-image-generic"}
 
 // kernelPackage matches the packages, among those that a meta-package leads to,
 // that hold a kernel and its modules: they have a version in their names, as
-// linux-image-6.1.0-9-amd64. Newer Debian splits what was one package.
+// linux-image-6.1.0-9-amd64. Newer Debian splits the package in several.
 var kernelPackage = regexp.MustCompile(`(?m)^linux-(image|modules|modules-extra|binary|base)-\d+\.\S+$`)
 
-// runner runs a program in a directory and returns what it printed.
+// runner runs a program in a directory and returns its output.
 type runner func(ctx context.Context, dir, name string, args ...string) ([]byte, error)
 
 // packagedKernel finds, fetches, unpacks and caches the distribution's newest

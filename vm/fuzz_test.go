@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzText gives any text to what reads the output of other programs: the
-// dynamic linker, lists of modules, a guest's kernel log.
+// FuzzText gives any text to the readers of other programs' output: the dynamic
+// linker, lists of modules, a guest's kernel log.
 func FuzzText(f *testing.F) {
 	f.Add([]byte("\tlibc.so.6 => /lib/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n\tx => not found\n"))
 	f.Add([]byte("kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko\nkernel/a-b.ko.xz\n.ko\n"))

@@ -24,7 +24,7 @@ type Image struct {
 	SHA256 string
 }
 
-// ImageConfig says from what an image is built.
+// ImageConfig lists the parts of an image.
 type ImageConfig struct {
 	Kernel *Kernel // the kernel of its modules
 	Source string  // directory of the project's module; empty: found from the working directory

@@ -47,7 +47,8 @@ func checkQEMUEndsWithUs(t *testing.T, c Config) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self, "-test.run=^TestQEMUEndsWithUs$", "-test.v")
-	// The victim is a test binary, but what it starts with asQEMU is not.
+	// The victim is a test binary, but the process that it starts with asQEMU
+	// is not.
 	cmd.Env = append(os.Environ(), "RDMASHIM_VM_TEST_VICTIM="+c.QEMU, "VICTIM_KERNEL="+c.Kernel, "VICTIM_MODULES="+c.Modules, "VICTIM_IMAGE="+c.Image)
 	if c.QEMU == self {
 		cmd.Env = append(cmd.Env, asQEMU+"=", "VICTIM_MODE=ok")

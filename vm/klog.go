@@ -12,8 +12,8 @@ import (
 // lib/bug.c, arch/x86/kernel/dumpstack.c, arch/x86/mm/fault.c of the kernel.
 var complaint = regexp.MustCompile(`WARNING:|BUG:|Oops\b|kernel BUG at|general protection fault|Kernel panic|Unable to handle kernel|KASAN:|UBSAN:|refcount_t:`)
 
-// A stall is what a slow emulated processor causes by itself: it is reported,
-// and fails nothing.
+// A slow emulated processor causes stalls by itself: a stall is reported, and
+// fails nothing.
 var stall = regexp.MustCompile(`soft lockup|hard LOCKUP|self-detected stall|detected stalls|rcu_\w+ kthread starved|rcu: .*stall|workqueue lockup|blocked for more than|clocksource: .*(unstable|skew|watchdog)|hrtimer: interrupt took`)
 
 // advice lists the kernel's warnings that are only advice.
@@ -24,8 +24,8 @@ const (
 	maxComplaints  = 5
 )
 
-// logJudge reads a kernel's log line by line and keeps what matters of it. The
-// same line may come twice, over the console and over the port.
+// logJudge reads a kernel's log line by line and keeps the lines that matter.
+// The same line may come twice, over the console and over the port.
 type logJudge struct {
 	mu         sync.Mutex
 	out        io.Writer // receives all lines; guarded by mu
@@ -49,7 +49,7 @@ func (j *logJudge) line(text string) {
 	message := stamp.ReplaceAllString(text, "")
 	switch {
 	case message == text:
-		// Not the kernel's, which is stamped: what init prints on the console.
+		// Init's own output on the console; the kernel's lines are stamped.
 	case strings.HasPrefix(message, "rdmashim: "), advice.MatchString(message):
 	case stall.MatchString(message):
 		if len(j.stalls) < maxComplaints && !slices.Contains(j.stalls, message) {

@@ -2,14 +2,14 @@ package vm
 
 import "bytes"
 
-// lineWriter cuts what is written to it into lines and hands each over, without
-// its end.
+// lineWriter cuts the bytes written to it into lines and hands each over,
+// without its end.
 type lineWriter struct {
 	each func(line string)
 	part []byte
 }
 
-// maxLine bounds what is kept of a line that does not end.
+// maxLine bounds the bytes kept of a line that does not end.
 const maxLine = 64 << 10
 
 func (w *lineWriter) Write(p []byte) (int, error) {

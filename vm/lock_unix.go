@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// lockFile takes a lock that other processes respect, and returns what frees
-// it. The kernel frees it too when the process ends.
+// lockFile takes a lock that other processes respect, and returns the function
+// that frees it. The kernel frees it too when the process ends.
 func lockFile(ctx context.Context, path string) (func(), error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -41,7 +41,7 @@ type streams struct {
 	want           chan struct{} // the guest asks for input
 }
 
-// guestLog is a guest's log: a file, and what is judged of it.
+// guestLog is a guest's log: a file, and its judge.
 type guestLog struct {
 	file  *os.File
 	judge *logJudge
@@ -106,8 +106,8 @@ func (m *Machine) read(kernel io.Writer) {
 	}
 }
 
-// writeTo drops what a writer refuses: a reader of our output that went away
-// is no reason to stop the guest.
+// writeTo drops bytes that a writer refuses: a reader of our output that went
+// away is no reason to stop the guest.
 func writeTo(w io.Writer, p []byte) {
 	if w != nil {
 		w.Write(p)
@@ -309,7 +309,7 @@ func (m *Machine) pack(adds []Add) error {
 	return out.Flush()
 }
 
-// Pull copies what lies in a directory of the guest into one of the host.
+// Pull copies a directory's files from the guest to the host.
 func (m *Machine) Pull(ctx context.Context, from, to string) error {
 	r, w := io.Pipe()
 	m.setStreams(streams{stdout: w})
@@ -317,7 +317,7 @@ func (m *Machine) Pull(ctx context.Context, from, to string) error {
 	unpacked := make(chan error, 1)
 	go func() {
 		err := guest.Unpack(r, to)
-		io.Copy(io.Discard, r) // the archive's padding, and what cannot be written
+		io.Copy(io.Discard, r) // the archive's padding, and bytes that cannot be written
 		r.CloseWithError(io.ErrClosedPipe)
 		unpacked <- err
 	}()

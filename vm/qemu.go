@@ -70,7 +70,7 @@ type process struct {
 	stderr strings.Builder // guarded by mu
 }
 
-// Write takes what QEMU complains about.
+// Write takes QEMU's complaints.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,7 @@ func ExecTest(ctx context.Context, c Config, args []string) (*Result, error) {
 	}
 	_, _, limit := guestTestFlags(args[1:], dir)
 	if limit > 0 {
-		c.Timeout = limit + time.Minute // the binary itself tells more about what hangs
+		c.Timeout = limit + time.Minute // the binary itself tells more about a test that hangs
 	}
 	s, err := Start(ctx, c)
 	if err != nil {
@@ -124,7 +124,7 @@ func moduleOf(dir string) string {
 	}
 }
 
-// copyBack copies a file, or what is in a directory.
+// copyBack copies a file, or a directory's files.
 func copyBack(from, to string) error {
 	if isDir(from) {
 		entries, err := os.ReadDir(from)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// output runs a program and returns what it printed; the error tells the last
-// line that it complained with.
+// output runs a program and returns its output; the error tells its last line
+// of complaint.
 func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

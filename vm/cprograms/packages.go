@@ -105,8 +105,8 @@ func complete(dir string) bool {
 	return err == nil && len(threads) == 1
 }
 
-// driverAdds puts what no program lists where it is looked for: the driver of
-// rxe, by the verbs library, and what threads need.
+// driverAdds puts the files that no program lists where they are looked for:
+// the driver of rxe, by the verbs library, and the library that threads need.
 func driverAdds(dir string) ([]vm.Add, error) {
 	drivers, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*/libibverbs/librxe-*.so"))
 	if len(drivers) != 1 {

@@ -107,7 +107,7 @@ func (g *helper) runOnPipes(cmd *exec.Cmd, stdin bool, input *commandInput) erro
 	return cmd.Wait()
 }
 
-// commandInput hands to a command that runs what the host sends: standard input
+// commandInput hands the host's messages to a command that runs: standard input
 // and sizes. All but begin and neverBegun is for the goroutine that serves the
 // host.
 type commandInput struct {

@@ -61,7 +61,7 @@ type Conn struct {
 func NewConn(rw io.ReadWriter) *Conn { return &Conn{r: rw, w: rw} }
 
 // Read returns the next frame. It fails with io.EOF between frames,
-// io.ErrUnexpectedEOF within one, and ErrFrame for what is no frame.
+// io.ErrUnexpectedEOF within one, and ErrFrame for bytes that are no frame.
 func (c *Conn) Read() (Kind, []byte, error) {
 	var head [frameHeader]byte
 	if _, err := io.ReadFull(c.r, head[:]); err != nil {

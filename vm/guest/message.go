@@ -54,7 +54,7 @@ type Winsize struct{ Rows, Cols uint16 }
 // Push asks the guest to unpack a tar under a directory.
 type Push struct{ Dir string }
 
-// Pull asks the guest for a tar of what lies in a directory.
+// Pull asks the guest for a tar of a directory's files.
 type Pull struct{ Dir string }
 
 // Done answers Setup, Exec, Push and Pull.

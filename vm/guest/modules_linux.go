@@ -7,9 +7,9 @@ import (
 	"github.com/u-root/u-root/pkg/kmodule"
 )
 
-// loadModules loads kernel modules and what they need, and returns what there
-// is to say of those that are not to be had. One that is already there, also as
-// a part of the kernel, needs nothing.
+// loadModules loads kernel modules and the modules that they need, and returns
+// a report on those that are not to be had. A module that is already there,
+// also as a part of the kernel, needs nothing.
 func loadModules(names ...string) string {
 	p, err := kmodule.NewProber(kmodule.ProbeOpts{})
 	if err != nil {
