@@ -80,7 +80,7 @@ func callCM(t *testing.T, args ...string) outcome {
 	return runTool(t, append(args, "--device", "soft:"+nextSoft())...)
 }
 
-// TestSamples: what both ends say, with --once.
+// TestSamples: the output of both ends, with --once.
 func TestSamples(t *testing.T) {
 	for _, c := range []struct {
 		words, client, server string

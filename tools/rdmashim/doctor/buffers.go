@@ -41,8 +41,8 @@ func (e *exam) option(text string) bool {
 	return false
 }
 
-// checkOffload looks whether packets can share system calls, and whether what
-// is cut up later arrives.
+// checkOffload looks whether packets can share system calls, and whether
+// packets that are cut up later arrive.
 func checkOffload(e *exam) Check {
 	if e.sys.Segmentation == nil {
 		return skip("only Linux has them for UDP")
@@ -53,7 +53,7 @@ func checkOffload(e *exam) Check {
 	if send, recv := e.sys.Segmentation(); !send || !recv {
 		return warn("boot Linux 5.0 or later", "UDP sockets of kernel %s know no %s: each packet is a system call", e.sys.Kernel.Release, lacking(send, recv))
 	}
-	// The counters tell of what got through, when something did.
+	// The counters tell of packets that got through, if any did.
 	if checkLoopback(e).Status == Pass {
 		if count, err := e.c.Counters(); err == nil {
 			const fix = "open the device with gso=off"

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSegmentsLost: a device that loses what is segmented leaves that alone
-// again and again; one timeout says nothing.
+// TestSegmentsLost: a device whose segments get lost gives up segmenting again
+// and again; one timeout says nothing.
 func TestSegmentsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken bool

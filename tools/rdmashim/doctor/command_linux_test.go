@@ -92,8 +92,8 @@ func TestDoctorBadInput(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutRoot: an ordinary user is told what is not seen, and the
-// device works.
+// TestDoctorWithoutRoot: an ordinary user is told which parts are not seen, and
+// the device works.
 func TestDoctorWithoutRoot(t *testing.T) {
 	cmd := clitest.Tool(t, "doctor", "-j", "soft")
 	if os.Getuid() == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// exam is one run: what all checks need to know, looked up once.
+// exam is one run: the facts that all checks need, looked up once.
 type exam struct {
 	ctx  context.Context
 	sys  System
@@ -103,7 +103,7 @@ func (e *exam) parse(name string) {
 }
 
 // overNetwork names a device whose packets all go by the network below it,
-// which is what is examined.
+// which is examined.
 func overNetwork(device string) string {
 	base, options, _ := strings.Cut(device, "?")
 	if kind, _, _ := strings.Cut(base, ":"); kind != soft || strings.Contains(options, "shm=") {

@@ -177,8 +177,8 @@ func joined(list []*rule) string {
 	return strings.Join(texts, "; ")
 }
 
-// accept is the command that lets the packets pass, in the words of what made
-// the rules.
+// accept is the command that lets the packets pass, in the words of the program
+// that made the rules.
 func (e *exam) accept(all []rule, r *rule) string {
 	switch {
 	case strings.Contains(r.table, "firewalld"):
@@ -202,7 +202,7 @@ func (e *exam) trace(r *rule) string {
 }
 
 // checkNAT lists the rules that translate addresses of the device's packets:
-// the ICRC covers addresses, so the receiver drops what was translated.
+// the ICRC covers addresses, so the receiver drops translated packets.
 func checkNAT(e *exam) Check {
 	if e.loopback() {
 		return skip("%s does not leave this machine", addressOf(e.addr))

@@ -84,7 +84,7 @@ func filters(command, text string) func(*bench) {
 	}
 }
 
-// TestRules: those that name the port, or drop by default, or translate are
+// TestRules: rules that name the port, or drop by default, or translate are
 // listed, and a rule that accepts the port ends that.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {

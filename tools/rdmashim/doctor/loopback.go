@@ -62,7 +62,7 @@ func (e *exam) openFix() string {
 	return "see the checks above"
 }
 
-// transferFix looks in the counters for what became of the packets.
+// transferFix looks in the counters for the fate of the packets.
 func (e *exam) transferFix() string {
 	for _, fault := range []string{"loss=", "corrupt=", "reorder=", "dup=", "delay="} {
 		if strings.Contains(e.o.Device, fault) {

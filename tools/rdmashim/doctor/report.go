@@ -24,7 +24,7 @@ type Check struct {
 	Fix    string `json:"fix"`    // the command that mends it, or what to do; empty where nothing is wrong
 }
 
-// Report is what Run found. Its JSON keys are stable.
+// Report is Run's findings. Its JSON keys are stable.
 type Report struct {
 	Device string  `json:"device"` // as Open takes it
 	Checks []Check `json:"checks"`

@@ -57,7 +57,7 @@ func TestContextEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestSoftLimits breaks what a soft device is given by the system.
+// TestSoftLimits breaks the limits that the system sets a soft device.
 func TestSoftLimits(t *testing.T) {
 	for _, c := range []breakage{
 		{"small buffers", "buffers", func(b *bench) { b.Buffers = func(int) (int, int, error) { return 212992, 212992, nil } }, Options{}, Warn, "208 KiB to receive", "sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304"},

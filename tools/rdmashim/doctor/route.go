@@ -123,7 +123,7 @@ func softOn(a netip.Addr) string {
 var elsewhere = map[bool]netip.Addr{true: netip.MustParseAddr("198.51.100.1"), false: netip.MustParseAddr("2001:db8::1")}
 
 // target is an address that the device should reach: the peer, a neighbour in
-// the network around its address, or what a default route leads to.
+// the network around its address, or the end of a default route.
 func (e *exam) target() (netip.Addr, string) {
 	if e.o.Peer.IsValid() {
 		return e.o.Peer, "the peer " + e.o.Peer.String()

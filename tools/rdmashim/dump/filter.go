@@ -165,7 +165,7 @@ func sameName(name, word string) bool {
 	return word != "" && strings.EqualFold(plain.Replace(name), plain.Replace(word))
 }
 
-// completeLive and completeOpcodes are what a shell offers for the flags.
+// completeLive and completeOpcodes are a shell's offers for the flags.
 func completeLive(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	names, how := cli.CompleteInterfaces(cmd, args, begin)
 	return append(names, live.Any), how

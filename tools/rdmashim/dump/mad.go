@@ -27,7 +27,7 @@ func serviceName(s wire.ServiceID) string {
 	return s.String()
 }
 
-// appendMAD appends what a datagram says.
+// appendMAD appends a datagram's fields.
 func appendMAD(b []byte, m *dissect.MAD) []byte {
 	b = fmt.Appendf(b, " mad %s tid 0x%x", m.Name(), m.TID)
 	ids := func(c *wire.CommIDs) {

@@ -33,7 +33,7 @@ var errEnough = errors.New("errEnough")
 // qmuxIn shows a capture, or the bytes that one side sent if they begin as
 // those do.
 func (d *dumper) qmuxIn(in io.Reader) (err error) {
-	const opening = 16 // bytes: what wire.Opens wants at most
+	const opening = 16 // bytes that wire.Opens wants at most
 	b := bufio.NewReaderSize(in, 64<<10)
 	first, err := b.Peek(opening)
 	if err != nil && err != io.EOF {

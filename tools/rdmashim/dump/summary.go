@@ -188,7 +188,7 @@ func (d *dumper) printDirection(arrow, service string, x *direction) {
 	d.printTroubles(x)
 }
 
-// printTroubles writes what is not as it should be, if anything is.
+// printTroubles writes the troubles found, if any.
 func (d *dumper) printTroubles(x *direction) {
 	for _, k := range []struct {
 		n    uint64

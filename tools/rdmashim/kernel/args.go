@@ -20,7 +20,7 @@ type args struct {
 	text  []string
 }
 
-// number is the i-th number, or what stands for one that was left out.
+// number is the i-th number, or otherwise if that was left out.
 func (a *args) number(i int, otherwise uint64) uint64 {
 	if i < len(a.n) {
 		return a.n[i]

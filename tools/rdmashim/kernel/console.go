@@ -70,7 +70,7 @@ func newConsole(w io.Writer) *console {
 	return c
 }
 
-// end gives back what the user left, and unloads the modules.
+// end gives back the objects that the user left, and unloads the modules.
 func (c *console) end() {
 	for _, d := range c.opened {
 		d.Close()
@@ -79,7 +79,7 @@ func (c *console) end() {
 		uapi.Free(r.buf)
 	}
 	for _, m := range c.machine.Lsmod() {
-		_ = c.machine.Rmmod(m.Name) // the latest first; what others use stays
+		_ = c.machine.Rmmod(m.Name) // the latest first; modules that others use stay
 	}
 	c.proc.Exit()
 }
@@ -115,8 +115,8 @@ func (c *console) run(text string) error {
 	return explained(err)
 }
 
-// explained puts the errno's name before an error, and what rdmashim explain
-// says of it behind.
+// explained puts the errno's name before an error, and its explanation
+// (rdmashim explain) behind.
 func explained(err error) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) || runtime.GOOS != "linux" { // the numbers are Linux's
@@ -130,7 +130,7 @@ func explained(err error) error {
 	return err
 }
 
-// Run carries out a script and prints its commands and what they answer. Errors
+// Run carries out a script and prints its commands and their answers. Errors
 // name the script and the line.
 func Run(name string, script io.Reader, out io.Writer) error {
 	c := newConsole(out)

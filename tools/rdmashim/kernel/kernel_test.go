@@ -48,7 +48,7 @@ func TestDocumentedScript(t *testing.T) {
 	require.Len(t, got, len(want))
 }
 
-// script runs commands and gives what they print.
+// script runs commands and gives their output.
 func script(t *testing.T, lines ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

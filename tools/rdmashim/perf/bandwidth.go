@@ -21,8 +21,8 @@ func (s *Side) stream(ctx context.Context, perQP int, d time.Duration, m *meter)
 	limit, last, base := s.Config.limit(), perQP, s.total
 	next, open := 0, len(s.queues)
 	for open > 0 || s.flying > 0 {
-		// A completion is waited for only when nothing can be posted: what was
-		// posted may be without one.
+		// A completion is waited for only when nothing can be posted: posted
+		// requests may be without one.
 		for full := 0; full < len(s.queues) && s.flying < limit && open > 0; {
 			i := next
 			if next++; next == len(s.queues) {
@@ -109,7 +109,7 @@ func (s *Side) post(i, last, limit int) (n int, ended bool, err error) {
 	return n, q.posted >= last, nil
 }
 
-// request fills in what a message of the run is.
+// request fills in the work request of a message of the run.
 func (s *Side) request(w *uapi.WR, slot int) {
 	c := &s.Config
 	local := s.out(slot)

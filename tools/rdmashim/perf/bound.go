@@ -11,7 +11,8 @@ import (
 const (
 	// warmest is how long such a run's warm-up takes at most.
 	warmest = 2 * time.Second
-	// patience is how long a side waits for what must complete at once.
+	// patience is how long a side waits for requests that must complete at
+	// once.
 	patience = 5 * time.Second
 )
 

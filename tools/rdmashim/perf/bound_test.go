@@ -30,7 +30,7 @@ func TestDurationEndsAnyway(t *testing.T) {
 			iterations: 2, unchecked: true, longest: warmest + d + 2*800*time.Millisecond},
 		"more than the path carries": {device: "delay=100ms", config: Config{Op: Write, Sizes: []int{1 << 20}, Depth: 256, Warmup: 64},
 			iterations: 10, unfinished: 20, unchecked: true},
-		// The server does not take what comes: RNR NAKs for ever.
+		// The server posts no receives: RNR NAKs for ever.
 		"a peer that does not take it": {config: Config{Op: Send, Sizes: []int{64}, Depth: 4, Warmup: 2}, iterations: 6, unfinished: 4, unchecked: true},
 		"a path that swallows everything": {device: "loss=100%", config: Config{Op: Write, Sizes: []int{64}, Depth: 4},
 			longest: 2 * time.Second, fails: uapi.WCRetryExcErr},

@@ -19,7 +19,7 @@ const (
 // AtomicSize is the only size of an atomic, in bytes.
 const AtomicSize = 8
 
-// Limits of what a Config may ask for.
+// Limits of a Config.
 const (
 	MaxSize  = 1 << 30 // bytes
 	MaxQPs   = 16384
@@ -63,8 +63,8 @@ type Config struct {
 	// least (0: none): it takes the completion, and posts the receive anew, of
 	// no more than one message in so much time.
 	Slow time.Duration `json:"slow,omitempty"`
-	// Check compares what arrived; Spoil inverts a bit of the source before it
-	// leaves, so that Check has something to find.
+	// Check compares the bytes that arrived; Spoil inverts a bit of the source
+	// before it leaves, so that Check has something to find.
 	Check bool `json:"check"`
 	Spoil bool `json:"spoil"`
 }
@@ -177,8 +177,8 @@ func (c Config) fit(cqe int) (Config, error) {
 	return c, nil
 }
 
-// every is how many messages of a queue pair one completion stands for. Those
-// that have none may not fill what can be outstanding.
+// every is how many messages of a queue pair one completion stands for.
+// Messages without one must never be all that may be outstanding.
 func (c *Config) every() int {
 	if c.limit() < c.QPs*c.Depth {
 		return 1

@@ -29,7 +29,7 @@ type ready struct {
 	Error string `json:"error,omitempty"`
 }
 
-// done says that the client has sent what it sends.
+// done says that the client has sent all its messages.
 type done struct {
 	Total int `json:"total"` // messages, warm-up included
 	// Unchecked: the run was cut short, its data is not to be checked.

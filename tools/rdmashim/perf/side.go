@@ -202,7 +202,7 @@ func (s *Side) receive(i, n int) error {
 	}
 	slot := i % s.slots
 	for k := range n {
-		// The room is the slot's, and what arrives lies at its beginning.
+		// The room is the slot's; a message lies at its beginning.
 		s.recvSGE[k] = uapi.SGE{MR: s.mr, Offset: uint64(slot * s.stride), Length: uint64(s.stride)}
 		s.receives[k].Op, s.receives[k].ID = uapi.OpRecv, receiveID|uapi.WRID(i)
 	}

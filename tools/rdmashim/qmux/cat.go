@@ -14,7 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
-// keepAlive keeps a connection on which nobody types.
+// keepAlive keeps a connection on which the user does not type.
 const keepAlive = 10 * time.Second
 
 // cat joins standard input and output to one stream.

@@ -58,7 +58,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestText: what people see.
+// TestText: the output for people.
 func TestText(t *testing.T) {
 	t.Parallel()
 	s := start(t, "tcp")

@@ -58,7 +58,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// refusing is an address of TCP where nobody listens.
+// refusing is an address of TCP without a listener.
 func refusing(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -118,8 +118,8 @@ type session struct {
 	tap *tap
 }
 
-// end closes the connection, and waits until its byte stream is closed: what is
-// closed, the link's end waits for.
+// end closes the connection, and waits until its byte stream is closed: the
+// link's end waits for closed streams.
 func (s *session) end(code qmux.ApplicationErrorCode, reason string) {
 	s.CloseWithError(code, reason)
 	s.wait()

@@ -23,7 +23,7 @@ type Connection struct {
 	Error      string  `json:"error,omitempty"`
 }
 
-// Total is what a server has done.
+// Total is a server's work so far.
 type Total struct {
 	Connections int64 `json:"connections"`
 	Failed      int64 `json:"failed"` // of those
@@ -60,7 +60,7 @@ func (t *Total) String() string {
 		t.Connections, t.Failed, t.Streams, t.UniStreams, t.Datagrams, cli.Size(t.Received), cli.Size(t.Sent))
 }
 
-// Report is what a client measured.
+// Report is a client's measurements.
 type Report struct {
 	Server          string  `json:"server"`
 	Network         string  `json:"network"` // tcp or rdma

@@ -66,7 +66,7 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 	s.Ended(r, err)
 }
 
-// echo sends back what comes on a connection until it has ended.
+// echo sends back a connection's bytes until it has ended.
 func echo(ctx context.Context, q *qmux.Conn, r *Connection) error {
 	stop := context.AfterFunc(ctx, func() { q.CloseWithError(0, "the server ends") })
 	defer stop()
@@ -112,7 +112,7 @@ func echo(ctx context.Context, q *qmux.Conn, r *Connection) error {
 	return ending(context.Cause(q.Context()))
 }
 
-// echoStream sends a stream back; one that breaks is given up in both
+// echoStream sends a stream back; a stream that breaks is given up in both
 // directions.
 func echoStream(s *qmux.Stream, in, out *atomic.Int64) {
 	_, err := io.Copy(meter{s, out}, io.TeeReader(s, meter{io.Discard, in}))
@@ -125,7 +125,7 @@ func echoStream(s *qmux.Stream, in, out *atomic.Int64) {
 	}
 }
 
-// meter counts what a writer has taken.
+// meter counts the bytes that a writer has taken.
 type meter struct {
 	io.Writer
 	n *atomic.Int64

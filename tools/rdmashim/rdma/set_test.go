@@ -15,7 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 )
 
-// TestRDMASet: what the words ask of the kernel.
+// TestRDMASet: the requests to the kernel that the words stand for.
 func TestRDMASet(t *testing.T) {
 	for _, c := range []struct{ line, did string }{
 		{"dev set rxe0 name fast", "rename 0 fast"},

@@ -44,9 +44,9 @@ func start(t *testing.T, args ...string) (address string) {
 	return address
 }
 
-// TestCounter between two processes: what is acknowledged was executed once,
-// whatever becomes of connections and of the server; where nothing becomes of
-// them, that is all.
+// TestCounter between two processes: acknowledged calls were executed once,
+// whatever becomes of connections and of the server; where those stay, no other
+// calls were executed.
 func TestCounter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -27,7 +27,7 @@ type counting struct {
 	once    sync.Once     // of midway
 }
 
-// CounterReport is what a client of the counter saw.
+// CounterReport is the view of a client of the counter.
 type CounterReport struct {
 	Calls        int64   `json:"calls"`
 	Callers      int     `json:"callers"`

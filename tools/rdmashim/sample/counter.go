@@ -72,8 +72,8 @@ func (c *counter) Add(_ context.Context, r *samplepb.AddRequest) (*samplepb.AddR
 	return &samplepb.AddReply{Value: value}, nil
 }
 
-// Read tells the value, how often the server cut a connection, and what became
-// of the calls that were repeated.
+// Read tells the value, how often the server cut a connection, and the fate of
+// repeated calls.
 func (c *counter) Read(context.Context, *samplepb.ReadRequest) (*samplepb.ReadReply, error) {
 	r := &samplepb.ReadReply{}
 	if c.below != nil && c.below.sessions != nil {

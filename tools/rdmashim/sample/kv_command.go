@@ -51,7 +51,7 @@ func kvServer() *cobra.Command {
 	return cmd
 }
 
-// kvUse is what a client may do, and with how many arguments.
+// kvUse is a client's operations, each with the number of its arguments.
 type kvUse struct {
 	least, most int
 	do          func(ctx context.Context, c samplepb.StoreClient, args []string, in io.Reader, out io.Writer) error

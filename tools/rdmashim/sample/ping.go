@@ -138,7 +138,7 @@ func (p *ping) answer(ctx context.Context, c *conn) error {
 	}
 }
 
-// pong reads what the client has and writes it back.
+// pong reads the client's message and writes it back.
 func (p *ping) pong(ctx context.Context, c *conn) error {
 	buf := c.Memory[0].Buf
 	move := func(op uapi.Op, at uint64, key uint32, n int) *uapi.WR {

@@ -14,8 +14,8 @@ import (
 )
 
 // The two sample programs of the founding documents: a page of the server's,
-// whose address and key the server tells in its acceptance, and what the client
-// does with it.
+// whose address and key the server tells in its acceptance, and the client's
+// operations on it.
 const (
 	samplePage    = 4096
 	sampleInitial = "server-initial"
@@ -97,7 +97,7 @@ func (s sample) accept(ctx context.Context, c *conn, r *uapi.Request) error {
 	}, place)
 }
 
-// answer checks what the client has done when it has left.
+// answer checks the client's work when it has left.
 func (s sample) answer(ctx context.Context, c *conn) error {
 	page := c.Memory[0].Buf
 	want := sampleWrote

@@ -19,10 +19,10 @@ import (
 
 // program is a sample in both of its roles.
 type program interface {
-	// accept makes what the server needs and accepts; answer does the rest.
+	// accept makes the server's objects and accepts; answer does the rest.
 	accept(ctx context.Context, c *conn, r *uapi.Request) error
 	answer(ctx context.Context, c *conn) error
-	// dial makes what the client needs and connects; ask does the rest.
+	// dial makes the client's objects and connects; ask does the rest.
 	dial(ctx context.Context, c *conn, addr string) error
 	ask(ctx context.Context, c *conn) error
 }
@@ -225,7 +225,7 @@ func (s *role) call(ctx context.Context, addr string) (err error) {
 	return errors.Join(err, c.Close())
 }
 
-// connected dials and keeps what the peer said.
+// connected dials and keeps the peer's answer.
 func (c *conn) connected(ctx context.Context, addr string, config uapi.DialConfig) (err error) {
 	if c.QP, err = c.RDMA.Dial(ctx, addr, config); err != nil {
 		c.QP = 0

@@ -43,7 +43,7 @@ func memory(t *testing.T, register func(grpc.ServiceRegistrar), options ...grpc.
 	return c
 }
 
-// TestCounting: all calls count, what an earlier process counted stays, and the
+// TestCounting: all calls count, the count of an earlier process stays, and the
 // middle is passed once.
 func TestCounting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counter")
@@ -69,8 +69,8 @@ func TestCounting(t *testing.T) {
 	require.ErrorContains(t, err, "is no counter's file")
 }
 
-// TestCountingFinds a server that executes a call twice, and one that answers
-// what it did not execute. A caller's error ends the run.
+// TestCountingFinds a server that executes a call twice, and one that answers a
+// call that it did not execute. A caller's error ends the run.
 func TestCountingFinds(t *testing.T) {
 	for want, serve := range map[string]func(*samplepb.AddRequest) error{
 		"at most once is broken": func(r *samplepb.AddRequest) error { r.N *= 2; return nil },

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
-// exchange is what a client does on every transport.
+// exchange is a client's work on every transport.
 type exchange struct {
 	streams   int
 	size      int64 // bytes of each
@@ -24,8 +24,8 @@ type exchange struct {
 
 const datagramSize = 1000 // bytes
 
-// straggling is how long the last datagrams may take behind the streams, and
-// what TCP and RDMA deliver is never as late.
+// straggling is how long the last datagrams may take behind the streams. Those
+// of TCP and RDMA are never as late.
 const straggling = 2 * time.Second
 
 // run does it on a connection: it returns how many datagrams came back, and an
@@ -142,7 +142,7 @@ func (e *exchange) receive(ctx context.Context, c *registration.Conn, here *atom
 	return nil
 }
 
-// echo sends back what comes on a connection until it has ended.
+// echo sends back a connection's bytes until it has ended.
 func echo(c *registration.Conn) {
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 
 var started atomic.Int32
 
-// start starts a server at an address of its own, which it returns, and what
-// ends it.
+// start starts a server at an address of its own, which it returns, and the
+// function that ends it.
 func start(t *testing.T, args ...string) (addr string, stop func()) {
 	t.Helper()
 	host := "127.0.0.1"
@@ -114,7 +114,7 @@ func TestQUIC(t *testing.T) {
 	stop()
 }
 
-// TestDifference: what comes back differently ends the client with status 1.
+// TestDifference: bytes that come back changed end the client with status 1.
 func TestDifference(t *testing.T) {
 	e := exchange{size: 100_000}
 	for _, back := range []struct{ change, text string }{
@@ -143,7 +143,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestUsage: what cannot work is said in one line.
+// TestUsage: options that cannot work are refused in one line.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args, text string

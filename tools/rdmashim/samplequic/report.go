@@ -14,7 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
-// Report is what a client found.
+// Report is a client's findings.
 type Report struct {
 	Server     string       `json:"server"`
 	Streams    int          `json:"streams"`

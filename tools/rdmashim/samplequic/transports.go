@@ -127,7 +127,7 @@ func (t transport) openToward(ctx context.Context, host netip.Addr, from string,
 	return r, err
 }
 
-// protocol is what TLS agrees on.
+// protocol is the ALPN protocol of TLS.
 const protocol = "rdmashim-sample"
 
 func clientTLS() *tls.Config {

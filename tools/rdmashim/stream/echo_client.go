@@ -30,7 +30,7 @@ type echo struct {
 	block       []byte // sent again and again
 }
 
-// EchoReport is what an echo client measured.
+// EchoReport is an echo client's measurements.
 type EchoReport struct {
 	Network        string  `json:"network"` // rdma or tcp
 	Server         string  `json:"server"`

@@ -164,7 +164,7 @@ func TestProxyBounds(t *testing.T) {
 	require.Contains(t, p.connection().Error, "--idle")
 }
 
-// TestProxyDrains: a proxy that is told to end accepts nobody and lets the
+// TestProxyDrains: a proxy that is told to end accepts no client and lets the
 // connections there are go on, but not for ever.
 func TestProxyDrains(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,9 @@ type Link struct {
 	devices devices
 }
 
-// OpenLink opens what a listener on an address, or a dialer to it, needs. The
-// network is "tcp" or "rdma", the address HOST:PORT, or PORT on 127.0.0.1.
+// OpenLink opens the device that a listener on an address, or a dialer to it,
+// needs. The network is "tcp" or "rdma", the address HOST:PORT, or PORT on
+// 127.0.0.1.
 func OpenLink(network, address, device string, listen bool, stderr io.Writer) (l *Link, err error) {
 	l = new(Link)
 	if err = l.at.Set(network + ":" + address); err != nil {

@@ -86,7 +86,7 @@ func (p *process) connection() Connection {
 	return *line.Connection
 }
 
-// end waits until the process has ended, and returns what it said.
+// end waits until the process has ended, and returns its output.
 func (p *process) end() (stderr string) {
 	_ = p.cmd.Wait()
 	return p.stderr.String()

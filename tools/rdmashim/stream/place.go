@@ -99,7 +99,7 @@ func (d devices) close() {
 	for _, c := range d.all {
 		_ = c.Close()
 	}
-	_ = uapi.Close() // what rdmanet.Listen opened
+	_ = uapi.Close() // the device that rdmanet.Listen opened
 }
 
 func (d devices) listen(ctx context.Context, at place) (net.Listener, error) {

@@ -27,7 +27,8 @@ import (
 // patience bounds hangs.
 const patience = time.Minute
 
-// origin is a server of the test, which closes what serve leaves.
+// origin is a server of the test, which closes the connections that serve
+// leaves.
 func origin(t *testing.T, serve func(c *net.TCPConn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +54,7 @@ func origin(t *testing.T, serve func(c *net.TCPConn)) (addr string) {
 	return l.Addr().String()
 }
 
-// digest sends back what it is sent and, after the end of data, its SHA-256.
+// digest sends back the data it gets and, after its end, its SHA-256.
 func digest(c *net.TCPConn) {
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(sum, c), c); err == nil {
@@ -225,7 +226,7 @@ func TestProxyTLS(t *testing.T) {
 	require.True(t, bytes.Equal(body, got))
 }
 
-// TestPlaces: what --listen and --to take.
+// TestPlaces: the places that --listen and --to take.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -20,7 +20,7 @@ type Connection struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// Total is what a server has done.
+// Total is a server's work so far.
 type Total struct {
 	Connections int64 `json:"connections"`
 	Broken      int64 `json:"broken"` // of those, reset or failed

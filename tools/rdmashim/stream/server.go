@@ -144,10 +144,10 @@ func carry(to, from stream, moved *atomic.Int64, cancel context.CancelCauseFunc)
 		cancel(err)
 		return
 	}
-	_ = to.CloseWrite() // what is wrong with it, its own reader learns
+	_ = to.CloseWrite() // the reader of to learns of an error
 }
 
-// meter counts what a writer has taken.
+// meter counts the bytes that a writer has taken.
 type meter struct {
 	io.Writer
 	n *atomic.Int64

@@ -18,8 +18,8 @@ type Source struct {
 	Processes func(ctx context.Context, pids ...int) ([]stats.Device, []error)
 	// Kernel opens the manager of the kernel's devices.
 	Kernel func() (*netlinkmgr.Manager, error)
-	// ProcessOf is the process of a thread, since threads are what the kernel
-	// shows; nil: they are the same.
+	// ProcessOf is the process of a thread, since the kernel shows threads;
+	// nil: they are the same.
 	ProcessOf func(thread int) int
 
 	Device string // of this name only; "" for all
@@ -81,7 +81,8 @@ func (s *Source) First(ctx context.Context) (list []stats.Device, warnings []err
 	return nil, nil, errors.Join(append([]error{s.missing(list)}, warnings...)...)
 }
 
-// missing says that what was asked for is not among those that there are.
+// missing says that a device that was asked for is not among those that there
+// are.
 func (s *Source) missing(list []stats.Device) error {
 	what := "device"
 	if s.Device != "" {

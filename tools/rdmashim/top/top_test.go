@@ -133,7 +133,7 @@ func TestProcessOf(t *testing.T) {
 	require.Equal(t, 1<<30, processOf(1<<30), "there is no such")
 }
 
-// fixed gives what depends on the clock values that tests can know.
+// fixed gives fields that depend on the clock values that tests can know.
 func fixed(list []stats.Device, at time.Time) []stats.Device {
 	for i := range list {
 		list[i].Time = at

@@ -151,7 +151,7 @@ func demoAsk(client func() (text string, err error)) error {
 	}
 }
 
-// demoSay prints what a side of a sample says, each line behind its title.
+// demoSay prints the output of a side of a sample, each line behind its title.
 func demoSay(out io.Writer, title, text string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", title, err, strings.TrimSpace(text))
@@ -164,7 +164,7 @@ func demoSay(out io.Writer, title, text string, err error) error {
 	return err
 }
 
-// demoTool runs this program, and gives what it says.
+// demoTool runs this program, and gives its output.
 func demoTool(ctx context.Context, env []string, args ...string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -178,7 +178,7 @@ func demoTool(ctx context.Context, env []string, args ...string) (string, error)
 	return text.String(), err
 }
 
-// demoSample runs a side of a sample and prints what it says, and its queue
+// demoSample runs a side of a sample and prints its output, and its queue
 // pair's states. The sample itself checks every byte.
 func demoSample(ctx context.Context, out io.Writer, name, side string, args ...string) (string, error) {
 	dir, err := os.MkdirTemp("", "demo-")

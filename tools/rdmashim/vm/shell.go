@@ -82,8 +82,8 @@ func (e *escapeReader) Read(p []byte) (int, error) {
 }
 
 // onTerminal gives the command a terminal like ours, when we have one, and
-// returns what gives ours back.
-// escaped is called when the user types the key that ends the guest.
+// returns the function that gives ours back. escaped is called when the user
+// types the key that ends the guest.
 func onTerminal(c *guests.Command, stdin io.Reader, escaped func()) (restore func()) {
 	in, ok := stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

@@ -60,7 +60,7 @@ func one(t *testing.T, ip []byte) []Packet {
 	return got
 }
 
-// TestBundle takes apart what holds several packets, whatever MTU and last
+// TestBundle takes apart frames that hold several packets, of any MTU and last
 // length.
 func TestBundle(t *testing.T) {
 	for _, v6 := range []bool{false, true} {

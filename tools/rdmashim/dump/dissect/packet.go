@@ -24,7 +24,7 @@ type Packet struct {
 	DF           bool   // IPv4 Don't Fragment
 	Length       int    // bytes of UDP payload: BTH to ICRC
 
-	// Wire is the packet taken apart. Its payload is what was recorded of it,
+	// Wire is the packet taken apart. Its payload is the recorded part of it,
 	// and lives until the next packet is read. After an Err only the BTH may
 	// have been read.
 	Wire       wire.Packet
@@ -38,7 +38,7 @@ type Packet struct {
 	MAD *MAD // of a datagram to QP1
 
 	// Record is the frame that holds the packet and no other, with the headers
-	// below it: what a file takes. Its data lives until the next packet is
+	// below it, as a file takes it. Its data lives until the next packet is
 	// read.
 	Record Record
 }

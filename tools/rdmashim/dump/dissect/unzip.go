@@ -5,7 +5,7 @@ import (
 	"compress/gzip"
 )
 
-// unzip returns r, or what is in it if it is gzipped.
+// unzip returns r, or a reader of its contents if it is gzipped.
 func unzip(r *bufio.Reader) (*bufio.Reader, error) {
 	if magic, err := r.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
 		return r, nil // the next reader judges any other file

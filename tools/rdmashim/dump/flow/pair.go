@@ -14,8 +14,9 @@ type End struct {
 	Known bool // false: no packet said the number
 }
 
-// Pair is two queue pairs and what they said to each other. Of unreliable ones,
-// and where the capture has one direction only, one number may be unknown.
+// Pair is two queue pairs and their traffic with each other. Of unreliable
+// ones, and where the capture has one direction only, one number may be
+// unknown.
 type Pair struct {
 	Service wire.Service
 	A, B    End // A sent the first packet
@@ -26,8 +27,8 @@ type Pair struct {
 	AB, BA Direction // requests of A to B and their answers; and the other way round
 }
 
-// Direction is the requests that one queue pair sent to another, and what came
-// back for them.
+// Direction is the requests that one queue pair sent to another, and the
+// responses to them.
 type Direction struct {
 	Messages Messages
 	Bytes    uint64 // payload of SENDs and WRITEs, each counted once

@@ -82,7 +82,7 @@ func (w *way) span(h *wire.Packet) (n, slack int) {
 	return n, packets(minMTU) - n
 }
 
-// message counts what a packet brings for the first time.
+// message counts the bytes that a packet brings for the first time.
 func (w *way) message(p *dissect.Packet) {
 	op, m := p.Wire.Opcode, &w.sum.Messages
 	w.sum.Bytes += uint64(p.PayloadLen)

@@ -63,7 +63,7 @@ func (t *Tracker) readAnswer(v *way, p *dissect.Packet) {
 	v.sum.Read += uint64(p.PayloadLen)
 }
 
-// answered takes the round trip and forgets what is answered: everything up to
+// answered takes the round trip and forgets the answered requests: all up to
 // the PSN.
 func (w *way) answered(p *dissect.Packet) {
 	psn := p.Wire.PSN
@@ -157,7 +157,8 @@ func (w *way) describe(psn wire.PSN) string {
 	return "a request"
 }
 
-// acknowledgedBefore forgets what a NAK acknowledges: all before its PSN.
+// acknowledgedBefore forgets the requests that a NAK acknowledges: all before
+// its PSN.
 func (w *way) acknowledgedBefore(psn wire.PSN) {
 	done := 0
 	for done < len(w.sent) && w.sent[done].psn.Before(psn) {

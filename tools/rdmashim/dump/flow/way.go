@@ -125,8 +125,8 @@ func keyOf(p *dissect.Packet) key {
 	return k
 }
 
-// Add takes the next packet and returns what is to be said of it, until the
-// next call.
+// Add takes the next packet and returns the remarks on it, which are valid
+// until the next call.
 func (t *Tracker) Add(p *dissect.Packet) []Remark {
 	t.remarks = t.remarks[:0]
 	if !p.HasBTH {

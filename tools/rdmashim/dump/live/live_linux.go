@@ -44,8 +44,8 @@ type Source struct {
 	closed    bool
 }
 
-// Open captures what has UDP port port, or 4791 for 0, on an interface or on
-// Any. It needs CAP_NET_RAW.
+// Open captures packets with UDP port port, or 4791 for 0, on an interface or
+// on Any. It needs CAP_NET_RAW.
 func Open(iface string, port uint16) (*Source, error) {
 	s, err := open(iface, port)
 	switch {
@@ -97,8 +97,8 @@ func open(iface string, port uint16) (*Source, error) {
 	return s, nil
 }
 
-// filter passes what has the UDP port at either end, whatever headers lie
-// before: the kernel says where the payload begins. Loopback shows each frame
+// filter passes packets that have the UDP port at either end, behind any
+// headers: the kernel says where the payload begins. Loopback shows each frame
 // as it goes and as it comes; the first is left out.
 func filter(port uint16, loopback int) []bpf.Instruction {
 	const udpHeader = 8
@@ -119,8 +119,8 @@ func filter(port uint16, loopback int) []bpf.Instruction {
 	}
 }
 
-// Stop ends the capture when what has arrived has been taken: Next returns it,
-// then io.EOF.
+// Stop ends the capture when the packets that have arrived have been taken:
+// Next returns them, then io.EOF.
 func (s *Source) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -113,7 +113,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Stop lets what has arrived be taken, and ends a Next that waits.
+// Stop lets packets that have arrived be taken, and ends a Next that waits.
 func TestStop(t *testing.T) {
 	inNamespace(t, func() error {
 		s, err := Open("lo", 0)

@@ -12,7 +12,7 @@ import (
 // endpoint of this module takes a longer one.
 const maxRecord = 1 << 20
 
-// event is what a direction ends with, besides bytes.
+// event is the end of a direction, besides bytes.
 type event string
 
 const (
@@ -132,7 +132,7 @@ func (d *direction) fail(now time.Time, problem string) {
 	d.emit(l)
 }
 
-// ends shows the end of the stream, and what is left of a record.
+// ends shows the end of the stream, and the rest of a record.
 func (d *direction) ends(now time.Time, e event) {
 	if d.over {
 		return
@@ -146,7 +146,7 @@ func (d *direction) ends(now time.Time, e event) {
 	d.emit(l)
 }
 
-// close shows what is missing at the capture's end.
+// close shows the bytes missing at the capture's end.
 func (d *direction) close(now time.Time) {
 	defer d.queue.drop()
 	switch missing := len(d.queue.later) > 0; {

@@ -4,7 +4,7 @@
 //
 // It is no endpoint: it keeps no flow control and judges no peer, only bytes
 // that no record can be. It does not decrypt: TLS is foreign to it. It trusts
-// nothing in a capture, and what it keeps is bounded.
+// nothing in a capture, and its memory is bounded.
 //
 // A packet flows: [Tracker.Other] finds TCP segments (tcp.go), [Tracker.Packet]
 // the chunks of message rings whose hellos it has seen (ring.go). Both put the

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
-// Line is a record of the capture, the end of a direction, or what is wrong
-// with it. The keys of its JSON are stable.
+// Line is a record of the capture, the end of a direction, or a fault in it.
+// The keys of its JSON are stable.
 type Line struct {
 	Time      string  `json:"time,omitempty"` // RFC 3339, of the packet that completes it
 	Transport string  `json:"transport"`      // tcp, rdma or file

@@ -176,7 +176,7 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestMissingSegment: what is before a hole is shown, and the hole once.
+// TestMissingSegment: records before a hole are shown, and the hole once.
 func TestMissingSegment(t *testing.T) {
 	list := tcpSegments(rand.New(rand.NewPCG(1, 1)), 7, stream())
 	for i := 1; i < len(list)-1; i++ {
@@ -194,7 +194,8 @@ func TestMissingSegment(t *testing.T) {
 	}
 }
 
-// TestPartsOfConnections: what has no beginning, no end, or comes again.
+// TestPartsOfConnections: connections without a beginning or an end, and bytes
+// that come again.
 func TestPartsOfConnections(t *testing.T) {
 	b := stream()
 	segment := func(seq uint32, data []byte) *layers.TCP {
@@ -227,7 +228,8 @@ func TestPartsOfConnections(t *testing.T) {
 	require.Contains(t, out.String(), "2 reset; problem: it ends within a record of")
 }
 
-// TestBounds: what waits, and how many connections are followed, is bounded.
+// TestBounds: the bytes that wait, and the connections that are followed, are
+// bounded.
 func TestBounds(t *testing.T) {
 	tr, out := lines()
 	tr.segment(segmentKey, &layers.TCP{SYN: true})

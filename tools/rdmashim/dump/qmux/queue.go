@@ -17,7 +17,7 @@ type piece struct {
 	event   event
 }
 
-// held is what waits in all queues.
+// held is the bytes that wait in all queues.
 type held struct{ bytes, pieces int }
 
 // queue puts the pieces of a direction in order, each position once.
@@ -61,7 +61,7 @@ func (q *queue) put(p piece, take func(piece)) bool {
 	return true
 }
 
-// pass hands on what is new of a piece that begins at next or before.
+// pass hands on the new bytes of a piece that begins at next or before.
 func (q *queue) pass(p piece, take func(piece)) {
 	if p.end <= q.next {
 		return
@@ -78,7 +78,7 @@ func (q *queue) release(p piece) {
 	q.held.pieces--
 }
 
-// drop forgets what waits.
+// drop forgets the waiting bytes.
 func (q *queue) drop() {
 	for _, p := range q.later {
 		q.release(p)

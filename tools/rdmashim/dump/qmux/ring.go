@@ -15,7 +15,7 @@ type ringKey struct {
 	to       wire.QPN
 }
 
-// ringAsked names a request for a connection, and ringRequest is what it says.
+// ringAsked names a request for a connection, and ringRequest is its contents.
 type ringAsked struct {
 	from netip.Addr
 	id   wire.CommID

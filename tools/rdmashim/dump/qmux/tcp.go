@@ -32,7 +32,7 @@ func (t *Tracker) Other(rec *dissect.Record) {
 }
 
 // segment takes a segment. A SYN with another number begins the direction anew;
-// one whose SYN is not in the capture begins with its first bytes.
+// a direction whose SYN is not in the capture begins with its first bytes.
 func (t *Tracker) segment(key tcpKey, s *layers.TCP) {
 	d := t.tcp[key]
 	first := s.Seq

@@ -87,7 +87,7 @@ func (t *Tracker) Stream(r io.Reader) error {
 	return nil
 }
 
-// End shows what the capture's end leaves unfinished.
+// End shows the records that the capture's end leaves unfinished.
 func (t *Tracker) End() {
 	for _, d := range t.order {
 		d.close(t.last)

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
-// limits bound what the clients of a server take.
+// limits bound the resources that the clients of a server take.
 type limits struct {
 	maxBytes int64         // memory of one client
 	maxTotal int64         // and of all together; 0 until complete
@@ -123,7 +123,7 @@ func (s *Seats) Left() error {
 var errIdle = errors.New("the client has been idle (--idle)")
 
 // EndIdle cancels a session, with errIdle, when heard has given the same for
-// the limit. heard changes with what comes from the client.
+// the limit. heard changes with each message from the client.
 func EndIdle(ctx context.Context, cancel context.CancelCauseFunc, limit time.Duration, heard func() uint64) {
 	const looks = 4 // within the limit, which is kept to a quarter
 	tick := time.NewTicker(max(limit/looks, time.Millisecond))

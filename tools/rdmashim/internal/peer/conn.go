@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// maxMessage bounds what a peer can make this side allocate, in bytes.
+	// maxMessage bounds the memory that a peer can make this side allocate, in
+	// bytes.
 	maxMessage = 64 << 10
 	// Silence bounds how long a side waits for an answer of the other, and so
 	// how long it can go on believing in one that has gone.

@@ -86,7 +86,8 @@ func TestTwoDevices(t *testing.T) {
 }
 
 // TestDialWithoutServer: a server that the caller has started and that does not
-// listen any more has gone; one that others start may not have been started.
+// listen any more has gone; a server that others start may not have been
+// started.
 func TestDialWithoutServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

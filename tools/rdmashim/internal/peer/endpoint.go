@@ -91,7 +91,8 @@ func (e *Endpoint) Next(ctx context.Context, what string) (uapi.WC, error) {
 	return wc[0], nil
 }
 
-// Close gives back what the endpoint made; the device may serve others on.
+// Close gives back the objects that the endpoint made; the device may serve
+// others on.
 func (e *Endpoint) Close() error {
 	var errs []error
 	if e.QP > 0 {

@@ -22,8 +22,8 @@ type Line[C, T any] struct {
 }
 
 // Reception accepts the connections of a server and tells of them: where it
-// listens, each that has ended, and at last their total. A C is what there is
-// to tell of a connection, a T of all; *C and *T print themselves as text.
+// listens, each that has ended, and at last their total. A C is the report on a
+// connection, a T that on all; *C and *T print themselves as text.
 type Reception[C, T any] struct {
 	Seats Seats
 	// Refuse ends a connection that gets no seat; Serve begins with one that

@@ -87,10 +87,10 @@ func (s *Server) Run(cmd *cobra.Command) error {
 	return s.accept(ctx, ln)
 }
 
-// openDevices opens what the server has for its clients before the first comes,
-// so that a wrong name is told at once, and stats and top show it: the device
-// that was named, or the one on the listener's address, for all; a server on
-// every address holds those of all addresses that it gets.
+// openDevices opens the server's devices before the first client comes, so that
+// a wrong name is told at once, and stats and top show it: the device that was
+// named, or the one on the listener's address, for all; a server on every
+// address holds those of all addresses that it gets.
 func (s *Server) openDevices(at net.Addr) (done func(), err error) {
 	local, _ := netip.ParseAddrPort(at.String())
 	switch name := s.Device.Named(); {
@@ -242,8 +242,8 @@ func (c *Session) Params(v any) error {
 	return nil
 }
 
-// Charge reserves the client's memory, and what else it costs, until the
-// session ends, and opens the device.
+// Charge reserves the client's memory, and its other costs, until the session
+// ends, and opens the device.
 func (c *Session) Charge(bytes, besides int64) (err error) {
 	s := c.server
 	if bytes < 0 || bytes > s.limits.maxBytes {

@@ -17,7 +17,7 @@ func Way(c *uapi.Context, qp uapi.QP) string {
 	return ""
 }
 
-// ChosenWay says in words what chose a way, and how to choose another.
+// ChosenWay says in words why a way was chosen, and how to choose another.
 func ChosenWay(way string) string {
 	if way == "shm" {
 		return "shared memory, since both are on this host; shm=off sends packets"

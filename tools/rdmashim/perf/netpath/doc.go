@@ -15,8 +15,7 @@
 // A packet's way (Linux):
 //
 //  1. It leaves its namespace by one end of a veth pair (net_linux.go). The
-//     kernel segments what is sent with GSO before, so that a frame is a
-//     packet.
+//     kernel segments GSO sends before, so that a frame is a packet.
 //  2. A packet socket on the other end reads it (pump_linux.go), in a namespace
 //     that has nothing but the bridge.
 //  3. The lane of its direction (lane.go) decides its fate: it is dropped, or

@@ -2,7 +2,7 @@ package netpath
 
 import "encoding/binary"
 
-// Lengths in bytes, and what else a frame's headers have of interest.
+// Lengths in bytes, and other facts of a frame's headers.
 const (
 	ethernetLen = 14
 	ip4Len      = 20 // without options

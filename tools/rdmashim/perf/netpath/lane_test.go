@@ -96,7 +96,7 @@ func TestFlip(t *testing.T) {
 	}
 }
 
-// Any header is answered without a panic; what has no payload stays whole.
+// Any header is answered without a panic; a frame without payload stays whole.
 func TestFlipOddFrames(t *testing.T) {
 	for length := range 80 {
 		for _, kind := range []uint16{typeIP4, typeIP6} {

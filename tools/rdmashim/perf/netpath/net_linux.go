@@ -14,7 +14,7 @@ import (
 )
 
 // Options are the two directions, and the MTU of the interfaces at both ends; 0
-// means DefaultMTU. A path whose MTU is less swallows what is longer.
+// means DefaultMTU. A path whose MTU is less swallows longer packets.
 type Options struct {
 	AB, BA Path
 	MTU    int

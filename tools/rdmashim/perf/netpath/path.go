@@ -43,7 +43,7 @@ const (
 	DefaultReorderBy = time.Millisecond
 )
 
-// Counts tell what a path did. Every packet that came, and every duplicate, is
+// Counts tell a path's acts. Every packet that came, and every duplicate, is
 // counted once as dropped, delivered or waiting:
 //
 //	Packets + Duplicated = TooLong + Lost + Overflowed + Refused + Delivered + Waiting

@@ -53,7 +53,8 @@ func listenPackets(iface int) (fd int, err error) {
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
-	// Without its queueing discipline an interface says what it does not take.
+	// Without its queueing discipline an interface reports packets that it does
+	// not take.
 	for _, option := range []int{unix.PACKET_IGNORE_OUTGOING, unix.PACKET_VNET_HDR, unix.PACKET_QDISC_BYPASS} {
 		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, option, 1); err != nil {
 			unix.Close(fd)

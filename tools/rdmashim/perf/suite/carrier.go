@@ -19,7 +19,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
-// stream is what is measured, whichever carrier opened it.
+// stream is the measured thing, whichever carrier opened it.
 type stream = io.ReadWriteCloser
 
 // carrier opens streams to another process. Its name is that of a transport,
@@ -153,8 +153,8 @@ func openDevice(base string, server bool) (*uapi.Context, error) {
 	return uapi.Open(name)
 }
 
-// serveStreams is the other side of a carrier. It answers its streams, and what
-// stands on a transport is http HTTP requests.
+// serveStreams is the other side of a carrier. It answers its streams, and HTTP
+// requests where http stands on a transport.
 func serveStreams(ctx context.Context, name, device string, announce func(netip.AddrPort) error) error {
 	if name == "quic" {
 		return serveQUIC(ctx, announce)
@@ -260,10 +260,10 @@ func serveQUIC(ctx context.Context, announce func(netip.AddrPort) error) error {
 	}
 }
 
-// protocol is what TLS agrees on where it must.
+// protocol is the ALPN protocol of TLS where there must be one.
 const protocol = "rdmashim-perf"
 
-// selfSigned makes a server's configuration, whose certificate nobody verifies.
+// selfSigned makes a server's configuration, whose certificate is not verified.
 func selfSigned() (*tls.Config, error) {
 	own, err := peer.SelfSigned()
 	return &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS13}, err

@@ -47,7 +47,7 @@ var paths = []path{
 // slow is a link with a cheap switch's queue.
 var slow = netpath.Path{Rate: 100e6, Queue: 64 << 10}
 
-// veths are without the bridge, which would be what is measured.
+// veths are without the bridge, which would be measured instead.
 var veths = []path{
 	{name: "MTU 1500", straight: true, target: 0.8, cpu: 1.5},
 	{name: "MTU 9000", straight: true, mtu: 9000, target: 1, cpu: 1.2},
@@ -95,7 +95,7 @@ func (s *suite) pathTable() (table []comparison) {
 	return append(table, s.shareTable()...)
 }
 
-// shareTable lists what flows get of a link that they share.
+// shareTable lists the shares that flows get of a link.
 func (s *suite) shareTable() []comparison {
 	link := path{name: "100 Mbit/s, queue of 64 KiB", is: slow}
 	d := shareTurns * s.turn

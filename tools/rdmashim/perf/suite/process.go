@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
 
-// processTable lists what programs with both ends in one process meet, as tests
-// are, and what a process does with nothing to do.
+// processTable lists the costs of programs with both ends in one process, as
+// tests are, and of a process with nothing to do.
 func (s *suite) processTable() []comparison {
 	sim := func(name string, events bool) *series {
 		return s.builtIn(name, func(ctx context.Context) (float64, error) { return simPingPong(ctx, events) })

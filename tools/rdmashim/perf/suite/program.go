@@ -94,7 +94,7 @@ func (p program) read(out []byte, size int) (figures []float64, err error) {
 const programLimit = time.Minute
 
 // run runs the server and the client. A client that came before the server
-// listened is run again; with some programs only what they print tells.
+// listened is run again; with some programs only their output tells.
 func (p program) run(ctx context.Context, path string, size int) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, programLimit)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 // coldBytes is more than the processors' caches hold.
 const coldBytes = 64 << 20
 
-// shmTable lists what devices of one host do through shared memory, beside
-// copies in one process, sockets, and the same by UDP.
+// shmTable lists operations between devices of one host through shared memory,
+// beside copies in one process, sockets, and the same by UDP.
 func (s *suite) shmTable() []comparison {
 	runs := func(words string) func(context.Context) (perf.Result, error) {
 		return memo(s, func(ctx context.Context) (perf.Result, error) {

@@ -18,7 +18,7 @@ import (
 // orders: a head, the messages that it tells of, and the answer. The other side
 // answers orders until the stream ends.
 
-// order is what the other side is to do with the messages.
+// order is the other side's task with the messages.
 type order struct {
 	n    uint64 // messages
 	size uint32 // bytes each
@@ -60,7 +60,7 @@ func give(s stream, o order, message []byte, lap func()) (cpu uint64, err error)
 	return binary.BigEndian.Uint64(head[:]), err
 }
 
-// answer does what the orders of a stream say.
+// answer carries out the orders of a stream.
 func answer(s stream) {
 	defer s.Close()
 	var head [headSize]byte
@@ -103,10 +103,11 @@ type figures struct {
 	times []float64 // µs that each took
 }
 
-// work is what is measured over a carrier.
+// work is the work that is measured over a carrier.
 type work struct {
-	unit int // what a round of it counts: bytes, or 1
-	// prepare opens what the work needs, and returns what does n rounds.
+	unit int // the count of a round of it: bytes, or 1
+	// prepare opens the streams that the work needs, and returns the function
+	// that does n rounds.
 	prepare func(ctx context.Context, c *carrier) (func(n int, f *figures) error, error)
 }
 

@@ -9,7 +9,7 @@ const (
 	httpClients = 8
 )
 
-// measurement measures what several rows look at.
+// measurement is one measurement for several rows.
 type measurement = func(context.Context) (figures, error)
 
 // stream is a work over a carrier with two processes, once a round.
@@ -34,8 +34,8 @@ func half(q float64) func(figures) float64 {
 	return func(f figures) float64 { return quantile(f.times, q) / 2 }
 }
 
-// streamTable lists what stands on streams: the same work over RDMA and TCP.
-// tcp is the stream of 1 MiB messages over TCP.
+// streamTable lists protocols on streams: the same work over RDMA and TCP. tcp
+// is the stream of 1 MiB messages over TCP.
 func (s *suite) streamTable(tcp measurement) []comparison {
 	bulk, many := moving(mebibyte, 1), moving(mebibyte, manyStreams)
 	rdma := s.stream("rdma", bulk)

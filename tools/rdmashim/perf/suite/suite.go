@@ -179,7 +179,7 @@ func (s *suite) main(ctx context.Context, stdout io.Writer) error {
 	return verdict(slices.Concat(table, inGuest), rows, guestFailed)
 }
 
-// verdict is how the tool ends. inGuest is what failed there.
+// verdict is how the tool ends. inGuest is the error of the guest's part.
 func verdict(table []comparison, rows []Row, inGuest error) error {
 	var unmet, failed []string
 	judged := 0

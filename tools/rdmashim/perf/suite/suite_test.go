@@ -82,7 +82,7 @@ func TestComparisonRowReasons(t *testing.T) {
 	}
 }
 
-// TestSuiteJSON: the keys, and null for what is not there.
+// TestSuiteJSON: the keys, and null for absent values.
 func TestSuiteJSON(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, printJSON(&b, []Row{{Work: "w", Reference: "r", Reason: "gone"}, {Work: "x"}}))
@@ -94,7 +94,8 @@ func TestSuiteJSON(t *testing.T) {
 }
 
 // TestSuiteMeasure: every series runs once a round, those that share a
-// measurement share it, and what fails ends neither the round nor others.
+// measurement share it, and a measurement that fails ends neither the round nor
+// others.
 func TestSuiteMeasure(t *testing.T) {
 	s := &suite{rounds: 3, stderr: io.Discard}
 	shared, broken, away := 0, 0, 0
@@ -133,7 +134,7 @@ func TestSuiteMeasure(t *testing.T) {
 	require.NoError(t, verdict(table[:1], rows[:1], nil))
 }
 
-// TestSuiteAlternates: in every other round what came last comes first.
+// TestSuiteAlternates: in every other round the order is reversed.
 func TestSuiteAlternates(t *testing.T) {
 	var order []string
 	of := func(name string) *series {
@@ -184,7 +185,7 @@ func TestReadPrograms(t *testing.T) {
 		_, err = c.p.read(text[:len(text)/3], c.size)
 		require.Error(t, err, c.file)
 	}
-	// One that ran for more than a second tells of each second, too.
+	// A run of more than a second tells of each second, too.
 	got, err := ucx.read([]byte(`+--------------+--------------+----------+---------+---------+----------+----------+-----------+-----------+
 [thread 0]               166      0.062  5991.772  5991.772      166.90     166.90         167         167
 Final:                   200      0.062 51737.203 13768.495       19.33      72.63          19          73

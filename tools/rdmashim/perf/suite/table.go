@@ -122,7 +122,7 @@ func (s *suite) table() []comparison {
 	return append(append(table, s.streamTable(tcp)...), s.rpcTable()...)
 }
 
-// lossTable lists what loss leaves of a goodput, between soft devices, and
+// lossTable lists the goodput that loss leaves, between soft devices, and
 // without their extensions, as with a device of another maker.
 func (s *suite) lossTable(whole *series) []comparison {
 	foreign := s.oursOn(withoutExtensions, "WRITE 1 MiB, "+withoutExtensions, goodput, whole1M)

@@ -27,7 +27,7 @@ func rawUDP(ctx context.Context, size int, d time.Duration, other partner) (floa
 	return paced(ctx, size, d, s.Move)
 }
 
-// udpSink takes what rawUDP sends.
+// udpSink takes rawUDP's datagrams.
 func udpSink(ctx context.Context, size int, announce func(netip.AddrPort) error) error {
 	r, err := rawudp.NewReceiver(size)
 	if err != nil {
