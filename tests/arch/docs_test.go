@@ -156,9 +156,9 @@ func TestDependencies(t *testing.T) {
 	require.ElementsMatch(t, required, told)
 }
 
-// TestTopLevel: nothing else lies at the top of the repository. What a reader
-// of README.md left there, such as a capture, is not of the repository, if git
-// can tell.
+// TestTopLevel: nothing else lies at the top of the repository. A file that a
+// reader of README.md left there, such as a capture, is not of the repository,
+// if git can tell.
 func TestTopLevel(t *testing.T) {
 	allowed := strings.Fields("go.mod go.sum README.md ARCHITECTURE.md LICENSE uapi kshim rnic netlinkmgr tools vm tests docs .ci .git .gitignore")
 	entries, err := os.ReadDir(root)

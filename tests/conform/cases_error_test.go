@@ -295,7 +295,7 @@ var errorTests = []test{
 		b.sayState()
 	}},
 	{"error/not-the-peer", func(r *rig) {
-		// b is connected to c; what a sends it must not be taken.
+		// b is connected to c; packets of a must not be taken.
 		a, b := r.ends(func(c *config) { c.timeout, c.retry = 12, 1 })
 		c := r.newEnd("c", a.ctx, a.config)
 		r.connect(b, c)

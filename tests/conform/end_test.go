@@ -274,7 +274,7 @@ func (e *end) rdma(op abi.WROpcode, offset, length int, peer *end, at int) verbs
 	return wr
 }
 
-// post posts what must be possible to post.
+// post posts requests that must be possible to post.
 func (e *end) post(wrs ...verbs.SendWR) {
 	e.r.Helper()
 	_, err := e.qp.Post(wrs)

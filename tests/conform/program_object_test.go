@@ -170,7 +170,7 @@ func (p *program) destroyQP() {
 	p.pump()
 }
 
-// destroyBusy tries to free what others may need.
+// destroyBusy tries to free objects that others may need.
 func (p *program) destroyBusy(s *progSide) {
 	if p.oneIn(2) {
 		d := pick(p, s.pds)

@@ -43,7 +43,7 @@ func (p *program) connect(pair *progPair) {
 	p.say("%s and %s connected, MTU %v, %d READs: %v %v", pair.ends[0].name, pair.ends[1].name, mtu, depth, p.refresh(pair.ends[0]), p.refresh(pair.ends[1]))
 }
 
-// modify does what must be possible.
+// modify makes a move that must be possible.
 func (p *program) modify(q *progQP, attr *verbs.QPAttr, mask abi.QPAttrMask) {
 	if p.err != nil {
 		return
@@ -95,7 +95,7 @@ func (p *program) fail() {
 	p.toError(q)
 }
 
-// modifyLive changes what may be changed of a queue pair at work.
+// modifyLive changes attributes that a queue pair at work lets be changed.
 func (p *program) modifyLive() {
 	q := pick(p, pick(p, p.pairs).ends[:])
 	if q.gone || q.state != abi.QPSRTS {

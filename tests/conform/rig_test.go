@@ -20,8 +20,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
-// patience is how long a test waits for what must come. A guest on a busy
-// machine may stand still for seconds; nothing that passes takes as long.
+// patience is how long a test waits for an event that must come. A guest on a
+// busy machine may stand still for seconds; nothing that passes takes as long.
 const patience = 30 * time.Second
 
 // rig is a case's workbench: the kernel under test, and the observation that
@@ -68,7 +68,7 @@ func (r *rig) say(format string, args ...any) {
 // result adds a line that tells how a call ended.
 func (r *rig) result(call string, err error) { r.say("%s: %s", call, errText(err)) }
 
-// must ends the test when what is only its setting fails.
+// must ends the test when a step of its setting fails.
 func (r *rig) must(err error) {
 	r.Helper()
 	require.NoError(r, err)

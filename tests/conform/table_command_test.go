@@ -19,8 +19,8 @@ type commandExample struct {
 	wrong   []wrongState
 	// opens: it works on a file without a context, and only there.
 	opens bool
-	// rxeLacks: Linux 6.1 rxe does not have it, so what it says of wrong
-	// requests is held against the kernel's rules and not recorded.
+	// rxeLacks: Linux 6.1 rxe does not have it, so the answers to wrong
+	// requests are held against the kernel's rules and not recorded.
 	rxeLacks bool
 }
 

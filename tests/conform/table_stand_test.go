@@ -8,8 +8,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// stand is a device file with an object of every kind: one that others need,
-// and one that no object needs. pd is needed by mr, ah, srq and qp, cq by qp.
+// stand is a device file with an object of every kind, and a second PD, MR, AH
+// and CQ that no object needs. pd is needed by mr, ah, srq and qp, cq by qp.
 // The queue pair is in RESET, of reliable connections.
 type stand struct {
 	*raw

@@ -73,8 +73,8 @@ func runMethod(r *rig, e *abi.Entry, cover *coverage) {
 	t.method(x)
 }
 
-// runRefused asks for what is not supported, with handles of nothing. The errno
-// is the table's on the emulator.
+// runRefused makes calls that are not supported, with handles of nothing. The
+// errno is the table's on the emulator.
 func runRefused(r *rig, list []*abi.Entry, cover *coverage) {
 	r.Helper()
 	s := &stand{raw: func() *raw { w, _ := r.raw(); return w }()}

@@ -77,7 +77,7 @@ func (r *rig) join(a, b *handles) {
 	r.must(b.ConnectQP(b.qp, x))
 }
 
-// posted is for what must be possible to post.
+// posted is for requests that must be possible to post.
 func (h *handles) posted(_ uapi.WRID, err error) {
 	h.r.Helper()
 	h.r.must(err)

@@ -103,8 +103,8 @@ func (x *explorer) visit(i int32) {
 	}
 }
 
-// allEnd goes back from the ends: what it does not reach can go on for ever and
-// get nowhere.
+// allEnd goes back from the ends: a state that it does not reach can go on for
+// ever and get nowhere.
 func (x *explorer) allEnd() {
 	slices.SortFunc(x.edges, func(a, b [2]int32) int { return int(a[1] - b[1]) })
 	reached := make([]bool, len(x.states))

@@ -9,8 +9,8 @@ import (
 )
 
 // hash is a hash of all that a model holds. A pointer that was met before
-// counts as its number in the order of meeting, and what a queue in a slice has
-// before its head as nothing.
+// counts as its number in the order of meeting, and elements before the head of
+// a queue in a slice count as nothing.
 func hash(m Model) uint64 {
 	h := hasher{met: map[pointer]uint64{}}
 	h.value(reflect.ValueOf(m))

@@ -9,8 +9,8 @@
 //   - It keeps no packet that comes early, and knows no selective repeat.
 //   - A queue of packets bounds what it has under way; it has no window.
 //
-// It is no RNIC: it has one region, one connection, and no error state. What
-// the other end may not do is a failure of the test.
+// It is no RNIC: it has one region, one connection, and no error state. A
+// packet that the other end may not send is a failure of the test.
 //
 // A Peer stands in a [virtual.World] in place of a node's queue pairs. A packet
 // comes to Receive (peer.go), which hands a request to the responder

@@ -24,8 +24,8 @@ const (
 	key      = 0x5eed
 )
 
-// bed is an engine's queue pair that is connected to a foreign end, and what
-// both are to end with.
+// bed is an engine's queue pair that is connected to a foreign end, and the
+// state in which both are to end.
 type bed struct {
 	w     *virtual.World
 	rand  virtual.Rand

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/tests/virtual"
 )
 
-// Config is what both ends of a connection know.
+// Config is the facts that both ends of a connection know.
 type Config struct {
 	World    *virtual.World
 	Node, To *virtual.Node

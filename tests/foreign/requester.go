@@ -7,7 +7,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Request is what the other end is asked for.
+// Request is a request to the other end.
 type Request struct {
 	Operation wire.Operation // OpSend, OpWrite, OpRead, OpFetchAdd or OpCompareSwap
 	Data      []byte         // of a SEND or WRITE; where a READ's or an atomic's answer goes
@@ -138,7 +138,7 @@ func (p *Peer) sendPacket(r *Request, i int) {
 	})
 }
 
-// ask sends a READ for what is missing of its answer, or an atomic.
+// ask sends a READ for the missing rest of its answer, or an atomic.
 func (p *Peer) ask(r *Request) {
 	k := &wire.Packet{BTH: wire.BTH{Opcode: opcode(r.Operation, true, true, wire.Plain), PSN: p.next, AckReq: true}}
 	if r.Operation == wire.OpRead {
@@ -150,7 +150,7 @@ func (p *Peer) ask(r *Request) {
 	p.send(k)
 }
 
-// response handles what the other responder sent.
+// response handles a packet of the other responder.
 func (p *Peer) response(k *wire.Packet) {
 	if k.Opcode == wire.RCAck && len(k.Payload) > 0 {
 		p.failf("a bitmap, for an end that sets no reserved bit")
@@ -158,7 +158,7 @@ func (p *Peer) response(k *wire.Packet) {
 	}
 	d := k.PSN.Sub(p.oldest)
 	if d < 0 || !k.PSN.Before(p.behind) {
-		return // of what was acknowledged, or never sent: a ghost
+		return // of a packet that was acknowledged, or never sent: a ghost
 	}
 	if k.Opcode.Carries(wire.HasAETH) && k.AETH.Syndrome.IsACK() {
 		n, limited := wire.CreditCount(k.AETH.Syndrome.Credits())

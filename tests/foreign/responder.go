@@ -20,7 +20,7 @@ type responder struct {
 	expected wire.PSN
 	msn      wire.MSN
 	posted   int  // receives
-	silent   bool // a NAK for expected was sent: what is behind it is dropped
+	silent   bool // a NAK for expected was sent: packets behind it are dropped
 
 	during  wire.Operation // of the message of which the last packet is missing
 	message []byte         // of a SEND
@@ -29,7 +29,8 @@ type responder struct {
 	answers []answer       // the last READs and atomics, Reads at most
 }
 
-// answer is what a READ or an atomic that comes again is answered with.
+// answer is the remembered answer to a READ or an atomic, for when it comes
+// again.
 type answer struct {
 	first wire.PSN
 	n     int // packets

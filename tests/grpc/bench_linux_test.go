@@ -145,7 +145,7 @@ func (s *side) run(b *testing.B) {
 	s.cpu += cpuTime(s.pids) - before
 }
 
-// comparison is what came of the rounds.
+// comparison is the result of the rounds.
 type comparison struct {
 	name      string
 	ours, ref *side

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is a program on a page of docs, and what it prints.
+// program is a program on a page of docs, and its output.
 var program = regexp.MustCompile("(?s)```go health.go\n(.*?)```.*?```text\n(.*?)```")
 
 // TestDocumentedPrograms runs the gRPC programs of docs, which need this

@@ -64,7 +64,7 @@ func nativeClient(t *testing.T, s *rpc.Server, pair func(t *testing.T) (server, 
 	return conn, client
 }
 
-// nativeSuite runs all cases on one connection. Those of unimplemented methods
+// nativeSuite runs all cases on one connection. Tests of unimplemented methods
 // want a connection of grpc-go's, and are written anew.
 func nativeSuite(t *testing.T, c *rpc.ClientConn) {
 	ctx := limited(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leaking makes this test binary leak what it names.
+// leaking makes this test binary leak the resource that it names.
 const leaking = "RDMASHIM_TEST_LEAK"
 
 func TestMain(m *testing.M) {

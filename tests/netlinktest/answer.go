@@ -189,7 +189,7 @@ func table[T any](l *Link, name string, list []T, entry func(T) []byte) []byte {
 	return l.with(name, all)
 }
 
-// encode leaves out what is nil, and puts the owner behind the rest.
+// encode leaves out nil attributes, and puts the owner behind the rest.
 func encode(o netlinkmgr.Owner, namesAndValues ...any) (b []byte) {
 	for i := 0; i < len(namesAndValues); i += 2 {
 		name, value := namesAndValues[i], namesAndValues[i+1]

@@ -132,7 +132,7 @@ func (k *Kernel) Functions() netlinkmgr.Kernel {
 	}
 }
 
-// LoadRXE loads rdma_rxe and what it needs.
+// LoadRXE loads rdma_rxe and the modules that it needs.
 func (k *Kernel) LoadRXE() {
 	for _, m := range []string{"crc32_generic", "ib_core", "ib_uverbs", "udp_tunnel", "ip6_udp_tunnel", "rdma_rxe"} {
 		k.Modules[m] = true
@@ -280,7 +280,7 @@ func (k *Kernel) remove(name string) error {
 	return nil
 }
 
-// listen hands on what Notify gives.
+// listen hands on Notify's messages.
 func (k *Kernel) listen(ctx context.Context, rdma bool) (<-chan netlinkmgr.Notice, error) {
 	err := k.begin("listen", fmt.Sprint(rdma))
 	defer k.Unlock()

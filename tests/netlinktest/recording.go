@@ -72,8 +72,8 @@ func parseRecording(text string) (*Recording, error) {
 	return r, nil
 }
 
-// Manager gives a manager of the recorded kernel. It answers what was asked
-// when it was recorded, and EOPNOTSUPP to the rest.
+// Manager gives a manager of the recorded kernel. It answers requests that were
+// made when it was recorded, and EOPNOTSUPP to the rest.
 func (r *Recording) Manager() *netlinkmgr.Manager {
 	return netlinkmgr.New(netlinkmgr.Kernel{
 		RDMA: func(_ context.Context, q netlinkmgr.Request) ([][]byte, error) {

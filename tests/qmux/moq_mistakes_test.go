@@ -25,7 +25,7 @@ var mistakes = []struct {
 	name string
 	hex  string // what a client sends
 	code wire.Code
-	moq  string // what @moq/qmux does, if it does not close with its one code
+	moq  string // the act of @moq/qmux, if it does not close with its one code
 }{
 	{"PING", "01 01", 0x7, ""},
 	{"unknown frame", "01 21", 0x7, ""},

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
-// moqConfig is what @moq/qmux lets be chosen.
+// moqConfig is the options of @moq/qmux.
 type moqConfig struct {
 	MaxStreamsBidi          uint64 `json:"maxStreamsBidi"`
 	MaxStreamsUni           uint64 `json:"maxStreamsUni"`
@@ -68,9 +68,9 @@ func eachSession(t *testing.T, links []link, theirs moqConfig, f func(t *testing
 	}
 }
 
-// TestScenario is what implementations of QMux are tried with: 1.2 MB each way
-// through small windows, a question and its answer, datagrams both ways, and a
-// close with a code.
+// TestScenario is the scenario that implementations of QMux are tried with: 1.2
+// MB each way through small windows, a question and its answer, datagrams both
+// ways, and a close with a code.
 func TestScenario(t *testing.T) {
 	eachSession(t, tcp, small.theirs, scenario)
 }

@@ -47,7 +47,7 @@ type call struct {
 	Hex     string     `json:"hex,omitempty"`
 }
 
-// answer is what a call led to.
+// answer is the result of a call.
 type answer struct {
 	ID     int             `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -179,7 +179,7 @@ func (p peer) do(c call) answer {
 	return a
 }
 
-// result is what a read, or the end of a session, has.
+// result is the result of a read, or of a session's end.
 type result struct {
 	N      int    `json:"n"`
 	Text   string `json:"text"`
@@ -208,7 +208,8 @@ func sum(b []byte) string {
 type link struct {
 	name   string
 	secure bool
-	// listen returns where the process connects to, and what then comes.
+	// listen returns the address that the process connects to, and the session
+	// that then comes.
 	listen func(t *testing.T) (address string, accept func() (net.Conn, error))
 	// dial connects to the process's listener.
 	dial func(t *testing.T, address string) (net.Conn, error)

@@ -104,7 +104,7 @@ func TestRDMA(t *testing.T) {
 	}
 }
 
-// TestRDMASlowReader: a stream that nobody reads stops no other, nor the ring.
+// TestRDMASlowReader: an unread stream stops no other, nor the ring.
 func TestRDMASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := newNetwork(t, "").pair(t)
@@ -273,7 +273,7 @@ func TestRDMAKilled(t *testing.T) {
 	}
 	errs := make(chan error)
 	for _, s := range streams {
-		go func() { // more than the windows take, since nobody reads the echo
+		go func() { // more than the windows take, since the echo is not read
 			_, err := s.Write(make([]byte, 8<<20))
 			errs <- err
 		}()

@@ -92,7 +92,7 @@ func TestIncast(t *testing.T) {
 		mtu                       abi.MTU
 		used, lost                float64
 	}{
-		{1, 1, 100, abi.MTU4096, 0.95, 0}, // what Linux's default of 212,992 bytes holds
+		{1, 1, 100, abi.MTU4096, 0.95, 0}, // the packets that Linux's default of 212,992 bytes holds
 		{16, 1, 100, abi.MTU4096, 0.9, 0.015},
 		{16, 1, 208, abi.MTU4096, 0.9, 0.001},
 		{16, 4, 208, abi.MTU1024, 0.9, 0.001},

@@ -19,7 +19,8 @@ type longPath struct {
 	repeats uint64 // so many packets had been sent again before
 }
 
-// longGoodput is what rnic/engine's window lets go, in bytes a second.
+// longGoodput is the goodput that rnic/engine's window allows, in bytes a
+// second.
 func longGoodput(rtt engine.Duration) float64 {
 	window := min(1<<20*(1+rtt/(2*engine.Millisecond)), 4<<20)
 	return float64(window/(trafficMTU+256)*trafficMTU) / (float64(rtt) / 1e9)

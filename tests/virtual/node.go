@@ -87,8 +87,8 @@ func (n *Node) AddQP(c engine.Config) *QP {
 // Lookup returns the queue pair with a number, or nil.
 func (n *Node) Lookup(num wire.QPN) *QP { return n.qps[num] }
 
-// Remove destroys a queue pair: packets for it no longer find it, and what it
-// had to do is forgotten.
+// Remove destroys a queue pair: packets for it no longer find it, and its work
+// is forgotten.
 func (n *Node) Remove(qp *QP) {
 	n.world.note(noteState, uint64(qp.Num), noteDestroyed)
 	n.world.Logf("%-12s %s", "destroy", qp)
@@ -114,8 +114,8 @@ func (qp *QP) PostReceive(wr engine.ReceiveWR) {
 	qp.Receives.Push(wr)
 }
 
-// Poke lets the queue pair act on what its driver changed, as a driver does
-// that posts a receive to a queue pair in ERR.
+// Poke lets the queue pair act on a change by its driver, as a driver does that
+// posts a receive to a queue pair in ERR.
 func (qp *QP) Poke() { qp.pump() }
 
 // receive gives a packet to the engine.

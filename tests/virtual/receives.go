@@ -16,7 +16,8 @@ func (q *ReceiveQueue) Push(wr engine.ReceiveWR) { q.waiting = append(q.waiting,
 // Len is how many receives are waiting.
 func (q *ReceiveQueue) Len() int { return len(q.waiting) - q.taken }
 
-// Clear forgets what is waiting, as a program does that resets its queue pair.
+// Clear forgets the waiting receives, as a program does that resets its queue
+// pair.
 func (q *ReceiveQueue) Clear() { q.waiting, q.taken = nil, 0 }
 
 // NextReceive implements engine.ReceiveSource. It fills wr's own list, as a

@@ -13,7 +13,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the expected lines of the scripts anew")
 
-// block is commands and what they lead to, with the comments above.
+// block is commands and their results, with the comments above.
 type block struct {
 	comment  []string
 	commands []string

@@ -24,7 +24,7 @@ type Options struct {
 	// OnePort lets all ways to a node share one wire and its queue, as those
 	// through a switch do. Otherwise each has its own.
 	OnePort bool
-	// Watch is told what happens; may be nil.
+	// Watch is told of events; may be nil.
 	Watch Watcher
 	// PathLimit is given to engine.NewPaths of each node.
 	PathLimit int
@@ -34,7 +34,7 @@ type Options struct {
 	Log func(line string)
 }
 
-// Watcher is told what happens, after it was traced. A Flight and a Packet are
+// Watcher is told of events, after they were traced. A Flight and a Packet are
 // valid during the call only.
 type Watcher interface {
 	Sent(f *Flight)
@@ -201,7 +201,7 @@ func (w *World) sleeps(e *event) bool {
 	return true
 }
 
-// Account adds up what became of the packets that were sent and of the copies
+// Account adds up the fates of the packets that were sent and of the copies
 // that the network made: each arrived, was dropped for a reason, or is under
 // way. It holds while the network carries the packets itself.
 func (w *World) Account() error {
