@@ -74,6 +74,9 @@ type device struct {
 	attr   abi.QueryDeviceResp
 	counts [numKinds]atomic.Int32 // objects that exist, per kind
 
+	numbers  [numKinds]atomic.Uint32 // the next object's, per kind
+	contexts atomic.Uint32           // the next context's number
+
 	mu    sync.Mutex
 	gone  bool                     // guarded by mu: unregistered
 	files map[*uverbsFile]struct{} // guarded by mu: open files

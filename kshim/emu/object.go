@@ -29,6 +29,7 @@ type object struct {
 	kind   kind
 	file   *uverbsFile
 	handle uint32
+	number uint32 // among those of its kind on the device, for netlink
 	// users counts the objects that need this one (ib_pd.usecnt, ib_cq.usecnt).
 	// It rises only under mu held for reading.
 	users atomic.Int32
@@ -107,6 +108,7 @@ func (f *uverbsFile) create(o *object) error {
 	for _, n := range o.needs {
 		n.users.Add(1)
 	}
+	o.number = f.dev.numbers[o.kind].Add(1) - 1
 	err := f.handles.add(o)
 	if err != nil {
 		for _, n := range o.needs {

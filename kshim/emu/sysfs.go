@@ -131,11 +131,15 @@ func (ns *namespace) devNodes() []entry {
 
 // cmEntries are /sys/class/misc/rdma_cm.
 func cmEntries() []entry {
-	return []entry{{"abi_version", attribute("%d", abi.UCMABIVersion)}, {"dev", attribute("10:%d", minorCM)}}
+	return []entry{{"abi_version", attribute("%d", abi.UCMABIVersion)}, {"dev", attribute("%d:%d", miscMajor, minorCM)}}
 }
 
-// minorCM is the connection manager's, which Linux gives out as it comes.
-const minorCM = 58
+const (
+	uverbsMajor = 231 // IB_UVERBS_MAJOR
+	uverbsMinor = 192 // IB_UVERBS_BASE_MINOR
+	miscMajor   = 10  // MISC_MAJOR
+	minorCM     = 58  // which Linux gives out as it comes
+)
 
 // classVerbs is /sys/class/infiniband_verbs.
 func (ns *namespace) classVerbs() []entry {
@@ -144,10 +148,10 @@ func (ns *namespace) classVerbs() []entry {
 		list = append(list, entry{d.node(), dir(func() []entry {
 			return []entry{
 				{"abi_version", attribute("%d", d.providerABI())},
-				{"dev", attribute("231:%d", 192+d.number)}, // IB_UVERBS_MAJOR, IB_UVERBS_BASE_MINOR
+				{"dev", attribute("%d:%d", uverbsMajor, uverbsMinor+d.number)},
 				{"ibdev", attribute("%s", d.name)},
 				{"power", dir(powerEntries)},
-				{"uevent", attribute("MAJOR=231\nMINOR=%d\nDEVNAME=infiniband/%s\nDEVMODE=0666", 192+d.number, d.node())},
+				{"uevent", attribute("MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/%s\nDEVMODE=0666", uverbsMajor, uverbsMinor+d.number, d.node())},
 			}
 		})})
 	}

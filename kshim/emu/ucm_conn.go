@@ -43,7 +43,7 @@ func (c *ucmCall) connect() error {
 			id.ask(false, 0)
 			return err
 		}
-		id.conn, id.active, id.state = conn, true, ucmConnect
+		id.conn, id.active, id.state, id.qpn = conn, true, ucmConnect, req.ConnParam.QPNum&0xffffff
 		return nil
 	})
 }
@@ -72,8 +72,10 @@ func (c *ucmCall) accept() error {
 		err := id.conn.Accept(&driver.CMReply{Param: param(&req.ConnParam), Private: req.ConnParam.Private()})
 		if err != nil {
 			id.setUID(old)
+			return err
 		}
-		return err
+		id.qpn = req.ConnParam.QPNum & 0xffffff
+		return nil
 	})
 }
 

@@ -48,6 +48,7 @@ type ucmID struct {
 	src, dst  netip.AddrPort
 	bound     bool // holds src's port
 	conn      driver.CMConn
+	qpn       uint32 // of the connection's queue pair, once the program has told it
 	active    bool
 	listeners []driver.CMListener
 	tos       uint8

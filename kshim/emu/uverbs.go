@@ -30,6 +30,7 @@ type uverbsFile struct {
 
 	mu       sync.Mutex
 	context  bool                    // guarded by mu: GET_CONTEXT has succeeded
+	number   uint32                  // guarded by mu: the context's, on the device
 	async    *eventFile              // guarded by mu: the first asynchronous file, if there is one
 	asyncs   map[*eventFile]struct{} // guarded by mu: all of them
 	channels map[*eventFile]struct{} // guarded by mu: completion channels
@@ -301,7 +302,7 @@ func (f *uverbsFile) setContext(async *eventFile) error {
 	if f.context {
 		return fail(syscall.EINVAL, "the file has a context")
 	}
-	f.context = true
+	f.context, f.number = true, f.dev.contexts.Add(1)-1
 	if async != nil {
 		f.addAsync(async)
 	}
