@@ -1,0 +1,105 @@
+package rdmanl
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rdmashim/rdmashim/uapi/peercred"
+)
+
+// The socket at which a process answers others is a UNIX one in a directory
+// that is the user's alone. A connection is for one request.
+const (
+	answerTime = 2 * time.Second // for one connection
+	maxAnswer  = 1 << 24         // in bytes
+)
+
+// Serve answers the requests of other processes of this user until l is closed.
+// It does not ask others in turn.
+func Serve(l net.Listener, s *Server) {
+	own := &Server{Process: s.Process, PID: s.PID}
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(answerTime) // no descriptors: they come back
+			continue
+		}
+		own.serve(c.(*net.UnixConn))
+	}
+}
+
+func (s *Server) serve(c *net.UnixConn) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(answerTime))
+	sent, err := io.ReadAll(io.LimitReader(c, MaxRequest))
+	if err != nil || !ours(c) {
+		return
+	}
+	for _, b := range s.Answer(0, sent) {
+		if _, err := c.Write(append(b, make([]byte, -len(b)&3)...)); err != nil {
+			return
+		}
+	}
+}
+
+func ours(c *net.UnixConn) bool {
+	_, uid, err := peercred.Of(c)
+	return err == nil && uid == os.Geteuid()
+}
+
+// Beside asks the processes whose sockets match a pattern, but for the one at
+// the path self, all at once. What one says wrongly, or not in time, is left
+// out.
+func Beside(pattern, self string) func(request []byte) [][]byte {
+	return func(request []byte) [][]byte {
+		paths, _ := filepath.Glob(pattern)
+		lists := make([][][]byte, len(paths))
+		var wg sync.WaitGroup
+		for i, path := range paths {
+			if path != self {
+				wg.Go(func() { lists[i] = ask(path, request) })
+			}
+		}
+		wg.Wait()
+		return slices.Concat(lists...)
+	}
+}
+
+func ask(path string, request []byte) (payloads [][]byte) {
+	asked, _, ok := next(request)
+	d := net.Dialer{Timeout: answerTime}
+	conn, err := d.Dial("unix", path)
+	if err != nil || !ok {
+		return nil
+	}
+	c := conn.(*net.UnixConn)
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(answerTime))
+	if !ours(c) {
+		return nil
+	}
+	if _, err = c.Write(request); err == nil {
+		err = c.CloseWrite()
+	}
+	said, _ := io.ReadAll(io.LimitReader(c, maxAnswer))
+	for err == nil {
+		m, rest, ok := next(said)
+		if !ok {
+			break
+		}
+		if m.typ == asked.typ && m.seq == asked.seq {
+			payloads = append(payloads, m.payload())
+		}
+		said = rest
+	}
+	return payloads
+}
