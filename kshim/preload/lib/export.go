@@ -22,6 +22,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/kshim/rdmanl"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -29,6 +30,7 @@ import (
 var kernel struct {
 	process *emu.Process
 	tree    preload.Tree
+	netlink *rdmanl.Socket                 // nil: it could not be had
 	polled  atomic.Pointer[[]kshim.Driven] // open device files
 }
 
@@ -66,7 +68,11 @@ func rdmashimStart(kinds *C.uint32_t, n C.int) C.int {
 	}
 	kernel.process = machine.ProcessOf(host, filepath.Base(os.Args[0]))
 	kernel.tree = preload.Tree{Dir: filepath.Join(env.Tree, strconv.Itoa(os.Getpid())), Kernel: machine.Process("sysfs")}
-	return C.int(number(os.MkdirAll(kernel.tree.Dir, 0o700)))
+	if err := os.MkdirAll(kernel.tree.Dir, 0o700); err != nil {
+		return C.int(number(err))
+	}
+	startNetlink(kernel.tree.Dir)
+	return 0
 }
 
 // parameters are the devices' names as the module soft takes them. rdma-core

@@ -8,7 +8,8 @@
  *
  * A device file has a real descriptor, a memfd that its rings are mapped from;
  * an event file, too, an eventfd that is readable while an event waits. So mmap,
- * poll, select and epoll need no help.
+ * poll, select and epoll need no help, nor does what receives from a netlink
+ * socket.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -71,6 +72,7 @@ static struct {
 	long (*read)(int fd, void *buf, size_t n);
 	long (*write)(int fd, void *buf, size_t n);
 	int (*ioctl)(int fd, unsigned long request, void *arg);
+	long (*netlink)(int fd, void *buf, size_t n);
 	void (*progress)(void);
 	void (*exit)(void);
 } lib;
@@ -79,8 +81,8 @@ static const struct { const char *name; void *at; } symbols[] = {
 	{ "rdmashimStart", &lib.start }, { "rdmashimPlant", &lib.plant },
 	{ "rdmashimOpen", &lib.open }, { "rdmashimClose", &lib.close },
 	{ "rdmashimRead", &lib.read }, { "rdmashimWrite", &lib.write },
-	{ "rdmashimIoctl", &lib.ioctl }, { "rdmashimProgress", &lib.progress },
-	{ "rdmashimExit", &lib.exit },
+	{ "rdmashimIoctl", &lib.ioctl }, { "rdmashimNetlink", &lib.netlink },
+	{ "rdmashimProgress", &lib.progress }, { "rdmashimExit", &lib.exit },
 };
 
 static enum { UNLOADED, LOADING, READY, FAILED, CHILD, ENDED } state;
@@ -677,14 +679,59 @@ API int ioctl(int fd, unsigned long request, ...)
 	return kind(fd) ? CALL(lib.ioctl(file(fd), request, arg)) : REAL(ioctl)(fd, request, arg);
 }
 
-/* Without netlink, rdma-core finds devices by sysfs. */
+/* Netlink. A socket of NETLINK_RDMA is one of NETLINK_USERSOCK, to which the
+ * library sends the answers: only what sends is interposed. Where there is no
+ * such socket rdma-core finds devices by sysfs. */
+static unsigned char netlinks[NFD]; /* by descriptor: it was one when it was made */
+
 API int socket(int family, int type, int protocol)
 {
-	if (family == AF_NETLINK && protocol == NETLINK_RDMA) {
+	int fd;
+	if (family != AF_NETLINK || protocol != NETLINK_RDMA)
+		return REAL(socket)(family, type, protocol);
+	if (begin()) {
 		errno = EPROTONOSUPPORT;
 		return -1;
 	}
-	return REAL(socket)(family, type, protocol);
+	end(0);
+	fd = REAL(socket)(family, type, NETLINK_USERSOCK);
+	if (fd >= 0 && fd < NFD)
+		__atomic_store_n(&netlinks[fd], 1, __ATOMIC_RELEASE);
+	return fd;
+}
+
+/* is_netlink looks whether the descriptor is still such a socket. */
+static int is_netlink(int fd)
+{
+	int protocol = 0, family = 0, saved = errno, r;
+	socklen_t n = sizeof protocol;
+	if (fd < 0 || fd >= NFD || !__atomic_load_n(&netlinks[fd], __ATOMIC_ACQUIRE))
+		return 0;
+	r = !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) && !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &n) &&
+	    family == AF_NETLINK && protocol == NETLINK_USERSOCK;
+	errno = saved;
+	return r;
+}
+
+API ssize_t sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to, socklen_t len)
+{
+	return is_netlink(fd) ? CALL(lib.netlink(fd, (void *)buf, n)) : REAL(sendto)(fd, buf, n, flags, to, len);
+}
+
+API ssize_t send(int fd, const void *buf, size_t n, int flags)
+{
+	return is_netlink(fd) ? CALL(lib.netlink(fd, (void *)buf, n)) : REAL(send)(fd, buf, n, flags);
+}
+
+API ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (!is_netlink(fd))
+		return REAL(sendmsg)(fd, msg, flags);
+	if (msg->msg_iovlen != 1) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return CALL(lib.netlink(fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len));
 }
 
 /* The child of a vfork shares the table above until it executes another

@@ -1,0 +1,54 @@
+//go:build linux && cgo
+
+package main
+
+// #include <stddef.h>
+import "C"
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"unsafe"
+
+	"github.com/rdmashim/rdmashim/kshim/cmemory"
+	"github.com/rdmashim/rdmashim/kshim/rdmanl"
+)
+
+// answerFile is the socket in a process's directory at which it answers other
+// processes.
+const answerFile = "netlink"
+
+// startNetlink begins to answer the program's netlink sockets, and other
+// processes of the user that run so. Without it there are none: the program's
+// calls fail, and others do not see its objects.
+func startNetlink(dir string) {
+	s := &rdmanl.Server{Process: kernel.process, PID: os.Getpid()}
+	own := filepath.Join(dir, answerFile)
+	if l, err := net.Listen("unix", own); err == nil {
+		go rdmanl.Serve(l, s)
+	}
+	s.Beside = rdmanl.Beside(filepath.Join(filepath.Dir(filepath.Dir(dir)), "rdmashim-run-*", "*", answerFile), own)
+	kernel.netlink, _ = rdmanl.NewSocket(s)
+}
+
+//export rdmashimNetlink
+func rdmashimNetlink(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
+	if n > rdmanl.MaxRequest {
+		return C.long(number(syscall.EMSGSIZE))
+	}
+	mem := cmemory.Slice(uint64(uintptr(buf)), uint64(n))
+	if mem == nil || kernel.netlink == nil {
+		return C.long(number(syscall.EFAULT))
+	}
+	sent := make([]byte, n)
+	err := cmemory.Guard(func() { copy(sent, mem) })
+	if err == nil {
+		err = kernel.netlink.Request(int(fd), sent)
+	}
+	if err != nil {
+		return C.long(number(err))
+	}
+	return C.long(n)
+}

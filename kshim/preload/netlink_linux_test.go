@@ -1,0 +1,118 @@
+package preload
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
+)
+
+// TestNetlink: sockets of NETLINK_RDMA, and that libibverbs finds its devices
+// by them.
+func TestNetlink(t *testing.T) {
+	l := libraries(t, "ibv_devices")
+	cc, err := cbuild.Compiler()
+	require.NoError(t, err)
+	for _, c := range []struct{ line, says string }{
+		{"netlink", "netlink is as it should be\n"},
+		{"discovery", "1 devices, the first is rxe0, found by netlink\n"},
+		{"discovery refuse", "1 devices, the first is rxe0, found by sysfs\n"},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			args := strings.Fields(c.line)
+			program := filepath.Join(t.TempDir(), args[0])
+			out, err := exec.Command(cc, "-O1", "-Wall", "-rdynamic", "-o", program, filepath.Join("testdata", args[0]+".c"), "-ldl").CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			args[0] = program
+			device, _ := newDevice()
+			require.Equal(t, c.says, start(t, l, device, args...).ends(0))
+		})
+	}
+}
+
+// TestRDMA: iproute2's rdma prints the rows that it printed on rdma_rxe, but
+// for names and numbers, also of programs that run beside it.
+func TestRDMA(t *testing.T) {
+	l := libraries(t, "rdma", "ibv_rc_pingpong", "rping")
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // other tests' programs run elsewhere
+	device, _ := newDevice()
+	require.Equal(t, "link rxe0/1 state ACTIVE physical_state LINK_UP netdev lo \n", start(t, l, device, "rdma", "link", "show").ends(0))
+	require.Regexp(t, `^0: rxe0: node_type ca node_guid [0-9a-f:]{19} sys_image_guid [0-9a-f:]{19} \n$`, start(t, l, device, "rdma", "dev", "show").ends(0))
+	require.Equal(t, "0: rxe0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n", start(t, l, device, "rdma", "resource", "show").ends(0))
+
+	here, _ := newDevice()
+	port := freePort(t)
+	pingpong := start(t, l, here, "ibv_rc_pingpong", "-g", "0", "-p", port)
+	pingpong.listens(port)
+	there, addr := newDevice()
+	listener := start(t, l, there, "rping", "-s", "-a", addr)
+	for deadline := time.Now().Add(patience); ; {
+		said := start(t, l, device, "rdma", "resource", "show").ends(0)
+		if said == "0: rxe0: pd 2 cq 1 qp 1 cm_id 1 mr 1 ctx 2 srq 0 \n" {
+			break
+		}
+		require.True(t, time.Now().Before(deadline), "%s", said)
+	}
+
+	// What asks and hangs up does no harm.
+	asked, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*", "*", "netlink"))
+	require.NoError(t, err)
+	require.Len(t, asked, 2)
+	const get = "\x10\x00\x00\x00\x01\x14\x01\x03\x00\x00\x00\x00\x00\x00\x00\x00" // a dump of devices
+	for range 50 {
+		c, err := net.Dial("unix", asked[0])
+		require.NoError(t, err)
+		_, err = c.Write([]byte(strings.Repeat(get, 100)))
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+
+	recorded, err := netlinktest.Recorded()
+	require.NoError(t, err)
+	for _, call := range recorded.Calls {
+		if call.Args == "-d dev show" || call.Args == "statistic show" { // other capabilities; no counters by netlink
+			continue
+		}
+		t.Run(call.Args, func(t *testing.T) {
+			said := start(t, l, device, append([]string{"rdma", "-j"}, strings.Fields(call.Args)...)...).ends(0)
+			found := rows(said)
+			require.NotEmpty(t, found, "%s", said)
+			require.Subset(t, rows(call.Output), found, "%s", said)
+			if kind := strings.TrimPrefix(call.Args, "resource show "); slices.Contains([]string{"qp", "cq", "mr"}, kind) {
+				require.Contains(t, said, fmt.Sprintf(`"pid":%d,"comm":"ibv_rc_pingpong"`, pingpong.Process.Pid))
+			}
+		})
+	}
+	for _, p := range []*process{pingpong, listener} {
+		require.NoError(t, p.Process.Kill())
+		_ = p.Wait()
+	}
+	require.Equal(t, "0: rxe0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n", start(t, l, device, "rdma", "resource", "show").ends(0))
+}
+
+// What differs between devices and programs.
+var (
+	differentNumber = regexp.MustCompile(`":\d+`)
+	differentText   = regexp.MustCompile(`("(?:comm|netdev|\w+_guid|\w*[rl]key|(?:src|dst)-addr)"):"[^"]*"`)
+)
+
+// rows are the objects that rdma -j printed, without what may differ.
+func rows(text string) []string {
+	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "[{"), "}]")
+	if text == "" || text == "[]" {
+		return nil
+	}
+	text = differentText.ReplaceAllString(differentNumber.ReplaceAllString(text, `":0`), `$1:""`)
+	return strings.Split(text, "},{")
+}
