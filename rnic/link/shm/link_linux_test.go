@@ -318,3 +318,30 @@ func TestDozeBesideWait(t *testing.T) {
 		}
 	}
 }
+
+// The two ends of a ring work at the same time: a batch that fills much of it
+// is seen piece by piece while it is sent, and taken piece by piece.
+func TestPieces(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	const n = 8
+	payload := make([]byte, 60<<10)
+	func() {
+		a.tx.Lock()
+		defer a.tx.Unlock()
+		for i := range n {
+			p := packet(b, i, payload)
+			d := a.tx.find(&p)
+			a.put(d, &p)
+			require.Less(t, d.out.tail-d.out.published, uint64(piece))
+		}
+		a.tx.publish()
+	}()
+	batch := make([]link.Packet, n)
+	for left := n; left > 0; {
+		got, err := link.Receive(b, batch)
+		require.NoError(t, err)
+		require.LessOrEqual(t, got*len(payload), piece+len(payload))
+		left -= got
+	}
+}

@@ -110,7 +110,7 @@ func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 		r.buf = make([]byte, 0, len(batch)*pathPacket+maxPacket)
 	}
 	var rec record
-	for n < len(batch) && len(r.buf)+maxPacket <= cap(r.buf) {
+	for from := d.in.head; n < len(batch) && len(r.buf)+maxPacket <= cap(r.buf) && d.in.head-from < piece; {
 		ok, err := d.in.next(&rec)
 		if err == nil && ok {
 			batch[n] = link.Packet{Peer: d.addr}

@@ -38,6 +38,12 @@ const (
 	room       = 1 << 20
 	memorySize = dataAt + room
 
+	// piece is how many bytes of payload a producer or consumer has at hand
+	// before it shows the other end: one that fills or empties the whole ring
+	// meanwhile moves a third as much, since its peer waits, and through colder
+	// caches.
+	piece = 128 << 10
+
 	headerLen = 8
 	minPacket = wire.BTHLen
 	// maxPacket holds the largest packet: a private MTU of payload and at most

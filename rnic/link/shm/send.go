@@ -40,6 +40,7 @@ type outbound struct {
 	arenas map[uint64]bool    // that the consumer was shown: whether it has them
 	loans  loans
 	dirty  bool
+	unseen int  // bytes of payload since the last publish
 	stuck  bool // it was full, and the consumer took nothing for long
 }
 
@@ -143,6 +144,9 @@ func (l *Link) put(d *device, p *link.Packet) {
 	switch {
 	case err == nil:
 		o.stuck = false
+		if o.unseen += len(p.Payload); o.unseen >= piece {
+			l.tx.publish()
+		}
 		l.count.sent.Add(1)
 		l.count.sentBytes.Add(uint64(len(p.Payload)))
 		if ref {
@@ -182,7 +186,7 @@ func (t *sender) publish() {
 	for i, d := range t.dirty {
 		t.dirty[i] = nil
 		if o := d.out; o != nil {
-			o.dirty = false
+			o.dirty, o.unseen = false, 0
 			if o.publish() {
 				o.wake()
 			}
