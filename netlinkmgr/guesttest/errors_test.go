@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/netlinkmgr"
+	"github.com/rdmashim/rdmashim/tests/netlinktest"
 )
 
 // nobody is a user without any privilege.
@@ -236,4 +237,21 @@ func TestUnknownKind(t *testing.T) {
 	o := ours(t, "link add s0 type nosuch netdev ta")
 	require.Equal(t, 1, o.code)
 	require.Contains(t, o.stderr, `no link type "nosuch"`)
+}
+
+// TestRefusals: the errors that kshim/rdmanl imitates are this kernel's.
+func TestRefusals(t *testing.T) {
+	b := makeBusy(t)
+	kernel, err := netlinkmgr.Running()
+	require.NoError(t, err)
+	d, err := netlinkmgr.New(kernel).Device(t.Context(), b.r.Device)
+	require.NoError(t, err)
+	for _, r := range netlinktest.Refusals(d.Index) {
+		_, err := kernel.RDMA(t.Context(), r.Request)
+		if r.Errno == 0 {
+			require.NoError(t, err, r.Name)
+		} else if !errors.Is(err, r.Errno) {
+			t.Errorf("%s: %v, not %v", r.Name, err, r.Errno)
+		}
+	}
 }
