@@ -10,41 +10,17 @@ import (
 // errorTests are the ways in which a request fails: the status on either side,
 // the states after it, and what becomes of the rest.
 var errorTests = []test{
-	faultTest("write-bad-key", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
-		wr.RKey ^= 0x5a00
-		return wr
-	}),
+	badKey("write-bad-key", abi.WRRDMAWrite, 64),
 	faultTest("write-bad-key-byte", nil, func(a, b *end) verbs.SendWR {
 		wr := a.rdma(abi.WRRDMAWrite, 0, 64, b, 0)
 		wr.RKey ^= 1 // the index is right, the key is not
 		return wr
 	}),
-	faultTest("write-long-bad-key", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRRDMAWrite, 0, 20000, b, 0)
-		wr.RKey ^= 0x5a00
-		return wr
-	}),
-	faultTest("write-imm-bad-key", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRRDMAWriteWithImm, 0, 64, b, 0)
-		wr.RKey ^= 0x5a00
-		return wr
-	}),
-	faultTest("read-bad-key", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRRDMARead, 0, 64, b, 0)
-		wr.RKey ^= 0x5a00
-		return wr
-	}),
-	faultTest("add-bad-key", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRAtomicFetchAndAdd, 0, 8, b, 0)
-		wr.RKey ^= 0x5a00
-		return wr
-	}),
-	faultTest("swap-bad-key", nil, func(a, b *end) verbs.SendWR {
-		wr := a.rdma(abi.WRAtomicCmpAndSwp, 0, 8, b, 0)
-		wr.RKey ^= 0x5a00
-		return wr
-	}),
+	badKey("write-long-bad-key", abi.WRRDMAWrite, 20000),
+	badKey("write-imm-bad-key", abi.WRRDMAWriteWithImm, 64),
+	badKey("read-bad-key", abi.WRRDMARead, 64),
+	badKey("add-bad-key", abi.WRAtomicFetchAndAdd, 8),
+	badKey("swap-bad-key", abi.WRAtomicCmpAndSwp, 8),
 	faultTest("write-beyond-the-end", nil, func(a, b *end) verbs.SendWR {
 		return a.rdma(abi.WRRDMAWrite, 0, 64, b, b.config.size-63)
 	}),
@@ -453,8 +429,17 @@ var errorTests = []test{
 	}},
 }
 
-// faultTest posts one request that the peer refuses. A receive is there, as for
-// those that need one.
+// badKey posts a request of n bytes whose key the peer does not know.
+func badKey(name string, op abi.WROpcode, n int) test {
+	return faultTest(name, nil, func(a, b *end) verbs.SendWR {
+		wr := a.rdma(op, 0, n, b, 0)
+		wr.RKey ^= 0x5a00
+		return wr
+	})
+}
+
+// faultTest posts one request that the peer refuses. A receive is there, for
+// requests that need one.
 func faultTest(name string, change func(*config), make func(a, b *end) verbs.SendWR) test {
 	return test{"error/" + name, func(r *rig) {
 		if change == nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -16,13 +17,21 @@ const (
 	queuePair = 0xcafe0003
 )
 
+// watched makes a connected queue pair whose completion queues, of 16 entries,
+// raise their events in ch.
+func (r *rig) watched() (qp *rawQP, scq, rcq *rawCQ, ch kshim.File) {
+	r.Helper()
+	w, _ := r.raw()
+	fd, ch := w.channel()
+	scq, rcq = w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
+	qp = w.createQP(queuePair, scq, rcq)
+	qp.connect()
+	return qp, scq, rcq, ch
+}
+
 var eventTests = []test{
 	{"event/completion", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, _, ch := r.watched()
 		scq.arm(false)
 		qp.post(qp.rdmaWrite())
 		r.sayEvent(ch)
@@ -30,21 +39,13 @@ var eventTests = []test{
 		r.sayNoEvent(ch)
 	}},
 	{"event/not-armed", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, _, ch := r.watched()
 		qp.post(qp.rdmaWrite())
 		scq.take(1)
 		r.sayNoEvent(ch)
 	}},
 	{"event/one-for-each-arming", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, _, ch := r.watched()
 		scq.arm(false)
 		for range 3 {
 			qp.post(qp.rdmaWrite())
@@ -62,11 +63,7 @@ var eventTests = []test{
 		r.sayNoEvent(ch)
 	}},
 	{"event/not-for-what-was-there", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, _, ch := r.watched()
 		qp.post(qp.rdmaWrite())
 		eventually(func() bool { n, _ := scq.c.Ready(); return n == 1 })
 		scq.arm(false)
@@ -75,11 +72,7 @@ var eventTests = []test{
 		r.sayEvent(ch)
 	}},
 	{"event/solicited-only", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, _, rcq, ch := r.watched()
 		rcq.arm(true)
 		qp.message(0)
 		rcq.take(1)
@@ -89,11 +82,7 @@ var eventTests = []test{
 		r.sayEvent(ch)
 	}},
 	{"event/solicited-for-any", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, _, rcq, ch := r.watched()
 		rcq.arm(false)
 		rcq.arm(true) // does not take the first back
 		qp.message(0)
@@ -106,11 +95,7 @@ var eventTests = []test{
 		r.sayEvent(ch)
 	}},
 	{"event/solicited-on-a-failure", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, _, ch := r.watched()
 		scq.arm(true)
 		qp.post(qp.rdmaWrite())
 		scq.take(1)
@@ -122,11 +107,7 @@ var eventTests = []test{
 		r.say("a failed one is told of: %t", err == nil)
 	}},
 	{"event/two-queues", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, rcq, ch := r.watched()
 		rcq.arm(false)
 		qp.message(0)
 		r.sayEvent(ch)
@@ -196,11 +177,7 @@ var eventTests = []test{
 		r.result("Close", ch.Close())
 	}},
 	{"event/counts-reported", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, _, ch := r.watched()
 		for range 3 {
 			scq.arm(false)
 			qp.post(qp.rdmaWrite())

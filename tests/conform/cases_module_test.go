@@ -114,11 +114,7 @@ var moduleTests = []test{
 		}
 	}},
 	{"event/order", func(r *rig) {
-		w, _ := r.raw()
-		fd, ch := w.channel()
-		scq, rcq := w.createCQ(sendQueue, 16, fd), w.createCQ(recvQueue, 16, fd)
-		qp := w.createQP(queuePair, scq, rcq)
-		qp.connect()
+		qp, scq, rcq, ch := r.watched()
 		for range 2 {
 			scq.arm(false)
 			qp.post(qp.rdmaWrite())
