@@ -192,55 +192,53 @@ func TestSharedMemory(t *testing.T) {
 // A process that is killed ends the queue pairs of its peers at once, and comes
 // back at its address as another device.
 func TestSharedMemoryKill(t *testing.T) {
-	cycles := 10
-	if testing.Short() || raceEnabled {
-		cycles = 3
-	}
-	a := shared(t, 0, "")
-	for i := range cycles {
-		cmd, port := startShared(t)
+	victims(t, 10, func(_ int, a *Context, victim *os.Process, port string) {
 		qp, _, _ := dialShared(t, a, port)
 		sends(t, a, qp)
-		require.NoError(t, cmd.Process.Kill())
+		require.NoError(t, victim.Kill())
 		ends(t, a, qp, WCRetryExcErr)
-		_ = cmd.Wait()
-		require.EqualValues(t, i+1, reading(t, a, "shm_deaths"))
-	}
+	})
 }
 
-// startShared starts TestSharedHelper, and returns the port of its service.
-func startShared(t *testing.T) (cmd *exec.Cmd, port string) {
+// victims starts TestSharedHelper n times, with -short and -race a third as
+// often, for a test that gets the port of its service and kills or stops it. A
+// device that outlives them counts their deaths.
+func victims(t *testing.T, n int, test func(i int, a *Context, victim *os.Process, port string)) {
 	t.Helper()
-	cmd = exec.Command("/proc/self/exe", "-test.run=^TestSharedHelper$")
-	cmd.Env = append(os.Environ(), shareAt+"="+ownSoft(1)+"?shm=on")
-	_, err := cmd.StdinPipe() // which it reads until this process ends, or Wait
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	text, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	port, ok := strings.CutPrefix(strings.TrimSpace(text), "listening ")
-	require.True(t, ok, text)
-	return cmd, port
+	if testing.Short() || raceEnabled {
+		n /= 3
+	}
+	a := shared(t, 0, "")
+	for i := range n {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestSharedHelper$")
+		cmd.Env = append(os.Environ(), shareAt+"="+ownSoft(1)+"?shm=on")
+		_, err := cmd.StdinPipe() // which it reads until this process ends, or Wait
+		require.NoError(t, err)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		text, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		port, ok := strings.CutPrefix(strings.TrimSpace(text), "listening ")
+		require.True(t, ok, text)
+		test(i, a, cmd.Process, port)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		require.Eventually(t, func() bool { return reading(t, a, "shm_deaths") == uint64(i+1) }, time.Minute, time.Millisecond)
+	}
 }
 
 // A process that is killed, or stopped, while it reads lent buffers: the
 // buffers come back, and may be freed.
 func TestLendToVictims(t *testing.T) {
-	cycles := 12
-	if testing.Short() || raceEnabled {
-		cycles = 4
-	}
-	a := shared(t, 0, "")
-	for i := range cycles {
-		cmd, port := startShared(t)
+	victims(t, 12, func(i int, a *Context, victim *os.Process, port string) {
 		qp, remote, rkey := dialShared(t, a, port)
 		mem, err := Alloc(1 << 20)
 		require.NoError(t, err)
 		mr, err := a.RegMR(mem, AccessLocalWrite)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		before := reading(t, a, "shm_ref_bytes")
 		for n := 0; n < 1+i || reading(t, a, "shm_ref_bytes") == before; n++ {
 			id, err := a.PostWrite(qp, mr, 0, remote, uint32(rkey), 1<<20)
@@ -253,7 +251,7 @@ func TestLendToVictims(t *testing.T) {
 			require.NoError(t, err)
 		}
 		if i%2 == 0 {
-			require.NoError(t, cmd.Process.Kill())
+			require.NoError(t, victim.Kill())
 			var wc [3]WC
 			for n := 0; n < len(wc); {
 				k, err := a.WaitCQ(ctx, qp, wc[n:])
@@ -261,15 +259,11 @@ func TestLendToVictims(t *testing.T) {
 				n += k
 			}
 		} else {
-			require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+			require.NoError(t, victim.Signal(syscall.SIGSTOP))
 		}
 		require.NoError(t, a.DestroyQP(qp))
 		require.NoError(t, a.DeregMR(mr))
 		clear(mem)
 		require.NoError(t, Free(mem))
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		cancel()
-		require.Eventually(t, func() bool { return reading(t, a, "shm_deaths") == uint64(i+1) }, time.Minute, time.Millisecond)
-	}
+	})
 }
