@@ -349,6 +349,18 @@ func newPair(t testing.TB, o pairOptions) (a, b *testDevice) {
 	return ds[0], ds[1]
 }
 
+// neighbours makes n devices with size bytes of memory each on one network.
+func neighbours(t testing.TB, n, size int) (net *sim.Network, ds []*testDevice) {
+	t.Helper()
+	net = sim.NewNetwork(sim.Options{})
+	for range n {
+		l, err := net.Attach(netip.AddrPort{})
+		require.NoError(t, err)
+		ds = append(ds, newDevice(t, l, size, qpOptions{}))
+	}
+	return net, ds
+}
+
 func newDevice(t testing.TB, l link.Link, size int, o qpOptions) *testDevice {
 	t.Helper()
 	near, _ := l.(link.Near)

@@ -14,7 +14,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/engine"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -181,13 +180,7 @@ func TestDestroyedQPNumberRests(t *testing.T) {
 }
 
 func TestCreateRefuses(t *testing.T) {
-	net := sim.NewNetwork(sim.Options{})
-	var ds [2]*testDevice
-	for i := range ds {
-		l, err := net.Attach(netip.AddrPort{})
-		require.NoError(t, err)
-		ds[i] = newDevice(t, l, 8, qpOptions{})
-	}
+	_, ds := neighbours(t, 2, 8)
 	d, foreign := ds[0], ds[1]
 
 	u, _ := udata(15)

@@ -14,7 +14,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -155,13 +154,7 @@ func TestForgedPackets(t *testing.T) {
 // The same packet from another address than the peer's.
 func TestPacketsFromAnotherAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := sim.NewNetwork(sim.Options{})
-		var ds [2]*testDevice
-		for i := range ds {
-			l, err := net.Attach(netip.AddrPort{})
-			require.NoError(t, err)
-			ds[i] = newDevice(t, l, 1<<16, qpOptions{})
-		}
+		net, ds := neighbours(t, 2, 1<<16)
 		a, b := ds[0], ds[1]
 		a.qp.connectTo(b.qp, defaults())
 		b.qp.connectTo(a.qp, defaults())
@@ -187,13 +180,7 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 	for name, named := range map[string]bool{"learned": false, "named": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				net := sim.NewNetwork(sim.Options{})
-				var ds [2]*testDevice
-				for i := range ds {
-					l, err := net.Attach(netip.AddrPort{})
-					require.NoError(t, err)
-					ds[i] = newDevice(t, l, 1<<16, qpOptions{})
-				}
+				net, ds := neighbours(t, 2, 1<<16)
 				a, b := ds[0], ds[1]
 				a.qp.connectTo(b.qp, defaults())
 				b.qp.toInit(defaults())

@@ -15,7 +15,6 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
-	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
 // reset brings a queue pair back to where it can be connected again.
@@ -66,13 +65,7 @@ func (d *testDevice) asks(t *testing.T, b *testDevice) bool {
 // communication manager; others get theirs, and one line is logged.
 func TestGuesserIsSlowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := sim.NewNetwork(sim.Options{})
-		var ds [3]*testDevice
-		for i := range ds {
-			l, err := net.Attach(netip.AddrPort{})
-			require.NoError(t, err)
-			ds[i] = newDevice(t, l, 4096, qpOptions{})
-		}
+		_, ds := neighbours(t, 3, 4096)
 		a, b, neighbour := ds[0], ds[1], ds[2]
 		var log bytes.Buffer
 		b.mu.Lock()

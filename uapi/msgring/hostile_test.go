@@ -193,6 +193,21 @@ func hostilePair(t *testing.T, x *uapi.Context, l *uapi.Listener) (*raw, *msgrin
 	return r, c
 }
 
+// echoListener accepts one connection of the service "echo", at the returned
+// address; x dials it.
+func echoListener(t *testing.T) (x *uapi.Context, at string, accepted <-chan error) {
+	x, l := uapitest.Listen(t, "")
+	end := make(chan error, 1)
+	go func() {
+		request, err := l.Accept(t.Context())
+		if err == nil {
+			_, err = msgring.Accept(t.Context(), request, msgring.Config{Service: "echo"})
+		}
+		end <- err
+	}()
+	return x, l.Addr().String(), end
+}
+
 // TestRefusals: a hello that does not meet the acceptor's is refused on both
 // sides, with the reason.
 func TestRefusals(t *testing.T) {
@@ -215,16 +230,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x, l := uapitest.Listen(t, "")
-				accepted := make(chan error, 1)
-				go func() {
-					request, err := l.Accept(t.Context())
-					if err == nil {
-						_, err = msgring.Accept(t.Context(), request, msgring.Config{Service: "echo"})
-					}
-					accepted <- err
-				}()
-				err := newRaw(t, x).dial(t.Context(), l.Addr().String(), c.private)
+				x, at, accepted := echoListener(t)
+				err := newRaw(t, x).dial(t.Context(), at, c.private)
 				var reject *uapi.RejectError
 				require.ErrorAs(t, err, &reject)
 				told, ok := core.ParseRefusal(reject.PrivateData)
@@ -242,23 +249,15 @@ func TestRefusals(t *testing.T) {
 // none is EINVAL, and nothing is left.
 func TestDialRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x, l := uapitest.Listen(t, "")
-		accepted := make(chan error, 1)
-		go func() {
-			request, err := l.Accept(t.Context())
-			if err == nil {
-				_, err = msgring.Accept(t.Context(), request, msgring.Config{Service: "echo"})
-			}
-			accepted <- err
-		}()
-		_, err := msgring.Dial(t.Context(), x, l.Addr().String(), msgring.Config{Service: "other"})
+		x, at, accepted := echoListener(t)
+		_, err := msgring.Dial(t.Context(), x, at, msgring.Config{Service: "other"})
 		var refusal *core.Refusal
 		require.ErrorAs(t, err, &refusal)
 		require.Equal(t, core.ReasonService, refusal.Reason)
 		require.ErrorIs(t, err, uapi.ErrRefused)
 		require.ErrorIs(t, <-accepted, syscall.ECONNREFUSED)
 		for _, c := range []msgring.Config{{Ring: 1000}, {Ring: 8 << 10}, {Mode: 2}, {MaxChunk: -1}, {Linger: -1}} {
-			_, err = msgring.Dial(t.Context(), x, l.Addr().String(), c)
+			_, err = msgring.Dial(t.Context(), x, at, c)
 			require.ErrorIs(t, err, syscall.EINVAL)
 		}
 	})

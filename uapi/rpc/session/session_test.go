@@ -24,9 +24,13 @@ type handler = func(ctx context.Context, r *session.Request) session.Reply
 // pair runs test with a client of a server that has the handler, in virtual
 // time, on a network with those faults.
 func pair(t *testing.T, faults string, handle handler, test func(t *testing.T, c *session.Client, s *session.Server)) {
+	serving(t, faults, session.ServerConfig{Unary: handle}, test)
+}
+
+func serving(t *testing.T, faults string, config session.ServerConfig, test func(t *testing.T, c *session.Client, s *session.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		device, l := uapitest.Listen(t, faults)
-		s, err := session.NewServer(session.ServerConfig{Unary: handle})
+		s, err := session.NewServer(config)
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(l) }()

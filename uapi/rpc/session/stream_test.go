@@ -14,24 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/uapi/rpc/session"
-	"github.com/rdmashim/rdmashim/uapi/uapitest"
 )
 
 // streams is pair with a handler of streams.
 func streams(t *testing.T, faults string, handle func(ctx context.Context, s *session.ServerStream) session.Reply, test func(t *testing.T, c *session.Client, s *session.Server)) {
-	synctest.Test(t, func(t *testing.T) {
-		device, l := uapitest.Listen(t, faults)
-		s, err := session.NewServer(session.ServerConfig{Stream: handle})
-		require.NoError(t, err)
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(l) }()
-		c, err := session.Dial(device, l.Addr().String(), session.ClientConfig{})
-		require.NoError(t, err)
-		test(t, c, s)
-		require.NoError(t, c.Close())
-		s.Stop()
-		require.NoError(t, <-served)
-	})
+	serving(t, faults, session.ServerConfig{Stream: handle}, test)
 }
 
 // text receives a message as text: metadata, then the body if there is one.
