@@ -50,6 +50,8 @@ func NewSocket(s *Server) (*Socket, error) {
 
 // Request answers what a program sent by its descriptor fd. It does not wait
 // for the program: what has no room there yet follows as the program reads.
+// ECONNREFUSED for a socket that answers do not reach: one in another network
+// namespace.
 func (s *Socket) Request(fd int, sent []byte) error {
 	port, err := portOf(fd)
 	if err != nil {
@@ -67,12 +69,16 @@ func (s *Socket) Request(fd int, sent []byte) error {
 	}
 	answers := s.server.Answer(port, sent)
 	for i, b := range answers {
-		if s.send(port, b) == unix.EAGAIN {
+		switch err := s.send(port, b); err {
+		case nil:
+		case unix.EAGAIN:
 			s.mu.Lock()
 			s.busy[socket] = true
 			s.mu.Unlock()
 			go s.rest(fd, socket, port, answers[i:])
-			break
+			return nil
+		default: // the program would wait for ever
+			return err
 		}
 	}
 	return nil

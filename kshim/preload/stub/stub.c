@@ -709,6 +709,8 @@ static int is_netlink(int fd)
 		return 0;
 	r = !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) && !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &n) &&
 	    family == AF_NETLINK && protocol == NETLINK_USERSOCK;
+	if (!r)
+		__atomic_store_n(&netlinks[fd], 0, __ATOMIC_RELEASE);
 	errno = saved;
 	return r;
 }
