@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/tests/netns"
 	"golang.org/x/sys/unix"
 )
@@ -81,8 +82,7 @@ func echoOnce(r *Request, name string) {
 
 // server is such a process.
 type server struct {
-	cmd   *exec.Cmd
-	in    io.Closer
+	child.Helper
 	said  string
 	ended bool
 }
@@ -90,17 +90,9 @@ type server struct {
 // serve starts one and waits until it listens or is refused.
 func serve(t *testing.T, addrs string) *server {
 	t.Helper()
-	s := &server{cmd: exec.Command("/proc/self/exe", "-test.run=^TestServeHelper$")}
-	s.cmd.Env = append(os.Environ(), serveAt+"="+addrs)
-	s.cmd.Stderr = os.Stderr
-	in, err := s.cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := s.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, s.cmd.Start())
-	s.in = in
+	s := &server{Helper: child.Start(t, serveAt+"="+addrs, "-test.run=^TestServeHelper$")}
 	t.Cleanup(func() { s.end(t, false) })
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, err := s.Out.ReadString('\n')
 	require.NoError(t, err)
 	s.said = strings.TrimSpace(line)
 	return s
@@ -113,10 +105,10 @@ func (s *server) end(t *testing.T, kill bool) {
 	}
 	s.ended = true
 	if kill {
-		require.NoError(t, s.cmd.Process.Kill())
+		require.NoError(t, s.Process.Kill())
 	}
-	s.in.Close()
-	err := s.cmd.Wait()
+	s.In.Close()
+	err := s.Wait()
 	if !kill {
 		require.NoError(t, err)
 	}
@@ -240,7 +232,7 @@ func TestServersShareAddress(t *testing.T) {
 			for port, holder := range map[int]*server{7001: first, 7002: second} {
 				s := serve(t, at(port))
 				require.Contains(t, s.said, "refused:")
-				require.Contains(t, s.said, fmt.Sprintf("port %d is taken by process %d (", port, holder.cmd.Process.Pid))
+				require.Contains(t, s.said, fmt.Sprintf("port %d is taken by process %d (", port, holder.Process.Pid))
 				require.Contains(t, s.said, "address already in use")
 				require.Equal(t, 1, strings.Count(s.said, "in use"), s.said)
 			}
@@ -411,7 +403,7 @@ func TestDialThenListen(t *testing.T) {
 		require.NoError(t, c.DestroyQP(got))
 	}
 	_, err = Listen("127.0.0.1:7001")
-	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.cmd.Process.Pid))
+	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", s.Process.Pid))
 	dialler, err := Default()
 	require.NoError(t, err)
 	require.NoError(t, dialler.Cause(qp))
@@ -435,7 +427,7 @@ func TestDialThenListen(t *testing.T) {
 	other := serve(t, "127.0.0.1:7006")
 	_, err = owner.Listen("127.0.0.1:7006")
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", other.cmd.Process.Pid), "the owner knows, too")
+	require.ErrorContains(t, err, fmt.Sprintf("taken by process %d (", other.Process.Pid), "the owner knows, too")
 	other.end(t, false) // it would be the next owner
 	require.NoError(t, l.Close())
 	require.NoError(t, owner.Close())

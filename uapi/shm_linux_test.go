@@ -1,18 +1,18 @@
 package uapi
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/tests/child"
 )
 
 // shareAt marks the run of this test binary as a server: the device to open.
@@ -210,20 +210,14 @@ func victims(t *testing.T, n int, test func(i int, a *Context, victim *os.Proces
 	}
 	a := shared(t, 0, "")
 	for i := range n {
-		cmd := exec.Command("/proc/self/exe", "-test.run=^TestSharedHelper$")
-		cmd.Env = append(os.Environ(), shareAt+"="+ownSoft(1)+"?shm=on")
-		_, err := cmd.StdinPipe() // which it reads until this process ends, or Wait
-		require.NoError(t, err)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		text, err := bufio.NewReader(out).ReadString('\n')
+		p := child.Start(t, shareAt+"="+ownSoft(1)+"?shm=on", "-test.run=^TestSharedHelper$")
+		text, err := p.Out.ReadString('\n')
 		require.NoError(t, err)
 		port, ok := strings.CutPrefix(strings.TrimSpace(text), "listening ")
 		require.True(t, ok, text)
-		test(i, a, cmd.Process, port)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		test(i, a, p.Process, port)
+		_ = p.Process.Kill()
+		_ = p.Wait()
 		require.Eventually(t, func() bool { return reading(t, a, "shm_deaths") == uint64(i+1) }, time.Minute, time.Millisecond)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 	"github.com/rdmashim/rdmashim/uapi/rpc"
 )
@@ -39,20 +40,9 @@ type servers struct {
 // startServers runs serveProcess in a process.
 func startServers(t testing.TB, at string) *servers {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	s := &servers{process: exec.Command(self)}
-	s.process.Env = append(os.Environ(), serverAt+"="+at)
-	_, err = s.process.StdinPipe() // whose end ends the servers
-	require.NoError(t, err)
-	out, err := s.process.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, s.process.Start())
-	t.Cleanup(func() {
-		_ = s.process.Process.Kill()
-		_ = s.process.Wait()
-	})
-	require.NoError(t, json.NewDecoder(out).Decode(s))
+	p := child.Start(t, serverAt+"="+at)
+	s := &servers{process: p.Cmd}
+	require.NoError(t, json.NewDecoder(p.Out).Decode(s))
 	return s
 }
 

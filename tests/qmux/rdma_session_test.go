@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/tests/leak"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/qmux"
@@ -236,27 +236,14 @@ func TestRDMAKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two processes need a machine that keeps real time; run it without -short")
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), asPeer+"=1")
-	cmd.Stderr = os.Stderr
-	_, err = cmd.StdinPipe() // whose end ends the peer
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	address, err := readLine(out)
+	peer := child.Start(t, asPeer+"=1")
+	address, err := peer.Out.ReadString('\n')
 	require.NoError(t, err)
 
 	device := softDevice(t)
 	t.Cleanup(func() { require.Empty(t, device.OpenHandles()) })
 	d := rdmanet.Dialer{Context: device, Config: rdmanet.Config{KeepAlive: time.Second}}
-	conn, err := d.DialContext(soon(t), "rdma", address)
+	conn, err := d.DialContext(soon(t), "rdma", strings.TrimSpace(address))
 	conn, err = gone(t, conn, err)
 	require.NoError(t, err)
 	c, err := qmux.Client(conn, &qmux.Config{MaxIdleTimeout: time.Hour})
@@ -282,25 +269,10 @@ func TestRDMAKilled(t *testing.T) {
 			errs <- err
 		}()
 	}
-	require.NoError(t, cmd.Process.Kill())
+	require.NoError(t, peer.Process.Kill())
 	want := ended(t, c)
 	require.ErrorContains(t, want, "rdma")
 	for range 16 {
 		require.Equal(t, want.Error(), (<-errs).Error())
-	}
-}
-
-// readLine reads up to the end of a line.
-func readLine(r io.Reader) (string, error) {
-	var line []byte
-	b := make([]byte, 1)
-	for {
-		if _, err := io.ReadFull(r, b); err != nil {
-			return "", err
-		}
-		if b[0] == '\n' {
-			return string(line), nil
-		}
-		line = append(line, b[0])
 	}
 }

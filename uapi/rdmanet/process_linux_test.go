@@ -1,12 +1,10 @@
 package rdmanet_test
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/uapi"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
@@ -22,24 +21,12 @@ import (
 // address of a listener.
 func startPeer(t *testing.T, role string) (line func() string, process *os.Process) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), asPeer+"="+role)
-	_, err = cmd.StdinPipe() // whose end ends the peer
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	p := child.Start(t, asPeer+"="+role)
 	return func() string {
-		line, err := bufio.NewReader(out).ReadString('\n')
+		line, err := p.Out.ReadString('\n')
 		require.NoError(t, err)
 		return strings.TrimSpace(line)
-	}, cmd.Process
+	}, p.Process
 }
 
 // signals end a peer's process without a word, or have it stand still with its

@@ -1,50 +1,36 @@
 package registration_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/tests/child"
 	"github.com/rdmashim/rdmashim/uapi/registration"
 )
 
 // startPeer runs bePeer in a process, and tells where it listens, by transport.
 func startPeer(t *testing.T) (addrs map[string]string, process *os.Process) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), asPeer+"=1")
-	_, err = cmd.StdinPipe() // whose end ends the peer
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	p := child.Start(t, asPeer+"=1")
 	addrs = map[string]string{}
-	lines := bufio.NewReader(out)
 	for range transports {
-		line, err := lines.ReadString('\n')
+		line, err := p.Out.ReadString('\n')
 		require.NoError(t, err)
 		var kind, addr string
 		_, err = fmt.Sscan(line, &kind, &addr)
 		require.NoError(t, err, "%s", line)
 		addrs[kind] = addr
 	}
-	return addrs, cmd.Process
+	return addrs, p.Process
 }
 
 // TestAddressTaken: a soft device of another process keeps its address, and the
