@@ -16,7 +16,7 @@ import (
 // The socket at which a process answers others is a UNIX one in a directory
 // that is the user's alone. A connection is for one request.
 const (
-	answerTime = 2 * time.Second // for one connection
+	answerTime = 5 * time.Second // for one connection; a stopped process takes it
 	maxAnswer  = 1 << 24         // in bytes
 )
 
