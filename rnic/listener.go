@@ -91,8 +91,10 @@ func (d *Device) drain() error {
 	told := d.waiters.told.Load()
 	for {
 		n, err := d.receive()
-		// Waiters that were told of completions go first.
+		// Waiters that were told of completions go first. If there are none,
+		// nobody is about to answer, and a peer may wait for acknowledgements.
 		if n == 0 && err == nil && told == d.waiters.told.Load() {
+			d.catchUp()
 			d.spin(func() bool {
 				n, err = d.receive()
 				return n > 0 || err != nil || d.polled()

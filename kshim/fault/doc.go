@@ -8,4 +8,3 @@
 // It is not for memory that the project's own code has mapped, where a fault is
 // a mistake.
 package fault
-
