@@ -82,15 +82,21 @@ func TestForeignHandlesOnTheSameDevice(t *testing.T) {
 	connectPair(t, a, qp, b, qb)
 }
 
-func TestStaleHandles(t *testing.T) {
-	t.Parallel()
-	a, _ := uapitest.Pair(t, "")
+// handles makes an object of each kind on a context.
+func handles(t *testing.T) (a *uapi.Context, mr uapi.MR, cq uapi.CQ, qp uapi.QP) {
+	a, _ = uapitest.Pair(t, "")
 	mr, err := a.RegMR(make([]byte, 8), 0)
 	require.NoError(t, err)
-	cq, err := a.CreateCQ(1)
+	cq, err = a.CreateCQ(1)
 	require.NoError(t, err)
-	qp, err := a.CreateQP(1, 1)
+	qp, err = a.CreateQP(1, 1)
 	require.NoError(t, err)
+	return a, mr, cq, qp
+}
+
+func TestStaleHandles(t *testing.T) {
+	t.Parallel()
+	a, mr, cq, qp := handles(t)
 	require.NoError(t, a.DestroyQP(qp))
 	require.NoError(t, a.DestroyCQ(cq))
 	require.NoError(t, a.DeregMR(mr))
@@ -101,13 +107,7 @@ func TestStaleHandles(t *testing.T) {
 
 func TestClosedContext(t *testing.T) {
 	t.Parallel()
-	a, _ := uapitest.Pair(t, "")
-	mr, err := a.RegMR(make([]byte, 8), 0)
-	require.NoError(t, err)
-	cq, err := a.CreateCQ(1)
-	require.NoError(t, err)
-	qp, err := a.CreateQP(1, 1)
-	require.NoError(t, err)
+	a, mr, cq, qp := handles(t)
 	require.NoError(t, a.Close())
 	require.NoError(t, a.Close(), "idempotent")
 	errs := callsOn(a, qp, mr, cq)
