@@ -51,7 +51,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		return fmt.Errorf("rnic: modify: %w", err)
 	}
 	if mask&abi.QPMaskAV != 0 {
-		q.source = sourceOf(attr.Peer, &a.Dest)
+		q.source = source{port: a.Dest.UDPPort(), receive: attr.Peer.Port()}
 		q.lends(near)
 	}
 	if to == abi.QPSReset {

@@ -1,11 +1,5 @@
 package rnic
 
-import (
-	"net/netip"
-
-	"github.com/rdmashim/rdmashim/kshim/abi"
-)
-
 // source is the UDP source port of a queue pair's peer. RoCEv2 has it as
 // entropy: rxe and cards choose one of 0xC000 and above for each flow, so it
 // cannot be checked. A soft device sends from the port that it receives at, and
@@ -15,11 +9,6 @@ import (
 type source struct {
 	port    uint16 // 0: not known
 	receive uint16 // where the peer receives; 0: nowhere, it is no connection
-}
-
-// sourceOf returns the source that an address vector gives.
-func sourceOf(peer netip.AddrPort, v *abi.QPDest) source {
-	return source{port: v.UDPPort(), receive: peer.Port()}
 }
 
 // is reports whether the peer may send from a port.

@@ -26,10 +26,6 @@ type recorder struct {
 	wild     []string       // guarded by mu: writes that are no doorbell
 }
 
-func newRecorder() *recorder {
-	return &recorder{counts: map[string]int{}, commands: map[string]int{}}
-}
-
 func (r *recorder) wrap(k kshim.Kernel) kshim.Kernel {
 	r.Kernel = k
 	return r

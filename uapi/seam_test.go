@@ -13,7 +13,7 @@ import (
 // openRecorded opens a device with a recorder at the system-call line.
 func openRecorded(t *testing.T, device string) (*Context, *recorder) {
 	t.Helper()
-	r := newRecorder()
+	r := &recorder{counts: map[string]int{}, commands: map[string]int{}}
 	c, err := OpenWith(device, OpenConfig{wrap: r.wrap})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })

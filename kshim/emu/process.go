@@ -87,7 +87,7 @@ func (p *Process) ReadDir(name string) ([]string, error) {
 }
 
 func (p *Process) openDevice(name, node string) (kshim.File, error) {
-	f := newUverbsFile(p, name)
+	f := &uverbsFile{file: newFile(p, name), asyncs: map[*eventFile]struct{}{}, channels: map[*eventFile]struct{}{}}
 	if err := f.attach(node); err != nil {
 		return nil, explain(err, "open", name)
 	}

@@ -45,10 +45,6 @@ const (
 
 var _ kshim.File = (*uverbsFile)(nil)
 
-func newUverbsFile(p *Process, path string) *uverbsFile {
-	return &uverbsFile{file: newFile(p, path), asyncs: map[*eventFile]struct{}{}, channels: map[*eventFile]struct{}{}}
-}
-
 // attach finds the file's device, by the name of its node, and holds it.
 func (f *uverbsFile) attach(node string) error {
 	d, err := f.proc.ns.openNode(node, &f.uverbs, &f.driver)

@@ -129,7 +129,7 @@ func (c *Channel) dispatch(resp *abi.UCMEventResp) {
 		return
 	}
 	if id != nil {
-		id.deliver(decode(resp))
+		id.deliver(Event{Type: resp.Event, Status: resp.Status, Peer: peer(resp)})
 	}
 }
 

@@ -34,10 +34,6 @@ type Peer struct {
 	Private []byte
 }
 
-func decode(resp *abi.UCMEventResp) Event {
-	return Event{Type: resp.Event, Status: resp.Status, Peer: peer(resp)}
-}
-
 func peer(resp *abi.UCMEventResp) Peer {
 	p := resp.Conn()
 	return Peer{

@@ -18,10 +18,6 @@ type ucmEvent struct {
 	ECE    abi.UCMECE       `c:"ece"`
 }
 
-func connectedEvent(r *abi.UCMEventResp) ucmEvent {
-	return ucmEvent{r.UID, r.ID, r.Event, r.Status, r.Conn(), r.ECE}
-}
-
 // appendUCM shows a command of the connection manager, whose header counts
 // bytes, without itself.
 func appendUCM(b, cmd []byte) ([]byte, answer) {

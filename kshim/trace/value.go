@@ -167,7 +167,7 @@ func appendLayout(b []byte, l abi.Layout, raw []byte) []byte {
 	b = append(b, ' ')
 	switch s := s.(type) {
 	case *abi.UCMEventResp:
-		b = appendStruct(b, connectedEvent(s), nil)
+		b = appendStruct(b, ucmEvent{s.UID, s.ID, s.Event, s.Status, s.Conn(), s.ECE}, nil)
 	default:
 		b = appendStruct(b, s, showFor(s))
 	}

@@ -127,7 +127,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(strings.Repeat("\x00\x04\x00\x00\x00\x08\x00\x00\x00", 40)), []byte("\x06\x00\x00\x00\x3f"))
 	f.Add([]byte("\x00\x03\x00\x00\x00\x01\x00\x00\x00\x00\x05\x00\x00\x00\x01\x16"), []byte(strings.Repeat("\xff", 400)))
 	f.Fuzz(func(t *testing.T, answers, queue []byte) {
-		k := newLiar(answers, queue)
+		k := &liar{answers: answers, queue: queue, pins: map[*pin]struct{}{}, mapped: map[*byte]bool{}, next: 0x1000}
 		c, err := Open(k, "rxe0")
 		if err == nil {
 			k.use(t, c)

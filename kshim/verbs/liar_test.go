@@ -26,10 +26,6 @@ type liar struct {
 	next    uint64
 }
 
-func newLiar(answers, queue []byte) *liar {
-	return &liar{answers: answers, queue: queue, pins: map[*pin]struct{}{}, mapped: map[*byte]bool{}, next: 0x1000}
-}
-
 var liarFiles = map[string]string{
 	"/sys/class/infiniband_verbs/uverbs0/ibdev":       "rxe0\n",
 	"/sys/class/infiniband_verbs/uverbs0/abi_version": "2\n",

@@ -329,7 +329,7 @@ func TestCloseAnswersAndIsIdempotent(t *testing.T) {
 	wc := make([]WC, 1)
 	_, e1 := b.c.AllocPD()
 	_, e2 := b.c.CreateCQ(1)
-	_, e3 := b.pd.RegMR(wcBytes(), 0)
+	_, e3 := b.pd.RegMR(make([]byte, 1), 0)
 	_, e4 := b.pd.CreateQP(eight)
 	_, e5 := b.scq.Poll(wc)
 	_, e6 := b.scq.Wait(t.Context(), wc)
@@ -342,8 +342,6 @@ func TestCloseAnswersAndIsIdempotent(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EBADF, i+1)
 	}
 }
-
-func wcBytes() []byte { return make([]byte, 1) }
 
 // TestCloseWhenTheKernelRefuses: the file's end frees everything, so the client
 // lets go of everything.

@@ -140,13 +140,6 @@ func (q *QP) pathLimit() int {
 	return q.path.size
 }
 
-// waitsForPath notes that the path holds a packet back.
-func (q *QP) waitsForPath() {
-	if q.path != nil {
-		q.path.waits()
-	}
-}
-
 // stamps are the times at which the last packets that ask for an ACK were sent,
 // in their order. Packets that were sent again are not among them (Karn's
 // rule).

@@ -179,7 +179,9 @@ func (q *QP) fits(now Time, n int) bool {
 		return false
 	}
 	if f+n > q.room() {
-		q.waitsForPath()
+		if q.path != nil {
+			q.path.waits()
+		}
 		return q.req.since >= f
 	}
 	if q.path == nil {

@@ -2,6 +2,7 @@ package qmux
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -154,7 +155,7 @@ func scenario(t *testing.T, c *qmux.Conn, p peer, server bool, draft int) {
 	}
 	require.NoError(t, c.SendDatagram([]byte("go-datagram")))
 	var got string
-	require.NoError(t, unmarshal(p.do(call{Call: "receiveDatagram"}), &got))
+	require.NoError(t, json.Unmarshal(p.do(call{Call: "receiveDatagram"}).Result, &got))
 	require.Equal(t, "go-datagram", got)
 	require.ErrorIs(t, c.SendDatagram(make([]byte, 1200)), &qmux.DatagramTooLargeError{MaxDatagramPayloadSize: 1197})
 

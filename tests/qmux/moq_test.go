@@ -256,6 +256,3 @@ func session(t *testing.T, m *moq, l link, server bool, draft int, cfg *qmux.Con
 
 // name is a test's name of its parts.
 func name(parts ...string) string { return strings.Join(parts, " ") }
-
-// unmarshal reads a result.
-func unmarshal(a answer, v any) error { return json.Unmarshal(a.Result, v) }

@@ -45,8 +45,6 @@ var scriptRegions = []struct {
 
 const scriptRegionSize = 64 << 10
 
-func newScript() *script { return &script{} }
-
 // do plays a command.
 func (s *script) do(line string) error {
 	f := strings.Fields(line)

@@ -92,7 +92,7 @@ func playScript(t *testing.T, file string) {
 	require.NoError(t, err)
 	blocks, err := parseScript(string(text))
 	require.NoError(t, err, file)
-	s := newScript()
+	s := new(script)
 	var out strings.Builder
 	for _, b := range blocks {
 		s.out = nil

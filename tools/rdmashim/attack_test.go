@@ -26,9 +26,6 @@ type visitor struct {
 	conn  net.Conn    // control connection, of those that have one
 }
 
-// leave goes without a word.
-func (g *visitor) leave() { _ = g.conn.Close() }
-
 const (
 	visitorBuf = 4096
 	secret     = "a secret of the first client"

@@ -102,7 +102,7 @@ func (e *End) check(err error) {
 // context itself.
 func (e *End) destroy(err error) {
 	e.t.Helper()
-	if !isGone(err) {
+	if !errors.Is(err, syscall.EBADF) {
 		e.check(err)
 	}
 }
@@ -135,6 +135,3 @@ func (e *End) Must(id uapi.WRID, err error) uapi.WRID {
 	}
 	return id
 }
-
-// isGone holds for the errors of handles that exist no more.
-func isGone(err error) bool { return errors.Is(err, syscall.EBADF) }

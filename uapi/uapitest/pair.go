@@ -40,7 +40,7 @@ func open(t T, network, options string) *uapi.Context {
 	if options = strings.TrimPrefix(options, "?"); options != "" {
 		device += "&" + options
 	}
-	w := newWatch()
+	w := watch{fmt.Sprint(watches.Add(1))}
 	var c *uapi.Context
 	var err error
 	w.run(func() { c, err = uapi.Open(device) })

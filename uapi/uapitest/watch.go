@@ -19,8 +19,6 @@ const watchLabel = "uapitest"
 
 var watches atomic.Uint64
 
-func newWatch() watch { return watch{fmt.Sprint(watches.Add(1))} }
-
 // run calls f and watches the goroutines that f starts.
 func (w watch) run(f func()) {
 	pprof.Do(context.Background(), pprof.Labels(watchLabel, w.id), func(context.Context) { f() })

@@ -116,14 +116,12 @@ func (w *world) actions(i int) (out []action) {
 	data, _, _ := s.End.Readable()
 	add(s.Reads && data, "reads", (*world).readAll)
 	add(s.Closes && s.Left == 0 && !s.Closed, "closes", (*world).close)
-	add(s.Pings > 0 && !cloneEnd(s.End).blockedPing(), "pings", (*world).ping)
+	add(s.Pings > 0 && cloneEnd(s.End).Ping(0), "pings", (*world).ping)
 	add(len(s.Wire) > 0, "message arrives from", (*world).deliver)
 	add(len(s.Acks) > 0, "acknowledgement comes to", (*world).acknowledge)
 	add(len(s.CQ) > 0 && (s.Always || w.waits(i)), "works at", (*world).workAll)
 	return out
 }
-
-func (e *End) blockedPing() bool { return !e.Ping(0) }
 
 func (w *world) canStage(i int) bool {
 	s := w.Side[i]
