@@ -10,8 +10,8 @@ import (
 // AcceptParams holds the passive side's answer.
 type AcceptParams struct {
 	QPN wire.QPN
-	// MaxDestRdAtomic and MaxRdAtomic should not exceed what the
-	// ConnectRequest's Attr said.
+	// MaxDestRdAtomic and MaxRdAtomic should not exceed those of the
+	// ConnectRequest's Attr.
 	MaxDestRdAtomic, MaxRdAtomic uint8
 	RNRRetryCount                uint8 // 0 … 7
 	FlowControl, SRQ             bool

@@ -20,14 +20,14 @@ type ConnectParams struct {
 
 	QPN wire.QPN
 	MTU uint8 // path MTU code, 1 … 5, at most the port's
-	// MaxDestRdAtomic and MaxRdAtomic are what this side's queue pair may serve
-	// and may have outstanding.
+	// MaxDestRdAtomic and MaxRdAtomic are how many READs and atomics this
+	// side's queue pair may serve and may have outstanding.
 	MaxDestRdAtomic, MaxRdAtomic uint8
 	RetryCount, RNRRetryCount    uint8 // 0 … 7
 	FlowControl, SRQ             bool
 	TrafficClass, HopLimit       uint8 // HopLimit 0: 64
 	FlowLabel                    uint32
-	Timeout                      wire.AckTimeout // local ACK timeout; 0: what PacketLife gives
+	Timeout                      wire.AckTimeout // local ACK timeout; 0: that of PacketLife
 	// Private is for the peer's program: at most [wire.REQUserLen] bytes for
 	// services of the RDMA IP CM service, [wire.REQPrivateLen] for others.
 	Private []byte

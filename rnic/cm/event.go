@@ -64,9 +64,9 @@ type Event struct {
 	// Info is the additional information of a REJ or of a SIDRReply, which
 	// depends on Reason or Status.
 	Info []byte
-	// Service, Src and Dst are of a ConnectRequest and a SIDRRequest: what the
-	// peer wants, and for services of the IP kind from where and at which
-	// address.
+	// Service, Src and Dst are of a ConnectRequest and a SIDRRequest: the
+	// service that the peer wants, and for services of the IP kind from where
+	// and at which address.
 	Service wire.ServiceID
 	Src     netip.AddrPort
 	Dst     netip.Addr
@@ -92,8 +92,8 @@ type Attr struct {
 	RemoteQPN    wire.QPN
 	RQPSN, SQPSN wire.PSN // first to be received, first to be sent
 	MTU          uint8    // path MTU code, 1 … 5
-	// MaxDestRdAtomic and MaxRdAtomic are what the peer asks for and offers;
-	// once accepted, what was agreed on.
+	// MaxDestRdAtomic and MaxRdAtomic are the numbers that the peer asks for
+	// and offers; once accepted, those agreed on.
 	MaxDestRdAtomic, MaxRdAtomic uint8
 	Timeout                      wire.AckTimeout
 	RetryCount, RNRRetryCount    uint8

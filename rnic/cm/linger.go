@@ -53,8 +53,8 @@ func (m *Manager) enterTimeWait(c *conn, now Time) {
 }
 
 // refused keeps a connection that this side rejected for as long as the peer,
-// if the REJ was lost, repeats what it was an answer to: the REJ is replayed
-// then. Without that, a program would see one REQ as several.
+// if the REJ was lost, repeats the message that it answered: the REJ is
+// replayed then. Without that, a program would see one REQ as several.
 func (m *Manager) refused(c *conn, now Time) {
 	m.enterTimeWait(c, now)
 	c.replay, c.quiet = true, true

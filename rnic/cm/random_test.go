@@ -20,8 +20,7 @@ var (
 )
 
 // TestRandom connects and disconnects hosts over a network with faults, and
-// holds that both ends agree on what became of every connection, within the
-// bound.
+// holds that both ends agree on the fate of every connection, within the bound.
 func TestRandom(t *testing.T) {
 	first, last := uint64(1), *manyFlag
 	if *seedFlag != 0 {
@@ -44,7 +43,7 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	t.Logf("%d seeds: %+v", last-first+1, sum)
-	if *seedFlag == 0 && last >= 1000 { // the test must reach what it is for
+	if *seedFlag == 0 && last >= 1000 { // the test must reach the cases that it is for
 		for name, n := range map[string]int{"connected": sum.Connected, "rejected": sum.Rejected, "unreachable": sum.Unreachable,
 			"cancelled": sum.Cancelled, "restarts": sum.Restarts, "stale": 20 * sum.Stale, "lost": sum.Lost, "late": sum.Late, "doubled": sum.Doubled} {
 			require.Greater(t, n, int(last)/20, name)
@@ -53,7 +52,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// tally counts what happened, over all seeds.
+// tally counts events, over all seeds.
 type tally struct {
 	Connects, Connected, Rejected, Unreachable, Cancelled, Restarts, Lost, Doubled, Late, OneSided, Stale int
 }
@@ -99,7 +98,7 @@ func (s *side) refused() bool { return s.rejected || s.told[cm.Unreachable] > 0 
 
 func (s *side) gone() bool { return s == nil || s.h.lives != s.life }
 
-// try is one call of Connect and what came of it.
+// try is one call of Connect and its outcome.
 type try struct {
 	n       int
 	port    uint16

@@ -88,15 +88,15 @@ func sendsFrom(port uint16, peer netip.AddrPort) bool {
 	return port == peer.Port() || peer.Port() != wire.Port
 }
 
-// gone reports whether nothing is left of a connection but what its owner
-// holds.
+// gone reports whether nothing is left of a connection but its owner's
+// identifier.
 func (m *Manager) gone(id wire.CommID) bool {
 	c := m.conns[id]
 	return c == nil || c.state == Idle
 }
 
-// replays answers a repeated message as before. A peer that repeats what was
-// refused may go on doing so.
+// replays answers a repeated message as before. A peer that repeats a refused
+// message may go on doing so.
 func (m *Manager) replays(c *conn, now Time) {
 	m.counters.Duplicates++
 	if !c.replay {

@@ -56,8 +56,8 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	m.request(c, l, &r, peer, msg, &ip)
 }
 
-// same returns a connection that the sender of r cannot have any more: one that
-// has the same identifier or queue pair (IBA 12.9.8.3.1).
+// same returns a connection that the sender of r cannot have any more, since r
+// has its identifier or queue pair (IBA 12.9.8.3.1).
 func (m *Manager) same(r *wire.REQ, key remoteID) *conn {
 	if c := m.remotes[key]; c != nil {
 		return c

@@ -78,7 +78,7 @@ var ten1, ten2 = netip.MustParseAddrPort("10.99.0.1:4791"), netip.MustParseAddrP
 
 const guid1, guid2 = 0xb44303fffe180973, 0xe08eadfffe4bcbd2
 
-// reqParams asks for what REQ n asks for.
+// reqParams makes the parameters of REQ n.
 func (p *tape) reqParams(n int) *cm.ConnectParams {
 	var q wire.REQ
 	var ip wire.IPCM

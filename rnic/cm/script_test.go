@@ -22,8 +22,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the scripts say now into testdata")
 
-// TestScripts runs testdata/*.txt: blocks of commands, a line "----", and what
-// came of them. A command "hosts" begins a new world, "more" adds to it.
+// TestScripts runs testdata/*.txt: blocks of commands, a line "----", and their
+// results. A command "hosts" begins a new world, "more" adds to it.
 func TestScripts(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// runScript returns the script with what it says now.
+// runScript returns the script with its present results.
 func runScript(t *testing.T, text string) string {
 	var out strings.Builder
 	s := &script{t: t}

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// asked is one question and what came of it.
+// asked is one question and its outcome.
 type asked struct {
 	id      wire.CommID
 	port    uint16
@@ -129,8 +129,8 @@ func ask(from, to netip.Addr, port uint16, n int) []byte {
 	return r.Append(h.Append(nil))
 }
 
-// Questions of strangers are bounded as their REQs are, those that were
-// answered as connections in TIMEWAIT, and each datagram brings one at most.
+// Questions of strangers are bounded as their REQs are, answered ones as
+// connections in TIMEWAIT, and each datagram brings one at most.
 func TestQuestionsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	b := w.host("b", cm.Config{MaxRequests: 40, MaxLinger: 50})

@@ -36,7 +36,7 @@ func (h *timerHeap) remove(c *conn) {
 	}
 }
 
-// due is when something is to be done for c, 0 if never.
+// due is when c's first timer expires, 0 if none runs.
 func (c *conn) due() Time {
 	if c.resend != 0 && (c.giveUp == 0 || c.resend < c.giveUp) {
 		return c.resend
@@ -53,16 +53,16 @@ func (m *Manager) NextTimeout() (Time, bool) {
 	return m.timers[0].due(), true
 }
 
-// HandleTimeout does what is due at now; too early is harmless. Datagrams that
-// arrived before now should be handed to Receive first. Next: Transmit, Event,
-// NextTimeout.
+// HandleTimeout runs the timers that expired by now; calling it early is
+// harmless. Datagrams that arrived before now should be handed to Receive
+// first. Next: Transmit, Event, NextTimeout.
 func (m *Manager) HandleTimeout(now Time) {
 	for len(m.timers) > 0 && m.timers[0].due() <= now {
 		m.expire(m.timers[0], now)
 	}
 }
 
-// expire does what is due for c.
+// expire runs c's expired timer.
 func (m *Manager) expire(c *conn, now Time) {
 	switch {
 	case c.state == TimeWait:
@@ -81,8 +81,8 @@ func (m *Manager) expire(c *conn, now Time) {
 	}
 }
 
-// send sends what is in c.sending, and again until stop is called or the peer
-// is given up.
+// send sends the message in c.sending, and again until stop is called or the
+// peer is given up.
 func (m *Manager) send(c *conn, now Time) {
 	whole := m.patience(c)
 	c.interval = min(m.cfg.FirstRetry, whole)
@@ -153,7 +153,7 @@ func (m *Manager) spend() bool {
 }
 
 // roundTrip is how long the answer took that has come now, 0 if that is not
-// known: it may be to any copy of what was sent.
+// known: it may be to any copy of a repeated message.
 func (c *conn) roundTrip(now Time) Duration {
 	if c.sentAt == 0 || c.state != ReqSent && c.state != RepSent {
 		return 0

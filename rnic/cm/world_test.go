@@ -116,8 +116,8 @@ func (w *world) at(addr netip.AddrPort) *host {
 	return nil
 }
 
-// settle takes out what the host has to say, in the order in which a driver
-// would.
+// settle takes out the host's datagrams and events, in the order in which a
+// driver would.
 func (h *host) settle() {
 	for {
 		if d, ok := h.m.Transmit(); ok {
@@ -243,7 +243,8 @@ func (h *host) params(to *host, port uint16, private string) *cm.ConnectParams {
 		QPN: h.qpn, MTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 8, RetryCount: 6, RNRRetryCount: 5, Private: []byte(private)}
 }
 
-// question asks for what serves a host's port of the port space UDP.
+// question asks for the queue pair that serves a host's port of the port space
+// UDP.
 func (h *host) question(to *host, port uint16, private string) *cm.ResolveParams {
 	return &cm.ResolveParams{Peer: to.addr, Service: wire.UDPService(port), Src: netip.AddrPortFrom(h.addr.Addr(), 50000), Dst: to.addr.Addr(),
 		Private: []byte(private)}
@@ -267,7 +268,7 @@ var shortNames = map[wire.CMAttribute]string{wire.AttrREQ: "REQ", wire.AttrMRA: 
 	wire.AttrRTU: "RTU", wire.AttrDREQ: "DREQ", wire.AttrDREP: "DREP",
 	wire.AttrSIDRREQ: "SIDR_REQ", wire.AttrSIDRREP: "SIDR_REP"}
 
-// String names the message and what it is about.
+// String names the ends, the message and its subject.
 func (f *flight) String() string {
 	s := fmt.Sprintf("%s>%s %s", f.from.name, f.to.name, shortNames[f.attribute()])
 	data := f.mad[wire.MADHeaderLen:]
