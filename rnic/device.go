@@ -213,7 +213,7 @@ func (d *Device) Close() error {
 	}
 	d.gsi.close(d.now())
 	d.takeNotes()
-	d.hurry()
+	d.releaseAcks()
 	d.transmit(closeBatches)
 	d.closed = true
 	d.down.Store(true)

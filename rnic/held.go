@@ -26,7 +26,7 @@ func (d *Device) piggyback(now engine.Time) {
 			kept = append(kept, q)
 			continue
 		default:
-			q.engine.Hurry()
+			q.engine.ReleaseAck()
 			if q.transmit(now) {
 				d.senders.push(q)
 			}
@@ -41,17 +41,17 @@ func (d *Device) piggyback(now engine.Time) {
 
 // sendHeld sends the acknowledgements that wait.
 func (d *Device) sendHeld() {
-	d.hurry()
+	d.releaseAcks()
 	d.settle(doorbellBatches)
 }
 
-// hurry makes queue pairs that hold an acknowledgement senders.
-func (d *Device) hurry() {
+// releaseAcks makes queue pairs that hold an acknowledgement senders.
+func (d *Device) releaseAcks() {
 	for i, q := range d.held {
 		d.held[i] = nil
 		q.holds = false
 		if !q.gone && q.engine.HoldsAck() {
-			q.engine.Hurry()
+			q.engine.ReleaseAck()
 			d.touch(q)
 		}
 	}

@@ -43,7 +43,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		return fmt.Errorf("rnic: modify queue pair %v: %w", q.num, err)
 	}
 	if to == abi.QPSErr || to == abi.QPSReset {
-		q.engine.Hurry()
+		q.engine.ReleaseAck()
 		d.touch(q)
 		q.sendOwed() // acknowledgements: after that nothing is sent any more
 	}

@@ -167,7 +167,7 @@ func (q *QP) Destroy() error {
 	d := q.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	q.engine.Hurry()
+	q.engine.ReleaseAck()
 	d.touch(q)
 	q.sendOwed()
 	q.gone = true

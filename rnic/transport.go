@@ -28,7 +28,7 @@ type transport interface {
 	Outstanding() int
 	Gauges() engine.Gauges
 	Unready(now engine.Time) engine.Duration
-	Hurry()
+	ReleaseAck()
 	Ping() bool
 }
 

@@ -42,12 +42,12 @@ func TestAckWaits(t *testing.T) {
 		require.NoError(t, n.b.qp.Post(n.now, &SendWR{Opcode: abi.WRRDMAWrite, SGE: n.b.sge(0, 8), RemoteAddr: n.a.va(0), RKey: n.a.key()}))
 		require.Equal(t, []wire.Opcode{wire.RCWriteOnly, wire.RCAck}, opcodes(n.answer()), "the short one last")
 	})
-	t.Run("Hurry", func(t *testing.T) {
+	t.Run("ReleaseAck", func(t *testing.T) {
 		n := lazyPair(t)
-		n.b.qp.Hurry()
+		n.b.qp.ReleaseAck()
 		require.Empty(t, n.answer(), "nothing is owed")
 		require.Empty(t, n.answer(n.req(wire.RCWriteOnly, 0, 8)))
-		n.b.qp.Hurry()
+		n.b.qp.ReleaseAck()
 		require.Equal(t, []wire.Opcode{wire.RCAck}, opcodes(n.answer()))
 	})
 }

@@ -101,8 +101,8 @@ func (q *Datagrams) HandleTimeout(Time) {}
 // HoldsAck is never: datagrams are not acknowledged.
 func (q *Datagrams) HoldsAck() bool { return false }
 
-// Hurry does nothing.
-func (q *Datagrams) Hurry() {}
+// ReleaseAck does nothing.
+func (q *Datagrams) ReleaseAck() {}
 
 // Ping does nothing: there is no peer.
 func (q *Datagrams) Ping() bool { return false }

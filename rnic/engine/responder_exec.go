@@ -207,11 +207,11 @@ func (q *QP) ackSent() {
 }
 
 // HoldsAck reports that an ACK waits for a packet that piggybacks it, for its
-// time (NextTimeout), or for Hurry.
+// time (NextTimeout), or for ReleaseAck.
 func (q *QP) HoldsAck() bool { return q.rsp.ack }
 
-// Hurry ends the delay of an ACK that waits. Next: Transmit.
-func (q *QP) Hurry() {
+// ReleaseAck ends the delay of an ACK that waits. Next: Transmit.
+func (q *QP) ReleaseAck() {
 	if q.rsp.ack {
 		q.rsp.ackBy = overdue
 	}

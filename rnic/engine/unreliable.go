@@ -219,8 +219,8 @@ func (q *Unreliable) HoldsAck() bool { return false }
 // Awaits is false: no packet is acknowledged.
 func (q *Unreliable) Awaits() bool { return false }
 
-// Hurry does nothing.
-func (q *Unreliable) Hurry() {}
+// ReleaseAck does nothing.
+func (q *Unreliable) ReleaseAck() {}
 
 // Ping does nothing: the peer does not answer.
 func (q *Unreliable) Ping() bool { return false }

@@ -68,15 +68,15 @@ func (l *Link) arenaGone(id uint64) {
 	}
 }
 
-// attend takes a dialer's notes until it hangs up. A dialer that breaks the
+// readNotes obeys a dialer's notes until it hangs up. A dialer that breaks the
 // rules loses its ring.
-func (l *Link) attend(c *net.UnixConn, d *device, in *inbound) {
+func (l *Link) readNotes(c *net.UnixConn, d *device, in *inbound) {
 	for {
 		b, fds, err := receiveNote(c)
 		if err != nil {
 			return
 		}
-		if err = l.heed(c, d, in, b, fds); errors.Is(err, syscall.EPROTO) {
+		if err = l.obey(c, d, in, b, fds); errors.Is(err, syscall.EPROTO) {
 			l.rx.Lock()
 			if d.in == in {
 				in.bad = err
@@ -88,8 +88,8 @@ func (l *Link) attend(c *net.UnixConn, d *device, in *inbound) {
 	}
 }
 
-// heed does what a note says. EPROTO if it breaks the rules.
-func (l *Link) heed(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int) error {
+// obey carries out a note. EPROTO if it breaks the rules.
+func (l *Link) obey(c *net.UnixConn, d *device, in *inbound, b []byte, fds []int) error {
 	switch {
 	case len(b) == 17 && b[0] == mapArena && len(fds) == 1:
 		id := binary.LittleEndian.Uint64(b[1:])

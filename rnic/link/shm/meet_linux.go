@@ -163,7 +163,7 @@ func (l *Link) greet(c *net.UnixConn) {
 	}
 	l.Interrupt() // packets may be there, and their wake-up gone
 	_ = c.SetDeadline(time.Time{})
-	l.attend(c, d, in)
+	l.readNotes(c, d, in)
 	l.died(d)
 }
 
