@@ -45,14 +45,17 @@ func (q *queuePair) endpoint() Endpoint {
 // Both sides use the smaller MTU, and no more READs and atomics at a time than
 // the other one answers.
 //
-// Errors: EINVAL for an endpoint that is not valid, and for a queue pair of
-// datagrams; EISCONN when it is connected already; EAFNOSUPPORT when one side's
-// address is IPv4 and the other's IPv6; ENETUNREACH when this device is on a
-// loopback address and the peer is not; EMSGSIZE when the route to the peer
-// does not carry packets of the MTU that both sides offer; EADDRNOTAVAIL when
-// this device is the kernel's, which knows one UDP port, and the peer on
-// another; EAGAIN when the peer's address has guessed remote keys of late
-// (docs/limits.md, Security).
+// Errors:
+//   - EINVAL: the endpoint is not valid, or the queue pair is of datagrams
+//   - EISCONN: it is connected already
+//   - EAFNOSUPPORT: one side's address is IPv4 and the other's IPv6
+//   - ENETUNREACH: this device is on a loopback address and the peer is not
+//   - EMSGSIZE: the route to the peer does not carry packets of the MTU that
+//     both sides offer
+//   - EADDRNOTAVAIL: this device is the kernel's, which knows one UDP port, and
+//     the peer is on another
+//   - EAGAIN: the peer's address has guessed remote keys of late
+//     (docs/limits.md, Security)
 func (c *Context) ConnectQP(qp QP, remote Endpoint) error {
 	q, err := c.pair(qp)
 	if err == nil {

@@ -66,11 +66,13 @@ type DialConfig struct {
 //
 // Errors; of several addresses, all that were met:
 //   - ErrRefused: no program listens there or, as *RejectError, the program
-//     refused - ErrUnreachable: no answer within DefaultConnectTimeout -
-//     ctx's own when it ends first - ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL:
-//     this device does not reach addr - EMSGSIZE: the route carries less than
-//     the ports' MTU - EINVAL: too much private data - ENOENT: the kernel has
-//     no connection manager
+//     refused
+//   - ErrUnreachable: no answer within DefaultConnectTimeout
+//   - ctx's own when it ends first
+//   - ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL: this device does not reach addr
+//   - EMSGSIZE: the route carries less than the ports' MTU
+//   - EINVAL: too much private data
+//   - ENOENT: the kernel has no connection manager
 //
 // After an error no queue pair or connection is left.
 func (c *Context) Dial(ctx context.Context, addr string, config DialConfig) (QP, error) {

@@ -42,10 +42,11 @@ const knownAccess = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | Ac
 // AccessRemoteRead and AccessRemoteAtomic. The memory is pinned until DeregMR;
 // any []byte will do, aligned to pages at best (Alloc).
 //
-// Errors: EINVAL for empty memory, unknown flags, or AccessRemoteWrite or
-// AccessRemoteAtomic without AccessLocalWrite; EFAULT for memory that is not
-// there, or not writable with AccessLocalWrite; ENOMEM when the device has no
-// room.
+// Errors:
+//   - EINVAL: empty memory, unknown flags, or AccessRemoteWrite or
+//     AccessRemoteAtomic without AccessLocalWrite
+//   - EFAULT: the memory is not there, or not writable with AccessLocalWrite
+//   - ENOMEM: the device has no room
 func (c *Context) RegMR(buf []byte, access Access) (MR, error) {
 	mr, err := c.register(buf, MRConfig{Access: access})
 	return mr, opError("RegMR", "", err)

@@ -31,28 +31,36 @@ var devices = &registry{}
 //	rxe0, host:rxe0  the real kernel's device
 //	soft0            a soft device that this process has open, by its own name
 //
-// Options follow a question mark: loss=1%, reorder=10%, dup=1%, corrupt=0.1%
-// and delay=2ms make the device's sending side misbehave as seed=7 decides;
-// mtu=1024 limits its packets; port=N moves it to another UDP port, 0 to any;
-// gso=off and gro=off let each packet be a datagram of its own for the system,
-// when it is sent or received, where it could take many at a time; shm=off
-// reaches devices of this host by UDP: without it connections between them go
-// through shared memory, where their processes are of one user and one network
-// namespace (Linux). With RDMASHIM_SHM=off in the environment, shm=off is the
-// default, and shm=on turns it on; pcap=FILE writes its packets, both ways and
-// as they are on the wire, to a pcapng file, which is complete when the device
-// has stopped. A new FILE is this user's alone, and a symbolic link is ELOOP. A
-// FILE that cannot be opened fails Open; a later failure to write does not
-// disturb the device (counter pcap_drop, and a warning to the logger). Each
-// device needs a file of its own, EBUSY: {device} in FILE stands for the
-// device's name, soft0, and {pid} for the process; stats=off keeps the device's
-// counters to the process: without it, other processes of the same user read
-// them through a socket below $XDG_RUNTIME_DIR or the directory for temporary
-// files (package stats, rdmashim top). It costs a goroutine that waits; a
-// socket that cannot be made is no error. A sim device has it with stats=on
-// only; name=rxe0 names the device. A device of the kernel knows doorbell=raw
-// instead, which makes posting a little quicker and lets the garbage collector
-// wait for it (kshim/host.Options).
+// Options follow a question mark, apart by &:
+//   - loss=1%, reorder=10%, dup=1%, corrupt=0.1% and delay=2ms make the device's
+//     sending side misbehave as seed=7 decides.
+//   - mtu=1024 limits its packets.
+//   - port=N moves it to another UDP port, 0 to any.
+//   - gso=off and gro=off let each packet be a datagram of its own for the
+//     system, when it is sent or received, where it could take many at a time.
+//   - shm=off reaches devices of this host by UDP. Without it connections
+//     between them go through shared memory, where their processes are of one
+//     user and one network namespace (Linux). With RDMASHIM_SHM=off in the
+//     environment, shm=off is the default, and shm=on turns it on.
+//   - pcap=FILE writes its packets, both ways and as they are on the wire, to a
+//     pcapng file, which is complete when the device has stopped. A new FILE is
+//     this user's alone, and a symbolic link is ELOOP. A FILE that cannot be
+//     opened fails Open; a later failure to write does not disturb the device
+//     (counter pcap_drop, and a warning to the logger). Each device needs a file
+//     of its own, EBUSY: {device} in FILE stands for the device's name, soft0,
+//     and {pid} for the process.
+//   - stats=off keeps the device's counters to the process. Without it, other
+//     processes of the same user read them through a socket below
+//     $XDG_RUNTIME_DIR or the directory for temporary files (package stats,
+//     rdmashim top). It costs a goroutine that waits; a socket that cannot be
+//     made is no error. A sim device has it with stats=on only.
+//   - extensions=off speaks with soft devices as with all others: queue pairs go
+//     back N, and have no private MTU.
+//   - name=rxe0 names the device.
+//
+// A device of the kernel knows doorbell=raw instead, which makes posting a
+// little quicker and lets the garbage collector wait for it
+// (kshim/host.Options).
 //
 // The kernel's devices are those of rdma_rxe; one of another driver is
 // EPROTONOSUPPORT. ENODEV says that there is none of that name, EACCES that its

@@ -12,12 +12,16 @@ import (
 // region go to remoteAddr of the peer, whose region's rkey allows it. It
 // returns the work request's id, which comes back in WC.WRID.
 //
-// Errors of all posts: EBADF for a bad handle; EINVAL for a range outside the
-// region, a region in another protection domain than the queue pair, a length
-// above DeviceInfo.MaxMessage, a queue pair that is not connected, and a READ
-// or atomic on a connection of which one side allows none; ENOMEM when the
-// queue is full. On an error nothing was posted. A refusal by the peer is a
-// completion's status.
+// Errors of all posts:
+//   - EBADF: a bad handle
+//   - EINVAL: a range outside the region, a region in another protection domain
+//     than the queue pair, a length above DeviceInfo.MaxMessage, a queue pair
+//     that is not connected, a READ or atomic on a connection of which one side
+//     allows none
+//   - ENOMEM: the queue is full
+//
+// On an error nothing was posted. A refusal by the peer is a completion's
+// status.
 func (c *Context) PostWrite(qp QP, mr MR, localOffset, remoteAddr uint64, rkey uint32, length uint64) (WRID, error) {
 	sge := [1]SGE{{MR: mr, Offset: localOffset, Length: length}}
 	wr := WR{Op: OpWrite, Flags: Signaled, SGE: sge[:], RemoteAddr: remoteAddr, RKey: rkey}

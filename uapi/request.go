@@ -76,11 +76,15 @@ func (r *Request) create(config QPConfig) error {
 // connected too, for as long as ctx lasts. private is at most MaxAcceptPrivate
 // bytes, behind which the peer sees zeroes.
 //
-// Errors: ErrGaveUp when the peer does not wait any more; ErrUnreachable when
-// it does not confirm within DefaultConnectTimeout, 4 s on a soft device, or
-// sooner when others wait for its place (ListenConfig.Pending); ctx's own;
-// EINVAL for too much private data and when the request was answered before.
-// After another error than that the queue pair is destroyed, too, and the peer
+// Errors:
+//   - ErrGaveUp: the peer does not wait any more
+//   - ErrUnreachable: the peer does not confirm within DefaultConnectTimeout,
+//     4 s on a soft device, or sooner when others wait for its place
+//     (ListenConfig.Pending)
+//   - ctx's own
+//   - EINVAL: too much private data, or the request was answered before
+//
+// After an error but EINVAL the queue pair is destroyed, too, and the peer
 // told. A peer that has connected and disconnected is no error: the bytes that
 // it wrote are there, and Cause says that it has gone.
 func (r *Request) Accept(ctx context.Context, private []byte) (QP, error) {

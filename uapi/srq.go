@@ -60,9 +60,11 @@ type sharedQueue struct {
 // polled; a program that posts others meanwhile gives the completion queue room
 // for them, too.
 //
-// Errors: EBADF for a bad protection domain; EINVAL for sizes that the device
-// does not make; ENOMEM when it has no room; EOPNOTSUPP from a device without
-// shared receive queues.
+// Errors:
+//   - EBADF: a bad protection domain
+//   - EINVAL: sizes that the device does not make
+//   - ENOMEM: the device has no room
+//   - EOPNOTSUPP: the device has no shared receive queues
 func (c *Context) CreateSRQ(config SRQConfig) (SRQ, error) {
 	s, err := c.createSRQ(config)
 	if err != nil {

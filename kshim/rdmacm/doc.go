@@ -51,9 +51,10 @@
 //     which happens at once: Listen bounds the requests itself, and rejects the
 //     rest.
 //   - Requests that no Accept took must be destroyed one by one when their
-//     listener goes, or they stay. - The first INIT gives the peer no access:
-//     INIT_QP_ATTR knows of it only after the peer's answer, so that the active
-//     side moves its queue pair to INIT twice.
+//     listener goes, or they stay.
+//   - The first INIT gives the peer no access: INIT_QP_ATTR knows of it only
+//     after the peer's answer, so that the active side moves its queue pair to
+//     INIT twice.
 //   - RTR has the peer's wishes, not Accept's grants: responder resources and
 //     initiator depth are corrected there. The RNR timer is always 0, which is
 //     655.36 ms, unless ConnParam says otherwise.

@@ -9,11 +9,14 @@ import (
 // Read reads up to len(p) bytes, which it copies out of the ring; of Messages,
 // bytes of one message. It waits until there is at least one.
 //
-// Errors: io.EOF behind the peer's CloseWrite and all its data; net.ErrClosed
-// after Close; os.ErrDeadlineExceeded, after which the connection is usable;
-// ECONNRESET when the peer closed without reading all, or broke off; EPROTO
-// (*core.ProtocolError) when the peer broke the protocol; else why the
-// connection ended: those of uapi.Context.Cause, or a completion's status.
+// Errors:
+//   - io.EOF: behind the peer's CloseWrite and all its data
+//   - net.ErrClosed: after Close
+//   - os.ErrDeadlineExceeded: the connection is usable after it
+//   - ECONNRESET: the peer closed without reading all, or broke off
+//   - EPROTO (*core.ProtocolError): the peer broke the protocol
+//   - else why the connection ended: those of uapi.Context.Cause, or a
+//     completion's status
 func (c *Conn) Read(p []byte) (n int, err error) {
 	c.read.Lock()
 	defer c.read.Unlock()

@@ -11,10 +11,13 @@ import (
 // allow, of Messages as one message. It returns when the last byte is posted,
 // which is before it has arrived; p may be used again.
 //
-// Errors: EPIPE after CloseWrite; net.ErrClosed after Close;
-// os.ErrDeadlineExceeded, after which n bytes are on their way and the
-// connection is usable; EMSGSIZE and EINVAL for a message that is longer than
-// Info.Longest, or empty; else those of Read.
+// Errors:
+//   - EPIPE: after CloseWrite
+//   - net.ErrClosed: after Close
+//   - os.ErrDeadlineExceeded: n bytes are on their way, and the connection is
+//     usable
+//   - EMSGSIZE, EINVAL: a message is longer than Info.Longest, or empty
+//   - else those of Read
 func (c *Conn) Write(p []byte) (n int, err error) {
 	c.write.Lock()
 	defer c.write.Unlock()
