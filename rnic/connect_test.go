@@ -148,7 +148,6 @@ func TestConnectByAddress(t *testing.T) {
 	require.Eventually(t, func() bool { return a.left() == 0 && b.left() == 0 }, time.Minute, time.Millisecond, "connections are left")
 }
 
-// left is how many connections the device knows.
 // narrow is a link whose routes carry less than its interface.
 type narrow struct{ link.Link }
 
@@ -229,6 +228,7 @@ func (h *cmHost) gauges(q *verbs.QP) engine.Gauges {
 	return h.dev.qps[wire.QPN(q.Num())].engine.Gauges()
 }
 
+// left is how many connections the device knows.
 func (h *cmHost) left() (n int) {
 	_ = h.dev.withCM(func(_ cm.Time, m *cm.Manager) error {
 		n, _ = m.Len()

@@ -53,7 +53,7 @@ func TestOneMachine(t *testing.T) {
 	require.Contains(t, log.String(), "infiniband "+b.backend.name+": registered\n")
 }
 
-// TestTrace: every call of the context is a line.
+// TestWithTrace: every call of the context is a line.
 func TestWithTrace(t *testing.T) {
 	var out bytes.Buffer
 	c, err := OpenWith("sim", OpenConfig{Trace: &out})

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// kinds of the objects that exist here.
+// kindOfObject has the kinds of the objects that exist here.
 var kindOfObject = map[abi.ObjectID]kind{
 	abi.ObjectPD: kindPD, abi.ObjectCQ: kindCQ, abi.ObjectQP: kindQP, abi.ObjectAH: kindAH, abi.ObjectMR: kindMR,
 	abi.ObjectSRQ: kindSRQ, abi.ObjectMW: kindMW,

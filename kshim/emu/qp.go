@@ -182,7 +182,7 @@ type qpInit struct {
 	async        *eventQueue
 }
 
-// check refuses the parameters that create_qp and rxe_qp_chk_cap refuse.
+// checkQP refuses the parameters that create_qp and rxe_qp_chk_cap refuse.
 func (d *device) checkQP(init *qpInit) error {
 	recvWR, recvSGE := init.cap.MaxRecvWR, init.cap.MaxRecvSGE
 	if init.srq != nil { // rxe_qp_chk_cap

@@ -5,7 +5,7 @@
 //
 // It is no library. Its tests need root, the modules of rxe and the right to
 // spoil the machine, so they carry the build tag "guest" and are run inside a
-// virtual machine:
+// virtual machine, which go test ./tests/guest boots, or by hand:
 //
 //	rdmashim vm test --no-link --tags guest --add /usr/bin/rdma ./netlinkmgr/guesttest
 //

@@ -48,7 +48,7 @@ func (v *verbs) close() {
 	}
 }
 
-// call sends a command; the answer is coreSize bytes and rxe's part.
+// call sends a command; the answer has respSize bytes, with rxe's part.
 func (v *verbs) call(c abi.Command, respSize int, encode func(b []byte, response uint64)) []byte {
 	v.t.Helper()
 	resp := make([]byte, (respSize+3)&^3)

@@ -71,7 +71,7 @@ func (t *tableCase) check(form string, call func(s *stand) error) string {
 	return text
 }
 
-// result of a check: written down, or held against the rules.
+// is writes the result of a check down, or holds it against the rules.
 func (t *tableCase) is(form, what, got, rule string) {
 	t.Helper()
 	switch {

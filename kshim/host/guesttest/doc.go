@@ -4,7 +4,7 @@
 // against.
 //
 // It is no library. Its tests carry the build tag "guest" and run in a virtual
-// machine, which go test ./kshim/host boots, or by hand:
+// machine, which go test ./tests/guest boots, or by hand:
 //
 //	rdmashim vm test --tags guest ./kshim/host/guesttest
 package guesttest

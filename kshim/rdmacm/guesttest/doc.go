@@ -2,7 +2,7 @@
 // connections over rdma_rxe within one guest, with queue pairs of kshim/verbs.
 //
 // It is no library. Its tests carry the build tag "guest" and run in a virtual
-// machine, which go test ./kshim/rdmacm boots, or by hand:
+// machine, which go test ./tests/guest boots, or by hand:
 //
 //	rdmashim vm test --tags guest ./kshim/rdmacm/guesttest
 package guesttest

@@ -60,7 +60,7 @@ func isEvent(fd int) bool {
 	return err == nil && strings.HasPrefix(name, "anon_inode:[eventfd]")
 }
 
-// ring the bell of an eventfd. A counter at its limit is readable anyway.
+// ringEvent rings an eventfd's bell. A counter at its limit is readable anyway.
 func ringEvent(fd int) {
 	one := [8]byte{1} // of either byte order
 	for {

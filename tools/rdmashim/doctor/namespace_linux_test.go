@@ -83,7 +83,7 @@ func setting(t *testing.T, path, value string) {
 	t.Cleanup(func() { _ = os.WriteFile(path, old, 0) })
 }
 
-// on this machine, as it is.
+// really runs the doctor on this machine, as it is.
 func really(t *testing.T, o Options) *Report {
 	t.Helper()
 	s, err := Running()

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/netlinkmgr/nldev"
 )
 
-// linkRow begins the row of an object that belongs to a port.
+// portRow begins the row of an object that belongs to a port.
 func portRow(d netlinkmgr.Device, port *uint32) row {
 	r := row{hidden: map[string]string{"ported": "yes"}}
 	r.add(field{"ifindex", d.Index, ""}, field{"ifname", d.Name, ""})
@@ -59,7 +59,7 @@ func (c *call) driver(r *row, driver nldev.DriverAttrs) {
 	}
 }
 
-// rows makes a row of each object.
+// rowsOf makes a row of each object.
 func rowsOf[T any](list []T, err error, make func(T) row) ([]row, error) {
 	var rows []row
 	for _, o := range list {

@@ -290,7 +290,7 @@ func TestNoKernel(t *testing.T) {
 	require.ErrorContains(t, err, "no program of this user")
 }
 
-// runs Run with so many frames, each after two seconds of the machine.
+// run runs Run with so many frames, each after two seconds of the machine.
 func (m *machine) run(t *testing.T, o Options) (out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -181,7 +181,7 @@ func read(c *Conn, id wire.StreamID) (string, error) {
 	}
 }
 
-// both are a stream's content and how it must end.
+// expect reads a stream, which must have that content and end so.
 func (p *pair) expect(c *Conn, id wire.StreamID, want string, wantErr error) {
 	p.t.Helper()
 	got, err := read(c, id)

@@ -4,7 +4,7 @@
 //
 // It is no library. Its tests need root, rdma_rxe and the right to spoil the
 // machine, so they carry the build tag "guest" and run inside a virtual
-// machine, where host_test.go takes them:
+// machine, which go test ./tests/guest boots, or by hand:
 //
 //	rdmashim vm test --tags guest ./tools/rdmashim/doctor/guesttest
 package guesttest

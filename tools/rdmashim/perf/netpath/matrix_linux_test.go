@@ -126,7 +126,7 @@ func TestOutage(t *testing.T) {
 // does other things.
 const busy = 30 * time.Second
 
-// room in bytes of a side's buffer.
+// memory is the room in bytes of a side's buffer.
 const memory = 4 << 20
 
 // side is a connected queue pair with a registered buffer.
