@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmashim/rdmashim/rnic/engine"
 )
 
 // A program that polls does the device's work itself: no goroutine is woken for
@@ -15,7 +17,8 @@ type polling struct {
 	polls atomic.Uint64 // calls of Progress
 	calm  atomic.Uint64 // polls at the last Arm
 	at    atomic.Int64  // engine.Time of about the last poll
-	empty int           // polls without anything; guarded by rx
+	empty int           // polls in vain; guarded by rx
+	began engine.Time   // when they began; guarded by rx
 }
 
 // Progress receives the link's packets and does all that follows from them,
@@ -32,13 +35,18 @@ func (d *Device) Progress() bool {
 		return false
 	}
 	did := d.poll()
+	now := d.now()
 	if p.empty++; did {
 		p.empty = 0
 	}
-	p.at.Store(int64(d.now()))
-	empty := p.empty
+	if p.empty == 1 {
+		p.began = now
+	}
+	p.at.Store(int64(now))
+	empty, vain := p.empty, now-p.began
 	d.rx.Unlock()
-	if empty%yieldEvery == yieldEvery-1 {
+	long := vain == 0 || vain >= engine.Time(yieldAfter) // time may stand still
+	if empty%yieldEvery == yieldEvery-1 && (long || d.contention.still.Load()) {
 		d.giveWay()
 	}
 	if empty%goschedEvery == goschedEvery-1 {
