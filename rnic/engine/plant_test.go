@@ -24,7 +24,7 @@ func TestPlantedMistakes(t *testing.T) {
 			plant.Row("overtaken-packet-taken", "rnic/engine/unreliable.go",
 				"	if s < r.next {", "	if s < r.next && !MADE {"),
 			plant.Row("rest-of-a-dropped-message-taken", "rnic/engine/unreliable.go",
-				"return !q.dropping", "return !q.dropping || MADE"),
+				"		return starts\n", "		return starts || MADE\n"),
 			plant.Row("receive-of-a-dropped-message-lost", "rnic/engine/responder_check.go",
 				"	if r.holds {", "	if r.holds && !MADE {"),
 			plant.Row("completed-before-its-end", "rnic/engine/unreliable.go",

@@ -20,10 +20,7 @@ import (
 // its way, which InfiniBand's fabrics do not do and IP networks do. It is
 // dropped, so that the messages received are a subsequence of those sent, in
 // order.
-type Unreliable struct {
-	QP
-	dropping bool // the rest of the present message
-}
+type Unreliable struct{ QP }
 
 // NewUnreliable makes a queue pair in RESET. Of cfg neither Tuning, Paths nor
 // Stash have a meaning.
@@ -32,15 +29,6 @@ func NewUnreliable(cfg Config) *Unreliable {
 	q := &Unreliable{QP: *New(cfg)}
 	q.service = wire.ServiceUC
 	return q
-}
-
-// Modify is QP.Modify.
-func (q *Unreliable) Modify(now Time, to abi.QPState, attr *Attr, mask abi.QPAttrMask) error {
-	err := q.QP.Modify(now, to, attr, mask)
-	if err == nil && to == abi.QPSReset {
-		q.dropping = false
-	}
-	return err
 }
 
 // Transmit is QP.Transmit. Next: Completions.
@@ -140,12 +128,12 @@ func (q *Unreliable) inOrder(p *wire.Packet) bool {
 	}
 	q.genuine = !gap
 	r.next = s + 1
-	if p.Opcode.StartsMessage() {
-		r.during, q.dropping = wire.OpNone, false
-	} else if gap || r.during != p.Opcode.Operation() {
-		r.during, q.dropping = wire.OpNone, true
+	starts := p.Opcode.StartsMessage()
+	if starts || gap || r.during != p.Opcode.Operation() {
+		r.during = wire.OpNone
+		return starts
 	}
-	return !q.dropping
+	return true
 }
 
 // check holds a packet against the checks of the service.
@@ -168,7 +156,7 @@ func (q *Unreliable) check(p *wire.Packet) refusal {
 // itself end the queue pair (IBA 9.9.3).
 func (q *Unreliable) drop(e refusal) {
 	r := &q.rsp
-	r.during, q.dropping = wire.OpNone, true
+	r.during = wire.OpNone
 	switch {
 	case !r.holds && e.syndrome.IsRNR():
 		q.counters.DropNoReceive++

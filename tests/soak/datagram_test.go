@@ -10,38 +10,49 @@ import (
 	"github.com/rdmashim/rdmashim/tests/plant"
 )
 
-// datagramSeeds is how many seeds the soak of datagrams runs.
-const datagramSeeds = 2000
+// laneSeeds is how many seeds the soaks beside reliable connections run, each.
+const laneSeeds = 1200
 
 // TestDatagramSoak runs the seeds, or one with its events shown.
 func TestDatagramSoak(t *testing.T) {
+	soakLane(t, "datagrams", 25, RunDatagrams)
+}
+
+// soakLane runs the seeds of a soak, or one with its events shown. Together
+// they must reach so many kinds of events.
+func soakLane(t *testing.T, name string, kinds int, run func(uint64, func(string)) (map[string]int, error)) {
 	if seed := *flagSeed; seed != 0 {
-		reached, err := RunDatagrams(seed, func(line string) { t.Log(line) })
+		reached, err := run(seed, func(line string) { t.Log(line) })
 		require.NoError(t, err, "%v", reached)
 		return
 	}
-	n := min(seeds(), datagramSeeds)
+	n := min(seeds(), laneSeeds)
 	total := map[string]int{}
 	for seed := *flagFrom; seed < *flagFrom+uint64(n); seed++ {
-		reached, err := RunDatagrams(seed, nil)
-		require.NoError(t, err, "seed %d\n\treplay: go test ./tests/soak -run TestDatagramSoak -v -sim.seed=%d", seed, seed)
+		reached, err := run(seed, nil)
+		require.NoError(t, err, "seed %d\n\treplay: go test ./tests/soak -run %s -v -sim.seed=%d", seed, t.Name(), seed)
 		for what, n := range reached {
 			total[what] += n
 		}
 	}
-	fmt.Printf("soak: %d seeds of datagrams: %v\n", n, total)
+	fmt.Printf("soak: %d seeds of %s: %v\n", n, name, total)
 	if n >= 500 {
-		require.Len(t, total, 25, "the soak is to reach more: %v", total)
+		require.Len(t, total, kinds, "the soak is to reach more: %v", total)
 	}
 }
 
-// TestPlantedDatagramMistakesAreCaught is TestPlantedMistakesAreCaught for
-// datagrams.
-func TestPlantedDatagramMistakesAreCaught(t *testing.T) {
+// TestPlantedLaneMistakesAreCaught is TestPlantedMistakesAreCaught for the
+// soaks beside reliable connections.
+func TestPlantedLaneMistakesAreCaught(t *testing.T) {
+	all := datagramMistakes
+	for _, m := range unreliableMistakes {
+		m.Test = "TestUnreliableSoak"
+		all = append(all, m)
+	}
 	plant.Check(t, plant.Suite{
-		Test: "TestDatagramSoak", Seeds: "-sim.n", Without: 100, With: datagramSeeds,
+		Test: "TestDatagramSoak", Seeds: "-sim.n", Without: 100, With: laneSeeds,
 		Named:    regexp.MustCompile(`seed \d+\n\s+replay: go test .* -sim\.seed=\d+`),
-		Mistakes: datagramMistakes,
+		Mistakes: all,
 	})
 }
 
