@@ -1,6 +1,7 @@
 package preload
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -10,23 +11,64 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
 )
 
+// compile makes a program of testdata.
+func compile(t *testing.T, name string, flags ...string) (program string) {
+	t.Helper()
+	cc, err := cbuild.Compiler()
+	require.NoError(t, err)
+	program = filepath.Join(t.TempDir(), name)
+	args := append([]string{"-O1", "-Wall", "-Werror", "-pthread", "-o", program, filepath.Join("testdata", name+".c")}, flags...)
+	out, err := exec.Command(cc, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// verbsHeader skips the test where libibverbs has no headers.
+func verbsHeader(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/usr/include/infiniband/verbs.h"); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
+		t.Skip(err, ": apt-get install libibverbs-dev")
+	}
+}
+
 // TestCalls: the calls that the stub answers, one by one, by programs that need
 // no rdma-core.
 func TestCalls(t *testing.T) {
 	l := libraries(t)
-	cc, err := cbuild.Compiler()
-	require.NoError(t, err)
 	for name, says := range map[string]string{
 		"calls": "all calls are as they should be\n",
 		"exit":  "it ends\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := filepath.Join(t.TempDir(), name)
-			source := filepath.Join("testdata", name+".c")
-			out, err := exec.Command(cc, "-O1", "-Wall", "-pthread", "-o", program, source).CombinedOutput()
-			require.NoError(t, err, "%s", out)
 			device, _ := newDevice()
-			require.Equal(t, says, start(t, l, device, program).ends(0))
+			require.Equal(t, says, start(t, l, device, compile(t, name)).ends(0))
+		})
+	}
+}
+
+// TestSignals: programs of libibverbs with handlers of their own, children,
+// threads that come and go, and files that are closed under those who wait.
+func TestSignals(t *testing.T) {
+	l := libraries(t)
+	verbsHeader(t)
+	device, _ := newDevice()
+	faults := compile(t, "faults", "-libverbs")
+	for _, c := range []struct {
+		name, device string
+		args         []string
+		says         string
+	}{
+		{"faults, handlers before the library", device, []string{faults, "before"}, "all faults were the program's\n"},
+		{"faults, handlers after the library", device, []string{faults, "after"}, "all faults were the program's\n"},
+		{"alarms", device, []string{compile(t, "alarms", "-libverbs")}, "no message was lost\n"},
+		{"threads", device, []string{compile(t, "threads", "-libverbs")}, "the threads have gone\n"},
+		{"closing", device, []string{compile(t, "closing", "-libverbs")}, "the program ends\n"},
+		// Programs that it executes have an address of their own.
+		{"children", "soft", []string{compile(t, "children", "-libverbs")}, "the parent went on\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.says, start(t, l, c.device, c.args...).ends(0))
 		})
 	}
 }

@@ -68,6 +68,7 @@ func rdmashimStart(kinds *C.uint32_t, n C.int) C.int {
 	}
 	kernel.process = machine.ProcessOf(host, filepath.Base(os.Args[0]))
 	kernel.tree = preload.Tree{Dir: filepath.Join(env.Tree, strconv.Itoa(os.Getpid())), Kernel: machine.Process("sysfs")}
+	_ = os.RemoveAll(kernel.tree.Dir) // of a program that became this one
 	if err := os.MkdirAll(kernel.tree.Dir, 0o700); err != nil {
 		return C.int(number(err))
 	}

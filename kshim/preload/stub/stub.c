@@ -32,6 +32,7 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define API __attribute__((visibility("default")))
@@ -99,15 +100,28 @@ static unsigned char interrupts[NSIG]; /* handlers without SA_RESTART */
 
 static int is_fault(int sig) { return sig == SIGSEGV || sig == SIGBUS; }
 
+/* on_fault does what the kernel does when it calls a handler. Go's handler, which
+ * calls it, has all signals blocked; the kernel restores the mask afterwards. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
-	struct sigaction *a = &faults[sig], dfl = { .sa_handler = SIG_DFL };
-	if (a->sa_flags & SA_SIGINFO)
-		a->sa_sigaction(sig, info, context);
-	else if (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN)
-		a->sa_handler(sig);
+	struct sigaction a = faults[sig], dfl = { .sa_handler = SIG_DFL };
+	sigset_t mask = ((ucontext_t *)context)->uc_sigmask;
+	if (a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN) {
+		REAL(sigaction)(sig, &dfl, NULL); /* a fault comes again, and ends the program */
+		if (info->si_code <= 0)
+			raise(sig);
+		return;
+	}
+	if (a.sa_flags & SA_RESETHAND)
+		faults[sig] = dfl;
+	if (!(a.sa_flags & SA_NODEFER))
+		sigaddset(&a.sa_mask, sig);
+	sigorset(&mask, &mask, &a.sa_mask);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (a.sa_flags & SA_SIGINFO)
+		a.sa_sigaction(sig, info, context);
 	else
-		REAL(sigaction)(sig, &dfl, NULL); /* it comes again, and ends the program */
+		a.sa_handler(sig);
 }
 
 /* signals_before and signals_after surround the loading of the library, whose
@@ -150,7 +164,7 @@ API int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 			interrupts[sig] = 0;
 		}
 	}
-	if (!is_fault(sig) || s != READY)
+	if (!is_fault(sig) || s == UNLOADED)
 		return REAL(sigaction)(sig, act ? &a : NULL, old);
 	if (old)
 		*old = faults[sig];
@@ -205,12 +219,13 @@ static void signal_stack(void)
 
 /* Loading. */
 
+/* Go does not live on in the child of a fork. The descriptors remain ours: those
+ * of device files lead to the parent's rings. */
 static void in_child(void)
 {
-	/* Go does not live on in the child of a fork. */
-	if (now() == READY || now() == ENDED)
+	if (now() != UNLOADED)
 		state = CHILD;
-	memset(kinds, 0, sizeof kinds);
+	pthread_mutex_init(&table, NULL);
 }
 
 __attribute__((constructor)) static void init(void)
@@ -505,16 +520,24 @@ API int statx(int dir, const char *path, int flags, unsigned mask, struct statx 
 
 /* Descriptors. */
 
+/* put gives back one hold of a library's file, by a descriptor or a thread that
+ * waits, and says whether it was the last. */
+static int put(int f)
+{
+	int last = refs[f] == 0;
+	if (!last)
+		refs[f]--;
+	return last;
+}
+
 /* drop_fd forgets a descriptor of ours. The library's file is closed with its
- * last one; keep is set while others need the number. */
+ * last hold; keep is set while others need the number. */
 static int drop_fd(int fd, int *keep)
 {
 	int f, last, r = 0;
 	pthread_mutex_lock(&table);
 	f = file(fd);
-	last = refs[f] == 0;
-	if (!last)
-		refs[f]--;
+	last = put(f);
 	*keep = !last && f == fd;
 	files[fd] = 0;
 	__atomic_add_fetch(&ends[fd], 1, __ATOMIC_ACQ_REL);
@@ -616,35 +639,71 @@ static int wait_on(struct pollfd *p, int n)
 	return 0;
 }
 
-/* exchange reads or writes, and waits for an event if the descriptor blocks. A
- * thread whose file is closed meanwhile waits for ever, as in Linux, where it
- * holds the file. */
+struct exchange {
+	long (**call)(int, void *, size_t);
+	int fd, file;
+	unsigned life;
+	void *buf;
+	size_t n;
+};
+
+static int closed(struct exchange *x) { return __atomic_load_n(&ends[x->fd], __ATOMIC_ACQUIRE) != x->life; }
+
+/* take holds the file of an exchange for a thread that waits: it is closed when
+ * the thread has left. 0 if it was closed before. */
+static int take(struct exchange *x)
+{
+	int open;
+	pthread_mutex_lock(&table);
+	open = !closed(x);
+	refs[x->file] += open;
+	pthread_mutex_unlock(&table);
+	return open;
+}
+
+static void leave(void *at)
+{
+	struct exchange *x = at;
+	int last, saved = errno;
+	pthread_mutex_lock(&table);
+	last = put(x->file);
+	pthread_mutex_unlock(&table);
+	if (last) {
+		CALL(lib.close(x->file));
+		REAL(close)(x->file);
+	}
+	errno = saved;
+}
+
+/* await_event repeats the call when the file is readable, until there is an
+ * event. */
+static ssize_t await_event(struct exchange *x)
+{
+	struct pollfd p = { x->file, POLLIN, 0 };
+	ssize_t r;
+	pthread_cleanup_push(leave, x);
+	do
+		r = wait_on(&p, 1) ? -1 : CALL((*x->call)(x->file, x->buf, x->n));
+	while (r < 0 && errno == EAGAIN);
+	pthread_cleanup_pop(1);
+	return r;
+}
+
+/* exchange reads or writes, and waits for an event if the descriptor blocks. As
+ * in Linux a thread that waits holds the file, and one that comes when it was
+ * closed waits for ever. */
 static ssize_t exchange(long (**call)(int, void *, size_t), int fd, void *buf, size_t n)
 {
-	struct pollfd p = { fd, POLLIN, 0 };
-	unsigned life = __atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE);
+	struct exchange x = { call, fd, file(fd), __atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE), buf, n };
 	ssize_t r;
-	int flags;
 	if (!kind(fd)) /* closed since the call began */
 		return wait_on(NULL, 0);
-	for (;;) {
-		r = CALL((*call)(file(fd), buf, n));
-		if (r >= 0 || (errno != EAGAIN && errno != EBADF))
-			return r;
-		if (errno == EBADF && __atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE) == life)
-			return r;
-		flags = REAL(fcntl)(fd, F_GETFL);
-		if (__atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE) == life && flags != -1) {
-			if (flags & O_NONBLOCK) {
-				errno = EAGAIN;
-				return -1;
-			}
-			if (wait_on(&p, 1))
-				return -1;
-		}
-		if (__atomic_load_n(&ends[fd], __ATOMIC_ACQUIRE) != life)
-			return wait_on(NULL, 0);
-	}
+	r = CALL((*call)(x.file, buf, n));
+	if (r >= 0 || (errno != EAGAIN && errno != EBADF))
+		return r;
+	if (!closed(&x) && (errno == EBADF || (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK)))
+		return r;
+	return take(&x) ? await_event(&x) : wait_on(NULL, 0);
 }
 
 API ssize_t read(int fd, void *buf, size_t n)
