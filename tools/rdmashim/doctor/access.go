@@ -53,8 +53,9 @@ func (e *exam) openFile(path string) (c Check, bad bool) {
 	return fail("see dmesg", "%s cannot be opened: %v", path, err), true
 }
 
-// littleMemlock is a limit that is soon used up, in bytes: it is old systems'
-// default, and the new one's 8 MiB are little for a program that moves data.
+// littleMemlock is a limit that is soon used up, in bytes: the defaults are
+// less, 64 KiB before Linux 5.16 and 8 MiB since, which is little for a program
+// that moves data.
 const littleMemlock = 64 << 20
 
 const raiseMemlock = "ulimit -l unlimited   (for good: 'memlock unlimited' in /etc/security/limits.d, LimitMEMLOCK=infinity in a systemd unit)"
