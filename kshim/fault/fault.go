@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// Begin lets bad accesses of the calling goroutine panic. It returns what End
-// restores.
+// Begin lets bad accesses of the calling goroutine panic. It returns the
+// setting for End to restore.
 func Begin() (before bool) { return debug.SetPanicOnFault(true) }
 
-// End is deferred. It restores what was before Begin, and sets *err to fault
-// after a bad access. Any other panic passes.
+// End is deferred. It restores the setting from before Begin, and sets *err to
+// fault after a bad access. Any other panic passes.
 func End(before bool, err *error, fault error) {
 	debug.SetPanicOnFault(before)
 	r := recover()

@@ -116,8 +116,8 @@ func TestObjects(t *testing.T) {
 var tables = []string{"RES_QP", "RES_CQ", "RES_MR", "RES_PD", "RES_CM_ID", "RES_CTX", "RES_SUMMARY"}
 
 // shapes lists the attributes of an answer in their order, with flags and
-// lengths but for names, a line for it and one for each entry of a table. What
-// the kernel itself owns is left out.
+// lengths but for names, a line for it and one for each entry of a table.
+// Objects of the kernel's own are left out.
 func shapes(t *testing.T, b []byte) (list []string) {
 	var top strings.Builder
 	for len(b) > 0 {
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 	require.Len(t, b.Answer(testPort, two), 2)
 }
 
-// hostile answers what may be anything: every message of the answer is whole.
+// hostile answers arbitrary bytes: every message of the answer is whole.
 func hostile(t *testing.T, s *Server, sent []byte) {
 	for _, b := range s.Answer(testPort, sent) {
 		m, rest, ok := next(b)

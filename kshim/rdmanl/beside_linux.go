@@ -57,7 +57,7 @@ func ours(c *net.UnixConn) bool {
 }
 
 // Beside asks the processes whose sockets match a pattern, but for the one at
-// the path self, all at once. What one says wrongly, or not in time, is left
+// the path self, all at once. An answer that is malformed, or late, is left
 // out.
 func Beside(pattern, self string) func(request []byte) [][]byte {
 	return func(request []byte) [][]byte {

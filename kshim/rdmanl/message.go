@@ -31,15 +31,15 @@ const nldevClient = 5
 // a page (NLMSG_GOODSIZE).
 const messageRoom = 3500
 
-// message is one that was sent.
+// message is a netlink message of a program.
 type message struct {
 	typ, flags uint16
 	seq        uint32
 	all        []byte // header and attributes
 }
 
-// next splits the first message off; ok is false at the end, and for one that
-// says it is longer than what was sent.
+// next splits the first message off; ok is false at the end, and for a message
+// whose length exceeds the rest.
 func next(b []byte) (m message, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return m, nil, false
@@ -85,8 +85,8 @@ func errnoBytes(err error) []byte {
 	return binary.NativeEndian.AppendUint32(nil, uint32(-int32(errno)))
 }
 
-// Answer returns the messages that answer what a socket with that port id sent,
-// a datagram each. What has no form is passed over, as Linux does
+// Answer returns the messages that answer the requests of a socket with that
+// port id, a datagram each. A malformed rest is passed over, as by Linux
 // (core/netlink.c: rdma_nl_rcv_skb).
 func (s *Server) Answer(port uint32, sent []byte) (answers [][]byte) {
 	for {

@@ -48,10 +48,10 @@ func NewSocket(s *Server) (*Socket, error) {
 	return &Socket{server: s, fd: fd, busy: map[uint64]bool{}}, nil
 }
 
-// Request answers what a program sent by its descriptor fd. It does not wait
-// for the program: what has no room there yet follows as the program reads.
-// ECONNREFUSED for a socket that answers do not reach: one in another network
-// namespace.
+// Request answers messages that a program sent by its descriptor fd. It does
+// not wait for the program: answers without room there follow as the program
+// reads. ECONNREFUSED for a socket that answers do not reach, in another
+// network namespace.
 func (s *Socket) Request(fd int, sent []byte) error {
 	port, err := portOf(fd)
 	if err != nil {

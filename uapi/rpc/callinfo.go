@@ -26,7 +26,7 @@ type callInfo struct {
 }
 
 // set reads options of grpc's. Errors: UNIMPLEMENTED for an option that has no
-// meaning here; it says which and what to do.
+// meaning here; the text says which, and what to do.
 func (i *callInfo) set(options []grpc.CallOption) (err error) {
 	i.maxReceive, i.maxSend = defaultMaxReceive, defaultMaxSend
 	for _, o := range options {

@@ -36,7 +36,7 @@ type Server struct {
 	unary    grpc.UnaryServerInterceptor
 	stream   grpc.StreamServerInterceptor
 
-	once     sync.Once // sets what follows
+	once     sync.Once // sets the fields below
 	sessions *session.Server
 	err      error
 }

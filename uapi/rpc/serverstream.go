@@ -193,7 +193,7 @@ func connContext(ctx context.Context, local, remote net.Addr) context.Context {
 	return metadata.NewIncomingContext(ctx, metadata.MD{})
 }
 
-// arrive reads what a call or stream comes with: its metadata, its codec, and
+// arrive reads the beginning of a call or stream: its metadata, its codec, and
 // the context for its handler.
 func (s *Server) arrive(in incoming, stream side, clientStreams, serverStreams bool) (*exchange, context.Context, error) {
 	x := &exchange{incoming: in, stream: stream}

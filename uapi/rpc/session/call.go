@@ -71,7 +71,7 @@ type pending struct {
 	slot  uint16
 	held  bool // slot is a slot
 	ended bool
-	done  chan struct{} // has an element when it ended, or the stream was opened; then what follows is set
+	done  chan struct{} // has an element when it ended, or the stream was opened; then answer, slab and err are final
 
 	scratch *scratch // nil of a stream's opening
 	answer  Answer
