@@ -19,7 +19,7 @@ type Manager struct {
 	conns      map[wire.CommID]*conn
 	remotes    map[remoteID]*conn  // by the peer's identifier, from when it is known
 	qpns       map[remoteQPN]*conn // by the peer's queue pair, until TIMEWAIT
-	questions  map[question]*conn  // SIDR_REQs that came, by what tells them apart
+	questions  map[question]*conn  // SIDR_REQs that came, by the key that tells them apart
 	services   map[wire.ServiceID][]*Listener
 	listeners  map[ListenerID]*Listener
 	nextListen ListenerID
@@ -45,7 +45,7 @@ type remoteQPN struct {
 	qpn  wire.QPN
 }
 
-// question is what a SIDR_REQ and its copies have in common.
+// question is the key of a SIDR_REQ and its copies.
 type question struct {
 	peer    netip.AddrPort
 	id      wire.CommID
