@@ -69,11 +69,14 @@ func (d *device) newEnd(t *testing.T, config uapi.QPConfig) *end {
 	if config.SendDepth == 0 {
 		config.SendDepth = 64
 	}
-	if config.RecvDepth == 0 {
+	if config.SendSGE == 0 {
+		config.SendSGE = 4
+	}
+	if config.SRQ == 0 && config.RecvDepth == 0 {
 		config.RecvDepth = 64
 	}
-	if config.SendSGE == 0 {
-		config.SendSGE, config.RecvSGE = 4, 4
+	if config.SRQ == 0 && config.RecvSGE == 0 {
+		config.RecvSGE = 4
 	}
 	if config.Timeout == 0 {
 		config.Timeout = 18 // a second: emulated processors stall
