@@ -49,6 +49,10 @@ func TestPlantedLaneMistakesAreCaught(t *testing.T) {
 		m.Test = "TestUnreliableSoak"
 		all = append(all, m)
 	}
+	for _, m := range windowMistakes {
+		m.Test = "TestWindowSoak"
+		all = append(all, m)
+	}
 	plant.Check(t, plant.Suite{
 		Test: "TestDatagramSoak", Seeds: "-sim.n", Without: 100, With: laneSeeds,
 		Named:    regexp.MustCompile(`seed \d+\n\s+replay: go test .* -sim\.seed=\d+`),

@@ -40,7 +40,8 @@
 // (datagram.go, datagram_oracle.go). It allows for nothing: each call of the
 // engine must have the one outcome in packets, completions, memory and counters
 // that the specification gives it. Unreliable connections have the same
-// (unreliable.go, unreliable_oracle.go).
+// (unreliable.go, unreliable_oracle.go). Memory windows are bound, used and
+// revoked in steps, over reliable connections (window.go, window_oracle.go).
 //
 // A run is a function of its seed. A failure names it, and the same seed gives
 // the same run, packet for packet: its trace says so.
