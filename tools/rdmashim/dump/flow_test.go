@@ -39,6 +39,8 @@ func TestDumpFilters(t *testing.T) {
 		{"--opcode rdma-read-request", loss, 10, "RC RDMA_READ_REQUEST"},
 		{"--opcode 0x0c", loss, 10, "RC RDMA_READ_REQUEST"},
 		{"--opcode send_only", recording("rxe-6.1-uc-ud.pcap"), 14, "SEND_ONLY"},
+		{"--opcode uc", recording("rxe-6.1-uc-ud.pcap"), 25, " UC "},
+		{"--opcode send_last_with_invalidate,send_only_with_invalidate", recording("rxe-6.1-rc-mtu1024.pcap"), 2, " invalidate 0x"},
 		{"--opcode cm", recording("rxe-6.1-cm.pcap"), 36, "mad CM"},
 		{"--opcode ud", loss, 0, ""},
 		{"--qpn 0x13", errs, 45, "psn 66"},
