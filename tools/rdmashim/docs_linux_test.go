@@ -27,8 +27,8 @@ import (
 //	text             what the block before it prints; … stands for anything within a
 //	                 line, and for any lines where it is alone on one
 //	text figures     so, and every number stands for any number
-//	go FILE, c FILE  written to FILE, for the blocks that come after it
-//	make, yaml FILE  read by TestPage of kshim/preload
+//	go netlink_linux_test.go, c netlink_linux_test.go  written to netlink_linux_test.go, for the blocks that come after it
+//	make, yaml netlink_linux_test.go  read by TestPage of kshim/preload
 type docBlock struct {
 	page, language, argument string
 	line                     int // in the page
@@ -46,6 +46,8 @@ var docElsewhere = map[string]string{
 	"rdmashim perf suite --rounds 5 --run '^registration' --markdown":               "tools/rdmashim/perf_suite_test.go:TestPerfSuiteTransports",
 	"rdmashim sample quic server":                                                   "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
 	"rdmashim sample quic client 127.0.0.1 --on 'soft?loss=1%,tcp,udp'":             "tools/rdmashim/samplequic/quic_test.go:TestQUIC",
+	"rdmashim run -- rdma link show":                                                "kshim/preload/netlink_linux_test.go:TestRDMA",
+	"rdmashim run -- rdma resource show qp":                                         "kshim/preload/netlink_linux_test.go:TestRDMA",
 	"rdmashim run -- ibv_devinfo -v":                                                "kshim/preload/programs_linux_test.go:TestDevinfo",
 	"rdmashim run -d soft:127.0.0.5 -- ibv_rc_pingpong -g 0":                        "kshim/preload/programs_linux_test.go:TestPingpong",
 	"rdmashim run -d soft:127.0.0.6 -- ibv_rc_pingpong -g 0 127.0.0.5":              "kshim/preload/programs_linux_test.go:TestPingpong",
