@@ -101,9 +101,9 @@ func (d *Device) Redirect(service uint64, port uint16) (end func(), err error) {
 
 // Close implements driver.CMListener.
 func (l *cmListener) Close() {
-	_ = l.d.withCM(func(_ cm.Time, m *cm.Manager) error {
+	_ = l.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		delete(l.d.gsi.users.listeners, l.id)
-		return m.Unlisten(l.id)
+		return m.Unlisten(now, l.id)
 	})
 	if l.end != nil {
 		l.end()

@@ -174,6 +174,11 @@ func captureFile(pcap, device string) string {
 	return strings.NewReplacer("{device}", device, "{pid}", strconv.Itoa(os.Getpid())).Replace(pcap)
 }
 
+// vacancy is how long a service without its listener is not refused at once:
+// perftest listens for each of its connections anew, a second later, and its
+// peer asks as soon as the last message before is acknowledged.
+const vacancy = 2 * cm.Second
+
 // startRNIC puts a soft RNIC on a link and adds it to the emulated kernel.
 func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *slog.Logger) (*backend, error) {
 	addr := netip.AddrPortFrom(l.Caps().Local.Addr().Unmap(), l.Caps().Local.Port())
@@ -197,6 +202,9 @@ func startRNIC(spec deviceSpec, l link.Link, near link.Near, name string, log *s
 	if spec.role == roleBeside {
 		beside = newNeighbour(addr.Addr(), addr.Port(), log)
 		config.PeerPort, config.Announce = RoCEPort, beside.announce
+	}
+	if spec.kind == kindSoft {
+		config.CM.Vacancy = vacancy
 	}
 	if spec.role == roleSuccessor {
 		config.CM.Grace = 2 * cm.Second // those beside try each 10 ms, 20 ms, 40 ms …

@@ -66,6 +66,11 @@ type Config struct {
 	// not at all.
 	Grace Duration
 
+	// Vacancy is the time from the end of a service's last listener in which a
+	// request for it is held for 200 ms before it is refused: its program may
+	// be about to listen again. 0: not at all.
+	Vacancy Duration
+
 	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536
 	MaxLinger int // TIMEWAIT, and what is left of destroyed connections; 0: 4,096
 }

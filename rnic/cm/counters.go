@@ -24,6 +24,7 @@ type Counters struct {
 	DropQPN       uint64 // with a queue pair number that is none or another one's
 	DropBacklog   uint64 // requests that a listener did not take: it was full, or their address had its share
 	DropSuspect   uint64 // requests that would end a connection whose peer lives, or is being asked
+	Held          uint64 // requests for services that have just lost their listener
 	DropGrace     uint64 // requests for services that may be listened for soon
 }
 
@@ -57,6 +58,7 @@ var counterTable = []struct {
 	{"cm_drop_qpn", func(c *Counters) *uint64 { return &c.DropQPN }},
 	{"cm_drop_backlog", func(c *Counters) *uint64 { return &c.DropBacklog }},
 	{"cm_drop_suspect", func(c *Counters) *uint64 { return &c.DropSuspect }},
+	{"cm_held", func(c *Counters) *uint64 { return &c.Held }},
 	{"cm_drop_grace", func(c *Counters) *uint64 { return &c.DropGrace }},
 }
 

@@ -94,6 +94,9 @@
 //     answers a connection that is not there (REP, RTU) is told so.
 //   - Datagrams for a connection are taken from its peer's address only, and a
 //     REQ must name the address that it comes from.
+//   - A request for a service whose listener has just gone is refused 200 ms
+//     late if Config.Vacancy says so, unless its program listens again until
+//     then.
 //   - Only reliable connections, no alternate paths.
 //   - An answer to a SIDR_REQ is remembered; Linux takes a copy that comes later
 //     for a new question.

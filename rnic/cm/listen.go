@@ -46,7 +46,7 @@ func (l *Listener) asks(c *conn) {
 // wait for Take, Accept or Reject, and Config.MaxRequests for Accept or Reject;
 // more are dropped, and their senders try again. EADDRINUSE tells of a listener
 // that would get the same requests. Services of the port space UDP are asked
-// for by SIDR_REQ, and all others by REQ.
+// for by SIDR_REQ, and all others by REQ. Next: NextTimeout.
 func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (ListenerID, error) {
 	addr = wire.Bare(addr)
 	if addr.IsUnspecified() {
@@ -65,12 +65,13 @@ func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (
 	l := &Listener{id: m.nextListen, service: service, addr: addr, backlog: max(backlog, 1), from: make(map[netip.Addr]int)}
 	m.listeners[l.id] = l
 	m.services[service] = append(m.services[service], l)
+	m.occupy(service)
 	return l.id, nil
 }
 
 // Unlisten ends a listener. Requests that were reported stay their owner's.
 // Next: Transmit.
-func (m *Manager) Unlisten(id ListenerID) error {
+func (m *Manager) Unlisten(now Time, id ListenerID) error {
 	l := m.listeners[id]
 	if l == nil {
 		return fmt.Errorf("cm: no listener %d: %w", id, syscall.ENOENT)
@@ -85,6 +86,7 @@ func (m *Manager) Unlisten(id ListenerID) error {
 	}
 	if m.services[l.service] = list; len(list) == 0 {
 		delete(m.services, l.service)
+		m.vacate(l.service, now)
 	}
 	return nil
 }

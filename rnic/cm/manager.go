@@ -23,6 +23,8 @@ type Manager struct {
 	services   map[wire.ServiceID][]*Listener
 	listeners  map[ListenerID]*Listener
 	nextListen ListenerID
+	vacant     map[wire.ServiceID]Time // services that lost their listener, and until when requests are held
+	held       []held
 
 	timers timerHeap
 	linger lingering
@@ -62,7 +64,7 @@ func New(cfg Config) *Manager {
 		qpns:      make(map[remoteQPN]*conn),
 		questions: make(map[question]*conn),
 		services:  make(map[wire.ServiceID][]*Listener),
-		listeners: make(map[ListenerID]*Listener), credit: maxCredit,
+		listeners: make(map[ListenerID]*Listener), vacant: make(map[wire.ServiceID]Time), credit: maxCredit,
 	}
 }
 

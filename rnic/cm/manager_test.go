@@ -204,7 +204,7 @@ func TestBadCalls(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EINVAL, name)
 	}
 	for _, err := range []error{a.m.Accept(1, 5, &cm.AcceptParams{}), a.m.Confirm(1, 5, nil), a.m.Reject(1, 5, 28, nil, nil),
-		a.m.Disconnect(1, 5, nil), a.m.Destroy(1, 5), a.m.Take(5), a.m.Unlisten(5)} {
+		a.m.Disconnect(1, 5, nil), a.m.Destroy(1, 5), a.m.Take(5), a.m.Unlisten(1, 5)} {
 		require.ErrorIs(t, err, syscall.ENOENT)
 	}
 	_, err := a.m.Attr(5)
@@ -279,14 +279,44 @@ func TestListeners(t *testing.T) {
 	require.Len(t, got, 4)
 	require.Equal(t, []any{one, other, one}, []any{got[0].Listener, got[1].Listener, got[2].Listener})
 	require.Equal(t, cm.Rejected, got[3].Kind)
-	require.NoError(t, b.m.Unlisten(one))
-	require.ErrorIs(t, b.m.Unlisten(one), syscall.ENOENT)
+	require.NoError(t, b.m.Unlisten(w.now, one))
+	require.ErrorIs(t, b.m.Unlisten(w.now, one), syscall.ENOENT)
 	require.NoError(t, b.m.Accept(w.now, got[0].Conn, b.acceptParams("")))
 	_, err = b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.NoError(t, b.m.Unlisten(other))
+	require.NoError(t, b.m.Unlisten(w.now, other))
 	_, err = b.m.Listen(wire.TCPService(1), netip.IPv6Unspecified(), 5)
 	require.NoError(t, err)
+}
+
+// A request that comes while its service has no listener for a moment is held:
+// it finds the next listener at once, or is refused after 200 ms, once.
+func TestVacancy(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		w := newWorld(t)
+		a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{Vacancy: 2 * cm.Second})
+		l, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 5)
+		require.NoError(t, err)
+		require.NoError(t, b.m.Unlisten(w.now, l))
+		var got []cm.Event
+		w.told = func(_ *host, e cm.Event) { got = append(got, e) }
+		w.advance(cm.Second)
+		_, err = a.m.Connect(w.now, a.params(b, 1, ""))
+		require.NoError(t, err)
+		a.settle()
+		w.advance(100 * cm.Millisecond)
+		require.Empty(t, got)
+		require.EqualValues(t, 1, b.m.Counters().Held)
+		if again {
+			_, err = b.m.Listen(wire.TCPService(1), netip.Addr{}, 5)
+			require.NoError(t, err)
+			w.advance(10 * cm.Millisecond)
+		} else {
+			w.advance(120 * cm.Millisecond) // the request was not repeated yet
+		}
+		require.Len(t, got, 1)
+		require.Equal(t, map[bool]cm.EventKind{true: cm.ConnectRequest, false: cm.Rejected}[again], got[0].Kind)
+	}
 }
 
 // A host that slept past the time does not give its peer up unasked.
@@ -318,6 +348,6 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "UNKNOWN", (cm.SIDRReply + 1).String())
 	n := 0
 	new(cm.Counters).Each(func(string, uint64) { n++ })
-	require.Equal(t, 27, n)
+	require.Equal(t, 28, n)
 	require.Equal(t, cm.Duration(103_079_215_104), cm.Config{}.Silence(), "16 times 4.295 s and twice 1.074 s")
 }

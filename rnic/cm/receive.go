@@ -11,6 +11,9 @@ type message struct {
 	from netip.AddrPort
 	tid  uint64
 	data []byte // behind the header
+
+	attribute wire.CMAttribute
+	held      bool // it has been held for a listener
 }
 
 // Receive takes a management datagram that came to queue pair 1 from a source
@@ -18,12 +21,7 @@ type message struct {
 // is dropped, and counted. Next: Transmit, Event, NextTimeout.
 func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 	m.counters.Received++
-	sent := len(m.out)
-	defer func() {
-		if len(m.out) == sent {
-			m.credit = min(m.credit+1, maxCredit)
-		}
-	}()
+	defer m.earn(len(m.out))
 	var h wire.MAD
 	if len(mad) != wire.MADLen || h.Parse(mad) != nil {
 		m.counters.DropLength++
@@ -34,8 +32,12 @@ func (m *Manager) Receive(now Time, from netip.AddrPort, mad []byte) {
 		return
 	}
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-	msg := &message{from: from, tid: h.TID, data: mad[wire.MADHeaderLen:]}
-	switch h.Attribute {
+	m.dispatch(now, &message{from: from, tid: h.TID, data: mad[wire.MADHeaderLen:], attribute: h.Attribute})
+}
+
+// dispatch takes a message of the connection manager.
+func (m *Manager) dispatch(now Time, msg *message) {
+	switch msg.attribute {
 	case wire.AttrREQ:
 		m.receiveREQ(now, msg)
 	case wire.AttrMRA:

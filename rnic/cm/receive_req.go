@@ -32,8 +32,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	if ofDatagrams(r.ServiceID) {
 		l = nil
 	}
-	if l == nil && now < Time(m.cfg.Grace) {
-		m.counters.DropGrace++
+	if l == nil && m.waitsForListener(r.ServiceID, now, msg) {
 		return
 	}
 	if l == nil {

@@ -38,8 +38,7 @@ func (m *Manager) receiveSIDRREQ(now Time, msg *message) {
 	}
 	l := m.listenerFor(r.ServiceID, ip.Dst())
 	switch {
-	case l == nil && now < Time(m.cfg.Grace):
-		m.counters.DropGrace++
+	case l == nil && m.waitsForListener(r.ServiceID, now, msg):
 		return
 	case l == nil:
 		refuse(wire.SIDRUnsupportedService)

@@ -1,6 +1,9 @@
 package cm
 
-import "container/heap"
+import (
+	"container/heap"
+	"math"
+)
 
 // timerHeap orders connections by when something is due.
 type timerHeap []*conn
@@ -47,16 +50,21 @@ func (c *conn) due() Time {
 // NextTimeout is when HandleTimeout must be called; false if never. It may
 // change with every other call.
 func (m *Manager) NextTimeout() (Time, bool) {
-	if len(m.timers) == 0 {
-		return 0, false
+	first := Time(math.MaxInt64)
+	if len(m.timers) > 0 {
+		first = m.timers[0].due()
 	}
-	return m.timers[0].due(), true
+	for i := range m.held {
+		first = min(first, m.held[i].due)
+	}
+	return first, first != math.MaxInt64
 }
 
 // HandleTimeout runs the timers that expired by now; calling it early is
 // harmless. Datagrams that arrived before now should be handed to Receive
 // first. Next: Transmit, Event, NextTimeout.
 func (m *Manager) HandleTimeout(now Time) {
+	m.serveHeld(now)
 	for len(m.timers) > 0 && m.timers[0].due() <= now {
 		m.expire(m.timers[0], now)
 	}
@@ -133,6 +141,13 @@ func (m *Manager) repeat(c *conn, now Time) {
 // any time, beyond those that came, to addresses that have not shown a peer. It
 // covers the losses of ordinary handshakes.
 const maxCredit = 64
+
+// earn follows the taking of a datagram, before which sent were to leave.
+func (m *Manager) earn(sent int) {
+	if len(m.out) == sent {
+		m.credit = min(m.credit+1, maxCredit)
+	}
+}
 
 // spend takes one from the credit and reports whether there was one. A datagram
 // that comes and is not answered earns credit; a datagram that leaves unasked
