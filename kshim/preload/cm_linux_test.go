@@ -10,9 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestConnectionManager: programs of librdmacm, and rcopy, one of rsockets.
+// TestConnectionManager: programs of librdmacm, perftest's by it, and rcopy,
+// one of rsockets.
 func TestConnectionManager(t *testing.T) {
-	l := libraries(t, "rcopy", "ucmatose", "udaddy", "mckey")
+	l := libraries(t, "rping", "rdma_server", "ib_write_bw", "rcopy", "ucmatose", "udaddy", "mckey")
+	for _, c := range []struct{ name, options, server, client string }{
+		{"rping", "", "rping -s -a ADDR -p PORT -C 100", "rping -c -a ADDR -p PORT -C 100 -v"},
+		{"rping, loss", "?loss=1%&seed=3", "rping -s -a ADDR -p PORT -C 100", "rping -c -a ADDR -p PORT -C 100 -v"},
+		{"rdma_client", "", "rdma_server -p PORT", "rdma_client -s ADDR -p PORT"},
+		{"ib_write_bw", "", "ib_write_bw -R -d rxe0 -x 0 -F -n 100 -p PORT", "ib_write_bw -R -d rxe0 -x 0 -F -n 100 -p PORT ADDR"},
+		{"ib_send_bw", "", "ib_send_bw -R -d rxe0 -x 0 -F -n 100 -p PORT", "ib_send_bw -R -d rxe0 -x 0 -F -n 100 -p PORT ADDR"},
+		{"ib_read_bw", "?loss=1%&seed=3", "ib_read_bw -R -d rxe0 -x 0 -F -n 100 -p PORT", "ib_read_bw -R -d rxe0 -x 0 -F -n 100 -p PORT ADDR"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			port := freePort(t)
+			args := func(line string) []string { return strings.Fields(strings.ReplaceAll(line, "PORT", port)) }
+			l.pair(t, c.options, nil, args(c.server), args(c.client))
+		})
+	}
 	t.Run("ucmatose", func(t *testing.T) {
 		port := freePort(t)
 		server := []string{"ucmatose", "-b", "ADDR", "-p", port, "-c", "1"}

@@ -55,6 +55,8 @@ static uint32_t kinds[NFD];
 static int files[NFD];	   /* by descriptor: the number the library knows */
 static unsigned refs[NFD]; /* by number: descriptors besides the first */
 static unsigned ends[NFD]; /* by descriptor: how often it was closed */
+static pid_t fetchers[NFD]; /* by descriptor: the thread that waited for an event last */
+static unsigned fetches[NFD]; /* by descriptor: threads that ask for one now */
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
 static uint32_t kind(int fd)
@@ -540,6 +542,7 @@ static int drop_fd(int fd, int *keep)
 	last = put(f);
 	*keep = !last && f == fd;
 	files[fd] = 0;
+	fetchers[fd] = 0;
 	__atomic_add_fetch(&ends[fd], 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&kinds[fd], NONE, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&table);
@@ -551,11 +554,33 @@ static int drop_fd(int fd, int *keep)
 	return r;
 }
 
+static pid_t self(void)
+{
+	static __thread pid_t id;
+	return id ? id : (id = gettid());
+}
+
+/* await_fetcher gives a thread that handles an event the time to come back for
+ * the next one. Programs close a file that a thread of theirs will fetch from
+ * once more (rping): there the thread waits for ever, and late it gets EBADF.
+ * Linux has the same race, but is quicker to return an event. */
+#define FETCHER_LIMIT 100 /* ms */
+static void await_fetcher(int fd)
+{
+	pid_t thread = __atomic_load_n(&fetchers[fd], __ATOMIC_ACQUIRE);
+	int i;
+	if (!thread || thread == self())
+		return;
+	for (i = 0; i < FETCHER_LIMIT && !__atomic_load_n(&fetches[fd], __ATOMIC_ACQUIRE) && !tgkill(getpid(), thread, 0); i++)
+		REAL(poll)(NULL, 0, 1);
+}
+
 API int close(int fd)
 {
 	int keep;
 	if (!kind(fd))
 		return REAL(close)(fd);
+	await_fetcher(fd);
 	drop_fd(fd, &keep);
 	return keep ? 0 : REAL(close)(fd);
 }
@@ -703,23 +728,41 @@ static ssize_t exchange(long (**call)(int, void *, size_t), int fd, void *buf, s
 		return r;
 	if (!closed(&x) && (errno == EBADF || (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK)))
 		return r;
+	__atomic_store_n(&fetchers[fd], self(), __ATOMIC_RELEASE);
 	return take(&x) ? await_event(&x) : wait_on(NULL, 0);
+}
+
+/* fetch is exchange by a call that may give an event. */
+static ssize_t fetch(long (**call)(int, void *, size_t), int fd, void *buf, size_t n)
+{
+	ssize_t r;
+	__atomic_add_fetch(&fetches[fd], 1, __ATOMIC_ACQ_REL);
+	r = exchange(call, fd, buf, n);
+	__atomic_sub_fetch(&fetches[fd], 1, __ATOMIC_ACQ_REL);
+	return r;
 }
 
 API ssize_t read(int fd, void *buf, size_t n)
 {
-	return kind(fd) ? exchange(&lib.read, fd, buf, n) : REAL(read)(fd, buf, n);
+	return kind(fd) ? fetch(&lib.read, fd, buf, n) : REAL(read)(fd, buf, n);
 }
 
 ssize_t __read_chk(int, void *, size_t, size_t);
 API ssize_t __read_chk(int fd, void *buf, size_t n, size_t room)
 {
-	return kind(fd) && n <= room ? exchange(&lib.read, fd, buf, n) : REAL(__read_chk)(fd, buf, n, room);
+	return kind(fd) && n <= room ? fetch(&lib.read, fd, buf, n) : REAL(__read_chk)(fd, buf, n, room);
 }
 
 API ssize_t write(int fd, const void *buf, size_t n)
 {
-	return kind(fd) ? exchange(&lib.write, fd, (void *)buf, n) : REAL(write)(fd, buf, n);
+	switch (kind(fd)) {
+	case NONE:
+		return REAL(write)(fd, buf, n);
+	case CM:
+		return fetch(&lib.write, fd, (void *)buf, n);
+	default:
+		return exchange(&lib.write, fd, (void *)buf, n);
+	}
 }
 
 API ssize_t readv(int fd, const struct iovec *v, int n)
