@@ -1,12 +1,8 @@
 package preload
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -61,33 +57,4 @@ func TestPingpong(t *testing.T) {
 			server.ends(0)
 		})
 	}
-}
-
-// TestExit: the exit status is the program's, the signal that ends it, too, and
-// nothing is left of it, however it ends.
-func TestExit(t *testing.T) {
-	l := libraries(t, "ibv_devinfo")
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	gone := func() {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			left, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*"))
-			return err == nil && len(left) == 0
-		}, patience, 10*time.Millisecond)
-	}
-	device, _ := newDevice()
-	start(t, l, device, "sh", "-c", "ibv_devices; exit 7").ends(7)
-	gone()
-	port := freePort(t)
-	p := start(t, l, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
-	p.listens(port)
-	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	p.ends(-1)
-	require.Equal(t, syscall.SIGTERM, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
-	gone()
-	p = start(t, l, device, "ibv_rc_pingpong", "-g", "0", "-p", port)
-	p.listens(port)
-	require.NoError(t, p.Process.Kill())
-	p.ends(-1)
-	gone()
 }

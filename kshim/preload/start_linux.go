@@ -1,6 +1,7 @@
 package preload
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,13 +14,16 @@ import (
 // Start makes this process the program, with the arguments args, of which the
 // first is its name. It returns on failure only.
 func Start(p Program, l Libraries, devices, args []string) error {
-	dir, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "rdmashim-run-")
-	if err != nil {
-		return fmt.Errorf("make a directory for the run: %w", err)
+	base := os.Getenv("XDG_RUNTIME_DIR")
+	if base == "" {
+		base = os.TempDir()
 	}
-	if err := removeLater(dir); err != nil {
-		_ = os.RemoveAll(dir)
+	dir := filepath.Join(base, "rdmashim-run-"+rand.Text())
+	if err := removeLater(dir); err != nil { // first: this process may be killed
 		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make a directory for the run: %w", err)
 	}
 	env := Environment{Tree: dir, Devices: devices}
 	return fmt.Errorf("start %s: %w", p.Path, syscall.Exec(p.Path, args, env.over(os.Environ(), l)))
