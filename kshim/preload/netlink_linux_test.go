@@ -65,7 +65,7 @@ func TestRDMA(t *testing.T) {
 		require.True(t, time.Now().Before(deadline), "%s", said)
 	}
 
-	// What asks and hangs up does no harm.
+	// A program that asks and hangs up does no harm.
 	asked, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*", "*", "netlink"))
 	require.NoError(t, err)
 	require.Len(t, asked, 2)
@@ -101,7 +101,7 @@ func TestRDMA(t *testing.T) {
 	require.Equal(t, "0: rxe0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n", start(t, l, device, "rdma", "resource", "show").ends(0))
 }
 
-// What differs between devices and programs.
+// Texts that differ between devices and programs.
 var (
 	differentNumber = regexp.MustCompile(`":\d+`)
 	differentText   = regexp.MustCompile(`("(?:comm|netdev|\w+_guid|\w*[rl]key|(?:src|dst)-addr)"):"[^"]*"`)

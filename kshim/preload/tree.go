@@ -61,7 +61,7 @@ func (t *Tree) plant(path, at string, asked bool) error {
 	return nil
 }
 
-// file plants an attribute's text. One that cannot be read is empty.
+// file plants an attribute's text. An attribute that cannot be read is empty.
 func (t *Tree) file(path, at string) error {
 	var text []byte
 	if !strings.HasPrefix(path, "/dev/") {

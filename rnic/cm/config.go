@@ -72,7 +72,7 @@ type Config struct {
 	Vacancy Duration
 
 	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536
-	MaxLinger int // TIMEWAIT, and what is left of destroyed connections; 0: 4,096
+	MaxLinger int // in TIMEWAIT, and remains of destroyed connections; 0: 4,096
 }
 
 func (c Config) withDefaults() Config {

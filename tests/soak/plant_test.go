@@ -90,7 +90,7 @@ var mistakes = []plant.Mistake{
 	plant.Row("bitmap-invents-a-packet", "rnic/engine/selective_responder.go",
 		"	clear(m)\n",
 		"	clear(m)\n	if MADE { m.Set(2) }\n"),
-	// What is missing of a READ comes from its beginning.
+	// The missing part of a READ comes from its beginning.
 	plant.Row("missing-answer-misread", "rnic/engine/selective_responder.go",
 		"	payload := b.payload(int(min(uint64(r.length)-off",
 		"	if MADE { r.va -= off }\n	payload := b.payload(int(min(uint64(r.length)-off"),
