@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -54,7 +53,10 @@ func FindIn(cache string, w io.Writer) (Libraries, error) {
 		return l, nil
 	}
 	fmt.Fprintln(w, "rdmashim: building the libraries for C programs, once (about half a minute)")
-	return l, build(cache, dir)
+	if _, err := cbuild.Compiler(); err != nil {
+		return Libraries{}, err
+	}
+	return l, buildBeside(dir)
 }
 
 // programKey is the same for programs of the same content: Go's build id.
@@ -79,16 +81,24 @@ func programKey() (string, error) {
 // keptBuilds is how many programs' libraries stay in the cache.
 const keptBuilds = 4
 
-// build makes dir with the libraries in it.
+// building is the beginning of the names of folders of builds not yet done.
+const building = "building-"
+
+// build makes dir with the libraries in it, in a cache where nobody else
+// builds; what is left of builds that were killed goes.
 func build(cache, dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil // another did while this one waited
+	}
 	cc, err := cbuild.Compiler()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return err
+	left, _ := filepath.Glob(filepath.Join(cache, building+"*"))
+	for _, l := range left {
+		_ = os.RemoveAll(l)
 	}
-	tmp, err := os.MkdirTemp(cache, "building-")
+	tmp, err := os.MkdirTemp(cache, building)
 	if err != nil {
 		return err
 	}
@@ -105,16 +115,13 @@ func build(cache, dir string) error {
 		return err
 	}
 	prune(cache)
-	if err := os.Rename(tmp, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another was quicker
-		return err
-	}
-	return nil
+	return os.Rename(tmp, dir)
 }
 
 // prune removes the oldest builds, so that there is room for one more.
 func prune(cache string) {
 	entries, _ := os.ReadDir(cache)
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), "building-") })
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() || strings.HasPrefix(e.Name(), building) })
 	age := func(e fs.DirEntry) int64 {
 		info, err := e.Info()
 		if err != nil {

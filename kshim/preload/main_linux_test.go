@@ -36,6 +36,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "run" && os.Args[2] == "--"+Remove {
 		exitWith(RemoveTree(os.Args[3]))
 	}
+	if len(os.Args) == 4 && os.Args[1] == "run" && os.Args[2] == "--"+Build {
+		exitWith(BuildLibraries(os.Args[3]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == "find" {
+		_, err := FindIn(os.Args[2], os.Stderr)
+		exitWith(err)
+	}
 	if len(os.Args) > 3 && os.Args[1] == "run" && os.Args[2] == "--" { // as the page has it
 		os.Setenv(envStart, os.Getenv(envBuilt))
 		os.Args = append([]string{"rdmashim", "soft"}, os.Args[3:]...)

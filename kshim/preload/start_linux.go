@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/kshim/cbuild"
 )
 
 // Start makes this process the program, with the arguments args, of which the
@@ -27,6 +29,41 @@ func Start(p Program, l Libraries, devices, args []string) error {
 	}
 	env := Environment{Tree: dir, Devices: devices}
 	return fmt.Errorf("start %s: %w", p.Path, syscall.Exec(p.Path, args, env.over(os.Environ(), l)))
+}
+
+// Build is the word by which this program, started again, builds the libraries
+// in a folder of the cache.
+const Build = "build-libraries"
+
+// buildBeside builds in a process of its own, in a session of its own, which
+// goes on when this one is killed: a program that is run under a short timeout
+// finds the libraries at last.
+func buildBeside(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, "run", "--"+Build, dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cbuild.Run(cmd)
+}
+
+// BuildLibraries is that process. Of several with one cache one builds, and the
+// others wait for it.
+func BuildLibraries(dir string) error {
+	cache := filepath.Dir(dir)
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	return build(cache, dir)
 }
 
 // Remove is the word by which this program, started again, waits until its

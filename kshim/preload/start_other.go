@@ -7,8 +7,11 @@ import (
 	"syscall"
 )
 
-// Remove is a word of Linux's.
-const Remove = "remove-tree"
+// Remove and Build are words of Linux's.
+const (
+	Remove = "remove-tree"
+	Build  = "build-libraries"
+)
 
 var errLinux = fmt.Errorf("C programs of rdma-core run on Linux only: %w", syscall.ENOTSUP)
 
@@ -17,5 +20,10 @@ func Start(Program, Libraries, []string, []string) error { return errLinux }
 
 // RemoveTree is for Linux.
 func RemoveTree(string) error { return errLinux }
+
+// BuildLibraries is for Linux.
+func BuildLibraries(string) error { return errLinux }
+
+func buildBeside(string) error { return errLinux }
 
 func privileged(string) bool { return false }

@@ -11,7 +11,7 @@ import (
 func Command() *cobra.Command {
 	var devices []string
 	var faults cli.DeviceFlags
-	var remove string
+	var remove, build string
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Run a C program of libibverbs on a soft device, without a card",
@@ -33,6 +33,9 @@ musl or privileged cannot be reached; the command says so.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if remove != "" {
 				return preload.RemoveTree(remove)
+			}
+			if build != "" {
+				return preload.BuildLibraries(build)
 			}
 			if len(args) == 0 {
 				return cli.Usagef("which program? rdmashim run -- ibv_devinfo")
@@ -62,6 +65,8 @@ musl or privileged cannot be reached; the command says so.`,
 	faults.AddFaults(cmd)
 	flags.StringVar(&remove, preload.Remove, "", "")
 	_ = flags.MarkHidden(preload.Remove)
+	flags.StringVar(&build, preload.Build, "", "")
+	_ = flags.MarkHidden(preload.Build)
 	flags.SetInterspersed(false)
 	return cmd
 }
