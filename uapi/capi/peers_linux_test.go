@@ -2,6 +2,8 @@ package capi
 
 import (
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -23,19 +25,38 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
+// hears runs the page's program as a sender until the receiver hears it.
+func (p *process) hears(program, port string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); ; { // until the receiver listens
+		sender := start(p.t, newDevice(), program, port, "127.0.0.1")
+		if err := sender.Wait(); err == nil {
+			require.Equal(p.t, "sent\n", sender.out.String())
+			break
+		}
+		require.True(p.t, time.Now().Before(deadline), "%s; %s", &sender.out, &p.out)
+	}
+	p.prints("hello from C\n")
+}
+
 // TestHello runs the page's program against itself.
 func TestHello(t *testing.T) {
 	program, port := hello(t), freePort(t)
-	receiver := start(t, newDevice(), program, port)
-	for deadline := time.Now().Add(patience); ; { // until the receiver listens
-		sender := start(t, newDevice(), program, port, "127.0.0.1")
-		if err := sender.Wait(); err == nil {
-			require.Equal(t, "sent\n", sender.out.String())
-			break
-		}
-		require.True(t, time.Now().Before(deadline), "%s; %s", &sender.out, &receiver.out)
+	start(t, newDevice(), program, port).hears(program, port)
+}
+
+// TestValgrind: the page's program receives under valgrind, which does not know
+// Go's stacks and says so.
+func TestValgrind(t *testing.T) {
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
+		t.Skip(err, ": apt-get install valgrind libc6-dbg")
 	}
-	receiver.prints("hello from C\n")
+	program, port, log := hello(t), freePort(t), filepath.Join(t.TempDir(), "log")
+	start(t, newDevice(), "valgrind", "--log-file="+log, program, port).hears(program, port)
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "client switching stacks?")
 }
 
 // peer is a Go program's side: a region and a queue pair.
