@@ -37,8 +37,9 @@ func TestConnectionManager(t *testing.T) {
 		require.Contains(t, l.pair(t, "", nil, server, []string{"ucmatose", "-s", "ADDR", "-p", port, "-c", "1"}), "return status 0")
 	})
 	t.Run("udaddy", func(t *testing.T) {
-		server := []string{"udaddy", "-b", "ADDR", "-c", "5"}
-		require.Contains(t, l.pair(t, "", nil, server, []string{"udaddy", "-s", "ADDR", "-c", "5"}), "return status 0")
+		// Of several connections, a client that is early would use up some.
+		server := []string{"udaddy", "-b", "ADDR", "-c", "1"}
+		require.Contains(t, l.pair(t, "", nil, server, []string{"udaddy", "-s", "ADDR", "-c", "1"}), "return status 0")
 	})
 	t.Run("mckey", func(t *testing.T) {
 		here, from := newDevice()
