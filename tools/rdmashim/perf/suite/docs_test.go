@@ -29,7 +29,7 @@ var explained = map[string]string{
 	"over a veth":         "over one veth in the guest",
 	", path with":         "Paths: READ with MTU 9000",
 	", veth with":         "Veths with MTU 1500",
-	"WRITE 64 B rate":     "WRITE 64 B rate, 4.1",
+	"WRITE 64 B rate":     "WRITE 64 B rate, 16 a post",
 	"ping-pong, waiting":  "Programs that wait",
 	"at full depth":       "1,000 and 10,000 queue pairs",
 	"shm,":                "Shared memory",
