@@ -31,18 +31,12 @@ func (e *datagramEnd) move(to abi.QPState, a engine.Attr, mask abi.QPAttrMask) e
 
 // checkPost holds the answer to a post against what it must be.
 func (e *datagramEnd) checkPost(m *datagram, err error) error {
-	var want error
-	switch {
-	case e.state != abi.QPSRTS && e.state != abi.QPSSQD && e.state != abi.QPSErr:
-		want = syscall.EINVAL
-	case len(e.posted) == datagramDepth:
-		want = syscall.ENOMEM
-		e.run.reached["full send queue"]++
-	default:
-		e.posted = append(e.posted, m)
-	}
-	if !errors.Is(err, want) {
+	if want := postError(e.state, len(e.posted), datagramDepth); !errors.Is(err, want) {
 		return fmt.Errorf("post in %v with %d outstanding: %v, must be %v", e.state, len(e.posted), err, want)
+	} else if want == nil {
+		e.posted = append(e.posted, m)
+	} else if want == syscall.ENOMEM {
+		e.run.reached["full send queue"]++
 	}
 	return nil
 }
@@ -50,18 +44,8 @@ func (e *datagramEnd) checkPost(m *datagram, err error) error {
 // pump lets the queue pair send, and holds packets and completions against what
 // they must be.
 func (e *datagramEnd) pump() error {
-	for more := true; more; {
-		e.batch.Reset()
-		more = e.Transmit(e.run.world.Now(), e.batch)
-		if more && len(e.batch.Packets) == 0 {
-			return errors.New("a Transmit promises more and writes nothing")
-		}
-		for i := range e.batch.Packets {
-			if err := e.checkPacket(&e.batch.Packets[i]); err != nil {
-				return err
-			}
-			e.node.Send(&e.batch.Packets[i])
-		}
+	if err := sendAll(e, e.node, e.run.world.Now(), e.batch, e.checkPacket); err != nil {
+		return err
 	}
 	if m := e.nextPacket(); m != nil {
 		return fmt.Errorf("request %d is not sent", m.wr.ID)
@@ -304,4 +288,40 @@ func (d *datagramRun) end() error {
 		}
 	}
 	return d.world.Account()
+}
+
+// postError is the answer to a post in a state, to a queue of a depth with some
+// requests outstanding: the same for all that is not acknowledged.
+func postError(state abi.QPState, outstanding, depth int) error {
+	switch {
+	case state != abi.QPSRTS && state != abi.QPSSQD && state != abi.QPSErr:
+		return syscall.EINVAL
+	case outstanding == depth:
+		return syscall.ENOMEM
+	}
+	return nil
+}
+
+// transmitter is the sending half of a queue pair that waits for no answer.
+type transmitter interface {
+	Transmit(now engine.Time, b *engine.Batch) (more bool)
+}
+
+// sendAll lets a queue pair send all that it has, and checks each packet before
+// it leaves.
+func sendAll(q transmitter, node *virtual.Node, now engine.Time, b *engine.Batch, check func(*wire.Datagram) error) error {
+	for more := true; more; {
+		b.Reset()
+		more = q.Transmit(now, b)
+		if more && len(b.Packets) == 0 {
+			return errors.New("a Transmit promises more and writes nothing")
+		}
+		for i := range b.Packets {
+			if err := check(&b.Packets[i]); err != nil {
+				return err
+			}
+			node.Send(&b.Packets[i])
+		}
+	}
+	return nil
 }

@@ -78,18 +78,12 @@ func (e *unreliableEnd) flushed(what string) {
 
 // checkPost holds the answer to a post against what it must be.
 func (e *unreliableEnd) checkPost(m *unreliableMessage, err error) error {
-	var want error
-	switch {
-	case e.state != abi.QPSRTS && e.state != abi.QPSSQD && e.state != abi.QPSErr:
-		want = syscall.EINVAL
-	case len(e.posted) == unreliableDepth:
-		want = syscall.ENOMEM
-		e.run.reached["full send queue"]++
-	default:
-		e.posted = append(e.posted, m)
-	}
-	if !errors.Is(err, want) {
+	if want := postError(e.state, len(e.posted), unreliableDepth); !errors.Is(err, want) {
 		return fmt.Errorf("post in %v with %d outstanding: %v, must be %v", e.state, len(e.posted), err, want)
+	} else if want == nil {
+		e.posted = append(e.posted, m)
+	} else if want == syscall.ENOMEM {
+		e.run.reached["full send queue"]++
 	}
 	return nil
 }
@@ -97,18 +91,8 @@ func (e *unreliableEnd) checkPost(m *unreliableMessage, err error) error {
 // pump lets the queue pair send, and holds packets and completions against what
 // they must be.
 func (e *unreliableEnd) pump() error {
-	for more := true; more; {
-		e.batch.Reset()
-		more = e.Transmit(e.run.world.Now(), e.batch)
-		if more && len(e.batch.Packets) == 0 {
-			return errors.New("a Transmit promises more and writes nothing")
-		}
-		for i := range e.batch.Packets {
-			if err := e.checkPacket(&e.batch.Packets[i]); err != nil {
-				return err
-			}
-			e.node.Send(&e.batch.Packets[i])
-		}
+	if err := sendAll(e, e.node, e.run.world.Now(), e.batch, e.checkPacket); err != nil {
+		return err
 	}
 	if m := e.nextPacket(); m != nil {
 		return fmt.Errorf("request %d is not sent", m.wr.ID)

@@ -288,8 +288,8 @@ func (w *windowRun) userRequest(p *windowPair) error {
 	}
 	at := 0
 	if wr.Opcode != abi.WRRDMAWrite {
-		// What comes back. It is the last request of a step: were a later one
-		// refused while the answer is missing, it would be flushed.
+		// An answer comes. It is to the last request of a step: were a later
+		// one refused while the answer is missing, it would be flushed.
 		at, w.asked = windowMost, true
 	}
 	wr.SGE = w.source.list([]span{{at, part.n}})

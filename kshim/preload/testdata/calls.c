@@ -1,16 +1,12 @@
 /* Calls of RDMA's files at the system-call line, without rdma-core. */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,14 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(c)                                                               \
-	do {                                                                   \
-		if (!(c)) {                                                    \
-			fprintf(stderr, "line %d: %s: %s\n", __LINE__, #c, strerror(errno)); \
-			exit(1);                                               \
-		}                                                              \
-	} while (0)
-#define FAILS(call, number) CHECK((call) == -1 && errno == (number))
+#include "check.h"
 
 enum { GET_CONTEXT = 0, ALLOC_PD = 3, DEALLOC_PD = 4, REG_MR = 9, UCM_GET_EVENT = 12 };
 

@@ -1,18 +1,8 @@
 /* A queue pair that is its own peer, and turns of it: a message that arrives in
  * order, waited for by events. */
-#include <errno.h>
 #include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define CHECK(c)                                                               \
-	do {                                                                   \
-		if (!(c)) {                                                    \
-			fprintf(stderr, "%s, line %d: %s: %s\n", __FILE__, __LINE__, #c, strerror(errno)); \
-			exit(1);                                               \
-		}                                                              \
-	} while (0)
+#include "check.h"
 
 struct loop {
 	struct ibv_context *ctx;

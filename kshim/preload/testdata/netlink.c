@@ -1,26 +1,15 @@
 /* Sockets of NETLINK_RDMA at the system-call line, and that other sockets are
  * left alone. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <linux/netlink.h>
 #include <poll.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(c)                                                               \
-	do {                                                                   \
-		if (!(c)) {                                                    \
-			fprintf(stderr, "line %d: %s: %s\n", __LINE__, #c, strerror(errno)); \
-			exit(1);                                               \
-		}                                                              \
-	} while (0)
-#define FAILS(call, number) CHECK((call) == -1 && errno == (number))
+#include "check.h"
 
 enum { NLDEV_GET = 5 << 10 | 1, SIZE = sizeof(struct nlmsghdr) };
 
