@@ -22,6 +22,7 @@ type waiters struct {
 	told  atomic.Uint64 // events that were raised
 	rival atomic.Int32  // waits that are still to go without a leader: several programs wait
 	armed atomic.Bool   // a program waits for an event that was not raised yet
+	ceded atomic.Int64  // engine.Time of the last Gosched of a program that leads
 
 	// ends is the Done channel of the leader's context; closing it wakes the
 	// leader. A program keeps one context as a rule, so that follow seldom
@@ -57,6 +58,7 @@ func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 	if !d.mayLead() {
 		return false
 	}
+	d.cede()
 	if !d.move(claim) { // another program leads
 		a.rival.Store(rivalry)
 		d.Rouse()
@@ -87,6 +89,17 @@ func (d *Device) mayLead() bool {
 		return false
 	}
 	return time.Duration(int64(d.now())-a.last.Load()) <= prompt
+}
+
+// cede lets the Go scheduler in now and then. A program that leads sleeps in
+// system calls only, so that the runtime would see one goroutine running on and
+// on, and take its processor away.
+func (d *Device) cede() {
+	a, now := &d.waiters, d.now()
+	if time.Duration(int64(now)-a.ceded.Load()) > cedeEvery {
+		a.ceded.Store(int64(now))
+		runtime.Gosched()
+	}
 }
 
 // expected reports whether a program has led just now and does not wait for an
