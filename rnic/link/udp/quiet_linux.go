@@ -205,8 +205,9 @@ func (q *quiet) watched() (syscall.RawConn, error) {
 	return ready, nil
 }
 
-// arm lets the netpoller hear of datagrams, and of those that are there, or
-// keeps them from it. Preconditions: mu is held, watch is there.
+// arm lets the netpoller hear of datagrams and of Watch's descriptor, and of
+// what is there already, or keeps it from it. Preconditions: mu is held, watch
+// is there.
 func (q *quiet) arm(on bool) error {
 	if q.armed == on {
 		return nil
@@ -216,7 +217,11 @@ func (q *quiet) arm(on bool) error {
 		e.Events = unix.EPOLLIN
 	}
 	q.armed = on
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(q.set, unix.EPOLL_CTL_MOD, q.fd, &e))
+	err := unix.EpollCtl(q.set, unix.EPOLL_CTL_MOD, q.fd, &e)
+	if other := int(q.other.Load()) - 1; other >= 0 && err == nil {
+		err = unix.EpollCtl(q.set, unix.EPOLL_CTL_MOD, other, &e)
+	}
+	return os.NewSyscallError("epoll_ctl", err)
 }
 
 // readiness makes a descriptor that can be read when fd can. The netpoller
@@ -300,8 +305,15 @@ func (q *quiet) Watch(fd int) error {
 	if q.watch == nil {
 		return net.ErrClosed
 	}
+	var e unix.EpollEvent
+	if q.armed {
+		e.Events = unix.EPOLLIN
+	}
+	if err := unix.EpollCtl(q.set, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
+		return os.NewSyscallError("epoll_ctl", err)
+	}
 	q.other.Store(int32(fd) + 1)
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(q.set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN}))
+	return nil
 }
 
 // Close implements conduit.

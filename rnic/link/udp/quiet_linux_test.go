@@ -94,6 +94,8 @@ func TestSleep(t *testing.T) {
 	_, err = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	require.NoError(t, err)
 	require.NoError(t, <-slept)
+	require.False(t, readable(q.set), "nor does the netpoller hear of that")
+	require.NoError(t, b.Wait(), "but during a Wait")
 	_, err = unix.Read(fd, make([]byte, 8))
 	require.NoError(t, err)
 
@@ -102,4 +104,10 @@ func TestSleep(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.NoError(t, <-slept)
 	require.ErrorIs(t, link.Sleep(b, long, true), net.ErrClosed)
+}
+
+func readable(fd int) bool {
+	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, _ := unix.Poll(poll[:], 0)
+	return n > 0
 }
