@@ -33,7 +33,7 @@ func packagedKernel(ctx context.Context, run runner, logf func(string, ...any)) 
 	if name := os.Getenv(KernelPackageEnv); name != "" {
 		metas = []string{name}
 	}
-	note, err := cacheDir("kernel", metas[0]+".newest")
+	note, err := cacheDir("kernels", metas[0]+".newest")
 	if err != nil {
 		return nil, err
 	}

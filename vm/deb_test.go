@@ -130,7 +130,7 @@ func TestPackagedKernelUpdate(t *testing.T) {
 	old, err := packagedKernel(t.Context(), apt.run, t.Logf)
 	require.NoError(t, err)
 	age := func() {
-		path, err := cacheDir("kernel", "linux-image-amd64.newest")
+		path, err := cacheDir("kernels", "linux-image-amd64.newest")
 		require.NoError(t, err)
 		yesterday := time.Now().Add(-25 * time.Hour)
 		require.NoError(t, os.Chtimes(path, yesterday, yesterday))

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
+	"github.com/therootcompany/xz"
 )
 
 // moduleSet is the modules of an image.
@@ -143,7 +143,7 @@ func decompress(r io.Reader, ext string) ([]byte, error) {
 	var err error
 	switch ext {
 	case ".xz":
-		r, err = xz.NewReader(r)
+		r, err = xz.NewReader(r, xz.DefaultDictMax)
 	case ".gz":
 		r, err = gzip.NewReader(r)
 	case ".zst":

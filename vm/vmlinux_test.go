@@ -3,7 +3,9 @@ package vm
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,8 +54,18 @@ func fakeBzImage(payload []byte) []byte {
 	return append(append(b, payload...), 0, 0, 0, 0)
 }
 
+// xzKernel is fakeELF(18) and three calls, as the kernel's build compresses
+// itself: scripts/xz_wrap.sh, with xz's filter for x86 code.
+const xzKernel = "/Td6WFoAAAFpIt42AgEEACEBEACLIW9J4AC2AEFdAD+RRYRoPYmm2orMk+JO8e3vZzEoYx1cpN/S" +
+	"GKRpnerBuvDJqHVGHuivNWEvbOseFetoNbf23QmlyaZX1v4HYrwAAAAAAMvY6gQAAVm3AQAAAIM+j/I+MA2LAgAAAAABWVo="
+
 func TestUnpackKernel(t *testing.T) {
 	elf := fakeELF(18)
+	filtered, err := base64.StdEncoding.DecodeString(xzKernel)
+	require.NoError(t, err)
+	got, err := unpackKernel(fakeBzImage(filtered))
+	require.NoError(t, err)
+	require.Equal(t, append(elf, strings.Repeat("\xe8\x10\x00\x00\x00", 3)...), got)
 	var gz bytes.Buffer
 	w := gzip.NewWriter(&gz)
 	w.Write(elf)
