@@ -37,7 +37,7 @@ func victim(t *testing.T) {
 	s, err := Start(context.Background(), c)
 	require.NoError(t, err)
 	fmt.Printf("victim: %d\n", s.Nodes[0].process.cmd.Process.Pid)
-	select {}
+	hang()
 }
 
 // checkQEMUEndsWithUs starts a guest in a process of its own, kills that, and

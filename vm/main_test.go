@@ -30,6 +30,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// hang never returns. It sleeps, since without cgo the runtime ends a program
+// whose goroutines all block.
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
 // fakeQEMU is a guest that is a function. Its commands: exit N, signal N, echo
 // WORD…, err WORD…, cat, hang, die, log LINE, args, env NAME, peer.
 func fakeQEMU() {
@@ -38,7 +46,7 @@ func fakeQEMU() {
 	mode := os.Getenv(asQEMU)
 	switch mode {
 	case "mute":
-		time.Sleep(time.Hour)
+		hang()
 	case "refuse":
 		fmt.Fprintln(os.Stderr, "qemu: could not load kernel")
 		os.Exit(1)
@@ -125,10 +133,10 @@ func (f *fakeGuest) exec(e guest.Exec) (d guest.Done) {
 	case "log":
 		f.conn.Write(guest.KindLog, []byte(arg+"\n"))
 	case "hang":
-		select {}
+		hang()
 	case "hangnode":
 		if strconv.Itoa(f.setup.Node) == arg {
-			select {}
+			hang()
 		}
 	case "die":
 		fmt.Fprintln(f.console, "[    1.000000] Kernel panic - not syncing: fake")
@@ -137,7 +145,7 @@ func (f *fakeGuest) exec(e guest.Exec) (d guest.Done) {
 		if strconv.Itoa(f.setup.Node) == arg {
 			os.Exit(0)
 		}
-		select {}
+		hang()
 	default:
 		d.Error, d.NotFound = "no command "+e.Args[0], true
 	}

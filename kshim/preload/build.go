@@ -52,10 +52,10 @@ func FindIn(cache string, w io.Writer) (Libraries, error) {
 	if err1 == nil && err2 == nil {
 		return l, nil
 	}
-	fmt.Fprintln(w, "rdmashim: building the libraries for C programs, once (about half a minute)")
 	if _, err := cbuild.Compiler(); err != nil {
 		return Libraries{}, err
 	}
+	fmt.Fprintln(w, "rdmashim: building the libraries for C programs, once (about half a minute)")
 	return l, buildBeside(dir)
 }
 

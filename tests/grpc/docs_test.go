@@ -10,23 +10,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is a program on a page of docs, and its output.
-var program = regexp.MustCompile("(?s)```go health.go\n(.*?)```.*?```text\n(.*?)```")
+// guideModule is the module that the guide makes, up to the checkout's path.
+const guideModule = `module example.org/first
 
-// TestDocumentedPrograms runs the gRPC programs of docs, which need this
-// module.
+go 1.26
+
+require github.com/rdmashim/rdmashim v0.0.0
+
+replace github.com/rdmashim/rdmashim => `
+
+// program is a program on a page of docs, its commands and its output.
+var program = regexp.MustCompile("(?s)```go health.go\n(.*?)```.*?```sh elsewhere\n(.*?)```.*?```text\n(.*?)```")
+
+// TestDocumentedPrograms runs the gRPC programs of docs as their pages do.
+// They are here for grpc-go, which a machine that runs these tests has.
 func TestDocumentedPrograms(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
 	for _, name := range []string{"streams.md", "rpc.md"} {
 		page, err := os.ReadFile("../../docs/" + name)
 		require.NoError(t, err)
 		found := program.FindSubmatch(page)
 		require.NotNil(t, found, "docs/%s has no health.go with what it prints", name)
-		file := filepath.Join(t.TempDir(), "health.go")
-		require.NoError(t, os.WriteFile(file, found[1], 0o644))
-		run := exec.CommandContext(t.Context(), "go", "run", file)
-		run.Env, run.Stderr = append(os.Environ(), "RDMASHIM_DEVICE="), os.Stderr
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "health.go"), found[1], 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(guideModule+root), 0o644))
+		run := exec.CommandContext(t.Context(), "sh", "-e", "-c", string(found[2]))
+		run.Dir, run.Stderr = dir, os.Stderr
+		run.Env = append(os.Environ(), "RDMASHIM_DEVICE=", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off")
 		out, err := run.Output()
 		require.NoError(t, err)
-		require.Equal(t, string(found[2]), string(out))
+		require.Equal(t, string(found[3]), string(out))
 	}
 }

@@ -27,8 +27,8 @@ import (
 //	text             what the block before it prints; … stands for anything within a
 //	                 line, and for any lines where it is alone on one
 //	text figures     so, and every number stands for any number
-//	go netlink_linux_test.go, c netlink_linux_test.go  written to netlink_linux_test.go, for the blocks that come after it
-//	make, yaml netlink_linux_test.go  read by TestPage of kshim/preload
+//	go FILE, c FILE  written to FILE, for the blocks that come after it
+//	make FILE, yaml FILE  read by TestPage of kshim/preload
 type docBlock struct {
 	page, language, argument string
 	line                     int // in the page
@@ -98,6 +98,7 @@ var docElsewhere = map[string]string{
 	"rdmashim echo client 127.0.0.1 --tcp": "tools/rdmashim/stream/echo_test.go:TestEcho",
 	"rdmashim vm demo":                     "tools/rdmashim/vm_demo_test.go:TestVMDemo",
 	"rdmashim vm demo --mixed":             "tools/rdmashim/vm_demo_test.go:TestVMDemo",
+	"go mod tidy":                          "tests/grpc/docs_test.go:TestDocumentedPrograms",
 	"go run health.go":                     "tests/grpc/docs_test.go:TestDocumentedPrograms",
 	"rdmashim vm build -o image":           "tools/rdmashim/vm/command_linux_test.go:TestBuild",
 
