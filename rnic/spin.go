@@ -12,20 +12,19 @@ import (
 // packets come often. A packet that comes at once then finds it awake, which
 // spares both sides the wake-up.
 
-// spin calls look again and again, and reports whether it found something. In
-// between it yields the processor: the goroutine that it waits for may need it.
-func (d *Device) spin(look func() bool) bool {
+// spin calls look until it found something or the time is up. In between it
+// yields the processor: the goroutine that it waits for may need it.
+func (d *Device) spin(look func() bool) {
 	if !d.rx.brisk.Load() || d.contended() {
-		return false
+		return
 	}
 	until := d.now() + engine.Time(spinFor)
 	for n := 0; n < spinTurns && d.now() < until; n++ {
 		if look() {
-			return true
+			return
 		}
 		d.giveWay()
 	}
-	return false
 }
 
 // contention tells whether other threads want the processor.

@@ -75,7 +75,7 @@ func (m *managed) close(pairs map[QP]*queuePair) error {
 }
 
 // begin makes the queue pair a connected one.
-func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration) *connection {
+func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration) {
 	conn := &connection{q: q, id: id, info: info}
 	conn.life, conn.cut = context.WithCancelCause(context.Background())
 	conn.probe.init(conn, keepAlive)
@@ -89,7 +89,6 @@ func (q *queuePair) begin(id *rdmacm.ID, info ConnInfo, keepAlive time.Duration)
 	if q.verbs.State() == abi.QPSErr { // a failed completion was polled before this
 		conn.fail(conn.verdict())
 	}
-	return conn
 }
 
 // failed ends the connections of completions that failed, and gives flushed

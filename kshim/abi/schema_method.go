@@ -105,7 +105,7 @@ var methods = []Entry{
 	method(ObjectSRQ, MethodSRQDestroy, "SRQ_DESTROY", "DESTROY_SRQ_",
 		handle(AttrHandleDestroy, "HANDLE", ObjectSRQ), output("RESP", of[DestroySRQResp](DestroySRQRespSize))),
 	method(ObjectAH, MethodAHDestroy, "AH_DESTROY", "DESTROY_AH_", handle(AttrHandleDestroy, "HANDLE", ObjectAH)),
-	removed(ObjectMR, MethodDMMRReg, "DM_MR_REG", optional),
+	removed(ObjectMR, MethodDMMRReg, "DM_MR_REG"),
 	method(ObjectMR, MethodMRDestroy, "MR_DESTROY", "DESTROY_MR_", handle(AttrHandleDestroy, "HANDLE", ObjectMR)),
 	refused(method(ObjectMR, MethodAdviseMR, "ADVISE_MR", "ADVISE_MR_",
 		handle(AttrHandle, "PD_HANDLE", ObjectPD), number("ADVICE"), flags("FLAGS"), input("SGE_LIST", 16, AnyLength))),
@@ -117,19 +117,19 @@ var methods = []Entry{
 		input("LENGTH", 8, 8), input("IOVA", 8, 8), input("FD", 4, 4), flags("ACCESS_FLAGS"),
 		output("RESP_LKEY", opaque(4)), output("RESP_RKEY", opaque(4)))),
 	method(ObjectMW, MethodMWDestroy, "MW_DESTROY", "DESTROY_MW_", handle(AttrHandleDestroy, "HANDLE", ObjectMW)),
-	removed(ObjectFlow, MethodFlowDestroy, "FLOW_DESTROY", optional),
-	removed(ObjectXRCD, MethodXRCDDestroy, "XRCD_DESTROY", optional),
-	removed(ObjectRWQIndTbl, MethodRWQIndTblDestroy, "RWQ_IND_TBL_DESTROY", optional),
-	removed(ObjectWQ, MethodWQCreate, "WQ_CREATE", optional),
-	removed(ObjectWQ, MethodWQDestroy, "WQ_DESTROY", optional),
-	removed(ObjectFlowAction, MethodFlowActionESPCreate, "FLOW_ACTION_ESP_CREATE", optional),
-	removed(ObjectFlowAction, MethodFlowActionDestroy, "FLOW_ACTION_DESTROY", optional),
-	removed(ObjectFlowAction, MethodFlowActionESPModify, "FLOW_ACTION_ESP_MODIFY", optional),
-	removed(ObjectDM, MethodDMAlloc, "DM_ALLOC", optional),
-	removed(ObjectDM, MethodDMFree, "DM_FREE", optional),
-	removed(ObjectCounters, MethodCountersCreate, "COUNTERS_CREATE", optional),
-	removed(ObjectCounters, MethodCountersDestroy, "COUNTERS_DESTROY", optional),
-	removed(ObjectCounters, MethodCountersRead, "COUNTERS_READ", optional),
+	removed(ObjectFlow, MethodFlowDestroy, "FLOW_DESTROY"),
+	removed(ObjectXRCD, MethodXRCDDestroy, "XRCD_DESTROY"),
+	removed(ObjectRWQIndTbl, MethodRWQIndTblDestroy, "RWQ_IND_TBL_DESTROY"),
+	removed(ObjectWQ, MethodWQCreate, "WQ_CREATE"),
+	removed(ObjectWQ, MethodWQDestroy, "WQ_DESTROY"),
+	removed(ObjectFlowAction, MethodFlowActionESPCreate, "FLOW_ACTION_ESP_CREATE"),
+	removed(ObjectFlowAction, MethodFlowActionDestroy, "FLOW_ACTION_DESTROY"),
+	removed(ObjectFlowAction, MethodFlowActionESPModify, "FLOW_ACTION_ESP_MODIFY"),
+	removed(ObjectDM, MethodDMAlloc, "DM_ALLOC"),
+	removed(ObjectDM, MethodDMFree, "DM_FREE"),
+	removed(ObjectCounters, MethodCountersCreate, "COUNTERS_CREATE"),
+	removed(ObjectCounters, MethodCountersDestroy, "COUNTERS_DESTROY"),
+	removed(ObjectCounters, MethodCountersRead, "COUNTERS_READ"),
 	method(ObjectAsyncEvent, MethodAsyncEventAlloc, "ASYNC_EVENT_ALLOC", "ASYNC_EVENT_ALLOC_",
 		handle(AttrFDNew, "FD_HANDLE", ObjectAsyncEvent)),
 }
@@ -155,9 +155,10 @@ func refused(e Entry) Entry {
 	return e
 }
 
-func removed(o ObjectID, id MethodID, name, lacks string) Entry {
+// removed is a method that the kernel does not have for such a device.
+func removed(o ObjectID, id MethodID, name string) Entry {
 	e := method(o, id, name, "")
-	e.Lacks, e.Errno = lacks, syscall.EPROTONOSUPPORT
+	e.Lacks, e.Errno = optional, syscall.EPROTONOSUPPORT
 	return e
 }
 

@@ -90,7 +90,7 @@ func (q *QP) enterError() {
 		q.rsp.nak.pending = false
 	}
 	if q.rsp.holds {
-		q.completeReceive(abi.WCWRFlushErr, abi.WCRecv)
+		q.completeReceive(abi.WCWRFlushErr)
 	}
 }
 

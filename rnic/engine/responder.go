@@ -148,7 +148,7 @@ func (q *QP) refuse(e refusal) {
 	q.rsp.stash.clear() // the requester goes back
 	if q.rsp.nak.fatal {
 		if q.rsp.holds {
-			q.completeReceive(e.status, abi.WCRecv)
+			q.completeReceive(e.status)
 		}
 		q.enterError()
 	}

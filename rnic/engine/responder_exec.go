@@ -54,7 +54,7 @@ func (q *QP) executeSend(p *wire.Packet) {
 // the MSN where it was (rxe_resp.c, recorded from Linux 6.1).
 func (q *QP) failInvalidate(p *wire.Packet) {
 	q.executed(p)
-	q.completeReceive(abi.WCRemInvReqErr, abi.WCRecv)
+	q.completeReceive(abi.WCRemInvReqErr)
 	q.rsp.during = wire.OpNone
 	q.enterError()
 }
@@ -167,12 +167,12 @@ func (q *QP) pushReceive(p *wire.Packet, op abi.WCOpcode) {
 }
 
 // completeReceive completes the receive that is held with an error.
-func (q *QP) completeReceive(status abi.WCStatus, op abi.WCOpcode) {
+func (q *QP) completeReceive(status abi.WCStatus) {
 	q.rsp.holds = false
 	if status == abi.WCWRFlushErr {
 		q.counters.Flushed++
 	}
-	q.complete(Completion{ID: q.rsp.recv.ID, Status: status, Opcode: op, Recv: true, Solicited: true})
+	q.complete(Completion{ID: q.rsp.recv.ID, Status: status, Opcode: abi.WCRecv, Recv: true, Solicited: true})
 }
 
 // pressure is the number of bytes that a responder carries out, packetCost for

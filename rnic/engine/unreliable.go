@@ -161,7 +161,7 @@ func (q *Unreliable) drop(e refusal) {
 	case !r.holds && e.syndrome.IsRNR():
 		q.counters.DropNoReceive++
 	case e == tooLong, e == badReceive, e == localProtError:
-		q.completeReceive(e.status, abi.WCRecv)
+		q.completeReceive(e.status)
 		q.enterError()
 	default:
 		q.counters.DropRequest++
