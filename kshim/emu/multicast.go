@@ -20,14 +20,13 @@ type membership struct {
 // attach once.
 func attachMcast(c *call) error {
 	req := decode[abi.AttachMcast](c)
-	o, err := c.file.acquire(kindQP, req.QPHandle)
-	if err != nil {
-		return err
-	}
-	defer o.release()
-	q, m := o.body.(*queuePair), membership{req.GID, req.Mlid}
-	q.modify.Lock()
-	defer q.modify.Unlock()
+	return c.onGroups(req.QPHandle, func(o *object, q *queuePair) error {
+		return q.attach(o, membership{req.GID, req.Mlid})
+	})
+}
+
+// attach makes the queue pair a member. Preconditions: q.modify is held.
+func (q *queuePair) attach(o *object, m membership) error {
 	if q.groups[m] {
 		return nil
 	}
@@ -54,18 +53,26 @@ func attachMcast(c *call) error {
 
 func detachMcast(c *call) error {
 	req := decode[abi.DetachMcast](c)
-	o, err := c.file.acquire(kindQP, req.QPHandle)
+	return c.onGroups(req.QPHandle, func(o *object, q *queuePair) error {
+		m := membership{req.GID, req.Mlid}
+		if !q.groups[m] {
+			return fail(syscall.EINVAL, "the queue pair is not in group %v", netip.AddrFrom16(m.gid).Unmap())
+		}
+		delete(q.groups, m)
+		o.users.Add(-1)
+		return q.qp.(driver.MulticastQP).DetachMulticast(netip.AddrFrom16(m.gid))
+	})
+}
+
+// onGroups calls do with a queue pair whose groups do not change meanwhile.
+func (c *call) onGroups(handle uint32, do func(*object, *queuePair) error) error {
+	o, err := c.file.acquire(kindQP, handle)
 	if err != nil {
 		return err
 	}
 	defer o.release()
-	q, m := o.body.(*queuePair), membership{req.GID, req.Mlid}
+	q := o.body.(*queuePair)
 	q.modify.Lock()
 	defer q.modify.Unlock()
-	if !q.groups[m] {
-		return fail(syscall.EINVAL, "the queue pair is not in group %v", netip.AddrFrom16(m.gid).Unmap())
-	}
-	delete(q.groups, m)
-	o.users.Add(-1)
-	return q.qp.(driver.MulticastQP).DetachMulticast(netip.AddrFrom16(m.gid))
+	return do(o, q)
 }

@@ -89,7 +89,7 @@ func echo(ctx context.Context, q *qmux.Conn, r *Connection) error {
 				return
 			}
 			n.unis.Add(1)
-			all.Go(func() { _, _ = io.Copy(meter{io.Discard, &n.in}, s) })
+			all.Go(func() { _, _ = io.Copy(peer.Meter{Writer: io.Discard, N: &n.in}, s) })
 		}
 	})
 	all.Go(func() {
@@ -115,7 +115,7 @@ func echo(ctx context.Context, q *qmux.Conn, r *Connection) error {
 // echoStream sends a stream back; a stream that breaks is given up in both
 // directions.
 func echoStream(s *qmux.Stream, in, out *atomic.Int64) {
-	_, err := io.Copy(meter{s, out}, io.TeeReader(s, meter{io.Discard, in}))
+	_, err := io.Copy(peer.Meter{Writer: s, N: out}, io.TeeReader(s, peer.Meter{Writer: io.Discard, N: in}))
 	if err == nil {
 		err = s.Close()
 	}
@@ -123,16 +123,4 @@ func echoStream(s *qmux.Stream, in, out *atomic.Int64) {
 		s.CancelRead(1)
 		s.CancelWrite(1)
 	}
-}
-
-// meter counts the bytes that a writer has taken.
-type meter struct {
-	io.Writer
-	n *atomic.Int64
-}
-
-func (m meter) Write(p []byte) (int, error) {
-	n, err := m.Writer.Write(p)
-	m.n.Add(int64(n))
-	return n, err
 }

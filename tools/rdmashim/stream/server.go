@@ -140,21 +140,9 @@ func (s *server) join(ctx context.Context, client stream) (there, back int64, er
 // carry copies from until its data ends, which it passes on. An error ends both
 // directions.
 func carry(to, from stream, moved *atomic.Int64, cancel context.CancelCauseFunc) {
-	if _, err := io.Copy(meter{to, moved}, from); err != nil {
+	if _, err := io.Copy(peer.Meter{Writer: to, N: moved}, from); err != nil {
 		cancel(err)
 		return
 	}
 	_ = to.CloseWrite() // the reader of to learns of an error
-}
-
-// meter counts the bytes that a writer has taken.
-type meter struct {
-	io.Writer
-	n *atomic.Int64
-}
-
-func (m meter) Write(p []byte) (int, error) {
-	n, err := m.Writer.Write(p)
-	m.n.Add(int64(n))
-	return n, err
 }
