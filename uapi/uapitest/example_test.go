@@ -28,4 +28,22 @@ func ExamplePair() {
 	// SUCCESS
 }
 
+// A test of a server that listens: the listener is the program's, and the
+// client is the test's.
+func ExampleListen() {
+	test := func(t uapitest.T) {
+		device, l := uapitest.Listen(t, "loss=1%&seed=7")
+		x, y := uapitest.Dial(t, device, l)
+
+		copy(x.Buf, "by address and port")
+		x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 19))
+		fmt.Println(x.Next(1)[0].Status.Name())
+		fmt.Printf("%s\n", y.Buf[:19])
+	}
+	new(fakeT).run(test)
+	// Output:
+	// SUCCESS
+	// by address and port
+}
+
 var _ uapitest.T = (*testing.T)(nil)

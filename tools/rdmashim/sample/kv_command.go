@@ -72,11 +72,11 @@ output; delete a key; list the keys with a prefix and the sizes of their values.
   rdmashim sample kv client 127.0.0.1 delete greeting`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return cli.Usagef("%s needs the server's HOST, and put, get, delete or scan", cmd.CommandPath())
+				return cli.Usagef("%s needs the server's HOST, and put, get, delete or scan", cli.Words(cmd))
 			}
 			use, ok := kvUses[args[1]]
 			if n := len(args) - 2; !ok || n < use.least || n > use.most {
-				return cli.Usagef("%s: want put KEY [FILE], get KEY [FILE], delete KEY or scan [PREFIX] behind HOST", cmd.CommandPath())
+				return cli.Usagef("%s: want put KEY [FILE], get KEY [FILE], delete KEY or scan [PREFIX] behind HOST", cli.Words(cmd))
 			}
 			return nil
 		},

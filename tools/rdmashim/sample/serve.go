@@ -66,7 +66,7 @@ func addRoles(cmd *cobra.Command, p program, words string, port uint16) (server,
 		Example: "  rdmashim " + words + " client 192.0.2.7",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cli.Usagef("%s needs the server's HOST", cmd.CommandPath())
+				return cli.Usagef("%s needs the server's HOST", cli.Words(cmd))
 			}
 			return cli.MaxArgs(1)(cmd, args)
 		},

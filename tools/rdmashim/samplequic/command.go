@@ -67,7 +67,7 @@ Only over udp may a datagram be lost. Any difference ends it with status 1.`,
   rdmashim sample quic client 192.0.2.7 --on tcp,rxe0 --streams 32`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cli.Usagef("%s needs the HOST of 'rdmashim sample quic server'", cmd.CommandPath())
+				return cli.Usagef("%s needs the HOST of 'rdmashim sample quic server'", cli.Words(cmd))
 			}
 			return cli.MaxArgs(1)(cmd, args)
 		},

@@ -72,7 +72,7 @@ which both directions move at once.`,
   seq 1000000 | rdmashim echo client 127.0.0.1 --stdin --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cli.Usagef("%s needs the HOST of 'rdmashim echo server'", cmd.CommandPath())
+				return cli.Usagef("%s needs the HOST of 'rdmashim echo server'", cli.Words(cmd))
 			}
 			return cli.MaxArgs(1)(cmd, args)
 		},

@@ -20,6 +20,12 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
+// Words returns a command's name below the root: "echo client".
+func Words(cmd *cobra.Command) string {
+	_, words, _ := strings.Cut(cmd.CommandPath(), " ")
+	return words
+}
+
 // FlagError makes a mistake in a flag a usage error. Of a number it says what
 // is wrong without the words of the function that read it.
 func FlagError(_ *cobra.Command, err error) error {

@@ -1,0 +1,95 @@
+package uapi_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// Two programs that have a connection of their own, such as TCP, exchange
+// endpoints and regions over it.
+func ExampleContext_ConnectOver() {
+	ctx := context.Background()
+	server, client := openBoth("sim?net=over")
+	defer server.Close()
+	defer client.Close()
+	near, far := net.Pipe() // a TCP connection, between two machines
+
+	page := make([]byte, 4096)
+	offered := make(chan error)
+	go func() { // the server offers a page
+		mr, err := server.RegMR(page, uapi.AccessLocalWrite|uapi.AccessRemoteWrite)
+		if err != nil {
+			log.Fatal(err)
+		}
+		qp, err := server.CreateQP(16, 16)
+		if err != nil {
+			log.Fatal(err)
+		}
+		_, err = server.ConnectOver(ctx, far, qp, []uapi.MR{mr}, []byte("one page"))
+		offered <- err
+	}()
+
+	qp, err := client.CreateQP(16, 16)
+	if err != nil {
+		log.Fatal(err)
+	}
+	peer, err := client.ConnectOver(ctx, near, qp, nil, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	there := peer.Regions[0]
+	fmt.Printf("%s: %d bytes, %v\n", peer.Data, there.Length, <-offered)
+
+	text := []byte("over a channel of our own")
+	mr, err := client.RegMR(text, uapi.AccessLocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := client.PostWrite(qp, mr, 0, there.Addr, there.RKey, uint64(len(text)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.WaitWR(ctx, qp, id); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", page[:len(text)])
+	// Output:
+	// one page: 4096 bytes, <nil>
+	// over a channel of our own
+}
+
+// A counter in the peer's memory, of eight bytes in the machine's order. An
+// atomic adds to it and brings what it was.
+func ExampleContext_PostFetchAdd() {
+	a, b, qa, _ := connected("sim?net=atomic", "sim?net=atomic")
+	defer a.Close()
+	defer b.Close()
+	counter := make([]byte, 8)
+	_, there, err := b.RegRegion(counter, uapi.MRConfig{Access: uapi.AccessLocalWrite | uapi.AccessRemoteAtomic})
+	if err != nil {
+		log.Fatal(err)
+	}
+	before := make([]byte, 8)
+	mr, err := a.RegMR(before, uapi.AccessLocalWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		id, err := a.PostFetchAdd(qa, mr, 0, there.Addr, there.RKey, 5)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := a.WaitWR(context.Background(), qa, id); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(before[0])
+	}
+	// Output:
+	// 0
+	// 5
+	// 10
+}
