@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// gate lets calls through until it is shut, which then waits for those inside.
-// It is a lock whose readers do not meet: each uses a lane of its own, as far
-// as there are enough.
+// gate lets commands through until it is shut; shut waits for those inside. It
+// is a read-write lock with a count for each of 16 lanes, so that readers of
+// different lanes share no cache line.
 type gate struct {
 	isShut atomic.Bool
 	lanes  [gateLanes]gateLane
@@ -20,7 +20,7 @@ type gateLane struct {
 	_      [60]byte // a cache line each
 }
 
-// enter is false when the gate is shut; otherwise leave must follow, soon.
+// enter reports whether the gate is open. If so, leave must follow soon.
 func (g *gate) enter(lane uint32) bool {
 	l := &g.lanes[lane%gateLanes]
 	l.inside.Add(1)

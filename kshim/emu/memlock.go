@@ -16,9 +16,9 @@ type memlock struct {
 }
 
 // SetMemlock sets RLIMIT_MEMLOCK, in bytes, for a process without CAP_IPC_LOCK:
-// regions beyond it are ENOMEM, all are EPERM when it is 0. Every region counts
+// registering beyond it is ENOMEM, and EPERM when it is 0. Every region counts
 // all pages that it touches, also those that others have registered. Regions
-// that there are stay.
+// that exist stay.
 func (p *Process) SetMemlock(bytes uint64) {
 	p.memory.mu.Lock()
 	defer p.memory.mu.Unlock()
@@ -39,7 +39,7 @@ type pinned struct {
 	pages uint64
 }
 
-// add is how ib_umem_get charges pages, with its errors and in its order.
+// add charges pages as ib_umem_get does, with its errors in its order.
 func (l *memlock) add(pages uint64) error {
 	switch limit := l.limit / page; {
 	case l.limit == 0:
@@ -52,8 +52,8 @@ func (l *memlock) add(pages uint64) error {
 	return nil
 }
 
-// hold is Slice for a region: the memory stays pinned until unhold, also when
-// its announcement is withdrawn.
+// hold returns announced memory for a region and charges its pages. The memory
+// stays pinned until unhold, also when its announcement is withdrawn.
 func (m *UserMemory) hold(addr, n uint64) ([]byte, *pinned, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -33,11 +33,10 @@ type object struct {
 	// users counts the objects that need this one (ib_pd.usecnt, ib_cq.usecnt).
 	// It rises only under mu held for reading.
 	users atomic.Int32
-	// needs are the objects it counts among the users of.
+	// needs are the objects that count this one among their users.
 	needs []*object
-	// body is the one of *protectionDomain, *region, *addressHandle,
-	// *completionQueue, *sharedReceives, *window and *queuePair that this
-	// object is.
+	// body is the object itself: a *protectionDomain, *region,
+	// *addressHandle, *completionQueue, *sharedReceives, *window or *queuePair.
 	body body
 
 	mu   sync.RWMutex // held for reading by commands on it, for writing by its end
@@ -48,8 +47,8 @@ type object struct {
 type body interface {
 	// destroy tells the device. It is called once, unless it fails.
 	destroy() error
-	// released is called after it, on success and on failure, when the object
-	// is no more.
+	// released frees what the mini kernel holds for the object. It is called
+	// when the object has ended, also where the device refused.
 	released()
 }
 

@@ -19,8 +19,8 @@ import (
 // Dial makes a ClientConn to the server at addr, HOST:PORT. It does not wait
 // for a connection: the first call does, and connects again after a break.
 //
-// Errors: those of uapi.OpenRoute, if it is to find a device; EINVAL for a
-// configuration that is not one.
+// Errors: those of uapi.OpenRoute, where config has neither a context nor
+// Connect; EINVAL for an invalid configuration.
 func Dial(ctx context.Context, addr string, config ClientConfig) (*ClientConn, error) {
 	device := config.Context
 	if device == nil && config.Session.Connect == nil {
@@ -44,7 +44,8 @@ func Dial(ctx context.Context, addr string, config ClientConfig) (*ClientConn, e
 	return c, nil
 }
 
-// Session is the session below, for what gRPC has no words for.
+// Session returns the session that carries the calls; nil if there is none, as
+// in a test. It does what gRPC has no words for.
 func (c *ClientConn) Session() *session.Client {
 	if n, ok := c.session.(*native); ok {
 		return n.client
@@ -112,7 +113,7 @@ var nativeCalls = sync.Pool{New: func() any {
 	return x
 }}
 
-// told is a session's error as calls end with it.
+// told turns a session's error into the one that a call ends with.
 func told(err error, r *request) error {
 	switch {
 	case err == nil:

@@ -61,7 +61,7 @@ func FateOf(err error) error {
 	return nil
 }
 
-// fateError is a status that errors.Is finds a fate in.
+// fateError is a status in which errors.Is finds a fate.
 type fateError struct {
 	status *status.Status
 	fate   error
