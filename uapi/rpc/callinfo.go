@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// callInfo holds the wishes of a call's options.
+// callInfo holds what a call's options ask for.
 type callInfo struct {
 	codec        codec
 	waitForReady bool

@@ -87,7 +87,7 @@ func newClientConn(s clientSession, target string, config ClientConfig) (*Client
 // Target is the address that Dial was given.
 func (c *ClientConn) Target() string { return c.target }
 
-// Close ends the session. Calls under way end with CANCELED.
+// Close ends the session. Calls under way end with CANCELLED.
 func (c *ClientConn) Close() error {
 	err := c.session.close()
 	if c.named != nil {
@@ -128,7 +128,7 @@ func (c *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 	return c.newStream(ctx, desc, nil, method, c.combine(options)...)
 }
 
-// unaryCall is a call on its way: the wishes of its options, and the answer. It
+// unaryCall is a call under way: what its options ask for, and the answer. It
 // is a taker.
 type unaryCall struct {
 	info     callInfo
@@ -189,7 +189,7 @@ func (u *unaryCall) do(ctx context.Context, c *ClientConn, method string, args a
 	return nil
 }
 
-// take reads the answer while its bytes are there.
+// take reads the answer, whose bytes are lent until it returns.
 func (u *unaryCall) take(a answer, b []byte) error {
 	headers, trailers, err := parseMetadata(a.metadata)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 // Serve answers the clients that connect to l, until Stop or GracefulStop, when
 // it returns nil, or l fails. It may be called for several listeners. The
-// listener remains the caller's. The error is EINVAL for a configuration that
-// is not one.
+// listener remains the caller's. The error is EINVAL for an invalid
+// configuration.
 func (s *Server) Serve(l *uapi.Listener) error {
 	below, err := s.below()
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Server) ServeOver(device *uapi.Context, l net.Listener) error {
 	return below.ServeOver(device, l)
 }
 
-// below is the sessions' server, which the first use makes.
+// below returns the server of sessions, which its first call makes.
 func (s *Server) below() (*session.Server, error) {
 	s.once.Do(func() {
 		c := s.config.Session
@@ -76,8 +76,8 @@ func (s served) receive(take func(metadata, body []byte, has bool) error) error 
 	return s.stream.Recv(take)
 }
 
-// Sessions is the server of sessions below, for what gRPC has no words for. It
-// is nil for a configuration that is not one.
+// Sessions returns the server of sessions, which does what gRPC has no words
+// for. It is nil if the configuration is invalid.
 func (s *Server) Sessions() *session.Server {
 	below, _ := s.below()
 	return below

@@ -56,7 +56,7 @@ func (r registry) find(full string) (s *service, method string) {
 	return r[full[1:at]], full[at+1:]
 }
 
-// unknown says whether the service or its method is not there.
+// unknown says which of the two is not registered, the service or its method.
 func (r registry) unknown(full string) string {
 	s, method := r.find(full)
 	if s == nil {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// watch tells stats handlers of grpc's the course of one call or stream, in
-// grpc-go's order. A nil watch has no handlers.
+// watch reports one call or stream to grpc's stats handlers, in grpc-go's
+// order. A nil watch has no handlers.
 type watch struct {
 	handlers []stats.Handler
 	ctx      context.Context // with the handlers' tags

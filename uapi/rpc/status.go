@@ -42,7 +42,7 @@ func packStatus(err error) (code uint32, text string, details []byte) {
 	return uint32(s.Code()), text, details
 }
 
-// unpackStatus is the error that packStatus took apart, nil for code 0.
+// unpackStatus makes the error again that packStatus split; nil for code 0.
 func unpackStatus(code uint32, text string, details []byte) error {
 	if code == 0 {
 		return nil
