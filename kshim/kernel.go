@@ -63,6 +63,17 @@ type File interface {
 	Close() error
 }
 
+// Pusher is an optional part of an event file: a kernel that runs in the
+// program's process hands its events over, so that no goroutine need be woken
+// to read them.
+type Pusher interface {
+	// Push has every event from now on given to f as Read would give it, those
+	// first that wait. Read finds none any more, and ends when the file does.
+	// f must not block nor call the kernel, whose locks are held, and must not
+	// keep the slice.
+	Push(f func(event []byte))
+}
+
 // Driven is an optional part of a device's File: a kernel that runs in the
 // program's process lets programs do the device's work, so that no other
 // goroutine need be woken for it. Its methods allocate nothing, and are

@@ -45,7 +45,8 @@ type eventQueue struct {
 	runs       int  // in the queue
 	spare      *run // used before, by next
 	ready      readiness
-	err        error // the answer to a read of an empty queue
+	push       func(element uint64, event abi.EventType) // Push's, or nil
+	err        error                                     // the answer to a read of an empty queue
 }
 
 func newEventQueue() *eventQueue {
@@ -59,11 +60,18 @@ func (s *source) post() {
 		return
 	}
 	q.mu.Lock()
-	if q.err == nil && !s.dead {
+	open := q.err == nil && !s.dead
+	if open && q.push != nil {
+		s.reported++
+		q.push(s.element, s.event)
+		open = false
+	} else if open {
 		q.append(s)
 	}
 	q.mu.Unlock()
-	q.notify()
+	if open {
+		q.notify()
+	}
 }
 
 // retire drops the source's waiting events and all that it may post later, and
@@ -200,6 +208,21 @@ func (q *eventQueue) take(ctx context.Context, room, size int) (element uint64, 
 	}
 }
 
+// pushTo hands over the events that wait, and every later one.
+func (q *eventQueue) pushTo(f func(element uint64, event abi.EventType)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.head != nil {
+		s, n := q.head.source, q.head.n
+		q.unlink(q.head)
+		for range n {
+			s.reported++
+			f(s.element, s.event)
+		}
+	}
+	q.push = f
+}
+
 // eventFile is a file that events are read from: the asynchronous one of a
 // context, or a completion channel.
 type eventFile struct {
@@ -212,7 +235,10 @@ type eventFile struct {
 	sources map[deviceEvent]*source // guarded by owner.mu: of an asynchronous file
 }
 
-var _ kshim.File = (*eventFile)(nil)
+var (
+	_ kshim.File   = (*eventFile)(nil)
+	_ kshim.Pusher = (*eventFile)(nil)
+)
 
 // openEvents opens an event file of a context: it has a number, which the
 // client does not know yet.
@@ -232,14 +258,18 @@ func (f *uverbsFile) openEvents(async bool) (*eventFile, error) {
 	return e, nil
 }
 
+func (f *eventFile) size() int {
+	if f.async {
+		return abi.AsyncEventSize
+	}
+	return abi.CompEventSize
+}
+
 // Read gives one event: struct ib_uverbs_comp_event_desc or
 // ib_uverbs_async_event_desc. When the context it belongs to has gone it is
 // EIO.
 func (f *eventFile) Read(ctx context.Context, buf []byte) (int, error) {
-	size := abi.CompEventSize
-	if f.async {
-		size = abi.AsyncEventSize
-	}
+	size := f.size()
 	element, event, err := f.queue.take(ctx, len(buf), size)
 	if err != nil {
 		if err == ctx.Err() {
@@ -247,12 +277,25 @@ func (f *eventFile) Read(ctx context.Context, buf []byte) (int, error) {
 		}
 		return 0, explain(err, "read", f.path)
 	}
+	f.encode(buf, element, event)
+	return size, nil
+}
+
+func (f *eventFile) encode(buf []byte, element uint64, event abi.EventType) {
 	if f.async {
 		(&abi.AsyncEvent{Element: element, EventType: event}).Put(buf)
 	} else {
 		(&abi.CompEvent{CQHandle: element}).Put(buf)
 	}
-	return size, nil
+}
+
+// Push implements kshim.Pusher.
+func (f *eventFile) Push(to func([]byte)) {
+	buf := make([]byte, f.size()) // guarded by the queue's lock
+	f.queue.pushTo(func(element uint64, event abi.EventType) {
+		f.encode(buf, element, event)
+		to(buf)
+	})
 }
 
 func (f *eventFile) Close() error {

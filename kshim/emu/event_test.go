@@ -75,6 +75,41 @@ func TestCompletionEvents(t *testing.T) {
 	must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: silent}, 8)
 }
 
+// Events are handed over in the order in which they came, those first that
+// waited, and count as read.
+func TestPush(t *testing.T) {
+	c := newClient(t, true)
+	ch, fd := c.channel()
+	a, _ := c.cq(0xaaaa, fd)
+	evA := c.dev.lastCQ.ev
+	c.cq(0xbbbb, fd)
+	evB := c.dev.lastCQ.ev
+	evA.Completion()
+	evA.Completion()
+	evB.Completion()
+	var got []uint64
+	ch.(kshim.Pusher).Push(func(b []byte) {
+		require.Len(t, b, 8)
+		got = append(got, le.Uint64(b))
+	})
+	require.Equal(t, []uint64{0xaaaa, 0xaaaa, 0xbbbb}, got)
+	none(t, ch)
+	evA.Completion()
+	evB.Completion()
+	require.Equal(t, []uint64{0xaaaa, 0xbbbb}, got[3:])
+	none(t, ch)
+
+	r := must[abi.DestroyCQResp](c, abi.CmdDestroyCQ, &abi.DestroyCQ{Response: c.addr, CQHandle: a}, 8)
+	require.Equal(t, abi.DestroyCQResp{CompEventsReported: 3}, r)
+	evA.Completion() // a late one of a device
+	require.Len(t, got, 5)
+	require.NoError(t, ch.Close())
+	evB.Completion()
+	require.Len(t, got, 5)
+	_, err := ch.Read(t.Context(), make([]byte, 8))
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
 func TestAsyncEvents(t *testing.T) {
 	c := newClient(t, true)
 	f := c.async()

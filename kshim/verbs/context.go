@@ -41,7 +41,7 @@ type Context struct {
 	mrs  map[*MR]struct{}
 	ahs  map[*AH]struct{}
 	mws  map[*MW]struct{}
-	cqs  map[uint64]*CQ  // by user handle
+	cqs  sync.Map        // of *CQ, by user handle: a kernel in this process looks here, too, and must not wait for mu
 	qps  map[uint64]*QP  // by user handle
 	srqs map[uint64]*SRQ // by user handle
 
@@ -77,7 +77,7 @@ func Open(k kshim.Kernel, device string) (*Context, error) {
 	c := &Context{
 		kernel: k, info: info, prov: prov, cmd: newCommander(file, prov.driver()),
 		done: make(chan struct{}),
-		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, mws: map[*MW]struct{}{}, cqs: map[uint64]*CQ{}, qps: map[uint64]*QP{}, srqs: map[uint64]*SRQ{},
+		pds:  map[*PD]struct{}{}, mrs: map[*MR]struct{}{}, ahs: map[*AH]struct{}{}, mws: map[*MW]struct{}{}, qps: map[uint64]*QP{}, srqs: map[uint64]*SRQ{},
 	}
 	if err := c.start(); err != nil {
 		c.closeFiles()
@@ -299,10 +299,12 @@ func (c *Context) allSRQs() []*SRQ {
 	return slices.Collect(maps.Values(c.srqs))
 }
 
-func (c *Context) allCQs() []*CQ {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.cqs))
+func (c *Context) allCQs() (all []*CQ) {
+	c.cqs.Range(func(_, cq any) bool {
+		all = append(all, cq.(*CQ))
+		return true
+	})
+	return all
 }
 
 // gids asks by ioctl, or sysfs where the kernel has no such ioctl.

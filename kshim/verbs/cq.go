@@ -59,14 +59,12 @@ func (c *Context) CreateCQ(cqe int) (*CQ, error) {
 		}
 		// In the table first: an event may come before the create command
 		// returns.
-		c.mu.Lock()
-		c.cqs[cq.key] = cq
-		c.mu.Unlock()
+		c.cqs.Store(cq.key, cq)
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
 		cq.handle, cq.q, err = c.prov.createCQ(c.cmd, &abi.CreateCQ{UserHandle: cq.key, CQE: uint32(cqe), CompChannel: c.compFD})
 		if err != nil {
-			leave(c, c.cqs, cq.key)
+			c.cqs.Delete(cq.key)
 		}
 		return err
 	})
@@ -115,7 +113,7 @@ func (cq *CQ) destroy(why error) error {
 
 // drop lets go of the client's memory.
 func (cq *CQ) drop(why error) {
-	leave(cq.ctx, cq.ctx.cqs, cq.key)
+	cq.ctx.cqs.Delete(cq.key)
 	cq.mu.Lock()
 	cq.gone = true
 	cq.err = why

@@ -10,18 +10,24 @@ import (
 )
 
 // readCompletions hands the events of the completion channel to their
-// completion queues until Close.
+// completion queues until Close. A kernel in this process hands them over
+// itself.
 func (c *Context) readCompletions() {
-	err := readEvents(c.comp, abi.CompEventSize, func(b []byte) {
-		var ev abi.CompEvent
-		if ev.Parse(b) != nil {
-			return
-		}
-		if cq := c.lookupCQ(ev.CQHandle); cq != nil {
-			cq.event()
-		}
-	})
-	c.broken(err)
+	if p, ok := c.comp.(kshim.Pusher); ok {
+		p.Push(c.completed)
+	}
+	c.broken(readEvents(c.comp, abi.CompEventSize, c.completed))
+}
+
+// completed takes an event of the completion channel.
+func (c *Context) completed(b []byte) {
+	var ev abi.CompEvent
+	if ev.Parse(b) != nil {
+		return
+	}
+	if cq := c.lookupCQ(ev.CQHandle); cq != nil {
+		cq.event()
+	}
 }
 
 // readAsync hands asynchronous events to their objects until Close. Events for
@@ -86,9 +92,9 @@ func (c *Context) broken(err error) {
 }
 
 func (c *Context) lookupCQ(key uint64) *CQ {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cqs[key]
+	cq, _ := c.cqs.Load(key)
+	q, _ := cq.(*CQ)
+	return q
 }
 
 // Event is an asynchronous event: of a port, of an object, or of the whole
@@ -136,7 +142,7 @@ func (c *Context) watched(ev *abi.AsyncEvent) {
 			return
 		}
 	case abi.ElementCQ:
-		if e.CQ = c.cqs[ev.Element]; e.CQ == nil {
+		if e.CQ = c.lookupCQ(ev.Element); e.CQ == nil {
 			return
 		}
 	case abi.ElementSRQ:

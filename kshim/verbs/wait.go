@@ -80,7 +80,7 @@ func (cq *CQ) arm() error {
 	return err
 }
 
-// event is called by the completion channel's reader.
+// event takes an event of the completion channel. It does not block.
 func (cq *CQ) event() {
 	cq.armed.Store(false)
 	cq.wake()
