@@ -8,24 +8,25 @@ import (
 
 // A handler that returns at once runs in the goroutine that reads its
 // connection: no goroutine is started, and none is woken. A method's handlers
-// run so while the last ones were brief, and no longer when one was not.
-// Meanwhile another goroutine waits to take the reading over, so that a handler
-// that blocks all the same holds up its connection for a moment only.
+// run so once its score reaches briefRuns: +1 for a run of at most brief,
+// -slowRuns for a longer one, within ±mostRuns. Meanwhile a timer waits to let
+// another goroutine take the reading over, so that a handler that blocks all
+// the same holds up its connection for readerWaits only.
 const (
 	brief       = 50 * time.Microsecond
-	briefRuns   = 16               // more brief runs than others, before a method's handlers run in the reader
-	mostRuns    = 64               // that are remembered
-	slowRuns    = 24               // brief runs that one which was not outweighs
-	readerWaits = time.Millisecond // until another goroutine reads
+	briefRuns   = 16
+	mostRuns    = 64
+	slowRuns    = 24
+	readerWaits = time.Millisecond
 )
 
-// pace counts the brief runs of a method's handlers.
+// pace is the score of a method.
 type pace struct {
-	runs atomic.Int32 // brief ones, less those that others outweigh
+	runs atomic.Int32
 }
 
-// note notes how long a handler took. Notes at once may lose one another, which
-// is no harm.
+// note counts a run that took so long. Of two notes at once one may be lost,
+// which does no harm.
 func (p *pace) note(took time.Duration) {
 	n := p.runs.Load()
 	if took <= brief {
@@ -37,7 +38,8 @@ func (p *pace) note(took time.Duration) {
 
 func (p *pace) brief() bool { return p.runs.Load() >= briefRuns }
 
-// paces are those of methods, by name; methods beyond the bound are not brief.
+// paces holds the pace of each method, by name; methods beyond maxPaces have
+// none, and their handlers never run in the reader.
 type paces struct {
 	mu sync.Mutex
 	by map[string]*pace

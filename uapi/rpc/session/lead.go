@@ -10,17 +10,17 @@ import (
 	"github.com/rdmashim/rdmashim/uapi/rpc/session/wire"
 )
 
-// turn is the right to read a connection. A goroutine of the connection has it,
-// and wakes the callers whose answers come; but a caller that is alone reads
-// for itself, and no goroutine is woken.
+// turn is the right to read a connection (leader/followers). The connection's
+// reader has it, and wakes the callers whose answers come; but a caller that is
+// alone reads for itself, and no goroutine is woken.
 //
-// Invariants: token is in the channel while no goroutine reads. It guards the
-// fields below it but led.
+// Invariants: token is in its channel while no goroutine reads. The goroutine
+// that took it out owns fault, chunk, rest and message.
 type turn struct {
 	token   chan struct{}
-	kick    chan struct{} // tells the goroutine of the connection to read
+	kick    chan struct{} // tells the connection's reader to read
 	led     atomic.Uint64 // how often a caller began to read
-	fault   error         // which a caller met
+	fault   error         // the error that a caller's read ended with
 	chunk   int           // bytes of the chunk that is being read, 0 for none
 	rest    []byte        // of the chunk
 	message wire.Message  // of the goroutine that reads
@@ -31,8 +31,8 @@ func (t *turn) init() {
 	t.token <- struct{}{}
 }
 
-// parked is how long the goroutine of a connection leaves the reading to
-// callers that do not come.
+// parked is how long the connection's reader waits for callers that lead. If
+// none came within it, the reader reads itself.
 const parked = time.Millisecond
 
 // park leaves the reading to callers that are alone, until none has come for a
