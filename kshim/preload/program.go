@@ -19,31 +19,10 @@ type Program struct{ Path string }
 // Look finds a program and says why the stub cannot reach it, if that is so.
 func Look(name string) (Program, error) {
 	path, err := exec.LookPath(name)
-	if p := packageOf(name); err != nil && p != "" {
-		return Program{}, fmt.Errorf("%s is not installed: apt-get install %s", name, p)
-	}
 	if err != nil {
 		return Program{}, err
 	}
 	return Program{path}, reachable(path, 2)
-}
-
-// packages are Debian's names of those that have well-known programs. A name
-// that ends in an underscore stands for all that begin with it.
-var packages = map[string]string{
-	"ibv_": "ibverbs-utils", "ib_": "perftest", "rdma_": "rdmacm-utils", "rping": "rdmacm-utils",
-	"ucmatose": "rdmacm-utils", "udaddy": "rdmacm-utils", "mckey": "rdmacm-utils", "rcopy": "rdmacm-utils",
-	"rstream": "rdmacm-utils", "riostream": "rdmacm-utils", "rdma": "iproute2", "ucx_": "ucx-utils",
-	"fi_": "libfabric-bin", "mpirun": "openmpi-bin",
-}
-
-// packageOf returns the package that has a program, or nothing.
-func packageOf(program string) string {
-	if p := packages[program]; p != "" {
-		return p
-	}
-	family, _, _ := strings.Cut(program, "_")
-	return packages[family+"_"]
 }
 
 // reachable says why the stub cannot reach a program. A script is as its

@@ -1,6 +1,10 @@
 package run
 
 import (
+	"cmp"
+	"errors"
+	"os/exec"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rdmashim/rdmashim/kshim/preload"
@@ -50,6 +54,9 @@ musl or privileged cannot be reached; the command says so.`,
 				devices[i] = cli.WithOptions(d, faults.Options())
 			}
 			program, err := preload.Look(args[0])
+			if errors.Is(err, exec.ErrNotFound) {
+				return cmp.Or(cli.NotInstalled(args[0]), err)
+			}
 			if err != nil {
 				return err
 			}

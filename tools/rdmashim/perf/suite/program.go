@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (p program) with(arguments string) program {
 func (p program) series(size int, value func(figures []float64) float64) *series {
 	path, err := exec.LookPath(p.path)
 	if err != nil {
-		return &series{name: p.name, absent: filepath.Base(p.path) + " is not installed"}
+		return &series{name: p.name, absent: cmp.Or(cli.NotInstalled(filepath.Base(p.path)), err).Error()}
 	}
 	return &series{name: p.name, measure: func(ctx context.Context) (float64, error) {
 		figures, err := p.run(ctx, path, size)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/peer"
 	"github.com/rdmashim/rdmashim/tools/rdmashim/perf"
 )
@@ -33,7 +34,7 @@ func (s *suite) underRun(name, words string, size int, by float64) *series {
 	p.name, p.path = name, name
 	self, err := os.Executable()
 	if _, missing := exec.LookPath(name); missing != nil || err != nil {
-		return &series{name: name, absent: name + " is not installed"}
+		return &series{name: name, absent: cli.NotInstalled(name).Error()}
 	}
 	device := peer.DefaultDevice(s.device)
 	if !strings.HasPrefix(device, "soft") {
