@@ -2,10 +2,12 @@ package arch
 
 import (
 	"go/doc"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,21 +141,32 @@ func TestPublicPackages(t *testing.T) {
 }
 
 // TestDependencies: docs/design/dependencies.md says of each module that go.mod
-// requires what it is for, and of no other one.
+// or tests/grpc/go.mod requires what it is for, of each tool of the checks, and
+// of no other one.
 func TestDependencies(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/design/dependencies.md"))
 	require.NoError(t, err)
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	require.NoError(t, err)
-	var required, told []string
-	for _, m := range regexp.MustCompile(`(?m)^(?:require)?[\t ]+(\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1) {
-		required = append(required, m[1])
+	required := map[string]bool{}
+	for file, pattern := range map[string]string{
+		"go.mod":            `(?m)^(?:require)?[\t ]+(\S+) v\S+$`,
+		"tests/grpc/go.mod": `(?m)^(?:require)?[\t ]+(\S+) v\S+$`,
+		"tools/check.mod":   `(?m)^\t(\S+)/cmd/\w+$`,
+	} {
+		mod, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		all := regexp.MustCompile(pattern).FindAllStringSubmatch(string(mod), -1)
+		require.NotEmpty(t, all, file)
+		for _, m := range all {
+			if m[1] != module {
+				required[m[1]] = true
+			}
+		}
 	}
+	var told []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| \\S.*\\|$").FindAllStringSubmatch(string(page), -1) {
 		told = append(told, m[1])
 	}
-	require.NotEmpty(t, required)
-	require.ElementsMatch(t, required, told)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(required)), told)
 }
 
 // TestTopLevel: nothing else lies at the top of the repository. A file that a
