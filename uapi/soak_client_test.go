@@ -36,7 +36,7 @@ func (c *stackClient) live() {
 			err = c.round()
 			c.pause()
 		}
-		if err != nil {
+		if err != nil && err != errRefused {
 			c.excuse(err)
 			c.tally(func(n *stackCount) { n.failures++ })
 		}
@@ -60,11 +60,12 @@ func (c *stackClient) connect() error {
 	c.peer = h.server
 	h.mu.Unlock()
 	c.qp, c.pqp, c.sum = 0, 0, 0
-	config := QPConfig{SendDepth: 16, RecvDepth: 16, Inline: 64, Timeout: soakTimeout, Retry: soakRetry, MTU: 256 << c.r.IntN(5)}
+	config := QPConfig{SendDepth: 16, Inline: 64, Timeout: soakTimeout, Retry: soakRetry, MTU: 256 << c.r.IntN(5)}
 	var err error
 	if c.qp, err = c.me.CreateQPWith(config); err != nil {
 		return err
 	}
+	config.SendDepth, config.SRQ, config.RecvCQ = 0, c.peer.shared.srq, c.peer.shared.cq
 	if c.pqp, err = c.peer.CreateQPWith(config); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (c *stackClient) do(wrs []WR) error {
 	if n, err := c.me.Post(c.qp, wrs); err != nil {
 		return fmt.Errorf("post %d of %d: %w", n, len(wrs), err)
 	}
-	if c.r.IntN(100) == 0 {
+	if c.r.IntN(100) == 0 || wrs[0].Op == OpSendImm && c.r.IntN(20) == 0 {
 		c.kill(c.me)
 		c.tally(func(n *stackCount) { n.clientKills++ })
 	}
@@ -226,45 +227,73 @@ func (c *stackClient) add() error {
 	return nil
 }
 
-// send sends messages, of which the receives are late sometimes.
+// errRefused ends a connection that the client had refused.
+var errRefused = errors.New("refused")
+
+// send sends messages to the receives that the server's queue pairs share. The
+// last one may be longer than a receive, which ends the connection.
 func (c *stackClient) send() error {
-	n := 1 + c.r.IntN(5000)
-	wr := c.request(OpSendImm, 0, n, bytes.Repeat([]byte{byte(c.r.Uint32())}, n))
-	wr.Imm = c.r.Uint32()
-	at := c.slot + uint64(8192)
-	result := make(chan error, 1)
-	late := time.Duration(c.r.IntN(2)*c.r.IntN(3000)) * time.Microsecond
-	go func() {
-		time.Sleep(late)
-		_, err := c.peer.PostRecv(c.pqp, c.peer.mr, at, 8192)
-		if err != nil {
-			result <- err
-			return
-		}
-		wc := make([]WC, 1)
-		if _, err = c.peer.WaitCQ(context.Background(), c.pqp, wc); err == nil {
-			err = wc[0].Err()
-		}
-		if err == nil && (wc[0].Imm != wr.Imm || int(wc[0].ByteLen) != n) {
-			err = fmt.Errorf("received %d bytes and %#x, sent were %d and %#x", wc[0].ByteLen, wc[0].Imm, n, wr.Imm)
-		}
-		result <- err
-	}()
-	err := c.do([]WR{wr})
-	if err != nil && c.peer.death().IsZero() {
-		_ = c.peer.DestroyQP(c.pqp) // the receiver waits for nothing
+	q, long := c.peer.shared, c.r.IntN(16) == 0
+	var wrs []WR
+	for range 1 + c.r.IntN(soakBurst) {
+		n := 1 + c.r.IntN(soakReceive)
+		wr := c.request(OpSendImm, len(wrs)*2*soakReceive, n, bytes.Repeat([]byte{byte(c.r.Uint32())}, n))
+		wr.Imm = c.r.Uint32()
+		wrs = append(wrs, wr)
 	}
-	if e := <-result; err == nil {
-		err = e
+	if last := &wrs[len(wrs)-1]; long {
+		last.SGE[0].Length = soakReceive + 1 + uint64(c.r.IntN(soakReceive))
 	}
-	if err != nil {
+	came := q.begin(c.pqp, len(wrs))
+	err := c.do(wrs)
+	if long && errors.Is(err, WCRemInvReqErr) {
+		err = errRefused
+	} else if long && err == nil {
+		c.failf("a message of %d bytes was taken into a receive of %d", wrs[len(wrs)-1].SGE[0].Length, soakReceive)
+	} else if err != nil {
 		return err
 	}
-	if !bytes.Equal(c.peer.buf[at:at+uint64(n)], c.me.buf[:n]) {
+	last := WRID(-1)
+	for i := range wrs {
+		select {
+		case w := <-came:
+			if w.WRID <= last {
+				c.failf("shared receive %d completes after %d", w.WRID, last)
+			}
+			last = w.WRID
+			c.compare(&wrs[i], &w, long && i == len(wrs)-1)
+		case <-q.gone:
+			return syscall.ESRCH
+		case <-time.After(time.Second): // virtual
+			c.failf("a message is acknowledged, but its receive does not complete")
+		}
+	}
+	c.tally(func(n *stackCount) { n.sends += uint64(len(wrs)) })
+	return err
+}
+
+// compare holds a message against its receive's completion and bytes, and gives
+// the receive's memory back.
+func (c *stackClient) compare(wr *WR, w *WC, long bool) {
+	q := c.peer.shared
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := q.place[w.WRID]
+	q.give(w.WRID, at)
+	if long {
+		if w.Status != WCLocLenErr {
+			c.failf("a message is longer than its receive, which completes as %v", w)
+		}
+		c.tally(func(n *stackCount) { n.tooLong++ })
+		return
+	}
+	n := wr.SGE[0].Length
+	switch {
+	case w.Err() != nil || w.Imm != wr.Imm || w.ByteLen != n:
+		c.failf("sent were %d bytes and %#x, and came as %v", n, wr.Imm, w)
+	case !bytes.Equal(c.peer.buf[at:at+n], c.me.buf[wr.SGE[0].Offset:][:n]):
 		c.failf("SEND brought other bytes")
 	}
-	c.tally(func(n *stackCount) { n.sends++ })
-	return nil
 }
 
 // excuse fails the soak unless a process was killed and the error is one of
@@ -288,6 +317,7 @@ func (c *stackClient) leave() {
 		if err := c.peer.DestroyQP(c.pqp); err != nil && c.peer.death().IsZero() && !errors.Is(err, syscall.EBADF) {
 			c.failf("destroy the server's queue pair: %v", err)
 		}
+		c.peer.shared.end(c.pqp)
 	}
 	if !c.me.death().IsZero() {
 		_ = c.me.Close()

@@ -35,6 +35,15 @@ func TestPlantedDeviceMistakesAreCaught(t *testing.T) {
 			plant.Row("timer-late", "rnic/timers.go",
 				"		q.wakeAt = t\n		heap.Push(h, q)",
 				"		if MADE { t += 1e9 }\n		q.wakeAt = t\n		heap.Push(h, q)"),
+			plant.Row("limit-told-again", "rnic/srq.go",
+				"		s.limit = 0\n",
+				"		if !MADE { s.limit = 0 }\n"),
+			plant.Row("limit-late", "rnic/srq.go",
+				"	if uint32(ready-1) < s.limit {",
+				"	if uint32(ready-1) < s.limit && (!MADE || ready == 1 || uint32(ready) < s.limit) {"),
+			plant.Row("receives-flushed", "rnic/sendqueue.go",
+				"		return q.engine.State() != abi.QPSErr && q.srq.next(wr)",
+				"		return (MADE || q.engine.State() != abi.QPSErr) && q.srq.next(wr)"),
 		},
 	})
 }

@@ -60,13 +60,13 @@ type stackSoak struct {
 
 // stackCount counts the events that a soak reached.
 type stackCount struct {
-	seeds, writes, reads, atomics, sends, datagrams, connects, failures, serverKills, clientKills, packets, lost uint64
+	seeds, writes, reads, atomics, sends, datagrams, connects, failures, serverKills, clientKills, packets, lost, limits, resizes, tooLong, halfUsed uint64
 }
 
 func (a *stackCount) add(b *stackCount) {
 	for _, p := range [][2]*uint64{{&a.seeds, &b.seeds}, {&a.writes, &b.writes}, {&a.reads, &b.reads}, {&a.atomics, &b.atomics}, {&a.sends, &b.sends},
 		{&a.datagrams, &b.datagrams}, {&a.connects, &b.connects}, {&a.failures, &b.failures}, {&a.serverKills, &b.serverKills}, {&a.clientKills, &b.clientKills},
-		{&a.packets, &b.packets}, {&a.lost, &b.lost}} {
+		{&a.packets, &b.packets}, {&a.lost, &b.lost}, {&a.limits, &b.limits}, {&a.resizes, &b.resizes}, {&a.tooLong, &b.tooLong}, {&a.halfUsed, &b.halfUsed}} {
 		*p[0] += *p[1]
 	}
 }
@@ -81,7 +81,8 @@ type stackHost struct {
 	server *stackProcess // guarded by mu
 }
 
-// stackProcess is a process: a context, and as a server memory for all clients.
+// stackProcess is a process: a context, and as a server memory for all clients
+// and receives that they share.
 type stackProcess struct {
 	*Context
 	host *stackHost
@@ -89,6 +90,8 @@ type stackProcess struct {
 	buf  []byte
 	mr   MR
 	info MRInfo
+
+	shared *stackReceives // a server's
 
 	mu     sync.Mutex
 	died   time.Time // guarded by mu: when its end began; zero: it lives
@@ -175,10 +178,14 @@ func (s *stackSoak) run() {
 			Delay: time.Duration(20+r.IntN(1000)) * time.Microsecond, Seed: r.Uint64(),
 		})
 		s.hosts = append(s.hosts, h)
-		h.server = s.launch(h, soakClients*soakSlot)
+		h.server = s.serve(h, rand.New(rand.NewPCG(s.seed, uint64(i)+300)))
 	}
 	defer func() {
 		for _, h := range s.hosts {
+			if p := h.server; p != nil { // of a seed that failed, it may be at work
+				p.shared.stop()
+				p.shared.running.Wait()
+			}
 			if err := h.machine.Unregister(h.backend.name); err != nil {
 				s.t.Error(err)
 			}
@@ -219,7 +226,7 @@ func (s *stackSoak) killServer(h *stackHost, r *rand.Rand) {
 		s.kill(old)
 		s.tally(func(c *stackCount) { c.serverKills++ })
 		time.Sleep(time.Duration(r.IntN(2)*r.IntN(50)) * time.Millisecond)
-		p := s.launch(h, soakClients*soakSlot)
+		p := s.serve(h, rand.New(rand.NewPCG(r.Uint64(), 0)))
 		h.mu.Lock()
 		h.server = p
 		h.mu.Unlock()
@@ -229,6 +236,7 @@ func (s *stackSoak) killServer(h *stackHost, r *rand.Rand) {
 // end closes everything and looks for leaks and for changed memory.
 func (s *stackSoak) end() {
 	for _, h := range s.hosts {
+		h.server.shared.close()
 		if open := h.server.OpenHandles(); len(open) != 1 { // its region
 			s.failf("a server ends with %q", open)
 		}
@@ -287,12 +295,12 @@ func TestStackSoak(t *testing.T) {
 		total.add(&s.count)
 	}
 	c := total
-	fmt.Printf("soak: whole stacks: %.1f s for %d seeds, %d packets, %d lost, WRITE %d, READ %d, atomics %d, SEND %d, datagrams %d, connections %d, failures %d, servers killed %d, clients killed %d\n",
-		time.Since(start).Seconds(), c.seeds, c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.datagrams, c.connects, c.failures, c.serverKills, c.clientKills)
+	fmt.Printf("soak: whole stacks: %.1f s for %d seeds, %d packets, %d lost, WRITE %d, READ %d, atomics %d, SEND %d (%d too long), datagrams %d, connections %d, failures %d, servers killed %d, clients killed %d, limits of shared receives %d (%d used by half), completion queues resized %d\n",
+		time.Since(start).Seconds(), c.seeds, c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.tooLong, c.datagrams, c.connects, c.failures, c.serverKills, c.clientKills, c.limits, c.halfUsed, c.resizes)
 	if t.Failed() || n < 25 {
 		return
 	}
-	for _, v := range []uint64{c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.datagrams, c.connects, c.failures, c.serverKills, c.clientKills} {
+	for _, v := range []uint64{c.packets, c.lost, c.writes, c.reads, c.atomics, c.sends, c.datagrams, c.connects, c.failures, c.serverKills, c.clientKills, c.limits, c.resizes, c.tooLong} {
 		if v == 0 {
 			t.Error("something never happened")
 		}

@@ -154,6 +154,19 @@ func TestFatalNAKLost(t *testing.T) {
 	require.Equal(t, []abi.WCStatus{abi.WCRemAccessErr}, statuses(n.a.wcs))
 }
 
+// The ACK of a request is lost with the fatal NAK of the one behind it: the
+// repetition of either is answered with the NAK.
+func TestFatalNAKLostWithAck(t *testing.T) {
+	n := newPair(t, cfg{})
+	good, bad, next := n.req(wire.RCWriteOnly, 0, 8), n.req(wire.RCSendMiddle, 1, 1024), n.req(wire.RCWriteOnly, 2, 8)
+	first := n.answer(good, bad)
+	require.Len(t, first, 1)
+	require.Equal(t, bad.PSN, first[0].PSN)
+	require.Equal(t, first, n.answer(good))
+	require.Equal(t, first, n.answer(bad))
+	require.Empty(t, n.answer(next))
+}
+
 // A NAK that passes a READ whose answer was lost: the READ can not be completed
 // any more and is flushed, the refused request has the NAK's status.
 func TestFatalNAKBehindLostRead(t *testing.T) {

@@ -186,11 +186,12 @@ func (q *QP) countNAK(s wire.Syndrome) {
 }
 
 // repeatFatal handles a request in ERR. The state discards everything; but
-// where this side's own NAK led to it and the refused request comes again, the
-// NAK was lost and is sent again, so that the requester learns why.
+// where this side's own NAK led to it and the refused request comes again, or
+// one before it, the NAK was lost and is sent again: it acknowledges those
+// before it, and the requester learns why.
 func (q *QP) repeatFatal(p *wire.Packet) {
 	q.counters.DropState++
-	if n := &q.rsp.nak; n.fatal && p.PSN == n.at.psn() {
+	if n := &q.rsp.nak; n.fatal && n.at.near(p.PSN) <= n.at {
 		n.pending = true
 	}
 }
