@@ -37,7 +37,8 @@ type stackReceives struct {
 	live   int                // messages under way
 	dead   int                // messages whose connection has gone, which may have taken a receive each
 	limit  int                // asked for; 0: none
-	taken  int                // receives when that was
+	before int                // posted when that was
+	taken  int                // receives just after that
 	asked  time.Time          // when that was
 	due    time.Time          // since when the event must be there; zero: it need not
 }
@@ -90,19 +91,8 @@ func (q *stackReceives) fails(err error) bool {
 func (q *stackReceives) fill() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for {
-		if len(q.free) == 0 {
-			q.failf("%d receives of a server of %d messages under way have not come back", len(q.place), q.live)
-		}
-		at := q.free[0]
-		id, err := q.p.PostSRQRecv(q.srq, q.p.mr, at, soakReceive)
-		if errors.Is(err, syscall.ENOMEM) {
-			break
-		}
-		if q.fails(err) {
-			return
-		}
-		q.free, q.place[id], q.posted = q.free[1:], at, q.posted+1
+	if !q.post() {
+		return
 	}
 	q.taken = q.posted - soakShared
 	if q.taken < q.top || q.taken > q.seen+q.live+q.dead {
@@ -111,8 +101,30 @@ func (q *stackReceives) fill() {
 	if q.live == 0 {
 		q.dead = q.taken - q.seen // the others took none
 	}
-	q.limit, q.asked, q.due = 1+q.r.IntN(soakShared), time.Now(), time.Time{}
-	q.fails(q.p.SetSRQLimit(q.srq, q.limit))
+	q.limit, q.asked, q.due, q.before = 1+q.r.IntN(soakShared), time.Now(), time.Time{}, q.posted
+	if q.fails(q.p.SetSRQLimit(q.srq, q.limit)) || !q.post() {
+		return
+	}
+	q.taken = q.posted - soakShared // all those before the limit was set, at least
+}
+
+// post posts receives until the queue is full; false when the process has
+// ended. Preconditions: mu is held.
+func (q *stackReceives) post() bool {
+	for {
+		if len(q.free) == 0 {
+			q.failf("%d receives of a server of %d messages under way have not come back", len(q.place), q.live)
+		}
+		at := q.free[0]
+		id, err := q.p.PostSRQRecv(q.srq, q.p.mr, at, soakReceive)
+		if errors.Is(err, syscall.ENOMEM) {
+			return true
+		}
+		if q.fails(err) {
+			return false
+		}
+		q.free, q.place[id], q.posted = q.free[1:], at, q.posted+1
+	}
 }
 
 // watch posts receives when a limit's event comes, sometimes late, and resizes
@@ -136,7 +148,7 @@ func (q *stackReceives) watch(events <-chan Event) {
 func (q *stackReceives) reach(at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	left := q.posted - q.seen - q.live - q.dead // at least
+	left := q.before - q.seen - q.live - q.dead // at least
 	switch {
 	case q.limit == 0 || at.Before(q.asked):
 		q.failf("an event of a shared receive queue that nobody asked for")
