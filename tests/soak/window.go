@@ -44,7 +44,6 @@ type windowRun struct {
 	old     []uint32 // keys that windows had
 	ids     uint64
 	asked   bool // the step has asked for an answer
-	unheard bool // a refusal of the step was lost
 	psn     wire.PSN
 	reached map[string]int
 
@@ -170,7 +169,7 @@ func (w *windowRun) step() error {
 	if r.Hit(0.5) {
 		post = w.userRequest
 	}
-	w.asked, w.unheard = false, false
+	w.asked = false
 	for n := r.Between(1, 6); n > 0 && !w.asked; n-- {
 		if err := post(p); err != nil {
 			return err

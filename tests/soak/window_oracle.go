@@ -129,23 +129,9 @@ func (w *windowRun) Completed(qp *virtual.QP, c *engine.Completion) {
 	}
 	x := w.expect[i]
 	w.expect = slices.Delete(w.expect, i, i+1)
-	if w.unheardBy(qp, c) && c.ID == x.id {
-		return
-	}
 	if c.ID != x.id || !slices.Contains(x.status, c.Status) || c.Invalidate != x.key {
 		w.world.Fail(fmt.Errorf("%v: %+v, must be the end of %s %d with %v", qp, *c, x.what, x.id, x.status))
 	}
-}
-
-// unheardBy reports whether the user did not hear that a request was refused:
-// the NAK was lost, and an owner in ERR answers none of the requests before it.
-func (w *windowRun) unheardBy(qp *virtual.QP, c *engine.Completion) bool {
-	i := slices.IndexFunc(w.pairs, func(p *windowPair) bool { return p.user == qp })
-	if i < 0 || !w.pairs[i].broken || w.world.Hit[virtual.Lost] == 0 {
-		return false
-	}
-	w.unheard = w.unheard || c.Status == abi.WCRetryExcErr
-	return w.unheard && (c.Status == abi.WCRetryExcErr || c.Status == abi.WCWRFlushErr)
 }
 
 // Sent, Dropped, Arrives and Arrived implement virtual.Watcher.
