@@ -22,9 +22,10 @@
 //
 // The doorbell (POST_SEND) takes the same path, without allocation and without
 // a lock that two queue pairs share. Events go the other way: the device calls
-// CQEvents and QPEvents, a reader of the event file wakes (event.go). When a
-// file closes, everything it owns is destroyed once, users before what they
-// need: the order of the kinds in object.go.
+// CQEvents and QPEvents, and a reader of the event file wakes, or the client is
+// called (kshim.Pusher, event.go). When a file closes, everything it owns is
+// destroyed once, users before what they need: the order of the kinds in
+// object.go.
 //
 // Drivers come as modules (module.go): Install, then Insmod, whose Init
 // registers devices. ib_uverbs is one too, and there from the start; without it

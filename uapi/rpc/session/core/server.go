@@ -58,8 +58,8 @@ func NewServer(c ServerConfig) *Server {
 // slots, and raises the session's epoch if it returns no error: ErrSlots,
 // ErrBusy, ErrStale. The caller then destroys the session's older queue pair,
 // calls Disconnected for it, accepts, and calls Connected; or Disconnected if
-// accepting failed. The answer says
-// the state, Session.Instance and Session.Slots.
+// accepting failed. The answer says the state, Session.Instance and
+// Session.Slots.
 func (s *Server) Admit(now Time, id [16]byte, epoch uint32, slots int) (*Session, SessionState, error) {
 	x, state := s.sessions[id], Resumed
 	switch {
