@@ -198,3 +198,21 @@ func TestLateWaitHasTheListener(t *testing.T) {
 		b.Close()
 	})
 }
+
+// A program that leads lets the Go scheduler in, more often than the runtime
+// preempts a goroutine.
+func TestLeaderCedes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, pairOptions{faults: link.Faults{Delay: 100 * time.Microsecond}})
+		w := &waiter{d: a, cq: a.qp.send}
+		w.writes(t, b, 100)
+		led, seen, began := w.led, map[int64]bool{}, a.now()
+		for range 200 {
+			w.writes(t, b, 1)
+			seen[a.waiters.ceded.Load()] = true
+		}
+		require.GreaterOrEqual(t, w.led-led, 200)
+		require.GreaterOrEqual(t, len(seen), int(time.Duration(a.now()-began)/(2*cedeEvery)))
+		require.Greater(t, time.Duration(a.now()-began), 4*cedeEvery)
+	})
+}

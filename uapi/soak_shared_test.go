@@ -74,7 +74,7 @@ func (s *stackSoak) serve(h *stackHost, r *rand.Rand) *stackProcess {
 	q.stop, p.shared = stop, q
 	events := p.Events(ctx)
 	q.fill()
-	q.running.Go(func() { q.watch(events) })
+	q.running.Go(func() { q.watch(ctx, events) })
 	q.running.Go(func() { q.complete(ctx) })
 	return p
 }
@@ -129,14 +129,18 @@ func (q *stackReceives) post() bool {
 
 // watch posts receives when a limit's event comes, sometimes late, and resizes
 // the completion queue under the traffic.
-func (q *stackReceives) watch(events <-chan Event) {
+func (q *stackReceives) watch(ctx context.Context, events <-chan Event) {
 	for e := range events {
 		if e.SRQ != q.srq || e.Type != "SRQ_LIMIT_REACHED" {
 			continue
 		}
 		q.reach(e.Time)
 		q.tally(func(c *stackCount) { c.limits++ })
-		time.Sleep(time.Duration(q.r.IntN(2)*q.r.IntN(3000)) * time.Microsecond)
+		select { // virtual
+		case <-time.After(time.Duration(q.r.IntN(2)*q.r.IntN(3000)) * time.Microsecond):
+		case <-ctx.Done():
+			return
+		}
 		if q.r.IntN(4) == 0 && !q.fails(q.p.ResizeCQ(q.cq, soakPlaces*(1+q.r.IntN(4)))) {
 			q.tally(func(c *stackCount) { c.resizes++ })
 		}
