@@ -124,8 +124,8 @@ func TestNothingLeft(t *testing.T) {
 				require.NoError(t, x.CloseWithError(7, "done"))
 				<-y.Context().Done()
 			}
-			require.Eventually(t, func() bool { return len(r.OpenHandles()) == before }, patience, time.Millisecond)
-			require.Zero(t, r.Stats().Connections)
+			nothing := func() bool { return len(r.OpenHandles()) == before && r.Stats().Connections == 0 }
+			require.Eventually(t, nothing, patience, time.Millisecond)
 		})
 	}
 }
