@@ -6,8 +6,9 @@
 // kshim/verbs, is written once against this package and the kernel's own
 // layouts (kshim/abi) and cannot tell the two apart.
 //
-// The package holds no behaviour. A call flows: verbs encodes a command with
-// abi into memory that it has announced with Pin, hands it to Write or Ioctl,
-// and reads the answer from the same memory. Queues are shared memory that
-// Mmap returns; work requests and completions never pass through a call.
+// The package holds no behaviour but the errors that both sides need. A call
+// flows: verbs encodes a command with abi into memory that it has announced
+// with Pin, hands it to Write or Ioctl, and reads the answer from the same
+// memory. Queues are shared memory that Mmap returns; work requests and
+// completions never pass through a call.
 package kshim

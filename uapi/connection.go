@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
@@ -164,7 +165,7 @@ func (conn *connection) end(why error) (first bool) {
 
 // destroy ends the connection with its queue pair. The peer is told.
 func (conn *connection) destroy() {
-	conn.end(&closedError{"the queue pair"})
+	conn.end(kshim.ClosedError("the queue pair is closed"))
 	conn.stop()
 	_ = conn.id.Destroy()
 }

@@ -260,7 +260,7 @@ func (c *Context) ended(err error, dead *atomic.Bool, what string) error {
 	case c.closed.Load():
 		return errContextClosed
 	case dead.Load():
-		return &closedError{what}
+		return kshim.ClosedError(what + " is closed")
 	}
 	return err
 }

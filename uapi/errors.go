@@ -3,8 +3,9 @@ package uapi
 import (
 	"errors"
 	"fmt"
-	"net"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
 )
 
 // OpError is the error of every call of this package: which call failed, on
@@ -92,17 +93,8 @@ func explain(err error, format string, args ...any) error {
 	return &explained{text: fmt.Sprintf(format, args...), err: err}
 }
 
-// closedError is the error of calls on a closed context or a destroyed object:
-// it Is both EBADF and net.ErrClosed.
-type closedError struct{ what string }
-
-func (e *closedError) Error() string { return e.what + " is closed" }
-
-func (e *closedError) Is(target error) bool {
-	return target == syscall.EBADF || target == net.ErrClosed
-}
-
-var errContextClosed = &closedError{"the context"}
+// errContextClosed is the error of calls on a closed context.
+const errContextClosed = kshim.ClosedError("the context is closed")
 
 // opError wraps err once.
 func opError(op, object string, err error) error {

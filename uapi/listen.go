@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 )
@@ -246,7 +247,7 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 		case <-l.ended:
 		}
 	}
-	return nil, opError("Accept", l.addr.String(), &closedError{"the listener"})
+	return nil, opError("Accept", l.addr.String(), kshim.ClosedError("the listener is closed"))
 }
 
 func (l *Listener) hears() bool {

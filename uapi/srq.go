@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
 
@@ -266,7 +267,7 @@ func (c *Context) sharing(config *QPConfig) (*sharedQueue, error) {
 // it is the first. Preconditions: the context's mu is held.
 func (s *sharedQueue) take(cq *completionQueue) error {
 	if s.dead.Load() {
-		return &closedError{"the shared receive queue"}
+		return kshim.ClosedError("the shared receive queue is closed")
 	}
 	if s.takers[cq] == 0 {
 		if err := cq.claim(s.config.Depth); err != nil {

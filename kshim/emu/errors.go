@@ -2,9 +2,10 @@ package emu
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
 )
 
 // Error is a refused call: which, on what, why, and the number that the kernel
@@ -66,10 +67,5 @@ func explain(err error, op, path string) error {
 	return &driverError{op, path, err}
 }
 
-// closedError answers calls on a closed file.
-type closedError struct{}
-
-func (closedError) Error() string   { return "use of closed file" }
-func (closedError) Unwrap() []error { return []error{syscall.EBADF, net.ErrClosed} }
-
-var errClosed error = closedError{}
+// errClosed answers calls on a closed file.
+const errClosed = kshim.ClosedError("use of closed file")

@@ -5,10 +5,11 @@ package host
 import (
 	"errors"
 	"fmt"
-	"net"
 	"path"
 	"strings"
 	"syscall"
+
+	"github.com/rdmashim/rdmashim/kshim"
 )
 
 // callError is a refused call: which, on what, the kernel's number, and known
@@ -55,13 +56,8 @@ func openError(name string, errno syscall.Errno) error {
 	return e
 }
 
-// closedError answers calls on a closed file.
-type closedError struct{}
-
-func (closedError) Error() string   { return "use of closed file" }
-func (closedError) Unwrap() []error { return []error{syscall.EBADF, net.ErrClosed} }
-
-var errClosed error = closedError{}
+// errClosed answers calls on a closed file.
+const errClosed = kshim.ClosedError("use of closed file")
 
 // pathError makes an error of package os ours.
 func pathError(op, path string, err error) error {

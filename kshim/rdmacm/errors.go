@@ -3,9 +3,9 @@ package rdmacm
 import (
 	"errors"
 	"fmt"
-	"net"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -130,38 +130,19 @@ func (e *DisconnectedError) Unwrap() error {
 	return syscall.ECONNRESET
 }
 
-// reason is a sentence with an errno.
-type reason struct {
-	text  string
-	errno syscall.Errno
-}
-
-func (r *reason) Error() string { return r.text }
-func (r *reason) Unwrap() error { return r.errno }
-
 // Errors that the client itself reports.
 var (
-	errDestroyed = &reason{"id was destroyed", syscall.EBADF}
-	errWait      = &reason{"kernel's file cannot be waited for", syscall.ENOTSUP}
-	errVersion   = &reason{"kernel speaks another version of the interface", syscall.EPROTONOSUPPORT}
-	errShort     = &reason{"kernel took only a part of the command", syscall.EIO}
-	errPrivate   = &reason{"more private data than the message carries", syscall.EINVAL}
-	errOverflow  = &reason{"more events than an id can have: they are lost", syscall.EOVERFLOW}
-	errReason    = &reason{"the kernel sends no other reasons than CONSUMER_DEFINED and VENDOR_OPTION_NOT_SUPPORTED", syscall.EINVAL}
-	errNoDevice  = &reason{"no RDMA device has the id's address", syscall.ENODEV}
-	errAnswered  = &reason{"request was answered before", syscall.EINVAL}
-	errGone      = &reason{"request is no longer there: the peer gave up", syscall.ECONNABORTED}
-)
+	errDestroyed = kshim.Reason("id was destroyed", syscall.EBADF)
+	errWait      = kshim.Reason("kernel's file cannot be waited for", syscall.ENOTSUP)
+	errVersion   = kshim.Reason("kernel speaks another version of the interface", syscall.EPROTONOSUPPORT)
+	errShort     = kshim.Reason("kernel took only a part of the command", syscall.EIO)
+	errPrivate   = kshim.Reason("more private data than the message carries", syscall.EINVAL)
+	errOverflow  = kshim.Reason("more events than an id can have: they are lost", syscall.EOVERFLOW)
+	errReason    = kshim.Reason("the kernel sends no other reasons than CONSUMER_DEFINED and VENDOR_OPTION_NOT_SUPPORTED", syscall.EINVAL)
+	errNoDevice  = kshim.Reason("no RDMA device has the id's address", syscall.ENODEV)
+	errAnswered  = kshim.Reason("request was answered before", syscall.EINVAL)
+	errGone      = kshim.Reason("request is no longer there: the peer gave up", syscall.ECONNABORTED)
 
-// closedError is the error of every call on a closed channel or listener.
-type closedError struct{ what string }
-
-func (e closedError) Error() string { return e.what + " is closed" }
-func (closedError) Is(target error) bool {
-	return target == net.ErrClosed || target == syscall.EBADF
-}
-
-var (
-	errClosed         error = closedError{"event channel"}
-	errListenerClosed error = closedError{"listener"}
+	errClosed         = kshim.ClosedError("event channel is closed")
+	errListenerClosed = kshim.ClosedError("listener is closed")
 )

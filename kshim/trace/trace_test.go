@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -264,11 +263,6 @@ func TestOtherCalls(t *testing.T) {
 	require.Equal(t, "[7 sim0] close(3) = 0", out.take())
 }
 
-type closedError struct{}
-
-func (closedError) Error() string   { return "use of closed file" }
-func (closedError) Unwrap() []error { return []error{syscall.EBADF, net.ErrClosed} }
-
 func TestErrors(t *testing.T) {
 	k, f, out := traced(t)
 	for _, x := range []struct {
@@ -279,7 +273,7 @@ func TestErrors(t *testing.T) {
 		{syscall.ENOENT, "-1 ENOENT (No such file or directory)"},
 		{fmt.Errorf("ioctl /dev/infiniband/uverbs0: pd handle 7 does not exist: %w", syscall.ENOENT), "-1 ENOENT (No such file or directory): pd handle 7 does not exist"},
 		{fmt.Errorf("open /dev/infiniband/uverbs0: %w (a rule\nmust let you)", syscall.EACCES), "-1 EACCES (Permission denied): a rule must let you"},
-		{closedError{}, "-1 EBADF (Bad file descriptor): use of closed file"},
+		{kshim.ClosedError("use of closed file"), "-1 EBADF (Bad file descriptor): use of closed file"},
 		{errors.New("something else"), "-1 something else"},
 		{context.Canceled, "? (context canceled)"},
 		{io.EOF, "0"},

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -76,7 +77,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 
 func checkInit(c *Context, init *QPInit) error {
 	if init.SendCQ == nil || init.RecvCQ == nil {
-		return &reason{"completion queue is missing", syscall.EINVAL}
+		return kshim.Reason("completion queue is missing", syscall.EINVAL)
 	}
 	if init.SendCQ.ctx != c || init.RecvCQ.ctx != c || init.SRQ != nil && init.SRQ.ctx != c {
 		return errForeign

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
@@ -40,8 +41,8 @@ type SRQ struct {
 }
 
 var (
-	errShared     = &reason{"queue pair takes the receives of a shared queue: post them there", syscall.EINVAL}
-	errSharedFull = &reason{"shared receive queue is full: messages have to take receives first", syscall.ENOMEM}
+	errShared     = kshim.Reason("queue pair takes the receives of a shared queue: post them there", syscall.EINVAL)
+	errSharedFull = kshim.Reason("shared receive queue is full: messages have to take receives first", syscall.ENOMEM)
 )
 
 // CreateSRQ makes a shared receive queue. Sizes outside the device's limits are
