@@ -56,28 +56,14 @@ const firstForged = 0x800000
 
 // datagramEnd is a queue pair, with what its program and the oracle know of it.
 type datagramEnd struct {
-	*engine.Datagrams
-	run      *datagramRun
-	node     *virtual.Node
-	qpn      wire.QPN
-	receives virtual.ReceiveQueue
-	arena    *arena
-	whole    *region // all of the arena
-	readOnly *region // all of it, too
-	dead     uint32  // the key of a region that is gone
-	batch    *engine.Batch
-	sigAll   bool
-	ids      uint64
+	silentEnd
+	run *datagramRun
 
 	// The oracle's.
-	state    abi.QPState
-	qkey     uint32
-	psn      wire.PSN
-	posted   []*datagram        // sends that have not completed
-	waiting  []*datagramReceive // receives that have not
-	failed   *datagram          // the send that took the queue pair to ERR
-	expect   []engine.Completion
-	counters engine.Counters
+	qkey   uint32
+	psn    wire.PSN
+	posted []*datagram // sends that have not completed
+	failed *datagram   // the send that took the queue pair to ERR
 }
 
 // datagram is a send, and then a packet.
@@ -89,13 +75,6 @@ type datagram struct {
 	payload []byte // from when it was sent
 }
 
-// datagramReceive is a receive.
-type datagramReceive struct {
-	wr     engine.ReceiveWR
-	spans  []span
-	status abi.WCStatus // of any message that fits
-}
-
 // RunDatagrams plays a seed and returns how often it reached what, and the
 // first failure.
 func RunDatagrams(seed uint64, log func(string)) (map[string]int, error) {
@@ -104,10 +83,7 @@ func RunDatagrams(seed uint64, log func(string)) (map[string]int, error) {
 		forged: map[wire.PSN]engine.Verdict{}, reached: map[string]int{},
 	}
 	r := &d.rand
-	share := func(top float64) float64 { return top * float64(r.Intn(2)*r.Intn(1000)) / 1000 }
-	d.world = virtual.New(virtual.Options{Seed: r.Uint64(), Log: log, Faults: virtual.Faults{
-		Loss: share(0.2), Dup: share(0.2), Reorder: share(0.3), Corrupt: share(0.1), Delay: share(0.1), MaxHold: 300 * engine.Microsecond,
-	}})
+	d.world = silentWorld(r, log)
 	d.mtu = 256 << r.Intn(5)
 	d.qkeys = [2]uint32{uint32(r.Uint64()) >> 1, uint32(r.Uint64()) >> 1}
 	six := r.Hit(0.3)
@@ -140,7 +116,7 @@ func RunDatagrams(seed uint64, log func(string)) (map[string]int, error) {
 // addEnd makes a queue pair in RESET with its memory.
 func (d *datagramRun) addEnd(n *virtual.Node) error {
 	r := &d.rand
-	e := &datagramEnd{run: d, node: n, qpn: wire.QPN(0x10 + len(d.ends)), batch: engine.NewBatch(r.Between(1, 4)), sigAll: r.Hit(0.3)}
+	e := &datagramEnd{run: d, silentEnd: newSilentEnd(r, n, wire.QPN(0x10+len(d.ends)))}
 	e.arena = newArena(r, (datagramSlots+1)*e.slot())
 	regions := [3]*region{}
 	for i, access := range []abi.AccessFlags{abi.AccessLocalWrite, 0, abi.AccessLocalWrite} {
@@ -155,7 +131,7 @@ func (d *datagramRun) addEnd(n *virtual.Node) error {
 	if err := regions[2].deregister(0); err != nil {
 		return err
 	}
-	e.Datagrams = engine.NewDatagrams(engine.DatagramConfig{MTU: d.mtu, Local: n.Addr, Config: engine.Config{
+	e.silentQueue = engine.NewDatagrams(engine.DatagramConfig{MTU: d.mtu, Local: n.Addr, Config: engine.Config{
 		QPN: e.qpn, PD: datagramPD, Regions: n.Regions, Receives: &e.receives, SigAll: e.sigAll,
 		SendDepth: datagramDepth, MaxSendSGE: datagramSGEs, MaxRecvSGE: datagramSGEs, MaxInline: datagramInline,
 	}})
@@ -183,9 +159,7 @@ func (d *datagramRun) act() {
 		}
 	case n < 80:
 		for range r.Between(1, 6) {
-			if err = e.postReceive(); err != nil {
-				break
-			}
+			e.postReceive()
 		}
 	case n < 83:
 		d.forge(e)
@@ -264,58 +238,20 @@ func (e *datagramEnd) postSend() error {
 	case "send of too many pieces":
 		wr.SGE, m.status = append(make([]mem.SGE, datagramSGEs), wr.SGE...), abi.WCLocQPOpErr
 	}
-	return e.checkPost(m, e.Post(d.world.Now(), wr))
+	posted, err := e.checkPost(d.reached, len(e.posted), datagramDepth, e.Post(d.world.Now(), wr))
+	if posted {
+		e.posted = append(e.posted, m)
+	}
+	return err
 }
 
-// postReceive posts a receive, with a mistake now and then.
-func (e *datagramEnd) postReceive() error {
-	d, r := e.run, &e.run.rand
-	if len(e.waiting) == datagramSlots {
-		return nil
+// postReceive posts a receive with room for any message.
+func (e *datagramEnd) postReceive() {
+	if len(e.waiting) < datagramSlots {
+		e.ids++
+		at := (1 + int(e.ids)%datagramSlots) * e.slot()
+		e.silentEnd.postReceive(&e.run.rand, e.run.reached, span{at, e.slot()}, wire.GRHLen+e.run.mtu, datagramSGEs)
 	}
-	e.ids++
-	// Receives complete in order, so that the slot is free.
-	at := (1 + int(e.ids)%datagramSlots) * e.slot()
-	for _, w := range e.waiting {
-		if len(w.spans) > 0 && w.spans[0].at/e.slot() == at/e.slot() {
-			return nil
-		}
-	}
-	v := &datagramReceive{wr: engine.ReceiveWR{ID: e.ids}}
-	n := wire.GRHLen + d.mtu + r.Intn(50)
-	of := e.whole
-	if r.Hit(0.04) {
-		bug := []string{"receive too short", "receive in memory to read", "receive that is malformed"}[r.Intn(3)]
-		switch d.reached[bug]++; bug {
-		case "receive too short":
-			n = r.Intn(n)
-		case "receive in memory to read":
-			of, v.status = e.readOnly, abi.WCLocProtErr
-		case "receive that is malformed":
-			v.wr.Err, v.status = fmt.Errorf("malformed"), abi.WCLocQPOpErr
-		}
-	}
-	v.spans = pieces(r, at, n, datagramSGEs)
-	v.wr.SGE = of.list(v.spans)
-	e.arena.scribble(r, at, e.slot()) // no packet may still go there
-	e.receives.Push(v.wr)
-	e.waiting = append(e.waiting, v)
-	return nil
-}
-
-// pieces makes at most so many spans of n bytes from at on, with gaps of a
-// byte.
-func pieces(r *virtual.Rand, at, n, most int) []span {
-	var list []span
-	for left := r.Between(1, most); left > 0; left-- {
-		m := n
-		if left > 1 {
-			m = r.Intn(n + 1)
-		}
-		list = append(list, span{at, m})
-		at, n = at+m+1, n-m
-	}
-	return list
 }
 
 // restart moves the queue pair to RESET, and then to RTR or RTS with another

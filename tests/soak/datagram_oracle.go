@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -29,22 +28,10 @@ func (e *datagramEnd) move(to abi.QPState, a engine.Attr, mask abi.QPAttrMask) e
 	return nil
 }
 
-// checkPost holds the answer to a post against what it must be.
-func (e *datagramEnd) checkPost(m *datagram, err error) error {
-	if want := postError(e.state, len(e.posted), datagramDepth); !errors.Is(err, want) {
-		return fmt.Errorf("post in %v with %d outstanding: %v, must be %v", e.state, len(e.posted), err, want)
-	} else if want == nil {
-		e.posted = append(e.posted, m)
-	} else if want == syscall.ENOMEM {
-		e.run.reached["full send queue"]++
-	}
-	return nil
-}
-
 // pump lets the queue pair send, and holds packets and completions against what
 // they must be.
 func (e *datagramEnd) pump() error {
-	if err := sendAll(e, e.node, e.run.world.Now(), e.batch, e.checkPacket); err != nil {
+	if err := e.sendAll(e.run.world.Now(), e.checkPacket); err != nil {
 		return err
 	}
 	if m := e.nextPacket(); m != nil {
@@ -124,33 +111,12 @@ func (e *datagramEnd) checkPacket(pkt *wire.Datagram) error {
 	return nil
 }
 
-// settle takes the completions, which must be the expected ones and, in ERR,
-// those of all that is outstanding.
+// settle takes the completions, in ERR those of all that is outstanding.
 func (e *datagramEnd) settle() error {
 	if e.state == abi.QPSErr {
 		e.expectFlush()
 	}
-	for _, want := range e.expect {
-		var buf [1]engine.Completion
-		if n := e.Completions(buf[:]); n != 1 || buf[0] != want {
-			return fmt.Errorf("%d completions %+v, the next must be %+v", n, buf[0], want)
-		}
-	}
-	e.expect = e.expect[:0]
-	var buf [1]engine.Completion
-	if n := e.Completions(buf[:]); n != 0 {
-		return fmt.Errorf("a completion too many: %+v", buf[0])
-	}
-	if e.State() != e.state {
-		return fmt.Errorf("in state %v, must be in %v", e.State(), e.state)
-	}
-	if at := e.arena.diff(0, len(e.arena.mem)); at >= 0 {
-		return fmt.Errorf("byte %d of memory has changed", at)
-	}
-	if *e.Counters() != e.counters {
-		return fmt.Errorf("counters %+v, must be %+v", *e.Counters(), e.counters)
-	}
-	return nil
+	return e.check()
 }
 
 // expectFlush expects the ends of all that is outstanding: sends, then
@@ -176,10 +142,6 @@ func (e *datagramEnd) expectFlush() {
 		e.expect = append(e.expect, receiveFailed(v, abi.WCWRFlushErr))
 	}
 	e.posted, e.waiting = nil, nil
-}
-
-func receiveFailed(v *datagramReceive, s abi.WCStatus) engine.Completion {
-	return engine.Completion{ID: v.wr.ID, Status: s, Opcode: abi.WCRecv, Recv: true, Solicited: true}
 }
 
 // arrive gives a packet to its queue pair and checks what comes of it.
@@ -275,53 +237,12 @@ func (e *datagramEnd) predictMessage(from *virtual.Node, m *datagram) {
 	e.expect = append(e.expect, wc)
 }
 
-// end holds the network's account, and closes the run: nothing is outstanding
-// but what waits for a message or for RTS.
+// end holds the network's account, and closes the run.
 func (d *datagramRun) end() error {
 	for _, e := range d.ends {
-		if err := e.pump(); err != nil {
+		if err := errors.Join(e.pump(), e.checkEnd(len(e.posted))); err != nil {
 			return fmt.Errorf("in the end, %s/%v: %w", e.node.Name, e.qpn, err)
-		}
-		if e.Outstanding() != len(e.posted) || e.receives.Len() != len(e.waiting) {
-			return fmt.Errorf("%s/%v ends with %d sends and %d receives, must be %d and %d",
-				e.node.Name, e.qpn, e.Outstanding(), e.receives.Len(), len(e.posted), len(e.waiting))
 		}
 	}
 	return d.world.Account()
-}
-
-// postError is the answer to a post in a state, to a queue of a depth with some
-// requests outstanding: the same for all that is not acknowledged.
-func postError(state abi.QPState, outstanding, depth int) error {
-	switch {
-	case state != abi.QPSRTS && state != abi.QPSSQD && state != abi.QPSErr:
-		return syscall.EINVAL
-	case outstanding == depth:
-		return syscall.ENOMEM
-	}
-	return nil
-}
-
-// transmitter is the sending half of a queue pair that waits for no answer.
-type transmitter interface {
-	Transmit(now engine.Time, b *engine.Batch) (more bool)
-}
-
-// sendAll lets a queue pair send all that it has, and checks each packet before
-// it leaves.
-func sendAll(q transmitter, node *virtual.Node, now engine.Time, b *engine.Batch, check func(*wire.Datagram) error) error {
-	for more := true; more; {
-		b.Reset()
-		more = q.Transmit(now, b)
-		if more && len(b.Packets) == 0 {
-			return errors.New("a Transmit promises more and writes nothing")
-		}
-		for i := range b.Packets {
-			if err := check(&b.Packets[i]); err != nil {
-				return err
-			}
-			node.Send(&b.Packets[i])
-		}
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package soak
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/rnic/engine"
@@ -59,34 +58,19 @@ type unreliablePacket struct {
 // unreliableEnd is a queue pair, with what its program and the oracle know of
 // it.
 type unreliableEnd struct {
-	*engine.Unreliable
-	run      *unreliableRun
-	node     *virtual.Node
-	peer     *unreliableEnd
-	qpn      wire.QPN
-	access   abi.AccessFlags
-	receives virtual.ReceiveQueue
-	arena    *arena
-	whole    *region // all of the arena
-	readOnly *region // all of it, too
-	lent     *region // the part that the peer writes to; now and then it is deregistered
-	dead     uint32  // the key of a region that is gone
-	batch    *engine.Batch
-	sigAll   bool
-	ids      uint64
+	silentEnd
+	run    *unreliableRun
+	peer   *unreliableEnd
+	access abi.AccessFlags
+	lent   *region // the part that the peer writes to; now and then it is deregistered
 
 	// The oracle's.
-	state    abi.QPState
-	number   uint64               // of the next packet that is sent
-	posted   []*unreliableMessage // sends that have not completed
-	begun    int                  // packets of posted[0] that were sent
-	waiting  []*datagramReceive   // receives that no message has taken
-	failed   *unreliableMessage   // the send that took the queue pair to ERR
-	next     uint64               // the number of the packet that is expected
-	during   *unreliableMessage   // of which all packets have come so far
-	held     *datagramReceive     // that a message has taken
-	expect   []engine.Completion
-	counters engine.Counters
+	number uint64               // of the next packet that is sent
+	posted []*unreliableMessage // sends that have not completed
+	begun  int                  // packets of posted[0] that were sent
+	failed *unreliableMessage   // the send that took the queue pair to ERR
+	next   uint64               // the number of the packet that is expected
+	during *unreliableMessage   // of which all packets have come so far
 }
 
 // unreliableMessage is a request.
@@ -108,10 +92,7 @@ func RunUnreliable(seed uint64, log func(string)) (map[string]int, error) {
 		rand: virtual.NewRand(seed ^ 0x0c), sent: map[unreliableKey]unreliablePacket{}, forged: map[wire.PSN]engine.Verdict{}, reached: map[string]int{},
 	}
 	r := &u.rand
-	share := func(top float64) float64 { return top * float64(r.Intn(2)*r.Intn(1000)) / 1000 }
-	u.world = virtual.New(virtual.Options{Seed: r.Uint64(), Log: log, Faults: virtual.Faults{
-		Loss: share(0.2), Dup: share(0.2), Reorder: share(0.3), Corrupt: share(0.1), Delay: share(0.1), MaxHold: 300 * engine.Microsecond,
-	}})
+	u.world = silentWorld(r, log)
 	u.mtu = abi.MTU(r.Between(1, 5))
 	for i := range 3 {
 		n := u.world.AddNode(string(rune('a'+i)), netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
@@ -157,7 +138,7 @@ func (u *unreliableRun) connect() error {
 func (u *unreliableRun) newEnd(n *virtual.Node) (*unreliableEnd, error) {
 	r := &u.rand
 	e := &unreliableEnd{
-		run: u, node: n, qpn: wire.QPN(0x10 + len(u.ends) + n.Index), batch: engine.NewBatch(r.Between(1, 4)), sigAll: r.Hit(0.3),
+		run: u, silentEnd: newSilentEnd(r, n, wire.QPN(0x10+len(u.ends)+n.Index)),
 		access: allAccess, number: 2<<24 - uint64(r.Intn(60)),
 	}
 	if r.Hit(0.1) {
@@ -176,7 +157,7 @@ func (u *unreliableRun) newEnd(n *virtual.Node) (*unreliableEnd, error) {
 	if err := regions[3].deregister(0); err != nil {
 		return nil, err
 	}
-	e.Unreliable = engine.NewUnreliable(engine.Config{
+	e.silentQueue = engine.NewUnreliable(engine.Config{
 		QPN: e.qpn, PD: unreliablePD, Regions: n.Regions, Receives: &e.receives, SigAll: e.sigAll,
 		SendDepth: unreliableDepth, MaxSendSGE: unreliableSGEs, MaxRecvSGE: unreliableSGEs, MaxInline: unreliableInline,
 	})
@@ -266,7 +247,11 @@ func (e *unreliableEnd) postSend() error {
 	if r.Hit(0.03) {
 		e.spoil(m)
 	}
-	return e.checkPost(m, e.Post(u.world.Now(), &m.wr))
+	posted, err := e.checkPost(u.reached, len(e.posted), unreliableDepth, e.Post(u.world.Now(), &m.wr))
+	if posted {
+		e.posted = append(e.posted, m)
+	}
+	return err
 }
 
 // aim gives a WRITE its target at the peer.
@@ -325,33 +310,11 @@ func (e *unreliableEnd) spoil(m *unreliableMessage) {
 	}
 }
 
-// postReceive posts a receive, with a mistake now and then.
+// postReceive posts a receive with room for any message.
 func (e *unreliableEnd) postReceive() {
-	r := &e.run.rand
 	e.ids++
 	at := (2 + int(e.ids)%unreliableSlots) * e.slot()
-	taken := func(v *datagramReceive) bool { return v != nil && v.spans[0].at/e.slot() == at/e.slot() }
-	if taken(e.held) || slices.ContainsFunc(e.waiting, taken) {
-		return
-	}
-	v := &datagramReceive{wr: engine.ReceiveWR{ID: e.ids}}
-	n, of := unreliableMost*e.run.mtu.Bytes()+r.Intn(50), e.whole
-	if r.Hit(0.04) {
-		what := []string{"receive that is short", "receive in memory to read", "receive that is malformed"}[r.Intn(3)]
-		switch e.run.reached[what]++; what {
-		case "receive that is short":
-			n = r.Intn(n)
-		case "receive in memory to read":
-			of, v.status = e.readOnly, abi.WCLocProtErr
-		case "receive that is malformed":
-			v.wr.Err, v.status = errMalformed, abi.WCLocQPOpErr
-		}
-	}
-	v.spans = pieces(r, at, n, unreliableSGEs)
-	v.wr.SGE = of.list(v.spans)
-	e.arena.scribble(r, at, e.slot()) // no packet may still go there
-	e.receives.Push(v.wr)
-	e.waiting = append(e.waiting, v)
+	e.silentEnd.postReceive(&e.run.rand, e.run.reached, span{at, e.slot()}, unreliableMost*e.run.mtu.Bytes(), unreliableSGEs)
 }
 
 // restart moves the queue pair to RESET, and begins a life with other numbers.
