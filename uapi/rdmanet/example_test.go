@@ -39,3 +39,48 @@ func Example() {
 	rdmanet.Flush(context.Background()) // before the program ends
 	// Output: hello, RDMA, rdma
 }
+
+// A server on a device that the program opened, and a client on another one:
+// here of a network in the process that loses packets.
+func ExampleListenOn() {
+	server, err := uapi.Open("sim?net=greetings&loss=1%")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client, err := uapi.Open("sim?net=greetings&loss=1%")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	l, err := rdmanet.ListenOn(server, ":7000", rdmanet.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		name, _ := io.ReadAll(c) // until CloseWrite
+		fmt.Fprintf(c, "hello, %s", name)
+		c.Close()
+	}()
+
+	device, err := server.QueryDevice()
+	if err != nil {
+		log.Fatal(err)
+	}
+	dialer := rdmanet.Dialer{Context: client}
+	c, err := dialer.Dial("rdma", device.Address.Addr().String()+":7000")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "RDMA")
+	c.(*rdmanet.Conn).CloseWrite()
+	greeting, err := io.ReadAll(c)
+	fmt.Println(string(greeting), err)
+	// Output: hello, RDMA <nil>
+}

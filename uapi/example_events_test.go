@@ -1,0 +1,106 @@
+package uapi_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// A device tells when a shared receive queue runs low.
+func ExampleContext_Events() {
+	must := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	device, err := uapi.Open("sim")
+	must(err)
+	defer device.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	events := device.Events(ctx)
+
+	// An event is to come when fewer than two receives are left.
+	srq, err := device.CreateSRQ(uapi.SRQConfig{Depth: 16, Limit: 2})
+	must(err)
+	buf := make([]byte, 16)
+	mr, err := device.RegMR(buf, uapi.AccessLocalWrite)
+	must(err)
+	for range 2 {
+		_, err = device.PostSRQRecv(srq, mr, 8, 8)
+		must(err)
+	}
+
+	// A queue pair that sends to itself takes one of them.
+	qp, err := device.CreateQPWith(uapi.QPConfig{SRQ: srq, SendDepth: 1})
+	must(err)
+	itself, err := device.LocalEndpoint(qp)
+	must(err)
+	must(device.ConnectQP(qp, itself))
+	_, err = device.PostSend(qp, mr, 8)
+	must(err)
+
+	e := <-events
+	fmt.Println(e.Type, e.SRQ == srq)
+	// Output: SRQ_LIMIT_REACHED true
+}
+
+// A datagram to a group comes to each queue pair that is in it.
+func ExampleContext_AttachMulticast() {
+	must := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	const key = 0x11111111
+	group := netip.MustParseAddr("239.1.2.3")
+	type member struct {
+		*uapi.Context
+		qp    uapi.QP
+		inbox []byte
+	}
+	var members []member
+	for range 3 {
+		device, err := uapi.Open("sim?net=group")
+		must(err)
+		defer device.Close()
+		qp, err := device.CreateQPWith(uapi.QPConfig{Type: uapi.TypeUD, QKey: key, SendDepth: 1, RecvDepth: 1})
+		must(err)
+		must(device.AttachMulticast(qp, group))
+		inbox := make([]byte, uapi.GRHLen+16)
+		mr, err := device.RegMR(inbox, uapi.AccessLocalWrite)
+		must(err)
+		_, err = device.PostRecv(qp, mr, 0, uint64(len(inbox)))
+		must(err)
+		members = append(members, member{device, qp, inbox})
+	}
+
+	// One of them sends, and receives it, too.
+	one := members[0]
+	here, err := one.LocalEndpoint(one.qp)
+	must(err)
+	ah, err := one.CreateAH(netip.AddrPortFrom(group, here.Addr.Port()))
+	must(err)
+	out, err := one.RegMR([]byte("hello, all"), 0)
+	must(err)
+	_, err = one.PostSendTo(one.qp, ah, uapi.MulticastQPN, key, out, 0, 10)
+	must(err)
+
+	for _, m := range members {
+		wc := uapi.WC{Opcode: uapi.WCOpSend}
+		for wc.Opcode == uapi.WCOpSend { // the sender's own completion
+			var next [1]uapi.WC
+			_, err := m.WaitCQ(context.Background(), m.qp, next[:])
+			must(err)
+			wc = next[0]
+		}
+		fmt.Printf("%s\n", m.inbox[uapi.GRHLen:wc.ByteLen])
+	}
+	// Output:
+	// hello, all
+	// hello, all
+	// hello, all
+}
