@@ -33,7 +33,7 @@ func findNetDev(devs []NetDev, name string) (NetDev, error) {
 	return NetDev{}, &NetDevGoneError{NetDev: name, Known: names}
 }
 
-// unfit says why rxe refuses a network device whatever its state, or "".
+// unfit returns why rxe refuses a network device whatever its state, or "".
 // drivers/infiniband/sw/rxe/rxe.c: rxe_newlink refuses VLANs.
 func unfit(d NetDev) string {
 	switch {
@@ -131,7 +131,7 @@ func chooseFree(devs []NetDev, ports []portOf) (choice, error) {
 	return choice{dev: fit[0], reason: reason}, nil
 }
 
-// unserviceable says why a device is not taken unasked, or "".
+// unserviceable returns why a device is not taken unasked, or "".
 func unserviceable(d NetDev, ports []portOf) string {
 	if why := unfit(d); why != "" {
 		return why

@@ -205,7 +205,7 @@ func (m *Manager) CharDev(ctx context.Context, d Device, client string) (c CharD
 	return c, err
 }
 
-// IsRXE says whether a device is rxe's.
+// IsRXE reports whether a device is rxe's.
 func (m *Manager) IsRXE(ctx context.Context, d Device) bool {
 	if c, err := m.CharDev(ctx, d, "uverbs"); err == nil && c.Driver != nil {
 		return *c.Driver == driverRXE

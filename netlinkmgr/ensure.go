@@ -172,7 +172,7 @@ func (e *ensuring) run(ctx context.Context) error {
 
 func (e *ensuring) reason(s string) { e.res.Reasons = append(e.res.Reasons, s) }
 
-// step notes a change and says whether to make it.
+// step notes a change and reports whether to make it.
 func (e *ensuring) step(s string) bool {
 	e.res.Steps = append(e.res.Steps, s)
 	if e.o.Log != nil {

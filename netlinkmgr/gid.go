@@ -116,7 +116,7 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// judgeGIDs says of each entry whether it can be used, and marks the best: the
+// judgeGIDs marks the entries that can be used, and the best of them: the
 // lowest rank, then the lowest index.
 func judgeGIDs(list []GID, devs []NetDev) {
 	best := -1

@@ -23,8 +23,8 @@ type Kernel struct {
 	// has a module, and may list some that are loaded. It is an error when
 	// there is no such module.
 	ModuleFiles func(name string) ([]string, error)
-	// InsertModule loads the module file at path (below Root) and gives EEXIST
-	// when it is loaded already.
+	// InsertModule loads the module file at path (below Root) and returns
+	// EEXIST when it is loaded already.
 	InsertModule func(path string) error
 	// RemoveModule unloads a module that is not in use.
 	RemoveModule func(name string) error
@@ -74,10 +74,10 @@ type NetAddr struct {
 // by several goroutines.
 type Manager struct{ k Kernel }
 
-// New gives a manager of a kernel.
+// New returns a manager of a kernel.
 func New(k Kernel) *Manager { return &Manager{k} }
 
-// Open gives a manager of the running kernel, in the caller's network
+// Open returns a manager of the running kernel, in the caller's network
 // namespace; ENOTSUP where that is not Linux.
 func Open() (*Manager, error) {
 	k, err := Running()

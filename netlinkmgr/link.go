@@ -30,8 +30,8 @@ func (m *Manager) ports(ctx context.Context) ([]portOf, error) {
 	return list, err
 }
 
-// eachDevice gives the ports of each device, but of those that go away
-// meanwhile.
+// eachDevice calls f with each device and its ports. Devices that go away
+// meanwhile are left out.
 func (m *Manager) eachDevice(ctx context.Context, f func(Device, []Port)) error {
 	devices, err := m.Devices(ctx)
 	if err != nil {

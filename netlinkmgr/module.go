@@ -29,7 +29,8 @@ const (
 	rxeChecksumGeneric = "crc32_generic"
 )
 
-// hasAlgorithm says whether the kernel's crypto code offers an algorithm now.
+// hasAlgorithm reports whether the kernel's crypto code offers an algorithm
+// now.
 func (m *Manager) hasAlgorithm(name string) bool {
 	b, err := fs.ReadFile(m.k.Root, "proc/crypto")
 	if err != nil {
@@ -44,14 +45,14 @@ func (m *Manager) hasAlgorithm(name string) bool {
 	return false
 }
 
-// moduleName gives the name of a module's file: rdma_rxe for
+// moduleName returns the name of a module's file: rdma_rxe for
 // kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz.
 func moduleName(file string) string {
 	base, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(base, "-", "_")
 }
 
-// Loaded says whether the kernel has a module, built in or loaded.
+// Loaded reports whether the kernel has a module, built in or loaded.
 func (m *Manager) Loaded(name string) bool {
 	dir := "sys/module/" + name
 	if _, err := fs.Stat(m.k.Root, dir); err != nil {
@@ -101,7 +102,7 @@ func (m *Manager) moduleFiles(name string) (list []ModuleFile, err error) {
 	return list, nil
 }
 
-// insert loads one module; true when this call loaded it.
+// insert loads one module. It returns true when this call loaded it.
 func (m *Manager) insert(f ModuleFile) (bool, error) {
 	err := m.k.InsertModule(f.Path)
 	var file *fs.PathError
@@ -124,7 +125,7 @@ func (m *Manager) insert(f ModuleFile) (bool, error) {
 // capSysModule is CAP_SYS_MODULE's bit.
 const capSysModule = 16
 
-// Capable says whether this process has a capability, by its bit
+// Capable reports whether this process has a capability, by its bit
 // (capability.h).
 func (m *Manager) Capable(bit int) bool {
 	if m.k.Root == nil {

@@ -32,7 +32,7 @@ const (
 // kernelKinds are the values of RDMA_NLDEV_ATTR_EVENT_TYPE.
 var kernelKinds = []EventKind{EventRegister, EventUnregister, EventNetDevAttach, EventNetDevDetach, EventRename, EventNetDevRename}
 
-// EventSource says how the monitor learnt of an event.
+// EventSource is how the monitor learnt of an event.
 type EventSource string
 
 // The sources.

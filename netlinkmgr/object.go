@@ -46,7 +46,7 @@ type Port struct {
 	NetDevIndex  uint32     `nldev:"NDEV_INDEX"`
 }
 
-// Active says whether the port carries packets.
+// Active reports whether the port carries packets.
 func (p *Port) Active() bool { return p.State != nil && *p.State == PortActive }
 
 // System is the RDMA subsystem's settings.

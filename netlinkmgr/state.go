@@ -2,7 +2,7 @@ package netlinkmgr
 
 import "strconv"
 
-// name gives table[i], or UNKNOWN as iproute2 does.
+// name returns table[i], or UNKNOWN as iproute2 does.
 func name(table []string, i int) string {
 	if i < len(table) {
 		return table[i]
@@ -104,7 +104,7 @@ func (p PortSpace) String() string {
 	return "---"
 }
 
-// NetNSMode says whether network namespaces share the RDMA devices.
+// NetNSMode is whether network namespaces share the RDMA devices.
 type NetNSMode uint8
 
 // The modes; the RDMA core begins with NetNSShared.

@@ -100,8 +100,8 @@ func inactive(d NetDev) string {
 	return "the port did not become active: see dmesg"
 }
 
-// lacking says whether an address of the network device promises a better GID
-// than the best one now, and names what it lacks.
+// lacking reports whether an address of the network device promises a better
+// GID than the best one now, and names what it lacks.
 func (e *ensuring) lacking(best *GID, d NetDev) (better bool, missing string) {
 	promised := 2 - addressRank(d) // 2: IPv4, 1: global IPv6, 0: link-local at most
 	have := -1

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// kindOfObject has the kinds of the objects that exist here.
+// kindOfObject maps the kernel's object types to the kinds that exist here.
 var kindOfObject = map[abi.ObjectID]kind{
 	abi.ObjectPD: kindPD, abi.ObjectCQ: kindCQ, abi.ObjectQP: kindQP, abi.ObjectAH: kindAH, abi.ObjectMR: kindMR,
 	abi.ObjectSRQ: kindSRQ, abi.ObjectMW: kindMW,
@@ -51,7 +51,7 @@ func (c *call) resolve(spec *abi.Attr, v *attrValue) error {
 	return err
 }
 
-// events gives the event file of owner behind a descriptor
+// events returns the event file of owner behind a descriptor
 // (rdma_core.c:lookup_get_fd_uobject): EBADF for any other file.
 func (p *Process) events(data uint64, owner *uverbsFile, async bool) (*eventFile, error) {
 	fd := int32(data)

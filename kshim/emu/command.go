@@ -54,7 +54,7 @@ var exCommandHandlers = [...]handler{
 	abi.ExCmdModifyQP:    exModifyQP,
 }
 
-// commandHandler gives the function that answers a command, nil if it is not
+// commandHandler returns the function that answers a command, nil if it is not
 // supported.
 func commandHandler(cmd *abi.Entry) handler {
 	table, n := commandHandlers[:], int(cmd.Command&abi.CmdCommandMask)
@@ -67,8 +67,8 @@ func commandHandler(cmd *abi.Entry) handler {
 	return table[n]
 }
 
-// hot says that a command is of the data path: it holds its object only, and
-// allocates nothing.
+// hot reports whether a command is on the data path: it holds its object only,
+// and allocates nothing.
 func hot(cmd *abi.Entry) bool {
 	return cmd.Command == abi.CmdPostSend || cmd.Command == abi.CmdReqNotifyCQ
 }

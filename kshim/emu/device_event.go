@@ -4,14 +4,14 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// deviceEvent is a kind of such events.
+// deviceEvent is an event of a device, and of a port where it concerns one.
 type deviceEvent struct {
 	port  uint8
 	event abi.EventType
 }
 
-// Event tells the contexts that there are (ib_uverbs_event_handler). They find
-// out about the state of the port themselves.
+// Event posts an event to each context of the device (ib_uverbs_event_handler).
+// A context learns the state of the port by QUERY_PORT.
 func (d *device) Event(port uint8, t abi.EventType) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,8 +24,8 @@ func (d *device) Event(port uint8, t abi.EventType) {
 	}
 }
 
-// sourceOf gives the file's source of such events. Preconditions: its owner's
-// mu is held.
+// sourceOf returns the file's source of such an event. Preconditions: its
+// owner's mu is held.
 func (f *eventFile) sourceOf(e deviceEvent) *source {
 	s := f.sources[e]
 	if s == nil {

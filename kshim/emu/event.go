@@ -9,8 +9,8 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 )
 
-// source is an object's part in an event queue: events of one type. An event is
-// no more than its source, so that posting one is counting.
+// source is the events of one type of one object in a queue. They are all
+// alike, so that posting one is counting.
 type source struct {
 	queue   *eventQueue // nil: no file takes its events
 	element uint64
@@ -22,7 +22,7 @@ type source struct {
 	first, last *run   // the ones that wait
 }
 
-// run is events of one source that came one after the other.
+// run is consecutive events of one source.
 type run struct {
 	source     *source
 	n          uint32
@@ -75,7 +75,7 @@ func (s *source) post() {
 }
 
 // retire drops the source's waiting events and all that it may post later, and
-// tells how many of its events were read (ib_uverbs_release_uevent).
+// returns how many of its events were read (ib_uverbs_release_uevent).
 func (s *source) retire() (reported uint32) {
 	q := s.queue
 	if q == nil {
@@ -265,7 +265,7 @@ func (f *eventFile) size() int {
 	return abi.CompEventSize
 }
 
-// Read gives one event: struct ib_uverbs_comp_event_desc or
+// Read returns one event: struct ib_uverbs_comp_event_desc or
 // ib_uverbs_async_event_desc. When the context it belongs to has gone it is
 // EIO.
 func (f *eventFile) Read(ctx context.Context, buf []byte) (int, error) {

@@ -166,8 +166,8 @@ func (c *call) fetchExtended(h *abi.CmdHdr, b []byte) error {
 	return c.findResponse(x.Response, out, out+hwOut)
 }
 
-// splitRequest tells the core's part of a request, its first core bytes, from
-// the driver's.
+// splitRequest divides a request into the core's part, its first core bytes,
+// and the driver's.
 func (c *call) splitRequest(b []byte, core int) {
 	if !c.cmd.Driver {
 		core = len(b) // a longer request than known, see trailing
@@ -175,7 +175,7 @@ func (c *call) splitRequest(b []byte, core int) {
 	c.req, c.hwIn = b[:core:core], b[core:]
 }
 
-// pad makes zero of the fields that a shorter extended request leaves out
+// pad zeroes the fields that a shorter extended request leaves out
 // (uverbs_request).
 func (c *call) pad() {
 	if n := len(c.req); c.cmd.Form == abi.FormExtended && n < c.cmd.Request.Size {
@@ -236,7 +236,7 @@ func (c *call) run() error {
 	return do(c)
 }
 
-// decode gives a command's request, which is as long as the schema says.
+// decode returns a command's request, which is as long as the schema says.
 func decode[T any, P interface {
 	*T
 	abi.Struct

@@ -113,7 +113,7 @@ func (p *Process) openAttribute(name string) (kshim.File, error) {
 	return f, nil
 }
 
-// Read gives the text, then io.EOF.
+// Read returns the text, then io.EOF.
 func (f *attributeFile) Read(_ context.Context, buf []byte) (int, error) {
 	if f.isClosed() {
 		return 0, errClosed

@@ -28,7 +28,7 @@ func (d *device) gid(port uint8, index uint64) (driver.GIDEntry, error) {
 	return driver.GIDEntry{}, fail(abi.ENODATA, "GID %d of port %d is empty", index, port)
 }
 
-// checkGID says whether a path can start from an entry.
+// checkGID returns why a path cannot start from an entry, nil if it can.
 func (d *device) checkGID(port uint8, index uint64) error {
 	_, err := d.gid(port, index)
 	return err

@@ -76,7 +76,8 @@ func (t *handleTable) get(handle uint32) *object {
 	return nil
 }
 
-// remove takes an object out of the table. It is false when it was not there.
+// remove takes an object out of the table. It returns false when it was not
+// there.
 func (t *handleTable) remove(o *object) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +95,7 @@ func (t *handleTable) empty() bool {
 	return len(t.free) == len(t.next)
 }
 
-// all gives the objects of a kind.
+// all returns the objects of a kind.
 func (t *handleTable) all(k kind) []*object {
 	slots := t.slots.Load()
 	if slots == nil {

@@ -32,15 +32,15 @@ type Host interface {
 	Ready(fd int32, ready bool)
 }
 
-// ProcessOf starts a client as Process does, whose program is h's.
+// ProcessOf starts a client, as Process does, for the program of h.
 func (m *Machine) ProcessOf(h Host, name string) *Process {
 	p := m.process(name, &m.all)
 	p.host, p.memory.host = h, h
 	return p
 }
 
-// File gives the open file of a number: EBADF if there is none. Unlike Adopt it
-// may be called often.
+// File returns the open file of a number: EBADF if there is none. Unlike Adopt
+// it may be called often.
 func (p *Process) File(fd int32) (kshim.File, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -94,7 +94,7 @@ func (f *uverbsFile) reap() {
 	}
 }
 
-// reapRound tells how many objects it could not destroy.
+// reapRound destroys what it can and returns how many objects are left.
 func (f *uverbsFile) reapRound() (left int) {
 	for k := range numKinds {
 		for _, o := range f.handles.all(k) {

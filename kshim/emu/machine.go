@@ -44,7 +44,7 @@ type Machine struct {
 	uverbs    *module           // ib_uverbs, if it is loaded
 }
 
-// New gives a machine without devices.
+// New returns a machine without devices.
 func New(o Options) *Machine {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -150,7 +150,7 @@ func (m *Machine) Unregister(name string) error {
 	return d.Close()
 }
 
-// find gives the device of a name. Preconditions: mu is held.
+// find returns the device of a name. Preconditions: mu is held.
 func (m *Machine) find(name string) *device {
 	for _, d := range m.devices {
 		if d.name == name {
@@ -160,7 +160,7 @@ func (m *Machine) find(name string) *device {
 	return nil
 }
 
-// list gives the devices in the order of their indices.
+// list returns the devices in the order of their indices.
 func (m *Machine) list() []*device {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -53,7 +53,7 @@ func (r *rings) add(offset uint64, ring []byte) {
 	r.pending[offset] = ring
 }
 
-// take gives a ring once.
+// take returns a ring, once.
 func (r *rings) take(offset uint64, length int) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,7 +45,7 @@ func lookupMethod(o abi.ObjectID, id abi.MethodID) *abi.Entry {
 	return nil
 }
 
-// methodHandler gives the function that answers a method.
+// methodHandler returns the function that answers a method.
 func methodHandler(m *abi.Entry) handler {
 	if m.Lacks != "" {
 		return func(*call) error { return fail(m.Errno, "not supported by this device") }

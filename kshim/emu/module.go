@@ -267,7 +267,7 @@ func (m *Machine) Lsmod() []ModuleInfo {
 	return list
 }
 
-// info tells of the module. Preconditions, here and below: Machine.mu is held.
+// info describes the module. Preconditions, here and below: Machine.mu is held.
 func (mod *module) info() ModuleInfo {
 	return ModuleInfo{
 		Name: mod.Name, Size: mod.Size, Refs: mod.files + len(mod.usedBy), UsedBy: mod.users(), State: mod.state,

@@ -62,7 +62,7 @@ func (n deviceNode) node() string { return nodeName(n.number) }
 
 func nodeName(minor int) string { return "uverbs" + strconv.Itoa(minor) }
 
-// nodes gives the devices that have a file, in the order of their numbers.
+// nodes returns the devices that have a file, in the order of their numbers.
 func (ns *namespace) nodes() []deviceNode {
 	ns.machine.mu.Lock()
 	defer ns.machine.mu.Unlock()

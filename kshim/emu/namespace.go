@@ -13,7 +13,7 @@ type namespace struct {
 
 func (ns *namespace) has(d *device) bool { return ns.only == nil || ns.only == d }
 
-// list gives the devices in the order of their indices.
+// list returns the devices in the order of their indices.
 func (ns *namespace) list() []*device {
 	return slices.DeleteFunc(ns.machine.list(), func(d *device) bool { return !ns.has(d) })
 }

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// kind of an object. The order is the order of destruction.
+// kind is the kind of an object, in the order of destruction.
 type kind uint8
 
 const (

@@ -98,7 +98,7 @@ func (p *Process) openDevice(name, node string) (kshim.File, error) {
 	return f, nil
 }
 
-// Adopt gives the file behind a number that a command answered. See
+// Adopt returns the file behind a number that a command answered. See
 // kshim.Kernel.
 func (p *Process) Adopt(fd int32) (kshim.File, error) {
 	p.mu.Lock()
@@ -132,7 +132,7 @@ func (p *Process) Exit() {
 // it owned has gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// beginExit makes the process open nothing more, and gives its files. It
+// beginExit makes the process open nothing more, and returns its files. It
 // succeeds once.
 func (p *Process) beginExit() (open []kshim.File, ok bool) {
 	p.mu.Lock()
@@ -152,7 +152,7 @@ func (p *Process) beginExit() (open []kshim.File, ok bool) {
 	return open, true
 }
 
-// disowned is told that a file with objects has gone.
+// disowned notes that a file with objects has gone.
 func (p *Process) disowned() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,7 +194,7 @@ func (p *Process) release(fd int32) {
 	p.mu.Unlock()
 }
 
-// channel gives the completion channel of owner behind a number,
+// channel returns the completion channel of owner behind a number,
 // ib_uverbs_lookup_comp_file: EBADF for any other file.
 func (p *Process) channel(fd int32, owner *uverbsFile) (*eventFile, error) {
 	p.mu.Lock()

@@ -135,9 +135,9 @@ func (c *call) createQP(req *abi.CreateQP, flags uint32, respond func(*abi.Creat
 	}, respond)
 }
 
-// acquireCQs acquires two queues, which may be one. The lower handle comes
-// first, as two callers that each hold what the other wants, and two others
-// that wait to destroy it, would wait for ever.
+// acquireCQs acquires two queues, which may be one, the lower handle first. In
+// another order, two callers that each hold what the other wants, and two
+// others that wait to destroy it, would wait for ever.
 func (f *uverbsFile) acquireCQs(send, recv uint32) (scq, rcq *object, err error) {
 	first, err := f.acquire(kindCQ, min(send, recv))
 	if err != nil {

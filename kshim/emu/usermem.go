@@ -95,7 +95,7 @@ func (m *UserMemory) Pin(buf []byte) (addr uint64, release func()) {
 	}
 }
 
-// Slice gives the n bytes at addr, or nil when they do not lie within one
+// Slice returns the n bytes at addr, or nil when they do not lie within one
 // announced range. The bytes stay there as long as the slice is held, but their
 // owner may change or unmap them: reach them with fault.Copy.
 func (m *UserMemory) Slice(addr, n uint64) []byte {

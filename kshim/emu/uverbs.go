@@ -89,7 +89,7 @@ func (f *uverbsFile) disown() {
 	f.drop()
 }
 
-// usable says why a call cannot be served, if it cannot.
+// usable returns why a call cannot be served, nil if it can.
 func (f *uverbsFile) usable() error {
 	switch f.state.Load() {
 	case fileOpen:
@@ -126,7 +126,7 @@ func (f *uverbsFile) enterFor(name string) error {
 	return nil
 }
 
-// destroys says whether the command of that name destroys an object.
+// destroys reports whether the command of a name destroys an object.
 func destroys(name string) bool {
 	for _, verb := range [...]string{"DESTROY_", "DEALLOC_", "DEREG_"} {
 		if strings.HasPrefix(name, verb) {
@@ -282,7 +282,7 @@ func (f *uverbsFile) teardown() {
 	clear(f.channels)
 }
 
-// forget is told that one of the file's channels was closed.
+// forget drops one of the file's channels, which was closed.
 func (f *uverbsFile) forget(ch *eventFile) {
 	f.mu.Lock()
 	delete(f.channels, ch)

@@ -152,7 +152,7 @@ func (f *field) setOther(to reflect.Value, v []byte) (err error) {
 	})
 }
 
-// walk visits attributes until visit gives an error.
+// walk visits attributes until visit returns an error.
 func walk(b []byte, visit func(typ uint16, v []byte) error) error {
 	for len(b) > 0 {
 		if len(b) < header {
@@ -183,7 +183,8 @@ const (
 )
 
 // sockaddr reads a __kernel_sockaddr_storage: family in the machine's order,
-// port and address in network order. Other families give an invalid address.
+// port and address in network order. Of other families it returns an invalid
+// address.
 func sockaddr(b []byte) (netip.AddrPort, error) {
 	var none netip.AddrPort
 	if len(b) < 8 {

@@ -45,8 +45,8 @@ type Config struct {
 	Self       netip.AddrPort // where the device answers; zero: it has no loopback
 }
 
-// ReceiveSource gives the responder its receives: the receive ring, read on
-// demand as the kernel does.
+// ReceiveSource is the receive ring, from which the responder takes receives on
+// demand, as the kernel does.
 type ReceiveSource interface {
 	// NextReceive fills wr with the oldest receive and consumes it. It
 	// returns false when there is none. A malformed entry is returned with
@@ -161,7 +161,7 @@ func (q *QP) Attr() Attr {
 	return a
 }
 
-// Counters gives access to the queue pair's counters, which only grow.
+// Counters returns the queue pair's counters, which only grow.
 func (q *QP) Counters() *Counters { return &q.counters }
 
 // Outstanding is the number of work requests in the send queue that were not

@@ -72,8 +72,8 @@ func (b *Batch) add(peer netip.AddrPort, p *wire.Packet, payload []byte) {
 	b.Packets = append(b.Packets, wire.Datagram{Peer: peer, Head: head, Payload: payload})
 }
 
-// lent says that the payload of the packet that was added last is not the
-// batch's, which has its room again.
+// lent marks the payload of the last packet as lent. The batch has the room of
+// that payload again.
 func (b *Batch) lent(l wire.Loan) {
 	p := b.last()
 	p.Loan = l

@@ -125,10 +125,10 @@ func flushQueues(buf []Completion, sq *sendQueue, fail failure, receives Receive
 	return n
 }
 
-// PeerGone tells that the peer's device has gone for certain: the oldest send
-// work request fails with WCRetryExcErr at once, and all others are flushed.
-// Without one the queue pair moves to ERR. Before RTR it does nothing. Next:
-// Completions.
+// PeerGone is the news that the peer's device has gone for certain: the oldest
+// send work request fails with WCRetryExcErr at once, and all others are
+// flushed. Without one the queue pair moves to ERR. Before RTR it does nothing.
+// Next: Completions.
 func (q *QP) PeerGone() {
 	if q.state != abi.QPSRTR && !q.sends() {
 		return

@@ -96,7 +96,7 @@ var counterTable = []struct {
 	{"drop_response", func(c *Counters) *uint64 { return &c.DropResponse }},
 }
 
-// Each tells the counters with their names, always in the same order.
+// Each calls tell with each counter's name and value, always in the same order.
 func (c *Counters) Each(tell func(name string, value uint64)) {
 	for _, e := range counterTable {
 		tell(e.name, *e.field(c))

@@ -58,7 +58,7 @@ func (q *Datagrams) State() abi.QPState { return q.state }
 // the last that came, of any sender.
 func (q *Datagrams) Attr() Attr { return Attr{QKey: q.qkey, SQPSN: q.psn, RQPSN: q.heard} }
 
-// Counters gives access to the queue pair's counters, which only grow.
+// Counters returns the queue pair's counters, which only grow.
 func (q *Datagrams) Counters() *Counters { return &q.counters }
 
 // Outstanding is the number of work requests that were not sent yet.

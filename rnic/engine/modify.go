@@ -97,7 +97,7 @@ func (q *QP) checkTransition(to abi.QPState) error {
 	return nil
 }
 
-// mayFollow tells the transitions that there are (IBA 10.3.1).
+// mayFollow reports whether the transition exists (IBA 10.3.1).
 func mayFollow(from, to abi.QPState) bool {
 	sends := from == abi.QPSRTS || from == abi.QPSSQD
 	switch to {
@@ -183,8 +183,8 @@ func (a *Attr) check(to abi.QPState) error {
 // sends reports whether the requester is at work: in RTS, or draining.
 func (q *QP) sends() bool { return q.state == abi.QPSRTS || q.state == abi.QPSSQD }
 
-// Drained reports that the send queue has drained: in SQD, and everything that
-// was begun before has completed (IBA 11.6.3.1, "send queue drained").
+// Drained reports whether the send queue has drained: in SQD, and everything
+// that was begun before has completed (IBA 11.6.3.1, "send queue drained").
 func (q *QP) Drained() bool { return q.state == abi.QPSSQD && q.sq.head >= q.req.hold }
 
 // startDraining notes where the requests begin that were not begun.

@@ -11,8 +11,8 @@ const (
 	pacingRun = Millisecond
 )
 
-// paced says that all packets so far have left at the path's pace at this time,
-// or that it may send again.
+// paced is the time until which the packets sent so far occupy the path, at its
+// pace.
 type paced struct{ until Time }
 
 // takes is how long n bytes take at the path's pace: a window in a round trip,

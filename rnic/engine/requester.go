@@ -324,6 +324,6 @@ func (q *QP) emit(now Time, b *Batch, payload []byte, n seq) {
 	q.startTimer(now)
 }
 
-// Awaits reports that packets were sent whose acknowledgement, or timeout, will
-// come.
+// Awaits reports whether packets were sent whose acknowledgement, or timeout,
+// will come.
 func (q *QP) Awaits() bool { return q.sends() && q.req.una != q.req.nxt }

@@ -206,8 +206,8 @@ func (q *QP) ackSent() {
 	r.ack, r.ackBy, r.unacked = false, 0, 0
 }
 
-// HoldsAck reports that an ACK waits for a packet that piggybacks it, for its
-// time (NextTimeout), or for ReleaseAck.
+// HoldsAck reports whether an ACK waits for a packet that piggybacks it, for
+// its time (NextTimeout), or for ReleaseAck.
 func (q *QP) HoldsAck() bool { return q.rsp.ack }
 
 // ReleaseAck ends the delay of an ACK that waits. Next: Transmit.

@@ -102,8 +102,8 @@ func (q *QP) ackTimeout() Duration {
 	return max(d, q.cfg.Tuning.MinAckTimeout)
 }
 
-// Estimate tells how long the round trip may take, from the exchange that
-// connected the queue pair for example. It counts until a packet is measured,
+// Estimate sets how long the round trip may take, known from the exchange that
+// connected the queue pair, for example. It counts until a packet is measured,
 // or until RESET.
 func (q *QP) Estimate(rtt Duration) { q.req.timer.estimate = max(rtt, 0) }
 
