@@ -16,7 +16,7 @@ func compile(t *testing.T, name string, flags ...string) (program string) {
 	t.Helper()
 	cc, err := cbuild.Compiler()
 	require.NoError(t, err)
-	program = filepath.Join(t.TempDir(), name)
+	program = filepath.Join(t.TempDir(), filepath.Base(name))
 	args := append([]string{"-O1", "-Wall", "-Werror", "-pthread", "-o", program, filepath.Join("testdata", name+".c")}, flags...)
 	out, err := exec.Command(cc, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -26,9 +26,14 @@ func compile(t *testing.T, name string, flags ...string) (program string) {
 // verbsHeader skips the test where libibverbs has no headers.
 func verbsHeader(t *testing.T) {
 	t.Helper()
-	if _, err := os.Stat("/usr/include/infiniband/verbs.h"); err != nil {
+	header(t, "/usr/include/infiniband/verbs.h", "libibverbs-dev")
+}
+
+func header(t *testing.T, file, distributed string) {
+	t.Helper()
+	if _, err := os.Stat(file); err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
-		t.Skip(err, ": apt-get install libibverbs-dev")
+		t.Skip(err, ": apt-get install ", distributed)
 	}
 }
 

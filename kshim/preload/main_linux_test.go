@@ -117,8 +117,15 @@ type process struct {
 // start starts a program with a soft device.
 func start(t *testing.T, l Libraries, device string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, Cmd: exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{device}, args...)...)}
-	p.Env = append(os.Environ(), envStart+"="+l.Stub+":"+l.Kernel)
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{device}, args...)...)
+	cmd.Env = append(os.Environ(), envStart+"="+l.Stub+":"+l.Kernel)
+	return begin(t, cmd)
+}
+
+// begin starts a program as it is.
+func begin(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, Cmd: cmd}
 	p.Stdout, p.Stderr = &p.out, &p.out
 	p.WaitDelay = patience
 	require.NoError(t, p.Start())

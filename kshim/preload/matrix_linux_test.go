@@ -1,6 +1,8 @@
 package preload
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -8,26 +10,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pair runs a server and, when ready finds that it listens, a client. Without
-// ready the client is started anew until the server listens.
+// pair runs two programs on soft devices of their own with such options, as
+// meet does, and returns what the client said. ADDR in arguments becomes the
+// server's address.
 func (l Libraries) pair(t *testing.T, options string, ready func(*process), server, client []string) (said string) {
 	t.Helper()
 	here, _ := newDevice()
 	there, addr := newDevice()
-	fill := func(args []string) (filled []string) {
+	run := func(device string, args []string) func() *process {
+		var filled []string
 		for _, a := range args {
 			filled = append(filled, strings.ReplaceAll(a, "ADDR", addr))
 		}
-		return filled
+		return func() *process { return start(t, l, device+options, filled...) }
 	}
-	s := start(t, l, there+options, fill(server)...)
+	return meet(t, ready, run(there, server), run(here, client))
+}
+
+// meet runs a server and, when ready finds that it listens, a client. Without
+// ready the client is started anew until the server listens.
+func meet(t *testing.T, ready func(*process), server, client func() *process) (said string) {
+	t.Helper()
+	s := server()
 	if ready != nil {
 		ready(s)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Wait() }()
 	for deadline := time.Now().Add(patience); ; {
-		c := start(t, l, here+options, fill(client)...)
+		c := client()
 		err := c.Wait()
 		if err == nil {
 			said = c.out.String()
@@ -44,32 +55,81 @@ func (l Libraries) pair(t *testing.T, options string, ready func(*process), serv
 	return said
 }
 
-// TestPerftest: bandwidth and latency of each operation, polling and waiting
-// for events, over queue pairs that meet by TCP and by the connection manager.
+// perftests are perftest's programs with each option that they take: by the
+// connection manager (-R), eight queue pairs, waiting for events, all sizes,
+// other kinds of queue pairs. WRITE has no events, an atomic one size, and
+// latency one queue pair. All sizes cost a while, as perftest samples its clock
+// for 0.2 s for each.
+var perftests = []struct {
+	program string
+	options []string
+}{
+	{"ib_write_bw", []string{"-s 1000000", "-b", "-q 8", "-a", "-c UC", "-c UC -q 8", "-R", "-R -q 8"}},
+	{"ib_read_bw", []string{"", "-b", "-q 8", "-e", "-a", "-R", "-R -q 8 -e"}},
+	{"ib_send_bw", []string{"-b", "-q 8", "-e", "-a", "-c UC", "-c UD", "-c UD -e", "-R", "-R -q 8 -e", "-R -c UD"}},
+	{"ib_atomic_bw", []string{"", "-q 8", "-e", "-R", "-R -q 8 -e"}},
+	{"ib_write_lat", []string{"", "-c UC", "-R"}},
+	{"ib_read_lat", []string{"", "-e", "-R", "-R -e"}},
+	{"ib_send_lat", []string{"", "-c UC", "-c UC -e", "-c UD", "-c UD -e", "-c UD -a", "-R", "-R -c UD"}},
+	{"ib_atomic_lat", []string{"", "-e", "-R"}},
+}
+
+// lossy are those that run where packets are lost, too.
+var lossy = []string{
+	"ib_write_bw -q 8", "ib_write_bw -R -b", "ib_read_bw -e", "ib_read_bw -R -q 8", "ib_send_bw -e", "ib_send_bw -R", "ib_atomic_bw -q 8",
+	"ib_write_lat", "ib_read_lat -e", "ib_send_lat -R", "ib_atomic_lat -R -e",
+}
+
+// TestPerftest: bandwidth and latency of each operation over each kind of queue
+// pair, by polling and by events, two pairs of programs at a time.
 func TestPerftest(t *testing.T) {
 	l := libraries(t, "ib_write_bw")
-	for _, line := range []string{
-		"ib_write_bw -s 1000000 -n 20",
-		"ib_write_bw -q 8 -n 100",
-		"ib_write_bw -b -n 100",
-		"ib_send_bw -e -n 100",
-		"ib_send_bw -a -n 10",
-		"ib_send_bw -c UC -n 100",
-		"ib_send_bw -c UD -n 100",
-		"ib_write_bw -c UC -n 100",
-		"ib_read_bw -n 100",
-		"ib_atomic_bw -n 100",
-		"ib_write_lat -n 100",
-		"ib_send_lat -n 100",
-		"ib_send_lat -c UD -e -n 100",
-		"ib_read_lat -n 100",
-		"ib_atomic_lat -n 100",
-	} {
-		t.Run(line, func(t *testing.T) {
-			port := freePort(t)
-			args := append(strings.Fields(line), "-d", "rxe0", "-x", "0", "-F", "-p", port)
-			ready := func(p *process) { p.listens(port) }
-			require.Contains(t, l.pair(t, "", ready, args, append(args, "ADDR")), "#bytes")
+	places := make(chan struct{}, 2)
+	run := func(line, options string) {
+		t.Run(line+options, func(t *testing.T) {
+			if !strings.Contains(line, " -a") { // that spins
+				t.Parallel()
+				places <- struct{}{}
+				defer func() { <-places }()
+			}
+			l.perftest(t, line, options)
 		})
+	}
+	for _, p := range perftests {
+		for _, o := range p.options {
+			run(p.program+" "+o, "")
+		}
+	}
+	for _, line := range lossy {
+		run(line, "?loss=1%&seed=3")
+	}
+}
+
+// perftestRow is a line of the results: bytes and iterations.
+var perftestRow = regexp.MustCompile(`(?m)^ (\d+) +(\d+) +\d`)
+
+// perftest runs a line of perftest at both ends, and looks at what its client
+// counted.
+func (l Libraries) perftest(t *testing.T, line, options string) {
+	port, iterations, sizes := freePort(t), 100, 1
+	if strings.Contains(line, " -a") {
+		iterations, sizes = 10, 23 // 2 bytes to 8 MiB
+	}
+	if strings.Contains(line, "UD -a") {
+		sizes = 12 // to the MTU
+	}
+	args := append(strings.Fields(line), "-d", "rxe0", "-x", "0", "-F", "-n", strconv.Itoa(iterations), "-p", port)
+	ready := func(p *process) { p.listens(port) }
+	if strings.Contains(line, " -R") { // its server has no TCP port
+		ready = nil
+	}
+	if strings.Contains(line, " -q 8") {
+		iterations *= 8
+	}
+	said := l.pair(t, options, ready, args, append(args, "ADDR"))
+	rows := perftestRow.FindAllStringSubmatch(said, -1)
+	require.Len(t, rows, sizes, "%s", said)
+	for _, row := range rows {
+		require.Equal(t, strconv.Itoa(iterations), row[2], "%s", said)
 	}
 }

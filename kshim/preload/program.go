@@ -74,7 +74,7 @@ func reachableELF(path string, f *elf.File) error {
 	case strings.Contains(interpreter, "musl"):
 		return fmt.Errorf("%s is linked with musl, and the libraries here with glibc: build it on a system with glibc", path)
 	case f.Machine != machines[runtime.GOARCH]:
-		return fmt.Errorf("%s is a program of another architecture, %v", path, f.Machine)
+		return fmt.Errorf("%s is a program of another architecture, %v: build it for %s", path, f.Machine, runtime.GOARCH)
 	}
 	return nil
 }

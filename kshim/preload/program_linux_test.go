@@ -1,18 +1,25 @@
 package preload
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim"
+	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/tests/netns"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -27,7 +34,20 @@ func copyOf(t *testing.T, path string, mode fs.FileMode) string {
 	return to
 }
 
-// TestLook: a program that the stub does not reach is told why.
+// patched copies a program's file with other bytes in it, where old is.
+func patched(t *testing.T, path string, old, new string) string {
+	t.Helper()
+	to := copyOf(t, path, 0o700)
+	b, err := os.ReadFile(to)
+	require.NoError(t, err)
+	at := bytes.Index(b, []byte(old))
+	require.NotEqual(t, -1, at, "%s has no %q", path, old)
+	copy(b[at:], new)
+	require.NoError(t, os.WriteFile(to, b, 0o700))
+	return to
+}
+
+// TestLook: a program that the stub does not reach is told why, and what to do.
 func TestLook(t *testing.T) {
 	_, err := Look("true")
 	require.NoError(t, err)
@@ -35,12 +55,29 @@ func TestLook(t *testing.T) {
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	true_, err := exec.LookPath("true")
 	require.NoError(t, err)
-	_, err = Look(copyOf(t, true_, 0o700|fs.ModeSetuid))
-	require.ErrorContains(t, err, "set-user-ID")
 	self, err := os.Executable()
 	require.NoError(t, err)
-	_, err = Look(self)
-	require.ErrorContains(t, err, "is a Go program")
+	f, err := elf.Open(true_)
+	require.NoError(t, err)
+	defer f.Close()
+	interpreter, err := f.Section(".interp").Data()
+	require.NoError(t, err)
+	require.Greater(t, len(interpreter), len("/lib/ld-musl-x86_64.so.1"))
+	ident, err := os.ReadFile(true_)
+	require.NoError(t, err)
+	other := append(ident[:18:18], byte(elf.EM_RISCV), 0)
+
+	for name, c := range map[string]struct{ path, what, remedy string }{
+		"set-user-ID":   {copyOf(t, true_, 0o700|fs.ModeSetuid), "is set-user-ID or set-group-ID", "run a copy without the bit"},
+		"set-group-ID":  {copyOf(t, true_, 0o700|fs.ModeSetgid), "is set-user-ID or set-group-ID", "run a copy without the bit"},
+		"Go":            {self, "is a Go program", "Go programs import github.com/rdmashim/rdmashim/uapi"},
+		"musl":          {patched(t, true_, string(interpreter), "/lib/ld-musl-x86_64.so.1\x00"), "is linked with musl", "build it on a system with glibc"},
+		"other machine": {patched(t, true_, string(ident[:20]), string(other)), "is a program of another architecture, EM_RISCV", "build it for " + runtime.GOARCH},
+	} {
+		_, err := Look(c.path)
+		require.ErrorContains(t, err, c.path+" "+c.what, name)
+		require.ErrorContains(t, err, c.remedy, name)
+	}
 
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte("#!"+self+" -x\n"), 0o700))
@@ -48,6 +85,46 @@ func TestLook(t *testing.T) {
 	require.ErrorContains(t, err, "is a Go program", "of the script's interpreter")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700))
 	_, err = Look(script)
+	require.NoError(t, err)
+}
+
+// TestStatic: a program that is linked statically is told so, also one that can
+// be loaded anywhere.
+func TestStatic(t *testing.T) {
+	if _, err := cbuild.Compiler(); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
+		t.Skip(err)
+	}
+	for _, flag := range []string{"-static", "-static-pie"} {
+		path := compile(t, "exit", flag)
+		_, err := Look(path)
+		require.ErrorContains(t, err, path+" is statically linked")
+		require.ErrorContains(t, err, "link it dynamically")
+	}
+}
+
+// TestCapabilities: a program whose file has capabilities is told so.
+func TestCapabilities(t *testing.T) {
+	if os.Getuid() != 0 && !netns.Own(t) { // there it is root
+		return
+	}
+	true_, err := exec.LookPath("true")
+	require.NoError(t, err)
+	path := copyOf(t, true_, 0o700)
+	_, err = Look(path)
+	require.NoError(t, err)
+	const revision2, effective, netRaw = 2 << 24, 1, 1 << 13
+	value := make([]byte, 20) // struct vfs_cap_data
+	binary.LittleEndian.PutUint32(value, revision2|effective)
+	binary.LittleEndian.PutUint32(value[4:], netRaw)
+	if err := unix.Setxattr(path, "security.capability", value, 0); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "%v", err)
+		t.Skip("no capabilities on files here: ", err)
+	}
+	_, err = Look(path)
+	require.ErrorContains(t, err, path+" has file capabilities")
+	require.ErrorContains(t, err, "run a copy, which has none")
+	_, err = Look(copyOf(t, path, 0o700))
 	require.NoError(t, err)
 }
 

@@ -41,7 +41,9 @@ func TestPingpong(t *testing.T) {
 		"events":      {"", []string{"ibv_rc_pingpong", "-n", "1000", "-e"}},
 		"loss":        {"?loss=1%&seed=3", []string{"ibv_rc_pingpong", "-n", "500", "-c"}},
 		"UD":          {"", []string{"ibv_ud_pingpong", "-n", "1000", "-s", "1024"}},
+		"UD, events":  {"", []string{"ibv_ud_pingpong", "-n", "1000", "-e"}},
 		"UC":          {"", []string{"ibv_uc_pingpong", "-n", "1000"}},
+		"UC, events":  {"", []string{"ibv_uc_pingpong", "-n", "1000", "-e"}},
 		"SRQ":         {"", []string{"ibv_srq_pingpong", "-n", "1000"}},
 		"SRQ, events": {"?loss=1%&seed=3", []string{"ibv_srq_pingpong", "-n", "500", "-e"}},
 	} {
