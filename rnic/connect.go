@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -125,7 +126,7 @@ func (d *Device) CMConnect(p *driver.CMRequest, ev driver.CMEvents) (driver.CMCo
 			Service: wire.ServiceID(p.Service), Src: p.Src, Dst: p.Dst.Addr(), QPN: wire.QPN(p.Param.QPN), MTU: uint8(mtu),
 			MaxDestRdAtomic: p.Param.ResponderResources, MaxRdAtomic: p.Param.InitiatorDepth,
 			RetryCount: p.Param.RetryCount, RNRRetryCount: p.Param.RNRRetryCount, FlowControl: p.Param.FlowControl, SRQ: p.Param.SRQ,
-			TrafficClass: p.TOS, Timeout: wire.AckTimeout(p.AckTimeout), Private: p.Private,
+			TrafficClass: p.TOS, FlowLabel: p.FlowLabel & 0xfffff, Timeout: wire.AckTimeout(p.AckTimeout), Private: p.Private,
 		})
 		if err == nil {
 			d.gsi.users.conns[c.id] = ev
@@ -205,7 +206,7 @@ func (d *Device) probe(e cm.Event) {
 const linuxETIMEDOUT = 110
 
 // request offers a request to its listener. A request without a taker is
-// forgotten; the peer asks again.
+// forgotten, and the peer asks again, or refused. Preconditions: mu is held.
 func (d *Device) request(e cm.Event) {
 	users, port := &d.gsi.users, uint16(0)
 	if _, p, ok := e.Service.IP(); ok {
@@ -217,10 +218,15 @@ func (d *Device) request(e cm.Event) {
 	if l != nil {
 		ev, err = l.Request(&cmConn{d, e.Conn, e.Kind == cm.SIDRRequest}, &driver.CMRequest{
 			Service: uint64(e.Service), Src: e.Src, Dst: netip.AddrPortFrom(e.Dst, port), Param: peerParam(&e.Attr), Private: e.Private,
-			TOS: e.Attr.TrafficClass,
+			TOS: e.Attr.TrafficClass, FlowLabel: e.Attr.FlowLabel,
 		})
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EAFNOSUPPORT):
+		_ = d.gsi.cm.Destroy(cm.Time(d.now()), e.Conn)
+		d.wakeWorker() // events are reported when all was sent
+		return
+	case err != nil:
 		d.gsi.cm.Forget(e.Conn)
 		return
 	}

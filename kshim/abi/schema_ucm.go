@@ -2,18 +2,16 @@ package abi
 
 import "syscall"
 
-const older = "superseded by the command that takes any address family"
-
 // ucmCommands are those of /dev/infiniband/rdma_cm, by number (ucma.c:
 // ucma_cmd_table). Only CONNECT and ACCEPT look at the length of a request;
 // fields that the others lack are zero here.
 var ucmCommands = complete(FormCM, func(n int) string { return UCMCommand(n).String() }, []Entry{
 	UCMCmdCreateID:     {Request: of[UCMCreateID](UCMCreateIDSize), Response: of[UCMCreateIDResp](UCMCreateIDRespSize), LeastResponse: UCMCreateIDRespSize},
 	UCMCmdDestroyID:    {Request: of[UCMDestroyID](UCMDestroyIDSize), Response: of[UCMDestroyIDResp](UCMDestroyIDRespSize), LeastResponse: UCMDestroyIDRespSize},
-	UCMCmdBindIP:       {Lacks: older},
-	UCMCmdResolveIP:    {Lacks: older},
+	UCMCmdBindIP:       {Request: of[UCMBindIP](UCMBindIPSize)},
+	UCMCmdResolveIP:    {Request: of[UCMResolveIP](UCMResolveIPSize)},
 	UCMCmdResolveRoute: {Request: of[UCMResolveRoute](UCMResolveRouteSize)},
-	UCMCmdQueryRoute:   {Lacks: older},
+	UCMCmdQueryRoute:   {Request: of[UCMQuery](UCMQuerySize), Response: of[UCMQueryRouteResp](UCMQueryRouteRespSize), LeastResponse: UCMQueryRouteRespSize - 8},
 	UCMCmdConnect:      {Request: of[UCMConnect](UCMConnectSize), LeastRequest: UCMConnectSize - UCMECESize},
 	UCMCmdListen:       {Request: of[UCMListen](UCMListenSize)},
 	UCMCmdAccept:       {Request: of[UCMAccept](UCMAcceptSize), LeastRequest: UCMAcceptSize - UCMECESize},
@@ -24,7 +22,7 @@ var ucmCommands = complete(FormCM, func(n int) string { return UCMCommand(n).Str
 	UCMCmdGetOption:    {Lacks: nowhere, Errno: syscall.ENOSYS},
 	UCMCmdSetOption:    {Request: of[UCMSetOption](UCMSetOptionSize)},
 	UCMCmdNotify:       {Request: of[UCMNotify](UCMNotifySize)},
-	UCMCmdJoinIPMcast:  {Lacks: older},
+	UCMCmdJoinIPMcast:  {Request: of[UCMJoinIPMcast](UCMJoinIPMcastSize), Response: of[UCMCreateIDResp](UCMCreateIDRespSize), LeastResponse: UCMCreateIDRespSize},
 	UCMCmdLeaveMcast:   {Request: of[UCMDestroyID](UCMDestroyIDSize), Response: of[UCMDestroyIDResp](UCMDestroyIDRespSize), LeastResponse: UCMDestroyIDRespSize},
 	UCMCmdMigrateID:    {Request: of[UCMMigrateID](UCMMigrateIDSize), Response: of[UCMMigrateResp](UCMMigrateRespSize), LeastResponse: UCMMigrateRespSize},
 	UCMCmdQuery:        {Request: of[UCMQuery](UCMQuerySize), Response: opaque(UCMQueryAddrRespSize)},

@@ -4,13 +4,16 @@ package abi
 
 // Sizes of the kernel's structures in bytes.
 const (
-	UCMBindSize          = 136 // rdma_ucm_bind
-	UCMResolveAddrSize   = 272 // rdma_ucm_resolve_addr
-	UCMResolveRouteSize  = 8   // rdma_ucm_resolve_route
-	UCMQuerySize         = 16  // rdma_ucm_query
-	UCMQueryAddrRespSize = 280 // rdma_ucm_query_addr_resp
-	UCMQueryPathRespSize = 8   // rdma_ucm_query_path_resp
-	UCMPathRecSize       = 72  // ib_path_rec_data
+	UCMBindIPSize         = 40  // rdma_ucm_bind_ip
+	UCMBindSize           = 136 // rdma_ucm_bind
+	UCMResolveIPSize      = 64  // rdma_ucm_resolve_ip
+	UCMResolveAddrSize    = 272 // rdma_ucm_resolve_addr
+	UCMResolveRouteSize   = 8   // rdma_ucm_resolve_route
+	UCMQuerySize          = 16  // rdma_ucm_query
+	UCMQueryRouteRespSize = 208 // rdma_ucm_query_route_resp
+	UCMQueryAddrRespSize  = 280 // rdma_ucm_query_addr_resp
+	UCMQueryPathRespSize  = 8   // rdma_ucm_query_path_resp
+	UCMPathRecSize        = 72  // ib_path_rec_data
 )
 
 // UCMQueryOption is the question of a QUERY: RDMA_USER_CM_QUERY_*.
@@ -24,6 +27,32 @@ const (
 	// UCMQueryAddrResp with struct sockaddr_ib
 	UCMQueryGID UCMQueryOption = 2
 )
+
+// UCMBindIP is struct rdma_ucm_bind_ip.
+type UCMBindIP struct {
+	Response uint64      `c:"response"` // not used
+	Addr     SockaddrIn6 `c:"addr"`
+	ID       uint32      `c:"id"`
+}
+
+// Put encodes v into b[:UCMBindIPSize].
+func (v *UCMBindIP) Put(b []byte) {
+	b = b[:UCMBindIPSize]
+	le.PutUint64(b[0:], v.Response)
+	copy(b[8:36], v.Addr[:])
+	le.PutUint32(b[36:], v.ID)
+}
+
+// Parse decodes b[:UCMBindIPSize].
+func (v *UCMBindIP) Parse(b []byte) error {
+	if len(b) < UCMBindIPSize {
+		return ErrShort
+	}
+	v.Response = le.Uint64(b[0:])
+	copy(v.Addr[:], b[8:36])
+	v.ID = le.Uint32(b[36:])
+	return nil
+}
 
 // UCMBind is struct rdma_ucm_bind.
 type UCMBind struct {
@@ -49,6 +78,36 @@ func (v *UCMBind) Parse(b []byte) error {
 	v.ID = le.Uint32(b[0:])
 	v.AddrSize = le.Uint16(b[4:])
 	copy(v.Addr[:], b[8:136])
+	return nil
+}
+
+// UCMResolveIP is struct rdma_ucm_resolve_ip. A source of no family is left to
+// the route.
+type UCMResolveIP struct {
+	SrcAddr   SockaddrIn6 `c:"src_addr"`
+	DstAddr   SockaddrIn6 `c:"dst_addr"`
+	ID        uint32      `c:"id"`
+	TimeoutMS uint32      `c:"timeout_ms"`
+}
+
+// Put encodes v into b[:UCMResolveIPSize].
+func (v *UCMResolveIP) Put(b []byte) {
+	b = b[:UCMResolveIPSize]
+	copy(b[0:28], v.SrcAddr[:])
+	copy(b[28:56], v.DstAddr[:])
+	le.PutUint32(b[56:], v.ID)
+	le.PutUint32(b[60:], v.TimeoutMS)
+}
+
+// Parse decodes b[:UCMResolveIPSize].
+func (v *UCMResolveIP) Parse(b []byte) error {
+	if len(b) < UCMResolveIPSize {
+		return ErrShort
+	}
+	copy(v.SrcAddr[:], b[0:28])
+	copy(v.DstAddr[:], b[28:56])
+	v.ID = le.Uint32(b[56:])
+	v.TimeoutMS = le.Uint32(b[60:])
 	return nil
 }
 
@@ -114,7 +173,8 @@ func (v *UCMResolveRoute) Parse(b []byte) error {
 	return nil
 }
 
-// UCMQuery is struct rdma_ucm_query, a question that Option names.
+// UCMQuery is struct rdma_ucm_query, a question that Option names; QUERY_ROUTE
+// has it, too.
 type UCMQuery struct {
 	Response uint64         `c:"response"`
 	ID       uint32         `c:"id"`
@@ -139,6 +199,73 @@ func (v *UCMQuery) Parse(b []byte) error {
 	v.Option = UCMQueryOption(le.Uint32(b[12:]))
 	return nil
 }
+
+// UCMQueryRouteResp is struct rdma_ucm_query_route_resp, the answer to
+// QUERY_ROUTE.
+type UCMQueryRouteResp struct {
+	// of the device, 0 while there is none
+	NodeGUID uint64                 `c:"node_guid"`
+	IBRoute  [2 * UCMRouteSize]byte `c:"ib_route"` // two paths
+	SrcAddr  SockaddrIn6            `c:"src_addr"`
+	DstAddr  SockaddrIn6            `c:"dst_addr"`
+	// 0: the first path has the GIDs and the P_Key only
+	NumPaths   uint32 `c:"num_paths"`
+	PortNum    uint8  `c:"port_num"`
+	IBDevIndex uint32 `c:"ibdev_index"` // as in UCMQueryAddrResp
+}
+
+// Put encodes v into b[:UCMQueryRouteRespSize].
+func (v *UCMQueryRouteResp) Put(b []byte) {
+	b = b[:UCMQueryRouteRespSize]
+	be.PutUint64(b[0:], v.NodeGUID)
+	copy(b[8:136], v.IBRoute[:])
+	copy(b[136:164], v.SrcAddr[:])
+	copy(b[164:192], v.DstAddr[:])
+	le.PutUint32(b[192:], v.NumPaths)
+	b[196] = v.PortNum
+	clear(b[197:200])
+	le.PutUint32(b[200:], v.IBDevIndex)
+	clear(b[204:208])
+}
+
+// Parse decodes b[:UCMQueryRouteRespSize].
+func (v *UCMQueryRouteResp) Parse(b []byte) error {
+	if len(b) < UCMQueryRouteRespSize {
+		return ErrShort
+	}
+	v.NodeGUID = be.Uint64(b[0:])
+	copy(v.IBRoute[:], b[8:136])
+	copy(v.SrcAddr[:], b[136:164])
+	copy(v.DstAddr[:], b[164:192])
+	v.NumPaths = le.Uint32(b[192:])
+	v.PortNum = b[196]
+	v.IBDevIndex = le.Uint32(b[200:])
+	return nil
+}
+
+// Offsets in struct ib_user_path_rec, a path of UCMQueryRouteResp.
+const (
+	UCMRouteDGID                   = 0
+	UCMRouteSGID                   = 16
+	UCMRouteDLID                   = 32 // u16: big-endian
+	UCMRouteSLID                   = 34 // u16: big-endian
+	UCMRouteRawTraffic             = 36 // u32
+	UCMRouteFlowLabel              = 40 // u32: big-endian
+	UCMRouteReversible             = 44 // u32
+	UCMRouteMTU                    = 48 // u32
+	UCMRoutePkey                   = 52 // u16: big-endian
+	UCMRouteHopLimit               = 54 // u8
+	UCMRouteTrafficClass           = 55 // u8
+	UCMRouteNumbPath               = 56 // u8
+	UCMRouteSL                     = 57 // u8
+	UCMRouteMTUSelector            = 58 // u8
+	UCMRouteRateSelector           = 59 // u8
+	UCMRouteRate                   = 60 // u8
+	UCMRoutePacketLifeTimeSelector = 61 // u8
+	UCMRoutePacketLifeTime         = 62 // u8
+	UCMRoutePreference             = 63 // u8
+	UCMRouteSize                   = 64
+)
 
 // UCMQueryAddrResp is struct rdma_ucm_query_addr_resp, the answer to
 // UCMQueryAddr and UCMQueryGID.

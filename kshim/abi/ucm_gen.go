@@ -11,6 +11,7 @@ const (
 	UCMDestroyIDRespSize = 4   // rdma_ucm_destroy_id_resp
 	UCMMigrateIDSize     = 16  // rdma_ucm_migrate_id
 	UCMMigrateRespSize   = 4   // rdma_ucm_migrate_resp
+	UCMJoinIPMcastSize   = 48  // rdma_ucm_join_ip_mcast
 	UCMJoinMcastSize     = 152 // rdma_ucm_join_mcast
 	UCMSetOptionSize     = 24  // rdma_ucm_set_option
 )
@@ -255,6 +256,36 @@ const (
 	UCMJoinFullMember         UCMJoinFlag = 0 // to send and receive
 	UCMJoinSendOnlyFullMember UCMJoinFlag = 1 // to send
 )
+
+// UCMJoinIPMcast is struct rdma_ucm_join_ip_mcast, answered as UCMJoinMcast
+// is; it joins as a full member.
+type UCMJoinIPMcast struct {
+	Response uint64      `c:"response"`
+	UID      uint64      `c:"uid"`
+	Addr     SockaddrIn6 `c:"addr"`
+	ID       uint32      `c:"id"`
+}
+
+// Put encodes v into b[:UCMJoinIPMcastSize].
+func (v *UCMJoinIPMcast) Put(b []byte) {
+	b = b[:UCMJoinIPMcastSize]
+	le.PutUint64(b[0:], v.Response)
+	le.PutUint64(b[8:], v.UID)
+	copy(b[16:44], v.Addr[:])
+	le.PutUint32(b[44:], v.ID)
+}
+
+// Parse decodes b[:UCMJoinIPMcastSize].
+func (v *UCMJoinIPMcast) Parse(b []byte) error {
+	if len(b) < UCMJoinIPMcastSize {
+		return ErrShort
+	}
+	v.Response = le.Uint64(b[0:])
+	v.UID = le.Uint64(b[8:])
+	copy(v.Addr[:], b[16:44])
+	v.ID = le.Uint32(b[44:])
+	return nil
+}
 
 // UCMJoinMcast is struct rdma_ucm_join_mcast, answered with a UCMCreateIDResp.
 // LEAVE_MCAST takes its id in a UCMDestroyID.

@@ -9,6 +9,27 @@ import (
 // SockaddrStorage is struct __kernel_sockaddr_storage.
 type SockaddrStorage [128]byte
 
+// SockaddrIn6 is struct sockaddr_in6 of the commands that are older than
+// SockaddrStorage. A struct sockaddr_in may lie in it.
+type SockaddrIn6 [SockaddrIn6Size]byte
+
+// Storage returns the address as the newer commands take it, and its size: 0 of
+// no family, SockaddrIn6Size of one that is not known.
+func (s *SockaddrIn6) Storage() (all SockaddrStorage, size uint16) {
+	copy(all[:], s[:])
+	switch le.Uint16(s[:]) {
+	case 0:
+		return all, 0
+	case AFInet:
+		return all, SockaddrInSize
+	}
+	return all, SockaddrIn6Size
+}
+
+// In6 returns the address as the older commands have it, cut off if it is
+// longer.
+func (s *SockaddrStorage) In6() SockaddrIn6 { return SockaddrIn6(s[:SockaddrIn6Size]) }
+
 // Address families of a Sockaddr, and the sizes of their structures in bytes.
 const (
 	AFInet  = 2  // AF_INET: struct sockaddr_in

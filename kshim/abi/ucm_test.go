@@ -13,6 +13,10 @@ var ucmStructs = []cStruct{
 	{&UCMCreateIDResp{}, "rdma_ucm_create_id_resp", UCMCreateIDRespSize},
 	{&UCMDestroyID{}, "rdma_ucm_destroy_id", UCMDestroyIDSize},
 	{&UCMDestroyIDResp{}, "rdma_ucm_destroy_id_resp", UCMDestroyIDRespSize},
+	{&UCMBindIP{}, "rdma_ucm_bind_ip", UCMBindIPSize},
+	{&UCMResolveIP{}, "rdma_ucm_resolve_ip", UCMResolveIPSize},
+	{&UCMQueryRouteResp{}, "rdma_ucm_query_route_resp", UCMQueryRouteRespSize},
+	{&UCMJoinIPMcast{}, "rdma_ucm_join_ip_mcast", UCMJoinIPMcastSize},
 	{&UCMBind{}, "rdma_ucm_bind", UCMBindSize},
 	{&UCMResolveAddr{}, "rdma_ucm_resolve_addr", UCMResolveAddrSize},
 	{&UCMResolveRoute{}, "rdma_ucm_resolve_route", UCMResolveRouteSize},
@@ -100,6 +104,12 @@ func checkUCM(t *testing.T, l layout) {
 	for c := range l.value {
 		require.True(t, known[c], "no Go constant for %s", c)
 	}
+	require.Equal(t, l.size["ib_user_path_rec"], UCMRouteSize)
+	for field, off := range map[string]int{
+		"sgid": UCMRouteSGID, "flow_label": UCMRouteFlowLabel, "mtu": UCMRouteMTU, "pkey": UCMRoutePkey, "preference": UCMRoutePreference,
+	} {
+		require.Equal(t, l.field["ib_user_path_rec"][field].off, off, field)
+	}
 	require.Equal(t, l.size["sockaddr_in"], SockaddrInSize)
 	require.Equal(t, l.size["sockaddr_in6"], SockaddrIn6Size)
 }
@@ -163,6 +173,17 @@ func TestSockaddr(t *testing.T) {
 	gid, err := s.GID()
 	require.NoError(t, err)
 	require.Equal(t, [16]byte{0: 0xfe, 15: 1}, gid)
+}
+
+// TestSockaddrIn6: an address of the older commands, as the newer have it.
+func TestSockaddrIn6(t *testing.T) {
+	for family, want := range map[byte]uint16{0: 0, AFInet: SockaddrInSize, AFInet6: SockaddrIn6Size, AFIB: SockaddrIn6Size, 99: SockaddrIn6Size} {
+		old := SockaddrIn6{0: family, 27: 0xa5}
+		all, size := old.Storage()
+		require.Equal(t, want, size, family)
+		require.Equal(t, old, all.In6())
+		require.Zero(t, [100]byte(all[28:]))
+	}
 }
 
 func TestUCMEventParam(t *testing.T) {

@@ -50,8 +50,10 @@ type CMListener interface{ Close() }
 // driver's locks held, as CMEvents.
 type CMListenEvents interface {
 	// Request tells of a request, whose connection is the core's from now on.
-	// It returns the receiver of its events, or an error: then the driver
-	// forgets the request without an answer.
+	// It returns the receiver of its events, or an error: with EAFNOSUPPORT
+	// the listener is for other addresses, and the driver refuses the request
+	// as a program would (abi.UCMRejConsumerDefined); otherwise the driver
+	// forgets it without an answer.
 	Request(conn CMConn, r *CMRequest) (CMEvents, error)
 }
 
@@ -90,6 +92,7 @@ type CMRequest struct {
 	Private  []byte
 
 	TOS        uint8
+	FlowLabel  uint32
 	AckTimeout uint8 // local ACK timeout that the program wishes; 0: the driver's
 }
 

@@ -1,7 +1,6 @@
 package emu
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -94,7 +93,10 @@ type ucmCall struct {
 var ucmHandlers = [...]func(*ucmCall) error{
 	abi.UCMCmdCreateID:     (*ucmCall).createID,
 	abi.UCMCmdDestroyID:    (*ucmCall).destroyID,
+	abi.UCMCmdBindIP:       (*ucmCall).bindIP,
+	abi.UCMCmdResolveIP:    (*ucmCall).resolveIP,
 	abi.UCMCmdResolveRoute: (*ucmCall).resolveRoute,
+	abi.UCMCmdQueryRoute:   (*ucmCall).queryRoute,
 	abi.UCMCmdConnect:      (*ucmCall).connect,
 	abi.UCMCmdListen:       (*ucmCall).listen,
 	abi.UCMCmdAccept:       (*ucmCall).accept,
@@ -104,6 +106,7 @@ var ucmHandlers = [...]func(*ucmCall) error{
 	abi.UCMCmdGetEvent:     (*ucmCall).getEvent,
 	abi.UCMCmdSetOption:    (*ucmCall).setOption,
 	abi.UCMCmdNotify:       (*ucmCall).notify,
+	abi.UCMCmdJoinIPMcast:  (*ucmCall).joinIPMcast,
 	abi.UCMCmdLeaveMcast:   (*ucmCall).leaveMcast,
 	abi.UCMCmdMigrateID:    (*ucmCall).migrateID,
 	abi.UCMCmdQuery:        (*ucmCall).query,
@@ -206,11 +209,6 @@ func (f *ucmFile) end() {
 	f.proc.disowned()
 }
 
-// id finds the id at off in the request and holds it until release.
-func (c *ucmCall) id(off int) (id *ucmID, release func(), err error) {
-	return c.f.id(binary.LittleEndian.Uint32(c.in[off:]))
-}
-
 // id finds the file's id of a number and holds it until release.
 func (f *ucmFile) id(num uint32) (id *ucmID, release func(), err error) {
 	core := &f.proc.ns.cm
@@ -231,9 +229,9 @@ func (f *ucmFile) id(num uint32) (id *ucmID, release func(), err error) {
 	return id, id.mu.Unlock, nil
 }
 
-// with runs f on the id at off.
-func (c *ucmCall) with(off int, f func(id *ucmID) error) error {
-	id, release, err := c.id(off)
+// with runs f on the id of a number.
+func (c *ucmCall) with(num uint32, f func(id *ucmID) error) error {
+	id, release, err := c.f.id(num)
 	if err != nil {
 		return err
 	}

@@ -139,14 +139,27 @@ func (ns *namespace) deviceOf(a netip.Addr) *device {
 func (c *ucmCall) bind() error {
 	var req abi.UCMBind
 	_ = req.Parse(c.in)
+	return c.bindTo(&req)
+}
+
+// bindIP is BIND of a struct sockaddr_in6.
+func (c *ucmCall) bindIP() error {
+	var old abi.UCMBindIP
+	_ = old.Parse(c.in)
+	req := abi.UCMBind{ID: old.ID}
+	req.Addr, req.AddrSize = old.Addr.Storage()
+	return c.bindTo(&req)
+}
+
+func (c *ucmCall) bindTo(req *abi.UCMBind) error {
 	if isIB(&req.Addr) {
-		return c.bindIB(&req)
+		return c.bindIB(req)
 	}
 	a, err := sockaddr(&req.Addr, req.AddrSize)
 	if err != nil {
 		return err
 	}
-	return c.with(0, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		switch {
 		case id.state != ucmIdle:
 			return fail(syscall.EINVAL, "the id is bound or resolved")
@@ -191,13 +204,28 @@ func (id *ucmID) setDevice(d *device) {
 	}
 }
 
-// resolveAddr finds the device on the way, at once: there are no neighbours to
-// be asked. The event tells of it all the same.
+// resolveAddr is rdma_resolve_addr.
 func (c *ucmCall) resolveAddr() error {
 	var req abi.UCMResolveAddr
 	_ = req.Parse(c.in)
+	return c.resolveTo(&req)
+}
+
+// resolveIP is RESOLVE_ADDR of struct sockaddr_in6.
+func (c *ucmCall) resolveIP() error {
+	var old abi.UCMResolveIP
+	_ = old.Parse(c.in)
+	req := abi.UCMResolveAddr{ID: old.ID, TimeoutMS: old.TimeoutMS}
+	req.SrcAddr, req.SrcSize = old.SrcAddr.Storage()
+	req.DstAddr, req.DstSize = old.DstAddr.Storage()
+	return c.resolveTo(&req)
+}
+
+// resolveTo finds the device on the way, at once: there are no neighbours to be
+// asked. The event tells of it all the same.
+func (c *ucmCall) resolveTo(req *abi.UCMResolveAddr) error {
 	if isIB(&req.DstAddr) {
-		return c.resolveIB(&req)
+		return c.resolveIB(req)
 	}
 	dst, err := sockaddr(&req.DstAddr, req.DstSize)
 	if err != nil {
@@ -209,7 +237,7 @@ func (c *ucmCall) resolveAddr() error {
 			return err
 		}
 	}
-	return c.with(0, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		switch {
 		case id.state == ucmBound && !unspecified(id.src.Addr()):
 			src = id.src
@@ -263,7 +291,9 @@ func (id *ucmID) resolve(src, dst netip.AddrPort) error {
 }
 
 func (c *ucmCall) resolveRoute() error {
-	return c.with(0, func(id *ucmID) error {
+	var req abi.UCMResolveRoute
+	_ = req.Parse(c.in)
+	return c.with(req.ID, func(id *ucmID) error {
 		if id.state != ucmAddrResolved {
 			return fail(syscall.EINVAL, "the id's address is not resolved, or its route is")
 		}
@@ -285,7 +315,7 @@ const maxBacklog = 1024
 func (c *ucmCall) listen() error {
 	var req abi.UCMListen
 	_ = req.Parse(c.in)
-	return c.with(0, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		switch id.state {
 		case ucmIdle: // to a wildcard and a port that is free
 			if err := c.f.proc.ns.cm.takePort(id, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
@@ -306,16 +336,21 @@ func (c *ucmCall) listen() error {
 			backlog = maxBacklog
 		}
 		devices := []*device{id.dev}
-		addr := id.src.Addr()
+		addr, family := id.src.Addr(), uint16(0)
 		switch {
-		case isIB(&id.srcIB): // on Ethernet no request is for it
-			devices = nil
-		case id.dev == nil:
+		case isIB(&id.srcIB):
+			family = abi.AFIB
+		case id.afOnly && addr.Is4():
+			family = abi.AFInet
+		case id.afOnly:
+			family = abi.AFInet6
+		}
+		if id.dev == nil {
 			devices, addr = c.f.proc.ns.cmDevices(), netip.Addr{}
 		}
 		for _, d := range devices {
 			cm := d.Device.(driver.CMDevice)
-			l, err := cm.CMListen(id.service(id.src.Port()), addr, backlog, &listenOn{id, d, cm})
+			l, err := cm.CMListen(id.service(id.src.Port()), addr, backlog, &listenOn{id, d, cm, family})
 			if err != nil {
 				for _, l := range id.listeners {
 					l.Close()

@@ -23,7 +23,7 @@ func (c *ucmCall) connect() error {
 	if req.ConnParam.Valid == 0 {
 		return fail(syscall.EINVAL, "the parameter is not valid")
 	}
-	return c.with(abi.UCMConnParamSize, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		room := uint8(abi.UCMConnectData)
 		if id.typ == abi.QPTUD {
 			room = abi.UCMAskData
@@ -37,7 +37,7 @@ func (c *ucmCall) connect() error {
 		id.ask(true, req.ConnParam.ResponderResources)
 		conn, err := id.cm.CMConnect(&driver.CMRequest{
 			Service: id.service(id.dst.Port()), Src: id.src, Dst: id.dst, GIDIndex: id.path.GIDIndex,
-			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.path.TOS, AckTimeout: id.timeout,
+			Param: param(&req.ConnParam), Private: req.ConnParam.Private(), TOS: id.path.TOS, FlowLabel: id.flow(), AckTimeout: id.timeout,
 		}, id)
 		if err != nil {
 			id.ask(false, 0)
@@ -53,7 +53,7 @@ func (c *ucmCall) connect() error {
 func (c *ucmCall) accept() error {
 	var req abi.UCMAccept
 	_ = req.Parse(c.in)
-	return c.with(8+abi.UCMConnParamSize, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		switch {
 		case id.conn == nil:
 			return fail(syscall.EINVAL, "the id has no connection")
@@ -99,7 +99,7 @@ func (c *ucmCall) reject() error {
 	if req.PrivateDataLen > abi.UCMRejectData {
 		return fail(syscall.EINVAL, "a rejection carries %d bytes of private data", abi.UCMRejectData)
 	}
-	return c.with(0, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		if id.conn == nil {
 			return fail(syscall.EINVAL, "the id has no connection")
 		}
@@ -110,7 +110,9 @@ func (c *ucmCall) reject() error {
 // disconnect asks the peer to end the connection, or answers it. That there is
 // none any more is no error (cma.c: rdma_disconnect).
 func (c *ucmCall) disconnect() error {
-	return c.with(0, func(id *ucmID) error {
+	var req abi.UCMDisconnect
+	_ = req.Parse(c.in)
+	return c.with(req.ID, func(id *ucmID) error {
 		switch {
 		case id.conn != nil:
 			_ = id.conn.Disconnect()
@@ -130,7 +132,7 @@ func (c *ucmCall) initQPAttr() error {
 	if req.QPState > uint32(abi.QPSErr) {
 		return fail(syscall.EINVAL, "there is no such state")
 	}
-	return c.with(8, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		if id.dev == nil {
 			return fail(syscall.EINVAL, "the id has no device")
 		}
@@ -218,7 +220,7 @@ func (c *ucmCall) setOption() error {
 		return err
 	}
 	on := binary.LittleEndian.Uint32(value[:]) != 0
-	return c.with(8, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		switch req.OptName {
 		case abi.UCMOptionTOS:
 			id.tos = value[0]
@@ -245,7 +247,7 @@ func (c *ucmCall) setOption() error {
 func (c *ucmCall) notify() error {
 	var req abi.UCMNotify
 	_ = req.Parse(c.in)
-	return c.with(0, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		if id.conn == nil || req.Event != abi.EventCommEst {
 			return fail(syscall.EINVAL, "the id has no connection, or the event is none of it")
 		}

@@ -56,7 +56,7 @@ func (c *ucmCall) bindIB(req *abi.UCMBind) error {
 	if req.AddrSize != abi.SockaddrIBSize {
 		return fail(syscall.EINVAL, "the address takes %d bytes, not %d", abi.SockaddrIBSize, req.AddrSize)
 	}
-	return c.with(0, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		if id.state != ucmIdle {
 			return fail(syscall.EINVAL, "the id is bound or resolved")
 		}
@@ -77,7 +77,7 @@ func (c *ucmCall) resolveIB(req *abi.UCMResolveAddr) error {
 	if req.DstSize != abi.SockaddrIBSize {
 		return fail(syscall.EINVAL, "the address takes %d bytes, not %d", abi.SockaddrIBSize, req.DstSize)
 	}
-	return c.with(0, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		if id.state != ucmIdle && (id.state != ucmBound || !isIB(&id.srcIB)) {
 			return fail(syscall.EINVAL, "the id is resolved, or bound to an address of IP")
 		}

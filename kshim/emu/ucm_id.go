@@ -45,6 +45,7 @@ type ucmID struct {
 	dev       *device // nil: not bound to one
 	cm        driver.CMDevice
 	path      driver.CMPath
+	label     uint32 // of flow, in the request of a passive id
 	src, dst  netip.AddrPort
 	bound     bool // holds src's port
 	conn      driver.CMConn
@@ -152,7 +153,7 @@ func (c *ucmCall) createID() error {
 func (c *ucmCall) destroyID() error {
 	var req abi.UCMDestroyID
 	_ = req.Parse(c.in)
-	id, release, err := c.id(8)
+	id, release, err := c.f.id(req.ID)
 	if err != nil {
 		return err
 	}

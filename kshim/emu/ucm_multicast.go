@@ -25,10 +25,24 @@ const groupQPN = 0xffffff
 // errno of programs (cma.c: cma_iboe_join_multicast).
 const linuxENOTSUPP = syscall.Errno(524)
 
-// joinMcast makes a membership, and the event of its success.
+// joinMcast is rdma_join_multicast.
 func (c *ucmCall) joinMcast() error {
 	var req abi.UCMJoinMcast
 	_ = req.Parse(c.in)
+	return c.joinGroup(&req)
+}
+
+// joinIPMcast is JOIN_MCAST of a struct sockaddr_in6.
+func (c *ucmCall) joinIPMcast() error {
+	var old abi.UCMJoinIPMcast
+	_ = old.Parse(c.in)
+	req := abi.UCMJoinMcast{Response: old.Response, UID: old.UID, ID: old.ID, JoinFlags: abi.UCMJoinFullMember}
+	req.Addr, req.AddrSize = old.Addr.Storage()
+	return c.joinGroup(&req)
+}
+
+// joinGroup makes a membership, and the event of its success.
+func (c *ucmCall) joinGroup(req *abi.UCMJoinMcast) error {
 	at, err := sockaddr(&req.Addr, req.AddrSize)
 	switch {
 	case err != nil:
@@ -36,7 +50,7 @@ func (c *ucmCall) joinMcast() error {
 	case req.JoinFlags > abi.UCMJoinSendOnlyFullMember:
 		return fail(syscall.EINVAL, "there is no such way to join")
 	}
-	return c.with(16, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		if err := id.mayJoin(at.Addr()); err != nil {
 			return err
 		}

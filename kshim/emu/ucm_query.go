@@ -12,24 +12,14 @@ import (
 func (c *ucmCall) query() error {
 	var req abi.UCMQuery
 	_ = req.Parse(c.in)
-	return c.with(8, func(id *ucmID) error {
+	return c.with(req.ID, func(id *ucmID) error {
 		var resp abi.UCMQueryAddrResp
 		if id.dev != nil {
 			resp.NodeGUID, resp.PortNum, resp.Pkey, resp.IBDevIndex = id.dev.attr.NodeGUID, 1, id.pkey, uint32(id.dev.index)
 		}
-		dst := id.dst
-		if !dst.IsValid() && id.src.IsValid() { // binding chooses the family of both (cma.c: rdma_bind_addr)
-			dst = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
-			if id.src.Addr().Is4() {
-				dst = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-			}
-		}
-		switch ib := isIB(&id.srcIB); {
-		case ib && req.Option != abi.UCMQueryPath && req.Option <= abi.UCMQueryGID:
-			resp.SrcAddr, resp.SrcSize, resp.DstAddr, resp.DstSize = id.srcIB, abi.SockaddrIBSize, id.dstIB, abi.SockaddrIBSize
-		case req.Option == abi.UCMQueryAddr:
-			resp.SrcSize, _ = resp.SrcAddr.Set(id.src)
-			resp.DstSize, _ = resp.DstAddr.Set(dst)
+		switch dst := id.to(); {
+		case req.Option == abi.UCMQueryAddr, req.Option == abi.UCMQueryGID && isIB(&id.srcIB):
+			resp.SrcAddr, resp.SrcSize, resp.DstAddr, resp.DstSize = id.addresses()
 		case req.Option == abi.UCMQueryGID:
 			resp.SrcSize, resp.DstSize = abi.SockaddrIBSize, abi.SockaddrIBSize
 			if id.dev == nil { // a GID is a device's
@@ -51,6 +41,25 @@ func (c *ucmCall) query() error {
 	})
 }
 
+// addresses are both of the id's, with their sizes.
+func (id *ucmID) addresses() (src abi.SockaddrStorage, srcSize uint16, dst abi.SockaddrStorage, dstSize uint16) {
+	if isIB(&id.srcIB) {
+		return id.srcIB, abi.SockaddrIBSize, id.dstIB, abi.SockaddrIBSize
+	}
+	srcSize, _ = src.Set(id.src)
+	dstSize, _ = dst.Set(id.to())
+	return src, srcSize, dst, dstSize
+}
+
+// to is the peer's address. Binding chooses the family of both (cma.c:
+// rdma_bind_addr).
+func (id *ucmID) to() netip.AddrPort {
+	if id.dst.IsValid() || !id.src.IsValid() {
+		return id.dst
+	}
+	return netip.AddrPortFrom(anyAddress(id.src.Addr()), 0)
+}
+
 func gid16(a netip.AddrPort) [16]byte {
 	if !a.IsValid() {
 		return [16]byte{}
@@ -68,11 +77,10 @@ const pathFlags = 1 | 2 | 0x28
 func (c *ucmCall) queryPath(id *ucmID, addr uint64) error {
 	var resp pathAnswer
 	size := abi.UCMQueryPathRespSize
-	routed := id.state == ucmRouteResolved || id.state == ucmConnect && (id.active || id.typ != abi.QPTUD)
 	switch {
 	case c.out < size:
 		return fail(syscall.ENOSPC, "the response takes %d bytes", size)
-	case id.dev == nil || !routed:
+	case !id.routed():
 	case c.out < size+abi.UCMPathRecSize:
 		resp.head.NumPaths = 1
 	default:
@@ -81,6 +89,11 @@ func (c *ucmCall) queryPath(id *ucmID, addr uint64) error {
 		size += abi.UCMPathRecSize
 	}
 	return c.answer(addr, &resp, size)
+}
+
+// routed says that the id has a path record.
+func (id *ucmID) routed() bool {
+	return id.dev != nil && (id.state == ucmRouteResolved || id.state == ucmConnect && (id.active || id.typ != abi.QPTUD))
 }
 
 // pathAnswer is QUERY's answer to UCMQueryPath.
@@ -110,9 +123,8 @@ func (id *ucmID) pathRecord() (r [64]byte) {
 	src, dst := gid16(id.src), gid16(id.dst)
 	copy(r[8:], dst[:])
 	copy(r[24:], src[:])
-	if id.active || id.conn == nil {
-		binary.BigEndian.PutUint32(r[44:], id.flow()<<8)
-	} else {
+	binary.BigEndian.PutUint32(r[44:], id.flow()<<8)
+	if !id.active && id.conn != nil {
 		binary.BigEndian.PutUint64(r[:], id.service(id.src.Port()))
 	}
 	r[47], r[48] = pathHopLimit, id.path.TOS
@@ -125,7 +137,11 @@ func (id *ucmID) pathRecord() (r [64]byte) {
 	return r
 }
 
-// flow is the flow label of the id's path (cma.c: cma_get_roce_udp_flow_label).
+// flow is the flow label of the id's path: that of the request, or made of the
+// ports (cma.c: cma_get_roce_udp_flow_label).
 func (id *ucmID) flow() uint32 {
+	if !id.active && id.conn != nil {
+		return id.label
+	}
 	return (uint32(id.src.Port())*31 + uint32(id.dst.Port())) & 0xfffff
 }

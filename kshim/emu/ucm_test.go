@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -321,7 +322,10 @@ func TestCMErrnos(t *testing.T) {
 		{"port space", raw(abi.UCMCmdCreateID, 24, 4, &abi.UCMCreateID{PS: 1, Response: addr}, 24), syscall.EINVAL},
 		{"beyond the table", raw(23, 0, 0, nil, 0), syscall.EINVAL},
 		{"GET_OPTION", raw(abi.UCMCmdGetOption, 0, 0, nil, 0), syscall.ENOSYS},
-		{"JOIN_IP_MCAST", raw(abi.UCMCmdJoinIPMcast, 0, 0, nil, 0), syscall.EOPNOTSUPP},
+		{"JOIN_IP_MCAST without room", raw(abi.UCMCmdJoinIPMcast, 0, 3, nil, 0), syscall.ENOSPC},
+		{"JOIN_IP_MCAST at no address", raw(abi.UCMCmdJoinIPMcast, 48, 4, &abi.UCMJoinIPMcast{Response: addr}, 48), syscall.EINVAL},
+		{"QUERY_ROUTE without room", raw(abi.UCMCmdQueryRoute, 16, 199, &abi.UCMQuery{Response: addr}, 16), syscall.ENOSPC},
+		{"QUERY_ROUTE elsewhere", raw(abi.UCMCmdQueryRoute, 16, 208, &abi.UCMQuery{Response: 64}, 16), syscall.EFAULT},
 		{"no event", raw(abi.UCMCmdGetEvent, 8, 336, &abi.UCMGetEvent{Response: addr}, 8), syscall.EAGAIN},
 		{"no such id", raw(abi.UCMCmdDisconnect, 4, 0, &abi.UCMDisconnect{ID: 9}, 4), syscall.ENOENT},
 		{"never connected", raw(abi.UCMCmdDisconnect, 4, 0, &abi.UCMDisconnect{}, 4), syscall.EINVAL},
@@ -344,11 +348,26 @@ func TestCMErrnos(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EBADF)
 }
 
+// fuzzed is a command of FuzzCM, with up to 10 bytes at an even offset; cmd may
+// be silent.
+func fuzzed(cmd abi.UCMCommand, at int, data ...byte) []byte {
+	b := make([]byte, 12)
+	b[0], b[1] = byte(cmd), byte(at/2)
+	copy(b[2:], data)
+	return b
+}
+
 // FuzzCM gives commands of any bytes to a file whose ids are connected.
 func FuzzCM(f *testing.F) {
 	for cmd := range byte(24) {
 		f.Add([]byte{cmd, 0, 0, 0, 255, 0, 255, 1, 0, 0, 0, 0})
 	}
+	port7 := []byte{abi.AFInet, 0, 0, 7, 10, 0, 0, 1}
+	const silent = 150 // without an address to answer at
+	f.Add(slices.Concat(fuzzed(abi.UCMCmdCreateID, 16, 0x06, 1), fuzzed(silent+abi.UCMCmdResolveIP, 28, port7...), fuzzed(silent+abi.UCMCmdResolveRoute, 0),
+		fuzzed(silent+abi.UCMCmdConnect, 270, 0, 1), fuzzed(abi.UCMCmdQueryRoute, 8)))
+	f.Add(slices.Concat(fuzzed(abi.UCMCmdCreateID, 16, 0x06, 1), fuzzed(silent+abi.UCMCmdBindIP, 8, port7...), fuzzed(silent+abi.UCMCmdListen, 0)))
+	f.Add(slices.Concat(fuzzed(abi.UCMCmdCreateID, 16, 0x11, 1), fuzzed(silent+abi.UCMCmdBindIP, 8, port7...), fuzzed(abi.UCMCmdJoinIPMcast, 16, port7...)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := New(Options{})
 		w := newCMWire()
@@ -368,11 +387,13 @@ func FuzzCM(f *testing.F) {
 			cmd := make([]byte, abi.UCMHdrSize+abi.UCMAcceptSize)
 			(&abi.UCMHdr{Cmd: abi.UCMCommand(b[0] % 25), In: abi.UCMAcceptSize, Out: 336}).Put(cmd)
 			if b[0]&0x80 == 0 {
-				for i := range 8 {
-					cmd[abi.UCMHdrSize+i] = byte(addr >> (8 * i))
+				at := abi.UCMHdrSize
+				if b[0]%25 == byte(abi.UCMCmdCreateID) {
+					at += 8
 				}
+				le.PutUint64(cmd[at:], addr)
 			}
-			copy(cmd[abi.UCMHdrSize+int(b[1])%abi.UCMAcceptSize:], b[2:n])
+			copy(cmd[abi.UCMHdrSize+int(b[1])*2%abi.UCMAcceptSize:], b[2:n])
 			b = b[n:]
 			_, err := c.Write(cmd)
 			var errno syscall.Errno

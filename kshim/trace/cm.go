@@ -41,7 +41,7 @@ func appendUCM(b, cmd []byte) ([]byte, answer) {
 	s := e.Request.New()
 	_ = s.Parse(req)
 	resp := e.Response
-	if q, ok := s.(*abi.UCMQuery); ok {
+	if q, ok := s.(*abi.UCMQuery); ok && h.Cmd == abi.UCMCmdQuery {
 		resp = q.Option.Answer()
 	}
 	at := reflect.ValueOf(s).Elem().FieldByName("Response")

@@ -86,6 +86,9 @@ func appendValue(b []byte, name string, f reflect.Value) []byte {
 		return append(b, x.String()...)
 	case abi.SockaddrStorage:
 		return appendSockaddr(b, &x)
+	case abi.SockaddrIn6:
+		all, _ := x.Storage()
+		return appendSockaddr(b, &all)
 	case abi.UCMConnParam:
 		return appendConnParam(b, &x)
 	}

@@ -36,7 +36,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		return
 	}
 	if l == nil {
-		refuse(wire.RejInvalidServiceID)
+		refuse(m.nobody(r.ServiceID))
 		return
 	}
 	if l.redirect != 0 {
@@ -53,6 +53,15 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 		return
 	}
 	m.request(c, l, &r, peer, msg, &ip)
+}
+
+// nobody is why a service refuses an address: there is no listener, or, as
+// Linux says it, none for this address (cma.c: cma_ib_req_handler).
+func (m *Manager) nobody(service wire.ServiceID) wire.RejectReason {
+	if len(m.services[service]) > 0 {
+		return wire.RejConsumer
+	}
+	return wire.RejInvalidServiceID
 }
 
 // same returns a connection that the sender of r cannot have any more, since r

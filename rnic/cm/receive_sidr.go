@@ -40,6 +40,9 @@ func (m *Manager) receiveSIDRREQ(now Time, msg *message) {
 	switch {
 	case l == nil && m.waitsForListener(r.ServiceID, now, msg):
 		return
+	case l == nil && m.nobody(r.ServiceID) == wire.RejConsumer:
+		refuse(wire.SIDRRejected)
+		return
 	case l == nil:
 		refuse(wire.SIDRUnsupportedService)
 		return

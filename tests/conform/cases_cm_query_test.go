@@ -56,7 +56,7 @@ func (r *rig) sayPath(id *cmID, room int) {
 	dst, _ := at.DstAddr.AddrPort()
 	flow := binary.BigEndian.Uint32(rec[44:]) >> 8 & 0xfffff // behind a bit of an address of Ethernet, as the LIDs are
 	r.say("  flags %#x, service %#x without its port, to the peer %t, from here %t, the ports' flow %t, hops %d", path.Flags, binary.BigEndian.Uint64(rec)&^0xffff, [16]byte(rec[8:24]) == dst.Addr().As16(),
-		[16]byte(rec[24:40]) == src.Addr().As16(), flow == (uint32(src.Port())*31+uint32(dst.Port()))&0xfffff, rec[47])
+		[16]byte(rec[24:40]) == src.Addr().As16(), flow == portFlow(src, dst), rec[47])
 	r.say("  class %#x, %x, P_Key %x, QoS and SL %x, MTU %#x, rate %#x, life %#x, preference %#x, %x", rec[48], rec[49], rec[50:52], rec[52:54], rec[54], rec[55], rec[56], rec[57], rec[58:])
 }
 
@@ -203,13 +203,28 @@ var cmQueryTests = []test{
 		r.must(err)
 		r.must(l.listen(4))
 		id := d.create("id")
-		r.must(id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, uint16(resp.SrcAddr.Service()))))
-		d.wantEvent(abi.UCMEventAddrResolved)
-		r.must(id.resolveRoute())
-		d.wantEvent(abi.UCMEventRouteResolved)
+		id.resolve(r.cmAddr(1, uint16(resp.SrcAddr.Service())))
 		r.must(id.connect(cmParam(cmQPN(), "")))
-		ev, _ := d.fetch()
-		r.say("%v, no request: %t", ev.Event, c.idle())
+		d.sayEvent()
+		r.say("no request: %t", c.idle())
+	}},
+	{"cm/listen-for-one-family", func(r *rig) {
+		for _, create := range []func(*cmFile, string) *cmID{(*cmFile).create, (*cmFile).datagrams} {
+			c, d := r.cmFile(1), r.cmFile(0)
+			l := create(c, "listener")
+			r.must(l.setOption(abi.UCMLevelID, abi.UCMOptionAFOnly, 1, 0, 0, 0))
+			r.must(l.bind(netip.MustParseAddrPort("[::]:0")))
+			resp, err := l.query(abi.UCMQueryAddr)
+			r.must(err)
+			at, err := resp.SrcAddr.AddrPort()
+			r.must(err)
+			r.must(l.listen(4))
+			id := create(d, "id")
+			id.resolve(r.cmAddr(1, at.Port()))
+			r.must(id.connect(cmParam(cmQPN(), "")))
+			d.sayEvent()
+			r.say("no request: %t", c.idle())
+		}
 	}},
 	{"cm/resolve-loopback", func(r *rig) {
 		c := r.cmFile(0)

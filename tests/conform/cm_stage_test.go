@@ -210,11 +210,14 @@ var cmCommands = []struct {
 	give func(r *rig, id *cmID) error
 }{
 	{"BIND", func(r *rig, id *cmID) error { return id.bind(r.cmAddr(0, 0)) }},
+	{"BIND_IP", func(r *rig, id *cmID) error { return id.bindIP(id.c.in6(r.cmAddr(0, 0))) }},
 	{"LISTEN", func(_ *rig, id *cmID) error { return id.listen(4) }},
 	{"RESOLVE_ADDR", func(r *rig, id *cmID) error { return id.resolveAddr(netip.AddrPort{}, r.cmAddr(1, 1)) }},
+	{"RESOLVE_IP", func(r *rig, id *cmID) error { return id.resolveIP(abi.SockaddrIn6{}, id.c.in6(r.cmAddr(1, 1))) }},
 	{"RESOLVE_ROUTE", func(_ *rig, id *cmID) error { return id.resolveRoute() }},
 	{"QUERY of addresses", func(_ *rig, id *cmID) error { _, err := id.query(abi.UCMQueryAddr); return err }},
 	{"QUERY of GIDs", func(_ *rig, id *cmID) error { _, err := id.query(abi.UCMQueryGID); return err }},
+	{"QUERY_ROUTE", func(_ *rig, id *cmID) error { _, err := id.queryRoute(abi.UCMQueryRouteRespSize); return err }},
 	{"CONNECT", func(_ *rig, id *cmID) error { return id.connect(cmParam(cmQPN(), "")) }},
 	{"ACCEPT", func(_ *rig, id *cmID) error { return id.accept(cmParam(cmQPN(), "")) }},
 	{"ACCEPT without a parameter", func(_ *rig, id *cmID) error { return id.confirm() }},
@@ -236,6 +239,7 @@ var cmCommands = []struct {
 	{"SET_OPTION AFONLY", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionAFOnly, 1, 0, 0, 0) }},
 	{"SET_OPTION ACK_TIMEOUT", func(_ *rig, id *cmID) error { return id.setOption(abi.UCMLevelID, abi.UCMOptionAckTimeout, 10) }},
 	{"JOIN_MCAST", func(_ *rig, id *cmID) error { _, err := id.join(group); return err }},
+	{"JOIN_IP_MCAST", func(_ *rig, id *cmID) error { _, err := id.joinIP(id.c.in6(netip.AddrPortFrom(group, 0))); return err }},
 	{"DESTROY_ID", func(_ *rig, id *cmID) error { _, err := id.destroy(); return err }},
 }
 

@@ -1,0 +1,244 @@
+//go:build linux || darwin
+
+package conform
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+)
+
+// The commands of rdma_cm whose addresses are struct sockaddr_in6, or
+// sockaddr_in in its place; librdmacm gives them where it may not bind to an
+// address of InfiniBand.
+
+// in6 is an address as they have it.
+func (c *cmFile) in6(a netip.AddrPort) abi.SockaddrIn6 {
+	var s abi.SockaddrStorage
+	if a.IsValid() {
+		_, err := s.Set(a)
+		c.r.must(err)
+	}
+	return s.In6()
+}
+
+func (id *cmID) bindIP(a abi.SockaddrIn6) error {
+	return id.c.do(abi.UCMCmdBindIP, &abi.UCMBindIP{ID: id.num, Addr: a}, abi.UCMBindIPSize, nil, nil, 0)
+}
+
+func (id *cmID) resolveIP(src, dst abi.SockaddrIn6) error {
+	req := abi.UCMResolveIP{ID: id.num, TimeoutMS: 10_000, SrcAddr: src, DstAddr: dst}
+	return id.c.do(abi.UCMCmdResolveIP, &req, abi.UCMResolveIPSize, nil, nil, 0)
+}
+
+func (id *cmID) joinIP(at abi.SockaddrIn6) (*cmGroup, error) {
+	id.c.next++
+	req := abi.UCMJoinIPMcast{UID: id.c.next, ID: id.num, Addr: at}
+	var resp abi.UCMCreateIDResp
+	err := id.c.do(abi.UCMCmdJoinIPMcast, &req, abi.UCMJoinIPMcastSize, &req.Response, &resp, abi.UCMCreateIDRespSize)
+	if err != nil {
+		return nil, err
+	}
+	g := &cmGroup{&cmID{c: id.c, name: id.name + "'s group", num: resp.ID, uid: req.UID, ud: true}, id}
+	id.c.ids[g.uid] = g.cmID
+	return g, nil
+}
+
+// queryRoute returns as many bytes of the answer as were written.
+func (id *cmID) queryRoute(room uint16) (answer []byte, err error) {
+	c := id.c
+	for i := range c.mem {
+		c.mem[i] = 0xee
+	}
+	body := make([]byte, abi.UCMQuerySize)
+	(&abi.UCMQuery{Response: c.addr, ID: id.num, Option: 77}).Put(body)
+	err = c.raw(abi.UCMCmdQueryRoute, uint16(len(body)), room, body)
+	n := len(c.mem)
+	for n > 0 && c.mem[n-1] == 0xee {
+		n--
+	}
+	return c.mem[:n], err
+}
+
+// sayRoute writes an id's addresses and path down, and whether QUERY says the
+// same of the device.
+func (r *rig) sayRoute(id *cmID) {
+	r.Helper()
+	answer, err := id.queryRoute(abi.UCMQueryRouteRespSize)
+	var resp abi.UCMQueryRouteResp
+	if err == nil {
+		err = resp.Parse(answer)
+	}
+	if err != nil {
+		r.result(id.name+": QUERY_ROUTE", err)
+		return
+	}
+	at, err := id.query(abi.UCMQueryAddr)
+	r.must(err)
+	r.say("%s: %d paths, port %d, the device of QUERY: %t; from QUERY's source %t, to its destination %t", id.name, resp.NumPaths, resp.PortNum,
+		resp.NodeGUID == at.NodeGUID && resp.IBDevIndex == at.IBDevIndex, resp.SrcAddr == at.SrcAddr.In6(), resp.DstAddr == at.DstAddr.In6())
+	p, second := resp.IBRoute[:abi.UCMRouteSize], resp.IBRoute[abi.UCMRouteSize:]
+	src, _ := at.SrcAddr.AddrPort()
+	dst, _ := at.DstAddr.AddrPort()
+	flow := "another"
+	switch binary.BigEndian.Uint32(p[abi.UCMRouteFlowLabel:]) {
+	case 0:
+		flow = "no"
+	case portFlow(src, dst):
+		flow = "the ports'"
+	case portFlow(dst, src):
+		flow = "the peer's"
+	}
+	r.say("  from %s to %s, LIDs %x, raw %d, %s flow, reversible %d, P_Key %x, hops %d, class %#x, paths %d, SL %d",
+		r.place([16]byte(p[abi.UCMRouteSGID:])), r.place([16]byte(p[abi.UCMRouteDGID:])), p[abi.UCMRouteDLID:][:4], p[abi.UCMRouteRawTraffic],
+		flow, p[abi.UCMRouteReversible], p[abi.UCMRoutePkey:][:2],
+		p[abi.UCMRouteHopLimit], p[abi.UCMRouteTrafficClass], p[abi.UCMRouteNumbPath], p[abi.UCMRouteSL])
+	r.say("  MTU %d %d, rate %d %d, life %d %d, preference %d, second path: %t", p[abi.UCMRouteMTUSelector], p[abi.UCMRouteMTU], p[abi.UCMRouteRateSelector],
+		p[abi.UCMRouteRate], p[abi.UCMRoutePacketLifeTimeSelector], p[abi.UCMRoutePacketLifeTime], p[abi.UCMRoutePreference],
+		[abi.UCMRouteSize]byte(second) != [abi.UCMRouteSize]byte{})
+}
+
+// portFlow is the flow label that Linux makes of an id's ports.
+func portFlow(src, dst netip.AddrPort) uint32 {
+	return (uint32(src.Port())*31 + uint32(dst.Port())) & 0xfffff
+}
+
+// strange is an address of a family that no command takes, or that does not
+// fit.
+func strange(family byte) abi.SockaddrIn6 { return abi.SockaddrIn6{0: family, 8: 1} }
+
+// cmOlderTests give the older commands.
+var cmOlderTests = []test{
+	{"cm/bind-ip", func(r *rig) {
+		c, other := r.cmFile(1), r.cmFile(1)
+		bind := func(what string, a abi.SockaddrIn6) *cmID {
+			id := c.create(what)
+			err := id.bindIP(a)
+			r.result(what, err)
+			if err == nil {
+				r.sayAddresses(id, abi.UCMQueryAddr)
+			}
+			return id
+		}
+		bind("no family", strange(0))
+		bind("a family of nothing", strange(99))
+		bind("the family of InfiniBand", strange(abi.AFIB))
+		bind("no host", c.in6(noHost))
+		id := bind("a free port", c.in6(r.cmAddr(1, 0)))
+		r.result("again", id.bindIP(c.in6(r.cmAddr(1, 0))))
+		resp, err := id.query(abi.UCMQueryAddr)
+		r.must(err)
+		bind("the same", resp.SrcAddr.In6())
+		bind("a wildcard", c.in6(netip.MustParseAddrPort("0.0.0.0:0")))
+		bind("a wildcard of IPv6", c.in6(netip.MustParseAddrPort("[::]:0")))
+		r.result("LISTEN", id.listen(1))
+		r.result("BIND_IP of none", (&cmID{c: c, num: 0x7fffff00}).bindIP(c.in6(r.cmAddr(1, 0))))
+		r.result("no family of none", (&cmID{c: c, num: 0x7fffff00}).bindIP(strange(0)))
+		r.result("by another file", (&cmID{c: other, num: id.num}).bindIP(c.in6(r.cmAddr(1, 0))))
+	}},
+	{"cm/resolve-ip", func(r *rig) {
+		c, other := r.cmFile(0), r.cmFile(0)
+		here, there, none := c.in6(r.cmAddr(0, 0)), c.in6(r.cmAddr(1, 1)), abi.SockaddrIn6{}
+		resolve := func(what string, src, dst abi.SockaddrIn6) *cmID {
+			id := c.create(what)
+			err := id.resolveIP(src, dst)
+			r.result(what, err)
+			if err == nil {
+				c.sayEvent()
+				r.sayAddresses(id, abi.UCMQueryAddr)
+			}
+			return id
+		}
+		resolve("to no family", none, none)
+		resolve("to a family of nothing", none, strange(99))
+		resolve("to the family of InfiniBand", none, strange(abi.AFIB))
+		resolve("from a family of nothing", strange(99), there)
+		resolve("from the family of InfiniBand", strange(abi.AFIB), there)
+		resolve("from an address of nobody", c.in6(noHost), there)
+		resolve("no route", none, c.in6(netip.MustParseAddrPort("[2001:db8::1]:7471")))
+		resolve("from an address", here, there)
+		id := resolve("an address", none, there)
+		r.result("again", id.resolveIP(none, there))
+		r.result("RESOLVE_ROUTE", id.resolveRoute())
+		c.sayEvent()
+		bound := c.create("bound")
+		r.must(bound.bindIP(here))
+		r.result("from where it is bound", bound.resolveIP(none, there))
+		c.sayEvent()
+		loop := c.create("loopback")
+		r.result("loopback", loop.resolveIP(none, c.in6(netip.MustParseAddrPort("0.0.0.0:7"))))
+		c.sayEvent()
+		r.result("RESOLVE_IP of none", (&cmID{c: c, num: 0x7fffff00}).resolveIP(none, there))
+		r.result("to no family of none", (&cmID{c: c, num: 0x7fffff00}).resolveIP(none, none))
+		r.result("by another file", (&cmID{c: other, num: id.num}).resolveIP(none, there))
+	}},
+	{"cm/query-route", func(r *rig) {
+		p := r.cmPair()
+		id, wild, ib := p.a.create("id"), p.a.create("wildcard"), p.a.create("of InfiniBand")
+		r.sayRoute(id)
+		r.must(wild.bindIP(p.a.in6(netip.MustParseAddrPort("0.0.0.0:0"))))
+		r.sayRoute(wild)
+		req := abi.UCMBind{ID: ib.num, AddrSize: abi.SockaddrIBSize, Addr: ibAddr(netip.IPv6Unspecified(), serviceTCP)}
+		r.must(p.a.do(abi.UCMCmdBind, &req, abi.UCMBindSize, nil, nil, 0))
+		r.sayRoute(ib)
+		r.sayRoute(p.listener)
+		r.must(id.setOption(abi.UCMLevelID, abi.UCMOptionTOS, 0x68))
+		r.must(id.resolveIP(abi.SockaddrIn6{}, p.a.in6(p.at)))
+		p.a.wantEvent(abi.UCMEventAddrResolved)
+		id.name = "address resolved"
+		r.sayRoute(id)
+		r.must(id.resolveRoute())
+		p.a.wantEvent(abi.UCMEventRouteResolved)
+		id.name = "route resolved"
+		r.sayRoute(id)
+		p.request()
+		r.sayRoute(p.active)
+		r.sayRoute(p.passive)
+		q := r.cmAsk().question()
+		r.sayRoute(q.asks)
+		r.sayRoute(q.answers)
+		for _, room := range []uint16{0, 8, 199, 200, 203, 204, 208, 300} {
+			answer, err := id.queryRoute(room)
+			r.say("room for %d bytes: %s, %d written", room, errText(err), len(answer))
+		}
+		_, err := (&cmID{c: p.a, num: 0x7fffff00}).queryRoute(abi.UCMQueryRouteRespSize)
+		r.result("QUERY_ROUTE of none", err)
+		_, err = (&cmID{c: r.cmFileOf(p.a.k), num: id.num}).queryRoute(abi.UCMQueryRouteRespSize)
+		r.result("by another file", err)
+	}},
+	{"cm/join-ip", func(r *rig) {
+		c := r.cmFile(0)
+		id := c.bound("id", 0)
+		join := func(what string, at abi.SockaddrIn6) *cmGroup {
+			g, err := id.joinIP(at)
+			r.result(what, err)
+			if err == nil {
+				c.sayEvent()
+			}
+			return g
+		}
+		join("no family", strange(0))
+		join("a family of nothing", strange(99))
+		join("the family of InfiniBand", strange(abi.AFIB))
+		join("nothing", c.in6(netip.MustParseAddrPort("0.0.0.0:0")))
+		join("a group of IPv6", c.in6(netip.MustParseAddrPort("[ff15::4d:5b]:0")))
+		g := join("a group", c.in6(netip.AddrPortFrom(group, 0)))
+		n, err := g.leave()
+		r.say("LEAVE_MCAST: %s, %d events", errText(err), n)
+		_, err = (&cmID{c: c, num: 0x7fffff00}).joinIP(c.in6(netip.AddrPortFrom(group, 0)))
+		r.result("JOIN_IP_MCAST of none", err)
+		_, err = (&cmID{c: r.cmFile(0), num: id.num}).joinIP(c.in6(netip.AddrPortFrom(group, 0)))
+		r.result("by another file", err)
+		conn := c.create("of connections")
+		r.must(conn.bindIP(c.in6(r.cmAddr(0, 0))))
+		_, err = conn.joinIP(c.in6(netip.AddrPortFrom(group, 0)))
+		r.result("of connections", err)
+		body := make([]byte, abi.UCMJoinIPMcastSize)
+		req := abi.UCMJoinIPMcast{Response: 0xfff0_0000_0000_0000, UID: 99, ID: id.num, Addr: c.in6(netip.AddrPortFrom(group, 0))}
+		req.Put(body)
+		r.result("answered nowhere", c.raw(abi.UCMCmdJoinIPMcast, uint16(len(body)), 4, body))
+		r.result("without room", c.raw(abi.UCMCmdJoinIPMcast, uint16(len(body)), 3, body))
+		r.say("no more events: %t", c.idle())
+	}},
+}
