@@ -28,6 +28,11 @@ const (
 // Libraries are the files of the two libraries.
 type Libraries struct{ Stub, Kernel string }
 
+// LibrariesIn names the libraries in a folder, where they were built.
+func LibrariesIn(dir string) Libraries {
+	return Libraries{filepath.Join(dir, stubFile), filepath.Join(dir, kernelFile)}
+}
+
 // Find returns the libraries that belong to this program: from a folder of the
 // user's cache, building them there first if needed, which w is told. That
 // takes a C compiler, the go command and the sources.
@@ -46,7 +51,7 @@ func FindIn(cache string, w io.Writer) (Libraries, error) {
 		return Libraries{}, err
 	}
 	dir := filepath.Join(cache, key)
-	l := Libraries{filepath.Join(dir, stubFile), filepath.Join(dir, kernelFile)}
+	l := LibrariesIn(dir)
 	_, err1 := os.Stat(l.Stub)
 	_, err2 := os.Stat(l.Kernel)
 	if err1 == nil && err2 == nil {

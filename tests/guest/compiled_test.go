@@ -12,22 +12,29 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/uapi/capi"
 	"github.com/rdmashim/rdmashim/vm"
 	"github.com/rdmashim/rdmashim/vm/cprograms"
 )
 
-// addCompiled adds programs that are compiled here to what the guest gets, or
-// tells the guest's tests why they are not there: ../interop/testdata/cmpeer.c
-// with the packages' librdmacm, and the program of ../../docs/c.md.
+// addCompiled adds what is compiled here to what the guest gets, or tells the
+// guest's tests why it is not there: ../interop/testdata/cmpeer.c with the
+// packages' librdmacm, the program of ../../docs/c.md, and the libraries by
+// which C programs run on the soft RNIC.
 func addCompiled(t *testing.T, adds []vm.Add, env []string) ([]vm.Add, []string) {
 	t.Helper()
+	dir := t.TempDir()
 	more, err := compiled(t.Context())
+	if err == nil {
+		err = preload.BuildLibraries(filepath.Join(dir, libraries))
+	}
 	if err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "the programs in C: %v", err)
 		t.Log("without the programs in C: ", err)
 		return adds, append(env, "INTEROP_NO_COMPILED="+strings.ReplaceAll(err.Error(), "\n", " "))
 	}
+	more = append(more, vm.Add{Host: filepath.Join(dir, libraries), Guest: cprograms.Dir + "/" + libraries})
 	for _, a := range more {
 		if !slices.Contains(adds, a) {
 			adds = append(adds, a)
@@ -35,6 +42,9 @@ func addCompiled(t *testing.T, adds []vm.Add, env []string) ([]vm.Add, []string)
 	}
 	return adds, env
 }
+
+// libraries is the folder of those of kshim/preload, here and in the guest.
+const libraries = "preload"
 
 // compiled compiles the programs and says where they and their libraries go.
 func compiled(ctx context.Context) ([]vm.Add, error) {

@@ -83,6 +83,7 @@ func countProgram() {
 }
 
 func TestMain(m *testing.M) {
+	beRun()
 	if err := setUp(); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL: set up the network:", err)
 		os.Exit(1)

@@ -59,6 +59,13 @@ type program struct {
 // start starts a C program of the distribution on rxe.
 func start(t *testing.T, name string, args ...string) *program {
 	t.Helper()
+	return startOn(t, "", name, args...)
+}
+
+// startOn starts a C program of the distribution: on rxe, or on the soft device
+// of that name, as rdmashim run does.
+func startOn(t *testing.T, device, name string, args ...string) *program {
+	t.Helper()
 	if why := os.Getenv("INTEROP_NO_PROGRAMS"); why != "" {
 		t.Skip("the host could not bring perftest and rdma-core to the guest: ", why)
 	}
@@ -67,8 +74,11 @@ func start(t *testing.T, name string, args ...string) *program {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	p := &program{Cmd: exec.CommandContext(ctx, file, args...)}
 	p.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(programDir, "lib"))
+	if device != "" {
+		p.run(t, device)
+	}
 	p.Stdout, p.Stderr = &p.out, &p.out
-	require.NoError(t, p.Start())
+	startTool(t, device != "", p)
 	t.Cleanup(func() {
 		cancel()
 		_ = p.Wait() // its second call says so only

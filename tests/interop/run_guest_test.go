@@ -1,0 +1,233 @@
+//go:build guest && linux
+
+package interop
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// envRun makes the test binary what rdmashim run is. It names the device; the
+// arguments are the program and its own.
+const envRun = "INTEROP_RUN_DEVICE"
+
+// beRun runs a C program, if this process was started for that, and then does
+// not return; or it cleans up behind one.
+func beRun() {
+	var err error
+	device := os.Getenv(envRun)
+	switch {
+	case len(os.Args) == 4 && os.Args[1] == "run" && os.Args[2] == "--"+preload.Remove:
+		err = preload.RemoveTree(os.Args[3])
+	case device != "":
+		os.Unsetenv(envRun)
+		var p preload.Program
+		if p, err = preload.Look(os.Args[1]); err == nil {
+			err = preload.Start(p, preload.LibrariesIn(filepath.Join(programDir, "preload")), []string{device}, os.Args[1:])
+		}
+	default:
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run has a program that is not started yet run on a soft device.
+func (p *program) run(t *testing.T, device string) {
+	t.Helper()
+	if why := os.Getenv("INTEROP_NO_COMPILED"); why != "" {
+		t.Skip("the libraries for C programs could not be built on the host: ", why)
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p.Path, p.Args = self, append([]string{self}, p.Args...)
+	p.Env = append(p.Env, envRun+"="+device)
+}
+
+// cPair is two programs of C that talk to each other. In their arguments GID is
+// the index of their side's address, ADDR the server's address and PORT a port.
+type cPair struct {
+	name, server string
+	client       string // behind the server's arguments, or a line of its own
+	options      string // of the soft device
+	says         string // the client, and the server if serverSays is empty
+	serverSays   string
+	anyStatus    bool // of the server: see endsAfter
+	byTCP        bool // they meet by it, not by the connection manager
+	v4           bool // IPv4 only
+}
+
+const (
+	byGID    = " -d rxe0 -g GID -p PORT -n 50 -c"
+	measured = " -d rxe0 -x GID -p PORT -n 20 -F"
+	streamed = "rstream -T v -p PORT -S 65536 -I 5 -C 2"
+	losses   = "?loss=1%&seed=3"
+)
+
+var cPairs = []cPair{
+	{name: "ibv_rc_pingpong", server: "ibv_rc_pingpong -e" + byGID, client: " ADDR", says: "50 iters in", byTCP: true},
+	{name: "ibv_uc_pingpong", server: "ibv_uc_pingpong" + byGID, client: " ADDR", says: "50 iters in", byTCP: true},
+	{name: "ibv_ud_pingpong", server: "ibv_ud_pingpong -s 1024" + byGID, client: " ADDR", says: "50 iters in", byTCP: true},
+	{name: "ib_write_bw", server: "ib_write_bw" + measured, client: " ADDR", says: "#bytes", byTCP: true},
+	{name: "ib_write_bw -R", server: "ib_write_bw -R" + measured, client: " ADDR", says: "#bytes", v4: true},
+	{name: "ib_read_lat", server: "ib_read_lat" + measured, client: " ADDR", says: "#bytes", serverSays: "RDMA_Read Latency Test", byTCP: true},
+	{name: "ib_send_bw", server: "ib_send_bw" + measured, client: " ADDR", says: "#bytes", byTCP: true},
+	{
+		name: "rping", server: "rping -s -v -a ADDR -p PORT -C 20", client: "rping -c -v -V -a ADDR -p PORT -C 20",
+		says: "ping data: rdma-ping-19: ", serverSays: "server DISCONNECT EVENT...", anyStatus: true,
+	},
+	{name: "ucmatose", server: "ucmatose -b ADDR -p PORT -c 1", client: "ucmatose -s ADDR -p PORT -c 1", says: "return status 0"},
+	{name: "udaddy", server: "udaddy -b ADDR -c 1", client: "udaddy -s ADDR -c 1", says: "return status 0"},
+	{name: "rstream", server: streamed, client: " -s ADDR", says: "bytes   xfers   iters", v4: true},
+}
+
+// losing are those that also talk while packets of the soft side are lost.
+var losing = []string{"ibv_rc_pingpong", "ib_write_bw", "rping"}
+
+// TestPrograms lets each program of C on the soft RNIC talk to its like on rxe,
+// as client and as server. What they receive they compare, where they can.
+func TestPrograms(t *testing.T) {
+	for _, c := range cPairs {
+		f := families[1]
+		if c.v4 {
+			f = families[0]
+		}
+		t.Run(c.name+" soft client", func(t *testing.T) { c.talk(t, families[0], true) })
+		t.Run(c.name+" soft server", func(t *testing.T) { c.talk(t, f, false) })
+		if slices.Contains(losing, c.name) {
+			c.options = losses
+			t.Run(c.name+" soft client, loss", func(t *testing.T) { c.talk(t, f, true) })
+			t.Run(c.name+" soft server, loss", func(t *testing.T) { c.talk(t, families[0], false) })
+		}
+	}
+}
+
+// cPlace is where a program of a pair runs: on rxe if the soft device has no
+// name.
+type cPlace struct {
+	device string
+	addr   netip.Addr
+	gid    int
+}
+
+// cPlaces are those of two programs, with an address of a family.
+func cPlaces(f family, options string, softClient bool) (client, server cPlace) {
+	soft := cPlace{softName(f, 7, options), f.softAddr(7), 0}
+	rxe := cPlace{"", f.rxe, gidIndex(f.rxe)}
+	if softClient {
+		return soft, rxe
+	}
+	return rxe, soft
+}
+
+func (c cPair) talk(t *testing.T, f family, softClient bool) {
+	client, server := cPlaces(f, c.options, softClient)
+	at := server.addr
+	if c.byTCP {
+		_, v4 := cPlaces(families[0], "", softClient)
+		at = v4.addr
+	}
+	port := freePort(t)
+	words := func(p cPlace, line string) []string {
+		return strings.Fields(strings.NewReplacer("GID", strconv.Itoa(p.gid), "ADDR", at.String(), "PORT", strconv.Itoa(port)).Replace(line))
+	}
+	line := words(server, c.server)
+	s := startOn(t, server.device, line[0], line[1:]...)
+	s.listens(t, server, c.byTCP, port)
+	line = words(client, c.client)
+	if strings.HasPrefix(c.client, " ") {
+		line = words(client, c.server+c.client)
+	}
+	said := runClient(t, !c.byTCP, client, line)
+	require.Contains(t, said, c.says)
+	want := cmp.Or(c.serverSays, c.says)
+	if c.anyStatus {
+		said += s.endsAfter(t, want)
+	} else {
+		out := s.ends(t)
+		require.Contains(t, out, want)
+		said += out
+	}
+	require.NotContains(t, said, "invalid data")
+	require.NotContains(t, said, "error")
+}
+
+// listens waits until a server can be reached, as far as that can be seen from
+// outside: by TCP, or on the soft RNIC's UDP port.
+func (p *program) listens(t *testing.T, at cPlace, byTCP bool, port int) {
+	t.Helper()
+	file, state := "tcp", "0A"
+	if !byTCP {
+		file, state, port = "udp", "07", uapi.RoCEPort
+		if at.device == "" {
+			return
+		}
+	}
+	want := fmt.Sprintf(":%04X", port)
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		for _, f := range []string{file, file + "6"} {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.Process.Pid, f))
+			for line := range strings.Lines(string(text)) {
+				if w := strings.Fields(line); len(w) > 3 && strings.HasSuffix(w[1], want) && w[3] == state {
+					return
+				}
+			}
+		}
+		require.True(t, time.Now().Before(deadline), "%v does not listen", p.Args)
+	}
+}
+
+// runClient runs a client to its good end. One that a server refuses is run
+// again, if it may come before the server listens.
+func runClient(t *testing.T, early bool, at cPlace, line []string) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		p := startOn(t, at.device, line[0], line[1:]...)
+		if !early || time.Now().After(deadline) {
+			return p.ends(t)
+		}
+		if p.Wait() == nil {
+			countProgram()
+			return p.out.String()
+		}
+	}
+}
+
+// TestCopies: rcopy copies a file over rsockets, from the soft RNIC to rxe and
+// back.
+func TestCopies(t *testing.T) {
+	from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
+	require.NoError(t, os.WriteFile(from, pattern(1<<20), 0o600))
+	for _, softClient := range []bool{true, false} {
+		client, server := cPlaces(families[0], "", softClient)
+		port := strconv.Itoa(freePort(t))
+		s := startOn(t, server.device, "rcopy", "-p", port)
+		s.listens(t, server, false, 0)
+		runClient(t, true, client, []string{"rcopy", from, server.addr.String() + ":" + to, "-p", port})
+		got, err := os.ReadFile(to)
+		require.NoError(t, err)
+		want, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got), "the copy differs")
+		require.NoError(t, os.Remove(to))
+		require.NoError(t, s.Process.Kill()) // it serves for ever
+		_ = s.Wait()
+	}
+}
