@@ -35,6 +35,7 @@ const (
 type cmEnd struct {
 	ch   *rdmacm.Channel
 	dev  *verbs.Context
+	pd   *verbs.PD
 	cq   *verbs.CQ
 	qp   *verbs.QP
 	page []byte

@@ -57,13 +57,13 @@ func cmProgram(t *testing.T, k kshim.Kernel, device string) *cmEnd {
 	e.dev, err = verbs.Open(k, device)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.dev.Close()) })
-	pd, err := e.dev.AllocPD()
+	e.pd, err = e.dev.AllocPD()
 	require.NoError(t, err)
-	e.mr, err = pd.RegMR(e.page, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
+	e.mr, err = e.pd.RegMR(e.page, abi.AccessLocalWrite|abi.AccessRemoteWrite|abi.AccessRemoteRead)
 	require.NoError(t, err)
 	e.cq, err = e.dev.CreateCQ(64)
 	require.NoError(t, err)
-	e.qp, err = pd.CreateQP(verbs.QPInit{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 32, MaxRecvWR: 32, MaxSendSGE: 1, MaxRecvSGE: 1})
+	e.qp, err = e.pd.CreateQP(verbs.QPInit{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 32, MaxRecvWR: 32, MaxSendSGE: 1, MaxRecvSGE: 1})
 	require.NoError(t, err)
 	return e
 }
