@@ -124,7 +124,13 @@ func setUp() (err error) {
 		if err == nil {
 			err = configure(l, 1, softAddrs)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		if l, err = netlink.LinkByName("lo"); err != nil { // what a device sends to itself
+			return err
+		}
+		return netlink.LinkSetUp(l)
 	})
 	if err != nil {
 		return err
