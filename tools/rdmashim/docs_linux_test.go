@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -239,7 +238,7 @@ func TestDocs(t *testing.T) {
 					require.True(t, i > 0 && blocks[i-1].language == "sh", "%s follows no command", b)
 				case b.language == "sh" && b.argument == "elsewhere":
 					ranElsewhere(t, b)
-				case b.language == "sh" && b.argument == "guest": // TestDocsInGuest
+				case b.language == "sh" && b.argument == "guest": // docsInGuest
 				case b.language == "sh" && b.argument == "":
 					out := s.run(t, b)
 					if i+1 < len(blocks) {
@@ -329,48 +328,34 @@ func (s *docSession) run(t *testing.T, b docBlock) string {
 	return string(out)
 }
 
-// TestDocsInGuest runs the pages' blocks that need a kernel's device.
-func TestDocsInGuest(t *testing.T) {
-	pages := docBlocks(t)
-	dir := t.TempDir()
-	script, add := "", []string{"vm", "run", "-q", "--out", filepath.Join(dir, "out"), "--boot-timeout", "5m"}
+// docsInGuest is the part of the pages' blocks that need a kernel's device.
+func docsInGuest(t *testing.T, dir string) guestPart {
+	var part guestPart
 	var ran, shown []docBlock
-	put := func(page, name, text string) {
-		path := filepath.Join(dir, page, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	for page, blocks := range pages {
-		any := false
+	for page, blocks := range docBlocks(t) {
 		for i, b := range blocks {
-			switch {
-			case b.language == "sh" && b.argument == "guest":
-				any = true
-				name := fmt.Sprintf(".block%d", len(ran))
-				put(page, name, "set -e\n"+b.text)
-				out := fmt.Sprintf("/out/%d", len(ran))
-				script += fmt.Sprintf("cd /docs/%s && sh %s >%s.text 2>&1\necho $? >%s.status\n", page, name, out, out)
-				ran, shown = append(ran, b), append(shown, docBlock{})
-				if i+1 < len(blocks) {
-					shown[len(shown)-1] = blocks[i+1]
-				}
+			if b.language != "sh" || b.argument != "guest" {
+				continue
 			}
-		}
-		if any {
-			add = append(add, "--add", filepath.Join(dir, page)+":/docs/"+page)
+			name := fmt.Sprintf("docs%d", len(ran))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("set -e\n"+b.text), 0o644))
+			part.script += fmt.Sprintf("mkdir -p /docs/%s && cd /docs/%[1]s && sh /in/%s >/out/%[2]s.text 2>&1\necho $? >/out/%[2]s.status\n", page, name)
+			ran, shown = append(ran, b), append(shown, docBlock{})
+			if i+1 < len(blocks) {
+				shown[len(shown)-1] = blocks[i+1]
+			}
 		}
 	}
 	require.NotEmpty(t, ran)
-	put("", "script", script)
-	add = append(add, "--image", vmtest.Config(t).Image, "--add", filepath.Join(dir, "script")+":/docs/script", "--", "sh", "/docs/script")
-	o := runTool(t, add...)
-	require.Zero(t, o.Code, "stdout: %s stderr: %s", o.Stdout, o.Stderr)
-	for i, b := range ran {
-		t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
-			out := string(readFile(t, filepath.Join(dir, "out", strconv.Itoa(i)+".text")))
-			status := strings.TrimSpace(string(readFile(t, filepath.Join(dir, "out", strconv.Itoa(i)+".status"))))
-			require.Equal(t, "0", status, "%s\n%s\nprinted:\n%s", b, b.text, out)
-			docOutput(t, shown[i], out)
-		})
+	part.check = func(t *testing.T, out string) {
+		for i, b := range ran {
+			t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
+				file := filepath.Join(out, fmt.Sprintf("docs%d", i))
+				text := string(readFile(t, file+".text"))
+				require.Equal(t, "0\n", string(readFile(t, file+".status")), "%s\n%s\nprinted:\n%s", b, b.text, text)
+				docOutput(t, shown[i], text)
+			})
+		}
 	}
+	return part
 }
