@@ -9,10 +9,9 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/mem"
 )
 
-// The device's limits: rxe's (rxe_param.h), for the features that the device
-// has.
+// The device's limits: rxe's (rxe_param.h).
 const (
-	maxQP      = 1 << 16
+	maxQP      = 1<<20 - 16
 	maxQPWR    = 1 << 20
 	maxCQ      = 1 << 20
 	maxCQE     = 1<<15 - 1
@@ -29,13 +28,20 @@ const (
 	rxeVendor  = 0xffffff
 )
 
-// Device capability flags (enum ib_uverbs_device_cap_flags) that hold here.
+// Device capability flags (enum ib_uverbs_device_cap_flags): rxe's
+// (rxe_param.h: RXE_DEVICE_CAP_FLAGS), for programs that look at them. Those of
+// the first line promise as much here as there, which is next to nothing: bad
+// keys are not counted, and paths do not migrate.
 const (
-	capCurrQPStateMod = 1 << 7
-	capSysImageGUID   = 1 << 11
-	capRCRNRNAKGen    = 1 << 12
-	capMemWindow      = 1 << 17
-	capMemWindow2B    = 1 << 24
+	capNominal       = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<6 | 1<<10
+	capSysImageGUID  = 1 << 11
+	capRCRNRNAKGen   = 1 << 12
+	capSRQResize     = 1 << 13
+	capMemWindow     = 1 << 17
+	capMemManagement = 1 << 21 // keys are invalidated by requests
+	capMemWindow2B   = 1 << 24
+
+	capabilities = capNominal | capSysImageGUID | capRCRNRNAKGen | capSRQResize | capMemWindow | capMemManagement | capMemWindow2B
 )
 
 // capCM is IB_PORT_CM_SUP, the one port capability that rxe reports
@@ -59,7 +65,7 @@ func (d *Device) QueryDevice() abi.QueryDeviceResp {
 		PageSizeCap:           0xfffff000,
 		MaxQP:                 maxQP,
 		MaxQPWR:               maxQPWR,
-		DeviceCapFlags:        capCurrQPStateMod | capSysImageGUID | capRCRNRNAKGen | capMemWindow | capMemWindow2B,
+		DeviceCapFlags:        capabilities,
 		MaxSGE:                ring.MaxSGE,
 		MaxSGERd:              ring.MaxSGE,
 		MaxSRQ:                maxSRQ,

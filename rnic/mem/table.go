@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// MaxRegions is how many regions one table holds.
-	MaxRegions = 1 << 20
+	// MaxRegions is how many regions one table holds, as rxe's.
+	MaxRegions = 1<<19 - 1
 
 	// restKeys is how many keys of regions that are gone wait before they can
 	// be drawn again. Beyond it a draw hits a given key with odds of 2^-32.
