@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
 	"github.com/rdmashim/rdmashim/tests/netlinktest"
@@ -94,6 +95,14 @@ func TestRDMA(t *testing.T) {
 			}
 		})
 	}
+	// One that is stopped is left out, and said to be.
+	var stopped unix.WaitStatus
+	require.NoError(t, pingpong.Process.Signal(unix.SIGSTOP))
+	_, err = unix.Wait4(pingpong.Process.Pid, &stopped, unix.WUNTRACED, nil)
+	require.NoError(t, err)
+	require.True(t, stopped.Stopped())
+	require.Equal(t, fmt.Sprintf("rdmashim: process %d (ibv_rc_pingpong) is stopped: its objects are not listed\n", pingpong.Process.Pid)+
+		"0: rxe0: pd 1 cq 0 qp 0 cm_id 1 mr 0 ctx 1 srq 0 \n", start(t, l, device, "rdma", "resource", "show").ends(0))
 	for _, p := range []*process{pingpong, listener} {
 		require.NoError(t, p.Process.Kill())
 		_ = p.Wait()

@@ -1,7 +1,9 @@
 package rdmanl
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -16,8 +18,12 @@ import (
 // The socket at which a process answers others is a UNIX one in a directory
 // that is the user's alone. A connection is for one request.
 const (
-	answerTime = 5 * time.Second // for one connection; a stopped process takes it
+	answerTime = 5 * time.Second // for one connection
 	maxAnswer  = 1 << 24         // in bytes
+
+	// stopLook is how often a process that has not answered is looked at: one
+	// that is stopped never will.
+	stopLook = 50 * time.Millisecond
 )
 
 // Serve answers the requests of other processes of this user until l is closed.
@@ -58,15 +64,15 @@ func ours(c *net.UnixConn) bool {
 
 // Beside asks the processes whose sockets match a pattern, but for the one at
 // the path self, all at once. An answer that is malformed, or late, is left
-// out.
-func Beside(pattern, self string) func(request []byte) [][]byte {
+// out, as is that of a process which is stopped: stopped is told of it.
+func Beside(pattern, self string, stopped func(pid int)) func(request []byte) [][]byte {
 	return func(request []byte) [][]byte {
 		paths, _ := filepath.Glob(pattern)
 		lists := make([][][]byte, len(paths))
 		var wg sync.WaitGroup
 		for i, path := range paths {
 			if path != self {
-				wg.Go(func() { lists[i] = ask(path, request) })
+				wg.Go(func() { lists[i] = ask(path, request, stopped) })
 			}
 		}
 		wg.Wait()
@@ -74,7 +80,7 @@ func Beside(pattern, self string) func(request []byte) [][]byte {
 	}
 }
 
-func ask(path string, request []byte) (payloads [][]byte) {
+func ask(path string, request []byte, stopped func(pid int)) (payloads [][]byte) {
 	asked, _, ok := next(request)
 	d := net.Dialer{Timeout: answerTime}
 	conn, err := d.Dial("unix", path)
@@ -83,14 +89,19 @@ func ask(path string, request []byte) (payloads [][]byte) {
 	}
 	c := conn.(*net.UnixConn)
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(answerTime))
-	if !ours(c) {
+	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
+	pid, uid, err := peercred.Of(c)
+	if err != nil || uid != os.Geteuid() {
 		return nil
 	}
 	if _, err = c.Write(request); err == nil {
 		err = c.CloseWrite()
 	}
-	said, _ := io.ReadAll(io.LimitReader(c, maxAnswer))
+	said, late := io.ReadAll(io.LimitReader(&patient{c, pid, time.Now().Add(answerTime)}, maxAnswer))
+	if errors.Is(late, errStopped) {
+		stopped(pid)
+		return nil
+	}
 	for err == nil {
 		m, rest, ok := next(said)
 		if !ok {
@@ -102,4 +113,36 @@ func ask(path string, request []byte) (payloads [][]byte) {
 		said = rest
 	}
 	return payloads
+}
+
+var errStopped = errors.New("the process is stopped")
+
+// patient reads what a process answers until an end, or until the process is
+// seen to be stopped.
+type patient struct {
+	c   *net.UnixConn
+	pid int
+	end time.Time
+}
+
+func (r *patient) Read(b []byte) (int, error) {
+	for {
+		now := time.Now()
+		_ = r.c.SetReadDeadline(now.Add(min(stopLook, r.end.Sub(now))))
+		n, err := r.c.Read(b)
+		switch {
+		case !errors.Is(err, os.ErrDeadlineExceeded), !time.Now().Before(r.end):
+			return n, err
+		case isStopped(r.pid):
+			return n, errStopped
+		}
+	}
+}
+
+// isStopped says whether a process is stopped, by a signal or a debugger
+// (proc_pid_stat(5)).
+func isStopped(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	i := bytes.LastIndexByte(stat, ')') + 2
+	return i < len(stat) && (stat[i] == 'T' || stat[i] == 't')
 }

@@ -129,7 +129,7 @@ func TestBeside(t *testing.T) {
 	a.Beside = func(sent []byte) [][]byte {
 		sent = slices.Clone(sent)
 		copy(sent[headerSize:], nldev.Encode("DEV_INDEX", uint32(b.device(t).Index)))
-		return Beside(filepath.Join(dir, "*"), filepath.Join(dir, "a"))(sent)
+		return Beside(filepath.Join(dir, "*"), filepath.Join(dir, "a"), nil)(sent)
 	}
 	m := manager(t, a.Server)
 	d, err := m.Device(t.Context(), a.name)

@@ -6,9 +6,12 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -29,8 +32,20 @@ func startNetlink(dir string) {
 	if l, err := net.Listen("unix", own); err == nil {
 		go rdmanl.Serve(l, s)
 	}
-	s.Beside = rdmanl.Beside(filepath.Join(filepath.Dir(filepath.Dir(dir)), "rdmashim-run-*", "*", answerFile), own)
+	s.Beside = rdmanl.Beside(filepath.Join(filepath.Dir(filepath.Dir(dir)), "rdmashim-run-*", "*", answerFile), own, tellStopped())
 	kernel.netlink, _ = rdmanl.NewSocket(s)
+}
+
+// tellStopped says on standard error, once for each process, that its objects
+// are not listed.
+func tellStopped() func(pid int) {
+	var told sync.Map
+	return func(pid int) {
+		if _, again := told.LoadOrStore(pid, true); !again {
+			comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			fmt.Fprintf(os.Stderr, "rdmashim: process %d (%s) is stopped: its objects are not listed\n", pid, strings.TrimSpace(string(comm)))
+		}
+	}
 }
 
 //export rdmashimNetlink
