@@ -29,6 +29,7 @@ import (
 // kernel is the mini kernel as the program has it.
 var kernel struct {
 	process *emu.Process
+	host    *program
 	tree    preload.Tree
 	netlink *rdmanl.Socket                 // nil: it could not be had
 	polled  atomic.Pointer[[]kshim.Driven] // open device files
@@ -56,17 +57,17 @@ func number(err error) int {
 }
 
 //export rdmashimStart
-func rdmashimStart(kinds *C.uint32_t, n C.int) C.int {
+func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	env := preload.FromEnvironment()
 	machine := uapi.MiniKernel()
 	if err := machine.Insmod("soft", parameters(env.Devices)...); err != nil {
 		fmt.Fprintf(os.Stderr, "rdmashim: no RDMA device: %v\n", err)
 	}
-	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)))
+	host, err := newProgram(unsafe.Slice((*uint32)(unsafe.Pointer(kinds)), int(n)), unsafe.Slice((*int32)(unsafe.Pointer(moved)), int(n)))
 	if err != nil {
 		return C.int(number(err))
 	}
-	kernel.process = machine.ProcessOf(host, filepath.Base(os.Args[0]))
+	kernel.host, kernel.process = host, machine.ProcessOf(host, filepath.Base(os.Args[0]))
 	kernel.tree = preload.Tree{Dir: filepath.Join(env.Tree, strconv.Itoa(os.Getpid())), Kernel: machine.Process("sysfs")}
 	_ = os.RemoveAll(kernel.tree.Dir) // of a program that became this one
 	if err := os.MkdirAll(kernel.tree.Dir, 0o700); err != nil {
@@ -147,8 +148,13 @@ func rdmashimClose(fd C.int) C.int {
 			return left
 		})
 	}
-	return C.int(number(f.Close()))
+	err = f.Close()
+	kernel.host.closed(int32(fd))
+	return C.int(number(err))
 }
+
+//export rdmashimMove
+func rdmashimMove(fd C.int) C.int { return C.int(number(kernel.host.move(int32(fd)))) }
 
 //export rdmashimRead
 func rdmashimRead(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {

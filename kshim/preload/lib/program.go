@@ -19,6 +19,7 @@ import (
 // (emu.Host).
 type program struct {
 	kinds []uint32 // by descriptor: the stub's table
+	moved []int32  // by number: the stub's table; written with mu held
 
 	rings   int // a memfd: device files are descriptors of it
 	mu      sync.Mutex
@@ -30,14 +31,14 @@ type program struct {
 // know of, above those that it counts on.
 const highDescriptor = 500
 
-func newProgram(kinds []uint32) (*program, error) {
+func newProgram(kinds []uint32, moved []int32) (*program, error) {
 	fd, err := unix.MemfdCreate("rdma-rings", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
 	rings, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, highDescriptor)
-	return &program{kinds: kinds, rings: rings, offsets: map[*byte]int64{}}, err
+	return &program{kinds: kinds, moved: moved, rings: rings, offsets: map[*byte]int64{}}, err
 }
 
 var _ emu.Host = (*program)(nil)
@@ -102,12 +103,61 @@ func (p *program) Descriptor(device bool) (int32, error) {
 		_ = unix.Close(fd)
 		return 0, syscall.EMFILE
 	}
+	if atomic.LoadInt32(&p.moved[fd]) != 0 { // a file that lives on has the number
+		defer unix.Close(fd)
+		if fd, err = p.above(fd); err != nil {
+			return 0, err
+		}
+	}
 	atomic.StoreUint32(&p.kinds[fd], 1)
 	return int32(fd), nil
 }
 
+// above is a duplicate of a descriptor whose number no file has.
+func (p *program) above(fd int) (int, error) {
+	for {
+		next, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fd+1)
+		switch {
+		case err != nil:
+			return 0, err
+		case next >= len(p.moved):
+			_ = unix.Close(next)
+			return 0, syscall.EMFILE
+		case atomic.LoadInt32(&p.moved[next]) == 0:
+			return next, nil
+		}
+		defer unix.Close(next)
+		fd = next
+	}
+}
+
+// move gives a file a descriptor that the program does not know of.
+func (p *program) move(fd int32) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, highDescriptor)
+	if err == nil {
+		atomic.StoreInt32(&p.moved[fd], int32(to)+1)
+	}
+	return err
+}
+
+// closed is told that a file has gone.
+func (p *program) closed(fd int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := atomic.SwapInt32(&p.moved[fd], 0); at != 0 {
+		_ = unix.Close(int(at - 1))
+	}
+}
+
 // Ready implements emu.Host.
 func (p *program) Ready(fd int32, ready bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := p.moved[fd]; at != 0 {
+		fd = at - 1
+	}
 	one := [8]byte{1}
 	if ready {
 		_, _ = unix.Write(int(fd), one[:])

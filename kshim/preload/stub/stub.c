@@ -53,7 +53,8 @@
 enum { NONE, EVENT, CM, UVERBS };
 static uint32_t kinds[NFD];
 static int files[NFD];	   /* by descriptor: the number the library knows */
-static unsigned refs[NFD]; /* by number: descriptors besides the first */
+static unsigned refs[NFD]; /* by number: descriptors besides the first, and threads that wait */
+static int moved[NFD];	   /* by number: the library's descriptor, plus 1, of a file whose number is the program's again */
 static unsigned ends[NFD]; /* by descriptor: how often it was closed */
 static pid_t fetchers[NFD]; /* by descriptor: the thread that waited for an event last */
 static unsigned fetches[NFD]; /* by descriptor: threads that ask for one now */
@@ -68,10 +69,11 @@ static int file(int fd) { return files[fd] ? files[fd] - 1 : fd; }
 
 /* The library's functions. They return a negative errno on failure. */
 static struct {
-	int (*start)(uint32_t *kinds, int n);
+	int (*start)(uint32_t *kinds, int *moved, int n);
 	int (*plant)(char *path, char *to, size_t n);
 	int (*open)(char *path, int flags);
 	int (*close)(int fd);
+	int (*move)(int fd);
 	long (*read)(int fd, void *buf, size_t n);
 	long (*write)(int fd, void *buf, size_t n);
 	int (*ioctl)(int fd, unsigned long request, void *arg);
@@ -83,9 +85,10 @@ static struct {
 static const struct { const char *name; void *at; } symbols[] = {
 	{ "rdmashimStart", &lib.start }, { "rdmashimPlant", &lib.plant },
 	{ "rdmashimOpen", &lib.open }, { "rdmashimClose", &lib.close },
-	{ "rdmashimRead", &lib.read }, { "rdmashimWrite", &lib.write },
-	{ "rdmashimIoctl", &lib.ioctl }, { "rdmashimNetlink", &lib.netlink },
-	{ "rdmashimProgress", &lib.progress }, { "rdmashimExit", &lib.exit },
+	{ "rdmashimMove", &lib.move }, { "rdmashimRead", &lib.read },
+	{ "rdmashimWrite", &lib.write }, { "rdmashimIoctl", &lib.ioctl },
+	{ "rdmashimNetlink", &lib.netlink }, { "rdmashimProgress", &lib.progress },
+	{ "rdmashimExit", &lib.exit },
 };
 
 static enum { UNLOADED, LOADING, READY, FAILED, CHILD, ENDED } state;
@@ -254,7 +257,7 @@ static void load(void)
 	if (h) {
 		if (dladdr((void *)lib.start, &info))
 			lib_base = info.dli_fbase;
-		err = lib.start(kinds, NFD);
+		err = lib.start(kinds, moved, NFD);
 	} else {
 		fprintf(stderr, "rdmashim: the mini kernel is not loaded: %s\n", dlerror());
 	}
@@ -532,25 +535,43 @@ static int put(int f)
 	return last;
 }
 
+/* move gives a file that is held a descriptor of its own, so that the program
+ * may close that of its number, and have the number for something else. -1 if
+ * there is none. Preconditions: table is locked, the number's descriptor open. */
+static int move(int f)
+{
+	if (__atomic_load_n(&moved[f], __ATOMIC_ACQUIRE))
+		return 0;
+	return now() == READY ? (int)CALL(lib.move(f)) : -1;
+}
+
+/* shut closes a library's file behind its last hold. The library closes the
+ * descriptor of one that it moved. */
+static int shut(int f, int fd)
+{
+	int kept = f != fd && !__atomic_load_n(&moved[f], __ATOMIC_ACQUIRE);
+	int r = CALL(lib.close(f));
+	if (kept)
+		REAL(close)(f);
+	return r;
+}
+
 /* drop_fd forgets a descriptor of ours. The library's file is closed with its
- * last hold; keep is set while others need the number. */
+ * last hold; keep is set if the descriptor must stay for others. */
 static int drop_fd(int fd, int *keep)
 {
 	int f, last, r = 0;
 	pthread_mutex_lock(&table);
 	f = file(fd);
 	last = put(f);
-	*keep = !last && f == fd;
+	*keep = !last && f == fd && move(f);
 	files[fd] = 0;
 	fetchers[fd] = 0;
 	__atomic_add_fetch(&ends[fd], 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&kinds[fd], NONE, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&table);
-	if (last) {
-		r = CALL(lib.close(f));
-		if (f != fd)
-			REAL(close)(f);
-	}
+	if (last)
+		r = shut(f, fd);
 	return r;
 }
 
@@ -674,14 +695,17 @@ struct exchange {
 
 static int closed(struct exchange *x) { return __atomic_load_n(&ends[x->fd], __ATOMIC_ACQUIRE) != x->life; }
 
-/* take holds the file of an exchange for a thread that waits: it is closed when
- * the thread has left. 0 if it was closed before. */
+/* take holds the file of an exchange for a thread that waits, at a descriptor
+ * which the program does not close: it is closed when the thread has left. 0 if
+ * it was closed before. */
 static int take(struct exchange *x)
 {
 	int open;
 	pthread_mutex_lock(&table);
 	open = !closed(x);
 	refs[x->file] += open;
+	if (open)
+		move(x->file);
 	pthread_mutex_unlock(&table);
 	return open;
 }
@@ -693,10 +717,8 @@ static void leave(void *at)
 	pthread_mutex_lock(&table);
 	last = put(x->file);
 	pthread_mutex_unlock(&table);
-	if (last) {
-		CALL(lib.close(x->file));
-		REAL(close)(x->file);
-	}
+	if (last)
+		shut(x->file, -1);
 	errno = saved;
 }
 
@@ -704,7 +726,8 @@ static void leave(void *at)
  * event. */
 static ssize_t await_event(struct exchange *x)
 {
-	struct pollfd p = { x->file, POLLIN, 0 };
+	int at = __atomic_load_n(&moved[x->file], __ATOMIC_ACQUIRE);
+	struct pollfd p = { at ? at - 1 : x->file, POLLIN, 0 };
 	ssize_t r;
 	pthread_cleanup_push(leave, x);
 	do

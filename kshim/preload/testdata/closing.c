@@ -1,10 +1,12 @@
 /*
  * What another thread waits on is closed: whoever closes goes on, and the
  * waiter, which holds the file as in Linux, waits until the device is closed,
- * until its time is up, or until it is cancelled.
+ * until its time is up, or until it is cancelled. The number is the program's
+ * again, and leads elsewhere.
  */
 #define _GNU_SOURCE
 #include "loop.h"
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum way { EVENT, ASYNC, READ, POLL, EPOLL, WAYS };
+enum way { EVENT, ASYNC, READ, POLL, EPOLL, WAYS, TOLD };
 enum { SHORT = 20 }; /* ms */
 
 struct waiter {
@@ -38,6 +40,10 @@ static void *wait_for(void *p)
 	w->id = gettid();
 	sem_post(&w->ready);
 	switch (w->way) {
+	case TOLD:
+		CHECK(!ibv_get_cq_event(w->l.channel, &cq, &context) && cq == w->l.cq);
+		ibv_ack_cq_events(cq, 1);
+		return NULL;
 	case EVENT: r = ibv_get_cq_event(w->l.channel, &cq, &context); break;
 	case ASYNC: r = ibv_get_async_event(w->l.ctx, &async); break;
 	case READ: r = read(f.fd, event, sizeof event); break;
@@ -74,7 +80,7 @@ static struct waiter *begin(enum way way)
 	w->way = way;
 	CHECK((w->epoll = epoll_create1(EPOLL_CLOEXEC)) >= 0 && !epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->l.channel->fd, &e));
 	CHECK(!sem_init(&w->ready, 0, 0) && !pthread_create(&w->thread, NULL, wait_for, w) && !sem_wait(&w->ready));
-	while (way < POLL && !waits(w->id))
+	while ((way < POLL || way == TOLD) && !waits(w->id))
 		sched_yield();
 	return w;
 }
@@ -109,6 +115,50 @@ static void cancelled(void)
 	end(w);
 }
 
+/* elsewhere closes a number of the program's and leads it to a pipe, whose other
+ * end says whether anything but the program wrote there. */
+static int elsewhere(int number)
+{
+	int pair[2];
+	CHECK(!pipe2(pair, O_NONBLOCK | O_CLOEXEC) && !close(number));
+	CHECK(dup2(pair[1], number) == number && !close(pair[1]));
+	return pair[0];
+}
+
+static void leads_there(int number, int end)
+{
+	char c[16];
+	FAILS(read(end, c, sizeof c), EAGAIN);
+	CHECK(write(number, "?", 1) == 1 && read(end, c, sizeof c) == 1 && *c == '?' && !close(number) && !close(end));
+}
+
+/* replaced: the number of what a waiter, or another descriptor, holds. */
+static void replaced(void)
+{
+	struct waiter *w = begin(TOLD);
+	int number = w->l.channel->fd, end_of, other;
+	CHECK(!ibv_req_notify_cq(w->l.cq, 0));
+	end_of = elsewhere(number);
+	loop_post(&w->l, w->l.qp);
+	CHECK(!pthread_join(w->thread, NULL));
+	leads_there(number, end_of);
+	close_all(&w->l, 3);
+	CHECK(!close(w->epoll));
+	free(w);
+
+	w = calloc(1, sizeof *w);
+	loop_open(&w->l, device());
+	number = w->l.channel->fd;
+	CHECK((other = dup(number)) >= 0);
+	end_of = elsewhere(number);
+	w->l.channel->fd = other;
+	loop_turn(&w->l);
+	leads_there(number, end_of);
+	loop_close(&w->l);
+	CHECK(!ibv_close_device(w->l.ctx));
+	free(w);
+}
+
 int main(void)
 {
 	for (enum way way = 0; way < WAYS; way++)
@@ -118,6 +168,7 @@ int main(void)
 			end(w);
 		}
 	cancelled();
+	replaced();
 	begin(EVENT); /* this one waits when the program ends */
 	puts("the program ends");
 	return 0;
