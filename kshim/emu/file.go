@@ -56,7 +56,10 @@ func (f *file) Read(context.Context, []byte) (int, error) {
 
 // Munmap gives back a mapping of any file of the process. See kshim.File.
 func (f *file) Munmap(mapping []byte) error {
-	return explainNil(f.proc.maps.remove(mapping), "munmap", f.path)
+	if err := f.proc.maps.remove(mapping); err != nil {
+		return explain(err, "munmap", f.path)
+	}
+	return nil
 }
 
 // Pin announces memory to the process's address space. See kshim.File.
@@ -83,13 +86,6 @@ func (f *file) claim() bool {
 	close(f.closed)
 	f.proc.release(f.fd)
 	return true
-}
-
-func explainNil(err error, op, path string) error {
-	if err == nil {
-		return nil
-	}
-	return explain(err, op, path)
 }
 
 // attributeFile is an open attribute of sysfs: its text as it was at open.

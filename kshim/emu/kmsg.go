@@ -17,10 +17,6 @@ type kmsg struct {
 	lines []string // guarded by mu
 }
 
-// Logger writes to the machine's kernel log, which /dev/kmsg shows, and to the
-// Logger of its Options. Drivers log here.
-func (m *Machine) Logger() *slog.Logger { return m.log }
-
 // Enabled implements slog.Handler.
 func (k *kmsg) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
 

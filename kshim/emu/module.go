@@ -64,7 +64,8 @@ type Driver struct {
 	module  *module
 }
 
-// Logger writes to the kernel log, pr_info's. See Machine.Logger.
+// Logger writes to the kernel log, pr_info's, which /dev/kmsg shows, and to the
+// Logger of the machine's Options.
 func (d *Driver) Logger() *slog.Logger { return d.machine.log }
 
 // Register adds a device that belongs to the module: while one of its files is

@@ -41,11 +41,11 @@ func Find(w io.Writer) (Libraries, error) {
 	if err != nil {
 		return Libraries{}, err
 	}
-	return FindIn(filepath.Join(cache, "rdmashim", "preload"), w)
+	return findIn(filepath.Join(cache, "rdmashim", "preload"), w)
 }
 
-// FindIn is Find with another cache.
-func FindIn(cache string, w io.Writer) (Libraries, error) {
+// findIn is Find with another cache.
+func findIn(cache string, w io.Writer) (Libraries, error) {
 	key, err := programKey()
 	if err != nil {
 		return Libraries{}, err

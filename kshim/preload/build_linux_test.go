@@ -41,7 +41,7 @@ func TestKilledBuild(t *testing.T) {
 	require.Contains(t, says.String(), "building the libraries")
 	found := make(chan error, 1)
 	go func() {
-		l, err := FindIn(cache, io.Discard)
+		l, err := findIn(cache, io.Discard)
 		if err == nil {
 			_, err = os.Stat(l.Kernel)
 		}

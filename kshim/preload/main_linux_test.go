@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		exitWith(BuildLibraries(os.Args[3]))
 	}
 	if len(os.Args) == 3 && os.Args[1] == "find" {
-		_, err := FindIn(os.Args[2], os.Stderr)
+		_, err := findIn(os.Args[2], os.Stderr)
 		exitWith(err)
 	}
 	if len(os.Args) > 3 && os.Args[1] == "run" && os.Args[2] == "--" { // as the page has it
@@ -78,7 +78,7 @@ var built = sync.OnceValues(func() (l Libraries, err error) {
 	if cache, err = os.MkdirTemp("", "preload"); err != nil {
 		return l, err
 	}
-	return FindIn(cache, io.Discard)
+	return findIn(cache, io.Discard)
 })
 
 // libraries builds the two libraries. The test needs the programs, too.

@@ -133,7 +133,7 @@ func TestCapabilities(t *testing.T) {
 func TestNoCompiler(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("CC", "")
-	_, err := FindIn(t.TempDir(), io.Discard)
+	_, err := findIn(t.TempDir(), io.Discard)
 	require.ErrorContains(t, err, "apt-get install gcc libc6-dev")
 }
 

@@ -141,9 +141,6 @@ type QP struct {
 	lease   *wire.Lease // to lend payloads by; nil: they are copied
 }
 
-// Num is the queue pair's number.
-func (q *QP) Num() wire.QPN { return q.cfg.QPN }
-
 // State is the present state; Receive, Transmit and HandleTimeout may turn it
 // to ERR.
 func (q *QP) State() abi.QPState { return q.state }

@@ -131,7 +131,7 @@ const (
 
 func (n *network) connect(h, peer *host, side int, c cfg, own, other wire.PSN) {
 	a := Attr{
-		Access: allAccess, Peer: peer.addr, DestQPN: peer.qp.Num(), PathMTU: c.mtu, RQPSN: other, SQPSN: own,
+		Access: allAccess, Peer: peer.addr, DestQPN: peer.qp.cfg.QPN, PathMTU: c.mtu, RQPSN: other, SQPSN: own,
 		MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7, RNRRetry: 7,
 	}
 	if c.attr != nil {

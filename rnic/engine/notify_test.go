@@ -55,7 +55,7 @@ func TestMarkOfOtherPeer(t *testing.T) {
 	for i, p := range n.b.sent {
 		require.Equal(t, p.Opcode == wire.CNP, p.BECN)
 		if p.Opcode == wire.CNP {
-			require.Equal(t, n.a.qp.Num(), p.DestQPN)
+			require.Equal(t, n.a.qp.cfg.QPN, p.DestQPN)
 			require.False(t, p.AckReq)
 			at = append(at, i)
 		}

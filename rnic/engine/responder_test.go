@@ -14,7 +14,7 @@ import (
 // req makes a request packet to b with a PSN relative to what b expects.
 func (n *network) req(op wire.Opcode, d int, payload int, edit ...func(*wire.Packet)) *wire.Packet {
 	p := &wire.Packet{Payload: make([]byte, payload)}
-	p.BTH = wire.BTH{Opcode: op, PKey: wire.DefaultPKey, DestQPN: n.b.qp.Num(), PSN: n.b.qp.rsp.next.psn().Add(d), AckReq: true}
+	p.BTH = wire.BTH{Opcode: op, PKey: wire.DefaultPKey, DestQPN: n.b.qp.cfg.QPN, PSN: n.b.qp.rsp.next.psn().Add(d), AckReq: true}
 	p.Pad = wire.PadLen(payload)
 	p.RETH = wire.RETH{VA: n.b.va(0), RKey: n.b.key(), DMALen: uint32(payload)}
 	p.AtomicETH = wire.AtomicETH{VA: n.b.va(0), RKey: n.b.key()}

@@ -68,7 +68,7 @@ func FuzzAccess(f *testing.F) {
 // reach anything else.
 func checkAccess(t *testing.T, table *Table, r *Region, addr uint64, data []byte) {
 	const pd = PD(7)
-	if err := table.Write(pd, r.Key(), addr, data, true); err == nil && len(data) > 0 && r.Access()&abi.AccessRemoteRead != 0 {
+	if err := table.Write(pd, r.Key(), addr, data, true); err == nil && len(data) > 0 && r.access&abi.AccessRemoteRead != 0 {
 		back := make([]byte, len(data))
 		if err := read(table, pd, r.Key(), addr, back); err != nil || string(back) != string(data) {
 			t.Fatalf("%x came back as %x: %v", data, back, err)

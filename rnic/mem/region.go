@@ -40,12 +40,6 @@ func (r *Region) Key() uint32 { return r.key }
 // IOVA is the address of the region's first byte for local and remote users.
 func (r *Region) IOVA() uint64 { return r.iova }
 
-// Length is the region's size in bytes.
-func (r *Region) Length() uint64 { return uint64(len(r.mem)) }
-
-// Access is the set of operations that the region permits.
-func (r *Region) Access() abi.AccessFlags { return r.access }
-
 // AllowInvalidate lets a SEND with invalidate revoke the region's key. Regions
 // that user space registers are not of that kind (IBA 10.6.5,
 // rxe_invalidate_mr).

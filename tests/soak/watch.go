@@ -58,7 +58,7 @@ func (r *run) Arrives(f *virtual.Flight, qp *virtual.QP, p *wire.Packet) {
 	if f.Flipped {
 		r.tally.Masked++
 	}
-	r.noteTaken(qp)
+	r.before = taken(qp)
 	if e := r.ends[qp]; e != nil && p.FECN {
 		e.mon.met++
 	}
@@ -135,8 +135,6 @@ func taken(qp *virtual.QP) uint64 {
 	}
 	return n
 }
-
-func (r *run) noteTaken(qp *virtual.QP) { r.before = taken(qp) }
 
 // checkTaken: every packet is counted once, by what became of it.
 func (r *run) checkTaken(qp *virtual.QP) {

@@ -57,9 +57,6 @@ type wireTime struct{ free engine.Time }
 // their way arrive.
 func (w *World) Cut(from, to *Node, cut bool) { w.way(from, to).cut = cut }
 
-// IsCut reports whether the way is partitioned.
-func (w *World) IsCut(from, to *Node) bool { return w.way(from, to).cut }
-
 // SetQueue bounds the bytes that wait for each way's wire from now on: packets
 // beyond it are dropped, as by a switch or a socket with a small buffer. 0 is
 // without bound.

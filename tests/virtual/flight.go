@@ -38,7 +38,7 @@ func (f *Flight) String() string {
 	if err != nil {
 		return fmt.Sprintf("%s>%s %d bytes: %v", f.From.Name, f.To.Name, len(f.Bytes), err)
 	}
-	return f.From.Name + ">" + f.To.Name + " " + FormatPacket(&p)
+	return f.From.Name + ">" + f.To.Name + " " + formatPacket(&p)
 }
 
 // digest is the packet's ICRC, which depends on all of it.

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// FormatPacket shows what a packet says, without its service (all is RC here)
+// formatPacket shows what a packet says, without its service (all is RC here)
 // and destination: "RDMA_WRITE_FIRST psn=7 va=0x1000 rkey=0x00000b01 dmalen=900
 // len=256".
-func FormatPacket(p *wire.Packet) string {
+func formatPacket(p *wire.Packet) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimPrefix(p.Opcode.String(), "RC "))
 	fmt.Fprintf(&b, " psn=%d", p.PSN)
@@ -59,9 +59,9 @@ func FormatPacket(p *wire.Packet) string {
 	return b.String()
 }
 
-// FormatCompletion shows a completion: "send 5 RDMA_WRITE SUCCESS". Of one with
+// formatCompletion shows a completion: "send 5 RDMA_WRITE SUCCESS". Of one with
 // an error only the id and the status mean anything.
-func FormatCompletion(c *engine.Completion) string {
+func formatCompletion(c *engine.Completion) string {
 	var b strings.Builder
 	queue := "send"
 	if c.Recv {

@@ -185,7 +185,7 @@ func (qp *QP) complete(c *engine.Completion) {
 	w.note(noteCompleted, c.ID, uint64(c.Status)<<56|uint64(c.Opcode)<<48|uint64(c.ByteLen))
 	w.note(noteCompleted, uint64(qp.Num), flags)
 	if w.log != nil {
-		w.log(fmt.Sprintf("%-12s %s %s", "completed", qp, FormatCompletion(c)))
+		w.log(fmt.Sprintf("%-12s %s %s", "completed", qp, formatCompletion(c)))
 	}
 	if w.watch != nil {
 		w.watch.Completed(qp, c)

@@ -121,7 +121,7 @@ func (scriptWatch) Dropped(*Flight, Fault)             {}
 func (scriptWatch) Arrives(*Flight, *QP, *wire.Packet) {}
 func (scriptWatch) Arrived(*Flight, *QP, *wire.Packet) {}
 func (x scriptWatch) Completed(qp *QP, c *engine.Completion) {
-	x.s.printf("%s: %s", qp.Node.Name, FormatCompletion(c))
+	x.s.printf("%s: %s", qp.Node.Name, formatCompletion(c))
 }
 
 var keyText = regexp.MustCompile(`0x[0-9a-f]{8}\b`)

@@ -117,9 +117,6 @@ func New(o Options) *World {
 // Now is the time.
 func (w *World) Now() engine.Time { return w.now }
 
-// Pending returns how many events are yet to happen.
-func (w *World) Pending() int { return len(w.events.heap) }
-
 // At calls do at a time, not before now.
 func (w *World) At(at engine.Time, do func()) {
 	w.events.push(event{at: max(at, w.now), do: do})

@@ -86,7 +86,7 @@ func TestPartitionAndHeal(t *testing.T) {
 	send(10)
 	require.Equal(t, uint64(20), w.Drops.QPN)
 	require.Equal(t, uint64(10), w.Hit[Partitioned])
-	require.False(t, w.IsCut(w.nodes[0], w.nodes[1]))
+	require.False(t, w.way(w.nodes[0], w.nodes[1]).cut)
 }
 
 // TestFrozenNodeGetsItsPacketsLater: nothing is lost, all of it waits.

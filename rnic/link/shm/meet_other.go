@@ -22,8 +22,5 @@ func Wrap(link.Link, Options) (*Link, error) {
 
 func unmap([]byte) {}
 
-// Probe returns an error that Is ENOTSUP.
-func Probe(netip.AddrPort) error { return fmt.Errorf("shm: not on this system: %w", syscall.ENOTSUP) }
-
 // Meet implements link.Near.
 func (*Link) Meet(netip.AddrPort) uint64 { return 0 }

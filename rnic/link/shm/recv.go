@@ -372,6 +372,8 @@ func (l *Link) wakeUp() {
 // stay takes back the asleep words if nobody sleeps.
 func (r *receiver) stay() {
 	if r.sleepers == 0 {
-		awakeAll(r.rings)
+		for _, c := range r.rings {
+			c.awake()
+		}
 	}
 }

@@ -273,11 +273,5 @@ func sleepAll(rings []*consumer) (found bool) {
 	return false
 }
 
-func awakeAll(rings []*consumer) {
-	for _, c := range rings {
-		c.awake()
-	}
-}
-
 // recordSize is the room that a packet of n bytes takes.
 func recordSize(n int) uint64 { return uint64(headerLen+n+7) &^ 7 }

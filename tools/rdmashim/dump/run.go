@@ -193,7 +193,7 @@ func (d *dumper) show(p *dissect.Packet, remarks []flow.Remark, asJSON *json.Enc
 		}
 		err = asJSON.Encode(l)
 	} else {
-		d.line = AppendText(d.line[:0], p)
+		d.line = appendText(d.line[:0], p)
 		for _, m := range remarks {
 			d.line = fmt.Appendf(d.line, "    %s: %s\n", d.colour(m.Kind), m.Text)
 		}

@@ -10,8 +10,8 @@ import (
 // dumpTime is how a line begins.
 const dumpTime = "15:04:05.000000000"
 
-// AppendText appends a packet's line.
-func AppendText(b []byte, p *dissect.Packet) []byte {
+// appendText appends a packet's line.
+func appendText(b []byte, p *dissect.Packet) []byte {
 	b = p.Time.UTC().AppendFormat(b, dumpTime)
 	if p.Direction != dissect.Unknown {
 		b = fmt.Appendf(b, " %-3s", p.Direction)

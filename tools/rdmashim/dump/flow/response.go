@@ -76,7 +76,7 @@ func (w *way) answered(p *dissect.Packet) {
 		if s.psn == psn && s.times == 1 && s.tellAt {
 			w.sum.RTT.add(p.Time.Sub(s.at))
 		}
-		if last := s.psn.Add(s.n - 1); last.After(psn) && s.opcode.IsReadRequest() && !ends(p) {
+		if last := s.psn.Add(s.n - 1); last.After(psn) && s.opcode.IsReadRequest() && !p.Wire.Opcode.EndsMessage() {
 			s.times++ // its first answer has been taken
 			break
 		}
@@ -87,9 +87,6 @@ func (w *way) answered(p *dissect.Packet) {
 		w.nak = nak{}
 	}
 }
-
-// ends reports whether p is the end of an answer.
-func ends(p *dissect.Packet) bool { return p.Wire.Opcode.EndsMessage() }
 
 // refusal explains a NAK for a request of v.
 func (t *Tracker) refusal(v *way, p *dissect.Packet) {

@@ -20,7 +20,7 @@ func NewRoot(name string, commands ...*cobra.Command) *cobra.Command {
 		RunE:          Help,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(FlagError)
+	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.NewReplacer("FlagUsages", "FlagUsagesWrapped 80",
 		" for more information about a command", " for more").Replace(root.UsageTemplate()))
 	root.AddCommand(commands...)

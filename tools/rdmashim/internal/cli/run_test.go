@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 		{"usage within", fmt.Errorf("do: %w", Usagef("x")), 2, "tool: do: x (try 'tool do --help')\n"},
 		{"status", &ExitStatus{Code: 7}, 7, ""},
 		{"status with a line", fmt.Errorf("do: %w", &ExitStatus{Code: 3, Err: errors.New("why")}), 3, "tool: why\n"},
-		{"number", FlagError(nil, fmt.Errorf("flag: %w", &strconv.NumError{Func: "ParseInt", Num: "x", Err: strconv.ErrSyntax})), 2,
+		{"number", flagError(nil, fmt.Errorf("flag: %w", &strconv.NumError{Func: "ParseInt", Num: "x", Err: strconv.ErrSyntax})), 2,
 			"tool: flag: not a whole number (try 'tool do --help')\n"},
 	} {
 		root := NewRoot("tool", &cobra.Command{Use: "do", RunE: func(*cobra.Command, []string) error { return c.err }})

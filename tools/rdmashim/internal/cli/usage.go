@@ -26,9 +26,9 @@ func Words(cmd *cobra.Command) string {
 	return words
 }
 
-// FlagError makes a mistake in a flag a usage error. Of a number it says what
+// flagError makes a mistake in a flag a usage error. Of a number it says what
 // is wrong without the words of the function that read it.
-func FlagError(_ *cobra.Command, err error) error {
+func flagError(_ *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
 		why := "not a whole number"

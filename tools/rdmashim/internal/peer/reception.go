@@ -77,7 +77,7 @@ func (r *Reception[C, T]) sayListening(at string) error {
 
 func (r *Reception[C, T]) accept(ctx context.Context, l net.Listener) error {
 	for {
-		c, err := Accept(ctx, l, r.failed.W)
+		c, err := accept(ctx, l, r.failed.W)
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {

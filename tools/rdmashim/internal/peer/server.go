@@ -135,7 +135,7 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	for {
-		conn, err := Accept(ctx, ln, s.stderr)
+		conn, err := accept(ctx, ln, s.stderr)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -165,9 +165,9 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// Accept is ln.Accept that waits, and says so once, while this process lacks
+// accept is ln.Accept that waits, and says so once, while this process lacks
 // what others will give back: descriptors or memory.
-func Accept(ctx context.Context, ln net.Listener, stderr io.Writer) (net.Conn, error) {
+func accept(ctx context.Context, ln net.Listener, stderr io.Writer) (net.Conn, error) {
 	for said := false; ; said = true {
 		conn, err := ln.Accept()
 		lacks := slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
