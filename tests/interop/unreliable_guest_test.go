@@ -45,8 +45,7 @@ func unreliableMessages(t *testing.T, from, to *end) {
 				from.post(t, uapi.WR{Op: uapi.OpSend, Flags: uapi.Signaled})
 				from.success(t, uapi.WCOpSend)
 			}
-			wc := to.next(t)
-			require.Equal(t, uapi.WCSuccess, wc.Status, "%v\n%s", wc, to.counters())
+			wc := to.ends(t, uapi.WCSuccess)
 			require.EqualValues(t, map[bool]int{false: n}[op == uapi.OpWrite], wc.ByteLen)
 			holds(t, fmt.Sprintf("%v of %d bytes", op, n), to.target(), want)
 			count(1, n)
