@@ -38,6 +38,9 @@ const (
 	// the kind every 20 µs for a while: beside spinning processes that cost a
 	// fifth of the processor time.
 	cedeEvery = 5 * time.Millisecond
+	// A leader that found no other goroutine ready crowdFew times looks at each
+	// crowdEvery-th time only.
+	crowdFew, crowdEvery = 64, 16
 )
 
 // Adaptive spinning: before blocking, spin up to spinFor if the last packets

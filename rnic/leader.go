@@ -23,6 +23,7 @@ type waiters struct {
 	rival atomic.Int32  // waits that are still to go without a leader: several programs wait
 	armed atomic.Bool   // a program waits for an event that was not raised yet
 	ceded atomic.Int64  // engine.Time of the last Gosched of a program that leads
+	crowd crowd
 
 	// ends is the Done channel of the leader's context; closing it wakes the
 	// leader. A program keeps one context as a rule, so that follow seldom
@@ -58,7 +59,6 @@ func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 	if !d.mayLead() {
 		return false
 	}
-	d.cede()
 	if !d.move(claim) { // another program leads
 		a.rival.Store(rivalry)
 		d.Rouse()
@@ -67,6 +67,7 @@ func (d *Device) Lead(ctx context.Context, news uint32, wakes *atomic.Uint32, se
 	a.follow(ctx, d)
 	did := d.granted(&w)
 	if did {
+		d.cede()
 		did = d.drive(&w)
 		a.last.Store(int64(d.now()))
 		d.move(leave)
@@ -91,12 +92,15 @@ func (d *Device) mayLead() bool {
 	return time.Duration(int64(d.now())-a.last.Load()) <= prompt
 }
 
-// cede lets the Go scheduler in now and then. A program that leads sleeps in
-// system calls only, so that the runtime would see one goroutine running on and
-// on, and take its processor away.
+// cede lets other goroutines run that are ready: what the program has just
+// woken would have to wait for another thread while the leader spins. It also
+// lets the Go scheduler in now and then. A program that leads sleeps in system
+// calls only, so that the runtime would see one goroutine running on and on,
+// and take its processor away. Preconditions: it leads, so that the listener is
+// none of those that are ready.
 func (d *Device) cede() {
 	a, now := &d.waiters, d.now()
-	if time.Duration(int64(now)-a.ceded.Load()) > cedeEvery {
+	if a.crowd.waits() || time.Duration(int64(now)-a.ceded.Load()) > cedeEvery {
 		a.ceded.Store(int64(now))
 		runtime.Gosched()
 	}

@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -214,5 +215,30 @@ func TestLeaderCedes(t *testing.T) {
 		require.GreaterOrEqual(t, w.led-led, 200)
 		require.GreaterOrEqual(t, len(seen), int(time.Duration(a.now()-began)/(2*cedeEvery)))
 		require.Greater(t, time.Duration(a.now()-began), 4*cedeEvery)
+	})
+}
+
+// TestLeaderLetsOthersRun: of two goroutines on one processor, the one that
+// waits for completions lets the other run each time that it has woken it.
+func TestLeaderLetsOthersRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, pairOptions{faults: link.Faults{Delay: 100 * time.Microsecond}})
+		w := &waiter{d: a, cq: a.qp.send}
+		w.writes(t, b, 100)
+		a.cede()
+		for range 3 * crowdFew {
+			a.cede() // nobody is ready
+		}
+		late := 0
+		for range 100 {
+			var ran atomic.Bool
+			go ran.Store(true)
+			for !ran.Load() {
+				a.cede()
+				late++
+			}
+		}
+		require.Less(t, late, 100+2*crowdEvery)
 	})
 }
