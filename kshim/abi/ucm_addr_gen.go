@@ -58,6 +58,7 @@ func (v *UCMBindIP) Parse(b []byte) error {
 type UCMBind struct {
 	ID       uint32          `c:"id"`
 	AddrSize uint16          `c:"addr_size"`
+	Reserved uint16          `c:"reserved"` // must be 0
 	Addr     SockaddrStorage `c:"addr"`
 }
 
@@ -66,7 +67,7 @@ func (v *UCMBind) Put(b []byte) {
 	b = b[:UCMBindSize]
 	le.PutUint32(b[0:], v.ID)
 	le.PutUint16(b[4:], v.AddrSize)
-	clear(b[6:8])
+	le.PutUint16(b[6:], v.Reserved)
 	copy(b[8:136], v.Addr[:])
 }
 
@@ -77,6 +78,7 @@ func (v *UCMBind) Parse(b []byte) error {
 	}
 	v.ID = le.Uint32(b[0:])
 	v.AddrSize = le.Uint16(b[4:])
+	v.Reserved = le.Uint16(b[6:])
 	copy(v.Addr[:], b[8:136])
 	return nil
 }
@@ -111,8 +113,8 @@ func (v *UCMResolveIP) Parse(b []byte) error {
 	return nil
 }
 
-// UCMResolveAddr is struct rdma_ucm_resolve_addr. SrcSize 0 leaves the source
-// to the route.
+// UCMResolveAddr is struct rdma_ucm_resolve_addr. A source of no family is
+// left to the route.
 type UCMResolveAddr struct {
 	ID        uint32          `c:"id"`
 	TimeoutMS uint32          `c:"timeout_ms"`

@@ -152,6 +152,9 @@ func (c *ucmCall) bindIP() error {
 }
 
 func (c *ucmCall) bindTo(req *abi.UCMBind) error {
+	if req.Reserved != 0 {
+		return fail(syscall.EINVAL, "reserved bits are set")
+	}
 	if isIB(&req.Addr) {
 		return c.bindIB(req)
 	}
@@ -224,6 +227,9 @@ func (c *ucmCall) resolveIP() error {
 // resolveTo finds the device on the way, at once: there are no neighbours to be
 // asked. The event tells of it all the same.
 func (c *ucmCall) resolveTo(req *abi.UCMResolveAddr) error {
+	if req.Reserved != 0 {
+		return fail(syscall.EINVAL, "reserved bits are set")
+	}
 	if isIB(&req.DstAddr) {
 		return c.resolveIB(req)
 	}
@@ -231,11 +237,9 @@ func (c *ucmCall) resolveTo(req *abi.UCMResolveAddr) error {
 	if err != nil {
 		return err
 	}
-	var src netip.AddrPort
-	if req.SrcSize != 0 {
-		if src, err = sockaddr(&req.SrcAddr, req.SrcSize); err != nil {
-			return err
-		}
+	src, srcErr := sourceOf(req)
+	if srcErr != nil && req.SrcSize != 0 {
+		return srcErr
 	}
 	return c.with(req.ID, func(id *ucmID) error {
 		switch {
@@ -243,12 +247,30 @@ func (c *ucmCall) resolveTo(req *abi.UCMResolveAddr) error {
 			src = id.src
 		case id.state != ucmIdle && id.state != ucmBound:
 			return fail(syscall.EINVAL, "the id is resolved")
+		case srcErr != nil:
+			return srcErr
 		}
 		if unspecified(dst.Addr()) {
 			return id.resolveLoopback(dst)
 		}
 		return id.resolve(src, dst)
 	})
+}
+
+// sourceOf is the address that a request names to resolve from; the zero
+// address where it names none. A size of 0 is not looked at.
+func sourceOf(req *abi.UCMResolveAddr) (netip.AddrPort, error) {
+	if req.SrcSize != 0 {
+		return sockaddr(&req.SrcAddr, req.SrcSize)
+	}
+	if req.SrcAddr[0]|req.SrcAddr[1] == 0 {
+		return netip.AddrPort{}, nil
+	}
+	a, err := req.SrcAddr.AddrPort()
+	if err != nil {
+		return a, fail(syscall.EAFNOSUPPORT, "the source is of no family that is supported")
+	}
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
 }
 
 func (id *ucmID) resolve(src, dst netip.AddrPort) error {

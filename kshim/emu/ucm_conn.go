@@ -1,12 +1,10 @@
 package emu
 
 import (
-	"encoding/binary"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
-	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
 // param takes the parameters of a request's side.
@@ -199,49 +197,6 @@ func (id *ucmID) connAttr(attr *abi.QPAttr, a *driver.CMAttr) {
 		DGID: av.DGID, FlowLabel: av.FlowLabel, SGIDIndex: uint8(id.path.GIDIndex), HopLimit: av.HopLimit, TrafficClass: av.TrafficClass,
 		DLID: av.DLID, SrcPathBits: av.SrcPathBits, SL: av.SL, IsGlobal: 1, PortNum: 1,
 	}
-}
-
-func (c *ucmCall) setOption() error {
-	var req abi.UCMSetOption
-	_ = req.Parse(c.in)
-	want := map[abi.UCMOption]uint32{abi.UCMOptionTOS: 1, abi.UCMOptionReuseAddr: 4, abi.UCMOptionAFOnly: 4, abi.UCMOptionAckTimeout: 1}[req.OptName]
-	if req.Level != abi.UCMLevelID || want == 0 {
-		return fail(syscall.ENOSYS, "there is no such option")
-	}
-	if req.OptLen != want {
-		return fail(syscall.EINVAL, "the option takes %d bytes", want)
-	}
-	src := c.f.proc.memory.Slice(req.OptVal, uint64(want))
-	if src == nil {
-		return fail(syscall.EFAULT, "the option's value at %#x is not in memory that was announced", req.OptVal)
-	}
-	var value [4]byte
-	if err := c.f.access(func() error { return fault.Copy(value[:want], src) }); err != nil {
-		return err
-	}
-	on := binary.LittleEndian.Uint32(value[:]) != 0
-	return c.with(req.ID, func(id *ucmID) error {
-		switch req.OptName {
-		case abi.UCMOptionTOS:
-			id.tos = value[0]
-		case abi.UCMOptionAckTimeout:
-			if id.typ == abi.QPTUD {
-				return fail(syscall.EINVAL, "datagrams are not acknowledged")
-			}
-			id.timeout = value[0] & 31
-		case abi.UCMOptionReuseAddr:
-			if id.state == ucmListening || !on && id.state != ucmIdle {
-				return fail(syscall.EINVAL, "too late for the option")
-			}
-			id.reuse = on
-		case abi.UCMOptionAFOnly:
-			if id.state != ucmIdle && id.state != ucmBound {
-				return fail(syscall.EINVAL, "too late for the option")
-			}
-			id.afOnly = on
-		}
-		return nil
-	})
 }
 
 func (c *ucmCall) notify() error {

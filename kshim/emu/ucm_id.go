@@ -45,7 +45,8 @@ type ucmID struct {
 	dev       *device // nil: not bound to one
 	cm        driver.CMDevice
 	path      driver.CMPath
-	label     uint32 // of flow, in the request of a passive id
+	label     uint32    // of flow, in the request of a passive id
+	given     *[64]byte // the path record that the program gave
 	src, dst  netip.AddrPort
 	bound     bool // holds src's port
 	conn      driver.CMConn

@@ -120,6 +120,9 @@ const (
 
 // pathRecord is the id's path as on the wire (IBA 15.2.5.16).
 func (id *ucmID) pathRecord() (r [64]byte) {
+	if id.given != nil {
+		return *id.given
+	}
 	src, dst := gid16(id.src), gid16(id.dst)
 	copy(r[8:], dst[:])
 	copy(r[24:], src[:])
@@ -137,10 +140,13 @@ func (id *ucmID) pathRecord() (r [64]byte) {
 	return r
 }
 
-// flow is the flow label of the id's path: that of the request, or made of the
-// ports (cma.c: cma_get_roce_udp_flow_label).
+// flow is the flow label of the id's path: the given one's, that of the
+// request, or made of the ports (cma.c: cma_get_roce_udp_flow_label).
 func (id *ucmID) flow() uint32 {
-	if !id.active && id.conn != nil {
+	switch {
+	case id.given != nil:
+		return binary.BigEndian.Uint32(id.given[44:]) >> 8 & 0xfffff
+	case !id.active && id.conn != nil:
 		return id.label
 	}
 	return (uint32(id.src.Port())*31 + uint32(id.dst.Port())) & 0xfffff

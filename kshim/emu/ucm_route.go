@@ -35,7 +35,8 @@ func routeOf(r []byte, rec [64]byte) {
 	copy(r[abi.UCMRouteSGID:], rec[24:40])
 	binary.BigEndian.PutUint32(r[abi.UCMRouteFlowLabel:], binary.BigEndian.Uint32(rec[44:])>>8&0xfffff)
 	r[abi.UCMRouteHopLimit], r[abi.UCMRouteTrafficClass] = rec[47], rec[48]
-	r[abi.UCMRouteReversible] = rec[49] >> 7
+	r[abi.UCMRouteReversible], r[abi.UCMRouteNumbPath] = rec[49]>>7, rec[49]&0x7f
+	r[abi.UCMRouteSL], r[abi.UCMRoutePreference] = rec[53]&0xf, rec[57]
 	copy(r[abi.UCMRoutePkey:][:2], rec[50:])
 	for i, at := range [][2]int{
 		{abi.UCMRouteMTUSelector, abi.UCMRouteMTU}, {abi.UCMRouteRateSelector, abi.UCMRouteRate},

@@ -207,6 +207,95 @@ var cmOlderTests = []test{
 		_, err = (&cmID{c: r.cmFileOf(p.a.k), num: id.num}).queryRoute(abi.UCMQueryRouteRespSize)
 		r.result("by another file", err)
 	}},
+	{"cm/reserved-and-sizes", func(r *rig) {
+		c := r.cmFile(0)
+		id := c.create("id")
+		bind := abi.UCMBind{ID: id.num, AddrSize: abi.SockaddrInSize, Reserved: 1}
+		_, err := bind.Addr.Set(r.cmAddr(0, 0))
+		r.must(err)
+		r.result("BIND with reserved bits", c.do(abi.UCMCmdBind, &bind, abi.UCMBindSize, nil, nil, 0))
+		to := abi.UCMResolveAddr{TimeoutMS: 1000, DstSize: abi.SockaddrInSize, Reserved: 1}
+		_, err = to.DstAddr.Set(r.cmAddr(1, 1))
+		r.must(err)
+		resolve := func(what string) {
+			to.ID = c.create(what).num
+			r.result(what, c.do(abi.UCMCmdResolveAddr, &to, abi.UCMResolveAddrSize, nil, nil, 0))
+		}
+		resolve("RESOLVE_ADDR with reserved bits")
+		to.Reserved = 0
+		_, err = to.SrcAddr.Set(noHost)
+		r.must(err)
+		resolve("from nobody's address without a size")
+		to.SrcAddr[0] = 99
+		resolve("from no family's without a size")
+		to.SrcSize = abi.SockaddrInSize
+		resolve("from no family's with a size")
+		to.SrcSize = 4
+		to.SrcAddr[0] = abi.AFInet
+		resolve("from one of a wrong size")
+	}},
+	{"cm/option-wrong", func(r *rig) {
+		c := r.cmFile(0)
+		for _, id := range []*cmID{c.create("id"), {c: c, num: 0x7fffff00}} {
+			set := func(what string, level abi.UCMOptionLevel, o abi.UCMOption, addr uint64, n uint32) {
+				body := make([]byte, abi.UCMSetOptionSize)
+				(&abi.UCMSetOption{OptVal: addr, ID: id.num, Level: level, OptName: o, OptLen: n}).Put(body)
+				r.result(what, c.raw(abi.UCMCmdSetOption, uint16(len(body)), 0, body))
+			}
+			const nowhere = 0xfff0_0000_0000_0000
+			set("no such option", abi.UCMLevelID, 9, c.addr, 1)
+			set("no such option, nowhere", abi.UCMLevelID, 9, nowhere, 1)
+			set("no such level, nowhere", 7, 0, nowhere, 1)
+			set("TOS of no bytes, nowhere", abi.UCMLevelID, abi.UCMOptionTOS, nowhere, 0)
+			set("TOS of 5 bytes, nowhere", abi.UCMLevelID, abi.UCMOptionTOS, nowhere, 5)
+			set("TOS of 5 bytes", abi.UCMLevelID, abi.UCMOptionTOS, c.addr, 5)
+			set("TOS of 1 GiB, nowhere", abi.UCMLevelID, abi.UCMOptionTOS, nowhere, 1<<30)
+			set("no such option of InfiniBand", abi.UCMLevelIB, 9, c.addr, 72)
+			set("a path of 71 bytes", abi.UCMLevelIB, abi.UCMOptionIBPath, c.addr, 71)
+			set("no path", abi.UCMLevelIB, abi.UCMOptionIBPath, c.addr, 0)
+		}
+	}},
+	{"cm/option-path", func(r *rig) {
+		p := r.cmPair()
+		id := p.a.create("id")
+		set := func(flags ...uint32) error {
+			var value []byte
+			for i, f := range flags {
+				rec := abi.UCMPathRec{Flags: f}
+				for j := range rec.PathRec {
+					rec.PathRec[j] = byte(0x81 + 16*i + j)
+				}
+				here, there := r.cmAddr(0, 0).Addr().As16(), p.at.Addr().As16()
+				copy(rec.PathRec[8:], there[:])
+				copy(rec.PathRec[24:], here[:])
+				copy(rec.PathRec[50:], []byte{0xff, 0xff, 0, 0, 0x83, 0x80, 0x92}) // P_Key, class, MTU, rate, life
+				value = append(value, make([]byte, abi.UCMPathRecSize)...)
+				rec.Put(value[i*abi.UCMPathRecSize:])
+			}
+			return id.setOption(abi.UCMLevelIB, abi.UCMOptionIBPath, value...)
+		}
+		const whole, alternate = 0x2b, 0x2d // GMP, primary or alternate, both ways
+		r.result("of a new id", set(whole))
+		r.must(id.resolveAddr(netip.AddrPort{}, p.at))
+		p.a.wantEvent(abi.UCMEventAddrResolved)
+		r.result("an alternate path", set(alternate))
+		r.result("two of none", set(0, alternate))
+		r.result("an alternate path and a primary one", set(alternate, whole))
+		p.a.sayEvent()
+		r.result("again", set(whole))
+		answer, err := id.queryPath(abi.UCMQueryPathRespSize + abi.UCMPathRecSize)
+		r.must(err)
+		rec := answer[abi.UCMQueryPathRespSize+8:][:64]
+		r.say("service %x, to the peer %t, class %x, reversible and paths %x, P_Key %x, %x, %x, preference %x, reserved %x", rec[:8], [16]byte(rec[8:24]) == p.at.Addr().As16(),
+			rec[48], rec[49], rec[50:52], rec[52:54], rec[54:57], rec[57], rec[58:])
+		r.say("flow and hops %x", binary.BigEndian.Uint32(rec[44:])&0x0fffffff)
+		r.sayRoute(id)
+		r.result("CONNECT", id.connect(cmParam(cmQPN(), "")))
+		passive := p.b.made("passive", p.b.wantEvent(abi.UCMEventConnectRequest))
+		attr, err := passive.qpAttr(abi.QPSRTR)
+		r.must(err)
+		r.say("class %#x, flow %#x", attr.AHAttr.TrafficClass, attr.AHAttr.FlowLabel)
+	}},
 	{"cm/join-ip", func(r *rig) {
 		c := r.cmFile(0)
 		id := c.bound("id", 0)
