@@ -2,11 +2,8 @@ package cm_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,54 +15,13 @@ import (
 
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/wire"
+	scripts "github.com/rdmashim/rdmashim/tests/script"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what the scripts say now into testdata")
-
-// TestScripts runs testdata/*.txt: blocks of commands, a line "----", and their
-// results. A command "hosts" begins a new world, "more" adds to it.
+// TestScripts plays testdata/*.txt. A command "hosts" begins a new world,
+// "more" adds to it.
 func TestScripts(t *testing.T) {
-	names, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, names)
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			b, err := os.ReadFile(name)
-			require.NoError(t, err)
-			got := runScript(t, string(b))
-			if *rewrite {
-				require.NoError(t, os.WriteFile(name, []byte(got), 0o644))
-				return
-			}
-			require.Equal(t, string(b), got)
-		})
-	}
-}
-
-// runScript returns the script with its present results.
-func runScript(t *testing.T, text string) string {
-	var out strings.Builder
-	s := &script{t: t}
-	for i, block := range strings.Split(strings.TrimRight(text, "\n"), "\n\n") {
-		if i > 0 {
-			out.WriteString("\n")
-		}
-		commands, _, _ := strings.Cut(block+"\n", "----\n")
-		s.log = nil
-		for line := range strings.Lines(commands) {
-			out.WriteString(line)
-			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-				s.command(strings.Fields(line))
-			}
-		}
-		if strings.Contains(block, "----") || len(s.log) > 0 {
-			out.WriteString("----\n")
-		}
-		for _, line := range s.log {
-			out.WriteString(line + "\n")
-		}
-	}
-	return out.String()
+	scripts.Play(t, func(t *testing.T) scripts.Player { return &script{t: t} })
 }
 
 // script is the state of one.
@@ -81,6 +37,19 @@ type script struct {
 type spoiled struct {
 	how, what string
 	n         int
+}
+
+// Do carries out a command.
+func (s *script) Do(command string) error {
+	s.command(strings.Fields(command))
+	return nil
+}
+
+// Results returns what the commands led to.
+func (s *script) Results() ([]string, error) {
+	log := s.log
+	s.log = nil
+	return log, nil
 }
 
 func (s *script) say(format string, args ...any) {

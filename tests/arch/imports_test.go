@@ -137,6 +137,7 @@ var allowed = map[string][]string{
 	"tools/rdmashim/perf/netpath":         {},
 	"tests/netns":                         {},
 	"tests/plant":                         {},
+	"tests/script":                        {},
 	"tests/explore":                       {"rnic/splitmix"},
 	"netlinkmgr":                          {"kshim/gidtable", "netlinkmgr/nldev"},
 	"netlinkmgr/nldev":                    {},

@@ -1,77 +1,45 @@
 package core
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	scripts "github.com/rdmashim/rdmashim/tests/script"
 	"github.com/rdmashim/rdmashim/uapi/qmux/wire"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the expected lines of the scripts anew")
-
-// TestScripts runs testdata/*.txt: comments, commands, four dashes, and what
-// the commands lead to, up to an empty line. testdata/README.md has the
-// commands.
+// TestScripts plays testdata/*.txt. testdata/README.md has the commands.
 func TestScripts(t *testing.T) {
-	names, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, names)
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			require.NoError(t, err)
-			got := runScript(t, string(text))
-			if *rewrite {
-				require.NoError(t, os.WriteFile(name, []byte(got), 0o644))
-				return
-			}
-			require.Equal(t, string(text), got)
-		})
-	}
-}
-
-// runScript returns the script with the lines that its commands lead to.
-func runScript(t *testing.T, text string) string {
-	var out []string
-	var s *script
-	expected := false
-	for i, line := range strings.Split(text, "\n") {
-		switch {
-		case line == "----":
-			out = append(append(out, line), s.lines...)
-			s.lines, expected = nil, true
-		case line == "":
-			out, expected = append(out, line), false
-		case expected:
-		case strings.HasPrefix(line, "#"):
-			out = append(out, line)
-		default:
-			out = append(out, line)
-			words := strings.Fields(line)
-			if words[0] == "connect" {
-				s = &script{}
-				s.connect(t, words[1:])
-				continue
-			}
-			if err := s.do(words); err != nil {
-				t.Fatalf("line %d: %q: %v", i+1, line, err)
-			}
-		}
-	}
-	return strings.Join(out, "\n")
+	scripts.Play(t, func(t *testing.T) scripts.Player { return &script{t: t} })
 }
 
 // script is a pair and the lines that it has led to.
 type script struct {
+	t     *testing.T
 	p     *pair
 	lines []string
+}
+
+// Do carries out a command: connect, which begins with a new pair, or another.
+func (s *script) Do(command string) error {
+	words := strings.Fields(command)
+	if words[0] != "connect" {
+		return s.do(words)
+	}
+	s.p = nil
+	s.connect(s.t, words[1:])
+	return nil
+}
+
+// Results returns what the commands led to.
+func (s *script) Results() ([]string, error) {
+	lines := s.lines
+	s.lines = nil
+	return lines, nil
 }
 
 func (s *script) say(format string, args ...any) {
