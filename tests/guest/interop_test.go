@@ -27,7 +27,7 @@ const onKernel = "^Test(Conn|HalfClose|CloseRead|Copies|SmallBuffers.*|CloseCarr
 // byOne are the tests of tests/interop in which a C program and the soft RNIC
 // take turns, or two C programs do: without -race they run, and the race
 // detector sees the same code in the suites of the emulators.
-const byOne = "^Test(Pingpong|DatagramPingpong|CMPeer|CMRping|Record|Programs|Copies)$"
+const byOne = "^Test(Pingpong|DatagramPingpong|CMPeer|CMRping|Record|Programs|Copies|Mckey)$"
 
 // onSoft are the tests of uapi/registration that a kernel's device cannot take:
 // it has no faults, is for all processes, and the guest has little memory.
