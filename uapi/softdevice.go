@@ -175,8 +175,9 @@ func captureFile(pcap, device string) string {
 }
 
 // vacancy is how long a service without its listener is not refused at once:
-// perftest listens for each of its connections anew, a second later, and its
-// peer asks as soon as the last message before is acknowledged.
+// perftest listens for each of its connections anew, for datagrams at the same
+// port, too, a second later, and its peer asks as soon as the last message
+// before is acknowledged.
 const vacancy = 2 * cm.Second
 
 // startRNIC puts a soft RNIC on a link and adds it to the emulated kernel.

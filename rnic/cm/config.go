@@ -67,8 +67,9 @@ type Config struct {
 	Grace Duration
 
 	// Vacancy is the time from the end of a service's last listener in which a
-	// request for it is held for 200 ms before it is refused: its program may
-	// be about to listen again. 0: not at all.
+	// request for it, or for its port by the other protocol, is held for 200 ms
+	// before it is refused: its program may be about to listen again. 0: not at
+	// all.
 	Vacancy Duration
 
 	MaxConns  int // connections in any state but those of MaxLinger; 0: 65,536

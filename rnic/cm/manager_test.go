@@ -290,9 +290,10 @@ func TestListeners(t *testing.T) {
 }
 
 // A request that comes while its service has no listener for a moment is held:
-// it finds the next listener at once, or is refused after 200 ms, once.
+// it finds the next listener at once, or is refused after 200 ms, once. A
+// question for datagrams is, where connections were listened for, too.
 func TestVacancy(t *testing.T) {
-	for _, again := range []bool{true, false} {
+	for _, c := range []struct{ datagrams, again bool }{{false, true}, {false, false}, {true, true}, {true, false}} {
 		w := newWorld(t)
 		a, b := w.host("a", cm.Config{}), w.host("b", cm.Config{Vacancy: 2 * cm.Second})
 		l, err := b.m.Listen(wire.TCPService(1), netip.Addr{}, 5)
@@ -301,21 +302,27 @@ func TestVacancy(t *testing.T) {
 		var got []cm.Event
 		w.told = func(_ *host, e cm.Event) { got = append(got, e) }
 		w.advance(cm.Second)
-		_, err = a.m.Connect(w.now, a.params(b, 1, ""))
+		service, request, refusal := wire.TCPService(1), cm.ConnectRequest, cm.Rejected
+		if c.datagrams {
+			service, request, refusal = wire.UDPService(1), cm.SIDRRequest, cm.SIDRReply
+			_, err = a.m.Resolve(w.now, a.question(b, 1, ""))
+		} else {
+			_, err = a.m.Connect(w.now, a.params(b, 1, ""))
+		}
 		require.NoError(t, err)
 		a.settle()
 		w.advance(100 * cm.Millisecond)
 		require.Empty(t, got)
 		require.EqualValues(t, 1, b.m.Counters().Held)
-		if again {
-			_, err = b.m.Listen(wire.TCPService(1), netip.Addr{}, 5)
+		if c.again {
+			_, err = b.m.Listen(service, netip.Addr{}, 5)
 			require.NoError(t, err)
 			w.advance(10 * cm.Millisecond)
 		} else {
 			w.advance(120 * cm.Millisecond) // the request was not repeated yet
 		}
 		require.Len(t, got, 1)
-		require.Equal(t, map[bool]cm.EventKind{true: cm.ConnectRequest, false: cm.Rejected}[again], got[0].Kind)
+		require.Equal(t, map[bool]cm.EventKind{true: request, false: refusal}[c.again], got[0].Kind)
 	}
 }
 

@@ -27,6 +27,15 @@ type held struct {
 	message *message
 }
 
+// place is a service of an IP port, whatever the protocol: a program may listen
+// for datagrams next at the port where it listened for connections.
+func place(service wire.ServiceID) wire.ServiceID {
+	if _, port, ok := service.IP(); ok {
+		return wire.TCPService(port)
+	}
+	return service
+}
+
 // vacate notes that a service has lost its last listener.
 func (m *Manager) vacate(service wire.ServiceID, now Time) {
 	if m.cfg.Vacancy == 0 {
@@ -35,12 +44,12 @@ func (m *Manager) vacate(service wire.ServiceID, now Time) {
 	if len(m.vacant) >= maxVacant {
 		clear(m.vacant)
 	}
-	m.vacant[service] = now + Time(m.cfg.Vacancy)
+	m.vacant[place(service)] = now + Time(m.cfg.Vacancy)
 }
 
 // occupy makes the requests due that a new listener can have.
 func (m *Manager) occupy(service wire.ServiceID) {
-	delete(m.vacant, service)
+	delete(m.vacant, place(service))
 	for i := range m.held {
 		if m.held[i].service == service {
 			m.held[i].due = 1
@@ -55,9 +64,9 @@ func (m *Manager) waitsForListener(service wire.ServiceID, now Time, msg *messag
 		m.counters.DropGrace++
 		return true
 	}
-	until := m.vacant[service]
+	until := m.vacant[place(service)]
 	if now >= until {
-		delete(m.vacant, service)
+		delete(m.vacant, place(service))
 		return false
 	}
 	if msg.held || len(m.held) == maxHeld {
