@@ -26,11 +26,13 @@ func TestConnectionManager(t *testing.T) {
 			l.pair(t, c.options, nil, args(c.server), args(c.client))
 		})
 	}
-	t.Run("ucmatose", func(t *testing.T) {
-		port := freePort(t)
-		server := []string{"ucmatose", "-b", "ADDR", "-p", port, "-c", "1"}
-		require.Contains(t, l.pair(t, "", nil, server, []string{"ucmatose", "-s", "ADDR", "-p", port, "-c", "1"}), "return status 0")
-	})
+	for name, options := range map[string]string{"ucmatose": "", "ucmatose, loss": "?loss=1%&seed=3"} {
+		t.Run(name, func(t *testing.T) {
+			port := freePort(t)
+			server := []string{"ucmatose", "-b", "ADDR", "-p", port, "-c", "1"}
+			require.Contains(t, l.pair(t, options, nil, server, []string{"ucmatose", "-s", "ADDR", "-p", port, "-c", "1"}), "return status 0")
+		})
+	}
 	t.Run("udaddy", func(t *testing.T) {
 		// Of several connections, a client that is early would use up some.
 		server := []string{"udaddy", "-b", "ADDR", "-c", "1"}

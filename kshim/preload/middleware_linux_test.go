@@ -32,15 +32,16 @@ func TestUCX(t *testing.T) {
 	l := libraries(t, "ucx_perftest")
 	overVerbs(t)
 	for _, c := range []struct {
-		name, line string
-		set        func(*testing.T)
+		name, options, line string
+		set                 func(*testing.T)
 	}{
-		{"latency", "-t tag_lat -n 200", nil},
-		{"latency, UDP", "-t tag_lat -n 200", onUDP},
-		{"bandwidth", "-t tag_bw -s 100000 -n 50", nil},
-		{"WRITE, UDP", "-t ucp_put_bw -s 1000000 -n 20", onUDP},
-		{"READ", "-t ucp_get -s 65536 -n 50", nil},
-		{"datagrams", "-t am_lat -x ud_verbs -d rxe0:1 -n 200", func(t *testing.T) { t.Setenv("UCX_TLS", "ud_v") }},
+		{"latency", "", "-t tag_lat -n 200", nil},
+		{"latency, UDP", "", "-t tag_lat -n 200", onUDP},
+		{"bandwidth", "", "-t tag_bw -s 100000 -n 50", nil},
+		{"bandwidth, loss", "?loss=1%&seed=3", "-t tag_bw -s 100000 -n 50", nil},
+		{"WRITE, UDP", "", "-t ucp_put_bw -s 1000000 -n 20", onUDP},
+		{"READ", "", "-t ucp_get -s 65536 -n 50", nil},
+		{"datagrams", "", "-t am_lat -x ud_verbs -d rxe0:1 -n 200", func(t *testing.T) { t.Setenv("UCX_TLS", "ud_v") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.set != nil {
@@ -49,7 +50,7 @@ func TestUCX(t *testing.T) {
 			port := freePort(t)
 			args := append([]string{"ucx_perftest", "-p", port, "-w", "10"}, strings.Fields(c.line)...)
 			ready := func(p *process) { p.listens(port) }
-			require.Contains(t, l.pair(t, "", ready, args, append(args, "127.0.0.1")), "Final:")
+			require.Contains(t, l.pair(t, c.options, ready, args, append(args, "127.0.0.1")), "Final:")
 		})
 	}
 }
@@ -66,16 +67,23 @@ func TestMPI(t *testing.T) {
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 	t.Setenv(envStart, l.Stub+":"+l.Kernel)
-	for name, set := range map[string]func(*testing.T){"shared memory": func(*testing.T) {}, "UDP": onUDP} {
+	for name, c := range map[string]struct {
+		options string
+		set     func(*testing.T)
+	}{
+		"shared memory": {"", func(*testing.T) {}},
+		"UDP":           {"", onUDP},
+		"loss":          {"?loss=1%&seed=3", onUDP},
+	} {
 		t.Run(name, func(t *testing.T) {
-			set(t)
+			c.set(t)
 			args := strings.Fields("--oversubscribe --mca pml ucx --mca btl ^openib")
 			for rank := range 2 {
 				device, _ := newDevice()
 				if rank > 0 {
 					args = append(args, ":")
 				}
-				args = append(args, "-np", "1", self, device, program)
+				args = append(args, "-np", "1", self, device+c.options, program)
 			}
 			cmd := exec.CommandContext(t.Context(), "mpirun", args...)
 			cmd.WaitDelay = patience
@@ -105,19 +113,23 @@ func TestLibfabric(t *testing.T) {
 		out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput()
 		require.NoError(t, err, "ip %s: %s", line, out)
 	}
-	for line, set := range map[string]func(*testing.T){
-		"-p verbs -e msg -I 100":          func(*testing.T) {},
-		"-p verbs -e msg -I 50":           onUDP,
-		"-p verbs -e dgram -I 100":        func(*testing.T) {},
-		"-p verbs;ofi_rxd -e rdm -S 4096": func(*testing.T) {},
+	for line, c := range map[string]struct {
+		options string
+		set     func(*testing.T)
+	}{
+		"-p verbs -e msg -I 100":          {"", func(*testing.T) {}},
+		"-p verbs -e msg -I 50":           {"", onUDP},
+		"-p verbs -e msg -I 60":           {"?loss=1%&seed=3", onUDP},
+		"-p verbs -e dgram -I 100":        {"", func(*testing.T) {}},
+		"-p verbs;ofi_rxd -e rdm -S 4096": {"", func(*testing.T) {}},
 	} {
-		t.Run(line, func(t *testing.T) {
-			set(t)
+		t.Run(line+c.options, func(t *testing.T) {
+			c.set(t)
 			port := freePort(t)
 			args := append([]string{"fi_pingpong", "-c"}, strings.Fields(line)...) // -c looks at every byte
-			server := start(t, l, "soft:10.1.0.1", append(args, "-B", port)...)
+			server := start(t, l, "soft:10.1.0.1"+c.options, append(args, "-B", port)...)
 			server.listens(port)
-			client := start(t, l, "soft:10.1.0.2", append(args, "-P", port, "10.1.0.1")...)
+			client := start(t, l, "soft:10.1.0.2"+c.options, append(args, "-P", port, "10.1.0.1")...)
 			require.Contains(t, client.ends(0), "Mxfers/sec")
 			server.ends(0)
 		})
