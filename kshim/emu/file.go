@@ -28,6 +28,9 @@ func newFile(p *Process, path string) file {
 // FD is the file's number in its process, for messages.
 func (f *file) FD() int { return int(f.fd) }
 
+// Path is the file's name, or the kernel's word for files without one.
+func (f *file) Path() string { return f.path }
+
 func (f *file) isClosed() bool {
 	select {
 	case <-f.closed:

@@ -25,7 +25,7 @@ const (
 // more: done lets go of the file. A file that cannot be opened
 // (privatefile.Open) is an error. The first failure to write it is reported on
 // standard error, and the trace ends there.
-func Env(k kshim.Kernel, name string) (traced kshim.Kernel, done func(), err error) {
+func Env(k kshim.Kernel, name string, opts ...Option) (traced kshim.Kernel, done func(), err error) {
 	target := os.Getenv(EnvTrace)
 	if target == "" || target == "0" {
 		return k, func() {}, nil
@@ -34,7 +34,7 @@ func Env(k kshim.Kernel, name string) (traced kshim.Kernel, done func(), err err
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%s: %w", EnvTrace, target, err)
 	}
-	opts := []Option{WithName(strconv.Itoa(os.Getpid()) + " " + files.name(name))}
+	opts = append(opts, WithName(strconv.Itoa(os.Getpid())+" "+files.name(name)))
 	if os.Getenv(EnvTime) == "1" {
 		opts = append(opts, WithTime())
 	}

@@ -37,6 +37,14 @@ func (k *kernel) wrap(f kshim.File, kind fileKind, path, fd string) *file {
 	return &file{inner: f, kernel: k, kind: kind, path: path, fd: fd}
 }
 
+// FD is the file's number, or -1 where its kernel does not tell.
+func (f *file) FD() int {
+	if n, err := strconv.Atoi(f.fd); err == nil {
+		return n
+	}
+	return -1
+}
+
 // progressFile is a file of a kernel that makes progress when it is asked to.
 // That is no call, and is not shown.
 type progressFile struct {

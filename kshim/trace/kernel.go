@@ -18,7 +18,21 @@ func New(k kshim.Kernel, w io.Writer, opts ...Option) kshim.Kernel {
 	for _, opt := range opts {
 		opt(o)
 	}
-	return &kernel{inner: k, out: o, memory: &memory{}}
+	return &kernel{inner: k, out: o, memory: &memory{all: o.memory}}
+}
+
+// Of is the traced face of a file that k's program finds by its number, as C
+// programs do. It returns f itself if k is not traced.
+func Of(k kshim.Kernel, f kshim.File, fd int) kshim.File {
+	t, traced := k.(*kernel)
+	if !traced {
+		return f
+	}
+	name := ""
+	if named, ok := f.(interface{ Path() string }); ok {
+		name = named.Path()
+	}
+	return t.wrap(f, kindOf(name), name, strconv.Itoa(fd)).asFile()
 }
 
 // kernel implements kshim.Kernel.
@@ -50,8 +64,10 @@ func kindOf(name string) fileKind {
 		return attributeFile
 	case name == "/dev/infiniband/rdma_cm":
 		return cmFile
+	case strings.HasPrefix(name, "/dev/"):
+		return deviceFile
 	}
-	return deviceFile
+	return eventFile
 }
 
 // ReadDir lists a directory. See kshim.Kernel.

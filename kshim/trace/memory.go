@@ -7,8 +7,11 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/fault"
 )
 
-// memory holds the ranges that a process announced with Pin.
+// memory holds the ranges that a process announced with Pin, or all that it
+// has.
 type memory struct {
+	all func(addr, n uint64) []byte
+
 	mu   sync.RWMutex
 	pins []*pin // guarded by mu
 }
@@ -46,6 +49,9 @@ func (m *memory) read(addr, n uint64) ([]byte, bool) {
 }
 
 func (m *memory) find(addr, n uint64) []byte {
+	if m.all != nil {
+		return m.all(addr, n)
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, p := range m.pins {

@@ -26,12 +26,20 @@ func WithTime() Option { return func(o *output) { o.timed = true } }
 // WithPin shows Pin and its release, which are no system calls.
 func WithPin() Option { return func(o *output) { o.pins = true } }
 
+// WithMemory is for a program that announces none of its memory, because its
+// kernel sees all of it: slice is the n bytes at an address, nil where none can
+// be.
+func WithMemory(slice func(addr, n uint64) []byte) Option {
+	return func(o *output) { o.memory = slice }
+}
+
 // output prints lines.
 type output struct {
 	prefix string
 	timed  bool
 	pins   bool
 	start  time.Time
+	memory func(addr, n uint64) []byte
 
 	mu sync.Mutex // one Write at a time
 	w  io.Writer  // guarded by mu

@@ -388,3 +388,46 @@ func TestLinesStayWhole(t *testing.T) {
 		require.Regexp(t, `^ +[0-9.]+ (write\(3, ALLOC_PD \{\}\) = 16 \{pd_handle=0\}|ioctl\(3, PD_DESTROY \{handle=1\}\) = 0) <[0-9.]+>$`, l)
 	}
 }
+
+// namedFile is a file that tells its name, as those of the emulator do.
+type namedFile struct {
+	*fakeFile
+	name string
+}
+
+func (f *namedFile) Path() string { return f.name }
+
+// TestOf: files that were found by their numbers are traced, too, each as its
+// name says, and addresses lie in the program's memory without Pin.
+func TestOf(t *testing.T) {
+	page := make([]byte, 64)
+	(&abi.AllocPDResp{PDHandle: 9}).Put(page)
+	slice := func(addr, n uint64) []byte {
+		if addr != 0x7000 {
+			return nil
+		}
+		return page[:n]
+	}
+	k, out := &fakeKernel{}, &log{t: t}
+	plain := &namedFile{&fakeFile{k, 0}, "/dev/infiniband/uverbs0"}
+	require.Same(t, plain, Of(k, plain, 7))
+
+	of := New(k, out, WithMemory(slice))
+	device := Of(of, plain, 7)
+	cmd := writeCmd(abi.CmdAllocPD, &abi.AllocPD{Response: 0x7000}, abi.AllocPDSize, abi.AllocPDRespSize)
+	_, err := device.Write(cmd)
+	require.NoError(t, err)
+	require.Equal(t, "write(7, ALLOC_PD {}) = 16 {pd_handle=9}", out.take())
+	require.Equal(t, 7, device.(interface{ FD() int }).FD())
+
+	k.read = string(put(&abi.CompEvent{CQHandle: 5}, abi.CompEventSize))
+	events := Of(of, &namedFile{&fakeFile{k, 0}, "[infinibandevent]"}, 8)
+	_, err = events.Read(t.Context(), make([]byte, 64))
+	require.NoError(t, err)
+	require.Equal(t, "read(8) = 8 {cq_handle=0x5}", out.take())
+
+	cm := Of(of, &namedFile{&fakeFile{k, 0}, "/dev/infiniband/rdma_cm"}, 9)
+	_, err = cm.Write(make([]byte, abi.UCMHdrSize))
+	require.NoError(t, err)
+	require.Contains(t, out.take(), "write(9, CREATE_ID")
+}

@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 	"kshim/cbuild":                        {},
 	"kshim/cmemory":                       {"kshim/fault"},
 	"kshim/preload":                       {"kshim", "kshim/cbuild"},
-	"kshim/preload/lib":                   {"kshim", "kshim/cmemory", "kshim/emu", "kshim/preload", "kshim/rdmanl", "uapi"},
+	"kshim/preload/lib":                   {"kshim", "kshim/cmemory", "kshim/emu", "kshim/preload", "kshim/rdmanl", "kshim/trace", "uapi"},
 	"kshim/rdmanl":                        {"kshim/abi", "kshim/emu", "netlinkmgr/nldev", "uapi/peercred"},
 	"kshim/trace":                         {"kshim", "kshim/abi", "kshim/fault", "kshim/privatefile"},
 	"rnic/crc":                            {},

@@ -23,12 +23,14 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/emu"
 	"github.com/rdmashim/rdmashim/kshim/preload"
 	"github.com/rdmashim/rdmashim/kshim/rdmanl"
+	"github.com/rdmashim/rdmashim/kshim/trace"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // kernel is the mini kernel as the program has it.
 var kernel struct {
 	process *emu.Process
+	traced  kshim.Kernel // process, or what prints its calls (RDMASHIM_TRACE)
 	host    *program
 	tree    preload.Tree
 	netlink *rdmanl.Socket                 // nil: it could not be had
@@ -67,7 +69,12 @@ func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 	if err != nil {
 		return C.int(number(err))
 	}
-	kernel.host, kernel.process = host, machine.ProcessOf(host, filepath.Base(os.Args[0]))
+	name := filepath.Base(os.Args[0])
+	kernel.host, kernel.process = host, machine.ProcessOf(host, name)
+	if kernel.traced, _, err = trace.Env(kernel.process, name, trace.WithMemory(host.Memory)); err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: no trace: %v\n", err)
+		kernel.traced = kernel.process
+	}
 	kernel.tree = preload.Tree{Dir: filepath.Join(env.Tree, strconv.Itoa(os.Getpid())), Kernel: machine.Process("sysfs")}
 	_ = os.RemoveAll(kernel.tree.Dir) // of a program that became this one
 	if err := os.MkdirAll(kernel.tree.Dir, 0o700); err != nil {
@@ -107,14 +114,27 @@ func rdmashimPlant(path, to *C.char, n C.size_t) C.int {
 
 //export rdmashimOpen
 func rdmashimOpen(path *C.char, flags C.int) C.int {
-	f, err := kernel.process.Open(C.GoString(path))
+	f, err := kernel.traced.Open(C.GoString(path))
 	if err != nil {
 		return C.int(number(err))
+	}
+	fd := f.(interface{ FD() int }).FD()
+	if f, err = kernel.process.File(int32(fd)); err != nil { // closed by another thread
+		return C.int(fd)
 	}
 	if p, ok := f.(kshim.Driven); ok {
 		poll(func(list []kshim.Driven) []kshim.Driven { return append(list, p) })
 	}
-	return C.int(f.(interface{ FD() int }).FD())
+	return C.int(fd)
+}
+
+// file is the open file of a number.
+func file(fd C.int) (kshim.File, error) {
+	f, err := kernel.process.File(int32(fd))
+	if err != nil {
+		return nil, err
+	}
+	return trace.Of(kernel.traced, f, int(fd)), nil
 }
 
 // poll changes the list of files whose device is driven by those who poll.
@@ -148,7 +168,7 @@ func rdmashimClose(fd C.int) C.int {
 			return left
 		})
 	}
-	err = f.Close()
+	err = trace.Of(kernel.traced, f, int(fd)).Close()
 	kernel.host.closed(int32(fd))
 	return C.int(number(err))
 }
@@ -158,7 +178,7 @@ func rdmashimMove(fd C.int) C.int { return C.int(number(kernel.host.move(int32(f
 
 //export rdmashimRead
 func rdmashimRead(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
-	f, err := kernel.process.File(int32(fd))
+	f, err := file(fd)
 	if err != nil {
 		return C.long(number(err))
 	}
@@ -174,7 +194,7 @@ func rdmashimRead(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
 
 //export rdmashimWrite
 func rdmashimWrite(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
-	f, err := kernel.process.File(int32(fd))
+	f, err := file(fd)
 	if err != nil {
 		return C.long(number(err))
 	}
@@ -187,7 +207,7 @@ func rdmashimWrite(fd C.int, buf unsafe.Pointer, n C.size_t) C.long {
 
 //export rdmashimIoctl
 func rdmashimIoctl(fd C.int, request C.ulong, arg unsafe.Pointer) C.int {
-	f, err := kernel.process.File(int32(fd))
+	f, err := file(fd)
 	if err != nil {
 		return C.int(number(err))
 	}
