@@ -21,8 +21,9 @@ type CMDevice interface {
 	// does not reach dst.
 	CMResolve(src, dst netip.Addr) (CMPath, error)
 
-	// CMListen asks for the requests for a service id that name addr, or any
-	// address when it is invalid. At most backlog of them wait for
+	// CMListen asks for the requests for a service id that name addr, any
+	// address of its IP version when it is unspecified, or any at all when it
+	// is invalid. At most backlog of them wait for
 	// CMConn.Taken, Accept, Reject or Destroy; the driver drops more, and their
 	// senders try again.
 	CMListen(service uint64, addr netip.Addr, backlog int, ev CMListenEvents) (CMListener, error)

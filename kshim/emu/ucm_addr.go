@@ -358,21 +358,16 @@ func (c *ucmCall) listen() error {
 			backlog = maxBacklog
 		}
 		devices := []*device{id.dev}
-		addr, family := id.src.Addr(), uint16(0)
-		switch {
-		case isIB(&id.srcIB):
-			family = abi.AFIB
-		case id.afOnly && addr.Is4():
-			family = abi.AFInet
-		case id.afOnly:
-			family = abi.AFInet6
-		}
+		addr := id.src.Addr()
 		if id.dev == nil {
-			devices, addr = c.f.proc.ns.cmDevices(), netip.Addr{}
+			devices = c.f.proc.ns.cmDevices()
+			if !id.afOnly || isIB(&id.srcIB) {
+				addr = netip.Addr{}
+			}
 		}
 		for _, d := range devices {
 			cm := d.Device.(driver.CMDevice)
-			l, err := cm.CMListen(id.service(id.src.Port()), addr, backlog, &listenOn{id, d, cm, family})
+			l, err := cm.CMListen(id.service(id.src.Port()), addr, backlog, &listenOn{id, d, cm, isIB(&id.srcIB)})
 			if err != nil {
 				for _, l := range id.listeners {
 					l.Close()

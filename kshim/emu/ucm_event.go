@@ -2,7 +2,6 @@ package emu
 
 import (
 	"context"
-	"net/netip"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
@@ -70,31 +69,17 @@ func flag(on bool) uint8 {
 
 // listenOn is a listener's part on one device.
 type listenOn struct {
-	id     *ucmID
-	dev    *device
-	cm     driver.CMDevice
-	family uint16 // of the addresses that it is for; 0: any of IP
-}
-
-// takes says whether a request for an address is for the listener (cma.c:
-// cma_match_private_data). On Ethernet none is for addresses of InfiniBand.
-func (l *listenOn) takes(a netip.Addr) bool {
-	switch l.family {
-	case 0:
-		return true
-	case abi.AFInet:
-		return a.Unmap().Is4()
-	case abi.AFInet6:
-		return !a.Unmap().Is4()
-	}
-	return false
+	id  *ucmID
+	dev *device
+	cm  driver.CMDevice
+	ib  bool // for addresses of InfiniBand, which no request has on Ethernet
 }
 
 // Request makes an id of a peer's request. Its events have no uid, and so are
 // not kept, until it is accepted. No lock of an id may be taken here: the
 // driver has its own, and commands take those in the other order.
 func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEvents, error) {
-	if !l.takes(r.Dst.Addr()) {
+	if l.ib { // cma.c: cma_match_private_data
 		return nil, fail(syscall.EAFNOSUPPORT, "the listener is for other addresses than %v", r.Dst.Addr())
 	}
 	core := &l.id.ns.cm

@@ -15,7 +15,7 @@ type ListenerID uint32
 type Listener struct {
 	id      ListenerID
 	service wire.ServiceID
-	addr    netip.Addr // zero: every address
+	addr    netip.Addr // zero: every address; unspecified: every one of its version
 	backlog int
 	waiting int // requests that count against backlog
 
@@ -40,23 +40,21 @@ func (l *Listener) asks(c *conn) {
 	l.from[c.remoteID().addr]++
 }
 
-// Listen asks for the connection requests for a service that name addr, or for
-// all when addr is the zero Addr or unspecified. Of services that are not of
-// the RDMA IP CM service only all can be had (EINVAL). At most backlog requests
-// wait for Take, Accept or Reject, and Config.MaxRequests for Accept or Reject;
-// more are dropped, and their senders try again. EADDRINUSE tells of a listener
-// that would get the same requests. Services of the port space UDP are asked
-// for by SIDR_REQ, and all others by REQ. Next: NextTimeout.
+// Listen asks for the connection requests for a service that name addr, for all
+// of its IP version when addr is unspecified, or for all when it is the zero
+// Addr. Of services that are not of the RDMA IP CM service only all can be had
+// (EINVAL). At most backlog requests wait for Take, Accept or Reject, and
+// Config.MaxRequests for Accept or Reject; more are dropped, and their senders
+// try again. EADDRINUSE tells of a listener that would get the same requests.
+// Services of the port space UDP are asked for by SIDR_REQ, and all others by
+// REQ. Next: NextTimeout.
 func (m *Manager) Listen(service wire.ServiceID, addr netip.Addr, backlog int) (ListenerID, error) {
 	addr = wire.Bare(addr)
-	if addr.IsUnspecified() {
-		addr = netip.Addr{}
-	}
 	if _, _, ip := service.IP(); !ip && addr.IsValid() {
 		return 0, fmt.Errorf("cm: service %v has no addresses: %w", service, syscall.EINVAL)
 	}
 	for _, l := range m.services[service] {
-		if !l.addr.IsValid() || !addr.IsValid() || l.addr == addr {
+		if covers(l.addr, addr) || covers(addr, l.addr) {
 			return 0, fmt.Errorf("cm: somebody listens for service %v: %w", service, syscall.EADDRINUSE)
 		}
 	}
@@ -135,9 +133,14 @@ func ofDatagrams(service wire.ServiceID) bool {
 // listenerFor returns the listener of a service at an address; nil for none.
 func (m *Manager) listenerFor(service wire.ServiceID, dst netip.Addr) *Listener {
 	for _, l := range m.services[service] {
-		if !l.addr.IsValid() || l.addr == wire.Bare(dst) {
+		if covers(l.addr, wire.Bare(dst)) {
 			return l
 		}
 	}
 	return nil
+}
+
+// covers reports whether a listener at an address has the requests for another.
+func covers(at, dst netip.Addr) bool {
+	return !at.IsValid() || at == dst || at.IsUnspecified() && dst.IsValid() && at.Is4() == dst.Is4()
 }

@@ -284,9 +284,21 @@ func TestListeners(t *testing.T) {
 	require.NoError(t, b.m.Accept(w.now, got[0].Conn, b.acceptParams("")))
 	_, err = b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.NoError(t, b.m.Unlisten(w.now, other))
 	_, err = b.m.Listen(wire.TCPService(1), netip.IPv6Unspecified(), 5)
+	require.NoError(t, err) // no address of it is IPv4
+	require.NoError(t, b.m.Unlisten(w.now, other))
+	four, err := b.m.Listen(wire.TCPService(1), netip.IPv4Unspecified(), 5)
 	require.NoError(t, err)
+	for _, addr := range []netip.Addr{{}, b.addr.Addr(), netip.IPv4Unspecified(), netip.MustParseAddr("fd00::2")} {
+		_, err = b.m.Listen(wire.TCPService(1), addr, 5)
+		require.ErrorIs(t, err, syscall.EADDRINUSE, addr)
+	}
+	got = nil
+	_, err = a.m.Connect(w.now, a.params(b, 1, ""))
+	require.NoError(t, err)
+	a.settle()
+	w.advance(3 * hop)
+	require.Equal(t, four, got[0].Listener)
 }
 
 // A request that comes while its service has no listener for a moment is held:

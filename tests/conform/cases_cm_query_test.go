@@ -224,6 +224,14 @@ var cmQueryTests = []test{
 			r.must(id.connect(cmParam(cmQPN(), "")))
 			d.sayEvent()
 			r.say("no request: %t", c.idle())
+			other := create(c, "listener for IPv4")
+			r.must(other.setOption(abi.UCMLevelID, abi.UCMOptionAFOnly, 1, 0, 0, 0))
+			r.result("BIND to the same port", other.bind(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())))
+			r.result("LISTEN", other.listen(4))
+			id = create(d, "id")
+			id.resolve(r.cmAddr(1, at.Port()))
+			r.must(id.connect(cmParam(cmQPN(), "")))
+			c.sayEvent()
 		}
 	}},
 	{"cm/resolve-loopback", func(r *rig) {
