@@ -8,6 +8,26 @@
 // and a usable GID. It is no verbs client and moves no data, and it knows
 // nothing of the soft RNIC in user space.
 //
+// # By task
+//
+//   - Get a usable device, whatever is missing: [Ensure], [Manager.Ensure]; undo
+//     it: [Manager.Remove]
+//   - Make and delete links: [Manager.AddLink], [Manager.DeleteLink]; find a
+//     network device for one: [Manager.NetDevs]
+//   - List devices, their ports and addresses: [Manager.Devices],
+//     [Manager.Ports], [Manager.Links], [Manager.GIDs]
+//   - List what programs hold: [Manager.QPs], [Manager.CQs], [Manager.MRs],
+//     [Manager.PDs], [Manager.SRQs], [Manager.CMIDs], [Manager.Contexts]
+//   - Read counters: [Manager.Counters], [Manager.Summary]
+//   - Follow changes: [Manager.Monitor]
+//   - Rename a device, share devices among network namespaces: [Manager.Rename],
+//     [Manager.System], [Manager.SetNetNS]
+//   - See what keeps RDMA away: [Manager.Loaded], [Manager.Missing],
+//     [Manager.InstallHint], and the errors of type *…Error
+//   - Test: package netlinktest has a kernel for [New]
+//
+// # How a call flows
+//
 // A call flows so: client.go takes it and makes the Request, the Kernel carries
 // it (host_linux.go: the nl package of vishvananda/netlink), and package nldev
 // decodes the answer into the structures of object.go. Ensure (ensure.go)

@@ -19,6 +19,22 @@
 // stream's. An unread stream stops itself only, but a byte that the byte stream
 // loses stops all. It has no Transport, listener, migration, 0-RTT or tracer.
 //
+// # By task
+//
+//   - Make a connection of a byte stream: [Client], [Server]; its limits and
+//     times: [Config]
+//   - Open a stream: [Conn.OpenStream], [Conn.OpenUniStream]; wait for the
+//     peer's grant: [Conn.OpenStreamSync], [Conn.OpenUniStreamSync]
+//   - Take the peer's: [Conn.AcceptStream], [Conn.AcceptUniStream]
+//   - Write, read and end a stream: [SendStream], [ReceiveStream], and [Stream],
+//     which is both; give a half up: [SendStream.CancelWrite],
+//     [ReceiveStream.CancelRead]; urgent streams first:
+//     [SendStream.SetPriority]
+//   - Send datagrams: [Conn.SendDatagram], [Conn.ReceiveDatagram]
+//   - End a connection, and see why one ended: [Conn.CloseWithError],
+//     [Conn.Context], [ApplicationError], [TransportError], [IdleTimeoutError]
+//   - Watch: [Conn.ConnectionState], [Conn.ConnectionStats]
+//
 // # How a call flows
 //
 // The state of a connection is a core.Conn behind one lock. Two goroutines

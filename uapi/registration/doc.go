@@ -18,6 +18,18 @@
 // Loss, order and congestion are the transport's. It does not choose the
 // transport, and falls back to none.
 //
+// # By task
+//
+//   - Choose a transport: [Soft], [Kernel], [TCP] in [Config]; write one:
+//     [Transport], [Datapath]
+//   - Connect: [Registration.Dial], [Registration.Listen], [Listener.Accept]
+//   - Open and take streams: [Conn.OpenStreamSync], [Conn.AcceptStream]; of one
+//     direction: [Conn.OpenUniStreamSync], [Conn.AcceptUniStream]
+//   - Send datagrams: [Conn.SendDatagram], [Conn.ReceiveDatagram]
+//   - End: [Conn.CloseWithError], [Registration.Close]; see why one ended:
+//     [Conn.Context], [Error]
+//   - Watch: [Registration.Stats], [Conn.ConnectionState], [Conn.Counters]
+//
 // # How a call flows
 //
 // Open checks the configuration (check.go), opens the transport's [Datapath],
