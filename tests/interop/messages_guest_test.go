@@ -58,11 +58,15 @@ func TestMessages(t *testing.T) {
 type watch struct {
 	e                    *end
 	sent, received, lost uint64
+	icrc                 uint64 // packets that the soft side has dropped for their ICRC
 }
 
 func newWatch(t *testing.T, soft *end) *watch {
 	w := &watch{e: soft}
 	w.sent, w.received, w.lost = w.now(t)
+	c, err := soft.ctx.Counters()
+	require.NoError(t, err)
+	w.icrc = c["drop_icrc"]
 	return w
 }
 
@@ -91,7 +95,10 @@ func (w *watch) allReceived(t *testing.T) {
 	}, patience, 10*time.Millisecond, "rxe did not take every packet: a bad ICRC?")
 	c, err := w.e.ctx.Counters()
 	require.NoError(t, err)
-	require.Zero(t, c["drop_icrc"], "the soft side dropped packets of rxe for their ICRC")
+	// One of a peer may be: rxe may begin with any of 65,536 identifications,
+	// of which 64 are those of soft devices; the first other one after these
+	// is not believed (rnic/link/udp/habit.go).
+	require.LessOrEqual(t, c["drop_icrc"], w.icrc+1, "the soft side dropped packets of rxe for their ICRC")
 	require.Zero(t, c["drop_malformed"])
 	t.Logf("sent %d, received %d, lost on the way %d", sent-w.sent, received-w.received, lost-w.lost)
 }
