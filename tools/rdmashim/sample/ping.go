@@ -118,16 +118,15 @@ func (p *ping) accept(ctx context.Context, c *conn, r *uapi.Request) error {
 	return c.accepted(ctx, r, pingQP, c.pingReceive, nil)
 }
 
-// answer serves until the client leaves.
+// answer serves until the client leaves. A client leaves when it has heard the
+// last word of a ping, whose acknowledgement may come after its farewell: then
+// completions of that word may still come, and none is taken for the client's.
 func (p *ping) answer(ctx context.Context, c *conn) error {
-	for n := 0; ; n++ {
+	n, leaves := 0, false
+	for ; !leaves; n++ {
 		err := c.pingWork(ctx, "where the data is", nil, true)
 		if errors.Is(err, uapi.WCWRFlushErr) && n > 0 {
-			if err := c.peerLeaves(ctx); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.out, "client %v: %d pings\n", c.info.RemoteAddr, n)
-			return nil
+			break
 		}
 		if err != nil {
 			return err
@@ -135,10 +134,20 @@ func (p *ping) answer(ctx context.Context, c *conn) error {
 		if err := p.pong(ctx, c); err != nil {
 			return fmt.Errorf("ping %d: %w", n, err)
 		}
+		err = c.pingWork(ctx, "last word", c.pingSay(make([]byte, pingInfo)), false)
+		leaves = errors.Is(err, uapi.WCWRFlushErr) || errors.Is(err, uapi.ErrPeerDisconnected)
+		if err != nil && !leaves {
+			return fmt.Errorf("ping %d: %w", n, err)
+		}
 	}
+	if err := c.peerLeaves(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "client %v: %d pings\n", c.info.RemoteAddr, n)
+	return nil
 }
 
-// pong reads the client's message and writes it back.
+// pong reads the client's message and writes it back. It does not say so.
 func (p *ping) pong(ctx context.Context, c *conn) error {
 	buf := c.Memory[0].Buf
 	move := func(op uapi.Op, at uint64, key uint32, n int) *uapi.WR {
@@ -170,14 +179,7 @@ func (p *ping) pong(ctx context.Context, c *conn) error {
 	if err := c.pingReceive(); err != nil {
 		return err
 	}
-	if err := c.pingWork(ctx, "WRITE", move(uapi.OpWrite, back, backKey, min(n, room)), false); err != nil {
-		return err
-	}
-	err = c.pingWork(ctx, "last word", c.pingSay(make([]byte, pingInfo)), false)
-	if errors.Is(err, uapi.ErrPeerDisconnected) {
-		return nil // it leaves when it has heard that; the acknowledgement may come after its farewell
-	}
-	return err
+	return c.pingWork(ctx, "WRITE", move(uapi.OpWrite, back, backKey, min(n, room)), false)
 }
 
 // pingPlace is the memory that the peer has named.
