@@ -33,6 +33,7 @@ var explained = map[string]string{
 	"ping-pong, waiting":  "Programs that wait",
 	"at full depth":       "1,000 and 10,000 queue pairs",
 	"shm,":                "Shared memory",
+	"PollCQ loops":        "PollCQ loops on `sim`",
 }
 
 // TestSuiteDocs: the table of docs/speed.md has the suite's rows in their
