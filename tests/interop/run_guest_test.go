@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/preload"
+	"github.com/rdmashim/rdmashim/rnic/link/udp/ports"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -51,9 +53,7 @@ func beRun() {
 // run has a program that is not started yet run on a soft device.
 func (p *program) run(t *testing.T, device string) {
 	t.Helper()
-	if why := os.Getenv("INTEROP_NO_COMPILED"); why != "" {
-		t.Skip("the libraries for C programs could not be built on the host: ", why)
-	}
+	compiled(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p.Path, p.Args = self, append([]string{self}, p.Args...)
@@ -147,12 +147,14 @@ func (c cPair) talk(t *testing.T, f family, softClient bool) {
 	}
 	line := words(server, c.server)
 	s := startOn(t, server.device, line[0], line[1:]...)
-	s.listens(t, server, c.byTCP, port)
+	if !c.byTCP {
+		server.bound(t)
+	}
 	line = words(client, c.client)
 	if strings.HasPrefix(c.client, " ") {
 		line = words(client, c.server+c.client)
 	}
-	said := runClient(t, !c.byTCP, client, line)
+	said := runClient(t, client, line)
 	require.Contains(t, said, c.says)
 	want := cmp.Or(c.serverSays, c.says)
 	if c.anyStatus {
@@ -166,38 +168,31 @@ func (c cPair) talk(t *testing.T, f family, softClient bool) {
 	require.NotContains(t, said, "error")
 }
 
-// listens waits until a server can be reached, as far as that can be seen from
-// outside: by TCP, or on the soft RNIC's UDP port.
-func (p *program) listens(t *testing.T, at cPlace, byTCP bool, port int) {
+// bound waits until a soft server's device has its UDP port. Requests that come
+// before have no answer, and are sent again late.
+func (at cPlace) bound(t *testing.T) {
 	t.Helper()
-	file, state := "tcp", "0A"
-	if !byTCP {
-		file, state, port = "udp", "07", uapi.RoCEPort
-		if at.device == "" {
-			return
-		}
+	if at.device == "" {
+		return
 	}
-	want := fmt.Sprintf(":%04X", port)
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		for _, f := range []string{file, file + "6"} {
-			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.Process.Pid, f))
-			for line := range strings.Lines(string(text)) {
-				if w := strings.Fields(line); len(w) > 3 && strings.HasSuffix(w[1], want) && w[3] == state {
-					return
-				}
-			}
-		}
-		require.True(t, time.Now().Before(deadline), "%v does not listen", p.Args)
-	}
+	port := netip.AddrPortFrom(at.addr, uapi.RoCEPort)
+	var list []ports.Socket
+	require.Eventually(t, func() bool {
+		err := lab.space.do(func() error {
+			list, _ = ports.Sockets(os.DirFS("/"))
+			return nil
+		})
+		return err == nil && slices.ContainsFunc(list, func(s ports.Socket) bool { return s.Takes(port) })
+	}, patience, 10*time.Millisecond, "no program has %v", port)
 }
 
-// runClient runs a client to its good end. One that a server refuses is run
-// again, if it may come before the server listens.
-func runClient(t *testing.T, early bool, at cPlace, line []string) string {
+// runClient runs a client to its good end. A client that comes before its
+// server listens is refused, and run again.
+func runClient(t *testing.T, at cPlace, line []string) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		p := startOn(t, at.device, line[0], line[1:]...)
-		if !early || time.Now().After(deadline) {
+		if time.Now().After(deadline) {
 			return p.ends(t)
 		}
 		if p.Wait() == nil {
@@ -216,8 +211,8 @@ func TestCopies(t *testing.T) {
 		client, server := cPlaces(families[0], "", softClient)
 		port := strconv.Itoa(freePort(t))
 		s := startOn(t, server.device, "rcopy", "-p", port)
-		s.listens(t, server, false, 0)
-		runClient(t, true, client, []string{"rcopy", from, server.addr.String() + ":" + to, "-p", port})
+		server.bound(t)
+		runClient(t, client, []string{"rcopy", from, server.addr.String() + ":" + to, "-p", port})
 		got, err := os.ReadFile(to)
 		require.NoError(t, err)
 		want, err := os.ReadFile(from)
