@@ -3,6 +3,7 @@ package uapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"sync/atomic"
@@ -95,9 +96,9 @@ func (d *stackDatagrams) live() {
 		time.Sleep(time.Duration(d.r.IntN(2)*d.r.IntN(3000)) * time.Microsecond)
 		d.poll()
 	}
-	for range 200 { // packets under way arrive, and those of others
-		time.Sleep(5 * time.Millisecond)
-		d.poll()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // virtual
+	defer cancel()
+	for d.next(ctx) { // packets under way arrive, and those of others
 	}
 	d.complete()
 	d.check(d.me.Close())
@@ -187,10 +188,21 @@ func (d *stackDatagrams) complete() {
 func (d *stackDatagrams) wait() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // virtual
 	defer cancel()
+	if !d.next(ctx) {
+		d.check(ctx.Err())
+	}
+}
+
+// next takes the next completions. It returns false when ctx ends before.
+func (d *stackDatagrams) next(ctx context.Context) bool {
 	var wc [4]WC
 	n, err := d.me.WaitCQ(ctx, d.qp, wc[:])
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
 	d.check(err)
 	d.takeAll(wc[:n])
+	return true
 }
 
 // poll takes the completions that are there.
