@@ -91,7 +91,7 @@ func (c *ucmCall) queryPath(id *ucmID, addr uint64) error {
 	return c.answer(addr, &resp, size)
 }
 
-// routed says that the id has a path record.
+// routed reports whether the id has a path record.
 func (id *ucmID) routed() bool {
 	return id.dev != nil && (id.state == ucmRouteResolved || id.state == ucmConnect && (id.active || id.typ != abi.QPTUD))
 }

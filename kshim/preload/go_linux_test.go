@@ -20,7 +20,7 @@ import (
 )
 
 // TestGoPrograms: programs in Go and those of librdmacm are each other's peers,
-// as client and as server, also where both lose packets. Both check all bytes.
+// as client and as server, also where both lose packets. Both ends check bytes.
 func TestGoPrograms(t *testing.T) {
 	l := libraries(t, "rping")
 	verbsHeader(t)

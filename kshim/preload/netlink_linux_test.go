@@ -95,7 +95,7 @@ func TestRDMA(t *testing.T) {
 			}
 		})
 	}
-	// One that is stopped is left out, and said to be.
+	// A stopped program is left out, and named on standard error.
 	var stopped unix.WaitStatus
 	require.NoError(t, pingpong.Process.Signal(unix.SIGSTOP))
 	_, err = unix.Wait4(pingpong.Process.Pid, &stopped, unix.WUNTRACED, nil)

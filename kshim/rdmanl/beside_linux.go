@@ -47,7 +47,7 @@ func (s *Server) serve(c *net.UnixConn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(answerTime))
 	sent, err := io.ReadAll(io.LimitReader(c, MaxRequest))
-	if err != nil || !ours(c) {
+	if _, own := ours(c); err != nil || !own {
 		return
 	}
 	for _, b := range s.Answer(0, sent) {
@@ -57,14 +57,15 @@ func (s *Server) serve(c *net.UnixConn) {
 	}
 }
 
-func ours(c *net.UnixConn) bool {
-	_, uid, err := peercred.Of(c)
-	return err == nil && uid == os.Geteuid()
+// ours returns the process at the other end, and whether it is of this user.
+func ours(c *net.UnixConn) (pid int, own bool) {
+	pid, uid, err := peercred.Of(c)
+	return pid, err == nil && uid == os.Geteuid()
 }
 
 // Beside asks the processes whose sockets match a pattern, but for the one at
 // the path self, all at once. An answer that is malformed, or late, is left
-// out, as is that of a process which is stopped: stopped is told of it.
+// out. A process that is stopped is left out, too, and handed to stopped.
 func Beside(pattern, self string, stopped func(pid int)) func(request []byte) [][]byte {
 	return func(request []byte) [][]byte {
 		paths, _ := filepath.Glob(pattern)
@@ -90,8 +91,8 @@ func ask(path string, request []byte, stopped func(pid int)) (payloads [][]byte)
 	c := conn.(*net.UnixConn)
 	defer c.Close()
 	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
-	pid, uid, err := peercred.Of(c)
-	if err != nil || uid != os.Geteuid() {
+	pid, own := ours(c)
+	if !own {
 		return nil
 	}
 	if _, err = c.Write(request); err == nil {
@@ -139,7 +140,7 @@ func (r *patient) Read(b []byte) (int, error) {
 	}
 }
 
-// isStopped says whether a process is stopped, by a signal or a debugger
+// isStopped reports whether a process is stopped, by a signal or a debugger
 // (proc_pid_stat(5)).
 func isStopped(pid int) bool {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -55,7 +55,7 @@ func (m *Manager) receiveREQ(now Time, msg *message) {
 	m.request(c, l, &r, peer, msg, &ip)
 }
 
-// nobody is why a service refuses an address: there is no listener, or, as
+// nobody returns why a service refuses an address: there is no listener, or, as
 // Linux says it, none for this address (cma.c: cma_ib_req_handler).
 func (m *Manager) nobody(service wire.ServiceID) wire.RejectReason {
 	if len(m.services[service]) > 0 {

@@ -100,7 +100,7 @@ var cPairs = []cPair{
 
 // TestPrograms lets each program of C on the soft RNIC talk to its like on rxe,
 // as client and as server, and in one of the roles again while packets of the
-// soft side are lost. What they receive they compare, where they can.
+// soft side are lost. The programs compare what they receive, where they can.
 func TestPrograms(t *testing.T) {
 	for i, c := range cPairs {
 		f := families[1]

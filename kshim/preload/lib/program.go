@@ -142,7 +142,7 @@ func (p *program) move(fd int32) error {
 	return err
 }
 
-// closed is told that a file has gone.
+// closed closes the descriptor that a file was moved to. The file has gone.
 func (p *program) closed(fd int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
