@@ -15,6 +15,20 @@
 // module, not of package net. It neither encrypts nor authenticates, and does
 // not multiplex.
 //
+// # By task
+//
+//   - Connect by address: [Dial], [Accept]; over a TCP connection: [DialOver],
+//     [AcceptOver]; choose bytes or messages, and sizes: [Config]
+//   - Write and read with copies: [Conn.Write], [Conn.Read]; in place:
+//     [Conn.Reserve], [Conn.TryReserve], [Conn.Commit], [Conn.Peek],
+//     [Conn.Discard]
+//   - End a wait: [Conn.SetDeadline], [Conn.Interrupt]
+//   - READ the peer's memory beside the ring: [Conn.RegMR], [Conn.PostRead]
+//   - Close: [Conn.Close], [Conn.CloseWrite], [Conn.CloseContext], [Conn.Abort]
+//   - Let one goroutine work for many connections: [NewWorker]
+//   - Agree on an RPC session when connecting: [Session], [Conn.PeerSession]
+//   - Watch: [Conn.Info], [Conn.Stats], [Worker.Stats]
+//
 // # How a Write travels
 //
 //  1. Write waits until the peer's ring, the send queue and staging have room,

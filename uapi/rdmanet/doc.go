@@ -8,7 +8,22 @@
 //	var dialer rdmanet.Dialer
 //	client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 //
-// How a call flows: Write copies into memory that msgring sends from, and
+// # By task
+//
+//   - Dial: [Dialer]; as grpc-go's dialer: [Dialer.GRPC]; listen: [Listen]; on a
+//     device that is open: [ListenOn], Dialer.Context
+//   - Size rings and chunks: [Config]
+//   - Copy from and to readers and writers without a buffer between:
+//     [Conn.ReadFrom], [Conn.WriteTo], [Conn.WriteBuffers]
+//   - Close one direction: [Conn.CloseWrite], [Conn.CloseRead]; wait for what
+//     was written, or not: [Conn.CloseContext], [Conn.SetLinger]
+//   - End a program without losing data: [Flush], [FlushDevice]
+//   - See what a connection does: [Conn.Info], [Conn.Stats]; why peers were not
+//     accepted: [Listener.Failed], [HandshakeError]
+//
+// # How a call flows
+//
+// Write copies into memory that msgring sends from, and
 // returns when the bytes are posted; the device writes them into the peer's
 // ring; Read copies them out of there. No goroutine works for a connection: the
 // one that waits in Read, Write or Close takes in what arrives.

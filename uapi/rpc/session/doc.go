@@ -11,6 +11,17 @@
 // It is not gRPC: methods are names, metadata and bodies are bytes. It has no
 // interceptors, no authentication, and no other end than itself.
 //
+// # By task
+//
+//   - Call: [Dial], [Client.Call]; a stream: [Client.Open], [Stream]
+//   - Serve: [NewServer], [Server.Serve], [Server.ServeOver]; stop:
+//     [Server.GracefulStop], [Server.Stop]
+//   - Send bytes: [Bytes]; a message that encodes itself: [Body]
+//   - Use memory that devices reach, without a copy: [Memory], [Client.Memory],
+//     [Request.Memory]
+//   - Watch: [Client.Stats], [Server.Stats]; break connections in a test:
+//     [Server.Cut]
+//
 // # At most once
 //
 // A session outlives its connections. When one breaks, the client makes another
