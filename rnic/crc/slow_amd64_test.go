@@ -2,11 +2,9 @@ package crc
 
 import "testing"
 
-// slow lets nothing fold for the time of a test, and reports whether something
-// had.
-func slow(t *testing.T) bool {
+// slow lets nothing fold for the time of a test.
+func slow(t *testing.T) {
 	was := Fast
 	Fast = false
 	t.Cleanup(func() { Fast = was })
-	return was
 }
