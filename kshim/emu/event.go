@@ -100,6 +100,7 @@ func (q *eventQueue) notify() {
 // append adds an event of s at the end. In a queue that is too long it joins
 // those of s that wait, before others that are older: none is lost.
 func (q *eventQueue) append(s *source) {
+	q.ready.event()
 	at := q.tail
 	if (at == nil || at.source != s) && q.runs >= maxRuns {
 		at = s.last
@@ -121,7 +122,6 @@ func (q *eventQueue) append(s *source) {
 		q.head = r
 	}
 	q.tail = r
-	q.ready.set(true)
 	if s.last != nil {
 		s.last.later = r
 	} else {
@@ -148,7 +148,9 @@ func (q *eventQueue) unlink(r *run) {
 		s.last = nil
 	}
 	q.runs--
-	q.ready.set(q.head != nil || q.err != nil)
+	if q.head == nil && q.err == nil {
+		q.ready.none()
+	}
 	*r = run{next: q.spare}
 	q.spare = r
 }
@@ -170,7 +172,11 @@ func (q *eventQueue) close(err error, keep bool) {
 		close(q.done)
 	}
 	q.err = err
-	q.ready.set(err != errClosed) //nolint:errorlint // our own value
+	if err == errClosed { //nolint:errorlint // our own value
+		q.ready.none()
+	} else {
+		q.ready.event()
+	}
 }
 
 // take waits for an event. room is how much the reader has for its size.

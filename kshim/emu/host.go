@@ -27,8 +27,9 @@ type Host interface {
 	// about to be opened: a device file's, where rings are mapped, or another.
 	// The host closes it behind the file.
 	Descriptor(device bool) (fd int32, err error)
-	// Ready tells that the file of that number begins to have an event for its
-	// reader, or ends to have one.
+	// Ready tells that the file of that number has one more event for its
+	// reader or, if ready is false, that it has none any more. Each event wakes
+	// those who wait, also behind unread ones (uverbs_main.c: ib_uverbs_comp_handler).
 	Ready(fd int32, ready bool)
 }
 
@@ -70,18 +71,26 @@ func (p *Process) place(f kshim.File) (i int, err error) {
 	return i, nil
 }
 
-// readiness tells a host whether a file has an event. The zero value tells no
-// host.
+// readiness tells a host of a file's events. The zero value tells no host.
 type readiness struct {
 	host Host
 	fd   int32
-	last bool
+	last bool // what the host heard
 }
 
-func (r *readiness) set(ready bool) {
-	if r.host != nil && ready != r.last {
-		r.last = ready
-		r.host.Ready(r.fd, ready)
+// event tells of one more event.
+func (r *readiness) event() {
+	if r.host != nil {
+		r.last = true
+		r.host.Ready(r.fd, true)
+	}
+}
+
+// none tells that no event is left.
+func (r *readiness) none() {
+	if r.last {
+		r.last = false
+		r.host.Ready(r.fd, false)
 	}
 }
 

@@ -119,7 +119,7 @@ func (l *listenOn) Request(conn driver.CMConn, r *driver.CMRequest) (driver.CMEv
 // add puts an event behind those that wait. Preconditions: mu is held.
 func (f *ucmFile) add(ev ucmEvent) {
 	f.events = append(f.events, ev)
-	f.ready.set(true)
+	f.ready.event()
 }
 
 func (f *ucmFile) notify() {
@@ -147,7 +147,9 @@ func (c *ucmCall) getEvent() error {
 	}
 	f.events[0] = ucmEvent{}
 	f.events = f.events[1:]
-	f.ready.set(len(f.events) > 0)
+	if len(f.events) == 0 {
+		f.ready.none()
+	}
 	ev.of.reported++
 	if ev.group != nil {
 		ev.group.reported++

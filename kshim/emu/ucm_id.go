@@ -220,7 +220,9 @@ func (f *ucmFile) take(match func(*ucmEvent) bool) (taken []ucmEvent) {
 	}
 	clear(f.events[len(kept):])
 	f.events = kept
-	f.ready.set(len(kept) > 0)
+	if len(kept) == 0 {
+		f.ready.none()
+	}
 	return taken
 }
 

@@ -77,3 +77,14 @@ func TestSignals(t *testing.T) {
 		})
 	}
 }
+
+// TestWakeups: each event of a file wakes, by each way to wait, as on Linux.
+func TestWakeups(t *testing.T) {
+	l := libraries(t)
+	header(t, "/usr/include/rdma/rdma_cma.h", "librdmacm-dev")
+	device, addr := newDevice()
+	require.Equal(t, "completion channel: one wake-up an event\n"+
+		"asynchronous file: one wake-up an event\n"+
+		"connection manager: one wake-up an event\n",
+		start(t, l, device, compile(t, "wakeups", "-lrdmacm", "-libverbs"), addr).ends(0))
+}

@@ -23,8 +23,17 @@ type program struct {
 
 	rings   int // a memfd: device files are descriptors of it
 	mu      sync.Mutex
-	end     int64           // guarded by mu: how much of it was given out
-	offsets map[*byte]int64 // guarded by mu: of memory that is allocated
+	end     int64               // guarded by mu: how much of it was given out
+	offsets map[*byte]int64     // guarded by mu: of memory that is allocated
+	pipes   map[int32]eventPipe // guarded by mu: of event files, by number
+}
+
+// eventPipe is the pipe that an event file's descriptor reads from. A byte is in
+// it while an event waits. Each event writes one, which is a wake-up for those
+// who wait, and takes the last one out. As on Linux nobody can wait to write.
+type eventPipe struct {
+	end   int // to write to
+	ready bool
 }
 
 // highDescriptor is the lowest number of a descriptor that the program does not
@@ -38,7 +47,7 @@ func newProgram(kinds []uint32, moved []int32) (*program, error) {
 	}
 	defer unix.Close(fd)
 	rings, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, highDescriptor)
-	return &program{kinds: kinds, moved: moved, rings: rings, offsets: map[*byte]int64{}}, err
+	return &program{kinds: kinds, moved: moved, rings: rings, offsets: map[*byte]int64{}, pipes: map[int32]eventPipe{}}, err
 }
 
 var _ emu.Host = (*program)(nil)
@@ -86,25 +95,50 @@ func (p *program) Free(mem []byte) {
 	_ = unix.Munmap(mem)
 }
 
-// Descriptor implements emu.Host: one of the memfd for a device file, else an
-// eventfd, which is readable while it counts one.
+// Descriptor implements emu.Host: one of the memfd for a device file, else a
+// pipe's.
 func (p *program) Descriptor(device bool) (int32, error) {
-	var fd int
-	var err error
 	if device {
-		fd, err = unix.FcntlInt(uintptr(p.rings), unix.F_DUPFD_CLOEXEC, 0)
-	} else {
-		fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC)
+		fd, err := unix.FcntlInt(uintptr(p.rings), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return 0, err
+		}
+		return p.number(fd)
 	}
-	if err != nil {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
 		return 0, err
 	}
+	defer unix.Close(ends[1])
+	end, err := unix.FcntlInt(uintptr(ends[1]), unix.F_DUPFD_CLOEXEC, highDescriptor)
+	if err == nil {
+		err = unix.SetNonblock(end, true)
+	}
+	if err != nil {
+		_ = unix.Close(ends[0])
+		return 0, err
+	}
+	fd, err := p.number(ends[0])
+	if err != nil {
+		_ = unix.Close(end)
+		return 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pipes[fd] = eventPipe{end: end}
+	return fd, nil
+}
+
+// number gives a descriptor to the program, as another one if a file has its
+// number.
+func (p *program) number(fd int) (int32, error) {
 	if fd >= len(p.kinds) {
 		_ = unix.Close(fd)
 		return 0, syscall.EMFILE
 	}
 	if atomic.LoadInt32(&p.moved[fd]) != 0 { // a file that lives on has the number
 		defer unix.Close(fd)
+		var err error
 		if fd, err = p.above(fd); err != nil {
 			return 0, err
 		}
@@ -142,12 +176,17 @@ func (p *program) move(fd int32) error {
 	return err
 }
 
-// closed closes the descriptor that a file was moved to. The file has gone.
+// closed closes the descriptors of a file, which has gone, that the program does
+// not know of.
 func (p *program) closed(fd int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at := atomic.SwapInt32(&p.moved[fd], 0); at != 0 {
 		_ = unix.Close(int(at - 1))
+	}
+	if pipe, ok := p.pipes[fd]; ok {
+		_ = unix.Close(pipe.end)
+		delete(p.pipes, fd)
 	}
 }
 
@@ -155,18 +194,27 @@ func (p *program) closed(fd int32) {
 func (p *program) Ready(fd int32, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at := p.moved[fd]; at != 0 {
-		fd = at - 1
-	}
-	one := [8]byte{1}
-	if ready {
-		_, _ = unix.Write(int(fd), one[:])
+	pipe, ok := p.pipes[fd]
+	if !ok {
 		return
 	}
-	poll := []unix.PollFd{{Fd: fd, Events: unix.POLLIN}}
-	if n, _ := unix.Poll(poll, 0); n == 1 {
-		_, _ = unix.Read(int(fd), one[:])
+	var b [1]byte
+	if ready {
+		if n, _ := unix.Write(pipe.end, b[:]); n != 1 {
+			return
+		}
 	}
+	if pipe.ready {
+		at := fd
+		if moved := p.moved[fd]; moved != 0 {
+			at = moved - 1
+		}
+		poll := []unix.PollFd{{Fd: at, Events: unix.POLLIN}}
+		if n, _ := unix.Poll(poll, 0); n == 1 { // no other reads it through the stub
+			_, _ = unix.Read(int(at), b[:])
+		}
+	}
+	p.pipes[fd] = eventPipe{pipe.end, ready}
 }
 
 // length reads the length that an ioctl's argument begins with.

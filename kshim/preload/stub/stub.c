@@ -7,9 +7,9 @@
  * else goes on to libc.
  *
  * A device file has a real descriptor, a memfd that its rings are mapped from;
- * an event file, too, an eventfd that is readable while an event waits. So mmap,
- * poll, select and epoll need no help, nor does what receives from a netlink
- * socket.
+ * an event file, too, a pipe that is readable while an event waits, and written
+ * to at each. So mmap, poll, select and epoll need no help, nor does what
+ * receives from a netlink socket.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
