@@ -29,7 +29,8 @@ type Host interface {
 	Descriptor(device bool) (fd int32, err error)
 	// Ready tells that the file of that number has one more event for its
 	// reader or, if ready is false, that it has none any more. Each event wakes
-	// those who wait, also behind unread ones (uverbs_main.c: ib_uverbs_comp_handler).
+	// those who wait, also behind unread ones (uverbs_main.c:
+	// ib_uverbs_comp_handler).
 	Ready(fd int32, ready bool)
 }
 

@@ -117,8 +117,8 @@ func TestHostMemory(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EFAULT)
 }
 
-// TestHostDescriptors: files have the host's numbers, and the host hears of each
-// event, and when none is left.
+// TestHostDescriptors: files have the host's numbers, and the host hears of
+// each event, and when none is left.
 func TestHostDescriptors(t *testing.T) {
 	h := newFakeHost()
 	c := newHostClient(t, h)

@@ -28,9 +28,9 @@ type program struct {
 	pipes   map[int32]eventPipe // guarded by mu: of event files, by number
 }
 
-// eventPipe is the pipe that an event file's descriptor reads from. A byte is in
-// it while an event waits. Each event writes one, which is a wake-up for those
-// who wait, and takes the last one out. As on Linux nobody can wait to write.
+// eventPipe is the pipe that an event file's descriptor reads from. It holds a
+// byte while an event waits. Each event writes one, which is a wake-up, and
+// takes the last one out. As on Linux nobody can wait to write.
 type eventPipe struct {
 	end   int // to write to
 	ready bool
@@ -176,8 +176,8 @@ func (p *program) move(fd int32) error {
 	return err
 }
 
-// closed closes the descriptors of a file, which has gone, that the program does
-// not know of.
+// closed closes what the program does not know of: the other descriptors of a
+// file that has gone.
 func (p *program) closed(fd int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
