@@ -14,10 +14,13 @@ type Config struct {
 	// Command is the command that Run runs, looked up on the guest's PATH.
 	Command Command
 
-	Nodes   int           // 1 (default) or 2, on a private link
-	Memory  int           // MiB for each guest; default 256 and as much as Add needs
-	CPUs    int           // for each guest; default 2
-	Timeout time.Duration // for everything after the guests have booted; default 10 minutes, negative: none
+	Nodes  int // 1 (default) or 2, on a private link
+	Memory int // MiB for each guest; default 256 and as much as Add needs
+	CPUs   int // for each guest; default 2
+	// Timeout is for everything after the guests have booted; default 10 minutes,
+	// negative: none. Time in which a busy host does not let the guests run is not
+	// counted, here and in BootTimeout.
+	Timeout time.Duration
 	// BootTimeout is for booting, until rxe0 is up; default 3 minutes, which a
 	// busy machine that emulates may need.
 	BootTimeout time.Duration

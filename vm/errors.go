@@ -64,11 +64,22 @@ type TimeoutError struct {
 	Node  int
 	Doing string // its work at that time
 	After time.Duration
-	Log   string // file that holds the guest's log
+	// Limit is the limit that was used up, and Withheld the time, not counted, in
+	// which the host was too busy to let the guests run. Zero: the caller's context
+	// ended.
+	Limit, Withheld time.Duration
+	Log             string // file that holds the guest's log
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("node %d was ended after %v while %s; its log: %s", e.Node, e.After, e.Doing, e.Log)
+	why := "the caller's time was up"
+	if e.Limit != 0 {
+		why = fmt.Sprintf("the guests' limit of %v was used up", e.Limit)
+	}
+	if e.Withheld != 0 {
+		why += fmt.Sprintf(", not counting %v in which the host was too busy to run them", e.Withheld)
+	}
+	return fmt.Sprintf("node %d was ended after %v while %s: %s; its log: %s", e.Node, e.After, e.Doing, why, e.Log)
 }
 
 // Timeout says that this is one, as net.Error does.

@@ -157,7 +157,25 @@ func (m *Machine) answer(ctx context.Context, doing string, started time.Time) (
 	case <-m.gone:
 		return guest.Done{}, m.died(doing)
 	case <-ctx.Done():
-		return guest.Done{}, m.ended(ctx, doing, time.Since(started))
+		err := m.ended(ctx, doing, time.Since(started))
+		var timeout *TimeoutError
+		if errors.As(err, &timeout) {
+			m.quit(timeout.Limit)
+		}
+		return guest.Done{}, err
+	}
+}
+
+// quit sends SIGQUIT to the command whose limit is used up, and waits a little
+// for its last words: a program in Go prints its goroutines.
+func (m *Machine) quit(limit time.Duration) {
+	if m.conn.Write(guest.KindQuit, nil) != nil {
+		return
+	}
+	select {
+	case <-m.done:
+	case <-m.gone:
+	case <-time.After(min(limit/10, 10*time.Second)):
 	}
 }
 
@@ -185,10 +203,15 @@ func (m *Machine) died(doing string) error {
 
 // ended ends a guest whose time is up or that is no longer wanted.
 func (m *Machine) ended(ctx context.Context, doing string, after time.Duration) error {
-	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return context.Cause(ctx)
+	e := &TimeoutError{Node: m.Node, Doing: doing, After: after.Round(100 * time.Millisecond), Log: m.log.file.Name()}
+	var spent *spentError
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &spent):
+		e.Limit, e.Withheld = spent.limit, spent.withheld
+	case !errors.Is(cause, context.DeadlineExceeded):
+		return cause
 	}
-	return &TimeoutError{Node: m.Node, Doing: doing, After: after.Round(100 * time.Millisecond), Log: m.log.file.Name()}
+	return e
 }
 
 // Exec runs a command in the guest to its end. It returns an *ExitError for a

@@ -1,9 +1,13 @@
 package vm
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // dieWithParent has the kernel end the child when the thread that started it
@@ -17,4 +21,22 @@ func dieWithParent(cmd *exec.Cmd) {
 func lockThread() (unlock func()) {
 	runtime.LockOSThread()
 	return runtime.UnlockOSThread
+}
+
+// threadWaits is how long each thread of a process waited for a processor
+// (run_delay of /proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst).
+func threadWaits(pid int) map[string]time.Duration {
+	waits := map[string]time.Duration{}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, file := range files {
+		var ran, waited int64
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		if _, err := fmt.Sscan(string(text), &ran, &waited); err == nil {
+			waits[file] = time.Duration(waited)
+		}
+	}
+	return waits
 }

@@ -57,7 +57,7 @@ type Session struct {
 	config  Config
 	started time.Time
 	cancel  context.CancelFunc
-	limit   time.Time // when the guests' time is up; zero: never
+	budget  *budget // of the guests, once they have booted; nil: none
 	result  Result
 	pushed  map[Add]bool // test data that the first guest has
 
@@ -114,7 +114,7 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 		return s, joinFlat(err, cerr)
 	}
 	if s.config.Timeout > 0 {
-		s.limit = time.Now().Add(s.config.Timeout)
+		s.budget = startBudget(s.config.Timeout, s.pids)
 	}
 	return s, nil
 }
@@ -165,7 +165,9 @@ func (s *Session) boot(ctx context.Context, qemu string, h hardware, adds []Add)
 		s.Nodes = append(s.Nodes, newMachine(i, p, log))
 		s.result.Nodes = append(s.result.Nodes, NodeResult{Status: -1})
 	}
-	bootCtx, stop := context.WithTimeout(ctx, s.config.BootTimeout)
+	booting := startBudget(s.config.BootTimeout, s.pids)
+	defer booting.stop()
+	bootCtx, stop := booting.bound(ctx)
 	defer stop()
 	err := s.each(bootCtx, func(ctx context.Context, m *Machine) error {
 		if err := m.boot(ctx, s.setup(m.Node)); err != nil {
@@ -248,10 +250,16 @@ var errGivenUp = errors.New("given up because of another node")
 
 // withLimit is ctx with the session's time limit.
 func (s *Session) withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.limit.IsZero() {
-		return context.WithCancel(ctx)
+	return s.budget.bound(ctx)
+}
+
+// pids are the processes of the guests.
+func (s *Session) pids() []int {
+	var pids []int
+	for _, m := range s.Nodes {
+		pids = append(pids, m.process.cmd.Process.Pid)
 	}
-	return context.WithDeadline(ctx, s.limit)
+	return pids
 }
 
 // runAll runs a command on all nodes, with prefixed output when there are two.
@@ -364,6 +372,9 @@ func (s *Session) Close() (*Result, error) {
 	wg.Wait()
 	s.cancel()
 	s.cancel = nil
+	if s.budget != nil {
+		s.budget.stop()
+	}
 	var errs []error
 	for i, m := range s.Nodes {
 		n := &s.result.Nodes[i]

@@ -183,6 +183,7 @@ func TestRunTimeout(t *testing.T) {
 	r, _, _, err := runFake(t, c, "hang")
 	require.ErrorAs(t, err, &timeout)
 	require.Contains(t, timeout.Doing, "hang")
+	require.ErrorContains(t, err, "the guests' limit of 200ms was used up")
 	require.FileExists(t, timeout.Log, "the log is kept")
 	require.Equal(t, timeout.Log, r.Nodes[0].Log)
 

@@ -21,7 +21,7 @@ func TestClients(t *testing.T) {
 		t.Skip("TestInterop has the race detector; run this without -race")
 	}
 	c := vmtest.Config(t)
-	c.Memory, c.Timeout = 640, 15*time.Minute // five minutes where nothing else runs
+	c.Memory, c.Timeout = 640, 15*time.Minute // of the guest's time; it takes five
 	c.Add = append(c.Add, vm.Add{Host: iproute2(t), Guest: "/usr/bin/rdma"})
 	g := vmtest.Start(t, c)
 	g.GoTest(t, "-p=1", module+"kshim/host/guesttest", module+"kshim/rdmacm/guesttest", module+"tools/rdmashim/doctor/guesttest")

@@ -102,16 +102,17 @@ func (g *helper) runOnPipes(cmd *exec.Cmd, stdin bool, input *commandInput) erro
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	input.begin(in, nil, func() { g.conn.Write(KindStdinWant, nil) })
+	input.begin(cmd.Process, in, nil, func() { g.conn.Write(KindStdinWant, nil) })
 	cmd.WaitDelay = waitDelay
 	return cmd.Wait()
 }
 
-// commandInput hands the host's messages to a command that runs: standard input
-// and sizes. All but begin and neverBegun is for the goroutine that serves the
+// commandInput hands the host's messages to a command that runs: standard input,
+// sizes and SIGQUIT. All but begin and neverBegun is for the goroutine that serves the
 // host.
 type commandInput struct {
 	begun chan struct{} // closed when the command runs, or never will
+	runs  *os.Process   // nil: it never did
 	tty   *os.File      // nil: it has no terminal
 	stdin chan []byte   // nil: it has no input, or the host ended it
 }
@@ -120,8 +121,8 @@ func newCommandInput() *commandInput { return &commandInput{begun: make(chan str
 
 // begin says that the command runs; in is its standard input, or nil. want asks
 // the host for more.
-func (i *commandInput) begin(in io.WriteCloser, tty *os.File, want func()) {
-	i.tty = tty
+func (i *commandInput) begin(p *os.Process, in io.WriteCloser, tty *os.File, want func()) {
+	i.runs, i.tty = p, tty
 	if in != nil {
 		i.stdin = make(chan []byte, 1) // the host sends the next piece when want was called
 		go feedInput(in, i.stdin, want)
@@ -148,6 +149,10 @@ func (i *commandInput) take(f frame) {
 		}
 	case KindStdinEnd:
 		i.end()
+	case KindQuit:
+		if i.runs != nil {
+			_ = i.runs.Signal(unix.SIGQUIT) // it may have ended
+		}
 	case KindWinsize:
 		var w Winsize
 		if json.Unmarshal(f.payload, &w) == nil && i.tty != nil {

@@ -13,7 +13,7 @@ import (
 const PortName = "rdmashim.control"
 
 // Version is the protocol's version; host and guest must agree.
-const Version = 3
+const Version = 4
 
 // MaxPayload is the largest payload of a frame, in bytes.
 const MaxPayload = 32 << 10
@@ -28,7 +28,7 @@ type Kind uint8
 
 // The kinds of frames. Those from the guest: Hello, Log, Stdout, Stderr,
 // StdinWant, Done. Those from the host: Setup, Exec, Stdin, StdinEnd, Winsize,
-// Push, Data, DataEnd, Pull, PowerOff.
+// Quit, Push, Data, DataEnd, Pull, PowerOff.
 const (
 	KindHello     Kind = 1 + iota // Hello
 	KindLog                       // text of the kernel's log
@@ -46,6 +46,7 @@ const (
 	KindDataEnd                   // nothing
 	KindDone                      // Done
 	KindPowerOff                  // nothing
+	KindQuit                      // nothing: SIGQUIT for the command
 	kindEnd
 )
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestFormatRecord(t *testing.T) {
@@ -107,6 +108,10 @@ func TestExec(t *testing.T) {
 	e.Stdin = true
 	d, _, _ = execHere(t, e, frame{KindStdin, make([]byte, MaxPayload)}, frame{KindStdin, make([]byte, MaxPayload)})
 	require.Equal(t, 1, d.Code)
+
+	e = Exec{Args: []string{"cat"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Stdin: true}
+	d, _, _ = execHere(t, e, frame{KindQuit, nil})
+	require.Equal(t, Done{Signal: int(unix.SIGQUIT)}, d)
 
 	d, _, _ = execHere(t, Exec{Args: []string{"no-such-command"}})
 	require.True(t, d.NotFound)

@@ -114,7 +114,7 @@ func (g *helper) serve(ctx context.Context) error {
 // for one; a late frame is dropped.
 func (g *helper) feed(f frame) bool {
 	switch f.kind {
-	case KindStdin, KindStdinEnd, KindWinsize:
+	case KindStdin, KindStdinEnd, KindWinsize, KindQuit:
 		if g.input != nil {
 			g.input.take(f)
 		}

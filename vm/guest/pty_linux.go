@@ -33,7 +33,7 @@ func (g *helper) runOnTerminal(cmd *exec.Cmd, size Winsize, input *commandInput)
 		io.Copy(g.conn.Writer(KindStdout), master)
 		close(printed)
 	}()
-	input.begin(terminalInput{master}, master, func() { g.conn.Write(KindStdinWant, nil) })
+	input.begin(cmd.Process, terminalInput{master}, master, func() { g.conn.Write(KindStdinWant, nil) })
 	err = cmd.Wait()
 	<-printed
 	return err

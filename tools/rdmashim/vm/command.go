@@ -59,7 +59,7 @@ func (f *bootFlags) register(flags *pflag.FlagSet) {
 	c := &f.config
 	flags.IntVar(&c.Memory, "memory", 0, "memory of each guest in MiB (default 256 and what --add needs)")
 	flags.IntVar(&c.CPUs, "cpus", 2, "processors of each guest")
-	flags.DurationVar(&c.Timeout, "timeout", 10*time.Minute, "end the guests after this time, counted from their boot")
+	flags.DurationVar(&c.Timeout, "timeout", 10*time.Minute, "end the guests after this time, counted from their boot, but for what a busy host withholds")
 	flags.DurationVar(&c.BootTimeout, "boot-timeout", 3*time.Minute, "end the guests when they have not booted by then")
 	flags.StringArrayVar(&f.add, "add", nil, "bring in a file or directory, `HOSTPATH[:GUESTPATH]`, with the shared libraries of programs (may be repeated)")
 	flags.StringArrayVar(&c.Env, "env", nil, "`NAME=VALUE` for the environment in the guest (may be repeated)")
