@@ -17,9 +17,9 @@ type Config struct {
 	Nodes  int // 1 (default) or 2, on a private link
 	Memory int // MiB for each guest; default 256 and as much as Add needs
 	CPUs   int // for each guest; default 2
-	// Timeout is for everything after the guests have booted; default 10 minutes,
-	// negative: none. Time in which a busy host does not let the guests run is not
-	// counted, here and in BootTimeout.
+	// Timeout is for everything after the guests have booted; default 10
+	// minutes, negative: none. Time in which a busy host does not let the
+	// guests run is not counted, here and in BootTimeout.
 	Timeout time.Duration
 	// BootTimeout is for booting, until rxe0 is up; default 3 minutes, which a
 	// busy machine that emulates may need.

@@ -64,9 +64,9 @@ type TimeoutError struct {
 	Node  int
 	Doing string // its work at that time
 	After time.Duration
-	// Limit is the limit that was used up, and Withheld the time, not counted, in
-	// which the host was too busy to let the guests run. Zero: the caller's context
-	// ended.
+	// Limit is the limit that was used up, and Withheld the time, not counted,
+	// in which the host was too busy to let the guests run. Zero: the caller's
+	// context ended.
 	Limit, Withheld time.Duration
 	Log             string // file that holds the guest's log
 }

@@ -23,8 +23,9 @@ func lockThread() (unlock func()) {
 	return runtime.UnlockOSThread
 }
 
-// threadWaits is how long each thread of a process waited for a processor
-// (run_delay of /proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst).
+// threadWaits is how long each thread of a process waited for a processor: the
+// second number of /proc/PID/task/TID/schedstat
+// (Documentation/scheduler/sched-stats.rst).
 func threadWaits(pid int) map[string]time.Duration {
 	waits := map[string]time.Duration{}
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))

@@ -107,9 +107,9 @@ func (g *helper) runOnPipes(cmd *exec.Cmd, stdin bool, input *commandInput) erro
 	return cmd.Wait()
 }
 
-// commandInput hands the host's messages to a command that runs: standard input,
-// sizes and SIGQUIT. All but begin and neverBegun is for the goroutine that serves the
-// host.
+// commandInput hands the host's messages to a command that runs: standard
+// input, sizes and SIGQUIT. All but begin and neverBegun is for the goroutine
+// that serves the host.
 type commandInput struct {
 	begun chan struct{} // closed when the command runs, or never will
 	runs  *os.Process   // nil: it never did

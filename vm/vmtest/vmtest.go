@@ -53,7 +53,7 @@ func watchSources() {
 }
 
 // Config returns a configuration that boots a guest here, or skips the test
-// and says why. Its limits are not reached by work that other processes hold up.
+// and says why. Other processes do not use its limits up.
 func Config(t testing.TB) vm.Config {
 	t.Helper()
 	ci := os.Getenv("CI") == "true"
@@ -112,9 +112,9 @@ type event struct{ Action, Package, Test, Output string }
 
 // GoTest runs 'go test -tags=guest' with args in the guest, reports each test
 // as a subtest, skips as skips, and returns what the tests printed. Race-built
-// tests are slow there, so that they are told to be short. They have no limit of
-// their own, which would pass on a busy host as well: when the guest's is used
-// up, the tests print their goroutines.
+// tests are slow there, so that they are told to be short. The tests have no
+// limit of their own, which would pass on a busy host as well: when the
+// guest's is used up, they print their goroutines.
 func (g *Guest) GoTest(t *testing.T, args ...string) string {
 	t.Helper()
 	args = append([]string{"-json", "-tags=guest", "-timeout=0"}, args...)
