@@ -29,7 +29,7 @@ func TestManyConnections(t *testing.T) {
 			defer func() { require.NoError(t, both[i].Close()) }()
 		}
 		if both[0].chosen.addr.Port() != RoCEPort || both[1].chosen.addr.Port() != RoCEPort {
-			t.Skip("UDP port 4791 is not free on two loopback addresses; end what holds it (ss -ulpn)")
+			t.Skip("this machine has UDP port 4791 in use; end what holds it (ss -ulpn)")
 		}
 		manyConnections(t, both[0], both[1])
 	})

@@ -24,7 +24,7 @@ func TestDialLocalhost(t *testing.T) {
 	named(t, "localhost", "::1", "127.0.0.1")
 	server, err := Open("soft:[::1]")
 	if errors.Is(err, syscall.EADDRNOTAVAIL) && os.Getenv("CI") != "true" {
-		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
+		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	defer server.Close()

@@ -166,7 +166,7 @@ func TestSoftOnIPv6(t *testing.T) {
 	a, err := uapi.Open("soft:[::1]?port=0")
 	if err != nil {
 		require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
+		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	defer a.Close()
 	b := openDevice(t, "soft:[::1]?port=0")

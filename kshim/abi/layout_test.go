@@ -286,7 +286,7 @@ func layoutFromHeaders(t *testing.T, program string, headers ...string) layout {
 	bin := filepath.Join(t.TempDir(), "layout")
 	out, err := exec.Command(cc, "-o", bin, program).CombinedOutput()
 	if err != nil {
-		t.Skipf("the kernel headers are too old or different; install newer ones (linux-libc-dev): %v\n%s", err, out)
+		t.Skipf("this machine has older kernel headers; install newer ones (linux-libc-dev): %v\n%s", err, out)
 	}
 	text, err := exec.Command(bin).Output()
 	require.NoError(t, err)

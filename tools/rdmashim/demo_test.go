@@ -93,7 +93,7 @@ func TestDemoNamedAddress(t *testing.T) {
 
 func TestDemoIPv6(t *testing.T) {
 	if o := runTool(t, "devices", "--device", "soft:[::1]?port=0"); o.Code != 0 {
-		t.Skipf("no IPv6 loopback here (%s); enable IPv6 to run this", strings.TrimSpace(o.Stderr))
+		t.Skipf("this machine has no ::1 (%s); enable IPv6 to run this", strings.TrimSpace(o.Stderr))
 	}
 	path := writeFile(t, 100_000)
 	requireProof(t, runDemo(t, "--device", "soft:[::1]", path), path)

@@ -94,7 +94,7 @@ func udpPair(t *testing.T, six bool) (a, b link.Link) {
 	}
 	a, err := udp.Listen(at, udp.Options{})
 	if six && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
+		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	b, err = udp.Listen(at, udp.Options{})

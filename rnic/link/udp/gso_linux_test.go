@@ -22,7 +22,7 @@ func listenWith(t testing.TB, at netip.AddrPort, o Options) *socket {
 	t.Helper()
 	l, err := Listen(at, o)
 	if at.Addr().Is6() && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
+		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })

@@ -30,7 +30,7 @@ func listen(t testing.TB, at netip.AddrPort) link.Link {
 	t.Helper()
 	l, err := Listen(at, Options{})
 	if at.Addr().Is6() && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
-		t.Skip("no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
+		t.Skip("this machine has no ::1; enable IPv6: sysctl net.ipv6.conf.all.disable_ipv6=0: ", err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
@@ -456,5 +456,5 @@ func TestLinkLocal(t *testing.T) {
 			return
 		}
 	}
-	t.Skip("no interface has an IPv6 link-local address; bring one up with IPv6 enabled")
+	t.Skip("this machine has no interface with a link-local address of IPv6; bring one up with IPv6 enabled")
 }

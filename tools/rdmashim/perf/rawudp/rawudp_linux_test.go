@@ -61,7 +61,7 @@ func newPair(t testing.TB, size int) *Pair {
 	t.Helper()
 	p, err := New(size)
 	if errors.Is(err, syscall.ENOTSUP) {
-		t.Skip("no UDP socket with GSO; run it on Linux 5.0 or later: ", err)
+		t.Skip("this machine has no UDP socket with GSO; run it on Linux 5.0 or later: ", err)
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Close() })
