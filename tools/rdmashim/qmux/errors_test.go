@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli/clitest"
+	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
 
 // fails runs a command that ends with a status and one line.
@@ -111,6 +112,36 @@ func TestForeignClient(t *testing.T) {
 	o := clitest.RunTool(t, "qmux", "client", "--tcp", s.addr, "--size", "10")
 	require.Zero(t, o.Code, o.Stderr)
 	require.Equal(t, []int64{3, 2}, func(n Total) []int64 { return []int64{n.Connections, n.Failed} }(s.stop()))
+}
+
+// TestCloseWithACode: a client that closes with a code of its own did not fail,
+// also when it does so at once.
+func TestCloseWithACode(t *testing.T) {
+	t.Parallel()
+	s := start(t, "tcp")
+	for _, says := range []string{"", "hello"} {
+		c, err := net.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		q, err := qmux.Client(c, &qmux.Config{})
+		require.NoError(t, err)
+		if says != "" {
+			stream, err := q.OpenStreamSync(t.Context())
+			require.NoError(t, err)
+			_, err = io.WriteString(stream, says)
+			require.NoError(t, err)
+			_, err = io.ReadFull(stream, make([]byte, len(says)))
+			require.NoError(t, err)
+		}
+		require.NoError(t, q.CloseWithError(42, "enough\nof it"))
+		ended := s.connection()
+		require.Equal(t, Connection{
+			Client: c.LocalAddr().String(), End: "closed", Code: 42, Reason: "enough\nof it",
+			Streams: ended.Streams, Received: ended.Received, Sent: ended.Sent, Seconds: ended.Seconds,
+		}, ended)
+		require.Regexp(t, ` s: closed by the peer with code 42: enough; of it$`, ended.String())
+	}
+	require.Zero(t, s.stop().Failed)
+	require.Empty(t, s.stderr.String())
 }
 
 // TestKill: a server that is killed fails its client with one line; a client

@@ -98,7 +98,11 @@ func (l *link) begin(ctx context.Context, c net.Conn, config *qmux.Config, serve
 	select {
 	case <-t.sure:
 	case <-q.Context().Done():
-		err = fmt.Errorf("%w, before it spoke: it may not speak QMux, or want TLS (--tls)", context.Cause(q.Context()))
+		select {
+		case <-t.sure: // it spoke, and closed at once
+		default:
+			err = fmt.Errorf("%w, before it spoke: it may not speak QMux, or want TLS (--tls)", context.Cause(q.Context()))
+		}
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}

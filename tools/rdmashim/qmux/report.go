@@ -1,6 +1,7 @@
 package qmux
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
@@ -19,7 +20,9 @@ type Connection struct {
 	Received   int64   `json:"received"`  // bytes of streams
 	Sent       int64   `json:"sent"`
 	Seconds    float64 `json:"seconds"`
-	End        string  `json:"end"` // closed or failed
+	End        string  `json:"end"`            // closed by a program, or failed
+	Code       uint64  `json:"code,omitempty"` // of the client's close, as is Reason; 0 with neither
+	Reason     string  `json:"reason,omitempty"`
 	Error      string  `json:"error,omitempty"`
 }
 
@@ -49,6 +52,12 @@ func (t *Total) add(c *Connection) {
 func (c *Connection) String() string {
 	text := fmt.Sprintf("%s: %d streams echoed, %d one-way, %d datagrams, %d bytes in, %d out in %.1f s: %s",
 		c.Client, c.Streams, c.UniStreams, c.Datagrams, c.Received, c.Sent, c.Seconds, c.End)
+	if c.Code != 0 {
+		text += fmt.Sprintf(" by the peer with code %d", c.Code)
+	}
+	if c.Reason != "" {
+		text += ": " + cli.OneLine(errors.New(c.Reason))
+	}
 	if c.Error != "" {
 		text += ": " + c.Error
 	}

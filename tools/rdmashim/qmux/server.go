@@ -56,11 +56,15 @@ func (s *server) serve(ctx context.Context, c net.Conn) {
 		err = echo(ctx, q.Conn, r)
 		q.wait()
 	}
-	if err != nil && ctx.Err() == nil { // else it was ended with the server
+	var closed *qmux.ApplicationError
+	switch {
+	case err == nil || ctx.Err() != nil: // it was ended with the server
+		err = nil
+	case errors.As(err, &closed) && closed.Remote:
+		r.Code, r.Reason, err = uint64(closed.ErrorCode), closed.ErrorMessage, nil
+	default:
 		r.End, r.Error = "failed", cli.OneLine(err)
 		err = fmt.Errorf("client %s: %w", r.Client, err)
-	} else {
-		err = nil
 	}
 	r.Seconds = time.Since(began).Seconds()
 	s.Ended(r, err)
