@@ -78,6 +78,33 @@ func TestStatsOfAWriteUnderLoss(t *testing.T) {
 	})
 }
 
+// A port's counters are the sums over its queue pairs, of which some are gone.
+func TestStatsAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := uapitest.Pair(t, "loss=5%&seed=7&mtu=1024")
+		sum := map[*uapi.Context]stats.Counters{a: {}, b: {}}
+		for range 3 {
+			x, y := uapitest.ConnectWith(t, a, b, uapi.QPConfig{SendDepth: 4}, 1<<16)
+			x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey, 1<<16))
+			require.NoError(t, x.Next(1)[0].Err())
+			x.Must(x.PostWrite(x.QP, x.MR, 0, x.Peer.Addr, x.Peer.RKey^1, 8))
+			require.Equal(t, uapi.WCRemAccessErr, x.Next(1)[0].Status)
+			synctest.Wait()
+			for _, e := range []*uapitest.End{x, y} {
+				d, err := e.Stats()
+				require.NoError(t, err)
+				require.Len(t, d.QueuePairs, 1)
+				for name, n := range d.QueuePairs[0].Counters {
+					sum[e.Context][name] += n
+					require.Equal(t, sum[e.Context][name], d.Ports[0].Counters[name], name)
+				}
+				require.NotZero(t, sum[e.Context]["rcvd_pkts"])
+				require.NoError(t, e.DestroyQP(e.QP))
+			}
+		}
+	})
+}
+
 // The responder's refusals are counted by kind, on both sides.
 func TestStatsOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ type Device struct {
 	QueuePairs []QueuePair `json:"queue_pairs"`
 }
 
-// Port is a reading of a port. Its counters include those of queue pairs that
-// are gone.
+// Port is a reading of a port. Its counters include those of its queue pairs,
+// also of ones that are gone: adding those to them counts twice.
 type Port struct {
 	Port     int      `json:"port"`
 	State    string   `json:"state"`         // "ACTIVE", "DOWN"
@@ -46,7 +46,7 @@ type QueuePair struct {
 	PID       int            `json:"pid,omitempty"`       // its owner, if that is another process than the
 	Process   string         `json:"process,omitempty"`   // device's: on kernel devices
 	Requester *Requester     `json:"requester,omitempty"` // of soft devices
-	Counters  Counters       `json:"counters,omitempty"`  // none on rdma_rxe
+	Counters  Counters       `json:"counters,omitempty"`  // its part of the port's; none on rdma_rxe
 }
 
 // Requester is the present state of a queue pair's sending side.
