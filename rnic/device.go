@@ -65,6 +65,7 @@ type Device struct {
 	gsi     gsi                 // guarded by mu
 	guesses guesses             // guarded by mu
 	unready unready             // guarded by mu
+	parting partings            // guarded by mu: queue pairs that have gone, and may be waited for
 	alarm   *time.Timer         // guarded by mu: wakes the worker
 	alarmAt engine.Time         // guarded by mu: when; noAlarm if it is not set
 	retired engine.Counters     // guarded by mu: of queue pairs that are gone
@@ -122,10 +123,10 @@ func New(c Config) (*Device, error) {
 		done:    make([]engine.Completion, 64),
 		wqe:     new(decoder),
 		batch:   engine.NewBatch(max(caps.BatchSize, 1)),
-		alarmAt: noAlarm,
-		kick:    make(chan struct{}, 1),
-		quit:    make(chan struct{}),
-		cores:   runtime.GOMAXPROCS(0),
+		alarmAt: noAlarm, parting: partings{next: noAlarm},
+		kick:  make(chan struct{}, 1),
+		quit:  make(chan struct{}),
+		cores: runtime.GOMAXPROCS(0),
 	}
 	if !c.NoExtensions {
 		d.stash = engine.NewStash()
@@ -199,7 +200,8 @@ func (d *Device) check() error {
 const closeBatches = 8
 
 // Close implements driver.Device: it sends the acknowledgements that are owed,
-// closes the link and stops the goroutines. It is idempotent.
+// lingers for peers that may wait for one (parting.go), closes the link and
+// stops the goroutines. It is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closing {
@@ -215,6 +217,7 @@ func (d *Device) Close() error {
 	d.takeNotes()
 	d.releaseAcks()
 	d.transmit(closeBatches)
+	d.linger()
 	d.closed = true
 	d.down.Store(true)
 	d.alarm.Stop()

@@ -46,6 +46,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		q.engine.ReleaseAck()
 		d.touch(q)
 		q.sendOwed() // acknowledgements: after that nothing is sent any more
+		d.part(q)
 	}
 	if err := q.engine.Modify(d.now(), to, &attr, mask); err != nil {
 		return fmt.Errorf("rnic: modify: %w", err)
@@ -53,6 +54,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	if mask&abi.QPMaskAV != 0 {
 		q.source = source{port: a.Dest.UDPPort(), receive: attr.Peer.Port()}
 		q.lends(near)
+		d.parting.forget(q.num, attr.Peer, q.engine.Attr().DestQPN)
 	}
 	if to == abi.QPSReset {
 		q.reset()

@@ -102,8 +102,10 @@ const (
 	goneLooks = 64
 )
 
-// peerGone ends the queue pairs that are connected with a near device that has
-// gone, when all that it sent was received.
+// peerGone fails the requests that wait for a near device that has gone, when
+// all that it sent was received, and ends its connections, as a kernel's DREQ
+// does when a process has gone. A queue pair that waits for nothing goes on:
+// its receives wait as if the way had been a wire.
 func (d *Device) peerGone(device uint64) {
 	d.rx.Lock()
 	for batch, empty := 0, 0; batch < goneBatches && empty < goneLooks; batch++ {
@@ -121,22 +123,19 @@ func (d *Device) peerGone(device uint64) {
 	if d.closing {
 		return
 	}
-	told := map[wire.QPN]bool{}
 	d.gsi.cm.PeerGone(cm.Time(d.now()), func(n wire.QPN) bool {
 		q := d.qps[n]
-		told[n] = q != nil && q.near == device
-		return told[n]
+		return q != nil && q.near == device
 	})
-	for n, q := range d.qps {
+	for _, q := range d.qps {
 		if q == nil || q.near != device {
 			continue
 		}
-		// Without a request under way a program hears of the end as of a DREQ:
-		// receives that were flushed before would not say why.
-		if rc, ok := q.engine.(*engine.QP); ok && (rc.Outstanding() > 0 || !told[n]) {
+		if rc, ok := q.engine.(*engine.QP); ok {
 			rc.PeerGone()
 			d.touch(q)
 		}
 	}
+	d.parting.drop(func(p *parting) bool { return p.near == device })
 	d.settle(doorbellBatches)
 }

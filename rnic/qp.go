@@ -170,6 +170,7 @@ func (q *QP) Destroy() error {
 	q.engine.ReleaseAck()
 	d.touch(q)
 	q.sendOwed()
+	d.part(q)
 	q.gone = true
 	// It takes nothing of its path any more. Permitted from every state.
 	_ = q.engine.Modify(d.now(), abi.QPSReset, &engine.Attr{}, 0)

@@ -103,6 +103,7 @@ func (d *Device) deliverOne(in *link.Packet, p *wire.Packet) {
 	q := d.find(p.DestQPN)
 	if q == nil {
 		switch {
+		case d.answerRepeat(now, in, p):
 		case p.DestQPN != wire.GSIQPN:
 			d.count.dropQPN++
 		case d.guessWait(now, in.Peer) > 0 && asksToConnect(p):

@@ -117,9 +117,11 @@ func newContext(kernel kshim.Kernel, s *backend, config OpenConfig) (*Context, e
 
 // Close destroys everything that was made on the context, in dependency
 // order, and closes it. Outstanding requests end without a completion; peers
-// notice by their retries. It wakes waiters with net.ErrClosed; every later
-// call answers an error that Is EBADF and net.ErrClosed. Closing again returns
-// nil.
+// notice by their retries. A soft device sends its last acknowledgements again,
+// as any may have been lost, and waits for that: two round trips, 4 ms at least
+// and 100 ms at most, if it acknowledged something lately over a way that loses
+// packets. It wakes waiters with net.ErrClosed; every later call answers an
+// error that Is EBADF and net.ErrClosed. Closing again returns nil.
 func (c *Context) Close() error {
 	c.mu.Lock()
 	if c.closed.Load() {

@@ -92,13 +92,13 @@ func way(t *testing.T, c *Context, qp QP) string {
 	return ""
 }
 
-// dialShared connects to a device that it meets. The queue pair waits for ever
-// for answers, so that only a hang-up ends it.
-func dialShared(t *testing.T, c *Context, port string) (qp QP, remote, rkey uint64) {
+// dialShared connects to a device that it meets. With the timeout None the
+// queue pair waits for ever for answers, so that only a hang-up ends it.
+func dialShared(t *testing.T, c *Context, port string, timeout int) (qp QP, remote, rkey uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	qp, err := c.Dial(ctx, strings.TrimPrefix(ownSoft(1), "soft:")+":"+port, DialConfig{QPConfig: QPConfig{SendDepth: 4, RecvDepth: 1, Timeout: None}})
+	qp, err := c.Dial(ctx, strings.TrimPrefix(ownSoft(1), "soft:")+":"+port, DialConfig{QPConfig: QPConfig{SendDepth: 4, RecvDepth: 1, Timeout: timeout}})
 	require.NoError(t, err)
 	info, err := c.QueryConn(qp)
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestSharedMemory(t *testing.T) {
 		l, err := b.Listen(":0")
 		require.NoError(t, err)
 		go shareAll(l)
-		qp, remote, rkey := dialShared(t, a, fmt.Sprint(l.Addr().Port()))
+		qp, remote, rkey := dialShared(t, a, fmt.Sprint(l.Addr().Port()), None)
 		data := make([]byte, 2<<20)
 		for i := range data[:1<<20] {
 			data[i] = byte(i * 7 >> 3)
@@ -189,15 +189,52 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
-// A process that is killed ends the queue pairs of its peers at once, and comes
-// back at its address as another device.
+// A process that is killed ends the connections of its peers at once, with the
+// status that silence would have had, and comes back at its address as another
+// device. Requests that wait for ever are flushed with the connection.
 func TestSharedMemoryKill(t *testing.T) {
-	victims(t, 10, func(_ int, a *Context, victim *os.Process, port string) {
-		qp, _, _ := dialShared(t, a, port)
+	victims(t, 10, func(i int, a *Context, victim *os.Process, port string) {
+		const hours = 31
+		timeout, status := hours, WCRetryExcErr
+		if i%2 == 1 {
+			timeout, status = None, WCWRFlushErr
+		}
+		qp, _, _ := dialShared(t, a, port, timeout)
 		sends(t, a, qp)
 		require.NoError(t, victim.Kill())
-		ends(t, a, qp, WCRetryExcErr)
+		ends(t, a, qp, status)
 	})
+}
+
+// The end of a device fails nothing that waits for nothing: receives of a queue
+// pair without connection manager stay, as if the way had been a wire.
+func TestSharedMemoryKeepsReceives(t *testing.T) {
+	a, b := shared(t, 0, ""), shared(t, 1, "")
+	var qp [2]QP
+	var at [2]Endpoint
+	for i, c := range []*Context{a, b} {
+		var err error
+		qp[i], err = c.CreateQP(4, 4)
+		require.NoError(t, err)
+		at[i], err = c.LocalEndpoint(qp[i])
+		require.NoError(t, err)
+	}
+	require.NoError(t, a.ConnectQP(qp[0], at[1]))
+	require.NoError(t, b.ConnectQP(qp[1], at[0]))
+	mr, err := a.RegMR(make([]byte, 64), AccessLocalWrite)
+	require.NoError(t, err)
+	_, err = a.PostRecv(qp[0], mr, 0, 64)
+	require.NoError(t, err)
+	require.Equal(t, "shm", way(t, a, qp[0]))
+	require.NoError(t, b.Close())
+	require.Eventually(t, func() bool { return way(t, a, qp[0]) == "net" }, time.Minute, time.Millisecond)
+	s, err := a.Stats()
+	require.NoError(t, err)
+	require.Equal(t, "RTS", s.QueuePairs[0].State)
+	var wc [1]WC
+	n, err := a.PollCQ(qp[0], wc[:])
+	require.NoError(t, err)
+	require.Zero(t, n)
 }
 
 // victims starts TestSharedHelper n times, with -short and -race a third as
@@ -226,7 +263,7 @@ func victims(t *testing.T, n int, test func(i int, a *Context, victim *os.Proces
 // buffers come back, and may be freed.
 func TestLendToVictims(t *testing.T) {
 	victims(t, 12, func(i int, a *Context, victim *os.Process, port string) {
-		qp, remote, rkey := dialShared(t, a, port)
+		qp, remote, rkey := dialShared(t, a, port, None)
 		mem, err := Alloc(1 << 20)
 		require.NoError(t, err)
 		mr, err := a.RegMR(mem, AccessLocalWrite)

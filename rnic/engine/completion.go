@@ -125,21 +125,19 @@ func flushQueues(buf []Completion, sq *sendQueue, fail failure, receives Receive
 	return n
 }
 
-// PeerGone is the news that the peer's device has gone for certain: the oldest
-// send work request fails with WCRetryExcErr at once, and all others are
-// flushed. Without one the queue pair moves to ERR. Before RTR it does nothing.
+// PeerGone is the news that the peer's device has gone for certain: requests
+// that wait for its answers fail now as they would when the retries are used
+// up, the oldest with WCRetryExcErr. Without such a request, and where retries
+// have no end (a timeout of 0), nothing happens, as when a wire says nothing.
 // Next: Completions.
 func (q *QP) PeerGone() {
-	if q.state != abi.QPSRTR && !q.sends() {
-		return
+	if q.sends() && q.req.una < q.req.sent && q.patience() > 0 {
+		q.exceedRetries()
 	}
-	q.rsp.nak.pending, q.rsp.nak.fatal = false, false
-	q.ackSent() // never
-	q.rsp.replay.reset(q.rsp.replay.limit)
-	if q.sq.len() == 0 {
-		q.enterError()
-		return
-	}
+}
+
+// exceedRetries moves to ERR because the peer has been silent for too long.
+func (q *QP) exceedRetries() {
 	q.counters.RetryExceeded++
 	q.failRequest(q.sq.head, abi.WCRetryExcErr)
 }

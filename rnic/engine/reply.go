@@ -9,7 +9,7 @@ import (
 // responses and ATOMIC ACKs in the order of their PSNs, then one ACK for all
 // that was carried out, or the NAK that ends it (IBA 9.7.5.1). The ACK goes
 // with ack only.
-func (q *QP) transmitReplies(b *Batch, limit mark, ack bool) {
+func (q *QP) transmitReplies(now Time, b *Batch, limit mark, ack bool) {
 	for b.before(limit) && q.mayReply() {
 		switch r := q.rsp.replay.oldest(); {
 		case len(q.rsp.replay.repeats.list) > 0:
@@ -22,9 +22,13 @@ func (q *QP) transmitReplies(b *Batch, limit mark, ack bool) {
 			q.rsp.nak.pending = false
 			q.ackSent() // the NAK acknowledges all before it
 			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.bitmap(b))
+			if q.rsp.nak.fatal {
+				q.rsp.last = lastAck{now, q.rsp.nak.at, q.rsp.nak.syndrome}
+			}
 		case q.rsp.ack && ack:
 			q.ackSent()
-			q.reply(b, wire.RCAck, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits), nil)
+			q.rsp.last = lastAck{now, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits)}
+			q.reply(b, wire.RCAck, q.rsp.last.at, q.rsp.last.syndrome, nil)
 		default:
 			return
 		}
@@ -41,13 +45,18 @@ func (q *QP) mayReply() bool {
 // message count, also in the answer to an older request (IBA C9-148;
 // rxe_resp.c:prepare_ack_packet).
 func (q *QP) reply(b *Batch, op wire.Opcode, s seq, syn wire.Syndrome, payload []byte) {
-	q.startPacket(op, s)
+	q.startReply(op, s, syn)
 	q.out.BECN = q.takeNotice()
-	q.out.PrivateMTU, q.out.Proven = q.private.tell()
-	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}
 	b.add(q.attr.Peer, &q.out, payload)
 	q.counters.SentPkts++
 	q.counters.SentBytes += uint64(len(payload))
+}
+
+// startReply begins a response packet.
+func (q *QP) startReply(op wire.Opcode, s seq, syn wire.Syndrome) {
+	q.startPacket(op, s)
+	q.out.PrivateMTU, q.out.Proven = q.private.tell()
+	q.out.AETH = wire.AETH{Syndrome: syn, MSN: q.rsp.msn}
 }
 
 // replyRead adds one READ response. A READ repeated from the middle goes on

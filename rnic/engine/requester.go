@@ -58,14 +58,14 @@ func (q *QP) Transmit(now Time, b *Batch) (more bool) {
 	// Answers and requests share the batch, so that neither starves the other.
 	due := now >= q.rsp.ackBy
 	rides := due || q.mayRequest()
-	q.transmitReplies(b, b.middle(), due)
+	q.transmitReplies(now, b, b.middle(), due)
 	q.transmitRequests(now, b)
 	q.transmitPing(b)
 	q.tryPrivate(now, b)
 	q.transmitNotice(now, b)
 	// Behind requests, being shorter, an ACK can share a datagram's send with
 	// them.
-	q.transmitReplies(b, b.end(), rides)
+	q.transmitReplies(now, b, b.end(), rides)
 	q.account()
 	return b.Full()
 }

@@ -166,6 +166,43 @@ func TestRetryExceeded(t *testing.T) {
 	}
 }
 
+// The news that the peer has gone ends a queue pair as silence does, sooner.
+func TestPeerGoneIsSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout wire.AckTimeout
+		begin   func(n *network)
+		ends    bool
+	}{
+		"nothing to send":   {14, func(*network) {}, false},
+		"in flight":         {14, func(n *network) { n.post(n.a, n.write(1, 10)); n.post(n.a, n.read(2, 10)); n.pump(n.a) }, true},
+		"no timeout":        {0, func(n *network) { n.post(n.a, n.write(1, 10)); n.pump(n.a) }, false},
+		"not begun, in SQD": {14, func(n *network) { n.modify(n.a, abi.QPSSQD); n.post(n.a, n.write(1, 10)) }, false},
+		"waits for receives": {14, func(n *network) {
+			n.post(n.a, SendWR{ID: 1, Opcode: abi.WRSend, SGE: n.a.sge(0, 10)})
+			n.run(n.now + 4*latency)
+		}, true},
+		"acknowledged": {14, func(n *network) { n.post(n.a, n.write(1, 10)); n.run(0) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ends [2][]Completion
+			for told := range ends {
+				n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout = c.timeout }})
+				n.a.postRecv(9, 0, 10)
+				c.begin(n)
+				n.filter = func(*host, *wire.Packet) (int, Time) { return 0, 0 }
+				if told == 1 {
+					n.a.qp.PeerGone()
+					n.collect(n.a)
+					require.Equal(t, c.ends, n.a.qp.State() == abi.QPSErr)
+				}
+				n.run(n.now + Time(10*Second))
+				ends[told] = n.a.wcs
+			}
+			require.Equal(t, ends[0], ends[1])
+		})
+	}
+}
+
 // Timeout 0 is for ever: retransmissions go on.
 func TestNoTimeoutNeverGivesUp(t *testing.T) {
 	n := newPair(t, cfg{attr: func(_ int, a *Attr) { a.Timeout, a.RetryCnt = 0, 0 }})

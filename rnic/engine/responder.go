@@ -18,6 +18,7 @@ type responder struct {
 	ackBy   Time // with ack: when it must leave at the latest; 0: not decided
 	unacked int  // bytes and packetCosts carried out since the last ACK
 	nak     nak  // is to be sent
+	last    lastAck
 
 	during  wire.Operation  // OpSend or OpWrite in the middle of such a message, else OpNone
 	done    uint64          // bytes of that message so far

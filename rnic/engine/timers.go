@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/rdmashim/rdmashim/kshim/abi"
-
 // timer keeps the requester's times. A Time of 0 means off, which no
 // later time is.
 type timer struct {
@@ -253,9 +251,8 @@ func (q *QP) HandleTimeout(now Time) {
 		t.receiver = 0
 	}
 	if t.giveUp != 0 && now >= t.giveUp && !q.wasStalled(now) {
-		q.counters.RetryExceeded++
 		q.doubtPrivate()
-		q.failRequest(q.sq.head, abi.WCRetryExcErr)
+		q.exceedRetries()
 		return
 	}
 	if t.retransmit != 0 && now >= t.retransmit {

@@ -211,12 +211,16 @@ func (f *faulty) fire() {
 	}
 }
 
-// Recv, Wait, Interrupt, Sleep, Caps: only sending is faulty.
+// Recv, Wait, Interrupt, Sleep: only sending is faulty.
 func (f *faulty) Recv(batch []Packet) (int, error)        { return f.inner.Recv(batch) }
 func (f *faulty) Wait() error                             { return f.inner.Wait() }
 func (f *faulty) Interrupt()                              { f.inner.Interrupt() }
 func (f *faulty) Sleep(d time.Duration, waits bool) error { return Sleep(f.inner, d, waits) }
-func (f *faulty) Caps() Caps                              { return f.inner.Caps() }
+func (f *faulty) Caps() Caps {
+	c := f.inner.Caps()
+	c.Lossless = false
+	return c
+}
 
 // Join and Leave implement Grouper for an inner link that does.
 func (f *faulty) Join(group netip.Addr) error { return Join(f.inner, group) }

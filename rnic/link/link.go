@@ -26,6 +26,9 @@ type Caps struct {
 
 	// Inside says that all peers are in this process.
 	Inside bool
+	// Lossless says that packets are lost nowhere but where a peer leaves its
+	// buffer full.
+	Lossless bool
 
 	// NetDev and IfIndex name the network interface that holds Local; empty
 	// and 0 where there is none.

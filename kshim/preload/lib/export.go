@@ -234,14 +234,19 @@ func rdmashimProgress() {
 	}
 }
 
-// exitLimit bounds how long a program's end waits for its device.
+// exitLimit bounds how long a program's end waits for its devices.
 const exitLimit = 2 * time.Second
 
 //export rdmashimExit
 func rdmashimExit() {
-	go kernel.process.Exit()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		kernel.process.Exit()
+		_ = uapi.MiniKernel().Rmmod("soft") // lingers for peers that wait
+	}()
 	select {
-	case <-kernel.process.Done():
+	case <-ended:
 	case <-time.After(exitLimit):
 	}
 	_ = os.RemoveAll(kernel.tree.Dir)

@@ -61,7 +61,7 @@ func newPort(n *Network, at netip.AddrPort) *port {
 
 // Caps implements link.Link.
 func (p *port) Caps() link.Caps {
-	return link.Caps{Local: p.local, MTU: p.net.mtu, Longest: p.net.mtu, Inside: true, BatchSize: p.net.batch}
+	return link.Caps{Local: p.local, MTU: p.net.mtu, Longest: p.net.mtu, Inside: true, Lossless: true, BatchSize: p.net.batch}
 }
 
 // SetTap implements link.Tappable.

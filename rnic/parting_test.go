@@ -1,0 +1,190 @@
+package rnic
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+)
+
+// deaf is a link that loses acknowledgements when it is told to.
+type deaf struct {
+	link.Link
+	mu   sync.Mutex
+	lose int // guarded by mu: so many are still to be lost
+	acks int // guarded by mu: that passed
+}
+
+func (l *deaf) Caps() link.Caps {
+	c := l.Link.Caps()
+	c.Lossless = false
+	return c
+}
+
+func (l *deaf) Send(batch []link.Packet) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rest []link.Packet
+	for _, p := range batch {
+		var h wire.BTH
+		if h.Parse(p.Head) == nil && h.Opcode == wire.RCAck {
+			if l.lose > 0 {
+				l.lose--
+				continue
+			}
+			l.acks++
+		}
+		rest = append(rest, p)
+	}
+	return l.Link.Send(rest)
+}
+
+func (l *deaf) loses(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lose = n
+}
+
+func (l *deaf) passed() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acks
+}
+
+// partingPair is a receiver behind a deaf link and its sender. They have moved
+// a message already, so that the sender has measured the round trip.
+func partingPair(t *testing.T) (line *deaf, receiver, sender *testDevice) {
+	receiver, sender = newPair(t, pairOptions{tap: func(l link.Link) link.Link {
+		line = &deaf{Link: l}
+		return line
+	}})
+	deliver(receiver, sender)
+	sender.qp.send.waitStatus(2, abi.WCSuccess)
+	return line, receiver, sender
+}
+
+// deliver sends a message, and returns when the receiver has it.
+func deliver(receiver, sender *testDevice) {
+	receiver.qp.postRecv(1, receiver.mem.sge(0, 64))
+	sender.qp.post(&ring.SendWR{ID: 2, Opcode: abi.WRSend, Flags: abi.SendSignaled, SGE: []ring.SGE{sender.mem.sge(0, 64)}})
+	receiver.qp.recv.waitStatus(1, abi.WCSuccess)
+}
+
+// TestLastAckLost: the receiver has its last message and ends in each of the
+// ways that programs end. The acknowledgement is lost, once or several times;
+// the sender completes all the same.
+func TestLastAckLost(t *testing.T) {
+	for name, ends := range map[string]func(*testDevice){
+		"with an open queue pair": func(*testDevice) {},
+		"destroyed":               func(d *testDevice) { require.NoError(t, d.qp.qp.Destroy()) },
+		"in ERR":                  func(d *testDevice) { d.qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState) },
+		"in RESET":                func(d *testDevice) { d.qp.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState) },
+		"in ERR, destroyed": func(d *testDevice) {
+			d.qp.modify(abi.ModifyQP{QPState: abi.QPSErr}, abi.QPMaskState)
+			require.NoError(t, d.qp.qp.Destroy())
+		},
+	} {
+		for _, lost := range []int{1, 3} {
+			for _, closes := range []bool{true, false} {
+				t.Run(name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						line, receiver, sender := partingPair(t)
+						line.loses(lost)
+						deliver(receiver, sender)
+						ends(receiver)
+						if closes {
+							require.NoError(t, receiver.Close())
+						}
+						sender.qp.send.waitStatus(2, abi.WCSuccess)
+						if !closes {
+							time.Sleep(time.Second) // virtual: nothing stays
+							receiver.mu.Lock()
+							require.Empty(t, receiver.parting.list)
+							receiver.mu.Unlock()
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestRepeatToDestroyed: a sender that repeats its request to a queue pair that
+// was destroyed gets an answer, beyond the copies that come by themselves. A
+// READ, and what is no repeat, gets none.
+func TestRepeatToDestroyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		line, receiver, sender := partingPair(t)
+		line.loses(1 << 20)
+		deliver(receiver, sender)
+		require.NoError(t, receiver.qp.qp.Destroy())
+		time.Sleep(3 * time.Millisecond) // virtual: the sender has repeated the request
+		line.loses(0)
+		before := line.passed()
+		sender.qp.send.waitStatus(2, abi.WCSuccess)
+		require.Greater(t, line.passed(), before)
+		require.Zero(t, receiver.counter(t, "drop_qpn"))
+		sender.qp.post(write(sender, receiver, 3, 0, 0, 8))
+		sender.qp.send.waitStatus(3, abi.WCRetryExcErr)
+	})
+}
+
+// TestCloseAtOnce: Close waits for nobody where no acknowledgement can be lost,
+// where none was sent lately, and where the peer is the device itself.
+func TestCloseAtOnce(t *testing.T) {
+	close := func(t *testing.T, d *testDevice) {
+		start := time.Now()
+		require.NoError(t, d.Close())
+		require.Zero(t, time.Since(start))
+	}
+	t.Run("lossless", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := newPair(t, pairOptions{})
+			deliver(a, b)
+			close(t, a)
+		})
+	})
+	t.Run("idle", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, receiver, sender := partingPair(t)
+			close(t, sender) // it has acknowledged nothing
+			time.Sleep(200 * time.Millisecond)
+			close(t, receiver)
+		})
+	})
+	t.Run("own peer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDevice(t, &deaf{Link: simLinks(t)[0]}, 1<<20, qpOptions{})
+			d.qp.connectTo(d.qp, defaults())
+			deliver(d, d)
+			close(t, d)
+		})
+	})
+}
+
+// TestNextConnectionHasNoCopies: a queue pair that connects again is not sent
+// what its former life acknowledged.
+func TestNextConnectionHasNoCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		line, receiver, sender := partingPair(t)
+		for range 2 {
+			for _, d := range []*testDevice{receiver, sender} {
+				d.qp.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
+			}
+			sender.qp.connectTo(receiver.qp, defaults())
+			receiver.qp.connectTo(sender.qp, defaults())
+			before := line.passed()
+			time.Sleep(time.Second) // virtual
+			require.Equal(t, before, line.passed())
+			deliver(receiver, sender)
+			sender.qp.send.waitStatus(2, abi.WCSuccess)
+		}
+	})
+}
