@@ -1,6 +1,10 @@
 package rnic
 
-import "github.com/rdmashim/rdmashim/rnic/engine"
+import (
+	"slices"
+
+	"github.com/rdmashim/rdmashim/rnic/engine"
+)
 
 // Piggybacked ACKs: acknowledgements wait for packets that take them along
 // (engine/responder_exec.go). Queue pairs that hold one are in Device.held;
@@ -13,6 +17,15 @@ func (d *Device) hold(q *QP) {
 		q.holds = true
 		d.held = append(d.held, q)
 		d.owed.Store(true)
+	}
+}
+
+// drop takes a queue pair out that will send no acknowledgement any more.
+func (d *Device) drop(q *QP) {
+	if q.holds {
+		q.holds = false
+		d.held = slices.DeleteFunc(d.held, func(h *QP) bool { return h == q })
+		d.owed.Store(len(d.held) > 0)
 	}
 }
 

@@ -89,3 +89,33 @@ func TestTimerHeap(t *testing.T) {
 		require.Equal(t, i, q.slot)
 	}
 }
+
+// TestDestroyedQueuePairIsInNoList destroys queue pairs that wait in the lists
+// of an otherwise idle device, in each with others.
+func TestDestroyedQueuePairIsInNoList(t *testing.T) {
+	_, ds := neighbours(t, 1, 64)
+	d := ds[0]
+	for range 3 {
+		q := newQP(t, d.Device, d.pd, qpOptions{})
+		d.mu.Lock()
+		for _, in := range []*QP{d.qp.qp, q.qp} {
+			d.touch(in)
+			d.hold(in)
+			d.timers.wake(in, noAlarm-1)
+			d.mu.notes.leave(in)
+		}
+		d.mu.Mutex.Unlock() // the notes stay
+		require.NoError(t, q.qp.Destroy())
+
+		d.mu.Lock()
+		require.Empty(t, d.touched)
+		require.Zero(t, d.senders.n)
+		require.Equal(t, []*QP{d.qp.qp}, d.held)
+		require.True(t, d.owed.Load())
+		require.Equal(t, timerHeap{d.qp.qp}, d.timers)
+		require.True(t, d.mu.notes.empty())
+		d.drop(d.qp.qp)
+		require.False(t, d.owed.Load())
+		d.mu.Unlock()
+	}
+}

@@ -184,12 +184,14 @@ func (q *QP) Destroy() error {
 	d.regions.Release(uint32(q.num))
 	d.numbers.bury(q.num)
 	d.timers.remove(q)
+	d.drop(q)
 	q.sendCQ.users--
 	q.recvCQ.users--
 	if q.srq != nil {
 		q.srq.users--
 	}
 	d.retired.Add(q.engine.Counters())
+	d.settle(doorbellBatches) // the lists forget it, although nothing may ever happen again
 	return nil
 }
 

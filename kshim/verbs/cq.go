@@ -120,8 +120,12 @@ func (cq *CQ) drop(why error) {
 	if cq.q != nil { // see Resize
 		cq.q.close()
 	}
-	cq.q = nil
+	srqs := cq.srqs
+	cq.q, cq.srqs, cq.shared = nil, nil, nil
 	cq.mu.Unlock()
+	for _, s := range srqs {
+		s.forget(cq)
+	}
 	cq.wake()
 }
 

@@ -191,6 +191,13 @@ func (s *SRQ) share(qp *QP) {
 	cq.srqs[s.gen], cq.shared[qp.num] = s, qp
 }
 
+// forget ends that for a completion queue that is destroyed.
+func (s *SRQ) forget(cq *CQ) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.cqs, cq)
+}
+
 // unshare ends that for the queue pair. Completions of receives that it took
 // are still given: their buffers are the program's again.
 func (s *SRQ) unshare(qp *QP) {

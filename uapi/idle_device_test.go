@@ -1,0 +1,125 @@
+package uapi
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// idleHeap is how much the heap may grow, in bytes, while idleObjects come and
+// go: less than a pointer to each.
+const (
+	idleHeap    = 64 << 10
+	idleObjects = 10_000
+)
+
+// heap returns the bytes in use. Two collections: queues' memory is given back
+// behind the first.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestIdleDeviceForgets makes and destroys objects of each kind on a device
+// without any traffic, which would take them out of the lists of what is due.
+func TestIdleDeviceForgets(t *testing.T) {
+	if raceEnabled {
+		t.Log("the race detector finds nothing in calls one after the other, and takes long")
+		return
+	}
+	c, err := OpenWith("sim", OpenConfig{})
+	require.NoError(t, err)
+	defer c.Close()
+	at := openOwn(t, c)
+	shared, err := c.CreateSRQ(SRQConfig{Depth: 1})
+	require.NoError(t, err)
+	mem := make([]byte, 64)
+	pairs := idleObjects
+	if !testing.Short() {
+		pairs = 1<<20 + 16 // each of 20 bits of a handle, and more than a device has numbers
+	}
+	for _, kind := range []struct {
+		name  string
+		n     int
+		cycle func() error
+	}{
+		{"queue pair", pairs, func() error {
+			qp, err := c.CreateQP(1, 1)
+			return errors.Join(err, c.DestroyQP(qp))
+		}},
+		{"connected queue pair", idleObjects, func() error {
+			qp, err := c.CreateQPWith(QPConfig{SendDepth: 1, SRQ: shared})
+			if err != nil {
+				return err
+			}
+			own, err := c.LocalEndpoint(qp)
+			return errors.Join(err, c.ConnectQP(qp, own), c.DestroyQP(qp))
+		}},
+		{"completion queue", idleObjects, func() error {
+			cq, err := c.CreateCQ(1)
+			return errors.Join(err, c.DestroyCQ(cq))
+		}},
+		{"shared receive queue", idleObjects, func() error {
+			s, err := c.CreateSRQ(SRQConfig{Depth: 1})
+			return errors.Join(err, c.DestroySRQ(s))
+		}},
+		{"address handle", idleObjects, func() error {
+			ah, err := c.CreateAH(at)
+			return errors.Join(err, c.DestroyAH(ah))
+		}},
+		{"memory region", idleObjects, func() error {
+			mr, err := c.RegMR(mem, AccessLocalWrite)
+			return errors.Join(err, c.DeregMR(mr))
+		}},
+		{"protection domain", idleObjects, func() error {
+			pd, err := c.CreatePD()
+			return errors.Join(err, c.DestroyPD(pd))
+		}},
+		{"listener", idleObjects, func() error {
+			l, err := c.Listen(":0")
+			if err != nil {
+				return err
+			}
+			return l.Close()
+		}},
+		{"refused connection", idleObjects, func() error {
+			_, err := c.Dial(context.Background(), netip.AddrPortFrom(at.Addr(), 1).String(), DialConfig{})
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				return nil
+			}
+			return errors.Join(err, errors.New("not refused"))
+		}},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			for range 5_000 { // tables reach their sizes
+				require.NoError(t, kind.cycle())
+			}
+			before := heap()
+			for range kind.n {
+				if err := kind.cycle(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			require.LessOrEqual(t, heap(), before+idleHeap, "bytes in use after %d more", kind.n)
+		})
+	}
+}
+
+// openOwn returns the address of a context's device.
+func openOwn(t *testing.T, c *Context) netip.AddrPort {
+	t.Helper()
+	qp, err := c.CreateQP(1, 1)
+	require.NoError(t, err)
+	e, err := c.LocalEndpoint(qp)
+	require.NoError(t, err)
+	require.NoError(t, c.DestroyQP(qp))
+	return e.Addr
+}
