@@ -109,15 +109,12 @@ func (p *program) Descriptor(device bool) (int32, error) {
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
 		return 0, err
 	}
-	defer unix.Close(ends[1])
-	end, err := unix.FcntlInt(uintptr(ends[1]), unix.F_DUPFD_CLOEXEC, highDescriptor)
-	if err == nil {
-		err = unix.SetNonblock(end, true)
+	end := ends[1]
+	if high, err := unix.FcntlInt(uintptr(end), unix.F_DUPFD_CLOEXEC, highDescriptor); err == nil {
+		_ = unix.Close(end)
+		end = high
 	}
-	if err != nil {
-		_ = unix.Close(ends[0])
-		return 0, err
-	}
+	_ = unix.SetNonblock(end, true)
 	fd, err := p.number(ends[0])
 	if err != nil {
 		_ = unix.Close(end)
