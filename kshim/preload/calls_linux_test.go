@@ -37,17 +37,20 @@ func header(t *testing.T, file, distributed string) {
 	}
 }
 
+// inChild is what the child of a fork is told, once, that looks for devices.
+const inChild = "rdmashim: process \\d+ is the child of a fork: it has no RDMA devices unless it executes a program\n"
+
 // TestCalls: the calls that the stub answers, one by one, by programs that need
 // no rdma-core.
 func TestCalls(t *testing.T) {
 	l := libraries(t)
 	for name, says := range map[string]string{
-		"calls": "all calls are as they should be\n",
+		"calls": inChild + "all calls are as they should be\n",
 		"exit":  "it ends\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			device, _ := newDevice()
-			require.Equal(t, says, start(t, l, device, compile(t, name)).ends(0))
+			require.Regexp(t, "^"+says+"$", start(t, l, device, compile(t, name)).ends(0))
 		})
 	}
 }
@@ -70,10 +73,10 @@ func TestSignals(t *testing.T) {
 		{"threads", device, []string{compile(t, "threads", "-libverbs")}, "the threads have gone\n"},
 		{"closing", device, []string{compile(t, "closing", "-libverbs")}, "the program ends\n"},
 		// Programs that it executes have an address of their own.
-		{"children", "soft", []string{compile(t, "children", "-libverbs")}, "the parent went on\n"},
+		{"children", "soft", []string{compile(t, "children", "-libverbs")}, inChild + "the parent went on\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.says, start(t, l, c.device, c.args...).ends(0))
+			require.Regexp(t, "^"+c.says+"$", start(t, l, c.device, c.args...).ends(0))
 		})
 	}
 }

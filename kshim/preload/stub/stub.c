@@ -368,6 +368,17 @@ static uint32_t node_kind(const char *clean)
 	return NONE;
 }
 
+/* look_for is begin for a program that looks for devices: in the child of a fork
+ * it says why there are none. */
+static int look_for(void)
+{
+	static int told;
+	int e = begin();
+	if (e && now() == CHILD && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		dprintf(2, "rdmashim: process %d is the child of a fork: it has no RDMA devices unless it executes a program\n", getpid());
+	return e;
+}
+
 /* lead gives the path to use for one that a program named: its own, or one in
  * the tree. */
 static const char *lead(const char *path, struct where *w)
@@ -377,7 +388,7 @@ static const char *lead(const char *path, struct where *w)
 	if (!rdma_path(path, w->clean))
 		return path;
 	w->node = node_kind(w->clean); /* if there is no library, opening says so */
-	if (begin())
+	if (look_for())
 		return path;
 	if (end(lib.plant(w->clean, w->planted, sizeof w->planted)) < 0)
 		return path;
@@ -814,7 +825,7 @@ API int socket(int family, int type, int protocol)
 	int fd;
 	if (family != AF_NETLINK || protocol != NETLINK_RDMA)
 		return REAL(socket)(family, type, protocol);
-	if (begin()) {
+	if (look_for()) {
 		errno = EPROTONOSUPPORT;
 		return -1;
 	}

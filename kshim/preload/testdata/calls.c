@@ -185,7 +185,9 @@ static void children(void)
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (!child) {
+		CHECK(!close(async));
 		FAILS(open("/dev/infiniband/uverbs0", O_RDWR), ENODEV);
+		FAILS(open("/dev/infiniband/rdma_cm", O_RDWR), ENODEV);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
