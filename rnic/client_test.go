@@ -162,6 +162,7 @@ type qpOptions struct {
 	sigAll              bool
 	typ                 abi.QPType // 0 is RC
 	send, recv          *testCQ
+	memory              ring.Memory // where the rings lie
 }
 
 func newQP(t testing.TB, d *Device, pd driver.PD, o qpOptions) *testQP {
@@ -185,6 +186,7 @@ func newQP(t testing.TB, d *Device, pd driver.PD, o qpOptions) *testQP {
 		MaxSendWR: uint32(o.depth), MaxRecvWR: uint32(o.depth), MaxSendSGE: uint32(o.sges), MaxRecvSGE: uint32(o.sges), MaxInline: uint32(o.inline)}}
 	ev := newEvents()
 	u, maps := udata(abi.RXECreateQPRespSize)
+	u.Memory = o.memory
 	qp, err := d.CreateQP(init, u, ev)
 	require.NoError(t, err)
 	var resp abi.RXECreateQPResp

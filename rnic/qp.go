@@ -54,6 +54,7 @@ type QP struct {
 	lease   *wire.Lease // by which it lends payloads; nil: by none
 	guesses uint64      // access NAKs of the engine that watchGuesses has seen
 	waited  bool        // the logger was told of the wait for a receive that goes on
+	watch   watch       // of the receive ring in ERR
 	slot    int         // place in d.timers, or notInHeap
 	wakeAt  engine.Time // key in d.timers, not later than the engine's timeout
 }
@@ -102,6 +103,7 @@ func (d *Device) CreateQP(init *driver.QPInit, u *driver.Udata, ev driver.QPEven
 		send: sq.Consumer(), recv: rq.Consumer(),
 		slot: notInHeap,
 	}
+	q.watch.on = u.Memory != nil && srq == nil && !q.noRecv
 	q.initial = initialAttr(init, sq.Cap(), rq.Cap())
 	q.attr = q.initial
 

@@ -49,15 +49,16 @@ func (d *Device) settle(batches int) {
 		d.touched = d.touched[:last]
 		q.touched = false
 		if !q.gone {
-			d.settleOne(q)
+			d.settleOne(now, q)
 		}
 	}
 	d.gsi.report()
 	d.setAlarm(now)
 }
 
-func (d *Device) settleOne(q *QP) {
+func (d *Device) settleOne(now engine.Time, q *QP) {
 	q.complete()
+	q.watchReceives(now)
 	if q.draining && q.engine.Drained() {
 		q.draining = false
 		q.ev.Event(abi.EventSQDrained)
@@ -67,7 +68,7 @@ func (d *Device) settleOne(q *QP) {
 	if q.listed {
 		return // it gets its turn at the transmitter, and comes here again
 	}
-	if t, ok := q.engine.NextTimeout(); ok {
+	if t, ok := q.nextTimeout(); ok {
 		d.timers.wake(q, t)
 	}
 }
@@ -186,7 +187,7 @@ func (d *Device) serveTimers() {
 	now := d.now()
 	for d.timers.first() <= now {
 		q := d.timers.pop()
-		t, ok := q.engine.NextTimeout()
+		t, ok := q.nextTimeout()
 		if ok && t <= now {
 			q.engine.HandleTimeout(now)
 			d.touch(q)
