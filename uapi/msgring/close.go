@@ -3,34 +3,59 @@ package msgring
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/rdmashim/rdmashim/uapi/msgring/core"
 )
 
+// ErrUndelivered: data that was written before Close is not known to have
+// arrived at the peer's device.
+var ErrUndelivered = errors.New("msgring: what was written may not have arrived")
+
 // CloseWrite ends this end's data: the peer reads io.EOF behind it. Reading
-// goes on. A Write that waits ends with EPIPE.
+// goes on. A Write that waits ends with EPIPE. Errors are those of Standing.
 func (c *Conn) CloseWrite() error {
-	c.mu.Lock()
-	err := c.state(&deadline{})
+	err := c.Standing()
 	if err == nil {
+		c.mu.Lock()
 		c.core.CloseWrite()
 		c.postControls()
+		c.mu.Unlock()
+		c.turns.rouse(&c.turns.writer)
 	}
-	c.mu.Unlock()
-	c.turns.rouse(&c.turns.writer)
 	return err
 }
 
-// SetLinger replaces Config.Linger; a negative d restores it.
-func (c *Conn) SetLinger(d time.Duration) {
+// Standing is nil while there is a direction to end: net.ErrClosed after Close,
+// ENOTCONN when both have ended or the connection broke. Nothing is left to
+// this end alone then but to read what has arrived, and to close.
+func (c *Conn) Standing() error {
+	c.turns.glance()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	err := c.state(&deadline{})
+	if err == nil && c.core.Over() {
+		err = fmt.Errorf("msgring: the connection has ended: %w", syscall.ENOTCONN)
+	}
+	return err
+}
+
+// SetLinger replaces Config.Linger; a negative d restores it. The error is
+// net.ErrClosed after Close.
+func (c *Conn) SetLinger(d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.state(&deadline{}); err != nil {
+		return err
+	}
 	c.patience = d
 	if d < 0 {
 		c.patience = c.config.Linger
 	}
+	return nil
 }
 
 // Close ends the connection, and calls that wait, at once, with net.ErrClosed.
@@ -40,24 +65,17 @@ func (c *Conn) SetLinger(d time.Duration) {
 //
 // A queue pair ends with its device's Context, and a soft device with its
 // process: a program that is about to end calls CloseContext instead.
-func (c *Conn) Close() error {
-	return c.close(func() {
-		if data, _, _ := c.core.Readable(); data {
-			c.core.Reset(core.ClosedUnread)
-		} else {
-			c.core.CloseWrite()
-		}
-	})
-}
+func (c *Conn) Close() error { return c.close(false) }
 
 // Abort is Close without lingering: data that was written and has not arrived
 // may be lost, and the peer gets ECONNRESET.
-func (c *Conn) Abort() error {
-	return c.close(func() { c.core.Reset(core.ClosedNoLinger) })
-}
+func (c *Conn) Abort() error { return c.close(true) }
 
 // CloseContext is Close that waits until everything has arrived and was given
 // back, or ctx ends; then it returns ctx's error, and that goes on.
+//
+// Errors: ErrUndelivered with its cause, which is ETIMEDOUT after the linger
+// time; never after Abort.
 func (c *Conn) CloseContext(ctx context.Context) error {
 	_ = c.Close()
 	select {
@@ -68,22 +86,40 @@ func (c *Conn) CloseContext(ctx context.Context) error {
 	}
 }
 
-func (c *Conn) close(note func()) error {
+// close ends the connection, by a choice that regards all that has arrived.
+func (c *Conn) close(abort bool) error {
+	choose := func() {
+		if abort {
+			c.core.Reset(core.ClosedNoLinger)
+		}
+		c.core.Close()
+		c.postControls()
+	}
+	c.turns.glance()
 	c.mu.Lock()
 	err := c.state(&deadline{})
 	if err == nil {
-		note()
-		c.closing = true
+		c.closing, c.aborted = true, abort
 		c.readBy.stop()
 		c.writeBy.stop()
-		c.postControls()
+		if c.memory.worker == nil {
+			choose()
+		}
 	}
 	c.mu.Unlock()
-	if err == nil {
-		c.turns.rouse(&c.turns.reader, &c.turns.writer)
-		go c.linger()
+	if err != nil {
+		return err
 	}
-	return err
+	c.turns.rouse(&c.turns.reader, &c.turns.writer)
+	if w := c.memory.worker; w != nil {
+		w.behind(c.memory.queue, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			choose()
+		})
+	}
+	go c.linger()
+	return nil
 }
 
 // linger waits until all has arrived at the peer's device, the connection has
@@ -100,6 +136,9 @@ func (c *Conn) linger() {
 	})
 	c.turns.until(&c.turns.closer)
 	timer.Stop()
+	c.mu.Lock()
+	undelivered := c.undelivered()
+	c.mu.Unlock()
 	c.stop()
 	device := c.memory.device
 	disconnected := c.disconnect()
@@ -118,8 +157,23 @@ func (c *Conn) linger() {
 		c.returned.Wait()
 	}
 	c.mu.Unlock()
-	c.closeErr = errors.Join(unlessClosed(disconnected), unlessClosed(device.DestroyQP(c.qp)), c.loseReads(), c.memory.free())
+	c.closeErr = errors.Join(undelivered, unlessClosed(disconnected), unlessClosed(device.DestroyQP(c.qp)), c.loseReads(), c.memory.free())
 	close(c.closed)
+}
+
+// undelivered is why written data has not arrived. Preconditions: mu is held.
+func (c *Conn) undelivered() error {
+	err := c.core.Undelivered()
+	switch {
+	case c.aborted:
+		return nil
+	case err == syscall.EINPROGRESS:
+		err = syscall.ETIMEDOUT
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrUndelivered, err)
+	}
+	return err
 }
 
 // lookClose reports whether linger may end.

@@ -80,7 +80,7 @@ func TestCloseWithoutPeer(t *testing.T) {
 				require.NoError(t, c.close(a))
 				require.Zero(t, time.Since(start))
 				require.Error(t, <-wrote)
-				require.NoError(t, a.CloseContext(context.Background()))
+				givenBack(t, a)
 				require.LessOrEqual(t, time.Since(start), c.bound+time.Second)
 			})
 		})

@@ -134,6 +134,10 @@ func (c *Config) receives() int { return c.quanta() + core.Controls }
 // sends is the depth of the send queue.
 func (c *Config) sends() int { return core.Slots(uint32(c.Ring)) }
 
+// entries is how many completions there may be at a time: an entry is for the
+// keepalive's probe.
+func (c *Config) entries() int { return c.receives() + c.sends() + c.reads() + 1 }
+
 // reads is how many READs are under way at most.
 func (c *Config) reads() int {
 	if c.Mode == Messages {

@@ -44,6 +44,7 @@ type Conn struct {
 	closed   chan struct{} // closed when everything was given back
 	closeErr error         // set before closed is
 	overdue  bool          // the linger time has passed
+	aborted  bool
 	patience time.Duration // how long Close lingers
 	reserved int           // bytes that Reserve lends
 	lent     bool          // Peek lends a chunk

@@ -46,7 +46,9 @@ func TestRival07DoneWithoutFlush(t *testing.T) {
 		a.done(uapi.ErrPeerDisconnected)
 		require.ErrorIs(t, <-ended, uapi.ErrPeerDisconnected)
 		require.ErrorIs(t, <-ended, uapi.ErrPeerDisconnected)
-		require.NoError(t, a.CloseContext(context.Background()))
+		err = a.CloseContext(context.Background())
+		require.ErrorIs(t, err, ErrUndelivered)
+		require.ErrorIs(t, err, uapi.ErrPeerDisconnected)
 		require.NoError(t, b.CloseContext(context.Background()))
 	})
 }

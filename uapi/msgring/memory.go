@@ -46,8 +46,7 @@ func newMemory(device *uapi.Context, c *Config) (m *memory, err error) {
 	if m.pd, err = device.CreatePD(); err != nil {
 		return m, err
 	}
-	// An entry for the keepalive's probe.
-	if err = m.makeQueue(c.Workers, c.receives()+c.sends()+c.reads()+1); err != nil {
+	if err = m.makeQueue(c.Workers, c.entries()); err != nil {
 		return m, err
 	}
 	if err = m.ring.make(m, c.Ring, uapi.AccessLocalWrite|uapi.AccessRemoteWrite); err != nil {

@@ -7,9 +7,10 @@ import (
 )
 
 // Read reads up to len(p) bytes, which it copies out of the ring; of Messages,
-// bytes of one message. It waits until there is at least one.
+// bytes of one message. It waits until there is at least one. An empty p waits
+// for nothing.
 //
-// Errors:
+// Errors follow all that arrived before the end:
 //   - io.EOF: behind the peer's CloseWrite and all its data
 //   - net.ErrClosed: after Close
 //   - os.ErrDeadlineExceeded: the connection is usable after it
@@ -18,6 +19,11 @@ import (
 //   - else why the connection ended: those of uapi.Context.Cause, or a
 //     completion's status
 func (c *Conn) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return 0, c.state(&deadline{})
+	}
 	c.read.Lock()
 	defer c.read.Unlock()
 	for len(p) > 0 {

@@ -30,6 +30,7 @@ type reads struct {
 	request [1]uapi.WR
 	piece   [1]uapi.SGE
 	ended   []read // whose done is to be called
+	telling bool   // a goroutine calls them
 	over    bool   // no READ is taken any more
 	regions map[uapi.MR]bool
 	// registering counts calls of RegMR and DeregMR at the device.
@@ -194,10 +195,15 @@ func (c *Conn) takeRead(wc *uapi.WC) {
 	c.postReads()
 }
 
-// tellReads calls done of the READs that have ended. Preconditions: mu is not
-// held.
+// tellReads calls done of the READs that have ended, unless another goroutine
+// does. Preconditions: mu is not held.
 func (c *Conn) tellReads() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reads.telling {
+		return
+	}
+	c.reads.telling = true
 	for len(c.reads.ended) > 0 {
 		r := c.reads.ended[0]
 		c.reads.ended = slices.Delete(c.reads.ended, 0, 1)
@@ -207,7 +213,8 @@ func (c *Conn) tellReads() {
 		}
 		c.mu.Lock()
 	}
-	c.mu.Unlock()
+	c.reads.telling = false
+	c.returned.Broadcast()
 }
 
 // loseReads ends all READs and registrations. Preconditions: the queue pair is
@@ -229,5 +236,10 @@ func (c *Conn) loseReads() (err error) {
 	r.regions = nil
 	c.mu.Unlock()
 	c.tellReads()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r.telling {
+		c.returned.Wait()
+	}
 	return err
 }

@@ -237,6 +237,5 @@ func bubble(t *testing.T, faults string) (a, b *msgring.Conn) {
 func closeBoth(t *testing.T, a, b *msgring.Conn) {
 	_ = a.Close()
 	_ = b.Close()
-	require.NoError(t, a.CloseContext(context.Background()))
-	require.NoError(t, b.CloseContext(context.Background()))
+	givenBack(t, a, b)
 }

@@ -14,6 +14,10 @@ type turns struct {
 	pump core.Pump // guarded by mu
 	// The goroutines that read, write and close.
 	reader, writer, closer waiter
+	// passer is of the goroutine that glances. It never sleeps: no goroutine
+	// need wake it.
+	passer  core.Waiter
+	glances sync.Mutex
 }
 
 // waiter is a goroutine that may wait.
@@ -58,16 +62,51 @@ func (t *turns) until(w *waiter) {
 			w.waits = !done
 			c.mu.Unlock()
 		case core.Lead:
-			c.work(w)
+			c.work(w, true)
 		case core.Sleep:
 			<-w.wake
 		case core.Leave:
-			for _, other := range t.all() {
-				if &other.Waiter == successor {
-					other.fill()
+			t.wake(successor)
+			return
+		}
+	}
+}
+
+// glance takes in what has arrived and why the connection ended, and waits for
+// nothing: the leader, if there is one, does the same. A peer that goes on
+// sending does not hold it up.
+func (t *turns) glance() {
+	c := t.conn
+	if c.memory.worker != nil || !t.glances.TryLock() {
+		return
+	}
+	defer t.glances.Unlock()
+	for done := false; ; {
+		t.mu.Lock()
+		step, successor := t.pump.Next(&t.passer, done)
+		t.mu.Unlock()
+		switch step {
+		case core.Lead:
+			for left := c.config.entries(); left > 0; left -= batchSize {
+				if c.work(nil, false) == 0 {
+					break
 				}
 			}
+			done = true
+		case core.Sleep:
+			done = true
+		case core.Leave:
+			t.wake(successor)
 			return
+		}
+	}
+}
+
+// wake wakes the waiter that is to lead.
+func (t *turns) wake(successor *core.Waiter) {
+	for _, w := range t.all() {
+		if &w.Waiter == successor {
+			w.fill()
 		}
 	}
 }

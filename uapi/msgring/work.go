@@ -23,24 +23,31 @@ type batch struct {
 // sends are core.Post.ID.
 const receiveID = uapi.WRID(1) << 62
 
-// work waits for completions, and handles them.
-func (c *Conn) work(w *waiter) {
+// work handles completions, for which it waits if it shall, and returns how
+// many there were.
+func (c *Conn) work(w *waiter, wait bool) int {
 	wcs := c.batch.wcs[:]
-	n, err := c.completions(wcs)
+	n, err := c.completions(wcs, wait)
 	if err != nil {
 		c.mu.Lock()
 		c.core.LoseBoth(err)
 		c.mu.Unlock()
-		return
+		return 0
 	}
-	c.handle(w, wcs[:n])
+	switch told := c.handle(w, wcs[:n]); {
+	case told && wait:
+		c.tellReads()
+	case told: // the caller may hold locks that they take
+		go c.tellReads()
+	}
+	return n
 }
 
 // handle hands out at most batchSize completions: copies control messages and
 // posts their receives again, which never waits for the program to read; then
 // tells core of them, makes the posts that this allows, and wakes the waiters
 // other than w that can go on. w is nil for a Worker.
-func (c *Conn) handle(w *waiter, wcs []uapi.WC) {
+func (c *Conn) handle(w *waiter, wcs []uapi.WC) (ended bool) {
 	b := &c.batch
 	repost := c.repost(b, wcs)
 	c.mu.Lock()
@@ -59,25 +66,24 @@ func (c *Conn) handle(w *waiter, wcs []uapi.WC) {
 	for i, other := range all {
 		wake[i] = other != w && other.ready()
 	}
-	told := len(c.reads.ended) > 0
+	ended = len(c.reads.ended) > 0
 	c.mu.Unlock()
 	for i, other := range all {
 		if wake[i] {
 			other.fill()
 		}
 	}
-	if told {
-		c.tellReads()
-	}
+	return ended
 }
 
-// completions waits for completions, or an interrupt. When the connection has
-// ended it does not wait: arrived data comes first, then the cause.
-func (c *Conn) completions(wcs []uapi.WC) (n int, err error) {
+// completions takes completions, and waits for them, or an interrupt, if it
+// shall. When the connection has ended it does not wait: arrived data comes
+// first, then the cause.
+func (c *Conn) completions(wcs []uapi.WC, wait bool) (n int, err error) {
 	c.mu.Lock()
 	cause := c.cause
 	c.mu.Unlock()
-	if cause == nil {
+	if cause == nil && wait {
 		return c.memory.device.Wait(c.life, c.memory.cq, wcs)
 	}
 	if n, err = c.memory.device.Poll(c.memory.cq, wcs); n == 0 {

@@ -243,7 +243,9 @@ func (w *Worker) hand(wcs []uapi.WC) {
 		w.handed += uint64(n)
 		w.mu.Unlock()
 		if c != nil {
-			c.handle(nil, wcs[:n])
+			if c.handle(nil, wcs[:n]) {
+				c.tellReads()
+			}
 		}
 		wcs = wcs[n:]
 	}

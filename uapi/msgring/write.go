@@ -12,7 +12,7 @@ import (
 // which is before it has arrived; p may be used again.
 //
 // Errors:
-//   - EPIPE: after CloseWrite
+//   - EPIPE: after CloseWrite; the peer has ended its data, and gone
 //   - net.ErrClosed: after Close
 //   - os.ErrDeadlineExceeded: n bytes are on their way, and the connection is
 //     usable
@@ -22,6 +22,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	c.write.Lock()
 	defer c.write.Unlock()
 	if len(p) == 0 && c.config.Mode == Bytes {
+		c.turns.glance()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if err := c.state(&c.writeBy); err != nil {
@@ -69,7 +70,12 @@ func (c *Conn) TryReserve(n int) (lent []byte, ok bool, err error) {
 	}
 	c.mu.Lock()
 	c.writing = chunk{n: n, whole: true}
-	c.lookWrite()
+	if !c.lookWrite() {
+		c.mu.Unlock()
+		c.turns.glance()
+		c.mu.Lock()
+		c.lookWrite()
+	}
 	lent, err = c.writing.lent, c.writing.err
 	ok = err == nil && len(lent) > 0
 	if ok {
@@ -169,8 +175,15 @@ func (c *Conn) lookWrite() bool {
 		c.core.Unstage()
 		return true
 	}
-	if w.staged {
+	switch {
+	case w.staged && c.cause != nil: // the caller may be the one that takes in what arrived
+		c.core.LoseSending(c.cause)
+		fallthrough
+	case w.staged:
 		return c.core.Committable()
+	case c.cause != nil && !c.core.LostBoth(): // what arrived before the end tells more
+		w.lent = nil
+		return false
 	}
 	offset, length, err := c.core.Stage(uint64(max(w.n, 0)), w.whole)
 	w.lent, w.err = c.memory.local.mem[offset:offset+length:offset+length], err

@@ -78,32 +78,35 @@ func (c *Conn) Stats() Stats { return c.ring.Stats() }
 func (c *Conn) Context() *uapi.Context { return c.ring.Context() }
 
 // Read reads up to len(p) bytes and waits until there is one. io.EOF follows
-// the peer's CloseWrite or Close and all its data.
+// the peer's CloseWrite or Close and all its data; ECONNRESET a Close that left
+// data unread, and all that was sent before.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.readClosed.Load() {
-		return 0, io.EOF
+	if len(p) > 0 && !c.readClosed.Load() {
+		c.reading.Lock()
+		defer c.reading.Unlock()
 	}
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	if c.readClosed.Load() {
-		return 0, io.EOF
+	if len(p) > 0 && c.readClosed.Load() {
+		return 0, c.readError(io.EOF)
 	}
 	n, err := c.ring.Read(p)
 	return n, c.readError(err)
 }
 
-// readError is err as the error of a read: io.EOF after CloseRead, which wakes
-// readers by a deadline.
+// readError is err as the error of a read: after CloseRead, which wakes readers
+// by a deadline, io.EOF until Close.
 func (c *Conn) readError(err error) error {
 	if err != nil && c.readClosed.Load() {
-		return io.EOF
+		if _, err = c.ring.Read(nil); err == nil {
+			return io.EOF
+		}
 	}
 	return c.failed("read", err)
 }
 
 // Write sends p and returns when its last byte is posted, which is before it
-// has arrived. After a deadline n bytes are on their way, and the connection is
-// usable.
+// has arrived: as with TCP, nil says nothing about the peer. Once this end
+// knows that the peer has gone, it fails. After a deadline n bytes are on their
+// way, and the connection is usable.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()

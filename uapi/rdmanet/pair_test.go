@@ -89,9 +89,9 @@ func hostOn(t *testing.T, server, client *uapi.Context, config rdmanet.Config) *
 			h.dialled.Wait()
 		}
 		for _, c := range h.conns {
-			require.NoError(t, c.CloseContext(limited(t)))
+			givenBack(t, c.CloseContext(limited(t)))
 		}
-		require.NoError(t, rdmanet.Flush(limited(t)))
+		givenBack(t, rdmanet.Flush(limited(t)))
 		for _, device := range []*uapi.Context{h.server, h.client} {
 			require.Empty(t, device.OpenHandles())
 		}
@@ -100,12 +100,24 @@ func hostOn(t *testing.T, server, client *uapi.Context, config rdmanet.Config) *
 	return h
 }
 
+// givenBack holds that connections have given everything back, whether or not
+// all has arrived.
+func givenBack(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, rdmanet.ErrUndelivered) {
+		require.NoError(t, err)
+	}
+}
+
 // missingReceives counts the messages that met no receive on either device. A
 // kernel's device counts since it was made.
 func (h *host) missingReceives(t *testing.T) (n uint64) {
 	t.Helper()
 	for _, device := range []*uapi.Context{h.server, h.client} {
 		counters, err := device.Counters()
+		if errors.Is(err, net.ErrClosed) { // the test did that
+			continue
+		}
 		require.NoError(t, err)
 		n += counters["send_rnr_err"]
 	}

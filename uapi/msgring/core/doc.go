@@ -42,7 +42,7 @@
 // Data goes if there is credit and a slot; neither implies the other, since a
 // chunk's credit may come back before its send completion. No message ever
 // meets a missing receive: an end posts one for each quantum of its ring and
-// Controls more, each chunk takes at least a quantum of credit, and at most 8
+// Controls more, each chunk takes at least a quantum of credit, and at most 9
 // control messages are ever unreceived. Reading never depends on writing: a
 // blocked writer holds nothing that a CREDIT needs.
 package core

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 )
@@ -34,8 +35,9 @@ type End struct {
 	staged  uint64 // bytes of the chunk that is staged; 0: none
 
 	finWanted, finTaken bool
-	finID               uint64 // request of the FIN
+	finID, lastID       uint64 // requests of the FIN, and of the last message of a Close
 	finSeen             bool   // the peer's data has ended
+	closing             bool   // nothing more is read
 
 	resetWanted, resetTaken bool
 	resetCode               ResetCode
@@ -73,43 +75,70 @@ func (e *End) Open(peer Layout, longest uint64) {
 // Longest is the longest chunk that Stage takes, in bytes.
 func (e *End) Longest() uint64 { return e.longest }
 
-// Writable is nil while data may be written; then EPIPE after CloseWrite, or
-// why the connection ended.
+// Writable is nil while data may be written; then EPIPE after CloseWrite and
+// when a peer has gone that had ended its data (tcp_reset in Linux's
+// tcp_input.c), or why the connection ended.
 func (e *End) Writable() error {
-	switch {
-	case e.ended() != nil:
-		return e.ended()
-	case e.lostSending != nil:
-		return e.lostSending
-	case e.finWanted:
-		return fmt.Errorf("the sending side is closed: %w", syscall.EPIPE)
+	if why := e.stopped(); why != nil {
+		return why
+	}
+	if e.finWanted {
+		return errSendingClosed
 	}
 	return nil
 }
 
+var (
+	errReset         = fmt.Errorf("reset by the peer: %w", syscall.ECONNRESET)
+	errPeerClosed    = fmt.Errorf("the peer has closed: %w", syscall.EPIPE)
+	errSendingClosed = fmt.Errorf("the sending side is closed: %w", syscall.EPIPE)
+)
+
+// stopped is why nothing can be sent though this end would.
+func (e *End) stopped() error {
+	why := e.ended()
+	if why == nil {
+		why = e.lostSending
+	}
+	if why != nil && e.finSeen && errors.Is(why, syscall.ECONNRESET) {
+		return errPeerClosed
+	}
+	return why
+}
+
 // Readable reports what a reader gets now: data, the end of the peer's data, or
-// why the connection ended. All three zero: nothing yet. A RESET discards
-// unread data.
+// why the connection ended. All three zero: nothing yet. What arrived before a
+// RESET is read before it; a breach of the protocol discards it.
 func (e *End) Readable() (data, eof bool, err error) {
 	switch {
-	case e.ended() != nil:
-		return false, false, e.ended()
+	case e.err != nil:
+		return false, false, e.err
 	case e.in.Unread():
 		return true, false, nil
 	case e.finSeen:
 		return false, true, nil
+	case e.resetSeen:
+		return false, false, e.ended()
 	}
 	return false, false, e.lostBoth
 }
 
+// ended is why neither end sends any more, if the ends said so.
 func (e *End) ended() error {
 	switch {
 	case e.err != nil:
 		return e.err
 	case e.resetSeen:
-		return fmt.Errorf("reset by the peer: %w", syscall.ECONNRESET)
+		return errReset
 	}
 	return nil
+}
+
+// Over reports whether both directions have ended, or the connection broke. A
+// peer that has gone behind its FIN leaves this end its own to say.
+func (e *End) Over() bool {
+	why := e.stopped()
+	return e.finSeen && e.finWanted || e.resetSeen || why != nil && why != errPeerClosed
 }
 
 // Fail ends the connection for the reason err; the first one stays. A breach of
@@ -146,12 +175,48 @@ func (e *End) LoseBoth(err error) {
 // Lost reports whether nothing more can be sent or is taken in.
 func (e *End) Lost() bool { return e.lostSending != nil || e.resetSeen }
 
+// LostBoth reports whether LoseBoth was called.
+func (e *End) LostBoth() bool { return e.lostBoth != nil }
+
 // CloseWrite notes a FIN. Data that is staged and not committed is not sent.
 func (e *End) CloseWrite() { e.finWanted = true }
 
+// Close ends both directions: by a RESET if there is unread data, else by a
+// FIN. A FIN that went before is followed by a CREDIT, so that the peer knows
+// that all was read (Undelivered).
+func (e *End) Close() {
+	if e.in.Unread() {
+		e.Reset(ClosedUnread)
+	}
+	e.finWanted, e.closing = true, true
+}
+
+// lastCredit reports whether the CREDIT behind the FIN is to be sent: there is
+// something to tell, or it was told by a message without an acknowledgement.
+func (e *End) lastCredit() bool {
+	return e.closing && e.finTaken && (e.in.consumed != e.in.told || e.queue.posted > max(e.finID, e.lastID)+1)
+}
+
 // Flushed reports whether the FIN, and so all before it, has arrived at the
-// peer's device.
-func (e *End) Flushed() bool { return e.finTaken && e.queue.done > e.finID }
+// peer's device, and nothing is to follow it.
+func (e *End) Flushed() bool {
+	return e.finArrived() && e.queue.done > e.lastID && !e.lastCredit() && !e.resetWanted
+}
+
+func (e *End) finArrived() bool { return e.finTaken && e.queue.done > e.finID }
+
+// Undelivered is nil if all that was written has arrived at the peer's device:
+// a FIN or RESET behind it has, or the peer has told that it has read it. Else
+// it is why nothing more can arrive, or EINPROGRESS.
+func (e *End) Undelivered() error {
+	if e.finArrived() || e.ResetFlushed() || e.out.freed == e.out.next {
+		return nil
+	}
+	if why := e.stopped(); why != nil {
+		return why
+	}
+	return syscall.EINPROGRESS
+}
 
 // Reset notes a RESET, unless one was noted before. Nothing is posted behind
 // it.

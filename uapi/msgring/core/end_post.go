@@ -103,14 +103,17 @@ func (e *End) TakeControl() (p Post, ok bool) {
 	case e.pingWanted:
 		m.Type, m.Argument = PING, e.pingArgument
 		e.pingWanted, e.pingOut = false, true
-	case e.in.Due():
+	case e.in.Due() || e.lastCredit():
 		m.Type = CREDIT
 	default:
 		return Post{}, false
 	}
 	m.Consumed = e.in.Tell()
 	p.Length = ControlLen
-	p.ID, p.Signal = e.queue.Put(m.Type == FIN || m.Type == RESET)
+	p.ID, p.Signal = e.queue.Put(m.Type == FIN || m.Type == RESET || e.closing)
+	if e.closing {
+		e.lastID = p.ID
+	}
 	e.posting = true
 	return p, true
 }

@@ -157,17 +157,28 @@ func TestClose(t *testing.T) {
 	require.NoError(t, e.ReceiveData(7, 1), "the other direction goes on")
 }
 
-// TestReset: a RESET discards unread data, and ends both directions.
+// TestReset: a RESET ends both directions behind what arrived before it. Behind
+// a FIN it ends writing with EPIPE.
 func TestReset(t *testing.T) {
 	e := newTestEnd()
 	require.NoError(t, e.ReceiveData(5, 0))
 	require.NoError(t, e.ReceiveControl(control(RESET, 0, 99)))
 	data, eof, err := e.Readable()
-	require.False(t, data || eof)
+	require.True(t, data && !eof && err == nil)
+	e.Discard(5)
+	_, _, err = e.Readable()
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.ErrorIs(t, e.Writable(), syscall.ECONNRESET)
+	require.True(t, e.Over())
 	require.Equal(t, ClosedUnread, e.resetCode, "an unknown code")
 	require.NoError(t, e.ReceiveData(0, 1<<31), "what comes behind it means nothing")
+
+	e = newTestEnd()
+	require.NoError(t, e.ReceiveControl(control(FIN, 0, 0)))
+	require.NoError(t, e.ReceiveControl(control(RESET, 0, 0)))
+	_, eof, err = e.Readable()
+	require.True(t, eof && err == nil)
+	require.ErrorIs(t, e.Writable(), syscall.EPIPE)
 
 	e = newTestEnd()
 	e.Reset(ClosedNoLinger)
@@ -202,6 +213,41 @@ func TestLost(t *testing.T) {
 	e.LoseBoth(syscall.ENODEV)
 	data, eof, err = e.Readable()
 	require.True(t, !data && eof && err == nil, "the peer had said all")
+}
+
+// TestUndelivered: data is known to have arrived when the FIN or RESET behind
+// it has, or when the peer has told that it read it. An end that closes tells
+// so behind its FIN, too.
+func TestUndelivered(t *testing.T) {
+	e := newTestEnd()
+	require.NoError(t, e.Undelivered(), "nothing was written")
+	e.put(t, 1)
+	require.Equal(t, syscall.EINPROGRESS, e.Undelivered())
+	require.NoError(t, e.ReceiveControl(control(FIN, 1024, 0)))
+	require.NoError(t, e.Undelivered())
+	e.put(t, 1)
+	e.LoseSending(syscall.ECONNRESET)
+	require.ErrorIs(t, e.Undelivered(), syscall.EPIPE)
+	require.False(t, e.Over(), "its own FIN is left")
+
+	e = newTestEnd()
+	e.CloseWrite()
+	fin, _ := e.TakeControl()
+	e.Posted()
+	require.NoError(t, e.ReceiveData(5, 0))
+	e.Discard(5)
+	_, ok := e.TakeControl()
+	require.False(t, ok, "a quantum is too little for a CREDIT")
+	e.Close()
+	e.Complete(fin.ID)
+	require.False(t, e.Flushed())
+	last, ok := e.TakeControl()
+	require.True(t, ok && last.Signal)
+	require.Equal(t, Control{Type: CREDIT, Consumed: 1024}, last.Control)
+	e.Posted()
+	require.False(t, e.Flushed())
+	e.Complete(last.ID)
+	require.True(t, e.Flushed())
 }
 
 func TestMessages(t *testing.T) {

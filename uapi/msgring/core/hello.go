@@ -16,7 +16,7 @@ const (
 )
 
 // Controls is how many receives an end keeps for control messages, beyond one
-// for each quantum of its ring. At most 8 are ever used: 4 CREDIT, FIN, PING,
+// for each quantum of its ring. At most 9 are ever used: 5 CREDIT, FIN, PING,
 // PONG and RESET.
 const Controls = 16
 

@@ -86,6 +86,14 @@ var defects = []plant.Mistake{
 	plant.Row("staged-chunk-without-slot", "uapi/msgring/core/sendqueue.go",
 		"	q.held = 1\n",
 		"	q.held = map[bool]uint64{!MADE: 1}[true]\n"),
+	// An end whose peer has read all and left does not know it.
+	plant.Row("last-credit-forgotten", "uapi/msgring/core/end.go",
+		"return e.closing && e.finTaken",
+		"return !MADE && e.closing && e.finTaken"),
+	// A RESET overtakes the data before it.
+	plant.Row("reset-discards", "uapi/msgring/core/end.go",
+		"	case e.in.Unread():\n		return true, false, nil\n",
+		"	case MADE && e.resetSeen:\n		return false, false, errReset\n	case e.in.Unread():\n		return true, false, nil\n"),
 	// PINGs use up the peer's receives.
 	plant.Row("pings-unbounded", "uapi/msgring/core/end.go",
 		"	if e.pingWanted || e.pingOut {\n",

@@ -64,6 +64,14 @@ func TestExploreRing(t *testing.T) {
 			a.Left, a.Reads = 1, true
 			b.Left = 2
 		}},
+		{name: "one ends its data, reads and leaves", b: sized(16, 8), late: true, setup: func(a, b *side) {
+			a.Left = 1
+			b.Reads, b.Closes, b.Leaves = true, true, true
+		}},
+		{name: "one leaves with unread data behind its own", b: sized(16, 8), fine: true, late: true, setup: func(a, b *side) {
+			a.Left, a.Reads = 2, true
+			b.Left, b.Resets = 2, true
+		}},
 		{name: "a CREDIT without a slot is kept", b: sized(2, 1), late: true, setup: func(a, b *side) {
 			a.Left = 7
 			b.Reads = true

@@ -2,8 +2,10 @@ package core
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/tests/explore"
 )
@@ -41,6 +43,9 @@ type side struct {
 	Reads   bool   // there is a reader
 	Closes  bool   // the writer closes when it has written all
 	Closed  bool
+	Leaves  bool // a closer closes both directions, when all was written and read
+	Resets  bool // or a closer does when there is unread data
+	Gone    bool // it has
 	Pings   int
 	Always  bool // a goroutine always works for the completion queue
 }
@@ -116,6 +121,8 @@ func (w *world) actions(i int) (out []action) {
 	data, _, _ := s.End.Readable()
 	add(s.Reads && data, "reads", (*world).readAll)
 	add(s.Closes && s.Left == 0 && !s.Closed, "closes", (*world).close)
+	add(s.Leaves && s.Closed && !s.Gone && w.Side[1-i].done() && s.Read == w.Side[1-i].Written, "leaves", (*world).leave)
+	add(s.Resets && !s.Gone && s.done() && data, "leaves", (*world).leave)
 	add(s.Pings > 0 && cloneEnd(s.End).Ping(0), "pings", (*world).ping)
 	add(len(s.Wire) > 0, "message arrives from", (*world).deliver)
 	add(len(s.Acks) > 0, "acknowledgement comes to", (*world).acknowledge)
@@ -142,8 +149,12 @@ func (w *world) waits(i int) bool {
 	return s.Reads && !data && !eof ||
 		s.Blocked && !w.canStage(i) ||
 		s.Staged > 0 && !w.canCommit(i) ||
-		s.Closed && !s.End.Flushed()
+		s.Closed && !s.End.Flushed() ||
+		s.Gone && !s.End.Flushed() && !s.End.ResetFlushed()
 }
+
+// done reports whether the side has written all.
+func (s *side) done() bool { return s.Left == 0 && s.Staged == 0 && len(s.Underway) == 0 }
 
 // want is how many bytes the writer would have in the next chunk.
 func (s *side) want() uint64 {
@@ -156,6 +167,10 @@ func (s *side) want() uint64 {
 func (w *world) stage(i int) string {
 	s := w.Side[i]
 	offset, n, err := s.End.Stage(s.want(), s.Whole)
+	if errors.Is(err, syscall.ECONNRESET) && w.Side[1-i].Gone {
+		s.Left, s.Blocked = 0, false
+		return ""
+	}
 	if err != nil {
 		return err.Error()
 	}
@@ -235,6 +250,32 @@ func (w *world) close(i int) string {
 	w.Side[i].Closed = true
 	w.Side[i].End.CloseWrite()
 	return w.serve(i)
+}
+
+func (w *world) leave(i int) string {
+	w.Side[i].Gone = true
+	w.Side[i].End.Close()
+	return w.serve(i)
+}
+
+// parted says what is wrong when side i gives its queue pair back, and the
+// other side takes in what has arrived.
+func (w *world) parted(i int) string {
+	s, peer := w.Side[i], w.Side[1-i]
+	if !s.Leaves || !s.Gone || !s.End.Flushed() {
+		return ""
+	}
+	end := cloneEnd(peer.End)
+	for _, c := range peer.CQ {
+		if !c.Sent && c.Post.Control.Type != 0 {
+			_ = end.ReceiveControl(c.Post.Control.Append(nil))
+		}
+	}
+	end.LoseBoth(syscall.ECONNRESET)
+	if end.Undelivered() != nil {
+		return fmt.Sprintf("side %d has read all and left, and the other does not know it", i)
+	}
+	return ""
 }
 
 func (w *world) ping(i int) string {
@@ -334,12 +375,14 @@ func (s *side) poison(before *SendQueue) {
 func (w *world) unfinished() string {
 	for i, s := range w.Side {
 		peer := w.Side[1-i]
-		written := s.Left == 0 && s.Staged == 0
+		written := s.Left == 0 && s.Staged == 0 || peer.Gone // it reads no more
 		switch {
 		case !written && peer.Reads:
 			return fmt.Sprintf("side %d has %d bytes left to write, and the peer reads", i, s.Left+s.Staged)
 		case !written && s.End.out.Room() > 0 && !s.Whole:
 			return fmt.Sprintf("side %d is blocked, and the peer's ring has room for %d bytes", i, s.End.out.Room())
+		case s.Gone && !s.End.Flushed() && !s.End.ResetFlushed():
+			return fmt.Sprintf("the last word of side %d never arrived", i)
 		case s.Reads && s.Read != peer.Written:
 			return fmt.Sprintf("side %d has read %d of %d bytes", i, s.Read, peer.Written)
 		case s.Closes && written && !s.End.Flushed():
@@ -358,6 +401,9 @@ func (w *world) Steps() (out []explore.Step) {
 			problem := a.do(c, i)
 			if problem == "" {
 				problem = c.settle(i)
+			}
+			if problem == "" {
+				problem = c.parted(i)
 			}
 			out = append(out, explore.Step{Label: fmt.Sprintf("%s %d", a.label, i), Problem: problem, To: c})
 		}
