@@ -46,7 +46,6 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		q.engine.ReleaseAck()
 		d.touch(q)
 		q.sendOwed() // acknowledgements: after that nothing is sent any more
-		d.part(q)
 	}
 	if err := q.engine.Modify(d.now(), to, &attr, mask); err != nil {
 		return fmt.Errorf("rnic: modify: %w", err)

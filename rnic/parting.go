@@ -10,13 +10,14 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// A queue pair goes when its program has all that it wanted, and the peer may
-// still wait for the last acknowledgement: if that was lost, the message has
-// arrived and the peer reports WCRetryExcErr. So the acknowledgement is sent
-// again a few times after the queue pair has gone, at once and later, since
-// losses come in bursts; and when the peer repeats its request. The copies do
-// not depend on the peer's timers: a busy peer finds them in its buffer, and
-// one whose ACK timeout is long is not waited for. Close waits for them.
+// A queue pair is destroyed when its program has all that it wanted, and the
+// peer may still wait for the last acknowledgement: if that was lost, the
+// message has arrived and the peer reports WCRetryExcErr. So the
+// acknowledgement is sent again a few times after the queue pair has gone, at
+// once and later, since losses come in bursts; and when the peer repeats its
+// request. The copies do not depend on the peer's timers: a busy peer finds
+// them in its buffer, and one whose ACK timeout is long is not waited for.
+// Close waits for them.
 //
 // Linux does nothing of the kind: a destroyed queue pair of rdma_rxe drops
 // requests (rxe_recv.c:check_type_state), and its peer fails.

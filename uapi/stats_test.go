@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,6 +102,11 @@ func TestStatsAddUp(t *testing.T) {
 				require.NotZero(t, sum[e.Context]["rcvd_pkts"])
 				require.NoError(t, e.DestroyQP(e.QP))
 			}
+			time.Sleep(time.Second) // virtual: acknowledgements are repeated after the end
+			d, err := y.Stats()
+			require.NoError(t, err)
+			sum[b]["sent_pkts"] += 5
+			require.Equal(t, sum[b]["sent_pkts"], d.Ports[0].Counters["sent_pkts"])
 		}
 	})
 }

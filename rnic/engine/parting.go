@@ -6,12 +6,16 @@ import (
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// lastAck is the last ACK of the responder that left, or the NAK that ended the
-// queue pair.
+// lastAck is the last ACK of the responder that left.
 type lastAck struct {
-	when     Time // 0: none did
-	at       seq
-	syndrome wire.Syndrome
+	when Time // 0: none did
+	at   seq
+}
+
+// answers reports whether the ACK of s answers a repeated request: of a SEND or
+// WRITE that it acknowledges.
+func (s seq) answers(p *wire.Packet) bool {
+	return (p.Opcode.IsSend() || p.Opcode.IsWrite()) && s.near(p.PSN) <= s
 }
 
 // Parting is the last acknowledgement of a queue pair that goes, to be sent
@@ -39,7 +43,7 @@ func (q *QP) Parting(now Time) (p Parting, ok bool) {
 	if q.rsp.last.when = 0; last.when == 0 || Duration(now-last.when) > max(partingTime, q.ackTimeout()) {
 		return p, false
 	}
-	q.startReply(wire.RCAck, last.at, last.syndrome)
+	q.startReply(wire.RCAck, last.at, wire.SyndromeACK(wire.NoCredits))
 	t := &q.req.timer
 	rtt := max(t.srtt, t.bound)
 	if rtt == 0 {
@@ -57,9 +61,8 @@ func (p *Parting) Names(peer netip.AddrPort, n wire.QPN) bool {
 // request of a message that it acknowledges. The answer to a READ or an atomic
 // has gone with the queue pair.
 func (p *Parting) Answers(from netip.Addr, in *wire.Packet) bool {
-	op := in.Opcode
-	return op.Service() == wire.ServiceRC && (op.IsSend() || op.IsWrite()) && in.PKey.Match(wire.DefaultPKey) &&
-		wire.Bare(from) == wire.Bare(p.Peer.Addr()) && p.at.near(in.PSN) <= p.at
+	return in.Opcode.Service() == wire.ServiceRC && in.PKey.Match(wire.DefaultPKey) &&
+		wire.Bare(from) == wire.Bare(p.Peer.Addr()) && p.at.answers(in)
 }
 
 // Transmit adds it to a batch, which is not full.

@@ -22,13 +22,10 @@ func (q *QP) transmitReplies(now Time, b *Batch, limit mark, ack bool) {
 			q.rsp.nak.pending = false
 			q.ackSent() // the NAK acknowledges all before it
 			q.reply(b, wire.RCAck, q.rsp.nak.at, q.rsp.nak.syndrome, q.bitmap(b))
-			if q.rsp.nak.fatal {
-				q.rsp.last = lastAck{now, q.rsp.nak.at, q.rsp.nak.syndrome}
-			}
 		case q.rsp.ack && ack:
 			q.ackSent()
-			q.rsp.last = lastAck{now, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits)}
-			q.reply(b, wire.RCAck, q.rsp.last.at, q.rsp.last.syndrome, nil)
+			q.rsp.last = lastAck{now, q.rsp.ackTo}
+			q.reply(b, wire.RCAck, q.rsp.ackTo, wire.SyndromeACK(wire.NoCredits), nil)
 		default:
 			return
 		}

@@ -98,7 +98,7 @@ func (q *QP) acceptHeader(from netip.Addr, p *wire.Packet) bool {
 // and carries it out.
 func (q *QP) receiveRequest(now Time, p *wire.Packet) {
 	if q.state == abi.QPSErr {
-		q.repeatFatal(p)
+		q.repeatLast(p)
 		return
 	}
 	if q.takesTry(now, p) {
@@ -186,13 +186,18 @@ func (q *QP) countNAK(s wire.Syndrome) {
 	}
 }
 
-// repeatFatal handles a request in ERR. The state discards everything; but
-// where this side's own NAK led to it and the refused request comes again, or
-// one before it, the NAK was lost and is sent again: it acknowledges those
-// before it, and the requester learns why.
-func (q *QP) repeatFatal(p *wire.Packet) {
+// repeatLast handles a request in ERR. The state discards everything, but the
+// requester learns again what it was told before, as that may have been lost.
+// Where this side's own NAK led to ERR and the refused request comes again, or
+// one before it, that is the NAK: it acknowledges those before it. A message
+// that was acknowledged is acknowledged again.
+func (q *QP) repeatLast(p *wire.Packet) {
 	q.counters.DropState++
-	if n := &q.rsp.nak; n.fatal && n.at.near(p.PSN) <= n.at {
-		n.pending = true
+	r := &q.rsp
+	switch {
+	case r.nak.fatal:
+		r.nak.pending = r.nak.pending || r.nak.at.near(p.PSN) <= r.nak.at
+	case r.last.when != 0 && r.last.at.answers(p):
+		r.ack, r.ackTo, r.ackBy = true, r.last.at, overdue
 	}
 }
