@@ -67,7 +67,7 @@ func TestKilledServer(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, c.Close())
-		require.NoError(t, rdmanet.Flush(limited(t)))
+		flushed(t)
 	})
 	require.NoError(t, call(t, c, 1000))
 	stream, err := testgrpc.NewTestServiceClient(c).FullDuplexCall(limited(t))

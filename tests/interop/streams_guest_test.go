@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -77,7 +78,9 @@ func streams(t *testing.T, server, client *uapi.Context, addr netip.Addr) {
 	s.StartTLS()
 	defer func() {
 		s.Close()
-		require.NoError(t, rdmanet.Flush(wait(t)))
+		if err := rdmanet.Flush(wait(t)); !errors.Is(err, rdmanet.ErrUndelivered) { // a request that a client gave up
+			require.NoError(t, err)
+		}
 	}()
 	transport := s.Client().Transport.(*http.Transport)
 	defer transport.CloseIdleConnections()

@@ -176,9 +176,11 @@ func (c *Conn) undelivered() error {
 	return err
 }
 
-// lookClose reports whether linger may end.
+// lookClose reports whether linger may end. What arrived before the end of the
+// connection may tell that all that was written has.
 func (c *Conn) lookClose() bool {
-	return c.overdue || c.core.Flushed() || c.core.ResetFlushed() || c.core.Lost()
+	lost := c.core.Lost() && (c.cause == nil || c.core.LostBoth())
+	return c.overdue || c.core.Flushed() || c.core.ResetFlushed() || lost
 }
 
 // unlessClosed drops the error of an object that went with its context.

@@ -33,6 +33,7 @@ type Conn struct {
 	grams   chan struct{} // a datagram is here
 	room    chan struct{} // for a datagram
 	said    chan struct{} // closed when the last record is written
+	heard   chan struct{} // closed when the last one is read
 	shut    sync.Once
 
 	deadlines atomic.Uint64 // that were set
@@ -43,6 +44,7 @@ type Conn struct {
 	timer   *time.Timer
 	due     core.Time // of timer
 	broken  error     // of the byte stream
+	unsaid  error     // of the Write that failed
 }
 
 // Client makes the side of a connection that has connected its byte stream. The
@@ -71,7 +73,7 @@ func connect(conn net.Conn, cfg *Config, server bool) (*Conn, error) {
 		conn: conn, start: time.Now(), datagrams: cfg.EnableDatagrams, resets: orDefault(cfg.Draft, 2) > 1,
 		core: machine, due: core.Never,
 		wake: make(chan struct{}, 1), grams: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		said: make(chan struct{}), streams: map[StreamID]*Stream{},
+		said: make(chan struct{}), heard: make(chan struct{}), streams: map[StreamID]*Stream{},
 	}
 	for i := range 2 {
 		c.accepts[i], c.opens[i] = make(chan struct{}, 1), make(chan struct{}, 1)

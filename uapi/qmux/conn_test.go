@@ -349,6 +349,64 @@ func TestBroken(t *testing.T) {
 	y.Close()
 }
 
+// reset is a byte stream whose Writes fail once it is reset, while what the
+// peer said before is read only then.
+type reset struct {
+	net.Conn
+	over, told chan struct{}
+}
+
+func (r *reset) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	select {
+	case <-r.over:
+		<-r.told
+	default:
+	}
+	return n, err
+}
+
+func (r *reset) Write(p []byte) (int, error) {
+	select {
+	case <-r.over:
+		close(r.told)
+		return 0, syscall.ECONNRESET
+	default:
+		return r.Conn.Write(p)
+	}
+}
+
+// TestLastWords: a Write that fails hides nothing that the peer said before,
+// and waits a while for it.
+func TestLastWords(t *testing.T) {
+	connect := func(t *testing.T) (r *reset, client, server *qmux.Conn, s *qmux.SendStream) {
+		x, y := net.Pipe()
+		r = &reset{x, make(chan struct{}), make(chan struct{})}
+		client, server = both(t, r, y, nil)
+		s, err := client.OpenUniStreamSync(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		close(r.over)
+		return r, client, server, s
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, client, server, s := connect(t)
+		go server.CloseWithError(42, "too many clients")
+		synctest.Wait()
+		_, _ = s.Write([]byte("more"))
+		<-client.Context().Done()
+		var told *qmux.ApplicationError
+		require.ErrorAs(t, context.Cause(client.Context()), &told)
+		require.Equal(t, "too many clients", told.ErrorMessage)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		_, client, _, s := connect(t)
+		_, _ = s.Write([]byte("more"))
+		<-client.Context().Done()
+		require.ErrorIs(t, context.Cause(client.Context()), syscall.ECONNRESET)
+	})
+}
+
 // TestMistake: the peer's mistake closes the connection, and the peer reads why
 // before its stream ends.
 func TestMistake(t *testing.T) {

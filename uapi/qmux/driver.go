@@ -3,10 +3,12 @@ package qmux
 import (
 	"errors"
 	"io"
+	"time"
 )
 
 // receive is the reader.
 func (c *Conn) receive() {
+	defer close(c.heard)
 	buf := make([]byte, readSize)
 	for {
 		n, err := c.conn.Read(buf)
@@ -29,11 +31,27 @@ func (c *Conn) broke(err error) {
 	case errors.Is(err, io.EOF):
 		c.core.ReceiveEnd()
 	default:
+		if c.unsaid != nil {
+			err = c.unsaid
+		}
 		if c.broken == nil && !c.core.Over() {
 			c.broken = err
 		}
 		c.core.Abort()
 	}
+}
+
+// lastWords is how long the reader may go on after a Write has failed.
+const lastWords = time.Second
+
+// hearOut breaks the connection off when the reader has read what the peer said
+// before a Write failed with err: why it closes, perhaps.
+func (c *Conn) hearOut(err error) {
+	c.do(func() { c.unsaid = err })
+	if c.conn.SetReadDeadline(time.Now().Add(lastWords)) == nil {
+		<-c.heard
+	}
+	c.do(func() { c.broke(err) })
 }
 
 // transmit is the writer. It ends this side's direction of the byte stream
@@ -51,7 +69,7 @@ func (c *Conn) transmit() {
 		})
 		if n > 0 {
 			if _, err := c.conn.Write(buf[:n]); err != nil {
-				c.do(func() { c.broke(err) })
+				c.hearOut(err)
 				return
 			}
 		}

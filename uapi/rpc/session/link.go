@@ -161,7 +161,9 @@ func (x *link) read() (err error, reads bool) {
 func (x *link) write(heard <-chan struct{}) {
 	for {
 		if err := x.drain(); err != nil {
-			if !errors.Is(err, syscall.EPIPE) { // it is this end that has ended
+			// This end has ended, or the peer, whose last messages come first:
+			// the reader learns it behind them.
+			if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 				x.cut()
 			}
 			return
