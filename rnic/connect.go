@@ -163,8 +163,11 @@ func (d *Device) dispatch(e cm.Event) {
 		out.Event = abi.UCMEventEstablished
 	case cm.Rejected:
 		out = driver.CMEvent{Event: abi.UCMEventRejected, Status: int32(e.Reason), Private: e.Private}
+		if e.Errno != 0 { // as of iWARP (cma.c: cma_iw_handler)
+			out.Status = -linuxErrno(e.Errno)
+		}
 	case cm.Unreachable:
-		out = driver.CMEvent{Event: abi.UCMEventUnreachable, Status: -linuxETIMEDOUT}
+		out = driver.CMEvent{Event: abi.UCMEventUnreachable, Status: -linuxErrno(e.Errno)}
 	case cm.Disconnected:
 		out.Event = abi.UCMEventDisconnected
 	case cm.TimeWaitExit:
@@ -201,9 +204,21 @@ func (d *Device) probe(e cm.Event) {
 	d.wakeWorker() // events are reported when all was sent
 }
 
-// linuxETIMEDOUT is Linux's number of ETIMEDOUT, which the ABI carries on every
-// host.
-const linuxETIMEDOUT = 110
+// linuxErrno is Linux's number, which the ABI carries on every host, of why a
+// peer was not reached; ETIMEDOUT's where nothing is said.
+func linuxErrno(why syscall.Errno) int32 {
+	switch why {
+	case syscall.EPERM:
+		return 1
+	case syscall.ENETUNREACH:
+		return 101
+	case syscall.ECONNREFUSED:
+		return 111
+	case syscall.EHOSTUNREACH:
+		return 113
+	}
+	return 110
+}
 
 // request offers a request to its listener. A request without a taker is
 // forgotten, and the peer asks again, or refused. Preconditions: mu is held.

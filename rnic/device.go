@@ -66,6 +66,7 @@ type Device struct {
 	guesses guesses             // guarded by mu
 	unready unready             // guarded by mu
 	parting partings            // guarded by mu: queue pairs that have gone, and may be waited for
+	bounced returnedList        // has a lock of its own
 	alarm   *time.Timer         // guarded by mu: wakes the worker
 	alarmAt engine.Time         // guarded by mu: when; noAlarm if it is not set
 	retired engine.Counters     // guarded by mu: of queue pairs that are gone
@@ -151,6 +152,7 @@ func New(c Config) (*Device, error) {
 	if d.near != nil {
 		d.near.SetGone(d.peerGone)
 	}
+	link.SetUndelivered(d.link, d.undelivered)
 	d.procs.Go(d.listen)
 	d.procs.Go(d.work)
 	return d, nil

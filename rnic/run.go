@@ -168,6 +168,7 @@ func (d *Device) work() {
 			d.alarmAt = noAlarm
 		}
 		if !d.closing {
+			d.serveReturned()
 			d.serveTimers()
 			d.settle(workerBatches)
 		}

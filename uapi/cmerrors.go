@@ -15,8 +15,8 @@ import (
 // them in the errors of Dial, Request.Accept and Cause, and in each the errno
 // in parentheses.
 var (
-	// ErrRefused: no program listens there, or the program there refused; then
-	// it is a *RejectError (ECONNREFUSED).
+	// ErrRefused: no device or no program listens there, or the program there
+	// refused; then it is a *RejectError (ECONNREFUSED).
 	ErrRefused error = &connError{"connection refused", syscall.ECONNREFUSED}
 	// ErrUnreachable: the peer did not answer while the connection was being
 	// made (ETIMEDOUT).
@@ -94,6 +94,8 @@ func setupError(ctx, inner context.Context, err error) error {
 		return &RejectError{Reason: RejectReason(rejected.Reason), PrivateData: rejected.Private}
 	case errors.As(err, &gone):
 		return ErrPeerDisconnected
+	case errors.As(err, &event) && errors.Is(event, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	case errors.As(err, &event) && event.Event == abi.UCMEventUnreachable:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case errors.As(err, &event) && event.Event == abi.UCMEventDeviceRemoval:

@@ -66,8 +66,11 @@ type DialConfig struct {
 //
 // Errors; of several addresses, all that were met:
 //   - ErrRefused: no program listens there or, as *RejectError, the program
-//     refused
-//   - ErrUnreachable: no answer within DefaultConnectTimeout
+//     refused; or no device has the address: its host said so (ICMP port
+//     unreachable; Linux)
+//   - ErrUnreachable: no answer within DefaultConnectTimeout; with EHOSTUNREACH
+//     or ENETUNREACH at once, when the network says so; with EPERM when a packet
+//     filter of this host drops the requests
 //   - ctx's own when it ends first
 //   - ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL: this device does not reach addr
 //   - EMSGSIZE: the route carries less than the ports' MTU
@@ -157,10 +160,15 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 		return err
 	}
 	failed := func(err error) error {
-		if d.ctx.Err() == nil && try.Err() != nil && errors.Is(err, try.Err()) {
-			err = fmt.Errorf("%w for %v%s", ErrUnreachable, time.Since(start).Round(time.Millisecond), d.c.absent(remote.Addr()))
+		if ended := try.Err(); ended != nil && errors.Is(err, ended) {
+			silence := fmt.Sprintf("for %v%s", time.Since(start).Round(time.Millisecond), d.c.absent(remote.Addr()))
+			if d.ctx.Err() == nil {
+				err = fmt.Errorf("%w %s", ErrUnreachable, silence)
+			} else {
+				err = fmt.Errorf("%w: no answer %s", ended, silence)
+			}
 		}
-		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.backend.device(), setupError(d.ctx, inner, err))
+		return fmt.Errorf("from %v on %s: %w", local.Addr(), d.c.backend.device(), d.c.returned(setupError(d.ctx, inner, err)))
 	}
 	id, err := d.ch.Resolve(try, local, remote, rdmacm.Options{TOS: d.config.TOS})
 	if err != nil {
@@ -182,12 +190,37 @@ func (d *dialling) try(inner context.Context, remote netip.AddrPort, n int) erro
 	return nil
 }
 
-// absent is the error that no device has an address of this host.
+// absent says why an address may be silent.
 func (c *Context) absent(remote netip.Addr) string {
-	if c.backend.spec.kind == kindSim || !silent(remote) {
+	switch {
+	case c.backend.spec.kind == kindSim:
 		return ""
+	case silent(remote):
+		return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)
 	}
-	return fmt.Sprintf(": nothing has UDP port %d of that address of this host", RoCEPort)
+	return fmt.Sprintf(": is a device open there, and does no firewall drop UDP port %d?", c.askedPort())
+}
+
+// returned says what it means that a request came back.
+func (c *Context) returned(err error) error {
+	var event *rdmacm.EventError
+	switch {
+	case !errors.As(err, &event):
+		return err
+	case errors.Is(event, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: nothing has UDP port %d of that address; open a device there (a soft one, or load rdma_rxe)", ErrRefused, c.askedPort())
+	case errors.Is(event, syscall.EPERM):
+		return fmt.Errorf("%w; a packet filter of this host does not let UDP to port %d leave", err, c.askedPort())
+	}
+	return err
+}
+
+// askedPort is the UDP port at which other devices are asked for connections.
+func (c *Context) askedPort() uint16 {
+	if c.backend.spec.role == roleBeside || c.backend.spec.kind == kindHost {
+		return RoCEPort
+	}
+	return c.chosen.addr.Port()
 }
 
 // ask moves the queue pair to INIT, lets the program post receives the first

@@ -67,7 +67,7 @@ type CMEvents interface{ Event(CMEvent) }
 // TIMEWAIT_EXIT.
 type CMEvent struct {
 	Event   abi.UCMEvent
-	Status  int32       // a negative errno; in REJECTED the abi.UCMRejReason; of datagrams in UNREACHABLE the peer's answer
+	Status  int32       // a negative errno; in REJECTED the abi.UCMRejReason, if it is not negative; of datagrams in UNREACHABLE the peer's answer
 	Peer    CMPeerParam // in CONNECT_RESPONSE
 	Private []byte      // as long as the message's room
 

@@ -12,6 +12,7 @@ type Counters struct {
 	Redirects                uint64 // redirections followed
 	Duplicates               uint64 // messages that had come before
 	Timeouts                 uint64 // peers given up
+	Undelivered              uint64 // attempts that ended because their message was returned
 	Stale                    uint64 // connections found out to be dead by a new one
 	LingerEvicted            uint64 // left TIMEWAIT before time, to keep its number bounded
 
@@ -47,6 +48,7 @@ var counterTable = []struct {
 	{"cm_redirects", func(c *Counters) *uint64 { return &c.Redirects }},
 	{"cm_duplicates", func(c *Counters) *uint64 { return &c.Duplicates }},
 	{"cm_timeouts", func(c *Counters) *uint64 { return &c.Timeouts }},
+	{"cm_undelivered", func(c *Counters) *uint64 { return &c.Undelivered }},
 	{"cm_stale", func(c *Counters) *uint64 { return &c.Stale }},
 	{"cm_linger_evicted", func(c *Counters) *uint64 { return &c.LingerEvicted }},
 	{"cm_drop_length", func(c *Counters) *uint64 { return &c.DropLength }},

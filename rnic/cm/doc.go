@@ -16,6 +16,7 @@
 //	Resolve, Answer               either side of SIDR → Transmit, NextTimeout
 //	Reject, Disconnect, Destroy   REJ, DREQ → Transmit, NextTimeout
 //	Receive                       a datagram came → Transmit, Event, NextTimeout
+//	Undelivered                   a datagram was returned → Event, NextTimeout
 //	NextTimeout                   when HandleTimeout must be called
 //	HandleTimeout                 that time has come → Transmit, Event, NextTimeout
 //	Transmit, Event               take out datagrams to send, and events
@@ -84,6 +85,9 @@
 //     that does not make this side send more than came (timers.go: spend); and
 //     a listener's requests are bounded, those of one address by a share
 //     (listen.go).
+//   - An attempt whose REQ is returned by ICMP, or that the system does not
+//     send, ends at once; Linux's RoCE does not hear of that, and waits for the
+//     whole time (undelivered.go).
 //   - A REQ that says that a connection is stale ends it only when the peer is
 //     silent.
 //   - A DREQ is answered at once, whatever the program is doing. A DREQ in

@@ -2,6 +2,7 @@ package cm
 
 import (
 	"net/netip"
+	"syscall"
 
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
@@ -18,9 +19,10 @@ const (
 	ConnectResponse
 	// Connected: the passive side got the RTU (RDMA_CM_EVENT_ESTABLISHED).
 	Connected
-	// Rejected: the peer refused, for Reason.
+	// Rejected: the peer refused, for Reason, or its host did, for Errno.
 	Rejected
-	// Unreachable: no answer came in the documented time.
+	// Unreachable: no answer came in the documented time or, with an Errno,
+	// none will: the network or this system says so.
 	Unreachable
 	// Disconnected: the connection is over: by this side, by the peer, or, with
 	// a Reason, because the peer knows nothing of it.
@@ -57,6 +59,8 @@ type Event struct {
 	Listener ListenerID
 	// Reason is of a Rejected, and of a Disconnected without a DREQ.
 	Reason wire.RejectReason
+	// Errno is of a Rejected or Unreachable that Undelivered raised; else 0.
+	Errno syscall.Errno
 	// Status is of a SIDRReply, and QKey if it is [wire.SIDRValid]; the queue
 	// pair is Attr.RemoteQPN.
 	Status wire.SIDRStatus

@@ -91,6 +91,7 @@ type conn struct {
 	localQPN wire.QPN
 	attr     Attr
 	hops     int // redirections that were followed
+	refusals int // copies of the message that came back
 
 	sending   Datagram   // the message that is repeated: REQ, REP, DREQ; or the last answer, which is replayed
 	sentAt    Time       // when sending left; 0: it was repeated

@@ -367,6 +367,6 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "UNKNOWN", (cm.SIDRReply + 1).String())
 	n := 0
 	new(cm.Counters).Each(func(string, uint64) { n++ })
-	require.Equal(t, 28, n)
+	require.Equal(t, 29, n)
 	require.Equal(t, cm.Duration(103_079_215_104), cm.Config{}.Silence(), "16 times 4.295 s and twice 1.074 s")
 }

@@ -229,6 +229,9 @@ func (f *faulty) Leave(group netip.Addr)      { Leave(f.inner, group) }
 // PathMTU implements Routed for an inner link that does.
 func (f *faulty) PathMTU(peer netip.Addr) (int, error) { return PathMTU(f.inner, peer) }
 
+// SetUndelivered implements Reporter for an inner link that does.
+func (f *faulty) SetUndelivered(told func(Undelivered)) { SetUndelivered(f.inner, told) }
+
 // Counters adds the faults that were injected to the inner link's counters.
 func (f *faulty) Counters(dst []Counter) []Counter {
 	dst = f.inner.Counters(dst)

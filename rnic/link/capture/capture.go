@@ -51,6 +51,9 @@ func Wrap(l link.Link, path string, o Options) (link.Link, error) {
 func (c *captured) Sleep(d time.Duration, waits bool) error { return link.Sleep(c.Link, d, waits) }
 func (c *captured) PathMTU(peer netip.Addr) (int, error)    { return link.PathMTU(c.Link, peer) }
 
+// SetUndelivered implements link.Reporter for a link that does.
+func (c *captured) SetUndelivered(f func(link.Undelivered)) { link.SetUndelivered(c.Link, f) }
+
 // Join and Leave implement link.Grouper for a link that does.
 func (c *captured) Join(group netip.Addr) error { return link.Join(c.Link, group) }
 func (c *captured) Leave(group netip.Addr)      { link.Leave(c.Link, group) }

@@ -74,14 +74,18 @@ var (
 	_ link.Sleeper  = (*Link)(nil)
 	_ link.Tappable = (*Link)(nil)
 	_ link.Grouper  = (*Link)(nil)
+	_ link.Reporter = (*Link)(nil)
 )
 
-// Join, Leave, PathMTU, SetTap and Counters are the other link's as well.
+// Join, Leave, PathMTU, SetUndelivered, SetTap and Counters are the other
+// link's as well.
 
 func (l *Link) Join(group netip.Addr) error { return link.Join(l.Link, group) }
 func (l *Link) Leave(group netip.Addr)      { link.Leave(l.Link, group) }
 
 func (l *Link) PathMTU(peer netip.Addr) (int, error) { return link.PathMTU(l.Link, peer) }
+
+func (l *Link) SetUndelivered(f func(link.Undelivered)) { link.SetUndelivered(l.Link, f) }
 
 func (l *Link) SetTap(t link.Tap) {
 	l.tap = t

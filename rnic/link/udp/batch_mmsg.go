@@ -60,13 +60,12 @@ func (e *envelope) wantOptions(h *unix.Msghdr) {
 func (e *envelope) options(h *unix.Msghdr) (segment int, marked bool) {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&e.control)), int(unsafe.Sizeof(e.control)))
 	b = b[:min(int(h.Controllen), len(b))]
-	for len(b) > unix.CmsgLen(0) {
-		c := (*unix.Cmsghdr)(unsafe.Pointer(&b[0])) // aligned, since CmsgSpace is
-		n := int(c.Len)
-		if n <= unix.CmsgLen(0) || n > len(b) {
+	for {
+		var c *unix.Cmsghdr
+		var data []byte
+		if c, data, b = nextControl(b); c == nil {
 			break
 		}
-		data := b[unix.CmsgLen(0):n]
 		switch {
 		case c.Level == unix.SOL_UDP && c.Type == unix.UDP_GRO && len(data) >= 4:
 			segment = int(int32(binary.NativeEndian.Uint32(data)))
@@ -75,9 +74,58 @@ func (e *envelope) options(h *unix.Msghdr) (segment int, marked bool) {
 		case c.Level == unix.IPPROTO_IPV6 && c.Type == unix.IPV6_TCLASS && len(data) >= 4:
 			marked = binary.NativeEndian.Uint32(data)&ecnMask == ecnCE
 		}
-		b = b[min(unix.CmsgSpace(len(data)), len(b)):]
 	}
 	return segment, marked
+}
+
+// nextControl takes the first control message of b apart: its header and data,
+// and the bytes behind it; nil when there is none.
+func nextControl(b []byte) (c *unix.Cmsghdr, data, rest []byte) {
+	if len(b) <= unix.CmsgLen(0) {
+		return nil, nil, nil
+	}
+	c = (*unix.Cmsghdr)(unsafe.Pointer(&b[0])) // aligned, since CmsgSpace is
+	n := int(c.Len)
+	if n <= unix.CmsgLen(0) || n > len(b) {
+		return nil, nil, nil
+	}
+	data = b[unix.CmsgLen(0):n]
+	return c, data, b[min(unix.CmsgSpace(len(data)), len(b)):]
+}
+
+// errorEnvelope is what comes with an entry of the error queue: where its
+// packet was sent, and in control messages the error and what a datagram has.
+type errorEnvelope struct {
+	addr    unix.RawSockaddrInet6 // or an Inet4
+	control struct {
+		hdr  unix.Cmsghdr
+		data [128]byte
+	}
+}
+
+func (e *errorEnvelope) attach(h *unix.Msghdr) { h.Name = (*byte)(unsafe.Pointer(&e.addr)) }
+
+// wantError makes room for the control messages of an entry.
+func (e *errorEnvelope) wantError(h *unix.Msghdr) {
+	h.Control = (*byte)(unsafe.Pointer(&e.control))
+	h.SetControllen(int(unsafe.Sizeof(e.control)))
+}
+
+// errno returns the error of an entry that was read, and whether an ICMP
+// message brought it.
+func (e *errorEnvelope) errno(h *unix.Msghdr) (errno unix.Errno, icmp bool) {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&e.control)), int(unsafe.Sizeof(e.control)))
+	b = b[:min(int(h.Controllen), len(b))]
+	for {
+		var c *unix.Cmsghdr
+		var data []byte
+		if c, data, b = nextControl(b); c == nil {
+			return 0, false
+		}
+		if c.Level == unix.IPPROTO_IP && c.Type == unix.IP_RECVERR || c.Level == unix.IPPROTO_IPV6 && c.Type == unix.IPV6_RECVERR {
+			return extendedError(data)
+		}
+	}
 }
 
 // sendmmsg and recvmmsg return how many messages they moved.
@@ -86,8 +134,8 @@ func sendmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
 	return int(n), errno
 }
 
-func recvmmsg(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT, 0, 0)
+func recvmmsg(fd uintptr, msgs []unix.Mmsghdr, flags uintptr) (int, unix.Errno) {
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT|flags, 0, 0)
 	return int(n), errno
 }
 
@@ -107,6 +155,9 @@ func point(v *unix.Iovec, b []byte) {
 	v.Base = &b[0]
 	v.SetLen(len(b))
 }
+
+// pointed is what v describes.
+func pointed(v *unix.Iovec) []byte { return unsafe.Slice(v.Base, v.Len) }
 
 // putAddr encodes a peer and returns the length of the socket address.
 func putAddr(sa *unix.RawSockaddrInet6, peer netip.AddrPort, zone uint32) uint32 {

@@ -42,6 +42,8 @@ func (s *socket) drop(err error) {
 // Counters implements link.Link.
 //
 //	drop_send_msgsize  packets longer than the route to the peer carries
+//	drop_send_refused  packets that came back: nothing has the peer's UDP port
+//	drop_send_nobufs   packets that the interface's queue had no room for
 //	drop_send_…        others that the system refused, by errno; drop_send is their sum
 //	drop_rcvbuf        (Linux) buffers, of one packet or of several from one send, that
 //	                   the kernel dropped because the socket's was full: the

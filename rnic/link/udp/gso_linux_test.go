@@ -305,9 +305,12 @@ func TestRefusedForOtherReasons(t *testing.T) {
 	require.Equal(t, uint64(1), counter(t, a, "gso_refused"))
 	require.Zero(t, counter(t, a, "gso_reduced"))
 
+	// A full queue of the interface is a loss: nothing is sent again.
 	refuse(a, unix.ENOBUFS, 0)
 	require.NoError(t, a.Send(ok))
-	requireAll(t, ok, b)
+	require.NoError(t, a.Send(message(b, 5)))
+	requireAll(t, message(b, 5), b)
+	require.Equal(t, uint64(len(ok)), counter(t, a, "drop_send_nobufs"))
 	require.Zero(t, counter(t, a, "gso_reduced"))
 	require.Equal(t, maxSegments, a.tx.limit)
 }

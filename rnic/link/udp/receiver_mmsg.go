@@ -33,6 +33,7 @@ type receiver struct {
 
 	dry      bool   // the last call took all there was, and fill has not said so yet
 	waits    uint64 // of the socket, before that call
+	waited   bool   // there was a Wait before it
 	got, cur int    // messages of the last call, and the next one to be cut up
 	open     bool   // a message is being cut up
 	rest     []byte // of that message
@@ -76,7 +77,7 @@ func (r *receiver) fill() (bool, error) {
 		r.dry = false
 		return false, nil
 	}
-	r.waits = waits
+	r.waited, r.waits = r.waits != waits, waits
 	for i := range r.got {
 		h := &r.hdr[i].Hdr
 		h.Namelen = unix.SizeofSockaddrInet6
@@ -91,19 +92,25 @@ func (r *receiver) fill() (bool, error) {
 }
 
 func (r *receiver) recvmmsg(fd uintptr) {
-	for {
-		n, errno := recvmmsg(fd, r.hdr[:r.most])
-		switch errno {
-		case 0:
+	if r.s.errors.due.Load() {
+		r.s.errors.drain(fd)
+	}
+	for tries := 0; tries <= pendingTries; {
+		n, errno := recvmmsg(fd, r.hdr[:r.most], 0)
+		switch {
+		case errno == 0:
 			r.got = n
 			r.crowded = r.isCrowded(fd)
 			return
-		case unix.EAGAIN:
+		case errno == unix.EAGAIN:
+			if r.waited {
+				r.s.errors.drain(fd) // the Wait may have ended for it
+			}
 			return
-		case unix.EINTR:
-		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EMSGSIZE, unix.EPROTO, unix.ECONNRESET:
-			// About a packet sent earlier; asking has cleared it.
-			r.s.drop(errno)
+		case errno == unix.EINTR:
+		case isPending(errno):
+			r.s.errors.drain(fd)
+			tries++
 		default:
 			r.err = errno
 			return

@@ -47,6 +47,7 @@ type sender struct {
 	next, end int // messages that are to be sent
 	iovs      int // entries of iov in use
 	failed    int // messages that the kernel refused
+	again     int // how often the next message was tried again
 	refused   unix.Errno
 	try       func(fd uintptr) bool
 	call      func(fd uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) // sendmmsg, but for tests
@@ -124,7 +125,7 @@ func (t *sender) forget() {
 
 // run hands the messages that were built to the kernel.
 func (t *sender) run() error {
-	t.next, t.failed, t.refused, t.err = 0, 0, 0, nil
+	t.next, t.failed, t.again, t.refused, t.err = 0, 0, 0, 0, nil
 	if t.end == 0 {
 		return nil
 	}
@@ -257,24 +258,41 @@ func (t *sender) show(p *link.Packet, id int, head, payload, tail []byte) {
 func (t *sender) flush(fd uintptr) bool {
 	for t.next < t.end {
 		n, errno := t.call(fd, t.hdr[t.next:t.end])
-		switch errno {
-		case 0:
+		switch {
+		case errno == 0:
 			t.next += n
-		case unix.EAGAIN:
+			t.again = 0
+			if t.next < t.end {
+				t.s.errors.due.Store(true) // why it stopped is not said
+			}
+		case errno == unix.EAGAIN:
 			return false
-		case unix.EINTR:
-		case unix.EBADF, unix.ENOTSOCK:
+		case errno == unix.EINTR:
+		case errno == unix.EBADF, errno == unix.ENOTSOCK:
 			t.err = errno
 			return true
+		case isPending(errno) && t.again < pendingTries:
+			t.s.errors.due.Store(true)
+			t.again++
+		case errno == unix.ENOBUFS:
+			// The interface's queue has dropped it, all of a GSO send: a loss.
+			t.s.count.noBuffer.Add(uint64(t.size[t.next]))
+			t.skip()
+		case t.size[t.next] > 1:
+			t.refused = errno
+			return true
 		default: // about the first message: the others may have better luck
-			if t.size[t.next] > 1 {
-				t.refused = errno
-				return true
-			}
 			t.s.drop(errno)
-			t.failed++
-			t.next++
+			t.s.errors.refused(getAddr(&t.env[t.next].addr), errno, pointed(t.hdr[t.next].Hdr.Iov))
+			t.skip()
 		}
 	}
 	return true
+}
+
+// skip leaves a message out that the kernel refused.
+func (t *sender) skip() {
+	t.failed++
+	t.next++
+	t.again = 0
 }

@@ -30,6 +30,7 @@ type socket struct {
 	tx      sender
 	rx      receiver
 	groups  groups
+	errors  errorQueue
 	count   counters
 	waits   atomic.Uint64 // how often Wait returned
 }
@@ -60,6 +61,7 @@ func newLink(conn *net.UDPConn, got granted) (*socket, error) {
 	}
 	s.tx.init(s)
 	s.rx.init(s)
+	s.errors.init(s)
 	return s, nil
 }
 
@@ -67,6 +69,9 @@ func (s *socket) Caps() link.Caps { return s.caps }
 
 // SetTap implements link.Tappable.
 func (s *socket) SetTap(t link.Tap) { s.tap = t }
+
+// SetUndelivered implements link.Reporter. Only Linux reports anything.
+func (s *socket) SetUndelivered(f func(link.Undelivered)) { s.errors.told = f }
 
 // PathMTU implements link.Routed.
 func (s *socket) PathMTU(peer netip.Addr) (int, error) {
