@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"syscall"
 
 	"github.com/rdmashim/rdmashim/uapi"
@@ -21,10 +20,11 @@ type Dialer struct {
 	// them closes it.
 	Context *uapi.Context
 	Config  Config
-	// Fallback dials in the place of RDMA when no device leads to the peer
-	// (ENODEV, ENETUNREACH), or no peer of this package answers there
-	// (ECONNREFUSED): a net.Dialer, for TCP. It never follows a connection that
-	// was made. nil: none.
+	// Fallback dials, too, when RDMA has made no connection after 250 ms, or as
+	// soon as no device leads to the peer (ENODEV, ENETUNREACH, EHOSTUNREACH)
+	// or no peer of this package answers there (ECONNREFUSED): a net.Dialer,
+	// for TCP. The first connection is returned, and the other attempt
+	// cancelled (RFC 8305). nil: none.
 	Fallback interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	}
@@ -48,16 +48,17 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 // http.Transport's DialContext, and returns a *Conn or what Fallback returns.
 //
 // Errors are *net.OpError: ECONNREFUSED, ETIMEDOUT, ENODEV, ctx's own,
-// *HandshakeError, and those of uapi.Context.Dial and uapi.OpenRoute.
+// *HandshakeError, and those of uapi.Context.Dial and uapi.OpenRoute; with a
+// Fallback, those of both.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.Fallback != nil && ctx.Err() == nil && families[network] != nil {
+		return d.race(ctx, network, address)
+	}
 	c, err := d.dial(ctx, network, address)
-	if err == nil {
-		return c, nil
+	if err != nil {
+		return nil, opError("dial", address, err)
 	}
-	if d.Fallback != nil && ctx.Err() == nil && anyOf(err, syscall.ENODEV, syscall.ENETUNREACH, uapi.ErrRefused) {
-		return d.Fallback.DialContext(ctx, strings.Replace(network, "rdma", "tcp", 1), address)
-	}
-	return nil, opError("dial", address, err)
+	return c, nil
 }
 
 // GRPC has the form that grpc.WithContextDialer takes.

@@ -22,6 +22,8 @@ var known = []struct{ reason, as error }{
 	{uapi.ErrPeerSilent, syscall.ETIMEDOUT},
 	{uapi.WCRetryExcErr, syscall.ETIMEDOUT},
 	{uapi.WCRNRRetryExcErr, syscall.ETIMEDOUT},
+	{syscall.EHOSTUNREACH, syscall.EHOSTUNREACH},
+	{syscall.ENETUNREACH, syscall.ENETUNREACH},
 	{uapi.ErrUnreachable, syscall.ETIMEDOUT},
 	{uapi.ErrRefused, syscall.ECONNREFUSED},
 	{uapi.WCRemAccessErr, syscall.EPROTO},
