@@ -20,7 +20,7 @@ import (
 // for a connection: the first call does, and connects again after a break.
 //
 // Errors: those of uapi.OpenRoute, where config has neither a context nor
-// Connect; EINVAL for an invalid configuration.
+// Connect; EINVAL for an invalid configuration or an address without a port.
 func Dial(ctx context.Context, addr string, config ClientConfig) (*ClientConn, error) {
 	device := config.Context
 	if device == nil && config.Session.Connect == nil {
@@ -124,10 +124,12 @@ func told(err error, r *request) error {
 		return fateStatus(FateExecuted)
 	case errors.Is(err, session.ErrTooLong):
 		return status.Errorf(codes.ResourceExhausted, "rpc: a message of more than %d bytes is not received; grpc.MaxCallRecvMsgSize sets the most", r.maxReply)
+	case errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrBroken):
+		return status.Error(codes.Unavailable, line(err))
+	case errors.Is(err, session.ErrNotSent):
+		return notSent(err)
 	case errors.Is(err, net.ErrClosed):
 		return status.Error(codes.Canceled, "rpc: the ClientConn was closed; the call may have been executed")
-	case errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrBroken):
-		return status.Error(codes.Unavailable, err.Error())
 	case errors.Is(err, syscall.EMSGSIZE):
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case errors.Is(err, syscall.EINVAL):

@@ -67,6 +67,19 @@ func contextStatus(err error) error {
 	return nil
 }
 
+// notSent is the status of a call that ended before it was sent, with the code
+// that grpc-go gives it.
+func notSent(err error) error {
+	code := codes.Canceled // by the caller, or because the ClientConn is closed
+	if errors.Is(err, context.DeadlineExceeded) {
+		code = codes.DeadlineExceeded
+	}
+	return status.Error(code, line(err))
+}
+
+// line is an error's text on one line: that of a Dial has one for each address.
+func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
 // sessionStatus is the error of a session with a status of grpc's.
 func sessionStatus(err error) error {
 	if err == nil {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"math/bits"
 )
@@ -37,6 +38,17 @@ const (
 	Bytes Mode = 1 // a byte stream; chunks have no meaning
 	RPC   Mode = 3 // messages, one a chunk
 )
+
+// String names what programs of the mode speak.
+func (m Mode) String() string {
+	switch m {
+	case Bytes:
+		return "byte streams (rdmanet, QMux)"
+	case RPC:
+		return "calls (rpc)"
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
 
 // SessionState is the fate of an RPC session that a hello asked for.
 type SessionState uint8
@@ -114,7 +126,7 @@ func (h *Hello) length(answer bool) int {
 func (h *Hello) Parse(b []byte, answer bool) error {
 	switch {
 	case len(b) < 5 || string(b[:4]) != magic:
-		return refuse(ReasonMagic, "the private data is no hello of a message ring")
+		return refuse(ReasonMagic, "the other end speaks another protocol: its private data is no hello of rdmanet, QMux or rpc")
 	case b[4] != Version:
 		return refuse(ReasonVersion, "the peer speaks version %d, this end %d", b[4], Version)
 	case len(b) < HelloLen || b[5] < HelloLen || int(b[5]) > len(b):
@@ -205,7 +217,7 @@ func ServiceHash(name string) uint32 {
 func (h *Hello) Meets(request *Hello) error {
 	switch {
 	case h.Mode != request.Mode:
-		return refuse(ReasonMode, "the peer asks for mode %d, this end has mode %d", request.Mode, h.Mode)
+		return refuse(ReasonMode, "the peer asks for %v, this end has %v", request.Mode, h.Mode)
 	case h.Service != 0 && request.Service != 0 && h.Service != request.Service:
 		return refuse(ReasonService, "the peer asks for service %08x, this end has %08x", request.Service, h.Service)
 	}

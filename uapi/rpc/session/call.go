@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -18,8 +19,11 @@ var (
 	// server keeps a bounded number of bytes of answers.
 	ErrExecuted = fmt.Errorf("rpc session: the call was executed, but its answer is lost; ask the server for its outcome: %w", syscall.EIO)
 	// ErrUnavailable ends a call that was not executed, for there is no
-	// connection, or the server is going away.
-	ErrUnavailable = fmt.Errorf("rpc session: the server cannot be reached, and has not executed the call; call again later: %w", syscall.EHOSTUNREACH)
+	// connection, or the server is going away. The error's other part says why.
+	ErrUnavailable = errors.New("rpc session: the call was not executed, for the server is not available")
+	// ErrNotSent is in the error of a call that its context or Close ended
+	// before it was sent: it was not executed.
+	ErrNotSent = errors.New("rpc session: the call was not sent, and so not executed")
 	// ErrBroken ends a stream whose connection broke.
 	ErrBroken = fmt.Errorf("rpc session: the stream's connection broke; its handler is told; open another one: %w", syscall.ECONNRESET)
 	// ErrTooLong ends a call whose answer is longer than the caller takes. The

@@ -63,6 +63,7 @@ type Client struct {
 	calls    []*pending    // by slot
 	link     *link         // the present connection, nil without one
 	away     bool          // its server takes no more calls
+	trouble  error         // of the last attempt to connect, if it failed
 	repeat   []uint16      // slots whose requests are to be posted again
 	where    uapi.ConnInfo // of the last connection
 	stats    ClientStats
@@ -80,7 +81,7 @@ type ClientStats struct {
 
 // Dial makes a client of the server at addr, HOST:PORT. It does not wait for a
 // connection: the first call does. The error is EINVAL for a configuration that
-// is not one.
+// is not one, or an address without a port.
 func Dial(device *uapi.Context, addr string, config ClientConfig) (*Client, error) {
 	ring := config.ring()
 	if err := ring.Check(); err != nil {
@@ -88,6 +89,9 @@ func Dial(device *uapi.Context, addr string, config ClientConfig) (*Client, erro
 	}
 	if config.Slots < 0 || config.Slots > core.MaxSlots || min(config.MaxReply, config.InFlight, config.Loans) < 0 {
 		return nil, errConfig("ClientConfig")
+	}
+	if _, port, err := net.SplitHostPort(addr); config.Connect == nil && (err != nil || port == "") {
+		return nil, fmt.Errorf("rpc session: the server's address %q has no port; write HOST:PORT: %w", addr, syscall.EINVAL)
 	}
 	config.MaxReply = cmp.Or(config.MaxReply, wire.MaxBody)
 	config.InFlight = cmp.Or(config.InFlight, wire.MaxBody)
@@ -122,11 +126,13 @@ func (c *Client) alone() bool {
 //
 // Errors: Reply's and Body's; ErrFateUnknown, ErrExecuted, ErrTooLong,
 // ErrUnavailable; ctx's, after which the call was executed once or not at all;
-// net.ErrClosed after Close, likewise; EMSGSIZE or EINVAL for a call that the
-// connection cannot carry.
+// net.ErrClosed after Close, likewise. Both are with ErrNotSent, or
+// ErrUnavailable if there was no connection until the deadline, when the call
+// was not executed. EMSGSIZE or EINVAL for a call that the connection cannot
+// carry.
 func (c *Client) Call(ctx context.Context, call *Call) error {
 	if err := ctx.Err(); err != nil {
-		return err
+		return notSent(err)
 	}
 	p := c.pend(ctx, call)
 	defer c.spend(p)
@@ -157,7 +163,7 @@ func (c *Client) wait(p *pending) error {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return net.ErrClosed
+		return notSent(net.ErrClosed)
 	}
 	c.waiting = append(c.waiting, p)
 	c.active++
@@ -194,11 +200,26 @@ func (c *Client) wait(p *pending) error {
 func (c *Client) leave(p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !p.ended {
-		c.abandon(p)
-		p.end(p.ctx.Err())
+	if p.ended {
+		return
 	}
+	err := p.ctx.Err()
+	switch {
+	case p.held: // it may have been sent
+	case c.link == nil && !p.waitForReady && errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: no connection until the deadline: %w", ErrUnavailable, err)
+	default:
+		err = notSent(err)
+	}
+	if !p.held && c.link == nil && c.trouble != nil {
+		err = fmt.Errorf("%w; the last attempt to connect: %w", err, c.trouble)
+	}
+	c.abandon(p)
+	p.end(err)
 }
+
+// notSent is the error of a call that ended before it was sent.
+func notSent(err error) error { return fmt.Errorf("%w: %w", ErrNotSent, err) }
 
 // abandon gives the call's place back. Preconditions: c.mu is held.
 func (c *Client) abandon(p *pending) {
@@ -264,7 +285,11 @@ func (c *Client) Close() error {
 		if p == nil {
 			continue
 		}
-		c.fail(p, net.ErrClosed)
+		if p.held {
+			c.fail(p, net.ErrClosed)
+		} else {
+			c.fail(p, notSent(net.ErrClosed))
+		}
 		if p.stream != nil {
 			p.stream.shatter(net.ErrClosed)
 		}

@@ -22,7 +22,7 @@ type Stream struct {
 // never sent again.
 func (c *Client) Open(ctx context.Context, call *Call) (*Stream, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, notSent(err)
 	}
 	p := c.pend(ctx, call)
 	p.stream = newStream(ctx, c)

@@ -30,6 +30,7 @@
 //
 //	with its answer      executed once
 //	ErrUnavailable       not executed
+//	ErrNotSent           not executed: its context or Close ended it before
 //	ErrExecuted          executed once; the server no longer has the answer
 //	ErrFateUnknown       executed once or not at all: the server has lost the session
 //	with its context     executed once or not at all: its caller has left
