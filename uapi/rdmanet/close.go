@@ -74,8 +74,10 @@ func (c *Conn) Close() error {
 		end = c.ring.Abort
 	}
 	err := end()
+	again := c.closed
+	c.closed = true
 	c.mu.Unlock()
-	if err != nil {
+	if again {
 		return c.failed("close", err)
 	}
 	lingering.add(c)
@@ -87,7 +89,7 @@ func (c *Conn) Close() error {
 		lingering.remove(c)
 		close(c.gone)
 	}()
-	return nil
+	return c.failed("close", err) // of a ring that its Worker has closed
 }
 
 // ErrUndelivered: data that was written is not known to have arrived at the

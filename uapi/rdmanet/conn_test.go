@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -265,7 +266,7 @@ func TestFlush(t *testing.T) {
 		x, y := connect(t, rdmanet.Config{})
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		require.NoError(t, rdmanet.Flush(limited(t)), "none lingers")
+		givenBack(t, rdmanet.Flush(limited(t))) // none lingers; other tests lost
 		require.NoError(t, x.Close())
 		if err := rdmanet.Flush(over); err != nil { // or it has gone already
 			require.ErrorIs(t, err, context.Canceled)
@@ -273,5 +274,32 @@ func TestFlush(t *testing.T) {
 		require.NoError(t, rdmanet.Flush(limited(t)))
 		require.NoError(t, x.CloseContext(limited(t)))
 		require.NoError(t, y.CloseContext(limited(t)))
+	})
+}
+
+// TestUndelivered: CloseContext and Flush say that what was written may not
+// have arrived, Flush once; and nothing after SetLinger(0).
+func TestUndelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, rdmanet.Config{})
+		x, _, err := h.pipe()
+		require.NoError(t, err)
+		abrupt, _, err := h.pipe()
+		require.NoError(t, err)
+		require.NoError(t, abrupt.SetLinger(0))
+		require.NoError(t, rdmanet.FlushDevice(limited(t), h.client))
+		for _, c := range []*rdmanet.Conn{x, abrupt} {
+			_, err = c.Write(make([]byte, 200<<10))
+			require.NoError(t, err)
+		}
+		require.NoError(t, h.server.Close())
+		require.NoError(t, x.Close())
+		require.NoError(t, abrupt.CloseContext(limited(t)))
+		err = rdmanet.FlushDevice(limited(t), h.client)
+		require.ErrorIs(t, err, rdmanet.ErrUndelivered)
+		require.NotContains(t, err.Error(), "\n")
+		require.NoError(t, rdmanet.FlushDevice(limited(t), h.client))
+		err = x.CloseContext(limited(t))
+		requireOpError(t, err, "close", rdmanet.ErrUndelivered)
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmashim/rdmashim/uapi"
+	"github.com/rdmashim/rdmashim/uapi/msgring"
 	"github.com/rdmashim/rdmashim/uapi/rdmanet"
 )
 
@@ -346,20 +348,25 @@ func await(t *testing.T, c end, is func(state uint8, unsent int) bool) {
 }
 
 // TestOneWay runs the programs over TCP and over RDMA on a network in memory,
-// through shared memory and UDP, and compares their lines.
+// also with Workers, through shared memory and UDP, and compares their lines.
 func TestOneWay(t *testing.T) {
 	for _, p := range oneWay {
 		t.Run(p.name, func(t *testing.T) {
 			expected := declared(t, p.script, overTCPSockets(t, p.script))
-			synctest.Test(t, func(t *testing.T) {
-				h := newHost(t, rdmanet.Config{})
-				x, y, err := h.pipe()
-				require.NoError(t, err)
-				got := perform(p.script, [2]end{x, y}, func(int, string) {
-					time.Sleep(time.Second) // virtual
-				}, func() { _ = h.server.Close() }, nil)
-				require.Equal(t, strings.Join(expected, "\n"), strings.Join(got, "\n"))
-			})
+			for _, workers := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					h := newHost(t, rdmanet.Config{})
+					if workers {
+						h.work(t)
+					}
+					x, y, err := h.pipe()
+					require.NoError(t, err)
+					got := perform(p.script, [2]end{x, y}, func(int, string) {
+						time.Sleep(time.Second) // virtual
+					}, func() { _ = h.server.Close() }, nil)
+					require.Equal(t, strings.Join(expected, "\n"), strings.Join(got, "\n"), "workers: %v", workers)
+				})
+			}
 			if strings.Contains(p.script, "die") {
 				return // with processes in TestRival09DeadPeer: each way has its own news of it
 			}
@@ -380,6 +387,23 @@ func TestOneWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// work has Workers work for the connections from now on. They end them when the
+// test ends.
+func (h *host) work(t *testing.T) {
+	t.Helper()
+	worker := func(device *uapi.Context) rdmanet.Config {
+		w, err := msgring.NewWorker(device)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = w.Close() })
+		return rdmanet.Config{Workers: []*msgring.Worker{w}}
+	}
+	require.NoError(t, h.Listener.Close())
+	var err error
+	h.Listener, err = rdmanet.ListenOn(h.server, ":0", worker(h.server))
+	require.NoError(t, err)
+	h.addr, h.Config = at(t, h.server, h.Listener), worker(h.client)
 }
 
 // acknowledged reports whether the peer's device has all that was posted.

@@ -29,17 +29,22 @@ type pumpWaiter struct {
 	Wakes   []int // waiters that it has yet to wake
 	Left    bool
 	Entered bool
+	Passes  bool // it leads or looks once, sleeps never, and leaves
+	Did     bool // it has
 
 	// A deadline: it passes, fills, interrupts.
 	Deadline                 bool // it has one
 	Passed, Fills, Interrupt bool
 }
 
-func newPumpModel(waiters, deadlines, batch int) *pumpModel {
+func newPumpModel(waiters, deadlines, passers, batch int) *pumpModel {
 	m := &pumpModel{Batch: batch}
 	for i := range waiters {
 		m.W = append(m.W, &pumpWaiter{Deadline: i < deadlines})
 		m.ToCome = append(m.ToCome, i)
+	}
+	for range passers {
+		m.W = append(m.W, &pumpWaiter{Passes: true})
 	}
 	return m
 }
@@ -136,10 +141,15 @@ func (m *pumpModel) waiter(i int, w *pumpWaiter, add func(string, func(*pumpMode
 			next(c, false)
 		})
 	case w.Next == Look && !w.Looked:
-		saw := w.Wish || w.Passed
+		saw := w.Wish || w.Passed || w.Did
 		add(fmt.Sprintf("%d looks: %v", i, saw), func(c *pumpModel) { c.W[i].Looked, c.W[i].Saw = true, saw })
 	case w.Next == Look:
 		add(fmt.Sprintf("%d goes on", i), func(c *pumpModel) { next(c, w.Saw) })
+	case w.Passes && (w.Next == Sleep || len(m.CQ) == 0):
+		add(fmt.Sprintf("%d passes", i), func(c *pumpModel) {
+			c.W[i].Did = true
+			next(c, false)
+		})
 	case w.Next == Sleep && w.Filled:
 		add(fmt.Sprintf("%d wakes", i), func(c *pumpModel) {
 			c.W[i].Filled = false
@@ -152,6 +162,7 @@ func (m *pumpModel) waiter(i int, w *pumpWaiter, add func(string, func(*pumpMode
 				c.W[who].Wish = true
 			}
 			c.W[i].Wakes, c.CQ = c.CQ[:n:n], c.CQ[n:]
+			c.W[i].Did = w.Passes
 		})
 	case w.Next == Lead && m.Woken:
 		add(fmt.Sprintf("%d is interrupted", i), func(c *pumpModel) {
@@ -165,7 +176,7 @@ func (m *pumpModel) Stuck() string {
 	led, waits := false, false
 	for i, w := range m.W {
 		switch {
-		case w.Left || !w.Entered:
+		case w.Left || !w.Entered || w.Passes:
 			continue
 		case w.Wish:
 			return fmt.Sprintf("%d waits for ever though its wish has come true", i)
@@ -185,21 +196,23 @@ func (m *pumpModel) Stuck() string {
 // interleaving.
 func TestExplorePump(t *testing.T) {
 	for _, c := range []struct {
-		waiters, deadlines, batch int
-		long                      bool
+		waiters, deadlines, passers, batch int
+		long                               bool
 	}{
-		{2, 0, 2, false},
-		{2, 1, 2, false},
-		{2, 2, 1, false},
-		{3, 0, 2, false},
-		{3, 1, 2, true},
-		{3, 2, 2, true},
+		{2, 0, 0, 2, false},
+		{2, 1, 0, 2, false},
+		{2, 2, 0, 1, false},
+		{3, 0, 0, 2, false},
+		{2, 0, 1, 2, false},
+		{2, 1, 1, 1, false},
+		{3, 1, 0, 2, true},
+		{3, 2, 0, 2, true},
 	} {
-		t.Run(fmt.Sprintf("waiters %d deadlines %d batch %d", c.waiters, c.deadlines, c.batch), func(t *testing.T) {
+		t.Run(fmt.Sprintf("waiters %d deadlines %d passers %d batch %d", c.waiters, c.deadlines, c.passers, c.batch), func(t *testing.T) {
 			if c.long && testing.Short() {
 				t.Skip("takes seconds; run it without -short")
 			}
-			t.Logf("%d states", explore.Check(t, newPumpModel(c.waiters, c.deadlines, c.batch), 2_000_000))
+			t.Logf("%d states", explore.Check(t, newPumpModel(c.waiters, c.deadlines, c.passers, c.batch), 2_000_000))
 		})
 	}
 }
