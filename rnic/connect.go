@@ -314,7 +314,10 @@ func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
 
 // Disconnect implements driver.CMConn.
 func (c *cmConn) Disconnect() error {
-	return c.d.withCM(func(now cm.Time, m *cm.Manager) error { return m.Disconnect(now, c.id, nil) })
+	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
+		c.d.partBeforeDREQ(c.id)
+		return m.Disconnect(now, c.id, nil)
+	})
 }
 
 // CommEstablished implements driver.CMConn.
@@ -328,6 +331,7 @@ func (c *cmConn) CommEstablished() error {
 func (c *cmConn) Destroy() {
 	_ = c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		delete(c.d.gsi.users.conns, c.id)
+		c.d.partBeforeDREQ(c.id)
 		return m.Destroy(now, c.id)
 	})
 }

@@ -215,10 +215,12 @@ func (d *Device) Close() error {
 	for d.sending {
 		d.sent.Wait()
 	}
+	d.partAll()
 	d.gsi.close(d.now())
 	d.takeNotes()
 	d.releaseAcks()
 	d.transmit(closeBatches)
+	d.partAll() // what was acknowledged with that
 	d.linger()
 	d.closed = true
 	d.down.Store(true)

@@ -43,8 +43,6 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 		return fmt.Errorf("rnic: modify queue pair %v: %w", q.num, err)
 	}
 	if to == abi.QPSErr || to == abi.QPSReset {
-		q.engine.ReleaseAck()
-		d.touch(q)
 		q.sendOwed() // acknowledgements: after that nothing is sent any more
 	}
 	if err := q.engine.Modify(d.now(), to, &attr, mask); err != nil {

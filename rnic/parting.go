@@ -82,6 +82,24 @@ func (d *Device) part(q *QP) {
 	d.setAlarm(now)
 }
 
+// partBeforeDREQ is part for the queue pair of a connection that ends: the peer
+// that is told flushes what it has not been acknowledged.
+func (d *Device) partBeforeDREQ(id wire.CommID) {
+	if q := d.qps[d.gsi.cm.QPN(id)]; q != nil {
+		q.sendOwed()
+		d.part(q)
+	}
+}
+
+// partAll is part for the queue pairs of a device that closes.
+func (d *Device) partAll() {
+	for _, q := range d.qps {
+		if q != nil {
+			d.part(q)
+		}
+	}
+}
+
 // lossless reports whether what a queue pair sends gets to its peer for
 // certain: also the rings of a device that has gone are read to their end.
 func (d *Device) lossless(q *QP) bool {
@@ -141,11 +159,6 @@ func (l *partings) drop(gone func(*parting) bool) {
 // linger sends the copies that peers of other devices may need. It frees the
 // lock while it waits, partingLimit at most.
 func (d *Device) linger() {
-	for _, q := range d.qps {
-		if q != nil {
-			d.part(q)
-		}
-	}
 	d.parting.drop(func(p *parting) bool { return p.Peer == d.caps.Local })
 	for len(d.parting.list) > 0 && d.lost == nil {
 		if wait := d.parting.next - d.now(); wait > 0 {

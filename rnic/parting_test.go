@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,8 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/ring"
+	"github.com/rdmashim/rdmashim/kshim/verbs"
+	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -185,5 +190,51 @@ func TestNextConnectionHasNoCopies(t *testing.T) {
 			deliver(receiver, sender)
 			sender.qp.send.waitStatus(2, abi.WCSuccess)
 		}
+	})
+}
+
+// TestLastAckLostBeforeDREQ: the peer of a connection that ends flushes what is
+// outstanding as soon as it is told. The acknowledgement that was lost gets
+// there before.
+func TestLastAckLostBeforeDREQ(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := sim.NewNetwork(sim.Options{})
+		inner, err := net.Attach(netip.AddrPort{})
+		require.NoError(t, err)
+		line := &deaf{Link: inner}
+		a, b := newCMHost(t, net, link.Faults{}, cm.Config{}), newCMHostOn(t, line, link.Faults{}, cm.Config{})
+		l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
+		require.NoError(t, err)
+		defer l.Close()
+		qa, qb := a.qp(), b.qp()
+		var passive *rdmacm.Request
+		accepted := make(chan error, 1)
+		go func() {
+			r, err := l.Accept(t.Context())
+			passive = r
+			if err == nil {
+				err = r.Accept(t.Context(), qb, rdmacm.ConnParam{})
+			}
+			accepted <- err
+		}()
+		id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
+		require.NoError(t, err)
+		_, err = id.Connect(t.Context(), qa, rdmacm.ConnParam{RetryCount: 6})
+		require.NoError(t, err)
+		require.NoError(t, <-accepted)
+		_, err = qb.PostRecv([]verbs.RecvWR{{ID: 1}})
+		require.NoError(t, err)
+		line.loses(1)
+		_, err = qa.Post([]verbs.SendWR{{ID: 2, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
+		require.NoError(t, err)
+		var wc [1]verbs.WC
+		_, err = b.cq.Wait(t.Context(), wc[:])
+		require.NoError(t, err)
+		require.NoError(t, passive.Disconnect())
+		<-id.Context().Done()
+		require.NoError(t, qa.Modify(&verbs.QPAttr{State: abi.QPSErr}, abi.QPMaskState))
+		_, err = a.cq.Wait(t.Context(), wc[:])
+		require.NoError(t, err)
+		require.Equal(t, abi.WCSuccess, wc[0].Status)
 	})
 }

@@ -169,8 +169,6 @@ func (q *QP) Destroy() error {
 	d := q.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	q.engine.ReleaseAck()
-	d.touch(q)
 	q.sendOwed()
 	d.part(q)
 	q.gone = true
@@ -197,9 +195,12 @@ func (q *QP) Destroy() error {
 	return nil
 }
 
-// sendOwed lets the queue pair have its turn at the transmitter, once.
+// sendOwed lets the queue pair have its turn at the transmitter, once: an
+// acknowledgement that it holds leaves.
 func (q *QP) sendOwed() {
 	d, turns := q.d, q.turns
+	q.engine.ReleaseAck()
+	d.touch(q)
 	for q.listed && q.turns == turns && d.lost == nil && !d.closed {
 		if d.sending {
 			d.sent.Wait()

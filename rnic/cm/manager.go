@@ -240,6 +240,14 @@ func (m *Manager) Attr(id wire.CommID) (Attr, error) {
 	return c.attr, nil
 }
 
+// QPN is the number of a connection's own queue pair; 0 if it has none yet.
+func (m *Manager) QPN(id wire.CommID) wire.QPN {
+	if c, err := m.lookup(id); err == nil {
+		return c.localQPN
+	}
+	return 0
+}
+
 // Conns returns the connections that have an owner, in the order of their
 // identifiers.
 func (m *Manager) Conns() []wire.CommID {
