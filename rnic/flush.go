@@ -8,9 +8,9 @@ import (
 )
 
 // Receives that are posted in ERR are flushed, too (IBA 10.3.1.7). A C program
-// posts them and polls without a system call, so that its device learns of none:
-// it looks at the receive ring of a queue pair in ERR now and then. Go programs
-// need none of this, since their client flushes such receives itself
+// posts them and polls without a system call, so that its device learns of
+// none: it looks at the receive ring of a queue pair in ERR now and then. Go
+// programs need none of this, since their client flushes such receives itself
 // (kshim/verbs).
 
 // The receive ring is looked at lookFirst after the last flushed request, and

@@ -14,11 +14,11 @@ var errKilled error = &Error{Msg: "the process was killed", Errno: syscall.ESRCH
 // commands and from within a driver. When it returns, no command touches the
 // process's memory any more, none begins, its reads have ended, its files are
 // closed, and everything that no command holds has been released: queue pairs
-// and regions first of all, so that its peers get no answer. An object that a
-// command holds on its way through the driver goes when that command leaves; it
-// is the object that the driver works on at that moment. Ids of the connection
-// manager follow by themselves. Done tells when all has gone. Kill itself waits
-// for no command.
+// and regions first of all, so that its peers get no answer to what is new. An
+// object that a command holds on its way through the driver goes when that
+// command leaves; it is the object that the driver works on at that moment. Ids
+// of the connection manager follow by themselves. Done tells when all has gone.
+// Kill itself waits for no command.
 //
 // ESRCH when the process has ended, or is not this machine's.
 func (m *Machine) Kill(p *Process) error {
