@@ -3,6 +3,7 @@ package rdmanet_test
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -93,10 +94,10 @@ func (r raced) run(t *testing.T) {
 		require.NoError(t, err)
 		addr = net.JoinHostPort(host, port(addr))
 	}
-	start, begun := time.Now(), time.Duration(0)
+	start, begun := time.Now(), atomic.Int64{}
 	lost := make(chan struct{})
 	h.Dialer.Fallback = dialFunc(func(ctx context.Context) (net.Conn, error) {
-		begun = time.Since(start)
+		begun.Store(int64(time.Since(start)))
 		done := ctx.Done()
 		if r.stubborn {
 			done = nil
@@ -133,7 +134,7 @@ func (r raced) run(t *testing.T) {
 			require.ErrorIs(t, err, syscall.EDOM)
 		}
 	}
-	require.Equal(t, r.begins, begun)
+	require.Equal(t, r.begins, time.Duration(begun.Load()))
 	if r.stubborn {
 		<-lost // the connection that came too late
 	}
