@@ -163,6 +163,7 @@ type qpOptions struct {
 	typ                 abi.QPType // 0 is RC
 	send, recv          *testCQ
 	memory              ring.Memory // where the rings lie
+	srq                 driver.SRQ
 }
 
 func newQP(t testing.TB, d *Device, pd driver.PD, o qpOptions) *testQP {
@@ -182,7 +183,7 @@ func newQP(t testing.TB, d *Device, pd driver.PD, o qpOptions) *testQP {
 	if o.typ == 0 {
 		o.typ = abi.QPTRC
 	}
-	init := &driver.QPInit{PD: pd, SendCQ: o.send.cq, RecvCQ: o.recv.cq, Type: o.typ, SigAll: o.sigAll, Cap: driver.QPCap{
+	init := &driver.QPInit{PD: pd, SendCQ: o.send.cq, RecvCQ: o.recv.cq, SRQ: o.srq, Type: o.typ, SigAll: o.sigAll, Cap: driver.QPCap{
 		MaxSendWR: uint32(o.depth), MaxRecvWR: uint32(o.depth), MaxSendSGE: uint32(o.sges), MaxRecvSGE: uint32(o.sges), MaxInline: uint32(o.inline)}}
 	ev := newEvents()
 	u, maps := udata(abi.RXECreateQPRespSize)
@@ -191,8 +192,12 @@ func newQP(t testing.TB, d *Device, pd driver.PD, o qpOptions) *testQP {
 	require.NoError(t, err)
 	var resp abi.RXECreateQPResp
 	require.NoError(t, resp.Parse(u.Out))
-	q := &testQP{t: t, d: d, qp: qp.(*QP), send: o.send, recv: o.recv, events: ev, sq: openRing(t, maps, resp.SQMI), rq: openRing(t, maps, resp.RQMI)}
-	q.sprod, q.rprod = q.sq.Producer(), q.rq.Producer()
+	q := &testQP{t: t, d: d, qp: qp.(*QP), send: o.send, recv: o.recv, events: ev, sq: openRing(t, maps, resp.SQMI)}
+	q.sprod = q.sq.Producer()
+	if o.srq == nil {
+		q.rq = openRing(t, maps, resp.RQMI)
+		q.rprod = q.rq.Producer()
+	}
 	return q
 }
 

@@ -44,6 +44,7 @@ type QP struct {
 	gone   bool // destroyed
 
 	draining bool // in SQD, and the end of it was not reported yet
+	last     bool // in ERR, and QP_LAST_WQE_REACHED was reported
 
 	touched bool        // in d.touched
 	listed  bool        // in d.senders

@@ -36,8 +36,9 @@ func (d *Device) note(q *QP) {
 // frees the lock while it sends.
 func (d *Device) settle(batches int) {
 	for _, q := range d.touched {
-		if !q.gone && q.engine.HasCompletions() {
+		if !q.gone && (q.engine.HasCompletions() || q.engine.State() == abi.QPSErr) {
 			q.complete()
+			q.report() // before the peer hears of it, and the program can reset it
 		}
 	}
 	d.transmit(batches)
@@ -59,10 +60,7 @@ func (d *Device) settle(batches int) {
 func (d *Device) settleOne(now engine.Time, q *QP) {
 	q.complete()
 	q.watchReceives(now)
-	if q.draining && q.engine.Drained() {
-		q.draining = false
-		q.ev.Event(abi.EventSQDrained)
-	}
+	q.report()
 	q.bell.Store(q.takesDoorbells())
 	q.flying.Store(q.engine.Awaits())
 	if q.listed {

@@ -22,6 +22,7 @@ type transport interface {
 	HandleTimeout(now engine.Time)
 	HasCompletions() bool
 	Completions(buf []engine.Completion) int
+	TakeEvent() (abi.EventType, bool)
 	Drained() bool
 	HoldsAck() bool
 	Awaits() bool

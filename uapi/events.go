@@ -14,7 +14,8 @@ import (
 type Event struct {
 	Time time.Time
 	// Type is the kernel's name: PORT_ERR, PORT_ACTIVE, GID_CHANGE,
-	// DEVICE_FATAL, QP_FATAL, CQ_ERR, SRQ_LIMIT_REACHED … (enum ib_event_type).
+	// DEVICE_FATAL, QP_FATAL, QP_ACCESS_ERR, QP_LAST_WQE_REACHED, CQ_ERR,
+	// SRQ_LIMIT_REACHED … (enum ib_event_type).
 	Type string
 	Port int // of port events; else 0
 	QP   QP  // of queue pair events; else 0

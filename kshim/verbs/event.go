@@ -51,12 +51,12 @@ func (c *Context) asyncEvent(ev *abi.AsyncEvent) {
 		if cq := c.lookupCQ(ev.Element); cq != nil {
 			cq.fail(errOverrun)
 		}
-	case abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr:
+	case abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr, abi.EventQPLastWQEReached:
 		c.mu.Lock()
 		qp := c.qps[ev.Element]
 		c.mu.Unlock()
-		if qp != nil && qp.learnError() {
-			qp.kick()
+		if qp != nil {
+			_, _ = qp.ask() // the event may be older than a reset
 		}
 	case abi.EventDeviceFatal:
 		for _, cq := range c.allCQs() {

@@ -214,19 +214,12 @@ func (qp *QP) Idle() bool {
 // Query asks the kernel for the queue pair's attributes. EBADF after Destroy.
 func (qp *QP) Query() (attr QPAttr, err error) {
 	var resp abi.QueryQPResp
-	err = qp.ctx.call("query", qp.name(), func() error {
-		qp.modify.Lock() // the kernel gives a destroyed queue pair's handle to the next object
-		defer qp.modify.Unlock()
-		if qp.gone {
-			return errDestroyed
-		}
-		return qp.ctx.cmd.invoke(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle, AttrMask: queryMask}, &resp, nil)
+	err = qp.ctx.call("query", qp.name(), func() (err error) {
+		resp, err = qp.ask()
+		return err
 	})
 	if err != nil {
 		return QPAttr{}, err
-	}
-	if resp.QPState == abi.QPSErr && qp.learnError() {
-		qp.kick()
 	}
 	return QPAttr{
 		State: resp.QPState, CurState: resp.CurQPState, PathMTU: resp.PathMTU, PathMigState: resp.PathMigState,
@@ -237,6 +230,21 @@ func (qp *QP) Query() (attr QPAttr, err error) {
 		RNRRetry: resp.RNRRetry, AltPortNum: resp.AltPortNum, AltTimeout: resp.AltTimeout,
 		Cap: qp.cap, SigAll: resp.SQSigAll != 0,
 	}, nil
+}
+
+// ask is Query for callers that Close may wait for. It learns of an error
+// before the queue pair can be reset.
+func (qp *QP) ask() (resp abi.QueryQPResp, err error) {
+	qp.modify.Lock() // the kernel gives a destroyed queue pair's handle to the next object
+	defer qp.modify.Unlock()
+	if qp.gone {
+		return resp, errDestroyed
+	}
+	err = qp.ctx.cmd.invoke(abi.CmdQueryQP, &abi.QueryQP{QPHandle: qp.handle, AttrMask: queryMask}, &resp, nil)
+	if err == nil && resp.QPState == abi.QPSErr && qp.learnError() {
+		qp.flushRing()
+	}
+	return resp, err
 }
 
 // queryMask asks for everything.

@@ -241,6 +241,26 @@ func TestAsyncEventTellsOfAnError(t *testing.T) {
 	})
 }
 
+// TestOldEventsOfAResetQueuePair: a queue pair that was reset and connected
+// again is not taken for one in ERR because of an event from before.
+func TestOldEventsOfAResetQueuePair(t *testing.T) {
+	for _, e := range []abi.EventType{abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr, abi.EventQPLastWQEReached} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, eight).connect()
+			b.do(func() { b.async(e, b.qp.key) })
+			synctest.Wait()
+			require.Equal(t, abi.QPSRTS, b.qp.State(), e)
+			b.do(func() {
+				require.Equal(t, abi.QPSRTS, b.kernel.state, e)
+				b.kernel.state = abi.QPSErr
+				b.async(e, b.qp.key)
+			})
+			synctest.Wait()
+			require.Equal(t, abi.QPSErr, b.qp.State(), e)
+		})
+	}
+}
+
 func TestWaitWhenArmingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, eight).connect()

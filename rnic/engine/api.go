@@ -128,11 +128,12 @@ type QP struct {
 
 	notice notification
 
-	sq    sendQueue
-	req   requester
-	rsp   responder
-	comps completionQueue
-	fail  failure
+	sq     sendQueue
+	req    requester
+	rsp    responder
+	comps  completionQueue
+	fail   failure
+	events events
 
 	met     bool        // a packet came that only the peer could send
 	soft    bool        // the last such packet was selective

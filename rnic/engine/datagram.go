@@ -111,6 +111,9 @@ func (q *Datagrams) Ping() bool { return false }
 // flushed requests.
 func (q *Datagrams) HasCompletions() bool { return q.comps.head < len(q.comps.list) }
 
+// TakeEvent is never: datagrams have no connection.
+func (q *Datagrams) TakeEvent() (abi.EventType, bool) { return 0, false }
+
 // Completions is QP.Completions.
 func (q *Datagrams) Completions(buf []Completion) int {
 	n := q.comps.pop(buf)

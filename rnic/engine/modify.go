@@ -124,6 +124,7 @@ func (q *QP) reset() {
 	q.sq.reset()
 	q.comps.list, q.comps.head = q.comps.list[:0], 0
 	q.fail = failure{}
+	q.events = events{}
 	q.dropStashes()
 	q.met, q.soft = false, false
 	q.notice = notification{}

@@ -127,6 +127,9 @@ func (q *Unreliable) inOrder(p *wire.Packet) bool {
 		q.counters.OutOfSeqRequest++
 	}
 	q.genuine = !gap
+	if q.genuine {
+		q.hear()
+	}
 	r.next = s + 1
 	starts := p.Opcode.StartsMessage()
 	if starts || gap || r.during != p.Opcode.Operation() {
