@@ -20,12 +20,12 @@ func StatsCommand(source func() *Source) *cobra.Command {
 the soft devices of all programs of this user that have some open (but with
 stats=off), and of the kernel's devices. DEVICE is as in 'rdmashim top'.
 Counters that are zero are left out without --all; --json and --prometheus print
-them too. A port's counters include those of its queue pairs. sent_bytes and rcvd_bytes are all bytes of payload, shm_sent_bytes and
-shm_rcvd_bytes those of them that went through memory shared with a device of
-this host, and likewise _pkts; of those, shm_ref_bytes were lent, which the peer
-reads where they lie, and shm_pulled_bytes were read so. A program that does not
-begin to answer within 200 ms, because it is stopped, is left out and named on
-standard error.`,
+them too. A port's counters include those of its queue pairs. sent_bytes and
+rcvd_bytes are all bytes of payload, shm_sent_bytes and shm_rcvd_bytes those of
+them that went through memory shared with a device of this host, and likewise
+_pkts; of those, shm_ref_bytes were lent, which the peer reads where they lie,
+and shm_pulled_bytes were read so. A program that does not begin to answer
+within 200 ms, because it is stopped, is left out and named on standard error.`,
 		Example: "  rdmashim stats\n  rdmashim stats rxe0 -j\n  rdmashim stats --prometheus > /var/lib/node_exporter/rdmashim.prom",
 		Args:    cli.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
