@@ -3,6 +3,8 @@
 package conform
 
 import (
+	"time"
+
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 )
@@ -116,6 +118,30 @@ var sharedTests = []test{
 		r.must(d.qp.Destroy())
 		r.result("Destroy of the queue", b.srq.Destroy())
 	}},
+	{"srq/last-request", func(r *rig) {
+		a, b := r.sharing(2)
+		events, stop := ofQueuePairs(b)
+		defer stop()
+		b.recvShared(0, 64)
+		a.post(a.wr(abi.WRSend, 0, 8))
+		b.recvs(1)
+		b.to(abi.QPSErr)
+		r.sayOfQueuePair(events, b.qp)
+	}},
+	{"srq/first-packet", func(r *rig) {
+		a, b := r.sharing(2)
+		events, stop := ofQueuePairs(b)
+		defer stop()
+		a.to(abi.QPSReset)
+		b.to(abi.QPSReset)
+		a.toRTR(b)
+		a.toRTS()
+		b.toRTR(a)
+		b.recvShared(0, 64)
+		a.post(a.wr(abi.WRSend, 0, 8))
+		b.recvs(1)
+		r.sayOfQueuePair(events, b.qp)
+	}},
 	{"srq/posts", func(r *rig) {
 		a, b := r.sharing(3)
 		r.say("Cap of the queue pair: %d receives", b.qp.Cap().MaxRecvWR)
@@ -167,6 +193,26 @@ func (r *rig) sayLimit(events <-chan verbs.Event, s *verbs.SRQ) {
 	case e := <-events:
 		r.say("%v, of the queue: %t", e.Type, e.SRQ == s)
 	case <-r.withDeadline().Done():
+		r.say("no event")
+	}
+}
+
+// ofQueuePairs returns the events of an end's queue pairs.
+func ofQueuePairs(e *end) (events <-chan verbs.Event, stop func()) {
+	all := make(chan verbs.Event, 16)
+	return all, e.ctx.Watch(func(ev verbs.Event) {
+		if ev.QP != nil {
+			all <- ev
+		}
+	})
+}
+
+// sayOfQueuePair gives an event a chance to come, and adds it.
+func (r *rig) sayOfQueuePair(events <-chan verbs.Event, q *verbs.QP) {
+	select {
+	case e := <-events:
+		r.say("%v, of the queue pair: %t", e.Type, e.QP == q)
+	case <-r.within(50 * time.Millisecond).Done():
 		r.say("no event")
 	}
 }
