@@ -32,6 +32,10 @@ const (
 	partingLimit  = engine.Time(100 * engine.Millisecond)
 )
 
+// dreqCopies leave together before a DREQ, whose receiver does not wait for
+// later ones.
+const dreqCopies = 3
+
 // maxPartings bounds the queue pairs that are remembered; the oldest is
 // forgotten first.
 const maxPartings = 256
@@ -42,6 +46,7 @@ type parting struct {
 	num    wire.QPN
 	near   uint64      // as QP.near
 	copies int         // that are still to be sent
+	ahead  int         // those of them that leave together, before a DREQ
 	at     engine.Time // when the next one goes
 	gap    engine.Time // from there to the one after it
 	until  engine.Time // when the last may go
@@ -49,7 +54,7 @@ type parting struct {
 
 // begin starts the copies.
 func (p *parting) begin(now engine.Time) {
-	p.copies, p.at = partingCopies, now
+	p.copies, p.ahead, p.at = partingCopies, 1, now
 	p.gap = min(max(engine.Time(p.RoundTrip)/partingShare, partingGap), partingLimit/(1<<(partingCopies-1)))
 }
 
@@ -60,9 +65,9 @@ type partings struct {
 }
 
 // part keeps the last acknowledgement of a queue pair that is about to go, if
-// it can be lost and the peer may wait for it. Preconditions, here and below:
-// mu is held.
-func (d *Device) part(q *QP) {
+// it can be lost and the peer may wait for it; ahead copies leave together.
+// Preconditions, here and below: mu is held.
+func (d *Device) part(q *QP, ahead int) {
 	rc, ok := q.engine.(*engine.QP)
 	if !ok || d.check() != nil || d.lossless(q) {
 		return
@@ -77,6 +82,7 @@ func (d *Device) part(q *QP) {
 	}
 	last := parting{Parting: p, num: q.num, near: q.near, until: now + partingLimit}
 	last.begin(now)
+	last.ahead = ahead
 	d.parting.list = append(d.parting.list, last)
 	d.parting.next = now
 	d.setAlarm(now)
@@ -87,7 +93,7 @@ func (d *Device) part(q *QP) {
 func (d *Device) partBeforeDREQ(id wire.CommID) {
 	if q := d.qps[d.gsi.cm.QPN(id)]; q != nil {
 		q.sendOwed()
-		d.part(q)
+		d.part(q, dreqCopies)
 	}
 }
 
@@ -95,7 +101,7 @@ func (d *Device) partBeforeDREQ(id wire.CommID) {
 func (d *Device) partAll() {
 	for _, q := range d.qps {
 		if q != nil {
-			d.part(q)
+			d.part(q, 1)
 		}
 	}
 }
@@ -117,9 +123,12 @@ func (d *Device) fillPartings(now engine.Time) {
 		if p.at > now || d.batch.Full() {
 			continue
 		}
-		p.Transmit(d.batch)
-		d.retired.SentPkts++
-		p.copies--
+		for ; p.ahead > 0 && !d.batch.Full(); p.ahead-- {
+			p.Transmit(d.batch)
+			d.retired.SentPkts++
+			p.copies--
+		}
+		p.ahead = 1
 		p.at, p.gap = now+p.gap, 2*p.gap
 	}
 	l.drop(func(p *parting) bool { return p.copies == 0 || p.at > p.until })

@@ -224,7 +224,7 @@ func TestLastAckLostBeforeDREQ(t *testing.T) {
 		require.NoError(t, <-accepted)
 		_, err = qb.PostRecv([]verbs.RecvWR{{ID: 1}})
 		require.NoError(t, err)
-		line.loses(1)
+		line.loses(dreqCopies) // all copies but the last
 		_, err = qa.Post([]verbs.SendWR{{ID: 2, Opcode: abi.WRSend, Flags: abi.SendSignaled}})
 		require.NoError(t, err)
 		var wc [1]verbs.WC
