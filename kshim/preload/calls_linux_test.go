@@ -81,6 +81,15 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestEnds: what a program that polls learns of queue pairs in ERR.
+func TestEnds(t *testing.T) {
+	l := libraries(t)
+	verbsHeader(t)
+	device, _ := newDevice()
+	require.Equal(t, "receives posted in ERR: flushed\nshared receive queue: the last request is told of\n",
+		start(t, l, device, compile(t, "ends", "-libverbs")).ends(0))
+}
+
 // TestWakeups: each event of a file wakes, by each way to wait, as on Linux.
 func TestWakeups(t *testing.T) {
 	l := libraries(t)
