@@ -41,7 +41,7 @@ func TestIdleDeviceForgets(t *testing.T) {
 	at := openOwn(t, c)
 	shared, err := c.CreateSRQ(SRQConfig{Depth: 1})
 	require.NoError(t, err)
-	mem := make([]byte, 64)
+	mem, group := make([]byte, 64), netip.MustParseAddr("239.1.2.3")
 	pairs := idleObjects
 	if !testing.Short() {
 		pairs = 1<<20 + 16 // each of 20 bits of a handle, and more than a device has numbers
@@ -62,6 +62,13 @@ func TestIdleDeviceForgets(t *testing.T) {
 			}
 			own, err := c.LocalEndpoint(qp)
 			return errors.Join(err, c.ConnectQP(qp, own), c.DestroyQP(qp))
+		}},
+		{"member of a group", idleObjects, func() error {
+			qp, err := c.CreateQPWith(QPConfig{Type: TypeUD, SendDepth: 1, RecvDepth: 1})
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.AttachMulticast(qp, group), c.DetachMulticast(qp, group), c.DestroyQP(qp))
 		}},
 		{"completion queue", idleObjects, func() error {
 			cq, err := c.CreateCQ(1)
