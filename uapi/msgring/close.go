@@ -111,14 +111,17 @@ func (c *Conn) close(abort bool) error {
 		return err
 	}
 	c.turns.rouse(&c.turns.reader, &c.turns.writer)
-	if w := c.memory.worker; w != nil {
-		w.behind(c.memory.queue, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			choose()
-		})
+	w := c.memory.worker
+	if w == nil {
+		go c.linger()
+		return nil
 	}
-	go c.linger()
+	w.behind(c.memory.queue, func() {
+		c.mu.Lock()
+		choose()
+		c.mu.Unlock()
+		go c.linger() // not before: data that has arrived already would end it
+	})
 	return nil
 }
 
