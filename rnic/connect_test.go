@@ -72,6 +72,30 @@ func (h *cmHost) qp() *verbs.QP {
 	return q
 }
 
+// connectedByAddress connects queue pairs of two hosts, a's to b's listener,
+// which ends with the test.
+func connectedByAddress(t *testing.T, a, b *cmHost, qa, qb *verbs.QP) (active *rdmacm.ID, passive *rdmacm.Request) {
+	t.Helper()
+	l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	accepted := make(chan error, 1)
+	go func() {
+		r, err := l.Accept(t.Context())
+		passive = r
+		if err == nil {
+			err = r.Accept(t.Context(), qb, rdmacm.ConnParam{})
+		}
+		accepted <- err
+	}()
+	active, err = a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
+	require.NoError(t, err)
+	_, err = active.Connect(t.Context(), qa, rdmacm.ConnParam{RetryCount: 6})
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
+	return active, passive
+}
+
 // Programs connect by address and port through the ABI of rdma_cm, over links
 // that lose packets, and move a message.
 func TestConnectByAddress(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/cm"
@@ -158,8 +157,8 @@ func TestCloseAtOnce(t *testing.T) {
 	t.Run("idle", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, receiver, sender := partingPair(t)
-			close(t, sender) // it has acknowledged nothing
-			time.Sleep(200 * time.Millisecond)
+			close(t, sender)                   // it has acknowledged nothing
+			time.Sleep(200 * time.Millisecond) // virtual: nobody waits any more
 			close(t, receiver)
 		})
 	})
@@ -185,7 +184,7 @@ func TestNextConnectionHasNoCopies(t *testing.T) {
 			sender.qp.connectTo(receiver.qp, defaults())
 			receiver.qp.connectTo(sender.qp, defaults())
 			before := line.passed()
-			time.Sleep(time.Second) // virtual
+			time.Sleep(time.Second) // virtual: time for copies
 			require.Equal(t, before, line.passed())
 			deliver(receiver, sender)
 			sender.qp.send.waitStatus(2, abi.WCSuccess)
@@ -203,25 +202,8 @@ func TestLastAckLostBeforeDREQ(t *testing.T) {
 		require.NoError(t, err)
 		line := &deaf{Link: inner}
 		a, b := newCMHost(t, net, link.Faults{}, cm.Config{}), newCMHostOn(t, line, link.Faults{}, cm.Config{})
-		l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
-		require.NoError(t, err)
-		defer l.Close()
 		qa, qb := a.qp(), b.qp()
-		var passive *rdmacm.Request
-		accepted := make(chan error, 1)
-		go func() {
-			r, err := l.Accept(t.Context())
-			passive = r
-			if err == nil {
-				err = r.Accept(t.Context(), qb, rdmacm.ConnParam{})
-			}
-			accepted <- err
-		}()
-		id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
-		require.NoError(t, err)
-		_, err = id.Connect(t.Context(), qa, rdmacm.ConnParam{RetryCount: 6})
-		require.NoError(t, err)
-		require.NoError(t, <-accepted)
+		id, passive := connectedByAddress(t, a, b, qa, qb)
 		_, err = qb.PostRecv([]verbs.RecvWR{{ID: 1}})
 		require.NoError(t, err)
 		line.loses(dreqCopies) // all copies but the last

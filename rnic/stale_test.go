@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
-	"github.com/rdmashim/rdmashim/kshim/rdmacm"
 	"github.com/rdmashim/rdmashim/kshim/verbs"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/link"
@@ -61,25 +60,8 @@ func forgedStaleREQ(t *testing.T, loss float64) {
 	line := &cord{Link: inner}
 	a := newCMHostOn(t, line, link.Faults{Loss: loss, Seed: 1}, cm.Config{})
 	b := newCMHost(t, net, link.Faults{Loss: loss, Seed: 2}, cm.Config{})
-	l, err := b.ch.Listen(netip.AddrPortFrom(b.dev.Addr().Addr(), 7471), 10, rdmacm.Options{})
-	require.NoError(t, err)
-	defer l.Close()
 	qa, qb := a.qp(), b.qp()
-	var passive *rdmacm.Request
-	accepted := make(chan error, 1)
-	go func() {
-		r, err := l.Accept(t.Context())
-		passive = r
-		if err == nil {
-			err = r.Accept(t.Context(), qb, rdmacm.ConnParam{})
-		}
-		accepted <- err
-	}()
-	id, err := a.ch.Resolve(t.Context(), netip.AddrPort{}, l.Addr(), rdmacm.Options{})
-	require.NoError(t, err)
-	_, err = id.Connect(t.Context(), qa, rdmacm.ConnParam{RetryCount: 6})
-	require.NoError(t, err)
-	require.NoError(t, <-accepted)
+	id, passive := connectedByAddress(t, a, b, qa, qb)
 
 	forge := func() {
 		mad := wiretest.RequestOf(a.dev.Addr().Addr(), b.dev.Addr().Addr(), 7471, a.dev.guid, 4711, wire.QPN(qa.Num()))

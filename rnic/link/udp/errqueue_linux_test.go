@@ -69,7 +69,7 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// What comes back costs no packet to others, and leaves the receive buffer to
+// ICMP errors cost no packet to other peers, and leave the receive buffer to
 // packets: a batch is for a peer that lives and for one that does not, in turn.
 func TestUndeliveredBesideOthers(t *testing.T) {
 	a, b := listen(t, loopback4), listen(t, loopback4)
