@@ -315,7 +315,7 @@ func (c *cmConn) Reject(reason abi.UCMRejReason, private []byte) error {
 // Disconnect implements driver.CMConn.
 func (c *cmConn) Disconnect() error {
 	return c.d.withCM(func(now cm.Time, m *cm.Manager) error {
-		c.d.partBeforeDREQ(c.id)
+		c.d.finalAckBeforeDREQ(c.id)
 		return m.Disconnect(now, c.id, nil)
 	})
 }
@@ -331,7 +331,7 @@ func (c *cmConn) CommEstablished() error {
 func (c *cmConn) Destroy() {
 	_ = c.d.withCM(func(now cm.Time, m *cm.Manager) error {
 		delete(c.d.gsi.users.conns, c.id)
-		c.d.partBeforeDREQ(c.id)
+		c.d.finalAckBeforeDREQ(c.id)
 		return m.Destroy(now, c.id)
 	})
 }

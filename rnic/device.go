@@ -65,7 +65,7 @@ type Device struct {
 	gsi     gsi                 // guarded by mu
 	guesses guesses             // guarded by mu
 	unready unready             // guarded by mu
-	parting partings            // guarded by mu: queue pairs that have gone, and may be waited for
+	final   finalAcks           // guarded by mu: queue pairs that have gone, and may be waited for
 	bounced returnedList        // has a lock of its own
 	alarm   *time.Timer         // guarded by mu: wakes the worker
 	alarmAt engine.Time         // guarded by mu: when; noAlarm if it is not set
@@ -124,7 +124,7 @@ func New(c Config) (*Device, error) {
 		done:    make([]engine.Completion, 64),
 		wqe:     new(decoder),
 		batch:   engine.NewBatch(max(caps.BatchSize, 1)),
-		alarmAt: noAlarm, parting: partings{next: noAlarm},
+		alarmAt: noAlarm, final: finalAcks{next: noAlarm},
 		kick:  make(chan struct{}, 1),
 		quit:  make(chan struct{}),
 		cores: runtime.GOMAXPROCS(0),
@@ -202,7 +202,7 @@ func (d *Device) check() error {
 const closeBatches = 8
 
 // Close implements driver.Device: it sends the acknowledgements that are owed,
-// lingers for peers that may wait for one (parting.go), closes the link and
+// lingers for peers that may wait for one (finalack.go), closes the link and
 // stops the goroutines. It is idempotent.
 func (d *Device) Close() error {
 	d.mu.Lock()
@@ -215,12 +215,12 @@ func (d *Device) Close() error {
 	for d.sending {
 		d.sent.Wait()
 	}
-	d.partAll()
+	d.keepFinalAcks()
 	d.gsi.close(d.now())
 	d.takeNotes()
 	d.releaseAcks()
 	d.transmit(closeBatches)
-	d.partAll() // what was acknowledged with that
+	d.keepFinalAcks() // what was acknowledged with that
 	d.linger()
 	d.closed = true
 	d.down.Store(true)

@@ -51,7 +51,7 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	if mask&abi.QPMaskAV != 0 {
 		q.source = source{port: a.Dest.UDPPort(), receive: attr.Peer.Port()}
 		q.lends(near)
-		d.parting.forget(q.num, attr.Peer, q.engine.Attr().DestQPN)
+		d.final.forget(q.num, attr.Peer, q.engine.Attr().DestQPN)
 	}
 	if to == abi.QPSReset {
 		q.reset()

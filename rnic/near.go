@@ -136,6 +136,6 @@ func (d *Device) peerGone(device uint64) {
 			d.touch(q)
 		}
 	}
-	d.parting.drop(func(p *parting) bool { return p.near == device })
+	d.final.drop(func(p *finalAck) bool { return p.near == device })
 	d.settle(doorbellBatches)
 }

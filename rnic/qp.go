@@ -171,7 +171,7 @@ func (q *QP) Destroy() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q.sendOwed()
-	d.part(q, 1)
+	d.keepFinalAck(q, 1)
 	q.gone = true
 	// It takes nothing of its path any more. Permitted from every state.
 	_ = q.engine.Modify(d.now(), abi.QPSReset, &engine.Attr{}, 0)

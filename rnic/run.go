@@ -107,7 +107,7 @@ func (d *Device) fill() {
 	if d.gsi.cm.Pending() { // a DREQ, perhaps
 		d.piggyback(now)
 	}
-	d.fillPartings(now)
+	d.fillFinalAcks(now)
 	d.gsi.fill(d.batch)
 	for range d.senders.n {
 		if d.batch.Full() {
@@ -140,7 +140,7 @@ func (d *Device) wakeWorker() {
 
 // setAlarm lets the worker run in time for the first timeout.
 func (d *Device) setAlarm(now engine.Time) {
-	t := min(d.timers.first(), d.gsi.first(), d.parting.next)
+	t := min(d.timers.first(), d.gsi.first(), d.final.next)
 	if t >= d.alarmAt || d.closed {
 		return // it runs earlier, and sets the next one then
 	}

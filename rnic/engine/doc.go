@@ -93,7 +93,7 @@
 //     NAK when the request is repeated, so that a requester whose NAK was lost
 //     learns the reason.
 //   - The last acknowledgement of a queue pair that goes is sent again
-//     (Parting), as it may have been lost. In ERR it answers a request that is
+//     (FinalAck), as it may have been lost. In ERR it answers a request that is
 //     repeated.
 //   - SQE, which reliable connections do not have, and automatic path migration
 //     do not exist: a datagram that cannot be sent moves its queue pair to ERR,

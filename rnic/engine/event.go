@@ -5,8 +5,8 @@ import "github.com/rdmashim/rdmashim/kshim/abi"
 // events are the affiliated asynchronous events of a connection that wait for
 // TakeEvent, as bits, and whether communication is established.
 type events struct {
-	waiting uint8
-	heard   bool // a packet of the peer came
+	waiting     uint8
+	established bool // a packet of the peer came
 }
 
 // The events in the order in which they can come about.
@@ -37,20 +37,20 @@ func (q *QP) TakeEvent() (abi.EventType, bool) {
 	return 0, false
 }
 
-// hear notes a packet that only the peer could send. The first one is an event
-// in RTR, where the program may not know yet that the peer is ready
+// communicates notes a packet that only the peer could send. The first one is
+// an event in RTR, where the program may not know yet that the peer is ready
 // (IBA 11.6.3.1, "communication established").
-func (q *QP) hear() {
-	if !q.events.heard && q.state == abi.QPSRTR {
+func (q *QP) communicates() {
+	if !q.events.established && q.state == abi.QPSRTR {
 		q.events.waiting |= 1 << communicationEstablished
 	}
-	q.events.heard = true
+	q.events.established = true
 }
 
-// blame raises the event of a request that ends the queue pair, where no
+// raiseRefusal raises the event of a request that ends the queue pair, where no
 // completion tells why: it held no receive, or one that is flushed
 // (IBA 11.6.3.2, "invalid request" and "access violation").
-func (q *QP) blame(e refusal) {
+func (q *QP) raiseRefusal(e refusal) {
 	if q.rsp.holds && e.status != abi.WCWRFlushErr {
 		return
 	}

@@ -148,7 +148,7 @@ func (q *QP) refuse(e refusal) {
 	q.countNAK(e.syndrome)
 	q.rsp.stash.clear() // the requester goes back
 	if q.rsp.nak.fatal {
-		q.blame(e)
+		q.raiseRefusal(e)
 		if q.rsp.holds {
 			q.completeReceive(e.status)
 		}

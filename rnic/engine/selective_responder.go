@@ -342,6 +342,6 @@ func (q *QP) selective() bool { return q.cfg.Stash != nil && q.soft }
 // meet notes a packet that only the peer could send.
 func (q *QP) meet(now Time, p *wire.Packet) {
 	q.genuine, q.met, q.soft = true, true, p.Selective
-	q.hear()
+	q.communicates()
 	q.noteMarks(now, p)
 }

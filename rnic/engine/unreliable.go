@@ -128,7 +128,7 @@ func (q *Unreliable) inOrder(p *wire.Packet) bool {
 	}
 	q.genuine = !gap
 	if q.genuine {
-		q.hear()
+		q.communicates()
 	}
 	r.next = s + 1
 	starts := p.Opcode.StartsMessage()

@@ -62,9 +62,9 @@ func (l *deaf) passed() int {
 	return l.acks
 }
 
-// partingPair is a receiver behind a deaf link and its sender. They have moved
+// finalAckPair is a receiver behind a deaf link and its sender. They have moved
 // a message already, so that the sender has measured the round trip.
-func partingPair(t *testing.T) (line *deaf, receiver, sender *testDevice) {
+func finalAckPair(t *testing.T) (line *deaf, receiver, sender *testDevice) {
 	receiver, sender = newPair(t, pairOptions{tap: func(l link.Link) link.Link {
 		line = &deaf{Link: l}
 		return line
@@ -98,7 +98,7 @@ func TestLastAckLost(t *testing.T) {
 			for _, closes := range []bool{true, false} {
 				t.Run(name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						line, receiver, sender := partingPair(t)
+						line, receiver, sender := finalAckPair(t)
 						line.loses(lost)
 						deliver(receiver, sender)
 						ends(receiver)
@@ -109,7 +109,7 @@ func TestLastAckLost(t *testing.T) {
 						if !closes {
 							time.Sleep(time.Second) // virtual: nothing stays
 							receiver.mu.Lock()
-							require.Empty(t, receiver.parting.list)
+							require.Empty(t, receiver.final.list)
 							receiver.mu.Unlock()
 						}
 					})
@@ -124,7 +124,7 @@ func TestLastAckLost(t *testing.T) {
 // READ, and what is no repeat, gets none.
 func TestRepeatToDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		line, receiver, sender := partingPair(t)
+		line, receiver, sender := finalAckPair(t)
 		line.loses(1 << 20)
 		deliver(receiver, sender)
 		require.NoError(t, receiver.qp.qp.Destroy())
@@ -156,7 +156,7 @@ func TestCloseAtOnce(t *testing.T) {
 	})
 	t.Run("idle", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, receiver, sender := partingPair(t)
+			_, receiver, sender := finalAckPair(t)
 			close(t, sender)                   // it has acknowledged nothing
 			time.Sleep(200 * time.Millisecond) // virtual: nobody waits any more
 			close(t, receiver)
@@ -176,7 +176,7 @@ func TestCloseAtOnce(t *testing.T) {
 // one of the device, is not sent what its former life was acknowledged.
 func TestNextConnectionHasNoCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		line, receiver, sender := partingPair(t)
+		line, receiver, sender := finalAckPair(t)
 		for range 2 {
 			sender.qp.modify(abi.ModifyQP{QPState: abi.QPSReset}, abi.QPMaskState)
 			require.NoError(t, receiver.qp.qp.Destroy())
