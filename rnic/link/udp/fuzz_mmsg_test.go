@@ -34,6 +34,8 @@ func FuzzBatches(f *testing.F) {
 	f.Add([]byte{40, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})
 	f.Add([]byte{1, 12, 0, 90, 0, 90, 0, 90, 0, 90, 0, 20})
 	f.Add([]byte{0, 200, 9, 9, 9, 9, 9, 9, 9, 9, 0, 1, 2, 3, 250, 100, 250, 241, 4, 242, 9, 243, 7, 244, 1, 2, 3, 4})
+	f.Add([]byte{0, 3, 0, 0, 0xfe, 0xfe, 0xfe})    // refused three times because of an earlier packet
+	f.Add([]byte{0, 3, 1, 0, 0, 0xfb, 0, 0, 0, 0}) // a GSO send that the interface's queue drops
 	f.Add(bytes.Repeat([]byte{0xf1, 3, 0x90, 0, 0x55}, 60))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		s := four
@@ -62,6 +64,7 @@ type stage struct {
 	leaving  []flown    // the packets that the sender is to hand over
 	flown    []flown    // the packets that it did
 	refused  uint64     // packets that the kernel did not take
+	pending  int        // errors in a row about a message sent before
 	messages []incoming // the messages for the receiver to read
 	pieces   []piece    // the pieces that they are to become
 }
@@ -118,7 +121,7 @@ func (nowhere) Close() error              { return nil }
 
 // reset makes the stage as new; its memory stays, for speed.
 func (s *stage) reset(t *testing.T, in []byte) {
-	s.t, s.in, s.packets = t, in, 0
+	s.t, s.in, s.packets, s.pending = t, in, 0, 0
 	s.a.count, s.b.count = counters{}, counters{}
 	s.a.tx.peers, s.a.tx.limit = peers{}, maxSegments
 	r := &s.b.rx
@@ -225,12 +228,19 @@ func (s *stage) sendmmsg(_ uintptr, msgs []unix.Mmsghdr) (int, unix.Errno) {
 				return i, 0
 			}
 		case i == 0:
-			if len(parts) == 1 {
-				s.leaving = s.leaving[1:]
-				s.refused++
+			errno := [...]unix.Errno{unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.ENOBUFS, unix.EPERM, unix.EHOSTUNREACH, unix.ECONNREFUSED, unix.ENETDOWN}[c&7]
+			switch {
+			case isPending(errno) && s.pending < pendingTries:
+				s.pending++ // about a message sent before: this one stays
+				return 0, errno
+			case errno == unix.ENOBUFS || len(parts) == 1:
+				s.leaving = s.leaving[len(parts):]
+				s.refused += uint64(len(parts))
 			}
-			return 0, [...]unix.Errno{unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.ENOBUFS, unix.EPERM, unix.EHOSTUNREACH, unix.ECONNREFUSED, unix.ENETDOWN}[c&7]
+			s.pending = 0
+			return 0, errno
 		}
+		s.pending = 0
 		for id, part := range parts {
 			require.NotEmpty(s.t, s.leaving, "more than was in the batch")
 			want := s.leaving[0]
