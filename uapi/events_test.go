@@ -2,15 +2,20 @@ package uapi
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/abi"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
 )
 
 // raiser is a kernel whose asynchronous events a test raises: those of the
@@ -125,4 +130,74 @@ func TestEvents(t *testing.T) {
 	}
 	_, open := <-c.Events(t.Context())
 	require.False(t, open, "of a closed context")
+}
+
+// TestLastRequestOfConnection ends connections whose receives are shared. The
+// event comes when the receives are no longer the queue pair's, whichever side
+// ended it, once; a device that is unplugged takes its queue pairs with it, and
+// says that alone.
+func TestLastRequestOfConnection(t *testing.T) {
+	const last = "QP_LAST_WQE_REACHED"
+	for _, way := range []struct {
+		name string
+		end  func(j joined) error
+		want []string
+	}{
+		{"the peer disconnects", func(j joined) error { return j.a.Disconnect(j.qa) }, []string{last}},
+		{"the peer destroys", func(j joined) error { return j.a.DestroyQP(j.qa) }, []string{last}},
+		{"the peer's context is closed", func(j joined) error { return j.a.Close() }, []string{last}},
+		{"this side disconnects", func(j joined) error { return j.b.Disconnect(j.qb) }, []string{last}},
+		{"both disconnect", func(j joined) error {
+			return errors.Join(j.b.Disconnect(j.qb), j.a.Disconnect(j.qa))
+		}, []string{last}},
+		{"the device is unplugged", nil, []string{"DEVICE_FATAL"}},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := sim.NewNetwork(sim.Options{})
+				a, b := startHost(t, network, 1), startHost(t, network, 2)
+				srq, err := b.CreateSRQ(SRQConfig{Depth: 1})
+				require.NoError(t, err)
+				l, err := b.Listen(":0")
+				require.NoError(t, err)
+				defer l.Close()
+				j := joined{a: a.Context, b: b.Context}
+				accepted := make(chan error, 1)
+				go func() {
+					r, err := l.Accept(t.Context())
+					if err == nil {
+						j.qb, err = r.CreateQP(QPConfig{SRQ: srq, SendDepth: 1})
+					}
+					if err == nil {
+						_, err = r.Accept(t.Context(), nil)
+					}
+					accepted <- err
+				}()
+				j.qa, err = a.Dial(t.Context(), dialable(b.Context, l), DialConfig{})
+				require.NoError(t, err)
+				require.NoError(t, <-accepted)
+
+				ctx, stop := context.WithCancel(t.Context())
+				events := b.Events(ctx)
+				var got []string
+				var reader sync.WaitGroup
+				reader.Go(func() {
+					for e := range events {
+						assert.True(t, e.QP == j.qb || e.Down())
+						got = append(got, e.Type)
+					}
+				})
+				if way.end != nil {
+					require.NoError(t, way.end(j))
+				} else {
+					b.unplugged = true
+					require.NoError(t, b.machine.Unregister(b.backend.name))
+				}
+				time.Sleep(time.Minute) // of the bubble's clock: what is to come has come
+				stop()
+				reader.Wait()
+				require.Equal(t, way.want, got)
+			})
+		})
+	}
 }
