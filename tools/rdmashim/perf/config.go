@@ -2,6 +2,7 @@ package perf
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -126,6 +127,19 @@ func (c *Config) Validate() error {
 func (c *Config) Bytes() int64 {
 	slots, stride := c.layout()
 	return 2 * int64(slots) * int64(stride)
+}
+
+// besides is how much memory a side takes besides Bytes, at most: the state and
+// the queues of each queue pair, whose slots are rounded up to powers of two in
+// number and length, and the bytes that a check expects.
+func (c *Config) besides() int64 {
+	const state, send, recv, completion = 32 << 10, 1280, 256, 256
+	n := int64(c.QPs) * (state + int64(c.Depth)*(send+7*int64(c.Inline)) + int64(c.receives())*recv)
+	n += int64(c.entries()) * completion
+	if c.Check {
+		n += int64(slices.Max(c.Sizes))
+	}
+	return n
 }
 
 const (

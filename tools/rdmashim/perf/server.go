@@ -43,13 +43,8 @@ type outcome struct {
 	Error  string `json:"error,omitempty"`
 }
 
-const (
-	// defaultPort is where the server listens, as perftest's do.
-	defaultPort = 18515
-	// queuePairCost is about what a queue pair takes besides its messages, in
-	// bytes: rings of some pages, and its state.
-	queuePairCost = 16 << 10
-)
+// defaultPort is where the server listens, as perftest's do.
+const defaultPort = 18515
 
 // connectLimit bounds how long it takes to make the queue pairs, and then to
 // connect them, on a machine that has much else to do.
@@ -148,7 +143,7 @@ func (s *server) prepare() error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	err := s.Charge(c.Bytes(), int64(c.QPs)*queuePairCost)
+	err := s.Charge(c.Bytes(), c.besides())
 	if err == nil {
 		s.side, err = NewSide(s.Device, c, false)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +50,45 @@ func run(t *testing.T, client, server *Side) Result {
 	cancel()
 	require.NoError(t, errors.Join(err, <-served))
 	return r
+}
+
+// What a client makes the server allocate is charged, whatever its wishes.
+func TestChargeCoversSide(t *testing.T) {
+	_, b := uapitest.Pair(t, "")
+	for name, c := range map[string]Config{
+		"small":         {Op: Write, QPs: 1, Depth: 1},
+		"deep":          {Op: Write, QPs: 1, Depth: MaxDepth},
+		"deep receives": {Op: Send, QPs: 1, Depth: 10000},
+		"inline":        {Op: Write, QPs: 1, Depth: MaxDepth, Inline: 512},
+		"lists":         {Op: Send, QPs: 2, Depth: 5000, List: 5000},
+		"queue pairs":   {Op: Send, QPs: 1000, Depth: 8},
+		"checked":       {Op: Write, QPs: 1, Depth: 1, Check: true, Sizes: []int{8 << 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Iterations, c.Moderation, c.List = 1, 1, max(c.List, 1)
+			if c.Sizes == nil {
+				c.Sizes = []int{8}
+			}
+			used := func() int64 {
+				runtime.GC()
+				runtime.GC() // queues' memory goes behind the first
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				return int64(m.HeapAlloc)
+			}
+			before := used()
+			s, err := NewSide(b, c, false)
+			require.NoError(t, err)
+			defer s.Close()
+			for _, qp := range s.qps {
+				_, err := b.LocalEndpoint(qp) // takes receives from now on
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.Prepare(c.Sizes[0]))
+			_ = s.Verify(0)
+			require.LessOrEqual(t, used()-before, c.Bytes()+c.besides())
+		})
+	}
 }
 
 // A check of bytes finds one that is not as it was sent, wherever it lies, and

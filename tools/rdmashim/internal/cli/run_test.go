@@ -22,6 +22,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"done", nil, 0, ""},
 		{"failure", errors.New("it failed\r\nin two lines\n"), 1, "tool: it failed; in two lines\n"},
+		{"a peer's text", errors.New("it said: \x1b[2J\u0085\u202edone\xff»"), 1, "tool: it said: \\x1b[2J\\u0085\\u202edone\\xff»\n"},
 		{"usage", Usagef("no %s", "sense"), 2, "tool: no sense (try 'tool do --help')\n"},
 		{"usage within", fmt.Errorf("do: %w", Usagef("x")), 2, "tool: do: x (try 'tool do --help')\n"},
 		{"status", &ExitStatus{Code: 7}, 7, ""},

@@ -76,6 +76,7 @@ func (c *Client) Greet(job string, params any, limit time.Duration, prepare func
 	if err := c.Receive(&c.Server, limit); err != nil {
 		return fmt.Errorf("wait for the server's welcome: %w", err)
 	}
+	c.Server.Device.printable()
 	if c.Server.Error != "" {
 		return fmt.Errorf("the server refused: %s", c.Server.Error)
 	}

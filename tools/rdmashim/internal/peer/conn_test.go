@@ -99,3 +99,18 @@ func TestDialWithoutServer(t *testing.T) {
 	require.NotErrorIs(t, err, ErrGone)
 	require.ErrorContains(t, err, "is 'rdmashim server' running there?")
 }
+
+// TestHostileWelcome: what a server calls its device goes to the terminal.
+func TestHostileWelcome(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	go func() {
+		var hello Hello
+		_ = NewConn(there).Receive(&hello, 0)
+		_ = NewConn(there).Send(Welcome{Device: Side{Device: "soft\x1b[2J", Note: "a\u009bb", MTU: 1}})
+	}()
+	c := &Client{Conn: NewConn(here)}
+	require.NoError(t, c.Greet("job", 1, 0, func() error { return nil }))
+	require.Equal(t, Side{Device: `soft\x1b[2J`, Note: `a\u009bb`, MTU: 1}, c.Server.Device)
+}

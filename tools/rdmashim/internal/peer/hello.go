@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/rdmashim/rdmashim/tools/rdmashim/internal/cli"
 	"github.com/rdmashim/rdmashim/uapi"
 )
 
@@ -38,6 +39,13 @@ type Side struct {
 	GID     string `json:"gid"`
 	MTU     int    `json:"mtu"`
 	Note    string `json:"note,omitempty"`
+}
+
+// printable makes a peer's description fit for a terminal.
+func (s *Side) printable() {
+	for _, text := range []*string{&s.Device, &s.Address, &s.GID, &s.Note} {
+		*text = cli.Printable(*text)
+	}
 }
 
 // describe describes the opened device and the choices.
