@@ -31,6 +31,9 @@ func (d *Device) CreateAH(pd driver.PD, a *abi.AHAttr, u *driver.Udata) (driver.
 	}
 	dest := a.QPDest()
 	peer, err := d.peer(&dest)
+	if err == nil {
+		err = d.reach(peer.Addr())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("rnic: address handle: %w", err)
 	}

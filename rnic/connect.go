@@ -11,6 +11,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/cm"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -37,8 +38,8 @@ type (
 	}
 )
 
-// CMResolve implements driver.CMDevice. The system's routes decide only the
-// preference: a socket that is bound to an address sends from it anyway.
+// CMResolve implements driver.CMDevice. The next hop is not waited for: if it
+// is silent, CMConnect reports that.
 func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 	local, dst := d.caps.Local.Addr(), dst.Unmap()
 	switch {
@@ -48,6 +49,10 @@ func (d *Device) CMResolve(src, dst netip.Addr) (driver.CMPath, error) {
 		return driver.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v, which is of the other IP version: %w", d.name, local, dst, syscall.ENETUNREACH)
 	case local.IsLoopback() && !dst.IsLoopback() && !dst.IsMulticast():
 		return driver.CMPath{}, fmt.Errorf("rnic: device %s at %v does not reach %v beyond this host: %w", d.name, local, dst, syscall.ENETUNREACH)
+	case !dst.IsMulticast():
+		if err := link.Reach(d.link, dst, 0); err != nil {
+			return driver.CMPath{}, fmt.Errorf("rnic: device %s: %w", d.name, err)
+		}
 	}
 	return driver.CMPath{Local: local, Preferred: dst == local || d.caps.NetDev != "" && routed(local, dst)}, nil
 }

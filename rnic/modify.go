@@ -4,18 +4,28 @@ import (
 	"fmt"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/driver"
 	"github.com/rdmashim/rdmashim/rnic/engine"
+	"github.com/rdmashim/rdmashim/rnic/link"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
-// Modify implements driver.QP. EINVAL for values out of range or addresses that
-// the port cannot reach, EOPNOTSUPP for SQE and path migration; then nothing
-// changes.
+// Modify implements driver.QP. EINVAL for values out of range, EOPNOTSUPP for
+// SQE and path migration, and for a destination that the port cannot reach the
+// errors of reach; then nothing changes.
 func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
-	d, near := q.d, q.meet(a, mask)
+	d := q.d
+	if mask&abi.QPMaskAV != 0 {
+		if peer, err := d.peer(&a.Dest); err == nil {
+			if err := d.reach(peer.Addr()); err != nil {
+				return fmt.Errorf("rnic: modify queue pair %v: %w", q.num, err)
+			}
+		}
+	}
+	near := q.meet(a, mask)
 	room := q.privateRoom(a, mask, near != 0)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,6 +146,17 @@ func (d *Device) peer(v *abi.QPDest) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("destination GID %v cannot be reached from %v, which is of the other IP version: %w", addr, local, syscall.EINVAL)
 	}
 	return netip.AddrPortFrom(addr, peerPort(v.UDPPort())), nil
+}
+
+// reach asks the system for the way to a destination, as the kernel does for
+// each address vector (verbs.c: ib_resolve_eth_dmac): ENETUNREACH, EHOSTUNREACH
+// or ENODEV without a route, ETIMEDOUT if the next hop is silent for a second.
+// Preconditions: mu is not held.
+func (d *Device) reach(peer netip.Addr) error {
+	if peer.IsMulticast() {
+		return nil
+	}
+	return link.Reach(d.link, peer, time.Second) // addr.c: rdma_addr_find_l2_eth_by_grh
 }
 
 // initialAttr returns Query's answer before any attribute is set.

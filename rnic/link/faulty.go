@@ -226,8 +226,11 @@ func (f *faulty) Caps() Caps {
 func (f *faulty) Join(group netip.Addr) error { return Join(f.inner, group) }
 func (f *faulty) Leave(group netip.Addr)      { Leave(f.inner, group) }
 
-// PathMTU implements Routed for an inner link that does.
+// PathMTU and Reach implement Routed for an inner link that does.
 func (f *faulty) PathMTU(peer netip.Addr) (int, error) { return PathMTU(f.inner, peer) }
+func (f *faulty) Reach(peer netip.Addr, patience time.Duration) error {
+	return Reach(f.inner, peer, patience)
+}
 
 // SetUndelivered implements Reporter for an inner link that does.
 func (f *faulty) SetUndelivered(told func(Undelivered)) { SetUndelivered(f.inner, told) }

@@ -46,10 +46,13 @@ func Wrap(l link.Link, path string, o Options) (link.Link, error) {
 	return &captured{l, f}, nil
 }
 
-// Sleep and PathMTU are the link's, too.
+// Sleep, PathMTU and Reach are the link's, too.
 
 func (c *captured) Sleep(d time.Duration, waits bool) error { return link.Sleep(c.Link, d, waits) }
 func (c *captured) PathMTU(peer netip.Addr) (int, error)    { return link.PathMTU(c.Link, peer) }
+func (c *captured) Reach(peer netip.Addr, patience time.Duration) error {
+	return link.Reach(c.Link, peer, patience)
+}
 
 // SetUndelivered implements link.Reporter for a link that does.
 func (c *captured) SetUndelivered(f func(link.Undelivered)) { link.SetUndelivered(c.Link, f) }

@@ -77,13 +77,17 @@ var (
 	_ link.Reporter = (*Link)(nil)
 )
 
-// Join, Leave, PathMTU, SetUndelivered, SetTap and Counters are the other
-// link's as well.
+// Join, Leave, PathMTU, Reach, SetUndelivered, SetTap and Counters are the
+// other link's as well.
 
 func (l *Link) Join(group netip.Addr) error { return link.Join(l.Link, group) }
 func (l *Link) Leave(group netip.Addr)      { link.Leave(l.Link, group) }
 
 func (l *Link) PathMTU(peer netip.Addr) (int, error) { return link.PathMTU(l.Link, peer) }
+
+func (l *Link) Reach(peer netip.Addr, patience time.Duration) error {
+	return link.Reach(l.Link, peer, patience)
+}
 
 func (l *Link) SetUndelivered(f func(link.Undelivered)) { link.SetUndelivered(l.Link, f) }
 

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
@@ -80,6 +82,125 @@ func TestPathMTU(t *testing.T) {
 			}
 		}
 		sendTooLong(t, l, narrow)
+	})
+}
+
+// silent is an address that no machine has.
+const silent = "10.77.0.99"
+
+// wired makes a veth pair between the calling thread's namespace, where it is
+// eth0 with 10.77.0.1, and another's, where it is eth0 with 10.77.0.2.
+func wired(other *os.File) error {
+	a := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "eth0", PeerNamespace: netlink.NsFd(other.Fd())}
+	if err := netlink.LinkAdd(a); err != nil {
+		return err
+	}
+	return addressed("eth0", "10.77.0.1/24")
+}
+
+// addressed gives an interface an address, and sets it up.
+func addressed(name, prefix string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	a, err := netlink.ParseAddr(prefix)
+	if err != nil {
+		return err
+	}
+	return errors.Join(netlink.AddrAdd(l, a), netlink.LinkSetUp(l))
+}
+
+// TestReach: the errors are those of addr.c, and a neighbour that is there is
+// found by asking for it.
+func TestReach(t *testing.T) {
+	spaces, made, done := make(chan *os.File, 1), make(chan error, 1), make(chan struct{})
+	var there sync.WaitGroup
+	there.Go(func() {
+		defer close(spaces)
+		inNamespace(t, func(netlink.Link) {
+			f, err := os.Open("/proc/thread-self/ns/net")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer f.Close()
+			spaces <- f
+			if err := <-made; err == nil {
+				err = addressed("eth0", "10.77.0.2/24")
+				made <- err
+			}
+			<-done
+		})
+	})
+	defer there.Wait()
+	defer close(done)
+	other := <-spaces
+	if other == nil {
+		t.SkipNow()
+	}
+	inNamespace(t, func(netlink.Link) {
+		err := wired(other)
+		made <- err
+		if err == nil {
+			err = <-made
+		}
+		dst := func(s string) *net.IPNet { _, n, _ := net.ParseCIDR(s); return n }
+		err = errors.Join(err, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth1"}, PeerName: "eth2"}),
+			addressed("eth1", "10.78.0.1/24"), addressed("eth2", "10.79.0.1/24"), addressed("lo", "10.80.0.1/32"),
+			netlink.RouteAdd(&netlink.Route{Dst: dst("10.90.0.0/24"), Gw: net.ParseIP(silent)}),
+			netlink.RouteAdd(&netlink.Route{Dst: dst("10.91.0.0/24"), Gw: net.ParseIP("10.77.0.2")}),
+			netlink.RouteAdd(&netlink.Route{Dst: dst("10.92.0.0/24"), Type: unix.RTN_UNREACHABLE}))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		const brief, long = time.Millisecond, time.Minute
+		for _, c := range []struct {
+			from, to string
+			patience time.Duration
+			want     error
+		}{
+			{"10.77.0.1", "10.77.0.2", long, nil},
+			{"10.77.0.1", "10.91.0.1", brief, nil},
+			{"10.77.0.1", "10.77.0.1", brief, nil},
+			{"10.77.0.1", "10.78.0.1", brief, nil}, // another interface of this host
+			{"10.80.0.1", "10.77.0.2", brief, nil}, // from an address without a wire
+			{"10.77.0.1", "203.0.113.7", brief, syscall.ENETUNREACH},
+			{"127.0.0.1", "203.0.113.7", brief, syscall.ENETUNREACH},
+			{"127.0.0.1", "10.77.0.2", brief, syscall.ENETUNREACH},
+			{"10.77.0.1", "10.92.0.1", brief, syscall.EHOSTUNREACH},
+			{"10.77.0.1", "10.79.0.9", brief, syscall.EHOSTUNREACH}, // on another interface's link
+			{"10.77.0.1", silent, brief, syscall.ETIMEDOUT},
+			{"10.77.0.1", "10.90.0.1", brief, syscall.ETIMEDOUT},
+			{"10.77.0.1", "10.90.0.1", 0, nil},
+		} {
+			l, err := Listen(netip.AddrPortFrom(netip.MustParseAddr(c.from), 0), Options{})
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if err := link.Reach(l, netip.MustParseAddr(c.to), c.patience); !errors.Is(err, c.want) {
+				t.Errorf("%s to %s: %v, not %v", c.from, c.to, err, c.want)
+			}
+			l.Close()
+		}
+		l, err := Listen(netip.AddrPortFrom(netip.MustParseAddr("10.78.0.1"), 0), Options{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer l.Close()
+		eth1, err := netlink.LinkByName("eth1")
+		if err == nil {
+			err = netlink.LinkSetDown(eth1)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if err := link.Reach(l, netip.MustParseAddr("10.78.0.2"), brief); !errors.Is(err, syscall.ENODEV) {
+			t.Errorf("an interface that is down: %v", err)
+		}
 	})
 }
 
