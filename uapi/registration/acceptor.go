@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,10 +12,6 @@ import (
 
 	"github.com/rdmashim/rdmashim/uapi/qmux"
 )
-
-// handshakes is how many connections of a listener shake hands or wait for
-// Accept at a time; more wait in the carrier's backlog.
-const handshakes = 128
 
 // acceptPause is the pause after a carrier's Accept failed, as it does while
 // the process has no more descriptors.
@@ -52,22 +49,30 @@ func (a *acceptor) serve() {
 	defer close(a.ended)
 	var answers sync.WaitGroup
 	defer answers.Wait()
-	places := make(chan struct{}, handshakes)
+	p := newPlaces()
 	for {
-		select {
-		case places <- struct{}{}:
-		case <-a.life.Done():
-			return
-		}
 		conn, err := a.listener.Accept()
 		if err == nil {
+			h, err := p.take(a.life, conn.RemoteAddr())
+			if err != nil {
+				a.m.abort(conn)
+				_ = conn.Close()
+				a.note(err)
+				continue
+			}
 			answers.Go(func() {
-				a.answer(a.m.track(conn))
-				<-places
+				defer p.leave()
+				s, err := a.greet(h.life, a.m.track(conn))
+				why := context.Cause(h.life)
+				p.done(h)
+				if err == nil {
+					a.offer(s)
+				} else {
+					a.note(cmp.Or(why, err))
+				}
 			})
 			continue
 		}
-		<-places
 		if errors.Is(err, net.ErrClosed) {
 			a.end() // a device that is gone ends its listeners
 			return
@@ -80,19 +85,16 @@ func (a *acceptor) serve() {
 	}
 }
 
-// answer shakes hands and waits until Accept takes the session.
-func (a *acceptor) answer(stream *byteStream) {
-	var s Session
-	var err error
+// greet shakes hands.
+func (a *acceptor) greet(ctx context.Context, stream *byteStream) (Session, error) {
 	if a.m.config.TLS == nil {
-		s, err = a.m.session(stream, stream, qmux.Server)
-	} else {
-		s, err = a.m.secure(a.life, stream, tls.Server(stream, a.m.config.TLS), qmux.Server)
+		return a.m.session(stream, stream, qmux.Server)
 	}
-	if err != nil {
-		a.note(err)
-		return
-	}
+	return a.m.secure(ctx, stream, tls.Server(stream, a.m.config.TLS), qmux.Server)
+}
+
+// offer waits until Accept takes the session.
+func (a *acceptor) offer(s Session) {
 	select {
 	case a.ready <- s:
 	case <-a.life.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -173,4 +174,33 @@ func TestSilence(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "TLS handshake")
 	require.EqualValues(t, 2, r.Stats().Failed)
+}
+
+// TestSilentHost: connections of a host that say nothing, more than a listener
+// has places, keep neither another host nor, in the end, that host out.
+func TestSilentHost(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // the address is no other system's
+	}
+	config := secure(registration.TCP{Addr: loopback()})
+	config.Streams.HandshakeIdleTimeout = time.Hour
+	l := listen(t, open(t, config))
+	silent := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 99, 0, 1)}}
+	for range 300 {
+		c, err := silent.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	config.Streams.HandshakeIdleTimeout = 0
+	for range 3 {
+		c, err := open(t, config).Dial(soon(t), l.Addr().String())
+		require.NoError(t, err)
+		s, err := l.Accept(soon(t))
+		require.NoError(t, err)
+		require.NoError(t, c.CloseWithError(0, ""))
+		require.NoError(t, s.CloseWithError(0, ""))
+	}
+	n, last := l.Failed()
+	require.GreaterOrEqual(t, n, uint64(300-128))
+	require.ErrorContains(t, last, "given to another address")
 }
