@@ -35,13 +35,18 @@ func LibrariesIn(dir string) Libraries {
 
 // Find returns the libraries that belong to this program: from a folder of the
 // user's cache, building them there first if needed, which w is told. That
-// takes a C compiler, the go command and the sources.
+// takes a C compiler, the go command and the sources. Libraries that another
+// user could have written are an error, EPERM.
 func Find(w io.Writer) (Libraries, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return Libraries{}, err
+		return Libraries{}, cacheError(err)
 	}
 	return findIn(filepath.Join(cache, "rdmashim", "preload"), w)
+}
+
+func cacheError(err error) error {
+	return fmt.Errorf("no place for the libraries: %w; set XDG_CACHE_HOME to a directory of your own", err)
 }
 
 // findIn is Find with another cache.
@@ -50,18 +55,31 @@ func findIn(cache string, w io.Writer) (Libraries, error) {
 	if err != nil {
 		return Libraries{}, err
 	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return Libraries{}, cacheError(err)
+	}
+	for _, dir := range []string{filepath.Dir(cache), cache} {
+		if err := checkOwn(dir); err != nil {
+			return Libraries{}, cacheError(err)
+		}
+	}
 	dir := filepath.Join(cache, key)
 	l := LibrariesIn(dir)
-	_, err1 := os.Stat(l.Stub)
-	_, err2 := os.Stat(l.Kernel)
-	if err1 == nil && err2 == nil {
-		return l, nil
+	if _, err := os.Stat(dir); err != nil {
+		if _, err := cbuild.Compiler(); err != nil {
+			return Libraries{}, err
+		}
+		fmt.Fprintln(w, "rdmashim: building the libraries for C programs, once (about half a minute)")
+		if err := buildBeside(dir); err != nil {
+			return Libraries{}, err
+		}
 	}
-	if _, err := cbuild.Compiler(); err != nil {
-		return Libraries{}, err
+	for _, path := range []string{dir, l.Stub, l.Kernel} {
+		if err := checkOwn(path); err != nil {
+			return Libraries{}, cacheError(err)
+		}
 	}
-	fmt.Fprintln(w, "rdmashim: building the libraries for C programs, once (about half a minute)")
-	return l, buildBeside(dir)
+	return l, nil
 }
 
 // programKey is the same for programs of the same content: Go's build id.

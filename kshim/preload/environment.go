@@ -10,19 +10,19 @@ import (
 // The variables that the stub and the library read.
 const (
 	envLib     = "RDMASHIM_PRELOAD_LIB"     // the library's file
-	envTree    = "RDMASHIM_PRELOAD_TREE"    // the directory of the run
+	envRun     = "RDMASHIM_PRELOAD_RUN"     // the run's name
 	envDevices = "RDMASHIM_PRELOAD_DEVICES" // the devices' names, a line each
 )
 
 // Environment is what a program is started with.
 type Environment struct {
-	Tree    string   // the directory of the run
+	Run     string   // names this start of a program, for SweepTrees
 	Devices []string // names as uapi.Open takes them: "soft:127.0.0.5"
 }
 
 // FromEnvironment reads the process's own.
 func FromEnvironment() Environment {
-	return Environment{os.Getenv(envTree), strings.Split(os.Getenv(envDevices), "\n")}
+	return Environment{os.Getenv(envRun), strings.Split(os.Getenv(envDevices), "\n")}
 }
 
 // over returns environ with this environment in it, in place of an earlier one.
@@ -38,9 +38,9 @@ func (e *Environment) over(environ []string, l Libraries) []string {
 				}
 			}
 		}
-		return name == "LD_PRELOAD" || name == envLib || name == envTree || name == envDevices
+		return name == "LD_PRELOAD" || name == envLib || name == envRun || name == envDevices
 	})
-	return append(environ, "LD_PRELOAD="+stub, envLib+"="+l.Kernel, envTree+"="+e.Tree, envDevices+"="+strings.Join(e.Devices, "\n"))
+	return append(environ, "LD_PRELOAD="+stub, envLib+"="+l.Kernel, envRun+"="+e.Run, envDevices+"="+strings.Join(e.Devices, "\n"))
 }
 
 // CheckDevice reports why a program of C cannot have a device of that name: it

@@ -27,7 +27,7 @@ func ownRuns(t *testing.T) (gone func()) {
 		t.Helper()
 		var left []string
 		require.Eventually(t, func() bool {
-			left, _ = filepath.Glob(filepath.Join(dir, "*"))
+			left, _ = filepath.Glob(filepath.Join(dir, "*", "*"))
 			environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 			for _, file := range environs {
 				if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, mark) {

@@ -33,8 +33,8 @@ const envBuilt = "RDMASHIM_PRELOAD_BUILT"
 var cache string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "run" && os.Args[2] == "--"+Remove {
-		exitWith(RemoveTree(os.Args[3]))
+	if len(os.Args) == 3 && os.Args[1] == "run" && os.Args[2] == "--"+Sweep {
+		exitWith(SweepWhenEnded())
 	}
 	if len(os.Args) == 4 && os.Args[1] == "run" && os.Args[2] == "--"+Build {
 		exitWith(BuildLibraries(os.Args[3]))
@@ -78,7 +78,7 @@ var built = sync.OnceValues(func() (l Libraries, err error) {
 	if cache, err = os.MkdirTemp("", "preload"); err != nil {
 		return l, err
 	}
-	return findIn(cache, io.Discard)
+	return findIn(filepath.Join(cache, "preload"), io.Discard)
 })
 
 // libraries builds the two libraries. The test needs the programs, too.

@@ -11,16 +11,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmashim/rdmashim/kshim"
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
 	"github.com/rdmashim/rdmashim/tests/netns"
-	"github.com/rdmashim/rdmashim/uapi"
 )
 
 // copyOf copies a program's file, with other permissions.
@@ -149,7 +146,7 @@ func TestCheckDevice(t *testing.T) {
 // TestEnvironment: the variables come back as they went, and what else was to
 // be preloaded still is, behind the stub, which is there once.
 func TestEnvironment(t *testing.T) {
-	e := Environment{"/run/tree", []string{"soft:127.0.0.5", "soft?pcap=a b"}}
+	e := Environment{"RUN", []string{"soft:127.0.0.5", "soft?pcap=a b"}}
 	first := e.over([]string{"HOME=/", "LD_PRELOAD=/a.so /b.so"}, Libraries{"/l/" + stubFile, "/l/k.so"})
 	require.Contains(t, first, "LD_PRELOAD=/l/"+stubFile+":/a.so:/b.so")
 	again := e.over(first, Libraries{"/m/" + stubFile, "/m/k.so"})
@@ -160,34 +157,4 @@ func TestEnvironment(t *testing.T) {
 		t.Setenv(name, map[bool]string{true: "", false: value}[name == "LD_PRELOAD"])
 	}
 	require.Equal(t, e, FromEnvironment())
-}
-
-// TestTree: files and directories are planted when they are asked for, and go
-// with what they show.
-func TestTree(t *testing.T) {
-	m := uapi.MiniKernel()
-	require.NoError(t, m.Insmod("sim", "?name=rxe7"))
-	p := m.Process("test")
-	defer p.Exit()
-	tree := Tree{t.TempDir(), kshim.Kernel(p)}
-	at, err := tree.Plant("/sys/class/infiniband")
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(at, "rxe7/ports/1/state"))
-	require.NoError(t, err)
-	require.Equal(t, "4: ACTIVE\n", string(text))
-	require.FileExists(t, filepath.Join(at, "rxe7/ports/1/gids/0"))
-	gid, err := tree.Plant("/sys/class/infiniband/rxe7/ports/1/gids/1023")
-	require.NoError(t, err)
-	require.FileExists(t, gid)
-	none, err := tree.Plant("/sys/class/infiniband/rxe8")
-	require.NoError(t, err)
-	require.NoFileExists(t, none)
-	node, err := tree.Plant("/dev/infiniband/uverbs0")
-	require.NoError(t, err)
-	require.FileExists(t, node)
-	require.NoError(t, m.Rmmod("sim"))
-	_, err = tree.Plant("/sys/class/infiniband/rxe7")
-	require.NoError(t, err)
-	_, err = os.Stat(filepath.Join(at, "rxe7"))
-	require.ErrorIs(t, err, syscall.ENOENT)
 }

@@ -2,7 +2,9 @@ package preload
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,23 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmashim/rdmashim/kshim/cbuild"
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 )
 
 // Start makes this process the program, with the arguments args, of which the
 // first is its name. It returns on failure only.
 func Start(p Program, l Libraries, devices, args []string) error {
-	base := os.Getenv("XDG_RUNTIME_DIR")
-	if base == "" {
-		base = os.TempDir()
-	}
-	dir := filepath.Join(base, "rdmashim-run-"+rand.Text())
-	if err := removeLater(dir); err != nil { // first: this process may be killed
+	env := Environment{Run: rand.Text()[:runLength], Devices: devices}
+	if err := sweepLater(env.Run); err != nil { // first: this process may be killed
 		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("make a directory for the run: %w", err)
-	}
-	env := Environment{Tree: dir, Devices: devices}
 	return fmt.Errorf("start %s: %w", p.Path, syscall.Exec(p.Path, args, env.over(os.Environ(), l)))
 }
 
@@ -66,18 +61,28 @@ func BuildLibraries(dir string) error {
 	return build(cache, dir)
 }
 
-// Remove is the word by which this program, started again, waits until its
-// standard input ends and removes a directory.
-const Remove = "remove-tree"
+// runLength is that of the names of runs.
+const runLength = 8
+
+// Sweep is the word by which this program, started again, reads the name of a
+// run, waits until its standard input ends and removes the trees of processes
+// that have ended.
+const Sweep = "sweep-trees"
 
 // lowPipe is the lowest descriptor that the pipe to that process may have,
 // above those that programs count on.
 const lowPipe = 500
 
-// removeLater starts the process that removes dir when this one, and all that
-// it becomes and starts, have ended: it then reads the end of a pipe that they
-// inherit. It is in a session of its own, where no terminal ends it.
-func removeLater(dir string) error {
+// sweepLater starts the process that sweeps when this one, and all that it
+// becomes and starts, have ended: it then reads the end of a pipe that they
+// inherit. Those that close the pipe keep their trees, which are locked. It is
+// in a session of its own, where no terminal ends it.
+func sweepLater(run string) error {
+	home, err := privatefile.OpenDir()
+	if err != nil {
+		return treeError(err)
+	}
+	home.Close()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -88,11 +93,14 @@ func removeLater(dir string) error {
 	}
 	defer r.Close()
 	defer w.Close()
-	cmd := exec.Command(self, "run", "--"+Remove, dir)
+	cmd := exec.Command(self, "run", "--"+Sweep)
 	cmd.Dir, cmd.Stdin = "/", r
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the process that cleans up: %w", err)
+	}
+	if _, err := w.WriteString(run); err != nil {
+		return err
 	}
 	if _, err := unix.FcntlInt(w.Fd(), unix.F_DUPFD, lowPipe); err != nil {
 		return fmt.Errorf("keep a pipe open: %w", err)
@@ -100,17 +108,27 @@ func removeLater(dir string) error {
 	return nil
 }
 
-// RemoveTree is that process: it removes a directory that Start made.
-func RemoveTree(dir string) error {
-	if match, _ := filepath.Match("rdmashim-run-*", filepath.Base(dir)); !match {
-		return fmt.Errorf("%s is no directory of a run", dir)
+// SweepWhenEnded is that process.
+func SweepWhenEnded() error {
+	run := make([]byte, runLength)
+	if _, err := io.ReadFull(os.Stdin, run); err != nil {
+		return err
 	}
-	var b [1]byte
-	for {
-		if _, err := os.Stdin.Read(b[:]); err != nil {
-			return os.RemoveAll(dir)
-		}
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, SweepTrees(string(run)))
+}
+
+// checkOwn returns an error unless a file is of this user and nobody else may
+// write to it. A symbolic link is not followed.
+func checkOwn(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
 	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Geteuid() || info.Mode()&0o022 != 0 {
+		return fmt.Errorf("%s is of user %d with mode %04o, not of user %d alone to write: %w", path, owner, info.Mode().Perm(), os.Geteuid(), syscall.EPERM)
+	}
+	return nil
 }
 
 // privileged reports whether a file has capabilities.

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// Remove and Build are words of Linux's.
+// Sweep and Build are words of Linux's.
 const (
-	Remove = "remove-tree"
-	Build  = "build-libraries"
+	Sweep = "sweep-trees"
+	Build = "build-libraries"
 )
 
 var errLinux = fmt.Errorf("C programs of rdma-core run on Linux only: %w", syscall.ENOTSUP)
@@ -18,12 +18,14 @@ var errLinux = fmt.Errorf("C programs of rdma-core run on Linux only: %w", sysca
 // Start is for Linux.
 func Start(Program, Libraries, []string, []string) error { return errLinux }
 
-// RemoveTree is for Linux.
-func RemoveTree(string) error { return errLinux }
+// SweepWhenEnded is for Linux.
+func SweepWhenEnded() error { return errLinux }
 
 // BuildLibraries is for Linux.
 func BuildLibraries(string) error { return errLinux }
 
 func buildBeside(string) error { return errLinux }
+
+func checkOwn(string) error { return errLinux }
 
 func privileged(string) bool { return false }

@@ -32,8 +32,8 @@ func beRun() {
 	var err error
 	device := os.Getenv(envRun)
 	switch {
-	case len(os.Args) == 4 && os.Args[1] == "run" && os.Args[2] == "--"+preload.Remove:
-		err = preload.RemoveTree(os.Args[3])
+	case len(os.Args) == 3 && os.Args[1] == "run" && os.Args[2] == "--"+preload.Sweep:
+		err = preload.SweepWhenEnded()
 	case device != "":
 		os.Unsetenv(envRun)
 		var p preload.Program

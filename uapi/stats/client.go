@@ -21,6 +21,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
@@ -78,8 +79,8 @@ func ReadAll(ctx context.Context, pids ...int) ([]Device, []error) {
 // name. Directories that others can write to are passed over.
 func sockets(pids []int) ([]string, error) {
 	var list []string
-	for _, dir := range dirs() {
-		if checkDir(dir) != nil {
+	for _, dir := range privatefile.Dirs() {
+		if privatefile.CheckDir(dir) != nil {
 			continue
 		}
 		entries, err := os.ReadDir(dir)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 )
 
 const nobody = 65534
@@ -63,7 +65,7 @@ func TestForeignClient(t *testing.T) {
 // A socket that another user put there is not believed.
 func TestForeignServer(t *testing.T) {
 	dir := private(t)
-	require.NoError(t, makeDir(dir))
+	require.NoError(t, privatefile.MakeDir(dir))
 	path := filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid()))
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o777))
 	require.NoError(t, os.Chmod(dir, 0o777))

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 	"github.com/rdmashim/rdmashim/uapi/peercred"
 )
 
@@ -36,7 +37,7 @@ type Server struct {
 // is the user's alone, or that its name is too long for a socket.
 func Serve(process string, read func() []Device) (*Server, error) {
 	var failed error
-	for _, dir := range dirs() {
+	for _, dir := range privatefile.Dirs() {
 		l, path, err := listenIn(dir)
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -53,7 +54,7 @@ func Serve(process string, read func() []Device) (*Server, error) {
 // name when it listens: a socket that has a name and takes no connection is
 // dead.
 func listenIn(dir string) (*net.UnixListener, string, error) {
-	if err := makeDir(dir); err != nil {
+	if err := privatefile.MakeDir(dir); err != nil {
 		return nil, "", err
 	}
 	tidy(dir)

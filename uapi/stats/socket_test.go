@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
 )
 
 // A busy machine is not silent.
@@ -137,7 +139,7 @@ func stale(t *testing.T, dir, form string) string {
 	t.Helper()
 	cmd := exec.Command("true")
 	require.NoError(t, cmd.Run())
-	require.NoError(t, makeDir(dir))
+	require.NoError(t, privatefile.MakeDir(dir))
 	path := filepath.Join(dir, fmt.Sprintf(form, cmd.Process.Pid))
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
@@ -169,7 +171,7 @@ func TestStaleSockets(t *testing.T) {
 // come to.
 func TestGoneMeanwhile(t *testing.T) {
 	dir := private(t)
-	require.NoError(t, makeDir(dir))
+	require.NoError(t, privatefile.MakeDir(dir))
 	path := filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid()))
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
@@ -233,7 +235,7 @@ func TestSlowAnswer(t *testing.T) {
 // A caller waits no longer than its context lasts.
 func TestNoAnswer(t *testing.T) {
 	dir := private(t)
-	require.NoError(t, makeDir(dir))
+	require.NoError(t, privatefile.MakeDir(dir))
 	l, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf("%d-1.sock", os.Getpid())))
 	require.NoError(t, err)
 	defer l.Close()

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -32,7 +31,7 @@ var kernel struct {
 	process *emu.Process
 	traced  kshim.Kernel // process, or what prints its calls (RDMASHIM_TRACE)
 	host    *program
-	tree    preload.Tree
+	tree    *preload.Tree
 	netlink *rdmanl.Socket                 // nil: it could not be had
 	polled  atomic.Pointer[[]kshim.Driven] // open device files
 }
@@ -75,12 +74,11 @@ func rdmashimStart(kinds *C.uint32_t, moved *C.int, n C.int) C.int {
 		fmt.Fprintf(os.Stderr, "rdmashim: no trace: %v\n", err)
 		kernel.traced = kernel.process
 	}
-	kernel.tree = preload.Tree{Dir: filepath.Join(env.Tree, strconv.Itoa(os.Getpid())), Kernel: machine.Process("sysfs")}
-	_ = os.RemoveAll(kernel.tree.Dir) // of a program that became this one
-	if err := os.MkdirAll(kernel.tree.Dir, 0o700); err != nil {
+	if kernel.tree, err = preload.NewTree(env.Run, machine.Process("sysfs")); err != nil {
+		fmt.Fprintf(os.Stderr, "rdmashim: %v\n", err)
 		return C.int(number(err))
 	}
-	startNetlink(kernel.tree.Dir)
+	startNetlink(kernel.tree.Dir())
 	return 0
 }
 
@@ -249,5 +247,5 @@ func rdmashimExit() {
 	case <-ended:
 	case <-time.After(exitLimit):
 	}
-	_ = os.RemoveAll(kernel.tree.Dir)
+	_ = kernel.tree.Remove()
 }

@@ -32,7 +32,7 @@ func startNetlink(dir string) {
 	if l, err := net.Listen("unix", own); err == nil {
 		go rdmanl.Serve(l, s)
 	}
-	s.Beside = rdmanl.Beside(filepath.Join(filepath.Dir(filepath.Dir(dir)), "rdmashim-run-*", "*", answerFile), own, tellStopped())
+	s.Beside = rdmanl.Beside(filepath.Join(filepath.Dir(dir), "*", answerFile), own, tellStopped())
 	kernel.netlink, _ = rdmanl.NewSocket(s)
 }
 

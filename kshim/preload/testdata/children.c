@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "loop.h"
+#include <limits.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -51,7 +52,9 @@ static void shown(void)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
-	snprintf(a.sun_path, sizeof a.sun_path, "%s/%d/netlink", getenv("RDMASHIM_PRELOAD_TREE"), getpid());
+	char tree[PATH_MAX];
+	CHECK(realpath("/sys/class/infiniband", tree));
+	snprintf(a.sun_path, sizeof a.sun_path, "%.*s/netlink", (int)(strstr(tree, "/sys/class") - tree), tree);
 	CHECK(!connect(s, (struct sockaddr *)&a, sizeof a) && !close(s));
 }
 

@@ -15,7 +15,8 @@ import (
 func Command() *cobra.Command {
 	var devices []string
 	var faults cli.DeviceFlags
-	var remove, build string
+	var build string
+	var sweep bool
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Run a C program of libibverbs on a soft device, without a card",
@@ -35,8 +36,8 @@ musl or privileged cannot be reached; the command says so.`,
   rdmashim run -d soft:127.0.0.6 --loss 1% -- ibv_rc_pingpong -g 0 127.0.0.5`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if remove != "" {
-				return preload.RemoveTree(remove)
+			if sweep {
+				return preload.SweepWhenEnded()
 			}
 			if build != "" {
 				return preload.BuildLibraries(build)
@@ -70,8 +71,8 @@ musl or privileged cannot be reached; the command says so.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&devices, "device", "d", nil, "a soft device, soft or soft:ADDRESS with options; may be repeated")
 	faults.AddFaults(cmd)
-	flags.StringVar(&remove, preload.Remove, "", "")
-	_ = flags.MarkHidden(preload.Remove)
+	flags.BoolVar(&sweep, preload.Sweep, false, "")
+	_ = flags.MarkHidden(preload.Sweep)
 	flags.StringVar(&build, preload.Build, "", "")
 	_ = flags.MarkHidden(preload.Build)
 	flags.SetInterspersed(false)

@@ -1,0 +1,253 @@
+package preload
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmashim/rdmashim/kshim/privatefile"
+	"github.com/rdmashim/rdmashim/uapi"
+)
+
+// newTree makes a tree of a kernel with the device rxe7, in a directory of the
+// test's own, which is returned. unload removes the device.
+func newTree(t *testing.T) (tree *Tree, home string, unload func()) {
+	t.Helper()
+	run := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	m := uapi.MiniKernel()
+	require.NoError(t, m.Insmod("sim", "?name=rxe7"))
+	unload = func() { _ = m.Rmmod("sim") }
+	t.Cleanup(unload)
+	p := m.Process("test")
+	t.Cleanup(p.Exit)
+	tree, err := NewTree("RUN", p)
+	require.NoError(t, err)
+	return tree, filepath.Join(run, "rdmashim"), unload
+}
+
+// TestTree: files and directories are planted when they are asked for, and go
+// with what they show.
+func TestTree(t *testing.T) {
+	tree, home, unload := newTree(t)
+	at, err := tree.Plant("/sys/class/infiniband")
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(at, "rxe7/ports/1/state"))
+	require.NoError(t, err)
+	require.Equal(t, "4: ACTIVE\n", string(text))
+	require.FileExists(t, filepath.Join(at, "rxe7/ports/1/gids/0"))
+	gid, err := tree.Plant("/sys/class/infiniband/rxe7/ports/1/gids/1023")
+	require.NoError(t, err)
+	require.FileExists(t, gid)
+	none, err := tree.Plant("/sys/class/infiniband/rxe8")
+	require.NoError(t, err)
+	require.NoFileExists(t, none)
+	node, err := tree.Plant("/dev/infiniband/uverbs0")
+	require.NoError(t, err)
+	require.FileExists(t, node)
+	unload()
+	_, err = tree.Plant("/sys/class/infiniband/rxe7")
+	require.NoError(t, err)
+	_, err = os.Stat(filepath.Join(at, "rxe7"))
+	require.ErrorIs(t, err, syscall.ENOENT)
+	require.NoError(t, tree.Remove())
+	require.NoDirExists(t, tree.Dir())
+	require.DirExists(t, home)
+}
+
+// TestReplacedTree: where a tree's name leads to what another put there, by
+// links to files of the victim's, nothing is written nor removed there, and the
+// attributes are elsewhere.
+func TestReplacedTree(t *testing.T) {
+	const name = "sys/class/infiniband/rxe7/node_type"
+	for _, replaced := range []string{"file", "tree", "directory of trees"} {
+		t.Run(replaced, func(t *testing.T) {
+			tree, home, unload := newTree(t)
+			_, err := tree.Plant("/" + name)
+			require.NoError(t, err)
+			victim := t.TempDir()
+			precious := filepath.Join(victim, name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(precious), 0o700))
+			require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
+			switch replaced {
+			case "file":
+				require.NoError(t, os.Remove(filepath.Join(tree.Dir(), name)))
+				require.NoError(t, os.Symlink(precious, filepath.Join(tree.Dir(), name)))
+			case "tree":
+				require.NoError(t, os.Rename(tree.Dir(), filepath.Join(t.TempDir(), "away")))
+				require.NoError(t, os.Symlink(victim, tree.Dir()))
+			default:
+				evil := t.TempDir()
+				require.NoError(t, os.Rename(home, filepath.Join(t.TempDir(), "away")))
+				require.NoError(t, os.Symlink(victim, filepath.Join(evil, filepath.Base(tree.Dir()))))
+				require.NoError(t, os.Symlink(evil, home))
+				t.Setenv("TMPDIR", t.TempDir())
+			}
+			at, err := tree.Plant("/" + name)
+			if replaced == "file" {
+				require.Error(t, err) // another user cannot make that link
+			} else {
+				require.NoError(t, err)
+				text, err := os.ReadFile(at)
+				require.NoError(t, err)
+				require.Equal(t, "1: CA\n", string(text))
+			}
+			unload()
+			_, _ = tree.Plant("/sys/class/infiniband")
+			_, _ = tree.Plant("/sys/class/infiniband/rxe7")
+			_ = SweepTrees("OTHER")
+			_ = tree.Remove()
+			text, err := os.ReadFile(precious)
+			require.NoError(t, err)
+			require.Equal(t, "precious", string(text))
+		})
+	}
+}
+
+// TestOutside: a path that leads out of the tree removes nothing there.
+func TestOutside(t *testing.T) {
+	tree, _, _ := newTree(t)
+	precious := filepath.Join(t.TempDir(), "precious")
+	require.NoError(t, os.WriteFile(precious, nil, 0o600))
+	_, _ = tree.Plant("/sys/class/infiniband" + strings.Repeat("/..", 30) + precious)
+	require.FileExists(t, precious)
+}
+
+// TestForeignDirectory: no tree is made in a directory that others reach. The
+// message says what to do.
+func TestForeignDirectory(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"open to others": func(dir string) error { return os.Chmod(dir, 0o770) },
+		"a link": func(dir string) error {
+			if err := os.Rename(dir, dir+"2"); err != nil {
+				return err
+			}
+			return os.Symlink(dir+"2", dir)
+		},
+		"another user's": func(dir string) error {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can give a directory away: run the tests as root")
+			}
+			return os.Chown(dir, 65534, 65534)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("XDG_RUNTIME_DIR", "")
+			t.Setenv("TMPDIR", t.TempDir())
+			home := privatefile.Dirs()[0]
+			require.NoError(t, privatefile.MakeDir(home))
+			require.NoError(t, spoil(home))
+			_, err := NewTree("RUN", nil)
+			require.ErrorContains(t, err, home)
+			require.ErrorContains(t, err, "set XDG_RUNTIME_DIR")
+			require.Error(t, SweepTrees("OTHER"))
+			require.Error(t, sweepLater("RUN"))
+		})
+	}
+}
+
+// TestDaemon: a tree stays as long as its process lives, or a child of it,
+// whatever descriptors it closes, and no process has its name in its arguments.
+// The next program's end removes it.
+func TestDaemon(t *testing.T) {
+	l := libraries(t)
+	gone := ownRuns(t)
+	device, _ := newDevice()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", device, compile(t, "daemon"))
+	cmd.Env = append(os.Environ(), envStart+"="+l.Stub+":"+l.Kernel)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	cmd.Stdout = w
+	require.NoError(t, cmd.Start())
+	require.NoError(t, w.Close())
+	lines := bufio.NewScanner(out)
+	next := func() string {
+		_, err := in.Write([]byte("\n"))
+		require.NoError(t, err)
+		require.True(t, lines.Scan())
+		start(t, l, device, "true").ends(0) // its end sweeps
+		require.NoError(t, SweepTrees("OTHER"))
+		return lines.Text()
+	}
+	tree := next()
+	require.DirExists(t, tree)
+	arguments, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	for _, file := range arguments {
+		text, _ := os.ReadFile(file)
+		require.NotContains(t, string(text), filepath.Base(strings.TrimSuffix(tree, "/sys/class/infiniband/rxe0")))
+	}
+	require.Equal(t, "child", next())
+	ended, err := cmd.Process.Wait()
+	require.NoError(t, err)
+	require.False(t, ended.Exited()) // it was killed
+	require.NoError(t, SweepTrees("OTHER"))
+	require.DirExists(t, tree)
+	_, err = in.Write([]byte("\n"))
+	require.NoError(t, err)
+	require.False(t, lines.Scan()) // the child has ended
+	start(t, l, device, "true").ends(0)
+	gone()
+	require.NoDirExists(t, tree)
+}
+
+// TestForeignLibraries: libraries that another user could have written are not
+// loaded.
+func TestForeignLibraries(t *testing.T) {
+	fresh := func(t *testing.T) (cache string, l Libraries) {
+		cache = filepath.Join(t.TempDir(), "rdmashim", "preload")
+		key, err := programKey()
+		require.NoError(t, err)
+		l = LibrariesIn(filepath.Join(cache, key))
+		require.NoError(t, os.MkdirAll(filepath.Dir(l.Stub), 0o700))
+		for _, file := range []string{l.Stub, l.Kernel} {
+			require.NoError(t, os.WriteFile(file, nil, 0o700))
+		}
+		return cache, l
+	}
+	cache, l := fresh(t)
+	var says bytes.Buffer
+	found, err := findIn(cache, &says)
+	require.NoError(t, err)
+	require.Equal(t, l, found)
+	require.Empty(t, says.String())
+	for i := range 5 {
+		for how, spoil := range map[string]func(t *testing.T, path string) error{
+			"others may write": func(_ *testing.T, path string) error { return os.Chmod(path, 0o722) },
+			"a link": func(t *testing.T, path string) error {
+				if err := os.Rename(path, path+"2"); err != nil {
+					return err
+				}
+				return os.Symlink(path+"2", path)
+			},
+			"another user's": func(t *testing.T, path string) error {
+				if os.Geteuid() != 0 {
+					t.Skip("only root can give a file away: run the tests as root")
+				}
+				return os.Chown(path, 65534, 65534)
+			},
+		} {
+			t.Run(strconv.Itoa(i)+" "+how, func(t *testing.T) {
+				cache, l := fresh(t)
+				path := []string{filepath.Dir(cache), cache, filepath.Dir(l.Stub), l.Stub, l.Kernel}[i]
+				require.NoError(t, spoil(t, path))
+				_, err := findIn(cache, &says)
+				require.ErrorIs(t, err, syscall.EPERM)
+				require.ErrorContains(t, err, path)
+				require.ErrorContains(t, err, "set XDG_CACHE_HOME")
+			})
+		}
+	}
+}
