@@ -55,6 +55,10 @@ type Datagram struct {
 	// full when it came.
 	Marked, Crowded bool
 
+	// Near says of a received packet that it came by a near way, whose peers
+	// are known.
+	Near bool
+
 	// Far keeps the packet from a near way (Near): its queue pair began
 	// without, and another way might overtake packets under way.
 	Far bool

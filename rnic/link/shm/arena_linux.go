@@ -56,13 +56,13 @@ func (l *Link) mapped(d *device, id uint64) {
 }
 
 // arenaGone lets all devices forget an arena: nothing of it is registered, and
-// so nothing is lent.
+// so nothing is lent. It counts as one of a device's until that is told: the
+// notes to a peer that takes none are bounded.
 func (l *Link) arenaGone(id uint64) {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	for _, d := range l.tx.rings {
 		if _, asked := d.out.arenas[id]; asked {
-			delete(d.out.arenas, id)
 			d.out.hide(id)
 		}
 	}

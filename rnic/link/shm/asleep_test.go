@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The protocol of the asleep word and the eventfd as a state machine, explored
+// The protocol of the asleep word and the bell as a state machine, explored
 // to the end: 1 … 3 producers of two records each, one consumer. A state in
 // which nothing can go on and a record lies in a ring is a lost wake-up.
 
 const mostProducers = 3
 
-// world is a state. A producer is idle, has published, or must write the
-// eventfd; with checkFirst it may also have read asleep. The consumer runs,
+// world is a state. A producer is idle, has published, or must ring the
+// bell; with checkFirst it may also have read asleep. The consumer runs,
 // sets asleep words, looks, or sleeps.
 type world struct {
 	producer [mostProducers]uint8 // pc
@@ -41,8 +41,8 @@ const (
 )
 
 type variant struct {
-	name                                 string
-	noLook, lookOne, checkFirst, noEvent bool
+	name                                string
+	noLook, lookOne, checkFirst, noBell bool
 }
 
 // steps returns the states that follow s.
@@ -79,7 +79,7 @@ func (s world) steps(n int, v variant) (out []world) {
 			t.asleep[i] = false
 		case mustWrite:
 			t.producer[i] = idle
-			t.event = !v.noEvent
+			t.event = !v.noBell
 		}
 		out = append(out, t)
 	}
@@ -150,7 +150,7 @@ func TestAsleepExplored(t *testing.T) {
 		{name: "no second look", noLook: true},
 		{name: "looks at one ring only", lookOne: true},
 		{name: "asleep read before publishing", checkFirst: true},
-		{name: "no eventfd", noEvent: true},
+		{name: "no bell", noBell: true},
 	} {
 		_, lost := exploreAsleep(2, v)
 		require.NotNil(t, lost, v.name)

@@ -11,18 +11,19 @@
 //
 //	Send     finds the near device at the packet's address, copies the packet
 //	         into its ring, or says there where its payload lies (loan.go),
-//	         publishes the batch, and writes the peer's eventfd if the peer is
+//	         publishes the batch, and rings the peer's bell if the peer is
 //	         asleep
 //	Recv     copies the headers of each ring's records out, checks them, and
 //	         hands them on, with payloads where they lie; looks at the socket
 //	         once in a while (recv.go)
 //	Wait     sets the rings' asleep words, looks once more, and sleeps in the
-//	         other link's Wait, which watches the eventfd too
+//	         other link's Wait, which watches the bell too
 //
 // Two devices meet over an abstract UNIX socket that is named by address and
 // port (meet_linux.go). Each dials for its outbound direction, so that two
 // sockets connect them, and none is closed while its device lives: a hang-up is
-// the death of a device, and is told (Link.SetGone).
+// the death of a device, and is told (Link.SetGone). The acceptor asks at the
+// dialer's name whether the dialer is that device (acceptor_linux.go).
 //
 // Packets have no ICRC here, but for those that a fault corrupts and those that
 // a tap is shown. A full ring drops, as a socket's buffer does.

@@ -3,6 +3,7 @@ package shm
 import (
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,10 +32,9 @@ type Link struct {
 	start     time.Time
 	options   Options
 	tap       link.Tap
-	place     place // sockets and eventfd
+	place     place // sockets and bell
 	gone      atomic.Pointer[func(device uint64)]
 
-	meeting sync.Mutex // one Meet at a time
 	mu      sync.Mutex
 	devices map[netip.AddrPort]*device   // guarded by mu: those that live
 	absent  map[netip.AddrPort]time.Time // guarded by mu: not to be asked until then
@@ -143,6 +143,13 @@ func (l *Link) Reaches(device uint64) bool {
 		}
 	}
 	return false
+}
+
+// Hears implements link.Near.
+func (l *Link) Hears(id uint64) bool {
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	return slices.ContainsFunc(l.rx.devices, func(d *device) bool { return d.id == id })
 }
 
 // SetGone implements link.Near.

@@ -27,19 +27,26 @@ const (
 	absence = 10 * time.Second
 	// parting bounds the time for a note to a peer that may not read.
 	parting = 5 * time.Millisecond
-	// greeting bounds the time of a dialer for its part.
-	greeting = 10 * time.Second
 	// maxDevices bounds the devices that are met, each with two rings.
 	maxDevices = 1024
 )
 
-// place is where a device is met: its socket, those to its peers, and the
-// eventfd by which they wake it.
+// place is where a device is met: its socket, those to its peers, and the bell
+// by which they wake it.
 type place struct {
-	event
-	listener *net.UnixListener
-	conns    map[*net.UnixConn]struct{} // guarded by Link.mu
-	stop     func()                     // ends the watch of arenas
+	bell
+	listener  *net.UnixListener
+	conns     map[*net.UnixConn]struct{}  // guarded by Link.mu
+	strangers []stranger                  // guarded by Link.mu, oldest first
+	meetings  map[netip.AddrPort]*meeting // guarded by Link.mu
+	stop      func()                      // ends the watch of arenas
+}
+
+// meeting is an attempt to meet a device, for all that ask meanwhile.
+type meeting struct {
+	token  nonce
+	done   chan struct{} // closed when device is known
+	device uint64
 }
 
 // Wrap puts the rings beside l, whose Wait and Sleep must be able to watch a
@@ -57,13 +64,13 @@ func Wrap(l link.Link, o Options) (*Link, error) {
 	s := &Link{Link: l, local: bare(l.Caps().Local), start: time.Now(), options: o,
 		devices: make(map[netip.AddrPort]*device), absent: make(map[netip.AddrPort]time.Time)}
 	rand.Read(s.nonce[:])
-	s.place.conns = make(map[*net.UnixConn]struct{})
+	s.place.conns, s.place.meetings = make(map[*net.UnixConn]struct{}), make(map[netip.AddrPort]*meeting)
 	var err error
 	s.place.listener, err = net.ListenUnix("unixpacket", unixAddr(s.local))
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	if err = s.place.open(); err == nil {
+	if err = s.place.open(s.nonce); err == nil {
 		if err = w.Watch(s.place.fd); err != nil {
 			s.place.close()
 		}
@@ -81,40 +88,6 @@ func unixAddr(device netip.AddrPort) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unixpacket", Name: socketName(device)}
 }
 
-// accept meets the devices that dial.
-func (l *Link) accept() {
-	for {
-		c, err := l.place.listener.AcceptUnix()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil: // no descriptors, say
-			time.Sleep(10 * time.Millisecond)
-		default:
-			l.begin(c, func() { l.greet(c) })
-		}
-	}
-}
-
-// begin runs f, which closes c, in a goroutine. It closes c itself when the
-// link is closed.
-func (l *Link) begin(c *net.UnixConn, f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		c.Close()
-		return
-	}
-	l.place.conns[c] = struct{}{}
-	l.procs.Go(func() {
-		f()
-		c.Close()
-		l.mu.Lock()
-		delete(l.place.conns, c)
-		l.mu.Unlock()
-	})
-}
-
 // beside runs f, which ends when the sockets are closed, in a goroutine.
 func (l *Link) beside(f func()) {
 	l.mu.Lock()
@@ -124,74 +97,87 @@ func (l *Link) beside(f func()) {
 	}
 }
 
-// greet answers a dialer with a ring for what it sends, and looks after it.
-func (l *Link) greet(c *net.UnixConn) {
-	_ = c.SetDeadline(time.Now().Add(greeting))
-	if err := sameUser(c); err != nil {
-		l.count.fallback.Add(1)
-		l.warn("user", "a process of another user dials this device: it is not met", "err", err)
-		return
-	}
-	h, _, err := receiveHello(c, 0)
-	if err != nil || h.device.Addr().Is4() != l.local.Addr().Is4() {
-		return
-	}
-	l.mu.Lock()
-	delete(l.absent, h.device)
-	l.mu.Unlock()
-	mem, fd, err := newMemory()
-	if err != nil {
-		l.count.fallback.Add(1)
-		l.warn("memory", "no shared memory for a device of this host, it is reached by UDP", "err", err)
-		return
-	}
-	in := &inbound{consumer: *newConsumer(mem), left: func() { say(c, broken) }, free: func() { unmap(mem) }, hang: func() { c.Close() }, arenas: map[uint64][]byte{}}
-	in.sleep() // until the first Wait: a wake-up too many does no harm
-	err = sendHello(c, l.hello(), fd, l.place.fd)
-	unix.Close(fd)
-	var answer [1]byte
-	if err == nil {
-		_, err = c.Read(answer[:])
-	}
-	var d *device
-	if err == nil && answer[0] == ready {
-		d = l.life(h.device, h.nonce)
-	}
-	if d == nil || !l.admit(d, in) {
-		in.free()
-		return // no death before both hellos
-	}
-	l.Interrupt() // packets may be there, and their wake-up gone
-	_ = c.SetDeadline(time.Time{})
-	l.readNotes(c, d, in)
-	l.died(d)
+func (l *Link) hello(memory uint32) *hello {
+	return &hello{device: l.local, memory: memory, nonce: l.nonce}
 }
-
-// admit adds the ring from a device; false if there is one already.
-func (l *Link) admit(d *device, in *inbound) bool {
-	l.rx.Lock()
-	defer l.rx.Unlock()
-	if d.in != nil {
-		return false
-	}
-	l.enterIn(d, in)
-	return true
-}
-
-func (l *Link) hello() *hello { return &hello{device: l.local, memory: memorySize, nonce: l.nonce} }
 
 func say(c *net.UnixConn, b byte) {
 	_ = c.SetWriteDeadline(time.Now().Add(parting))
 	_, _ = c.Write([]byte{b})
 }
 
-// Meet implements link.Near.
+// hold keeps a socket for Close to end, which a silent peer does not delay. It
+// closes the socket and is false when the link is closed.
+func (l *Link) hold(c *net.UnixConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		c.Close()
+		return false
+	}
+	l.place.conns[c] = struct{}{}
+	return true
+}
+
+// drop closes a socket that was held.
+func (l *Link) drop(c *net.UnixConn) {
+	c.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.place.conns, c)
+}
+
+// call opens a socket, which is held, to the device of a name.
+func (l *Link) call(device netip.AddrPort, until time.Time) (*net.UnixConn, error) {
+	conn, err := (&net.Dialer{Deadline: until}).Dial("unixpacket", socketName(device))
+	if err != nil {
+		return nil, err
+	}
+	c := conn.(*net.UnixConn)
+	if !l.hold(c) {
+		return nil, net.ErrClosed
+	}
+	if _, err = sameUser(c); err == nil {
+		err = c.SetDeadline(until)
+	}
+	if err != nil {
+		l.drop(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+// Meet implements link.Near. Callers for one device share an attempt; those for
+// others do not wait for it.
 func (l *Link) Meet(peer netip.AddrPort) uint64 {
 	peer = bare(peer)
-	l.meeting.Lock()
-	defer l.meeting.Unlock()
 	l.mu.Lock()
-	d, closed, absent := l.devices[peer], l.closed, time.Now().Before(l.absent[peer])
+	m := l.place.meetings[peer]
+	if m != nil || l.closed {
+		l.mu.Unlock()
+		if m == nil {
+			return 0
+		}
+		<-m.done
+		return m.device
+	}
+	m = &meeting{done: make(chan struct{})}
+	rand.Read(m.token[:])
+	l.place.meetings[peer] = m
+	l.procs.Add(1)
+	defer l.procs.Done()
+	l.mu.Unlock()
+	m.device = l.meet(peer, m.token)
+	close(m.done)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.place.meetings, peer)
+	return m.device
+}
+
+func (l *Link) meet(peer netip.AddrPort, token nonce) uint64 {
+	l.mu.Lock()
+	d, absent := l.devices[peer], time.Now().Before(l.absent[peer])
 	l.mu.Unlock()
 	if d != nil {
 		l.tx.Lock()
@@ -204,10 +190,10 @@ func (l *Link) Meet(peer netip.AddrPort) uint64 {
 			return 0
 		}
 	}
-	if closed || absent {
+	if absent {
 		return 0
 	}
-	d, err := l.dial(peer)
+	d, err := l.dial(peer, token)
 	switch {
 	case err == nil:
 		return d.id
@@ -234,23 +220,23 @@ func Probe(device netip.AddrPort) error {
 		return fmt.Errorf("shm: %w", err)
 	}
 	defer conn.Close()
-	return sameUser(conn.(*net.UnixConn))
+	_, err = sameUser(conn.(*net.UnixConn))
+	return err
 }
 
 // dial asks a device for the ring to it.
-func (l *Link) dial(peer netip.AddrPort) (*device, error) {
-	until := time.Now().Add(l.options.Patience)
-	conn, err := (&net.Dialer{Deadline: until}).Dial("unixpacket", socketName(peer))
+func (l *Link) dial(peer netip.AddrPort, token nonce) (*device, error) {
+	c, err := l.call(peer, time.Now().Add(l.options.Patience))
 	if err != nil {
 		return nil, err
 	}
-	c := conn.(*net.UnixConn)
-	d, err := l.introduce(c, peer, until)
+	d, err := l.introduce(c, peer, token)
 	if err != nil {
-		c.Close()
+		l.drop(c)
 		return nil, err
 	}
-	l.begin(c, func() {
+	l.procs.Go(func() {
+		defer l.drop(c)
 		var b [noteLen]byte
 		for {
 			n, err := c.Read(b[:])
@@ -269,39 +255,46 @@ func (l *Link) dial(peer netip.AddrPort) (*device, error) {
 }
 
 // introduce exchanges hellos over a fresh connection.
-func (l *Link) introduce(c *net.UnixConn, peer netip.AddrPort, until time.Time) (*device, error) {
-	_ = c.SetDeadline(until)
-	if err := sameUser(c); err != nil {
+func (l *Link) introduce(c *net.UnixConn, peer netip.AddrPort, token nonce) (*device, error) {
+	hello := l.hello(memorySize)
+	hello.token = token
+	if err := sendHello(c, hello); err != nil {
 		return nil, err
 	}
-	if err := sendHello(c, l.hello()); err != nil {
-		return nil, err
-	}
-	h, fds, err := receiveHello(c, 2)
+	h, fds, err := receiveHello(c, 1)
 	if err != nil {
 		return nil, err
 	}
-	event := fds[1]
+	defer unix.Close(fds[0])
+	if h.device != peer || h.memory == 0 {
+		return nil, fmt.Errorf("shm: the answer is from %v: %w", h.device, syscall.EPROTO)
+	}
+	bell, err := dialBell(h.nonce)
+	if err != nil {
+		return nil, err
+	}
 	mem, err := adoptMemory(fds[0])
-	unix.Close(fds[0])
-	if err == nil && (h.device != peer || !isEvent(event)) {
-		_ = unix.Munmap(mem)
-		err = fmt.Errorf("shm: the answer is from %v, or without an eventfd: %w", h.device, syscall.EPROTO)
-	}
 	if err != nil {
-		unix.Close(event)
+		unix.Close(bell)
 		return nil, err
 	}
 	o := &outbound{
 		producer: *newProducer(mem), arenas: map[uint64]bool{},
-		wake: func() { ringEvent(event) },
+		wake: func() { ringBell(bell) },
 		free: func() {
 			unmap(mem)
-			unix.Close(event)
+			unix.Close(bell)
 		},
 		hang: func() { c.Close() },
 		show: func(id uint64) { l.beside(func() { showArena(c, id) }) },
-		hide: func(id uint64) { l.beside(func() { sayOf(c, unmapArena, id) }) },
+	}
+	o.hide = func(id uint64) {
+		l.beside(func() {
+			sayOf(c, unmapArena, id)
+			l.tx.Lock()
+			defer l.tx.Unlock()
+			delete(o.arenas, id)
+		})
 	}
 	d := l.life(peer, h.nonce)
 	if d == nil {
@@ -343,8 +336,8 @@ func (l *Link) life(at netip.AddrPort, n nonce) *device {
 	}
 }
 
-// Close closes the other link, the sockets and the rings. It waits for a Meet
-// that is under way, Patience at most.
+// Close closes the other link, the sockets and the rings. A Meet under way
+// ends, with a ring or without.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -353,8 +346,6 @@ func (l *Link) Close() error {
 	}
 	l.closed = true
 	l.mu.Unlock()
-	l.meeting.Lock() // a Meet under way ends, with a ring or without
-	defer l.meeting.Unlock()
 	err := l.Link.Close()
 	l.place.stop()
 	l.place.listener.Close()

@@ -12,7 +12,7 @@ import (
 
 type place struct{}
 
-func (place) drain() bool { return false }
+func (place) drain(int) bool { return false }
 
 // Wrap returns an error that Is ENOTSUP: only Linux has abstract sockets and
 // sealed memory.

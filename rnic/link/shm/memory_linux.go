@@ -1,11 +1,8 @@
 package shm
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"strings"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -51,48 +48,4 @@ func adoptMemory(fd int) ([]byte, error) {
 func mapMemory(fd int) ([]byte, error) {
 	mem, err := unix.Mmap(fd, 0, memorySize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	return mem, os.NewSyscallError("mmap", err)
-}
-
-// isEvent reports whether a descriptor from another process is an eventfd:
-// another file might block the writer.
-func isEvent(fd int) bool {
-	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return err == nil && strings.HasPrefix(name, "anon_inode:[eventfd]")
-}
-
-// ringEvent rings an eventfd's bell. A counter at its limit is readable anyway.
-func ringEvent(fd int) {
-	one := [8]byte{1} // of either byte order
-	for {
-		if _, err := unix.Write(fd, one[:]); !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
-}
-
-// event is the link's own eventfd.
-type event struct {
-	mu sync.RWMutex // read: fd is in use
-	fd int          // guarded by mu; -1: closed
-}
-
-func (e *event) open() (err error) {
-	e.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	return os.NewSyscallError("eventfd", err)
-}
-
-// drain reports whether the event was rung, and makes it quiet.
-func (e *event) drain() bool {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	var b [8]byte
-	n, _ := unix.Read(e.fd, b[:])
-	return n == len(b)
-}
-
-func (e *event) close() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	unix.Close(e.fd)
-	e.fd = -1
 }

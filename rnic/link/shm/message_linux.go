@@ -24,14 +24,14 @@ func socketName(device netip.AddrPort) string {
 // bare is the address by which a device is known: without a zone.
 func bare(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(wire.Bare(a.Addr()), a.Port()) }
 
-// sameUser refuses a process of another user with EPERM: a name can be taken by
-// any process, a user id cannot.
-func sameUser(c *net.UnixConn) error {
+// sameUser returns the process at the other end. It refuses one of another user
+// with EPERM: a name can be taken by any process, a user id cannot.
+func sameUser(c *net.UnixConn) (pid int, err error) {
 	pid, uid, err := peercred.Of(c)
 	if err == nil && uid != os.Geteuid() {
 		err = fmt.Errorf("shm: process %d of user %d has the device's name: %w", pid, uid, syscall.EPERM)
 	}
-	return err
+	return pid, err
 }
 
 // sendHello sends a hello with descriptors.

@@ -113,7 +113,7 @@ func (l *Link) takeFrom(d *device, batch []link.Packet, n int) int {
 	for from := d.in.head; n < len(batch) && len(r.buf)+maxPacket <= cap(r.buf) && d.in.head-from < piece; {
 		ok, err := d.in.next(&rec)
 		if err == nil && ok {
-			batch[n] = link.Packet{Peer: d.addr}
+			batch[n] = link.Packet{Peer: d.addr, Near: true}
 			ok, err = l.open(d, &rec, &batch[n])
 		} else if err == nil {
 			break
@@ -356,14 +356,14 @@ func (l *Link) fallAsleep() (found bool) {
 }
 
 // wakeUp takes back what fallAsleep did, unless another goroutine still sleeps:
-// a program may sleep while the listener waits. The eventfd is read even if no
+// a program may sleep while the listener waits. The bell is drained even if no
 // asleep word was taken: a producer may write it late. When it was not what
 // ended the sleep, the next Recv looks at the socket.
 func (l *Link) wakeUp() {
 	l.rx.Lock()
 	defer l.rx.Unlock()
 	l.rx.sleepers--
-	if l.rx.sleepers > 0 || !l.place.drain() {
+	if l.rx.sleepers > 0 || !l.place.drain(max(1, len(l.rx.rings))) {
 		l.rx.hot = 0
 	}
 	l.rx.stay()

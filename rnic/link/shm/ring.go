@@ -31,7 +31,7 @@ import (
 const (
 	tailAt   = 0   // the producer's index: behind the last record
 	headAt   = 128 // the consumer's index: the first record not taken
-	asleepAt = 256 // 1: the consumer sleeps, and wants its eventfd written
+	asleepAt = 256 // 1: the consumer sleeps, and wants its bell rung
 	dataAt   = 4096
 
 	// room is the number of bytes for records, a power of two.

@@ -21,7 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 // The bytes of a hello and of a ring with two records are those of the golden
 // file: a ring mapped or a hello sent by another build must read the same.
 func TestGolden(t *testing.T) {
-	h := hello{device: netip.MustParseAddrPort("127.0.0.5:4791"), memory: memorySize, nonce: nonce{1, 2, 3, 15: 16}}
+	h := hello{device: netip.MustParseAddrPort("127.0.0.5:4791"), memory: memorySize, nonce: nonce{1, 2, 3, 15: 16}, token: nonce{4, 15: 5}}
 	mem := make([]byte, memorySize)
 	p, c := newProducer(mem), newConsumer(mem)
 	c.sleep()
@@ -121,7 +121,7 @@ func TestProducerDoubts(t *testing.T) {
 	}
 }
 
-// Producers and one consumer with a channel for its eventfd: every record
+// Producers and one consumer with a channel for its bell: every record
 // arrives in order, and the consumer never sleeps on one.
 func TestNoWakeUpIsLost(t *testing.T) {
 	for _, producers := range []int{1, 2, 3} {

@@ -32,7 +32,7 @@ type sender struct {
 // outbound is the ring to a device.
 type outbound struct {
 	producer
-	wake   func()             // writes the consumer's eventfd
+	wake   func()             // rings the consumer's bell
 	free   func()             // unmaps and closes
 	hang   func()             // hangs up
 	show   func(arena uint64) // lets the consumer map an arena

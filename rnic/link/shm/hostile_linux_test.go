@@ -1,0 +1,213 @@
+package shm
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/wire"
+	"github.com/rdmashim/rdmashim/uapi/arena"
+)
+
+var neighbour = netip.MustParseAddrPort("127.0.0.9:4795")
+
+// dialAs sends a hello of a hostile process over a connection of its own.
+func dialAs(t *testing.T, to *Link, h hello) *net.UnixConn {
+	t.Helper()
+	c, err := net.DialUnix("unixpacket", nil, unixAddr(to.local))
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	require.NoError(t, sendHello(c, &h))
+	return c
+}
+
+// requireRefused waits until the device hangs up without an answer.
+func requireRefused(t *testing.T, c *net.UnixConn) {
+	t.Helper()
+	n, err := c.Read(make([]byte, helloLen))
+	require.True(t, n == 0 && (err == nil || err == io.EOF), "%d bytes, %v", n, err)
+}
+
+// A peer asleep, whose bell is full and blocks, does not stop the sender.
+func TestFullBell(t *testing.T) {
+	a := listen(t)
+	mem, ring, err := newMemory()
+	require.NoError(t, err)
+	defer unmap(mem)
+	defer unix.Close(ring)
+	life := nonce{1}
+	var b bell
+	require.NoError(t, b.open(life))
+	defer b.close()
+	require.NoError(t, unix.SetNonblock(b.fd, false))
+	full, err := dialBell(life)
+	require.NoError(t, err)
+	defer unix.Close(full)
+	for err == nil { // full for whatever socket
+		err = unix.Send(full, []byte{1}, unix.MSG_DONTWAIT)
+	}
+	require.ErrorIs(t, err, unix.EAGAIN)
+	answer(t, neighbour, func(c *net.UnixConn, h hello) {
+		if sendHello(c, &hello{device: neighbour, memory: memorySize, nonce: life}, ring) == nil {
+			_, _ = io.Copy(io.Discard, c)
+		}
+	})
+	require.NotZero(t, a.Meet(neighbour))
+	for i := range 1000 {
+		word(mem, asleepAt).Store(1)
+		require.NoError(t, a.Send([]link.Packet{{Peer: neighbour, Head: head(i, 0)}}))
+		require.Zero(t, word(mem, asleepAt).Load(), "the bell was rung")
+	}
+	require.EqualValues(t, 1000, counter(a, "shm_sent_pkts"))
+	require.NoError(t, a.Close()) // the neighbour's goroutines end
+}
+
+// silent is a neighbour that is met, and reads neither its ring nor its socket
+// from then on, until the test ends.
+func silent(t *testing.T, at netip.AddrPort) {
+	mem, ring, err := newMemory()
+	require.NoError(t, err)
+	life := nonce{2}
+	var b bell
+	require.NoError(t, b.open(life))
+	end := make(chan struct{})
+	answer(t, at, func(c *net.UnixConn, _ hello) {
+		if sendHello(c, &hello{device: at, memory: memorySize, nonce: life}, ring) == nil {
+			<-end
+		}
+	})
+	t.Cleanup(func() {
+		close(end)
+		b.close()
+		unix.Close(ring)
+		unmap(mem)
+	})
+}
+
+// A peer that takes no notes of arenas costs a bounded number of them.
+func TestUnreadNotes(t *testing.T) {
+	a := listen(t)
+	silent(t, neighbour)
+	require.NotZero(t, a.Meet(neighbour))
+	before := runtime.NumGoroutine()
+	for i := range 4 * maxArenas {
+		mem, err := arena.Alloc(4096)
+		require.NoError(t, err)
+		p := link.Packet{Peer: neighbour, Head: head(i, 64), Payload: mem[:64]}
+		p.Loan = wire.Loan{Region: a.Lease(mem), Pair: new(wire.Lease)}
+		require.NoError(t, a.Send([]link.Packet{p}))
+		a.Recall(p.Loan.Region)
+		arena.Free(mem)
+	}
+	require.Less(t, runtime.NumGoroutine(), before+2*maxArenas+10)
+}
+
+// A process that claims the address of another device, with its own nonce or
+// that device's, with the token of that device's attempt to meet the claimant,
+// or while nobody is there, is not met, and ends no connection.
+func TestClaimedAddress(t *testing.T) {
+	a, b := listen(t), listen(t)
+	require.NotZero(t, a.Meet(b.local))
+	require.NotZero(t, b.Meet(a.local))
+	tokens := make(chan nonce)
+	end := make(chan struct{})
+	answer(t, neighbour, func(c *net.UnixConn, h hello) {
+		tokens <- h.token
+		<-end
+	})
+	defer close(end)
+	go b.Meet(neighbour)
+	token := <-tokens
+	for _, h := range []hello{
+		{device: b.local, memory: memorySize, nonce: nonce{1}},
+		{device: b.local, memory: memorySize, nonce: b.nonce},
+		{device: b.local, memory: memorySize, nonce: nonce{1}, token: token},
+		{device: netip.MustParseAddrPort("127.0.0.9:1"), memory: memorySize, nonce: nonce{1}},
+		{device: a.local, memory: memorySize, nonce: nonce{1}},
+	} {
+		requireRefused(t, dialAs(t, a, h))
+	}
+	require.Zero(t, counter(a, "shm_deaths")+counter(b, "shm_deaths"))
+	require.NoError(t, a.Send([]link.Packet{packet(b, 0, []byte("goes on"))}))
+	require.Equal(t, "goes on", string(receive(t, b, 1)[0]))
+	require.NoError(t, b.Send([]link.Packet{packet(a, 0, []byte("goes on"))}))
+	require.Equal(t, "goes on", string(receive(t, a, 1)[0]))
+	require.EqualValues(t, 1, counter(a, "shm_rcvd_pkts"))
+	require.EqualValues(t, 5, counter(a, "shm_fallback"))
+}
+
+// Processes that dial and say nothing take a bounded share of the device, and
+// do not keep another process from being met.
+func TestSilentDialers(t *testing.T) {
+	a := listen(t)
+	for range 10 * maxStrangers {
+		c, err := net.DialUnix("unixpacket", nil, unixAddr(a.local))
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	b := listen(t)
+	require.NotZero(t, b.Meet(a.local))
+	sockets := func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.place.conns)
+	}
+	until(func() bool { return sockets() <= maxStrangers+1 })
+	require.LessOrEqual(t, sockets(), maxStrangers+1)
+}
+
+// The stranger that is hung up is the oldest one of the process that has most.
+func TestStrangersShare(t *testing.T) {
+	pair := func() *net.UnixConn {
+		c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"})
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	var l Link
+	l.enter(stranger{pair(), 1})
+	for range 10 * maxStrangers {
+		l.enter(stranger{pair(), 2})
+		l.enter(stranger{pair(), 3})
+	}
+	require.Len(t, l.place.strangers, maxStrangers)
+	require.Equal(t, 1, l.place.strangers[0].pid)
+	require.NoError(t, l.place.strangers[0].conn.SetDeadline(time.Time{}), "open")
+	for _, x := range slices.Clone(l.place.strangers) {
+		l.leave(x.conn)
+	}
+	require.Empty(t, l.place.strangers)
+}
+
+// A silent neighbour delays nobody but those that ask for it, and Close not
+// even then.
+func TestSilentNeighbour(t *testing.T) {
+	a, b := listen(t), listen(t)
+	asked, end := make(chan struct{}, 1), make(chan struct{})
+	answer(t, neighbour, func(*net.UnixConn, hello) {
+		asked <- struct{}{}
+		<-end
+	})
+	defer close(end)
+	met := make(chan uint64)
+	for range 2 {
+		go func() { met <- a.Meet(neighbour) }()
+	}
+	<-asked
+	require.NotZero(t, a.Meet(b.local))
+	require.NotZero(t, b.Meet(a.local))
+	// One that claims the neighbour's address waits for its answer, alone.
+	dialAs(t, a, hello{device: neighbour, memory: memorySize})
+	<-asked
+	require.NoError(t, a.Close())
+	require.Zero(t, <-met)
+	require.Zero(t, <-met)
+}
