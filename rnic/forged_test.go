@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/rdmashim/rdmashim/kshim/abi"
 	"github.com/rdmashim/rdmashim/kshim/ring"
 	"github.com/rdmashim/rdmashim/rnic/link"
+	"github.com/rdmashim/rdmashim/rnic/link/sim"
 	"github.com/rdmashim/rdmashim/rnic/wire"
 )
 
@@ -232,6 +234,79 @@ func TestPacketsFromAnotherPort(t *testing.T) {
 				p.PSN = wire.PSN(a.qp.psn())
 				send(p)
 				require.Equal(t, "forgery!", string(b.mem.buf[:8]))
+				a.Close()
+				b.Close()
+			})
+		})
+	}
+}
+
+// shared is a near way of the sim: packets of a device that was met come by it
+// while ring is set.
+type shared struct {
+	link.Link
+	ring, hears atomic.Bool
+}
+
+func (l *shared) Recv(batch []link.Packet) (int, error) {
+	n, err := l.Link.Recv(batch)
+	for i := range batch[:n] {
+		batch[i].Near = l.ring.Load()
+	}
+	return n, err
+}
+
+func (*shared) Meet(netip.AddrPort) uint64  { return 1 }
+func (*shared) Lease([]byte) *wire.Lease    { return nil }
+func (*shared) Recall(*wire.Lease)          {}
+func (*shared) Holds() bool                 { return false }
+func (*shared) Reaches(uint64) bool         { return true }
+func (l *shared) Hears(uint64) bool         { return l.hears.Load() }
+func (*shared) SetGone(func(device uint64)) {}
+
+// TestPacketsBesideTheRing: a peer that was met in shared memory is a soft
+// device, so that no packet from another port is its own from the beginning,
+// and none that came by UDP once it has a ring, or has used one.
+func TestPacketsBesideTheRing(t *testing.T) {
+	for name, hears := range map[string]bool{"ring in both directions": true, "in one": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := sim.NewNetwork(sim.Options{})
+				attach := func(at netip.AddrPort) link.Link {
+					l, err := net.Attach(at)
+					require.NoError(t, err)
+					return l
+				}
+				way := &shared{Link: attach(netip.AddrPort{})}
+				way.hears.Store(hears)
+				a, b := newDevice(t, attach(netip.AddrPort{}), 1<<16, qpOptions{}), newDevice(t, way, 1<<16, qpOptions{})
+				a.qp.connectTo(b.qp, defaults())
+				b.qp.connectTo(a.qp, defaults())
+				neighbour := attach(netip.AddrPortFrom(a.Addr().Addr(), 0xc123))
+				defer neighbour.Close()
+				drops := uint64(0)
+				try := func(from link.Link, ring, taken bool) {
+					t.Helper()
+					way.ring.Store(ring)
+					clear(b.mem.buf)
+					p := forgedWrite(a, b)
+					p.PSN = wire.PSN(b.qp.qp.engine.Attr().RQPSN)
+					require.NoError(t, from.Send([]link.Packet{encode(b, p)}))
+					synctest.Wait()
+					require.Equal(t, taken, string(b.mem.buf[:8]) == "forgery!")
+					if !taken {
+						drops++
+					}
+					require.Equal(t, drops, b.counter(t, "drop_peer"))
+				}
+				try(neighbour, false, false)
+				try(neighbour, true, false) // another device of the address
+				try(a.link, false, !hears)  // from its port
+				try(a.link, true, true)
+				way.hears.Store(true)
+				try(a.link, false, false)
+				way.hears.Store(false) // the ring has ended by a breach of its rules
+				try(a.link, false, true)
 				a.Close()
 				b.Close()
 			})

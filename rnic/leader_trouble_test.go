@@ -182,6 +182,7 @@ func (*holding) Meet(netip.AddrPort) uint64  { return 0 }
 func (*holding) Lease([]byte) *wire.Lease    { return nil }
 func (*holding) Recall(*wire.Lease)          {}
 func (*holding) Reaches(uint64) bool         { return false }
+func (*holding) Hears(uint64) bool           { return false }
 func (*holding) SetGone(func(device uint64)) {}
 
 // A leader that does not spin, because others want the processor, does not

@@ -60,6 +60,9 @@ func (q *QP) Modify(a *abi.ModifyQP, mask abi.QPAttrMask) error {
 	}
 	if mask&abi.QPMaskAV != 0 {
 		q.source = source{port: a.Dest.UDPPort(), receive: attr.Peer.Port()}
+		if near != 0 {
+			q.source.port, q.source.near = q.source.receive, d.near.Hears(near)
+		}
 		q.lends(near)
 		d.final.forget(q.num, attr.Peer, q.engine.Attr().DestQPN)
 	}

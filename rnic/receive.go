@@ -113,15 +113,17 @@ func (d *Device) deliverOne(in *link.Packet, p *wire.Packet) {
 		}
 		return
 	}
-	from := in.Peer
-	if !q.source.is(from.Port()) {
+	if q.source.near && !in.Near { // a peer may lose its ring
+		q.source.near = d.near.Hears(q.near)
+	}
+	if !q.source.is(in) {
 		q.engine.Counters().DropPeer++
 		return
 	}
 	// Only soft devices are told of a full buffer: others have not asked.
 	p.FECN = p.FECN || in.Marked || in.Crowded && p.Selective
-	q.engine.Receive(now, from.Addr(), p)
-	q.source.learn(from.Port(), q.engine)
+	q.engine.Receive(now, in.Peer.Addr(), p)
+	q.learn(in)
 	q.watchGuesses(now)
 	if p.Opcode == wire.RCAck && p.AETH.Syndrome.IsRNR() {
 		q.watchUnready(now)

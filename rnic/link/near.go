@@ -29,6 +29,8 @@ type Near interface {
 	// Reaches reports whether packets to a device that was met still take the
 	// near way.
 	Reaches(device uint64) bool
+	// Hears reports whether a device that was met sends by the near way.
+	Hears(device uint64) bool
 	// SetGone sets the function that is told of the end of a device that was
 	// met. The link's Recv still gives what the device has sent until the
 	// function returns.
